@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Monotonic time. Wall time is never used to measure or to wait. */
+#ifndef SL_BASE_CLOCK_H
+#define SL_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define SL_NS_PER_US UINT64_C(1000)
+#define SL_NS_PER_MS UINT64_C(1000000)
+#define SL_NS_PER_S  UINT64_C(1000000000)
+
+/* A deadline that never comes. */
+#define SL_NEVER UINT64_MAX
+
+static inline uint64_t sl_clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SL_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static inline uint64_t sl_clock_ms(void)
+{
+	return sl_clock_ns() / SL_NS_PER_MS;
+}
+
+/* The moment timeout_ms from now; a negative timeout is no deadline. */
+static inline uint64_t sl_deadline_ns(int64_t timeout_ms)
+{
+	return timeout_ms < 0 ? SL_NEVER : sl_clock_ns() + (uint64_t)timeout_ms * SL_NS_PER_MS;
+}
+
+#endif
