@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An event loop on a thread of its own. Everything that hangs on it is used on its thread only;
+ * other threads reach it by loop_post().
+ */
+#ifndef NANOCTRL_LOOP_H
+#define NANOCTRL_LOOP_H
+
+#include <stdbool.h>
+
+struct event_base;
+struct loop;
+
+typedef void loop_fn(void *arg);
+
+/* The thread starts with loop_run(). -ENOMEM, or what eventfd says. */
+int loop_create(unsigned index, struct loop **out);
+
+int loop_run(struct loop *loop);    /* on a new thread */
+void loop_serve(struct loop *loop); /* on the calling thread, until loop_stop() */
+
+/* From any thread: the loop ends after what was posted before. */
+void loop_stop(struct loop *loop);
+
+/* Joins the thread. What is still posted is run here, so that nothing posted is ever lost. */
+void loop_destroy(struct loop *loop);
+
+/* From any thread: call fn(arg) on the loop's thread, in the order of posting. -ENOMEM. */
+int loop_post(struct loop *loop, loop_fn *fn, void *arg);
+
+struct event_base *loop_base(const struct loop *loop);
+unsigned loop_index(const struct loop *loop);
+bool loop_is_current(const struct loop *loop);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The answer to a request. Each of these ends the request: rq is not touched afterwards. They take
+ * their input by copy and cannot fail; a client that has gone, or no memory for the answer, closes
+ * the connection.
+ */
+#ifndef NANOCTRL_REPLY_H
+#define NANOCTRL_REPLY_H
+
+#include <stddef.h>
+#include <slime/export.h>
+
+struct request;
+
+/* A body of JSON text. len bytes at body; the caller keeps them. */
+void reply_json(struct request *rq, int status, const char *body, size_t len);
+
+/* A body of plain text (UTF-8), for /metrics and people. */
+void reply_text(struct request *rq, int status, const char *body, size_t len);
+
+/* No body: 204 and the like. */
+void reply_empty(struct request *rq, int status);
+
+/*
+ * Whether the change that an error speaks of may have happened. Without an answer from Redis nobody
+ * knows, and a client has to look before it repeats anything that is not idempotent.
+ */
+enum reply_outcome {
+	OUTCOME_NOT_EXECUTED,
+	OUTCOME_UNKNOWN,
+};
+
+/* What a client can act on; the members that are zero are left out. */
+struct reply_error {
+	int status;	   /* 400 to 599 */
+	const char *code;  /* a word for programs: "bad_json", "not_found" */
+	const char *field; /* the member at fault: "regions[2].length" */
+	enum reply_outcome outcome;
+	unsigned retry_after_s; /* Retry-After; jitter is added here */
+};
+
+/*
+ *   {"status":"error","code":"not_found","message":"...","outcome":"not_executed","request_id":"..."[,"field":"..."]}
+ *
+ * The message is for people; what is not UTF-8 in it is replaced.
+ */
+void reply_error(struct request *rq, const struct reply_error *e, const char *fmt, ...)
+	SLIME_PRINTF(3, 4);
+
+/* One more header field for the reply that follows: name is a constant of ours, value has no line
+ * breaks. */
+void reply_header(struct request *rq, const char *name, const char *value);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One HTTP request, as a handler sees it. It belongs to the loop of its connection and everything
+ * about it happens on that loop's thread. It is alive until it is replied to (reply.h, stream.h),
+ * also when the client has gone meanwhile: such a reply goes nowhere. So a handler owes every
+ * request exactly one reply, now or later, and nothing else.
+ */
+#ifndef NANOCTRL_REQUEST_H
+#define NANOCTRL_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct event_base;
+struct loop;
+struct request;
+struct store;
+
+enum http_method {
+	HTTP_GET,
+	HTTP_HEAD, /* reaches handlers as HTTP_GET; the body is left out of the reply */
+	HTTP_POST,
+	HTTP_PUT,
+	HTTP_PATCH,
+	HTTP_DELETE,
+	HTTP_OPTIONS,
+	HTTP_METHODS
+};
+
+enum http_method request_method(const struct request *rq);
+
+/* The path as it was sent, percent-encoding and all, without the query. For logs. */
+const char *request_path(const struct request *rq);
+
+/*
+ * The value of {name} in the route's path, percent-decoded: valid UTF-8 without NUL, never empty. A
+ * request whose parameter is not is answered with 400 before the handler. NULL only for a name that
+ * the route does not have.
+ */
+const char *request_param(const struct request *rq, const char *name);
+
+/* The value of ?name=, percent-decoded like a parameter (+ is a space), "" when it has none, NULL
+ * when absent. */
+const char *request_query(const struct request *rq, const char *name);
+
+/* The value of a header field, without surrounding blanks, or NULL; name is compared without case.
+ */
+const char *request_header(const struct request *rq, const char *name);
+
+/* The body, with a NUL after its last byte that *len does not count; never NULL. */
+const char *request_body(const struct request *rq, size_t *len);
+
+/* The client's X-Request-Id when it sent a sane one, else one of ours. It is in the reply and in
+ * the logs. */
+const char *request_id(const struct request *rq);
+
+/* The peer's address, "127.0.0.1" or "::1"; "" for a unix socket. */
+const char *request_peer(const struct request *rq);
+
+struct loop *request_loop(const struct request *rq);
+struct event_base *request_base(const struct request *rq); /* for timers */
+struct store *request_store(const struct request *rq);	   /* this loop's store */
+
+/* Whether nobody waits for the reply any more. */
+bool request_gone(const struct request *rq);
+
+enum request_end {
+	REQUEST_GONE,  /* the client has closed its connection */
+	REQUEST_DRAIN, /* the server is shutting down: reply soon with what there is */
+};
+
+typedef void request_end_fn(void *arg, struct request *rq, enum request_end why);
+
+/*
+ * For requests that wait for something (a long poll): fn is called at most once, unless the request
+ * is replied to before. The reply is owed as ever; fn may give it. fn is called at once when the
+ * end has come already.
+ */
+void request_on_end(struct request *rq, request_end_fn *fn, void *arg);
+
+#endif
