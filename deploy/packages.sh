@@ -1,0 +1,211 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The one list of Debian 12 packages, by purpose. Installs what is missing: without recommended packages,
+# without questions, and without starting a service (redis-server is a program to us, not a daemon).
+set -euo pipefail
+
+usage() {
+	cat <<'END'
+usage: deploy/packages.sh PURPOSE [--install|--list|--missing]
+
+  run      what the built programs need
+  build    run, and what builds them
+  test     build, and what tests/run.sh needs
+  bench    run, and what the baselines beside slime-bench need
+
+  --install   install what is missing (the default); as root, or through sudo
+  --list      print the packages of this purpose
+  --missing   print those of them that are not installed
+END
+}
+
+die() {
+	echo "packages.sh: $*" >&2
+	exit 1
+}
+
+# One package a line, with the reason it is here.
+packages_run() {
+	only_names <<'END'
+ca-certificates          # the roots that HTTPS is checked against
+libevent-core-2.1-7      # event loop
+libevent-extra-2.1-7     # HTTP client side
+libevent-openssl-2.1-7   # TLS bufferevents
+libevent-pthreads-2.1-7  # waking a loop from another thread
+libhiredis0.14           # RESP reader and writer
+libjansson4              # JSON
+libnuma1                 # memory on the node of its device
+libssl3                  # TLS, hashes
+libyaml-0-2              # configuration files
+redis-server             # nanoctrl's embedded store
+END
+}
+
+packages_build() {
+	packages_run
+	only_names <<'END'
+cmake                    # 3.25 or later, and ctest
+gcc                      # C17
+git                      # the commit that --version and results name
+libc6-dev
+libevent-dev
+libhiredis-dev
+libjansson-dev
+libnuma-dev
+libssl-dev
+libyaml-dev
+ninja-build
+pkg-config
+END
+}
+
+packages_test() {
+	packages_build
+	only_names <<'END'
+binutils                 # nm and objdump: symbols of the library
+clang                    # the second compiler; fuzzing
+clang-format-14          # layout
+curl                     # HTTP requests that no client of ours would send
+g++                      # the C++ consumer of the installed library
+iproute2                 # network namespaces of the fault tests
+libclang-rt-14-dev       # clang's sanitizer and fuzzing runtimes; clang only recommends it
+libcmocka-dev            # unit tests
+procps                   # ps, of the tests with real processes
+redis-tools              # redis-cli looks into the store
+shellcheck               # scripts
+util-linux               # flock, setarch, unshare
+END
+}
+
+packages_bench() {
+	packages_run
+	only_names <<'END'
+procps
+END
+}
+
+only_names() {
+	sed 's/ *#.*//'
+}
+
+installed() {
+	[[ " $(dpkg-query -W -f='${db:Status-Status} ' "$1" 2>/dev/null)" == *" installed "* ]]
+}
+
+missing() {
+	local package
+
+	for package in "$@"; do
+		installed "$package" || echo "$package"
+	done
+}
+
+# Package scripts ask this file before they start a service. A policy that forbids it already stays as it is; any
+# other is set aside until we are done.
+policy=/usr/sbin/policy-rc.d
+policy_aside=$policy.before-slime
+
+forbid_services() {
+	if [ -x "$policy" ]; then
+		local answer=0
+
+		"$policy" redis-server start >/dev/null 2>&1 || answer=$?
+		if [ "$answer" -eq 101 ]; then
+			return
+		fi
+		mv "$policy" "$policy_aside"
+	fi
+	trap allow_services EXIT
+	printf '#!/bin/sh\n# deploy/packages.sh installs packages: no service starts.\nexit 101\n' >"$policy"
+	chmod 755 "$policy"
+}
+
+allow_services() {
+	rm -f "$policy"
+	if [ -e "$policy_aside" ]; then
+		mv "$policy_aside" "$policy"
+	fi
+}
+
+apt_get() {
+	apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null
+}
+
+# The lists of an image may be absent or name versions that the mirror has replaced: fetched when an install needs them.
+install_packages() {
+	apt_get install --yes --no-install-recommends "$@" >/dev/null 2>&1 && return
+	echo "packages.sh: fetching package lists"
+	apt_get update
+	apt_get install --yes --no-install-recommends "$@"
+}
+
+# As root, one at a time: two of us would see each other's policy as the machine's own.
+install_as_root() {
+	exec 9>/run/lock/slime-packages.lock
+	flock 9
+	if [ -e "$policy_aside" ]; then
+		allow_services # an earlier run was killed
+	fi
+	mapfile -t wanted < <(missing "$@")
+	[ "${#wanted[@]}" -gt 0 ] || return 0
+
+	forbid_services
+	export DEBIAN_FRONTEND=noninteractive
+	install_packages "${wanted[@]}"
+	# Not started now, and not at the next boot either: the service was not what was asked for.
+	if [[ " ${wanted[*]} " == *" redis-server "* ]] && command -v systemctl >/dev/null; then
+		systemctl --quiet disable redis-server.service >/dev/null 2>&1 || true
+	fi
+}
+
+install_missing() {
+	local -a wanted
+
+	mapfile -t wanted < <(missing "$@")
+	[ "${#wanted[@]}" -gt 0 ] || return 0
+	echo "packages.sh: installing ${wanted[*]}"
+	if [ "$(id -u)" -eq 0 ]; then
+		install_as_root "${wanted[@]}"
+	elif command -v sudo >/dev/null; then
+		sudo "$0" --as-root "${wanted[@]}" </dev/null ||
+			die "sudo failed; as root: apt-get install --no-install-recommends ${wanted[*]}"
+	else
+		die "neither root nor sudo; as root: apt-get install --no-install-recommends ${wanted[*]}"
+	fi
+}
+
+command -v dpkg-query >/dev/null || die "not a Debian system: packages.sh --list PURPOSE names what is needed"
+
+purpose=
+action=--install
+while [ $# -gt 0 ]; do
+	case $1 in
+	run | build | test | bench) purpose=$1 ;;
+	--install | --list | --missing) action=$1 ;;
+	--as-root)
+		shift
+		install_as_root "$@"
+		exit
+		;;
+	-h | --help)
+		usage
+		exit
+		;;
+	*)
+		usage >&2
+		die "unknown argument: $1"
+		;;
+	esac
+	shift
+done
+if [ -z "$purpose" ]; then
+	usage >&2
+	exit 2
+fi
+
+mapfile -t packages < <("packages_$purpose" | sort -u)
+case $action in
+--list) printf '%s\n' "${packages[@]}" ;;
+--missing) missing "${packages[@]}" ;;
+--install) install_missing "${packages[@]}" ;;
+esac

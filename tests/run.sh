@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, builds, runs the tests. Ends with the closing lines of every ctest that ran.
+set -uo pipefail
+
+usage() {
+	cat <<'END'
+usage: tests/run.sh [--quick | --label NAME | --all]
+
+  (nothing)      every test under ASan and UBSan, label threads again under TSan, labels count and install
+                 on the release build; under 10 minutes
+  --quick        the inner loop: the dev build, without installing packages and without the labels
+                 slow, fault, install, rdma, long; under 2 minutes when built
+  --label NAME   one label, in the trees where it belongs
+  --all          everything, then label long, the same tests built by clang, every fuzz target for 60 s
+
+With CI=true a skipped test is a failure unless tests/allowed-skips names it. JOBS=n sets the parallelism.
+END
+}
+
+die() {
+	echo "run.sh: $*" >&2
+	exit 1
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+exec </dev/null
+
+mode=default
+label=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--quick) mode=quick ;;
+	--all) mode=all ;;
+	--label)
+		[ $# -ge 2 ] || die "--label needs a name"
+		mode=label
+		label=$2
+		shift
+		;;
+	-h | --help)
+		usage
+		exit
+		;;
+	*)
+		usage >&2
+		die "unknown argument: $1"
+		;;
+	esac
+	shift
+done
+
+jobs=${JOBS:-$(nproc)}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+closings=$work/closings
+: >"$closings"
+failed=0
+
+step() {
+	echo "== $*"
+}
+
+fail() {
+	echo "run.sh: $*" >>"$closings"
+	failed=1
+}
+
+build() {
+	local preset=$1
+
+	step "build $preset"
+	cmake --preset "$preset" >"$work/configure" 2>&1 || {
+		cat "$work/configure"
+		return 1
+	}
+	cmake --build --preset "$preset" --parallel "$jobs"
+}
+
+# The tests of a tree that the filters let through. Without a filter every test but label long, which has its own turn.
+filters() {
+	case $1 in
+	every) echo "-LE ^long$" ;;
+	quick) echo "-LE ^(slow|fault|install|rdma|long)$" ;;
+	*) echo "-L ^($1)$" ;;
+	esac
+}
+
+count_tests() {
+	ctest --preset "$1" -N "${@:2}" | sed -n 's/^Total Tests: //p'
+}
+
+# Names of tests that did not run, from ctest's JUnit file: whole programs, and cases inside a program ("test:case").
+skipped_tests() {
+	awk '
+		/<testcase / { match($0, / name="[^"]*"/); name = substr($0, RSTART + 7, RLENGTH - 8) }
+		/<skipped / { print name }
+		/^\[  SKIPPED \] [a-z_0-9]+$/ { print name ":" $4 }' "$1" | sort -u
+}
+
+check_skips() {
+	local name
+
+	for name in $(skipped_tests "$2"); do
+		if [ "${CI:-}" != true ] || grep -q "^${name}[[:space:]]" tests/allowed-skips; then
+			echo "  skipped: $name" >>"$closings"
+		else
+			fail "$1: $name was skipped, and tests/allowed-skips does not name it"
+		fi
+	done
+}
+
+# gcc 12's TSan cannot place its shadow where the kernel randomises more than 28 bits of an address.
+launcher() {
+	if [ "$1" = tsan ] && [ "$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 0)" -gt 28 ]; then
+		echo "setarch --addr-no-randomize"
+	fi
+}
+
+run_tests() {
+	local preset=$1 what=$2 report=$work/$1.xml
+	local -a filter launch
+
+	read -ra filter <<<"$(filters "$what")"
+	read -ra launch <<<"$(launcher "$preset")"
+	step "test $preset: $what"
+	if [ "$(count_tests "$preset" "${filter[@]}")" -eq 0 ]; then
+		echo "no test of $what in this tree"
+		return 0
+	fi
+	rm -f "$report"
+	"${launch[@]}" ctest --preset "$preset" --parallel "$jobs" --output-junit "$report" "${filter[@]}" \
+		2>&1 | tee "$work/log"
+	[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+	echo "$preset, $what:" >>"$closings"
+	sed -n '/^[0-9]*% tests passed/,$ { /^$/d; p }' "$work/log" |
+		sed '/^Label Time Summary/,/^Total Test time/ { /^Total Test time/!d }' >>"$closings"
+	check_skips "$preset" "$report"
+}
+
+build_and_test() {
+	local preset=$1 what
+
+	if ! build "$preset"; then
+		fail "$preset does not build"
+		return
+	fi
+	for what in "${@:2}"; do
+		run_tests "$preset" "$what"
+	done
+}
+
+fuzz() {
+	local target
+
+	if ! build fuzz; then
+		fail "fuzz does not build"
+		return
+	fi
+	for target in build/fuzz/fuzz/fuzz-*; do
+		[ -x "$target" ] || continue
+		step "fuzz ${target##*/}"
+		"$target" -max_total_time=60 -timeout=5 -rss_limit_mb=1024 -print_final_stats=1 \
+			"$(mktemp -d "$work/corpus.XXXX")" "tests/fuzz/corpus/${target##*/fuzz-}" 2>&1 | tail -20
+		[ "${PIPESTATUS[0]}" -eq 0 ] || fail "${target##*/} found a failure"
+	done
+}
+
+case $mode in
+quick)
+	build_and_test dev quick
+	;;
+label)
+	deploy/packages.sh test || exit 1
+	case $label in
+	threads) build_and_test tsan threads ;;
+	count | install) build_and_test release "$label" ;;
+	esac
+	build_and_test dev "$label"
+	;;
+default | all)
+	deploy/packages.sh test || exit 1
+	build_and_test tsan threads
+	build_and_test release 'count|install'
+	if [ $mode = all ]; then
+		build_and_test clang every
+		fuzz
+		build_and_test dev long
+	fi
+	build_and_test dev every
+	;;
+esac
+
+step "result"
+cat "$closings"
+if [ "$failed" -ne 0 ]; then
+	echo "run.sh: FAILED"
+fi
+exit "$failed"
