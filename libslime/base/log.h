@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Log lines. Who decides that something is an error logs it, once, with the facts; everyone above returns.
- * A line is at most SL_LOG_LINE_MAX bytes; control characters in it are replaced, so that foreign bytes can
- * neither forge a line nor drive a terminal.
+ * Log lines. Who decides that something is an error logs it, once, with the facts; everyone above
+ * returns. A line is at most SL_LOG_LINE_MAX bytes; control characters in it are replaced, so that
+ * foreign bytes can neither forge a line nor drive a terminal.
  */
 #ifndef SL_BASE_LOG_H
 #define SL_BASE_LOG_H
@@ -19,15 +19,16 @@ void sl_log(enum slime_log_level level, const char *part, const char *fmt, ...) 
 #define sl_warn(part, ...)  sl_log(SLIME_LOG_WARN, part, __VA_ARGS__)
 #define sl_info(part, ...)  sl_log(SLIME_LOG_INFO, part, __VA_ARGS__)
 /* Arguments are not evaluated below debug level. */
-#define sl_debug(part, ...)                                                                        \
-	do {                                                                                       \
-		if (slime_log_level() >= SLIME_LOG_DEBUG)                                          \
-			sl_log(SLIME_LOG_DEBUG, part, __VA_ARGS__);                                \
+#define sl_debug(part, ...)                                         \
+	do {                                                        \
+		if (slime_log_level() >= SLIME_LOG_DEBUG)           \
+			sl_log(SLIME_LOG_DEBUG, part, __VA_ARGS__); \
 	} while (0)
 
 /*
- * A line that a stranger can provoke as often as he likes goes through one of these: at most burst lines, then
- * one each interval_ms; the next line that passes says how many were held back. Threads may share one.
+ * A line that a stranger can provoke as often as he likes goes through one of these: at most burst
+ * lines, then one each interval_ms; the next line that passes says how many were held back. Threads
+ * may share one.
  */
 struct sl_log_limit {
 	uint32_t burst;
@@ -37,7 +38,10 @@ struct sl_log_limit {
 	_Atomic uint32_t held_back;
 };
 
-#define SL_LOG_LIMIT_INIT(n, ms) { .burst = (n), .interval_ms = (ms) }
+#define SL_LOG_LIMIT_INIT(n, ms)                  \
+	{                                         \
+		.burst = (n), .interval_ms = (ms) \
+	}
 
 /* Whether a line may be written now; *held_back is the number of lines suppressed before it. */
 bool sl_log_allow(struct sl_log_limit *limit, uint32_t *held_back);

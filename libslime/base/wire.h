@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that cross a process: little-endian, a version first, every length checked. A cursor that ran over its end
- * stays failed; callers look at it once, after the last field.
+ * Bytes that cross a process: little-endian, a version first, every length checked. A cursor that
+ * ran over its end stays failed; callers look at it once, after the last field.
  */
 #ifndef SL_BASE_WIRE_H
 #define SL_BASE_WIRE_H

@@ -17,10 +17,11 @@ enum slime_log_level {
 };
 
 /*
- * Takes one line, without its newline, with the name of the part that says it ("shm", "tcp", "http").
- * Called from any thread, also several at once; it must not call back into the library.
+ * Takes one line, without its newline, with the name of the part that says it ("shm", "tcp",
+ * "http"). Called from any thread, also several at once; it must not call back into the library.
  */
-typedef void slime_log_fn(void *arg, enum slime_log_level level, const char *part, const char *line);
+typedef void slime_log_fn(void *arg, enum slime_log_level level, const char *part,
+			  const char *line);
 
 /*
  * Send lines of this level and graver ones to fn; NULL means standard error, the default, at level

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A context is the root of everything: it owns progress, the listeners of its transports and the
+ * table of its memory regions. A process usually has one for each NUMA node it works on, or just
+ * one.
+ *
+ * Progress. At any moment at most one thread makes progress for a context: a thread inside
+ * slime_op_wait(), a caller of slime_context_poll(), or the context's own thread, which steps back
+ * while others do it and takes over when nobody does. Callbacks and inline handlers run on that
+ * thread, with no lock of the library held; they may submit, and destroy their own op; they must
+ * not block, and a wait inside one answers -EDEADLK.
+ */
+#ifndef SLIME_CONTEXT_H
+#define SLIME_CONTEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <slime/export.h>
+
+SLIME_BEGIN_DECLS
+
+struct slime_context;
+
+enum slime_polling {
+	SLIME_POLLING_ADAPTIVE, /* spin for a budget after the last event, then sleep */
+	SLIME_POLLING_BUSY,	/* never sleep */
+	SLIME_POLLING_EVENT,	/* sleep as soon as there is nothing to do */
+};
+
+enum slime_transport {
+	SLIME_TRANSPORT_NONE,
+	SLIME_TRANSPORT_SHM,
+	SLIME_TRANSPORT_TCP,
+	SLIME_TRANSPORT_RDMA,
+	SLIME_TRANSPORT_MAX,
+};
+
+/* "shm", "tcp", "rdma"; "none" for everything else. */
+SLIME_API const char *slime_transport_name(enum slime_transport transport);
+
+/* The transport of that name, or SLIME_TRANSPORT_NONE. */
+SLIME_API enum slime_transport slime_transport_by_name(const char *name);
+
+struct slime_context_attr {
+	enum slime_polling polling;
+	uint32_t spin_us; /* adaptive: how long to spin after the last event */
+	bool manual; /* no thread of our own: nothing moves unless the caller waits or polls; peers
+		      * see stalls meanwhile, which they never take for death */
+	int cpu;     /* CPU for the progress thread, -1 for any */
+	uint32_t max_regions;	/* local regions at one time */
+	uint32_t max_endpoints; /* endpoints at one time */
+	bool foreign_memory; /* shm: let peers of this user read and write regions that are not from
+			      * slime_mem_alloc through process_vm_readv/writev, and do so with
+			      * theirs */
+	const char *tcp_bind; /* numeric address the tcp listener binds, NULL for 127.0.0.1; "" for
+				 no listener */
+	uint16_t tcp_port;    /* 0: a free one */
+	const char *tcp_advertise;    /* numeric address peers connect to; needed when tcp_bind is a
+					 wildcard */
+	uint32_t tcp_streams;	      /* streams per link, 1 to 16 */
+	uint32_t tcp_user_timeout_ms; /* a peer that acknowledges nothing for so long is dead */
+	uint32_t shm_copy_in_submit;  /* bytes a submit copies at most before the rest is left to
+					 progress */
+	uint32_t rpc_workers; /* threads for pool handlers; 0 until the first pool method, then 1 */
+};
+
+#define SLIME_CONTEXT_ATTR_INIT                                                                   \
+	{                                                                                         \
+		.polling = SLIME_POLLING_ADAPTIVE, .spin_us = 50, .cpu = -1, .max_regions = 1024, \
+		.max_endpoints = 1024, .tcp_streams = 4, .tcp_user_timeout_ms = 2000,             \
+		.shm_copy_in_submit = 1048576,                                                    \
+	}
+
+/*
+ * Create a context; attr NULL means the defaults. The strings in attr are copied.
+ *   -EINVAL  a value is out of its range; the log line names it
+ *   -EADDRINUSE, -EADDRNOTAVAIL, -EACCES  the tcp listener's address
+ *   -EMFILE, -ENOMEM
+ */
+SLIME_API SLIME_CHECKED int slime_context_create(const struct slime_context_attr *attr,
+						 struct slime_context **out);
+
+/*
+ * Destroy a context. Its endpoints, regions and ops must have been destroyed.
+ * -EBUSY when one has not, and nothing changed. destroy(NULL) is 0.
+ */
+SLIME_API int slime_context_destroy(struct slime_context *ctx);
+
+/*
+ * Make what progress there is now, without sleeping. Returns the number of events handled, 0 when
+ * there was none or another thread is at it, -EDEADLK inside a callback.
+ */
+SLIME_API int slime_context_poll(struct slime_context *ctx);
+
+/*
+ * A descriptor for poll(2)/epoll: readable when slime_context_next() has something, or, for a
+ *manual context, when slime_context_poll() has. It belongs to the context. A manual context is
+ *armed before each sleep on it:
+ *
+ *	while (slime_context_poll(ctx) > 0 || slime_context_arm(ctx) == -EAGAIN)
+ *		;
+ *	poll(&fd, 1, -1);
+ */
+SLIME_API int slime_context_fd(struct slime_context *ctx);
+
+/* Manual contexts: 0 when armed, -EAGAIN when there is work already. */
+SLIME_API SLIME_CHECKED int slime_context_arm(struct slime_context *ctx);
+
+struct slime_op;
+
+/* The next completed op of those created with SLIME_OP_QUEUED, NULL when there is none now. */
+SLIME_API struct slime_op *slime_context_next(struct slime_context *ctx);
+
+SLIME_END_DECLS
+
+#endif

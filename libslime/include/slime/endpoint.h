@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An endpoint is the local end of a link to one peer. Standing alone, a link is made in three steps
+ * at both ends: export a descriptor, give it to the peer over any channel that keeps a secret,
+ * connect with the peer's. An endpoint lives for one connection: after a failure it is destroyed
+ * and another is made.
+ */
+#ifndef SLIME_ENDPOINT_H
+#define SLIME_ENDPOINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <slime/context.h>
+#include <slime/export.h>
+
+SLIME_BEGIN_DECLS
+
+struct slime_endpoint;
+struct slime_op;
+
+enum slime_endpoint_state {
+	SLIME_ENDPOINT_IDLE, /* created; not connecting yet */
+	SLIME_ENDPOINT_CONNECTING,
+	SLIME_ENDPOINT_CONNECTED,
+	SLIME_ENDPOINT_BROKEN, /* failed; cause says why */
+	SLIME_ENDPOINT_CLOSED, /* closed by us or by the peer in order */
+};
+
+SLIME_API const char *slime_endpoint_state_name(enum slime_endpoint_state state);
+
+/* Runs on the progress thread at each change of state; the endpoint may be closed here, not
+ * destroyed. */
+typedef void slime_endpoint_fn(void *arg, struct slime_endpoint *ep,
+			       enum slime_endpoint_state state, int cause);
+
+struct slime_rpc_service;
+
+struct slime_endpoint_attr {
+	const char *name; /* in log lines; copied; NULL: a number */
+	enum slime_transport
+		transports[SLIME_TRANSPORT_MAX]; /* in order of preference; none: shm, tcp */
+	uint32_t max_pending_ops;		 /* submitted and not complete */
+	slime_endpoint_fn *on_state;		 /* NULL: none */
+	void *arg;
+	struct slime_rpc_service
+		*service; /* methods offered to the peer; NULL: none; outlives the endpoint */
+};
+
+#define SLIME_ENDPOINT_ATTR_INIT         \
+	{                                \
+		.max_pending_ops = 65536 \
+	}
+
+/* -EINVAL a value out of range, -ENOTSUP a transport this build lacks, -ENOSPC max_endpoints
+ * reached, -ENOMEM. */
+SLIME_API SLIME_CHECKED int slime_endpoint_create(struct slime_context *ctx,
+						  const struct slime_endpoint_attr *attr,
+						  struct slime_endpoint **out);
+
+#define SLIME_ENDPOINT_DESC_MAX 1024
+
+/*
+ * Write the descriptor the peer needs to connect: at most SLIME_ENDPOINT_DESC_MAX bytes, for this
+ * peer only, a secret. Returns its length, or -ENOSPC.
+ */
+SLIME_API SLIME_CHECKED int slime_endpoint_export(struct slime_endpoint *ep, void *buf, size_t cap);
+
+/*
+ * Connect to the endpoint that desc describes, whose owner does the same with ours. op completes
+ * with 0 when both ends are ready, or with the cause: -ETIMEDOUT     the peer did not answer within
+ * timeout_ms -ECONNREFUSED  the peer refused, or none of the transports both allow came up; the log
+ * has each one's reason -EPROTO        the peer speaks another protocol version or broke it -EACCES
+ * the peer could not prove that it holds our descriptor The call itself: -EINVAL  malformed
+ * descriptor, or our own     -EBUSY  op is pending -EALREADY  connect was called before
+ */
+SLIME_API SLIME_CHECKED int slime_endpoint_connect(struct slime_endpoint *ep, const void *desc,
+						   size_t len, int64_t timeout_ms,
+						   struct slime_op *op);
+
+/*
+ * Close: new operations fail with -ENOTCONN, pending ones complete with -ECANCELED, the peer is
+ * told and sees SLIME_ENDPOINT_CLOSED. Returns at once; the state says when it is done. Closing
+ * twice is harmless.
+ */
+SLIME_API void slime_endpoint_close(struct slime_endpoint *ep);
+
+/*
+ * Close if need be, wait for the end of it, free. Every op and call of it has completed when this
+ * returns. -EDEADLK inside a callback or inline handler. destroy(NULL) is 0.
+ */
+SLIME_API int slime_endpoint_destroy(struct slime_endpoint *ep);
+
+struct slime_endpoint_info {
+	enum slime_endpoint_state state;
+	int cause; /* negative errno once broken, else 0 */
+	char cause_text[128];
+	enum slime_transport transport;
+	uint64_t epoch;	  /* of the connection: both ends' incarnations and a counter */
+	uint64_t peer;	  /* the peer's context */
+	char address[80]; /* what the transport connected to, for people */
+	uint32_t pending_ops;
+};
+
+SLIME_API void slime_endpoint_info(const struct slime_endpoint *ep,
+				   struct slime_endpoint_info *out);
+
+SLIME_END_DECLS
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory. A region (mr) is memory of this process that peers may reach within its bounds and access
+ * rights. What a peer needs to reach it is a descriptor: versioned bytes, a secret for the peers it
+ * is meant for.
+ */
+#ifndef SLIME_MR_H
+#define SLIME_MR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <slime/export.h>
+
+SLIME_BEGIN_DECLS
+
+struct slime_context;
+struct slime_mem;
+struct slime_mr;
+
+enum slime_access {
+	SLIME_ACCESS_REMOTE_READ = 1,
+	SLIME_ACCESS_REMOTE_WRITE = 2,
+};
+
+enum slime_huge_pages {
+	SLIME_HUGE_AUTO, /* ask for transparent ones; ordinary pages will do */
+	SLIME_HUGE_OFF,
+	SLIME_HUGE_2M, /* reserved huge pages, or -ENOMEM */
+	SLIME_HUGE_1G,
+};
+
+#define SLIME_NUMA_ANY (-1)
+
+struct slime_mem_attr {
+	enum slime_huge_pages huge;
+	int numa_node;	  /* bind to this node; SLIME_NUMA_ANY: the kernel's choice */
+	const char *name; /* shown in /proc/PID/maps; NULL: "slime" */
+};
+
+#define SLIME_MEM_ATTR_INIT                                          \
+	{                                                            \
+		.huge = SLIME_HUGE_AUTO, .numa_node = SLIME_NUMA_ANY \
+	}
+
+/*
+ * Allocate len bytes (rounded up to pages) of zeroed memory that peers on this host can map: a
+ * sealed memfd, populated here, so that no later fault charges or kills another process. -EINVAL
+ * len is 0, or attr is malformed       -ENOMEM  not so much memory, or no such huge pages -ENODEV
+ * no such NUMA node
+ */
+SLIME_API SLIME_CHECKED int slime_mem_alloc(struct slime_context *ctx, size_t len,
+					    const struct slime_mem_attr *attr,
+					    struct slime_mem **out);
+
+SLIME_API void *slime_mem_addr(const struct slime_mem *mem);
+SLIME_API size_t slime_mem_len(const struct slime_mem *mem);
+
+/* Its regions must have been destroyed: -EBUSY otherwise. destroy(NULL) is 0. */
+SLIME_API int slime_mem_destroy(struct slime_mem *mem);
+
+/*
+ * Offer len bytes at addr as a region. The memory stays the caller's and must stay mapped until the
+ * region is destroyed. Memory from slime_mem_alloc is recognised by its address and mapped by peers
+ * on this host; for other memory see foreign_memory in slime/context.h. access 0 makes a region for
+ * local use only. -EINVAL  len is 0, or the range wraps         -ENOSPC  max_regions reached
+ *   -EFAULT  the range is not mapped
+ */
+SLIME_API SLIME_CHECKED int slime_mr_create(struct slime_context *ctx, void *addr, size_t len,
+					    uint32_t access, struct slime_mr **out);
+
+/*
+ * Withdraw a region: peers are told, fail new ops with -ESTALE, finish what runs and acknowledge; a
+ * tcp peer that stays silent loses its connection. Waits up to the context's peer timeout for that.
+ *   -EBUSY  own ops still use it, or a peer on this host that is neither dead nor answering can
+ * still reach it: the region stays, and the call can be repeated destroy(NULL) is 0.
+ */
+SLIME_API int slime_mr_destroy(struct slime_mr *mr);
+
+SLIME_API void *slime_mr_addr(const struct slime_mr *mr);
+SLIME_API size_t slime_mr_len(const struct slime_mr *mr);
+
+#define SLIME_MR_DESC_MAX 128
+
+/* Write the region's descriptor, at most SLIME_MR_DESC_MAX bytes. Returns its length, or -ENOSPC.
+ */
+SLIME_API SLIME_CHECKED int slime_mr_export(const struct slime_mr *mr, void *buf, size_t cap);
+
+/* What is known of a peer's region: a plain value that owns nothing. */
+struct slime_remote_mr {
+	uint64_t owner; /* the context that offers it */
+	uint64_t addr;	/* in the owner's address space; offsets count from here */
+	uint64_t len;
+	uint64_t generation; /* never used again by the owner */
+	uint32_t id;
+	uint32_t access; /* enum slime_access */
+	uint32_t rkey;	 /* rdma */
+	uint32_t kind;	 /* how the owner's memory came to be; the library's business */
+};
+
+/* Read a descriptor: -EINVAL malformed, -EPROTONOSUPPORT a version this library does not know. */
+SLIME_API SLIME_CHECKED int slime_remote_mr_import(const void *buf, size_t len,
+						   struct slime_remote_mr *out);
+
+SLIME_END_DECLS
+
+#endif

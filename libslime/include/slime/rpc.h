@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls by method name over a link, in both directions at once. A service is a table of methods
+ * that an endpoint offers to its peer; a call is the client's future of one request, created once
+ * and reused. Payload is bytes: nothing is interpreted.
+ *
+ * Small payloads travel in slots of the link (eager), larger ones straight between the caller's
+ * memory and the handler's (bulk); which it was makes no difference to either side, but for the
+ * number of copies.
+ */
+#ifndef SLIME_RPC_H
+#define SLIME_RPC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <slime/export.h>
+
+SLIME_BEGIN_DECLS
+
+struct slime_call;
+struct slime_context;
+struct slime_endpoint;
+struct slime_mr;
+struct slime_rpc_request;
+struct slime_rpc_service;
+
+/* ---- offering methods ---- */
+
+/*
+ * Handles one request. It answers exactly once, now or later and from any thread, with one of the
+ * slime_rpc_reply functions; the request is gone with the answer.
+ */
+typedef void slime_rpc_fn(void *arg, struct slime_rpc_request *req);
+
+enum slime_rpc_method_flags {
+	SLIME_RPC_INLINE = 1,	/* runs on the progress thread and must not block; otherwise on the
+				   worker pool */
+	SLIME_RPC_IN_PLACE = 2, /* pool handlers: the request is not copied out of memory the peer
+				   can still change */
+};
+
+struct slime_rpc_method_attr {
+	slime_rpc_fn *fn;
+	void *arg;
+	uint32_t flags;	      /* enum slime_rpc_method_flags */
+	uint64_t max_message; /* longest request; longer ones are refused with -EMSGSIZE unread */
+};
+
+#define SLIME_RPC_METHOD_ATTR_INIT               \
+	{                                        \
+		.max_message = UINT64_C(1) << 30 \
+	}
+
+#define SLIME_RPC_NAME_MAX 128
+
+SLIME_API SLIME_CHECKED int slime_rpc_service_create(struct slime_context *ctx,
+						     struct slime_rpc_service **out);
+
+/*
+ * Add a method: before the first endpoint uses the service. Names are 1 to SLIME_RPC_NAME_MAX
+ * bytes. -EEXIST  the name, or another of the same id, is taken     -EBUSY  an endpoint uses the
+ * service -EINVAL, -ENOMEM
+ */
+SLIME_API SLIME_CHECKED int slime_rpc_method_add(struct slime_rpc_service *service,
+						 const char *name,
+						 const struct slime_rpc_method_attr *attr);
+
+/* -EBUSY while an endpoint uses it. destroy(NULL) is 0. */
+SLIME_API int slime_rpc_service_destroy(struct slime_rpc_service *service);
+
+/* The request's bytes, valid until the answer. */
+SLIME_API const void *slime_rpc_request_data(const struct slime_rpc_request *req);
+SLIME_API size_t slime_rpc_request_len(const struct slime_rpc_request *req);
+
+/* Microseconds until the caller's deadline, 0 when it passed, INT64_MAX when there is none. */
+SLIME_API int64_t slime_rpc_request_remaining_us(const struct slime_rpc_request *req);
+
+/* Whether the caller gave up or the link died: the answer will not be read. */
+SLIME_API bool slime_rpc_request_cancelled(const struct slime_rpc_request *req);
+
+/* The longest reply the caller has room for. */
+SLIME_API size_t slime_rpc_request_reply_cap(const struct slime_rpc_request *req);
+
+/*
+ * Answer with a copy of len bytes. Whatever is returned, the request is gone.
+ *   -EMSGSIZE    longer than reply_cap: the caller gets this error
+ *   -ECONNRESET  the link died: nobody reads it     -ECANCELED  the caller gave up
+ */
+SLIME_API int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len);
+
+/*
+ * Answer in place: memory for a reply of at most len bytes, from where it is sent without another
+ * copy. Write it, then commit what is its length. NULL when len exceeds reply_cap or memory is
+ * short; then answer with an error.
+ */
+SLIME_API void *slime_rpc_reply_buffer(struct slime_rpc_request *req, size_t len);
+SLIME_API int slime_rpc_reply_commit(struct slime_rpc_request *req, size_t len);
+
+/* Answer with an error of the application: code above 0, and a message cut at 256 bytes (NULL:
+ * none). */
+SLIME_API int slime_rpc_reply_error(struct slime_rpc_request *req, uint32_t code,
+				    const char *message);
+
+/* ---- calling ---- */
+
+/* Runs on the progress thread after the call ended. */
+typedef void slime_call_fn(void *arg, struct slime_call *call);
+
+struct slime_call_attr {
+	slime_call_fn *fn; /* NULL: waited for */
+	void *arg;
+};
+
+SLIME_API SLIME_CHECKED int slime_call_create(struct slime_context *ctx,
+					      const struct slime_call_attr *attr,
+					      struct slime_call **out);
+
+/* -EBUSY while the call is pending, or memory lent to it can still be reached by a late byte.
+ * destroy(NULL) is 0. */
+SLIME_API int slime_call_destroy(struct slime_call *call);
+
+/* The id of a method name: compute it once. */
+SLIME_API uint64_t slime_rpc_method_id(const char *name);
+
+struct slime_call_args {
+	uint64_t method;     /* slime_rpc_method_id() */
+	const void *request; /* or, with request_mr, NULL */
+	size_t request_len;
+	struct slime_mr *request_mr; /* registered memory: bulk requests need no copy */
+	uint64_t request_offset;
+	void *reply; /* room for the reply; or, with reply_mr, NULL; or neither: read it in place */
+	size_t reply_cap; /* longest reply wanted */
+	struct slime_mr *reply_mr;
+	uint64_t reply_offset;
+	int64_t timeout_ms; /* negative: none */
+};
+
+/*
+ * Start a call. The request and the room for the reply are lent to it until it ends; after
+ * -ETIMEDOUT or -ECANCELED they come back only when no late byte can reach them, and the call is
+ * pending until then. Returns 0 when the call will end by itself. Otherwise nothing was sent:
+ *   -EAGAIN    too many calls wait for a slot     -EBUSY  the call is pending
+ *   -EINVAL, -ERANGE  malformed args              -ENOTCONN  not connected
+ */
+SLIME_API SLIME_CHECKED int slime_call_start(struct slime_endpoint *ep,
+					     const struct slime_call_args *args,
+					     struct slime_call *call);
+
+/* As slime_op_wait(). */
+SLIME_API SLIME_CHECKED int slime_call_wait(struct slime_call *call, int64_t timeout_ms);
+
+/* The call will end with -ECANCELED unless its reply is already here. -ENOENT when it is not
+ * pending. */
+SLIME_API int slime_call_cancel(struct slime_call *call);
+
+/*
+ * How the call ended:
+ *   0             with a reply
+ *   -EREMOTEIO    with an error of the handler: slime_call_error()
+ *   -ENOSYS       the peer has no such method     -EMSGSIZE  a message longer than its limit
+ *   -ETIMEDOUT    the deadline passed             -ECANCELED  cancelled, or the endpoint was closed
+ * here -ENOTCONN     the link died before the request left: it was not executed -ECONNRESET   the
+ * link died afterwards: whether it was executed is unknown -ENOBUFS      the peer had no memory for
+ * it
+ */
+SLIME_API int slime_call_status(const struct slime_call *call);
+
+/* The handler's code, and its message ("" when none); valid until the call is started again. */
+SLIME_API uint32_t slime_call_error(const struct slime_call *call, const char **message);
+
+/* The reply's length, and where it is: in the caller's room, or in place until
+ * slime_call_release(). */
+SLIME_API size_t slime_call_reply_len(const struct slime_call *call);
+SLIME_API const void *slime_call_reply_data(const struct slime_call *call);
+
+/* Give back a reply that is read in place. Starting or destroying the call does so, too. */
+SLIME_API void slime_call_release(struct slime_call *call);
+
+/* The arg given at creation. */
+SLIME_API void *slime_call_arg(const struct slime_call *call);
+
+SLIME_END_DECLS
+
+#endif

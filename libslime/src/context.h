@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The context's struct: progress, transports, regions, endpoints. */
+#ifndef SL_CONTEXT_H
+#define SL_CONTEXT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "src/op.h"
+#include "src/poller.h"
+#include "src/progress.h"
+#include "src/region.h"
+#include "src/transport/transport.h"
+#include <slime/context.h>
+
+struct slime_context {
+	struct slime_context_attr attr; /* its strings are ours */
+	uint64_t id;			/* random; of this incarnation */
+	struct sl_region_table regions;
+	struct sl_completions completions;
+	struct sl_poller poller;
+	struct sl_progress progress;
+	struct sl_transport_env env;
+	struct sl_transport *transports[SLIME_TRANSPORT_MAX]; /* NULL: not there */
+
+	pthread_mutex_t lock; /* of the lists below */
+	struct sl_list endpoints;
+	struct sl_list mems;
+	uint32_t n_endpoints;
+	_Atomic uint32_t n_regions;
+	_Atomic uint64_t next_endpoint;
+
+	const uint32_t *alive; /* a page that a fork child sees empty */
+};
+
+/* -EPERM in a child after fork, else 0: the first thing every public function asks. */
+static inline int sl_context_check(const struct slime_context *ctx)
+{
+	return __builtin_expect(*ctx->alive != 0, 1) ? 0 : -EPERM;
+}
+
+#endif

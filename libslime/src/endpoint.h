@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The endpoint's struct, and what the layers on top of it hook into: xfer (one-sided work and
+ * immediates), recv (send and receive) and mailbox (calls) each have their state in it, get the
+ * messages of their kinds, and are told of its end.
+ */
+#ifndef SL_ENDPOINT_H
+#define SL_ENDPOINT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "src/context.h"
+#include "src/desc.h"
+#include "src/transport/transport.h"
+#include <slime/endpoint.h>
+#include <slime/stats.h>
+
+struct sl_kind_counters {
+	_Atomic uint64_t submitted;
+	_Atomic uint64_t completed;
+	_Atomic uint64_t failed;
+	_Atomic uint64_t bytes;
+};
+
+/*
+ * A layer on top: recv and mailbox. Its state is made with the endpoint and goes with it. msg runs
+ * as [token] and says false when the peer broke the protocol; down runs as [token], once, when the
+ * connection has ended and before the endpoint's state says so: it ends everything the layer has
+ * pending with cause.
+ */
+struct sl_layer {
+	int (*create)(struct slime_endpoint *ep, void **state);
+	void (*destroy)(void *state);
+	bool (*msg)(void *state, const struct sl_msg *m, const uint8_t *payload);
+	void (*down)(void *state, int cause);
+	/* Something to do that no message announces (deadlines, deferred answers): asked at each
+	 * round; may be NULL. */
+	unsigned (*progress)(void *state);
+};
+
+extern const struct sl_layer sl_recv_layer;
+extern const struct sl_layer sl_mailbox_layer;
+
+/* An immediate that arrived and that nobody took yet. */
+struct sl_arrived_imm {
+	uint32_t imm;
+	uint64_t bytes;
+};
+
+struct slime_endpoint {
+	struct slime_context *ctx;
+	struct slime_endpoint_attr attr;
+	char name[64];
+	struct sl_list link; /* in the context's list */
+	struct sl_link_id self;
+	uint8_t secret[SL_SECRET_LEN];
+	struct sl_endpoint_desc peer; /* once connect was called */
+	uint8_t key[32];
+
+	_Atomic uint32_t state; /* enum slime_endpoint_state */
+	_Atomic int cause;
+	char cause_text[128];	       /* under lock */
+	_Atomic uint32_t n_submitting; /* threads between the check of state and the hand-over to
+					  the connection */
+	_Atomic uint32_t n_pending;
+	_Atomic(struct sl_conn *)
+		conn; /* usable while state is CONNECTED and n_submitting holds it */
+
+	/* Connecting. [token], and lock where other threads look. */
+	pthread_mutex_t lock;
+	bool connect_called;
+	bool initiator;
+	unsigned candidate; /* the index in attr.transports that is tried */
+	struct sl_conn
+		*conns[SLIME_TRANSPORT_MAX]; /* an acceptor has one waiting for each transport */
+	enum slime_transport transport;	     /* of conn */
+	uint64_t deadline_ns;
+	struct slime_op *connect_op;
+	char reasons[256]; /* why each candidate tried so far failed */
+	bool closing;
+	bool ended; /* every connection is destroyed */
+
+	/* xfer: immediates, under imm_lock. */
+	pthread_mutex_t imm_lock;
+	struct sl_arrived_imm imms[SL_WINDOW_IMM];
+	unsigned imm_first;
+	unsigned imm_n;
+	uint64_t imm_taken;
+	struct sl_list imm_ops;	     /* receives that wait */
+	_Atomic uint64_t imm_posted; /* window places taken by write_imm, ever */
+
+	void *recv;
+	void *mailbox;
+	struct sl_kind_counters counters[SLIME_KIND_MAX];
+};
+
+/*
+ * Enter the endpoint for a submit: 0 and the connection, which stays until sl_endpoint_leave();
+ * else -ENOTCONN (connecting, broken, closed) and nothing to leave.
+ */
+int sl_endpoint_enter(struct slime_endpoint *ep, struct sl_conn **out);
+void sl_endpoint_leave(struct slime_endpoint *ep);
+
+/*
+ * Account for an op: begin takes one of max_pending_ops and begins the op (-EAGAIN, -EBUSY), and
+ * finishing it gives the place back and counts it under its kind.
+ */
+int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op, enum slime_op_kind kind);
+void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op);
+
+/* Count something that is no op: calls and requests. */
+void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,
+		       uint64_t bytes);
+
+/* End the connection because of what the layer above found; any thread. */
+void sl_endpoint_fail(struct slime_endpoint *ep, int cause, const char *why);
+
+/*
+ * One-sided work of the library's own, as slime_read/slime_write but for ops of sl_op_init(); also
+ * counted against nothing.
+ */
+int sl_xfer_submit(struct slime_endpoint *ep, enum slime_op_kind kind,
+		   const struct slime_xfer *xfers, size_t n, struct slime_op *op);
+
+/* xfer's part of the messages and of the end. */
+bool sl_xfer_on_imm(struct slime_endpoint *ep, const struct sl_msg *m);
+void sl_xfer_down(struct slime_endpoint *ep, int cause);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The future behind slime/op.h, and where finished ones go.
+ *
+ * An op has one owner at a time: the caller until submit, then whoever executes it (a submitting
+ * thread, then a transport's queue), until sl_op_finish(), which is the last touch of the executor.
+ */
+#ifndef SL_OP_H
+#define SL_OP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include <slime/op.h>
+#include <slime/stats.h>
+#include <slime/xfer.h>
+
+/*
+ * Finished ops on their way to their owners; one per context. Callbacks are delivered by whoever
+ * makes progress (sl_completions_deliver), never by the thread that finishes the op.
+ */
+struct sl_completions {
+	_Atomic(struct slime_op *) finished; /* a stack of ops with callbacks, newest first */
+	_Atomic(struct slime_op *) queued;   /* same, for slime_context_next() */
+	struct slime_op *ready;		     /* taken off queued, oldest first; under ready_lock */
+	atomic_flag ready_lock;
+	int fd;			 /* eventfd: readable while queued ops wait */
+	void (*wake)(void *arg); /* somebody must come and deliver */
+	void *wake_arg;
+	_Atomic uint32_t n_ops; /* created and not destroyed */
+};
+
+int sl_completions_init(struct sl_completions *c, void (*wake)(void *arg), void *wake_arg);
+void sl_completions_fini(struct sl_completions *c);
+
+/* Run the callbacks of what has finished. For the holder of the progress token, with no lock held.
+ * Returns how many. */
+unsigned sl_completions_deliver(struct sl_completions *c);
+
+/* Whether sl_completions_deliver() has something to do. */
+static inline bool sl_completions_waiting(const struct sl_completions *c)
+{
+	return atomic_load_explicit(&c->finished, memory_order_acquire) != NULL;
+}
+
+/* What is to be done, filled by xfer.c; the transport that executes it keeps its place in it. */
+struct sl_work {
+	enum slime_op_kind kind;
+	uint32_t flags; /* enum slime_xfer_flags */
+	uint32_t imm;
+	const struct slime_xfer *xfers;
+	size_t n;
+	uint64_t total; /* bytes of all pieces */
+	/* The place: piece, block of its run, byte of the block. */
+	size_t piece;
+	uint32_t block;
+	uint64_t byte;
+};
+
+struct slime_op {
+	_Atomic uint32_t state; /* enum sl_op_state */
+	int status;
+	uint32_t imm;
+	uint32_t flags;
+	uint64_t bytes;
+	uint64_t tag;
+	slime_op_fn *fn;
+	void *arg;
+	struct sl_completions *completions;
+	struct slime_context *ctx;
+	struct slime_op *next; /* in a stack of completions */
+
+	/* The executor's. */
+	void (*finished)(struct slime_op *op); /* runs first in sl_op_finish: accounts for the op at
+						  its endpoint */
+	void *owner;			       /* the endpoint */
+	struct sl_list link;		       /* in the executor's queue */
+	struct sl_work work;
+	uint64_t priv[4]; /* the executor's notes */
+};
+
+/*
+ * IDLE -> PENDING by sl_op_begin. PENDING -> WAITED by a waiter that goes to sleep on the state
+ * word (futex). PENDING, WAITED -> IDLE by sl_op_finish, or -> FINISHED and then IDLE when a
+ * callback is to run first.
+ */
+enum sl_op_state {
+	SL_OP_IDLE,
+	SL_OP_PENDING,
+	SL_OP_WAITED,
+	SL_OP_FINISHED,
+};
+
+/* The caller hands the op over: -EBUSY when it is pending. */
+int sl_op_begin(struct slime_op *op);
+
+/* Undo sl_op_begin of an op that was refused in the end; nobody saw it pending but the caller. */
+void sl_op_abort(struct slime_op *op);
+
+/* The op has its result: status, and bytes when that is 0. From any thread, holding any lock; op is
+ * gone after it. */
+void sl_op_finish(struct slime_op *op, int status, uint64_t bytes);
+
+/* An op of the library's own, embedded in something of its own. */
+void sl_op_init(struct slime_op *op, struct slime_context *ctx, struct sl_completions *c,
+		slime_op_fn *fn, void *arg);
+
+/* One contiguous stretch of a batch. */
+struct sl_piece {
+	uint8_t *local;
+	const struct slime_remote_mr *remote;
+	uint64_t remote_offset;
+	uint64_t len;
+};
+
+/*
+ * The next stretch of at most max bytes from the work's place, which moves on by as much. Adjacent
+ * pieces are merged. Returns false when nothing is left.
+ */
+bool sl_work_next(struct sl_work *w, uint64_t max, struct sl_piece *out);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of a context's regions: what every transport checks a peer's access against. A slot's
+ * generation is never used again, so that an old descriptor never reaches new memory.
+ */
+#ifndef SL_REGION_H
+#define SL_REGION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include <slime/mr.h>
+
+enum sl_region_kind {
+	SL_REGION_FOREIGN, /* the user's own memory */
+	SL_REGION_MEMFD,   /* within a slime_mem: peers on this host map it */
+};
+
+enum sl_region_state {
+	SL_REGION_FREE,
+	SL_REGION_LIVE,
+	SL_REGION_WITHDRAWN, /* no new access; the slot is not free until the last user left */
+};
+
+struct sl_region {
+	_Atomic uint32_t state;	  /* enum sl_region_state */
+	_Atomic uint32_t n_users; /* accesses by peers under way (sl_region_acquire) */
+	_Atomic uint32_t n_ops;	  /* own ops pending on it */
+	uint32_t id;
+	uint32_t access;
+	enum sl_region_kind kind;
+	uint64_t generation;
+	uint8_t *base;
+	uint64_t len;
+	int memfd; /* kind MEMFD: borrowed from the slime_mem */
+	uint64_t memfd_offset;
+	uint64_t memfd_len; /* of the whole file */
+};
+
+struct sl_region_table {
+	pthread_mutex_t lock; /* of allocation and release */
+	uint64_t owner;	      /* the context's id, in every descriptor */
+	uint64_t next_generation;
+	uint32_t n;
+	struct sl_region *slots;
+};
+
+int sl_region_table_init(struct sl_region_table *t, uint64_t owner, uint32_t n);
+void sl_region_table_fini(struct sl_region_table *t);
+
+/* A free slot, filled and live: -ENOSPC when there is none. */
+int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struct sl_region **out);
+
+/* No access begins after this returns. */
+void sl_region_withdraw(struct sl_region *r);
+
+/* Give the slot back; it is withdrawn and has no users. */
+void sl_region_remove(struct sl_region_table *t, struct sl_region *r);
+
+/*
+ * Begin a peer's access to len bytes at offset: *ptr is valid until sl_region_release(). access is
+ * one of enum slime_access. -ESTALE  no such region, or another generation     -ERANGE  outside
+ * -EACCES  not granted
+ */
+int sl_region_acquire(struct sl_region_table *t, uint32_t id, uint64_t generation, uint64_t offset,
+		      uint64_t len, uint32_t access, struct sl_region **out, uint8_t **ptr);
+void sl_region_release(struct sl_region *r);
+
+/* A user's handle is its slot. */
+struct slime_mr {
+	struct sl_region *region;
+	struct slime_context *ctx;
+};
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a fresh stream proves which link it belongs to: mutual HMAC-SHA256 with the link's key over
+ * roles, nonces, both ends' ids and the stream's index. The key itself is never sent. docs/wire.md
+ * has the bytes.
+ *
+ * Before it is through, a stranger costs us at most 5 s, a few hundred bytes, and one of
+ * SL_GREETINGS_MAX places; what is wrong with a stranger is logged at a limited rate.
+ */
+#ifndef SL_GREETING_H
+#define SL_GREETING_H
+
+#include "src/transport/transport.h"
+
+#define SL_GREETINGS_MAX       64
+#define SL_GREETING_TIMEOUT_MS 5000
+
+struct sl_door;
+
+/*
+ * A stream whose other end has proven itself. The receiver owns fd from now on; streams are handed
+ * over in any order. conn is the acceptor's connection that expected it.
+ */
+typedef void sl_door_fn(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
+
+/*
+ * Listen on fd, which the door owns from now on, and hand every stream that passes to fn. [token]
+ * for everything that happens later.
+ */
+int sl_door_create(struct sl_transport *t, int fd, sl_door_fn *fn, struct sl_door **out);
+void sl_door_destroy(struct sl_door *door);
+
+struct sl_greeting;
+
+/* status 0: the fd is the caller's again, and authenticated; else it has been closed. */
+typedef void sl_greeting_fn(void *arg, int status, int fd, uint16_t stream);
+
+/*
+ * Prove ourselves on fd, a non-blocking stream that may still be connecting, as the initiator with
+ * the link of attr. fn is called once, unless the greeting is cancelled. Returns 0 or a negative
+ * errno (fd is closed then, too). -ETIMEDOUT, -ECONNREFUSED (the peer has no such endpoint),
+ * -EACCES (wrong key), -EPROTO, errnos of connect
+ */
+int sl_greeting_start(struct sl_transport *t, int fd, const struct sl_conn_attr *attr,
+		      uint16_t stream, sl_greeting_fn *fn, void *arg, struct sl_greeting **out);
+void sl_greeting_cancel(struct sl_greeting *g);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The seam between the library and what carries its bytes. A transport belongs to one context and
+ * has a listener; a connection (sl_conn) is one epoch of one link over it. Everything above is
+ * written once.
+ *
+ * A connection does three things:
+ *   - one-sided work: an op whose pieces were checked against local regions and descriptors;
+ *   - messages: 56 bytes each, some with the payload of a slot. Slots lie at the receiver and are
+ * owned by the sender: it knows which are free, writes one, and posts the message that names it.
+ * What gives a slot or a window place back is the protocol above (a reply frees its request, a done
+ * its send), so that a post never waits: see SL_WINDOW_*;
+ *   - telling the truth about its end: after broken() no late byte of this epoch arrives anywhere.
+ *
+ * Threads. submit, slot, post, take_imm, close, withdraw, info are called from any thread.
+ * Everything marked [token] is called by, and every event is raised by, the holder of the context's
+ * progress token, with no lock of the transport held.
+ */
+#ifndef SL_TRANSPORT_H
+#define SL_TRANSPORT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/wire.h"
+#include "src/op.h"
+#include "src/poller.h"
+#include "src/region.h"
+#include <slime/context.h>
+#include <slime/endpoint.h>
+
+/* ---- messages ---- */
+
+enum sl_msg_kind {
+	SL_MSG_IMM = 1,	  /* an immediate, after all bytes of its write; w: imm, bytes */
+	SL_MSG_SEND,	  /* a send with its payload in a slot; or, flagged, its descriptor */
+	SL_MSG_SEND_DONE, /* the receiver matched or refused a send: its slot is free */
+	SL_MSG_REQUEST,	  /* a call; payload or descriptor in a slot */
+	SL_MSG_REPLY,	  /* its end; payload or error in the slot of the same number */
+	SL_MSG_CANCEL,	  /* the caller gave up on a request; answered by its reply */
+	SL_MSG_KINDS,
+};
+
+struct sl_msg {
+	uint8_t kind;
+	uint8_t flags; /* the kind's own */
+	uint16_t slot;
+	uint32_t len;  /* of the payload in the slot; 0 is no payload */
+	uint64_t w[6]; /* the kind's own */
+};
+
+/* How many of each kind a side may have on the way; their sum is below SL_RING_ENTRIES. */
+#define SL_WINDOW_IMM	128
+#define SL_WINDOW_SEND	64
+#define SL_WINDOW_CALL	72
+#define SL_RING_ENTRIES 512
+
+enum sl_area {
+	SL_AREA_SEND,
+	SL_AREA_REQUEST,
+	SL_AREA_REPLY,
+	SL_AREAS,
+};
+
+/* Slots come in two classes; number 0 is the first small one. */
+#define SL_SLOT_SMALL	    1024
+#define SL_SLOT_LARGE	    16384
+#define SL_SEND_SLOTS	    SL_WINDOW_SEND /* small */
+#define SL_CALL_SLOTS_SMALL 64
+#define SL_CALL_SLOTS_LARGE 8
+#define SL_CALL_SLOTS	    (SL_CALL_SLOTS_SMALL + SL_CALL_SLOTS_LARGE)
+
+_Static_assert(SL_CALL_SLOTS == SL_WINDOW_CALL, "a call in flight has a slot");
+_Static_assert(SL_WINDOW_IMM + 2 * SL_WINDOW_SEND + 3 * SL_WINDOW_CALL < SL_RING_ENTRIES,
+	       "what may be on the way fits the ring");
+
+#define SL_SEND_AREA_LEN (SL_SEND_SLOTS * SL_SLOT_SMALL)
+#define SL_CALL_AREA_LEN (SL_CALL_SLOTS_SMALL * SL_SLOT_SMALL + SL_CALL_SLOTS_LARGE * SL_SLOT_LARGE)
+#define SL_SLOTS_LEN	 (SL_SEND_AREA_LEN + 2 * SL_CALL_AREA_LEN) /* of all areas of one direction */
+
+/* How many slots the area has. */
+static inline unsigned sl_area_slots(enum sl_area area)
+{
+	return area == SL_AREA_SEND ? SL_SEND_SLOTS : SL_CALL_SLOTS;
+}
+
+/* The bytes slot can hold. slot is below sl_area_slots(). */
+static inline uint32_t sl_slot_len(enum sl_area area, unsigned slot)
+{
+	return area != SL_AREA_SEND && slot >= SL_CALL_SLOTS_SMALL ? SL_SLOT_LARGE : SL_SLOT_SMALL;
+}
+
+/* Where slot begins among the SL_SLOTS_LEN bytes of a direction. */
+static inline uint32_t sl_slot_offset(enum sl_area area, unsigned slot)
+{
+	uint32_t base = area == SL_AREA_SEND ? 0 : SL_SEND_AREA_LEN;
+
+	if (area == SL_AREA_REPLY)
+		base += SL_CALL_AREA_LEN;
+	if (area == SL_AREA_SEND || slot < SL_CALL_SLOTS_SMALL)
+		return base + slot * SL_SLOT_SMALL;
+	return base + SL_CALL_SLOTS_SMALL * SL_SLOT_SMALL +
+	       (slot - SL_CALL_SLOTS_SMALL) * SL_SLOT_LARGE;
+}
+
+/* The area a message's payload lies in; SL_AREAS when that kind has none. */
+static inline enum sl_area sl_msg_area(uint8_t kind)
+{
+	switch (kind) {
+	case SL_MSG_SEND:
+		return SL_AREA_SEND;
+	case SL_MSG_REQUEST:
+		return SL_AREA_REQUEST;
+	case SL_MSG_REPLY:
+		return SL_AREA_REPLY;
+	default:
+		return SL_AREAS;
+	}
+}
+
+/* What a transport checks of a message from the wire before it raises it: kind, slot and length. */
+static inline bool sl_msg_valid(const struct sl_msg *m)
+{
+	enum sl_area area = sl_msg_area(m->kind);
+
+	if (m->kind == 0 || m->kind >= SL_MSG_KINDS)
+		return false;
+	if (area == SL_AREAS)
+		return m->len == 0;
+	return m->slot < sl_area_slots(area) && m->len <= sl_slot_len(area, m->slot);
+}
+
+/* ---- connections ---- */
+
+/* Names one end of one connection: a context is an incarnation of a process, its endpoints are
+ * never reused. */
+struct sl_link_id {
+	uint64_t context;
+	uint64_t endpoint;
+};
+
+struct sl_conn;
+
+struct sl_conn_events {
+	/* Both ends are ready. */
+	void (*ready)(void *owner);
+	/* A valid message; payload (NULL when len is 0) stays where it is until the protocol gives
+	 * its slot back. On shm the peer can still change it: read each byte that decides something
+	 * once. Return false for a broken protocol: the connection ends with -EPROTO. */
+	bool (*msg)(void *owner, const struct sl_msg *m, const uint8_t *payload);
+	/*
+	 * The connection ended: cause 0 when one side closed it in order, else a negative errno.
+	 * Raised once, also for a connection that never got ready, after every op it had has
+	 * finished and no late byte can arrive. The owner destroys the connection now or later.
+	 */
+	void (*broken)(void *owner, int cause, const char *why);
+};
+
+struct sl_conn_attr {
+	const struct sl_conn_events *events;
+	void *owner;
+	struct sl_link_id self;
+	struct sl_link_id peer;
+	uint8_t key[32]; /* of the link; both ends prove that they have it */
+	bool initiator;
+	const uint8_t *candidate; /* the peer's address, as its transport's candidate() wrote it */
+	size_t candidate_len;
+	uint64_t deadline_ns; /* not ready by then: broken(-ETIMEDOUT) */
+	const char *name;     /* for log lines; outlives the connection */
+};
+
+struct sl_conn_ops {
+	/*
+	 * Execute op->work; all is checked but what only the transport knows. Finishes the op, now
+	 * or later, with sl_op_finish(); for write_imm after the immediate left behind its bytes (a
+	 * window place for it is taken). Returns 0, or, with the op untouched, -ENOTCONN or
+	 * -EOPNOTSUPP.
+	 */
+	int (*submit)(struct sl_conn *conn, struct slime_op *op);
+	/* Where the payload for that slot of the peer is written before the post. NULL when the
+	 * connection ended. */
+	uint8_t *(*slot)(struct sl_conn *conn, enum sl_area area, unsigned slot);
+	/* Send a message; in order with the posts of this thread. Dropped when the connection
+	 * ended. */
+	void (*post)(struct sl_conn *conn, const struct sl_msg *m);
+	/* Tell the peer that taken immediates in all have been taken here. Arrives as
+	 * conn->imm_taken there. */
+	void (*take_imm)(struct sl_conn *conn, uint64_t taken);
+	/*
+	 * Begin the end: cause 0 closes in order (its ops finish with -ECANCELED, the peer sees
+	 * cause 0), else it is an abort for that reason. broken() follows. Closing twice is
+	 * harmless.
+	 */
+	void (*close)(struct sl_conn *conn, int cause, const char *why);
+	/* After broken(), or before start. [token] */
+	void (*destroy)(struct sl_conn *conn);
+	/* A region of ours is withdrawn: announce it to the peer, once; true when the peer cannot
+	 * reach it any more. */
+	bool (*withdraw)(struct sl_conn *conn, const struct sl_region *r);
+	/* Whether the peer's region is known to be withdrawn. */
+	bool (*is_stale)(struct sl_conn *conn, const struct slime_remote_mr *r);
+	/* Where it is connected to, for people. */
+	void (*address)(struct sl_conn *conn, char *out, size_t cap);
+};
+
+/* What every connection begins with. */
+struct sl_conn {
+	const struct sl_conn_ops *ops;
+	const struct sl_conn_events *events;
+	void *owner;
+	const char *name;
+	struct sl_link_id self;
+	struct sl_link_id peer;
+	_Atomic uint64_t imm_taken; /* immediates of ours the peer has taken, ever */
+};
+
+/* ---- transports ---- */
+
+/* An endpoint that an incoming connection wants: what the greeting must know to check it. */
+struct sl_expected {
+	struct sl_link_id peer;
+	uint8_t key[32];
+	struct sl_conn *conn; /* made by conn_create as acceptor, waiting for its stream(s) */
+};
+
+/* What a transport is given by its context; it outlives the transport. */
+struct sl_transport_env {
+	const struct slime_context_attr *attr;
+	uint64_t context; /* its id */
+	struct sl_region_table *regions;
+	struct sl_poller *poller; /* sources of events; callbacks run as [token] */
+	/*
+	 * The endpoint of this id that waits for a connection over this transport: -ENOENT there is
+	 * none (any more), -EAGAIN it exists and does not know its peer yet: hold the greeting and
+	 * ask again. [token]
+	 */
+	int (*expect)(void *arg, enum slime_transport transport, uint64_t endpoint,
+		      struct sl_expected *out);
+	void *arg;
+};
+
+struct sl_transport {
+	const struct sl_transport_ops *ops;
+	const struct sl_transport_env *env;
+};
+
+struct sl_transport_ops {
+	enum slime_transport id;
+	int (*create)(const struct sl_transport_env *env, struct sl_transport **out);
+	void (*destroy)(struct sl_transport *t);
+	/* Write this transport's part of an endpoint descriptor: how peers reach us. -EOPNOTSUPP:
+	 * they cannot. */
+	int (*candidate)(struct sl_transport *t, struct sl_writer *w);
+	/*
+	 * Make a connection and begin: an initiator dials, an acceptor is found through
+	 * env->expect(). [token] not needed Returns 0, and broken() or ready() will be raised; or a
+	 * negative errno and nothing will.
+	 */
+	int (*conn_create)(struct sl_transport *t, const struct sl_conn_attr *attr,
+			   struct sl_conn **out);
+	/* Do what can be done without sleeping; returns the number of events handled. [token] */
+	unsigned (*progress)(struct sl_transport *t);
+	/* Before everybody sleeps on the poller: make peers ring. After it: a last progress().
+	 * [token] */
+	void (*arm)(struct sl_transport *t);
+	/* Somebody polls again: peers need not ring. [token] */
+	void (*disarm)(struct sl_transport *t);
+};
+
+extern const struct sl_transport_ops sl_shm_transport;
+extern const struct sl_transport_ops sl_tcp_transport;
+
+#endif
