@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a program's log lines go: a file or standard error, as text or as JSON lines.
+ *
+ *     2026-11-21T04:05:06.789Z warn shm: ...
+ *     {"time":"2026-11-21T04:05:06.789Z","level":"warn","part":"shm","message":"..."}
+ *
+ * A line is one write, so that lines of threads and processes do not mix. There is one sink per
+ * process.
+ */
+#ifndef CLI_LOGSINK_H
+#define CLI_LOGSINK_H
+
+#include <stdbool.h>
+#include <slime/log.h>
+
+/* For CLI_ENUM: their index is the enum slime_log_level, and enum cli_log_format. */
+extern const char *const cli_log_levels[];
+extern const char *const cli_log_formats[];
+
+enum cli_log_format { CLI_LOG_TEXT, CLI_LOG_JSON };
+
+struct cli_log_attr {
+	const char *file; /* NULL is standard error; appended to, made with mode 0640 */
+	int format;
+	enum slime_log_level level;
+};
+
+/* Before threads. Negative errno when the file cannot be opened. A second call replaces the first.
+ */
+int cli_log_open(const struct cli_log_attr *attr);
+
+/* Open the file again by its name, after a log rotation; on an error the old one stays. Any thread.
+ */
+int cli_log_reopen(void);
+
+/* Back to plain lines on standard error. */
+void cli_log_close(void);
+
+#endif

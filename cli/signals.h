@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signals as a descriptor for an event loop. Opened before threads exist, so that every thread has
+ * them blocked.
+ */
+#ifndef CLI_SIGNALS_H
+#define CLI_SIGNALS_H
+
+#include <stddef.h>
+
+/*
+ * Block these signals and return a non-blocking, close-on-exec descriptor that is readable when one
+ * came. SIGPIPE is ignored from here on: a closed peer is an error of write.
+ */
+int cli_signals_open(const int *signals, size_t n);
+
+/* The next signal; 0 when there is none; a negative errno. */
+int cli_signals_read(int fd);
+
+/* Unblock what cli_signals_open() blocked and take SIGPIPE's default back. */
+void cli_signals_close(int fd);
+
+/* Between fork and exec: the child starts with no signal blocked or ignored by us.
+ * Async-signal-safe. */
+void cli_signals_reset_in_child(void);
+
+#endif
