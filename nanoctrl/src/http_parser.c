@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http_parser.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define CHUNK_LINE_MAX 128
+
+enum phase {
+	PHASE_START, /* before the request line: one empty line is skipped */
+	PHASE_HEAD,
+	PHASE_BODY,
+	PHASE_CHUNK_LINE,
+	PHASE_CHUNK_DATA,
+	PHASE_CHUNK_END,
+	PHASE_TRAILER,
+	PHASE_DONE,
+	PHASE_REFUSED,
+};
+
+static const struct http_refusal no_memory = { 503, "no_memory", "no memory for this request" };
+static const struct http_refusal bare_lf = { 400, "bad_request", "a line ends without CR" };
+static const struct http_refusal bare_cr = { 400, "bad_request", "CR without LF" };
+static const struct http_refusal bad_line = { 400, "bad_request", "malformed request line" };
+static const struct http_refusal bad_target = { 400, "bad_request", "malformed request target" };
+static const struct http_refusal bad_method = { 501, "unknown_method", "unknown request method" };
+static const struct http_refusal bad_version = { 505, "http_version",
+						 "only HTTP/1.1 and HTTP/1.0 are spoken here" };
+static const struct http_refusal bad_field = { 400, "bad_request", "malformed header field" };
+static const struct http_refusal folded = { 400, "bad_request", "folded header field" };
+static const struct http_refusal no_host = { 400, "bad_request", "Host is missing" };
+static const struct http_refusal bad_host = { 400, "bad_request", "malformed or repeated Host" };
+static const struct http_refusal bad_length = { 400, "bad_request",
+						"malformed or repeated Content-Length" };
+static const struct http_refusal two_lengths = { 400, "bad_request",
+						 "both Content-Length and Transfer-Encoding" };
+static const struct http_refusal bad_coding = { 501, "transfer_coding",
+						"the only transfer coding known is chunked" };
+static const struct http_refusal old_coding = { 400, "bad_request",
+						"Transfer-Encoding in HTTP/1.0" };
+static const struct http_refusal bad_chunk = { 400, "bad_request", "malformed chunk" };
+static const struct http_refusal bad_expect = { 417, "expectation",
+						"the only expectation known is 100-continue" };
+static const struct http_refusal long_head = { 431, "header_too_large",
+					       "the header fields are too large" };
+static const struct http_refusal many_fields = { 431, "header_too_large",
+						 "too many header fields" };
+static const struct http_refusal long_target = { 414, "uri_too_long",
+						 "the request target is too long" };
+static const struct http_refusal long_body = { 413, "body_too_large",
+					       "the request body is too large" };
+
+static const char *const method_names[HTTP_METHODS] = {
+	[HTTP_GET] = "GET",	    [HTTP_HEAD] = "HEAD",   [HTTP_POST] = "POST",
+	[HTTP_PUT] = "PUT",	    [HTTP_PATCH] = "PATCH", [HTTP_DELETE] = "DELETE",
+	[HTTP_OPTIONS] = "OPTIONS",
+};
+
+void http_message_fini(struct http_message *m)
+{
+	free(m->head);
+	free(m->body);
+	memset(m, 0, sizeof(*m));
+}
+
+const char *http_message_field(const struct http_message *m, const char *name)
+{
+	for (size_t i = 0; i < m->n_fields; i++)
+		if (!strcasecmp(m->fields[i].name, name))
+			return m->fields[i].value;
+	return NULL;
+}
+
+void http_parser_init(struct http_parser *p, const struct http_limits *limits)
+{
+	memset(p, 0, sizeof(*p));
+	p->limits = *limits;
+}
+
+void http_parser_fini(struct http_parser *p)
+{
+	http_message_fini(&p->msg);
+}
+
+bool http_parser_busy(const struct http_parser *p)
+{
+	return p->phase != PHASE_START || p->head_len || p->cr;
+}
+
+bool http_parser_wants_continue(struct http_parser *p)
+{
+	bool wants = p->expect_continue && p->phase > PHASE_HEAD && p->phase < PHASE_DONE;
+
+	if (p->phase > PHASE_HEAD)
+		p->expect_continue = false;
+	return wants;
+}
+
+void http_parser_take(struct http_parser *p, struct http_message *out)
+{
+	struct http_limits limits = p->limits;
+
+	assert(p->phase == PHASE_DONE);
+	*out = p->msg;
+	http_parser_init(p, &limits);
+}
+
+static enum http_parse refuse(struct http_parser *p, const struct http_refusal *why)
+{
+	p->refusal = why;
+	p->phase = PHASE_REFUSED;
+	return HTTP_REFUSED;
+}
+
+/* Makes room for len bytes and a NUL in a buffer that doubles up to max. */
+static bool grow(char **buf, size_t *room, size_t len, size_t max)
+{
+	size_t want = *room ? *room : 512;
+	char *bigger;
+
+	if (len < *room)
+		return true;
+	while (want <= len)
+		want *= 2;
+	if (want > max + 1)
+		want = max + 1;
+	bigger = realloc(*buf, want);
+	if (!bigger)
+		return false;
+	*buf = bigger;
+	*room = want;
+	return true;
+}
+
+static bool is_token(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static bool parse_method(struct http_message *m, const char *name)
+{
+	for (unsigned i = 0; i < HTTP_METHODS; i++) {
+		if (!strcmp(method_names[i], name)) {
+			m->method = (enum http_method)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* origin-form, or absolute-form of which the authority is skipped, or "*". */
+static const struct http_refusal *parse_target(struct http_parser *p, char *target)
+{
+	struct http_message *m = &p->msg;
+	char *c;
+
+	if (strlen(target) > p->limits.target_bytes)
+		return &long_target;
+	for (c = target; *c; c++)
+		if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f || *c == '#')
+			return &bad_target;
+	if (!strncasecmp(target, "http://", 7)) {
+		target += 7 + strcspn(target + 7, "/?");
+		if (*target != '/')
+			return &bad_target;
+	}
+	if (*target != '/' && strcmp(target, "*") != 0)
+		return &bad_target;
+	m->path = target;
+	m->query = strchr(target, '?');
+	if (m->query)
+		*m->query++ = '\0';
+	return NULL;
+}
+
+/* method SP target SP version, and nothing else. */
+static const struct http_refusal *parse_request_line(struct http_parser *p, char *line)
+{
+	char *target = strchr(line, ' ');
+	char *version = target ? strchr(target + 1, ' ') : NULL;
+
+	if (!version || target == line || version == target + 1)
+		return &bad_line;
+	*target++ = '\0';
+	*version++ = '\0';
+	for (const char *c = line; *c; c++)
+		if (!is_token((unsigned char)*c))
+			return &bad_line;
+	if (strncmp(version, "HTTP/", 5) != 0 || strlen(version) != 8 || version[6] != '.')
+		return &bad_line;
+	if (version[5] != '1' || (version[7] != '1' && version[7] != '0'))
+		return &bad_version;
+	p->msg.minor = version[7] == '1';
+	if (!parse_method(&p->msg, line))
+		return &bad_method;
+	return parse_target(p, target);
+}
+
+static const struct http_refusal *parse_field(struct http_message *m, char *line)
+{
+	char *colon = strchr(line, ':');
+	char *value, *end;
+
+	if (is_blank(*line))
+		return &folded;
+	if (!colon || colon == line)
+		return &bad_field;
+	for (const char *c = line; c < colon; c++)
+		if (!is_token((unsigned char)*c))
+			return &bad_field;
+	for (const char *c = colon + 1; *c; c++)
+		if (((unsigned char)*c < ' ' && *c != '\t') || *c == 0x7f)
+			return &bad_field;
+	if (m->n_fields == HTTP_HEADERS_MAX)
+		return &many_fields;
+	*colon = '\0';
+	for (value = colon + 1; is_blank(*value); value++)
+		;
+	for (end = value + strlen(value); end > value && is_blank(end[-1]); end--)
+		;
+	*end = '\0';
+	m->fields[m->n_fields].name = line;
+	m->fields[m->n_fields++].value = value;
+	return NULL;
+}
+
+/* The only field of this name, or NULL; *n says how many there are. */
+static const char *find_only(const struct http_message *m, const char *name, unsigned *n)
+{
+	const char *value = NULL;
+
+	*n = 0;
+	for (size_t i = 0; i < m->n_fields; i++) {
+		if (!strcasecmp(m->fields[i].name, name)) {
+			value = m->fields[i].value;
+			++*n;
+		}
+	}
+	return value;
+}
+
+/* Whether a comma-separated list of tokens, in any of the fields of this name, has one. */
+static bool list_has(const struct http_message *m, const char *name, const char *token)
+{
+	size_t len = strlen(token);
+
+	for (size_t i = 0; i < m->n_fields; i++) {
+		const char *c = m->fields[i].value;
+
+		if (strcasecmp(m->fields[i].name, name) != 0)
+			continue;
+		while (*c) {
+			size_t n;
+
+			c += strspn(c, " \t,");
+			n = strcspn(c, " \t,");
+			if (n == len && !strncasecmp(c, token, len))
+				return true;
+			c += n;
+		}
+	}
+	return false;
+}
+
+static const struct http_refusal *check_host(const struct http_message *m)
+{
+	unsigned n;
+	const char *host = find_only(m, "Host", &n);
+
+	if (!n)
+		return m->minor ? &no_host : NULL;
+	if (n > 1)
+		return &bad_host;
+	for (const char *c = host; *c; c++)
+		if (!is_token((unsigned char)*c) && !strchr(":[]", *c))
+			return &bad_host;
+	return NULL;
+}
+
+static bool parse_length(const char *text, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	if (!*text)
+		return false;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9' || v > UINT64_MAX / 10 - 1)
+			return false;
+		v = v * 10 + (uint64_t)(*text - '0');
+	}
+	*out = v;
+	return true;
+}
+
+/* How the body is delimited: sets the next phase. */
+static const struct http_refusal *parse_framing(struct http_parser *p)
+{
+	const struct http_message *m = &p->msg;
+	unsigned n_lengths, n_codings;
+	const char *length = find_only(m, "Content-Length", &n_lengths);
+	const char *coding = find_only(m, "Transfer-Encoding", &n_codings);
+
+	p->phase = PHASE_DONE;
+	if (n_codings) {
+		if (n_lengths)
+			return &two_lengths;
+		if (!m->minor)
+			return &old_coding;
+		if (n_codings > 1 || strcasecmp(coding, "chunked") != 0)
+			return &bad_coding;
+		p->phase = PHASE_CHUNK_LINE;
+		return NULL;
+	}
+	if (!n_lengths)
+		return NULL;
+	if (n_lengths > 1 || !parse_length(length, &p->left))
+		return &bad_length;
+	if (p->left > p->limits.body_bytes)
+		return &long_body;
+	if (p->left)
+		p->phase = PHASE_BODY;
+	return NULL;
+}
+
+static const struct http_refusal *parse_connection(struct http_parser *p)
+{
+	struct http_message *m = &p->msg;
+	const char *expect = http_message_field(m, "Expect");
+
+	m->keep_alive = m->minor && !list_has(m, "Connection", "close");
+	m->upgrade = m->minor && list_has(m, "Connection", "upgrade");
+	if (expect && strcasecmp(expect, "100-continue") != 0)
+		return &bad_expect;
+	p->expect_continue = expect && m->minor;
+	return NULL;
+}
+
+/* The head is complete: lines end in CR LF, which the scan has made sure of. */
+static const struct http_refusal *parse_head(struct http_parser *p)
+{
+	const struct http_refusal *why = NULL;
+	char *line = p->msg.head;
+	bool first = true;
+
+	if (memchr(line, '\0', p->head_len))
+		return &bad_field;
+	line[p->head_len] = '\0';
+	while (!why) {
+		char *end = strstr(line, "\r\n");
+
+		assert(end);
+		if (end == line)
+			break;
+		*end = '\0';
+		why = first ? parse_request_line(p, line) : parse_field(&p->msg, line);
+		first = false;
+		line = end + 2;
+	}
+	if (!why)
+		why = check_host(&p->msg);
+	if (!why)
+		why = parse_connection(p);
+	return why ? why : parse_framing(p);
+}
+
+/* A head that has no end within its limit: the request line tells whether the target is to blame.
+ */
+static const struct http_refusal *head_too_long(const struct http_parser *p)
+{
+	return memchr(p->msg.head, '\n', p->head_len) ? &long_head : &long_target;
+}
+
+/* One byte of the head. */
+static const struct http_refusal *take_head_byte(struct http_parser *p, char c)
+{
+	bool line_ends = p->cr && c == '\n';
+
+	if (p->cr && c != '\n')
+		return &bare_cr;
+	if (c == '\n' && !p->cr)
+		return &bare_lf;
+	p->cr = c == '\r';
+	if (p->phase == PHASE_START) {
+		if (p->cr)
+			return NULL;
+		p->phase = PHASE_HEAD;
+		if (line_ends) /* an empty line before the request, from clients that end bodies
+				  with one */
+			return NULL;
+	}
+	if (p->head_len == p->limits.head_bytes)
+		return head_too_long(p);
+	if (!grow(&p->msg.head, &p->head_room, p->head_len, p->limits.head_bytes))
+		return &no_memory;
+	p->msg.head[p->head_len++] = c;
+	if (line_ends && p->head_len >= 4 && p->msg.head[p->head_len - 3] == '\n')
+		return parse_head(p);
+	if (line_ends && p->head_len == 2)
+		return &bad_line;
+	return NULL;
+}
+
+static const struct http_refusal *append_body(struct http_parser *p, const char *data, size_t len)
+{
+	struct http_message *m = &p->msg;
+
+	if (!grow(&m->body, &p->body_room, m->body_len + len, p->limits.body_bytes))
+		return &no_memory;
+	memcpy(m->body + m->body_len, data, len);
+	m->body_len += len;
+	m->body[m->body_len] = '\0';
+	p->left -= len;
+	return NULL;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* size [;extension] CR LF. line_len counts the digits until something else comes; then it is over
+ * CHUNK_LINE_MAX. */
+static const struct http_refusal *take_chunk_line_byte(struct http_parser *p, char c)
+{
+	int digit = hex_digit(c);
+
+	if (p->cr) {
+		p->cr = false;
+		if (c != '\n')
+			return &bad_chunk;
+		p->phase = p->left ? PHASE_CHUNK_DATA : PHASE_TRAILER;
+		p->line_len = 0;
+		p->trailer_len = 0;
+		return p->left > p->limits.body_bytes - p->msg.body_len ? &long_body : NULL;
+	}
+	if (c == '\r' && p->line_len) {
+		p->cr = true;
+		return NULL;
+	}
+	if (p->line_len >= CHUNK_LINE_MAX) { /* in the extension */
+		if (++p->line_len > (size_t)2 * CHUNK_LINE_MAX || (unsigned char)c < ' ')
+			return &bad_chunk;
+		return NULL;
+	}
+	if (c == ';' && p->line_len) {
+		p->line_len = CHUNK_LINE_MAX;
+		return NULL;
+	}
+	if (digit < 0 || ++p->line_len > 15)
+		return &bad_chunk;
+	p->left = p->left << 4 | (unsigned)digit;
+	return NULL;
+}
+
+static const struct http_refusal *take_chunk_end_byte(struct http_parser *p, char c)
+{
+	if (c != (p->cr ? '\n' : '\r'))
+		return &bad_chunk;
+	p->cr = !p->cr;
+	if (!p->cr)
+		p->phase = PHASE_CHUNK_LINE;
+	return NULL;
+}
+
+/* Trailers are read to their end and forgotten. */
+static const struct http_refusal *take_trailer_byte(struct http_parser *p, char c)
+{
+	if (++p->trailer_len > p->limits.head_bytes)
+		return &long_head;
+	if (p->cr) {
+		p->cr = false;
+		if (c != '\n')
+			return &bare_cr;
+		if (!p->line_len)
+			p->phase = PHASE_DONE;
+		p->line_len = 0;
+		return NULL;
+	}
+	if (c == '\r') {
+		p->cr = true;
+		return NULL;
+	}
+	if (((unsigned char)c < ' ' && c != '\t') || c == 0x7f)
+		return c == '\n' ? &bare_lf : &bad_field;
+	p->line_len++;
+	return NULL;
+}
+
+static const struct http_refusal *take_byte(struct http_parser *p, char c)
+{
+	switch (p->phase) {
+	case PHASE_START:
+	case PHASE_HEAD:
+		return take_head_byte(p, c);
+	case PHASE_CHUNK_LINE:
+		return take_chunk_line_byte(p, c);
+	case PHASE_CHUNK_END:
+		return take_chunk_end_byte(p, c);
+	default:
+		return take_trailer_byte(p, c);
+	}
+}
+
+enum http_parse http_parser_feed(struct http_parser *p, const void *data, size_t len, size_t *used)
+{
+	const char *from = data;
+	size_t at = 0;
+
+	while (at < len && p->phase < PHASE_DONE) {
+		const struct http_refusal *why;
+
+		if (p->phase == PHASE_BODY || p->phase == PHASE_CHUNK_DATA) {
+			size_t n = p->left < len - at ? (size_t)p->left : len - at;
+
+			why = append_body(p, from + at, n);
+			at += n;
+			if (!p->left)
+				p->phase = p->phase == PHASE_BODY ? PHASE_DONE : PHASE_CHUNK_END;
+		} else {
+			why = take_byte(p, from[at++]);
+		}
+		if (why) {
+			*used = at;
+			return refuse(p, why);
+		}
+	}
+	*used = at;
+	if (p->phase == PHASE_REFUSED)
+		return HTTP_REFUSED;
+	return p->phase == PHASE_DONE ? HTTP_DONE : HTTP_MORE;
+}
