@@ -29,15 +29,18 @@ struct slime_rpc_service;
 
 /*
  * Handles one request. It answers exactly once, now or later and from any thread, with one of the
- * slime_rpc_reply functions; the request is gone with the answer.
+ * slime_rpc_reply functions; the request is gone with the answer. A request that was not answered
+ * keeps its context from being destroyed, but not its endpoint: answering it later is harmless.
  */
 typedef void slime_rpc_fn(void *arg, struct slime_rpc_request *req);
 
 enum slime_rpc_method_flags {
 	SLIME_RPC_INLINE = 1,	/* runs on the progress thread and must not block; otherwise on the
 				   worker pool */
-	SLIME_RPC_IN_PLACE = 2, /* pool handlers: the request is not copied out of memory the peer
-				   can still change */
+	SLIME_RPC_IN_PLACE = 2, /* short requests and replies stay in the memory of the link: no
+				   copies, but the peer can change the request while it is read, and
+				   both the request's data and a reply buffer are only good until
+				   the handler returns */
 };
 
 struct slime_rpc_method_attr {
@@ -59,8 +62,11 @@ SLIME_API SLIME_CHECKED int slime_rpc_service_create(struct slime_context *ctx,
 
 /*
  * Add a method: before the first endpoint uses the service. Names are 1 to SLIME_RPC_NAME_MAX
- * bytes. -EEXIST  the name, or another of the same id, is taken     -EBUSY  an endpoint uses the
- * service -EINVAL, -ENOMEM
+ * bytes. The first method without SLIME_RPC_INLINE starts the context's workers.
+ *   -EEXIST   the name, or another one of the same id, is taken
+ *   -EBUSY    an endpoint uses the service
+ *   -EINVAL   no name, no fn, or unknown flags
+ *   -ENOMEM, -EAGAIN  no memory, or no threads
  */
 SLIME_API SLIME_CHECKED int slime_rpc_method_add(struct slime_rpc_service *service,
 						 const char *name,
@@ -69,7 +75,8 @@ SLIME_API SLIME_CHECKED int slime_rpc_method_add(struct slime_rpc_service *servi
 /* -EBUSY while an endpoint uses it. destroy(NULL) is 0. */
 SLIME_API int slime_rpc_service_destroy(struct slime_rpc_service *service);
 
-/* The request's bytes, valid until the answer. */
+/* The request's bytes: valid until the answer, or, with SLIME_RPC_IN_PLACE, until the handler
+ * returns. */
 SLIME_API const void *slime_rpc_request_data(const struct slime_rpc_request *req);
 SLIME_API size_t slime_rpc_request_len(const struct slime_rpc_request *req);
 
@@ -83,22 +90,30 @@ SLIME_API bool slime_rpc_request_cancelled(const struct slime_rpc_request *req);
 SLIME_API size_t slime_rpc_request_reply_cap(const struct slime_rpc_request *req);
 
 /*
- * Answer with a copy of len bytes. Whatever is returned, the request is gone.
+ * Answer with len bytes. They may lie in the request: a long reply is then sent from there. They
+ * are the caller's again when this returns. Whatever is returned, the request is gone.
  *   -EMSGSIZE    longer than reply_cap: the caller gets this error
- *   -ECONNRESET  the link died: nobody reads it     -ECANCELED  the caller gave up
+ *   -ENOBUFS     no memory for a long reply: the caller gets this error
+ *   -ECONNRESET  the link died: nobody reads it
+ *   -ECANCELED   the caller gave up
  */
 SLIME_API int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len);
 
 /*
  * Answer in place: memory for a reply of at most len bytes, from where it is sent without another
- * copy. Write it, then commit what is its length. NULL when len exceeds reply_cap or memory is
- * short; then answer with an error.
+ * copy if it is long or the method is SLIME_RPC_IN_PLACE. Write it, then commit what is its length.
+ * NULL when len exceeds reply_cap, the link died, or memory is short; then answer with an error.
+ * Commit returns what slime_rpc_reply() does; without a buffer it is an empty reply.
  */
 SLIME_API void *slime_rpc_reply_buffer(struct slime_rpc_request *req, size_t len);
 SLIME_API int slime_rpc_reply_commit(struct slime_rpc_request *req, size_t len);
 
-/* Answer with an error of the application: code above 0, and a message cut at 256 bytes (NULL:
- * none). */
+#define SLIME_RPC_MESSAGE_MAX 256
+
+/*
+ * Answer with an error of the application: a code of its own and a message, cut at
+ * SLIME_RPC_MESSAGE_MAX bytes; NULL is none. Returns what slime_rpc_reply() does.
+ */
 SLIME_API int slime_rpc_reply_error(struct slime_rpc_request *req, uint32_t code,
 				    const char *message);
 
@@ -112,12 +127,12 @@ struct slime_call_attr {
 	void *arg;
 };
 
+/* attr NULL: a call to wait for. -ENOMEM. */
 SLIME_API SLIME_CHECKED int slime_call_create(struct slime_context *ctx,
 					      const struct slime_call_attr *attr,
 					      struct slime_call **out);
 
-/* -EBUSY while the call is pending, or memory lent to it can still be reached by a late byte.
- * destroy(NULL) is 0. */
+/* -EBUSY while the call is pending, and nothing changed. destroy(NULL) is 0. */
 SLIME_API int slime_call_destroy(struct slime_call *call);
 
 /* The id of a method name: compute it once. */
@@ -127,54 +142,79 @@ struct slime_call_args {
 	uint64_t method;     /* slime_rpc_method_id() */
 	const void *request; /* or, with request_mr, NULL */
 	size_t request_len;
-	struct slime_mr *request_mr; /* registered memory: bulk requests need no copy */
+	struct slime_mr *request_mr; /* registered memory: a long request needs no copy */
 	uint64_t request_offset;
-	void *reply; /* room for the reply; or, with reply_mr, NULL; or neither: read it in place */
+	void *reply; /* room for the reply; or, with reply_mr, NULL; or neither: the call keeps it
+		      */
 	size_t reply_cap; /* longest reply wanted */
 	struct slime_mr *reply_mr;
 	uint64_t reply_offset;
 	int64_t timeout_ms; /* negative: none */
 };
 
+#define SLIME_CALL_ARGS_INIT     \
+	{                        \
+		.timeout_ms = -1 \
+	}
+
 /*
- * Start a call. The request and the room for the reply are lent to it until it ends; after
- * -ETIMEDOUT or -ECANCELED they come back only when no late byte can reach them, and the call is
- * pending until then. Returns 0 when the call will end by itself. Otherwise nothing was sent:
- *   -EAGAIN    too many calls wait for a slot     -EBUSY  the call is pending
- *   -EINVAL, -ERANGE  malformed args              -ENOTCONN  not connected
+ * Start a call. The request and the room for the reply are lent to it until it ends. A call that
+ * timed out or was cancelled ends when no late byte can reach them: at once when the handler has
+ * not begun or works on its own copies, else with the handler's answer or the end of the link.
+ * Returns 0 when the call will end by itself. Otherwise nothing was sent: -EAGAIN max_pending_ops
+ * of the endpoint reached -EBUSY     the call is pending -EINVAL    malformed args       -ERANGE
+ * outside of request_mr or reply_mr -EACCES    request_mr does not grant remote reads, or reply_mr
+ * remote writes -ENOTCONN  not connected        -ENOMEM    no memory for a long message
  */
 SLIME_API SLIME_CHECKED int slime_call_start(struct slime_endpoint *ep,
 					     const struct slime_call_args *args,
 					     struct slime_call *call);
 
-/* As slime_op_wait(). */
+/* How long after the deadline of a call slime_call_wait() still waits for the call's end. */
+#define SLIME_CALL_GRACE_MS 100
+
+/*
+ * Wait until the call ended, making progress meanwhile. A negative timeout waits for as long as it
+ * takes, but for this: a peer that is stopped confirms nothing, and a wait ends SLIME_CALL_GRACE_MS
+ * after the call's deadline in any case. Returns 0 when the call ended: its result is
+ * slime_call_status(). Otherwise nothing but the waiting ended:
+ *   -ETIMEDOUT  the call is still pending, and its memory still lent
+ *   -EDEADLK    called inside a callback or inline handler
+ *   -EPERM      called in a child after fork()
+ */
 SLIME_API SLIME_CHECKED int slime_call_wait(struct slime_call *call, int64_t timeout_ms);
 
 /* The call will end with -ECANCELED unless its reply is already here. -ENOENT when it is not
  * pending. */
 SLIME_API int slime_call_cancel(struct slime_call *call);
 
+/* Whether the call ended, or never was started. Makes no progress. */
+SLIME_API bool slime_call_test(const struct slime_call *call);
+
 /*
- * How the call ended:
- *   0             with a reply
- *   -EREMOTEIO    with an error of the handler: slime_call_error()
- *   -ENOSYS       the peer has no such method     -EMSGSIZE  a message longer than its limit
- *   -ETIMEDOUT    the deadline passed             -ECANCELED  cancelled, or the endpoint was closed
- * here -ENOTCONN     the link died before the request left: it was not executed -ECONNRESET   the
- * link died afterwards: whether it was executed is unknown -ENOBUFS      the peer had no memory for
- * it
+ * How the call ended; valid until it is started again:
+ *   0            with a reply
+ *   -EREMOTEIO   with an error of the handler: slime_call_error()
+ *   -ENOSYS      the peer has no such method
+ *   -EMSGSIZE    a message longer than its limit
+ *   -ETIMEDOUT   the deadline passed
+ *   -ECANCELED   cancelled, or the endpoint was closed here
+ *   -ENOTCONN    the link died before the request left: it was not executed
+ *   -ECONNRESET  the link died afterwards: whether it was executed is unknown
+ *   -ENOBUFS     the peer had no memory for it
+ *   -EIO         the peer could not reach the memory of a long message
  */
 SLIME_API int slime_call_status(const struct slime_call *call);
 
 /* The handler's code, and its message ("" when none); valid until the call is started again. */
 SLIME_API uint32_t slime_call_error(const struct slime_call *call, const char **message);
 
-/* The reply's length, and where it is: in the caller's room, or in place until
+/* The reply's length, and where it is: in the caller's room, or the call's own until
  * slime_call_release(). */
 SLIME_API size_t slime_call_reply_len(const struct slime_call *call);
 SLIME_API const void *slime_call_reply_data(const struct slime_call *call);
 
-/* Give back a reply that is read in place. Starting or destroying the call does so, too. */
+/* Give back a reply that the call keeps. Starting or destroying the call does so, too. */
 SLIME_API void slime_call_release(struct slime_call *call);
 
 /* The arg given at creation. */
