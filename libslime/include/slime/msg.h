@@ -4,6 +4,11 @@
  * its own under the mask; a send matches the first such receive in the order posted. A send
  * completes when it was matched or refused. A send that is longer than its receive fails both with
  * -EMSGSIZE; nothing is ever truncated.
+ *
+ * Up to SLIME_SEND_EAGER bytes travel with the message. Of a longer send the receiver reads the
+ * bytes straight out of the sender's region, which therefore grants SLIME_ACCESS_REMOTE_READ; the
+ * memory of a receive needs no access. Messages that nobody receives stay where they arrived; with
+ * 64 of them under way on a link the sender gets -EAGAIN until one was received.
  */
 #ifndef SLIME_MSG_H
 #define SLIME_MSG_H
@@ -20,17 +25,26 @@ struct slime_op;
 #define SLIME_TAG_ALL UINT64_MAX /* mask: every bit of the tag counts */
 #define SLIME_TAG_ANY 0		 /* mask: any tag */
 
+#define SLIME_SEND_EAGER 1024
+
 /*
- * Send len bytes at offset of mr. mr NULL with len 0 sends an empty message.
- *   -EAGAIN    max_pending_ops reached, or the peer has too many sends it has not received: try
- * again later -EINVAL, -ERANGE, -EBUSY, -ENOTCONN as for slime_read()
+ * Send len bytes at offset of mr. mr NULL with len 0 sends an empty message. Returns 0 when it was
+ * accepted; otherwise nothing was sent and op is untouched:
+ *   -EAGAIN    max_pending_ops reached, or too many sends that the peer has not received
+ *   -EINVAL    mr is of another context      -ERANGE   the message leaves its region
+ *   -EACCES    longer than SLIME_SEND_EAGER, and the region does not grant remote reads
+ *   -EBUSY     op is pending                 -ENOTCONN not connected, or the connection failed
+ * Besides what slime/op.h says, the op may end with -EOPNOTSUPP: the peer's transport cannot read
+ * that memory (on one host: memory that is not from slime_mem_alloc).
  */
 SLIME_API SLIME_CHECKED int slime_send(struct slime_endpoint *ep, struct slime_mr *mr,
 				       uint64_t offset, uint64_t len, uint64_t tag,
 				       struct slime_op *op);
 
-/* Receive at most len bytes; slime_op_bytes() and slime_op_tag() say what came. Errors as for
- * slime_send(). */
+/*
+ * Receive at most len bytes; slime_op_bytes() and slime_op_tag() say what came. mr NULL with len 0
+ * receives an empty message. Errors as for slime_send(), without -EACCES.
+ */
 SLIME_API SLIME_CHECKED int slime_recv(struct slime_endpoint *ep, struct slime_mr *mr,
 				       uint64_t offset, uint64_t len, uint64_t tag, uint64_t mask,
 				       struct slime_op *op);
