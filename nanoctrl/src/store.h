@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the control plane remembers: agents and their leases, what they own, and what happened. It
+ * is asynchronous: a call returns at once, and its callback comes later, on the store's loop,
+ * exactly once, never from inside the call. Whatever a call is given is copied; whatever a callback
+ * is given is the store's and valid until it returns.
+ *
+ * There is one store per loop, used on that loop only. What they share is the hub: what to connect
+ * to, the counters, and on the first loop the notifications and the reaper.
+ *
+ * Every callback gets a result: 0, a positive outcome of that call, or
+ *   -EBUSY      too many calls are in flight; nothing was done
+ *   -ENOTCONN   there is no store to talk to at the moment; nothing was done
+ *   -EAGAIN     the store is there and refuses (loading, read-only, full, ...); nothing was done
+ *   -EIO        the connection broke before the answer: the change may have been made or not
+ *   -EPROTO     the answer makes no sense; what was asked may have been done
+ *   -ENOMEM     nothing was done
+ */
+#ifndef NANOCTRL_STORE_H
+#define NANOCTRL_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "../../libslime/base/list.h"
+
+struct evbuffer;
+struct loop;
+struct store;
+struct store_hub;
+
+struct store_config {
+	const char *url;       /* redis://[user:password@]host[:port][/db], unix:///path[?db=n] */
+	uint32_t ttl_ms;       /* of a lease without a beat */
+	uint32_t beat_ms;      /* how often agents are asked to beat */
+	uint32_t grace_ms;     /* what is left of a lease after its session broke */
+	uint32_t reap_ms;      /* how often overdue leases are looked for */
+	uint32_t timeout_ms;   /* an answer that takes longer breaks the connection */
+	uint32_t max_inflight; /* calls of one loop */
+	uint32_t max_objects;  /* of one agent */
+	uint32_t keep_events;  /* of one scope */
+	uint32_t keep_ms;      /* how long events are kept */
+};
+
+#define STORE_CONFIG_INIT                                                                    \
+	{                                                                                    \
+		.url = "redis://127.0.0.1:6379", .ttl_ms = 15000, .beat_ms = 5000,           \
+		.grace_ms = 2000, .reap_ms = 500, .timeout_ms = 5000, .max_inflight = 10000, \
+		.max_objects = 4096, .keep_events = 1000, .keep_ms = 600000                  \
+	}
+
+/* -EINVAL for a URL that is none (logged), -ENOMEM. The hub outlives its stores. */
+int store_hub_create(const struct store_config *config, struct store_hub **out);
+void store_hub_destroy(struct store_hub *hub);
+const struct store_config *store_hub_config(const struct store_hub *hub);
+
+/* Append Prometheus text; from any thread. */
+void store_hub_metrics(struct store_hub *hub, struct evbuffer *out);
+
+/* Connects in the background, again and again. Called before the loop runs or on its thread. */
+int store_create(struct store_hub *hub, struct loop *loop, struct store **out);
+
+/* Calls back whatever is still in flight (-EIO) or waiting (-ENOTCONN). Followers are removed
+ * before. */
+void store_destroy(struct store *store);
+
+/* NULL while the store serves, else the reason why not. */
+const char *store_trouble(const struct store *store);
+
+const struct store_config *store_config(const struct store *store);
+
+enum store_outcome {
+	STORE_OK,
+	STORE_NOT_FOUND,      /* no such agent or object */
+	STORE_NAME_TAKEN,     /* another owner holds the name */
+	STORE_SUPERSEDED,     /* a newer process of the same owner holds it */
+	STORE_LEASE_GONE,     /* the lease is not there any more */
+	STORE_REPLACED,	      /* a newer session of the agent is there */
+	STORE_STALE,	      /* a newer revision is stored */
+	STORE_PEER_NOT_FOUND, /* the other agent is not registered */
+	STORE_PEER_CHANGED,   /* it is another incarnation */
+	STORE_TOO_MANY,	      /* the agent owns max_objects already */
+};
+
+struct store_text {
+	const char *at;
+	size_t len;
+};
+
+#define STORE_NAME_MAX	 253 /* bytes of any name */
+#define STORE_SECRET_HEX 32  /* digits of a lease's secret */
+#define STORE_HASH_HEX	 64  /* digits of SHA-256 */
+
+/* Proof that one speaks for an agent. */
+struct store_lease {
+	const char *agent;
+	uint64_t id;
+	const char *secret_hash; /* SHA-256 of the secret, in hexadecimal */
+};
+
+/* A place in a scope's events: behind event id of epoch. */
+struct store_cursor {
+	uint64_t epoch; /* 0: the scope has none yet */
+	uint64_t id;
+};
+
+typedef void store_done_fn(void *arg, int result);
+
+/* ---- agents ---- */
+
+/* What an agent says about itself; each is JSON text that the caller has checked, at == NULL: not
+ * given. */
+struct store_profile {
+	struct store_text address; /* plain text */
+	struct store_text labels;
+	struct store_text services;
+	struct store_text attributes;
+};
+
+struct store_registration {
+	const char *name;
+	const char *incarnation;
+	const char *owner_hash;	 /* SHA-256 of the owner key, in hexadecimal */
+	const char *secret_hash; /* of the lease that this hands out */
+	bool again;		 /* this incarnation was registered before: it takes nothing over */
+	struct store_profile profile;
+};
+
+struct store_grant {
+	struct store_cursor cursor; /* before the registration's own event */
+	uint64_t generation;
+	uint64_t lease_id;
+	bool resumed; /* the same incarnation held the name; what it owns is still there */
+};
+
+/* 0, STORE_NAME_TAKEN, STORE_SUPERSEDED; grant is NULL unless 0. */
+typedef void store_grant_fn(void *arg, int result, const struct store_grant *grant);
+void store_register(struct store *store, const char *scope, const struct store_registration *r,
+		    store_grant_fn *fn, void *arg);
+
+/*
+ * Extend a lease, and acknowledge events up to acked (0: none). session: the session that beats, or
+ * NULL. The beats of one turn of the loop go out together.
+ * 0, STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_REPLACED; epoch is the scope's now.
+ */
+typedef void store_beat_fn(void *arg, int result, uint64_t epoch);
+void store_beat(struct store *store, const char *scope, const struct store_lease *lease,
+		const char *session, uint64_t acked, store_beat_fn *fn, void *arg);
+
+/* What is given in profile replaces what is stored. 0 (also for this revision again),
+ * STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_STALE. */
+void store_update(struct store *store, const char *scope, const struct store_lease *lease,
+		  uint64_t revision, const struct store_profile *profile, store_done_fn *fn,
+		  void *arg);
+
+/* End the lease and all the agent owns. 0, STORE_LEASE_GONE, STORE_SUPERSEDED. */
+void store_leave(struct store *store, const char *scope, const struct store_lease *lease,
+		 store_done_fn *fn, void *arg);
+
+struct store_agent {
+	const char *name;
+	uint64_t epoch;
+	uint64_t generation;
+	const char *incarnation;
+	struct store_profile profile;
+	uint64_t revision;
+	uint64_t registered_at_ms;
+	int64_t lease_left_ms;
+	bool session;
+};
+
+/* A page of agents or of objects. */
+struct store_page {
+	struct store_cursor cursor; /* before what the page says */
+	const char *next;	    /* go on behind this agent; NULL at the end */
+	uint64_t now_ms;	    /* the store's clock */
+	size_t n_agents;
+	const struct store_agent *agents;
+	size_t n_objects;
+	const struct store_object *objects;
+};
+
+typedef void store_page_fn(void *arg, int result, const struct store_page *page);
+
+/* 0 or STORE_NOT_FOUND. */
+void store_get_agent(struct store *store, const char *scope, const char *name, store_page_fn *fn,
+		     void *arg);
+
+/* The agent whose lease this is: 0, STORE_LEASE_GONE, STORE_SUPERSEDED. */
+void store_get_holder(struct store *store, const char *scope, const struct store_lease *lease,
+		      store_page_fn *fn, void *arg);
+
+/* Up to limit agents behind the name `after` ("": from the first), in the order of names. */
+void store_list_agents(struct store *store, const char *scope, const char *after, unsigned limit,
+		       store_page_fn *fn, void *arg);
+
+/* ---- what an agent owns ---- */
+
+enum store_kind {
+	STORE_REGION, /* named by itself */
+	STORE_LINK,   /* named "peer/profile" */
+};
+
+struct store_object {
+	const char *agent; /* the owner */
+	uint64_t generation;
+	const char *incarnation; /* of the owner */
+	const char *name;
+	uint64_t revision;
+	uint64_t stored_at_ms;
+	struct store_text doc;	/* JSON text, checked by who stored it */
+	struct store_text blob; /* for those only who may have it; empty in lists */
+};
+
+/* Says also whether the object is new. */
+typedef void store_put_fn(void *arg, int result, bool created);
+
+/* 0 (also for this revision again), STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_STALE,
+ * STORE_TOO_MANY. */
+void store_put(struct store *store, const char *scope, const struct store_lease *lease,
+	       enum store_kind kind, const struct store_object *object, store_put_fn *fn,
+	       void *arg);
+
+/* 0 (also when there is none), STORE_LEASE_GONE, STORE_SUPERSEDED. */
+void store_delete(struct store *store, const char *scope, const struct store_lease *lease,
+		  enum store_kind kind, const char *name, store_done_fn *fn, void *arg);
+
+/* One object, with its blob: 0 or STORE_NOT_FOUND. */
+void store_get(struct store *store, const char *scope, const char *agent, enum store_kind kind,
+	       const char *name, store_page_fn *fn, void *arg);
+
+/* All objects of one agent: 0 or STORE_NOT_FOUND when it is not registered. */
+void store_list_of(struct store *store, const char *scope, const char *agent, enum store_kind kind,
+		   store_page_fn *fn, void *arg);
+
+/* Objects of up to limit agents behind `after`; an agent is never cut. */
+void store_list(struct store *store, const char *scope, enum store_kind kind, const char *after,
+		unsigned limit, store_page_fn *fn, void *arg);
+
+/* ---- exchange ---- */
+
+/* What one agent has for another alone. */
+struct store_offer {
+	const char *from;
+	const char *to;
+	const char *profile;
+	uint64_t connection_epoch;
+	const char *to_incarnation; /* who it is for; in a put NULL for whoever is there */
+	uint64_t generation;	    /* of from */
+	const char *incarnation;    /* of from */
+	uint64_t to_generation;
+	struct store_text blob; /* empty in lists */
+};
+
+typedef void store_offers_fn(void *arg, int result, const struct store_cursor *cursor,
+			     const struct store_offer *offers, size_t n);
+
+/* 0 with the offer as stored, STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_PEER_NOT_FOUND,
+ * STORE_PEER_CHANGED, STORE_STALE, STORE_TOO_MANY. */
+void store_put_offer(struct store *store, const char *scope, const struct store_lease *lease,
+		     const struct store_offer *offer, store_offers_fn *fn, void *arg);
+
+/* 0 (also when there is none), STORE_LEASE_GONE, STORE_SUPERSEDED. */
+void store_delete_offer(struct store *store, const char *scope, const struct store_lease *lease,
+			const char *to, const char *profile, store_done_fn *fn, void *arg);
+
+/* The lease is that of from or of to. 0, STORE_NOT_FOUND, STORE_LEASE_GONE, STORE_SUPERSEDED. */
+void store_get_offer(struct store *store, const char *scope, const struct store_lease *lease,
+		     const char *from, const char *to, const char *profile, store_offers_fn *fn,
+		     void *arg);
+
+/* All that is there for the lease's agent. 0, STORE_LEASE_GONE, STORE_SUPERSEDED. */
+void store_list_offers(struct store *store, const char *scope, const struct store_lease *lease,
+		       store_offers_fn *fn, void *arg);
+
+/* ---- sessions and events ---- */
+
+/* grant->cursor is where the agent goes on: what it acknowledged, or its registration. 0,
+ * STORE_LEASE_GONE, STORE_SUPERSEDED. The session replaces an older one and extends the lease. */
+void store_open_session(struct store *store, const char *scope, const struct store_lease *lease,
+			const char *session, store_grant_fn *fn, void *arg);
+
+/* The session broke: the lease ends after grace, unless the session was replaced meanwhile. */
+void store_lose_session(struct store *store, const char *scope, const struct store_lease *lease,
+			const char *session);
+
+struct store_event {
+	uint64_t id;
+	const char *type;  /* "registered", "left", ...: docs/http-api.md 7 */
+	const char *agent; /* whom it is about, or from */
+	uint64_t generation;
+	const char *incarnation; /* "" where the type has none */
+	const char *object;	 /* region or profile, "" where the type has none */
+	const char *to;		 /* the one agent that it is for, "" for all */
+	uint64_t number;	 /* revision or connection epoch */
+};
+
+struct store_events {
+	uint64_t epoch;
+	bool reset;    /* events behind the cursor asked for are lost; events is empty */
+	uint64_t last; /* id of the last event there is in the scope */
+	size_t n;
+	const struct store_event *events; /* with ids that follow each other without a gap */
+};
+
+/* Up to limit events behind the cursor; result 0. Epoch 0 asks for the place where events end. */
+typedef void store_events_fn(void *arg, int result, const struct store_events *events);
+void store_read_events(struct store *store, const char *scope, const struct store_cursor *behind,
+		       unsigned limit, store_events_fn *fn, void *arg);
+
+/*
+ * Told of every batch of new events of a scope, in order; also of a reset, when batches were missed
+ * or the epoch is new. Batches begin at a place of the store's choosing: a follower that needs one
+ * without a gap compares ids and reads what is missing.
+ */
+struct store_follower {
+	void (*events)(void *arg, const struct store_events *events);
+	void *arg;
+	struct sl_list node; /* the store's */
+};
+
+/* -ENOMEM. The follower's memory is the store's until store_unfollow(). */
+int store_follow(struct store *store, const char *scope, struct store_follower *f);
+void store_unfollow(struct store *store, struct store_follower *f);
+
+#endif
