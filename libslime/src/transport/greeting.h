@@ -24,8 +24,10 @@ struct sl_door;
 typedef void sl_door_fn(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
 
 /*
- * Listen on fd, which the door owns from now on, and hand every stream that passes to fn. [token]
- * for everything that happens later.
+ * Watch fd, a non-blocking socket that listens and that the door owns from now on, and hand every
+ * stream that passes to fn, non-blocking and close-on-exec. While SL_GREETINGS_MAX strangers are at
+ * it, others wait in the kernel's queue. Returns 0 or a negative errno (fd is closed then, too).
+ * [token] for everything that happens later; destroy(NULL) does nothing.
  */
 int sl_door_create(struct sl_transport *t, int fd, sl_door_fn *fn, struct sl_door **out);
 void sl_door_destroy(struct sl_door *door);
@@ -39,10 +41,14 @@ typedef void sl_greeting_fn(void *arg, int status, int fd, uint16_t stream);
  * Prove ourselves on fd, a non-blocking stream that may still be connecting, as the initiator with
  * the link of attr. fn is called once, unless the greeting is cancelled. Returns 0 or a negative
  * errno (fd is closed then, too). -ETIMEDOUT, -ECONNREFUSED (the peer has no such endpoint),
- * -EACCES (wrong key), -EPROTO, errnos of connect
+ * -EACCES (wrong key), -EPROTO, -ECONNRESET (it hung up), -EAGAIN (its endpoint did not learn of us
+ * within SL_GREETING_TIMEOUT_MS: dial again), errnos of connect. Nothing is logged: the caller
+ * knows what it means. [token]
  */
 int sl_greeting_start(struct sl_transport *t, int fd, const struct sl_conn_attr *attr,
 		      uint16_t stream, sl_greeting_fn *fn, void *arg, struct sl_greeting **out);
+
+/* Closes the fd; fn is not called any more. [token] */
 void sl_greeting_cancel(struct sl_greeting *g);
 
 #endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What proofs are made of: HMAC-SHA256, nonces, a comparison that tells nothing by its time. */
+#ifndef SL_AUTH_H
+#define SL_AUTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <slime/export.h>
+
+#define SL_AUTH_KEY_LEN	  32
+#define SL_AUTH_MAC_LEN	  32
+#define SL_AUTH_NONCE_LEN 32
+
+/* len random bytes from the kernel, at most 256. Returns 0 or -EIO. */
+SLIME_CHECKED int sl_auth_random(void *out, size_t len);
+
+/* HMAC-SHA256 of len bytes under key. Returns 0, or -ENOMEM: out is zeroed then. */
+SLIME_CHECKED int sl_auth_mac(const uint8_t key[SL_AUTH_KEY_LEN], const void *data, size_t len,
+			      uint8_t out[SL_AUTH_MAC_LEN]);
+
+/* Whether two MACs are equal, in constant time. */
+bool sl_auth_equal(const uint8_t a[SL_AUTH_MAC_LEN], const uint8_t b[SL_AUTH_MAC_LEN]);
+
+/* Clear a secret so that the compiler does not leave it out. */
+void sl_auth_wipe(void *secret, size_t len);
+
+#endif
