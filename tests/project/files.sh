@@ -11,11 +11,11 @@ project_files() {
 		git -c safe.directory='*' ls-files --cached --others --exclude-standard
 	else
 		find . -path ./build -prune -o -type f -printf '%P\n'
-	fi | sort | grep -E -- "${1:-.}" | while IFS= read -r file; do [ ! -f "$file" ] || printf '%s\n' "$file"; done
+	fi | sort | grep -E -- "$1" | while IFS= read -r file; do [ ! -f "$file" ] || printf '%s\n' "$file"; done
 }
 
 project_scripts() {
-	project_files | while IFS= read -r file; do
+	project_files . | while IFS= read -r file; do
 		case $(head -c 32 "$file" | head -n 1 | tr -d '\0') in
 		'#!'*sh | '#!'*sh\ *) printf '%s\n' "$file" ;;
 		esac

@@ -1,0 +1,205 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The map of what includes what, and the check that the tree follows it: cmake/check-layers.sh [TREE]
+set -euo pipefail
+
+# A layer, its files, and the layers right below it. A file includes its own layer and everything that can be
+# reached downwards; "everything" is for that layer alone. FOLDER/ is all files under it; FOLDER/name,name are these
+# nouns in it: name.c, name.h and name_part.c. The first line that fits a file is its layer.
+layers() {
+	cat <<'END'
+# layer        files                                             right below it
+agent-api      libslime/include/slime/agent                      api
+log-api        libslime/include/slime/export,log,version         -
+api            libslime/include/slime/                           log-api
+base           libslime/base/                                    log-api
+examples       libslime/examples/                                api
+op             libslime/src/op,region,desc,stats,poller,futex,version base api
+rdma           libslime/src/transport/rdma/                      seam
+shm            libslime/src/transport/shm/                       seam
+tcp            libslime/src/transport/tcp/                       seam
+seam           libslime/src/transport/                           op
+context        libslime/src/context,progress                     seam
+mr             libslime/src/mr,mem,topo                          context
+endpoint       libslime/src/endpoint,xfer,recv,msg               mr
+rpc            libslime/src/rpc,mailbox,worker                   endpoint
+cli            cli/                                              base
+client         nanoctrl/client/                                  base
+nanoctrl       nanoctrl/src/                                     base cli
+agent          peeragent/lib/                                    base client agent-api
+peeragent      peeragent/src/                                    agent cli
+bench          bench/                                            agent cli
+conformance    tests/conformance/                                api support
+support        tests/support/,tests/fakes/                       everything
+tests          tests/                                            everything
+END
+}
+
+# Headers of others, and who may include them: layers, or single files.
+foreign() {
+	cat <<'END'
+# header       who
+yaml.h         cli tests
+jansson.h      nanoctrl/src/model.c nanoctrl/client/json.c bench/report.c tests
+hiredis/       nanoctrl tests
+event2/        nanoctrl client agent peeragent bench cli tests support
+openssl/       seam nanoctrl client agent peeragent cli tests support
+infiniband/    rdma tests support
+rdma/          rdma tests support
+numa.h         mr tests
+numaif.h       mr tests
+END
+}
+
+cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
+sources() {
+	find . \( -path ./build -o -path './.*' \) -prune -o -name '*.[ch]' -printf '%P\n' | sort
+}
+
+mapfile -t files < <(sources)
+[ "${#files[@]}" -gt 0 ] || {
+	echo "check-layers.sh: no sources in $PWD" >&2
+	exit 1
+}
+
+awk -v layers="$(layers)" -v foreign="$(foreign)" '
+function fits(file, pattern,    folder, names, n, i, stem) {
+	if (pattern ~ /\/$/)
+		return index(file, pattern) == 1
+	folder = names = pattern
+	sub(/[^\/]*$/, "", folder)
+	sub(/.*\//, "", names)
+	if (index(file, folder) != 1)
+		return 0
+	stem = substr(file, length(folder) + 1)
+	if (stem ~ /\//)
+		return 0
+	sub(/\.[ch]$/, "", stem)
+	n = split(names, name_of, ",")
+	for (i = 1; i <= n; i++)
+		if (stem == name_of[i] || index(stem, name_of[i] "_") == 1)
+			return 1
+	return 0
+}
+
+# The layer of a file, "" when it has none.
+function layer_of(file,    i, j, n, part) {
+	for (i = 1; i <= n_layers; i++) {
+		n = patterns[i] ~ /\/,/ ? split(patterns[i], part, ",") : 0
+		if (n == 0 && fits(file, patterns[i]))
+			return names[i]
+		for (j = 1; j <= n; j++)
+			if (fits(file, part[j]))
+				return names[i]
+	}
+	return ""
+}
+
+# Everything that can be reached downwards from a layer.
+function reach(top, layer,    n, i, next_one) {
+	if ((top, layer) in below)
+		return
+	below[top, layer] = 1
+	n = split(down[layer], next_one, " ")
+	for (i = 1; i <= n; i++)
+		if (next_one[i] == "everything")
+			unbound[layer] = 1
+		else if (next_one[i] != "-")
+			reach(top, next_one[i])
+}
+
+function read_tables(    n, i, line, field, m, j) {
+	n = split(layers, line, "\n")
+	for (i = 1; i <= n; i++) {
+		if (line[i] ~ /^#/)
+			continue
+		m = split(line[i], field, " ")
+		names[++n_layers] = field[1]
+		patterns[n_layers] = field[2]
+		for (j = 3; j <= m; j++)
+			down[field[1]] = down[field[1]] " " field[j]
+	}
+	for (i = 1; i <= n_layers; i++)
+		reach(names[i], names[i])
+	n = split(foreign, line, "\n")
+	for (i = 1; i <= n; i++) {
+		if (line[i] ~ /^#/)
+			continue
+		m = split(line[i], field, " ")
+		headers[++n_headers] = field[1]
+		for (j = 2; j <= m; j++)
+			may_use[field[1], field[j]] = 1
+	}
+}
+
+# "a/b/../c.h" is "a/c.h".
+function plain(path) {
+	while (sub(/[^\/]+\/\.\.\//, "", path))
+		;
+	sub(/^\.\//, "", path)
+	return path
+}
+
+# The file of ours that an #include names, "" when it is none.
+function resolve(from, header, quoted,    folder, n, i, place) {
+	if (!quoted)
+		return ("libslime/include/" header in ours) ? "libslime/include/" header : ""
+	folder = from
+	sub(/[^\/]*$/, "", folder)
+	n = split(folder "|libslime/|libslime/include/|", place, "|")
+	for (i = 1; i <= n; i++)
+		if (plain(place[i] header) in ours)
+			return plain(place[i] header)
+	return (header in by_tail) ? by_tail[header] : ""
+}
+
+function complain(text) {
+	printf "%s:%d: %s\n", FILENAME, FNR, text
+	bad = 1
+}
+
+function check_foreign(layer, header,    i) {
+	for (i = 1; i <= n_headers; i++) {
+		if (headers[i] != header && !(headers[i] ~ /\/$/ && index(header, headers[i]) == 1))
+			continue
+		if (!((headers[i], layer) in may_use) && !((headers[i], FILENAME) in may_use))
+			complain(layer " may not include <" header ">")
+	}
+}
+
+function check_include(layer, header, quoted,    target, target_layer) {
+	target = resolve(FILENAME, header, quoted)
+	if (target == "") {
+		check_foreign(layer, header)
+		return
+	}
+	target_layer = layer_of(target)
+	if (target_layer != "" && !((layer, target_layer) in below) && !(layer in unbound))
+		complain(layer " may not include " target_layer " (" target ")")
+}
+
+BEGIN {
+	read_tables()
+	for (i = 1; i < ARGC; i++) {
+		ours[ARGV[i]] = 1
+		tail = ARGV[i]
+		while (sub(/^[^\/]*\//, "", tail))
+			by_tail[tail] = (tail in by_tail) ? "" : ARGV[i] # an ambiguous name is nobody
+	}
+}
+
+FNR == 1 {
+	layer = layer_of(FILENAME)
+	if (layer == "")
+		complain("belongs to no layer: give its name a place in the table of cmake/check-layers.sh")
+}
+
+layer != "" && match($0, /^[ \t]*#[ \t]*include[ \t]*["<][^">]+[">]/) {
+	header = substr($0, RSTART, RLENGTH - 1)
+	quoted = header ~ /"/
+	sub(/^[^"<]*["<]/, "", header)
+	check_include(layer, header, quoted)
+}
+
+END { exit bad }
+' "${files[@]}"

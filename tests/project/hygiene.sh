@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What no file may contain: waiting by sleeping in tests, paths of the machine a file was written on, work left open.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/files.sh"
+
+failed=0
+
+# forbid WHAT FILES PATTERN: a line that matches is a failure, except in this file.
+forbid() {
+	local what=$1 files=$2 pattern=$3 found
+
+	found=$(project_files "$files" | grep -v '^tests/project/hygiene\.sh$' |
+		xargs -r -d '\n' grep -InE -- "$pattern" /dev/null || true)
+	if [ -n "$found" ]; then
+		echo "$what:"
+		echo "$found"
+		failed=1
+	fi
+}
+
+forbid "a test waits for an event, with a deadline; it does not sleep" '^tests/.*\.[ch]$' \
+	'\<(sleep|usleep|nanosleep|clock_nanosleep)\('
+forbid "a path of somebody's machine" . '/(home|Users)/[a-z]|/root/|/work/|/tmp/[a-z]+\.[A-Za-z0-9]{6,}'
+forbid "work left open" '\.(c|h|sh|lua|txt|cmake)$' '\<(TODO|FIXME|XXX)\>'
+forbid "trailing blanks" '\.(c|h|sh|lua|txt|cmake|md|yaml|json)$' '[[:blank:]]$'
+exit "$failed"
