@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libslime-agent: a named agent inside this process. It registers with nanoctrl, keeps its lease,
+ * offers memory regions by name, brings links to other agents up and brings them up again when they
+ * break, for as long as it lives. nanoctrl going away stops none of that which runs.
+ *
+ *	struct slime_agent_attr attr = SLIME_AGENT_ATTR_INIT;
+ *
+ *	attr.name = "worker-1";
+ *	attr.urls = (const char *const[]){ "http://127.0.0.1:3000" };
+ *	attr.n_urls = 1;
+ *	slime_agent_create(&attr, &agent);
+ *	slime_agent_start(agent);
+ *	slime_agent_link_add(agent, &(struct slime_agent_link){ .to = "node-b" });
+ *	slime_agent_endpoint_get(agent, "node-b", NULL, 10000, &ep);
+ *	slime_agent_region_remote(agent, "node-b", "kv", 1000, &kv);
+ *	... slime_read(ep, ...), slime_call_start(ep, ...) ...
+ *	slime_agent_endpoint_put(agent, ep);
+ *	slime_agent_destroy(agent);
+ *
+ * Threads. The agent's control side is one event loop on which nothing blocks, on a thread of its
+ * own or on the caller's (attr.loop). One helper thread beside it does what blocks: allocating and
+ * withdrawing memory, destroying endpoints. Every function here may be called from any thread but a
+ * progress thread. Those that say "waits" answer -EDEADLK on the loop's thread; the others act at
+ * once there.
+ */
+#ifndef SLIME_AGENT_H
+#define SLIME_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <slime/slime.h>
+
+SLIME_BEGIN_DECLS
+
+struct event_base;
+struct slime_agent;
+
+/* Names of agents, regions, services and profiles: 1 to 253 of [A-Za-z0-9._:@-]. */
+#define SLIME_AGENT_NAME_MAX 253
+
+struct slime_label {
+	const char *key;   /* a name of at most 63 bytes */
+	const char *value; /* at most 253 bytes, without comma */
+};
+
+/* Memory that the agent allocates, zeroed, and offers. */
+struct slime_agent_region {
+	const char *name;
+	uint64_t size; /* bytes, at least 1 */
+	enum slime_huge_pages huge;
+	int numa_node;		  /* SLIME_NUMA_ANY: the kernel's choice */
+	uint32_t access;	  /* enum slime_access; 0 offers nothing: local use */
+	const char *const *allow; /* who may reach it: "label=value" or "name=AGENT", one match is
+				     enough */
+	size_t n_allow;		  /* 0: every agent of the scope */
+};
+
+/* A wanted link: to one agent, or to each one that a selector matches. */
+struct slime_agent_link {
+	const char *to;	     /* "node-b", or "role=decode,zone=a": labels that all match */
+	const char *profile; /* tells links between the same two agents apart; NULL: "default" */
+	enum slime_transport transports[SLIME_TRANSPORT_MAX]; /* in order of preference; none: the
+								 agent's */
+};
+
+/* What can change while an agent runs. */
+struct slime_topology {
+	const struct slime_label *labels;
+	size_t n_labels;
+	const struct slime_agent_region *regions;
+	size_t n_regions;
+	const struct slime_agent_link *links;
+	size_t n_links;
+};
+
+/* What is wrong with a topology: the place as "regions.2.name", and what was expected there. */
+struct slime_topology_fault {
+	char path[64];
+	char expected[192];
+};
+
+/*
+ * Whether an agent called name could have this topology: 0, or -EINVAL with the first fault in
+ * *fault.
+ */
+SLIME_API SLIME_CHECKED int slime_topology_check(const struct slime_topology *topology,
+						 const char *name,
+						 struct slime_topology_fault *fault);
+
+enum slime_agent_state {
+	SLIME_AGENT_STARTING, /* not registered yet */
+	SLIME_AGENT_READY,    /* registered, and its regions are offered */
+	SLIME_AGENT_DETACHED, /* was registered; nanoctrl does not answer; links go on */
+	SLIME_AGENT_REFUSED,  /* the name is taken: tried again until its lease ends */
+	SLIME_AGENT_ENDED,    /* superseded by a newer process of the same owner, or stopped */
+};
+
+SLIME_API const char *slime_agent_state_name(enum slime_agent_state state);
+
+/* Runs on the loop's thread at each change; cause is 0 or a negative errno, text is for people. */
+typedef void slime_agent_fn(void *arg, struct slime_agent *agent, enum slime_agent_state state,
+			    int cause, const char *text);
+
+struct slime_agent_attr {
+	const char *name;
+	const char *scope;	 /* NULL: "default" */
+	const char *const *urls; /* of nanoctrl's replicas, tried in turn */
+	size_t n_urls;
+	const char *token;     /* bearer token; NULL: none */
+	const char *state_dir; /* keeps the owner key, which takes over the name of an earlier
+				  process of ours that still holds it; NULL: none is kept */
+	const char *address;   /* shown to peers and people; NULL: the host's name */
+	struct slime_topology topology;			      /* at the start */
+	struct slime_context_attr data;			      /* of the agent's context */
+	enum slime_transport transports[SLIME_TRANSPORT_MAX]; /* for links that name none; none:
+								 shm, tcp */
+	uint32_t connect_timeout_ms; /* for one attempt to bring a link up */
+	uint32_t retry_min_ms;	     /* the first wait before another attempt, doubled each time, */
+	uint32_t retry_max_ms;	     /* up to this; jittered */
+	struct event_base *loop;  /* the caller's, who runs it until the agent is destroyed; NULL: a
+				     thread of our own */
+	slime_agent_fn *on_state; /* NULL: none */
+	void *arg;
+};
+
+#define SLIME_AGENT_ATTR_INIT                                                                     \
+	{                                                                                         \
+		.data = SLIME_CONTEXT_ATTR_INIT, .connect_timeout_ms = 5000, .retry_min_ms = 100, \
+		.retry_max_ms = 5000,                                                             \
+	}
+
+/*
+ * Create an agent; nothing is sent yet. Everything in attr is copied.
+ *   -EINVAL  a value is out of its range; the log line names it
+ *   what slime_context_create() says, and what open(2) and write(2) say of the owner key
+ */
+SLIME_API SLIME_CHECKED int slime_agent_create(const struct slime_agent_attr *attr,
+					       struct slime_agent **out);
+
+/* The agent's context: for the caller's own regions, ops and calls. */
+SLIME_API struct slime_context *slime_agent_context(const struct slime_agent *agent);
+
+SLIME_API const char *slime_agent_name(const struct slime_agent *agent);
+
+/*
+ * Offer an RPC method to every peer: before slime_agent_start().
+ *   -EEXIST, -EINVAL, -ENOMEM as slime_rpc_method_add()     -EBUSY  the agent was started
+ */
+SLIME_API SLIME_CHECKED int slime_agent_method_add(struct slime_agent *agent, const char *name,
+						   const struct slime_rpc_method_attr *attr);
+
+/* Announce a service by name in the registration: before slime_agent_start(). -EEXIST, -EINVAL,
+ * -ENOSPC (more than 64), -EBUSY, -ENOMEM. */
+SLIME_API SLIME_CHECKED int slime_agent_service_add(struct slime_agent *agent, const char *name);
+
+/* Begin: allocate the regions, register, bring the links up. -EALREADY, -EAGAIN (no thread),
+ * -ENOMEM. */
+SLIME_API SLIME_CHECKED int slime_agent_start(struct slime_agent *agent);
+
+/*
+ * Waits until the agent is SLIME_AGENT_READY.
+ *   -ETIMEDOUT  not within timeout_ms (negative: no limit)
+ *   -EADDRINUSE  the name is held by another owner
+ *   -ESHUTDOWN  superseded or stopped     -ENOMEM, ... a region cannot be had
+ */
+SLIME_API SLIME_CHECKED int slime_agent_wait_ready(struct slime_agent *agent, int64_t timeout_ms);
+
+SLIME_API enum slime_agent_state slime_agent_state(struct slime_agent *agent);
+
+/*
+ * Make this the wanted topology in place of the one from attr or an earlier call; links of
+ * slime_agent_link_add() and regions of slime_agent_region_offer() stay. Returns when it is
+ * accepted; carrying it out goes on.
+ *   -EINVAL  malformed, see slime_topology_check(); the earlier one stays     -ENOMEM
+ */
+SLIME_API SLIME_CHECKED int slime_agent_apply(struct slime_agent *agent,
+					      const struct slime_topology *topology);
+
+/*
+ * Want one more link, as if it stood in the topology.
+ *   -EEXIST  a link to that agent with that profile is wanted already     -EINVAL, -ENOMEM
+ */
+SLIME_API SLIME_CHECKED int slime_agent_link_add(struct slime_agent *agent,
+						 const struct slime_agent_link *link);
+
+/* Take back what slime_agent_link_add() added: the link is closed unless the topology or the peer
+ * wants it. profile NULL is "default". -ENOENT. */
+SLIME_API int slime_agent_link_remove(struct slime_agent *agent, const char *to,
+				      const char *profile);
+
+/*
+ * The endpoint of the connected link to a peer; waits for it to be connected. The endpoint is not
+ * destroyed before it is put back, also when its connection breaks meanwhile: then operations on it
+ * fail, it is put back, and the next get waits for the next connection. profile NULL is "default".
+ *   -ENOENT     no such link is wanted by anyone, and timeout_ms ended
+ *   -ETIMEDOUT  not connected within timeout_ms; slime_agent_links() says why
+ *   -ESHUTDOWN  the agent has ended     -EDEADLK  on the loop's thread with a timeout other than 0
+ */
+SLIME_API SLIME_CHECKED int slime_agent_endpoint_get(struct slime_agent *agent, const char *peer,
+						     const char *profile, int64_t timeout_ms,
+						     struct slime_endpoint **out);
+SLIME_API void slime_agent_endpoint_put(struct slime_agent *agent, struct slime_endpoint *ep);
+
+/*
+ * Offer a region of the caller's, made in the agent's context, under a name. It is withdrawn from
+ * the directory before the caller destroys it.
+ *   -EEXIST  the name is taken     -EINVAL     -ENOMEM
+ */
+SLIME_API SLIME_CHECKED int slime_agent_region_offer(struct slime_agent *agent, const char *name,
+						     struct slime_mr *mr, uint32_t access,
+						     const char *const *allow, size_t n_allow);
+
+/* Take a region of slime_agent_region_offer() out of the directory. -ENOENT. */
+SLIME_API int slime_agent_region_withdraw(struct slime_agent *agent, const char *name);
+
+/* A region of the topology, valid while it is there: -ENOENT, -EAGAIN while it is being allocated.
+ */
+SLIME_API SLIME_CHECKED int slime_agent_region_local(struct slime_agent *agent, const char *name,
+						     struct slime_mr **out);
+
+/*
+ * Look up a peer's region in the directory. Waits for nanoctrl's answer.
+ *   -ENOENT  no such agent or region      -EACCES  the region does not allow this agent
+ *   -EAGAIN  nanoctrl does not answer     -ETIMEDOUT     -EPROTO  the entry is malformed
+ *   -ESHUTDOWN  the agent has ended
+ */
+SLIME_API SLIME_CHECKED int slime_agent_region_remote(struct slime_agent *agent, const char *peer,
+						      const char *region, int64_t timeout_ms,
+						      struct slime_remote_mr *out);
+
+enum slime_link_state { SLIME_LINK_CONNECTING, SLIME_LINK_CONNECTED, SLIME_LINK_BROKEN };
+
+SLIME_API const char *slime_link_state_name(enum slime_link_state state);
+
+struct slime_agent_link_info {
+	char peer[SLIME_AGENT_NAME_MAX + 1];
+	char profile[SLIME_AGENT_NAME_MAX + 1];
+	enum slime_link_state state;
+	enum slime_transport transport;	   /* of the connection */
+	char cause[128];		   /* why it is not connected, "" when it is */
+	uint64_t age_ms;		   /* since the state began */
+	uint32_t n_connects;		   /* how often it came up */
+	struct slime_endpoint_stats stats; /* of all its connections */
+};
+
+/* The links as they are: fills at most n, returns how many there are, or -ENOMEM. */
+SLIME_API SLIME_CHECKED int slime_agent_links(struct slime_agent *agent,
+					      struct slime_agent_link_info *out, size_t n);
+
+/*
+ * Leave in order: links are closed, the lease is given back. Waits at most timeout_ms for nanoctrl;
+ * what is not done by then is left to the lease's end. Idempotent. 0, -ETIMEDOUT.
+ */
+SLIME_API int slime_agent_stop(struct slime_agent *agent, int64_t timeout_ms);
+
+/* Stop, free. On the caller's loop: call it while the loop can still run, from its thread, or after
+ * its end. -EBUSY when an endpoint was not put back, and nothing but the stop happened.
+ * destroy(NULL) is 0. */
+SLIME_API int slime_agent_destroy(struct slime_agent *agent);
+
+SLIME_END_DECLS
+
+#endif
