@@ -1,10 +1,10 @@
-# slime_test(NAME name SOURCES file... [LIBS target...] [LABELS label...] [TIMEOUT seconds])
+# slime_test(NAME name SOURCES file... LABELS label... [LIBS target...] [ARGUMENTS arg...] [TIMEOUT seconds])
 #
 # One cmocka program, one line in ctest's report. Every test states its label (unit, conformance, e2e, fault,
 # threads, count, install, fuzz, ...). The default limit is 5 s times the slowness of sanitizers; a longer one is
 # stated with TIMEOUT and has its reason in a comment beside it. Exit 77 is "skipped".
 function(slime_test)
-	cmake_parse_arguments(T "" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+	cmake_parse_arguments(T "" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS;ARGUMENTS" ${ARGN})
 	if(NOT T_LABELS)
 		message(FATAL_ERROR "test ${T_NAME} states no label")
 	endif()
@@ -12,7 +12,7 @@ function(slime_test)
 	target_link_libraries(test-${T_NAME} PRIVATE slime_flags slime_test_support ${T_LIBS})
 	set_target_properties(test-${T_NAME} PROPERTIES
 		RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-	add_test(NAME ${T_NAME} COMMAND test-${T_NAME})
+	add_test(NAME ${T_NAME} COMMAND test-${T_NAME} ${T_ARGUMENTS})
 	slime_test_properties(${T_NAME} "${T_TIMEOUT}" "${T_LABELS}")
 endfunction()
 

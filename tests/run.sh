@@ -151,18 +151,20 @@ build_and_test() {
 }
 
 fuzz() {
-	local target
+	local target corpus
 
 	if ! build fuzz; then
 		fail "fuzz does not build"
 		return
 	fi
-	for target in build/fuzz/fuzz/fuzz-*; do
-		[ -x "$target" ] || continue
+	for target in build/fuzz/fuzz/fuzz-*.corpus; do
+		[ -f "$target" ] || continue
+		corpus=$(cat "$target")
+		target=${target%.corpus}
 		step "fuzz ${target##*/}"
 		"$target" -max_total_time=60 -timeout=5 -rss_limit_mb=1024 -print_final_stats=1 \
-			"$(mktemp -d "$work/corpus.XXXX")" "tests/fuzz/corpus/${target##*/fuzz-}" 2>&1 | tail -20
-		[ "${PIPESTATUS[0]}" -eq 0 ] || fail "${target##*/} found a failure"
+			-artifact_prefix=build/fuzz/ "$(mktemp -d "$work/corpus.XXXX")" "$corpus" 2>&1 | tail -20
+		[ "${PIPESTATUS[0]}" -eq 0 ] || fail "${target##*/} found a failure, kept in build/fuzz"
 	done
 }
 
