@@ -11,7 +11,7 @@
  *     cli_config_load(c, options.config);      (each step may be left out)
  *     cli_config_apply(c, &args);              (--set, and options with a path)
  *     cli_config_read(c, node_settings, &node);
- *     if (two links to one peer)
+ *     if (no error until here, but two links to one peer)
  *             cli_config_refuse(c, "links.1.to", "expected another peer than links.0");
  *     if (cli_config_n_errors(c))
  *             return cli_config_print_errors(c, stderr), CLI_EXIT_USAGE;
@@ -30,9 +30,8 @@
 #include "cli/setting.h"
 
 #define CLI_CONFIG_MAX_ERRORS 20
-#define CLI_CONFIG_MAX_BYTES  (1024 * 1024)
-#define CLI_CONFIG_MAX_NODES  65536
-#define CLI_CONFIG_MAX_DEPTH  16
+/* Beside this: 65536 values, 1024 keys in a map, 16 levels. */
+#define CLI_CONFIG_MAX_BYTES (1024 * 1024)
 
 struct cli_config;
 
@@ -62,7 +61,7 @@ int cli_config_apply(struct cli_config *config, const struct cli_args *args);
 
 /*
  * Fill the struct at out, defaults first, and remember the effective values for cli_config_dump().
- * The table has to outlive the configuration. A field whose value was refused keeps its default.
+ * After an error out is not to be used. The table has to outlive the configuration.
  */
 int cli_config_read(struct cli_config *config, const struct cli_setting *table, void *out);
 

@@ -11,8 +11,6 @@
 #ifndef CLI_OPTION_H
 #define CLI_OPTION_H
 
-#include <stdio.h>
-
 #include "cli/setting.h"
 
 #define CLI_EXIT_USAGE 2
@@ -24,8 +22,8 @@ struct cli_command {
 	const char *text;     /* what --help says more; may be NULL */
 	const char *operands; /* what --help calls them: "[NAME...]"; NULL when there are none */
 	int min_operands, max_operands;
-	const struct cli_setting
-		*tables[CLI_MAX_TABLES]; /* its options beside the program's; NULL ends them */
+	/* Its options beside the program's; NULL ends them. */
+	const struct cli_setting *tables[CLI_MAX_TABLES + 1];
 };
 
 struct cli_program {
@@ -34,9 +32,8 @@ struct cli_program {
 	const char *text;		    /* more words for --help; may be NULL */
 	const struct cli_command *commands; /* NULL: the program is one command, and that is main */
 	const struct cli_command *main;
-	const struct cli_setting *options; /* of every command; may be NULL */
-	const struct cli_setting
-		*settings; /* the table of the configuration file, for options with a path */
+	const struct cli_setting *options;  /* of every command; may be NULL */
+	const struct cli_setting *settings; /* of the configuration file; for options with a path */
 };
 
 /* An option or variable with a path, or --set, waiting for cli_config_apply(). */
@@ -47,11 +44,11 @@ struct cli_override {
 };
 
 struct cli_args {
+	const struct cli_program *program;
 	const struct cli_command *command;
 	char **operands; /* point into argv */
 	int n_operands;
-	struct cli_override
-		*overrides; /* the environment's first, then in the order of the command line */
+	struct cli_override *overrides; /* the environment's, then as on the command line */
 	size_t n_overrides;
 	struct cli_arena *arena; /* owns every string and list that was parsed */
 };
@@ -60,9 +57,10 @@ struct cli_args {
 #define CLI_PRINTED 1
 
 /*
- * Reads argv into the struct at out, which it fills with the defaults first. Every table of a
- * program describes this one struct. args needs cli_args_fini(), which ends the life of the strings
- * in out, except on an error.
+ * Reads argv into the struct at out, which it fills with the defaults first; every table of a
+ * program describes this one struct, and fields of other commands stay as they are. A repeated
+ * option counts the last time, a list grows. args needs cli_args_fini(), which ends the life of the
+ * strings in out, except on an error.
  *
  * 0; CLI_PRINTED; -EINVAL after one line on standard error; -ENOMEM.
  */
@@ -73,12 +71,8 @@ void cli_args_fini(struct cli_args *args);
 /* The status a program ends with when cli_args_init() did not return 0. */
 int cli_args_exit_status(int ret);
 
-/* One line "PROGRAM: ..." on standard error, then "Try 'PROGRAM --help'."; returns CLI_EXIT_USAGE.
- */
+/* One line on standard error, "PROGRAM: ..."; returns CLI_EXIT_USAGE. */
 int cli_usage_error(const struct cli_program *program, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-
-/* What --help prints; command is NULL for the program's own page. */
-void cli_help_print(const struct cli_program *program, const struct cli_command *command, FILE *to);
 
 #endif

@@ -59,11 +59,12 @@ typedef const char *cli_check_fn(const char *text);
 struct cli_setting {
 	const char *name; /* NULL ends a table */
 	enum cli_type type;
-	size_t at;	  /* where the value goes */
-	size_t n_at;	  /* lists: where their length goes */
-	const char *def;  /* the default as the user would write it (lists: comma separated) */
-	bool required;	  /* files: must be given */
-	int64_t min, max; /* both 0: whatever the type holds; lists: of each element */
+	size_t at;	 /* where the value goes */
+	size_t n_at;	 /* lists: where their length goes */
+	const char *def; /* the default as the user would write it (lists: comma separated) */
+	bool required;	 /* files: must be given */
+	int64_t min,
+		max; /* a max of 0 with min >= 0 is none; strings: of the length; lists: of each */
 	const char *const *words;	 /* enums and INT: NULL ends them */
 	cli_check_fn *check;		 /* STRING and STRINGS: looks at each text */
 	const struct cli_setting *table; /* MAP, LIST: what is inside */
@@ -183,6 +184,9 @@ int cli_setting_parse(const struct cli_setting *s, const char *text, void *base,
 /* The same for n texts, one per element. PAIRS take KEY=VALUE texts. */
 int cli_setting_parse_list(const struct cli_setting *s, const char *const *texts, size_t n,
 			   void *base, struct cli_arena *arena, char *why, size_t why_len);
+
+/* The parts between commas, *n of them; none for an empty text. NULL without memory. */
+const char **cli_setting_split(struct cli_arena *arena, const char *text, size_t *n);
 
 bool cli_setting_is_list(const struct cli_setting *s);
 

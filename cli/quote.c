@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+
+#include "cli/quote.h"
+#include "cli/utf8.h"
+
+char *cli_quote(char out[static CLI_QUOTE_MAX], const char *text)
+{
+	const size_t room = CLI_QUOTE_MAX - sizeof("...\"");
+	size_t n = 0;
+
+	out[n++] = '"';
+	while (*text) {
+		size_t len = cli_utf8_len(text);
+
+		if (n + (len ? len : 1) > room) {
+			for (int i = 0; i < 3; i++)
+				out[n++] = '.';
+			break;
+		}
+		if (!len || (unsigned char)*text < 0x20 || *text == 0x7f) {
+			out[n++] = '?';
+			text++;
+			continue;
+		}
+		while (len--)
+			out[n++] = *text++;
+	}
+	out[n++] = '"';
+	out[n] = '\0';
+	return out;
+}

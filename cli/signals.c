@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/signals.h"
+
+/* What cli_signals_open() blocked, to be undone; signals are the process's, so there is one. */
+static sigset_t blocked;
+
+int cli_signals_open(const int *signals, size_t n)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < n; i++)
+		if (sigaddset(&set, signals[i]))
+			return -errno;
+	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (sigprocmask(SIG_BLOCK, &set, NULL) || signal(SIGPIPE, SIG_IGN) == SIG_ERR) {
+		int ret = -errno;
+
+		close(fd);
+		return ret;
+	}
+	blocked = set;
+	return fd;
+}
+
+int cli_signals_read(int fd)
+{
+	struct signalfd_siginfo info;
+	ssize_t n;
+
+	do
+		n = read(fd, &info, sizeof(info));
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)sizeof(info))
+		return (int)info.ssi_signo;
+	return n < 0 && errno == EAGAIN ? 0 : -EIO;
+}
+
+void cli_signals_close(int fd)
+{
+	close(fd);
+	sigprocmask(SIG_UNBLOCK, &blocked, NULL);
+	signal(SIGPIPE, SIG_DFL);
+}
+
+void cli_signals_reset_in_child(void)
+{
+	sigset_t none;
+
+	signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
