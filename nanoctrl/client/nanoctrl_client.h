@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The HTTP API of nanoctrl (docs/http-api.md) from an event loop. A client speaks for at most one
+ * agent: once registered, it sends the lease with every call that needs it.
+ *
+ * Everything happens on the thread that runs the base; there are no threads and nothing blocks. A
+ * call that was accepted (0) calls back exactly once, later, never from inside the call; after
+ * nc_client_destroy() or nc_cancel() not at all. Results and their strings live until the callback
+ * returns; arguments are copied. A callback may call anything but nc_client_destroy().
+ *
+ * Every call may be repeated as it was, so one that met a broken connection, a busy or a stopping
+ * server (503, whose Retry-After is kept) is sent again, with jitter and from one server to the
+ * next, until its deadline: then it ends with -ETIMEDOUT and the last cause as message.
+ */
+#ifndef NANOCTRL_CLIENT_H
+#define NANOCTRL_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NC_NAME_MAX	  253
+#define NC_DESCRIPTOR_MAX (64 * 1024)
+/* A call beyond so many unfinished ones is -EAGAIN. */
+#define NC_MAX_CALLS 1024
+
+struct event_base;
+struct nc_client;
+
+struct nc_client_attr {
+	struct event_base *base;
+	const char *const *urls; /* "http://127.0.0.1:3000"; tried in turn */
+	size_t n_urls;
+	const char *scope; /* NULL is "default" */
+	const char *token; /* sent as a bearer token; NULL for none */
+	int timeout_ms;	   /* of a call with all its repeats */
+};
+
+#define NC_CLIENT_ATTR_INIT         \
+	{                           \
+		.timeout_ms = 10000 \
+	}
+
+/*
+ *   -EINVAL           no base, no or malformed URL, scope or token
+ *   -EPROTONOSUPPORT  a URL that is not http
+ *   -ENOMEM
+ */
+int nc_client_create(struct nc_client **out, const struct nc_client_attr *attr);
+
+/* Ends the session and all calls without a word to the server and without callbacks. */
+void nc_client_destroy(struct nc_client *client);
+
+/* No callback comes any more for calls with this arg; what was sent may still take effect. */
+void nc_cancel(struct nc_client *client, const void *arg);
+
+/* Where the client talks to now: one of its URLs. */
+const char *nc_client_url(const struct nc_client *client);
+
+/*
+ * Why a call failed. err:
+ *   -EINVAL        the request is malformed (400, 405, 415, 422)
+ *   -EMSGSIZE      too large (413, 414, 431)
+ *   -EACCES        no lease or token, or another's (401, 403)
+ *   -ENOENT        no such thing (404)
+ *   -EEXIST        name_taken: another owner has the name
+ *   -EDQUOT        the agent owns too many objects (429)
+ *   -EKEYREVOKED   superseded: a newer process of this owner is there; stop
+ *   -EKEYEXPIRED   the lease has ended: register again, then publish again
+ *   -ESTALE        stale or peer_changed: read again
+ *   -EPROTO        an answer that is none
+ *   -ETIMEDOUT     no answer in time; the change may have happened
+ *   -EIO           a defect of the server (500), or of memory here
+ */
+struct nc_error {
+	int err;
+	int status;	   /* of HTTP; 0 when there was no answer */
+	char code[32];	   /* "name_taken"; "" when there is none */
+	char field[64];	   /* the member or parameter at fault, or "" */
+	char message[256]; /* for people */
+};
+
+/* error is NULL when the call succeeded, here and below; results are NULL when it did not. */
+typedef void nc_done_fn(void *arg, const struct nc_error *error);
+
+/* ---- agents ---- */
+
+struct nc_pair {
+	const char *key;
+	const char *value;
+};
+
+struct nc_pairs {
+	const struct nc_pair *list;
+	size_t n;
+};
+
+struct nc_service {
+	const char *name;
+	struct nc_pairs attributes;
+};
+
+struct nc_registration {
+	const char *name;
+	const char *incarnation; /* [A-Za-z0-9._-]{1,64}, new for every process */
+	const char *owner_key;	 /* 64 hexadecimal digits */
+	const char *address;	 /* or NULL */
+	struct nc_pairs labels;
+	struct nc_pairs attributes; /* JSON strings to others; theirs that are none are not seen */
+	const struct nc_service *services;
+	size_t n_services;
+};
+
+struct nc_grant {
+	uint64_t epoch;
+	uint64_t generation;
+	bool resumed; /* what the agent owned is still there */
+	uint32_t ttl_ms, beat_ms, grace_ms;
+};
+
+/*
+ * Register, or register again: from the second time of an incarnation on, the client says which
+ * generation it held before. The lease of the answer is used from then on. Not while a session is
+ * open: end it first.
+ */
+typedef void nc_grant_fn(void *arg, const struct nc_error *error, const struct nc_grant *grant);
+int nc_register(struct nc_client *client, const struct nc_registration *r, nc_grant_fn *fn,
+		void *arg);
+
+/* For an agent without a session. */
+int nc_heartbeat(struct nc_client *client, nc_done_fn *fn, void *arg);
+
+/* Ends the session too. */
+int nc_leave(struct nc_client *client, nc_done_fn *fn, void *arg);
+
+struct nc_agent {
+	const char *name;
+	uint64_t epoch, generation, revision;
+	const char *incarnation;
+	const char *address; /* "" when it has none */
+	struct nc_pairs labels, attributes;
+	const struct nc_service *services;
+	size_t n_services;
+	int64_t lease_left_ms;
+	bool session;
+};
+
+typedef void nc_agent_fn(void *arg, const struct nc_error *error, const struct nc_agent *agent);
+int nc_get_agent(struct nc_client *client, const char *name, nc_agent_fn *fn, void *arg);
+
+/* One page of a list; a page may be empty and have a next. */
+struct nc_page {
+	const char *next; /* what to give as after for the next page; NULL at the end */
+	size_t n;
+	const struct nc_agent *agents; /* the one that was asked for */
+	const struct nc_region *regions;
+	const struct nc_link *links;
+	const struct nc_offer *offers;
+};
+
+typedef void nc_page_fn(void *arg, const struct nc_error *error, const struct nc_page *page);
+
+/* selector is "role=decode,zone=a" or NULL; after is NULL for the first page. */
+int nc_list_agents(struct nc_client *client, const char *selector, const char *after,
+		   nc_page_fn *fn, void *arg);
+
+/* ---- regions ---- */
+
+enum nc_access { NC_READ = 1, NC_WRITE = 2 };
+
+struct nc_region {
+	const char *agent; /* not needed to publish */
+	const char *name;
+	uint64_t generation; /* not needed to publish */
+	const char *incarnation;
+	uint64_t revision; /* from 1, grows with every change */
+	uint64_t size;
+	unsigned access;
+	const char *const *allow; /* selectors; NULL: every agent of the scope */
+	size_t n_allow;
+	struct nc_pairs attributes;
+	const void *descriptor; /* NULL where the caller may not have it, and in lists */
+	size_t descriptor_len;
+};
+
+int nc_publish(struct nc_client *client, const struct nc_region *region, nc_done_fn *fn, void *arg);
+int nc_withdraw(struct nc_client *client, const char *region, nc_done_fn *fn, void *arg);
+
+typedef void nc_region_fn(void *arg, const struct nc_error *error, const struct nc_region *region);
+int nc_get_region(struct nc_client *client, const char *agent, const char *region, nc_region_fn *fn,
+		  void *arg);
+
+/* Of one agent, without descriptors, in one page. */
+int nc_list_regions(struct nc_client *client, const char *agent, nc_page_fn *fn, void *arg);
+
+/* ---- connection exchange ---- */
+
+struct nc_offer {
+	const char *from, *to, *profile;
+	uint64_t generation; /* of from */
+	const char *incarnation;
+	uint64_t peer_generation; /* of to, the one it is meant for */
+	uint64_t connection_epoch;
+	const void *descriptor; /* NULL in lists */
+	size_t descriptor_len;
+};
+
+/* Post for peer; peer_incarnation may be NULL: whoever is there. */
+int nc_post_offer(struct nc_client *client, const char *peer, const char *profile,
+		  uint64_t connection_epoch, const char *peer_incarnation, const void *descriptor,
+		  size_t len, nc_done_fn *fn, void *arg);
+int nc_withdraw_offer(struct nc_client *client, const char *peer, const char *profile,
+		      nc_done_fn *fn, void *arg);
+
+/* What peer posted for us. */
+typedef void nc_offer_fn(void *arg, const struct nc_error *error, const struct nc_offer *offer);
+int nc_get_offer(struct nc_client *client, const char *peer, const char *profile, nc_offer_fn *fn,
+		 void *arg);
+
+/* All that is posted for us, without descriptors, in one page. */
+int nc_list_offers(struct nc_client *client, nc_page_fn *fn, void *arg);
+
+/* ---- links ---- */
+
+enum nc_link_state { NC_CONNECTING, NC_CONNECTED, NC_BROKEN };
+
+struct nc_link {
+	const char *agent; /* not needed to report */
+	const char *peer, *profile;
+	uint64_t generation; /* not needed to report */
+	uint64_t revision;   /* grows with every change */
+	enum nc_link_state state;
+	const char *cause;     /* or NULL */
+	uint64_t age_ms;       /* how long ago the state began */
+	const char *transport; /* or NULL */
+	uint64_t connection_epoch;
+	const char *peer_incarnation; /* or NULL */
+};
+
+int nc_report_link(struct nc_client *client, const struct nc_link *link, nc_done_fn *fn, void *arg);
+int nc_forget_link(struct nc_client *client, const char *peer, const char *profile, nc_done_fn *fn,
+		   void *arg);
+
+/* Of the whole scope, page by page. */
+int nc_list_links(struct nc_client *client, const char *after, nc_page_fn *fn, void *arg);
+
+/* ---- session ---- */
+
+enum nc_event_type {
+	NC_EVENT_REGISTERED,
+	NC_EVENT_CHANGED,
+	NC_EVENT_LEFT,
+	NC_EVENT_EXPIRED,
+	NC_EVENT_REGION,
+	NC_EVENT_REGION_GONE,
+	NC_EVENT_OFFER,
+	NC_EVENT_OFFER_GONE,
+};
+
+struct nc_event {
+	enum nc_event_type type;
+	uint64_t epoch;
+	uint64_t generation;	   /* of agent */
+	const char *agent;	   /* whom it is about; of offers who posted it */
+	const char *incarnation;   /* REGISTERED, LEFT, EXPIRED, else "" */
+	const char *region;	   /* REGION, REGION_GONE, else "" */
+	const char *profile;	   /* OFFER, OFFER_GONE, else "" */
+	uint64_t revision;	   /* CHANGED, REGION, REGION_GONE, else 0 */
+	uint64_t connection_epoch; /* OFFER, OFFER_GONE, else 0 */
+};
+
+enum nc_session_end {
+	NC_SESSION_RESYNC,     /* the lease is gone: register, publish, open a new session, now */
+	NC_SESSION_SUPERSEDED, /* a newer process of this owner is there: stop for good */
+	NC_SESSION_REPLACED,   /* another session of this agent was opened */
+	NC_SESSION_REFUSED,    /* the server will not have it: see error */
+};
+
+/*
+ * up and down say how the connection goes and may be NULL; it comes back by itself, with back-off
+ * and jitter, also after the server asked us to go away. Events are delivered at least once and
+ * acknowledged after the callback returned. reset: events were lost; read agents, regions and
+ * offers again. ended is the last call: the session is no more. error is NULL except with
+ * NC_SESSION_REFUSED. Time to spread a storm of resyncs has passed when it comes.
+ */
+struct nc_session_ops {
+	void (*up)(void *arg);
+	void (*down)(void *arg, const char *cause);
+	void (*event)(void *arg, const struct nc_event *event);
+	void (*reset)(void *arg);
+	void (*ended)(void *arg, enum nc_session_end why, const struct nc_error *error);
+};
+
+/* Beats, events and acknowledgements of the registered agent. -ENOKEY without a lease, -EBUSY when
+ * one is open. */
+int nc_session_open(struct nc_client *client, const struct nc_session_ops *ops, void *arg);
+
+/* Without further callbacks; the server sees the session break. Harmless when none is open. */
+void nc_session_close(struct nc_client *client);
+
+bool nc_session_is_up(const struct nc_client *client);
+
+#endif
