@@ -20,7 +20,7 @@ enum phase {
 	PHASE_REFUSED,
 };
 
-static const struct http_refusal no_memory = { 503, "no_memory", "no memory for this request" };
+static const struct http_refusal no_memory = { 503, "busy", "no memory for this request" };
 static const struct http_refusal bare_lf = { 400, "bad_request", "a line ends without CR" };
 static const struct http_refusal bare_cr = { 400, "bad_request", "CR without LF" };
 static const struct http_refusal bad_line = { 400, "bad_request", "malformed request line" };
@@ -43,14 +43,12 @@ static const struct http_refusal old_coding = { 400, "bad_request",
 static const struct http_refusal bad_chunk = { 400, "bad_request", "malformed chunk" };
 static const struct http_refusal bad_expect = { 417, "expectation",
 						"the only expectation known is 100-continue" };
-static const struct http_refusal long_head = { 431, "header_too_large",
+static const struct http_refusal long_head = { 431, "too_large",
 					       "the header fields are too large" };
-static const struct http_refusal many_fields = { 431, "header_too_large",
-						 "too many header fields" };
-static const struct http_refusal long_target = { 414, "uri_too_long",
+static const struct http_refusal many_fields = { 431, "too_large", "too many header fields" };
+static const struct http_refusal long_target = { 414, "too_large",
 						 "the request target is too long" };
-static const struct http_refusal long_body = { 413, "body_too_large",
-					       "the request body is too large" };
+static const struct http_refusal long_body = { 413, "too_large", "the request body is too large" };
 
 static const char *const method_names[HTTP_METHODS] = {
 	[HTTP_GET] = "GET",	    [HTTP_HEAD] = "HEAD",   [HTTP_POST] = "POST",

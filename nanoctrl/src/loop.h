@@ -22,7 +22,11 @@ void loop_serve(struct loop *loop); /* on the calling thread, until loop_stop() 
 /* From any thread: the loop ends after what was posted before. */
 void loop_stop(struct loop *loop);
 
-/* Joins the thread. What is still posted is run here, so that nothing posted is ever lost. */
+/* Stop it and wait for its thread. */
+void loop_join(struct loop *loop);
+
+/* After loop_join(), or when it never ran on a thread. What is still posted is run here, so that
+ * nothing posted is ever lost. */
 void loop_destroy(struct loop *loop);
 
 /* From any thread: call fn(arg) on the loop's thread, in the order of posting. -ENOMEM. */

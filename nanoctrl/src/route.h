@@ -22,8 +22,8 @@ struct route {
 	route_fn *handler;
 };
 
-extern const struct route routes[];
-extern const size_t n_routes;
+extern const struct route route_table[];
+extern const size_t route_table_len;
 
 struct route_match {
 	const struct route *route; /* NULL: see allowed */

@@ -35,8 +35,10 @@ struct stream_ops {
 	void (*closed)(void *arg);
 };
 
-/* 200 with Content-Type application/jsonl; each stream_send() is one line. Never fails: a dead
- * connection is `closed`. */
+/*
+ * 200 with Content-Type application/jsonl; each stream_send() is one line. NULL when the client has
+ * gone or there is no memory: the request is replied to, and no callback comes.
+ */
 struct stream *stream_open_lines(struct request *rq, const struct stream_ops *ops, void *arg);
 
 /*

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reply.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <event2/buffer.h>
+
+#include "base/log.h"
+#include "conn.h"
+#include "reply_private.h"
+#include "utf8.h"
+#include "worker.h"
+
+#define MESSAGE_MAX 512
+#define ERROR_MAX   (6 * MESSAGE_MAX + 1024)
+
+static const char *reason_of(int status)
+{
+	static const struct {
+		int status;
+		const char *text;
+	} reasons[] = {
+		{ 101, "Switching Protocols" },
+		{ 200, "OK" },
+		{ 201, "Created" },
+		{ 202, "Accepted" },
+		{ 204, "No Content" },
+		{ 400, "Bad Request" },
+		{ 401, "Unauthorized" },
+		{ 403, "Forbidden" },
+		{ 404, "Not Found" },
+		{ 405, "Method Not Allowed" },
+		{ 408, "Request Timeout" },
+		{ 409, "Conflict" },
+		{ 410, "Gone" },
+		{ 413, "Content Too Large" },
+		{ 414, "URI Too Long" },
+		{ 415, "Unsupported Media Type" },
+		{ 417, "Expectation Failed" },
+		{ 422, "Unprocessable Content" },
+		{ 426, "Upgrade Required" },
+		{ 429, "Too Many Requests" },
+		{ 431, "Request Header Fields Too Large" },
+		{ 500, "Internal Server Error" },
+		{ 501, "Not Implemented" },
+		{ 503, "Service Unavailable" },
+		{ 505, "HTTP Version Not Supported" },
+	};
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (reasons[i].status == status)
+			return reasons[i].text;
+	return "Status";
+}
+
+static bool has_body(int status)
+{
+	return status >= 200 && status != 204 && status != 304;
+}
+
+void reply_head(struct request *rq, int status, const char *fields, bool keep, struct evbuffer *out)
+{
+	evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n%sX-Request-Id: %s\r\n%s%s\r\n",
+			    status, reason_of(status), worker_date(rq->w), fields, rq->id,
+			    rq->extra, keep ? "" : "Connection: close\r\n");
+}
+
+static bool keeps(const struct request *rq)
+{
+	return rq->msg.keep_alive && !rq->conn->eof && rq->w->phase == WORKER_SERVING;
+}
+
+static void send_reply(struct request *rq, int status, const char *type, const void *body,
+		       size_t len)
+{
+	struct conn *c = rq->conn;
+	struct evbuffer *out;
+	char fields[128] = "";
+	bool keep;
+
+	if (!c) {
+		request_destroy(rq, METRICS_CLIENT_GONE);
+		return;
+	}
+	out = conn_output(c);
+	keep = keeps(rq);
+	if (has_body(status))
+		snprintf(fields, sizeof(fields), "%s%s%sContent-Length: %zu\r\n",
+			 type ? "Content-Type: " : "", type ? type : "", type ? "\r\n" : "", len);
+	reply_head(rq, status, fields, keep, out);
+	if (has_body(status) && !rq->head && len && evbuffer_add(out, body, len))
+		conn_break(c); /* half a reply is none */
+	else
+		conn_replied(c, keep);
+	c->rq = NULL;
+	request_destroy(rq, status);
+}
+
+void reply_json(struct request *rq, int status, const char *body, size_t len)
+{
+	send_reply(rq, status, "application/json", body, len);
+}
+
+void reply_text(struct request *rq, int status, const char *body, size_t len)
+{
+	send_reply(rq, status, "text/plain; charset=utf-8", body, len);
+}
+
+void reply_empty(struct request *rq, int status)
+{
+	send_reply(rq, status, NULL, NULL, 0);
+}
+
+void reply_header(struct request *rq, const char *name, const char *value)
+{
+	size_t room = sizeof(rq->extra) - rq->extra_len;
+	int n = snprintf(rq->extra + rq->extra_len, room, "%s: %s\r\n", name, value);
+
+	if (n < 0 || (size_t)n >= room) {
+		rq->extra[rq->extra_len] = '\0';
+		sl_error("http", "%s: no room for header field %s in the reply", rq->id, name);
+		return;
+	}
+	rq->extra_len += (size_t)n;
+}
+
+/* Appends text as a JSON string; what is not UTF-8 becomes U+FFFD. */
+static void add_string(char *json, size_t room, size_t *at, const char *text)
+{
+	size_t len = strlen(text);
+
+	*at += (size_t)snprintf(json + *at, room - *at, "\"");
+	while (len && *at + 8 < room) {
+		size_t n = utf8_char(text, len);
+
+		if (!n)
+			*at += (size_t)snprintf(json + *at, room - *at, "\\ufffd");
+		else if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*at += (size_t)snprintf(json + *at, room - *at, "\\u%04x", *text);
+		else
+			*at += (size_t)snprintf(json + *at, room - *at, "%s%.*s",
+						*text == '"' || *text == '\\' ? "\\" : "", (int)n,
+						text);
+		n = n ? n : 1;
+		text += n;
+		len -= n;
+	}
+	*at += (size_t)snprintf(json + *at, room - *at, "\"");
+}
+
+/* The length of the error body in json. Strings are cut rather than the JSON around them. */
+static size_t write_error(char json[ERROR_MAX], const struct reply_error *e, const char *message,
+			  const char *id)
+{
+	const char *outcome = e->outcome == OUTCOME_UNKNOWN ? "unknown" : "not_executed";
+	size_t at = (size_t)snprintf(json, ERROR_MAX,
+				     "{\"status\":\"error\",\"code\":\"%s\",\"message\":", e->code);
+
+	add_string(json, ERROR_MAX - 512, &at, message);
+	at += (size_t)snprintf(json + at, ERROR_MAX - at,
+			       ",\"outcome\":\"%s\",\"request_id\":\"%s\"", outcome, id);
+	if (e->field) {
+		at += (size_t)snprintf(json + at, ERROR_MAX - at, ",\"field\":");
+		add_string(json, ERROR_MAX - 8, &at, e->field);
+	}
+	return at + (size_t)snprintf(json + at, ERROR_MAX - at, "}");
+}
+
+void reply_error(struct request *rq, const struct reply_error *e, const char *fmt, ...)
+{
+	char message[MESSAGE_MAX], json[ERROR_MAX], seconds[16];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(message, sizeof(message), fmt, args);
+	va_end(args);
+	if (e->retry_after_s) {
+		/* spread over twice the time, so that clients that failed together do not come back
+		 * together */
+		snprintf(seconds, sizeof(seconds), "%u",
+			 e->retry_after_s + worker_random(e->retry_after_s + 1));
+		reply_header(rq, "Retry-After", seconds);
+	}
+	reply_json(rq, e->status, json, write_error(json, e, message, rq->id));
+}
+
+void reply_refusal(struct conn *c, const struct http_refusal *why)
+{
+	const struct reply_error e = { .status = why->status, .code = why->code };
+	struct worker *w = c->w;
+	char json[ERROR_MAX], id[REQUEST_ID_MAX + 1];
+	size_t len;
+
+	request_new_id(w, id);
+	len = write_error(json, &e, why->text, id);
+	evbuffer_add_printf(conn_output(c),
+			    "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: application/json\r\n"
+			    "Content-Length: %zu\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
+			    why->status, reason_of(why->status), worker_date(w), len, id);
+	evbuffer_add(conn_output(c), json, len);
+	metrics_request(w->metrics, w->config->n_routes, why->status, 0);
+	if (w->config->access_log)
+		sl_info("access", "%s %s - - %d", id, c->peer, why->status);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request.h"
+
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "conn.h"
+#include "loop.h"
+#include "percent.h"
+#include "reply.h"
+#include "worker.h"
+
+static const char *const method_names[HTTP_METHODS] = { "GET",	 "HEAD",   "POST",   "PUT",
+							"PATCH", "DELETE", "OPTIONS" };
+
+void request_new_id(struct worker *w, char id[REQUEST_ID_MAX + 1])
+{
+	uint64_t r = 0;
+
+	/* Unique is enough; without randomness the clock tells processes apart. */
+	if (getrandom(&r, sizeof(r), GRND_NONBLOCK) != (ssize_t)sizeof(r))
+		r = sl_clock_ns();
+	snprintf(id, REQUEST_ID_MAX + 1, "%016llx%02x%06llx", (unsigned long long)r,
+		 loop_index(w->loop) & 0xff, (unsigned long long)(w->n_ids++ & 0xffffff));
+}
+
+/* A client's own id is kept when it can do no harm in logs and header fields. */
+static void choose_id(struct request *rq)
+{
+	const char *theirs = http_message_field(&rq->msg, "X-Request-Id");
+	size_t len = theirs ? strlen(theirs) : 0;
+
+	if (!len || len > REQUEST_ID_MAX ||
+	    strspn(theirs, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
+		    len)
+		request_new_id(rq->w, rq->id);
+	else
+		memcpy(rq->id, theirs, len + 1);
+}
+
+struct request *request_create(struct conn *conn, struct worker *w, struct http_message *msg,
+			       size_t held)
+{
+	struct request *rq = calloc(1, sizeof(*rq));
+
+	if (!rq)
+		return NULL;
+	rq->msg = *msg;
+	rq->w = w;
+	rq->conn = conn;
+	rq->held = held;
+	rq->start_ns = sl_clock_ns();
+	rq->head = msg->method == HTTP_HEAD;
+	memcpy(rq->peer, conn->peer, sizeof(rq->peer));
+	choose_id(rq);
+	metrics_count(w->metrics->in_flight);
+	return rq;
+}
+
+void request_destroy(struct request *rq, int status)
+{
+	struct worker *w = rq->w;
+	uint64_t took_us = (sl_clock_ns() - rq->start_ns) / SL_NS_PER_US;
+	size_t route = rq->match.route ? (size_t)(rq->match.route - w->config->routes)
+				       : w->config->n_routes;
+
+	metrics_uncount(w->metrics->in_flight);
+	metrics_request(w->metrics, route, status, took_us);
+	if (w->config->access_log)
+		sl_info("access", "%s %s %s %s %d %llu us", rq->id, rq->peer,
+			method_names[rq->msg.method], rq->msg.path, status,
+			(unsigned long long)took_us);
+	w->body_bytes -= rq->held;
+	http_message_fini(&rq->msg);
+	free(rq->params);
+	free(rq->query);
+	free(rq);
+}
+
+static bool decode_params(struct request *rq)
+{
+	size_t room = 0;
+	char *at;
+
+	for (size_t i = 0; i < rq->match.n_params; i++)
+		room += rq->match.params[i].value_len + 1;
+	at = rq->params = malloc(room + 1);
+	if (!at)
+		return false;
+	for (size_t i = 0; i < rq->match.n_params; i++) {
+		const struct route_param *p = &rq->match.params[i];
+
+		if (!percent_decode(p->value, p->value_len, false, at))
+			return false;
+		rq->param[i] = at;
+		at += strlen(at) + 1;
+	}
+	return true;
+}
+
+/* name=value pairs between '&'; each half is decoded where it stands. */
+static bool decode_query(struct request *rq)
+{
+	char *at, *pair;
+
+	if (!rq->msg.query)
+		return true;
+	at = rq->query = strdup(rq->msg.query);
+	while (at && (pair = strsep(&at, "&"))) {
+		char *value = strchr(pair, '=');
+
+		if (!*pair)
+			continue;
+		if (rq->n_query == REQUEST_QUERY_MAX)
+			return false;
+		if (value)
+			*value++ = '\0';
+		else
+			value = pair + strlen(pair);
+		if (!percent_decode(pair, strlen(pair), true, pair) ||
+		    !percent_decode(value, strlen(value), true, value))
+			return false;
+		rq->queries[rq->n_query].name = pair;
+		rq->queries[rq->n_query++].value = value;
+	}
+	return rq->query != NULL;
+}
+
+static void reply_no_route(struct request *rq)
+{
+	char allow[64] = "";
+	size_t len = 0;
+
+	if (!rq->match.allowed) {
+		reply_error(rq, &(struct reply_error){ .status = 404, .code = "not_found" },
+			    "there is nothing at this path");
+		return;
+	}
+	for (unsigned m = 0; m < HTTP_METHODS; m++)
+		if (rq->match.allowed & 1u << m)
+			len += (size_t)snprintf(allow + len, sizeof(allow) - len, "%s%s",
+						len ? ", " : "", method_names[m]);
+	reply_header(rq, "Allow", allow);
+	reply_error(rq, &(struct reply_error){ .status = 405, .code = "method_not_allowed" },
+		    "%s is not served at this path", method_names[rq->msg.method]);
+}
+
+void request_dispatch(struct request *rq)
+{
+	const struct server_config *config = rq->w->config;
+
+	route_find(config->routes, config->n_routes, rq->msg.method, rq->msg.path,
+		   strlen(rq->msg.path), &rq->match);
+	if (!rq->match.route)
+		reply_no_route(rq);
+	else if (!decode_params(rq))
+		reply_error(rq, &(struct reply_error){ .status = 400, .code = "bad_name" },
+			    "the path is not percent-encoded UTF-8");
+	else if (!decode_query(rq))
+		reply_error(rq, &(struct reply_error){ .status = 400, .code = "bad_query" },
+			    "the query is not at most %d pairs of percent-encoded UTF-8",
+			    REQUEST_QUERY_MAX);
+	else
+		rq->match.route->handler(rq);
+}
+
+void request_end(struct request *rq, enum request_end why)
+{
+	request_end_fn *fn = rq->end_fn;
+
+	if (why == REQUEST_GONE)
+		rq->conn = NULL;
+	rq->end_fn = NULL;
+	if (fn)
+		fn(rq->end_arg, rq, why);
+}
+
+void request_on_end(struct request *rq, request_end_fn *fn, void *arg)
+{
+	if (!rq->conn) {
+		fn(arg, rq, REQUEST_GONE);
+	} else if (rq->w->phase != WORKER_SERVING) {
+		fn(arg, rq, REQUEST_DRAIN);
+	} else {
+		rq->end_fn = fn;
+		rq->end_arg = arg;
+	}
+}
+
+enum http_method request_method(const struct request *rq)
+{
+	return rq->head ? HTTP_GET : rq->msg.method;
+}
+
+const char *request_path(const struct request *rq)
+{
+	return rq->msg.path;
+}
+
+const char *request_param(const struct request *rq, const char *name)
+{
+	for (size_t i = 0; i < rq->match.n_params; i++) {
+		const struct route_param *p = &rq->match.params[i];
+
+		if (strlen(name) == p->name_len && !memcmp(name, p->name, p->name_len))
+			return rq->param[i];
+	}
+	return NULL;
+}
+
+const char *request_query(const struct request *rq, const char *name)
+{
+	for (size_t i = 0; i < rq->n_query; i++)
+		if (!strcmp(rq->queries[i].name, name))
+			return rq->queries[i].value;
+	return NULL;
+}
+
+const char *request_header(const struct request *rq, const char *name)
+{
+	return http_message_field(&rq->msg, name);
+}
+
+const char *request_body(const struct request *rq, size_t *len)
+{
+	*len = rq->msg.body_len;
+	return rq->msg.body ? rq->msg.body : "";
+}
+
+const char *request_id(const struct request *rq)
+{
+	return rq->id;
+}
+
+const char *request_peer(const struct request *rq)
+{
+	return rq->peer;
+}
+
+struct loop *request_loop(const struct request *rq)
+{
+	return rq->w->loop;
+}
+
+struct event_base *request_base(const struct request *rq)
+{
+	return loop_base(rq->w->loop);
+}
+
+struct store *request_store(const struct request *rq)
+{
+	return rq->w->store;
+}
+
+struct server *request_server(const struct request *rq)
+{
+	return rq->w->server;
+}
+
+const char *request_store_trouble(const struct request *rq)
+{
+	return rq->w->config->hooks.store_trouble(rq->w->store);
+}
+
+bool request_gone(const struct request *rq)
+{
+	return !rq->conn;
+}

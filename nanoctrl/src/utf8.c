@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "utf8.h"
+
+#include <stdint.h>
+
+size_t utf8_char(const char *text, size_t len)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const unsigned char *s = (const unsigned char *)text;
+	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+	uint32_t c;
+
+	if (n < 2)
+		return n;
+	if (s[0] > 0xf4 || n > len)
+		return 0;
+	c = s[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+		return 0;
+	return n;
+}
+
+bool utf8_valid(const char *text, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len) {
+		size_t n = utf8_char(text + at, len - at);
+
+		if (!n)
+			return false;
+		at += n;
+	}
+	return true;
+}
