@@ -9,7 +9,7 @@ set -euo pipefail
 layers() {
 	cat <<'END'
 # layer        files                                             right below it
-agent-api      libslime/include/slime/agent                      api
+agent-api      peeragent/lib/include/                            api
 log-api        libslime/include/slime/export,log,version         -
 api            libslime/include/slime/                           log-api
 base           libslime/base/                                    log-api
@@ -142,15 +142,13 @@ function plain(path) {
 
 # The file of ours that an #include names, "" when it is none.
 function resolve(from, header, quoted,    folder, n, i, place) {
-	if (!quoted)
-		return ("libslime/include/" header in ours) ? "libslime/include/" header : ""
 	folder = from
 	sub(/[^\/]*$/, "", folder)
-	n = split(folder "|libslime/|libslime/include/|", place, "|")
+	n = split("libslime/include/|peeragent/lib/include/" (quoted ? "|libslime/||" folder : ""), place, "|")
 	for (i = 1; i <= n; i++)
 		if (plain(place[i] header) in ours)
 			return plain(place[i] header)
-	return (header in by_tail) ? by_tail[header] : ""
+	return quoted && header in by_tail ? by_tail[header] : ""
 }
 
 function complain(text) {

@@ -28,7 +28,7 @@ ok   libslime/examples/read.c                <slime/slime.h>      libslime/inclu
 ok   tests/conformance/read.c                "support/pair.h"     tests/support/pair.h
 bad  libslime/base/log.c                     "src/op.h"           libslime/src/op.h
 bad  libslime/include/slime/op.h             "base/list.h"        libslime/base/list.h
-bad  libslime/include/slime/op.h             <slime/agent.h>      libslime/include/slime/agent.h
+bad  libslime/include/slime/op.h             <slime/agent.h>      peeragent/lib/include/slime/agent.h
 bad  libslime/src/op.c                       "src/endpoint.h"     libslime/src/endpoint.h
 bad  libslime/src/endpoint.c                 "mailbox.h"          libslime/src/mailbox.h
 bad  libslime/src/context.c                  "transport/shm/ring.h" libslime/src/transport/shm/ring.h

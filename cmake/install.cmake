@@ -1,0 +1,54 @@
+# What `cmake --install` puts in place. The programs find the library beside them, wherever the prefix is moved to.
+include(CMakePackageConfigHelpers)
+
+set(SLIME_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/slime)
+
+# slime_install_library(TARGET target NAME name HEADERS folder): the library as slime::NAME, and what is under the folder.
+function(slime_install_library)
+	cmake_parse_arguments(L "" "TARGET;NAME;HEADERS" "" ${ARGN})
+	set_target_properties(${L_TARGET} PROPERTIES EXPORT_NAME ${L_NAME})
+	install(TARGETS ${L_TARGET} EXPORT slimeTargets
+		LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+		ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+		INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+	install(DIRECTORY ${L_HEADERS}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+endfunction()
+
+# slime_install_pc(file.pc.in): its @variables@ filled in; the prefix is where the file lies.
+function(slime_install_pc template)
+	get_filename_component(name ${template} NAME_WLE)
+	file(RELATIVE_PATH SLIME_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+	string(REGEX REPLACE "/$" "" SLIME_PC_PREFIX "${SLIME_PC_PREFIX}")
+	configure_file(${template} ${CMAKE_BINARY_DIR}/${name} @ONLY)
+	install(FILES ${CMAKE_BINARY_DIR}/${name} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+
+function(slime_install_package)
+	file(WRITE ${CMAKE_BINARY_DIR}/slimeConfig.cmake
+		"include(\"\${CMAKE_CURRENT_LIST_DIR}/slimeTargets.cmake\")\n")
+	write_basic_package_version_file(${CMAKE_BINARY_DIR}/slimeConfigVersion.cmake
+		VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
+	install(FILES ${CMAKE_BINARY_DIR}/slimeConfig.cmake ${CMAKE_BINARY_DIR}/slimeConfigVersion.cmake
+		DESTINATION ${SLIME_CMAKEDIR})
+	install(EXPORT slimeTargets NAMESPACE slime:: DESTINATION ${SLIME_CMAKEDIR})
+endfunction()
+
+if(TARGET slime)
+	slime_install_library(TARGET slime NAME slime HEADERS ${PROJECT_SOURCE_DIR}/libslime/include)
+	slime_install_pc(${PROJECT_SOURCE_DIR}/libslime/slime.pc.in)
+	slime_install_package()
+endif()
+
+file(RELATIVE_PATH SLIME_BIN_TO_LIB /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_INSTALL_LIBDIR})
+foreach(program nanoctrl peeragent slime-bench)
+	if(TARGET ${program})
+		set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/${SLIME_BIN_TO_LIB}")
+		install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+	endif()
+endforeach()
+
+# A page's section is the end of its name.
+foreach(section 1 3 5 7 8)
+	file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.${section})
+	install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+endforeach()

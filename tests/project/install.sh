@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The build installs into a prefix that then stands alone: a C and a C++ program build against it, once by CMake and
+# once by pkg-config, and run; the installed programs run; the library exports what slime.map names.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/files.sh"
+
+need c++
+need cmake
+need pkg-config
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+consumer=$PWD/tests/project/consumer
+
+# Nothing may lean on the place it was first installed to.
+cmake --install "$SLIME_BUILD" --prefix "$work/first" >/dev/null
+mv "$work/first" "$prefix"
+library=$(find "$prefix" -name 'libslime.so')
+export PKG_CONFIG_PATH=${library%/*}/pkgconfig
+
+run() {
+	echo "$*"
+	"$@"
+}
+
+by_cmake() {
+	cmake -S "$consumer" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+	cmake --build "$work/cmake" >/dev/null
+	run "$work/cmake/consumer-c"
+	run "$work/cmake/consumer-cxx"
+}
+
+by_pkg_config() {
+	local -a flags
+
+	read -ra flags <<<"$(pkg-config --cflags --libs slime)"
+	cc -o "$work/consumer-c" "$consumer/consumer.c" "${flags[@]}"
+	c++ -o "$work/consumer-cxx" "$consumer/consumer.cc" "${flags[@]}"
+	export LD_LIBRARY_PATH=${library%/*}
+	run "$work/consumer-c"
+	run "$work/consumer-cxx"
+	unset LD_LIBRARY_PATH
+}
+
+# Each header stands alone, in the oldest dialects that can read it.
+headers() {
+	local header
+
+	for header in "$prefix"/include/slime/*.h; do
+		printf '#include <slime/%s>\nint consumer;\n' "${header##*/}" >"$work/alone.c"
+		cc -x c -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$prefix/include" "$work/alone.c"
+		c++ -x c++ -std=c++11 -Wall -Wextra -Werror -fsyntax-only -I"$prefix/include" "$work/alone.c"
+	done
+}
+
+symbols() {
+	nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$work/exported"
+	grep -oE '^[[:space:]]+slime_[a-z0-9_]+;' libslime/slime.map | tr -d '\t ;' | sort >"$work/promised"
+	diff -u "$work/promised" "$work/exported"
+}
+
+programs() {
+	local program
+
+	for program in "$prefix"/bin/*; do
+		[ ! -x "$program" ] || run "$program" --version
+	done
+}
+
+by_cmake
+by_pkg_config
+headers
+symbols
+programs
