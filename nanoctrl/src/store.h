@@ -2,8 +2,8 @@
 /*
  * What the control plane remembers: agents and their leases, what they own, and what happened. It
  * is asynchronous: a call returns at once, and its callback comes later, on the store's loop,
- * exactly once, never from inside the call. Whatever a call is given is copied; whatever a callback
- * is given is the store's and valid until it returns.
+ * exactly once, never from inside the call but for -ENOMEM. Whatever a call is given is copied;
+ * whatever a callback is given is the store's and valid until it returns.
  *
  * There is one store per loop, used on that loop only. What they share is the hub: what to connect
  * to, the counters, and on the first loop the notifications and the reaper.
@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "../../libslime/base/list.h"
+#include <base/list.h>
 
 struct evbuffer;
 struct loop;

@@ -1,0 +1,18 @@
+# cmake -DOUT=scripts.c -DLUA=dir -DNAMES="a b" -P embed.cmake: one C table of scripts with their SHA-1. Each script is
+# lib.lua and its own file, as Redis is to see it.
+separate_arguments(NAMES)
+file(READ ${LUA}/lib.lua lib)
+set(c "/* Made by nanoctrl/lua/embed.cmake from the scripts beside it. */\n#include \"script.h\"\n\n")
+set(table "")
+foreach(name ${NAMES})
+	file(READ ${LUA}/${name}.lua body)
+	file(WRITE ${OUT}.lua "${lib}${body}")
+	file(SHA1 ${OUT}.lua sha)
+	file(READ ${OUT}.lua hex HEX)
+	string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+	string(APPEND c "static const unsigned char ${name}_lua[] = {${bytes}};\n")
+	string(TOUPPER ${name} upper)
+	string(APPEND table "\t[SCRIPT_${upper}] = { \"${name}\", \"${sha}\", ${name}_lua, sizeof(${name}_lua) },\n")
+endforeach()
+file(REMOVE ${OUT}.lua)
+file(WRITE ${OUT} "${c}\nconst struct script scripts[N_SCRIPTS] = {\n${table}};\n")

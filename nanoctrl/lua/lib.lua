@@ -1,0 +1,145 @@
+-- What stands before every script. KEYS[1] is the scope's prefix, "{scope}:nanoctrl:", and ARGV[1] how many
+-- events the scope keeps. Results begin with one of these words (enum store_outcome).
+local OK, NOT_FOUND, NAME_TAKEN, SUPERSEDED, LEASE_GONE = 0, 1, 2, 3, 4
+local REPLACED, STALE, PEER_NOT_FOUND, PEER_CHANGED, TOO_MANY = 5, 6, 7, 8, 9
+
+local P = KEYS[1]
+local DUE, NAMES, DEAD, EVENTS = P .. 'due', P .. 'names', P .. 'dead', P .. 'events'
+local EPOCH, SEQ, EVENT_SEQ = P .. 'epoch', P .. 'seq', P .. 'event_seq'
+
+local function agent_key(name) return P .. 'agent:' .. #name .. ':' .. name end
+local function owned_key(kind, generation) return P .. kind .. ':' .. generation end
+
+-- Lua numbers print with 14 digits; identities have up to 16.
+local function text(n) return string.format('%.0f', n) end
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+-- Others may have written junk into Redis: a value of the wrong type reads as absent.
+local skipped = 0
+local function read(...)
+	local r = redis.pcall(...)
+	if type(r) == 'table' and r.err then
+		skipped = skipped + 1
+		return false
+	end
+	return r
+end
+
+-- ...and is replaced where we have to write. Any other error (no memory, read-only) ends the script.
+local function write(command, key, ...)
+	local r = redis.pcall(command, key, ...)
+	if type(r) == 'table' and r.err then
+		if not string.find(r.err, 'WRONGTYPE') and not string.find(r.err, 'not an integer') then error(r.err) end
+		redis.call('UNLINK', key)
+		r = redis.call(command, key, ...)
+	end
+	return r
+end
+
+local function number(s) return tonumber(s or '') or 0 end
+
+-- Before a script that begins by deleting: what refuses to grow refuses here, with nothing done.
+local function gate() return text(write('INCR', SEQ)) end
+
+local function new_epoch()
+	local e = clock[1] .. string.format('%06d', clock[2])
+	redis.call('SET', EPOCH, e)
+	return e
+end
+
+local function epoch()
+	local e = read('GET', EPOCH)
+	if not e or not string.match(e, '^[1-9]%d*$') then e = new_epoch() end
+	return e
+end
+
+local function last_event() return text(number(read('GET', EVENT_SEQ))) end
+
+-- Events are numbered without a gap, so that a reader sees whether one is missing.
+local function emit(what, agent, generation, incarnation, object, to, n)
+	local keep = math.max(number(ARGV[1]), 8 * number(read('ZCARD', NAMES)))
+	local id = text(write('INCR', EVENT_SEQ))
+	local function add()
+		return redis.pcall('XADD', EVENTS, 'MAXLEN', '~', text(keep), id .. '-0', 't', what, 'a', agent,
+			'g', generation, 'i', incarnation, 'o', object, 'd', to, 'n', n, 'm', text(now))
+	end
+	local r = add()
+	if type(r) == 'table' and r.err then
+		-- The numbers or the stream were damaged: this is a new stream.
+		if not string.find(r.err, 'WRONGTYPE') and not string.find(r.err, 'equal or smaller') then error(r.err) end
+		redis.call('UNLINK', EVENTS)
+		new_epoch()
+		redis.call('SET', EVENT_SEQ, id)
+		r = add()
+		if r.err then error(r.err) end
+	end
+	redis.call('PUBLISH', P .. 'wake', id)
+end
+
+-- The fields of a live agent; nil when there is none.
+local function agent(name, ...)
+	local h = read('HMGET', agent_key(name), 'generation', ...)
+	if not h or not h[1] then return nil end
+	return h
+end
+
+-- Whether a lease is the one that counts: a word, the generation, the incarnation, the session.
+local function holder(name, lease, secret)
+	local h = agent(name, 'lease', 'secret', 'incarnation', 'taken', 'session')
+	if not h then return LEASE_GONE end
+	if h[2] ~= lease then
+		if h[5] == lease then return SUPERSEDED end
+		return LEASE_GONE
+	end
+	if h[3] ~= secret then return LEASE_GONE end
+	return OK, h[1], h[4] or '', h[6] or ''
+end
+
+-- The end of a generation: whatever it owned is not visible any more. What it posted to others is
+-- taken back in portions (reap.lua); nobody sees it meanwhile, since its generation is over.
+local function finish(name, generation)
+	redis.call('UNLINK', agent_key(name), owned_key('region', generation), owned_key('link', generation),
+		owned_key('inbox', generation))
+	write('ZREM', DUE, name)
+	write('ZREM', NAMES, name)
+	if redis.call('EXISTS', owned_key('sent', generation)) == 1 then write('SADD', DEAD, generation) end
+end
+
+local function n_owned(generation)
+	return number(read('HLEN', owned_key('region', generation))) + number(read('HLEN', owned_key('link', generation)))
+		+ number(read('SCARD', owned_key('sent', generation)))
+end
+
+-- "revision stored_at doc_length\n" doc blob
+local function object_without_blob(v)
+	local head, len = string.match(v, '^(%d+ %d+ (%d+)\n)')
+	if not head then
+		skipped = skipped + 1
+		return nil
+	end
+	return string.sub(v, 1, #head + tonumber(len))
+end
+
+local AGENT = { 'epoch', 'incarnation', 'address', 'labels', 'services', 'attributes', 'revision', 'registered_at', 'session' }
+
+-- What C reads as struct store_agent; nil when there is none.
+local function agent_row(name)
+	local h = agent(name, unpack(AGENT))
+	if not h then return nil end
+	local row = { name, text(number(read('ZSCORE', DUE, name)) - now) }
+	for i = 1, #AGENT + 1 do row[#row + 1] = h[i] or '' end
+	return row
+end
+
+-- Names behind `after`, and the name to go on behind ('' at the end).
+local function page(after, limit)
+	local names = read('ZRANGEBYLEX', NAMES, after == '' and '-' or '(' .. after, '+', 'LIMIT', 0, limit) or {}
+	return names, #names == tonumber(limit) and names[#names] or ''
+end
+
+local function read_epoch()
+	local e = read('GET', EPOCH)
+	return e and string.match(e, '^%d+$') and e or '0'
+end

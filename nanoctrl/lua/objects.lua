@@ -1,0 +1,23 @@
+-- Objects without their blobs, of one agent or of a page of agents. ARGV: keep, kind, agent ('' for a page), after, limit
+local cursor = last_event()
+local names, next_name = { ARGV[3] }, ''
+if ARGV[3] == '' then
+	names, next_name = page(ARGV[4], ARGV[5])
+elseif not agent(ARGV[3]) then
+	return { NOT_FOUND }
+end
+local rows = {}
+for i, name in ipairs(names) do
+	local h = agent(name, 'incarnation')
+	local all = h and read('HGETALL', owned_key(ARGV[2], h[1])) or {}
+	for j = 1, #all, 2 do
+		local v = object_without_blob(all[j + 1])
+		if v then rows[#rows + 1] = { name, h[1], h[2] or '', all[j], v } end
+	end
+	-- An answer stays bounded: the rest of the page comes with the next.
+	if #rows >= 4096 and i < #names then
+		next_name = name
+		break
+	end
+end
+return { OK, read_epoch(), cursor, text(now), next_name, skipped, rows }

@@ -1,0 +1,55 @@
+-- The housekeeping of a scope, in portions. ARGV: keep, the time we expect it to be ('0': no lease may end), age of events
+-- kept, portion. A clock that strays ends no lease. Answers {OK, leases ended, more to do at once, whether the scope is empty}.
+local portion = tonumber(ARGV[4])
+local ended, more = 0, 0
+
+if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
+	local due = read('ZRANGEBYSCORE', DUE, '-inf', text(now), 'LIMIT', 0, portion) or {}
+	if #due > 0 then gate() end
+	for _, name in ipairs(due) do
+		local h = agent(name, 'incarnation')
+		finish(name, h and h[1] or '0')
+		if h then
+			emit('expired', name, h[1], h[2] or '', '', '', '0')
+			ended = ended + 1
+		end
+	end
+	if #due == portion then more = 1 end
+end
+
+-- What ended generations had posted to others.
+local generation = read('SRANDMEMBER', DEAD)
+if generation then
+	local sent = owned_key('sent', generation)
+	local taken = read('SPOP', sent, 500) or {}
+	for _, v in ipairs(taken) do
+		local to, field = string.match(v, '^(%d+) (.+)$')
+		local inbox = to and owned_key('inbox', to)
+		local stored = inbox and read('HGET', inbox, field)
+		-- A newer generation may have posted under the same name.
+		if stored and string.match(stored, '^%d+ (%d+) ') == generation then redis.call('HDEL', inbox, field) end
+	end
+	if #taken < 500 then
+		redis.call('UNLINK', sent)
+		redis.call('SREM', DEAD, generation)
+	end
+	more = 1
+end
+
+-- Events grow old; the numbering goes on.
+local first = read('XRANGE', EVENTS, '-', '+', 'COUNT', 100) or {}
+local old = nil
+for _, entry in ipairs(first) do
+	local f = entry[2]
+	if number(f[#f]) + tonumber(ARGV[3]) > now then break end
+	old = entry[1]
+end
+if old then
+	local n = tonumber(string.match(old, '^(%d+)'))
+	redis.call('XTRIM', EVENTS, 'MINID', text(n + 1) .. '-0')
+	if old == first[#first][1] and #first == 100 then more = 1 end
+end
+
+local empty = number(read('ZCARD', NAMES)) == 0 and number(read('SCARD', DEAD)) == 0 and number(read('XLEN', EVENTS)) == 0
+if empty then redis.call('UNLINK', EPOCH, SEQ, EVENT_SEQ, EVENTS, DUE, NAMES, DEAD) end
+return { OK, ended, more, empty and 1 or 0 }

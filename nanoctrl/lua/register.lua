@@ -1,0 +1,36 @@
+-- ARGV: keep, ttl, name, incarnation, owner hash, secret hash, again (0|1), address, labels, services, attributes
+local ttl, name, incarnation, owner, secret, again = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local held = agent(name, 'incarnation', 'owner', 'lease', 'acked')
+local resumed, taken, generation = false, '', nil
+
+if held and held[3] ~= owner then return { NAME_TAKEN } end
+if held and held[2] ~= incarnation and again == '1' then return { SUPERSEDED } end
+
+local lease = gate()
+local e = epoch()
+if held then
+	if held[2] == incarnation then
+		resumed, generation = true, held[1]
+	else
+		taken = held[4] or ''
+		finish(name, held[1])
+	end
+end
+
+local cursor = last_event()
+if not resumed then
+	generation = lease
+	redis.call('UNLINK', agent_key(name))
+	redis.call('HSET', agent_key(name), 'taken', taken, 'registered_at', text(now), 'epoch', e, 'acked', cursor)
+end
+redis.call('HSET', agent_key(name), 'generation', generation, 'incarnation', incarnation, 'owner', owner,
+	'lease', lease, 'secret', secret, 'session', '', 'address', ARGV[8], 'labels', ARGV[9], 'services', ARGV[10],
+	'attributes', ARGV[11], 'revision', '0')
+write('ZADD', DUE, text(now + tonumber(ttl)), name)
+write('ZADD', NAMES, 0, name)
+if resumed then
+	emit('changed', name, generation, incarnation, '', '', '0')
+else
+	emit('registered', name, generation, incarnation, '', '', '0')
+end
+return { OK, e, cursor, generation, lease, resumed and 1 or 0 }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "key.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-"
+
+/* As scopes these would collide with keys of the compatible routes. */
+static const char *const reserved[] = {
+	"agent", "mr", "stream", "spec", "exchange", "obs", "inbox", "nanoctrl",
+};
+
+static bool made_of(const char *name, const char *bytes)
+{
+	size_t len = strnlen(name, KEY_NAME_MAX + 1);
+
+	return len >= 1 && len <= KEY_NAME_MAX && strspn(name, bytes) == len;
+}
+
+bool key_name_valid(const char *name)
+{
+	return made_of(name, NAME_BYTES ":");
+}
+
+bool key_scope_valid(const char *scope)
+{
+	if (!made_of(scope, NAME_BYTES))
+		return false;
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
+		if (strcmp(scope, reserved[i]) == 0)
+			return false;
+	return true;
+}
+
+void key_prefix(char out[KEY_PREFIX_MAX], const char *scope)
+{
+	snprintf(out, KEY_PREFIX_MAX, "{%s}:nanoctrl:", scope);
+}
+
+bool key_wake_scope(const char *channel, size_t len, char out[KEY_NAME_MAX + 1])
+{
+	static const char tail[] = "}:nanoctrl:wake";
+	size_t tail_len = sizeof(tail) - 1;
+	size_t scope_len;
+
+	if (len < 1 + tail_len || channel[0] != '{' ||
+	    memcmp(channel + len - tail_len, tail, tail_len) != 0)
+		return false;
+	scope_len = len - 1 - tail_len;
+	if (scope_len > KEY_NAME_MAX)
+		return false;
+	memcpy(out, channel + 1, scope_len);
+	out[scope_len] = '\0';
+	return key_scope_valid(out);
+}

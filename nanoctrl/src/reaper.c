@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * On the first loop of every replica: the housekeeping of all scopes, and the connection that hears
+ * that something happened. A lease ends only when Redis was there, the same one with a steady
+ * clock, for a whole TTL: until then agents could not have beaten, however healthy they are.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "store_redis.h"
+
+#define PORTION	      100  /* leases ended by one script */
+#define STRAY_MS      1000 /* of Redis' clock against the monotonic one */
+#define SCOPES_PER_GO 256  /* looked at in one round; others come with the next */
+
+struct reaper {
+	struct store *store;
+	struct redis *notices; /* what is published wakes the loops */
+	struct event *timer;
+	uint64_t hold_until_ns; /* no lease ends before */
+	uint64_t time_ms;	/* Redis' clock when last looked at; 0: not yet */
+	uint64_t time_ns;	/* the monotonic clock then */
+	char run_id[48];
+	char scan[24]; /* SSCAN cursor over the scopes */
+	bool up;
+	bool busy; /* a round is out */
+};
+
+static void hold(struct reaper *r, const char *why)
+{
+	const struct store_config *config = &r->store->hub->config;
+
+	r->hold_until_ns = sl_clock_ns() + (uint64_t)config->ttl_ms * SL_NS_PER_MS;
+	sl_info("reaper", "no lease ends for %u ms: %s", config->ttl_ms, why);
+}
+
+void reaper_up(struct reaper *r, const char *run_id)
+{
+	hold(r, !*r->run_id			 ? "Redis is reached for the first time"
+		: strcmp(r->run_id, run_id) != 0 ? "another Redis process serves"
+						 : "Redis was out of reach");
+	snprintf(r->run_id, sizeof(r->run_id), "%s", *run_id ? run_id : "?");
+	r->time_ms = 0;
+	r->up = true;
+}
+
+void reaper_down(struct reaper *r)
+{
+	r->up = false;
+}
+
+/* ---- one scope ---- */
+
+struct visit {
+	struct reaper *reaper;
+	char scope[KEY_NAME_MAX + 1];
+};
+
+static void visit_scope(struct reaper *r, const char *scope);
+
+/* Behind the SREM of an empty scope: somebody may have registered there meanwhile. */
+static void on_due(void *arg, int result, const redisReply *reply)
+{
+	struct visit *v = arg;
+	const char *args[] = { "SADD", KEY_SCOPES, v->scope };
+
+	if (!result && reply->type == REDIS_REPLY_INTEGER && reply->integer == 1)
+		redis_command(v->reaper->store->redis, 3, args, NULL, NULL, NULL);
+	free(v);
+}
+
+/* Takes the visit over. */
+static void forget_scope(struct visit *v)
+{
+	struct redis *redis = v->reaper->store->redis;
+	char due[KEY_PREFIX_MAX + 4];
+	const char *srem[] = { "SREM", KEY_SCOPES, v->scope };
+	const char *exists[] = { "EXISTS", due };
+
+	key_prefix(due, v->scope);
+	strcat(due, "due");
+	if (redis_command(redis, 3, srem, NULL, NULL, NULL) ||
+	    redis_command(redis, 2, exists, NULL, on_due, v))
+		free(v);
+}
+
+/* {outcome, ended, more, empty} */
+static void on_visited(struct store_call *call, int result, const redisReply *reply)
+{
+	struct visit *v = call->arg;
+	uint64_t ended;
+	uint64_t more;
+	uint64_t empty;
+
+	if (result != STORE_OK || !store_u64(reply, 1, &ended) || !store_u64(reply, 2, &more) ||
+	    !store_u64(reply, 3, &empty)) {
+		free(v);
+		return;
+	}
+	if (ended)
+		sl_info("reaper", "scope %s: %" PRIu64 " leases ended without a word", v->scope,
+			ended);
+	atomic_fetch_add(&call->store->hub->n_expired, ended);
+	if (more && !call->store->closing)
+		visit_scope(v->reaper, v->scope);
+	if (empty && !call->store->closing)
+		forget_scope(v);
+	else
+		free(v);
+}
+
+static uint64_t expected_time(const struct reaper *r)
+{
+	uint64_t now = sl_clock_ns();
+
+	if (!r->time_ms || now < r->hold_until_ns)
+		return 0;
+	return r->time_ms + (now - r->time_ns) / SL_NS_PER_MS;
+}
+
+static void visit_scope(struct reaper *r, const char *scope)
+{
+	struct visit *v = calloc(1, sizeof(*v));
+	struct store_args a = { .n = 0 };
+
+	if (!v)
+		return;
+	v->reaper = r;
+	snprintf(v->scope, sizeof(v->scope), "%s", scope);
+	store_arg_number(&a, expected_time(r));
+	store_arg_number(&a, r->store->hub->config.keep_ms);
+	store_arg_number(&a, PORTION);
+	store_send(r->store, scope, SCRIPT_REAP, &a, on_visited,
+		   (union store_answer){ .done = NULL }, v);
+}
+
+/* ---- a round ---- */
+
+/* {cursor, {scope, ...}} */
+static void on_scopes(void *arg, int result, const redisReply *reply)
+{
+	struct reaper *r = arg;
+	const redisReply *scopes = store_item(reply, 1, REDIS_REPLY_ARRAY);
+	const char *cursor = store_string(reply, 0, NULL);
+
+	r->busy = false;
+	if (result || !scopes || strlen(cursor) >= sizeof(r->scan)) {
+		strcpy(r->scan, "0");
+		return;
+	}
+	strcpy(r->scan, *cursor ? cursor : "0");
+	for (size_t i = 0; i < scopes->elements; i++) {
+		const char *scope = store_string(scopes, i, NULL);
+
+		if (key_scope_valid(scope))
+			visit_scope(r, scope);
+		else
+			atomic_fetch_add(&r->store->hub->n_skipped, 1);
+	}
+}
+
+/* {seconds, microseconds} */
+static void on_time(void *arg, int result, const redisReply *reply)
+{
+	struct reaper *r = arg;
+	uint64_t now_ns = sl_clock_ns();
+	uint64_t s;
+	uint64_t us;
+	uint64_t ms;
+	int64_t stray;
+
+	if (result || !store_u64(reply, 0, &s) || !store_u64(reply, 1, &us))
+		return;
+	ms = s * 1000 + us / 1000;
+	if (r->time_ms) {
+		stray = (int64_t)(ms - r->time_ms) -
+			(int64_t)((now_ns - r->time_ns) / SL_NS_PER_MS);
+		if (stray > STRAY_MS || stray < -STRAY_MS)
+			hold(r, "the clock of Redis jumped");
+	}
+	r->time_ms = ms;
+	r->time_ns = now_ns;
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct reaper *r = arg;
+	char count[16];
+	const char *time[] = { "TIME" };
+	const char *scan[] = { "SSCAN", KEY_SCOPES, r->scan, "COUNT", count };
+
+	(void)fd;
+	(void)what;
+	if (!r->up || r->busy)
+		return;
+	snprintf(count, sizeof(count), "%d", SCOPES_PER_GO);
+	redis_command(r->store->redis, 1, time, NULL, on_time, r);
+	if (!redis_command(r->store->redis, 5, scan, NULL, on_scopes, r))
+		r->busy = true;
+}
+
+/* ---- notices ---- */
+
+static void notices_up(void *arg, const char *run_id)
+{
+	struct reaper *r = arg;
+	const char *args[] = { "PSUBSCRIBE", KEY_WAKE_PATTERN };
+
+	(void)run_id;
+	redis_command(r->notices, 2, args, NULL, NULL, NULL);
+}
+
+static void notices_down(void *arg)
+{
+	(void)arg; /* events wait in Redis until it is up again */
+}
+
+/* {"pmessage", pattern, channel, text}, or the confirmation of the subscription */
+static void on_notice(void *arg, const redisReply *message)
+{
+	struct reaper *r = arg;
+	const char *kind = store_string(message, 0, NULL);
+	char scope[KEY_NAME_MAX + 1];
+	const char *channel;
+	size_t len;
+
+	/* What happened before the subscription was heard of by nobody. */
+	if (strcmp(kind, "psubscribe") == 0) {
+		store_hub_wake(r->store->hub, NULL);
+		return;
+	}
+	channel = store_string(message, 2, &len);
+	if (strcmp(kind, "pmessage") == 0 && key_wake_scope(channel, len, scope))
+		store_hub_wake(r->store->hub, scope);
+}
+
+int reaper_create(struct store *store, struct reaper **out)
+{
+	struct reaper *r = calloc(1, sizeof(*r));
+	const struct store_config *config = &store->hub->config;
+	struct redis_attr attr = { .url = &store->hub->url,
+				   .name = "nanoctrl-notices",
+				   .timeout_ms = config->timeout_ms,
+				   .max_inflight = 16,
+				   .up = notices_up,
+				   .down = notices_down,
+				   .push = on_notice,
+				   .arg = r };
+	struct timeval tv = { .tv_sec = config->reap_ms / 1000,
+			      .tv_usec = (config->reap_ms % 1000) * 1000 };
+
+	if (!r)
+		return -ENOMEM;
+	r->store = store;
+	strcpy(r->scan, "0");
+	r->timer = event_new(store->base, -1, EV_PERSIST, on_timer, r);
+	if (!r->timer || redis_create(store->base, &attr, &r->notices)) {
+		reaper_destroy(r);
+		return -ENOMEM;
+	}
+	event_add(r->timer, &tv);
+	*out = r;
+	return 0;
+}
+
+void reaper_destroy(struct reaper *r)
+{
+	if (!r)
+		return;
+	if (r->timer)
+		event_free(r->timer);
+	redis_destroy(r->notices);
+	free(r);
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "redis.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/dns.h>
+#include <event2/event.h>
+#include <event2/util.h>
+#include <hiredis/hiredis.h>
+#include <base/clock.h>
+#include <base/list.h>
+#include <base/log.h>
+#include "redis_url.h"
+
+#define BACKOFF_FIRST_MS 50
+#define BACKOFF_LAST_MS	 1000
+#define CHECK_MS	 250		     /* how often the oldest command's age is looked at */
+#define PING_MS		 1000		     /* on a connection that only listens */
+#define REPLY_BUFFER_MAX (64u * 1024 * 1024) /* unparsed answer: more is not from our Redis */
+
+enum state { WAITING, CONNECTING, GREETING, SERVING };
+
+struct command {
+	struct sl_list node;
+	redis_reply_fn *fn;
+	void *arg;
+	uint64_t sent_ns;
+};
+
+struct redis {
+	struct redis_attr attr;
+	struct event_base *base;
+	struct evdns_base *dns; /* made when a host name needs it */
+	struct bufferevent *bev;
+	redisReader *reader;
+	struct event *retry; /* timer of the next attempt */
+	struct event *check; /* timer of the age check */
+	enum state state;
+	struct sl_list inflight; /* commands, the oldest first */
+	size_t n_inflight;
+	unsigned backoff_ms;
+	uint64_t read_ns; /* of a connection that subscribes: when something came, */
+	uint64_t ping_ns; /* and when we last asked for something */
+	bool logged;	  /* this outage is in the log already */
+	bool parsing;
+	bool broken; /* while parsing: fail when done */
+	char run_id[48];
+	char trouble[256];
+};
+
+const char *redis_trouble(const struct redis *redis)
+{
+	return redis->state == SERVING ? NULL : redis->trouble;
+}
+
+size_t redis_inflight(const struct redis *redis)
+{
+	return redis->n_inflight;
+}
+
+static uint32_t jitter(uint32_t ms)
+{
+	uint32_t r;
+
+	evutil_secure_rng_get_bytes(&r, sizeof(r));
+	return ms / 2 + r % (ms / 2 + 1);
+}
+
+static void add_timer(struct event *ev, uint32_t ms)
+{
+	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 };
+
+	event_add(ev, &tv);
+}
+
+/* Every command in flight gets its end; what they call may not send while state is not SERVING. */
+static void fail_inflight(struct redis *r)
+{
+	struct sl_list all;
+	struct sl_list *e;
+
+	sl_list_init(&all);
+	sl_list_splice(&all, &r->inflight);
+	r->n_inflight = 0;
+	while ((e = sl_list_pop(&all))) {
+		struct command *c = SL_CONTAINER_OF(e, struct command, node);
+
+		if (c->fn)
+			c->fn(c->arg, -EIO, NULL);
+		free(c);
+	}
+}
+
+static void disconnect(struct redis *r)
+{
+	if (r->bev)
+		bufferevent_free(r->bev);
+	r->bev = NULL;
+	if (r->reader)
+		redisReaderFree(r->reader);
+	r->reader = NULL;
+	event_del(r->check);
+}
+
+static void broke(struct redis *r, const char *why)
+{
+	bool served = r->state == SERVING;
+
+	if (r->parsing) {
+		if (!r->broken)
+			snprintf(r->trouble, sizeof(r->trouble), "%s", why);
+		r->broken = true;
+		return;
+	}
+	if (why != r->trouble)
+		snprintf(r->trouble, sizeof(r->trouble), "%s", why);
+	if (served || !r->logged)
+		sl_warn("redis", "%s: %s: %s", r->attr.name, r->attr.url->shown, r->trouble);
+	r->logged = true;
+	r->state = WAITING;
+	disconnect(r);
+	add_timer(r->retry, jitter(r->backoff_ms));
+	r->backoff_ms = r->backoff_ms * 2 < BACKOFF_LAST_MS ? r->backoff_ms * 2 : BACKOFF_LAST_MS;
+	fail_inflight(r);
+	if (served)
+		r->attr.down(r->attr.arg);
+}
+
+static int send_command(struct redis *r, int n, const char *const *args, const size_t *lens,
+			redis_reply_fn *fn, void *arg)
+{
+	struct command *c = NULL;
+	char *bytes = NULL;
+	int len;
+
+	if (!r->attr.push || r->state != SERVING) {
+		c = malloc(sizeof(*c));
+		if (!c)
+			return -ENOMEM;
+	}
+	/* hiredis 0.14 lacks a const in its prototype and does not write there. */
+	len = (int)redisFormatCommandArgv(&bytes, n, (const char **)(uintptr_t)args, lens);
+	if (len < 0 || bufferevent_write(r->bev, bytes, (size_t)len)) {
+		redisFreeCommand(bytes);
+		free(c);
+		return -ENOMEM;
+	}
+	redisFreeCommand(bytes);
+	if (!c)
+		return 0;
+	c->fn = fn;
+	c->arg = arg;
+	c->sent_ns = sl_clock_ns();
+	sl_list_append(&r->inflight, &c->node);
+	r->n_inflight++;
+	return 0;
+}
+
+int redis_command(struct redis *r, int n, const char *const *args, const size_t *lens,
+		  redis_reply_fn *fn, void *arg)
+{
+	if (r->state != SERVING || r->broken)
+		return -ENOTCONN;
+	if (r->n_inflight >= r->attr.max_inflight)
+		return -EBUSY;
+	return send_command(r, n, args, lens, fn, arg);
+}
+
+/* ---- the greeting: AUTH, SELECT, CLIENT SETNAME, INFO server ---- */
+
+static void greeted(void *arg, int result, const redisReply *reply)
+{
+	struct redis *r = arg;
+
+	if (result || reply->type != REDIS_REPLY_ERROR)
+		return;
+	broke(r, reply->str);
+}
+
+/* The name is for people who look at CLIENT LIST; a server that refuses it is as good. */
+static void named(void *arg, int result, const redisReply *reply)
+{
+	(void)arg;
+	(void)result;
+	(void)reply;
+}
+
+static void learn_run_id(struct redis *r, const redisReply *reply)
+{
+	const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, "\nrun_id:") : NULL;
+	size_t len;
+
+	r->run_id[0] = '\0';
+	if (!at)
+		return;
+	at += strlen("\nrun_id:");
+	len = strcspn(at, "\r\n");
+	if (len < sizeof(r->run_id)) {
+		memcpy(r->run_id, at, len);
+		r->run_id[len] = '\0';
+	}
+}
+
+/* The last of the greeting. INFO answers also while the server is loading: look at that too. */
+static void informed(void *arg, int result, const redisReply *reply)
+{
+	struct redis *r = arg;
+
+	if (result || r->broken)
+		return;
+	learn_run_id(r, reply);
+	if (reply->type == REDIS_REPLY_ERROR) {
+		broke(r, reply->str);
+		return;
+	}
+	if (reply->type == REDIS_REPLY_STRING && strstr(reply->str, "\nloading:1")) {
+		broke(r, "Redis is loading its data");
+		return;
+	}
+	r->state = SERVING;
+	r->backoff_ms = BACKOFF_FIRST_MS;
+	if (r->logged)
+		sl_info("redis", "%s: %s: serves again", r->attr.name, r->attr.url->shown);
+	r->logged = false;
+	r->attr.up(r->attr.arg, r->run_id);
+}
+
+static int send_words(struct redis *r, redis_reply_fn *fn, const char *a, const char *b,
+		      const char *c)
+{
+	const char *args[] = { a, b, c };
+	int n = c ? 3 : b ? 2 : 1;
+
+	return send_command(r, n, args, NULL, fn, r);
+}
+
+static int greet(struct redis *r)
+{
+	const struct redis_url *url = r->attr.url;
+	char db[16];
+	int ret = 0;
+
+	if (url->password && url->user)
+		ret = send_words(r, greeted, "AUTH", url->user, url->password);
+	else if (url->password)
+		ret = send_words(r, greeted, "AUTH", url->password, NULL);
+	snprintf(db, sizeof(db), "%u", url->db);
+	if (!ret && url->db)
+		ret = send_words(r, greeted, "SELECT", db, NULL);
+	if (!ret)
+		ret = send_words(r, named, "CLIENT", "SETNAME", r->attr.name);
+	/* All sections: "server" has the run id, "persistence" whether it loads. */
+	if (!ret)
+		ret = send_words(r, informed, "INFO", NULL, NULL);
+	return ret;
+}
+
+/* ---- the socket ---- */
+
+/* One answer of the reader goes to whom it belongs. */
+static void take_reply(struct redis *r, const redisReply *reply)
+{
+	struct sl_list *e;
+	struct command *c;
+
+	if (r->attr.push && r->state == SERVING && sl_list_empty(&r->inflight)) {
+		r->attr.push(r->attr.arg, reply);
+		return;
+	}
+	e = sl_list_pop(&r->inflight);
+	if (!e) {
+		broke(r, "Redis sent an answer that nobody asked for");
+		return;
+	}
+	r->n_inflight--;
+	c = SL_CONTAINER_OF(e, struct command, node);
+	if (c->fn)
+		c->fn(c->arg, 0, reply);
+	free(c);
+}
+
+static int feed_reader(struct redis *r, struct evbuffer *in)
+{
+	struct evbuffer_iovec v;
+
+	while (evbuffer_peek(in, -1, NULL, &v, 1) > 0) {
+		if (r->reader->len + v.iov_len > REPLY_BUFFER_MAX)
+			return -EMSGSIZE;
+		if (redisReaderFeed(r->reader, v.iov_base, v.iov_len) != REDIS_OK)
+			return -ENOMEM;
+		evbuffer_drain(in, v.iov_len);
+	}
+	return 0;
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+	struct redis *r = arg;
+	void *reply;
+
+	if (feed_reader(r, bufferevent_get_input(bev))) {
+		broke(r, "Redis sent an answer without an end");
+		return;
+	}
+	r->read_ns = sl_clock_ns();
+	r->parsing = true;
+	while (!r->broken) {
+		reply = NULL;
+		if (redisReaderGetReply(r->reader, &reply) != REDIS_OK) {
+			broke(r, r->reader->errstr);
+			break;
+		}
+		if (!reply)
+			break;
+		take_reply(r, reply);
+		freeReplyObject(reply);
+	}
+	r->parsing = false;
+	if (r->broken) {
+		r->broken = false;
+		broke(r, r->trouble);
+	}
+}
+
+static void set_socket_options(struct redis *r)
+{
+	int fd = bufferevent_getfd(r->bev);
+	int on = 1;
+	unsigned ms = r->attr.timeout_ms;
+
+	if (r->attr.url->path)
+		return;
+	/* Best effort: without them a dead peer is found by the age check alone. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+	struct redis *r = arg;
+	int err = EVUTIL_SOCKET_ERROR();
+	int dns;
+
+	if (what & BEV_EVENT_CONNECTED) {
+		set_socket_options(r);
+		r->state = GREETING;
+		if (greet(r))
+			broke(r, "out of memory");
+		return;
+	}
+	if (what & BEV_EVENT_EOF) {
+		broke(r, "Redis closed the connection");
+		return;
+	}
+	dns = bufferevent_socket_get_dns_error(bev);
+	broke(r, dns ? evutil_gai_strerror(dns) : evutil_socket_error_to_string(err));
+}
+
+/* Where nothing is asked, silence means nothing: so ask. */
+static void check_listener(struct redis *r)
+{
+	const char *args[] = { "PING" };
+	uint64_t now = sl_clock_ns();
+
+	if (now - r->read_ns > (uint64_t)r->attr.timeout_ms * SL_NS_PER_MS) {
+		broke(r, "Redis does not answer");
+		return;
+	}
+	if (now - r->ping_ns < PING_MS * SL_NS_PER_MS)
+		return;
+	r->ping_ns = now;
+	redis_command(r, 1, args, NULL, NULL, NULL);
+}
+
+/* A Redis that takes the connection or a command and says nothing is as good as dead. */
+static void on_check(evutil_socket_t fd, short what, void *arg)
+{
+	struct redis *r = arg;
+	const struct command *oldest;
+	uint64_t limit = (uint64_t)r->attr.timeout_ms * SL_NS_PER_MS;
+
+	(void)fd;
+	(void)what;
+	if (r->attr.push && r->state == SERVING)
+		check_listener(r);
+	if (sl_list_empty(&r->inflight))
+		return;
+	oldest = SL_CONTAINER_OF(r->inflight.next, const struct command, node);
+	if (sl_clock_ns() - oldest->sent_ns > limit)
+		broke(r, "Redis does not answer");
+}
+
+static int start_connect(struct redis *r)
+{
+	const struct redis_url *url = r->attr.url;
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct in6_addr literal;
+
+	if (url->path) {
+		strncpy(un.sun_path, url->path, sizeof(un.sun_path) - 1);
+		return bufferevent_socket_connect(r->bev, (struct sockaddr *)&un, sizeof(un));
+	}
+	if (!r->dns && evutil_inet_pton(AF_INET, url->host, &literal) != 1 &&
+	    evutil_inet_pton(AF_INET6, url->host, &literal) != 1)
+		r->dns = evdns_base_new(r->base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
+							 EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+	return bufferevent_socket_connect_hostname(r->bev, r->dns, AF_UNSPEC, url->host, url->port);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+	struct redis *r = arg;
+	struct timeval tv = { .tv_sec = r->attr.timeout_ms / 1000,
+			      .tv_usec = (r->attr.timeout_ms % 1000) * 1000 };
+
+	(void)fd;
+	(void)what;
+	r->state = CONNECTING;
+	r->reader = redisReaderCreate();
+	r->bev = bufferevent_socket_new(r->base, -1,
+					BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+	if (!r->reader || !r->bev) {
+		broke(r, "out of memory");
+		return;
+	}
+	bufferevent_setcb(r->bev, on_read, NULL, on_event, r);
+	bufferevent_set_timeouts(r->bev, NULL, &tv); /* of connecting, and of a stuck write */
+	bufferevent_enable(r->bev, EV_READ | EV_WRITE);
+	add_timer(r->check, CHECK_MS);
+	/* A failure at once is also told as an event, later: that is the one that counts. */
+	if (start_connect(r))
+		sl_debug("redis", "%s: cannot connect at once", r->attr.name);
+}
+
+int redis_create(struct event_base *base, const struct redis_attr *attr, struct redis **out)
+{
+	struct redis *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->attr = *attr;
+	r->base = base;
+	r->backoff_ms = BACKOFF_FIRST_MS;
+	sl_list_init(&r->inflight);
+	snprintf(r->trouble, sizeof(r->trouble), "not connected yet");
+	r->retry = event_new(base, -1, 0, on_retry, r);
+	r->check = event_new(base, -1, EV_PERSIST, on_check, r);
+	if (!r->retry || !r->check) {
+		redis_destroy(r);
+		return -ENOMEM;
+	}
+	add_timer(r->retry, 0);
+	*out = r;
+	return 0;
+}
+
+void redis_destroy(struct redis *r)
+{
+	if (!r)
+		return;
+	r->state = WAITING;
+	if (r->check)
+		disconnect(r);
+	fail_inflight(r);
+	if (r->retry)
+		event_free(r->retry);
+	if (r->check)
+		event_free(r->check);
+	if (r->dns)
+		evdns_base_free(r->dns, 0);
+	free(r);
+}

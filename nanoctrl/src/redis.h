@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection to Redis on an event loop: commands are pipelined and answered in order. It connects
+ * by itself, and again after every failure, with back-off and jitter. RESP is read and written by
+ * hiredis, the socket is a libevent bufferevent.
+ */
+#ifndef NANOCTRL_REDIS_H
+#define NANOCTRL_REDIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct event_base;
+struct redis;
+struct redis_url;
+struct redisReply;
+
+/*
+ * The answer to one command, or result and NULL: -EIO when the connection broke before it came.
+ * An error reply is an answer. The reply is valid until fn returns.
+ */
+typedef void redis_reply_fn(void *arg, int result, const struct redisReply *reply);
+
+struct redis_attr {
+	const struct redis_url *url; /* must outlive the connection */
+	const char *name;	     /* for the log and CLIENT SETNAME */
+	uint32_t timeout_ms;	     /* an answer that takes longer breaks the connection */
+	uint32_t max_inflight;
+	/*
+	 * The connection serves: authenticated, database selected. run_id tells one life of a
+	 * server from the next; "" when the server does not say.
+	 */
+	void (*up)(void *arg, const char *run_id);
+	/* It does not serve any more. Everything in flight has been called back. */
+	void (*down)(void *arg);
+	/* Messages of subscriptions: makes this a connection that only subscribes. May be NULL. */
+	void (*push)(void *arg, const struct redisReply *message);
+	void *arg;
+};
+
+/* -ENOMEM. Connecting begins when the loop turns. */
+int redis_create(struct event_base *base, const struct redis_attr *attr, struct redis **out);
+
+/* Calls back what is in flight with -EIO; `down` is not called. */
+void redis_destroy(struct redis *redis);
+
+/*
+ * Send a command of n arguments; fn comes later, never from inside the call. fn == NULL: the answer
+ * does not matter (on a connection that subscribes, answers are messages).
+ *   -ENOTCONN  not serving    -EBUSY  max_inflight reached    -ENOMEM
+ */
+int redis_command(struct redis *redis, int n, const char *const *args, const size_t *lens,
+		  redis_reply_fn *fn, void *arg);
+
+/* NULL while it serves, else why it does not. */
+const char *redis_trouble(const struct redis *redis);
+
+size_t redis_inflight(const struct redis *redis);
+
+#endif

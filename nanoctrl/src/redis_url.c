@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "redis_url.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#define REDIS_PORT 6379
+
+void redis_url_fini(struct redis_url *url)
+{
+	free(url->path);
+	free(url->host);
+	free(url->user);
+	free(url->password);
+	free(url->shown);
+	memset(url, 0, sizeof(*url));
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* A percent-decoded copy of len bytes; NULL with errno EINVAL or ENOMEM. */
+static char *decoded(const char *from, size_t len)
+{
+	char *to = malloc(len + 1);
+	size_t n = 0;
+
+	if (!to) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	for (size_t i = 0; i < len; i++) {
+		if (from[i] != '%') {
+			to[n++] = from[i];
+			continue;
+		}
+		if (len - i < 3 || hex_digit(from[i + 1]) < 0 || hex_digit(from[i + 2]) < 0) {
+			free(to);
+			errno = EINVAL;
+			return NULL;
+		}
+		to[n++] = (char)(hex_digit(from[i + 1]) * 16 + hex_digit(from[i + 2]));
+		i += 2;
+	}
+	to[n] = '\0';
+	return to;
+}
+
+/* A decimal number of the whole of text[0..len), at most max. */
+static bool number(const char *text, size_t len, unsigned max, unsigned *out)
+{
+	unsigned v = 0;
+
+	if (!len || len > 9)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		v = v * 10 + (unsigned)(text[i] - '0');
+	}
+	*out = v;
+	return v <= max;
+}
+
+static int parse_userinfo(const char *text, size_t len, struct redis_url *url)
+{
+	const char *colon = memchr(text, ':', len);
+	size_t user_len = colon ? (size_t)(colon - text) : len;
+
+	if (user_len) {
+		url->user = decoded(text, user_len);
+		if (!url->user)
+			return -errno;
+	}
+	if (!colon)
+		return -EINVAL;
+	url->password = decoded(colon + 1, len - user_len - 1);
+	return url->password ? 0 : -errno;
+}
+
+static int parse_host(const char *text, size_t len, struct redis_url *url, const char **why)
+{
+	const char *end = text + len;
+	const char *host = text;
+	const char *after;
+	unsigned port = REDIS_PORT;
+
+	if (*text == '[') {
+		after = memchr(text, ']', len);
+		if (!after) {
+			*why = "the bracket of the IPv6 address is not closed";
+			return -EINVAL;
+		}
+		host++;
+		url->host = strndup(host, (size_t)(after - host));
+		after++;
+	} else {
+		after = memchr(text, ':', len);
+		if (!after)
+			after = end;
+		url->host = strndup(host, (size_t)(after - host));
+	}
+	if (!url->host)
+		return -ENOMEM;
+	if (!*url->host) {
+		*why = "the host is missing";
+		return -EINVAL;
+	}
+	if (after != end &&
+	    (*after != ':' || !number(after + 1, (size_t)(end - after - 1), 65535, &port) ||
+	     !port)) {
+		*why = "the port is not a number from 1 to 65535";
+		return -EINVAL;
+	}
+	url->port = (uint16_t)port;
+	return 0;
+}
+
+static int parse_tcp(const char *text, struct redis_url *url, const char **why)
+{
+	const char *slash = strchr(text, '/');
+	size_t len = slash ? (size_t)(slash - text) : strlen(text);
+	const char *at = memrchr(text, '@', len);
+	int ret;
+
+	if (at) {
+		ret = parse_userinfo(text, (size_t)(at - text), url);
+		*why = "the part before @ is not [user]:password";
+		if (ret)
+			return ret;
+		len -= (size_t)(at + 1 - text);
+		text = at + 1;
+	}
+	ret = parse_host(text, len, url, why);
+	if (ret)
+		return ret;
+	if (slash && slash[1] && !number(slash + 1, strlen(slash + 1), 65535, &url->db)) {
+		*why = "the database is not a number";
+		return -EINVAL;
+	}
+	if (asprintf(&url->shown, "redis://%s:%u/%u", url->host, url->port, url->db) < 0) {
+		url->shown = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int parse_unix(const char *text, struct redis_url *url, const char **why)
+{
+	const char *query = strchr(text, '?');
+	size_t len = query ? (size_t)(query - text) : strlen(text);
+
+	if (*text != '/' || len >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
+		*why = "the socket is not an absolute path of at most 107 bytes";
+		return -EINVAL;
+	}
+	if (query && (strncmp(query, "?db=", 4) != 0 ||
+		      !number(query + 4, strlen(query + 4), 65535, &url->db))) {
+		*why = "what follows the path is not ?db=NUMBER";
+		return -EINVAL;
+	}
+	url->path = strndup(text, len);
+	url->shown = strdup(text - strlen("unix://"));
+	return url->path && url->shown ? 0 : -ENOMEM;
+}
+
+int redis_url_parse(const char *text, struct redis_url *out, const char **why)
+{
+	struct redis_url url = { 0 };
+	int ret;
+
+	if (strncmp(text, "redis://", 8) == 0) {
+		ret = parse_tcp(text + 8, &url, why);
+	} else if (strncmp(text, "unix://", 7) == 0) {
+		ret = parse_unix(text + 7, &url, why);
+	} else {
+		*why = "it begins with neither redis:// nor unix://";
+		ret = -EINVAL;
+	}
+	if (ret) {
+		redis_url_fini(&url);
+		return ret;
+	}
+	*out = url;
+	return 0;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Agents and their leases. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "store_redis.h"
+
+#define BEATS_PER_CALL 256
+
+/* ---- register, update, leave ---- */
+
+/* {outcome, epoch, cursor id, generation, lease, resumed} */
+static void finish_grant(struct store_call *call, int result, const redisReply *reply)
+{
+	struct store_grant g = { .resumed = false };
+	uint64_t resumed;
+
+	if (result == STORE_OK &&
+	    !(store_u64(reply, 1, &g.cursor.epoch) && store_u64(reply, 2, &g.cursor.id) &&
+	      store_u64(reply, 3, &g.generation) && store_u64(reply, 4, &g.lease_id) &&
+	      store_u64(reply, 5, &resumed)))
+		result = -EPROTO;
+	if (result == STORE_OK)
+		g.resumed = resumed != 0;
+	call->fn.grant(call->arg, result, result == STORE_OK ? &g : NULL);
+}
+
+/* The scope is known to the reapers of all replicas. Sent behind the script that fills it. */
+static void note_scope(struct store *store, const char *scope)
+{
+	const char *args[] = { "SADD", KEY_SCOPES, scope };
+
+	redis_command(store->redis, 3, args, NULL, NULL, NULL);
+}
+
+void store_register(struct store *store, const char *scope, const struct store_registration *r,
+		    store_grant_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_number(&a, store->hub->config.ttl_ms);
+	store_arg(&a, r->name);
+	store_arg(&a, r->incarnation);
+	store_arg(&a, r->owner_hash);
+	store_arg(&a, r->secret_hash);
+	store_arg(&a, r->again ? "1" : "0");
+	store_arg_text(&a, r->profile.address);
+	store_arg_text(&a, r->profile.labels);
+	store_arg_text(&a, r->profile.services);
+	store_arg_text(&a, r->profile.attributes);
+	store_send(store, scope, SCRIPT_REGISTER, &a, finish_grant,
+		   (union store_answer){ .grant = fn }, arg);
+	if (!store->closing)
+		note_scope(store, scope);
+}
+
+static void arg_field(struct store_args *a, const char *name, struct store_text value)
+{
+	if (!value.at)
+		return;
+	store_arg(a, name);
+	store_arg_text(a, value);
+}
+
+void store_update(struct store *store, const char *scope, const struct store_lease *lease,
+		  uint64_t revision, const struct store_profile *profile, store_done_fn *fn,
+		  void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_lease(&a, lease);
+	store_arg_number(&a, revision);
+	arg_field(&a, "address", profile->address);
+	arg_field(&a, "labels", profile->labels);
+	arg_field(&a, "services", profile->services);
+	arg_field(&a, "attributes", profile->attributes);
+	store_send(store, scope, SCRIPT_UPDATE, &a, store_finish_done,
+		   (union store_answer){ .done = fn }, arg);
+}
+
+void store_leave(struct store *store, const char *scope, const struct store_lease *lease,
+		 store_done_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_lease(&a, lease);
+	store_send(store, scope, SCRIPT_LEAVE, &a, store_finish_done,
+		   (union store_answer){ .done = fn }, arg);
+}
+
+/* ---- sessions ---- */
+
+void store_open_session(struct store *store, const char *scope, const struct store_lease *lease,
+			const char *session, store_grant_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_number(&a, store->hub->config.ttl_ms);
+	store_arg_lease(&a, lease);
+	store_arg(&a, session);
+	store_send(store, scope, SCRIPT_SESSION_OPEN, &a, finish_grant,
+		   (union store_answer){ .grant = fn }, arg);
+}
+
+void store_lose_session(struct store *store, const char *scope, const struct store_lease *lease,
+			const char *session)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_number(&a, store->hub->config.grace_ms);
+	store_arg_lease(&a, lease);
+	store_arg(&a, session);
+	store_send(store, scope, SCRIPT_SESSION_LOSE, &a, store_finish_done,
+		   (union store_answer){ .done = NULL }, NULL);
+}
+
+/* ---- beats ---- */
+
+/* A beat that waits for the end of the loop's turn, then for the answer to its batch. */
+struct beat {
+	struct sl_list node;
+	store_beat_fn *fn;
+	void *arg;
+	struct store_args args;
+	char scope[KEY_NAME_MAX + 1];
+	char text[]; /* what args point to */
+};
+
+struct batch {
+	struct sl_list beats;
+};
+
+static struct beat *new_beat(const struct store_lease *lease, const char *session)
+{
+	size_t agent = strlen(lease->agent) + 1;
+	size_t secret = strlen(lease->secret_hash) + 1;
+	size_t sess = strlen(session) + 1;
+	struct beat *b = calloc(1, sizeof(*b) + agent + secret + sess);
+	struct store_lease copy = *lease;
+
+	if (!b)
+		return NULL;
+	copy.agent = memcpy(b->text, lease->agent, agent);
+	copy.secret_hash = memcpy(b->text + agent, lease->secret_hash, secret);
+	store_arg_lease(&b->args, &copy);
+	store_arg(&b->args, memcpy(b->text + agent + secret, session, sess));
+	return b;
+}
+
+void store_beat(struct store *store, const char *scope, const struct store_lease *lease,
+		const char *session, uint64_t acked, store_beat_fn *fn, void *arg)
+{
+	struct beat *b = new_beat(lease, session ? session : "");
+
+	if (!b) {
+		fn(arg, -ENOMEM, 0);
+		return;
+	}
+	store_arg_number(&b->args, acked);
+	memcpy(b->scope, scope, strlen(scope) + 1);
+	b->fn = fn;
+	b->arg = arg;
+	sl_list_append(&store->beats, &b->node);
+	event_active(store->turn, EV_TIMEOUT, 0);
+}
+
+static void end_beats(struct sl_list *beats, int result, const redisReply *reply)
+{
+	const redisReply *results = store_item(reply, 2, REDIS_REPLY_ARRAY);
+	uint64_t epoch = 0;
+	size_t i = 0;
+	struct sl_list *e;
+
+	if (result == STORE_OK && (!store_u64(reply, 1, &epoch) || !results))
+		result = -EPROTO;
+	while ((e = sl_list_pop(beats))) {
+		struct beat *b = SL_CONTAINER_OF(e, struct beat, node);
+		uint64_t word = 0;
+		int own = result;
+
+		if (result == STORE_OK)
+			own = store_u64(results, i++, &word) ? (int)word : -EPROTO;
+		b->fn(b->arg, own, epoch);
+		free(b);
+	}
+}
+
+static void finish_beats(struct store_call *call, int result, const redisReply *reply)
+{
+	struct batch *batch = call->arg;
+
+	end_beats(&batch->beats, result, reply);
+	free(batch);
+}
+
+void store_fail_beats(struct store *store)
+{
+	struct sl_list all;
+
+	sl_list_init(&all);
+	sl_list_splice(&all, &store->beats);
+	end_beats(&all, -ENOTCONN, NULL);
+}
+
+/* Moves the beats of one scope, as many as fit, from the waiting to the batch. */
+static size_t gather(struct sl_list *waiting, struct batch *batch, const char *scope,
+		     struct store_text *args)
+{
+	struct sl_list *e;
+	struct sl_list *tmp;
+	size_t n = 0;
+
+	sl_list_for_each_safe (e, tmp, waiting) {
+		struct beat *b = SL_CONTAINER_OF(e, struct beat, node);
+
+		if (n == BEATS_PER_CALL)
+			break;
+		if (strcmp(b->scope, scope) != 0)
+			continue;
+		memcpy(args + 1 + 5 * n++, b->args.v, 5 * sizeof(*args));
+		sl_list_remove(&b->node);
+		sl_list_append(&batch->beats, &b->node);
+	}
+	return n;
+}
+
+static void send_batch(struct store *store, struct sl_list *waiting, const char *ttl)
+{
+	struct store_text args[1 + 5 * BEATS_PER_CALL] = { { ttl, strlen(ttl) } };
+	char scope[KEY_NAME_MAX + 1];
+	struct batch *batch = malloc(sizeof(*batch));
+	size_t n;
+
+	if (!batch) {
+		end_beats(waiting, -ENOMEM, NULL);
+		return;
+	}
+	sl_list_init(&batch->beats);
+	memcpy(scope, SL_CONTAINER_OF(waiting->next, struct beat, node)->scope, sizeof(scope));
+	n = gather(waiting, batch, scope, args);
+	store_send_many(store, scope, SCRIPT_BEAT, 1 + 5 * n, args, finish_beats,
+			(union store_answer){ .done = NULL }, batch);
+}
+
+void store_flush_beats(struct store *store)
+{
+	struct store_args ttl = { .n = 0 };
+	struct sl_list waiting;
+
+	sl_list_init(&waiting);
+	sl_list_splice(&waiting, &store->beats);
+	store_arg_number(&ttl, store->hub->config.ttl_ms);
+	while (!sl_list_empty(&waiting))
+		send_batch(store, &waiting, ttl.digits[0]);
+}
+
+/* ---- reading ---- */
+
+static struct store_text text_at(const redisReply *row, size_t i)
+{
+	struct store_text t;
+
+	t.at = store_string(row, i, &t.len);
+	return t;
+}
+
+/* {name, lease left, generation, then AGENT of lib.lua}; false when it is junk. */
+static bool read_agent(const redisReply *row, struct store_agent *a)
+{
+	const char *left = store_string(row, 1, NULL);
+	char *end;
+
+	*a = (struct store_agent){
+		.name = store_string(row, 0, NULL),
+		.incarnation = store_string(row, 4, NULL),
+		.profile = { text_at(row, 5), text_at(row, 6), text_at(row, 7), text_at(row, 8) },
+		.session = *store_string(row, 11, NULL) != '\0',
+	};
+	a->lease_left_ms = strtoll(left, &end, 10);
+	return *left && !*end && key_name_valid(a->name) && *a->incarnation &&
+	       store_u64(row, 2, &a->generation) && store_u64(row, 3, &a->epoch) &&
+	       store_u64(row, 9, &a->revision) && store_u64(row, 10, &a->registered_at_ms);
+}
+
+/* {outcome, epoch, cursor id, now, next, skipped, rows} */
+static void finish_agents(struct store_call *call, int result, const redisReply *reply)
+{
+	struct store_page page = { .n_agents = 0 };
+	const redisReply *rows = store_item(reply, 6, REDIS_REPLY_ARRAY);
+	struct store_agent *agents = NULL;
+	uint64_t skipped;
+
+	if (result == STORE_OK &&
+	    !(store_u64(reply, 1, &page.cursor.epoch) && store_u64(reply, 2, &page.cursor.id) &&
+	      store_u64(reply, 3, &page.now_ms) && store_u64(reply, 5, &skipped) && rows))
+		result = -EPROTO;
+	if (result == STORE_OK && rows->elements) {
+		agents = calloc(rows->elements, sizeof(*agents));
+		if (!agents)
+			result = -ENOMEM;
+	}
+	if (result != STORE_OK) {
+		call->fn.page(call->arg, result, NULL);
+		return;
+	}
+	for (size_t i = 0; i < rows->elements; i++) {
+		if (read_agent(rows->element[i], &agents[page.n_agents]))
+			page.n_agents++;
+		else
+			skipped++;
+	}
+	atomic_fetch_add(&call->store->hub->n_skipped, skipped);
+	page.agents = agents;
+	page.next = store_string(reply, 4, NULL);
+	if (!*page.next)
+		page.next = NULL;
+	call->fn.page(call->arg, STORE_OK, &page);
+	free(agents);
+}
+
+/* A single agent that is junk is none. */
+static void finish_agent(struct store_call *call, int result, const redisReply *reply)
+{
+	struct store_agent a;
+	const redisReply *rows = store_item(reply, 6, REDIS_REPLY_ARRAY);
+
+	if (result == STORE_OK && rows && rows->elements && !read_agent(rows->element[0], &a)) {
+		atomic_fetch_add(&call->store->hub->n_skipped, 1);
+		result = STORE_NOT_FOUND;
+	}
+	finish_agents(call, result, reply);
+}
+
+void store_get_agent(struct store *store, const char *scope, const char *name, store_page_fn *fn,
+		     void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg(&a, name);
+	store_arg(&a, "");
+	store_arg(&a, "");
+	store_send(store, scope, SCRIPT_AGENT, &a, finish_agent, (union store_answer){ .page = fn },
+		   arg);
+}
+
+void store_get_holder(struct store *store, const char *scope, const struct store_lease *lease,
+		      store_page_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_lease(&a, lease);
+	store_send(store, scope, SCRIPT_AGENT, &a, finish_agent, (union store_answer){ .page = fn },
+		   arg);
+}
+
+void store_list_agents(struct store *store, const char *scope, const char *after, unsigned limit,
+		       store_page_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg(&a, after);
+	store_arg_number(&a, limit);
+	store_send(store, scope, SCRIPT_AGENTS, &a, finish_agents,
+		   (union store_answer){ .page = fn }, arg);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events of a scope: reading them, and feeds that tell followers of new ones. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "store_redis.h"
+
+#define FEED_PORTION 256
+
+/* ---- reading ---- */
+
+static const char *field(const redisReply *fields, char name)
+{
+	for (size_t i = 0; fields && i + 1 < fields->elements; i += 2) {
+		const char *key = store_string(fields, i, NULL);
+
+		if (key[0] == name && !key[1])
+			return store_string(fields, i + 1, NULL);
+	}
+	return "";
+}
+
+/* {"id-0", {t, type, a, agent, g, generation, i, incarnation, o, object, d, to, n, number, m,
+ * time}} */
+static bool read_event(const redisReply *row, struct store_event *e)
+{
+	const redisReply *fields = store_item(row, 1, REDIS_REPLY_ARRAY);
+	char *end;
+
+	*e = (struct store_event){
+		.id = strtoull(store_string(row, 0, NULL), &end, 10),
+		.type = field(fields, 't'),
+		.agent = field(fields, 'a'),
+		.generation = strtoull(field(fields, 'g'), NULL, 10),
+		.incarnation = field(fields, 'i'),
+		.object = field(fields, 'o'),
+		.to = field(fields, 'd'),
+		.number = strtoull(field(fields, 'n'), NULL, 10),
+	};
+	return e->id && *end == '-' && *e->type && *e->agent;
+}
+
+/* {outcome, epoch, reset, last, entries} */
+static void finish_events(struct store_call *call, int result, const redisReply *reply)
+{
+	const redisReply *rows = store_item(reply, 4, REDIS_REPLY_ARRAY);
+	struct store_events ev = { .n = 0 };
+	struct store_event *events = NULL;
+	uint64_t reset = 0;
+
+	if (result == STORE_OK && !(store_u64(reply, 1, &ev.epoch) && store_u64(reply, 2, &reset) &&
+				    store_u64(reply, 3, &ev.last) && rows))
+		result = -EPROTO;
+	if (result == STORE_OK && rows->elements) {
+		events = calloc(rows->elements, sizeof(*events));
+		if (!events)
+			result = -ENOMEM;
+	}
+	ev.reset = reset != 0;
+	for (size_t i = 0; result == STORE_OK && i < rows->elements; i++) {
+		/* Junk in the stream is a gap, and a gap is a reset. */
+		if (!read_event(rows->element[i], &events[i]) ||
+		    (i && events[i].id != events[i - 1].id + 1)) {
+			atomic_fetch_add(&call->store->hub->n_skipped, 1);
+			ev.reset = true;
+			break;
+		}
+		ev.n = i + 1;
+	}
+	if (ev.reset)
+		ev.n = 0;
+	ev.events = events;
+	call->fn.events(call->arg, result, result == STORE_OK ? &ev : NULL);
+	free(events);
+}
+
+void store_read_events(struct store *store, const char *scope, const struct store_cursor *behind,
+		       unsigned limit, store_events_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_number(&a, behind->epoch);
+	store_arg_number(&a, behind->id);
+	store_arg_number(&a, limit);
+	store_send(store, scope, SCRIPT_EVENTS, &a, finish_events,
+		   (union store_answer){ .events = fn }, arg);
+}
+
+/* ---- feeds ---- */
+
+/* How far a scope's events were told to its followers. Lives while it has some, or a read is out.
+ */
+struct feed {
+	struct sl_list node;
+	struct store *store;
+	struct sl_list followers;
+	struct store_cursor at;
+	bool known;   /* at is a place: the first read was answered */
+	bool reading; /* a read is out */
+	bool again;   /* something happened since it went out */
+	char scope[KEY_NAME_MAX + 1];
+};
+
+static void read_on(struct feed *f);
+
+static void drop_if_idle(struct feed *f)
+{
+	if (f->reading || !sl_list_empty(&f->followers))
+		return;
+	sl_list_remove(&f->node);
+	free(f);
+}
+
+/* Followers may leave, or others come, from inside; each present at the start is told once. */
+static void tell(struct feed *f, const struct store_events *events)
+{
+	struct sl_list todo;
+	struct sl_list *e;
+
+	sl_list_init(&todo);
+	sl_list_splice(&todo, &f->followers);
+	while ((e = sl_list_pop(&todo))) {
+		struct store_follower *one = SL_CONTAINER_OF(e, struct store_follower, node);
+
+		sl_list_append(&f->followers, e);
+		one->events(one->arg, events);
+	}
+}
+
+static void take_events(struct feed *f, const struct store_events *ev)
+{
+	/* A scope that had no epoch has one now: its events begin with the first. */
+	if (f->known && !f->at.epoch && ev->epoch) {
+		f->at = (struct store_cursor){ ev->epoch, 0 };
+		f->again = true;
+		return;
+	}
+	if (!f->known) {
+		f->known = true;
+		f->at = (struct store_cursor){ ev->epoch, ev->last };
+		return;
+	}
+	if (ev->reset || ev->epoch != f->at.epoch)
+		f->at = (struct store_cursor){ ev->epoch, ev->last };
+	else if (ev->n)
+		f->at.id = ev->events[ev->n - 1].id;
+	if (f->at.id < ev->last)
+		f->again = true;
+	if (ev->reset || ev->n)
+		tell(f, ev);
+}
+
+static void on_events(void *arg, int result, const struct store_events *ev)
+{
+	struct feed *f = arg;
+	bool again;
+
+	if (result == STORE_OK)
+		take_events(f, ev);
+	/* A failed read is taken up when the connection is back, or with the next event. */
+	again = f->again && (result == STORE_OK || result == -EBUSY);
+	f->reading = false;
+	if (again && !sl_list_empty(&f->followers) && !f->store->closing)
+		read_on(f);
+	else
+		drop_if_idle(f);
+}
+
+static void read_on(struct feed *f)
+{
+	if (f->reading) {
+		f->again = true;
+		return;
+	}
+	f->reading = true;
+	f->again = false;
+	store_read_events(f->store, f->scope, &f->at, FEED_PORTION, on_events, f);
+}
+
+static struct feed *find_feed(struct store *store, const char *scope)
+{
+	struct sl_list *e;
+
+	sl_list_for_each (e, &store->feeds) {
+		struct feed *f = SL_CONTAINER_OF(e, struct feed, node);
+
+		if (strcmp(f->scope, scope) == 0)
+			return f;
+	}
+	return NULL;
+}
+
+int store_follow(struct store *store, const char *scope, struct store_follower *follower)
+{
+	struct feed *f = find_feed(store, scope);
+
+	if (!f) {
+		f = calloc(1, sizeof(*f));
+		if (!f)
+			return -ENOMEM;
+		f->store = store;
+		sl_list_init(&f->followers);
+		memcpy(f->scope, scope, strlen(scope) + 1);
+		sl_list_append(&store->feeds, &f->node);
+		sl_list_append(&f->followers, &follower->node);
+		read_on(f);
+		return 0;
+	}
+	sl_list_append(&f->followers, &follower->node);
+	return 0;
+}
+
+void store_unfollow(struct store *store, struct store_follower *follower)
+{
+	struct sl_list *e;
+	struct sl_list *tmp;
+
+	sl_list_remove(&follower->node);
+	sl_list_for_each_safe (e, tmp, &store->feeds)
+		drop_if_idle(SL_CONTAINER_OF(e, struct feed, node));
+}
+
+void store_wake(struct store *store, const char *scope)
+{
+	struct sl_list *e;
+	struct sl_list *tmp;
+
+	sl_list_for_each_safe (e, tmp, &store->feeds) {
+		struct feed *f = SL_CONTAINER_OF(e, struct feed, node);
+
+		if (!scope || strcmp(f->scope, scope) == 0)
+			read_on(f);
+	}
+}

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store_redis.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <event2/buffer.h>
+#include "loop.h"
+
+static struct sl_log_limit odd_answers = SL_LOG_LIMIT_INIT(10, 1000);
+
+/* ---- the hub ---- */
+
+int store_hub_create(const struct store_config *config, struct store_hub **out)
+{
+	struct store_hub *hub = calloc(1, sizeof(*hub));
+	const char *why = "";
+	int ret;
+
+	if (!hub)
+		return -ENOMEM;
+	hub->config = *config;
+	ret = redis_url_parse(config->url, &hub->url, &why);
+	if (ret) {
+		if (ret == -EINVAL)
+			sl_error("store", "the Redis URL is malformed: %s", why);
+		free(hub);
+		return ret;
+	}
+	hub->config.url = hub->url.shown;
+	pthread_mutex_init(&hub->lock, NULL);
+	*out = hub;
+	return 0;
+}
+
+void store_hub_destroy(struct store_hub *hub)
+{
+	if (!hub)
+		return;
+	pthread_mutex_destroy(&hub->lock);
+	redis_url_fini(&hub->url);
+	free(hub);
+}
+
+const struct store_config *store_hub_config(const struct store_hub *hub)
+{
+	return &hub->config;
+}
+
+const struct store_config *store_config(const struct store *store)
+{
+	return &store->hub->config;
+}
+
+static void counter(struct evbuffer *out, const char *name, const char *help,
+		    const _Atomic uint64_t *value)
+{
+	evbuffer_add_printf(out,
+			    "# HELP nanoctrl_%s_total %s\n# TYPE nanoctrl_%s_total counter\n"
+			    "nanoctrl_%s_total %" PRIu64 "\n",
+			    name, help, name, name, atomic_load(value));
+}
+
+void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
+{
+	counter(out, "store_calls", "Scripts sent to Redis.", &hub->n_calls);
+	counter(out, "store_errors", "Scripts without a usable answer.", &hub->n_errors);
+	counter(out, "store_refused", "Calls not sent: no connection, or too many in flight.",
+		&hub->n_refused);
+	counter(out, "store_skipped", "Values in Redis that were junk and skipped.",
+		&hub->n_skipped);
+	counter(out, "store_connects", "Times that a connection to Redis came up.",
+		&hub->n_reconnects);
+	counter(out, "leases_expired", "Leases that this server ended.", &hub->n_expired);
+}
+
+/* ---- waking the loops ---- */
+
+static void note_wake(struct wakes *w, const char *scope)
+{
+	if (w->all)
+		return;
+	if (!scope || w->n == WAKES_MAX) {
+		w->all = true;
+		return;
+	}
+	for (unsigned i = 0; i < w->n; i++)
+		if (strcmp(w->scopes[i], scope) == 0)
+			return;
+	snprintf(w->scopes[w->n++], sizeof(w->scopes[0]), "%s", scope);
+}
+
+struct wake_post {
+	struct store_hub *hub;
+	unsigned slot;
+};
+
+static void take_wakes(void *arg)
+{
+	struct wake_post *post = arg;
+	struct store_hub *hub = post->hub;
+	struct wakes w = { .n = 0 };
+	struct store *store;
+
+	pthread_mutex_lock(&hub->lock);
+	store = hub->stores[post->slot];
+	if (store) {
+		w = store->wakes;
+		memset(&store->wakes, 0, sizeof(store->wakes));
+	}
+	pthread_mutex_unlock(&hub->lock);
+	free(post);
+	if (w.all)
+		store_wake(store, NULL);
+	for (unsigned i = 0; !w.all && i < w.n; i++)
+		store_wake(store, w.scopes[i]);
+}
+
+static void post_wake(struct store_hub *hub, unsigned slot)
+{
+	struct wake_post *post = malloc(sizeof(*post));
+
+	if (!post)
+		return; /* the next event tries again */
+	post->hub = hub;
+	post->slot = slot;
+	if (loop_post(hub->stores[slot]->loop, take_wakes, post)) {
+		free(post);
+		return;
+	}
+	hub->stores[slot]->wakes.posted = true;
+}
+
+void store_hub_wake(struct store_hub *hub, const char *scope)
+{
+	pthread_mutex_lock(&hub->lock);
+	for (unsigned i = 0; i < STORE_LOOPS_MAX; i++) {
+		if (!hub->stores[i])
+			continue;
+		note_wake(&hub->stores[i]->wakes, scope);
+		if (!hub->stores[i]->wakes.posted)
+			post_wake(hub, i);
+	}
+	pthread_mutex_unlock(&hub->lock);
+}
+
+/* ---- the store of a loop ---- */
+
+const char *store_trouble(const struct store *store)
+{
+	return redis_trouble(store->redis);
+}
+
+static void load_scripts(struct store *store)
+{
+	for (int i = 0; i < N_SCRIPTS; i++) {
+		const char *args[] = { "SCRIPT", "LOAD", (const char *)scripts[i].text };
+		size_t lens[] = { 6, 4, scripts[i].len };
+
+		/* A failure shows as NOSCRIPT later and is handled there. */
+		redis_command(store->redis, 3, args, lens, NULL, NULL);
+	}
+}
+
+static void on_up(void *arg, const char *run_id)
+{
+	struct store *store = arg;
+
+	atomic_fetch_add(&store->hub->n_reconnects, 1);
+	load_scripts(store);
+	if (store->reaper)
+		reaper_up(store->reaper, run_id);
+	store_wake(store, NULL);
+}
+
+static void on_down(void *arg)
+{
+	struct store *store = arg;
+
+	if (store->reaper)
+		reaper_down(store->reaper);
+}
+
+static void end_calls(struct store *store)
+{
+	struct sl_list now;
+	struct sl_list *e;
+
+	sl_list_init(&now);
+	sl_list_splice(&now, &store->ended);
+	while ((e = sl_list_pop(&now))) {
+		struct store_call *call = SL_CONTAINER_OF(e, struct store_call, node);
+
+		call->finish(call, call->result, NULL);
+		free(call);
+	}
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	struct store *store = arg;
+
+	(void)fd;
+	(void)what;
+	store_flush_beats(store);
+	end_calls(store);
+}
+
+static int take_slot(struct store_hub *hub, struct store *store, bool *first)
+{
+	int ret = -ENOSPC;
+
+	pthread_mutex_lock(&hub->lock);
+	for (unsigned i = 0; i < STORE_LOOPS_MAX && ret; i++) {
+		if (hub->stores[i])
+			continue;
+		hub->stores[i] = store;
+		*first = i == 0;
+		ret = 0;
+	}
+	pthread_mutex_unlock(&hub->lock);
+	return ret;
+}
+
+static void give_slot(struct store_hub *hub, const struct store *store)
+{
+	pthread_mutex_lock(&hub->lock);
+	for (unsigned i = 0; i < STORE_LOOPS_MAX; i++)
+		if (hub->stores[i] == store)
+			hub->stores[i] = NULL;
+	pthread_mutex_unlock(&hub->lock);
+}
+
+int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
+{
+	struct store *store = calloc(1, sizeof(*store));
+	struct redis_attr attr = { .url = &hub->url,
+				   .name = "nanoctrl",
+				   .timeout_ms = hub->config.timeout_ms,
+				   .max_inflight = hub->config.max_inflight,
+				   .up = on_up,
+				   .down = on_down };
+	bool first = false;
+	int ret;
+
+	if (!store)
+		return -ENOMEM;
+	store->hub = hub;
+	store->loop = loop;
+	store->base = loop_base(loop);
+	sl_list_init(&store->ended);
+	sl_list_init(&store->beats);
+	sl_list_init(&store->feeds);
+	attr.arg = store;
+	store->turn = event_new(store->base, -1, 0, on_turn, store);
+	ret = store->turn ? redis_create(store->base, &attr, &store->redis) : -ENOMEM;
+	if (!ret)
+		ret = take_slot(hub, store, &first);
+	if (!ret && first)
+		ret = reaper_create(store, &store->reaper);
+	if (ret) {
+		store_destroy(store);
+		return ret;
+	}
+	*out = store;
+	return 0;
+}
+
+void store_destroy(struct store *store)
+{
+	if (!store)
+		return;
+	store->closing = true;
+	give_slot(store->hub, store);
+	redis_destroy(store->redis);
+	/* What callbacks called again has ended by now, and is called back here. */
+	while (!sl_list_empty(&store->ended) || !sl_list_empty(&store->beats)) {
+		store_fail_beats(store);
+		end_calls(store);
+	}
+	reaper_destroy(store->reaper);
+	if (store->turn)
+		event_free(store->turn);
+	free(store);
+}
+
+/* ---- replies ---- */
+
+const redisReply *store_item(const redisReply *reply, size_t i, int type)
+{
+	if (!reply || reply->type != REDIS_REPLY_ARRAY || i >= reply->elements ||
+	    reply->element[i]->type != type)
+		return NULL;
+	return reply->element[i];
+}
+
+const char *store_string(const redisReply *reply, size_t i, size_t *len)
+{
+	const redisReply *item = store_item(reply, i, REDIS_REPLY_STRING);
+
+	if (len)
+		*len = item ? (size_t)item->len : 0;
+	return item ? item->str : "";
+}
+
+bool store_u64(const redisReply *reply, size_t i, uint64_t *out)
+{
+	const redisReply *n = store_item(reply, i, REDIS_REPLY_INTEGER);
+	const char *s;
+	char *end;
+
+	if (n) {
+		*out = (uint64_t)n->integer;
+		return n->integer >= 0;
+	}
+	s = store_string(reply, i, NULL);
+	if (*s < '0' || *s > '9')
+		return false;
+	errno = 0;
+	*out = strtoull(s, &end, 10);
+	return !errno && !*end;
+}
+
+/* ---- calls ---- */
+
+void store_arg_text(struct store_args *a, struct store_text text)
+{
+	a->v[a->n++] = text.at ? text : (struct store_text){ "", 0 };
+}
+
+void store_arg(struct store_args *a, const char *text)
+{
+	store_arg_text(a, (struct store_text){ text, text ? strlen(text) : 0 });
+}
+
+void store_arg_number(struct store_args *a, uint64_t n)
+{
+	snprintf(a->digits[a->n], sizeof(a->digits[0]), "%" PRIu64, n);
+	store_arg(a, a->digits[a->n]);
+}
+
+void store_arg_lease(struct store_args *a, const struct store_lease *lease)
+{
+	store_arg(a, lease->agent);
+	store_arg_number(a, lease->id);
+	store_arg(a, lease->secret_hash);
+}
+
+/* Whether an error says that the server does not do it now, and did nothing. Errors inside scripts
+ * carry the word further back. */
+static bool is_refusal(const char *error)
+{
+	static const char *const words[] = { "LOADING",	    "MASTERDOWN", "READONLY",
+					     "CLUSTERDOWN", "TRYAGAIN",	  "NOREPLICAS",
+					     "MISCONF",	    "OOM",	  "BUSY" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		const char *at = strstr(error, words[i]);
+
+		if (at && (at == error || !(at[-1] >= 'A' && at[-1] <= 'Z')) &&
+		    at[strlen(words[i])] == ' ')
+			return true;
+	}
+	return false;
+}
+
+static int send_call(struct store_call *call);
+
+static void end_call_later(struct store_call *call, int result)
+{
+	call->result = result;
+	atomic_fetch_add(&call->store->hub->n_refused, 1);
+	sl_list_append(&call->store->ended, &call->node);
+	event_active(call->store->turn, EV_TIMEOUT, 0);
+}
+
+static int judge(const struct store_call *call, const redisReply *reply)
+{
+	uint32_t held_back;
+	uint64_t outcome;
+
+	if (reply->type == REDIS_REPLY_ERROR && is_refusal(reply->str))
+		return -EAGAIN;
+	if (reply->type != REDIS_REPLY_ERROR && (store_u64(reply, 0, &outcome)) &&
+	    outcome <= STORE_TOO_MANY)
+		return (int)outcome;
+	if (sl_log_allow(&odd_answers, &held_back))
+		sl_error("store", "%s: an answer that makes no sense (%u before it): %s",
+			 scripts[call->script].name, held_back,
+			 reply->type == REDIS_REPLY_ERROR ? reply->str : "not of this script");
+	return -EPROTO;
+}
+
+static void on_reply(void *arg, int result, const redisReply *reply)
+{
+	struct store_call *call = arg;
+
+	if (!result && reply->type == REDIS_REPLY_ERROR && !call->whole &&
+	    strncmp(reply->str, "NOSCRIPT", 8) == 0) {
+		call->whole = true;
+		call->args[0] = "EVAL";
+		call->lens[0] = 4;
+		call->args[1] = (const char *)scripts[call->script].text;
+		call->lens[1] = scripts[call->script].len;
+		result = send_call(call);
+		if (!result)
+			return;
+	} else if (!result) {
+		result = judge(call, reply);
+	}
+	if (result < 0)
+		atomic_fetch_add(&call->store->hub->n_errors, 1);
+	call->finish(call, result, result < 0 ? NULL : reply);
+	free(call);
+}
+
+static int send_call(struct store_call *call)
+{
+	return redis_command(call->store->redis, call->n, call->args, call->lens, on_reply, call);
+}
+
+/* A call with room for n arguments and len bytes of them, which follow at *bytes. */
+static struct store_call *new_call(size_t n, size_t len, char **bytes)
+{
+	struct store_call *call =
+		malloc(sizeof(*call) + n * (sizeof(char *) + sizeof(size_t)) + len);
+
+	if (!call)
+		return NULL;
+	memset(call, 0, sizeof(*call));
+	call->n = (int)n;
+	call->args = (const char **)(call + 1);
+	call->lens = (size_t *)(call->args + n);
+	*bytes = (char *)(call->lens + n);
+	return call;
+}
+
+static void set_arg(struct store_call *call, size_t i, const char *text, size_t len, char **bytes)
+{
+	if (len)
+		memcpy(*bytes, text, len);
+	call->args[i] = *bytes;
+	call->lens[i] = len;
+	*bytes += len;
+}
+
+/* EVALSHA sha 1 prefix keep args... */
+static struct store_call *format_call(const struct store *store, const char *scope,
+				      enum script_id script, size_t n,
+				      const struct store_text *args)
+{
+	const char *head[5] = { "EVALSHA", scripts[script].sha1, "1" };
+	char prefix[KEY_PREFIX_MAX];
+	char keep[16];
+	struct store_call *call;
+	size_t len = 0;
+	char *bytes;
+
+	key_prefix(prefix, scope);
+	snprintf(keep, sizeof(keep), "%u", store->hub->config.keep_events);
+	head[3] = prefix;
+	head[4] = keep;
+	for (size_t i = 0; i < 5; i++)
+		len += strlen(head[i]);
+	for (size_t i = 0; i < n; i++)
+		len += args[i].len;
+	call = new_call(n + 5, len, &bytes);
+	if (!call)
+		return NULL;
+	for (size_t i = 0; i < 5; i++)
+		set_arg(call, i, head[i], strlen(head[i]), &bytes);
+	for (size_t i = 0; i < n; i++)
+		set_arg(call, i + 5, args[i].at, args[i].len, &bytes);
+	return call;
+}
+
+void store_send_many(struct store *store, const char *scope, enum script_id script, size_t n,
+		     const struct store_text *args, store_finish_fn *finish, union store_answer fn,
+		     void *arg)
+{
+	struct store_call *call = format_call(store, scope, script, n, args);
+	struct store_call dummy = { .store = store, .fn = fn, .arg = arg };
+	int ret;
+
+	if (!call) {
+		finish(&dummy, -ENOMEM, NULL);
+		return;
+	}
+	call->store = store;
+	call->script = script;
+	call->finish = finish;
+	call->fn = fn;
+	call->arg = arg;
+	sl_list_init(&call->node);
+	atomic_fetch_add(&store->hub->n_calls, 1);
+	ret = store->closing ? -ENOTCONN : send_call(call);
+	if (ret)
+		end_call_later(call, ret);
+}
+
+void store_send(struct store *store, const char *scope, enum script_id script,
+		const struct store_args *args, store_finish_fn *finish, union store_answer fn,
+		void *arg)
+{
+	store_send_many(store, scope, script, (size_t)args->n, args->v, finish, fn, arg);
+}
+
+void store_finish_done(struct store_call *call, int result, const redisReply *reply)
+{
+	(void)reply;
+	if (call->fn.done)
+		call->fn.done(call->arg, result);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the Redis store share: the store of a loop, the hub, and calls of scripts. */
+#ifndef NANOCTRL_STORE_REDIS_H
+#define NANOCTRL_STORE_REDIS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <event2/event.h>
+#include <hiredis/hiredis.h>
+#include <base/clock.h>
+#include <base/list.h>
+#include <base/log.h>
+#include "key.h"
+#include "redis.h"
+#include "redis_url.h"
+#include "script.h"
+#include "store.h"
+
+#define STORE_LOOPS_MAX 64
+#define WAKES_MAX	64 /* scopes noted one by one; more are all scopes */
+
+struct reaper;
+
+struct store_hub {
+	struct store_config config;
+	struct redis_url url;
+	pthread_mutex_t lock; /* stores, and their wakes */
+	struct store *stores[STORE_LOOPS_MAX];
+	/* Counters of /metrics; every loop adds to them. */
+	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_reconnects;
+};
+
+/* Scopes in which something happened, on their way to a loop. */
+struct wakes {
+	bool posted;
+	bool all;
+	unsigned n;
+	char scopes[WAKES_MAX][KEY_NAME_MAX + 1];
+};
+
+struct store {
+	struct store_hub *hub;
+	struct loop *loop;
+	struct event_base *base;
+	struct redis *redis;
+	struct event *turn;    /* the end of this turn of the loop: ended calls, beats */
+	struct sl_list ended;  /* calls to be called back with what they have */
+	struct sl_list beats;  /* to be sent together */
+	struct sl_list feeds;  /* scopes that somebody follows */
+	struct reaper *reaper; /* on the first loop */
+	struct wakes wakes;    /* under hub->lock */
+	bool closing;
+};
+
+/* Arguments of a script, after KEYS[1] and ARGV[1]. Texts must outlive the call of store_send(). */
+#define STORE_ARGS_MAX 16
+struct store_args {
+	int n;
+	struct store_text v[STORE_ARGS_MAX];
+	char digits[STORE_ARGS_MAX][24];
+};
+
+void store_arg_text(struct store_args *a, struct store_text text);
+void store_arg(struct store_args *a, const char *text);
+void store_arg_number(struct store_args *a, uint64_t n);
+void store_arg_lease(struct store_args *a, const struct store_lease *lease);
+
+struct store_call;
+
+/* reply is an array that begins with an integer, the outcome, when result >= 0; result is that
+ * outcome, or a negative errno and reply is NULL. */
+typedef void store_finish_fn(struct store_call *call, int result, const redisReply *reply);
+
+/* Whom a call answers. */
+union store_answer {
+	store_done_fn *done;
+	store_grant_fn *grant;
+	store_page_fn *page;
+	store_put_fn *put;
+	store_offers_fn *offers;
+	store_events_fn *events;
+};
+
+struct store_call {
+	struct sl_list node;
+	struct store *store;
+	store_finish_fn *finish;
+	union store_answer fn;
+	void *arg;
+	enum script_id script;
+	bool whole; /* sent as EVAL: the server did not know the script */
+	int result; /* of a call that has ended before it was sent */
+	int n;
+	const char **args; /* all of the command, in the same allocation */
+	size_t *lens;
+};
+
+/* Send a script; finish comes later on the loop (only for -ENOMEM at once). */
+void store_send(struct store *store, const char *scope, enum script_id script,
+		const struct store_args *args, store_finish_fn *finish, union store_answer fn,
+		void *arg);
+
+/* The same with any number of arguments. */
+void store_send_many(struct store *store, const char *scope, enum script_id script, size_t n,
+		     const struct store_text *args, store_finish_fn *finish, union store_answer fn,
+		     void *arg);
+
+/* finish for calls that answer store_done_fn. */
+void store_finish_done(struct store_call *call, int result, const redisReply *reply);
+
+/* Element i of an array reply; NULL when it is not there or of another type. */
+const redisReply *store_item(const redisReply *reply, size_t i, int type);
+/* A string element; "" and 0 when it is none. */
+const char *store_string(const redisReply *reply, size_t i, size_t *len);
+/* A number, sent as an integer or as digits; false when it is neither. */
+bool store_u64(const redisReply *reply, size_t i, uint64_t *out);
+
+/* store_agent.c */
+void store_flush_beats(struct store *store);
+void store_fail_beats(struct store *store);
+
+/* store_event.c: look for new events of a scope, or of all scopes that are followed (NULL). */
+void store_wake(struct store *store, const char *scope);
+
+/* From any thread: the same on every loop. */
+void store_hub_wake(struct store_hub *hub, const char *scope);
+
+/* reaper.c */
+int reaper_create(struct store *store, struct reaper **out);
+void reaper_destroy(struct reaper *reaper);
+/* The first loop's connection is up, to the server of this run id. */
+void reaper_up(struct reaper *reaper, const char *run_id);
+void reaper_down(struct reaper *reaper);
+
+#endif

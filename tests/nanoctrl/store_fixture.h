@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store over a real Redis, driven by the test's own thread. */
+#ifndef TESTS_NANOCTRL_STORE_FIXTURE_H
+#define TESTS_NANOCTRL_STORE_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "store.h"
+#include <tests/support/redis.h>
+
+struct fixture {
+	struct test_redis redis;
+	struct store_hub *hub;
+	struct loop *loop;
+	struct store *store;
+};
+
+/* What the last call answered. */
+struct answer {
+	bool done;
+	int result;
+	bool created;
+	uint64_t epoch;
+	struct store_grant grant;
+	char text[4096]; /* what was listed, a line each: see the fixture's callbacks */
+	char next[STORE_NAME_MAX + 1];
+	struct store_cursor cursor;
+	size_t n;
+};
+
+/* An agent of a test and its lease. */
+struct member {
+	char name[32];
+	char incarnation[32];
+	struct store_lease lease;
+	uint64_t generation;
+	struct store_cursor cursor;
+};
+
+#define SCOPE	 "test"
+#define TTL_MS	 400
+#define GRACE_MS 80
+
+#define OWNER_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define OWNER_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define SECRET	"cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+
+void fixture_open(struct fixture *f); /* a hub and a store, serving */
+void fixture_close(struct fixture *f);
+
+/* Turn the loop until *done; fails the test after 10 s. */
+void fixture_run(struct fixture *f, const bool *done);
+/* Turn the loop for so long: only where the lapse of time is what is tested. */
+void fixture_spend(struct fixture *f, unsigned ms);
+/* Turn the loop until the store serves, or does not. */
+void fixture_until_serving(struct fixture *f, bool serving);
+
+int fixture_register(struct fixture *f, struct member *m, const char *name, const char *incarnation,
+		     const char *owner, bool again);
+int fixture_beat(struct fixture *f, const struct member *m, const char *session);
+int fixture_leave(struct fixture *f, const struct member *m);
+/* Names of the scope's agents, blank-separated, in a->text. */
+int fixture_names(struct fixture *f, struct answer *a);
+int fixture_put(struct fixture *f, const struct member *m, enum store_kind kind, const char *name,
+		uint64_t revision, const char *doc, const char *blob);
+int fixture_offer(struct fixture *f, const struct member *m, const char *to, uint64_t attempt,
+		  const char *to_incarnation, const char *blob);
+/* "type agent object>to" of each event behind the cursor, ";" after each; moves the cursor.
+ * 1: reset. */
+int fixture_events(struct fixture *f, struct store_cursor *at, char *text, size_t size);
+
+/* Callbacks that fill a struct answer. */
+store_done_fn answer_done;
+store_grant_fn answer_grant;
+store_beat_fn answer_beat;
+store_put_fn answer_put;
+store_page_fn answer_page;     /* agents: "name "; objects: "agent/name=doc|blob " */
+store_offers_fn answer_offers; /* "from>to:attempt=blob " */
+
+#endif
