@@ -11,7 +11,7 @@ usage: deploy/packages.sh PURPOSE [--install|--list|--missing]
   run      what the built programs need
   build    run, and what builds them
   test     build, and what tests/run.sh needs
-  bench    run, and what the baselines beside slime-bench need
+  bench    build; what is measured beside slime-bench adds its own here
 
   --install   install what is missing (the default); as root, or through sudo
   --list      print the packages of this purpose
@@ -78,10 +78,7 @@ END
 }
 
 packages_bench() {
-	packages_run
-	only_names <<'END'
-procps
-END
+	packages_build
 }
 
 only_names() {

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# deploy/packages.sh names every package that the programs load libraries from, and that our scripts take commands from.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/files.sh"
+
+need dpkg-query
+bin=${SLIME_BIN:-build/dev/bin}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# A purpose's packages, what they cannot be installed without, and what every Debian has, down to the smallest.
+packages_of() {
+	local -a packages
+
+	mapfile -t packages < <(deploy/packages.sh "$1" --list)
+	printf '%s\n' "${packages[@]}"
+	dpkg-query -W -f='${Depends}, ${Pre-Depends}\n' "${packages[@]}" 2>/dev/null |
+		tr '|' ',' | tr ',' '\n' | sed 's/^ *//; s/[ :(].*//'
+	dpkg-query -W -f='${Essential} ${Priority} ${Package}\n' |
+		awk '$1 == "yes" || $2 == "required" { print $NF }'
+}
+
+# Every line of needs: a purpose, who needs it, what, and the file that this is here.
+
+# The sanitizers' own libraries come with the compiler, users' programs do without them; ours lie in the build.
+needs_of_program() {
+	ldd "$1" | awk '$3 ~ /^\// { print $3 }' | { grep -vE "^$PWD/|/lib(asan|ubsan|tsan)\.so" || true; } |
+		while read -r library; do
+			echo "run ${1##*/} ${library##*/} $library"
+		done
+}
+
+# The words of a script that stand where a command does, without what is in here-documents, strings and comments.
+command_words() {
+	awk '
+		done_at != "" { if ($1 == done_at) done_at = ""; next }
+		match($0, /<<-?.?[A-Z]+/) { done_at = substr($0, RSTART, RLENGTH); gsub(/[^A-Z]/, "", done_at) }
+		/^[ \t]*#/ { next }
+		{
+			sub(/^[ \t]*[^ \t()]+( \| [^ \t()]+)*\)/, "")
+			gsub(/"[^"(]*"/, "\"\"")
+			gsub(/[A-Za-z0-9_]\([^()]*\)?/, "_") # a call in awk
+			gsub(/\$\(|`|\|\||&&|[|;(){}!]|<\(/, "\n")
+			n = split($0, part, "\n")
+			for (i = 1; i <= n; i++) {
+				word = part[i]
+				sub(/^[ \t]+/, "", word)
+				while (word ~ /^(if|then|else|elif|do|while|until|exec|need|command -v|[A-Za-z_]+=[^ ]*) /)
+					sub(/^(command -v|[^ ]+) +/, "", word)
+				if (match(word, /^[a-z][a-z0-9_.+-]*/) && substr(word, RLENGTH + 1) !~ /^( *=|,)/)
+					print substr(word, 1, RLENGTH)
+			}
+		}' "$1" | sort -u
+}
+
+purpose_of() {
+	case $1 in
+	deploy/packages.sh) echo run ;;
+	deploy/*) echo build ;;
+	bench/*) echo bench ;;
+	*) echo test ;;
+	esac
+}
+
+# sudo and systemctl are used where they are there.
+needs_of_script() {
+	local word
+
+	for word in $(command_words "$1"); do
+		if [ "$(type -t "$word")" != file ] || [[ $word =~ ^(sudo|systemctl)$ ]] || grep -q "^$word()" "$1"; then
+			continue
+		fi
+		echo "$(purpose_of "$1") $1 $word $(type -P "$word")"
+	done
+}
+
+# Lines "file package". A file may be known by where its link leads, or by its name before /lib became a link.
+packages_of_files() {
+	local file
+
+	sort -u | while read -r file; do
+		for name in "$file" "$(readlink -f "$file")" "/usr$file" "${file#/usr}"; do
+			echo "$file $name"
+		done
+	done >"$work/names"
+	cut -d' ' -f2 "$work/names" | sort -u | xargs dpkg-query -S 2>/dev/null >"$work/owners" || true
+	awk 'NR == FNR { if ($0 !~ /^diversion/) { sub(/[:,].*/, "", $1); owner[$NF] = $1 } next }
+		$2 in owner && !seen[$1]++ { print $1, owner[$2] }' "$work/owners" "$work/names"
+}
+
+for program in "$bin"/*; do
+	[ ! -x "$program" ] || needs_of_program "$program"
+done >"$work/needs"
+for script in $(project_scripts); do
+	needs_of_script "$script"
+done >>"$work/needs"
+cut -d' ' -f4 "$work/needs" | packages_of_files >"$work/packages"
+for purpose in run build test bench; do
+	packages_of "$purpose" | sed "s/^/$purpose /"
+done >"$work/listed"
+
+awk '
+	FILENAME ~ /listed$/ { listed[$1, $2] = 1; next }
+	FILENAME ~ /packages$/ { package[$1] = $2; next }
+	!(($1, package[$4]) in listed) {
+		printf "%s uses %s (%s), of %s: purpose %s of deploy/packages.sh does not bring it\n", $2, $3, $4,
+			package[$4] == "" ? "no package" : package[$4], $1
+		bad = 1
+	}
+	END { print FNR, "needs"; exit bad }
+' "$work/listed" "$work/packages" "$work/needs"
