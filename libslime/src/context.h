@@ -3,6 +3,7 @@
 #ifndef SL_CONTEXT_H
 #define SL_CONTEXT_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,12 +30,23 @@ struct slime_context {
 	pthread_mutex_t lock; /* of the lists below */
 	struct sl_list endpoints;
 	struct sl_list mems;
+	struct sl_list todo; /* endpoints that want a round of their own */
 	uint32_t n_endpoints;
+	_Atomic uint32_t n_todo;
 	_Atomic uint32_t n_regions;
 	_Atomic uint64_t next_endpoint;
 
 	const uint32_t *alive; /* a page that a fork child sees empty */
 };
+
+/* Provided by endpoint.c, whose objects these are about. */
+
+/* sl_transport_env's. */
+int sl_endpoint_expect(void *arg, enum slime_transport transport, uint64_t endpoint,
+		       struct sl_expected *out);
+
+/* A round for each endpoint on the todo list; returns how many. [token] */
+unsigned sl_endpoint_run_todo(struct slime_context *ctx);
 
 /* -EPERM in a child after fork, else 0: the first thing every public function asks. */
 static inline int sl_context_check(const struct slime_context *ctx)

@@ -51,38 +51,51 @@ struct sl_arrived_imm {
 	uint64_t bytes;
 };
 
+/* A connection of an endpoint: the one in use, or one that is tried. */
+struct sl_attempt {
+	struct slime_endpoint *ep;
+	enum slime_transport transport;
+	struct sl_conn *conn; /* NULL: none, or destroyed */
+	bool broken;	      /* it ended: to be destroyed in the endpoint's next round */
+};
+
 struct slime_endpoint {
 	struct slime_context *ctx;
 	struct slime_endpoint_attr attr;
 	char name[64];
 	struct sl_list link; /* in the context's list */
+	struct sl_list todo; /* in the context's todo list */
 	struct sl_link_id self;
 	uint8_t secret[SL_SECRET_LEN];
-	struct sl_endpoint_desc peer; /* once connect was called */
-	uint8_t key[32];
 
-	_Atomic uint32_t state; /* enum slime_endpoint_state */
-	_Atomic int cause;
-	char cause_text[128];	       /* under lock */
-	_Atomic uint32_t n_submitting; /* threads between the check of state and the hand-over to
-					  the connection */
+	_Atomic uint32_t state;	       /* enum slime_endpoint_state */
+	_Atomic bool shut;	       /* closed by us: no new operations */
+	_Atomic uint32_t n_submitting; /* threads between sl_endpoint_enter and leave */
 	_Atomic uint32_t n_pending;
-	_Atomic(struct sl_conn *)
-		conn; /* usable while state is CONNECTED and n_submitting holds it */
+	_Atomic(struct sl_conn *) conn; /* usable between enter and leave */
+	_Atomic bool ended;		/* nothing but destroy is left to happen */
 
-	/* Connecting. [token], and lock where other threads look. */
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* of the following, which other threads look at */
+	int cause;
+	char cause_text[128];
+	enum slime_transport transport; /* of conn */
 	bool connect_called;
-	bool initiator;
-	unsigned candidate; /* the index in attr.transports that is tried */
-	struct sl_conn
-		*conns[SLIME_TRANSPORT_MAX]; /* an acceptor has one waiting for each transport */
-	enum slime_transport transport;	     /* of conn */
-	uint64_t deadline_ns;
+	struct sl_endpoint_desc peer;
 	struct slime_op *connect_op;
-	char reasons[256]; /* why each candidate tried so far failed */
-	bool closing;
-	bool ended; /* every connection is destroyed */
+
+	/* Connecting. [token] */
+	uint8_t key[32];
+	bool initiator;
+	bool started;
+	unsigned next_candidate; /* the index in attr.transports that is tried next */
+	uint64_t deadline_ns;
+	struct sl_attempt attempts[SLIME_TRANSPORT_MAX]; /* by transport */
+	int last_error;
+	char reasons[256]; /* why candidates failed so far */
+
+	/* The layers' own rounds. */
+	struct sl_timer timer;	  /* [token] */
+	_Atomic uint64_t wake_ns; /* when a layer wants a round; SL_NEVER: not */
 
 	/* xfer: immediates, under imm_lock. */
 	pthread_mutex_t imm_lock;
@@ -112,9 +125,19 @@ void sl_endpoint_leave(struct slime_endpoint *ep);
 int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op, enum slime_op_kind kind);
 void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op);
 
+/* What op_begin made op->finished; who replaces it calls it. */
+void sl_endpoint_op_finished(struct slime_op *op);
+
 /* Count something that is no op: calls and requests. */
 void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,
 		       uint64_t bytes);
+
+/* The endpoint's layers get a round soon. Any thread that keeps the endpoint from being destroyed.
+ */
+void sl_endpoint_ring(struct slime_endpoint *ep);
+
+/* As sl_endpoint_ring, at when_ns or before. Cheap when an earlier time was asked for already. */
+void sl_endpoint_wake_at(struct slime_endpoint *ep, uint64_t when_ns);
 
 /* End the connection because of what the layer above found; any thread. */
 void sl_endpoint_fail(struct slime_endpoint *ep, int cause, const char *why);

@@ -40,6 +40,9 @@ void sl_completions_fini(struct sl_completions *c);
  * Returns how many. */
 unsigned sl_completions_deliver(struct sl_completions *c);
 
+/* The next op for slime_context_next(), idle again; NULL when there is none. Any thread. */
+struct slime_op *sl_completions_next(struct sl_completions *c);
+
 /* Whether sl_completions_deliver() has something to do. */
 static inline bool sl_completions_waiting(const struct sl_completions *c)
 {
@@ -72,6 +75,7 @@ struct slime_op {
 	struct sl_completions *completions;
 	struct slime_context *ctx;
 	struct slime_op *next; /* in a stack of completions */
+	bool wake;	       /* a thread sleeps on state until the callback was delivered */
 
 	/* The executor's. */
 	void (*finished)(struct slime_op *op); /* runs first in sl_op_finish: accounts for the op at

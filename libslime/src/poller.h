@@ -8,7 +8,6 @@
 #ifndef SL_POLLER_H
 #define SL_POLLER_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -40,8 +39,7 @@ struct sl_poller {
 	int fd;	     /* of epoll; itself pollable */
 	int wake_fd; /* eventfd in the set: peers ring it, and so do threads of ours */
 	struct sl_list timers;
-	uint64_t next_timer_ns;
-	pthread_mutex_t lock; /* of timers */
+	_Atomic uint64_t next_timer_ns;
 	struct sl_source wake;
 	struct sl_source
 		*dispatching[64]; /* what sl_poller_run() is about to call; removal clears it */

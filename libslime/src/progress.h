@@ -3,11 +3,15 @@
  * Who makes progress. One thread at a time holds the token: a waiter, a caller's poll, or the
  * context's thread.
  *
- * Nobody's event is missed because whoever leaves arms every source and looks once more. The
- * context's thread sleeps on the poller without the token (DEEP). A waiter that must sleep does so
- * on the same poller, holding the token, after it moved the thread aside (WATCH): two sleepers on
- * one set would both wake for every event. While callers come and go the thread only looks from
- * time to time whether they still do, and takes over when not.
+ * The context's thread serves while nobody else does. When it finds nothing to do it arms every
+ * source, looks once more, gives the token back and sleeps on the poller (DEEP). A caller that
+ * comes moves it aside (WATCH): it would wake for every event that the caller handles. From there
+ * it looks every SL_WATCH_US whether callers still come, and serves again when they do not; while
+ * one holds the token for long it sleeps until that one leaves (PARKED). So a caller in a loop pays
+ * no system call for the thread, and what peers want of us rests at most SL_WATCH_US.
+ *
+ * A caller that must sleep does so on the poller, holding the token; other callers sleep on their
+ * op, and the first of them is woken when the holder leaves.
  */
 #ifndef SL_PROGRESS_H
 #define SL_PROGRESS_H
@@ -22,61 +26,64 @@
 struct slime_context;
 struct slime_op;
 
+/* How long serving may rest after a caller left. */
+#define SL_WATCH_US 500
+
+enum sl_thread_state {
+	SL_THREAD_DEEP,	  /* serves, or sleeps on the poller */
+	SL_THREAD_WATCH,  /* looks again after SL_WATCH_US */
+	SL_THREAD_PARKED, /* sleeps until the holder leaves */
+};
+
 struct sl_progress {
 	_Atomic uint32_t token;	    /* 0 free, 1 held */
-	_Atomic uint32_t n_waiting; /* threads that want the token: the holder, when it has no op of
-				       its own, leaves */
-	_Atomic uint64_t n_visits;  /* by callers; the thread sees from it that they still come */
-	bool armed;		    /* under the token */
+	_Atomic uint32_t sleeping;  /* somebody sleeps on the poller, or is about to: ring it */
+	_Atomic uint32_t n_waiting; /* callers that want the token: the thread leaves for them */
+	_Atomic uint32_t
+		n_control; /* sl_progress_enter() wants it: a waiting caller lets it through */
+	_Atomic uint64_t n_visits; /* by callers */
+	bool armed;		   /* peers ring us; under the token */
+	uint32_t rounds;	   /* since the poller was looked at; under the token */
+	uint64_t spin_ns;
+	bool yields; /* this process may use one CPU only */
 
 	pthread_mutex_t lock;	 /* of sleepers */
-	struct sl_list sleepers; /* threads asleep on their op while another holds the token */
+	struct sl_list sleepers; /* callers asleep on their op while another holds the token */
 
 	pthread_t thread;
 	bool has_thread;
-	_Atomic uint32_t thread_state; /* enum sl_thread_state, a futex in WATCH and PARKED */
+	_Atomic uint32_t thread_state; /* enum sl_thread_state; a futex in WATCH and PARKED */
 	_Atomic bool stop;
-	uint64_t spin_ns;
 };
-
-enum sl_thread_state {
-	SL_THREAD_DEEP,	  /* asleep on the poller, or about to take the token */
-	SL_THREAD_WATCH,  /* looks again after SL_WATCH_US */
-	SL_THREAD_PARKED, /* a caller holds the token for long; it wakes us when it leaves */
-};
-
-/* How long serving may rest after a caller left the token without sleeping. */
-#define SL_WATCH_US 500
 
 int sl_progress_start(struct slime_context *ctx);
 void sl_progress_stop(struct slime_context *ctx);
 
-/* Take the token without waiting; false when another thread has it. Give it back with
- * sl_progress_leave(). */
-bool sl_progress_try_enter(struct slime_context *ctx);
-/* Take it, however long that takes: for control work only. */
+/*
+ * Take the token, however long that takes, and give it back: for control work. A thread inside a
+ * callback of ctx has it already: the calls nest.
+ */
 void sl_progress_enter(struct slime_context *ctx);
 void sl_progress_leave(struct slime_context *ctx);
 
-/* One round over all sources that does not sleep; returns the number of events handled. [token] */
-unsigned sl_progress_once(struct slime_context *ctx);
+/* slime_context_poll and slime_context_arm. */
+int sl_progress_poll(struct slime_context *ctx);
+int sl_progress_arm(struct slime_context *ctx);
 
-/* Make progress until done(arg) or deadline_ns: 0, -ETIMEDOUT, or -EDEADLK inside a callback. */
+/* Make progress until op is not pending: 0, -ETIMEDOUT, or -EDEADLK inside a callback. */
+int sl_progress_wait_op(struct slime_context *ctx, struct slime_op *op, uint64_t deadline_ns);
+
+/*
+ * Make progress until done(arg), which looks at things that change by progress: as above. For
+ * control work: while another thread holds the token it looks every few milliseconds.
+ */
 int sl_progress_until(struct slime_context *ctx, bool (*done)(void *arg), void *arg,
 		      uint64_t deadline_ns);
 
-/* Make progress until op is not pending: as sl_progress_until, and another holder wakes us when it
- * finishes the op. */
-int sl_progress_wait_op(struct slime_context *ctx, struct slime_op *op, uint64_t deadline_ns);
+/* There is work that no descriptor announces: whoever sleeps comes and looks. Any thread. */
+void sl_progress_kick(struct slime_context *ctx);
 
 /* Whether this thread is inside a callback or handler of any context. */
 bool sl_progress_in_callback(void);
-/* Around every call of the user's code on the progress thread. */
-void sl_progress_callback_begin(void);
-void sl_progress_callback_end(void);
-
-/* There is work that no descriptor announces (a submit left some): whoever sleeps comes and looks.
- * Any thread. */
-void sl_progress_kick(struct slime_context *ctx);
 
 #endif

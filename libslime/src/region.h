@@ -71,6 +71,7 @@ void sl_region_release(struct sl_region *r);
 struct slime_mr {
 	struct sl_region *region;
 	struct slime_context *ctx;
+	struct slime_mem *mem; /* NULL: the user's own memory */
 };
 
 #endif

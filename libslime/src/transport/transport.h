@@ -196,9 +196,6 @@ struct sl_conn_ops {
 	void (*close)(struct sl_conn *conn, int cause, const char *why);
 	/* After broken(), or before start. [token] */
 	void (*destroy)(struct sl_conn *conn);
-	/* A region of ours is withdrawn: announce it to the peer, once; true when the peer cannot
-	 * reach it any more. */
-	bool (*withdraw)(struct sl_conn *conn, const struct sl_region *r);
 	/* Whether the peer's region is known to be withdrawn. */
 	bool (*is_stale)(struct sl_conn *conn, const struct slime_remote_mr *r);
 	/* Where it is connected to, for people. */
@@ -213,7 +210,7 @@ struct sl_conn {
 	const char *name;
 	struct sl_link_id self;
 	struct sl_link_id peer;
-	_Atomic uint64_t imm_taken; /* immediates of ours the peer has taken, ever */
+	const _Atomic uint64_t *imm_taken; /* immediates of ours the peer has taken, ever */
 };
 
 /* ---- transports ---- */
@@ -238,6 +235,9 @@ struct sl_transport_env {
 	 */
 	int (*expect)(void *arg, enum slime_transport transport, uint64_t endpoint,
 		      struct sl_expected *out);
+	/* There is work that no descriptor announces: whoever sleeps comes to progress(). Cheap
+	 * when nobody does. Any thread. */
+	void (*kick)(void *arg);
 	void *arg;
 };
 
@@ -260,6 +260,11 @@ struct sl_transport_ops {
 	 */
 	int (*conn_create)(struct sl_transport *t, const struct sl_conn_attr *attr,
 			   struct sl_conn **out);
+	/*
+	 * A region of ours was withdrawn: announce it, once, to every peer that can reach it
+	 * without our help; true when no peer can any more. Asked again until then. [token]
+	 */
+	bool (*withdraw)(struct sl_transport *t, const struct sl_region *r);
 	/* Do what can be done without sleeping; returns the number of events handled. [token] */
 	unsigned (*progress)(struct sl_transport *t);
 	/* Before everybody sleeps on the poller: make peers ring. After it: a last progress().

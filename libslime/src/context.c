@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/context.h"
+#include <slime/version.h>
+
+static const struct sl_transport_ops *const all_transports[] = {
+	&sl_shm_transport,
+};
+
+static const char *const transport_names[SLIME_TRANSPORT_MAX] = {
+	[SLIME_TRANSPORT_NONE] = "none",
+	[SLIME_TRANSPORT_SHM] = "shm",
+	[SLIME_TRANSPORT_TCP] = "tcp",
+	[SLIME_TRANSPORT_RDMA] = "rdma",
+};
+
+const char *slime_version(void)
+{
+	return SLIME_VERSION;
+}
+
+const char *slime_transport_name(enum slime_transport transport)
+{
+	if ((unsigned)transport >= SLIME_TRANSPORT_MAX)
+		transport = SLIME_TRANSPORT_NONE;
+	return transport_names[transport];
+}
+
+enum slime_transport slime_transport_by_name(const char *name)
+{
+	for (int i = SLIME_TRANSPORT_NONE + 1; i < SLIME_TRANSPORT_MAX; i++) {
+		if (!strcmp(name, transport_names[i]))
+			return (enum slime_transport)i;
+	}
+	return SLIME_TRANSPORT_NONE;
+}
+
+/* ---- attributes ---- */
+
+static int refuse(const char *what)
+{
+	sl_error("context", "%s", what);
+	return -EINVAL;
+}
+
+static int check_attr(const struct slime_context_attr *a)
+{
+	if ((unsigned)a->polling > SLIME_POLLING_EVENT)
+		return refuse("polling: not one of adaptive, busy, event");
+	if (a->spin_us > 1000000)
+		return refuse("spin_us: more than a second");
+	if (a->cpu < -1 || a->cpu >= CPU_SETSIZE)
+		return refuse("cpu: not a CPU's number");
+	if (a->max_regions < 1 || a->max_regions > 65536)
+		return refuse("max_regions: not in 1 to 65536");
+	if (a->max_endpoints < 1 || a->max_endpoints > 65536)
+		return refuse("max_endpoints: not in 1 to 65536");
+	if (a->tcp_streams < 1 || a->tcp_streams > 16)
+		return refuse("tcp_streams: not in 1 to 16");
+	if (a->tcp_user_timeout_ms < 100 || a->tcp_user_timeout_ms > 3600000)
+		return refuse("tcp_user_timeout_ms: not in 100 to 3600000");
+	if (a->shm_copy_in_submit > UINT32_C(1) << 30)
+		return refuse("shm_copy_in_submit: more than 1 GiB");
+	if (a->rpc_workers > 1024)
+		return refuse("rpc_workers: more than 1024");
+	return 0;
+}
+
+static int copy_string(const char **s)
+{
+	if (!*s)
+		return 0;
+	*s = strdup(*s);
+	return *s ? 0 : -ENOMEM;
+}
+
+static void free_attr(struct slime_context_attr *a)
+{
+	free((void *)(uintptr_t)a->tcp_bind);
+	free((void *)(uintptr_t)a->tcp_advertise);
+}
+
+static int copy_attr(struct slime_context_attr *to, const struct slime_context_attr *from)
+{
+	*to = *from;
+	to->tcp_advertise = NULL;
+	if (copy_string(&to->tcp_bind))
+		return -ENOMEM;
+	to->tcp_advertise = from->tcp_advertise;
+	if (copy_string(&to->tcp_advertise)) {
+		free((void *)(uintptr_t)to->tcp_bind);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- the page that tells a parent from its fork ---- */
+
+static int map_alive(const uint32_t **out)
+{
+	uint32_t *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return -ENOMEM;
+	if (madvise(page, sizeof(*page), MADV_WIPEONFORK)) {
+		munmap(page, sizeof(*page));
+		return -ENOSYS;
+	}
+	*page = 1;
+	*out = page;
+	return 0;
+}
+
+static void unmap_alive(const uint32_t *page)
+{
+	munmap((void *)(uintptr_t)page, sizeof(*page));
+}
+
+/* ---- transports ---- */
+
+static void destroy_transports(struct slime_context *ctx)
+{
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		struct sl_transport *t = ctx->transports[i];
+
+		if (t)
+			t->ops->destroy(t);
+		ctx->transports[i] = NULL;
+	}
+}
+
+static int create_transports(struct slime_context *ctx)
+{
+	for (size_t i = 0; i < sizeof(all_transports) / sizeof(all_transports[0]); i++) {
+		const struct sl_transport_ops *ops = all_transports[i];
+		int ret = ops->create(&ctx->env, &ctx->transports[ops->id]);
+
+		if (ret) {
+			destroy_transports(ctx);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+/* ---- life ---- */
+
+/* For those below, who do not know what a context is. */
+static void kick(void *arg)
+{
+	sl_progress_kick(arg);
+}
+
+static int init_fields(struct slime_context *ctx)
+{
+	sl_list_init(&ctx->endpoints);
+	sl_list_init(&ctx->mems);
+	sl_list_init(&ctx->todo);
+	pthread_mutex_init(&ctx->lock, NULL);
+	atomic_store(&ctx->next_endpoint, 1);
+	ctx->env = (struct sl_transport_env){
+		.attr = &ctx->attr,
+		.regions = &ctx->regions,
+		.poller = &ctx->poller,
+		.expect = sl_endpoint_expect,
+		.kick = kick,
+		.arg = ctx,
+	};
+	if (getrandom(&ctx->id, sizeof(ctx->id), 0) != sizeof(ctx->id))
+		return -EIO;
+	ctx->env.context = ctx->id;
+	return 0;
+}
+
+static int init(struct slime_context *ctx, const struct slime_context_attr *attr)
+{
+	int ret = copy_attr(&ctx->attr, attr);
+
+	if (ret)
+		return ret;
+	ret = init_fields(ctx);
+	if (ret)
+		goto free_strings;
+	ret = map_alive(&ctx->alive);
+	if (ret)
+		goto free_strings;
+	ret = sl_region_table_init(&ctx->regions, ctx->id, attr->max_regions);
+	if (ret)
+		goto unmap_alive;
+	ret = sl_completions_init(&ctx->completions, kick, ctx);
+	if (ret)
+		goto fini_regions;
+	ret = sl_poller_init(&ctx->poller);
+	if (ret)
+		goto fini_completions;
+	ret = create_transports(ctx);
+	if (ret)
+		goto fini_poller;
+	ret = sl_progress_start(ctx);
+	if (ret)
+		goto destroy_transports;
+	return 0;
+
+destroy_transports:
+	destroy_transports(ctx);
+fini_poller:
+	sl_poller_fini(&ctx->poller);
+fini_completions:
+	sl_completions_fini(&ctx->completions);
+fini_regions:
+	sl_region_table_fini(&ctx->regions);
+unmap_alive:
+	unmap_alive(ctx->alive);
+free_strings:
+	pthread_mutex_destroy(&ctx->lock);
+	free_attr(&ctx->attr);
+	return ret;
+}
+
+int slime_context_create(const struct slime_context_attr *attr, struct slime_context **out)
+{
+	static const struct slime_context_attr defaults = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_context *ctx;
+	int ret;
+
+	if (!attr)
+		attr = &defaults;
+	ret = check_attr(attr);
+	if (ret)
+		return ret;
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return -ENOMEM;
+	ret = init(ctx, attr);
+	if (ret) {
+		free(ctx);
+		return ret;
+	}
+	*out = ctx;
+	return 0;
+}
+
+static bool in_use(struct slime_context *ctx)
+{
+	bool busy;
+
+	pthread_mutex_lock(&ctx->lock);
+	busy = ctx->n_endpoints || atomic_load(&ctx->n_regions) || !sl_list_empty(&ctx->mems) ||
+	       atomic_load(&ctx->completions.n_ops);
+	pthread_mutex_unlock(&ctx->lock);
+	return busy;
+}
+
+int slime_context_destroy(struct slime_context *ctx)
+{
+	if (!ctx)
+		return 0;
+	/* In a fork child the thread is not there, and what the kernel shares is the parent's: only
+	 * memory goes. */
+	if (sl_context_check(ctx))
+		goto free_memory;
+	if (sl_progress_in_callback())
+		return -EDEADLK;
+	if (in_use(ctx))
+		return -EBUSY;
+	sl_progress_stop(ctx);
+	destroy_transports(ctx);
+	sl_poller_fini(&ctx->poller);
+	sl_completions_fini(&ctx->completions);
+free_memory:
+	sl_region_table_fini(&ctx->regions);
+	unmap_alive(ctx->alive);
+	pthread_mutex_destroy(&ctx->lock);
+	free_attr(&ctx->attr);
+	free(ctx);
+	return 0;
+}
+
+int slime_context_poll(struct slime_context *ctx)
+{
+	int ret = sl_context_check(ctx);
+
+	return ret ? ret : sl_progress_poll(ctx);
+}
+
+int slime_context_arm(struct slime_context *ctx)
+{
+	int ret = sl_context_check(ctx);
+
+	return ret ? ret : sl_progress_arm(ctx);
+}
+
+int slime_context_fd(struct slime_context *ctx)
+{
+	return ctx->attr.manual ? ctx->poller.fd : ctx->completions.fd;
+}
+
+struct slime_op *slime_context_next(struct slime_context *ctx)
+{
+	return sl_context_check(ctx) ? NULL : sl_completions_next(&ctx->completions);
+}
+
+/* ---- ops, as users see them ---- */
+
+int slime_op_create(struct slime_context *ctx, const struct slime_op_attr *attr,
+		    struct slime_op **out)
+{
+	static const struct slime_op_attr defaults;
+	struct slime_op *op;
+	int ret = sl_context_check(ctx);
+
+	if (ret)
+		return ret;
+	if (!attr)
+		attr = &defaults;
+	if (attr->flags & ~(uint32_t)SLIME_OP_QUEUED || (attr->fn && attr->flags & SLIME_OP_QUEUED))
+		return -EINVAL;
+	op = malloc(sizeof(*op));
+	if (!op)
+		return -ENOMEM;
+	sl_op_init(op, ctx, &ctx->completions, attr->fn, attr->arg);
+	op->flags = attr->flags;
+	atomic_fetch_add(&ctx->completions.n_ops, 1);
+	*out = op;
+	return 0;
+}
+
+int slime_op_destroy(struct slime_op *op)
+{
+	if (!op)
+		return 0;
+	if (!sl_context_check(op->ctx) && !slime_op_test(op))
+		return -EBUSY;
+	atomic_fetch_sub(&op->completions->n_ops, 1);
+	free(op);
+	return 0;
+}
+
+int slime_op_wait(struct slime_op *op, int64_t timeout_ms)
+{
+	int ret = sl_context_check(op->ctx);
+
+	if (ret)
+		return ret;
+	if (slime_op_test(op))
+		return 0;
+	return sl_progress_wait_op(op->ctx, op, sl_deadline_ns(timeout_ms));
+}
+
+bool slime_op_test(const struct slime_op *op)
+{
+	return atomic_load_explicit(&op->state, memory_order_acquire) == SL_OP_IDLE;
+}
+
+int slime_op_status(const struct slime_op *op)
+{
+	return op->status;
+}
+
+uint64_t slime_op_bytes(const struct slime_op *op)
+{
+	return op->bytes;
+}
+
+uint32_t slime_op_imm(const struct slime_op *op)
+{
+	return op->imm;
+}
+
+uint64_t slime_op_tag(const struct slime_op *op)
+{
+	return op->tag;
+}
+
+void *slime_op_arg(const struct slime_op *op)
+{
+	return op->arg;
+}

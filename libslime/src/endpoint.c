@@ -1,0 +1,823 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/endpoint.h"
+
+/* The layers on top, and where each keeps its state. */
+static const struct {
+	const struct sl_layer *layer;
+	size_t state;
+} layers[] = {
+	{ &sl_recv_layer, offsetof(struct slime_endpoint, recv) },
+};
+
+#define N_LAYERS (sizeof(layers) / sizeof(layers[0]))
+
+static void **layer_state(struct slime_endpoint *ep, size_t i)
+{
+	return (void **)(void *)((char *)ep + layers[i].state);
+}
+
+static const char *const state_names[] = {
+	[SLIME_ENDPOINT_IDLE] = "idle",		  [SLIME_ENDPOINT_CONNECTING] = "connecting",
+	[SLIME_ENDPOINT_CONNECTED] = "connected", [SLIME_ENDPOINT_BROKEN] = "broken",
+	[SLIME_ENDPOINT_CLOSED] = "closed",
+};
+
+const char *slime_endpoint_state_name(enum slime_endpoint_state state)
+{
+	return (unsigned)state <= SLIME_ENDPOINT_CLOSED ? state_names[state] : "unknown";
+}
+
+/* ---- rounds ---- */
+
+/* Put it on the todo list. */
+static void queue(struct slime_endpoint *ep)
+{
+	struct slime_context *ctx = ep->ctx;
+
+	pthread_mutex_lock(&ctx->lock);
+	if (sl_list_empty(&ep->todo)) {
+		sl_list_append(&ctx->todo, &ep->todo);
+		atomic_fetch_add(&ctx->n_todo, 1);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+void sl_endpoint_ring(struct slime_endpoint *ep)
+{
+	queue(ep);
+	sl_progress_kick(ep->ctx);
+}
+
+void sl_endpoint_wake_at(struct slime_endpoint *ep, uint64_t when_ns)
+{
+	uint64_t now = atomic_load_explicit(&ep->wake_ns, memory_order_relaxed);
+
+	while (when_ns < now) {
+		if (atomic_compare_exchange_weak(&ep->wake_ns, &now, when_ns)) {
+			sl_endpoint_ring(ep);
+			return;
+		}
+	}
+}
+
+static void on_timer(struct sl_timer *t)
+{
+	queue(SL_CONTAINER_OF(t, struct slime_endpoint, timer));
+}
+
+/* ---- states ---- */
+
+/* [token], no lock held. */
+static void set_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
+		      const char *why)
+{
+	pthread_mutex_lock(&ep->lock);
+	ep->cause = cause;
+	snprintf(ep->cause_text, sizeof(ep->cause_text), "%s", why);
+	atomic_store(&ep->state, state);
+	pthread_mutex_unlock(&ep->lock);
+	if (ep->attr.on_state)
+		ep->attr.on_state(ep->attr.arg, ep, state, cause);
+}
+
+static void finish_connect_op(struct slime_endpoint *ep, int status)
+{
+	struct slime_op *op;
+
+	pthread_mutex_lock(&ep->lock);
+	op = ep->connect_op;
+	ep->connect_op = NULL;
+	pthread_mutex_unlock(&ep->lock);
+	if (op)
+		sl_op_finish(op, status, 0);
+}
+
+static void connect_failed(struct slime_endpoint *ep, int cause, const char *why)
+{
+	if (!atomic_load(&ep->shut))
+		sl_warn("endpoint", "%s: not connected: %s", ep->name, why);
+	set_state(ep, atomic_load(&ep->shut) ? SLIME_ENDPOINT_CLOSED : SLIME_ENDPOINT_BROKEN, cause,
+		  why);
+	finish_connect_op(ep, cause);
+}
+
+/* ---- what a connection tells ---- */
+
+static void close_others(struct slime_endpoint *ep, const struct sl_attempt *keep)
+{
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		struct sl_attempt *a = &ep->attempts[i];
+
+		if (a != keep && a->conn && !a->broken)
+			a->conn->ops->close(a->conn, -ECANCELED, "another transport came up");
+	}
+}
+
+static void on_ready(void *owner)
+{
+	struct sl_attempt *a = owner;
+	struct slime_endpoint *ep = a->ep;
+
+	if (atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTING || atomic_load(&ep->shut)) {
+		a->conn->ops->close(a->conn, -ECANCELED, "the endpoint does not connect any more");
+		return;
+	}
+	pthread_mutex_lock(&ep->lock);
+	ep->transport = a->transport;
+	pthread_mutex_unlock(&ep->lock);
+	atomic_store(&ep->conn, a->conn);
+	close_others(ep, a);
+	sl_info("endpoint", "%s: connected over %s", ep->name, slime_transport_name(a->transport));
+	set_state(ep, SLIME_ENDPOINT_CONNECTED, 0, "");
+	finish_connect_op(ep, 0);
+}
+
+static bool on_msg(void *owner, const struct sl_msg *m, const uint8_t *payload)
+{
+	struct sl_attempt *a = owner;
+	struct slime_endpoint *ep = a->ep;
+
+	switch (m->kind) {
+	case SL_MSG_IMM:
+		return sl_xfer_on_imm(ep, m);
+	case SL_MSG_SEND:
+	case SL_MSG_SEND_DONE:
+		return sl_recv_layer.msg(ep->recv, m, payload);
+	default:
+		return false;
+	}
+}
+
+/* The connection in use ended. */
+static void went_down(struct slime_endpoint *ep, int cause, const char *why)
+{
+	bool shut = atomic_load(&ep->shut);
+	int end = shut ? -ECANCELED : cause ? cause : -ECONNRESET;
+
+	/* From here on nobody enters; who is inside leaves soon. */
+	pthread_mutex_lock(&ep->lock);
+	ep->cause = cause;
+	snprintf(ep->cause_text, sizeof(ep->cause_text), "%s", why);
+	atomic_store(&ep->state, cause ? SLIME_ENDPOINT_BROKEN : SLIME_ENDPOINT_CLOSED);
+	pthread_mutex_unlock(&ep->lock);
+	while (atomic_load(&ep->n_submitting))
+		sched_yield();
+	if (cause && !shut)
+		sl_warn("endpoint", "%s: connection lost: %s", ep->name, why);
+	sl_xfer_down(ep, end);
+	for (size_t i = 0; i < N_LAYERS; i++)
+		layers[i].layer->down(*layer_state(ep, i), end);
+	set_state(ep, cause ? SLIME_ENDPOINT_BROKEN : SLIME_ENDPOINT_CLOSED, cause, why);
+}
+
+static void note_reason(struct slime_endpoint *ep, enum slime_transport t, int cause,
+			const char *why)
+{
+	size_t at = strlen(ep->reasons);
+
+	(void)cause;
+	snprintf(ep->reasons + at, sizeof(ep->reasons) - at, "%s%s: %s", at ? "; " : "",
+		 slime_transport_name(t), why);
+}
+
+static void on_broken(void *owner, int cause, const char *why)
+{
+	struct sl_attempt *a = owner;
+	struct slime_endpoint *ep = a->ep;
+
+	a->broken = true;
+	if (a->conn && a->conn == atomic_load(&ep->conn)) {
+		went_down(ep, cause, why);
+	} else if (atomic_load(&ep->state) == SLIME_ENDPOINT_CONNECTING) {
+		note_reason(ep, a->transport, cause, why);
+		ep->last_error = cause ? cause : -ECONNREFUSED;
+	}
+	queue(ep);
+}
+
+static const struct sl_conn_events conn_events = {
+	.ready = on_ready,
+	.msg = on_msg,
+	.broken = on_broken,
+};
+
+/* ---- connecting ---- */
+
+/* The key of the link: both secrets and names, in the order both ends know. */
+static void make_key(struct slime_endpoint *ep)
+{
+	static const char label[] = "slime link key 1";
+	uint8_t text[sizeof(label) + 2 * (SL_SECRET_LEN + 16)];
+	struct sl_writer w = { .at = text, .room = sizeof(text) };
+	struct sl_link_id peer = { ep->peer.context, ep->peer.endpoint };
+	const struct sl_link_id *id[2] = { &ep->self, &peer };
+	const uint8_t *secret[2] = { ep->secret, ep->peer.secret };
+
+	sl_write_bytes(&w, label, sizeof(label));
+	for (int i = 0; i < 2; i++) {
+		int which = ep->initiator ? i : 1 - i;
+
+		sl_write_u64(&w, id[which]->context);
+		sl_write_u64(&w, id[which]->endpoint);
+		sl_write_bytes(&w, secret[which], SL_SECRET_LEN);
+	}
+	SHA256(text, sizeof(text), ep->key);
+	OPENSSL_cleanse(text, sizeof(text));
+}
+
+static const struct sl_candidate *peer_candidate(const struct slime_endpoint *ep,
+						 enum slime_transport t)
+{
+	for (unsigned i = 0; i < ep->peer.n; i++) {
+		if (ep->peer.candidates[i].transport == t)
+			return &ep->peer.candidates[i];
+	}
+	return NULL;
+}
+
+/* 0, and the attempt will tell how it went. */
+static int try_transport(struct slime_endpoint *ep, enum slime_transport t)
+{
+	const struct sl_candidate *c = peer_candidate(ep, t);
+	struct sl_transport *transport = ep->ctx->transports[t];
+	struct sl_attempt *a = &ep->attempts[t];
+	struct sl_conn_attr attr = {
+		.events = &conn_events,
+		.owner = a,
+		.self = ep->self,
+		.peer = { ep->peer.context, ep->peer.endpoint },
+		.initiator = ep->initiator,
+		.deadline_ns = ep->deadline_ns,
+		.name = ep->name,
+	};
+	int ret;
+
+	if (!c) {
+		note_reason(ep, t, -ECONNREFUSED, "the peer does not offer it");
+		return -ECONNREFUSED;
+	}
+	attr.candidate = c->bytes;
+	attr.candidate_len = c->len;
+	memcpy(attr.key, ep->key, sizeof(attr.key));
+	*a = (struct sl_attempt){ .ep = ep, .transport = t };
+	ret = transport->ops->conn_create(transport, &attr, &a->conn);
+	OPENSSL_cleanse(attr.key, sizeof(attr.key));
+	if (ret)
+		note_reason(ep, t, ret, strerror(-ret));
+	return ret;
+}
+
+/* The initiator tries one after the other, in its own order. */
+static void try_next(struct slime_endpoint *ep)
+{
+	while (ep->next_candidate < SLIME_TRANSPORT_MAX) {
+		enum slime_transport t = ep->attr.transports[ep->next_candidate++];
+
+		if (t == SLIME_TRANSPORT_NONE)
+			break;
+		if (try_transport(ep, t) == 0)
+			return;
+	}
+	ep->next_candidate = SLIME_TRANSPORT_MAX;
+	connect_failed(ep, ep->last_error ? ep->last_error : -ECONNREFUSED, ep->reasons);
+}
+
+/* The acceptor waits on all transports that both ends allow. */
+static void wait_on_all(struct slime_endpoint *ep)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < SLIME_TRANSPORT_MAX && ep->attr.transports[i] != SLIME_TRANSPORT_NONE;
+	     i++)
+		n += try_transport(ep, ep->attr.transports[i]) == 0;
+	if (!n)
+		connect_failed(ep, -ECONNREFUSED, ep->reasons);
+}
+
+static bool has_attempt(const struct slime_endpoint *ep)
+{
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		if (ep->attempts[i].conn)
+			return true;
+	}
+	return false;
+}
+
+static void connect_step(struct slime_endpoint *ep)
+{
+	if (!ep->started) {
+		ep->started = true;
+		make_key(ep);
+		if (ep->initiator)
+			try_next(ep);
+		else
+			wait_on_all(ep);
+		return;
+	}
+	if (has_attempt(ep))
+		return;
+	/* The time is over for all of them alike. */
+	if (ep->initiator && ep->last_error != -ETIMEDOUT)
+		try_next(ep);
+	else
+		connect_failed(ep, ep->last_error ? ep->last_error : -ECONNREFUSED, ep->reasons);
+}
+
+int sl_endpoint_expect(void *arg, enum slime_transport transport, uint64_t endpoint,
+		       struct sl_expected *out)
+{
+	struct slime_context *ctx = arg;
+	struct slime_endpoint *ep = NULL;
+	struct sl_attempt *a;
+	struct sl_list *e;
+	bool called;
+
+	pthread_mutex_lock(&ctx->lock);
+	sl_list_for_each (e, &ctx->endpoints) {
+		ep = SL_CONTAINER_OF(e, struct slime_endpoint, link);
+		if (ep->self.endpoint == endpoint)
+			break;
+		ep = NULL;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	/* [token]: it stays, since it must see its end before it is destroyed. */
+	if (!ep || atomic_load(&ep->shut))
+		return -ENOENT;
+	pthread_mutex_lock(&ep->lock);
+	called = ep->connect_called;
+	pthread_mutex_unlock(&ep->lock);
+	if (!called || !ep->started)
+		return -EAGAIN;
+	a = &ep->attempts[transport];
+	if (ep->initiator || !a->conn || a->broken ||
+	    atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTING)
+		return -ENOENT;
+	out->peer = (struct sl_link_id){ ep->peer.context, ep->peer.endpoint };
+	memcpy(out->key, ep->key, sizeof(out->key));
+	out->conn = a->conn;
+	return 0;
+}
+
+/* ---- the end ---- */
+
+static void destroy_broken(struct slime_endpoint *ep)
+{
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		struct sl_attempt *a = &ep->attempts[i];
+
+		if (!a->conn || !a->broken)
+			continue;
+		a->conn->ops->destroy(a->conn);
+		a->conn = NULL;
+		a->broken = false;
+	}
+}
+
+static void close_step(struct slime_endpoint *ep)
+{
+	enum slime_endpoint_state state = atomic_load(&ep->state);
+
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		struct sl_attempt *a = &ep->attempts[i];
+
+		if (a->conn && !a->broken)
+			a->conn->ops->close(a->conn, 0, "closed");
+	}
+	if (has_attempt(ep))
+		return;
+	if (state == SLIME_ENDPOINT_CONNECTING)
+		connect_failed(ep, -ECANCELED, "closed");
+	else if (state == SLIME_ENDPOINT_IDLE)
+		set_state(ep, SLIME_ENDPOINT_CLOSED, 0, "");
+}
+
+static void run_layers(struct slime_endpoint *ep)
+{
+	uint64_t next = SL_NEVER;
+	uint64_t now;
+
+	/* What is asked for from here on is asked for again below. */
+	atomic_store(&ep->wake_ns, SL_NEVER);
+	for (size_t i = 0; i < N_LAYERS; i++) {
+		uint64_t when;
+
+		if (!layers[i].layer->progress)
+			continue;
+		when = layers[i].layer->progress(*layer_state(ep, i));
+		if (when < next)
+			next = when;
+	}
+	now = atomic_load(&ep->wake_ns);
+	while (next < now && !atomic_compare_exchange_weak(&ep->wake_ns, &now, next))
+		;
+	sl_timer_set(&ep->ctx->poller, &ep->timer, next < now ? next : now);
+}
+
+static void run_endpoint(struct slime_endpoint *ep)
+{
+	destroy_broken(ep);
+	run_layers(ep);
+	if (atomic_load(&ep->shut))
+		close_step(ep);
+	else if (atomic_load(&ep->state) == SLIME_ENDPOINT_CONNECTING)
+		connect_step(ep);
+	if (atomic_load(&ep->shut) && !has_attempt(ep)) {
+		sl_timer_cancel(&ep->ctx->poller, &ep->timer);
+		atomic_store(&ep->ended, true);
+	}
+}
+
+unsigned sl_endpoint_run_todo(struct slime_context *ctx)
+{
+	unsigned n = 0;
+	unsigned max;
+
+	pthread_mutex_lock(&ctx->lock);
+	max = atomic_load(&ctx->n_todo);
+	while (n < max && !sl_list_empty(&ctx->todo)) {
+		struct sl_list *e = sl_list_pop(&ctx->todo);
+
+		atomic_fetch_sub(&ctx->n_todo, 1);
+		n++;
+		pthread_mutex_unlock(&ctx->lock);
+		run_endpoint(SL_CONTAINER_OF(e, struct slime_endpoint, todo));
+		pthread_mutex_lock(&ctx->lock);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return n;
+}
+
+void slime_endpoint_close(struct slime_endpoint *ep)
+{
+	if (sl_context_check(ep->ctx) || atomic_exchange(&ep->shut, true))
+		return;
+	sl_endpoint_ring(ep);
+}
+
+void sl_endpoint_fail(struct slime_endpoint *ep, int cause, const char *why)
+{
+	struct sl_conn *conn;
+
+	if (sl_endpoint_enter(ep, &conn))
+		return;
+	conn->ops->close(conn, cause, why);
+	sl_endpoint_leave(ep);
+}
+
+static bool has_ended(void *arg)
+{
+	struct slime_endpoint *ep = arg;
+
+	return atomic_load(&ep->ended) && !atomic_load(&ep->n_submitting);
+}
+
+static void free_endpoint(struct slime_endpoint *ep)
+{
+	for (size_t i = 0; i < N_LAYERS; i++) {
+		if (*layer_state(ep, i))
+			layers[i].layer->destroy(*layer_state(ep, i));
+	}
+	pthread_mutex_destroy(&ep->imm_lock);
+	pthread_mutex_destroy(&ep->lock);
+	OPENSSL_cleanse(ep, sizeof(*ep));
+	free(ep);
+}
+
+int slime_endpoint_destroy(struct slime_endpoint *ep)
+{
+	struct slime_context *ctx;
+	int ret;
+
+	if (!ep)
+		return 0;
+	ctx = ep->ctx;
+	if (sl_context_check(ctx)) {
+		free(ep);
+		return 0;
+	}
+	if (sl_progress_in_callback())
+		return -EDEADLK;
+	slime_endpoint_close(ep);
+	ret = sl_progress_until(ctx, has_ended, ep, SL_NEVER);
+	if (ret)
+		return ret;
+
+	/* With the token nobody has it in hand; then nobody finds it. */
+	sl_progress_enter(ctx);
+	pthread_mutex_lock(&ctx->lock);
+	sl_list_remove(&ep->link);
+	ctx->n_endpoints--;
+	if (!sl_list_empty(&ep->todo)) {
+		sl_list_remove(&ep->todo);
+		atomic_fetch_sub(&ctx->n_todo, 1);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	sl_timer_cancel(&ctx->poller, &ep->timer);
+	sl_progress_leave(ctx);
+	free_endpoint(ep);
+	return 0;
+}
+
+/* ---- creation ---- */
+
+static int copy_transports(struct slime_endpoint *ep, const struct slime_endpoint_attr *attr)
+{
+	static const enum slime_transport defaults[] = { SLIME_TRANSPORT_SHM, SLIME_TRANSPORT_TCP };
+	bool seen[SLIME_TRANSPORT_MAX] = { false };
+
+	if (attr->transports[0] == SLIME_TRANSPORT_NONE) {
+		unsigned n = 0;
+
+		for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+			if (ep->ctx->transports[defaults[i]])
+				ep->attr.transports[n++] = defaults[i];
+		}
+		return 0;
+	}
+	for (int i = 0; i < SLIME_TRANSPORT_MAX && attr->transports[i] != SLIME_TRANSPORT_NONE;
+	     i++) {
+		enum slime_transport t = attr->transports[i];
+
+		if ((unsigned)t >= SLIME_TRANSPORT_MAX || seen[t])
+			return -EINVAL;
+		if (!ep->ctx->transports[t])
+			return -ENOTSUP;
+		seen[t] = true;
+	}
+	return 0;
+}
+
+static int init_endpoint(struct slime_endpoint *ep, const struct slime_endpoint_attr *attr)
+{
+	int ret;
+
+	ep->attr = *attr;
+	ep->attr.name = ep->name;
+	ret = copy_transports(ep, attr);
+	if (ret)
+		return ret;
+	if (getrandom(ep->secret, sizeof(ep->secret), 0) != sizeof(ep->secret))
+		return -EIO;
+	ep->self.context = ep->ctx->id;
+	ep->self.endpoint = atomic_fetch_add(&ep->ctx->next_endpoint, 1);
+	if (attr->name)
+		snprintf(ep->name, sizeof(ep->name), "%s", attr->name);
+	else
+		snprintf(ep->name, sizeof(ep->name), "endpoint %llu",
+			 (unsigned long long)ep->self.endpoint);
+	for (size_t i = 0; i < N_LAYERS; i++) {
+		ret = layers[i].layer->create(ep, layer_state(ep, i));
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+int slime_endpoint_create(struct slime_context *ctx, const struct slime_endpoint_attr *attr,
+			  struct slime_endpoint **out)
+{
+	static const struct slime_endpoint_attr defaults = SLIME_ENDPOINT_ATTR_INIT;
+	struct slime_endpoint *ep;
+	int ret = sl_context_check(ctx);
+
+	if (ret)
+		return ret;
+	if (!attr)
+		attr = &defaults;
+	if (!attr->max_pending_ops)
+		return -EINVAL;
+	ep = calloc(1, sizeof(*ep));
+	if (!ep)
+		return -ENOMEM;
+	ep->ctx = ctx;
+	sl_list_init(&ep->link);
+	sl_list_init(&ep->todo);
+	sl_list_init(&ep->imm_ops);
+	sl_timer_init(&ep->timer, on_timer);
+	atomic_store(&ep->wake_ns, SL_NEVER);
+	pthread_mutex_init(&ep->lock, NULL);
+	pthread_mutex_init(&ep->imm_lock, NULL);
+	ret = init_endpoint(ep, attr);
+	if (ret)
+		goto free_ep;
+
+	pthread_mutex_lock(&ctx->lock);
+	if (ctx->n_endpoints < ctx->attr.max_endpoints) {
+		ctx->n_endpoints++;
+		sl_list_append(&ctx->endpoints, &ep->link);
+	} else {
+		ret = -ENOSPC;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (ret)
+		goto free_ep;
+	*out = ep;
+	return 0;
+
+free_ep:
+	free_endpoint(ep);
+	return ret;
+}
+
+int slime_endpoint_export(struct slime_endpoint *ep, void *buf, size_t cap)
+{
+	struct sl_endpoint_desc d = { .context = ep->self.context, .endpoint = ep->self.endpoint };
+	int ret = sl_context_check(ep->ctx);
+
+	if (ret)
+		return ret;
+	memcpy(d.secret, ep->secret, sizeof(d.secret));
+	for (int i = 0; i < SLIME_TRANSPORT_MAX && ep->attr.transports[i] != SLIME_TRANSPORT_NONE;
+	     i++) {
+		struct sl_transport *t = ep->ctx->transports[ep->attr.transports[i]];
+		struct sl_candidate *c = &d.candidates[d.n];
+		struct sl_writer w = { .at = c->bytes, .room = sizeof(c->bytes) };
+
+		/* A transport nobody can reach us by is not offered. */
+		if (t->ops->candidate(t, &w) || w.failed)
+			continue;
+		c->transport = t->ops->id;
+		c->len = (uint16_t)(sizeof(c->bytes) - w.room);
+		d.n++;
+	}
+	ret = sl_desc_write_endpoint(&d, buf, cap);
+	OPENSSL_cleanse(&d, sizeof(d));
+	return ret;
+}
+
+/* The lower id initiates: both ends agree without asking. */
+static bool goes_first(const struct sl_link_id *a, const struct sl_link_id *b)
+{
+	return a->context != b->context ? a->context < b->context : a->endpoint < b->endpoint;
+}
+
+int slime_endpoint_connect(struct slime_endpoint *ep, const void *desc, size_t len,
+			   int64_t timeout_ms, struct slime_op *op)
+{
+	struct sl_endpoint_desc peer;
+	struct sl_link_id peer_id;
+	int ret = sl_context_check(ep->ctx);
+
+	if (ret)
+		return ret;
+	if (sl_desc_read_endpoint(&peer, desc, len))
+		return -EINVAL;
+	peer_id = (struct sl_link_id){ peer.context, peer.endpoint };
+	if (peer_id.context == ep->self.context && peer_id.endpoint == ep->self.endpoint)
+		return -EINVAL;
+	ret = sl_op_begin(op);
+	if (ret)
+		return ret;
+
+	pthread_mutex_lock(&ep->lock);
+	if (ep->connect_called || atomic_load(&ep->shut)) {
+		ret = ep->connect_called ? -EALREADY : -ENOTCONN;
+	} else {
+		ep->peer = peer;
+		ep->initiator = goes_first(&ep->self, &peer_id);
+		ep->deadline_ns = sl_deadline_ns(timeout_ms);
+		ep->connect_op = op;
+		ep->connect_called = true;
+		atomic_store(&ep->state, SLIME_ENDPOINT_CONNECTING);
+	}
+	pthread_mutex_unlock(&ep->lock);
+	OPENSSL_cleanse(&peer, sizeof(peer));
+	if (ret)
+		sl_op_abort(op);
+	else
+		sl_endpoint_ring(ep);
+	return ret;
+}
+
+/* ---- operations ---- */
+
+int sl_endpoint_enter(struct slime_endpoint *ep, struct sl_conn **out)
+{
+	/* First be counted, then look: went_down() does it the other way round. */
+	atomic_fetch_add(&ep->n_submitting, 1);
+	if (atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTED ||
+	    atomic_load_explicit(&ep->shut, memory_order_relaxed)) {
+		atomic_fetch_sub(&ep->n_submitting, 1);
+		return -ENOTCONN;
+	}
+	*out = atomic_load_explicit(&ep->conn, memory_order_relaxed);
+	return 0;
+}
+
+void sl_endpoint_leave(struct slime_endpoint *ep)
+{
+	atomic_fetch_sub_explicit(&ep->n_submitting, 1, memory_order_release);
+}
+
+static void add(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,
+		       uint64_t bytes)
+{
+	struct sl_kind_counters *c = &ep->counters[kind];
+
+	add(status ? &c->failed : &c->completed, 1);
+	if (!status)
+		add(&c->bytes, bytes);
+}
+
+void sl_endpoint_op_finished(struct slime_op *op)
+{
+	struct slime_endpoint *ep = op->owner;
+
+	sl_endpoint_count(ep, op->work.kind, op->status, op->bytes);
+	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_release);
+}
+
+int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op, enum slime_op_kind kind)
+{
+	int ret;
+
+	if (atomic_fetch_add_explicit(&ep->n_pending, 1, memory_order_relaxed) >=
+	    ep->attr.max_pending_ops) {
+		atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
+		return -EAGAIN;
+	}
+	ret = sl_op_begin(op);
+	if (ret) {
+		atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
+		return ret;
+	}
+	op->owner = ep;
+	op->finished = sl_endpoint_op_finished;
+	op->work.kind = kind;
+	add(&ep->counters[kind].submitted, 1);
+	return 0;
+}
+
+void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op)
+{
+	atomic_fetch_sub_explicit(&ep->counters[op->work.kind].submitted, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
+	sl_op_abort(op);
+}
+
+/* ---- what is seen of it ---- */
+
+void slime_endpoint_info(const struct slime_endpoint *const_ep, struct slime_endpoint_info *out)
+{
+	struct slime_endpoint *ep = (struct slime_endpoint *)(uintptr_t)const_ep;
+	struct sl_conn *conn;
+
+	memset(out, 0, sizeof(*out));
+	pthread_mutex_lock(&ep->lock);
+	out->state = atomic_load(&ep->state);
+	out->cause = ep->cause;
+	memcpy(out->cause_text, ep->cause_text, sizeof(out->cause_text));
+	out->transport = ep->transport;
+	out->peer = ep->peer.context;
+	if (ep->transport != SLIME_TRANSPORT_NONE)
+		out->epoch = ep->initiator ? ep->self.endpoint << 32 | (uint32_t)ep->peer.endpoint
+					   : ep->peer.endpoint << 32 | (uint32_t)ep->self.endpoint;
+	pthread_mutex_unlock(&ep->lock);
+	out->pending_ops = atomic_load(&ep->n_pending);
+	if (sl_context_check(ep->ctx) == 0 && sl_endpoint_enter(ep, &conn) == 0) {
+		conn->ops->address(conn, out->address, sizeof(out->address));
+		sl_endpoint_leave(ep);
+	}
+}
+
+static const char *const kind_names[SLIME_KIND_MAX] = {
+	[SLIME_KIND_READ] = "read",	      [SLIME_KIND_WRITE] = "write",
+	[SLIME_KIND_WRITE_IMM] = "write_imm", [SLIME_KIND_IMM_RECV] = "imm_recv",
+	[SLIME_KIND_SEND] = "send",	      [SLIME_KIND_RECV] = "recv",
+	[SLIME_KIND_CALL] = "call",	      [SLIME_KIND_SERVE] = "serve",
+};
+
+const char *slime_op_kind_name(enum slime_op_kind kind)
+{
+	return (unsigned)kind < SLIME_KIND_MAX ? kind_names[kind] : "unknown";
+}
+
+void slime_endpoint_stats(const struct slime_endpoint *ep, struct slime_endpoint_stats *out)
+{
+	for (int i = 0; i < SLIME_KIND_MAX; i++) {
+		const struct sl_kind_counters *c = &ep->counters[i];
+
+		out->kinds[i] = (struct slime_kind_stats){
+			.submitted = atomic_load_explicit(&c->submitted, memory_order_relaxed),
+			.completed = atomic_load_explicit(&c->completed, memory_order_relaxed),
+			.failed = atomic_load_explicit(&c->failed, memory_order_relaxed),
+			.bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed),
+		};
+	}
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that peers on this host can map: a sealed memfd each. */
+#ifndef SL_MEM_H
+#define SL_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include <slime/mr.h>
+
+struct slime_mem {
+	struct slime_context *ctx;
+	struct sl_list link; /* in the context's list, under its lock */
+	uint8_t *addr;
+	size_t len;
+	int fd;
+	uint32_t n_regions; /* under the context's lock */
+	bool sealed;	    /* the first region decided whether peers may ever write */
+	bool peers_may_write;
+};
+
+/*
+ * Count a region on the mem that holds [addr, addr+len), and let the first one decide about
+ * writing. Under the context's lock. NULL in *out: no mem holds it. -EACCES: the region would let
+ * peers write where the first did not.
+ */
+int sl_mem_hold(struct slime_context *ctx, const uint8_t *addr, size_t len, uint32_t access,
+		struct slime_mem **out);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/context.h"
+#include "src/desc.h"
+#include "src/mem.h"
+
+/* Whether every page of it is mapped: an answer for now, which is all that can be known. */
+static int check_mapped(const uint8_t *addr, size_t len)
+{
+	unsigned char pages[4096];
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t at = (uintptr_t)addr & ~(page - 1);
+	uintptr_t end = (uintptr_t)addr + len;
+
+	while (at < end) {
+		size_t step = sizeof(pages) * page;
+
+		if (step > end - at)
+			step = end - at;
+		if (mincore((void *)at, step, pages))
+			return errno == ENOMEM ? -EFAULT : -errno;
+		at += step;
+	}
+	return 0;
+}
+
+static void release_mem(struct slime_context *ctx, struct slime_mem *mem)
+{
+	if (!mem)
+		return;
+	pthread_mutex_lock(&ctx->lock);
+	mem->n_regions--;
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+static int hold_mem(struct slime_context *ctx, const uint8_t *addr, size_t len, uint32_t access,
+		    struct slime_mem **out)
+{
+	int ret;
+
+	pthread_mutex_lock(&ctx->lock);
+	ret = sl_mem_hold(ctx, addr, len, access, out);
+	pthread_mutex_unlock(&ctx->lock);
+	return ret;
+}
+
+int slime_mr_create(struct slime_context *ctx, void *addr, size_t len, uint32_t access,
+		    struct slime_mr **out)
+{
+	struct sl_region what = { .base = addr, .len = len, .access = access, .memfd = -1 };
+	struct slime_mem *mem = NULL;
+	struct slime_mr *mr;
+	int ret = sl_context_check(ctx);
+
+	if (ret)
+		return ret;
+	if (!len || (uintptr_t)addr + len < (uintptr_t)addr ||
+	    access & ~(uint32_t)(SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE))
+		return -EINVAL;
+	ret = hold_mem(ctx, addr, len, access, &mem);
+	if (ret)
+		return ret;
+	if (mem) {
+		what.kind = SL_REGION_MEMFD;
+		what.memfd = mem->fd;
+		what.memfd_offset = (uint64_t)((uint8_t *)addr - mem->addr);
+		what.memfd_len = mem->len;
+	} else {
+		ret = check_mapped(addr, len);
+		if (ret)
+			return ret;
+	}
+	mr = malloc(sizeof(*mr));
+	if (!mr) {
+		ret = -ENOMEM;
+		goto release;
+	}
+	mr->ctx = ctx;
+	mr->mem = mem;
+	ret = sl_region_add(&ctx->regions, &what, &mr->region);
+	if (ret)
+		goto free_mr;
+	atomic_fetch_add(&ctx->n_regions, 1);
+	*out = mr;
+	return 0;
+
+free_mr:
+	free(mr);
+release:
+	release_mem(ctx, mem);
+	return ret;
+}
+
+static bool out_of_reach(void *arg)
+{
+	struct slime_mr *mr = arg;
+	struct sl_region *r = mr->region;
+	bool gone = atomic_load(&r->n_users) == 0;
+
+	sl_progress_enter(mr->ctx);
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		struct sl_transport *t = mr->ctx->transports[i];
+
+		if (t && !t->ops->withdraw(t, r))
+			gone = false;
+	}
+	sl_progress_leave(mr->ctx);
+	return gone;
+}
+
+/* Withdraw it, and wait until no peer can reach it. */
+static int fence(struct slime_mr *mr)
+{
+	struct sl_region *r = mr->region;
+	int ret;
+
+	if (atomic_load(&r->state) == SL_REGION_LIVE) {
+		sl_region_withdraw(r);
+		/* A submit counts itself first and then looks at the state. */
+		if (atomic_load(&r->n_ops)) {
+			atomic_store(&r->state, SL_REGION_LIVE);
+			return -EBUSY;
+		}
+	}
+	if (out_of_reach(mr))
+		return 0;
+	ret = sl_progress_until(mr->ctx, out_of_reach, mr,
+				sl_deadline_ns((int64_t)mr->ctx->attr.tcp_user_timeout_ms));
+	if (ret != -ETIMEDOUT)
+		return ret;
+	sl_warn("mr", "region %u: a peer can still reach it and does not answer: kept", r->id);
+	return -EBUSY;
+}
+
+int slime_mr_destroy(struct slime_mr *mr)
+{
+	struct slime_context *ctx;
+	int ret;
+
+	if (!mr)
+		return 0;
+	ctx = mr->ctx;
+	if (sl_context_check(ctx) == 0) {
+		ret = fence(mr);
+		if (ret)
+			return ret;
+		sl_region_remove(&ctx->regions, mr->region);
+		atomic_fetch_sub(&ctx->n_regions, 1);
+		release_mem(ctx, mr->mem);
+	}
+	free(mr);
+	return 0;
+}
+
+void *slime_mr_addr(const struct slime_mr *mr)
+{
+	return mr->region->base;
+}
+
+size_t slime_mr_len(const struct slime_mr *mr)
+{
+	return mr->region->len;
+}
+
+int slime_mr_export(const struct slime_mr *mr, void *buf, size_t cap)
+{
+	struct slime_remote_mr r = {
+		.owner = mr->ctx->id,
+		.addr = (uintptr_t)mr->region->base,
+		.len = mr->region->len,
+		.generation = mr->region->generation,
+		.id = mr->region->id,
+		.access = mr->region->access,
+		.kind = (uint32_t)mr->region->kind,
+	};
+	int ret = sl_context_check(mr->ctx);
+
+	return ret ? ret : sl_desc_write_region(&r, buf, cap);
+}
+
+int slime_remote_mr_import(const void *buf, size_t len, struct slime_remote_mr *out)
+{
+	return sl_desc_read_region(out, buf, len);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "src/futex.h"
+#include "src/op.h"
+#include "src/region.h"
+
+int sl_completions_init(struct sl_completions *c, void (*wake)(void *arg), void *wake_arg)
+{
+	*c = (struct sl_completions){ .wake = wake, .wake_arg = wake_arg };
+	atomic_flag_clear(&c->ready_lock);
+	c->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return c->fd < 0 ? -errno : 0;
+}
+
+void sl_completions_fini(struct sl_completions *c)
+{
+	close(c->fd);
+}
+
+/* Whether the stack was empty. */
+static bool push(_Atomic(struct slime_op *) *stack, struct slime_op *op)
+{
+	struct slime_op *head = atomic_load_explicit(stack, memory_order_relaxed);
+
+	do {
+		op->next = head;
+	} while (!atomic_compare_exchange_weak_explicit(stack, &head, op, memory_order_seq_cst,
+							memory_order_relaxed));
+	return head == NULL;
+}
+
+/* All of the stack, oldest first. */
+static struct slime_op *take_all(_Atomic(struct slime_op *) *stack)
+{
+	struct slime_op *op = atomic_exchange_explicit(stack, NULL, memory_order_acquire);
+	struct slime_op *first = NULL;
+
+	while (op) {
+		struct slime_op *next = op->next;
+
+		op->next = first;
+		first = op;
+		op = next;
+	}
+	return first;
+}
+
+/* After this the op is its owner's again. */
+static void make_idle(struct slime_op *op)
+{
+	bool wake = op->wake;
+
+	op->wake = false;
+	atomic_store_explicit(&op->state, SL_OP_IDLE, memory_order_release);
+	if (wake)
+		sl_futex_wake(&op->state);
+}
+
+unsigned sl_completions_deliver(struct sl_completions *c)
+{
+	struct slime_op *op;
+	unsigned n = 0;
+
+	if (!sl_completions_waiting(c))
+		return 0;
+	op = take_all(&c->finished);
+	while (op) {
+		struct slime_op *next = op->next;
+		slime_op_fn *fn = op->fn;
+		void *arg = op->arg;
+
+		make_idle(op);
+		fn(arg, op);
+		op = next;
+		n++;
+	}
+	return n;
+}
+
+struct slime_op *sl_completions_next(struct sl_completions *c)
+{
+	struct slime_op *op;
+	uint64_t count;
+
+	while (atomic_flag_test_and_set_explicit(&c->ready_lock, memory_order_acquire))
+		;
+	if (!c->ready) {
+		ssize_t n = read(c->fd, &count, sizeof(count));
+
+		/* Empty is normal; what comes after this read rings again. */
+		(void)n;
+		c->ready = take_all(&c->queued);
+	}
+	op = c->ready;
+	if (op)
+		c->ready = op->next;
+	atomic_flag_clear_explicit(&c->ready_lock, memory_order_release);
+
+	if (op)
+		make_idle(op);
+	return op;
+}
+
+int sl_op_begin(struct slime_op *op)
+{
+	uint32_t idle = SL_OP_IDLE;
+
+	if (!atomic_compare_exchange_strong_explicit(&op->state, &idle, SL_OP_PENDING,
+						     memory_order_acquire, memory_order_relaxed))
+		return -EBUSY;
+	return 0;
+}
+
+void sl_op_abort(struct slime_op *op)
+{
+	op->finished = NULL;
+	/* Another thread may have come to wait for it already. */
+	if (atomic_exchange_explicit(&op->state, SL_OP_IDLE, memory_order_release) == SL_OP_WAITED)
+		sl_futex_wake(&op->state);
+}
+
+static void ring(int fd)
+{
+	uint64_t one = 1;
+	ssize_t n = write(fd, &one, sizeof(one));
+
+	/* A full counter is readable already. */
+	(void)n;
+}
+
+void sl_op_finish(struct slime_op *op, int status, uint64_t bytes)
+{
+	struct sl_completions *c = op->completions;
+	void (*finished)(struct slime_op *) = op->finished;
+
+	op->status = status;
+	op->bytes = status ? 0 : bytes;
+	op->finished = NULL;
+	if (finished)
+		finished(op);
+
+	if (!op->fn && !(op->flags & SLIME_OP_QUEUED)) {
+		if (atomic_exchange_explicit(&op->state, SL_OP_IDLE, memory_order_acq_rel) ==
+		    SL_OP_WAITED)
+			sl_futex_wake(&op->state);
+		return;
+	}
+	op->wake = atomic_exchange_explicit(&op->state, SL_OP_FINISHED, memory_order_acq_rel) ==
+		   SL_OP_WAITED;
+	if (op->fn) {
+		if (push(&c->finished, op))
+			c->wake(c->wake_arg);
+	} else if (push(&c->queued, op)) {
+		ring(c->fd);
+	}
+}
+
+void sl_op_init(struct slime_op *op, struct slime_context *ctx, struct sl_completions *c,
+		slime_op_fn *fn, void *arg)
+{
+	*op = (struct slime_op){ .fn = fn, .arg = arg, .completions = c, .ctx = ctx };
+	sl_list_init(&op->link);
+}
+
+/* Skip what is finished or empty: false when nothing is left. */
+static bool settle(struct sl_work *w)
+{
+	while (w->piece < w->n) {
+		const struct slime_xfer *x = &w->xfers[w->piece];
+
+		if (x->len && w->block < (x->count ? x->count : 1))
+			return true;
+		w->piece++;
+		w->block = 0;
+		w->byte = 0;
+	}
+	return false;
+}
+
+/* The rest of the block the work stands at, at most max bytes; the work moves on. */
+static void take(struct sl_work *w, uint64_t max, struct sl_piece *out)
+{
+	const struct slime_xfer *x = &w->xfers[w->piece];
+	uint64_t left = x->len - w->byte;
+
+	out->local =
+		x->local->region->base + x->local_offset + w->block * x->local_stride + w->byte;
+	out->remote = x->remote;
+	out->remote_offset = x->remote_offset + w->block * x->remote_stride + w->byte;
+	out->len = left < max ? left : max;
+	if (out->len < left) {
+		w->byte += out->len;
+		return;
+	}
+	w->byte = 0;
+	w->block++;
+}
+
+static bool adjacent(const struct sl_piece *p, const struct sl_work *w)
+{
+	const struct slime_xfer *x = &w->xfers[w->piece];
+
+	return x->remote == p->remote &&
+	       x->remote_offset + w->block * x->remote_stride + w->byte ==
+		       p->remote_offset + p->len &&
+	       x->local->region->base + x->local_offset + w->block * x->local_stride + w->byte ==
+		       p->local + p->len;
+}
+
+bool sl_work_next(struct sl_work *w, uint64_t max, struct sl_piece *out)
+{
+	struct sl_piece more;
+
+	if (!settle(w))
+		return false;
+	take(w, max, out);
+	while (out->len < max && settle(w) && adjacent(out, w)) {
+		take(w, max - out->len, &more);
+		out->len += more.len;
+	}
+	return true;
+}

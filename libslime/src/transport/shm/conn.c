@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/transport/shm/shm.h"
+
+/* Messages taken in one round, so that others get their turn. */
+#define MESSAGES_PER_ROUND 64
+
+static struct shm_conn *conn_of(struct sl_conn *conn)
+{
+	return (struct shm_conn *)conn;
+}
+
+static struct sl_poller *poller_of(struct shm_conn *c)
+{
+	return c->t->base.env->poller;
+}
+
+/* ---- the end ---- */
+
+void shm_conn_end(struct shm_conn *c, int cause, const char *why)
+{
+	pthread_mutex_lock(&c->lock);
+	if (!atomic_load(&c->end_wanted)) {
+		c->end_cause = cause;
+		snprintf(c->end_why, sizeof(c->end_why), "%s", why);
+		atomic_store(&c->end_wanted, true);
+	}
+	pthread_mutex_unlock(&c->lock);
+	c->t->base.env->kick(c->t->base.env->arg);
+}
+
+static void conn_close(struct sl_conn *conn, int cause, const char *why)
+{
+	shm_conn_end(conn_of(conn), cause, why);
+}
+
+static int take_fd(struct shm_conn *c, struct sl_source *s)
+{
+	int fd = s->fd;
+
+	sl_poller_remove(poller_of(c), s);
+	return fd;
+}
+
+/*
+ * The peer is told, or sees us hang up. What it has of ours stays fenced until it let go of it:
+ * then a ghost keeps listening.
+ */
+static void part_from_peer(struct shm_conn *c, bool in_order)
+{
+	struct shm_packet bye = { .kind = c->said_bye ? SHM_BYE_DONE : SHM_BYE };
+	int sock = take_fd(c, &c->sock);
+	int pidfd = take_fd(c, &c->pid_source);
+
+	if (sock >= 0 && (in_order || c->said_bye))
+		(void)shm_channel_send(sock,
+				       &bye); /* it hangs up with us if this does not arrive */
+	if (sock >= 0 && pidfd >= 0 && !c->said_bye && shm_given_any(&c->given)) {
+		if (!in_order) {
+			/* No packet is answered any more, but its exit is seen. */
+			close(sock);
+			sock = -1;
+		}
+		shm_ghost_create(c->t, sock, pidfd, &c->given);
+		return;
+	}
+	if (sock >= 0)
+		close(sock);
+	if (pidfd >= 0)
+		close(pidfd);
+	shm_given_free(&c->given);
+}
+
+static unsigned drain_ring(struct shm_conn *c, unsigned max);
+
+/* [token]. From the ring comes what the peer posted before it left. */
+static void end_now(struct shm_conn *c)
+{
+	const struct sl_conn_events *events = c->base.events;
+	bool was_ready = atomic_load(&c->state) == SHM_CONN_READY;
+	int cause = c->end_cause;
+	bool peer_closed = c->said_bye;
+	char why[sizeof(c->end_why)];
+
+	if (was_ready && (peer_closed || cause == -ECONNRESET))
+		while (drain_ring(c, SL_RING_ENTRIES))
+			;
+	atomic_store(&c->state, SHM_CONN_ENDED);
+	while (atomic_load(&c->n_busy))
+		sched_yield();
+	memcpy(why, c->end_why, sizeof(why));
+	shm_work_flush(c, cause ? cause : peer_closed ? -ECONNRESET : -ECANCELED);
+	shm_map_drop_all(c);
+	sl_timer_cancel(poller_of(c), &c->deadline);
+	if (c->greeting) {
+		sl_greeting_cancel(c->greeting);
+		c->greeting = NULL;
+	}
+	part_from_peer(c, cause == 0);
+	sl_list_remove(&c->link);
+	events->broken(c->base.owner, cause, why);
+}
+
+static void conn_destroy(struct sl_conn *conn)
+{
+	struct shm_conn *c = conn_of(conn);
+
+	OPENSSL_cleanse(c->attr.key, sizeof(c->attr.key));
+	shm_segment_unmap(c->segment);
+	shm_page_unmap(c->peer_page);
+	if (c->peer_wake_fd >= 0)
+		close(c->peer_wake_fd);
+	shm_map_free(c);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+/* ---- messages ---- */
+
+static unsigned drain_ring(struct shm_conn *c, unsigned max)
+{
+	unsigned n = 0;
+
+	while (n < max) {
+		struct shm_entry *e = &c->other->ring[c->rx_seq % SL_RING_ENTRIES];
+		const uint8_t *payload = NULL;
+		struct sl_msg m;
+
+		if (atomic_load_explicit(&e->seq, memory_order_acquire) != c->rx_seq + 1)
+			break;
+		m = e->m;
+		c->rx_seq++;
+		n++;
+		if (!sl_msg_valid(&m)) {
+			shm_conn_end(c, -EPROTO, "a malformed message in the ring");
+			break;
+		}
+		if (m.len)
+			payload = c->other->slots + sl_slot_offset(sl_msg_area(m.kind), m.slot);
+		if (!c->base.events->msg(c->base.owner, &m, payload)) {
+			shm_conn_end(c, -EPROTO, "a message against the protocol");
+			break;
+		}
+	}
+	return n;
+}
+
+unsigned shm_conn_progress(struct shm_conn *c)
+{
+	unsigned n = 0;
+
+	if (atomic_load_explicit(&c->state, memory_order_relaxed) == SHM_CONN_READY) {
+		n += drain_ring(c, MESSAGES_PER_ROUND);
+		if (atomic_load_explicit(&c->n_works, memory_order_acquire))
+			n += shm_work_progress(c);
+		if (!sl_list_empty(&c->leaving))
+			n += shm_map_progress(c);
+	}
+	if (atomic_load_explicit(&c->end_wanted, memory_order_acquire)) {
+		end_now(c);
+		n++;
+	}
+	return n;
+}
+
+static uint8_t *conn_slot(struct sl_conn *conn, enum sl_area area, unsigned slot)
+{
+	struct shm_conn *c = conn_of(conn);
+
+	return atomic_load_explicit(&c->state, memory_order_relaxed) == SHM_CONN_READY
+		       ? c->own->slots + sl_slot_offset(area, slot)
+		       : NULL;
+}
+
+static void ring_peer(struct shm_conn *c)
+{
+	uint64_t one = 1;
+
+	/* What was published comes before the look at whether the peer sleeps. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&c->peer_page->sleeping, memory_order_relaxed)) {
+		ssize_t n = write(c->peer_wake_fd, &one, sizeof(one));
+
+		(void)n; /* a full counter is readable already */
+	}
+}
+
+void shm_post(struct sl_conn *conn, const struct sl_msg *m)
+{
+	struct shm_conn *c = conn_of(conn);
+	struct shm_entry *e;
+
+	if (atomic_load_explicit(&c->state, memory_order_acquire) != SHM_CONN_READY)
+		return;
+	while (atomic_flag_test_and_set_explicit(&c->tx_lock, memory_order_acquire))
+		sched_yield();
+	e = &c->own->ring[c->tx_seq % SL_RING_ENTRIES];
+	e->m = *m;
+	atomic_store_explicit(&e->seq, ++c->tx_seq, memory_order_release);
+	atomic_flag_clear_explicit(&c->tx_lock, memory_order_release);
+	ring_peer(c);
+}
+
+static void conn_take_imm(struct sl_conn *conn, uint64_t taken)
+{
+	struct shm_conn *c = conn_of(conn);
+	uint64_t before = atomic_load_explicit(&c->own->imm_taken, memory_order_relaxed);
+
+	/* Takers may come in any order; the count only grows. */
+	while (before < taken &&
+	       !atomic_compare_exchange_weak_explicit(&c->own->imm_taken, &before, taken,
+						      memory_order_release, memory_order_relaxed))
+		;
+}
+
+static void conn_address(struct sl_conn *conn, char *out, size_t cap)
+{
+	snprintf(out, cap, "pid %d", (int)conn_of(conn)->pid);
+}
+
+static const struct sl_conn_ops conn_ops = {
+	.submit = shm_work_submit,
+	.slot = conn_slot,
+	.post = shm_post,
+	.take_imm = conn_take_imm,
+	.close = conn_close,
+	.destroy = conn_destroy,
+	.is_stale = shm_map_is_stale,
+	.address = conn_address,
+};
+
+/* ---- handshake ---- */
+
+/* The peer's process: its exit is what ends us, and its memory what foreign reads reach. */
+static int watch_process(struct shm_conn *c, int sock, uint64_t start_time)
+{
+	uint64_t seen;
+	int pidfd;
+	int ret = shm_channel_peer(sock, &c->pid, &pidfd);
+
+	if (ret)
+		return ret;
+	/* The number could have gone to another process between the two looks. */
+	ret = shm_start_time(c->pid, &seen);
+	if (!ret && seen != start_time)
+		ret = -ESRCH;
+	if (!ret)
+		ret = sl_poller_add(poller_of(c), &c->pid_source, pidfd, EPOLLIN);
+	if (ret)
+		close(pidfd);
+	return ret;
+}
+
+static void became_ready(struct shm_conn *c)
+{
+	sl_timer_cancel(poller_of(c), &c->deadline);
+	OPENSSL_cleanse(c->attr.key, sizeof(c->attr.key));
+	c->step = "nothing";
+	c->base.imm_taken = &c->other->imm_taken;
+	atomic_store(&c->state, SHM_CONN_READY);
+	c->base.events->ready(c->base.owner);
+}
+
+/* What SEGMENT and ACCEPT have in common. */
+static int take_peer(struct shm_conn *c, struct shm_packet *p, int *wake_fd, int *page_fd)
+{
+	int ret = watch_process(c, c->sock.fd, p->c);
+
+	if (!ret)
+		ret = shm_page_map(*page_fd, &c->peer_page);
+	if (ret)
+		return ret;
+	c->peer_wake_fd = *wake_fd;
+	*wake_fd = -1;
+	c->peer_allows_foreign = p->flags & SHM_FOREIGN_ALLOWED;
+	return 0;
+}
+
+static int send_self(struct shm_conn *c, uint8_t kind, int segment_fd)
+{
+	const struct sl_transport_env *env = c->t->base.env;
+	struct shm_packet p = {
+		.kind = kind,
+		.flags = env->attr->foreign_memory ? SHM_FOREIGN_ALLOWED : 0,
+		.a = c->nonce,
+		.c = c->t->start_time,
+	};
+
+	if (segment_fd >= 0)
+		p.fds[p.n_fds++] = segment_fd;
+	p.fds[p.n_fds++] = env->poller->wake_fd;
+	p.fds[p.n_fds++] = c->t->page_fd;
+	return shm_channel_send(c->sock.fd, &p);
+}
+
+static int new_nonce(struct shm_conn *c)
+{
+	if (getrandom(&c->nonce, sizeof(c->nonce), 0) != sizeof(c->nonce))
+		return -EIO;
+	atomic_store(&c->own->nonce, c->nonce);
+	return 0;
+}
+
+/* The initiator's first step on a greeted socket. */
+static int offer_segment(struct shm_conn *c)
+{
+	int fd;
+	int ret = shm_segment_create(&c->segment, &fd);
+
+	if (ret)
+		return ret;
+	c->own = &c->segment->initiator;
+	c->other = &c->segment->acceptor;
+	ret = new_nonce(c);
+	if (!ret)
+		ret = send_self(c, SHM_SEGMENT, fd);
+	close(fd);
+	c->step = "the peer to map the shared segment";
+	return ret;
+}
+
+static int on_segment(struct shm_conn *c, struct shm_packet *p)
+{
+	int ret;
+
+	if (c->initiator || c->segment)
+		return -EPROTO;
+	ret = shm_segment_map(p->fds[0], &c->segment);
+	if (ret)
+		return ret;
+	c->own = &c->segment->acceptor;
+	c->other = &c->segment->initiator;
+	if (atomic_load(&c->other->nonce) != p->a)
+		return -EPROTO;
+	ret = take_peer(c, p, &p->fds[1], &p->fds[2]);
+	if (!ret)
+		ret = new_nonce(c);
+	if (!ret)
+		ret = send_self(c, SHM_ACCEPT, -1);
+	c->step = "the peer to be ready";
+	return ret;
+}
+
+static int on_accept(struct shm_conn *c, struct shm_packet *p)
+{
+	struct shm_packet ready = { .kind = SHM_READY };
+	int ret;
+
+	if (!c->initiator || !c->segment || c->peer_page)
+		return -EPROTO;
+	if (atomic_load(&c->other->nonce) != p->a)
+		return -EPROTO;
+	ret = take_peer(c, p, &p->fds[0], &p->fds[1]);
+	if (!ret)
+		ret = shm_channel_send(c->sock.fd, &ready);
+	if (!ret)
+		became_ready(c);
+	return ret;
+}
+
+static int on_ready_packet(struct shm_conn *c)
+{
+	if (c->initiator || !c->peer_page || atomic_load(&c->state) != SHM_CONN_STARTING)
+		return -EPROTO;
+	became_ready(c);
+	return 0;
+}
+
+/* Packets of a connection that is up. */
+static int on_packet_when_ready(struct shm_conn *c, struct shm_packet *p)
+{
+	switch (p->kind) {
+	case SHM_MAP:
+		shm_map_answer(c, p);
+		return 0;
+	case SHM_MAPPED:
+		return shm_map_answered(c, p) ? 0 : -EPROTO;
+	case SHM_WITHDRAW:
+		shm_map_withdrawn(c, p);
+		return 0;
+	case SHM_WITHDRAWN:
+		shm_given_clear(&c->given, p->id);
+		return 0;
+	default:
+		return -EPROTO;
+	}
+}
+
+static int on_packet(struct shm_conn *c, struct shm_packet *p)
+{
+	switch (p->kind) {
+	case SHM_SEGMENT:
+		return on_segment(c, p);
+	case SHM_ACCEPT:
+		return on_accept(c, p);
+	case SHM_READY:
+		return on_ready_packet(c);
+	case SHM_BYE:
+		/* It unmapped everything of ours before it said so. */
+		c->said_bye = true;
+		shm_given_free(&c->given);
+		shm_conn_end(c, 0, "closed by the peer");
+		return 0;
+	default:
+		return atomic_load(&c->state) == SHM_CONN_READY ? on_packet_when_ready(c, p)
+								: -EPROTO;
+	}
+}
+
+static void on_sock(struct sl_source *s, uint32_t events)
+{
+	struct shm_conn *c = SL_CONTAINER_OF(s, struct shm_conn, sock);
+	char why[96];
+
+	(void)events;
+	while (c->sock.fd >= 0 && !atomic_load(&c->end_wanted)) {
+		struct shm_packet p;
+		int ret = shm_channel_recv(c->sock.fd, &p);
+
+		if (ret == -EAGAIN)
+			return;
+		if (ret == -ECONNRESET) {
+			shm_conn_end(c, -ECONNRESET, "the peer hung up");
+			return;
+		}
+		if (!ret) {
+			ret = on_packet(c, &p);
+			shm_packet_close_fds(&p);
+		}
+		if (ret) {
+			snprintf(why, sizeof(why), "while waiting for %s: %s", c->step,
+				 strerror(-ret));
+			shm_conn_end(c, ret, why);
+		}
+	}
+}
+
+static void on_pid(struct sl_source *s, uint32_t events)
+{
+	struct shm_conn *c = SL_CONTAINER_OF(s, struct shm_conn, pid_source);
+
+	(void)events;
+	/* Nobody can reach our memory through it any more. */
+	shm_given_free(&c->given);
+	shm_conn_end(c, -ECONNRESET, "the peer's process died");
+}
+
+static void on_deadline(struct sl_timer *t)
+{
+	struct shm_conn *c = SL_CONTAINER_OF(t, struct shm_conn, deadline);
+	char why[96];
+
+	snprintf(why, sizeof(why), "timed out waiting for %s", c->step);
+	shm_conn_end(c, -ETIMEDOUT, why);
+}
+
+/* A greeted socket is ours. */
+static void take_sock(struct shm_conn *c, int fd)
+{
+	int ret = sl_poller_add(poller_of(c), &c->sock, fd, EPOLLIN);
+
+	if (ret) {
+		close(fd);
+		shm_conn_end(c, ret, "cannot watch the socket");
+		return;
+	}
+	c->step = "the peer's shared segment";
+	if (!c->initiator)
+		return;
+	ret = offer_segment(c);
+	if (ret)
+		shm_conn_end(c, ret, "cannot make the shared segment");
+}
+
+void shm_conn_greeted(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream)
+{
+	struct shm_conn *c = conn_of(conn);
+
+	(void)t;
+	if (stream || c->sock.fd >= 0 || atomic_load(&c->end_wanted)) {
+		close(fd);
+		return;
+	}
+	take_sock(c, fd);
+}
+
+static int dial(struct shm_conn *c);
+
+static void on_greeted(void *arg, int status, int fd, uint16_t stream)
+{
+	struct shm_conn *c = arg;
+	char why[96];
+
+	(void)stream;
+	c->greeting = NULL;
+	if (status == -EAGAIN) {
+		status = dial(c);
+		if (!status)
+			return;
+	}
+	if (status) {
+		snprintf(why, sizeof(why), "%s", strerror(-status));
+		shm_conn_end(c, status, why);
+		return;
+	}
+	take_sock(c, fd);
+}
+
+/* To the peer's abstract socket. */
+static int dial(struct shm_conn *c)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	size_t len = c->attr.candidate_len;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	memcpy(addr.sun_path + 1, c->candidate, len);
+	if (connect(fd, (struct sockaddr *)&addr,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len))) {
+		int ret = -errno;
+
+		close(fd);
+		return ret;
+	}
+	c->step = "the greeting";
+	return sl_greeting_start(&c->t->base, fd, &c->attr, 0, on_greeted, c, &c->greeting);
+}
+
+static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct sl_conn_attr *attr)
+{
+	if (attr->candidate_len == 0 || attr->candidate_len > sizeof(c->candidate))
+		return -EINVAL;
+	c->base = (struct sl_conn){
+		.ops = &conn_ops,
+		.events = attr->events,
+		.owner = attr->owner,
+		.name = attr->name,
+		.self = attr->self,
+		.peer = attr->peer,
+	};
+	c->t = t;
+	c->attr = *attr;
+	c->initiator = attr->initiator;
+	memcpy(c->candidate, attr->candidate, attr->candidate_len);
+	c->attr.candidate = c->candidate;
+	c->sock = (struct sl_source){ .fn = on_sock, .fd = -1 };
+	c->pid_source = (struct sl_source){ .fn = on_pid, .fd = -1 };
+	c->peer_wake_fd = -1;
+	c->step = "the peer to come";
+	atomic_flag_clear(&c->tx_lock);
+	sl_list_init(&c->link);
+	sl_list_init(&c->works);
+	sl_list_init(&c->leaving);
+	sl_timer_init(&c->deadline, on_deadline);
+	c->maps = calloc(SHM_REGIONS_MAX, sizeof(*c->maps));
+	return c->maps ? 0 : -ENOMEM;
+}
+
+int shm_conn_create(struct sl_transport *base, const struct sl_conn_attr *attr,
+		    struct sl_conn **out)
+{
+	struct shm_transport *t = (struct shm_transport *)base;
+	struct shm_conn *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c)
+		return -ENOMEM;
+	ret = init_conn(c, t, attr);
+	if (!ret && c->initiator)
+		ret = dial(c);
+	if (ret) {
+		free(c->maps);
+		free(c);
+		return ret;
+	}
+	pthread_mutex_init(&c->lock, NULL);
+	sl_list_append(&t->conns, &c->link);
+	sl_timer_set(base->env->poller, &c->deadline, attr->deadline_ns);
+	*out = &c->base;
+	return 0;
+}

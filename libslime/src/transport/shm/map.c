@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "src/transport/shm/shm.h"
+
+#define WORD_BITS 64
+
+/* ---- the peer's regions ---- */
+
+static struct shm_map *map_at(struct shm_conn *c, uint32_t id)
+{
+	return id < SHM_REGIONS_MAX ? atomic_load_explicit(&c->maps[id], memory_order_acquire)
+				    : NULL;
+}
+
+/* The place for region id; made when it is first asked for, and freed with the connection. */
+static struct shm_map *make_map(struct shm_conn *c, uint32_t id)
+{
+	struct shm_map *m = map_at(c, id);
+
+	if (m || id >= SHM_REGIONS_MAX)
+		return m;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return NULL;
+	m->id = id;
+	sl_list_init(&m->link);
+	atomic_store_explicit(&c->maps[id], m, memory_order_release);
+	return m;
+}
+
+/* Whether r asks for something that m does not have, and may become. Under lock. */
+static bool may_ask(const struct shm_map *m, const struct slime_remote_mr *r)
+{
+	uint32_t state = atomic_load(&m->state);
+
+	if (state == SHM_MAP_NONE)
+		return true;
+	return (state == SHM_MAP_GONE || state == SHM_MAP_REFUSED) &&
+	       atomic_load(&m->n_users) == 0 && r->generation > atomic_load(&m->generation);
+}
+
+static int ask(struct shm_conn *c, const struct slime_remote_mr *r)
+{
+	struct shm_packet p = { .kind = SHM_MAP, .id = r->id, .a = r->generation };
+	struct shm_map *m;
+	int ret = -EINPROGRESS;
+
+	pthread_mutex_lock(&c->lock);
+	m = make_map(c, r->id);
+	if (!m) {
+		ret = r->id < SHM_REGIONS_MAX ? -ENOMEM : -ESTALE;
+	} else if (may_ask(m, r)) {
+		/* The answer comes to the holder of the token, who sees all of this through the
+		 * lock. */
+		if (atomic_load(&c->n_asked) < SHM_ASKED_MAX &&
+		    shm_channel_send(c->sock.fd, &p) == 0) {
+			atomic_fetch_add(&c->n_asked, 1);
+			atomic_store(&m->generation, r->generation);
+			atomic_store(&m->state, SHM_MAP_ASKED);
+		}
+	} else if (atomic_load(&m->generation) > r->generation) {
+		ret = -ESTALE;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return ret;
+}
+
+int shm_map_get(struct shm_conn *c, const struct slime_remote_mr *r, struct shm_map **out)
+{
+	struct shm_map *m = map_at(c, r->id);
+	uint32_t state;
+	int ret;
+
+	if (!m)
+		return ask(c, r);
+	/* First be counted, then look: who takes the mapping away does it the other way round. */
+	atomic_fetch_add(&m->n_users, 1);
+	state = atomic_load(&m->state);
+	if (state == SHM_MAP_READY && atomic_load(&m->generation) == r->generation) {
+		*out = m;
+		return 0;
+	}
+	ret = state == SHM_MAP_REFUSED ? m->status : -ESTALE;
+	if (state == SHM_MAP_ASKED)
+		ret = -EINPROGRESS;
+	atomic_fetch_sub(&m->n_users, 1);
+	if (atomic_load(&m->generation) < r->generation || state == SHM_MAP_NONE)
+		return ask(c, r);
+	return ret;
+}
+
+void shm_map_put(struct shm_map *m)
+{
+	atomic_fetch_sub_explicit(&m->n_users, 1, memory_order_release);
+}
+
+bool shm_map_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
+{
+	struct shm_conn *c = (struct shm_conn *)conn;
+	struct shm_map *m = map_at(c, r->id);
+	uint64_t generation;
+
+	if (!m)
+		return false;
+	generation = atomic_load_explicit(&m->generation, memory_order_relaxed);
+	return generation > r->generation ||
+	       (generation == r->generation &&
+		atomic_load_explicit(&m->state, memory_order_relaxed) >= SHM_MAP_STALE);
+}
+
+static int map_region(struct shm_map *m, struct shm_packet *p)
+{
+	int prot = PROT_READ | (p->access & SLIME_ACCESS_REMOTE_WRITE ? PROT_WRITE : 0);
+	int ret;
+
+	if (p->b > p->c || p->len > p->c - p->b)
+		return -EPROTO;
+	ret = shm_map_sealed(p->fds[0], p->c, prot, &m->mapping);
+	if (ret)
+		return ret;
+	m->mapping_len = p->c;
+	m->base = (uint8_t *)m->mapping + p->b;
+	return 0;
+}
+
+/* Under lock: who asked still has it between sending and noting that it did. */
+static int take_answer(struct shm_conn *c, struct shm_map *m, struct shm_packet *p)
+{
+	int ret = p->status;
+
+	if (atomic_load(&m->state) != SHM_MAP_ASKED || atomic_load(&m->generation) != p->a ||
+	    ret > 0)
+		return -EPROTO;
+	atomic_fetch_sub(&c->n_asked, 1);
+	m->len = p->len;
+	m->access = p->access;
+	m->foreign = !ret && p->n_fds == 0;
+	if (m->foreign && !c->t->base.env->attr->foreign_memory)
+		ret = -EOPNOTSUPP;
+	if (!ret && !m->foreign)
+		ret = map_region(m, p);
+	m->status = ret;
+	atomic_store(&m->state, ret ? SHM_MAP_REFUSED : SHM_MAP_READY);
+	return ret;
+}
+
+bool shm_map_answered(struct shm_conn *c, struct shm_packet *p)
+{
+	struct shm_map *m = map_at(c, p->id);
+	int ret;
+
+	if (!m)
+		return false;
+	pthread_mutex_lock(&c->lock);
+	ret = take_answer(c, m, p);
+	pthread_mutex_unlock(&c->lock);
+	if (ret == -EOPNOTSUPP)
+		sl_warn("shm",
+			"%s: region %u of the peer is not from slime_mem_alloc, and foreign_memory is off "
+			"at one end",
+			c->base.name, p->id);
+	return ret != -EPROTO;
+}
+
+static void say_withdrawn(struct shm_conn *c, uint32_t id, uint64_t generation)
+{
+	struct shm_packet p = { .kind = SHM_WITHDRAWN, .id = id, .a = generation };
+
+	if (shm_channel_send(c->sock.fd, &p))
+		shm_conn_end(c, -ECONNRESET, "the peer does not read its socket");
+}
+
+void shm_map_withdrawn(struct shm_conn *c, const struct shm_packet *p)
+{
+	struct shm_map *m = map_at(c, p->id);
+
+	if (!m || atomic_load(&m->generation) != p->a || atomic_load(&m->state) != SHM_MAP_READY) {
+		say_withdrawn(c, p->id, p->a);
+		return;
+	}
+	atomic_store(&m->state, SHM_MAP_STALE);
+	sl_list_append(&c->leaving, &m->link);
+}
+
+static void unmap(struct shm_map *m)
+{
+	if (m->mapping)
+		munmap(m->mapping, m->mapping_len);
+	m->mapping = NULL;
+	m->base = NULL;
+}
+
+unsigned shm_map_progress(struct shm_conn *c)
+{
+	struct sl_list *e, *tmp;
+	unsigned n = 0;
+
+	sl_list_for_each_safe (e, tmp, &c->leaving) {
+		struct shm_map *m = SL_CONTAINER_OF(e, struct shm_map, link);
+
+		if (atomic_load(&m->n_users))
+			continue;
+		sl_list_remove(e);
+		unmap(m);
+		say_withdrawn(c, m->id, atomic_load(&m->generation));
+		atomic_store(&m->state, SHM_MAP_GONE);
+		n++;
+	}
+	return n;
+}
+
+void shm_map_drop_all(struct shm_conn *c)
+{
+	for (uint32_t id = 0; id < SHM_REGIONS_MAX; id++) {
+		struct shm_map *m = map_at(c, id);
+
+		if (m) {
+			sl_list_remove(&m->link);
+			unmap(m);
+		}
+	}
+}
+
+void shm_map_free(struct shm_conn *c)
+{
+	for (uint32_t id = 0; id < SHM_REGIONS_MAX; id++)
+		free(map_at(c, id));
+	free(c->maps);
+}
+
+/* ---- ours that a peer has ---- */
+
+static bool test_bit(const uint64_t *bits, uint32_t id)
+{
+	return bits[id / WORD_BITS] >> id % WORD_BITS & 1;
+}
+
+static void set_bit(uint64_t *bits, uint32_t id)
+{
+	bits[id / WORD_BITS] |= UINT64_C(1) << id % WORD_BITS;
+}
+
+static int given_set(struct shm_given *g, uint32_t id)
+{
+	if (!g->has) {
+		size_t words = SHM_REGIONS_MAX / WORD_BITS;
+
+		g->has = calloc(2 * words, sizeof(*g->has));
+		if (!g->has)
+			return -ENOMEM;
+		g->announced = g->has + words;
+	}
+	if (!test_bit(g->has, id)) {
+		set_bit(g->has, id);
+		g->n++;
+	}
+	return 0;
+}
+
+bool shm_given_any(const struct shm_given *g)
+{
+	return g->n > 0;
+}
+
+void shm_given_clear(struct shm_given *g, uint32_t id)
+{
+	uint64_t mask = ~(UINT64_C(1) << id % WORD_BITS);
+
+	if (!g->has || id >= SHM_REGIONS_MAX || !test_bit(g->has, id) ||
+	    !test_bit(g->announced, id))
+		return;
+	g->has[id / WORD_BITS] &= mask;
+	g->announced[id / WORD_BITS] &= mask;
+	g->n--;
+}
+
+void shm_given_free(struct shm_given *g)
+{
+	free(g->has);
+	*g = (struct shm_given){ 0 };
+}
+
+/* What the peer is told of a region it asks for. */
+static int give(struct shm_conn *c, const struct shm_packet *asked, struct shm_packet *answer)
+{
+	const struct sl_transport_env *env = c->t->base.env;
+	struct sl_region *r;
+	uint8_t *base;
+	int ret = sl_region_acquire(env->regions, asked->id, asked->a, 0, 0, 0, &r, &base);
+
+	if (ret)
+		return ret;
+	answer->access = r->access;
+	answer->len = r->len;
+	if (!r->access) {
+		ret = -EACCES;
+	} else if (r->kind == SL_REGION_MEMFD) {
+		answer->fds[answer->n_fds++] = r->memfd;
+		answer->b = r->memfd_offset;
+		answer->c = r->memfd_len;
+	} else if (!env->attr->foreign_memory || !c->peer_allows_foreign) {
+		ret = -EOPNOTSUPP;
+	}
+	if (!ret)
+		ret = given_set(&c->given, asked->id);
+	sl_region_release(r);
+	return ret;
+}
+
+void shm_map_answer(struct shm_conn *c, const struct shm_packet *p)
+{
+	struct shm_packet answer = { .kind = SHM_MAPPED, .id = p->id, .a = p->a };
+
+	answer.status = give(c, p, &answer);
+	if (answer.status)
+		answer.n_fds = 0;
+	if (shm_channel_send(c->sock.fd, &answer))
+		shm_conn_end(c, -ECONNRESET, "the peer does not read its socket");
+}
+
+/* Announce it once; whether the peer has it no more. */
+static bool withdraw_from(struct shm_given *g, int sock, const struct sl_region *r)
+{
+	struct shm_packet p = { .kind = SHM_WITHDRAW, .id = r->id, .a = r->generation };
+
+	if (!g->has || !test_bit(g->has, r->id))
+		return true;
+	if (!test_bit(g->announced, r->id) && sock >= 0 && shm_channel_send(sock, &p) == 0)
+		set_bit(g->announced, r->id);
+	return false;
+}
+
+bool shm_withdraw(struct sl_transport *base, const struct sl_region *r)
+{
+	struct shm_transport *t = (struct shm_transport *)base;
+	struct sl_list *e;
+	bool gone = true;
+
+	sl_list_for_each (e, &t->conns) {
+		struct shm_conn *c = SL_CONTAINER_OF(e, struct shm_conn, link);
+
+		gone &= withdraw_from(&c->given, c->sock.fd, r);
+	}
+	/* A ghost answers for everything at once. */
+	sl_list_for_each (e, &t->ghosts) {
+		struct shm_ghost *g = SL_CONTAINER_OF(e, struct shm_ghost, link);
+
+		gone &= !g->given.has || !test_bit(g->given.has, r->id);
+	}
+	return gone;
+}
+
+/* ---- ghosts ---- */
+
+void shm_ghost_destroy(struct shm_ghost *g)
+{
+	struct sl_poller *poller = g->t->base.env->poller;
+	int sock = g->sock.fd;
+	int pidfd = g->pid.fd;
+
+	sl_poller_remove(poller, &g->sock);
+	sl_poller_remove(poller, &g->pid);
+	if (sock >= 0)
+		close(sock);
+	if (pidfd >= 0)
+		close(pidfd);
+	sl_list_remove(&g->link);
+	shm_given_free(&g->given);
+	free(g);
+}
+
+/* The answer to our BYE, or one of the peer's that crossed it: either way nothing of ours is mapped
+ * there. */
+static void on_ghost_sock(struct sl_source *s, uint32_t events)
+{
+	struct shm_ghost *g = SL_CONTAINER_OF(s, struct shm_ghost, sock);
+	int fd = s->fd;
+	bool done = false;
+	int ret;
+
+	(void)events;
+	do {
+		struct shm_packet p;
+
+		ret = shm_channel_recv(fd, &p);
+		if (!ret) {
+			done = p.kind == SHM_BYE || p.kind == SHM_BYE_DONE;
+			shm_packet_close_fds(&p);
+		}
+	} while (!ret && !done);
+	if (done) {
+		shm_ghost_destroy(g);
+	} else if (ret != -EAGAIN) {
+		/* It hung up without a word: only its exit counts now. */
+		sl_poller_remove(g->t->base.env->poller, s);
+		close(fd);
+	}
+}
+
+static void on_ghost_exit(struct sl_source *s, uint32_t events)
+{
+	(void)events;
+	shm_ghost_destroy(SL_CONTAINER_OF(s, struct shm_ghost, pid));
+}
+
+void shm_ghost_create(struct shm_transport *t, int sock, int pidfd, struct shm_given *given)
+{
+	struct sl_poller *poller = t->base.env->poller;
+	struct shm_ghost *g = calloc(1, sizeof(*g));
+
+	if (!g) {
+		/* The regions stay marked nowhere: hang up, and the peer sees that and unmaps them.
+		 */
+		sl_error("shm", "no memory to watch a peer that still has %u regions", given->n);
+		if (sock >= 0)
+			close(sock);
+		close(pidfd);
+		shm_given_free(given);
+		return;
+	}
+	g->t = t;
+	g->given = *given;
+	*given = (struct shm_given){ 0 };
+	g->sock = (struct sl_source){ .fn = on_ghost_sock, .fd = -1 };
+	g->pid = (struct sl_source){ .fn = on_ghost_exit, .fd = -1 };
+	sl_list_append(&t->ghosts, &g->link);
+	if (sock >= 0 && sl_poller_add(poller, &g->sock, sock, EPOLLIN))
+		close(sock);
+	if (sl_poller_add(poller, &g->pid, pidfd, EPOLLIN))
+		close(pidfd);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What two ends of a shm connection share: one memfd with two halves, each written by one end and
+ * read by the other. The reader trusts nothing in it: it copies a message once and checks the copy.
+ */
+#ifndef SL_SHM_SEGMENT_H
+#define SL_SHM_SEGMENT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "src/transport/transport.h"
+
+#define SL_CACHE_LINE 64
+
+/* One message, one cache line: the sequence number is written last. */
+struct shm_entry {
+	_Atomic uint64_t seq; /* the entry's number, from 1 on */
+	struct sl_msg m;
+} __attribute__((aligned(SL_CACHE_LINE)));
+
+_Static_assert(sizeof(struct shm_entry) == SL_CACHE_LINE, "an entry is one cache line");
+
+struct shm_half {
+	_Atomic uint64_t nonce; /* proves that both map the same memory */
+	_Atomic uint64_t imm_taken __attribute__((aligned(SL_CACHE_LINE)));
+	struct shm_entry ring[SL_RING_ENTRIES];
+	uint8_t slots[SL_SLOTS_LEN] __attribute__((aligned(SL_CACHE_LINE)));
+};
+
+struct shm_segment {
+	struct shm_half initiator;
+	struct shm_half acceptor;
+};
+
+_Static_assert(sizeof(struct shm_segment) < 1 << 20, "a link costs less than 1 MiB");
+
+/* A context's page that its peers read: whether somebody there sleeps and must be rung. */
+struct shm_page {
+	_Atomic uint32_t sleeping;
+};
+
+/* A new segment, mapped; *fd is the memfd to give to the peer, and the caller's. */
+int shm_segment_create(struct shm_segment **out, int *fd);
+
+/* Map a segment that a peer made, after a look at its seals and size. fd stays the caller's.
+ * -EPROTO. */
+int shm_segment_map(int fd, struct shm_segment **out);
+
+void shm_segment_unmap(struct shm_segment *s);
+
+/* The page of a context: ours to write, and its memfd read-only for everybody else. */
+int shm_page_create(struct shm_page **out, int *fd);
+int shm_page_map(int fd, const struct shm_page **out);
+void shm_page_unmap(const struct shm_page *page);
+
+/*
+ * Map the whole of a peer's memfd: it must be sealed against growing, shrinking and new seals, and
+ * at least len long. -EPROTO when it is not.
+ */
+int shm_map_sealed(int fd, uint64_t len, int prot, void **out);
+
+#endif

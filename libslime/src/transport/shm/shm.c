@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "src/transport/shm/shm.h"
+
+/* The abstract name: other network namespaces cannot see it, and nothing is left behind. */
+static int listen_on(const char *name)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	size_t len = strlen(name);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	memcpy(addr.sun_path + 1, name, len);
+	if (bind(fd, (struct sockaddr *)&addr,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) ||
+	    listen(fd, 128)) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
+	return fd;
+}
+
+static int open_door(struct shm_transport *t)
+{
+	uint64_t random[2];
+	int fd;
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(t->name, sizeof(t->name), "slime-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+	fd = listen_on(t->name);
+	if (fd < 0)
+		return fd;
+	return sl_door_create(&t->base, fd, shm_conn_greeted, &t->door);
+}
+
+static int create(const struct sl_transport_env *env, struct sl_transport **out)
+{
+	struct shm_transport *t = calloc(1, sizeof(*t));
+	int ret;
+
+	if (!t)
+		return -ENOMEM;
+	t->base = (struct sl_transport){ .ops = &sl_shm_transport, .env = env };
+	sl_list_init(&t->conns);
+	sl_list_init(&t->ghosts);
+	ret = shm_start_time(getpid(), &t->start_time);
+	if (ret)
+		goto free_t;
+	ret = shm_page_create(&t->page, &t->page_fd);
+	if (ret)
+		goto free_t;
+	ret = open_door(t);
+	if (ret)
+		goto free_page;
+	*out = &t->base;
+	return 0;
+
+free_page:
+	shm_page_unmap(t->page);
+	close(t->page_fd);
+free_t:
+	sl_error("shm", "not available: %s", strerror(-ret));
+	free(t);
+	return ret;
+}
+
+static void destroy(struct sl_transport *base)
+{
+	struct shm_transport *t = (struct shm_transport *)base;
+
+	while (!sl_list_empty(&t->ghosts))
+		shm_ghost_destroy(SL_CONTAINER_OF(t->ghosts.next, struct shm_ghost, link));
+	sl_door_destroy(t->door);
+	shm_page_unmap(t->page);
+	close(t->page_fd);
+	free(t);
+}
+
+static int candidate(struct sl_transport *base, struct sl_writer *w)
+{
+	struct shm_transport *t = (struct shm_transport *)base;
+
+	sl_write_bytes(w, t->name, strlen(t->name));
+	return 0;
+}
+
+static unsigned progress(struct sl_transport *base)
+{
+	struct shm_transport *t = (struct shm_transport *)base;
+	struct sl_list *e, *tmp;
+	unsigned n = 0;
+
+	sl_list_for_each_safe (e, tmp, &t->conns)
+		n += shm_conn_progress(SL_CONTAINER_OF(e, struct shm_conn, link));
+	return n;
+}
+
+static void arm(struct sl_transport *base)
+{
+	struct shm_transport *t = (struct shm_transport *)base;
+
+	atomic_store_explicit(&t->page->sleeping, 1, memory_order_relaxed);
+}
+
+static void disarm(struct sl_transport *base)
+{
+	struct shm_transport *t = (struct shm_transport *)base;
+
+	atomic_store_explicit(&t->page->sleeping, 0, memory_order_relaxed);
+}
+
+const struct sl_transport_ops sl_shm_transport = {
+	.id = SLIME_TRANSPORT_SHM,
+	.create = create,
+	.destroy = destroy,
+	.candidate = candidate,
+	.conn_create = shm_conn_create,
+	.withdraw = shm_withdraw,
+	.progress = progress,
+	.arm = arm,
+	.disarm = disarm,
+};

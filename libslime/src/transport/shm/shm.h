@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shm transport: its context part, its connections, and what they know of their peer's regions.
+ *
+ *	shm.c      the context's part: door, page, rounds
+ *	conn.c     a connection: handshake, messages, end
+ *	work.c     one-sided work: copies, a bounded share of them in submit
+ *	map.c      the peer's regions, and ours that it has
+ *	segment.c  the memory both ends share
+ *	channel.c  the unix socket between them
+ */
+#ifndef SL_SHM_H
+#define SL_SHM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "src/transport/greeting.h"
+#include "src/transport/shm/channel.h"
+#include "src/transport/shm/segment.h"
+#include "src/transport/transport.h"
+
+/* A peer's region id is below this: the largest max_regions. */
+#define SHM_REGIONS_MAX 65536
+/* Asked for and not answered, per connection: what the socket's buffer holds without doubt. */
+#define SHM_ASKED_MAX	  32
+#define SHM_CANDIDATE_MAX 64
+
+struct shm_transport {
+	struct sl_transport base;
+	struct sl_door *door;
+	char name[40]; /* of the abstract unix socket */
+	struct shm_page *page;
+	int page_fd;
+	uint64_t start_time;   /* of this process */
+	struct sl_list conns;  /* [token] */
+	struct sl_list ghosts; /* [token] */
+};
+
+/* ---- ours that the peer has ---- */
+
+/* Which of our regions a peer has mapped, by id; a bit is set before the descriptor leaves. */
+struct shm_given {
+	uint64_t *has;	     /* NULL: none yet */
+	uint64_t *announced; /* told to forget it */
+	uint32_t n;
+};
+
+/*
+ * A peer whose connection ended here and that still has regions of ours: they stay fenced until it
+ * lets go of them or exits.
+ */
+struct shm_ghost {
+	struct sl_list link;
+	struct shm_transport *t;
+	struct shm_given given;
+	struct sl_source sock;
+	struct sl_source pid;
+};
+
+/* ---- the peer's that we have ---- */
+
+enum shm_map_state {
+	SHM_MAP_NONE,
+	SHM_MAP_ASKED, /* the peer will answer */
+	SHM_MAP_READY,
+	SHM_MAP_REFUSED, /* status says why */
+	SHM_MAP_STALE,	 /* withdrawn; unmapped once the last user left */
+	SHM_MAP_GONE,	 /* and unmapped */
+};
+
+struct shm_map {
+	_Atomic uint32_t state;	  /* enum shm_map_state */
+	_Atomic uint32_t n_users; /* copies under way */
+	_Atomic uint64_t generation;
+	bool foreign; /* not mapped: by process_vm_readv */
+	int status;
+	uint32_t id;
+	uint32_t access;
+	uint64_t len;
+	uint8_t *base;
+	void *mapping;
+	uint64_t mapping_len;
+	struct sl_list link; /* of those that wait for their users to leave. [token] */
+};
+
+/* ---- a connection ---- */
+
+enum shm_conn_state {
+	SHM_CONN_STARTING,
+	SHM_CONN_READY,
+	SHM_CONN_ENDED,
+};
+
+struct shm_conn {
+	struct sl_conn base;
+	struct shm_transport *t;
+	struct sl_list link;
+	_Atomic uint32_t state;	 /* enum shm_conn_state */
+	_Atomic uint32_t n_busy; /* submits that copy */
+	bool initiator;
+
+	/* Handshake. [token] */
+	struct sl_conn_attr attr; /* an initiator's, to dial with; the key is wiped once ready */
+	uint8_t candidate[SHM_CANDIDATE_MAX];
+	struct sl_greeting *greeting;
+	struct sl_timer deadline;
+	uint64_t nonce;
+	const char *step; /* what it waits for, for people */
+
+	/* The peer. [token] */
+	struct sl_source sock;
+	struct sl_source pid_source;
+	pid_t pid;
+	bool peer_allows_foreign;
+	bool said_bye; /* the peer closed in order */
+
+	struct shm_segment *segment;
+	struct shm_half *own;	/* we write */
+	struct shm_half *other; /* we read */
+	int peer_wake_fd;
+	const struct shm_page *peer_page;
+
+	atomic_flag tx_lock;
+	uint64_t tx_seq;
+	uint64_t rx_seq; /* [token] */
+
+	pthread_mutex_t lock; /* of works, maps' creation, and the wish to end */
+	struct sl_list works; /* ops that are not done with */
+	_Atomic uint32_t n_works;
+	_Atomic bool end_wanted;
+	int end_cause;
+	char end_why[96];
+
+	_Atomic(struct shm_map *) *maps; /* by region id; SHM_REGIONS_MAX */
+	_Atomic uint32_t n_asked;
+	struct sl_list leaving; /* maps that wait for their users. [token] */
+	struct shm_given given; /* [token] */
+};
+
+/* conn.c */
+int shm_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);
+void shm_conn_greeted(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
+unsigned shm_conn_progress(struct shm_conn *c);			   /* [token] */
+void shm_conn_end(struct shm_conn *c, int cause, const char *why); /* wish it; any thread */
+
+/* work.c */
+int shm_work_submit(struct sl_conn *conn, struct slime_op *op);
+unsigned shm_work_progress(struct shm_conn *c);	     /* [token] */
+void shm_work_flush(struct shm_conn *c, int status); /* finish all; nobody is busy. [token] */
+void shm_post(struct sl_conn *conn, const struct sl_msg *m);
+
+/* map.c */
+
+/*
+ * The peer's region that r names, held until shm_map_put():
+ *   -EINPROGRESS  asked for: try again from progress     -ESTALE, -EOPNOTSUPP, or what the peer
+ * refused with
+ */
+int shm_map_get(struct shm_conn *c, const struct slime_remote_mr *r, struct shm_map **out);
+void shm_map_put(struct shm_map *m);
+bool shm_map_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
+void shm_map_answer(struct shm_conn *c, const struct shm_packet *p); /* MAP arrived: answer it */
+bool shm_map_answered(struct shm_conn *c,
+		      struct shm_packet *p); /* MAPPED arrived; false: broken protocol */
+void shm_map_withdrawn(struct shm_conn *c, const struct shm_packet *p); /* WITHDRAW arrived */
+unsigned shm_map_progress(struct shm_conn *c); /* unmap what nobody uses any more */
+void shm_map_drop_all(struct shm_conn *c);     /* nobody is busy */
+void shm_map_free(struct shm_conn *c);
+
+bool shm_given_any(const struct shm_given *g);
+/* The peer let go of a region. */
+void shm_given_clear(struct shm_given *g, uint32_t id);
+void shm_given_free(struct shm_given *g);
+bool shm_withdraw(struct sl_transport *t, const struct sl_region *r);
+
+/* Keep watching a peer that still has regions of ours; takes sock, pidfd and given. */
+void shm_ghost_create(struct shm_transport *t, int sock, int pidfd, struct shm_given *given);
+void shm_ghost_destroy(struct shm_ghost *g);
+
+#endif

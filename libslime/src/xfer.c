@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/endpoint.h"
+#include <slime/xfer.h>
+
+/* ---- what may be submitted ---- */
+
+/* Whether count blocks of len bytes, stride apart from offset on, lie within limit. */
+static bool within(uint64_t offset, uint64_t len, uint64_t stride, uint32_t count, uint64_t limit)
+{
+	uint64_t last, end;
+
+	if (__builtin_mul_overflow(stride, (uint64_t)count - 1, &last) ||
+	    __builtin_add_overflow(last, offset, &last) || __builtin_add_overflow(last, len, &end))
+		return false;
+	return end <= limit;
+}
+
+static int check_piece(struct slime_endpoint *ep, struct sl_conn *conn, const struct slime_xfer *x,
+		       uint32_t access, const struct slime_xfer *prev)
+{
+	uint32_t count = x->count ? x->count : 1;
+	bool known = prev && prev->local == x->local && prev->remote == x->remote;
+
+	if (!known) {
+		if (!x->local || !x->remote || x->local->ctx != ep->ctx ||
+		    x->remote->owner != conn->peer.context)
+			return -EINVAL;
+		if ((x->remote->access & access) != access)
+			return -EACCES;
+		if (conn->ops->is_stale(conn, x->remote))
+			return -ESTALE;
+	}
+	if (!within(x->local_offset, x->len, x->local_stride, count, x->local->region->len) ||
+	    !within(x->remote_offset, x->len, x->remote_stride, count, x->remote->len))
+		return -ERANGE;
+	return 0;
+}
+
+static int check_batch(struct slime_endpoint *ep, struct sl_conn *conn,
+		       const struct slime_xfer *xfers, size_t n, uint32_t access, uint64_t *total)
+{
+	uint64_t sum = 0;
+
+	if (n && !xfers)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		int ret = check_piece(ep, conn, &xfers[i], access, i ? &xfers[i - 1] : NULL);
+
+		if (ret)
+			return ret;
+		sum += xfers[i].len * (xfers[i].count ? xfers[i].count : 1);
+	}
+	*total = sum;
+	return 0;
+}
+
+/* ---- the regions an op holds: one count for each run of pieces of the same one ---- */
+
+static void release_regions(const struct slime_xfer *xfers, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (i == 0 || xfers[i].local != xfers[i - 1].local)
+			atomic_fetch_sub_explicit(&xfers[i].local->region->n_ops, 1,
+						  memory_order_release);
+	}
+}
+
+static int hold_regions(const struct slime_xfer *xfers, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct sl_region *r = xfers[i].local->region;
+
+		if (i && xfers[i].local == xfers[i - 1].local)
+			continue;
+		/* First be counted, then look: who withdraws it does it the other way round. */
+		atomic_fetch_add(&r->n_ops, 1);
+		if (atomic_load(&r->state) != SL_REGION_LIVE) {
+			release_regions(xfers, i + 1);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static void xfer_finished(struct slime_op *op)
+{
+	release_regions(op->work.xfers, op->work.n);
+	sl_endpoint_op_finished(op);
+}
+
+/* ---- the window of immediates ---- */
+
+static int take_imm_place(struct slime_endpoint *ep, const struct sl_conn *conn)
+{
+	uint64_t posted = atomic_load_explicit(&ep->imm_posted, memory_order_relaxed);
+
+	do {
+		if (posted - atomic_load_explicit(conn->imm_taken, memory_order_acquire) >=
+		    SL_WINDOW_IMM)
+			return -EAGAIN;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&ep->imm_posted, &posted, posted + 1, memory_order_relaxed, memory_order_relaxed));
+	return 0;
+}
+
+/* ---- submitting ---- */
+
+static void set_work(struct sl_work *w, enum slime_op_kind kind, const struct slime_xfer *xfers,
+		     size_t n, uint64_t total, uint32_t flags, uint32_t imm)
+{
+	*w = (struct sl_work){
+		.kind = kind,
+		.flags = flags,
+		.imm = imm,
+		.xfers = xfers,
+		.n = n,
+		.total = total,
+	};
+}
+
+/* The op is begun, and the endpoint entered. */
+static int hand_over(struct slime_endpoint *ep, struct sl_conn *conn, struct slime_op *op)
+{
+	bool imm = op->work.kind == SLIME_KIND_WRITE_IMM;
+	int ret = hold_regions(op->work.xfers, op->work.n);
+
+	if (ret)
+		return ret;
+	if (imm) {
+		ret = take_imm_place(ep, conn);
+		if (ret)
+			goto release;
+	}
+	op->finished = xfer_finished;
+	if (op->work.total || imm) {
+		ret = conn->ops->submit(conn, op);
+		if (ret)
+			goto give_place;
+	} else {
+		sl_op_finish(op, 0, 0);
+	}
+	return 0;
+
+give_place:
+	if (imm)
+		atomic_fetch_sub_explicit(&ep->imm_posted, 1, memory_order_relaxed);
+release:
+	release_regions(op->work.xfers, op->work.n);
+	return ret;
+}
+
+static int submit(struct slime_endpoint *ep, enum slime_op_kind kind,
+		  const struct slime_xfer *xfers, size_t n, uint32_t flags, uint32_t imm,
+		  struct slime_op *op)
+{
+	uint32_t access =
+		kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
+	struct sl_conn *conn;
+	uint64_t total;
+	int ret = sl_context_check(ep->ctx);
+
+	if (ret)
+		return ret;
+	if (flags & ~(uint32_t)SLIME_FENCE)
+		return -EINVAL;
+	ret = sl_endpoint_enter(ep, &conn);
+	if (ret)
+		return ret;
+	ret = check_batch(ep, conn, xfers, n, access, &total);
+	if (ret)
+		goto leave;
+	ret = sl_endpoint_op_begin(ep, op, kind);
+	if (ret)
+		goto leave;
+	set_work(&op->work, kind, xfers, n, total, flags, imm);
+	ret = hand_over(ep, conn, op);
+	if (ret)
+		sl_endpoint_op_abort(ep, op);
+leave:
+	sl_endpoint_leave(ep);
+	return ret;
+}
+
+int slime_read(struct slime_endpoint *ep, const struct slime_xfer *xfers, size_t n, uint32_t flags,
+	       struct slime_op *op)
+{
+	return submit(ep, SLIME_KIND_READ, xfers, n, flags, 0, op);
+}
+
+int slime_write(struct slime_endpoint *ep, const struct slime_xfer *xfers, size_t n, uint32_t flags,
+		struct slime_op *op)
+{
+	return submit(ep, SLIME_KIND_WRITE, xfers, n, flags, 0, op);
+}
+
+int slime_write_imm(struct slime_endpoint *ep, const struct slime_xfer *xfers, size_t n,
+		    uint32_t flags, uint32_t imm, struct slime_op *op)
+{
+	return submit(ep, SLIME_KIND_WRITE_IMM, xfers, n, flags, imm, op);
+}
+
+static void internal_finished(struct slime_op *op)
+{
+	release_regions(op->work.xfers, op->work.n);
+}
+
+int sl_xfer_submit(struct slime_endpoint *ep, enum slime_op_kind kind,
+		   const struct slime_xfer *xfers, size_t n, struct slime_op *op)
+{
+	uint32_t access =
+		kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
+	struct sl_conn *conn;
+	uint64_t total;
+	int ret = sl_endpoint_enter(ep, &conn);
+
+	if (ret)
+		return ret;
+	ret = check_batch(ep, conn, xfers, n, access, &total);
+	if (!ret)
+		ret = sl_op_begin(op);
+	if (ret)
+		goto leave;
+	set_work(&op->work, kind, xfers, n, total, 0, 0);
+	op->owner = ep;
+	ret = hold_regions(xfers, n);
+	if (ret)
+		goto abort;
+	op->finished = internal_finished;
+	if (total)
+		ret = conn->ops->submit(conn, op);
+	else
+		sl_op_finish(op, 0, 0);
+	if (!ret)
+		goto leave;
+	release_regions(xfers, n);
+abort:
+	sl_op_abort(op);
+leave:
+	sl_endpoint_leave(ep);
+	return ret;
+}
+
+/* ---- immediates that arrive ---- */
+
+/* Under imm_lock, with one there. */
+static void take_imm(struct slime_endpoint *ep, struct slime_op *op, uint64_t *bytes)
+{
+	const struct sl_arrived_imm *a = &ep->imms[ep->imm_first];
+
+	op->imm = a->imm;
+	*bytes = a->bytes;
+	ep->imm_first = (ep->imm_first + 1) % SL_WINDOW_IMM;
+	ep->imm_n--;
+	ep->imm_taken++;
+}
+
+/* The peer may have another on the way. */
+static void return_place(struct slime_endpoint *ep)
+{
+	struct sl_conn *conn;
+	uint64_t taken;
+
+	if (sl_endpoint_enter(ep, &conn))
+		return;
+	pthread_mutex_lock(&ep->imm_lock);
+	taken = ep->imm_taken;
+	pthread_mutex_unlock(&ep->imm_lock);
+	conn->ops->take_imm(conn, taken);
+	sl_endpoint_leave(ep);
+}
+
+/* The oldest receive with the oldest immediate, when there is one of each. */
+static bool match_imm(struct slime_endpoint *ep)
+{
+	struct slime_op *op = NULL;
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&ep->imm_lock);
+	if (ep->imm_n && !sl_list_empty(&ep->imm_ops)) {
+		op = SL_CONTAINER_OF(sl_list_pop(&ep->imm_ops), struct slime_op, link);
+		take_imm(ep, op, &bytes);
+	}
+	pthread_mutex_unlock(&ep->imm_lock);
+	if (!op)
+		return false;
+	return_place(ep);
+	sl_op_finish(op, 0, bytes);
+	return true;
+}
+
+bool sl_xfer_on_imm(struct slime_endpoint *ep, const struct sl_msg *m)
+{
+	bool fits;
+
+	pthread_mutex_lock(&ep->imm_lock);
+	fits = ep->imm_n < SL_WINDOW_IMM;
+	if (fits) {
+		ep->imms[(ep->imm_first + ep->imm_n++) % SL_WINDOW_IMM] = (struct sl_arrived_imm){
+			.imm = (uint32_t)m->w[0],
+			.bytes = m->w[1],
+		};
+	}
+	pthread_mutex_unlock(&ep->imm_lock);
+	if (fits)
+		match_imm(ep);
+	return fits;
+}
+
+int slime_imm_recv(struct slime_endpoint *ep, struct slime_op *op)
+{
+	struct sl_conn *conn;
+	bool connected, there;
+	int ret = sl_context_check(ep->ctx);
+
+	if (ret)
+		return ret;
+	/* What arrived can be taken whatever became of the link. */
+	connected = sl_endpoint_enter(ep, &conn) == 0;
+	pthread_mutex_lock(&ep->imm_lock);
+	there = ep->imm_n > 0;
+	ret = connected || there ? sl_endpoint_op_begin(ep, op, SLIME_KIND_IMM_RECV) : -ENOTCONN;
+	if (!ret)
+		sl_list_append(&ep->imm_ops, &op->link);
+	pthread_mutex_unlock(&ep->imm_lock);
+	if (!ret)
+		match_imm(ep);
+	if (connected)
+		sl_endpoint_leave(ep);
+	return ret;
+}
+
+void sl_xfer_down(struct slime_endpoint *ep, int cause)
+{
+	struct sl_list ops;
+	struct sl_list *e;
+
+	sl_list_init(&ops);
+	pthread_mutex_lock(&ep->imm_lock);
+	sl_list_splice(&ops, &ep->imm_ops);
+	pthread_mutex_unlock(&ep->imm_lock);
+	while ((e = sl_list_pop(&ops)))
+		sl_op_finish(SL_CONTAINER_OF(e, struct slime_op, link), cause, 0);
+}
