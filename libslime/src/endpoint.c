@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <openssl/crypto.h>
-#include <openssl/sha.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "src/endpoint.h"
+#include "src/transport/auth.h"
 
 /* The layers on top, and where each keeps its state. */
 static const struct {
@@ -215,25 +213,26 @@ static const struct sl_conn_events conn_events = {
 /* ---- connecting ---- */
 
 /* The key of the link: both secrets and names, in the order both ends know. */
-static void make_key(struct slime_endpoint *ep)
+static int make_key(struct slime_endpoint *ep)
 {
 	static const char label[] = "slime link key 1";
-	uint8_t text[sizeof(label) + 2 * (SL_SECRET_LEN + 16)];
+	uint8_t text[sizeof(label) + 2 * 16 + SL_SECRET_LEN];
 	struct sl_writer w = { .at = text, .room = sizeof(text) };
 	struct sl_link_id peer = { ep->peer.context, ep->peer.endpoint };
-	const struct sl_link_id *id[2] = { &ep->self, &peer };
-	const uint8_t *secret[2] = { ep->secret, ep->peer.secret };
+	const struct sl_link_id *first = ep->initiator ? &ep->self : &peer;
+	const struct sl_link_id *second = ep->initiator ? &peer : &ep->self;
+	int ret;
 
 	sl_write_bytes(&w, label, sizeof(label));
-	for (int i = 0; i < 2; i++) {
-		int which = ep->initiator ? i : 1 - i;
-
-		sl_write_u64(&w, id[which]->context);
-		sl_write_u64(&w, id[which]->endpoint);
-		sl_write_bytes(&w, secret[which], SL_SECRET_LEN);
-	}
-	SHA256(text, sizeof(text), ep->key);
-	OPENSSL_cleanse(text, sizeof(text));
+	sl_write_u64(&w, first->context);
+	sl_write_u64(&w, first->endpoint);
+	sl_write_u64(&w, second->context);
+	sl_write_u64(&w, second->endpoint);
+	sl_write_bytes(&w, ep->initiator ? ep->peer.secret : ep->secret, SL_SECRET_LEN);
+	ret = sl_auth_mac(ep->initiator ? ep->secret : ep->peer.secret, text, sizeof(text),
+			  ep->key);
+	sl_auth_wipe(text, sizeof(text));
+	return ret;
 }
 
 static const struct sl_candidate *peer_candidate(const struct slime_endpoint *ep,
@@ -272,7 +271,7 @@ static int try_transport(struct slime_endpoint *ep, enum slime_transport t)
 	memcpy(attr.key, ep->key, sizeof(attr.key));
 	*a = (struct sl_attempt){ .ep = ep, .transport = t };
 	ret = transport->ops->conn_create(transport, &attr, &a->conn);
-	OPENSSL_cleanse(attr.key, sizeof(attr.key));
+	sl_auth_wipe(attr.key, sizeof(attr.key));
 	if (ret)
 		note_reason(ep, t, ret, strerror(-ret));
 	return ret;
@@ -317,9 +316,12 @@ static bool has_attempt(const struct slime_endpoint *ep)
 static void connect_step(struct slime_endpoint *ep)
 {
 	if (!ep->started) {
+		int ret = make_key(ep);
+
 		ep->started = true;
-		make_key(ep);
-		if (ep->initiator)
+		if (ret)
+			connect_failed(ep, ret, "no memory for the link's key");
+		else if (ep->initiator)
 			try_next(ep);
 		else
 			wait_on_all(ep);
@@ -490,7 +492,7 @@ static void free_endpoint(struct slime_endpoint *ep)
 	}
 	pthread_mutex_destroy(&ep->imm_lock);
 	pthread_mutex_destroy(&ep->lock);
-	OPENSSL_cleanse(ep, sizeof(*ep));
+	sl_auth_wipe(ep, sizeof(*ep));
 	free(ep);
 }
 
@@ -567,8 +569,9 @@ static int init_endpoint(struct slime_endpoint *ep, const struct slime_endpoint_
 	ret = copy_transports(ep, attr);
 	if (ret)
 		return ret;
-	if (getrandom(ep->secret, sizeof(ep->secret), 0) != sizeof(ep->secret))
-		return -EIO;
+	ret = sl_auth_random(ep->secret, sizeof(ep->secret));
+	if (ret)
+		return ret;
 	ep->self.context = ep->ctx->id;
 	ep->self.endpoint = atomic_fetch_add(&ep->ctx->next_endpoint, 1);
 	if (attr->name)
@@ -652,7 +655,7 @@ int slime_endpoint_export(struct slime_endpoint *ep, void *buf, size_t cap)
 		d.n++;
 	}
 	ret = sl_desc_write_endpoint(&d, buf, cap);
-	OPENSSL_cleanse(&d, sizeof(d));
+	sl_auth_wipe(&d, sizeof(d));
 	return ret;
 }
 
@@ -692,7 +695,7 @@ int slime_endpoint_connect(struct slime_endpoint *ep, const void *desc, size_t l
 		atomic_store(&ep->state, SLIME_ENDPOINT_CONNECTING);
 	}
 	pthread_mutex_unlock(&ep->lock);
-	OPENSSL_cleanse(&peer, sizeof(peer));
+	sl_auth_wipe(&peer, sizeof(peer));
 	if (ret)
 		sl_op_abort(op);
 	else

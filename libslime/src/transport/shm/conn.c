@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <openssl/crypto.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "src/transport/auth.h"
 #include "src/transport/shm/shm.h"
 
 /* Messages taken in one round, so that others get their turn. */
@@ -118,7 +118,7 @@ static void conn_destroy(struct sl_conn *conn)
 {
 	struct shm_conn *c = conn_of(conn);
 
-	OPENSSL_cleanse(c->attr.key, sizeof(c->attr.key));
+	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
 	shm_segment_unmap(c->segment);
 	shm_page_unmap(c->peer_page);
 	if (c->peer_wake_fd >= 0)
@@ -267,7 +267,7 @@ static int watch_process(struct shm_conn *c, int sock, uint64_t start_time)
 static void became_ready(struct shm_conn *c)
 {
 	sl_timer_cancel(poller_of(c), &c->deadline);
-	OPENSSL_cleanse(c->attr.key, sizeof(c->attr.key));
+	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
 	c->step = "nothing";
 	c->base.imm_taken = &c->other->imm_taken;
 	atomic_store(&c->state, SHM_CONN_READY);
