@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a call: waiting for a slot, on its way, or waiting to be tried again; until its
+ * answer or its deadline.
+ */
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "nanoctrl/client/client.h"
+
+#define RETRY_BASE_MS 50
+#define RETRY_MAX_MS  2000
+
+static const char *const method_names[] = { "GET", "PUT", "POST", "DELETE" };
+
+static void dispatch(struct nc_client *client);
+
+/* --- timers --- */
+
+static void arm(struct nc_call *call)
+{
+	uint64_t now = sl_clock_ns(), at = call->deadline_ns;
+	struct timeval tv = { 0 };
+
+	if (call->retry_ns && call->retry_ns < at)
+		at = call->retry_ns;
+	if (at > now) {
+		/* Rounded up: never early. */
+		uint64_t us = (at - now + SL_NS_PER_US - 1) / SL_NS_PER_US;
+
+		tv.tv_sec = (time_t)(us / 1000000);
+		tv.tv_usec = (suseconds_t)(us % 1000000);
+	}
+	evtimer_add(call->timer, &tv);
+}
+
+/* --- ends --- */
+
+void nc_call_destroy(struct nc_call *call)
+{
+	if (!call)
+		return;
+	sl_list_remove(&call->in_all);
+	sl_list_remove(&call->in_ready);
+	if (call->timer)
+		event_free(call->timer);
+	free(call->target);
+	free(call->body);
+	free(call);
+}
+
+/* The user is called when the client is in order again; afterwards call is gone. */
+static void finish(struct nc_call *call, struct nc_error *error, struct nc_json *json)
+{
+	struct nc_client *client = call->client;
+
+	client->n_calls--;
+	sl_list_remove(&call->in_all);
+	sl_list_remove(&call->in_ready);
+	event_del(call->timer);
+	if (!call->cancelled && call->finish(call, error, json)) {
+		struct nc_error bad = { .err = -EPROTO,
+					.status = 200,
+					.message = "the answer lacks what it should say" };
+
+		call->finish(call, &bad, NULL);
+	}
+	nc_call_destroy(call);
+	dispatch(client);
+}
+
+static void drop_slot(struct nc_slot *slot)
+{
+	nc_conn_close(slot->conn);
+	slot->conn = NULL;
+	slot->used = false;
+	if (slot->call)
+		slot->call->slot = NULL;
+	slot->call = NULL;
+}
+
+static void time_out(struct nc_call *call)
+{
+	struct nc_error error = call->last;
+
+	if (call->slot) {
+		nc_client_avoid(call->client, call->slot->server);
+		drop_slot(call->slot);
+	}
+	error.err = -ETIMEDOUT;
+	if (!error.message[0])
+		snprintf(error.message, sizeof(error.message), "no answer from %.200s",
+			 nc_client_url(call->client));
+	finish(call, &error, NULL);
+}
+
+/* Later, after at least delay_ms. */
+static void retry(struct nc_call *call, uint64_t delay_ms)
+{
+	call->attempts++;
+	call->retry_ns = sl_clock_ns() + delay_ms * SL_NS_PER_MS;
+	arm(call);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct nc_call *call = arg;
+
+	(void)fd;
+	(void)what;
+	if (sl_clock_ns() >= call->deadline_ns) {
+		time_out(call);
+		return;
+	}
+	if (call->retry_ns)
+		sl_list_append(&call->client->ready, &call->in_ready);
+	call->retry_ns = 0;
+	arm(call);
+	dispatch(call->client);
+}
+
+/* --- answers --- */
+
+static void take_answer(struct nc_call *call, const struct nc_response *response)
+{
+	struct nc_json *json = NULL;
+	struct nc_error error;
+	int ret =
+		response->body ? nc_json_parse(response->body, response->body_len, &json) : -EPROTO;
+
+	if (!ret) {
+		finish(call, NULL, json);
+		nc_json_free(json);
+		return;
+	}
+	error = (struct nc_error){ .err = ret == -ENOMEM ? -EIO : ret,
+				   .status = response->status,
+				   .message = "the answer is no JSON object" };
+	finish(call, &error, NULL);
+}
+
+static void take_refusal(struct nc_call *call, const struct nc_response *response, size_t server)
+{
+	struct nc_error error;
+	uint64_t delay_ms;
+
+	nc_client_read_error(response, &error);
+	if (response->status != 503) {
+		finish(call, &error, NULL);
+		return;
+	}
+	nc_client_avoid(call->client, server);
+	delay_ms = nc_backoff_ms(call->attempts, RETRY_BASE_MS, RETRY_MAX_MS);
+	if (response->retry_after_s > 0)
+		delay_ms += (uint64_t)response->retry_after_s * 1000;
+	call->last = error;
+	retry(call, delay_ms);
+}
+
+static void on_answered(void *arg, const struct nc_response *response)
+{
+	struct nc_slot *slot = arg;
+	struct nc_client *client = slot->client;
+	struct nc_call *call = slot->call;
+	size_t server = slot->server;
+
+	slot->call = NULL;
+	slot->used = true;
+	if (call)
+		call->slot = NULL;
+	/* An answer to nothing, or one that ends the connection. */
+	if (!call || !response->keep_alive || response->status == 101)
+		drop_slot(slot);
+	if (!call)
+		return;
+	if (response->status >= 200 && response->status < 300) {
+		take_answer(call, response);
+		return;
+	}
+	take_refusal(call, response, server);
+	dispatch(client);
+}
+
+static void on_failed(void *arg, int err, const char *cause)
+{
+	struct nc_slot *slot = arg;
+	struct nc_client *client = slot->client;
+	struct nc_call *call = slot->call;
+	bool stale = slot->used && err == -ECONNRESET;
+	size_t server = slot->server;
+
+	drop_slot(slot);
+	if (!call)
+		return;
+	if (err == -EPROTO || err == -EMSGSIZE) {
+		struct nc_error error = { .err = err };
+
+		snprintf(error.message, sizeof(error.message), "%.100s: %.150s",
+			 client->urls[server].text, cause);
+		finish(call, &error, NULL);
+		return;
+	}
+	/* A kept connection that the server closed meanwhile says nothing: at once on a new one. */
+	if (stale) {
+		retry(call, 0);
+		return;
+	}
+	call->last = (struct nc_error){ .err = err };
+	snprintf(call->last.message, sizeof(call->last.message), "%.100s: %.150s",
+		 client->urls[server].text, cause);
+	nc_client_avoid(client, server);
+	retry(call, nc_backoff_ms(call->attempts, RETRY_BASE_MS, RETRY_MAX_MS));
+}
+
+static void on_data(void *arg, struct evbuffer *in)
+{
+	/* Nobody upgrades these connections; the slot was dropped with the 101. */
+	(void)arg;
+	(void)in;
+}
+
+static const struct nc_conn_ops slot_ops = { on_answered, on_data, on_failed };
+
+/* --- sending --- */
+
+static int write_request(const struct nc_call *call, struct evbuffer *out, size_t server)
+{
+	size_t len = call->body ? strlen(call->body) : 0;
+
+	if (evbuffer_add_printf(out, "%s %s HTTP/1.1\r\n", method_names[call->method],
+				call->target) < 0 ||
+	    nc_client_headers(call->client, out, server, call->with_lease))
+		return -ENOMEM;
+	if (call->body && evbuffer_add_printf(out, "Content-Type: application/json\r\n") < 0)
+		return -ENOMEM;
+	if (call->method != NC_GET && evbuffer_add_printf(out, "Content-Length: %zu\r\n", len) < 0)
+		return -ENOMEM;
+	return evbuffer_add_printf(out, "\r\n") < 0 || evbuffer_add(out, call->body, len) ? -ENOMEM
+											  : 0;
+}
+
+static int send_on(struct nc_slot *slot, struct nc_call *call)
+{
+	struct evbuffer *out = evbuffer_new();
+	int ret;
+
+	if (!out)
+		return -ENOMEM;
+	ret = write_request(call, out, slot->server);
+	if (!ret)
+		ret = nc_conn_send(slot->conn, out);
+	evbuffer_free(out);
+	return ret;
+}
+
+/* An idle connection to the server in use, else a free slot; others idle are to a server left
+ * behind. */
+static struct nc_slot *choose_slot(struct nc_client *client)
+{
+	struct nc_slot *free_slot = NULL;
+
+	for (size_t i = 0; i < NC_N_SLOTS; i++) {
+		struct nc_slot *slot = &client->slots[i];
+
+		if (slot->call)
+			continue;
+		if (slot->conn && slot->server == client->server)
+			return slot;
+		if (!free_slot || !slot->conn)
+			free_slot = slot;
+	}
+	return free_slot;
+}
+
+static int start_on(struct nc_slot *slot, struct nc_call *call)
+{
+	struct nc_client *client = slot->client;
+	int ret = 0;
+
+	if (slot->conn && slot->server != client->server)
+		drop_slot(slot);
+	if (!slot->conn) {
+		slot->server = client->server;
+		ret = nc_conn_open(&slot->conn, client->base, client->dns,
+				   &client->urls[slot->server], &slot_ops, slot);
+	}
+	if (!ret)
+		ret = send_on(slot, call);
+	if (ret)
+		return ret;
+	slot->call = call;
+	call->slot = slot;
+	return 0;
+}
+
+static void dispatch(struct nc_client *client)
+{
+	while (!sl_list_empty(&client->ready)) {
+		struct nc_slot *slot = choose_slot(client);
+		struct nc_call *call;
+		int ret;
+
+		if (!slot)
+			return;
+		call = SL_CONTAINER_OF(sl_list_pop(&client->ready), struct nc_call, in_ready);
+		ret = start_on(slot, call);
+		if (!ret)
+			continue;
+		drop_slot(slot);
+		call->last = (struct nc_error){ .err = ret };
+		snprintf(call->last.message, sizeof(call->last.message), "%.100s: %.150s",
+			 nc_client_url(client), strerror(-ret));
+		nc_client_avoid(client, client->server);
+		retry(call, nc_backoff_ms(call->attempts, RETRY_BASE_MS, RETRY_MAX_MS));
+	}
+}
+
+/* --- begin --- */
+
+struct nc_call *nc_call_create(struct nc_client *client, enum nc_method method,
+			       nc_finish_fn *fn_finish, nc_any_fn *fn, void *arg)
+{
+	struct nc_call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		return NULL;
+	sl_list_init(&call->in_all);
+	sl_list_init(&call->in_ready);
+	call->client = client;
+	call->method = method;
+	call->finish = fn_finish;
+	call->fn = fn;
+	call->arg = arg;
+	call->timer = evtimer_new(client->base, on_timer, call);
+	if (call->timer)
+		return call;
+	free(call);
+	return NULL;
+}
+
+int nc_call_start(struct nc_call *call)
+{
+	struct nc_client *client = call->client;
+
+	if (client->n_calls == NC_MAX_CALLS)
+		return -EAGAIN;
+	client->n_calls++;
+	call->deadline_ns = sl_deadline_ns(client->timeout_ms);
+	sl_list_append(&client->all, &call->in_all);
+	sl_list_append(&client->ready, &call->in_ready);
+	arm(call);
+	dispatch(client);
+	return 0;
+}
+
+void nc_cancel(struct nc_client *client, const void *arg)
+{
+	struct sl_list *e;
+
+	/* It goes on to its answer, which nobody hears. */
+	sl_list_for_each (e, &client->all) {
+		struct nc_call *call = SL_CONTAINER_OF(e, struct nc_call, in_all);
+
+		if (call->arg == arg)
+			call->cancelled = true;
+	}
+}

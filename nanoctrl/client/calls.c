@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The API, call by call: what is sent, and how the answer is handed on. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nanoctrl/client/client.h"
+
+#define PAGE_LIMIT "200"
+
+/* How an answer is decoded and given to the user's function. */
+
+static int finish_done(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	(void)json;
+	((nc_done_fn *)call->fn)(call->arg, error);
+	return 0;
+}
+
+static int finish_agent(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	struct nc_agent agent;
+
+	if (!error && nc_json_agent(json, &agent))
+		return -EPROTO;
+	((nc_agent_fn *)call->fn)(call->arg, error, error ? NULL : &agent);
+	return 0;
+}
+
+static int finish_region(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	struct nc_region region;
+
+	if (!error && nc_json_region(json, &region))
+		return -EPROTO;
+	((nc_region_fn *)call->fn)(call->arg, error, error ? NULL : &region);
+	return 0;
+}
+
+static int finish_offer(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	struct nc_offer offer;
+
+	if (!error && (nc_json_offer(json, &offer) || !offer.descriptor))
+		return -EPROTO;
+	((nc_offer_fn *)call->fn)(call->arg, error, error ? NULL : &offer);
+	return 0;
+}
+
+static int finish_page(struct nc_call *call, const struct nc_error *error, struct nc_json *json,
+		       int (*decode)(struct nc_json *json, struct nc_page *out))
+{
+	struct nc_page page;
+
+	if (!error && decode(json, &page))
+		return -EPROTO;
+	((nc_page_fn *)call->fn)(call->arg, error, error ? NULL : &page);
+	return 0;
+}
+
+static int finish_agents(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	return finish_page(call, error, json, nc_json_agents);
+}
+
+static int finish_regions(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	return finish_page(call, error, json, nc_json_regions);
+}
+
+static int finish_offers(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	return finish_page(call, error, json, nc_json_offers);
+}
+
+static int finish_links(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	return finish_page(call, error, json, nc_json_links);
+}
+
+/* A lease goes into a header: it is visible ASCII, or none of ours. */
+static bool is_lease(const char *lease)
+{
+	size_t len = strlen(lease);
+
+	for (const char *c = lease; *c; c++)
+		if (*c <= ' ' || *c >= 0x7f)
+			return false;
+	return len > 0 && len < NC_LEASE_MAX;
+}
+
+static int finish_register(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	struct nc_client *client = call->client;
+	struct nc_json_grant answer;
+
+	if (!error) {
+		if (nc_json_grant(json, &answer) || !is_lease(answer.lease))
+			return -EPROTO;
+		strcpy(client->lease, answer.lease);
+		strcpy(client->agent, call->agent);
+		strcpy(client->incarnation, call->incarnation);
+		client->epoch = answer.grant.epoch;
+		client->generation = answer.grant.generation;
+		client->registered = true;
+	}
+	((nc_grant_fn *)call->fn)(call->arg, error, error ? NULL : &answer.grant);
+	return 0;
+}
+
+static int finish_leave(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	if (!error)
+		call->client->lease[0] = '\0';
+	return finish_done(call, error, json);
+}
+
+/* --- making a call --- */
+
+struct request {
+	enum nc_method method;
+	const char *segments[8]; /* behind /v1; NULL ends them */
+	const char *query[7];	 /* key, value (NULL leaves it out), ...; NULL ends them */
+	char *body;		 /* taken over */
+	bool has_body;
+	bool with_lease;
+	nc_finish_fn *finish;
+	nc_any_fn *fn;
+	void *arg;
+};
+
+/* Everything but the start, so that a caller may note more in the call. */
+static int prepare(struct nc_client *client, struct request *rq, struct nc_call **out)
+{
+	struct nc_call *call;
+
+	if (rq->has_body && !rq->body)
+		return -EINVAL;
+	call = nc_call_create(client, rq->method, rq->finish, rq->fn, rq->arg);
+	if (!call) {
+		free(rq->body);
+		return -ENOMEM;
+	}
+	call->with_lease = rq->with_lease;
+	call->body = rq->body;
+	call->target = nc_client_target(client, rq->segments, rq->query);
+	if (!call->target) {
+		nc_call_destroy(call);
+		return -ENOMEM;
+	}
+	*out = call;
+	return 0;
+}
+
+static int start(struct nc_client *client, struct request rq)
+{
+	struct nc_call *call;
+	int ret = prepare(client, &rq, &call);
+
+	if (ret)
+		return ret;
+	ret = nc_call_start(call);
+	if (ret)
+		nc_call_destroy(call);
+	return ret;
+}
+
+/* "." and ".." would be taken out of the path, "" too. */
+static bool is_name(const char *name)
+{
+	return name && *name && strcmp(name, ".") && strcmp(name, "..") &&
+	       strlen(name) <= NC_NAME_MAX;
+}
+
+#define check_name(name)                \
+	do {                            \
+		if (!is_name(name))     \
+			return -EINVAL; \
+	} while (0)
+
+/* For what only a registered agent may say. */
+#define check_lease(client)              \
+	do {                             \
+		if (!(client)->lease[0]) \
+			return -ENOKEY;  \
+	} while (0)
+
+/* --- agents --- */
+
+int nc_register(struct nc_client *client, const struct nc_registration *r, nc_grant_fn *fn,
+		void *arg)
+{
+	bool again;
+	struct request rq = { .method = NC_PUT,
+			      .segments = { "agents", r->name },
+			      .has_body = true,
+			      .finish = finish_register,
+			      .fn = (nc_any_fn *)fn,
+			      .arg = arg };
+	struct nc_call *call;
+	int ret;
+
+	check_name(r->name);
+	if (!r->incarnation || !r->owner_key || strlen(r->incarnation) > 64)
+		return -EINVAL;
+	if (client->session)
+		return -EBUSY;
+	again = client->registered && !strcmp(client->incarnation, r->incarnation) &&
+		!strcmp(client->agent, r->name);
+	rq.body = nc_json_registration(r, again, client->epoch, client->generation);
+	ret = prepare(client, &rq, &call);
+	if (ret)
+		return ret;
+	strcpy(call->agent, r->name);
+	strcpy(call->incarnation, r->incarnation);
+	ret = nc_call_start(call);
+	if (ret)
+		nc_call_destroy(call);
+	return ret;
+}
+
+int nc_heartbeat(struct nc_client *client, nc_done_fn *fn, void *arg)
+{
+	check_lease(client);
+	return start(client, (struct request){ .method = NC_POST,
+					       .segments = { "agents", client->agent, "heartbeat" },
+					       .with_lease = true,
+					       .finish = finish_done,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_leave(struct nc_client *client, nc_done_fn *fn, void *arg)
+{
+	check_lease(client);
+	nc_session_close(client);
+	return start(client, (struct request){ .method = NC_DELETE,
+					       .segments = { "agents", client->agent },
+					       .with_lease = true,
+					       .finish = finish_leave,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_get_agent(struct nc_client *client, const char *name, nc_agent_fn *fn, void *arg)
+{
+	check_name(name);
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "agents", name },
+					       .finish = finish_agent,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_list_agents(struct nc_client *client, const char *selector, const char *after,
+		   nc_page_fn *fn, void *arg)
+{
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "agents" },
+					       .query = { "limit", PAGE_LIMIT, "selector", selector,
+							  "after", after },
+					       .finish = finish_agents,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+/* --- regions --- */
+
+int nc_publish(struct nc_client *client, const struct nc_region *region, nc_done_fn *fn, void *arg)
+{
+	check_lease(client);
+	check_name(region->name);
+	if (!region->descriptor || region->descriptor_len > NC_DESCRIPTOR_MAX)
+		return -EINVAL;
+	return start(client, (struct request){ .method = NC_PUT,
+					       .segments = { "agents", client->agent, "regions",
+							     region->name },
+					       .has_body = true,
+					       .body = nc_json_publication(region),
+					       .with_lease = true,
+					       .finish = finish_done,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_withdraw(struct nc_client *client, const char *region, nc_done_fn *fn, void *arg)
+{
+	check_lease(client);
+	check_name(region);
+	return start(client,
+		     (struct request){ .method = NC_DELETE,
+				       .segments = { "agents", client->agent, "regions", region },
+				       .with_lease = true,
+				       .finish = finish_done,
+				       .fn = (nc_any_fn *)fn,
+				       .arg = arg });
+}
+
+int nc_get_region(struct nc_client *client, const char *agent, const char *region, nc_region_fn *fn,
+		  void *arg)
+{
+	check_name(agent);
+	check_name(region);
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "agents", agent, "regions", region },
+					       .with_lease = true,
+					       .finish = finish_region,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_list_regions(struct nc_client *client, const char *agent, nc_page_fn *fn, void *arg)
+{
+	check_name(agent);
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "agents", agent, "regions" },
+					       .finish = finish_regions,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+/* --- connection exchange --- */
+
+int nc_post_offer(struct nc_client *client, const char *peer, const char *profile,
+		  uint64_t connection_epoch, const char *peer_incarnation, const void *descriptor,
+		  size_t len, nc_done_fn *fn, void *arg)
+{
+	check_lease(client);
+	check_name(peer);
+	check_name(profile);
+	if (!descriptor || len > NC_DESCRIPTOR_MAX)
+		return -EINVAL;
+	return start(client,
+		     (struct request){
+			     .method = NC_PUT,
+			     .segments = { "agents", client->agent, "exchange", peer, profile },
+			     .has_body = true,
+			     .body = nc_json_posting(connection_epoch, peer_incarnation, descriptor,
+						     len),
+			     .with_lease = true,
+			     .finish = finish_done,
+			     .fn = (nc_any_fn *)fn,
+			     .arg = arg });
+}
+
+int nc_withdraw_offer(struct nc_client *client, const char *peer, const char *profile,
+		      nc_done_fn *fn, void *arg)
+{
+	check_lease(client);
+	check_name(peer);
+	check_name(profile);
+	return start(client, (struct request){ .method = NC_DELETE,
+					       .segments = { "agents", client->agent, "exchange",
+							     peer, profile },
+					       .with_lease = true,
+					       .finish = finish_done,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_get_offer(struct nc_client *client, const char *peer, const char *profile, nc_offer_fn *fn,
+		 void *arg)
+{
+	check_lease(client);
+	check_name(peer);
+	check_name(profile);
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "agents", peer, "exchange",
+							     client->agent, profile },
+					       .with_lease = true,
+					       .finish = finish_offer,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_list_offers(struct nc_client *client, nc_page_fn *fn, void *arg)
+{
+	check_lease(client);
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "agents", client->agent, "exchange" },
+					       .with_lease = true,
+					       .finish = finish_offers,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+/* --- links --- */
+
+int nc_report_link(struct nc_client *client, const struct nc_link *link, nc_done_fn *fn, void *arg)
+{
+	check_lease(client);
+	check_name(link->peer);
+	check_name(link->profile);
+	return start(client, (struct request){ .method = NC_PUT,
+					       .segments = { "agents", client->agent, "links",
+							     link->peer, link->profile },
+					       .has_body = true,
+					       .body = nc_json_report(link),
+					       .with_lease = true,
+					       .finish = finish_done,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_forget_link(struct nc_client *client, const char *peer, const char *profile, nc_done_fn *fn,
+		   void *arg)
+{
+	check_lease(client);
+	check_name(peer);
+	check_name(profile);
+	return start(client, (struct request){ .method = NC_DELETE,
+					       .segments = { "agents", client->agent, "links", peer,
+							     profile },
+					       .with_lease = true,
+					       .finish = finish_done,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_list_links(struct nc_client *client, const char *after, nc_page_fn *fn, void *arg)
+{
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "links" },
+					       .query = { "limit", PAGE_LIMIT, "after", after },
+					       .finish = finish_links,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}

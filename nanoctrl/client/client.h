@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a client: its servers, its lease, its calls. */
+#ifndef NC_CLIENT_H
+#define NC_CLIENT_H
+
+#include "base/list.h"
+#include "nanoctrl/client/conn.h"
+#include "nanoctrl/client/json.h"
+#include "nanoctrl/client/nanoctrl_client.h"
+
+#define NC_MAX_URLS  16
+#define NC_N_SLOTS   4
+#define NC_LEASE_MAX 512
+
+struct event;
+struct nc_session;
+
+/* A place for one connection and the call that it carries. */
+struct nc_slot {
+	struct nc_client *client;
+	struct nc_conn *conn;
+	struct nc_call *call; /* NULL: idle */
+	size_t server;
+	bool used; /* it has carried a call before: its end says nothing about the server */
+};
+
+struct nc_client {
+	struct event_base *base;
+	struct evdns_base *dns;
+	struct nc_url urls[NC_MAX_URLS];
+	size_t n_urls;
+	size_t server; /* which of them is tried now */
+	char scope[NC_NAME_MAX + 1];
+	char *token; /* or NULL */
+	int timeout_ms;
+
+	char agent[NC_NAME_MAX + 1]; /* "" before the first registration */
+	char lease[NC_LEASE_MAX];    /* "" when there is none */
+	bool registered;	     /* once, whatever became of the lease */
+	uint64_t epoch, generation;  /* of the last registration */
+	char incarnation[65];	     /* that held them */
+
+	struct nc_slot slots[NC_N_SLOTS];
+	struct sl_list ready; /* calls to be sent */
+	struct sl_list all;   /* every call */
+	size_t n_calls;
+
+	struct nc_session *session; /* NULL when none is open */
+	uint64_t n_sessions;	    /* opened so far */
+};
+
+/* Starts of a method, kept for the call's whole life. */
+enum nc_method { NC_GET, NC_PUT, NC_POST, NC_DELETE };
+
+/* Decodes the answer and calls the user back; with an error json is NULL. Returns -EPROTO without
+ * having called. */
+typedef int nc_finish_fn(struct nc_call *call, const struct nc_error *error, struct nc_json *json);
+typedef void nc_any_fn(void);
+
+struct nc_call {
+	struct nc_client *client;
+	struct sl_list in_all, in_ready;
+	struct nc_slot *slot; /* it is on its way */
+	struct event *timer;  /* the deadline, or the next try when that is earlier */
+	uint64_t deadline_ns, retry_ns;
+	unsigned attempts;
+
+	enum nc_method method;
+	bool with_lease;
+	char *target;
+	char *body; /* or NULL */
+
+	nc_finish_fn *finish;
+	nc_any_fn *fn; /* the user's, of the type that finish knows */
+	void *arg;
+	bool cancelled;
+	char incarnation[65]; /* of a registration */
+	char agent[NC_NAME_MAX + 1];
+	struct nc_error last; /* why it is tried again */
+};
+
+/*
+ * The target is "/v1" and segments, ended by NULL, each encoded. -EAGAIN, -ENOMEM; call is given to
+ * the list only by nc_call_start().
+ */
+struct nc_call *nc_call_create(struct nc_client *client, enum nc_method method,
+			       nc_finish_fn *finish, nc_any_fn *fn, void *arg);
+void nc_call_destroy(struct nc_call *call);
+int nc_call_start(struct nc_call *call);
+
+/* "/v1/agents/NAME/...?scope=SCOPE"; segments end with NULL. NULL without memory. */
+char *nc_client_target(const struct nc_client *client, const char *const *segments,
+		       const char *const *query);
+
+/* The headers that every request has; lease when it is to be proven. -ENOMEM. */
+int nc_client_headers(const struct nc_client *client, struct evbuffer *out, size_t server,
+		      bool with_lease);
+
+/* The server does not answer: another one is tried next, when there is one. */
+void nc_client_avoid(struct nc_client *client, size_t server);
+
+/* What status and body say, in words of errno. */
+void nc_client_read_error(const struct nc_response *response, struct nc_error *error);
+
+/* Random from 0 to most. */
+uint64_t nc_random_up_to(uint64_t most);
+
+/* Half to all of base, doubled for each attempt, up to most. */
+uint64_t nc_backoff_ms(unsigned attempts, uint64_t base_ms, uint64_t most_ms);
+
+void nc_session_destroy(struct nc_session *session);
+
+#endif

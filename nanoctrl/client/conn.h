@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One HTTP/1.1 connection: a request at a time, and after an upgrade raw bytes. */
+#ifndef NC_CONN_H
+#define NC_CONN_H
+
+#include <stdbool.h>
+
+#include "nanoctrl/client/http_response.h"
+#include "nanoctrl/client/url.h"
+
+struct event_base;
+struct evbuffer;
+struct evdns_base;
+struct nc_conn;
+
+/* Each of these may close the connection. */
+struct nc_conn_ops {
+	/* The whole response; it lives until this returns. */
+	void (*answered)(void *arg, const struct nc_response *response);
+	/* Bytes after a 101; what stays in the buffer is shown again with more. */
+	void (*data)(void *arg, struct evbuffer *in);
+	/* Refused, reset, silent, closed, or what came is no HTTP: err is negative. To be closed.
+	 */
+	void (*failed)(void *arg, int err, const char *cause);
+};
+
+/* Connects in the background; a request may be sent at once. -ENOMEM, or -errno of socket(). */
+int nc_conn_open(struct nc_conn **out, struct event_base *base, struct evdns_base *dns,
+		 const struct nc_url *url, const struct nc_conn_ops *ops, void *arg);
+void nc_conn_close(struct nc_conn *conn);
+
+/* Takes the bytes out of request. -ENOMEM. */
+int nc_conn_send(struct nc_conn *conn, struct evbuffer *request);
+
+/* From now on so much silence of the server is a failure. */
+void nc_conn_set_silence(struct nc_conn *conn, int timeout_ms);
+
+/* Bytes that wait to be sent. */
+size_t nc_conn_queued(const struct nc_conn *conn);
+
+#endif

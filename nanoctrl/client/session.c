@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's WebSocket: beats, events and acknowledgements, over one connection after the other.
+ */
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "nanoctrl/client/client.h"
+#include "nanoctrl/client/websocket.h"
+
+#define PART "session"
+
+#define CURSOR_MAX 64
+
+/* For the connection to stand and the upgrade to be answered; and the silence that means a dead
+ * one. */
+#define UPGRADE_TIMEOUT_MS 5000
+#define SILENCE_MS	   15000
+
+#define RETRY_BASE_MS 50
+#define RETRY_MAX_MS  5000
+#define BEAT_MS_MIN   100
+
+enum state {
+	WAITING,   /* for the timer to connect */
+	UPGRADING, /* the request is on its way */
+	OPEN,	   /* upgraded */
+	ENDING,	   /* for the timer to say RESYNC */
+};
+
+struct nc_session {
+	struct nc_client *client;
+	const struct nc_session_ops *ops;
+	void *arg;
+	enum state state;
+	struct nc_conn *conn;
+	size_t server;
+	struct nc_ws ws;
+	char key[NC_WS_KEY_LEN + 1];
+	struct event *timer; /* what WAITING and ENDING wait for, the time of UPGRADING, the beat */
+	unsigned attempts;   /* since the last hello */
+	uint32_t beat_ms;
+	bool up;		 /* hello came */
+	char cursor[CURSOR_MAX]; /* behind the last event that was delivered; "" before the first */
+};
+
+static void set_timer(struct nc_session *s, uint64_t ms)
+{
+	const struct timeval tv = { .tv_sec = (time_t)(ms / 1000),
+				    .tv_usec = (suseconds_t)(ms % 1000 * 1000) };
+
+	evtimer_add(s->timer, &tv);
+}
+
+static void drop_connection(struct nc_session *s)
+{
+	nc_conn_close(s->conn);
+	s->conn = NULL;
+	nc_ws_fini(&s->ws);
+	nc_ws_init(&s->ws);
+	event_del(s->timer);
+}
+
+void nc_session_destroy(struct nc_session *s)
+{
+	if (!s)
+		return;
+	drop_connection(s);
+	event_free(s->timer);
+	free(s);
+}
+
+void nc_session_close(struct nc_client *client)
+{
+	nc_session_destroy(client->session);
+	client->session = NULL;
+}
+
+bool nc_session_is_up(const struct nc_client *client)
+{
+	return client->session && client->session->up;
+}
+
+/*
+ * Callbacks may close the session and open another, so each of these is the last thing that its
+ * caller does with it, or is followed by a look whether it is still the same.
+ */
+static bool gone(const struct nc_client *client, uint64_t n_sessions)
+{
+	return !client->session || client->n_sessions != n_sessions;
+}
+
+static void say_down(struct nc_session *s, const char *cause)
+{
+	bool was_up = s->up;
+
+	s->up = false;
+	if (was_up && s->ops->down)
+		s->ops->down(s->arg, cause);
+}
+
+/* The session is no more when the user hears of it, so that he may open the next one. */
+static void end(struct nc_session *s, enum nc_session_end why, const struct nc_error *error)
+{
+	const struct nc_session_ops *ops = s->ops;
+	struct nc_client *client = s->client;
+	void *arg = s->arg;
+
+	nc_session_close(client);
+	ops->ended(arg, why, error);
+}
+
+static void reconnect(struct nc_session *s, uint64_t delay_ms, const char *cause)
+{
+	struct nc_client *client = s->client;
+
+	drop_connection(s);
+	s->state = WAITING;
+	set_timer(s, delay_ms);
+	if (s->up)
+		sl_info(PART, "%s: %s: connecting again", client->agent, cause);
+	say_down(s, cause);
+}
+
+static void back_off(struct nc_session *s, uint64_t least_ms, const char *cause)
+{
+	uint64_t ms = nc_backoff_ms(s->attempts, RETRY_BASE_MS, RETRY_MAX_MS);
+
+	s->attempts++;
+	nc_client_avoid(s->client, s->server);
+	reconnect(s, least_ms + ms, cause);
+}
+
+/* --- talking --- */
+
+static int send_frame(struct nc_session *s, enum nc_ws_opcode opcode, const void *payload,
+		      size_t len)
+{
+	struct evbuffer *out;
+	int ret;
+
+	/* What a server does not read is bounded: pongs and beats wait for nobody. */
+	if (nc_conn_queued(s->conn) > NC_HTTP_HEADERS_MAX)
+		return -ENOBUFS;
+	out = evbuffer_new();
+	if (!out)
+		return -ENOMEM;
+	ret = nc_ws_write(out, opcode, payload, len);
+	if (!ret)
+		ret = nc_conn_send(s->conn, out);
+	evbuffer_free(out);
+	return ret;
+}
+
+static void beat(struct nc_session *s)
+{
+	char *text = nc_json_beat(s->cursor[0] ? s->cursor : NULL);
+	int ret = text ? send_frame(s, NC_WS_TEXT, text, strlen(text)) : -ENOMEM;
+
+	free(text);
+	if (ret)
+		back_off(s, 0, strerror(-ret));
+	else
+		set_timer(s, s->beat_ms);
+}
+
+/* --- messages --- */
+
+static bool note_cursor(struct nc_session *s, const char *cursor)
+{
+	if (strlen(cursor) >= sizeof(s->cursor))
+		return false;
+	strcpy(s->cursor, cursor);
+	return true;
+}
+
+static void take_hello(struct nc_session *s, const struct nc_message *m)
+{
+	if (!note_cursor(s, m->cursor)) {
+		back_off(s, 0, "the cursor is too long");
+		return;
+	}
+	s->attempts = 0;
+	s->up = true;
+	s->beat_ms = m->beat_ms < BEAT_MS_MIN ? BEAT_MS_MIN : m->beat_ms;
+	set_timer(s, s->beat_ms);
+	if (s->ops->up)
+		s->ops->up(s->arg);
+}
+
+static void take_event(struct nc_session *s, const struct nc_message *m)
+{
+	struct nc_client *client = s->client;
+	uint64_t serial = client->n_sessions;
+
+	s->ops->event(s->arg, &m->event);
+	if (!gone(client, serial) && !note_cursor(s, m->cursor))
+		back_off(s, 0, "the cursor is too long");
+}
+
+static void take_reset(struct nc_session *s, const struct nc_message *m)
+{
+	if (!note_cursor(s, m->cursor)) {
+		back_off(s, 0, "the cursor is too long");
+		return;
+	}
+	s->ops->reset(s->arg);
+}
+
+static void take_resync(struct nc_session *s, uint32_t spread_ms)
+{
+	drop_connection(s);
+	s->state = ENDING;
+	s->client->lease[0] = '\0';
+	set_timer(s, nc_random_up_to(spread_ms));
+	say_down(s, "the lease is gone");
+}
+
+static void take_goaway(struct nc_session *s, const struct nc_message *m)
+{
+	if (!strcmp(m->reason, "replaced")) {
+		end(s, NC_SESSION_REPLACED, NULL);
+		return;
+	}
+	/* A server that drains is not the one to come back to. */
+	if (!strcmp(m->reason, "drain"))
+		nc_client_avoid(s->client, s->server);
+	reconnect(s, nc_random_up_to(m->spread_ms), "the server asked to go away");
+}
+
+static void take_message(struct nc_session *s, const struct nc_message *m)
+{
+	if (!s->up && m->type <= NC_MESSAGE_RESET && m->type != NC_MESSAGE_HELLO) {
+		back_off(s, 0, "the server did not say hello");
+		return;
+	}
+	switch (m->type) {
+	case NC_MESSAGE_HELLO:
+		take_hello(s, m);
+		break;
+	case NC_MESSAGE_EVENT:
+		take_event(s, m);
+		break;
+	case NC_MESSAGE_RESET:
+		take_reset(s, m);
+		break;
+	case NC_MESSAGE_RESYNC:
+		take_resync(s, m->spread_ms);
+		break;
+	case NC_MESSAGE_SUPERSEDED:
+		end(s, NC_SESSION_SUPERSEDED, NULL);
+		break;
+	case NC_MESSAGE_GOAWAY:
+		take_goaway(s, m);
+		break;
+	case NC_MESSAGE_ERROR:
+		sl_warn(PART, "%s: the server says: %s", s->client->agent, m->reason);
+		break;
+	default:
+		/* A beat shows by coming that the server lives; others are of a later release. */
+		break;
+	}
+}
+
+static void take_text(struct nc_session *s)
+{
+	struct nc_message message;
+	struct nc_json *json;
+	int ret = nc_json_parse(s->ws.message, s->ws.message_len, &json);
+
+	if (!ret) {
+		ret = nc_json_message(json, &message);
+		if (!ret)
+			take_message(s, &message);
+		nc_json_free(json);
+	}
+	if (ret)
+		back_off(s, 0, "the server sent what is no message");
+}
+
+static void take_close(struct nc_session *s)
+{
+	unsigned code = s->ws.control_len >= 2 ? s->ws.control[0] << 8 | s->ws.control[1] : 1005;
+	char cause[64];
+
+	snprintf(cause, sizeof(cause), "the server closed the session with %u", code);
+	/* The code says what the message before it said, should that have been lost. */
+	switch (code) {
+	case 4001:
+		take_resync(s, 0);
+		break;
+	case 4002:
+		end(s, NC_SESSION_SUPERSEDED, NULL);
+		break;
+	case 4003:
+		end(s, NC_SESSION_REPLACED, NULL);
+		break;
+	default:
+		back_off(s, 0, cause);
+	}
+}
+
+/* One result of the parser; false when the connection is not to be read on. */
+static bool take_frame(struct nc_session *s, int what)
+{
+	struct nc_client *client = s->client;
+	struct nc_conn *conn = s->conn;
+	uint64_t serial = client->n_sessions;
+
+	switch (what) {
+	case NC_WS_MORE:
+		return true;
+	case NC_WS_MESSAGE:
+		take_text(s);
+		break;
+	case NC_WS_PINGED:
+		if (send_frame(s, NC_WS_PONG, s->ws.control, s->ws.control_len))
+			back_off(s, 0, "the server reads nothing");
+		break;
+	case NC_WS_CLOSED:
+		take_close(s);
+		break;
+	default:
+		back_off(s, 0, "the server sent what is no WebSocket frame");
+	}
+	return !gone(client, serial) && s->conn == conn;
+}
+
+static void on_data(void *arg, struct evbuffer *in)
+{
+	struct nc_session *s = arg;
+
+	while (evbuffer_get_length(in)) {
+		struct evbuffer_iovec piece;
+		size_t used;
+		int what;
+
+		evbuffer_peek(in, -1, NULL, &piece, 1);
+		what = nc_ws_feed(&s->ws, piece.iov_base, piece.iov_len, &used);
+		evbuffer_drain(in, used);
+		if (!take_frame(s, what))
+			return;
+	}
+}
+
+/* --- connecting --- */
+
+static void refused(struct nc_session *s, const struct nc_response *response)
+{
+	struct nc_error error;
+
+	nc_client_read_error(response, &error);
+	if (error.err == -EKEYREVOKED) {
+		end(s, NC_SESSION_SUPERSEDED, NULL);
+	} else if (error.err == -EKEYEXPIRED) {
+		take_resync(s, 0);
+	} else if (response->status == 429 || response->status >= 500) {
+		uint64_t wait_s =
+			response->retry_after_s > 0 ? (uint64_t)response->retry_after_s : 0;
+
+		back_off(s, wait_s * 1000, error.message);
+	} else {
+		end(s, NC_SESSION_REFUSED, &error);
+	}
+}
+
+static void on_answered(void *arg, const struct nc_response *response)
+{
+	struct nc_session *s = arg;
+	char accept[NC_WS_ACCEPT_LEN + 1];
+
+	if (response->status != 101) {
+		refused(s, response);
+		return;
+	}
+	nc_ws_accept(s->key, accept);
+	if (!response->websocket || strcmp(accept, response->ws_accept)) {
+		back_off(s, 0, "the server's upgrade is none");
+		return;
+	}
+	/* Until hello comes the timer of the upgrade runs on. */
+	s->state = OPEN;
+	nc_conn_set_silence(s->conn, SILENCE_MS);
+}
+
+static void on_failed(void *arg, int err, const char *cause)
+{
+	struct nc_session *s = arg;
+
+	(void)err;
+	back_off(s, 0, cause);
+}
+
+static const struct nc_conn_ops conn_ops = { on_answered, on_data, on_failed };
+
+static int write_upgrade(struct nc_session *s, struct evbuffer *out)
+{
+	const char *const segments[] = { "agents", s->client->agent, "session", NULL };
+	const char *const query[] = { "cursor", s->cursor[0] ? s->cursor : NULL, NULL };
+	char *target = nc_client_target(s->client, segments, query);
+	int n = -1;
+
+	if (target)
+		n = evbuffer_add_printf(out, "GET %s HTTP/1.1\r\n", target);
+	free(target);
+	if (n < 0 || nc_client_headers(s->client, out, s->server, true))
+		return -ENOMEM;
+	n = evbuffer_add_printf(out,
+				"Upgrade: websocket\r\nConnection: Upgrade\r\n"
+				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n\r\n",
+				s->key);
+	return n < 0 ? -ENOMEM : 0;
+}
+
+static int send_upgrade(struct nc_session *s)
+{
+	struct evbuffer *out = evbuffer_new();
+	int ret;
+
+	if (!out)
+		return -ENOMEM;
+	ret = nc_ws_make_key(s->key);
+	if (!ret)
+		ret = write_upgrade(s, out);
+	if (!ret)
+		ret = nc_conn_send(s->conn, out);
+	evbuffer_free(out);
+	return ret;
+}
+
+static void connect_now(struct nc_session *s)
+{
+	struct nc_client *client = s->client;
+	int ret;
+
+	s->server = client->server;
+	ret = nc_conn_open(&s->conn, client->base, client->dns, &client->urls[s->server], &conn_ops,
+			   s);
+	if (!ret)
+		ret = send_upgrade(s);
+	if (ret) {
+		back_off(s, 0, strerror(-ret));
+		return;
+	}
+	s->state = UPGRADING;
+	set_timer(s, UPGRADE_TIMEOUT_MS);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct nc_session *s = arg;
+
+	(void)fd;
+	(void)what;
+	switch (s->state) {
+	case WAITING:
+		connect_now(s);
+		break;
+	case UPGRADING:
+		back_off(s, 0, "the server does not answer the upgrade");
+		break;
+	case OPEN:
+		if (s->up)
+			beat(s);
+		else
+			back_off(s, 0, "the server did not say hello");
+		break;
+	case ENDING:
+		end(s, NC_SESSION_RESYNC, NULL);
+		break;
+	}
+}
+
+int nc_session_open(struct nc_client *client, const struct nc_session_ops *ops, void *arg)
+{
+	struct nc_session *s;
+
+	if (!client->lease[0])
+		return -ENOKEY;
+	if (client->session)
+		return -EBUSY;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->client = client;
+	s->ops = ops;
+	s->arg = arg;
+	nc_ws_init(&s->ws);
+	s->timer = evtimer_new(client->base, on_timer, s);
+	if (!s->timer) {
+		free(s);
+		return -ENOMEM;
+	}
+	client->session = s;
+	client->n_sessions++;
+	s->state = WAITING;
+	set_timer(s, 0);
+	return 0;
+}
