@@ -40,7 +40,7 @@ foreign() {
 	cat <<'END'
 # header       who
 yaml.h         cli tests
-jansson.h      nanoctrl/src/model.c nanoctrl/client/json.c bench/report.c tests
+jansson.h      nanoctrl/src/model.c nanoctrl/src/model_write.c nanoctrl/client/json.c bench/report.c tests
 hiredis/       nanoctrl tests support
 event2/        nanoctrl client agent peeragent bench cli tests support
 openssl/       seam nanoctrl client agent peeragent cli tests support

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every path that nanoctrl serves. */
+#include "api_agent.h"
+#include "api_event.h"
+#include "api_object.h"
 #include "api_server.h"
+#include "api_session.h"
 #include "route.h"
 
 const struct route route_table[] = {
@@ -8,6 +12,29 @@ const struct route route_table[] = {
 	{ HTTP_GET, "/healthz", api_healthz },
 	{ HTTP_GET, "/readyz", api_readyz },
 	{ HTTP_GET, "/metrics", api_metrics },
+	{ HTTP_GET, "/v1/agents", api_agent_list },
+	{ HTTP_PUT, "/v1/agents/{name}", api_agent_register },
+	{ HTTP_GET, "/v1/agents/{name}", api_agent_get },
+	{ HTTP_PATCH, "/v1/agents/{name}", api_agent_update },
+	{ HTTP_DELETE, "/v1/agents/{name}", api_agent_leave },
+	{ HTTP_POST, "/v1/agents/{name}/heartbeat", api_agent_heartbeat },
+	{ HTTP_GET, "/v1/agents/{name}/session", api_session },
+	{ HTTP_GET, "/v1/agents/{name}/events", api_event_agent },
+	{ HTTP_GET, "/v1/agents/{name}/regions", api_region_list_of },
+	{ HTTP_PUT, "/v1/agents/{name}/regions/{region}", api_region_publish },
+	{ HTTP_GET, "/v1/agents/{name}/regions/{region}", api_region_get },
+	{ HTTP_DELETE, "/v1/agents/{name}/regions/{region}", api_region_withdraw },
+	{ HTTP_GET, "/v1/agents/{name}/exchange", api_offer_list },
+	{ HTTP_PUT, "/v1/agents/{name}/exchange/{peer}/{profile}", api_offer_post },
+	{ HTTP_GET, "/v1/agents/{name}/exchange/{peer}/{profile}", api_offer_get },
+	{ HTTP_DELETE, "/v1/agents/{name}/exchange/{peer}/{profile}", api_offer_withdraw },
+	{ HTTP_GET, "/v1/agents/{name}/links", api_link_list_of },
+	{ HTTP_PUT, "/v1/agents/{name}/links/{peer}/{profile}", api_link_report },
+	{ HTTP_DELETE, "/v1/agents/{name}/links/{peer}/{profile}", api_link_forget },
+	{ HTTP_GET, "/v1/events", api_event_scope },
+	{ HTTP_GET, "/v1/links", api_link_list },
+	{ HTTP_GET, "/v1/regions", api_region_list },
+	{ HTTP_GET, "/v1/services", api_service_list },
 };
 
 const size_t route_table_len = sizeof(route_table) / sizeof(route_table[0]);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the handlers of /v1 share: for which scope a request is, who sends it, and how a refusal of
+ * the store is said. Each function that returns false has replied.
+ */
+#ifndef NANOCTRL_API_H
+#define NANOCTRL_API_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "digest.h"
+#include "model.h"
+#include "reply.h"
+#include "request.h"
+#include "route.h"
+#include "store.h"
+
+/* Who sends a request: the lease of its Slime-Lease header. */
+struct api_who {
+	char agent[STORE_NAME_MAX + 1];
+	char secret_hash[DIGEST_HEX];
+	struct store_lease lease; /* points into this struct */
+};
+
+/* The scope, or NULL: replied. */
+const char *api_scope(struct request *rq);
+
+/* The path's parameter as a name, or NULL: replied. */
+const char *api_name(struct request *rq, const char *param);
+
+/* The lease of the header. Without one: 401. */
+bool api_lease(struct request *rq, struct api_who *who);
+
+/* The lease, which must be that of the path's {name}. */
+bool api_owner(struct request *rq, struct api_who *who);
+
+bool api_has_lease(const struct request *rq);
+
+/* A query parameter that is a number from min to max; absent is def. */
+bool api_query_number(struct request *rq, const char *name, uint64_t min, uint64_t max,
+		      uint64_t def, uint64_t *out);
+
+/* limit, after, and selector (NULL when absent) of a list. */
+struct api_page {
+	unsigned limit;
+	const char *after;
+	const char *selector;
+};
+bool api_page(struct request *rq, struct api_page *out);
+
+/* The cursor of the query; *given says whether there is one. */
+bool api_cursor(struct request *rq, struct store_cursor *out, bool *given);
+
+/* Whether the body may be read as JSON: 415 otherwise. */
+bool api_is_json(struct request *rq);
+
+/* Reply to a result of the store that is not 0. */
+void api_fail(struct request *rq, int result);
+
+/* The same for a body that was refused. */
+void api_refuse(struct request *rq, const struct model_error *err);
+
+void api_bad_query(struct request *rq, const char *name, const char *expected);
+
+/* Reply with a text of the model and free it; NULL is 500. */
+void api_reply(struct request *rq, int status, char *text);
+
+/* {"status":"ok"}; a store_done_fn whose argument is the request. */
+store_done_fn api_done;
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tail.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PORTION 256
+
+struct tail {
+	struct store *store;
+	struct store_follower follower;
+	struct store_cursor at;
+	tail_fn *fn;
+	void *arg;
+	bool known;   /* at is a place */
+	bool reading; /* a read is out */
+	bool again;   /* there is more behind it */
+	bool failed;  /* the last read had no answer */
+	bool closed;  /* to be freed when the read is back */
+	char scope[STORE_NAME_MAX + 1];
+};
+
+struct store_cursor tail_at(const struct tail *t)
+{
+	return t->at;
+}
+
+static void read_on(struct tail *t);
+
+/* Tell what is behind t->at of a batch that begins no later than that. */
+static void tell(struct tail *t, const struct store_events *ev)
+{
+	struct store_events rest = *ev;
+
+	while (rest.n && rest.events->id <= t->at.id) {
+		rest.events++;
+		rest.n--;
+	}
+	if (!rest.n)
+		return;
+	t->at.id = rest.events[rest.n - 1].id;
+	t->fn(t->arg, &rest);
+}
+
+/* The answer to our own read. */
+static void take_read(struct tail *t, const struct store_events *ev)
+{
+	if (!t->known) {
+		t->known = true;
+		t->at = (struct store_cursor){ ev->epoch, ev->last };
+		return;
+	}
+	/* A scope that had no epoch has one now: its events begin with the first. */
+	if (!t->at.epoch && ev->epoch) {
+		t->at = (struct store_cursor){ ev->epoch, 0 };
+		t->again = true;
+		return;
+	}
+	if (ev->reset || ev->epoch != t->at.epoch) {
+		t->at = (struct store_cursor){ ev->epoch, ev->last };
+		t->fn(t->arg, ev);
+		return;
+	}
+	t->again = t->again || (ev->n && ev->events[ev->n - 1].id < ev->last);
+	tell(t, ev);
+}
+
+static void on_read(void *arg, int result, const struct store_events *ev)
+{
+	struct tail *t = arg;
+
+	/* reading stays set, so that closing from inside leaves the tail to us. */
+	t->failed = result != STORE_OK;
+	if (result == STORE_OK && !t->closed)
+		take_read(t, ev);
+	t->reading = false;
+	if (t->closed)
+		free(t);
+	else if (t->again && !t->failed)
+		read_on(t);
+}
+
+static void read_on(struct tail *t)
+{
+	t->again = false;
+	t->reading = true;
+	store_read_events(t->store, t->scope, &t->at, PORTION, on_read, t);
+}
+
+/* What the store tells all followers: ours when it joins on, else a sign to read. */
+static void on_batch(void *arg, const struct store_events *ev)
+{
+	struct tail *t = arg;
+
+	if (t->reading) {
+		t->again = true;
+		return;
+	}
+	if (ev->reset || ev->epoch != t->at.epoch || (ev->n && ev->events->id > t->at.id + 1)) {
+		read_on(t);
+		return;
+	}
+	t->reading = true;
+	tell(t, ev);
+	t->reading = false;
+	if (t->closed)
+		free(t);
+}
+
+int tail_open(struct store *store, const char *scope, const struct store_cursor *from, tail_fn *fn,
+	      void *arg, struct tail **out)
+{
+	struct tail *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->store = store;
+	t->fn = fn;
+	t->arg = arg;
+	t->follower.events = on_batch;
+	t->follower.arg = t;
+	memcpy(t->scope, scope, strlen(scope) + 1);
+	if (from) {
+		t->at = *from;
+		t->known = true;
+	}
+	if (store_follow(store, scope, &t->follower)) {
+		free(t);
+		return -ENOMEM;
+	}
+	read_on(t);
+	*out = t;
+	return 0;
+}
+
+void tail_close(struct tail *t)
+{
+	if (!t)
+		return;
+	store_unfollow(t->store, &t->follower);
+	t->closed = true;
+	if (!t->reading)
+		free(t);
+}
+
+void tail_poke(struct tail *t)
+{
+	if (t->failed && !t->reading)
+		read_on(t);
+}
