@@ -185,7 +185,8 @@ static enum http_parse parse(struct conn *c)
 	enum http_parse got = HTTP_MORE;
 	struct evbuffer_iovec v;
 
-	while (got == HTTP_MORE && evbuffer_peek(in, -1, NULL, &v, 1) > 0) {
+	while (got == HTTP_MORE && evbuffer_get_length(in) &&
+	       evbuffer_peek(in, -1, NULL, &v, 1) > 0) {
 		size_t used;
 
 		got = http_parser_feed(&c->parser, v.iov_base, v.iov_len, &used);

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "conn.h"
+#include "json_text.h"
 #include "reply_private.h"
-#include "utf8.h"
 #include "worker.h"
 
 #define MESSAGE_MAX 512
@@ -125,30 +125,6 @@ void reply_header(struct request *rq, const char *name, const char *value)
 	rq->extra_len += (size_t)n;
 }
 
-/* Appends text as a JSON string; what is not UTF-8 becomes U+FFFD. */
-static void add_string(char *json, size_t room, size_t *at, const char *text)
-{
-	size_t len = strlen(text);
-
-	*at += (size_t)snprintf(json + *at, room - *at, "\"");
-	while (len && *at + 8 < room) {
-		size_t n = utf8_char(text, len);
-
-		if (!n)
-			*at += (size_t)snprintf(json + *at, room - *at, "\\ufffd");
-		else if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*at += (size_t)snprintf(json + *at, room - *at, "\\u%04x", *text);
-		else
-			*at += (size_t)snprintf(json + *at, room - *at, "%s%.*s",
-						*text == '"' || *text == '\\' ? "\\" : "", (int)n,
-						text);
-		n = n ? n : 1;
-		text += n;
-		len -= n;
-	}
-	*at += (size_t)snprintf(json + *at, room - *at, "\"");
-}
-
 /* The length of the error body in json. Strings are cut rather than the JSON around them. */
 static size_t write_error(char json[ERROR_MAX], const struct reply_error *e, const char *message,
 			  const char *id)
@@ -157,12 +133,12 @@ static size_t write_error(char json[ERROR_MAX], const struct reply_error *e, con
 	size_t at = (size_t)snprintf(json, ERROR_MAX,
 				     "{\"status\":\"error\",\"code\":\"%s\",\"message\":", e->code);
 
-	add_string(json, ERROR_MAX - 512, &at, message);
+	at += json_string(json + at, ERROR_MAX - 1024 - at, message);
 	at += (size_t)snprintf(json + at, ERROR_MAX - at,
 			       ",\"outcome\":\"%s\",\"request_id\":\"%s\"", outcome, id);
 	if (e->field) {
 		at += (size_t)snprintf(json + at, ERROR_MAX - at, ",\"field\":");
-		add_string(json, ERROR_MAX - 8, &at, e->field);
+		at += json_string(json + at, ERROR_MAX - 8 - at, e->field);
 	}
 	return at + (size_t)snprintf(json + at, ERROR_MAX - at, "}");
 }

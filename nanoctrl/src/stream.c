@@ -281,7 +281,7 @@ void stream_readable(struct stream *s, struct evbuffer *in)
 		evbuffer_drain(in, evbuffer_get_length(in));
 		return;
 	}
-	while (event != WS_BAD && s->conn->state == CONN_STREAMING &&
+	while (event != WS_BAD && s->conn->state == CONN_STREAMING && evbuffer_get_length(in) &&
 	       evbuffer_peek(in, -1, NULL, &v, 1) > 0) {
 		size_t used;
 

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "instance.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/daemon.h"
+#include "cli/pidfile.h"
+#include "probe.h"
+#include "redis_child.h"
+#include "serve.h"
+
+#define PROBE_MS     2000
+#define READY_MS     3000 /* how long start waits for a Redis that is not there */
+#define LOOK_MS	     20
+#define LOG_TAIL_MAX 4096
+
+static int complain(const char *what, int ret)
+{
+	fprintf(stderr, "nanoctrl: %s: %s\n", what, strerror(-ret));
+	return 1;
+}
+
+/* The last lines of the log, from what was written since its length was from. */
+static void print_log_tail(const char *file, off_t from)
+{
+	char text[LOG_TAIL_MAX + 1];
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	if (end - from > LOG_TAIL_MAX)
+		from = end - LOG_TAIL_MAX;
+	n = end > from ? pread(fd, text, LOG_TAIL_MAX, from) : 0;
+	close(fd);
+	if (n <= 0)
+		return;
+	text[n] = '\0';
+	fprintf(stderr, "recent log:\n%s", text);
+}
+
+static off_t length_of(const char *file)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	off_t len = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+
+	if (fd >= 0)
+		close(fd);
+	return len;
+}
+
+/* Waits until the server behind the pid file says where it is. 0, CLI_PIDFILE_FREE, or -EAGAIN. */
+static int find_running(const struct runtime *rt, int wait_ms, struct cli_pidfile_info *out)
+{
+	uint64_t deadline = sl_deadline_ns(wait_ms);
+	int ret;
+
+	for (;;) {
+		ret = cli_pidfile_read(rt->pid_file, out);
+		if ((ret != -EAGAIN && (ret || out->note[0])) || sl_clock_ns() >= deadline)
+			return ret;
+		poll(NULL, 0, LOOK_MS);
+	}
+}
+
+static int say_running(const struct cli_pidfile_info *info)
+{
+	pid_t pid;
+	int ret = info->note[0] ? probe_health(info->note, PROBE_MS, &pid) : -EAGAIN;
+
+	printf("nanoctrl is already running (pid=%d)\n", (int)info->process.pid);
+	if (info->note[0])
+		printf("address: %s\n", info->note);
+	if (!ret && pid == info->process.pid)
+		return 0;
+	fprintf(stderr, "nanoctrl: it does not answer: %s\n",
+		ret ? strerror(-ret) : "another server has its address");
+	return 1;
+}
+
+/* The message of a reply with an error, in place; "" without one. */
+static const char *message_of(char *json)
+{
+	char *at = strstr(json, "\"message\":\"");
+	char *end = at ? strstr(at + 11, "\",\"") : NULL;
+
+	if (!end)
+		return "";
+	*end = '\0';
+	return at + 11;
+}
+
+/* Whether the server can do its work: 0, or 1 with the reason in why. */
+static int probe_ready(const char *url, char *why, size_t room)
+{
+	struct probe_reply reply;
+	int ret = probe_get(url, "/readyz", PROBE_MS, &reply);
+
+	if (ret) {
+		snprintf(why, room, "%s", strerror(-ret));
+		return 1;
+	}
+	ret = reply.status != 200;
+	if (ret)
+		snprintf(why, room, "%s", message_of(reply.body));
+	free(reply.text);
+	return ret;
+}
+
+static int say_started(const struct cli_daemon *d, const char *log)
+{
+	uint64_t deadline = sl_deadline_ns(READY_MS);
+	const char *url = d->message;
+	char why[512];
+	pid_t pid;
+	int ret = probe_health(url, PROBE_MS, &pid);
+
+	if (ret || pid != d->pid) {
+		fprintf(stderr,
+			"nanoctrl: %s does not answer as the server that was started: %s\nlog: %s\n",
+			url, ret ? strerror(-ret) : "another server has its address", log);
+		kill(d->pid, SIGTERM);
+		return 1;
+	}
+	while (probe_ready(url, why, sizeof(why)) && sl_clock_ns() < deadline)
+		poll(NULL, 0, LOOK_MS);
+	printf("nanoctrl started (pid=%d)\naddress: %s\nlog: %s\n", (int)d->pid, url, log);
+	if (probe_ready(url, why, sizeof(why)))
+		fprintf(stderr, "nanoctrl: warning: not ready: %s\n", why);
+	return 0;
+}
+
+/* The log's absolute name: the daemon, status and people elsewhere mean the same file. */
+static int choose_log(const struct options *options, const struct runtime *rt, char out[PATH_MAX])
+{
+	char cwd[PATH_MAX / 2];
+	const char *file = options->log_file ? options->log_file : rt->log_file;
+	int n;
+
+	if (file[0] == '/')
+		n = snprintf(out, PATH_MAX, "%s", file);
+	else if (getcwd(cwd, sizeof(cwd)))
+		n = snprintf(out, PATH_MAX, "%s/%s", cwd, file);
+	else
+		return -errno;
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+int instance_start(const struct settings *settings, const struct options *options,
+		   const struct runtime *rt)
+{
+	struct cli_daemon_attr attr = { .timeout_ms = (int)options->wait_ms };
+	struct cli_pidfile_info info;
+	struct cli_daemon d;
+	char log[PATH_MAX];
+	off_t log_len;
+	int ret = choose_log(options, rt, log);
+
+	if (ret)
+		return complain("log file", ret);
+	if (!find_running(rt, attr.timeout_ms, &info))
+		return say_running(&info);
+	attr.log_file = log;
+	log_len = length_of(log);
+	ret = cli_daemon_start(&d, &attr);
+	if (!ret)
+		return serve(settings, rt, log, &d);
+	if (ret == CLI_DAEMON_PARENT)
+		return say_started(&d, log);
+	/* Another start may have been faster. */
+	if (ret == -ECHILD && !find_running(rt, attr.timeout_ms, &info))
+		return say_running(&info);
+	fprintf(stderr, "nanoctrl: %s\nlog: %s\n", d.message, log);
+	print_log_tail(log, log_len);
+	return 1;
+}
+
+/* The data directory that the last server of this runtime directory used, else the configured one.
+ */
+static int find_data_dir(const struct settings *settings, const struct runtime *rt,
+			 char out[PATH_MAX])
+{
+	ssize_t n = readlink(rt->data_link, out, PATH_MAX - 1);
+
+	if (n <= 0)
+		return runtime_data_dir(settings->redis.data_dir, out);
+	out[n] = '\0';
+	return 0;
+}
+
+int instance_status(const struct settings *settings, const struct runtime *rt)
+{
+	struct cli_pidfile_info info;
+	char text[PATH_MAX];
+	pid_t pid;
+	int ret = cli_pidfile_read(rt->pid_file, &info);
+
+	if (ret) {
+		printf("nanoctrl is not running%s\n",
+		       ret == CLI_PIDFILE_FREE ? "" : ", or is only starting");
+		return 1;
+	}
+	printf("pid: %d\nprocess: running\naddress: %s\n", (int)info.process.pid, info.note);
+	ret = probe_health(info.note, PROBE_MS, &pid);
+	if (ret || pid != info.process.pid) {
+		printf("health: down (%s)\n",
+		       ret ? strerror(-ret) : "another server has its address");
+		return 1;
+	}
+	printf("health: ok\n");
+	if (probe_ready(info.note, text, sizeof(text)))
+		printf("ready: no (%s)\n", text);
+	else
+		printf("ready: yes\n");
+	if (readlink(rt->data_link, text, 1) > 0 && !find_data_dir(settings, rt, text))
+		printf("data: %s\n", text);
+	printf("runtime: %s\n", rt->dir);
+	return 0;
+}
+
+/* Nobody runs. A killed server may have left its Redis. */
+static int clean_up(const struct settings *settings, const struct runtime *rt, const char *done)
+{
+	char data_dir[PATH_MAX], why[REDIS_CHILD_WHY_MAX];
+	int ret = find_data_dir(settings, rt, data_dir);
+
+	if (!ret && !settings->redis.url) {
+		ret = redis_child_end_orphan(data_dir, why);
+		if (ret < 0 && ret != -EBUSY) {
+			fprintf(stderr, "nanoctrl: %s\n", why);
+			return 1;
+		}
+	}
+	runtime_clean(rt);
+	printf("%s%s\n", done, ret == 1 ? "; its Redis was ended" : "");
+	return 0;
+}
+
+int instance_stop(const struct settings *settings, const struct options *options,
+		  const struct runtime *rt)
+{
+	struct cli_pidfile_info info;
+	char done[64];
+	int ret = find_running(rt, PROBE_MS, &info);
+
+	if (ret)
+		return clean_up(settings, rt,
+				access(rt->meta_file, F_OK)
+					? "nanoctrl is not running"
+					: "nanoctrl is not running (stale files cleaned)");
+	ret = cli_process_signal(&info.process, SIGTERM);
+	if (ret && ret != -ESRCH)
+		return complain("cannot signal it", ret);
+	if (!cli_process_wait(&info.process, (int)options->timeout_ms)) {
+		printf("nanoctrl stopped (pid=%d)\n", (int)info.process.pid);
+		return 0;
+	}
+	if (!options->force) {
+		fprintf(stderr, "nanoctrl: it did not stop within %.1f s; try again with --force\n",
+			(double)options->timeout_ms / 1e3);
+		return 1;
+	}
+	cli_process_signal(&info.process, SIGKILL);
+	cli_process_wait(&info.process, -1);
+	snprintf(done, sizeof(done), "nanoctrl killed (pid=%d)", (int)info.process.pid);
+	return clean_up(settings, rt, done);
+}

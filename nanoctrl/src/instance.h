@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands about the server of a runtime directory. Each prints what it finds and returns the
+ * exit status. */
+#ifndef NANOCTRL_INSTANCE_H
+#define NANOCTRL_INSTANCE_H
+
+#include "runtime.h"
+#include "settings.h"
+
+/* Run it in the background; 0 when it answers, also when it ran before. */
+int instance_start(const struct settings *settings, const struct options *options,
+		   const struct runtime *rt);
+
+/* 0 when it runs and answers. */
+int instance_status(const struct settings *settings, const struct runtime *rt);
+
+/* End it and its private Redis, also the one that a killed server left. */
+int instance_stop(const struct settings *settings, const struct options *options,
+		  const struct runtime *rt);
+
+#endif

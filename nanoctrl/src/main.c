@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nanoctrl's command line. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/config.h"
+#include "cli/option.h"
+#include "instance.h"
+#include "serve.h"
+#include "settings.h"
+
+/* A password on the command line is not for everybody who may run ps. The values were copied. */
+static void hide_secrets(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		char *from = strstr(argv[i], "://");
+		char *to = from ? strrchr(from, '@') : NULL;
+
+		if (to)
+			memset(from + 3, 'x', (size_t)(to - from - 3));
+	}
+}
+
+static bool is_loopback(const char *host)
+{
+	return !strncmp(host, "127.", 4) || !strcmp(host, "::1");
+}
+
+/* 0, or -EINVAL after saying what is wrong with the configuration. */
+static int read_settings(struct cli_config *config, const struct options *options,
+			 const struct cli_args *args, struct settings *out)
+{
+	int ret = options->config ? cli_config_load(config, options->config) : 0;
+
+	if (ret != -ENOMEM)
+		ret = cli_config_apply(config, args);
+	if (ret != -ENOMEM)
+		ret = cli_config_read(config, settings_table, out);
+	if (!ret && !is_loopback(out->server.host) && !out->server.insecure)
+		cli_config_refuse(
+			config, "server.host",
+			"expected a loopback address, or --insecure: whoever reaches another "
+			"one may do anything");
+	if (cli_config_n_errors(config)) {
+		cli_config_print_errors(config, stderr);
+		return -EINVAL;
+	}
+	if (ret)
+		fprintf(stderr, "nanoctrl: %s\n", strerror(-ret));
+	return ret;
+}
+
+static int run(const char *command, const struct options *options, const struct settings *settings)
+{
+	struct runtime rt;
+	int ret = runtime_init(&rt, options->runtime_dir);
+
+	if (!ret)
+		ret = runtime_create(&rt);
+	if (ret) {
+		fprintf(stderr, "nanoctrl: runtime directory %s: %s\n",
+			options->runtime_dir ? options->runtime_dir : rt.dir, strerror(-ret));
+		return 1;
+	}
+	if (!strcmp(command, "start"))
+		return instance_start(settings, options, &rt);
+	if (!strcmp(command, "status"))
+		return instance_status(settings, &rt);
+	if (!strcmp(command, "stop"))
+		return instance_stop(settings, options, &rt);
+	return serve(settings, &rt, options->log_file, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	struct cli_config *config;
+	struct options options = { 0 };
+	struct settings settings = { 0 };
+	struct cli_args args;
+	int status = CLI_EXIT_USAGE;
+	int ret = cli_args_init(&args, &nanoctrl_program, argc, argv, &options);
+
+	if (ret)
+		return cli_args_exit_status(ret);
+	ret = cli_config_create(&config);
+	if (!ret) {
+		ret = read_settings(config, &options, &args, &settings);
+		hide_secrets(argc, argv);
+		if (!ret)
+			status = run(args.command->name, &options, &settings);
+		cli_config_destroy(config);
+	}
+	cli_args_fini(&args);
+	return status;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The private Redis: a redis-server of our own, on a unix socket (0600) in its data directory,
+ * where every write is on disk before it is answered. Two locks keep the directory: one is the
+ * nanoctrl's that owns it, the other is inherited by the redis-server and lives as long as that
+ * process. So a redis-server that outlived its nanoctrl is found, and adopted, and two never write
+ * one directory.
+ */
+#ifndef NANOCTRL_REDIS_CHILD_H
+#define NANOCTRL_REDIS_CHILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct event_base;
+struct redis_child;
+
+#define REDIS_CHILD_WHY_MAX 256
+
+/*
+ * Own data_dir (made with mode 0700) and have a redis-server answer in it: one that lives there
+ * already, else a new one of the program server. Blocks for at most wait_ms. On an error why says
+ * what is in the way: -EBUSY         another nanoctrl owns the directory, or a process that is no
+ * redis-server of ours uses it -ENAMETOOLONG  the directory's name leaves no room for a socket
+ *   -ETIMEDOUT     the redis-server does not answer
+ *   -ECHILD        it ended; its log tells why
+ *   other          of the file system, of starting a process
+ */
+int redis_child_create(const char *data_dir, const char *server, int wait_ms,
+		       struct redis_child **out, char why[REDIS_CHILD_WHY_MAX]);
+
+/* Start it again whenever it ends, with back-off. On base's thread from here on. */
+int redis_child_watch(struct redis_child *child, struct event_base *base);
+
+/* "unix:///path"; "" when the directory's name is too long. */
+void redis_child_url(const char *data_dir, char *out, size_t room);
+
+/* End the redis-server, wait for it, give the directory up. */
+void redis_child_destroy(struct redis_child *child);
+
+/* End a redis-server that a killed nanoctrl left in data_dir: 1 when there was one, 0 when none, or
+ * as above. */
+int redis_child_end_orphan(const char *data_dir, char why[REDIS_CHILD_WHY_MAX]);
+
+#endif

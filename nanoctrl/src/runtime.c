@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/stat.h>
+
+#include "json_text.h"
+
+static int join(char out[PATH_MAX], const char *dir, const char *name)
+{
+	return snprintf(out, PATH_MAX, "%s/%s", dir, name) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int choose_dir(char out[PATH_MAX], const char *dir)
+{
+	const char *base = getenv("XDG_RUNTIME_DIR");
+
+	if (dir) {
+		if (dir[0] != '/')
+			return -EINVAL;
+		return snprintf(out, PATH_MAX, "%s", dir) < PATH_MAX ? 0 : -ENAMETOOLONG;
+	}
+	if (base && base[0] == '/')
+		return join(out, base, "nanoctrl");
+	snprintf(out, PATH_MAX, "/tmp/nanoctrl-%u", (unsigned)getuid());
+	return 0;
+}
+
+int runtime_init(struct runtime *rt, const char *dir)
+{
+	int ret = choose_dir(rt->dir, dir);
+
+	if (!ret)
+		ret = join(rt->pid_file, rt->dir, "nanoctrl.pid");
+	if (!ret)
+		ret = join(rt->log_file, rt->dir, "nanoctrl.log");
+	if (!ret)
+		ret = join(rt->meta_file, rt->dir, "nanoctrl.meta.json");
+	return ret ? ret : join(rt->data_link, rt->dir, "data");
+}
+
+int runtime_make_dir(const char *path)
+{
+	char partial[PATH_MAX];
+	size_t len = strlen(path);
+
+	if (len >= sizeof(partial))
+		return -ENAMETOOLONG;
+	for (size_t i = 1; i <= len; i++) {
+		if (path[i] != '/' && path[i] != '\0')
+			continue;
+		memcpy(partial, path, i);
+		partial[i] = '\0';
+		if (mkdir(partial, i == len ? 0700 : 0755) && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+int runtime_create(const struct runtime *rt)
+{
+	struct stat st;
+	int ret = runtime_make_dir(rt->dir);
+
+	if (ret)
+		return ret;
+	if (lstat(rt->dir, &st))
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	return st.st_uid != geteuid() || (st.st_mode & 022) ? -EPERM : 0;
+}
+
+int runtime_data_dir(const char *dir, char out[PATH_MAX])
+{
+	const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (dir)
+		return choose_dir(out, dir);
+	if (geteuid() == 0)
+		return join(out, "/var/lib", "nanoctrl");
+	if (base && base[0] == '/')
+		return join(out, base, "nanoctrl");
+	return home && home[0] == '/' ? join(out, home, ".local/state/nanoctrl") : -ENOENT;
+}
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int runtime_write(const char *path, const char *text, size_t len)
+{
+	char new_path[PATH_MAX];
+	int fd, ret;
+
+	if (snprintf(new_path, sizeof(new_path), "%s.new", path) >= (int)sizeof(new_path))
+		return -ENAMETOOLONG;
+	fd = open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	ret = write_all(fd, text, len);
+	if (close(fd) && !ret)
+		ret = -errno;
+	if (!ret && rename(new_path, path))
+		ret = -errno;
+	if (ret)
+		unlink(new_path);
+	return ret;
+}
+
+int runtime_write_meta(const struct runtime *rt, const char *url, const char *log,
+		       const char *data_dir)
+{
+	char log_text[2 * PATH_MAX], dir_text[2 * PATH_MAX], text[5 * PATH_MAX];
+	int n;
+
+	json_string(log_text, sizeof(log_text), log ? log : "");
+	json_string(dir_text, sizeof(dir_text), data_dir ? data_dir : "");
+	n = snprintf(
+		text, sizeof(text),
+		"{\n  \"pid\": %ld,\n  \"address\": \"%s\",\n  \"log\": %s,\n  \"data_dir\": %s,\n"
+		"  \"version\": \"%s\",\n  \"started_at\": %lld\n}\n",
+		(long)getpid(), url, log_text, dir_text, SLIME_VERSION, (long long)time(NULL));
+	unlink(rt->data_link);
+	if (data_dir && symlink(data_dir, rt->data_link))
+		return -errno;
+	return runtime_write(rt->meta_file, text, (size_t)n);
+}
+
+void runtime_clean(const struct runtime *rt)
+{
+	unlink(rt->meta_file);
+	unlink(rt->data_link);
+}

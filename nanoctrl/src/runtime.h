@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a nanoctrl leaves what others find it by. The runtime directory has its pid file, its log
+ * unless another is given, nanoctrl.meta.json, and a link `data` to the data directory of a private
+ * Redis.
+ */
+#ifndef NANOCTRL_RUNTIME_H
+#define NANOCTRL_RUNTIME_H
+
+#include <limits.h>
+#include <stddef.h>
+
+struct runtime {
+	char dir[PATH_MAX];
+	char pid_file[PATH_MAX];
+	char log_file[PATH_MAX]; /* the default one */
+	char meta_file[PATH_MAX];
+	char data_link[PATH_MAX];
+};
+
+/*
+ * dir, else $XDG_RUNTIME_DIR/nanoctrl, else /tmp/nanoctrl-UID. -ENAMETOOLONG, -EINVAL for a
+ * relative path. Nothing is made yet.
+ */
+int runtime_init(struct runtime *rt, const char *dir);
+
+/* Make it. -EPERM when a stranger owns it, or could write into it. */
+int runtime_create(const struct runtime *rt);
+
+/* Where a private Redis keeps its data: dir, else $XDG_STATE_HOME/nanoctrl, for root
+ * /var/lib/nanoctrl. */
+int runtime_data_dir(const char *dir, char out[PATH_MAX]);
+
+/* Like mkdir -p; the last one has mode 0700. */
+int runtime_make_dir(const char *path);
+
+/* Replace the file at once: readers see the old or the new one. Mode 0600. */
+int runtime_write(const char *path, const char *text, size_t len);
+
+/* What status and people can read, as JSON. log and data_dir may be NULL. */
+int runtime_write_meta(const struct runtime *rt, const char *url, const char *log,
+		       const char *data_dir);
+
+/* Remove what the process leaves no more: meta and link. */
+void runtime_clean(const struct runtime *rt);
+
+#endif

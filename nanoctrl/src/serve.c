@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/resource.h>
+#include <event2/event.h>
+
+#include "base/log.h"
+#include "cli/daemon.h"
+#include "cli/logsink.h"
+#include "cli/pidfile.h"
+#include "cli/signals.h"
+#include "cli/version.h"
+#include "loop.h"
+#include "redis_child.h"
+#include "server.h"
+#include "store.h"
+
+#define REDIS_WAIT_MS 6000
+
+struct process {
+	const struct settings *settings;
+	const struct runtime *rt;
+	const char *log;
+	struct cli_daemon *daemon;
+	struct cli_pidfile pidfile;
+	char data_dir[PATH_MAX];
+	char redis_url[PATH_MAX + 16];
+	struct redis_child *redis;
+	struct store_hub *hub;
+	struct loop *loop;
+	struct server *server;
+	int signals;
+	struct event *signalled;
+};
+
+/* What keeps us from serving goes to whoever waits for us. */
+static int fail(struct process *p, int ret, const char *fmt, ...) SLIME_PRINTF(3, 4);
+
+static int fail(struct process *p, int ret, const char *fmt, ...)
+{
+	char text[CLI_DAEMON_MESSAGE_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	sl_error("nanoctrl", "%s", text);
+	if (p->daemon)
+		cli_daemon_failed(p->daemon, "%s", text);
+	return ret;
+}
+
+static void on_drained(void *arg)
+{
+	struct process *p = arg;
+
+	loop_stop(p->loop);
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+	struct process *p = arg;
+	int sig;
+
+	(void)what;
+	while ((sig = cli_signals_read(fd)) > 0) {
+		if (sig == SIGHUP) {
+			int ret = cli_log_reopen();
+
+			if (ret)
+				sl_error("nanoctrl", "cannot open the log again: %s",
+					 strerror(-ret));
+			continue;
+		}
+		sl_info("nanoctrl", "%s: shutting down", sig == SIGINT ? "SIGINT" : "SIGTERM");
+		server_drain(p->server, on_drained, p);
+	}
+}
+
+static int open_log(struct process *p)
+{
+	const struct cli_log_attr attr = {
+		.file = p->log,
+		.format = p->settings->log.format,
+		.level = (enum slime_log_level)p->settings->log.level,
+	};
+	int ret = cli_log_open(&attr);
+
+	return ret ? fail(p, ret, "cannot open the log %s: %s", p->log, strerror(-ret)) : 0;
+}
+
+static int open_pidfile(struct process *p)
+{
+	struct cli_pidfile_info holder;
+	int ret = cli_pidfile_create(&p->pidfile, p->rt->pid_file);
+
+	if (ret == -EEXIST && !cli_pidfile_read(p->rt->pid_file, &holder))
+		return fail(p, ret, "nanoctrl is already running (pid=%d)",
+			    (int)holder.process.pid);
+	return ret ? fail(p, ret, "cannot lock %s: %s", p->rt->pid_file, strerror(-ret)) : 0;
+}
+
+/* Sockets are descriptors: take as many as we may have. Returns how many connections they allow
+ * for. */
+static unsigned raise_limits(int64_t wanted)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return (unsigned)wanted;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < 128)
+		return 64;
+	if ((rlim_t)wanted <= limit.rlim_cur - 64)
+		return (unsigned)wanted;
+	sl_warn("nanoctrl", "at most %llu descriptors, so at most %llu connections",
+		(unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_cur - 64);
+	return (unsigned)(limit.rlim_cur - 64);
+}
+
+static unsigned choose_threads(int64_t wanted)
+{
+	cpu_set_t cpus;
+
+	if (wanted > 0)
+		return (unsigned)wanted;
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) > 4)
+		return 4;
+	return (unsigned)CPU_COUNT(&cpus);
+}
+
+static int open_hub(struct process *p)
+{
+	const struct settings *s = p->settings;
+	struct store_config config = STORE_CONFIG_INIT;
+	int ret;
+
+	config.url = s->redis.url;
+	if (!config.url) {
+		ret = runtime_data_dir(s->redis.data_dir, p->data_dir);
+		if (ret)
+			return fail(p, ret, "no usable data directory: %s; --data-dir names one",
+				    strerror(-ret));
+		redis_child_url(p->data_dir, p->redis_url, sizeof(p->redis_url));
+		config.url = p->redis_url;
+	}
+	config.ttl_ms = (uint32_t)s->lease.ttl_ms;
+	config.beat_ms = (uint32_t)s->lease.beat_ms;
+	config.grace_ms = (uint32_t)s->lease.grace_ms;
+	config.max_objects = (uint32_t)s->lease.max_objects;
+	config.timeout_ms = (uint32_t)s->redis.timeout_ms;
+	config.max_inflight = (uint32_t)s->redis.max_inflight;
+	config.keep_events = (uint32_t)s->events.keep;
+	config.keep_ms = (uint32_t)s->events.keep_ms;
+	ret = store_hub_create(&config, &p->hub);
+	return ret ? fail(p, ret, "cannot use the Redis URL: %s", strerror(-ret)) : 0;
+}
+
+static int create_store(void *arg, struct loop *loop, struct store **out)
+{
+	return store_create(arg, loop, out);
+}
+
+static void add_store_metrics(void *arg, struct evbuffer *out)
+{
+	store_hub_metrics(arg, out);
+}
+
+static int open_server(struct process *p)
+{
+	const struct server_settings *s = &p->settings->server;
+	struct server_config config = SERVER_CONFIG_INIT;
+	int ret;
+
+	config.host = s->host;
+	config.port = s->port;
+	config.n_loops = choose_threads(s->threads);
+	config.routes = route_table;
+	config.n_routes = route_table_len;
+	config.hooks = (struct server_hooks){ .store_create = create_store,
+					      .store_destroy = store_destroy,
+					      .store_trouble = store_trouble,
+					      .metrics = add_store_metrics,
+					      .arg = p->hub };
+	config.limits.body_bytes = s->max_body;
+	config.max_connections = raise_limits(s->max_connections);
+	config.stream_queue = s->max_queue;
+	config.idle_ms = (unsigned)s->idle_ms;
+	config.request_ms = (unsigned)s->request_ms;
+	config.stall_ms = (unsigned)s->stall_ms;
+	config.tick_ms = (unsigned)s->tick_ms;
+	config.stream_age_ms = (unsigned)s->session_age_ms;
+	config.drain_accept_ms = (unsigned)s->drain_accept_ms;
+	config.drain_ms = (unsigned)s->drain_ms;
+	config.access_log = p->settings->log.access;
+	if (config.body_memory < 4 * config.limits.body_bytes)
+		config.body_memory = 4 * config.limits.body_bytes;
+	ret = server_create(&config, p->loop, &p->server);
+	return ret ? fail(p, ret, "cannot listen on %s port %u: %s", s->host, s->port,
+			  strerror(-ret))
+		   : 0;
+}
+
+static int open_redis(struct process *p)
+{
+	char why[REDIS_CHILD_WHY_MAX];
+	int ret;
+
+	if (p->settings->redis.url)
+		return 0;
+	ret = redis_child_create(p->data_dir, p->settings->redis.program, REDIS_WAIT_MS, &p->redis,
+				 why);
+	if (ret)
+		return fail(p, ret, "private Redis: %s", why);
+	ret = redis_child_watch(p->redis, loop_base(p->loop));
+	return ret ? fail(p, ret, "private Redis: %s", strerror(-ret)) : 0;
+}
+
+static int open_loop(struct process *p)
+{
+	static const int handled[] = { SIGTERM, SIGINT, SIGHUP };
+	int ret;
+
+	p->signals = cli_signals_open(handled, sizeof(handled) / sizeof(handled[0]));
+	if (p->signals < 0)
+		return fail(p, p->signals, "signals: %s", strerror(-p->signals));
+	ret = loop_create(0, &p->loop);
+	if (ret)
+		return fail(p, ret, "event loop: %s", strerror(-ret));
+	p->signalled =
+		event_new(loop_base(p->loop), p->signals, EV_READ | EV_PERSIST, on_signal, p);
+	if (!p->signalled || event_add(p->signalled, NULL))
+		return fail(p, -ENOMEM, "event loop: %s", strerror(ENOMEM));
+	return 0;
+}
+
+/* Everything is open: others may find us. */
+static int announce(struct process *p)
+{
+	const char *url = server_url(p->server);
+	int ret = cli_pidfile_set_note(&p->pidfile, url);
+
+	if (!ret)
+		ret = runtime_write_meta(p->rt, url, p->log, p->redis ? p->data_dir : NULL);
+	if (ret)
+		return fail(p, ret, "%s: %s", p->rt->dir, strerror(-ret));
+	ret = server_start(p->server);
+	if (ret)
+		return fail(p, ret, "threads: %s", strerror(-ret));
+	sl_info("nanoctrl", "version %s (%s) serves at %s", cli_version(), cli_commit(), url);
+	if (p->daemon)
+		return cli_daemon_ready(p->daemon, url);
+	printf("nanoctrl serves at %s\n", url);
+	return fflush(stdout) ? -errno : 0;
+}
+
+static int open_all(struct process *p)
+{
+	int ret = open_log(p);
+
+	if (!ret)
+		ret = open_pidfile(p);
+	if (!ret)
+		ret = open_loop(p);
+	if (!ret)
+		ret = open_hub(p);
+	if (!ret) /* before Redis is run: a port that is taken is the commoner mistake */
+		ret = open_server(p);
+	if (!ret)
+		ret = open_redis(p);
+	return ret ? ret : announce(p);
+}
+
+/* In reverse: nobody reaches the store when Redis goes, and the pid file goes last. */
+static void close_all(struct process *p)
+{
+	server_destroy(p->server);
+	store_hub_destroy(p->hub);
+	redis_child_destroy(p->redis);
+	if (p->signalled)
+		event_free(p->signalled);
+	loop_destroy(p->loop);
+	if (p->signals >= 0)
+		cli_signals_close(p->signals);
+	if (p->pidfile.path) {
+		runtime_clean(p->rt);
+		cli_pidfile_destroy(&p->pidfile);
+	}
+}
+
+int serve(const struct settings *settings, const struct runtime *rt, const char *log,
+	  struct cli_daemon *daemon)
+{
+	struct process p = {
+		.settings = settings, .rt = rt, .log = log, .daemon = daemon, .signals = -1
+	};
+	int ret = open_all(&p);
+
+	if (!ret)
+		loop_serve(p.loop);
+	close_all(&p);
+	if (!ret)
+		sl_info("nanoctrl", "stopped");
+	cli_log_close();
+	return ret ? 1 : 0;
+}

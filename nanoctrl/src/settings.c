@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "settings.h"
+
+#include <arpa/inet.h>
+
+#include "cli/logsink.h"
+
+static const char *const auto_words[] = { "auto", NULL };
+
+static const char *check_address(const char *text)
+{
+	unsigned char bytes[16];
+
+	if (inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1)
+		return NULL;
+	return "an IPv4 or IPv6 address";
+}
+
+static const struct cli_setting server_table[] = {
+	CLI_STRING(struct server_settings, host, "host", .def = "127.0.0.1", .check = check_address,
+		   .help = "address to listen on"),
+	CLI_PORT(struct server_settings, port, "port", .def = "3000",
+		 .help = "TCP port; 0 lets the kernel choose one, and start prints it"),
+	CLI_FLAG(struct server_settings, insecure, "insecure", .def = "false",
+		 .help = "listen beyond loopback although anybody there may do anything"),
+	CLI_INT(struct server_settings, threads, "threads", .def = "auto", .min = 1, .max = 64,
+		.words = auto_words, .help = "event loops; auto is one per core, at most 4"),
+	CLI_INT(struct server_settings, max_connections, "max_connections", .def = "16384",
+		.min = 1, .max = 1000000,
+		.help = "connections at once; one more is turned away with 503"),
+	CLI_SIZE(struct server_settings, max_body, "max_body", .def = "2MiB", .min = 1024,
+		 .max = 1073741824, .help = "longest request body"),
+	CLI_SIZE(struct server_settings, max_queue, "max_queue", .def = "256KiB", .min = 16384,
+		 .max = 1073741824, .help = "bytes queued to one session before it is reset"),
+	CLI_DURATION_MS(struct server_settings, idle_ms, "idle_timeout", .def = "75s", .min = 100,
+			.max = 86400000, .help = "how long a connection may be without a request"),
+	CLI_DURATION_MS(struct server_settings, request_ms, "request_timeout", .def = "30s",
+			.min = 100, .max = 3600000,
+			.help = "from the first byte of a request to its last"),
+	CLI_DURATION_MS(struct server_settings, stall_ms, "stall_timeout", .def = "10s", .min = 100,
+			.max = 3600000,
+			.help = "how long a client may take nothing of what it is sent"),
+	CLI_DURATION_MS(struct server_settings, tick_ms, "session_tick", .def = "5s", .min = 10,
+			.max = 60000, .help = "how often a session is sent a sign of life"),
+	CLI_DURATION_MS(struct server_settings, session_age_ms, "session_age", .def = "1h",
+			.min = 1000, .max = 864000000,
+			.help = "after which a session is asked to come back, 20 % more or less"),
+	CLI_DURATION_MS(struct server_settings, drain_accept_ms, "drain_accept", .def = "2s",
+			.min = 0, .max = 600000,
+			.help = "how long a stopping server still accepts"),
+	CLI_DURATION_MS(struct server_settings, drain_ms, "drain", .def = "10s", .min = 0,
+			.max = 600000,
+			.help = "how long a stopping server finishes what is in flight"),
+	CLI_END,
+};
+
+static const struct cli_setting redis_table[] = {
+	CLI_STRING(struct redis_settings, url, "url",
+		   .help = "redis://[[user]:password@]host[:port][/db] or unix:///path[?db=n]; "
+			   "without it nanoctrl runs a private redis-server"),
+	CLI_STRING(struct redis_settings, program, "program", .def = "redis-server",
+		   .help = "what runs the private one"),
+	CLI_STRING(struct redis_settings, data_dir, "data_dir",
+		   .help = "where the private one keeps its data; default "
+			   "$XDG_STATE_HOME/nanoctrl, for root /var/lib/nanoctrl"),
+	CLI_DURATION_MS(struct redis_settings, timeout_ms, "timeout", .def = "5s", .min = 100,
+			.max = 60000, .help = "an answer that takes longer breaks the connection"),
+	CLI_INT(struct redis_settings, max_inflight, "max_inflight", .def = "10000", .min = 1,
+		.max = 1000000, .help = "commands of one loop; one more is 503"),
+	CLI_END,
+};
+
+static const struct cli_setting lease_table[] = {
+	CLI_DURATION_MS(struct lease_settings, ttl_ms, "ttl", .def = "15s", .min = 100,
+			.max = 3600000, .help = "how long an agent lives without a beat"),
+	CLI_DURATION_MS(struct lease_settings, beat_ms, "beat", .def = "5s", .min = 10,
+			.max = 3600000, .help = "how often agents are asked to beat"),
+	CLI_DURATION_MS(struct lease_settings, grace_ms, "grace", .def = "2s", .min = 10,
+			.max = 3600000, .help = "what is left of a lease after its session broke"),
+	CLI_INT(struct lease_settings, max_objects, "max_objects", .def = "4096", .min = 1,
+		.max = 1000000, .help = "regions, offers and links of one agent"),
+	CLI_END,
+};
+
+static const struct cli_setting events_table[] = {
+	CLI_INT(struct events_settings, keep, "keep", .def = "1000", .min = 1, .max = 1000000,
+		.help = "events kept per scope"),
+	CLI_DURATION_MS(struct events_settings, keep_ms, "keep_for", .def = "10m", .min = 1000,
+			.max = 86400000, .help = "how long events are kept"),
+	CLI_END,
+};
+
+static const struct cli_setting log_table[] = {
+	CLI_ENUM(struct log_settings, level, "level", cli_log_levels, .def = "info",
+		 .help = "least level that is written"),
+	CLI_ENUM(struct log_settings, format, "format", cli_log_formats, .def = "text",
+		 .help = "lines for people or JSON"),
+	CLI_FLAG(struct log_settings, access, "access", .def = "false",
+		 .help = "one line for each request"),
+	CLI_END,
+};
+
+const struct cli_setting settings_table[] = {
+	CLI_INT(struct settings, version, "version", .def = "1", .min = 1, .max = 1,
+		.help = "of this file's form"),
+	CLI_MAP(struct settings, server, "server", server_table, .help = "the HTTP server"),
+	CLI_MAP(struct settings, redis, "redis", redis_table, .help = "where the state is"),
+	CLI_MAP(struct settings, lease, "lease", lease_table, .help = "how agents live and die"),
+	CLI_MAP(struct settings, events, "events", events_table, .help = "what is remembered"),
+	CLI_MAP(struct settings, log, "log", log_table, .help = "what is written down"),
+	CLI_END,
+};
+
+static const struct cli_setting where_options[] = {
+	CLI_STRING(struct options, config, "config", .letter = 'c', .value = "FILE",
+		   .help = "configuration, as configs/nanoctrl.yaml"),
+	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
+		   .env = "NANOCTRL_RUNTIME_DIR",
+		   .help = "pid file and log; default $XDG_RUNTIME_DIR/nanoctrl, else "
+			   "/tmp/nanoctrl-UID"),
+	CLI_KEY("data-dir", "redis.data_dir", .value = "DIR"),
+	CLI_SET,
+	CLI_END,
+};
+
+static const struct cli_setting server_options[] = {
+	CLI_KEY("host", "server.host", .value = "ADDRESS"),
+	CLI_KEY("port", "server.port", .letter = 'p'),
+	CLI_KEY("insecure", "server.insecure"),
+	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = "NANOCTRL_REDIS_URL"),
+	CLI_STRING(struct options, log_file, "log-file", .value = "FILE",
+		   .help = "where to write the log; server writes to standard error without it"),
+	CLI_END,
+};
+
+static const struct cli_setting start_options[] = {
+	CLI_DURATION_MS(struct options, wait_ms, "wait", .def = "8s", .min = 100, .max = 600000,
+			.help = "how long to wait for the server to answer"),
+	CLI_END,
+};
+
+static const struct cli_setting stop_options[] = {
+	CLI_DURATION_MS(struct options, timeout_ms, "timeout", .def = "30s", .min = 0,
+			.max = 600000, .help = "how long to wait for its end"),
+	CLI_FLAG(struct options, force, "force", .help = "then kill it"),
+	CLI_END,
+};
+
+static const struct cli_setting links_options[] = {
+	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
+		   .env = "NANOCTRL_RUNTIME_DIR", .help = "of the server to ask"),
+	CLI_STRING(struct options, address, "address", .value = "URL",
+		   .help = "the server to ask; default the one of the runtime directory"),
+	CLI_STRING(struct options, scope, "scope", .def = "default", .help = "whose links"),
+	CLI_DURATION_MS(struct options, links_wait_ms, "wait", .def = "0", .min = 0,
+			.max = 86400000,
+			.help = "wait until there are links and all are connected"),
+	CLI_FLAG(struct options, json, "json", .help = "print what the server says"),
+	CLI_END,
+};
+
+static const struct cli_command commands[] = {
+	{ .name = "start",
+	  .summary = "run the server in the background",
+	  .text = "Without --redis-url a private redis-server is run beside it, and ended by stop.",
+	  .tables = { server_options, start_options, where_options } },
+	{ .name = "server",
+	  .summary = "run the server in the foreground",
+	  .tables = { server_options, where_options } },
+	{ .name = "status",
+	  .summary = "say whether a server runs, and what is wrong with it",
+	  .text = "Exit status: 0 when it runs and answers, else 1.",
+	  .tables = { where_options } },
+	{ .name = "stop",
+	  .summary = "end the server, and the private Redis with it",
+	  .tables = { stop_options, where_options } },
+	{ .name = "obs links",
+	  .summary = "show the links that agents report",
+	  .text = "Exit status with --wait: 0 when all links are connected, 1 when time ran out.",
+	  .tables = { links_options } },
+	{ .name = NULL },
+};
+
+const struct cli_program nanoctrl_program = {
+	.name = "nanoctrl",
+	.summary = "the control plane: who is alive, what they offer, how they are connected",
+	.commands = commands,
+	.settings = settings_table,
+};
