@@ -25,6 +25,7 @@ endpoint       libslime/src/endpoint,xfer,recv,msg               mr
 rpc            libslime/src/rpc,mailbox,worker                   endpoint
 cli            cli/                                              base
 client         nanoctrl/client/                                  base
+nanoctrl-links nanoctrl/src/links,main                           nanoctrl client
 nanoctrl       nanoctrl/src/                                     base cli
 agent          peeragent/lib/                                    base client agent-api
 peeragent      peeragent/src/                                    agent cli
@@ -42,7 +43,7 @@ foreign() {
 yaml.h         cli tests
 jansson.h      nanoctrl/src/model.c nanoctrl/src/model_write.c nanoctrl/client/json.c bench/report.c tests
 hiredis/       nanoctrl tests support
-event2/        nanoctrl client agent peeragent bench cli tests support
+event2/        nanoctrl nanoctrl-links client agent peeragent bench cli tests support
 openssl/       seam nanoctrl client agent peeragent cli tests support
 infiniband/    rdma tests support
 rdma/          rdma tests support

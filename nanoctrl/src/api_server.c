@@ -34,18 +34,18 @@ void api_readyz(struct request *rq)
 	static const char ready[] = "{\"status\":\"ok\"}";
 	const char *local = request_query(rq, "local");
 	const char *trouble = NULL;
+	bool draining = server_draining(request_server(rq));
 
-	if (server_draining(request_server(rq)))
-		trouble = "shutting down";
-	else if (!local || strcmp(local, "1") != 0)
+	if (!draining && (!local || strcmp(local, "1") != 0))
 		trouble = request_store_trouble(rq);
-	if (!trouble)
+	if (!draining && !trouble)
 		reply_json(rq, 200, ready, sizeof(ready) - 1);
 	else
 		reply_error(rq,
 			    &(struct reply_error){
 				    .status = 503, .code = "unavailable", .retry_after_s = 1 },
-			    "%s", trouble);
+			    "%s%s", draining ? "shutting down" : "Redis does not serve: ",
+			    draining ? "" : trouble);
 }
 
 void api_metrics(struct request *rq)

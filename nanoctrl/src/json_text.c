@@ -8,7 +8,7 @@
 
 #define ESCAPE_MAX 6
 
-size_t json_string(char *out, size_t room, const char *text)
+size_t json_text(char *out, size_t room, const char *text)
 {
 	size_t at = 0, left = strlen(text);
 

@@ -9,6 +9,6 @@
  * Writes text as a JSON string with its quotes and a NUL, cut to fit into room (at least 3) bytes;
  * what is not UTF-8 becomes U+FFFD. Returns its length.
  */
-size_t json_string(char *out, size_t room, const char *text);
+size_t json_text(char *out, size_t room, const char *text);
 
 #endif

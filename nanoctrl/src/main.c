@@ -7,6 +7,7 @@
 #include "cli/config.h"
 #include "cli/option.h"
 #include "instance.h"
+#include "links.h"
 #include "serve.h"
 #include "settings.h"
 
@@ -69,6 +70,8 @@ static int run(const char *command, const struct options *options, const struct 
 		return instance_status(settings, &rt);
 	if (!strcmp(command, "stop"))
 		return instance_stop(settings, options, &rt);
+	if (!strcmp(command, "obs links"))
+		return links_show(options, &rt);
 	return serve(settings, &rt, options->log_file, NULL);
 }
 

@@ -472,6 +472,7 @@ int redis_child_end_orphan(const char *data_dir, char why[REDIS_CHILD_WHY_MAX])
 			    strerror(-owner));
 	lock = lock_in(data_dir, REDIS_LOCK);
 	if (lock >= 0) {
+		remove_state(data_dir);
 		close(lock);
 	} else if (read_state(data_dir, &process)) {
 		ret = fail(why, -EBUSY, "a process that nanoctrl does not know uses %s", data_dir);

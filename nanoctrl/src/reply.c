@@ -133,12 +133,12 @@ static size_t write_error(char json[ERROR_MAX], const struct reply_error *e, con
 	size_t at = (size_t)snprintf(json, ERROR_MAX,
 				     "{\"status\":\"error\",\"code\":\"%s\",\"message\":", e->code);
 
-	at += json_string(json + at, ERROR_MAX - 1024 - at, message);
+	at += json_text(json + at, ERROR_MAX - 1024 - at, message);
 	at += (size_t)snprintf(json + at, ERROR_MAX - at,
 			       ",\"outcome\":\"%s\",\"request_id\":\"%s\"", outcome, id);
 	if (e->field) {
 		at += (size_t)snprintf(json + at, ERROR_MAX - at, ",\"field\":");
-		at += json_string(json + at, ERROR_MAX - 8 - at, e->field);
+		at += json_text(json + at, ERROR_MAX - 8 - at, e->field);
 	}
 	return at + (size_t)snprintf(json + at, ERROR_MAX - at, "}");
 }

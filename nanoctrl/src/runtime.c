@@ -131,8 +131,8 @@ int runtime_write_meta(const struct runtime *rt, const char *url, const char *lo
 	char log_text[2 * PATH_MAX], dir_text[2 * PATH_MAX], text[5 * PATH_MAX];
 	int n;
 
-	json_string(log_text, sizeof(log_text), log ? log : "");
-	json_string(dir_text, sizeof(dir_text), data_dir ? data_dir : "");
+	json_text(log_text, sizeof(log_text), log ? log : "");
+	json_text(dir_text, sizeof(dir_text), data_dir ? data_dir : "");
 	n = snprintf(
 		text, sizeof(text),
 		"{\n  \"pid\": %ld,\n  \"address\": \"%s\",\n  \"log\": %s,\n  \"data_dir\": %s,\n"
