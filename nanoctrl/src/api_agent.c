@@ -70,12 +70,12 @@ static void start_registering(struct registering *g, const char *name)
 
 void api_agent_register(struct request *rq)
 {
+	size_t len;
+	const char *body = request_body(rq, &len);
 	const char *scope = api_scope(rq);
 	const char *name = scope ? api_name(rq, "name") : NULL;
 	struct registering *g;
 	struct model_error err;
-	size_t len;
-	const char *body = request_body(rq, &len);
 
 	if (!name || !api_is_json(rq))
 		return;
@@ -120,12 +120,12 @@ static void beaten(void *arg, int result, uint64_t epoch)
 
 void api_agent_heartbeat(struct request *rq)
 {
+	size_t len;
+	const char *body = request_body(rq, &len);
 	const char *scope = api_scope(rq);
 	struct store_cursor cursor;
 	struct model_error err;
 	struct api_who who;
-	size_t len;
-	const char *body = request_body(rq, &len);
 
 	if (!scope || !api_owner(rq, &who) || (len && !api_is_json(rq)))
 		return;
@@ -157,13 +157,13 @@ static void updated(void *arg, int result)
 
 void api_agent_update(struct request *rq)
 {
+	size_t len;
+	const char *body = request_body(rq, &len);
 	const char *scope = api_scope(rq);
 	struct model_error err;
 	struct model_agent m;
 	struct updating *u;
 	struct api_who who;
-	size_t len;
-	const char *body = request_body(rq, &len);
 
 	if (!scope || !api_owner(rq, &who) || !api_is_json(rq))
 		return;

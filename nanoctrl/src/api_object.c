@@ -37,12 +37,12 @@ typedef int parse_fn(const char *body, size_t len, struct model_object *out,
 static void put_object(struct request *rq, enum store_kind kind, const char *scope,
 		       const struct store_lease *lease, const char *name, parse_fn *parse)
 {
+	size_t len;
+	const char *body = request_body(rq, &len);
 	struct model_error err;
 	struct model_object m;
 	struct store_object o;
 	struct putting *p;
-	size_t len;
-	const char *body = request_body(rq, &len);
 
 	if (!api_is_json(rq))
 		return;
@@ -288,6 +288,8 @@ static void offer_posted(void *arg, int result, const struct store_cursor *curso
 
 void api_offer_post(struct request *rq)
 {
+	size_t len;
+	const char *body = request_body(rq, &len);
 	const char *scope = api_scope(rq);
 	const char *peer = scope ? api_name(rq, "peer") : NULL;
 	const char *profile = peer ? api_name(rq, "profile") : NULL;
@@ -295,8 +297,6 @@ void api_offer_post(struct request *rq)
 	struct model_error err;
 	struct model_object m;
 	struct api_who who;
-	size_t len;
-	const char *body = request_body(rq, &len);
 
 	if (!profile || !api_owner(rq, &who) || !api_is_json(rq))
 		return;

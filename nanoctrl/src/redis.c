@@ -291,7 +291,7 @@ static int feed_reader(struct redis *r, struct evbuffer *in)
 {
 	struct evbuffer_iovec v;
 
-	while (evbuffer_peek(in, -1, NULL, &v, 1) > 0) {
+	while (evbuffer_get_length(in) && evbuffer_peek(in, -1, NULL, &v, 1) > 0) {
 		if (r->reader->len + v.iov_len > REPLY_BUFFER_MAX)
 			return -EMSGSIZE;
 		if (redisReaderFeed(r->reader, v.iov_base, v.iov_len) != REDIS_OK)
@@ -426,8 +426,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	r->state = CONNECTING;
 	r->reader = redisReaderCreate();
-	r->bev = bufferevent_socket_new(r->base, -1,
-					BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+	r->bev = bufferevent_socket_new(r->base, -1, BEV_OPT_CLOSE_ON_FREE);
 	if (!r->reader || !r->bev) {
 		broke(r, "out of memory");
 		return;
@@ -436,7 +435,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 	bufferevent_set_timeouts(r->bev, NULL, &tv); /* of connecting, and of a stuck write */
 	bufferevent_enable(r->bev, EV_READ | EV_WRITE);
 	add_timer(r->check, CHECK_MS);
-	/* A failure at once is also told as an event, later: that is the one that counts. */
+	/* A failure at once has been told as an event already: that is the one that counts. */
 	if (start_connect(r))
 		sl_debug("redis", "%s: cannot connect at once", r->attr.name);
 }

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The native API, through a socket, over a real Redis. */
+#include "api_fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <base/clock.h>
+
+#define REGION                                                                             \
+	"{\"revision\":1,\"size\":4096,\"access\":[\"read\"],\"allow\":[\"role=node-b\"]," \
+	"\"descriptor\":\"QUJD\"}"
+#define OFFER "{\"connection_epoch\":1,\"peer_incarnation\":\"i2\",\"descriptor\":\"QUJD\"}"
+
+static void assert_error(const struct api_answer *a, int status, const char *code,
+			 const char *field)
+{
+	assert_string_equal(api_text(a, "code", NULL), code);
+	assert_int_equal(a->status, status);
+	assert_string_equal(api_text(a, "status", NULL), "error");
+	assert_string_equal(api_text(a, "outcome", NULL), "not_executed");
+	if (field)
+		assert_string_equal(api_text(a, "field", NULL), field);
+}
+
+static void agent__is_registered_read_changed_and_gone(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 200);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a?scope=demo", NULL, NULL), 200);
+	assert_string_equal(api_text(&a, "agent", "labels", "role", NULL), "node-a");
+	assert_string_equal(api_text(&a, "agent", "services", "0", "name", NULL), "echo");
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a", NULL, NULL), 404);
+	assert_int_equal(
+		api_do(f, &a, "POST", "/v1/agents/node-a/heartbeat?scope=demo", lease, NULL), 200);
+	assert_int_equal(api_do(f, &a, "PATCH", "/v1/agents/node-a?scope=demo", lease,
+				"{\"revision\":2,\"labels\":{\"role\":\"decode\"}}"),
+			 200);
+	assert_int_equal(api_do(f, &a, "PATCH", "/v1/agents/node-a?scope=demo", lease,
+				"{\"revision\":1,\"labels\":{}}"),
+			 409);
+	assert_error(&a, 409, "stale", NULL);
+	assert_int_equal(
+		api_do(f, &a, "GET", "/v1/agents?scope=demo&selector=role%3Ddecode", NULL, NULL),
+		200);
+	assert_int_equal(api_count(&a, "agents"), 1);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/services?scope=demo&name=echo", NULL, NULL),
+			 200);
+	assert_string_equal(api_text(&a, "services", "0", "agent", NULL), "node-a");
+	assert_int_equal(api_do(f, &a, "DELETE", "/v1/agents/node-a?scope=demo", lease, NULL), 200);
+	assert_int_equal(api_do(f, &a, "DELETE", "/v1/agents/node-a?scope=demo", lease, NULL), 200);
+	assert_true(json_is_false(json_object_get(a.body, "left")));
+	api_do(f, &a, "POST", "/v1/agents/node-a/heartbeat?scope=demo", lease, NULL);
+	assert_error(&a, 410, "lease_gone", NULL);
+	api_answer_fini(&a);
+}
+
+static void register__of_a_held_name_needs_the_owner_key(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char first[512];
+	char second[512];
+	char body[256];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, first), 201);
+	assert_int_equal(api_register(f, "node-a", "i2", OWNER_KEY_B, second), 409);
+	assert_int_equal(api_register(f, "node-a", "i2", OWNER_KEY_A, second), 201);
+	api_do(f, &a, "POST", "/v1/agents/node-a/heartbeat?scope=demo", first, NULL);
+	assert_error(&a, 409, "superseded", NULL);
+	snprintf(body, sizeof(body),
+		 "{\"incarnation\":\"i1\",\"owner_key\":\"%s\","
+		 "\"previous\":{\"epoch\":1,\"generation\":1}}",
+		 OWNER_KEY_A);
+	api_do(f, &a, "PUT", "/v1/agents/node-a?scope=demo", NULL, body);
+	assert_error(&a, 409, "superseded", NULL);
+	api_answer_fini(&a);
+}
+
+static void request__that_is_malformed_names_the_field(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char lease[512];
+	const char *put = "/v1/agents/x?scope=demo";
+
+	api_do(f, &a, "PUT", put, NULL, "{");
+	assert_error(&a, 400, "bad_json", NULL);
+	api_do(f, &a, "PUT", put, NULL, "[1]");
+	assert_error(&a, 422, "bad_type", NULL);
+	api_do(f, &a, "PUT", put, NULL, "{}");
+	assert_error(&a, 422, "missing_field", "incarnation");
+	api_do(f, &a, "PUT", put, NULL, "{\"incarnation\":5}");
+	assert_error(&a, 422, "bad_type", "incarnation");
+	api_do(f, &a, "PUT", put, NULL, "{\"incarnation\":\"a\",\"incarnation\":\"b\"}");
+	assert_error(&a, 422, "duplicate_field", NULL);
+	api_do(f, &a, "PUT", put, NULL, "{\"incarnation\":\"a\",\"owner_key\":\"00\"}");
+	assert_error(&a, 422, "bad_value", "owner_key");
+	api_do(f, &a, "PUT", put, NULL,
+	       "{\"incarnation\":\"a\",\"owner_key\":\"" OWNER_KEY_A "\",\"labels\":{\"k\":1}}");
+	assert_error(&a, 422, "bad_type", "labels.k");
+	api_do(f, &a, "PUT", "/v1/agents/a%2Fb?scope=demo", NULL, "{}");
+	assert_error(&a, 400, "bad_name", "name");
+	api_do(f, &a, "GET", "/v1/agents?scope=agent", NULL, NULL);
+	assert_error(&a, 400, "bad_name", "scope");
+	api_do(f, &a, "GET", "/v1/agents?limit=0", NULL, NULL);
+	assert_error(&a, 400, "bad_query", "limit");
+	api_do(f, &a, "DELETE", put, NULL, NULL);
+	assert_error(&a, 401, "lease_required", NULL);
+	api_do(f, &a, "DELETE", put, "x/1/2", NULL);
+	assert_error(&a, 400, "bad_lease", NULL);
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	api_do(f, &a, "DELETE", put, lease, NULL);
+	assert_error(&a, 403, "forbidden", NULL);
+	api_do(f, &a, "PUT", "/v1/agents/node-a/regions/kv?scope=demo", lease,
+	       "{\"revision\":1,\"size\":1,\"access\":[\"read\"],\"descriptor\":\"QUJ\"}");
+	assert_error(&a, 422, "bad_value", "descriptor");
+	api_answer_fini(&a);
+}
+
+static void region__is_shown_to_all_and_its_descriptor_to_those_allowed(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	const char *path = "/v1/agents/node-a/regions/kv?scope=demo";
+	char lease_a[512];
+	char lease_b[512];
+	char lease_c[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease_a), 201);
+	assert_int_equal(api_register(f, "node-b", "i2", OWNER_KEY_A, lease_b), 201);
+	assert_int_equal(api_register(f, "node-c", "i3", OWNER_KEY_A, lease_c), 201);
+	assert_int_equal(api_do(f, &a, "PUT", path, lease_a, REGION), 201);
+	assert_int_equal(api_do(f, &a, "PUT", path, lease_a, REGION), 200);
+	assert_int_equal(api_do(f, &a, "GET", path, NULL, NULL), 200);
+	assert_string_equal(api_text(&a, "region", "descriptor", NULL), "(none)");
+	assert_int_equal(api_number(&a, "region", "size", NULL), 4096);
+	assert_int_equal(api_do(f, &a, "GET", path, lease_c, NULL), 200);
+	assert_string_equal(api_text(&a, "region", "descriptor", NULL), "(none)");
+	assert_int_equal(api_do(f, &a, "GET", path, lease_b, NULL), 200);
+	assert_string_equal(api_text(&a, "region", "descriptor", NULL), "QUJD");
+	assert_int_equal(api_do(f, &a, "GET", path, lease_a, NULL), 200);
+	assert_string_equal(api_text(&a, "region", "descriptor", NULL), "QUJD");
+	assert_int_equal(api_do(f, &a, "GET", "/v1/regions?scope=demo", NULL, NULL), 200);
+	assert_int_equal(api_count(&a, "regions"), 1);
+	assert_int_equal(api_do(f, &a, "DELETE", path, lease_a, NULL), 200);
+	assert_int_equal(api_do(f, &a, "GET", path, lease_a, NULL), 404);
+	api_answer_fini(&a);
+}
+
+static void offer__is_read_by_its_two_agents_only(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	const char *path = "/v1/agents/node-a/exchange/node-b/default?scope=demo";
+	char lease_a[512];
+	char lease_b[512];
+	char lease_c[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease_a), 201);
+	api_do(f, &a, "PUT", path, lease_a, OFFER);
+	assert_error(&a, 404, "peer_not_found", NULL);
+	assert_int_equal(api_register(f, "node-b", "i2", OWNER_KEY_A, lease_b), 201);
+	assert_int_equal(api_register(f, "node-c", "i3", OWNER_KEY_A, lease_c), 201);
+	assert_int_equal(api_do(f, &a, "PUT", path, lease_a, OFFER), 200);
+	assert_string_equal(api_text(&a, "peer_incarnation", NULL), "i2");
+	assert_int_equal(api_do(f, &a, "PUT", path, lease_a, OFFER), 200);
+	assert_int_equal(api_do(f, &a, "GET", path, lease_b, NULL), 200);
+	assert_string_equal(api_text(&a, "offer", "descriptor", NULL), "QUJD");
+	assert_int_equal(api_do(f, &a, "GET", path, lease_a, NULL), 200);
+	api_do(f, &a, "GET", path, lease_c, NULL);
+	assert_error(&a, 403, "forbidden", NULL);
+	api_do(f, &a, "GET", path, NULL, NULL);
+	assert_error(&a, 401, "lease_required", NULL);
+	assert_int_equal(
+		api_do(f, &a, "GET", "/v1/agents/node-b/exchange?scope=demo", lease_b, NULL), 200);
+	assert_int_equal(api_count(&a, "offers"), 1);
+	/* The peer starts anew: what was meant for its old life is gone. */
+	assert_int_equal(api_register(f, "node-b", "i9", OWNER_KEY_A, lease_b), 201);
+	assert_int_equal(api_do(f, &a, "GET", path, lease_b, NULL), 404);
+	api_do(f, &a, "PUT", path, lease_a, OFFER);
+	assert_error(&a, 409, "peer_changed", NULL);
+	api_answer_fini(&a);
+}
+
+static void link__is_reported_with_cause_and_age(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	const char *path = "/v1/agents/node-a/links/node-b/default?scope=demo";
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(api_do(f, &a, "PUT", path, lease,
+				"{\"revision\":1,\"state\":\"broken\",\"cause\":\"reset\","
+				"\"age_ms\":5000}"),
+			 201);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/links?scope=demo", NULL, NULL), 200);
+	assert_string_equal(api_text(&a, "links", "0", "cause", NULL), "reset");
+	assert_string_equal(api_text(&a, "links", "0", "peer", NULL), "node-b");
+	assert_true(api_number(&a, "links", "0", "age_ms", NULL) >= 5000);
+	api_do(f, &a, "PUT", path, lease, "{\"revision\":2,\"state\":\"fine\"}");
+	assert_error(&a, 422, "bad_value", "state");
+	assert_int_equal(api_do(f, &a, "DELETE", path, lease, NULL), 200);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a/links?scope=demo", NULL, NULL),
+			 200);
+	assert_int_equal(api_count(&a, "links"), 0);
+	api_answer_fini(&a);
+}
+
+static void poll__waits_for_the_next_event(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char lease[512];
+	char target[200];
+
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents?scope=demo", NULL, NULL), 200);
+	snprintf(target, sizeof(target), "/v1/events?scope=demo&wait_ms=10000&cursor=%s",
+		 api_text(&a, "cursor", NULL));
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(api_do(f, &a, "GET", target, NULL, NULL), 200);
+	assert_string_equal(api_text(&a, "events", "0", "type", NULL), "registered");
+	snprintf(target, sizeof(target), "/v1/events?scope=demo&wait_ms=20&cursor=%s",
+		 api_text(&a, "cursor", NULL));
+	assert_int_equal(api_do(f, &a, "GET", target, NULL, NULL), 200);
+	assert_int_equal(api_count(&a, "events"), 0);
+	assert_int_equal(
+		api_do(f, &a, "GET", "/v1/events?scope=demo&wait_ms=1000&cursor=1:1", NULL, NULL),
+		200);
+	assert_true(json_is_true(json_object_get(a.body, "reset")));
+	api_answer_fini(&a);
+}
+
+static void lines__carry_events_and_beats(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream s;
+	char lease[512];
+
+	assert_int_equal(api_open(f, &s, "/v1/events?scope=demo", NULL, false), 200);
+	json_decref(api_next_of(&s, "beat"));
+	json_decref(api_next_of(&s, "beat"));
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	json_decref(api_next_of(&s, "registered"));
+	api_close(&s);
+}
+
+static int open_session(struct api_fixture *f, struct api_stream *s, const char *name,
+			const char *lease)
+{
+	char target[300];
+
+	snprintf(target, sizeof(target), "/v1/agents/%s/session?scope=demo", name);
+	return api_open(f, s, target, lease, true);
+}
+
+static void session__hears_of_peers_and_of_offers_to_it(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	static struct api_stream s;
+	char lease_a[512];
+	char lease_b[512];
+	json_t *v;
+
+	assert_int_equal(api_register(f, "node-b", "i2", OWNER_KEY_A, lease_b), 201);
+	assert_int_equal(open_session(f, &s, "node-b", lease_b), 101);
+	json_decref(api_next_of(&s, "hello"));
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease_a), 201);
+	v = api_next_of(&s, "registered"); /* its own: it asked from before */
+	json_decref(v);
+	v = api_next_of(&s, "registered");
+	assert_string_equal(json_string_value(json_object_get(v, "agent")), "node-a");
+	json_decref(v);
+	assert_int_equal(api_do(f, &a, "PUT",
+				"/v1/agents/node-a/exchange/node-b/default?scope=demo", lease_a,
+				OFFER),
+			 200);
+	v = api_next_of(&s, "offer");
+	assert_string_equal(json_string_value(json_object_get(v, "from")), "node-a");
+	json_decref(v);
+	api_send(&s, "{\"type\":\"beat\"}");
+	json_decref(api_next_of(&s, "beat"));
+	/* node-a never beats: it expires, while the session keeps node-b. */
+	for (bool gone = false; !gone;) {
+		const char *type;
+
+		v = api_next(&s);
+		assert_non_null(v);
+		type = json_string_value(json_object_get(v, "type"));
+		gone = strcmp(type, "expired") == 0;
+		if (strcmp(type, "beat") == 0)
+			api_send(&s, "{\"type\":\"beat\"}");
+		json_decref(v);
+	}
+	api_close(&s);
+	api_answer_fini(&a);
+}
+
+static void session__is_told_that_it_was_superseded(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream s;
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(open_session(f, &s, "node-a", lease), 101);
+	assert_int_equal(api_register(f, "node-a", "i2", OWNER_KEY_A, lease), 201);
+	json_decref(api_next_of(&s, "superseded"));
+	while (api_next(&s))
+		;
+	assert_int_equal(s.close_code, 4002);
+	api_close(&s);
+}
+
+static void session__that_is_replaced_goes_away(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream old;
+	static struct api_stream new;
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(open_session(f, &old, "node-a", lease), 101);
+	assert_int_equal(open_session(f, &new, "node-a", lease), 101);
+	api_send(&old, "{\"type\":\"beat\"}");
+	json_decref(api_next_of(&old, "goaway"));
+	api_send(&new, "{\"type\":\"beat\"}");
+	json_decref(api_next_of(&new, "beat"));
+	api_close(&old);
+	api_close(&new);
+}
+
+static void session__after_lost_data_says_resync(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream s;
+	char lease[512];
+	json_t *v;
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(open_session(f, &s, "node-a", lease), 101);
+	json_decref(api_next_of(&s, "hello"));
+	test_redis_kill(&f->redis);
+	test_redis_restart(&f->redis);
+	v = api_next_of(&s, "resync");
+	assert_string_equal(json_string_value(json_object_get(v, "cause")), "epoch");
+	json_decref(v);
+	api_close(&s);
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+}
+
+static void session__without_an_upgrade_or_a_lease_is_refused(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	static struct api_stream s;
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a/session?scope=demo", lease, NULL),
+			 426);
+	assert_int_equal(open_session(f, &s, "node-a", NULL), 401);
+	api_close(&s);
+	assert_int_equal(api_do(f, &a, "DELETE", "/v1/agents/node-a?scope=demo", lease, NULL), 200);
+	assert_int_equal(open_session(f, &s, "node-a", lease), 410);
+	api_close(&s);
+	api_answer_fini(&a);
+}
+
+static void request__while_redis_is_down_is_503_and_works_again_later(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	uint64_t deadline = sl_deadline_ns(10000);
+	char lease[512];
+
+	test_redis_kill(&f->redis);
+	do {
+		api_do(f, &a, "GET", "/v1/agents?scope=demo", NULL, NULL);
+		assert_int_equal(a.status, 503);
+		assert_true(a.retry_after);
+	} while (strcmp(api_text(&a, "outcome", NULL), "not_executed") != 0 &&
+		 sl_clock_ns() < deadline);
+	assert_int_equal(api_do(f, &a, "GET", "/readyz", NULL, NULL), 503);
+	assert_int_equal(api_do(f, &a, "GET", "/readyz?local=1", NULL, NULL), 200);
+	test_redis_restart(&f->redis);
+	while (api_register(f, "node-a", "i1", OWNER_KEY_A, lease) != 201)
+		assert_true(sl_clock_ns() < deadline);
+	api_answer_fini(&a);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, api_setup, api_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(agent__is_registered_read_changed_and_gone),
+		TEST(register__of_a_held_name_needs_the_owner_key),
+		TEST(request__that_is_malformed_names_the_field),
+		TEST(region__is_shown_to_all_and_its_descriptor_to_those_allowed),
+		TEST(offer__is_read_by_its_two_agents_only),
+		TEST(link__is_reported_with_cause_and_age),
+		TEST(poll__waits_for_the_next_event),
+		TEST(lines__carry_events_and_beats),
+		TEST(session__hears_of_peers_and_of_offers_to_it),
+		TEST(session__is_told_that_it_was_superseded),
+		TEST(session__that_is_replaced_goes_away),
+		TEST(session__after_lost_data_says_resync),
+		TEST(session__without_an_upgrade_or_a_lease_is_refused),
+		TEST(request__while_redis_is_down_is_503_and_works_again_later),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

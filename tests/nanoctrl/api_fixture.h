@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole server in this process, over a real Redis, spoken to through its socket. */
+#ifndef TESTS_NANOCTRL_API_FIXTURE_H
+#define TESTS_NANOCTRL_API_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+#include <cmocka.h>
+#include <jansson.h>
+
+#include <tests/support/redis.h>
+
+struct api_fixture {
+	struct test_redis redis;
+	struct store_hub *hub;
+	struct loop *loop;
+	struct server *server;
+	unsigned port;
+};
+
+/* An answer; body is NULL when it is no JSON. */
+struct api_answer {
+	int status;
+	bool retry_after;
+	json_t *body;
+};
+
+#define API_TTL_MS  600
+#define OWNER_KEY_A "AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define OWNER_KEY_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+int api_setup(void **state);
+int api_teardown(void **state);
+
+/* One request; lease and body may be NULL. The answer's body is freed with the next call of it on
+ * the same answer, or by api_answer_fini(). */
+int api_do(struct api_fixture *f, struct api_answer *a, const char *method, const char *target,
+	   const char *lease, const char *body);
+void api_answer_fini(struct api_answer *a);
+
+/* A member of an answer by a path of names: "agent", "labels", NULL. */
+const char *api_text(const struct api_answer *a, const char *first, ...);
+long long api_number(const struct api_answer *a, const char *first, ...);
+size_t api_count(const struct api_answer *a, const char *name);
+
+/* Registers and copies the lease; the status. */
+int api_register(struct api_fixture *f, const char *name, const char *incarnation, const char *key,
+		 char lease[512]);
+
+/* A WebSocket, or a stream of lines. */
+struct api_stream {
+	int fd;
+	bool websocket;
+	int status; /* of the answer */
+	char in[65536];
+	size_t len;
+	unsigned close_code; /* once it was closed */
+};
+
+/* Open one; after a status other than 101 or 200 there is no stream. */
+int api_open(struct api_fixture *f, struct api_stream *s, const char *target, const char *lease,
+	     bool websocket);
+/* The next message; NULL when it was closed. The caller decrefs it. */
+json_t *api_next(struct api_stream *s);
+/* The next message of this type, passing over others; fails when the stream ends before. */
+json_t *api_next_of(struct api_stream *s, const char *type);
+void api_send(struct api_stream *s, const char *text);
+/* Break it without a goodbye. */
+void api_close(struct api_stream *s);
+
+#endif
