@@ -49,6 +49,18 @@ static void deliver(struct nc_conn *conn)
 	nc_response_fini(&response);
 }
 
+/* What stands behind the response already: messages after an upgrade, else nothing that was asked
+ * for. */
+static void take_rest(struct nc_conn *conn, struct evbuffer *in)
+{
+	if (!evbuffer_get_length(in))
+		return;
+	if (conn->response.status == 101)
+		bufferevent_trigger(conn->bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
+	else
+		conn->response.keep_alive = false;
+}
+
 static void feed(struct nc_conn *conn, struct evbuffer *in)
 {
 	while (evbuffer_get_length(in)) {
@@ -65,7 +77,7 @@ static void feed(struct nc_conn *conn, struct evbuffer *in)
 		evbuffer_drain(in, used);
 		if (ret == NC_RESPONSE_MORE)
 			continue;
-		/* Bytes after a response that nobody asked for are seen on the next event. */
+		take_rest(conn, in);
 		deliver(conn);
 		return;
 	}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "client/fake.h"
+#include "nanoctrl/client/nanoctrl_client.h"
+#include "nanoctrl/client/websocket.h"
+
+#define GRANT                                                                                       \
+	"{\"lease\":\"a/1/secret\",\"epoch\":5,\"generation\":7,\"ttl_ms\":15000,\"beat_ms\":5000," \
+	"\"grace_ms\":2000}"
+#define HELLO "{\"type\":\"hello\",\"epoch\":5,\"generation\":7,\"cursor\":\"5:1\",\"beat_ms\":100}"
+#define OFFER                                                                                         \
+	"{\"type\":\"offer\",\"cursor\":\"5:2\",\"from\":\"b\",\"to\":\"a\",\"profile\":\"default\"," \
+	"\"generation\":9,\"connection_epoch\":3}"
+#define REGION                                                                                        \
+	"{\"type\":\"region\",\"cursor\":\"5:3\",\"agent\":\"b\",\"generation\":9,\"region\":\"kv\"," \
+	"\"revision\":4,\"new\":true}"
+
+/* What the server does with the n-th upgrade. */
+typedef void upgrade_fn(struct fake_conn *conn, const char *request);
+
+static struct {
+	struct event_base *base;
+	struct fake fake;
+	struct nc_client *client;
+	upgrade_fn *const *steps;
+	struct fake_conn *conn; /* the last that was upgraded */
+	char upgrade[4096];
+	int n_upgrades;
+	char message[4096]; /* the last from the client */
+	int n_messages;
+	char log[512]; /* what the callbacks said, one letter or word each */
+	struct nc_event event;
+	char agent[64], region[64], profile[64];
+	bool close_on_event;
+} t;
+
+static void on_request(void *arg, struct fake_conn *conn, const char *text)
+{
+	(void)arg;
+	if (!strstr(text, "/session")) {
+		fake_reply(conn, 200, "", GRANT);
+		return;
+	}
+	snprintf(t.upgrade, sizeof(t.upgrade), "%s", text);
+	t.n_upgrades++;
+	t.conn = conn;
+	assert_non_null(*t.steps);
+	(*t.steps++)(conn, text);
+}
+
+static void on_message(void *arg, struct fake_conn *conn, const char *text)
+{
+	(void)arg;
+	(void)conn;
+	snprintf(t.message, sizeof(t.message), "%s", text);
+	t.n_messages++;
+}
+
+static void say(const char *word)
+{
+	size_t n = strlen(t.log);
+
+	snprintf(t.log + n, sizeof(t.log) - n, "%s%s", n ? " " : "", word);
+}
+
+static void on_up(void *arg)
+{
+	(void)arg;
+	say("up");
+}
+
+static void on_down(void *arg, const char *cause)
+{
+	(void)arg;
+	assert_non_null(cause);
+	say("down");
+}
+
+static void on_event(void *arg, const struct nc_event *event)
+{
+	(void)arg;
+	say("event");
+	t.event = *event;
+	snprintf(t.agent, sizeof(t.agent), "%s", event->agent);
+	snprintf(t.region, sizeof(t.region), "%s", event->region);
+	snprintf(t.profile, sizeof(t.profile), "%s", event->profile);
+	if (t.close_on_event)
+		nc_session_close(t.client);
+}
+
+static void on_reset(void *arg)
+{
+	(void)arg;
+	say("reset");
+}
+
+static void on_ended(void *arg, enum nc_session_end why, const struct nc_error *error)
+{
+	static const char *const words[] = { "resync", "superseded", "replaced", "refused" };
+
+	(void)arg;
+	assert_int_equal(error != NULL, why == NC_SESSION_REFUSED);
+	say(words[why]);
+}
+
+static const struct nc_session_ops ops = { on_up, on_down, on_event, on_reset, on_ended };
+
+static void on_grant(void *arg, const struct nc_error *error, const struct nc_grant *grant)
+{
+	(void)grant;
+	assert_null(error);
+	*(bool *)arg = true;
+}
+
+static void spin_until_log(const char *log)
+{
+	while (!strstr(t.log, log))
+		assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0);
+}
+
+static void spin_until_messages(int n)
+{
+	while (t.n_messages < n)
+		assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0);
+}
+
+static void spin_until_upgrades(int n)
+{
+	while (t.n_upgrades < n)
+		assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0);
+}
+
+static int setup(void **state)
+{
+	struct nc_client_attr attr = NC_CLIENT_ATTR_INIT;
+	const struct nc_registration r = { .name = "a", .incarnation = "i", .owner_key = "00" };
+	const char *url;
+	bool done = false;
+
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	t.base = event_base_new();
+	fake_start(&t.fake, t.base, on_request, on_message, NULL);
+	url = t.fake.url;
+	attr.base = t.base;
+	attr.urls = &url;
+	attr.n_urls = 1;
+	assert_int_equal(nc_client_create(&t.client, &attr), 0);
+	assert_int_equal(nc_register(t.client, &r, on_grant, &done), 0);
+	while (!done)
+		event_base_loop(t.base, EVLOOP_ONCE);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	nc_client_destroy(t.client);
+	fake_stop(&t.fake);
+	event_base_free(t.base);
+	return 0;
+}
+
+#define script(...)               \
+	(upgrade_fn *const[])     \
+	{                         \
+		__VA_ARGS__, NULL \
+	}
+
+static void begin(upgrade_fn *const *steps)
+{
+	t.steps = steps;
+	assert_int_equal(nc_session_open(t.client, &ops, NULL), 0);
+}
+
+static void hello(struct fake_conn *conn, const char *request)
+{
+	fake_upgrade(conn, request);
+	fake_text(conn, HELLO);
+}
+
+static void hello_and_events(struct fake_conn *conn, const char *request)
+{
+	hello(conn, request);
+	fake_text(conn, OFFER);
+	fake_text(conn, "{\"type\":\"from-the-future\"}");
+	fake_text(conn, "{\"type\":\"beat\",\"lease_left_ms\":1}");
+	fake_text(conn, REGION);
+}
+
+static void hello_then_close(struct fake_conn *conn, const char *request)
+{
+	hello(conn, request);
+	fake_text(conn, OFFER);
+	fake_close(conn);
+}
+
+static void open__says_hello_and_proves_its_lease(void **state)
+{
+	(void)state;
+	begin(script(hello));
+	assert_false(nc_session_is_up(t.client));
+	assert_int_equal(nc_session_open(t.client, &ops, NULL), -EBUSY);
+	spin_until_log("up");
+	assert_true(nc_session_is_up(t.client));
+	assert_non_null(strstr(t.upgrade, "GET /v1/agents/a/session?scope=default HTTP/1.1\r\n"));
+	assert_non_null(strstr(t.upgrade, "Slime-Lease: a/1/secret\r\n"));
+	assert_non_null(strstr(t.upgrade, "Sec-WebSocket-Version: 13\r\n"));
+}
+
+static void events__come_in_order_and_are_acknowledged_by_the_beat(void **state)
+{
+	(void)state;
+	begin(script(hello_and_events));
+	spin_until_log("up event event");
+	assert_int_equal(t.event.type, NC_EVENT_REGION);
+	assert_string_equal(t.agent, "b");
+	assert_string_equal(t.region, "kv");
+	assert_int_equal(t.event.revision, 4);
+	assert_int_equal(t.event.epoch, 5);
+	assert_int_equal(t.event.generation, 9);
+	spin_until_messages(1);
+	assert_string_equal(t.message, "{\"type\":\"beat\",\"cursor\":\"5:3\"}");
+	spin_until_messages(2);
+}
+
+static void session__comes_back_behind_the_last_event(void **state)
+{
+	(void)state;
+	begin(script(hello_then_close, hello));
+	spin_until_log("up event down up");
+	assert_string_equal(t.profile, "default");
+	assert_int_equal(t.event.connection_epoch, 3);
+	assert_non_null(strstr(t.upgrade, "/session?scope=default&cursor=5%3A2 HTTP"));
+}
+
+static void abort_it(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_abort(conn);
+}
+
+static void reply_busy(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 503, "", "{\"code\":\"unavailable\"}");
+}
+
+static void bad_accept(struct fake_conn *conn, const char *request)
+{
+	static const char text[] = "HTTP/1.1 101 X\r\nUpgrade: websocket\r\n"
+				   "Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n";
+
+	(void)request;
+	fake_send(conn, text, strlen(text));
+}
+
+static void garbage(struct fake_conn *conn, const char *request)
+{
+	hello(conn, request);
+	fake_send(conn, "\xff\xff\xff\xff", 4);
+}
+
+static void no_hello(struct fake_conn *conn, const char *request)
+{
+	fake_upgrade(conn, request);
+	fake_text(conn, OFFER);
+}
+
+static void no_json(struct fake_conn *conn, const char *request)
+{
+	hello(conn, request);
+	fake_text(conn, "[");
+}
+
+static void session__connects_again_whatever_goes_wrong(void **state)
+{
+	(void)state;
+	begin(script(abort_it, reply_busy, bad_accept, no_hello, garbage, no_json, hello));
+	spin_until_upgrades(7);
+	spin_until_log("up down up down up");
+	assert_string_equal(t.log, "up down up down up");
+}
+
+static void ping(struct fake_conn *conn, const char *request)
+{
+	hello(conn, request);
+	fake_frame(conn, NC_WS_PING, "x", 1);
+}
+
+static void ping__is_answered(void **state)
+{
+	(void)state;
+	begin(script(ping));
+	spin_until_messages(1);
+	assert_string_equal(t.message, "pong");
+}
+
+static void say_reset(struct fake_conn *conn, const char *request)
+{
+	hello(conn, request);
+	fake_text(conn, "{\"type\":\"reset\",\"cursor\":\"6:40\"}");
+}
+
+static void reset__is_told_and_its_cursor_counts(void **state)
+{
+	(void)state;
+	begin(script(say_reset));
+	spin_until_log("reset");
+	spin_until_messages(1);
+	assert_string_equal(t.message, "{\"type\":\"beat\",\"cursor\":\"6:40\"}");
+}
+
+static void say_resync(struct fake_conn *conn, const char *request)
+{
+	hello(conn, request);
+	fake_text(conn, "{\"type\":\"resync\",\"cause\":\"epoch\",\"spread_ms\":20}");
+}
+
+static void say_superseded(struct fake_conn *conn, const char *request)
+{
+	hello(conn, request);
+	fake_text(conn, "{\"type\":\"superseded\"}");
+}
+
+static void close_superseded(struct fake_conn *conn, const char *request)
+{
+	hello(conn, request);
+	fake_frame(conn, NC_WS_CLOSE, "\x0f\xa2", 2);
+}
+
+static void say_replaced(struct fake_conn *conn, const char *request)
+{
+	hello(conn, request);
+	fake_text(conn, "{\"type\":\"goaway\",\"reason\":\"replaced\"}");
+}
+
+static void reply_gone(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 410, "", "{\"code\":\"lease_gone\"}");
+}
+
+static void reply_superseded(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 409, "", "{\"code\":\"superseded\"}");
+}
+
+static void reply_forbidden(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 403, "", "{\"code\":\"forbidden\"}");
+}
+
+static void session__ends_for_good_reasons(void **state)
+{
+	static const struct {
+		upgrade_fn *step;
+		const char *log;
+	} rows[] = {
+		{ say_resync, "up down resync" },
+		{ say_superseded, "up superseded" },
+		{ close_superseded, "up superseded" },
+		{ say_replaced, "up replaced" },
+		{ reply_gone, "resync" },
+		{ reply_superseded, "superseded" },
+		{ reply_forbidden, "refused" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		begin(script(rows[i].step));
+		spin_until_log(strrchr(rows[i].log, ' ') ? strrchr(rows[i].log, ' ') + 1
+							 : rows[i].log);
+		assert_string_equal(t.log, rows[i].log);
+		assert_false(nc_session_is_up(t.client));
+		teardown(state);
+		setup(state);
+	}
+}
+
+static void resync__takes_the_lease_away(void **state)
+{
+	(void)state;
+	begin(script(say_resync));
+	spin_until_log("resync");
+	assert_int_equal(nc_session_open(t.client, &ops, NULL), -ENOKEY);
+}
+
+static void say_goaway(struct fake_conn *conn, const char *request)
+{
+	hello(conn, request);
+	fake_text(conn, "{\"type\":\"goaway\",\"reason\":\"age\",\"spread_ms\":10}");
+}
+
+static void goaway__is_followed_by_a_new_connection(void **state)
+{
+	(void)state;
+	begin(script(say_goaway, hello));
+	spin_until_log("up down up");
+}
+
+static void close__from_inside_an_event_ends_it_there(void **state)
+{
+	(void)state;
+	t.close_on_event = true;
+	begin(script(hello_and_events));
+	spin_until_log("event");
+	event_base_loop(t.base, EVLOOP_NONBLOCK);
+	assert_string_equal(t.log, "up event");
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(open__says_hello_and_proves_its_lease),
+		T(events__come_in_order_and_are_acknowledged_by_the_beat),
+		T(session__comes_back_behind_the_last_event),
+		T(session__connects_again_whatever_goes_wrong),
+		T(ping__is_answered),
+		T(reset__is_told_and_its_cursor_counts),
+		T(session__ends_for_good_reasons),
+		T(resync__takes_the_lease_away),
+		T(goaway__is_followed_by_a_new_connection),
+		T(close__from_inside_an_event_ends_it_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
