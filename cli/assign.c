@@ -5,6 +5,7 @@
 #include "cli/arena.h"
 #include "cli/assign.h"
 #include "cli/quote.h"
+#include "cli/utf8.h"
 #include "cli/yaml.h"
 
 struct target {
@@ -152,6 +153,16 @@ static int put(struct target *t, const char *path, struct cli_node *value)
 	return 0;
 }
 
+/* As a file has to be, so that what is set can be written down. */
+static int check_text(struct target *t, const char *text)
+{
+	char shown[CLI_QUOTE_MAX];
+
+	if (cli_utf8_valid(text))
+		return 0;
+	return refuse(t, "expected UTF-8 text, got %s", cli_quote(shown, text));
+}
+
 static struct cli_node *literal(struct target *t, const char *text)
 {
 	struct cli_node *node = cli_node_create(t->tree, CLI_NODE_SCALAR, t->place);
@@ -189,9 +200,10 @@ int cli_assign(struct cli_tree *tree, struct cli_problems *problems, const char 
 	const char *path;
 	int ret;
 
-	if (!equals || equals == assignment) {
+	if (!equals || equals == assignment || !cli_utf8_valid(assignment)) {
 		t.place.origin = "--set";
-		return refuse(&t, "expected KEY.PATH=VALUE, got %s", cli_quote(shown, assignment));
+		return refuse(&t, "expected KEY.PATH=VALUE in UTF-8, got %s",
+			      cli_quote(shown, assignment));
 	}
 	path = cli_arena_strndup(tree->arena, assignment, (size_t)(equals - assignment));
 	if (!path)
@@ -210,10 +222,15 @@ int cli_assign_texts(struct cli_tree *tree, struct cli_problems *problems, const
 {
 	struct target t = { .tree = tree, .problems = problems };
 	struct cli_node *value;
+	int ret = 0;
 
 	t.place.origin = cli_arena_strdup(tree->arena, origin);
 	if (!t.place.origin)
 		return -ENOMEM;
+	for (size_t i = 0; i < n && !ret; i++)
+		ret = check_text(&t, texts[i]);
+	if (ret)
+		return ret;
 	if (!list) {
 		value = literal(&t, texts[0]);
 		return value ? put(&t, path, value) : full(&t);

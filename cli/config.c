@@ -114,7 +114,7 @@ static int apply_one(struct cli_config *config, const struct cli_setting *settin
 {
 	const struct cli_setting *s;
 	const char **texts = NULL;
-	size_t n = 0;
+	size_t n = 1;
 
 	if (!o->path)
 		return cli_config_set(config, o->assignment);

@@ -28,3 +28,15 @@ size_t cli_utf8_len(const char *text)
 		return 0;
 	return len;
 }
+
+bool cli_utf8_valid(const char *text)
+{
+	while (*text) {
+		size_t len = cli_utf8_len(text);
+
+		if (!len)
+			return false;
+		text += len;
+	}
+	return true;
+}

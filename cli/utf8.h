@@ -3,6 +3,7 @@
 #ifndef CLI_UTF8_H
 #define CLI_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -10,5 +11,7 @@
  * forms, surrogates and cut ones are none) or text is at its end.
  */
 size_t cli_utf8_len(const char *text);
+
+bool cli_utf8_valid(const char *text);
 
 #endif

@@ -273,8 +273,10 @@ static void set__of_what_does_not_fit_names_its_key(void **state)
 					  "\"name\"?");
 	assert_set_refused("agent.name.x=1",
 			   "--set agent.name.x: expected a map or list on the way to x");
-	assert_set_refused("agent", "--set: expected KEY.PATH=VALUE, got \"agent\"");
-	assert_set_refused("=x", "--set: expected KEY.PATH=VALUE, got \"=x\"");
+	assert_set_refused("agent", "--set: expected KEY.PATH=VALUE in UTF-8, got \"agent\"");
+	assert_set_refused("=x", "--set: expected KEY.PATH=VALUE in UTF-8, got \"=x\"");
+	assert_set_refused("agent.name=\xff",
+			   "--set: expected KEY.PATH=VALUE in UTF-8, got \"agent.name=?\"");
 	assert_set_refused("agent..x=1", "--set agent..x: expected a key as links.0.to");
 	assert_set_refused("data.transports=[tcp",
 			   "--set data.transports: expected valid YAML: did not "
