@@ -396,7 +396,7 @@ static const struct http_refusal *take_head_byte(struct http_parser *p, char c)
 	}
 	if (p->head_len == p->limits.head_bytes)
 		return head_too_long(p);
-	if (!grow(&p->msg.head, &p->head_room, p->head_len, p->limits.head_bytes))
+	if (!grow(&p->msg.head, &p->head_room, p->head_len + 1, p->limits.head_bytes))
 		return &no_memory;
 	p->msg.head[p->head_len++] = c;
 	if (line_ends && p->head_len >= 4 && p->msg.head[p->head_len - 3] == '\n')

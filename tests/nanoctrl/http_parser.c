@@ -310,6 +310,24 @@ static void feed__what_is_too_long_is_refused_before_its_end(void **state)
 	free(text);
 }
 
+/* Every length around those at which the buffer grows. */
+static void feed__a_head_of_any_length_fits_its_buffer(void **state)
+{
+	char text[1200];
+
+	(void)state;
+	for (size_t pad = 0; pad < 1100; pad++) {
+		int n = snprintf(text, sizeof(text), "GET / HTTP/1.1\r\n" HOST "X: %0*d\r\n\r\n",
+				 (int)pad + 1, 0);
+		struct http_parser p;
+		size_t used;
+
+		http_parser_init(&p, &defaults);
+		assert_int_equal(http_parser_feed(&p, text, (size_t)n, &used), HTTP_DONE);
+		http_parser_fini(&p);
+	}
+}
+
 static void feed__a_nul_in_the_head_is_refused(void **state)
 {
 	static const char text[] = "GET / HTTP/1.1\r\n" HOST "X: a\0b\r\n\r\n";
@@ -359,6 +377,7 @@ int main(void)
 		cmocka_unit_test(feed__malformed_chunks_are_refused),
 		cmocka_unit_test(feed__chunks_that_add_up_to_too_much_are_refused),
 		cmocka_unit_test(feed__what_is_too_long_is_refused_before_its_end),
+		cmocka_unit_test(feed__a_head_of_any_length_fits_its_buffer),
 		cmocka_unit_test(feed__a_nul_in_the_head_is_refused),
 		cmocka_unit_test(feed__an_absolute_target_is_its_path),
 		cmocka_unit_test(wants_continue__is_said_once_when_the_body_is_awaited),
