@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "cli/signals.h"
+
+static const int wanted[] = { SIGTERM, SIGHUP };
+
+static void read__gives_each_signal_once(void **state)
+{
+	int fd = cli_signals_open(wanted, 2), first, second;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(cli_signals_read(fd), 0);
+	kill(getpid(), SIGTERM);
+	kill(getpid(), SIGHUP);
+	first = cli_signals_read(fd);
+	second = cli_signals_read(fd);
+	assert_int_equal(first + second, SIGTERM + SIGHUP);
+	assert_int_equal(cli_signals_read(fd), 0);
+	cli_signals_close(fd);
+}
+
+static void open__makes_a_closed_pipe_an_error(void **state)
+{
+	int fd = cli_signals_open(wanted, 2), fds[2];
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	close(fds[0]);
+	assert_int_equal(write(fds[1], "x", 1), -1);
+	assert_int_equal(errno, EPIPE);
+	close(fds[1]);
+	cli_signals_close(fd);
+}
+
+static void reset__lets_a_child_be_ended(void **state)
+{
+	int fd = cli_signals_open(wanted, 2), status;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0) {
+		cli_signals_reset_in_child();
+		kill(getpid(), SIGTERM);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGTERM);
+	cli_signals_close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(read__gives_each_signal_once),
+		cmocka_unit_test(open__makes_a_closed_pipe_an_error),
+		cmocka_unit_test(reset__lets_a_child_be_ended),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
