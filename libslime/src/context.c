@@ -14,6 +14,7 @@
 
 static const struct sl_transport_ops *const all_transports[] = {
 	&sl_shm_transport,
+	&sl_tcp_transport,
 };
 
 static const char *const transport_names[SLIME_TRANSPORT_MAX] = {

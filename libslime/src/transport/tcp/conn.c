@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a connection. What other threads want of it they note, and the token's holder does it
+ * in tcp_conn_run(): begin, leave, end.
+ *
+ * Leaving in order: no frame is begun any more, BYE follows the one that was, and we wait a moment
+ * for the peer to hang up, so that BYE is not overtaken by the end of another stream.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/transport/auth.h"
+#include "src/transport/tcp/tcp.h"
+
+#define LEAVE_NS (500 * SL_NS_PER_MS)
+
+static struct tcp_conn *conn_of(struct sl_conn *conn)
+{
+	return SL_CONTAINER_OF(conn, struct tcp_conn, conn);
+}
+
+static uint32_t state_of(const struct tcp_conn *c)
+{
+	return atomic_load_explicit(&c->state, memory_order_acquire);
+}
+
+/* ---- what other threads ask for ---- */
+
+/* Have the token's holder run it. */
+static void call(struct tcp_conn *c)
+{
+	struct tcp_transport *t = c->t;
+
+	pthread_mutex_lock(&t->lock);
+	if (!c->in_todo) {
+		c->in_todo = true;
+		sl_list_append(&t->todo, &c->todo_link);
+		atomic_fetch_add(&t->n_todo, 1);
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void call_and_kick(struct tcp_conn *c)
+{
+	const struct sl_transport_env *env = c->t->transport.env;
+
+	call(c);
+	env->kick(env->arg);
+}
+
+void tcp_conn_touch(struct tcp_conn *c)
+{
+	atomic_store_explicit(&c->idle_rounds, 0, memory_order_relaxed);
+	if (!atomic_load_explicit(&c->is_active, memory_order_relaxed))
+		call(c);
+}
+
+static void end_because(struct tcp_conn *c, int cause, const char *why, bool local)
+{
+	pthread_mutex_lock(&c->lock);
+	if (atomic_load(&c->state) == TCP_CONN_LEAVING) {
+		atomic_store(&c->left, true);
+	} else if (!atomic_load(&c->ending)) {
+		c->end_cause = cause;
+		c->end_local = local;
+		snprintf(c->end_why, sizeof(c->end_why), "%s", why);
+		atomic_store(&c->ending, true);
+	}
+	pthread_mutex_unlock(&c->lock);
+	call_and_kick(c);
+}
+
+void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why)
+{
+	end_because(c, cause, why, false);
+}
+
+static void conn_close(struct sl_conn *conn, int cause, const char *why)
+{
+	struct tcp_conn *c = conn_of(conn);
+
+	if (!atomic_load(&c->ending))
+		end_because(c, cause, why, true);
+}
+
+static uint8_t *slot(struct sl_conn *conn, enum sl_area area, unsigned number)
+{
+	struct tcp_conn *c = conn_of(conn);
+
+	return state_of(c) == TCP_CONN_UP ? c->out_slots + sl_slot_offset(area, number) : NULL;
+}
+
+static void post(struct sl_conn *conn, const struct sl_msg *m)
+{
+	struct tcp_conn *c = conn_of(conn);
+	bool up, room;
+
+	pthread_mutex_lock(&c->lock);
+	up = state_of(c) == TCP_CONN_UP;
+	room = c->n_msgs < SL_RING_ENTRIES;
+	if (up && room)
+		c->msgs[(c->msgs_first + c->n_msgs++) % SL_RING_ENTRIES] = *m;
+	pthread_mutex_unlock(&c->lock);
+	if (!up)
+		return;
+	if (!room) {
+		tcp_conn_fail(c, -ENOBUFS, "more messages than the windows allow");
+		return;
+	}
+	tcp_conn_touch(c);
+	tcp_tx_flush(c->streams[0]);
+}
+
+static void take_imm(struct sl_conn *conn, uint64_t taken)
+{
+	struct tcp_conn *c = conn_of(conn);
+
+	pthread_mutex_lock(&c->lock);
+	if (taken > c->taken)
+		c->taken = taken;
+	pthread_mutex_unlock(&c->lock);
+	if (state_of(c) == TCP_CONN_UP)
+		tcp_tx_flush(c->streams[0]);
+}
+
+static bool is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
+{
+	struct tcp_conn *c = conn_of(conn);
+	bool stale = false;
+
+	if (!atomic_load_explicit(&c->n_stale, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < TCP_WITHDRAWN; i++)
+		stale = stale || c->stale[i] == r->generation;
+	pthread_mutex_unlock(&c->lock);
+	return stale;
+}
+
+static void address(struct sl_conn *conn, char *out, size_t cap)
+{
+	struct tcp_conn *c = conn_of(conn);
+
+	pthread_mutex_lock(&c->lock);
+	snprintf(out, cap, "%s", c->address);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- regions that go ---- */
+
+static bool names(const struct tcp_piece *pieces, unsigned n, const struct sl_region *r)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (pieces[i].region == r->id && pieces[i].generation == r->generation)
+			return true;
+	}
+	return false;
+}
+
+static bool stream_holds(const struct tcp_stream *s, const struct sl_region *r)
+{
+	if (s->rx->holds && names(s->rx->pieces, s->rx->head.count, r))
+		return true;
+	for (unsigned i = 0; i < TCP_REQUESTS; i++) {
+		const struct tcp_serve *v = &s->serves[i];
+
+		if (v->holds && names(v->pieces, v->head.count, r))
+			return true;
+	}
+	return false;
+}
+
+bool tcp_conn_holds(struct tcp_conn *c, const struct sl_region *r)
+{
+	uint64_t patience = c->t->transport.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS / 2;
+	uint64_t now = sl_clock_ns();
+	bool holds = false;
+
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++)
+		holds = holds || (c->streams[i] && stream_holds(c->streams[i], r));
+	pthread_mutex_unlock(&c->lock);
+	if (!holds)
+		c->withdraw_until_ns = 0;
+	else if (!c->withdraw_until_ns)
+		c->withdraw_until_ns = now + patience;
+	else if (now >= c->withdraw_until_ns)
+		tcp_conn_fail(c, -ECONNRESET, "the peer stalls on a region that is withdrawn");
+	return holds;
+}
+
+void tcp_conn_withdraw(struct tcp_conn *c, const struct sl_region *r)
+{
+	bool told = state_of(c) != TCP_CONN_UP;
+
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < TCP_WITHDRAWN; i++)
+		told = told || c->withdrawn[i] == r->generation;
+	/* Without a place the peer learns it from the answer to its next request. */
+	told = told || c->n_withdrawn - c->n_withdrawn_told == TCP_WITHDRAWN;
+	if (!told)
+		c->withdrawn[c->n_withdrawn++ % TCP_WITHDRAWN] = r->generation;
+	pthread_mutex_unlock(&c->lock);
+	if (!told)
+		tcp_tx_flush(c->streams[0]);
+}
+
+/* ---- beginning ---- */
+
+static void on_greeted(void *arg, int status, int fd, uint16_t index);
+
+static void dial(struct tcp_stream *s)
+{
+	struct tcp_conn *c = s->conn;
+	struct sockaddr_storage to;
+	int fd, ret = tcp_read_candidate(&to, c->attr.candidate, c->attr.candidate_len);
+
+	if (!ret)
+		ret = tcp_dial(&to, &fd);
+	if (!ret)
+		ret = sl_greeting_start(&c->t->transport, fd, &c->attr, s->index, on_greeted, s,
+					&s->greeting);
+	if (ret)
+		tcp_conn_fail(c, ret, strerror(-ret));
+}
+
+static const char *greeting_error(int status)
+{
+	switch (status) {
+	case -EACCES:
+		return "the peer does not hold the link's key, or says that we do not";
+	case -ECONNREFUSED:
+		return "refused: nobody listens there, or the peer does not expect this link";
+	case -EPROTO:
+		return "the peer does not speak our protocol";
+	case -ECONNRESET:
+		return "the peer hung up during the greeting";
+	default:
+		return strerror(-status);
+	}
+}
+
+static void on_greeted(void *arg, int status, int fd, uint16_t index)
+{
+	struct tcp_stream *s = arg;
+	struct tcp_conn *c = s->conn;
+	int ret;
+
+	(void)index;
+	s->greeting = NULL;
+	if (status == -EAGAIN) {
+		dial(s);
+		return;
+	}
+	if (status) {
+		tcp_conn_fail(c, status, greeting_error(status));
+		return;
+	}
+	ret = tcp_stream_attach(s, fd);
+	if (ret) {
+		close(fd);
+		tcp_conn_fail(c, ret, strerror(-ret));
+		return;
+	}
+	pthread_mutex_lock(&c->lock);
+	s->open_due = true;
+	pthread_mutex_unlock(&c->lock);
+	tcp_tx_flush(s);
+}
+
+static void dial_all(struct tcp_conn *c)
+{
+	struct sockaddr_storage to;
+
+	if (tcp_read_candidate(&to, c->attr.candidate, c->attr.candidate_len) == 0)
+		tcp_format_address(&to, c->address, sizeof(c->address));
+	for (unsigned i = 0; i < c->n_streams && !atomic_load(&c->ending); i++) {
+		int ret = tcp_stream_create(c, (uint16_t)i, &c->streams[i]);
+
+		if (ret)
+			tcp_conn_fail(c, ret, strerror(-ret));
+		else
+			dial(c->streams[i]);
+	}
+}
+
+static void set_state(struct tcp_conn *c, enum tcp_conn_state state)
+{
+	pthread_mutex_lock(&c->lock);
+	atomic_store(&c->state, state);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void on_time(struct sl_timer *timer)
+{
+	tcp_conn_fail(SL_CONTAINER_OF(timer, struct tcp_conn, timer), -ETIMEDOUT,
+		      "not all streams came up in time");
+}
+
+static void begin(struct tcp_conn *c)
+{
+	sl_list_append(&c->t->conns, &c->link);
+	set_state(c, TCP_CONN_OPENING);
+	sl_timer_set(c->t->transport.env->poller, &c->timer, c->attr.deadline_ns);
+	if (c->attr.initiator)
+		dial_all(c);
+}
+
+/* Why a stream is not taken; NULL when it is. */
+static const char *adopt(struct tcp_conn *c, int fd, uint16_t index)
+{
+	if (c->attr.initiator || state_of(c) != TCP_CONN_OPENING)
+		return "it is not expected any more";
+	if (index >= (c->n_streams ? c->n_streams : TCP_STREAMS_MAX))
+		return "its number is out of range";
+	if (c->streams[index])
+		return "its number is taken";
+	if (tcp_stream_create(c, index, &c->streams[index]))
+		return "no memory for it";
+	if (tcp_stream_attach(c->streams[index], fd)) {
+		tcp_stream_free(c->streams[index]);
+		c->streams[index] = NULL;
+		return "its socket cannot be set up";
+	}
+	return NULL;
+}
+
+void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream)
+{
+	struct tcp_conn *c = conn_of(conn);
+	struct sockaddr_storage ss = { 0 };
+	socklen_t len = sizeof(ss);
+	const char *why;
+
+	(void)t;
+	/* It was made, and its start may still be due. */
+	if (state_of(c) == TCP_CONN_NEW)
+		begin(c);
+	why = adopt(c, fd, stream);
+	if (why) {
+		sl_warn("tcp", "%s: stream %u turned away: %s", c->conn.name, stream, why);
+		close(fd);
+		return;
+	}
+	if (getpeername(fd, (struct sockaddr *)&ss, &len) == 0) {
+		pthread_mutex_lock(&c->lock);
+		tcp_format_address(&ss, c->address, sizeof(c->address));
+		pthread_mutex_unlock(&c->lock);
+	}
+}
+
+/* ---- all streams, and both ends know ---- */
+
+static void come_up(struct tcp_conn *c)
+{
+	sl_timer_cancel(c->t->transport.env->poller, &c->timer);
+	set_state(c, TCP_CONN_UP);
+	tcp_conn_touch(c);
+	c->conn.events->ready(c->conn.owner);
+	for (unsigned i = 1; i < c->n_streams; i++)
+		tcp_stream_pause(c->streams[i], false);
+}
+
+static void come_up_if_complete(struct tcp_conn *c)
+{
+	if (c->peer_ready && c->n_streams && c->n_opened == c->n_streams)
+		come_up(c);
+}
+
+static void say_ready(struct tcp_conn *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->ready_due = true;
+	pthread_mutex_unlock(&c->lock);
+	tcp_tx_flush(c->streams[0]);
+}
+
+int tcp_conn_on_open(struct tcp_stream *s, const struct tcp_head *h)
+{
+	struct tcp_conn *c = s->conn;
+
+	if (h->id != s->index || s->index >= h->arg || (c->n_streams && c->n_streams != h->arg))
+		return -EPROTO;
+	pthread_mutex_lock(&c->lock);
+	c->n_streams = (unsigned)h->arg;
+	/* An acceptor answers, now that it knows how many there are. */
+	s->open_due = !c->attr.initiator;
+	pthread_mutex_unlock(&c->lock);
+	s->opened = true;
+	c->n_opened++;
+	/* What comes on the others is looked at when the link is up. */
+	if (s->index)
+		tcp_stream_pause(s, true);
+	tcp_tx_flush(s);
+	if (c->n_opened == c->n_streams)
+		say_ready(c);
+	come_up_if_complete(c);
+	return 0;
+}
+
+int tcp_conn_on_ready(struct tcp_conn *c)
+{
+	if (c->peer_ready)
+		return -EPROTO;
+	c->peer_ready = true;
+	come_up_if_complete(c);
+	return 0;
+}
+
+/* ---- the end ---- */
+
+/* BYE goes where no frame is half sent, if there is such a stream. */
+static struct tcp_stream *pick_bye_stream(struct tcp_conn *c)
+{
+	for (unsigned i = 0; i < c->n_streams; i++) {
+		struct tcp_stream *s = c->streams[i];
+		bool idle;
+
+		pthread_mutex_lock(&s->tx_lock);
+		idle = s->batch->at == s->batch->n && !s->blocked;
+		pthread_mutex_unlock(&s->tx_lock);
+		if (idle)
+			return s;
+	}
+	return c->streams[0];
+}
+
+static void leave(struct tcp_conn *c)
+{
+	c->bye_stream = pick_bye_stream(c);
+	pthread_mutex_lock(&c->lock);
+	c->bye_due = true;
+	atomic_store(&c->state, TCP_CONN_LEAVING);
+	pthread_mutex_unlock(&c->lock);
+	for (unsigned i = 0; i < c->n_streams; i++)
+		tcp_stream_leave(c->streams[i]);
+	sl_timer_set(c->t->transport.env->poller, &c->timer, sl_clock_ns() + LEAVE_NS);
+	tcp_tx_flush(c->bye_stream);
+}
+
+void tcp_conn_rest(struct tcp_transport *t, struct tcp_conn *c)
+{
+	if (!atomic_load_explicit(&c->is_active, memory_order_relaxed))
+		return;
+	if (t->next_active == &c->active_link)
+		t->next_active = c->active_link.next;
+	sl_list_remove(&c->active_link);
+	atomic_store_explicit(&c->is_active, false, memory_order_relaxed);
+}
+
+/* No byte moves and no op is left after this. */
+static void stop(struct tcp_conn *c, int status)
+{
+	set_state(c, TCP_CONN_ENDED);
+	sl_timer_cancel(c->t->transport.env->poller, &c->timer);
+	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
+		if (c->streams[i])
+			tcp_stream_stop(c->streams[i]);
+	}
+	tcp_fail_ops(c, status);
+	tcp_conn_rest(c->t, c);
+	sl_list_remove(&c->link);
+}
+
+static void end(struct tcp_conn *c)
+{
+	const struct sl_conn_events *events = c->conn.events;
+	void *owner = c->conn.owner;
+	char why[sizeof(c->end_why)];
+	int cause = c->end_cause;
+
+	memcpy(why, c->end_why, sizeof(why));
+	stop(c, cause == 0 && c->end_local ? -ECANCELED : -ECONNRESET);
+	events->broken(owner, cause, why);
+}
+
+unsigned tcp_conn_run(struct tcp_conn *c)
+{
+	struct tcp_transport *t = c->t;
+
+	if (state_of(c) == TCP_CONN_NEW)
+		begin(c);
+	if (state_of(c) == TCP_CONN_ENDED)
+		return 0;
+	if (atomic_load(&c->ending)) {
+		if (state_of(c) == TCP_CONN_UP && c->end_local && c->end_cause == 0)
+			leave(c);
+		else if (state_of(c) != TCP_CONN_LEAVING || atomic_load(&c->left))
+			end(c);
+		return 1;
+	}
+	if (!atomic_load_explicit(&c->is_active, memory_order_relaxed) &&
+	    state_of(c) == TCP_CONN_UP) {
+		atomic_store_explicit(&c->is_active, true, memory_order_relaxed);
+		sl_list_append(&t->active, &c->active_link);
+	}
+	return 0;
+}
+
+/* ---- life ---- */
+
+static void forget_todo(struct tcp_conn *c)
+{
+	pthread_mutex_lock(&c->t->lock);
+	if (c->in_todo) {
+		sl_list_remove(&c->todo_link);
+		atomic_fetch_sub(&c->t->n_todo, 1);
+	}
+	pthread_mutex_unlock(&c->t->lock);
+}
+
+static void free_conn(struct tcp_conn *c)
+{
+	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
+		if (c->streams[i])
+			tcp_stream_free(c->streams[i]);
+	}
+	pthread_mutex_destroy(&c->lock);
+	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
+	free(c->out_slots);
+	free(c->in_slots);
+	free(c);
+}
+
+static void destroy(struct sl_conn *conn)
+{
+	struct tcp_conn *c = conn_of(conn);
+
+	if (state_of(c) != TCP_CONN_ENDED)
+		stop(c, -ECONNRESET);
+	forget_todo(c);
+	free_conn(c);
+}
+
+static const struct sl_conn_ops conn_ops = {
+	.submit = tcp_submit,
+	.slot = slot,
+	.post = post,
+	.take_imm = take_imm,
+	.close = conn_close,
+	.destroy = destroy,
+	.is_stale = is_stale,
+	.address = address,
+};
+
+static int init(struct tcp_conn *c, const struct sl_conn_attr *attr)
+{
+	if (attr->candidate_len > sizeof(c->candidate))
+		return -EINVAL;
+	c->attr = *attr;
+	if (attr->initiator)
+		memcpy(c->candidate, attr->candidate, attr->candidate_len);
+	c->attr.candidate = c->candidate;
+	c->conn = (struct sl_conn){
+		.ops = &conn_ops,
+		.events = attr->events,
+		.owner = attr->owner,
+		.name = attr->name,
+		.self = attr->self,
+		.peer = attr->peer,
+		.imm_taken = &c->imm_taken,
+	};
+	/* The pages come when they are written to. */
+	c->out_slots = calloc(1, SL_SLOTS_LEN);
+	c->in_slots = calloc(1, SL_SLOTS_LEN);
+	return c->out_slots && c->in_slots ? 0 : -ENOMEM;
+}
+
+int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out)
+{
+	struct tcp_conn *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c)
+		return -ENOMEM;
+	c->t = SL_CONTAINER_OF(t, struct tcp_transport, transport);
+	pthread_mutex_init(&c->lock, NULL);
+	sl_list_init(&c->active_link);
+	sl_list_init(&c->link);
+	sl_list_init(&c->todo_link);
+	sl_list_init(&c->ops);
+	sl_timer_init(&c->timer, on_time);
+	if (attr->initiator)
+		c->n_streams = t->env->attr->tcp_streams;
+	ret = init(c, attr);
+	if (ret) {
+		free_conn(c);
+		return ret;
+	}
+	*out = &c->conn;
+	call_and_kick(c);
+	return 0;
+}

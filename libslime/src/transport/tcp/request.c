@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops become requests, each within what one frame may ask for; answers end them. */
+#include <assert.h>
+#include <errno.h>
+
+#include "src/transport/tcp/tcp.h"
+
+/* A batch of at most so many bytes stays one request; a larger one is spread. */
+#define SPREAD_ABOVE (UINT64_C(256) << 10)
+#define SHARE_ALIGN  (UINT64_C(64) << 10)
+
+/* What is noted in op->priv. */
+enum note {
+	NOTE_PENDING, /* requests that did not end */
+	NOTE_STATUS,  /* of the first that failed */
+	NOTE_SHARE,   /* bytes of a request at most; 0: not begun */
+	NOTE_MADE,    /* NOTE_ALL, NOTE_IMM_RIDES */
+};
+
+#define NOTE_ALL       UINT64_C(1) /* all requests are made */
+#define NOTE_IMM_RIDES UINT64_C(2) /* the immediate goes with the only one */
+
+static bool is_write(const struct slime_op *op)
+{
+	return op->work.kind != SLIME_KIND_READ;
+}
+
+static uint64_t share_of(const struct tcp_conn *c, uint64_t total)
+{
+	uint64_t share = (total / c->n_streams + SHARE_ALIGN - 1) & ~(SHARE_ALIGN - 1);
+
+	if (share < SPREAD_ABOVE)
+		return SPREAD_ABOVE;
+	return share > TCP_REQUEST_MAX ? TCP_REQUEST_MAX : share;
+}
+
+/* The stream with the fewest requests, in rotation among equals; large batches leave the first to
+ * messages when there is a choice. */
+static struct tcp_stream *pick_stream(struct tcp_conn *c, uint64_t total)
+{
+	unsigned first = total > SPREAD_ABOVE && c->n_streams > 2;
+	unsigned n = c->n_streams - first;
+	struct tcp_stream *best = NULL;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct tcp_stream *s = c->streams[first + (c->next_stream + i) % n];
+
+		if (s->n_requests < TCP_REQUESTS && (!best || s->n_requests < best->n_requests))
+			best = s;
+	}
+	c->next_stream++;
+	return best;
+}
+
+static struct tcp_request *free_request(struct tcp_stream *s)
+{
+	for (unsigned i = 0; i < TCP_REQUESTS; i++) {
+		if (!s->requests[i].op)
+			return &s->requests[i];
+	}
+	return NULL;
+}
+
+/* Take the next bytes off the op: as many pieces and bytes as one request holds. */
+static void carve(struct tcp_request *r, struct slime_op *op)
+{
+	uint64_t room = op->priv[NOTE_SHARE];
+	struct sl_piece p;
+
+	r->op = op;
+	r->place = op->work;
+	r->sent = false;
+	for (int i = 0; i < TCP_PIECES_MAX && room && sl_work_next(&op->work, room, &p); i++)
+		room -= p.len;
+	r->len = op->priv[NOTE_SHARE] - room;
+	r->left = r->len;
+}
+
+static bool all_made(const struct slime_op *op)
+{
+	struct sl_work rest = op->work;
+	struct sl_piece p;
+
+	return !sl_work_next(&rest, 1, &p);
+}
+
+/* The immediate rides with the bytes when one request carries them all. */
+static uint8_t kind_of(const struct slime_op *op, const struct tcp_request *r)
+{
+	if (!is_write(op))
+		return TCP_READ;
+	return op->work.kind == SLIME_KIND_WRITE_IMM && r->len == op->work.total ? TCP_WRITE_IMM
+										 : TCP_WRITE;
+}
+
+/* The next request of op, the first of the queue; false when there is no room for it. */
+static bool make_request(struct tcp_conn *c, struct slime_op *op, uint32_t *streams)
+{
+	struct tcp_stream *s = pick_stream(c, op->work.total);
+	struct tcp_request *r = s ? free_request(s) : NULL;
+
+	if (!r)
+		return false;
+	if (!op->priv[NOTE_SHARE]) {
+		op->priv[NOTE_SHARE] = share_of(c, op->work.total);
+		c->n_writes += is_write(op);
+	}
+	carve(r, op);
+	r->kind = kind_of(op, r);
+	if (r->kind == TCP_WRITE_IMM)
+		op->priv[NOTE_MADE] |= NOTE_IMM_RIDES;
+	op->priv[NOTE_PENDING]++;
+	s->n_requests++;
+	sl_list_append(&s->to_send, &r->link);
+	*streams |= UINT32_C(1) << s->index;
+	if (all_made(op)) {
+		op->priv[NOTE_MADE] |= NOTE_ALL;
+		sl_list_remove(&op->link);
+	}
+	return true;
+}
+
+uint32_t tcp_pump(struct tcp_conn *c)
+{
+	uint32_t streams = 0;
+
+	while (!sl_list_empty(&c->ops)) {
+		struct slime_op *op = SL_CONTAINER_OF(c->ops.next, struct slime_op, link);
+
+		/* Those behind a fence wait with it. */
+		if (op->work.flags & SLIME_FENCE && !op->priv[NOTE_SHARE] && c->n_writes)
+			break;
+		if (!make_request(c, op, &streams))
+			break;
+	}
+	return streams;
+}
+
+int tcp_submit(struct sl_conn *conn, struct slime_op *op)
+{
+	struct tcp_conn *c = SL_CONTAINER_OF(conn, struct tcp_conn, conn);
+	uint32_t streams;
+
+	op->priv[NOTE_PENDING] = 0;
+	op->priv[NOTE_STATUS] = 0;
+	op->priv[NOTE_SHARE] = 0;
+	op->priv[NOTE_MADE] = 0;
+	pthread_mutex_lock(&c->lock);
+	if (atomic_load_explicit(&c->state, memory_order_relaxed) != TCP_CONN_UP) {
+		pthread_mutex_unlock(&c->lock);
+		return -ENOTCONN;
+	}
+	sl_list_append(&c->ops, &op->link);
+	streams = tcp_pump(c);
+	pthread_mutex_unlock(&c->lock);
+	tcp_conn_touch(c);
+	tcp_tx_flush_mask(c, streams);
+	return 0;
+}
+
+unsigned tcp_gather(const struct sl_work *place, uint64_t len, struct iovec *iov, unsigned max,
+		    uint64_t *bytes)
+{
+	struct sl_work w = *place;
+	uint64_t left = len;
+	struct sl_piece p;
+	unsigned n = 0;
+
+	while (n < max && left && sl_work_next(&w, left, &p)) {
+		iov[n++] = (struct iovec){ .iov_base = p.local, .iov_len = p.len };
+		left -= p.len;
+	}
+	*bytes = len - left;
+	return n;
+}
+
+struct tcp_request *tcp_request_find(struct tcp_stream *s, uint32_t id)
+{
+	struct tcp_request *r = &s->requests[id];
+	bool sent;
+
+	pthread_mutex_lock(&s->conn->lock);
+	sent = r->op && r->sent;
+	pthread_mutex_unlock(&s->conn->lock);
+	if (sent)
+		return r;
+	/* Its answer may be faster than the thread that sent it: let that one make its note. */
+	pthread_mutex_lock(&s->tx_lock);
+	pthread_mutex_unlock(&s->tx_lock);
+	pthread_mutex_lock(&s->conn->lock);
+	sent = r->op && r->sent;
+	pthread_mutex_unlock(&s->conn->lock);
+	return sent ? r : NULL;
+}
+
+/* A write in several requests: the immediate follows when all of them are acknowledged. */
+static bool imm_is_due(const struct slime_op *op)
+{
+	return op->work.kind == SLIME_KIND_WRITE_IMM && !(op->priv[NOTE_MADE] & NOTE_IMM_RIDES);
+}
+
+/* Under conn->lock: whether op is through, and then the streams it leaves something on. */
+static bool account(struct tcp_conn *c, struct slime_op *op, int status, uint32_t *streams)
+{
+	if (status && !op->priv[NOTE_STATUS])
+		op->priv[NOTE_STATUS] = (uint64_t)-status;
+	op->priv[NOTE_PENDING]--;
+	if (op->priv[NOTE_STATUS] && !(op->priv[NOTE_MADE] & NOTE_ALL)) {
+		/* What was not asked for yet never will be. */
+		op->priv[NOTE_MADE] |= NOTE_ALL;
+		sl_list_remove(&op->link);
+	}
+	if (op->priv[NOTE_PENDING] || !(op->priv[NOTE_MADE] & NOTE_ALL))
+		return false;
+	c->n_writes -= is_write(op);
+	if (!op->priv[NOTE_STATUS] && imm_is_due(op)) {
+		c->msgs[(c->msgs_first + c->n_msgs++) % SL_RING_ENTRIES] = (struct sl_msg){
+			.kind = SL_MSG_IMM,
+			.w = { op->work.imm, op->work.total },
+		};
+		*streams |= 1;
+	}
+	return true;
+}
+
+static void release_request(struct tcp_stream *s, struct tcp_request *r)
+{
+	sl_list_remove(&r->link);
+	r->op = NULL;
+	s->n_requests--;
+}
+
+/* The place of an immediate that will not be delivered is free again. [token] */
+static void give_imm_place(struct tcp_conn *c)
+{
+	c->imm_lost++;
+	atomic_store_explicit(&c->imm_taken, c->imm_credit + c->imm_lost, memory_order_release);
+}
+
+static void finish(struct tcp_conn *c, struct slime_op *op)
+{
+	int status = -(int)op->priv[NOTE_STATUS];
+
+	if (status && op->work.kind == SLIME_KIND_WRITE_IMM)
+		give_imm_place(c);
+	sl_op_finish(op, status, op->work.total);
+}
+
+void tcp_request_done(struct tcp_stream *s, struct tcp_request *r, int status)
+{
+	struct tcp_conn *c = s->conn;
+	struct slime_op *op = r->op;
+	uint32_t streams = 0;
+	bool through;
+
+	pthread_mutex_lock(&c->lock);
+	release_request(s, r);
+	through = account(c, op, status, &streams);
+	assert(c->n_msgs <= SL_RING_ENTRIES);
+	streams |= tcp_pump(c);
+	pthread_mutex_unlock(&c->lock);
+	/* Others behind it are on their way before its owner hears of it. */
+	tcp_tx_flush_mask(c, streams);
+	if (through)
+		finish(c, op);
+}
+
+/* One request or queued op that is left, as an op that is through; NULL when there is none. */
+static struct slime_op *next_failed(struct tcp_conn *c, int status)
+{
+	uint32_t streams = 0;
+
+	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
+		struct tcp_stream *s = c->streams[i];
+
+		for (unsigned j = 0; s && j < TCP_REQUESTS; j++) {
+			struct slime_op *op = s->requests[j].op;
+
+			if (!op)
+				continue;
+			release_request(s, &s->requests[j]);
+			if (account(c, op, status, &streams))
+				return op;
+		}
+	}
+	if (sl_list_empty(&c->ops))
+		return NULL;
+	struct slime_op *op = SL_CONTAINER_OF(sl_list_pop(&c->ops), struct slime_op, link);
+
+	op->priv[NOTE_STATUS] = (uint64_t)-status;
+	return op;
+}
+
+void tcp_fail_ops(struct tcp_conn *c, int status)
+{
+	struct slime_op *op;
+
+	do {
+		pthread_mutex_lock(&c->lock);
+		op = next_failed(c, status);
+		pthread_mutex_unlock(&c->lock);
+		if (op)
+			finish(c, op);
+	} while (op);
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Receiving. Headers, lists and messages go through a small buffer; payload is read straight to
+ * where it belongs, and what follows it into the buffer, in one system call. What a frame asks for
+ * is checked before its payload is read.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "src/transport/tcp/tcp.h"
+
+/* A turn: then other streams have theirs. */
+#define TURN_FRAMES 64
+#define TURN_BYTES  (UINT64_C(4) << 20)
+
+/* ---- frames that are complete ---- */
+
+static int raise_imm(struct tcp_conn *c, const struct tcp_head *h)
+{
+	struct sl_msg m = { .kind = SL_MSG_IMM, .w = { h->arg, h->len } };
+
+	return c->conn.events->msg(c->conn.owner, &m, NULL) ? 0 : -EPROTO;
+}
+
+static int queue_reply(struct tcp_stream *s, uint32_t id, enum tcp_code code)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&s->conn->lock);
+	if (s->n_replies == TCP_REQUESTS)
+		ret = -EPROTO; /* it has more requests open than it may */
+	else
+		s->replies[(s->replies_first + s->n_replies++) % TCP_REQUESTS] =
+			(struct tcp_reply){ .id = (uint8_t)id, .code = (uint8_t)code };
+	pthread_mutex_unlock(&s->conn->lock);
+	return ret;
+}
+
+static int end_write(struct tcp_stream *s)
+{
+	struct tcp_rx *rx = s->rx;
+	int ret = 0;
+
+	if (rx->holds) {
+		pthread_mutex_lock(&s->conn->lock);
+		tcp_release_pieces(s->conn, rx->pieces, rx->head.count);
+		rx->holds = false;
+		pthread_mutex_unlock(&s->conn->lock);
+	}
+	if (rx->head.kind == TCP_WRITE_IMM && !rx->status)
+		ret = raise_imm(s->conn, &rx->head);
+	return ret ? ret : queue_reply(s, rx->head.id, tcp_code_of(rx->status));
+}
+
+static int end_msg(struct tcp_stream *s)
+{
+	struct tcp_conn *c = s->conn;
+	const struct sl_msg *m = &s->rx->msg;
+	const uint8_t *payload =
+		m->len ? c->in_slots + sl_slot_offset(sl_msg_area(m->kind), m->slot) : NULL;
+
+	return c->conn.events->msg(c->conn.owner, m, payload) ? 0 : -EPROTO;
+}
+
+/* The payload is in its place. */
+static int end_payload(struct tcp_stream *s)
+{
+	struct tcp_rx *rx = s->rx;
+
+	rx->step = TCP_RX_HEAD;
+	switch (rx->head.kind) {
+	case TCP_MSG:
+		return end_msg(s);
+	case TCP_DATA:
+		tcp_request_done(s, rx->request, 0);
+		rx->request = NULL;
+		return 0;
+	default:
+		return end_write(s);
+	}
+}
+
+/* ---- frames that begin ---- */
+
+static int begin_data(struct tcp_stream *s)
+{
+	struct tcp_rx *rx = s->rx;
+
+	rx->request = tcp_request_find(s, rx->head.id);
+	if (!rx->request || rx->request->kind != TCP_READ || rx->request->len != rx->head.len)
+		return -EPROTO;
+	return 0;
+}
+
+static int on_reply(struct tcp_stream *s, const struct tcp_head *h)
+{
+	struct tcp_request *r = tcp_request_find(s, h->id);
+
+	if (!r || (r->kind == TCP_READ && h->arg == TCP_OK))
+		return -EPROTO;
+	tcp_request_done(s, r, tcp_code_status(h->arg));
+	return 0;
+}
+
+static int on_credit(struct tcp_conn *c, uint64_t taken)
+{
+	if (taken < c->imm_credit)
+		return -EPROTO;
+	c->imm_credit = taken;
+	atomic_store_explicit(&c->imm_taken, c->imm_credit + c->imm_lost, memory_order_release);
+	return 0;
+}
+
+static int on_withdraw(struct tcp_conn *c, uint64_t generation)
+{
+	pthread_mutex_lock(&c->lock);
+	c->stale[c->n_stale++ % TCP_WITHDRAWN] = generation;
+	pthread_mutex_unlock(&c->lock);
+	return 0;
+}
+
+static int begin_write(struct tcp_stream *s)
+{
+	struct tcp_rx *rx = s->rx;
+
+	pthread_mutex_lock(&s->conn->lock);
+	rx->status =
+		tcp_acquire_pieces(s->conn, rx->pieces, rx->head.count, SLIME_ACCESS_REMOTE_WRITE);
+	rx->holds = rx->status == 0;
+	pthread_mutex_unlock(&s->conn->lock);
+	rx->piece = 0;
+	rx->piece_at = 0;
+	return 0;
+}
+
+static bool queue_serve(struct tcp_stream *s)
+{
+	struct tcp_rx *rx = s->rx;
+	struct sl_list *e;
+
+	pthread_mutex_lock(&s->conn->lock);
+	e = sl_list_pop(&s->serves_free);
+	if (e) {
+		struct tcp_serve *v = SL_CONTAINER_OF(e, struct tcp_serve, link);
+
+		v->head = rx->head;
+		memcpy(v->pieces, rx->pieces, rx->head.count * sizeof(v->pieces[0]));
+		sl_list_append(&s->serves_waiting, e);
+	}
+	pthread_mutex_unlock(&s->conn->lock);
+	return e != NULL;
+}
+
+static int on_read(struct tcp_stream *s)
+{
+	s->rx->step = TCP_RX_HEAD;
+	if (queue_serve(s))
+		return 0;
+	/* The peer may have our answer before the thread that sent it made its note. */
+	pthread_mutex_lock(&s->tx_lock);
+	pthread_mutex_unlock(&s->tx_lock);
+	return queue_serve(s) ? 0 : -EPROTO; /* it has more requests open than it may */
+}
+
+/* Frames without list and payload. */
+static int on_control(struct tcp_stream *s)
+{
+	const struct tcp_head *h = &s->rx->head;
+
+	switch (h->kind) {
+	case TCP_OPEN:
+		return tcp_conn_on_open(s, h);
+	case TCP_READY:
+		return s->index ? -EPROTO : tcp_conn_on_ready(s->conn);
+	case TCP_REPLY:
+		return on_reply(s, h);
+	case TCP_CREDIT:
+		return on_credit(s->conn, h->arg);
+	case TCP_WITHDRAW:
+		return on_withdraw(s->conn, h->arg);
+	default: /* TCP_BYE */
+		tcp_conn_fail(s->conn, 0, "the peer closed the link");
+		return 0;
+	}
+}
+
+/* ---- the steps ---- */
+
+static bool may_come(const struct tcp_stream *s, uint8_t kind)
+{
+	if (!s->opened)
+		return kind == TCP_OPEN;
+	if (atomic_load_explicit(&s->conn->state, memory_order_relaxed) >= TCP_CONN_UP)
+		return kind != TCP_OPEN && kind != TCP_READY;
+	return kind == TCP_READY || kind == TCP_BYE;
+}
+
+static int on_head(struct tcp_stream *s, const uint8_t *bytes)
+{
+	struct tcp_rx *rx = s->rx;
+	int ret = tcp_head_read(&rx->head, bytes);
+
+	if (ret || !may_come(s, rx->head.kind))
+		return -EPROTO;
+	rx->left = rx->head.kind == TCP_READ ? 0 : rx->head.len;
+	switch (rx->head.kind) {
+	case TCP_MSG:
+	case TCP_READ:
+	case TCP_WRITE:
+	case TCP_WRITE_IMM:
+		rx->step = TCP_RX_LIST;
+		return 0;
+	case TCP_DATA:
+		rx->step = TCP_RX_PAYLOAD;
+		return begin_data(s);
+	default:
+		return on_control(s);
+	}
+}
+
+static int on_list(struct tcp_stream *s, const uint8_t *bytes)
+{
+	struct tcp_rx *rx = s->rx;
+	int ret;
+
+	rx->step = TCP_RX_PAYLOAD;
+	if (rx->head.kind == TCP_MSG)
+		return tcp_msg_read(&rx->msg, &rx->head, bytes);
+	ret = tcp_pieces_read(rx->pieces, &rx->head, bytes);
+	if (ret)
+		return ret;
+	return rx->head.kind == TCP_READ ? on_read(s) : begin_write(s);
+}
+
+/* ---- where payload goes ---- */
+
+static unsigned write_iovs(const struct tcp_stream *s, struct iovec *iov)
+{
+	const struct tcp_rx *rx = s->rx;
+	uint32_t skip = rx->piece_at;
+	unsigned n = 0;
+
+	for (unsigned i = rx->piece; i < rx->head.count; i++) {
+		const struct tcp_piece *p = &rx->pieces[i];
+
+		iov[n++] = (struct iovec){ .iov_base = tcp_piece_address(s->conn, p) + skip,
+					   .iov_len = p->len - skip };
+		skip = 0;
+	}
+	return n;
+}
+
+/* The places of the rest of the payload, at most TCP_PIECES_MAX; none when it is thrown away. */
+static unsigned payload_iovs(const struct tcp_stream *s, struct iovec *iov)
+{
+	const struct tcp_rx *rx = s->rx;
+	uint64_t bytes;
+
+	switch (rx->head.kind) {
+	case TCP_MSG:
+		iov[0] = (struct iovec){
+			.iov_base = s->conn->in_slots +
+				    sl_slot_offset(sl_msg_area(rx->msg.kind), rx->msg.slot) +
+				    (rx->head.len - rx->left),
+			.iov_len = rx->left,
+		};
+		return 1;
+	case TCP_DATA:
+		return tcp_gather(&rx->request->place, rx->left, iov, TCP_PIECES_MAX, &bytes);
+	default:
+		return rx->status ? 0 : write_iovs(s, iov);
+	}
+}
+
+/* n bytes of payload came to their places. */
+static void payload_advance(struct tcp_rx *rx, uint64_t n)
+{
+	struct sl_piece p;
+	uint64_t left = n;
+
+	rx->left -= n;
+	if (rx->head.kind == TCP_DATA) {
+		rx->request->left -= n;
+		while (left && sl_work_next(&rx->request->place, left, &p))
+			left -= p.len;
+		return;
+	}
+	while (rx->head.kind != TCP_MSG && !rx->status && left) {
+		uint32_t rest = rx->pieces[rx->piece].len - rx->piece_at;
+
+		if (left < rest) {
+			rx->piece_at += (uint32_t)left;
+			return;
+		}
+		left -= rest;
+		rx->piece++;
+		rx->piece_at = 0;
+	}
+}
+
+/* What of the payload is in the buffer goes to its places. */
+static void payload_from_buf(struct tcp_stream *s)
+{
+	struct tcp_rx *rx = s->rx;
+	struct iovec iov[TCP_PIECES_MAX];
+	uint64_t n = rx->end - rx->at, done = 0;
+	unsigned n_iov = payload_iovs(s, iov);
+
+	if (n > rx->left)
+		n = rx->left;
+	for (unsigned i = 0; i < n_iov && done < n; i++) {
+		uint64_t part = iov[i].iov_len < n - done ? iov[i].iov_len : n - done;
+
+		memcpy(iov[i].iov_base, rx->buf + rx->at + done, part);
+		done += part;
+	}
+	assert(done == n || n_iov == 0);
+	rx->at += n;
+	payload_advance(rx, n);
+}
+
+/* ---- the loop ---- */
+
+/* Parse what is in the buffer: 1 when a frame ended, 0 when more bytes are needed. */
+static int parse(struct tcp_stream *s)
+{
+	struct tcp_rx *rx = s->rx;
+	enum tcp_rx_step step = rx->step;
+	size_t need = step == TCP_RX_HEAD ? TCP_HEAD_LEN : tcp_head_list_len(&rx->head);
+	const uint8_t *at = rx->buf + rx->at;
+	int ret;
+
+	if (step == TCP_RX_PAYLOAD) {
+		if (rx->left && rx->at < rx->end)
+			payload_from_buf(s);
+		if (rx->left)
+			return 0;
+		ret = end_payload(s);
+		return ret ? ret : 1;
+	}
+	if (rx->end - rx->at < need)
+		return 0;
+	rx->at += need;
+	ret = step == TCP_RX_HEAD ? on_head(s, at) : on_list(s, at);
+	return ret ? ret : 1;
+}
+
+/* Read once: the bytes, 0 when there are none now, or a negative errno. *all: the kernel had no
+ * more. */
+static ssize_t read_some(struct tcp_stream *s, bool *all)
+{
+	struct tcp_rx *rx = s->rx;
+	struct iovec iov[TCP_PIECES_MAX + 1];
+	uint64_t want = 0, direct;
+	unsigned n_iov = 0;
+	ssize_t n;
+
+	memmove(rx->buf, rx->buf + rx->at, rx->end - rx->at);
+	rx->end -= rx->at;
+	rx->at = 0;
+	if (rx->step == TCP_RX_PAYLOAD)
+		n_iov = payload_iovs(s, iov);
+	for (unsigned i = 0; i < n_iov; i++)
+		want += iov[i].iov_len;
+	direct = want;
+	iov[n_iov++] = (struct iovec){ .iov_base = rx->buf + rx->end,
+				       .iov_len = sizeof(rx->buf) - rx->end };
+	want += sizeof(rx->buf) - rx->end;
+	do {
+		n = readv(s->fd, iov, (int)n_iov);
+	} while (n < 0 && errno == EINTR);
+	if (n == 0)
+		return -ECONNRESET;
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	*all = (uint64_t)n < want;
+	if ((uint64_t)n < direct)
+		direct = (uint64_t)n;
+	if (direct)
+		payload_advance(rx, direct);
+	rx->end += (size_t)n - direct;
+	return n;
+}
+
+static bool is_over(const struct tcp_stream *s)
+{
+	return s->dead || s->fd < 0 || s->rx_paused ||
+	       atomic_load_explicit(&s->conn->ending, memory_order_relaxed) ||
+	       atomic_load_explicit(&s->conn->state, memory_order_relaxed) >= TCP_CONN_LEAVING;
+}
+
+static void fail(struct tcp_stream *s, int err)
+{
+	if (err == -EPROTO)
+		tcp_conn_fail(s->conn, err, "the peer broke the protocol");
+	else if (err == -ECONNRESET)
+		tcp_conn_fail(s->conn, err, "the peer hung up");
+	else
+		tcp_conn_fail(s->conn, -ECONNRESET, strerror(-err));
+}
+
+unsigned tcp_rx_run(struct tcp_stream *s)
+{
+	unsigned frames = 0;
+	uint64_t turn = 0;
+	bool all = false;
+	int ret = 0;
+
+	while (!is_over(s) && frames < TURN_FRAMES && turn < TURN_BYTES) {
+		ssize_t n;
+
+		ret = parse(s);
+		if (ret < 0)
+			break;
+		frames += (unsigned)ret;
+		if (ret)
+			continue;
+		if (all)
+			break;
+		n = read_some(s, &all);
+		if (n <= 0) {
+			ret = (int)n;
+			break;
+		}
+		turn += (uint64_t)n;
+	}
+	if (ret < 0)
+		fail(s, ret);
+	/* Answers of this turn go together. */
+	if (frames)
+		tcp_tx_flush(s);
+	if (turn)
+		s->hot = TCP_HOT_ROUNDS;
+	return frames + (turn > 0);
+}

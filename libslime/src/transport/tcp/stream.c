@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "src/transport/tcp/tcp.h"
+
+static void on_event(struct sl_source *source, uint32_t events)
+{
+	struct tcp_stream *s = SL_CONTAINER_OF(source, struct tcp_stream, source);
+
+	if (s->closing) {
+		/* The peer has left, too. */
+		if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+			tcp_conn_fail(s->conn, 0, "closed");
+		else if (events & EPOLLOUT)
+			tcp_tx_unblock(s);
+		return;
+	}
+	if (s->rx_paused && events & (EPOLLHUP | EPOLLERR)) {
+		tcp_conn_fail(s->conn, -ECONNRESET, "the peer hung up before the link was ready");
+		return;
+	}
+	tcp_conn_touch(s->conn);
+	if (events & EPOLLOUT)
+		tcp_tx_unblock(s);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		tcp_rx_run(s);
+}
+
+int tcp_stream_create(struct tcp_conn *c, uint16_t index, struct tcp_stream **out)
+{
+	struct tcp_stream *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->conn = c;
+	s->index = index;
+	s->fd = -1;
+	s->source = (struct sl_source){ .fn = on_event, .fd = -1 };
+	s->batch = calloc(1, sizeof(*s->batch));
+	s->serves = calloc(TCP_REQUESTS, sizeof(*s->serves));
+	s->rx = calloc(1, sizeof(*s->rx));
+	pthread_mutex_init(&s->tx_lock, NULL);
+	if (!s->batch || !s->serves || !s->rx) {
+		tcp_stream_free(s);
+		return -ENOMEM;
+	}
+	sl_list_init(&s->to_send);
+	sl_list_init(&s->serves_free);
+	sl_list_init(&s->serves_waiting);
+	sl_list_init(&s->batch->requests);
+	sl_list_init(&s->batch->serves);
+	for (uint8_t i = 0; i < TCP_REQUESTS; i++) {
+		s->requests[i].id = i;
+		sl_list_init(&s->requests[i].link);
+		sl_list_append(&s->serves_free, &s->serves[i].link);
+	}
+	*out = s;
+	return 0;
+}
+
+void tcp_stream_free(struct tcp_stream *s)
+{
+	pthread_mutex_destroy(&s->tx_lock);
+	free(s->batch);
+	free(s->serves);
+	free(s->rx);
+	free(s);
+}
+
+int tcp_stream_attach(struct tcp_stream *s, int fd)
+{
+	struct sl_poller *p = s->conn->t->transport.env->poller;
+	int ret = tcp_set_options(fd, s->conn->t->transport.env->attr->tcp_user_timeout_ms);
+
+	if (!ret)
+		ret = sl_poller_add(p, &s->source, fd, EPOLLIN);
+	if (!ret)
+		s->fd = fd;
+	return ret;
+}
+
+void tcp_stream_watch(struct tcp_stream *s)
+{
+	uint32_t events = s->closing ? EPOLLRDHUP : s->rx_paused ? 0 : EPOLLIN;
+
+	if (s->blocked)
+		events |= EPOLLOUT;
+	/* It can fail only for a descriptor that is not in the set. */
+	if (!s->dead && s->fd >= 0)
+		sl_poller_change(s->conn->t->transport.env->poller, &s->source, events);
+}
+
+void tcp_stream_pause(struct tcp_stream *s, bool paused)
+{
+	pthread_mutex_lock(&s->tx_lock);
+	s->rx_paused = paused;
+	tcp_stream_watch(s);
+	pthread_mutex_unlock(&s->tx_lock);
+}
+
+void tcp_stream_leave(struct tcp_stream *s)
+{
+	pthread_mutex_lock(&s->tx_lock);
+	s->closing = true;
+	tcp_stream_watch(s);
+	pthread_mutex_unlock(&s->tx_lock);
+}
+
+/* Regions that requests of the peer hold; nobody receives or sends for them any more. */
+static void release_held(struct tcp_stream *s)
+{
+	struct sl_list *e;
+
+	pthread_mutex_lock(&s->conn->lock);
+	if (s->rx->holds)
+		tcp_release_pieces(s->conn, s->rx->pieces, s->rx->head.count);
+	s->rx->holds = false;
+	while ((e = sl_list_pop(&s->serves_waiting)))
+		sl_list_append(&s->serves_free, e);
+	pthread_mutex_unlock(&s->conn->lock);
+}
+
+void tcp_stream_stop(struct tcp_stream *s)
+{
+	if (s->greeting)
+		sl_greeting_cancel(s->greeting);
+	s->greeting = NULL;
+
+	pthread_mutex_lock(&s->tx_lock);
+	s->dead = true;
+	if (s->blocked)
+		atomic_fetch_sub(&s->conn->n_blocked, 1);
+	s->blocked = false;
+	if (s->fd >= 0) {
+		sl_poller_remove(s->conn->t->transport.env->poller, &s->source);
+		close(s->fd);
+		s->fd = -1;
+	}
+	tcp_tx_drop(s);
+	pthread_mutex_unlock(&s->tx_lock);
+	release_held(s);
+}
+
+/* ---- regions that the peer's requests name ---- */
+
+void tcp_release_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsigned n)
+{
+	struct sl_region_table *t = c->t->transport.env->regions;
+
+	for (unsigned i = 0; i < n; i++)
+		sl_region_release(&t->slots[pieces[i].region]);
+}
+
+int tcp_acquire_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsigned n,
+		       uint32_t access)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const struct tcp_piece *p = &pieces[i];
+		struct sl_region *r;
+		uint8_t *ptr;
+		int ret = sl_region_acquire(c->t->transport.env->regions, p->region, p->generation,
+					    p->offset, p->len, access, &r, &ptr);
+
+		if (ret) {
+			tcp_release_pieces(c, pieces, i);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+uint8_t *tcp_piece_address(const struct tcp_conn *c, const struct tcp_piece *p)
+{
+	return c->t->transport.env->regions->slots[p->region].base + p->offset;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The structs of the tcp transport.
+ *
+ * A link has one stream or several. Messages and control frames go over the first; requests go over
+ * whichever has room, and are answered on the same one. A stream carries at most TCP_REQUESTS
+ * unanswered requests of each side, so what the one that serves must remember is bounded, and it
+ * never stops reading because it cannot send.
+ *
+ * Locks. conn->lock guards what is to be sent and what was asked for; it is held for short. A
+ * stream's tx_lock belongs to the one thread that sends on it, and is taken before conn->lock. Of
+ * the receiving half all is [token].
+ */
+#ifndef SL_TCP_H
+#define SL_TCP_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/list.h"
+#include "src/desc.h"
+#include "src/transport/greeting.h"
+#include "src/transport/tcp/frame.h"
+#include "src/transport/transport.h"
+
+#define TCP_BATCH_IOVS	(4 * (TCP_PIECES_MAX + 1)) /* of one sendmsg */
+#define TCP_BATCH_HEADS 4096			   /* bytes of headers and lists in it */
+#define TCP_RX_BUF	2048			   /* read ahead of what is parsed */
+#define TCP_WITHDRAWN	64			   /* withdrawn regions that are remembered */
+#define TCP_HOT_ROUNDS	2000 /* looks without success before the poller does it */
+
+struct tcp_conn;
+
+/* A request of ours. */
+struct tcp_request {
+	struct sl_list link; /* to be sent, or in the batch that is being sent */
+	struct slime_op *op; /* NULL: the place is free */
+	struct sl_work
+		place; /* where its pieces begin in the op's; a READ's moves on as data arrives */
+	uint64_t len;
+	uint64_t left; /* READ: bytes that did not arrive yet */
+	uint8_t kind;  /* TCP_READ, TCP_WRITE, TCP_WRITE_IMM */
+	uint8_t id;
+	bool sent; /* the kernel has all of it */
+};
+
+/* A READ of the peer's. */
+struct tcp_serve {
+	struct sl_list link; /* free, waiting, or in the batch that is being sent */
+	struct tcp_head head;
+	bool holds; /* it counts as user of the regions of its pieces */
+	struct tcp_piece pieces[TCP_PIECES_MAX];
+};
+
+struct tcp_reply {
+	uint8_t id;
+	uint8_t code;
+};
+
+/* What is being sent: headers and lists in heads, payload where it lies. Under tx_lock. */
+struct tcp_batch {
+	struct iovec iov[TCP_BATCH_IOVS];
+	unsigned at, n;
+	size_t heads_len;
+	uint64_t bytes;
+	struct sl_list requests;
+	struct sl_list serves;
+	bool bye;
+	uint8_t heads[TCP_BATCH_HEADS];
+};
+
+enum tcp_rx_step {
+	TCP_RX_HEAD,
+	TCP_RX_LIST,
+	TCP_RX_PAYLOAD,
+};
+
+/* What is being received. [token] */
+struct tcp_rx {
+	enum tcp_rx_step step;
+	struct tcp_head head;
+	uint64_t left;		     /* of the payload */
+	struct tcp_request *request; /* DATA: whose */
+	struct sl_msg msg;
+	int status; /* WRITE: refused, and its payload is thrown away */
+	bool holds; /* WRITE: counts as user of the regions of its pieces; under conn->lock */
+	struct tcp_piece pieces[TCP_PIECES_MAX];
+	unsigned piece; /* WRITE: the place of the next byte */
+	uint32_t piece_at;
+	size_t at, end; /* of buf: bytes that were not parsed yet */
+	uint8_t buf[TCP_RX_BUF];
+};
+
+struct tcp_stream {
+	struct tcp_conn *conn;
+	uint16_t index;
+	struct sl_greeting *greeting; /* an initiator's, while it goes on */
+	int fd;			      /* -1: none */
+	bool opened;		      /* the peer's OPEN arrived */
+
+	pthread_mutex_t tx_lock;
+	_Atomic bool tx_wanted; /* there is something to send: whoever has tx_lock looks again */
+	bool dead;    /* no more system calls on fd; under tx_lock, as are the next four */
+	bool blocked; /* the kernel took no more: wait for EPOLLOUT */
+	bool rx_paused;
+	bool closing; /* only its end is of interest */
+	struct sl_source source;
+	struct tcp_batch *batch;
+
+	/* Under conn->lock. */
+	struct tcp_request requests[TCP_REQUESTS];
+	struct sl_list to_send;
+	_Atomic unsigned n_requests;
+	struct tcp_serve *serves; /* TCP_REQUESTS */
+	struct sl_list serves_free;
+	struct sl_list serves_waiting;
+	struct tcp_reply replies[TCP_REQUESTS];
+	unsigned replies_first, n_replies;
+	bool open_due;
+
+	struct tcp_rx *rx;
+	unsigned hot; /* rounds in which something may come soon; [token] */
+};
+
+enum tcp_conn_state {
+	TCP_CONN_NEW, /* its start is due */
+	TCP_CONN_OPENING,
+	TCP_CONN_UP,
+	TCP_CONN_LEAVING, /* we said BYE, or are about to */
+	TCP_CONN_ENDED,
+};
+
+struct tcp_conn {
+	struct sl_conn conn;
+	struct tcp_transport *t;
+	struct sl_conn_attr attr;
+	uint8_t candidate[SL_CANDIDATE_MAX];
+	struct sl_timer timer; /* to be ready, or to have left */
+
+	_Atomic uint32_t state; /* enum tcp_conn_state; changes with lock held, by [token] */
+	bool peer_ready;	/* [token], as are the next */
+	unsigned n_opened;
+	struct sl_list active_link;
+	struct sl_list link; /* in the transport's list of all */
+	uint64_t imm_lost;   /* immediates whose write was refused: the peer will never take them */
+	uint64_t imm_credit;
+	uint64_t withdraw_until_ns; /* it uses a region that is to go, and has so long */
+
+	_Atomic uint64_t imm_taken;
+	_Atomic bool is_active;
+	_Atomic uint32_t idle_rounds; /* since something was submitted or arrived */
+	_Atomic unsigned n_blocked;   /* streams that wait for EPOLLOUT */
+
+	pthread_mutex_t lock;
+	bool in_todo; /* under the transport's lock */
+	struct sl_list todo_link;
+	_Atomic bool ending; /* end_* say why it is to end */
+	_Atomic bool left;   /* the peer has seen that we leave */
+	bool end_local;
+	int end_cause;
+	char end_why[128];
+	struct sl_list ops;   /* not all of their requests are made */
+	unsigned n_writes;    /* begun and not finished */
+	unsigned next_stream; /* the rotation */
+	struct sl_msg msgs[SL_RING_ENTRIES];
+	unsigned msgs_first, n_msgs;
+	bool ready_due, bye_due;
+	uint64_t taken; /* immediates of the peer's, to be told */
+	uint64_t taken_told;
+	uint64_t withdrawn[TCP_WITHDRAWN]; /* the last generations of ours that were withdrawn */
+	unsigned n_withdrawn, n_withdrawn_told;
+	uint64_t stale[TCP_WITHDRAWN]; /* and of the peer's */
+	_Atomic unsigned n_stale;
+	char address[80];
+
+	uint8_t *out_slots; /* as the peer's in_slots will be */
+	uint8_t *in_slots;
+	struct tcp_stream *bye_stream;
+	unsigned n_streams; /* 0: an acceptor learns it from the first OPEN */
+	struct tcp_stream *streams[TCP_STREAMS_MAX]; /* by index; NULL: not there yet */
+};
+
+struct tcp_transport {
+	struct sl_transport transport;
+	struct sl_door *door;
+	struct sockaddr_storage advertised;
+	bool listens;
+	struct sl_list conns;  /* [token] */
+	struct sl_list active; /* [token]: looked at in every round */
+	struct sl_list *next_active;
+
+	pthread_mutex_t lock;
+	struct sl_list todo; /* conns that the token's holder must look at */
+	_Atomic unsigned n_todo;
+};
+
+/* ---- socket.c ---- */
+
+/* Parse a numeric address. -EINVAL. */
+int tcp_parse_address(const char *text, uint16_t port, struct sockaddr_storage *out);
+bool tcp_is_wildcard(const struct sockaddr_storage *a);
+void tcp_format_address(const struct sockaddr_storage *a, char *out, size_t cap);
+socklen_t tcp_address_len(const struct sockaddr_storage *a);
+/* A socket that listens at *a; *a is then what the kernel made of it. Negative errno. */
+int tcp_listen(struct sockaddr_storage *a, int *out);
+/* A non-blocking socket that connects, or has failed at once. Negative errno. */
+int tcp_dial(const struct sockaddr_storage *a, int *out);
+/* What every stream has. Negative errno. */
+int tcp_set_options(int fd, uint32_t user_timeout_ms);
+/* A candidate: family, port, address. The reader takes hostile bytes: -EINVAL. */
+void tcp_write_candidate(const struct sockaddr_storage *a, struct sl_writer *w);
+int tcp_read_candidate(struct sockaddr_storage *a, const uint8_t *bytes, size_t len);
+
+/* ---- conn.c ---- */
+
+int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);
+/* A stream that was greeted: a sl_door_fn. [token] */
+void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
+/* Do what is due: begin, leave, end. c may be gone afterwards. Returns what there was. [token] */
+unsigned tcp_conn_run(struct tcp_conn *c);
+/* It is to end; the first reason counts. Any thread, any lock but the transport's. */
+void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why);
+/* OPEN or READY arrived. -EPROTO. [token] */
+int tcp_conn_on_open(struct tcp_stream *s, const struct tcp_head *h);
+int tcp_conn_on_ready(struct tcp_conn *c);
+/* It will be looked at in every round for a while. Any thread. */
+void tcp_conn_touch(struct tcp_conn *c);
+/* It is not looked at in every round any more. [token] */
+void tcp_conn_rest(struct tcp_transport *t, struct tcp_conn *c);
+/* Whether requests of the peer use r. [token] */
+bool tcp_conn_holds(struct tcp_conn *c, const struct sl_region *r);
+/* Tell the peer that r is withdrawn, once. [token] */
+void tcp_conn_withdraw(struct tcp_conn *c, const struct sl_region *r);
+
+/* ---- stream.c ---- */
+
+int tcp_stream_create(struct tcp_conn *c, uint16_t index, struct tcp_stream **out);
+/* It has its socket. [token] */
+int tcp_stream_attach(struct tcp_stream *s, int fd);
+/* No byte comes or goes any more. [token] */
+void tcp_stream_stop(struct tcp_stream *s);
+void tcp_stream_free(struct tcp_stream *s);
+/* [token] */
+void tcp_stream_pause(struct tcp_stream *s, bool paused);
+void tcp_stream_leave(struct tcp_stream *s);
+/* Ask the poller for what is of interest now. Under tx_lock. */
+void tcp_stream_watch(struct tcp_stream *s);
+/* Give back the regions of pieces. Under conn->lock. */
+void tcp_release_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsigned n);
+/* Take them: 0 or -ESTALE, -ERANGE, -EACCES, and none is held. Under conn->lock. */
+int tcp_acquire_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsigned n,
+		       uint32_t access);
+/* Where a piece of a region that is held lies. */
+uint8_t *tcp_piece_address(const struct tcp_conn *c, const struct tcp_piece *p);
+
+/* ---- tx.c ---- */
+
+/* Send what there is, unless another thread does. No lock held. */
+void tcp_tx_flush(struct tcp_stream *s);
+/* The kernel has room again. [token] */
+void tcp_tx_unblock(struct tcp_stream *s);
+/* Release what the batch holds. Under tx_lock. */
+void tcp_tx_drop(struct tcp_stream *s);
+/* For all streams of a mask. */
+void tcp_tx_flush_mask(struct tcp_conn *c, uint32_t streams);
+
+/* ---- rx.c ---- */
+
+/* Receive what is there, to a bound; returns the number of frames. [token] */
+unsigned tcp_rx_run(struct tcp_stream *s);
+
+/* ---- request.c ---- */
+
+int tcp_submit(struct sl_conn *conn, struct slime_op *op);
+/* Make requests of what waits, as far as there is room. Returns the streams to flush. Under
+ * conn->lock. */
+uint32_t tcp_pump(struct tcp_conn *c);
+/* The next bytes of a request, at most max iovs; returns how many. */
+unsigned tcp_gather(const struct sl_work *place, uint64_t len, struct iovec *iov, unsigned max,
+		    uint64_t *bytes);
+/* The request that an answer on s names, and that was sent: NULL when there is none. [token] */
+struct tcp_request *tcp_request_find(struct tcp_stream *s, uint32_t id);
+/* It ended; its place is free. [token] */
+void tcp_request_done(struct tcp_stream *s, struct tcp_request *r, int status);
+/* Every op ends with status; the streams are stopped. [token] */
+void tcp_fail_ops(struct tcp_conn *c, int status);
+
+#endif

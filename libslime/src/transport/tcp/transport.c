@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/transport/tcp/tcp.h"
+
+/* Rounds between two attempts to send on a stream that is blocked; the poller sees it, too. */
+#define BLOCKED_ROUNDS 16
+
+static struct tcp_transport *tcp_of(struct sl_transport *t)
+{
+	return SL_CONTAINER_OF(t, struct tcp_transport, transport);
+}
+
+/* ---- the listener ---- */
+
+static int refuse(const char *what, const char *text)
+{
+	sl_error("tcp", "%s: %s", text, what);
+	return -EINVAL;
+}
+
+/* Where to listen, and what to tell peers; the port of the second is not known yet. */
+static int parse_addresses(const struct slime_context_attr *attr, struct sockaddr_storage *bind_to,
+			   struct sockaddr_storage *advertised)
+{
+	const char *text = attr->tcp_bind ? attr->tcp_bind : "127.0.0.1";
+	int ret = tcp_parse_address(text, attr->tcp_port, bind_to);
+
+	if (ret)
+		return refuse("tcp_bind is no numeric address", text);
+	if (!attr->tcp_advertise) {
+		if (tcp_is_wildcard(bind_to))
+			return refuse("tcp_bind is a wildcard and needs tcp_advertise", text);
+		return tcp_parse_address(text, 0, advertised);
+	}
+	ret = tcp_parse_address(attr->tcp_advertise, 0, advertised);
+	if (ret || tcp_is_wildcard(advertised))
+		return refuse("tcp_advertise is no numeric address of a host", attr->tcp_advertise);
+	return 0;
+}
+
+static uint16_t get_port(const struct sockaddr_storage *a)
+{
+	return a->ss_family == AF_INET ? ((const struct sockaddr_in *)a)->sin_port
+				       : ((const struct sockaddr_in6 *)a)->sin6_port;
+}
+
+static void set_port(struct sockaddr_storage *a, uint16_t port)
+{
+	if (a->ss_family == AF_INET)
+		((struct sockaddr_in *)a)->sin_port = port;
+	else
+		((struct sockaddr_in6 *)a)->sin6_port = port;
+}
+
+static int start_listening(struct tcp_transport *t)
+{
+	struct sockaddr_storage bind_to;
+	char text[80];
+	int fd, ret = parse_addresses(t->transport.env->attr, &bind_to, &t->advertised);
+
+	if (ret)
+		return ret;
+	tcp_format_address(&bind_to, text, sizeof(text));
+	ret = tcp_listen(&bind_to, &fd);
+	if (ret) {
+		sl_error("tcp", "cannot listen at %s: %s", text, strerror(-ret));
+		return ret;
+	}
+	set_port(&t->advertised, get_port(&bind_to));
+	ret = sl_door_create(&t->transport, fd, tcp_conn_adopt, &t->door);
+	if (ret)
+		return ret;
+	t->listens = true;
+	tcp_format_address(&bind_to, text, sizeof(text));
+	sl_info("tcp", "listening at %s", text);
+	return 0;
+}
+
+static int create(const struct sl_transport_env *env, struct sl_transport **out)
+{
+	struct tcp_transport *t = calloc(1, sizeof(*t));
+	int ret = 0;
+
+	if (!t)
+		return -ENOMEM;
+	t->transport = (struct sl_transport){ .ops = &sl_tcp_transport, .env = env };
+	sl_list_init(&t->conns);
+	sl_list_init(&t->active);
+	sl_list_init(&t->todo);
+	pthread_mutex_init(&t->lock, NULL);
+	if (!env->attr->tcp_bind || *env->attr->tcp_bind)
+		ret = start_listening(t);
+	if (ret) {
+		pthread_mutex_destroy(&t->lock);
+		free(t);
+		return ret;
+	}
+	*out = &t->transport;
+	return 0;
+}
+
+static void destroy(struct sl_transport *transport)
+{
+	struct tcp_transport *t = tcp_of(transport);
+
+	sl_door_destroy(t->door);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+static int candidate(struct sl_transport *transport, struct sl_writer *w)
+{
+	struct tcp_transport *t = tcp_of(transport);
+
+	if (!t->listens)
+		return -EOPNOTSUPP;
+	tcp_write_candidate(&t->advertised, w);
+	return 0;
+}
+
+/* ---- progress ---- */
+
+static struct tcp_conn *take_todo(struct tcp_transport *t)
+{
+	struct tcp_conn *c = NULL;
+	struct sl_list *e;
+
+	pthread_mutex_lock(&t->lock);
+	e = sl_list_pop(&t->todo);
+	if (e) {
+		c = SL_CONTAINER_OF(e, struct tcp_conn, todo_link);
+		c->in_todo = false;
+		atomic_fetch_sub(&t->n_todo, 1);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return c;
+}
+
+static unsigned run_todo(struct tcp_transport *t)
+{
+	unsigned rounds = atomic_load(&t->n_todo);
+	unsigned n = 0;
+	struct tcp_conn *c;
+
+	/* What comes in meanwhile has its turn in the next round. */
+	while (rounds-- && (c = take_todo(t)))
+		n += tcp_conn_run(c);
+	return n;
+}
+
+static unsigned look_at_stream(struct tcp_conn *c, struct tcp_stream *s, uint32_t idle)
+{
+	unsigned n = 0;
+
+	if (s->index == 0 || s->hot || atomic_load_explicit(&s->n_requests, memory_order_relaxed)) {
+		n = tcp_rx_run(s);
+		if (!n && s->hot)
+			s->hot--;
+	}
+	if (idle % BLOCKED_ROUNDS == 0 && atomic_load_explicit(&c->n_blocked, memory_order_relaxed))
+		tcp_tx_unblock(s);
+	return n;
+}
+
+static unsigned look_at(struct tcp_transport *t, struct tcp_conn *c)
+{
+	uint32_t idle = atomic_fetch_add_explicit(&c->idle_rounds, 1, memory_order_relaxed);
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->n_streams; i++)
+		n += look_at_stream(c, c->streams[i], idle);
+	if (n)
+		atomic_store_explicit(&c->idle_rounds, 0, memory_order_relaxed);
+	else if (idle > TCP_HOT_ROUNDS)
+		tcp_conn_rest(t, c);
+	return n;
+}
+
+static unsigned progress(struct sl_transport *transport)
+{
+	struct tcp_transport *t = tcp_of(transport);
+	unsigned n = 0;
+
+	if (atomic_load_explicit(&t->n_todo, memory_order_acquire))
+		n += run_todo(t);
+	/* A connection that leaves the list meanwhile moves next_active on. */
+	for (struct sl_list *e = t->active.next; e != &t->active; e = t->next_active) {
+		t->next_active = e->next;
+		n += look_at(t, SL_CONTAINER_OF(e, struct tcp_conn, active_link));
+	}
+	return n;
+}
+
+/* The kernel tells of everything at any time: nothing to arm. */
+static void arm(struct sl_transport *transport)
+{
+	(void)transport;
+}
+
+static bool withdraw(struct sl_transport *transport, const struct sl_region *r)
+{
+	struct tcp_transport *t = tcp_of(transport);
+	bool gone = true;
+	struct sl_list *e;
+
+	sl_list_for_each (e, &t->conns) {
+		struct tcp_conn *c = SL_CONTAINER_OF(e, struct tcp_conn, link);
+
+		tcp_conn_withdraw(c, r);
+		if (tcp_conn_holds(c, r))
+			gone = false;
+	}
+	return gone;
+}
+
+const struct sl_transport_ops sl_tcp_transport = {
+	.id = SLIME_TRANSPORT_TCP,
+	.create = create,
+	.destroy = destroy,
+	.candidate = candidate,
+	.conn_create = tcp_conn_create,
+	.progress = progress,
+	.arm = arm,
+	.disarm = arm,
+	.withdraw = withdraw,
+};

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sending. Whoever has something to send does it itself, unless another thread is at it, which then
+ * looks again. Frames that wait are gathered into one system call; payload is sent from where it
+ * lies.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "src/transport/tcp/tcp.h"
+
+/* A batch ends when it has so many bytes, and a thread leaves the rest to the poller after more. */
+#define BATCH_BYTES (UINT64_C(1) << 20)
+#define TURN_BYTES  (UINT64_C(4) << 20)
+
+/* ---- filling a batch: under tx_lock and conn->lock ---- */
+
+/* Whether another frame of any kind fits. */
+static bool has_room(const struct tcp_batch *b)
+{
+	return b->n + TCP_PIECES_MAX + 1 <= TCP_BATCH_IOVS && b->bytes < BATCH_BYTES &&
+	       b->heads_len + TCP_HEAD_LEN + TCP_MSG_LEN + TCP_PIECES_MAX * TCP_PIECE_LEN <=
+		       TCP_BATCH_HEADS;
+}
+
+/* len bytes among the heads, sent behind what is there; runs of them are one iovec. */
+static uint8_t *add_bytes(struct tcp_batch *b, size_t len)
+{
+	uint8_t *at = b->heads + b->heads_len;
+	struct iovec *last = b->n ? &b->iov[b->n - 1] : NULL;
+
+	if (last && (uint8_t *)last->iov_base + last->iov_len == at)
+		last->iov_len += len;
+	else
+		b->iov[b->n++] = (struct iovec){ .iov_base = at, .iov_len = len };
+	b->heads_len += len;
+	b->bytes += len;
+	return at;
+}
+
+static void add_head(struct tcp_batch *b, struct tcp_head h)
+{
+	tcp_head_write(&h, add_bytes(b, TCP_HEAD_LEN));
+}
+
+static void add_payload(struct tcp_batch *b, uint8_t *at, uint64_t len)
+{
+	b->iov[b->n++] = (struct iovec){ .iov_base = at, .iov_len = len };
+	b->bytes += len;
+}
+
+static void add_control(struct tcp_stream *s, struct tcp_batch *b)
+{
+	struct tcp_conn *c = s->conn;
+
+	if (s->open_due)
+		add_head(b, (struct tcp_head){
+				    .kind = TCP_OPEN, .id = s->index, .arg = c->n_streams });
+	s->open_due = false;
+	if (s->index != 0)
+		return;
+	if (c->ready_due)
+		add_head(b, (struct tcp_head){ .kind = TCP_READY });
+	c->ready_due = false;
+	if (c->taken != c->taken_told)
+		add_head(b, (struct tcp_head){ .kind = TCP_CREDIT, .arg = c->taken });
+	c->taken_told = c->taken;
+	for (; c->n_withdrawn_told != c->n_withdrawn && has_room(b); c->n_withdrawn_told++)
+		add_head(b, (struct tcp_head){
+				    .kind = TCP_WITHDRAW,
+				    .arg = c->withdrawn[c->n_withdrawn_told % TCP_WITHDRAWN] });
+}
+
+static void add_messages(struct tcp_stream *s, struct tcp_batch *b)
+{
+	struct tcp_conn *c = s->conn;
+
+	while (s->index == 0 && c->n_msgs && has_room(b)) {
+		const struct sl_msg *m = &c->msgs[c->msgs_first];
+
+		add_head(b, (struct tcp_head){ .kind = TCP_MSG, .len = m->len });
+		tcp_msg_write(m, add_bytes(b, TCP_MSG_LEN));
+		if (m->len)
+			add_payload(b, c->out_slots + sl_slot_offset(sl_msg_area(m->kind), m->slot),
+				    m->len);
+		c->msgs_first = (c->msgs_first + 1) % SL_RING_ENTRIES;
+		c->n_msgs--;
+	}
+}
+
+static void add_replies(struct tcp_stream *s, struct tcp_batch *b)
+{
+	while (s->n_replies && has_room(b)) {
+		const struct tcp_reply *r = &s->replies[s->replies_first];
+
+		add_head(b, (struct tcp_head){ .kind = TCP_REPLY, .id = r->id, .arg = r->code });
+		s->replies_first = (s->replies_first + 1) % TCP_REQUESTS;
+		s->n_replies--;
+	}
+}
+
+static void add_data(struct tcp_conn *c, struct tcp_batch *b, struct tcp_serve *v)
+{
+	int ret = tcp_acquire_pieces(c, v->pieces, v->head.count, SLIME_ACCESS_REMOTE_READ);
+
+	if (ret) {
+		add_head(b, (struct tcp_head){
+				    .kind = TCP_REPLY, .id = v->head.id, .arg = tcp_code_of(ret) });
+		return;
+	}
+	v->holds = true;
+	add_head(b, (struct tcp_head){ .kind = TCP_DATA, .id = v->head.id, .len = v->head.len });
+	for (unsigned i = 0; i < v->head.count; i++)
+		add_payload(b, tcp_piece_address(c, &v->pieces[i]), v->pieces[i].len);
+}
+
+static void add_serves(struct tcp_stream *s, struct tcp_batch *b)
+{
+	while (!sl_list_empty(&s->serves_waiting) && has_room(b)) {
+		struct sl_list *e = sl_list_pop(&s->serves_waiting);
+
+		add_data(s->conn, b, SL_CONTAINER_OF(e, struct tcp_serve, link));
+		sl_list_append(&b->serves, e);
+	}
+}
+
+static void add_pieces(struct tcp_batch *b, const struct tcp_request *r)
+{
+	struct sl_work w = r->place;
+	uint64_t left = r->len;
+	struct tcp_head h = {
+		.kind = r->kind,
+		.id = r->id,
+		.len = r->len,
+		.arg = r->kind == TCP_WRITE_IMM ? r->op->work.imm : 0,
+	};
+	uint8_t *head = add_bytes(b, TCP_HEAD_LEN);
+	struct sl_piece p;
+
+	while (left && sl_work_next(&w, left, &p)) {
+		struct tcp_piece piece = {
+			.region = p.remote->id,
+			.len = (uint32_t)p.len,
+			.generation = p.remote->generation,
+			.offset = p.remote_offset,
+		};
+
+		tcp_piece_write(&piece, add_bytes(b, TCP_PIECE_LEN));
+		h.count++;
+		left -= p.len;
+	}
+	tcp_head_write(&h, head);
+}
+
+static void add_requests(struct tcp_stream *s, struct tcp_batch *b)
+{
+	while (!sl_list_empty(&s->to_send) && has_room(b)) {
+		struct sl_list *e = sl_list_pop(&s->to_send);
+		struct tcp_request *r = SL_CONTAINER_OF(e, struct tcp_request, link);
+		uint64_t bytes;
+
+		add_pieces(b, r);
+		if (r->kind != TCP_READ) {
+			b->n += tcp_gather(&r->place, r->len, b->iov + b->n, TCP_PIECES_MAX,
+					   &bytes);
+			b->bytes += bytes;
+		}
+		sl_list_append(&b->requests, e);
+	}
+}
+
+/* Whether there is something to send. */
+static bool fill(struct tcp_stream *s)
+{
+	struct tcp_conn *c = s->conn;
+	struct tcp_batch *b = s->batch;
+	bool leaving;
+
+	pthread_mutex_lock(&c->lock);
+	leaving = atomic_load_explicit(&c->state, memory_order_relaxed) >= TCP_CONN_LEAVING;
+	if (!leaving) {
+		add_control(s, b);
+		add_messages(s, b);
+		add_replies(s, b);
+		add_serves(s, b);
+		add_requests(s, b);
+	} else if (c->bye_due && s == c->bye_stream) {
+		add_head(b, (struct tcp_head){ .kind = TCP_BYE });
+		c->bye_due = false;
+		b->bye = true;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return b->n > 0;
+}
+
+/* ---- sending it: under tx_lock ---- */
+
+/* What the batch named is done with; sent: the kernel has all of it. */
+static void empty_batch(struct tcp_stream *s, bool sent)
+{
+	struct tcp_batch *b = s->batch;
+	struct sl_list *e;
+
+	pthread_mutex_lock(&s->conn->lock);
+	while ((e = sl_list_pop(&b->requests)))
+		SL_CONTAINER_OF(e, struct tcp_request, link)->sent = sent;
+	while ((e = sl_list_pop(&b->serves))) {
+		struct tcp_serve *v = SL_CONTAINER_OF(e, struct tcp_serve, link);
+
+		if (v->holds)
+			tcp_release_pieces(s->conn, v->pieces, v->head.count);
+		v->holds = false;
+		sl_list_append(&s->serves_free, e);
+	}
+	pthread_mutex_unlock(&s->conn->lock);
+	if (b->bye && sent)
+		shutdown(s->fd, SHUT_WR);
+	b->bye = false;
+	b->at = 0;
+	b->n = 0;
+	b->heads_len = 0;
+	b->bytes = 0;
+}
+
+void tcp_tx_drop(struct tcp_stream *s)
+{
+	empty_batch(s, false);
+}
+
+static void advance(struct tcp_batch *b, size_t n)
+{
+	while (b->at < b->n && n >= b->iov[b->at].iov_len)
+		n -= b->iov[b->at++].iov_len;
+	if (!n)
+		return;
+	b->iov[b->at].iov_base = (uint8_t *)b->iov[b->at].iov_base + n;
+	b->iov[b->at].iov_len -= n;
+}
+
+static void set_blocked(struct tcp_stream *s, bool blocked)
+{
+	if (s->blocked == blocked)
+		return;
+	s->blocked = blocked;
+	if (blocked)
+		atomic_fetch_add(&s->conn->n_blocked, 1);
+	else
+		atomic_fetch_sub(&s->conn->n_blocked, 1);
+	tcp_stream_watch(s);
+}
+
+/* The bytes the kernel took, 0 when it is full, or a negative errno. */
+static ssize_t send_some(struct tcp_stream *s)
+{
+	struct tcp_batch *b = s->batch;
+	struct msghdr mh = { .msg_iov = b->iov + b->at, .msg_iovlen = b->n - b->at };
+	ssize_t n;
+
+	do {
+		n = sendmsg(s->fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	advance(b, (size_t)n);
+	return n;
+}
+
+/* While we leave, a frame that was begun is completed only where BYE will follow it. */
+static bool is_over(const struct tcp_stream *s)
+{
+	return s->dead || s->fd < 0 ||
+	       (atomic_load(&s->conn->state) >= TCP_CONN_LEAVING && s != s->conn->bye_stream);
+}
+
+static void send_all(struct tcp_stream *s)
+{
+	struct tcp_batch *b = s->batch;
+	uint64_t turn = 0;
+
+	while (!is_over(s)) {
+		ssize_t n;
+
+		if (b->at == b->n) {
+			empty_batch(s, true);
+			if (!fill(s)) {
+				set_blocked(s, false);
+				return;
+			}
+		}
+		n = turn < TURN_BYTES ? send_some(s) : 0;
+		if (n < 0) {
+			tcp_conn_fail(s->conn, -ECONNRESET, strerror((int)-n));
+			return;
+		}
+		if (n == 0) {
+			set_blocked(s, true);
+			return;
+		}
+		turn += (uint64_t)n;
+	}
+	set_blocked(s, false);
+}
+
+static void flush(struct tcp_stream *s, bool room)
+{
+	atomic_store(&s->tx_wanted, true);
+	while (atomic_load(&s->tx_wanted) && pthread_mutex_trylock(&s->tx_lock) == 0) {
+		atomic_store(&s->tx_wanted, false);
+		if (room || !s->blocked)
+			send_all(s);
+		room = false;
+		pthread_mutex_unlock(&s->tx_lock);
+	}
+}
+
+void tcp_tx_flush(struct tcp_stream *s)
+{
+	flush(s, false);
+}
+
+void tcp_tx_unblock(struct tcp_stream *s)
+{
+	flush(s, true);
+}
+
+void tcp_tx_flush_mask(struct tcp_conn *c, uint32_t streams)
+{
+	for (unsigned i = 0; streams; i++, streams >>= 1) {
+		if (streams & 1)
+			tcp_tx_flush(c->streams[i]);
+	}
+}
