@@ -468,7 +468,7 @@ int model_parse_link(const char *body, size_t len, struct model_object *out,
 					     "attributes",
 					     NULL };
 	struct model_object m = { .root = NULL };
-	const char *text = NULL;
+	const char *text = NULL, *incarnation = NULL;
 	uint64_t n = 0;
 	json_t *root = NULL;
 	int ret = load(body, len, &root, err);
@@ -487,7 +487,7 @@ int model_parse_link(const char *body, size_t len, struct model_object *out,
 	if (!ret)
 		ret = get_number(root, "connection_epoch", OPTIONAL, 0, &n, err);
 	if (!ret)
-		ret = get_incarnation(root, "peer_incarnation", OPTIONAL, &text, err);
+		ret = get_incarnation(root, "peer_incarnation", OPTIONAL, &incarnation, err);
 	if (!ret)
 		ret = check_attributes(root, err);
 	if (!ret)
