@@ -14,6 +14,18 @@ bool topology_is_name(const char *text, size_t max)
 		      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@-") == len;
 }
 
+bool topology_is_scope(const char *scope)
+{
+	static const char *const reserved[] = { "agent",    "mr",  "stream", "spec",
+						"exchange", "obs", "inbox",  "nanoctrl" };
+
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
+		if (!strcmp(scope, reserved[i]))
+			return false;
+	}
+	return topology_is_name(scope, SLIME_AGENT_NAME_MAX) && !strchr(scope, ':');
+}
+
 bool topology_is_selector(const char *to)
 {
 	return strchr(to, '=') != NULL;

@@ -17,6 +17,9 @@
 /* Whether text is a name: 1 to max of [A-Za-z0-9._:@-]. */
 bool topology_is_name(const char *text, size_t max);
 
+/* Whether text is a scope: a name without ':' that the store has not reserved. */
+bool topology_is_scope(const char *text);
+
 /* Whether `to` names labels rather than an agent. */
 bool topology_is_selector(const char *to);
 

@@ -162,7 +162,7 @@ SLIME_API SLIME_CHECKED int slime_agent_start(struct slime_agent *agent);
 /*
  * Waits until the agent is SLIME_AGENT_READY.
  *   -ETIMEDOUT  not within timeout_ms (negative: no limit)
- *   -EADDRINUSE  the name is held by another owner
+ *   -EADDRINUSE  the same, and the name is held by another owner
  *   -ESHUTDOWN  superseded or stopped     -ENOMEM, ... a region cannot be had
  */
 SLIME_API SLIME_CHECKED int slime_agent_wait_ready(struct slime_agent *agent, int64_t timeout_ms);
@@ -185,8 +185,8 @@ SLIME_API SLIME_CHECKED int slime_agent_apply(struct slime_agent *agent,
 SLIME_API SLIME_CHECKED int slime_agent_link_add(struct slime_agent *agent,
 						 const struct slime_agent_link *link);
 
-/* Take back what slime_agent_link_add() added: the link is closed unless the topology or the peer
- * wants it. profile NULL is "default". -ENOENT. */
+/* Take back what slime_agent_link_add() added: the link is closed unless the topology wants it,
+ * too; a peer that wants it brings it up again as its own. profile NULL is "default". -ENOENT. */
 SLIME_API int slime_agent_link_remove(struct slime_agent *agent, const char *to,
 				      const char *profile);
 
@@ -251,12 +251,13 @@ SLIME_API SLIME_CHECKED int slime_agent_links(struct slime_agent *agent,
 
 /*
  * Leave in order: links are closed, the lease is given back. Waits at most timeout_ms for nanoctrl;
- * what is not done by then is left to the lease's end. Idempotent. 0, -ETIMEDOUT.
+ * what is not done by then is left to the lease's end. A caller's loop is run meanwhile: not from
+ * inside its callbacks. Idempotent. 0, -ETIMEDOUT.
  */
 SLIME_API int slime_agent_stop(struct slime_agent *agent, int64_t timeout_ms);
 
-/* Stop, free. On the caller's loop: call it while the loop can still run, from its thread, or after
- * its end. -EBUSY when an endpoint was not put back, and nothing but the stop happened.
+/* Stop, free. A caller's loop must be destroyed after it; call it on that loop's thread and outside
+ * of its callbacks. -EBUSY when an endpoint was not put back, and nothing but the stop happened.
  * destroy(NULL) is 0. */
 SLIME_API int slime_agent_destroy(struct slime_agent *agent);
 

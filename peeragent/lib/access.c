@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What threads of the caller ask of a running agent: each question is one visit to the loop. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "peeragent/lib/agent.h"
+#include "peeragent/lib/topology.h"
+
+/* ---- ready ---- */
+
+struct ready_waiter {
+	struct sl_list node;
+	struct slime_agent *agent;
+	bool done;
+	int result;
+};
+
+static int readiness(const struct slime_agent *agent)
+{
+	const struct reconcile *r = &agent->reconcile;
+	int regions = regions_status(&r->regions);
+
+	if (!agent->started)
+		return -EAGAIN;
+	if (r->state == SLIME_AGENT_ENDED)
+		return -ESHUTDOWN;
+	if (regions)
+		return regions;
+	return r->state == SLIME_AGENT_READY || r->state == SLIME_AGENT_DETACHED ? 0 : -EAGAIN;
+}
+
+static void look(struct ready_waiter *w)
+{
+	w->result = readiness(w->agent);
+	if (w->result == -EAGAIN)
+		return;
+	sl_list_remove(&w->node);
+	loop_signal(w->agent->loop, &w->done);
+}
+
+void agent_look_at_waiters(struct slime_agent *agent)
+{
+	struct sl_list *node, *tmp;
+
+	sl_list_for_each_safe (node, tmp, &agent->ready_waiters)
+		look(SL_CONTAINER_OF(node, struct ready_waiter, node));
+}
+
+static void begin_wait(void *arg)
+{
+	struct ready_waiter *w = arg;
+
+	sl_list_append(&w->agent->ready_waiters, &w->node);
+	look(w);
+}
+
+static void end_wait(void *arg)
+{
+	struct ready_waiter *w = arg;
+
+	sl_list_remove(&w->node);
+	if (w->result == -EAGAIN)
+		w->result =
+			w->agent->reconcile.state == SLIME_AGENT_REFUSED ? -EADDRINUSE : -ETIMEDOUT;
+}
+
+int slime_agent_wait_ready(struct slime_agent *agent, int64_t timeout_ms)
+{
+	struct ready_waiter w = { .agent = agent };
+
+	loop_call(agent->loop, begin_wait, &w);
+	if (loop_wait(agent->loop, &w.done, timeout_ms))
+		loop_call(agent->loop, end_wait, &w);
+	return w.result;
+}
+
+struct state_question {
+	struct slime_agent *agent;
+	enum slime_agent_state state;
+};
+
+static void answer_state(void *arg)
+{
+	struct state_question *q = arg;
+
+	q->state = q->agent->started ? q->agent->reconcile.state : SLIME_AGENT_STARTING;
+}
+
+enum slime_agent_state slime_agent_state(struct slime_agent *agent)
+{
+	struct state_question q = { .agent = agent };
+
+	loop_call(agent->loop, answer_state, &q);
+	return q.state;
+}
+
+/* ---- topology and links ---- */
+
+struct change {
+	struct slime_agent *agent;
+	const struct slime_topology *topology;
+	const struct slime_agent_link *link;
+	int ret;
+};
+
+static void apply(void *arg)
+{
+	struct change *c = arg;
+	const char *name = slime_agent_name(c->agent);
+	struct slime_topology_fault fault;
+
+	c->ret = -EAGAIN;
+	if (!c->agent->started)
+		return;
+	c->ret = slime_topology_check(c->topology, name, &fault);
+	if (c->ret)
+		sl_error("agent", "topology refused: %s: %s", fault.path, fault.expected);
+	else
+		c->ret = reconcile_apply(&c->agent->reconcile, c->topology);
+}
+
+int slime_agent_apply(struct slime_agent *agent, const struct slime_topology *topology)
+{
+	struct change c = { .agent = agent, .topology = topology };
+
+	loop_call(agent->loop, apply, &c);
+	return c.ret;
+}
+
+static void add_link(void *arg)
+{
+	struct change *c = arg;
+	struct slime_topology one = { .links = c->link, .n_links = 1 };
+	struct slime_topology_fault fault;
+
+	c->ret = -EAGAIN;
+	if (!c->agent->started)
+		return;
+	c->ret = slime_topology_check(&one, slime_agent_name(c->agent), &fault);
+	if (c->ret)
+		sl_error("agent", "link refused: %s: %s", fault.path, fault.expected);
+	else
+		c->ret = reconcile_add_link(&c->agent->reconcile, c->link);
+}
+
+int slime_agent_link_add(struct slime_agent *agent, const struct slime_agent_link *link)
+{
+	struct change c = { .agent = agent, .link = link };
+
+	loop_call(agent->loop, add_link, &c);
+	return c.ret;
+}
+
+static void remove_link(void *arg)
+{
+	struct change *c = arg;
+
+	c->ret =
+		c->agent->started && links_close(&c->agent->reconcile.links, c->link) ? 0 : -ENOENT;
+}
+
+int slime_agent_link_remove(struct slime_agent *agent, const char *to, const char *profile)
+{
+	struct slime_agent_link link = { .to = to, .profile = profile };
+	struct change c = { .agent = agent, .link = &link };
+
+	loop_call(agent->loop, remove_link, &c);
+	return c.ret;
+}
+
+struct links_question {
+	struct slime_agent *agent;
+	struct slime_agent_link_info *out;
+	size_t n;
+	int ret;
+};
+
+static void answer_links(void *arg)
+{
+	struct links_question *q = arg;
+
+	q->ret = q->agent->started ? links_info(&q->agent->reconcile.links, q->out, q->n) : 0;
+}
+
+int slime_agent_links(struct slime_agent *agent, struct slime_agent_link_info *out, size_t n)
+{
+	struct links_question q = { .agent = agent, .out = out, .n = n };
+
+	loop_call(agent->loop, answer_links, &q);
+	return q.ret;
+}
+
+/* ---- endpoints ---- */
+
+struct get {
+	struct link_waiter waiter;
+	struct slime_agent *agent;
+	struct slime_endpoint *ep;
+	bool done;
+	bool known;
+};
+
+static void on_endpoint(struct link_waiter *waiter, struct slime_endpoint *ep)
+{
+	struct get *g = SL_CONTAINER_OF(waiter, struct get, waiter);
+
+	g->ep = ep;
+	loop_signal(g->agent->loop, &g->done);
+}
+
+static void begin_get(void *arg)
+{
+	struct get *g = arg;
+	struct links *links = &g->agent->reconcile.links;
+
+	sl_list_init(&g->waiter.node);
+	if (!g->agent->started)
+		return;
+	g->ep = links_hold(links, g->waiter.peer, g->waiter.profile, &g->known);
+	if (g->ep)
+		loop_signal(g->agent->loop, &g->done);
+	else
+		links_wait(links, &g->waiter);
+}
+
+static void end_get(void *arg)
+{
+	struct get *g = arg;
+
+	links_stop_waiting(&g->waiter);
+	if (!g->ep && g->agent->started)
+		g->ep = links_hold(&g->agent->reconcile.links, g->waiter.peer, g->waiter.profile,
+				   &g->known);
+}
+
+int slime_agent_endpoint_get(struct slime_agent *agent, const char *peer, const char *profile,
+			     int64_t timeout_ms, struct slime_endpoint **out)
+{
+	struct get g = {
+		.waiter = { .peer = peer,
+			    .profile = profile ? profile : TOPOLOGY_DEFAULT_PROFILE,
+			    .done = on_endpoint },
+		.agent = agent,
+	};
+	int ret;
+
+	loop_call(agent->loop, begin_get, &g);
+	ret = timeout_ms ? loop_wait(agent->loop, &g.done, timeout_ms) : -ETIMEDOUT;
+	if (ret)
+		loop_call(agent->loop, end_get, &g);
+	if (g.ep) {
+		*out = g.ep;
+		return 0;
+	}
+	if (slime_agent_state(agent) == SLIME_AGENT_ENDED)
+		return -ESHUTDOWN;
+	return ret == -ETIMEDOUT && !g.known ? -ENOENT : ret;
+}
+
+struct put {
+	struct slime_agent *agent;
+	struct slime_endpoint *ep;
+};
+
+static void put(void *arg)
+{
+	struct put *p = arg;
+
+	if (links_release(&p->agent->reconcile.links, p->ep))
+		sl_error("agent", "endpoint_put: not an endpoint that was got");
+}
+
+void slime_agent_endpoint_put(struct slime_agent *agent, struct slime_endpoint *ep)
+{
+	struct put p = { agent, ep };
+
+	loop_call(agent->loop, put, &p);
+}
+
+/* ---- regions ---- */
+
+struct region_change {
+	struct slime_agent *agent;
+	const char *name;
+	struct slime_mr *mr;
+	uint32_t access;
+	const char *const *allow;
+	size_t n_allow;
+	int ret;
+};
+
+static void offer_region(void *arg)
+{
+	struct region_change *c = arg;
+
+	c->ret = c->agent->started ? region_show(&c->agent->reconcile.regions, c->name, c->mr,
+						 c->access, c->allow, c->n_allow)
+				   : -EAGAIN;
+}
+
+int slime_agent_region_offer(struct slime_agent *agent, const char *name, struct slime_mr *mr,
+			     uint32_t access, const char *const *allow, size_t n_allow)
+{
+	struct region_change c = { agent, name, mr, access, allow, n_allow, 0 };
+	struct slime_agent_region spec = { .name = name,
+					   .size = slime_mr_len(mr),
+					   .access = access,
+					   .allow = allow,
+					   .n_allow = n_allow };
+	struct slime_topology one = { .regions = &spec, .n_regions = 1 };
+	struct slime_topology_fault fault;
+
+	if (slime_topology_check(&one, slime_agent_name(agent), &fault)) {
+		sl_error("agent", "region refused: %s: %s", fault.path, fault.expected);
+		return -EINVAL;
+	}
+	loop_call(agent->loop, offer_region, &c);
+	return c.ret;
+}
+
+static void withdraw_region(void *arg)
+{
+	struct region_change *c = arg;
+
+	c->ret = c->agent->started ? region_withdraw(&c->agent->reconcile.regions, c->name, true)
+				   : -ENOENT;
+}
+
+int slime_agent_region_withdraw(struct slime_agent *agent, const char *name)
+{
+	struct region_change c = { .agent = agent, .name = name };
+
+	loop_call(agent->loop, withdraw_region, &c);
+	return c.ret;
+}
+
+static void find_region(void *arg)
+{
+	struct region_change *c = arg;
+
+	c->ret = c->agent->started ? region_find(&c->agent->reconcile.regions, c->name, &c->mr)
+				   : -ENOENT;
+}
+
+int slime_agent_region_local(struct slime_agent *agent, const char *name, struct slime_mr **out)
+{
+	struct region_change c = { .agent = agent, .name = name };
+
+	loop_call(agent->loop, find_region, &c);
+	if (!c.ret)
+		*out = c.mr;
+	return c.ret;
+}
+
+/* A question to nanoctrl, which may be answered after its asker has given up: on the heap. */
+struct lookup {
+	struct sl_list node;
+	struct slime_agent *agent;
+	const char *peer; /* during the first visit only */
+	const char *name;
+	struct slime_remote_mr remote;
+	int result;
+	bool done;
+	bool abandoned;
+};
+
+static void end_lookup(struct lookup *l, int result)
+{
+	sl_list_remove(&l->node);
+	l->result = result;
+	if (l->abandoned)
+		free(l);
+	else
+		loop_signal(l->agent->loop, &l->done);
+}
+
+static void on_region(void *arg, int result, const void *descriptor, size_t len)
+{
+	struct lookup *l = arg;
+
+	if (!result && slime_remote_mr_import(descriptor, len, &l->remote))
+		result = -EPROTO;
+	end_lookup(l, result);
+}
+
+void agent_drop_lookups(struct slime_agent *agent)
+{
+	struct sl_list *node, *tmp;
+
+	sl_list_for_each_safe (node, tmp, &agent->lookups)
+		end_lookup(SL_CONTAINER_OF(node, struct lookup, node), -ESHUTDOWN);
+}
+
+static void begin_lookup(void *arg)
+{
+	struct lookup *l = arg;
+	struct slime_agent *agent = l->agent;
+	int ret = -EAGAIN;
+
+	sl_list_append(&agent->lookups, &l->node);
+	if (agent->started)
+		ret = ctrl_get_region(agent->reconcile.ctrl, l->peer, l->name, on_region, l);
+	if (ret)
+		end_lookup(l, agent->reconcile.state == SLIME_AGENT_ENDED ? -ESHUTDOWN : ret);
+}
+
+struct abandon {
+	struct lookup *lookup;
+	bool abandoned; /* the lookup is not ours any more */
+};
+
+static void abandon_lookup(void *arg)
+{
+	struct abandon *a = arg;
+
+	a->abandoned = !a->lookup->done;
+	a->lookup->abandoned = a->abandoned;
+}
+
+int slime_agent_region_remote(struct slime_agent *agent, const char *peer, const char *region,
+			      int64_t timeout_ms, struct slime_remote_mr *out)
+{
+	struct lookup *l = calloc(1, sizeof(*l));
+	struct abandon a = { .lookup = l };
+	int ret;
+
+	if (!l)
+		return -ENOMEM;
+	l->agent = agent;
+	l->peer = peer;
+	l->name = region;
+	loop_call(agent->loop, begin_lookup, l);
+	ret = loop_wait(agent->loop, &l->done, timeout_ms);
+	if (ret) {
+		loop_call(agent->loop, abandon_lookup, &a);
+		if (a.abandoned)
+			return ret;
+	}
+	ret = l->result;
+	if (!ret)
+		*out = l->remote;
+	free(l);
+	return ret;
+}

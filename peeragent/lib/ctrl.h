@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's session with nanoctrl: registers, keeps the lease, follows events, registers again
+ * when the lease or the store was lost. Everything happens on the loop; callbacks never come from
+ * inside a call.
+ */
+#ifndef AGENT_CTRL_H
+#define AGENT_CTRL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <slime/agent.h>
+
+struct ctrl;
+struct event_base;
+
+#define CTRL_INCARNATION_MAX 64
+#define CTRL_OWNER_KEY_LEN   64
+#define CTRL_DESCRIPTOR_MAX  4096
+
+struct ctrl_attr {
+	const char *name;
+	const char *scope;
+	const char *const *urls;
+	size_t n_urls;
+	const char *token;
+	const char *incarnation;
+	const char *owner_key; /* hexadecimal */
+	const char *address;
+	const struct slime_label *labels;
+	size_t n_labels;
+	const char *const *services;
+	size_t n_services;
+};
+
+/* A registration of another agent. */
+struct ctrl_peer {
+	const char *name;
+	const char *incarnation;
+	uint64_t epoch; /* (epoch, generation) orders what is said of a name */
+	uint64_t generation;
+	const struct slime_label *labels;
+	size_t n_labels;
+};
+
+/* What another agent posted for us. */
+struct ctrl_offer {
+	const char *from;
+	const char *profile;
+	const char *incarnation; /* of from */
+	uint64_t epoch;
+	uint64_t generation;
+	uint64_t number; /* grows with everything that from posts under this profile */
+	const void *descriptor;
+	size_t len;
+};
+
+enum ctrl_trouble {
+	CTRL_UNREACHABLE, /* no server answers, or it has no store: tried again and again */
+	CTRL_NAME_TAKEN,  /* by another owner: tried again until its lease ends */
+	CTRL_SUPERSEDED,  /* a newer process of our owner has the name: final */
+	CTRL_FORBIDDEN,	  /* the server refuses our registration as it is: tried again, slowly */
+};
+
+struct ctrl_ops {
+	/* Registered and in session. fresh: nothing that we published before is there. */
+	void (*up)(void *arg, bool fresh);
+	/* The session is lost, or could not be had. Comes once for each change of what is wrong. */
+	void (*down)(void *arg, enum ctrl_trouble trouble, const char *text);
+	/* A registration that stands: listed, new, or changed. Ourselves are left out. */
+	void (*peer)(void *arg, const struct ctrl_peer *peer);
+	/* It ended. left: it said goodbye. */
+	void (*peer_gone)(void *arg, const char *name, uint64_t epoch, uint64_t generation,
+			  bool left);
+	/* A list of all registrations begins to be reported through peer, and has ended: every
+	 * other agent has gone. One that begins anew before its end replaces the earlier. */
+	void (*list_begin)(void *arg);
+	void (*list_end)(void *arg);
+	void (*offer)(void *arg, const struct ctrl_offer *offer);
+	/* It took back what it had posted under this number, or before. */
+	void (*offer_gone)(void *arg, const char *from, const char *profile, uint64_t number);
+};
+
+/* Strings are copied. -ENOMEM; -EINVAL for a URL that is none, which is logged. */
+int ctrl_create(struct event_base *base, const struct ctrl_attr *attr, const struct ctrl_ops *ops,
+		void *arg, struct ctrl **out);
+void ctrl_start(struct ctrl *ctrl);
+
+/* No callback comes after it; requests under way are dropped unanswered. */
+void ctrl_destroy(struct ctrl *ctrl);
+
+/*
+ * Requests return 0 when done will be called, later; else it will not, and nothing was sent:
+ * -EAGAIN without a session or memory, or with too much under way. How one ended: 0           done
+ *   -EAGAIN     no answer; whether it was done is unknown
+ *   -ENOENT     no such agent or region       -EACCES  not for us
+ *   -ESTALE     a newer revision, or another incarnation of the peer, is there
+ *   -EINVAL     refused as malformed, which is logged
+ */
+typedef void ctrl_done_fn(void *arg, int result);
+
+/* Say goodbye, and stay away. -EAGAIN: there is nobody to say it to, the lease will end by itself.
+ */
+int ctrl_leave(struct ctrl *ctrl, ctrl_done_fn *done, void *arg);
+
+/* Report all registrations anew, in a list; does nothing without a session. */
+void ctrl_list(struct ctrl *ctrl);
+
+/* Register with these labels from now on; within a session at once, which interrupts it. -ENOMEM.
+ */
+int ctrl_set_labels(struct ctrl *ctrl, const struct slime_label *labels, size_t n_labels);
+
+struct ctrl_region {
+	const char *name;
+	uint64_t size;
+	uint32_t access;
+	const char *const *allow;
+	size_t n_allow;
+	const void *descriptor;
+	size_t len;
+};
+
+int ctrl_put_region(struct ctrl *ctrl, const struct ctrl_region *region, ctrl_done_fn *done,
+		    void *arg);
+int ctrl_delete_region(struct ctrl *ctrl, const char *name, ctrl_done_fn *done, void *arg);
+
+/* descriptor is valid during the call, for result 0. */
+typedef void ctrl_region_fn(void *arg, int result, const void *descriptor, size_t len);
+
+int ctrl_get_region(struct ctrl *ctrl, const char *agent, const char *region, ctrl_region_fn *done,
+		    void *arg);
+
+int ctrl_post(struct ctrl *ctrl, const char *peer, const char *profile,
+	      const char *peer_incarnation, uint64_t number, const void *descriptor, size_t len,
+	      ctrl_done_fn *done, void *arg);
+int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
+		  void *arg);
+
+struct ctrl_link {
+	const char *peer;
+	const char *profile;
+	enum slime_link_state state;
+	const char *cause;	      /* "": none */
+	const char *transport;	      /* NULL while not connected */
+	const char *peer_incarnation; /* NULL when unknown */
+	uint64_t attempt;
+	uint64_t age_ms;
+};
+
+int ctrl_report_link(struct ctrl *ctrl, const struct ctrl_link *link, ctrl_done_fn *done,
+		     void *arg);
+int ctrl_forget_link(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
+		     void *arg);
+
+#endif

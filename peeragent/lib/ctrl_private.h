@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the session share. */
+#ifndef AGENT_CTRL_PRIVATE_H
+#define AGENT_CTRL_PRIVATE_H
+
+#include "base/list.h"
+#include "nanoctrl/client/nanoctrl_client.h"
+#include "peeragent/lib/ctrl.h"
+
+enum ctrl_state {
+	CTRL_IDLE,
+	CTRL_REGISTERING,
+	CTRL_RETRYING, /* waits before it registers again */
+	CTRL_OPENING,  /* registered; the session is not up yet, or not again */
+	CTRL_IN_SESSION,
+	CTRL_ENDED,
+};
+
+struct ctrl {
+	const struct ctrl_ops *ops;
+	void *arg;
+	struct nc_client *client;
+	enum ctrl_state state;
+	char *name;
+	char *incarnation;
+	char *owner_key;
+	char *address;
+	struct slime_topology *labels; /* a copy that has nothing but labels */
+	char **services;
+	size_t n_services;
+	struct event *retry;
+	struct event *list_retry;
+	uint64_t epoch;
+	uint64_t revision; /* of everything that is published */
+	bool fresh;	   /* the next session is of a new registration */
+	bool troubled;	   /* `down` was called since the last `up` */
+	enum ctrl_trouble trouble;
+	struct sl_list requests;
+};
+
+/* Forget the requests that are under way; nothing is called back. */
+void ctrl_drop_requests(struct ctrl *ctrl);
+
+#endif

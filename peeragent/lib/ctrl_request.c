@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The requests of the agent to nanoctrl: each is one call of the client. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <event2/event.h>
+
+#include "base/log.h"
+#include "peeragent/lib/ctrl_private.h"
+
+struct request {
+	struct sl_list node;
+	struct ctrl *ctrl;
+	ctrl_done_fn *done;
+	ctrl_region_fn *region_done;
+	void *arg;
+};
+
+/* NULL without a session, or without memory. */
+static struct request *begin(struct ctrl *ctrl, ctrl_done_fn *done, void *arg)
+{
+	struct request *rq = ctrl->state == CTRL_IN_SESSION ? calloc(1, sizeof(*rq)) : NULL;
+
+	if (!rq)
+		return NULL;
+	*rq = (struct request){ .ctrl = ctrl, .done = done, .arg = arg };
+	sl_list_append(&ctrl->requests, &rq->node);
+	return rq;
+}
+
+static void end(struct request *rq)
+{
+	sl_list_remove(&rq->node);
+	free(rq);
+}
+
+/* What the caller of a request can act on. */
+static int result_of(const struct nc_error *error)
+{
+	if (!error)
+		return 0;
+	switch (error->err) {
+	case -ETIMEDOUT:
+	case -EKEYEXPIRED: /* the session tells, too */
+	case -EKEYREVOKED:
+	case -EIO:
+	case -EPROTO:
+		return -EAGAIN;
+	case -ENOENT:
+	case -EACCES:
+	case -ESTALE:
+		return error->err;
+	default:
+		sl_error("ctrl", "refused: %s%s%s", error->message, error->field[0] ? ": " : "",
+			 error->field);
+		return -EINVAL;
+	}
+}
+
+static void on_done(void *arg, const struct nc_error *error)
+{
+	struct request *rq = arg;
+	struct request ended = *rq;
+
+	end(rq);
+	ended.done(ended.arg, result_of(error));
+}
+
+/* What nc_*() said when it was given rq. */
+static int given(struct request *rq, int ret)
+{
+	if (!ret)
+		return 0;
+	end(rq);
+	return -EAGAIN;
+}
+
+int ctrl_leave(struct ctrl *ctrl, ctrl_done_fn *done, void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	ctrl->state = CTRL_ENDED;
+	evtimer_del(ctrl->retry);
+	evtimer_del(ctrl->list_retry);
+	return rq ? given(rq, nc_leave(ctrl->client, on_done, rq)) : -EAGAIN;
+}
+
+int ctrl_put_region(struct ctrl *ctrl, const struct ctrl_region *r, ctrl_done_fn *done, void *arg)
+{
+	struct nc_region region = {
+		.name = r->name,
+		.revision = ++ctrl->revision,
+		.size = r->size,
+		.access = (r->access & SLIME_ACCESS_REMOTE_READ ? NC_READ : 0u) |
+			  (r->access & SLIME_ACCESS_REMOTE_WRITE ? NC_WRITE : 0u),
+		.allow = r->n_allow ? r->allow : NULL,
+		.n_allow = r->n_allow,
+		.descriptor = r->descriptor,
+		.descriptor_len = r->len,
+	};
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_publish(ctrl->client, &region, on_done, rq)) : -EAGAIN;
+}
+
+int ctrl_delete_region(struct ctrl *ctrl, const char *name, ctrl_done_fn *done, void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_withdraw(ctrl->client, name, on_done, rq)) : -EAGAIN;
+}
+
+int ctrl_post(struct ctrl *ctrl, const char *peer, const char *profile,
+	      const char *peer_incarnation, uint64_t number, const void *descriptor, size_t len,
+	      ctrl_done_fn *done, void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_post_offer(ctrl->client, peer, profile, number, peer_incarnation,
+					    descriptor, len, on_done, rq))
+		  : -EAGAIN;
+}
+
+int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
+		  void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_withdraw_offer(ctrl->client, peer, profile, on_done, rq))
+		  : -EAGAIN;
+}
+
+int ctrl_report_link(struct ctrl *ctrl, const struct ctrl_link *l, ctrl_done_fn *done, void *arg)
+{
+	static const enum nc_link_state states[] = {
+		[SLIME_LINK_CONNECTING] = NC_CONNECTING,
+		[SLIME_LINK_CONNECTED] = NC_CONNECTED,
+		[SLIME_LINK_BROKEN] = NC_BROKEN,
+	};
+	struct nc_link link = {
+		.peer = l->peer,
+		.profile = l->profile,
+		.revision = ++ctrl->revision,
+		.state = states[l->state],
+		.cause = l->cause[0] ? l->cause : NULL,
+		.age_ms = l->age_ms,
+		.transport = l->transport,
+		.connection_epoch = l->attempt,
+		.peer_incarnation = l->peer_incarnation,
+	};
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_report_link(ctrl->client, &link, on_done, rq)) : -EAGAIN;
+}
+
+int ctrl_forget_link(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
+		     void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_forget_link(ctrl->client, peer, profile, on_done, rq)) : -EAGAIN;
+}
+
+static void on_region(void *arg, const struct nc_error *error, const struct nc_region *region)
+{
+	struct request *rq = arg;
+	struct request ended = *rq;
+	int result = result_of(error);
+
+	end(rq);
+	if (!result && !region->descriptor)
+		result = -EACCES;
+	if (!result && region->descriptor_len > CTRL_DESCRIPTOR_MAX)
+		result = -EPROTO;
+	ended.region_done(ended.arg, result, result ? NULL : region->descriptor,
+			  result ? 0 : region->descriptor_len);
+}
+
+int ctrl_get_region(struct ctrl *ctrl, const char *agent, const char *name, ctrl_region_fn *done,
+		    void *arg)
+{
+	struct request *rq = begin(ctrl, NULL, arg);
+
+	if (!rq)
+		return -EAGAIN;
+	rq->region_done = done;
+	return given(rq, nc_get_region(ctrl->client, agent, name, on_region, rq));
+}
+
+void ctrl_drop_requests(struct ctrl *ctrl)
+{
+	struct sl_list *node, *tmp;
+
+	sl_list_for_each_safe (node, tmp, &ctrl->requests)
+		end(SL_CONTAINER_OF(node, struct request, node));
+}

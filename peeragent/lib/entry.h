@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One link of the agent, alive: the state machine (link.h), its connection, its timer, what it
+ * posts for the peer and what it reports to nanoctrl.
+ */
+#ifndef AGENT_ENTRY_H
+#define AGENT_ENTRY_H
+
+#include "peeragent/lib/link.h"
+#include "peeragent/lib/links.h"
+#include "peeragent/lib/peer.h"
+#include "peeragent/lib/post.h"
+
+/* A link that the agent wants; owned by struct links. */
+struct wanted {
+	struct sl_list node;
+	struct slime_topology *topology; /* a copy: its only link */
+	const struct slime_agent_link *link;
+};
+
+struct entry {
+	struct sl_list node; /* of the peer's links */
+	struct links *set;
+	struct peer *peer;
+	char profile[SLIME_AGENT_NAME_MAX + 1];
+	const struct wanted *by; /* NULL: only the peer wants it */
+	struct link link;
+	struct connection *connection;
+	struct event *timer;
+	bool forgotten; /* stays only until nanoctrl knows */
+	uint64_t seen;	/* the peer's last post that was taken */
+	struct publication post;
+	uint8_t posted[POST_MAX];
+	size_t posted_len; /* 0: nothing, or taken back */
+	uint64_t post_number;
+	struct publication report;
+	char cause[128];
+	uint64_t since_ns; /* of the state */
+	uint32_t n_connects;
+	struct slime_endpoint_stats stats; /* of connections that are gone */
+};
+
+/* The peer's link of that profile, also a forgotten one; NULL when there is none. */
+struct entry *entry_find(const struct peer *peer, const char *profile);
+
+/* A link in its beginning; a forgotten one comes back as new. NULL without memory. */
+struct entry *entry_get(struct links *set, struct peer *peer, const char *profile);
+
+/*
+ * Something happened to the link. cause is what the user is told if the link is not connected
+ * afterwards, NULL for nothing new; desc is the peer's descriptor of OFFER and ANSWER. The entry
+ * may be gone afterwards.
+ */
+void entry_happen(struct entry *e, enum link_event event, const char *cause);
+void entry_take(struct entry *e, const struct post *post);
+
+/* What was posted has to be posted again: nanoctrl dropped it with the peer's registration. */
+void entry_post_again(struct entry *e);
+
+/* At the agent's end: nothing is told to anybody. */
+void entry_destroy(struct entry *e);
+
+void entry_info(const struct entry *e, struct slime_agent_link_info *out);
+
+#endif

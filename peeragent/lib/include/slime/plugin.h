@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A service in a shared object, for the peeragent program: `services: [ { plugin: ./libmine.so }
+ *]`. The object defines the one symbol slime_plugin and links libslime and libslime-agent.
+ *
+ *	const struct slime_plugin slime_plugin = {
+ *		SLIME_PLUGIN_HEAD, .name = "mine", .init = mine_init, .fini = mine_fini,
+ *	};
+ *
+ * The program calls, on its main thread and in this order: init, before the agent starts; start,
+ * when it is ready for the first time; stop, before it leaves; fini, when its links are closed. The
+ * object is unloaded after the agent is destroyed.
+ */
+#ifndef SLIME_PLUGIN_H
+#define SLIME_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <slime/agent.h>
+
+SLIME_BEGIN_DECLS
+
+/* Raised when a plugin built for the version before would not work any more. */
+#define SLIME_PLUGIN_ABI 1
+
+/* What stands under `options` of the service. */
+struct slime_plugin_option {
+	const char *key;
+	const char *value;
+};
+
+struct slime_plugin {
+	uint32_t abi;	  /* SLIME_PLUGIN_ABI */
+	uint32_t size;	  /* of this struct: a later version may add members at its end */
+	const char *name; /* announced in the registration, and used in log lines */
+
+	/*
+	 * Add methods with slime_agent_method_add(); options live until fini. What is stored in
+	 * *state comes back in the other calls. A negative errno stops the program.
+	 */
+	int (*init)(struct slime_agent *agent, const struct slime_plugin_option *options,
+		    size_t n_options, void **state);
+
+	/* The agent is registered and its regions are there. May be NULL. An error stops the
+	 * program. */
+	int (*start)(void *state);
+
+	/* End threads, put endpoints back; from here on handlers only refuse. May be NULL. */
+	void (*stop)(void *state);
+
+	/* Free everything, also regions, ops and calls in the agent's context: no handler runs any
+	 * more. Called whenever init succeeded. May be NULL. */
+	void (*fini)(void *state);
+};
+
+#define SLIME_PLUGIN_HEAD .abi = SLIME_PLUGIN_ABI, .size = sizeof(struct slime_plugin)
+
+/* Defined by the plugin. */
+SLIME_API extern const struct slime_plugin slime_plugin;
+
+SLIME_END_DECLS
+
+#endif

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peeragent/lib/region.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <event2/event.h>
+
+#include "base/log.h"
+#include "peeragent/lib/topology.h"
+
+#define WITHDRAW_RETRY_MS 1000
+
+struct region {
+	struct sl_list node;
+	struct regions *set;
+	struct slime_topology *topology; /* a copy of the spec: its only region */
+	const struct slime_agent_region *spec;
+	bool shown; /* the caller's own */
+	enum region_state state;
+	bool busy; /* the job is under way, or will be */
+	int error;
+	struct slime_mem *mem;
+	struct slime_mr *mr;
+	struct publication entry;
+	struct job job;
+	struct event *retry;
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	size_t desc_len;
+};
+
+void regions_init(struct regions *set)
+{
+	sl_list_init(&set->all);
+}
+
+static struct region *find(const struct regions *set, const char *name)
+{
+	struct sl_list *e;
+
+	sl_list_for_each (e, &set->all) {
+		struct region *r = SL_CONTAINER_OF(e, struct region, node);
+
+		if (r->state != REGION_WITHDRAWING && !strcmp(r->spec->name, name))
+			return r;
+	}
+	return NULL;
+}
+
+/* ---- the entry in the directory ---- */
+
+static void on_sent(void *arg, int result)
+{
+	struct region *r = arg;
+
+	publication_sent(r->set->publisher, &r->entry, result);
+}
+
+static int send_entry(struct publication *p)
+{
+	struct region *r = SL_CONTAINER_OF(p, struct region, entry);
+	struct ctrl_region entry = {
+		.name = r->spec->name,
+		.size = r->spec->size,
+		.access = r->spec->access,
+		.allow = r->spec->allow,
+		.n_allow = r->spec->n_allow,
+		.descriptor = r->desc,
+		.len = r->desc_len,
+	};
+
+	if (r->state == REGION_WITHDRAWING)
+		return ctrl_delete_region(r->set->ctrl, r->spec->name, on_sent, r);
+	return ctrl_put_region(r->set->ctrl, &entry, on_sent, r);
+}
+
+static void destroy_if_over(struct region *r);
+
+static void entry_settled(struct publication *p, int result)
+{
+	struct region *r = SL_CONTAINER_OF(p, struct region, entry);
+
+	if (r->state == REGION_WITHDRAWING)
+		destroy_if_over(r);
+	else if (result)
+		sl_error("agent", "region %s is not in the directory: %s", r->spec->name,
+			 strerror(-result));
+}
+
+static const struct publication_ops entry_ops = { send_entry, entry_settled };
+
+/* ---- life ---- */
+
+static int copy_spec(const struct slime_agent_region *spec, struct slime_topology **out)
+{
+	struct slime_topology one = { .regions = spec, .n_regions = 1 };
+
+	return topology_copy(&one, out);
+}
+
+static int create(struct regions *set, const struct slime_agent_region *spec, struct region **out)
+{
+	struct region *r = calloc(1, sizeof(*r));
+	int ret;
+
+	if (!r)
+		return -ENOMEM;
+	ret = copy_spec(spec, &r->topology);
+	if (ret) {
+		free(r);
+		return ret;
+	}
+	r->spec = &r->topology->regions[0];
+	r->set = set;
+	publication_init(&r->entry, &entry_ops);
+	sl_list_append(&set->all, &r->node);
+	*out = r;
+	return 0;
+}
+
+static void destroy(struct region *r)
+{
+	publication_fini(&r->entry);
+	sl_list_remove(&r->node);
+	if (r->retry)
+		event_free(r->retry);
+	free(r->topology);
+	free(r);
+}
+
+static int offer(struct region *r)
+{
+	int len = slime_mr_export(r->mr, r->desc, sizeof(r->desc));
+
+	if (len < 0)
+		return len;
+	r->desc_len = (size_t)len;
+	r->state = REGION_OFFERED;
+	if (r->spec->access)
+		publication_change(r->set->publisher, &r->entry);
+	return 0;
+}
+
+/* On the helper. */
+static void allocate(void *arg)
+{
+	struct region *r = arg;
+	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
+
+	attr.huge = r->spec->huge;
+	attr.numa_node = r->spec->numa_node;
+	attr.name = r->spec->name;
+	r->error = slime_mem_alloc(r->set->ctx, r->spec->size, &attr, &r->mem);
+	if (r->error)
+		return;
+	r->error = slime_mr_create(r->set->ctx, slime_mem_addr(r->mem), r->spec->size,
+				   r->spec->access, &r->mr);
+	if (r->error) {
+		slime_mem_destroy(r->mem);
+		r->mem = NULL;
+	}
+}
+
+static void begin_release(struct region *r);
+
+static void on_allocated(void *arg)
+{
+	struct region *r = arg;
+
+	r->busy = false;
+	if (r->state == REGION_WITHDRAWING) {
+		begin_release(r);
+		return;
+	}
+	if (!r->error)
+		r->error = offer(r);
+	if (r->error) {
+		r->state = REGION_FAILED;
+		sl_error("agent", "region %s of %llu bytes: %s", r->spec->name,
+			 (unsigned long long)r->spec->size, strerror(-r->error));
+	} else {
+		sl_info("agent", "region %s: %llu bytes", r->spec->name,
+			(unsigned long long)r->spec->size);
+	}
+	r->set->on_change(r->set->arg);
+}
+
+/* On the helper: waits for the peers that read or write it. */
+static void release(void *arg)
+{
+	struct region *r = arg;
+
+	r->error = slime_mr_destroy(r->mr);
+	if (r->error)
+		return;
+	r->mr = NULL;
+	slime_mem_destroy(r->mem);
+	r->mem = NULL;
+}
+
+static void on_released(void *arg);
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+	struct region *r = arg;
+
+	(void)fd;
+	(void)what;
+	helper_submit(r->set->helper, &r->job, release, on_released, r);
+}
+
+static void release_again(struct region *r)
+{
+	struct timeval tv = { .tv_sec = WITHDRAW_RETRY_MS / 1000,
+			      .tv_usec = WITHDRAW_RETRY_MS % 1000 * 1000 };
+
+	if (!r->retry) {
+		sl_warn("agent", "region %s is still in use: %s; it stays until it is not",
+			r->spec->name, strerror(-r->error));
+		r->retry = evtimer_new(r->set->base, on_retry, r);
+	}
+	if (!r->retry || evtimer_add(r->retry, &tv))
+		sl_error("agent", "region %s stays: no memory", r->spec->name);
+}
+
+/* The entry has gone from the directory, too; without a session it waits for the next one. */
+static void destroy_if_over(struct region *r)
+{
+	struct regions *set = r->set;
+
+	if (r->busy || r->mr || !publication_is_settled(&r->entry))
+		return;
+	destroy(r);
+	set->on_change(set->arg);
+}
+
+static void on_released(void *arg)
+{
+	struct region *r = arg;
+
+	if (r->error) {
+		release_again(r);
+		return;
+	}
+	r->busy = false;
+	destroy_if_over(r);
+}
+
+static void begin_release(struct region *r)
+{
+	if (r->shown)
+		r->mr = NULL;
+	if (r->mr) {
+		r->busy = true;
+		helper_submit(r->set->helper, &r->job, release, on_released, r);
+	}
+	destroy_if_over(r);
+}
+
+static void begin_withdraw(struct region *r)
+{
+	r->state = REGION_WITHDRAWING;
+	if (r->entry.content)
+		publication_change(r->set->publisher, &r->entry);
+	if (!r->busy)
+		begin_release(r);
+}
+
+/* ---- what others call ---- */
+
+int region_allocate(struct regions *set, const struct slime_agent_region *spec)
+{
+	struct region *r;
+	int ret = create(set, spec, &r);
+
+	if (ret)
+		return ret;
+	r->state = REGION_ALLOCATING;
+	r->busy = true;
+	helper_submit(set->helper, &r->job, allocate, on_allocated, r);
+	return 0;
+}
+
+int region_show(struct regions *set, const char *name, struct slime_mr *mr, uint32_t access,
+		const char *const *allow, size_t n_allow)
+{
+	struct slime_agent_region spec = {
+		.name = name,
+		.size = slime_mr_len(mr),
+		.access = access,
+		.allow = allow,
+		.n_allow = n_allow,
+	};
+	struct region *r;
+	int ret;
+
+	if (find(set, name))
+		return -EEXIST;
+	ret = create(set, &spec, &r);
+	if (ret)
+		return ret;
+	r->shown = true;
+	r->mr = mr;
+	ret = offer(r);
+	if (ret)
+		destroy(r);
+	return ret;
+}
+
+int region_allow(struct regions *set, const struct slime_agent_region *spec)
+{
+	struct region *r = find(set, spec->name);
+	struct slime_topology *copy;
+	int ret;
+
+	if (!r)
+		return -ENOENT;
+	ret = copy_spec(spec, &copy);
+	if (ret)
+		return ret;
+	free(r->topology);
+	r->topology = copy;
+	r->spec = &copy->regions[0];
+	if (r->state == REGION_OFFERED && r->spec->access)
+		publication_change(set->publisher, &r->entry);
+	return 0;
+}
+
+int region_withdraw(struct regions *set, const char *name, bool shown)
+{
+	struct region *r = find(set, name);
+
+	if (!r || r->shown != shown)
+		return -ENOENT;
+	begin_withdraw(r);
+	return 0;
+}
+
+void regions_fini(struct regions *set)
+{
+	struct sl_list *e, *tmp;
+
+	sl_list_for_each_safe (e, tmp, &set->all) {
+		struct region *r = SL_CONTAINER_OF(e, struct region, node);
+
+		if (r->mr && !r->shown)
+			release(r);
+		if (r->mr && !r->shown)
+			sl_error("agent", "region %s: %s", r->spec->name, strerror(-r->error));
+		destroy(r);
+	}
+}
+
+int region_find(const struct regions *set, const char *name, struct slime_mr **out)
+{
+	const struct region *r = find(set, name);
+
+	if (!r)
+		return -ENOENT;
+	if (r->state == REGION_ALLOCATING)
+		return -EAGAIN;
+	if (r->state == REGION_FAILED)
+		return r->error;
+	*out = r->mr;
+	return 0;
+}
+
+int regions_status(const struct regions *set)
+{
+	struct sl_list *e;
+	int status = 0;
+
+	sl_list_for_each (e, &set->all) {
+		const struct region *r = SL_CONTAINER_OF(e, struct region, node);
+
+		if (r->state == REGION_FAILED)
+			return r->error;
+		if (r->state == REGION_ALLOCATING)
+			status = -EAGAIN;
+	}
+	return status;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Named regions: allocated and registered by the helper, shown in the directory, withdrawn. A
+ * region of the caller's own is only shown.
+ */
+#ifndef AGENT_REGION_H
+#define AGENT_REGION_H
+
+#include <slime/agent.h>
+
+#include "peeragent/lib/ctrl.h"
+#include "peeragent/lib/helper.h"
+#include "peeragent/lib/publish.h"
+
+enum region_state {
+	REGION_ALLOCATING,
+	REGION_OFFERED,
+	REGION_FAILED,	    /* error says why */
+	REGION_WITHDRAWING, /* out of the directory, and destroyed */
+};
+
+/* The regions of one agent. */
+struct regions {
+	struct slime_context *ctx;
+	struct ctrl *ctrl;
+	struct publisher *publisher;
+	struct helper *helper;
+	struct event_base *base;
+	struct sl_list all;
+	loop_fn *on_change; /* one is offered, failed or gone */
+	void *arg;
+};
+
+struct region;
+
+void regions_init(struct regions *set);
+
+/* Allocate and offer. -ENOMEM; what goes wrong later is the region's state. */
+int region_allocate(struct regions *set, const struct slime_agent_region *spec);
+
+/* Show a region of the caller's. -EEXIST, -ENOMEM. */
+int region_show(struct regions *set, const char *name, struct slime_mr *mr, uint32_t access,
+		const char *const *allow, size_t n_allow);
+
+/* Other readers from now on. -ENOENT, -ENOMEM. */
+int region_allow(struct regions *set, const struct slime_agent_region *spec);
+
+/* Withdraw the region allocated, or shown, under this name. -ENOENT. */
+int region_withdraw(struct regions *set, const char *name, bool shown);
+
+/* Destroy what is left. The links are gone, the helper and the session have ended. */
+void regions_fini(struct regions *set);
+
+/* -ENOENT, -EAGAIN while it is being allocated, or why it failed. */
+int region_find(const struct regions *set, const char *name, struct slime_mr **out);
+
+/* 0 when every region is offered, -EAGAIN while one is not yet, else why one failed. */
+int regions_status(const struct regions *set);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A control plane in memory, linked in the place of peeragent/lib/ctrl.c: registrations, leases,
+ * offers, regions and link reports of all agents of the process. Any thread.
+ */
+#ifndef TESTS_FAKECTRL_H
+#define TESTS_FAKECTRL_H
+
+#include <stdbool.h>
+#include <slime/agent.h>
+
+/* Forget everything; no agent may be there. */
+void fakectrl_reset(void);
+
+/* The server goes away: sessions end, requests fail. */
+void fakectrl_go_away(void);
+
+/* It comes back, with what it knew or without. */
+void fakectrl_come_back(bool with_data);
+
+/* The agent's lease ends although it lives: its peers are told, then it registers again. */
+void fakectrl_expire(const char *agent);
+
+/* Whether the agent reports the link in this state, waiting for it at most timeout_ms. */
+bool fakectrl_wait_link(const char *agent, const char *peer, const char *profile,
+			enum slime_link_state state, int timeout_ms);
+
+/* Whether there is such a report, or region, waiting until there is (or is not) one. */
+bool fakectrl_wait_no_link(const char *agent, const char *peer, const char *profile,
+			   int timeout_ms);
+bool fakectrl_wait_region(const char *agent, const char *region, bool there, int timeout_ms);
+
+/* How often an agent posted for a peer so far. */
+unsigned fakectrl_n_posts(void);
+
+#endif
