@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peeragent/src/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/logsink.h"
+#include "peeragent/lib/topology.h"
+
+#define TOKEN_MAX 4096
+
+/* ---- the tables ---- */
+
+static const char *const transport_words[] = { "shm", "tcp", NULL };
+static const enum slime_transport transport_values[] = { SLIME_TRANSPORT_SHM, SLIME_TRANSPORT_TCP };
+static const char *const polling_words[] = { "adaptive", "busy", "event", NULL };
+static const char *const backing_words[] = { "memfd", NULL };
+static const char *const huge_words[] = { "auto", "off", "2MiB", "1GiB", NULL };
+static const char *const numa_words[] = { "any", "local", NULL };
+static const char *const cpu_words[] = { "any", NULL };
+static const char *const access_words[] = { "read", "write", NULL };
+
+static const char *check_listen(const char *text)
+{
+	char host[64];
+	uint16_t port;
+
+	return config_split_listen(text, host, sizeof(host), &port)
+		       ? "ADDRESS:PORT, as 127.0.0.1:9464"
+		       : NULL;
+}
+
+static const char *check_name(const char *text)
+{
+	return topology_is_name(text, SLIME_AGENT_NAME_MAX)
+		       ? NULL
+		       : "a name: 1 to 253 of letters, digits and ._:@-";
+}
+
+static const char *check_scope(const char *text)
+{
+	return topology_is_scope(text)
+		       ? NULL
+		       : "a scope: 1 to 253 of letters, digits and ._@-, not a reserved word";
+}
+
+static const struct cli_setting agent_settings[] = {
+	CLI_STRING(struct node_agent, name, "name", .required = true, .check = check_name,
+		   .help = "the agent's name, unique in its scope"),
+	CLI_STRING(struct node_agent, scope, "scope", .def = "default", .check = check_scope,
+		   .help = "agents of different scopes do not see each other"),
+	CLI_STRING(struct node_agent, address, "address",
+		   .help = "shown to peers and people; the host's name when absent"),
+	CLI_STRING(
+		struct node_agent, state_dir, "state_dir",
+		.help = "directory of the owner key, with which a restarted agent takes its name "
+			"over at once"),
+	CLI_PAIRS(struct node_agent, labels, n_labels, "labels",
+		  .help = "what selectors of links and regions look at"),
+	CLI_END,
+};
+
+static const struct cli_setting control_settings[] = {
+	CLI_STRING(struct node_control, url, "url", .help = "nanoctrl, as http://127.0.0.1:3000"),
+	CLI_STRINGS(struct node_control, urls, n_urls, "urls",
+		    .help = "its replicas, tried in turn; instead of url"),
+	CLI_STRING(struct node_control, token_file, "token_file",
+		   .help = "file with the bearer token, readable by its owner only"),
+	CLI_END,
+};
+
+static const struct cli_setting shm_settings[] = {
+	CLI_FLAG(struct node_shm, foreign_memory, "foreign_memory", .def = "false",
+		 .help = "peers of this user may reach regions of services that are not memfds"),
+	CLI_END,
+};
+
+static const struct cli_setting tcp_settings[] = {
+	CLI_STRING(struct node_tcp, bind, "bind", .def = "127.0.0.1",
+		   .help = "numeric address to listen on"),
+	CLI_PORT(struct node_tcp, port, "port", .def = "0", .help = "port; 0 takes a free one"),
+	CLI_STRING(struct node_tcp, advertise, "advertise",
+		   .help = "numeric address that peers connect to; needed when bind is a wildcard"),
+	CLI_INT(struct node_tcp, streams, "streams", .def = "4", .min = 1, .max = 16,
+		.help = "streams of a link"),
+	CLI_DURATION_MS(struct node_tcp, user_timeout_ms, "user_timeout", .def = "2s", .min = 100,
+			.max = 600000,
+			.help = "a peer that acknowledges nothing for so long is dead"),
+	CLI_END,
+};
+
+static const struct cli_setting data_settings[] = {
+	CLI_ENUMS(struct node_data, transports, n_transports, "transports", transport_words,
+		  .def = "shm,tcp", .help = "for links that name none, in order of preference"),
+	CLI_ENUM(struct node_data, polling, "polling", polling_words, .def = "adaptive",
+		 .help = "what the progress thread does when there is nothing to do"),
+	CLI_INT(struct node_data, cpu, "cpu", .words = cpu_words, .def = "any", .min = 0,
+		.max = 4095, .help = "CPU of the progress thread"),
+	CLI_DURATION_MS(struct node_data, connect_timeout_ms, "connect_timeout", .def = "5s",
+			.min = 100, .max = 600000, .help = "for one attempt to bring a link up"),
+	CLI_DURATION_MS(struct node_data, retry_min_ms, "retry_min", .def = "100ms", .min = 10,
+			.max = 600000, .help = "the first wait before another attempt"),
+	CLI_DURATION_MS(struct node_data, retry_max_ms, "retry_max", .def = "5s", .min = 10,
+			.max = 600000, .help = "the waits double up to this"),
+	CLI_INT(struct node_data, max_links, "max_links", .def = "1024", .min = 1, .max = 65536,
+		.help = "links at one time, with those that peers ask for"),
+	CLI_INT(struct node_data, workers, "workers", .def = "1", .min = 1, .max = 256,
+		.help = "threads for RPC handlers that may block"),
+	CLI_MAP(struct node_data, shm, "shm", shm_settings, .help = "the shared-memory transport"),
+	CLI_MAP(struct node_data, tcp, "tcp", tcp_settings, .help = "the TCP transport"),
+	CLI_END,
+};
+
+static const struct cli_setting region_settings[] = {
+	CLI_STRING(struct node_region, name, "name", .required = true, .help = "its name"),
+	CLI_SIZE(struct node_region, size, "size", .required = true, .min = 1,
+		 .max = INT64_C(1) << 46, .help = "its length"),
+	CLI_ENUM(struct node_region, backing, "backing", backing_words, .def = "memfd",
+		 .help = "what the memory is made of"),
+	CLI_ENUM(struct node_region, huge_pages, "huge_pages", huge_words, .def = "auto",
+		 .help = "auto takes what the system gives, a size insists on it"),
+	CLI_INT(struct node_region, numa, "numa", .words = numa_words, .def = "any", .min = 0,
+		.max = 1023, .help = "NUMA node of the memory; local: of the CPU at the start"),
+	CLI_ENUMS(struct node_region, access, n_access, "access", access_words, .def = "read",
+		  .help = "what peers may do"),
+	CLI_STRINGS(struct node_region, allow, n_allow, "allow",
+		    .help = "which peers: label=value or name=AGENT, one match is enough; every "
+			    "agent of the scope when absent"),
+	CLI_END,
+};
+
+static const struct cli_setting link_settings[] = {
+	CLI_STRING(struct node_link, to, "to", .required = true,
+		   .help = "an agent's name, or labels that all match, as role=decode"),
+	CLI_STRING(struct node_link, profile, "profile", .def = "default",
+		   .help = "tells links between the same two agents apart"),
+	CLI_ENUMS(struct node_link, transports, n_transports, "transports", transport_words,
+		  .help = "in order of preference; data.transports when absent"),
+	CLI_END,
+};
+
+static const struct cli_setting service_settings[] = {
+	CLI_STRING(struct node_service, name, "name",
+		   .help = "a service that comes with the program: echo, bench"),
+	CLI_STRING(struct node_service, plugin, "plugin", .help = "or the path of a shared object"),
+	CLI_PAIRS(struct node_service, options, n_options, "options", .help = "given to it"),
+	CLI_END,
+};
+
+static const struct cli_setting metrics_settings[] = {
+	CLI_STRING(struct node_metrics, listen, "listen", .check = check_listen,
+		   .help = "ADDRESS:PORT of GET /metrics; port 0 takes a free one; off when "
+			   "absent"),
+	CLI_END,
+};
+
+static const struct cli_setting log_settings[] = {
+	CLI_STRING(struct node_log, file, "file", .help = "standard error when absent"),
+	CLI_ENUM(struct node_log, format, "format", cli_log_formats, .def = "text",
+		 .help = "lines for people, or JSON"),
+	CLI_ENUM(struct node_log, level, "level", cli_log_levels, .def = "info",
+		 .help = "lines of this level and graver ones"),
+	CLI_END,
+};
+
+const struct cli_setting node_settings[] = {
+	CLI_INT(struct node, version, "version", .required = true, .min = 1, .max = 1,
+		.help = "of the file's format"),
+	CLI_MAP(struct node, agent, "agent", agent_settings, .help = "who this is"),
+	CLI_MAP(struct node, control, "control", control_settings, .help = "where nanoctrl is"),
+	CLI_MAP(struct node, data, "data", data_settings, .help = "how data moves"),
+	CLI_LIST(struct node, regions, n_regions, "regions", region_settings, .unique = "name",
+		 .help = "memory that peers may reach"),
+	CLI_LIST(struct node, links, n_links, "links", link_settings,
+		 .help = "which agents to be linked with"),
+	CLI_LIST(struct node, services, n_services, "services", service_settings,
+		 .help = "RPC services offered to peers"),
+	CLI_MAP(struct node, metrics, "metrics", metrics_settings, .help = "Prometheus"),
+	CLI_MAP(struct node, log, "log", log_settings, .help = "the program's log"),
+	CLI_END,
+};
+
+/* ---- from the file's words to the library's values ---- */
+
+static void set_transports(enum slime_transport *to, const int *words, size_t n)
+{
+	memset(to, 0, SLIME_TRANSPORT_MAX * sizeof(*to));
+	for (size_t i = 0; i < n; i++)
+		to[i] = transport_values[words[i]];
+}
+
+static int numa_of(int64_t numa)
+{
+	unsigned cpu, node;
+
+	if (numa >= 0)
+		return (int)numa;
+	if (numa == -1 || getcpu(&cpu, &node))
+		return SLIME_NUMA_ANY;
+	return (int)node;
+}
+
+static uint32_t access_of(const struct node_region *r)
+{
+	uint32_t access = 0;
+
+	for (size_t i = 0; i < r->n_access; i++)
+		access |= r->access[i] ? SLIME_ACCESS_REMOTE_WRITE : SLIME_ACCESS_REMOTE_READ;
+	return access;
+}
+
+static void set_regions(struct config *c)
+{
+	static const enum slime_huge_pages huge[] = { SLIME_HUGE_AUTO, SLIME_HUGE_OFF,
+						      SLIME_HUGE_2M, SLIME_HUGE_1G };
+
+	for (size_t i = 0; i < c->node.n_regions; i++) {
+		const struct node_region *r = &c->node.regions[i];
+
+		c->regions[i] = (struct slime_agent_region){
+			.name = r->name,
+			.size = r->size,
+			.huge = huge[r->huge_pages],
+			.numa_node = numa_of(r->numa),
+			.access = access_of(r),
+			.allow = r->allow,
+			.n_allow = r->n_allow,
+		};
+	}
+}
+
+static void set_links(struct config *c)
+{
+	for (size_t i = 0; i < c->node.n_links; i++) {
+		const struct node_link *l = &c->node.links[i];
+
+		c->links[i] = (struct slime_agent_link){ .to = l->to, .profile = l->profile };
+		set_transports(c->links[i].transports, l->transports, l->n_transports);
+	}
+}
+
+static int set_topology(struct config *c)
+{
+	const struct node *n = &c->node;
+
+	c->labels = calloc(n->agent.n_labels + 1, sizeof(*c->labels));
+	c->regions = calloc(n->n_regions + 1, sizeof(*c->regions));
+	c->links = calloc(n->n_links + 1, sizeof(*c->links));
+	if (!c->labels || !c->regions || !c->links)
+		return -ENOMEM;
+	for (size_t i = 0; i < n->agent.n_labels; i++)
+		c->labels[i] =
+			(struct slime_label){ n->agent.labels[i].key, n->agent.labels[i].value };
+	set_regions(c);
+	set_links(c);
+	c->attr.topology = (struct slime_topology){
+		.labels = c->labels,
+		.n_labels = n->agent.n_labels,
+		.regions = c->regions,
+		.n_regions = n->n_regions,
+		.links = c->links,
+		.n_links = n->n_links,
+	};
+	return 0;
+}
+
+static void set_data(struct config *c)
+{
+	static const enum slime_polling polling[] = { SLIME_POLLING_ADAPTIVE, SLIME_POLLING_BUSY,
+						      SLIME_POLLING_EVENT };
+	const struct node_data *d = &c->node.data;
+	struct slime_context_attr *to = &c->attr.data;
+
+	to->polling = polling[d->polling];
+	to->cpu = (int)d->cpu;
+	to->max_endpoints = (uint32_t)d->max_links;
+	to->rpc_workers = (uint32_t)d->workers;
+	to->foreign_memory = d->shm.foreign_memory;
+	to->tcp_bind = d->tcp.bind;
+	to->tcp_port = d->tcp.port;
+	to->tcp_advertise = d->tcp.advertise;
+	to->tcp_streams = (uint32_t)d->tcp.streams;
+	to->tcp_user_timeout_ms = (uint32_t)d->tcp.user_timeout_ms;
+	set_transports(c->attr.transports, d->transports, d->n_transports);
+	c->attr.connect_timeout_ms = (uint32_t)d->connect_timeout_ms;
+	c->attr.retry_min_ms = (uint32_t)d->retry_min_ms;
+	c->attr.retry_max_ms = (uint32_t)d->retry_max_ms;
+}
+
+static void set_identity(struct config *c)
+{
+	const struct node *n = &c->node;
+
+	c->attr.name = n->agent.name;
+	c->attr.scope = n->agent.scope;
+	c->attr.address = n->agent.address;
+	c->attr.state_dir = n->agent.state_dir;
+	c->attr.token = c->token;
+	c->url = n->control.url;
+	c->attr.urls = n->control.n_urls ? n->control.urls : &c->url;
+	c->attr.n_urls = n->control.n_urls ? n->control.n_urls : 1;
+}
+
+/* ---- what the tables cannot say ---- */
+
+/* The file's only line; a secret that others can read is none. */
+static int read_token(struct config *c)
+{
+	const char *path = c->node.control.token_file;
+	char text[TOKEN_MAX + 2] = "";
+	struct stat st;
+	ssize_t len;
+	int fd;
+
+	if (!path)
+		return 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 || fstat(fd, &st) ? -1 : read(fd, text, sizeof(text) - 1);
+	if (len < 0)
+		cli_config_refuse(c->source, "control.token_file",
+				  "expected a file that can be read, got %s", strerror(errno));
+	else if (st.st_mode & (S_IRWXG | S_IRWXO))
+		cli_config_refuse(c->source, "control.token_file",
+				  "expected a file that only its owner can read (chmod 600)");
+	else if (!text[strcspn(text, "\r\n")] && len > TOKEN_MAX)
+		cli_config_refuse(c->source, "control.token_file",
+				  "expected one line of at most %d bytes", TOKEN_MAX);
+	if (fd >= 0)
+		close(fd);
+	text[strcspn(text, "\r\n")] = '\0';
+	c->token = strdup(text);
+	return c->token ? 0 : -ENOMEM;
+}
+
+static void check_control(struct config *c)
+{
+	const struct node_control *n = &c->node.control;
+
+	if (!n->url && !n->n_urls)
+		cli_config_refuse(c->source, "control.url",
+				  "expected the URL of nanoctrl, as http://127.0.0.1:3000");
+	else if (n->url && n->n_urls)
+		cli_config_refuse(c->source, "control.urls", "expected url or urls, not both");
+}
+
+static void check_services(struct config *c)
+{
+	for (size_t i = 0; i < c->node.n_services; i++) {
+		const struct node_service *s = &c->node.services[i];
+		char path[32];
+
+		snprintf(path, sizeof(path), "services.%zu", i);
+		if (!s->name == !s->plugin)
+			cli_config_refuse(c->source, path,
+					  "expected name or plugin, one of the two");
+	}
+}
+
+static void check_retries(struct config *c)
+{
+	if (c->node.data.retry_max_ms < c->node.data.retry_min_ms)
+		cli_config_refuse(c->source, "data.retry_max", "expected at least data.retry_min");
+}
+
+static void check_topology(struct config *c)
+{
+	struct slime_topology_fault fault;
+
+	if (slime_topology_check(&c->attr.topology, c->attr.name, &fault))
+		cli_config_refuse(c->source, fault.path, "%s", fault.expected);
+}
+
+/* Whether there are errors; they are printed. */
+static int print_errors(struct config *c)
+{
+	if (!cli_config_n_errors(c->source))
+		return 0;
+	cli_config_print_errors(c->source, stderr);
+	return -EINVAL;
+}
+
+/* -EINVAL is remembered in the source, and found there. */
+static int read_source(struct config *c, const char *file, const struct cli_args *args)
+{
+	int ret = cli_config_load(c->source, file);
+
+	if (ret)
+		return ret == -ENOMEM ? ret : print_errors(c);
+	if (cli_config_apply(c->source, args) == -ENOMEM ||
+	    cli_config_read(c->source, node_settings, &c->node) == -ENOMEM)
+		return -ENOMEM;
+	return print_errors(c);
+}
+
+static int convert(struct config *c)
+{
+	int ret = read_token(c);
+
+	if (ret)
+		return ret;
+	check_control(c);
+	check_services(c);
+	check_retries(c);
+	c->attr = (struct slime_agent_attr)SLIME_AGENT_ATTR_INIT;
+	set_identity(c);
+	set_data(c);
+	ret = set_topology(c);
+	if (ret)
+		return ret;
+	check_topology(c);
+	return print_errors(c);
+}
+
+int config_create(const char *file, const struct cli_args *args, struct config **out)
+{
+	struct config *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c)
+		return -ENOMEM;
+	ret = cli_config_create(&c->source);
+	if (!ret)
+		ret = read_source(c, file, args);
+	if (!ret)
+		ret = convert(c);
+	if (ret)
+		config_destroy(c);
+	else
+		*out = c;
+	return ret;
+}
+
+void config_destroy(struct config *c)
+{
+	if (!c)
+		return;
+	free(c->labels);
+	free(c->regions);
+	free(c->links);
+	free(c->token);
+	cli_config_destroy(c->source);
+	free(c);
+}
+
+/* ---- reload ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool same_urls(const struct slime_agent_attr *a, const struct slime_agent_attr *b)
+{
+	if (a->n_urls != b->n_urls)
+		return false;
+	for (size_t i = 0; i < a->n_urls; i++) {
+		if (!same_text(a->urls[i], b->urls[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool same_data(const struct slime_agent_attr *a, const struct slime_agent_attr *b)
+{
+	const struct slime_context_attr *x = &a->data, *y = &b->data;
+
+	return x->polling == y->polling && x->cpu == y->cpu &&
+	       x->max_endpoints == y->max_endpoints && x->rpc_workers == y->rpc_workers &&
+	       x->foreign_memory == y->foreign_memory && same_text(x->tcp_bind, y->tcp_bind) &&
+	       x->tcp_port == y->tcp_port && same_text(x->tcp_advertise, y->tcp_advertise) &&
+	       x->tcp_streams == y->tcp_streams &&
+	       x->tcp_user_timeout_ms == y->tcp_user_timeout_ms &&
+	       a->connect_timeout_ms == b->connect_timeout_ms &&
+	       a->retry_min_ms == b->retry_min_ms && a->retry_max_ms == b->retry_max_ms &&
+	       !memcmp(a->transports, b->transports, sizeof(a->transports));
+}
+
+static bool same_service(const struct node_service *a, const struct node_service *b)
+{
+	if (!same_text(a->name, b->name) || !same_text(a->plugin, b->plugin) ||
+	    a->n_options != b->n_options)
+		return false;
+	for (size_t i = 0; i < a->n_options; i++) {
+		if (!same_text(a->options[i].key, b->options[i].key) ||
+		    !same_text(a->options[i].value, b->options[i].value))
+			return false;
+	}
+	return true;
+}
+
+static bool same_services(const struct node *a, const struct node *b)
+{
+	if (a->n_services != b->n_services)
+		return false;
+	for (size_t i = 0; i < a->n_services; i++) {
+		if (!same_service(&a->services[i], &b->services[i]))
+			return false;
+	}
+	return true;
+}
+
+const char *config_needs_restart(const struct config *have, const struct config *want)
+{
+	const struct slime_agent_attr *a = &have->attr, *b = &want->attr;
+
+	if (!same_text(a->name, b->name))
+		return "agent.name";
+	if (!same_text(a->scope, b->scope))
+		return "agent.scope";
+	if (!same_text(a->address, b->address))
+		return "agent.address";
+	if (!same_text(a->state_dir, b->state_dir))
+		return "agent.state_dir";
+	if (!same_urls(a, b) || !same_text(a->token, b->token))
+		return "control";
+	if (!same_data(a, b))
+		return "data";
+	if (!same_services(&have->node, &want->node))
+		return "services";
+	if (!same_text(have->node.metrics.listen, want->node.metrics.listen))
+		return "metrics";
+	if (!same_text(have->node.log.file, want->node.log.file) ||
+	    have->node.log.format != want->node.log.format ||
+	    have->node.log.level != want->node.log.level)
+		return "log";
+	return NULL;
+}
+
+int config_split_listen(const char *listen, char *host, size_t host_len, uint16_t *port)
+{
+	const char *colon = strrchr(listen, ':');
+	size_t len = colon ? (size_t)(colon - listen) : 0;
+	char *end;
+	unsigned long value;
+
+	if (!len || colon[1] < '0' || colon[1] > '9')
+		return -EINVAL;
+	value = strtoul(colon + 1, &end, 10);
+	if (*end || value > UINT16_MAX)
+		return -EINVAL;
+	if (listen[0] == '[' && listen[len - 1] == ']') {
+		listen++;
+		len -= 2;
+	}
+	if (!len || len >= host_len)
+		return -EINVAL;
+	snprintf(host, host_len, "%.*s", (int)len, listen);
+	*port = (uint16_t)value;
+	return 0;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The node's file, as structs. The tables in config.c are the reference of what it may say. */
+#ifndef PEERAGENT_CONFIG_H
+#define PEERAGENT_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/config.h"
+#include <slime/agent.h>
+
+struct node_region {
+	const char *name;
+	uint64_t size;
+	int backing;
+	int huge_pages;
+	int64_t numa; /* below 0: a word of the table */
+	const int *access;
+	size_t n_access;
+	const char *const *allow;
+	size_t n_allow;
+};
+
+struct node_link {
+	const char *to;
+	const char *profile;
+	const int *transports;
+	size_t n_transports;
+};
+
+struct node_service {
+	const char *name;
+	const char *plugin;
+	const struct cli_pair *options;
+	size_t n_options;
+};
+
+struct node_agent {
+	const char *name;
+	const char *scope;
+	const char *address;
+	const char *state_dir;
+	const struct cli_pair *labels;
+	size_t n_labels;
+};
+
+struct node_control {
+	const char *url;
+	const char *const *urls;
+	size_t n_urls;
+	const char *token_file;
+};
+
+struct node_shm {
+	bool foreign_memory;
+};
+
+struct node_tcp {
+	const char *bind;
+	uint16_t port;
+	const char *advertise;
+	int64_t streams;
+	int64_t user_timeout_ms;
+};
+
+struct node_data {
+	const int *transports;
+	size_t n_transports;
+	int polling;
+	int64_t cpu;
+	int64_t connect_timeout_ms;
+	int64_t retry_min_ms;
+	int64_t retry_max_ms;
+	int64_t max_links;
+	int64_t workers;
+	struct node_shm shm;
+	struct node_tcp tcp;
+};
+
+struct node_metrics {
+	const char *listen;
+};
+
+struct node_log {
+	const char *file;
+	int format;
+	int level;
+};
+
+struct node {
+	int64_t version;
+	struct node_agent agent;
+	struct node_control control;
+	struct node_data data;
+	struct node_region *regions;
+	size_t n_regions;
+	struct node_link *links;
+	size_t n_links;
+	struct node_service *services;
+	size_t n_services;
+	struct node_metrics metrics;
+	struct node_log log;
+};
+
+extern const struct cli_setting node_settings[];
+
+/* One reading of the file and of what the command line says over it. */
+struct config {
+	struct cli_config *source; /* owns every string */
+	struct node node;
+	char *token;
+	struct slime_agent_attr attr; /* points into the config */
+	struct slime_label *labels;
+	struct slime_agent_region *regions;
+	struct slime_agent_link *links;
+	const char *url; /* control.url as a list */
+};
+
+/* Read, check, convert. -EINVAL after the errors were printed to standard error, -ENOMEM. */
+int config_create(const char *file, const struct cli_args *args, struct config **out);
+void config_destroy(struct config *config);
+
+/* What of these two cannot be changed while the agent runs: the key that differs, or NULL. */
+const char *config_needs_restart(const struct config *have, const struct config *want);
+
+/* "address:port" of `metrics.listen` and the like, "[::1]:80" for IPv6. The address is cut out into
+ * host. -EINVAL. */
+int config_split_listen(const char *listen, char *host, size_t host_len, uint16_t *port);
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent of one node: its file, its signals, its services. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <event2/event.h>
+
+#include "base/log.h"
+#include "cli/logsink.h"
+#include "cli/option.h"
+#include "cli/signals.h"
+#include "cli/version.h"
+#include "peeragent/src/config.h"
+#include "peeragent/src/metrics.h"
+#include "peeragent/src/service.h"
+
+/* An agent of our name that died goes within its grace period; longer than that, it lives. */
+#define NAME_WAIT_S	5
+#define STOP_TIMEOUT_MS 5000
+
+struct options {
+	const char *config;
+	bool check;
+	bool print_config;
+};
+
+static const struct cli_setting option_table[] = {
+	CLI_STRING(struct options, config, "config", .letter = 'c', .value = "FILE",
+		   .help = "the node's file"),
+	CLI_FLAG(struct options, check, "check", .help = "check the file, start nothing"),
+	CLI_FLAG(struct options, print_config, "print-config",
+		 .help = "print the effective values, start nothing"),
+	CLI_SET,
+	CLI_KEY("log-file", "log.file", .value = "FILE", .help = "where the log goes"),
+	CLI_KEY("log-format", "log.format", .value = "text|json", .help = "its form"),
+	CLI_KEY("log-level", "log.level", .value = "LEVEL", .help = "error, warn, info or debug"),
+	CLI_END,
+};
+
+static const struct cli_command command = {
+	.name = "peeragent",
+	.summary = "keep one node's regions, links and services up",
+	.tables = { option_table },
+};
+
+static const struct cli_program program = {
+	.name = "peeragent",
+	.summary = "keep one node's regions, links and services up",
+	.text = "SIGHUP reads the file again, SIGTERM and SIGINT leave in order, SIGUSR1 opens the "
+		"log file again.",
+	.main = &command,
+	.settings = node_settings,
+};
+
+struct daemon {
+	struct options options;
+	struct cli_args args;
+	struct config *config;
+	struct event_base *base;
+	struct event *signals;
+	struct event *name_wait;
+	int signal_fd;
+	struct slime_agent *agent;
+	struct services services;
+	struct metrics *metrics;
+	bool was_ready;
+	int status; /* to exit with */
+};
+
+static void finish(struct daemon *d, int status)
+{
+	d->status = status;
+	event_base_loopbreak(d->base);
+}
+
+/* ---- SIGHUP ---- */
+
+/* The old file stays in force unless all of the new one can be had. */
+static void reload(struct daemon *d)
+{
+	struct config *next;
+	const char *key;
+
+	if (config_create(d->options.config, &d->args, &next)) {
+		sl_error("peeragent", "reload: %s is not usable: the old one stays",
+			 d->options.config);
+		return;
+	}
+	key = config_needs_restart(d->config, next);
+	if (key) {
+		sl_error("peeragent",
+			 "reload: %s cannot change while the agent runs: restart it; the old "
+			 "file stays",
+			 key);
+	} else if (slime_agent_apply(d->agent, &next->attr.topology)) {
+		sl_error("peeragent", "reload: no memory: the old file stays");
+	} else {
+		sl_info("peeragent", "reloaded %s", d->options.config);
+		config_destroy(d->config);
+		d->config = next;
+		return;
+	}
+	config_destroy(next);
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *d = arg;
+	int signal;
+
+	(void)what;
+	while ((signal = cli_signals_read(fd)) > 0) {
+		if (signal == SIGHUP)
+			reload(d);
+		else if (signal == SIGUSR1)
+			cli_log_reopen();
+		else
+			finish(d, 0);
+	}
+}
+
+/* ---- the agent's state ---- */
+
+static void say_ready(struct daemon *d)
+{
+	const struct node *node = &d->config->node;
+
+	printf("ready: %s scope=%s%s%s\n", node->agent.name, node->agent.scope,
+	       d->metrics ? " metrics=" : "", d->metrics ? metrics_address(d->metrics) : "");
+	fflush(stdout);
+}
+
+static void on_ready(struct daemon *d)
+{
+	evtimer_del(d->name_wait);
+	if (d->was_ready)
+		return;
+	d->was_ready = true;
+	if (services_start(&d->services))
+		finish(d, 1);
+	else
+		say_ready(d);
+}
+
+static void on_refused(struct daemon *d)
+{
+	struct timeval tv = { .tv_sec = NAME_WAIT_S };
+
+	if (!evtimer_pending(d->name_wait, NULL))
+		evtimer_add(d->name_wait, &tv);
+}
+
+static void on_name_wait(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	(void)fd;
+	(void)what;
+	sl_error("peeragent",
+		 "the name %s is held by another agent, whose owner key this one does not have",
+		 slime_agent_name(d->agent));
+	finish(d, 1);
+}
+
+static void on_state(void *arg, struct slime_agent *agent, enum slime_agent_state state, int cause,
+		     const char *text)
+{
+	struct daemon *d = arg;
+
+	(void)agent;
+	if (state == SLIME_AGENT_READY) {
+		on_ready(d);
+	} else if (state == SLIME_AGENT_REFUSED) {
+		on_refused(d);
+	} else if (state == SLIME_AGENT_ENDED && cause) {
+		sl_error("peeragent", "stopping: %s", text);
+		finish(d, 1);
+	} else if (state == SLIME_AGENT_STARTING && cause && cause != -EAGAIN) {
+		sl_error("peeragent", "cannot start: %s: %s", text, strerror(-cause));
+		finish(d, 1);
+	}
+}
+
+/* ---- life ---- */
+
+static int open_signals(struct daemon *d)
+{
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1 };
+
+	d->signal_fd = cli_signals_open(signals, sizeof(signals) / sizeof(signals[0]));
+	return d->signal_fd < 0 ? d->signal_fd : 0;
+}
+
+static int create_loop(struct daemon *d)
+{
+	d->base = event_base_new();
+	if (!d->base)
+		return -ENOMEM;
+	d->signals = event_new(d->base, d->signal_fd, EV_READ | EV_PERSIST, on_signal, d);
+	d->name_wait = evtimer_new(d->base, on_name_wait, d);
+	if (!d->signals || !d->name_wait || event_add(d->signals, NULL))
+		return -ENOMEM;
+	return 0;
+}
+
+static int create_agent(struct daemon *d)
+{
+	struct slime_agent_attr attr = d->config->attr;
+	int ret;
+
+	attr.loop = d->base;
+	attr.on_state = on_state;
+	attr.arg = d;
+	ret = slime_agent_create(&attr, &d->agent);
+	if (ret)
+		return ret;
+	ret = services_init(&d->services, &d->config->node, d->agent);
+	if (ret)
+		return ret;
+	if (d->config->node.metrics.listen)
+		ret = metrics_create(d->base, d->config->node.metrics.listen, d->agent,
+				     &d->metrics);
+	return ret;
+}
+
+static int start(struct daemon *d)
+{
+	int ret = create_loop(d);
+
+	if (!ret)
+		ret = create_agent(d);
+	return ret ? ret : slime_agent_start(d->agent);
+}
+
+static void stop(struct daemon *d)
+{
+	services_stop(&d->services);
+	if (d->agent && slime_agent_stop(d->agent, STOP_TIMEOUT_MS))
+		sl_warn("peeragent", "did not leave within %d ms", STOP_TIMEOUT_MS);
+	services_fini(&d->services);
+	metrics_destroy(d->metrics);
+	if (slime_agent_destroy(d->agent))
+		sl_error("peeragent", "a service did not put an endpoint back");
+	services_unload(&d->services);
+	if (d->name_wait)
+		event_free(d->name_wait);
+	if (d->signals)
+		event_free(d->signals);
+	if (d->base)
+		event_base_free(d->base);
+	cli_signals_close(d->signal_fd);
+}
+
+static int run(struct daemon *d)
+{
+	const struct node_log *log = &d->config->node.log;
+	struct cli_log_attr log_attr = { log->file, log->format, (enum slime_log_level)log->level };
+	int ret = cli_log_open(&log_attr);
+
+	if (ret) {
+		fprintf(stderr, "peeragent: log file %s: %s\n", log->file, strerror(-ret));
+		return 1;
+	}
+	ret = open_signals(d);
+	if (ret) {
+		sl_error("peeragent", "signals: %s", strerror(-ret));
+		return 1;
+	}
+	sl_info("peeragent", "peeragent %s (%s) starts %s", cli_version(), cli_commit(),
+		d->config->node.agent.name);
+	ret = start(d);
+	if (ret) {
+		sl_error("peeragent", "cannot start: %s", strerror(-ret));
+		d->status = 1;
+	} else {
+		event_base_dispatch(d->base);
+	}
+	stop(d);
+	sl_info("peeragent", "stopped");
+	cli_log_close();
+	return d->status;
+}
+
+static int dump(const struct daemon *d)
+{
+	int ret = cli_config_dump(d->config->source, stdout);
+
+	if (ret)
+		fprintf(stderr, "peeragent: %s\n", strerror(-ret));
+	return ret ? 1 : 0;
+}
+
+static int read_and_run(struct daemon *d)
+{
+	int ret = config_create(d->options.config, &d->args, &d->config);
+
+	if (ret)
+		return ret == -EINVAL ? CLI_EXIT_USAGE : 1;
+	if (d->options.print_config)
+		ret = dump(d);
+	else if (!d->options.check)
+		ret = run(d);
+	config_destroy(d->config);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	static struct daemon d = { .signal_fd = -1 };
+	int ret = cli_args_init(&d.args, &program, argc, argv, &d.options);
+
+	if (ret)
+		return cli_args_exit_status(ret);
+	ret = d.options.config ? read_and_run(&d)
+			       : cli_usage_error(&program, "--config FILE is needed");
+	cli_args_fini(&d.args);
+	return ret;
+}

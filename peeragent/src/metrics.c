@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peeragent/src/metrics.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/http.h>
+
+#include "base/log.h"
+#include "peeragent/src/config.h"
+
+#define MAX_BODY    1024
+#define MAX_HEADERS 8192
+#define TIMEOUT_S   10
+
+struct metrics {
+	struct slime_agent *agent;
+	struct evhttp *http;
+	char address[80];
+};
+
+/* Names of agents and profiles hold no character that Prometheus wants escaped. */
+static void add_link(struct evbuffer *out, const char *metric,
+		     const struct slime_agent_link_info *l, uint64_t value)
+{
+	evbuffer_add_printf(out, "%s{peer=\"%s\",profile=\"%s\"} %llu\n", metric, l->peer,
+			    l->profile, (unsigned long long)value);
+}
+
+static void add_head(struct evbuffer *out, const char *metric, const char *type, const char *help)
+{
+	evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metric, help, metric, type);
+}
+
+static void add_states(struct evbuffer *out, const struct slime_agent_link_info *links, size_t n)
+{
+	add_head(out, "slime_link_state", "gauge", "1 for the state that a link is in");
+	for (size_t i = 0; i < n; i++) {
+		for (int s = SLIME_LINK_CONNECTING; s <= SLIME_LINK_BROKEN; s++)
+			evbuffer_add_printf(
+				out,
+				"slime_link_state{peer=\"%s\",profile=\"%s\",state=\"%s\"} %d\n",
+				links[i].peer, links[i].profile,
+				slime_link_state_name((enum slime_link_state)s),
+				links[i].state == (enum slime_link_state)s);
+	}
+	add_head(out, "slime_link_connects_total", "counter", "how often a link came up");
+	for (size_t i = 0; i < n; i++)
+		add_link(out, "slime_link_connects_total", &links[i], links[i].n_connects);
+	add_head(out, "slime_link_state_seconds", "gauge", "since the state of a link began");
+	for (size_t i = 0; i < n; i++)
+		add_link(out, "slime_link_state_seconds", &links[i], links[i].age_ms / 1000);
+}
+
+static void add_kind(struct evbuffer *out, const char *metric,
+		     const struct slime_agent_link_info *l, int kind, uint64_t value)
+{
+	if (!l->stats.kinds[kind].submitted)
+		return;
+	evbuffer_add_printf(out, "%s{peer=\"%s\",profile=\"%s\",kind=\"%s\"} %llu\n", metric,
+			    l->peer, l->profile, slime_op_kind_name((enum slime_op_kind)kind),
+			    (unsigned long long)value);
+}
+
+static void add_operations(struct evbuffer *out, const struct slime_agent_link_info *links,
+			   size_t n)
+{
+	static const struct {
+		const char *metric, *help;
+		size_t at;
+	} counters[] = {
+		{ "slime_ops_submitted_total", "operations submitted",
+		  offsetof(struct slime_kind_stats, submitted) },
+		{ "slime_ops_completed_total", "operations completed with success",
+		  offsetof(struct slime_kind_stats, completed) },
+		{ "slime_ops_failed_total", "operations that failed",
+		  offsetof(struct slime_kind_stats, failed) },
+		{ "slime_ops_bytes_total", "bytes of the completed operations",
+		  offsetof(struct slime_kind_stats, bytes) },
+	};
+
+	for (size_t c = 0; c < sizeof(counters) / sizeof(counters[0]); c++) {
+		add_head(out, counters[c].metric, "counter", counters[c].help);
+		for (size_t i = 0; i < n; i++) {
+			for (int k = 0; k < SLIME_KIND_MAX; k++) {
+				const char *stats = (const char *)&links[i].stats.kinds[k];
+				uint64_t value;
+
+				memcpy(&value, stats + counters[c].at, sizeof(value));
+				add_kind(out, counters[c].metric, &links[i], k, value);
+			}
+		}
+	}
+}
+
+static void add_agent(struct evbuffer *out, struct slime_agent *agent)
+{
+	enum slime_agent_state state = slime_agent_state(agent);
+	struct rusage usage;
+
+	add_head(out, "slime_agent_state", "gauge", "1 for the state that the agent is in");
+	for (int s = SLIME_AGENT_STARTING; s <= SLIME_AGENT_ENDED; s++)
+		evbuffer_add_printf(out, "slime_agent_state{state=\"%s\"} %d\n",
+				    slime_agent_state_name((enum slime_agent_state)s),
+				    state == (enum slime_agent_state)s);
+	getrusage(RUSAGE_SELF, &usage);
+	add_head(out, "process_cpu_seconds_total", "counter", "CPU time of this process");
+	evbuffer_add_printf(out, "process_cpu_seconds_total %.3f\n",
+			    (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+				    (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) /
+					    1e6);
+}
+
+/* All links; NULL with *n 0 when there are none, or no memory. Nothing comes between the two looks:
+ * we are on the agent's loop. */
+static struct slime_agent_link_info *read_links(struct slime_agent *agent, size_t *n)
+{
+	int count = slime_agent_links(agent, NULL, 0);
+	struct slime_agent_link_info *links = NULL;
+
+	if (count > 0)
+		links = calloc((size_t)count, sizeof(*links));
+	if (links)
+		count = slime_agent_links(agent, links, (size_t)count);
+	*n = links ? (size_t)count : 0;
+	return links;
+}
+
+static void serve(struct evhttp_request *request, void *arg)
+{
+	struct metrics *m = arg;
+	struct evbuffer *out = evbuffer_new();
+	struct slime_agent_link_info *links;
+	size_t n;
+
+	if (!out) {
+		evhttp_send_error(request, HTTP_SERVUNAVAIL, NULL);
+		return;
+	}
+	links = read_links(m->agent, &n);
+	add_agent(out, m->agent);
+	add_states(out, links, n);
+	add_operations(out, links, n);
+	evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
+			  "text/plain; version=0.0.4");
+	evhttp_send_reply(request, HTTP_OK, "OK", out);
+	evbuffer_free(out);
+	free(links);
+}
+
+static int bind_http(struct metrics *m, const char *listen)
+{
+	struct evhttp_bound_socket *socket;
+	struct sockaddr_storage at;
+	socklen_t len = sizeof(at);
+	char host[64], text[64] = "";
+	uint16_t port;
+
+	if (config_split_listen(listen, host, sizeof(host), &port))
+		return -EINVAL;
+	errno = 0;
+	socket = evhttp_bind_socket_with_handle(m->http, host, port);
+	if (!socket)
+		return errno ? -errno : -EADDRNOTAVAIL;
+	if (getsockname(evhttp_bound_socket_get_fd(socket), (struct sockaddr *)&at, &len))
+		return -errno;
+	if (at.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in = (const void *)&at;
+
+		inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text));
+		snprintf(m->address, sizeof(m->address), "[%s]:%u", text, ntohs(in->sin6_port));
+	} else {
+		const struct sockaddr_in *in = (const void *)&at;
+
+		inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
+		snprintf(m->address, sizeof(m->address), "%s:%u", text, ntohs(in->sin_port));
+	}
+	return 0;
+}
+
+int metrics_create(struct event_base *base, const char *listen, struct slime_agent *agent,
+		   struct metrics **out)
+{
+	struct metrics *m = calloc(1, sizeof(*m));
+	int ret = -ENOMEM;
+
+	if (!m)
+		return -ENOMEM;
+	m->agent = agent;
+	m->http = evhttp_new(base);
+	if (!m->http)
+		goto free_metrics;
+	evhttp_set_allowed_methods(m->http, EVHTTP_REQ_GET);
+	evhttp_set_max_body_size(m->http, MAX_BODY);
+	evhttp_set_max_headers_size(m->http, MAX_HEADERS);
+	evhttp_set_timeout(m->http, TIMEOUT_S);
+	if (evhttp_set_cb(m->http, "/metrics", serve, m))
+		goto free_http;
+	ret = bind_http(m, listen);
+	if (ret) {
+		sl_error("metrics", "cannot listen on %s: %s", listen, strerror(-ret));
+		goto free_http;
+	}
+	*out = m;
+	return 0;
+
+free_http:
+	evhttp_free(m->http);
+free_metrics:
+	free(m);
+	return ret;
+}
+
+void metrics_destroy(struct metrics *m)
+{
+	if (!m)
+		return;
+	evhttp_free(m->http);
+	free(m);
+}
+
+const char *metrics_address(const struct metrics *m)
+{
+	return m->address;
+}

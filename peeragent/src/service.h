@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The RPC services of the node: echo, and plugins (slime/plugin.h). */
+#ifndef PEERAGENT_SERVICE_H
+#define PEERAGENT_SERVICE_H
+
+#include "peeragent/src/config.h"
+#include <slime/plugin.h>
+
+struct service {
+	const struct slime_plugin *plugin;
+	void *object; /* of dlopen; NULL: built in */
+	void *state;
+	bool initialised;
+	bool started;
+};
+
+struct services {
+	struct service *list;
+	size_t n;
+};
+
+/* Load what the file names and add it to the agent, which has not been started. Errors are logged:
+ * -ENOENT no such service, -EPROTO not a plugin, or what its init said. */
+int services_init(struct services *s, const struct node *node, struct slime_agent *agent);
+
+/* The agent is ready for the first time. An error is logged. */
+int services_start(struct services *s);
+
+/* Before the agent leaves; then, when its links are closed; then, when it is destroyed. */
+void services_stop(struct services *s);
+void services_fini(struct services *s);
+void services_unload(struct services *s);
+
+/* The echo service. */
+extern const struct slime_plugin echo_service;
+
+#endif
