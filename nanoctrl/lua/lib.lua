@@ -97,14 +97,15 @@ local function holder(name, lease, secret)
 	return OK, h[1], h[4] or '', h[6] or ''
 end
 
--- The end of a generation: whatever it owned is not visible any more. What it posted to others is
--- taken back in portions (reap.lua); nobody sees it meanwhile, since its generation is over.
+-- The end of a generation: whatever it owned is not visible any more. What it posted to others, and what was
+-- posted to it, is taken back in portions (reap.lua); nobody sees it meanwhile, since its generation is over.
 local function finish(name, generation)
-	redis.call('UNLINK', agent_key(name), owned_key('region', generation), owned_key('link', generation),
-		owned_key('inbox', generation))
+	redis.call('UNLINK', agent_key(name), owned_key('region', generation), owned_key('link', generation))
 	write('ZREM', DUE, name)
 	write('ZREM', NAMES, name)
-	if redis.call('EXISTS', owned_key('sent', generation)) == 1 then write('SADD', DEAD, generation) end
+	if redis.call('EXISTS', owned_key('sent', generation), owned_key('inbox', generation)) > 0 then
+		write('SADD', DEAD, generation)
+	end
 end
 
 local function n_owned(generation)

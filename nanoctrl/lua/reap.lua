@@ -17,9 +17,8 @@ if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
 	if #due == portion then more = 1 end
 end
 
--- What ended generations had posted to others.
-local generation = read('SRANDMEMBER', DEAD)
-if generation then
+-- What an ended generation had posted to others...
+local function take_back(generation)
 	local sent = owned_key('sent', generation)
 	local taken = read('SPOP', sent, 500) or {}
 	for _, v in ipairs(taken) do
@@ -29,10 +28,27 @@ if generation then
 		-- A newer generation may have posted under the same name.
 		if stored and string.match(stored, '^%d+ (%d+) ') == generation then redis.call('HDEL', inbox, field) end
 	end
-	if #taken < 500 then
-		redis.call('UNLINK', sent)
-		redis.call('SREM', DEAD, generation)
+	if #taken < 500 then redis.call('UNLINK', sent) end
+	return #taken == 500
+end
+
+-- ...and what others had posted to it: few at a time, since each may be large.
+local function give_back(generation)
+	local inbox = owned_key('inbox', generation)
+	local fields = read('HRANDFIELD', inbox, 50) or {}
+	for _, field in ipairs(fields) do
+		local from = string.match(redis.call('HGET', inbox, field), '^%d+ (%d+) ')
+		if from then read('SREM', owned_key('sent', from), generation .. ' ' .. field) end
+		redis.call('HDEL', inbox, field)
 	end
+	if #fields < 50 then redis.call('UNLINK', inbox) end
+	return #fields == 50
+end
+
+local generation = read('SRANDMEMBER', DEAD)
+if generation then
+	local sent_left, inbox_left = take_back(generation), give_back(generation)
+	if not sent_left and not inbox_left then redis.call('SREM', DEAD, generation) end
 	more = 1
 end
 

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What agents own, and the events of a scope, over a real Redis. */
+#include "store_fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "tail.h"
+
+static void put__of_a_revision_again_changes_nothing_and_of_an_older_is_stale(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	struct answer a = { .done = false };
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", 2, "{\"a\":1}", "two"), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", 2, "{}", "other"), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", 1, "{}", "old"), STORE_STALE);
+	store_get(f->store, SCOPE, "node-a", STORE_REGION, "kv", answer_page, &a);
+	fixture_run(f, &a.done);
+	assert_string_equal(a.text, "node-a/kv={\"a\":1}|two ");
+}
+
+static void put__beyond_the_limit_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "1", 1, "{}", ""), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "2", 1, "{}", ""), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_LINK, "x/default", 1, "{}", ""), 0);
+	assert_int_equal(fixture_offer(f, &m, "node-a", 1, NULL, "blob"), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "3", 1, "{}", ""), STORE_TOO_MANY);
+	assert_int_equal(fixture_offer(f, &m, "node-a", 2, NULL, "blob"), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "2", 2, "{}", ""), 0);
+}
+
+static void list__has_no_blobs_and_skips_junk(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	struct answer a = { .done = false };
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", 1, "{}", "secret"), 0);
+	test_redis_do(&f->redis, "HSET {test}:nanoctrl:region:%llu junk junk",
+		      (unsigned long long)m.generation);
+	test_redis_do(&f->redis, "HSET {test}:nanoctrl:region:%llu long %s",
+		      (unsigned long long)m.generation, "1 1 99999999999999999999\nx");
+	store_list(f->store, SCOPE, STORE_REGION, "", 10, answer_page, &a);
+	fixture_run(f, &a.done);
+	assert_string_equal(a.text, "node-a/kv={}| ");
+}
+
+static int get_offer(struct fixture *f, const struct member *reader, const char *from,
+		     const char *to, struct answer *a)
+{
+	memset(a, 0, sizeof(*a));
+	store_get_offer(f->store, SCOPE, &reader->lease, from, to, "default", answer_offers, a);
+	fixture_run(f, &a->done);
+	return a->result == 0 && a->n != 1 ? STORE_NOT_FOUND : a->result;
+}
+
+static void offer__is_replaced_by_a_later_attempt_only(void **state)
+{
+	struct fixture *f = *state;
+	struct member a;
+	struct member b;
+	struct answer got;
+
+	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &b, "node-b", "i2", OWNER_A, false), 0);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 2, "i2", "two"), 0);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 2, "i2", "two"), 0);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 2, "i2", "else"), STORE_STALE);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 1, "i2", "one"), STORE_STALE);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 3, "i2", "three"), 0);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 4, "other", "x"), STORE_PEER_CHANGED);
+	assert_int_equal(fixture_offer(f, &a, "node-c", 1, NULL, "x"), STORE_PEER_NOT_FOUND);
+	assert_int_equal(get_offer(f, &b, "node-a", "node-b", &got), 0);
+	assert_string_equal(got.text, "node-a>node-b:3=three ");
+	assert_int_equal(get_offer(f, &b, "node-b", "node-a", &got), STORE_NOT_FOUND);
+}
+
+static void offer__of_an_agent_that_started_anew_is_gone(void **state)
+{
+	struct fixture *f = *state;
+	struct member a;
+	struct member b;
+	struct answer got;
+
+	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &b, "node-b", "i2", OWNER_A, false), 0);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 7, "i2", "old"), 0);
+	assert_int_equal(fixture_register(f, &a, "node-a", "i3", OWNER_A, false), 0);
+	assert_int_equal(get_offer(f, &b, "node-a", "node-b", &got), STORE_NOT_FOUND);
+	/* The new process counts its attempts from one. */
+	assert_int_equal(fixture_offer(f, &a, "node-b", 1, "i2", "new"), 0);
+	/* The old generation's clean-up must not take the new one's offer. */
+	for (int i = 0; i < 100 && test_redis_do(&f->redis, "SCARD {test}:nanoctrl:dead"); i++) {
+		fixture_spend(f, 20);
+		assert_int_equal(fixture_beat(f, &a, NULL), 0);
+		assert_int_equal(fixture_beat(f, &b, NULL), 0);
+	}
+	assert_int_equal(get_offer(f, &b, "node-a", "node-b", &got), 0);
+	assert_string_equal(got.text, "node-a>node-b:1=new ");
+}
+
+static void offer__to_agents_that_left_is_not_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct member a;
+	struct member b;
+
+	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(fixture_register(f, &b, "guest", "i2", OWNER_A, false), 0);
+		assert_int_equal(fixture_offer(f, &a, "guest", 1, NULL, "x"), 0);
+		assert_int_equal(fixture_leave(f, &b), 0);
+		for (int k = 0; k < 100 && test_redis_do(&f->redis, "SCARD {test}:nanoctrl:dead");
+		     k++) {
+			fixture_spend(f, 10);
+			assert_int_equal(fixture_beat(f, &a, NULL), 0);
+		}
+	}
+	assert_int_equal(test_redis_do(&f->redis, "SCARD {test}:nanoctrl:sent:%llu",
+				       (unsigned long long)a.generation),
+			 0);
+}
+
+static void events__that_are_not_kept_any_more_are_a_reset(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	struct store_cursor begin;
+	struct store_cursor foreign;
+	char text[8192];
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	begin = m.cursor;
+	foreign = (struct store_cursor){ m.cursor.epoch + 1, 0 };
+	assert_int_equal(fixture_events(f, &foreign, text, sizeof(text)), 1);
+	/* Streams are trimmed in blocks of a hundred entries. */
+	for (int i = 1; i <= 400; i++)
+		assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", (uint64_t)i, "{}", ""), 0);
+	assert_int_equal(fixture_events(f, &begin, text, sizeof(text)), 1);
+	assert_int_equal(begin.id, 401);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", 401, "{}", ""), 0);
+	assert_int_equal(fixture_events(f, &begin, text, sizeof(text)), 0);
+	assert_string_equal(text, "region node-a kv>;");
+}
+
+struct heard {
+	char text[4096];
+	unsigned n;
+	unsigned n_resets;
+	uint64_t last;
+	bool gap;
+	struct tail *close; /* to be closed from inside */
+};
+
+static void hear(void *arg, const struct store_events *ev)
+{
+	struct heard *h = arg;
+
+	if (ev->reset) {
+		h->n_resets++;
+		h->last = ev->last;
+	}
+	for (size_t i = 0; i < ev->n; i++) {
+		h->gap = h->gap || (h->last && ev->events[i].id != h->last + 1);
+		h->last = ev->events[i].id;
+		h->n++;
+	}
+	if (h->close)
+		tail_close(h->close);
+}
+
+static void until_heard(struct fixture *f, const struct heard *h, unsigned n)
+{
+	for (int i = 0; i < 1000 && h->n < n; i++)
+		fixture_spend(f, 10);
+	assert_int_equal(h->n, n);
+}
+
+static void tail__has_each_event_once_from_its_cursor_on(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	struct heard early = { .n = 0 };
+	struct heard late = { .n = 0 };
+	struct tail *a;
+	struct tail *b;
+	struct store_cursor from;
+
+	/* The scope has no epoch yet. */
+	assert_int_equal(tail_open(f->store, SCOPE, NULL, hear, &early, &a), 0);
+	fixture_spend(f, 20);
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	from = m.cursor;
+	for (int i = 1; i <= 20; i++)
+		assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", (uint64_t)i, "{}", ""), 0);
+	assert_int_equal(tail_open(f->store, SCOPE, &from, hear, &late, &b), 0);
+	for (int i = 21; i <= 40; i++)
+		assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", (uint64_t)i, "{}", ""), 0);
+	until_heard(f, &early, 41);
+	until_heard(f, &late, 41);
+	assert_false(early.gap || late.gap);
+	assert_int_equal(early.n_resets + late.n_resets, 0);
+	assert_int_equal(tail_at(a).id, 41);
+	tail_close(a);
+	tail_close(b);
+}
+
+static void tail__hears_what_happened_while_redis_was_away(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	struct heard h = { .n = 0 };
+	struct tail *t;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(tail_open(f->store, SCOPE, &m.cursor, hear, &h, &t), 0);
+	until_heard(f, &h, 1);
+	test_redis_kill(&f->redis);
+	fixture_until_serving(f, false);
+	test_redis_restart(&f->redis);
+	fixture_until_serving(f, true);
+	for (int i = 0; i < 1000 && !h.n_resets; i++)
+		fixture_spend(f, 10);
+	assert_int_equal(h.n_resets, 1);
+	h.last = 0;
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	until_heard(f, &h, 2);
+	tail_close(t);
+}
+
+static void tail__may_be_closed_from_inside(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	struct heard h = { .n = 0 };
+	struct heard other = { .n = 0 };
+	struct tail *t;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(tail_open(f->store, SCOPE, NULL, hear, &h, &h.close), 0);
+	assert_int_equal(tail_open(f->store, SCOPE, NULL, hear, &other, &t), 0);
+	fixture_spend(f, 20);
+	for (int i = 1; i <= 3; i++)
+		assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", (uint64_t)i, "{}", ""), 0);
+	until_heard(f, &other, 3);
+	assert_true(h.n >= 1 && h.n <= 3);
+	tail_close(t);
+}
+
+static void scope__without_agents_and_events_is_forgotten(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_leave(f, &m), 0);
+	/* Age the events: their time is the last field of each. */
+	test_redis_do(&f->redis, "DEL {test}:nanoctrl:events");
+	for (int i = 0; i < 500 && test_redis_do(&f->redis, "KEYS *"); i++)
+		fixture_spend(f, 10);
+	assert_int_equal(test_redis_do(&f->redis, "KEYS *"), 0);
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(test_redis_do(&f->redis, "SISMEMBER nanoctrl:scopes test"), 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(put__of_a_revision_again_changes_nothing_and_of_an_older_is_stale),
+		TEST(put__beyond_the_limit_is_refused),
+		TEST(list__has_no_blobs_and_skips_junk),
+		TEST(offer__is_replaced_by_a_later_attempt_only),
+		TEST(offer__of_an_agent_that_started_anew_is_gone),
+		TEST(offer__to_agents_that_left_is_not_counted),
+		TEST(events__that_are_not_kept_any_more_are_a_reset),
+		TEST(tail__has_each_event_once_from_its_cursor_on),
+		TEST(tail__hears_what_happened_while_redis_was_away),
+		TEST(tail__may_be_closed_from_inside),
+		TEST(scope__without_agents_and_events_is_forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
