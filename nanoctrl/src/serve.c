@@ -18,7 +18,9 @@
 #include "cli/pidfile.h"
 #include "cli/signals.h"
 #include "cli/version.h"
+#include "api_session.h"
 #include "loop.h"
+#include "model.h"
 #include "redis_child.h"
 #include "server.h"
 #include "store.h"
@@ -172,6 +174,8 @@ static int create_store(void *arg, struct loop *loop, struct store **out)
 static void add_store_metrics(void *arg, struct evbuffer *out)
 {
 	store_hub_metrics(arg, out);
+	model_metrics(out);
+	api_session_metrics(out);
 }
 
 static int open_server(struct process *p)

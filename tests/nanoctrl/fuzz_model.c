@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as any body: refused with a reason, or parsed into something that can be freed. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "model.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void objects(const char *body, size_t len)
+{
+	int (*const parse[])(const char *, size_t, struct model_object *,
+			     struct model_error *) = { model_parse_region, model_parse_link,
+						       model_parse_offer };
+	struct model_object m;
+	struct model_error err;
+
+	for (size_t i = 0; i < sizeof(parse) / sizeof(*parse); i++)
+		if (!parse[i](body, len, &m, &err))
+			model_object_fini(&m);
+}
+
+/* What a body says comes back out of the store one day, or something else does. */
+static void stored(const char *body, size_t len)
+{
+	struct store_agent agent = { .name = "a", .incarnation = "i" };
+	struct store_object object = { .agent = "a",
+				       .incarnation = "i",
+				       .name = "p/x",
+				       .doc = { body, len },
+				       .blob = { body, len } };
+	struct store_page page = {
+		.n_agents = 1, .agents = &agent, .n_objects = 1, .objects = &object
+	};
+
+	agent.profile.labels = agent.profile.services = object.doc;
+	agent.profile.attributes = agent.profile.address = object.doc;
+	free(model_agents("s", &page, NULL));
+	free(model_services(&page, NULL, NULL));
+	free(model_regions(&page));
+	free(model_region(&object, true));
+	free(model_links(&page));
+	model_region_allows(&object, &agent);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *body = malloc(size + 1);
+	struct store_agent agent = { .name = "a" };
+	struct store_cursor cursor;
+	struct model_agent m;
+	struct model_error err;
+
+	if (!body)
+		return 0;
+	memcpy(body, data, size);
+	body[size] = '\0';
+	if (!model_parse_registration(body, size, &m, &err))
+		model_agent_fini(&m);
+	if (!model_parse_update(body, size, &m, &err))
+		model_agent_fini(&m);
+	model_parse_heartbeat(body, size, &cursor, &err);
+	model_parse_message(body, size, &cursor, &err);
+	model_parse_cursor(body, &cursor);
+	if (model_selector_valid(body))
+		model_selector_matches(body, &agent);
+	objects(body, size);
+	stored(body, size);
+	free(body);
+	return 0;
+}

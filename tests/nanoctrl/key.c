@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names, and where Redis is. */
+#include "key.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "redis_url.h"
+
+static void name__is_of_the_allowed_bytes(void **state)
+{
+	char longest[KEY_NAME_MAX + 2];
+
+	(void)state;
+	memset(longest, 'a', sizeof(longest));
+	longest[KEY_NAME_MAX + 1] = '\0';
+	assert_false(key_name_valid(longest));
+	longest[KEY_NAME_MAX] = '\0';
+	assert_true(key_name_valid(longest));
+	assert_true(key_name_valid("A-z_0.9@x:y"));
+	assert_false(key_name_valid(""));
+	assert_false(key_name_valid("a/b"));
+	assert_false(key_name_valid("a b"));
+	assert_false(key_name_valid("*"));
+}
+
+static void scope__has_no_colon_and_is_no_reserved_word(void **state)
+{
+	(void)state;
+	assert_true(key_scope_valid("demo"));
+	assert_false(key_scope_valid("a:b"));
+	assert_false(key_scope_valid("{a}"));
+	assert_false(key_scope_valid("agent"));
+	assert_false(key_scope_valid("nanoctrl"));
+	assert_true(key_scope_valid("agents"));
+}
+
+static void wake__names_its_scope(void **state)
+{
+	char scope[KEY_NAME_MAX + 1];
+
+	(void)state;
+	assert_true(key_wake_scope("{demo}:nanoctrl:wake", 20, scope));
+	assert_string_equal(scope, "demo");
+	assert_false(key_wake_scope("{de}mo}:nanoctrl:wake", 21, scope));
+	assert_false(key_wake_scope("}:nanoctrl:wake", 15, scope));
+	assert_false(key_wake_scope("{}:nanoctrl:wake", 16, scope));
+	assert_false(key_wake_scope("", 0, scope));
+}
+
+static void url__is_taken_apart(void **state)
+{
+	struct redis_url u;
+	const char *why;
+
+	(void)state;
+	assert_int_equal(redis_url_parse("redis://u:p%40ss@[::1]:7000/3", &u, &why), 0);
+	assert_string_equal(u.host, "::1");
+	assert_string_equal(u.user, "u");
+	assert_string_equal(u.password, "p@ss");
+	assert_int_equal(u.port, 7000);
+	assert_int_equal(u.db, 3);
+	assert_null(strstr(u.shown, "ss"));
+	redis_url_fini(&u);
+	assert_int_equal(redis_url_parse("redis://host", &u, &why), 0);
+	assert_int_equal(u.port, 6379);
+	assert_null(u.password);
+	redis_url_fini(&u);
+	assert_int_equal(redis_url_parse("unix:///run/r.sock?db=2", &u, &why), 0);
+	assert_string_equal(u.path, "/run/r.sock");
+	assert_int_equal(u.db, 2);
+	redis_url_fini(&u);
+}
+
+static void url__that_is_none_is_refused(void **state)
+{
+	static const char *const bad[] = { "",
+					   "http://x",
+					   "redis://",
+					   "redis://:1",
+					   "redis://h:0",
+					   "redis://h:99999",
+					   "redis://h:x",
+					   "redis://[::1",
+					   "redis://u@h",
+					   "redis://h/x",
+					   "unix://rel",
+					   "unix:///a?x=1",
+					   "redis://u:%zz@h",
+					   "redis://[::1]x" };
+	struct redis_url u;
+	const char *why = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_int_equal(redis_url_parse(bad[i], &u, &why), -EINVAL);
+		assert_non_null(why);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(name__is_of_the_allowed_bytes),
+		cmocka_unit_test(scope__has_no_colon_and_is_no_reserved_word),
+		cmocka_unit_test(wake__names_its_scope),
+		cmocka_unit_test(url__is_taken_apart),
+		cmocka_unit_test(url__that_is_none_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

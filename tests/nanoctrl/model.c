@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define KEY "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static struct model_error refused(const char *body)
+{
+	struct model_error err = { .status = 0 };
+	struct model_agent m;
+
+	assert_true(model_parse_registration(body, strlen(body), &m, &err) < 0);
+	return err;
+}
+
+static void registration__of_a_whole_body_has_its_parts(void **state)
+{
+	const char *body = "{\"incarnation\":\"i1\",\"owner_key\":\"" KEY "\",\"address\":\"h\","
+			   "\"labels\":{\"role\":\"x\"},\"unknown\":[1.5],"
+			   "\"previous\":{\"epoch\":1,\"generation\":2}}";
+	struct model_agent m;
+	struct model_error err;
+
+	(void)state;
+	assert_int_equal(model_parse_registration(body, strlen(body), &m, &err), 0);
+	assert_string_equal(m.incarnation, "i1");
+	assert_true(m.again);
+	assert_string_equal(m.profile.labels.at, "{\"role\":\"x\"}");
+	assert_null(m.profile.services.at);
+	assert_string_equal(m.profile.address.at, "h");
+	model_agent_fini(&m);
+}
+
+static void registration__that_is_wrong_names_the_member(void **state)
+{
+	static const struct {
+		const char *body, *code, *field;
+	} cases[] = {
+		{ "", "bad_json", "" },
+		{ "{\"incarnation\":\"i\"} x", "bad_json", "" },
+		{ "\"x\"", "bad_json", "" },
+		{ "{\"incarnation\":\"\"}", "bad_value", "incarnation" },
+		{ "{\"incarnation\":\"a b\"}", "bad_value", "incarnation" },
+		{ "{\"incarnation\":null}", "missing_field", "incarnation" },
+		{ "{\"incarnation\":\"i\",\"owner_key\":\"zz\"}", "bad_value", "owner_key" },
+		{ "{\"incarnation\":\"i\",\"owner_key\":\"" KEY "\",\"services\":[{}]}",
+		  "missing_field", "services[0].name" },
+		{ "{\"incarnation\":\"i\",\"owner_key\":\"" KEY "\",\"previous\":{\"epoch\":1}}",
+		  "missing_field", "generation" },
+		{ "{\"incarnation\":\"i\",\"owner_key\":\"" KEY "\",\"labels\":{\"a b\":\"\"}}",
+		  "bad_value", "labels.a b" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct model_error err = refused(cases[i].body);
+
+		assert_string_equal(err.code, cases[i].code);
+		assert_string_equal(err.field, cases[i].field);
+	}
+}
+
+static void body__that_nests_too_deep_is_refused(void **state)
+{
+	char body[100];
+
+	(void)state;
+	memset(body, '[', 40);
+	memset(body + 40, ']', 40);
+	body[80] = '\0';
+	assert_string_equal(refused(body).code, "bad_json");
+	/* Brackets in a string do not nest. */
+	assert_string_equal(
+		refused("{\"x\":\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[\"}").code,
+		"missing_field");
+}
+
+static void region__keeps_its_descriptor_apart(void **state)
+{
+	const char *body = "{\"revision\":3,\"size\":1,\"access\":[\"read\",\"write\"],"
+			   "\"descriptor\":\"QQ==\"}";
+	struct model_object m;
+	struct model_error err;
+
+	(void)state;
+	assert_int_equal(model_parse_region(body, strlen(body), &m, &err), 0);
+	assert_int_equal(m.revision, 3);
+	assert_string_equal(m.doc.at, "{\"size\":1,\"access\":[\"read\",\"write\"]}");
+	assert_string_equal(m.blob.at, "QQ==");
+	model_object_fini(&m);
+}
+
+static void region__with_bad_base64_is_refused(void **state)
+{
+	static const char *const bad[] = { "", "Q", "QQ=", "Q===", "QQ==QQ==", "Q Q=", "QQ=Q" };
+	struct model_object m;
+	struct model_error err;
+	char body[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		snprintf(body, sizeof(body),
+			 "{\"revision\":1,\"size\":1,\"access\":[],\"descriptor\":\"%s\"}", bad[i]);
+		assert_true(model_parse_region(body, strlen(body), &m, &err) < 0);
+		assert_string_equal(err.field, "descriptor");
+	}
+}
+
+static void number__beyond_its_range_is_refused(void **state)
+{
+	static const char *const bad[] = { "0", "-1", "9007199254740992", "1.0" };
+	struct model_object m;
+	struct model_error err;
+	char body[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		snprintf(body, sizeof(body), "{\"revision\":%s}", bad[i]);
+		assert_true(model_parse_link(body, strlen(body), &m, &err) < 0);
+		assert_string_equal(err.field, "revision");
+	}
+}
+
+static void cursor__is_two_numbers(void **state)
+{
+	static const char *const bad[] = { "",	    ":",   "1",	   "1:",   ":1",
+					   "1:2:3", "1:x", "-1:2", "1: 2", "11111111111111111:1" };
+	struct store_cursor c;
+	char text[MODEL_CURSOR_MAX];
+
+	(void)state;
+	assert_true(model_parse_cursor("1795236678123456:12", &c));
+	model_format_cursor(text, &c);
+	assert_string_equal(text, "1795236678123456:12");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_false(model_parse_cursor(bad[i], &c));
+}
+
+static void selector__matches_labels_and_the_name(void **state)
+{
+	struct store_agent a = { .name = "node-a",
+				 .profile.labels = { "{\"role\":\"x\",\"zone\":\"1\"}", 23 } };
+
+	(void)state;
+	assert_true(model_selector_matches("role=x", &a));
+	assert_true(model_selector_matches("role=x,zone=1,name=node-a", &a));
+	assert_false(model_selector_matches("role=x,zone=2", &a));
+	assert_false(model_selector_matches("other=x", &a));
+	assert_false(model_selector_valid(""));
+	assert_false(model_selector_valid("role"));
+	assert_false(model_selector_valid("=x"));
+	assert_false(model_selector_valid("a=b,,c=d"));
+	a.profile.labels.len = 5; /* junk in the store has no labels */
+	assert_false(model_selector_matches("role=x", &a));
+}
+
+static bool allows(const char *doc, const struct store_agent *a)
+{
+	struct store_object region = { .doc = { doc, strlen(doc) } };
+
+	return model_region_allows(&region, a);
+}
+
+static void region__allows_who_matches_one_of_its_selectors(void **state)
+{
+	struct store_agent a = { .name = "node-a", .profile.labels = { "{\"role\":\"x\"}", 12 } };
+
+	(void)state;
+	assert_true(allows("{}", &a));
+	assert_true(allows("{\"allow\":[\"role=y\",\"role=x\"]}", &a));
+	assert_true(allows("{\"allow\":[\"name=node-a\"]}", &a));
+	assert_false(allows("{\"allow\":[]}", &a));
+	assert_false(allows("{\"allow\":[\"role=y\"]}", &a));
+	assert_false(allows("junk", &a));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(registration__of_a_whole_body_has_its_parts),
+		cmocka_unit_test(registration__that_is_wrong_names_the_member),
+		cmocka_unit_test(body__that_nests_too_deep_is_refused),
+		cmocka_unit_test(region__keeps_its_descriptor_apart),
+		cmocka_unit_test(region__with_bad_base64_is_refused),
+		cmocka_unit_test(number__beyond_its_range_is_refused),
+		cmocka_unit_test(cursor__is_two_numbers),
+		cmocka_unit_test(selector__matches_labels_and_the_name),
+		cmocka_unit_test(region__allows_who_matches_one_of_its_selectors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
