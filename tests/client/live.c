@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client and the real server, over a real Redis. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <event2/event.h>
+#include <tests/support/redis.h>
+
+#include "nanoctrl/client/nanoctrl_client.h"
+
+#define KEY_A "00112233445566778899001122334455667788990011223344556677889900aa"
+#define KEY_B "00112233445566778899001122334455667788990011223344556677889900bb"
+
+/* One agent and what it heard. */
+struct agent {
+	struct nc_client *client;
+	const char *name, *incarnation, *key;
+	int n_done;
+	struct nc_error error;
+	struct nc_grant grant;
+	unsigned seen; /* a bit for each type of event */
+	int n_up, n_resets, n_ended;
+	enum nc_session_end ended;
+	uint64_t number;
+	size_t n;
+	char text[256];
+	unsigned char bytes[8];
+};
+
+static struct {
+	struct test_redis redis;
+	struct event_base *base;
+	pid_t server;
+	char url[64], port[16];
+	struct agent a, b, c;
+} t;
+
+/* --- the server --- */
+
+static void exec_server(int out)
+{
+	const char *bin = getenv("SLIME_BIN");
+	char path[512], dir[128];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(path, sizeof(path), "%s/nanoctrl", bin ? bin : ".");
+	snprintf(dir, sizeof(dir), "%s/run", t.redis.dir);
+	dup2(out, STDOUT_FILENO);
+	execl(path, path, "server", "--port", t.port, "--redis-url", t.redis.url, "--runtime-dir",
+	      dir, "--log-file", "/dev/null", "--set", "server.drain_accept=0s", NULL);
+	_exit(127);
+}
+
+/* Waits for the line that says where it serves. */
+static void start_server(void)
+{
+	char line[256] = "", *at;
+	int fds[2];
+	FILE *out;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	t.server = fork();
+	if (!t.server)
+		exec_server(fds[1]);
+	close(fds[1]);
+	out = fdopen(fds[0], "r");
+	assert_non_null(out);
+	if (!fgets(line, sizeof(line), out))
+		fail_msg("nanoctrl said nothing");
+	fclose(out);
+	at = strstr(line, "http://");
+	assert_non_null(at);
+	snprintf(t.url, sizeof(t.url), "%.*s", (int)strcspn(at, "\n"), at);
+	snprintf(t.port, sizeof(t.port), "%s", strrchr(t.url, ':') + 1);
+}
+
+static void kill_server(void)
+{
+	if (t.server <= 0)
+		return;
+	kill(t.server, SIGKILL);
+	waitpid(t.server, NULL, 0);
+	t.server = 0;
+}
+
+/* --- the agents --- */
+
+static void create_agent(struct agent *g, const char *name, const char *incarnation,
+			 const char *key)
+{
+	struct nc_client_attr attr = NC_CLIENT_ATTR_INIT;
+	const char *url = t.url;
+
+	*g = (struct agent){ .name = name, .incarnation = incarnation, .key = key };
+	attr.base = t.base;
+	attr.urls = &url;
+	attr.n_urls = 1;
+	attr.scope = "live";
+	attr.timeout_ms = 20000;
+	assert_int_equal(nc_client_create(&g->client, &attr), 0);
+}
+
+static void note(struct agent *g, const struct nc_error *error)
+{
+	g->n_done++;
+	g->error = error ? *error : (struct nc_error){ 0 };
+}
+
+static void on_done(void *arg, const struct nc_error *error)
+{
+	note(arg, error);
+}
+
+static void on_grant(void *arg, const struct nc_error *error, const struct nc_grant *grant)
+{
+	struct agent *g = arg;
+
+	note(g, error);
+	if (grant)
+		g->grant = *grant;
+}
+
+static void on_region(void *arg, const struct nc_error *error, const struct nc_region *region)
+{
+	struct agent *g = arg;
+
+	note(g, error);
+	if (!region)
+		return;
+	g->number = region->size;
+	g->n = region->descriptor_len;
+	if (region->descriptor)
+		memcpy(g->bytes, region->descriptor, region->descriptor_len);
+}
+
+static void on_offer(void *arg, const struct nc_error *error, const struct nc_offer *offer)
+{
+	struct agent *g = arg;
+
+	note(g, error);
+	if (!offer)
+		return;
+	g->number = offer->connection_epoch;
+	g->n = offer->descriptor_len;
+	memcpy(g->bytes, offer->descriptor, offer->descriptor_len);
+}
+
+static void on_agents(void *arg, const struct nc_error *error, const struct nc_page *page)
+{
+	struct agent *g = arg;
+
+	note(g, error);
+	g->n = page ? page->n : 0;
+	if (g->n)
+		snprintf(g->text, sizeof(g->text), "%s %s %s", page->agents[0].name,
+			 page->agents[0].labels.list[0].value, page->agents[0].services[0].name);
+}
+
+static void on_links(void *arg, const struct nc_error *error, const struct nc_page *page)
+{
+	struct agent *g = arg;
+
+	note(g, error);
+	g->n = page ? page->n : 0;
+	if (g->n)
+		snprintf(g->text, sizeof(g->text), "%s>%s %d %s", page->links[0].agent,
+			 page->links[0].peer, page->links[0].state, page->links[0].transport);
+}
+
+static void on_up(void *arg)
+{
+	((struct agent *)arg)->n_up++;
+}
+
+static void on_event(void *arg, const struct nc_event *event)
+{
+	((struct agent *)arg)->seen |= 1u << event->type;
+}
+
+static void on_reset(void *arg)
+{
+	((struct agent *)arg)->n_resets++;
+}
+
+static void on_ended(void *arg, enum nc_session_end why, const struct nc_error *error)
+{
+	struct agent *g = arg;
+
+	(void)error;
+	g->n_ended++;
+	g->ended = why;
+}
+
+static const struct nc_session_ops ops = { on_up, NULL, on_event, on_reset, on_ended };
+
+#define spin_until(condition)                                                      \
+	do {                                                                       \
+		while (!(condition))                                               \
+			assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0); \
+	} while (0)
+
+/* Runs the loop until the one call that was made called back; its errno. */
+static int await(struct agent *g, int ret)
+{
+	int n = g->n_done + 1;
+
+	assert_int_equal(ret, 0);
+	spin_until(g->n_done == n);
+	return g->error.err;
+}
+
+static void join(struct agent *g)
+{
+	static const struct nc_pair labels[] = { { "role", "decode" } };
+	static const struct nc_service services[] = { { .name = "echo" } };
+	struct nc_registration r = { .name = g->name,
+				     .incarnation = g->incarnation,
+				     .owner_key = g->key,
+				     .labels = { labels, 1 },
+				     .services = services,
+				     .n_services = 1 };
+	int n = g->n_up + 1;
+
+	assert_int_equal(await(g, nc_register(g->client, &r, on_grant, g)), 0);
+	assert_int_equal(nc_session_open(g->client, &ops, g), 0);
+	spin_until(g->n_up == n);
+}
+
+static void spin_until_seen(struct agent *g, enum nc_event_type type)
+{
+	spin_until(g->seen & 1u << type);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	strcpy(t.port, "0");
+	test_redis_start(&t.redis);
+	t.base = event_base_new();
+	start_server();
+	create_agent(&t.a, "a", "inc-a", KEY_A);
+	create_agent(&t.b, "b", "inc-b", KEY_B);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[256];
+
+	(void)state;
+	nc_client_destroy(t.a.client);
+	nc_client_destroy(t.b.client);
+	nc_client_destroy(t.c.client);
+	event_base_free(t.base);
+	kill_server();
+	snprintf(command, sizeof(command), "rm -rf '%s/run'", t.redis.dir);
+	if (system(command))
+		return -1;
+	test_redis_stop(&t.redis);
+	return 0;
+}
+
+static void agents__find_each_other_and_exchange(void **state)
+{
+	const char *allow[] = { "name=b" };
+	struct nc_region region = { .name = "kv",
+				    .revision = 1,
+				    .size = 4096,
+				    .access = NC_READ,
+				    .allow = allow,
+				    .n_allow = 1,
+				    .descriptor = "\x00\xff",
+				    .descriptor_len = 2 };
+	struct nc_link link = { .peer = "b",
+				.profile = "default",
+				.revision = 1,
+				.state = NC_CONNECTED,
+				.transport = "shm" };
+
+	(void)state;
+	join(&t.a);
+	join(&t.b);
+	spin_until_seen(&t.a, NC_EVENT_REGISTERED);
+
+	assert_int_equal(await(&t.b, nc_list_agents(t.b.client, "name=a", NULL, on_agents, &t.b)),
+			 0);
+	assert_string_equal(t.b.text, "a decode echo");
+
+	assert_int_equal(await(&t.a, nc_publish(t.a.client, &region, on_done, &t.a)), 0);
+	spin_until_seen(&t.b, NC_EVENT_REGION);
+	assert_int_equal(await(&t.b, nc_get_region(t.b.client, "a", "kv", on_region, &t.b)), 0);
+	assert_int_equal(t.b.number, 4096);
+	assert_int_equal(t.b.n, 2);
+	assert_memory_equal(t.b.bytes, "\x00\xff", 2);
+
+	assert_int_equal(await(&t.a, nc_post_offer(t.a.client, "b", "default", 7, "inc-b", "xyz", 3,
+						   on_done, &t.a)),
+			 0);
+	spin_until_seen(&t.b, NC_EVENT_OFFER);
+	assert_int_equal(await(&t.b, nc_get_offer(t.b.client, "a", "default", on_offer, &t.b)), 0);
+	assert_int_equal(t.b.number, 7);
+	assert_memory_equal(t.b.bytes, "xyz", 3);
+	assert_int_equal(await(&t.a, nc_post_offer(t.a.client, "b", "default", 6, NULL, "old", 3,
+						   on_done, &t.a)),
+			 -ESTALE);
+	assert_int_equal(await(&t.a, nc_post_offer(t.a.client, "b", "default", 8, "other", "x", 1,
+						   on_done, &t.a)),
+			 -ESTALE);
+	assert_string_equal(t.a.error.code, "peer_changed");
+
+	assert_int_equal(await(&t.a, nc_report_link(t.a.client, &link, on_done, &t.a)), 0);
+	assert_int_equal(await(&t.b, nc_list_links(t.b.client, NULL, on_links, &t.b)), 0);
+	assert_string_equal(t.b.text, "a>b 1 shm");
+
+	assert_int_equal(await(&t.a, nc_leave(t.a.client, on_done, &t.a)), 0);
+	spin_until_seen(&t.b, NC_EVENT_LEFT);
+	assert_int_equal(await(&t.b, nc_get_region(t.b.client, "a", "kv", on_region, &t.b)),
+			 -ENOENT);
+}
+
+static void session__outlives_a_killed_server(void **state)
+{
+	(void)state;
+	join(&t.a);
+	join(&t.b);
+	kill_server();
+	start_server();
+	spin_until(t.a.n_up == 2 && t.b.n_up == 2);
+	assert_int_equal(t.a.n_ended, 0);
+	t.a.seen = 0;
+	assert_int_equal(await(&t.b, nc_leave(t.b.client, on_done, &t.b)), 0);
+	spin_until_seen(&t.a, NC_EVENT_LEFT);
+}
+
+static void session__of_a_store_that_lost_its_data_ends_in_resync(void **state)
+{
+	uint64_t epoch;
+
+	(void)state;
+	join(&t.a);
+	epoch = t.a.grant.epoch;
+	test_redis_kill(&t.redis);
+	test_redis_restart(&t.redis);
+	spin_until(t.a.n_ended == 1);
+	assert_int_equal(t.a.ended, NC_SESSION_RESYNC);
+	join(&t.a);
+	assert_true(t.a.grant.epoch > epoch);
+	assert_false(t.a.grant.resumed);
+}
+
+static void register__by_a_newer_process_supersedes_the_older(void **state)
+{
+	struct nc_registration stranger = { .name = "a", .incarnation = "x", .owner_key = KEY_B };
+	struct nc_registration again = { .name = "a", .incarnation = "inc-a", .owner_key = KEY_A };
+
+	(void)state;
+	join(&t.a);
+	assert_int_equal(await(&t.b, nc_register(t.b.client, &stranger, on_grant, &t.b)), -EEXIST);
+
+	create_agent(&t.c, "a", "inc-c", KEY_A);
+	join(&t.c);
+	assert_true(t.c.grant.generation > t.a.grant.generation);
+	spin_until(t.a.n_ended == 1);
+	assert_int_equal(t.a.ended, NC_SESSION_SUPERSEDED);
+	assert_int_equal(await(&t.a, nc_register(t.a.client, &again, on_grant, &t.a)),
+			 -EKEYREVOKED);
+}
+
+static void call__waits_for_a_redis_that_comes_back(void **state)
+{
+	(void)state;
+	join(&t.a);
+	test_redis_kill(&t.redis);
+	assert_int_equal(nc_get_region(t.a.client, "a", "none", on_region, &t.a), 0);
+	/* It meets the 503 at least once before Redis is there again. */
+	for (int i = 0; i < 3; i++)
+		event_base_loop(t.base, EVLOOP_ONCE);
+	test_redis_restart(&t.redis);
+	spin_until(t.a.n_done == 2);
+	assert_true(t.a.error.err == -ENOENT || t.a.error.err == -EKEYEXPIRED);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(agents__find_each_other_and_exchange),
+		T(session__outlives_a_killed_server),
+		T(session__of_a_store_that_lost_its_data_ends_in_resync),
+		T(register__by_a_newer_process_supersedes_the_older),
+		T(call__waits_for_a_redis_that_comes_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
