@@ -46,6 +46,7 @@ static const struct http_refusal no_body_memory = { 503, "busy",
 static void move(struct conn *c, enum conn_state to)
 {
 	assert(states[c->state].next & BIT(to));
+	sl_debug("http", "%s: %s, then %s", c->peer, states[c->state].name, states[to].name);
 	c->state = to;
 }
 
