@@ -97,20 +97,19 @@ release:
 	return ret;
 }
 
+/* [token] */
 static bool out_of_reach(void *arg)
 {
 	struct slime_mr *mr = arg;
 	struct sl_region *r = mr->region;
 	bool gone = atomic_load(&r->n_users) == 0;
 
-	sl_progress_enter(mr->ctx);
 	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
 		struct sl_transport *t = mr->ctx->transports[i];
 
 		if (t && !t->ops->withdraw(t, r))
 			gone = false;
 	}
-	sl_progress_leave(mr->ctx);
 	return gone;
 }
 
@@ -128,8 +127,6 @@ static int fence(struct slime_mr *mr)
 			return -EBUSY;
 		}
 	}
-	if (out_of_reach(mr))
-		return 0;
 	ret = sl_progress_until(mr->ctx, out_of_reach, mr,
 				sl_deadline_ns((int64_t)mr->ctx->attr.tcp_user_timeout_ms));
 	if (ret != -ETIMEDOUT)

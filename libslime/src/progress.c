@@ -401,24 +401,36 @@ int sl_progress_wait_op(struct slime_context *ctx, struct slime_op *op, uint64_t
 	return ret;
 }
 
+/* Arm, look once more, sleep: at most a slice of time, since not all that done looks at rings. */
+static void until_sleeps(struct slime_context *ctx, bool (*done)(void *arg), void *arg,
+			 uint64_t deadline_ns)
+{
+	uint64_t slice = sl_clock_ns() + UNTIL_SLICE_MS * SL_NS_PER_MS;
+
+	arm(ctx);
+	if (!one_round(ctx) && !has_quiet_work(ctx) && !done(arg))
+		sleep_holding(ctx, slice < deadline_ns ? slice : deadline_ns);
+	disarm(ctx);
+}
+
 int sl_progress_until(struct slime_context *ctx, bool (*done)(void *arg), void *arg,
 		      uint64_t deadline_ns)
 {
 	if (in_round)
-		return done(arg) ? 0 : -EDEADLK;
+		return in_round == ctx && done(arg) ? 0 : -EDEADLK;
 	for (;;) {
 		uint64_t now = sl_clock_ns();
-		uint64_t slice = now + UNTIL_SLICE_MS * SL_NS_PER_MS;
+		bool is_done;
 
 		sl_progress_enter(ctx);
-		if (!one_round(ctx) && !done(arg)) {
-			arm(ctx);
-			if (!one_round(ctx) && !has_quiet_work(ctx) && !done(arg))
-				sleep_holding(ctx, slice < deadline_ns ? slice : deadline_ns);
-			disarm(ctx);
+		one_round(ctx);
+		is_done = done(arg);
+		if (!is_done) {
+			until_sleeps(ctx, done, arg, deadline_ns);
+			is_done = done(arg);
 		}
 		sl_progress_leave(ctx);
-		if (done(arg))
+		if (is_done)
 			return 0;
 		if (now >= deadline_ns)
 			return -ETIMEDOUT;

@@ -74,8 +74,9 @@ int sl_progress_arm(struct slime_context *ctx);
 int sl_progress_wait_op(struct slime_context *ctx, struct slime_op *op, uint64_t deadline_ns);
 
 /*
- * Make progress until done(arg), which looks at things that change by progress: as above. For
- * control work: while another thread holds the token it looks every few milliseconds.
+ * Make progress until done(arg), which is asked with the token held: as above. For control work: it
+ * looks every few milliseconds. Inside a callback it only asks, and of another context not even
+ * that: -EDEADLK.
  */
 int sl_progress_until(struct slime_context *ctx, bool (*done)(void *arg), void *arg,
 		      uint64_t deadline_ns);
