@@ -110,6 +110,19 @@ static void take_fds(struct msghdr *msg, struct shm_packet *p)
 	}
 }
 
+/*
+ * A peer that closes with something of ours unread leaves an error, which the kernel tells once and
+ * before what is still queued: what it sent last, often its farewell, comes after it.
+ */
+static ssize_t recv_packet(int sock, struct msghdr *msg)
+{
+	ssize_t n = recvmsg(sock, msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n < 0 && errno == ECONNRESET)
+		n = recvmsg(sock, msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	return n;
+}
+
 int shm_channel_recv(int sock, struct shm_packet *out)
 {
 	uint8_t bytes[PACKET_LEN + 1]; /* one more, so that a longer packet is seen */
@@ -125,7 +138,7 @@ int shm_channel_recv(int sock, struct shm_packet *out)
 		.msg_controllen = sizeof(control.buf),
 	};
 	struct shm_packet p = { 0 };
-	ssize_t n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = recv_packet(sock, &msg);
 
 	/* A peer that hung up with packets of ours unread: said once, before what it sent itself. */
 	if (n < 0 && errno == ECONNRESET)
