@@ -93,13 +93,18 @@ static void xfer_finished(struct slime_op *op)
 
 /* ---- the window of immediates ---- */
 
+/*
+ * A place is posted once and taken once. taken is read after posted, of which others may have made
+ * more meanwhile: it can be ahead, and then the exchange fails and looks again.
+ */
 static int take_imm_place(struct slime_endpoint *ep, const struct sl_conn *conn)
 {
 	uint64_t posted = atomic_load_explicit(&ep->imm_posted, memory_order_relaxed);
+	uint64_t taken;
 
 	do {
-		if (posted - atomic_load_explicit(conn->imm_taken, memory_order_acquire) >=
-		    SL_WINDOW_IMM)
+		taken = atomic_load_explicit(conn->imm_taken, memory_order_acquire);
+		if ((int64_t)(posted - taken) >= SL_WINDOW_IMM)
 			return -EAGAIN;
 	} while (!atomic_compare_exchange_weak_explicit(
 		&ep->imm_posted, &posted, posted + 1, memory_order_relaxed, memory_order_relaxed));
