@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nothing is allocated between submit and completion, on no thread of the process. */
+#include "fixture.h"
+
+#include <stdlib.h>
+
+static _Atomic bool counting;
+static _Atomic uint64_t n_allocations;
+
+static void note_allocation(void)
+{
+	if (counting)
+		n_allocations++;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* As sanitizer/allocator_interface.h has it, which comes with clang only. */
+int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *ptr,
+								size_t len),
+					      void (*on_free)(const volatile void *ptr));
+
+static void on_malloc(const volatile void *ptr, size_t len)
+{
+	(void)ptr;
+	(void)len;
+	note_allocation();
+}
+
+static void on_free(const volatile void *ptr)
+{
+	(void)ptr;
+}
+
+static void hook_malloc(void)
+{
+	assert_true(__sanitizer_install_malloc_and_free_hooks(on_malloc, on_free) > 0);
+}
+#else
+void *__libc_malloc(size_t len);
+void *__libc_calloc(size_t n, size_t len);
+void *__libc_realloc(void *ptr, size_t len);
+
+void *malloc(size_t len)
+{
+	note_allocation();
+	return __libc_malloc(len);
+}
+
+void *calloc(size_t n, size_t len)
+{
+	note_allocation();
+	return __libc_calloc(n, len);
+}
+
+void *realloc(void *ptr, size_t len)
+{
+	note_allocation();
+	return __libc_realloc(ptr, len);
+}
+
+static void hook_malloc(void)
+{
+}
+#endif
+
+#define PIECES 300
+
+struct job {
+	struct pair *p;
+	struct slime_xfer xfers[PIECES];
+};
+
+static void transfer(struct job *j)
+{
+	struct pair *p = j->p;
+
+	assert_ok(slime_read(p->a.ep, j->xfers, PIECES, 0, p->a.op));
+	op_end_ok(p->a.op);
+	assert_ok(slime_write(p->a.ep, j->xfers, PIECES, 0, p->a.op));
+	op_end_ok(p->a.op);
+	assert_ok(slime_imm_recv(p->b.ep, p->b.op));
+	assert_ok(slime_write_imm(p->a.ep, j->xfers, 1, 0, 1, p->a.op));
+	op_end_ok(p->a.op);
+	op_end_ok(p->b.op);
+}
+
+static void message(struct job *j, uint64_t len)
+{
+	struct pair *p = j->p;
+
+	assert_ok(slime_send(p->a.ep, p->a.mr, 0, len, 1, p->a.op));
+	assert_ok(slime_recv(p->b.ep, p->b.mr, 0, len, 1, SLIME_TAG_ALL, p->b.op));
+	op_end_ok(p->b.op);
+	op_end_ok(p->a.op);
+}
+
+static void all(struct job *j)
+{
+	transfer(j);
+	message(j, 100);
+	message(j, 100 * KiB);
+}
+
+/* The first round may make what a link has for good. */
+static void transfers__after_the_first_allocate_nothing(void **state)
+{
+	struct job j = { .p = *state };
+	uint64_t n;
+
+	for (size_t i = 0; i < PIECES; i++)
+		j.xfers[i] = a_and_b(j.p, i * 2048, i * 3072, 2048);
+	hook_malloc();
+	counting = true;
+	free(malloc(1));
+	assert_true(n_allocations > 0);
+	counting = false;
+	all(&j);
+
+	n_allocations = 0;
+	counting = true;
+	for (int i = 0; i < 100; i++)
+		all(&j);
+	counting = false;
+	n = n_allocations;
+	assert_int_equal(n, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+	IN_PAIR(transfers__after_the_first_allocate_nothing),
+};
+
+FIXTURE_MAIN("count")

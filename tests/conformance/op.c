@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Futures: reuse, waits, callbacks, the queue and its descriptor, contexts without a thread. */
+#include "fixture.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+static void op__is_reused_without_end(void **state)
+{
+	struct pair *p = *state;
+	struct slime_xfer x = a_and_b(p, 0, 0, 64);
+
+	for (uint64_t i = 0; i < 1000; i++) {
+		pattern_fill(p->b.bytes, 64, i, 0);
+		assert_ok(read_now(p, &x));
+		assert_pattern(p->a.bytes, 64, i, 0);
+	}
+}
+
+static void op_test__of_an_op_never_submitted_is_true(void **state)
+{
+	struct pair *p = *state;
+
+	assert_true(slime_op_test(p->a.op));
+	assert_ok(slime_op_wait(p->a.op, 0));
+}
+
+static void op_wait__past_its_time_leaves_the_op_pending(void **state)
+{
+	struct pair *p = *state;
+	uint64_t begin = now_ms();
+
+	assert_ok(slime_imm_recv(p->b.ep, p->b.op));
+	assert_int_equal(slime_op_wait(p->b.op, 0), -ETIMEDOUT);
+	assert_int_equal(slime_op_wait(p->b.op, 50), -ETIMEDOUT);
+	assert_true(now_ms() - begin >= 50);
+	assert_false(slime_op_test(p->b.op));
+
+	assert_ok(slime_write_imm(p->a.ep, NULL, 0, 0, 9, p->a.op));
+	op_end_ok(p->a.op);
+	op_end_ok(p->b.op);
+	assert_int_equal(slime_op_imm(p->b.op), 9);
+}
+
+static void submit__of_a_pending_op_is_busy(void **state)
+{
+	struct pair *p = *state;
+	struct slime_xfer x = a_and_b(p, 0, 0, 64);
+
+	assert_ok(slime_imm_recv(p->a.ep, p->a.op));
+	assert_int_equal(slime_read(p->a.ep, &x, 1, 0, p->a.op), -EBUSY);
+	assert_int_equal(slime_write(p->a.ep, &x, 1, 0, p->a.op), -EBUSY);
+	assert_int_equal(slime_write_imm(p->a.ep, &x, 1, 0, 1, p->a.op), -EBUSY);
+	assert_int_equal(slime_imm_recv(p->a.ep, p->a.op), -EBUSY);
+	assert_int_equal(slime_send(p->a.ep, p->a.mr, 0, 1, 0, p->a.op), -EBUSY);
+	assert_int_equal(slime_recv(p->a.ep, p->a.mr, 0, 1, 0, 0, p->a.op), -EBUSY);
+	assert_int_equal(slime_op_destroy(p->a.op), -EBUSY);
+
+	slime_endpoint_close(p->a.ep);
+	assert_int_equal(op_end(p->a.op), -ECANCELED);
+}
+
+static void op_create__with_nonsense_is_refused(void **state)
+{
+	struct pair *p = *state;
+	struct slime_op_attr unknown = { .flags = 1u << 30 };
+	struct slime_op *op;
+
+	assert_int_equal(slime_op_create(p->a.ctx, &unknown, &op), -EINVAL);
+	assert_ok(slime_op_destroy(NULL));
+}
+
+static void submit__beyond_max_pending_ops_is_refused_until_one_completed(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	struct slime_op *ops[3];
+	struct pair *p;
+
+	(void)state;
+	attr.max_pending_ops = 2;
+	p = pair_open(&attr);
+	for (int i = 0; i < 3; i++)
+		ops[i] = op_new(p->a.ctx);
+
+	assert_ok(slime_imm_recv(p->a.ep, ops[0]));
+	assert_ok(slime_imm_recv(p->a.ep, ops[1]));
+	assert_int_equal(slime_imm_recv(p->a.ep, ops[2]), -EAGAIN);
+	assert_int_equal(slime_recv(p->a.ep, p->a.mr, 0, 1, 0, 0, ops[2]), -EAGAIN);
+	assert_true(slime_op_test(ops[2]));
+
+	assert_ok(slime_write_imm(p->b.ep, NULL, 0, 0, 1, p->b.op));
+	op_end_ok(ops[0]);
+	assert_ok(slime_imm_recv(p->a.ep, ops[2]));
+	slime_endpoint_close(p->a.ep);
+	for (int i = 0; i < 3; i++)
+		(void)op_end(ops[i]);
+	op_end_ok(p->b.op);
+	for (int i = 0; i < 3; i++)
+		assert_ok(slime_op_destroy(ops[i]));
+	pair_close(p);
+}
+
+/* ---- callbacks ---- */
+
+struct seen {
+	struct pair *p;
+	struct slime_op *op;
+	struct slime_xfer x;
+	_Atomic int n;
+	int left;
+	int status;
+	int inner_wait;
+	int inner_poll;
+	int inner_destroy;
+	_Atomic bool submitting;
+	_Atomic bool inside_submit;
+};
+
+static struct slime_op *op_with(struct end *e, slime_op_fn *fn, void *arg)
+{
+	struct slime_op_attr attr = { .fn = fn, .arg = arg };
+	struct slime_op *op;
+
+	assert_ok(slime_op_create(e->ctx, &attr, &op));
+	return op;
+}
+
+static bool await(_Atomic int *n, int want)
+{
+	uint64_t end = now_ms() + PATIENCE_MS;
+
+	while (*n < want && now_ms() < end)
+		poll(NULL, 0, 1);
+	return *n == want;
+}
+
+static void count_it(void *arg, struct slime_op *op)
+{
+	struct seen *s = arg;
+
+	s->inside_submit = s->submitting;
+	s->status = slime_op_status(op);
+	s->n++;
+}
+
+static void callback__runs_once_with_the_result(void **state)
+{
+	struct pair *p = *state;
+	struct seen s = { .p = p, .x = a_and_b(p, 0, 0, 64) };
+	struct slime_op *op = op_with(&p->a, count_it, &s);
+
+	assert_ptr_equal(slime_op_arg(op), &s);
+	for (int i = 1; i <= 100; i++) {
+		assert_ok(slime_read(p->a.ep, &s.x, 1, 0, op));
+		assert_true(await(&s.n, i));
+		assert_ok(s.status);
+	}
+	assert_ok(slime_op_destroy(op));
+}
+
+/* A context without a thread: whoever runs the callback is the one who polls. */
+static void callback__of_a_manual_context_waits_for_a_poll(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	struct seen s = { 0 };
+	struct slime_op *op;
+	uint64_t end = now_ms() + PATIENCE_MS;
+
+	(void)state;
+	attr.manual_a = true;
+	s.p = pair_open(&attr);
+	s.x = a_and_b(s.p, 0, 0, 64);
+	op = op_with(&s.p->a, count_it, &s);
+	s.submitting = true;
+	assert_ok(slime_read(s.p->a.ep, &s.x, 1, 0, op));
+	s.submitting = false;
+	assert_int_equal(s.n, 0);
+	while (!s.n && now_ms() < end)
+		assert_true(slime_context_poll(s.p->a.ctx) >= 0);
+	assert_int_equal(s.n, 1);
+	assert_false(s.inside_submit);
+	assert_ok(slime_op_destroy(op));
+	pair_close(s.p);
+}
+
+static void resubmit(void *arg, struct slime_op *op)
+{
+	struct seen *s = arg;
+
+	if (--s->left > 0 && slime_read(s->p->a.ep, &s->x, 1, 0, op))
+		return;
+	s->n++;
+}
+
+static void callback__may_submit_its_op_again(void **state)
+{
+	struct pair *p = *state;
+	struct seen s = { .p = p, .x = a_and_b(p, 0, 0, 64), .left = 1000 };
+	struct slime_op *op = op_with(&p->a, resubmit, &s);
+
+	assert_ok(slime_read(p->a.ep, &s.x, 1, 0, op));
+	assert_true(await(&s.n, 1000));
+	assert_ok(slime_op_destroy(op));
+}
+
+static void destroy_it(void *arg, struct slime_op *op)
+{
+	struct seen *s = arg;
+
+	s->inner_destroy = slime_op_destroy(op);
+	s->n++;
+}
+
+static void callback__may_destroy_its_op(void **state)
+{
+	struct pair *p = *state;
+	struct seen s = { .p = p, .x = a_and_b(p, 0, 0, 64) };
+	struct slime_op *op = op_with(&p->a, destroy_it, &s);
+
+	assert_ok(slime_read(p->a.ep, &s.x, 1, 0, op));
+	assert_true(await(&s.n, 1));
+	assert_ok(s.inner_destroy);
+}
+
+static void wait_inside(void *arg, struct slime_op *op)
+{
+	struct seen *s = arg;
+
+	(void)op;
+	s->inner_wait = slime_op_wait(s->op, -1);
+	s->inner_poll = slime_context_poll(s->p->a.ctx);
+	s->inner_destroy = slime_endpoint_destroy(s->p->a.ep);
+	s->n++;
+}
+
+static void callback__that_waits_is_told_of_the_deadlock(void **state)
+{
+	struct pair *p = *state;
+	struct seen s = { .p = p, .x = a_and_b(p, 0, 0, 64), .op = p->a.op };
+	struct slime_op *op = op_with(&p->a, wait_inside, &s);
+
+	assert_ok(slime_imm_recv(p->a.ep, p->a.op));
+	assert_ok(slime_read(p->a.ep, &s.x, 1, 0, op));
+	assert_true(await(&s.n, 1));
+	assert_int_equal(s.inner_wait, -EDEADLK);
+	assert_int_equal(s.inner_poll, -EDEADLK);
+	assert_int_equal(s.inner_destroy, -EDEADLK);
+	assert_ok(slime_op_destroy(op));
+	slime_endpoint_close(p->a.ep);
+	(void)op_end(p->a.op);
+}
+
+static void callback__of_a_failed_op_has_its_status(void **state)
+{
+	struct pair *p = *state;
+	struct seen s = { .p = p };
+	struct slime_op *op = op_with(&p->a, count_it, &s);
+
+	assert_ok(slime_imm_recv(p->a.ep, op));
+	slime_endpoint_close(p->a.ep);
+	assert_true(await(&s.n, 1));
+	assert_int_equal(s.status, -ECANCELED);
+	assert_ok(slime_op_destroy(op));
+}
+
+/* ---- the queue ---- */
+
+#define QUEUED_OPS 50
+
+static void queued_ops__come_out_of_the_context_each_once(void **state)
+{
+	struct pair *p = *state;
+	struct slime_op_attr attr = { .flags = SLIME_OP_QUEUED };
+	struct pollfd fd = { .fd = slime_context_fd(p->a.ctx), .events = POLLIN };
+	struct slime_op *ops[QUEUED_OPS];
+	struct slime_xfer x = a_and_b(p, 0, 0, 64);
+	int seen[QUEUED_OPS] = { 0 };
+	int n = 0;
+
+	assert_null(slime_context_next(p->a.ctx));
+	for (int i = 0; i < QUEUED_OPS; i++) {
+		attr.arg = &seen[i];
+		assert_ok(slime_op_create(p->a.ctx, &attr, &ops[i]));
+		assert_ok(slime_read(p->a.ep, &x, 1, 0, ops[i]));
+	}
+	while (n < QUEUED_OPS && poll(&fd, 1, PATIENCE_MS) == 1) {
+		struct slime_op *op;
+
+		while ((op = slime_context_next(p->a.ctx))) {
+			assert_ok(slime_op_status(op));
+			++*(int *)slime_op_arg(op);
+			n++;
+		}
+	}
+	assert_int_equal(n, QUEUED_OPS);
+	for (int i = 0; i < QUEUED_OPS; i++) {
+		assert_int_equal(seen[i], 1);
+		assert_ok(slime_op_destroy(ops[i]));
+	}
+}
+
+static void queued_op__stays_pending_until_it_was_taken(void **state)
+{
+	struct pair *p = *state;
+	struct slime_op_attr attr = { .flags = SLIME_OP_QUEUED };
+	struct pollfd fd = { .fd = slime_context_fd(p->a.ctx), .events = POLLIN };
+	struct slime_xfer x = a_and_b(p, 0, 0, 64);
+	struct slime_op *op;
+
+	assert_ok(slime_op_create(p->a.ctx, &attr, &op));
+	assert_ok(slime_read(p->a.ep, &x, 1, 0, op));
+	assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+	assert_int_equal(slime_op_destroy(op), -EBUSY);
+	assert_ptr_equal(slime_context_next(p->a.ctx), op);
+	assert_ok(slime_op_destroy(op));
+}
+
+static void op_create__queued_with_a_callback_is_refused(void **state)
+{
+	struct pair *p = *state;
+	struct slime_op_attr attr = { .fn = count_it, .flags = SLIME_OP_QUEUED };
+	struct slime_op *op;
+
+	assert_int_equal(slime_op_create(p->a.ctx, &attr, &op), -EINVAL);
+}
+
+/* ---- manual contexts ---- */
+
+/* As slime/context.h shows it. */
+static void sleep_armed(struct slime_context *ctx, struct slime_op *op)
+{
+	struct pollfd fd = { .fd = slime_context_fd(ctx), .events = POLLIN };
+	uint64_t end = now_ms() + PATIENCE_MS;
+
+	while (!slime_op_test(op) && now_ms() < end) {
+		while (slime_context_poll(ctx) > 0 || slime_context_arm(ctx) == -EAGAIN)
+			;
+		if (!slime_op_test(op))
+			poll(&fd, 1, PATIENCE_MS);
+	}
+	assert_true(slime_op_test(op));
+}
+
+static void manual_context__is_woken_through_its_descriptor(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	struct pair *p;
+
+	(void)state;
+	attr.manual_a = true;
+	p = pair_open(&attr);
+	for (uint32_t i = 0; i < 50; i++) {
+		assert_ok(slime_imm_recv(p->a.ep, p->a.op));
+		assert_ok(slime_write_imm(p->b.ep, NULL, 0, 0, i, p->b.op));
+		sleep_armed(p->a.ctx, p->a.op);
+		assert_ok(slime_op_status(p->a.op));
+		assert_int_equal(slime_op_imm(p->a.op), i);
+		op_end_ok(p->b.op);
+	}
+	pair_close(p);
+}
+
+static void manual_context__moves_bytes_while_it_is_waited_on(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	struct slime_xfer x;
+	struct pair *p;
+
+	(void)state;
+	attr.manual_a = true;
+	attr.len = 8 * MiB;
+	p = pair_open(&attr);
+	x = a_and_b(p, 0, 0, 8 * MiB);
+	pattern_fill(p->b.bytes, 8 * MiB, 3, 0);
+	assert_ok(read_now(p, &x));
+	assert_pattern(p->a.bytes, 8 * MiB, 3, 0);
+	pair_close(p);
+}
+
+/* ---- ways of waiting ---- */
+
+static void check_polling(enum slime_polling polling)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	struct slime_xfer x;
+	struct pair *p;
+
+	attr.polling = polling;
+	p = pair_open(&attr);
+	x = a_and_b(p, 0, 0, 100 * KiB);
+	for (uint64_t i = 0; i < 50; i++) {
+		pattern_fill(p->b.bytes, x.len, i, 0);
+		assert_ok(read_now(p, &x));
+		assert_pattern(p->a.bytes, x.len, i, 0);
+		assert_ok(slime_imm_recv(p->b.ep, p->b.op));
+		assert_ok(slime_write_imm(p->a.ep, &x, 1, 0, 1, p->a.op));
+		op_end_ok(p->b.op);
+		op_end_ok(p->a.op);
+	}
+	pair_close(p);
+}
+
+static void context__that_sleeps_at_once_works(void **state)
+{
+	(void)state;
+	check_polling(SLIME_POLLING_EVENT);
+}
+
+static void context__that_never_sleeps_works(void **state)
+{
+	(void)state;
+	check_polling(SLIME_POLLING_BUSY);
+}
+
+static const struct CMUnitTest tests[] = {
+	IN_PAIR(op__is_reused_without_end),
+	IN_PAIR(op_test__of_an_op_never_submitted_is_true),
+	IN_PAIR(op_wait__past_its_time_leaves_the_op_pending),
+	IN_PAIR(submit__of_a_pending_op_is_busy),
+	IN_PAIR(op_create__with_nonsense_is_refused),
+	cmocka_unit_test(submit__beyond_max_pending_ops_is_refused_until_one_completed),
+	IN_PAIR(callback__runs_once_with_the_result),
+	cmocka_unit_test(callback__of_a_manual_context_waits_for_a_poll),
+	IN_PAIR(callback__may_submit_its_op_again),
+	IN_PAIR(callback__may_destroy_its_op),
+	IN_PAIR(callback__that_waits_is_told_of_the_deadlock),
+	IN_PAIR(callback__of_a_failed_op_has_its_status),
+	IN_PAIR(queued_ops__come_out_of_the_context_each_once),
+	IN_PAIR(queued_op__stays_pending_until_it_was_taken),
+	IN_PAIR(op_create__queued_with_a_callback_is_refused),
+	cmocka_unit_test(manual_context__is_woken_through_its_descriptor),
+	cmocka_unit_test(manual_context__moves_bytes_while_it_is_waited_on),
+	cmocka_unit_test(context__that_sleeps_at_once_works),
+	cmocka_unit_test(context__that_never_sleeps_works),
+};
+
+FIXTURE_MAIN("op")

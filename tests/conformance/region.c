@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory: descriptors, withdrawal, and memory that is not the library's. */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void mem_alloc__gives_zeroed_pages(void **state)
+{
+	struct pair *p = *state;
+	struct slime_mem *mem;
+	const uint8_t *at;
+	uint8_t any = 0;
+
+	assert_ok(slime_mem_alloc(p->a.ctx, 100000, NULL, &mem));
+	assert_true(slime_mem_len(mem) >= 100000);
+	assert_int_equal((uintptr_t)slime_mem_addr(mem) % 4096, 0);
+	at = slime_mem_addr(mem);
+	for (size_t i = 0; i < slime_mem_len(mem); i++)
+		any |= at[i];
+	assert_int_equal(any, 0);
+	assert_ok(slime_mem_destroy(mem));
+}
+
+static void mem_alloc__with_nonsense_is_refused(void **state)
+{
+	struct pair *p = *state;
+	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
+	struct slime_mem *mem;
+
+	assert_int_equal(slime_mem_alloc(p->a.ctx, 0, NULL, &mem), -EINVAL);
+	attr.numa_node = 1000;
+	assert_int_equal(slime_mem_alloc(p->a.ctx, 4096, &attr, &mem), -ENODEV);
+	assert_int_equal(slime_mem_alloc(p->a.ctx, (size_t)1 << 60, NULL, &mem), -ENOMEM);
+}
+
+static void mem_alloc__with_plain_pages_on_node_0_works(void **state)
+{
+	struct pair *p = *state;
+	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
+	struct slime_mem *mem;
+
+	attr.huge = SLIME_HUGE_OFF;
+	attr.numa_node = 0;
+	attr.name = "conformance";
+	assert_ok(slime_mem_alloc(p->a.ctx, 3 * MiB, &attr, &mem));
+	memset(slime_mem_addr(mem), 1, 3 * MiB);
+	assert_ok(slime_mem_destroy(mem));
+}
+
+static void mr_create__with_nonsense_is_refused(void **state)
+{
+	struct pair *p = *state;
+	struct slime_mr *mr;
+
+	assert_int_equal(slime_mr_create(p->a.ctx, p->a.bytes, 0, 0, &mr), -EINVAL);
+	assert_int_equal(slime_mr_create(p->a.ctx, p->a.bytes, SIZE_MAX, 0, &mr), -EINVAL);
+	assert_int_equal(slime_mr_create(p->a.ctx, p->a.bytes, 4096, 1u << 20, &mr), -EINVAL);
+}
+
+static void mr_create__beyond_max_regions_is_refused(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_context *ctx;
+	static uint8_t bytes[64];
+	struct slime_mr *mr[3];
+
+	(void)state;
+	attr.max_regions = 2;
+	assert_ok(slime_context_create(&attr, &ctx));
+	assert_ok(slime_mr_create(ctx, bytes, 64, 0, &mr[0]));
+	assert_ok(slime_mr_create(ctx, bytes, 64, 0, &mr[1]));
+	assert_int_equal(slime_mr_create(ctx, bytes, 64, 0, &mr[2]), -ENOSPC);
+	assert_ok(slime_mr_destroy(mr[0]));
+	assert_ok(slime_mr_create(ctx, bytes, 64, 0, &mr[2]));
+	assert_ok(slime_mr_destroy(mr[1]));
+	assert_ok(slime_mr_destroy(mr[2]));
+	assert_ok(slime_context_destroy(ctx));
+}
+
+static void remote_mr_import__says_what_was_exported(void **state)
+{
+	struct pair *p = *state;
+	struct slime_mr *mr = end_mr(&p->b, p->b.bytes + 4096, 8192, SLIME_ACCESS_REMOTE_READ);
+	struct slime_remote_mr remote = remote_of(mr);
+
+	assert_int_equal(remote.len, 8192);
+	assert_int_equal(remote.access, SLIME_ACCESS_REMOTE_READ);
+	assert_int_equal(remote.owner, p->b.remote.owner);
+	assert_true(remote.generation != p->b.remote.generation);
+	assert_ptr_equal(slime_mr_addr(mr), p->b.bytes + 4096);
+	assert_int_equal(slime_mr_len(mr), 8192);
+	assert_ok(slime_mr_destroy(mr));
+}
+
+static void remote_mr_import__of_foreign_bytes_is_refused(void **state)
+{
+	struct pair *p = *state;
+	uint8_t desc[SLIME_MR_DESC_MAX + 1] = { 0 };
+	struct slime_remote_mr remote = { .id = 4711 };
+	int len = slime_mr_export(p->b.mr, desc, SLIME_MR_DESC_MAX);
+
+	assert_true(len > 0);
+	for (int n = 0; n < len; n++) {
+		assert_int_equal(slime_mr_export(p->b.mr, desc, (size_t)n), -ENOSPC);
+		assert_int_equal(slime_remote_mr_import(desc, (size_t)n, &remote), -EINVAL);
+	}
+	assert_int_equal(slime_remote_mr_import(desc, (size_t)len + 1, &remote), -EINVAL);
+	desc[0] ^= 0xff;
+	assert_int_equal(slime_remote_mr_import(desc, (size_t)len, &remote), -EINVAL);
+	assert_int_equal(remote.id, 4711);
+}
+
+static void read__of_a_region_inside_of_memory_starts_at_its_offset(void **state)
+{
+	struct pair *p = *state;
+	struct slime_mr *mr = end_mr(&p->b, p->b.bytes + 5000, 3000, SLIME_ACCESS_REMOTE_READ);
+	struct slime_remote_mr remote = remote_of(mr);
+	struct slime_xfer x = a_and_b(p, 0, 100, 2900);
+
+	x.remote = &remote;
+	pattern_fill(p->b.bytes, MiB, 1, 0);
+	assert_ok(read_now(p, &x));
+	assert_pattern(p->a.bytes, 2900, 1, 5100);
+	x.len++;
+	assert_int_equal(read_now(p, &x), -ERANGE);
+	assert_ok(slime_mr_destroy(mr));
+}
+
+/* ---- withdrawal ---- */
+
+static void read__of_a_withdrawn_region_is_stale(void **state)
+{
+	struct pair *p = *state;
+	struct slime_mr *mr = end_mr(&p->b, p->b.bytes, 4096, SLIME_ACCESS_REMOTE_READ);
+	struct slime_remote_mr remote = remote_of(mr);
+	struct slime_xfer x = a_and_b(p, 0, 0, 4096);
+
+	x.remote = &remote;
+	assert_ok(read_now(p, &x));
+	assert_ok(slime_mr_destroy(mr));
+	assert_int_equal(read_now(p, &x), -ESTALE);
+	/* The link and the other regions go on. */
+	x.remote = &p->b.remote;
+	assert_ok(read_now(p, &x));
+}
+
+static void read__with_an_old_descriptor_never_reaches_a_new_region(void **state)
+{
+	struct pair *p = *state;
+	struct slime_mr *mr = end_mr(&p->b, p->b.bytes, 4096, SLIME_ACCESS_REMOTE_READ);
+	struct slime_remote_mr remote = remote_of(mr);
+	struct slime_xfer x = a_and_b(p, 0, 0, 4096);
+
+	for (int i = 0; i < 5; i++) {
+		assert_ok(slime_mr_destroy(mr));
+		mr = end_mr(&p->b, p->b.bytes, 4096, SLIME_ACCESS_REMOTE_READ);
+		x.remote = &remote;
+		assert_int_equal(read_now(p, &x), -ESTALE);
+	}
+	remote = remote_of(mr);
+	assert_ok(read_now(p, &x));
+	assert_ok(slime_mr_destroy(mr));
+}
+
+static void mr_destroy__with_own_ops_pending_is_busy(void **state)
+{
+	struct pair *p = *state;
+	struct slime_mr *mr = end_mr(&p->a, p->a.bytes, 4096, 0);
+
+	assert_ok(slime_recv(p->a.ep, mr, 0, 4096, 0, 0, p->a.op));
+	assert_int_equal(slime_mr_destroy(mr), -EBUSY);
+	assert_ok(slime_send(p->b.ep, p->b.mr, 0, 1, 0, p->b.op));
+	op_end_ok(p->a.op);
+	op_end_ok(p->b.op);
+	assert_ok(slime_mr_destroy(mr));
+}
+
+struct reader {
+	struct pair *p;
+	struct slime_remote_mr remote;
+	uint64_t n_ok;
+	uint64_t n_poisoned;
+	int status;
+};
+
+#define WATCHED 4096
+
+/* Reads until the region is gone; none may bring what was written after that. */
+static void *read_until_stale(void *arg)
+{
+	struct reader *r = arg;
+	struct slime_xfer x = a_and_b(r->p, 0, 0, WATCHED);
+
+	x.remote = &r->remote;
+	do {
+		r->status = slime_read(r->p->a.ep, &x, 1, 0, r->p->a.op);
+		if (!r->status)
+			r->status = slime_op_wait(r->p->a.op, PATIENCE_MS);
+		if (!r->status)
+			r->status = slime_op_status(r->p->a.op);
+		if (!r->status) {
+			__atomic_fetch_add(&r->n_ok, 1, __ATOMIC_RELAXED);
+			r->n_poisoned += memchr(r->p->a.bytes, 0xee, WATCHED) != NULL;
+		}
+	} while (!r->status);
+	return NULL;
+}
+
+static int destroy_patiently(void *mr)
+{
+	int ret = slime_mr_destroy(mr);
+
+	return ret == -EBUSY ? -EAGAIN : ret;
+}
+
+static void mr_destroy__while_the_peer_reads_is_a_clean_cut(void **state)
+{
+	struct pair *p = *state;
+
+	for (int round = 0; round < 10; round++) {
+		struct slime_mr *mr = end_mr(&p->b, p->b.bytes, WATCHED, SLIME_ACCESS_REMOTE_READ);
+		struct reader r = { .p = p, .remote = remote_of(mr) };
+		pthread_t thread;
+
+		memset(p->b.bytes, 0x11, WATCHED);
+		assert_ok(pthread_create(&thread, NULL, read_until_stale, &r));
+		while (__atomic_load_n(&r.n_ok, __ATOMIC_RELAXED) < 10)
+			sched_yield();
+		assert_ok(until_not_again(destroy_patiently, mr));
+		memset(p->b.bytes, 0xee, WATCHED);
+		assert_ok(pthread_join(thread, NULL));
+		assert_int_equal(r.status, -ESTALE);
+		assert_int_equal(r.n_poisoned, 0);
+	}
+}
+
+/* ---- memory of the user's own ---- */
+
+/* A process's own memory is reached over tcp; on one host only when both ends allow it. */
+static void read__of_foreign_memory_without_leave_is_unsupported_on_shm(void **state)
+{
+	struct pair *p = *state;
+	uint8_t *own = malloc(100000);
+	struct slime_mr *mr = end_mr(&p->b, own, 100000, SLIME_ACCESS_REMOTE_READ);
+	struct slime_remote_mr remote = remote_of(mr);
+	struct slime_xfer x = a_and_b(p, 0, 0, 100000);
+
+	x.remote = &remote;
+	pattern_fill(own, 100000, 1, 0);
+	if (fixture_transport == SLIME_TRANSPORT_SHM) {
+		assert_int_equal(read_now(p, &x), -EOPNOTSUPP);
+	} else {
+		assert_ok(read_now(p, &x));
+		assert_pattern(p->a.bytes, 100000, 1, 0);
+	}
+	assert_ok(slime_mr_destroy(mr));
+	free(own);
+}
+
+static void read__of_foreign_memory_with_leave_brings_it(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	uint8_t *own = malloc(3 * MiB);
+	struct slime_remote_mr remote;
+	struct slime_xfer x;
+	struct slime_mr *mr;
+	struct pair *p;
+
+	(void)state;
+	attr.foreign_memory = true;
+	attr.len = 4 * MiB;
+	p = pair_open(&attr);
+	mr = end_mr(&p->b, own, 3 * MiB, SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE);
+	remote = remote_of(mr);
+	x = a_and_b(p, 0, 0, 3 * MiB);
+	x.remote = &remote;
+	pattern_fill(own, 3 * MiB, 1, 0);
+	assert_ok(read_now(p, &x));
+	assert_pattern(p->a.bytes, 3 * MiB, 1, 0);
+	pattern_fill(p->a.bytes, 3 * MiB, 2, 0);
+	assert_ok(write_now(p, &x));
+	assert_pattern(own, 3 * MiB, 2, 0);
+	assert_ok(until_not_again(destroy_patiently, mr));
+	pair_close(p);
+	free(own);
+}
+
+static const struct CMUnitTest tests[] = {
+	IN_PAIR(mem_alloc__gives_zeroed_pages),
+	IN_PAIR(mem_alloc__with_nonsense_is_refused),
+	IN_PAIR(mem_alloc__with_plain_pages_on_node_0_works),
+	IN_PAIR(mr_create__with_nonsense_is_refused),
+	IN_PAIR(mr_create__beyond_max_regions_is_refused),
+	IN_PAIR(remote_mr_import__says_what_was_exported),
+	IN_PAIR(remote_mr_import__of_foreign_bytes_is_refused),
+	IN_PAIR(read__of_a_region_inside_of_memory_starts_at_its_offset),
+	IN_PAIR(read__of_a_withdrawn_region_is_stale),
+	IN_PAIR(read__with_an_old_descriptor_never_reaches_a_new_region),
+	IN_PAIR(mr_destroy__with_own_ops_pending_is_busy),
+	IN_PAIR(mr_destroy__while_the_peer_reads_is_a_clean_cut),
+	IN_PAIR(read__of_foreign_memory_without_leave_is_unsupported_on_shm),
+	cmocka_unit_test(read__of_foreign_memory_with_leave_brings_it),
+};
+
+FIXTURE_MAIN("region")
