@@ -394,6 +394,8 @@ static const struct http_refusal *take_head_byte(struct http_parser *p, char c)
 				  with one */
 			return NULL;
 	}
+	if (!p->head_len && !is_token((unsigned char)c) && c != '\r' && c != '\n')
+		return &bad_line; /* as TLS is: its sender would wait for an answer for ever */
 	if (p->head_len == p->limits.head_bytes)
 		return head_too_long(p);
 	if (!grow(&p->msg.head, &p->head_room, p->head_len + 1, p->limits.head_bytes))
