@@ -274,6 +274,8 @@ int slime_context_destroy(struct slime_context *ctx)
 		return -EDEADLK;
 	if (in_use(ctx))
 		return -EBUSY;
+	if (ctx->rpc_destroy)
+		ctx->rpc_destroy(ctx);
 	sl_progress_stop(ctx);
 	destroy_transports(ctx);
 	sl_poller_fini(&ctx->poller);

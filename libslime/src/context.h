@@ -17,6 +17,8 @@
 #include "src/transport/transport.h"
 #include <slime/context.h>
 
+struct sl_rpc;
+
 struct slime_context {
 	struct slime_context_attr attr; /* its strings are ours */
 	uint64_t id;			/* random; of this incarnation */
@@ -35,6 +37,9 @@ struct slime_context {
 	_Atomic uint32_t n_todo;
 	_Atomic uint32_t n_regions;
 	_Atomic uint64_t next_endpoint;
+
+	_Atomic(struct sl_rpc *) rpc;			/* what calls share, made at first use */
+	void (*rpc_destroy)(struct slime_context *ctx); /* and how it goes; NULL: it was not made */
 
 	const uint32_t *alive; /* a page that a fork child sees empty */
 };

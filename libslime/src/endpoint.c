@@ -16,6 +16,7 @@ static const struct {
 	size_t state;
 } layers[] = {
 	{ &sl_recv_layer, offsetof(struct slime_endpoint, recv) },
+	{ &sl_mailbox_layer, offsetof(struct slime_endpoint, mailbox) },
 };
 
 #define N_LAYERS (sizeof(layers) / sizeof(layers[0]))
@@ -152,6 +153,10 @@ static bool on_msg(void *owner, const struct sl_msg *m, const uint8_t *payload)
 	case SL_MSG_SEND:
 	case SL_MSG_SEND_DONE:
 		return sl_recv_layer.msg(ep->recv, m, payload);
+	case SL_MSG_REQUEST:
+	case SL_MSG_REPLY:
+	case SL_MSG_CANCEL:
+		return sl_mailbox_layer.msg(ep->mailbox, m, payload);
 	default:
 		return false;
 	}

@@ -37,9 +37,10 @@ struct sl_layer {
 	void (*destroy)(void *state);
 	bool (*msg)(void *state, const struct sl_msg *m, const uint8_t *payload);
 	void (*down)(void *state, int cause);
-	/* Something to do that no message announces (deadlines, deferred answers): asked at each
-	 * round; may be NULL. */
-	unsigned (*progress)(void *state);
+	/* Something to do that no message announces (deadlines, memory that came back): asked in
+	 * the endpoint's rounds, returns when it wants the next at the latest, SL_NEVER: not by
+	 * itself. May be NULL. [token] */
+	uint64_t (*progress)(void *state);
 };
 
 extern const struct sl_layer sl_recv_layer;

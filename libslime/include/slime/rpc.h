@@ -37,10 +37,10 @@ typedef void slime_rpc_fn(void *arg, struct slime_rpc_request *req);
 enum slime_rpc_method_flags {
 	SLIME_RPC_INLINE = 1,	/* runs on the progress thread and must not block; otherwise on the
 				   worker pool */
-	SLIME_RPC_IN_PLACE = 2, /* short requests and replies stay in the memory of the link: no
-				   copies, but the peer can change the request while it is read, and
-				   both the request's data and a reply buffer are only good until
-				   the handler returns */
+	SLIME_RPC_IN_PLACE = 2, /* of inline handlers: short requests and replies stay in the memory
+				   of the link, without copies; but the peer can change the request
+				   while it is read, and both its data and a reply buffer are only
+				   good until the handler returns */
 };
 
 struct slime_rpc_method_attr {
@@ -65,7 +65,7 @@ SLIME_API SLIME_CHECKED int slime_rpc_service_create(struct slime_context *ctx,
  * bytes. The first method without SLIME_RPC_INLINE starts the context's workers.
  *   -EEXIST   the name, or another one of the same id, is taken
  *   -EBUSY    an endpoint uses the service
- *   -EINVAL   no name, no fn, or unknown flags
+ *   -EINVAL   no name, no fn, unknown flags, or in place without inline
  *   -ENOMEM, -EAGAIN  no memory, or no threads
  */
 SLIME_API SLIME_CHECKED int slime_rpc_method_add(struct slime_rpc_service *service,
@@ -170,14 +170,14 @@ SLIME_API SLIME_CHECKED int slime_call_start(struct slime_endpoint *ep,
 					     const struct slime_call_args *args,
 					     struct slime_call *call);
 
-/* How long after the deadline of a call slime_call_wait() still waits for the call's end. */
+/* How long after the deadline of a call slime_call_wait() waits for its end. */
 #define SLIME_CALL_GRACE_MS 100
 
 /*
- * Wait until the call ended, making progress meanwhile. A negative timeout waits for as long as it
- * takes, but for this: a peer that is stopped confirms nothing, and a wait ends SLIME_CALL_GRACE_MS
- * after the call's deadline in any case. Returns 0 when the call ended: its result is
- * slime_call_status(). Otherwise nothing but the waiting ended:
+ * Wait until the call ended, making progress meanwhile. A negative timeout waits for as long as the
+ * call takes, but not longer than SLIME_CALL_GRACE_MS after its deadline: a peer that is stopped
+ * confirms nothing. Returns 0 when the call ended: its result is slime_call_status(). Otherwise
+ * nothing but the waiting ended:
  *   -ETIMEDOUT  the call is still pending, and its memory still lent
  *   -EDEADLK    called inside a callback or inline handler
  *   -EPERM      called in a child after fork()

@@ -140,9 +140,6 @@ int shm_channel_recv(int sock, struct shm_packet *out)
 	struct shm_packet p = { 0 };
 	ssize_t n = recv_packet(sock, &msg);
 
-	/* A peer that hung up with packets of ours unread: said once, before what it sent itself. */
-	if (n < 0 && errno == ECONNRESET)
-		n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -ECONNRESET;
 	if (n == 0)

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/context.h"
+#include "src/mailbox.h"
+#include "src/progress.h"
+#include "src/rpc_service.h"
+
+void sl_mailbox_deadline(struct sl_mailbox *mb, uint64_t deadline_ns)
+{
+	if (deadline_ns == SL_NEVER)
+		return;
+	/* What has the deadline first, then the time to look; a look goes the other way round. */
+	atomic_thread_fence(memory_order_seq_cst);
+	sl_endpoint_wake_at(mb->ep, deadline_ns);
+}
+
+/* ---- the layer ---- */
+
+static int create(struct slime_endpoint *ep, void **state)
+{
+	struct sl_mailbox *mb;
+	struct sl_rpc *rpc;
+	int ret = sl_rpc_get(ep->ctx, &rpc);
+
+	if (ret)
+		return ret;
+	mb = aligned_alloc(_Alignof(struct sl_mailbox), sizeof(*mb));
+	if (!mb)
+		return -ENOMEM;
+	memset(mb, 0, sizeof(*mb));
+	mb->ep = ep;
+	mb->ctx = ep->ctx;
+	mb->rpc = rpc;
+	mb->service = ep->attr.service;
+	sl_rpc_service_attach(mb->service);
+	sl_calls_init(mb);
+	sl_requests_init(mb);
+	pthread_mutex_lock(&mb->rpc->lock);
+	sl_list_append(&mb->rpc->mailboxes, &mb->link);
+	pthread_mutex_unlock(&mb->rpc->lock);
+	*state = mb;
+	return 0;
+}
+
+static bool is_quiet(void *arg)
+{
+	return sl_requests_quiet(arg);
+}
+
+static void destroy(void *state)
+{
+	struct sl_mailbox *mb = state;
+
+	pthread_mutex_lock(&mb->rpc->lock);
+	sl_list_remove(&mb->link);
+	pthread_mutex_unlock(&mb->rpc->lock);
+	/* Handlers that run use the service, and the link's memory. */
+	sl_progress_until(mb->ctx, is_quiet, mb, SL_NEVER);
+	sl_requests_fini(mb);
+	sl_calls_fini(mb);
+	sl_rpc_service_detach(mb->service);
+	free(mb);
+}
+
+static bool msg(void *state, const struct sl_msg *m, const uint8_t *payload)
+{
+	struct sl_mailbox *mb = state;
+
+	bool ok = false;
+
+	if (m->kind == SL_MSG_REQUEST)
+		ok = sl_requests_arrived(mb, m, payload);
+	else if (m->kind == SL_MSG_REPLY)
+		ok = sl_calls_reply(mb, m, payload);
+	else if (m->kind == SL_MSG_CANCEL)
+		ok = sl_requests_cancel(mb, m);
+	if (!ok)
+		sl_error("rpc",
+			 "%s: the peer broke the protocol: message kind %u, flags 0x%x, slot %u",
+			 mb->ep->name, m->kind, m->flags, m->slot);
+	return ok;
+}
+
+static void down(void *state, int cause)
+{
+	struct sl_mailbox *mb = state;
+
+	/* From here on nobody rings an endpoint that may be on its way to being destroyed. */
+	pthread_mutex_lock(&mb->rpc->lock);
+	sl_list_remove(&mb->link);
+	pthread_mutex_unlock(&mb->rpc->lock);
+	mb->down = true;
+	sl_calls_down(mb, cause);
+	sl_requests_down(mb);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t progress(void *state)
+{
+	struct sl_mailbox *mb = state;
+	uint64_t now = sl_clock_ns();
+	uint64_t next = SL_NEVER;
+
+	if (mb->down)
+		return next;
+	next = earlier(next, sl_calls_look(mb, now));
+	next = earlier(next, sl_requests_look(mb, now));
+	next = earlier(next, sl_pool_trim(&mb->rpc->pool, &mb->calling, now));
+	return earlier(next, sl_pool_trim(&mb->rpc->pool, &mb->serving, now));
+}
+
+const struct sl_layer sl_mailbox_layer = {
+	.create = create,
+	.destroy = destroy,
+	.msg = msg,
+	.down = down,
+	.progress = progress,
+};

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "src/context.h"
+#include "src/endpoint.h"
+#include "src/progress.h"
+#include "src/rpc_call.h"
+
+/* What waits in the mailbox ends by then at the latest, and a deadline this far is none. */
+#define TIMEOUT_MAX_MS (INT64_C(1) << 40)
+
+static void ended(void *arg, struct slime_op *op)
+{
+	struct slime_call *call = arg;
+
+	(void)op;
+	call->fn(call->arg, call);
+}
+
+int slime_call_create(struct slime_context *ctx, const struct slime_call_attr *attr,
+		      struct slime_call **out)
+{
+	static const struct slime_call_attr defaults;
+	struct slime_call *call;
+	struct sl_rpc *rpc;
+	int ret = sl_context_check(ctx);
+
+	if (!ret)
+		ret = sl_rpc_get(ctx, &rpc);
+	if (ret)
+		return ret;
+	if (!attr)
+		attr = &defaults;
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return -ENOMEM;
+	sl_op_init(&call->op, ctx, &ctx->completions, attr->fn ? ended : NULL, call);
+	sl_list_init(&call->link);
+	call->ctx = ctx;
+	call->rpc = rpc;
+	call->fn = attr->fn;
+	call->arg = attr->arg;
+	sl_rpc_add_child(ctx);
+	*out = call;
+	return 0;
+}
+
+static void release(struct slime_call *call)
+{
+	if (call->reply_chunk)
+		sl_rpc_put_chunk(call->rpc, call->reply_chunk);
+	call->reply_chunk = NULL;
+	call->reply_at = NULL;
+	call->reply_len = 0;
+}
+
+int slime_call_destroy(struct slime_call *call)
+{
+	if (!call)
+		return 0;
+	if (!sl_context_check(call->ctx)) {
+		if (!slime_call_test(call))
+			return -EBUSY;
+		release(call);
+		sl_rpc_remove_child(call->ctx);
+	}
+	free(call->own);
+	free(call);
+	return 0;
+}
+
+/* One half of the args: memory of the caller's, or len bytes at offset of a region. */
+static int check_memory(const struct slime_call *call, const void *ptr, uint64_t len,
+			const struct slime_mr *mr, uint64_t offset)
+{
+	if (mr && (ptr || mr->ctx != call->ctx))
+		return -EINVAL;
+	if (mr && (offset > mr->region->len || len > mr->region->len - offset))
+		return -ERANGE;
+	return 0;
+}
+
+static int check_args(const struct slime_call *call, const struct slime_endpoint *ep,
+		      const struct slime_call_args *args)
+{
+	int ret;
+
+	if (ep->ctx != call->ctx || !args->method)
+		return -EINVAL;
+	if (args->request_len && !args->request && !args->request_mr)
+		return -EINVAL;
+	ret = check_memory(call, args->request, args->request_len, args->request_mr,
+			   args->request_offset);
+	if (!ret)
+		ret = check_memory(call, args->reply, args->reply_cap, args->reply_mr,
+				   args->reply_offset);
+	return ret;
+}
+
+static void reset(struct slime_call *call, struct sl_mailbox *mb,
+		  const struct slime_call_args *args)
+{
+	release(call);
+	call->mb = mb;
+	call->args = *args;
+	call->deadline_ns =
+		args->timeout_ms > TIMEOUT_MAX_MS ? SL_NEVER : sl_deadline_ns(args->timeout_ms);
+	call->flags = 0;
+	call->code = 0;
+	call->message[0] = '\0';
+	atomic_store_explicit(&call->gave_up, 0, memory_order_relaxed);
+}
+
+int slime_call_start(struct slime_endpoint *ep, const struct slime_call_args *args,
+		     struct slime_call *call)
+{
+	int ret = sl_context_check(call->ctx);
+
+	if (!ret)
+		ret = check_args(call, ep, args);
+	if (!ret)
+		ret = sl_endpoint_op_begin(ep, &call->op, SLIME_KIND_CALL);
+	if (ret)
+		return ret;
+	reset(call, ep->mailbox, args);
+	ret = sl_calls_begin(ep->mailbox, call);
+	if (ret)
+		sl_endpoint_op_abort(ep, &call->op);
+	return ret;
+}
+
+int slime_call_wait(struct slime_call *call, int64_t timeout_ms)
+{
+	uint64_t deadline = sl_deadline_ns(timeout_ms);
+	int ret = sl_context_check(call->ctx);
+
+	if (ret)
+		return ret;
+	if (timeout_ms < 0 && call->deadline_ns != SL_NEVER)
+		deadline = call->deadline_ns + SLIME_CALL_GRACE_MS * SL_NS_PER_MS;
+	return sl_progress_wait_op(call->ctx, &call->op, deadline);
+}
+
+int slime_call_cancel(struct slime_call *call)
+{
+	int none = 0;
+	int ret = sl_context_check(call->ctx);
+
+	if (ret)
+		return ret;
+	if (slime_call_test(call))
+		return -ENOENT;
+	/* The mailbox may be on its end; what we touch is the call, and the context's. */
+	if (atomic_compare_exchange_strong(&call->gave_up, &none, -ECANCELED))
+		sl_rpc_ring(call->rpc);
+	return 0;
+}
+
+bool slime_call_test(const struct slime_call *call)
+{
+	return slime_op_test(&call->op);
+}
+
+int slime_call_status(const struct slime_call *call)
+{
+	return slime_op_status(&call->op);
+}
+
+uint32_t slime_call_error(const struct slime_call *call, const char **message)
+{
+	if (message)
+		*message = call->message;
+	return call->code;
+}
+
+size_t slime_call_reply_len(const struct slime_call *call)
+{
+	return call->reply_len;
+}
+
+const void *slime_call_reply_data(const struct slime_call *call)
+{
+	return call->reply_at;
+}
+
+void slime_call_release(struct slime_call *call)
+{
+	if (!sl_context_check(call->ctx) && slime_call_test(call))
+		release(call);
+}
+
+void *slime_call_arg(const struct slime_call *call)
+{
+	return call->arg;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The struct of a call. It is the user's, then the mailbox's until its op is finished. */
+#ifndef SL_RPC_CALL_H
+#define SL_RPC_CALL_H
+
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "src/mailbox.h"
+#include "src/op.h"
+#include <slime/rpc.h>
+
+struct slime_call {
+	struct slime_op op; /* pending while the call is */
+	struct slime_context *ctx;
+	struct sl_rpc *rpc;
+	struct sl_mailbox *mb; /* while pending */
+	struct slime_call_args args;
+	uint64_t deadline_ns;
+	_Atomic int gave_up; /* 0, -ETIMEDOUT or -ECANCELED: how it will end */
+	uint8_t flags;	     /* enum sl_request_flags, once planned */
+	struct sl_list link; /* in one of the mailbox's lists */
+	int status;	     /* while draining */
+
+	/* Lent memory: a region of the user's, a chunk, or a region for just this call. */
+	struct sl_lent request;
+	struct sl_lent reply;
+	struct sl_chunk *request_chunk;
+	struct sl_chunk *reply_chunk;
+	struct sl_region *request_region;
+	struct sl_region *reply_region;
+
+	/* The result. */
+	const uint8_t *reply_at;
+	size_t reply_len;
+	uint8_t *own; /* room for short replies that the call keeps */
+	size_t own_len;
+	uint32_t code;
+	char message[SLIME_RPC_MESSAGE_MAX + 1];
+
+	slime_call_fn *fn;
+	void *arg;
+};
+
+/* ---- mailbox_call.c ---- */
+
+/*
+ * Begin a call whose args were checked and whose op is pending. Returns 0 and it will end, or
+ * -ENOTCONN, -ENOMEM, -ENOSPC, -EACCES and it never began.
+ */
+int sl_calls_begin(struct sl_mailbox *mb, struct slime_call *call);
+
+/* ---- mailbox_lend.c ---- */
+
+/* What must be lent for a call to go by a slot of that length: enum sl_request_flags. */
+uint8_t sl_lend_plan(const struct slime_call_args *args, uint32_t slot_len);
+
+/* Lend what call->flags say: 0, or an error and nothing is lent. -EAGAIN: memory is short now. */
+int sl_lend(struct sl_mailbox *mb, struct slime_call *call);
+
+/* What was lent, if anything, was not told to any peer: take it back. */
+void sl_lend_forget(struct sl_mailbox *mb, struct slime_call *call);
+
+/* The call has its result: what was lent comes back, but for a chunk that holds the reply. False:
+ * the peer still reads or writes; ask again. */
+bool sl_lend_take_back(struct sl_mailbox *mb, struct slime_call *call);
+
+const uint8_t *sl_lend_request_bytes(const struct slime_call_args *args);
+
+#endif

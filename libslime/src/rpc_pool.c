@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/context.h"
+#include "src/rpc_pool.h"
+
+/* Small chunks share an arena of up to this, so that few regions are needed. */
+#define ARENA_SHARED	 (UINT64_C(1) << 20)
+#define ARENA_CHUNKS_MAX 16
+
+struct sl_arena {
+	struct sl_list link;	    /* among its account's */
+	struct sl_account *account; /* NULL: gone, and the arena goes with its last chunk */
+	struct slime_mem *mem;	    /* NULL: private memory */
+	struct slime_mr *mr;
+	uint8_t *addr;
+	uint64_t len;
+	unsigned class;
+	unsigned n_out;
+	bool cold; /* given back to the kernel: populate before use */
+	unsigned n_chunks;
+	struct sl_chunk chunks[];
+};
+
+void sl_pool_init(struct sl_pool *pool, struct slime_context *ctx)
+{
+	pool->ctx = ctx;
+	pool->admitted = 0;
+	pthread_mutex_init(&pool->lock, NULL);
+}
+
+void sl_pool_fini(struct sl_pool *pool)
+{
+	pthread_mutex_destroy(&pool->lock);
+}
+
+void sl_account_init(struct sl_account *a, bool exposed)
+{
+	*a = (struct sl_account){ .exposed = exposed };
+	sl_list_init(&a->arenas);
+	for (unsigned i = 0; i < SL_CHUNK_CLASSES; i++)
+		sl_list_init(&a->free[i]);
+}
+
+struct slime_mr *sl_chunk_mr(const struct sl_chunk *chunk)
+{
+	return chunk->arena->mr;
+}
+
+static unsigned class_of(uint64_t len)
+{
+	unsigned class = 0;
+
+	while (class < SL_CHUNK_CLASSES && UINT64_C(1) << (SL_CHUNK_MIN_SHIFT + class) < len)
+		class ++;
+	return class;
+}
+
+/* ---- arenas ---- */
+
+/* Private memory is only read and written by ourselves: no file, nothing populated before use. */
+static int map_private(struct sl_arena *a)
+{
+	void *addr = mmap(NULL, a->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (addr == MAP_FAILED)
+		return -ENOMEM;
+	a->addr = addr;
+	if (a->len >= ARENA_SHARED * 2)
+		madvise(addr, a->len, MADV_HUGEPAGE);
+	return 0;
+}
+
+static int map_exposed(struct slime_context *ctx, struct sl_arena *a)
+{
+	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
+	int ret;
+
+	attr.name = "slime-rpc";
+	ret = slime_mem_alloc(ctx, a->len, &attr, &a->mem);
+	if (!ret)
+		a->addr = slime_mem_addr(a->mem);
+	return ret;
+}
+
+static void unmap(struct sl_arena *a)
+{
+	if (a->mem)
+		slime_mem_destroy(a->mem);
+	else
+		munmap(a->addr, a->len);
+}
+
+static void arena_destroy(struct sl_arena *a)
+{
+	int ret = slime_mr_destroy(a->mr);
+
+	/* Peers that could reach it are gone, or never knew of it. */
+	if (ret) {
+		sl_error("rpc", "memory for long messages cannot be withdrawn: %s", strerror(-ret));
+		return;
+	}
+	unmap(a);
+	free(a);
+}
+
+static int arena_create(struct slime_context *ctx, bool exposed, unsigned class,
+			struct sl_arena **out)
+{
+	uint64_t size = UINT64_C(1) << (SL_CHUNK_MIN_SHIFT + class);
+	uint64_t n = size < ARENA_SHARED ? ARENA_SHARED / size : 1;
+	struct sl_arena *a;
+	int ret;
+
+	if (n > ARENA_CHUNKS_MAX)
+		n = ARENA_CHUNKS_MAX;
+	a = calloc(1, sizeof(*a) + n * sizeof(a->chunks[0]));
+	if (!a)
+		return -ENOMEM;
+	a->len = n * size;
+	a->class = class;
+	a->n_chunks = (unsigned)n;
+	ret = exposed ? map_exposed(ctx, a) : map_private(a);
+	if (ret)
+		goto free_arena;
+	ret = slime_mr_create(ctx, a->addr, a->len,
+			      exposed ? SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE : 0,
+			      &a->mr);
+	if (ret)
+		goto unmap_arena;
+	for (unsigned i = 0; i < n; i++) {
+		a->chunks[i].arena = a;
+		a->chunks[i].offset = i * size;
+		a->chunks[i].addr = a->addr + a->chunks[i].offset;
+	}
+	*out = a;
+	return 0;
+
+unmap_arena:
+	unmap(a);
+free_arena:
+	free(a);
+	return ret;
+}
+
+/* Back to memory that a peer's access does not have to fault in. */
+static int warm(struct sl_arena *a)
+{
+	if (a->mem && madvise(a->addr, a->len, MADV_POPULATE_WRITE))
+		return -errno;
+	return 0;
+}
+
+/* ---- chunks ---- */
+
+static bool admit(struct sl_pool *pool, struct sl_account *a, uint64_t bytes)
+{
+	if (bytes && a->admitted && a->admitted + bytes > SL_ACCOUNT_ADMIT)
+		return false;
+	if (bytes && pool->admitted && pool->admitted + bytes > SL_POOL_ADMIT)
+		return false;
+	a->admitted += bytes;
+	pool->admitted += bytes;
+	return true;
+}
+
+static void dismiss(struct sl_pool *pool, struct sl_account *a, uint64_t bytes)
+{
+	if (a)
+		a->admitted -= bytes;
+	pool->admitted -= bytes;
+}
+
+/* Add the arena's chunks to the free ones; the account has the arena from now on. */
+static void adopt_locked(struct sl_account *account, struct sl_arena *a)
+{
+	a->account = account;
+	sl_list_append(&account->arenas, &a->link);
+	for (unsigned i = 0; i < a->n_chunks; i++)
+		sl_list_append(&account->free[a->class], &a->chunks[i].link);
+}
+
+/* The free chunk that was used last, since its memory is likely in a cache; NULL: none. */
+static struct sl_chunk *pop_locked(struct sl_account *account, unsigned class, bool *cold)
+{
+	struct sl_list *e = account->free[class].prev;
+	struct sl_chunk *c;
+
+	if (e == &account->free[class])
+		return NULL;
+	sl_list_remove(e);
+	c = SL_CONTAINER_OF(e, struct sl_chunk, link);
+	c->arena->n_out++;
+	*cold = c->arena->cold;
+	c->arena->cold = false;
+	return c;
+}
+
+/* A chunk of an arena that was free, or is made now. */
+static int take_chunk(struct sl_pool *pool, struct sl_account *account, unsigned class,
+		      struct sl_chunk **out)
+{
+	struct sl_arena *fresh = NULL;
+	struct sl_chunk *c;
+	bool cold = false;
+	int ret;
+
+	pthread_mutex_lock(&pool->lock);
+	c = pop_locked(account, class, &cold);
+	pthread_mutex_unlock(&pool->lock);
+	if (!c) {
+		ret = arena_create(pool->ctx, account->exposed, class, &fresh);
+		if (ret)
+			return ret;
+		pthread_mutex_lock(&pool->lock);
+		adopt_locked(account, fresh);
+		c = pop_locked(account, class, &cold);
+		pthread_mutex_unlock(&pool->lock);
+	}
+	if (cold && warm(c->arena)) {
+		sl_pool_put(pool, c);
+		return -ENOMEM;
+	}
+	*out = c;
+	return 0;
+}
+
+int sl_pool_get(struct sl_pool *pool, struct sl_account *account, uint64_t len, bool admitted,
+		struct sl_chunk **out)
+{
+	unsigned class = class_of(len);
+	uint64_t bytes = admitted ? len : 0;
+	bool ok;
+	int ret;
+
+	if (class >= SL_CHUNK_CLASSES)
+		return -ENOMEM;
+	pthread_mutex_lock(&pool->lock);
+	ok = admit(pool, account, bytes);
+	pthread_mutex_unlock(&pool->lock);
+	if (!ok)
+		return -EAGAIN;
+	ret = take_chunk(pool, account, class, out);
+	if (!ret) {
+		(*out)->admitted = bytes;
+		return 0;
+	}
+	pthread_mutex_lock(&pool->lock);
+	dismiss(pool, account, bytes);
+	pthread_mutex_unlock(&pool->lock);
+	return ret;
+}
+
+bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
+{
+	struct sl_arena *a = c->arena;
+	uint64_t now = sl_clock_ns();
+	bool fresh = false;
+	bool last;
+
+	pthread_mutex_lock(&pool->lock);
+	dismiss(pool, a->account, c->admitted);
+	c->admitted = 0;
+	a->n_out--;
+	last = !a->account && !a->n_out;
+	if (a->account) {
+		sl_list_append(&a->account->free[a->class], &c->link);
+		a->account->last_put_ns = now;
+		fresh = !a->account->has_idle;
+		a->account->has_idle = true;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	if (last)
+		arena_destroy(a);
+	return fresh;
+}
+
+/* ---- the end of it ---- */
+
+static void cool(struct sl_arena *a)
+{
+	if (a->n_out || a->cold)
+		return;
+	/* A hole in a file that peers have mapped reads as zeros. */
+	if (madvise(a->addr, a->len, a->mem ? MADV_REMOVE : MADV_DONTNEED) == 0)
+		a->cold = true;
+}
+
+uint64_t sl_pool_trim(struct sl_pool *pool, struct sl_account *account, uint64_t now_ns)
+{
+	uint64_t again = SL_NEVER;
+	struct sl_list *e;
+
+	pthread_mutex_lock(&pool->lock);
+	if (account->has_idle) {
+		again = account->last_put_ns + SL_POOL_IDLE_MS * SL_NS_PER_MS;
+		if (again <= now_ns) {
+			sl_list_for_each (e, &account->arenas)
+				cool(SL_CONTAINER_OF(e, struct sl_arena, link));
+			account->has_idle = false;
+			again = SL_NEVER;
+		}
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return again;
+}
+
+void sl_pool_drop(struct sl_pool *pool, struct sl_account *account)
+{
+	struct sl_list gone;
+	struct sl_list *e;
+
+	sl_list_init(&gone);
+	pthread_mutex_lock(&pool->lock);
+	while ((e = sl_list_pop(&account->arenas))) {
+		struct sl_arena *a = SL_CONTAINER_OF(e, struct sl_arena, link);
+
+		a->account = NULL;
+		if (!a->n_out)
+			sl_list_append(&gone, e);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	while ((e = sl_list_pop(&gone)))
+		arena_destroy(SL_CONTAINER_OF(e, struct sl_arena, link));
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory for long messages: chunks of a power of two, cut from arenas that are regions. An account
+ * is one side of one endpoint; its arenas are its own, because what a peer was once shown it may
+ * look at for as long as the region lives. Memory stays with the account, since registering and
+ * populating it is what costs; what nobody used for a while is given back to the kernel.
+ *
+ * Any thread; the pool has a lock of its own, which is held for list work only.
+ */
+#ifndef SL_RPC_POOL_H
+#define SL_RPC_POOL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include <slime/mr.h>
+
+struct slime_context;
+
+#define SL_CHUNK_MIN_SHIFT 14 /* 16 KiB */
+#define SL_CHUNK_CLASSES   34 /* up to 128 TiB: the kernel refuses before we do */
+
+/* Bytes admitted for requests (other uses are bounded by those), of one account and of all. One
+ * that is larger is admitted when there is no other. */
+#define SL_ACCOUNT_ADMIT (UINT64_C(256) << 20)
+#define SL_POOL_ADMIT	 (UINT64_C(1) << 30)
+
+/* How long memory stays ours unused. */
+#define SL_POOL_IDLE_MS 1000
+
+struct sl_arena;
+
+struct sl_chunk {
+	struct sl_list link; /* among the free ones of its class */
+	struct sl_arena *arena;
+	uint8_t *addr;
+	uint64_t offset;   /* of addr in its region */
+	uint64_t admitted; /* bytes it counts for */
+};
+
+struct sl_account {
+	bool exposed; /* the peer reads and writes its memory, which is mapped by peers on this host
+		       */
+	uint64_t admitted;
+	bool has_idle; /* something that sl_pool_trim() could give back */
+	uint64_t last_put_ns;
+	struct sl_list arenas;
+	struct sl_list free[SL_CHUNK_CLASSES];
+};
+
+struct sl_pool {
+	struct slime_context *ctx;
+	pthread_mutex_t lock;
+	uint64_t admitted;
+};
+
+void sl_pool_init(struct sl_pool *pool, struct slime_context *ctx);
+void sl_pool_fini(struct sl_pool *pool);
+
+void sl_account_init(struct sl_account *a, bool exposed);
+
+/*
+ * A chunk of at least len bytes; admit: counted, and refused with -EAGAIN while too much is
+ * admitted. -ENOMEM; -ENOSPC no region is left.
+ */
+int sl_pool_get(struct sl_pool *pool, struct sl_account *a, uint64_t len, bool admit,
+		struct sl_chunk **out);
+
+/* Says whether the account has idle memory now, and had none before. */
+bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *chunk);
+
+/* The region the chunk lies in. */
+struct slime_mr *sl_chunk_mr(const struct sl_chunk *chunk);
+
+/* Give idle memory back to the kernel. Returns when to come again, SL_NEVER when nothing is left to
+ * do. */
+uint64_t sl_pool_trim(struct sl_pool *pool, struct sl_account *a, uint64_t now_ns);
+
+/* The account ends: its memory goes, and chunks that are still out take theirs along later. No peer
+ * can reach it any more. */
+void sl_pool_drop(struct sl_pool *pool, struct sl_account *a);
+
+#endif

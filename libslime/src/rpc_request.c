@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "src/context.h"
+#include "src/endpoint.h"
+#include "src/rpc_request.h"
+
+/* The request whose handler runs on this thread. */
+static _Thread_local struct slime_rpc_request *handling;
+
+/* ---- the life of a request ---- */
+
+struct slime_rpc_request *sl_request_create(struct sl_mailbox *mb, unsigned slot)
+{
+	struct slime_rpc_request *req = calloc(1, sizeof(*req));
+
+	if (!req)
+		return NULL;
+	req->mb = mb;
+	req->ctx = mb->ctx;
+	req->rpc = mb->rpc;
+	req->slot = (uint16_t)slot;
+	sl_list_init(&req->link);
+	sl_list_init(&req->job.link);
+	return req;
+}
+
+void sl_request_destroy(struct slime_rpc_request *req)
+{
+	free(req->copy);
+	free(req->draft);
+	free(req);
+}
+
+static bool is_short(const struct slime_rpc_request *req, uint64_t len)
+{
+	return len <= sl_slot_len(SL_AREA_REPLY, req->slot);
+}
+
+static bool is_in_place(const struct slime_rpc_request *req)
+{
+	return req->method->attr.flags & SLIME_RPC_IN_PLACE;
+}
+
+static bool is_inline(const struct slime_rpc_request *req)
+{
+	return req->method->attr.flags & SLIME_RPC_INLINE;
+}
+
+bool sl_request_expired(const struct slime_rpc_request *req)
+{
+	return req->deadline_ns != SL_NEVER && req->deadline_ns <= sl_clock_ns();
+}
+
+void sl_request_handle(struct slime_rpc_request *req)
+{
+	/* A handler on a worker may wait for a call and so come to run an inline handler. */
+	struct slime_rpc_request *outer = handling;
+	const struct slime_rpc_method_attr *method = &req->method->attr;
+
+	handling = req;
+	method->fn(method->arg, req);
+	handling = outer;
+}
+
+static void put_chunk(struct slime_rpc_request *req, struct sl_chunk **chunk)
+{
+	if (*chunk)
+		sl_rpc_put_chunk(req->rpc, *chunk);
+	*chunk = NULL;
+}
+
+/* The slot's next request may come: the last touch. */
+static void let_go(struct slime_rpc_request *req)
+{
+	put_chunk(req, &req->in);
+	put_chunk(req, &req->out);
+	req->buffer = NULL;
+	atomic_store_explicit(&req->state, SL_REQUEST_FREE, memory_order_release);
+}
+
+void sl_request_drop(struct slime_rpc_request *req)
+{
+	let_go(req);
+}
+
+/* Nobody waits for the answer of this one any more. */
+static int dispose(struct slime_rpc_request *req, uint32_t state)
+{
+	struct slime_context *ctx = req->ctx;
+	struct sl_rpc *rpc = req->rpc;
+
+	put_chunk(req, &req->in);
+	put_chunk(req, &req->out);
+	sl_request_destroy(req);
+	atomic_fetch_sub(&rpc->n_detached, 1);
+	sl_rpc_remove_child(ctx);
+	return state == SL_REQUEST_DETACHED_CANCELLED ? -ECANCELED : -ECONNRESET;
+}
+
+/* ---- the one who answers ---- */
+
+struct answer {
+	struct slime_rpc_request *req;
+	struct sl_mailbox *mb;
+	struct sl_conn *conn;
+	bool entered; /* the endpoint; an inline handler is [token] instead */
+	struct sl_msg reply;
+};
+
+/* Take the request from the handler: false when it is detached. */
+static bool claim(struct slime_rpc_request *req)
+{
+	uint32_t state = SL_REQUEST_HELD;
+
+	if (atomic_compare_exchange_strong_explicit(&req->state, &state, SL_REQUEST_ANSWERING,
+						    memory_order_acq_rel, memory_order_acquire))
+		return true;
+	assert(state == SL_REQUEST_DETACHED_CANCELLED || state == SL_REQUEST_DETACHED_RESET);
+	return false;
+}
+
+static void begin_reply(struct answer *a, enum sl_reply_status status)
+{
+	a->reply = (struct sl_msg){
+		.kind = SL_MSG_REPLY,
+		.slot = a->req->slot,
+		.w[SL_REPLY_ID] = a->req->id,
+		.w[SL_REPLY_STATUS] = status,
+	};
+}
+
+/* Send the reply: the request is gone, its slot the client's. */
+static void send_reply(struct answer *a, int status)
+{
+	struct slime_endpoint *ep = a->mb->ep;
+
+	sl_endpoint_count(ep, SLIME_KIND_SERVE, status, a->req->len);
+	let_go(a->req);
+	a->conn->ops->post(a->conn, &a->reply);
+	if (a->entered)
+		sl_endpoint_leave(ep);
+}
+
+static int send_error(struct answer *a, enum sl_reply_status status, int ret)
+{
+	begin_reply(a, status);
+	send_reply(a, ret);
+	return ret;
+}
+
+/*
+ * Begin to answer: 0, and send_reply() follows; else the request is gone: -ECONNRESET, -ECANCELED,
+ * or -EPERM after fork().
+ */
+static int begin(struct slime_rpc_request *req, struct answer *a)
+{
+	int ret = sl_context_check(req->ctx);
+
+	if (ret)
+		return ret;
+	*a = (struct answer){ .req = req };
+	if (handling == req && is_inline(req)) {
+		/* With the token nobody else looks at it, and the connection stays. */
+		atomic_store_explicit(&req->state, SL_REQUEST_ANSWERING, memory_order_relaxed);
+		a->mb = req->mb;
+		a->conn = atomic_load_explicit(&a->mb->ep->conn, memory_order_relaxed);
+	} else {
+		if (!claim(req))
+			return dispose(req, atomic_load(&req->state));
+		a->mb = req->mb;
+		if (sl_endpoint_enter(a->mb->ep, &a->conn)) {
+			let_go(req);
+			return -ECONNRESET;
+		}
+		a->entered = true;
+	}
+	if (atomic_load_explicit(&req->cancelled, memory_order_relaxed))
+		return send_error(a, SL_REPLY_CANCELLED, -ECANCELED);
+	begin_reply(a, SL_REPLY_OK);
+	return 0;
+}
+
+/* A short reply of bytes that are not in the slot yet. */
+static int send_short(struct answer *a, const void *data, size_t len)
+{
+	uint8_t *slot = NULL;
+
+	if (len)
+		slot = a->conn->ops->slot(a->conn, SL_AREA_REPLY, a->req->slot);
+	/* Without a slot the connection is at its end, and the post goes nowhere. */
+	if (slot) {
+		/* It may be the buffer we gave, which may be this slot. */
+		memmove(slot, data, len);
+		a->reply.len = (uint32_t)len;
+	}
+	send_reply(a, 0);
+	return 0;
+}
+
+/* Write len bytes at offset of chunk to the caller's memory; the reply follows. */
+static int send_long(struct answer *a, struct sl_chunk *chunk, uint64_t offset, uint64_t len)
+{
+	struct slime_rpc_request *req = a->req;
+	struct sl_mailbox *mb = a->mb;
+	int ret;
+
+	req->xfer = (struct slime_xfer){
+		.local = sl_chunk_mr(chunk),
+		.remote = &req->reply.remote,
+		.local_offset = chunk->offset + offset,
+		.remote_offset = req->reply.offset,
+		.len = len,
+	};
+	atomic_fetch_add(&mb->n_ops, 1);
+	atomic_store_explicit(&req->state, SL_REQUEST_WRITING, memory_order_release);
+	ret = sl_xfer_submit(mb->ep, SLIME_KIND_WRITE, &req->xfer, 1, &req->op);
+	if (ret) {
+		atomic_store_explicit(&req->state, SL_REQUEST_ANSWERING, memory_order_relaxed);
+		atomic_fetch_sub(&mb->n_ops, 1);
+		return send_error(a, SL_REPLY_UNREACHABLE, ret);
+	}
+	if (a->entered)
+		sl_endpoint_leave(mb->ep);
+	return 0;
+}
+
+void sl_request_written(struct slime_rpc_request *req, int status)
+{
+	struct answer a = { .req = req, .mb = req->mb };
+
+	a.conn = atomic_load_explicit(&a.mb->ep->conn, memory_order_relaxed);
+	begin_reply(&a, status ? SL_REPLY_UNREACHABLE : SL_REPLY_OK);
+	if (!status) {
+		a.reply.flags = SL_REPLY_WRITTEN;
+		a.reply.w[SL_REPLY_LEN] = req->xfer.len;
+	}
+	send_reply(&a, status);
+}
+
+void sl_request_skip(struct slime_rpc_request *req)
+{
+	struct answer a;
+
+	if (begin(req, &a) == 0)
+		send_error(&a, SL_REPLY_EXPIRED, -ETIMEDOUT);
+}
+
+void sl_request_refuse(struct slime_rpc_request *req, enum sl_reply_status status)
+{
+	struct answer a = { .req = req, .mb = req->mb };
+
+	a.conn = atomic_load_explicit(&a.mb->ep->conn, memory_order_relaxed);
+	send_error(&a, status, -ECANCELED);
+}
+
+/* ---- public ---- */
+
+const void *slime_rpc_request_data(const struct slime_rpc_request *req)
+{
+	return req->data;
+}
+
+size_t slime_rpc_request_len(const struct slime_rpc_request *req)
+{
+	return req->len;
+}
+
+int64_t slime_rpc_request_remaining_us(const struct slime_rpc_request *req)
+{
+	uint64_t now;
+
+	if (req->deadline_ns == SL_NEVER)
+		return INT64_MAX;
+	now = sl_clock_ns();
+	return req->deadline_ns <= now ? 0 : (int64_t)((req->deadline_ns - now) / SL_NS_PER_US);
+}
+
+bool slime_rpc_request_cancelled(const struct slime_rpc_request *req)
+{
+	return atomic_load_explicit(&req->cancelled, memory_order_relaxed);
+}
+
+size_t slime_rpc_request_reply_cap(const struct slime_rpc_request *req)
+{
+	return req->reply_cap;
+}
+
+/* Whether the bytes are len of chunk's; then *offset is theirs in it. */
+static bool lies_in(const struct sl_chunk *chunk, uint64_t chunk_len, const uint8_t *data,
+		    uint64_t len, uint64_t *offset)
+{
+	uintptr_t at = (uintptr_t)data;
+
+	if (!chunk || at < (uintptr_t)chunk->addr)
+		return false;
+	*offset = at - (uintptr_t)chunk->addr;
+	return *offset <= chunk_len && len <= chunk_len - *offset;
+}
+
+/* A chunk for the reply. Replies are not admitted: there are as many as admitted requests. */
+static int get_chunk(struct slime_rpc_request *req, size_t len)
+{
+	return sl_pool_get(&req->rpc->pool, &req->mb->serving, len, false, &req->out);
+}
+
+int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len)
+{
+	struct answer a;
+	uint64_t offset;
+	int ret = begin(req, &a);
+
+	if (ret)
+		return ret;
+	if (len > req->reply_cap)
+		return send_error(&a, SL_REPLY_TOO_LONG, -EMSGSIZE);
+	if (is_short(req, len))
+		return send_short(&a, data, len);
+	/* From where they are, if that is memory we gave. */
+	if (lies_in(req->in, req->len, data, len, &offset))
+		return send_long(&a, req->in, offset, len);
+	if (lies_in(req->out, req->buffer_len, data, len, &offset))
+		return send_long(&a, req->out, offset, len);
+	put_chunk(req, &req->out);
+	if (get_chunk(req, len))
+		return send_error(&a, SL_REPLY_NO_MEMORY, -ENOBUFS);
+	memcpy(req->out->addr, data, len);
+	return send_long(&a, req->out, 0, len);
+}
+
+/* Memory for a reply; the request is claimed, or we have the token. */
+static uint8_t *find_buffer(struct slime_rpc_request *req, size_t len)
+{
+	struct sl_conn *conn;
+
+	put_chunk(req, &req->out);
+	if (!is_short(req, len))
+		return get_chunk(req, len) ? NULL : req->out->addr;
+	if (handling == req && is_in_place(req)) {
+		conn = atomic_load_explicit(&req->mb->ep->conn, memory_order_acquire);
+		return conn->ops->slot(conn, SL_AREA_REPLY, req->slot);
+	}
+	if (!req->draft)
+		req->draft = malloc(sl_slot_len(SL_AREA_REPLY, req->slot));
+	return req->draft;
+}
+
+void *slime_rpc_reply_buffer(struct slime_rpc_request *req, size_t len)
+{
+	bool claimed = false;
+
+	if (sl_context_check(req->ctx) || len > req->reply_cap)
+		return NULL;
+	/* Otherwise the mailbox could go while we use its memory. */
+	if (handling != req || !is_inline(req)) {
+		if (!claim(req))
+			return NULL;
+		claimed = true;
+	}
+	req->buffer = find_buffer(req, len);
+	req->buffer_len = len;
+	if (claimed)
+		atomic_store_explicit(&req->state, SL_REQUEST_HELD, memory_order_release);
+	return req->buffer;
+}
+
+int slime_rpc_reply_commit(struct slime_rpc_request *req, size_t len)
+{
+	struct answer a;
+	int ret = begin(req, &a);
+
+	if (ret)
+		return ret;
+	if (len && (!req->buffer || len > req->buffer_len))
+		return send_error(&a, SL_REPLY_TOO_LONG, -EMSGSIZE);
+	if (!is_short(req, len))
+		return send_long(&a, req->out, 0, len);
+	if (!req->buffer || req->buffer == req->draft || req->out)
+		return send_short(&a, req->buffer, len);
+	a.reply.len = (uint32_t)len;
+	send_reply(&a, 0);
+	return 0;
+}
+
+int slime_rpc_reply_error(struct slime_rpc_request *req, uint32_t code, const char *message)
+{
+	size_t len = message ? strnlen(message, SLIME_RPC_MESSAGE_MAX) : 0;
+	struct answer a;
+	int ret = begin(req, &a);
+
+	if (ret)
+		return ret;
+	a.reply.w[SL_REPLY_STATUS] = SL_REPLY_ERROR;
+	a.reply.w[SL_REPLY_CODE] = code;
+	return send_short(&a, message, len);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request that a peer made. It belongs to the slot it came by and is used again for the next one;
+ * a handler that answers later than its caller, or than the link, waits for has one of its own.
+ */
+#ifndef SL_RPC_REQUEST_H
+#define SL_RPC_REQUEST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "src/mailbox.h"
+#include "src/op.h"
+#include "src/rpc_service.h"
+#include "src/worker.h"
+#include <slime/rpc.h>
+
+/*
+ *	FREE -> HELD                        short, inline
+ *	FREE -> QUEUED -> HELD              short, for a worker
+ *	FREE [-> UNREAD] -> READING -> ...  long: waits for memory, then is read
+ *	HELD -> ANSWERING [-> WRITING] -> FREE
+ *	HELD -> DETACHED_*                  nobody waits for the answer; gone with it
+ *
+ * Whoever answers takes it from HELD to ANSWERING, and a worker from QUEUED to HELD; all else is
+ * done as [token].
+ */
+enum sl_request_state {
+	SL_REQUEST_FREE,
+	SL_REQUEST_UNREAD,
+	SL_REQUEST_READING,
+	SL_REQUEST_QUEUED,
+	SL_REQUEST_HELD,
+	SL_REQUEST_ANSWERING,
+	SL_REQUEST_WRITING,
+	SL_REQUEST_DETACHED_CANCELLED,
+	SL_REQUEST_DETACHED_RESET,
+};
+
+struct slime_rpc_request {
+	_Atomic uint32_t state; /* enum sl_request_state */
+	_Atomic bool cancelled; /* the caller gave up, or the link died */
+	uint8_t flags;		/* enum sl_request_flags */
+	uint16_t slot;
+	struct slime_context *ctx;
+	struct sl_rpc *rpc;
+	struct sl_mailbox *mb; /* not once detached */
+	const struct sl_method *method;
+	uint64_t id;
+	const uint8_t *data;
+	uint64_t len;
+	uint64_t reply_cap;
+	uint64_t deadline_ns;
+	struct sl_lent request;
+	struct sl_lent reply;
+
+	uint8_t *copy;	      /* of a short request; as long as the slot */
+	uint8_t *draft;	      /* of a short reply; as long as the slot */
+	struct sl_chunk *in;  /* a long request */
+	struct sl_chunk *out; /* a long reply */
+	uint8_t *buffer;      /* what slime_rpc_reply_buffer() gave: in draft, out, or the slot */
+	uint64_t buffer_len;
+
+	struct sl_list link; /* among the unread */
+	struct sl_job job;
+	struct slime_op op; /* reading or writing lent memory */
+	struct slime_xfer xfer;
+};
+
+struct slime_rpc_request *sl_request_create(struct sl_mailbox *mb, unsigned slot);
+/* It is FREE. */
+void sl_request_destroy(struct slime_rpc_request *req);
+
+/* Run the handler of a HELD request on this thread; the request may be gone afterwards. */
+void sl_request_handle(struct slime_rpc_request *req);
+
+/* Answer a HELD request whose time is over, or whose caller gave up, instead of running its
+ * handler.
+ */
+void sl_request_skip(struct slime_rpc_request *req);
+
+/* [token] The answer without a handler: of an error, to a request nobody else has. */
+void sl_request_refuse(struct slime_rpc_request *req, enum sl_reply_status status);
+
+/* [token] The link died: nothing is answered. Nobody else has it. */
+void sl_request_drop(struct slime_rpc_request *req);
+
+/* [token] The reply was written to lent memory, or was not. */
+void sl_request_written(struct slime_rpc_request *req, int status);
+
+/* Whether its deadline passed. */
+bool sl_request_expired(const struct slime_rpc_request *req);
+
+#endif

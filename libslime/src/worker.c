@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "src/worker.h"
+
+/* The next job, counted as running; NULL when it is time to stop. */
+static struct sl_job *take(struct sl_workers *w)
+{
+	struct sl_list *e;
+	struct sl_job *job = NULL;
+
+	pthread_mutex_lock(&w->lock);
+	while (sl_list_empty(&w->jobs) && !w->stop) {
+		w->n_idle++;
+		pthread_cond_wait(&w->more, &w->lock);
+		w->n_idle--;
+	}
+	e = sl_list_pop(&w->jobs);
+	if (e) {
+		job = SL_CONTAINER_OF(e, struct sl_job, link);
+		atomic_fetch_add(job->n_running, 1);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return job;
+}
+
+static void *work(void *arg)
+{
+	struct sl_workers *w = arg;
+	struct sl_job *job;
+
+	while ((job = take(w))) {
+		_Atomic uint32_t *n_running = job->n_running;
+
+		job->run(job);
+		atomic_fetch_sub(n_running, 1);
+	}
+	return NULL;
+}
+
+void sl_workers_init(struct sl_workers *w)
+{
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->more, NULL);
+	sl_list_init(&w->jobs);
+	w->n_idle = 0;
+	w->stop = false;
+	w->n_threads = 0;
+	w->threads = NULL;
+}
+
+static void stop(struct sl_workers *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->stop = true;
+	pthread_cond_broadcast(&w->more);
+	pthread_mutex_unlock(&w->lock);
+	for (unsigned i = 0; i < w->n_threads; i++)
+		pthread_join(w->threads[i], NULL);
+	free(w->threads);
+	w->threads = NULL;
+	w->n_threads = 0;
+	w->stop = false;
+}
+
+int sl_workers_start(struct sl_workers *w, unsigned n)
+{
+	sigset_t all, old;
+	int ret = 0;
+
+	if (w->n_threads)
+		return 0;
+	w->threads = calloc(n, sizeof(*w->threads));
+	if (!w->threads)
+		return -ENOMEM;
+	/* Signals are the program's, not these threads'. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	while (w->n_threads < n && !ret) {
+		ret = pthread_create(&w->threads[w->n_threads], NULL, work, w);
+		if (!ret)
+			pthread_setname_np(w->threads[w->n_threads++], "slime-worker");
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (ret)
+		stop(w);
+	return -ret;
+}
+
+void sl_workers_fini(struct sl_workers *w)
+{
+	stop(w);
+	pthread_cond_destroy(&w->more);
+	pthread_mutex_destroy(&w->lock);
+}
+
+void sl_workers_put(struct sl_workers *w, struct sl_job *job)
+{
+	pthread_mutex_lock(&w->lock);
+	sl_list_append(&w->jobs, &job->link);
+	if (w->n_idle)
+		pthread_cond_signal(&w->more);
+	pthread_mutex_unlock(&w->lock);
+}
+
+bool sl_workers_take_back(struct sl_workers *w, struct sl_job *job)
+{
+	bool queued;
+
+	pthread_mutex_lock(&w->lock);
+	/* A job that was taken is a list of one. */
+	queued = !sl_list_empty(&job->link);
+	sl_list_remove(&job->link);
+	pthread_mutex_unlock(&w->lock);
+	return queued;
+}

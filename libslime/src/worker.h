@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The threads that run a context's pool handlers. A job is embedded in what it works on, so that
+ * queueing never fails; how many there can be is bounded by who makes them: a request has a slot.
+ */
+#ifndef SL_WORKER_H
+#define SL_WORKER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct sl_job {
+	struct sl_list link;
+	void (*run)(struct sl_job *job); /* the job is not touched any more once this was called */
+	_Atomic uint32_t *n_running;	 /* counts the job while it runs; outlives it */
+};
+
+struct sl_workers {
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	struct sl_list jobs;
+	unsigned n_idle;
+	bool stop;
+	unsigned n_threads;
+	pthread_t *threads;
+};
+
+void sl_workers_init(struct sl_workers *w);
+
+/* Have n threads, at least 1; a second call changes nothing. -ENOMEM, or pthread_create's error. */
+int sl_workers_start(struct sl_workers *w, unsigned n);
+
+/* Stop and join. No job is queued. */
+void sl_workers_fini(struct sl_workers *w);
+
+void sl_workers_put(struct sl_workers *w, struct sl_job *job);
+
+/* Take a queued job back: false when it runs, or ran. */
+bool sl_workers_take_back(struct sl_workers *w, struct sl_job *job);
+
+#endif

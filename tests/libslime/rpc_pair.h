@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two contexts in one process with a link between them, and a service whose methods the tests call.
+ */
+#ifndef TEST_RPC_PAIR_H
+#define TEST_RPC_PAIR_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <slime/slime.h>
+
+#define PAIR_TIMEOUT_MS 20000
+
+/* Requests that a "defer" handler was given and nobody answered yet. */
+struct shelf {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct slime_rpc_request *requests[256];
+	unsigned n;
+};
+
+/* "gate" handlers wait here. */
+struct gate {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned n_inside;
+	bool open;
+};
+
+struct side {
+	struct slime_context *ctx;
+	struct slime_rpc_service *service;
+	struct slime_endpoint *ep;
+	struct slime_op *op; /* of connect */
+	struct shelf shelf;
+	struct gate gate;
+	_Atomic unsigned n_handled;   /* by "count" */
+	_Atomic unsigned n_cancelled; /* "gate" handlers that saw it before they answered */
+};
+
+struct pair {
+	enum slime_transport transport;
+	struct side a;
+	struct side b;
+};
+
+/* Both sides offer:
+ *	echo, echo_inline, echo_in_place	the request
+ *	length		as many bytes as the request, a u64, says: pattern of seed 1
+ *	fail		error 42, message "no such page"
+ *	limited		echo, of at most 2048 bytes
+ *	count		counts, replies nothing (inline)
+ *	gate		waits until the gate is open, then echo
+ *	defer		to the shelf (inline); shelf_answer() echoes
+ *	defer_pool	the same, by a worker
+ */
+struct pair *pair_open(enum slime_transport transport, const struct slime_context_attr *attr);
+void pair_close(struct pair *p);
+
+/* End b's process, so to speak: its endpoint. */
+void pair_drop(struct side *s);
+
+/* Whether this build has that transport. */
+bool pair_has(enum slime_transport transport);
+
+/* The oldest request of the shelf, waiting for it. */
+struct slime_rpc_request *shelf_take(struct shelf *shelf);
+void shelf_wait(struct shelf *shelf, unsigned n);
+void gate_wait(struct gate *gate, unsigned n_inside);
+void gate_open(struct gate *gate);
+
+void pattern_fill(uint8_t *p, size_t len, uint32_t seed);
+bool pattern_ok(const uint8_t *p, size_t len, uint32_t seed);
+
+/* Start, wait, and the call's status. */
+int call_now(struct slime_endpoint *ep, struct slime_call *call, const char *method,
+	     const void *request, size_t len, void *reply, size_t cap);
+
+#endif
