@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What an agent that does nothing costs: CPU time of two connected agents over some seconds, and memory beside regions.
+. "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
+
+write_agent node-a 'links: [ { to: node-b, profile: shm, transports: [shm] }, { to: node-b, profile: tcp, transports: [tcp] } ]'
+write_agent node-b 'services: [ { name: echo } ]'
+start_control
+start_agent node-a
+start_agent node-b
+wait_ready node-a node-b
+wait_link 10 node-a node-b shm connected
+wait_link 10 node-a node-b tcp connected
+
+# In clock ticks: user and system time of the process and its threads.
+ticks() {
+	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/${pids[$1]}/stat"
+}
+
+rss_kib() {
+	awk '/^RssAnon:|^RssFile:/ { sum += $2 } END { print sum }' "/proc/${pids[$1]}/status"
+}
+
+# The sanitizers' own memory and time say nothing about the program.
+sanitized=$(nm -D "$bin/peeragent" 2>/dev/null | grep -c -m 1 '__asan_init\|__tsan_init' || true)
+seconds=10
+declare -A before=([a]=$(ticks node-a) [b]=$(ticks node-b))
+wait_for "$seconds" false || true
+per_second=$(getconf CLK_TCK)
+for name in a b; do
+	used=$(($(ticks "node-$name") - before[$name]))
+	rss=$(rss_kib "node-$name")
+	echo "node-$name: $used ticks of $((seconds * per_second)), $rss KiB"
+	# One per cent of a core, and as much again for the coarseness of ticks.
+	[ "$used" -le $((seconds * per_second / 100 + 10)) ] || fail "node-$name is not idle"
+	[ "$sanitized" -gt 0 ] || [ "$rss" -lt 16384 ] || fail "node-$name has $rss KiB"
+done

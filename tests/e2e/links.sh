@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Agents come up in any order and find each other; they leave in order.
+. "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
+
+write_agent node-a 'links: [ { to: node-b, profile: shm, transports: [shm] }, { to: node-b, profile: tcp, transports: [tcp] } ]' \
+	'metrics: { listen: "127.0.0.1:0" }'
+write_agent node-b 'regions: [ { name: kv, size: 1MiB, access: [read, write] } ]' 'services: [ { name: echo } ]'
+write_agent node-c 'links: [ { to: "role=decode" } ]'
+sed -i 's/name: node-b,/name: node-b, labels: { role: decode },/' "$work/node-b.yaml"
+
+start_control
+say "an agent whose peer is not there yet"
+start_agent node-a
+wait_ready node-a
+wait_link 5 node-a node-b shm connecting
+
+say "two links of two transports to one peer"
+start_agent node-b
+wait_ready node-b
+for profile in shm tcp; do
+	wait_link 10 node-a node-b "$profile" connected "$profile"
+	wait_link 10 node-b node-a "$profile" connected "$profile"
+done
+[ "$(metric node-a slime_link_state 'profile="tcp"' 'state="connected"')" = 1 ] || fail "the metrics do not say so"
+
+say "a link to whom a selector matches"
+start_agent node-c
+wait_link 10 node-c node-b default connected
+link_is node-c node-a && fail "the selector matched node-a"
+
+say "the region and the service are in the directory"
+curl -sf "$url/v1/agents/node-b/regions/kv?scope=test" | grep -q '"size":1048576' || fail "no region"
+curl -sf "$url/v1/services?scope=test&name=echo" | grep -q '"agent":"node-b"' || fail "no service"
+
+say "leaving in order"
+end node-b
+[ "$status" -eq 0 ] || fail "node-b ended with $status"
+wait_for 2 agent_is_gone node-b || fail "node-b left its registration behind"
+wait_link 5 node-a node-b shm connecting
+end node-a
+[ "$status" -eq 0 ] || fail "node-a ended with $status"
+end node-c
+[ "$status" -eq 0 ] || fail "node-c ended with $status"
+[ -z "$(links)" ] || fail "links are left: $(links)"

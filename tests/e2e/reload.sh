@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# SIGHUP: what changed is changed, what did not goes on, and a bad file changes nothing.
+. "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
+
+write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
+write_agent node-b 'regions: [ { name: kv, size: 64KiB } ]'
+start_control
+start_agent node-a
+start_agent node-b
+wait_ready node-a node-b
+wait_link 10 node-a node-b default connected
+
+said() {
+	grep -q -- "$2" "$work/$1.err"
+}
+
+region_is() {
+	curl -sf "$url/v1/agents/node-b/regions/$1?scope=test" | grep -q "\"size\":$2"
+}
+
+no_region() {
+	! region_is "$1" ''
+}
+
+no_link() {
+	! link_is "$@"
+}
+
+say "another region, another link"
+write_agent node-b 'regions: [ { name: kv2, size: 128KiB } ]'
+write_agent node-a 'links: [ { to: node-b }, { to: node-b, profile: tcp, transports: [tcp] } ]' \
+	'metrics: { listen: "127.0.0.1:0" }'
+kill -HUP "${pids[node-a]}" "${pids[node-b]}"
+wait_for 10 region_is kv2 131072 || fail "kv2 is not offered"
+wait_for 10 no_region kv || fail "kv is still offered"
+wait_link 10 node-a node-b tcp connected
+[ "$(metric node-a slime_link_connects_total 'profile="default"')" = 1 ] || fail "the link that stays was touched"
+
+say "a bad file"
+echo 'links: [' >>"$work/node-a.yaml"
+kill -HUP "${pids[node-a]}"
+wait_for 5 said node-a 'reload:.*the old one stays' || fail "it does not say that the old file stays"
+said node-a "$work/node-a.yaml:[0-9]*:[0-9]*: " || fail "it does not say why"
+link_is node-a node-b tcp connected || fail "the bad file took a link"
+
+say "what cannot change"
+write_agent node-a 'links: [ { to: node-b } ]' 'data: { polling: busy }'
+kill -HUP "${pids[node-a]}"
+wait_for 5 said node-a 'reload: data cannot change' || fail "it does not say what cannot change"
+link_is node-a node-b tcp connected || fail "half of the file was taken"
+
+say "a link taken out"
+write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
+kill -HUP "${pids[node-a]}"
+wait_for 10 no_link node-a node-b tcp || fail "the link is still there"
+wait_for 10 no_link node-b node-a tcp || fail "the peer still has the link"
+
+say "labels"
+write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
+sed -i 's/name: node-a,/name: node-a, labels: { role: prefill },/' "$work/node-a.yaml"
+kill -HUP "${pids[node-a]}"
+labelled() {
+	curl -sf "$url/v1/agents/node-a?scope=test" | grep -q '"role":"prefill"'
+}
+wait_for 10 labelled || fail "the label is not there"
+[ "$(metric node-a slime_link_connects_total 'profile="default"')" = 1 ] || fail "the link was touched"

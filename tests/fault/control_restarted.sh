@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# nanoctrl, then Redis, killed and restarted, with and without its data: running links do not notice, and the agents are
+# registered again within 5 s.
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+
+write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
+write_agent node-b 'regions: [ { name: kv, size: 64KiB } ]' 'metrics: { listen: "127.0.0.1:0" }'
+
+start_control
+start_agent node-a
+start_agent node-b
+wait_ready node-a node-b
+wait_link 10 node-a node-b default connected
+
+state_is() {
+	[ "$(metric "$1" slime_agent_state "state=\"$2\"")" = 1 ]
+}
+
+all_there() {
+	agent_is_there node-a && agent_is_there node-b && link_is node-a node-b default connected &&
+		link_is node-b node-a default connected &&
+		curl -sf "$url/v1/agents/node-b/regions/kv?scope=test" >/dev/null
+}
+
+untouched() {
+	for name in node-a node-b; do
+		[ "$(metric "$name" slime_link_connects_total 'profile="default"')" = 1 ] ||
+			fail "the link of $name was touched"
+		kill -0 "${pids[$name]}" || fail "$name ended"
+	done
+}
+
+say "nanoctrl killed and restarted"
+end nanoctrl KILL
+wait_for 10 state_is node-a detached || fail "node-a does not know that nanoctrl is away"
+untouched
+start_nanoctrl
+wait_for 5 all_there || fail "not registered again: $(links)"
+untouched
+
+say "nanoctrl away for longer than a lease"
+end nanoctrl KILL
+wait_for 5 false || true
+start_nanoctrl
+wait_for 5 all_there || fail "not registered again: $(links)"
+untouched
+
+say "Redis killed and restarted with its data"
+end redis KILL
+wait_for 3 false || true
+start_redis
+wait_for 10 all_there || fail "not registered again: $(links)"
+untouched
+
+say "Redis restarted without its data"
+end redis KILL
+rm -rf "$work/appendonlydir" "$work"/appendonly.aof* "$work/dump.rdb"
+start_redis
+wait_for 10 all_there || fail "not registered again: $(links)"
+untouched
+
+say "and the link is still brought up again when it breaks"
+end node-b KILL
+start_agent node-b
+wait_ready node-b
+wait_link 10 node-a node-b default connected
