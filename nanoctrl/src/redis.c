@@ -114,14 +114,12 @@ static void broke(struct redis *r, const char *why)
 {
 	bool served = r->state == SERVING;
 
+	if (why != r->trouble && !r->broken)
+		snprintf(r->trouble, sizeof(r->trouble), "%s", why);
 	if (r->parsing) {
-		if (!r->broken)
-			snprintf(r->trouble, sizeof(r->trouble), "%s", why);
 		r->broken = true;
 		return;
 	}
-	if (why != r->trouble)
-		snprintf(r->trouble, sizeof(r->trouble), "%s", why);
 	if (served || !r->logged)
 		sl_warn("redis", "%s: %s: %s", r->attr.name, r->attr.url->shown, r->trouble);
 	r->logged = true;
@@ -193,38 +191,70 @@ static void named(void *arg, int result, const redisReply *reply)
 	(void)reply;
 }
 
-static void learn_run_id(struct redis *r, const redisReply *reply)
+/* The value of a line "name:value" of INFO, cut to size; "" when there is none. */
+static void info_value(const char *info, const char *name, char *out, size_t size)
 {
-	const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, "\nrun_id:") : NULL;
+	size_t name_len = strlen(name);
 	size_t len;
 
-	r->run_id[0] = '\0';
-	if (!at)
+	*out = '\0';
+	for (const char *at = info; (at = strstr(at, name)); at += name_len) {
+		if ((at != info && at[-1] != '\n') || at[name_len] != ':')
+			continue;
+		at += name_len + 1;
+		len = strcspn(at, "\r\n");
+		if (len >= size)
+			len = size - 1;
+		memcpy(out, at, len);
+		out[len] = '\0';
 		return;
-	at += strlen("\nrun_id:");
-	len = strcspn(at, "\r\n");
-	if (len < sizeof(r->run_id)) {
-		memcpy(r->run_id, at, len);
-		r->run_id[len] = '\0';
 	}
 }
 
-/* The last of the greeting. INFO answers also while the server is loading: look at that too. */
+/* Why this server cannot serve us, in r->trouble; what it does not say is taken for good. */
+static bool is_unfit(struct redis *r, const char *info)
+{
+	char value[48];
+	unsigned major;
+	unsigned minor;
+
+	info_value(info, "loading", value, sizeof(value));
+	if (strcmp(value, "1") == 0) {
+		snprintf(r->trouble, sizeof(r->trouble), "Redis is loading its data");
+		return true;
+	}
+	info_value(info, "redis_version", value, sizeof(value));
+	if (sscanf(value, "%u.%u", &major, &minor) == 2 && major * 100 + minor < 602) {
+		snprintf(r->trouble, sizeof(r->trouble),
+			 "Redis is version %s; 6.2 or later is needed", value);
+		return true;
+	}
+	info_value(info, "maxmemory_policy", value, sizeof(value));
+	if (*value && strcmp(value, "noeviction") != 0) {
+		snprintf(r->trouble, sizeof(r->trouble),
+			 "Redis may evict leases: its maxmemory-policy is %s, not noeviction",
+			 value);
+		return true;
+	}
+	return false;
+}
+
+/* The last of the greeting. INFO answers also while the server is loading. */
 static void informed(void *arg, int result, const redisReply *reply)
 {
 	struct redis *r = arg;
 
 	if (result || r->broken)
 		return;
-	learn_run_id(r, reply);
-	if (reply->type == REDIS_REPLY_ERROR) {
-		broke(r, reply->str);
+	if (reply->type != REDIS_REPLY_STRING) {
+		broke(r, reply->type == REDIS_REPLY_ERROR ? reply->str : "INFO is no text");
 		return;
 	}
-	if (reply->type == REDIS_REPLY_STRING && strstr(reply->str, "\nloading:1")) {
-		broke(r, "Redis is loading its data");
+	if (is_unfit(r, reply->str)) {
+		broke(r, r->trouble);
 		return;
 	}
+	info_value(reply->str, "run_id", r->run_id, sizeof(r->run_id));
 	r->state = SERVING;
 	r->backoff_ms = BACKOFF_FIRST_MS;
 	if (r->logged)

@@ -323,6 +323,20 @@ static void call__that_redis_refuses_is_not_executed(void **state)
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
 }
 
+static void redis__that_may_evict_is_not_used(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_close(f);
+	test_redis_do(&f->redis, "CONFIG SET maxmemory-policy allkeys-lru");
+	fixture_open(f);
+	for (int i = 0; i < 500 && !strstr(store_trouble(f->store), "evict"); i++)
+		fixture_spend(f, 10);
+	assert_non_null(strstr(store_trouble(f->store), "allkeys-lru"));
+	test_redis_do(&f->redis, "CONFIG SET maxmemory-policy noeviction");
+	fixture_until_serving(f, true);
+}
+
 static void list__skips_junk_that_others_wrote(void **state)
 {
 	struct fixture *f = *state;
@@ -399,6 +413,7 @@ int main(void)
 		TEST(call__beyond_max_inflight_is_refused),
 		TEST(call__after_script_flush_is_sent_whole),
 		TEST(call__that_redis_refuses_is_not_executed),
+		TEST(redis__that_may_evict_is_not_used),
 		TEST(list__skips_junk_that_others_wrote),
 		TEST(list__goes_on_behind_the_last_name),
 		TEST(destroy__calls_back_what_is_in_flight),
