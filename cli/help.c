@@ -124,6 +124,9 @@ static void print_options(const struct cli_program *program, const struct cli_co
 		print_table(program, command->tables[i], to);
 	print_table(program, program->options, to);
 	print_entry("      --help", "print this page", to);
+	if (program->settings)
+		print_entry("      --help=settings", "print the keys of the configuration file",
+			    to);
 	print_entry("      --version", "print the version and the commit it was built from", to);
 }
 

@@ -11,6 +11,7 @@
 #include "cli/nearest.h"
 #include "cli/option.h"
 #include "cli/quote.h"
+#include "cli/reference.h"
 #include "cli/version.h"
 
 #define WHY_MAX 512
@@ -179,6 +180,29 @@ static int take_value(struct parse *p, const struct cli_setting *option, const c
 	return give(p, option, value);
 }
 
+/* What every program understands, unless one of its options has the name. */
+static int take_builtin(struct parse *p, const char *name, const char *word, const char *value)
+{
+	char shown[CLI_QUOTE_MAX];
+
+	if (!strcmp(name, "help") && !value) {
+		p->help = true;
+		return 0;
+	}
+	if (!strcmp(name, "help") && !strcmp(value, "settings") && p->program->settings) {
+		cli_reference_print(p->program->settings, stdout);
+		return CLI_PRINTED;
+	}
+	if (!strcmp(name, "version") && !value) {
+		cli_version_print(p->program->name, stdout);
+		return CLI_PRINTED;
+	}
+	if (!strcmp(name, "help") || !strcmp(name, "version"))
+		return refuse(p->program, "--%s: expected no value, got %s", name,
+			      cli_quote(shown, value));
+	return refuse_unknown(p, word, strcspn(word, "="));
+}
+
 static int take_long(struct parse *p, const char *word)
 {
 	const char *equals = strchr(word, '=');
@@ -198,15 +222,7 @@ static int take_long(struct parse *p, const char *word)
 		if (option && typed(p, option)->type == CLI_TYPE_FLAG)
 			return give(p, option, "false");
 	}
-	if (!equals && !strcmp(name, "help")) {
-		p->help = true;
-		return 0;
-	}
-	if (!equals && !strcmp(name, "version")) {
-		cli_version_print(p->program->name, stdout);
-		return CLI_PRINTED;
-	}
-	return refuse_unknown(p, word, len);
+	return take_builtin(p, name, word, equals ? equals + 1 : NULL);
 }
 
 static int take_short(struct parse *p, const char *word)

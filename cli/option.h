@@ -4,9 +4,10 @@
  *
  *     --name value   --name=value   -c value   -cvalue   --flag   --no-flag   -- ends the options
  *
- * --help and --version are understood by every program and command. A flag beats the environment,
- * which beats the file, which beats the default. What cannot be understood is one line on standard
- * error, with the nearest name.
+ * --help and --version are understood by every program and command, and --help=settings by those
+ * with a configuration: it prints the reference of the file as Markdown. A flag beats the
+ * environment, which beats the file, which beats the default. What cannot be understood is one line
+ * on standard error, with the nearest name.
  */
 #ifndef CLI_OPTION_H
 #define CLI_OPTION_H

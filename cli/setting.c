@@ -130,7 +130,9 @@ static void say_bounds(struct sentence *out, const struct cli_setting *s, format
 
 static void say_integer(struct sentence *out, const struct cli_setting *s)
 {
-	if (has_max(s))
+	if (has_max(s) && s->min == s->max)
+		say(out, "%" PRId64, s->min);
+	else if (has_max(s))
 		say(out, "an integer from %" PRId64 " to %" PRId64, s->min, s->max);
 	else if (s->min)
 		say(out, "an integer from %" PRId64 " up", s->min);

@@ -217,6 +217,7 @@ static void init__of_what_it_cannot_understand_says_one_line(void **state)
 		     "prog: unknown option --prot, did you mean --port?\n");
 	assert_usage(parse("start", "--gibberish=1"),
 		     "prog: unknown option --gibberish, see --help\n");
+	assert_usage(parse("start", "--help=me"), "prog: --help: expected no value, got \"me\"\n");
 	assert_usage(parse("start", "-x"), "prog: unknown option -x, see --help\n");
 	assert_usage(parse("--qps", "1", "start"),
 		     "prog: unknown option --qps before the command\n");
@@ -269,6 +270,16 @@ static void help__lists_commands_and_options_with_defaults(void **state)
 	assert_int_equal(cli_args_exit_status(CLI_PRINTED), 0);
 }
 
+static void help__of_settings_is_a_markdown_table(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("--help=settings"), CLI_PRINTED);
+	assert_string_equal(t.out,
+			    "| Key | Value | Default | Meaning |\n|---|---|---|---|\n"
+			    "| `port` | a port from 0 to 65535 | `3000` | TCP port to listen on "
+			    "|\n");
+}
+
 static void version__names_the_commit(void **state)
 {
 	(void)state;
@@ -292,6 +303,7 @@ int main(void)
 					  teardown),
 		cmocka_unit_test_teardown(init__of_a_bad_environment_names_the_variable, teardown),
 		cmocka_unit_test_teardown(help__lists_commands_and_options_with_defaults, teardown),
+		cmocka_unit_test_teardown(help__of_settings_is_a_markdown_table, teardown),
 		cmocka_unit_test_teardown(version__names_the_commit, teardown),
 	};
 
