@@ -16,6 +16,11 @@ static const char *check_address(const char *text)
 	return "an IPv4 or IPv6 address";
 }
 
+static const char *check_absolute(const char *text)
+{
+	return text[0] == '/' ? NULL : "an absolute path";
+}
+
 static const struct cli_setting server_table[] = {
 	CLI_STRING(struct server_settings, host, "host", .def = "127.0.0.1", .check = check_address,
 		   .help = "address to listen on"),
@@ -60,7 +65,7 @@ static const struct cli_setting redis_table[] = {
 			   "without it nanoctrl runs a private redis-server"),
 	CLI_STRING(struct redis_settings, program, "program", .def = "redis-server",
 		   .help = "what runs the private one"),
-	CLI_STRING(struct redis_settings, data_dir, "data_dir",
+	CLI_STRING(struct redis_settings, data_dir, "data_dir", .check = check_absolute,
 		   .help = "where the private one keeps its data; default "
 			   "$XDG_STATE_HOME/nanoctrl, for root /var/lib/nanoctrl"),
 	CLI_DURATION_MS(struct redis_settings, timeout_ms, "timeout", .def = "5s", .min = 100,
@@ -115,7 +120,7 @@ static const struct cli_setting where_options[] = {
 	CLI_STRING(struct options, config, "config", .letter = 'c', .value = "FILE",
 		   .help = "configuration, as configs/nanoctrl.yaml"),
 	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
-		   .env = "NANOCTRL_RUNTIME_DIR",
+		   .check = check_absolute, .env = "NANOCTRL_RUNTIME_DIR",
 		   .help = "pid file and log; default $XDG_RUNTIME_DIR/nanoctrl, else "
 			   "/tmp/nanoctrl-UID"),
 	CLI_KEY("data-dir", "redis.data_dir", .value = "DIR"),
@@ -148,7 +153,8 @@ static const struct cli_setting stop_options[] = {
 
 static const struct cli_setting links_options[] = {
 	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
-		   .env = "NANOCTRL_RUNTIME_DIR", .help = "of the server to ask"),
+		   .check = check_absolute, .env = "NANOCTRL_RUNTIME_DIR",
+		   .help = "of the server to ask"),
 	CLI_STRING(struct options, address, "address", .value = "URL",
 		   .help = "the server to ask; default the one of the runtime directory"),
 	CLI_STRING(struct options, scope, "scope", .def = "default", .help = "whose links"),

@@ -1,0 +1,264 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# nanoctrl start, status, stop with real processes: cli_life.sh [CASE...]
+set -euo pipefail
+
+command -v redis-server >/dev/null || exit 77
+program=${SLIME_BIN:?}/nanoctrl
+dir=$(mktemp -d)
+export NANOCTRL_RUNTIME_DIR=$dir/run XDG_STATE_HOME=$dir/state
+unset NANOCTRL_REDIS_URL
+options=(--port 0 --data-dir "$dir/data" --set server.drain_accept=0)
+case_name=none
+
+nc() {
+	timeout 60 "$program" "$@" </dev/null
+}
+
+field() {
+	nc status | sed -n "s/^$1: //p"
+}
+
+redis_pid() {
+	cut -d' ' -f1 "$dir/data/redis.pid"
+}
+
+# Waits until a process has ended.
+await_end() {
+	timeout 20 tail -s 0.05 --pid="$1" -f /dev/null
+}
+
+# Everything that a case may have left, also when it failed half-way.
+clean() {
+	nc stop --force --timeout 5s --data-dir "$dir/data" >/dev/null 2>&1 || true
+	rm -rf "$dir/run" "$dir/data" "$dir/state"
+}
+
+finish() {
+	local status=$?
+
+	[ "$status" -eq 0 ] || {
+		echo "case $case_name failed; the log:"
+		cat "$dir/run/nanoctrl.log" "$dir/data/redis.log" "$dir/out" 2>/dev/null | tail -40
+	}
+	clean
+	rm -rf "$dir"
+	exit "$status"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+
+die() {
+	echo "$*"
+	exit 1
+}
+
+# expect STATUS TEXT COMMAND...: the exit status, and the text somewhere in what it prints.
+expect() {
+	local wanted=$1 text=$2 status=0
+
+	"${@:3}" >"$dir/out" 2>&1 || status=$?
+	[ "$status" -eq "$wanted" ] || die "${*:3}: status $status, not $wanted"
+	grep -qF -- "$text" "$dir/out" || die "${*:3}: does not say \"$text\""
+}
+
+case_starts_once_and_stops_twice() {
+	expect 1 "not running" nc status
+	expect 0 "nanoctrl started (pid=" nc start "${options[@]}"
+	local pid
+	pid=$(field pid)
+	expect 0 "already running (pid=$pid)" nc start "${options[@]}"
+	expect 0 "ready: yes" nc status
+	local redis
+	redis=$(redis_pid)
+	expect 0 "stopped (pid=$pid)" nc stop
+	await_end "$redis"
+	expect 0 "not running" nc stop
+	[ ! -e "$dir/run/nanoctrl.pid" ] || die "its pid file is left"
+	[ ! -e "$dir/run/nanoctrl.meta.json" ] || die "its meta file is left"
+}
+
+case_keeps_its_state_private() {
+	expect 0 started nc start "${options[@]}"
+	[ "$(stat -c %a "$dir/data")" = 700 ] || die "others may look into the data directory"
+	[ "$(stat -c %a "$dir/data/redis.sock")" = 600 ] || die "others may speak to Redis"
+	expect 0 "always" redis-cli -s "$dir/data/redis.sock" config get appendfsync
+	expect 0 "noeviction" redis-cli -s "$dir/data/redis.sock" config get maxmemory-policy
+	expect 0 stopped nc stop
+}
+
+case_two_starts_race() {
+	local one two
+	nc start "${options[@]}" >"$dir/one" 2>&1 &
+	one=$!
+	nc start "${options[@]}" >"$dir/two" 2>&1 &
+	two=$!
+	wait "$one" || die "one: $(cat "$dir/one")"
+	wait "$two" || die "two: $(cat "$dir/two")"
+	[ "$(cat "$dir/one" "$dir/two" | grep -c '^nanoctrl started')" = 1 ] ||
+		die "not one of them started it: $(cat "$dir/one" "$dir/two")"
+	expect 0 stopped nc stop
+}
+
+case_a_killed_server_is_replaced_and_its_redis_adopted() {
+	expect 0 started nc start "${options[@]}"
+	local pid redis
+	pid=$(field pid)
+	redis=$(redis_pid)
+	redis-cli -s "$dir/data/redis.sock" set kept yes >/dev/null
+	kill -9 "$pid"
+	await_end "$pid"
+	expect 1 "not running" nc status
+	expect 0 started nc start "${options[@]}"
+	[ "$(redis_pid)" = "$redis" ] || die "another redis-server runs"
+	[ "$(redis-cli -s "$dir/data/redis.sock" get kept)" = yes ] || die "its data is gone"
+	grep -q "adopted" "$dir/run/nanoctrl.log"
+	expect 0 stopped nc stop
+	await_end "$redis"
+}
+
+case_stop_ends_the_redis_of_a_killed_server() {
+	expect 0 started nc start "${options[@]}"
+	local pid redis
+	pid=$(field pid)
+	redis=$(redis_pid)
+	kill -9 "$pid"
+	await_end "$pid"
+	expect 0 "its Redis was ended" nc stop
+	await_end "$redis"
+}
+
+case_a_redis_that_dies_is_started_again() {
+	expect 0 started nc start "${options[@]}"
+	local redis url
+	redis=$(redis_pid)
+	url=$(field address)
+	redis-cli -s "$dir/data/redis.sock" set kept yes >/dev/null
+	kill -9 "$redis"
+	timeout 20 sh -c "until curl -sf -m 2 '$url/readyz' && [ \"\$(cut -d' ' -f1 '$dir/data/redis.pid')\" != $redis ]
+		do :; done" >/dev/null
+	[ "$(redis-cli -s "$dir/data/redis.sock" get kept)" = yes ] || die "its data is gone"
+	expect 0 stopped nc stop
+}
+
+case_a_stale_pid_file_names_a_stranger() {
+	mkdir -p "$dir/run"
+	chmod 700 "$dir/run"
+	# The pid of a process that lives, in a file that nobody locks.
+	printf 'slime-pid 1\n%d 1 %s\nhttp://127.0.0.1:1\n' $$ "$(cat /proc/sys/kernel/random/boot_id)" >"$dir/run/nanoctrl.pid"
+	expect 1 "not running" nc status
+	expect 0 "not running" nc stop
+	expect 0 started nc start "${options[@]}"
+	expect 0 stopped nc stop
+}
+
+case_a_data_directory_has_one_owner() {
+	expect 0 started nc start "${options[@]}"
+	expect 1 "another nanoctrl owns the data directory" nc start "${options[@]}" --runtime-dir "$dir/second"
+	expect 0 "ready: yes" nc status
+	expect 0 stopped nc stop
+}
+
+case_a_port_in_use_is_said() {
+	expect 0 started nc start "${options[@]}"
+	local port
+	port=$(field address)
+	port=${port##*:}
+	expect 1 "cannot listen on 127.0.0.1 port $port: Address already in use" \
+		nc start --port "$port" --data-dir "$dir/data2" --runtime-dir "$dir/second"
+	expect 1 "log: $dir/second/nanoctrl.log" \
+		nc start --port "$port" --data-dir "$dir/data2" --runtime-dir "$dir/second"
+	[ ! -e "$dir/data2/redis.pid" ] || die "it left a Redis"
+	expect 0 stopped nc stop
+}
+
+case_without_its_redis_it_is_not_ready_until_it_comes() {
+	local url redis
+	expect 0 "not ready: Redis does not serve" nc start --port 0 --set server.drain_accept=0 \
+		--redis-url "unix://$dir/given.sock"
+	url=$(field address)
+	expect 0 "ready: no (Redis does not serve" nc status
+	expect 0 " 503 " curl -si -m 5 "$url/v1/agents"
+	expect 0 '"status":"ok"' curl -s -m 5 "$url/readyz?local=1"
+	redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
+	redis=$!
+	timeout 20 sh -c "until curl -sf -m 2 '$url/readyz'; do :; done" >/dev/null || {
+		kill "$redis"
+		die "it did not recover"
+	}
+	expect 0 '"agents":[]' curl -s -m 5 "$url/v1/agents"
+	expect 0 stopped nc stop
+	kill -0 "$redis" || die "it ended a Redis that is not its own"
+	kill "$redis"
+	wait "$redis" || true
+}
+
+case_a_password_is_nowhere_to_be_read() {
+	expect 0 started nc start --port 0 --set server.drain_accept=0 --redis-url redis://me:hidden-word@127.0.0.1:1/0
+	local pid
+	pid=$(field pid)
+	! grep -aq hidden-word "/proc/$pid/cmdline" || die "ps shows it"
+	! grep -rq hidden-word "$dir/run" || die "a file has it"
+	expect 0 stopped nc stop
+}
+
+case_wrong_words_and_values_are_refused() {
+	expect 2 "--port: expected a port" nc start --port 99999
+	expect 2 "server.port" nc start --set server.port=x
+	expect 2 "expected a loopback address" nc start --host 0.0.0.0
+	printf 'version: 1\nserver:\n  prot: 1\n' >"$dir/bad.yaml"
+	expect 2 "bad.yaml:3:3: " nc start --config "$dir/bad.yaml"
+	expect 2 "missing.yaml" nc start --config "$dir/missing.yaml"
+	expect 1 "cannot use the Redis URL" nc start --port 0 --redis-url http://127.0.0.1
+	expect 1 "cannot run" nc start "${options[@]}" --set redis.program=/nonexistent/redis
+	expect 2 "expected an absolute path" nc start --port 0 --data-dir relative
+	[ ! -e "$dir/run/nanoctrl.pid" ] || die "something was started"
+}
+
+case_the_example_configuration_is_the_defaults() {
+	expect 0 started nc start "${options[@]}" --config "${SLIME_SOURCE:?}/configs/nanoctrl.yaml"
+	expect 0 stopped nc stop
+}
+
+case_server_runs_in_the_foreground_until_a_signal() {
+	local pid redis
+	"$program" server "${options[@]}" >"$dir/out1" 2>"$dir/err1" </dev/null &
+	pid=$!
+	timeout 20 sh -c "until grep -q 'serves at http://127.0.0.1:' '$dir/out1'; do :; done"
+	redis=$(redis_pid)
+	expect 0 "ready: yes" nc status
+	kill -TERM "$pid"
+	wait "$pid" || die "it ended with $?"
+	await_end "$redis"
+}
+
+case_links_are_listed_and_waited_for() {
+	local url lease
+	expect 1 "no server runs" nc obs links
+	expect 0 started nc start "${options[@]}"
+	url=$(field address)
+	expect 0 "[]" nc obs links --json
+	expect 1 "no agent reports a link" nc obs links --wait 0.2s
+	lease=$(curl -s -m 5 -X PUT "$url/v1/agents/node-a" -H 'Content-Type: application/json' -d '{"incarnation":"one",
+		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
+		sed 's/.*"lease":"\([^"]*\)".*/\1/')
+	report() {
+		curl -sf -m 5 -X PUT "$url/v1/agents/node-a/links/node-b/default" -H "Slime-Lease: $lease" \
+			-H 'Content-Type: application/json' -d "{\"revision\":$1,\"state\":\"$2\"}" >/dev/null
+	}
+	report 1 connecting
+	expect 1 "not all links are connected" nc obs links --wait 0.2s
+	nc obs links --wait 20s --json >"$dir/out" 2>&1 &
+	report 2 connected
+	wait $! || die "it did not see the link"
+	grep -q '"agent":"node-a","peer":"node-b","profile":"default","state":"connected"' "$dir/out"
+	expect 0 "node-b" nc obs links
+	expect 0 stopped nc stop
+}
+
+mapfile -t all < <(declare -F | sed -n 's/^declare -f case_//p')
+for case_name in "${@:-${all[@]}}"; do
+	clean
+	"case_$case_name"
+	echo "ok: $case_name"
+done
