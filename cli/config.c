@@ -88,7 +88,7 @@ int cli_config_load(struct cli_config *config, const char *file)
 {
 	const size_t room = CLI_CONFIG_MAX_BYTES + 1;
 	char *buf = malloc(room);
-	size_t len;
+	size_t len = 0;
 	int ret;
 
 	if (!buf)

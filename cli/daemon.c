@@ -192,7 +192,7 @@ static int open_log(const char *file)
 
 int cli_daemon_start(struct cli_daemon *d, const struct cli_daemon_attr *attr)
 {
-	int fds[2], log_fd, ret;
+	int fds[2], log_fd, ret = 0;
 
 	*d = (struct cli_daemon){ .report_fd = -1 };
 	log_fd = open_log(attr->log_file);

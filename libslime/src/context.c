@@ -251,15 +251,24 @@ int slime_context_create(const struct slime_context_attr *attr, struct slime_con
 	return 0;
 }
 
-static bool in_use(struct slime_context *ctx)
+static bool has_children(struct slime_context *ctx)
 {
-	bool busy;
+	bool has;
 
 	pthread_mutex_lock(&ctx->lock);
-	busy = ctx->n_endpoints || atomic_load(&ctx->n_regions) || !sl_list_empty(&ctx->mems) ||
-	       atomic_load(&ctx->completions.n_ops);
+	has = ctx->n_endpoints || atomic_load(&ctx->completions.n_ops);
 	pthread_mutex_unlock(&ctx->lock);
-	return busy;
+	return has;
+}
+
+static bool has_memory(struct slime_context *ctx)
+{
+	bool has;
+
+	pthread_mutex_lock(&ctx->lock);
+	has = atomic_load(&ctx->n_regions) || !sl_list_empty(&ctx->mems);
+	pthread_mutex_unlock(&ctx->lock);
+	return has;
 }
 
 int slime_context_destroy(struct slime_context *ctx)
@@ -272,10 +281,13 @@ int slime_context_destroy(struct slime_context *ctx)
 		goto free_memory;
 	if (sl_progress_in_callback())
 		return -EDEADLK;
-	if (in_use(ctx))
+	if (has_children(ctx))
 		return -EBUSY;
+	/* Its memory and threads come again with the next call, should there be one. */
 	if (ctx->rpc_destroy)
 		ctx->rpc_destroy(ctx);
+	if (has_memory(ctx))
+		return -EBUSY;
 	sl_progress_stop(ctx);
 	destroy_transports(ctx);
 	sl_poller_fini(&ctx->poller);

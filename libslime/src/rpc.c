@@ -30,7 +30,7 @@ static void destroy(struct sl_rpc *rpc)
 
 static void destroy_with(struct slime_context *ctx)
 {
-	struct sl_rpc *rpc = atomic_load(&ctx->rpc);
+	struct sl_rpc *rpc = atomic_exchange(&ctx->rpc, NULL);
 
 	if (rpc)
 		destroy(rpc);

@@ -73,7 +73,7 @@ int shm_map_sealed(int fd, uint64_t len, int prot, void **out)
 
 int shm_segment_create(struct shm_segment **out, int *fd)
 {
-	void *addr;
+	void *addr = NULL;
 	int ret = create("slime-link", sizeof(**out), SEALS_NEEDED, &addr, fd);
 
 	if (!ret)
@@ -83,7 +83,7 @@ int shm_segment_create(struct shm_segment **out, int *fd)
 
 int shm_segment_map(int fd, struct shm_segment **out)
 {
-	void *addr;
+	void *addr = NULL;
 	int ret = shm_map_sealed(fd, sizeof(**out), PROT_READ | PROT_WRITE, &addr);
 
 	if (!ret)
@@ -99,7 +99,7 @@ void shm_segment_unmap(struct shm_segment *s)
 
 int shm_page_create(struct shm_page **out, int *fd)
 {
-	void *addr;
+	void *addr = NULL;
 	int ret =
 		create("slime-page", sizeof(**out), SEALS_NEEDED | F_SEAL_FUTURE_WRITE, &addr, fd);
 
@@ -110,7 +110,7 @@ int shm_page_create(struct shm_page **out, int *fd)
 
 int shm_page_map(int fd, const struct shm_page **out)
 {
-	void *addr;
+	void *addr = NULL;
 	int ret = shm_map_sealed(fd, sizeof(**out), PROT_READ, &addr);
 
 	if (!ret)
