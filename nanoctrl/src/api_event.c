@@ -114,12 +114,15 @@ static void on_line_events(void *arg, const struct store_events *ev)
 		send_reset(w, &at);
 	for (size_t i = 0; i < ev->n; i++) {
 		const struct store_event *e = &ev->events[i];
-		const char *line;
+		bool sent;
+		char *line;
 
 		if (*e->to && strcmp(e->to, w->to) != 0)
 			continue;
 		line = model_event(ev->epoch, e);
-		if (!line || !send_line(w, line)) {
+		sent = line && send_line(w, line);
+		free(line);
+		if (!sent) {
 			send_reset(w, &at);
 			break;
 		}

@@ -210,14 +210,17 @@ static void on_events(void *arg, const struct store_events *ev)
 		say_reset(s, &at);
 	for (size_t i = 0; i < ev->n; i++) {
 		const struct store_event *e = &ev->events[i];
-		const char *line;
+		char *line;
 
 		look = look || concerns_us(s, e);
 		if (*e->to && strcmp(e->to, s->who.agent) != 0)
 			continue;
 		line = model_event(ev->epoch, e);
-		if (!line || !say(s, line))
+		if (!line || !say(s, line)) {
+			free(line);
 			break;
+		}
+		free(line);
 	}
 	if (look)
 		beat(s);

@@ -385,11 +385,9 @@ static json_t *event_object(uint64_t epoch, const struct store_event *e)
 	return o;
 }
 
-const char *model_event(uint64_t epoch, const struct store_event *e)
+char *model_event(uint64_t epoch, const struct store_event *e)
 {
-	if (!*e->text)
-		*e->text = finish(event_object(epoch, e));
-	return *e->text;
+	return finish(event_object(epoch, e));
 }
 
 char *model_events(const struct store_events *events, const struct store_cursor *cursor, bool reset,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fakes/fakectrl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,13 +17,6 @@
 #include "peeragent/lib/topology.h"
 
 #define NAME 256
-
-/* Also where assert() is nothing. */
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 enum kind {
 	MSG_UP,
@@ -122,7 +116,7 @@ static struct msg *tell(struct ctrl *c, enum kind kind)
 {
 	struct msg *m = calloc(1, sizeof(*m));
 
-	must(m);
+	assert(m);
 	m->kind = kind;
 	sl_list_append(&c->inbox, &m->node);
 	eventfd_write(c->fd, 1);
@@ -137,7 +131,7 @@ static void tell_peer(struct ctrl *c, const struct ctrl *peer)
 	strcpy(m->incarnation, peer->incarnation);
 	m->epoch = server.epoch;
 	m->generation = peer->generation;
-	must(!topology_copy(peer->labels, &m->labels));
+	assert(!topology_copy(peer->labels, &m->labels));
 }
 
 static bool sees(const struct ctrl *c, const struct ctrl *other)
@@ -336,7 +330,7 @@ int ctrl_create(struct event_base *base, const struct ctrl_attr *attr, const str
 	struct slime_topology labels = { .labels = attr->labels, .n_labels = attr->n_labels };
 	struct ctrl *c = calloc(1, sizeof(*c));
 
-	must(c && !topology_copy(&labels, &c->labels));
+	assert(c && !topology_copy(&labels, &c->labels));
 	c->ops = ops;
 	c->arg = arg;
 	strcpy(c->name, attr->name);
@@ -346,7 +340,7 @@ int ctrl_create(struct event_base *base, const struct ctrl_attr *attr, const str
 	sl_list_init(&c->inbox);
 	c->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->event = event_new(base, c->fd, EV_READ | EV_PERSIST, on_inbox, c);
-	must(c->fd >= 0 && c->event && !event_add(c->event, NULL));
+	assert(c->fd >= 0 && c->event && !event_add(c->event, NULL));
 	lock();
 	sl_list_append(&server.agents, &c->node);
 	unlock();
@@ -433,7 +427,7 @@ int ctrl_set_labels(struct ctrl *c, const struct slime_label *labels, size_t n_l
 
 	lock();
 	free(c->labels);
-	must(!topology_copy(&only, &c->labels));
+	assert(!topology_copy(&only, &c->labels));
 	each_agent(other, at)
 	{
 		if (c->registered && sees(other, c))
@@ -462,14 +456,14 @@ static struct object *put(struct ctrl *c, int kind, const char *name, const char
 
 	if (!o) {
 		o = calloc(1, sizeof(*o));
-		must(o);
+		assert(o);
 		o->kind = kind;
 		strcpy(o->owner, c->name);
 		strcpy(o->name, name);
 		strcpy(o->profile, profile);
 		sl_list_append(&server.objects, &o->node);
 	}
-	must(len <= sizeof(o->bytes));
+	assert(len <= sizeof(o->bytes));
 	o->len = len;
 	if (len)
 		memcpy(o->bytes, bytes, len);
@@ -583,7 +577,7 @@ int ctrl_forget_link(struct ctrl *c, const char *peer, const char *profile, ctrl
 void fakectrl_reset(void)
 {
 	lock();
-	must(sl_list_empty(&server.agents));
+	assert(sl_list_empty(&server.agents));
 	each_object(o, at) drop_object(o);
 	server.away = false;
 	server.n_posts = 0;

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "bench/load/pattern.h"
+#include "bench/load/rpc.h"
+#include "bench/load/transfer.h"
+
+#define CALL_TIMEOUT_MS 30000
+/* Poison and check one word of each stretch of large replies in between, all of it at the end. */
+#define CHECK_STRIDE 4096
+
+struct lane {
+	struct slime_call *call;
+	uint64_t begin_ns;
+	uint64_t number; /* of the call */
+	bool pending;
+};
+
+struct worker {
+	const struct load_rpc *load;
+	struct slime_context *ctx;
+	struct slime_endpoint *ep;
+	_Atomic bool *failed;
+	pthread_t thread;
+	uint32_t index;
+	int ret;
+	struct slime_mem *mem; /* a request and a reply for each lane */
+	struct slime_mr *mr;
+	struct lane *lanes;
+	uint64_t started;
+	uint64_t measured;
+	uint64_t busy_ns;
+	uint64_t end_ns; /* 0: none */
+	struct load_histogram latency;
+};
+
+static uint64_t slot_size(const struct load_rpc *l)
+{
+	return (l->size + 63) / 64 * 64;
+}
+
+static uint8_t *request_of(const struct worker *w, uint32_t lane)
+{
+	return (uint8_t *)slime_mr_addr(w->mr) + 2 * lane * slot_size(w->load);
+}
+
+static uint8_t *reply_of(const struct worker *w, uint32_t lane)
+{
+	return request_of(w, lane) + slot_size(w->load);
+}
+
+/* ---- what is in a call ---- */
+
+/* The call's number stands in its first word, so that a late reply of another one is seen. */
+static void stamp(uint8_t *p, uint64_t size, uint64_t number)
+{
+	memcpy(p, &number, size < sizeof(number) ? size : sizeof(number));
+}
+
+static void poison_some(uint8_t *p, uint64_t size)
+{
+	for (uint64_t at = 0; at < size; at += CHECK_STRIDE)
+		p[at] = (uint8_t)~p[at];
+	if (size)
+		p[size - 1] = (uint8_t)~p[size - 1];
+}
+
+static bool same_some(const uint8_t *a, const uint8_t *b, uint64_t size)
+{
+	for (uint64_t at = 0; at < size; at += CHECK_STRIDE) {
+		if (a[at] != b[at])
+			return false;
+	}
+	return !size || (a[size - 1] == b[size - 1] && !memcmp(a, b, size < 8 ? size : 8));
+}
+
+/* ---- a lane ---- */
+
+static int start(struct worker *w, uint32_t i)
+{
+	const struct load_rpc *l = w->load;
+	struct lane *lane = &w->lanes[i];
+	uint64_t at = (uint64_t)(request_of(w, i) - (uint8_t *)slime_mr_addr(w->mr));
+	struct slime_call_args args = {
+		.method = l->method,
+		.request_mr = w->mr,
+		.request_offset = at,
+		.request_len = l->size,
+		.reply_mr = w->mr,
+		.reply_offset = at + slot_size(l),
+		.reply_cap = l->size,
+		.timeout_ms = CALL_TIMEOUT_MS,
+	};
+	int ret;
+
+	lane->number = w->started++;
+	stamp(request_of(w, i), l->size, lane->number);
+	poison_some(reply_of(w, i), l->size);
+	lane->begin_ns = sl_clock_ns();
+	ret = slime_call_start(w->ep, &args, lane->call);
+	lane->pending = !ret;
+	return ret;
+}
+
+static int wrong_reply(const struct worker *w, const struct lane *lane, const char *what)
+{
+	sl_error("load", "call %llu of %llu bytes: %s", (unsigned long long)lane->number,
+		 (unsigned long long)w->load->size, what);
+	return -EILSEQ;
+}
+
+static int finish(struct worker *w, uint32_t i, bool thorough)
+{
+	const struct load_rpc *l = w->load;
+	struct lane *lane = &w->lanes[i];
+	uint64_t end;
+	int ret = slime_call_wait(lane->call, -1);
+
+	end = sl_clock_ns();
+	lane->pending = false;
+	if (!ret)
+		ret = slime_call_status(lane->call);
+	if (ret)
+		return ret;
+	if (lane->number >= (uint64_t)l->warmup) {
+		load_histogram_add(&w->latency, end - lane->begin_ns);
+		w->measured++;
+	}
+	if (slime_call_reply_len(lane->call) != l->size)
+		return wrong_reply(w, lane, "the reply has another length");
+	if (thorough ? memcmp(request_of(w, i), reply_of(w, i), l->size) != 0
+		     : !same_some(request_of(w, i), reply_of(w, i), l->size))
+		return wrong_reply(w, lane, "the reply differs from the request");
+	return 0;
+}
+
+/* ---- a thread ---- */
+
+static int worker_open(struct worker *w)
+{
+	const struct load_rpc *l = w->load;
+	uint64_t len = 2 * l->inflight * slot_size(l);
+	int ret;
+
+	load_histogram_init(&w->latency);
+	w->lanes = calloc(l->inflight, sizeof(*w->lanes));
+	if (!w->lanes)
+		return -ENOMEM;
+	ret = slime_mem_alloc(w->ctx, len ? len : 64, NULL, &w->mem);
+	if (!ret)
+		ret = slime_mr_create(w->ctx, slime_mem_addr(w->mem), len ? len : 64,
+				      SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE, &w->mr);
+	for (uint32_t i = 0; i < l->inflight && !ret; i++) {
+		ret = slime_call_create(w->ctx, NULL, &w->lanes[i].call);
+		load_pattern_fill(request_of(w, i), l->size, w->index * UINT64_C(1000003) + i, 0);
+	}
+	return ret;
+}
+
+static void worker_close(struct worker *w)
+{
+	bool stuck = false;
+
+	for (uint32_t i = 0; w->lanes && i < w->load->inflight; i++)
+		stuck |= slime_call_destroy(w->lanes[i].call) != 0;
+	if (stuck || slime_mr_destroy(w->mr) || slime_mem_destroy(w->mem))
+		sl_error("load", "a call that ended early still holds its memory");
+	free(w->lanes);
+}
+
+static bool has_more(const struct worker *w)
+{
+	const struct load_rpc *l = w->load;
+
+	if (atomic_load_explicit(w->failed, memory_order_relaxed))
+		return false;
+	if (l->iterations && w->started >= l->warmup + l->iterations)
+		return false;
+	return !w->end_ns || w->started < l->warmup || sl_clock_ns() < w->end_ns;
+}
+
+/* Every lane in turn: wait for its call, look at the reply, start the next. */
+static int run_lanes(struct worker *w)
+{
+	const struct load_rpc *l = w->load;
+	uint64_t begin = 0;
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret; i = (i + 1) % l->inflight) {
+		if (w->lanes[i].pending)
+			ret = finish(w, i, false);
+		if (!begin && w->started >= l->warmup) {
+			begin = sl_clock_ns();
+			if (l->duration_ms)
+				w->end_ns = begin + l->duration_ms * SL_NS_PER_MS;
+		}
+		if (ret || !has_more(w))
+			break;
+		ret = start(w, i);
+	}
+	for (uint32_t i = 0; i < l->inflight; i++) {
+		int r = w->lanes[i].pending ? finish(w, i, true) : 0;
+
+		if (!ret)
+			ret = r;
+	}
+	w->busy_ns = sl_clock_ns() - begin;
+	return ret;
+}
+
+static void *run_worker(void *arg)
+{
+	struct worker *w = arg;
+
+	w->ret = worker_open(w);
+	if (!w->ret)
+		w->ret = run_lanes(w);
+	if (w->ret)
+		atomic_store(w->failed, true);
+	worker_close(w);
+	return NULL;
+}
+
+int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const struct load_rpc *load,
+		 struct load_rpc_result *out)
+{
+	_Atomic bool failed = false;
+	struct worker *workers;
+	uint64_t cpu = load_cpu_ns();
+	uint32_t n;
+	int ret = 0;
+
+	if (!load->threads || load->threads > LOAD_THREADS_MAX || !load->inflight ||
+	    load->inflight > LOAD_INFLIGHT_MAX || (!load->iterations && !load->duration_ms))
+		return -EINVAL;
+	workers = calloc(load->threads, sizeof(*workers));
+	if (!workers)
+		return -ENOMEM;
+	memset(out, 0, sizeof(*out));
+	load_histogram_init(&out->latency);
+	for (n = 0; n < load->threads; n++) {
+		workers[n] = (struct worker){
+			.load = load, .ctx = ctx, .ep = ep, .failed = &failed, .index = n
+		};
+		ret = -pthread_create(&workers[n].thread, NULL, run_worker, &workers[n]);
+		if (ret) {
+			atomic_store(&failed, true);
+			break;
+		}
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		pthread_join(workers[i].thread, NULL);
+		if (!ret)
+			ret = workers[i].ret;
+		out->calls += workers[i].measured;
+		if (workers[i].busy_ns > out->elapsed_ns)
+			out->elapsed_ns = workers[i].busy_ns;
+		load_histogram_merge(&out->latency, &workers[i].latency);
+	}
+	out->cpu_ns = load_cpu_ns() - cpu;
+	free(workers);
+	return ret;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The load of calls: threads that each keep some echo calls of one size in flight and check that
+ * every byte came back. Closed loop: a latency is from a call's start until its caller saw its end.
+ */
+#ifndef LOAD_RPC_H
+#define LOAD_RPC_H
+
+#include <stdint.h>
+
+#include "bench/load/histogram.h"
+#include <slime/slime.h>
+
+#define LOAD_INFLIGHT_MAX 4096
+
+struct load_rpc {
+	uint64_t method;
+	uint64_t size; /* of request and reply */
+	uint32_t threads;
+	uint32_t inflight;    /* per thread */
+	uint32_t warmup;      /* calls of each thread that are not measured */
+	uint64_t iterations;  /* measured calls of each thread; 0: until duration_ms is over */
+	uint32_t duration_ms; /* 0: until iterations are done */
+};
+
+struct load_rpc_result {
+	uint64_t calls;
+	uint64_t
+		elapsed_ns; /* of the thread that took longest, the checks between calls included */
+	uint64_t cpu_ns;
+	struct load_histogram latency;
+};
+
+/* -EINVAL a value out of its range; -EILSEQ a reply was wrong: a log line says where; what a call
+ * ended with. */
+int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const struct load_rpc *load,
+		 struct load_rpc_result *out);
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "bench/load/pattern.h"
+#include "bench/load/transfer.h"
+
+const char *const load_op_names[LOAD_OPS] = {
+	[LOAD_READ] = "read",
+	[LOAD_WRITE] = "write",
+	[LOAD_WRITE_IMM] = "write_imm",
+};
+
+/* Longest a trip may take before the run is given up. */
+#define TRIP_TIMEOUT_MS 30000
+/* A full window of immediates empties as fast as the peer takes them: wait for that with a tiny
+ * read. */
+#define WINDOW_TRIES_NS (10 * SL_NS_PER_S)
+
+struct shared {
+	const struct load_transfer *load;
+	struct slime_context *ctx;
+	struct slime_endpoint *ep;
+	const struct slime_remote_mr *remote;
+	uint64_t start_ns; /* of what is measured */
+	uint64_t end_ns;
+	_Atomic bool failed; /* one thread's failure stops them all */
+};
+
+/* One thread's, with its own share of the region, so that writers do not meet. */
+struct worker {
+	struct shared *shared;
+	pthread_t thread;
+	uint32_t index;
+	int ret;
+	struct slime_mem *mem;
+	struct slime_mr *mr;
+	struct slime_op *op;
+	struct slime_xfer *xfers;
+	uint64_t share_start; /* in the region */
+	uint64_t n_places;    /* batches that fit the share */
+	uint64_t trips;	      /* measured ones */
+	uint64_t all_trips;
+	uint64_t late;
+	uint64_t last_end_ns;
+	struct load_histogram latency;
+};
+
+uint64_t load_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * SL_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t batch_bytes(const struct load_transfer *l)
+{
+	return l->block_size * l->batch_size;
+}
+
+static int check_load(const struct load_transfer *l, const struct slime_remote_mr *remote)
+{
+	if ((unsigned)l->op >= LOAD_OPS || !l->block_size || l->block_size % 8 || !l->batch_size ||
+	    l->batch_size > LOAD_BATCH_MAX || !l->threads || l->threads > LOAD_THREADS_MAX ||
+	    !l->duration_ms)
+		return -EINVAL;
+	if (l->block_size > remote->len / l->batch_size / l->threads)
+		return -EINVAL;
+	return 0;
+}
+
+/* ---- one thread ---- */
+
+static int worker_open(struct worker *w)
+{
+	const struct load_transfer *l = w->shared->load;
+	uint64_t bytes = batch_bytes(l);
+	uint64_t share = w->shared->remote->len / l->threads / 8 * 8;
+	int ret;
+
+	w->share_start = w->index * share;
+	w->n_places = share / bytes;
+	load_histogram_init(&w->latency);
+	w->xfers = calloc(l->batch_size, sizeof(*w->xfers));
+	if (!w->xfers)
+		return -ENOMEM;
+	ret = slime_mem_alloc(w->shared->ctx, bytes, NULL, &w->mem);
+	if (!ret)
+		ret = slime_mr_create(w->shared->ctx, slime_mem_addr(w->mem), bytes, 0, &w->mr);
+	if (!ret)
+		ret = slime_op_create(w->shared->ctx, NULL, &w->op);
+	return ret;
+}
+
+static void worker_close(struct worker *w)
+{
+	if (slime_op_destroy(w->op) || slime_mr_destroy(w->mr) || slime_mem_destroy(w->mem))
+		sl_error("load", "a transfer that timed out still holds its memory");
+	free(w->xfers);
+}
+
+static uint64_t place_of(const struct worker *w, uint64_t trip)
+{
+	return w->share_start + trip % w->n_places * batch_bytes(w->shared->load);
+}
+
+static int submit(struct worker *w, enum load_op op, uint32_t imm)
+{
+	const struct load_transfer *l = w->shared->load;
+	struct slime_endpoint *ep = w->shared->ep;
+
+	switch (op) {
+	case LOAD_READ:
+		return slime_read(ep, w->xfers, l->batch_size, 0, w->op);
+	case LOAD_WRITE:
+		return slime_write(ep, w->xfers, l->batch_size, 0, w->op);
+	default:
+		return slime_write_imm(ep, w->xfers, l->batch_size, 0, imm, w->op);
+	}
+}
+
+static int trip(struct worker *w, enum load_op op, uint64_t number)
+{
+	const struct load_transfer *l = w->shared->load;
+	uint64_t place = place_of(w, number);
+	uint64_t give_up = 0;
+	int ret;
+
+	for (uint32_t i = 0; i < l->batch_size; i++) {
+		w->xfers[i] = (struct slime_xfer){
+			.local = w->mr,
+			.remote = w->shared->remote,
+			.local_offset = i * l->block_size,
+			.remote_offset = place + i * l->block_size,
+			.len = l->block_size,
+		};
+	}
+	while ((ret = submit(w, op, (uint32_t)number)) == -EAGAIN) {
+		/* The peer has a window of immediates to take: let it. */
+		uint64_t now = sl_clock_ns();
+
+		if (!give_up)
+			give_up = now + WINDOW_TRIES_NS;
+		if (now > give_up)
+			return -ETIMEDOUT;
+		slime_context_poll(w->shared->ctx);
+	}
+	if (ret)
+		return ret;
+	ret = slime_op_wait(w->op, TRIP_TIMEOUT_MS);
+	return ret ? ret : slime_op_status(w->op);
+}
+
+/* Open loop: when trip number n of this thread is meant to begin. Returns that time, which has
+ * come. */
+static uint64_t wait_for_turn(struct worker *w, uint64_t n)
+{
+	const struct load_transfer *l = w->shared->load;
+	uint64_t interval = SL_NS_PER_S * l->threads / l->qps;
+	uint64_t due = w->shared->start_ns + n * interval + w->index * interval / l->threads;
+	uint64_t now = sl_clock_ns();
+
+	if (now > due + interval)
+		w->late++;
+	while (now < due) {
+		struct timespec ts = { .tv_sec = (time_t)(due / SL_NS_PER_S),
+				       .tv_nsec = (long)(due % SL_NS_PER_S) };
+
+		if (due - now > 100 * SL_NS_PER_US)
+			clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+		now = sl_clock_ns();
+	}
+	return due;
+}
+
+static int measure(struct worker *w)
+{
+	const struct load_transfer *l = w->shared->load;
+	uint64_t begin;
+	int ret = 0;
+
+	/* Not measured: mappings, caches, queues. */
+	while (!ret && sl_clock_ns() < w->shared->start_ns)
+		ret = trip(w, l->op, w->all_trips++);
+	while (!ret && !atomic_load_explicit(&w->shared->failed, memory_order_relaxed)) {
+		begin = sl_clock_ns();
+		if (l->qps)
+			begin = wait_for_turn(w, w->trips);
+		if (begin >= w->shared->end_ns)
+			break;
+		ret = trip(w, l->op, w->all_trips);
+		if (ret)
+			break;
+		w->last_end_ns = sl_clock_ns();
+		load_histogram_add(&w->latency, w->last_end_ns - begin);
+		w->all_trips++;
+		w->trips++;
+	}
+	return ret;
+}
+
+/* What a write writes: the pattern of where it goes, which is another for each place. */
+static void fill(struct worker *w, uint64_t number)
+{
+	load_pattern_fill(slime_mr_addr(w->mr), batch_bytes(w->shared->load), w->shared->load->seed,
+			  place_of(w, number));
+}
+
+/*
+ * The batches of the first places again, byte by byte: a read into poisoned memory; a write, and a
+ * read of what it left.
+ */
+static int verify(struct worker *w)
+{
+	const struct load_transfer *l = w->shared->load;
+	uint64_t n = w->n_places < 4 ? w->n_places : 4;
+	uint64_t wrong;
+	int ret = 0;
+
+	for (uint64_t i = 0; i < n && !ret; i++) {
+		if (l->op != LOAD_READ) {
+			fill(w, i);
+			ret = trip(w, l->op, i);
+			w->all_trips++;
+		}
+		load_pattern_poison(slime_mr_addr(w->mr), batch_bytes(l));
+		if (!ret)
+			ret = trip(w, LOAD_READ, i);
+		if (!ret && !load_pattern_check(slime_mr_addr(w->mr), batch_bytes(l), l->seed,
+						place_of(w, i), &wrong)) {
+			sl_error("load", "%s: byte %llu of the region is wrong",
+				 load_op_names[l->op],
+				 (unsigned long long)(place_of(w, i) + wrong));
+			ret = -EILSEQ;
+		}
+	}
+	return ret;
+}
+
+static void *run_worker(void *arg)
+{
+	struct worker *w = arg;
+
+	w->ret = worker_open(w);
+	if (!w->ret) {
+		fill(w, 0);
+		w->ret = measure(w);
+	}
+	if (!w->ret && w->shared->load->verify)
+		w->ret = verify(w);
+	if (w->ret)
+		atomic_store(&w->shared->failed, true);
+	worker_close(w);
+	return NULL;
+}
+
+/* ---- all of them ---- */
+
+static void add_result(struct load_transfer_result *out, const struct worker *w, uint64_t start_ns)
+{
+	uint64_t elapsed = w->last_end_ns > start_ns ? w->last_end_ns - start_ns : 0;
+
+	out->trips += w->trips;
+	out->all_trips += w->all_trips;
+	out->late += w->late;
+	if (elapsed > out->elapsed_ns)
+		out->elapsed_ns = elapsed;
+	load_histogram_merge(&out->latency, &w->latency);
+}
+
+int load_transfer_run(struct slime_context *ctx, struct slime_endpoint *ep,
+		      const struct slime_remote_mr *remote, const struct load_transfer *load,
+		      struct load_transfer_result *out)
+{
+	struct shared shared = { .load = load, .ctx = ctx, .ep = ep, .remote = remote };
+	struct worker *workers;
+	uint64_t cpu;
+	uint32_t n;
+	int ret = check_load(load, remote);
+
+	if (ret)
+		return ret;
+	workers = calloc(load->threads, sizeof(*workers));
+	if (!workers)
+		return -ENOMEM;
+	memset(out, 0, sizeof(*out));
+	load_histogram_init(&out->latency);
+	shared.start_ns = sl_clock_ns() + load->warmup_ms * SL_NS_PER_MS;
+	shared.end_ns = shared.start_ns + load->duration_ms * SL_NS_PER_MS;
+	cpu = load_cpu_ns();
+	for (n = 0; n < load->threads && !ret; n++) {
+		workers[n].shared = &shared;
+		workers[n].index = n;
+		ret = -pthread_create(&workers[n].thread, NULL, run_worker, &workers[n]);
+		if (ret) {
+			atomic_store(&shared.failed, true);
+			break;
+		}
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		pthread_join(workers[i].thread, NULL);
+		if (!ret)
+			ret = workers[i].ret;
+		add_result(out, &workers[i], shared.start_ns);
+	}
+	/* Warm-up and check move bytes, too: their share of the CPU time is taken out by trips. */
+	if (out->all_trips)
+		out->cpu_ns = (uint64_t)((double)(load_cpu_ns() - cpu) * (double)out->trips /
+					 (double)out->all_trips);
+	out->bytes = out->trips * batch_bytes(load);
+	free(workers);
+	return ret;
+}

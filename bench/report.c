@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+#include <time.h>
+
+#include "bench/report.h"
+#include "cli/table.h"
+#include "cli/version.h"
+
+#define MIB (1024.0 * 1024.0)
+#define GIB (1024.0 * MIB)
+
+/* ---- where it was measured ---- */
+
+struct head {
+	struct slime_topo topo;
+	char date[32];
+};
+
+static int read_head(struct head *h)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	gmtime_r(&now, &tm);
+	strftime(h->date, sizeof(h->date), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return slime_topo_get(NULL, &h->topo);
+}
+
+static const char *transport_of(const struct report *r)
+{
+	return r->n_rows ? slime_transport_name(r->rows[0].result.transport) : "none";
+}
+
+static void print_head(const struct report *r, const struct head *h, const char *mark, FILE *to)
+{
+	fprintf(to, "%sdate      %s\n", mark, h->date);
+	fprintf(to, "%shost      %s, %u CPUs, %s, Linux %s\n", mark, h->topo.hostname,
+		h->topo.n_cpus, h->topo.cpu_model, h->topo.kernel);
+	fprintf(to, "%sbuild     slime %s, commit %s, %s, %s\n", mark, cli_version(), cli_commit(),
+		cli_build(), cli_compiler());
+	fprintf(to, "%sbetween   %s and %s over %s\n", mark, r->from, r->peer, transport_of(r));
+	fprintf(to, "%sflags     %s\n", mark, r->flags);
+}
+
+/* ---- figures ---- */
+
+static double seconds(const struct bench_result *b)
+{
+	return (double)b->elapsed_ns / 1e9;
+}
+
+static double us(uint64_t ns)
+{
+	return (double)ns / 1e3;
+}
+
+/* Both ways, as echo benchmarks count, in 10^9 bytes a second: what one call in flight reaches on
+ * average. */
+static double rpc_gbps(const struct report_row *row)
+{
+	const struct load_rpc *l = &row->job.rpc;
+	double in_flight = (double)l->threads * l->inflight;
+
+	return row->result.avg_ns ? 2.0 * (double)l->size * in_flight / (double)row->result.avg_ns
+				  : 0;
+}
+
+static double mib_per_s(const struct bench_result *b)
+{
+	return b->elapsed_ns ? (double)b->bytes / MIB / seconds(b) : 0;
+}
+
+/* Both processes', when the peer tells. */
+static double cpu_per_gib(const struct bench_result *b)
+{
+	return b->bytes ? (double)(b->cpu_ns + b->peer_cpu_ns) / 1e9 / ((double)b->bytes / GIB) : 0;
+}
+
+/* ---- tables ---- */
+
+static const struct cli_column rpc_columns[] = {
+	{ "size", "size", true },	{ "avg_us", "avg_us", true },
+	{ "p50_us", "p50_us", true },	{ "p99_us", "p99_us", true },
+	{ "bw_gbps", "bw_gbps", true }, { "p99.9_us", "p999_us", true },
+	{ "max_us", "max_us", true },	{ "calls", "calls", true },
+};
+
+static const struct cli_column transfer_columns[] = {
+	{ "op", "op", false },
+	{ "batch", "batch_size", true },
+	{ "block", "block_size", true },
+	{ "trips", "total_trips", true },
+	{ "total MiB", "total_mib", true },
+	{ "duration s", "duration_s", true },
+	{ "avg ms/trip", "avg_ms", true },
+	{ "MiB/s", "throughput_mib_s", true },
+	{ "p50 ms", "p50_ms", true },
+	{ "p99 ms", "p99_ms", true },
+	{ "p99.9 ms", "p999_ms", true },
+	{ "CPU s/GiB", "cpu_s_gib", true },
+	{ "bytes", "verified", false },
+};
+
+static void rpc_row(struct cli_table *t, const struct report_row *row)
+{
+	const struct bench_result *b = &row->result;
+
+	cli_table_cell(t, "%" PRIu64, row->job.rpc.size);
+	cli_table_cell(t, "%.2f", us(b->avg_ns));
+	cli_table_cell(t, "%.2f", us(b->p50_ns));
+	cli_table_cell(t, "%.2f", us(b->p99_ns));
+	cli_table_cell(t, "%.3f", rpc_gbps(row));
+	cli_table_cell(t, "%.2f", us(b->p999_ns));
+	cli_table_cell(t, "%.2f", us(b->max_ns));
+	cli_table_cell(t, "%" PRIu64, b->trips);
+}
+
+static void transfer_row(struct cli_table *t, const struct report_row *row)
+{
+	const struct load_transfer *l = &row->job.transfer;
+	const struct bench_result *b = &row->result;
+
+	cli_table_cell(t, "%s", load_op_names[l->op]);
+	cli_table_cell(t, "%u", l->batch_size);
+	cli_table_cell(t, "%" PRIu64, l->block_size);
+	cli_table_cell(t, "%" PRIu64, b->trips);
+	cli_table_cell(t, "%.1f", (double)b->bytes / MIB);
+	cli_table_cell(t, "%.3f", seconds(b));
+	cli_table_cell(t, "%.4f", (double)b->avg_ns / 1e6);
+	cli_table_cell(t, "%.1f", mib_per_s(b));
+	cli_table_cell(t, "%.4f", (double)b->p50_ns / 1e6);
+	cli_table_cell(t, "%.4f", (double)b->p99_ns / 1e6);
+	cli_table_cell(t, "%.4f", (double)b->p999_ns / 1e6);
+	cli_table_cell(t, "%.3f", cpu_per_gib(b));
+	cli_table_cell(t, "%s", b->verified ? "verified" : "not checked");
+}
+
+static int print_table(const struct report *r, const struct head *h, bool csv, FILE *to)
+{
+	bool rpc = r->kind == BENCH_RPC;
+	struct cli_table *t;
+	int ret = cli_table_create(&t, rpc ? rpc_columns : transfer_columns,
+				   rpc ? sizeof(rpc_columns) / sizeof(rpc_columns[0])
+				       : sizeof(transfer_columns) / sizeof(transfer_columns[0]));
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < r->n_rows; i++) {
+		if (rpc)
+			rpc_row(t, &r->rows[i]);
+		else
+			transfer_row(t, &r->rows[i]);
+	}
+	print_head(r, h, csv ? "# " : "", to);
+	if (csv) {
+		ret = cli_table_print_csv(t, to);
+	} else {
+		fputc('\n', to);
+		ret = cli_table_print(t, cli_table_style_of_locale(), to);
+	}
+	cli_table_destroy(t);
+	return ret;
+}
+
+/* ---- JSON ---- */
+
+static json_t *json_head(const struct report *r, const struct head *h)
+{
+	return json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "date",
+			 h->date, "host", h->topo.hostname, "cpus", (int)h->topo.n_cpus, "cpu",
+			 h->topo.cpu_model, "kernel", h->topo.kernel, "version", cli_version(),
+			 "commit", cli_commit(), "build", cli_build(), "from", r->from, "peer",
+			 r->peer, "transport", transport_of(r), "flags", r->flags);
+}
+
+static json_t *json_latency(const struct bench_result *b)
+{
+	return json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "n", (json_int_t)b->n, "avg",
+			 us(b->avg_ns), "min", us(b->min_ns), "p50", us(b->p50_ns), "p99",
+			 us(b->p99_ns), "p999", us(b->p999_ns), "max", us(b->max_ns));
+}
+
+static json_t *json_row(const struct report *r, const struct report_row *row)
+{
+	const struct bench_result *b = &row->result;
+	json_t *latency = json_latency(b);
+
+	if (r->kind == BENCH_RPC)
+		return json_pack("{s:I, s:i, s:i, s:I, s:f, s:f, s:b, s:o}", "size",
+				 (json_int_t)row->job.rpc.size, "threads",
+				 (int)row->job.rpc.threads, "inflight", (int)row->job.rpc.inflight,
+				 "calls", (json_int_t)b->trips, "bw_gbps", rpc_gbps(row),
+				 "cpu_s_gib", cpu_per_gib(b), "verified", b->verified, "latency_us",
+				 latency);
+	return json_pack("{s:s, s:i, s:I, s:i, s:I, s:I, s:f, s:f, s:f, s:I, s:b, s:o}", "op",
+			 load_op_names[row->job.transfer.op], "batch_size",
+			 (int)row->job.transfer.batch_size, "block_size",
+			 (json_int_t)row->job.transfer.block_size, "threads",
+			 (int)row->job.transfer.threads, "trips", (json_int_t)b->trips, "bytes",
+			 (json_int_t)b->bytes, "duration_s", seconds(b), "throughput_mib_s",
+			 mib_per_s(b), "cpu_s_gib", cpu_per_gib(b), "late", (json_int_t)b->late,
+			 "verified", b->verified, "latency_us", latency);
+}
+
+static int print_json(const struct report *r, const struct head *h, FILE *to)
+{
+	json_t *rows = json_array();
+	json_t *all;
+	int ret = rows ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < r->n_rows && !ret; i++) {
+		if (json_array_append_new(rows, json_row(r, &r->rows[i])))
+			ret = -ENOMEM;
+	}
+	all = ret ? NULL
+		  : json_pack("{s:s, s:o, s:O}", "bench", r->kind == BENCH_RPC ? "rpc" : "transfer",
+			      "run", json_head(r, h), "rows", rows);
+	if (!ret && !all)
+		ret = -ENOMEM;
+	if (!ret && (json_dumpf(all, to, JSON_INDENT(2)) || fputc('\n', to) == EOF))
+		ret = -EIO;
+	json_decref(all);
+	json_decref(rows);
+	return ret;
+}
+
+int report_print(const struct report *r, enum report_format format, FILE *to)
+{
+	struct head h;
+	int ret = read_head(&h);
+
+	if (ret)
+		return ret;
+	if (format == REPORT_JSON)
+		ret = print_json(r, &h, to);
+	else
+		ret = print_table(r, &h, format == REPORT_CSV, to);
+	if (!ret && fflush(to))
+		ret = -EIO;
+	return ret;
+}

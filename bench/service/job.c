@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/wire.h"
+#include "bench/load/pattern.h"
+#include "bench/service/job.h"
+
+#define LINK_TIMEOUT_MS	  15000
+#define LOOKUP_TIMEOUT_MS 5000
+#define CALL_TIMEOUT_MS	  5000
+
+/* One run: who, over what, and what must be undone. */
+struct run {
+	struct slime_agent *agent;
+	const struct bench_job *job;
+	struct bench_result *out;
+	char *message;
+	char profile[32];
+	struct slime_endpoint *ep;
+};
+
+static int fail(struct run *r, int ret, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static int fail(struct run *r, int ret, const char *fmt, ...)
+{
+	va_list args;
+	size_t n;
+
+	va_start(args, fmt);
+	vsnprintf(r->message, BENCH_MESSAGE_MAX, fmt, args);
+	va_end(args);
+	n = strlen(r->message);
+	snprintf(r->message + n, BENCH_MESSAGE_MAX - n, ": %s", strerror(-ret));
+	return ret;
+}
+
+/* ---- the peer's bench service ---- */
+
+/* A small call to the peer: its length is returned, at most cap bytes. */
+static int ask(struct slime_agent *agent, struct slime_endpoint *ep, const char *method,
+	       const void *request, size_t len, void *reply, size_t cap, int64_t timeout_ms,
+	       char *error)
+{
+	struct slime_call_args args = {
+		.method = slime_rpc_method_id(method),
+		.request = request,
+		.request_len = len,
+		.reply = reply,
+		.reply_cap = cap,
+		.timeout_ms = timeout_ms,
+	};
+	const char *said = "";
+	struct slime_call *call;
+	int ret = slime_call_create(slime_agent_context(agent), NULL, &call);
+
+	if (ret)
+		return ret;
+	ret = slime_call_start(ep, &args, call);
+	if (!ret)
+		ret = slime_call_wait(call, -1);
+	if (!ret)
+		ret = slime_call_status(call);
+	if (ret == -EREMOTEIO && error) {
+		slime_call_error(call, &said);
+		snprintf(error, BENCH_MESSAGE_MAX, "%s", said);
+	}
+	if (!ret)
+		ret = (int)slime_call_reply_len(call);
+	slime_call_destroy(call);
+	return ret;
+}
+
+/* CPU time of the peer so far; a peer without a bench service has none to tell. */
+static bool peer_usage(struct run *r, uint64_t *cpu_ns)
+{
+	uint8_t reply[8];
+
+	if (ask(r->agent, r->ep, BENCH_METHOD_USAGE, NULL, 0, reply, sizeof(reply), CALL_TIMEOUT_MS,
+		NULL) != sizeof(reply))
+		return false;
+	*cpu_ns = sl_get_le64(reply);
+	return true;
+}
+
+/* Who takes the region: our name, and over which link immediates will come. */
+static int ask_as_ourselves(struct run *r, const char *method, uint32_t number, void *reply,
+			    size_t cap)
+{
+	uint8_t request[2 * (SLIME_AGENT_NAME_MAX + 3) + 4];
+	struct sl_writer w = { .at = request, .room = sizeof(request) };
+	const char *texts[] = { slime_agent_name(r->agent), r->profile };
+	int ret;
+
+	for (int i = 0; i < 2; i++) {
+		sl_write_u16(&w, (uint16_t)strlen(texts[i]));
+		sl_write_bytes(&w, texts[i], strlen(texts[i]));
+	}
+	sl_write_u32(&w, number);
+	ret = ask(r->agent, r->ep, method, request, sizeof(request) - w.room, reply, cap,
+		  CALL_TIMEOUT_MS, r->message);
+	if (ret == -EREMOTEIO)
+		return -EBUSY;
+	return ret < 0 ? fail(r, ret, "%s at %s", method, r->job->peer) : ret;
+}
+
+/* ---- the link ---- */
+
+static int open_link(struct run *r)
+{
+	struct slime_agent_link link = {
+		.to = r->job->peer,
+		.profile = r->profile,
+		.transports = { r->job->transport },
+	};
+	struct slime_endpoint_info info;
+	int ret;
+
+	snprintf(r->profile, sizeof(r->profile), "bench-%s",
+		 r->job->transport == SLIME_TRANSPORT_NONE
+			 ? "any"
+			 : slime_transport_name(r->job->transport));
+	ret = slime_agent_link_add(r->agent, &link);
+	if (ret == -EEXIST)
+		return fail(r, -EBUSY, "another run uses the link to %s", r->job->peer);
+	if (ret)
+		return fail(r, ret, "no link to %s", r->job->peer);
+	ret = slime_agent_endpoint_get(r->agent, r->job->peer, r->profile, LINK_TIMEOUT_MS, &r->ep);
+	if (ret) {
+		slime_agent_link_remove(r->agent, r->job->peer, r->profile);
+		return fail(r, ret, "the link to %s did not come up", r->job->peer);
+	}
+	slime_endpoint_info(r->ep, &info);
+	r->out->transport = info.transport;
+	return 0;
+}
+
+static void close_link(struct run *r)
+{
+	slime_agent_endpoint_put(r->agent, r->ep);
+	slime_agent_link_remove(r->agent, r->job->peer, r->profile);
+}
+
+/* ---- what is measured ---- */
+
+static void take_latency(struct bench_result *out, const struct load_histogram *h)
+{
+	out->n = h->n;
+	out->avg_ns = h->n ? h->sum_ns / h->n : 0;
+	out->min_ns = h->n ? h->min_ns : 0;
+	out->p50_ns = load_histogram_permille(h, 500);
+	out->p99_ns = load_histogram_permille(h, 990);
+	out->p999_ns = load_histogram_permille(h, 999);
+	out->max_ns = h->max_ns;
+}
+
+static int run_rpc(struct run *r)
+{
+	struct load_rpc load = r->job->rpc;
+	struct load_rpc_result got;
+	int ret;
+
+	load.method = slime_rpc_method_id(BENCH_METHOD_ECHO);
+	ret = load_rpc_run(slime_agent_context(r->agent), r->ep, &load, &got);
+	if (ret)
+		return fail(r, ret, "echo of %llu bytes", (unsigned long long)load.size);
+	r->out->trips = got.calls;
+	r->out->bytes = 2 * got.calls * load.size;
+	r->out->elapsed_ns = got.elapsed_ns;
+	r->out->cpu_ns = got.cpu_ns;
+	take_latency(r->out, &got.latency);
+	return 0;
+}
+
+static int run_transfer_on(struct run *r, const struct slime_remote_mr *remote,
+			   const struct load_transfer *load)
+{
+	struct load_transfer_result got;
+	int ret = load_transfer_run(slime_agent_context(r->agent), r->ep, remote, load, &got);
+
+	if (ret == -EINVAL)
+		return fail(
+			r, ret,
+			"%u threads of %u blocks of %llu bytes (a multiple of 8) do not fit the region of %llu bytes",
+			load->threads, load->batch_size, (unsigned long long)load->block_size,
+			(unsigned long long)remote->len);
+	if (ret)
+		return fail(r, ret, "%s", load_op_names[load->op]);
+	r->out->trips = got.trips;
+	r->out->bytes = got.bytes;
+	r->out->elapsed_ns = got.elapsed_ns;
+	r->out->cpu_ns = got.cpu_ns;
+	r->out->late = got.late;
+	take_latency(r->out, &got.latency);
+	return 0;
+}
+
+/* The peer takes the immediates for as long as we write them; then it must have had one for each
+ * trip. */
+static int run_with_drain(struct run *r, const struct slime_remote_mr *remote,
+			  const struct load_transfer *load)
+{
+	uint8_t reply[8];
+	int ret = ask_as_ourselves(r, BENCH_METHOD_DRAIN, 0, reply, sizeof(reply));
+
+	if (ret < 0)
+		return ret;
+	ret = run_transfer_on(r, remote, load);
+	if (ret)
+		return ret;
+	ret = ask_as_ourselves(r, BENCH_METHOD_DRAINED, 0, reply, sizeof(reply));
+	if (ret < 0)
+		return ret;
+	if (ret != (int)sizeof(reply) || sl_get_le64(reply) < r->out->trips)
+		return fail(r, -EILSEQ, "immediates are missing at %s", r->job->peer);
+	return 0;
+}
+
+static int run_transfer(struct run *r)
+{
+	const struct bench_job *job = r->job;
+	struct load_transfer load = job->transfer;
+	const char *region = job->region;
+	struct slime_remote_mr remote;
+	bool writes = load.op != LOAD_READ;
+	bool ours =
+		!region[0] || !strcmp(region, BENCH_REGION) || !strcmp(region, BENCH_REGION_WRITE);
+	uint8_t reply[8];
+	int ret;
+
+	if (!region[0])
+		region = writes ? BENCH_REGION_WRITE : BENCH_REGION;
+	ret = slime_agent_region_remote(r->agent, job->peer, region, LOOKUP_TIMEOUT_MS, &remote);
+	if (ret)
+		return fail(r, ret, "region %s of %s", region, job->peer);
+	load.seed = LOAD_PATTERN_SEED;
+	load.verify = ours;
+	if (writes) {
+		load.verify = true;
+		if (getrandom(&load.seed, sizeof(load.seed), 0) != sizeof(load.seed))
+			return fail(r, -EIO, "no random seed");
+	}
+	if (writes && ours) {
+		ret = ask_as_ourselves(r, BENCH_METHOD_CLAIM,
+				       load.duration_ms + load.warmup_ms + 60000, reply,
+				       sizeof(reply));
+		if (ret < 0)
+			return ret;
+	}
+	r->out->verified = load.verify;
+	if (load.op != LOAD_WRITE_IMM)
+		ret = run_transfer_on(r, &remote, &load);
+	else
+		ret = run_with_drain(r, &remote, &load);
+	if (writes && ours)
+		(void)ask_as_ourselves(r, BENCH_METHOD_CLAIM, 0, reply,
+				       sizeof(reply)); /* ends by itself otherwise */
+	return ret;
+}
+
+int bench_job_run(struct slime_agent *agent, const struct bench_job *job, struct bench_result *out,
+		  char message[BENCH_MESSAGE_MAX])
+{
+	struct run r = { .agent = agent, .job = job, .out = out, .message = message };
+	uint64_t before = 0, after = 0;
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	message[0] = 0;
+	ret = open_link(&r);
+	if (ret)
+		return ret;
+	out->verified = true;
+	out->has_peer_cpu = peer_usage(&r, &before);
+	ret = job->kind == BENCH_RPC ? run_rpc(&r) : run_transfer(&r);
+	out->has_peer_cpu = out->has_peer_cpu && !ret && peer_usage(&r, &after);
+	out->peer_cpu_ns = after > before ? after - before : 0;
+	close_link(&r);
+	return ret;
+}
+
+int bench_job_run_at(struct slime_agent *agent, struct slime_endpoint *ep,
+		     const struct bench_job *job, int64_t timeout_ms, struct bench_result *out,
+		     char message[BENCH_MESSAGE_MAX])
+{
+	uint8_t request[BENCH_JOB_MAX];
+	uint8_t reply[BENCH_JOB_MAX];
+	int len = bench_job_write(job, request, sizeof(request));
+	int ret;
+
+	message[0] = 0;
+	if (len < 0)
+		return len;
+	ret = ask(agent, ep, BENCH_METHOD_RUN, request, (size_t)len, reply, sizeof(reply),
+		  timeout_ms, message);
+	if (ret >= 0)
+		ret = bench_result_read(out, reply, (size_t)ret);
+	if (ret && !message[0])
+		snprintf(message, BENCH_MESSAGE_MAX, "%s",
+			 ret == -ENOSYS ? "it has no bench service" : strerror(-ret));
+	return ret;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One measurement between an agent and a peer of its: what to do, how it went, and both as bytes,
+ * since the initiator can be another process than the one that prints (slime-bench --from).
+ */
+#ifndef BENCH_JOB_H
+#define BENCH_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/load/rpc.h"
+#include "bench/load/transfer.h"
+#include <slime/agent.h>
+
+#define BENCH_JOB_MAX	  1024 /* bytes of either */
+#define BENCH_MESSAGE_MAX 200
+
+/* What the bench service of an agent offers. */
+#define BENCH_REGION	     "bench"	   /* to be read: holds the pattern of LOAD_PATTERN_SEED */
+#define BENCH_REGION_WRITE   "bench-write" /* to be written by whoever has claimed it */
+#define BENCH_METHOD_RUN     "bench.run"
+#define BENCH_METHOD_USAGE   "bench.usage"
+#define BENCH_METHOD_CLAIM   "bench.claim"
+#define BENCH_METHOD_DRAIN   "bench.drain"
+#define BENCH_METHOD_DRAINED "bench.drained"
+#define BENCH_METHOD_ECHO    "echo"
+
+enum bench_kind {
+	BENCH_RPC,
+	BENCH_TRANSFER,
+	BENCH_KINDS,
+};
+
+struct bench_job {
+	enum bench_kind kind;
+	char peer[SLIME_AGENT_NAME_MAX + 1];
+	enum slime_transport transport;	       /* NONE: whichever the link gets */
+	struct load_rpc rpc;		       /* its method is the runner's */
+	struct load_transfer transfer;	       /* its seed and verify are */
+	char region[SLIME_AGENT_NAME_MAX + 1]; /* transfer; "": the bench service's */
+};
+
+struct bench_result {
+	enum slime_transport transport; /* that it went over */
+	uint64_t trips;			/* or calls */
+	uint64_t bytes;
+	uint64_t elapsed_ns;
+	uint64_t cpu_ns;      /* of the initiator's process */
+	uint64_t peer_cpu_ns; /* of the peer's, if has_peer_cpu */
+	bool has_peer_cpu;
+	bool verified; /* the bytes were checked, and right */
+	uint64_t late; /* open loop: trips that began too late */
+	uint64_t n;    /* latencies, of which the following are */
+	uint64_t avg_ns;
+	uint64_t min_ns;
+	uint64_t p50_ns;
+	uint64_t p99_ns;
+	uint64_t p999_ns;
+	uint64_t max_ns;
+};
+
+/*
+ * Run it as an agent of this process: brings up a link of its own to the peer, and takes it down
+ * again. One at a time per agent and transport. On an error message says what went wrong, for
+ * people.
+ */
+int bench_job_run(struct slime_agent *agent, const struct bench_job *job, struct bench_result *out,
+		  char message[BENCH_MESSAGE_MAX]);
+
+/*
+ * Have the agent at the other end of ep run it; timeout_ms is for all of it. On an error, also of
+ * its, message says what.
+ */
+int bench_job_run_at(struct slime_agent *agent, struct slime_endpoint *ep,
+		     const struct bench_job *job, int64_t timeout_ms, struct bench_result *out,
+		     char message[BENCH_MESSAGE_MAX]);
+
+/* As bytes: the length, or -ENOSPC. Readers take hostile bytes: -EINVAL. */
+int bench_job_write(const struct bench_job *job, void *buf, size_t cap);
+int bench_job_read(struct bench_job *job, const void *buf, size_t len);
+int bench_result_write(const struct bench_result *r, void *buf, size_t cap);
+int bench_result_read(struct bench_result *r, const void *buf, size_t len);
+
+#endif
