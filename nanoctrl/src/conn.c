@@ -52,9 +52,7 @@ static void move(struct conn *c, enum conn_state to)
 
 static void set_deadline(struct conn *c, unsigned ms)
 {
-	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 };
-
-	event_add(&c->deadline, &tv);
+	loop_set_timer(&c->deadline, ms);
 }
 
 struct evbuffer *conn_output(struct conn *c)

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "hex.h"
+
 #define CHUNK_LINE_MAX 128
 
 enum phase {
@@ -55,6 +57,11 @@ static const char *const method_names[HTTP_METHODS] = {
 	[HTTP_PUT] = "PUT",	    [HTTP_PATCH] = "PATCH", [HTTP_DELETE] = "DELETE",
 	[HTTP_OPTIONS] = "OPTIONS",
 };
+
+const char *http_method_name(enum http_method method)
+{
+	return method_names[method];
+}
 
 void http_message_fini(struct http_message *m)
 {
@@ -419,17 +426,6 @@ static const struct http_refusal *append_body(struct http_parser *p, const char 
 	m->body[m->body_len] = '\0';
 	p->left -= len;
 	return NULL;
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
 }
 
 /* size [;extension] CR LF. line_len counts the digits until something else comes; then it is over

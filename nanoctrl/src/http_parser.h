@@ -46,6 +46,8 @@ struct http_message {
 	char *head;
 };
 
+const char *http_method_name(enum http_method method);
+
 void http_message_fini(struct http_message *m);
 
 /* The value of the first field of this name, or NULL. */

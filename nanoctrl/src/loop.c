@@ -186,6 +186,13 @@ void loop_destroy(struct loop *loop)
 	free(loop);
 }
 
+void loop_set_timer(struct event *timer, unsigned ms)
+{
+	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 };
+
+	event_add(timer, &tv);
+}
+
 struct event_base *loop_base(const struct loop *loop)
 {
 	return loop->base;

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+struct event;
 struct event_base;
 struct loop;
 
@@ -31,6 +32,10 @@ void loop_destroy(struct loop *loop);
 
 /* From any thread: call fn(arg) on the loop's thread, in the order of posting. -ENOMEM. */
 int loop_post(struct loop *loop, loop_fn *fn, void *arg);
+
+/* On the loop's thread: have the event happen in ms from now, instead of when it was set to before.
+ */
+void loop_set_timer(struct event *timer, unsigned ms);
 
 struct event_base *loop_base(const struct loop *loop);
 unsigned loop_index(const struct loop *loop);

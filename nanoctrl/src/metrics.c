@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <event2/buffer.h>
 
+#include "http_parser.h"
+
 static const int statuses[] = { 101, 200, 201, 202, 204, 400, 401,
 				403, 404, 405, 409, 410, 413, 414,
 				415, 417, 422, 426, 429, 431, METRICS_CLIENT_GONE,
@@ -66,10 +68,7 @@ static uint64_t sum(struct metrics *const *all, size_t n, size_t offset)
 
 static const char *method_name(const struct route *r)
 {
-	static const char *const names[HTTP_METHODS] = { "GET",	  "HEAD",   "POST",   "PUT",
-							 "PATCH", "DELETE", "OPTIONS" };
-
-	return r ? names[r->method] : "";
+	return r ? http_method_name(r->method) : "";
 }
 
 #define AT_STATUS(i, s)                                                         \

@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "percent.h"
 
-#include <string.h>
-
+#include "hex.h"
 #include "utf8.h"
-
-static int hex_digit(char c)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 'a' - 'A' : c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
 
 bool percent_decode(const char *text, size_t len, bool plus, char *out)
 {

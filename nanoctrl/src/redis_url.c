@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "hex.h"
+
 #define REDIS_PORT 6379
 
 void redis_url_fini(struct redis_url *url)
@@ -18,17 +20,6 @@ void redis_url_fini(struct redis_url *url)
 	free(url->password);
 	free(url->shown);
 	memset(url, 0, sizeof(*url));
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
 }
 
 /* A percent-decoded copy of len bytes; NULL with errno EINVAL or ENOMEM. */

@@ -14,9 +14,6 @@
 #include "reply.h"
 #include "worker.h"
 
-static const char *const method_names[HTTP_METHODS] = { "GET",	 "HEAD",   "POST",   "PUT",
-							"PATCH", "DELETE", "OPTIONS" };
-
 void request_new_id(struct worker *w, char id[REQUEST_ID_MAX + 1])
 {
 	uint64_t r = 0;
@@ -72,7 +69,7 @@ void request_destroy(struct request *rq, int status)
 	metrics_request(w->metrics, route, status, took_us);
 	if (w->config->access_log)
 		sl_info("access", "%s %s %s %s %d %llu us", rq->id, rq->peer,
-			method_names[rq->msg.method], rq->msg.path, status,
+			http_method_name(rq->msg.method), rq->msg.path, status,
 			(unsigned long long)took_us);
 	w->body_bytes -= rq->held;
 	http_message_fini(&rq->msg);
@@ -143,10 +140,10 @@ static void reply_no_route(struct request *rq)
 	for (unsigned m = 0; m < HTTP_METHODS; m++)
 		if (rq->match.allowed & 1u << m)
 			len += (size_t)snprintf(allow + len, sizeof(allow) - len, "%s%s",
-						len ? ", " : "", method_names[m]);
+						len ? ", " : "", http_method_name(m));
 	reply_header(rq, "Allow", allow);
 	reply_error(rq, &(struct reply_error){ .status = 405, .code = "method_not_allowed" },
-		    "%s is not served at this path", method_names[rq->msg.method]);
+		    "%s is not served at this path", http_method_name(rq->msg.method));
 }
 
 void request_dispatch(struct request *rq)

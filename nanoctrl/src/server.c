@@ -47,13 +47,6 @@ struct handover {
 
 static struct sl_log_limit accept_limit = SL_LOG_LIMIT_INIT(5, 10000);
 
-static void set_timer(struct event *timer, unsigned ms)
-{
-	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 };
-
-	event_add(timer, &tv);
-}
-
 static struct worker *least_busy(struct server *s)
 {
 	struct worker *best = &s->workers[0];
@@ -142,7 +135,7 @@ static void pause_accepting(struct server *s, int err)
 	uint32_t held_back;
 
 	event_del(s->acceptor);
-	set_timer(s->resume, ACCEPT_PAUSE_MS);
+	loop_set_timer(s->resume, ACCEPT_PAUSE_MS);
 	if (sl_log_allow(&accept_limit, &held_back))
 		sl_error("http", "accept: %s (%u more lines held back)", strerror(err), held_back);
 }
@@ -286,7 +279,7 @@ static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
 	if (now >= s->drain_until_ns || (s->fd < 0 && !count_conns(s)))
 		end_drain(s);
 	else
-		set_timer(s->drain_timer, DRAIN_LOOK_MS);
+		loop_set_timer(s->drain_timer, DRAIN_LOOK_MS);
 }
 
 void server_drain(struct server *s, void (*done)(void *arg), void *arg)
@@ -302,7 +295,8 @@ void server_drain(struct server *s, void (*done)(void *arg), void *arg)
 	s->accept_until_ns = sl_deadline_ns(s->config.drain_accept_ms);
 	s->drain_until_ns = sl_deadline_ns(s->config.drain_ms);
 	tell_workers(s, drain_worker);
-	set_timer(s->drain_timer, s->config.drain_accept_ms < DRAIN_LOOK_MS ? 0 : DRAIN_LOOK_MS);
+	loop_set_timer(s->drain_timer,
+		       s->config.drain_accept_ms < DRAIN_LOOK_MS ? 0 : DRAIN_LOOK_MS);
 }
 
 bool server_draining(const struct server *s)

@@ -48,13 +48,6 @@ struct message {
 	unsigned char bytes[];
 };
 
-static void set_timer(struct event *timer, unsigned ms)
-{
-	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 };
-
-	event_add(timer, &tv);
-}
-
 static void drop_queue(struct stream *s)
 {
 	struct sl_list *e;
@@ -199,7 +192,7 @@ void stream_close(struct stream *s, unsigned code, const char *reason)
 	else if (s->chunked)
 		queue_last_chunk(s);
 	/* The client closes now; one that does not is cut off. */
-	set_timer(&s->leave, CLOSE_MS);
+	loop_set_timer(&s->leave, CLOSE_MS);
 	pump(s);
 }
 
@@ -231,14 +224,14 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	set_timer(&s->tick, s->w->config->tick_ms);
+	loop_set_timer(&s->tick, s->w->config->tick_ms);
 	s->ops->tick(s->arg, s);
 }
 
 void stream_leave_within(struct stream *s, unsigned ms)
 {
 	if (!s->closing)
-		set_timer(&s->leave, worker_random(ms + 1));
+		loop_set_timer(&s->leave, worker_random(ms + 1));
 }
 
 static void refuse_message(struct stream *s, unsigned code, const char *why)
@@ -333,10 +326,10 @@ static struct stream *open_stream(struct request *rq, const struct stream_ops *o
 	event_assign(&s->tick, loop_base(s->w->loop), -1, 0, on_tick, s);
 	event_assign(&s->leave, loop_base(s->w->loop), -1, 0, on_leave, s);
 	if (ops->tick)
-		set_timer(&s->tick, s->w->config->tick_ms);
-	set_timer(&s->leave, s->w->phase == WORKER_SERVING
-				     ? age - age / 5 + worker_random(2 * (age / 5) + 1)
-				     : 0);
+		loop_set_timer(&s->tick, s->w->config->tick_ms);
+	loop_set_timer(&s->leave, s->w->phase == WORKER_SERVING
+					  ? age - age / 5 + worker_random(2 * (age / 5) + 1)
+					  : 0);
 	metrics_count(s->w->metrics->streams);
 	return s;
 }

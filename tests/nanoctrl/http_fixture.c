@@ -203,7 +203,7 @@ void http_fixture_start(void)
 static void drained(void *arg)
 {
 	(void)arg;
-	fx.drain_done = true;
+	atomic_fetch_add(&fx.n_done, 1);
 }
 
 static void drain(void *arg)

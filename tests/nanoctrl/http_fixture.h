@@ -22,7 +22,7 @@ struct http_fixture {
 	_Atomic int n_gone, n_drained; /* of /wait */
 	_Atomic int n_closed;	       /* streams */
 	_Atomic int n_flooded;	       /* messages until the queue was full */
-	_Atomic bool drain_done;
+	_Atomic int n_done;	       /* drains */
 };
 
 /* The one fixture of the process; handlers reach it. config may be changed between init and start.

@@ -438,8 +438,7 @@ static void drain__what_is_in_flight_ends_and_the_server_is_done(void **state)
 	http_read(ws, NULL, text, sizeof(text));
 	close(waiting);
 	close(ws);
-	while (!fx.drain_done)
-		;
+	http_await(&fx.n_done, 1);
 	assert_int_equal(fx.n_drained, 1);
 	assert_int_equal(fx.n_closed, 1);
 }
