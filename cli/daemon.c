@@ -208,10 +208,9 @@ int cli_daemon_start(struct cli_daemon *d, const struct cli_daemon_attr *attr)
 		close(fds[0]);
 		return become_child(d, fds[1], log_fd);
 	}
-	if (d->pid < 0)
-		ret = fail(d, -errno, "fork");
+	ret = d->pid < 0 ? fail(d, -errno, "fork") : 0;
 	close(fds[1]);
-	if (d->pid > 0)
+	if (!ret)
 		ret = await_report(d, attr, fds[0]);
 	close(fds[0]);
 close_log:
