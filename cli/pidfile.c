@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,13 +47,14 @@ static bool still_there(int fd, const char *path)
 static int open_locked(const char *path)
 {
 	for (;;) {
+		struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 		int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 		int ret;
 
 		if (fd < 0)
 			return -errno;
-		if (flock(fd, LOCK_EX | LOCK_NB)) {
-			ret = errno == EWOULDBLOCK ? -EEXIST : -errno;
+		if (fcntl(fd, F_OFD_SETLK, &lock)) {
+			ret = errno == EAGAIN || errno == EACCES ? -EEXIST : -errno;
 			close(fd);
 			return ret;
 		}
@@ -133,6 +133,7 @@ static int parse_block(const char *block, struct cli_pidfile_info *out)
 
 int cli_pidfile_read(const char *path, struct cli_pidfile_info *out)
 {
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char block[BLOCK_LEN + 1] = "";
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	ssize_t n;
@@ -140,11 +141,11 @@ int cli_pidfile_read(const char *path, struct cli_pidfile_info *out)
 
 	if (fd < 0)
 		return errno == ENOENT ? CLI_PIDFILE_FREE : -errno;
-	/* A shared lock, so that two readers do not take each other for the owner. */
-	if (!flock(fd, LOCK_SH | LOCK_NB))
-		ret = CLI_PIDFILE_FREE;
+	/* Asked, not tried: a reader that took the lock could turn an owner away. */
+	if (fcntl(fd, F_OFD_GETLK, &lock))
+		ret = -errno;
 	else
-		ret = errno == EWOULDBLOCK ? 0 : -errno;
+		ret = lock.l_type == F_UNLCK ? CLI_PIDFILE_FREE : 0;
 	if (!ret) {
 		n = pread(fd, block, BLOCK_LEN, 0);
 		ret = n < 0 ? -errno : parse_block(block, out);

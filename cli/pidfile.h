@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A locked file that says which process runs here. The lock (flock, of an open file that no child
+ * A locked file that says which process runs here. The lock (of an open file, which no child
  * inherits over exec) is the truth: a file that nobody locks is what a killed process left behind.
  * note is one line of the owner's, such as its URL.
  */

@@ -34,7 +34,10 @@ static void fail(struct nc_conn *conn, int err, const char *cause)
 
 static void fail_response(struct nc_conn *conn, int err)
 {
-	fail(conn, err, err == -EMSGSIZE ? "the answer is too large" : "the answer is no HTTP");
+	fail(conn, err,
+	     err == -EMSGSIZE ? "the answer is too large"
+	     : err == -ENOMEM ? "no memory for the answer"
+			      : "the answer is no HTTP");
 }
 
 /* The response goes out of the connection first: the callback may close it, or send the next

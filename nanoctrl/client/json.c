@@ -27,8 +27,10 @@ int nc_json_parse(const char *text, size_t len, struct nc_json **out)
 		return -ENOMEM;
 	json->root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
 	if (!json_is_object(json->root)) {
+		bool no_memory = !json->root && json_error_code(&error) == json_error_out_of_memory;
+
 		nc_json_free(json);
-		return -EPROTO;
+		return no_memory ? -ENOMEM : -EPROTO;
 	}
 	*out = json;
 	return 0;

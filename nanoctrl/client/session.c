@@ -25,6 +25,9 @@
 #define RETRY_BASE_MS 50
 #define RETRY_MAX_MS  5000
 #define BEAT_MS_MIN   100
+/* Whatever a server asks for, it is not waited longer. */
+#define SPREAD_MAX_MS	   300000
+#define RETRY_AFTER_MAX_MS 60000
 
 enum state {
 	WAITING,   /* for the timer to connect */
@@ -212,12 +215,17 @@ static void take_reset(struct nc_session *s, const struct nc_message *m)
 	s->ops->reset(s->arg);
 }
 
+static uint64_t spread(uint64_t ms)
+{
+	return nc_random_up_to(ms < SPREAD_MAX_MS ? ms : SPREAD_MAX_MS);
+}
+
 static void take_resync(struct nc_session *s, uint32_t spread_ms)
 {
 	drop_connection(s);
 	s->state = ENDING;
 	s->client->lease[0] = '\0';
-	set_timer(s, nc_random_up_to(spread_ms));
+	set_timer(s, spread(spread_ms));
 	say_down(s, "the lease is gone");
 }
 
@@ -230,7 +238,7 @@ static void take_goaway(struct nc_session *s, const struct nc_message *m)
 	/* A server that drains is not the one to come back to. */
 	if (!strcmp(m->reason, "drain"))
 		nc_client_avoid(s->client, s->server);
-	reconnect(s, nc_random_up_to(m->spread_ms), "the server asked to go away");
+	reconnect(s, spread(m->spread_ms), "the server asked to go away");
 }
 
 static void take_message(struct nc_session *s, const struct nc_message *m)
@@ -360,10 +368,10 @@ static void refused(struct nc_session *s, const struct nc_response *response)
 	} else if (error.err == -EKEYEXPIRED) {
 		take_resync(s, 0);
 	} else if (response->status == 429 || response->status >= 500) {
-		uint64_t wait_s =
-			response->retry_after_s > 0 ? (uint64_t)response->retry_after_s : 0;
+		uint64_t ms =
+			response->retry_after_s > 0 ? (uint64_t)response->retry_after_s * 1000 : 0;
 
-		back_off(s, wait_s * 1000, error.message);
+		back_off(s, ms < RETRY_AFTER_MAX_MS ? ms : RETRY_AFTER_MAX_MS, error.message);
 	} else {
 		end(s, NC_SESSION_REFUSED, &error);
 	}

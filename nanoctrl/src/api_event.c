@@ -114,15 +114,12 @@ static void on_line_events(void *arg, const struct store_events *ev)
 		send_reset(w, &at);
 	for (size_t i = 0; i < ev->n; i++) {
 		const struct store_event *e = &ev->events[i];
-		bool sent;
-		char *line;
+		const char *line;
 
 		if (*e->to && strcmp(e->to, w->to) != 0)
 			continue;
 		line = model_event(ev->epoch, e);
-		sent = line && send_line(w, line);
-		free(line);
-		if (!sent) {
+		if (!line || !send_line(w, line)) {
 			send_reset(w, &at);
 			break;
 		}

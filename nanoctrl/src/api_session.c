@@ -210,17 +210,14 @@ static void on_events(void *arg, const struct store_events *ev)
 		say_reset(s, &at);
 	for (size_t i = 0; i < ev->n; i++) {
 		const struct store_event *e = &ev->events[i];
-		char *line;
+		const char *line;
 
 		look = look || concerns_us(s, e);
 		if (*e->to && strcmp(e->to, s->who.agent) != 0)
 			continue;
 		line = model_event(ev->epoch, e);
-		if (!line || !say(s, line)) {
-			free(line);
+		if (!line || !say(s, line))
 			break;
-		}
-		free(line);
 	}
 	if (look)
 		beat(s);

@@ -87,7 +87,8 @@ char *model_regions(const struct store_page *page);
 char *model_links(const struct store_page *page);
 char *model_offer(const struct store_offer *offer);
 char *model_offers(const struct store_cursor *cursor, const struct store_offer *offers, size_t n);
-char *model_event(uint64_t epoch, const struct store_event *e);
+/* The event's own text, made once for all who are told of it; NULL when there is no memory. */
+const char *model_event(uint64_t epoch, const struct store_event *e);
 /* The answer of a long poll. */
 char *model_events(const struct store_events *events, const struct store_cursor *cursor, bool reset,
 		   const char *to);

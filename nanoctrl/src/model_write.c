@@ -385,9 +385,11 @@ static json_t *event_object(uint64_t epoch, const struct store_event *e)
 	return o;
 }
 
-char *model_event(uint64_t epoch, const struct store_event *e)
+const char *model_event(uint64_t epoch, const struct store_event *e)
 {
-	return finish(event_object(epoch, e));
+	if (!*e->text)
+		*e->text = finish(event_object(epoch, e));
+	return *e->text;
 }
 
 char *model_events(const struct store_events *events, const struct store_cursor *cursor, bool reset,

@@ -21,11 +21,14 @@ struct reaper {
 	struct event *timer;
 	uint64_t hold_until_ns; /* no lease ends before */
 	uint64_t time_ms;	/* Redis' clock when last looked at; 0: not yet */
-	uint64_t time_ns;	/* the monotonic clock then */
+	uint64_t time_ns;	/* the monotonic clock when that answer came, */
+	uint64_t time_asked_ns; /* and when it was asked for */
+	uint64_t asked_ns;	/* when the question that is out was asked */
 	char run_id[48];
 	char scan[24]; /* SSCAN cursor over the scopes */
 	bool up;
-	bool busy; /* a round is out */
+	bool busy;   /* a round is out */
+	bool asking; /* a question for the time is out */
 };
 
 static void hold(struct reaper *r, const char *why)
@@ -161,7 +164,10 @@ static void on_scopes(void *arg, int result, const redisReply *reply)
 	}
 }
 
-/* {seconds, microseconds} */
+/*
+ * {seconds, microseconds}. Redis looked at its clock between our question and now: only what no
+ * moment between them explains is a jump, not a loop that was busy.
+ */
 static void on_time(void *arg, int result, const redisReply *reply)
 {
 	struct reaper *r = arg;
@@ -169,26 +175,36 @@ static void on_time(void *arg, int result, const redisReply *reply)
 	uint64_t s;
 	uint64_t us;
 	uint64_t ms;
-	int64_t stray;
+	uint64_t least;
+	uint64_t most;
 
+	r->asking = false;
 	if (result || !store_u64(reply, 0, &s) || !store_u64(reply, 1, &us))
 		return;
 	ms = s * 1000 + us / 1000;
-	if (r->time_ms) {
-		stray = (int64_t)(ms - r->time_ms) -
-			(int64_t)((now_ns - r->time_ns) / SL_NS_PER_MS);
-		if (stray > STRAY_MS || stray < -STRAY_MS)
-			hold(r, "the clock of Redis jumped");
-	}
+	least = r->time_ms + (r->asked_ns - r->time_ns) / SL_NS_PER_MS;
+	most = r->time_ms + (now_ns - r->time_asked_ns) / SL_NS_PER_MS;
+	if (r->time_ms && (ms + STRAY_MS < least || ms > most + STRAY_MS))
+		hold(r, "the clock of Redis jumped");
 	r->time_ms = ms;
 	r->time_ns = now_ns;
+	r->time_asked_ns = r->asked_ns;
+}
+
+static void ask_time(struct reaper *r)
+{
+	const char *args[] = { "TIME" };
+
+	if (r->asking)
+		return;
+	r->asked_ns = sl_clock_ns();
+	r->asking = redis_command(r->store->redis, 1, args, NULL, on_time, r) == 0;
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct reaper *r = arg;
 	char count[16];
-	const char *time[] = { "TIME" };
 	const char *scan[] = { "SSCAN", KEY_SCOPES, r->scan, "COUNT", count };
 
 	(void)fd;
@@ -196,7 +212,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	if (!r->up || r->busy)
 		return;
 	snprintf(count, sizeof(count), "%d", SCOPES_PER_GO);
-	redis_command(r->store->redis, 1, time, NULL, on_time, r);
+	ask_time(r);
 	if (!redis_command(r->store->redis, 5, scan, NULL, on_scopes, r))
 		r->busy = true;
 }

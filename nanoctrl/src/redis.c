@@ -47,8 +47,9 @@ struct redis {
 	struct sl_list inflight; /* commands, the oldest first */
 	size_t n_inflight;
 	unsigned backoff_ms;
-	uint64_t read_ns; /* of a connection that subscribes: when something came, */
-	uint64_t ping_ns; /* and when we last asked for something */
+	uint64_t read_ns; /* when something came */
+	uint64_t ping_ns; /* when a connection that subscribes last asked for something */
+	bool overdue;	  /* an answer is, and nothing has come since we saw that */
 	bool logged;	  /* this outage is in the log already */
 	bool parsing;
 	bool broken; /* while parsing: fail when done */
@@ -341,6 +342,7 @@ static void on_read(struct bufferevent *bev, void *arg)
 		return;
 	}
 	r->read_ns = sl_clock_ns();
+	r->overdue = false;
 	r->parsing = true;
 	while (!r->broken) {
 		reply = NULL;
@@ -395,16 +397,24 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	broke(r, dns ? evutil_gai_strerror(dns) : evutil_socket_error_to_string(err));
 }
 
+/*
+ * Whether what we wait for since that moment is lost. The answer may have come and wait for a loop
+ * that was busy: so see twice that nothing comes.
+ */
+static bool is_lost(struct redis *r, uint64_t since_ns)
+{
+	bool seen = r->overdue;
+
+	r->overdue = sl_clock_ns() - since_ns > (uint64_t)r->attr.timeout_ms * SL_NS_PER_MS;
+	return seen && r->overdue;
+}
+
 /* Where nothing is asked, silence means nothing: so ask. */
-static void check_listener(struct redis *r)
+static void ping(struct redis *r)
 {
 	const char *args[] = { "PING" };
 	uint64_t now = sl_clock_ns();
 
-	if (now - r->read_ns > (uint64_t)r->attr.timeout_ms * SL_NS_PER_MS) {
-		broke(r, "Redis does not answer");
-		return;
-	}
 	if (now - r->ping_ns < PING_MS * SL_NS_PER_MS)
 		return;
 	r->ping_ns = now;
@@ -415,18 +425,20 @@ static void check_listener(struct redis *r)
 static void on_check(evutil_socket_t fd, short what, void *arg)
 {
 	struct redis *r = arg;
-	const struct command *oldest;
-	uint64_t limit = (uint64_t)r->attr.timeout_ms * SL_NS_PER_MS;
+	bool listens = r->attr.push && r->state == SERVING;
+	uint64_t since = r->read_ns;
 
 	(void)fd;
 	(void)what;
-	if (r->attr.push && r->state == SERVING)
-		check_listener(r);
-	if (sl_list_empty(&r->inflight))
-		return;
-	oldest = SL_CONTAINER_OF(r->inflight.next, const struct command, node);
-	if (sl_clock_ns() - oldest->sent_ns > limit)
+	if (!listens) {
+		if (sl_list_empty(&r->inflight))
+			return;
+		since = SL_CONTAINER_OF(r->inflight.next, struct command, node)->sent_ns;
+	}
+	if (is_lost(r, since))
 		broke(r, "Redis does not answer");
+	else if (listens)
+		ping(r);
 }
 
 static int start_connect(struct redis *r)
@@ -455,6 +467,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	r->state = CONNECTING;
+	r->overdue = false;
 	r->reader = redisReaderCreate();
 	r->bev = bufferevent_socket_new(r->base, -1, BEV_OPT_CLOSE_ON_FREE);
 	if (!r->reader || !r->bev) {

@@ -293,6 +293,11 @@ struct store_event {
 	const char *object;	 /* region or profile, "" where the type has none */
 	const char *to;		 /* the one agent that it is for, "" for all */
 	uint64_t number;	 /* revision or connection epoch */
+	/*
+	 * Where whoever needs the event as text keeps it, malloc()ed, for all others who are told
+	 * of the same batch; the store frees it. A thousand sessions hear of most events.
+	 */
+	char **text;
 };
 
 struct store_events {

@@ -46,6 +46,7 @@ static void finish_events(struct store_call *call, int result, const redisReply 
 	const redisReply *rows = store_item(reply, 4, REDIS_REPLY_ARRAY);
 	struct store_events ev = { .n = 0 };
 	struct store_event *events = NULL;
+	char **texts = NULL;
 	uint64_t reset = 0;
 
 	if (result == STORE_OK && !(store_u64(reply, 1, &ev.epoch) && store_u64(reply, 2, &reset) &&
@@ -53,7 +54,8 @@ static void finish_events(struct store_call *call, int result, const redisReply 
 		result = -EPROTO;
 	if (result == STORE_OK && rows->elements) {
 		events = calloc(rows->elements, sizeof(*events));
-		if (!events)
+		texts = calloc(rows->elements, sizeof(*texts));
+		if (!events || !texts)
 			result = -ENOMEM;
 	}
 	ev.reset = reset != 0;
@@ -65,12 +67,16 @@ static void finish_events(struct store_call *call, int result, const redisReply 
 			ev.reset = true;
 			break;
 		}
+		events[i].text = &texts[i];
 		ev.n = i + 1;
 	}
 	if (ev.reset)
 		ev.n = 0;
 	ev.events = events;
 	call->fn.events(call->arg, result, result == STORE_OK ? &ev : NULL);
+	for (size_t i = 0; texts && i < rows->elements; i++)
+		free(texts[i]);
+	free(texts);
 	free(events);
 }
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -133,11 +132,12 @@ static void read__of_what_a_killed_process_left_is_free(void **state)
 
 static void assert_read(const char *text, int expected)
 {
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	struct cli_pidfile_info info;
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 
 	assert_true(fd >= 0);
-	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	assert_int_equal(cli_pidfile_read(path, &info), expected);
 	close(fd);

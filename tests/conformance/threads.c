@@ -163,6 +163,7 @@ static void *submit_until_closed(void *arg)
 {
 	struct worker *w = arg;
 	struct slime_xfer x = a_and_b(w->p, w->id * SHARE, w->id * SHARE, SHARE);
+	uint64_t own = THREADS * SHARE + w->id * 64;
 	int ret;
 
 	do {
@@ -170,10 +171,10 @@ static void *submit_until_closed(void *arg)
 		if (!ret)
 			ret = in_the_end(0, w->op);
 		if (!ret) {
-			ret = slime_send(w->p->a.ep, w->p->a.mr, 0, 8, 0, w->op);
+			ret = slime_send(w->p->a.ep, w->p->a.mr, own, 8, 0, w->op);
 			if (!ret)
 				ret = in_the_end(
-					slime_recv(w->p->b.ep, w->p->b.mr, 0, 8, 0, 0, w->op_b),
+					slime_recv(w->p->b.ep, w->p->b.mr, own, 8, 0, 0, w->op_b),
 					w->op_b);
 			(void)in_the_end(0, w->op);
 			(void)in_the_end(0, w->op_b);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fakes/fakectrl.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,6 +16,13 @@
 #include "peeragent/lib/topology.h"
 
 #define NAME 256
+
+/* Also where assert() is nothing. */
+static void must(bool holds)
+{
+	if (!holds)
+		abort();
+}
 
 enum kind {
 	MSG_UP,
@@ -116,7 +122,7 @@ static struct msg *tell(struct ctrl *c, enum kind kind)
 {
 	struct msg *m = calloc(1, sizeof(*m));
 
-	assert(m);
+	must(m);
 	m->kind = kind;
 	sl_list_append(&c->inbox, &m->node);
 	eventfd_write(c->fd, 1);
@@ -131,7 +137,7 @@ static void tell_peer(struct ctrl *c, const struct ctrl *peer)
 	strcpy(m->incarnation, peer->incarnation);
 	m->epoch = server.epoch;
 	m->generation = peer->generation;
-	assert(!topology_copy(peer->labels, &m->labels));
+	must(!topology_copy(peer->labels, &m->labels));
 }
 
 static bool sees(const struct ctrl *c, const struct ctrl *other)
@@ -330,7 +336,7 @@ int ctrl_create(struct event_base *base, const struct ctrl_attr *attr, const str
 	struct slime_topology labels = { .labels = attr->labels, .n_labels = attr->n_labels };
 	struct ctrl *c = calloc(1, sizeof(*c));
 
-	assert(c && !topology_copy(&labels, &c->labels));
+	must(c && !topology_copy(&labels, &c->labels));
 	c->ops = ops;
 	c->arg = arg;
 	strcpy(c->name, attr->name);
@@ -340,7 +346,7 @@ int ctrl_create(struct event_base *base, const struct ctrl_attr *attr, const str
 	sl_list_init(&c->inbox);
 	c->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->event = event_new(base, c->fd, EV_READ | EV_PERSIST, on_inbox, c);
-	assert(c->fd >= 0 && c->event && !event_add(c->event, NULL));
+	must(c->fd >= 0 && c->event && !event_add(c->event, NULL));
 	lock();
 	sl_list_append(&server.agents, &c->node);
 	unlock();
@@ -427,7 +433,7 @@ int ctrl_set_labels(struct ctrl *c, const struct slime_label *labels, size_t n_l
 
 	lock();
 	free(c->labels);
-	assert(!topology_copy(&only, &c->labels));
+	must(!topology_copy(&only, &c->labels));
 	each_agent(other, at)
 	{
 		if (c->registered && sees(other, c))
@@ -456,14 +462,14 @@ static struct object *put(struct ctrl *c, int kind, const char *name, const char
 
 	if (!o) {
 		o = calloc(1, sizeof(*o));
-		assert(o);
+		must(o);
 		o->kind = kind;
 		strcpy(o->owner, c->name);
 		strcpy(o->name, name);
 		strcpy(o->profile, profile);
 		sl_list_append(&server.objects, &o->node);
 	}
-	assert(len <= sizeof(o->bytes));
+	must(len <= sizeof(o->bytes));
 	o->len = len;
 	if (len)
 		memcpy(o->bytes, bytes, len);
@@ -577,7 +583,7 @@ int ctrl_forget_link(struct ctrl *c, const char *peer, const char *profile, ctrl
 void fakectrl_reset(void)
 {
 	lock();
-	assert(sl_list_empty(&server.agents));
+	must(sl_list_empty(&server.agents));
 	each_object(o, at) drop_object(o);
 	server.away = false;
 	server.n_posts = 0;

@@ -23,9 +23,9 @@ redis_pid() {
 	cut -d' ' -f1 "$dir/data/redis.pid"
 }
 
-# Waits until a process has ended.
+# Waits until a process has ended; one that nobody has reaped has.
 await_end() {
-	timeout 20 tail -s 0.05 --pid="$1" -f /dev/null
+	timeout 20 sh -c "while grep -q '^State:.[^Z]' /proc/$1/status; do :; done" 2>/dev/null
 }
 
 # Everything that a case may have left, also when it failed half-way.

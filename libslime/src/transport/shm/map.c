@@ -72,6 +72,14 @@ static int ask(struct shm_conn *c, const struct slime_remote_mr *r)
 	return ret;
 }
 
+/* Progress that found us there does not look again by itself: the last one out calls it. */
+void shm_map_put(struct shm_conn *c, struct shm_map *m)
+{
+	atomic_fetch_sub(&m->n_users, 1);
+	if (atomic_load(&m->state) == SHM_MAP_STALE)
+		c->t->base.env->kick(c->t->base.env->arg);
+}
+
 int shm_map_get(struct shm_conn *c, const struct slime_remote_mr *r, struct shm_map **out)
 {
 	struct shm_map *m = map_at(c, r->id);
@@ -90,15 +98,10 @@ int shm_map_get(struct shm_conn *c, const struct slime_remote_mr *r, struct shm_
 	ret = state == SHM_MAP_REFUSED ? m->status : -ESTALE;
 	if (state == SHM_MAP_ASKED)
 		ret = -EINPROGRESS;
-	atomic_fetch_sub(&m->n_users, 1);
+	shm_map_put(c, m);
 	if (atomic_load(&m->generation) < r->generation || state == SHM_MAP_NONE)
 		return ask(c, r);
 	return ret;
-}
-
-void shm_map_put(struct shm_map *m)
-{
-	atomic_fetch_sub_explicit(&m->n_users, 1, memory_order_release);
 }
 
 bool shm_map_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)

@@ -162,7 +162,7 @@ void shm_post(struct sl_conn *conn, const struct sl_msg *m);
  * refused with
  */
 int shm_map_get(struct shm_conn *c, const struct slime_remote_mr *r, struct shm_map **out);
-void shm_map_put(struct shm_map *m);
+void shm_map_put(struct shm_conn *c, struct shm_map *m);
 bool shm_map_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
 void shm_map_answer(struct shm_conn *c, const struct shm_packet *p); /* MAP arrived: answer it */
 bool shm_map_answered(struct shm_conn *c,

@@ -101,7 +101,7 @@ static int copy_some(struct shm_conn *c, struct sl_work *w, uint64_t budget)
 		}
 		if (p.remote != held) {
 			if (m)
-				shm_map_put(m);
+				shm_map_put(c, m);
 			m = NULL;
 			held = p.remote;
 			ret = shm_map_get(c, p.remote, &m);
@@ -120,7 +120,7 @@ static int copy_some(struct shm_conn *c, struct sl_work *w, uint64_t budget)
 		budget -= p.len;
 	}
 	if (m)
-		shm_map_put(m);
+		shm_map_put(c, m);
 	return ret;
 }
 

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The echo service, and plugins: loaded, started, called, stopped; one that cannot be had stops the program.
+. "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
+
+tests=${SLIME_BUILD:?}/tests
+write_agent node-b "services: [ { name: echo }, { plugin: $tests/plugin_upper.so } ]"
+start_control
+start_agent node-b
+wait_ready node-b
+
+call() {
+	"$tests/peeragent-call" "$url" test node-b "$@"
+}
+
+say "calls"
+[ "$(call echo hello)" = hello ] || fail "echo"
+[ "$(call upper hello)" = HELLO ] || fail "upper"
+call nothing hello 2>"$work/nothing.err" && fail "an unknown method answered"
+grep -q 'not implemented' "$work/nothing.err" || fail "$(cat "$work/nothing.err")"
+
+say "stop and fini, in order"
+end node-b
+[ "$status" -eq 0 ] || fail "it ended with $status"
+[ "$(grep '^upper' "$work/node-b.out" | tr '\n' ' ')" = "upper: start upper: stop upper: fini " ] ||
+	fail "$(cat "$work/node-b.out")"
+
+# refused SERVICES WHAT: the program ends with 1 and says what is wrong.
+refused() {
+	write_agent bad "services: [ $1 ]"
+	start_agent bad
+	reap bad
+	[ "$status" -eq 1 ] || fail "$1: it ended with $status"
+	grep -q -- "$2" "$work/bad.err" || fail "$1: it does not say why"
+}
+
+say "what cannot be had"
+refused '{ name: nonsense }' 'there is no service "nonsense"'
+refused '{ name: "../../etc/passwd" }' 'there is no service'
+refused "{ plugin: $work/none.so }" 'none.so'
+refused "{ plugin: $tests/plugin_old.so }" 'a plugin of ABI 0'
+refused "{ plugin: $tests/plugin_upper.so, options: { fail: init } }" 'upper: Invalid argument'
+refused "{ plugin: $tests/plugin_upper.so, options: { fail: start } }" 'upper: Input/output error'
+refused "{ name: echo }, { name: echo }" 'echo: File exists'

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plugin for the tests: method "upper" answers with its request in capitals; option `fail` says
+ * where to fail. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <slime/plugin.h>
+
+static void upper(void *arg, struct slime_rpc_request *req)
+{
+	size_t len = slime_rpc_request_len(req);
+	const char *from = slime_rpc_request_data(req);
+	char *to = slime_rpc_reply_buffer(req, len);
+
+	(void)arg;
+	if (!to) {
+		slime_rpc_reply_error(req, 1, "no room");
+		return;
+	}
+	for (size_t i = 0; i < len; i++)
+		to[i] = (char)toupper((unsigned char)from[i]);
+	slime_rpc_reply_commit(req, len);
+}
+
+static int fails_at;
+
+static int init(struct slime_agent *agent, const struct slime_plugin_option *options, size_t n,
+		void **state)
+{
+	struct slime_rpc_method_attr attr = SLIME_RPC_METHOD_ATTR_INIT;
+
+	*state = &fails_at;
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(options[i].key, "fail"))
+			fails_at = !strcmp(options[i].value, "init") ? 1 : 2;
+	}
+	if (fails_at == 1)
+		return -EINVAL;
+	attr.fn = upper;
+	attr.flags = SLIME_RPC_INLINE;
+	return slime_agent_method_add(agent, "upper", &attr);
+}
+
+static void say(const char *what)
+{
+	printf("upper: %s\n", what);
+	fflush(stdout);
+}
+
+static int start(void *state)
+{
+	say("start");
+	return *(int *)state == 2 ? -EIO : 0;
+}
+
+static void stop(void *state)
+{
+	(void)state;
+	say("stop");
+}
+
+static void fini(void *state)
+{
+	(void)state;
+	say("fini");
+}
+
+const struct slime_plugin slime_plugin = {
+	SLIME_PLUGIN_HEAD, .name = "upper", .init = init,
+	.start = start,	   .stop = stop,    .fini = fini,
+};
