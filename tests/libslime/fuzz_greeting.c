@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages of a greeting; the first byte chooses which, and the rest is filled up with zeros.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "src/transport/hello.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_hello(const uint8_t in[SL_HELLO_LEN])
+{
+	struct sl_hello h = { 0 };
+	uint8_t out[SL_HELLO_LEN];
+
+	if (sl_hello_read(&h, in))
+		return;
+	sl_hello_write(&h, out);
+	/* But for what is reserved. */
+	memcpy(out + 11, in + 11, 5);
+	assert(memcmp(out, in, sizeof(out)) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t in[SL_HELLO_MAX] = { 0 };
+	uint8_t nonce[SL_AUTH_NONCE_LEN], mac[SL_AUTH_MAC_LEN];
+
+	if (!size)
+		return 0;
+	memcpy(in, data + 1, size - 1 < sizeof(in) ? size - 1 : sizeof(in));
+	switch (data[0] % 4) {
+	case 0:
+		check_hello(in);
+		break;
+	case 1:
+		if (sl_hello_read_challenge(nonce, mac, in) == 0)
+			assert(memcmp(nonce, in + 8, sizeof(nonce)) == 0 &&
+			       memcmp(mac, in + 40, sizeof(mac)) == 0);
+		break;
+	case 2:
+		if (sl_hello_read_proof(mac, in) == 0)
+			assert(memcmp(mac, in + 8, sizeof(mac)) == 0);
+		break;
+	default:
+		assert(sl_hello_read_verdict(in) <= 0);
+		break;
+	}
+	return 0;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "raw_peer.h"
+#include "src/desc.h"
+#include "src/endpoint.h"
+
+#define LINES_MAX 256
+
+static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
+static char lines[LINES_MAX][512];
+static unsigned n_lines;
+
+static void keep_line(void *arg, enum slime_log_level level, const char *part, const char *line)
+{
+	(void)arg;
+	(void)level;
+	(void)part;
+	pthread_mutex_lock(&lines_lock);
+	if (n_lines < LINES_MAX)
+		snprintf(lines[n_lines++], sizeof(lines[0]), "%s", line);
+	pthread_mutex_unlock(&lines_lock);
+}
+
+unsigned raw_logged(const char *text)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&lines_lock);
+	for (unsigned i = 0; i < n_lines; i++)
+		n += strstr(lines[i], text) != NULL;
+	pthread_mutex_unlock(&lines_lock);
+	return n;
+}
+
+static void learn_address(struct raw *r)
+{
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	int len = slime_endpoint_export(r->ep, desc, sizeof(desc));
+	struct sl_endpoint_desc d;
+
+	assert_true(len > 0);
+	assert_ok(sl_desc_read_endpoint(&d, desc, (size_t)len));
+	assert_int_equal(d.n, 1);
+	assert_int_equal(d.candidates[0].transport, SLIME_TRANSPORT_TCP);
+	r->self = (struct sl_link_id){ d.context, d.endpoint };
+	r->port = sl_get_le16(d.candidates[0].bytes + 1);
+}
+
+int raw_setup(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_endpoint_attr ep_attr = SLIME_ENDPOINT_ATTR_INIT;
+	struct raw *r = calloc(1, sizeof(*r));
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	int len;
+
+	assert_non_null(r);
+	n_lines = 0;
+	slime_log_set(keep_line, NULL, SLIME_LOG_WARN);
+	attr.tcp_streams = 1;
+	ep_attr.transports[0] = SLIME_TRANSPORT_TCP;
+	assert_ok(slime_context_create(&attr, &r->ctx));
+	assert_ok(slime_endpoint_create(r->ctx, &ep_attr, &r->ep));
+	assert_ok(slime_op_create(r->ctx, NULL, &r->op));
+	assert_ok(slime_mr_create(r->ctx, r->memory, sizeof(r->memory),
+				  SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE, &r->mr));
+	len = slime_mr_export(r->mr, desc, sizeof(desc));
+	assert_true(len > 0);
+	assert_ok(slime_remote_mr_import(desc, (size_t)len, &r->remote));
+	learn_address(r);
+	*state = r;
+	return 0;
+}
+
+int raw_teardown(void **state)
+{
+	struct raw *r = *state;
+
+	slime_endpoint_destroy(r->ep);
+	slime_op_destroy(r->op);
+	slime_mr_destroy(r->mr);
+	assert_ok(slime_context_destroy(r->ctx));
+	slime_log_set(NULL, NULL, SLIME_LOG_WARN);
+	free(r);
+	return 0;
+}
+
+void raw_connect(struct raw *r, bool first, uint16_t port, int64_t timeout_ms)
+{
+	/* The smaller id begins. */
+	struct sl_endpoint_desc d = { .context = first ? 1 : UINT64_MAX, .endpoint = 1, .n = 1 };
+	struct sl_writer w = { .at = d.candidates[0].bytes, .room = SL_CANDIDATE_MAX };
+	static const uint8_t loopback[] = { 127, 0, 0, 1 };
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	int len;
+
+	sl_write_u8(&w, 4);
+	sl_write_u16(&w, port ? port : 1);
+	sl_write_bytes(&w, loopback, sizeof(loopback));
+	d.candidates[0].transport = SLIME_TRANSPORT_TCP;
+	d.candidates[0].len = (uint16_t)(SL_CANDIDATE_MAX - w.room);
+	len = sl_desc_write_endpoint(&d, desc, sizeof(desc));
+	assert_true(len > 0);
+	r->peer = (struct sl_link_id){ d.context, d.endpoint };
+	assert_ok(slime_endpoint_connect(r->ep, desc, (size_t)len, timeout_ms, r->op));
+}
+
+int raw_connected(struct raw *r)
+{
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	return slime_op_status(r->op);
+}
+
+/* ---- sockets ---- */
+
+static struct sockaddr_in loopback_at(uint16_t port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
+				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+}
+
+int raw_dial(const struct raw *r)
+{
+	struct sockaddr_in to = loopback_at(r->port);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_ok(connect(fd, (struct sockaddr *)&to, sizeof(to)));
+	return fd;
+}
+
+int raw_listen(uint16_t *port)
+{
+	struct sockaddr_in at = loopback_at(0);
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_ok(bind(fd, (struct sockaddr *)&at, sizeof(at)));
+	assert_ok(listen(fd, 16));
+	assert_ok(getsockname(fd, (struct sockaddr *)&at, &len));
+	*port = ntohs(at.sin_port);
+	return fd;
+}
+
+static void await_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+}
+
+int raw_accept(int listener)
+{
+	int fd;
+
+	await_readable(listener);
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+void raw_send(int fd, const void *bytes, size_t len)
+{
+	const uint8_t *at = bytes;
+
+	while (len) {
+		ssize_t n = send(fd, at, len, MSG_NOSIGNAL);
+
+		assert_true(n > 0);
+		at += n;
+		len -= (size_t)n;
+	}
+}
+
+void raw_recv(int fd, void *bytes, size_t len)
+{
+	uint8_t *at = bytes;
+
+	while (len) {
+		ssize_t n;
+
+		await_readable(fd);
+		n = recv(fd, at, len, 0);
+		assert_true(n > 0);
+		at += n;
+		len -= (size_t)n;
+	}
+}
+
+void raw_await_end(int fd)
+{
+	uint8_t rest[256];
+	ssize_t n;
+
+	do {
+		await_readable(fd);
+		n = recv(fd, rest, sizeof(rest), 0);
+	} while (n > 0);
+	assert_true(n == 0 || errno == ECONNRESET);
+}
+
+/* ---- greetings ---- */
+
+struct sl_hello raw_hello(const struct raw *r, uint16_t stream)
+{
+	return (struct sl_hello){ .transport = SLIME_TRANSPORT_TCP,
+				  .stream = stream,
+				  .initiator = r->peer,
+				  .acceptor = r->self,
+				  .nonce = "the nonce of a peer of 32 bytes" };
+}
+
+int raw_say_hello(struct sl_hello *h, int fd)
+{
+	uint8_t out[SL_HELLO_LEN], in[SL_CHALLENGE_LEN], mac[SL_AUTH_MAC_LEN];
+
+	sl_hello_write(h, out);
+	raw_send(fd, out, sizeof(out));
+	raw_recv(fd, in, sizeof(in));
+	return sl_hello_read_challenge(h->acceptor_nonce, mac, in);
+}
+
+int raw_greet(const struct raw *r, uint16_t stream)
+{
+	struct sl_hello h = raw_hello(r, stream);
+	uint8_t mac[SL_AUTH_MAC_LEN], out[SL_PROOF_LEN], verdict[SL_VERDICT_LEN];
+	int fd = raw_dial(r);
+
+	assert_ok(raw_say_hello(&h, fd));
+	assert_ok(sl_hello_mac(&h, SL_INITIATOR, r->ep->key, mac));
+	sl_hello_write_proof(mac, out);
+	raw_send(fd, out, sizeof(out));
+	raw_recv(fd, verdict, sizeof(verdict));
+	assert_ok(sl_hello_read_verdict(verdict));
+	return fd;
+}
+
+/* ---- frames ---- */
+
+void raw_send_head(int fd, struct tcp_head h)
+{
+	uint8_t out[TCP_HEAD_LEN];
+
+	tcp_head_write(&h, out);
+	raw_send(fd, out, sizeof(out));
+}
+
+struct tcp_head raw_recv_head(int fd)
+{
+	uint8_t in[TCP_HEAD_LEN];
+	struct tcp_head h;
+
+	raw_recv(fd, in, sizeof(in));
+	assert_ok(tcp_head_read(&h, in));
+	return h;
+}
+
+int raw_link(struct raw *r)
+{
+	int fd;
+
+	raw_connect(r, true, 0, PATIENCE_MS);
+	fd = raw_greet(r, 0);
+	raw_send_head(fd, (struct tcp_head){ .kind = TCP_OPEN, .arg = 1 });
+	raw_send_head(fd, (struct tcp_head){ .kind = TCP_READY });
+	assert_int_equal(raw_recv_head(fd).kind, TCP_OPEN);
+	assert_int_equal(raw_recv_head(fd).kind, TCP_READY);
+	assert_ok(raw_connected(r));
+	return fd;
+}

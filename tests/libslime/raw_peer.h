@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An endpoint of ours, and a peer that is nothing but a socket: it says what a test wants, byte by
+ * byte. What the library logs meanwhile is kept.
+ */
+#ifndef RAW_PEER_H
+#define RAW_PEER_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+
+#include "src/transport/hello.h"
+#include "src/transport/tcp/frame.h"
+#include <slime/slime.h>
+
+#define assert_ok(expr) assert_int_equal(expr, 0)
+
+/* Longer than anything that works takes. */
+#define PATIENCE_MS 15000
+
+struct raw {
+	struct slime_context *ctx;
+	struct slime_endpoint *ep;
+	struct slime_op *op; /* of the connect */
+	struct slime_mr *mr; /* over memory, read and write */
+	struct slime_remote_mr remote;
+	uint8_t memory[65536];
+	struct sl_link_id self; /* the endpoint's */
+	struct sl_link_id peer; /* the socket's */
+	uint16_t port;		/* the endpoint listens there */
+};
+
+/* Setup and teardown of a test: *state is a raw whose endpoint does not connect yet. */
+int raw_setup(void **state);
+int raw_teardown(void **state);
+
+/* Our endpoint begins to connect with the peer. When first, the peer is the initiator; else it
+ * listens at port. */
+void raw_connect(struct raw *r, bool first, uint16_t port, int64_t timeout_ms);
+/* What became of that. */
+int raw_connected(struct raw *r);
+
+/* A socket connected to the endpoint's listener; one that listens, and its port. */
+int raw_dial(const struct raw *r);
+int raw_listen(uint16_t *port);
+int raw_accept(int listener);
+
+void raw_send(int fd, const void *bytes, size_t len);
+/* Exactly len bytes come. */
+void raw_recv(int fd, void *bytes, size_t len);
+/* The other side closes; what it says before is thrown away. */
+void raw_await_end(int fd);
+
+/* The hello the endpoint expects, for a stream. */
+struct sl_hello raw_hello(const struct raw *r, uint16_t stream);
+/* Send it, and read the challenge; what its code means. */
+int raw_say_hello(struct sl_hello *h, int fd);
+/* All of the greeting: a socket that the endpoint takes for its stream of that index. */
+int raw_greet(const struct raw *r, uint16_t stream);
+/* And then all until the link is up, over one stream. */
+int raw_link(struct raw *r);
+
+void raw_send_head(int fd, struct tcp_head h);
+struct tcp_head raw_recv_head(int fd);
+
+/* How many log lines since the setup contain text. */
+unsigned raw_logged(const char *text);
+
+#endif
