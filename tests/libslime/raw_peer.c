@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "raw_peer.h"
@@ -42,6 +43,34 @@ unsigned raw_logged(const char *text)
 	return n;
 }
 
+static void on_state(void *arg, struct slime_endpoint *ep, enum slime_endpoint_state state,
+		     int cause)
+{
+	struct raw *r = arg;
+
+	(void)ep;
+	pthread_mutex_lock(&r->lock);
+	r->seen[state] = true;
+	r->cause = cause;
+	pthread_cond_broadcast(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+}
+
+int raw_await_state(struct raw *r, enum slime_endpoint_state state)
+{
+	struct timespec until;
+	int cause;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE_MS / 1000;
+	pthread_mutex_lock(&r->lock);
+	while (!r->seen[state])
+		assert_ok(pthread_cond_timedwait(&r->changed, &r->lock, &until));
+	cause = r->cause;
+	pthread_mutex_unlock(&r->lock);
+	return cause;
+}
+
 static void learn_address(struct raw *r)
 {
 	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
@@ -67,6 +96,10 @@ int raw_setup(void **state)
 	assert_non_null(r);
 	n_lines = 0;
 	slime_log_set(keep_line, NULL, SLIME_LOG_WARN);
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->changed, NULL);
+	ep_attr.on_state = on_state;
+	ep_attr.arg = r;
 	attr.tcp_streams = 1;
 	ep_attr.transports[0] = SLIME_TRANSPORT_TCP;
 	assert_ok(slime_context_create(&attr, &r->ctx));
@@ -91,6 +124,8 @@ int raw_teardown(void **state)
 	slime_mr_destroy(r->mr);
 	assert_ok(slime_context_destroy(r->ctx));
 	slime_log_set(NULL, NULL, SLIME_LOG_WARN);
+	pthread_cond_destroy(&r->changed);
+	pthread_mutex_destroy(&r->lock);
 	free(r);
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "src/transport/hello.h"
@@ -33,6 +34,10 @@ struct raw {
 	struct sl_link_id self; /* the endpoint's */
 	struct sl_link_id peer; /* the socket's */
 	uint16_t port;		/* the endpoint listens there */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool seen[SLIME_ENDPOINT_CLOSED + 1]; /* states the endpoint was in */
+	int cause;
 };
 
 /* Setup and teardown of a test: *state is a raw whose endpoint does not connect yet. */
@@ -44,6 +49,9 @@ int raw_teardown(void **state);
 void raw_connect(struct raw *r, bool first, uint16_t port, int64_t timeout_ms);
 /* What became of that. */
 int raw_connected(struct raw *r);
+
+/* The endpoint gets into this state; its cause. */
+int raw_await_state(struct raw *r, enum slime_endpoint_state state);
 
 /* A socket connected to the endpoint's listener; one that listens, and its port. */
 int raw_dial(const struct raw *r);
