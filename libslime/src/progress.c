@@ -3,6 +3,8 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -158,6 +160,16 @@ static void give_token(struct slime_context *ctx)
 	wake_successor(p);
 }
 
+/* Wake the thread that sleeps on the poller, or is about to. */
+static void wake_thread(struct sl_progress *p)
+{
+	uint64_t one = 1;
+	ssize_t n = write(p->thread_fd, &one, sizeof(one));
+
+	/* A full counter is readable already. */
+	(void)n;
+}
+
 /*
  * A caller has the token: peers need not ring, and the thread need not wake.
  */
@@ -170,7 +182,7 @@ static void caller_entered(struct slime_context *ctx)
 	if (p->has_thread &&
 	    atomic_load_explicit(&p->thread_state, memory_order_relaxed) == SL_THREAD_DEEP &&
 	    atomic_compare_exchange_strong(&p->thread_state, &deep, SL_THREAD_WATCH))
-		sl_poller_wake(&ctx->poller);
+		wake_thread(p);
 	disarm(ctx);
 }
 
@@ -483,14 +495,22 @@ static void serve(struct slime_context *ctx)
 /* Sleep on the poller without the token; nothing is taken out of it. */
 static void sleep_deep(struct slime_context *ctx)
 {
-	struct pollfd fd = { .fd = ctx->poller.fd, .events = POLLIN };
+	struct pollfd fds[] = {
+		{ .fd = ctx->poller.fd, .events = POLLIN },
+		{ .fd = ctx->progress.thread_fd, .events = POLLIN },
+	};
+	uint64_t count;
 	uint64_t next = atomic_load(&ctx->poller.next_timer_ns);
 	uint64_t now = sl_clock_ns();
 	int ms = -1;
 
 	if (next != SL_NEVER)
 		ms = next <= now ? 0 : (int)((next - now) / SL_NS_PER_MS) + 1;
-	poll(&fd, 1, ms);
+	if (poll(fds, 2, ms) > 0 && fds[1].revents) {
+		ssize_t n = read(ctx->progress.thread_fd, &count, sizeof(count));
+
+		(void)n;
+	}
 }
 
 static void thread_deep(struct slime_context *ctx)
@@ -586,14 +606,22 @@ int sl_progress_start(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
 	cpu_set_t cpus;
+	int ret;
 
 	pthread_mutex_init(&p->lock, NULL);
 	sl_list_init(&p->sleepers);
 	p->spin_ns = ctx->attr.spin_us * SL_NS_PER_US;
 	p->yields = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) < 2;
+	p->thread_fd = -1;
 	if (ctx->attr.manual)
 		return 0;
-	return start_thread(ctx);
+	p->thread_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (p->thread_fd < 0)
+		return -errno;
+	ret = start_thread(ctx);
+	if (ret && p->thread_fd >= 0)
+		close(p->thread_fd);
+	return ret;
 }
 
 void sl_progress_stop(struct slime_context *ctx)
@@ -604,9 +632,11 @@ void sl_progress_stop(struct slime_context *ctx)
 		atomic_store(&p->stop, true);
 		atomic_store(&p->thread_state, SL_THREAD_DEEP);
 		sl_futex_wake(&p->thread_state);
-		sl_poller_wake(&ctx->poller);
+		wake_thread(p);
 		pthread_join(p->thread, NULL);
 		p->has_thread = false;
+		close(p->thread_fd);
+		p->thread_fd = -1;
 	}
 	pthread_mutex_destroy(&p->lock);
 }

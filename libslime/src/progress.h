@@ -52,6 +52,8 @@ struct sl_progress {
 
 	pthread_t thread;
 	bool has_thread;
+	int thread_fd; /* eventfd that wakes it in DEEP; nobody else reads it, as they do the
+			  poller's */
 	_Atomic uint32_t thread_state; /* enum sl_thread_state; a futex in WATCH and PARKED */
 	_Atomic bool stop;
 };
