@@ -25,9 +25,16 @@ endpoint       libslime/src/endpoint,xfer,recv,msg               mr
 rpc            libslime/src/rpc,mailbox,worker                   endpoint
 cli            cli/                                              base
 client         nanoctrl/client/                                  base
-nanoctrl-links nanoctrl/src/links,main                           nanoctrl client
-nanoctrl       nanoctrl/src/                                     base cli
-agent          peeragent/lib/                                    base client agent-api
+nc-main        nanoctrl/src/main,links,instance,serve,settings,runtime,probe,redis_child nc-api nc-redis client cli
+nc-api         nanoctrl/src/api,routes,model,tail                nc-http nc-store
+nc-redis       nanoctrl/src/redis,store_redis,store_agent,store_object,store_event,reaper nc-store
+nc-store       nanoctrl/src/store                                nc-plain
+nc-http        nanoctrl/src/server,worker,conn,http,route,request,reply,stream,metrics nc-plain
+nc-plain       nanoctrl/src/                                     base
+agent          peeragent/lib/agent,reconcile,settings,access     agent-parts
+agent-plain    peeragent/lib/topology,link,check,post            base agent-api
+agent-ctrl     peeragent/lib/ctrl                                agent-plain client
+agent-parts    peeragent/lib/                                    agent-ctrl
 peeragent      peeragent/src/                                    agent cli
 bench          bench/                                            agent cli
 conformance    tests/conformance/                                api support
@@ -42,9 +49,9 @@ foreign() {
 # header       who
 yaml.h         cli tests
 jansson.h      nanoctrl/src/model.c nanoctrl/src/model_write.c nanoctrl/client/json.c bench/report.c tests
-hiredis/       nanoctrl tests support
-event2/        nanoctrl nanoctrl-links client agent peeragent bench cli tests support
-openssl/       seam nanoctrl client agent peeragent cli tests support
+hiredis/       nc-redis tests support
+event2/        nc-main nc-api nc-redis nc-http nc-plain client agent agent-ctrl agent-parts peeragent bench cli tests support
+openssl/       libslime/src/transport/auth.c nc-http nc-api nc-plain client agent agent-parts peeragent cli tests support
 infiniband/    rdma tests support
 rdma/          rdma tests support
 numa.h         mr tests

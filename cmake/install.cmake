@@ -3,15 +3,12 @@ include(CMakePackageConfigHelpers)
 
 set(SLIME_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/slime)
 
-# slime_install_library(TARGET target NAME name HEADERS folder): the library as slime::NAME, and what is under the folder.
 function(slime_install_library)
-	cmake_parse_arguments(L "" "TARGET;NAME;HEADERS" "" ${ARGN})
-	set_target_properties(${L_TARGET} PROPERTIES EXPORT_NAME ${L_NAME})
-	install(TARGETS ${L_TARGET} EXPORT slimeTargets
+	install(TARGETS slime EXPORT slimeTargets
 		LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-		ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
 		INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-	install(DIRECTORY ${L_HEADERS}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+	install(DIRECTORY ${PROJECT_SOURCE_DIR}/libslime/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+		FILES_MATCHING PATTERN "*.h")
 endfunction()
 
 # slime_install_pc(file.pc.in): its @variables@ filled in; the prefix is where the file lies.
@@ -34,18 +31,22 @@ function(slime_install_package)
 endfunction()
 
 if(TARGET slime)
-	slime_install_library(TARGET slime NAME slime HEADERS ${PROJECT_SOURCE_DIR}/libslime/include)
+	slime_install_library()
 	slime_install_pc(${PROJECT_SOURCE_DIR}/libslime/slime.pc.in)
 	slime_install_package()
 endif()
 
-file(RELATIVE_PATH SLIME_BIN_TO_LIB /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_INSTALL_LIBDIR})
 foreach(program nanoctrl peeragent slime-bench)
 	if(TARGET ${program})
-		set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/${SLIME_BIN_TO_LIB}")
 		install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 	endif()
 endforeach()
+
+# slime/agent.h: plugins are built against it, and find what it declares in peeragent.
+if(TARGET peeragent)
+	install(DIRECTORY ${PROJECT_SOURCE_DIR}/peeragent/lib/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+		FILES_MATCHING PATTERN "*.h")
+endif()
 
 # A page's section is the end of its name.
 foreach(section 1 3 5 7 8)

@@ -26,6 +26,9 @@ ok   peeragent/lib/agent.c                   "nanoctrl/client/client.h" nanoctrl
 ok   bench/rpc.c                             "cli/option.h"       cli/option.h
 ok   libslime/examples/read.c                <slime/slime.h>      libslime/include/slime/slime.h
 ok   tests/conformance/read.c                "support/pair.h"     tests/support/pair.h
+ok   nanoctrl/src/store_redis.c              <hiredis/hiredis.h>  -
+ok   nanoctrl/src/api_agent.c                "store.h"            nanoctrl/src/store.h
+ok   peeragent/lib/reconcile.c               "peeragent/lib/topology.h" peeragent/lib/topology.h
 bad  libslime/base/log.c                     "src/op.h"           libslime/src/op.h
 bad  libslime/include/slime/op.h             "base/list.h"        libslime/base/list.h
 bad  libslime/include/slime/op.h             <slime/agent.h>      peeragent/lib/include/slime/agent.h
@@ -43,9 +46,15 @@ bad  nanoctrl/src/server.c                   <slime/op.h>         libslime/inclu
 bad  nanoctrl/src/server.c                   "src/op.h"           libslime/src/op.h
 bad  nanoctrl/src/server.c                   <jansson.h>          -
 bad  nanoctrl/src/server.c                   <infiniband/verbs.h> -
+bad  nanoctrl/src/api_agent.c                "store_redis.h"      nanoctrl/src/store_redis.h
+bad  nanoctrl/src/api_agent.c                <hiredis/hiredis.h>  -
+bad  nanoctrl/src/store_redis.c              "request.h"          nanoctrl/src/request.h
+bad  nanoctrl/src/reply.c                    "store.h"            nanoctrl/src/store.h
 bad  nanoctrl/client/client.c                <hiredis/hiredis.h>  -
 bad  nanoctrl/client/client.c                "nanoctrl/src/server.h" nanoctrl/src/server.h
 bad  peeragent/lib/agent.c                   "libslime/src/op.h"  libslime/src/op.h
+bad  peeragent/lib/topology.c                "ctrl.h"             peeragent/lib/ctrl.h
+bad  peeragent/lib/region.c                  "reconcile.h"        peeragent/lib/reconcile.h
 bad  peeragent/lib/agent.c                   <yaml.h>             -
 bad  peeragent/lib/agent.c                   "cli/option.h"       cli/option.h
 bad  cli/config.c                            <jansson.h>          -

@@ -5,6 +5,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/files.sh"
 
 need dpkg-query
+need objdump
 bin=${SLIME_BIN:-build/dev/bin}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -23,12 +24,15 @@ packages_of() {
 
 # Every line of needs: a purpose, who needs it, what, and the file that this is here.
 
-# The sanitizers' own libraries come with the compiler, users' programs do without them; ours lie in the build.
+# What a program names itself: the libraries of its libraries come with their packages. The sanitizers' come with the
+# compiler, and users' programs do without them.
 needs_of_program() {
-	ldd "$1" | awk '$3 ~ /^\// { print $3 }' | { grep -vE "^$PWD/|/lib(asan|ubsan|tsan)\.so" || true; } |
-		while read -r library; do
-			echo "run ${1##*/} ${library##*/} $library"
-		done
+	local library
+
+	ldd "$1" >"$work/ldd"
+	for library in $(objdump -p "$1" | awk '$1 == "NEEDED" && $2 !~ /^lib(asan|ubsan|tsan)\./ { print $2 }'); do
+		awk -v library="$library" -v user="${1##*/}" '$1 == library { print "run", user, library, $3 }' "$work/ldd"
+	done
 }
 
 # The words of a script that stand where a command does, without what is in here-documents, strings and comments.
