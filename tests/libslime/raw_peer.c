@@ -101,6 +101,7 @@ int raw_setup(void **state)
 	ep_attr.on_state = on_state;
 	ep_attr.arg = r;
 	attr.tcp_streams = 1;
+	attr.tcp_user_timeout_ms = RAW_TIMEOUT_MS;
 	ep_attr.transports[0] = SLIME_TRANSPORT_TCP;
 	assert_ok(slime_context_create(&attr, &r->ctx));
 	assert_ok(slime_endpoint_create(r->ctx, &ep_attr, &r->ep));

@@ -23,6 +23,8 @@
 
 /* Longer than anything that works takes. */
 #define PATIENCE_MS 15000
+/* The context's tcp_user_timeout_ms. */
+#define RAW_TIMEOUT_MS 1000
 
 struct raw {
 	struct slime_context *ctx;

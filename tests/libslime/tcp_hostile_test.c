@@ -4,11 +4,14 @@
  * ends with one line in the log, or the request gets its error; nothing else notices.
  */
 #include <errno.h>
+#include <linux/filter.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "raw_peer.h"
 
 #define IN_RAW(fn) cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)
@@ -286,6 +289,57 @@ static void serve__what_the_region_does_not_grant_is_refused(void **state)
 	close(fd);
 }
 
+/* Its process stands still with much under way, for longer than a dead host may: all comes, late.
+ */
+static void serve__a_peer_that_reads_nothing_for_long_is_not_dead(void **state)
+{
+	struct raw *r = *state;
+	struct tcp_piece pieces[16];
+	struct tcp_head h = { .kind = TCP_READ, .count = 16, .len = TCP_REQUEST_MAX };
+	const struct timespec longer = { .tv_sec = RAW_TIMEOUT_MS * 3 / 1000 };
+	static uint8_t bytes[TCP_REQUEST_MAX];
+	int fd = raw_link(r);
+
+	for (int i = 0; i < 16; i++)
+		pieces[i] = piece_of(r, 0, sizeof(r->memory));
+	for (h.id = 0; h.id < TCP_REQUESTS; h.id++)
+		send_pieces(fd, h, pieces);
+	nanosleep(&longer, NULL); /* what is tested is the passing of time */
+	for (int i = 0; i < TCP_REQUESTS; i++) {
+		assert_int_equal(raw_recv_head(fd).kind, TCP_DATA);
+		raw_recv(fd, bytes, sizeof(bytes));
+	}
+	close(fd);
+}
+
+/* From now on the socket takes no segment, as if its host had lost power. */
+static void fall_silent(int fd)
+{
+	struct sock_filter drop = { .code = BPF_RET | BPF_K, .k = 0 };
+	struct sock_fprog all = { .len = 1, .filter = &drop };
+
+	assert_ok(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all)));
+}
+
+static void write__to_a_host_that_fell_silent_is_connreset_in_time(void **state)
+{
+	struct raw *r = *state;
+	struct slime_remote_mr theirs = {
+		.owner = 1, .len = 4096, .generation = 1, .access = SLIME_ACCESS_REMOTE_WRITE
+	};
+	struct slime_xfer x = { .local = r->mr, .remote = &theirs, .len = 8 };
+	int fd = raw_link(r);
+	uint64_t begin;
+
+	fall_silent(fd);
+	begin = sl_clock_ms();
+	assert_ok(slime_write(r->ep, &x, 1, 0, r->op));
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	assert_int_equal(slime_op_status(r->op), -ECONNRESET);
+	assert_in_range(sl_clock_ms() - begin, RAW_TIMEOUT_MS, 5 * RAW_TIMEOUT_MS);
+	close(fd);
+}
+
 /* It begins a write into a region and stops: the region can be had back, and the link pays. */
 static void mr_destroy__under_a_write_that_stalls_ends_the_link(void **state)
 {
@@ -323,6 +377,8 @@ int main(void)
 		IN_RAW(serve__a_write_of_which_one_piece_is_wrong_writes_nothing),
 		IN_RAW(serve__a_read_brings_the_bytes_or_the_reason),
 		IN_RAW(serve__what_the_region_does_not_grant_is_refused),
+		IN_RAW(serve__a_peer_that_reads_nothing_for_long_is_not_dead),
+		IN_RAW(write__to_a_host_that_fell_silent_is_connreset_in_time),
 		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_the_link),
 	};
 

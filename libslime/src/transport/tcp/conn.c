@@ -305,6 +305,7 @@ static void on_time(struct sl_timer *timer)
 static void begin(struct tcp_conn *c)
 {
 	sl_list_append(&c->t->conns, &c->link);
+	tcp_watch_start(c->t);
 	set_state(c, TCP_CONN_OPENING);
 	sl_timer_set(c->t->transport.env->poller, &c->timer, c->attr.deadline_ns);
 	if (c->attr.initiator)

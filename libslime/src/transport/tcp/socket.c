@@ -127,8 +127,7 @@ int tcp_set_options(int fd, uint32_t user_timeout_ms)
 	    set_tcp(fd, TCP_KEEPCNT,
 		    probes < 1	   ? 1
 		    : probes > 127 ? 127
-				   : probes) ||
-	    set_tcp(fd, TCP_USER_TIMEOUT, (int)user_timeout_ms))
+				   : probes))
 		return -errno;
 	return 0;
 }

@@ -124,7 +124,8 @@ struct tcp_stream {
 	bool open_due;
 
 	struct tcp_rx *rx;
-	unsigned hot; /* rounds in which something may come soon; [token] */
+	unsigned hot;		  /* rounds in which something may come soon; [token] */
+	uint64_t silent_since_ns; /* data under way is not acknowledged; 0: it is. [token] */
 };
 
 enum tcp_conn_state {
@@ -190,6 +191,7 @@ struct tcp_transport {
 	struct sl_door *door;
 	struct sockaddr_storage advertised;
 	bool listens;
+	struct sl_timer watch;
 	struct sl_list conns;  /* [token] */
 	struct sl_list active; /* [token]: looked at in every round */
 	struct sl_list *next_active;
@@ -273,6 +275,13 @@ void tcp_tx_flush_mask(struct tcp_conn *c, uint32_t streams);
 
 /* Receive what is there, to a bound; returns the number of frames. [token] */
 unsigned tcp_rx_run(struct tcp_stream *s);
+
+/* ---- watch.c ---- */
+
+/* Look at the streams of all connections from time to time, while there are any. [token] */
+void tcp_watch_init(struct tcp_transport *t);
+void tcp_watch_start(struct tcp_transport *t);
+void tcp_watch_stop(struct tcp_transport *t);
 
 /* ---- request.c ---- */
 

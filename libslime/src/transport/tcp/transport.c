@@ -92,6 +92,7 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	sl_list_init(&t->conns);
 	sl_list_init(&t->active);
 	sl_list_init(&t->todo);
+	tcp_watch_init(t);
 	pthread_mutex_init(&t->lock, NULL);
 	if (!env->attr->tcp_bind || *env->attr->tcp_bind)
 		ret = start_listening(t);
@@ -109,6 +110,7 @@ static void destroy(struct sl_transport *transport)
 	struct tcp_transport *t = tcp_of(transport);
 
 	sl_door_destroy(t->door);
+	tcp_watch_stop(t);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }

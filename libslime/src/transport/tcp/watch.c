@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether the peers' hosts are alive. A peer whose process stands still lets its window close, and
+ * its kernel goes on acknowledging: that is a stall, for as long as it takes. Death is when nothing
+ * is acknowledged. The kernel's TCP_USER_TIMEOUT counts a closed window as both, so we look
+ * ourselves; silence with nothing under way is what keep-alive is for.
+ */
+#include <errno.h>
+#include <netinet/tcp.h>
+
+#include "base/clock.h"
+#include "src/transport/tcp/tcp.h"
+
+#define LOOKS_PER_TIMEOUT 4
+/* Probes of a closed window in a row that nobody answered. */
+#define DEAD_PROBES 4
+
+static uint64_t interval_ns(const struct tcp_transport *t)
+{
+	return t->transport.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS / LOOKS_PER_TIMEOUT;
+}
+
+/* Whether the stream has data under way and nothing came back since the last look. */
+static bool is_silent(const struct tcp_stream *s, uint64_t interval, bool *dead)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		return false;
+	*dead = !info.tcpi_unacked && info.tcpi_probes >= DEAD_PROBES;
+	return info.tcpi_unacked && info.tcpi_last_ack_recv * SL_NS_PER_MS >= interval;
+}
+
+static void look_at(struct tcp_stream *s, uint64_t now, uint64_t interval)
+{
+	bool dead = false;
+
+	if (!is_silent(s, interval, &dead))
+		s->silent_since_ns = 0;
+	else if (!s->silent_since_ns)
+		s->silent_since_ns = now;
+	else
+		dead = now - s->silent_since_ns >= interval * LOOKS_PER_TIMEOUT;
+	if (dead)
+		tcp_conn_fail(s->conn, -ECONNRESET, "the peer's host does not answer");
+}
+
+static void on_time(struct sl_timer *timer)
+{
+	struct tcp_transport *t = SL_CONTAINER_OF(timer, struct tcp_transport, watch);
+	uint64_t now = sl_clock_ns();
+	struct sl_list *e;
+
+	sl_list_for_each (e, &t->conns) {
+		struct tcp_conn *c = SL_CONTAINER_OF(e, struct tcp_conn, link);
+
+		for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
+			if (c->streams[i] && c->streams[i]->fd >= 0)
+				look_at(c->streams[i], now, interval_ns(t));
+		}
+	}
+	tcp_watch_start(t);
+}
+
+void tcp_watch_init(struct tcp_transport *t)
+{
+	sl_timer_init(&t->watch, on_time);
+}
+
+void tcp_watch_start(struct tcp_transport *t)
+{
+	if (!sl_list_empty(&t->conns) && t->watch.when_ns == SL_NEVER)
+		sl_timer_set(t->transport.env->poller, &t->watch, sl_clock_ns() + interval_ns(t));
+}
+
+void tcp_watch_stop(struct tcp_transport *t)
+{
+	sl_timer_cancel(t->transport.env->poller, &t->watch);
+}
