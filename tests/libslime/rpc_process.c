@@ -219,9 +219,13 @@ static void deadline__of_a_stopped_peer_ends_the_wait_and_keeps_the_call(void **
 {
 	struct peer *p = *state;
 	struct slime_call *call;
+	int status;
 
 	assert_int_equal(finish(start(p, "echo", 10, -1)), 0);
 	assert_int_equal(kill(p->pid, SIGSTOP), 0);
+	/* Its threads stop one by one. */
+	assert_int_equal(waitpid(p->pid, &status, WUNTRACED), p->pid);
+	assert_true(WIFSTOPPED(status));
 	call = start(p, "echo", 10, 50);
 	assert_int_equal(slime_call_wait(call, -1), -ETIMEDOUT);
 	/* A late byte could still come. */
