@@ -14,8 +14,10 @@
 /* Empty rounds between two looks at the clock, and between two at the poller. */
 #define ROUNDS_PER_CLOCK  64
 #define ROUNDS_PER_POLLER 256
-/* Empty rounds after which a spinner lets others run now and then. */
-#define ROUNDS_BEFORE_YIELD 4096
+/* A spinner whose CPU another thread may be waiting for, perhaps the very one that will answer,
+ * yields: after a few microseconds of empty rounds, and then every so many. */
+#define ROUNDS_BEFORE_YIELD 128
+#define ROUNDS_PER_YIELD    16
 /* How often a caller that finds the token taken looks again before it sleeps. */
 #define GUEST_SPINS    2000
 #define UNTIL_SLICE_MS 5
@@ -296,7 +298,7 @@ static enum spin_verdict spin_next(struct slime_context *ctx, struct spin *s, un
 		return SPIN_ON;
 	}
 	s->empty++;
-	if (p->yields || s->empty > ROUNDS_BEFORE_YIELD)
+	if (p->yields || (s->empty > ROUNDS_BEFORE_YIELD && s->empty % ROUNDS_PER_YIELD == 0))
 		sched_yield();
 	else
 		cpu_relax();

@@ -44,7 +44,8 @@ SLIME_API enum slime_transport slime_transport_by_name(const char *name);
 
 struct slime_context_attr {
 	enum slime_polling polling;
-	uint32_t spin_us; /* adaptive: how long to spin after the last event */
+	uint32_t spin_us; /* adaptive: how long to spin after the last event; more than a wake-up
+			   * takes, or two ends that answer each other both fall asleep for ever */
 	bool manual; /* no thread of our own: nothing moves unless the caller waits or polls; peers
 		      * see stalls meanwhile, which they never take for death */
 	int cpu;     /* CPU for the progress thread, -1 for any */
@@ -65,11 +66,11 @@ struct slime_context_attr {
 	uint32_t rpc_workers; /* threads for pool handlers; 0 until the first pool method, then 1 */
 };
 
-#define SLIME_CONTEXT_ATTR_INIT                                                                   \
-	{                                                                                         \
-		.polling = SLIME_POLLING_ADAPTIVE, .spin_us = 50, .cpu = -1, .max_regions = 1024, \
-		.max_endpoints = 1024, .tcp_streams = 4, .tcp_user_timeout_ms = 2000,             \
-		.shm_copy_in_submit = 1048576,                                                    \
+#define SLIME_CONTEXT_ATTR_INIT                                                                    \
+	{                                                                                          \
+		.polling = SLIME_POLLING_ADAPTIVE, .spin_us = 100, .cpu = -1, .max_regions = 1024, \
+		.max_endpoints = 1024, .tcp_streams = 4, .tcp_user_timeout_ms = 2000,              \
+		.shm_copy_in_submit = 1048576,                                                     \
 	}
 
 /*
