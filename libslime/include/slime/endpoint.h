@@ -51,8 +51,10 @@ struct slime_endpoint_attr {
 		.max_pending_ops = 65536 \
 	}
 
-/* -EINVAL a value out of range, -ENOTSUP a transport this build lacks, -ENOSPC max_endpoints
- * reached, -ENOMEM. */
+/*
+ *   -EINVAL  a value is out of range          -ENOTSUP  a transport that this build lacks
+ *   -ENOSPC  max_endpoints is reached         -ENOMEM
+ */
 SLIME_API SLIME_CHECKED int slime_endpoint_create(struct slime_context *ctx,
 						  const struct slime_endpoint_attr *attr,
 						  struct slime_endpoint **out);
@@ -67,20 +69,24 @@ SLIME_API SLIME_CHECKED int slime_endpoint_export(struct slime_endpoint *ep, voi
 
 /*
  * Connect to the endpoint that desc describes, whose owner does the same with ours. op completes
- * with 0 when both ends are ready, or with the cause: -ETIMEDOUT     the peer did not answer within
- * timeout_ms -ECONNREFUSED  the peer refused, or none of the transports both allow came up; the log
- * has each one's reason -EPROTO        the peer speaks another protocol version or broke it -EACCES
- * the peer could not prove that it holds our descriptor The call itself: -EINVAL  malformed
- * descriptor, or our own     -EBUSY  op is pending -EALREADY  connect was called before
+ * with 0 when both ends are ready, or with the cause:
+ *   -ETIMEDOUT     the peer did not answer within timeout_ms
+ *   -ECONNREFUSED  the peer refused, or none of the transports both allow came up; the log has each
+ *                  one's reason
+ *   -EPROTO        the peer speaks another protocol version or broke it
+ *   -EACCES        the peer could not prove that it holds our descriptor
+ * The call itself:
+ *   -EINVAL    malformed descriptor, or our own     -EBUSY  op is pending
+ *   -EALREADY  connect was called before            -ENOTCONN  closed before
  */
 SLIME_API SLIME_CHECKED int slime_endpoint_connect(struct slime_endpoint *ep, const void *desc,
 						   size_t len, int64_t timeout_ms,
 						   struct slime_op *op);
 
 /*
- * Close: new operations fail with -ENOTCONN, pending ones complete with -ECANCELED, the peer is
- * told and sees SLIME_ENDPOINT_CLOSED. Returns at once; the state says when it is done. Closing
- * twice is harmless.
+ * Close: new operations fail with -ENOTCONN, pending ones complete with -ECANCELED. The peer is
+ * told and sees SLIME_ENDPOINT_CLOSED; what it has pending completes with -ECONNRESET. Returns at
+ * once; the state says when it is done. Closing twice is harmless.
  */
 SLIME_API void slime_endpoint_close(struct slime_endpoint *ep);
 

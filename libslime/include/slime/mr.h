@@ -44,9 +44,9 @@ struct slime_mem_attr {
 
 /*
  * Allocate len bytes (rounded up to pages) of zeroed memory that peers on this host can map: a
- * sealed memfd, populated here, so that no later fault charges or kills another process. -EINVAL
- * len is 0, or attr is malformed       -ENOMEM  not so much memory, or no such huge pages -ENODEV
- * no such NUMA node
+ * sealed memfd, populated here, so that no later fault charges or kills another process.
+ *   -EINVAL  len is 0, or attr is malformed       -ENODEV  no such NUMA node
+ *   -ENOMEM  not so much memory, or no such huge pages
  */
 SLIME_API SLIME_CHECKED int slime_mem_alloc(struct slime_context *ctx, size_t len,
 					    const struct slime_mem_attr *attr,
@@ -62,7 +62,8 @@ SLIME_API int slime_mem_destroy(struct slime_mem *mem);
  * Offer len bytes at addr as a region. The memory stays the caller's and must stay mapped until the
  * region is destroyed. Memory from slime_mem_alloc is recognised by its address and mapped by peers
  * on this host; for other memory see foreign_memory in slime/context.h. access 0 makes a region for
- * local use only. -EINVAL  len is 0, or the range wraps         -ENOSPC  max_regions reached
+ * local use only.
+ *   -EINVAL  len is 0, or the range wraps         -ENOSPC  max_regions reached
  *   -EFAULT  the range is not mapped
  */
 SLIME_API SLIME_CHECKED int slime_mr_create(struct slime_context *ctx, void *addr, size_t len,
@@ -72,7 +73,8 @@ SLIME_API SLIME_CHECKED int slime_mr_create(struct slime_context *ctx, void *add
  * Withdraw a region: peers are told, fail new ops with -ESTALE, finish what runs and acknowledge; a
  * tcp peer that stays silent loses its connection. Waits up to the context's peer timeout for that.
  *   -EBUSY  own ops still use it, or a peer on this host that is neither dead nor answering can
- * still reach it: the region stays, and the call can be repeated destroy(NULL) is 0.
+ *           still reach it: the region stays, and the call can be repeated
+ * destroy(NULL) is 0.
  */
 SLIME_API int slime_mr_destroy(struct slime_mr *mr);
 

@@ -41,9 +41,10 @@ SLIME_API int slime_op_destroy(struct slime_op *op);
 /*
  * Wait until the op is not pending, making progress meanwhile. A negative timeout waits for as long
  * as it takes. Returns 0 when the op completed: its result is slime_op_status(). Otherwise nothing
- * but the waiting ended: -ETIMEDOUT  the op is still pending, and it and its memory still the
- * library's -EDEADLK    called inside a callback or inline handler -EPERM      called in a child
- * after fork()
+ * but the waiting ended:
+ *   -ETIMEDOUT  the op is still pending, and it and its memory still the library's
+ *   -EDEADLK    called inside a callback or inline handler
+ *   -EPERM      called in a child after fork()
  */
 SLIME_API SLIME_CHECKED int slime_op_wait(struct slime_op *op, int64_t timeout_ms);
 

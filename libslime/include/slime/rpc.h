@@ -161,10 +161,14 @@ struct slime_call_args {
  * Start a call. The request and the room for the reply are lent to it until it ends. A call that
  * timed out or was cancelled ends when no late byte can reach them: at once when the handler has
  * not begun or works on its own copies, else with the handler's answer or the end of the link.
- * Returns 0 when the call will end by itself. Otherwise nothing was sent: -EAGAIN max_pending_ops
- * of the endpoint reached -EBUSY     the call is pending -EINVAL    malformed args       -ERANGE
- * outside of request_mr or reply_mr -EACCES    request_mr does not grant remote reads, or reply_mr
- * remote writes -ENOTCONN  not connected        -ENOMEM    no memory for a long message
+ * Returns 0 when the call will end by itself. Otherwise nothing was sent:
+ *   -EAGAIN    max_pending_ops of the endpoint reached
+ *   -EBUSY     the call is pending
+ *   -EINVAL    malformed args
+ *   -ERANGE    outside of request_mr or reply_mr
+ *   -EACCES    request_mr does not grant remote reads, or reply_mr remote writes
+ *   -ENOTCONN  not connected
+ *   -ENOMEM    no memory for a long message
  */
 SLIME_API SLIME_CHECKED int slime_call_start(struct slime_endpoint *ep,
 					     const struct slime_call_args *args,

@@ -40,12 +40,17 @@ enum slime_xfer_flags {
  * point to, op and the memory belong to the library until then. An empty batch completes at once.
  *
  * Returns 0 when the whole batch was accepted, however long it is. On an error nothing was
- * submitted and op is untouched: -EAGAIN    max_pending_ops reached, or for write_imm the peer has
- * too many immediates it has not taken: try again after a completion -EINVAL    a piece is
- * malformed, flags are unknown, or a region is of another context or peer -ERANGE    a piece leaves
- * its region -EACCES    the region does not grant that access -ESTALE    the remote region was
- * withdrawn -EBUSY     op is pending -ENOTCONN  not connected, or the connection failed -EOPNOTSUPP
- * the transport cannot reach that memory; the log names what is missing
+ * submitted and op is untouched:
+ *   -EAGAIN    max_pending_ops reached, or for write_imm too many immediates that the peer has
+ *              not taken: try again after a completion
+ *   -EINVAL    a piece is malformed, flags are unknown, a region is of another context or peer
+ *   -ERANGE    a piece leaves its region
+ *   -EACCES    the region does not grant that access
+ *   -ESTALE    the remote region was withdrawn
+ *   -EBUSY     op is pending
+ *   -ENOTCONN  not connected, or the connection failed
+ *   -EOPNOTSUPP  the transport cannot reach that memory; the log names what is missing
+ * What only the transport finds out may be the op's status instead.
  */
 SLIME_API SLIME_CHECKED int slime_read(struct slime_endpoint *ep, const struct slime_xfer *xfers,
 				       size_t n, uint32_t flags, struct slime_op *op);
@@ -63,8 +68,8 @@ SLIME_API SLIME_CHECKED int slime_write_imm(struct slime_endpoint *ep,
 /*
  * Complete op with the next immediate of the link that nobody took: slime_op_imm(), and
  * slime_op_bytes() the bytes of the write it came with. Immediates are taken in the order in which
- * they arrive. -EBUSY  op is pending     -ENOTCONN  not connected     -EAGAIN  max_pending_ops
- * reached
+ * they arrive.
+ *   -EBUSY  op is pending     -ENOTCONN  not connected     -EAGAIN  max_pending_ops reached
  */
 SLIME_API SLIME_CHECKED int slime_imm_recv(struct slime_endpoint *ep, struct slime_op *op);
 
