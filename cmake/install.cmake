@@ -4,11 +4,13 @@ include(CMakePackageConfigHelpers)
 set(SLIME_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/slime)
 
 function(slime_install_library)
-	install(TARGETS slime EXPORT slimeTargets
+	install(TARGETS slime slime_agent EXPORT slimeTargets
 		LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
 		INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-	install(DIRECTORY ${PROJECT_SOURCE_DIR}/libslime/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-		FILES_MATCHING PATTERN "*.h")
+	foreach(headers libslime/include peeragent/lib/include)
+		install(DIRECTORY ${PROJECT_SOURCE_DIR}/${headers}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+			FILES_MATCHING PATTERN "*.h")
+	endforeach()
 endfunction()
 
 # slime_install_pc(file.pc.in): its @variables@ filled in; the prefix is where the file lies.
@@ -33,6 +35,7 @@ endfunction()
 if(TARGET slime)
 	slime_install_library()
 	slime_install_pc(${PROJECT_SOURCE_DIR}/libslime/slime.pc.in)
+	slime_install_pc(${PROJECT_SOURCE_DIR}/peeragent/lib/slime-agent.pc.in)
 	slime_install_package()
 endif()
 
@@ -41,12 +44,6 @@ foreach(program nanoctrl peeragent slime-bench)
 		install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 	endif()
 endforeach()
-
-# slime/agent.h: plugins are built against it, and find what it declares in peeragent.
-if(TARGET peeragent)
-	install(DIRECTORY ${PROJECT_SOURCE_DIR}/peeragent/lib/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-		FILES_MATCHING PATTERN "*.h")
-endif()
 
 # A page's section is the end of its name.
 foreach(section 1 3 5 7 8)

@@ -43,6 +43,16 @@ by_pkg_config() {
 	unset LD_LIBRARY_PATH
 }
 
+# The agent's library stands for both.
+by_agent_library() {
+	local -a flags
+
+	read -ra flags <<<"$(pkg-config --cflags --libs slime-agent)"
+	printf '#include <slime/agent.h>\nint main(void) { return !slime_version() || slime_agent_destroy(0); }\n' >"$work/agent.c"
+	cc -o "$work/consumer-agent" "$work/agent.c" "${flags[@]}"
+	LD_LIBRARY_PATH=${library%/*} run "$work/consumer-agent"
+}
+
 # Each header stands alone, in the oldest dialects that can read it.
 headers() {
 	local header
@@ -70,6 +80,7 @@ programs() {
 
 by_cmake
 by_pkg_config
+by_agent_library
 headers
 symbols
 programs
