@@ -19,6 +19,22 @@ void sl_mailbox_deadline(struct sl_mailbox *mb, uint64_t deadline_ns)
 	sl_endpoint_wake_at(mb->ep, deadline_ns);
 }
 
+bool sl_mailbox_link_lost(struct sl_mailbox *mb, int status)
+{
+	switch (status) {
+	case -ENOTCONN:
+	case -ECANCELED:
+	case -ECONNRESET:
+	case -EPROTO:
+	case -ETIMEDOUT:
+		/* So that it is true, and nobody waits for an answer that is not given. */
+		sl_endpoint_fail(mb->ep, -ECONNRESET, "a transfer failed with the link");
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* ---- the layer ---- */
 
 static int create(struct slime_endpoint *ep, void **state)

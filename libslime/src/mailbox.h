@@ -130,6 +130,12 @@ struct sl_mailbox {
  * the deadline must be visible before. */
 void sl_mailbox_deadline(struct sl_mailbox *mb, uint64_t deadline_ns);
 
+/*
+ * Whether a transfer failed because the link is at its end, and not for its memory: then there is
+ * nothing to answer, down() ends what is pending. Any thread that entered the endpoint, or [token].
+ */
+bool sl_mailbox_link_lost(struct sl_mailbox *mb, int status);
+
 /* ---- mailbox_call.c: [token] all of them ---- */
 
 void sl_calls_init(struct sl_mailbox *mb);

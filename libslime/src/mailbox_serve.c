@@ -82,7 +82,9 @@ static bool place_payload(struct slime_rpc_request *req, const uint8_t *payload)
 
 static void was_read(struct slime_rpc_request *req, int status)
 {
-	if (status)
+	if (status && sl_mailbox_link_lost(req->mb, status))
+		sl_request_drop(req);
+	else if (status)
 		sl_request_refuse(req, SL_REPLY_UNREACHABLE);
 	else if (atomic_load(&req->cancelled))
 		sl_request_refuse(req, SL_REPLY_CANCELLED);
@@ -126,7 +128,10 @@ static void read_lent(struct sl_mailbox *mb, struct slime_rpc_request *req)
 	if (!ret)
 		return;
 	atomic_fetch_sub(&mb->n_ops, 1);
-	sl_request_refuse(req, SL_REPLY_UNREACHABLE);
+	if (sl_mailbox_link_lost(mb, ret))
+		sl_request_drop(req);
+	else
+		sl_request_refuse(req, SL_REPLY_UNREACHABLE);
 }
 
 /* False: it waits for memory. */

@@ -222,17 +222,24 @@ static int send_long(struct answer *a, struct sl_chunk *chunk, uint64_t offset, 
 	if (ret) {
 		atomic_store_explicit(&req->state, SL_REQUEST_ANSWERING, memory_order_relaxed);
 		atomic_fetch_sub(&mb->n_ops, 1);
-		return send_error(a, SL_REPLY_UNREACHABLE, ret);
+		if (!sl_mailbox_link_lost(mb, ret))
+			return send_error(a, SL_REPLY_UNREACHABLE, ret);
+		let_go(req);
+		ret = -ECONNRESET;
 	}
 	if (a->entered)
 		sl_endpoint_leave(mb->ep);
-	return 0;
+	return ret;
 }
 
 void sl_request_written(struct slime_rpc_request *req, int status)
 {
 	struct answer a = { .req = req, .mb = req->mb };
 
+	if (status && sl_mailbox_link_lost(a.mb, status)) {
+		let_go(req);
+		return;
+	}
 	a.conn = atomic_load_explicit(&a.mb->ep->conn, memory_order_relaxed);
 	begin_reply(&a, status ? SL_REPLY_UNREACHABLE : SL_REPLY_OK);
 	if (!status) {
