@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls allocate nothing once the link has what it keeps, on no thread of either side. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "libslime/rpc_pair.h"
+#include "support/allocations.h"
+
+static enum slime_transport transport;
+
+static const char *const methods[] = { "echo", "echo_inline", "echo_in_place" };
+static const size_t lens[] = { 64, 1024, 5000, 100000 };
+
+static void all(struct pair *p, struct slime_call *call, uint8_t *out, uint8_t *in)
+{
+	for (size_t m = 0; m < sizeof(methods) / sizeof(methods[0]); m++) {
+		for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++)
+			assert_int_equal(
+				call_now(p->a.ep, call, methods[m], out, lens[i], in, lens[i]), 0);
+		assert_int_equal(call_now(p->a.ep, call, methods[m], out, 100000, NULL, 100000), 0);
+	}
+}
+
+static void calls__after_the_first_allocate_nothing(void **state)
+{
+	static uint8_t out[100000], in[100000];
+	struct pair *p = *state;
+	struct slime_call *call;
+	uint64_t n;
+
+	assert_int_equal(slime_call_create(p->a.ctx, NULL, &call), 0);
+	hook_malloc();
+	counting = true;
+	free(malloc(1));
+	assert_true(n_allocations > 0);
+	counting = false;
+	all(p, call, out, in);
+
+	n_allocations = 0;
+	counting = true;
+	for (int i = 0; i < 100; i++)
+		all(p, call, out, in);
+	counting = false;
+	n = n_allocations;
+	assert_int_equal(n, 0);
+	assert_int_equal(slime_call_destroy(call), 0);
+}
+
+static int open_pair(void **state)
+{
+	*state = pair_open(transport, NULL);
+	return 0;
+}
+
+static int close_pair(void **state)
+{
+	struct pair *p = *state;
+
+	pair_close(p);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(calls__after_the_first_allocate_nothing, open_pair,
+						close_pair),
+	};
+	int failed;
+
+	transport = SLIME_TRANSPORT_SHM;
+	failed = cmocka_run_group_tests_name("rpc over shm", tests, NULL, NULL);
+	transport = SLIME_TRANSPORT_TCP;
+	return failed + cmocka_run_group_tests_name("rpc over tcp", tests, NULL, NULL);
+}
