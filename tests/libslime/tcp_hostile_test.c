@@ -129,6 +129,26 @@ static void rx__a_second_ready_ends_the_link(void **state)
 	assert_broken(*state, fd, -EPROTO);
 }
 
+static void rx__anything_before_ready_ends_the_link(void **state)
+{
+	static const uint8_t early[] = { TCP_CREDIT, TCP_BYE, TCP_REPLY };
+
+	for (size_t i = 0; i < sizeof(early); i++) {
+		struct raw *r;
+		int fd;
+
+		assert_ok(raw_teardown(state));
+		assert_ok(raw_setup(state));
+		r = *state;
+		raw_connect(r, true, 0, PATIENCE_MS);
+		fd = raw_greet(r, 0);
+		raw_send_head(fd, (struct tcp_head){ .kind = TCP_OPEN, .arg = 1 });
+		raw_send_head(fd, (struct tcp_head){ .kind = early[i] });
+		assert_int_equal(raw_connected(r), -EPROTO);
+		close(fd);
+	}
+}
+
 static void rx__a_credit_that_shrinks_ends_the_link(void **state)
 {
 	int fd = raw_link(*state);
@@ -367,6 +387,7 @@ int main(void)
 		IN_RAW(rx__an_answer_nobody_asked_for_ends_the_link),
 		IN_RAW(rx__data_nobody_asked_for_ends_the_link),
 		IN_RAW(rx__a_second_ready_ends_the_link),
+		IN_RAW(rx__anything_before_ready_ends_the_link),
 		IN_RAW(rx__a_credit_that_shrinks_ends_the_link),
 		IN_RAW(rx__more_requests_than_allowed_end_the_link),
 		IN_RAW(rx__a_frame_cut_off_by_the_end_is_the_end),

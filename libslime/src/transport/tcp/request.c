@@ -34,21 +34,25 @@ static uint64_t share_of(const struct tcp_conn *c, uint64_t total)
 	return share > TCP_REQUEST_MAX ? TCP_REQUEST_MAX : share;
 }
 
-/* The stream with the fewest requests, in rotation among equals; large batches leave the first to
- * messages when there is a choice. */
+/*
+ * The stream with the fewest requests. Among equals small batches take the first, so that a link
+ * with little to do has one stream to look at; large ones go round, and leave the first to messages
+ * when there is a choice.
+ */
 static struct tcp_stream *pick_stream(struct tcp_conn *c, uint64_t total)
 {
-	unsigned first = total > SPREAD_ABOVE && c->n_streams > 2;
+	bool large = total > SPREAD_ABOVE;
+	unsigned first = large && c->n_streams > 2;
 	unsigned n = c->n_streams - first;
+	unsigned turn = large ? c->next_stream++ : 0;
 	struct tcp_stream *best = NULL;
 
 	for (unsigned i = 0; i < n; i++) {
-		struct tcp_stream *s = c->streams[first + (c->next_stream + i) % n];
+		struct tcp_stream *s = c->streams[first + (turn + i) % n];
 
 		if (s->n_requests < TCP_REQUESTS && (!best || s->n_requests < best->n_requests))
 			best = s;
 	}
-	c->next_stream++;
 	return best;
 }
 

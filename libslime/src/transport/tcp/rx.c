@@ -193,7 +193,7 @@ static bool may_come(const struct tcp_stream *s, uint8_t kind)
 		return kind == TCP_OPEN;
 	if (atomic_load_explicit(&s->conn->state, memory_order_relaxed) >= TCP_CONN_UP)
 		return kind != TCP_OPEN && kind != TCP_READY;
-	return kind == TCP_READY || kind == TCP_BYE;
+	return kind == TCP_READY;
 }
 
 static int on_head(struct tcp_stream *s, const uint8_t *bytes)

@@ -32,7 +32,7 @@
 #define TCP_BATCH_HEADS 4096			   /* bytes of headers and lists in it */
 #define TCP_RX_BUF	2048			   /* read ahead of what is parsed */
 #define TCP_WITHDRAWN	64			   /* withdrawn regions that are remembered */
-#define TCP_HOT_ROUNDS	2000 /* looks without success before the poller does it */
+#define TCP_HOT_ROUNDS	256 /* rounds without an event before the poller alone looks */
 
 struct tcp_conn;
 
