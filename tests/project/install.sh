@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The build installs into a prefix that then stands alone: a C and a C++ program build against it, once by CMake and
-# once by pkg-config, and run; the installed programs run; the library exports what slime.map names.
+# The build installs into a prefix that then stands alone: a C and a C++ program, and the one of the README, build
+# against it by CMake and by pkg-config, and run; the installed programs run; the library exports what slime.map names.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/files.sh"
 
@@ -53,6 +53,16 @@ by_agent_library() {
 	LD_LIBRARY_PATH=${library%/*} run "$work/consumer-agent"
 }
 
+# The program that the README shows.
+readme() {
+	local -a flags
+
+	read -ra flags <<<"$(pkg-config --cflags --libs slime)"
+	awk '/^```/ { code = $0 == "```c"; next } code' README.md >"$work/readme.c"
+	cc -std=c17 -Wall -Wextra -Werror -o "$work/readme" "$work/readme.c" "${flags[@]}"
+	[ "$(LD_LIBRARY_PATH=${library%/*} "$work/readme")" = "bytes of the other end" ]
+}
+
 # Each header stands alone, in the oldest dialects that can read it.
 headers() {
 	local header
@@ -81,6 +91,7 @@ programs() {
 by_cmake
 by_pkg_config
 by_agent_library
+readme
 headers
 symbols
 programs
