@@ -21,7 +21,7 @@ tcp            libslime/src/transport/tcp/                       seam
 seam           libslime/src/transport/                           op
 context        libslime/src/context,progress                     seam
 mr             libslime/src/mr,mem,topo                          context
-endpoint       libslime/src/endpoint,xfer,recv,msg               mr
+endpoint       libslime/src/endpoint,connect,xfer,recv,msg       mr
 rpc            libslime/src/rpc,mailbox,worker                   endpoint
 cli            cli/                                              base
 client         nanoctrl/client/                                  base

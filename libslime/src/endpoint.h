@@ -133,6 +133,10 @@ void sl_endpoint_op_finished(struct slime_op *op);
 void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,
 		       uint64_t bytes);
 
+/* Note the state and tell the user. [token], no lock held. */
+void sl_endpoint_set_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
+			   const char *why);
+
 /* The endpoint's layers get a round soon. Any thread that keeps the endpoint from being destroyed.
  */
 void sl_endpoint_ring(struct slime_endpoint *ep);

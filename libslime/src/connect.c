@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/connect.h"
+#include "src/transport/auth.h"
+
+static void close_others(struct slime_endpoint *ep, const struct sl_attempt *keep)
+{
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		struct sl_attempt *a = &ep->attempts[i];
+
+		if (a != keep && a->conn && !a->broken)
+			a->conn->ops->close(a->conn, -ECANCELED, "another transport came up");
+	}
+}
+
+static void note_reason(struct slime_endpoint *ep, enum slime_transport t, const char *why)
+{
+	size_t at = strlen(ep->reasons);
+
+	snprintf(ep->reasons + at, sizeof(ep->reasons) - at, "%s%s: %s", at ? "; " : "",
+		 slime_transport_name(t), why);
+}
+
+void sl_connect_attempt_failed(struct slime_endpoint *ep, const struct sl_attempt *a, int cause,
+			       const char *why)
+{
+	note_reason(ep, a->transport, why);
+	ep->last_error = cause ? cause : -ECONNREFUSED;
+}
+
+static void finish_connect_op(struct slime_endpoint *ep, int status)
+{
+	struct slime_op *op;
+
+	pthread_mutex_lock(&ep->lock);
+	op = ep->connect_op;
+	ep->connect_op = NULL;
+	pthread_mutex_unlock(&ep->lock);
+	if (op)
+		sl_op_finish(op, status, 0);
+}
+
+void sl_connect_succeeded(struct slime_endpoint *ep, struct sl_attempt *a)
+{
+	pthread_mutex_lock(&ep->lock);
+	ep->transport = a->transport;
+	pthread_mutex_unlock(&ep->lock);
+	atomic_store(&ep->conn, a->conn);
+	close_others(ep, a);
+	sl_info("endpoint", "%s: connected over %s", ep->name, slime_transport_name(a->transport));
+	sl_endpoint_set_state(ep, SLIME_ENDPOINT_CONNECTED, 0, "");
+	finish_connect_op(ep, 0);
+}
+
+void sl_connect_failed(struct slime_endpoint *ep, int cause, const char *why)
+{
+	if (!atomic_load(&ep->shut))
+		sl_warn("endpoint", "%s: not connected: %s", ep->name, why);
+	sl_endpoint_set_state(
+		ep, atomic_load(&ep->shut) ? SLIME_ENDPOINT_CLOSED : SLIME_ENDPOINT_BROKEN, cause,
+		why);
+	finish_connect_op(ep, cause);
+}
+
+/* The key of the link: both secrets and names, in the order both ends know. */
+static int make_key(struct slime_endpoint *ep)
+{
+	static const char label[] = "slime link key 1";
+	uint8_t text[sizeof(label) + 2 * 16 + SL_SECRET_LEN];
+	struct sl_writer w = { .at = text, .room = sizeof(text) };
+	struct sl_link_id peer = { ep->peer.context, ep->peer.endpoint };
+	const struct sl_link_id *first = ep->initiator ? &ep->self : &peer;
+	const struct sl_link_id *second = ep->initiator ? &peer : &ep->self;
+	int ret;
+
+	sl_write_bytes(&w, label, sizeof(label));
+	sl_write_u64(&w, first->context);
+	sl_write_u64(&w, first->endpoint);
+	sl_write_u64(&w, second->context);
+	sl_write_u64(&w, second->endpoint);
+	sl_write_bytes(&w, ep->initiator ? ep->peer.secret : ep->secret, SL_SECRET_LEN);
+	ret = sl_auth_mac(ep->initiator ? ep->secret : ep->peer.secret, text, sizeof(text),
+			  ep->key);
+	sl_auth_wipe(text, sizeof(text));
+	return ret;
+}
+
+static const struct sl_candidate *peer_candidate(const struct slime_endpoint *ep,
+						 enum slime_transport t)
+{
+	for (unsigned i = 0; i < ep->peer.n; i++) {
+		if (ep->peer.candidates[i].transport == t)
+			return &ep->peer.candidates[i];
+	}
+	return NULL;
+}
+
+/* 0, and the attempt will tell how it went. */
+static int try_transport(struct slime_endpoint *ep, enum slime_transport t,
+			 const struct sl_conn_events *events)
+{
+	const struct sl_candidate *c = peer_candidate(ep, t);
+	struct sl_transport *transport = ep->ctx->transports[t];
+	struct sl_attempt *a = &ep->attempts[t];
+	struct sl_conn_attr attr = {
+		.events = events,
+		.owner = a,
+		.self = ep->self,
+		.peer = { ep->peer.context, ep->peer.endpoint },
+		.initiator = ep->initiator,
+		.deadline_ns = ep->deadline_ns,
+		.name = ep->name,
+	};
+	int ret;
+
+	if (!c) {
+		note_reason(ep, t, "the peer does not offer it");
+		return -ECONNREFUSED;
+	}
+	attr.candidate = c->bytes;
+	attr.candidate_len = c->len;
+	memcpy(attr.key, ep->key, sizeof(attr.key));
+	*a = (struct sl_attempt){ .ep = ep, .transport = t };
+	ret = transport->ops->conn_create(transport, &attr, &a->conn);
+	sl_auth_wipe(attr.key, sizeof(attr.key));
+	if (ret)
+		note_reason(ep, t, strerror(-ret));
+	return ret;
+}
+
+/* The initiator tries one after the other, in its own order. */
+static void try_next(struct slime_endpoint *ep, const struct sl_conn_events *events)
+{
+	while (ep->next_candidate < SLIME_TRANSPORT_MAX) {
+		enum slime_transport t = ep->attr.transports[ep->next_candidate++];
+
+		if (t == SLIME_TRANSPORT_NONE)
+			break;
+		if (try_transport(ep, t, events) == 0)
+			return;
+	}
+	ep->next_candidate = SLIME_TRANSPORT_MAX;
+	sl_connect_failed(ep, ep->last_error ? ep->last_error : -ECONNREFUSED, ep->reasons);
+}
+
+/* The acceptor waits on all transports that both ends allow. */
+static void wait_on_all(struct slime_endpoint *ep, const struct sl_conn_events *events)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < SLIME_TRANSPORT_MAX && ep->attr.transports[i] != SLIME_TRANSPORT_NONE;
+	     i++)
+		n += try_transport(ep, ep->attr.transports[i], events) == 0;
+	if (!n)
+		sl_connect_failed(ep, -ECONNREFUSED, ep->reasons);
+}
+
+bool sl_connect_has_attempt(const struct slime_endpoint *ep)
+{
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		if (ep->attempts[i].conn)
+			return true;
+	}
+	return false;
+}
+
+void sl_connect_step(struct slime_endpoint *ep, const struct sl_conn_events *events)
+{
+	if (!ep->started) {
+		int ret = make_key(ep);
+
+		ep->started = true;
+		if (ret)
+			sl_connect_failed(ep, ret, "no memory for the link's key");
+		else if (ep->initiator)
+			try_next(ep, events);
+		else
+			wait_on_all(ep, events);
+		return;
+	}
+	if (sl_connect_has_attempt(ep))
+		return;
+	/* The time is over for all of them alike. */
+	if (ep->initiator && ep->last_error != -ETIMEDOUT)
+		try_next(ep, events);
+	else
+		sl_connect_failed(ep, ep->last_error ? ep->last_error : -ECONNREFUSED, ep->reasons);
+}
+
+int sl_endpoint_expect(void *arg, enum slime_transport transport, uint64_t endpoint,
+		       struct sl_expected *out)
+{
+	struct slime_context *ctx = arg;
+	struct slime_endpoint *ep = NULL;
+	struct sl_attempt *a;
+	struct sl_list *e;
+	bool called;
+
+	pthread_mutex_lock(&ctx->lock);
+	sl_list_for_each (e, &ctx->endpoints) {
+		ep = SL_CONTAINER_OF(e, struct slime_endpoint, link);
+		if (ep->self.endpoint == endpoint)
+			break;
+		ep = NULL;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	/* [token]: it stays, since it must see its end before it is destroyed. */
+	if (!ep || atomic_load(&ep->shut))
+		return -ENOENT;
+	pthread_mutex_lock(&ep->lock);
+	called = ep->connect_called;
+	pthread_mutex_unlock(&ep->lock);
+	if (!called || !ep->started)
+		return -EAGAIN;
+	a = &ep->attempts[transport];
+	if (ep->initiator || !a->conn || a->broken ||
+	    atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTING)
+		return -ENOENT;
+	out->peer = (struct sl_link_id){ ep->peer.context, ep->peer.endpoint };
+	memcpy(out->key, ep->key, sizeof(out->key));
+	out->conn = a->conn;
+	return 0;
+}
+
+void sl_connect_destroy_broken(struct slime_endpoint *ep)
+{
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		struct sl_attempt *a = &ep->attempts[i];
+
+		if (!a->conn || !a->broken)
+			continue;
+		a->conn->ops->destroy(a->conn);
+		a->conn = NULL;
+		a->broken = false;
+	}
+}
+
+/* ---- descriptors ---- */
+
+int slime_endpoint_export(struct slime_endpoint *ep, void *buf, size_t cap)
+{
+	struct sl_endpoint_desc d = { .context = ep->self.context, .endpoint = ep->self.endpoint };
+	int ret = sl_context_check(ep->ctx);
+
+	if (ret)
+		return ret;
+	memcpy(d.secret, ep->secret, sizeof(d.secret));
+	for (int i = 0; i < SLIME_TRANSPORT_MAX && ep->attr.transports[i] != SLIME_TRANSPORT_NONE;
+	     i++) {
+		struct sl_transport *t = ep->ctx->transports[ep->attr.transports[i]];
+		struct sl_candidate *c = &d.candidates[d.n];
+		struct sl_writer w = { .at = c->bytes, .room = sizeof(c->bytes) };
+
+		/* A transport nobody can reach us by is not offered. */
+		if (t->ops->candidate(t, &w) || w.failed)
+			continue;
+		c->transport = t->ops->id;
+		c->len = (uint16_t)(sizeof(c->bytes) - w.room);
+		d.n++;
+	}
+	ret = sl_desc_write_endpoint(&d, buf, cap);
+	sl_auth_wipe(&d, sizeof(d));
+	return ret;
+}
+
+/* The lower id initiates: both ends agree without asking. */
+static bool goes_first(const struct sl_link_id *a, const struct sl_link_id *b)
+{
+	return a->context != b->context ? a->context < b->context : a->endpoint < b->endpoint;
+}
+
+int slime_endpoint_connect(struct slime_endpoint *ep, const void *desc, size_t len,
+			   int64_t timeout_ms, struct slime_op *op)
+{
+	struct sl_endpoint_desc peer;
+	struct sl_link_id peer_id;
+	int ret = sl_context_check(ep->ctx);
+
+	if (ret)
+		return ret;
+	if (sl_desc_read_endpoint(&peer, desc, len))
+		return -EINVAL;
+	peer_id = (struct sl_link_id){ peer.context, peer.endpoint };
+	if (peer_id.context == ep->self.context && peer_id.endpoint == ep->self.endpoint)
+		return -EINVAL;
+	ret = sl_op_begin(op);
+	if (ret)
+		return ret;
+
+	pthread_mutex_lock(&ep->lock);
+	if (ep->connect_called || atomic_load(&ep->shut)) {
+		ret = ep->connect_called ? -EALREADY : -ENOTCONN;
+	} else {
+		ep->peer = peer;
+		ep->initiator = goes_first(&ep->self, &peer_id);
+		ep->deadline_ns = sl_deadline_ns(timeout_ms);
+		ep->connect_op = op;
+		ep->connect_called = true;
+		atomic_store(&ep->state, SLIME_ENDPOINT_CONNECTING);
+	}
+	pthread_mutex_unlock(&ep->lock);
+	sl_auth_wipe(&peer, sizeof(peer));
+	if (ret)
+		sl_op_abort(op);
+	else
+		sl_endpoint_ring(ep);
+	return ret;
+}
