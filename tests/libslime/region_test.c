@@ -54,7 +54,7 @@ static int acquire(uint32_t id, uint64_t generation, uint64_t offset, uint64_t l
 	int ret = sl_region_acquire(&world.t, id, generation, offset, len, access, &r, &ptr);
 
 	if (!ret) {
-		assert_ptr_equal(ptr, memory + offset);
+		assert_int_equal((uintptr_t)ptr, (uintptr_t)memory + offset);
 		sl_region_release(r);
 	}
 	return ret;
