@@ -69,15 +69,6 @@ enum note {
 	NOTE_MASK,
 };
 
-static void note_span(struct slime_op *op, const struct span *s)
-{
-	op->priv[NOTE_MR] = (uintptr_t)s->mr;
-	op->priv[NOTE_OFFSET] = s->offset;
-	op->priv[NOTE_LEN] = s->len;
-	if (s->mr)
-		atomic_fetch_add_explicit(&s->mr->region->n_ops, 1, memory_order_relaxed);
-}
-
 static struct slime_mr *noted_mr(const struct slime_op *op)
 {
 	return (struct slime_mr *)(uintptr_t)op->priv[NOTE_MR];
@@ -89,6 +80,22 @@ static void release_span(struct slime_op *op)
 
 	if (mr)
 		atomic_fetch_sub_explicit(&mr->region->n_ops, 1, memory_order_release);
+}
+
+/* The op's from here on: -EINVAL when the region is being destroyed. */
+static int note_span(struct slime_op *op, const struct span *s)
+{
+	op->priv[NOTE_MR] = (uintptr_t)s->mr;
+	op->priv[NOTE_OFFSET] = s->offset;
+	op->priv[NOTE_LEN] = s->len;
+	if (!s->mr)
+		return 0;
+	/* First be counted, then look: who withdraws it does it the other way round. */
+	atomic_fetch_add(&s->mr->region->n_ops, 1);
+	if (atomic_load(&s->mr->region->state) == SL_REGION_LIVE)
+		return 0;
+	release_span(op);
+	return -EINVAL;
 }
 
 static void finish(struct slime_op *op, int status, uint64_t bytes)
@@ -170,11 +177,8 @@ static int send_in_slot(struct sl_recv *r, struct sl_conn *conn, unsigned slot,
 	m.w[0] = tag;
 	m.w[1] = s->len;
 	m.w[2] = s->offset;
-	note_span(op, s);
-	if (!publish_send(r, slot, op)) {
-		release_span(op);
+	if (!publish_send(r, slot, op))
 		return -ENOTCONN;
-	}
 	conn->ops->post(conn, &m);
 	return 0;
 }
@@ -183,13 +187,18 @@ static int send_begun(struct sl_recv *r, struct sl_conn *conn, const struct span
 		      struct slime_op *op)
 {
 	unsigned slot;
-	int ret;
+	int ret = note_span(op, s);
 
-	if (!take_slot(r, &slot))
-		return -EAGAIN;
-	ret = send_in_slot(r, conn, slot, s, tag, op);
 	if (ret)
-		give_slot(r, slot);
+		return ret;
+	ret = -EAGAIN;
+	if (take_slot(r, &slot)) {
+		ret = send_in_slot(r, conn, slot, s, tag, op);
+		if (ret)
+			give_slot(r, slot);
+	}
+	if (ret)
+		release_span(op);
 	return ret;
 }
 
@@ -428,8 +437,10 @@ static int recv_begun(struct sl_recv *r, const struct span *s, uint64_t tag, uin
 {
 	struct arrival *a = NULL;
 	bool down;
+	int ret = note_span(op, s);
 
-	note_span(op, s);
+	if (ret)
+		return ret;
 	op->tag = tag;
 	op->priv[NOTE_MASK] = mask;
 	pthread_mutex_lock(&r->lock);

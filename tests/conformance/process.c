@@ -277,12 +277,17 @@ static int destroy_patiently(void *arg)
 static void mr_destroy__with_a_peer_that_stands_still_never_leaves_it_reachable(void **state)
 {
 	struct world *w = *state;
+	struct slime_xfer x = between(w, 8);
 	int ret;
 
 	assert_ok(peer_ask(&w->peer, PEER_READ, 0, 0, LEN));
 	peer_stop(&w->peer);
 	ret = slime_mr_destroy(w->e.mr);
 	if (ret == -EBUSY) {
+		/* Half gone: our own new operations are refused, too. */
+		assert_int_equal(slime_recv(w->e.ep, w->e.mr, 0, 8, 0, 0, w->e.op), -EINVAL);
+		assert_int_equal(slime_send(w->e.ep, w->e.mr, 0, 8, 0, w->e.op), -EINVAL);
+		assert_int_equal(slime_read(w->e.ep, &x, 1, 0, w->e.op), -EINVAL);
 		peer_continue(&w->peer);
 		ret = until_not_again(destroy_patiently, w->e.mr);
 		assert_ok(ret);
