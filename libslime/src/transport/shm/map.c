@@ -172,12 +172,19 @@ bool shm_map_answered(struct shm_conn *c, struct shm_packet *p)
 	return ret != -EPROTO;
 }
 
+/* A peer that hung up meanwhile may have said goodbye before: that is read from the socket, not
+ * told by it. */
+static void answer(struct shm_conn *c, const struct shm_packet *p)
+{
+	if (shm_channel_send(c->sock.fd, p) == -EAGAIN)
+		shm_conn_end(c, -ECONNRESET, "the peer does not read its socket");
+}
+
 static void say_withdrawn(struct shm_conn *c, uint32_t id, uint64_t generation)
 {
 	struct shm_packet p = { .kind = SHM_WITHDRAWN, .id = id, .a = generation };
 
-	if (shm_channel_send(c->sock.fd, &p))
-		shm_conn_end(c, -ECONNRESET, "the peer does not read its socket");
+	answer(c, &p);
 }
 
 void shm_map_withdrawn(struct shm_conn *c, const struct shm_packet *p)
@@ -291,7 +298,7 @@ void shm_given_free(struct shm_given *g)
 }
 
 /* What the peer is told of a region it asks for. */
-static int give(struct shm_conn *c, const struct shm_packet *asked, struct shm_packet *answer)
+static int give(struct shm_conn *c, const struct shm_packet *asked, struct shm_packet *said)
 {
 	const struct sl_transport_env *env = c->t->base.env;
 	struct sl_region *r;
@@ -300,14 +307,14 @@ static int give(struct shm_conn *c, const struct shm_packet *asked, struct shm_p
 
 	if (ret)
 		return ret;
-	answer->access = r->access;
-	answer->len = r->len;
+	said->access = r->access;
+	said->len = r->len;
 	if (!r->access) {
 		ret = -EACCES;
 	} else if (r->kind == SL_REGION_MEMFD) {
-		answer->fds[answer->n_fds++] = r->memfd;
-		answer->b = r->memfd_offset;
-		answer->c = r->memfd_len;
+		said->fds[said->n_fds++] = r->memfd;
+		said->b = r->memfd_offset;
+		said->c = r->memfd_len;
 	} else if (!env->attr->foreign_memory || !c->peer_allows_foreign) {
 		ret = -EOPNOTSUPP;
 	}
@@ -319,13 +326,12 @@ static int give(struct shm_conn *c, const struct shm_packet *asked, struct shm_p
 
 void shm_map_answer(struct shm_conn *c, const struct shm_packet *p)
 {
-	struct shm_packet answer = { .kind = SHM_MAPPED, .id = p->id, .a = p->a };
+	struct shm_packet said = { .kind = SHM_MAPPED, .id = p->id, .a = p->a };
 
-	answer.status = give(c, p, &answer);
-	if (answer.status)
-		answer.n_fds = 0;
-	if (shm_channel_send(c->sock.fd, &answer))
-		shm_conn_end(c, -ECONNRESET, "the peer does not read its socket");
+	said.status = give(c, p, &said);
+	if (said.status)
+		said.n_fds = 0;
+	answer(c, &said);
 }
 
 /* Announce it once; whether the peer has it no more. */
