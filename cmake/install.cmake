@@ -1,4 +1,4 @@
-# What `cmake --install` puts in place. The programs find the library beside them, wherever the prefix is moved to.
+# What `cmake --install` puts in place. The prefix can be moved afterwards.
 include(CMakePackageConfigHelpers)
 
 set(SLIME_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/slime)
