@@ -80,6 +80,15 @@ void shm_map_put(struct shm_conn *c, struct shm_map *m)
 		c->t->base.env->kick(c->t->base.env->arg);
 }
 
+/* Memory that was short is no property of the region: who comes next asks again. */
+static void forget_shortage(struct shm_conn *c, struct shm_map *m)
+{
+	pthread_mutex_lock(&c->lock);
+	if (atomic_load(&m->state) == SHM_MAP_REFUSED && m->status == -ENOMEM)
+		atomic_store(&m->state, SHM_MAP_NONE);
+	pthread_mutex_unlock(&c->lock);
+}
+
 int shm_map_get(struct shm_conn *c, const struct slime_remote_mr *r, struct shm_map **out)
 {
 	struct shm_map *m = map_at(c, r->id);
@@ -96,6 +105,8 @@ int shm_map_get(struct shm_conn *c, const struct slime_remote_mr *r, struct shm_
 		return 0;
 	}
 	ret = state == SHM_MAP_REFUSED ? m->status : -ESTALE;
+	if (ret == -ENOMEM)
+		forget_shortage(c, m);
 	if (state == SHM_MAP_ASKED)
 		ret = -EINPROGRESS;
 	shm_map_put(c, m);
