@@ -85,7 +85,7 @@ static void was_read(struct slime_rpc_request *req, int status)
 	if (status && sl_mailbox_link_lost(req->mb, status))
 		sl_request_drop(req);
 	else if (status)
-		sl_request_refuse(req, SL_REPLY_UNREACHABLE);
+		sl_request_refuse(req, sl_request_transfer_status(status));
 	else if (atomic_load(&req->cancelled))
 		sl_request_refuse(req, SL_REPLY_CANCELLED);
 	else if (sl_request_expired(req))
@@ -131,7 +131,7 @@ static void read_lent(struct sl_mailbox *mb, struct slime_rpc_request *req)
 	if (sl_mailbox_link_lost(mb, ret))
 		sl_request_drop(req);
 	else
-		sl_request_refuse(req, SL_REPLY_UNREACHABLE);
+		sl_request_refuse(req, sl_request_transfer_status(ret));
 }
 
 /* False: it waits for memory. */

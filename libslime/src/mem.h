@@ -29,4 +29,11 @@ struct slime_mem {
 int sl_mem_hold(struct slime_context *ctx, const uint8_t *addr, size_t len, uint32_t access,
 		struct slime_mem **out);
 
+/*
+ * Destroy a region without asking the peers, for memory that is never used again: who still maps it
+ * harms nobody. Does not block. False: a peer's access through us is under way, ask again; no other
+ * begins.
+ */
+bool sl_mr_abandon(struct slime_mr *mr);
+
 #endif

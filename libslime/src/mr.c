@@ -135,24 +135,40 @@ static int fence(struct slime_mr *mr)
 	return -EBUSY;
 }
 
+/* Nobody reaches it any more. */
+static void free_mr(struct slime_mr *mr)
+{
+	struct slime_context *ctx = mr->ctx;
+
+	sl_region_remove(&ctx->regions, mr->region);
+	atomic_fetch_sub(&ctx->n_regions, 1);
+	release_mem(ctx, mr->mem);
+	free(mr);
+}
+
+bool sl_mr_abandon(struct slime_mr *mr)
+{
+	sl_region_withdraw(mr->region);
+	if (atomic_load(&mr->region->n_users))
+		return false;
+	free_mr(mr);
+	return true;
+}
+
 int slime_mr_destroy(struct slime_mr *mr)
 {
-	struct slime_context *ctx;
 	int ret;
 
 	if (!mr)
 		return 0;
-	ctx = mr->ctx;
-	if (sl_context_check(ctx) == 0) {
-		ret = fence(mr);
-		if (ret)
-			return ret;
-		sl_region_remove(&ctx->regions, mr->region);
-		atomic_fetch_sub(&ctx->n_regions, 1);
-		release_mem(ctx, mr->mem);
+	if (sl_context_check(mr->ctx)) {
+		free(mr);
+		return 0;
 	}
-	free(mr);
-	return 0;
+	ret = fence(mr);
+	if (!ret)
+		free_mr(mr);
+	return ret;
 }
 
 void *slime_mr_addr(const struct slime_mr *mr)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "src/context.h"
+#include "src/mem.h"
 #include "src/rpc_pool.h"
 
 /* Small chunks share an arena of up to this, so that few regions are needed. */
@@ -14,7 +13,7 @@
 #define ARENA_CHUNKS_MAX 16
 
 struct sl_arena {
-	struct sl_list link;	    /* among its account's */
+	struct sl_list link;	    /* among its account's, or the pool's stuck ones */
 	struct sl_account *account; /* NULL: gone, and the arena goes with its last chunk */
 	struct slime_mem *mem;	    /* NULL: private memory */
 	struct slime_mr *mr;
@@ -31,12 +30,8 @@ void sl_pool_init(struct sl_pool *pool, struct slime_context *ctx)
 {
 	pool->ctx = ctx;
 	pool->admitted = 0;
+	sl_list_init(&pool->stuck);
 	pthread_mutex_init(&pool->lock, NULL);
-}
-
-void sl_pool_fini(struct sl_pool *pool)
-{
-	pthread_mutex_destroy(&pool->lock);
 }
 
 void sl_account_init(struct sl_account *a, bool exposed)
@@ -96,17 +91,31 @@ static void unmap(struct sl_arena *a)
 		munmap(a->addr, a->len);
 }
 
-static void arena_destroy(struct sl_arena *a)
+/* The memory is never used again, so a peer that still maps it is none of our business; one whose
+ * access through us is under way is waited for. */
+static void arena_destroy(struct sl_pool *pool, struct sl_arena *a)
 {
-	int ret = slime_mr_destroy(a->mr);
-
-	/* Peers that could reach it are gone, or never knew of it. */
-	if (ret) {
-		sl_error("rpc", "memory for long messages cannot be withdrawn: %s", strerror(-ret));
+	if (!sl_mr_abandon(a->mr)) {
+		pthread_mutex_lock(&pool->lock);
+		sl_list_append(&pool->stuck, &a->link);
+		pthread_mutex_unlock(&pool->lock);
 		return;
 	}
 	unmap(a);
 	free(a);
+}
+
+void sl_pool_fini(struct sl_pool *pool)
+{
+	struct sl_list stuck;
+	struct sl_list *e;
+
+	/* No connection is left, so nothing is under way. */
+	sl_list_init(&stuck);
+	sl_list_splice(&stuck, &pool->stuck);
+	while ((e = sl_list_pop(&stuck)))
+		arena_destroy(pool, SL_CONTAINER_OF(e, struct sl_arena, link));
+	pthread_mutex_destroy(&pool->lock);
 }
 
 static int arena_create(struct slime_context *ctx, bool exposed, unsigned class,
@@ -276,7 +285,7 @@ bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
 	}
 	pthread_mutex_unlock(&pool->lock);
 	if (last)
-		arena_destroy(a);
+		arena_destroy(pool, a);
 	return fresh;
 }
 
@@ -326,5 +335,5 @@ void sl_pool_drop(struct sl_pool *pool, struct sl_account *account)
 	}
 	pthread_mutex_unlock(&pool->lock);
 	while ((e = sl_list_pop(&gone)))
-		arena_destroy(SL_CONTAINER_OF(e, struct sl_arena, link));
+		arena_destroy(pool, SL_CONTAINER_OF(e, struct sl_arena, link));
 }

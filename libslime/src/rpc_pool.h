@@ -54,6 +54,7 @@ struct sl_pool {
 	struct slime_context *ctx;
 	pthread_mutex_t lock;
 	uint64_t admitted;
+	struct sl_list stuck; /* arenas that go when a peer's access has ended */
 };
 
 void sl_pool_init(struct sl_pool *pool, struct slime_context *ctx);
@@ -78,8 +79,8 @@ struct slime_mr *sl_chunk_mr(const struct sl_chunk *chunk);
  * do. */
 uint64_t sl_pool_trim(struct sl_pool *pool, struct sl_account *a, uint64_t now_ns);
 
-/* The account ends: its memory goes, and chunks that are still out take theirs along later. No peer
- * can reach it any more. */
+/* The account's connection has ended, and so does the account: its memory goes, and chunks that are
+ * still out take theirs along later. */
 void sl_pool_drop(struct sl_pool *pool, struct sl_account *a);
 
 #endif

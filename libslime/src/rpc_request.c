@@ -202,6 +202,11 @@ static int send_short(struct answer *a, const void *data, size_t len)
 	return 0;
 }
 
+enum sl_reply_status sl_request_transfer_status(int status)
+{
+	return status == -ENOMEM ? SL_REPLY_NO_MEMORY : SL_REPLY_UNREACHABLE;
+}
+
 /* Write len bytes at offset of chunk to the caller's memory; the reply follows. */
 static int send_long(struct answer *a, struct sl_chunk *chunk, uint64_t offset, uint64_t len)
 {
@@ -223,7 +228,7 @@ static int send_long(struct answer *a, struct sl_chunk *chunk, uint64_t offset, 
 		atomic_store_explicit(&req->state, SL_REQUEST_ANSWERING, memory_order_relaxed);
 		atomic_fetch_sub(&mb->n_ops, 1);
 		if (!sl_mailbox_link_lost(mb, ret))
-			return send_error(a, SL_REPLY_UNREACHABLE, ret);
+			return send_error(a, sl_request_transfer_status(ret), ret);
 		let_go(req);
 		ret = -ECONNRESET;
 	}
@@ -241,7 +246,7 @@ void sl_request_written(struct slime_rpc_request *req, int status)
 		return;
 	}
 	a.conn = atomic_load_explicit(&a.mb->ep->conn, memory_order_relaxed);
-	begin_reply(&a, status ? SL_REPLY_UNREACHABLE : SL_REPLY_OK);
+	begin_reply(&a, status ? sl_request_transfer_status(status) : SL_REPLY_OK);
 	if (!status) {
 		a.reply.flags = SL_REPLY_WRITTEN;
 		a.reply.w[SL_REPLY_LEN] = req->xfer.len;

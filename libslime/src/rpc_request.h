@@ -81,6 +81,9 @@ void sl_request_handle(struct slime_rpc_request *req);
  */
 void sl_request_skip(struct slime_rpc_request *req);
 
+/* What the caller is told when a transfer of its request or reply failed. */
+enum sl_reply_status sl_request_transfer_status(int status);
+
 /* [token] The answer without a handler: of an error, to a request nobody else has. */
 void sl_request_refuse(struct slime_rpc_request *req, enum sl_reply_status status);
 

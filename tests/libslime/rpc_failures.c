@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory runs out at every place where a call or a request asks for it: the call says so, nothing
+ * is left behind, and the link goes on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "libslime/rpc_pair.h"
+#include <tests/support/fail_alloc.h>
+
+static enum slime_transport transport;
+
+struct attempt {
+	const char *method;
+	size_t len;
+	bool with_room;
+};
+
+/* 0 or how it failed. Both contexts are moved from here: there is no other thread. */
+static int try_call(struct pair *p, const struct attempt *a)
+{
+	static uint8_t out[100000], in[100000];
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+	struct slime_call *call;
+	int status = slime_call_create(p->a.ctx, NULL, &call);
+
+	if (status)
+		return status;
+	pattern_fill(out, a->len, 5);
+	args.method = slime_rpc_method_id(a->method);
+	args.request = out;
+	args.request_len = a->len;
+	args.reply = a->with_room ? in : NULL;
+	args.reply_cap = a->len;
+	status = slime_call_start(p->a.ep, &args, call);
+	while (!status && !slime_call_test(call)) {
+		slime_context_poll(p->a.ctx);
+		slime_context_poll(p->b.ctx);
+	}
+	if (!status)
+		status = slime_call_status(call);
+	if (!status)
+		assert_true(pattern_ok(slime_call_reply_data(call), a->len, 5));
+	assert_int_equal(slime_call_destroy(call), 0);
+	return status;
+}
+
+static void fail_at_each(const struct attempt *a)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	bool happened = true;
+
+	attr.manual = true;
+	for (long n = 1; happened; n++) {
+		struct pair *p = pair_open(transport, &attr);
+		int status;
+
+		fail_alloc_at(n);
+		status = try_call(p, a);
+		happened = fail_alloc_happened();
+		fail_alloc_at(0);
+		if (happened)
+			/* -EREMOTEIO: the handler's own answer to a buffer it did not get. */
+			assert_true(status == 0 || status == -ENOMEM || status == -ENOBUFS ||
+				    status == -EREMOTEIO);
+		else
+			assert_int_equal(status, 0);
+		assert_int_equal(try_call(p, a), 0);
+		pair_close(p);
+	}
+}
+
+static void call__short_without_memory_fails_and_the_link_goes_on(void **state)
+{
+	static const struct attempt a = { "echo_inline", 64, false };
+
+	(void)state;
+	fail_at_each(&a);
+}
+
+static void call__long_without_memory_fails_and_the_link_goes_on(void **state)
+{
+	static const struct attempt with_room = { "echo_inline", 100000, true };
+	static const struct attempt kept = { "echo_in_place", 100000, false };
+
+	(void)state;
+	fail_at_each(&with_room);
+	fail_at_each(&kept);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(call__short_without_memory_fails_and_the_link_goes_on),
+		cmocka_unit_test(call__long_without_memory_fails_and_the_link_goes_on),
+	};
+	int failed;
+
+	transport = SLIME_TRANSPORT_SHM;
+	failed = cmocka_run_group_tests_name("rpc over shm", tests, NULL, NULL);
+	transport = SLIME_TRANSPORT_TCP;
+	return failed + cmocka_run_group_tests_name("rpc over tcp", tests, NULL, NULL);
+}
