@@ -227,6 +227,18 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
+static int check_load(const struct load_rpc *l)
+{
+	if (!l->threads || l->threads > LOAD_THREADS_MAX || !l->inflight ||
+	    l->inflight > LOAD_INFLIGHT_MAX || l->size > LOAD_CALL_MAX ||
+	    l->warmup > LOAD_CALLS_MAX || l->iterations > LOAD_CALLS_MAX ||
+	    l->duration_ms > LOAD_DURATION_MAX_MS || (!l->iterations && !l->duration_ms))
+		return -EINVAL;
+	if (2 * slot_size(l) * l->inflight * l->threads > LOAD_RPC_MEMORY_MAX)
+		return -EINVAL;
+	return 0;
+}
+
 int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const struct load_rpc *load,
 		 struct load_rpc_result *out)
 {
@@ -234,11 +246,10 @@ int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const str
 	struct worker *workers;
 	uint64_t cpu = load_cpu_ns();
 	uint32_t n;
-	int ret = 0;
+	int ret = check_load(load);
 
-	if (!load->threads || load->threads > LOAD_THREADS_MAX || !load->inflight ||
-	    load->inflight > LOAD_INFLIGHT_MAX || (!load->iterations && !load->duration_ms))
-		return -EINVAL;
+	if (ret)
+		return ret;
 	workers = calloc(load->threads, sizeof(*workers));
 	if (!workers)
 		return -ENOMEM;

@@ -12,6 +12,10 @@
 #include <slime/slime.h>
 
 #define LOAD_INFLIGHT_MAX 4096
+#define LOAD_CALL_MAX	  (UINT64_C(1) << 30) /* bytes of a request */
+#define LOAD_CALLS_MAX	  UINT64_C(1000000000)
+/* Requests and replies of all threads together: what a run may take of the machine's memory. */
+#define LOAD_RPC_MEMORY_MAX (UINT64_C(16) << 30)
 
 struct load_rpc {
 	uint64_t method;
@@ -25,14 +29,17 @@ struct load_rpc {
 
 struct load_rpc_result {
 	uint64_t calls;
-	uint64_t
-		elapsed_ns; /* of the thread that took longest, the checks between calls included */
+	uint64_t elapsed_ns; /* of the slowest thread, with the checks between calls */
 	uint64_t cpu_ns;
 	struct load_histogram latency;
 };
 
-/* -EINVAL a value out of its range; -EILSEQ a reply was wrong: a log line says where; what a call
- * ended with. */
+/*
+ * Run it over ep.
+ *   -EINVAL  a value out of its range, or more memory than a run may take
+ *   -EILSEQ  a reply was wrong: a log line says where
+ *   -ENOMEM, -EAGAIN (no thread), what a call ended with
+ */
 int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const struct load_rpc *load,
 		 struct load_rpc_result *out);
 

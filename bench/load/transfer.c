@@ -69,7 +69,8 @@ static int check_load(const struct load_transfer *l, const struct slime_remote_m
 {
 	if ((unsigned)l->op >= LOAD_OPS || !l->block_size || l->block_size % 8 || !l->batch_size ||
 	    l->batch_size > LOAD_BATCH_MAX || !l->threads || l->threads > LOAD_THREADS_MAX ||
-	    !l->duration_ms)
+	    !l->duration_ms || l->duration_ms > LOAD_DURATION_MAX_MS ||
+	    l->warmup_ms > LOAD_DURATION_MAX_MS)
 		return -EINVAL;
 	if (l->block_size > remote->len / l->batch_size / l->threads)
 		return -EINVAL;

@@ -22,8 +22,9 @@ enum load_op {
 
 extern const char *const load_op_names[LOAD_OPS];
 
-#define LOAD_THREADS_MAX 64
-#define LOAD_BATCH_MAX	 65536
+#define LOAD_THREADS_MAX     64
+#define LOAD_BATCH_MAX	     65536
+#define LOAD_DURATION_MAX_MS 3600000
 
 struct load_transfer {
 	enum load_op op;
@@ -32,11 +33,9 @@ struct load_transfer {
 	uint32_t threads;
 	uint32_t duration_ms;
 	uint32_t warmup_ms;
-	uint32_t qps;  /* trips a second of all threads together, from the intended start on; 0: as
-			  fast as it goes */
+	uint32_t qps;  /* trips a second of all threads together, 0: as fast as it goes */
 	bool verify;   /* check the bytes; what another region holds is not known */
-	uint64_t seed; /* of what a write writes; a read expects the region to hold the pattern of
-			  this */
+	uint64_t seed; /* of what a write writes, and a read expects in the region */
 };
 
 struct load_transfer_result {
@@ -51,8 +50,9 @@ struct load_transfer_result {
 
 /*
  * Run it over ep against remote.
- *   -EINVAL  the load makes no sense: block or batch too large for the region, a value out of its
- * range -EILSEQ  bytes were wrong: a log line says which what the transfers ended with
+ *   -EINVAL  a value out of its range, or a trip of every thread does not fit the region
+ *   -EILSEQ  bytes were wrong: a log line says which
+ *   -ENOMEM, -EAGAIN (no thread), what a transfer ended with
  */
 int load_transfer_run(struct slime_context *ctx, struct slime_endpoint *ep,
 		      const struct slime_remote_mr *remote, const struct load_transfer *load,
