@@ -128,12 +128,14 @@ apt_get() {
 	apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null
 }
 
-# The lists of an image may be absent or name versions that the mirror has replaced: fetched when an install needs them.
+# Package lists may be absent, or name versions that the mirror has replaced: they are fetched when an install fails.
 install_packages() {
-	apt_get install --yes --no-install-recommends "$@" >/dev/null 2>&1 && return
+	local said
+
+	said=$(apt_get install --yes --no-install-recommends "$@" 2>&1) && return
 	echo "packages.sh: fetching package lists"
-	apt_get update
-	apt_get install --yes --no-install-recommends "$@"
+	said=$(apt_get update 2>&1 && apt_get install --yes --no-install-recommends "$@" 2>&1) && return
+	die "apt-get failed: $said"
 }
 
 # As root, one at a time: two of us would see each other's policy as the machine's own.
