@@ -26,6 +26,11 @@ static inline uint64_t sl_clock_ms(void)
 	return sl_clock_ns() / SL_NS_PER_MS;
 }
 
+static inline uint64_t sl_earlier(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns < b_ns ? a_ns : b_ns;
+}
+
 /* The moment timeout_ms from now; a negative timeout is no deadline. */
 static inline uint64_t sl_deadline_ns(int64_t timeout_ms)
 {

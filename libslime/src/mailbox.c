@@ -115,11 +115,6 @@ static void down(void *state, int cause)
 	sl_requests_down(mb);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static uint64_t progress(void *state)
 {
 	struct sl_mailbox *mb = state;
@@ -128,10 +123,10 @@ static uint64_t progress(void *state)
 
 	if (mb->down)
 		return next;
-	next = earlier(next, sl_calls_look(mb, now));
-	next = earlier(next, sl_requests_look(mb, now));
-	next = earlier(next, sl_pool_trim(&mb->rpc->pool, &mb->calling, now));
-	return earlier(next, sl_pool_trim(&mb->rpc->pool, &mb->serving, now));
+	next = sl_earlier(next, sl_calls_look(mb, now));
+	next = sl_earlier(next, sl_requests_look(mb, now));
+	next = sl_earlier(next, sl_pool_trim(&mb->rpc->pool, &mb->calling, now));
+	return sl_earlier(next, sl_pool_trim(&mb->rpc->pool, &mb->serving, now));
 }
 
 const struct sl_layer sl_mailbox_layer = {

@@ -270,6 +270,9 @@ int sl_calls_begin(struct sl_mailbox *mb, struct slime_call *call)
 	int ret;
 	int entered;
 
+	/* Over which transport is known from here on. */
+	if (atomic_load(&mb->ep->state) != SLIME_ENDPOINT_CONNECTED)
+		return -ENOTCONN;
 	hold_regions(&call->args);
 	/* Outside of the endpoint: it may copy much. */
 	ret = prepare(mb, call, &slot);
@@ -438,11 +441,6 @@ static int gave_up(struct slime_call *call, uint64_t now_ns)
 	return atomic_load(&call->gave_up);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Calls that are out: the peer is told once, and its reply ends them. */
 static uint64_t look_at_slots(struct sl_mailbox *mb, struct sl_conn *conn, uint64_t now_ns)
 {
@@ -458,12 +456,12 @@ static uint64_t look_at_slots(struct sl_mailbox *mb, struct sl_conn *conn, uint6
 		if (!id || slot->cancelled == id)
 			continue;
 		if (!gave_up(slot->call, now_ns)) {
-			next = earlier(next, slot->call->deadline_ns);
+			next = sl_earlier(next, slot->call->deadline_ns);
 		} else if (atomic_load_explicit(&slot->posted, memory_order_acquire) == id) {
 			slot->cancelled = id;
 			conn->ops->post(conn, &m);
 		} else {
-			next = earlier(next, now_ns + AGAIN_NS);
+			next = sl_earlier(next, now_ns + AGAIN_NS);
 		}
 	}
 	return next;
@@ -481,7 +479,7 @@ static uint64_t collect(struct sl_mailbox *mb, struct sl_list *list, uint64_t no
 		struct slime_call *call = SL_CONTAINER_OF(e, struct slime_call, link);
 
 		if (!gave_up(call, now_ns)) {
-			next = earlier(next, call->deadline_ns);
+			next = sl_earlier(next, call->deadline_ns);
 			continue;
 		}
 		sl_list_remove(e);
@@ -548,15 +546,15 @@ uint64_t sl_calls_look(struct sl_mailbox *mb, uint64_t now_ns)
 		return SL_NEVER; /* down() comes */
 	sl_list_init(&over);
 	next = look_at_slots(mb, conn, now_ns);
-	next = earlier(next, collect(mb, &mb->waiting, now_ns, &mb->n_waiting, &over));
-	next = earlier(next, collect(mb, &mb->starved, now_ns, &mb->rpc->n_starved, &over));
+	next = sl_earlier(next, collect(mb, &mb->waiting, now_ns, &mb->n_waiting, &over));
+	next = sl_earlier(next, collect(mb, &mb->starved, now_ns, &mb->rpc->n_starved, &over));
 	while ((e = sl_list_pop(&over))) {
 		struct slime_call *call = SL_CONTAINER_OF(e, struct slime_call, link);
 
 		end(mb, call, atomic_load(&call->gave_up));
 	}
 	feed(mb, conn);
-	next = earlier(next, look_at_draining(mb, now_ns));
+	next = sl_earlier(next, look_at_draining(mb, now_ns));
 	dispatch(mb, conn);
 	sl_endpoint_leave(mb->ep);
 	return next;

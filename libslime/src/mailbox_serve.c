@@ -176,8 +176,8 @@ uint64_t sl_requests_look(struct sl_mailbox *mb, uint64_t now_ns)
 		if (req->deadline_ns <= now_ns) {
 			take_unread(mb, req);
 			sl_request_refuse(req, SL_REPLY_EXPIRED);
-		} else if (req->deadline_ns < next) {
-			next = req->deadline_ns;
+		} else {
+			next = sl_earlier(next, req->deadline_ns);
 		}
 	}
 	while (!sl_list_empty(&mb->unread)) {
@@ -260,23 +260,49 @@ static uint64_t deadline_of(const struct sl_msg *m)
 	return us && us < REMAINING_MAX_US ? sl_clock_ns() + us * SL_NS_PER_US : SL_NEVER;
 }
 
+/* The method that is asked for, if it may be; else *status says why not. */
+static const struct sl_method *method_of(const struct sl_mailbox *mb, const struct sl_msg *m,
+					 enum sl_reply_status *status)
+{
+	const struct sl_method *method = sl_rpc_service_find(mb->service, m->w[SL_REQUEST_METHOD]);
+
+	*status = SL_REPLY_NO_METHOD;
+	if (!method || m->w[SL_REQUEST_LEN] <= method->attr.max_message)
+		return method;
+	*status = SL_REPLY_TOO_LONG;
+	return NULL;
+}
+
+static void fill_request(struct slime_rpc_request *req, const struct sl_method *method,
+			 const struct sl_msg *m)
+{
+	uint32_t slot_len = sl_slot_len(SL_AREA_REPLY, m->slot);
+
+	req->method = method;
+	req->flags = m->flags;
+	req->id = m->w[SL_REQUEST_ID];
+	req->len = m->w[SL_REQUEST_LEN];
+	req->reply_cap = m->w[SL_REQUEST_REPLY_CAP];
+	if (!(m->flags & SL_REPLY_LENT) && req->reply_cap > slot_len)
+		req->reply_cap = slot_len;
+	req->deadline_ns = deadline_of(m);
+	atomic_store_explicit(&req->cancelled, false, memory_order_relaxed);
+}
+
 bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload)
 {
 	struct slime_rpc_request *req = mb->requests[m->slot];
 	const struct sl_method *method;
 	struct sl_lent request, reply;
+	enum sl_reply_status status;
 	int head = read_head(mb, m, payload, &request, &reply);
 
 	/* A slot carries one request at a time. */
 	if (head < 0 || (req && state_of(req) != SL_REQUEST_FREE))
 		return false;
-	method = sl_rpc_service_find(mb->service, m->w[SL_REQUEST_METHOD]);
+	method = method_of(mb, m, &status);
 	if (!method) {
-		refuse(mb, m, SL_REPLY_NO_METHOD);
-		return true;
-	}
-	if (m->w[SL_REQUEST_LEN] > method->attr.max_message) {
-		refuse(mb, m, SL_REPLY_TOO_LONG);
+		refuse(mb, m, status);
 		return true;
 	}
 	req = request_of(mb, m->slot);
@@ -284,18 +310,9 @@ bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const ui
 		refuse(mb, m, SL_REPLY_NO_MEMORY);
 		return true;
 	}
-	req->method = method;
-	req->flags = m->flags;
-	req->id = m->w[SL_REQUEST_ID];
-	req->len = m->w[SL_REQUEST_LEN];
-	req->reply_cap = m->w[SL_REQUEST_REPLY_CAP];
-	if (!(m->flags & SL_REPLY_LENT) && req->reply_cap > sl_slot_len(SL_AREA_REPLY, m->slot))
-		req->reply_cap = sl_slot_len(SL_AREA_REPLY, m->slot);
-	req->deadline_ns = deadline_of(m);
+	fill_request(req, method, m);
 	if (m->flags & SL_REPLY_LENT)
 		req->reply = reply;
-	atomic_store_explicit(&req->cancelled, false, memory_order_relaxed);
-
 	if (m->flags & SL_REQUEST_LENT) {
 		req->request = request;
 		read_or_wait(mb, req);

@@ -392,6 +392,23 @@ static void wait_inside(void *arg, struct slime_call *call)
 	atomic_store(&c->n, 1);
 }
 
+static void handler__on_a_worker_calls_its_caller(void **state)
+{
+	struct pair *p = *state;
+	struct slime_call *call = make_call(p->a.ctx);
+	uint8_t *out = malloc(100000);
+	uint8_t *in = malloc(100000);
+
+	pattern_fill(out, 100000, 8);
+	for (size_t len = 10; len <= 100000; len *= 10) {
+		assert_int_equal(call_now(p->a.ep, call, "call_back", out, len, in, len), 0);
+		assert_true(pattern_ok(in, len, 8));
+	}
+	free(in);
+	free(out);
+	assert_int_equal(slime_call_destroy(call), 0);
+}
+
 static void wait__inside_a_callback_is_edeadlk(void **state)
 {
 	struct pair *p = *state;
@@ -483,6 +500,7 @@ int main(void)
 		T(handler__slow_one_does_not_delay_others),
 		T(handler__answers_later_from_another_thread),
 		T(handler__reply_in_a_buffer_from_another_thread),
+		T(handler__on_a_worker_calls_its_caller),
 		T(wait__inside_a_callback_is_edeadlk),
 		T(method_add__names_and_flags_are_checked),
 	};

@@ -93,6 +93,23 @@ static void defer(void *arg, struct slime_rpc_request *req)
 	pthread_mutex_unlock(&f->lock);
 }
 
+/* Calls its caller before it answers. */
+static void call_back(void *arg, struct slime_rpc_request *req)
+{
+	struct side *s = arg;
+	size_t len = slime_rpc_request_len(req);
+	struct slime_call *call;
+	uint8_t *reply = malloc(len + 1);
+
+	if (slime_call_create(s->ctx, NULL, &call) ||
+	    call_now(s->ep, call, "echo_inline", slime_rpc_request_data(req), len, reply, len))
+		slime_rpc_reply_error(req, 3, "calling back failed");
+	else
+		slime_rpc_reply(req, reply, len);
+	slime_call_destroy(call);
+	free(reply);
+}
+
 static const struct {
 	const char *name;
 	slime_rpc_fn *fn;
@@ -102,6 +119,7 @@ static const struct {
 	{ "echo", echo, 0, 0 },
 	{ "echo_inline", echo, SLIME_RPC_INLINE, 0 },
 	{ "echo_in_place", echo_in_place, SLIME_RPC_INLINE | SLIME_RPC_IN_PLACE, 0 },
+	{ "call_back", call_back, 0, 0 },
 	{ "length", length, SLIME_RPC_INLINE, 0 },
 	{ "fail", refuse_page, SLIME_RPC_INLINE, 0 },
 	{ "limited", echo, SLIME_RPC_INLINE, 2048 },
@@ -200,8 +218,32 @@ static void side_close(struct side *s)
 	pthread_mutex_destroy(&s->shelf.lock);
 }
 
+static bool is_up(const struct side *s)
+{
+	struct slime_endpoint_info info;
+
+	if (!s->ep)
+		return false;
+	slime_endpoint_info(s->ep, &info);
+	return info.state == SLIME_ENDPOINT_CONNECTED;
+}
+
+/* Both at once: one that has no thread would keep the other one waiting. */
+static void close_both(struct pair *p)
+{
+	if (p->a.ep)
+		slime_endpoint_close(p->a.ep);
+	if (p->b.ep)
+		slime_endpoint_close(p->b.ep);
+	while (is_up(&p->a) || is_up(&p->b)) {
+		slime_context_poll(p->a.ctx);
+		slime_context_poll(p->b.ctx);
+	}
+}
+
 void pair_close(struct pair *p)
 {
+	close_both(p);
 	side_close(&p->a);
 	side_close(&p->b);
 	free(p);

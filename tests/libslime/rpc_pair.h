@@ -48,6 +48,7 @@ struct pair {
 
 /* Both sides offer:
  *	echo, echo_inline, echo_in_place	the request
+ *	call_back	the same, after calling the caller's echo_inline
  *	length		as many bytes as the request, a u64, says: pattern of seed 1
  *	fail		error 42, message "no such page"
  *	limited		echo, of at most 2048 bytes
