@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 static _Atomic bool counting;
 static _Atomic uint64_t n_allocations;
@@ -67,5 +68,19 @@ static void hook_malloc(void)
 {
 }
 #endif
+
+/* Install it if need be, and say whether it counts. */
+static bool hook_works(void)
+{
+	/* Volatile, or the compiler sees that it could do without. */
+	void *volatile something;
+
+	hook_malloc();
+	counting = true;
+	something = malloc(1);
+	counting = false;
+	free(something);
+	return n_allocations > 0;
+}
 
 #endif
