@@ -27,15 +27,11 @@ die() {
 # One package a line, with the reason it is here.
 packages_run() {
 	only_names <<'END'
-ca-certificates          # the roots that HTTPS is checked against
 libevent-core-2.1-7      # event loop
 libevent-extra-2.1-7     # HTTP client side
-libevent-openssl-2.1-7   # TLS bufferevents
-libevent-pthreads-2.1-7  # waking a loop from another thread
 libhiredis0.14           # RESP reader and writer
 libjansson4              # JSON
-libnuma1                 # memory on the node of its device
-libssl3                  # TLS, hashes
+libssl3                  # HMAC of greetings, hashes
 libyaml-0-2              # configuration files
 redis-server             # nanoctrl's embedded store
 END
@@ -51,7 +47,6 @@ libc6-dev
 libevent-dev
 libhiredis-dev
 libjansson-dev
-libnuma-dev
 libssl-dev
 libyaml-dev
 ninja-build

@@ -466,8 +466,9 @@ static void disturb(struct world *w)
 static bool settle(struct world *w)
 {
 	for (int round = 0; round < 1000; round++) {
-		bool moved = deliver(w, 0) | deliver(w, 1);
+		bool moved = deliver(w, 0);
 
+		moved = deliver(w, 1) || moved;
 		moved = moved || notice_death(w, 0) || notice_death(w, 1) || connect_both(w);
 		if (!moved && !ring(w, 0) && !ring(w, 1))
 			return true;

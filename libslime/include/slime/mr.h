@@ -71,7 +71,8 @@ SLIME_API SLIME_CHECKED int slime_mr_create(struct slime_context *ctx, void *add
 
 /*
  * Withdraw a region: peers are told, fail new ops with -ESTALE, finish what runs and acknowledge; a
- * tcp peer that stays silent loses its connection. Waits up to the context's peer timeout for that.
+ * tcp peer that stays silent loses its connection. Waits for that, up to tcp_user_timeout_ms of
+ * the context on every transport.
  *   -EBUSY  own ops still use it, or a peer on this host that is neither dead nor answering can
  *           still reach it: the region stays, and the call can be repeated
  * destroy(NULL) is 0.
