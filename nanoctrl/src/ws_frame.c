@@ -114,9 +114,11 @@ static enum ws_event begin_payload(struct ws_parser *p)
 static bool take_payload(struct ws_parser *p, const unsigned char *data, size_t n)
 {
 	const unsigned char *mask = p->head + p->head_len - 4;
-	char *to = p->control + p->frame_at;
+	char *to;
 
-	if (!is_control(p)) {
+	if (is_control(p)) {
+		to = p->control + p->frame_at;
+	} else {
 		if (!message_room(p, n))
 			return false;
 		to = p->message + p->message_len;

@@ -25,12 +25,12 @@ packages_of() {
 # Every line of needs: a purpose, who needs it, what, and the file that this is here.
 
 # What a program names itself: the libraries of its libraries come with their packages. The sanitizers' come with the
-# compiler, and users' programs do without them.
+# compiler, and users' programs do without them; libgcc_s comes with libc.
 needs_of_program() {
 	local library
 
 	ldd "$1" >"$work/ldd"
-	for library in $(objdump -p "$1" | awk '$1 == "NEEDED" && $2 !~ /^lib(asan|ubsan|tsan)\./ { print $2 }'); do
+	for library in $(objdump -p "$1" | awk '$1 == "NEEDED" && $2 !~ /^lib(asan|ubsan|tsan|gcc_s)\./ { print $2 }'); do
 		awk -v library="$library" -v user="${1##*/}" '$1 == library { print "run", user, library, $3 }' "$work/ldd"
 	done
 }

@@ -19,7 +19,15 @@ static void note_allocation(void)
 		n_allocations++;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef __has_feature /* clang */
+#define ALLOCATIONS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ALLOCATIONS_SANITIZED 1
+#else
+#define ALLOCATIONS_SANITIZED 0
+#endif
+
+#if ALLOCATIONS_SANITIZED
 /* As sanitizer/allocator_interface.h has it, which comes with clang only. */
 int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *ptr,
 								size_t len),
