@@ -29,7 +29,7 @@ static void on_changed(void *arg)
 	else if (info.state == SLIME_ENDPOINT_BROKEN)
 		report(c, CONNECTION_DOWN, info.cause ? info.cause : -ECONNRESET, info.cause_text);
 	else if (info.state == SLIME_ENDPOINT_CLOSED)
-		report(c, CONNECTION_DOWN, -ECONNRESET, "closed by the peer");
+		report(c, CONNECTION_DOWN, -ECONNRESET, CONNECTION_CLOSED);
 	else if (c->state == CONNECTION_OPENING && joined == 0)
 		report(c, CONNECTION_UP, 0, "");
 }

@@ -14,6 +14,9 @@
 #include "peeragent/lib/helper.h"
 #include "peeragent/lib/loop.h"
 
+/* The cause of an end that the peer brought about in order. */
+#define CONNECTION_CLOSED "closed by the peer"
+
 enum connection_state { CONNECTION_OPENING, CONNECTION_UP, CONNECTION_DOWN };
 
 struct connection;

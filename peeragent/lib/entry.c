@@ -347,8 +347,10 @@ static void log_state(const struct entry *e, const char *before)
 		sl_info("agent", "link %s/%s is connected over %s", e->peer->name, e->profile,
 			transport_of(e));
 	else if (strcmp(before, e->cause) != 0)
-		sl_warn("agent", "link %s/%s is %s: %s", e->peer->name, e->profile,
-			slime_link_state_name(state), e->cause);
+		/* A peer that closes in order is an ordinary event. */
+		sl_log(strcmp(e->cause, CONNECTION_CLOSED) ? SLIME_LOG_WARN : SLIME_LOG_INFO,
+		       "agent", "link %s/%s is %s: %s", e->peer->name, e->profile,
+		       slime_link_state_name(state), e->cause);
 }
 
 /* The user sees another state, or another reason for it. */

@@ -317,14 +317,20 @@ static void take(struct links *set, struct peer *peer, const struct ctrl_offer *
 
 void links_offer(struct links *set, const struct ctrl_offer *offer)
 {
+	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(4, 10000);
+	uint32_t held_back;
 	struct peer *peer;
 	struct post post;
 
 	if (set->closing)
 		return;
 	if (post_decode(offer->descriptor, offer->len, &post)) {
-		sl_warn("agent", "%s/%s: what the peer posted is malformed, or of another version",
-			offer->from, offer->profile);
+		/* Any agent of the scope can post as often as it likes. */
+		if (sl_log_allow(&limit, &held_back))
+			sl_warn("agent",
+				"%s/%s: what the peer posted is malformed, or of another version (%u more "
+				"like it)",
+				offer->from, offer->profile, held_back);
 		return;
 	}
 	peer = get_peer(set, offer->from);
