@@ -276,6 +276,16 @@ void shelf_wait(struct shelf *f, unsigned n)
 	pthread_mutex_unlock(&f->lock);
 }
 
+unsigned shelf_count(struct shelf *f)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&f->lock);
+	n = f->n;
+	pthread_mutex_unlock(&f->lock);
+	return n;
+}
+
 struct slime_rpc_request *shelf_take(struct shelf *f)
 {
 	struct slime_rpc_request *req;

@@ -68,6 +68,7 @@ bool pair_has(enum slime_transport transport);
 
 /* The oldest request of the shelf, waiting for it. */
 struct slime_rpc_request *shelf_take(struct shelf *shelf);
+unsigned shelf_count(struct shelf *shelf);
 void shelf_wait(struct shelf *shelf, unsigned n);
 void gate_wait(struct gate *gate, unsigned n_inside);
 void gate_open(struct gate *gate);
