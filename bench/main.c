@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/interrupt.h"
 #include "bench/options.h"
 #include "bench/report.h"
 #include "cli/progress.h"
@@ -21,8 +21,14 @@ struct bench {
 	struct slime_agent *agent;
 	struct slime_endpoint *from; /* NULL: this process initiates */
 	struct cli_progress progress;
+	struct interrupt interrupt;
 	char *flags;
 };
+
+static bool is_interrupted(struct bench *b)
+{
+	return atomic_load(&b->interrupt.caught) != 0;
+}
 
 static int complain(const char *what, const char *why)
 {
@@ -142,9 +148,13 @@ static int open_agent(struct bench *b)
 	}
 	ret = slime_agent_create(&attr, &b->agent);
 	if (!ret)
+		ret = interrupt_watch(&b->interrupt, b->agent);
+	if (!ret)
 		ret = slime_agent_start(b->agent);
 	if (!ret)
 		ret = slime_agent_wait_ready(b->agent, READY_TIMEOUT_MS);
+	if (ret && is_interrupted(b))
+		return 1;
 	if (ret)
 		return complain(o->ctrl[0],
 				ret == -ETIMEDOUT ? "nanoctrl does not answer" : strerror(-ret));
@@ -162,14 +172,20 @@ static int open_from(struct bench *b)
 	if (!ret)
 		ret = slime_agent_endpoint_get(b->agent, b->opt->from, NULL, LINK_TIMEOUT_MS,
 					       &b->from);
+	if (ret && is_interrupted(b))
+		return 1;
 	return ret ? complain(b->opt->from, strerror(-ret)) : 0;
 }
 
-static void close_agent(struct bench *b)
+/* Returns the signal that ended the measurement, or 0. */
+static int close_agent(struct bench *b)
 {
+	int sig = interrupt_fini(&b->interrupt);
+
 	if (b->from)
 		slime_agent_endpoint_put(b->agent, b->from);
 	slime_agent_destroy(b->agent);
+	return sig;
 }
 
 /* ---- running ---- */
@@ -193,7 +209,7 @@ static int run_job(struct bench *b, struct report_row *row)
 	else
 		ret = bench_job_run(b->agent, &row->job, &row->result, message);
 	cli_progress_clear(&b->progress);
-	if (ret)
+	if (ret && !is_interrupted(b))
 		fprintf(stderr, "slime-bench: %s: %s\n", o->from ? o->from : o->peer, message);
 	return ret;
 }
@@ -268,6 +284,7 @@ int main(int argc, char **argv)
 	struct cli_args args;
 	enum bench_kind kind;
 	int status;
+	int sig;
 	int ret;
 
 	b.flags = join(argc, argv);
@@ -278,7 +295,12 @@ int main(int argc, char **argv)
 		free(b.flags);
 		return cli_args_exit_status(ret);
 	}
-	signal(SIGPIPE, SIG_IGN);
+	ret = interrupt_init(&b.interrupt);
+	if (ret) {
+		cli_args_fini(&args);
+		free(b.flags);
+		return complain("signals", strerror(-ret));
+	}
 	cli_progress_init(&b.progress, stderr);
 	kind = !strcmp(args.command->name, "rpc") ? BENCH_RPC : BENCH_TRANSFER;
 	status = check_options(&opt, kind == BENCH_RPC);
@@ -288,7 +310,11 @@ int main(int argc, char **argv)
 		status = open_from(&b);
 	if (!status)
 		status = run_all(&b, kind);
-	close_agent(&b);
+	sig = close_agent(&b);
+	if (sig) {
+		fprintf(stderr, "slime-bench: interrupted\n");
+		status = 128 + sig;
+	}
 	cli_args_fini(&args);
 	free(b.flags);
 	return status;

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# slime-bench between real agents: every operation over shm and tcp, by itself and on behalf of another agent; what it
+# prints for machines; what it says when it cannot.
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+
+bench_service='services: [ { name: echo }, { name: bench, options: { size: "4194304" } } ]'
+write_agent node-a "$bench_service"
+write_agent node-b "$bench_service" "regions: [ { name: kv, size: 1MiB, access: [read, write] } ]"
+start_control
+start_agent node-a
+start_agent node-b
+wait_ready node-a node-b
+
+bench() {
+	SLIME_CTRL=$url "$bin/slime-bench" "$1" --scope test "${@:2}" >"$work/bench.out" 2>"$work/bench.err"
+}
+
+measured() {
+	bench "$@" || fail "$*: $(cat "$work/bench.err")"
+	[ ! -s "$work/bench.err" ] || fail "$*: it wrote to standard error: $(cat "$work/bench.err")"
+}
+
+# refused STATUS WHAT COMMAND...: one line, that says what.
+refused() {
+	local status=0
+
+	bench "${@:3}" || status=$?
+	[ "$status" -eq "$1" ] || fail "${*:3}: it ended with $status"
+	grep -q -- "$2" "$work/bench.err" || fail "${*:3}: it says $(cat "$work/bench.err")"
+	[ "$(grep -c '^slime-bench: ' "$work/bench.err")" -eq 1 ] || fail "${*:3}: not one line"
+	[ ! -s "$work/bench.out" ] || fail "${*:3}: it printed a result"
+}
+
+small=(--block-size 4KiB --batch-size 4 --duration 100ms)
+for transport in shm tcp; do
+	for op in read write write_imm; do
+		say "$op over $transport"
+		measured transfer --peer node-b --transport "$transport" --op "$op" "${small[@]}"
+		grep -q "over $transport" "$work/bench.out" || fail "another transport"
+		grep -q 'verified' "$work/bench.out" || fail "not verified"
+	done
+	say "calls over $transport"
+	measured rpc --peer node-b --transport "$transport" --sizes 8,1KiB,1MiB --iterations 5 --csv
+	[ "$(grep -v '^#' "$work/bench.out" | head -n 1 | cut -d, -f1-5)" = size,avg_us,p50_us,p99_us,bw_gbps ] ||
+		fail "the columns: $(cat "$work/bench.out")"
+	[ "$(grep -c '^[0-9]' "$work/bench.out")" -eq 3 ] || fail "not three rows"
+done
+
+say "between two other agents, as JSON"
+measured transfer --from node-a --peer node-b --op write "${small[@]}" --json
+python3 - "$work/bench.out" <<'END' || fail "JSON: $(cat "$work/bench.out")"
+import json, sys
+r = json.load(open(sys.argv[1]))
+row = r["rows"][0]
+assert r["bench"] == "transfer" and r["run"]["from"] == "node-a" and r["run"]["peer"] == "node-b"
+assert row["verified"] and row["bytes"] == row["trips"] * 4 * 4096 > 0
+END
+measured rpc --from node-a --peer node-b --sizes 4KiB --iterations 5 --threads 2 --inflight 3
+
+say "a region of the peer's own"
+measured transfer --peer node-b --region kv "${small[@]}"
+grep -q 'not checked' "$work/bench.out" || fail "it says what it cannot know"
+measured transfer --peer node-b --region kv --op write --overwrite "${small[@]}"
+grep -q 'verified' "$work/bench.out" || fail "not verified"
+
+say "what is refused"
+refused 2 'overwrite' transfer --peer node-b --region kv --op write
+refused 2 'multiple of 8' transfer --peer node-b --block-size 12
+refused 2 'peer' rpc
+refused 2 'exclude' rpc --peer node-b --json --csv
+refused 2 'same agent' rpc --peer node-b --from node-b
+refused 2 'sizez' rpc --peer node-b --sizez 8
+refused 1 'do not fit the region' transfer --peer node-b --block-size 4MiB --batch-size 2
+refused 1 'do not fit the region' transfer --from node-a --peer node-b --block-size 4MiB --batch-size 2
+refused 1 'region nothing of node-b' transfer --peer node-b --region nothing
+refused 1 'nobody' rpc --peer nobody
+refused 1 '127.0.0.1:1' rpc --ctrl http://127.0.0.1:1 --peer node-b
+
+say "interrupted"
+spawn interrupted "$bin/slime-bench" transfer --ctrl "$url" --scope test --peer node-b --duration 1h
+wait_for 15 link_is "node-b bench-.* connected" || fail "no link of slime-bench: $(links)"
+end interrupted INT
+[ "$status" -eq 130 ] || fail "it ended with $status"
+[ "$(cat "$work/interrupted.err")" = "slime-bench: interrupted" ] || fail "it does not say so"
+
+say "nobody is left behind"
+nobody_is_left() {
+	! curl -sf "$url/v1/agents?scope=test" | grep -q '"bench-'
+}
+nobody_is_left || fail "$(curl -s "$url/v1/agents?scope=test")"
