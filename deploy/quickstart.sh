@@ -153,7 +153,7 @@ start_agent() {
 wait_ready() {
 	log=$dir/$1.log
 	for _ in $(seq 300); do
-		if grep -q '^ready: ' "$dir/$1.out"; then
+		if grep -qs '^ready: ' "$dir/$1.out"; then
 			log=
 			return
 		fi
