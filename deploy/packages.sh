@@ -187,7 +187,8 @@ while [ $# -gt 0 ]; do
 		;;
 	*)
 		usage >&2
-		die "unknown argument: $1"
+		echo "packages.sh: unknown argument: $1" >&2
+		exit 2
 		;;
 	esac
 	shift
