@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nanoctrl's command line. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/config.h"
 #include "cli/option.h"
@@ -54,10 +56,12 @@ static int read_settings(struct cli_config *config, const struct options *option
 
 static int run(const char *command, const struct options *options, const struct settings *settings)
 {
+	bool serves = !strcmp(command, "start") || !strcmp(command, "server");
 	struct runtime rt;
 	int ret = runtime_init(&rt, options->runtime_dir);
 
-	if (!ret)
+	/* Who only asks leaves no directory behind; one that is there has to be ours. */
+	if (!ret && (serves || !access(rt.dir, F_OK)))
 		ret = runtime_create(&rt);
 	if (ret) {
 		fprintf(stderr, "nanoctrl: runtime directory %s: %s\n",
