@@ -44,7 +44,7 @@ void cli_nearest_offer(struct cli_nearest *n, const char *name)
 		return;
 	d = edits(n->word, na, name, nb);
 	/* A third of the letters wrong is a slip; more is another word. */
-	if (d > 1 + nb / 3 || d >= na)
+	if (d > (nb + 2) / 3 || d >= na)
 		return;
 	if (!n->best || d < n->distance) {
 		n->best = name;
