@@ -35,7 +35,8 @@ static const struct cli_setting option_table[] = {
 	CLI_SET,
 	CLI_KEY("log-file", "log.file", .value = "FILE", .help = "where the log goes"),
 	CLI_KEY("log-format", "log.format", .value = "text|json", .help = "its form"),
-	CLI_KEY("log-level", "log.level", .value = "LEVEL", .help = "error, warn, info or debug"),
+	CLI_KEY("log-level", "log.level", .value = "LEVEL",
+		.help = "the least severe level written"),
 	CLI_END,
 };
 
