@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -109,6 +110,23 @@ static int ask_as_ourselves(struct run *r, const char *method, uint32_t number, 
 
 /* ---- the link ---- */
 
+/* The agent knows why: a peer that is not there, for one. */
+static int fail_link(struct run *r, int ret)
+{
+	int n = slime_agent_links(r->agent, NULL, 0);
+	struct slime_agent_link_info *links = n > 0 ? calloc((size_t)n, sizeof(*links)) : NULL;
+	const char *cause = "";
+	int n_filled = links ? slime_agent_links(r->agent, links, (size_t)n) : 0;
+
+	for (int i = 0; i < n_filled && i < n; i++)
+		if (!strcmp(links[i].peer, r->job->peer) && !strcmp(links[i].profile, r->profile))
+			cause = links[i].cause;
+	ret = fail(r, ret, "the link to %s did not come up%s%s", r->job->peer, *cause ? ": " : "",
+		   cause);
+	free(links);
+	return ret;
+}
+
 static int open_link(struct run *r)
 {
 	struct slime_agent_link link = {
@@ -130,8 +148,9 @@ static int open_link(struct run *r)
 		return fail(r, ret, "no link to %s", r->job->peer);
 	ret = slime_agent_endpoint_get(r->agent, r->job->peer, r->profile, LINK_TIMEOUT_MS, &r->ep);
 	if (ret) {
+		ret = fail_link(r, ret);
 		slime_agent_link_remove(r->agent, r->job->peer, r->profile);
-		return fail(r, ret, "the link to %s did not come up", r->job->peer);
+		return ret;
 	}
 	slime_endpoint_info(r->ep, &info);
 	r->out->transport = info.transport;
