@@ -142,9 +142,12 @@ int shm_channel_recv(int sock, struct shm_packet *out)
 
 	if (n < 0)
 		return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -ECONNRESET;
-	if (n == 0)
-		return -ECONNRESET;
 	take_fds(&msg, &p);
+	if (n == 0) {
+		/* The end, or an empty packet, which may carry descriptors. */
+		shm_packet_close_fds(&p);
+		return -ECONNRESET;
+	}
 	if (msg.msg_flags & (MSG_CTRUNC | MSG_TRUNC) || decode(bytes, (size_t)n, &p)) {
 		shm_packet_close_fds(&p);
 		return -EPROTO;
