@@ -86,7 +86,8 @@ static void part_from_peer(struct shm_conn *c, bool in_order)
 
 static unsigned drain_ring(struct shm_conn *c, unsigned max);
 
-/* [token]. From the ring comes what the peer posted before it left. */
+/* [token]. From the ring comes what the peer posted before it left: a ring's worth at most, as one
+ * that still writes would keep us here. */
 static void end_now(struct shm_conn *c)
 {
 	const struct sl_conn_events *events = c->base.events;
@@ -96,8 +97,7 @@ static void end_now(struct shm_conn *c)
 	char why[sizeof(c->end_why)];
 
 	if (was_ready && (peer_closed || cause == -ECONNRESET))
-		while (drain_ring(c, SL_RING_ENTRIES))
-			;
+		(void)drain_ring(c, SL_RING_ENTRIES);
 	atomic_store(&c->state, SHM_CONN_ENDED);
 	while (atomic_load(&c->n_busy))
 		sched_yield();
@@ -583,6 +583,7 @@ int shm_conn_create(struct sl_transport *base, const struct sl_conn_attr *attr,
 	if (!ret && c->initiator)
 		ret = dial(c);
 	if (ret) {
+		sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
 		free(c->maps);
 		free(c);
 		return ret;
