@@ -289,6 +289,7 @@ int slime_endpoint_destroy(struct slime_endpoint *ep)
 		return 0;
 	ctx = ep->ctx;
 	if (sl_context_check(ctx)) {
+		sl_auth_wipe(ep, sizeof(*ep));
 		free(ep);
 		return 0;
 	}

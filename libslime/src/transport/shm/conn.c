@@ -426,7 +426,8 @@ static void on_sock(struct sl_source *s, uint32_t events)
 	char why[96];
 
 	(void)events;
-	while (c->sock.fd >= 0 && !atomic_load(&c->end_wanted)) {
+	for (int i = 0; i < SHM_PACKETS_PER_CALL && c->sock.fd >= 0 && !atomic_load(&c->end_wanted);
+	     i++) {
 		struct shm_packet p;
 		int ret = shm_channel_recv(c->sock.fd, &p);
 

@@ -144,13 +144,20 @@ static int map_region(struct shm_map *m, struct shm_packet *p)
 	return 0;
 }
 
+/* What an owner can say of a region it is asked for: other values mean something here. */
+static bool is_answer(int status)
+{
+	return status == 0 || status == -ESTALE || status == -EACCES || status == -EOPNOTSUPP ||
+	       status == -ENOMEM;
+}
+
 /* Under lock: who asked still has it between sending and noting that it did. */
 static int take_answer(struct shm_conn *c, struct shm_map *m, struct shm_packet *p)
 {
 	int ret = p->status;
 
 	if (atomic_load(&m->state) != SHM_MAP_ASKED || atomic_load(&m->generation) != p->a ||
-	    ret > 0)
+	    !is_answer(ret))
 		return -EPROTO;
 	atomic_fetch_sub(&c->n_asked, 1);
 	m->len = p->len;
@@ -403,6 +410,7 @@ static void on_ghost_sock(struct sl_source *s, uint32_t events)
 	struct shm_ghost *g = SL_CONTAINER_OF(s, struct shm_ghost, sock);
 	int fd = s->fd;
 	bool done = false;
+	int left = SHM_PACKETS_PER_CALL;
 	int ret;
 
 	(void)events;
@@ -414,10 +422,10 @@ static void on_ghost_sock(struct sl_source *s, uint32_t events)
 			done = p.kind == SHM_BYE || p.kind == SHM_BYE_DONE;
 			shm_packet_close_fds(&p);
 		}
-	} while (!ret && !done);
+	} while (!ret && !done && --left);
 	if (done) {
 		shm_ghost_destroy(g);
-	} else if (ret != -EAGAIN) {
+	} else if (ret && ret != -EAGAIN) {
 		/* It hung up without a word: only its exit counts now. */
 		sl_poller_remove(g->t->base.env->poller, s);
 		close(fd);

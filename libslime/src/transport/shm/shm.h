@@ -27,8 +27,10 @@
 /* A peer's region id is below this: the largest max_regions. */
 #define SHM_REGIONS_MAX 65536
 /* Asked for and not answered, per connection: what the socket's buffer holds without doubt. */
-#define SHM_ASKED_MAX	  32
-#define SHM_CANDIDATE_MAX 64
+#define SHM_ASKED_MAX 32
+/* Packets read at once, so that a flood of them does not keep others from their turn. */
+#define SHM_PACKETS_PER_CALL 64
+#define SHM_CANDIDATE_MAX    64
 
 struct shm_transport {
 	struct sl_transport base;

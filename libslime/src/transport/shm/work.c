@@ -124,17 +124,13 @@ static int copy_some(struct shm_conn *c, struct sl_work *w, uint64_t budget)
 	return ret;
 }
 
-/* All bytes are there. */
-static void complete(struct shm_conn *c, struct slime_op *op)
+/* All bytes are there: the immediate follows them. */
+static void announce(struct shm_conn *c, const struct sl_work *w)
 {
-	struct sl_work *w = &op->work;
+	struct sl_msg m = { .kind = SL_MSG_IMM, .w = { w->imm, w->total } };
 
-	if (w->kind == SLIME_KIND_WRITE_IMM) {
-		struct sl_msg m = { .kind = SL_MSG_IMM, .w = { w->imm, w->total } };
-
+	if (w->kind == SLIME_KIND_WRITE_IMM)
 		shm_post(&c->base, &m);
-	}
-	sl_op_finish(op, 0, w->total);
 }
 
 /* ---- ops that are not done with their submit ---- */
@@ -160,10 +156,9 @@ static bool run(struct shm_conn *c, struct slime_op *op, uint64_t budget, int *r
 	*ret = copy_some(c, &op->work, budget);
 	if (*ret == -EAGAIN || *ret == -EINPROGRESS)
 		return false;
-	if (*ret)
-		sl_op_finish(op, *ret, 0);
-	else
-		complete(c, op);
+	if (!*ret)
+		announce(c, &op->work);
+	sl_op_finish(op, *ret, op->work.total);
 	return true;
 }
 
@@ -228,12 +223,12 @@ unsigned shm_work_progress(struct shm_conn *c)
 		if (ret == -EAGAIN)
 			return n + 1;
 		if (ret != -EINPROGRESS) {
+			/* What is fenced behind it goes ahead once it is out of the list. */
+			if (!ret)
+				announce(c, &op->work);
 			unpark(c, op);
+			sl_op_finish(op, ret, op->work.total);
 			n++;
-			if (ret)
-				sl_op_finish(op, ret, 0);
-			else
-				complete(c, op);
 		} else {
 			first = false;
 		}
