@@ -66,6 +66,7 @@ iproute2                 # network namespaces of the fault tests
 libclang-rt-14-dev       # clang's sanitizer and fuzzing runtimes; clang only recommends it
 libcmocka-dev            # unit tests
 procps                   # ps, of the tests with real processes
+python3                  # reads the JSON that slime-bench writes
 redis-tools              # redis-cli looks into the store
 shellcheck               # scripts
 util-linux               # flock, setarch, unshare
