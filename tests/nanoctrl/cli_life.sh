@@ -24,8 +24,9 @@ redis_pid() {
 }
 
 # Waits until a process has ended; one that nobody has reaped has.
+# Its first thread may be a zombie while others still hold its locks.
 await_end() {
-	timeout 20 sh -c "while grep -q '^State:.[^Z]' /proc/$1/status; do :; done" 2>/dev/null
+	timeout 20 sh -c "while cat /proc/$1/task/*/status | grep -q '^State:.[^Z]'; do :; done" 2>/dev/null
 }
 
 # Everything that a case may have left, also when it failed half-way.
