@@ -228,6 +228,8 @@ int links_show(const struct options *options, const struct runtime *rt)
 		status = show(&l, options);
 	nc_client_destroy(l.client);
 	free(l.links);
+	event_base_loop(l.base,
+			EVLOOP_NONBLOCK); /* a deferred callback frees the client's connection */
 	event_base_free(l.base);
 	return status;
 }

@@ -166,8 +166,12 @@ void loop_destroy(struct loop *loop)
 	loop_flush(loop);
 	event_free(loop->wake);
 	close(loop->wake_fd);
-	if (loop->own)
+	if (loop->own) {
+		/* A connection with a deferred callback is freed by that callback, even when it has
+		 * nobody to call. */
+		event_base_loop(loop->base, EVLOOP_NONBLOCK);
 		event_base_free(loop->base);
+	}
 	pthread_cond_destroy(&loop->signalled);
 	pthread_mutex_destroy(&loop->lock);
 	free(loop);
