@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that reach a handler: sizes, kinds of memory, kinds of handlers, errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -462,54 +457,28 @@ static void method_add__names_and_flags_are_checked(void **state)
 	assert_int_equal(slime_rpc_service_destroy(p->a.service), -EBUSY);
 }
 
-/* ---- */
-
-static enum slime_transport transport;
-
-static int open_pair(void **state)
-{
-	*state = pair_open(transport, NULL);
-	return 0;
-}
-
-static int close_pair(void **state)
-{
-	struct pair *p = *state;
-
-	pair_close(p);
-	return 0;
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		T(call__of_any_size_and_handler_returns_the_same_bytes),
-		T(call__without_room_keeps_the_reply_until_release),
-		T(call__reply_kept_outlives_its_endpoint),
-		T(call__with_regions_moves_between_them),
-		T(call_start__malformed_args_are_refused),
-		T(call__error_of_the_handler_comes_with_code_and_message),
-		T(call__unknown_method_is_enosys),
-		T(call__longer_than_the_method_allows_is_emsgsize),
-		T(call__reply_longer_than_its_room_is_emsgsize),
-		T(call__both_ways_at_once_do_not_collide),
-		T(call__thousands_in_flight_end_once_each),
-		T(call_start__on_a_pending_call_is_busy),
-		T(handler__slow_one_does_not_delay_others),
-		T(handler__answers_later_from_another_thread),
-		T(handler__reply_in_a_buffer_from_another_thread),
-		T(handler__on_a_worker_calls_its_caller),
-		T(wait__inside_a_callback_is_edeadlk),
-		T(method_add__names_and_flags_are_checked),
+		IN_PAIR(call__of_any_size_and_handler_returns_the_same_bytes),
+		IN_PAIR(call__without_room_keeps_the_reply_until_release),
+		IN_PAIR(call__reply_kept_outlives_its_endpoint),
+		IN_PAIR(call__with_regions_moves_between_them),
+		IN_PAIR(call_start__malformed_args_are_refused),
+		IN_PAIR(call__error_of_the_handler_comes_with_code_and_message),
+		IN_PAIR(call__unknown_method_is_enosys),
+		IN_PAIR(call__longer_than_the_method_allows_is_emsgsize),
+		IN_PAIR(call__reply_longer_than_its_room_is_emsgsize),
+		IN_PAIR(call__both_ways_at_once_do_not_collide),
+		IN_PAIR(call__thousands_in_flight_end_once_each),
+		IN_PAIR(call_start__on_a_pending_call_is_busy),
+		IN_PAIR(handler__slow_one_does_not_delay_others),
+		IN_PAIR(handler__answers_later_from_another_thread),
+		IN_PAIR(handler__reply_in_a_buffer_from_another_thread),
+		IN_PAIR(handler__on_a_worker_calls_its_caller),
+		IN_PAIR(wait__inside_a_callback_is_edeadlk),
+		IN_PAIR(method_add__names_and_flags_are_checked),
 	};
-	int failed = 0;
 
-	transport = SLIME_TRANSPORT_SHM;
-	failed += cmocka_run_group_tests_name("rpc over shm", tests, NULL, NULL);
-	transport = SLIME_TRANSPORT_TCP;
-	if (pair_has(transport))
-		failed += cmocka_run_group_tests_name("rpc over tcp", tests, NULL, NULL);
-	return failed;
+	return PAIR_RUN("rpc", tests);
 }

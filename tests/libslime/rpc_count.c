@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls allocate nothing once the link has what it keeps, on no thread of either side. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 
 #include "libslime/rpc_pair.h"
 #include "support/allocations.h"
-
-static enum slime_transport transport;
 
 static const char *const methods[] = { "echo", "echo_inline", "echo_in_place" };
 static const size_t lens[] = { 64, 1024, 5000, 100000 };
@@ -46,30 +39,11 @@ static void calls__after_the_first_allocate_nothing(void **state)
 	assert_int_equal(slime_call_destroy(call), 0);
 }
 
-static int open_pair(void **state)
-{
-	*state = pair_open(transport, NULL);
-	return 0;
-}
-
-static int close_pair(void **state)
-{
-	struct pair *p = *state;
-
-	pair_close(p);
-	return 0;
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(calls__after_the_first_allocate_nothing, open_pair,
-						close_pair),
+		IN_PAIR(calls__after_the_first_allocate_nothing),
 	};
-	int failed;
 
-	transport = SLIME_TRANSPORT_SHM;
-	failed = cmocka_run_group_tests_name("rpc over shm", tests, NULL, NULL);
-	transport = SLIME_TRANSPORT_TCP;
-	return failed + cmocka_run_group_tests_name("rpc over tcp", tests, NULL, NULL);
+	return PAIR_RUN("rpc count", tests);
 }

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that do not simply succeed: deadlines, cancelled ones, links that end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libslime/rpc_pair.h"
-
-static enum slime_transport transport;
 
 static struct slime_call *make_call(struct slime_context *ctx)
 {
@@ -251,7 +244,7 @@ static void call_start__beyond_max_pending_ops_is_eagain(void **state)
 	struct slime_call *calls[MAX + 1];
 	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
 
-	attr.transports[0] = transport;
+	attr.transports[0] = p->transport;
 	attr.max_pending_ops = MAX;
 	attr.service = p->b.service;
 	assert_int_equal(slime_endpoint_create(p->b.ctx, &attr, &ep[1]), 0);
@@ -399,49 +392,25 @@ static void destroy__waits_for_handlers_that_run(void **state)
 	assert_int_equal(p->b.gate.n_inside, 0);
 }
 
-/* ---- */
-
-static int open_pair(void **state)
-{
-	*state = pair_open(transport, NULL);
-	return 0;
-}
-
-static int close_pair(void **state)
-{
-	struct pair *p = *state;
-
-	pair_close(p);
-	return 0;
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		T(deadline__shorter_than_the_handler_ends_the_call),
-		T(deadline__that_is_over_at_once_ends_the_call),
-		T(deadline__none_is_seen_as_none),
-		T(cancel__of_a_running_handler_ends_the_call_and_tells_it),
-		T(cancel__of_a_queued_request_keeps_the_handler_from_running),
-		T(cancel__of_a_call_that_waits_for_a_slot_never_sends_it),
-		T(cancel__of_a_call_that_ended_is_enoent),
-		T(wait__that_times_out_leaves_the_call_alone),
-		T(call__more_bytes_than_are_admitted_take_turns),
-		T(call__deadline_of_one_that_waits_for_memory_ends_it),
-		T(call_start__beyond_max_pending_ops_is_eagain),
-		T(close__here_cancels_calls_sent_and_not),
-		T(close__by_the_peer_tells_sent_calls_from_those_that_were_not),
-		T(reply__after_the_link_died_is_econnreset),
-		T(destroy__waits_for_handlers_that_run),
+		IN_PAIR(deadline__shorter_than_the_handler_ends_the_call),
+		IN_PAIR(deadline__that_is_over_at_once_ends_the_call),
+		IN_PAIR(deadline__none_is_seen_as_none),
+		IN_PAIR(cancel__of_a_running_handler_ends_the_call_and_tells_it),
+		IN_PAIR(cancel__of_a_queued_request_keeps_the_handler_from_running),
+		IN_PAIR(cancel__of_a_call_that_waits_for_a_slot_never_sends_it),
+		IN_PAIR(cancel__of_a_call_that_ended_is_enoent),
+		IN_PAIR(wait__that_times_out_leaves_the_call_alone),
+		IN_PAIR(call__more_bytes_than_are_admitted_take_turns),
+		IN_PAIR(call__deadline_of_one_that_waits_for_memory_ends_it),
+		IN_PAIR(call_start__beyond_max_pending_ops_is_eagain),
+		IN_PAIR(close__here_cancels_calls_sent_and_not),
+		IN_PAIR(close__by_the_peer_tells_sent_calls_from_those_that_were_not),
+		IN_PAIR(reply__after_the_link_died_is_econnreset),
+		IN_PAIR(destroy__waits_for_handlers_that_run),
 	};
-	int failed = 0;
 
-	transport = SLIME_TRANSPORT_SHM;
-	failed += cmocka_run_group_tests_name("rpc life over shm", tests, NULL, NULL);
-	transport = SLIME_TRANSPORT_TCP;
-	if (pair_has(transport))
-		failed += cmocka_run_group_tests_name("rpc life over tcp", tests, NULL, NULL);
-	return failed;
+	return PAIR_RUN("rpc life", tests);
 }

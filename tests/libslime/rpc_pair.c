@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "libslime/rpc_pair.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "libslime/rpc_pair.h"
 
 /* ---- methods ---- */
 
@@ -264,6 +260,39 @@ bool pair_has(enum slime_transport transport)
 		slime_endpoint_destroy(ep);
 	slime_context_destroy(ctx);
 	return has;
+}
+
+/* ---- groups ---- */
+
+static enum slime_transport group_transport;
+
+int pair_setup(void **state)
+{
+	*state = pair_open(group_transport, NULL);
+	return 0;
+}
+
+int pair_teardown(void **state)
+{
+	pair_close(*state);
+	return 0;
+}
+
+int pair_run(const char *group, const struct CMUnitTest *tests, size_t n)
+{
+	int failed = 0;
+
+	for (int i = SLIME_TRANSPORT_NONE + 1; i < SLIME_TRANSPORT_MAX; i++) {
+		char name[64];
+
+		group_transport = (enum slime_transport)i;
+		if (!pair_has(group_transport))
+			continue;
+		snprintf(name, sizeof(name), "%s over %s", group,
+			 slime_transport_name(group_transport));
+		failed += _cmocka_run_group_tests(name, tests, n, NULL, NULL);
+	}
+	return failed;
 }
 
 /* ---- handlers that wait ---- */

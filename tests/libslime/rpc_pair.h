@@ -4,6 +4,11 @@
 #ifndef TEST_RPC_PAIR_H
 #define TEST_RPC_PAIR_H
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -59,6 +64,15 @@ struct pair {
  */
 struct pair *pair_open(enum slime_transport transport, const struct slime_context_attr *attr);
 void pair_close(struct pair *p);
+
+/* For cmocka: *state is a pair with the defaults, over the transport that PAIR_RUN() is at. */
+int pair_setup(void **state);
+int pair_teardown(void **state);
+#define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, pair_setup, pair_teardown)
+
+/* Run a group of tests over each transport of the build: how many failed. */
+int pair_run(const char *group, const struct CMUnitTest *tests, size_t n);
+#define PAIR_RUN(group, tests) pair_run(group, tests, sizeof(tests) / sizeof((tests)[0]))
 
 /* End b's process, so to speak: its endpoint. */
 void pair_drop(struct side *s);

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many threads that call, cancel, run out of time and answer later, on both sides of one link; then
  * the link goes while they are at it. Every call must end, once, with bytes that are right. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +8,6 @@
 #include "libslime/rpc_pair.h"
 
 enum { CALLERS = 3, IN_FLIGHT = 12, BYTES_MAX = 60000, ROUNDS = 250 };
-
-static enum slime_transport transport;
 
 struct caller {
 	struct side *side;
@@ -235,34 +228,12 @@ static void close__while_many_threads_call_ends_all_calls(void **state)
 	free(w);
 }
 
-/* ---- */
-
-static int open_pair(void **state)
-{
-	*state = pair_open(transport, NULL);
-	return 0;
-}
-
-static int close_pair(void **state)
-{
-	struct pair *p = *state;
-
-	pair_close(p);
-	return 0;
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		T(calls__of_many_threads_both_ways_all_end),
-		T(close__while_many_threads_call_ends_all_calls),
+		IN_PAIR(calls__of_many_threads_both_ways_all_end),
+		IN_PAIR(close__while_many_threads_call_ends_all_calls),
 	};
-	int failed;
 
-	transport = SLIME_TRANSPORT_SHM;
-	failed = cmocka_run_group_tests_name("rpc threads over shm", tests, NULL, NULL);
-	transport = SLIME_TRANSPORT_TCP;
-	return failed + cmocka_run_group_tests_name("rpc threads over tcp", tests, NULL, NULL);
+	return PAIR_RUN("rpc threads", tests);
 }
