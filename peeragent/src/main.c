@@ -249,8 +249,12 @@ static void stop(struct daemon *d)
 		event_free(d->name_wait);
 	if (d->signals)
 		event_free(d->signals);
-	if (d->base)
+	if (d->base) {
+		/* A connection with a deferred callback is freed by that callback, even when it has
+		 * nobody to call. */
+		event_base_loop(d->base, EVLOOP_NONBLOCK);
 		event_base_free(d->base);
+	}
 	cli_signals_close(d->signal_fd);
 }
 
