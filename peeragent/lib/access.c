@@ -354,12 +354,14 @@ int slime_agent_region_local(struct slime_agent *agent, const char *name, struct
 	return c.ret;
 }
 
-/* A question to nanoctrl, which may be answered after its asker has given up: on the heap. */
+/* ---- questions to nanoctrl ---- */
+
+/* One, which may be answered after its asker has given up: on the heap. */
 struct lookup {
 	struct sl_list node;
 	struct slime_agent *agent;
 	const char *peer; /* during the first visit only */
-	const char *name;
+	const char *name; /* of a region; NULL: the peer itself is the question */
 	struct slime_remote_mr remote;
 	int result;
 	bool done;
@@ -385,6 +387,11 @@ static void on_region(void *arg, int result, const void *descriptor, size_t len)
 	end_lookup(l, result);
 }
 
+static void on_peer(void *arg, int result)
+{
+	end_lookup(arg, result);
+}
+
 void agent_drop_lookups(struct slime_agent *agent)
 {
 	struct sl_list *node, *tmp;
@@ -400,8 +407,10 @@ static void begin_lookup(void *arg)
 	int ret = -EAGAIN;
 
 	sl_list_append(&agent->lookups, &l->node);
-	if (agent->started)
+	if (agent->started && l->name)
 		ret = ctrl_get_region(agent->reconcile.ctrl, l->peer, l->name, on_region, l);
+	else if (agent->started)
+		ret = ctrl_find_agent(agent->reconcile.ctrl, l->peer, on_peer, l);
 	if (ret)
 		end_lookup(l, agent->reconcile.state == SLIME_AGENT_ENDED ? -ESHUTDOWN : ret);
 }
@@ -419,8 +428,9 @@ static void abandon_lookup(void *arg)
 	a->lookup->abandoned = a->abandoned;
 }
 
-int slime_agent_region_remote(struct slime_agent *agent, const char *peer, const char *region,
-			      int64_t timeout_ms, struct slime_remote_mr *out)
+/* out: of a region. */
+static int look_up(struct slime_agent *agent, const char *peer, const char *region,
+		   int64_t timeout_ms, struct slime_remote_mr *out)
 {
 	struct lookup *l = calloc(1, sizeof(*l));
 	struct abandon a = { .lookup = l };
@@ -439,8 +449,19 @@ int slime_agent_region_remote(struct slime_agent *agent, const char *peer, const
 			return ret;
 	}
 	ret = l->result;
-	if (!ret)
+	if (!ret && region)
 		*out = l->remote;
 	free(l);
 	return ret;
+}
+
+int slime_agent_region_remote(struct slime_agent *agent, const char *peer, const char *region,
+			      int64_t timeout_ms, struct slime_remote_mr *out)
+{
+	return look_up(agent, peer, region, timeout_ms, out);
+}
+
+int slime_agent_peer_find(struct slime_agent *agent, const char *peer, int64_t timeout_ms)
+{
+	return look_up(agent, peer, NULL, timeout_ms, NULL);
 }

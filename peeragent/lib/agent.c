@@ -35,6 +35,11 @@ const char *slime_agent_name(const struct slime_agent *agent)
 	return agent->settings.attr.name;
 }
 
+const char *slime_agent_scope(const struct slime_agent *agent)
+{
+	return agent->settings.attr.scope;
+}
+
 /* ---- the loop's side ---- */
 
 static void on_state(void *arg, enum slime_agent_state state, int cause, const char *text)

@@ -125,6 +125,9 @@ int ctrl_put_region(struct ctrl *ctrl, const struct ctrl_region *region, ctrl_do
 		    void *arg);
 int ctrl_delete_region(struct ctrl *ctrl, const char *name, ctrl_done_fn *done, void *arg);
 
+/* Whether an agent of that name is registered. */
+int ctrl_find_agent(struct ctrl *ctrl, const char *agent, ctrl_done_fn *done, void *arg);
+
 /* descriptor is valid during the call, for result 0. */
 typedef void ctrl_region_fn(void *arg, int result, const void *descriptor, size_t len);
 

@@ -161,6 +161,19 @@ int ctrl_forget_link(struct ctrl *ctrl, const char *peer, const char *profile, c
 	return rq ? given(rq, nc_forget_link(ctrl->client, peer, profile, on_done, rq)) : -EAGAIN;
 }
 
+static void on_agent(void *arg, const struct nc_error *error, const struct nc_agent *agent)
+{
+	(void)agent;
+	on_done(arg, error);
+}
+
+int ctrl_find_agent(struct ctrl *ctrl, const char *agent, ctrl_done_fn *done, void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_get_agent(ctrl->client, agent, on_agent, rq)) : -EAGAIN;
+}
+
 static void on_region(void *arg, const struct nc_error *error, const struct nc_region *region)
 {
 	struct request *rq = arg;

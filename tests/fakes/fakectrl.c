@@ -500,6 +500,22 @@ int ctrl_delete_region(struct ctrl *c, const char *name, ctrl_done_fn *done, voi
 	return finish();
 }
 
+int ctrl_find_agent(struct ctrl *c, const char *agent, ctrl_done_fn *done, void *arg)
+{
+	struct msg *m;
+
+	lock();
+	if (server.away || !c->registered) {
+		unlock();
+		return -EAGAIN;
+	}
+	m = tell(c, MSG_DONE);
+	m->done = done;
+	m->arg = arg;
+	m->result = agent_named(c->scope, agent) ? 0 : -ENOENT;
+	return finish();
+}
+
 int ctrl_get_region(struct ctrl *c, const char *agent, const char *region, ctrl_region_fn *done,
 		    void *arg)
 {

@@ -365,6 +365,22 @@ static void region__of_a_peer_is_read_by_name(void **state)
 	end(b);
 }
 
+static void peer_find__says_who_is_registered(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
+
+	(void)state;
+	assert_string_equal(slime_agent_scope(a), "default");
+	assert_ok(slime_agent_peer_find(a, "b", LONG_MS));
+	assert_int_equal(slime_agent_peer_find(a, "c", LONG_MS), -ENOENT);
+	end(b);
+	assert_int_equal(slime_agent_peer_find(a, "b", LONG_MS), -ENOENT);
+	fakectrl_go_away();
+	assert_int_equal(slime_agent_peer_find(a, "b", LONG_MS), -EAGAIN);
+	fakectrl_come_back(true);
+	end(a);
+}
+
 static void region__unknown_is_not_found(void **state)
 {
 	struct slime_agent *a = start("a", NULL, 0);
@@ -548,6 +564,7 @@ int main(void)
 		cmocka_unit_test_setup(server__away_does_not_keep_an_agent_from_stopping, reset),
 		cmocka_unit_test_setup(region__of_a_peer_is_read_by_name, reset),
 		cmocka_unit_test_setup(region__unknown_is_not_found, reset),
+		cmocka_unit_test_setup(peer_find__says_who_is_registered, reset),
 		cmocka_unit_test_setup(region__of_the_caller_is_shown_and_withdrawn, reset),
 		cmocka_unit_test_setup(apply__brings_and_takes_links_and_regions, reset),
 		cmocka_unit_test_setup(apply__of_a_malformed_topology_changes_nothing, reset),

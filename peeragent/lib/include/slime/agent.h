@@ -143,6 +143,7 @@ SLIME_API SLIME_CHECKED int slime_agent_create(const struct slime_agent_attr *at
 SLIME_API struct slime_context *slime_agent_context(const struct slime_agent *agent);
 
 SLIME_API const char *slime_agent_name(const struct slime_agent *agent);
+SLIME_API const char *slime_agent_scope(const struct slime_agent *agent);
 
 /*
  * Offer an RPC method to every peer: before slime_agent_start().
@@ -229,6 +230,14 @@ SLIME_API SLIME_CHECKED int slime_agent_region_local(struct slime_agent *agent, 
 SLIME_API SLIME_CHECKED int slime_agent_region_remote(struct slime_agent *agent, const char *peer,
 						      const char *region, int64_t timeout_ms,
 						      struct slime_remote_mr *out);
+
+/*
+ * Whether an agent of that name is registered in the scope. Waits for nanoctrl's answer. 0, or
+ *   -ENOENT  it is not
+ *   -EAGAIN  nanoctrl does not answer     -ETIMEDOUT     -ESHUTDOWN  the agent has ended
+ */
+SLIME_API SLIME_CHECKED int slime_agent_peer_find(struct slime_agent *agent, const char *peer,
+						  int64_t timeout_ms);
 
 enum slime_link_state { SLIME_LINK_CONNECTING, SLIME_LINK_CONNECTED, SLIME_LINK_BROKEN };
 
