@@ -10,9 +10,10 @@
 #include "bench/report.h"
 #include "cli/progress.h"
 
-#define READY_TIMEOUT_MS 10000
-#define LINK_TIMEOUT_MS	 15000
-#define TOKEN_MAX	 4096
+#define READY_TIMEOUT_MS  10000
+#define LINK_TIMEOUT_MS	  15000
+#define LOOKUP_TIMEOUT_MS 5000
+#define TOKEN_MAX	  4096
 /* Above the load itself: link, lookups, warm-up, check. */
 #define REMOTE_EXTRA_MS 120000
 
@@ -168,6 +169,11 @@ static int open_from(struct bench *b)
 
 	if (!b->opt->from)
 		return 0;
+	if (slime_agent_peer_find(b->agent, b->opt->from, LOOKUP_TIMEOUT_MS) == -ENOENT) {
+		fprintf(stderr, "slime-bench: %s is not registered in scope %s\n", b->opt->from,
+			b->opt->scope);
+		return 1;
+	}
 	ret = slime_agent_link_add(b->agent, &link);
 	if (!ret)
 		ret = slime_agent_endpoint_get(b->agent, b->opt->from, NULL, LINK_TIMEOUT_MS,
@@ -207,10 +213,11 @@ static int run_job(struct bench *b, struct report_row *row)
 		ret = bench_job_run_at(b->agent, b->from, &row->job, timeout, &row->result,
 				       message);
 	else
-		ret = bench_job_run(b->agent, &row->job, &row->result, message);
+		ret = bench_job_run(b->agent, &row->job, NULL, &row->result, message);
 	cli_progress_clear(&b->progress);
 	if (ret && !is_interrupted(b))
-		fprintf(stderr, "slime-bench: %s: %s\n", o->from ? o->from : o->peer, message);
+		fprintf(stderr, "slime-bench: %s%s%s\n", o->from ? o->from : "",
+			o->from ? ": " : "", message);
 	return ret;
 }
 

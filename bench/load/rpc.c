@@ -26,6 +26,7 @@ struct worker {
 	const struct load_rpc *load;
 	struct slime_context *ctx;
 	struct slime_endpoint *ep;
+	const struct load_stop *stop;
 	_Atomic bool *failed;
 	pthread_t thread;
 	uint32_t index;
@@ -202,7 +203,7 @@ static int run_lanes(struct worker *w)
 		}
 		if (ret || !has_more(w))
 			break;
-		ret = start(w, i);
+		ret = load_stop_asked(w->stop) ? -ECANCELED : start(w, i);
 	}
 	for (uint32_t i = 0; i < l->inflight; i++) {
 		int r = w->lanes[i].pending ? finish(w, i, true) : 0;
@@ -240,7 +241,7 @@ static int check_load(const struct load_rpc *l)
 }
 
 int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const struct load_rpc *load,
-		 struct load_rpc_result *out)
+		 const struct load_stop *stop, struct load_rpc_result *out)
 {
 	_Atomic bool failed = false;
 	struct worker *workers;
@@ -257,7 +258,12 @@ int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const str
 	load_histogram_init(&out->latency);
 	for (n = 0; n < load->threads; n++) {
 		workers[n] = (struct worker){
-			.load = load, .ctx = ctx, .ep = ep, .failed = &failed, .index = n
+			.load = load,
+			.ctx = ctx,
+			.ep = ep,
+			.stop = stop,
+			.failed = &failed,
+			.index = n,
 		};
 		ret = -pthread_create(&workers[n].thread, NULL, run_worker, &workers[n]);
 		if (ret) {

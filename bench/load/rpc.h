@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "bench/load/histogram.h"
+#include "bench/load/stop.h"
 #include <slime/slime.h>
 
 #define LOAD_INFLIGHT_MAX 4096
@@ -38,9 +39,10 @@ struct load_rpc_result {
  * Run it over ep.
  *   -EINVAL  a value out of its range, or more memory than a run may take
  *   -EILSEQ  a reply was wrong: a log line says where
+ *   -ECANCELED  stop was asked for
  *   -ENOMEM, -EAGAIN (no thread), what a call ended with
  */
 int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const struct load_rpc *load,
-		 struct load_rpc_result *out);
+		 const struct load_stop *stop, struct load_rpc_result *out);
 
 #endif

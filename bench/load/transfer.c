@@ -22,12 +22,15 @@ const char *const load_op_names[LOAD_OPS] = {
 /* A full window of immediates empties as fast as the peer takes them: wait for that with a tiny
  * read. */
 #define WINDOW_TRIES_NS (10 * SL_NS_PER_S)
+/* Between trips: how long a wish to stop may go unseen. */
+#define MAX_SLEEP_NS (100 * SL_NS_PER_MS)
 
 struct shared {
 	const struct load_transfer *load;
 	struct slime_context *ctx;
 	struct slime_endpoint *ep;
 	const struct slime_remote_mr *remote;
+	const struct load_stop *stop;
 	uint64_t start_ns; /* of what is measured */
 	uint64_t end_ns;
 	_Atomic bool failed; /* one thread's failure stops them all */
@@ -159,8 +162,14 @@ static int trip(struct worker *w, enum load_op op, uint64_t number)
 	return ret ? ret : slime_op_status(w->op);
 }
 
+/* One thread's failure stops them all. */
+static bool goes_on(struct worker *w)
+{
+	return !atomic_load_explicit(&w->shared->failed, memory_order_relaxed);
+}
+
 /* Open loop: when trip number n of this thread is meant to begin. Returns that time, which has
- * come. */
+ * come, unless the run is not to go on. */
 static uint64_t wait_for_turn(struct worker *w, uint64_t n)
 {
 	const struct load_transfer *l = w->shared->load;
@@ -170,15 +179,21 @@ static uint64_t wait_for_turn(struct worker *w, uint64_t n)
 
 	if (now > due + interval)
 		w->late++;
-	while (now < due) {
-		struct timespec ts = { .tv_sec = (time_t)(due / SL_NS_PER_S),
-				       .tv_nsec = (long)(due % SL_NS_PER_S) };
+	while (now < due && goes_on(w) && !load_stop_asked(w->shared->stop)) {
+		uint64_t until = due - now > MAX_SLEEP_NS ? now + MAX_SLEEP_NS : due;
+		struct timespec ts = { .tv_sec = (time_t)(until / SL_NS_PER_S),
+				       .tv_nsec = (long)(until % SL_NS_PER_S) };
 
 		if (due - now > 100 * SL_NS_PER_US)
 			clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 		now = sl_clock_ns();
 	}
 	return due;
+}
+
+static int trip_unless_stopped(struct worker *w, uint64_t number)
+{
+	return load_stop_asked(w->shared->stop) ? -ECANCELED : trip(w, w->shared->load->op, number);
 }
 
 static int measure(struct worker *w)
@@ -188,15 +203,15 @@ static int measure(struct worker *w)
 	int ret = 0;
 
 	/* Not measured: mappings, caches, queues. */
-	while (!ret && sl_clock_ns() < w->shared->start_ns)
-		ret = trip(w, l->op, w->all_trips++);
-	while (!ret && !atomic_load_explicit(&w->shared->failed, memory_order_relaxed)) {
+	while (!ret && goes_on(w) && sl_clock_ns() < w->shared->start_ns)
+		ret = trip_unless_stopped(w, w->all_trips++);
+	while (!ret && goes_on(w)) {
 		begin = sl_clock_ns();
 		if (l->qps)
 			begin = wait_for_turn(w, w->trips);
 		if (begin >= w->shared->end_ns)
 			break;
-		ret = trip(w, l->op, w->all_trips);
+		ret = trip_unless_stopped(w, w->all_trips);
 		if (ret)
 			break;
 		w->last_end_ns = sl_clock_ns();
@@ -278,9 +293,11 @@ static void add_result(struct load_transfer_result *out, const struct worker *w,
 
 int load_transfer_run(struct slime_context *ctx, struct slime_endpoint *ep,
 		      const struct slime_remote_mr *remote, const struct load_transfer *load,
-		      struct load_transfer_result *out)
+		      const struct load_stop *stop, struct load_transfer_result *out)
 {
-	struct shared shared = { .load = load, .ctx = ctx, .ep = ep, .remote = remote };
+	struct shared shared = {
+		.load = load, .ctx = ctx, .ep = ep, .remote = remote, .stop = stop
+	};
 	struct worker *workers;
 	uint64_t cpu;
 	uint32_t n;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "bench/load/histogram.h"
+#include "bench/load/stop.h"
 #include <slime/slime.h>
 
 enum load_op {
@@ -52,11 +53,12 @@ struct load_transfer_result {
  * Run it over ep against remote.
  *   -EINVAL  a value out of its range, or a trip of every thread does not fit the region
  *   -EILSEQ  bytes were wrong: a log line says which
+ *   -ECANCELED  stop was asked for
  *   -ENOMEM, -EAGAIN (no thread), what a transfer ended with
  */
 int load_transfer_run(struct slime_context *ctx, struct slime_endpoint *ep,
 		      const struct slime_remote_mr *remote, const struct load_transfer *load,
-		      struct load_transfer_result *out);
+		      const struct load_stop *stop, struct load_transfer_result *out);
 
 /* CPU time this process used so far. */
 uint64_t load_cpu_ns(void);

@@ -6,11 +6,13 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/clock.h"
 #include "base/wire.h"
 #include "bench/load/pattern.h"
 #include "bench/service/job.h"
 
 #define LINK_TIMEOUT_MS	  15000
+#define LINK_SLICE_MS	  200 /* how long a wish to stop may go unseen meanwhile */
 #define LOOKUP_TIMEOUT_MS 5000
 #define CALL_TIMEOUT_MS	  5000
 
@@ -18,6 +20,7 @@
 struct run {
 	struct slime_agent *agent;
 	const struct bench_job *job;
+	const struct load_stop *stop;
 	struct bench_result *out;
 	char *message;
 	char profile[32];
@@ -127,6 +130,28 @@ static int fail_link(struct run *r, int ret)
 	return ret;
 }
 
+/* nanoctrl knows at once what waiting for the link would not tell; without it, wait. */
+static int check_registered(struct run *r)
+{
+	if (slime_agent_peer_find(r->agent, r->job->peer, LOOKUP_TIMEOUT_MS) != -ENOENT)
+		return 0;
+	snprintf(r->message, BENCH_MESSAGE_MAX, "%.100s is not registered in scope %.60s",
+		 r->job->peer, slime_agent_scope(r->agent));
+	return -ENOENT;
+}
+
+static int wait_for_link(struct run *r)
+{
+	uint64_t end = sl_clock_ns() + LINK_TIMEOUT_MS * SL_NS_PER_MS;
+	int ret;
+
+	do {
+		ret = slime_agent_endpoint_get(r->agent, r->job->peer, r->profile, LINK_SLICE_MS,
+					       &r->ep);
+	} while (ret == -ETIMEDOUT && sl_clock_ns() < end && !load_stop_asked(r->stop));
+	return ret;
+}
+
 static int open_link(struct run *r)
 {
 	struct slime_agent_link link = {
@@ -141,12 +166,15 @@ static int open_link(struct run *r)
 		 r->job->transport == SLIME_TRANSPORT_NONE
 			 ? "any"
 			 : slime_transport_name(r->job->transport));
+	ret = check_registered(r);
+	if (ret)
+		return ret;
 	ret = slime_agent_link_add(r->agent, &link);
 	if (ret == -EEXIST)
 		return fail(r, -EBUSY, "another run uses the link to %s", r->job->peer);
 	if (ret)
 		return fail(r, ret, "no link to %s", r->job->peer);
-	ret = slime_agent_endpoint_get(r->agent, r->job->peer, r->profile, LINK_TIMEOUT_MS, &r->ep);
+	ret = wait_for_link(r);
 	if (ret) {
 		ret = fail_link(r, ret);
 		slime_agent_link_remove(r->agent, r->job->peer, r->profile);
@@ -183,7 +211,7 @@ static int run_rpc(struct run *r)
 	int ret;
 
 	load.method = slime_rpc_method_id(BENCH_METHOD_ECHO);
-	ret = load_rpc_run(slime_agent_context(r->agent), r->ep, &load, &got);
+	ret = load_rpc_run(slime_agent_context(r->agent), r->ep, &load, r->stop, &got);
 	if (ret)
 		return fail(r, ret, "echo of %llu bytes", (unsigned long long)load.size);
 	r->out->trips = got.calls;
@@ -198,7 +226,8 @@ static int run_transfer_on(struct run *r, const struct slime_remote_mr *remote,
 			   const struct load_transfer *load)
 {
 	struct load_transfer_result got;
-	int ret = load_transfer_run(slime_agent_context(r->agent), r->ep, remote, load, &got);
+	int ret = load_transfer_run(slime_agent_context(r->agent), r->ep, remote, load, r->stop,
+				    &got);
 
 	if (ret == -EINVAL)
 		return fail(
@@ -280,10 +309,11 @@ static int run_transfer(struct run *r)
 	return ret;
 }
 
-int bench_job_run(struct slime_agent *agent, const struct bench_job *job, struct bench_result *out,
+int bench_job_run(struct slime_agent *agent, const struct bench_job *job,
+		  const struct load_stop *stop, struct bench_result *out,
 		  char message[BENCH_MESSAGE_MAX])
 {
-	struct run r = { .agent = agent, .job = job, .out = out, .message = message };
+	struct run r = { .agent = agent, .job = job, .stop = stop, .out = out, .message = message };
 	uint64_t before = 0, after = 0;
 	int ret;
 

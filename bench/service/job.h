@@ -63,15 +63,17 @@ struct bench_result {
 
 /*
  * Run it as an agent of this process: brings up a link of its own to the peer, and takes it down
- * again. One at a time per agent and transport. On an error message says what went wrong, for
- * people.
+ * again. One at a time per agent and transport. -ENOENT at once when the peer is not registered,
+ * -ECANCELED soon after stop (NULL: never) was asked for. On an error message says what went wrong,
+ * for people.
  */
-int bench_job_run(struct slime_agent *agent, const struct bench_job *job, struct bench_result *out,
+int bench_job_run(struct slime_agent *agent, const struct bench_job *job,
+		  const struct load_stop *stop, struct bench_result *out,
 		  char message[BENCH_MESSAGE_MAX]);
 
 /*
- * Have the agent at the other end of ep run it; timeout_ms is for all of it. On an error, also of
- * its, message says what.
+ * Have the agent at the other end of ep run it; timeout_ms is for all of it. It ends there when ep
+ * does. On an error, also of its, message says what.
  */
 int bench_job_run_at(struct slime_agent *agent, struct slime_endpoint *ep,
 		     const struct bench_job *job, int64_t timeout_ms, struct bench_result *out,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +38,8 @@ struct service {
 	struct offer offers[2];
 
 	pthread_mutex_t lock;
-	bool stopping;
-	bool running; /* a job */
+	_Atomic bool stopping; /* written with the lock held */
+	bool running;	       /* a job */
 	char claimed_by[SLIME_AGENT_NAME_MAX + 1];
 	uint64_t claimed_until_ns;
 	struct bench_drain *drains[N_DRAINS];
@@ -63,6 +64,19 @@ static bool begin_run(struct service *s)
 	return free_now;
 }
 
+struct asked_run {
+	struct service *service;
+	struct slime_rpc_request *req;
+};
+
+/* The caller cancelled, or has gone; or this service stops. */
+static bool is_unwanted(void *arg)
+{
+	struct asked_run *a = arg;
+
+	return slime_rpc_request_cancelled(a->req) || atomic_load(&a->service->stopping);
+}
+
 static void end_run(struct service *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -73,6 +87,8 @@ static void end_run(struct service *s)
 static void on_run(void *arg, struct slime_rpc_request *req)
 {
 	struct service *s = arg;
+	struct asked_run asked = { s, req };
+	struct load_stop stop = { is_unwanted, &asked };
 	char message[BENCH_MESSAGE_MAX];
 	uint8_t reply[BENCH_JOB_MAX];
 	struct bench_result result;
@@ -87,8 +103,10 @@ static void on_run(void *arg, struct slime_rpc_request *req)
 		refuse(req, -EBUSY, "another run is going on");
 		return;
 	}
-	ret = bench_job_run(s->agent, &job, &result, message);
+	ret = bench_job_run(s->agent, &job, &stop, &result, message);
 	end_run(s);
+	if (ret == -ECANCELED)
+		sl_info("bench", "a run against %s ended with its caller", job.peer);
 	if (ret) {
 		refuse(req, ret, message);
 		return;

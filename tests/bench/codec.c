@@ -183,7 +183,7 @@ static void rpc_run__with_numbers_out_of_range_is_refused(void **state)
 	bad[7].size = LOAD_CALL_MAX;
 	bad[7].inflight = LOAD_INFLIGHT_MAX;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(load_rpc_run(NULL, NULL, &bad[i], &out), -EINVAL);
+		assert_int_equal(load_rpc_run(NULL, NULL, &bad[i], NULL, &out), -EINVAL);
 }
 
 static void transfer_run__with_numbers_out_of_range_is_refused(void **state)
@@ -204,7 +204,8 @@ static void transfer_run__with_numbers_out_of_range_is_refused(void **state)
 	bad[5].warmup_ms = UINT32_MAX;
 	bad[6].op = LOAD_OPS;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(load_transfer_run(NULL, NULL, &remote, &bad[i], &out), -EINVAL);
+		assert_int_equal(load_transfer_run(NULL, NULL, &remote, &bad[i], NULL, &out),
+				 -EINVAL);
 }
 
 int main(void)

@@ -74,7 +74,12 @@ refused 2 'sizez' rpc --peer node-b --sizez 8
 refused 1 'do not fit the region' transfer --peer node-b --block-size 4MiB --batch-size 2
 refused 1 'do not fit the region' transfer --from node-a --peer node-b --block-size 4MiB --batch-size 2
 refused 1 'region nothing of node-b' transfer --peer node-b --region nothing
-refused 1 'nobody' rpc --peer nobody
+# At once: a peer that is there and cannot be reached is waited for.
+SECONDS=0
+refused 1 'nobody is not registered in scope test' rpc --peer nobody
+refused 1 'nobody is not registered in scope test' rpc --from nobody --peer node-b
+refused 1 'node-a: nobody is not registered in scope test' rpc --from node-a --peer nobody
+[ "$SECONDS" -lt 10 ] || fail "it took $SECONDS s to say so"
 refused 1 '127.0.0.1:1' rpc --ctrl http://127.0.0.1:1 --peer node-b
 
 say "interrupted"
@@ -84,8 +89,30 @@ end interrupted INT
 [ "$status" -eq 130 ] || fail "it ended with $status"
 [ "$(cat "$work/interrupted.err")" = "slime-bench: interrupted" ] || fail "it does not say so"
 
+no_link_is() {
+	! link_is "$@"
+}
+
+runs_ended_are() {
+	[ "$(grep -c 'a run against node-b ended with its caller' "$work/node-a.err")" -eq "$1" ]
+}
+
+# What another agent was asked for ends there, too, when its caller goes: in order, or not.
+ended=0
+for signal in INT KILL; do
+	say "interrupted by $signal, on behalf of another agent"
+	spawn asked "$bin/slime-bench" transfer --ctrl "$url" --scope test --from node-a --peer node-b --duration 1h
+	wait_for 15 link_is "node-a node-b bench-any connected" || fail "no link of node-a: $(links)"
+	end asked "$signal"
+	[ "$signal" = KILL ] || [ "$status" -eq 130 ] || fail "it ended with $status"
+	wait_for 10 no_link_is "node-a node-b bench-any" || fail "the run goes on: $(links)"
+	ended=$((ended + 1))
+	wait_for 10 runs_ended_are "$ended" || fail "node-a does not say so"
+	measured rpc --from node-a --peer node-b --sizes 8 --iterations 5
+done
+
 say "nobody is left behind"
 nobody_is_left() {
 	! curl -sf "$url/v1/agents?scope=test" | grep -q '"bench-'
 }
-nobody_is_left || fail "$(curl -s "$url/v1/agents?scope=test")"
+wait_for 10 nobody_is_left || fail "$(curl -s "$url/v1/agents?scope=test")"
