@@ -78,17 +78,29 @@ static void on_timer(struct sl_timer *t)
 
 /* ---- states ---- */
 
-/* [token], no lock held. */
-void sl_endpoint_set_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
-			   const char *why)
+/* From here on it is seen by who looks. */
+static void note_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
+		       const char *why)
 {
 	pthread_mutex_lock(&ep->lock);
 	ep->cause = cause;
 	snprintf(ep->cause_text, sizeof(ep->cause_text), "%s", why);
 	atomic_store(&ep->state, state);
 	pthread_mutex_unlock(&ep->lock);
+}
+
+/* [token], no lock held. */
+static void tell_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause)
+{
 	if (ep->attr.on_state)
 		ep->attr.on_state(ep->attr.arg, ep, state, cause);
+}
+
+void sl_endpoint_set_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
+			   const char *why)
+{
+	note_state(ep, state, cause, why);
+	tell_state(ep, state, cause);
 }
 
 /* ---- what a connection tells ---- */
@@ -128,15 +140,12 @@ static bool on_msg(void *owner, const struct sl_msg *m, const uint8_t *payload)
 /* The connection in use ended. */
 static void went_down(struct slime_endpoint *ep, int cause, const char *why)
 {
+	enum slime_endpoint_state state = cause ? SLIME_ENDPOINT_BROKEN : SLIME_ENDPOINT_CLOSED;
 	bool shut = atomic_load(&ep->shut);
 	int end = shut ? -ECANCELED : cause ? cause : -ECONNRESET;
 
 	/* From here on nobody enters; who is inside leaves soon. */
-	pthread_mutex_lock(&ep->lock);
-	ep->cause = cause;
-	snprintf(ep->cause_text, sizeof(ep->cause_text), "%s", why);
-	atomic_store(&ep->state, cause ? SLIME_ENDPOINT_BROKEN : SLIME_ENDPOINT_CLOSED);
-	pthread_mutex_unlock(&ep->lock);
+	note_state(ep, state, cause, why);
 	while (atomic_load(&ep->n_submitting))
 		sched_yield();
 	if (cause && !shut)
@@ -144,8 +153,7 @@ static void went_down(struct slime_endpoint *ep, int cause, const char *why)
 	sl_xfer_down(ep, end);
 	for (size_t i = 0; i < N_LAYERS; i++)
 		layers[i].layer->down(*layer_state(ep, i), end);
-	sl_endpoint_set_state(ep, cause ? SLIME_ENDPOINT_BROKEN : SLIME_ENDPOINT_CLOSED, cause,
-			      why);
+	tell_state(ep, state, cause);
 }
 
 static void on_broken(void *owner, int cause, const char *why)
