@@ -274,29 +274,18 @@ static bool goes_first(const struct sl_link_id *a, const struct sl_link_id *b)
 	return a->context != b->context ? a->context < b->context : a->endpoint < b->endpoint;
 }
 
-int slime_endpoint_connect(struct slime_endpoint *ep, const void *desc, size_t len,
-			   int64_t timeout_ms, struct slime_op *op)
+/* The peer is known from here on, and the op is ours. */
+static int begin_connect(struct slime_endpoint *ep, const struct sl_endpoint_desc *peer,
+			 int64_t timeout_ms, struct slime_op *op)
 {
-	struct sl_endpoint_desc peer;
-	struct sl_link_id peer_id;
-	int ret = sl_context_check(ep->ctx);
-
-	if (ret)
-		return ret;
-	if (sl_desc_read_endpoint(&peer, desc, len))
-		return -EINVAL;
-	peer_id = (struct sl_link_id){ peer.context, peer.endpoint };
-	if (peer_id.context == ep->self.context && peer_id.endpoint == ep->self.endpoint)
-		return -EINVAL;
-	ret = sl_op_begin(op);
-	if (ret)
-		return ret;
+	struct sl_link_id peer_id = { peer->context, peer->endpoint };
+	int ret = 0;
 
 	pthread_mutex_lock(&ep->lock);
 	if (ep->connect_called || atomic_load(&ep->shut)) {
 		ret = ep->connect_called ? -EALREADY : -ENOTCONN;
 	} else {
-		ep->peer = peer;
+		ep->peer = *peer;
 		ep->initiator = goes_first(&ep->self, &peer_id);
 		ep->deadline_ns = sl_deadline_ns(timeout_ms);
 		ep->connect_op = op;
@@ -304,10 +293,38 @@ int slime_endpoint_connect(struct slime_endpoint *ep, const void *desc, size_t l
 		atomic_store(&ep->state, SLIME_ENDPOINT_CONNECTING);
 	}
 	pthread_mutex_unlock(&ep->lock);
-	sl_auth_wipe(&peer, sizeof(peer));
+	return ret;
+}
+
+static int connect_to(struct slime_endpoint *ep, const struct sl_endpoint_desc *peer,
+		      int64_t timeout_ms, struct slime_op *op)
+{
+	int ret;
+
+	if (peer->context == ep->self.context && peer->endpoint == ep->self.endpoint)
+		return -EINVAL;
+	ret = sl_op_begin(op);
+	if (ret)
+		return ret;
+	ret = begin_connect(ep, peer, timeout_ms, op);
 	if (ret)
 		sl_op_abort(op);
 	else
 		sl_endpoint_ring(ep);
+	return ret;
+}
+
+int slime_endpoint_connect(struct slime_endpoint *ep, const void *desc, size_t len,
+			   int64_t timeout_ms, struct slime_op *op)
+{
+	struct sl_endpoint_desc peer;
+	int ret = sl_context_check(ep->ctx);
+
+	if (ret)
+		return ret;
+	ret = sl_desc_read_endpoint(&peer, desc, len) ? -EINVAL
+						      : connect_to(ep, &peer, timeout_ms, op);
+	/* Its secret is in there, also when the rest of it is no good. */
+	sl_auth_wipe(&peer, sizeof(peer));
 	return ret;
 }

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How an endpoint gets its connection: candidates that fail, and secrets that nobody keeps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "src/desc.h"
+#include "src/transport/auth.h"
+#include <slime/slime.h>
+
+#define PATIENCE_MS 15000
+
+#define assert_ok(expr) assert_int_equal(expr, 0)
+
+/* ---- what is wiped ---- */
+
+static uint8_t secret[SL_SECRET_LEN]; /* the one that is looked for */
+static _Thread_local unsigned n_wiped;
+
+void __real_sl_auth_wipe(void *at, size_t len);
+void __wrap_sl_auth_wipe(void *at, size_t len);
+
+void __wrap_sl_auth_wipe(void *at, size_t len)
+{
+	const uint8_t *bytes = at;
+
+	for (size_t i = 0; i + sizeof(secret) <= len; i++) {
+		if (!memcmp(bytes + i, secret, sizeof(secret))) {
+			n_wiped++;
+			break;
+		}
+	}
+	__real_sl_auth_wipe(at, len);
+}
+
+/* ---- two ends ---- */
+
+struct side {
+	struct slime_context *ctx;
+	struct slime_endpoint *ep;
+	struct slime_op *op;
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	size_t len;
+};
+
+struct two {
+	struct side first; /* who initiates */
+	struct side second;
+};
+
+static void side_open(struct side *s, const struct slime_endpoint_attr *attr)
+{
+	int len;
+
+	assert_ok(slime_context_create(NULL, &s->ctx));
+	assert_ok(slime_op_create(s->ctx, NULL, &s->op));
+	assert_ok(slime_endpoint_create(s->ctx, attr, &s->ep));
+	len = slime_endpoint_export(s->ep, s->desc, sizeof(s->desc));
+	assert_true(len > 0);
+	s->len = (size_t)len;
+}
+
+static void side_close(struct side *s)
+{
+	assert_ok(slime_endpoint_destroy(s->ep));
+	assert_ok(slime_op_destroy(s->op));
+	assert_ok(slime_context_destroy(s->ctx));
+}
+
+static struct sl_endpoint_desc read_desc(const struct side *s)
+{
+	struct sl_endpoint_desc d;
+
+	assert_ok(sl_desc_read_endpoint(&d, s->desc, s->len));
+	return d;
+}
+
+/* They prefer shm to tcp, or have shm alone. */
+static struct two *two_open(bool with_tcp)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+	struct two *t = calloc(1, sizeof(*t));
+
+	assert_non_null(t);
+	attr.transports[0] = SLIME_TRANSPORT_SHM;
+	if (with_tcp)
+		attr.transports[1] = SLIME_TRANSPORT_TCP;
+	side_open(&t->first, &attr);
+	side_open(&t->second, &attr);
+	/* The smaller id begins. */
+	if (read_desc(&t->first).context > read_desc(&t->second).context) {
+		struct side s = t->first;
+
+		t->first = t->second;
+		t->second = s;
+	}
+	return t;
+}
+
+static void two_close(struct two *t)
+{
+	side_close(&t->first);
+	side_close(&t->second);
+	free(t);
+}
+
+static int start(struct side *from, const struct side *to)
+{
+	return slime_endpoint_connect(from->ep, to->desc, to->len, PATIENCE_MS, from->op);
+}
+
+static int ended(struct side *s)
+{
+	assert_ok(slime_op_wait(s->op, PATIENCE_MS));
+	return slime_op_status(s->op);
+}
+
+/* What the initiator is told of the other's shm: nobody, or somebody else, listens there. */
+static void set_shm_name(struct side *s, const char *name)
+{
+	struct sl_endpoint_desc d = read_desc(s);
+	int len;
+
+	assert_int_equal(d.candidates[0].transport, SLIME_TRANSPORT_SHM);
+	d.candidates[0].len = (uint16_t)strlen(name);
+	memcpy(d.candidates[0].bytes, name, strlen(name));
+	len = sl_desc_write_endpoint(&d, s->desc, sizeof(s->desc));
+	assert_true(len > 0);
+	s->len = (size_t)len;
+}
+
+static void assert_connected_over(struct side *s, enum slime_transport transport)
+{
+	struct slime_endpoint_info info;
+
+	assert_ok(ended(s));
+	slime_endpoint_info(s->ep, &info);
+	assert_int_equal(info.transport, transport);
+}
+
+/* ---- candidates ---- */
+
+static void connect__with_a_first_candidate_nobody_listens_at_takes_the_next(void **state)
+{
+	struct two *t = two_open(true);
+
+	(void)state;
+	set_shm_name(&t->second, "slime-nobody-listens-here");
+	assert_ok(start(&t->first, &t->second));
+	assert_ok(start(&t->second, &t->first));
+	assert_connected_over(&t->first, SLIME_TRANSPORT_TCP);
+	assert_connected_over(&t->second, SLIME_TRANSPORT_TCP);
+	two_close(t);
+}
+
+/* An abstract socket of a name that nobody else has. */
+static int listen_as_stranger(char *name, size_t cap)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	snprintf(name, cap, "slime-stranger-%d", (int)getpid());
+	memcpy(addr.sun_path + 1, name, strlen(name));
+	assert_ok(bind(fd, (struct sockaddr *)&addr,
+		       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))));
+	assert_ok(listen(fd, 1));
+	return fd;
+}
+
+static void hang_up_on_one(int listener)
+{
+	struct pollfd p = { .fd = listener, .events = POLLIN };
+	int fd;
+
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void connect__with_a_first_candidate_that_hangs_up_takes_the_next(void **state)
+{
+	struct two *t = two_open(true);
+	char name[64];
+	int listener = listen_as_stranger(name, sizeof(name));
+
+	(void)state;
+	set_shm_name(&t->second, name);
+	assert_ok(start(&t->first, &t->second));
+	assert_ok(start(&t->second, &t->first));
+	hang_up_on_one(listener);
+	assert_connected_over(&t->first, SLIME_TRANSPORT_TCP);
+	assert_connected_over(&t->second, SLIME_TRANSPORT_TCP);
+	close(listener);
+	two_close(t);
+}
+
+static void connect__with_one_candidate_that_fails_fails(void **state)
+{
+	struct slime_endpoint_info info;
+	struct two *t = two_open(false);
+
+	(void)state;
+	set_shm_name(&t->second, "slime-nobody-listens-here");
+	assert_ok(start(&t->first, &t->second));
+	assert_int_equal(ended(&t->first), -ECONNREFUSED);
+	slime_endpoint_info(t->first.ep, &info);
+	assert_int_equal(info.state, SLIME_ENDPOINT_BROKEN);
+	assert_non_null(strstr(info.cause_text, "shm: "));
+	two_close(t);
+}
+
+/* ---- secrets ---- */
+
+/* The answer, and whether the copy of the peer's secret went. */
+static void assert_refused(int ret, int expected)
+{
+	assert_int_equal(ret, expected);
+	assert_int_equal(n_wiped, 1);
+	n_wiped = 0;
+}
+
+static void connect__that_is_refused_keeps_no_copy_of_the_secret(void **state)
+{
+	struct two *t = two_open(false);
+	struct side *a = &t->first;
+	struct side other = t->second;
+
+	(void)state;
+	memcpy(secret, read_desc(&t->second).secret, sizeof(secret));
+	n_wiped = 0;
+	other.len--; /* cut behind the secret */
+	assert_refused(start(a, &other), -EINVAL);
+	assert_refused(start(&t->second, &t->second), -EINVAL);
+
+	assert_ok(start(a, &t->second));
+	n_wiped = 0;
+	assert_refused(start(a, &t->second), -EBUSY);
+	slime_endpoint_close(a->ep);
+	assert_int_equal(ended(a), -ECANCELED);
+	n_wiped = 0;
+	assert_refused(start(a, &t->second), -EALREADY);
+	two_close(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connect__with_a_first_candidate_nobody_listens_at_takes_the_next),
+		cmocka_unit_test(connect__with_a_first_candidate_that_hangs_up_takes_the_next),
+		cmocka_unit_test(connect__with_one_candidate_that_fails_fails),
+		cmocka_unit_test(connect__that_is_refused_keeps_no_copy_of_the_secret),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
