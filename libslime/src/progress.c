@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -40,11 +41,6 @@ static inline void cpu_relax(void)
 	__asm__ volatile("yield");
 #endif
 }
-
-/* The context whose token this thread took with sl_progress_enter(), and how often it did so once
- * more. */
-static _Thread_local struct slime_context *entered;
-static _Thread_local unsigned n_nested;
 
 bool sl_progress_in_callback(void)
 {
@@ -208,10 +204,9 @@ void sl_progress_enter(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
 
-	if (in_round == ctx || entered == ctx) {
-		n_nested++;
-		return;
-	}
+	/* A callback that waited for another context's holder could wait for one that waits for it.
+	 */
+	assert(!in_round);
 	atomic_fetch_add(&p->n_waiting, 1);
 	atomic_fetch_add(&p->n_control, 1);
 	while (!try_token(p)) {
@@ -221,17 +216,11 @@ void sl_progress_enter(struct slime_context *ctx)
 	}
 	atomic_fetch_sub(&p->n_control, 1);
 	atomic_fetch_sub(&p->n_waiting, 1);
-	entered = ctx;
 	caller_entered(ctx);
 }
 
 void sl_progress_leave(struct slime_context *ctx)
 {
-	if (n_nested) {
-		n_nested--;
-		return;
-	}
-	entered = NULL;
 	caller_leaves(ctx);
 }
 

@@ -62,8 +62,9 @@ int sl_progress_start(struct slime_context *ctx);
 void sl_progress_stop(struct slime_context *ctx);
 
 /*
- * Take the token, however long that takes, and give it back: for control work. A thread inside a
- * callback of ctx has it already: the calls nest.
+ * Take the token, however long that takes, and give it back: for control work. Never inside a
+ * callback, of whichever context, and not twice. A thread may hold the tokens of several contexts
+ * and give them back in any order.
  */
 void sl_progress_enter(struct slime_context *ctx);
 void sl_progress_leave(struct slime_context *ctx);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One thread that drives two contexts: what a callback of one may do with the other, and tokens of
+ * both held at once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "src/context.h"
+#include <slime/slime.h>
+
+#define PATIENCE_MS 15000
+#define CALLS	    1000
+
+#define assert_ok(expr) assert_int_equal(expr, 0)
+
+struct side {
+	struct slime_context *ctx;
+	struct slime_endpoint *ep;
+	struct slime_op *op;	   /* waited for */
+	struct slime_op *answered; /* called back */
+	struct side *other;
+};
+
+static struct side sides[2];
+static unsigned n_calls;
+
+static void send_imm(struct side *from)
+{
+	assert_true(slime_op_test(from->op));
+	assert_ok(slime_write_imm(from->ep, NULL, 0, 0, 1, from->op));
+}
+
+/* An immediate arrived here. The next goes to the other or comes here again, which the other's
+ * endpoint sees to: both are submitted inside our callback. */
+static void on_imm(void *arg, struct slime_op *op)
+{
+	struct side *s = arg;
+	struct side *o = s->other;
+
+	if (slime_op_status(op))
+		return;
+	assert_int_equal(slime_context_poll(o->ctx), -EDEADLK);
+	assert_int_equal(slime_context_arm(o->ctx), -EDEADLK);
+	assert_int_equal(slime_op_wait(o->answered, 0), -EDEADLK);
+	assert_int_equal(slime_endpoint_destroy(o->ep), -EDEADLK);
+	assert_int_equal(slime_context_destroy(o->ctx), -EDEADLK);
+	assert_ok(slime_imm_recv(s->ep, s->answered));
+	if (++n_calls < CALLS)
+		send_imm(n_calls % 3 ? s : o);
+}
+
+static void side_open(struct side *s)
+{
+	struct slime_op_attr attr = { .fn = on_imm, .arg = s };
+	struct slime_context_attr manual = SLIME_CONTEXT_ATTR_INIT;
+
+	manual.manual = true;
+	assert_ok(slime_context_create(&manual, &s->ctx));
+	assert_ok(slime_endpoint_create(s->ctx, NULL, &s->ep));
+	assert_ok(slime_op_create(s->ctx, NULL, &s->op));
+	assert_ok(slime_op_create(s->ctx, &attr, &s->answered));
+}
+
+static void connect_to(struct side *s)
+{
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	int len = slime_endpoint_export(s->other->ep, desc, sizeof(desc));
+
+	assert_true(len > 0);
+	assert_ok(slime_endpoint_connect(s->ep, desc, (size_t)len, PATIENCE_MS, s->op));
+}
+
+static void poll_both(void)
+{
+	for (int i = 0; i < 2; i++)
+		assert_true(slime_context_poll(sides[i].ctx) >= 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(sides, 0, sizeof(sides));
+	n_calls = 0;
+	for (int i = 0; i < 2; i++) {
+		sides[i].other = &sides[!i];
+		side_open(&sides[i]);
+	}
+	for (int i = 0; i < 2; i++)
+		connect_to(&sides[i]);
+	while (!slime_op_test(sides[0].op) || !slime_op_test(sides[1].op))
+		poll_both();
+	for (int i = 0; i < 2; i++)
+		assert_ok(slime_op_status(sides[i].op));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		slime_endpoint_close(sides[i].ep);
+	while (!slime_op_test(sides[0].answered) || !slime_op_test(sides[1].answered))
+		poll_both();
+	for (int i = 0; i < 2; i++) {
+		assert_ok(slime_endpoint_destroy(sides[i].ep));
+		assert_ok(slime_op_destroy(sides[i].op));
+		assert_ok(slime_op_destroy(sides[i].answered));
+		assert_ok(slime_context_destroy(sides[i].ctx));
+	}
+	return 0;
+}
+
+static void callback__of_one_context_submits_to_both_and_waits_for_neither(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		assert_ok(slime_imm_recv(sides[i].ep, sides[i].answered));
+	send_imm(&sides[0]);
+	while (n_calls < CALLS)
+		poll_both();
+	/* Outside of it all is as before. */
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(slime_op_wait(sides[i].answered, 0), -ETIMEDOUT);
+}
+
+static void enter__of_two_contexts_is_left_in_any_order(void **state)
+{
+	(void)state;
+	for (int first = 0; first < 2; first++) {
+		sl_progress_enter(sides[0].ctx);
+		sl_progress_enter(sides[1].ctx);
+		sl_progress_leave(sides[first].ctx);
+		assert_int_equal(slime_context_arm(sides[!first].ctx), -EAGAIN);
+		assert_true(slime_context_poll(sides[first].ctx) >= 0);
+		sl_progress_enter(sides[first].ctx);
+		sl_progress_leave(sides[first].ctx);
+		sl_progress_leave(sides[!first].ctx);
+		/* Its token is free again. */
+		while (slime_context_arm(sides[!first].ctx))
+			assert_true(slime_context_poll(sides[!first].ctx) >= 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			callback__of_one_context_submits_to_both_and_waits_for_neither, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(enter__of_two_contexts_is_left_in_any_order, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
