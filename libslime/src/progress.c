@@ -12,13 +12,23 @@
 #include "src/context.h"
 #include "src/futex.h"
 
-/* Empty rounds between two looks at the clock, and between two at the poller. */
-#define ROUNDS_PER_CLOCK  64
-#define ROUNDS_PER_POLLER 256
-/* A spinner whose CPU another thread may be waiting for, perhaps the very one that will answer,
- * yields: after a few microseconds of empty rounds, and then every so many. */
+/* Empty rounds between two looks at the clock. */
+#define ROUNDS_PER_CLOCK 64
+/* The poller is a system call, and tells of what is not worth one in every round: it is looked at
+ * when this time has passed, which is asked every so many rounds. */
+#define ROUNDS_PER_POLLER 64
+#define POLLER_NS	  (50 * SL_NS_PER_US)
+/*
+ * A spinner whose CPU another thread may be waiting for, perhaps the very one that will answer,
+ * yields: after a few microseconds of empty rounds at most, and then every so many. When a yield of
+ * a length within these bounds was followed by an event, the next comes after a quarter as many
+ * rounds: two ends on one CPU soon hand it to and fro. A shorter one found nobody, and a longer one
+ * lost the CPU to somebody with work of his own: the next comes later.
+ */
 #define ROUNDS_BEFORE_YIELD 128
 #define ROUNDS_PER_YIELD    16
+#define YIELD_HELPED_MIN_NS 1800
+#define YIELD_HELPED_MAX_NS (200 * SL_NS_PER_US)
 /* How often a caller that finds the token taken looks again before it sleeps. */
 #define GUEST_SPINS    2000
 #define UNTIL_SLICE_MS 5
@@ -31,7 +41,7 @@ struct guest {
 
 /* The context whose token this thread holds while it runs its round: callbacks happen only in
  * there. */
-static _Thread_local struct slime_context *in_round;
+static SL_PER_THREAD struct slime_context *in_round;
 
 static inline void cpu_relax(void)
 {
@@ -94,6 +104,28 @@ static void arm(struct slime_context *ctx)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
+/* The poller, if its time has come. */
+static unsigned poller_turn(struct slime_context *ctx)
+{
+	struct sl_progress *p = &ctx->progress;
+	uint64_t now = sl_clock_ns();
+	unsigned n;
+
+	p->rounds = 0;
+	if (now - p->poller_ns < POLLER_NS)
+		return 0;
+	p->poller_ns = now;
+	n = sl_poller_run(&ctx->poller, 0);
+	return n + sl_completions_deliver(&ctx->completions);
+}
+
+/* The next round looks at the poller, whenever the last did. */
+static void want_poller(struct sl_progress *p)
+{
+	p->rounds = ROUNDS_PER_POLLER;
+	p->poller_ns = 0;
+}
+
 /* One look at everything that does not sleep: the number of events handled. */
 static unsigned one_round(struct slime_context *ctx)
 {
@@ -108,11 +140,18 @@ static unsigned one_round(struct slime_context *ctx)
 	if (atomic_load_explicit(&ctx->n_todo, memory_order_acquire))
 		n += sl_endpoint_run_todo(ctx);
 	n += sl_completions_deliver(&ctx->completions);
-	if (++p->rounds >= ROUNDS_PER_POLLER) {
-		p->rounds = 0;
-		n += sl_poller_run(&ctx->poller, 0);
-		n += sl_completions_deliver(&ctx->completions);
-	}
+	if (++p->rounds >= ROUNDS_PER_POLLER)
+		n += poller_turn(ctx);
+	in_round = NULL;
+	return n;
+}
+
+static unsigned poller_round(struct slime_context *ctx)
+{
+	unsigned n;
+
+	in_round = ctx;
+	n = poller_turn(ctx);
 	in_round = NULL;
 	return n;
 }
@@ -235,9 +274,10 @@ int sl_progress_poll(struct slime_context *ctx)
 	if (!try_token(&ctx->progress))
 		return 0;
 	caller_entered(ctx);
-	/* A caller that polls now and then must find everything: look at the poller, too. */
-	ctx->progress.rounds = ROUNDS_PER_POLLER;
 	n = (int)one_round(ctx);
+	/* A caller that polls now and then must find everything. */
+	if (!n)
+		n = (int)poller_round(ctx);
 	caller_leaves(ctx);
 	return n;
 }
@@ -257,6 +297,7 @@ int sl_progress_arm(struct slime_context *ctx)
 		give_token(ctx);
 		return -EAGAIN;
 	}
+	want_poller(&ctx->progress);
 	give_token(ctx);
 	return 0;
 }
@@ -269,10 +310,37 @@ static bool op_done(struct slime_op *op)
 /* How long a spinner goes on without an event. */
 struct spin {
 	uint32_t empty;	   /* rounds */
+	uint32_t yield_at; /* when there are more */
+	bool yielded;	   /* before the round */
+	bool long_yield;   /* and somebody else ran */
 	uint64_t until_ns; /* 0: not known yet */
 };
 
+static struct spin spin_begin(const struct sl_progress *p)
+{
+	return (struct spin){ .yield_at = p->yield_after };
+}
+
 enum spin_verdict { SPIN_ON, SPIN_SLEEP, SPIN_TIMEOUT };
+
+/* Let others have the CPU; whether it may have been the one that answers. */
+static bool yield_cpu(void)
+{
+	uint64_t took = sl_clock_ns();
+
+	sched_yield();
+	took = sl_clock_ns() - took;
+	return took >= YIELD_HELPED_MIN_NS && took <= YIELD_HELPED_MAX_NS;
+}
+
+/* A spinner yielded, and looked. */
+static void learn_from_yield(struct sl_progress *p, bool helped)
+{
+	if (helped)
+		p->yield_after /= 4;
+	else if (p->yield_after < ROUNDS_BEFORE_YIELD)
+		p->yield_after = 2 * p->yield_after + 1;
+}
 
 /* After a round that handled n events. */
 static enum spin_verdict spin_next(struct slime_context *ctx, struct spin *s, unsigned n,
@@ -281,16 +349,20 @@ static enum spin_verdict spin_next(struct slime_context *ctx, struct spin *s, un
 	struct sl_progress *p = &ctx->progress;
 	uint64_t now;
 
+	if (s->yielded)
+		learn_from_yield(p, n && s->long_yield);
 	if (n) {
-		s->empty = 0;
-		s->until_ns = 0;
+		*s = spin_begin(p);
 		return SPIN_ON;
 	}
 	s->empty++;
-	if (p->yields || (s->empty > ROUNDS_BEFORE_YIELD && s->empty % ROUNDS_PER_YIELD == 0))
-		sched_yield();
-	else
+	s->yielded = s->empty > s->yield_at;
+	if (s->yielded) {
+		s->long_yield = yield_cpu();
+		s->yield_at = s->empty + ROUNDS_PER_YIELD;
+	} else {
 		cpu_relax();
+	}
 	if (ctx->attr.polling == SLIME_POLLING_EVENT)
 		return SPIN_SLEEP;
 	if (s->empty % ROUNDS_PER_CLOCK)
@@ -319,7 +391,7 @@ static void caller_sleeps(struct slime_context *ctx, struct slime_op *op, uint64
 static int wait_holding(struct slime_context *ctx, struct slime_op *op, uint64_t deadline_ns)
 {
 	struct sl_progress *p = &ctx->progress;
-	struct spin spin = { 0 };
+	struct spin spin = spin_begin(p);
 
 	for (;;) {
 		unsigned n = one_round(ctx);
@@ -337,7 +409,7 @@ static int wait_holding(struct slime_context *ctx, struct slime_op *op, uint64_t
 			if (deadline_ns != SL_NEVER && sl_clock_ns() >= deadline_ns)
 				return -ETIMEDOUT;
 			caller_sleeps(ctx, op, deadline_ns);
-			spin = (struct spin){ 0 };
+			spin = spin_begin(p);
 			break;
 		}
 	}
@@ -366,7 +438,7 @@ static void sleep_as_guest(struct sl_progress *p, struct slime_op *op, uint64_t 
 static int wait_as_guest(struct slime_context *ctx, struct slime_op *op, uint64_t deadline_ns)
 {
 	struct sl_progress *p = &ctx->progress;
-	unsigned spins = ctx->attr.polling == SLIME_POLLING_EVENT || p->yields ? 1 : GUEST_SPINS;
+	unsigned spins = ctx->attr.polling == SLIME_POLLING_EVENT || p->one_cpu ? 1 : GUEST_SPINS;
 
 	for (unsigned i = 0; i < spins; i++) {
 		if (op_done(op))
@@ -464,7 +536,7 @@ void sl_progress_kick(struct slime_context *ctx)
 static void serve(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
-	struct spin spin = { 0 };
+	struct spin spin = spin_begin(p);
 
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		unsigned n = one_round(ctx);
@@ -478,7 +550,7 @@ static void serve(struct slime_context *ctx)
 			if (!one_round(ctx) && !has_quiet_work(ctx))
 				return;
 			disarm(ctx);
-			spin = (struct spin){ 0 };
+			spin = spin_begin(p);
 		}
 	}
 }
@@ -514,7 +586,7 @@ static void thread_deep(struct slime_context *ctx)
 		return;
 	}
 	disarm(ctx);
-	p->rounds = ROUNDS_PER_POLLER;
+	want_poller(p);
 	serve(ctx);
 	give_token(ctx);
 	if (atomic_load(&p->thread_state) == SL_THREAD_DEEP && !atomic_load(&p->stop))
@@ -602,7 +674,8 @@ int sl_progress_start(struct slime_context *ctx)
 	pthread_mutex_init(&p->lock, NULL);
 	sl_list_init(&p->sleepers);
 	p->spin_ns = ctx->attr.spin_us * SL_NS_PER_US;
-	p->yields = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) < 2;
+	p->yield_after = ROUNDS_BEFORE_YIELD;
+	p->one_cpu = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) < 2;
 	p->thread_fd = -1;
 	if (ctx->attr.manual)
 		return 0;

@@ -26,6 +26,9 @@
 struct slime_context;
 struct slime_op;
 
+/* A variable of each thread, found without a call: the library is not loaded late and often. */
+#define SL_PER_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
+
 /* How long serving may rest after a caller left. */
 #define SL_WATCH_US 500
 
@@ -42,10 +45,13 @@ struct sl_progress {
 	_Atomic uint32_t
 		n_control; /* sl_progress_enter() wants it: a waiting caller lets it through */
 	_Atomic uint64_t n_visits; /* by callers */
-	bool armed;		   /* peers ring us; under the token */
-	uint32_t rounds;	   /* since the poller was looked at; under the token */
+	/* Under the token. */
+	bool armed;	      /* peers ring us */
+	uint32_t rounds;      /* since the clock was looked at for the poller's turn */
+	uint32_t yield_after; /* empty rounds before a spinner yields its CPU */
+	uint64_t poller_ns;   /* when the poller was looked at */
 	uint64_t spin_ns;
-	bool yields; /* this process may use one CPU only */
+	bool one_cpu; /* this process may use one CPU only */
 
 	pthread_mutex_t lock;	 /* of sleepers */
 	struct sl_list sleepers; /* callers asleep on their op while another holds the token */

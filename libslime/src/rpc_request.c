@@ -7,10 +7,11 @@
 #include "base/clock.h"
 #include "src/context.h"
 #include "src/endpoint.h"
+#include "src/progress.h"
 #include "src/rpc_request.h"
 
 /* The request whose handler runs on this thread. */
-static _Thread_local struct slime_rpc_request *handling;
+static SL_PER_THREAD struct slime_rpc_request *handling;
 
 /* ---- the life of a request ---- */
 
