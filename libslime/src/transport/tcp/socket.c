@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "src/transport/tcp/tcp.h"
 
 #define BACKLOG 512
@@ -114,6 +115,32 @@ static int set_tcp(int fd, int option, int value)
 	return setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
 }
 
+/* Whether the other end is on this host. */
+static bool is_local(int fd)
+{
+	struct sockaddr_storage here = { 0 }, there = { 0 };
+	socklen_t here_len = sizeof(here), there_len = sizeof(there);
+
+	return getsockname(fd, (struct sockaddr *)&here, &here_len) == 0 &&
+	       getpeername(fd, (struct sockaddr *)&there, &there_len) == 0 &&
+	       here.ss_family == there.ss_family &&
+	       memcmp(host_of(&here), host_of(&there), host_len(&here)) == 0;
+}
+
+/*
+ * Within a host nothing is lost and nothing congests, and a host's default may pace its packets by
+ * a timer (bbr) or end its slow start early (cubic). reno does neither, is in every kernel, and may
+ * be chosen by everyone; where an administrator has taken it away the default will do.
+ */
+static void choose_congestion_control(int fd)
+{
+	static const char reno[] = "reno";
+
+	if (is_local(fd) &&
+	    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno, sizeof(reno) - 1) != 0)
+		sl_debug("tcp", "no %s for a stream within the host: %s", reno, strerror(errno));
+}
+
 /* The sizes of the buffers stay the kernel's, which grows them to what the path needs; a size of
  * ours would end that and be cut to a limit far below. */
 int tcp_set_options(int fd, uint32_t user_timeout_ms)
@@ -129,6 +156,7 @@ int tcp_set_options(int fd, uint32_t user_timeout_ms)
 		    : probes > 127 ? 127
 				   : probes))
 		return -errno;
+	choose_congestion_control(fd);
 	return 0;
 }
 
