@@ -134,6 +134,7 @@ int cli_config_apply(struct cli_config *config, const struct cli_args *args)
 {
 	int worst = 0;
 
+	config->problems.program = args->program->name;
 	for (size_t i = 0; i < args->n_overrides; i++) {
 		int ret = apply_one(config, args->program->settings, &args->overrides[i]);
 

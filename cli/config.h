@@ -77,8 +77,8 @@ bool cli_config_given(const struct cli_config *config, const char *path);
 
 size_t cli_config_n_errors(const struct cli_config *config);
 
-/* "node-a.yaml:12:8: regions.0.size: expected a size such as 128KiB, got "big""; NULL past the
- * last. */
+/* "node-a.yaml:12:8: regions.0.size: expected a size such as 128KiB, got "big"", and after
+ * cli_config_apply() "peeragent: --set regions.0.size: expected ..."; NULL past the last. */
 const char *cli_config_error(const struct cli_config *config, size_t i);
 
 void cli_config_print_errors(const struct cli_config *config, FILE *to);

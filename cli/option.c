@@ -431,6 +431,27 @@ static int take_list(struct parse *p, const struct cli_setting *s, void *out)
 	return ret == -EINVAL ? refuse(p->program, "--%s: %s", s->name, why) : ret;
 }
 
+/* A list of the file that is given in several options is what they say together, and stands where
+ * the last of them does. */
+static int take_key(struct parse *p, const struct occurrence *o, const char *origin)
+{
+	const char *text = o->text;
+
+	if (!cli_setting_is_list(typed(p, o->option)))
+		return override(p->args, text, o->option->path, origin);
+	for (const struct occurrence *later = o + 1; later < p->given + p->n_given; later++)
+		if (later->option == o->option)
+			return 0;
+	for (const struct occurrence *other = o; other-- > p->given;) {
+		if (other->option != o->option)
+			continue;
+		text = cli_arena_printf(p->args->arena, "%s,%s", other->text, text);
+		if (!text)
+			return -ENOMEM;
+	}
+	return override(p->args, text, o->option->path, origin);
+}
+
 static int take_occurrence(struct parse *p, const struct occurrence *o, void *out)
 {
 	char *origin = cli_arena_printf(p->args->arena, "--%s", o->option->name);
@@ -440,7 +461,7 @@ static int take_occurrence(struct parse *p, const struct occurrence *o, void *ou
 	if (o->option->type == CLI_TYPE_ASSIGN)
 		return override(p->args, o->text, NULL, origin);
 	if (o->option->path)
-		return override(p->args, o->text, o->option->path, origin);
+		return take_key(p, o, origin);
 	if (cli_setting_is_list(o->option))
 		return 0;
 	return parse_text(p, o->option, o->text, origin, out);

@@ -20,13 +20,17 @@ static char *line_of(struct cli_problems *p, struct cli_place place, const char 
 		     const char *text)
 {
 	const char *sep = path && *path ? ": " : "";
+	const char *program = p->program ? p->program : "";
+	const char *after = p->program ? ": " : "";
 
 	if (!path)
 		path = "";
 	if (place.origin)
-		return cli_arena_printf(p->arena, "%s: %s%s%s", place.origin, path, sep, text);
+		return cli_arena_printf(p->arena, "%s%s%s: %s%s%s", program, after, place.origin,
+					path, sep, text);
 	if (!p->file)
-		return cli_arena_printf(p->arena, "configuration: %s%s%s", path, sep, text);
+		return cli_arena_printf(p->arena, "%s%sconfiguration: %s%s%s", program, after, path,
+					sep, text);
 	if (!place.line)
 		return cli_arena_printf(p->arena, "%s: %s%s%s", p->file, path, sep, text);
 	return cli_arena_printf(p->arena, "%s:%u:%u: %s%s%s", p->file, place.line, place.column,

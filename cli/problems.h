@@ -16,7 +16,8 @@ struct cli_problem {
 };
 
 struct cli_problems {
-	const char *file; /* what errors call it; NULL while there is none */
+	const char *program; /* stands before what is not of the file; NULL: nothing does */
+	const char *file;    /* what errors call it; NULL while there is none */
 	struct cli_problem list[CLI_PROBLEMS_MAX];
 	size_t n;
 	size_t n_more; /* beyond the list */

@@ -391,7 +391,18 @@ static void apply__of_a_bad_value_names_the_option(void **state)
 	(void)state;
 	assert_true(apply((char *[]){ "p", "--beat", "soon", NULL }) < 0);
 	assert_string_equal(cli_config_error(t.c, 0),
-			    "--beat: expected a duration such as 15s or 500ms, got \"soon\"");
+			    "p: --beat: expected a duration such as 15s or 500ms, got \"soon\"");
+}
+
+static void apply__of_a_repeated_list_adds_up_and_beats_what_was_set_before(void **state)
+{
+	(void)state;
+	assert_int_equal(apply((char *[]){ "p", "--transports", "tcp", "--set",
+					   "data.transports=[rdma]", "--transports", "shm", NULL }),
+			 0);
+	assert_int_equal(t.node.data.n_transports, 2);
+	assert_int_equal(t.node.data.transports[0], 2);
+	assert_int_equal(t.node.data.transports[1], 0);
 }
 
 int main(void)
@@ -414,6 +425,7 @@ int main(void)
 		T(dump__is_in_the_order_of_the_table_with_the_defaults),
 		T(apply__environment_beats_the_file_and_flags_beat_both),
 		T(apply__of_a_bad_value_names_the_option),
+		T(apply__of_a_repeated_list_adds_up_and_beats_what_was_set_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
