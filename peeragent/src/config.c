@@ -2,15 +2,13 @@
 #include "peeragent/src/config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/logsink.h"
+#include "cli/secret.h"
 #include "peeragent/lib/topology.h"
 
 #define TOKEN_MAX 4096
@@ -309,32 +307,22 @@ static void set_identity(struct config *c)
 
 /* ---- what the tables cannot say ---- */
 
-/* The file's only line; a secret that others can read is none. */
 static int read_token(struct config *c)
 {
 	const char *path = c->node.control.token_file;
-	char text[TOKEN_MAX + 2] = "";
-	struct stat st;
-	ssize_t len;
-	int fd;
+	char text[TOKEN_MAX + 1];
+	int ret;
 
 	if (!path)
 		return 0;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	len = fd < 0 || fstat(fd, &st) ? -1 : read(fd, text, sizeof(text) - 1);
-	if (len < 0)
-		cli_config_refuse(c->source, "control.token_file",
-				  "expected a file that can be read, got %s", strerror(errno));
-	else if (st.st_mode & (S_IRWXG | S_IRWXO))
-		cli_config_refuse(c->source, "control.token_file",
-				  "expected a file that only its owner can read (chmod 600)");
-	else if (!text[strcspn(text, "\r\n")] && len > TOKEN_MAX)
-		cli_config_refuse(c->source, "control.token_file",
-				  "expected one line of at most %d bytes", TOKEN_MAX);
-	if (fd >= 0)
-		close(fd);
-	text[strcspn(text, "\r\n")] = '\0';
+	ret = cli_secret_read(path, text, sizeof(text));
+	if (ret) {
+		cli_config_refuse(c->source, "control.token_file", "%s: %s", path,
+				  cli_secret_error(ret));
+		return 0;
+	}
 	c->token = strdup(text);
+	explicit_bzero(text, sizeof(text));
 	return c->token ? 0 : -ENOMEM;
 }
 
