@@ -6,6 +6,7 @@
 #include <event2/event.h>
 
 #include "base/log.h"
+#include "nanoctrl/client/url.h"
 #include "peeragent/lib/ctrl_private.h"
 #include "peeragent/lib/topology.h"
 
@@ -358,6 +359,13 @@ int ctrl_set_labels(struct ctrl *ctrl, const struct slime_label *labels, size_t 
 }
 
 /* ---- life ---- */
+
+bool ctrl_is_url(const char *text)
+{
+	struct nc_url url;
+
+	return !nc_url_parse(text, &url);
+}
 
 static int copy_strings(struct ctrl *ctrl, const struct ctrl_attr *attr)
 {

@@ -82,6 +82,9 @@ struct ctrl_ops {
 	void (*offer_gone)(void *arg, const char *from, const char *profile, uint64_t number);
 };
 
+/* Whether the text is a URL of nanoctrl. */
+bool ctrl_is_url(const char *text);
+
 /* Strings are copied. -ENOMEM; -EINVAL for a URL that is none, which is logged. */
 int ctrl_create(struct event_base *base, const struct ctrl_attr *attr, const struct ctrl_ops *ops,
 		void *arg, struct ctrl **out);

@@ -9,6 +9,7 @@
 
 #include "cli/logsink.h"
 #include "cli/secret.h"
+#include "peeragent/lib/ctrl.h"
 #include "peeragent/lib/topology.h"
 
 #define TOKEN_MAX 4096
@@ -48,6 +49,11 @@ static const char *check_scope(const char *text)
 		       : "a scope: 1 to 253 of letters, digits and ._@-, not a reserved word";
 }
 
+static const char *check_url(const char *text)
+{
+	return ctrl_is_url(text) ? NULL : "the URL of nanoctrl, as http://127.0.0.1:3000";
+}
+
 static const struct cli_setting agent_settings[] = {
 	CLI_STRING(struct node_agent, name, "name", .required = true, .check = check_name,
 		   .help = "the agent's name, unique in its scope"),
@@ -65,8 +71,9 @@ static const struct cli_setting agent_settings[] = {
 };
 
 static const struct cli_setting control_settings[] = {
-	CLI_STRING(struct node_control, url, "url", .help = "nanoctrl, as http://127.0.0.1:3000"),
-	CLI_STRINGS(struct node_control, urls, n_urls, "urls",
+	CLI_STRING(struct node_control, url, "url", .check = check_url,
+		   .help = "nanoctrl, as http://127.0.0.1:3000"),
+	CLI_STRINGS(struct node_control, urls, n_urls, "urls", .check = check_url,
 		    .help = "its replicas, tried in turn; instead of url"),
 	CLI_STRING(struct node_control, token_file, "token_file",
 		   .help = "file with the bearer token, readable by its owner only"),

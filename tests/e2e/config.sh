@@ -17,11 +17,13 @@ refuse() {
 
 head='version: 1\nagent: { name: a }\ncontrol: { url: "http://127.0.0.1:1" }\n'
 
-refuse 2:16 'expected a name' 'version: 1\nagent: { name: "a b" }\ncontrol: { url: x }\n'
-refuse 2:19 'unknown key "scpe"' 'version: 1\nagent: { name: a, scpe: b }\ncontrol: { url: x }\n'
-refuse 2:26 'expected a scope' 'version: 1\nagent: { name: a, scope: obs }\ncontrol: { url: x }\n'
-refuse 1:10 'version' 'version: 2\nagent: { name: a }\ncontrol: { url: x }\n'
-refuse 1:1 'name' 'version: 1\ncontrol: { url: x }\n'
+refuse 2:16 'expected a name' 'version: 1\nagent: { name: "a b" }\ncontrol: { url: "http://x" }\n'
+refuse 2:19 'unknown key "scpe"' 'version: 1\nagent: { name: a, scpe: b }\ncontrol: { url: "http://x" }\n'
+refuse 2:26 'expected a scope' 'version: 1\nagent: { name: a, scope: obs }\ncontrol: { url: "http://x" }\n'
+refuse 1:10 'version' 'version: 2\nagent: { name: a }\ncontrol: { url: "http://x" }\n'
+refuse 1:1 'name' 'version: 1\ncontrol: { url: "http://x" }\n'
+refuse 3:17 'control.url: expected the URL' 'version: 1\nagent: { name: a }\ncontrol: { url: "ftp://x" }\n'
+refuse 3:33 'control.urls.1: expected the URL' 'version: 1\nagent: { name: a }\ncontrol: { urls: ["http://x:1", x] }\n'
 refuse 1:1 'expected the URL of nanoctrl' 'version: 1\nagent: { name: a }\n'
 refuse 4:30 'expected a size' "${head}regions: [ { name: kv, size: lots } ]\n"
 refuse 4:46 'regions.1.name' "${head}regions: [ { name: kv, size: 4KiB }, { name: kv, size: 4KiB } ]\n"
@@ -44,7 +46,7 @@ printf '%b' "$head" >"$work/good.yaml"
 status=0
 "$bin/peeragent" --config "$work/good.yaml" --check --set links.0.to=a 2>"$work/set.err" || status=$?
 [ "$status" -eq 2 ] || fail "exit status $status"
-grep -q 'links.0.to' "$work/set.err" || fail "got: $(cat "$work/set.err")"
+grep -q '^peeragent: --set links.0.to: ' "$work/set.err" || fail "got: $(cat "$work/set.err")"
 
 say "--check and --print-config start nothing, and what is printed reads back to the same"
 "$bin/peeragent" --config "$work/good.yaml" --check || fail "--check"
