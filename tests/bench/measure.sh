@@ -64,13 +64,49 @@ grep -q 'not checked' "$work/bench.out" || fail "it says what it cannot know"
 measured transfer --peer node-b --region kv --op write --overwrite "${small[@]}"
 grep -q 'verified' "$work/bench.out" || fail "not verified"
 
+say "from a file, and what is set over it"
+cat >"$work/bench.yaml" <<END
+version: 1
+between: { scope: nowhere, peer: node-b }
+rpc: { sizes: [8, 16], iterations: 5 }
+END
+SLIME_CTRL=$url "$bin/slime-bench" rpc --config "$work/bench.yaml" --set between.scope=test --csv >"$work/file.out"
+[ "$(grep -c '^[0-9]' "$work/file.out")" -eq 2 ] || fail "the file is not what was measured: $(cat "$work/file.out")"
+
+measured rpc --config "${SLIME_SOURCE:?}/configs/bench.yaml" --set 'rpc.sizes=[8]' --iterations 5
+grep -q 'between   node-a and node-b' "$work/bench.out" || fail "another pair than the file says"
+
+say "--set and the file are checked before anything is started"
+# refused_setting WHAT OPTION...: exit 2, and one line that says what.
+refused_setting() {
+	refused 2 "^slime-bench: $1" rpc --peer node-b "${@:2}"
+}
+refused_setting '--set: expected KEY.PATH=VALUE' --set =8
+refused_setting '--set: expected KEY.PATH=VALUE' --set rpc.sizes
+refused_setting '--set rpc.: expected a key' --set rpc.=8
+refused_setting '--set rpc.sizez: rpc: unknown key "sizez", expected "sizes"' --set rpc.sizez=8
+refused_setting '--set rpc.inflight: expected an integer' --set rpc.inflight=many
+refused_setting '--set rpc.inflight: expected an integer from 1 to 4096, got "0"' --set rpc.inflight=0
+refused_setting '--set rpc.sizes: expected a list' --set rpc.sizes=8
+refused_setting '--set rpc: expected each key once' --set 'rpc={inflight: 1, inflight: 2}'
+measured rpc --peer node-b --set 'rpc.sizes=[1MiB]' --set 'rpc.sizes=[8]' --set rpc.iterations=5 # the last one counts
+status=0
+echo 'between: { peer: node-b, peer: node-b }' >"$work/bench.yaml"
+"$bin/slime-bench" rpc --config "$work/bench.yaml" 2>"$work/file.err" || status=$?
+[ "$status" -eq 2 ] || fail "a key twice: it ended with $status"
+grep -q "^$work/bench.yaml:1:26: " "$work/file.err" || fail "a key twice: $(cat "$work/file.err")"
+
 say "what is refused"
 refused 2 'overwrite' transfer --peer node-b --region kv --op write
 refused 2 'multiple of 8' transfer --peer node-b --block-size 12
 refused 2 'peer' rpc
 refused 2 'exclude' rpc --peer node-b --json --csv
-refused 2 'same agent' rpc --peer node-b --from node-b
+refused 2 'another agent than the peer' rpc --peer node-b --from node-b
 refused 2 'sizez' rpc --peer node-b --sizez 8
+refused 2 'the URL of nanoctrl' rpc --peer node-b --ctrl ftp://127.0.0.1:3000
+echo word >"$work/token"
+chmod 644 "$work/token"
+refused 1 'only its owner' rpc --peer node-b --token-file "$work/token"
 refused 1 'do not fit the region' transfer --peer node-b --block-size 4MiB --batch-size 2
 refused 1 'do not fit the region' transfer --from node-a --peer node-b --block-size 4MiB --batch-size 2
 refused 1 'region nothing of node-b' transfer --peer node-b --region nothing

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/client.h"
+#include "cli/secret.h"
+
+#define READY_TIMEOUT_MS  10000
+#define LINK_TIMEOUT_MS	  15000
+#define LOOKUP_TIMEOUT_MS 5000
+#define TOKEN_MAX	  4096
+/* Above the load itself: link, lookups, warm-up, check. */
+#define REMOTE_EXTRA_MS 120000
+
+/* Everything ends with an error when a signal came, which says enough. */
+static int complain(const struct client *c, const char *what, const char *why)
+{
+	if (!atomic_load(&c->interrupt.caught))
+		fprintf(stderr, "slime-bench: %s: %s\n", what, why);
+	return -1;
+}
+
+int client_init(struct client *c, const struct settings *settings)
+{
+	int ret;
+
+	*c = (struct client){ .settings = settings };
+	cli_progress_init(&c->progress, stderr);
+	ret = interrupt_init(&c->interrupt);
+	return ret ? complain(c, "signals", strerror(-ret)) : 0;
+}
+
+static int create_agent(struct client *c, const char *token)
+{
+	const struct settings *s = c->settings;
+	struct slime_agent_attr attr = SLIME_AGENT_ATTR_INIT;
+	char name[SLIME_AGENT_NAME_MAX + 1];
+	char host[64];
+
+	if (gethostname(host, sizeof(host)))
+		strcpy(host, "host");
+	host[sizeof(host) - 1] = 0;
+	snprintf(name, sizeof(name), "bench-%s-%d", host, (int)getpid());
+	attr.name = name;
+	attr.scope = s->between.scope;
+	attr.urls = s->control.urls;
+	attr.n_urls = s->control.n_urls;
+	attr.token = token;
+	attr.data.polling = (enum slime_polling)s->between.polling;
+	return slime_agent_create(&attr, &c->agent);
+}
+
+static int start_agent(struct client *c, const char *token)
+{
+	int ret = create_agent(c, token);
+
+	if (!ret)
+		ret = interrupt_watch(&c->interrupt, c->agent);
+	if (!ret)
+		ret = slime_agent_start(c->agent);
+	if (!ret)
+		ret = slime_agent_wait_ready(c->agent, READY_TIMEOUT_MS);
+	if (ret)
+		return complain(c, c->settings->control.urls[0],
+				ret == -ETIMEDOUT ? "nanoctrl does not answer" : strerror(-ret));
+	return 0;
+}
+
+static int link_to_initiator(struct client *c)
+{
+	const char *from = c->settings->between.from;
+	struct slime_agent_link link = { .to = from };
+	int ret;
+
+	if (slime_agent_peer_find(c->agent, from, LOOKUP_TIMEOUT_MS) == -ENOENT) {
+		fprintf(stderr, "slime-bench: %s is not registered in scope %s\n", from,
+			c->settings->between.scope);
+		return -1;
+	}
+	ret = slime_agent_link_add(c->agent, &link);
+	if (!ret)
+		ret = slime_agent_endpoint_get(c->agent, from, NULL, LINK_TIMEOUT_MS, &c->from);
+	return ret ? complain(c, from, strerror(-ret)) : 0;
+}
+
+int client_open(struct client *c)
+{
+	const char *file = c->settings->control.token_file;
+	char token[TOKEN_MAX + 1] = "";
+	int ret = file ? cli_secret_read(file, token, sizeof(token)) : 0;
+
+	if (ret)
+		return complain(c, file, cli_secret_error(ret));
+	ret = start_agent(c, file ? token : NULL);
+	explicit_bzero(token, sizeof(token));
+	if (!ret && c->settings->between.from)
+		ret = link_to_initiator(c);
+	return ret;
+}
+
+static int64_t duration_of(const struct bench_job *job)
+{
+	return job->kind == BENCH_RPC ? job->rpc.duration_ms : job->transfer.duration_ms;
+}
+
+int client_run(struct client *c, const struct bench_job *job, struct bench_result *out)
+{
+	const char *from = c->settings->between.from;
+	char message[BENCH_MESSAGE_MAX];
+	int ret;
+
+	if (job->kind == BENCH_RPC)
+		cli_progress_say(&c->progress, "rpc %" PRIu64 " bytes ...", job->rpc.size);
+	else
+		cli_progress_say(&c->progress, "%s %" PRIu64 " x %u for %u ms ...",
+				 load_op_names[job->transfer.op], job->transfer.block_size,
+				 job->transfer.batch_size, job->transfer.duration_ms);
+	if (from)
+		ret = bench_job_run_at(c->agent, c->from, job, REMOTE_EXTRA_MS + duration_of(job),
+				       out, message);
+	else
+		ret = bench_job_run(c->agent, job, NULL, out, message);
+	cli_progress_clear(&c->progress);
+	if (!ret)
+		return 0;
+	if (!atomic_load(&c->interrupt.caught))
+		fprintf(stderr, "slime-bench: %s%s%s\n", from ? from : "", from ? ": " : "",
+			message);
+	return -1;
+}
+
+int client_fini(struct client *c)
+{
+	int sig = interrupt_fini(&c->interrupt);
+
+	if (c->from)
+		slime_agent_endpoint_put(c->agent, c->from);
+	slime_agent_destroy(c->agent);
+	return sig;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ephemeral agent of slime-bench, which measures by itself or has another agent do it. */
+#ifndef BENCH_CLIENT_H
+#define BENCH_CLIENT_H
+
+#include "bench/interrupt.h"
+#include "bench/service/job.h"
+#include "bench/settings.h"
+#include "cli/progress.h"
+
+struct client {
+	const struct settings *settings;
+	struct slime_agent *agent;
+	struct slime_endpoint *from; /* NULL: this process initiates */
+	struct cli_progress progress;
+	struct interrupt interrupt;
+};
+
+/* All of these return 0, or -1 after saying on standard error what is wrong, unless a signal came.
+ */
+
+/* Block the signals: before there are threads. */
+int client_init(struct client *c, const struct settings *settings);
+
+/* Join the scope, and link ourselves to the agent that initiates, if it is another one. Whatever
+ * this returns, client_fini() follows. */
+int client_open(struct client *c);
+int client_run(struct client *c, const struct bench_job *job, struct bench_result *out);
+
+/* Leave. Returns the signal that ended it, or 0. */
+int client_fini(struct client *c);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/settings.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "bench/service/job.h"
+#include "peeragent/lib/ctrl.h"
+#include "peeragent/lib/topology.h"
+
+static const char *const transports[] = { "any", "shm", "tcp", NULL };
+static const char *const pollings[] = { "adaptive", "busy", "event", NULL };
+static const char *const ops[] = { "read", "write", "write_imm", NULL };
+
+static const char *check_url(const char *text)
+{
+	return ctrl_is_url(text) ? NULL : "the URL of nanoctrl, as http://127.0.0.1:3000";
+}
+
+static const char *check_scope(const char *text)
+{
+	return topology_is_scope(text)
+		       ? NULL
+		       : "a scope: 1 to 253 of letters, digits and ._@-, not a reserved word";
+}
+
+static const char *check_name(const char *text)
+{
+	return topology_is_name(text, SLIME_AGENT_NAME_MAX)
+		       ? NULL
+		       : "a name: 1 to 253 of letters, digits and ._:@-";
+}
+
+/* ---- the file ---- */
+
+static const struct cli_setting control_table[] = {
+	CLI_STRINGS(struct control_settings, urls, n_urls, "urls", .def = "http://127.0.0.1:3000",
+		    .check = check_url, .help = "nanoctrl's replicas, tried in turn"),
+	CLI_STRING(struct control_settings, token_file, "token_file",
+		   .help = "file with the bearer token for nanoctrl, readable by its owner only"),
+	CLI_END,
+};
+
+static const struct cli_setting between_table[] = {
+	CLI_STRING(struct between_settings, scope, "scope", .def = "default", .check = check_scope,
+		   .help = "the agents' scope"),
+	CLI_STRING(
+		struct between_settings, from, "from", .check = check_name,
+		.help = "the agent that initiates, by its bench service; absent: an ephemeral agent in this "
+			"process"),
+	CLI_STRING(struct between_settings, peer, "peer", .check = check_name,
+		   .help = "the agent at the other end"),
+	CLI_ENUM(struct between_settings, transport, "transport", transports, .def = "any",
+		 .help = "what the link between the two may use"),
+	CLI_ENUM(struct between_settings, polling, "polling", pollings, .def = "adaptive",
+		 .help = "how the ephemeral agent waits"),
+	CLI_INT(struct between_settings, threads, "threads", .def = "1", .min = 1,
+		.max = LOAD_THREADS_MAX, .help = "threads that initiate"),
+	CLI_END,
+};
+
+static const struct cli_setting rpc_table[] = {
+	CLI_SIZES(struct rpc_settings, sizes, n_sizes, "sizes",
+		  .def = "1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB,64MiB", .min = 8,
+		  .max = LOAD_CALL_MAX, .help = "of request and reply, one row each"),
+	CLI_INT(struct rpc_settings, iterations, "iterations", .def = "0", .min = 0,
+		.max = LOAD_CALLS_MAX,
+		.help = "measured calls per thread and size; 0: 50 MB worth, at least 50 and at most 500"),
+	CLI_DURATION_MS(struct rpc_settings, duration_ms, "duration", .def = "0", .min = 0,
+			.max = LOAD_DURATION_MAX_MS,
+			.help = "measure each size for so long instead"),
+	CLI_INT(struct rpc_settings, inflight, "inflight", .def = "1", .min = 1,
+		.max = LOAD_INFLIGHT_MAX, .help = "calls in flight per thread"),
+	CLI_END,
+};
+
+static const struct cli_setting transfer_table[] = {
+	CLI_ENUM(struct transfer_settings, op, "op", ops, .def = "read",
+		 .help = "which way the bytes go"),
+	CLI_STRING(struct transfer_settings, region, "region", .check = check_name,
+		   .help = "the peer's region; absent: the one its bench service offers for this"),
+	CLI_FLAG(struct transfer_settings, overwrite, "overwrite", .def = "false",
+		 .help = "allow writing to a region of the peer's own"),
+	CLI_SIZE(struct transfer_settings, block_size, "block_size", .def = "128KiB", .min = 8,
+		 .max = INT64_C(1) << 34, .help = "bytes of a block, a multiple of 8"),
+	CLI_INT(struct transfer_settings, batch_size, "batch_size", .def = "32", .min = 1,
+		.max = LOAD_BATCH_MAX, .help = "blocks of a trip"),
+	CLI_DURATION_MS(struct transfer_settings, duration_ms, "duration", .def = "3s", .min = 1,
+			.max = LOAD_DURATION_MAX_MS, .help = "how long to measure"),
+	CLI_INT(struct transfer_settings, qps, "qps", .def = "0", .min = 0, .max = 100000000,
+		.help = "trips a second (open loop: latency counts from the intended start); 0: as fast as it goes"),
+	CLI_END,
+};
+
+static const struct cli_setting settings_table[] = {
+	CLI_INT(struct settings, version, "version", .def = "1", .min = 1, .max = 1,
+		.help = "of the file's format"),
+	CLI_MAP(struct settings, control, "control", control_table, .help = "where nanoctrl is"),
+	CLI_MAP(struct settings, between, "between", between_table,
+		.help = "which agents, and how they are linked"),
+	CLI_MAP(struct settings, rpc, "rpc", rpc_table, .help = "what the command rpc measures"),
+	CLI_MAP(struct settings, transfer, "transfer", transfer_table,
+		.help = "what the command transfer measures"),
+	CLI_END,
+};
+
+/* ---- the command line ---- */
+
+static const struct cli_setting common_options[] = {
+	CLI_STRING(struct options, config, "config", .letter = 'c', .value = "FILE",
+		   .help = "configuration, as configs/bench.yaml"),
+	CLI_SET,
+	CLI_KEY("ctrl", "control.urls", .value = "URL", .env = "SLIME_CTRL",
+		.help = "nanoctrl; several replicas by repeating it"),
+	CLI_KEY("token-file", "control.token_file", .value = "FILE"),
+	CLI_KEY("scope", "between.scope"),
+	CLI_KEY("peer", "between.peer", .value = "AGENT"),
+	CLI_KEY("from", "between.from", .value = "AGENT"),
+	CLI_KEY("transport", "between.transport"),
+	CLI_KEY("polling", "between.polling"),
+	CLI_KEY("threads", "between.threads"),
+	CLI_FLAG(struct options, json, "json", .help = "print JSON"),
+	CLI_FLAG(struct options, csv, "csv", .help = "print CSV"),
+	CLI_END,
+};
+
+static const struct cli_setting rpc_options[] = {
+	CLI_KEY("sizes", "rpc.sizes"),
+	CLI_KEY("iterations", "rpc.iterations"),
+	CLI_KEY("duration", "rpc.duration"),
+	CLI_KEY("inflight", "rpc.inflight"),
+	CLI_END,
+};
+
+static const struct cli_setting transfer_options[] = {
+	CLI_KEY("op", "transfer.op"),
+	CLI_KEY("region", "transfer.region", .value = "NAME"),
+	CLI_KEY("overwrite", "transfer.overwrite"),
+	CLI_KEY("block-size", "transfer.block_size"),
+	CLI_KEY("batch-size", "transfer.batch_size"),
+	CLI_KEY("duration", "transfer.duration"),
+	CLI_KEY("qps", "transfer.qps"),
+	CLI_END,
+};
+
+static const struct cli_command commands[] = {
+	{
+		.name = "rpc",
+		.summary = "echo calls of growing size",
+		.text = "Every reply is compared with its request. Closed loop: a call begins when the one before it "
+			"ended, so latencies tell nothing of queueing.",
+		.tables = { common_options, rpc_options },
+	},
+	{
+		.name = "transfer",
+		.summary = "one-sided reads or writes",
+		.text = "Trips walk over the whole region, so its bytes come from memory when it is larger than the "
+			"caches. The bytes of the first places are checked after the measurement.",
+		.tables = { common_options, transfer_options },
+	},
+	{ .name = NULL },
+};
+
+const struct cli_program bench_program = {
+	.name = "slime-bench",
+	.summary = "measures calls and transfers between agents",
+	.commands = commands,
+	.settings = settings_table,
+};
+
+/* ---- what the tables cannot say ---- */
+
+static void check_between(struct cli_config *config, const struct between_settings *b)
+{
+	if (b->from && !strcmp(b->from, b->peer))
+		cli_config_refuse(config, "between.from", "expected another agent than the peer");
+}
+
+static void check_transfer(struct cli_config *config, const struct transfer_settings *t)
+{
+	if (t->block_size % 8)
+		cli_config_refuse(config, "transfer.block_size", "expected a multiple of 8");
+	if (t->op != LOAD_READ && t->region && !t->overwrite)
+		cli_config_refuse(
+			config, "transfer.region",
+			"writing to region %s destroys what it holds: say --overwrite to allow it",
+			t->region);
+}
+
+int settings_read(struct cli_config *config, const struct options *options,
+		  const struct cli_args *args, struct settings *out)
+{
+	int ret = options->config ? cli_config_load(config, options->config) : 0;
+
+	if (ret != -ENOMEM)
+		ret = cli_config_apply(config, args);
+	if (ret != -ENOMEM)
+		ret = cli_config_read(config, settings_table, out);
+	if (ret == -ENOMEM)
+		return ret;
+	if (!cli_config_n_errors(config) && !out->between.peer) {
+		cli_usage_error(&bench_program,
+				"expected the agent at the other end: --peer, or between.peer");
+		return -EINVAL;
+	}
+	if (!cli_config_n_errors(config)) {
+		check_between(config, &out->between);
+		if (!strcmp(args->command->name, "transfer"))
+			check_transfer(config, &out->transfer);
+	}
+	if (!cli_config_n_errors(config))
+		return 0;
+	cli_config_print_errors(config, stderr);
+	return -EINVAL;
+}

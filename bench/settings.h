@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a user can say to slime-bench: its configuration file and its command line. */
+#ifndef BENCH_SETTINGS_H
+#define BENCH_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/config.h"
+
+struct control_settings {
+	const char *const *urls;
+	size_t n_urls;
+	const char *token_file;
+};
+
+struct between_settings {
+	const char *scope;
+	const char *from; /* NULL: this process */
+	const char *peer;
+	int transport; /* enum slime_transport */
+	int polling;   /* enum slime_polling */
+	int64_t threads;
+};
+
+struct rpc_settings {
+	const uint64_t *sizes;
+	size_t n_sizes;
+	int64_t iterations;
+	int64_t duration_ms;
+	int64_t inflight;
+};
+
+struct transfer_settings {
+	int op; /* enum load_op */
+	const char *region;
+	bool overwrite;
+	uint64_t block_size;
+	int64_t batch_size;
+	int64_t duration_ms;
+	int64_t qps;
+};
+
+/* The file. */
+struct settings {
+	int64_t version;
+	struct control_settings control;
+	struct between_settings between;
+	struct rpc_settings rpc;
+	struct transfer_settings transfer;
+};
+
+/* The command line beside it. */
+struct options {
+	const char *config;
+	bool json;
+	bool csv;
+};
+
+extern const struct cli_program bench_program;
+
+/*
+ * Read the file and what the command line says over it, and check it for the command. Strings in
+ * out are the configuration's. 0, -ENOMEM, or -EINVAL after the errors were printed.
+ */
+int settings_read(struct cli_config *config, const struct options *options,
+		  const struct cli_args *args, struct settings *out);
+
+#endif
