@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client and the real server, over a real Redis. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -42,6 +44,7 @@ static struct {
 	struct test_redis redis;
 	struct event_base *base;
 	pid_t server;
+	int held; /* keeps the port for the server while that is away */
 	char url[64], port[16];
 	struct agent a, b, c;
 } t;
@@ -60,6 +63,23 @@ static void exec_server(int out)
 	execl(path, path, "server", "--port", t.port, "--redis-url", t.redis.url, "--runtime-dir",
 	      dir, "--log-file", "/dev/null", "--set", "server.drain_accept=0s", NULL);
 	_exit(127);
+}
+
+/* A port for the server, killed or not: bound, it is nobody else's; not listening, and with
+ * addresses reused, it is the server's. */
+static void hold_port(void)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(addr);
+	int one = 1;
+
+	t.held = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(t.held >= 0);
+	assert_int_equal(setsockopt(t.held, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+	assert_int_equal(bind(t.held, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(getsockname(t.held, (struct sockaddr *)&addr, &len), 0);
+	snprintf(t.port, sizeof(t.port), "%d", ntohs(addr.sin_port));
 }
 
 /* Waits for the line that says where it serves. */
@@ -82,7 +102,6 @@ static void start_server(void)
 	at = strstr(line, "http://");
 	assert_non_null(at);
 	snprintf(t.url, sizeof(t.url), "%.*s", (int)strcspn(at, "\n"), at);
-	snprintf(t.port, sizeof(t.port), "%s", strrchr(t.url, ':') + 1);
 }
 
 static void kill_server(void)
@@ -107,7 +126,7 @@ static void create_agent(struct agent *g, const char *name, const char *incarnat
 	attr.urls = &url;
 	attr.n_urls = 1;
 	attr.scope = "live";
-	attr.timeout_ms = 20000;
+	attr.timeout_ms = 60000;
 	assert_int_equal(nc_client_create(&g->client, &attr), 0);
 }
 
@@ -246,7 +265,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&t, 0, sizeof(t));
-	strcpy(t.port, "0");
+	hold_port();
 	test_redis_start(&t.redis);
 	t.base = event_base_new();
 	start_server();
@@ -265,6 +284,7 @@ static int teardown(void **state)
 	nc_client_destroy(t.c.client);
 	event_base_free(t.base);
 	kill_server();
+	close(t.held);
 	snprintf(command, sizeof(command), "rm -rf '%s/run'", t.redis.dir);
 	if (system(command))
 		return -1;

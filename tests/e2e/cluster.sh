@@ -42,9 +42,10 @@ skip() {
 	exit 77
 }
 
-# wait_for SECONDS COMMAND...: until the command succeeds.
+# wait_for SECONDS COMMAND...: until the command succeeds. What has to happen in that time has six times as long before
+# the test fails: the machine may be busy with other things.
 wait_for() {
-	local deadline=$((SECONDS + $1))
+	local deadline=$((SECONDS + 6 * $1))
 	shift
 
 	until "$@" >/dev/null 2>&1; do
@@ -53,11 +54,19 @@ wait_for() {
 	done
 }
 
-# spawn NAME COMMAND...: in the background, its output in NAME.out and NAME.err; it dies with us.
+# spend SECONDS: only where the passing of time is what is tested.
+spend() {
+	sleep "$1"
+}
+
+# spawn NAME COMMAND...: in the background, its output in NAME.out and NAME.err; it dies with us. What a former NAME said
+# is gone when this returns: nobody takes it for what the new one says.
 spawn() {
 	local name=$1
 	shift
 
+	: >"$work/$name.out"
+	: >"$work/$name.err"
 	setpriv --pdeathsig KILL -- "$@" >"$work/$name.out" 2>"$work/$name.err" &
 	pids[$name]=$!
 }
@@ -82,12 +91,26 @@ start_redis() {
 	wait_for 10 redis-cli -s "$work/redis.sock" ping || fail "Redis does not answer"
 }
 
-# The first time on a port of the kernel's choice, afterwards on the same one.
+# A port for nanoctrl, killed or not: a socket that is bound and does not listen keeps it from everybody who has not set
+# SO_REUSEADDR, and from the kernel's own choice.
+hold_port() {
+	spawn port python3 -c '
+import signal, socket
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+signal.pause()'
+	wait_for 10 test -s "$work/port.out" || fail "no port"
+	port=$(cat "$work/port.out")
+}
+
+# Always on the same port.
+port=
 url=
 start_nanoctrl() {
-	local port=${url##*:}
-
-	spawn nanoctrl "$bin/nanoctrl" server --port "${port:-0}" --runtime-dir "$work/nanoctrl" \
+	[ -n "$port" ] || hold_port
+	spawn nanoctrl "$bin/nanoctrl" server --port "$port" --runtime-dir "$work/nanoctrl" \
 		--redis-url "unix://$work/redis.sock" "${lease[@]}"
 	wait_for 15 grep -q 'serves at' "$work/nanoctrl.out" || fail "nanoctrl does not serve"
 	url=$(sed -n 's/.*serves at //p' "$work/nanoctrl.out")
@@ -132,7 +155,7 @@ links() {
 }
 
 link_is() {
-	links | grep -q -- "$*"
+	grep -q -- "$*" <<<"$(links)"
 }
 
 # wait_link SECONDS AGENT PEER PROFILE STATE

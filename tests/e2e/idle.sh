@@ -25,7 +25,7 @@ rss_kib() {
 sanitized=$(nm -D "$bin/peeragent" 2>/dev/null | grep -c -m 1 '__asan_init\|__tsan_init' || true)
 seconds=10
 declare -A before=([a]=$(ticks node-a) [b]=$(ticks node-b))
-wait_for "$seconds" false || true
+spend "$seconds"
 per_second=$(getconf CLK_TCK)
 for name in a b; do
 	used=$(($(ticks "node-$name") - before[$name]))

@@ -30,8 +30,8 @@ wait_link 10 node-c node-b default connected
 link_is node-c node-a && fail "the selector matched node-a"
 
 say "the region and the service are in the directory"
-curl -sf "$url/v1/agents/node-b/regions/kv?scope=test" | grep -q '"size":1048576' || fail "no region"
-curl -sf "$url/v1/services?scope=test&name=echo" | grep -q '"agent":"node-b"' || fail "no service"
+grep -q '"size":1048576' <<<"$(curl -sf "$url/v1/agents/node-b/regions/kv?scope=test")" || fail "no region"
+grep -q '"agent":"node-b"' <<<"$(curl -sf "$url/v1/services?scope=test&name=echo")" || fail "no service"
 
 say "leaving in order"
 end node-b

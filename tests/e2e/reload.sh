@@ -16,7 +16,7 @@ said() {
 }
 
 region_is() {
-	curl -sf "$url/v1/agents/node-b/regions/$1?scope=test" | grep -q "\"size\":$2"
+	grep -q "\"size\":$2" <<<"$(curl -sf "$url/v1/agents/node-b/regions/$1?scope=test")"
 }
 
 no_region() {
@@ -61,7 +61,7 @@ write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0"
 sed -i 's/name: node-a,/name: node-a, labels: { role: prefill },/' "$work/node-a.yaml"
 kill -HUP "${pids[node-a]}"
 labelled() {
-	curl -sf "$url/v1/agents/node-a?scope=test" | grep -q '"role":"prefill"'
+	grep -q '"role":"prefill"' <<<"$(curl -sf "$url/v1/agents/node-a?scope=test")"
 }
 wait_for 10 labelled || fail "the label is not there"
 [ "$(metric node-a slime_link_connects_total 'profile="default"')" = 1 ] || fail "the link was touched"

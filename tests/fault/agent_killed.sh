@@ -16,7 +16,7 @@ both_connected() {
 }
 wait_for 10 both_connected node-a node-b || fail "not connected: $(links)"
 # For a whole lease after its start nanoctrl gives nobody up.
-wait_for 4 false || true
+spend 4
 
 not_connected() {
 	! link_is "$1" "$2" shm connected && ! link_is "$1" "$2" tcp connected

@@ -41,14 +41,14 @@ untouched
 
 say "nanoctrl away for longer than a lease"
 end nanoctrl KILL
-wait_for 5 false || true
+spend 5
 start_nanoctrl
 wait_for 5 all_there || fail "not registered again: $(links)"
 untouched
 
 say "Redis killed and restarted with its data"
 end redis KILL
-wait_for 3 false || true
+spend 3
 start_redis
 wait_for 10 all_there || fail "not registered again: $(links)"
 untouched

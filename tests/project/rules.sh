@@ -11,7 +11,7 @@ mapfile -t names < <(grep -oE '[a-z0-9_/]+(__[a-z0-9_]+|\.sh|\.c)' docs/rules.md
 bad=0
 for name in "${names[@]}"; do
 	case $name in
-	*.*) printf '%s\n' "${sources[@]}" | grep -q "/$name\$" ;;
+	*.*) grep -q "/$name\$" <<<"$(printf '%s\n' "${sources[@]}")" ;;
 	*) grep -qw -- "$name" "${sources[@]}" ;;
 	esac || {
 		echo "docs/rules.md names $name: there is no such test"
