@@ -200,6 +200,13 @@ static void reply_busy(struct fake_conn *conn, const char *request)
 		   "{\"code\":\"unavailable\",\"message\":\"no redis\"}");
 }
 
+static void reply_busy_for_long(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 503, "Retry-After: 60\r\n",
+		   "{\"code\":\"unavailable\",\"message\":\"no redis\"}");
+}
+
 static void reply_and_close(struct fake_conn *conn, const char *request)
 {
 	reply_ok(conn, request);
@@ -251,7 +258,7 @@ static void do_register(int n)
 static void register__keeps_the_lease_and_sends_what_was_held(void **state)
 {
 	(void)state;
-	begin(script(reply_grant, reply_ok, reply_grant), 5000);
+	begin(script(reply_grant, reply_ok, reply_grant), 60000);
 	do_register(1);
 	assert_int_equal(t.number, 7);
 	assert_non_null(strstr(t.requests[0], "PUT /v1/agents/a?scope=demo HTTP/1.1\r\n"));
@@ -275,7 +282,7 @@ static void calls__without_a_lease_are_refused_here(void **state)
 	struct nc_link link = { .peer = "b", .profile = "default" };
 
 	(void)state;
-	begin(script(NULL), 5000);
+	begin(script(NULL), 60000);
 	assert_int_equal(nc_heartbeat(t.client, on_done, NULL), -ENOKEY);
 	assert_int_equal(nc_report_link(t.client, &link, on_done, NULL), -ENOKEY);
 	assert_int_equal(nc_session_open(t.client, NULL, NULL), -ENOKEY);
@@ -286,7 +293,7 @@ static void calls__without_a_lease_are_refused_here(void **state)
 static void get_agent__decodes_what_it_knows(void **state)
 {
 	(void)state;
-	begin(script(reply_agent), 5000);
+	begin(script(reply_agent), 60000);
 	assert_int_equal(nc_get_agent(t.client, "b/../c d", on_agent, NULL), 0);
 	await(1);
 	assert_non_null(strstr(t.requests[0], "GET /v1/agents/b%2F..%2Fc%20d?scope=demo "));
@@ -299,7 +306,7 @@ static void get_agent__decodes_what_it_knows(void **state)
 static void list_agents__takes_chunks_and_asks_for_the_page(void **state)
 {
 	(void)state;
-	begin(script(reply_chunked), 5000);
+	begin(script(reply_chunked), 60000);
 	assert_int_equal(nc_list_agents(t.client, "role=decode", "k&l", on_page, NULL), 0);
 	await(1);
 	assert_false(t.failed);
@@ -331,7 +338,7 @@ static void reply_region(struct fake_conn *conn, const char *request)
 static void exchange__carries_bytes_both_ways(void **state)
 {
 	(void)state;
-	begin(script(reply_grant, reply_ok, reply_offer), 5000);
+	begin(script(reply_grant, reply_ok, reply_offer), 60000);
 	do_register(1);
 	assert_int_equal(nc_post_offer(t.client, "b", "default", 7, "i", "\x00\xff\x01\x02", 4,
 				       on_done, NULL),
@@ -361,7 +368,7 @@ static void publish__and_get_region(void **state)
 				    .descriptor_len = 1 };
 
 	(void)state;
-	begin(script(reply_grant, reply_ok, reply_region), 5000);
+	begin(script(reply_grant, reply_ok, reply_region), 60000);
 	do_register(1);
 	assert_int_equal(nc_publish(t.client, &region, on_done, NULL), 0);
 	await(2);
@@ -408,7 +415,7 @@ static void error__is_the_errno_of_its_status(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		steps[i] = reply_status;
-	begin(steps, 5000);
+	begin(steps, 60000);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		next_status = rows[i].status;
 		next_code = rows[i].code;
@@ -427,7 +434,7 @@ static void error__is_the_errno_of_its_status(void **state)
 static void call__is_repeated_after_a_reset_on_the_next_server(void **state)
 {
 	(void)state;
-	begin(script(abort_it, reply_agent), 5000);
+	begin(script(abort_it, reply_agent), 60000);
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	await(1);
 	assert_false(t.failed);
@@ -438,7 +445,7 @@ static void call__is_repeated_after_a_reset_on_the_next_server(void **state)
 static void call__goes_to_the_next_server_when_one_refuses(void **state)
 {
 	(void)state;
-	begin(script(reply_agent), 5000);
+	begin(script(reply_agent), 60000);
 	fake_stop(&t.fake);
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	await(1);
@@ -451,7 +458,7 @@ static void call__keeps_retry_after(void **state)
 	uint64_t start;
 
 	(void)state;
-	begin(script(reply_busy, reply_agent), 10000);
+	begin(script(reply_busy, reply_agent), 60000);
 	start = sl_clock_ms();
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	await(1);
@@ -462,7 +469,7 @@ static void call__keeps_retry_after(void **state)
 static void call__ends_at_its_deadline_with_the_cause(void **state)
 {
 	(void)state;
-	begin(script(reply_busy), 300);
+	begin(script(reply_busy_for_long), 2000);
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	await(1);
 	assert_int_equal(t.error.err, -ETIMEDOUT);
@@ -484,7 +491,7 @@ static void call__of_a_silent_server_ends_at_its_deadline(void **state)
 static void call__on_a_kept_connection_that_was_closed_is_repeated_at_once(void **state)
 {
 	(void)state;
-	begin(script(reply_ok, abort_it, reply_agent), 5000);
+	begin(script(reply_ok, abort_it, reply_agent), 60000);
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	await(1);
 	assert_int_equal(t.error.err, -EPROTO);
@@ -498,7 +505,7 @@ static void call__on_a_kept_connection_that_was_closed_is_repeated_at_once(void 
 static void call__after_a_server_that_closes_opens_another_connection(void **state)
 {
 	(void)state;
-	begin(script(reply_grant, reply_and_close, reply_ok), 5000);
+	begin(script(reply_grant, reply_and_close, reply_ok), 60000);
 	do_register(1);
 	assert_int_equal(nc_heartbeat(t.client, on_done, NULL), 0);
 	await(2);
@@ -510,7 +517,7 @@ static void call__after_a_server_that_closes_opens_another_connection(void **sta
 static void call__of_what_is_no_answer_fails_at_once(void **state)
 {
 	(void)state;
-	begin(script(reply_garbage, reply_no_json), 5000);
+	begin(script(reply_garbage, reply_no_json), 60000);
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	await(1);
 	assert_int_equal(t.error.err, -EPROTO);
@@ -523,7 +530,7 @@ static void call__of_what_is_no_answer_fails_at_once(void **state)
 static void calls__beyond_the_bound_are_refused(void **state)
 {
 	(void)state;
-	begin(script(say_nothing, say_nothing, say_nothing, say_nothing), 5000);
+	begin(script(say_nothing, say_nothing, say_nothing, say_nothing), 60000);
 	for (int i = 0; i < NC_MAX_CALLS; i++)
 		assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), -EAGAIN);
@@ -538,7 +545,7 @@ static void cancel__silences_the_calls_of_one_arg(void **state)
 	int gone, stays;
 
 	(void)state;
-	begin(script(reply_agent, reply_agent), 5000);
+	begin(script(reply_agent, reply_agent), 60000);
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, &gone), 0);
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, &stays), 0);
 	nc_cancel(t.client, &gone);

@@ -219,7 +219,7 @@ static void poll__waits_for_the_next_event(void **state)
 	char target[200];
 
 	assert_int_equal(api_do(f, &a, "GET", "/v1/agents?scope=demo", NULL, NULL), 200);
-	snprintf(target, sizeof(target), "/v1/events?scope=demo&wait_ms=10000&cursor=%s",
+	snprintf(target, sizeof(target), "/v1/events?scope=demo&wait_ms=30000&cursor=%s",
 		 api_text(&a, "cursor", NULL));
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
 	assert_int_equal(api_do(f, &a, "GET", target, NULL, NULL), 200);
@@ -338,7 +338,7 @@ static void session__that_is_replaced_goes_away(void **state)
 /* Each loop comes back to Redis by itself: until then it says 503. */
 static void until_registered(struct api_fixture *f, char lease[512])
 {
-	uint64_t deadline = sl_deadline_ns(10000);
+	uint64_t deadline = sl_deadline_ns(60000);
 	int status = 503;
 
 	while (status == 503) {
@@ -389,7 +389,7 @@ static void request__while_redis_is_down_is_503_and_works_again_later(void **sta
 {
 	struct api_fixture *f = *state;
 	struct api_answer a = { .status = 0 };
-	uint64_t deadline = sl_deadline_ns(10000);
+	uint64_t deadline = sl_deadline_ns(60000);
 	char lease[512];
 
 	test_redis_kill(&f->redis);
@@ -419,7 +419,8 @@ int main(void)
 		TEST(link__is_reported_with_cause_and_age),
 		TEST(poll__waits_for_the_next_event),
 		TEST(lines__carry_events_and_beats),
-		TEST(session__hears_of_peers_and_of_offers_to_it),
+		cmocka_unit_test_setup_teardown(session__hears_of_peers_and_of_offers_to_it,
+						api_setup_short_leases, api_teardown),
 		TEST(session__is_told_that_it_was_superseded),
 		TEST(session__that_is_replaced_goes_away),
 		TEST(session__after_lost_data_says_resync),

@@ -18,7 +18,7 @@
 #include "server.h"
 #include "store.h"
 
-#define TIMEOUT_S 20
+#define TIMEOUT_S 60
 
 static int create_store(void *arg, struct loop *loop, struct store **out)
 {
@@ -140,7 +140,7 @@ static char *read_all(int fd)
 /* Asks on this connection until its loop's store serves. */
 static void until_ready(int fd)
 {
-	uint64_t deadline = sl_deadline_ns(10000);
+	uint64_t deadline = sl_deadline_ns(TIMEOUT_S * 1000);
 	char text[4096];
 	int status = 0;
 
@@ -392,7 +392,7 @@ void api_close(struct api_stream *s)
 	close(s->fd);
 }
 
-int api_setup(void **state)
+static int setup_with(void **state, uint32_t ttl_ms)
 {
 	struct api_fixture *f = calloc(1, sizeof(*f));
 	struct store_config config = STORE_CONFIG_INIT;
@@ -401,13 +401,23 @@ int api_setup(void **state)
 	*state = f;
 	test_redis_start(&f->redis);
 	config.url = f->redis.url;
-	config.ttl_ms = API_TTL_MS;
+	config.ttl_ms = ttl_ms;
 	config.beat_ms = 200;
 	config.grace_ms = 100;
 	config.reap_ms = 20;
-	config.timeout_ms = 1000;
+	config.timeout_ms = 10000;
 	assert_int_equal(store_hub_create(&config, &f->hub), 0);
 	start_server(f);
 	wait_until_ready(f);
 	return 0;
+}
+
+int api_setup(void **state)
+{
+	return setup_with(state, 60000);
+}
+
+int api_setup_short_leases(void **state)
+{
+	return setup_with(state, 3000);
 }

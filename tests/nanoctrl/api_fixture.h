@@ -28,11 +28,12 @@ struct api_answer {
 	json_t *body;
 };
 
-#define API_TTL_MS  600
 #define OWNER_KEY_A "AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define OWNER_KEY_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
+/* Leases outlive every test, or they are short, to watch their end. */
 int api_setup(void **state);
+int api_setup_short_leases(void **state);
 int api_teardown(void **state);
 
 /* One request; lease and body may be NULL. The answer's body is freed with the next call of it on

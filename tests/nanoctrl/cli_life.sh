@@ -12,7 +12,7 @@ options=(--port 0 --data-dir "$dir/data" --set server.drain_accept=0)
 case_name=none
 
 nc() {
-	timeout 60 "$program" "$@" </dev/null
+	timeout 120 "$program" "$@" </dev/null
 }
 
 field() {
@@ -26,7 +26,7 @@ redis_pid() {
 # Waits until a process has ended; one that nobody has reaped has.
 # Its first thread may be a zombie while others still hold its locks.
 await_end() {
-	timeout 20 sh -c "while cat /proc/$1/task/*/status | grep -q '^State:.[^Z]'; do :; done" 2>/dev/null
+	timeout 120 sh -c "while cat /proc/$1/task/*/status | grep -q '^State:.[^Z]'; do :; done" 2>/dev/null
 }
 
 # Everything that a case may have left, also when it failed half-way.
@@ -136,7 +136,7 @@ case_a_redis_that_dies_is_started_again() {
 	url=$(field address)
 	redis-cli -s "$dir/data/redis.sock" set kept yes >/dev/null
 	kill -9 "$redis"
-	timeout 20 sh -c "until curl -sf -m 2 '$url/readyz' && [ \"\$(cut -d' ' -f1 '$dir/data/redis.pid')\" != $redis ]
+	timeout 120 sh -c "until curl -sf -m 60 '$url/readyz' && [ \"\$(cut -d' ' -f1 '$dir/data/redis.pid')\" != $redis ]
 		do :; done" >/dev/null
 	[ "$(redis-cli -s "$dir/data/redis.sock" get kept)" = yes ] || die "its data is gone"
 	expect 0 stopped nc stop
@@ -179,15 +179,15 @@ case_without_its_redis_it_is_not_ready_until_it_comes() {
 		--redis-url "unix://$dir/given.sock"
 	url=$(field address)
 	expect 0 "ready: no (Redis does not serve" nc status
-	expect 0 " 503 " curl -si -m 5 "$url/v1/agents"
-	expect 0 '"status":"ok"' curl -s -m 5 "$url/readyz?local=1"
+	expect 0 " 503 " curl -si -m 60 "$url/v1/agents"
+	expect 0 '"status":"ok"' curl -s -m 60 "$url/readyz?local=1"
 	redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
 	redis=$!
-	timeout 20 sh -c "until curl -sf -m 2 '$url/readyz'; do :; done" >/dev/null || {
+	timeout 120 sh -c "until curl -sf -m 60 '$url/readyz'; do :; done" >/dev/null || {
 		kill "$redis"
 		die "it did not recover"
 	}
-	expect 0 '"agents":[]' curl -s -m 5 "$url/v1/agents"
+	expect 0 '"agents":[]' curl -s -m 60 "$url/v1/agents"
 	expect 0 stopped nc stop
 	kill -0 "$redis" || die "it ended a Redis that is not its own"
 	kill "$redis"
@@ -225,7 +225,7 @@ case_server_runs_in_the_foreground_until_a_signal() {
 	local pid redis
 	"$program" server "${options[@]}" >"$dir/out1" 2>"$dir/err1" </dev/null &
 	pid=$!
-	timeout 20 sh -c "until grep -q 'serves at http://127.0.0.1:' '$dir/out1'; do :; done"
+	timeout 120 sh -c "until grep -q 'serves at http://127.0.0.1:' '$dir/out1'; do :; done"
 	redis=$(redis_pid)
 	expect 0 "ready: yes" nc status
 	kill -TERM "$pid"
@@ -240,16 +240,16 @@ case_links_are_listed_and_waited_for() {
 	url=$(field address)
 	expect 0 "[]" nc obs links --json
 	expect 1 "no agent reports a link" nc obs links --wait 0.2s
-	lease=$(curl -s -m 5 -X PUT "$url/v1/agents/node-a" -H 'Content-Type: application/json' -d '{"incarnation":"one",
+	lease=$(curl -s -m 60 -X PUT "$url/v1/agents/node-a" -H 'Content-Type: application/json' -d '{"incarnation":"one",
 		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
 		sed 's/.*"lease":"\([^"]*\)".*/\1/')
 	report() {
-		curl -sf -m 5 -X PUT "$url/v1/agents/node-a/links/node-b/default" -H "Slime-Lease: $lease" \
+		curl -sf -m 60 -X PUT "$url/v1/agents/node-a/links/node-b/default" -H "Slime-Lease: $lease" \
 			-H 'Content-Type: application/json' -d "{\"revision\":$1,\"state\":\"$2\"}" >/dev/null
 	}
 	report 1 connecting
 	expect 1 "not all links are connected" nc obs links --wait 0.2s
-	nc obs links --wait 20s --json >"$dir/out" 2>&1 &
+	nc obs links --wait 100s --json >"$dir/out" 2>&1 &
 	report 2 connected
 	wait $! || die "it did not see the link"
 	grep -q '"agent":"node-a","peer":"node-b","profile":"default","state":"connected"' "$dir/out"

@@ -8,7 +8,7 @@
 
 #include "server.h"
 
-#define WAIT_MS 10000 /* for what has to happen */
+#define WAIT_MS 60000 /* for what has to happen */
 
 /*
  * GET /hello, /p/{name}, /readyz, /metrics; POST /echo; GET /later replies from the loop's next

@@ -9,7 +9,7 @@
 #include <base/clock.h>
 #include "loop.h"
 
-#define GIVE_UP_NS (10 * SL_NS_PER_S)
+#define GIVE_UP_NS (60 * SL_NS_PER_S)
 
 static void add(struct answer *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -114,7 +114,7 @@ void fixture_run(struct fixture *f, const bool *done)
 
 	while (!*done) {
 		if (sl_clock_ns() - start > GIVE_UP_NS)
-			fail_msg("nothing happened for 10 s");
+			fail_msg("nothing happened for a minute");
 		turn(f, 100);
 	}
 }
@@ -125,6 +125,17 @@ void fixture_spend(struct fixture *f, unsigned ms)
 
 	while (sl_clock_ns() < end)
 		turn(f, 5);
+}
+
+void fixture_until(struct fixture *f, long long n, const char *command)
+{
+	uint64_t start = sl_clock_ns();
+
+	while (test_redis_do(&f->redis, command) != n) {
+		if (sl_clock_ns() - start > GIVE_UP_NS)
+			fail_msg("%s is never %lld", command, n);
+		turn(f, 20);
+	}
 }
 
 void fixture_until_serving(struct fixture *f, bool serving)
@@ -143,10 +154,10 @@ void fixture_open(struct fixture *f)
 	struct store_config config = STORE_CONFIG_INIT;
 
 	config.url = f->redis.url;
-	config.ttl_ms = TTL_MS;
+	config.ttl_ms = f->ttl_ms;
 	config.grace_ms = GRACE_MS;
 	config.reap_ms = 20;
-	config.timeout_ms = 1000;
+	config.timeout_ms = f->timeout_ms;
 	config.max_inflight = 64;
 	config.max_objects = 4;
 	config.keep_events = 100;
@@ -166,16 +177,33 @@ void fixture_close(struct fixture *f)
 	f->hub = NULL;
 }
 
-int fixture_setup(void **state)
+static int setup_with(void **state, unsigned ttl_ms, unsigned timeout_ms)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	*state = f;
+	f->ttl_ms = ttl_ms;
+	f->timeout_ms = timeout_ms;
 	signal(SIGPIPE, SIG_IGN); /* as the daemon does */
 	test_redis_start(&f->redis);
 	fixture_open(f);
 	fixture_until_serving(f, true);
 	return 0;
+}
+
+int fixture_setup(void **state)
+{
+	return setup_with(state, LONG_TTL_MS, 10000);
+}
+
+int fixture_setup_short_leases(void **state)
+{
+	return setup_with(state, SHORT_TTL_MS, 10000);
+}
+
+int fixture_setup_impatient(void **state)
+{
+	return setup_with(state, SHORT_TTL_MS, 1500);
 }
 
 int fixture_teardown(void **state)

@@ -17,6 +17,8 @@ struct fixture {
 	struct store_hub *hub;
 	struct loop *loop;
 	struct store *store;
+	unsigned ttl_ms;     /* of leases */
+	unsigned timeout_ms; /* of Redis */
 };
 
 /* What the last call answered. */
@@ -42,21 +44,30 @@ struct member {
 };
 
 #define SCOPE	 "test"
-#define TTL_MS	 400
-#define GRACE_MS 80
+#define GRACE_MS 1000
+
+/* Leases that outlive every test, and ones to watch their end: for so long, too, the store gives
+ * nobody up after it began. */
+#define LONG_TTL_MS  60000
+#define SHORT_TTL_MS 3000
 
 #define OWNER_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define OWNER_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define SECRET	"cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
 
 int fixture_setup(void **state);
+/* With short leases; and one that does not wait long for Redis, either. */
+int fixture_setup_short_leases(void **state);
+int fixture_setup_impatient(void **state);
 int fixture_teardown(void **state);
 
 void fixture_open(struct fixture *f); /* a hub and a store, serving */
 void fixture_close(struct fixture *f);
 
-/* Turn the loop until *done; fails the test after 10 s. */
+/* Turn the loop until *done; fails the test after a minute. */
 void fixture_run(struct fixture *f, const bool *done);
+/* Turn the loop while the command, as test_redis_do() has it, says another number than this one. */
+void fixture_until(struct fixture *f, long long n, const char *command);
 /* Turn the loop for so long: only where the lapse of time is what is tested. */
 void fixture_spend(struct fixture *f, unsigned ms);
 /* Turn the loop until the store serves, or does not. */
