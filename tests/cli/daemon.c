@@ -71,7 +71,7 @@ static void start__returns_with_the_message_of_a_ready_child(void **state)
 	char text[256];
 
 	(void)state;
-	assert_int_equal(start(&d, 10000, be_ready), CLI_DAEMON_PARENT);
+	assert_int_equal(start(&d, 60000, be_ready), CLI_DAEMON_PARENT);
 	assert_string_equal(d.message, "http://127.0.0.1:3000");
 	assert_int_equal(kill(d.pid, SIGKILL), 0);
 	assert_int_equal(waitpid(d.pid, NULL, 0), d.pid);
@@ -90,7 +90,7 @@ static void start__tells_why_the_child_failed(void **state)
 	struct cli_daemon d;
 
 	(void)state;
-	assert_int_equal(start(&d, 10000, give_up), -ECHILD);
+	assert_int_equal(start(&d, 60000, give_up), -ECHILD);
 	assert_string_equal(d.message, "cannot listen on port 80");
 	assert_int_equal(waitpid(d.pid, NULL, 0), -1);
 }
@@ -114,9 +114,9 @@ static void start__tells_how_a_child_without_a_report_ended(void **state)
 	struct cli_daemon d;
 
 	(void)state;
-	assert_int_equal(start(&d, 10000, just_end), -ECHILD);
+	assert_int_equal(start(&d, 60000, just_end), -ECHILD);
 	assert_non_null(strstr(d.message, "ended with status 3 before it was ready, see /tmp/"));
-	assert_int_equal(start(&d, 10000, crash), -ECHILD);
+	assert_int_equal(start(&d, 60000, crash), -ECHILD);
 	assert_non_null(strstr(d.message, "ended by signal 15 before it was ready, see /tmp/"));
 }
 

@@ -97,7 +97,7 @@ static void signal__ends_exactly_that_process(void **state)
 	assert_int_equal(cli_process_of(start_child(), &p), 0);
 	assert_true(cli_process_alive(&p));
 	assert_int_equal(cli_process_signal(&p, SIGKILL), 0);
-	assert_int_equal(cli_process_wait(&p, 10000), 0);
+	assert_int_equal(cli_process_wait(&p, 60000), 0);
 	/* Nobody waited for it yet, and it counts as ended. */
 	assert_false(cli_process_alive(&p));
 	assert_int_equal(waitpid(child, NULL, 0), child);

@@ -22,7 +22,7 @@
 #define assert_ok(expr) assert_int_equal(expr, 0)
 
 /* Longer than anything that works takes. */
-#define PATIENCE_MS 15000
+#define PATIENCE_MS 60000
 /* The context's tcp_user_timeout_ms. */
 #define RAW_TIMEOUT_MS 1000
 

