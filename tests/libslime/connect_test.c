@@ -19,7 +19,7 @@
 #include "src/transport/auth.h"
 #include <slime/slime.h>
 
-#define PATIENCE_MS 15000
+#define PATIENCE_MS 60000
 
 #define assert_ok(expr) assert_int_equal(expr, 0)
 

@@ -13,7 +13,7 @@
 #include "src/context.h"
 #include <slime/slime.h>
 
-#define PATIENCE_MS 15000
+#define PATIENCE_MS 60000
 #define CALLS	    1000
 
 #define assert_ok(expr) assert_int_equal(expr, 0)
