@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two processes that spin on a word each: of size 0 the ping-pong of a cache line, else an echo of
+ * three copies. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "bench/reference/reference.h"
+
+#define STOP UINT64_MAX /* instead of the next number: the round is over */
+
+struct mailbox {
+	_Alignas(64) _Atomic uint64_t asked;
+	_Alignas(64) _Atomic uint64_t answered;
+	_Alignas(64) uint8_t bytes[]; /* the request, then the reply */
+};
+
+struct talk {
+	uint64_t size;
+	uint64_t room; /* size in whole lines */
+	struct mailbox *box;
+	uint8_t *request; /* the client's own */
+	uint8_t *reply;
+	uint64_t number;
+	const struct pair *pair;
+};
+
+/* ---- the server ---- */
+
+static uint64_t await_other_than(_Atomic uint64_t *word, uint64_t seen)
+{
+	uint64_t now;
+
+	do
+		now = atomic_load_explicit(word, memory_order_acquire);
+	while (now == seen);
+	return now;
+}
+
+static void answer_until_stop(const struct talk *t, uint64_t seen)
+{
+	struct mailbox *box = t->box;
+
+	for (;;) {
+		seen = await_other_than(&box->asked, seen);
+		if (seen == STOP)
+			return;
+		memcpy(box->bytes + t->room, box->bytes, t->size);
+		atomic_store_explicit(&box->answered, seen, memory_order_release);
+	}
+}
+
+/* A round begins with a packet that says the number before its first, and ends with one of ours. */
+static int serve(void *arg, int channel)
+{
+	struct talk *t = arg;
+	uint64_t seen;
+	ssize_t n;
+	int ret = 0;
+
+	while (!ret && (n = pair_hear_some(channel, &seen, sizeof(seen))) > 0) {
+		ret = pair_tell(channel, "", 1);
+		answer_until_stop(t, seen);
+		if (!ret)
+			ret = pair_tell(channel, "", 1);
+	}
+	return ret ? ret : (int)n;
+}
+
+/* ---- the client ---- */
+
+/* The number stands at both ends of the message, as far as it is that long. */
+static void stamp(uint8_t *p, uint64_t size, uint64_t number)
+{
+	size_t n = size < sizeof(number) ? size : sizeof(number);
+
+	memcpy(p, &number, n);
+	memcpy(p + size - n, &number, n);
+}
+
+static bool stamped(const uint8_t *p, uint64_t size, uint64_t number)
+{
+	size_t n = size < sizeof(number) ? size : sizeof(number);
+
+	return !memcmp(p, &number, n) && !memcmp(p + size - n, &number, n);
+}
+
+static void trip(struct talk *t)
+{
+	struct mailbox *box = t->box;
+
+	memcpy(box->bytes, t->request, t->size);
+	atomic_store_explicit(&box->asked, t->number, memory_order_release);
+	while (atomic_load_explicit(&box->answered, memory_order_acquire) != t->number)
+		;
+	memcpy(t->reply, box->bytes + t->room, t->size);
+}
+
+static int trips(struct talk *t, struct rounds *r)
+{
+	uint64_t begin, end;
+
+	do {
+		stamp(t->request, t->size, ++t->number);
+		begin = sl_clock_ns();
+		trip(t);
+		end = sl_clock_ns();
+		rounds_add(r, end - begin, 2 * t->size);
+		if (!stamped(t->reply, t->size, t->number))
+			return -EILSEQ;
+	} while (!rounds_over(r, end));
+	return 0;
+}
+
+static int talk_round(void *arg, struct rounds *r)
+{
+	struct talk *t = arg;
+	char heard;
+	int ret;
+
+	atomic_store(&t->box->asked, t->number);
+	ret = pair_tell(t->pair->channel, &t->number, sizeof(t->number));
+	if (!ret)
+		ret = pair_hear(t->pair->channel, &heard, 1);
+	if (!ret)
+		ret = trips(t, r);
+	atomic_store(&t->box->asked, STOP);
+	return ret ? ret : pair_hear(t->pair->channel, &heard, 1);
+}
+
+static int open_talk(struct talk *t, uint64_t size)
+{
+	void *box;
+
+	*t = (struct talk){ .size = size, .room = (size + 63) / 64 * 64 };
+	box = mmap(NULL, sizeof(*t->box) + 2 * t->room, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (box == MAP_FAILED)
+		return -errno;
+	t->box = box;
+	t->request = aligned_alloc(64, t->room + 64);
+	t->reply = aligned_alloc(64, t->room + 64);
+	if (!t->request || !t->reply)
+		return -ENOMEM;
+	memset(t->request, 'q', size);
+	memset(t->reply, 'r', size);
+	return 0;
+}
+
+int reference_mailbox(const struct options *o, const struct rounds_attr *attr)
+{
+	struct talk t;
+	struct pair pair;
+	struct rounds_side side = { .round = talk_round, .arg = &t, .pair = &pair };
+	int ret = open_talk(&t, o->size);
+	int end = 0;
+
+	if (!ret)
+		ret = pair_start(&pair, serve, &t);
+	if (!ret) {
+		t.pair = &pair;
+		ret = rounds_run(attr, &side);
+		end = pair_end(&pair);
+	}
+	free(t.request);
+	free(t.reply);
+	return ret ? ret : end;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "bench/reference/reference.h"
+
+static const struct {
+	const char *name;
+	int (*run)(const struct options *o, const struct rounds_attr *attr);
+} references[] = {
+	{ "memcpy", reference_memcpy },	    { "pull", reference_pull },
+	{ "mailbox", reference_mailbox },   { "futex", reference_futex },
+	{ "tcp-read", reference_tcp_read }, { "tcp-echo", reference_tcp_echo },
+};
+
+static int run(const char *name, const struct options *o)
+{
+	struct rounds_attr attr = {
+		.round_ns = (uint64_t)o->round_ms * SL_NS_PER_MS,
+		.step = o->step,
+		.cold = o->cold,
+	};
+	int ret = 0;
+
+	for (size_t i = 0; i < sizeof(references) / sizeof(references[0]); i++) {
+		if (!strcmp(references[i].name, name))
+			ret = references[i].run(o, &attr);
+	}
+	if (ret)
+		fprintf(stderr, "slime-reference: %s: %s\n", name, strerror(-ret));
+	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct options opt = { 0 };
+	struct cli_args args;
+	int ret = cli_args_init(&args, &reference_program, argc, argv, &opt);
+
+	if (ret)
+		return cli_args_exit_status(ret);
+	if (opt.block % 8)
+		ret = cli_usage_error(&reference_program, "--block: expected a multiple of 8");
+	else
+		ret = run(args.command->name, &opt);
+	cli_args_fini(&args);
+	return ret;
+}
