@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Our measurements, each a whole one: 0 or a negative errno. */
+#ifndef MEASURE_MEASURE_H
+#define MEASURE_MEASURE_H
+
+#include "bench/measure/options.h"
+#include "bench/rounds/rounds.h"
+
+int measure_blocks(const struct options *o, const struct rounds_attr *attr, bool write);
+int measure_rpc(const struct options *o, const struct rounds_attr *attr);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What slime-measure can be told. */
+#ifndef MEASURE_OPTIONS_H
+#define MEASURE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/option.h"
+
+enum measure_memory {
+	MEMORY_OWN,	   /* the caller's, unknown to the library */
+	MEMORY_REGISTERED, /* of slime_mem_alloc, in a region */
+	MEMORY_IN_PLACE,   /* the request in a region, the reply where the handler wrote it */
+};
+
+struct options {
+	int64_t round_ms;
+	bool step;
+	int transport; /* enum slime_transport */
+	int polling;   /* enum slime_polling */
+
+	/* read, write */
+	uint64_t block;
+	int64_t batch;
+	bool cold;
+	bool scatter;
+	bool foreign;
+
+	/* rpc */
+	uint64_t size;
+	int64_t inflight;
+	int memory; /* enum measure_memory */
+};
+
+extern const struct cli_program measure_program;
+
+#endif

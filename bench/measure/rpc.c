@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Echo calls of one caller, some in flight; each reply is looked at. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "bench/measure/link.h"
+#include "bench/measure/measure.h"
+
+#define CALL_TIMEOUT_MS 30000
+
+struct lane {
+	struct slime_call *call;
+	struct slime_call_args args;
+	uint8_t *request;
+	uint8_t *reply; /* NULL: the call keeps it */
+	uint64_t begin_ns;
+	uint64_t number;
+};
+
+struct calls {
+	const struct options *opt;
+	struct link link;
+	struct space space; /* a request and a reply of each lane */
+	struct lane *lanes;
+	uint32_t n_lanes;
+	uint64_t number;
+};
+
+static int serve(void *arg, int channel)
+{
+	struct calls *c = arg;
+	char end;
+	int ret = link_open(&c->link, c->opt, channel);
+
+	if (ret)
+		return ret;
+	ret = (int)pair_hear_some(channel, &end, 1);
+	link_close(&c->link);
+	return ret;
+}
+
+/* ---- a call ---- */
+
+/* The number stands at both ends of the message, as far as it is that long. */
+static void stamp(uint8_t *p, uint64_t size, uint64_t number)
+{
+	size_t n = size < sizeof(number) ? size : sizeof(number);
+
+	memcpy(p, &number, n);
+	memcpy(p + size - n, &number, n);
+}
+
+static bool stamped(const uint8_t *p, uint64_t size, uint64_t number)
+{
+	size_t n = size < sizeof(number) ? size : sizeof(number);
+
+	return !memcmp(p, &number, n) && !memcmp(p + size - n, &number, n);
+}
+
+static int start(struct calls *c, struct lane *lane)
+{
+	lane->number = ++c->number;
+	stamp(lane->request, c->opt->size, lane->number);
+	lane->begin_ns = sl_clock_ns();
+	return slime_call_start(c->link.ep, &lane->args, lane->call);
+}
+
+static int finish(struct calls *c, struct lane *lane, struct rounds *r)
+{
+	uint64_t size = c->opt->size;
+	uint64_t end;
+	int ret = slime_call_wait(lane->call, -1);
+
+	end = sl_clock_ns();
+	if (!ret)
+		ret = slime_call_status(lane->call);
+	if (ret)
+		return ret;
+	rounds_add(r, end - lane->begin_ns, 2 * size);
+	if (slime_call_reply_len(lane->call) != size ||
+	    !stamped(slime_call_reply_data(lane->call), size, lane->number))
+		return -EILSEQ;
+	return 0;
+}
+
+/* ---- rounds ---- */
+
+static int rpc_round(void *arg, struct rounds *r)
+{
+	struct calls *c = arg;
+	uint32_t pending = 0;
+	bool over = false;
+	int ret = 0;
+
+	for (; pending < c->n_lanes && !ret; pending++)
+		ret = start(c, &c->lanes[pending]);
+	for (uint32_t i = 0; pending && !ret; i = i + 1 < c->n_lanes ? i + 1 : 0) {
+		struct lane *lane = &c->lanes[i];
+
+		ret = finish(c, lane, r);
+		over = over || rounds_over(r, sl_clock_ns());
+		if (over)
+			pending--;
+		else if (!ret)
+			ret = start(c, lane);
+	}
+	return ret;
+}
+
+/* One more call, every byte of it. */
+static int check(void *arg)
+{
+	struct calls *c = arg;
+	struct lane *lane = &c->lanes[0];
+	uint64_t size = c->opt->size;
+	int ret;
+
+	if (lane->reply)
+		memset(lane->reply, 0, size);
+	ret = start(c, lane);
+	if (!ret)
+		ret = slime_call_wait(lane->call, -1);
+	if (!ret)
+		ret = slime_call_status(lane->call);
+	if (!ret && memcmp(slime_call_reply_data(lane->call), lane->request, size))
+		ret = -EILSEQ;
+	return ret;
+}
+
+/* ---- what the lanes use ---- */
+
+static int open_space(struct calls *c, uint64_t slot)
+{
+	uint64_t len = (2 * c->n_lanes * slot + 4095) / 4096 * 4096;
+
+	if (c->opt->memory == MEMORY_OWN) {
+		c->space.bytes = aligned_alloc(4096, len);
+		return c->space.bytes ? 0 : -ENOMEM;
+	}
+	return space_open(&c->space, &c->link, len,
+			  SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE, false);
+}
+
+static void close_space(struct calls *c)
+{
+	if (c->opt->memory == MEMORY_OWN)
+		free(c->space.bytes);
+	else
+		space_close(&c->space);
+}
+
+static void aim(struct calls *c, struct lane *lane, uint64_t at, uint64_t slot)
+{
+	uint64_t size = c->opt->size;
+	bool own = c->opt->memory == MEMORY_OWN;
+	bool in_place = c->opt->memory == MEMORY_IN_PLACE;
+
+	lane->request = c->space.bytes + at;
+	lane->reply = in_place ? NULL : lane->request + slot;
+	lane->args = (struct slime_call_args){
+		.method = slime_rpc_method_id(in_place ? "copy" : "echo"),
+		.request = own ? lane->request : NULL,
+		.request_mr = c->space.mr,
+		.request_offset = own ? 0 : at,
+		.request_len = size,
+		.reply = own ? lane->reply : NULL,
+		.reply_mr = in_place ? NULL : c->space.mr,
+		.reply_offset = own || in_place ? 0 : at + slot,
+		.reply_cap = size,
+		.timeout_ms = CALL_TIMEOUT_MS,
+	};
+}
+
+static int open_lanes(struct calls *c)
+{
+	uint64_t slot = (c->opt->size + 63) / 64 * 64 + 64;
+	int ret = open_space(c, slot);
+
+	if (ret)
+		return ret;
+	memset(c->space.bytes, 'q', 2 * c->n_lanes * slot);
+	for (uint32_t i = 0; i < c->n_lanes && !ret; i++) {
+		aim(c, &c->lanes[i], 2 * i * slot, slot);
+		ret = slime_call_create(c->link.ctx, NULL, &c->lanes[i].call);
+	}
+	return ret;
+}
+
+static void close_lanes(struct calls *c)
+{
+	for (uint32_t i = 0; i < c->n_lanes; i++)
+		slime_call_destroy(c->lanes[i].call);
+	close_space(c);
+}
+
+static int measure(struct calls *c, const struct rounds_attr *attr, struct pair *pair)
+{
+	struct rounds_side side = { .round = rpc_round, .check = check, .arg = c, .pair = pair };
+	int ret = link_open(&c->link, c->opt, pair->channel);
+
+	if (ret)
+		return ret;
+	ret = open_lanes(c);
+	if (!ret)
+		ret = rounds_run(attr, &side);
+	close_lanes(c);
+	link_close(&c->link);
+	return ret;
+}
+
+int measure_rpc(const struct options *o, const struct rounds_attr *attr)
+{
+	struct calls c = { .opt = o, .n_lanes = (uint32_t)o->inflight };
+	struct pair pair;
+	int ret = pair_start(&pair, serve, &c);
+	int end;
+
+	if (ret)
+		return ret;
+	c.lanes = calloc(c.n_lanes, sizeof(*c.lanes));
+	ret = c.lanes ? measure(&c, attr, &pair) : -ENOMEM;
+	end = pair_end(&pair);
+	free(c.lanes);
+	return ret ? ret : end;
+}

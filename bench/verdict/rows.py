@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What bench/targets compares: one row for each claim.
+
+A side is a command that measures in rounds: a round for each line on its standard input, printed as one line of
+JSON. Rows that say warm touch the same blocks again and again, cold ones walk over 512 MiB.
+"""
+
+from typing import NamedTuple, Optional
+
+
+class Target(NamedTuple):
+    """What the ratio must be. Of a row without a reference the ratio is our figure itself."""
+
+    word: str
+    limit: float
+
+    def met(self, ratio):
+        return ratio <= self.limit if self.word == "<=" else ratio >= self.limit
+
+    def ratio(self, reference, ours):
+        if reference is None:
+            return ours
+        return reference / ours if self.word == "faster" else ours / reference
+
+    def __str__(self):
+        return f"{self.word} {self.limit:g}"
+
+
+def at_least(limit):
+    return Target(">=", limit)
+
+
+def at_most(limit):
+    return Target("<=", limit)
+
+
+def faster(limit):
+    return Target("faster", limit)
+
+
+class Figure(NamedTuple):
+    """A field of a round's line, and its unit."""
+
+    field: str
+    unit: str
+
+
+P50 = Figure("p50_us", "us")
+POST = Figure("post_us", "us")
+BANDWIDTH = Figure("p50_gb_s", "GB/s")  # of the median batch
+RATE = Figure("per_s", "/s")
+CPU = Figure("cpu_s_gib", "s/GiB")  # of both processes
+ALLOCATIONS = Figure("allocations", "allocations")
+
+
+class Row(NamedTuple):
+    name: str
+    ours: str
+    reference: Optional[str]  # None: our figure stands alone
+    figure: Figure
+    target: Target
+    source: str = ""  # warm or cold, where bytes have a source
+
+
+def read_row(name, options, reference, figure, target):
+    source = "cold" if "--cold" in options else "warm"
+    return Row(name, f"slime-measure read {options}", f"slime-reference {reference}", figure, target, source)
+
+
+def rpc_row(name, options, reference, target, figure=P50):
+    return Row(name, f"slime-measure rpc {options}", reference, figure, target, "warm")
+
+
+BLOCKS_128K = "--block 128KiB --batch 32"
+BLOCKS_4K = "--block 4KiB --batch 256"
+PAGES = "--block 4KiB --batch 32 --cold"
+SCATTERED = "--block 4KiB --batch 15000 --cold --scatter"
+TCP = "--transport tcp"
+
+ROWS = [
+    # Bytes of a peer on this host.
+    read_row("shm-read-128k", BLOCKS_128K, f"memcpy {BLOCKS_128K}", BANDWIDTH, at_least(0.95)),
+    read_row("shm-read-128k-cold", f"{BLOCKS_128K} --cold", f"memcpy {BLOCKS_128K} --cold", BANDWIDTH, at_least(0.95)),
+    read_row("shm-read-4k", BLOCKS_4K, f"memcpy {BLOCKS_4K}", BANDWIDTH, at_least(0.6)),
+    read_row("shm-read-4k-cold", f"{BLOCKS_4K} --cold", f"memcpy {BLOCKS_4K} --cold", BANDWIDTH, at_least(0.9)),
+    read_row("shm-foreign", f"{BLOCKS_128K} --foreign", f"pull {BLOCKS_128K}", BANDWIDTH, at_least(0.95)),
+    read_row(
+        "shm-foreign-cold", f"{BLOCKS_128K} --foreign --cold", f"pull {BLOCKS_128K} --cold", BANDWIDTH, at_least(0.95)
+    ),
+    # Calls on this host, against two processes that spin on a mailbox.
+    rpc_row("shm-rpc-64", "--size 64", "slime-reference mailbox --size 64", at_most(1.5)),
+    rpc_row("shm-rpc-1k", "--size 1KiB", "slime-reference mailbox --size 1KiB", at_most(1.3)),
+    rpc_row("shm-rpc-16m", "--size 16MiB", "slime-reference mailbox --size 16MiB", at_most(1.1)),
+    rpc_row(
+        "shm-rpc-16m-inplace",
+        "--size 16MiB --memory in-place",
+        "slime-reference memcpy --block 16MiB --batch 1",
+        at_most(1.2),
+    ),
+    rpc_row("shm-rpc-sleep", "--size 1KiB --polling event", "slime-reference futex", at_most(1.3)),
+    rpc_row(
+        "shm-rpc-rate", "--size 64 --inflight 64", "slime-measure rpc --size 64 --inflight 1", at_least(4), figure=RATE
+    ),
+    # Over TCP, against one socket.
+    read_row("tcp-read-128k", f"{TCP} {BLOCKS_128K} --cold", f"tcp-read {BLOCKS_128K} --cold", BANDWIDTH, at_least(0.95)),
+    read_row("tcp-read-4k", f"{TCP} {PAGES}", f"tcp-read {PAGES}", BANDWIDTH, at_least(0.8)),
+    read_row("tcp-read-cpu", f"{TCP} {BLOCKS_128K} --cold", f"tcp-read {BLOCKS_128K} --cold", CPU, at_most(1.15)),
+    rpc_row("tcp-rpc-64", f"{TCP} --size 64", "slime-reference tcp-echo --size 64 --wait spin", at_most(1.2)),
+    rpc_row(
+        "tcp-rpc-64-sleep",
+        f"{TCP} --size 64 --polling event",
+        "slime-reference tcp-echo --size 64 --wait sleep",
+        at_most(1.2),
+    ),
+    rpc_row("tcp-rpc-16m", f"{TCP} --size 16MiB", "slime-reference tcp-echo --size 16MiB --wait spin", at_most(1.2)),
+    # One batch of 15 000 pieces.
+    read_row("post-15000", SCATTERED, f"memcpy {SCATTERED}", P50, at_most(1.2)),
+    Row("post-15000-tcp", f"slime-measure read {TCP} {SCATTERED}", None, POST, at_most(1000), "cold"),
+]

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One side of a comparison: a program that measures a round when it is asked to."""
+
+import json
+import os
+import select
+import subprocess
+import time
+
+NOT_INSTALLED = 77  # a side's status when what it measures is not there
+
+SETUP_S = 120  # until the first round is over
+ROUND_S = 60
+END_S = 10
+
+
+class Absent(Exception):
+    """What the side measures is not installed."""
+
+
+class Failed(Exception):
+    """The side ended, hung, or printed something else than a round."""
+
+
+class Side:
+    def __init__(self, command, folders):
+        words = command.split()
+        self.command = command
+        self.patience_s = SETUP_S
+        self.rest = b""
+        words[0] = find_program(words[0], folders)
+        self.process = subprocess.Popen(
+            [*words, "--step"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
+
+    def round(self):
+        """Ask for a round: what it measured, a dictionary."""
+        try:
+            self.process.stdin.write(b"\n")
+        except BrokenPipeError:
+            pass  # it has ended, and says why below
+        line = self.read_line()
+        self.patience_s = ROUND_S
+        try:
+            return json.loads(line)
+        except ValueError as e:
+            raise Failed(f"{self.command}: it printed {line!r}") from e
+
+    def read_line(self):
+        until = time.monotonic() + self.patience_s
+        while b"\n" not in self.rest:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0, until - time.monotonic()))
+            if not ready:
+                raise Failed(f"{self.command}: no round within {self.patience_s} s")
+            some = os.read(self.process.stdout.fileno(), 65536)
+            if not some:
+                self.explain_end()
+            self.rest += some
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line
+
+    def explain_end(self):
+        status = self.process.wait(END_S)
+        if status == NOT_INSTALLED:
+            raise Absent(self.command)
+        raise Failed(f"{self.command}: it ended with status {status}")
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+
+def find_program(name, folders):
+    for folder in folders:
+        path = os.path.join(folder, name)
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    raise Failed(f"{name} is not in {' or '.join(folders)}: build the release preset")

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds of two sides that take turns, until their ratio is known to be on one side of its target."""
+
+import statistics
+from typing import NamedTuple, Optional
+
+from verdict.side import Absent, Failed, Side
+
+ROUNDS_MIN = 5
+ROUNDS_MAX = 15
+
+MET = "ok"
+MISSED = "MISS"
+UNSETTLED = "unsettled"
+FAILED = "FAILED"
+NOT_INSTALLED = "not installed"
+
+
+class Outcome(NamedTuple):
+    row: tuple
+    verdict: str
+    reference: Optional[float] = None  # medians
+    ours: Optional[float] = None
+    ratio: Optional[float] = None
+    quartiles: Optional[tuple] = None
+    rounds: int = 0
+    why: str = ""
+
+    def is_good(self):
+        return self.verdict in (MET, NOT_INSTALLED)
+
+
+def quartiles(values):
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high
+
+
+def decide(target, ratios):
+    """The verdict that these ratios allow; None when it takes more of them."""
+    if len(ratios) < ROUNDS_MIN:
+        return None
+    low, high = quartiles(ratios)
+    if target.met(low) == target.met(high):
+        return MET if target.met(low) else MISSED
+    return UNSETTLED if len(ratios) >= ROUNDS_MAX else None
+
+
+def take_turns(row, reference, ours):
+    theirs, own, ratios = [], [], []
+    verdict = None
+    while verdict is None:
+        if reference:
+            theirs.append(reference.round()[row.figure.field])
+        own.append(ours.round()[row.figure.field])
+        ratios.append(row.target.ratio(theirs[-1] if reference else None, own[-1]))
+        verdict = decide(row.target, ratios)
+    return Outcome(
+        row,
+        verdict,
+        statistics.median(theirs) if reference else None,
+        statistics.median(own),
+        statistics.median(ratios),
+        quartiles(ratios),
+        len(ratios),
+    )
+
+
+def judge(row, folders):
+    sides = []
+    try:
+        for command in (row.reference, row.ours):
+            sides.append(Side(command, folders) if command else None)
+        return take_turns(row, *sides)
+    except Absent as e:
+        return Outcome(row, NOT_INSTALLED, why=str(e))
+    except (Failed, OSError, KeyError, ZeroDivisionError) as e:
+        return Outcome(row, FAILED, why=str(e))
+    finally:
+        for side in sides:
+            if side:
+                side.close()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How bench/targets decides."""
+
+import os
+import tempfile
+import unittest
+
+from verdict import verdict
+from verdict.rows import P50, ROWS, Row, at_least, at_most, faster
+
+
+class Decide(unittest.TestCase):
+    def test_fewer_than_five_rounds_decide_nothing(self):
+        self.assertIsNone(verdict.decide(at_least(1), [2, 2, 2, 2]))
+
+    def test_both_quartiles_on_the_good_side_are_ok(self):
+        self.assertEqual(verdict.decide(at_least(1), [0.5, 1.1, 1.2, 1.3, 1.4]), "ok")
+        self.assertEqual(verdict.decide(at_most(1), [1.5, 0.9, 0.8, 0.7, 0.9]), "ok")
+
+    def test_both_quartiles_on_the_bad_side_are_a_miss(self):
+        self.assertEqual(verdict.decide(at_least(1), [0.5, 0.6, 0.7, 0.8, 2]), "MISS")
+
+    def test_quartiles_around_the_target_take_up_to_fifteen_rounds(self):
+        around = [0.8, 0.9, 1, 1.1, 1.2]
+        self.assertIsNone(verdict.decide(at_least(1), around))
+        self.assertEqual(verdict.decide(at_least(1), 3 * around), "unsettled")
+
+    def test_faster_divides_the_other_way(self):
+        self.assertEqual(faster(20).ratio(100, 5), 20)
+        self.assertEqual(at_most(20).ratio(100, 5), 0.05)
+        self.assertEqual(at_most(20).ratio(None, 5), 5)
+
+
+SIDE = """#!/bin/sh
+while read -r line; do
+	echo '{"p50_us": %s}'
+done
+exit %d
+"""
+
+
+class Judge(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.write("two", SIDE % ("2", 0))
+        self.write("three", SIDE % ("3", 0))
+        self.write("words", SIDE % ("three", 0))
+        self.write("absent", "#!/bin/sh\nexit 77\n")
+        self.write("broken", "#!/bin/sh\nexit 1\n")
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        os.chmod(path, 0o755)
+
+    def judge(self, ours, reference, target):
+        return verdict.judge(Row("row", ours, reference, P50, target), [self.folder])
+
+    def test_two_sides_take_five_turns_and_have_a_ratio(self):
+        outcome = self.judge("three", "two", at_most(1.5))
+        self.assertEqual((outcome.verdict, outcome.ratio, outcome.rounds), ("ok", 1.5, 5))
+        self.assertEqual((outcome.reference, outcome.ours), (2, 3))
+
+    def test_a_row_of_its_own_compares_the_figure(self):
+        self.assertEqual(self.judge("three", None, at_most(2)).verdict, "MISS")
+
+    def test_a_peer_that_is_not_installed_is_neither_met_nor_missed(self):
+        outcome = self.judge("three", "absent", at_most(2))
+        self.assertEqual(outcome.verdict, "not installed")
+        self.assertTrue(outcome.is_good())
+
+    def test_a_side_that_breaks_fails_its_row(self):
+        for side in ("broken", "words", "no-such-program"):
+            outcome = self.judge(side, "two", at_most(2))
+            self.assertEqual(outcome.verdict, "FAILED")
+            self.assertFalse(outcome.is_good())
+
+
+class Rows(unittest.TestCase):
+    def test_names_are_unique(self):
+        names = [row.name for row in ROWS]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_rows_of_bytes_say_where_they_came_from(self):
+        for row in ROWS:
+            self.assertIn(row.source, ("warm", "cold"), row.name)
+
+
+if __name__ == "__main__":
+    unittest.main()
