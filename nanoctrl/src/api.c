@@ -78,7 +78,9 @@ static bool parse_lease(const char *text, struct api_who *who)
 bool api_lease(struct request *rq, struct api_who *who)
 {
 	const char *text = request_header(rq, LEASE_HEADER);
-	struct reply_error none = { .status = 401, .code = "lease_required" };
+	struct reply_error none = { .status = 401,
+				    .code = "lease_required",
+				    .field = LEASE_HEADER };
 
 	if (!text) {
 		reply_error(rq, &none, "the " LEASE_HEADER " header is missing");
@@ -86,14 +88,14 @@ bool api_lease(struct request *rq, struct api_who *who)
 	}
 	if (parse_lease(text, who))
 		return true;
-	bad_request(rq, "bad_lease", NULL, "the " LEASE_HEADER " header is not a lease");
+	bad_request(rq, "bad_lease", LEASE_HEADER, "the " LEASE_HEADER " header is not a lease");
 	return false;
 }
 
 bool api_owner(struct request *rq, struct api_who *who)
 {
 	const char *name = api_name(rq, "name");
-	struct reply_error other = { .status = 403, .code = "forbidden" };
+	struct reply_error other = { .status = 403, .code = "forbidden", .field = LEASE_HEADER };
 
 	if (!name || !api_lease(rq, who))
 		return false;
@@ -163,7 +165,9 @@ bool api_is_json(struct request *rq)
 {
 	static const char json[] = "application/json";
 	const char *type = request_header(rq, "Content-Type");
-	struct reply_error e = { .status = 415, .code = "unsupported_media_type" };
+	struct reply_error e = { .status = 415,
+				 .code = "unsupported_media_type",
+				 .field = "Content-Type" };
 
 	if (type && strncasecmp(type, json, sizeof(json) - 1) == 0 &&
 	    strchr("; \t", type[sizeof(json) - 1]))

@@ -329,7 +329,7 @@ void api_offer_get(struct request *rq)
 	const char *from = scope ? api_name(rq, "name") : NULL;
 	const char *to = from ? api_name(rq, "peer") : NULL;
 	const char *profile = to ? api_name(rq, "profile") : NULL;
-	struct reply_error other = { .status = 403, .code = "forbidden" };
+	struct reply_error other = { .status = 403, .code = "forbidden", .field = "Slime-Lease" };
 	struct api_who who;
 
 	if (!profile || !api_lease(rq, &who))

@@ -40,7 +40,7 @@ static const struct {
 	[CONN_BROKEN] = { "broken", 0 },
 };
 
-static const struct http_refusal no_body_memory = { 503, "busy",
+static const struct http_refusal no_body_memory = { 503, "busy", NULL,
 						    "too many large requests at once" };
 
 static void move(struct conn *c, enum conn_state to)
@@ -316,7 +316,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
-	static const struct http_refusal too_slow = { 408, "timeout",
+	static const struct http_refusal too_slow = { 408, "timeout", NULL,
 						      "the request did not arrive in time" };
 	struct conn *c = arg;
 

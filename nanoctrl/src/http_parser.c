@@ -22,35 +22,32 @@ enum phase {
 	PHASE_REFUSED,
 };
 
-static const struct http_refusal no_memory = { 503, "busy", "no memory for this request" };
-static const struct http_refusal bare_lf = { 400, "bad_request", "a line ends without CR" };
-static const struct http_refusal bare_cr = { 400, "bad_request", "CR without LF" };
-static const struct http_refusal bad_line = { 400, "bad_request", "malformed request line" };
-static const struct http_refusal bad_target = { 400, "bad_request", "malformed request target" };
-static const struct http_refusal bad_method = { 501, "unknown_method", "unknown request method" };
-static const struct http_refusal bad_version = { 505, "http_version",
-						 "only HTTP/1.1 and HTTP/1.0 are spoken here" };
-static const struct http_refusal bad_field = { 400, "bad_request", "malformed header field" };
-static const struct http_refusal folded = { 400, "bad_request", "folded header field" };
-static const struct http_refusal no_host = { 400, "bad_request", "Host is missing" };
-static const struct http_refusal bad_host = { 400, "bad_request", "malformed or repeated Host" };
-static const struct http_refusal bad_length = { 400, "bad_request",
-						"malformed or repeated Content-Length" };
-static const struct http_refusal two_lengths = { 400, "bad_request",
-						 "both Content-Length and Transfer-Encoding" };
-static const struct http_refusal bad_coding = { 501, "transfer_coding",
-						"the only transfer coding known is chunked" };
-static const struct http_refusal old_coding = { 400, "bad_request",
-						"Transfer-Encoding in HTTP/1.0" };
-static const struct http_refusal bad_chunk = { 400, "bad_request", "malformed chunk" };
-static const struct http_refusal bad_expect = { 417, "expectation",
-						"the only expectation known is 100-continue" };
-static const struct http_refusal long_head = { 431, "too_large",
-					       "the header fields are too large" };
-static const struct http_refusal many_fields = { 431, "too_large", "too many header fields" };
-static const struct http_refusal long_target = { 414, "too_large",
-						 "the request target is too long" };
-static const struct http_refusal long_body = { 413, "too_large", "the request body is too large" };
+#define REFUSAL(name, status, code, field, text) \
+	static const struct http_refusal name = { status, code, field, text }
+
+REFUSAL(no_memory, 503, "busy", NULL, "no memory for this request");
+REFUSAL(bare_lf, 400, "bad_request", "head", "a line ends without CR");
+REFUSAL(bare_cr, 400, "bad_request", "head", "CR without LF");
+REFUSAL(bad_line, 400, "bad_request", "request line", "malformed request line");
+REFUSAL(bad_target, 400, "bad_request", "target", "malformed request target");
+REFUSAL(bad_method, 501, "unknown_method", "method", "unknown request method");
+REFUSAL(bad_version, 505, "http_version", "version", "only HTTP/1.1 and HTTP/1.0 are spoken here");
+REFUSAL(bad_field, 400, "bad_request", "head", "malformed header field");
+REFUSAL(folded, 400, "bad_request", "head", "folded header field");
+REFUSAL(no_host, 400, "bad_request", "Host", "Host is missing");
+REFUSAL(bad_host, 400, "bad_request", "Host", "malformed or repeated Host");
+REFUSAL(bad_length, 400, "bad_request", "Content-Length", "malformed or repeated Content-Length");
+REFUSAL(two_lengths, 400, "bad_request", "Transfer-Encoding",
+	"both Content-Length and Transfer-Encoding");
+REFUSAL(bad_coding, 501, "transfer_coding", "Transfer-Encoding",
+	"the only transfer coding known is chunked");
+REFUSAL(old_coding, 400, "bad_request", "Transfer-Encoding", "Transfer-Encoding in HTTP/1.0");
+REFUSAL(bad_chunk, 400, "bad_request", "body", "malformed chunk");
+REFUSAL(bad_expect, 417, "expectation", "Expect", "the only expectation known is 100-continue");
+REFUSAL(long_head, 431, "too_large", "head", "the header fields are too large");
+REFUSAL(many_fields, 431, "too_large", "head", "too many header fields");
+REFUSAL(long_target, 414, "too_large", "target", "the request target is too long");
+REFUSAL(long_body, 413, "too_large", "body", "the request body is too large");
 
 static const char *const method_names[HTTP_METHODS] = {
 	[HTTP_GET] = "GET",	    [HTTP_HEAD] = "HEAD",   [HTTP_POST] = "POST",

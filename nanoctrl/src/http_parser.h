@@ -58,6 +58,7 @@ const char *http_message_field(const struct http_message *m, const char *name);
 struct http_refusal {
 	int status;
 	const char *code;
+	const char *field; /* the header field, or part of the request, at fault; may be NULL */
 	const char *text;
 };
 

@@ -3,168 +3,38 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
 #include "key.h"
+#include "model_place.h"
 
-#define DEPTH_MAX	   32
-#define NUMBER_MAX	   (INT64_C(1) << 53)
 #define ITEMS_MAX	   64 /* labels, services, selectors of a region */
 #define LABEL_MAX	   63
 #define TEXT_MAX	   253
+#define SERVICES_MAX	   65536
 #define ATTRIBUTES_MAX	   16384
 #define OBJ_ATTRIBUTES_MAX 4096
 #define BLOB_MAX	   65536 /* decoded */
 #define OWNER_KEY_DIGITS   64
 
-/* ---- errors ---- */
-
-static int refuse(struct model_error *err, int status, const char *code, const char *field,
-		  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-
-static int refuse(struct model_error *err, int status, const char *code, const char *field,
-		  const char *fmt, ...)
+static int get_incarnation(const struct place *p, const char *name, enum place_need need,
+			   const char **out)
 {
-	va_list ap;
-
-	err->status = status;
-	err->code = code;
-	snprintf(err->field, sizeof(err->field), "%s", field);
-	va_start(ap, fmt);
-	vsnprintf(err->message, sizeof(err->message), fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
-
-static int bad_value(struct model_error *err, const char *field, const char *expected)
-{
-	return refuse(err, 422, "bad_value", field, "%s is not %s", field, expected);
-}
-
-static int no_memory(struct model_error *err)
-{
-	refuse(err, 500, "internal", "", "out of memory");
-	return -ENOMEM;
-}
-
-/* ---- reading a document ---- */
-
-/* Brackets open at once, outside strings; enough to bound the parser's recursion. */
-static bool too_deep(const char *text, size_t len)
-{
-	unsigned depth = 0;
-	bool quoted = false;
-
-	for (size_t i = 0; i < len; i++) {
-		char c = text[i];
-
-		if (quoted) {
-			if (c == '\\')
-				i++;
-			else if (c == '"')
-				quoted = false;
-		} else if (c == '"') {
-			quoted = true;
-		} else if (c == '{' || c == '[') {
-			if (++depth > DEPTH_MAX)
-				return true;
-		} else if ((c == '}' || c == ']') && depth) {
-			depth--;
-		}
-	}
-	return false;
-}
-
-static int load(const char *body, size_t len, json_t **out, struct model_error *err)
-{
-	json_error_t why;
-	json_t *root;
-
-	if (too_deep(body, len))
-		return refuse(err, 400, "bad_json", "", "nested more than %d deep", DEPTH_MAX);
-	root = json_loadb(body, len, JSON_REJECT_DUPLICATES, &why);
-	if (!root && json_error_code(&why) == json_error_duplicate_key)
-		return refuse(err, 422, "duplicate_field", "", "line %d column %d: %.100s",
-			      why.line, why.column, why.text);
-	if (!root)
-		return refuse(err, 400, "bad_json", "", "line %d column %d: %.100s", why.line,
-			      why.column, why.text);
-	if (!json_is_object(root)) {
-		json_decref(root);
-		return refuse(err, 422, "bad_type", "", "the body is not an object");
-	}
-	*out = root;
-	return 0;
-}
-
-enum need { OPTIONAL, REQUIRED };
-
-/* The member, checked for its type; NULL in *out when it is optional and absent or null. */
-static int member(const json_t *root, const char *name, enum need need, json_type type,
-		  const char *type_name, json_t **out, struct model_error *err)
-{
-	json_t *v = json_object_get(root, name);
-
-	*out = NULL;
-	if (!v || json_is_null(v)) {
-		if (need == OPTIONAL)
-			return 0;
-		return refuse(err, 422, "missing_field", name, "%s is missing", name);
-	}
-	if (json_typeof(v) != type)
-		return refuse(err, 422, "bad_type", name, "%s is not %s", name, type_name);
-	*out = v;
-	return 0;
-}
-
-static int get_number(const json_t *root, const char *name, enum need need, uint64_t min,
-		      uint64_t *out, struct model_error *err)
-{
-	json_t *v;
-	int ret = member(root, name, need, JSON_INTEGER, "an integer", &v, err);
-
-	if (ret || !v)
-		return ret;
-	if (json_integer_value(v) < (json_int_t)min || json_integer_value(v) >= NUMBER_MAX)
-		return bad_value(err, name, min ? "from 1 to 2^53" : "from 0 to 2^53");
-	*out = (uint64_t)json_integer_value(v);
-	return 0;
-}
-
-static int get_text(const json_t *root, const char *name, enum need need, size_t max,
-		    const char **out, struct model_error *err)
-{
-	json_t *v;
-	int ret = member(root, name, need, JSON_STRING, "a string", &v, err);
-
-	if (ret || !v)
-		return ret;
-	if (json_string_length(v) > max)
-		return refuse(err, 422, "bad_value", name, "%s is longer than %zu bytes", name,
-			      max);
-	*out = json_string_value(v);
-	return 0;
-}
-
-static int get_incarnation(const json_t *root, const char *name, enum need need, const char **out,
-			   struct model_error *err)
-{
-	int ret = get_text(root, name, need, 64, out, err);
+	int ret = place_text(p, name, need, 64, out);
 
 	if (ret || !*out)
 		return ret;
 	if (!key_name_valid(*out) || strpbrk(*out, ":@"))
-		return bad_value(err, name, "1 to 64 of [A-Za-z0-9._-]");
+		return place_bad_value(p, name, "1 to 64 of [A-Za-z0-9._-]");
 	return 0;
 }
 
-static int dump(const json_t *v, char **out, struct model_error *err)
+static int dump(const struct place *p, const json_t *v, char **out)
 {
 	*out = json_dumps(v, JSON_COMPACT);
-	return *out ? 0 : no_memory(err);
+	return *out ? 0 : place_no_memory(p);
 }
 
 static struct store_text as_text(const char *s)
@@ -172,86 +42,99 @@ static struct store_text as_text(const char *s)
 	return (struct store_text){ s, s ? strlen(s) : 0 };
 }
 
-static int check_labels(const json_t *labels, struct model_error *err)
-{
-	const char *key;
-	json_t *value;
-	char field[80];
+/* A member's value, once its type was checked. */
+typedef int check_fn(const struct place *p, const char *name, json_t *value);
 
-	if (json_object_size(labels) > ITEMS_MAX)
-		return refuse(err, 422, "bad_value", "labels", "more than %d labels", ITEMS_MAX);
-	json_object_foreach((json_t *)(uintptr_t)labels, key, value)
-	{
-		snprintf(field, sizeof(field), "labels.%.63s", key);
-		if (!key_name_valid(key) || strlen(key) > LABEL_MAX)
-			return bad_value(err, field, "named with 1 to 63 of [A-Za-z0-9._:@-]");
-		if (!json_is_string(value))
-			return refuse(err, 422, "bad_type", field, "%s is not a string", field);
-		if (json_string_length(value) > TEXT_MAX)
-			return bad_value(err, field, "at most 253 bytes");
-	}
-	return 0;
-}
-
-static int check_services(const json_t *services, struct model_error *err)
-{
-	const json_t *item;
-	size_t i;
-	char field[80];
-
-	if (json_array_size(services) > ITEMS_MAX)
-		return refuse(err, 422, "bad_value", "services", "more than %d services",
-			      ITEMS_MAX);
-	json_array_foreach(services, i, item)
-	{
-		const json_t *name = json_object_get(item, "name");
-		const json_t *attributes = json_object_get(item, "attributes");
-
-		snprintf(field, sizeof(field), "services[%zu].name", i);
-		if (!name)
-			return refuse(err, 422, "missing_field", field, "%s is missing", field);
-		if (!json_is_string(name) || !key_name_valid(json_string_value(name)))
-			return bad_value(err, field, "1 to 253 of [A-Za-z0-9._:@-]");
-		snprintf(field, sizeof(field), "services[%zu].attributes", i);
-		if (attributes && !json_is_object(attributes))
-			return refuse(err, 422, "bad_type", field, "%s is not an object", field);
-	}
-	return 0;
-}
-
-/* An object or array member as text of its own. */
-static int get_json(const json_t *root, const char *name, json_type type, size_t max, char **out,
-		    int (*check)(const json_t *, struct model_error *), struct model_error *err)
+/* An object or array member, checked, as text of its own. */
+static int get_json(const struct place *p, const char *name, json_type type, size_t max,
+		    check_fn *check, char **out)
 {
 	json_t *v;
-	int ret = member(root, name, OPTIONAL, type, type == JSON_OBJECT ? "an object" : "an array",
-			 &v, err);
+	int ret = place_member(p, name, OPTIONAL, type, &v);
 
 	if (ret || !v)
 		return ret;
 	if (check)
-		ret = check(v, err);
+		ret = check(p, name, v);
 	if (!ret)
-		ret = dump(v, out, err);
+		ret = dump(p, v, out);
 	if (!ret && strlen(*out) > max)
-		ret = refuse(err, 422, "bad_value", name, "%s is longer than %zu bytes", name, max);
+		ret = place_refuse(p, "bad_value", name, "is longer than %zu bytes", max);
 	return ret;
 }
 
-static int get_profile(struct model_agent *m, struct model_error *err)
+/* ---- agents ---- */
+
+static int check_labels(const struct place *p, const char *name, json_t *labels)
+{
+	const struct place in = { .in = labels, .path = "labels", .err = p->err };
+	const char *key;
+	json_t *value;
+
+	if (json_object_size(labels) > ITEMS_MAX)
+		return place_refuse(p, "bad_value", name, "are more than %d", ITEMS_MAX);
+	json_object_foreach(labels, key, value)
+	{
+		if (!key_name_valid(key) || strlen(key) > LABEL_MAX)
+			return place_bad_value(&in, key, "named with 1 to 63 of [A-Za-z0-9._:@-]");
+		if (!json_is_string(value))
+			return place_bad_type(&in, key, "a string");
+		if (json_string_length(value) > TEXT_MAX)
+			return place_bad_value(&in, key, "at most 253 bytes");
+	}
+	return 0;
+}
+
+static int check_service(const struct place *p)
+{
+	const char *name = NULL;
+	json_t *attributes;
+	int ret = place_text(p, "name", REQUIRED, TEXT_MAX, &name);
+
+	if (!ret && !key_name_valid(name))
+		ret = place_bad_value(p, "name", "1 to 253 of [A-Za-z0-9._:@-]");
+	return ret ? ret : place_member(p, "attributes", OPTIONAL, JSON_OBJECT, &attributes);
+}
+
+/* Services are few: each is compared with those before it. */
+static int check_services(const struct place *p, const char *name, json_t *services)
+{
+	struct place in;
+	json_t *item;
+	size_t i;
+
+	if (json_array_size(services) > ITEMS_MAX)
+		return place_refuse(p, "bad_value", name, "are more than %d", ITEMS_MAX);
+	json_array_foreach(services, i, item)
+	{
+		int ret;
+
+		place_element(p, name, i, item, &in);
+		ret = json_is_object(item) ? check_service(&in)
+					   : place_bad_type(&in, "", "an object");
+		if (ret)
+			return ret;
+		for (size_t k = 0; k < i; k++)
+			if (json_equal(json_object_get(item, "name"),
+				       json_object_get(json_array_get(services, k), "name")))
+				return place_refuse(&in, "bad_value", "name",
+						    "is the same as %s[%zu].name", name, k);
+	}
+	return 0;
+}
+
+static int read_profile(struct model_agent *m, const struct place *p)
 {
 	const char *address = NULL;
-	int ret = get_text(m->root, "address", OPTIONAL, TEXT_MAX, &address, err);
+	int ret = place_text(p, "address", OPTIONAL, TEXT_MAX, &address);
 
 	if (!ret)
-		ret = get_json(m->root, "labels", JSON_OBJECT, SIZE_MAX, &m->texts[0], check_labels,
-			       err);
+		ret = get_json(p, "labels", JSON_OBJECT, SIZE_MAX, check_labels, &m->texts[0]);
 	if (!ret)
-		ret = get_json(m->root, "services", JSON_ARRAY, 65536, &m->texts[1], check_services,
-			       err);
+		ret = get_json(p, "services", JSON_ARRAY, SERVICES_MAX, check_services,
+			       &m->texts[1]);
 	if (!ret)
-		ret = get_json(m->root, "attributes", JSON_OBJECT, ATTRIBUTES_MAX, &m->texts[2],
-			       NULL, err);
+		ret = get_json(p, "attributes", JSON_OBJECT, ATTRIBUTES_MAX, NULL, &m->texts[2]);
 	m->profile.address = as_text(address);
 	m->profile.labels = as_text(m->texts[0]);
 	m->profile.services = as_text(m->texts[1]);
@@ -259,61 +142,67 @@ static int get_profile(struct model_agent *m, struct model_error *err)
 	return ret;
 }
 
-static int get_previous(const json_t *root, bool *out, struct model_error *err)
+static int read_previous(const struct place *p, bool *out)
 {
-	json_t *v;
+	struct place previous;
 	uint64_t n = 0;
-	int ret = member(root, "previous", OPTIONAL, JSON_OBJECT, "an object", &v, err);
+	int ret = place_object(p, "previous", OPTIONAL, &previous, out);
 
-	if (ret || !v)
+	if (ret || !*out)
 		return ret;
-	*out = true;
-	ret = get_number(v, "epoch", REQUIRED, 0, &n, err);
-	return ret ? ret : get_number(v, "generation", REQUIRED, 0, &n, err);
+	ret = place_number(&previous, "epoch", REQUIRED, 0, &n);
+	return ret ? ret : place_number(&previous, "generation", REQUIRED, 0, &n);
+}
+
+static int read_registration(struct model_agent *m, const struct place *p)
+{
+	int ret = get_incarnation(p, "incarnation", REQUIRED, &m->incarnation);
+
+	if (!ret)
+		ret = place_text(p, "owner_key", REQUIRED, OWNER_KEY_DIGITS, &m->owner_key);
+	if (!ret && strspn(m->owner_key, "0123456789abcdefABCDEF") != OWNER_KEY_DIGITS)
+		ret = place_bad_value(p, "owner_key", "64 hexadecimal digits");
+	if (!ret)
+		ret = read_previous(p, &m->again);
+	return ret ? ret : read_profile(m, p);
+}
+
+static int read_update(struct model_agent *m, const struct place *p)
+{
+	int ret = place_number(p, "revision", REQUIRED, 1, &m->revision);
+
+	return ret ? ret : read_profile(m, p);
+}
+
+/* Reads a body, and hands out what it says or leaves nothing behind. */
+static int parse_agent(const char *body, size_t len,
+		       int (*read)(struct model_agent *m, const struct place *p),
+		       struct model_agent *out, struct model_error *err)
+{
+	struct model_agent m = { .root = NULL };
+	struct place p;
+	int ret = place_load(&p, body, len, err);
+
+	m.root = p.in;
+	if (!ret)
+		ret = read(&m, &p);
+	if (ret)
+		model_agent_fini(&m);
+	else
+		*out = m;
+	return ret;
 }
 
 int model_parse_registration(const char *body, size_t len, struct model_agent *out,
 			     struct model_error *err)
 {
-	struct model_agent m = { .root = NULL };
-	json_t *root = NULL;
-	int ret = load(body, len, &root, err);
-
-	m.root = root;
-	if (!ret)
-		ret = get_incarnation(root, "incarnation", REQUIRED, &m.incarnation, err);
-	if (!ret)
-		ret = get_text(root, "owner_key", REQUIRED, OWNER_KEY_DIGITS, &m.owner_key, err);
-	if (!ret && strspn(m.owner_key, "0123456789abcdefABCDEF") != OWNER_KEY_DIGITS)
-		ret = bad_value(err, "owner_key", "64 hexadecimal digits");
-	if (!ret)
-		ret = get_previous(root, &m.again, err);
-	if (!ret)
-		ret = get_profile(&m, err);
-	if (ret)
-		model_agent_fini(&m);
-	else
-		*out = m;
-	return ret;
+	return parse_agent(body, len, read_registration, out, err);
 }
 
 int model_parse_update(const char *body, size_t len, struct model_agent *out,
 		       struct model_error *err)
 {
-	struct model_agent m = { .root = NULL };
-	json_t *root = NULL;
-	int ret = load(body, len, &root, err);
-
-	m.root = root;
-	if (!ret)
-		ret = get_number(root, "revision", REQUIRED, 1, &m.revision, err);
-	if (!ret)
-		ret = get_profile(&m, err);
-	if (ret)
-		model_agent_fini(&m);
-	else
-		*out = m;
-	return ret;
+	return parse_agent(body, len, read_update, out, err);
 }
 
 void model_agent_fini(struct model_agent *m)
@@ -327,12 +216,12 @@ void model_agent_fini(struct model_agent *m)
 /* ---- objects ---- */
 
 /* Base64 with its padding, of at most BLOB_MAX bytes. It is kept as it is. */
-static int get_blob(const json_t *root, struct store_text *out, struct model_error *err)
+static int get_blob(const struct place *p, struct store_text *out)
 {
 	static const char digits[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	const char *text = NULL;
-	int ret = get_text(root, "descriptor", REQUIRED, (BLOB_MAX + 2) / 3 * 4, &text, err);
+	int ret = place_text(p, "descriptor", REQUIRED, (BLOB_MAX + 2) / 3 * 4, &text);
 	size_t n;
 
 	if (ret)
@@ -341,123 +230,122 @@ static int get_blob(const json_t *root, struct store_text *out, struct model_err
 	out->len = strlen(text);
 	n = strspn(text, digits);
 	if (!out->len || out->len % 4 || out->len - n > 2 || strspn(text + n, "=") != out->len - n)
-		return bad_value(err, "descriptor", "base64");
+		return place_bad_value(p, "descriptor", "base64");
 	return 0;
 }
 
-static int check_access(const json_t *access, struct model_error *err)
+static int check_access(const struct place *p, const char *name, json_t *access)
 {
-	const json_t *item;
+	json_t *item;
 	size_t i;
 
+	if (!json_array_size(access))
+		return place_refuse(p, "bad_value", name, "is empty: expected read, write or both");
 	json_array_foreach(access, i, item)
 	{
 		const char *word = json_string_value(item);
+		struct place in;
 
-		if (!word || (strcmp(word, "read") != 0 && strcmp(word, "write") != 0) || i > 1)
-			return bad_value(err, "access", "a list of read and write");
+		place_element(p, name, i, item, &in);
+		if (!word)
+			return place_bad_type(&in, "", "a string");
+		if (strcmp(word, "read") != 0 && strcmp(word, "write") != 0)
+			return place_bad_value(&in, "", "read or write");
+		for (size_t k = 0; k < i; k++)
+			if (json_equal(item, json_array_get(access, k)))
+				return place_refuse(&in, "bad_value", "", "is the same as %s[%zu]",
+						    name, k);
 	}
 	return 0;
 }
 
-static int check_allow(const json_t *allow, struct model_error *err)
+static int check_allow(const struct place *p, const char *name, json_t *allow)
 {
-	const json_t *item;
+	json_t *item;
 	size_t i;
-	char field[80];
 
 	if (json_array_size(allow) > ITEMS_MAX)
-		return refuse(err, 422, "bad_value", "allow", "more than %d selectors", ITEMS_MAX);
+		return place_refuse(p, "bad_value", name, "are more than %d selectors", ITEMS_MAX);
 	json_array_foreach(allow, i, item)
 	{
 		const char *s = json_string_value(item);
+		struct place in;
 
-		snprintf(field, sizeof(field), "allow[%zu]", i);
-		if (!s || strchr(s, ',') || !model_selector_valid(s))
-			return bad_value(err, field, "label=value or name=AGENT");
+		place_element(p, name, i, item, &in);
+		if (!s)
+			return place_bad_type(&in, "", "a string");
+		if (strchr(s, ',') || !model_selector_valid(s))
+			return place_bad_value(&in, "", "label=value or name=AGENT");
 	}
 	return 0;
 }
 
 /* The public part of an object is made of these of its members. */
-static int make_doc(struct model_object *m, const char *const *names, struct model_error *err)
+static int make_doc(struct model_object *m, const struct place *p, const char *const *names)
 {
 	json_t *doc = json_object();
-	int ret = doc ? 0 : no_memory(err);
+	int ret = doc ? 0 : place_no_memory(p);
 
 	for (; !ret && *names; names++) {
-		json_t *v = json_object_get(m->root, *names);
+		json_t *v = json_object_get(p->in, *names);
 
 		if (v && !json_is_null(v) && json_object_set(doc, *names, v))
-			ret = no_memory(err);
+			ret = place_no_memory(p);
 	}
 	if (!ret)
-		ret = dump(doc, &m->text, err);
+		ret = dump(p, doc, &m->text);
 	json_decref(doc);
 	m->doc = as_text(m->text);
 	return ret;
 }
 
-static int check_attributes(const json_t *root, struct model_error *err)
+static int check_attributes(const struct place *p)
 {
 	char *text = NULL;
-	int ret = get_json(root, "attributes", JSON_OBJECT, OBJ_ATTRIBUTES_MAX, &text, NULL, err);
+	int ret = get_json(p, "attributes", JSON_OBJECT, OBJ_ATTRIBUTES_MAX, NULL, &text);
 
 	free(text);
 	return ret;
 }
 
-int model_parse_region(const char *body, size_t len, struct model_object *out,
-		       struct model_error *err)
+static int read_region(struct model_object *m, const struct place *p)
 {
 	static const char *const names[] = { "size", "access", "allow", "attributes", NULL };
-	struct model_object m = { .root = NULL };
 	uint64_t size = 0;
-	json_t *root = NULL;
 	json_t *v;
-	int ret = load(body, len, &root, err);
+	int ret = place_number(p, "revision", REQUIRED, 1, &m->revision);
 
-	m.root = root;
 	if (!ret)
-		ret = get_number(root, "revision", REQUIRED, 1, &m.revision, err);
+		ret = place_number(p, "size", REQUIRED, 0, &size);
 	if (!ret)
-		ret = get_number(root, "size", REQUIRED, 0, &size, err);
+		ret = place_member(p, "access", REQUIRED, JSON_ARRAY, &v);
 	if (!ret)
-		ret = member(root, "access", REQUIRED, JSON_ARRAY, "an array", &v, err);
+		ret = check_access(p, "access", v);
 	if (!ret)
-		ret = check_access(v, err);
-	if (!ret)
-		ret = member(root, "allow", OPTIONAL, JSON_ARRAY, "an array", &v, err);
+		ret = place_member(p, "allow", OPTIONAL, JSON_ARRAY, &v);
 	if (!ret && v)
-		ret = check_allow(v, err);
+		ret = check_allow(p, "allow", v);
 	if (!ret)
-		ret = check_attributes(root, err);
+		ret = check_attributes(p);
 	if (!ret)
-		ret = get_blob(root, &m.blob, err);
-	if (!ret)
-		ret = make_doc(&m, names, err);
-	if (ret)
-		model_object_fini(&m);
-	else
-		*out = m;
-	return ret;
+		ret = get_blob(p, &m->blob);
+	return ret ? ret : make_doc(m, p, names);
 }
 
-static int check_state(const json_t *root, struct model_error *err)
+static int check_state(const struct place *p)
 {
 	const char *state = NULL;
-	int ret = get_text(root, "state", REQUIRED, TEXT_MAX, &state, err);
+	int ret = place_text(p, "state", REQUIRED, TEXT_MAX, &state);
 
 	if (ret)
 		return ret;
 	if (strcmp(state, "connecting") != 0 && strcmp(state, "connected") != 0 &&
 	    strcmp(state, "broken") != 0)
-		return bad_value(err, "state", "connecting, connected or broken");
+		return place_bad_value(p, "state", "connecting, connected or broken");
 	return 0;
 }
 
-int model_parse_link(const char *body, size_t len, struct model_object *out,
-		     struct model_error *err)
+static int read_link(struct model_object *m, const struct place *p)
 {
 	static const char *const names[] = { "state",
 					     "cause",
@@ -467,31 +355,48 @@ int model_parse_link(const char *body, size_t len, struct model_object *out,
 					     "peer_incarnation",
 					     "attributes",
 					     NULL };
-	struct model_object m = { .root = NULL };
 	const char *text = NULL, *incarnation = NULL;
 	uint64_t n = 0;
-	json_t *root = NULL;
-	int ret = load(body, len, &root, err);
+	int ret = place_number(p, "revision", REQUIRED, 1, &m->revision);
 
-	m.root = root;
 	if (!ret)
-		ret = get_number(root, "revision", REQUIRED, 1, &m.revision, err);
+		ret = check_state(p);
 	if (!ret)
-		ret = check_state(root, err);
+		ret = place_text(p, "cause", OPTIONAL, TEXT_MAX, &text);
 	if (!ret)
-		ret = get_text(root, "cause", OPTIONAL, TEXT_MAX, &text, err);
+		ret = place_text(p, "transport", OPTIONAL, TEXT_MAX, &text);
 	if (!ret)
-		ret = get_text(root, "transport", OPTIONAL, TEXT_MAX, &text, err);
+		ret = place_number(p, "age_ms", OPTIONAL, 0, &n);
 	if (!ret)
-		ret = get_number(root, "age_ms", OPTIONAL, 0, &n, err);
+		ret = place_number(p, "connection_epoch", OPTIONAL, 0, &n);
 	if (!ret)
-		ret = get_number(root, "connection_epoch", OPTIONAL, 0, &n, err);
+		ret = get_incarnation(p, "peer_incarnation", OPTIONAL, &incarnation);
 	if (!ret)
-		ret = get_incarnation(root, "peer_incarnation", OPTIONAL, &incarnation, err);
+		ret = check_attributes(p);
+	return ret ? ret : make_doc(m, p, names);
+}
+
+static int read_offer(struct model_object *m, const struct place *p)
+{
+	int ret = place_number(p, "connection_epoch", REQUIRED, 1, &m->revision);
+
 	if (!ret)
-		ret = check_attributes(root, err);
+		ret = get_incarnation(p, "peer_incarnation", OPTIONAL, &m->peer_incarnation);
+	return ret ? ret : get_blob(p, &m->blob);
+}
+
+/* As parse_agent(). */
+static int parse_object(const char *body, size_t len,
+			int (*read)(struct model_object *m, const struct place *p),
+			struct model_object *out, struct model_error *err)
+{
+	struct model_object m = { .root = NULL };
+	struct place p;
+	int ret = place_load(&p, body, len, err);
+
+	m.root = p.in;
 	if (!ret)
-		ret = make_doc(&m, names, err);
+		ret = read(&m, &p);
 	if (ret)
 		model_object_fini(&m);
 	else
@@ -499,25 +404,22 @@ int model_parse_link(const char *body, size_t len, struct model_object *out,
 	return ret;
 }
 
+int model_parse_region(const char *body, size_t len, struct model_object *out,
+		       struct model_error *err)
+{
+	return parse_object(body, len, read_region, out, err);
+}
+
+int model_parse_link(const char *body, size_t len, struct model_object *out,
+		     struct model_error *err)
+{
+	return parse_object(body, len, read_link, out, err);
+}
+
 int model_parse_offer(const char *body, size_t len, struct model_object *out,
 		      struct model_error *err)
 {
-	struct model_object m = { .root = NULL };
-	json_t *root = NULL;
-	int ret = load(body, len, &root, err);
-
-	m.root = root;
-	if (!ret)
-		ret = get_number(root, "connection_epoch", REQUIRED, 1, &m.revision, err);
-	if (!ret)
-		ret = get_incarnation(root, "peer_incarnation", OPTIONAL, &m.peer_incarnation, err);
-	if (!ret)
-		ret = get_blob(root, &m.blob, err);
-	if (ret)
-		model_object_fini(&m);
-	else
-		*out = m;
-	return ret;
+	return parse_object(body, len, read_offer, out, err);
 }
 
 void model_object_fini(struct model_object *m)
@@ -529,47 +431,54 @@ void model_object_fini(struct model_object *m)
 
 /* ---- beats ---- */
 
-static int get_cursor(const json_t *root, struct store_cursor *out, struct model_error *err)
+static int get_cursor(const struct place *p, struct store_cursor *out)
 {
 	const char *text = NULL;
-	int ret = get_text(root, "cursor", OPTIONAL, MODEL_CURSOR_MAX, &text, err);
+	int ret = place_text(p, "cursor", OPTIONAL, MODEL_CURSOR_MAX, &text);
 
-	*out = (struct store_cursor){ 0 };
 	if (ret || !text)
 		return ret;
-	return model_parse_cursor(text, out) ? 0 : bad_value(err, "cursor", "EPOCH:ID");
+	return model_parse_cursor(text, out) ? 0 : place_bad_value(p, "cursor", "EPOCH:ID");
+}
+
+static int check_type(const struct place *p)
+{
+	const char *type = NULL;
+	int ret = place_text(p, "type", REQUIRED, TEXT_MAX, &type);
+
+	if (!ret && strcmp(type, "beat") != 0)
+		ret = place_bad_value(p, "type", "beat");
+	return ret;
 }
 
 int model_parse_heartbeat(const char *body, size_t len, struct store_cursor *cursor,
 			  struct model_error *err)
 {
-	json_t *root = NULL;
+	struct place p;
 	int ret;
 
 	*cursor = (struct store_cursor){ 0 };
 	if (!len)
 		return 0;
-	ret = load(body, len, &root, err);
+	ret = place_load(&p, body, len, err);
 	if (!ret)
-		ret = get_cursor(root, cursor, err);
-	json_decref(root);
+		ret = get_cursor(&p, cursor);
+	json_decref(p.in);
 	return ret;
 }
 
 int model_parse_message(const char *text, size_t len, struct store_cursor *cursor,
 			struct model_error *err)
 {
-	const char *type = NULL;
-	json_t *root = NULL;
-	int ret = load(text, len, &root, err);
+	struct place p;
+	int ret = place_load(&p, text, len, err);
 
+	*cursor = (struct store_cursor){ 0 };
 	if (!ret)
-		ret = get_text(root, "type", REQUIRED, TEXT_MAX, &type, err);
-	if (!ret && strcmp(type, "beat") != 0)
-		ret = bad_value(err, "type", "beat");
+		ret = check_type(&p);
 	if (!ret)
-		ret = get_cursor(root, cursor, err);
-	json_decref(root);
+		ret = get_cursor(&p, cursor);
+	json_decref(p.in);
 	return ret;
 }
 

@@ -163,7 +163,9 @@ void reply_error(struct request *rq, const struct reply_error *e, const char *fm
 
 void reply_refusal(struct conn *c, const struct http_refusal *why)
 {
-	const struct reply_error e = { .status = why->status, .code = why->code };
+	const struct reply_error e = { .status = why->status,
+				       .code = why->code,
+				       .field = why->field };
 	struct worker *w = c->w;
 	char json[ERROR_MAX], id[REQUEST_ID_MAX + 1];
 	size_t len;

@@ -127,13 +127,25 @@ static bool decode_query(struct request *rq)
 	return rq->query != NULL;
 }
 
+/* A name that the query has twice: nobody can tell which value is meant. */
+static const char *repeated_query(const struct request *rq)
+{
+	for (size_t i = 1; i < rq->n_query; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(rq->queries[i].name, rq->queries[k].name))
+				return rq->queries[i].name;
+	return NULL;
+}
+
 static void reply_no_route(struct request *rq)
 {
 	char allow[64] = "";
 	size_t len = 0;
 
 	if (!rq->match.allowed) {
-		reply_error(rq, &(struct reply_error){ .status = 404, .code = "not_found" },
+		reply_error(rq,
+			    &(struct reply_error){
+				    .status = 404, .code = "not_found", .field = "path" },
 			    "there is nothing at this path");
 		return;
 	}
@@ -142,25 +154,37 @@ static void reply_no_route(struct request *rq)
 			len += (size_t)snprintf(allow + len, sizeof(allow) - len, "%s%s",
 						len ? ", " : "", http_method_name(m));
 	reply_header(rq, "Allow", allow);
-	reply_error(rq, &(struct reply_error){ .status = 405, .code = "method_not_allowed" },
+	reply_error(rq,
+		    &(struct reply_error){
+			    .status = 405, .code = "method_not_allowed", .field = "method" },
 		    "%s is not served at this path", http_method_name(rq->msg.method));
 }
 
 void request_dispatch(struct request *rq)
 {
 	const struct server_config *config = rq->w->config;
+	const char *twice;
 
 	route_find(config->routes, config->n_routes, rq->msg.method, rq->msg.path,
 		   strlen(rq->msg.path), &rq->match);
 	if (!rq->match.route)
 		reply_no_route(rq);
 	else if (!decode_params(rq))
-		reply_error(rq, &(struct reply_error){ .status = 400, .code = "bad_name" },
-			    "the path is not percent-encoded UTF-8");
+		reply_error(
+			rq,
+			&(struct reply_error){ .status = 400, .code = "bad_name", .field = "path" },
+			"the path is not percent-encoded UTF-8");
 	else if (!decode_query(rq))
-		reply_error(rq, &(struct reply_error){ .status = 400, .code = "bad_query" },
+		reply_error(rq,
+			    &(struct reply_error){
+				    .status = 400, .code = "bad_query", .field = "query" },
 			    "the query is not at most %d pairs of percent-encoded UTF-8",
 			    REQUEST_QUERY_MAX);
+	else if ((twice = repeated_query(rq)))
+		reply_error(
+			rq,
+			&(struct reply_error){ .status = 400, .code = "bad_query", .field = twice },
+			"%s is given twice", twice);
 	else
 		rq->match.route->handler(rq);
 }

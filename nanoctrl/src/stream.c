@@ -374,18 +374,26 @@ static bool check_upgrade(struct request *rq, char accept[WS_ACCEPT_MAX])
 
 	if (!rq->msg.upgrade || !upgrade || strcasecmp(upgrade, "websocket") != 0) {
 		reply_header(rq, "Upgrade", "websocket");
-		reply_error(rq, &(struct reply_error){ .status = 426, .code = "upgrade_required" },
+		reply_error(rq,
+			    &(struct reply_error){
+				    .status = 426, .code = "upgrade_required", .field = "Upgrade" },
 			    "this path is a WebSocket");
 		return false;
 	}
 	if (!version || strcmp(version, "13") != 0) {
 		reply_header(rq, "Sec-WebSocket-Version", "13");
-		reply_error(rq, &(struct reply_error){ .status = 426, .code = "upgrade_required" },
+		reply_error(rq,
+			    &(struct reply_error){ .status = 426,
+						   .code = "upgrade_required",
+						   .field = "Sec-WebSocket-Version" },
 			    "the WebSocket version is 13");
 		return false;
 	}
 	if (rq->head || rq->msg.body_len || !key || !ws_accept(key, accept)) {
-		reply_error(rq, &(struct reply_error){ .status = 400, .code = "bad_request" },
+		reply_error(rq,
+			    &(struct reply_error){ .status = 400,
+						   .code = "bad_request",
+						   .field = "Sec-WebSocket-Key" },
 			    "Sec-WebSocket-Key is missing or malformed");
 		return false;
 	}

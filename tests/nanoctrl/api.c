@@ -96,7 +96,7 @@ static void request__that_is_malformed_names_the_field(void **state)
 	api_do(f, &a, "PUT", put, NULL, "{\"incarnation\":5}");
 	assert_error(&a, 422, "bad_type", "incarnation");
 	api_do(f, &a, "PUT", put, NULL, "{\"incarnation\":\"a\",\"incarnation\":\"b\"}");
-	assert_error(&a, 422, "duplicate_field", NULL);
+	assert_error(&a, 422, "duplicate_field", "incarnation");
 	api_do(f, &a, "PUT", put, NULL, "{\"incarnation\":\"a\",\"owner_key\":\"00\"}");
 	assert_error(&a, 422, "bad_value", "owner_key");
 	api_do(f, &a, "PUT", put, NULL,
@@ -109,9 +109,11 @@ static void request__that_is_malformed_names_the_field(void **state)
 	api_do(f, &a, "GET", "/v1/agents?limit=0", NULL, NULL);
 	assert_error(&a, 400, "bad_query", "limit");
 	api_do(f, &a, "DELETE", put, NULL, NULL);
-	assert_error(&a, 401, "lease_required", NULL);
+	assert_error(&a, 401, "lease_required", "Slime-Lease");
 	api_do(f, &a, "DELETE", put, "x/1/2", NULL);
-	assert_error(&a, 400, "bad_lease", NULL);
+	assert_error(&a, 400, "bad_lease", "Slime-Lease");
+	api_do(f, &a, "GET", "/v1/agents?scope=a&scope=b", NULL, NULL);
+	assert_error(&a, 400, "bad_query", "scope");
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
 	api_do(f, &a, "DELETE", put, lease, NULL);
 	assert_error(&a, 403, "forbidden", NULL);
@@ -174,7 +176,7 @@ static void offer__is_read_by_its_two_agents_only(void **state)
 	api_do(f, &a, "GET", path, lease_c, NULL);
 	assert_error(&a, 403, "forbidden", NULL);
 	api_do(f, &a, "GET", path, NULL, NULL);
-	assert_error(&a, 401, "lease_required", NULL);
+	assert_error(&a, 401, "lease_required", "Slime-Lease");
 	assert_int_equal(
 		api_do(f, &a, "GET", "/v1/agents/node-b/exchange?scope=demo", lease_b, NULL), 200);
 	assert_int_equal(api_count(&a, "offers"), 1);

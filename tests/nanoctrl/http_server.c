@@ -65,43 +65,47 @@ static int count(const char *part)
 static void request__every_refusal_is_json_and_closes(void **state)
 {
 	static const struct {
-		const char *status, *code, *request;
+		const char *status, *code, *field, *request;
 	} cases[] = {
-		{ "400 ", "bad_request",
+		{ "400 ", "bad_request", "request line",
 		  "\x16\x03\x01\x02\x00\x01\x00"
 		  "xx\r\n\r\n" },
-		{ "400 ", "bad_request", "GET / HTTP/1.1\n" },
-		{ "400 ", "bad_request", "GET /hello HTTP/1.1\r\n\r\n" },
-		{ "400 ", "bad_request", "GET /hello HTTP/1.1\r\nHost : a\r\n\r\n" },
-		{ "400 ", "bad_request",
+		{ "400 ", "bad_request", "head", "GET / HTTP/1.1\n" },
+		{ "400 ", "bad_request", "Host", "GET /hello HTTP/1.1\r\n\r\n" },
+		{ "400 ", "bad_request", "head", "GET /hello HTTP/1.1\r\nHost : a\r\n\r\n" },
+		{ "400 ", "bad_request", "Transfer-Encoding",
 		  "POST /echo HTTP/1.1\r\n" HOST
 		  "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n" },
-		{ "413 ", "too_large",
+		{ "413 ", "too_large", "body",
 		  "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 99999999\r\n\r\n" },
-		{ "417 ", "expectation", "POST /echo HTTP/1.1\r\n" HOST "Expect: x\r\n\r\n" },
-		{ "501 ", "unknown_method", "BREW / HTTP/1.1\r\n" HOST "\r\n" },
-		{ "501 ", "transfer_coding",
+		{ "417 ", "expectation", "Expect",
+		  "POST /echo HTTP/1.1\r\n" HOST "Expect: x\r\n\r\n" },
+		{ "501 ", "unknown_method", "method", "BREW / HTTP/1.1\r\n" HOST "\r\n" },
+		{ "501 ", "transfer_coding", "Transfer-Encoding",
 		  "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip\r\n\r\n" },
-		{ "505 ", "http_version", "GET / HTTP/3.0\r\n" HOST "\r\n" },
-		{ "404 ", "not_found", "GET /nothing HTTP/1.1\r\n" CLOSE },
-		{ "404 ", "not_found", "OPTIONS * HTTP/1.1\r\n" CLOSE },
-		{ "405 ", "method_not_allowed", "POST /hello HTTP/1.1\r\n" CLOSE },
-		{ "400 ", "bad_name", "GET /p/%ff HTTP/1.1\r\n" CLOSE },
-		{ "400 ", "bad_name", "GET /p/a%00 HTTP/1.1\r\n" CLOSE },
-		{ "400 ", "bad_query", "GET /p/a?%zz HTTP/1.1\r\n" CLOSE },
-		{ "426 ", "upgrade_required", "GET /ws HTTP/1.1\r\n" CLOSE },
+		{ "505 ", "http_version", "version", "GET / HTTP/3.0\r\n" HOST "\r\n" },
+		{ "404 ", "not_found", "path", "GET /nothing HTTP/1.1\r\n" CLOSE },
+		{ "404 ", "not_found", "path", "OPTIONS * HTTP/1.1\r\n" CLOSE },
+		{ "405 ", "method_not_allowed", "method", "POST /hello HTTP/1.1\r\n" CLOSE },
+		{ "400 ", "bad_name", "path", "GET /p/%ff HTTP/1.1\r\n" CLOSE },
+		{ "400 ", "bad_name", "path", "GET /p/a%00 HTTP/1.1\r\n" CLOSE },
+		{ "400 ", "bad_query", "query", "GET /p/a?%zz HTTP/1.1\r\n" CLOSE },
+		{ "400 ", "bad_query", "x", "GET /p/a?x=1&y=&x=1 HTTP/1.1\r\n" CLOSE },
+		{ "426 ", "upgrade_required", "Upgrade", "GET /ws HTTP/1.1\r\n" CLOSE },
 	};
 
 	(void)state;
 	http_fixture_start();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char status[32], code[64];
+		char status[32], code[64], field[64];
 
 		snprintf(status, sizeof(status), "HTTP/1.1 %s", cases[i].status);
 		snprintf(code, sizeof(code), "{\"status\":\"error\",\"code\":\"%s\",\"message\":\"",
 			 cases[i].code);
+		snprintf(field, sizeof(field), ",\"field\":\"%s\"}", cases[i].field);
 		assert_exchange(cases[i].request, status);
 		assert_has(code);
+		assert_has(field);
 		assert_has("\"outcome\":\"not_executed\",\"request_id\":\"");
 		assert_has("Content-Type: application/json\r\n");
 		assert_has("Connection: close\r\n");

@@ -10,6 +10,8 @@
 
 #define KEY "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
+#define WITH(members) "{\"incarnation\":\"i\",\"owner_key\":\"" KEY "\"," members "}"
+
 static struct model_error refused(const char *body)
 {
 	struct model_error err = { .status = 0 };
@@ -52,7 +54,25 @@ static void registration__that_is_wrong_names_the_member(void **state)
 		{ "{\"incarnation\":\"i\",\"owner_key\":\"" KEY "\",\"services\":[{}]}",
 		  "missing_field", "services[0].name" },
 		{ "{\"incarnation\":\"i\",\"owner_key\":\"" KEY "\",\"previous\":{\"epoch\":1}}",
-		  "missing_field", "generation" },
+		  "missing_field", "previous.generation" },
+		{ WITH("\"previous\":{\"epoch\":1,\"generation\":-1}"), "bad_value",
+		  "previous.generation" },
+		{ WITH("\"previous\":{\"epoch\":1,\"epoch\":1}"), "duplicate_field",
+		  "previous.epoch" },
+		{ WITH("\"a name longer than what the parser quotes\":{},"
+		       "\"a name longer than what the parser quotes\":1"),
+		  "duplicate_field", "a name longer than what the parser quotes" },
+		{ WITH("\"attributes\":{\"x\\\"y\":[{},[1],{\"k\":\"]\",\"z\":0,\"z\":0}]}"),
+		  "duplicate_field", "attributes.x\\\"y[2].z" },
+		{ WITH("\"attributes\":{\"n\":[0,18446744073709551615]}"), "bad_value",
+		  "attributes.n[1]" },
+		{ WITH("\"services\":[{\"name\":1}]"), "bad_type", "services[0].name" },
+		{ WITH("\"services\":[{\"name\":\"e\"},7]"), "bad_type", "services[1]" },
+		{ WITH("\"services\":[{\"name\":\"a b\"}]"), "bad_value", "services[0].name" },
+		{ WITH("\"services\":[{\"name\":\"e\",\"attributes\":[]}]"), "bad_type",
+		  "services[0].attributes" },
+		{ WITH("\"services\":[{\"name\":\"e\"},{\"name\":\"f\"},{\"name\":\"e\"}]"),
+		  "bad_value", "services[2].name" },
 		{ "{\"incarnation\":\"i\",\"owner_key\":\"" KEY "\",\"labels\":{\"a b\":\"\"}}",
 		  "bad_value", "labels.a b" },
 	};
@@ -96,6 +116,33 @@ static void region__keeps_its_descriptor_apart(void **state)
 	model_object_fini(&m);
 }
 
+static void region__that_is_wrong_names_the_member(void **state)
+{
+	static const struct {
+		const char *members, *code, *field;
+	} cases[] = {
+		{ "\"access\":[]", "bad_value", "access" },
+		{ "\"access\":[\"read\",\"read\"]", "bad_value", "access[1]" },
+		{ "\"access\":[\"read\",\"fly\"]", "bad_value", "access[1]" },
+		{ "\"access\":[7]", "bad_type", "access[0]" },
+		{ "\"access\":[\"read\"],\"allow\":[\"a=b\",5]", "bad_type", "allow[1]" },
+		{ "\"access\":[\"read\"],\"allow\":[\"a=b,c=d\"]", "bad_value", "allow[0]" },
+	};
+	struct model_object m;
+	struct model_error err;
+	char body[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		snprintf(body, sizeof(body),
+			 "{\"revision\":1,\"size\":1,%s,\"descriptor\":\"QQ==\"}",
+			 cases[i].members);
+		assert_true(model_parse_region(body, strlen(body), &m, &err) < 0);
+		assert_string_equal(err.code, cases[i].code);
+		assert_string_equal(err.field, cases[i].field);
+	}
+}
+
 static void region__with_bad_base64_is_refused(void **state)
 {
 	static const char *const bad[] = { "", "Q", "QQ=", "Q===", "QQ==QQ==", "Q Q=", "QQ=Q" };
@@ -106,7 +153,8 @@ static void region__with_bad_base64_is_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		snprintf(body, sizeof(body),
-			 "{\"revision\":1,\"size\":1,\"access\":[],\"descriptor\":\"%s\"}", bad[i]);
+			 "{\"revision\":1,\"size\":1,\"access\":[\"read\"],\"descriptor\":\"%s\"}",
+			 bad[i]);
 		assert_true(model_parse_region(body, strlen(body), &m, &err) < 0);
 		assert_string_equal(err.field, "descriptor");
 	}
@@ -187,6 +235,7 @@ int main(void)
 		cmocka_unit_test(registration__that_is_wrong_names_the_member),
 		cmocka_unit_test(body__that_nests_too_deep_is_refused),
 		cmocka_unit_test(region__keeps_its_descriptor_apart),
+		cmocka_unit_test(region__that_is_wrong_names_the_member),
 		cmocka_unit_test(region__with_bad_base64_is_refused),
 		cmocka_unit_test(number__beyond_its_range_is_refused),
 		cmocka_unit_test(cursor__is_two_numbers),
