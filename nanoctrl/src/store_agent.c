@@ -265,8 +265,9 @@ static struct store_text text_at(const redisReply *row, size_t i)
 }
 
 /* {name, lease left, generation, then AGENT of lib.lua}; false when it is junk. */
-static bool read_agent(const redisReply *row, struct store_agent *a)
+static bool read_agent(const redisReply *row, void *out)
 {
+	struct store_agent *a = out;
 	const char *left = store_string(row, 1, NULL);
 	char *end;
 
@@ -282,53 +283,18 @@ static bool read_agent(const redisReply *row, struct store_agent *a)
 	       store_u64(row, 9, &a->revision) && store_u64(row, 10, &a->registered_at_ms);
 }
 
-/* {outcome, epoch, cursor id, now, next, skipped, rows} */
 static void finish_agents(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store_page page = { .n_agents = 0 };
-	const redisReply *rows = store_item(reply, 6, REDIS_REPLY_ARRAY);
-	struct store_agent *agents = NULL;
-	uint64_t skipped;
+	struct store_rows rows = { .size = sizeof(struct store_agent),
+				   .read = read_agent,
+				   .one = call->script == SCRIPT_AGENT };
 
-	if (result == STORE_OK &&
-	    !(store_u64(reply, 1, &page.cursor.epoch) && store_u64(reply, 2, &page.cursor.id) &&
-	      store_u64(reply, 3, &page.now_ms) && store_u64(reply, 5, &skipped) && rows))
-		result = -EPROTO;
-	if (result == STORE_OK && rows->elements) {
-		agents = calloc(rows->elements, sizeof(*agents));
-		if (!agents)
-			result = -ENOMEM;
-	}
-	if (result != STORE_OK) {
-		call->fn.page(call->arg, result, NULL);
-		return;
-	}
-	for (size_t i = 0; i < rows->elements; i++) {
-		if (read_agent(rows->element[i], &agents[page.n_agents]))
-			page.n_agents++;
-		else
-			skipped++;
-	}
-	atomic_fetch_add(&call->store->hub->n_skipped, skipped);
-	page.agents = agents;
-	page.next = store_string(reply, 4, NULL);
-	if (!*page.next)
-		page.next = NULL;
-	call->fn.page(call->arg, STORE_OK, &page);
-	free(agents);
-}
-
-/* A single agent that is junk is none. */
-static void finish_agent(struct store_call *call, int result, const redisReply *reply)
-{
-	struct store_agent a;
-	const redisReply *rows = store_item(reply, 6, REDIS_REPLY_ARRAY);
-
-	if (result == STORE_OK && rows && rows->elements && !read_agent(rows->element[0], &a)) {
-		atomic_fetch_add(&call->store->hub->n_skipped, 1);
-		result = STORE_NOT_FOUND;
-	}
-	finish_agents(call, result, reply);
+	result = store_read_page(call, result, reply, &rows, &page);
+	page.agents = rows.at;
+	page.n_agents = rows.n;
+	call->fn.page(call->arg, result, result ? NULL : &page);
+	free(rows.at);
 }
 
 void store_get_agent(struct store *store, const char *scope, const char *name, store_page_fn *fn,
@@ -339,8 +305,8 @@ void store_get_agent(struct store *store, const char *scope, const char *name, s
 	store_arg(&a, name);
 	store_arg(&a, "");
 	store_arg(&a, "");
-	store_send(store, scope, SCRIPT_AGENT, &a, finish_agent, (union store_answer){ .page = fn },
-		   arg);
+	store_send(store, scope, SCRIPT_AGENT, &a, finish_agents,
+		   (union store_answer){ .page = fn }, arg);
 }
 
 void store_get_holder(struct store *store, const char *scope, const struct store_lease *lease,
@@ -349,8 +315,8 @@ void store_get_holder(struct store *store, const char *scope, const struct store
 	struct store_args a = { .n = 0 };
 
 	store_arg_lease(&a, lease);
-	store_send(store, scope, SCRIPT_AGENT, &a, finish_agent, (union store_answer){ .page = fn },
-		   arg);
+	store_send(store, scope, SCRIPT_AGENT, &a, finish_agents,
+		   (union store_answer){ .page = fn }, arg);
 }
 
 void store_list_agents(struct store *store, const char *scope, const char *after, unsigned limit,

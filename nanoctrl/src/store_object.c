@@ -76,8 +76,9 @@ static bool read_value(struct store_text v, struct store_object *o)
 }
 
 /* {agent, generation, incarnation, name, value} */
-static bool read_object(const redisReply *row, struct store_object *o)
+static bool read_object(const redisReply *row, void *out)
 {
+	struct store_object *o = out;
 	struct store_text value;
 
 	*o = (struct store_object){ .agent = store_string(row, 0, NULL),
@@ -88,53 +89,18 @@ static bool read_object(const redisReply *row, struct store_object *o)
 	       read_value(value, o);
 }
 
-/* {outcome, epoch, cursor id, now, next, skipped, rows} */
 static void finish_objects(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store_page page = { .n_objects = 0 };
-	const redisReply *rows = store_item(reply, 6, REDIS_REPLY_ARRAY);
-	struct store_object *objects = NULL;
-	uint64_t skipped;
+	struct store_rows rows = { .size = sizeof(struct store_object),
+				   .read = read_object,
+				   .one = call->script == SCRIPT_OBJECT };
 
-	if (result == STORE_OK &&
-	    !(store_u64(reply, 1, &page.cursor.epoch) && store_u64(reply, 2, &page.cursor.id) &&
-	      store_u64(reply, 3, &page.now_ms) && store_u64(reply, 5, &skipped) && rows))
-		result = -EPROTO;
-	if (result == STORE_OK && rows->elements) {
-		objects = calloc(rows->elements, sizeof(*objects));
-		if (!objects)
-			result = -ENOMEM;
-	}
-	if (result != STORE_OK) {
-		call->fn.page(call->arg, result, NULL);
-		return;
-	}
-	for (size_t i = 0; i < rows->elements; i++) {
-		if (read_object(rows->element[i], &objects[page.n_objects]))
-			page.n_objects++;
-		else
-			skipped++;
-	}
-	atomic_fetch_add(&call->store->hub->n_skipped, skipped);
-	page.objects = objects;
-	page.next = store_string(reply, 4, NULL);
-	if (!*page.next)
-		page.next = NULL;
-	call->fn.page(call->arg, STORE_OK, &page);
-	free(objects);
-}
-
-/* A single object that is junk is none. */
-static void finish_object(struct store_call *call, int result, const redisReply *reply)
-{
-	struct store_object o;
-	const redisReply *rows = store_item(reply, 6, REDIS_REPLY_ARRAY);
-
-	if (result == STORE_OK && rows && rows->elements && !read_object(rows->element[0], &o)) {
-		atomic_fetch_add(&call->store->hub->n_skipped, 1);
-		result = STORE_NOT_FOUND;
-	}
-	finish_objects(call, result, reply);
+	result = store_read_page(call, result, reply, &rows, &page);
+	page.objects = rows.at;
+	page.n_objects = rows.n;
+	call->fn.page(call->arg, result, result ? NULL : &page);
+	free(rows.at);
 }
 
 void store_get(struct store *store, const char *scope, const char *agent, enum store_kind kind,
@@ -145,7 +111,7 @@ void store_get(struct store *store, const char *scope, const char *agent, enum s
 	store_arg(&a, agent);
 	store_arg(&a, kinds[kind]);
 	store_arg(&a, name);
-	store_send(store, scope, SCRIPT_OBJECT, &a, finish_object,
+	store_send(store, scope, SCRIPT_OBJECT, &a, finish_objects,
 		   (union store_answer){ .page = fn }, arg);
 }
 

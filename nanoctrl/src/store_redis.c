@@ -323,6 +323,44 @@ bool store_u64(const redisReply *reply, size_t i, uint64_t *out)
 	return !errno && !*end;
 }
 
+static uint64_t read_rows(const redisReply *from, struct store_rows *rows)
+{
+	uint64_t skipped = 0;
+
+	for (size_t i = 0; i < from->elements; i++) {
+		if (rows->read(from->element[i], (char *)rows->at + rows->n * rows->size))
+			rows->n++;
+		else
+			skipped++;
+	}
+	return skipped;
+}
+
+int store_read_page(const struct store_call *call, int result, const redisReply *reply,
+		    struct store_rows *rows, struct store_page *page)
+{
+	const redisReply *from = store_item(reply, 6, REDIS_REPLY_ARRAY);
+	uint64_t skipped;
+
+	if (result != STORE_OK)
+		return result;
+	if (!from || !store_u64(reply, 1, &page->cursor.epoch) ||
+	    !store_u64(reply, 2, &page->cursor.id) || !store_u64(reply, 3, &page->now_ms) ||
+	    !store_u64(reply, 5, &skipped))
+		return -EPROTO;
+	page->next = store_string(reply, 4, NULL);
+	if (!*page->next)
+		page->next = NULL;
+	if (from->elements) {
+		rows->at = calloc(from->elements, rows->size);
+		if (!rows->at)
+			return -ENOMEM;
+		skipped += read_rows(from, rows);
+	}
+	atomic_fetch_add(&call->store->hub->n_skipped, skipped);
+	return rows->one && !rows->n ? STORE_NOT_FOUND : STORE_OK;
+}
+
 /* ---- calls ---- */
 
 void store_arg_text(struct store_args *a, struct store_text text)

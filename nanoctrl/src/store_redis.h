@@ -115,6 +115,21 @@ const char *store_string(const redisReply *reply, size_t i, size_t *len);
 /* A number, sent as an integer or as digits; false when it is neither. */
 bool store_u64(const redisReply *reply, size_t i, uint64_t *out);
 
+/* The rows of a page: how long each is in memory, and what reads it; false for junk. */
+struct store_rows {
+	size_t size;
+	bool (*read)(const redisReply *row, void *out);
+	bool one; /* a single one was asked for: when it is junk, there is none */
+	void *at; /* out: n rows, for the caller to free() */
+	size_t n;
+};
+
+/* Reads {outcome, epoch, cursor id, now, next, skipped, rows} into page and rows; what is junk is
+ * skipped and counted. Returns result, or what became of it: -EPROTO, -ENOMEM, STORE_NOT_FOUND;
+ * there are no rows then. */
+int store_read_page(const struct store_call *call, int result, const redisReply *reply,
+		    struct store_rows *rows, struct store_page *page);
+
 /* store_agent.c */
 void store_flush_beats(struct store *store);
 void store_fail_beats(struct store *store);
