@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "api.h"
+#include "key.h"
 
 #define LINK_NAME_MAX (2 * STORE_NAME_MAX + 2)
 
@@ -212,11 +213,23 @@ void api_region_list(struct request *rq)
 
 /* ---- links ---- */
 
+/* A link may be wanted with whoever matches, and with nobody yet. */
+static const char *peer_or_selector(struct request *rq)
+{
+	const char *peer = request_param(rq, "peer");
+	struct reply_error e = { .status = 400, .code = "bad_name", .field = "peer" };
+
+	if (key_name_valid(peer) || (strlen(peer) <= STORE_NAME_MAX && model_selector_valid(peer)))
+		return peer;
+	reply_error(rq, &e, "a peer is a name, or a list of label=value of at most 253 bytes");
+	return NULL;
+}
+
 /* "peer/profile" of the path, and who speaks. */
 static const char *link_of(struct request *rq, struct api_who *who, char name[LINK_NAME_MAX])
 {
 	const char *scope = api_scope(rq);
-	const char *peer = scope ? api_name(rq, "peer") : NULL;
+	const char *peer = scope ? peer_or_selector(rq) : NULL;
 	const char *profile = peer ? api_name(rq, "profile") : NULL;
 
 	if (!profile || !api_owner(rq, who))

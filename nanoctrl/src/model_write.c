@@ -297,7 +297,7 @@ static const char *const link_members[] = { "cause", "transport", "connection_ep
 /* A report as it is now: the age it had when it came, and how long ago that was. */
 static json_t *link_object(const struct store_object *l, uint64_t now_ms)
 {
-	const char *slash = strchr(l->name, '/');
+	const char *slash = strrchr(l->name, '/'); /* a selector may have one, too */
 	json_t *o = slash ? stored(l->doc, JSON_OBJECT) : NULL;
 	json_int_t at;
 

@@ -10,13 +10,7 @@
 #include "peeragent/lib/links.h"
 #include "peeragent/lib/peer.h"
 #include "peeragent/lib/post.h"
-
-/* A link that the agent wants; owned by struct links. */
-struct wanted {
-	struct sl_list node;
-	struct slime_topology *topology; /* a copy: its only link */
-	const struct slime_agent_link *link;
-};
+#include "peeragent/lib/wanted.h"
 
 struct entry {
 	struct sl_list node; /* of the peer's links */

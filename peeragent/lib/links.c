@@ -16,16 +16,10 @@
 void links_init(struct links *set)
 {
 	sl_list_init(&set->wanted);
+	sl_list_init(&set->dropped);
 	sl_list_init(&set->peers);
 	sl_list_init(&set->waiters);
 	sl_list_init(&set->connections.all);
-}
-
-static void destroy_wanted(struct wanted *w)
-{
-	sl_list_remove(&w->node);
-	free(w->topology);
-	free(w);
 }
 
 void links_fini(struct links *set)
@@ -40,7 +34,9 @@ void links_fini(struct links *set)
 		peer_destroy(peer);
 	}
 	sl_list_for_each_safe (e, tmp, &set->wanted)
-		destroy_wanted(SL_CONTAINER_OF(e, struct wanted, node));
+		wanted_destroy(SL_CONTAINER_OF(e, struct wanted, node));
+	sl_list_for_each_safe (e, tmp, &set->dropped)
+		wanted_destroy(SL_CONTAINER_OF(e, struct wanted, node));
 }
 
 /* ---- peers ---- */
@@ -121,7 +117,7 @@ static bool update_peer(struct peer *peer, const char *incarnation, uint64_t epo
 	return true;
 }
 
-static void want_entry(struct links *set, struct peer *peer, const struct wanted *w)
+static void want_entry(struct links *set, struct peer *peer, struct wanted *w)
 {
 	struct entry *e = entry_get(set, peer, topology_profile(w->link));
 	char cause[sizeof(e->cause)] = "";
@@ -130,8 +126,11 @@ static void want_entry(struct links *set, struct peer *peer, const struct wanted
 		sl_error("agent", "no memory for a link to %s", peer->name);
 		return;
 	}
-	if (e->by)
+	if (e->by) {
+		if (e->by != w)
+			snprintf(w->shared, sizeof(w->shared), "%s", peer->name);
 		return;
+	}
 	e->by = w;
 	if (!peer->up)
 		snprintf(cause, sizeof(cause), "%.100s is not registered", peer->name);
@@ -166,6 +165,35 @@ static bool wants_peer(const struct links *set, const struct ctrl_peer *cp)
 	return false;
 }
 
+/* Whether a wish brought about a link, or would have if another had not. */
+static bool has_match(const struct links *set, const struct wanted *w)
+{
+	struct sl_list *p, *node;
+
+	sl_list_for_each (p, &set->peers) {
+		struct peer *peer = SL_CONTAINER_OF(p, struct peer, node);
+
+		if (peer->up && !strcmp(peer->name, w->shared))
+			return true;
+		sl_list_for_each (node, &peer->links)
+			if (SL_CONTAINER_OF(node, struct entry, node)->by == w)
+				return true;
+	}
+	return false;
+}
+
+static void look_for_matches(struct links *set)
+{
+	struct sl_list *node;
+
+	sl_list_for_each (node, &set->wanted) {
+		struct wanted *w = SL_CONTAINER_OF(node, struct wanted, node);
+
+		if (topology_is_selector(w->link->to))
+			wanted_match(w, has_match(set, w));
+	}
+}
+
 /* Selectors that match now, and those that no longer do. */
 static void match_selectors(struct links *set, struct peer *peer, const struct ctrl_peer *cp)
 {
@@ -183,9 +211,12 @@ static void match_selectors(struct links *set, struct peer *peer, const struct c
 	sl_list_for_each (node, &set->wanted) {
 		struct wanted *w = SL_CONTAINER_OF(node, struct wanted, node);
 
+		if (!strcmp(w->shared, cp->name))
+			w->shared[0] = '\0';
 		if (topology_link_matches(w->link, cp->name, cp->labels, cp->n_labels))
 			want_entry(set, peer, w);
 	}
+	look_for_matches(set);
 }
 
 void links_peer(struct links *set, const struct ctrl_peer *cp)
@@ -224,7 +255,7 @@ static void unmatch(struct peer *peer)
 	}
 }
 
-static void end_peer(struct peer *peer, bool left)
+static void end_peer(struct links *set, struct peer *peer, bool left)
 {
 	char cause[sizeof(((struct entry *)0)->cause)];
 
@@ -233,6 +264,7 @@ static void end_peer(struct peer *peer, bool left)
 	tell_links(peer, left ? LINK_PEER_LEFT : LINK_PEER_EXPIRED, cause);
 	unmatch(peer);
 	drop_peer_if_unused(peer);
+	look_for_matches(set);
 }
 
 void links_peer_gone(struct links *set, const char *name, uint64_t epoch, uint64_t generation,
@@ -241,7 +273,7 @@ void links_peer_gone(struct links *set, const char *name, uint64_t epoch, uint64
 	struct peer *peer = find_peer(set, name);
 
 	if (peer && peer_end(peer, epoch, generation))
-		end_peer(peer, left);
+		end_peer(set, peer, left);
 }
 
 void links_list_begin(struct links *set)
@@ -261,13 +293,14 @@ void links_list_end(struct links *set)
 
 		if (peer->up && !peer->listed) {
 			peer->up = false;
-			end_peer(peer, false);
+			end_peer(set, peer, false);
 			continue;
 		}
 		if (!peer->up)
 			unmatch(peer);
 		drop_peer_if_unused(peer);
 	}
+	look_for_matches(set);
 }
 
 /* ---- what peers post ---- */
@@ -359,23 +392,15 @@ bool links_wants(const struct links *set, const struct slime_agent_link *link)
 
 int links_open(struct links *set, const struct slime_agent_link *link)
 {
-	struct slime_topology one = { .links = link, .n_links = 1 };
-	struct wanted *w = calloc(1, sizeof(*w));
+	struct wanted *w;
 	struct peer *peer;
+	int ret = wanted_create(set, link, &w);
 
-	if (!w)
-		return -ENOMEM;
-	if (topology_copy(&one, &w->topology)) {
-		free(w);
-		return -ENOMEM;
-	}
-	w->link = &w->topology->links[0];
-	sl_list_append(&set->wanted, &w->node);
-	if (topology_is_selector(link->to))
-		return 0;
+	if (ret || topology_is_selector(link->to))
+		return ret;
 	peer = get_peer(set, link->to);
 	if (!peer) {
-		destroy_wanted(w);
+		wanted_destroy(w);
 		return -ENOMEM;
 	}
 	want_entry(set, peer, w);
@@ -411,7 +436,7 @@ bool links_close(struct links *set, const struct slime_agent_link *link)
 		unwant(set, peer, w);
 		drop_peer_if_unused(peer);
 	}
-	destroy_wanted(w);
+	wanted_drop(w);
 	return true;
 }
 

@@ -24,7 +24,8 @@ struct links {
 	uint32_t connect_timeout_ms;
 	uint32_t retry_min_ms;
 	uint32_t retry_max_ms;
-	struct sl_list wanted; /* by the agent itself */
+	struct sl_list wanted;	/* by the agent itself */
+	struct sl_list dropped; /* no longer, and nanoctrl does not know yet */
 	struct sl_list peers;
 	struct sl_list waiters;
 	uint64_t number; /* last one given to an attempt or a post */

@@ -213,6 +213,26 @@ static void link__is_reported_with_cause_and_age(void **state)
 	api_answer_fini(&a);
 }
 
+static void link__may_be_wanted_with_whoever_matches(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	const char *path = "/v1/agents/node-a/links/zone=a%2Fb,role=x/default?scope=demo";
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(
+		api_do(f, &a, "PUT", path, lease, "{\"revision\":1,\"state\":\"connecting\"}"),
+		201);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/links?scope=demo", NULL, NULL), 200);
+	assert_string_equal(api_text(&a, "links", "0", "peer", NULL), "zone=a/b,role=x");
+	assert_string_equal(api_text(&a, "links", "0", "profile", NULL), "default");
+	assert_int_equal(api_do(f, &a, "DELETE", path, lease, NULL), 200);
+	api_do(f, &a, "PUT", "/v1/agents/node-a/links/=x/default?scope=demo", lease, "{}");
+	assert_error(&a, 400, "bad_name", "peer");
+	api_answer_fini(&a);
+}
+
 static void poll__waits_for_the_next_event(void **state)
 {
 	struct api_fixture *f = *state;
@@ -419,6 +439,7 @@ int main(void)
 		TEST(region__is_shown_to_all_and_its_descriptor_to_those_allowed),
 		TEST(offer__is_read_by_its_two_agents_only),
 		TEST(link__is_reported_with_cause_and_age),
+		TEST(link__may_be_wanted_with_whoever_matches),
 		TEST(poll__waits_for_the_next_event),
 		TEST(lines__carry_events_and_beats),
 		cmocka_unit_test_setup_teardown(session__hears_of_peers_and_of_offers_to_it,

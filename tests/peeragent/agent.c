@@ -193,6 +193,34 @@ static void link__to_a_selector_connects_everyone_it_matches(void **state)
 	end(a);
 }
 
+/* Who waits for all links waits for those, too, that have nobody at their other end yet. */
+static void link__to_a_selector_that_nobody_matches_is_reported(void **state)
+{
+	static const struct slime_agent_link both[] = { { .to = "role=decode" }, { .to = "b" } };
+	struct slime_agent_attr attr = attr_of("b");
+	struct slime_topology empty = { .n_links = 0 };
+	struct slime_agent *a = start("a", both, 2), *b;
+
+	(void)state;
+	assert_true(
+		fakectrl_wait_link("a", "role=decode", "default", SLIME_LINK_CONNECTING, LONG_MS));
+	attr.topology.labels = &decode;
+	attr.topology.n_labels = 1;
+	b = start_with(&attr);
+	assert_connected(a, b, NULL);
+	assert_true(fakectrl_wait_no_link("a", "role=decode", "default", LONG_MS));
+	end(b);
+	assert_true(
+		fakectrl_wait_link("a", "role=decode", "default", SLIME_LINK_CONNECTING, LONG_MS));
+	assert_int_equal(slime_agent_apply(a, &empty), 0);
+	assert_true(fakectrl_wait_no_link("a", "role=decode", "default", LONG_MS));
+	assert_int_equal(
+		slime_agent_apply(a, &(struct slime_topology){ .links = both, .n_links = 1 }), 0);
+	assert_true(
+		fakectrl_wait_link("a", "role=decode", "default", SLIME_LINK_CONNECTING, LONG_MS));
+	end(a);
+}
+
 static void link__comes_back_with_a_peer_that_left(void **state)
 {
 	struct slime_agent *a = start("a", &to_b, 1), *b = start("b", NULL, 0);
@@ -554,6 +582,7 @@ int main(void)
 		cmocka_unit_test_setup(link__waits_for_a_peer_that_is_not_there, reset),
 		cmocka_unit_test_setup(link__of_each_profile_is_its_own, reset),
 		cmocka_unit_test_setup(link__to_a_selector_connects_everyone_it_matches, reset),
+		cmocka_unit_test_setup(link__to_a_selector_that_nobody_matches_is_reported, reset),
 		cmocka_unit_test_setup(link__comes_back_with_a_peer_that_left, reset),
 		cmocka_unit_test_setup(link__of_an_expired_peer_goes_on, reset),
 		cmocka_unit_test_setup(link__closed_by_hand_is_forgotten_by_both, reset),
