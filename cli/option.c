@@ -279,6 +279,19 @@ static int refuse_command(const struct parse *p, const char *word)
 	return refuse(p->program, "unknown command %s, see --help", cli_quote(shown, word));
 }
 
+/* The first word of commands of two, and then nothing but a call for help. */
+static bool asks_for_help_on_group(struct parse *p, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (p->at == p->argc || (strcmp(p->argv[p->at], "--help") && strcmp(p->argv[p->at], "-h")))
+		return false;
+	for (const struct cli_command *c = p->program->commands; c->name; c++)
+		if (!strncmp(c->name, word, len) && c->name[len] == ' ')
+			return true;
+	return false;
+}
+
 static int take_operand(struct parse *p, char *word)
 {
 	if (!p->args->command) {
@@ -291,7 +304,7 @@ static int take_operand(struct parse *p, char *word)
 			p->at += n - 1;
 			return 0;
 		}
-		return p->help ? 0 : refuse_command(p, word);
+		return p->help || asks_for_help_on_group(p, word) ? 0 : refuse_command(p, word);
 	}
 	p->args->operands[p->args->n_operands++] = word;
 	return 0;
