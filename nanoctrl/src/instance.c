@@ -18,7 +18,8 @@
 #include "serve.h"
 
 #define PROBE_MS     2000
-#define READY_MS     3000 /* how long start waits for a Redis that is not there */
+#define READY_MS     3000 /* how long start waits for a Redis that is given and not there */
+#define LET_GO_MS    2000 /* for the last locks of a killed process */
 #define LOOK_MS	     20
 #define LOG_TAIL_MAX 4096
 
@@ -116,9 +117,10 @@ static int probe_ready(const char *url, char *why, size_t room)
 	return ret;
 }
 
-static int say_started(const struct cli_daemon *d, const char *log)
+/* wait_ms: for the Redis. */
+static int say_started(const struct cli_daemon *d, const char *log, int wait_ms)
 {
-	uint64_t deadline = sl_deadline_ns(READY_MS);
+	uint64_t deadline = sl_deadline_ns(wait_ms);
 	const char *url = d->message;
 	char why[512];
 	pid_t pid;
@@ -131,10 +133,10 @@ static int say_started(const struct cli_daemon *d, const char *log)
 		kill(d->pid, SIGTERM);
 		return 1;
 	}
-	while (probe_ready(url, why, sizeof(why)) && sl_clock_ns() < deadline)
+	while ((ret = probe_ready(url, why, sizeof(why))) && sl_clock_ns() < deadline)
 		poll(NULL, 0, LOOK_MS);
 	printf("nanoctrl started (pid=%d)\naddress: %s\nlog: %s\n", (int)d->pid, url, log);
-	if (probe_ready(url, why, sizeof(why)))
+	if (ret)
 		fprintf(stderr, "nanoctrl: warning: not ready: %s\n", why);
 	return 0;
 }
@@ -175,7 +177,7 @@ int instance_start(const struct settings *settings, const struct options *option
 	if (!ret)
 		return serve(settings, rt, log, &d);
 	if (ret == CLI_DAEMON_PARENT)
-		return say_started(&d, log);
+		return say_started(&d, log, settings->redis.url ? READY_MS : (int)options->wait_ms);
 	/* Another start may have been faster. */
 	if (ret == -ECHILD && !find_running(rt, attr.timeout_ms, &info))
 		return say_running(&info);
@@ -227,22 +229,53 @@ int instance_status(const struct settings *settings, const struct runtime *rt)
 	return 0;
 }
 
-/* Nobody runs. A killed server may have left its Redis. */
+/* Ends what a killed server left, as soon as its last thread has let go of the directory. */
+static int end_orphan(const char *data_dir, char why[REDIS_CHILD_WHY_MAX])
+{
+	uint64_t deadline = sl_deadline_ns(LET_GO_MS);
+	int ret;
+
+	while ((ret = redis_child_end_orphan(data_dir, why)) == -EBUSY && sl_clock_ns() < deadline)
+		poll(NULL, 0, LOOK_MS);
+	return ret;
+}
+
+/* Nobody runs. A server that did not end in order, of which files are left, may have left its
+ * Redis, too. */
 static int clean_up(const struct settings *settings, const struct runtime *rt, const char *done)
 {
-	char data_dir[PATH_MAX], why[REDIS_CHILD_WHY_MAX];
+	bool orphaned = !access(rt->meta_file, F_OK);
+	char data_dir[PATH_MAX], why[REDIS_CHILD_WHY_MAX] = "";
 	int ret = find_data_dir(settings, rt, data_dir);
 
-	if (!ret && !settings->redis.url) {
-		ret = redis_child_end_orphan(data_dir, why);
-		if (ret < 0 && ret != -EBUSY) {
-			fprintf(stderr, "nanoctrl: %s\n", why);
-			return 1;
-		}
+	if (!ret && !settings->redis.url)
+		ret = orphaned ? end_orphan(data_dir, why) : redis_child_end_orphan(data_dir, why);
+	if (ret < 0 && ret != -EBUSY && *why) {
+		fprintf(stderr, "nanoctrl: %s\n", why);
+		return 1;
 	}
 	runtime_clean(rt);
-	printf("%s%s\n", done, ret == 1 ? "; its Redis was ended" : "");
+	if (ret == -EBUSY && orphaned)
+		printf("%s; a Redis was left: %s\n", done, why);
+	else
+		printf("%s%s\n", done, ret == 1 ? "; its Redis was ended" : "");
 	return 0;
+}
+
+/* The server has ended. One that was killed before it heard us left its files, which one that ends
+ * in order takes with it. */
+static int say_stopped(const struct settings *settings, const struct runtime *rt, pid_t pid)
+{
+	struct cli_pidfile_info next;
+	char done[64];
+
+	if (access(rt->meta_file, F_OK) ||
+	    (!cli_pidfile_read(rt->pid_file, &next) && next.process.pid != pid)) {
+		printf("nanoctrl stopped (pid=%d)\n", (int)pid);
+		return 0;
+	}
+	snprintf(done, sizeof(done), "nanoctrl was killed (pid=%d)", (int)pid);
+	return clean_up(settings, rt, done);
 }
 
 int instance_stop(const struct settings *settings, const struct options *options,
@@ -260,10 +293,8 @@ int instance_stop(const struct settings *settings, const struct options *options
 	ret = cli_process_signal(&info.process, SIGTERM);
 	if (ret && ret != -ESRCH)
 		return complain("cannot signal it", ret);
-	if (!cli_process_wait(&info.process, (int)options->timeout_ms)) {
-		printf("nanoctrl stopped (pid=%d)\n", (int)info.process.pid);
-		return 0;
-	}
+	if (!cli_process_wait(&info.process, (int)options->timeout_ms))
+		return say_stopped(settings, rt, info.process.pid);
 	if (!options->force) {
 		fprintf(stderr, "nanoctrl: it did not stop within %.1f s; try again with --force\n",
 			(double)options->timeout_ms / 1e3);

@@ -24,7 +24,7 @@
 /* One end of a link, as its agent reports it. */
 struct link {
 	char agent[TEXT], peer[TEXT], profile[TEXT], transport[64], cause[TEXT];
-	enum nc_link_state state;
+	const char *state;
 	uint64_t age_ms;
 };
 
@@ -38,33 +38,81 @@ struct listing {
 };
 
 static const char *const state_names[] = { "connecting", "connected", "broken" };
+static const char unreported[] = "unreported";
 
 static void copy(char *to, size_t room, const char *from)
 {
 	snprintf(to, room, "%s", from ? from : "");
 }
 
-static int append(struct listing *l, const struct nc_link *from)
+static struct link *new_link(struct listing *l)
 {
-	struct link *to;
-
 	if (l->n == l->room) {
 		size_t room = l->room ? 2 * l->room : 64;
 		struct link *bigger = realloc(l->links, room * sizeof(*bigger));
 
 		if (!bigger)
-			return -ENOMEM;
+			return NULL;
 		l->links = bigger;
 		l->room = room;
 	}
-	to = &l->links[l->n++];
+	return &l->links[l->n++];
+}
+
+static int append(struct listing *l, const struct nc_link *from)
+{
+	struct link *to = new_link(l);
+
+	if (!to)
+		return -ENOMEM;
 	copy(to->agent, sizeof(to->agent), from->agent);
 	copy(to->peer, sizeof(to->peer), from->peer);
 	copy(to->profile, sizeof(to->profile), from->profile);
 	copy(to->transport, sizeof(to->transport), from->transport);
 	copy(to->cause, sizeof(to->cause), from->cause);
-	to->state = from->state;
+	to->state = state_names[from->state];
 	to->age_ms = from->age_ms;
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct link *x = a, *y = b;
+	int d = strcmp(x->agent, y->agent);
+
+	if (!d)
+		d = strcmp(x->peer, y->peer);
+	return d ? d : strcmp(x->profile, y->profile);
+}
+
+static bool is_connected(const struct link *k)
+{
+	return k->state == state_names[NC_CONNECTED];
+}
+
+/* A link has two ends. One that says it is connected while the other says nothing is half a link:
+ * the other end gets a line of its own. */
+static int add_unreported(struct listing *l)
+{
+	size_t n = l->n;
+
+	if (n)
+		qsort(l->links, n, sizeof(*l->links), compare);
+	for (size_t i = 0; i < n; i++) {
+		struct link end = { .state = unreported }, *to;
+
+		copy(end.agent, sizeof(end.agent), l->links[i].peer);
+		copy(end.peer, sizeof(end.peer), l->links[i].agent);
+		copy(end.profile, sizeof(end.profile), l->links[i].profile);
+		copy(end.cause, sizeof(end.cause), "this end has not been reported");
+		if (!is_connected(&l->links[i]) ||
+		    bsearch(&end, l->links, n, sizeof(*l->links), compare))
+			continue;
+		to = new_link(l);
+		if (!to)
+			return -ENOMEM;
+		*to = end;
+	}
 	return 0;
 }
 
@@ -88,10 +136,10 @@ static void on_page(void *arg, const struct nc_error *error, const struct nc_pag
 		ret = append(l, &page->links[i]);
 	if (!ret && page->next)
 		ret = nc_list_links(l->client, page->next, on_page, l);
-	else
+	else if (!ret)
+		ret = add_unreported(l);
+	if (ret || !page->next)
 		finish(l, ret ? strerror(-ret) : NULL);
-	if (ret && !l->done)
-		finish(l, strerror(-ret));
 }
 
 /* Read the whole list once; l->error says whether it worked. */
@@ -113,7 +161,7 @@ static bool all_connected(const struct listing *l)
 	if (l->error[0] || !l->n)
 		return false;
 	for (size_t i = 0; i < l->n; i++)
-		if (l->links[i].state != NC_CONNECTED)
+		if (!is_connected(&l->links[i]))
 			return false;
 	return true;
 }
@@ -133,8 +181,7 @@ static void print_json(const struct listing *l)
 		json_text(cause, sizeof(cause), k->cause);
 		printf("%s\n {\"agent\":%s,\"peer\":%s,\"profile\":%s,\"state\":\"%s\",\"transport\":%s,"
 		       "\"age_ms\":%" PRIu64 ",\"cause\":%s}",
-		       i ? "," : "", agent, peer, profile, state_names[k->state], transport,
-		       k->age_ms, cause);
+		       i ? "," : "", agent, peer, profile, k->state, transport, k->age_ms, cause);
 	}
 	printf("%s]\n", l->n ? "\n" : "");
 }
@@ -158,7 +205,7 @@ static int print_table(const struct listing *l)
 		cli_table_cell(t, "%s", k->agent);
 		cli_table_cell(t, "%s", k->peer);
 		cli_table_cell(t, "%s", k->profile);
-		cli_table_cell(t, "%s", state_names[k->state]);
+		cli_table_cell(t, "%s", k->state);
 		cli_table_cell(t, "%s", k->transport);
 		cli_table_cell(t, "%.1f s", (double)k->age_ms / 1e3);
 		cli_table_cell(t, "%s", k->cause);

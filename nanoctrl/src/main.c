@@ -10,6 +10,7 @@
 #include "cli/option.h"
 #include "instance.h"
 #include "links.h"
+#include "redis_url.h"
 #include "serve.h"
 #include "settings.h"
 
@@ -30,24 +31,43 @@ static bool is_loopback(const char *host)
 	return !strncmp(host, "127.", 4) || !strcmp(host, "::1");
 }
 
-/* 0, or -EINVAL after saying what is wrong with the configuration. */
+static void check_redis_url(struct cli_config *config, const struct settings *s)
+{
+	struct redis_url url;
+	const char *why = "no memory";
+
+	if (!s->redis.url)
+		return;
+	if (redis_url_parse(s->redis.url, &url, &why))
+		cli_config_refuse(config, "redis.url", "expected a Redis URL: %s", why);
+	else
+		redis_url_fini(&url);
+}
+
+/* 0, or -EINVAL after saying what is wrong with the configuration; -EACCES when it is well-formed
+ * and asks for what it may not have. */
 static int read_settings(struct cli_config *config, const struct options *options,
 			 const struct cli_args *args, struct settings *out)
 {
 	int ret = options->config ? cli_config_load(config, options->config) : 0;
+	bool exposed;
 
 	if (ret != -ENOMEM)
 		ret = cli_config_apply(config, args);
 	if (ret != -ENOMEM)
 		ret = cli_config_read(config, settings_table, out);
-	if (!ret && !is_loopback(out->server.host) && !out->server.insecure)
+	if (!ret)
+		check_redis_url(config, out);
+	exposed = !ret && !cli_config_n_errors(config) && !is_loopback(out->server.host) &&
+		  !out->server.insecure;
+	if (exposed)
 		cli_config_refuse(
 			config, "server.host",
 			"expected a loopback address, or --insecure: whoever reaches another "
 			"one may do anything");
 	if (cli_config_n_errors(config)) {
 		cli_config_print_errors(config, stderr);
-		return -EINVAL;
+		return exposed ? -EACCES : -EINVAL;
 	}
 	if (ret)
 		fprintf(stderr, "nanoctrl: %s\n", strerror(-ret));
@@ -96,6 +116,8 @@ int main(int argc, char **argv)
 		hide_secrets(argc, argv);
 		if (!ret)
 			status = run(args.command->name, &options, &settings);
+		else if (ret != -EINVAL)
+			status = 1;
 		cli_config_destroy(config);
 	}
 	cli_args_fini(&args);

@@ -81,6 +81,7 @@ case_starts_once_and_stops_twice() {
 
 case_keeps_its_state_private() {
 	expect 0 started nc start "${options[@]}"
+	! grep -q warning "$dir/out" || die "it says that its own Redis is not there"
 	[ "$(stat -c %a "$dir/data")" = 700 ] || die "others may look into the data directory"
 	[ "$(stat -c %a "$dir/data/redis.sock")" = 600 ] || die "others may speak to Redis"
 	expect 0 "always" redis-cli -s "$dir/data/redis.sock" config get appendfsync
@@ -127,6 +128,13 @@ case_stop_ends_the_redis_of_a_killed_server() {
 	await_end "$pid"
 	expect 0 "its Redis was ended" nc stop
 	await_end "$redis"
+	# Again without a pause: the dying server may still hold its locks.
+	expect 0 started nc start "${options[@]}"
+	redis=$(redis_pid)
+	kill -9 "$(field pid)"
+	expect 0 "its Redis was ended" nc stop
+	await_end "$redis"
+	expect 0 "nanoctrl is not running" nc stop
 }
 
 case_a_redis_that_dies_is_started_again() {
@@ -204,13 +212,16 @@ case_a_password_is_nowhere_to_be_read() {
 }
 
 case_wrong_words_and_values_are_refused() {
-	expect 2 "--port: expected a port" nc start --port 99999
+	expect 2 "nanoctrl: --port: expected a port" nc start --port 99999
 	expect 2 "server.port" nc start --set server.port=x
-	expect 2 "expected a loopback address" nc start --host 0.0.0.0
+	expect 1 "nanoctrl: --host: expected a loopback address" nc start --host 0.0.0.0
+	expect 2 "nanoctrl: --redis-url: expected a Redis URL: it begins with neither" nc start --redis-url foo
+	expect 0 "obs links" nc obs --help
+	expect 2 "expected one of links" nc obs
 	printf 'version: 1\nserver:\n  prot: 1\n' >"$dir/bad.yaml"
 	expect 2 "bad.yaml:3:3: " nc start --config "$dir/bad.yaml"
 	expect 2 "missing.yaml" nc start --config "$dir/missing.yaml"
-	expect 1 "cannot use the Redis URL" nc start --port 0 --redis-url http://127.0.0.1
+	expect 2 "expected a Redis URL" nc start --port 0 --redis-url http://127.0.0.1
 	expect 1 "cannot run" nc start "${options[@]}" --set redis.program=/nonexistent/redis
 	expect 2 "expected an absolute path" nc start --port 0 --data-dir relative
 	[ ! -e "$dir/run/nanoctrl.pid" ] || die "something was started"
@@ -236,23 +247,31 @@ case_server_runs_in_the_foreground_until_a_signal() {
 case_links_are_listed_and_waited_for() {
 	local url lease
 	expect 1 "no server runs" nc obs links
-	expect 0 started nc start "${options[@]}"
+	expect 0 started nc start "${options[@]}" --set lease.ttl=300s
 	url=$(field address)
 	expect 0 "[]" nc obs links --json
 	expect 1 "no agent reports a link" nc obs links --wait 0.2s
-	lease=$(curl -s -m 60 -X PUT "$url/v1/agents/node-a" -H 'Content-Type: application/json' -d '{"incarnation":"one",
-		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
-		sed 's/.*"lease":"\([^"]*\)".*/\1/')
+	register() {
+		curl -s -m 60 -X PUT "$url/v1/agents/$1" -H 'Content-Type: application/json' -d '{"incarnation":"one",
+			"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
+			sed 's/.*"lease":"\([^"]*\)".*/\1/'
+	}
+	# report REVISION STATE [LEASE AGENT PEER]
 	report() {
-		curl -sf -m 60 -X PUT "$url/v1/agents/node-a/links/node-b/default" -H "Slime-Lease: $lease" \
+		curl -sf -m 60 -X PUT "$url/v1/agents/${4:-node-a}/links/${5:-node-b}/default" -H "Slime-Lease: ${3:-$lease}" \
 			-H 'Content-Type: application/json' -d "{\"revision\":$1,\"state\":\"$2\"}" >/dev/null
 	}
+	lease=$(register node-a)
 	report 1 connecting
+	expect 0 "connecting" nc obs links
 	expect 1 "not all links are connected" nc obs links --wait 0.2s
-	nc obs links --wait 100s --json >"$dir/out" 2>&1 &
+	nc obs links --wait 100s --json >"$dir/waited" 2>&1 &
 	report 2 connected
+	expect 0 "this end has not been reported" nc obs links --address "$url"
+	expect 1 "not all links are connected" nc obs links --wait 0.2s
+	report 1 connected "$(register node-b)" node-b node-a
 	wait $! || die "it did not see the link"
-	grep -q '"agent":"node-a","peer":"node-b","profile":"default","state":"connected"' "$dir/out"
+	grep -q '"agent":"node-a","peer":"node-b","profile":"default","state":"connected"' "$dir/waited"
 	expect 0 "node-b" nc obs links
 	expect 0 stopped nc stop
 }
