@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,11 +18,6 @@
 static struct shm_conn *conn_of(struct sl_conn *conn)
 {
 	return (struct shm_conn *)conn;
-}
-
-static struct sl_poller *poller_of(struct shm_conn *c)
-{
-	return c->t->base.env->poller;
 }
 
 /* ---- the end ---- */
@@ -51,7 +43,7 @@ static int take_fd(struct shm_conn *c, struct sl_source *s)
 {
 	int fd = s->fd;
 
-	sl_poller_remove(poller_of(c), s);
+	sl_poller_remove(shm_poller(c), s);
 	return fd;
 }
 
@@ -104,7 +96,7 @@ static void end_now(struct shm_conn *c)
 	memcpy(why, c->end_why, sizeof(why));
 	shm_work_flush(c, cause ? cause : peer_closed ? -ECONNRESET : -ECANCELED);
 	shm_map_drop_all(c);
-	sl_timer_cancel(poller_of(c), &c->deadline);
+	sl_timer_cancel(shm_poller(c), &c->deadline);
 	if (c->greeting) {
 		sl_greeting_cancel(c->greeting);
 		c->greeting = NULL;
@@ -242,144 +234,9 @@ static const struct sl_conn_ops conn_ops = {
 	.address = conn_address,
 };
 
-/* ---- handshake ---- */
+/* ---- packets ---- */
 
-/* The peer's process: its exit is what ends us, and its memory what foreign reads reach. */
-static int watch_process(struct shm_conn *c, int sock, uint64_t start_time)
-{
-	uint64_t seen;
-	int pidfd;
-	int ret = shm_channel_peer(sock, &c->pid, &pidfd);
-
-	if (ret)
-		return ret;
-	/* The number could have gone to another process between the two looks. */
-	ret = shm_start_time(c->pid, &seen);
-	if (!ret && seen != start_time)
-		ret = -ESRCH;
-	if (!ret)
-		ret = sl_poller_add(poller_of(c), &c->pid_source, pidfd, EPOLLIN);
-	if (ret)
-		close(pidfd);
-	return ret;
-}
-
-static void became_ready(struct shm_conn *c)
-{
-	sl_timer_cancel(poller_of(c), &c->deadline);
-	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
-	c->step = "nothing";
-	c->base.imm_taken = &c->other->imm_taken;
-	atomic_store(&c->state, SHM_CONN_READY);
-	c->base.events->ready(c->base.owner);
-}
-
-/* What SEGMENT and ACCEPT have in common. */
-static int take_peer(struct shm_conn *c, struct shm_packet *p, int *wake_fd, int *page_fd)
-{
-	int ret = watch_process(c, c->sock.fd, p->c);
-
-	if (!ret)
-		ret = shm_page_map(*page_fd, &c->peer_page);
-	if (ret)
-		return ret;
-	c->peer_wake_fd = *wake_fd;
-	*wake_fd = -1;
-	c->peer_allows_foreign = p->flags & SHM_FOREIGN_ALLOWED;
-	return 0;
-}
-
-static int send_self(struct shm_conn *c, uint8_t kind, int segment_fd)
-{
-	const struct sl_transport_env *env = c->t->base.env;
-	struct shm_packet p = {
-		.kind = kind,
-		.flags = env->attr->foreign_memory ? SHM_FOREIGN_ALLOWED : 0,
-		.a = c->nonce,
-		.c = c->t->start_time,
-	};
-
-	if (segment_fd >= 0)
-		p.fds[p.n_fds++] = segment_fd;
-	p.fds[p.n_fds++] = env->poller->wake_fd;
-	p.fds[p.n_fds++] = c->t->page_fd;
-	return shm_channel_send(c->sock.fd, &p);
-}
-
-static int new_nonce(struct shm_conn *c)
-{
-	if (getrandom(&c->nonce, sizeof(c->nonce), 0) != sizeof(c->nonce))
-		return -EIO;
-	atomic_store(&c->own->nonce, c->nonce);
-	return 0;
-}
-
-/* The initiator's first step on a greeted socket. */
-static int offer_segment(struct shm_conn *c)
-{
-	int fd;
-	int ret = shm_segment_create(&c->segment, &fd);
-
-	if (ret)
-		return ret;
-	c->own = &c->segment->initiator;
-	c->other = &c->segment->acceptor;
-	ret = new_nonce(c);
-	if (!ret)
-		ret = send_self(c, SHM_SEGMENT, fd);
-	close(fd);
-	c->step = "the peer to map the shared segment";
-	return ret;
-}
-
-static int on_segment(struct shm_conn *c, struct shm_packet *p)
-{
-	int ret;
-
-	if (c->initiator || c->segment)
-		return -EPROTO;
-	ret = shm_segment_map(p->fds[0], &c->segment);
-	if (ret)
-		return ret;
-	c->own = &c->segment->acceptor;
-	c->other = &c->segment->initiator;
-	if (atomic_load(&c->other->nonce) != p->a)
-		return -EPROTO;
-	ret = take_peer(c, p, &p->fds[1], &p->fds[2]);
-	if (!ret)
-		ret = new_nonce(c);
-	if (!ret)
-		ret = send_self(c, SHM_ACCEPT, -1);
-	c->step = "the peer to be ready";
-	return ret;
-}
-
-static int on_accept(struct shm_conn *c, struct shm_packet *p)
-{
-	struct shm_packet ready = { .kind = SHM_READY };
-	int ret;
-
-	if (!c->initiator || !c->segment || c->peer_page)
-		return -EPROTO;
-	if (atomic_load(&c->other->nonce) != p->a)
-		return -EPROTO;
-	ret = take_peer(c, p, &p->fds[0], &p->fds[1]);
-	if (!ret)
-		ret = shm_channel_send(c->sock.fd, &ready);
-	if (!ret)
-		became_ready(c);
-	return ret;
-}
-
-static int on_ready_packet(struct shm_conn *c)
-{
-	if (c->initiator || !c->peer_page || atomic_load(&c->state) != SHM_CONN_STARTING)
-		return -EPROTO;
-	became_ready(c);
-	return 0;
-}
-
-/* Packets of a connection that is up. */
+/* Of a connection that is up. */
 static int on_packet_when_ready(struct shm_conn *c, struct shm_packet *p)
 {
 	switch (p->kind) {
@@ -403,11 +260,9 @@ static int on_packet(struct shm_conn *c, struct shm_packet *p)
 {
 	switch (p->kind) {
 	case SHM_SEGMENT:
-		return on_segment(c, p);
 	case SHM_ACCEPT:
-		return on_accept(c, p);
 	case SHM_READY:
-		return on_ready_packet(c);
+		return shm_handshake_packet(c, p);
 	case SHM_BYE:
 		/* It unmapped everything of ours before it said so. */
 		c->said_bye = true;
@@ -468,78 +323,7 @@ static void on_deadline(struct sl_timer *t)
 	shm_conn_end(c, -ETIMEDOUT, why);
 }
 
-/* A greeted socket is ours. */
-static void take_sock(struct shm_conn *c, int fd)
-{
-	int ret = sl_poller_add(poller_of(c), &c->sock, fd, EPOLLIN);
-
-	if (ret) {
-		close(fd);
-		shm_conn_end(c, ret, "cannot watch the socket");
-		return;
-	}
-	c->step = "the peer's shared segment";
-	if (!c->initiator)
-		return;
-	ret = offer_segment(c);
-	if (ret)
-		shm_conn_end(c, ret, "cannot make the shared segment");
-}
-
-void shm_conn_greeted(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream)
-{
-	struct shm_conn *c = conn_of(conn);
-
-	(void)t;
-	if (stream || c->sock.fd >= 0 || atomic_load(&c->end_wanted)) {
-		close(fd);
-		return;
-	}
-	take_sock(c, fd);
-}
-
-static int dial(struct shm_conn *c);
-
-static void on_greeted(void *arg, int status, int fd, uint16_t stream)
-{
-	struct shm_conn *c = arg;
-	char why[96];
-
-	(void)stream;
-	c->greeting = NULL;
-	if (status == -EAGAIN) {
-		status = dial(c);
-		if (!status)
-			return;
-	}
-	if (status) {
-		snprintf(why, sizeof(why), "%s", strerror(-status));
-		shm_conn_end(c, status, why);
-		return;
-	}
-	take_sock(c, fd);
-}
-
-/* To the peer's abstract socket. */
-static int dial(struct shm_conn *c)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	size_t len = c->attr.candidate_len;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	memcpy(addr.sun_path + 1, c->candidate, len);
-	if (connect(fd, (struct sockaddr *)&addr,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len))) {
-		int ret = -errno;
-
-		close(fd);
-		return ret;
-	}
-	c->step = "the greeting";
-	return sl_greeting_start(&c->t->base, fd, &c->attr, 0, on_greeted, c, &c->greeting);
-}
+/* ---- life ---- */
 
 static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct sl_conn_attr *attr)
 {
@@ -582,7 +366,7 @@ int shm_conn_create(struct sl_transport *base, const struct sl_conn_attr *attr,
 		return -ENOMEM;
 	ret = init_conn(c, t, attr);
 	if (!ret && c->initiator)
-		ret = dial(c);
+		ret = shm_handshake_dial(c);
 	if (ret) {
 		sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
 		free(c->maps);

@@ -2,12 +2,13 @@
 /*
  * The shm transport: its context part, its connections, and what they know of their peer's regions.
  *
- *	shm.c      the context's part: door, page, rounds
- *	conn.c     a connection: handshake, messages, end
- *	work.c     one-sided work: copies, a bounded share of them in submit
- *	map.c      the peer's regions, and ours that it has
- *	segment.c  the memory both ends share
- *	channel.c  the unix socket between them
+ *	shm.c        the context's part: door, page, rounds
+ *	handshake.c  how a connection comes up
+ *	conn.c       a connection: messages, packets, end
+ *	work.c       one-sided work: copies, a bounded share of them in submit
+ *	map.c        the peer's regions, and ours that it has
+ *	segment.c    the memory both ends share
+ *	channel.c    the unix socket between them
  */
 #ifndef SL_SHM_H
 #define SL_SHM_H
@@ -146,9 +147,20 @@ struct shm_conn {
 
 /* conn.c */
 int shm_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);
-void shm_conn_greeted(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
 unsigned shm_conn_progress(struct shm_conn *c);			   /* [token] */
 void shm_conn_end(struct shm_conn *c, int cause, const char *why); /* wish it; any thread */
+
+static inline struct sl_poller *shm_poller(const struct shm_conn *c)
+{
+	return c->t->base.env->poller;
+}
+
+/* handshake.c; [token] */
+int shm_handshake_dial(struct shm_conn *c); /* an initiator's first step. Negative errno. */
+/* A socket whose other end has proven itself: a sl_door_fn. */
+void shm_conn_greeted(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
+/* SEGMENT, ACCEPT or READY arrived: 0, or the negative errno that ends the connection. */
+int shm_handshake_packet(struct shm_conn *c, struct shm_packet *p);
 
 /* work.c */
 int shm_work_submit(struct sl_conn *conn, struct slime_op *op);
