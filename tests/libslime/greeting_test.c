@@ -68,8 +68,8 @@ static void door__bytes_that_are_no_greeting_are_turned_away_with_one_line(void 
 
 	raw_send(fd, noise, sizeof(noise));
 	raw_await_end(fd);
-	assert_int_equal(raw_logged("turned 127.0.0.1:"), 1);
-	assert_int_equal(raw_logged("no greeting"), 1);
+	assert_int_equal(log_lines_with("turned 127.0.0.1:"), 1);
+	assert_int_equal(log_lines_with("no greeting"), 1);
 	close(fd);
 }
 
@@ -92,7 +92,7 @@ static void door__a_stranger_who_says_nothing_is_turned_away_in_time(void **stat
 	raw_await_end(fd);
 	took = sl_clock_ms() - begin;
 	assert_true(took >= SL_GREETING_TIMEOUT_MS - 100 && took < PATIENCE_MS);
-	assert_int_equal(raw_logged("it took too long"), 1);
+	assert_int_equal(log_lines_with("it took too long"), 1);
 	close(fd);
 }
 
@@ -165,7 +165,7 @@ static void door__a_peer_without_the_key_is_refused(void **state)
 	raw_recv(fd, verdict, sizeof(verdict));
 	assert_int_equal(sl_hello_read_verdict(verdict), -EACCES);
 	raw_await_end(fd);
-	assert_int_equal(raw_logged("does not hold the link's key"), 1);
+	assert_int_equal(log_lines_with("does not hold the link's key"), 1);
 	close(fd);
 	/* The one who has it is still welcome. */
 	close(raw_greet(r, 0));
@@ -254,7 +254,7 @@ static void door__many_strangers_write_few_lines(void **state)
 	}
 	/* Bursts of 5, one a second. */
 	allowed = 5 * ((sl_clock_ms() - begin) / 1000 + 2);
-	assert_in_range(raw_logged("no greeting"), 5, allowed);
+	assert_in_range(log_lines_with("no greeting"), 5, allowed);
 }
 
 /* ---- as initiator ---- */

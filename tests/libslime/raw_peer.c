@@ -15,34 +15,6 @@
 #include "src/desc.h"
 #include "src/endpoint.h"
 
-#define LINES_MAX 256
-
-static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
-static char lines[LINES_MAX][512];
-static unsigned n_lines;
-
-static void keep_line(void *arg, enum slime_log_level level, const char *part, const char *line)
-{
-	(void)arg;
-	(void)level;
-	(void)part;
-	pthread_mutex_lock(&lines_lock);
-	if (n_lines < LINES_MAX)
-		snprintf(lines[n_lines++], sizeof(lines[0]), "%s", line);
-	pthread_mutex_unlock(&lines_lock);
-}
-
-unsigned raw_logged(const char *text)
-{
-	unsigned n = 0;
-
-	pthread_mutex_lock(&lines_lock);
-	for (unsigned i = 0; i < n_lines; i++)
-		n += strstr(lines[i], text) != NULL;
-	pthread_mutex_unlock(&lines_lock);
-	return n;
-}
-
 static void on_state(void *arg, struct slime_endpoint *ep, enum slime_endpoint_state state,
 		     int cause)
 {
@@ -94,8 +66,7 @@ int raw_setup(void **state)
 	int len;
 
 	assert_non_null(r);
-	n_lines = 0;
-	slime_log_set(keep_line, NULL, SLIME_LOG_WARN);
+	log_lines_keep();
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->changed, NULL);
 	ep_attr.on_state = on_state;
@@ -124,7 +95,7 @@ int raw_teardown(void **state)
 	slime_op_destroy(r->op);
 	slime_mr_destroy(r->mr);
 	assert_ok(slime_context_destroy(r->ctx));
-	slime_log_set(NULL, NULL, SLIME_LOG_WARN);
+	log_lines_release();
 	pthread_cond_destroy(&r->changed);
 	pthread_mutex_destroy(&r->lock);
 	free(r);

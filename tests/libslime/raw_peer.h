@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "support/log_lines.h"
 #include "src/transport/hello.h"
 #include "src/transport/tcp/frame.h"
 #include <slime/slime.h>
@@ -77,8 +78,5 @@ int raw_link(struct raw *r);
 
 void raw_send_head(int fd, struct tcp_head h);
 struct tcp_head raw_recv_head(int fd);
-
-/* How many log lines since the setup contain text. */
-unsigned raw_logged(const char *text);
 
 #endif

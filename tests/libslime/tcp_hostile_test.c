@@ -49,7 +49,7 @@ static void assert_broken(struct raw *r, int fd, int cause)
 	raw_await_end(fd);
 	close(fd);
 	assert_int_equal(raw_await_state(r, SLIME_ENDPOINT_BROKEN), cause);
-	assert_int_equal(raw_logged("the peer broke the protocol"), cause == -EPROTO);
+	assert_int_equal(log_lines_with("the peer broke the protocol"), cause == -EPROTO);
 }
 
 static void raw_header(int fd, const uint8_t bytes[TCP_HEAD_LEN])
@@ -210,7 +210,7 @@ static void rx__bye_is_a_close(void **state)
 	raw_await_end(fd);
 	close(fd);
 	assert_ok(raw_await_state(r, SLIME_ENDPOINT_CLOSED));
-	assert_int_equal(raw_logged("broke the protocol"), 0);
+	assert_int_equal(log_lines_with("broke the protocol"), 0);
 }
 
 /* ---- requests that are well formed ---- */
