@@ -122,6 +122,16 @@ static void conn_destroy(struct sl_conn *conn)
 
 /* ---- messages ---- */
 
+static void end_for_message(struct shm_conn *c, const struct sl_msg *m)
+{
+	char why[96];
+
+	snprintf(why, sizeof(why),
+		 "a message against the protocol: kind %u, flags 0x%x, slot %u, %u bytes", m->kind,
+		 m->flags, m->slot, m->len);
+	shm_conn_end(c, -EPROTO, why);
+}
+
 static unsigned drain_ring(struct shm_conn *c, unsigned max)
 {
 	unsigned n = 0;
@@ -130,20 +140,20 @@ static unsigned drain_ring(struct shm_conn *c, unsigned max)
 		struct shm_entry *e = &c->other->ring[c->rx_seq % SL_RING_ENTRIES];
 		const uint8_t *payload = NULL;
 		struct sl_msg m;
+		bool valid;
 
 		if (atomic_load_explicit(&e->seq, memory_order_acquire) != c->rx_seq + 1)
 			break;
 		m = e->m;
+		/* What is checked below is this copy: the peer can still write to the entry. */
+		atomic_signal_fence(memory_order_seq_cst);
 		c->rx_seq++;
 		n++;
-		if (!sl_msg_valid(&m)) {
-			shm_conn_end(c, -EPROTO, "a malformed message in the ring");
-			break;
-		}
-		if (m.len)
+		valid = sl_msg_valid(&m);
+		if (valid && m.len)
 			payload = c->other->slots + sl_slot_offset(sl_msg_area(m.kind), m.slot);
-		if (!c->base.events->msg(c->base.owner, &m, payload)) {
-			shm_conn_end(c, -EPROTO, "a message against the protocol");
+		if (!valid || !c->base.events->msg(c->base.owner, &m, payload)) {
+			end_for_message(c, &m);
 			break;
 		}
 	}
@@ -275,10 +285,21 @@ static int on_packet(struct shm_conn *c, struct shm_packet *p)
 	}
 }
 
+/* A packet was not what may come now, or what it asked for cannot be had. */
+static void end_for_packet(struct shm_conn *c, int cause)
+{
+	char why[96];
+
+	if (c->step)
+		snprintf(why, sizeof(why), "while waiting for %s: %s", c->step, strerror(-cause));
+	else
+		snprintf(why, sizeof(why), "a packet against the protocol: %s", strerror(-cause));
+	shm_conn_end(c, cause, why);
+}
+
 static void on_sock(struct sl_source *s, uint32_t events)
 {
 	struct shm_conn *c = SL_CONTAINER_OF(s, struct shm_conn, sock);
-	char why[96];
 
 	(void)events;
 	for (int i = 0; i < SHM_PACKETS_PER_CALL && c->sock.fd >= 0 && !atomic_load(&c->end_wanted);
@@ -296,11 +317,8 @@ static void on_sock(struct sl_source *s, uint32_t events)
 			ret = on_packet(c, &p);
 			shm_packet_close_fds(&p);
 		}
-		if (ret) {
-			snprintf(why, sizeof(why), "while waiting for %s: %s", c->step,
-				 strerror(-ret));
-			shm_conn_end(c, ret, why);
-		}
+		if (ret)
+			end_for_packet(c, ret);
 	}
 }
 

@@ -4,6 +4,7 @@
  * is used before it was looked at, and nobody posts before both know that the other is there.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -35,11 +36,35 @@ static int watch_process(struct shm_conn *c, int sock, uint64_t start_time)
 	return ret;
 }
 
+/*
+ * What the peer gave us to ring it with is an eventfd, and writing to it does not block: anything
+ * else could make us wait, or answer with a signal. It is the peer's as well, who can have it block
+ * again: that takes a process of our user, or root's.
+ */
+static int check_bell(int fd)
+{
+	static const char eventfd[] = "anon_inode:[eventfd]";
+	char path[32], is[sizeof(eventfd)];
+	ssize_t len;
+	int flags;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	len = readlink(path, is, sizeof(is));
+	if (len < 0)
+		return -errno;
+	if (len != sizeof(eventfd) - 1 || memcmp(is, eventfd, sizeof(eventfd) - 1))
+		return -EPROTO;
+	flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
+		return -errno;
+	return 0;
+}
+
 static void became_ready(struct shm_conn *c)
 {
 	sl_timer_cancel(shm_poller(c), &c->deadline);
 	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
-	c->step = "nothing";
+	c->step = NULL;
 	c->base.imm_taken = &c->other->imm_taken;
 	atomic_store(&c->state, SHM_CONN_READY);
 	c->base.events->ready(c->base.owner);
@@ -50,6 +75,8 @@ static int take_peer(struct shm_conn *c, struct shm_packet *p, int *wake_fd, int
 {
 	int ret = watch_process(c, c->sock.fd, p->c);
 
+	if (!ret)
+		ret = check_bell(*wake_fd);
 	if (!ret)
 		ret = shm_page_map(*page_fd, &c->peer_page);
 	if (ret)

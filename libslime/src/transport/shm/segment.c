@@ -66,7 +66,7 @@ int shm_map_sealed(int fd, uint64_t len, int prot, void **out)
 		return -EPROTO;
 	if (fstat(fd, &st))
 		return -errno;
-	if (!len || st.st_size < 0 || (uint64_t)st.st_size < len)
+	if (!len || st.st_size < 0 || (uint64_t)st.st_size != len)
 		return -EPROTO;
 	return map(fd, len, prot, out);
 }

@@ -56,7 +56,7 @@ void shm_page_unmap(const struct shm_page *page);
 
 /*
  * Map the whole of a peer's memfd: it must be sealed against growing, shrinking and new seals, and
- * at least len long. -EPROTO when it is not.
+ * be len long. -EPROTO when it is not.
  */
 int shm_map_sealed(int fd, uint64_t len, int prot, void **out);
 

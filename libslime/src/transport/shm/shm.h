@@ -113,7 +113,7 @@ struct shm_conn {
 	struct sl_greeting *greeting;
 	struct sl_timer deadline;
 	uint64_t nonce;
-	const char *step; /* what it waits for, for people */
+	const char *step; /* what it waits for, for people; NULL once it is ready */
 
 	/* The peer. [token] */
 	struct sl_source sock;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An endpoint of ours over shm, and a peer that is a socket and some memory: it holds the link's
+ * key, and beyond that says and writes what a test wants. One thread does both: our context is
+ * manual, and is polled while the peer waits. What the library logs meanwhile is kept.
+ */
+#ifndef RAW_SHM_H
+#define RAW_SHM_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+
+#include "src/transport/shm/channel.h"
+#include "src/transport/shm/segment.h"
+#include "support/log_lines.h"
+#include <slime/slime.h>
+
+#define assert_ok(expr) assert_int_equal(expr, 0)
+
+/* Longer than anything that works takes. */
+#define PATIENCE_MS 15000
+
+struct raw_shm {
+	struct slime_context *ctx;
+	struct slime_endpoint *ep;
+	struct slime_op *op;	/* of the connect, then the test's */
+	struct sl_link_id self; /* the endpoint's */
+	struct sl_link_id peer;
+	int sock; /* the peer's end of the unix socket, greeted; -1: none */
+	bool ended;
+	int cause;
+
+	/* What the peer offers; made by the setup, and as an honest one makes it. */
+	struct shm_segment *segment;
+	struct shm_half *own;	/* the peer writes */
+	struct shm_half *other; /* our end writes */
+	struct shm_page *page;
+	int segment_fd, page_fd, bell;
+	uint64_t n_posted;
+};
+
+/* Setup and teardown of a test: *state is a raw_shm whose endpoint does not connect yet. */
+int raw_shm_setup(void **state);
+int raw_shm_teardown(void **state);
+#define IN_RAW_SHM(fn) cmocka_unit_test_setup_teardown(fn, raw_shm_setup, raw_shm_teardown)
+
+/* Our endpoint connects, and the greeting is through. The peer is the initiator, or it listens. */
+void raw_shm_greet(struct raw_shm *r, bool as_initiator);
+
+/* What an honest peer says first: SEGMENT of an initiator, ACCEPT of an acceptor. */
+struct shm_packet raw_shm_introduction(struct raw_shm *r, uint8_t kind);
+void raw_shm_say(struct raw_shm *r, const struct shm_packet *p);
+/* The next packet of ours; its descriptors are closed. */
+struct shm_packet raw_shm_hear(struct raw_shm *r);
+
+/* All of it until the link is up, the peer being the initiator. */
+void raw_shm_link(struct raw_shm *r);
+
+/* Let our end do what there is to do. */
+void raw_shm_turn(struct raw_shm *r);
+
+/* A message in the ring, as an honest peer posts it, and our end looks at it. */
+void raw_shm_post(struct raw_shm *r, const struct sl_msg *m);
+
+/* The endpoint breaks with this cause and says so in one line, which contains text. */
+void raw_shm_assert_broken(struct raw_shm *r, int cause, const char *text);
+
+#endif

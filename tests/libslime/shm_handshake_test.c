@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a peer hands over while a shm connection comes up, and what of it is refused. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "raw_shm.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* A counter that one more would overflow. */
+#define SATURATED UINT64_C(0xfffffffffffffffe)
+
+static int memfd(size_t len, int seals)
+{
+	int fd = memfd_create("a test's", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_ok(ftruncate(fd, (off_t)len));
+	assert_ok(fcntl(fd, F_ADD_SEALS, seals));
+	return fd;
+}
+
+/* The peer offers this descriptor in place of the index-th of its introduction. */
+static void assert_refused_with(struct raw_shm *r, uint8_t kind, int index, int fd)
+{
+	struct shm_packet p;
+
+	raw_shm_greet(r, kind == SHM_SEGMENT);
+	if (kind == SHM_ACCEPT)
+		assert_int_equal(raw_shm_hear(r).kind, SHM_SEGMENT);
+	p = raw_shm_introduction(r, kind);
+	p.fds[index] = fd;
+	/* A segment is right in everything else. */
+	if (kind == SHM_SEGMENT && index == 0)
+		(void)!pwrite(fd, &p.a, sizeof(p.a), 0);
+	raw_shm_say(r, &p);
+	raw_shm_assert_broken(r, -EPROTO, "Protocol error");
+	close(fd);
+}
+
+/* ---- the segment ---- */
+
+static void segment__without_every_seal_is_refused(void **state)
+{
+	static const int seals[] = { 0, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SHRINK | F_SEAL_SEAL,
+				     F_SEAL_GROW | F_SEAL_SEAL };
+
+	for (size_t i = 0; i < sizeof(seals) / sizeof(seals[0]); i++) {
+		assert_refused_with(*state, SHM_SEGMENT, 0,
+				    memfd(sizeof(struct shm_segment), seals[i]));
+		assert_ok(raw_shm_teardown(state));
+		assert_ok(raw_shm_setup(state));
+	}
+}
+
+static void segment__too_short_is_refused(void **state)
+{
+	assert_refused_with(*state, SHM_SEGMENT, 0, memfd(sizeof(struct shm_segment) - 1, SEALS));
+}
+
+static void segment__too_long_is_refused(void **state)
+{
+	assert_refused_with(*state, SHM_SEGMENT, 0, memfd(sizeof(struct shm_segment) + 1, SEALS));
+}
+
+static void segment__that_is_no_memory_is_refused(void **state)
+{
+	int fds[2];
+
+	assert_ok(pipe2(fds, O_CLOEXEC));
+	close(fds[1]);
+	assert_refused_with(*state, SHM_SEGMENT, 0, fds[0]);
+}
+
+static void segment__with_another_nonce_than_was_said_is_refused(void **state)
+{
+	struct raw_shm *r = *state;
+	struct shm_packet p;
+
+	raw_shm_greet(r, true);
+	p = raw_shm_introduction(r, SHM_SEGMENT);
+	p.a++;
+	raw_shm_say(r, &p);
+	raw_shm_assert_broken(r, -EPROTO, "Protocol error");
+}
+
+/* ---- the page ---- */
+
+static void page__without_seals_is_refused(void **state)
+{
+	assert_refused_with(*state, SHM_SEGMENT, 2, memfd(sizeof(struct shm_page), 0));
+}
+
+static void page__without_seals_is_refused_by_an_initiator(void **state)
+{
+	assert_refused_with(*state, SHM_ACCEPT, 1, memfd(sizeof(struct shm_page), 0));
+}
+
+/* ---- the bell ---- */
+
+/* Its other end is closed: who wrote to it would get SIGPIPE. */
+static int broken_pipe(void)
+{
+	int fds[2];
+
+	assert_ok(pipe2(fds, O_CLOEXEC));
+	close(fds[0]);
+	return fds[1];
+}
+
+static void bell__that_is_a_pipe_is_refused(void **state)
+{
+	assert_refused_with(*state, SHM_SEGMENT, 1, broken_pipe());
+}
+
+static void bell__that_is_a_pipe_is_refused_by_an_initiator(void **state)
+{
+	assert_refused_with(*state, SHM_ACCEPT, 0, broken_pipe());
+}
+
+static void bell__that_is_a_socket_is_refused(void **state)
+{
+	int fds[2];
+
+	assert_ok(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
+	close(fds[0]);
+	assert_refused_with(*state, SHM_SEGMENT, 1, fds[1]);
+}
+
+static void bell__that_blocks_and_is_full_does_not_stop_us(void **state)
+{
+	struct raw_shm *r = *state;
+	uint64_t full = SATURATED;
+
+	assert_int_equal(write(r->bell, &full, sizeof(full)), sizeof(full));
+	assert_ok(fcntl(r->bell, F_SETFL, 0));
+	raw_shm_link(r);
+	atomic_store(&r->page->sleeping, 1);
+	/* A write that waited would be ended by this. */
+	alarm(PATIENCE_MS / 1000);
+	assert_ok(slime_write_imm(r->ep, NULL, 0, 0, 42, r->op));
+	alarm(0);
+	assert_true(slime_op_test(r->op));
+	assert_int_equal(r->other->ring[0].m.w[0], 42);
+}
+
+/* ---- who it is, and when ---- */
+
+static void peer__that_is_another_process_than_it_says_is_refused(void **state)
+{
+	struct raw_shm *r = *state;
+	struct shm_packet p;
+
+	raw_shm_greet(r, true);
+	p = raw_shm_introduction(r, SHM_SEGMENT);
+	p.c++;
+	raw_shm_say(r, &p);
+	raw_shm_assert_broken(r, -ESRCH, "No such process");
+}
+
+static void packet__before_its_time_ends_the_connection(void **state)
+{
+	static const uint8_t early[] = { SHM_ACCEPT,   SHM_READY,     SHM_MAP,
+					 SHM_WITHDRAW, SHM_WITHDRAWN, SHM_BYE_DONE };
+
+	for (size_t i = 0; i < sizeof(early); i++) {
+		struct raw_shm *r = *state;
+		struct shm_packet p = { .kind = early[i] };
+
+		raw_shm_greet(r, true);
+		if (early[i] == SHM_ACCEPT) {
+			p = raw_shm_introduction(r, SHM_SEGMENT);
+			p.kind = SHM_ACCEPT;
+			p.n_fds = 2;
+		}
+		raw_shm_say(r, &p);
+		raw_shm_assert_broken(r, -EPROTO, "Protocol error");
+		assert_ok(raw_shm_teardown(state));
+		assert_ok(raw_shm_setup(state));
+	}
+}
+
+static void segment__offered_twice_ends_the_connection(void **state)
+{
+	struct raw_shm *r = *state;
+	struct shm_packet p;
+
+	raw_shm_greet(r, true);
+	p = raw_shm_introduction(r, SHM_SEGMENT);
+	raw_shm_say(r, &p);
+	raw_shm_say(r, &p);
+	raw_shm_assert_broken(r, -EPROTO, "Protocol error");
+}
+
+static void segment__offered_by_an_acceptor_ends_the_connection(void **state)
+{
+	struct raw_shm *r = *state;
+	struct shm_packet p;
+
+	raw_shm_greet(r, false);
+	p = raw_shm_introduction(r, SHM_SEGMENT);
+	raw_shm_say(r, &p);
+	raw_shm_assert_broken(r, -EPROTO, "Protocol error");
+}
+
+static void ready__said_twice_ends_the_connection(void **state)
+{
+	struct raw_shm *r = *state;
+	struct shm_packet ready = { .kind = SHM_READY };
+
+	raw_shm_link(r);
+	raw_shm_say(r, &ready);
+	raw_shm_assert_broken(r, -EPROTO, "a packet against the protocol");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_RAW_SHM(segment__without_every_seal_is_refused),
+		IN_RAW_SHM(segment__too_short_is_refused),
+		IN_RAW_SHM(segment__too_long_is_refused),
+		IN_RAW_SHM(segment__that_is_no_memory_is_refused),
+		IN_RAW_SHM(segment__with_another_nonce_than_was_said_is_refused),
+		IN_RAW_SHM(page__without_seals_is_refused),
+		IN_RAW_SHM(page__without_seals_is_refused_by_an_initiator),
+		IN_RAW_SHM(bell__that_is_a_pipe_is_refused),
+		IN_RAW_SHM(bell__that_is_a_pipe_is_refused_by_an_initiator),
+		IN_RAW_SHM(bell__that_is_a_socket_is_refused),
+		IN_RAW_SHM(bell__that_blocks_and_is_full_does_not_stop_us),
+		IN_RAW_SHM(peer__that_is_another_process_than_it_says_is_refused),
+		IN_RAW_SHM(packet__before_its_time_ends_the_connection),
+		IN_RAW_SHM(segment__offered_twice_ends_the_connection),
+		IN_RAW_SHM(segment__offered_by_an_acceptor_ends_the_connection),
+		IN_RAW_SHM(ready__said_twice_ends_the_connection),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
