@@ -175,6 +175,7 @@ static int init_fields(struct slime_context *ctx)
 		.poller = &ctx->poller,
 		.expect = sl_endpoint_expect,
 		.kick = kick,
+		.vain_calls = &ctx->progress.vain_calls,
 		.arg = ctx,
 	};
 	if (getrandom(&ctx->id, sizeof(ctx->id), 0) != sizeof(ctx->id))

@@ -27,6 +27,8 @@
  */
 #define ROUNDS_BEFORE_YIELD 128
 #define ROUNDS_PER_YIELD    16
+/* What a look that was a system call counts as, in rounds that only look at memory. */
+#define ROUNDS_PER_CALL	    8
 #define YIELD_HELPED_MIN_NS 1800
 #define YIELD_HELPED_MAX_NS (200 * SL_NS_PER_US)
 /* How often a caller that finds the token taken looks again before it sleeps. */
@@ -309,8 +311,9 @@ static bool op_done(struct slime_op *op)
 
 /* How long a spinner goes on without an event. */
 struct spin {
-	uint32_t empty;	   /* rounds */
+	uint32_t empty;	   /* rounds, weighed by what they cost */
 	uint32_t yield_at; /* when there are more */
+	uint32_t clock_at; /* same */
 	bool yielded;	   /* before the round */
 	bool long_yield;   /* and somebody else ran */
 	uint64_t until_ns; /* 0: not known yet */
@@ -318,7 +321,7 @@ struct spin {
 
 static struct spin spin_begin(const struct sl_progress *p)
 {
-	return (struct spin){ .yield_at = p->yield_after };
+	return (struct spin){ .yield_at = p->yield_after, .clock_at = ROUNDS_PER_CLOCK };
 }
 
 enum spin_verdict { SPIN_ON, SPIN_SLEEP, SPIN_TIMEOUT };
@@ -333,10 +336,12 @@ static bool yield_cpu(void)
 	return took >= YIELD_HELPED_MIN_NS && took <= YIELD_HELPED_MAX_NS;
 }
 
-/* A spinner yielded, and looked. */
-static void learn_from_yield(struct sl_progress *p, bool helped)
+/* A spinner looked, and found n events: if it had yielded before, whether that helped. */
+static void learn_from_yield(struct sl_progress *p, const struct spin *s, unsigned n)
 {
-	if (helped)
+	if (!s->yielded)
+		return;
+	if (n && s->long_yield)
 		p->yield_after /= 4;
 	else if (p->yield_after < ROUNDS_BEFORE_YIELD)
 		p->yield_after = 2 * p->yield_after + 1;
@@ -349,13 +354,14 @@ static enum spin_verdict spin_next(struct slime_context *ctx, struct spin *s, un
 	struct sl_progress *p = &ctx->progress;
 	uint64_t now;
 
-	if (s->yielded)
-		learn_from_yield(p, n && s->long_yield);
+	learn_from_yield(p, s, n);
 	if (n) {
 		*s = spin_begin(p);
+		p->vain_calls = 0;
 		return SPIN_ON;
 	}
-	s->empty++;
+	s->empty += 1 + ROUNDS_PER_CALL * p->vain_calls;
+	p->vain_calls = 0;
 	s->yielded = s->empty > s->yield_at;
 	if (s->yielded) {
 		s->long_yield = yield_cpu();
@@ -365,9 +371,10 @@ static enum spin_verdict spin_next(struct slime_context *ctx, struct spin *s, un
 	}
 	if (ctx->attr.polling == SLIME_POLLING_EVENT)
 		return SPIN_SLEEP;
-	if (s->empty % ROUNDS_PER_CLOCK)
+	if (s->empty < s->clock_at)
 		return SPIN_ON;
 
+	s->clock_at = s->empty + ROUNDS_PER_CLOCK;
 	now = sl_clock_ns();
 	if (now >= deadline_ns)
 		return SPIN_TIMEOUT;
@@ -396,8 +403,10 @@ static int wait_holding(struct slime_context *ctx, struct slime_op *op, uint64_t
 	for (;;) {
 		unsigned n = one_round(ctx);
 
-		if (op_done(op))
+		if (op_done(op)) {
+			learn_from_yield(p, &spin, n);
 			return 0;
+		}
 		if (atomic_load_explicit(&p->n_control, memory_order_relaxed))
 			return -EAGAIN;
 		switch (spin_next(ctx, &spin, n, deadline_ns)) {

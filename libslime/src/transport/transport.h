@@ -238,6 +238,9 @@ struct sl_transport_env {
 	/* There is work that no descriptor announces: whoever sleeps comes to progress(). Cheap
 	 * when nobody does. Any thread. */
 	void (*kick)(void *arg);
+	/* progress() counts its system calls that found nothing: a spinner's patience is time, not
+	 * rounds. [token] */
+	uint32_t *vain_calls;
 	void *arg;
 };
 

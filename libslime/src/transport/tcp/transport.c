@@ -9,9 +9,6 @@
 
 /* Rounds between two attempts to send on a stream that is blocked; the poller sees it, too. */
 #define BLOCKED_ROUNDS 16
-/* Rounds after an event that look at the sockets, and how many of the later ones do. */
-#define EAGER_ROUNDS 16
-#define LATER_ROUNDS 8
 
 static struct tcp_transport *tcp_of(struct sl_transport *t)
 {
@@ -164,8 +161,10 @@ static unsigned look_at_stream(struct tcp_conn *c, struct tcp_stream *s, uint32_
 
 	if (s->index == 0 || s->hot || atomic_load_explicit(&s->n_requests, memory_order_relaxed)) {
 		n = tcp_rx_run(s);
-		if (!n && s->hot)
-			s->hot--;
+		if (!n) {
+			*c->t->transport.env->vain_calls += 1;
+			s->hot -= s->hot > 0;
+		}
 	}
 	if (idle % BLOCKED_ROUNDS == 0 && atomic_load_explicit(&c->n_blocked, memory_order_relaxed))
 		tcp_tx_unblock(s);
@@ -177,10 +176,6 @@ static unsigned look_at(struct tcp_transport *t, struct tcp_conn *c)
 	uint32_t idle = atomic_fetch_add_explicit(&c->idle_rounds, 1, memory_order_relaxed);
 	unsigned n = 0;
 
-	/* A look is a system call: after the first ones they are fewer, so that a spinner counts in
-	 * time and not in calls. */
-	if (idle > EAGER_ROUNDS && idle % LATER_ROUNDS)
-		return 0;
 	for (unsigned i = 0; i < c->n_streams; i++)
 		n += look_at_stream(c, c->streams[i], idle);
 	if (n)
