@@ -125,7 +125,7 @@ struct tcp_stream {
 
 	struct tcp_rx *rx;
 	unsigned hot;		  /* rounds in which something may come soon; [token] */
-	uint64_t silent_since_ns; /* data under way is not acknowledged; 0: it is. [token] */
+	uint64_t silent_since_ns; /* see tcp_silence_lasts(). [token] */
 };
 
 enum tcp_conn_state {
@@ -282,6 +282,13 @@ unsigned tcp_rx_run(struct tcp_stream *s);
 void tcp_watch_init(struct tcp_transport *t);
 void tcp_watch_start(struct tcp_transport *t);
 void tcp_watch_stop(struct tcp_transport *t);
+
+/*
+ * One look at a stream: whether it had data under way for timeout_ns without an acknowledgement.
+ * *since_ns is kept from look to look, 0 at first and while nothing is under way.
+ */
+bool tcp_silence_lasts(uint64_t *since_ns, uint64_t now_ns, bool under_way, uint64_t ack_ago_ns,
+		       uint64_t timeout_ns);
 
 /* ---- request.c ---- */
 

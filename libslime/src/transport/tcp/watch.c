@@ -15,34 +15,32 @@
 /* Probes of a closed window in a row that nobody answered. */
 #define DEAD_PROBES 4
 
-static uint64_t interval_ns(const struct tcp_transport *t)
+static uint64_t timeout_ns(const struct tcp_transport *t)
 {
-	return t->transport.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS / LOOKS_PER_TIMEOUT;
+	return t->transport.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS;
 }
 
-/* Whether the stream has data under way and nothing came back since the last look. */
-static bool is_silent(const struct tcp_stream *s, uint64_t interval, bool *dead)
+/* An acknowledgement between two looks breaks the silence, though both may find data under way. */
+bool tcp_silence_lasts(uint64_t *since_ns, uint64_t now_ns, bool under_way, uint64_t ack_ago_ns,
+		       uint64_t timeout_ns)
+{
+	if (!under_way)
+		*since_ns = 0;
+	else if (!*since_ns || ack_ago_ns < now_ns - *since_ns)
+		*since_ns = now_ns;
+	return *since_ns && now_ns - *since_ns >= timeout_ns;
+}
+
+static void look_at(struct tcp_stream *s, uint64_t now, uint64_t timeout_ns)
 {
 	struct tcp_info info = { 0 };
 	socklen_t len = sizeof(info);
 
 	if (getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len))
-		return false;
-	*dead = !info.tcpi_unacked && info.tcpi_probes >= DEAD_PROBES;
-	return info.tcpi_unacked && info.tcpi_last_ack_recv * SL_NS_PER_MS >= interval;
-}
-
-static void look_at(struct tcp_stream *s, uint64_t now, uint64_t interval)
-{
-	bool dead = false;
-
-	if (!is_silent(s, interval, &dead))
-		s->silent_since_ns = 0;
-	else if (!s->silent_since_ns)
-		s->silent_since_ns = now;
-	else
-		dead = now - s->silent_since_ns >= interval * LOOKS_PER_TIMEOUT;
-	if (dead)
+		return;
+	if (tcp_silence_lasts(&s->silent_since_ns, now, info.tcpi_unacked,
+			      info.tcpi_last_ack_recv * SL_NS_PER_MS, timeout_ns) ||
+	    (!info.tcpi_unacked && info.tcpi_probes >= DEAD_PROBES))
 		tcp_conn_fail(s->conn, -ECONNRESET, "the peer's host does not answer");
 }
 
@@ -57,7 +55,7 @@ static void on_time(struct sl_timer *timer)
 
 		for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
 			if (c->streams[i] && c->streams[i]->fd >= 0)
-				look_at(c->streams[i], now, interval_ns(t));
+				look_at(c->streams[i], now, timeout_ns(t));
 		}
 	}
 	tcp_watch_start(t);
@@ -71,7 +69,8 @@ void tcp_watch_init(struct tcp_transport *t)
 void tcp_watch_start(struct tcp_transport *t)
 {
 	if (!sl_list_empty(&t->conns) && t->watch.when_ns == SL_NEVER)
-		sl_timer_set(t->transport.env->poller, &t->watch, sl_clock_ns() + interval_ns(t));
+		sl_timer_set(t->transport.env->poller, &t->watch,
+			     sl_clock_ns() + timeout_ns(t) / LOOKS_PER_TIMEOUT);
 }
 
 void tcp_watch_stop(struct tcp_transport *t)
