@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "bench/load/memory.h"
 #include "bench/load/pattern.h"
 #include "bench/load/rpc.h"
 #include "bench/load/transfer.h"
@@ -228,6 +229,11 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
+uint64_t load_rpc_memory(const struct load_rpc *l)
+{
+	return 2 * slot_size(l) * l->inflight * l->threads;
+}
+
 static int check_load(const struct load_rpc *l)
 {
 	if (!l->threads || l->threads > LOAD_THREADS_MAX || !l->inflight ||
@@ -235,9 +241,7 @@ static int check_load(const struct load_rpc *l)
 	    l->warmup > LOAD_CALLS_MAX || l->iterations > LOAD_CALLS_MAX ||
 	    l->duration_ms > LOAD_DURATION_MAX_MS || (!l->iterations && !l->duration_ms))
 		return -EINVAL;
-	if (2 * slot_size(l) * l->inflight * l->threads > LOAD_RPC_MEMORY_MAX)
-		return -EINVAL;
-	return 0;
+	return load_rpc_memory(l) > load_memory_budget() ? -E2BIG : 0;
 }
 
 int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const struct load_rpc *load,

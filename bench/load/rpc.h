@@ -15,8 +15,6 @@
 #define LOAD_INFLIGHT_MAX 4096
 #define LOAD_CALL_MAX	  (UINT64_C(1) << 30) /* bytes of a request */
 #define LOAD_CALLS_MAX	  UINT64_C(1000000000)
-/* Requests and replies of all threads together: what a run may take of the machine's memory. */
-#define LOAD_RPC_MEMORY_MAX (UINT64_C(16) << 30)
 
 struct load_rpc {
 	uint64_t method;
@@ -35,9 +33,13 @@ struct load_rpc_result {
 	struct load_histogram latency;
 };
 
+/* Bytes of all requests and replies; of a load whose values are in range. */
+uint64_t load_rpc_memory(const struct load_rpc *load);
+
 /*
  * Run it over ep.
- *   -EINVAL  a value out of its range, or more memory than a run may take
+ *   -EINVAL  a value out of its range
+ *   -E2BIG   it needs more memory than load_memory_budget()
  *   -EILSEQ  a reply was wrong: a log line says where
  *   -ECANCELED  stop was asked for
  *   -ENOMEM, -EAGAIN (no thread), what a call ended with

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "bench/load/memory.h"
 #include "bench/load/pattern.h"
 #include "bench/load/transfer.h"
 
@@ -68,6 +69,11 @@ static uint64_t batch_bytes(const struct load_transfer *l)
 	return l->block_size * l->batch_size;
 }
 
+uint64_t load_transfer_memory(const struct load_transfer *l)
+{
+	return batch_bytes(l) * l->threads;
+}
+
 static int check_load(const struct load_transfer *l, const struct slime_remote_mr *remote)
 {
 	if ((unsigned)l->op >= LOAD_OPS || !l->block_size || l->block_size % 8 || !l->batch_size ||
@@ -77,7 +83,7 @@ static int check_load(const struct load_transfer *l, const struct slime_remote_m
 		return -EINVAL;
 	if (l->block_size > remote->len / l->batch_size / l->threads)
 		return -EINVAL;
-	return 0;
+	return load_transfer_memory(l) > load_memory_budget() ? -E2BIG : 0;
 }
 
 /* ---- one thread ---- */

@@ -49,9 +49,13 @@ struct load_transfer_result {
 	struct load_histogram latency;
 };
 
+/* Bytes of the trips of all threads; of a load whose values are in range. */
+uint64_t load_transfer_memory(const struct load_transfer *load);
+
 /*
  * Run it over ep against remote.
  *   -EINVAL  a value out of its range, or a trip of every thread does not fit the region
+ *   -E2BIG   it needs more memory than load_memory_budget()
  *   -EILSEQ  bytes were wrong: a log line says which
  *   -ECANCELED  stop was asked for
  *   -ENOMEM, -EAGAIN (no thread), what a transfer ended with

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/wire.h"
+#include "bench/load/memory.h"
 #include "bench/load/pattern.h"
 #include "bench/service/job.h"
 
@@ -204,6 +205,17 @@ static void take_latency(struct bench_result *out, const struct load_histogram *
 	out->max_ns = h->max_ns;
 }
 
+static int fail_memory(struct run *r, uint64_t needed)
+{
+	const double gib = 1024.0 * 1024.0 * 1024.0;
+
+	snprintf(r->message, BENCH_MESSAGE_MAX,
+		 "it needs %.1f GiB of memory at the initiator, where at most half of the %.1f GiB "
+		 "available are taken: lower size, threads or what is in flight",
+		 (double)needed / gib, (double)load_memory_available() / gib);
+	return -E2BIG;
+}
+
 static int run_rpc(struct run *r)
 {
 	struct load_rpc load = r->job->rpc;
@@ -212,6 +224,8 @@ static int run_rpc(struct run *r)
 
 	load.method = slime_rpc_method_id(BENCH_METHOD_ECHO);
 	ret = load_rpc_run(slime_agent_context(r->agent), r->ep, &load, r->stop, &got);
+	if (ret == -E2BIG)
+		return fail_memory(r, load_rpc_memory(&load));
 	if (ret)
 		return fail(r, ret, "echo of %llu bytes", (unsigned long long)load.size);
 	r->out->trips = got.calls;
@@ -235,6 +249,8 @@ static int run_transfer_on(struct run *r, const struct slime_remote_mr *remote,
 			"%u threads of %u blocks of %llu bytes (a multiple of 8) do not fit the region of %llu bytes",
 			load->threads, load->batch_size, (unsigned long long)load->block_size,
 			(unsigned long long)remote->len);
+	if (ret == -E2BIG)
+		return fail_memory(r, load_transfer_memory(load));
 	if (ret)
 		return fail(r, ret, "%s", load_op_names[load->op]);
 	r->out->trips = got.trips;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "bench/load/memory.h"
 #include "bench/service/job.h"
 
 static struct bench_job job_of(const char *peer)
@@ -169,7 +170,11 @@ static void result_read__of_what_was_written_is_the_same(void **state)
 static void rpc_run__with_numbers_out_of_range_is_refused(void **state)
 {
 	const struct load_rpc good = { .size = 8, .threads = 1, .inflight = 1, .iterations = 1 };
-	struct load_rpc bad[] = { good, good, good, good, good, good, good, good };
+	struct load_rpc bad[] = { good, good, good, good, good, good, good };
+	struct load_rpc much = { .size = LOAD_CALL_MAX,
+				 .threads = LOAD_THREADS_MAX,
+				 .inflight = LOAD_INFLIGHT_MAX,
+				 .iterations = 1 };
 	struct load_rpc_result out;
 
 	(void)state;
@@ -180,10 +185,10 @@ static void rpc_run__with_numbers_out_of_range_is_refused(void **state)
 	bad[4].iterations = UINT64_MAX;
 	bad[5].duration_ms = UINT32_MAX;
 	bad[6].iterations = 0;
-	bad[7].size = LOAD_CALL_MAX;
-	bad[7].inflight = LOAD_INFLIGHT_MAX;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(load_rpc_run(NULL, NULL, &bad[i], NULL, &out), -EINVAL);
+	assert_int_equal(load_rpc_run(NULL, NULL, &much, NULL, &out), -E2BIG);
+	assert_true(load_memory_budget() > 0 && load_memory_budget() < load_rpc_memory(&much));
 }
 
 static void transfer_run__with_numbers_out_of_range_is_refused(void **state)
@@ -192,6 +197,7 @@ static void transfer_run__with_numbers_out_of_range_is_refused(void **state)
 		.block_size = 8, .batch_size = 1, .threads = 1, .duration_ms = 1
 	};
 	const struct slime_remote_mr remote = { .len = 4096 };
+	const struct slime_remote_mr endless = { .len = UINT64_MAX };
 	struct load_transfer bad[] = { good, good, good, good, good, good, good };
 	struct load_transfer_result out;
 
@@ -206,6 +212,9 @@ static void transfer_run__with_numbers_out_of_range_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(load_transfer_run(NULL, NULL, &remote, &bad[i], NULL, &out),
 				 -EINVAL);
+	bad[0] = good;
+	bad[0].block_size = UINT64_C(1) << 44;
+	assert_int_equal(load_transfer_run(NULL, NULL, &endless, &bad[0], NULL, &out), -E2BIG);
 }
 
 int main(void)

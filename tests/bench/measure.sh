@@ -109,6 +109,8 @@ chmod 644 "$work/token"
 refused 1 'only its owner' rpc --peer node-b --token-file "$work/token"
 refused 1 'do not fit the region' transfer --peer node-b --block-size 4MiB --batch-size 2
 refused 1 'do not fit the region' transfer --from node-a --peer node-b --block-size 4MiB --batch-size 2
+refused 1 'needs 8192.0 GiB of memory' rpc --peer node-b --sizes 1GiB --inflight 4096
+refused 1 'node-a: it needs 8192.0 GiB of memory' rpc --from node-a --peer node-b --sizes 1GiB --inflight 4096
 refused 1 'region nothing of node-b' transfer --peer node-b --region nothing
 # At once: a peer that is there and cannot be reached is waited for.
 SECONDS=0
