@@ -9,6 +9,13 @@
 /* What cli_signals_open() blocked, to be undone; signals are the process's, so there is one. */
 static sigset_t blocked;
 
+static int handle_ignored(void (*how)(int))
+{
+	if (signal(SIGPIPE, how) == SIG_ERR || signal(SIGXFSZ, how) == SIG_ERR)
+		return -errno;
+	return 0;
+}
+
 int cli_signals_open(const int *signals, size_t n)
 {
 	sigset_t set;
@@ -21,7 +28,7 @@ int cli_signals_open(const int *signals, size_t n)
 	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (sigprocmask(SIG_BLOCK, &set, NULL) || signal(SIGPIPE, SIG_IGN) == SIG_ERR) {
+	if (sigprocmask(SIG_BLOCK, &set, NULL) || handle_ignored(SIG_IGN)) {
 		int ret = -errno;
 
 		close(fd);
@@ -48,14 +55,14 @@ void cli_signals_close(int fd)
 {
 	close(fd);
 	sigprocmask(SIG_UNBLOCK, &blocked, NULL);
-	signal(SIGPIPE, SIG_DFL);
+	handle_ignored(SIG_DFL);
 }
 
 void cli_signals_reset_in_child(void)
 {
 	sigset_t none;
 
-	signal(SIGPIPE, SIG_DFL);
+	handle_ignored(SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -10,14 +10,15 @@
 
 /*
  * Block these signals and return a non-blocking, close-on-exec descriptor that is readable when one
- * came. SIGPIPE is ignored from here on: a closed peer is an error of write.
+ * came. SIGPIPE and SIGXFSZ are ignored from here on: a closed peer, and a file or memory beyond
+ * what the process may have, are errors of the call.
  */
 int cli_signals_open(const int *signals, size_t n);
 
 /* The next signal; 0 when there is none; a negative errno. */
 int cli_signals_read(int fd);
 
-/* Unblock what cli_signals_open() blocked and take SIGPIPE's default back. */
+/* Unblock what cli_signals_open() blocked and take the defaults of the ignored ones back. */
 void cli_signals_close(int fd);
 
 /* Between fork and exec: the child starts with no signal blocked or ignored by us.

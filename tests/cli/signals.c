@@ -3,6 +3,8 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -40,6 +42,22 @@ static void open__makes_a_closed_pipe_an_error(void **state)
 	cli_signals_close(fd);
 }
 
+static void open__makes_a_file_beyond_the_limit_an_error(void **state)
+{
+	int fd = cli_signals_open(wanted, 2), file = memfd_create("test", MFD_CLOEXEC);
+	struct rlimit had, small;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &had), 0);
+	small = (struct rlimit){ .rlim_cur = 4096, .rlim_max = had.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(ftruncate(file, 8192), -1);
+	assert_int_equal(errno, EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &had), 0);
+	close(file);
+	cli_signals_close(fd);
+}
+
 static void reset__lets_a_child_be_ended(void **state)
 {
 	int fd = cli_signals_open(wanted, 2), status;
@@ -62,6 +80,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(read__gives_each_signal_once),
 		cmocka_unit_test(open__makes_a_closed_pipe_an_error),
+		cmocka_unit_test(open__makes_a_file_beyond_the_limit_an_error),
 		cmocka_unit_test(reset__lets_a_child_be_ended),
 	};
 

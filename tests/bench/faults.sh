@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# slime-bench while the world around it ends: the peer killed or stopped, the control plane killed, memory refused. Each
+# run ends in bounded time, with the status and the words that fit.
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+
+bench_service='services: [ { name: echo }, { name: bench, options: { size: "4194304" } } ]'
+write_agent node-a "$bench_service"
+write_agent node-b "$bench_service"
+start_control
+start_agent node-a
+start_agent node-b
+wait_ready node-a node-b
+
+# start_run NAME TRANSPORT COMMAND [OPTION...]: until its link is there, so that what follows meets it at work.
+start_run() {
+	local initiator='bench-.*'
+
+	[[ " $* " != *" --from node-a "* ]] || initiator=node-a
+	spawn "$1" "$bin/slime-bench" "$3" --ctrl "$url" --scope test --peer node-b --transport "$2" "${@:4}"
+	wait_for 15 link_is "$initiator node-b bench-$2 connected" || fail "no link of slime-bench: $(links)"
+}
+
+# ended_within SECONDS NAME STATUS: its exit status, and no later.
+ended_within() {
+	local limit=$1 name=$2 begin=$SECONDS
+
+	reap "$name"
+	[ "$status" -eq "$3" ] || fail "$name ended with $status"
+	[ $((SECONDS - begin)) -le "$limit" ] || fail "$name took $((SECONDS - begin)) s to end"
+}
+
+says() {
+	grep -q -- "$2" "$work/$1.err" || fail "$1 says: $(cat "$work/$1.err")"
+}
+
+for transport in shm tcp; do
+	for command in transfer rpc; do
+		say "kill -9 of the peer during $command over $transport"
+		what='read'
+		[ "$command" = transfer ] || what='echo of 65536 bytes'
+		start_run killed "$transport" "$command" --set "$command.duration=1h" --set 'rpc.sizes=[64KiB]'
+		end node-b KILL
+		ended_within 10 killed 1
+		says killed "^slime-bench: $what: Connection reset by peer"
+		[ ! -s "$work/killed.out" ] || fail "it printed a result"
+		start_agent node-b
+		wait_ready node-b
+	done
+done
+
+for transport in shm tcp; do
+	for command in transfer rpc; do
+		say "the peer stopped for a second during $command over $transport"
+		start_run stopped "$transport" "$command" --set "$command.duration=3s" --set 'rpc.sizes=[64KiB]'
+		kill -STOP "${pids[node-b]}"
+		wait_for 1 false || true
+		kill -CONT "${pids[node-b]}"
+		ended_within 20 stopped 0
+		[ -s "$work/stopped.out" ] || fail "it printed no result"
+	done
+done
+
+say "the initiator stopped for a second, which another agent is"
+start_run stopped tcp rpc --from node-a --sizes 64KiB --duration 3s
+kill -STOP "${pids[node-a]}"
+wait_for 1 false || true
+kill -CONT "${pids[node-a]}"
+ended_within 20 stopped 0
+
+say "nanoctrl and its Redis killed during a measurement"
+start_run alone shm transfer --duration 4s
+start_run behalf tcp rpc --from node-a --sizes 64KiB --duration 4s
+end nanoctrl KILL
+end redis KILL
+ended_within 25 alone 0
+ended_within 25 behalf 0
+grep -q verified "$work/alone.out" || fail "not verified: $(cat "$work/alone.out")"
+start_control
+registered_again() {
+	agent_is_there node-a && agent_is_there node-b
+}
+wait_for 15 registered_again || fail "the agents are not registered again"
+
+say "memory refused"
+spawn without prlimit --fsize=16777216 "$bin/slime-bench" rpc --ctrl "$url" --scope test --peer node-b --sizes 64MiB
+ended_within 20 without 1
+says without '^slime-bench: echo of 67108864 bytes: File too large'
+write_agent node-c 'regions: [ { name: kv, size: 64MiB } ]'
+spawn node-c prlimit --fsize=16777216 "$bin/peeragent" --config "$work/node-c.yaml" --set "control.url=$url"
+ended_within 20 node-c 1
+says node-c 'kv.*File too large'
