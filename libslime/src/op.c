@@ -167,61 +167,80 @@ void sl_op_init(struct slime_op *op, struct slime_context *ctx, struct sl_comple
 	sl_list_init(&op->link);
 }
 
-/* Skip what is finished or empty: false when nothing is left. */
-static bool settle(struct sl_work *w)
+const struct slime_xfer *sl_work_skip(struct sl_work *w)
 {
 	while (w->piece < w->n) {
 		const struct slime_xfer *x = &w->xfers[w->piece];
 
-		if (x->len && w->block < (x->count ? x->count : 1))
-			return true;
+		/* A count of 0 is a count of 1. */
+		if (x->len && (!w->block || w->block < x->count))
+			return x;
 		w->piece++;
 		w->block = 0;
 		w->byte = 0;
 	}
-	return false;
+	return NULL;
 }
 
-/* The rest of the block the work stands at, at most max bytes; the work moves on. */
-static void take(struct sl_work *w, uint64_t max, struct sl_piece *out)
+static uint64_t remote_place(const struct sl_work *w, const struct slime_xfer *x)
 {
-	const struct slime_xfer *x = &w->xfers[w->piece];
+	return x->remote_offset + w->block * x->remote_stride + w->byte;
+}
+
+static uint8_t *local_place(const struct sl_work *w, const struct slime_xfer *x)
+{
+	return x->local->region->base + x->local_offset + w->block * x->local_stride + w->byte;
+}
+
+/* The work goes on by what there is of its block, at most max bytes: how many. */
+static uint64_t advance(struct sl_work *w, const struct slime_xfer *x, uint64_t max)
+{
 	uint64_t left = x->len - w->byte;
 
-	out->local =
-		x->local->region->base + x->local_offset + w->block * x->local_stride + w->byte;
-	out->remote = x->remote;
-	out->remote_offset = x->remote_offset + w->block * x->remote_stride + w->byte;
-	out->len = left < max ? left : max;
-	if (out->len < left) {
-		w->byte += out->len;
-		return;
+	if (left > max) {
+		w->byte += max;
+		return max;
 	}
 	w->byte = 0;
 	w->block++;
+	return left;
 }
 
-static bool adjacent(const struct sl_piece *p, const struct sl_work *w)
+/* A piece of one block, whole, that the next one does not continue: the usual one. */
+static bool take_plain(struct sl_work *w, const struct slime_xfer *x, uint64_t max,
+		       struct sl_piece *out)
 {
-	const struct slime_xfer *x = &w->xfers[w->piece];
+	uint64_t end = x->remote_offset + x->len;
 
-	return x->remote == p->remote &&
-	       x->remote_offset + w->block * x->remote_stride + w->byte ==
-		       p->remote_offset + p->len &&
-	       x->local->region->base + x->local_offset + w->block * x->local_stride + w->byte ==
-		       p->local + p->len;
+	if (x->count > 1 || w->byte || x->len > max)
+		return false;
+	if (w->piece + 1 < w->n && x[1].remote_offset == end)
+		return false;
+	out->local = x->local->region->base + x->local_offset;
+	out->remote = x->remote;
+	out->remote_offset = x->remote_offset;
+	out->len = x->len;
+	w->piece++;
+	return true;
 }
 
 bool sl_work_next(struct sl_work *w, uint64_t max, struct sl_piece *out)
 {
-	struct sl_piece more;
+	const struct slime_xfer *x = sl_work_at(w);
+	uint64_t len;
 
-	if (!settle(w))
+	if (!x)
 		return false;
-	take(w, max, out);
-	while (out->len < max && settle(w) && adjacent(out, w)) {
-		take(w, max - out->len, &more);
-		out->len += more.len;
-	}
+	if (take_plain(w, x, max, out))
+		return true;
+	out->local = local_place(w, x);
+	out->remote = x->remote;
+	out->remote_offset = remote_place(w, x);
+	len = advance(w, x, max);
+	while (len < max && (x = sl_work_at(w)) && x->remote == out->remote &&
+	       remote_place(w, x) == out->remote_offset + len &&
+	       local_place(w, x) == out->local + len)
+		len += advance(w, x, max - len);
+	out->len = len;
 	return true;
 }

@@ -56,6 +56,7 @@ struct sl_work {
 	uint32_t imm;
 	const struct slime_xfer *xfers;
 	size_t n;
+	size_t n_runs;	/* of pieces with the same local region, each of which is held */
 	uint64_t total; /* bytes of all pieces */
 	/* The place: piece, block of its run, byte of the block. */
 	size_t piece;
@@ -119,6 +120,19 @@ struct sl_piece {
 	uint64_t remote_offset;
 	uint64_t len;
 };
+
+/* sl_work_at() where there is something to leave behind. */
+const struct slime_xfer *sl_work_skip(struct sl_work *w);
+
+/* The piece that the work stands at: empty and finished ones are left behind. NULL: nothing is
+ * left.
+ */
+static inline const struct slime_xfer *sl_work_at(struct sl_work *w)
+{
+	if (w->piece < w->n && !w->block && w->xfers[w->piece].len)
+		return &w->xfers[w->piece];
+	return sl_work_skip(w);
+}
 
 /*
  * The next stretch of at most max bytes from the work's place, which moves on by as much. Adjacent

@@ -18,67 +18,112 @@ static bool within(uint64_t offset, uint64_t len, uint64_t stride, uint32_t coun
 	return end <= limit;
 }
 
-static int check_piece(struct slime_endpoint *ep, struct sl_conn *conn, const struct slime_xfer *x,
-		       uint32_t access, const struct slime_xfer *prev)
+/* Whose regions they are, and what they grant. */
+static int check_regions(struct slime_endpoint *ep, struct sl_conn *conn,
+			 const struct slime_xfer *x, uint32_t access)
 {
-	uint32_t count = x->count ? x->count : 1;
-	bool known = prev && prev->local == x->local && prev->remote == x->remote;
-
-	if (!known) {
-		if (!x->local || !x->remote || x->local->ctx != ep->ctx ||
-		    x->remote->owner != conn->peer.context)
-			return -EINVAL;
-		if ((x->remote->access & access) != access)
-			return -EACCES;
-		if (conn->ops->is_stale(conn, x->remote))
-			return -ESTALE;
-	}
-	if (!within(x->local_offset, x->len, x->local_stride, count, x->local->region->len) ||
-	    !within(x->remote_offset, x->len, x->remote_stride, count, x->remote->len))
-		return -ERANGE;
-	return 0;
+	if (!x->local || !x->remote || x->local->ctx != ep->ctx ||
+	    x->remote->owner != conn->peer.context)
+		return -EINVAL;
+	if ((x->remote->access & access) != access)
+		return -EACCES;
+	return conn->ops->is_stale(conn, x->remote) ? -ESTALE : 0;
 }
 
-static int check_batch(struct slime_endpoint *ep, struct sl_conn *conn,
-		       const struct slime_xfer *xfers, size_t n, uint32_t access, uint64_t *total)
+/* Whether the piece lies within its regions. */
+static bool fits(const struct slime_xfer *x)
 {
-	uint64_t sum = 0;
+	uint64_t local = x->local->region->len;
+	uint64_t remote = x->remote->len;
+
+	if (x->count > 1)
+		return within(x->local_offset, x->len, x->local_stride, x->count, local) &&
+		       within(x->remote_offset, x->len, x->remote_stride, x->count, remote);
+	return x->len <= local && x->local_offset <= local - x->len && x->len <= remote &&
+	       x->remote_offset <= remote - x->len;
+}
+
+/* Blocks of a run may overlap, so their bytes have no bound of their own. */
+static bool add_bytes(uint64_t *sum, const struct slime_xfer *x)
+{
+	uint64_t bytes = x->len;
+
+	if (x->count > 1 && __builtin_mul_overflow(bytes, (uint64_t)x->count, &bytes))
+		return false;
+	return !__builtin_add_overflow(*sum, bytes, sum);
+}
+
+/* What a batch comes to. */
+struct sum {
+	uint64_t bytes;
+	size_t n_runs; /* of pieces with the same local region */
+};
+
+static int check_batch(struct slime_endpoint *ep, struct sl_conn *conn,
+		       const struct slime_xfer *xfers, size_t n, uint32_t access, struct sum *out)
+{
+	const struct slime_mr *local = NULL;
+	const struct slime_remote_mr *remote = NULL;
+	struct sum sum = { 0 };
 
 	if (n && !xfers)
 		return -EINVAL;
 	for (size_t i = 0; i < n; i++) {
-		int ret = check_piece(ep, conn, &xfers[i], access, i ? &xfers[i - 1] : NULL);
+		const struct slime_xfer *x = &xfers[i];
 
-		if (ret)
-			return ret;
-		sum += xfers[i].len * (xfers[i].count ? xfers[i].count : 1);
+		if (x->local != local || x->remote != remote || !local) {
+			int ret = check_regions(ep, conn, x, access);
+
+			if (ret)
+				return ret;
+			sum.n_runs += x->local != local;
+			local = x->local;
+			remote = x->remote;
+		}
+		if (!fits(x))
+			return -ERANGE;
+		if (!add_bytes(&sum.bytes, x))
+			return -EINVAL;
 	}
-	*total = sum;
+	*out = sum;
 	return 0;
 }
 
 /* ---- the regions an op holds: one count for each run of pieces of the same one ---- */
 
-static void release_regions(const struct slime_xfer *xfers, size_t n)
+static void release(struct slime_mr *mr)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (i == 0 || xfers[i].local != xfers[i - 1].local)
-			atomic_fetch_sub_explicit(&xfers[i].local->region->n_ops, 1,
-						  memory_order_release);
+	atomic_fetch_sub_explicit(&mr->region->n_ops, 1, memory_order_release);
+}
+
+/* Of the first n_runs runs. */
+static void release_runs(const struct slime_xfer *xfers, size_t n_runs)
+{
+	const struct slime_mr *last = NULL;
+
+	for (; n_runs; xfers++) {
+		if (xfers->local == last)
+			continue;
+		last = xfers->local;
+		release(xfers->local);
+		n_runs--;
 	}
 }
 
-static int hold_regions(const struct slime_xfer *xfers, size_t n)
+static int hold_runs(const struct slime_xfer *xfers, size_t n_runs)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct sl_region *r = xfers[i].local->region;
+	const struct slime_mr *last = NULL;
+	const struct slime_xfer *x = xfers;
 
-		if (i && xfers[i].local == xfers[i - 1].local)
+	for (size_t held = 0; held < n_runs; x++) {
+		if (x->local == last)
 			continue;
+		last = x->local;
 		/* First be counted, then look: who withdraws it does it the other way round. */
-		atomic_fetch_add(&r->n_ops, 1);
-		if (atomic_load(&r->state) != SL_REGION_LIVE) {
-			release_regions(xfers, i + 1);
+		atomic_fetch_add(&last->region->n_ops, 1);
+		held++;
+		if (atomic_load(&last->region->state) != SL_REGION_LIVE) {
+			release_runs(xfers, held);
 			return -EINVAL;
 		}
 	}
@@ -87,7 +132,7 @@ static int hold_regions(const struct slime_xfer *xfers, size_t n)
 
 static void xfer_finished(struct slime_op *op)
 {
-	release_regions(op->work.xfers, op->work.n);
+	release_runs(op->work.xfers, op->work.n_runs);
 	sl_endpoint_op_finished(op);
 }
 
@@ -114,7 +159,7 @@ static int take_imm_place(struct slime_endpoint *ep, const struct sl_conn *conn)
 /* ---- submitting ---- */
 
 static void set_work(struct sl_work *w, enum slime_op_kind kind, const struct slime_xfer *xfers,
-		     size_t n, uint64_t total, uint32_t flags, uint32_t imm)
+		     size_t n, const struct sum *sum, uint32_t flags, uint32_t imm)
 {
 	*w = (struct sl_work){
 		.kind = kind,
@@ -122,7 +167,8 @@ static void set_work(struct sl_work *w, enum slime_op_kind kind, const struct sl
 		.imm = imm,
 		.xfers = xfers,
 		.n = n,
-		.total = total,
+		.n_runs = sum->n_runs,
+		.total = sum->bytes,
 	};
 }
 
@@ -130,7 +176,7 @@ static void set_work(struct sl_work *w, enum slime_op_kind kind, const struct sl
 static int hand_over(struct slime_endpoint *ep, struct sl_conn *conn, struct slime_op *op)
 {
 	bool imm = op->work.kind == SLIME_KIND_WRITE_IMM;
-	int ret = hold_regions(op->work.xfers, op->work.n);
+	int ret = hold_runs(op->work.xfers, op->work.n_runs);
 
 	if (ret)
 		return ret;
@@ -153,7 +199,7 @@ give_place:
 	if (imm)
 		atomic_fetch_sub_explicit(&ep->imm_posted, 1, memory_order_relaxed);
 release:
-	release_regions(op->work.xfers, op->work.n);
+	release_runs(op->work.xfers, op->work.n_runs);
 	return ret;
 }
 
@@ -164,7 +210,7 @@ static int submit(struct slime_endpoint *ep, enum slime_op_kind kind,
 	uint32_t access =
 		kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
 	struct sl_conn *conn;
-	uint64_t total;
+	struct sum sum;
 	int ret = sl_context_check(ep->ctx);
 
 	if (ret)
@@ -174,13 +220,13 @@ static int submit(struct slime_endpoint *ep, enum slime_op_kind kind,
 	ret = sl_endpoint_enter(ep, &conn);
 	if (ret)
 		return ret;
-	ret = check_batch(ep, conn, xfers, n, access, &total);
+	ret = check_batch(ep, conn, xfers, n, access, &sum);
 	if (ret)
 		goto leave;
 	ret = sl_endpoint_op_begin(ep, op, kind);
 	if (ret)
 		goto leave;
-	set_work(&op->work, kind, xfers, n, total, flags, imm);
+	set_work(&op->work, kind, xfers, n, &sum, flags, imm);
 	ret = hand_over(ep, conn, op);
 	if (ret)
 		sl_endpoint_op_abort(ep, op);
@@ -209,7 +255,7 @@ int slime_write_imm(struct slime_endpoint *ep, const struct slime_xfer *xfers, s
 
 static void internal_finished(struct slime_op *op)
 {
-	release_regions(op->work.xfers, op->work.n);
+	release_runs(op->work.xfers, op->work.n_runs);
 }
 
 int sl_xfer_submit(struct slime_endpoint *ep, enum slime_op_kind kind,
@@ -218,29 +264,29 @@ int sl_xfer_submit(struct slime_endpoint *ep, enum slime_op_kind kind,
 	uint32_t access =
 		kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
 	struct sl_conn *conn;
-	uint64_t total;
+	struct sum sum;
 	int ret = sl_endpoint_enter(ep, &conn);
 
 	if (ret)
 		return ret;
-	ret = check_batch(ep, conn, xfers, n, access, &total);
+	ret = check_batch(ep, conn, xfers, n, access, &sum);
 	if (!ret)
 		ret = sl_op_begin(op);
 	if (ret)
 		goto leave;
-	set_work(&op->work, kind, xfers, n, total, 0, 0);
+	set_work(&op->work, kind, xfers, n, &sum, 0, 0);
 	op->owner = ep;
-	ret = hold_regions(xfers, n);
+	ret = hold_runs(xfers, sum.n_runs);
 	if (ret)
 		goto abort;
 	op->finished = internal_finished;
-	if (total)
+	if (sum.bytes)
 		ret = conn->ops->submit(conn, op);
 	else
 		sl_op_finish(op, 0, 0);
 	if (!ret)
 		goto leave;
-	release_regions(xfers, n);
+	release_runs(xfers, sum.n_runs);
 abort:
 	sl_op_abort(op);
 leave:

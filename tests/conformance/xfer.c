@@ -280,6 +280,20 @@ static void read__of_a_run_out_of_bounds_is_refused(void **state)
 	assert_int_equal(read_now(p, &x), -ERANGE);
 }
 
+/* Blocks that overlap need no room: their sum alone can be too large to count. */
+static void read__of_more_bytes_than_can_be_counted_is_refused(void **state)
+{
+	struct pair *p = *state;
+	struct slime_xfer xfers[4096 + 1];
+
+	for (size_t i = 0; i < 4096 + 1; i++) {
+		xfers[i] = a_and_b(p, 0, 0, MiB);
+		xfers[i].count = UINT32_MAX;
+	}
+	assert_int_equal(slime_read(p->a.ep, xfers, 4096 + 1, 0, p->a.op), -EINVAL);
+	assert_true(slime_op_test(p->a.op));
+}
+
 static void read__with_one_bad_piece_moves_nothing(void **state)
 {
 	struct pair *p = *state;
@@ -441,6 +455,7 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(read__out_of_bounds_is_refused),
 	IN_PAIR(read__at_the_very_end_of_a_region_is_inside),
 	IN_PAIR(read__of_a_run_out_of_bounds_is_refused),
+	IN_PAIR(read__of_more_bytes_than_can_be_counted_is_refused),
 	IN_PAIR(read__with_one_bad_piece_moves_nothing),
 	IN_PAIR(write__to_a_region_that_is_for_reading_is_refused),
 	IN_PAIR(read__of_a_region_that_is_for_writing_is_refused),

@@ -165,6 +165,43 @@ static void work_next__merges_what_is_adjacent(void **state)
 	expect_end(&w);
 }
 
+static void work_next__keeps_apart_what_is_adjacent_at_one_end_only(void **state)
+{
+	struct slime_xfer xfers[] = { piece(0, 100, 10), piece(10, 200, 10), piece(40, 210, 10),
+				      piece(60, 220, 10) };
+	struct slime_remote_mr other = { 0 };
+	struct sl_work w = { .xfers = xfers, .n = 4 };
+
+	(void)state;
+	xfers[3].local_offset = 50;
+	xfers[3].remote = &other;
+	expect(&w, 1000, 0, 100, 10);
+	expect(&w, 1000, 10, 200, 10);
+	expect(&w, 1000, 40, 210, 10);
+	expect(&w, 1000, 50, 220, 10);
+	expect_end(&w);
+}
+
+static void work_at__is_the_piece_that_comes_next(void **state)
+{
+	struct slime_xfer xfers[] = { piece(0, 0, 0), piece(8, 100, 8), piece(0, 200, 4) };
+	struct sl_work w = { .xfers = xfers, .n = 3 };
+
+	(void)state;
+	xfers[1].count = 2;
+	xfers[1].local_stride = 8;
+	xfers[1].remote_stride = 50;
+	assert_ptr_equal(sl_work_at(&w), &xfers[1]);
+	expect(&w, 1000, 8, 100, 8);
+	assert_ptr_equal(sl_work_at(&w), &xfers[1]);
+	expect(&w, 1000, 16, 150, 8);
+	assert_ptr_equal(sl_work_at(&w), &xfers[2]);
+	expect(&w, 3, 0, 200, 3);
+	assert_ptr_equal(sl_work_at(&w), &xfers[2]);
+	expect(&w, 3, 3, 203, 1);
+	assert_null(sl_work_at(&w));
+}
+
 static void work_next__splits_what_is_larger_than_asked(void **state)
 {
 	struct slime_xfer xfers[] = { piece(0, 100, 25), piece(25, 125, 3) };
@@ -215,6 +252,8 @@ int main(void)
 		WITH_COMPLETIONS(begin__of_a_pending_op_is_busy_until_it_is_taken_back),
 		WITH_COMPLETIONS(next__of_queued_ops_empties_the_descriptor),
 		cmocka_unit_test(work_next__merges_what_is_adjacent),
+		cmocka_unit_test(work_next__keeps_apart_what_is_adjacent_at_one_end_only),
+		cmocka_unit_test(work_at__is_the_piece_that_comes_next),
 		cmocka_unit_test(work_next__splits_what_is_larger_than_asked),
 		cmocka_unit_test(work_next__walks_a_run_block_by_block),
 		cmocka_unit_test(work_next__passes_over_what_is_empty),
