@@ -259,32 +259,80 @@ static void read__of_foreign_memory_without_leave_is_unsupported_on_shm(void **s
 	free(own);
 }
 
-static void read__of_foreign_memory_with_leave_brings_it(void **state)
+#define OWN_LEN (3 * MiB)
+
+/* A pair that may, and a region over the bytes that b allocated itself. */
+struct own {
+	struct pair *p;
+	uint8_t *bytes;
+	struct slime_mr *mr;
+	struct slime_remote_mr remote;
+};
+
+static void own_open(struct own *o)
 {
 	struct pair_attr attr = PAIR_ATTR_INIT;
-	uint8_t *own = malloc(3 * MiB);
-	struct slime_remote_mr remote;
-	struct slime_xfer x;
-	struct slime_mr *mr;
-	struct pair *p;
 
-	(void)state;
 	attr.foreign_memory = true;
 	attr.len = 4 * MiB;
-	p = pair_open(&attr);
-	mr = end_mr(&p->b, own, 3 * MiB, SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE);
-	remote = remote_of(mr);
-	x = a_and_b(p, 0, 0, 3 * MiB);
-	x.remote = &remote;
-	pattern_fill(own, 3 * MiB, 1, 0);
-	assert_ok(read_now(p, &x));
-	assert_pattern(p->a.bytes, 3 * MiB, 1, 0);
-	pattern_fill(p->a.bytes, 3 * MiB, 2, 0);
-	assert_ok(write_now(p, &x));
-	assert_pattern(own, 3 * MiB, 2, 0);
-	assert_ok(until_not_again(destroy_patiently, mr));
-	pair_close(p);
-	free(own);
+	o->p = pair_open(&attr);
+	o->bytes = malloc(OWN_LEN);
+	o->mr = end_mr(&o->p->b, o->bytes, OWN_LEN,
+		       SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE);
+	o->remote = remote_of(o->mr);
+}
+
+static void own_close(struct own *o)
+{
+	assert_ok(until_not_again(destroy_patiently, o->mr));
+	pair_close(o->p);
+	free(o->bytes);
+}
+
+static void read__of_foreign_memory_with_leave_brings_it(void **state)
+{
+	struct own o;
+	struct slime_xfer x;
+
+	(void)state;
+	own_open(&o);
+	x = a_and_b(o.p, 0, 0, OWN_LEN);
+	x.remote = &o.remote;
+	pattern_fill(o.bytes, OWN_LEN, 1, 0);
+	assert_ok(read_now(o.p, &x));
+	assert_pattern(o.p->a.bytes, OWN_LEN, 1, 0);
+	pattern_fill(o.p->a.bytes, OWN_LEN, 2, 0);
+	assert_ok(write_now(o.p, &x));
+	assert_pattern(o.bytes, OWN_LEN, 2, 0);
+	own_close(&o);
+}
+
+#define SCATTERED     3000
+#define SCATTERED_LEN 1000
+
+/* More stretches than a system call takes, between regions of both kinds. */
+static void read__of_scattered_foreign_memory_brings_each(void **state)
+{
+	struct slime_xfer *xfers = calloc(SCATTERED, sizeof(*xfers));
+	struct own o;
+
+	(void)state;
+	own_open(&o);
+	pattern_fill(o.bytes, OWN_LEN, 1, 0);
+	pattern_fill(o.p->b.bytes, OWN_LEN, 1, 0);
+	for (size_t i = 0; i < SCATTERED; i++) {
+		uint64_t at = (SCATTERED - 1 - i) * SCATTERED_LEN;
+
+		xfers[i] = a_and_b(o.p, at, at, SCATTERED_LEN);
+		if (i % 1000 < 990)
+			xfers[i].remote = &o.remote;
+	}
+	assert_ok(slime_read(o.p->a.ep, xfers, SCATTERED, 0, o.p->a.op));
+	op_end_ok(o.p->a.op);
+	assert_int_equal(slime_op_bytes(o.p->a.op), SCATTERED * SCATTERED_LEN);
+	assert_pattern(o.p->a.bytes, SCATTERED * SCATTERED_LEN, 1, 0);
+	own_close(&o);
+	free(xfers);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -302,6 +350,7 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(mr_destroy__while_the_peer_reads_is_a_clean_cut),
 	IN_PAIR(read__of_foreign_memory_without_leave_is_unsupported_on_shm),
 	cmocka_unit_test(read__of_foreign_memory_with_leave_brings_it),
+	cmocka_unit_test(read__of_scattered_foreign_memory_brings_each),
 };
 
 FIXTURE_MAIN("region")

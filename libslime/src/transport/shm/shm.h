@@ -5,7 +5,8 @@
  *	shm.c        the context's part: door, page, rounds
  *	handshake.c  how a connection comes up
  *	conn.c       a connection: messages, packets, end
- *	work.c       one-sided work: copies, a bounded share of them in submit
+ *	work.c       one-sided work: a bounded share of it in submit
+ *	foreign.c    copies where nothing is mapped, by process_vm_readv and process_vm_writev
  *	map.c        the peer's regions, and ours that it has
  *	segment.c    the memory both ends share
  *	channel.c    the unix socket between them
@@ -13,6 +14,7 @@
 #ifndef SL_SHM_H
 #define SL_SHM_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -168,6 +170,12 @@ unsigned shm_work_progress(struct shm_conn *c);	     /* [token] */
 void shm_work_flush(struct shm_conn *c, int status); /* finish all; nobody is busy. [token] */
 void shm_post(struct sl_conn *conn, const struct sl_msg *m);
 
+/* foreign.c */
+
+/* The work's next stretches, at most *budget bytes, which shrinks by as much; they begin in m. */
+int shm_foreign_copy(struct shm_conn *c, const struct shm_map *m, struct sl_work *w,
+		     uint64_t *budget);
+
 /* map.c */
 
 /*
@@ -177,6 +185,19 @@ void shm_post(struct sl_conn *conn, const struct sl_msg *m);
  */
 int shm_map_get(struct shm_conn *c, const struct slime_remote_mr *r, struct shm_map **out);
 void shm_map_put(struct shm_conn *c, struct shm_map *m);
+
+/* Whether p lies in the region, as the peer described it, and may be read or written. */
+static inline int shm_map_check(const struct shm_map *m, const struct sl_piece *p,
+				enum slime_op_kind kind)
+{
+	uint32_t access =
+		kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
+
+	if (!(m->access & access))
+		return -EACCES;
+	return p->len > m->len || p->remote_offset > m->len - p->len ? -ERANGE : 0;
+}
+
 bool shm_map_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
 void shm_map_answer(struct shm_conn *c, const struct shm_packet *p); /* MAP arrived: answer it */
 bool shm_map_answered(struct shm_conn *c,

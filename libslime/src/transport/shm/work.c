@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/uio.h>
 
-#include "base/log.h"
 #include "src/transport/shm/shm.h"
 
 /* Copied in one round, so that messages of others get their turn. */
@@ -12,69 +9,32 @@
 
 /* ---- copies ---- */
 
-static void copy(const struct sl_piece *p, uint8_t *theirs, bool read)
+static void copy(const struct sl_work *w, uint8_t *local, uint8_t *theirs, uint64_t len)
 {
-	if (read)
-		memmove(p->local, theirs, p->len);
+	if (w->kind == SLIME_KIND_READ)
+		memcpy(local, theirs, len);
 	else
-		memmove(theirs, p->local, p->len);
+		memcpy(theirs, local, len);
 }
 
-static int fits(const struct shm_map *m, const struct sl_piece *p, uint32_t access)
+/* The work's next stretches, which m maps; budget shrinks by what was copied. */
+static int copy_mapped(const struct shm_map *m, struct sl_work *w, uint64_t *budget)
 {
-	if ((m->access & access) != access)
-		return -EACCES;
-	if (p->len > m->len || p->remote_offset > m->len - p->len)
-		return -ERANGE;
-	return 0;
-}
+	const struct slime_xfer *x = sl_work_at(w);
+	const struct slime_remote_mr *remote = x->remote;
 
-/* A pid is a number that another process can have by now: the pidfd is not. */
-static bool is_alive(struct shm_conn *c)
-{
-	struct pollfd fd = { .fd = c->pid_source.fd, .events = POLLIN };
+	do {
+		struct sl_piece p;
+		int ret;
 
-	return fd.fd >= 0 && poll(&fd, 1, 0) == 0;
-}
-
-static int foreign_error(void)
-{
-	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(1, 60000);
-	uint32_t held_back;
-	int err = errno;
-
-	if (err == ESRCH)
-		return -ECONNRESET;
-	if (err == EPERM && sl_log_allow(&limit, &held_back))
-		sl_error(
-			"shm",
-			"the kernel forbids process_vm_readv/writev: see kernel.yama.ptrace_scope, or use "
-			"memory of slime_mem_alloc");
-	return err == EPERM ? -EOPNOTSUPP : err == EFAULT ? -EREMOTEIO : -err;
-}
-
-/* One stretch by system calls; short counts are normal. */
-static int copy_foreign(struct shm_conn *c, const struct sl_piece *p, bool read)
-{
-	uint64_t done = 0;
-
-	if (!is_alive(c))
-		return -ECONNRESET;
-	while (done < p->len) {
-		uint64_t left = p->len - done;
-		size_t part = left > 0x7ffff000 ? 0x7ffff000 : (size_t)left;
-		struct iovec local = { .iov_base = p->local + done, .iov_len = part };
-		struct iovec remote = {
-			.iov_base = (void *)(uintptr_t)(p->remote->addr + p->remote_offset + done),
-			.iov_len = part,
-		};
-		ssize_t n = read ? process_vm_readv(c->pid, &local, 1, &remote, 1, 0)
-				 : process_vm_writev(c->pid, &local, 1, &remote, 1, 0);
-
-		if (n <= 0)
-			return n ? foreign_error() : -EREMOTEIO;
-		done += (uint64_t)n;
-	}
+		sl_work_next(w, *budget, &p);
+		ret = shm_map_check(m, &p, w->kind);
+		if (ret)
+			return ret;
+		x = sl_work_at(w);
+		copy(w, p.local, m->base + p.remote_offset, p.len);
+		*budget -= p.len;
+	} while (x && x->remote == remote && *budget);
 	return 0;
 }
 
@@ -82,45 +42,20 @@ static int copy_foreign(struct shm_conn *c, const struct sl_piece *p, bool read)
  * is on its way. */
 static int copy_some(struct shm_conn *c, struct sl_work *w, uint64_t budget)
 {
-	bool read = w->kind == SLIME_KIND_READ;
-	uint32_t access = read ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
-	const struct slime_remote_mr *held = NULL;
-	struct shm_map *m = NULL;
+	const struct slime_xfer *x;
 	int ret = 0;
 
-	for (;;) {
-		struct sl_work before = *w;
-		struct sl_piece p;
+	while (!ret && (x = sl_work_at(w))) {
+		struct shm_map *m;
 
-		if (!sl_work_next(w, budget ? budget : 1, &p))
-			break;
-		if (!budget) {
-			*w = before;
-			ret = -EAGAIN;
-			break;
-		}
-		if (p.remote != held) {
-			if (m)
-				shm_map_put(c, m);
-			m = NULL;
-			held = p.remote;
-			ret = shm_map_get(c, p.remote, &m);
-			if (ret) {
-				*w = before;
-				break;
-			}
-		}
-		ret = fits(m, &p, access);
-		if (!ret && m->foreign)
-			ret = copy_foreign(c, &p, read);
-		else if (!ret)
-			copy(&p, m->base + p.remote_offset, read);
+		if (!budget)
+			return -EAGAIN;
+		ret = shm_map_get(c, x->remote, &m);
 		if (ret)
-			break;
-		budget -= p.len;
-	}
-	if (m)
+			return ret;
+		ret = m->foreign ? shm_foreign_copy(c, m, w, &budget) : copy_mapped(m, w, &budget);
 		shm_map_put(c, m);
+	}
 	return ret;
 }
 
