@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <string.h>
 
+#include "src/transport/shm/copy.h"
 #include "src/transport/shm/shm.h"
 
 /* Copied in one round, so that messages of others get their turn. */
@@ -9,12 +9,25 @@
 
 /* ---- copies ---- */
 
-static void copy(const struct sl_work *w, uint8_t *local, uint8_t *theirs, uint64_t len)
+/* Where the block that the work stands at is read from: x is its piece, and within m. */
+static const uint8_t *source(const struct shm_map *m, const struct sl_work *w,
+			     const struct slime_xfer *x)
 {
 	if (w->kind == SLIME_KIND_READ)
-		memcpy(local, theirs, len);
+		return m->base + x->remote_offset + w->block * x->remote_stride;
+	return x->local->region->base + x->local_offset + w->block * x->local_stride;
+}
+
+static void copy(const struct sl_work *w, uint8_t *local, uint8_t *theirs, uint64_t len)
+{
+	bool read = w->kind == SLIME_KIND_READ;
+	uint8_t *to = read ? local : theirs;
+	uint8_t *from = read ? theirs : local;
+
+	if (w->total < SHM_STREAM_FROM)
+		shm_copy(to, from, len);
 	else
-		memcpy(theirs, local, len);
+		shm_stream(to, from, len);
 }
 
 /* The work's next stretches, which m maps; budget shrinks by what was copied. */
@@ -32,9 +45,13 @@ static int copy_mapped(const struct shm_map *m, struct sl_work *w, uint64_t *bud
 		if (ret)
 			return ret;
 		x = sl_work_at(w);
+		if (x && x->remote == remote)
+			shm_prefetch(source(m, w, x));
 		copy(w, p.local, m->base + p.remote_offset, p.len);
 		*budget -= p.len;
 	} while (x && x->remote == remote && *budget);
+	if (w->total >= SHM_STREAM_FROM)
+		shm_stream_fence();
 	return 0;
 }
 

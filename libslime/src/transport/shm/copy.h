@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies between two mappings. Plain memcpy, but for what docs/performance.md measured to be
+ * better: two relations of the addresses where a processor's string moves crawl, and bytes that no
+ * cache would hold, which go past it.
+ */
+#ifndef SL_SHM_COPY_H
+#define SL_SHM_COPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An op of so many bytes goes past the cache. */
+#define SHM_STREAM_FROM (UINT64_C(8) << 20)
+
+void shm_copy(void *to, const void *from, size_t len);
+
+/* The same, past the cache: not visible to others before shm_stream_fence(). */
+void shm_stream(void *to, const void *from, size_t len);
+void shm_stream_fence(void);
+
+/* What is read next: its first lines and their page's address, which the processor's own prefetcher
+ * does not guess. */
+static inline void shm_prefetch(const uint8_t *from)
+{
+	__builtin_prefetch(from);
+	__builtin_prefetch(from + 64);
+	__builtin_prefetch(from + 128);
+	__builtin_prefetch(from + 192);
+}
+
+#endif
