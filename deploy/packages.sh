@@ -11,7 +11,7 @@ usage: deploy/packages.sh PURPOSE [--install|--list|--missing]
   run      what the built programs need
   build    run, and what builds them
   test     build, and what tests/run.sh needs
-  bench    build; what is measured beside slime-bench adds its own here
+  bench    build, and the peers that bench/targets measures beside us
 
   --install   install what is missing (the default); as root, or through sudo
   --list      print the packages of this purpose
@@ -75,6 +75,17 @@ END
 
 packages_bench() {
 	packages_build
+	only_names <<'END'
+g++                      # gRPC's API is C++
+libgrpc++-dev            # a peer: gRPC
+libprotobuf-dev
+libzmq3-dev              # a peer: ZeroMQ
+protobuf-compiler
+protobuf-compiler-grpc
+python3                  # bench/targets
+python3-venv             # peers from PyPI: bench/baselines/setup.sh
+ucx-utils                # a peer: UCX, with its ucx_perftest
+END
 }
 
 only_names() {

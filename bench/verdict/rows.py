@@ -90,6 +90,10 @@ ROWS = [
     # Calls on this host, against two processes that spin on a mailbox.
     rpc_row("shm-rpc-64", "--size 64", "slime-reference mailbox --size 64", at_most(1.5)),
     rpc_row("shm-rpc-1k", "--size 1KiB", "slime-reference mailbox --size 1KiB", at_most(1.3)),
+    # Long ones between registered memories, against UCX.
+    rpc_row("shm-rpc-64k", f"--size {64 << 10} --memory registered", f"ucx --size {64 << 10}", at_most(1.0)),
+    rpc_row("shm-rpc-256k", f"--size {256 << 10} --memory registered", f"ucx --size {256 << 10}", at_most(1.0)),
+    rpc_row("shm-rpc-1m", f"--size {1 << 20} --memory registered", f"ucx --size {1 << 20}", at_most(1.0)),
     rpc_row("shm-rpc-16m", "--size 16MiB", "slime-reference mailbox --size 16MiB", at_most(1.1)),
     rpc_row(
         "shm-rpc-16m-inplace",
@@ -101,6 +105,9 @@ ROWS = [
     rpc_row(
         "shm-rpc-rate", "--size 64 --inflight 64", "slime-measure rpc --size 64 --inflight 1", at_least(4), figure=RATE
     ),
+    # The same calls by what programs use today.
+    rpc_row("shm-rpc-zmq", "--size 1KiB", "baseline-zeromq --size 1KiB", faster(22)),
+    rpc_row("shm-rpc-grpc", "--size 1KiB", "baseline-grpc --size 1KiB", faster(40)),
     # Over TCP, against one socket.
     read_row("tcp-read-128k", f"{TCP} {BLOCKS_128K} --cold", f"tcp-read {BLOCKS_128K} --cold", BANDWIDTH, at_least(0.95)),
     read_row("tcp-read-4k", f"{TCP} {PAGES}", f"tcp-read {PAGES}", BANDWIDTH, at_least(0.8)),

@@ -80,4 +80,6 @@ def find_program(name, folders):
         path = os.path.join(folder, name)
         if os.access(path, os.X_OK) and os.path.isfile(path):
             return path
+    if name.startswith("baseline-"):
+        raise Absent(f"{name} was not built: deploy/packages.sh bench, and configure again")
     raise Failed(f"{name} is not in {' or '.join(folders)}: build the release preset")

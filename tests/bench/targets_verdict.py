@@ -68,9 +68,10 @@ class Judge(unittest.TestCase):
         self.assertEqual(self.judge("three", None, at_most(2)).verdict, "MISS")
 
     def test_a_peer_that_is_not_installed_is_neither_met_nor_missed(self):
-        outcome = self.judge("three", "absent", at_most(2))
-        self.assertEqual(outcome.verdict, "not installed")
-        self.assertTrue(outcome.is_good())
+        for peer in ("absent", "baseline-that-was-not-built"):
+            outcome = self.judge("three", peer, at_most(2))
+            self.assertEqual(outcome.verdict, "not installed")
+            self.assertTrue(outcome.is_good())
 
     def test_a_side_that_breaks_fails_its_row(self):
         for side in ("broken", "words", "no-such-program"):

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the programs that measure a peer's echo have in common. */
+#ifndef BASELINES_PEER_H
+#define BASELINES_PEER_H
+
+#include "bench/rounds/rounds.h"
+
+struct peer_options {
+	uint64_t size; /* bytes each way, 1 or more */
+	struct rounds_attr rounds;
+};
+
+/* The whole of a program: reads --size, --round and --step; its exit status. */
+int peer_main(const char *name, int (*run)(const struct peer_options *o), int argc, char **argv);
+
+#endif

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The peers that come from PyPI, into a virtual environment under the build tree: bench/baselines/setup.sh [NAME...]
+set -euo pipefail
+
+usage() {
+	cat <<'END_OF_USAGE'
+usage: bench/baselines/setup.sh [NAME...]
+
+  ray  pulsing  mooncake  nixl      install these; all of them when none is named
+
+They go to build/baselines; SLIME_BASELINES names another place. What Debian has (UCX, ZeroMQ, gRPC) comes by
+deploy/packages.sh bench.
+END_OF_USAGE
+}
+
+# The versions whose figures docs/performance.md has.
+package() {
+	case $1 in
+	ray) echo 'ray==2.60.0 numpy' ;;
+	pulsing) echo 'pulsing==0.1.2' ;;
+	mooncake) echo 'mooncake-transfer-engine-non-cuda==0.3.13.post1 numpy' ;;
+	nixl) echo 'nixl-cu12==1.5.1 numpy' ;;
+	*)
+		usage >&2
+		echo "setup.sh: unknown peer: $1" >&2
+		exit 2
+		;;
+	esac
+}
+
+case ${1:-} in
+-h | --help)
+	usage
+	exit
+	;;
+esac
+
+names=("$@")
+[ $# -gt 0 ] || names=(ray pulsing mooncake nixl)
+place=${SLIME_BASELINES:-$(dirname "${BASH_SOURCE[0]}")/../../build/baselines}
+wanted=()
+for name in "${names[@]}"; do
+	words=$(package "$name")
+	read -ra more <<<"$words"
+	wanted+=("${more[@]}")
+done
+
+[ -x "$place/bin/python" ] || python3 -m venv "$place"
+# A peer that this machine cannot have is said and left out: its rows are "not installed".
+failed=0
+for want in "${wanted[@]}"; do
+	"$place/bin/pip" install --quiet "$want" || {
+		echo "setup.sh: $want could not be installed" >&2
+		failed=1
+	}
+done
+exit $failed
