@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <sys/epoll.h>
@@ -75,16 +76,36 @@ int sl_poller_change(struct sl_poller *p, struct sl_source *s, uint32_t events)
 	return 0;
 }
 
+/* What is about to be called is not. */
+static void forget_dispatch(struct sl_poller *p, const struct sl_source *s)
+{
+	for (int i = 0; i < p->n_dispatching; i++) {
+		if (p->dispatching[i] == s)
+			p->dispatching[i] = NULL;
+	}
+}
+
 void sl_poller_remove(struct sl_poller *p, struct sl_source *s)
 {
 	if (s->fd < 0)
 		return;
 	epoll_ctl(p->fd, EPOLL_CTL_DEL, s->fd, NULL);
 	s->fd = -1;
-	for (int i = 0; i < p->n_dispatching; i++) {
-		if (p->dispatching[i] == s)
-			p->dispatching[i] = NULL;
-	}
+	forget_dispatch(p, s);
+}
+
+void sl_poller_hand_over(struct sl_poller *p, struct sl_source *from, struct sl_source *to)
+{
+	struct epoll_event e = { .events = from->events, .data.ptr = to };
+	int ret = epoll_ctl(p->fd, EPOLL_CTL_MOD, from->fd, &e);
+
+	/* The set has the descriptor, and nothing is allocated for a change. */
+	assert(!ret);
+	(void)ret;
+	to->fd = from->fd;
+	to->events = from->events;
+	from->fd = -1;
+	forget_dispatch(p, from);
 }
 
 void sl_poller_wake(struct sl_poller *p)

@@ -2,13 +2,17 @@
 #include "raw_shm.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -36,6 +40,36 @@ static void make_offer(struct raw_shm *r)
 	assert_true(r->bell >= 0);
 }
 
+static void echo(void *arg, struct slime_rpc_request *req)
+{
+	(void)arg;
+	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
+}
+
+static void make_service(struct raw_shm *r)
+{
+	struct slime_rpc_method_attr attr = SLIME_RPC_METHOD_ATTR_INIT;
+
+	attr.fn = echo;
+	attr.flags = SLIME_RPC_INLINE;
+	assert_ok(slime_rpc_service_create(r->ctx, &r->service));
+	assert_ok(slime_rpc_method_add(r->service, "echo", &attr));
+}
+
+static void make_region(struct raw_shm *r)
+{
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	int len;
+
+	assert_ok(slime_mem_alloc(r->ctx, RAW_SHM_LEN, NULL, &r->mem));
+	r->bytes = slime_mem_addr(r->mem);
+	assert_ok(slime_mr_create(r->ctx, r->bytes, RAW_SHM_LEN,
+				  SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE, &r->mr));
+	len = slime_mr_export(r->mr, desc, sizeof(desc));
+	assert_true(len > 0);
+	assert_ok(slime_remote_mr_import(desc, (size_t)len, &r->remote));
+}
+
 int raw_shm_setup(void **state)
 {
 	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
@@ -45,10 +79,14 @@ int raw_shm_setup(void **state)
 	assert_non_null(r);
 	log_lines_keep();
 	attr.manual = true;
+	attr.tcp_user_timeout_ms = RAW_SHM_TIMEOUT_MS;
 	ep_attr.transports[0] = SLIME_TRANSPORT_SHM;
 	ep_attr.on_state = on_state;
 	ep_attr.arg = r;
 	assert_ok(slime_context_create(&attr, &r->ctx));
+	make_service(r);
+	make_region(r);
+	ep_attr.service = r->service;
 	assert_ok(slime_endpoint_create(r->ctx, &ep_attr, &r->ep));
 	assert_ok(slime_op_create(r->ctx, NULL, &r->op));
 	r->self = r->ep->self;
@@ -62,10 +100,15 @@ int raw_shm_teardown(void **state)
 {
 	struct raw_shm *r = *state;
 
+	/* What it still has of ours is free again. */
+	raw_shm_kill(r);
 	if (r->sock >= 0)
 		close(r->sock);
 	assert_ok(slime_endpoint_destroy(r->ep));
 	assert_ok(slime_op_destroy(r->op));
+	assert_ok(slime_mr_destroy(r->mr));
+	assert_ok(slime_mem_destroy(r->mem));
+	assert_ok(slime_rpc_service_destroy(r->service));
 	assert_ok(slime_context_destroy(r->ctx));
 	log_lines_release();
 	shm_segment_unmap(r->segment);
@@ -79,9 +122,13 @@ int raw_shm_teardown(void **state)
 
 void raw_shm_turn(struct raw_shm *r)
 {
-	/* Callbacks of the poller may leave work for the next round. */
-	for (int i = 0; i < 4; i++)
+	/* A poll after it was armed looks at the descriptors, too; their callbacks may leave work
+	 * for the next. */
+	for (int i = 0; i < 4; i++) {
+		while (slime_context_arm(r->ctx) == -EAGAIN)
+			assert_true(slime_context_poll(r->ctx) >= 0);
 		assert_true(slime_context_poll(r->ctx) >= 0);
+	}
 }
 
 /* ---- the greeting ---- */
@@ -111,32 +158,61 @@ static socklen_t address_of(struct sockaddr_un *addr, const void *name, size_t l
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }
 
+/* The kernel notes whose call it was. */
+static void connect_in_child(int fd, bool listens, const struct sockaddr_un *addr, socklen_t len,
+			     int report)
+{
+	bool ok = listens ? bind(fd, (const struct sockaddr *)addr, len) == 0 && listen(fd, 1) == 0
+			  : connect(fd, (const struct sockaddr *)addr, len) == 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (write(report, &ok, 1) != 1)
+		_exit(1);
+	close_range(3, ~0U, 0);
+	for (;;)
+		pause();
+}
+
+/* A socket of the peer's process. */
+static int make_socket(struct raw_shm *r, bool listens, const void *name, size_t name_len)
+{
+	struct sockaddr_un addr;
+	socklen_t len = address_of(&addr, name, name_len);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int report[2];
+	bool ok;
+
+	assert_true(fd >= 0);
+	assert_ok(pipe2(report, O_CLOEXEC));
+	r->pid = fork();
+	assert_true(r->pid >= 0);
+	if (r->pid == 0)
+		connect_in_child(fd, listens, &addr, len, report[1]);
+	close(report[1]);
+	assert_int_equal(read(report[0], &ok, 1), 1);
+	assert_true(ok);
+	close(report[0]);
+	return fd;
+}
+
 static void dial(struct raw_shm *r)
 {
 	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
 	int len = slime_endpoint_export(r->ep, desc, sizeof(desc));
 	struct sl_endpoint_desc d;
-	struct sockaddr_un addr;
-	socklen_t addr_len;
 
 	assert_true(len > 0);
 	assert_ok(sl_desc_read_endpoint(&d, desc, (size_t)len));
-	addr_len = address_of(&addr, d.candidates[0].bytes, d.candidates[0].len);
-	r->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	assert_true(r->sock >= 0);
-	assert_ok(connect(r->sock, (struct sockaddr *)&addr, addr_len));
+	r->sock = make_socket(r, false, d.candidates[0].bytes, d.candidates[0].len);
 }
 
-static int listen_at(const char *name)
+void raw_shm_kill(struct raw_shm *r)
 {
-	struct sockaddr_un addr;
-	socklen_t len = address_of(&addr, name, strlen(name));
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	assert_true(fd >= 0);
-	assert_ok(bind(fd, (struct sockaddr *)&addr, len));
-	assert_ok(listen(fd, 1));
-	return fd;
+	if (r->pid <= 0)
+		return;
+	kill(r->pid, SIGKILL);
+	waitpid(r->pid, NULL, 0);
+	r->pid = 0;
 }
 
 static void start_connect(struct raw_shm *r, bool peer_first, const char *name)
@@ -211,7 +287,7 @@ void raw_shm_greet(struct raw_shm *r, bool as_initiator)
 		greet_as_initiator(r);
 		return;
 	}
-	listener = listen_at(name);
+	listener = make_socket(r, true, name, strlen(name));
 	start_connect(r, false, name);
 	greet_as_acceptor(r, listener);
 	close(listener);
@@ -229,7 +305,7 @@ struct shm_packet raw_shm_introduction(struct raw_shm *r, uint8_t kind)
 		p.fds[p.n_fds++] = r->segment_fd;
 	}
 	atomic_store(&r->own->nonce, NONCE);
-	assert_ok(shm_start_time(getpid(), &p.c));
+	assert_ok(shm_start_time(r->pid, &p.c));
 	p.fds[p.n_fds++] = r->bell;
 	p.fds[p.n_fds++] = r->page_fd;
 	return p;

@@ -2,7 +2,8 @@
 /*
  * An endpoint of ours over shm, and a peer that is a socket and some memory: it holds the link's
  * key, and beyond that says and writes what a test wants. One thread does both: our context is
- * manual, and is polled while the peer waits. What the library logs meanwhile is kept.
+ * manual, and is polled while the peer waits. For the kernel the peer is a process of its own,
+ * which sleeps and can be killed. What the library logs meanwhile is kept.
  */
 #ifndef RAW_SHM_H
 #define RAW_SHM_H
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "src/transport/shm/channel.h"
 #include "src/transport/shm/segment.h"
@@ -25,13 +27,24 @@
 /* Longer than anything that works takes. */
 #define PATIENCE_MS 15000
 
+/* Of the endpoint's memory. */
+#define RAW_SHM_LEN 65536
+/* The context's tcp_user_timeout_ms: how long a peer has to let go of a region. */
+#define RAW_SHM_TIMEOUT_MS 100
+
 struct raw_shm {
 	struct slime_context *ctx;
 	struct slime_endpoint *ep;
-	struct slime_op *op;	/* of the connect, then the test's */
+	struct slime_op *op;		   /* of the connect, then the test's */
+	struct slime_rpc_service *service; /* "echo", inline */
+	struct slime_mem *mem;
+	struct slime_mr *mr; /* of mem, read and write */
+	struct slime_remote_mr remote;
+	uint8_t *bytes;		/* of mem */
 	struct sl_link_id self; /* the endpoint's */
 	struct sl_link_id peer;
 	int sock; /* the peer's end of the unix socket, greeted; -1: none */
+	pid_t pid;
 	bool ended;
 	int cause;
 
@@ -60,6 +73,9 @@ struct shm_packet raw_shm_hear(struct raw_shm *r);
 
 /* All of it until the link is up, the peer being the initiator. */
 void raw_shm_link(struct raw_shm *r);
+
+/* The peer's process dies. */
+void raw_shm_kill(struct raw_shm *r);
 
 /* Let our end do what there is to do. */
 void raw_shm_turn(struct raw_shm *r);

@@ -39,12 +39,14 @@ static void conn_close(struct sl_conn *conn, int cause, const char *why)
 	shm_conn_end(conn_of(conn), cause, why);
 }
 
-static int take_fd(struct shm_conn *c, struct sl_source *s)
+static void close_source(struct shm_conn *c, struct sl_source *s)
 {
 	int fd = s->fd;
 
+	if (fd < 0)
+		return;
 	sl_poller_remove(shm_poller(c), s);
-	return fd;
+	close(fd);
 }
 
 /*
@@ -54,25 +56,19 @@ static int take_fd(struct shm_conn *c, struct sl_source *s)
 static void part_from_peer(struct shm_conn *c, bool in_order)
 {
 	struct shm_packet bye = { .kind = c->said_bye ? SHM_BYE_DONE : SHM_BYE };
-	int sock = take_fd(c, &c->sock);
-	int pidfd = take_fd(c, &c->pid_source);
+	bool fenced = c->pid_source.fd >= 0 && !c->said_bye && shm_given_any(&c->given);
 
-	if (sock >= 0 && (in_order || c->said_bye))
-		(void)shm_channel_send(sock,
-				       &bye); /* it hangs up with us if this does not arrive */
-	if (sock >= 0 && pidfd >= 0 && !c->said_bye && shm_given_any(&c->given)) {
-		if (!in_order) {
-			/* No packet is answered any more, but its exit is seen. */
-			close(sock);
-			sock = -1;
-		}
-		shm_ghost_create(c->t, sock, pidfd, &c->given);
-		return;
+	/* It hangs up with us if this does not arrive. */
+	if (c->sock.fd >= 0 && (in_order || c->said_bye))
+		(void)shm_channel_send(c->sock.fd, &bye);
+	/* Without order no packet is answered any more, but its exit is seen. */
+	if (!fenced || !in_order)
+		close_source(c, &c->sock);
+	if (fenced) {
+		shm_ghost_begin(c->ghost, &c->sock, &c->pid_source, &c->given);
+		c->ghost = NULL;
 	}
-	if (sock >= 0)
-		close(sock);
-	if (pidfd >= 0)
-		close(pidfd);
+	close_source(c, &c->pid_source);
 	shm_given_free(&c->given);
 }
 
@@ -116,6 +112,7 @@ static void conn_destroy(struct sl_conn *conn)
 	if (c->peer_wake_fd >= 0)
 		close(c->peer_wake_fd);
 	shm_map_free(c);
+	shm_ghost_destroy(c->ghost);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -370,7 +367,7 @@ static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct s
 	sl_list_init(&c->leaving);
 	sl_timer_init(&c->deadline, on_deadline);
 	c->maps = calloc(SHM_REGIONS_MAX, sizeof(*c->maps));
-	return c->maps ? 0 : -ENOMEM;
+	return c->maps ? shm_ghost_create(t, &c->ghost) : -ENOMEM;
 }
 
 int shm_conn_create(struct sl_transport *base, const struct sl_conn_attr *attr,
@@ -387,6 +384,7 @@ int shm_conn_create(struct sl_transport *base, const struct sl_conn_attr *attr,
 		ret = shm_handshake_dial(c);
 	if (ret) {
 		sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
+		shm_ghost_destroy(c->ghost);
 		free(c->maps);
 		free(c);
 		return ret;

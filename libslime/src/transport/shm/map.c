@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -297,12 +296,16 @@ bool shm_given_any(const struct shm_given *g)
 	return g->n > 0;
 }
 
+static bool given_has(const struct shm_given *g, uint32_t id)
+{
+	return g->has && test_bit(g->has, id);
+}
+
 void shm_given_clear(struct shm_given *g, uint32_t id)
 {
 	uint64_t mask = ~(UINT64_C(1) << id % WORD_BITS);
 
-	if (!g->has || id >= SHM_REGIONS_MAX || !test_bit(g->has, id) ||
-	    !test_bit(g->announced, id))
+	if (id >= SHM_REGIONS_MAX || !given_has(g, id) || !test_bit(g->announced, id))
 		return;
 	g->has[id / WORD_BITS] &= mask;
 	g->announced[id / WORD_BITS] &= mask;
@@ -357,7 +360,7 @@ static bool withdraw_from(struct shm_given *g, int sock, const struct sl_region 
 {
 	struct shm_packet p = { .kind = SHM_WITHDRAW, .id = r->id, .a = r->generation };
 
-	if (!g->has || !test_bit(g->has, r->id))
+	if (!given_has(g, r->id))
 		return true;
 	if (!test_bit(g->announced, r->id) && sock >= 0 && shm_channel_send(sock, &p) == 0)
 		set_bit(g->announced, r->id);
@@ -376,91 +379,7 @@ bool shm_withdraw(struct sl_transport *base, const struct sl_region *r)
 		gone &= withdraw_from(&c->given, c->sock.fd, r);
 	}
 	/* A ghost answers for everything at once. */
-	sl_list_for_each (e, &t->ghosts) {
-		struct shm_ghost *g = SL_CONTAINER_OF(e, struct shm_ghost, link);
-
-		gone &= !g->given.has || !test_bit(g->given.has, r->id);
-	}
+	sl_list_for_each (e, &t->ghosts)
+		gone &= !given_has(&SL_CONTAINER_OF(e, struct shm_ghost, link)->given, r->id);
 	return gone;
-}
-
-/* ---- ghosts ---- */
-
-void shm_ghost_destroy(struct shm_ghost *g)
-{
-	struct sl_poller *poller = g->t->base.env->poller;
-	int sock = g->sock.fd;
-	int pidfd = g->pid.fd;
-
-	sl_poller_remove(poller, &g->sock);
-	sl_poller_remove(poller, &g->pid);
-	if (sock >= 0)
-		close(sock);
-	if (pidfd >= 0)
-		close(pidfd);
-	sl_list_remove(&g->link);
-	shm_given_free(&g->given);
-	free(g);
-}
-
-/* The answer to our BYE, or one of the peer's that crossed it: either way nothing of ours is mapped
- * there. */
-static void on_ghost_sock(struct sl_source *s, uint32_t events)
-{
-	struct shm_ghost *g = SL_CONTAINER_OF(s, struct shm_ghost, sock);
-	int fd = s->fd;
-	bool done = false;
-	int left = SHM_PACKETS_PER_CALL;
-	int ret;
-
-	(void)events;
-	do {
-		struct shm_packet p;
-
-		ret = shm_channel_recv(fd, &p);
-		if (!ret) {
-			done = p.kind == SHM_BYE || p.kind == SHM_BYE_DONE;
-			shm_packet_close_fds(&p);
-		}
-	} while (!ret && !done && --left);
-	if (done) {
-		shm_ghost_destroy(g);
-	} else if (ret && ret != -EAGAIN) {
-		/* It hung up without a word: only its exit counts now. */
-		sl_poller_remove(g->t->base.env->poller, s);
-		close(fd);
-	}
-}
-
-static void on_ghost_exit(struct sl_source *s, uint32_t events)
-{
-	(void)events;
-	shm_ghost_destroy(SL_CONTAINER_OF(s, struct shm_ghost, pid));
-}
-
-void shm_ghost_create(struct shm_transport *t, int sock, int pidfd, struct shm_given *given)
-{
-	struct sl_poller *poller = t->base.env->poller;
-	struct shm_ghost *g = calloc(1, sizeof(*g));
-
-	if (!g) {
-		/* The regions stay marked nowhere: hang up, and the peer sees that and unmaps them.
-		 */
-		sl_error("shm", "no memory to watch a peer that still has %u regions", given->n);
-		if (sock >= 0)
-			close(sock);
-		close(pidfd);
-		shm_given_free(given);
-		return;
-	}
-	g->t = t;
-	g->given = *given;
-	*given = (struct shm_given){ 0 };
-	g->sock = (struct sl_source){ .fn = on_ghost_sock, .fd = -1 };
-	g->pid = (struct sl_source){ .fn = on_ghost_exit, .fd = -1 };
-	sl_list_append(&t->ghosts, &g->link);
-	if (sock >= 0 && sl_poller_add(poller, &g->sock, sock, EPOLLIN))
-		close(sock);
-	if (sl_poller_add(poller, &g->pid, pidfd, EPOLLIN))
-		close(pidfd);
 }

@@ -9,6 +9,7 @@
  *	copy.c       copies between two mappings
  *	foreign.c    copies where nothing is mapped, by process_vm_readv and process_vm_writev
  *	map.c        the peer's regions, and ours that it has
+ *	ghost.c      what is left of a connection while its peer has regions of ours
  *	segment.c    the memory both ends share
  *	channel.c    the unix socket between them
  */
@@ -144,8 +145,9 @@ struct shm_conn {
 
 	_Atomic(struct shm_map *) *maps; /* by region id; SHM_REGIONS_MAX */
 	_Atomic uint32_t n_asked;
-	struct sl_list leaving; /* maps that wait for their users. [token] */
-	struct shm_given given; /* [token] */
+	struct sl_list leaving;	 /* maps that wait for their users. [token] */
+	struct shm_given given;	 /* [token] */
+	struct shm_ghost *ghost; /* what may be left of us; NULL once it is */
 };
 
 /* conn.c */
@@ -214,8 +216,14 @@ void shm_given_clear(struct shm_given *g, uint32_t id);
 void shm_given_free(struct shm_given *g);
 bool shm_withdraw(struct sl_transport *t, const struct sl_region *r);
 
-/* Keep watching a peer that still has regions of ours; takes sock, pidfd and given. */
-void shm_ghost_create(struct shm_transport *t, int sock, int pidfd, struct shm_given *given);
+/* ghost.c */
+
+/* Made with its connection, so that a lack of memory cannot end a fence. -ENOMEM. */
+int shm_ghost_create(struct shm_transport *t, struct shm_ghost **out);
+/* Keep watching a peer that still has regions of ours; takes what it is given, and ends itself.
+ * sock may be closed already. [token] */
+void shm_ghost_begin(struct shm_ghost *g, struct sl_source *sock, struct sl_source *pid,
+		     struct shm_given *given);
 void shm_ghost_destroy(struct shm_ghost *g);
 
 #endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What outlives a connection: that a peer still has regions of ours. They stay fenced until it lets
+ * go of them or exits.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "src/transport/shm/shm.h"
+
+static void close_source(struct sl_poller *poller, struct sl_source *s)
+{
+	int fd = s->fd;
+
+	if (fd < 0)
+		return;
+	sl_poller_remove(poller, s);
+	close(fd);
+}
+
+void shm_ghost_destroy(struct shm_ghost *g)
+{
+	struct sl_poller *poller;
+
+	if (!g)
+		return;
+	poller = g->t->base.env->poller;
+	close_source(poller, &g->sock);
+	close_source(poller, &g->pid);
+	sl_list_remove(&g->link);
+	shm_given_free(&g->given);
+	free(g);
+}
+
+/* The answer to our BYE, or one of the peer's that crossed it: either way nothing of ours is mapped
+ * there. */
+static void on_sock(struct sl_source *s, uint32_t events)
+{
+	struct shm_ghost *g = SL_CONTAINER_OF(s, struct shm_ghost, sock);
+	bool done = false;
+	int left = SHM_PACKETS_PER_CALL;
+	int ret;
+
+	(void)events;
+	do {
+		struct shm_packet p;
+
+		ret = shm_channel_recv(s->fd, &p);
+		if (!ret) {
+			done = p.kind == SHM_BYE || p.kind == SHM_BYE_DONE;
+			shm_packet_close_fds(&p);
+		}
+	} while (!ret && !done && --left);
+	if (done)
+		shm_ghost_destroy(g);
+	else if (ret && ret != -EAGAIN)
+		/* It hung up without a word: only its exit counts now. */
+		close_source(g->t->base.env->poller, s);
+}
+
+static void on_exit_of_peer(struct sl_source *s, uint32_t events)
+{
+	(void)events;
+	shm_ghost_destroy(SL_CONTAINER_OF(s, struct shm_ghost, pid));
+}
+
+int shm_ghost_create(struct shm_transport *t, struct shm_ghost **out)
+{
+	struct shm_ghost *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return -ENOMEM;
+	g->t = t;
+	g->sock = (struct sl_source){ .fn = on_sock, .fd = -1 };
+	g->pid = (struct sl_source){ .fn = on_exit_of_peer, .fd = -1 };
+	sl_list_init(&g->link);
+	*out = g;
+	return 0;
+}
+
+void shm_ghost_begin(struct shm_ghost *g, struct sl_source *sock, struct sl_source *pid,
+		     struct shm_given *given)
+{
+	struct sl_poller *poller = g->t->base.env->poller;
+
+	g->given = *given;
+	*given = (struct shm_given){ 0 };
+	if (sock->fd >= 0)
+		sl_poller_hand_over(poller, sock, &g->sock);
+	sl_poller_hand_over(poller, pid, &g->pid);
+	sl_list_append(&g->t->ghosts, &g->link);
+}

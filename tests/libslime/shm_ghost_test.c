@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a peer has of ours when its connection ends: fenced until it lets go or is gone. */
+#include <errno.h>
+
+#include "raw_shm.h"
+#include "support/fail_alloc.h"
+
+/* The peer has our region. */
+static void give_region(struct raw_shm *r)
+{
+	struct shm_packet map = { .kind = SHM_MAP, .id = r->remote.id, .a = r->remote.generation };
+	struct shm_packet said;
+
+	raw_shm_say(r, &map);
+	said = raw_shm_hear(r);
+	assert_int_equal(said.kind, SHM_MAPPED);
+	assert_ok(said.status);
+}
+
+/* The region is fenced; once the peer is dead it is not. */
+static void assert_fenced_until_death(struct raw_shm *r)
+{
+	assert_int_equal(slime_mr_destroy(r->mr), -EBUSY);
+	raw_shm_kill(r);
+	assert_ok(slime_mr_destroy(r->mr));
+	r->mr = NULL;
+}
+
+static void region__of_a_peer_that_broke_the_protocol_stays_fenced(void **state)
+{
+	struct sl_msg junk = { .kind = SL_MSG_KINDS };
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	give_region(r);
+	raw_shm_post(r, &junk);
+	raw_shm_assert_broken(r, -EPROTO, "a message against the protocol");
+	assert_fenced_until_death(r);
+}
+
+static void region__stays_fenced_when_there_is_no_memory(void **state)
+{
+	struct sl_msg junk = { .kind = SL_MSG_KINDS };
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	give_region(r);
+	fail_alloc_at(1);
+	raw_shm_post(r, &junk);
+	fail_alloc_at(0);
+	raw_shm_assert_broken(r, -EPROTO, "a message against the protocol");
+	assert_fenced_until_death(r);
+}
+
+static void region__of_a_link_we_closed_is_free_once_the_peer_says_so(void **state)
+{
+	struct shm_packet done = { .kind = SHM_BYE_DONE };
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	give_region(r);
+	slime_endpoint_close(r->ep);
+	assert_int_equal(raw_shm_hear(r).kind, SHM_BYE);
+	assert_int_equal(slime_mr_destroy(r->mr), -EBUSY);
+	raw_shm_say(r, &done);
+	assert_ok(slime_mr_destroy(r->mr));
+	r->mr = NULL;
+}
+
+static void region__of_a_peer_that_closed_is_free_at_once(void **state)
+{
+	struct shm_packet bye = { .kind = SHM_BYE };
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	give_region(r);
+	raw_shm_say(r, &bye);
+	assert_int_equal(raw_shm_hear(r).kind, SHM_BYE_DONE);
+	assert_ok(slime_mr_destroy(r->mr));
+	r->mr = NULL;
+}
+
+/* It let go of it before it was asked: that may be of a former one with the same id. */
+static void region__is_not_free_because_the_peer_said_so_unasked(void **state)
+{
+	struct shm_packet gone = { .kind = SHM_WITHDRAWN };
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	give_region(r);
+	gone.id = r->remote.id;
+	gone.a = r->remote.generation;
+	raw_shm_say(r, &gone);
+	assert_int_equal(slime_mr_destroy(r->mr), -EBUSY);
+	assert_int_equal(raw_shm_hear(r).kind, SHM_WITHDRAW);
+	raw_shm_say(r, &gone);
+	assert_ok(slime_mr_destroy(r->mr));
+	r->mr = NULL;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_RAW_SHM(region__of_a_peer_that_broke_the_protocol_stays_fenced),
+		IN_RAW_SHM(region__stays_fenced_when_there_is_no_memory),
+		IN_RAW_SHM(region__of_a_link_we_closed_is_free_once_the_peer_says_so),
+		IN_RAW_SHM(region__of_a_peer_that_closed_is_free_at_once),
+		IN_RAW_SHM(region__is_not_free_because_the_peer_said_so_unasked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
