@@ -85,6 +85,10 @@ void sl_lent_describe(const struct slime_context *ctx, const struct sl_region *r
 void sl_lent_write(const struct sl_lent *lent, uint8_t *to);
 /* False: malformed, not the peer's, or not so many bytes of it. */
 bool sl_lent_read(const uint8_t *from, uint64_t owner, uint64_t len, struct sl_lent *out);
+/* The first len bytes of the peer's lent memory where they lie, while this callback or handler
+ * lasts; NULL: they cannot be reached like that. [token] */
+uint8_t *sl_lent_view(struct sl_conn *conn, const struct sl_lent *lent, uint64_t len,
+		      uint32_t access);
 
 /* ---- the mailbox ---- */
 

@@ -49,6 +49,14 @@ bool sl_lent_read(const uint8_t *from, uint64_t owner, uint64_t len, struct sl_l
 	       len <= out->remote.len - out->offset;
 }
 
+uint8_t *sl_lent_view(struct sl_conn *conn, const struct sl_lent *lent, uint64_t len,
+		      uint32_t access)
+{
+	if (!conn->ops->view || (lent->remote.access & access) != access)
+		return NULL;
+	return conn->ops->view(conn, &lent->remote, lent->offset, len, access);
+}
+
 /* ---- what a call lends ---- */
 
 uint8_t sl_lend_plan(const struct slime_call_args *args, uint32_t slot_len)

@@ -134,6 +134,15 @@ static void read_lent(struct sl_mailbox *mb, struct slime_rpc_request *req)
 		sl_request_refuse(req, sl_request_transfer_status(ret));
 }
 
+/* Where the caller has it, if the handler takes it there: nothing is read, and no memory needed. */
+static bool view_lent(struct sl_mailbox *mb, struct slime_rpc_request *req)
+{
+	if (!(req->method->attr.flags & SLIME_RPC_IN_PLACE))
+		return false;
+	req->data = sl_lent_view(conn_of(mb), &req->request, req->len, SLIME_ACCESS_REMOTE_READ);
+	return req->data;
+}
+
 /* False: it waits for memory. */
 static bool try_read(struct sl_mailbox *mb, struct slime_rpc_request *req)
 {
@@ -315,7 +324,10 @@ bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const ui
 		req->reply = reply;
 	if (m->flags & SL_REQUEST_LENT) {
 		req->request = request;
-		read_or_wait(mb, req);
+		if (view_lent(mb, req))
+			deliver(mb, req);
+		else
+			read_or_wait(mb, req);
 	} else if (place_payload(req, payload ? payload + head : NULL)) {
 		deliver(mb, req);
 	} else {

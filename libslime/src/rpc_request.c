@@ -81,6 +81,7 @@ static void let_go(struct slime_rpc_request *req)
 	put_chunk(req, &req->in);
 	put_chunk(req, &req->out);
 	req->buffer = NULL;
+	req->in_room = false;
 	atomic_store_explicit(&req->state, SL_REQUEST_FREE, memory_order_release);
 }
 
@@ -208,6 +209,24 @@ enum sl_reply_status sl_request_transfer_status(int status)
 	return status == -ENOMEM ? SL_REPLY_NO_MEMORY : SL_REPLY_UNREACHABLE;
 }
 
+/* Tell the caller that its memory has the reply. */
+static void say_written(struct answer *a, uint64_t len)
+{
+	a->reply.flags = SL_REPLY_WRITTEN;
+	a->reply.w[SL_REPLY_LEN] = len;
+	send_reply(a, 0);
+}
+
+/* The caller's room for a long reply as it lies here, for a handler that has the token; NULL: it is
+ * not to be had like that. */
+static uint8_t *view_room(const struct slime_rpc_request *req, uint64_t len)
+{
+	if (handling != req || !is_inline(req) || !(req->flags & SL_REPLY_LENT))
+		return NULL;
+	return sl_lent_view(atomic_load_explicit(&req->mb->ep->conn, memory_order_relaxed),
+			    &req->reply, len, SLIME_ACCESS_REMOTE_WRITE);
+}
+
 /* Write len bytes at offset of chunk to the caller's memory; the reply follows. */
 static int send_long(struct answer *a, struct sl_chunk *chunk, uint64_t offset, uint64_t len)
 {
@@ -248,11 +267,10 @@ void sl_request_written(struct slime_rpc_request *req, int status)
 	}
 	a.conn = atomic_load_explicit(&a.mb->ep->conn, memory_order_relaxed);
 	begin_reply(&a, status ? sl_request_transfer_status(status) : SL_REPLY_OK);
-	if (!status) {
-		a.reply.flags = SL_REPLY_WRITTEN;
-		a.reply.w[SL_REPLY_LEN] = req->xfer.len;
-	}
-	send_reply(&a, status);
+	if (status)
+		send_reply(&a, status);
+	else
+		say_written(&a, req->xfer.len);
 }
 
 void sl_request_skip(struct slime_rpc_request *req)
@@ -325,6 +343,7 @@ int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len)
 {
 	struct answer a;
 	uint64_t offset;
+	uint8_t *room;
 	int ret = begin(req, &a);
 
 	if (ret)
@@ -333,6 +352,13 @@ int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len)
 		return send_error(&a, SL_REPLY_TOO_LONG, -EMSGSIZE);
 	if (is_short(req, len))
 		return send_short(&a, data, len);
+	room = view_room(req, len);
+	if (room) {
+		/* The caller may have lent the same memory for both. */
+		memmove(room, data, len);
+		say_written(&a, len);
+		return 0;
+	}
 	/* From where they are, if that is memory we gave. */
 	if (lies_in(req->in, req->len, data, len, &offset))
 		return send_long(&a, req->in, offset, len);
@@ -351,8 +377,15 @@ static uint8_t *find_buffer(struct slime_rpc_request *req, size_t len)
 	struct sl_conn *conn;
 
 	put_chunk(req, &req->out);
-	if (!is_short(req, len))
+	req->in_room = false;
+	if (!is_short(req, len)) {
+		uint8_t *room = is_in_place(req) ? view_room(req, len) : NULL;
+
+		req->in_room = room;
+		if (room)
+			return room;
 		return get_chunk(req, len) ? NULL : req->out->addr;
+	}
 	if (handling == req && is_in_place(req)) {
 		conn = atomic_load_explicit(&req->mb->ep->conn, memory_order_acquire);
 		return conn->ops->slot(conn, SL_AREA_REPLY, req->slot);
@@ -390,6 +423,10 @@ int slime_rpc_reply_commit(struct slime_rpc_request *req, size_t len)
 		return ret;
 	if (len && (!req->buffer || len > req->buffer_len))
 		return send_error(&a, SL_REPLY_TOO_LONG, -EMSGSIZE);
+	if (req->in_room) {
+		say_written(&a, len);
+		return 0;
+	}
 	if (!is_short(req, len))
 		return send_long(&a, req->out, 0, len);
 	if (!req->buffer || req->buffer == req->draft || req->out)

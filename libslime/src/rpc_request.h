@@ -20,7 +20,8 @@
 /*
  *	FREE -> HELD                        short, inline
  *	FREE -> QUEUED -> HELD              short, for a worker
- *	FREE [-> UNREAD] -> READING -> ...  long: waits for memory, then is read
+ *	FREE [-> UNREAD] -> READING -> ...  long: waits for memory, then is read; one whose
+ *					    handler looks at it where the caller has it is as short
  *	HELD -> ANSWERING [-> WRITING] -> FREE
  *	HELD -> DETACHED_*                  nobody waits for the answer; gone with it
  *
@@ -62,6 +63,7 @@ struct slime_rpc_request {
 	struct sl_chunk *out; /* a long reply */
 	uint8_t *buffer;      /* what slime_rpc_reply_buffer() gave: in draft, out, or the slot */
 	uint64_t buffer_len;
+	bool in_room; /* or in the caller's memory */
 
 	struct sl_list link; /* among the unread */
 	struct sl_job job;

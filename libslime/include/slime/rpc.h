@@ -37,10 +37,11 @@ typedef void slime_rpc_fn(void *arg, struct slime_rpc_request *req);
 enum slime_rpc_method_flags {
 	SLIME_RPC_INLINE = 1,	/* runs on the progress thread and must not block; otherwise on the
 				   worker pool */
-	SLIME_RPC_IN_PLACE = 2, /* of inline handlers: short requests and replies stay in the memory
-				   of the link, without copies; but the peer can change the request
-				   while it is read, and both its data and a reply buffer are only
-				   good until the handler returns */
+	SLIME_RPC_IN_PLACE = 2, /* of inline handlers: requests and replies stay in the memory of
+				   the link, or, on shm, of the caller, without copies; but the peer
+				   can change the request while it is read and see the reply while
+				   it is written, and both its data and a reply buffer are only good
+				   until the handler returns */
 };
 
 struct slime_rpc_method_attr {

@@ -196,6 +196,13 @@ struct sl_conn_ops {
 	void (*close)(struct sl_conn *conn, int cause, const char *why);
 	/* After broken(), or before start. [token] */
 	void (*destroy)(struct sl_conn *conn);
+	/*
+	 * len bytes at offset of the peer's region, as they lie here, for an access of these
+	 * rights: until the holder of the token gives it back or makes another round. NULL: not
+	 * mapped, not yet, or not so; submit() finds out. May be NULL itself. [token]
+	 */
+	uint8_t *(*view)(struct sl_conn *conn, const struct slime_remote_mr *r, uint64_t offset,
+			 uint64_t len, uint32_t access);
 	/* Whether the peer's region is known to be withdrawn. */
 	bool (*is_stale)(struct sl_conn *conn, const struct slime_remote_mr *r);
 	/* Where it is connected to, for people. */

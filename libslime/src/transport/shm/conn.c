@@ -237,6 +237,7 @@ static const struct sl_conn_ops conn_ops = {
 	.take_imm = conn_take_imm,
 	.close = conn_close,
 	.destroy = conn_destroy,
+	.view = shm_map_view,
 	.is_stale = shm_map_is_stale,
 	.address = conn_address,
 };

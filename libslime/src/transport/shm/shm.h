@@ -202,6 +202,8 @@ static inline int shm_map_check(const struct shm_map *m, const struct sl_piece *
 }
 
 bool shm_map_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
+uint8_t *shm_map_view(struct sl_conn *conn, const struct slime_remote_mr *r, uint64_t offset,
+		      uint64_t len, uint32_t access);		     /* [token] */
 void shm_map_answer(struct shm_conn *c, const struct shm_packet *p); /* MAP arrived: answer it */
 bool shm_map_answered(struct shm_conn *c,
 		      struct shm_packet *p); /* MAPPED arrived; false: broken protocol */
