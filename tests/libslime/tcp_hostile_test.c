@@ -336,6 +336,45 @@ static void serve__a_peer_that_reads_nothing_for_long_is_not_dead(void **state)
 	close(fd);
 }
 
+static void take_write(int fd, uint32_t id)
+{
+	static uint8_t bytes[TCP_REQUEST_MAX];
+	struct tcp_head h = raw_recv_head(fd);
+
+	assert_int_equal(h.kind, TCP_WRITE);
+	assert_int_equal(h.id, id);
+	assert_int_equal(h.len, TCP_REQUEST_MAX);
+	raw_recv(fd, bytes, h.count * TCP_PIECE_LEN);
+	raw_recv(fd, bytes, h.len);
+	raw_send_head(fd, (struct tcp_head){ .kind = TCP_REPLY, .id = id });
+}
+
+/* Requests leave together, as far as the sockets have room: the first is answered while a later one
+ * is half sent. */
+static void write__answered_while_the_next_request_is_half_sent_goes_on(void **state)
+{
+	static uint8_t memory[8 * TCP_REQUEST_MAX];
+	struct raw *r = *state;
+	struct slime_remote_mr theirs = { .owner = 1,
+					  .len = sizeof(memory),
+					  .generation = 1,
+					  .access = SLIME_ACCESS_REMOTE_WRITE };
+	struct slime_xfer x = { .remote = &theirs, .len = sizeof(memory) };
+	int fd = raw_link(r);
+	int window = 32 << 10;
+
+	/* The sender's buffer grows with the window: it stays below what leaves at once. */
+	assert_ok(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &window, sizeof(window)));
+	assert_ok(slime_mr_create(r->ctx, memory, sizeof(memory), 0, &x.local));
+	assert_ok(slime_write(r->ep, &x, 1, 0, r->op));
+	for (uint32_t id = 0; id < 8; id++)
+		take_write(fd, id);
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	assert_ok(slime_op_status(r->op));
+	close(fd);
+	assert_ok(slime_mr_destroy(x.local));
+}
+
 /* From now on the socket takes no segment, as if its host had lost power. */
 static void fall_silent(int fd)
 {
@@ -404,6 +443,7 @@ int main(void)
 		IN_RAW(serve__a_read_brings_the_bytes_or_the_reason),
 		IN_RAW(serve__what_the_region_does_not_grant_is_refused),
 		IN_RAW(serve__a_peer_that_reads_nothing_for_long_is_not_dead),
+		IN_RAW(write__answered_while_the_next_request_is_half_sent_goes_on),
 		IN_RAW(write__to_a_host_that_fell_silent_is_connreset_in_time),
 		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_the_link),
 	};

@@ -44,6 +44,7 @@ struct tcp_request {
 		place; /* where its pieces begin in the op's; a READ's moves on as data arrives */
 	uint64_t len;
 	uint64_t left; /* READ: bytes that did not arrive yet */
+	uint64_t end;  /* in a batch: how many of its bytes there are up to the end of this */
 	uint8_t kind;  /* TCP_READ, TCP_WRITE, TCP_WRITE_IMM */
 	uint8_t id;
 	bool sent; /* the kernel has all of it */
@@ -53,7 +54,8 @@ struct tcp_request {
 struct tcp_serve {
 	struct sl_list link; /* free, waiting, or in the batch that is being sent */
 	struct tcp_head head;
-	bool holds; /* it counts as user of the regions of its pieces */
+	uint64_t end; /* as a request's */
+	bool holds;   /* it counts as user of the regions of its pieces */
 	struct tcp_piece pieces[TCP_PIECES_MAX];
 };
 
@@ -68,6 +70,7 @@ struct tcp_batch {
 	unsigned at, n;
 	size_t heads_len;
 	uint64_t bytes;
+	uint64_t sent; /* of them */
 	struct sl_list requests;
 	struct sl_list serves;
 	bool bye;
@@ -165,9 +168,8 @@ struct tcp_conn {
 	bool end_local;
 	int end_cause;
 	char end_why[128];
-	struct sl_list ops;   /* not all of their requests are made */
-	unsigned n_writes;    /* begun and not finished */
-	unsigned next_stream; /* the rotation */
+	struct sl_list ops; /* not all of their requests are made */
+	unsigned n_writes;  /* begun and not finished */
 	struct sl_msg msgs[SL_RING_ENTRIES];
 	unsigned msgs_first, n_msgs;
 	bool ready_due, bye_due;

@@ -118,8 +118,10 @@ static void add_serves(struct tcp_stream *s, struct tcp_batch *b)
 {
 	while (!sl_list_empty(&s->serves_waiting) && has_room(b)) {
 		struct sl_list *e = sl_list_pop(&s->serves_waiting);
+		struct tcp_serve *v = SL_CONTAINER_OF(e, struct tcp_serve, link);
 
-		add_data(s->conn, b, SL_CONTAINER_OF(e, struct tcp_serve, link));
+		add_data(s->conn, b, v);
+		v->end = b->bytes;
 		sl_list_append(&b->serves, e);
 	}
 }
@@ -165,6 +167,7 @@ static void add_requests(struct tcp_stream *s, struct tcp_batch *b)
 					   &bytes);
 			b->bytes += bytes;
 		}
+		r->end = b->bytes;
 		sl_list_append(&b->requests, e);
 	}
 }
@@ -195,23 +198,47 @@ static bool fill(struct tcp_stream *s)
 
 /* ---- sending it: under tx_lock ---- */
 
-/* What the batch named is done with; sent: the kernel has all of it. */
-static void empty_batch(struct tcp_stream *s, bool sent)
+/* Under conn->lock: requests and answers that end within the first bytes of the batch are done
+ * with; sent: the kernel has all of them. */
+static void let_go(struct tcp_stream *s, uint64_t bytes, bool sent)
 {
 	struct tcp_batch *b = s->batch;
-	struct sl_list *e;
 
-	pthread_mutex_lock(&s->conn->lock);
-	while ((e = sl_list_pop(&b->requests)))
-		SL_CONTAINER_OF(e, struct tcp_request, link)->sent = sent;
-	while ((e = sl_list_pop(&b->serves))) {
-		struct tcp_serve *v = SL_CONTAINER_OF(e, struct tcp_serve, link);
+	while (!sl_list_empty(&b->requests)) {
+		struct tcp_request *r = SL_CONTAINER_OF(b->requests.next, struct tcp_request, link);
 
+		if (r->end > bytes)
+			break;
+		sl_list_remove(&r->link);
+		r->sent = sent;
+	}
+	while (!sl_list_empty(&b->serves)) {
+		struct tcp_serve *v = SL_CONTAINER_OF(b->serves.next, struct tcp_serve, link);
+
+		if (v->end > bytes)
+			break;
+		sl_list_remove(&v->link);
 		if (v->holds)
 			tcp_release_pieces(s->conn, v->pieces, v->head.count);
 		v->holds = false;
-		sl_list_append(&s->serves_free, e);
+		sl_list_append(&s->serves_free, &v->link);
 	}
+}
+
+/* The kernel has a part of the batch: the peer may answer what is in it. */
+static void let_part_go(struct tcp_stream *s)
+{
+	pthread_mutex_lock(&s->conn->lock);
+	let_go(s, s->batch->sent, true);
+	pthread_mutex_unlock(&s->conn->lock);
+}
+
+static void empty_batch(struct tcp_stream *s, bool sent)
+{
+	struct tcp_batch *b = s->batch;
+
+	pthread_mutex_lock(&s->conn->lock);
+	let_go(s, UINT64_MAX, sent);
 	pthread_mutex_unlock(&s->conn->lock);
 	if (b->bye && sent)
 		shutdown(s->fd, SHUT_WR);
@@ -220,6 +247,7 @@ static void empty_batch(struct tcp_stream *s, bool sent)
 	b->n = 0;
 	b->heads_len = 0;
 	b->bytes = 0;
+	b->sent = 0;
 }
 
 void tcp_tx_drop(struct tcp_stream *s)
@@ -273,6 +301,7 @@ static ssize_t send_some(struct tcp_stream *s)
 	AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
+	b->sent += (uint64_t)n;
 	advance(b, (size_t)n);
 	return n;
 }
@@ -309,6 +338,8 @@ static void send_all(struct tcp_stream *s)
 			return;
 		}
 		turn += (uint64_t)n;
+		if (b->at < b->n)
+			let_part_go(s);
 	}
 	set_blocked(s, false);
 }
