@@ -5,8 +5,10 @@
 
 #include "src/transport/tcp/tcp.h"
 
-/* A batch of at most so many bytes stays one request; a larger one is spread. */
-#define SPREAD_ABOVE (UINT64_C(256) << 10)
+/* A batch of more bytes leaves the first stream to messages; one of still more is spread over
+ * streams. Below that a second stream gains nothing: one thread serves them all, in turn. */
+#define LARGE_ABOVE  (UINT64_C(256) << 10)
+#define SPREAD_ABOVE (UINT64_C(4) << 20)
 #define SHARE_ALIGN  (UINT64_C(64) << 10)
 
 /* What is noted in op->priv. */
@@ -17,8 +19,9 @@ enum note {
 	NOTE_MADE,    /* NOTE_ALL, NOTE_IMM_RIDES */
 };
 
-#define NOTE_ALL       UINT64_C(1) /* all requests are made */
-#define NOTE_IMM_RIDES UINT64_C(2) /* the immediate goes with the only one */
+#define NOTE_ALL	  UINT64_C(1) /* all requests are made */
+#define NOTE_IMM_RIDES	  UINT64_C(2) /* the immediate goes with the only one */
+#define NOTE_STREAM_SHIFT 8	      /* above: the stream that it began on */
 
 static bool is_write(const struct slime_op *op)
 {
@@ -29,31 +32,41 @@ static uint64_t share_of(const struct tcp_conn *c, uint64_t total)
 {
 	uint64_t share = (total / c->n_streams + SHARE_ALIGN - 1) & ~(SHARE_ALIGN - 1);
 
-	if (share < SPREAD_ABOVE)
-		return SPREAD_ABOVE;
-	return share > TCP_REQUEST_MAX ? TCP_REQUEST_MAX : share;
+	return total <= SPREAD_ABOVE || share > TCP_REQUEST_MAX ? TCP_REQUEST_MAX : share;
+}
+
+static bool has_place(const struct tcp_stream *s)
+{
+	return s->n_requests < TCP_REQUESTS;
 }
 
 /*
- * The stream with the fewest requests. Among equals small batches take the first, so that a link
- * with little to do has one stream to look at; large ones go round, and leave the first to messages
- * when there is a choice.
+ * The stream with the fewest requests, among equals the first, so that a link with little to do has
+ * few streams to look at; but large batches leave the first to messages when there is a choice.
  */
-static struct tcp_stream *pick_stream(struct tcp_conn *c, uint64_t total)
+static struct tcp_stream *idlest_stream(struct tcp_conn *c, bool large)
 {
-	bool large = total > SPREAD_ABOVE;
-	unsigned first = large && c->n_streams > 2;
-	unsigned n = c->n_streams - first;
-	unsigned turn = large ? c->next_stream++ : 0;
 	struct tcp_stream *best = NULL;
 
-	for (unsigned i = 0; i < n; i++) {
-		struct tcp_stream *s = c->streams[first + (turn + i) % n];
+	for (unsigned i = large && c->n_streams > 2; i < c->n_streams; i++) {
+		struct tcp_stream *s = c->streams[i];
 
-		if (s->n_requests < TCP_REQUESTS && (!best || s->n_requests < best->n_requests))
+		if (has_place(s) && (!best || s->n_requests < best->n_requests))
 			best = s;
 	}
 	return best;
+}
+
+/* For the next request of op; NULL when none has room. */
+static struct tcp_stream *pick_stream(struct tcp_conn *c, const struct slime_op *op)
+{
+	if (op->priv[NOTE_SHARE] && op->work.total <= SPREAD_ABOVE) {
+		struct tcp_stream *s = c->streams[op->priv[NOTE_MADE] >> NOTE_STREAM_SHIFT];
+
+		if (has_place(s))
+			return s;
+	}
+	return idlest_stream(c, op->work.total > LARGE_ABOVE);
 }
 
 static struct tcp_request *free_request(struct tcp_stream *s)
@@ -100,13 +113,14 @@ static uint8_t kind_of(const struct slime_op *op, const struct tcp_request *r)
 /* The next request of op, the first of the queue; false when there is no room for it. */
 static bool make_request(struct tcp_conn *c, struct slime_op *op, uint32_t *streams)
 {
-	struct tcp_stream *s = pick_stream(c, op->work.total);
+	struct tcp_stream *s = pick_stream(c, op);
 	struct tcp_request *r = s ? free_request(s) : NULL;
 
 	if (!r)
 		return false;
 	if (!op->priv[NOTE_SHARE]) {
 		op->priv[NOTE_SHARE] = share_of(c, op->work.total);
+		op->priv[NOTE_MADE] |= (uint64_t)s->index << NOTE_STREAM_SHIFT;
 		c->n_writes += is_write(op);
 	}
 	carve(r, op);

@@ -10,8 +10,8 @@
 #include "src/transport/tcp/tcp.h"
 
 /* A batch ends when it has so many bytes, and a thread leaves the rest to the poller after more. */
-#define BATCH_BYTES (UINT64_C(1) << 20)
-#define TURN_BYTES  (UINT64_C(4) << 20)
+#define BATCH_BYTES (UINT64_C(4) << 20)
+#define TURN_BYTES  (UINT64_C(8) << 20)
 
 /* ---- filling a batch: under tx_lock and conn->lock ---- */
 
