@@ -69,7 +69,9 @@ procps                   # ps, of the tests with real processes
 python3                  # reads the JSON that slime-bench writes
 redis-tools              # redis-cli looks into the store
 shellcheck               # scripts
+strace                   # counts system calls
 util-linux               # flock, setarch, unshare
+valgrind                 # counts instructions
 END
 }
 

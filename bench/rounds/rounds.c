@@ -52,8 +52,7 @@ static void print_round(const struct rounds_attr *attr, struct rounds *r, uint64
 		       (double)cpu_ns / 1e9 / ((double)r->bytes / (double)(1 << 30)));
 	if (r->posted.n) {
 		sort(&r->posted);
-		printf(", \"post_us\": %.3f, \"allocations\": %" PRIu64,
-		       permille_us(&r->posted, 500), r->n_allocations);
+		printf(", \"post_us\": %.3f", permille_us(&r->posted, 500));
 	}
 	printf("}\n");
 	fflush(stdout);
@@ -68,7 +67,7 @@ static int one_round(const struct rounds_attr *attr, const struct rounds_side *s
 	int ret;
 
 	r->end_ns = begin + attr->round_ns;
-	r->n_ops = r->bytes = r->n_allocations = r->whole.n = r->posted.n = 0;
+	r->n_ops = r->bytes = r->whole.n = r->posted.n = 0;
 	ret = side->round(side->arg, r);
 	elapsed = sl_clock_ns() - begin;
 	cpu = pair_cpu_ns(side->pair) - cpu;

@@ -27,7 +27,6 @@ struct rounds {
 	uint64_t bytes;
 	struct samples whole;  /* each operation */
 	struct samples posted; /* until its submission returned; empty when not told apart */
-	uint64_t n_allocations;
 };
 
 /* One side: what it does, and its state. Both return 0 or a negative errno. */

@@ -50,7 +50,6 @@ POST = Figure("post_us", "us")
 BANDWIDTH = Figure("p50_gb_s", "GB/s")  # of the median batch
 RATE = Figure("per_s", "/s")
 CPU = Figure("cpu_s_gib", "s/GiB")  # of both processes
-ALLOCATIONS = Figure("allocations", "allocations")
 
 
 class Row(NamedTuple):

@@ -6,7 +6,8 @@
 
 #include "support/allocations.h"
 
-#define PIECES 300
+#define PIECES	    300
+#define MANY_PIECES 15000
 
 struct job {
 	struct pair *p;
@@ -64,7 +65,29 @@ static void transfers__after_the_first_allocate_nothing(void **state)
 	assert_int_equal(n, 0);
 }
 
+/* A batch that no queue holds at once. */
+static void read__of_15000_pieces_allocates_nothing(void **state)
+{
+	static struct slime_xfer xfers[MANY_PIECES];
+	struct pair *p = *state;
+	uint64_t n;
+
+	for (size_t i = 0; i < MANY_PIECES; i++)
+		xfers[i] = a_and_b(p, i * 64, (i * 7 % MANY_PIECES) * 64, 64);
+	assert_true(hook_works());
+	for (int i = 0; i < 3; i++) {
+		n_allocations = 0;
+		counting = i > 0;
+		assert_ok(slime_read(p->a.ep, xfers, MANY_PIECES, 0, p->a.op));
+		op_end_ok(p->a.op);
+		counting = false;
+		n = n_allocations;
+		assert_int_equal(n, 0);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
+	IN_PAIR(read__of_15000_pieces_allocates_nothing),
 	IN_PAIR(transfers__after_the_first_allocate_nothing),
 };
 

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What operations cost where noise does not reach: instructions and system calls, of both ends together, with one thread
+# stepping them in turn.
+set -euo pipefail
+. "$SLIME_SOURCE/tests/project/files.sh"
+
+need valgrind
+need strace
+steps=$SLIME_BUILD/tests/test-bench-steps
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
+failed=0
+
+# at_most LIMIT FIGURE WHAT
+at_most() {
+	awk -v limit="$1" -v figure="$2" -v what="$3" 'BEGIN {
+		bad = figure + 0 > limit + 0
+		printf "%-44s %9.2f  at most %s%s\n", what, figure, limit, bad ? "  FAILED" : ""
+		exit bad
+	}' || failed=1
+}
+
+# instructions RECORDED CASE N FUNCTION UNITS: in FUNCTION, N times, for each of the UNITS of an operation. RECORDED is
+# what it was when somebody last looked; a tenth more is let through. Who makes it less writes it down here.
+instructions() {
+	local collected
+
+	collected=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect="$4" \
+		"$steps" "$2" "$3" 2>&1 | sed -n 's/.*Collected : //p')
+	[ "${collected:-0}" -gt 0 ] || {
+		echo "callgrind counted nothing in $4"
+		exit 1
+	}
+	at_most "$(awk "BEGIN { print int($1 * 1.1) }")" "$(awk "BEGIN { print $collected / $3 / $5 }")" \
+		"instructions: $2, in $4"
+}
+
+instructions 1701 shm-call 1000 counted_steps 1
+instructions 1040 shm-read 1000 counted_steps 1
+instructions 574 shm-pieces 20 counted_steps 1000
+instructions 5359 tcp-call 1000 counted_steps 1
+instructions 5608 tcp-read 1000 counted_steps 1
+instructions 633 tcp-pieces 20 counted_steps 1000
+instructions 453 tcp-pieces 20 slime_read 1000
+
+# strace's table as lines "CALL COUNT".
+calls() {
+	strace -f -c -U name,calls -o "$work/table" "$steps" "$1" "$2"
+	awk '$2 ~ /^[0-9]+$/ && $1 != "total" { print $1, $2 }' "$work/table"
+}
+
+# Lines "CALL FIGURE": what an operation adds, without what the link takes to come and go.
+calls_of_one() {
+	calls "$1" 500 >"$work/few"
+	calls "$1" 2500 >"$work/many"
+	awk 'NR == FNR { few[$1] = $2; next } { printf "%s %.3f\n", $1, ($2 - few[$1]) / 2000 }' \
+		"$work/few" "$work/many" >"$work/one"
+}
+
+# system_calls LIMIT CASE PATTERN
+system_calls() {
+	at_most "$1" "$(awk -v pattern="^($3)\$" '$1 ~ pattern { n += $2 } END { print n + 0 }' "$work/one")" \
+		"system calls: $2, $3"
+}
+
+# The poller is looked at when 50 us have passed, however many operations that were.
+for case in shm-call shm-read; do
+	calls_of_one $case
+	system_calls 0.2 $case '.*'
+done
+# A request and its answer: each end sends once and receives once. The bytes of a read are received by themselves.
+for case in tcp-call tcp-read; do
+	calls_of_one $case
+	system_calls 2.1 $case 'send.*|write.*'
+	system_calls "$([ $case = tcp-call ] && echo 2.1 || echo 3.1)" $case 'recv.*|read.*'
+	system_calls 0.2 $case 'epoll_.*|poll|futex|[gs]etsockopt'
+done
+exit $failed

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Both ends of a link in one process, stepped in turn by one thread, so that what an operation
+ * costs can be counted: steps CASE N repeats an operation N times inside counted_steps().
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+
+#include <slime/slime.h>
+
+#define BLOCK	  4096
+#define POOL	  (UINT64_C(64) << 20)
+#define N_SCATTER 1000
+#define CALL_SIZE 64
+
+struct end {
+	struct slime_context *ctx;
+	struct slime_rpc_service *service;
+	struct slime_endpoint *ep;
+	struct slime_op *op;
+	struct slime_mem *mem;
+	struct slime_mr *mr;
+};
+
+struct steps {
+	struct end a, b;
+	struct slime_remote_mr remote; /* b's memory */
+	struct slime_call *call;
+	struct slime_call_args args;
+	uint8_t request[CALL_SIZE], reply[CALL_SIZE];
+	struct slime_xfer xfers[N_SCATTER];
+};
+
+/*
+ * valgrind 3.19 knows no pidfd_open. Here the peer is this process, and a descriptor of it would
+ * never become readable: nor does this one.
+ */
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
+
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	if (number == SYS_pidfd_open)
+		return eventfd(0, EFD_CLOEXEC);
+	return __real_syscall(number, a, b, c, d, e, f);
+}
+
+static void must(int ret, const char *what)
+{
+	if (ret < 0) {
+		fprintf(stderr, "%s: %s\n", what, strerror(-ret));
+		exit(EXIT_FAILURE);
+	}
+}
+
+static void step(struct steps *s)
+{
+	slime_context_poll(s->b.ctx);
+	slime_context_poll(s->a.ctx);
+}
+
+/* ---- the operations ---- */
+
+static void call(struct steps *s)
+{
+	must(slime_call_start(s->a.ep, &s->args, s->call), "slime_call_start");
+	while (!slime_call_test(s->call))
+		step(s);
+	must(slime_call_status(s->call), "call");
+}
+
+static void read_pieces(struct steps *s, size_t n)
+{
+	must(slime_read(s->a.ep, s->xfers, n, 0, s->a.op), "slime_read");
+	while (!slime_op_test(s->a.op))
+		step(s);
+	must(slime_op_status(s->a.op), "read");
+}
+
+static void read_one(struct steps *s)
+{
+	read_pieces(s, 1);
+}
+
+static void read_many(struct steps *s)
+{
+	read_pieces(s, N_SCATTER);
+}
+
+/* What is counted, by its name. */
+__attribute__((noinline)) void counted_steps(struct steps *s, void (*operate)(struct steps *),
+					     unsigned long n);
+
+void counted_steps(struct steps *s, void (*operate)(struct steps *), unsigned long n)
+{
+	for (unsigned long i = 0; i < n; i++)
+		operate(s);
+}
+
+/* ---- the link ---- */
+
+static void echo(void *arg, struct slime_rpc_request *req)
+{
+	(void)arg;
+	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
+}
+
+static void open_end(struct end *e, enum slime_transport transport)
+{
+	struct slime_context_attr ctx_attr = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_endpoint_attr ep_attr = SLIME_ENDPOINT_ATTR_INIT;
+	struct slime_rpc_method_attr method = SLIME_RPC_METHOD_ATTR_INIT;
+
+	ctx_attr.manual = true;
+	must(slime_context_create(&ctx_attr, &e->ctx), "slime_context_create");
+	must(slime_op_create(e->ctx, NULL, &e->op), "slime_op_create");
+	must(slime_rpc_service_create(e->ctx, &e->service), "slime_rpc_service_create");
+	method.fn = echo;
+	method.flags = SLIME_RPC_INLINE | SLIME_RPC_IN_PLACE;
+	must(slime_rpc_method_add(e->service, "echo", &method), "slime_rpc_method_add");
+	ep_attr.service = e->service;
+	ep_attr.transports[0] = transport;
+	must(slime_endpoint_create(e->ctx, &ep_attr, &e->ep), "slime_endpoint_create");
+	must(slime_mem_alloc(e->ctx, POOL, NULL, &e->mem), "slime_mem_alloc");
+	must(slime_mr_create(e->ctx, slime_mem_addr(e->mem), POOL, SLIME_ACCESS_REMOTE_READ,
+			     &e->mr),
+	     "slime_mr_create");
+}
+
+static void start_connect(struct end *from, struct end *to)
+{
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	int len = slime_endpoint_export(to->ep, desc, sizeof(desc));
+
+	must(len, "slime_endpoint_export");
+	must(slime_endpoint_connect(from->ep, desc, (size_t)len, 10000, from->op),
+	     "slime_endpoint_connect");
+}
+
+static void connect_ends(struct steps *s)
+{
+	start_connect(&s->a, &s->b);
+	start_connect(&s->b, &s->a);
+	while (!slime_op_test(s->a.op) || !slime_op_test(s->b.op))
+		step(s);
+	must(slime_op_status(s->a.op), "connect");
+	must(slime_op_status(s->b.op), "connect");
+}
+
+static void prepare(struct steps *s)
+{
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	int len = slime_mr_export(s->b.mr, desc, sizeof(desc));
+
+	must(len, "slime_mr_export");
+	must(slime_remote_mr_import(desc, (size_t)len, &s->remote), "slime_remote_mr_import");
+	must(slime_call_create(s->a.ctx, NULL, &s->call), "slime_call_create");
+	s->args = (struct slime_call_args){
+		.method = slime_rpc_method_id("echo"),
+		.request = s->request,
+		.request_len = CALL_SIZE,
+		.reply = s->reply,
+		.reply_cap = CALL_SIZE,
+		.timeout_ms = -1,
+	};
+	/* Pieces that no two of lie side by side at both ends. */
+	for (size_t i = 0; i < N_SCATTER; i++)
+		s->xfers[i] = (struct slime_xfer){
+			.local = s->a.mr,
+			.remote = &s->remote,
+			.local_offset = i * BLOCK,
+			.remote_offset = i * 7 % N_SCATTER * 2 * BLOCK,
+			.len = BLOCK,
+		};
+}
+
+static void close_link(struct steps *s)
+{
+	slime_endpoint_close(s->a.ep);
+	for (int i = 0; i < 100; i++)
+		step(s);
+	slime_call_destroy(s->call);
+}
+
+static const struct {
+	const char *name;
+	enum slime_transport transport;
+	void (*operate)(struct steps *s);
+} cases[] = {
+	{ "shm-call", SLIME_TRANSPORT_SHM, call },
+	{ "shm-read", SLIME_TRANSPORT_SHM, read_one },
+	{ "shm-pieces", SLIME_TRANSPORT_SHM, read_many },
+	{ "tcp-call", SLIME_TRANSPORT_TCP, call },
+	{ "tcp-read", SLIME_TRANSPORT_TCP, read_one },
+	{ "tcp-pieces", SLIME_TRANSPORT_TCP, read_many },
+};
+
+int main(int argc, char **argv)
+{
+	static struct steps s;
+
+	for (size_t i = 0; argc == 3 && i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (strcmp(argv[1], cases[i].name))
+			continue;
+		open_end(&s.a, cases[i].transport);
+		open_end(&s.b, cases[i].transport);
+		connect_ends(&s);
+		prepare(&s);
+		for (int warm = 0; warm < 20; warm++)
+			cases[i].operate(&s);
+		counted_steps(&s, cases[i].operate, strtoul(argv[2], NULL, 10));
+		close_link(&s);
+		return 0;
+	}
+	fprintf(stderr, "usage: %s CASE N\n", argv[0]);
+	return 2;
+}
