@@ -117,11 +117,8 @@ static void on_ready(void *owner)
 	sl_connect_succeeded(ep, a);
 }
 
-static bool on_msg(void *owner, const struct sl_msg *m, const uint8_t *payload)
+static bool take_msg(struct slime_endpoint *ep, const struct sl_msg *m, const uint8_t *payload)
 {
-	struct sl_attempt *a = owner;
-	struct slime_endpoint *ep = a->ep;
-
 	switch (m->kind) {
 	case SL_MSG_IMM:
 		return sl_xfer_on_imm(ep, m);
@@ -135,6 +132,21 @@ static bool on_msg(void *owner, const struct sl_msg *m, const uint8_t *payload)
 	default:
 		return false;
 	}
+}
+
+/* Whichever layer refuses it, the line that says why the connection is lost says what it was. */
+static bool on_msg(void *owner, const struct sl_msg *m, const uint8_t *payload)
+{
+	struct sl_attempt *a = owner;
+	char why[96];
+
+	if (take_msg(a->ep, m, payload))
+		return true;
+	snprintf(why, sizeof(why),
+		 "the peer broke the protocol: message of kind %u, flags 0x%x, slot %u, %u bytes",
+		 m->kind, m->flags, m->slot, m->len);
+	a->conn->ops->close(a->conn, -EPROTO, why);
+	return false;
 }
 
 /* The connection in use ended. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "src/context.h"
 #include "src/mailbox.h"
 #include "src/progress.h"
@@ -87,19 +86,16 @@ static bool msg(void *state, const struct sl_msg *m, const uint8_t *payload)
 {
 	struct sl_mailbox *mb = state;
 
-	bool ok = false;
-
-	if (m->kind == SL_MSG_REQUEST)
-		ok = sl_requests_arrived(mb, m, payload);
-	else if (m->kind == SL_MSG_REPLY)
-		ok = sl_calls_reply(mb, m, payload);
-	else if (m->kind == SL_MSG_CANCEL)
-		ok = sl_requests_cancel(mb, m);
-	if (!ok)
-		sl_error("rpc",
-			 "%s: the peer broke the protocol: message kind %u, flags 0x%x, slot %u",
-			 mb->ep->name, m->kind, m->flags, m->slot);
-	return ok;
+	switch (m->kind) {
+	case SL_MSG_REQUEST:
+		return sl_requests_arrived(mb, m, payload);
+	case SL_MSG_REPLY:
+		return sl_calls_reply(mb, m, payload);
+	case SL_MSG_CANCEL:
+		return sl_requests_cancel(mb, m);
+	default:
+		return false;
+	}
 }
 
 static void down(void *state, int cause)

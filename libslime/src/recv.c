@@ -7,11 +7,9 @@
 #include "src/recv.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "src/endpoint.h"
 #include <slime/msg.h>
 
@@ -543,13 +541,8 @@ static void recv_destroy(void *state)
 static bool recv_msg(void *state, const struct sl_msg *m, const uint8_t *payload)
 {
 	struct sl_recv *r = state;
-	bool ok = m->kind == SL_MSG_SEND ? on_send(r, m, payload) : on_send_done(r, m);
 
-	if (!ok)
-		sl_warn("recv", "%s: peer broke the rules of %s: slot %u, %u bytes, word %" PRIu64,
-			r->ep->name, m->kind == SL_MSG_SEND ? "sends" : "answers", m->slot, m->len,
-			m->w[1]);
-	return ok;
+	return m->kind == SL_MSG_SEND ? on_send(r, m, payload) : on_send_done(r, m);
 }
 
 /* One more op that nothing will answer, taken out. */

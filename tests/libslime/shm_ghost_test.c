@@ -34,7 +34,7 @@ static void region__of_a_peer_that_broke_the_protocol_stays_fenced(void **state)
 	raw_shm_link(r);
 	give_region(r);
 	raw_shm_post(r, &junk);
-	raw_shm_assert_broken(r, -EPROTO, "a message against the protocol");
+	raw_shm_assert_broken(r, -EPROTO, "the peer broke the protocol");
 	assert_fenced_until_death(r);
 }
 
@@ -48,7 +48,7 @@ static void region__stays_fenced_when_there_is_no_memory(void **state)
 	fail_alloc_at(1);
 	raw_shm_post(r, &junk);
 	fail_alloc_at(0);
-	raw_shm_assert_broken(r, -EPROTO, "a message against the protocol");
+	raw_shm_assert_broken(r, -EPROTO, "the peer broke the protocol");
 	assert_fenced_until_death(r);
 }
 

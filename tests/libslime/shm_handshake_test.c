@@ -218,7 +218,7 @@ static void ready__said_twice_ends_the_connection(void **state)
 
 	raw_shm_link(r);
 	raw_shm_say(r, &ready);
-	raw_shm_assert_broken(r, -EPROTO, "a packet against the protocol");
+	raw_shm_assert_broken(r, -EPROTO, "the peer broke the protocol: a packet");
 }
 
 int main(void)

@@ -124,8 +124,8 @@ static void end_for_message(struct shm_conn *c, const struct sl_msg *m)
 	char why[96];
 
 	snprintf(why, sizeof(why),
-		 "a message against the protocol: kind %u, flags 0x%x, slot %u, %u bytes", m->kind,
-		 m->flags, m->slot, m->len);
+		 "the peer broke the protocol: malformed message: kind %u, slot %u, %u bytes",
+		 m->kind, m->slot, m->len);
 	shm_conn_end(c, -EPROTO, why);
 }
 
@@ -137,7 +137,6 @@ static unsigned drain_ring(struct shm_conn *c, unsigned max)
 		struct shm_entry *e = &c->other->ring[c->rx_seq % SL_RING_ENTRIES];
 		const uint8_t *payload = NULL;
 		struct sl_msg m;
-		bool valid;
 
 		if (atomic_load_explicit(&e->seq, memory_order_acquire) != c->rx_seq + 1)
 			break;
@@ -146,11 +145,14 @@ static unsigned drain_ring(struct shm_conn *c, unsigned max)
 		atomic_signal_fence(memory_order_seq_cst);
 		c->rx_seq++;
 		n++;
-		valid = sl_msg_valid(&m);
-		if (valid && m.len)
-			payload = c->other->slots + sl_slot_offset(sl_msg_area(m.kind), m.slot);
-		if (!valid || !c->base.events->msg(c->base.owner, &m, payload)) {
+		if (!sl_msg_valid(&m)) {
 			end_for_message(c, &m);
+			break;
+		}
+		if (m.len)
+			payload = c->other->slots + sl_slot_offset(sl_msg_area(m.kind), m.slot);
+		if (!c->base.events->msg(c->base.owner, &m, payload)) {
+			shm_conn_end(c, -EPROTO, "the peer broke the protocol");
 			break;
 		}
 	}
@@ -291,7 +293,8 @@ static void end_for_packet(struct shm_conn *c, int cause)
 	if (c->step)
 		snprintf(why, sizeof(why), "while waiting for %s: %s", c->step, strerror(-cause));
 	else
-		snprintf(why, sizeof(why), "a packet against the protocol: %s", strerror(-cause));
+		snprintf(why, sizeof(why), "the peer broke the protocol: a packet: %s",
+			 strerror(-cause));
 	shm_conn_end(c, cause, why);
 }
 
