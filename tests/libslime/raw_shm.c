@@ -217,8 +217,7 @@ void raw_shm_kill(struct raw_shm *r)
 
 static void start_connect(struct raw_shm *r, bool peer_first, const char *name)
 {
-	/* The smaller id begins. */
-	struct sl_endpoint_desc d = { .context = peer_first ? 1 : UINT64_MAX,
+	struct sl_endpoint_desc d = { .context = peer_first ? RAW_SHM_FIRST : UINT64_MAX,
 				      .endpoint = 1,
 				      .n = 1 };
 	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
