@@ -30,6 +30,8 @@ static struct shm_map *make_map(struct shm_conn *c, uint32_t id)
 		return NULL;
 	m->id = id;
 	sl_list_init(&m->link);
+	m->next = c->made;
+	c->made = m;
 	atomic_store_explicit(&c->maps[id], m, memory_order_release);
 	return m;
 }
@@ -262,20 +264,20 @@ unsigned shm_map_progress(struct shm_conn *c)
 
 void shm_map_drop_all(struct shm_conn *c)
 {
-	for (uint32_t id = 0; id < SHM_REGIONS_MAX; id++) {
-		struct shm_map *m = map_at(c, id);
-
-		if (m) {
-			sl_list_remove(&m->link);
-			unmap(m);
-		}
+	for (struct shm_map *m = c->made; m; m = m->next) {
+		sl_list_remove(&m->link);
+		unmap(m);
 	}
 }
 
 void shm_map_free(struct shm_conn *c)
 {
-	for (uint32_t id = 0; id < SHM_REGIONS_MAX; id++)
-		free(map_at(c, id));
+	while (c->made) {
+		struct shm_map *m = c->made;
+
+		c->made = m->next;
+		free(m);
+	}
 	free(c->maps);
 }
 

@@ -92,7 +92,8 @@ struct shm_map {
 	uint8_t *base;
 	void *mapping;
 	uint64_t mapping_len;
-	struct sl_list link; /* of those that wait for their users to leave. [token] */
+	struct sl_list link;  /* of those that wait for their users to leave. [token] */
+	struct shm_map *next; /* of all */
 };
 
 /* ---- a connection ---- */
@@ -144,6 +145,7 @@ struct shm_conn {
 	char end_why[96];
 
 	_Atomic(struct shm_map *) *maps; /* by region id; SHM_REGIONS_MAX */
+	struct shm_map *made;		 /* those that there are */
 	_Atomic uint32_t n_asked;
 	struct sl_list leaving;	 /* maps that wait for their users. [token] */
 	struct shm_given given;	 /* [token] */
