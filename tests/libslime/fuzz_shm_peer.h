@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For fuzz targets: an endpoint of ours whose shm connection has a socket to us, as if the greeting
+ * were through. Our end runs when fuzz_peer_turn() is called, and at no other time.
+ */
+#ifndef FUZZ_SHM_PEER_H
+#define FUZZ_SHM_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/transport/shm/shm.h"
+#include <slime/slime.h>
+
+#define FUZZ_PEER_LEN 65536 /* of our region, which the peer may read and write */
+
+/* Descriptors that a peer may offer, right and wrong. */
+enum fuzz_fd {
+	FUZZ_FD_SEGMENT,
+	FUZZ_FD_BELL,
+	FUZZ_FD_PAGE,
+	FUZZ_FD_REGION, /* a memfd of 8192 bytes, sealed */
+	FUZZ_FD_UNSEALED,
+	FUZZ_FD_PIPE,
+	FUZZ_FD_SHORT, /* sealed, 16 bytes */
+	FUZZ_FD_FULL_BELL,
+	FUZZ_FDS,
+};
+
+struct fuzz_peer {
+	struct slime_context *ctx;
+	struct slime_rpc_service *service; /* "echo", inline */
+	struct slime_mem *mem;
+	struct slime_mr *mr;
+	uint8_t *bytes;
+	uint64_t generation; /* of mr */
+	struct slime_endpoint *ep;
+	struct slime_op *op;   /* of the connect */
+	struct shm_conn *conn; /* NULL once it ended */
+	struct sl_conn *base;
+	int listener;
+	int sock;		     /* the peer's end */
+	struct shm_segment *segment; /* that the peer made, zeros */
+	int fds[FUZZ_FDS];
+	uint64_t start_time;
+};
+
+/* Also where assert() is compiled out. */
+void fuzz_must(bool holds);
+
+/* A fresh endpoint with its connection; the peer is the initiator, or the acceptor. */
+struct fuzz_peer *fuzz_peer_begin(bool initiator);
+/* Our end does what there is to do. */
+void fuzz_peer_turn(struct fuzz_peer *p);
+/*
+ * A packet from the input: a byte that says which of its words are made right (1: the nonce or
+ * generation, 2: the start time) and how many descriptors come with it (bits 4 and 5), a byte for
+ * each, and the packet. Returns how many bytes that took, 0 when there are too few.
+ */
+size_t fuzz_peer_say(struct fuzz_peer *p, const uint8_t *data, size_t size);
+/* The honest handshake of an initiator, until the link is up. */
+void fuzz_peer_link(struct fuzz_peer *p);
+/* Close it; our region is as it was but for what the peer may have written. */
+void fuzz_peer_end(struct fuzz_peer *p);
+
+#endif
