@@ -59,11 +59,28 @@ static void on_poll_events(void *arg, const struct store_events *ev)
 		answer(w, ev, false);
 }
 
+/* Nothing happened, as far as anybody can tell. */
+static void end_poll(void *arg)
+{
+	struct watch *w = arg;
+
+	if (!tail_failed(w->tail)) {
+		answer(w, NULL, false);
+		return;
+	}
+	api_fail(w->rq, -ENOTCONN);
+	free_watch(w);
+}
+
+/* Events that were there before the request are told however short its wait is. */
 static void on_poll_timer(evutil_socket_t fd, short what, void *arg)
 {
+	struct watch *w = arg;
+
 	(void)fd;
 	(void)what;
-	answer(arg, NULL, false);
+	if (!tail_await(w->tail, end_poll))
+		end_poll(w);
 }
 
 static void on_poll_end(void *arg, struct request *rq, enum request_end why)

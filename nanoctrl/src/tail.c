@@ -12,6 +12,7 @@ struct tail {
 	struct store_follower follower;
 	struct store_cursor at;
 	tail_fn *fn;
+	void (*idle)(void *arg); /* somebody waits for the end of the read */
 	void *arg;
 	bool known;   /* at is a place */
 	bool reading; /* a read is out */
@@ -79,6 +80,8 @@ static void on_read(void *arg, int result, const struct store_events *ev)
 		free(t);
 	else if (t->again && !t->failed)
 		read_on(t);
+	else if (t->idle)
+		t->idle(t->arg);
 }
 
 static void read_on(struct tail *t)
@@ -142,6 +145,18 @@ void tail_close(struct tail *t)
 	t->closed = true;
 	if (!t->reading)
 		free(t);
+}
+
+bool tail_await(struct tail *t, void (*idle)(void *arg))
+{
+	if (t->reading)
+		t->idle = idle;
+	return t->reading;
+}
+
+bool tail_failed(const struct tail *t)
+{
+	return t->failed;
 }
 
 void tail_poke(struct tail *t)

@@ -27,6 +27,13 @@ void tail_close(struct tail *t);
 /* How far fn was told; epoch 0 while that is not known. */
 struct store_cursor tail_at(const struct tail *t);
 
+/* False when nothing is being read. Else idle is called, with the tail's arg, when that has ended
+ * and told what there was; the tail may be closed from inside. */
+bool tail_await(struct tail *t, void (*idle)(void *arg));
+
+/* Whether the last read had no answer: there may be events that nobody was told of. */
+bool tail_failed(const struct tail *t);
+
 /* Now and then: takes up a read that failed. */
 void tail_poke(struct tail *t);
 

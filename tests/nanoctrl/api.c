@@ -239,12 +239,18 @@ static void poll__waits_for_the_next_event(void **state)
 	struct api_answer a = { .status = 0 };
 	char lease[512];
 	char target[200];
+	char at_once[200];
 
 	assert_int_equal(api_do(f, &a, "GET", "/v1/agents?scope=demo", NULL, NULL), 200);
 	snprintf(target, sizeof(target), "/v1/events?scope=demo&wait_ms=30000&cursor=%s",
 		 api_text(&a, "cursor", NULL));
+	snprintf(at_once, sizeof(at_once), "/v1/events?scope=demo&wait_ms=0&cursor=%s",
+		 api_text(&a, "cursor", NULL));
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
 	assert_int_equal(api_do(f, &a, "GET", target, NULL, NULL), 200);
+	assert_string_equal(api_text(&a, "events", "0", "type", NULL), "registered");
+	/* Also without a wait: what is there is told. */
+	assert_int_equal(api_do(f, &a, "GET", at_once, NULL, NULL), 200);
 	assert_string_equal(api_text(&a, "events", "0", "type", NULL), "registered");
 	snprintf(target, sizeof(target), "/v1/events?scope=demo&wait_ms=20&cursor=%s",
 		 api_text(&a, "cursor", NULL));
