@@ -61,6 +61,7 @@ binutils                 # nm and objdump: symbols of the library
 clang                    # the second compiler; fuzzing
 clang-format-14          # layout
 curl                     # HTTP requests that no client of ours would send
+faketime                 # a Redis whose clock jumps
 g++                      # the C++ consumer of the installed library
 iproute2                 # network namespaces of the fault tests
 libclang-rt-14-dev       # clang's sanitizer and fuzzing runtimes; clang only recommends it

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The clock of Redis jumps an hour ahead, and back: no healthy agent is given up, and a dead one still is.
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+
+faketime=$(find /usr/lib -name libfaketimeMT.so.1 -print -quit)
+[ -n "$faketime" ] || skip "faketime is not installed"
+# libfaketime asks malloc for memory when jemalloc, inside malloc, asks it for the time: glibc's malloc does not.
+libc=$(ldd "$(command -v redis-server)" | sed -n 's/.*libc\.so[^ ]* => \([^ ]*\).*/\1/p')
+
+# set_clock OFFSET: of Redis' wall clock, not of its monotonic one. The file is never seen half written.
+set_clock() {
+	echo "$1" >"$work/clock.new"
+	mv "$work/clock.new" "$work/clock"
+}
+
+start_redis() {
+	spawn redis env LD_PRELOAD="$faketime:$libc" FAKETIME_TIMESTAMP_FILE="$work/clock" FAKETIME_NO_CACHE=1 \
+		FAKETIME_DONT_FAKE_MONOTONIC=1 \
+		redis-server --port 0 --unixsocket "$work/redis.sock" --unixsocketperm 600 --dir "$work" --save ''
+	wait_for 10 redis-cli -s "$work/redis.sock" ping || fail "Redis does not answer"
+}
+
+# How far Redis' clock is ahead of ours.
+clock_offset() {
+	local there
+	there=$(redis-cli -s "$work/redis.sock" time | head -1)
+	echo $((there - $(date +%s)))
+}
+
+server_metric() {
+	curl -sf "$url/metrics" | sed -n "s/^$1 //p"
+}
+
+generations() {
+	for name in node-a node-b; do
+		curl -sf "$url/v1/agents/$name?scope=test" | sed 's/.*"generation":\([0-9]*\).*/\1/'
+	done
+}
+
+n_jumps() {
+	grep -c 'the clock of Redis jumped' "$work/nanoctrl.err" || true
+}
+
+saw_jumps() {
+	[ "$(n_jumps)" -ge "$1" ]
+}
+
+# jump OFFSET N: the N-th jump is noticed, and for two leases after it nothing happens to anybody.
+jump() {
+	say "the clock of Redis is set to $1 s"
+	set_clock "$1"
+	wait_for 5 saw_jumps "$2" || fail "nanoctrl did not notice"
+	spend 6
+	[ "$(generations)" = "$before" ] || fail "somebody had to register again"
+	[ "$(server_metric nanoctrl_leases_expired_total)" = 0 ] || fail "a lease was ended"
+	[ "$(metric node-a slime_link_connects_total 'profile="default"')" = 1 ] || fail "the link was touched"
+}
+
+write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
+write_agent node-b 'metrics: { listen: "127.0.0.1:0" }'
+set_clock +0
+start_control
+start_agent node-a
+start_agent node-b
+wait_ready node-a node-b
+wait_link 10 node-a node-b default connected
+before=$(generations)
+# For a whole lease after its start nanoctrl gives nobody up.
+spend 4
+
+jump +3600 1
+[ "$(clock_offset)" -gt 3000 ] || fail "the clock of Redis did not jump: this test tests nothing"
+jump +0 2
+
+say "an agent dies"
+end node-b KILL
+wait_for 10 agent_is_gone node-b || fail "its lease is still there"
+agent_is_there node-a || fail "node-a is gone, too"

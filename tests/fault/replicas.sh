@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Two nanoctrl on one Redis: what one is told the other knows, a lease ends once, and when one of them dies its agents go
+# on at the other.
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+
+declare -A urls=()
+
+start_replica() {
+	spawn "$1" "$bin/nanoctrl" server --port 0 --runtime-dir "$work/run-$1" --redis-url "unix://$work/redis.sock" \
+		"${lease[@]}"
+	wait_for 15 grep -q 'serves at' "$work/$1.out" || fail "$1 does not serve"
+	urls[$1]=$(sed -n 's/.*serves at //p' "$work/$1.out")
+}
+
+# start_agent_at NAME FIRST SECOND [LINE...]
+start_agent_at() {
+	{
+		echo "version: 1"
+		echo "agent: { name: $1, scope: test, state_dir: $work/state }"
+		echo "control: { urls: [ \"${urls[$2]}\", \"${urls[$3]}\" ] }"
+		echo 'metrics: { listen: "127.0.0.1:0" }'
+		printf '%s\n' "${@:4}"
+	} >"$work/$1.yaml"
+	spawn "$1" "$bin/peeragent" --config "$work/$1.yaml"
+}
+
+# agent_at REPLICA NAME: what that replica says of it.
+agent_at() {
+	curl -sf "${urls[$1]}/v1/agents/$2?scope=test"
+}
+
+gone_at_both() {
+	! agent_at one "$1" >/dev/null && ! agent_at two "$1" >/dev/null
+}
+
+n_expired() {
+	curl -sf "${urls[$1]}/metrics" | sed -n 's/^nanoctrl_leases_expired_total //p'
+}
+
+in_session() {
+	agent_at "$1" "$2" | grep -q '"session":true'
+}
+
+generation() {
+	agent_at two "$1" | sed 's/.*"generation":\([0-9]*\).*/\1/'
+}
+
+start_redis
+start_replica one
+start_replica two
+start_agent_at node-a one two 'links: [ { to: node-b } ]'
+start_agent_at node-b two one
+wait_ready node-a node-b
+url=${urls[two]}
+wait_link 10 node-a node-b default connected
+wait_link 10 node-b node-a default connected
+agent_at two node-a | grep -q '"session":true' || fail "the second replica does not know the agent of the first"
+agent_at one node-b | grep -q '"session":true' || fail "the first replica does not know the agent of the second"
+
+say "a lease ends: once, whoever ends it"
+spend 4 # for a whole lease after their start they give nobody up
+cursor=$(curl -sf "${urls[one]}/v1/agents?scope=test" | sed 's/.*"cursor":"\([^"]*\)".*/\1/')
+end node-b KILL
+wait_for 10 gone_at_both node-b || fail "its lease is still there"
+events=$(curl -sf "${urls[one]}/v1/events?scope=test&cursor=$cursor&wait_ms=0")
+[ "$(grep -o '"type":"expired"' <<<"$events" | wc -l)" = 1 ] || fail "not told once: $events"
+[ "$(($(n_expired one) + $(n_expired two)))" = 1 ] || fail "not ended once"
+start_agent_at node-b two one
+wait_ready node-b
+wait_link 15 node-a node-b default connected
+
+say "a replica dies: its agents go on at the other"
+connects=$(metric node-a slime_link_connects_total 'profile="default"')
+before="$(generation node-a) $(generation node-b)"
+end one KILL
+wait_for 10 in_session two node-a || fail "node-a did not come over"
+spend 5 # longer than a lease
+in_session two node-a || fail "node-a did not stay"
+[ "$(generation node-a) $(generation node-b)" = "$before" ] || fail "somebody had to register again"
+[ "$(metric node-a slime_link_connects_total 'profile="default"')" = "$connects" ] || fail "the link was touched"
+
+say "a new agent passes over the dead one"
+start_agent_at node-c one two 'links: [ { to: node-a } ]'
+wait_ready node-c
+wait_link 10 node-c node-a default connected
+
+say "the replica comes back"
+port=${urls[one]##*:}
+spawn one "$bin/nanoctrl" server --port "$port" --runtime-dir "$work/run-one" --redis-url "unix://$work/redis.sock" "${lease[@]}"
+wait_for 15 agent_at one node-c || fail "it does not know who is there"
