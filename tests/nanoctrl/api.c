@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <base/clock.h>
+#include "model.h"
 
 #define REGION                                                                             \
 	"{\"revision\":1,\"size\":4096,\"access\":[\"read\"],\"allow\":[\"role=node-b\"]," \
@@ -395,6 +396,61 @@ static void session__after_lost_data_says_resync(void **state)
 	until_registered(f, lease);
 }
 
+/* Publishes a region under a long name again and again, until the server has dropped a queue. */
+static void flood(struct api_fixture *f, const char *name, const char *lease)
+{
+	struct api_answer a = { .status = 0 };
+	char target[700];
+	char body[200];
+
+	snprintf(target, sizeof(target), "/v1/agents/%s/regions/%0253d?scope=demo", name, 7);
+	for (int i = 1; !api_metric(f, "nanoctrl_stream_resets_total"); i++) {
+		assert_true(i < 10000);
+		snprintf(
+			body, sizeof(body),
+			"{\"revision\":%d,\"size\":1,\"access\":[\"read\"],\"descriptor\":\"QUJD\"}",
+			i);
+		assert_int_equal(api_do(f, &a, "PUT", target, lease, body), i == 1 ? 201 : 200);
+	}
+	api_answer_fini(&a);
+}
+
+static void session__that_is_not_read_is_reset(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream s;
+	struct store_cursor at;
+	char lease_a[512];
+	char lease_b[512];
+	char name[254];
+	json_t *v;
+
+	snprintf(name, sizeof(name), "%0253d", 5);
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease_a), 201);
+	assert_int_equal(api_open_narrow(f, &s, "/v1/agents/node-a/session?scope=demo", lease_a),
+			 101);
+	json_decref(api_next_of(&s, "hello"));
+	assert_int_equal(api_register(f, name, "i2", OWNER_KEY_A, lease_b), 201);
+	flood(f, name, lease_b);
+	v = api_next_of(&s, "reset");
+	assert_true(model_parse_cursor(json_string_value(json_object_get(v, "cursor")), &at));
+	json_decref(v);
+	/* From there it goes on: nothing more is lost. */
+	assert_int_equal(api_register(f, "node-c", "i3", OWNER_KEY_A, lease_b), 201);
+	for (bool seen = false; !seen;) {
+		struct store_cursor next;
+
+		v = api_next_of(&s, "registered");
+		assert_true(
+			model_parse_cursor(json_string_value(json_object_get(v, "cursor")), &next));
+		assert_true(next.epoch == at.epoch && next.id > at.id);
+		seen = strcmp(json_string_value(json_object_get(v, "agent")), "node-c") == 0;
+		json_decref(v);
+	}
+	assert_int_equal(api_metric(f, "nanoctrl_stream_resets_total"), 1);
+	api_close(&s);
+}
+
 static void session__without_an_upgrade_or_a_lease_is_refused(void **state)
 {
 	struct api_fixture *f = *state;
@@ -453,6 +509,7 @@ int main(void)
 		TEST(session__is_told_that_it_was_superseded),
 		TEST(session__that_is_replaced_goes_away),
 		TEST(session__after_lost_data_says_resync),
+		TEST(session__that_is_not_read_is_reset),
 		TEST(session__without_an_upgrade_or_a_lease_is_refused),
 		TEST(request__while_redis_is_down_is_503_and_works_again_later),
 	};

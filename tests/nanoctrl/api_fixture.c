@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include <event2/buffer.h>
 #include <base/clock.h>
 #include "loop.h"
 #include "route.h"
@@ -34,6 +36,7 @@ static void start_server(struct api_fixture *f)
 	config.routes = route_table;
 	config.n_routes = route_table_len;
 	config.tick_ms = 50;
+	config.stall_ms = 60000;
 	config.drain_accept_ms = 10;
 	config.drain_ms = 100;
 	config.hooks = (struct server_hooks){ .store_create = create_store,
@@ -81,16 +84,22 @@ int api_teardown(void **state)
 
 /* ---- the client ---- */
 
-static int dial(const struct api_fixture *f)
+static int dial(const struct api_fixture *f, bool narrow)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_port = htons((uint16_t)f->port),
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct timeval tv = { .tv_sec = TIMEOUT_S };
+	int segment = 536, buffer = 4096;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	if (narrow) {
+		/* The kernel sizes the server's buffer by segments. */
+		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
+	}
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	return fd;
 }
@@ -163,8 +172,8 @@ static void until_ready(int fd)
 /* Two connections at once are on two loops. */
 static void wait_until_ready(struct api_fixture *f)
 {
-	int first = dial(f);
-	int second = dial(f);
+	int first = dial(f, false);
+	int second = dial(f, false);
 
 	until_ready(first);
 	until_ready(second);
@@ -175,7 +184,7 @@ static void wait_until_ready(struct api_fixture *f)
 int api_do(struct api_fixture *f, struct api_answer *a, const char *method, const char *target,
 	   const char *lease, const char *body)
 {
-	int fd = dial(f);
+	int fd = dial(f, false);
 	const char *head_end;
 	char *text;
 
@@ -260,6 +269,23 @@ int api_register(struct api_fixture *f, const char *name, const char *incarnatio
 	return status;
 }
 
+long long api_metric(struct api_fixture *f, const char *name)
+{
+	struct evbuffer *text = evbuffer_new();
+	long long value = -1;
+	char *line;
+
+	server_metrics(f->server, text);
+	while ((line = evbuffer_readln(text, NULL, EVBUFFER_EOL_LF))) {
+		if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ' ')
+			value = atoll(line + strlen(name) + 1);
+		free(line);
+	}
+	evbuffer_free(text);
+	assert_true(value >= 0);
+	return value;
+}
+
 /* ---- streams ---- */
 
 static bool fill(struct api_stream *s)
@@ -278,14 +304,14 @@ static void eat(struct api_stream *s, size_t n)
 	s->len -= n;
 }
 
-int api_open(struct api_fixture *f, struct api_stream *s, const char *target, const char *lease,
-	     bool websocket)
+static int open_stream(struct api_fixture *f, struct api_stream *s, const char *target,
+		       const char *lease, bool websocket, bool narrow)
 {
 	const char *end;
 
 	memset(s, 0, sizeof(*s));
 	s->websocket = websocket;
-	s->fd = dial(f);
+	s->fd = dial(f, narrow);
 	send_head(s->fd, "GET", target, lease,
 		  websocket ? "Connection: Upgrade\r\nUpgrade: websocket\r\n"
 			      "Sec-WebSocket-Version: 13\r\n"
@@ -297,6 +323,18 @@ int api_open(struct api_fixture *f, struct api_stream *s, const char *target, co
 	assert_int_equal(sscanf(s->in, "HTTP/1.1 %d", &s->status), 1);
 	eat(s, (size_t)(end + 4 - s->in));
 	return s->status;
+}
+
+int api_open(struct api_fixture *f, struct api_stream *s, const char *target, const char *lease,
+	     bool websocket)
+{
+	return open_stream(f, s, target, lease, websocket, false);
+}
+
+int api_open_narrow(struct api_fixture *f, struct api_stream *s, const char *target,
+		    const char *lease)
+{
+	return open_stream(f, s, target, lease, true, true);
 }
 
 /* One frame of the server: unmasked, of up to 64 KiB. */

@@ -64,6 +64,11 @@ struct api_stream {
 /* Open one; after a status other than 101 or 200 there is no stream. */
 int api_open(struct api_fixture *f, struct api_stream *s, const char *target, const char *lease,
 	     bool websocket);
+/* The same over a connection that takes next to nothing unless it is read. */
+int api_open_narrow(struct api_fixture *f, struct api_stream *s, const char *target,
+		    const char *lease);
+/* What /metrics says of a counter without labels. */
+long long api_metric(struct api_fixture *f, const char *name);
 /* The next message; NULL when it was closed. The caller decrefs it. */
 json_t *api_next(struct api_stream *s);
 /* The next message of this type, passing over others; fails when the stream ends before. */
