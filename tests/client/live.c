@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client and the real server, over a real Redis. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include <event2/event.h>
 #include <tests/support/redis.h>
 
 #include "nanoctrl/client/nanoctrl_client.h"
+#include "server.h"
 
 #define KEY_A "00112233445566778899001122334455667788990011223344556677889900aa"
 #define KEY_B "00112233445566778899001122334455667788990011223344556677889900bb"
@@ -43,75 +37,10 @@ struct agent {
 static struct {
 	struct test_redis redis;
 	struct event_base *base;
-	pid_t server;
-	int held; /* keeps the port for the server while that is away */
-	char url[64], port[16];
+	struct server server;
+	char run_dir[128];
 	struct agent a, b, c;
 } t;
-
-/* --- the server --- */
-
-static void exec_server(int out)
-{
-	const char *bin = getenv("SLIME_BIN");
-	char path[512], dir[128];
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	snprintf(path, sizeof(path), "%s/nanoctrl", bin ? bin : ".");
-	snprintf(dir, sizeof(dir), "%s/run", t.redis.dir);
-	dup2(out, STDOUT_FILENO);
-	execl(path, path, "server", "--port", t.port, "--redis-url", t.redis.url, "--runtime-dir",
-	      dir, "--log-file", "/dev/null", "--set", "server.drain_accept=0s", NULL);
-	_exit(127);
-}
-
-/* A port for the server, killed or not: bound, it is nobody else's; not listening, and with
- * addresses reused, it is the server's. */
-static void hold_port(void)
-{
-	struct sockaddr_in addr = { .sin_family = AF_INET,
-				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(addr);
-	int one = 1;
-
-	t.held = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true(t.held >= 0);
-	assert_int_equal(setsockopt(t.held, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
-	assert_int_equal(bind(t.held, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	assert_int_equal(getsockname(t.held, (struct sockaddr *)&addr, &len), 0);
-	snprintf(t.port, sizeof(t.port), "%d", ntohs(addr.sin_port));
-}
-
-/* Waits for the line that says where it serves. */
-static void start_server(void)
-{
-	char line[256] = "", *at;
-	int fds[2];
-	FILE *out;
-
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	t.server = fork();
-	if (!t.server)
-		exec_server(fds[1]);
-	close(fds[1]);
-	out = fdopen(fds[0], "r");
-	assert_non_null(out);
-	if (!fgets(line, sizeof(line), out))
-		fail_msg("nanoctrl said nothing");
-	fclose(out);
-	at = strstr(line, "http://");
-	assert_non_null(at);
-	snprintf(t.url, sizeof(t.url), "%.*s", (int)strcspn(at, "\n"), at);
-}
-
-static void kill_server(void)
-{
-	if (t.server <= 0)
-		return;
-	kill(t.server, SIGKILL);
-	waitpid(t.server, NULL, 0);
-	t.server = 0;
-}
 
 /* --- the agents --- */
 
@@ -119,7 +48,7 @@ static void create_agent(struct agent *g, const char *name, const char *incarnat
 			 const char *key)
 {
 	struct nc_client_attr attr = NC_CLIENT_ATTR_INIT;
-	const char *url = t.url;
+	const char *url = t.server.url;
 
 	*g = (struct agent){ .name = name, .incarnation = incarnation, .key = key };
 	attr.base = t.base;
@@ -265,10 +194,15 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&t, 0, sizeof(t));
-	hold_port();
+	server_init(&t.server);
 	test_redis_start(&t.redis);
+	snprintf(t.run_dir, sizeof(t.run_dir), "%s/run", t.redis.dir);
+	memcpy(t.server.args,
+	       ((const char *[]){ "--redis-url", t.redis.url, "--runtime-dir", t.run_dir,
+				  "--log-file", "/dev/null", "--set", "server.drain_accept=0s" }),
+	       8 * sizeof(char *));
 	t.base = event_base_new();
-	start_server();
+	server_start(&t.server);
 	create_agent(&t.a, "a", "inc-a", KEY_A);
 	create_agent(&t.b, "b", "inc-b", KEY_B);
 	return 0;
@@ -283,9 +217,8 @@ static int teardown(void **state)
 	nc_client_destroy(t.b.client);
 	nc_client_destroy(t.c.client);
 	event_base_free(t.base);
-	kill_server();
-	close(t.held);
-	snprintf(command, sizeof(command), "rm -rf '%s/run'", t.redis.dir);
+	server_fini(&t.server);
+	snprintf(command, sizeof(command), "rm -rf '%s'", t.run_dir);
 	if (system(command))
 		return -1;
 	test_redis_stop(&t.redis);
@@ -355,8 +288,8 @@ static void session__outlives_a_killed_server(void **state)
 	(void)state;
 	join(&t.a);
 	join(&t.b);
-	kill_server();
-	start_server();
+	server_kill(&t.server);
+	server_start(&t.server);
 	spin_until(t.a.n_up == 2 && t.b.n_up == 2);
 	assert_int_equal(t.a.n_ended, 0);
 	t.a.seen = 0;

@@ -29,8 +29,8 @@ static void serve(const struct test_redis *r, pid_t parent)
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
 	execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", r->socket, "--dir",
-	       r->dir, "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
-	       (char *)NULL);
+	       r->dir, "--save", "", "--appendonly", r->durable ? "yes" : "no", "--appendfsync",
+	       "always", "--maxmemory-policy", "noeviction", (char *)NULL);
 	_exit(errno == ENOENT ? 77 : 1);
 }
 
@@ -73,14 +73,25 @@ void test_redis_restart(struct test_redis *r)
 	redisFree(c);
 }
 
-void test_redis_start(struct test_redis *r)
+static void start(struct test_redis *r, bool durable)
 {
 	memset(r, 0, sizeof(*r));
+	r->durable = durable;
 	strcpy(r->dir, "/tmp/slime-redis-XXXXXX");
 	assert_non_null(mkdtemp(r->dir));
 	snprintf(r->socket, sizeof(r->socket), "%s/redis.sock", r->dir);
 	snprintf(r->url, sizeof(r->url), "unix://%s", r->socket);
 	test_redis_restart(r);
+}
+
+void test_redis_start(struct test_redis *r)
+{
+	start(r, false);
+}
+
+void test_redis_start_durable(struct test_redis *r)
+{
+	start(r, true);
 }
 
 void test_redis_kill(struct test_redis *r)
@@ -105,11 +116,15 @@ void test_redis_resume(struct test_redis *r)
 
 void test_redis_stop(struct test_redis *r)
 {
+	char command[128];
+
 	test_redis_kill(r);
 	if (!*r->dir)
 		return;
 	unlink(r->socket);
-	rmdir(r->dir);
+	snprintf(command, sizeof(command), "rm -rf '%s/appendonlydir'", r->dir);
+	if (!r->durable || system(command) == 0)
+		rmdir(r->dir);
 }
 
 long long test_redis_do(struct test_redis *r, const char *fmt, ...)

@@ -6,6 +6,7 @@
 #ifndef TESTS_SUPPORT_REDIS_H
 #define TESTS_SUPPORT_REDIS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct test_redis {
@@ -13,15 +14,19 @@ struct test_redis {
 	char socket[96];
 	char url[112]; /* unix://... */
 	pid_t pid;     /* 0: not running */
+	bool durable;  /* what it acknowledged survives test_redis_kill() */
 };
 
 /* Starts one and waits until it answers; exits the test with 77 when there is no redis-server. */
 void test_redis_start(struct test_redis *r);
 
-/* Kill it, with what it knew: nothing is kept on disk. */
+/* The same, with every write on disk before it is answered. */
+void test_redis_start_durable(struct test_redis *r);
+
+/* Kill it, with what it knew unless it is durable. */
 void test_redis_kill(struct test_redis *r);
 
-/* Start it again, empty, in the same place. */
+/* Start it again, empty unless it is durable, in the same place. */
 void test_redis_restart(struct test_redis *r);
 
 void test_redis_pause(struct test_redis *r);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thousand agents, when the store has lost everything: how soon they are back. Each hears of each
+ * other one, which under a sanitizer is too much for one process: there are fewer then.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <event2/event.h>
+#include <base/clock.h>
+#include <tests/support/redis.h>
+
+#include "nanoctrl/client/nanoctrl_client.h"
+#include "server.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define N_AGENTS 150
+#else
+#define N_AGENTS 1000
+#endif
+#define KEY "00112233445566778899001122334455667788990011223344556677889900aa"
+/* What is promised is 5 s on a machine that has nothing else to do. */
+#define PROMISED_MS 5000
+#define LIMIT_MS    (30 * PROMISED_MS)
+
+struct agent {
+	struct nc_client *client;
+	char name[16];
+	uint64_t epoch; /* that it is registered in */
+	bool counted;
+};
+
+static struct {
+	struct test_redis redis;
+	struct server server;
+	char run_dir[128];
+	struct event_base *base;
+	struct agent agents[N_AGENTS];
+	uint64_t old; /* agents of a later epoch are counted */
+	size_t n_there;
+} t;
+
+static void join(struct agent *g);
+
+static void on_up(void *arg)
+{
+	struct agent *g = arg;
+
+	if (g->epoch <= t.old || g->counted)
+		return;
+	g->counted = true;
+	t.n_there++;
+}
+
+static void on_event(void *arg, const struct nc_event *event)
+{
+	(void)arg;
+	(void)event;
+}
+
+static void on_reset(void *arg)
+{
+	(void)arg;
+}
+
+static void on_ended(void *arg, enum nc_session_end why, const struct nc_error *error)
+{
+	struct agent *g = arg;
+
+	(void)error;
+	assert_int_equal(why, NC_SESSION_RESYNC);
+	join(g);
+}
+
+static const struct nc_session_ops ops = { on_up, NULL, on_event, on_reset, on_ended };
+
+static void on_grant(void *arg, const struct nc_error *error, const struct nc_grant *grant)
+{
+	struct agent *g = arg;
+
+	if (error) {
+		join(g);
+		return;
+	}
+	g->epoch = grant->epoch;
+	assert_int_equal(nc_session_open(g->client, &ops, g), 0);
+}
+
+static void join(struct agent *g)
+{
+	struct nc_registration r = { .name = g->name, .incarnation = g->name, .owner_key = KEY };
+
+	assert_int_equal(nc_register(g->client, &r, on_grant, g), 0);
+}
+
+static void create_agents(void)
+{
+	struct nc_client_attr attr = NC_CLIENT_ATTR_INIT;
+	const char *url = t.server.url;
+
+	attr.base = t.base;
+	attr.urls = &url;
+	attr.n_urls = 1;
+	attr.scope = "crowd";
+	attr.timeout_ms = LIMIT_MS;
+	for (size_t i = 0; i < N_AGENTS; i++) {
+		snprintf(t.agents[i].name, sizeof(t.agents[i].name), "agent-%zu", i);
+		assert_int_equal(nc_client_create(&t.agents[i].client, &attr), 0);
+		join(&t.agents[i]);
+	}
+}
+
+static void spin_until_all_are_there(void)
+{
+	while (t.n_there < N_AGENTS)
+		assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	server_init(&t.server);
+	test_redis_start(&t.redis);
+	snprintf(t.run_dir, sizeof(t.run_dir), "%s/run", t.redis.dir);
+	memcpy(t.server.args,
+	       ((const char *[]){ "--redis-url", t.redis.url, "--runtime-dir", t.run_dir,
+				  "--log-file", "/dev/null" }),
+	       6 * sizeof(char *));
+	t.base = event_base_new();
+	server_start(&t.server);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[256];
+
+	(void)state;
+	for (size_t i = 0; i < N_AGENTS; i++)
+		nc_client_destroy(t.agents[i].client);
+	event_base_free(t.base);
+	server_fini(&t.server);
+	snprintf(command, sizeof(command), "rm -rf '%s'", t.run_dir);
+	if (system(command))
+		return -1;
+	test_redis_stop(&t.redis);
+	return 0;
+}
+
+static void store__that_lost_its_data_has_all_agents_back_in_seconds(void **state)
+{
+	uint64_t begin, took_ms;
+
+	(void)state;
+	create_agents();
+	spin_until_all_are_there();
+	t.old = t.agents[0].epoch;
+	t.n_there = 0;
+	for (size_t i = 0; i < N_AGENTS; i++)
+		t.agents[i].counted = false;
+	test_redis_kill(&t.redis);
+	test_redis_restart(&t.redis);
+	begin = sl_clock_ns();
+	spin_until_all_are_there();
+	took_ms = (sl_clock_ns() - begin) / SL_NS_PER_MS;
+	print_message("%d agents are back after %llu ms\n", N_AGENTS, (unsigned long long)took_ms);
+	assert_true(took_ms < LIMIT_MS);
+	assert_true(t.agents[0].epoch > t.old);
+	for (size_t i = 1; i < N_AGENTS; i++)
+		assert_int_equal(t.agents[i].epoch, t.agents[0].epoch);
+	assert_int_equal(test_redis_do(&t.redis, "ZCARD {crowd}:nanoctrl:names"), N_AGENTS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			store__that_lost_its_data_has_all_agents_back_in_seconds, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
