@@ -14,13 +14,13 @@ deploy/packages.sh bench.
 END_OF_USAGE
 }
 
-# The versions whose figures docs/performance.md has.
-package() {
+# The versions whose figures docs/performance.md has. --no-deps: NIXL names torch, which is gigabytes, and does without.
+packages_of() {
 	case $1 in
 	ray) echo 'ray==2.60.0 numpy' ;;
 	pulsing) echo 'pulsing==0.1.2' ;;
 	mooncake) echo 'mooncake-transfer-engine-non-cuda==0.3.13.post1 numpy' ;;
-	nixl) echo 'nixl-cu12==1.5.1 numpy' ;;
+	nixl) echo 'numpy --no-deps nixl-cu12==1.5.1' ;;
 	*)
 		usage >&2
 		echo "setup.sh: unknown peer: $1" >&2
@@ -39,19 +39,15 @@ esac
 names=("$@")
 [ $# -gt 0 ] || names=(ray pulsing mooncake nixl)
 place=${SLIME_BASELINES:-$(dirname "${BASH_SOURCE[0]}")/../../build/baselines}
-wanted=()
-for name in "${names[@]}"; do
-	words=$(package "$name")
-	read -ra more <<<"$words"
-	wanted+=("${more[@]}")
-done
 
 [ -x "$place/bin/python" ] || python3 -m venv "$place"
 # A peer that this machine cannot have is said and left out: its rows are "not installed".
 failed=0
-for want in "${wanted[@]}"; do
-	"$place/bin/pip" install --quiet "$want" || {
-		echo "setup.sh: $want could not be installed" >&2
+for name in "${names[@]}"; do
+	read -ra packages <<<"$(packages_of "$name")"
+	[ "${#packages[@]}" -gt 0 ] || exit 2
+	"$place/bin/pip" install --quiet "${packages[@]}" || {
+		echo "setup.sh: $name could not be installed" >&2
 		failed=1
 	}
 done

@@ -4,11 +4,16 @@
 import json
 import os
 import sys
+import time
 
 NOT_INSTALLED = 77
+ROUND_S = 0.3
 CPUS = sorted(os.sched_getaffinity(0))
 SERVER_CPU = CPUS[0]
 CLIENT_CPU = CPUS[1 % len(CPUS)]
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+VENV = os.environ.get("SLIME_BASELINES", os.path.join(HERE, "..", "..", "build", "baselines"))
 
 
 def absent(what):
@@ -16,12 +21,43 @@ def absent(what):
     sys.exit(NOT_INSTALLED)
 
 
+def use_venv(module):
+    """Go on in the virtual environment that bench/baselines/setup.sh makes, if it has the module."""
+    python = os.path.join(VENV, "bin", "python")
+    found = f"lib/python3.{sys.version_info.minor}/site-packages/{module}"
+    if not os.path.isdir(os.path.join(VENV, found)):
+        absent(f"no {module}: bench/baselines/setup.sh")
+    if os.path.realpath(sys.prefix) != os.path.realpath(VENV):
+        os.execv(python, [python, *sys.argv])
+
+
 def pin(cpu):
     os.sched_setaffinity(0, {cpu})
 
 
-def median(values):
-    return sorted(values)[len(values) // 2]
+def timed(operate):
+    """Repeat operate() for a round: what it measured, as the C programs name it. It returns bytes."""
+    samples = []
+    moved = 0
+    begin = time.perf_counter()
+    at = begin
+    while at - begin < ROUND_S or len(samples) < 3:
+        moved += operate()
+        now = time.perf_counter()
+        samples.append(now - at)
+        at = now
+    samples.sort()
+    n = len(samples)
+    p50 = samples[n // 2]
+    result = {
+        "ops": n,
+        "p50_us": p50 * 1e6,
+        "p99_us": samples[(n - 1) * 99 // 100] * 1e6,
+        "avg_us": (at - begin) / n * 1e6,
+        "gb_s": moved / (at - begin) / 1e9,
+        "p50_gb_s": moved / n / p50 / 1e9,
+    }
+    return {name: round(value, 4) for name, value in result.items()}
 
 
 def serve(measure_round):

@@ -26,14 +26,16 @@ static int answer_all(void *socket)
 {
 	zmq_msg_t msg;
 	int ret = 0;
+	int n;
 
 	/* An empty message is the end. */
 	while (!ret) {
 		zmq_msg_init(&msg);
-		ret = zmq_msg_recv(&msg, socket, 0) < 0 ? negative_errno() : 0;
-		if (!ret && zmq_msg_size(&msg) == 0)
+		while ((n = zmq_msg_recv(&msg, socket, 0)) < 0 && errno == EINTR)
+			; /* stopped between rounds */
+		if (n == 0)
 			break;
-		if (!ret && zmq_msg_send(&msg, socket, 0) < 0)
+		if (n < 0 || zmq_msg_send(&msg, socket, 0) < 0)
 			ret = negative_errno();
 	}
 	return ret;

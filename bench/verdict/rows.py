@@ -46,6 +46,7 @@ class Figure(NamedTuple):
 
 
 P50 = Figure("p50_us", "us")
+AVERAGE = Figure("avg_us", "us")
 POST = Figure("post_us", "us")
 BANDWIDTH = Figure("p50_gb_s", "GB/s")  # of the median batch
 RATE = Figure("per_s", "/s")
@@ -66,6 +67,13 @@ def read_row(name, options, reference, figure, target):
     return Row(name, f"slime-measure read {options}", f"slime-reference {reference}", figure, target, source)
 
 
+def peer_row(name, peer, op, blocks, target):
+    """Blocks over TCP beside a transfer engine; both walk over 512 MiB of the server's."""
+    n, size = blocks
+    ours = f"slime-measure {op} {TCP} --block {size} --batch {n} --cold"
+    return Row(name, ours, f"{peer} --op {op} --block {size} --batch {n}", BANDWIDTH, target, "cold")
+
+
 def rpc_row(name, options, reference, target, figure=P50):
     return Row(name, f"slime-measure rpc {options}", reference, figure, target, "warm")
 
@@ -75,6 +83,8 @@ BLOCKS_4K = "--block 4KiB --batch 256"
 PAGES = "--block 4KiB --batch 32 --cold"
 SCATTERED = "--block 4KiB --batch 15000 --cold --scatter"
 TCP = "--transport tcp"
+PEER_128K = (32, 128 << 10)
+PEER_4K = (32, 4 << 10)
 
 ROWS = [
     # Bytes of a peer on this host.
@@ -111,6 +121,11 @@ ROWS = [
     read_row("tcp-read-128k", f"{TCP} {BLOCKS_128K} --cold", f"tcp-read {BLOCKS_128K} --cold", BANDWIDTH, at_least(0.95)),
     read_row("tcp-read-4k", f"{TCP} {PAGES}", f"tcp-read {PAGES}", BANDWIDTH, at_least(0.8)),
     read_row("tcp-read-cpu", f"{TCP} {BLOCKS_128K} --cold", f"tcp-read {BLOCKS_128K} --cold", CPU, at_most(1.15)),
+    peer_row("tcp-read-peers-mooncake", "mooncake", "read", PEER_128K, at_least(1.7)),
+    peer_row("tcp-read-peers-nixl", "nixl", "read", PEER_128K, at_least(2)),
+    peer_row("tcp-read-peers-4k-mooncake", "mooncake", "read", PEER_4K, at_least(10)),
+    peer_row("tcp-read-peers-4k-nixl", "nixl", "read", PEER_4K, at_least(2)),
+    peer_row("tcp-read-peers-write-nixl", "nixl", "write", PEER_128K, at_least(1)),
     rpc_row("tcp-rpc-64", f"{TCP} --size 64", "slime-reference tcp-echo --size 64 --wait spin", at_most(1.2)),
     rpc_row(
         "tcp-rpc-64-sleep",
@@ -119,6 +134,17 @@ ROWS = [
         at_most(1.2),
     ),
     rpc_row("tcp-rpc-16m", f"{TCP} --size 16MiB", "slime-reference tcp-echo --size 16MiB --wait spin", at_most(1.2)),
+    # An actor of Ray.
+    rpc_row("rpc-ray-1k", "--size 1KiB", "ray-echo --size 1024 --kind best", faster(300), AVERAGE),
+    rpc_row("rpc-ray-16m-bytes", "--size 16MiB", f"ray-echo --size {16 << 20} --kind bytes", faster(2), AVERAGE),
+    rpc_row("rpc-ray-16m", "--size 16MiB", f"ray-echo --size {16 << 20} --kind best", faster(1.25), AVERAGE),
+    rpc_row(
+        "rpc-ray-16m-inplace",
+        "--size 16MiB --memory in-place",
+        f"ray-echo --size {16 << 20} --kind best",
+        faster(3.5),
+        AVERAGE,
+    ),
     # One batch of 15 000 pieces.
     read_row("post-15000", SCATTERED, f"memcpy {SCATTERED}", P50, at_most(1.2)),
     Row("post-15000-tcp", f"slime-measure read {TCP} {SCATTERED}", None, POST, at_most(1000), "cold"),

@@ -4,7 +4,9 @@
 import json
 import os
 import select
+import signal
 import subprocess
+import tempfile
 import time
 
 NOT_INSTALLED = 77  # a side's status when what it measures is not there
@@ -12,6 +14,7 @@ NOT_INSTALLED = 77  # a side's status when what it measures is not there
 SETUP_S = 120  # until the first round is over
 ROUND_S = 60
 END_S = 10
+SAID_MAX = 2000  # of its standard error, in a message
 
 
 class Absent(Exception):
@@ -23,23 +26,39 @@ class Failed(Exception):
 
 
 class Side:
+    """Starts with its first round. While it does not measure, all of its processes stand still."""
+
     def __init__(self, command, folders):
-        words = command.split()
         self.command = command
+        self.folders = folders
+        self.process = None
         self.patience_s = SETUP_S
         self.rest = b""
-        words[0] = find_program(words[0], folders)
+
+    def start(self):
+        name, *options = self.command.split()
+        self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [*words, "--step"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            [find_program(name, self.folders), *options, "--step"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            bufsize=0,
+            preexec_fn=os.setpgrp,
         )
 
     def round(self):
         """Ask for a round: what it measured, a dictionary."""
+        if self.process:
+            os.killpg(self.process.pid, signal.SIGCONT)
+        else:
+            self.start()
         try:
             self.process.stdin.write(b"\n")
         except BrokenPipeError:
             pass  # it has ended, and says why below
         line = self.read_line()
+        os.killpg(self.process.pid, signal.SIGSTOP)
         self.patience_s = ROUND_S
         try:
             return json.loads(line)
@@ -61,18 +80,25 @@ class Side:
 
     def explain_end(self):
         status = self.process.wait(END_S)
+        self.errors.seek(0)
+        said = self.errors.read().decode(errors="replace").strip()
         if status == NOT_INSTALLED:
-            raise Absent(self.command)
-        raise Failed(f"{self.command}: it ended with status {status}")
+            raise Absent(said)
+        raise Failed(f"{self.command}: it ended with status {status}: {said[-SAID_MAX:]}")
 
     def close(self):
+        if not self.process:
+            return
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGCONT)
         self.process.stdin.close()
         try:
             self.process.wait(END_S)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         self.process.stdout.close()
+        self.errors.close()
 
 
 def find_program(name, folders):

@@ -66,16 +66,15 @@ def take_turns(row, reference, ours):
 
 
 def judge(row, folders):
-    sides = []
+    reference = Side(row.reference, folders) if row.reference else None
+    ours = Side(row.ours, folders)
     try:
-        for command in (row.reference, row.ours):
-            sides.append(Side(command, folders) if command else None)
-        return take_turns(row, *sides)
+        return take_turns(row, reference, ours)
     except Absent as e:
         return Outcome(row, NOT_INSTALLED, why=str(e))
     except (Failed, OSError, KeyError, ZeroDivisionError) as e:
         return Outcome(row, FAILED, why=str(e))
     finally:
-        for side in sides:
+        for side in (reference, ours):
             if side:
                 side.close()
