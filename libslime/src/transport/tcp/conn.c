@@ -56,7 +56,7 @@ static void call_and_kick(struct tcp_conn *c)
 void tcp_conn_touch(struct tcp_conn *c)
 {
 	atomic_store_explicit(&c->idle_rounds, 0, memory_order_relaxed);
-	if (!atomic_load_explicit(&c->is_active, memory_order_relaxed))
+	if (c->t->looks && !atomic_load_explicit(&c->is_active, memory_order_relaxed))
 		call(c);
 }
 
@@ -495,7 +495,7 @@ unsigned tcp_conn_run(struct tcp_conn *c)
 			end(c);
 		return 1;
 	}
-	if (!atomic_load_explicit(&c->is_active, memory_order_relaxed) &&
+	if (t->looks && !atomic_load_explicit(&c->is_active, memory_order_relaxed) &&
 	    state_of(c) == TCP_CONN_UP) {
 		atomic_store_explicit(&c->is_active, true, memory_order_relaxed);
 		sl_list_append(&t->active, &c->active_link);

@@ -197,6 +197,8 @@ struct tcp_transport {
 	struct sl_list conns;  /* [token] */
 	struct sl_list active; /* [token]: looked at in every round */
 	struct sl_list *next_active;
+	bool looks; /* spinners look at sockets; else the poller alone tells of them */
+	bool armed; /* [token] and so it is now */
 
 	pthread_mutex_t lock;
 	struct sl_list todo; /* conns that the token's holder must look at */

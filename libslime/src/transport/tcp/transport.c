@@ -89,6 +89,7 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	if (!t)
 		return -ENOMEM;
 	t->transport = (struct sl_transport){ .ops = &sl_tcp_transport, .env = env };
+	t->looks = env->attr->polling != SLIME_POLLING_EVENT;
 	sl_list_init(&t->conns);
 	sl_list_init(&t->active);
 	sl_list_init(&t->todo);
@@ -192,6 +193,8 @@ static unsigned progress(struct sl_transport *transport)
 
 	if (atomic_load_explicit(&t->n_todo, memory_order_acquire))
 		n += run_todo(t);
+	if (t->armed)
+		return n;
 	/* A connection that leaves the list meanwhile moves next_active on. */
 	for (struct sl_list *e = t->active.next; e != &t->active; e = t->next_active) {
 		t->next_active = e->next;
@@ -200,10 +203,15 @@ static unsigned progress(struct sl_transport *transport)
 	return n;
 }
 
-/* The kernel tells of everything at any time: nothing to arm. */
+/* The poller tells of everything at any time: who is about to sleep on it need not look. */
 static void arm(struct sl_transport *transport)
 {
-	(void)transport;
+	tcp_of(transport)->armed = true;
+}
+
+static void disarm(struct sl_transport *transport)
+{
+	tcp_of(transport)->armed = false;
 }
 
 static bool withdraw(struct sl_transport *transport, const struct sl_region *r)
@@ -230,6 +238,6 @@ const struct sl_transport_ops sl_tcp_transport = {
 	.conn_create = tcp_conn_create,
 	.progress = progress,
 	.arm = arm,
-	.disarm = arm,
+	.disarm = disarm,
 	.withdraw = withdraw,
 };
