@@ -32,7 +32,9 @@
 #define YIELD_HELPED_MIN_NS 1800
 #define YIELD_HELPED_MAX_NS (200 * SL_NS_PER_US)
 /* How often a caller that finds the token taken looks again before it sleeps. */
-#define GUEST_SPINS    2000
+#define GUEST_SPINS 2000
+/* Callers that come more often than this leave peers nothing to wait for. */
+#define VISIT_NS       (64 * SL_NS_PER_US)
 #define UNTIL_SLICE_MS 5
 
 /* A caller asleep on its op. */
@@ -602,22 +604,36 @@ static void thread_deep(struct slime_context *ctx)
 		sleep_deep(ctx);
 }
 
+/* How long until the next look: each is an interrupt of whoever shares the CPU, and callers that
+ * hold the token most of the time serve peers themselves. */
+static void pace_watch(struct sl_progress *p, uint64_t visits, bool held)
+{
+	if (!held && visits * VISIT_NS < p->watch_ns)
+		p->watch_ns = SL_WATCH_US * SL_NS_PER_US;
+	else if (p->watch_ns < SL_WATCH_MAX_US * SL_NS_PER_US)
+		p->watch_ns *= 2;
+}
+
 static void thread_watch(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
 	uint64_t visits = atomic_load(&p->n_visits);
 	uint32_t watch = SL_THREAD_WATCH;
+	bool held;
 
-	sl_futex_wait(&p->thread_state, SL_THREAD_WATCH,
-		      sl_clock_ns() + SL_WATCH_US * SL_NS_PER_US);
-	if (atomic_load(&p->n_visits) != visits && !has_quiet_work(ctx))
-		return;
-	if (!atomic_load(&p->token)) {
+	sl_futex_wait(&p->thread_state, SL_THREAD_WATCH, sl_clock_ns() + p->watch_ns);
+	visits = atomic_load(&p->n_visits) - visits;
+	held = atomic_load(&p->token);
+	if (!held && (!visits || has_quiet_work(ctx))) {
+		p->watch_ns = SL_WATCH_US * SL_NS_PER_US;
 		atomic_compare_exchange_strong(&p->thread_state, &watch, SL_THREAD_DEEP);
 		return;
 	}
-	if (atomic_load(&p->n_visits) == visits &&
-	    atomic_compare_exchange_strong(&p->thread_state, &watch, SL_THREAD_PARKED) &&
+	if (visits || p->watch_ns < SL_WATCH_MAX_US * SL_NS_PER_US) {
+		pace_watch(p, visits, held);
+		return;
+	}
+	if (atomic_compare_exchange_strong(&p->thread_state, &watch, SL_THREAD_PARKED) &&
 	    /* The holder may have left before it could see that we park. */
 	    !atomic_load(&p->token))
 		atomic_store(&p->thread_state, SL_THREAD_DEEP);
@@ -684,6 +700,7 @@ int sl_progress_start(struct slime_context *ctx)
 	sl_list_init(&p->sleepers);
 	p->spin_ns = ctx->attr.spin_us * SL_NS_PER_US;
 	p->yield_after = ROUNDS_BEFORE_YIELD;
+	p->watch_ns = SL_WATCH_US * SL_NS_PER_US;
 	p->one_cpu = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) < 2;
 	p->thread_fd = -1;
 	if (ctx->attr.manual)

@@ -6,9 +6,10 @@
  * The context's thread serves while nobody else does. When it finds nothing to do it arms every
  * source, looks once more, gives the token back and sleeps on the poller (DEEP). A caller that
  * comes moves it aside (WATCH): it would wake for every event that the caller handles. From there
- * it looks every SL_WATCH_US whether callers still come, and serves again when they do not; while
- * one holds the token for long it sleeps until that one leaves (PARKED). So a caller in a loop pays
- * no system call for the thread, and what peers want of us rests at most SL_WATCH_US.
+ * it looks every SL_WATCH_US whether callers still come, and serves again when they do not; less
+ * often, up to SL_WATCH_MAX_US, while they leave it no time; and when one holds the token for
+ * longer it sleeps until that one leaves (PARKED). So a caller in a loop pays no system call for
+ * the thread, and what peers want of us rests at most SL_WATCH_US, or that once after such a loop.
  *
  * A caller that must sleep does so on the poller, holding the token; other callers sleep on their
  * op, and the first of them is woken when the holder leaves.
@@ -29,12 +30,13 @@ struct slime_op;
 /* A variable of each thread, found without a call: the library is not loaded late and often. */
 #define SL_PER_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
 
-/* How long serving may rest after a caller left. */
-#define SL_WATCH_US 500
+/* How long serving may rest after a caller left; and after callers that came without a pause. */
+#define SL_WATCH_US	500
+#define SL_WATCH_MAX_US 4000
 
 enum sl_thread_state {
 	SL_THREAD_DEEP,	  /* serves, or sleeps on the poller */
-	SL_THREAD_WATCH,  /* looks again after SL_WATCH_US */
+	SL_THREAD_WATCH,  /* looks again after a while */
 	SL_THREAD_PARKED, /* sleeps until the holder leaves */
 };
 
@@ -59,8 +61,9 @@ struct sl_progress {
 
 	pthread_t thread;
 	bool has_thread;
-	int thread_fd; /* eventfd that wakes it in DEEP; nobody else reads it, as they do the
-			  poller's */
+	int thread_fd;	   /* eventfd that wakes it in DEEP; nobody else reads it, as they do the
+			      poller's */
+	uint64_t watch_ns; /* the thread's: until its next look in WATCH */
 	_Atomic uint32_t thread_state; /* enum sl_thread_state; a futex in WATCH and PARKED */
 	_Atomic bool stop;
 };
