@@ -231,12 +231,15 @@ void sl_connect_destroy_broken(struct slime_endpoint *ep)
 {
 	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
 		struct sl_attempt *a = &ep->attempts[i];
+		struct sl_conn *conn;
 
 		if (!a->conn || !a->broken)
 			continue;
-		a->conn->ops->destroy(a->conn);
+		conn = a->conn;
+		/* First, so that a fork meanwhile finds nothing that is free already. */
 		a->conn = NULL;
 		a->broken = false;
+		conn->ops->destroy(conn);
 	}
 }
 

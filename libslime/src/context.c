@@ -272,14 +272,27 @@ static bool has_memory(struct slime_context *ctx)
 	return has;
 }
 
+/* In a child after fork. */
+static void forget_parts(struct slime_context *ctx)
+{
+	if (ctx->rpc_forget)
+		ctx->rpc_forget(ctx);
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		if (ctx->transports[i])
+			ctx->transports[i]->ops->forget(ctx->transports[i]);
+	}
+}
+
 int slime_context_destroy(struct slime_context *ctx)
 {
 	if (!ctx)
 		return 0;
 	/* In a fork child the thread is not there, and what the kernel shares is the parent's: only
 	 * memory goes. */
-	if (sl_context_check(ctx))
+	if (sl_context_check(ctx)) {
+		forget_parts(ctx);
 		goto free_memory;
+	}
 	if (sl_progress_in_callback())
 		return -EDEADLK;
 	if (has_children(ctx))

@@ -40,6 +40,7 @@ struct slime_context {
 
 	_Atomic(struct sl_rpc *) rpc;			/* what calls share, made at first use */
 	void (*rpc_destroy)(struct slime_context *ctx); /* and how it goes; NULL: it was not made */
+	void (*rpc_forget)(struct slime_context *ctx);	/* the same, in a child after fork */
 
 	const uint32_t *alive; /* a page that a fork child sees empty */
 };

@@ -300,6 +300,21 @@ static void free_endpoint(struct slime_endpoint *ep)
 	free(ep);
 }
 
+/* In a child after fork. */
+static void forget_endpoint(struct slime_endpoint *ep)
+{
+	for (size_t i = 0; i < N_LAYERS; i++)
+		layers[i].layer->forget(*layer_state(ep, i));
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		struct sl_conn *conn = ep->attempts[i].conn;
+
+		if (conn)
+			conn->ops->forget(conn);
+	}
+	sl_auth_wipe(ep, sizeof(*ep));
+	free(ep);
+}
+
 int slime_endpoint_destroy(struct slime_endpoint *ep)
 {
 	struct slime_context *ctx;
@@ -309,8 +324,7 @@ int slime_endpoint_destroy(struct slime_endpoint *ep)
 		return 0;
 	ctx = ep->ctx;
 	if (sl_context_check(ctx)) {
-		sl_auth_wipe(ep, sizeof(*ep));
-		free(ep);
+		forget_endpoint(ep);
 		return 0;
 	}
 	if (sl_progress_in_callback())

@@ -35,6 +35,7 @@ struct sl_kind_counters {
 struct sl_layer {
 	int (*create)(struct slime_endpoint *ep, void **state);
 	void (*destroy)(void *state);
+	void (*forget)(void *state); /* in a child after fork: free its memory, nothing else */
 	bool (*msg)(void *state, const struct sl_msg *m, const uint8_t *payload);
 	void (*down)(void *state, int cause);
 	/* Something to do that no message announces (deadlines, memory that came back): asked in

@@ -7,6 +7,7 @@
 #include "src/context.h"
 #include "src/mailbox.h"
 #include "src/progress.h"
+#include "src/rpc_request.h"
 #include "src/rpc_service.h"
 
 void sl_mailbox_deadline(struct sl_mailbox *mb, uint64_t deadline_ns)
@@ -82,6 +83,19 @@ static void destroy(void *state)
 	free(mb);
 }
 
+static void forget(void *state)
+{
+	struct sl_mailbox *mb = state;
+
+	for (unsigned i = 0; i < SL_CALL_SLOTS; i++) {
+		if (mb->requests[i])
+			sl_request_destroy(mb->requests[i]);
+	}
+	sl_pool_forget(&mb->calling);
+	sl_pool_forget(&mb->serving);
+	free(mb);
+}
+
 static bool msg(void *state, const struct sl_msg *m, const uint8_t *payload)
 {
 	struct sl_mailbox *mb = state;
@@ -128,6 +142,7 @@ static uint64_t progress(void *state)
 const struct sl_layer sl_mailbox_layer = {
 	.create = create,
 	.destroy = destroy,
+	.forget = forget,
 	.msg = msg,
 	.down = down,
 	.progress = progress,

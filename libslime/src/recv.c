@@ -538,6 +538,11 @@ static void recv_destroy(void *state)
 	free(r);
 }
 
+static void recv_forget(void *state)
+{
+	free(state);
+}
+
 static bool recv_msg(void *state, const struct sl_msg *m, const uint8_t *payload)
 {
 	struct sl_recv *r = state;
@@ -577,6 +582,7 @@ static void recv_down(void *state, int cause)
 const struct sl_layer sl_recv_layer = {
 	.create = recv_create,
 	.destroy = recv_destroy,
+	.forget = recv_forget,
 	.msg = recv_msg,
 	.down = recv_down,
 };

@@ -36,6 +36,15 @@ static void destroy_with(struct slime_context *ctx)
 		destroy(rpc);
 }
 
+static void forget_with(struct slime_context *ctx)
+{
+	struct sl_rpc *rpc = atomic_load(&ctx->rpc);
+
+	if (rpc)
+		free(rpc->workers.threads);
+	free(rpc);
+}
+
 int sl_rpc_get(struct slime_context *ctx, struct sl_rpc **out)
 {
 	struct sl_rpc *rpc = atomic_load_explicit(&ctx->rpc, memory_order_acquire);
@@ -46,6 +55,7 @@ int sl_rpc_get(struct slime_context *ctx, struct sl_rpc **out)
 		if (!fresh)
 			return -ENOMEM;
 		if (atomic_compare_exchange_strong(&ctx->rpc, &rpc, fresh)) {
+			ctx->rpc_forget = forget_with;
 			ctx->rpc_destroy = destroy_with;
 			rpc = fresh;
 		} else {

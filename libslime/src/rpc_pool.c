@@ -319,6 +319,19 @@ uint64_t sl_pool_trim(struct sl_pool *pool, struct sl_account *account, uint64_t
 	return again;
 }
 
+void sl_pool_forget(struct sl_account *account)
+{
+	struct sl_list *e;
+
+	while ((e = sl_list_pop(&account->arenas))) {
+		struct sl_arena *a = SL_CONTAINER_OF(e, struct sl_arena, link);
+
+		slime_mr_destroy(a->mr);
+		unmap(a);
+		free(a);
+	}
+}
+
 void sl_pool_drop(struct sl_pool *pool, struct sl_account *account)
 {
 	struct sl_list gone;

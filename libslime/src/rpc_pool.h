@@ -83,4 +83,7 @@ uint64_t sl_pool_trim(struct sl_pool *pool, struct sl_account *a, uint64_t now_n
  * still out take theirs along later. */
 void sl_pool_drop(struct sl_pool *pool, struct sl_account *a);
 
+/* In a child after fork: all of the account's memory goes. */
+void sl_pool_forget(struct sl_account *a);
+
 #endif

@@ -266,6 +266,11 @@ bool pair_has(enum slime_transport transport)
 
 static enum slime_transport group_transport;
 
+enum slime_transport pair_transport(void)
+{
+	return group_transport;
+}
+
 int pair_setup(void **state)
 {
 	*state = pair_open(group_transport, NULL);

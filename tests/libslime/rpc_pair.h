@@ -70,6 +70,9 @@ int pair_setup(void **state);
 int pair_teardown(void **state);
 #define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, pair_setup, pair_teardown)
 
+/* The one that PAIR_RUN() is at. */
+enum slime_transport pair_transport(void);
+
 /* Run a group of tests over each transport of the build: how many failed. */
 int pair_run(const char *group, const struct CMUnitTest *tests, size_t n);
 #define PAIR_RUN(group, tests) pair_run(group, tests, sizeof(tests) / sizeof((tests)[0]))

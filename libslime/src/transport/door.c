@@ -384,6 +384,17 @@ int sl_door_create(struct sl_transport *t, int fd, sl_door_fn *fn, struct sl_doo
 	return 0;
 }
 
+void sl_door_forget(struct sl_door *d)
+{
+	struct sl_list *e;
+
+	if (!d)
+		return;
+	while ((e = sl_list_pop(&d->visitors)))
+		free(SL_CONTAINER_OF(e, struct visitor, link));
+	free(d);
+}
+
 void sl_door_destroy(struct sl_door *d)
 {
 	struct sl_list *e, *tmp;

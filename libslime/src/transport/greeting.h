@@ -31,6 +31,8 @@ typedef void sl_door_fn(struct sl_transport *t, struct sl_conn *conn, int fd, ui
  */
 int sl_door_create(struct sl_transport *t, int fd, sl_door_fn *fn, struct sl_door **out);
 void sl_door_destroy(struct sl_door *door);
+/* In a child after fork: free its memory. */
+void sl_door_forget(struct sl_door *door);
 
 struct sl_greeting;
 

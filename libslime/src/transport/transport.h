@@ -196,6 +196,9 @@ struct sl_conn_ops {
 	void (*close)(struct sl_conn *conn, int cause, const char *why);
 	/* After broken(), or before start. [token] */
 	void (*destroy)(struct sl_conn *conn);
+	/* In a child after fork: free its memory. No thread of ours is there, and whatever else it
+	 * has is the parent's. */
+	void (*forget)(struct sl_conn *conn);
 	/*
 	 * len bytes at offset of the peer's region, as they lie here, for an access of these
 	 * rights: until the holder of the token gives it back or makes another round. NULL: not
@@ -260,6 +263,7 @@ struct sl_transport_ops {
 	enum slime_transport id;
 	int (*create)(const struct sl_transport_env *env, struct sl_transport **out);
 	void (*destroy)(struct sl_transport *t);
+	void (*forget)(struct sl_transport *t); /* as of a connection */
 	/* Write this transport's part of an endpoint descriptor: how peers reach us. -EOPNOTSUPP:
 	 * they cannot. */
 	int (*candidate)(struct sl_transport *t, struct sl_writer *w);

@@ -102,6 +102,18 @@ static void end_now(struct shm_conn *c)
 	events->broken(c->base.owner, cause, why);
 }
 
+/* The segment, the page and what regions were mapped are not there. */
+static void conn_forget(struct sl_conn *conn)
+{
+	struct shm_conn *c = conn_of(conn);
+
+	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
+	shm_given_free(&c->given);
+	shm_ghost_forget(c->ghost);
+	shm_map_free(c);
+	free(c);
+}
+
 static void conn_destroy(struct sl_conn *conn)
 {
 	struct shm_conn *c = conn_of(conn);
@@ -239,6 +251,7 @@ static const struct sl_conn_ops conn_ops = {
 	.take_imm = conn_take_imm,
 	.close = conn_close,
 	.destroy = conn_destroy,
+	.forget = conn_forget,
 	.view = shm_map_view,
 	.is_stale = shm_map_is_stale,
 	.address = conn_address,

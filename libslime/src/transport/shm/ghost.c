@@ -34,6 +34,14 @@ void shm_ghost_destroy(struct shm_ghost *g)
 	free(g);
 }
 
+void shm_ghost_forget(struct shm_ghost *g)
+{
+	if (!g)
+		return;
+	shm_given_free(&g->given);
+	free(g);
+}
+
 /* The answer to our BYE, or one of the peer's that crossed it: either way nothing of ours is mapped
  * there. */
 static void on_sock(struct sl_source *s, uint32_t events)

@@ -90,6 +90,17 @@ static void destroy(struct sl_transport *base)
 	free(t);
 }
 
+static void forget(struct sl_transport *base)
+{
+	struct shm_transport *t = (struct shm_transport *)base;
+	struct sl_list *e;
+
+	while ((e = sl_list_pop(&t->ghosts)))
+		shm_ghost_forget(SL_CONTAINER_OF(e, struct shm_ghost, link));
+	sl_door_forget(t->door);
+	free(t);
+}
+
 static int candidate(struct sl_transport *base, struct sl_writer *w)
 {
 	struct shm_transport *t = (struct shm_transport *)base;
@@ -127,6 +138,7 @@ const struct sl_transport_ops sl_shm_transport = {
 	.id = SLIME_TRANSPORT_SHM,
 	.create = create,
 	.destroy = destroy,
+	.forget = forget,
 	.candidate = candidate,
 	.conn_create = shm_conn_create,
 	.withdraw = shm_withdraw,

@@ -229,5 +229,6 @@ int shm_ghost_create(struct shm_transport *t, struct shm_ghost **out);
 void shm_ghost_begin(struct shm_ghost *g, struct sl_source *sock, struct sl_source *pid,
 		     struct shm_given *given);
 void shm_ghost_destroy(struct shm_ghost *g);
+void shm_ghost_forget(struct shm_ghost *g); /* in a child after fork */
 
 #endif

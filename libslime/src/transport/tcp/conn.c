@@ -538,6 +538,11 @@ static void destroy(struct sl_conn *conn)
 	free_conn(c);
 }
 
+static void forget(struct sl_conn *conn)
+{
+	free_conn(conn_of(conn));
+}
+
 static const struct sl_conn_ops conn_ops = {
 	.submit = tcp_submit,
 	.slot = slot,
@@ -545,6 +550,7 @@ static const struct sl_conn_ops conn_ops = {
 	.take_imm = take_imm,
 	.close = conn_close,
 	.destroy = destroy,
+	.forget = forget,
 	.is_stale = is_stale,
 	.address = address,
 };

@@ -116,6 +116,14 @@ static void destroy(struct sl_transport *transport)
 	free(t);
 }
 
+static void forget(struct sl_transport *transport)
+{
+	struct tcp_transport *t = tcp_of(transport);
+
+	sl_door_forget(t->door);
+	free(t);
+}
+
 static int candidate(struct sl_transport *transport, struct sl_writer *w)
 {
 	struct tcp_transport *t = tcp_of(transport);
@@ -234,6 +242,7 @@ const struct sl_transport_ops sl_tcp_transport = {
 	.id = SLIME_TRANSPORT_TCP,
 	.create = create,
 	.destroy = destroy,
+	.forget = forget,
 	.candidate = candidate,
 	.conn_create = tcp_conn_create,
 	.progress = progress,
