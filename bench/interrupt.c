@@ -72,7 +72,7 @@ int interrupt_fini(struct interrupt *in)
 		eventfd_write(in->quit, 1);
 		pthread_join(in->thread, NULL);
 	}
-	close(in->signals);
+	cli_signals_close(in->signals);
 	close(in->quit);
 	return atomic_load(&in->caught);
 }

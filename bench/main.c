@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/baseline.h"
 #include "bench/client.h"
+#include "bench/comparison.h"
+#include "bench/plot.h"
 #include "bench/report.h"
 #include "bench/settings.h"
+#include "cli/signals.h"
 
 /* One run of the program. */
 struct bench {
@@ -30,13 +35,6 @@ static void common_job(const struct between_settings *b, struct bench_job *job)
 	job->transport = (enum slime_transport)b->transport;
 }
 
-static uint64_t default_iterations(uint64_t size)
-{
-	uint64_t n = 50000000 / size;
-
-	return n < 50 ? 50 : n > 500 ? 500 : n;
-}
-
 static void rpc_job(const struct settings *s, uint64_t size, struct bench_job *job)
 {
 	*job = (struct bench_job){ .kind = BENCH_RPC };
@@ -45,12 +43,11 @@ static void rpc_job(const struct settings *s, uint64_t size, struct bench_job *j
 		.size = size,
 		.threads = (uint32_t)s->between.threads,
 		.inflight = (uint32_t)s->rpc.inflight,
-		.warmup = 20,
-		.iterations = (uint64_t)s->rpc.iterations,
+		.warmup = BASELINE_WARMUP,
+		.iterations = s->rpc.duration_ms ? (uint64_t)s->rpc.iterations
+						 : baseline_iterations(&s->rpc, size),
 		.duration_ms = (uint32_t)s->rpc.duration_ms,
 	};
-	if (!s->rpc.iterations && !s->rpc.duration_ms)
-		job->rpc.iterations = default_iterations(size);
 }
 
 static void transfer_job(const struct settings *s, struct bench_job *job)
@@ -72,11 +69,23 @@ static void transfer_job(const struct settings *s, struct bench_job *job)
 	};
 }
 
-/* ---- running ---- */
+/* ---- measuring ---- */
 
-static int print_rows(const struct bench *b, const struct report_row *rows, size_t n)
+static enum report_format format_of(const struct options *o)
+{
+	return o->json ? REPORT_JSON : o->csv ? REPORT_CSV : REPORT_TABLE;
+}
+
+static int save(void *arg, FILE *to)
+{
+	return report_print(arg, REPORT_CSV, to);
+}
+
+/* With baselines it is printed beside them, later. */
+static int report_rows(const struct bench *b, const struct report_row *rows, size_t n)
 {
 	const struct between_settings *between = &b->settings.between;
+	const struct rpc_settings *rpc = &b->settings.rpc;
 	struct report r = {
 		.kind = b->kind,
 		.from = between->from ? between->from : slime_agent_name(b->client.agent),
@@ -85,12 +94,15 @@ static int print_rows(const struct bench *b, const struct report_row *rows, size
 		.rows = rows,
 		.n_rows = n,
 	};
-	int ret = report_print(&r,
-			       b->options.json	? REPORT_JSON
-			       : b->options.csv ? REPORT_CSV
-						: REPORT_TABLE,
-			       stdout);
+	int ret = 0;
 
+	if (b->kind == BENCH_RPC && rpc->results)
+		ret = results_write(rpc->results, SYSTEM_SLIME, save, &r);
+	if (ret)
+		return complain(rpc->results, ret);
+	if (b->kind == BENCH_RPC && rpc->n_baselines)
+		return 0;
+	ret = report_print(&r, format_of(&b->options), stdout);
 	return ret ? complain("standard output", ret) : 0;
 }
 
@@ -113,9 +125,15 @@ static int run_all(struct bench *b)
 		failed = client_run(&b->client, &rows[done].job, &rows[done].result);
 		done += !failed;
 	}
-	status = done ? print_rows(b, rows, done) : EXIT_FAILURE;
+	status = done ? report_rows(b, rows, done) : EXIT_FAILURE;
 	free(rows);
 	return failed ? EXIT_FAILURE : status;
+}
+
+static int interrupted(int sig)
+{
+	fprintf(stderr, "slime-bench: interrupted\n");
+	return 128 + sig;
 }
 
 static int measure(struct bench *b)
@@ -127,10 +145,88 @@ static int measure(struct bench *b)
 		return EXIT_FAILURE;
 	status = client_open(&b->client) ? EXIT_FAILURE : run_all(b);
 	sig = client_fini(&b->client);
-	if (!sig)
+	return sig ? interrupted(sig) : status;
+}
+
+/* ---- what others measured ---- */
+
+static int compare(const char *dir, bool csv)
+{
+	struct results *r = malloc(sizeof(*r));
+	int ret = r ? results_read(r, dir) : -ENOMEM;
+
+	if (!ret)
+		ret = comparison_print(r, csv, stdout);
+	free(r);
+	if (ret == -EINVAL)
+		return EXIT_FAILURE;
+	return ret ? complain(dir, ret) : EXIT_SUCCESS;
+}
+
+static int plot(const char *dir)
+{
+	struct results *r = malloc(sizeof(*r));
+	int ret = r ? results_read(r, dir) : -ENOMEM;
+	int drawn = ret ? 0 : plot_draw(r, dir);
+
+	free(r);
+	if (drawn == -ENOENT) {
+		fprintf(stderr,
+			"slime-bench: gnuplot is not installed (deploy/packages.sh bench)\n");
+		return EXIT_FAILURE;
+	}
+	if (ret == -EINVAL)
+		return EXIT_FAILURE;
+	if (ret || drawn)
+		return complain(dir, ret ? ret : drawn);
+	printf("%s/%s\n%s/%s\n", dir, PLOT_PNG, dir, PLOT_SVG);
+	return EXIT_SUCCESS;
+}
+
+/* One after the other, when we have left: nobody disturbs them. */
+static int measure_baselines(struct bench *b)
+{
+	static const int stopping[] = { SIGINT, SIGTERM };
+	const struct rpc_settings *rpc = &b->settings.rpc;
+	struct baseline_attr attr = { .rpc = rpc };
+	enum baseline_outcome outcome = BASELINE_MEASURED;
+	struct cli_progress progress;
+	int status = EXIT_SUCCESS;
+	int caught = 0;
+
+	attr.signals = cli_signals_open(stopping, sizeof(stopping) / sizeof(stopping[0]));
+	if (attr.signals < 0)
+		return complain("signals", attr.signals);
+	cli_progress_init(&progress, stderr);
+	attr.progress = &progress;
+	for (size_t i = 0; i < rpc->n_baselines && outcome != BASELINE_INTERRUPTED; i++) {
+		enum system system = (enum system)(SYSTEM_SLIME + 1 + rpc->baselines[i]);
+
+		cli_progress_say(&progress, "%s ...", system_names[system].title);
+		outcome = baseline_run(&attr, system, &caught);
+		if (outcome == BASELINE_FAILED)
+			status = EXIT_FAILURE;
+	}
+	cli_signals_close(attr.signals);
+	return outcome == BASELINE_INTERRUPTED ? interrupted(caught) : status;
+}
+
+static int measure_all(struct bench *b)
+{
+	const struct rpc_settings *rpc = &b->settings.rpc;
+	int ret = rpc->results && b->kind == BENCH_RPC ? results_create(rpc->results) : 0;
+	int status, printed;
+
+	if (ret)
+		return complain(rpc->results, ret);
+	status = measure(b);
+	if (status || b->kind != BENCH_RPC || !rpc->n_baselines)
 		return status;
-	fprintf(stderr, "slime-bench: interrupted\n");
-	return 128 + sig;
+	status = measure_baselines(b);
+	if (status > 128)
+		return status;
+	printed = compare(rpc->results, b->options.csv);
+	return printed ? printed : status;
 }
 
 /* The command line in one string, for the head of the result. */
@@ -162,8 +258,11 @@ static int read_and_measure(struct bench *b, const struct cli_args *args)
 	if (ret)
 		return complain("configuration", ret);
 	ret = settings_read(config, &b->options, args, &b->settings);
-	if (!ret)
-		status = measure(b);
+	if (!ret && b->options.json && b->settings.rpc.n_baselines && b->kind == BENCH_RPC)
+		status =
+			cli_usage_error(&bench_program, "--json and --baseline exclude each other");
+	else if (!ret)
+		status = measure_all(b);
 	else if (ret != -EINVAL)
 		status = complain("configuration", ret);
 	cli_config_destroy(config);
@@ -179,10 +278,16 @@ int main(int argc, char **argv)
 
 	if (ret)
 		return cli_args_exit_status(ret);
-	b.kind = !strcmp(args.command->name, "rpc") ? BENCH_RPC : BENCH_TRANSFER;
-	b.flags = join(argc, argv);
-	status = b.flags ? read_and_measure(&b, &args) : complain("memory", -ENOMEM);
-	free(b.flags);
+	if (!strcmp(args.command->name, "compare")) {
+		status = compare(args.operands[0], b.options.csv);
+	} else if (!strcmp(args.command->name, "plot")) {
+		status = plot(args.operands[0]);
+	} else {
+		b.kind = !strcmp(args.command->name, "rpc") ? BENCH_RPC : BENCH_TRANSFER;
+		b.flags = join(argc, argv);
+		status = b.flags ? read_and_measure(&b, &args) : complain("memory", -ENOMEM);
+		free(b.flags);
+	}
 	cli_args_fini(&args);
 	return status;
 }

@@ -112,7 +112,7 @@ static void rpc_row(struct cli_table *t, const struct report_row *row)
 	cli_table_cell(t, "%.2f", us(b->avg_ns));
 	cli_table_cell(t, "%.2f", us(b->p50_ns));
 	cli_table_cell(t, "%.2f", us(b->p99_ns));
-	cli_table_cell(t, "%.3f", rpc_gbps(row));
+	cli_table_cell(t, "%.4g", rpc_gbps(row));
 	cli_table_cell(t, "%.2f", us(b->p999_ns));
 	cli_table_cell(t, "%.2f", us(b->max_ns));
 	cli_table_cell(t, "%" PRIu64, b->trips);

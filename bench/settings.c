@@ -5,12 +5,16 @@
 #include <string.h>
 
 #include "bench/service/job.h"
+#include "bench/sweep.h"
 #include "peeragent/lib/ctrl.h"
 #include "peeragent/lib/topology.h"
 
 static const char *const transports[] = { "any", "shm", "tcp", NULL };
 static const char *const pollings[] = { "adaptive", "busy", "event", NULL };
 static const char *const ops[] = { "read", "write", "write_imm", NULL };
+
+/* In the order of enum system, from the one after ourselves on. */
+static const char *const baselines[] = { "ray", "pulsing", "zeromq", "grpc", NULL };
 
 static const char *check_url(const char *text)
 {
@@ -71,6 +75,12 @@ static const struct cli_setting rpc_table[] = {
 			.help = "measure each size for so long instead"),
 	CLI_INT(struct rpc_settings, inflight, "inflight", .def = "1", .min = 1,
 		.max = LOAD_INFLIGHT_MAX, .help = "calls in flight per thread"),
+	CLI_STRING(struct rpc_settings, results, "results",
+		   .help = "directory for the figures as CSV, a file a system"),
+	CLI_ENUMS(struct rpc_settings, baselines, n_baselines, "baselines", baselines, .def = "",
+		  .help = "who else makes the same calls afterwards, into the results"),
+	CLI_STRING(struct rpc_settings, programs, "programs",
+		   .help = "where their programs are, as baseline-ray; of the build when absent"),
 	CLI_END,
 };
 
@@ -129,6 +139,8 @@ static const struct cli_setting rpc_options[] = {
 	CLI_KEY("iterations", "rpc.iterations"),
 	CLI_KEY("duration", "rpc.duration"),
 	CLI_KEY("inflight", "rpc.inflight"),
+	CLI_KEY("baseline", "rpc.baselines", .value = "NAME,..."),
+	CLI_KEY("results", "rpc.results", .value = "DIR"),
 	CLI_END,
 };
 
@@ -142,6 +154,13 @@ static const struct cli_setting transfer_options[] = {
 	CLI_KEY("qps", "transfer.qps"),
 	CLI_END,
 };
+
+static const struct cli_setting compare_options[] = {
+	CLI_FLAG(struct options, csv, "csv", .help = "print CSV"),
+	CLI_END,
+};
+
+static const struct cli_setting plot_options[] = { CLI_END };
 
 static const struct cli_command commands[] = {
 	{
@@ -157,6 +176,24 @@ static const struct cli_command commands[] = {
 		.text = "Trips walk over the whole region, so its bytes come from memory when it is larger than the "
 			"caches. The bytes of the first places are checked after the measurement.",
 		.tables = { common_options, transfer_options },
+	},
+	{
+		.name = "compare",
+		.summary = "print the figures of --results side by side",
+		.text = "S/Ray and the like are theirs by ours, for bandwidth ours by theirs: above 1 we win.",
+		.operands = "DIR",
+		.min_operands = 1,
+		.max_operands = 1,
+		.tables = { compare_options },
+	},
+	{
+		.name = "plot",
+		.summary = "draw the figures of --results",
+		.text = "Into rpc.png and rpc.svg of that directory: latency and bandwidth against size. Needs gnuplot.",
+		.operands = "DIR",
+		.min_operands = 1,
+		.max_operands = 1,
+		.tables = { plot_options },
 	},
 	{ .name = NULL },
 };
@@ -174,6 +211,37 @@ static void check_between(struct cli_config *config, const struct between_settin
 {
 	if (b->from && !strcmp(b->from, b->peer))
 		cli_config_refuse(config, "between.from", "expected another agent than the peer");
+}
+
+/* What is compared is one call at a time, so many of them. */
+static void check_rpc(struct cli_config *config, const struct settings *s)
+{
+	const struct rpc_settings *r = &s->rpc;
+
+	if (r->results && r->n_sizes > SWEEP_MAX_POINTS)
+		cli_config_refuse(config, "rpc.sizes", "expected at most %d sizes with --results",
+				  SWEEP_MAX_POINTS);
+	for (size_t i = 1; i < r->n_sizes && r->results; i++) {
+		if (r->sizes[i] <= r->sizes[i - 1]) {
+			cli_config_refuse(config, "rpc.sizes",
+					  "expected growing sizes with --results");
+			break;
+		}
+	}
+	if (!r->n_baselines)
+		return;
+	if (!r->results)
+		cli_config_refuse(config, "rpc.baselines",
+				  "expected a directory for the figures, too: --results DIR");
+	if (r->duration_ms)
+		cli_config_refuse(config, "rpc.duration",
+				  "expected none: baselines are measured by --iterations");
+	if (r->inflight != 1)
+		cli_config_refuse(config, "rpc.inflight",
+				  "expected 1: baselines have one call in flight");
+	if (s->between.threads != 1)
+		cli_config_refuse(config, "between.threads",
+				  "expected 1: baselines have one call in flight");
 }
 
 static void check_transfer(struct cli_config *config, const struct transfer_settings *t)
@@ -207,6 +275,8 @@ int settings_read(struct cli_config *config, const struct options *options,
 		check_between(config, &out->between);
 		if (!strcmp(args->command->name, "transfer"))
 			check_transfer(config, &out->transfer);
+		else
+			check_rpc(config, out);
 	}
 	if (!cli_config_n_errors(config))
 		return 0;

@@ -30,6 +30,10 @@ struct rpc_settings {
 	int64_t iterations;
 	int64_t duration_ms;
 	int64_t inflight;
+	const int *baselines; /* from enum system, without ourselves: 0 is the first after us */
+	size_t n_baselines;
+	const char *results;
+	const char *programs;
 };
 
 struct transfer_settings {

@@ -11,7 +11,7 @@ usage: deploy/packages.sh PURPOSE [--install|--list|--missing]
   run      what the built programs need
   build    run, and what builds them
   test     build, and what tests/run.sh needs
-  bench    build, and the peers that bench/targets measures beside us
+  bench    build, and the peers that slime-bench and bench/targets measure beside us
 
   --install   install what is missing (the default); as root, or through sudo
   --list      print the packages of this purpose
@@ -63,6 +63,7 @@ clang-format-14          # layout
 curl                     # HTTP requests that no client of ours would send
 faketime                 # a Redis whose clock jumps
 g++                      # the C++ consumer of the installed library
+gnuplot-nox              # slime-bench plot
 iproute2                 # network namespaces of the fault tests
 libclang-rt-14-dev       # clang's sanitizer and fuzzing runtimes; clang only recommends it
 libcmocka-dev            # unit tests
@@ -80,6 +81,7 @@ packages_bench() {
 	packages_build
 	only_names <<'END'
 g++                      # gRPC's API is C++
+gnuplot-nox              # slime-bench plot
 libgrpc++-dev            # a peer: gRPC
 libprotobuf-dev
 libzmq3-dev              # a peer: ZeroMQ

@@ -113,5 +113,8 @@ int run(const struct peer_options *o)
 
 int main(int argc, char **argv)
 {
-	return peer_main("baseline-grpc", run, argc, argv);
+	const std::string version = "grpc      " + grpc::Version() +
+				    ", C++, unary over a unix socket, one call in flight";
+
+	return peer_main("baseline-grpc", version.c_str(), run, argc, argv);
 }

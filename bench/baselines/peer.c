@@ -1,32 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/baselines/peer.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/option.h"
+
+#define SIZE_MAX_BYTES (UINT64_C(1) << 30)
+#define CALLS_MAX      1000000000
 
 struct options {
 	uint64_t size;
 	int64_t round_ms;
 	bool step;
+	const char *sweep;
+	int64_t warmup;
 };
 
 static const struct cli_setting settings[] = {
-	CLI_SIZE(struct options, size, "size", .def = "64", .min = 1, .max = INT64_C(1) << 28,
+	CLI_SIZE(struct options, size, "size", .def = "64", .min = 1, .max = SIZE_MAX_BYTES,
 		 .help = "bytes each way"),
 	CLI_DURATION_MS(struct options, round_ms, "round", .def = "200ms", .min = 1, .max = 60000,
 			.help = "how long a round is"),
 	CLI_FLAG(struct options, step, "step",
 		 .help = "a round for each line on standard input, until its end"),
+	CLI_STRING(struct options, sweep, "sweep", .value = "SIZE:CALLS,...",
+		   .help = "so many calls of each of these sizes instead, as CSV"),
+	CLI_INT(struct options, warmup, "warmup", .def = "20", .min = 0, .max = CALLS_MAX,
+		.help = "calls of each size before those"),
 	CLI_END,
 };
 
 static const struct cli_command command = { .tables = { settings } };
 
-int peer_main(const char *name, int (*run)(const struct peer_options *o), int argc, char **argv)
+/* ---- a sweep ---- */
+
+/* "1024:500" and what follows it; false when it is none. */
+static bool take_size(const char **text, struct peer_options *o)
+{
+	char *end;
+
+	o->size = strtoull(*text, &end, 10);
+	if (end == *text || *end != ':' || !o->size || o->size > SIZE_MAX_BYTES)
+		return false;
+	*text = end + 1;
+	o->rounds.n_ops = strtoull(*text, &end, 10);
+	if (end == *text || !o->rounds.n_ops || o->rounds.n_ops > CALLS_MAX ||
+	    (*end && *end != ','))
+		return false;
+	*text = end + (*end == ',');
+	return true;
+}
+
+/* In a process of its own: a library that was used may not survive the fork of its server. */
+static int run_apart(int (*run)(const struct peer_options *o), const struct peer_options *o)
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		exit(-run(o));
+	}
+	if (waitpid(pid, &status, 0) < 0)
+		return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -ECANCELED;
+}
+
+static int run_sweep(const char *version, const struct options *opt,
+		     int (*run)(const struct peer_options *o))
+{
+	struct peer_options o = { .rounds = { .n_warm = (uint64_t)opt->warmup } };
+	int ret = 0;
+
+	printf("# %s\nsize,avg_us,p50_us,p99_us,bw_gbps\n", version);
+	for (const char *at = opt->sweep; *at && !ret;) {
+		if (!take_size(&at, &o))
+			return -EINVAL;
+		ret = run_apart(run, &o);
+	}
+	return ret;
+}
+
+static int run_size(const struct options *opt, int (*run)(const struct peer_options *o))
+{
+	struct peer_options o = {
+		.size = opt->size,
+		.rounds = { .round_ns = (uint64_t)opt->round_ms * SL_NS_PER_MS, .step = opt->step },
+	};
+
+	return run(&o);
+}
+
+int peer_main(const char *name, const char *version, int (*run)(const struct peer_options *o),
+	      int argc, char **argv)
 {
 	const struct cli_program program = {
 		.name = name,
@@ -34,17 +112,12 @@ int peer_main(const char *name, int (*run)(const struct peer_options *o), int ar
 		.main = &command,
 	};
 	struct options opt = { 0 };
-	struct peer_options o;
 	struct cli_args args;
 	int ret = cli_args_init(&args, &program, argc, argv, &opt);
 
 	if (ret)
 		return cli_args_exit_status(ret);
-	o = (struct peer_options){
-		.size = opt.size,
-		.rounds = { .round_ns = (uint64_t)opt.round_ms * SL_NS_PER_MS, .step = opt.step },
-	};
-	ret = run(&o);
+	ret = opt.sweep ? run_sweep(version, &opt, run) : run_size(&opt, run);
 	if (ret)
 		fprintf(stderr, "%s: %s\n", name, strerror(-ret));
 	cli_args_fini(&args);

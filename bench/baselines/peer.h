@@ -10,7 +10,11 @@ struct peer_options {
 	struct rounds_attr rounds;
 };
 
-/* The whole of a program: reads --size, --round and --step; its exit status. */
-int peer_main(const char *name, int (*run)(const struct peer_options *o), int argc, char **argv);
+/*
+ * The whole of a program; its exit status. run measures one size; with --sweep it is called in a
+ * process of its own for each. version is what of, for the head of a sweep: "zeromq    4.3.4, ...".
+ */
+int peer_main(const char *name, const char *version, int (*run)(const struct peer_options *o),
+	      int argc, char **argv);
 
 #endif

@@ -115,5 +115,12 @@ static int run(const struct peer_options *o)
 
 int main(int argc, char **argv)
 {
-	return peer_main("baseline-zeromq", run, argc, argv);
+	int major, minor, patch;
+	char version[128];
+
+	zmq_version(&major, &minor, &patch);
+	snprintf(version, sizeof(version),
+		 "zeromq    %d.%d.%d, REQ and REP over ipc, one call in flight", major, minor,
+		 patch);
+	return peer_main("baseline-zeromq", version, run, argc, argv);
 }

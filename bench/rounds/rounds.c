@@ -58,6 +58,17 @@ static void print_round(const struct rounds_attr *attr, struct rounds *r, uint64
 	fflush(stdout);
 }
 
+static void print_row(struct rounds *r, uint64_t elapsed_ns)
+{
+	double average_ns = (double)elapsed_ns / (double)r->n_ops;
+
+	sort(&r->whole);
+	printf("%" PRIu64 ",%.2f,%.2f,%.2f,%.4g\n", r->bytes / r->n_ops / 2, average_ns / 1e3,
+	       permille_us(&r->whole, 500), permille_us(&r->whole, 990),
+	       (double)r->bytes / (double)elapsed_ns);
+	fflush(stdout);
+}
+
 static int one_round(const struct rounds_attr *attr, const struct rounds_side *side,
 		     struct rounds *r, bool print)
 {
@@ -67,13 +78,16 @@ static int one_round(const struct rounds_attr *attr, const struct rounds_side *s
 	int ret;
 
 	r->end_ns = begin + attr->round_ns;
+	r->max_ops = print ? attr->n_ops : attr->n_warm;
 	r->n_ops = r->bytes = r->whole.n = r->posted.n = 0;
 	ret = side->round(side->arg, r);
 	elapsed = sl_clock_ns() - begin;
 	cpu = pair_cpu_ns(side->pair) - cpu;
 	if (!ret && side->check)
 		ret = side->check(side->arg);
-	if (!ret && print)
+	if (!ret && print && attr->n_ops)
+		print_row(r, elapsed);
+	else if (!ret && print)
 		print_round(attr, r, elapsed, cpu);
 	return ret;
 }
@@ -92,7 +106,7 @@ static bool stepped(void)
 static int all_rounds(const struct rounds_attr *attr, const struct rounds_side *side,
 		      struct rounds *r)
 {
-	int ret = one_round(attr, side, r, false);
+	int ret = attr->n_ops && !attr->n_warm ? 0 : one_round(attr, side, r, false);
 
 	if (!attr->step)
 		return ret ? ret : one_round(attr, side, r, true);

@@ -22,7 +22,8 @@ struct samples {
 };
 
 struct rounds {
-	uint64_t end_ns; /* of the round at hand */
+	uint64_t end_ns;  /* of the round at hand */
+	uint64_t max_ops; /* or when it has so many operations; 0: then the time counts */
 	uint64_t n_ops;
 	uint64_t bytes;
 	struct samples whole;  /* each operation */
@@ -42,6 +43,10 @@ struct rounds_attr {
 	uint64_t round_ns;
 	bool step; /* a round for each line on standard input, until its end; else one */
 	bool cold; /* what the source of the bytes is, for the line */
+	/* Rounds by operations instead, and a row of CSV each: bytes one way, average, median, 99th
+	 * percentile in microseconds, 10^9 bytes a second. Of echoes only. */
+	uint64_t n_ops;
+	uint64_t n_warm;
 };
 
 /* A round to warm up, which is not printed, then as attr says. 0, -ENOMEM, or what side returned.
@@ -50,7 +55,7 @@ int rounds_run(const struct rounds_attr *attr, const struct rounds_side *side);
 
 static inline bool rounds_over(const struct rounds *r, uint64_t now_ns)
 {
-	return now_ns >= r->end_ns;
+	return r->max_ops ? r->n_ops >= r->max_ops : now_ns >= r->end_ns;
 }
 
 static inline void samples_add(struct samples *s, uint64_t ns)

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A directory with the figures of several systems, one file each: "slime_rpc.csv", "ray_rpc.csv".
+ */
+#ifndef BENCH_RESULTS_H
+#define BENCH_RESULTS_H
+
+#include <stdio.h>
+
+#include "bench/sweep.h"
+
+/* We, then who is compared with us. */
+enum system {
+	SYSTEM_SLIME,
+	SYSTEM_RAY,
+	SYSTEM_PULSING,
+	SYSTEM_ZEROMQ,
+	SYSTEM_GRPC,
+	N_SYSTEMS,
+};
+
+struct system_name {
+	const char *key;   /* in file names and options */
+	const char *title; /* as it calls itself */
+	const char *brief; /* of a ratio's column: "Ray" of S/Ray */
+};
+
+extern const struct system_name system_names[N_SYSTEMS];
+
+/* The path of a file of the directory: "DIR/ray_rpc.csv" for suffix "csv". Freed by the caller;
+ * NULL without memory. */
+char *results_path(const char *dir, enum system system, const char *suffix);
+
+/* Make the directory, which may be there already. What mkdir(2) says. */
+int results_create(const char *dir);
+
+/*
+ * Have write fill a file of the directory, which takes the place of an earlier one when all of it
+ * is there. 0, what write returned, or what open(2), write(2) and rename(2) say.
+ */
+int results_write(const char *dir, enum system system, int (*write)(void *arg, FILE *to),
+		  void *arg);
+
+struct results {
+	struct sweep sweeps[N_SYSTEMS]; /* without points: not there */
+};
+
+/* Read what there is. 0; -ENOENT when our own figures are not there; -EINVAL after saying what is
+ * wrong with a file; -ENOMEM; what open(2) and read(2) say. */
+int results_read(struct results *r, const char *dir);
+
+#endif

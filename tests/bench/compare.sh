@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# slime-bench rpc --baseline, compare and plot: with programs that stand for the peers, as they may be on any machine:
+# one that measures, one that is not installed, one that fails, one that takes for ever.
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+
+write_agent node-b 'services: [ { name: echo } ]'
+start_control
+start_agent node-b
+wait_ready node-b
+
+# fake NAME: the program of that peer, from standard input.
+mkdir "$work/programs"
+fake() {
+	cat >"$work/programs/baseline-$1"
+	chmod +x "$work/programs/baseline-$1"
+}
+fake ray <<'END'
+#!/bin/sh
+[ "$1 $3 $4" = "--sweep --warmup 20" ] || exit 1
+echo "# ray       of a test: $2"
+echo "size,avg_us,p50_us,p99_us,bw_gbps"
+for part in $(echo "$2" | tr , ' '); do
+	echo "${part%%:*},1000000,2000000,4000000,0.000001"
+done
+END
+fake pulsing <<'END'
+#!/bin/sh
+exit 77
+END
+fake zeromq <<'END'
+#!/bin/sh
+echo "something else"
+echo "a reason" >&2
+END
+fake grpc <<'END'
+#!/bin/sh
+echo $$ >"${0%/*}/pid"
+exec sleep 600
+END
+
+results=$work/results
+# run STATUS NAME,...: the words are in run.out and run.err.
+run() {
+	local status=0
+
+	"$bin/slime-bench" rpc --ctrl "$url" --scope test --peer node-b --sizes 8,1KiB --iterations 50 \
+		--results "$results" --baseline "$2" --set "rpc.programs=$work/programs" "${@:3}" \
+		>"$work/run.out" 2>"$work/run.err" || status=$?
+	[ "$status" -eq "$1" ] || fail "$2: it ended with $status"
+}
+
+has() {
+	grep -q -- "$2" "$work/run.$1" || fail "no '$2' in: $(cat "$work/run.$1")"
+}
+
+say "one that measures, and one that is not installed"
+mkdir "$results"
+echo stale >"$results/pulsing_rpc.csv"
+run 0 ray,pulsing
+has out '^ray       of a test: 8:50,1024:50$'
+has out 'build     slime '
+for title in average p50 p99 bandwidth; do
+	has out "^$title"
+done
+[ "$(grep -c 'S/Ray' "$work/run.out")" -eq 4 ] || fail "not a ratio for each figure"
+! grep -q 'S/Pul' "$work/run.out" || fail "a peer that is not there is in the table"
+[ "$(cat "$work/run.err")" = "slime-bench: Pulsing is not installed (bench/baselines/setup.sh pulsing): left out" ] ||
+	fail "it says $(cat "$work/run.err")"
+[ "$(find "$results" -mindepth 1 -printf '%f\n' | sort | tr '\n' ' ')" = "ray_rpc.csv slime_rpc.csv " ] ||
+	fail "$(ls "$results")"
+
+say "the same from the files"
+"$bin/slime-bench" compare "$results" | cmp - "$work/run.out" || fail "compare says something else"
+"$bin/slime-bench" compare "$results" --csv >"$work/merged.csv"
+python3 - "$work/merged.csv" <<'END' || fail "$(cat "$work/merged.csv")"
+import csv, sys
+rows = list(csv.DictReader(line for line in open(sys.argv[1]) if line[0] != "#"))
+assert [row["size"] for row in rows] == ["8", "1024"]
+for row in rows:
+    for figure in "avg_us", "p50_us", "p99_us":
+        ours, theirs, ratio = (float(row[f"{who}_{figure}"]) for who in ("slime", "ray", "s_ray"))
+        assert abs(ratio - theirs / ours) < 0.01 * ratio and ratio > 1
+    assert float(row["s_ray_bw_gbps"]) > 1
+END
+
+say "one that fails is said, and the others are printed"
+run 1 zeromq,ray
+has err "^slime-bench: zeromq: it did not print figures: left out, see $results/zeromq_rpc.log"
+has out 'S/Ray'
+grep -q 'a reason' "$results/zeromq_rpc.log" || fail "its words are lost"
+
+say "interrupted"
+spawn interrupted "$bin/slime-bench" rpc --ctrl "$url" --scope test --peer node-b --sizes 8 --iterations 5 \
+	--results "$results" --baseline grpc --set "rpc.programs=$work/programs"
+wait_for 20 test -s "$work/programs/pid" || fail "the program was not started"
+end interrupted TERM
+[ "$status" -eq 143 ] || fail "it ended with $status"
+[ "$(cat "$work/interrupted.err")" = "slime-bench: interrupted" ] || fail "$(cat "$work/interrupted.err")"
+! kill -0 "$(cat "$work/programs/pid")" 2>/dev/null || fail "the program lives on"
+
+say "without --baseline the figures are saved and printed"
+"$bin/slime-bench" rpc --ctrl "$url" --scope test --peer node-b --sizes 8 --iterations 5 --results "$work/alone" >"$work/alone.out"
+grep -q p99.9_us "$work/alone.out" || fail "no table: $(cat "$work/alone.out")"
+[ -s "$work/alone/slime_rpc.csv" ] || fail "no file"
+
+# refused STATUS WHAT COMMAND...
+refused() {
+	local status=0
+
+	"$bin/slime-bench" "${@:3}" >"$work/refused.out" 2>"$work/refused.err" || status=$?
+	[ "$status" -eq "$1" ] || fail "${*:3}: it ended with $status"
+	grep -q -- "$2" "$work/refused.err" || fail "${*:3}: it says $(cat "$work/refused.err")"
+}
+
+say "what is refused"
+refused 2 'one of ray, pulsing, zeromq, grpc' rpc --peer b --results "$results" --baseline rya
+refused 2 'a directory for the figures' rpc --peer b --baseline ray
+refused 2 'one call in flight' rpc --peer b --results "$results" --baseline ray --inflight 2
+refused 2 'one call in flight' rpc --peer b --results "$results" --baseline ray --threads 2
+refused 2 'measured by --iterations' rpc --peer b --results "$results" --baseline ray --duration 1s
+refused 2 'growing sizes' rpc --peer b --results "$results" --sizes 16,8
+refused 2 'exclude each other' rpc --peer b --results "$results" --baseline ray --json
+refused 2 'expected DIR' compare
+refused 1 'No such file' compare "$work/nowhere"
+echo 'size,avg_us' >"$results/ray_rpc.csv"
+refused 1 "^$results/ray_rpc.csv:1: expected a heading" compare "$results"
+refused 1 "^$results/ray_rpc.csv:1: expected a heading" plot "$results"
+rm "$results/ray_rpc.csv"
+
+say "what is drawn, by a program that stands for gnuplot"
+mkdir "$work/path"
+refused_plot() {
+	local status=0
+
+	PATH=$work/path "$bin/slime-bench" plot "$results" >"$work/plot.out" 2>"$work/plot.err" || status=$?
+	[ "$status" -eq "$1" ] || fail "plot ended with $status"
+}
+refused_plot 1
+grep -q '^slime-bench: gnuplot is not installed' "$work/plot.err" || fail "$(cat "$work/plot.err")"
+cat >"$work/path/gnuplot" <<'END'
+#!/bin/sh
+while read -r line; do
+	case $line in
+	"set output '"*) file=${line#*\'} && echo drawn >"${file%\'}" ;;
+	esac
+done
+END
+chmod +x "$work/path/gnuplot"
+refused_plot 0
+[ "$(cat "$work/plot.out")" = "$results/rpc.png
+$results/rpc.svg" ] || fail "$(cat "$work/plot.out")"
+for file in rpc.png rpc.svg; do
+	[ "$(cat "$results/$file")" = drawn ] || fail "$file is not drawn"
+done
+
+if command -v gnuplot >/dev/null; then
+	say "and by gnuplot itself"
+	"$bin/slime-bench" plot "$results" >"$work/plot.out" 2>"$work/plot.err" || fail "$(cat "$work/plot.err")"
+	[ ! -s "$work/plot.err" ] || fail "it says $(cat "$work/plot.err")"
+	[ "$(head -c 8 "$results/rpc.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ] || fail "not a PNG"
+	grep -q '</svg>' "$results/rpc.svg" || fail "not an SVG"
+fi

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "bench/results.h"
+
+#define HEADING "size,avg_us,p50_us,p99_us,bw_gbps\n"
+
+static struct sweep sweep;
+
+/* Parse a text that may be written to. */
+static int parse(const char *text)
+{
+	char *copy = strdup(text);
+	int ret;
+
+	assert_non_null(copy);
+	ret = sweep_parse(&sweep, "test.csv", copy, NULL);
+	free(copy);
+	return ret;
+}
+
+static void parse__takes_columns_by_their_names(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("# host a\n#flags\nbw_gbps,size,max_us,p99_us,p50_us,avg_us\r\n"
+			       "1.5,1024,9,4,3,2\n\n0,2048,9,40,30,2e1"),
+			 0);
+	assert_string_equal(sweep.head, "host a\nflags\n");
+	assert_int_equal(sweep.n, 2);
+	assert_int_equal(sweep.points[0].size, 1024);
+	assert_true(sweep.points[0].avg_us == 2 && sweep.points[0].p50_us == 3);
+	assert_true(sweep.points[0].p99_us == 4 && sweep.points[0].bw_gbps == 1.5);
+	assert_true(sweep_at(&sweep, 2048) == &sweep.points[1]);
+	assert_null(sweep_at(&sweep, 4096));
+}
+
+static void parse__makes_comments_printable(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("# a\033[2Jb\n" HEADING "8,1,1,1,1\n"), 0);
+	assert_string_equal(sweep.head, "a?[2Jb\n");
+}
+
+static void parse__of_what_is_no_sweep_is_refused(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"# only words\n",
+		HEADING,
+		"size,avg_us,p50_us,p99_us\n8,1,1,1\n",
+		HEADING "8,1,1,1\n",
+		HEADING "8,1,1,1,1,1\n",
+		HEADING "0,1,1,1,1\n",
+		HEADING "-8,1,1,1,1\n",
+		HEADING " 8,1,1,1,1\n",
+		HEADING "8 ,1,1,1,1\n",
+		HEADING "99999999999999999999,1,1,1,1\n",
+		HEADING "8,1,1,1,1\n8,1,1,1,1\n",
+		HEADING "16,1,1,1,1\n8,1,1,1,1\n",
+		HEADING "8,,1,1,1\n",
+		HEADING "8,nan,1,1,1\n",
+		HEADING "8,1,inf,1,1\n",
+		HEADING "8,1,1e16,1,1\n",
+		HEADING "8,1,1,-1,1\n",
+		HEADING "8,1,1,1,1us\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(parse(bad[i]), -EINVAL);
+}
+
+/* Text of so many repeated parts behind a heading. */
+static char *many(const char *start, const char *part, size_t n)
+{
+	char *text = malloc(strlen(start) + n * (strlen(part) + 24) + 1);
+	char *at = text;
+
+	assert_non_null(text);
+	at += sprintf(at, "%s", start);
+	for (size_t i = 1; i <= n; i++)
+		at += sprintf(at, "%zu%s", i, part);
+	return text;
+}
+
+static void parse__is_bounded(void **state)
+{
+	char *rows = many(HEADING, ",1,1,1,1\n", SWEEP_MAX_POINTS);
+	char *more_rows = many(HEADING, ",1,1,1,1\n", SWEEP_MAX_POINTS + 1);
+	char *columns = many("", ",", 100);
+	char *words = many("# ", "word ", 1000);
+
+	(void)state;
+	assert_int_equal(sweep_parse(&sweep, "test.csv", rows, NULL), 0);
+	assert_int_equal(sweep_parse(&sweep, "test.csv", more_rows, NULL), -EINVAL);
+	assert_int_equal(sweep_parse(&sweep, "test.csv", columns, NULL), -EINVAL);
+	assert_int_equal(sweep_parse(&sweep, "test.csv", words, NULL), -EINVAL);
+	free(rows);
+	free(more_rows);
+	free(columns);
+	free(words);
+}
+
+/* ---- a directory of them ---- */
+
+static int write_row(void *arg, FILE *to)
+{
+	fprintf(to, HEADING "8,1,1,1,1\n");
+	return *(int *)arg;
+}
+
+static void results__are_read_as_they_were_written(void **state)
+{
+	static struct results r;
+	char dir[] = "/tmp/slime-results-XXXXXX", file[64];
+	int good = 0, bad = -EIO;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(results_create(dir), 0);
+	assert_int_equal(results_read(&r, dir), -ENOENT);
+	assert_int_equal(results_write(dir, SYSTEM_SLIME, write_row, &good), 0);
+	assert_int_equal(results_write(dir, SYSTEM_RAY, write_row, &bad), -EIO);
+	assert_int_equal(results_read(&r, dir), 0);
+	assert_int_equal(r.sweeps[SYSTEM_SLIME].n, 1);
+	assert_int_equal(r.sweeps[SYSTEM_RAY].n, 0);
+	snprintf(file, sizeof(file), "%s/slime_rpc.csv", dir);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(rmdir(dir), 0); /* what could not be written left nothing */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parse__takes_columns_by_their_names),
+		cmocka_unit_test(parse__makes_comments_printable),
+		cmocka_unit_test(parse__of_what_is_no_sweep_is_refused),
+		cmocka_unit_test(parse__is_bounded),
+		cmocka_unit_test(results__are_read_as_they_were_written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
