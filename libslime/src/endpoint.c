@@ -495,6 +495,23 @@ void sl_endpoint_op_finished(struct slime_op *op)
 	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_release);
 }
 
+/* Where one thread at a time counts. */
+static void add_alone(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+void sl_endpoint_op_finished_here(struct slime_op *op)
+{
+	struct slime_endpoint *ep = op->owner;
+	struct sl_kind_counters *c = &ep->counters[op->work.kind];
+
+	add_alone(op->status ? &c->failed : &c->completed, 1);
+	add_alone(&c->bytes, op->bytes);
+	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_release);
+}
+
 int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op, enum slime_op_kind kind)
 {
 	int ret;

@@ -130,7 +130,11 @@ void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op);
 /* What op_begin made op->finished; who replaces it calls it. */
 void sl_endpoint_op_finished(struct slime_op *op);
 
-/* Count something that is no op: calls and requests. */
+/* The same for a kind whose ops finish with the token only: nobody else counts them then. [token]
+ */
+void sl_endpoint_op_finished_here(struct slime_op *op);
+
+/* Count something that is no op: requests. */
 void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,
 		       uint64_t bytes);
 

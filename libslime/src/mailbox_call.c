@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "src/context.h"
 #include "src/mailbox.h"
 #include "src/rpc_call.h"
@@ -70,6 +71,16 @@ static void give_slot(struct sl_mailbox *mb, unsigned slot)
 		atomic_fetch_or(&mb->free_small, UINT64_C(1) << slot);
 	else
 		atomic_fetch_or(&mb->free_large, UINT64_C(1) << (slot - SL_CALL_SLOTS_SMALL));
+}
+
+/* The slot will soon be written, and is with the peer, who read it: get it meanwhile. [token] */
+static void fetch_slot(struct sl_mailbox *mb, unsigned n)
+{
+	struct sl_conn *conn = atomic_load_explicit(&mb->ep->conn, memory_order_relaxed);
+	const uint8_t *slot = conn->ops->slot(conn, SL_AREA_REQUEST, n);
+
+	if (slot)
+		sl_cpu_fetch_to_write(slot);
 }
 
 /* ---- sending ---- */
@@ -421,6 +432,7 @@ bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t
 	status = take_reply(call, m, payload);
 	atomic_store_explicit(&slot->id, 0, memory_order_relaxed);
 	give_slot(mb, m->slot);
+	fetch_slot(mb, m->slot);
 	end(mb, call, status);
 	if (atomic_load(&mb->n_waiting) && sl_endpoint_enter(mb->ep, &conn) == 0) {
 		dispatch(mb, conn);

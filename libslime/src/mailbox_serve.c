@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "src/context.h"
 #include "src/mailbox.h"
 #include "src/rpc_request.h"
@@ -304,8 +305,12 @@ bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const ui
 	const struct sl_method *method;
 	struct sl_lent request, reply;
 	enum sl_reply_status status;
-	int head = read_head(mb, m, payload, &request, &reply);
+	int head;
 
+	/* Where the reply will be written the client has read the last one. */
+	if (req && req->reply_slot)
+		sl_cpu_fetch_to_write(req->reply_slot);
+	head = read_head(mb, m, payload, &request, &reply);
 	/* A slot carries one request at a time. */
 	if (head < 0 || (req && state_of(req) != SL_REQUEST_FREE))
 		return false;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/log.h"
 #include "src/context.h"
 #include "src/futex.h"
@@ -46,15 +47,6 @@ struct guest {
 /* The context whose token this thread holds while it runs its round: callbacks happen only in
  * there. */
 static SL_PER_THREAD struct slime_context *in_round;
-
-static inline void cpu_relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
 
 bool sl_progress_in_callback(void)
 {
@@ -219,7 +211,10 @@ static void caller_entered(struct slime_context *ctx)
 	struct sl_progress *p = &ctx->progress;
 	uint32_t deep = SL_THREAD_DEEP;
 
-	atomic_fetch_add_explicit(&p->n_visits, 1, memory_order_relaxed);
+	/* With the token nobody else counts. */
+	atomic_store_explicit(&p->n_visits,
+			      atomic_load_explicit(&p->n_visits, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
 	if (p->has_thread &&
 	    atomic_load_explicit(&p->thread_state, memory_order_relaxed) == SL_THREAD_DEEP &&
 	    atomic_compare_exchange_strong(&p->thread_state, &deep, SL_THREAD_WATCH))
@@ -369,7 +364,7 @@ static enum spin_verdict spin_next(struct slime_context *ctx, struct spin *s, un
 		s->long_yield = yield_cpu();
 		s->yield_at = s->empty + ROUNDS_PER_YIELD;
 	} else {
-		cpu_relax();
+		sl_cpu_relax();
 	}
 	if (ctx->attr.polling == SLIME_POLLING_EVENT)
 		return SPIN_SLEEP;
@@ -456,7 +451,7 @@ static int wait_as_guest(struct slime_context *ctx, struct slime_op *op, uint64_
 			return 0;
 		if (!atomic_load_explicit(&p->token, memory_order_relaxed))
 			return -EAGAIN;
-		cpu_relax();
+		sl_cpu_relax();
 	}
 	if (deadline_ns != SL_NEVER && sl_clock_ns() >= deadline_ns)
 		return -ETIMEDOUT;
@@ -473,17 +468,18 @@ int sl_progress_wait_op(struct slime_context *ctx, struct slime_op *op, uint64_t
 		return 0;
 	if (in_round)
 		return -EDEADLK;
-	atomic_fetch_add(&p->n_waiting, 1);
 	do {
 		if (!atomic_load_explicit(&p->n_control, memory_order_relaxed) && try_token(p)) {
 			caller_entered(ctx);
 			ret = wait_holding(ctx, op, deadline_ns);
 			caller_leaves(ctx);
 		} else {
+			/* Counted only here: a holder that leaves looks after those alone. */
+			atomic_fetch_add(&p->n_waiting, 1);
 			ret = wait_as_guest(ctx, op, deadline_ns);
+			atomic_fetch_sub(&p->n_waiting, 1);
 		}
 	} while (ret == -EAGAIN);
-	atomic_fetch_sub(&p->n_waiting, 1);
 	return ret;
 }
 

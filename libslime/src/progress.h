@@ -27,9 +27,6 @@
 struct slime_context;
 struct slime_op;
 
-/* A variable of each thread, found without a call: the library is not loaded late and often. */
-#define SL_PER_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
-
 /* How long serving may rest after a caller left; and after callers that came without a pause. */
 #define SL_WATCH_US	500
 #define SL_WATCH_MAX_US 4000

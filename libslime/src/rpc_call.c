@@ -124,6 +124,7 @@ int slime_call_start(struct slime_endpoint *ep, const struct slime_call_args *ar
 		ret = sl_endpoint_op_begin(ep, &call->op, SLIME_KIND_CALL);
 	if (ret)
 		return ret;
+	call->op.finished = sl_endpoint_op_finished_here;
 	reset(call, ep->mailbox, args);
 	ret = sl_calls_begin(ep->mailbox, call);
 	if (ret)

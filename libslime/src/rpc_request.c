@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "src/context.h"
 #include "src/endpoint.h"
-#include "src/progress.h"
 #include "src/rpc_request.h"
 
 /* The request whose handler runs on this thread. */
@@ -17,6 +17,7 @@ static SL_PER_THREAD struct slime_rpc_request *handling;
 
 struct slime_rpc_request *sl_request_create(struct sl_mailbox *mb, unsigned slot)
 {
+	struct sl_conn *conn = atomic_load_explicit(&mb->ep->conn, memory_order_relaxed);
 	struct slime_rpc_request *req = calloc(1, sizeof(*req));
 
 	if (!req)
@@ -25,6 +26,7 @@ struct slime_rpc_request *sl_request_create(struct sl_mailbox *mb, unsigned slot
 	req->ctx = mb->ctx;
 	req->rpc = mb->rpc;
 	req->slot = (uint16_t)slot;
+	req->reply_slot = conn->ops->slot(conn, SL_AREA_REPLY, slot);
 	sl_list_init(&req->link);
 	sl_list_init(&req->job.link);
 	return req;
@@ -140,10 +142,12 @@ static void begin_reply(struct answer *a, enum sl_reply_status status)
 static void send_reply(struct answer *a, int status)
 {
 	struct slime_endpoint *ep = a->mb->ep;
+	uint64_t len = a->req->len;
 
-	sl_endpoint_count(ep, SLIME_KIND_SERVE, status, a->req->len);
 	let_go(a->req);
 	a->conn->ops->post(a->conn, &a->reply);
+	/* The client need not wait for this. */
+	sl_endpoint_count(ep, SLIME_KIND_SERVE, status, len);
 	if (a->entered)
 		sl_endpoint_leave(ep);
 }

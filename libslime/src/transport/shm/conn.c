@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/log.h"
 #include "src/transport/auth.h"
 #include "src/transport/shm/shm.h"
 
 /* Messages taken in one round, so that others get their turn. */
 #define MESSAGES_PER_ROUND 64
+/* How far ahead of the last one an entry is fetched to be written. */
+#define ENTRIES_AHEAD 4
 
 static struct shm_conn *conn_of(struct sl_conn *conn)
 {
@@ -141,32 +144,70 @@ static void end_for_message(struct shm_conn *c, const struct sl_msg *m)
 	shm_conn_end(c, -EPROTO, why);
 }
 
-static unsigned drain_ring(struct shm_conn *c, unsigned max)
+static bool peer_sleeps(const struct shm_conn *c)
+{
+	return atomic_load_explicit(&c->peer_page->sleeping, memory_order_relaxed);
+}
+
+static void ring_peer(struct shm_conn *c)
+{
+	uint64_t one = 1;
+
+	/* What was published comes before the look at whether the peer sleeps. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (peer_sleeps(c)) {
+		ssize_t n = write(c->peer_wake_fd, &one, sizeof(one));
+
+		(void)n; /* a full counter is readable already */
+	}
+}
+
+/* The connection whose messages this thread takes: what it posts meanwhile is looked after when it
+ * is done, for a fence waits until what was written has left this CPU. */
+static SL_PER_THREAD const struct shm_conn *draining;
+
+static unsigned take_messages(struct shm_conn *c, unsigned max)
 {
 	unsigned n = 0;
 
 	while (n < max) {
-		struct shm_entry *e = &c->other->ring[c->rx_seq % SL_RING_ENTRIES];
 		const uint8_t *payload = NULL;
 		struct sl_msg m;
 
-		if (atomic_load_explicit(&e->seq, memory_order_acquire) != c->rx_seq + 1)
+		if (!shm_conn_has_message(c))
 			break;
-		m = e->m;
+		m = shm_conn_entry(c)->m;
 		/* What is checked below is this copy: the peer can still write to the entry. */
 		atomic_signal_fence(memory_order_seq_cst);
 		c->rx_seq++;
 		n++;
+		sl_cpu_fetch(shm_conn_entry(c));
 		if (!sl_msg_valid(&m)) {
 			end_for_message(c, &m);
 			break;
 		}
-		if (m.len)
+		if (m.len) {
 			payload = c->other->slots + sl_slot_offset(sl_msg_area(m.kind), m.slot);
+			sl_cpu_fetch(payload);
+		}
 		if (!c->base.events->msg(c->base.owner, &m, payload)) {
 			shm_conn_end(c, -EPROTO, "the peer broke the protocol");
 			break;
 		}
+	}
+	return n;
+}
+
+static unsigned drain_ring(struct shm_conn *c, unsigned max)
+{
+	unsigned n;
+
+	draining = c;
+	n = take_messages(c, max);
+	draining = NULL;
+	if (c->ring_later) {
+		c->ring_later = false;
+		ring_peer(c);
 	}
 	return n;
 }
@@ -198,19 +239,6 @@ static uint8_t *conn_slot(struct sl_conn *conn, enum sl_area area, unsigned slot
 		       : NULL;
 }
 
-static void ring_peer(struct shm_conn *c)
-{
-	uint64_t one = 1;
-
-	/* What was published comes before the look at whether the peer sleeps. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&c->peer_page->sleeping, memory_order_relaxed)) {
-		ssize_t n = write(c->peer_wake_fd, &one, sizeof(one));
-
-		(void)n; /* a full counter is readable already */
-	}
-}
-
 void shm_post(struct sl_conn *conn, const struct sl_msg *m)
 {
 	struct shm_conn *c = conn_of(conn);
@@ -223,8 +251,13 @@ void shm_post(struct sl_conn *conn, const struct sl_msg *m)
 	e = &c->own->ring[c->tx_seq % SL_RING_ENTRIES];
 	e->m = *m;
 	atomic_store_explicit(&e->seq, ++c->tx_seq, memory_order_release);
+	/* The peer read that one a lap ago, and does not look at it yet. */
+	sl_cpu_fetch_to_write(&c->own->ring[(c->tx_seq + ENTRIES_AHEAD) % SL_RING_ENTRIES]);
 	atomic_flag_clear_explicit(&c->tx_lock, memory_order_release);
-	ring_peer(c);
+	if (draining == c && !peer_sleeps(c))
+		c->ring_later = true;
+	else
+		ring_peer(c);
 }
 
 static void conn_take_imm(struct sl_conn *conn, uint64_t taken)

@@ -115,8 +115,12 @@ static unsigned progress(struct sl_transport *base)
 	struct sl_list *e, *tmp;
 	unsigned n = 0;
 
-	sl_list_for_each_safe (e, tmp, &t->conns)
-		n += shm_conn_progress(SL_CONTAINER_OF(e, struct shm_conn, link));
+	sl_list_for_each_safe (e, tmp, &t->conns) {
+		struct shm_conn *c = SL_CONTAINER_OF(e, struct shm_conn, link);
+
+		if (!shm_conn_is_quiet(c))
+			n += shm_conn_progress(c);
+	}
 	return n;
 }
 

@@ -136,6 +136,7 @@ struct shm_conn {
 	atomic_flag tx_lock;
 	uint64_t tx_seq;
 	uint64_t rx_seq; /* [token] */
+	bool ring_later; /* the peer may have to be rung. [token] */
 
 	pthread_mutex_t lock; /* of works, maps' creation, and the wish to end */
 	struct sl_list works; /* ops that are not done with */
@@ -151,6 +152,27 @@ struct shm_conn {
 	struct shm_given given;	 /* [token] */
 	struct shm_ghost *ghost; /* what may be left of us; NULL once it is */
 };
+
+/* The entry of the peer's ring that is next. The connection is ready. [token] */
+static inline const struct shm_entry *shm_conn_entry(const struct shm_conn *c)
+{
+	return &c->other->ring[c->rx_seq % SL_RING_ENTRIES];
+}
+
+static inline bool shm_conn_has_message(const struct shm_conn *c)
+{
+	return atomic_load_explicit(&shm_conn_entry(c)->seq, memory_order_acquire) == c->rx_seq + 1;
+}
+
+/* Whether a round would find nothing to do, as most do. [token] */
+static inline bool shm_conn_is_quiet(const struct shm_conn *c)
+{
+	if (atomic_load_explicit(&c->end_wanted, memory_order_relaxed))
+		return false;
+	return atomic_load_explicit(&c->state, memory_order_relaxed) != SHM_CONN_READY ||
+	       (!shm_conn_has_message(c) && sl_list_empty(&c->leaving) &&
+		!atomic_load_explicit(&c->n_works, memory_order_relaxed));
+}
 
 /* conn.c */
 int shm_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What makes hot paths fast: hints to the CPU, on which nothing depends but speed. */
+#ifndef SL_BASE_CPU_H
+#define SL_BASE_CPU_H
+
+/* A variable of each thread, found without a call: the library is not loaded late and often. */
+#define SL_PER_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
+
+/* We spin. */
+static inline void sl_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* The cache line of p will be read. */
+static inline void sl_cpu_fetch(const void *p)
+{
+	__builtin_prefetch(p, 0);
+}
+
+/* The cache line of p will be written, and another CPU may have it: get it from there. */
+static inline void sl_cpu_fetch_to_write(const void *p)
+{
+#if defined(__x86_64__)
+	/* The compiler's own takes it only to read, unless told of a CPU that knows this one; those
+	 * that do not know it pass over it. */
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
+#else
+	__builtin_prefetch(p, 1);
+#endif
+}
+
+#endif
