@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strangers and impostors at the door, and at the other end of a dial. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -94,6 +95,29 @@ static void door__a_stranger_who_says_nothing_is_turned_away_in_time(void **stat
 	assert_true(took >= SL_GREETING_TIMEOUT_MS - 100 && took < PATIENCE_MS);
 	assert_int_equal(log_lines_with("it took too long"), 1);
 	close(fd);
+}
+
+/* A byte a second for as long as it is heard; others are served meanwhile. */
+static void door__a_stranger_who_says_a_byte_a_second_is_turned_away_in_time(void **state)
+{
+	struct raw *r = *state;
+	uint64_t begin = sl_clock_ms(), took;
+	uint8_t hello[SL_HELLO_LEN];
+	struct sl_hello h;
+	int other, fd = raw_dial(r);
+	struct pollfd heard = { .fd = fd, .events = POLLIN };
+
+	other = raw_link(r);
+	h = raw_hello(r, 0);
+	sl_hello_write(&h, hello);
+	for (size_t i = 0; i < sizeof(hello) && poll(&heard, 1, 1000) == 0; i++)
+		raw_send(fd, &hello[i], 1);
+	raw_await_end(fd);
+	took = sl_clock_ms() - begin;
+	assert_true(took >= SL_GREETING_TIMEOUT_MS - 100 && took < PATIENCE_MS);
+	assert_int_equal(log_lines_with("it took too long"), 1);
+	close(fd);
+	close(other);
 }
 
 static void door__another_version_is_refused(void **state)
@@ -348,6 +372,7 @@ int main(void)
 		IN_RAW(door__bytes_that_are_no_greeting_are_turned_away_with_one_line),
 		IN_RAW(door__a_stranger_who_leaves_early_is_forgotten),
 		IN_RAW(door__a_stranger_who_says_nothing_is_turned_away_in_time),
+		IN_RAW(door__a_stranger_who_says_a_byte_a_second_is_turned_away_in_time),
 		IN_RAW(door__another_version_is_refused),
 		IN_RAW(door__an_endpoint_that_does_not_exist_is_refused),
 		IN_RAW(door__a_former_life_of_the_context_is_refused),

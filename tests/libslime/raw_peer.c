@@ -57,10 +57,27 @@ static void learn_address(struct raw *r)
 	r->port = sl_get_le16(d.candidates[0].bytes + 1);
 }
 
+static void make_endpoint(struct raw *r)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+
+	attr.on_state = on_state;
+	attr.arg = r;
+	attr.transports[0] = SLIME_TRANSPORT_TCP;
+	assert_ok(slime_endpoint_create(r->ctx, &attr, &r->ep));
+	learn_address(r);
+}
+
+void raw_renew(struct raw *r)
+{
+	assert_ok(slime_endpoint_destroy(r->ep));
+	memset(r->seen, 0, sizeof(r->seen));
+	make_endpoint(r);
+}
+
 int raw_setup(void **state)
 {
 	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
-	struct slime_endpoint_attr ep_attr = SLIME_ENDPOINT_ATTR_INIT;
 	struct raw *r = calloc(1, sizeof(*r));
 	uint8_t desc[SLIME_MR_DESC_MAX];
 	int len;
@@ -69,20 +86,16 @@ int raw_setup(void **state)
 	log_lines_keep();
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->changed, NULL);
-	ep_attr.on_state = on_state;
-	ep_attr.arg = r;
 	attr.tcp_streams = 1;
 	attr.tcp_user_timeout_ms = RAW_TIMEOUT_MS;
-	ep_attr.transports[0] = SLIME_TRANSPORT_TCP;
 	assert_ok(slime_context_create(&attr, &r->ctx));
-	assert_ok(slime_endpoint_create(r->ctx, &ep_attr, &r->ep));
 	assert_ok(slime_op_create(r->ctx, NULL, &r->op));
 	assert_ok(slime_mr_create(r->ctx, r->memory, sizeof(r->memory),
 				  SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE, &r->mr));
 	len = slime_mr_export(r->mr, desc, sizeof(desc));
 	assert_true(len > 0);
 	assert_ok(slime_remote_mr_import(desc, (size_t)len, &r->remote));
-	learn_address(r);
+	make_endpoint(r);
 	*state = r;
 	return 0;
 }

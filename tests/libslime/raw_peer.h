@@ -53,6 +53,9 @@ void raw_connect(struct raw *r, bool first, uint16_t port, int64_t timeout_ms);
 /* What became of that. */
 int raw_connected(struct raw *r);
 
+/* The endpoint is destroyed, and there is another that does not connect yet. */
+void raw_renew(struct raw *r);
+
 /* The endpoint gets into this state; its cause. */
 int raw_await_state(struct raw *r, enum slime_endpoint_state state);
 

@@ -80,6 +80,7 @@ int raw_shm_setup(void **state)
 	log_lines_keep();
 	attr.manual = true;
 	attr.tcp_user_timeout_ms = RAW_SHM_TIMEOUT_MS;
+	attr.shm_copy_in_submit = RAW_SHM_SHARE;
 	ep_attr.transports[0] = SLIME_TRANSPORT_SHM;
 	ep_attr.on_state = on_state;
 	ep_attr.arg = r;

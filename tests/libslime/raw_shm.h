@@ -32,6 +32,9 @@
 /* The context's tcp_user_timeout_ms: how long a peer has to let go of a region. */
 #define RAW_SHM_TIMEOUT_MS 100
 
+/* The context's shm_copy_in_submit. */
+#define RAW_SHM_SHARE 16384
+
 /* The peer's context id as the initiator; the smaller id begins. */
 #define RAW_SHM_FIRST 1
 
