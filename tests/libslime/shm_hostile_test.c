@@ -139,6 +139,22 @@ static void imm_taken__that_lies_costs_us_nothing(void **state)
 	assert_false(r->ended);
 }
 
+/* It can write to what we tell it, and not to what we know. */
+static void imm_taken__that_the_peer_wrote_over_is_told_again(void **state)
+{
+	struct sl_msg m = { .kind = SL_MSG_IMM };
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	for (uint64_t n = 1; n <= 3; n++) {
+		atomic_store(&r->other->imm_taken, UINT64_MAX);
+		raw_shm_post(r, &m);
+		assert_ok(slime_imm_recv(r->ep, r->op));
+		assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+		assert_int_equal(atomic_load(&r->other->imm_taken), n);
+	}
+}
+
 /* ---- regions ---- */
 
 /* A region of the peer's, as its descriptor says it is. */
@@ -473,6 +489,7 @@ int main(void)
 		IN_RAW_SHM(message__into_a_slot_in_use_ends_the_link),
 		IN_RAW_SHM(ring__numbers_that_are_not_next_are_not_read),
 		IN_RAW_SHM(imm_taken__that_lies_costs_us_nothing),
+		IN_RAW_SHM(imm_taken__that_the_peer_wrote_over_is_told_again),
 		IN_RAW_SHM(answer_to_map__that_is_right_is_read),
 		IN_RAW_SHM(answer_to_map__that_cannot_be_ends_the_link),
 		IN_RAW_SHM(answer_to_map__with_less_than_was_promised_fails_the_op),

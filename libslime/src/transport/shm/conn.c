@@ -263,13 +263,17 @@ void shm_post(struct sl_conn *conn, const struct sl_msg *m)
 static void conn_take_imm(struct sl_conn *conn, uint64_t taken)
 {
 	struct shm_conn *c = conn_of(conn);
-	uint64_t before = atomic_load_explicit(&c->own->imm_taken, memory_order_relaxed);
+	uint64_t seen = atomic_load_explicit(&c->imm_taken, memory_order_relaxed);
+	uint64_t told;
 
-	/* Takers may come in any order; the count only grows. */
-	while (before < taken &&
-	       !atomic_compare_exchange_weak_explicit(&c->own->imm_taken, &before, taken,
-						      memory_order_release, memory_order_relaxed))
+	/* Takers may come in any order; the count only grows. It is ours, as the peer can write to
+	 * the one it reads. */
+	while (seen < taken && !atomic_compare_exchange_weak(&c->imm_taken, &seen, taken))
 		;
+	do {
+		told = atomic_load(&c->imm_taken);
+		atomic_store(&c->own->imm_taken, told);
+	} while (atomic_load(&c->imm_taken) != told);
 }
 
 static void conn_address(struct sl_conn *conn, char *out, size_t cap)

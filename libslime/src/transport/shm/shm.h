@@ -136,6 +136,7 @@ struct shm_conn {
 	atomic_flag tx_lock;
 	uint64_t tx_seq;
 	uint64_t rx_seq; /* [token] */
+	_Atomic uint64_t imm_taken;
 	bool ring_later; /* the peer may have to be rung. [token] */
 
 	pthread_mutex_t lock; /* of works, maps' creation, and the wish to end */
