@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -33,6 +34,13 @@ int sl_auth_mac(const uint8_t key[SL_AUTH_KEY_LEN], const void *data, size_t len
 bool sl_auth_equal(const uint8_t a[SL_AUTH_MAC_LEN], const uint8_t b[SL_AUTH_MAC_LEN])
 {
 	return CRYPTO_memcmp(a, b, SL_AUTH_MAC_LEN) == 0;
+}
+
+bool sl_auth_user(uid_t uid)
+{
+	uid_t own = geteuid();
+
+	return uid == own || uid == 0 || own == 0;
 }
 
 void sl_auth_wipe(void *secret, size_t len)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What proofs are made of: HMAC-SHA256, nonces, a comparison that tells nothing by its time. */
+/* What proofs are made of: HMAC-SHA256, nonces, a comparison that tells nothing by its time; and
+ * who may give one. */
 #ifndef SL_AUTH_H
 #define SL_AUTH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <slime/export.h>
 
@@ -22,6 +24,12 @@ SLIME_CHECKED int sl_auth_mac(const uint8_t key[SL_AUTH_KEY_LEN], const void *da
 
 /* Whether two MACs are equal, in constant time. */
 bool sl_auth_equal(const uint8_t a[SL_AUTH_MAC_LEN], const uint8_t b[SL_AUTH_MAC_LEN]);
+
+/*
+ * Whether a process of that user, on this host, may be a peer at all: ours and root's may, and root
+ * talks to everybody.
+ */
+bool sl_auth_user(uid_t uid);
 
 /* Clear a secret so that the compiler does not leave it out. */
 void sl_auth_wipe(void *secret, size_t len);

@@ -20,6 +20,8 @@
 #define ASK_AGAIN_NS (20 * SL_NS_PER_MS)
 /* accept() failed for want of a descriptor or memory: let others have the processor meanwhile. */
 #define ACCEPT_AGAIN_NS (100 * SL_NS_PER_MS)
+/* Accepted at once, so that a flood does not keep others from their turn. */
+#define KNOCKS_PER_CALL SL_GREETINGS_MAX
 #define ADDRESS_LEN	(INET6_ADDRSTRLEN + 16)
 
 struct sl_door {
@@ -291,6 +293,32 @@ static void on_visitor_time(struct sl_timer *t)
 		turn_away(v, "it took too long");
 }
 
+/* Who can reach a unix socket may be nobody's peer: then it takes nobody's place, either. */
+static bool is_other_user(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(int);
+	int domain = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) || domain != AF_UNIX)
+		return false;
+	len = sizeof(cred);
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || !sl_auth_user(cred.uid);
+}
+
+static void turn_user_away(struct sl_door *d, int fd)
+{
+	char address[ADDRESS_LEN];
+	uint32_t held_back;
+
+	describe_peer(fd, address);
+	close(fd);
+	if (sl_log_allow(&d->limit, &held_back))
+		sl_warn(slime_transport_name(d->t->ops->id),
+			"turned %s away: it is another user's (%u such lines held back)", address,
+			held_back);
+}
+
 static int let_in(struct sl_door *d, int fd)
 {
 	struct visitor *v = calloc(1, sizeof(*v));
@@ -332,7 +360,7 @@ static void on_knock(struct sl_source *s, uint32_t events)
 	struct sl_door *d = SL_CONTAINER_OF(s, struct sl_door, source);
 
 	(void)events;
-	while (d->n_visitors < SL_GREETINGS_MAX) {
+	for (int i = 0; i < KNOCKS_PER_CALL && d->n_visitors < SL_GREETINGS_MAX; i++) {
 		int fd = accept4(d->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		int ret;
 
@@ -343,6 +371,10 @@ static void on_knock(struct sl_source *s, uint32_t events)
 				rest(d, errno);
 			return;
 		}
+		if (is_other_user(fd)) {
+			turn_user_away(d, fd);
+			continue;
+		}
 		ret = let_in(d, fd);
 		if (ret) {
 			close(fd);
@@ -350,7 +382,8 @@ static void on_knock(struct sl_source *s, uint32_t events)
 			return;
 		}
 	}
-	sl_poller_change(poller_of(d), &d->source, 0);
+	if (d->n_visitors == SL_GREETINGS_MAX)
+		sl_poller_change(poller_of(d), &d->source, 0);
 }
 
 static void on_again(struct sl_timer *t)

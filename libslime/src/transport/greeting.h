@@ -5,7 +5,8 @@
  * has the bytes.
  *
  * Before it is through, a stranger costs us at most 5 s, a few hundred bytes, and one of
- * SL_GREETINGS_MAX places; what is wrong with a stranger is logged at a limited rate.
+ * SL_GREETINGS_MAX places; what is wrong with a stranger is logged at a limited rate. Processes of
+ * other users that come to a unix socket get none of it.
  */
 #ifndef SL_GREETING_H
 #define SL_GREETING_H

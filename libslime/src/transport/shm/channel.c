@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/wire.h"
+#include "src/transport/auth.h"
 #include "src/transport/shm/channel.h"
 
 #define PACKET_VERSION 1
@@ -172,7 +173,7 @@ int shm_channel_peer(int sock, pid_t *pid, int *pidfd)
 
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
-	if (cred.uid != geteuid() && cred.uid != 0 && geteuid() != 0)
+	if (!sl_auth_user(cred.uid))
 		return -EACCES;
 	if (cred.pid <= 0)
 		return -ENOTSUP;
