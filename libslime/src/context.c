@@ -162,6 +162,11 @@ static void kick(void *arg)
 	sl_progress_kick(arg);
 }
 
+static void nudge(void *arg)
+{
+	sl_progress_nudge(arg);
+}
+
 static int init_fields(struct slime_context *ctx)
 {
 	sl_list_init(&ctx->endpoints);
@@ -175,6 +180,7 @@ static int init_fields(struct slime_context *ctx)
 		.poller = &ctx->poller,
 		.expect = sl_endpoint_expect,
 		.kick = kick,
+		.nudge = nudge,
 		.vain_calls = &ctx->progress.vain_calls,
 		.arg = ctx,
 	};

@@ -519,19 +519,30 @@ int sl_progress_until(struct slime_context *ctx, bool (*done)(void *arg), void *
 	}
 }
 
+/* Whether somebody sleeps on the poller, and is woken. */
+static bool wake_sleeper(struct slime_context *ctx)
+{
+	/* What was published comes before the look at who sleeps. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load(&ctx->progress.sleeping))
+		return false;
+	sl_poller_wake(&ctx->poller);
+	return true;
+}
+
+void sl_progress_nudge(struct slime_context *ctx)
+{
+	if (in_round != ctx)
+		(void)wake_sleeper(ctx);
+}
+
 void sl_progress_kick(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
 	uint32_t watch = SL_THREAD_WATCH;
 
-	if (in_round == ctx)
+	if (in_round == ctx || wake_sleeper(ctx))
 		return;
-	/* What was published comes before the look at who sleeps. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&p->sleeping)) {
-		sl_poller_wake(&ctx->poller);
-		return;
-	}
 	if (!atomic_load(&p->token) && atomic_load(&p->thread_state) == SL_THREAD_WATCH &&
 	    atomic_compare_exchange_strong(&p->thread_state, &watch, SL_THREAD_DEEP))
 		sl_futex_wake(&p->thread_state);

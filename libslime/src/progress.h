@@ -94,6 +94,9 @@ int sl_progress_until(struct slime_context *ctx, bool (*done)(void *arg), void *
 /* There is work that no descriptor announces: whoever sleeps comes and looks. Any thread. */
 void sl_progress_kick(struct slime_context *ctx);
 
+/* As kick, but a thread in WATCH stays there: it comes by itself when nobody else does. */
+void sl_progress_nudge(struct slime_context *ctx);
+
 /* Whether this thread is inside a callback or handler of any context. */
 bool sl_progress_in_callback(void);
 

@@ -2,6 +2,8 @@
 /* Futures: reuse, waits, callbacks, the queue and its descriptor, contexts without a thread. */
 #include "fixture.h"
 
+#include <sched.h>
+
 #include <poll.h>
 #include <stdlib.h>
 
@@ -40,6 +42,28 @@ static void op_wait__past_its_time_leaves_the_op_pending(void **state)
 	op_end_ok(p->a.op);
 	op_end_ok(p->b.op);
 	assert_int_equal(slime_op_imm(p->b.op), 9);
+}
+
+/* The context's thread does what its owner does not wait for, also just after he waited for
+ * another. */
+static void op__that_nobody_waits_for_completes(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	uint64_t end = now_ms() + PATIENCE_MS;
+	struct slime_xfer x;
+	struct pair *p;
+
+	(void)state;
+	attr.len = 4 * MiB;
+	p = pair_open(&attr);
+	x = a_and_b(p, 0, 0, attr.len);
+	assert_ok(read_now(p, &x));
+	assert_ok(slime_read(p->a.ep, &x, 1, 0, p->a.op));
+	while (!slime_op_test(p->a.op) && now_ms() < end)
+		sched_yield();
+	assert_true(slime_op_test(p->a.op));
+	assert_ok(slime_op_status(p->a.op));
+	pair_close(p);
 }
 
 static void submit__of_a_pending_op_is_busy(void **state)
@@ -416,6 +440,7 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(op__is_reused_without_end),
 	IN_PAIR(op_test__of_an_op_never_submitted_is_true),
 	IN_PAIR(op_wait__past_its_time_leaves_the_op_pending),
+	cmocka_unit_test(op__that_nobody_waits_for_completes),
 	IN_PAIR(submit__of_a_pending_op_is_busy),
 	IN_PAIR(op_create__with_nonsense_is_refused),
 	cmocka_unit_test(submit__beyond_max_pending_ops_is_refused_until_one_completed),

@@ -248,6 +248,10 @@ struct sl_transport_env {
 	/* There is work that no descriptor announces: whoever sleeps comes to progress(). Cheap
 	 * when nobody does. Any thread. */
 	void (*kick)(void *arg);
+	/* As kick, for work that may rest for a millisecond because its owner most likely comes
+	 * and waits for it at once: the context's thread, when it only watches whether callers
+	 * still come, is not woken to be in its way. */
+	void (*nudge)(void *arg);
 	/* progress() counts its system calls that found nothing: a spinner's patience is time, not
 	 * rounds. [token] */
 	uint32_t *vain_calls;

@@ -89,11 +89,18 @@ static void announce(struct shm_conn *c, const struct sl_work *w)
 
 static void park(struct shm_conn *c, struct slime_op *op)
 {
+	const struct sl_transport_env *env = c->t->base.env;
+	bool waited_for = !op->fn && !(op->flags & SLIME_OP_QUEUED);
+
 	pthread_mutex_lock(&c->lock);
 	sl_list_append(&c->works, &op->link);
 	atomic_fetch_add(&c->n_works, 1);
 	pthread_mutex_unlock(&c->lock);
-	c->t->base.env->kick(c->t->base.env->arg);
+	/* The op may be gone by now. */
+	if (waited_for)
+		env->nudge(env->arg);
+	else
+		env->kick(env->arg);
 }
 
 /* Whether it must wait for what was submitted before it. */
