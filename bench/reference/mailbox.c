@@ -101,16 +101,17 @@ static void trip(struct talk *t)
 
 static int trips(struct talk *t, struct rounds *r)
 {
-	uint64_t begin, end;
+	uint64_t begin = sl_clock_ns();
+	uint64_t end;
 
 	do {
 		stamp(t->request, t->size, ++t->number);
-		begin = sl_clock_ns();
 		trip(t);
 		end = sl_clock_ns();
 		rounds_add(r, end - begin, 2 * t->size);
 		if (!stamped(t->reply, t->size, t->number))
 			return -EILSEQ;
+		begin = end;
 	} while (!rounds_over(r, end));
 	return 0;
 }
