@@ -27,7 +27,7 @@ cli            cli/                                              base
 client         nanoctrl/client/                                  base
 nc-main        nanoctrl/src/main,links,instance,serve,settings,runtime,probe,redis_child nc-api nc-redis client cli
 nc-api         nanoctrl/src/api,routes,model,tail                nc-http nc-store
-nc-redis       nanoctrl/src/redis,store_redis,store_agent,store_object,store_event,reaper nc-store
+nc-redis       nanoctrl/src/redis,store_redis,store_agent,store_compat,store_object,store_event,reaper nc-store
 nc-store       nanoctrl/src/store                                nc-plain
 nc-http        nanoctrl/src/server,worker,conn,http,route,request,reply,stream,metrics nc-plain
 nc-plain       nanoctrl/src/                                     base
@@ -48,7 +48,7 @@ foreign() {
 	cat <<'END'
 # header       who
 yaml.h         cli tests
-jansson.h      nanoctrl/src/model.c nanoctrl/src/model_place.c nanoctrl/src/model_place.h nanoctrl/src/model_write.c nanoctrl/client/json.c bench/report.c tests
+jansson.h      nanoctrl/src/model.c nanoctrl/src/model_place.c nanoctrl/src/model_place.h nanoctrl/src/model_write.c nanoctrl/src/model_compat.c nanoctrl/client/json.c bench/report.c tests
 hiredis/       nc-redis tests support
 event2/        nc-main nc-api nc-redis nc-http nc-plain client agent agent-ctrl agent-parts peeragent bench cli tests support
 openssl/       libslime/src/transport/auth.c nc-http nc-api nc-plain client agent agent-parts peeragent cli tests support

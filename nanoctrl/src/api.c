@@ -161,16 +161,27 @@ bool api_cursor(struct request *rq, struct store_cursor *out, bool *given)
 	return false;
 }
 
+/* application/json, or application/ANYTHING+json, with or without parameters. */
+static bool is_json_type(const char *type)
+{
+	static const char application[] = "application/";
+	size_t len;
+
+	if (!type || strncasecmp(type, application, sizeof(application) - 1) != 0)
+		return false;
+	type += sizeof(application) - 1;
+	len = strcspn(type, "; \t");
+	return (len == 4 && !strncasecmp(type, "json", 4)) ||
+	       (len > 5 && !strncasecmp(type + len - 5, "+json", 5));
+}
+
 bool api_is_json(struct request *rq)
 {
-	static const char json[] = "application/json";
-	const char *type = request_header(rq, "Content-Type");
 	struct reply_error e = { .status = 415,
 				 .code = "unsupported_media_type",
 				 .field = "Content-Type" };
 
-	if (type && strncasecmp(type, json, sizeof(json) - 1) == 0 &&
-	    strchr("; \t", type[sizeof(json) - 1]))
+	if (is_json_type(request_header(rq, "Content-Type")))
 		return true;
 	reply_error(rq, &e, "the body is not declared as application/json");
 	return false;

@@ -11,6 +11,9 @@ static const char *const reserved[] = {
 	"agent", "mr", "stream", "spec", "exchange", "obs", "inbox", "nanoctrl",
 };
 
+/* Of those routes alone. */
+static const char *const reserved_there[] = { "nano_meta", "nano_events", "agent_name_counter" };
+
 static bool made_of(const char *name, const char *bytes)
 {
 	size_t len = strnlen(name, KEY_NAME_MAX + 1);
@@ -31,6 +34,23 @@ bool key_scope_valid(const char *scope)
 		if (strcmp(scope, reserved[i]) == 0)
 			return false;
 	return true;
+}
+
+static bool is_word(const char *bytes, size_t len, const char *word)
+{
+	return len == strlen(word) && !memcmp(bytes, word, len);
+}
+
+bool key_reserved(const char *bytes, size_t len)
+{
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
+		if (is_word(bytes, len, reserved[i]))
+			return true;
+	for (size_t i = 0; i < sizeof(reserved_there) / sizeof(*reserved_there); i++)
+		if (is_word(bytes, len, reserved_there[i]))
+			return true;
+	/* A native key begins with its scope in braces. */
+	return len && *bytes == '{';
 }
 
 void key_prefix(char out[KEY_PREFIX_MAX], const char *scope)

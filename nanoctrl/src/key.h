@@ -28,4 +28,7 @@ bool key_name_valid(const char *name);
 /* The same without ':', and none of the reserved words. */
 bool key_scope_valid(const char *scope);
 
+/* Whether a scope or a type of the compatible routes would reach into keys of another kind. */
+bool key_reserved(const char *bytes, size_t len);
+
 #endif

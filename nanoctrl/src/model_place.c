@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "json_slice.h"
 
 #define DEPTH_MAX  32
 #define NUMBER_MAX (INT64_C(1) << 53)
@@ -27,32 +28,6 @@ static int refuse(struct model_error *err, int status, const char *code, const c
 }
 
 /* ---- the document ---- */
-
-/* Brackets open at once, outside strings; enough to bound the parser's recursion. */
-static bool too_deep(const char *text, size_t len)
-{
-	unsigned depth = 0;
-	bool quoted = false;
-
-	for (size_t i = 0; i < len; i++) {
-		char c = text[i];
-
-		if (quoted) {
-			if (c == '\\')
-				i++;
-			else if (c == '"')
-				quoted = false;
-		} else if (c == '"') {
-			quoted = true;
-		} else if (c == '{' || c == '[') {
-			if (++depth > DEPTH_MAX)
-				return true;
-		} else if ((c == '}' || c == ']') && depth) {
-			depth--;
-		}
-	}
-	return false;
-}
 
 /* An open bracket on the way to a byte. */
 struct level {
@@ -140,7 +115,8 @@ int place_load(struct place *p, const char *body, size_t len, struct model_error
 	json_t *root;
 
 	*p = (struct place){ .err = err };
-	if (too_deep(body, len))
+	/* bounds the parser's recursion */
+	if (json_too_deep(body, len, DEPTH_MAX))
 		return refuse(err, 400, "bad_json", "", "nested more than %d deep", DEPTH_MAX);
 	root = json_loadb(body, len, JSON_REJECT_DUPLICATES, &why);
 	if (!root)

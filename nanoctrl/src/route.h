@@ -24,6 +24,7 @@ struct route {
 
 extern const struct route route_table[];
 extern const size_t route_table_len;
+extern const size_t route_table_n_compat; /* of them, at its end, are those of DLSlime's NanoCtrl */
 
 struct route_match {
 	const struct route *route; /* NULL: see allowed */

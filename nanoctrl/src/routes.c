@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every path that nanoctrl serves. */
 #include "api_agent.h"
+#include "api_compat.h"
 #include "api_event.h"
 #include "api_object.h"
 #include "api_server.h"
@@ -35,6 +36,13 @@ const struct route route_table[] = {
 	{ HTTP_GET, "/v1/links", api_link_list },
 	{ HTTP_GET, "/v1/regions", api_region_list },
 	{ HTTP_GET, "/v1/services", api_service_list },
+	/* Of DLSlime's NanoCtrl. */
+	{ HTTP_POST, "/heartbeat", api_compat_heartbeat },
+	{ HTTP_POST, "/register", api_compat_register },
+	{ HTTP_POST, "/unregister", api_compat_unregister },
+	{ HTTP_POST, "/get_entity_info", api_compat_get },
+	{ HTTP_POST, "/list_entities", api_compat_list },
 };
 
 const size_t route_table_len = sizeof(route_table) / sizeof(route_table[0]);
+const size_t route_table_n_compat = 5;

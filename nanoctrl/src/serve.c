@@ -188,7 +188,8 @@ static int open_server(struct process *p)
 	config.port = s->port;
 	config.n_loops = choose_threads(s->threads);
 	config.routes = route_table;
-	config.n_routes = route_table_len;
+	config.n_routes = route_table_len - (s->compat == COMPAT_OFF ? route_table_n_compat : 0);
+	config.n_local = s->compat == COMPAT_LOOPBACK ? route_table_n_compat : 0;
 	config.hooks = (struct server_hooks){ .store_create = create_store,
 					      .store_destroy = store_destroy,
 					      .store_trouble = store_trouble,

@@ -42,6 +42,7 @@ struct server_config {
 	unsigned n_loops; /* 1 to SERVER_LOOPS_MAX */
 	const struct route *routes;
 	size_t n_routes;
+	size_t n_local; /* of them, at the table's end, are for clients on this host only */
 	struct server_hooks hooks;
 	struct http_limits limits;
 	unsigned max_connections;

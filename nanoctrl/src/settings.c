@@ -21,6 +21,13 @@ static const char *check_absolute(const char *text)
 	return text[0] == '/' ? NULL : "an absolute path";
 }
 
+static const char *const compat_words[] = {
+	[COMPAT_OFF] = "off",
+	[COMPAT_LOOPBACK] = "loopback",
+	[COMPAT_OPEN] = "open",
+	NULL,
+};
+
 static const struct cli_setting server_table[] = {
 	CLI_STRING(struct server_settings, host, "host", .def = "127.0.0.1", .check = check_address,
 		   .help = "address to listen on"),
@@ -28,6 +35,10 @@ static const struct cli_setting server_table[] = {
 		 .help = "TCP port; 0 lets the kernel choose one, and start prints it"),
 	CLI_FLAG(struct server_settings, insecure, "insecure", .def = "false",
 		 .help = "listen beyond loopback although anybody there may do anything"),
+	CLI_ENUM(
+		struct server_settings, compat, "compat", compat_words, .def = "loopback",
+		.help = "to whom the routes of DLSlime's NanoCtrl are served: to nobody, to clients "
+			"on this host, or to all who reach the server"),
 	CLI_INT(struct server_settings, threads, "threads", .def = "auto", .min = 1, .max = 64,
 		.words = auto_words, .help = "event loops; auto is one per core, at most 4"),
 	CLI_INT(struct server_settings, max_connections, "max_connections", .def = "16384",

@@ -7,10 +7,13 @@
 #include <stdint.h>
 #include "cli/option.h"
 
+enum compat_service { COMPAT_OFF, COMPAT_LOOPBACK, COMPAT_OPEN };
+
 struct server_settings {
 	const char *host;
 	uint16_t port;
 	bool insecure;
+	int compat;
 	int64_t threads; /* below 1: one per core, at most 4 */
 	int64_t max_connections;
 	uint64_t max_body;

@@ -484,41 +484,44 @@ static void set_arg(struct store_call *call, size_t i, const char *text, size_t 
 	*bytes += len;
 }
 
+static struct store_text text_of(const char *s)
+{
+	return (struct store_text){ s, strlen(s) };
+}
+
 /* EVALSHA sha 1 prefix keep args... */
-static struct store_call *format_call(const struct store *store, const char *scope,
+static struct store_call *format_call(const struct store *store, struct store_text prefix,
 				      enum script_id script, size_t n,
 				      const struct store_text *args)
 {
-	const char *head[5] = { "EVALSHA", scripts[script].sha1, "1" };
-	char prefix[KEY_PREFIX_MAX];
 	char keep[16];
+	struct store_text head[5] = { text_of("EVALSHA"), text_of(scripts[script].sha1),
+				      text_of("1"), prefix };
 	struct store_call *call;
 	size_t len = 0;
 	char *bytes;
 
-	key_prefix(prefix, scope);
 	snprintf(keep, sizeof(keep), "%u", store->hub->config.keep_events);
-	head[3] = prefix;
-	head[4] = keep;
+	head[4] = text_of(keep);
 	for (size_t i = 0; i < 5; i++)
-		len += strlen(head[i]);
+		len += head[i].len;
 	for (size_t i = 0; i < n; i++)
 		len += args[i].len;
 	call = new_call(n + 5, len, &bytes);
 	if (!call)
 		return NULL;
 	for (size_t i = 0; i < 5; i++)
-		set_arg(call, i, head[i], strlen(head[i]), &bytes);
+		set_arg(call, i, head[i].at, head[i].len, &bytes);
 	for (size_t i = 0; i < n; i++)
 		set_arg(call, i + 5, args[i].at, args[i].len, &bytes);
 	return call;
 }
 
-void store_send_many(struct store *store, const char *scope, enum script_id script, size_t n,
-		     const struct store_text *args, store_finish_fn *finish, union store_answer fn,
-		     void *arg)
+void store_send_prefixed(struct store *store, struct store_text prefix, enum script_id script,
+			 size_t n, const struct store_text *args, store_finish_fn *finish,
+			 union store_answer fn, void *arg)
 {
-	struct store_call *call = format_call(store, scope, script, n, args);
+	struct store_call *call = format_call(store, prefix, script, n, args);
 	struct store_call dummy = { .store = store, .fn = fn, .arg = arg };
 	int ret;
 
@@ -536,6 +539,16 @@ void store_send_many(struct store *store, const char *scope, enum script_id scri
 	ret = store->closing ? -ENOTCONN : send_call(call);
 	if (ret)
 		end_call_later(call, ret);
+}
+
+void store_send_many(struct store *store, const char *scope, enum script_id script, size_t n,
+		     const struct store_text *args, store_finish_fn *finish, union store_answer fn,
+		     void *arg)
+{
+	char prefix[KEY_PREFIX_MAX];
+
+	key_prefix(prefix, scope);
+	store_send_prefixed(store, text_of(prefix), script, n, args, finish, fn, arg);
 }
 
 void store_send(struct store *store, const char *scope, enum script_id script,

@@ -15,6 +15,7 @@
 #include "redis_url.h"
 #include "script.h"
 #include "store.h"
+#include "store_entity.h"
 
 #define STORE_LOOPS_MAX 64
 #define WAKES_MAX	64 /* scopes noted one by one; more are all scopes */
@@ -79,6 +80,7 @@ union store_answer {
 	store_put_fn *put;
 	store_offers_fn *offers;
 	store_events_fn *events;
+	store_entities_fn *entities;
 };
 
 struct store_call {
@@ -104,6 +106,11 @@ void store_send(struct store *store, const char *scope, enum script_id script,
 void store_send_many(struct store *store, const char *scope, enum script_id script, size_t n,
 		     const struct store_text *args, store_finish_fn *finish, union store_answer fn,
 		     void *arg);
+
+/* The same with KEYS[1] as it is. */
+void store_send_prefixed(struct store *store, struct store_text prefix, enum script_id script,
+			 size_t n, const struct store_text *args, store_finish_fn *finish,
+			 union store_answer fn, void *arg);
 
 /* finish for calls that answer store_done_fn. */
 void store_finish_done(struct store_call *call, int result, const redisReply *reply);
@@ -139,6 +146,9 @@ void store_wake(struct store *store, const char *scope);
 
 /* From any thread: the same on every loop. */
 void store_hub_wake(struct store_hub *hub, const char *scope);
+
+/* store_compat.c: entities whose time has run out, of all scopes. */
+void store_sweep_entities(struct store *store);
 
 /* reaper.c */
 int reaper_create(struct store *store, struct reaper **out);

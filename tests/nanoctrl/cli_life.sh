@@ -244,6 +244,29 @@ case_server_runs_in_the_foreground_until_a_signal() {
 	await_end "$redis"
 }
 
+# list_entities URL: the HTTP status.
+list_entities() {
+	curl -s -m 60 -o /dev/null -w '%{http_code}' -X POST "$1/list_entities" -H 'Content-Type: application/json' -d '{}'
+}
+
+case_compatible_routes_are_for_whom_the_settings_say() {
+	local url other
+	expect 0 started nc start "${options[@]}" --set server.compat=off
+	expect 0 404 list_entities "$(field address)"
+	expect 0 stopped nc stop
+	# An address of this host that is not loopback, if there is one.
+	other=$(hostname -I | tr ' ' '\n' | grep -m 1 -F . || true)
+	expect 0 started nc start "${options[@]}" --host 0.0.0.0 --insecure
+	url=$(field address)
+	expect 0 200 list_entities "http://127.0.0.1:${url##*:}"
+	[ -z "$other" ] || expect 0 403 list_entities "http://$other:${url##*:}"
+	expect 0 stopped nc stop
+	expect 0 started nc start "${options[@]}" --host 0.0.0.0 --insecure --set server.compat=open
+	url=$(field address)
+	[ -z "$other" ] || expect 0 200 list_entities "http://$other:${url##*:}"
+	expect 0 stopped nc stop
+}
+
 case_links_are_listed_and_waited_for() {
 	local url lease
 	expect 1 "no server runs" nc obs links

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "model.h"
+#include "model_compat.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,6 +20,28 @@ static void objects(const char *body, size_t len)
 	for (size_t i = 0; i < sizeof(parse) / sizeof(*parse); i++)
 		if (!parse[i](body, len, &m, &err))
 			model_object_fini(&m);
+}
+
+static void compatible(const char *body, size_t len)
+{
+	struct store_text info = { body, len };
+	struct store_entities found = { 1, &info };
+	struct compat_request r;
+	struct model_error err;
+	char *entity;
+
+	for (int form = COMPAT_HEARTBEAT; form <= COMPAT_LIST_ENTITIES; form++) {
+		if (compat_parse((enum compat_form)form, body, len, &r, &err))
+			continue;
+		entity = compat_entity(&r);
+		if (entity)
+			free(compat_event(&r, entity));
+		free(entity);
+		free(compat_message("ok", "", r.type, ":", r.id, ""));
+		compat_request_fini(&r);
+	}
+	free(compat_found(&found));
+	free(compat_listed(&found));
 }
 
 /* What a body says comes back out of the store one day, or something else does. */
@@ -66,6 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (model_selector_valid(body))
 		model_selector_matches(body, &agent);
 	objects(body, size);
+	compatible(body, size);
 	stored(body, size);
 	free(body);
 	return 0;

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api_compat.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "api.h"
+#include "key.h"
+#include "model_compat.h"
+
+/* A request that waits for the store, with what it said. */
+struct waiting {
+	struct request *rq;
+	struct compat_request r;
+};
+
+static void end(struct waiting *w)
+{
+	compat_request_fini(&w->r);
+	free(w);
+}
+
+static struct store_entity_id name_of(const struct compat_request *r)
+{
+	return (struct store_entity_id){ r->scope, r->type, r->id };
+}
+
+/* What would reach into keys of another kind is refused; so is what has no name. */
+static bool check_words(struct request *rq, const struct compat_request *r, bool registers)
+{
+	struct reply_error e = { .status = 422, .code = "bad_value" };
+	const char *what = "is a reserved word";
+
+	if (key_reserved(r->scope.at, r->scope.len))
+		e.field = "scope";
+	else if (registers && key_reserved(r->type.at, r->type.len))
+		e.field = "entity_type";
+	else if (registers && !r->type.len)
+		e.field = "entity_type", what = "is empty";
+	else if (registers && !r->id.len)
+		e.field = "entity_id", what = "is empty";
+	if (!e.field)
+		return true;
+	reply_error(rq, &e, "%s %s", e.field, what);
+	return false;
+}
+
+/* The request as its form has it; NULL: replied. */
+static struct waiting *begin(struct request *rq, enum compat_form form)
+{
+	size_t len;
+	const char *body = request_body(rq, &len);
+	struct model_error err;
+	struct waiting *w;
+
+	if (!api_is_json(rq))
+		return NULL;
+	w = calloc(1, sizeof(*w));
+	if (!w) {
+		api_fail(rq, -ENOMEM);
+		return NULL;
+	}
+	w->rq = rq;
+	if (compat_parse(form, body, len, &w->r, &err)) {
+		api_refuse(rq, &err);
+		free(w);
+		return NULL;
+	}
+	if (check_words(rq, &w->r, form == COMPAT_REGISTER))
+		return w;
+	end(w);
+	return NULL;
+}
+
+/* ---- heartbeat ---- */
+
+static void beaten(void *arg, int result)
+{
+	struct waiting *w = arg;
+
+	if (result == STORE_OK)
+		api_reply(w->rq, 200,
+			  compat_message("ok", "Heartbeat successful for ", w->r.type, " ", w->r.id,
+					 ""));
+	else if (result == STORE_NOT_FOUND)
+		api_reply(w->rq, 200,
+			  compat_message("not_found", "", w->r.type, " ", w->r.id,
+					 " not found. Please register first."));
+	else
+		api_fail(w->rq, result);
+	end(w);
+}
+
+void api_compat_heartbeat(struct request *rq)
+{
+	struct waiting *w = begin(rq, COMPAT_HEARTBEAT);
+	struct store_entity_id name;
+
+	if (!w)
+		return;
+	name = name_of(&w->r);
+	store_beat_entity(request_store(rq), &name, beaten, w);
+}
+
+/* ---- register, unregister ---- */
+
+static void registered(void *arg, int result)
+{
+	struct waiting *w = arg;
+	struct reply_error taken = { .status = 409, .code = "name_taken", .field = "entity_id" };
+
+	if (result == STORE_OK)
+		api_reply(w->rq, 200,
+			  compat_message("ok", "Entity ", w->r.type, ":", w->r.id,
+					 " registered successfully"));
+	else if (result == STORE_NAME_TAKEN)
+		reply_error(w->rq, &taken, "something that is no entity has this name");
+	else
+		api_fail(w->rq, result);
+	end(w);
+}
+
+void api_compat_register(struct request *rq)
+{
+	struct waiting *w = begin(rq, COMPAT_REGISTER);
+	struct store_entity_id name;
+	struct store_entity e;
+	char *info, *event;
+
+	if (!w)
+		return;
+	info = compat_entity(&w->r);
+	event = info ? compat_event(&w->r, info) : NULL;
+	if (event) {
+		name = name_of(&w->r);
+		e = (struct store_entity){ .kind = w->r.kind,
+					   .endpoint = w->r.endpoint,
+					   .metadata = w->r.metadata,
+					   .resource = w->r.resource,
+					   .info = { info, strlen(info) },
+					   .event = { event, strlen(event) } };
+		store_put_entity(request_store(rq), &name, &e, registered, w);
+	} else {
+		registered(w, -ENOMEM);
+	}
+	free(event);
+	free(info);
+}
+
+static void unregistered(void *arg, int result)
+{
+	struct waiting *w = arg;
+
+	if (result)
+		api_fail(w->rq, result);
+	else
+		api_reply(w->rq, 200,
+			  compat_message("ok", "Entity ", w->r.type, ":", w->r.id,
+					 " unregistered successfully"));
+	end(w);
+}
+
+void api_compat_unregister(struct request *rq)
+{
+	struct waiting *w = begin(rq, COMPAT_UNREGISTER);
+	struct store_entity_id name;
+
+	if (!w)
+		return;
+	name = name_of(&w->r);
+	store_delete_entity(request_store(rq), &name, unregistered, w);
+}
+
+/* ---- reading ---- */
+
+static void got(void *arg, int result, const struct store_entities *found)
+{
+	struct waiting *w = arg;
+
+	if (result && result != STORE_NOT_FOUND)
+		api_fail(w->rq, result);
+	else
+		api_reply(w->rq, 200, compat_found(found));
+	end(w);
+}
+
+void api_compat_get(struct request *rq)
+{
+	struct waiting *w = begin(rq, COMPAT_GET_ENTITY);
+	struct store_entity_id name;
+
+	if (!w)
+		return;
+	name = name_of(&w->r);
+	store_get_entity(request_store(rq), &name, got, w);
+}
+
+static void listed(void *arg, int result, const struct store_entities *found)
+{
+	struct waiting *w = arg;
+
+	if (result)
+		api_fail(w->rq, result);
+	else
+		api_reply(w->rq, 200, compat_listed(found));
+	end(w);
+}
+
+void api_compat_list(struct request *rq)
+{
+	struct waiting *w = begin(rq, COMPAT_LIST_ENTITIES);
+
+	if (w)
+		store_list_entities(request_store(rq), w->r.scope, w->r.type, w->r.kind, listed, w);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The JSON of the routes that are compatible with DLSlime's NanoCtrl: docs/http-api.md 9. Texts are
+ * bytes of any kind, also NUL; JSON that a client made is kept as it was written, without the
+ * blanks between its tokens.
+ */
+#ifndef NANOCTRL_MODEL_COMPAT_H
+#define NANOCTRL_MODEL_COMPAT_H
+
+#include <stddef.h>
+#include "model.h"
+#include "store_entity.h"
+
+enum compat_form {
+	COMPAT_HEARTBEAT,
+	COMPAT_REGISTER,
+	COMPAT_UNREGISTER,
+	COMPAT_GET_ENTITY,
+	COMPAT_LIST_ENTITIES,
+};
+
+/* What a request of any form says; at is NULL for what it does not. */
+struct compat_request {
+	struct store_text scope; /* never NULL; "" is none */
+	struct store_text type;
+	struct store_text id;
+	struct store_text kind;
+	struct store_text endpoint; /* JSON, as the two below */
+	struct store_text metadata;
+	struct store_text resource;
+	char *heap; /* the texts */
+};
+
+/* 0, or -EINVAL with *err (status 400 or 422), or -ENOMEM with *err. */
+int compat_parse(enum compat_form form, const char *body, size_t len, struct compat_request *out,
+		 struct model_error *err);
+void compat_request_fini(struct compat_request *r);
+
+/* These return a malloc()ed text, NULL when there is no memory. */
+
+/* {"status":STATUS,"message":"BEFORE A BETWEEN B BEHIND"} without the blanks. */
+char *compat_message(const char *status, const char *before, struct store_text a,
+		     const char *between, struct store_text b, const char *behind);
+
+/* The entity as others read it. */
+char *compat_entity(const struct compat_request *r);
+
+/* The event of its registration, up to its revision. */
+char *compat_event(const struct compat_request *r, const char *entity);
+
+/* The answers: of stored entities, those that are JSON objects. */
+char *compat_found(const struct store_entities *found);
+char *compat_listed(const struct store_entities *found);
+
+#endif

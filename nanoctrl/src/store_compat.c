@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store_entity.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "store_redis.h"
+
+#define SWEEP_PORTION 100
+
+/* "scope:", or nothing without a scope; the caller frees at. */
+static struct store_text prefix_of(struct store_text scope)
+{
+	struct store_text p = { NULL, scope.len ? scope.len + 1 : 0 };
+	char *at = malloc(p.len + 1);
+
+	if (!at)
+		return p;
+	if (scope.len) {
+		memcpy(at, scope.at, scope.len);
+		at[scope.len] = ':';
+	}
+	p.at = at;
+	return p;
+}
+
+static void send_in_scope(struct store *store, struct store_text scope, enum script_id script,
+			  const struct store_args *a, store_finish_fn *finish,
+			  union store_answer fn, void *arg)
+{
+	struct store_text prefix = prefix_of(scope);
+	struct store_call failed = { .store = store, .fn = fn, .arg = arg };
+
+	if (prefix.at)
+		store_send_prefixed(store, prefix, script, (size_t)a->n, a->v, finish, fn, arg);
+	else
+		finish(&failed, -ENOMEM, NULL);
+	free((char *)(uintptr_t)prefix.at);
+}
+
+static void arg_name(struct store_args *a, const struct store_entity_id *name)
+{
+	store_arg_text(a, name->scope);
+	store_arg_text(a, name->type);
+	store_arg_text(a, name->id);
+}
+
+void store_put_entity(struct store *store, const struct store_entity_id *name,
+		      const struct store_entity *e, store_done_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	arg_name(&a, name);
+	store_arg_number(&a, STORE_COMPAT_TTL_MS);
+	store_arg_text(&a, e->kind);
+	store_arg_text(&a, e->endpoint);
+	store_arg_text(&a, e->metadata);
+	store_arg_text(&a, e->resource);
+	store_arg_text(&a, e->info);
+	store_arg_text(&a, e->event);
+	send_in_scope(store, name->scope, SCRIPT_ENTITY_PUT, &a, store_finish_done,
+		      (union store_answer){ .done = fn }, arg);
+}
+
+void store_beat_entity(struct store *store, const struct store_entity_id *name, store_done_fn *fn,
+		       void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	arg_name(&a, name);
+	store_arg_number(&a, STORE_COMPAT_TTL_MS);
+	send_in_scope(store, name->scope, SCRIPT_ENTITY_BEAT, &a, store_finish_done,
+		      (union store_answer){ .done = fn }, arg);
+}
+
+void store_delete_entity(struct store *store, const struct store_entity_id *name, store_done_fn *fn,
+			 void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	arg_name(&a, name);
+	send_in_scope(store, name->scope, SCRIPT_ENTITY_DELETE, &a, store_finish_done,
+		      (union store_answer){ .done = fn }, arg);
+}
+
+/* {outcome, {info, ...}} */
+static void finish_entities(struct store_call *call, int result, const redisReply *reply)
+{
+	const redisReply *rows = store_item(reply, 1, REDIS_REPLY_ARRAY);
+	struct store_entities found = { .n = 0 };
+	struct store_text *info = NULL;
+
+	if (result == STORE_OK && !rows)
+		result = -EPROTO;
+	if (result == STORE_OK && rows->elements) {
+		info = calloc(rows->elements, sizeof(*info));
+		if (!info)
+			result = -ENOMEM;
+	}
+	for (size_t i = 0; result == STORE_OK && i < rows->elements; i++) {
+		info[i].at = store_string(rows, i, &info[i].len);
+		found.n++;
+	}
+	found.info = info;
+	call->fn.entities(call->arg, result, result == STORE_OK ? &found : NULL);
+	free(info);
+}
+
+void store_get_entity(struct store *store, const struct store_entity_id *name,
+		      store_entities_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	arg_name(&a, name);
+	send_in_scope(store, name->scope, SCRIPT_ENTITY_GET, &a, finish_entities,
+		      (union store_answer){ .entities = fn }, arg);
+}
+
+void store_list_entities(struct store *store, struct store_text scope, struct store_text type,
+			 struct store_text kind, store_entities_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_text(&a, scope);
+	store_arg_text(&a, type);
+	store_arg_text(&a, kind);
+	store_arg(&a, type.at ? "1" : "0");
+	store_arg(&a, kind.at ? "1" : "0");
+	send_in_scope(store, scope, SCRIPT_ENTITY_LIST, &a, finish_entities,
+		      (union store_answer){ .entities = fn }, arg);
+}
+
+void store_sweep_entities(struct store *store)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_number(&a, SWEEP_PORTION);
+	store_send_prefixed(store, (struct store_text){ "", 0 }, SCRIPT_ENTITY_SWEEP, (size_t)a.n,
+			    a.v, store_finish_done, (union store_answer){ .done = NULL }, NULL);
+}

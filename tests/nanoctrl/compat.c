@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The routes of DLSlime's NanoCtrl, through a socket, over a real Redis. */
+#include "api_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <base/clock.h>
+#include <hiredis/hiredis.h>
+
+static struct api_answer a;
+
+/* Posts a body; the status. */
+static int post(struct api_fixture *f, const char *path, const char *body)
+{
+	return api_do(f, &a, "POST", path, NULL, body);
+}
+
+static void assert_ok(struct api_fixture *f, const char *path, const char *body,
+		      const char *message)
+{
+	assert_int_equal(post(f, path, body), 200);
+	assert_string_equal(api_text(&a, "status", NULL), "ok");
+	assert_string_equal(api_text(&a, "message", NULL), message);
+}
+
+/* A member of the answer as compact JSON, integers and all. */
+static void assert_member(const char *name, const char *json)
+{
+	char *text = json_dumps(json_object_get(a.body, name), JSON_COMPACT | JSON_ENCODE_ANY);
+
+	assert_non_null(text);
+	assert_string_equal(text, json);
+	free(text);
+}
+
+static int compat_teardown(void **state)
+{
+	api_answer_fini(&a);
+	return api_teardown(state);
+}
+
+static void entity__is_registered_found_listed_and_gone(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_ok(f, "/register", "{\"entity_id\":\"e1\",\"kind\":\"cache\"}",
+		  "Entity service:e1 registered successfully");
+	assert_int_equal(post(f, "/get_entity_info", "{\"entity_id\":\"e1\"}"), 200);
+	assert_string_equal(api_text(&a, "status", NULL), "ok");
+	assert_member(
+		"entity_info",
+		"{\"endpoint\":null,\"entity_id\":\"e1\",\"entity_type\":\"service\",\"id\":\"e1\","
+		"\"kind\":\"cache\",\"metadata\":{},\"resource\":null}");
+	assert_ok(f, "/heartbeat", "{\"entity_type\":\"service\",\"entity_id\":\"e1\"}",
+		  "Heartbeat successful for service e1");
+	assert_ok(f, "/register",
+		  "{\"entity_type\":\"gpu\",\"entity_id\":\"g\",\"kind\":\"h\",\"endpoint\":[1],"
+		  "\"metadata\":null,\"resource\":{\"x\":1}}",
+		  "Entity gpu:g registered successfully");
+	assert_int_equal(post(f, "/list_entities", "{}"), 200);
+	assert_int_equal(api_count(&a, "entities"), 2);
+	assert_int_equal(post(f, "/list_entities", "{\"entity_type\":\"gpu\",\"kind\":null}"), 200);
+	assert_member("entities",
+		      "[{\"endpoint\":[1],\"entity_id\":\"g\",\"entity_type\":\"gpu\",\"id\":\"g\","
+		      "\"kind\":\"h\",\"metadata\":null,\"resource\":{\"x\":1}}]");
+	assert_int_equal(post(f, "/list_entities", "{\"kind\":\"cache\"}"), 200);
+	assert_int_equal(api_count(&a, "entities"), 1);
+	assert_ok(f, "/unregister", "{\"entity_id\":\"e1\"}",
+		  "Entity service:e1 unregistered successfully");
+	assert_ok(f, "/unregister", "{\"entity_id\":\"e1\"}",
+		  "Entity service:e1 unregistered successfully");
+	assert_int_equal(post(f, "/get_entity_info", "{\"entity_id\":\"e1\"}"), 200);
+	assert_string_equal(api_text(&a, "status", NULL), "not_found");
+	assert_member("entity_info", "null");
+	assert_int_equal(
+		post(f, "/heartbeat", "{\"entity_type\":\"service\",\"entity_id\":\"e1\"}"), 200);
+	assert_string_equal(api_text(&a, "status", NULL), "not_found");
+	assert_string_equal(api_text(&a, "message", NULL),
+			    "service e1 not found. Please register first.");
+}
+
+static void entity__has_the_keys_that_others_read(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	assert_int_equal(
+		post(f, "/register", "{\"entity_id\":\"e\",\"kind\":\"k\",\"scope\":\"s\"}"), 200);
+	assert_int_equal(test_redis_do(r, "HLEN s:service:e"), 7);
+	assert_int_equal(test_redis_do(r, "HSTRLEN s:service:e endpoint"), 0);
+	assert_int_equal(test_redis_do(r, "HSTRLEN s:service:e metadata"), 2);
+	assert_true(test_redis_do(r, "PTTL s:service:e") > 50000);
+	assert_int_equal(test_redis_do(r, "INCRBY s:nano_meta:service_revision 0"), 1);
+	test_redis_do(r, "PEXPIRE s:service:e 20000");
+	assert_int_equal(post(f, "/heartbeat",
+			      "{\"entity_type\":\"service\",\"entity_id\":\"e\",\"scope\":\"s\"}"),
+			 200);
+	assert_true(test_redis_do(r, "PTTL s:service:e") > 50000);
+	/* One that another server registered is found, and listed once it beats here. */
+	test_redis_do(r, "HSET s:service:o entity_type service entity_id o kind k info %s",
+		      "{\"id\":\"o\"}");
+	assert_int_equal(post(f, "/get_entity_info", "{\"entity_id\":\"o\",\"scope\":\"s\"}"), 200);
+	assert_member("entity_info", "{\"id\":\"o\"}");
+	assert_int_equal(post(f, "/heartbeat",
+			      "{\"entity_type\":\"service\",\"entity_id\":\"o\",\"scope\":\"s\"}"),
+			 200);
+	assert_int_equal(post(f, "/list_entities", "{\"scope\":\"s\"}"), 200);
+	assert_int_equal(api_count(&a, "entities"), 2);
+}
+
+/* What clients keep in an entity comes back as they wrote it. */
+static void entity__keeps_numbers_and_names_as_they_are(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	assert_int_equal(
+		post(f, "/register",
+		     "{\"entity_id\":\"a:*%\\n\\\"\\u0000\\u20ac\",\"kind\":\"k\",\"metadata\":"
+		     "{ \"n\": [18446744073709551615, -1, 1.0, 1e2], \"n\": 0 }}"),
+		200);
+	assert_int_equal(
+		test_redis_do(r, "HSTRLEN %b metadata", "service:a:*%\n\"\0\xe2\x82\xac", 18),
+		(long long)strlen("{\"n\":[18446744073709551615,-1,1.0,1e2],\"n\":0}"));
+	assert_int_equal(
+		test_redis_do(r, "EVAL %s 1 %b",
+			      "return redis.call('HGET',KEYS[1],'metadata')=="
+			      "'{\"n\":[18446744073709551615,-1,1.0,1e2],\"n\":0}' and 1 or 0",
+			      "service:a:*%\n\"\0\xe2\x82\xac", 18),
+		1);
+	/* The test's own parser is not made for such numbers. */
+	assert_int_equal(post(f, "/list_entities", "{}"), 200);
+	assert_int_equal(
+		post(f, "/get_entity_info", "{\"entity_id\":\"a:*%\\n\\\"\\u0000\\u20ac\"}"), 200);
+}
+
+static void body__of_every_wrong_form_has_the_status_of_the_original(void **state)
+{
+	static const struct {
+		const char *path, *body;
+		int status;
+		const char *field;
+	} cases[] = {
+		{ "/register", "", 400, NULL },
+		{ "/register", "{\"entity_id\":", 400, NULL },
+		{ "/register", "{\"entity_id\":\"\\ud800\",\"kind\":\"k\"}", 400, NULL },
+		{ "/register", "{\"entity_id\":\"\xff\",\"kind\":\"k\"}", 400, NULL },
+		{ "/register", "5", 422, NULL },
+		{ "/register", "{\"kind\":\"k\"}", 422, "entity_id" },
+		{ "/register", "{\"entity_id\":\"x\"}", 422, "kind" },
+		{ "/register", "{\"entity_id\":5,\"kind\":\"k\"}", 422, "entity_id" },
+		{ "/register", "{\"entity_id\":\"x\",\"kind\":null}", 422, "kind" },
+		{ "/register", "{\"entity_type\":null,\"entity_id\":\"x\",\"kind\":\"k\"}", 422,
+		  "entity_type" },
+		{ "/register", "{\"entity_id\":\"x\",\"kind\":\"k\",\"kind\":\"k\"}", 422, "kind" },
+		{ "/register", "{\"entity_id\":\"x\",\"kind\":\"k\",\"scope\":5}", 422, "scope" },
+		{ "/register", "[\"service\",\"x\"]", 422, "kind" },
+		{ "/heartbeat", "{\"entity_id\":\"x\"}", 422, "entity_type" },
+		{ "/list_entities", "{\"kind\":5}", 422, "kind" },
+		{ "/register", "[\"service\",\"x\",\"k\"]", 200, NULL },
+		{ "/register", "{\"entity_id\":\"x\",\"kind\":\"k\",\"more\":1} and more", 200,
+		  NULL },
+		{ "/register", "{\"entity_id\":\"x\",\"kind\":\"k\",\"scope\":null}", 200, NULL },
+		{ "/register/", "{}", 404, "path" },
+	};
+	struct api_fixture *f = *state;
+	char deep[400];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		if (post(f, cases[i].path, cases[i].body) != cases[i].status)
+			fail_msg("%s %s: %d", cases[i].path, cases[i].body, a.status);
+		if (cases[i].field)
+			assert_string_equal(api_text(&a, "field", NULL), cases[i].field);
+		if (cases[i].status != 200)
+			assert_string_equal(api_text(&a, "status", NULL), "error");
+	}
+	memset(deep, '[', 200);
+	memset(deep + 200, ']', 199);
+	deep[399] = '\0';
+	assert_int_equal(post(f, "/list_entities", deep), 400);
+	assert_int_equal(api_do(f, &a, "GET", "/register", NULL, NULL), 405);
+}
+
+/* The original lets these two change and delete any key whose name has a colon. */
+static void heartbeat_and_unregister__leave_other_keys_alone(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	test_redis_do(r, "SET mr:a:kv x");
+	test_redis_do(r, "XADD stream:a * type x");
+	test_redis_do(r, "HSET agent:a addr 10.0.0.1");
+	assert_int_equal(post(f, "/heartbeat", "{\"entity_type\":\"mr\",\"entity_id\":\"a:kv\"}"),
+			 200);
+	assert_string_equal(api_text(&a, "status", NULL), "not_found");
+	assert_int_equal(post(f, "/heartbeat", "{\"entity_type\":\"stream\",\"entity_id\":\"a\"}"),
+			 200);
+	assert_string_equal(api_text(&a, "status", NULL), "not_found");
+	assert_int_equal(test_redis_do(r, "TTL mr:a:kv"), -1);
+	assert_int_equal(test_redis_do(r, "TTL stream:a"), -1);
+	assert_int_equal(post(f, "/unregister", "{\"entity_type\":\"mr\",\"entity_id\":\"a:kv\"}"),
+			 200);
+	assert_int_equal(post(f, "/unregister", "{\"entity_type\":\"agent\",\"entity_id\":\"a\"}"),
+			 200);
+	assert_int_equal(test_redis_do(r, "EXISTS mr:a:kv agent:a stream:a"), 3);
+	/* An agent beats here, too. */
+	assert_int_equal(post(f, "/heartbeat", "{\"entity_type\":\"agent\",\"entity_id\":\"a\"}"),
+			 200);
+	assert_string_equal(api_text(&a, "status", NULL), "ok");
+	assert_true(test_redis_do(r, "TTL agent:a") > 50);
+}
+
+static void register__that_would_reach_into_other_keys_is_refused(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(
+		post(f, "/register", "{\"entity_id\":\"x\",\"kind\":\"k\",\"scope\":\"agent\"}"),
+		422);
+	assert_string_equal(api_text(&a, "field", NULL), "scope");
+	assert_int_equal(
+		post(f, "/register",
+		     "{\"entity_id\":\"x\",\"kind\":\"k\",\"scope\":\"{default}:nanoctrl\"}"),
+		422);
+	assert_int_equal(
+		post(f, "/register", "{\"entity_type\":\"mr\",\"entity_id\":\"x\",\"kind\":\"k\"}"),
+		422);
+	assert_string_equal(api_text(&a, "field", NULL), "entity_type");
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"\",\"kind\":\"k\"}"), 422);
+	assert_string_equal(api_text(&a, "field", NULL), "entity_id");
+	test_redis_do(&f->redis, "SET service:x x");
+	test_redis_do(&f->redis, "HSET service:y other x");
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"x\",\"kind\":\"k\"}"), 409);
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"y\",\"kind\":\"k\"}"), 409);
+}
+
+static void list__shows_its_scope_only_and_skips_junk(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"x\",\"kind\":\"k\"}"), 200);
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"j\",\"kind\":\"k\"}"), 200);
+	assert_int_equal(
+		post(f, "/register", "{\"entity_id\":\"y\",\"kind\":\"k\",\"scope\":\"s\"}"), 200);
+	test_redis_do(&f->redis, "HSET service:j info {broken");
+	test_redis_do(&f->redis, "ZADD nanoctrl:entities: 99999999999999 junk");
+	assert_int_equal(post(f, "/list_entities", "{}"), 200);
+	assert_int_equal(api_count(&a, "entities"), 1);
+	assert_string_equal(api_text(&a, "entities", "0", "entity_id", NULL), "x");
+	assert_int_equal(post(f, "/list_entities", "{\"entity_type\":\"s\"}"), 200);
+	assert_int_equal(api_count(&a, "entities"), 0);
+	test_redis_do(&f->redis, "DEL service:j");
+	test_redis_do(&f->redis, "SET service:j x");
+	assert_int_equal(post(f, "/list_entities", "{}"), 200);
+	assert_int_equal(api_count(&a, "entities"), 1);
+	assert_int_equal(post(f, "/get_entity_info", "{\"entity_id\":\"j\"}"), 200);
+	assert_string_equal(api_text(&a, "status", NULL), "not_found");
+}
+
+/* ---- what is published ---- */
+
+static redisContext *subscribe(const struct api_fixture *f, const char *channel)
+{
+	struct timeval tv = { .tv_sec = 60 };
+	redisContext *c = redisConnectUnix(f->redis.socket);
+
+	assert_true(c && !c->err);
+	redisSetTimeout(c, tv);
+	freeReplyObject(redisCommand(c, "SUBSCRIBE %s", channel));
+	return c;
+}
+
+/* The next message as JSON; the caller decrefs it. */
+static json_t *next_message(redisContext *c)
+{
+	redisReply *reply = NULL;
+	json_t *v;
+
+	assert_int_equal(redisGetReply(c, (void **)&reply), REDIS_OK);
+	assert_int_equal(reply->elements, 3);
+	v = json_loadb(reply->element[2]->str, (size_t)reply->element[2]->len, 0, NULL);
+	assert_non_null(v);
+	freeReplyObject(reply);
+	return v;
+}
+
+static const char *text_in(const json_t *v, const char *name)
+{
+	const char *s = json_string_value(json_object_get(v, name));
+
+	return s ? s : "(none)";
+}
+
+static void events__tell_of_registration_removal_and_expiry(void **state)
+{
+	struct api_fixture *f = *state;
+	redisContext *c = subscribe(f, "s:nano_events:service_update");
+	json_t *v;
+
+	assert_int_equal(
+		post(f, "/register",
+		     "{\"entity_id\":\"e\",\"kind\":\"k\",\"metadata\":{\"m\":1},\"scope\":\"s\"}"),
+		200);
+	v = next_message(c);
+	assert_string_equal(text_in(v, "event_type"), "ADD");
+	assert_string_equal(text_in(v, "entity_type"), "service");
+	assert_string_equal(text_in(v, "kind"), "k");
+	assert_int_equal(json_integer_value(json_object_get(v, "revision")), 1);
+	assert_true(json_is_integer(json_object_get(v, "timestamp")));
+	assert_string_equal(text_in(json_object_get(v, "payload"), "entity_id"), "e");
+	json_decref(v);
+	assert_int_equal(post(f, "/unregister", "{\"entity_id\":\"e\",\"scope\":\"s\"}"), 200);
+	v = next_message(c);
+	assert_string_equal(text_in(v, "event_type"), "REMOVE");
+	assert_string_equal(text_in(v, "entity_id"), "e");
+	assert_string_equal(text_in(v, "kind"), "k");
+	assert_int_equal(json_integer_value(json_object_get(v, "revision")), 2);
+	assert_true(json_is_string(json_object_get(v, "timestamp")));
+	json_decref(v);
+
+	/* One whose time has run out, of which the original tells nobody. */
+	assert_int_equal(
+		post(f, "/register", "{\"entity_id\":\"d\",\"kind\":\"k\",\"scope\":\"s\"}"), 200);
+	json_decref(next_message(c));
+	test_redis_do(&f->redis, "DEL s:service:d");
+	test_redis_do(&f->redis, "ZADD nanoctrl:entities:s 1 7:serviced");
+	v = next_message(c);
+	assert_string_equal(text_in(v, "event_type"), "REMOVE");
+	assert_string_equal(text_in(v, "entity_id"), "d");
+	json_decref(v);
+	redisFree(c);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:entities:s"), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, api_setup, compat_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(entity__is_registered_found_listed_and_gone),
+		TEST(entity__has_the_keys_that_others_read),
+		TEST(entity__keeps_numbers_and_names_as_they_are),
+		TEST(body__of_every_wrong_form_has_the_status_of_the_original),
+		TEST(heartbeat_and_unregister__leave_other_keys_alone),
+		TEST(register__that_would_reach_into_other_keys_is_refused),
+		TEST(list__shows_its_scope_only_and_skips_junk),
+		TEST(events__tell_of_registration_removal_and_expiry),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
