@@ -207,6 +207,50 @@ static void connect__with_a_first_candidate_that_hangs_up_takes_the_next(void **
 	two_close(t);
 }
 
+/* Visitors until no more can wait at the door; how many. */
+static unsigned fill(const char *name, int *fds, unsigned max)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+	unsigned n;
+
+	memcpy(addr.sun_path + 1, name, strlen(name));
+	for (n = 0; n < max; n++) {
+		fds[n] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		assert_true(fds[n] >= 0);
+		if (connect(fds[n], (struct sockaddr *)&addr, len)) {
+			assert_int_equal(errno, EAGAIN);
+			close(fds[n]);
+			break;
+		}
+	}
+	return n;
+}
+
+static void connect__to_a_door_that_is_full_waits_at_it(void **state)
+{
+	struct two *t = two_open(false);
+	char name[64];
+	int listener = listen_as_stranger(name, sizeof(name));
+	int fds[16];
+	unsigned n = fill(name, fds, 16);
+
+	(void)state;
+	assert_in_range(n, 1, 15);
+	set_shm_name(&t->second, name);
+	assert_ok(start(&t->first, &t->second));
+	assert_int_equal(slime_op_wait(t->first.op, 100), -ETIMEDOUT);
+	for (unsigned i = 0; i < n; i++) {
+		hang_up_on_one(listener);
+		close(fds[i]);
+	}
+	/* Now it is its turn. */
+	hang_up_on_one(listener);
+	assert_int_equal(ended(&t->first), -ECONNRESET);
+	close(listener);
+	two_close(t);
+}
+
 static void connect__with_one_candidate_that_fails_fails(void **state)
 {
 	struct slime_endpoint_info info;
@@ -260,6 +304,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connect__with_a_first_candidate_nobody_listens_at_takes_the_next),
 		cmocka_unit_test(connect__with_a_first_candidate_that_hangs_up_takes_the_next),
+		cmocka_unit_test(connect__to_a_door_that_is_full_waits_at_it),
 		cmocka_unit_test(connect__with_one_candidate_that_fails_fails),
 		cmocka_unit_test(connect__that_is_refused_keeps_no_copy_of_the_secret),
 	};

@@ -96,6 +96,7 @@ static void end_now(struct shm_conn *c)
 	shm_work_flush(c, cause ? cause : peer_closed ? -ECONNRESET : -ECANCELED);
 	shm_map_drop_all(c);
 	sl_timer_cancel(shm_poller(c), &c->deadline);
+	sl_timer_cancel(shm_poller(c), &c->again);
 	if (c->greeting) {
 		sl_greeting_cancel(c->greeting);
 		c->greeting = NULL;
@@ -420,6 +421,7 @@ static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct s
 	sl_list_init(&c->works);
 	sl_list_init(&c->leaving);
 	sl_timer_init(&c->deadline, on_deadline);
+	sl_timer_init(&c->again, shm_handshake_again);
 	c->maps = calloc(SHM_REGIONS_MAX, sizeof(*c->maps));
 	return c->maps ? shm_ghost_create(t, &c->ghost) : -ENOMEM;
 }

@@ -13,8 +13,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "src/transport/auth.h"
 #include "src/transport/shm/shm.h"
+
+#define DIAL_AGAIN_NS (20 * SL_NS_PER_MS)
 
 /* The peer's process: its exit is what ends us, and its memory what foreign reads reach. */
 static int watch_process(struct shm_conn *c, int sock, uint64_t start_time)
@@ -241,6 +244,15 @@ static void on_greeted(void *arg, int status, int fd, uint16_t stream)
 	take_sock(c, fd);
 }
 
+void shm_handshake_again(struct sl_timer *t)
+{
+	struct shm_conn *c = SL_CONTAINER_OF(t, struct shm_conn, again);
+	int ret = shm_handshake_dial(c);
+
+	if (ret)
+		shm_conn_end(c, ret, strerror(-ret));
+}
+
 /* To the peer's abstract socket. */
 int shm_handshake_dial(struct shm_conn *c)
 {
@@ -256,7 +268,12 @@ int shm_handshake_dial(struct shm_conn *c)
 		int ret = -errno;
 
 		close(fd);
-		return ret;
+		if (ret != -EAGAIN)
+			return ret;
+		/* More of us want in than can wait there. */
+		c->step = "a place at the peer's door";
+		sl_timer_set(shm_poller(c), &c->again, sl_clock_ns() + DIAL_AGAIN_NS);
+		return 0;
 	}
 	c->step = "the greeting";
 	return sl_greeting_start(&c->t->base, fd, &c->attr, 0, on_greeted, c, &c->greeting);

@@ -117,6 +117,7 @@ struct shm_conn {
 	uint8_t candidate[SHM_CANDIDATE_MAX];
 	struct sl_greeting *greeting;
 	struct sl_timer deadline;
+	struct sl_timer again; /* dials once more */
 	uint64_t nonce;
 	const char *step; /* what it waits for, for people; NULL once it is ready */
 
@@ -186,7 +187,8 @@ static inline struct sl_poller *shm_poller(const struct shm_conn *c)
 }
 
 /* handshake.c; [token] */
-int shm_handshake_dial(struct shm_conn *c); /* an initiator's first step. Negative errno. */
+int shm_handshake_dial(struct shm_conn *c);   /* an initiator's first step. Negative errno. */
+void shm_handshake_again(struct sl_timer *t); /* the timer's: the peer's door was full */
 /* A socket whose other end has proven itself: a sl_door_fn. */
 void shm_conn_greeted(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
 /* SEGMENT, ACCEPT or READY arrived: 0, or the negative errno that ends the connection. */
