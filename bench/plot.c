@@ -130,14 +130,16 @@ static void write_figure(const struct results *r, const char *terminal, const ch
 {
 	fprintf(to,
 		"set terminal %s\nset output '%s'\n"
-		"set multiplot layout 1,2 margins 0.07,0.985,0.16,0.92 spacing 0.085,0\n"
-		"set key top left reverse Left\n"
+		"set multiplot layout 1,2 margins 0.065,0.965,0.16,0.92 spacing 0.09,0\n"
+		"set key top left reverse Left opaque\n"
 		"set title 'Round trip: median, and dashed the 99th percentile'\n"
-		"set ylabel 'microseconds'\n",
+		"set ylabel 'time of a call'\n"
+		"set ytics ('10 ns' 0.01, '100 ns' 0.1, '1 µs' 1, '10 µs' 10, '100 µs' 100, '1 ms' 1e3, "
+		"'10 ms' 1e4, '100 ms' 1e5, '1 s' 1e6, '10 s' 1e7)\n",
 		terminal, file);
 	write_range(r, false, to);
 	write_plot(r, 2, 3, to);
-	fputs("set title 'Bandwidth, both ways'\nset ylabel '10^9 bytes a second'\n", to);
+	fputs("set title 'Bandwidth, both ways'\nset ylabel 'GB/s'\nset ytics autofreq\n", to);
 	write_range(r, true, to);
 	write_plot(r, 4, 0, to);
 	fputs("unset multiplot\nunset output\n", to);
@@ -149,7 +151,7 @@ int plot_script(const struct results *r, FILE *to)
 		if (r->sweeps[s].n)
 			write_data(&r->sweeps[s], s, to);
 	}
-	fputs("set logscale x 2\nset logscale y 10\nset format y '%g'\n"
+	fputs("set encoding utf8\nset logscale x 2\nset logscale y 10\nset format y '%g'\n"
 	      "set grid xtics ytics mytics lt 1 lw 0.6 lc rgb '#b8b8b8', lt 1 lw 0.4 lc rgb '#dcdcdc'\n"
 	      "set xlabel 'bytes of request and of reply'\nset border 3\nset tics nomirror\n",
 	      to);
