@@ -40,10 +40,10 @@ instructions() {
 instructions 1701 shm-call 1000 counted_steps 1
 instructions 1040 shm-read 1000 counted_steps 1
 instructions 574 shm-pieces 20 counted_steps 1000
-instructions 5359 tcp-call 1000 counted_steps 1
-instructions 5608 tcp-read 1000 counted_steps 1
-instructions 633 tcp-pieces 20 counted_steps 1000
-instructions 453 tcp-pieces 20 slime_read 1000
+instructions 4386 tcp-call 1000 counted_steps 1
+instructions 4450 tcp-read 1000 counted_steps 1
+instructions 319 tcp-pieces 20 counted_steps 1000
+instructions 319 tcp-pieces 20 slime_read 1000
 
 # strace's table as lines "CALL COUNT".
 calls() {

@@ -81,16 +81,15 @@ static struct tcp_request *free_request(struct tcp_stream *s)
 /* Take the next bytes off the op: as many pieces and bytes as one request holds. */
 static void carve(struct tcp_request *r, struct slime_op *op)
 {
-	uint64_t room = op->priv[NOTE_SHARE];
-	struct sl_piece p;
+	uint64_t share = op->priv[NOTE_SHARE];
 
 	r->op = op;
-	r->place = op->work;
 	r->sent = false;
-	for (int i = 0; i < TCP_PIECES_MAX && room && sl_work_next(&op->work, room, &p); i++)
-		room -= p.len;
-	r->len = op->priv[NOTE_SHARE] - room;
-	r->left = r->len;
+	r->len = 0;
+	r->n_pieces = 0;
+	while (r->n_pieces < TCP_PIECES_MAX && r->len < share &&
+	       sl_work_next(&op->work, share - r->len, &r->pieces[r->n_pieces]))
+		r->len += r->pieces[r->n_pieces++].len;
 }
 
 static bool all_made(const struct slime_op *op)
@@ -174,22 +173,6 @@ int tcp_submit(struct sl_conn *conn, struct slime_op *op)
 	tcp_conn_touch(c);
 	tcp_tx_flush_mask(c, streams);
 	return 0;
-}
-
-unsigned tcp_gather(const struct sl_work *place, uint64_t len, struct iovec *iov, unsigned max,
-		    uint64_t *bytes)
-{
-	struct sl_work w = *place;
-	uint64_t left = len;
-	struct sl_piece p;
-	unsigned n = 0;
-
-	while (n < max && left && sl_work_next(&w, left, &p)) {
-		iov[n++] = (struct iovec){ .iov_base = p.local, .iov_len = p.len };
-		left -= p.len;
-	}
-	*bytes = len - left;
-	return n;
 }
 
 struct tcp_request *tcp_request_find(struct tcp_stream *s, uint32_t id)

@@ -34,6 +34,7 @@ static int queue_reply(struct tcp_stream *s, uint32_t id, enum tcp_code code)
 		s->replies[(s->replies_first + s->n_replies++) % TCP_REQUESTS] =
 			(struct tcp_reply){ .id = (uint8_t)id, .code = (uint8_t)code };
 	pthread_mutex_unlock(&s->conn->lock);
+	s->rx->answers_due = true;
 	return ret;
 }
 
@@ -53,12 +54,17 @@ static int end_write(struct tcp_stream *s)
 	return ret ? ret : queue_reply(s, rx->head.id, tcp_code_of(rx->status));
 }
 
+/* Where the payload of a message belongs. */
+static uint8_t *slot_of(const struct tcp_conn *c, const struct sl_msg *m)
+{
+	return c->in_slots + sl_slot_offset(sl_msg_area(m->kind), m->slot);
+}
+
 static int end_msg(struct tcp_stream *s)
 {
 	struct tcp_conn *c = s->conn;
 	const struct sl_msg *m = &s->rx->msg;
-	const uint8_t *payload =
-		m->len ? c->in_slots + sl_slot_offset(sl_msg_area(m->kind), m->slot) : NULL;
+	const uint8_t *payload = m->len ? slot_of(c, m) : NULL;
 
 	return c->conn.events->msg(c->conn.owner, m, payload) ? 0 : -EPROTO;
 }
@@ -90,6 +96,13 @@ static int begin_data(struct tcp_stream *s)
 	rx->request = tcp_request_find(s, rx->head.id);
 	if (!rx->request || rx->request->kind != TCP_READ || rx->request->len != rx->head.len)
 		return -EPROTO;
+	for (unsigned i = 0; i < rx->request->n_pieces; i++) {
+		const struct sl_piece *p = &rx->request->pieces[i];
+
+		rx->iov[i] = (struct iovec){ .iov_base = p->local, .iov_len = p->len };
+	}
+	rx->iov_at = 0;
+	rx->n_iov = rx->request->n_pieces;
 	return 0;
 }
 
@@ -125,12 +138,27 @@ static int begin_write(struct tcp_stream *s)
 	struct tcp_rx *rx = s->rx;
 
 	pthread_mutex_lock(&s->conn->lock);
-	rx->status =
-		tcp_acquire_pieces(s->conn, rx->pieces, rx->head.count, SLIME_ACCESS_REMOTE_WRITE);
+	rx->status = tcp_acquire_pieces(s->conn, rx->pieces, rx->head.count,
+					SLIME_ACCESS_REMOTE_WRITE, rx->iov);
 	rx->holds = rx->status == 0;
 	pthread_mutex_unlock(&s->conn->lock);
-	rx->piece = 0;
-	rx->piece_at = 0;
+	rx->iov_at = 0;
+	rx->n_iov = rx->status ? 0 : rx->head.count;
+	return 0;
+}
+
+static int begin_msg(struct tcp_stream *s, const uint8_t *bytes)
+{
+	struct tcp_rx *rx = s->rx;
+	int ret = tcp_msg_read(&rx->msg, &rx->head, bytes);
+
+	if (ret)
+		return ret;
+	rx->iov_at = 0;
+	rx->n_iov = rx->msg.len > 0;
+	if (rx->msg.len)
+		rx->iov[0] = (struct iovec){ .iov_base = slot_of(s->conn, &rx->msg),
+					     .iov_len = rx->msg.len };
 	return 0;
 }
 
@@ -149,6 +177,7 @@ static bool queue_serve(struct tcp_stream *s)
 		sl_list_append(&s->serves_waiting, e);
 	}
 	pthread_mutex_unlock(&s->conn->lock);
+	s->rx->answers_due = true;
 	return e != NULL;
 }
 
@@ -226,7 +255,7 @@ static int on_list(struct tcp_stream *s, const uint8_t *bytes)
 
 	rx->step = TCP_RX_PAYLOAD;
 	if (rx->head.kind == TCP_MSG)
-		return tcp_msg_read(&rx->msg, &rx->head, bytes);
+		return begin_msg(s, bytes);
 	ret = tcp_pieces_read(rx->pieces, &rx->head, bytes);
 	if (ret)
 		return ret;
@@ -235,87 +264,27 @@ static int on_list(struct tcp_stream *s, const uint8_t *bytes)
 
 /* ---- where payload goes ---- */
 
-static unsigned write_iovs(const struct tcp_stream *s, struct iovec *iov)
-{
-	const struct tcp_rx *rx = s->rx;
-	uint32_t skip = rx->piece_at;
-	unsigned n = 0;
-
-	for (unsigned i = rx->piece; i < rx->head.count; i++) {
-		const struct tcp_piece *p = &rx->pieces[i];
-
-		iov[n++] = (struct iovec){ .iov_base = tcp_piece_address(s->conn, p) + skip,
-					   .iov_len = p->len - skip };
-		skip = 0;
-	}
-	return n;
-}
-
-/* The places of the rest of the payload, at most TCP_PIECES_MAX; none when it is thrown away. */
-static unsigned payload_iovs(const struct tcp_stream *s, struct iovec *iov)
-{
-	const struct tcp_rx *rx = s->rx;
-	uint64_t bytes;
-
-	switch (rx->head.kind) {
-	case TCP_MSG:
-		iov[0] = (struct iovec){
-			.iov_base = s->conn->in_slots +
-				    sl_slot_offset(sl_msg_area(rx->msg.kind), rx->msg.slot) +
-				    (rx->head.len - rx->left),
-			.iov_len = rx->left,
-		};
-		return 1;
-	case TCP_DATA:
-		return tcp_gather(&rx->request->place, rx->left, iov, TCP_PIECES_MAX, &bytes);
-	default:
-		return rx->status ? 0 : write_iovs(s, iov);
-	}
-}
-
-/* n bytes of payload came to their places. */
+/* n bytes of it came, to their places if they have some. */
 static void payload_advance(struct tcp_rx *rx, uint64_t n)
 {
-	struct sl_piece p;
-	uint64_t left = n;
-
 	rx->left -= n;
-	if (rx->head.kind == TCP_DATA) {
-		rx->request->left -= n;
-		while (left && sl_work_next(&rx->request->place, left, &p))
-			left -= p.len;
-		return;
-	}
-	while (rx->head.kind != TCP_MSG && !rx->status && left) {
-		uint32_t rest = rx->pieces[rx->piece].len - rx->piece_at;
-
-		if (left < rest) {
-			rx->piece_at += (uint32_t)left;
-			return;
-		}
-		left -= rest;
-		rx->piece++;
-		rx->piece_at = 0;
-	}
+	tcp_iov_advance(rx->iov, &rx->iov_at, rx->n_iov, n);
 }
 
 /* What of the payload is in the buffer goes to its places. */
-static void payload_from_buf(struct tcp_stream *s)
+static void payload_from_buf(struct tcp_rx *rx)
 {
-	struct tcp_rx *rx = s->rx;
-	struct iovec iov[TCP_PIECES_MAX];
 	uint64_t n = rx->end - rx->at, done = 0;
-	unsigned n_iov = payload_iovs(s, iov);
 
 	if (n > rx->left)
 		n = rx->left;
-	for (unsigned i = 0; i < n_iov && done < n; i++) {
-		uint64_t part = iov[i].iov_len < n - done ? iov[i].iov_len : n - done;
+	for (unsigned i = rx->iov_at; i < rx->n_iov && done < n; i++) {
+		uint64_t part = rx->iov[i].iov_len < n - done ? rx->iov[i].iov_len : n - done;
 
-		memcpy(iov[i].iov_base, rx->buf + rx->at + done, part);
+		memcpy(rx->iov[i].iov_base, rx->buf + rx->at + done, part);
 		done += part;
 	}
-	assert(done == n || n_iov == 0);
+	assert(done == n || !rx->n_iov);
 	rx->at += n;
 	payload_advance(rx, n);
 }
@@ -333,7 +302,7 @@ static int parse(struct tcp_stream *s)
 
 	if (step == TCP_RX_PAYLOAD) {
 		if (rx->left && rx->at < rx->end)
-			payload_from_buf(s);
+			payload_from_buf(rx);
 		if (rx->left)
 			return 0;
 		ret = end_payload(s);
@@ -351,30 +320,24 @@ static int parse(struct tcp_stream *s)
 static ssize_t read_some(struct tcp_stream *s, bool *all)
 {
 	struct tcp_rx *rx = s->rx;
-	struct iovec iov[TCP_PIECES_MAX + 1];
-	uint64_t want = 0, direct;
-	unsigned n_iov = 0;
+	uint64_t direct = rx->step == TCP_RX_PAYLOAD && rx->n_iov ? rx->left : 0;
+	unsigned first = direct ? rx->iov_at : 0, last = direct ? rx->n_iov : 0;
+	size_t room;
 	ssize_t n;
 
 	memmove(rx->buf, rx->buf + rx->at, rx->end - rx->at);
 	rx->end -= rx->at;
 	rx->at = 0;
-	if (rx->step == TCP_RX_PAYLOAD)
-		n_iov = payload_iovs(s, iov);
-	for (unsigned i = 0; i < n_iov; i++)
-		want += iov[i].iov_len;
-	direct = want;
-	iov[n_iov++] = (struct iovec){ .iov_base = rx->buf + rx->end,
-				       .iov_len = sizeof(rx->buf) - rx->end };
-	want += sizeof(rx->buf) - rx->end;
+	room = sizeof(rx->buf) - rx->end;
+	rx->iov[last] = (struct iovec){ .iov_base = rx->buf + rx->end, .iov_len = room };
 	do {
-		n = readv(s->fd, iov, (int)n_iov);
+		n = readv(s->fd, rx->iov + first, (int)(last - first + 1));
 	} while (n < 0 && errno == EINTR);
 	if (n == 0)
 		return -ECONNRESET;
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
-	*all = (uint64_t)n < want;
+	*all = (uint64_t)n < direct + room;
 	if ((uint64_t)n < direct)
 		direct = (uint64_t)n;
 	if (direct)
@@ -428,8 +391,10 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 	if (ret < 0)
 		fail(s, ret);
 	/* Answers of this turn go together. */
-	if (frames)
+	if (s->rx->answers_due) {
+		s->rx->answers_due = false;
 		tcp_tx_flush(s);
+	}
 	if (turn)
 		s->hot = TCP_HOT_ROUNDS;
 	return frames + (turn > 0);

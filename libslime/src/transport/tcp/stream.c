@@ -156,7 +156,7 @@ void tcp_release_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsi
 }
 
 int tcp_acquire_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsigned n,
-		       uint32_t access)
+		       uint32_t access, struct iovec *iov)
 {
 	for (unsigned i = 0; i < n; i++) {
 		const struct tcp_piece *p = &pieces[i];
@@ -169,11 +169,7 @@ int tcp_acquire_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsig
 			tcp_release_pieces(c, pieces, i);
 			return ret;
 		}
+		iov[i] = (struct iovec){ .iov_base = ptr, .iov_len = p->len };
 	}
 	return 0;
-}
-
-uint8_t *tcp_piece_address(const struct tcp_conn *c, const struct tcp_piece *p)
-{
-	return c->t->transport.env->regions->slots[p->region].base + p->offset;
 }

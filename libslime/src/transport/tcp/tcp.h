@@ -40,14 +40,13 @@ struct tcp_conn;
 struct tcp_request {
 	struct sl_list link; /* to be sent, or in the batch that is being sent */
 	struct slime_op *op; /* NULL: the place is free */
-	struct sl_work
-		place; /* where its pieces begin in the op's; a READ's moves on as data arrives */
 	uint64_t len;
-	uint64_t left; /* READ: bytes that did not arrive yet */
-	uint64_t end;  /* in a batch: how many of its bytes there are up to the end of this */
-	uint8_t kind;  /* TCP_READ, TCP_WRITE, TCP_WRITE_IMM */
+	uint64_t end; /* in a batch: how many of its bytes there are up to the end of this */
+	uint8_t kind; /* TCP_READ, TCP_WRITE, TCP_WRITE_IMM */
 	uint8_t id;
 	bool sent; /* the kernel has all of it */
+	uint8_t n_pieces;
+	struct sl_piece pieces[TCP_PIECES_MAX];
 };
 
 /* A READ of the peer's. */
@@ -87,15 +86,16 @@ enum tcp_rx_step {
 struct tcp_rx {
 	enum tcp_rx_step step;
 	struct tcp_head head;
-	uint64_t left;		     /* of the payload */
 	struct tcp_request *request; /* DATA: whose */
 	struct sl_msg msg;
-	int status; /* WRITE: refused, and its payload is thrown away */
-	bool holds; /* WRITE: counts as user of the regions of its pieces; under conn->lock */
+	int status;	  /* WRITE: refused, and its payload is thrown away */
+	bool holds;	  /* WRITE: counts as user of the regions of its pieces; under conn->lock */
+	bool answers_due; /* there is something to send back */
 	struct tcp_piece pieces[TCP_PIECES_MAX];
-	unsigned piece; /* WRITE: the place of the next byte */
-	uint32_t piece_at;
-	size_t at, end; /* of buf: bytes that were not parsed yet */
+	uint64_t left;			      /* of the payload */
+	unsigned iov_at, n_iov;		      /* its places; none when it is thrown away */
+	struct iovec iov[TCP_PIECES_MAX + 1]; /* and then what is read ahead */
+	size_t at, end;			      /* of buf: bytes that were not parsed yet */
 	uint8_t buf[TCP_RX_BUF];
 };
 
@@ -205,6 +205,17 @@ struct tcp_transport {
 	_Atomic unsigned n_todo;
 };
 
+/* n bytes are done with: iov[*at] is what comes next, at most iov[end]. */
+static inline void tcp_iov_advance(struct iovec *iov, unsigned *at, unsigned end, size_t n)
+{
+	while (*at < end && n >= iov[*at].iov_len)
+		n -= iov[(*at)++].iov_len;
+	if (!n || *at == end)
+		return;
+	iov[*at].iov_base = (uint8_t *)iov[*at].iov_base + n;
+	iov[*at].iov_len -= n;
+}
+
 /* ---- socket.c ---- */
 
 /* Parse a numeric address. -EINVAL. */
@@ -258,11 +269,10 @@ void tcp_stream_leave(struct tcp_stream *s);
 void tcp_stream_watch(struct tcp_stream *s);
 /* Give back the regions of pieces. Under conn->lock. */
 void tcp_release_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsigned n);
-/* Take them: 0 or -ESTALE, -ERANGE, -EACCES, and none is held. Under conn->lock. */
+/* Take them, and say where they lie: 0 or -ESTALE, -ERANGE, -EACCES, and none is held. Under
+ * conn->lock. */
 int tcp_acquire_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsigned n,
-		       uint32_t access);
-/* Where a piece of a region that is held lies. */
-uint8_t *tcp_piece_address(const struct tcp_conn *c, const struct tcp_piece *p);
+		       uint32_t access, struct iovec *iov);
 
 /* ---- tx.c ---- */
 
@@ -300,9 +310,6 @@ int tcp_submit(struct sl_conn *conn, struct slime_op *op);
 /* Make requests of what waits, as far as there is room. Returns the streams to flush. Under
  * conn->lock. */
 uint32_t tcp_pump(struct tcp_conn *c);
-/* The next bytes of a request, at most max iovs; returns how many. */
-unsigned tcp_gather(const struct sl_work *place, uint64_t len, struct iovec *iov, unsigned max,
-		    uint64_t *bytes);
 /* The request that an answer on s names, and that was sent: NULL when there is none. [token] */
 struct tcp_request *tcp_request_find(struct tcp_stream *s, uint32_t id);
 /* It ended; its place is free. [token] */

@@ -101,7 +101,8 @@ static void add_replies(struct tcp_stream *s, struct tcp_batch *b)
 
 static void add_data(struct tcp_conn *c, struct tcp_batch *b, struct tcp_serve *v)
 {
-	int ret = tcp_acquire_pieces(c, v->pieces, v->head.count, SLIME_ACCESS_REMOTE_READ);
+	struct iovec places[TCP_PIECES_MAX];
+	int ret = tcp_acquire_pieces(c, v->pieces, v->head.count, SLIME_ACCESS_REMOTE_READ, places);
 
 	if (ret) {
 		add_head(b, (struct tcp_head){
@@ -110,8 +111,9 @@ static void add_data(struct tcp_conn *c, struct tcp_batch *b, struct tcp_serve *
 	}
 	v->holds = true;
 	add_head(b, (struct tcp_head){ .kind = TCP_DATA, .id = v->head.id, .len = v->head.len });
-	for (unsigned i = 0; i < v->head.count; i++)
-		add_payload(b, tcp_piece_address(c, &v->pieces[i]), v->pieces[i].len);
+	memcpy(b->iov + b->n, places, v->head.count * sizeof(places[0]));
+	b->n += v->head.count;
+	b->bytes += v->head.len;
 }
 
 static void add_serves(struct tcp_stream *s, struct tcp_batch *b)
@@ -126,32 +128,32 @@ static void add_serves(struct tcp_stream *s, struct tcp_batch *b)
 	}
 }
 
-static void add_pieces(struct tcp_batch *b, const struct tcp_request *r)
+static void add_request(struct tcp_batch *b, const struct tcp_request *r)
 {
-	struct sl_work w = r->place;
-	uint64_t left = r->len;
 	struct tcp_head h = {
 		.kind = r->kind,
+		.count = r->n_pieces,
 		.id = r->id,
 		.len = r->len,
 		.arg = r->kind == TCP_WRITE_IMM ? r->op->work.imm : 0,
 	};
-	uint8_t *head = add_bytes(b, TCP_HEAD_LEN);
-	struct sl_piece p;
+	uint8_t *list;
 
-	while (left && sl_work_next(&w, left, &p)) {
+	add_head(b, h);
+	list = add_bytes(b, r->n_pieces * (size_t)TCP_PIECE_LEN);
+	for (unsigned i = 0; i < r->n_pieces; i++, list += TCP_PIECE_LEN) {
+		const struct sl_piece *p = &r->pieces[i];
 		struct tcp_piece piece = {
-			.region = p.remote->id,
-			.len = (uint32_t)p.len,
-			.generation = p.remote->generation,
-			.offset = p.remote_offset,
+			.region = p->remote->id,
+			.len = (uint32_t)p->len,
+			.generation = p->remote->generation,
+			.offset = p->remote_offset,
 		};
 
-		tcp_piece_write(&piece, add_bytes(b, TCP_PIECE_LEN));
-		h.count++;
-		left -= p.len;
+		tcp_piece_write(&piece, list);
 	}
-	tcp_head_write(&h, head);
+	for (unsigned i = 0; r->kind != TCP_READ && i < r->n_pieces; i++)
+		add_payload(b, r->pieces[i].local, r->pieces[i].len);
 }
 
 static void add_requests(struct tcp_stream *s, struct tcp_batch *b)
@@ -159,29 +161,20 @@ static void add_requests(struct tcp_stream *s, struct tcp_batch *b)
 	while (!sl_list_empty(&s->to_send) && has_room(b)) {
 		struct sl_list *e = sl_list_pop(&s->to_send);
 		struct tcp_request *r = SL_CONTAINER_OF(e, struct tcp_request, link);
-		uint64_t bytes;
 
-		add_pieces(b, r);
-		if (r->kind != TCP_READ) {
-			b->n += tcp_gather(&r->place, r->len, b->iov + b->n, TCP_PIECES_MAX,
-					   &bytes);
-			b->bytes += bytes;
-		}
+		add_request(b, r);
 		r->end = b->bytes;
 		sl_list_append(&b->requests, e);
 	}
 }
 
-/* Whether there is something to send. */
-static bool fill(struct tcp_stream *s)
+/* Under conn->lock. */
+static void fill(struct tcp_stream *s)
 {
 	struct tcp_conn *c = s->conn;
 	struct tcp_batch *b = s->batch;
-	bool leaving;
 
-	pthread_mutex_lock(&c->lock);
-	leaving = atomic_load_explicit(&c->state, memory_order_relaxed) >= TCP_CONN_LEAVING;
-	if (!leaving) {
+	if (atomic_load_explicit(&c->state, memory_order_relaxed) < TCP_CONN_LEAVING) {
 		add_control(s, b);
 		add_messages(s, b);
 		add_replies(s, b);
@@ -192,8 +185,6 @@ static bool fill(struct tcp_stream *s)
 		c->bye_due = false;
 		b->bye = true;
 	}
-	pthread_mutex_unlock(&c->lock);
-	return b->n > 0;
 }
 
 /* ---- sending it: under tx_lock ---- */
@@ -233,15 +224,12 @@ static void let_part_go(struct tcp_stream *s)
 	pthread_mutex_unlock(&s->conn->lock);
 }
 
+/* Under conn->lock. */
 static void empty_batch(struct tcp_stream *s, bool sent)
 {
 	struct tcp_batch *b = s->batch;
 
-	pthread_mutex_lock(&s->conn->lock);
 	let_go(s, UINT64_MAX, sent);
-	pthread_mutex_unlock(&s->conn->lock);
-	if (b->bye && sent)
-		shutdown(s->fd, SHUT_WR);
 	b->bye = false;
 	b->at = 0;
 	b->n = 0;
@@ -252,17 +240,21 @@ static void empty_batch(struct tcp_stream *s, bool sent)
 
 void tcp_tx_drop(struct tcp_stream *s)
 {
+	pthread_mutex_lock(&s->conn->lock);
 	empty_batch(s, false);
+	pthread_mutex_unlock(&s->conn->lock);
 }
 
-static void advance(struct tcp_batch *b, size_t n)
+/* The batch is sent: whether there is another one. */
+static bool next_batch(struct tcp_stream *s)
 {
-	while (b->at < b->n && n >= b->iov[b->at].iov_len)
-		n -= b->iov[b->at++].iov_len;
-	if (!n)
-		return;
-	b->iov[b->at].iov_base = (uint8_t *)b->iov[b->at].iov_base + n;
-	b->iov[b->at].iov_len -= n;
+	if (s->batch->bye)
+		shutdown(s->fd, SHUT_WR);
+	pthread_mutex_lock(&s->conn->lock);
+	empty_batch(s, true);
+	fill(s);
+	pthread_mutex_unlock(&s->conn->lock);
+	return s->batch->n > 0;
 }
 
 static void set_blocked(struct tcp_stream *s, bool blocked)
@@ -302,7 +294,7 @@ static ssize_t send_some(struct tcp_stream *s)
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
 	b->sent += (uint64_t)n;
-	advance(b, (size_t)n);
+	tcp_iov_advance(b->iov, &b->at, b->n, (size_t)n);
 	return n;
 }
 
@@ -321,12 +313,9 @@ static void send_all(struct tcp_stream *s)
 	while (!is_over(s)) {
 		ssize_t n;
 
-		if (b->at == b->n) {
-			empty_batch(s, true);
-			if (!fill(s)) {
-				set_blocked(s, false);
-				return;
-			}
+		if (b->at == b->n && !next_batch(s)) {
+			set_blocked(s, false);
+			return;
 		}
 		n = turn < TURN_BYTES ? send_some(s) : 0;
 		if (n < 0) {
