@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receiving. Headers, lists and messages go through a small buffer; payload is read straight to
- * where it belongs, and what follows it into the buffer, in one system call. What a frame asks for
- * is checked before its payload is read.
+ * Receiving. Headers, lists and messages go through a buffer that also holds a short payload, so
+ * that a frame of up to 8 KiB takes one system call; the rest of a longer one is read straight to
+ * where it belongs, and what follows it into the buffer, in one call, too. What a frame asks for is
+ * checked before its payload is read or copied.
  */
 #include <assert.h>
 #include <errno.h>

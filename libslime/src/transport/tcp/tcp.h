@@ -30,7 +30,7 @@
 
 #define TCP_BATCH_IOVS	(4 * (TCP_PIECES_MAX + 1)) /* of one sendmsg */
 #define TCP_BATCH_HEADS 4096			   /* bytes of headers and lists in it */
-#define TCP_RX_BUF	2048			   /* read ahead of what is parsed */
+#define TCP_RX_BUF	9216			   /* read ahead of what is parsed */
 #define TCP_WITHDRAWN	64			   /* withdrawn regions that are remembered */
 #define TCP_HOT_ROUNDS	256 /* rounds without an event before the poller alone looks */
 
