@@ -375,13 +375,17 @@ static void write__answered_while_the_next_request_is_half_sent_goes_on(void **s
 	assert_ok(slime_mr_destroy(x.local));
 }
 
-/* From now on the socket takes no segment, as if its host had lost power. */
-static void fall_silent(int fd)
+/* From now on the socket takes no segment, as if its host had lost power. There are kernels where
+ * only root may do that. */
+static bool fall_silent(int fd)
 {
 	struct sock_filter drop = { .code = BPF_RET | BPF_K, .k = 0 };
 	struct sock_fprog all = { .len = 1, .filter = &drop };
 
-	assert_ok(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all)));
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all)) == 0)
+		return true;
+	assert_int_equal(errno, EPERM);
+	return false;
 }
 
 static void write__to_a_host_that_fell_silent_is_connreset_in_time(void **state)
@@ -394,7 +398,10 @@ static void write__to_a_host_that_fell_silent_is_connreset_in_time(void **state)
 	int fd = raw_link(r);
 	uint64_t begin;
 
-	fall_silent(fd);
+	if (!fall_silent(fd)) {
+		close(fd);
+		skip();
+	}
 	begin = sl_clock_ms();
 	assert_ok(slime_write(r->ep, &x, 1, 0, r->op));
 	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
