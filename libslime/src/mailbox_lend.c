@@ -102,10 +102,11 @@ static int lend_region(struct sl_mailbox *mb, const void *ptr, uint64_t len, uin
 	return ret;
 }
 
-static int lend_chunk(struct sl_mailbox *mb, uint64_t len, struct sl_chunk **chunk,
-		      struct sl_lent *lent)
+/* A call's second chunk does not wait for its first one. */
+static int lend_chunk(struct sl_mailbox *mb, uint64_t len, const struct sl_chunk *first,
+		      struct sl_chunk **chunk, struct sl_lent *lent)
 {
-	int ret = sl_pool_get(&mb->rpc->pool, &mb->calling, len, true, chunk);
+	int ret = sl_pool_get(&mb->rpc->pool, &mb->calling, len, true, first, chunk);
 
 	if (!ret)
 		sl_lent_describe(mb->ctx, sl_chunk_mr(*chunk)->region, (*chunk)->offset, lent);
@@ -125,7 +126,7 @@ static int lend_request(struct sl_mailbox *mb, struct slime_call *call)
 	if (a->request && lends_any_memory(mb))
 		return lend_region(mb, a->request, a->request_len, SLIME_ACCESS_REMOTE_READ,
 				   &call->request_region, &call->request);
-	return lend_chunk(mb, a->request_len, &call->request_chunk, &call->request);
+	return lend_chunk(mb, a->request_len, NULL, &call->request_chunk, &call->request);
 }
 
 static int lend_reply(struct sl_mailbox *mb, struct slime_call *call)
@@ -141,7 +142,7 @@ static int lend_reply(struct sl_mailbox *mb, struct slime_call *call)
 	if (a->reply && lends_any_memory(mb))
 		return lend_region(mb, a->reply, a->reply_cap, SLIME_ACCESS_REMOTE_WRITE,
 				   &call->reply_region, &call->reply);
-	return lend_chunk(mb, a->reply_cap, &call->reply_chunk, &call->reply);
+	return lend_chunk(mb, a->reply_cap, call->request_chunk, &call->reply_chunk, &call->reply);
 }
 
 static void put_chunk(struct sl_mailbox *mb, struct sl_chunk **chunk)

@@ -147,7 +147,7 @@ static bool view_lent(struct sl_mailbox *mb, struct slime_rpc_request *req)
 /* False: it waits for memory. */
 static bool try_read(struct sl_mailbox *mb, struct slime_rpc_request *req)
 {
-	int ret = sl_pool_get(&mb->rpc->pool, &mb->serving, req->len, true, &req->in);
+	int ret = sl_pool_get(&mb->rpc->pool, &mb->serving, req->len, true, NULL, &req->in);
 
 	if (ret == -EAGAIN)
 		return false;

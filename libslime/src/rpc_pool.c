@@ -167,11 +167,11 @@ static int warm(struct sl_arena *a)
 
 /* ---- chunks ---- */
 
-static bool admit(struct sl_pool *pool, struct sl_account *a, uint64_t bytes)
+static bool admit(struct sl_pool *pool, struct sl_account *a, uint64_t bytes, uint64_t own)
 {
-	if (bytes && a->admitted && a->admitted + bytes > SL_ACCOUNT_ADMIT)
+	if (bytes && a->admitted > own && a->admitted + bytes > SL_ACCOUNT_ADMIT)
 		return false;
-	if (bytes && pool->admitted && pool->admitted + bytes > SL_POOL_ADMIT)
+	if (bytes && pool->admitted > own && pool->admitted + bytes > SL_POOL_ADMIT)
 		return false;
 	a->admitted += bytes;
 	pool->admitted += bytes;
@@ -240,7 +240,7 @@ static int take_chunk(struct sl_pool *pool, struct sl_account *account, unsigned
 }
 
 int sl_pool_get(struct sl_pool *pool, struct sl_account *account, uint64_t len, bool admitted,
-		struct sl_chunk **out)
+		const struct sl_chunk *beside, struct sl_chunk **out)
 {
 	unsigned class = class_of(len);
 	uint64_t bytes = admitted ? len : 0;
@@ -250,7 +250,7 @@ int sl_pool_get(struct sl_pool *pool, struct sl_account *account, uint64_t len, 
 	if (class >= SL_CHUNK_CLASSES)
 		return -ENOMEM;
 	pthread_mutex_lock(&pool->lock);
-	ok = admit(pool, account, bytes);
+	ok = admit(pool, account, bytes, beside ? beside->admitted : 0);
 	pthread_mutex_unlock(&pool->lock);
 	if (!ok)
 		return -EAGAIN;

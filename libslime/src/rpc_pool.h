@@ -64,10 +64,11 @@ void sl_account_init(struct sl_account *a, bool exposed);
 
 /*
  * A chunk of at least len bytes; admit: counted, and refused with -EAGAIN while too much is
- * admitted. -ENOMEM; -ENOSPC no region is left.
+ * admitted for others. beside: a chunk that is held for the same purpose, which waits for no other;
+ * NULL: none. -ENOMEM; -ENOSPC no region is left.
  */
 int sl_pool_get(struct sl_pool *pool, struct sl_account *a, uint64_t len, bool admit,
-		struct sl_chunk **out);
+		const struct sl_chunk *beside, struct sl_chunk **out);
 
 /* Says whether the account has idle memory now, and had none before. */
 bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *chunk);

@@ -340,7 +340,7 @@ static bool lies_in(const struct sl_chunk *chunk, uint64_t chunk_len, const uint
 /* A chunk for the reply. Replies are not admitted: there are as many as admitted requests. */
 static int get_chunk(struct slime_rpc_request *req, size_t len)
 {
-	return sl_pool_get(&req->rpc->pool, &req->mb->serving, len, false, &req->out);
+	return sl_pool_get(&req->rpc->pool, &req->mb->serving, len, false, NULL, &req->out);
 }
 
 int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len)

@@ -19,6 +19,40 @@ uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
+/* The number behind name in a file; UINT64_MAX when there is none. */
+static uint64_t number_in(const char *file, const char *name)
+{
+	FILE *f = fopen(file, "re");
+	unsigned long long n, found = UINT64_MAX;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, name, strlen(name)) &&
+		    sscanf(line + strlen(name), "%llu", &n) == 1)
+			found = n;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+void need_memory(uint64_t bytes)
+{
+	uint64_t kib = number_in("/proc/meminfo", "MemAvailable:"), there = kib * 1024;
+	uint64_t v2 = number_in("/sys/fs/cgroup/memory.max", "");
+	uint64_t v1 = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", "");
+
+	if (kib == UINT64_MAX)
+		there = UINT64_MAX;
+	there = v1 < there ? v1 : there;
+	there = v2 < there ? v2 : there;
+	if (there >= bytes)
+		return;
+	print_message("skipped: %llu MiB of memory are needed, and %llu there\n",
+		      (unsigned long long)bytes >> 20, (unsigned long long)there >> 20);
+	skip();
+}
+
 int until_not_again(int (*try)(void *arg), void *arg)
 {
 	uint64_t end = now_ms() + PATIENCE_MS;
@@ -162,6 +196,7 @@ void end_create_endpoint(struct end *e, const struct pair_attr *attr)
 	ep_attr.transports[0] = fixture_transport;
 	ep_attr.on_state = on_state;
 	ep_attr.arg = e;
+	ep_attr.service = e->service;
 	if (attr->max_pending_ops)
 		ep_attr.max_pending_ops = attr->max_pending_ops;
 	memset(e->seen, 0, sizeof(e->seen));
@@ -180,6 +215,7 @@ void end_destroy(struct end *e)
 	if (!e->ctx)
 		return;
 	assert_ok(slime_endpoint_destroy(e->ep));
+	assert_ok(slime_rpc_service_destroy(e->service));
 	assert_ok(until_not_again(destroy_mr, e->mr));
 	assert_ok(slime_mem_destroy(e->mem));
 	assert_ok(slime_op_destroy(e->op));

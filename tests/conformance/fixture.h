@@ -37,10 +37,11 @@ struct end {
 	struct slime_context *ctx;
 	struct slime_endpoint *ep;
 	struct slime_mem *mem;
-	struct slime_mr *mr;	       /* all of mem */
-	struct slime_remote_mr remote; /* mr, as the other end knows it */
-	uint8_t *bytes;		       /* of mem */
-	struct slime_op *op;	       /* waited for */
+	struct slime_mr *mr;		   /* all of mem */
+	struct slime_remote_mr remote;	   /* mr, as the other end knows it */
+	uint8_t *bytes;			   /* of mem */
+	struct slime_op *op;		   /* waited for */
+	struct slime_rpc_service *service; /* what the next endpoint offers; NULL: nothing */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool seen[SLIME_ENDPOINT_CLOSED + 1]; /* states that on_state reported */
@@ -117,6 +118,9 @@ bool pattern_matches(const void *at, size_t len, uint64_t seed, uint64_t i);
 uint64_t next_random(uint64_t *seed);
 
 uint64_t now_ms(void);
+
+/* Skips the test, with the reason, where there is less memory than it needs. */
+void need_memory(uint64_t bytes);
 
 /* Repeat try(arg) while it says -EAGAIN, at most PATIENCE_MS: its last result. */
 int until_not_again(int (*try)(void *arg), void *arg);

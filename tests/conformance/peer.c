@@ -82,6 +82,20 @@ static int64_t fork_sleeper(void)
 	return pid;
 }
 
+static int64_t start_call(uint64_t len)
+{
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+	struct slime_call *call;
+	int ret = slime_call_create(self.ctx, NULL, &call);
+
+	args.method = slime_rpc_method_id("keep");
+	args.request_mr = self.mr;
+	args.request_len = len;
+	args.reply_mr = self.mr;
+	args.reply_cap = len;
+	return ret ? ret : slime_call_start(self.ep, &args, call);
+}
+
 static int64_t close_self(void)
 {
 	int ret;
@@ -136,6 +150,8 @@ static int64_t obey(const struct request *q, struct answer *a)
 		return withdraw();
 	case PEER_FORK:
 		return fork_sleeper();
+	case PEER_CALL:
+		return start_call(v[0]);
 	case PEER_CLOSE:
 		return close_self();
 	}

@@ -34,6 +34,7 @@ enum peer_verb {
 	PEER_START_READING, /* answers, then reads our region again and again until it fails */
 	PEER_WITHDRAW,	    /* destroys its region */
 	PEER_FORK,  /* a child that sleeps and holds what it inherited; its pid is the result */
+	PEER_CALL,  /* length: starts a call of our method "keep" and waits for nothing */
 	PEER_CLOSE, /* endpoint closed and destroyed */
 };
 

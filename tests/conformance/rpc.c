@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls, where they are many or large, or the client dies. */
+#include "fixture.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peer.h"
+
+#define LARGEST ((size_t)256 * MiB)
+
+/* ---- methods ---- */
+
+static void echo(void *arg, struct slime_rpc_request *req)
+{
+	(void)arg;
+	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
+}
+
+/* Handlers wait here until it is open. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool open;
+} gate = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void pass_gate(void *arg, struct slime_rpc_request *req)
+{
+	pthread_mutex_lock(&gate.lock);
+	while (!gate.open)
+		pthread_cond_wait(&gate.changed, &gate.lock);
+	pthread_mutex_unlock(&gate.lock);
+	echo(arg, req);
+}
+
+static void open_gate(void)
+{
+	pthread_mutex_lock(&gate.lock);
+	gate.open = true;
+	pthread_cond_broadcast(&gate.changed);
+	pthread_mutex_unlock(&gate.lock);
+}
+
+static struct slime_rpc_request *_Atomic kept;
+
+static void keep(void *arg, struct slime_rpc_request *req)
+{
+	(void)arg;
+	kept = req;
+}
+
+static void offer(struct end *e, const char *name, slime_rpc_fn *fn, uint32_t flags)
+{
+	struct slime_rpc_method_attr attr = SLIME_RPC_METHOD_ATTR_INIT;
+
+	attr.fn = fn;
+	attr.flags = flags;
+	assert_ok(slime_rpc_method_add(e->service, name, &attr));
+}
+
+static void create_end(struct end *e)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+
+	end_create(e, &attr);
+	assert_ok(slime_rpc_service_create(e->ctx, &e->service));
+	offer(e, "echo", echo, 0);
+	offer(e, "gate", pass_gate, 0);
+	offer(e, "keep", keep, SLIME_RPC_INLINE);
+}
+
+static int setup(void **state)
+{
+	struct pair *p = calloc(1, sizeof(*p));
+
+	gate.open = false;
+	create_end(&p->a);
+	create_end(&p->b);
+	pair_create_endpoints(p, NULL);
+	pair_connect(p);
+	*state = p;
+	return 0;
+}
+
+/* ---- calls ---- */
+
+static struct slime_call *start(struct end *e, const char *method, const void *request, void *reply,
+				size_t len)
+{
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+	struct slime_call *call;
+
+	args.method = slime_rpc_method_id(method);
+	args.request = request;
+	args.request_len = len;
+	args.reply = reply;
+	args.reply_cap = len;
+	assert_ok(slime_call_create(e->ctx, NULL, &call));
+	assert_ok(slime_call_start(e->ep, &args, call));
+	return call;
+}
+
+static void finish(struct slime_call *call, size_t len)
+{
+	assert_ok(slime_call_wait(call, 2 * PATIENCE_MS));
+	assert_ok(slime_call_status(call));
+	assert_int_equal(slime_call_reply_len(call), len);
+	assert_ok(slime_call_destroy(call));
+}
+
+static void call__of_up_to_256_mib_returns_the_bytes(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 4 * KiB - 1, 64 * KiB, 16 * MiB, LARGEST };
+	struct pair *p = *state;
+	uint8_t *out, *in;
+
+	/* The request, the handler's, the reply. */
+	need_memory(6 * (uint64_t)LARGEST);
+	out = malloc(LARGEST);
+	in = malloc(LARGEST);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		pattern_fill(out, sizes[i], i, 0);
+		finish(start(&p->a, "echo", out, in, sizes[i]), sizes[i]);
+		assert_pattern(in, sizes[i], i, 0);
+	}
+	free(in);
+	free(out);
+}
+
+static void call__of_many_mib_both_ways_at_once_returns_the_bytes(void **state)
+{
+	const size_t len = 48 * MiB;
+	struct pair *p = *state;
+	struct slime_call *calls[4];
+	uint8_t *out = malloc(len), *in[4];
+
+	need_memory(12 * (uint64_t)len);
+	pattern_fill(out, len, 9, 0);
+	for (int i = 0; i < 4; i++) {
+		in[i] = malloc(len);
+		calls[i] = start(i % 2 ? &p->a : &p->b, "echo", out, in[i], len);
+	}
+	for (int i = 0; i < 4; i++) {
+		finish(calls[i], len);
+		assert_pattern(in[i], len, 9, 0);
+		free(in[i]);
+	}
+	free(out);
+}
+
+#define MANY 10000
+
+struct numbered {
+	struct slime_call *call;
+	uint64_t number, echoed;
+	_Atomic unsigned n_ends;
+};
+
+static void count_end(void *arg, struct slime_call *call)
+{
+	struct numbered *n = arg;
+
+	(void)call;
+	n->n_ends++;
+}
+
+static void start_numbered(struct end *e, struct numbered *n, uint64_t number)
+{
+	struct slime_call_attr attr = { .fn = count_end, .arg = n };
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+
+	n->number = number;
+	args.method = slime_rpc_method_id("gate");
+	args.request = &n->number;
+	args.request_len = sizeof(n->number);
+	args.reply = &n->echoed;
+	args.reply_cap = sizeof(n->echoed);
+	assert_ok(slime_call_create(e->ctx, &attr, &n->call));
+	assert_ok(slime_call_start(e->ep, &args, n->call));
+}
+
+static void call__ten_thousand_in_flight_each_end_once_with_their_own_reply(void **state)
+{
+	struct pair *p = *state;
+	struct numbered *calls = calloc(MANY, sizeof(*calls));
+	uint64_t deadline = now_ms() + 4 * PATIENCE_MS;
+
+	for (uint64_t i = 0; i < MANY; i++)
+		start_numbered(&p->a, &calls[i], i * i + 1);
+	for (size_t i = 0; i < MANY; i++)
+		assert_int_equal(calls[i].n_ends, 0);
+	open_gate();
+	for (size_t i = 0; i < MANY; i++) {
+		while (!calls[i].n_ends && now_ms() < deadline)
+			poll(NULL, 0, 1);
+	}
+	for (size_t i = 0; i < MANY; i++) {
+		assert_int_equal(calls[i].n_ends, 1);
+		assert_ok(slime_call_status(calls[i].call));
+		assert_true(calls[i].echoed == i * i + 1);
+		assert_ok(slime_call_destroy(calls[i].call));
+	}
+	free(calls);
+}
+
+static void service__of_thousands_of_methods_finds_each(void **state)
+{
+	struct pair *p = calloc(1, sizeof(*p));
+	char name[32];
+
+	(void)state;
+	create_end(&p->a);
+	create_end(&p->b);
+	for (int i = 0; i < 3000; i++) {
+		snprintf(name, sizeof(name), "method %d", i);
+		offer(&p->b, name, echo, SLIME_RPC_INLINE);
+	}
+	pair_create_endpoints(p, NULL);
+	pair_connect(p);
+	for (int i = 0; i < 3000; i += 7) {
+		uint64_t number = (uint64_t)i, echoed = 0;
+
+		snprintf(name, sizeof(name), "method %d", i);
+		finish(start(&p->a, name, &number, &echoed, sizeof(number)), sizeof(number));
+		assert_true(echoed == number);
+	}
+	pair_close(p);
+}
+
+/* ---- the client dies between request and reply ---- */
+
+static void check_reply_to_the_dead(uint64_t len, bool in_place)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	struct slime_rpc_request *req;
+	struct peer client;
+	struct end e = { 0 };
+
+	kept = NULL;
+	peer_start(&client, MiB);
+	create_end(&e);
+	end_create_endpoint(&e, &attr);
+	peer_link(&client, &e);
+	assert_ok(peer_ask(&client, PEER_CALL, len, 0, 0));
+	while (!kept)
+		poll(NULL, 0, 1);
+	req = kept;
+	assert_int_equal(slime_rpc_request_len(req), len);
+	assert_false(slime_rpc_request_cancelled(req));
+	peer_kill(&client);
+	end_await(&e, SLIME_ENDPOINT_BROKEN);
+	assert_true(slime_rpc_request_cancelled(req));
+	if (in_place) {
+		void *to = slime_rpc_reply_buffer(req, len);
+
+		/* Memory or none, nobody reads it. */
+		if (to && len)
+			memset(to, 1, len);
+		assert_int_equal(slime_rpc_reply_commit(req, to ? len : 0), -ECONNRESET);
+	} else {
+		assert_int_equal(slime_rpc_reply(req, slime_rpc_request_data(req), len),
+				 -ECONNRESET);
+	}
+	end_destroy(&e);
+}
+
+static void reply__to_a_client_that_was_killed_is_econnreset(void **state)
+{
+	static const uint64_t lens[] = { 0, 100, 10000, 300000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		check_reply_to_the_dead(lens[i], false);
+		check_reply_to_the_dead(lens[i], true);
+	}
+}
+
+#define WITH_SERVICES(fn) cmocka_unit_test_setup_teardown(fn, setup, pair_teardown)
+
+static const struct CMUnitTest tests[] = {
+	WITH_SERVICES(call__of_up_to_256_mib_returns_the_bytes),
+	WITH_SERVICES(call__of_many_mib_both_ways_at_once_returns_the_bytes),
+	WITH_SERVICES(call__ten_thousand_in_flight_each_end_once_with_their_own_reply),
+	cmocka_unit_test(service__of_thousands_of_methods_finds_each),
+	cmocka_unit_test(reply__to_a_client_that_was_killed_is_econnreset),
+};
+
+FIXTURE_MAIN("rpc")
