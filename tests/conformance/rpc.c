@@ -135,9 +135,10 @@ static void call__of_many_mib_both_ways_at_once_returns_the_bytes(void **state)
 	const size_t len = 48 * MiB;
 	struct pair *p = *state;
 	struct slime_call *calls[4];
-	uint8_t *out = malloc(len), *in[4];
+	uint8_t *out, *in[4];
 
-	need_memory(12 * (uint64_t)len);
+	need_memory(16 * (uint64_t)len);
+	out = malloc(len);
 	pattern_fill(out, len, 9, 0);
 	for (int i = 0; i < 4; i++) {
 		in[i] = malloc(len);
