@@ -47,6 +47,52 @@ static void echo(void *arg, struct slime_rpc_request *req)
 	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
 }
 
+static void echo_in_place(void *arg, struct slime_rpc_request *req)
+{
+	size_t len = slime_rpc_request_len(req);
+	void *to = slime_rpc_reply_buffer(req, len);
+
+	(void)arg;
+	if (!to) {
+		slime_rpc_reply_error(req, 1, "no room");
+		return;
+	}
+	if (len)
+		memmove(to, slime_rpc_request_data(req), len);
+	slime_rpc_reply_commit(req, len);
+}
+
+static struct slime_rpc_request *held[SL_CALL_SLOTS];
+static unsigned n_held;
+
+static void hold(void *arg, struct slime_rpc_request *req)
+{
+	(void)arg;
+	fuzz_must(n_held < SL_CALL_SLOTS);
+	held[n_held++] = req;
+}
+
+bool fuzz_peer_answer(void)
+{
+	struct slime_rpc_request *req = held[0];
+
+	if (!n_held)
+		return false;
+	n_held--;
+	memmove(held, held + 1, n_held * sizeof(held[0]));
+	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
+	return true;
+}
+
+static void add_method(struct fuzz_peer *p, const char *name, slime_rpc_fn *fn, uint32_t flags)
+{
+	struct slime_rpc_method_attr attr = SLIME_RPC_METHOD_ATTR_INIT;
+
+	attr.fn = fn;
+	attr.flags = SLIME_RPC_INLINE | flags;
+	fuzz_must(slime_rpc_method_add(p->service, name, &attr) == 0);
+}
+
 static int memfd(size_t len, int seals)
 {
 	int fd = memfd_create("a peer's", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -118,15 +164,14 @@ static void make_region(struct fuzz_peer *p)
 static void set_up(struct fuzz_peer *p)
 {
 	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
-	struct slime_rpc_method_attr method = SLIME_RPC_METHOD_ATTR_INIT;
 
 	slime_log_set(drop_line, NULL, SLIME_LOG_ERROR);
 	attr.manual = true;
 	fuzz_must(slime_context_create(&attr, &p->ctx) == 0);
 	fuzz_must(slime_rpc_service_create(p->ctx, &p->service) == 0);
-	method.fn = echo;
-	method.flags = SLIME_RPC_INLINE;
-	fuzz_must(slime_rpc_method_add(p->service, "echo", &method) == 0);
+	add_method(p, "echo", echo, 0);
+	add_method(p, "echo_in_place", echo_in_place, SLIME_RPC_IN_PLACE);
+	add_method(p, "hold", hold, 0);
 	fuzz_must(slime_op_create(p->ctx, NULL, &p->op) == 0);
 	make_region(p);
 	make_fds(p);
@@ -307,6 +352,9 @@ void fuzz_peer_end(struct fuzz_peer *p)
 	fuzz_must(slime_op_test(p->op));
 	close(p->sock);
 	exorcise(p);
+	/* What a handler has outlives its link. */
+	while (fuzz_peer_answer())
+		;
 	while ((visitor = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
 		close(visitor);
 }

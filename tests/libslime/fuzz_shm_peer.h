@@ -30,7 +30,7 @@ enum fuzz_fd {
 
 struct fuzz_peer {
 	struct slime_context *ctx;
-	struct slime_rpc_service *service; /* "echo", inline */
+	struct slime_rpc_service *service; /* inline: "echo", "echo_in_place", and "hold" */
 	struct slime_mem *mem;
 	struct slime_mr *mr;
 	uint8_t *bytes;
@@ -61,6 +61,8 @@ void fuzz_peer_turn(struct fuzz_peer *p);
 size_t fuzz_peer_say(struct fuzz_peer *p, const uint8_t *data, size_t size);
 /* The honest handshake of an initiator, until the link is up. */
 void fuzz_peer_link(struct fuzz_peer *p);
+/* The oldest request that "hold" has is answered; false: there is none. */
+bool fuzz_peer_answer(void);
 /* Close it; our region is as it was but for what the peer may have written. */
 void fuzz_peer_end(struct fuzz_peer *p);
 

@@ -7,6 +7,7 @@
  *	2 packet	as fuzz_shm_peer.h has them
  *	3 use		what the application does (1)
  *	4 number	which entry of the ring (2), its new number (8)
+ *	5 answer	what "hold" has
  * As soon as a message is read, its entry in the ring changes.
  */
 #include <stdlib.h>
@@ -31,6 +32,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define REPLY_LEN 20000
 #define REQUESTS  (REPLIES + N_CALLS * REPLY_LEN)
 #define UNTOUCHED 0x5a
+
+/* In the descriptor of a region. */
+#define AT_GENERATION 32
+
+static const char *const methods[] = { "echo", "echo_in_place", "hold" };
+#define N_METHODS (sizeof(methods) / sizeof(methods[0]))
 
 struct application {
 	struct slime_op *ops[N_OPS];
@@ -153,6 +160,17 @@ static void use(uint8_t how)
 
 /* ---- what the peer does ---- */
 
+/* Descriptors in a slot without a generation get the one that the peer's region has. */
+static void make_right(uint8_t *slot, const struct sl_msg *m)
+{
+	for (unsigned i = 0; i < 2 && (m->flags >> i & 1); i++) {
+		uint8_t *generation = slot + (size_t)i * SL_LENT_LEN + AT_GENERATION;
+
+		if (m->len >= (i + 1) * SL_LENT_LEN - 12 && !sl_get_le64(generation))
+			sl_put_le64(generation, p->generation);
+	}
+}
+
 static size_t post(const uint8_t *data, size_t size)
 {
 	struct shm_entry *e = &own->ring[n_posted % SL_RING_ENTRIES];
@@ -167,12 +185,15 @@ static size_t post(const uint8_t *data, size_t size)
 			     .len = sl_get_le32(data + 4) };
 	for (int i = 0; i < 6; i++)
 		m.w[i] = sl_get_le64(data + 8 + 8 * i);
-	if (m.kind == SL_MSG_REQUEST && m.w[SL_REQUEST_METHOD] == 1)
-		m.w[SL_REQUEST_METHOD] = slime_rpc_method_id("echo");
+	if (m.kind == SL_MSG_REQUEST && m.w[SL_REQUEST_METHOD] - 1 < N_METHODS)
+		m.w[SL_REQUEST_METHOD] = slime_rpc_method_id(methods[m.w[SL_REQUEST_METHOD] - 1]);
 	if (sl_msg_area(m.kind) != SL_AREAS && sl_msg_valid(&m)) {
+		uint8_t *slot = own->slots + sl_slot_offset(sl_msg_area(m.kind), m.slot);
+
 		len = size - MSG_LEN < m.len ? size - MSG_LEN : m.len;
-		memcpy(own->slots + sl_slot_offset(sl_msg_area(m.kind), m.slot), data + MSG_LEN,
-		       len);
+		memcpy(slot, data + MSG_LEN, len);
+		if (m.kind == SL_MSG_REQUEST || m.kind == SL_MSG_SEND)
+			make_right(slot, &m);
 	}
 	e->m = m;
 	atomic_store_explicit(&e->seq, ++n_posted, memory_order_release);
@@ -205,21 +226,31 @@ static size_t set_number(const uint8_t *data, size_t size)
 /* How many bytes it took; 0: there are too few. */
 static size_t act(const uint8_t *data, size_t size)
 {
-	switch (data[0] % 5) {
+	size_t n;
+
+	switch (data[0] % 6) {
 	case 0:
-		return post(data + 1, size - 1);
+		n = post(data + 1, size - 1);
+		break;
 	case 1:
-		return scribble(data + 1, size - 1);
+		n = scribble(data + 1, size - 1);
+		break;
 	case 2:
-		return fuzz_peer_say(p, data + 1, size - 1);
+		n = fuzz_peer_say(p, data + 1, size - 1);
+		break;
 	case 3:
-		if (size < 2)
-			return 0;
-		use(data[1]);
-		return 1;
+		n = size > 1;
+		if (n)
+			use(data[1]);
+		break;
+	case 4:
+		n = set_number(data + 1, size - 1);
+		break;
 	default:
-		return set_number(data + 1, size - 1);
+		fuzz_peer_answer();
+		return 1;
 	}
+	return n ? 1 + n : 0;
 }
 
 /* ---- and that nothing else was touched ---- */
@@ -242,8 +273,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	events = p->base->events;
 	p->base->events = &watched;
 	while (size && (n = act(data, size))) {
-		data += 1 + n;
-		size -= 1 + n;
+		data += n;
+		size -= n;
 		fuzz_peer_turn(p);
 	}
 	fuzz_peer_end(p);
