@@ -16,20 +16,28 @@
 /* How long a program has to end after SIGTERM. */
 #define GRACE_MS 5000
 
-/* Between fork and exec. */
+/* Between fork and exec, from here on. */
+
+static bool put(int fd, int as)
+{
+	return fd == as ? fcntl(fd, F_SETFD, 0) == 0 : dup2(fd, as) == as;
+}
+
 static int become(const struct child_attr *attr, pid_t parent)
 {
 	cli_signals_reset_in_child();
 	setpgid(0, 0);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 		return ESRCH;
-	if (dup2(attr->in, 0) < 0 || dup2(attr->out, 1) < 0 || dup2(attr->err, 2) < 0)
+	if (!put(attr->in, 0) || !put(attr->out, 1) || !put(attr->err, 2))
 		return errno;
 	if (attr->dir && chdir(attr->dir))
 		return errno;
 	execvp(attr->argv[0], attr->argv);
 	return errno;
 }
+
+/* ---- the parent ---- */
 
 /* What become() came to, through a pipe that exec closes. 0 when the program runs. */
 static int hear_of_exec(int fd)

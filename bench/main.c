@@ -81,8 +81,8 @@ static int save(void *arg, FILE *to)
 	return report_print(arg, REPORT_CSV, to);
 }
 
-/* With baselines it is printed beside them, later. */
-static int report_rows(const struct bench *b, const struct report_row *rows, size_t n)
+/* all: nothing is missing. Then, with baselines, it is printed beside them, later. */
+static int report_rows(const struct bench *b, const struct report_row *rows, size_t n, bool all)
 {
 	const struct between_settings *between = &b->settings.between;
 	const struct rpc_settings *rpc = &b->settings.rpc;
@@ -100,7 +100,7 @@ static int report_rows(const struct bench *b, const struct report_row *rows, siz
 		ret = results_write(rpc->results, SYSTEM_SLIME, save, &r);
 	if (ret)
 		return complain(rpc->results, ret);
-	if (b->kind == BENCH_RPC && rpc->n_baselines)
+	if (b->kind == BENCH_RPC && rpc->n_baselines && all)
 		return 0;
 	ret = report_print(&r, format_of(&b->options), stdout);
 	return ret ? complain("standard output", ret) : 0;
@@ -125,7 +125,7 @@ static int run_all(struct bench *b)
 		failed = client_run(&b->client, &rows[done].job, &rows[done].result);
 		done += !failed;
 	}
-	status = done ? report_rows(b, rows, done) : EXIT_FAILURE;
+	status = done ? report_rows(b, rows, done, !failed) : EXIT_FAILURE;
 	free(rows);
 	return failed ? EXIT_FAILURE : status;
 }

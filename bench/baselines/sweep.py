@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import signal
 import sys
 
 NOT_INSTALLED = 77
@@ -23,6 +24,11 @@ def enter_environment():
     if not os.access(python, os.X_OK):
         absent(f"there is no {python}: bench/baselines/setup.sh")
     os.execv(python, [python, "-B", *sys.argv])
+
+
+def end_in_order():
+    """SIGTERM unwinds, so that what was started is stopped."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def size_and_calls(text):

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The programs of slime-bench rpc --baseline, as far as this build has them: the figures they print, and what they say when
+# their library is not there.
+set -euo pipefail
+
+programs=${SLIME_BUILD:?}/baselines
+source=${SLIME_SOURCE:?}/bench/baselines
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+	echo "FAILED: $*"
+	exit 1
+}
+
+for name in ray pulsing; do
+	status=0
+	SLIME_BASELINES=$work/none "$programs/baseline-$name" --sweep 8:1 >"$work/out" 2>"$work/err" || status=$?
+	[ "$status" -eq 77 ] || fail "$name without its environment ended with $status"
+	grep -q '^baseline-.*bench/baselines/setup.sh$' "$work/err" || fail "$name says $(cat "$work/err")"
+	[ "$(wc -l <"$work/err")" -eq 1 ] || fail "$name: not one line"
+	[ ! -s "$work/out" ] || fail "$name printed figures"
+done
+
+# What those two print is by one module.
+python3 -B - "$source" >"$work/out" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+import sweep
+sweep.print_head("a test")
+sweep.print_row(1000, [1000 * i for i in range(1000, 0, -1)])
+END
+[ "$(cat "$work/out")" = "# a test
+size,avg_us,p50_us,p99_us,bw_gbps
+1000,500.50,500.00,990.00,0.003996" ] || fail "$(cat "$work/out")"
+
+for name in zeromq grpc; do
+	[ -x "$programs/baseline-$name" ] || continue
+	"$programs/baseline-$name" --sweep 1:20,65536:20 --warmup 2 >"$work/out"
+	[ "$(sed '1d; s/,.*//' "$work/out" | tr '\n' ' ')" = "size 1 65536 " ] || fail "$name: $(cat "$work/out")"
+	grep -q "^# $name" "$work/out" || fail "$name says no version"
+	! "$programs/baseline-$name" --sweep 12 2>"$work/err" || fail "$name takes anything"
+done
