@@ -1,34 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The other end of bench/verdict/side.py: a peer that measures a round for each line on standard input."""
 
+import importlib.util
 import json
 import os
 import sys
 import time
 
-NOT_INSTALLED = 77
+from sweep import absent, enter_environment
+
 ROUND_S = 0.3
 CPUS = sorted(os.sched_getaffinity(0))
 SERVER_CPU = CPUS[0]
 CLIENT_CPU = CPUS[1 % len(CPUS)]
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-VENV = os.environ.get("SLIME_BASELINES", os.path.join(HERE, "..", "..", "build", "baselines"))
-
-
-def absent(what):
-    print(f"{os.path.basename(sys.argv[0])}: {what}", file=sys.stderr)
-    sys.exit(NOT_INSTALLED)
-
 
 def use_venv(module):
-    """Go on in the virtual environment that bench/baselines/setup.sh makes, if it has the module."""
-    python = os.path.join(VENV, "bin", "python")
-    found = f"lib/python3.{sys.version_info.minor}/site-packages/{module}"
-    if not os.path.isdir(os.path.join(VENV, found)):
+    """Go on in the virtual environment that setup.sh makes, if it has the module."""
+    enter_environment()
+    if not importlib.util.find_spec(module):
         absent(f"no {module}: bench/baselines/setup.sh")
-    if os.path.realpath(sys.prefix) != os.path.realpath(VENV):
-        os.execv(python, [python, *sys.argv])
 
 
 def pin(cpu):

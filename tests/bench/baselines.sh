@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The programs of slime-bench rpc --baseline, as far as this build has them: the figures they print, and what they say when
-# their library is not there.
+# The programs of slime-bench rpc --baseline and the peers of bench/targets, as far as this build has them: the figures
+# they print, and what they say when their library is not there.
 set -euo pipefail
 
 programs=${SLIME_BUILD:?}/baselines
@@ -14,16 +14,25 @@ fail() {
 	exit 1
 }
 
-for name in ray pulsing; do
-	status=0
-	SLIME_BASELINES=$work/none "$programs/baseline-$name" --sweep 8:1 >"$work/out" 2>"$work/err" || status=$?
-	[ "$status" -eq 77 ] || fail "$name without its environment ended with $status"
-	grep -q '^baseline-.*bench/baselines/setup.sh$' "$work/err" || fail "$name says $(cat "$work/err")"
-	[ "$(wc -l <"$work/err")" -eq 1 ] || fail "$name: not one line"
-	[ ! -s "$work/out" ] || fail "$name printed figures"
+# absent NAME PROGRAM ARGUMENT...: without its environment it says so, and measures nothing.
+absent() {
+	local status=0
+
+	SLIME_BASELINES=$work/none "${@:2}" >"$work/out" 2>"$work/err" </dev/null || status=$?
+	[ "$status" -eq 77 ] || fail "$1 without its environment ended with $status"
+	grep -q "^$1: .*bench/baselines/setup.sh$" "$work/err" || fail "$1 says $(cat "$work/err")"
+	[ "$(wc -l <"$work/err")" -eq 1 ] || fail "$1: not one line"
+	[ ! -s "$work/out" ] || fail "$1 printed figures"
+}
+
+for name in baseline-ray baseline-pulsing; do
+	absent $name "$programs/$name" --sweep 8:1
+done
+for name in ray-echo mooncake nixl; do
+	absent $name "$source/$name" --step
 done
 
-# What those two print is by one module.
+# What baseline-ray and baseline-pulsing print is by one module.
 python3 -B - "$source" >"$work/out" <<'END'
 import sys
 sys.path.insert(0, sys.argv[1])
