@@ -15,9 +15,7 @@ enum baseline_outcome {
 	BASELINE_INTERRUPTED,
 };
 
-/*
- * The calls that a size is measured with: how many to warm up, how many then.
- */
+/* Calls of each size before those that count, ours and theirs. */
 #define BASELINE_WARMUP 20
 
 struct baseline_attr {
@@ -26,7 +24,7 @@ struct baseline_attr {
 	struct cli_progress *progress;	/* cleared before anything is said */
 };
 
-/* How many calls of a size are measured when nobody says. */
+/* How many calls of a size count: what was asked for, else 50 MB worth, from 50 to 500. */
 uint64_t baseline_iterations(const struct rpc_settings *rpc, uint64_t size);
 
 /* Measure it. What is not measured is said in one line on standard error; *caught is the signal

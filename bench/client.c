@@ -100,9 +100,12 @@ int client_open(struct client *c)
 	return ret;
 }
 
+/* How long the load may take; one that goes by iterations says nothing about it. */
 static int64_t duration_of(const struct bench_job *job)
 {
-	return job->kind == BENCH_RPC ? job->rpc.duration_ms : job->transfer.duration_ms;
+	int64_t ms = job->kind == BENCH_RPC ? job->rpc.duration_ms : job->transfer.duration_ms;
+
+	return ms ? ms : LOAD_DURATION_MAX_MS;
 }
 
 int client_run(struct client *c, const struct bench_job *job, struct bench_result *out)
