@@ -3,6 +3,9 @@
 # The clock of Redis jumps an hour ahead, and back: no healthy agent is given up, and a dead one still is.
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
 
+# Nobody is to lose a lease because the machine stood still for a moment.
+lease=(--set lease.ttl=8s --set lease.beat=1s --set lease.grace=1s --set server.drain_accept=0s)
+
 faketime=$(find /usr/lib -name libfaketimeMT.so.1 -print -quit)
 [ -n "$faketime" ] || skip "faketime is not installed"
 # libfaketime asks malloc for memory when jemalloc, inside malloc, asks it for the time: glibc's malloc does not.
@@ -46,12 +49,12 @@ saw_jumps() {
 	[ "$(n_jumps)" -ge "$1" ]
 }
 
-# jump OFFSET N: the N-th jump is noticed, and for two leases after it nothing happens to anybody.
+# jump OFFSET N: the N-th jump is noticed, and for longer than a lease after it nothing happens to anybody.
 jump() {
 	say "the clock of Redis is set to $1 s"
 	set_clock "$1"
 	wait_for 5 saw_jumps "$2" || fail "nanoctrl did not notice"
-	spend 6
+	spend 10
 	[ "$(generations)" = "$before" ] || fail "somebody had to register again"
 	[ "$(server_metric nanoctrl_leases_expired_total)" = 0 ] || fail "a lease was ended"
 	[ "$(metric node-a slime_link_connects_total 'profile="default"')" = 1 ] || fail "the link was touched"
@@ -67,7 +70,7 @@ wait_ready node-a node-b
 wait_link 10 node-a node-b default connected
 before=$(generations)
 # For a whole lease after its start nanoctrl gives nobody up.
-spend 4
+spend 9
 
 jump +3600 1
 [ "$(clock_offset)" -gt 3000 ] || fail "the clock of Redis did not jump: this test tests nothing"
@@ -75,5 +78,5 @@ jump +0 2
 
 say "an agent dies"
 end node-b KILL
-wait_for 10 agent_is_gone node-b || fail "its lease is still there"
+wait_for 15 agent_is_gone node-b || fail "its lease is still there"
 agent_is_there node-a || fail "node-a is gone, too"

@@ -6,8 +6,9 @@
 
 declare -A urls=()
 
+# start_replica NAME PORT
 start_replica() {
-	spawn "$1" "$bin/nanoctrl" server --port 0 --runtime-dir "$work/run-$1" --redis-url "unix://$work/redis.sock" \
+	spawn "$1" "$bin/nanoctrl" server --port "$2" --runtime-dir "$work/run-$1" --redis-url "unix://$work/redis.sock" \
 		"${lease[@]}"
 	wait_for 15 grep -q 'serves at' "$work/$1.out" || fail "$1 does not serve"
 	urls[$1]=$(sed -n 's/.*serves at //p' "$work/$1.out")
@@ -39,7 +40,7 @@ n_expired() {
 }
 
 in_session() {
-	agent_at "$1" "$2" | grep -q '"session":true'
+	grep -q '"session":true' <<<"$(agent_at "$1" "$2")"
 }
 
 generation() {
@@ -47,16 +48,17 @@ generation() {
 }
 
 start_redis
-start_replica one
-start_replica two
+hold_port # of the one that will be away for a while
+start_replica one "$port"
+start_replica two 0
 start_agent_at node-a one two 'links: [ { to: node-b } ]'
 start_agent_at node-b two one
 wait_ready node-a node-b
 url=${urls[two]}
 wait_link 10 node-a node-b default connected
 wait_link 10 node-b node-a default connected
-agent_at two node-a | grep -q '"session":true' || fail "the second replica does not know the agent of the first"
-agent_at one node-b | grep -q '"session":true' || fail "the first replica does not know the agent of the second"
+in_session two node-a || fail "the second replica does not know the agent of the first"
+in_session one node-b || fail "the first replica does not know the agent of the second"
 
 say "a lease ends: once, whoever ends it"
 spend 4 # for a whole lease after their start they give nobody up
@@ -65,7 +67,10 @@ end node-b KILL
 wait_for 10 gone_at_both node-b || fail "its lease is still there"
 events=$(curl -sf "${urls[one]}/v1/events?scope=test&cursor=$cursor&wait_ms=0")
 [ "$(grep -o '"type":"expired"' <<<"$events" | wc -l)" = 1 ] || fail "not told once: $events"
-[ "$(($(n_expired one) + $(n_expired two)))" = 1 ] || fail "not ended once"
+expired_once() {
+	[ "$(($(n_expired one) + $(n_expired two)))" = 1 ]
+}
+wait_for 5 expired_once || fail "not ended once"
 start_agent_at node-b two one
 wait_ready node-b
 wait_link 15 node-a node-b default connected
@@ -86,6 +91,5 @@ wait_ready node-c
 wait_link 10 node-c node-a default connected
 
 say "the replica comes back"
-port=${urls[one]##*:}
-spawn one "$bin/nanoctrl" server --port "$port" --runtime-dir "$work/run-one" --redis-url "unix://$work/redis.sock" "${lease[@]}"
+start_replica one "$port"
 wait_for 15 agent_at one node-c || fail "it does not know who is there"
