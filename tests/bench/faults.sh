@@ -12,11 +12,17 @@ start_agent node-a
 start_agent node-b
 wait_ready node-a node-b
 
+both_are_there() {
+	agent_is_there node-a && agent_is_there node-b
+}
+
 # start_run NAME TRANSPORT COMMAND [OPTION...]: until its link is there, so that what follows meets it at work.
 start_run() {
 	local initiator='bench-.*'
 
 	[[ " $* " != *" --from node-a "* ]] || initiator=node-a
+	# Whoever was stopped may have lost its lease meanwhile, and is back in a moment.
+	wait_for 15 both_are_there || fail "an agent is not registered"
 	spawn "$1" "$bin/slime-bench" "$3" --ctrl "$url" --scope test --peer node-b --transport "$2" "${@:4}"
 	wait_for 15 link_is "$initiator node-b bench-$2 connected" || fail "no link of slime-bench: $(links)"
 }
@@ -78,10 +84,7 @@ ended_within 25 alone 0
 ended_within 25 behalf 0
 grep -q verified "$work/alone.out" || fail "not verified: $(cat "$work/alone.out")"
 start_control
-registered_again() {
-	agent_is_there node-a && agent_is_there node-b
-}
-wait_for 15 registered_again || fail "the agents are not registered again"
+wait_for 15 both_are_there || fail "the agents are not registered again"
 
 say "memory refused"
 spawn without prlimit --fsize=16777216 "$bin/slime-bench" rpc --ctrl "$url" --scope test --peer node-b --sizes 64MiB
