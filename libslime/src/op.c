@@ -206,33 +206,13 @@ static uint64_t advance(struct sl_work *w, const struct slime_xfer *x, uint64_t 
 	return left;
 }
 
-/* A piece of one block, whole, that the next one does not continue: the usual one. */
-static bool take_plain(struct sl_work *w, const struct slime_xfer *x, uint64_t max,
-		       struct sl_piece *out)
-{
-	uint64_t end = x->remote_offset + x->len;
-
-	if (x->count > 1 || w->byte || x->len > max)
-		return false;
-	if (w->piece + 1 < w->n && x[1].remote_offset == end)
-		return false;
-	out->local = x->local->region->base + x->local_offset;
-	out->remote = x->remote;
-	out->remote_offset = x->remote_offset;
-	out->len = x->len;
-	w->piece++;
-	return true;
-}
-
-bool sl_work_next(struct sl_work *w, uint64_t max, struct sl_piece *out)
+bool sl_work_next_part(struct sl_work *w, uint64_t max, struct sl_piece *out)
 {
 	const struct slime_xfer *x = sl_work_at(w);
 	uint64_t len;
 
 	if (!x)
 		return false;
-	if (take_plain(w, x, max, out))
-		return true;
 	out->local = local_place(w, x);
 	out->remote = x->remote;
 	out->remote_offset = remote_place(w, x);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "src/region.h"
 #include <slime/op.h>
 #include <slime/stats.h>
 #include <slime/xfer.h>
@@ -134,10 +135,28 @@ static inline const struct slime_xfer *sl_work_at(struct sl_work *w)
 	return sl_work_skip(w);
 }
 
+/* sl_work_next() where the piece is split, a run, or may continue in the next. */
+bool sl_work_next_part(struct sl_work *w, uint64_t max, struct sl_piece *out);
+
 /*
  * The next stretch of at most max bytes from the work's place, which moves on by as much. Adjacent
  * pieces are merged. Returns false when nothing is left.
  */
-bool sl_work_next(struct sl_work *w, uint64_t max, struct sl_piece *out);
+static inline bool sl_work_next(struct sl_work *w, uint64_t max, struct sl_piece *out)
+{
+	const struct slime_xfer *x = sl_work_at(w);
+
+	if (!x || x->count > 1 || w->byte || x->len > max ||
+	    (w->piece + 1 < w->n && x[1].remote_offset == x->remote_offset + x->len))
+		return sl_work_next_part(w, max, out);
+	*out = (struct sl_piece){
+		.local = x->local->region->base + x->local_offset,
+		.remote = x->remote,
+		.remote_offset = x->remote_offset,
+		.len = x->len,
+	};
+	w->piece++;
+	return true;
+}
 
 #endif

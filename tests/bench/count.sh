@@ -44,12 +44,12 @@ instructions() {
 }
 
 instructions 1871 shm-call 500 counted_steps 1
-instructions 1074 shm-read 500 counted_steps 1
-instructions 1024 shm-pieces 2 counted_steps 15000
+instructions 1041 shm-read 500 counted_steps 1
+instructions 1005 shm-pieces 2 counted_steps 15000
 instructions 4244 tcp-call 500 counted_steps 1
 instructions 4312 tcp-read 500 counted_steps 1
-instructions 352 tcp-pieces 2 counted_steps 15000
-instructions 47 tcp-pieces 2 counted_post 15000
+instructions 338 tcp-pieces 2 counted_steps 15000
+instructions 46 tcp-pieces 2 counted_post 15000
 
 # strace's table as lines "CALL COUNT".
 calls() {

@@ -8,22 +8,21 @@
 
 #define STEP 64
 
-/* Between these lengths the C library may use the string moves. */
-#define STRING_MOVES_FROM  2048
+/* Up to this length the C library uses the string moves. */
 #define STRING_MOVES_UNTIL (256 * 1024)
 
 /*
  * On Zen 3 "rep movsb" moves 3 GB/s instead of 38 when the target is less than a cache line behind
  * the source, counted within a page.
  */
-static bool string_moves_crawl(const void *to, const void *from, size_t len)
+static bool string_moves_crawl(const void *to, const void *from)
 {
 	size_t ahead = ((uintptr_t)to - (uintptr_t)from) & 4095;
 
-	return len >= STRING_MOVES_FROM && ahead && ahead < STEP;
+	return ahead && ahead < STEP;
 }
 
-static void by_vectors(uint8_t *to, const uint8_t *from, size_t len)
+static __attribute__((noinline)) void by_vectors(uint8_t *to, const uint8_t *from, size_t len)
 {
 	size_t at;
 
@@ -43,7 +42,7 @@ static void by_vectors(uint8_t *to, const uint8_t *from, size_t len)
 
 /* Where the C library stops to use them, at the size of a CPU's own cache, a source that is in no
  * cache takes longer. */
-static void by_string_moves(uint8_t *to, const uint8_t *from, size_t len)
+static __attribute__((noinline)) void by_parts(uint8_t *to, const uint8_t *from, size_t len)
 {
 	while (len > STRING_MOVES_UNTIL) {
 		memcpy(to, from, STRING_MOVES_UNTIL);
@@ -54,12 +53,14 @@ static void by_string_moves(uint8_t *to, const uint8_t *from, size_t len)
 	memcpy(to, from, len);
 }
 
-void shm_copy(void *to, const void *from, size_t len)
+void shm_copy_long(void *to, const void *from, size_t len)
 {
-	if (string_moves_crawl(to, from, len))
+	if (string_moves_crawl(to, from))
 		by_vectors(to, from, len);
+	else if (len <= STRING_MOVES_UNTIL)
+		memcpy(to, from, len);
 	else
-		by_string_moves(to, from, len);
+		by_parts(to, from, len);
 }
 
 /* A line that is written in two parts goes to memory twice: begin at a whole one. */
@@ -100,7 +101,7 @@ void shm_stream_fence(void)
 
 #else
 
-void shm_copy(void *to, const void *from, size_t len)
+void shm_copy_long(void *to, const void *from, size_t len)
 {
 	memcpy(to, from, len);
 }

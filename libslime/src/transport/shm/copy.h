@@ -10,11 +10,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* An op of so many bytes goes past the cache. */
 #define SHM_STREAM_FROM (UINT64_C(8) << 20)
 
-void shm_copy(void *to, const void *from, size_t len);
+/* Of this length and more the C library may use string moves. */
+#define SHM_STRING_MOVES_FROM 2048
+
+void shm_copy_long(void *to, const void *from, size_t len);
+
+static inline void shm_copy(void *to, const void *from, size_t len)
+{
+	if (len < SHM_STRING_MOVES_FROM)
+		memcpy(to, from, len);
+	else
+		shm_copy_long(to, from, len);
+}
 
 /* The same, past the cache: not visible to others before shm_stream_fence(). */
 void shm_stream(void *to, const void *from, size_t len);
