@@ -6,15 +6,8 @@
 #include <string.h>
 #include "api.h"
 #include "key.h"
-#include "model_compat.h"
 
-/* A request that waits for the store, with what it said. */
-struct waiting {
-	struct request *rq;
-	struct compat_request r;
-};
-
-static void end(struct waiting *w)
+void compat_end(struct compat_waiting *w)
 {
 	compat_request_fini(&w->r);
 	free(w);
@@ -25,33 +18,51 @@ static struct store_entity_id name_of(const struct compat_request *r)
 	return (struct store_entity_id){ r->scope, r->type, r->id };
 }
 
+static const char *empty_of(const struct compat_request *r, enum compat_form form)
+{
+	switch (form) {
+	case COMPAT_REGISTER:
+		return !r->type.len ? "entity_type" : !r->id.len ? "entity_id" : NULL;
+	case COMPAT_START_PEER:
+		return r->name.at && !r->name.len ? "alias" : NULL;
+	case COMPAT_REGISTER_MR:
+		return !r->name.len ? "agent_name" : !r->mr.len ? "mr_name" : NULL;
+	case COMPAT_TOPOLOGY:
+		for (size_t i = 0; i < r->n_targets; i++)
+			if (!r->targets[i].len)
+				return "target_peers";
+		return NULL;
+	default:
+		return NULL;
+	}
+}
+
 /* What would reach into keys of another kind is refused; so is what has no name. */
-static bool check_words(struct request *rq, const struct compat_request *r, bool registers)
+static bool check_words(struct request *rq, const struct compat_request *r, enum compat_form form)
 {
 	struct reply_error e = { .status = 422, .code = "bad_value" };
 	const char *what = "is a reserved word";
 
-	if (key_reserved(r->scope.at, r->scope.len))
+	if (key_reserved(r->scope.at, r->scope.len)) {
 		e.field = "scope";
-	else if (registers && key_reserved(r->type.at, r->type.len))
+	} else if (form == COMPAT_REGISTER && key_reserved(r->type.at, r->type.len)) {
 		e.field = "entity_type";
-	else if (registers && !r->type.len)
-		e.field = "entity_type", what = "is empty";
-	else if (registers && !r->id.len)
-		e.field = "entity_id", what = "is empty";
+	} else {
+		e.field = empty_of(r, form);
+		what = "is empty";
+	}
 	if (!e.field)
 		return true;
 	reply_error(rq, &e, "%s %s", e.field, what);
 	return false;
 }
 
-/* The request as its form has it; NULL: replied. */
-static struct waiting *begin(struct request *rq, enum compat_form form)
+struct compat_waiting *compat_begin(struct request *rq, enum compat_form form)
 {
 	size_t len;
 	const char *body = request_body(rq, &len);
 	struct model_error err;
-	struct waiting *w;
+	struct compat_waiting *w;
 
 	if (!api_is_json(rq))
 		return NULL;
@@ -66,9 +77,9 @@ static struct waiting *begin(struct request *rq, enum compat_form form)
 		free(w);
 		return NULL;
 	}
-	if (check_words(rq, &w->r, form == COMPAT_REGISTER))
+	if (check_words(rq, &w->r, form))
 		return w;
-	end(w);
+	compat_end(w);
 	return NULL;
 }
 
@@ -76,7 +87,7 @@ static struct waiting *begin(struct request *rq, enum compat_form form)
 
 static void beaten(void *arg, int result)
 {
-	struct waiting *w = arg;
+	struct compat_waiting *w = arg;
 
 	if (result == STORE_OK)
 		api_reply(w->rq, 200,
@@ -88,12 +99,12 @@ static void beaten(void *arg, int result)
 					 " not found. Please register first."));
 	else
 		api_fail(w->rq, result);
-	end(w);
+	compat_end(w);
 }
 
 void api_compat_heartbeat(struct request *rq)
 {
-	struct waiting *w = begin(rq, COMPAT_HEARTBEAT);
+	struct compat_waiting *w = compat_begin(rq, COMPAT_HEARTBEAT);
 	struct store_entity_id name;
 
 	if (!w)
@@ -106,7 +117,7 @@ void api_compat_heartbeat(struct request *rq)
 
 static void registered(void *arg, int result)
 {
-	struct waiting *w = arg;
+	struct compat_waiting *w = arg;
 	struct reply_error taken = { .status = 409, .code = "name_taken", .field = "entity_id" };
 
 	if (result == STORE_OK)
@@ -117,12 +128,12 @@ static void registered(void *arg, int result)
 		reply_error(w->rq, &taken, "something that is no entity has this name");
 	else
 		api_fail(w->rq, result);
-	end(w);
+	compat_end(w);
 }
 
 void api_compat_register(struct request *rq)
 {
-	struct waiting *w = begin(rq, COMPAT_REGISTER);
+	struct compat_waiting *w = compat_begin(rq, COMPAT_REGISTER);
 	struct store_entity_id name;
 	struct store_entity e;
 	char *info, *event;
@@ -149,7 +160,7 @@ void api_compat_register(struct request *rq)
 
 static void unregistered(void *arg, int result)
 {
-	struct waiting *w = arg;
+	struct compat_waiting *w = arg;
 
 	if (result)
 		api_fail(w->rq, result);
@@ -157,12 +168,12 @@ static void unregistered(void *arg, int result)
 		api_reply(w->rq, 200,
 			  compat_message("ok", "Entity ", w->r.type, ":", w->r.id,
 					 " unregistered successfully"));
-	end(w);
+	compat_end(w);
 }
 
 void api_compat_unregister(struct request *rq)
 {
-	struct waiting *w = begin(rq, COMPAT_UNREGISTER);
+	struct compat_waiting *w = compat_begin(rq, COMPAT_UNREGISTER);
 	struct store_entity_id name;
 
 	if (!w)
@@ -175,18 +186,18 @@ void api_compat_unregister(struct request *rq)
 
 static void got(void *arg, int result, const struct store_entities *found)
 {
-	struct waiting *w = arg;
+	struct compat_waiting *w = arg;
 
 	if (result && result != STORE_NOT_FOUND)
 		api_fail(w->rq, result);
 	else
 		api_reply(w->rq, 200, compat_found(found));
-	end(w);
+	compat_end(w);
 }
 
 void api_compat_get(struct request *rq)
 {
-	struct waiting *w = begin(rq, COMPAT_GET_ENTITY);
+	struct compat_waiting *w = compat_begin(rq, COMPAT_GET_ENTITY);
 	struct store_entity_id name;
 
 	if (!w)
@@ -197,18 +208,18 @@ void api_compat_get(struct request *rq)
 
 static void listed(void *arg, int result, const struct store_entities *found)
 {
-	struct waiting *w = arg;
+	struct compat_waiting *w = arg;
 
 	if (result)
 		api_fail(w->rq, result);
 	else
 		api_reply(w->rq, 200, compat_listed(found));
-	end(w);
+	compat_end(w);
 }
 
 void api_compat_list(struct request *rq)
 {
-	struct waiting *w = begin(rq, COMPAT_LIST_ENTITIES);
+	struct compat_waiting *w = compat_begin(rq, COMPAT_LIST_ENTITIES);
 
 	if (w)
 		store_list_entities(request_store(rq), w->r.scope, w->r.type, w->r.kind, listed, w);

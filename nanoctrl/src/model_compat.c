@@ -2,15 +2,16 @@
 #include "model_compat.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
 #include "json_slice.h"
+#include "model_out.h"
 
-#define DEPTH_MAX 127
-#define NAME_MAX  1024 /* bytes of a name */
+#define DEPTH_MAX   127
+#define NAME_MAX    1024 /* bytes of a name */
+#define TARGETS_MAX 1024 /* names of a list */
 
 /* ---- what a request has ---- */
 
@@ -20,7 +21,7 @@ enum need {
 	DEFAULTED, /* absent is the default, null is a mistake */
 };
 
-enum type { NAME, ANY };
+enum type { NAME, NAMES, ANY, FLAG, NUMBER32, NUMBER64 };
 
 struct field {
 	const char *name;
@@ -31,33 +32,60 @@ struct field {
 };
 
 #define FIELD(member) offsetof(struct compat_request, member)
-#define MAX_FIELDS    7
+#define MAX_FIELDS    8
 
-static const struct field scope = { "scope", NAME, NULLABLE, FIELD(scope), NULL };
-static const struct field type = { "entity_type", NAME, DEFAULTED, FIELD(type), "service" };
-static const struct field id = { "entity_id", NAME, NEEDED, FIELD(id), NULL };
+#define F(member, name, type, need)                   \
+	{                                             \
+		name, type, need, FIELD(member), NULL \
+	}
+#define D(member, name, type, def)                        \
+	{                                                 \
+		name, type, DEFAULTED, FIELD(member), def \
+	}
 
-/* In the order in which an array gives them. */
-static const struct field *const forms[][MAX_FIELDS + 1] = {
-	[COMPAT_HEARTBEAT] = { &(const struct field){ "entity_type", NAME, NEEDED, FIELD(type),
-						      NULL },
-			       &id, &scope },
-	[COMPAT_REGISTER] = { &type, &id,
-			      &(const struct field){ "kind", NAME, NEEDED, FIELD(kind), NULL },
-			      &(const struct field){ "endpoint", ANY, NULLABLE, FIELD(endpoint),
-						     NULL },
-			      &(const struct field){ "metadata", ANY, DEFAULTED, FIELD(metadata),
-						     "{}" },
-			      &(const struct field){ "resource", ANY, NULLABLE, FIELD(resource),
-						     NULL },
-			      &scope },
-	[COMPAT_UNREGISTER] = { &type, &id, &scope },
-	[COMPAT_GET_ENTITY] = { &type, &id, &scope },
-	[COMPAT_LIST_ENTITIES] = { &(const struct field){ "entity_type", NAME, NULLABLE,
-							  FIELD(type), NULL },
-				   &(const struct field){ "kind", NAME, NULLABLE, FIELD(kind),
-							  NULL },
-				   &scope },
+/* The members of each form, in the order in which an array gives them. */
+static const struct field forms[][MAX_FIELDS + 1] = {
+	[COMPAT_HEARTBEAT] = { F(type, "entity_type", NAME, NEEDED),
+			       F(id, "entity_id", NAME, NEEDED),
+			       F(scope, "scope", NAME, NULLABLE) },
+	[COMPAT_REGISTER] = { D(type, "entity_type", NAME, "service"),
+			      F(id, "entity_id", NAME, NEEDED), F(kind, "kind", NAME, NEEDED),
+			      F(endpoint, "endpoint", ANY, NULLABLE),
+			      D(metadata, "metadata", ANY, "{}"),
+			      F(resource, "resource", ANY, NULLABLE),
+			      F(scope, "scope", NAME, NULLABLE) },
+	[COMPAT_UNREGISTER] = { D(type, "entity_type", NAME, "service"),
+				F(id, "entity_id", NAME, NEEDED),
+				F(scope, "scope", NAME, NULLABLE) },
+	[COMPAT_GET_ENTITY] = { D(type, "entity_type", NAME, "service"),
+				F(id, "entity_id", NAME, NEEDED),
+				F(scope, "scope", NAME, NULLABLE) },
+	[COMPAT_LIST_ENTITIES] = { F(type, "entity_type", NAME, NULLABLE),
+				   F(kind, "kind", NAME, NULLABLE),
+				   F(scope, "scope", NAME, NULLABLE) },
+	[COMPAT_START_PEER] = { F(name, "alias", NAME, NULLABLE),
+				F(device, "device", NAME, NULLABLE),
+				F(port, "ib_port", NUMBER32, NULLABLE),
+				F(link_type, "link_type", NAME, NULLABLE),
+				F(address, "address", NAME, NEEDED),
+				D(prefix, "name_prefix", NAME, "agent"),
+				F(scope, "scope", NAME, NULLABLE),
+				F(resource, "resource", ANY, NULLABLE) },
+	[COMPAT_QUERY] = { F(scope, "scope", NAME, NULLABLE) },
+	[COMPAT_CLEANUP] = { F(name, "agent_name", NAME, NEEDED),
+			     F(scope, "scope", NAME, NULLABLE) },
+	[COMPAT_TOPOLOGY] = { F(targets, "target_peers", NAMES, NEEDED),
+			      F(min_bw, "min_bw", NAME, NULLABLE),
+			      D(symmetric, "symmetric", FLAG, "false"),
+			      F(scope, "scope", NAME, NULLABLE) },
+	[COMPAT_REGISTER_MR] = { F(name, "agent_name", NAME, NEEDED),
+				 F(mr, "mr_name", NAME, NEEDED), F(addr, "addr", NUMBER64, NEEDED),
+				 F(length, "length", NUMBER64, NEEDED),
+				 F(rkey, "rkey", NUMBER32, NEEDED), D(lkey, "lkey", NUMBER32, "0"),
+				 F(scope, "scope", NAME, NULLABLE) },
+	[COMPAT_GET_MR] = { F(src, "src", NAME, NEEDED), F(name, "dst", NAME, NEEDED),
+			    F(mr, "mr_name", NAME, NEEDED), F(scope, "scope", NAME, NULLABLE) },
+	[COMPAT_NOTHING] = { { NULL, NAME, NULLABLE, 0, NULL } },
 };
 
 /* ---- reading ---- */
@@ -101,7 +129,7 @@ static bool is_name(const char *field, const char *name, long len)
 }
 
 /* The values that the body has for the fields of its form. */
-static int match(const struct field *const *form, struct json_slice body,
+static int match(const struct field *form, struct json_slice body,
 		 struct json_slice values[MAX_FIELDS], struct model_error *err)
 {
 	struct json_slice key, value;
@@ -120,22 +148,82 @@ static int match(const struct field *const *form, struct json_slice body,
 		if (w.object) {
 			long n = json_unquote(key, name);
 
-			for (i = 0; form[i] && !is_name(form[i]->name, name, n); i++)
+			for (i = 0; form[i].name && !is_name(form[i].name, name, n); i++)
 				;
-		} else if (i == MAX_FIELDS || !form[i]) {
+		} else if (i == MAX_FIELDS || !form[i].name) {
 			break;
 		} else {
 			position++;
 		}
-		if (!form[i])
+		if (!form[i].name)
 			continue;
 		if (values[i].at) {
 			free(name);
-			return refuse(err, 422, "duplicate_field", form[i]->name, "is there twice");
+			return refuse(err, 422, "duplicate_field", form[i].name, "is there twice");
 		}
 		values[i] = value;
 	}
 	free(name);
+	return 0;
+}
+
+static int bad_type(const struct field *f, const char *expected, struct model_error *err)
+{
+	return refuse(err, 422, "bad_type", f->name, expected);
+}
+
+/* A name of a list, or by itself. */
+static int take_name(const struct field *f, struct json_slice value, struct store_text *to,
+		     char **heap, struct model_error *err)
+{
+	long len = json_unquote(value, *heap);
+
+	if (len < 0)
+		return bad_type(f, "is not text", err);
+	if (len > NAME_MAX)
+		return refuse(err, 422, "bad_value", f->name, "is longer than 1024 bytes");
+	*to = (struct store_text){ *heap, (size_t)len };
+	*heap += len + 1;
+	return 0;
+}
+
+static int take_names(const struct field *f, struct json_slice value, struct compat_request *out,
+		      char **heap, struct model_error *err)
+{
+	struct json_slice key, item;
+	struct json_walk w;
+	int ret = 0;
+
+	if (!json_walk_init(&w, value) || w.object)
+		return bad_type(f, "is not a list", err);
+	out->targets = calloc(TARGETS_MAX, sizeof(*out->targets));
+	if (!out->targets)
+		return -ENOMEM;
+	while (!ret && json_walk_next(&w, &key, &item)) {
+		if (out->n_targets == TARGETS_MAX)
+			return refuse(err, 422, "bad_value", f->name, "has more than 1024 names");
+		ret = take_name(f, item, &out->targets[out->n_targets++], heap, err);
+	}
+	return ret;
+}
+
+/* Kept as its text: it was looked at only. */
+static int take_text(const struct field *f, struct json_slice value, struct store_text *to,
+		     char **heap, struct model_error *err)
+{
+	uint64_t max = f->type == NUMBER32 ? UINT32_MAX : UINT64_MAX, n;
+	size_t len;
+
+	if (f->type == FLAG && !json_is(value, "true") && !json_is(value, "false"))
+		return bad_type(f, "is neither true nor false", err);
+	if ((f->type == NUMBER32 || f->type == NUMBER64) && !json_u64(value, max, &n))
+		return bad_type(f,
+				f->type == NUMBER32 ? "is not an integer from 0 to 2^32 - 1"
+						    : "is not an integer from 0 to 2^64 - 1",
+				err);
+	len = json_compact(value, *heap);
+	*to = (struct store_text){ *heap, len };
+	*heap += len + 1;
 	return 0;
 }
 
@@ -144,7 +232,6 @@ static int take(const struct field *f, struct json_slice value, struct compat_re
 		char **heap, struct model_error *err)
 {
 	struct store_text *to = (struct store_text *)((char *)out + f->offset);
-	long len;
 
 	if (!value.at && f->need == NEEDED)
 		return refuse(err, 422, "missing_field", f->name, "is missing");
@@ -152,21 +239,18 @@ static int take(const struct field *f, struct json_slice value, struct compat_re
 		*to = (struct store_text){ f->def, strlen(f->def) };
 	if (!value.at || (f->need == NULLABLE && json_is(value, "null")))
 		return 0;
-	len = f->type == ANY ? (long)json_compact(value, *heap) : json_unquote(value, *heap);
-	if (len < 0)
-		return refuse(err, 422, "bad_type", f->name, "is not a string");
-	if (f->type == NAME && len > NAME_MAX)
-		return refuse(err, 422, "bad_value", f->name, "is longer than 1024 bytes");
-	*to = (struct store_text){ *heap, (size_t)len };
-	*heap += len + 1;
-	return 0;
+	if (f->type == NAME)
+		return take_name(f, value, to, heap, err);
+	if (f->type == NAMES)
+		return take_names(f, value, out, heap, err);
+	return take_text(f, value, to, heap, err);
 }
 
 int compat_parse(enum compat_form form, const char *body, size_t len, struct compat_request *out,
 		 struct model_error *err)
 {
 	struct json_slice values[MAX_FIELDS] = { { NULL, 0 } };
-	const struct field *const *fields = forms[form];
+	const struct field *fields = forms[form];
 	struct json_slice value;
 	char *heap;
 	int ret = find_value(body, len, &value, err);
@@ -176,11 +260,12 @@ int compat_parse(enum compat_form form, const char *body, size_t len, struct com
 	if (!ret)
 		ret = match(fields, value, values, err);
 	if (!ret) {
+		/* each name of a list has its quotes, which make room for its NUL */
 		heap = out->heap = malloc(len + MAX_FIELDS + 1);
 		ret = heap ? 0 : -ENOMEM;
 	}
-	for (size_t i = 0; !ret && fields[i]; i++)
-		ret = take(fields[i], values[i], out, &heap, err);
+	for (size_t i = 0; !ret && fields[i].name; i++)
+		ret = take(&fields[i], values[i], out, &heap, err);
 	if (ret == -ENOMEM)
 		refuse(err, 500, "internal", "", "out of memory");
 	if (ret)
@@ -190,153 +275,82 @@ int compat_parse(enum compat_form form, const char *body, size_t len, struct com
 
 void compat_request_fini(struct compat_request *r)
 {
+	free(r->targets);
 	free(r->heap);
 	memset(r, 0, sizeof(*r));
 }
 
 /* ---- writing ---- */
 
-/* A text that grows. */
-struct out {
-	char *at;
-	size_t len, room;
-	bool failed;
-};
-
-static void put(struct out *o, const char *text, size_t len)
-{
-	if (!o->failed && o->len + len + 1 > o->room) {
-		size_t room = 2 * (o->len + len + 1);
-		char *bigger = realloc(o->at, room);
-
-		o->failed = !bigger;
-		if (bigger) {
-			o->at = bigger;
-			o->room = room;
-		}
-	}
-	if (o->failed)
-		return;
-	memcpy(o->at + o->len, text, len);
-	o->len += len;
-	o->at[o->len] = '\0';
-}
-
-static void put_json(struct out *o, struct store_text t)
-{
-	put(o, t.len ? t.at : "null", t.len ? t.len : 4);
-}
-
-static void put_words(struct out *o, const char *words)
-{
-	put(o, words, strlen(words));
-}
-
-/* The bytes of a JSON string, which came out of one: they are UTF-8. */
-static void put_escaped(struct out *o, struct store_text t)
-{
-	char escape[8];
-
-	for (size_t i = 0; i < t.len; i++) {
-		unsigned char c = (unsigned char)t.at[i];
-
-		if (c == '"' || c == '\\') {
-			put(o, c == '"' ? "\\\"" : "\\\\", 2);
-		} else if (c < 0x20) {
-			snprintf(escape, sizeof(escape), "\\u%04x", c);
-			put(o, escape, 6);
-		} else {
-			put(o, t.at + i, 1);
-		}
-	}
-}
-
-static void put_member(struct out *o, const char *before, struct store_text t)
-{
-	put_words(o, before);
-	put_words(o, "\"");
-	put_escaped(o, t);
-	put_words(o, "\"");
-}
-
-static char *finish(struct out *o)
-{
-	if (!o->failed)
-		return o->at;
-	free(o->at);
-	return NULL;
-}
-
 char *compat_message(const char *status, const char *before, struct store_text a,
 		     const char *between, struct store_text b, const char *behind)
 {
 	struct out o = { .at = NULL };
 
-	put_words(&o, "{\"status\":\"");
-	put_words(&o, status);
-	put_words(&o, "\",\"message\":\"");
-	put_words(&o, before);
-	put_escaped(&o, a);
-	put_words(&o, between);
-	put_escaped(&o, b);
-	put_words(&o, behind);
-	put_words(&o, "\"}");
-	return finish(&o);
+	out_words(&o, "{\"status\":\"");
+	out_words(&o, status);
+	out_words(&o, "\",\"message\":\"");
+	out_words(&o, before);
+	out_escaped(&o, a);
+	out_words(&o, between);
+	out_escaped(&o, b);
+	out_words(&o, behind);
+	out_words(&o, "\"}");
+	return out_finish(&o);
 }
 
 char *compat_entity(const struct compat_request *r)
 {
 	struct out o = { .at = NULL };
 
-	put_words(&o, "{\"endpoint\":");
-	put_json(&o, r->endpoint);
-	put_member(&o, ",\"entity_id\":", r->id);
-	put_member(&o, ",\"entity_type\":", r->type);
-	put_member(&o, ",\"id\":", r->id);
-	put_member(&o, ",\"kind\":", r->kind);
-	put_words(&o, ",\"metadata\":");
-	put_json(&o, r->metadata);
-	put_words(&o, ",\"resource\":");
-	put_json(&o, r->resource);
-	put_words(&o, "}");
-	return finish(&o);
+	out_words(&o, "{\"endpoint\":");
+	out_json(&o, r->endpoint);
+	out_member(&o, ",\"entity_id\":", r->id);
+	out_member(&o, ",\"entity_type\":", r->type);
+	out_member(&o, ",\"id\":", r->id);
+	out_member(&o, ",\"kind\":", r->kind);
+	out_words(&o, ",\"metadata\":");
+	out_json(&o, r->metadata);
+	out_words(&o, ",\"resource\":");
+	out_json(&o, r->resource);
+	out_words(&o, "}");
+	return out_finish(&o);
 }
 
 char *compat_event(const struct compat_request *r, const char *entity)
 {
 	struct out o = { .at = NULL };
 
-	put_member(&o, "{\"entity_id\":", r->id);
-	put_member(&o, ",\"entity_type\":", r->type);
-	put_member(&o, ",\"event_type\":\"ADD\",\"kind\":", r->kind);
-	put_words(&o, ",\"payload\":");
-	put_words(&o, entity);
-	return finish(&o);
+	out_member(&o, "{\"entity_id\":", r->id);
+	out_member(&o, ",\"entity_type\":", r->type);
+	out_member(&o, ",\"event_type\":\"ADD\",\"kind\":", r->kind);
+	out_words(&o, ",\"payload\":");
+	out_words(&o, entity);
+	return out_finish(&o);
 }
 
-/* Whether a value of the store may stand in an answer. */
-static bool is_object(struct store_text t)
+bool compat_is_json(struct store_text t, char first)
 {
 	json_t *v =
-		json_too_deep(t.at, t.len, DEPTH_MAX + 1)
+		!t.len || *t.at != first || json_too_deep(t.at, t.len, DEPTH_MAX + 1)
 			? NULL
 			: json_loadb(t.at, t.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
-	bool object = json_is_object(v);
+	bool fits = v != NULL;
 
 	json_decref(v);
-	return object;
+	return fits;
 }
 
 char *compat_found(const struct store_entities *found)
 {
 	struct out o = { .at = NULL };
-	bool there = found && found->n && is_object(found->info[0]);
+	bool there = found && found->n && compat_is_json(found->info[0], '{');
 
-	put_words(&o, there ? "{\"status\":\"ok\",\"entity_info\":"
+	out_words(&o, there ? "{\"status\":\"ok\",\"entity_info\":"
 			    : "{\"status\":\"not_found\",\"entity_info\":");
-	put_json(&o, there ? found->info[0] : (struct store_text){ NULL, 0 });
-	put_words(&o, "}");
-	return finish(&o);
+	out_json(&o, there ? found->info[0] : (struct store_text){ NULL, 0 });
+	out_words(&o, "}");
+	return out_finish(&o);
 }
 
 char *compat_listed(const struct store_entities *found)
@@ -344,14 +358,14 @@ char *compat_listed(const struct store_entities *found)
 	struct out o = { .at = NULL };
 	const char *comma = "";
 
-	put_words(&o, "{\"status\":\"ok\",\"entities\":[");
+	out_words(&o, "{\"status\":\"ok\",\"entities\":[");
 	for (size_t i = 0; i < found->n; i++) {
-		if (!is_object(found->info[i]))
+		if (!compat_is_json(found->info[i], '{'))
 			continue;
-		put_words(&o, comma);
-		put(&o, found->info[i].at, found->info[i].len);
+		out_words(&o, comma);
+		out_bytes(&o, found->info[i].at, found->info[i].len);
 		comma = ",";
 	}
-	put_words(&o, "]}");
-	return finish(&o);
+	out_words(&o, "]}");
+	return out_finish(&o);
 }

@@ -7,6 +7,7 @@
 #ifndef NANOCTRL_MODEL_COMPAT_H
 #define NANOCTRL_MODEL_COMPAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "model.h"
 #include "store_entity.h"
@@ -17,6 +18,13 @@ enum compat_form {
 	COMPAT_UNREGISTER,
 	COMPAT_GET_ENTITY,
 	COMPAT_LIST_ENTITIES,
+	COMPAT_START_PEER,
+	COMPAT_QUERY,
+	COMPAT_CLEANUP,
+	COMPAT_TOPOLOGY,
+	COMPAT_REGISTER_MR,
+	COMPAT_GET_MR,
+	COMPAT_NOTHING,
 };
 
 /* What a request of any form says; at is NULL for what it does not. */
@@ -28,6 +36,23 @@ struct compat_request {
 	struct store_text endpoint; /* JSON, as the two below */
 	struct store_text metadata;
 	struct store_text resource;
+	/* of agents */
+	struct store_text name; /* alias, agent_name, dst */
+	struct store_text device;
+	struct store_text port; /* digits; so are the four below */
+	struct store_text addr;
+	struct store_text length;
+	struct store_text rkey;
+	struct store_text lkey;
+	struct store_text link_type;
+	struct store_text address;
+	struct store_text prefix;
+	struct store_text mr;
+	struct store_text src;
+	struct store_text min_bw;
+	struct store_text symmetric; /* true or false */
+	struct store_text *targets;
+	size_t n_targets;
 	char *heap; /* the texts */
 };
 
@@ -49,7 +74,21 @@ char *compat_entity(const struct compat_request *r);
 char *compat_event(const struct compat_request *r, const char *entity);
 
 /* The answers: of stored entities, those that are JSON objects. */
+/* Whether a value of the store is JSON that begins so ('{' or '['), and may stand in an answer. */
+bool compat_is_json(struct store_text t, char first);
+
 char *compat_found(const struct store_entities *found);
 char *compat_listed(const struct store_entities *found);
+
+/* ---- agents ---- */
+
+char *compat_started(const struct compat_request *r, struct store_text name, const char *redis);
+char *compat_peers(const struct store_peer *peers, size_t n);
+char *compat_redis(const char *address);
+
+/* What is stored of targets and of a region, and what is told of a stored region. */
+char *compat_spec(const struct compat_request *r);
+char *compat_mr(const struct compat_request *r);
+char *compat_mr_info(const struct store_entities *found);
 
 #endif

@@ -213,7 +213,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		return;
 	snprintf(count, sizeof(count), "%d", SCOPES_PER_GO);
 	ask_time(r);
-	store_sweep_entities(r->store);
+	store_sweep_compat(r->store);
 	if (!redis_command(r->store->redis, 5, scan, NULL, on_scopes, r))
 		r->busy = true;
 }

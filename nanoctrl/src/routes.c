@@ -42,7 +42,14 @@ const struct route route_table[] = {
 	{ HTTP_POST, "/unregister", api_compat_unregister },
 	{ HTTP_POST, "/get_entity_info", api_compat_get },
 	{ HTTP_POST, "/list_entities", api_compat_list },
+	{ HTTP_POST, "/start_peer_agent", api_compat_start_peer },
+	{ HTTP_POST, "/query", api_compat_query },
+	{ HTTP_POST, "/cleanup", api_compat_cleanup },
+	{ HTTP_POST, "/v1/desired_topology/{agent_id}", api_compat_topology },
+	{ HTTP_POST, "/register_mr", api_compat_register_mr },
+	{ HTTP_POST, "/get_mr_info", api_compat_get_mr },
+	{ HTTP_POST, "/get_redis_address", api_compat_redis },
 };
 
 const size_t route_table_len = sizeof(route_table) / sizeof(route_table[0]);
-const size_t route_table_n_compat = 5;
+const size_t route_table_n_compat = 12;

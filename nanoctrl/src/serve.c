@@ -154,6 +154,7 @@ static int open_hub(struct process *p)
 		redis_child_url(p->data_dir, p->redis_url, sizeof(p->redis_url));
 		config.url = p->redis_url;
 	}
+	config.advertise = s->redis.advertise;
 	config.ttl_ms = (uint32_t)s->lease.ttl_ms;
 	config.beat_ms = (uint32_t)s->lease.beat_ms;
 	config.grace_ms = (uint32_t)s->lease.grace_ms;

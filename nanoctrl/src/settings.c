@@ -2,6 +2,7 @@
 #include "settings.h"
 
 #include <arpa/inet.h>
+#include <string.h>
 
 #include "cli/logsink.h"
 
@@ -19,6 +20,17 @@ static const char *check_address(const char *text)
 static const char *check_absolute(const char *text)
 {
 	return text[0] == '/' ? NULL : "an absolute path";
+}
+
+static const char *check_host_port(const char *text)
+{
+	size_t host = strcspn(text, ":/@ ");
+	const char *port = text[host] == ':' ? text + host + 1 : "";
+
+	if (host && host < 254 && *port && strspn(port, "0123456789") == strlen(port) &&
+	    strlen(port) <= 5)
+		return NULL;
+	return "HOST:PORT";
 }
 
 static const char *const compat_words[] = {
@@ -79,6 +91,10 @@ static const struct cli_setting redis_table[] = {
 	CLI_STRING(struct redis_settings, data_dir, "data_dir", .check = check_absolute,
 		   .help = "where the private one keeps its data; default "
 			   "$XDG_STATE_HOME/nanoctrl, for root /var/lib/nanoctrl"),
+	CLI_STRING(
+		struct redis_settings, advertise, "advertise", .check = check_host_port,
+		.help = "HOST:PORT at which DLSlime's agents reach this Redis, by TCP and without "
+			"a password; default as the URL says"),
 	CLI_DURATION_MS(struct redis_settings, timeout_ms, "timeout", .def = "5s", .min = 100,
 			.max = 60000, .help = "an answer that takes longer breaks the connection"),
 	CLI_INT(struct redis_settings, max_inflight, "max_inflight", .def = "10000", .min = 1,

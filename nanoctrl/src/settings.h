@@ -27,6 +27,7 @@ struct redis_settings {
 	const char *url; /* NULL: a private one */
 	const char *program;
 	const char *data_dir;
+	const char *advertise; /* HOST:PORT for others; NULL: as the URL says */
 	int64_t timeout_ms;
 	int64_t max_inflight;
 };

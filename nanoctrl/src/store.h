@@ -31,6 +31,7 @@ struct store_hub;
 
 struct store_config {
 	const char *url;       /* redis://[user:password@]host[:port][/db], unix:///path[?db=n] */
+	const char *advertise; /* HOST:PORT of Redis for others; NULL: as the URL says */
 	uint32_t ttl_ms;       /* of a lease without a beat */
 	uint32_t beat_ms;      /* how often agents are asked to beat */
 	uint32_t grace_ms;     /* what is left of a lease after its session broke */

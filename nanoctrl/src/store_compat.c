@@ -24,18 +24,25 @@ static struct store_text prefix_of(struct store_text scope)
 	return p;
 }
 
-static void send_in_scope(struct store *store, struct store_text scope, enum script_id script,
-			  const struct store_args *a, store_finish_fn *finish,
-			  union store_answer fn, void *arg)
+void store_send_in_scope(struct store *store, struct store_text scope, enum script_id script,
+			 size_t n, const struct store_text *args, store_finish_fn *finish,
+			 union store_answer fn, void *arg)
 {
 	struct store_text prefix = prefix_of(scope);
 	struct store_call failed = { .store = store, .fn = fn, .arg = arg };
 
 	if (prefix.at)
-		store_send_prefixed(store, prefix, script, (size_t)a->n, a->v, finish, fn, arg);
+		store_send_prefixed(store, prefix, script, n, args, finish, fn, arg);
 	else
 		finish(&failed, -ENOMEM, NULL);
 	free((char *)(uintptr_t)prefix.at);
+}
+
+static void send_in_scope(struct store *store, struct store_text scope, enum script_id script,
+			  const struct store_args *a, store_finish_fn *finish,
+			  union store_answer fn, void *arg)
+{
+	store_send_in_scope(store, scope, script, (size_t)a->n, a->v, finish, fn, arg);
 }
 
 static void arg_name(struct store_args *a, const struct store_entity_id *name)
@@ -130,11 +137,19 @@ void store_list_entities(struct store *store, struct store_text scope, struct st
 		      (union store_answer){ .entities = fn }, arg);
 }
 
-void store_sweep_entities(struct store *store)
+void store_sweep_compat(struct store *store)
 {
-	struct store_args a = { .n = 0 };
+	struct store_args entities = { .n = 0 };
+	struct store_args peers = { .n = 0 };
 
-	store_arg_number(&a, SWEEP_PORTION);
-	store_send_prefixed(store, (struct store_text){ "", 0 }, SCRIPT_ENTITY_SWEEP, (size_t)a.n,
-			    a.v, store_finish_done, (union store_answer){ .done = NULL }, NULL);
+	store_arg_number(&entities, SWEEP_PORTION);
+	store_send_prefixed(store, (struct store_text){ "", 0 }, SCRIPT_ENTITY_SWEEP,
+			    (size_t)entities.n, entities.v, store_finish_done,
+			    (union store_answer){ .done = NULL }, NULL);
+	store_arg(&peers, "");
+	store_arg(&peers, "");
+	store_arg_number(&peers, SWEEP_PORTION);
+	store_send_prefixed(store, (struct store_text){ "", 0 }, SCRIPT_PEER_CLEANUP,
+			    (size_t)peers.n, peers.v, store_finish_done,
+			    (union store_answer){ .done = NULL }, NULL);
 }

@@ -54,7 +54,7 @@ struct store {
 };
 
 /* Arguments of a script, after KEYS[1] and ARGV[1]. Texts must outlive the call of store_send(). */
-#define STORE_ARGS_MAX 16
+#define STORE_ARGS_MAX 20
 struct store_args {
 	int n;
 	struct store_text v[STORE_ARGS_MAX];
@@ -81,6 +81,7 @@ union store_answer {
 	store_offers_fn *offers;
 	store_events_fn *events;
 	store_entities_fn *entities;
+	store_peers_fn *peers;
 };
 
 struct store_call {
@@ -147,8 +148,12 @@ void store_wake(struct store *store, const char *scope);
 /* From any thread: the same on every loop. */
 void store_hub_wake(struct store_hub *hub, const char *scope);
 
-/* store_compat.c: entities whose time has run out, of all scopes. */
-void store_sweep_entities(struct store *store);
+/* store_compat.c: entities and agents whose time has run out, of all scopes. */
+void store_sweep_compat(struct store *store);
+/* "scope:", or nothing without a scope, as KEYS[1] of a script. */
+void store_send_in_scope(struct store *store, struct store_text scope, enum script_id script,
+			 size_t n, const struct store_text *args, store_finish_fn *finish,
+			 union store_answer fn, void *arg);
 
 /* reaper.c */
 int reaper_create(struct store *store, struct reaper **out);

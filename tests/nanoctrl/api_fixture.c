@@ -430,7 +430,7 @@ void api_close(struct api_stream *s)
 	close(s->fd);
 }
 
-static int setup_with(void **state, uint32_t ttl_ms)
+static int setup_with(void **state, uint32_t ttl_ms, const char *advertise)
 {
 	struct api_fixture *f = calloc(1, sizeof(*f));
 	struct store_config config = STORE_CONFIG_INIT;
@@ -440,6 +440,7 @@ static int setup_with(void **state, uint32_t ttl_ms)
 	test_redis_start(&f->redis);
 	config.url = f->redis.url;
 	config.ttl_ms = ttl_ms;
+	config.advertise = advertise;
 	config.beat_ms = 200;
 	config.grace_ms = 100;
 	config.reap_ms = 20;
@@ -452,10 +453,15 @@ static int setup_with(void **state, uint32_t ttl_ms)
 
 int api_setup(void **state)
 {
-	return setup_with(state, 60000);
+	return setup_with(state, 60000, NULL);
 }
 
 int api_setup_short_leases(void **state)
 {
-	return setup_with(state, 3000);
+	return setup_with(state, 3000, NULL);
+}
+
+int api_setup_advertised(void **state)
+{
+	return setup_with(state, 60000, "redis.example:6379");
 }

@@ -34,6 +34,8 @@ struct api_answer {
 /* Leases outlive every test, or they are short, to watch their end. */
 int api_setup(void **state);
 int api_setup_short_leases(void **state);
+/* Redis is said to be at redis.example:6379. */
+int api_setup_advertised(void **state);
 int api_teardown(void **state);
 
 /* One request; lease and body may be NULL. The answer's body is freed with the next call of it on

@@ -26,22 +26,28 @@ static void compatible(const char *body, size_t len)
 {
 	struct store_text info = { body, len };
 	struct store_entities found = { 1, &info };
+	struct store_peer peer = { info, info, info, info, info, info, info, info };
 	struct compat_request r;
 	struct model_error err;
 	char *entity;
 
-	for (int form = COMPAT_HEARTBEAT; form <= COMPAT_LIST_ENTITIES; form++) {
+	for (int form = COMPAT_HEARTBEAT; form <= COMPAT_NOTHING; form++) {
 		if (compat_parse((enum compat_form)form, body, len, &r, &err))
 			continue;
 		entity = compat_entity(&r);
 		if (entity)
 			free(compat_event(&r, entity));
 		free(entity);
+		free(compat_spec(&r));
+		free(compat_mr(&r));
+		free(compat_started(&r, r.name, ""));
 		free(compat_message("ok", "", r.type, ":", r.id, ""));
 		compat_request_fini(&r);
 	}
 	free(compat_found(&found));
 	free(compat_listed(&found));
+	free(compat_mr_info(&found));
+	free(compat_peers(&peer, 1));
 }
 
 /* What a body says comes back out of the store one day, or something else does. */

@@ -1,0 +1,36 @@
+-- What an agent wants to be connected to. ARGV: keep, scope, agent, symmetric (0|1), spec, then its targets.
+local scope, me = ARGV[2], ARGV[3]
+
+local function spec_key(name) return P .. 'spec:topology:' .. name end
+
+local function tell(whom, of)
+	write('XADD', P .. 'stream:' .. whom, 'MAXLEN', '~', 1000, '*', 'type', 'connect_peer', 'peer', of, 'timestamp', clock[1])
+end
+
+-- Who names whom, so that the end of one is told to the others.
+local function note(named, by) write('SADD', 'nanoctrl:named:' .. #scope .. ':' .. scope .. named, by) end
+
+-- The other side's list gets us, and keeps what else it says.
+local function merge(target)
+	local ok, spec = pcall(cjson.decode, read('GET', spec_key(target)) or '')
+	if not ok or type(spec) ~= 'table' or type(spec.target_peers) ~= 'table' then
+		spec = { target_peers = {}, symmetric = false, min_bw = cjson.null, scope = scope ~= '' and scope or cjson.null }
+	end
+	for _, name in ipairs(spec.target_peers) do
+		if name == me then return end
+	end
+	table.insert(spec.target_peers, me)
+	redis.call('SET', spec_key(target), cjson.encode(spec))
+end
+
+redis.call('SET', spec_key(me), ARGV[5])
+for i = 6, #ARGV do
+	tell(me, ARGV[i])
+	note(ARGV[i], me)
+	if ARGV[4] == '1' then
+		merge(ARGV[i])
+		tell(ARGV[i], me)
+		note(me, ARGV[i])
+	end
+end
+return { OK }

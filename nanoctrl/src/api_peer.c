@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Agents of the compatible routes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "api.h"
+#include "api_compat.h"
+#include "utf8.h"
+
+/* ---- start, query, cleanup ---- */
+
+static void started(void *arg, int result, const struct store_peer *peer, size_t n)
+{
+	struct compat_waiting *w = arg;
+	struct reply_error taken = { .status = 409, .code = "name_taken", .field = "alias" };
+	char redis[STORE_REDIS_ADDRESS_MAX];
+
+	(void)n;
+	store_redis_address(request_store(w->rq), w->r.address, redis);
+	if (result == STORE_OK && utf8_valid(peer->name.at, peer->name.len))
+		api_reply(w->rq, 200, compat_started(&w->r, peer->name, redis));
+	else if (result == STORE_NAME_TAKEN)
+		reply_error(w->rq, &taken, "Peer agent alias '%s' already exists in this scope",
+			    w->r.name.at);
+	else
+		api_fail(w->rq, result == STORE_OK ? -EPROTO : result);
+	compat_end(w);
+}
+
+void api_compat_start_peer(struct request *rq)
+{
+	struct reply_error unreachable = { .status = 409, .code = "redis_unreachable" };
+	struct compat_waiting *w = compat_begin(rq, COMPAT_START_PEER);
+	char redis[STORE_REDIS_ADDRESS_MAX];
+	struct store_peer peer;
+
+	if (!w)
+		return;
+	if (store_redis_address(request_store(rq), w->r.address, redis)) {
+		reply_error(rq, &unreachable, "%s", redis);
+		compat_end(w);
+		return;
+	}
+	peer = (struct store_peer){ .name = w->r.name,
+				    .address = w->r.address,
+				    .device = w->r.device,
+				    .port = w->r.port,
+				    .link_type = w->r.link_type,
+				    .resource = w->r.resource };
+	store_put_peer(request_store(rq), w->r.scope, &peer, w->r.prefix, started, w);
+}
+
+static void queried(void *arg, int result, const struct store_peer *peers, size_t n)
+{
+	struct compat_waiting *w = arg;
+
+	if (result)
+		api_fail(w->rq, result);
+	else
+		api_reply(w->rq, 200, compat_peers(peers, n));
+	compat_end(w);
+}
+
+void api_compat_query(struct request *rq)
+{
+	struct compat_waiting *w = compat_begin(rq, COMPAT_QUERY);
+
+	if (w)
+		store_list_peers(request_store(rq), w->r.scope, queried, w);
+}
+
+static void cleaned(void *arg, int result)
+{
+	struct compat_waiting *w = arg;
+
+	if (result)
+		api_fail(w->rq, result);
+	else
+		api_reply(w->rq, 200,
+			  compat_message("ok", "Cleaned up agent: ", w->r.name, "",
+					 (struct store_text){ "", 0 }, ""));
+	compat_end(w);
+}
+
+void api_compat_cleanup(struct request *rq)
+{
+	struct compat_waiting *w = compat_begin(rq, COMPAT_CLEANUP);
+
+	if (w)
+		store_cleanup_peer(request_store(rq), w->r.scope, w->r.name, cleaned, w);
+}
+
+/* ---- targets ---- */
+
+static void done(void *arg, int result)
+{
+	struct compat_waiting *w = arg;
+
+	api_done(w->rq, result);
+	compat_end(w);
+}
+
+void api_compat_topology(struct request *rq)
+{
+	const char *agent = request_param(rq, "agent_id");
+	struct compat_waiting *w = compat_begin(rq, COMPAT_TOPOLOGY);
+	char *spec;
+
+	if (!w)
+		return;
+	spec = compat_spec(&w->r);
+	if (spec)
+		store_put_targets(request_store(rq), w->r.scope,
+				  (struct store_text){ agent, strlen(agent) },
+				  w->r.symmetric.len == strlen("true"),
+				  (struct store_text){ spec, strlen(spec) }, w->r.targets,
+				  w->r.n_targets, done, w);
+	else
+		done(w, -ENOMEM);
+	free(spec);
+}
+
+/* ---- memory regions ---- */
+
+void api_compat_register_mr(struct request *rq)
+{
+	struct compat_waiting *w = compat_begin(rq, COMPAT_REGISTER_MR);
+	char *value;
+
+	if (!w)
+		return;
+	value = compat_mr(&w->r);
+	if (value)
+		store_put_mr(request_store(rq), w->r.scope, w->r.name, w->r.mr,
+			     (struct store_text){ value, strlen(value) }, done, w);
+	else
+		done(w, -ENOMEM);
+	free(value);
+}
+
+static void mr_got(void *arg, int result, const struct store_entities *found)
+{
+	struct compat_waiting *w = arg;
+
+	if (result && result != STORE_NOT_FOUND)
+		api_fail(w->rq, result);
+	else
+		api_reply(w->rq, 200, compat_mr_info(found));
+	compat_end(w);
+}
+
+void api_compat_get_mr(struct request *rq)
+{
+	struct compat_waiting *w = compat_begin(rq, COMPAT_GET_MR);
+
+	if (w)
+		store_get_mr(request_store(rq), w->r.scope, w->r.name, w->r.mr, mr_got, w);
+}
+
+/* ---- Redis ---- */
+
+/* For a client that does not say where it is: as for one elsewhere. */
+void api_compat_redis(struct request *rq)
+{
+	struct reply_error unreachable = { .status = 409, .code = "redis_unreachable" };
+	struct compat_waiting *w = compat_begin(rq, COMPAT_NOTHING);
+	char redis[STORE_REDIS_ADDRESS_MAX];
+
+	if (!w)
+		return;
+	if (store_redis_address(request_store(rq), (struct store_text){ "", 0 }, redis))
+		reply_error(rq, &unreachable, "%s", redis);
+	else
+		api_reply(rq, 200, compat_redis(redis));
+	compat_end(w);
+}

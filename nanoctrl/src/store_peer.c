@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Agents of the compatible routes, and where they find Redis. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/socket.h>
+#include "store_redis.h"
+
+/* ---- register, list, forget ---- */
+
+/* {outcome, name} */
+static void finish_put_peer(struct store_call *call, int result, const redisReply *reply)
+{
+	struct store_peer peer = { .name = { NULL, 0 } };
+
+	if (result == STORE_OK && !store_item(reply, 1, REDIS_REPLY_STRING))
+		result = -EPROTO;
+	if (result == STORE_OK)
+		peer.name.at = store_string(reply, 1, &peer.name.len);
+	call->fn.peers(call->arg, result, &peer, result == STORE_OK);
+}
+
+static void arg_field(struct store_args *a, const char *name, struct store_text value)
+{
+	if (!value.at)
+		return;
+	store_arg(a, name);
+	store_arg_text(a, value);
+}
+
+void store_put_peer(struct store *store, struct store_text scope, const struct store_peer *p,
+		    struct store_text prefix, store_peers_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_text(&a, scope);
+	store_arg_text(&a, p->name);
+	store_arg(&a, p->name.at ? "1" : "0");
+	store_arg_text(&a, prefix);
+	store_arg_number(&a, STORE_COMPAT_TTL_MS);
+	arg_field(&a, "addr", p->address);
+	arg_field(&a, "resource", p->resource);
+	arg_field(&a, "topology", p->resource);
+	arg_field(&a, "device", p->device);
+	arg_field(&a, "ib_port", p->port);
+	arg_field(&a, "link_type", p->link_type);
+	store_send_in_scope(store, scope, SCRIPT_PEER_REGISTER, (size_t)a.n, a.v, finish_put_peer,
+			    (union store_answer){ .peers = fn }, arg);
+}
+
+static struct store_text text_at(const redisReply *row, size_t i)
+{
+	struct store_text t;
+
+	t.at = store_string(row, i, &t.len);
+	return t;
+}
+
+/* {outcome, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...}} */
+static void finish_list_peers(struct store_call *call, int result, const redisReply *reply)
+{
+	const redisReply *rows = store_item(reply, 1, REDIS_REPLY_ARRAY);
+	struct store_peer *peers = NULL;
+	size_t n = 0;
+
+	if (result == STORE_OK && !rows)
+		result = -EPROTO;
+	if (result == STORE_OK && rows->elements) {
+		peers = calloc(rows->elements, sizeof(*peers));
+		if (!peers)
+			result = -ENOMEM;
+	}
+	for (; result == STORE_OK && n < rows->elements; n++) {
+		const redisReply *row = rows->element[n];
+
+		peers[n] = (struct store_peer){ text_at(row, 0), text_at(row, 1), text_at(row, 2),
+						text_at(row, 3), text_at(row, 4), text_at(row, 5),
+						text_at(row, 6), text_at(row, 7) };
+	}
+	call->fn.peers(call->arg, result, peers, n);
+	free(peers);
+}
+
+void store_list_peers(struct store *store, struct store_text scope, store_peers_fn *fn, void *arg)
+{
+	store_send_in_scope(store, scope, SCRIPT_PEER_LIST, 1, &scope, finish_list_peers,
+			    (union store_answer){ .peers = fn }, arg);
+}
+
+void store_cleanup_peer(struct store *store, struct store_text scope, struct store_text name,
+			store_done_fn *fn, void *arg)
+{
+	const struct store_text args[] = { scope, name };
+
+	store_send_in_scope(store, scope, SCRIPT_PEER_CLEANUP, 2, args, store_finish_done,
+			    (union store_answer){ .done = fn }, arg);
+}
+
+/* ---- targets and memory regions ---- */
+
+void store_put_targets(struct store *store, struct store_text scope, struct store_text agent,
+		       bool symmetric, struct store_text spec, const struct store_text *targets,
+		       size_t n, store_done_fn *fn, void *arg)
+{
+	struct store_text *args = calloc(n + 4, sizeof(*args));
+
+	if (!args) {
+		fn(arg, -ENOMEM);
+		return;
+	}
+	args[0] = scope;
+	args[1] = agent;
+	args[2] = (struct store_text){ symmetric ? "1" : "0", 1 };
+	args[3] = spec;
+	if (n)
+		memcpy(args + 4, targets, n * sizeof(*args));
+	store_send_in_scope(store, scope, SCRIPT_PEER_TOPOLOGY, n + 4, args, store_finish_done,
+			    (union store_answer){ .done = fn }, arg);
+	free(args);
+}
+
+void store_put_mr(struct store *store, struct store_text scope, struct store_text agent,
+		  struct store_text name, struct store_text value, store_done_fn *fn, void *arg)
+{
+	const struct store_text args[] = { scope, agent, name, value };
+
+	store_send_in_scope(store, scope, SCRIPT_PEER_MR_PUT, 4, args, store_finish_done,
+			    (union store_answer){ .done = fn }, arg);
+}
+
+/* {outcome, value} */
+static void finish_get_mr(struct store_call *call, int result, const redisReply *reply)
+{
+	struct store_text value = { NULL, 0 };
+	struct store_entities found = { 1, &value };
+
+	if (result == STORE_OK)
+		value.at = store_string(reply, 1, &value.len);
+	call->fn.entities(call->arg, result, result == STORE_OK ? &found : NULL);
+}
+
+void store_get_mr(struct store *store, struct store_text scope, struct store_text agent,
+		  struct store_text name, store_entities_fn *fn, void *arg)
+{
+	const struct store_text args[] = { agent, name };
+
+	store_send_in_scope(store, scope, SCRIPT_PEER_MR_GET, 2, args, finish_get_mr,
+			    (union store_answer){ .entities = fn }, arg);
+}
+
+/* ---- where Redis is ---- */
+
+static bool is_loopback(const char *host)
+{
+	return !strncmp(host, "127.", 4) || !strncmp(host, "localhost", 9) || !strcmp(host, "::1");
+}
+
+/* The address that this host has towards another; nothing is sent. */
+static bool address_towards(const char *host, char out[INET_ADDRSTRLEN])
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
+	struct sockaddr_in own;
+	socklen_t len = sizeof(own);
+	int fd;
+	bool found;
+
+	if (inet_pton(AF_INET, host, &to.sin_addr) != 1)
+		return false;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	found = !connect(fd, (struct sockaddr *)&to, sizeof(to)) &&
+		!getsockname(fd, (struct sockaddr *)&own, &len) &&
+		inet_ntop(AF_INET, &own.sin_addr, out, INET_ADDRSTRLEN);
+	close(fd);
+	return found;
+}
+
+static int unreachable(char out[STORE_REDIS_ADDRESS_MAX], const char *why)
+{
+	snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", why);
+	return -ENOTSUP;
+}
+
+int store_redis_address(const struct store *store, struct store_text client,
+			char out[STORE_REDIS_ADDRESS_MAX])
+{
+	const struct redis_url *url = &store->hub->url;
+	const char *advertised = store->hub->config.advertise;
+	char from[64], own[INET_ADDRSTRLEN] = "127.0.0.1";
+	const char *host = url->host;
+
+	if (advertised) {
+		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", advertised);
+		return 0;
+	}
+	if (url->path)
+		return unreachable(out, "Redis is reached by a unix socket here, and clients of "
+					"this route need TCP: give nanoctrl a redis:// URL, or "
+					"redis.advertise");
+	if (url->password || url->db)
+		return unreachable(out, "Redis has a password or another database than 0, and "
+					"clients of this route know neither");
+	if (strchr(host, ':'))
+		return unreachable(out, "Redis has an IPv6 address, and clients of this route take "
+					"HOST:PORT apart at the colon");
+	snprintf(from, sizeof(from), "%.*s", (int)(client.len < 63 ? client.len : 63),
+		 client.len ? client.at : "");
+	if (is_loopback(host) && !is_loopback(from)) {
+		if (!address_towards(from, own))
+			address_towards("8.8.8.8", own);
+		host = own;
+	}
+	snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s:%u", host, url->port);
+	return 0;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Agents of DLSlime's NanoCtrl, through a socket, over a real Redis. */
+#include "api_fixture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "store_redis.h"
+
+static struct api_answer a;
+
+static int post(struct api_fixture *f, const char *path, const char *body)
+{
+	return api_do(f, &a, "POST", path, NULL, body);
+}
+
+static void assert_answer(const char *json)
+{
+	char *text = json_dumps(a.body, JSON_COMPACT | JSON_SORT_KEYS);
+
+	assert_non_null(text);
+	assert_string_equal(text, json);
+	free(text);
+}
+
+/* Whether a string key, or an element of a list from its left, is this. */
+static void assert_value(struct api_fixture *f, const char *command, const char *key,
+			 const char *value)
+{
+	assert_int_equal(test_redis_do(&f->redis, "EVAL %s 1 %s %s %s",
+				       "local v = ARGV[1] == 'GET' and redis.call('GET', KEYS[1]) "
+				       "or ARGV[1] == 'LIST' and redis.call('LINDEX', KEYS[1], 0) "
+				       "or redis.call('HGET', KEYS[1], ARGV[1]) "
+				       "return v == ARGV[2] and 1 or 0",
+				       key, command, value),
+			 1);
+}
+
+static int peer_teardown(void **state)
+{
+	api_answer_fini(&a);
+	return api_teardown(state);
+}
+
+static void start__with_an_alias_registers_and_says_where_redis_is(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(
+		post(f, "/start_peer_agent",
+		     "{\"alias\":\"a\",\"address\":\"10.0.0.1\",\"device\":\"mlx5_0\",\"ib_port\":2,"
+		     "\"link_type\":\"RoCE\",\"resource\":{ \"nics\":[1] },\"scope\":\"s\"}"),
+		200);
+	assert_answer("{\"name\":\"a\",\"redis_address\":\"redis.example:6379\","
+		      "\"resource\":{\"nics\":[1]},\"status\":\"ok\"}");
+	assert_value(f, "addr", "s:agent:a", "10.0.0.1");
+	assert_value(f, "resource", "s:agent:a", "{\"nics\":[1]}");
+	assert_value(f, "topology", "s:agent:a", "{\"nics\":[1]}");
+	assert_value(f, "device", "s:agent:a", "mlx5_0");
+	assert_value(f, "ib_port", "s:agent:a", "2");
+	assert_true(test_redis_do(&f->redis, "PTTL s:agent:a") > 50000);
+	assert_int_equal(
+		post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\",\"scope\":\"s\"}"),
+		409);
+	assert_string_equal(api_text(&a, "message", NULL),
+			    "Peer agent alias 'a' already exists in this scope");
+	assert_string_equal(api_text(&a, "status", NULL), "error");
+	assert_int_equal(post(f, "/query", "{\"scope\":\"s\"}"), 200);
+	assert_answer("[{\"address\":\"10.0.0.1\",\"device\":\"mlx5_0\",\"ib_port\":2,"
+		      "\"link_type\":\"RoCE\",\"memory_keys\":[],\"name\":\"a\","
+		      "\"resource\":{\"nics\":[1]}}]");
+	assert_int_equal(post(f, "/query", "{}"), 200);
+	assert_answer("[]");
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"\",\"address\":\"x\"}"), 422);
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"b\"}"), 422);
+	assert_string_equal(api_text(&a, "field", NULL), "address");
+	assert_int_equal(post(f, "/get_redis_address", "{}"), 200);
+	assert_answer("{\"redis_address\":\"redis://redis.example:6379\",\"status\":\"ok\"}");
+}
+
+/* A name that is made up is never one that is there. */
+static void start__without_an_alias_takes_the_next_free_name(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"agent-2\",\"address\":\"x\"}"),
+			 200);
+	assert_int_equal(post(f, "/start_peer_agent", "{\"address\":\"x\"}"), 200);
+	assert_answer(
+		"{\"name\":\"agent-1\",\"redis_address\":\"redis.example:6379\",\"status\":\"ok\"}");
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":null,\"address\":\"x\"}"), 200);
+	assert_string_equal(api_text(&a, "name", NULL), "agent-3");
+	assert_int_equal(post(f, "/start_peer_agent",
+			      "{\"address\":\"x\",\"name_prefix\":\"w\",\"resource\":null}"),
+			 200);
+	assert_string_equal(api_text(&a, "name", NULL), "w-4");
+}
+
+static void start__where_clients_cannot_reach_redis_registers_nothing(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 409);
+	assert_string_equal(api_text(&a, "code", NULL), "redis_unreachable");
+	assert_int_equal(post(f, "/get_redis_address", "{}"), 409);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS agent:a"), 0);
+}
+
+static void mr__is_told_as_it_was_registered(void **state)
+{
+	struct api_fixture *f = *state;
+	const char *get = "{\"src\":\"x\",\"dst\":\"a:b\",\"mr_name\":\"kv\"}";
+
+	assert_int_equal(post(f, "/get_mr_info", get), 200);
+	assert_answer("{\"mr_info\":null}");
+	assert_int_equal(
+		post(f, "/register_mr",
+		     "{\"agent_name\":\"a:b\",\"mr_name\":\"kv\",\"addr\":9223372036854775807,"
+		     "\"length\":4096,\"rkey\":4294967295}"),
+		200);
+	assert_answer("{\"status\":\"ok\"}");
+	assert_value(
+		f, "GET", "mr:a:b:kv",
+		"{\"addr\":9223372036854775807,\"length\":4096,\"lkey\":0,\"rkey\":4294967295}");
+	assert_int_equal(post(f, "/get_mr_info", get), 200);
+	assert_answer("{\"mr_info\":{\"addr\":9223372036854775807,\"length\":4096,\"lkey\":0,"
+		      "\"rkey\":4294967295}}");
+	/* What others stored and does not fit is none, not another key. */
+	test_redis_do(&f->redis, "SET mr:a:b:kv %s",
+		      "{\"addr\":1,\"length\":1,\"lkey\":0,\"rkey\":4294967298}");
+	assert_int_equal(post(f, "/get_mr_info", get), 200);
+	assert_answer("{\"mr_info\":null}");
+	test_redis_do(&f->redis, "SET mr:a:b:kv %s", "{\"addr\":1,\"length\":1,\"rkey\":1}");
+	assert_int_equal(post(f, "/get_mr_info", get), 200);
+	assert_answer("{\"mr_info\":null}");
+	assert_int_equal(post(f, "/register_mr",
+			      "{\"agent_name\":\"a\",\"mr_name\":\"k\",\"addr\":-1,\"length\":1,"
+			      "\"rkey\":1}"),
+			 422);
+	assert_int_equal(post(f, "/register_mr",
+			      "{\"agent_name\":\"a\",\"mr_name\":\"k\",\"addr\":1.0,\"length\":1,"
+			      "\"rkey\":1}"),
+			 422);
+	assert_int_equal(post(f, "/register_mr",
+			      "{\"agent_name\":\"a\",\"mr_name\":\"k\",\"addr\":1,\"length\":1,"
+			      "\"rkey\":4294967296}"),
+			 422);
+	assert_string_equal(api_text(&a, "field", NULL), "rkey");
+}
+
+static void topology__is_stored_and_told_to_both_sides(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	assert_int_equal(
+		post(f, "/v1/desired_topology/c", "{\"target_peers\":[\"b\"],\"min_bw\":\"1G\"}"),
+		200);
+	assert_value(
+		f, "GET", "spec:topology:c",
+		"{\"target_peers\":[\"b\"],\"min_bw\":\"1G\",\"symmetric\":false,\"scope\":null}");
+	assert_int_equal(test_redis_do(r, "XLEN stream:c"), 1);
+	assert_int_equal(test_redis_do(r, "XLEN stream:b"), 0);
+	/* What c says beside its targets stays when a names it. */
+	assert_int_equal(post(f, "/v1/desired_topology/a%3A1",
+			      "{\"target_peers\":[\"c\",\"b\"],\"symmetric\":true}"),
+			 200);
+	assert_answer("{\"status\":\"ok\"}");
+	assert_int_equal(test_redis_do(r, "XLEN stream:a:1"), 2);
+	assert_int_equal(test_redis_do(r, "XLEN stream:c"), 2);
+	assert_int_equal(test_redis_do(r, "XLEN stream:b"), 1);
+	assert_int_equal(test_redis_do(r, "EVAL %s 1 spec:topology:c",
+				       "local s = cjson.decode(redis.call('GET', KEYS[1])) "
+				       "return s.min_bw == '1G' and #s.target_peers == 2 and "
+				       "s.target_peers[2] == 'a:1' and 1 or 0"),
+			 1);
+	assert_int_equal(post(f, "/v1/desired_topology/a", "{\"target_peers\":\"b\"}"), 422);
+	assert_int_equal(post(f, "/v1/desired_topology/a", "{\"target_peers\":[5]}"), 422);
+	assert_int_equal(
+		post(f, "/v1/desired_topology/a", "{\"target_peers\":[],\"symmetric\":null}"), 422);
+	assert_int_equal(post(f, "/v1/desired_topology/%ff", "{\"target_peers\":[]}"), 400);
+	assert_int_equal(post(f, "/v1/desired_topology/", "{\"target_peers\":[]}"), 404);
+}
+
+static void set_up_pair(struct api_fixture *f)
+{
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 200);
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a:b\",\"address\":\"x\"}"),
+			 200);
+	assert_int_equal(post(f, "/register_mr",
+			      "{\"agent_name\":\"a\",\"mr_name\":\"kv\",\"addr\":1,\"length\":1,"
+			      "\"rkey\":1}"),
+			 200);
+	assert_int_equal(post(f, "/register_mr",
+			      "{\"agent_name\":\"a:b\",\"mr_name\":\"kv\",\"addr\":1,\"length\":1,"
+			      "\"rkey\":1}"),
+			 200);
+	assert_int_equal(post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"p\"]}"), 200);
+	assert_int_equal(post(f, "/v1/desired_topology/q", "{\"target_peers\":[\"a\"]}"), 200);
+}
+
+static void assert_a_is_gone(struct api_fixture *f)
+{
+	struct test_redis *r = &f->redis;
+
+	assert_int_equal(
+		test_redis_do(r, "EXISTS agent:a mr:a:kv spec:topology:a stream:a inbox:a"), 0);
+	assert_int_equal(test_redis_do(r, "EXISTS agent:a:b mr:a:b:kv spec:topology:q"), 3);
+	assert_value(f, "LIST", "inbox:p", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
+	/* Who named it hears of it, too, and agents without a scope listen at another key. */
+	assert_value(f, "LIST", "inbox:q", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
+	assert_value(f, "LIST", ":inbox:q", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
+	assert_int_equal(test_redis_do(r, "EXISTS nanoctrl:owned:0:a nanoctrl:named:0:a"), 0);
+}
+
+static void cleanup__takes_what_is_the_agents_and_nothing_else(void **state)
+{
+	struct api_fixture *f = *state;
+
+	set_up_pair(f);
+	/* Not a pattern: the original deletes every region then. */
+	assert_int_equal(post(f, "/cleanup", "{\"agent_name\":\"*\"}"), 200);
+	assert_answer("{\"message\":\"Cleaned up agent: *\",\"status\":\"ok\"}");
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS agent:a mr:a:kv mr:a:b:kv"), 3);
+	assert_int_equal(post(f, "/cleanup", "{\"agent_name\":\"a\"}"), 200);
+	assert_a_is_gone(f);
+	assert_int_equal(post(f, "/query", "{}"), 200);
+	assert_int_equal(json_array_size(a.body), 1);
+}
+
+/* An agent that says nothing for its time: the original leaves its keys, and tells nobody. */
+static void agent__whose_time_has_run_out_is_cleaned_up(void **state)
+{
+	struct api_fixture *f = *state;
+
+	set_up_pair(f);
+	/* One that another server renewed stays. */
+	test_redis_do(&f->redis, "ZADD nanoctrl:peers: 1 a:b 1 a");
+	test_redis_do(&f->redis, "DEL agent:a");
+	while (test_redis_do(&f->redis, "EXISTS mr:a:kv"))
+		;
+	assert_a_is_gone(f);
+	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:peers:"), 1);
+}
+
+static void query__skips_what_others_damaged(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 200);
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"b\",\"address\":\"x\"}"), 200);
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"c\",\"address\":\"x\"}"), 200);
+	test_redis_do(&f->redis, "DEL agent:a");
+	test_redis_do(&f->redis, "SET agent:a x");
+	test_redis_do(&f->redis,
+		      "HSET agent:b resource {broken ib_port many memory_keys {} device %b", "\xff",
+		      (size_t)1);
+	test_redis_do(&f->redis, "HSET agent:c memory_keys %s topology %s", "[\"kv\"]",
+		      "{\"t\":1}");
+	assert_int_equal(post(f, "/query", "{}"), 200);
+	assert_answer("[{\"address\":\"x\",\"device\":\"\",\"ib_port\":1,\"link_type\":\"\","
+		      "\"memory_keys\":[],\"name\":\"b\",\"resource\":null},"
+		      "{\"address\":\"x\",\"device\":\"\",\"ib_port\":1,\"link_type\":\"\","
+		      "\"memory_keys\":[\"kv\"],\"name\":\"c\",\"resource\":{\"t\":1}}]");
+}
+
+/* ---- where Redis is ---- */
+
+static const char *address(const char *url, const char *client)
+{
+	static char out[STORE_REDIS_ADDRESS_MAX];
+	struct store_config config = STORE_CONFIG_INIT;
+	struct store store = { .hub = NULL };
+	int ret;
+
+	config.url = url;
+	assert_int_equal(store_hub_create(&config, &store.hub), 0);
+	ret = store_redis_address(&store, (struct store_text){ client, strlen(client) }, out);
+	store_hub_destroy(store.hub);
+	return ret ? "none" : out;
+}
+
+static void redis_address__is_one_that_the_client_can_use(void **state)
+{
+	(void)state;
+	assert_string_equal(address("redis://10.0.0.5:7000", "127.0.0.1"), "10.0.0.5:7000");
+	assert_string_equal(address("redis://10.0.0.5:7000", ""), "10.0.0.5:7000");
+	assert_string_equal(address("redis://127.0.0.1:7000", "127.0.0.1"), "127.0.0.1:7000");
+	/* Debian's own name for the host is loopback, too. */
+	assert_string_equal(address("redis://127.0.0.1:7000", "127.0.1.1"), "127.0.0.1:7000");
+	assert_string_equal(address("redis://localhost:7000", "::1"), "localhost:7000");
+	assert_string_not_equal(address("redis://127.0.0.1:7000", "10.0.0.9"), "none");
+	assert_string_equal(address("redis://:secret@10.0.0.5:7000", "x"), "none");
+	assert_string_equal(address("redis://10.0.0.5:7000/1", "x"), "none");
+	assert_string_equal(address("redis://[fd00::1]:7000", "x"), "none");
+	assert_string_equal(address("unix:///run/redis.sock", "127.0.0.1"), "none");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, api_setup_advertised, peer_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(start__with_an_alias_registers_and_says_where_redis_is),
+		TEST(start__without_an_alias_takes_the_next_free_name),
+		cmocka_unit_test_setup_teardown(
+			start__where_clients_cannot_reach_redis_registers_nothing, api_setup,
+			peer_teardown),
+		TEST(mr__is_told_as_it_was_registered),
+		TEST(topology__is_stored_and_told_to_both_sides),
+		TEST(cleanup__takes_what_is_the_agents_and_nothing_else),
+		TEST(agent__whose_time_has_run_out_is_cleaned_up),
+		TEST(query__skips_what_others_damaged),
+		cmocka_unit_test(redis_address__is_one_that_the_client_can_use),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
