@@ -14,7 +14,7 @@ os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
 try:
     import ray
 except ImportError as e:
-    sweep.absent(e)
+    sweep.absent(f"{e}: bench/baselines/setup.sh")
 
 STORE_BYTES = 1 << 30  # a request and a reply of the longest calls, and what was not yet collected
 
