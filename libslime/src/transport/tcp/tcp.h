@@ -205,6 +205,17 @@ struct tcp_transport {
 	_Atomic unsigned n_todo;
 };
 
+/* What the thread sanitizer cannot know: whoever says so has the reason beside it. */
+#ifdef __SANITIZE_THREAD__
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+#define TCP_TSAN(annotation) annotation(__FILE__, __LINE__)
+#else
+#define TCP_TSAN(annotation) ((void)0)
+#endif
+
 /* n bytes are done with: iov[*at] is what comes next, at most iov[end]. */
 static inline void tcp_iov_advance(struct iovec *iov, unsigned *at, unsigned end, size_t n)
 {

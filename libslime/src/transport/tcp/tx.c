@@ -271,14 +271,6 @@ static void set_blocked(struct tcp_stream *s, bool blocked)
 
 /* The peer may have the bytes and answer, and their owner write there again, before sendmsg()
  * returns; the thread sanitizer looks at them only then. */
-#ifdef __SANITIZE_THREAD__
-void AnnotateIgnoreReadsBegin(const char *file, int line);
-void AnnotateIgnoreReadsEnd(const char *file, int line);
-#else
-#define AnnotateIgnoreReadsBegin(file, line)
-#define AnnotateIgnoreReadsEnd(file, line)
-#endif
-
 /* The bytes the kernel took, 0 when it is full, or a negative errno. */
 static ssize_t send_some(struct tcp_stream *s)
 {
@@ -286,11 +278,11 @@ static ssize_t send_some(struct tcp_stream *s)
 	struct msghdr mh = { .msg_iov = b->iov + b->at, .msg_iovlen = b->n - b->at };
 	ssize_t n;
 
-	AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+	TCP_TSAN(AnnotateIgnoreReadsBegin);
 	do {
 		n = sendmsg(s->fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
-	AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+	TCP_TSAN(AnnotateIgnoreReadsEnd);
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
 	b->sent += (uint64_t)n;
