@@ -69,6 +69,7 @@ libclang-rt-14-dev       # clang's sanitizer and fuzzing runtimes; clang only re
 libcmocka-dev            # unit tests
 procps                   # ps, of the tests with real processes
 python3                  # reads the JSON that slime-bench writes
+python3-venv             # clients and servers of others, beside ours
 redis-tools              # redis-cli looks into the store
 shellcheck               # scripts
 strace                   # counts system calls
@@ -88,6 +89,7 @@ libzmq3-dev              # a peer: ZeroMQ
 protobuf-compiler
 protobuf-compiler-grpc
 python3                  # bench/targets
+python3-venv             # clients and servers of others, beside ours
 python3-venv             # peers from PyPI: bench/baselines/setup.sh
 ucx-utils                # a peer: UCX, with its ucx_perftest
 END

@@ -8,7 +8,7 @@ else
 	until redis.call('EXISTS', P .. 'agent:' .. name) == 0
 end
 local key = P .. 'agent:' .. name
-redis.call('HSET', key, 'updated_at', clock[1], unpack(ARGV, 7))
+redis.call('HSET', key, 'updated_at', clock[1], 'memory_keys', '[]', unpack(ARGV, 7))
 redis.call('PEXPIRE', key, ttl)
 write('ZADD', 'nanoctrl:peers:' .. scope, text(now + tonumber(ttl)), name)
 write('SADD', 'nanoctrl:peer_scopes', scope)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same requests to two servers of one API: routes.py URL REDIS_PORT URL REDIS_PORT. The statuses, the answers that
+are no errors and what is in Redis afterwards are to be the same, but for what is listed here as different on purpose."""
+import json
+import socket
+import sys
+import urllib.error
+import urllib.request
+
+BIG = 18446744073709551615
+
+# Route and body, in this order: each works on what those before it left.
+CASES = [
+    ("/register", '{"entity_id":"e1","kind":"k","metadata":{"n":%d,"f":1.0,"a b":[1, 2]}}' % BIG),
+    ("/register", '{"entity_id":"e2","kind":"k","endpoint":{"host":"h"},"resource":null,"metadata":null,"entity_type":"gpu","scope":"s"}'),
+    ("/get_entity_info", '{"entity_id":"e1"}'),
+    ("/get_entity_info", '{"entity_id":"e2","entity_type":"gpu","scope":"s"}'),
+    ("/get_entity_info", '{"entity_id":"nope"}'),
+    ("/list_entities", '{"entity_type":"service"}'),
+    ("/list_entities", '{"scope":"s"}'),
+    ("/list_entities", '{"scope":"s","kind":"x"}'),
+    ("/list_entities", '[null,null,"s"]'),
+    ("/heartbeat", '{"entity_type":"service","entity_id":"e1"}'),
+    ("/heartbeat", '{"entity_type":"service","entity_id":"zz"}'),
+    ("/heartbeat", '{"entity_id":"zz"}'),
+    ("/heartbeat", '["service","e1"]'),
+    ("/unregister", '{"entity_id":"e1"}'),
+    ("/unregister", '{"entity_id":"e1"}'),
+    ("/register", ""),
+    ("/register", "{"),
+    ("/register", "5"),
+    ("/register", "[]"),
+    ("/register", "null"),
+    ("/register", '{"kind":"k"}'),
+    ("/register", '{"entity_id":5,"kind":"k"}'),
+    ("/register", '{"entity_id":"x","kind":null}'),
+    ("/register", '{"entity_id":"x","kind":"k","kind":"k"}'),
+    ("/register", '{"entity_type":null,"entity_id":"x","kind":"k"}'),
+    ("/register", '{"entity_id":"x","kind":"k","scope":null} tail'),
+    ("/register", '{"entity_id":"x","kind":"k","unknown":[1]}'),
+    ("/register", '{"entity_id":"\\ud800","kind":"k"}'),
+    ("/register", '{"entity_id":"a\\u0000b:*%\\"","kind":"k"}'),
+    ("/get_entity_info", '{"entity_id":"a\\u0000b:*%\\""}'),
+    ("/register", '["service","y","k",1,{"m":2},3,"s"]'),
+    ("/get_entity_info", '["service","y","s"]'),
+    ("/start_peer_agent", '{"alias":"a","address":"127.0.0.1","device":"mlx","ib_port":1,"link_type":"RoCE","resource":{"nics":[{"name":"x"}]}}'),
+    ("/start_peer_agent", '{"alias":"a","address":"127.0.0.1"}'),
+    ("/start_peer_agent", '{"address":"127.0.0.1"}'),
+    ("/start_peer_agent", '{"alias":null,"address":"127.0.0.1","name_prefix":"w","ib_port":null}'),
+    ("/start_peer_agent", '{"alias":"b"}'),
+    ("/start_peer_agent", '{"alias":"b","address":"127.0.0.1","ib_port":-1}'),
+    ("/start_peer_agent", '{"alias":"b","address":"127.0.0.1","ib_port":4294967296}'),
+    ("/start_peer_agent", '{"alias":"b","address":"127.0.0.1","ib_port":1.0}'),
+    ("/start_peer_agent", '{"alias":"b","address":"127.0.0.1","name_prefix":null}'),
+    ("/start_peer_agent", '["c","mlx",1,"RoCE","127.0.0.1"]'),
+    ("/start_peer_agent", '["d","mlx",1,"RoCE","127.0.0.1","p","s",{"r":1}]'),
+    ("/query", "{}"),
+    ("/query", '{"scope":"s"}'),
+    ("/query", '{"scope":null}'),
+    ("/query", "[]"),
+    ("/query", '{"scope":5}'),
+    ("/heartbeat", '{"entity_type":"agent","entity_id":"a"}'),
+    ("/register_mr", '{"agent_name":"a","mr_name":"kv","addr":%d,"length":4,"rkey":4294967295}' % (2**63 - 1)),
+    ("/register_mr", '{"agent_name":"a","mr_name":"kv","addr":1,"length":4,"rkey":4294967296}'),
+    ("/register_mr", '{"agent_name":"a","mr_name":"kv","addr":-1,"length":4,"rkey":1}'),
+    ("/register_mr", '{"agent_name":"a","mr_name":"kv2","addr":1,"length":4,"rkey":1,"lkey":null}'),
+    ("/register_mr", '["a","kv3",1,2,3]'),
+    ("/register_mr", '["a","kv3",1,2,3,4,"s"]'),
+    ("/get_mr_info", '{"src":"b","dst":"a","mr_name":"kv"}'),
+    ("/get_mr_info", '{"src":"b","dst":"a","mr_name":"kv3"}'),
+    ("/get_mr_info", '["b","a","kv3","s"]'),
+    ("/get_mr_info", '{"dst":"a","mr_name":"kv3"}'),
+    ("/get_mr_info", '{"src":"b","dst":"a","mr_name":"none"}'),
+    ("/v1/desired_topology/a", '{"target_peers":["b","b","c:1"],"min_bw":"1G"}'),
+    ("/v1/desired_topology/q", '{"target_peers":["r"],"symmetric":true}'),
+    ("/v1/desired_topology/b", '[["z"],"1G",true]'),
+    ("/v1/desired_topology/b", '{"target_peers":null}'),
+    ("/v1/desired_topology/b", '{"target_peers":[],"symmetric":null}'),
+    ("/v1/desired_topology/b", '{"target_peers":[1]}'),
+    ("/v1/desired_topology/a%3Ab", '{"target_peers":["q"],"scope":"s"}'),
+    ("/v1/desired_topology/%ff", '{"target_peers":[]}'),
+    ("/v1/desired_topology/", '{"target_peers":[]}'),
+    ("/get_redis_address", "{}"),
+    ("/register/", "{}"),
+    ("/nothing", "{}"),
+    ("STATE", ""),
+    ("/cleanup", '{"agent_name":"a"}'),
+    ("/cleanup", '{"agent_name":"nobody"}'),
+    ("/cleanup", "{}"),
+    ("/cleanup", '["q"]'),
+    ("STATE", ""),
+]
+
+# Method, path, content type of a body of {}.
+FORMS = [
+    ("POST", "/list_entities", None),
+    ("POST", "/list_entities", "text/plain"),
+    ("POST", "/list_entities", "application/x+json"),
+    ("POST", "/list_entities", "APPLICATION/JSON; charset=x"),
+    ("GET", "/register", None),
+    ("PUT", "/register", None),
+    ("DELETE", "/query", None),
+    ("GET", "/", None),
+    ("HEAD", "/", None),
+    ("POST", "/", None),
+]
+
+
+def call(base, method, path, body, content_type):
+    headers = {"Content-Type": content_type} if content_type else {}
+    data = None if body is None else body.encode()
+    request = urllib.request.Request(base + path, data=data, method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+class Redis:
+    """As much of a client as it takes to look into a store."""
+
+    def __init__(self, port):
+        self.stream = socket.create_connection(("127.0.0.1", port)).makefile("rwb")
+
+    def __call__(self, *args):
+        words = [a if isinstance(a, bytes) else str(a).encode() for a in args]
+        self.stream.write(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
+        self.stream.flush()
+        return self.read()
+
+    def read(self):
+        line = self.stream.readline()[:-2]
+        if line[:1] == b"$":
+            return None if line == b"$-1" else self.stream.read(int(line[1:]) + 2)[:-2]
+        if line[:1] == b"*":
+            return [self.read() for _ in range(int(line[1:]))]
+        return int(line[1:]) if line[:1] == b":" else line[1:]
+
+
+def parsed(value):
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def value_of(redis, key):
+    kind = redis("TYPE", key)
+    if kind == b"string":
+        return parsed(redis("GET", key))
+    if kind == b"hash":
+        flat = redis("HGETALL", key)
+        fields = dict(zip(flat[::2], flat[1::2]))
+        fields.pop(b"updated_at", None)
+        return {name: parsed(value) for name, value in fields.items()}
+    if kind == b"list":
+        return [parsed(v) for v in redis("LRANGE", key, 0, -1)]
+    if kind == b"stream":
+        return [dict(zip(f[::2], f[1::2])) | {b"timestamp": b""} for _, f in redis("XRANGE", key, "-", "+")]
+    return kind
+
+
+def state(redis):
+    """Everything but our own indexes, inboxes at the key where agents without a scope listen (the original writes to
+    another one only), and streams of agents that were cleaned up (which the original forgets)."""
+    keys = [k for k in redis("KEYS", "*") if not k.startswith((b"nanoctrl:", b":inbox:")) and k not in (b"stream:a", b"stream:q")]
+    return {k: (value_of(redis, k), redis("TTL", k) > 0) for k in keys}
+
+
+def comparable(path, text):
+    value = parsed(text)
+    if path == "/query" and isinstance(value, list):
+        return sorted(value, key=lambda agent: agent["name"])
+    if path == "/list_entities" and isinstance(value, dict) and "entities" in value:
+        return sorted(value["entities"], key=lambda entity: entity["entity_id"])
+    if isinstance(value, dict) and "redis_address" in value:
+        value["redis_address"] = value["redis_address"].rsplit(":", 1)[0]
+    return value
+
+
+def main():
+    theirs, their_port, ours, our_port = sys.argv[1:]
+    redis = Redis(int(their_port)), Redis(int(our_port))
+    n_different = 0
+
+    def differ(what, a, b):
+        nonlocal n_different
+        n_different += 1
+        print(f"{what}\n  theirs: {a}\n  ours:   {b}", file=sys.stderr)
+
+    for path, body in CASES:
+        if path == "STATE":
+            a, b = state(redis[0]), state(redis[1])
+            for key in sorted(a.keys() | b.keys()):
+                if a.get(key) != b.get(key):
+                    differ(key, a.get(key), b.get(key))
+            continue
+        a, b = (call(base, "POST", path, body, "application/json") for base in (theirs, ours))
+        if a[0] != b[0] or (a[0] == 200 and comparable(path, a[1]) != comparable(path, b[1])):
+            differ(f"{path} {body}", a, b)
+    for method, path, content_type in FORMS:
+        body = "{}" if method == "POST" else None
+        a, b = (call(base, method, path, body, content_type) for base in (theirs, ours))
+        if a[0] != b[0] or (path == "/" and a != b and a[0] == 200):
+            differ(f"{method} {path} {content_type}", a, b)
+    print(f"{len(CASES) + len(FORMS)} requests, {n_different} differences")
+    return n_different != 0
+
+
+sys.exit(main())
