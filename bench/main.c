@@ -7,6 +7,7 @@
 #include "bench/baseline.h"
 #include "bench/client.h"
 #include "bench/comparison.h"
+#include "bench/jobs.h"
 #include "bench/plot.h"
 #include "bench/report.h"
 #include "bench/settings.h"
@@ -25,48 +26,6 @@ static int complain(const char *what, int ret)
 {
 	fprintf(stderr, "slime-bench: %s: %s\n", what, strerror(-ret));
 	return EXIT_FAILURE;
-}
-
-/* ---- what is to be done ---- */
-
-static void common_job(const struct between_settings *b, struct bench_job *job)
-{
-	snprintf(job->peer, sizeof(job->peer), "%s", b->peer);
-	job->transport = (enum slime_transport)b->transport;
-}
-
-static void rpc_job(const struct settings *s, uint64_t size, struct bench_job *job)
-{
-	*job = (struct bench_job){ .kind = BENCH_RPC };
-	common_job(&s->between, job);
-	job->rpc = (struct load_rpc){
-		.size = size,
-		.threads = (uint32_t)s->between.threads,
-		.inflight = (uint32_t)s->rpc.inflight,
-		.warmup = BASELINE_WARMUP,
-		.iterations = s->rpc.duration_ms ? (uint64_t)s->rpc.iterations
-						 : baseline_iterations(&s->rpc, size),
-		.duration_ms = (uint32_t)s->rpc.duration_ms,
-	};
-}
-
-static void transfer_job(const struct settings *s, struct bench_job *job)
-{
-	const struct transfer_settings *t = &s->transfer;
-
-	*job = (struct bench_job){ .kind = BENCH_TRANSFER };
-	common_job(&s->between, job);
-	if (t->region)
-		snprintf(job->region, sizeof(job->region), "%s", t->region);
-	job->transfer = (struct load_transfer){
-		.op = (enum load_op)t->op,
-		.block_size = t->block_size,
-		.batch_size = (uint32_t)t->batch_size,
-		.threads = (uint32_t)s->between.threads,
-		.duration_ms = (uint32_t)t->duration_ms,
-		.warmup_ms = 200,
-		.qps = (uint32_t)t->qps,
-	};
 }
 
 /* ---- measuring ---- */
@@ -119,9 +78,9 @@ static int run_all(struct bench *b)
 		return complain("memory", -ENOMEM);
 	while (done < n && !failed) {
 		if (b->kind == BENCH_RPC)
-			rpc_job(&b->settings, b->settings.rpc.sizes[done], &rows[done].job);
+			jobs_rpc(&b->settings, b->settings.rpc.sizes[done], &rows[done].job);
 		else
-			transfer_job(&b->settings, &rows[done].job);
+			jobs_transfer(&b->settings, &rows[done].job);
 		failed = client_run(&b->client, &rows[done].job, &rows[done].result);
 		done += !failed;
 	}
