@@ -9,6 +9,18 @@
 
 /* ---- start, query, cleanup ---- */
 
+static void say_unreachable(struct request *rq, const char *why)
+{
+	struct reply_error e = { .status = 409, .code = "redis_unreachable" };
+
+	reply_error(rq, &e, "%s", why);
+}
+
+static int redis_address(const struct compat_waiting *w, char out[STORE_REDIS_ADDRESS_MAX])
+{
+	return store_redis_address(request_store(w->rq), w->r.address, request_local(w->rq), out);
+}
+
 static void started(void *arg, int result, const struct store_peer *peer, size_t n)
 {
 	struct compat_waiting *w = arg;
@@ -16,38 +28,74 @@ static void started(void *arg, int result, const struct store_peer *peer, size_t
 	char redis[STORE_REDIS_ADDRESS_MAX];
 
 	(void)n;
-	store_redis_address(request_store(w->rq), w->r.address, redis);
-	if (result == STORE_OK && utf8_valid(peer->name.at, peer->name.len))
+	if (result == STORE_OK &&
+	    (redis_address(w, redis) || !utf8_valid(peer->name.at, peer->name.len)))
+		result = -EPROTO;
+	if (result == STORE_OK)
 		api_reply(w->rq, 200, compat_started(&w->r, peer->name, redis));
 	else if (result == STORE_NAME_TAKEN)
 		reply_error(w->rq, &taken, "Peer agent alias '%s' already exists in this scope",
 			    w->r.name.at);
 	else
-		api_fail(w->rq, result == STORE_OK ? -EPROTO : result);
+		api_fail(w->rq, result);
 	compat_end(w);
+}
+
+static void put_peer(struct compat_waiting *w)
+{
+	struct store_peer peer = { .name = w->r.name,
+				   .address = w->r.address,
+				   .device = w->r.device,
+				   .port = w->r.port,
+				   .link_type = w->r.link_type,
+				   .resource = w->r.resource };
+
+	store_put_peer(request_store(w->rq), w->r.scope, &peer, w->r.prefix, started, w);
+}
+
+/* With w, once its client can reach Redis; else the client is told so. */
+static void with_redis(struct compat_waiting *w, store_done_fn *next)
+{
+	char redis[STORE_REDIS_ADDRESS_MAX];
+	int ret = redis_address(w, redis);
+
+	if (ret == -EAGAIN) {
+		store_open_tcp(request_store(w->rq), next, w);
+	} else if (ret) {
+		say_unreachable(w->rq, redis);
+		compat_end(w);
+	} else {
+		next(w, 0);
+	}
+}
+
+/* Whether Redis can be reached; false: replied. */
+static bool reaches(struct compat_waiting *w, int result)
+{
+	if (!result)
+		return true;
+	if (result == -ENOTSUP)
+		say_unreachable(w->rq, "the private Redis cannot listen for clients: see the log");
+	else
+		api_fail(w->rq, result);
+	compat_end(w);
+	return false;
+}
+
+static void start_peer(void *arg, int result)
+{
+	struct compat_waiting *w = arg;
+
+	if (reaches(w, result))
+		put_peer(w);
 }
 
 void api_compat_start_peer(struct request *rq)
 {
-	struct reply_error unreachable = { .status = 409, .code = "redis_unreachable" };
 	struct compat_waiting *w = compat_begin(rq, COMPAT_START_PEER);
-	char redis[STORE_REDIS_ADDRESS_MAX];
-	struct store_peer peer;
 
-	if (!w)
-		return;
-	if (store_redis_address(request_store(rq), w->r.address, redis)) {
-		reply_error(rq, &unreachable, "%s", redis);
-		compat_end(w);
-		return;
-	}
-	peer = (struct store_peer){ .name = w->r.name,
-				    .address = w->r.address,
-				    .device = w->r.device,
-				    .port = w->r.port,
-				    .link_type = w->r.link_type,
-				    .resource = w->r.resource };
-	store_put_peer(request_store(rq), w->r.scope, &peer, w->r.prefix, started, w);
+	if (w)
+		with_redis(w, start_peer);
 }
 
 static void queried(void *arg, int result, const struct store_peer *peers, size_t n)
@@ -159,18 +207,25 @@ void api_compat_get_mr(struct request *rq)
 
 /* ---- Redis ---- */
 
-/* For a client that does not say where it is: as for one elsewhere. */
-void api_compat_redis(struct request *rq)
+static void tell_redis(void *arg, int result)
 {
-	struct reply_error unreachable = { .status = 409, .code = "redis_unreachable" };
-	struct compat_waiting *w = compat_begin(rq, COMPAT_NOTHING);
+	struct compat_waiting *w = arg;
 	char redis[STORE_REDIS_ADDRESS_MAX];
 
-	if (!w)
+	if (!reaches(w, result))
 		return;
-	if (store_redis_address(request_store(rq), (struct store_text){ "", 0 }, redis))
-		reply_error(rq, &unreachable, "%s", redis);
+	if (redis_address(w, redis))
+		api_fail(w->rq, -EPROTO);
 	else
-		api_reply(rq, 200, compat_redis(redis));
+		api_reply(w->rq, 200, compat_redis(redis));
 	compat_end(w);
+}
+
+/* The client does not say where it is: it is told what one elsewhere is told. */
+void api_compat_redis(struct request *rq)
+{
+	struct compat_waiting *w = compat_begin(rq, COMPAT_NOTHING);
+
+	if (w)
+		with_redis(w, tell_redis);
 }

@@ -165,7 +165,7 @@ static bool is_for_this_host(const struct server_config *config, const struct ro
 	return (size_t)(route - config->routes) >= config->n_routes - config->n_local;
 }
 
-static bool is_local(const struct request *rq)
+bool request_local(const struct request *rq)
 {
 	return !strncmp(rq->peer, "127.", 4) || !strcmp(rq->peer, "::1") ||
 	       !strncmp(rq->peer, "::ffff:127.", 11);
@@ -180,7 +180,7 @@ void request_dispatch(struct request *rq)
 		   strlen(rq->msg.path), &rq->match);
 	if (!rq->match.route)
 		reply_no_route(rq);
-	else if (is_for_this_host(config, rq->match.route) && !is_local(rq))
+	else if (is_for_this_host(config, rq->match.route) && !request_local(rq))
 		reply_error(rq, &(struct reply_error){ .status = 403, .code = "forbidden" },
 			    "this path is served to clients on the server's host only");
 	else if (!decode_params(rq))

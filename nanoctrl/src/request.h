@@ -58,6 +58,9 @@ const char *request_id(const struct request *rq);
 /* The peer's address, "127.0.0.1" or "::1"; "" for a unix socket. */
 const char *request_peer(const struct request *rq);
 
+/* Whether the peer is on this host, by its address. */
+bool request_local(const struct request *rq);
+
 struct loop *request_loop(const struct request *rq);
 struct event_base *request_base(const struct request *rq); /* for timers */
 struct store *request_store(const struct request *rq);	   /* this loop's store */

@@ -35,6 +35,7 @@ struct process {
 	struct cli_pidfile pidfile;
 	char data_dir[PATH_MAX];
 	char redis_url[PATH_MAX + 16];
+	char port_file[PATH_MAX + 16];
 	struct redis_child *redis;
 	struct store_hub *hub;
 	struct loop *loop;
@@ -153,6 +154,8 @@ static int open_hub(struct process *p)
 				    strerror(-ret));
 		redis_child_url(p->data_dir, p->redis_url, sizeof(p->redis_url));
 		config.url = p->redis_url;
+		redis_child_port_file(p->data_dir, p->port_file, sizeof(p->port_file));
+		config.port_file = p->port_file;
 	}
 	config.advertise = s->redis.advertise;
 	config.ttl_ms = (uint32_t)s->lease.ttl_ms;

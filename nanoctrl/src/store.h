@@ -32,6 +32,7 @@ struct store_hub;
 struct store_config {
 	const char *url;       /* redis://[user:password@]host[:port][/db], unix:///path[?db=n] */
 	const char *advertise; /* HOST:PORT of Redis for others; NULL: as the URL says */
+	const char *port_file; /* of a private Redis: where the port for others is kept; or NULL */
 	uint32_t ttl_ms;       /* of a lease without a beat */
 	uint32_t beat_ms;      /* how often agents are asked to beat */
 	uint32_t grace_ms;     /* what is left of a lease after its session broke */

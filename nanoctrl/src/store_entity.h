@@ -98,10 +98,16 @@ void store_get_mr(struct store *store, struct store_text scope, struct store_tex
 
 /*
  * Where clients that speak to Redis themselves, without a password, reach it: "host:port" for one
- * that comes from this address. -ENOTSUP, with the reason in out, when they cannot.
+ * that says that its address is client. local: it is on this host.
+ *   -ENOTSUP  they cannot; the reason is in out
+ *   -EAGAIN   store_open_tcp() first
  */
 #define STORE_REDIS_ADDRESS_MAX 320
-int store_redis_address(const struct store *store, struct store_text client,
+int store_redis_address(const struct store *store, struct store_text client, bool local,
 			char out[STORE_REDIS_ADDRESS_MAX]);
+
+/* Have the private Redis listen on a port of this host, which it keeps for ever. fn may come at
+ * once: 0, -ENOTSUP when it cannot, or as in store.h. */
+void store_open_tcp(struct store *store, store_done_fn *fn, void *arg);
 
 #endif

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agents of the compatible routes, and where they find Redis. */
-#include <arpa/inet.h>
+/* Agents of the compatible routes. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <sys/socket.h>
 #include "store_redis.h"
 
 /* ---- register, list, forget ---- */
@@ -149,71 +145,4 @@ void store_get_mr(struct store *store, struct store_text scope, struct store_tex
 
 	store_send_in_scope(store, scope, SCRIPT_PEER_MR_GET, 2, args, finish_get_mr,
 			    (union store_answer){ .entities = fn }, arg);
-}
-
-/* ---- where Redis is ---- */
-
-static bool is_loopback(const char *host)
-{
-	return !strncmp(host, "127.", 4) || !strncmp(host, "localhost", 9) || !strcmp(host, "::1");
-}
-
-/* The address that this host has towards another; nothing is sent. */
-static bool address_towards(const char *host, char out[INET_ADDRSTRLEN])
-{
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
-	struct sockaddr_in own;
-	socklen_t len = sizeof(own);
-	int fd;
-	bool found;
-
-	if (inet_pton(AF_INET, host, &to.sin_addr) != 1)
-		return false;
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	found = !connect(fd, (struct sockaddr *)&to, sizeof(to)) &&
-		!getsockname(fd, (struct sockaddr *)&own, &len) &&
-		inet_ntop(AF_INET, &own.sin_addr, out, INET_ADDRSTRLEN);
-	close(fd);
-	return found;
-}
-
-static int unreachable(char out[STORE_REDIS_ADDRESS_MAX], const char *why)
-{
-	snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", why);
-	return -ENOTSUP;
-}
-
-int store_redis_address(const struct store *store, struct store_text client,
-			char out[STORE_REDIS_ADDRESS_MAX])
-{
-	const struct redis_url *url = &store->hub->url;
-	const char *advertised = store->hub->config.advertise;
-	char from[64], own[INET_ADDRSTRLEN] = "127.0.0.1";
-	const char *host = url->host;
-
-	if (advertised) {
-		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", advertised);
-		return 0;
-	}
-	if (url->path)
-		return unreachable(out, "Redis is reached by a unix socket here, and clients of "
-					"this route need TCP: give nanoctrl a redis:// URL, or "
-					"redis.advertise");
-	if (url->password || url->db)
-		return unreachable(out, "Redis has a password or another database than 0, and "
-					"clients of this route know neither");
-	if (strchr(host, ':'))
-		return unreachable(out, "Redis has an IPv6 address, and clients of this route take "
-					"HOST:PORT apart at the colon");
-	snprintf(from, sizeof(from), "%.*s", (int)(client.len < 63 ? client.len : 63),
-		 client.len ? client.at : "");
-	if (is_loopback(host) && !is_loopback(from)) {
-		if (!address_towards(from, own))
-			address_towards("8.8.8.8", own);
-		host = own;
-	}
-	snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s:%u", host, url->port);
-	return 0;
 }

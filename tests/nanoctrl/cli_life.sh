@@ -267,6 +267,31 @@ case_compatible_routes_are_for_whom_the_settings_say() {
 	expect 0 stopped nc stop
 }
 
+# start_peer ALIAS: what the client of another control plane is told; its Redis' port.
+start_peer() {
+	curl -s -m 60 -X POST "$(field address)/start_peer_agent" -H 'Content-Type: application/json' \
+		-d "{\"alias\":\"$1\",\"address\":\"192.0.2.99\"}" | sed -n 's/.*"redis_address":"127.0.0.1:\([0-9]*\)".*/\1/p'
+}
+
+case_the_private_redis_listens_only_for_those_who_need_it() {
+	local port other
+	expect 0 started nc start "${options[@]}"
+	[ "$(redis-cli -s "$dir/data/redis.sock" config get port | tail -1)" = 0 ] || die "it listens without need"
+	port=$(start_peer a)
+	[ -n "$port" ] || die "a client is not told where Redis is"
+	expect 0 192.0.2.99 redis-cli -p "$port" hget agent:a addr
+	[ "$(start_peer b)" = "$port" ] || die "another client is sent elsewhere"
+	other=$(hostname -I | tr ' ' '\n' | grep -m 1 -F . || true)
+	[ -z "$other" ] || expect 1 "Connection refused" redis-cli -h "$other" -p "$port" ping
+	# The port is kept: what runs finds Redis where it was.
+	kill -9 "$(redis_pid)"
+	timeout 100 sh -c "until redis-cli -p $port ping; do :; done" >/dev/null 2>&1 || die "it is not there again"
+	expect 0 stopped nc stop
+	expect 0 started nc start "${options[@]}"
+	[ "$(start_peer c)" = "$port" ] || die "it is elsewhere after a restart"
+	expect 0 stopped nc stop
+}
+
 case_links_are_listed_and_waited_for() {
 	local url lease
 	expect 1 "no server runs" nc obs links

@@ -276,7 +276,7 @@ static const char *address(const char *url, const char *client)
 
 	config.url = url;
 	assert_int_equal(store_hub_create(&config, &store.hub), 0);
-	ret = store_redis_address(&store, (struct store_text){ client, strlen(client) }, out);
+	ret = store_redis_address(&store, (struct store_text){ client, strlen(client) }, true, out);
 	store_hub_destroy(store.hub);
 	return ret ? "none" : out;
 }
