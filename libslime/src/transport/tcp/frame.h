@@ -11,11 +11,14 @@
 
 #include "src/transport/transport.h"
 
-#define TCP_FRAME_VERSION 1
+#define TCP_FRAME_VERSION 2
 
 #define TCP_HEAD_LEN  24
 #define TCP_PIECE_LEN 24
 #define TCP_MSG_LEN   56
+/* Zeros between the header of DATA and its bytes, which so begin a cache line behind its start: see
+ * docs/decisions/0009-a-pad-before-data.md. */
+#define TCP_PAD_LEN 40
 
 #define TCP_STREAMS_MAX 16
 #define TCP_PIECES_MAX	32		    /* of a request */
@@ -27,7 +30,7 @@ enum tcp_kind {
 	TCP_READY,     /* its sender has all streams */
 	TCP_MSG,       /* a message and the payload of its slot */
 	TCP_READ,      /* id, pieces: wants their bytes */
-	TCP_DATA,      /* id: they follow */
+	TCP_DATA,      /* id: they follow, behind a pad */
 	TCP_WRITE,     /* id, pieces, payload */
 	TCP_WRITE_IMM, /* as WRITE; arg: the immediate, due when the bytes are in their places */
 	TCP_REPLY,  /* id, arg: enum tcp_code: the end of a WRITE, or of a READ that got no DATA */
@@ -65,9 +68,11 @@ void tcp_head_write(const struct tcp_head *h, uint8_t out[TCP_HEAD_LEN]);
 void tcp_piece_write(const struct tcp_piece *p, uint8_t out[TCP_PIECE_LEN]);
 void tcp_msg_write(const struct sl_msg *m, uint8_t out[TCP_MSG_LEN]);
 
-/* Bytes of list or message between header and payload. */
+/* Bytes of list, message or pad between header and payload. */
 static inline uint32_t tcp_head_list_len(const struct tcp_head *h)
 {
+	if (h->kind == TCP_DATA)
+		return TCP_PAD_LEN;
 	return h->kind == TCP_MSG ? TCP_MSG_LEN : (uint32_t)h->count * TCP_PIECE_LEN;
 }
 

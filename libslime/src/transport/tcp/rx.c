@@ -242,7 +242,7 @@ static int on_head(struct tcp_stream *s, const uint8_t *bytes)
 		rx->step = TCP_RX_LIST;
 		return 0;
 	case TCP_DATA:
-		rx->step = TCP_RX_PAYLOAD;
+		rx->step = TCP_RX_LIST;
 		return begin_data(s);
 	default:
 		return on_control(s);
@@ -255,6 +255,8 @@ static int on_list(struct tcp_stream *s, const uint8_t *bytes)
 	int ret;
 
 	rx->step = TCP_RX_PAYLOAD;
+	if (rx->head.kind == TCP_DATA)
+		return 0;
 	if (rx->head.kind == TCP_MSG)
 		return begin_msg(s, bytes);
 	ret = tcp_pieces_read(rx->pieces, &rx->head, bytes);

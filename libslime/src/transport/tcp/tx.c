@@ -111,6 +111,7 @@ static void add_data(struct tcp_conn *c, struct tcp_batch *b, struct tcp_serve *
 	}
 	v->holds = true;
 	add_head(b, (struct tcp_head){ .kind = TCP_DATA, .id = v->head.id, .len = v->head.len });
+	memset(add_bytes(b, TCP_PAD_LEN), 0, TCP_PAD_LEN);
 	memcpy(b->iov + b->n, places, v->head.count * sizeof(places[0]));
 	b->n += v->head.count;
 	b->bytes += v->head.len;
