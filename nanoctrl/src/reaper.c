@@ -36,6 +36,7 @@ static void hold(struct reaper *r, const char *why)
 	const struct store_config *config = &r->store->hub->config;
 
 	r->hold_until_ns = sl_clock_ns() + (uint64_t)config->ttl_ms * SL_NS_PER_MS;
+	atomic_fetch_add(&r->store->hub->n_holds, 1);
 	sl_info("reaper", "no lease ends for %u ms: %s", config->ttl_ms, why);
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <sys/resource.h>
+#include <event2/buffer.h>
 #include <event2/event.h>
 
 #include "base/log.h"
@@ -175,8 +176,25 @@ static int create_store(void *arg, struct loop *loop, struct store **out)
 	return store_create(arg, loop, out);
 }
 
+static void add_memory(struct evbuffer *out)
+{
+	FILE *in = fopen("/proc/self/statm", "re");
+	unsigned long size, resident;
+
+	if (in && fscanf(in, "%lu %lu", &size, &resident) == 2)
+		evbuffer_add_printf(out,
+				    "# HELP process_resident_memory_bytes Memory in use.\n"
+				    "# TYPE process_resident_memory_bytes gauge\n"
+				    "process_resident_memory_bytes %llu\n",
+				    (unsigned long long)resident *
+					    (unsigned long long)sysconf(_SC_PAGESIZE));
+	if (in)
+		fclose(in);
+}
+
 static void add_store_metrics(void *arg, struct evbuffer *out)
 {
+	add_memory(out);
 	store_hub_metrics(arg, out);
 	model_metrics(out);
 	api_session_metrics(out);

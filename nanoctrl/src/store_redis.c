@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <event2/buffer.h>
 #include "loop.h"
 
 static struct sl_log_limit odd_answers = SL_LOG_LIMIT_INIT(10, 1000);
@@ -52,28 +51,6 @@ const struct store_config *store_hub_config(const struct store_hub *hub)
 const struct store_config *store_config(const struct store *store)
 {
 	return &store->hub->config;
-}
-
-static void counter(struct evbuffer *out, const char *name, const char *help,
-		    const _Atomic uint64_t *value)
-{
-	evbuffer_add_printf(out,
-			    "# HELP nanoctrl_%s_total %s\n# TYPE nanoctrl_%s_total counter\n"
-			    "nanoctrl_%s_total %" PRIu64 "\n",
-			    name, help, name, name, atomic_load(value));
-}
-
-void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
-{
-	counter(out, "store_calls", "Scripts sent to Redis.", &hub->n_calls);
-	counter(out, "store_errors", "Scripts without a usable answer.", &hub->n_errors);
-	counter(out, "store_refused", "Calls not sent: no connection, or too many in flight.",
-		&hub->n_refused);
-	counter(out, "store_skipped", "Values in Redis that were junk and skipped.",
-		&hub->n_skipped);
-	counter(out, "store_connects", "Times that a connection to Redis came up.",
-		&hub->n_reconnects);
-	counter(out, "leases_expired", "Leases that this server ended.", &hub->n_expired);
 }
 
 /* ---- waking the loops ---- */
@@ -169,6 +146,7 @@ static void on_up(void *arg, const char *run_id)
 	struct store *store = arg;
 
 	atomic_fetch_add(&store->hub->n_reconnects, 1);
+	atomic_fetch_add(&store->hub->n_up, 1);
 	load_scripts(store);
 	if (store->reaper)
 		reaper_up(store->reaper, run_id);
@@ -179,6 +157,7 @@ static void on_down(void *arg)
 {
 	struct store *store = arg;
 
+	atomic_fetch_sub(&store->hub->n_up, 1);
 	if (store->reaper)
 		reaper_down(store->reaper);
 }
@@ -217,6 +196,7 @@ static int take_slot(struct store_hub *hub, struct store *store, bool *first)
 		if (hub->stores[i])
 			continue;
 		hub->stores[i] = store;
+		atomic_fetch_add(&hub->n_loops, 1);
 		*first = i == 0;
 		ret = 0;
 	}
@@ -228,8 +208,10 @@ static void give_slot(struct store_hub *hub, const struct store *store)
 {
 	pthread_mutex_lock(&hub->lock);
 	for (unsigned i = 0; i < STORE_LOOPS_MAX; i++)
-		if (hub->stores[i] == store)
+		if (hub->stores[i] == store) {
 			hub->stores[i] = NULL;
+			atomic_fetch_sub(&hub->n_loops, 1);
+		}
 	pthread_mutex_unlock(&hub->lock);
 }
 
@@ -274,6 +256,8 @@ void store_destroy(struct store *store)
 		return;
 	store->closing = true;
 	give_slot(store->hub, store);
+	if (store->redis && !redis_trouble(store->redis))
+		atomic_fetch_sub(&store->hub->n_up, 1); /* down is not called */
 	redis_destroy(store->redis);
 	/* What callbacks called again has ended by now, and is called back here. */
 	while (!sl_list_empty(&store->ended) || !sl_list_empty(&store->beats)) {
@@ -450,12 +434,15 @@ static void on_reply(void *arg, int result, const redisReply *reply)
 	}
 	if (result < 0)
 		atomic_fetch_add(&call->store->hub->n_errors, 1);
+	else
+		store_note_time(call->store->hub, (sl_clock_ns() - call->sent_ns) / SL_NS_PER_US);
 	call->finish(call, result, result < 0 ? NULL : reply);
 	free(call);
 }
 
 static int send_call(struct store_call *call)
 {
+	call->sent_ns = sl_clock_ns();
 	return redis_command(call->store->redis, call->n, call->args, call->lens, on_reply, call);
 }
 

@@ -18,6 +18,7 @@
 #include "store_entity.h"
 
 #define STORE_LOOPS_MAX 64
+#define STORE_BUCKETS	8  /* of the time that calls take */
 #define WAKES_MAX	64 /* scopes noted one by one; more are all scopes */
 
 struct reaper;
@@ -29,7 +30,9 @@ struct store_hub {
 	struct store *stores[STORE_LOOPS_MAX];
 	_Atomic unsigned tcp_port; /* where the private Redis listens for others; 0: nowhere yet */
 	/* Counters of /metrics; every loop adds to them. */
-	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_reconnects;
+	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_reconnects, n_holds;
+	_Atomic unsigned n_loops, n_up; /* stores, and those whose connection serves */
+	_Atomic uint64_t took[STORE_BUCKETS], took_us; /* answers by the time they took; its sum */
 };
 
 /* Scopes in which something happened, on their way to a loop. */
@@ -92,6 +95,7 @@ struct store_call {
 	union store_answer fn;
 	void *arg;
 	enum script_id script;
+	uint64_t sent_ns;
 	bool whole; /* sent as EVAL: the server did not know the script */
 	int result; /* of a call that has ended before it was sent */
 	int n;
@@ -138,6 +142,9 @@ struct store_rows {
  * there are no rows then. */
 int store_read_page(const struct store_call *call, int result, const redisReply *reply,
 		    struct store_rows *rows, struct store_page *page);
+
+/* store_redis_metrics.c */
+void store_note_time(struct store_hub *hub, uint64_t took_us);
 
 /* store_agent.c */
 void store_flush_beats(struct store *store);
