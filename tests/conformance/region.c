@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,6 +237,52 @@ static void mr_destroy__while_the_peer_reads_is_a_clean_cut(void **state)
 	}
 }
 
+/* ---- pages ---- */
+
+/* Bytes of memory of slime_mem_alloc that this process reaches without a page fault. */
+static uint64_t resident(void)
+{
+	FILE *f = fopen("/proc/self/smaps", "re");
+	unsigned long from, to, kib;
+	uint64_t sum = 0;
+	bool ours = false;
+	char line[512];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			ours = strstr(line, "/memfd:slime ") != NULL;
+		else if (ours && sscanf(line, "Rss: %lu kB", &kib) == 1)
+			sum += kib * KiB;
+	}
+	fclose(f);
+	return sum;
+}
+
+/* A peer's region is mapped when it is first used, and its pages are fetched in idle rounds. */
+static void mapping__of_a_peers_region_is_fetched_while_there_is_time(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	uint64_t before;
+	struct slime_xfer x;
+	struct pair *p;
+
+	(void)state;
+	if (fixture_transport != SLIME_TRANSPORT_SHM)
+		return;
+	attr.len = 8 * MiB;
+	attr.manual_a = true;
+	p = pair_open(&attr);
+	before = resident();
+	assert_true(before >= 2 * attr.len);
+	x = a_and_b(p, 0, 3 * MiB, 1);
+	assert_ok(read_now(p, &x));
+	while (slime_context_poll(p->a.ctx) > 0)
+		;
+	assert_true(resident() - before >= attr.len);
+	pair_close(p);
+}
+
 /* ---- memory of the user's own ---- */
 
 /* A process's own memory is reached over tcp; on one host only when both ends allow it. */
@@ -348,6 +395,7 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(read__with_an_old_descriptor_never_reaches_a_new_region),
 	IN_PAIR(mr_destroy__with_own_ops_pending_is_busy),
 	IN_PAIR(mr_destroy__while_the_peer_reads_is_a_clean_cut),
+	cmocka_unit_test(mapping__of_a_peers_region_is_fetched_while_there_is_time),
 	IN_PAIR(read__of_foreign_memory_without_leave_is_unsupported_on_shm),
 	cmocka_unit_test(read__of_foreign_memory_with_leave_brings_it),
 	cmocka_unit_test(read__of_scattered_foreign_memory_brings_each),

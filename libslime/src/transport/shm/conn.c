@@ -223,6 +223,8 @@ unsigned shm_conn_progress(struct shm_conn *c)
 			n += shm_work_progress(c);
 		if (!sl_list_empty(&c->leaving))
 			n += shm_map_progress(c);
+		if (!n && !sl_list_empty(&c->cold))
+			n += shm_map_warm(c);
 	}
 	if (atomic_load_explicit(&c->end_wanted, memory_order_acquire)) {
 		end_now(c);
@@ -420,6 +422,7 @@ static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct s
 	sl_list_init(&c->link);
 	sl_list_init(&c->works);
 	sl_list_init(&c->leaving);
+	sl_list_init(&c->cold);
 	sl_timer_init(&c->deadline, on_deadline);
 	sl_timer_init(&c->again, shm_handshake_again);
 	c->maps = calloc(SHM_REGIONS_MAX, sizeof(*c->maps));

@@ -3,12 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "src/transport/shm/shm.h"
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 #define WORD_BITS 64
+
+/* Bytes whose pages are fetched at once: what comes meanwhile waits for some microseconds. */
+#define WARM_STEP (UINT64_C(64) << 10)
 
 /* ---- the peer's regions ---- */
 
@@ -147,7 +155,15 @@ bool shm_map_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
 		atomic_load_explicit(&m->state, memory_order_relaxed) >= SHM_MAP_STALE);
 }
 
-static int map_region(struct shm_map *m, struct shm_packet *p)
+/* Whether the owner has all of the file's pages: those that lack would be fetched at our cost. */
+static bool is_populated(int fd, uint64_t len)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (uint64_t)st.st_blocks * 512 >= len;
+}
+
+static int map_region(struct shm_conn *c, struct shm_map *m, struct shm_packet *p)
 {
 	int prot = PROT_READ | (p->access & SLIME_ACCESS_REMOTE_WRITE ? PROT_WRITE : 0);
 	int ret;
@@ -159,7 +175,28 @@ static int map_region(struct shm_map *m, struct shm_packet *p)
 		return ret;
 	m->mapping_len = p->c;
 	m->base = (uint8_t *)m->mapping + p->b;
+	if (is_populated(p->fds[0], p->c)) {
+		m->cold_at = p->b & ~(WARM_STEP - 1);
+		m->cold_end = p->b + p->len;
+		sl_list_append(&c->cold, &m->link);
+	}
 	return 0;
+}
+
+unsigned shm_map_warm(struct shm_conn *c)
+{
+	struct shm_map *m = SL_CONTAINER_OF(c->cold.next, struct shm_map, link);
+	uint64_t left = m->cold_end - m->cold_at;
+	size_t step = left < WARM_STEP ? left : WARM_STEP;
+
+	/* Read, also where we may write: that fetches many at once, and they can be written. A
+	 * kernel before 5.14 has no such advice; then each access fetches what it needs. */
+	if (madvise((uint8_t *)m->mapping + m->cold_at, step, MADV_POPULATE_READ))
+		step = left;
+	m->cold_at += step;
+	if (m->cold_at == m->cold_end)
+		sl_list_remove(&m->link);
+	return 1;
 }
 
 /* What an owner can say of a region it is asked for: other values mean something here. */
@@ -184,7 +221,7 @@ static int take_answer(struct shm_conn *c, struct shm_map *m, struct shm_packet 
 	if (m->foreign && !c->t->base.env->attr->foreign_memory)
 		ret = -EOPNOTSUPP;
 	if (!ret && !m->foreign)
-		ret = map_region(m, p);
+		ret = map_region(c, m, p);
 	m->status = ret;
 	atomic_store(&m->state, ret ? SHM_MAP_REFUSED : SHM_MAP_READY);
 	return ret;
@@ -232,6 +269,7 @@ void shm_map_withdrawn(struct shm_conn *c, const struct shm_packet *p)
 		return;
 	}
 	atomic_store(&m->state, SHM_MAP_STALE);
+	sl_list_remove(&m->link);
 	sl_list_append(&c->leaving, &m->link);
 }
 

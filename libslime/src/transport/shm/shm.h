@@ -92,7 +92,9 @@ struct shm_map {
 	uint8_t *base;
 	void *mapping;
 	uint64_t mapping_len;
-	struct sl_list link;  /* of those that wait for their users to leave. [token] */
+	uint64_t cold_at; /* from there to cold_end an access may fault. [token] */
+	uint64_t cold_end;
+	struct sl_list link;  /* of the cold ones, or of those that wait for their users. [token] */
 	struct shm_map *next; /* of all */
 };
 
@@ -151,6 +153,7 @@ struct shm_conn {
 	struct shm_map *made;		 /* those that there are */
 	_Atomic uint32_t n_asked;
 	struct sl_list leaving;	 /* maps that wait for their users. [token] */
+	struct sl_list cold;	 /* maps whose pages are fetched when there is time. [token] */
 	struct shm_given given;	 /* [token] */
 	struct shm_ghost *ghost; /* what may be left of us; NULL once it is */
 };
@@ -172,7 +175,7 @@ static inline bool shm_conn_is_quiet(const struct shm_conn *c)
 	if (atomic_load_explicit(&c->end_wanted, memory_order_relaxed))
 		return false;
 	return atomic_load_explicit(&c->state, memory_order_relaxed) != SHM_CONN_READY ||
-	       (!shm_conn_has_message(c) && sl_list_empty(&c->leaving) &&
+	       (!shm_conn_has_message(c) && sl_list_empty(&c->leaving) && sl_list_empty(&c->cold) &&
 		!atomic_load_explicit(&c->n_works, memory_order_relaxed));
 }
 
@@ -236,6 +239,7 @@ bool shm_map_answered(struct shm_conn *c,
 		      struct shm_packet *p); /* MAPPED arrived; false: broken protocol */
 void shm_map_withdrawn(struct shm_conn *c, const struct shm_packet *p); /* WITHDRAW arrived */
 unsigned shm_map_progress(struct shm_conn *c); /* unmap what nobody uses any more */
+unsigned shm_map_warm(struct shm_conn *c);     /* fetch some pages of a cold one; there is one */
 void shm_map_drop_all(struct shm_conn *c);     /* nobody is busy */
 void shm_map_free(struct shm_conn *c);
 

@@ -6,6 +6,8 @@
 
 /* Copied in one round, so that messages of others get their turn. */
 #define BYTES_PER_ROUND (1U << 20)
+/* What the kernel maps around a page that is read for the first time. */
+#define FETCHED_AROUND 65536
 
 /* ---- copies ---- */
 
@@ -18,12 +20,26 @@ static const uint8_t *source(const struct shm_map *m, const struct sl_work *w,
 	return x->local->region->base + x->local_offset + w->block * x->local_stride;
 }
 
+/* A page that is written first is fetched alone, one that is read first with those around it, which
+ * can be written then. */
+static void touch(const uint8_t *to, uint64_t len)
+{
+	uint64_t at = 0;
+
+	do {
+		(void)*(const volatile uint8_t *)(to + at);
+		at += FETCHED_AROUND - ((uintptr_t)(to + at) & (FETCHED_AROUND - 1));
+	} while (at < len);
+}
+
 static void copy(const struct sl_work *w, uint8_t *local, uint8_t *theirs, uint64_t len)
 {
 	bool read = w->kind == SLIME_KIND_READ;
 	uint8_t *to = read ? local : theirs;
 	uint8_t *from = read ? theirs : local;
 
+	if (!read)
+		touch(to, len);
 	if (w->total < SHM_STREAM_FROM)
 		shm_copy(to, from, len);
 	else
