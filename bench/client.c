@@ -7,10 +7,9 @@
 #include "bench/client.h"
 #include "cli/secret.h"
 
-#define READY_TIMEOUT_MS  10000
-#define LINK_TIMEOUT_MS	  15000
-#define LOOKUP_TIMEOUT_MS 5000
-#define TOKEN_MAX	  4096
+#define READY_TIMEOUT_MS 10000
+#define LINK_TIMEOUT_MS	 15000
+#define TOKEN_MAX	 4096
 /* Above the load itself: link, lookups, warm-up, check. */
 #define REMOTE_EXTRA_MS 120000
 
@@ -72,11 +71,12 @@ static int link_to_initiator(struct client *c)
 {
 	const char *from = c->settings->between.from;
 	struct slime_agent_link link = { .to = from };
+	char message[BENCH_MESSAGE_MAX];
 	int ret;
 
-	if (slime_agent_peer_find(c->agent, from, LOOKUP_TIMEOUT_MS) == -ENOENT) {
-		fprintf(stderr, "slime-bench: %s is not registered in scope %s\n", from,
-			c->settings->between.scope);
+	if (bench_check_registered(c->agent, from, message)) {
+		if (!atomic_load(&c->interrupt.caught))
+			fprintf(stderr, "slime-bench: %s\n", message);
 		return -1;
 	}
 	ret = slime_agent_link_add(c->agent, &link);

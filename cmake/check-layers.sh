@@ -31,7 +31,7 @@ nc-redis       nanoctrl/src/redis,store_redis,store_agent,store_compat,store_pee
 nc-store       nanoctrl/src/store                                nc-plain
 nc-http        nanoctrl/src/server,worker,conn,http,route,request,reply,stream,metrics nc-plain
 nc-plain       nanoctrl/src/                                     base
-agent          peeragent/lib/agent,reconcile,settings,access     agent-parts
+agent          peeragent/lib/agent,reconcile,settings,access,lookup agent-parts
 agent-plain    peeragent/lib/topology,link,check,post            base agent-api
 agent-ctrl     peeragent/lib/ctrl                                agent-plain client
 agent-parts    peeragent/lib/                                    agent-ctrl

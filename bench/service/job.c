@@ -16,6 +16,7 @@
 #define LINK_SLICE_MS	  200 /* how long a wish to stop may go unseen meanwhile */
 #define LOOKUP_TIMEOUT_MS 5000
 #define CALL_TIMEOUT_MS	  5000
+#define NAMES_SHOWN	  4
 
 /* One run: who, over what, and what must be undone. */
 struct run {
@@ -131,13 +132,27 @@ static int fail_link(struct run *r, int ret)
 	return ret;
 }
 
-/* nanoctrl knows at once what waiting for the link would not tell; without it, wait. */
-static int check_registered(struct run *r)
+/* Who is there instead, as far as there is room. */
+static void add_names(struct slime_agent *agent, char message[BENCH_MESSAGE_MAX])
 {
-	if (slime_agent_peer_find(r->agent, r->job->peer, LOOKUP_TIMEOUT_MS) != -ENOENT)
+	char names[NAMES_SHOWN + 1][SLIME_AGENT_NAME_MAX + 1];
+	int n = slime_agent_peers(agent, names, NAMES_SHOWN + 1, LOOKUP_TIMEOUT_MS);
+	size_t used = strlen(message);
+
+	for (int i = 0; i < n && used < BENCH_MESSAGE_MAX; i++)
+		used += (size_t)snprintf(message + used, BENCH_MESSAGE_MAX - used, "%s%.40s",
+					 i ? ", " : "; there are ",
+					 i < NAMES_SHOWN ? names[i] : "others");
+}
+
+int bench_check_registered(struct slime_agent *agent, const char *name,
+			   char message[BENCH_MESSAGE_MAX])
+{
+	if (slime_agent_peer_find(agent, name, LOOKUP_TIMEOUT_MS) != -ENOENT)
 		return 0;
-	snprintf(r->message, BENCH_MESSAGE_MAX, "%.100s is not registered in scope %.60s",
-		 r->job->peer, slime_agent_scope(r->agent));
+	snprintf(message, BENCH_MESSAGE_MAX, "%.60s is not registered in scope %.40s", name,
+		 slime_agent_scope(agent));
+	add_names(agent, message);
 	return -ENOENT;
 }
 
@@ -167,7 +182,7 @@ static int open_link(struct run *r)
 		 r->job->transport == SLIME_TRANSPORT_NONE
 			 ? "any"
 			 : slime_transport_name(r->job->transport));
-	ret = check_registered(r);
+	ret = bench_check_registered(r->agent, r->job->peer, r->message);
 	if (ret)
 		return ret;
 	ret = slime_agent_link_add(r->agent, &link);

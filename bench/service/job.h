@@ -61,6 +61,11 @@ struct bench_result {
 	uint64_t max_ns;
 };
 
+/* -ENOENT at once when no such agent is registered, with who is in message; else 0, also when
+ * nanoctrl does not tell. */
+int bench_check_registered(struct slime_agent *agent, const char *name,
+			   char message[BENCH_MESSAGE_MAX]);
+
 /*
  * Run it as an agent of this process: brings up a link of its own to the peer, and takes it down
  * again. One at a time per agent and transport. -ENOENT at once when the peer is not registered,

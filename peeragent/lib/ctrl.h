@@ -131,6 +131,13 @@ int ctrl_delete_region(struct ctrl *ctrl, const char *name, ctrl_done_fn *done, 
 /* Whether an agent of that name is registered. */
 int ctrl_find_agent(struct ctrl *ctrl, const char *agent, ctrl_done_fn *done, void *arg);
 
+/* names are valid during the call, for result 0. */
+typedef void ctrl_names_fn(void *arg, int result, const char *const *names, size_t n);
+
+/* The names of other agents that are registered; of many the first CTRL_NAMES_MAX at most. */
+#define CTRL_NAMES_MAX 32
+int ctrl_list_names(struct ctrl *ctrl, ctrl_names_fn *done, void *arg);
+
 /* descriptor is valid during the call, for result 0. */
 typedef void ctrl_region_fn(void *arg, int result, const void *descriptor, size_t len);
 

@@ -7,12 +7,14 @@
 
 #include "base/log.h"
 #include "peeragent/lib/ctrl_private.h"
+#include "peeragent/lib/topology.h"
 
 struct request {
 	struct sl_list node;
 	struct ctrl *ctrl;
 	ctrl_done_fn *done;
 	ctrl_region_fn *region_done;
+	ctrl_names_fn *names_done;
 	void *arg;
 };
 
@@ -172,6 +174,34 @@ int ctrl_find_agent(struct ctrl *ctrl, const char *agent, ctrl_done_fn *done, vo
 	struct request *rq = begin(ctrl, done, arg);
 
 	return rq ? given(rq, nc_get_agent(ctrl->client, agent, on_agent, rq)) : -EAGAIN;
+}
+
+static void on_names(void *arg, const struct nc_error *error, const struct nc_page *page)
+{
+	struct request *rq = arg;
+	struct request ended = *rq;
+	const char *names[CTRL_NAMES_MAX];
+	int result = result_of(error);
+	size_t n = 0;
+
+	end(rq);
+	for (size_t i = 0; !result && i < page->n && n < CTRL_NAMES_MAX; i++) {
+		const char *name = page->agents[i].name;
+
+		if (strcmp(name, ended.ctrl->name) && topology_is_name(name, SLIME_AGENT_NAME_MAX))
+			names[n++] = name;
+	}
+	ended.names_done(ended.arg, result, names, n);
+}
+
+int ctrl_list_names(struct ctrl *ctrl, ctrl_names_fn *done, void *arg)
+{
+	struct request *rq = begin(ctrl, NULL, arg);
+
+	if (!rq)
+		return -EAGAIN;
+	rq->names_done = done;
+	return given(rq, nc_list_agents(ctrl->client, NULL, NULL, on_names, rq));
 }
 
 static void on_region(void *arg, const struct nc_error *error, const struct nc_region *region)

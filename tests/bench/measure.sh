@@ -114,7 +114,7 @@ refused 1 'node-a: it needs 8192.0 GiB of memory' rpc --from node-a --peer node-
 refused 1 'region nothing of node-b' transfer --peer node-b --region nothing
 # At once: only a peer that is there and cannot be reached is waited for, 15 s.
 SECONDS=0
-refused 1 'nobody is not registered in scope test' rpc --peer nobody
+refused 1 'nobody is not registered in scope test; there are node-a, node-b$' rpc --peer nobody
 refused 1 'nobody is not registered in scope test' rpc --from nobody --peer node-b
 refused 1 'node-a: nobody is not registered in scope test' rpc --from node-a --peer nobody
 [ "$SECONDS" -lt 40 ] || fail "it took $SECONDS s to say so"

@@ -35,6 +35,7 @@ enum kind {
 	MSG_OFFER_GONE,
 	MSG_DONE,
 	MSG_REGION,
+	MSG_NAMES,
 };
 
 /* Something that an agent is told on its loop. */
@@ -51,6 +52,7 @@ struct msg {
 	int result;
 	ctrl_done_fn *done;
 	ctrl_region_fn *region_done;
+	ctrl_names_fn *names_done;
 	void *arg;
 	size_t len;
 	uint8_t bytes[CTRL_DESCRIPTOR_MAX];
@@ -147,6 +149,7 @@ static bool sees(const struct ctrl *c, const struct ctrl *other)
 
 static void deliver(struct ctrl *c, struct msg *m)
 {
+	const char *name = m->name;
 	struct ctrl_peer peer = { m->name, m->incarnation, m->epoch, m->generation, NULL, 0 };
 	struct ctrl_offer offer = { m->name,	   m->profile, m->incarnation, m->epoch,
 				    m->generation, m->number,  m->bytes,       m->len };
@@ -183,6 +186,9 @@ static void deliver(struct ctrl *c, struct msg *m)
 		break;
 	case MSG_REGION:
 		m->region_done(m->arg, m->result, m->bytes, m->len);
+		break;
+	case MSG_NAMES:
+		m->names_done(m->arg, 0, m->len ? &name : NULL, m->len);
 		break;
 	}
 }
@@ -513,6 +519,29 @@ int ctrl_find_agent(struct ctrl *c, const char *agent, ctrl_done_fn *done, void 
 	m->done = done;
 	m->arg = arg;
 	m->result = agent_named(c->scope, agent) ? 0 : -ENOENT;
+	return finish();
+}
+
+/* Of all the others one. */
+int ctrl_list_names(struct ctrl *c, ctrl_names_fn *done, void *arg)
+{
+	struct msg *m;
+
+	lock();
+	if (server.away || !c->registered) {
+		unlock();
+		return -EAGAIN;
+	}
+	m = tell(c, MSG_NAMES);
+	m->names_done = done;
+	m->arg = arg;
+	each_agent(other, at)
+	{
+		if (other != c && other->registered && !strcmp(other->scope, c->scope)) {
+			strcpy(m->name, other->name);
+			m->len = 1;
+		}
+	}
 	return finish();
 }
 

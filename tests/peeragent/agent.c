@@ -396,8 +396,12 @@ static void region__of_a_peer_is_read_by_name(void **state)
 static void peer_find__says_who_is_registered(void **state)
 {
 	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
+	char names[2][SLIME_AGENT_NAME_MAX + 1];
 
 	(void)state;
+	assert_int_equal(slime_agent_peers(a, names, 0, LONG_MS), 0);
+	assert_int_equal(slime_agent_peers(a, names, 2, LONG_MS), 1);
+	assert_string_equal(names[0], "b");
 	assert_string_equal(slime_agent_scope(a), "default");
 	assert_ok(slime_agent_peer_find(a, "b", LONG_MS));
 	assert_int_equal(slime_agent_peer_find(a, "c", LONG_MS), -ENOENT);
@@ -405,6 +409,7 @@ static void peer_find__says_who_is_registered(void **state)
 	assert_int_equal(slime_agent_peer_find(a, "b", LONG_MS), -ENOENT);
 	fakectrl_go_away();
 	assert_int_equal(slime_agent_peer_find(a, "b", LONG_MS), -EAGAIN);
+	assert_int_equal(slime_agent_peers(a, names, 2, LONG_MS), -EAGAIN);
 	fakectrl_come_back(true);
 	end(a);
 }

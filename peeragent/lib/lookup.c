@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What threads of the caller ask nanoctrl, through the agent's session. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peeragent/lib/agent.h"
+
+/* A question, which may be answered after its asker has given up: on the heap. */
+struct lookup {
+	struct sl_list node;
+	struct slime_agent *agent;
+	const char *peer;   /* during the first visit only; NULL: who is there? */
+	const char *region; /* NULL: is the peer there? */
+	struct slime_remote_mr remote;
+	char names[CTRL_NAMES_MAX][SLIME_AGENT_NAME_MAX + 1];
+	size_t n_names;
+	int result;
+	bool done;
+	bool abandoned;
+};
+
+static void end_lookup(struct lookup *l, int result)
+{
+	sl_list_remove(&l->node);
+	l->result = result;
+	if (l->abandoned)
+		free(l);
+	else
+		loop_signal(l->agent->loop, &l->done);
+}
+
+static void on_region(void *arg, int result, const void *descriptor, size_t len)
+{
+	struct lookup *l = arg;
+
+	if (!result && slime_remote_mr_import(descriptor, len, &l->remote))
+		result = -EPROTO;
+	end_lookup(l, result);
+}
+
+static void on_peer(void *arg, int result)
+{
+	end_lookup(arg, result);
+}
+
+static void on_names(void *arg, int result, const char *const *names, size_t n)
+{
+	struct lookup *l = arg;
+
+	for (size_t i = 0; !result && i < n && i < CTRL_NAMES_MAX; i++)
+		snprintf(l->names[l->n_names++], sizeof(l->names[0]), "%s", names[i]);
+	end_lookup(l, result);
+}
+
+void agent_drop_lookups(struct slime_agent *agent)
+{
+	struct sl_list *node, *tmp;
+
+	sl_list_for_each_safe (node, tmp, &agent->lookups)
+		end_lookup(SL_CONTAINER_OF(node, struct lookup, node), -ESHUTDOWN);
+}
+
+static int send_lookup(struct lookup *l)
+{
+	struct ctrl *ctrl = l->agent->reconcile.ctrl;
+
+	if (!l->agent->started)
+		return -EAGAIN;
+	if (!l->peer)
+		return ctrl_list_names(ctrl, on_names, l);
+	if (!l->region)
+		return ctrl_find_agent(ctrl, l->peer, on_peer, l);
+	return ctrl_get_region(ctrl, l->peer, l->region, on_region, l);
+}
+
+static void begin_lookup(void *arg)
+{
+	struct lookup *l = arg;
+	int ret;
+
+	sl_list_append(&l->agent->lookups, &l->node);
+	ret = send_lookup(l);
+	if (ret)
+		end_lookup(l, l->agent->reconcile.state == SLIME_AGENT_ENDED ? -ESHUTDOWN : ret);
+}
+
+struct abandon {
+	struct lookup *lookup;
+	bool abandoned; /* the lookup is not ours any more */
+};
+
+static void abandon_lookup(void *arg)
+{
+	struct abandon *a = arg;
+
+	a->abandoned = !a->lookup->done;
+	a->lookup->abandoned = a->abandoned;
+}
+
+/* 0, and *answered is the caller's to free; or how it ended. */
+static int look_up(struct slime_agent *agent, const char *peer, const char *region,
+		   int64_t timeout_ms, struct lookup **answered)
+{
+	struct lookup *l = calloc(1, sizeof(*l));
+	struct abandon a = { .lookup = l };
+	int ret;
+
+	if (!l)
+		return -ENOMEM;
+	l->agent = agent;
+	l->peer = peer;
+	l->region = region;
+	loop_call(agent->loop, begin_lookup, l);
+	ret = loop_wait(agent->loop, &l->done, timeout_ms);
+	if (ret) {
+		loop_call(agent->loop, abandon_lookup, &a);
+		if (a.abandoned)
+			return ret;
+	}
+	ret = l->result;
+	if (ret)
+		free(l);
+	else
+		*answered = l;
+	return ret;
+}
+
+int slime_agent_region_remote(struct slime_agent *agent, const char *peer, const char *region,
+			      int64_t timeout_ms, struct slime_remote_mr *out)
+{
+	struct lookup *l;
+	int ret = look_up(agent, peer, region, timeout_ms, &l);
+
+	if (ret)
+		return ret;
+	*out = l->remote;
+	free(l);
+	return 0;
+}
+
+int slime_agent_peer_find(struct slime_agent *agent, const char *peer, int64_t timeout_ms)
+{
+	struct lookup *l;
+	int ret = look_up(agent, peer, NULL, timeout_ms, &l);
+
+	if (!ret)
+		free(l);
+	return ret;
+}
+
+int slime_agent_peers(struct slime_agent *agent, char (*names)[SLIME_AGENT_NAME_MAX + 1], size_t n,
+		      int64_t timeout_ms)
+{
+	struct lookup *l;
+	int ret = look_up(agent, NULL, NULL, timeout_ms, &l);
+
+	if (ret)
+		return ret;
+	if (n > l->n_names)
+		n = l->n_names;
+	memcpy(names, l->names, n * sizeof(*names));
+	free(l);
+	return (int)n;
+}
