@@ -205,6 +205,8 @@ int sl_hello_send(int fd, const uint8_t *buf, size_t len)
 	do {
 		n = send(fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EPIPE) /* it hung up, with or without our bytes unread */
+		return -ECONNRESET;
 	if (n < 0)
 		return errno == EAGAIN ? -EPROTO : -errno;
 	return (size_t)n == len ? 0 : -EPROTO;

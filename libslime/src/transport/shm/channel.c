@@ -88,6 +88,8 @@ int shm_channel_send(int sock, const struct shm_packet *p)
 	}
 	if (sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == PACKET_LEN)
 		return 0;
+	if (errno == EPIPE) /* it hung up, with or without our packets unread */
+		return -ECONNRESET;
 	return errno == EWOULDBLOCK ? -EAGAIN : -errno;
 }
 
