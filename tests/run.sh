@@ -5,7 +5,7 @@ set -uo pipefail
 
 usage() {
 	cat <<'END'
-usage: tests/run.sh [--quick | --label NAME | --all]
+usage: tests/run.sh [--quick | --label NAME | --all | --coverage]
 
   (nothing)      every test under ASan and UBSan, label threads again under TSan, labels count and install
                  on the release build; under 10 minutes
@@ -13,6 +13,7 @@ usage: tests/run.sh [--quick | --label NAME | --all]
                  slow, fault, install, rdma, long; under 2 minutes when built
   --label NAME   one label, in the trees where it belongs
   --all          everything, then label long, the same tests built by clang, every fuzz target for 60 s
+  --coverage     every test but those of labels slow and long, counted by gcov: the share of lines they execute
 
 With CI=true a skipped test is a failure unless tests/allowed-skips names it. JOBS=n sets the parallelism.
 END
@@ -32,6 +33,7 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--quick) mode=quick ;;
 	--all) mode=all ;;
+	--coverage) mode=coverage ;;
 	--label)
 		[ $# -ge 2 ] || die "--label needs a name"
 		mode=label
@@ -82,6 +84,7 @@ filters() {
 	case $1 in
 	every) echo "-LE ^long$" ;;
 	quick) echo "-LE ^(slow|fault|install|rdma|long)$" ;;
+	brisk) echo "-LE ^(slow|long)$" ;;
 	*) echo "-L ^($1)$" ;;
 	esac
 }
@@ -179,6 +182,14 @@ label)
 	count | install) build_and_test release "$label" ;;
 	esac
 	build_and_test dev "$label"
+	;;
+coverage)
+	deploy/packages.sh test || exit 1
+	find build/coverage -name '*.gcda' -delete 2>/dev/null
+	build_and_test coverage brisk
+	step "lines executed"
+	tests/coverage.py build/coverage 2>&1 | tee -a "$closings"
+	[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
 	;;
 default | all)
 	deploy/packages.sh test || exit 1
