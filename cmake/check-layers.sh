@@ -25,7 +25,7 @@ endpoint       libslime/src/endpoint,connect,xfer,recv,msg       mr
 rpc            libslime/src/rpc,mailbox,worker                   endpoint
 cli            cli/                                              base
 client         nanoctrl/client/                                  base
-nc-main        nanoctrl/src/main,links,instance,serve,settings,runtime,probe,redis_child nc-api nc-redis client cli
+nc-main        nanoctrl/src/main,gc,links,instance,serve,settings,runtime,probe,redis_child nc-api nc-redis client cli
 nc-api         nanoctrl/src/api,routes,model,tail                nc-http nc-store
 nc-redis       nanoctrl/src/redis,store_redis,store_agent,store_compat,store_peer,store_reach,store_object,store_event,reaper nc-store
 nc-store       nanoctrl/src/store                                nc-plain

@@ -8,6 +8,7 @@
 
 #include "cli/config.h"
 #include "cli/option.h"
+#include "gc.h"
 #include "instance.h"
 #include "links.h"
 #include "redis_url.h"
@@ -80,6 +81,8 @@ static int run(const char *command, const struct options *options, const struct 
 	struct runtime rt;
 	int ret = runtime_init(&rt, options->runtime_dir);
 
+	if (!strcmp(command, "gc"))
+		return gc_list(settings, options);
 	/* Who only asks leaves no directory behind; one that is there has to be ours. */
 	if (!ret && (serves || !access(rt.dir, F_OK)))
 		ret = runtime_create(&rt);

@@ -192,6 +192,12 @@ static const struct cli_setting links_options[] = {
 	CLI_END,
 };
 
+static const struct cli_setting gc_options[] = {
+	CLI_FLAG(struct options, dry_run, "dry-run", .help = "list, and remove nothing"),
+	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = "NANOCTRL_REDIS_URL"),
+	CLI_END,
+};
+
 static const struct cli_command commands[] = {
 	{ .name = "start",
 	  .summary = "run the server in the background",
@@ -207,6 +213,11 @@ static const struct cli_command commands[] = {
 	{ .name = "stop",
 	  .summary = "end the server, and the private Redis with it",
 	  .tables = { stop_options, where_options } },
+	{ .name = "gc",
+	  .summary = "list what agents of DLSlime's NanoCtrl left in Redis",
+	  .text = "Keys of memory regions, exchanges, targets, streams and inboxes whose agent is not "
+		  "registered, one a line. It looks at every key, and changes nothing.",
+	  .tables = { gc_options, where_options } },
 	{ .name = "obs links",
 	  .summary = "show the links that agents report",
 	  .text = "Exit status with --wait: 0 when all links are connected, 1 when time ran out.",

@@ -68,6 +68,7 @@ struct options {
 	const char *scope;
 	int64_t links_wait_ms;
 	bool json;
+	bool dry_run;
 };
 
 extern const struct cli_setting settings_table[];

@@ -292,6 +292,32 @@ case_the_private_redis_listens_only_for_those_who_need_it() {
 	expect 0 stopped nc stop
 }
 
+case_what_others_left_is_listed() {
+	local key
+	expect 2 "expected --dry-run" nc gc --data-dir "$dir/data"
+	expect 1 "redis.sock" nc gc --dry-run --data-dir "$dir/data" --set redis.timeout=200ms
+	expect 0 started nc start "${options[@]}"
+	rc() {
+		redis-cli -s "$dir/data/redis.sock" "$@" >/dev/null
+	}
+	rc hset agent:a:1 addr x
+	rc hset s:agent:b addr x
+	# Of agents that are there, however their names are read; and of none of these kinds.
+	for key in mr:a:1:kv mr:a:1:kv:dev:1:RoCE s:mr:b:kv exchange:z:a:1:c exchange:a:1:z:c s:exchange:z:b spec:topology:a:1 \
+		stream:a:1 s:inbox:b agent:c other service:x:mr; do
+		rc set "$key" x NX
+	done
+	for key in mr:a:2:kv mr:b:kv exchange:y:z:w spec:topology:b s:stream:a s:inbox:a:1 $'mr:n\nl:kv'; do
+		rc set "$key" x
+	done
+	nc gc --dry-run --data-dir "$dir/data" >"$dir/orphans" 2>"$dir/out" || die "$(cat "$dir/out")"
+	sort "$dir/orphans" >"$dir/sorted"
+	printf '%s\n' exchange:y:z:w mr:a:2:kv mr:b:kv 'mr:n\x0al:kv' s:inbox:a:1 s:stream:a spec:topology:b | sort >"$dir/wanted"
+	cmp -s "$dir/sorted" "$dir/wanted" || die "$(diff "$dir/sorted" "$dir/wanted")"
+	grep -q '^nanoctrl: 7 of [0-9]* keys have no agent' "$dir/out" || die "$(cat "$dir/out")"
+	expect 0 stopped nc stop
+}
+
 case_links_are_listed_and_waited_for() {
 	local url lease
 	expect 1 "no server runs" nc obs links

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gc.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "redis_child.h"
+#include "redis_gc.h"
+#include "redis_url.h"
+#include "runtime.h"
+#include "settings.h"
+
+/* A key on a line of its own, whatever is in it. */
+static void print_key(void *arg, const char *key, size_t len)
+{
+	(void)arg;
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)key[i];
+
+		if (c < 0x20 || c == 0x7f || c == '\\')
+			printf("\\x%02x", c);
+		else
+			putchar(c);
+	}
+	putchar('\n');
+}
+
+static int complain(const char *what)
+{
+	fprintf(stderr, "nanoctrl: %s\n", what);
+	return 1;
+}
+
+int gc_list(const struct settings *settings, const struct options *options)
+{
+	char data_dir[PATH_MAX], text[PATH_MAX + 16];
+	const char *why = "no memory";
+	struct redis_gc_report report;
+	struct redis_url url;
+	int ret;
+
+	if (!options->dry_run) {
+		complain("gc: expected --dry-run: it lists, and removes nothing");
+		return CLI_EXIT_USAGE;
+	}
+	if (settings->redis.url) {
+		snprintf(text, sizeof(text), "%s", settings->redis.url);
+	} else {
+		if (runtime_data_dir(settings->redis.data_dir, data_dir))
+			return complain("no usable data directory; --data-dir names one");
+		redis_child_url(data_dir, text, sizeof(text));
+	}
+	if (redis_url_parse(text, &url, &why))
+		return complain(why);
+	ret = redis_gc(&url, (uint32_t)settings->redis.timeout_ms, print_key, NULL, &report);
+	if (ret)
+		fprintf(stderr, "nanoctrl: %s: %s\n", url.shown, report.why);
+	else
+		fprintf(stderr, "nanoctrl: %" PRIu64 " of %" PRIu64 " keys have no agent\n",
+			report.n_orphans, report.n_keys);
+	redis_url_fini(&url);
+	return ret ? 1 : 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nanoctrl gc: what agents of DLSlime's NanoCtrl left in Redis. */
+#ifndef NANOCTRL_GC_H
+#define NANOCTRL_GC_H
+
+struct options;
+struct settings;
+
+/* Lists it; the program's exit status. */
+int gc_list(const struct settings *settings, const struct options *options);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "redis_gc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <event2/event.h>
+#include <hiredis/hiredis.h>
+#include "redis.h"
+
+#define PER_STEP     "500"
+#define MEANINGS_MAX 64 /* agents that a key may be of */
+
+struct scan {
+	struct event_base *base;
+	struct redis *redis;
+	struct redis_gc_report *report;
+	void (*found)(void *arg, const char *key, size_t len);
+	void *arg;
+	char cursor[24];
+	size_t n_asked; /* keys whose agents are being looked for */
+	bool more;
+	int result;
+};
+
+/* A key on its way: it is an orphan when none of its agents is there. */
+struct question {
+	struct scan *scan;
+	size_t len;
+	char key[];
+};
+
+static void step(struct scan *s);
+
+static void end(struct scan *s, int result, const char *why)
+{
+	s->result = result;
+	snprintf(s->report->why, sizeof(s->report->why), "%s", why);
+	event_base_loopbreak(s->base);
+}
+
+/* ---- whose a key may be ---- */
+
+/*
+ * Names and scopes may have colons, so a key can be read in several ways. Each reading adds the
+ * agent's key, "[scope:]agent:name", to args.
+ */
+struct meanings {
+	size_t n;
+	const char *args[MEANINGS_MAX + 1];
+	size_t lens[MEANINGS_MAX + 1];
+	char *heap;
+	bool ok;
+};
+
+static void add_agent(struct meanings *m, const char *scope, size_t scope_len, const char *name,
+		      size_t name_len)
+{
+	static const char word[] = "agent:";
+	size_t word_len = sizeof(word) - 1;
+
+	if (m->n > MEANINGS_MAX) {
+		m->ok = false;
+		return;
+	}
+	memcpy(m->heap, scope, scope_len);
+	memcpy(m->heap + scope_len, word, word_len);
+	memcpy(m->heap + scope_len + word_len, name, name_len);
+	m->args[m->n] = m->heap;
+	m->lens[m->n++] = scope_len + word_len + name_len;
+	m->heap += scope_len + word_len + name_len;
+}
+
+/* What follows the word: the whole of it is the name, or a part that ends (or, for the second agent
+ * of an exchange, begins) at a colon. */
+static void add_names(struct meanings *m, const char *key, size_t scope_len, const char *rest,
+		      size_t len, bool parts)
+{
+	add_agent(m, key, scope_len, rest, len);
+	for (size_t i = 0; parts && i < len; i++) {
+		if (rest[i] != ':')
+			continue;
+		add_agent(m, key, scope_len, rest, i);
+		add_agent(m, key, scope_len, rest + i + 1, len - i - 1);
+		for (size_t k = i + 1; k < len; k++)
+			if (rest[k] == ':')
+				add_agent(m, key, scope_len, rest + i + 1, k - i - 1);
+	}
+}
+
+static void read_key(struct meanings *m, const char *key, size_t len)
+{
+	static const struct {
+		const char *word;
+		bool parts;
+	} kinds[] = { { "mr:", true },
+		      { "exchange:", true },
+		      { "spec:topology:", false },
+		      { "stream:", false },
+		      { "inbox:", false } };
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+		size_t word = strlen(kinds[k].word);
+
+		for (size_t at = 0; at + word < len; at++) {
+			if ((at && key[at - 1] != ':') || memcmp(key + at, kinds[k].word, word))
+				continue;
+			add_names(m, key, at, key + at + word, len - at - word, kinds[k].parts);
+		}
+	}
+}
+
+/* ---- looking ---- */
+
+static void answered(struct scan *s)
+{
+	if (!--s->n_asked && s->more)
+		step(s);
+	else if (!s->n_asked)
+		end(s, 0, "");
+}
+
+static void on_exists(void *arg, int result, const redisReply *reply)
+{
+	struct question *q = arg;
+	struct scan *s = q->scan;
+
+	if (!result && reply->type == REDIS_REPLY_INTEGER && !reply->integer) {
+		s->report->n_orphans++;
+		s->found(s->arg, q->key, q->len);
+	}
+	free(q);
+	if (!s->result && !result)
+		answered(s);
+}
+
+static int ask(struct scan *s, const char *key, size_t len)
+{
+	struct meanings m = { .n = 1, .args = { "EXISTS" }, .lens = { 6 }, .ok = true };
+	char *heap = m.heap = malloc((MEANINGS_MAX + 1) * (len + 8));
+	struct question *q = malloc(sizeof(*q) + len + 1);
+	int ret = 0;
+
+	if (!heap || !q) {
+		free(heap);
+		free(q);
+		return -ENOMEM;
+	}
+	read_key(&m, key, len);
+	/* One with more meanings than we look at may be anybody's. */
+	if (m.n == 1 || !m.ok) {
+		free(q);
+	} else {
+		q->scan = s;
+		q->len = len;
+		memcpy(q->key, key, len);
+		q->key[len] = '\0';
+		ret = redis_command(s->redis, (int)m.n, m.args, m.lens, on_exists, q);
+		if (ret)
+			free(q);
+		else
+			s->n_asked++;
+	}
+	free(heap);
+	return ret;
+}
+
+/* {cursor, {key, ...}} */
+static void on_scan(void *arg, int result, const redisReply *reply)
+{
+	struct scan *s = arg;
+	const redisReply *keys;
+
+	if (result)
+		return; /* on_down() ends it */
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+	    reply->element[0]->type != REDIS_REPLY_STRING ||
+	    reply->element[1]->type != REDIS_REPLY_ARRAY) {
+		end(s, -EPROTO,
+		    reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer to SCAN");
+		return;
+	}
+	snprintf(s->cursor, sizeof(s->cursor), "%.20s", reply->element[0]->str);
+	s->more = strcmp(s->cursor, "0") != 0;
+	keys = reply->element[1];
+	s->report->n_keys += keys->elements;
+	s->n_asked = 1; /* this answer itself */
+	for (size_t i = 0; i < keys->elements; i++) {
+		const redisReply *key = keys->element[i];
+
+		if (key->type == REDIS_REPLY_STRING && ask(s, key->str, (size_t)key->len)) {
+			end(s, -ENOMEM, "out of memory");
+			return;
+		}
+	}
+	answered(s);
+}
+
+static void step(struct scan *s)
+{
+	const char *args[] = { "SCAN", s->cursor, "COUNT", PER_STEP };
+
+	if (redis_command(s->redis, 4, args, NULL, on_scan, s))
+		end(s, -ENOMEM, "out of memory");
+}
+
+static void on_up(void *arg, const char *run_id)
+{
+	(void)run_id;
+	step(arg);
+}
+
+static void on_down(void *arg)
+{
+	struct scan *s = arg;
+
+	end(s, -ENOTCONN, redis_trouble(s->redis));
+}
+
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+	struct scan *s = arg;
+
+	(void)fd;
+	(void)what;
+	if (redis_trouble(s->redis))
+		end(s, -ENOTCONN, redis_trouble(s->redis));
+}
+
+int redis_gc(const struct redis_url *url, uint32_t timeout_ms,
+	     void (*found)(void *arg, const char *key, size_t len), void *arg,
+	     struct redis_gc_report *report)
+{
+	struct scan s = { .report = report, .found = found, .arg = arg, .cursor = "0" };
+	struct timeval tv = { .tv_sec = timeout_ms / 1000, .tv_usec = (timeout_ms % 1000) * 1000 };
+	struct redis_attr attr = { .url = url,
+				   .name = "nanoctrl-gc",
+				   .timeout_ms = timeout_ms,
+				   .max_inflight = 65536,
+				   .up = on_up,
+				   .down = on_down,
+				   .arg = &s };
+	int ret;
+
+	memset(report, 0, sizeof(*report));
+	s.base = event_base_new();
+	if (!s.base)
+		return -ENOMEM;
+	ret = redis_create(s.base, &attr, &s.redis);
+	if (!ret)
+		ret = event_base_once(s.base, -1, EV_TIMEOUT, on_late, &s, &tv) ? -ENOMEM : 0;
+	if (!ret) {
+		event_base_dispatch(s.base);
+		ret = s.result;
+	}
+	s.result = ret ? ret : 1; /* what is still in flight asks for nothing more */
+	redis_destroy(s.redis);
+	event_base_free(s.base);
+	return ret;
+}
