@@ -3,6 +3,9 @@
 #ifndef SL_BASE_CPU_H
 #define SL_BASE_CPU_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 /* A variable of each thread, found without a call: the library is not loaded late and often. */
 #define SL_PER_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
 
@@ -32,6 +35,19 @@ static inline void sl_cpu_fetch_to_write(const void *p)
 #else
 	__builtin_prefetch(p, 1);
 #endif
+}
+
+/* The same for all lines of len bytes. */
+static inline void sl_cpu_fetch_all(const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i += 64)
+		sl_cpu_fetch(p + i);
+}
+
+static inline void sl_cpu_fetch_all_to_write(const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i += 64)
+		sl_cpu_fetch_to_write(p + i);
 }
 
 #endif

@@ -495,29 +495,24 @@ void sl_endpoint_op_finished(struct slime_op *op)
 	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_release);
 }
 
-/* Where one thread at a time counts. */
-static void add_alone(_Atomic uint64_t *counter, uint64_t n)
+/* Of max_pending_ops. */
+static bool has_room(const struct slime_endpoint *ep, uint64_t n_ops, uint64_t n_calls_ever)
 {
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
-			      memory_order_relaxed);
-}
+	const struct sl_kind_counters *calls = &ep->counters[SLIME_KIND_CALL];
+	uint64_t ended = atomic_load_explicit(&calls->completed, memory_order_relaxed) +
+			 atomic_load_explicit(&calls->failed, memory_order_relaxed);
 
-void sl_endpoint_op_finished_here(struct slime_op *op)
-{
-	struct slime_endpoint *ep = op->owner;
-	struct sl_kind_counters *c = &ep->counters[op->work.kind];
-
-	add_alone(op->status ? &c->failed : &c->completed, 1);
-	add_alone(&c->bytes, op->bytes);
-	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_release);
+	/* Calls may have begun and ended since they were counted. */
+	return (int64_t)(n_ops + n_calls_ever - ended) < (int64_t)ep->attr.max_pending_ops;
 }
 
 int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op, enum slime_op_kind kind)
 {
 	int ret;
 
-	if (atomic_fetch_add_explicit(&ep->n_pending, 1, memory_order_relaxed) >=
-	    ep->attr.max_pending_ops) {
+	if (!has_room(ep, atomic_fetch_add_explicit(&ep->n_pending, 1, memory_order_relaxed),
+		      atomic_load_explicit(&ep->counters[SLIME_KIND_CALL].submitted,
+					   memory_order_relaxed))) {
 		atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
 		return -EAGAIN;
 	}
@@ -540,6 +535,55 @@ void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op)
 	sl_op_abort(op);
 }
 
+/* Where one thread at a time counts. */
+static void add_alone(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+static void call_finished(struct slime_op *op)
+{
+	struct slime_endpoint *ep = op->owner;
+	struct sl_kind_counters *c = &ep->counters[SLIME_KIND_CALL];
+
+	add_alone(op->status ? &c->failed : &c->completed, 1);
+	add_alone(&c->bytes, op->bytes);
+}
+
+int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op)
+{
+	_Atomic uint64_t *submitted = &ep->counters[SLIME_KIND_CALL].submitted;
+	int ret = -EAGAIN;
+
+	if (has_room(ep, atomic_load_explicit(&ep->n_pending, memory_order_relaxed),
+		     atomic_fetch_add_explicit(submitted, 1, memory_order_relaxed)))
+		ret = sl_op_begin(op);
+	if (ret) {
+		atomic_fetch_sub_explicit(submitted, 1, memory_order_relaxed);
+		return ret;
+	}
+	op->owner = ep;
+	op->finished = call_finished;
+	op->work.kind = SLIME_KIND_CALL;
+	return 0;
+}
+
+void sl_endpoint_call_abort(struct slime_endpoint *ep, struct slime_op *op)
+{
+	atomic_fetch_sub_explicit(&ep->counters[SLIME_KIND_CALL].submitted, 1,
+				  memory_order_relaxed);
+	sl_op_abort(op);
+}
+
+static uint32_t n_pending(struct slime_endpoint *ep)
+{
+	struct sl_kind_counters *c = &ep->counters[SLIME_KIND_CALL];
+	uint64_t ended = atomic_load(&c->completed) + atomic_load(&c->failed);
+
+	return atomic_load(&ep->n_pending) + (uint32_t)(atomic_load(&c->submitted) - ended);
+}
+
 /* ---- what is seen of it ---- */
 
 void slime_endpoint_info(const struct slime_endpoint *const_ep, struct slime_endpoint_info *out)
@@ -558,7 +602,7 @@ void slime_endpoint_info(const struct slime_endpoint *const_ep, struct slime_end
 		out->epoch = ep->initiator ? ep->self.endpoint << 32 | (uint32_t)ep->peer.endpoint
 					   : ep->peer.endpoint << 32 | (uint32_t)ep->self.endpoint;
 	pthread_mutex_unlock(&ep->lock);
-	out->pending_ops = atomic_load(&ep->n_pending);
+	out->pending_ops = n_pending(ep);
 	if (sl_context_check(ep->ctx) == 0 && sl_endpoint_enter(ep, &conn) == 0) {
 		conn->ops->address(conn, out->address, sizeof(out->address));
 		sl_endpoint_leave(ep);

@@ -70,10 +70,10 @@ struct slime_endpoint {
 	struct sl_link_id self;
 	uint8_t secret[SL_SECRET_LEN];
 
-	_Atomic uint32_t state;	       /* enum slime_endpoint_state */
-	_Atomic bool shut;	       /* closed by us: no new operations */
-	_Atomic uint32_t n_submitting; /* threads between sl_endpoint_enter and leave */
-	_Atomic uint32_t n_pending;
+	_Atomic uint32_t state;		/* enum slime_endpoint_state */
+	_Atomic bool shut;		/* closed by us: no new operations */
+	_Atomic uint32_t n_submitting;	/* threads between sl_endpoint_enter and leave */
+	_Atomic uint32_t n_pending;	/* ops but calls */
 	_Atomic(struct sl_conn *) conn; /* usable between enter and leave */
 	_Atomic bool ended;		/* nothing but destroy is left to happen */
 
@@ -130,9 +130,10 @@ void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op);
 /* What op_begin made op->finished; who replaces it calls it. */
 void sl_endpoint_op_finished(struct slime_op *op);
 
-/* The same for a kind whose ops finish with the token only: nobody else counts them then. [token]
- */
-void sl_endpoint_op_finished_here(struct slime_op *op);
+/* The same for a call. It is finished as [token], so that nobody else counts then, and calls are no
+ * part of n_pending: those that were submitted and did not end are pending. */
+int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op);
+void sl_endpoint_call_abort(struct slime_endpoint *ep, struct slime_op *op);
 
 /* Count something that is no op: requests. */
 void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,

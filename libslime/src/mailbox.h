@@ -98,8 +98,10 @@ struct sl_call_slot {
 	_Alignas(64) _Atomic uint64_t id; /* of the request that is out; 0: none */
 	_Atomic uint64_t posted;	  /* the last id that left */
 	struct slime_call *call;	  /* valid while id is not 0 */
-	uint64_t generation;		  /* by who has taken the slot */
-	uint64_t cancelled;		  /* the last id that was cancelled; [token] */
+	const uint8_t *at;		  /* where the last request was written, and how much */
+	uint32_t len;
+	uint64_t generation; /* by who has taken the slot */
+	uint64_t cancelled;  /* the last id that was cancelled; [token] */
 };
 
 struct sl_mailbox {

@@ -14,6 +14,9 @@
 /* When to look again after what changes without telling us. */
 #define AGAIN_NS SL_NS_PER_MS
 
+/* What is fetched ahead of a slot. */
+#define FETCHED_MAX SL_SLOT_SMALL
+
 _Static_assert(SL_CALL_SLOTS < 1 << ID_SLOT_BITS, "a slot fits an id");
 _Static_assert(SL_CALL_SLOTS_SMALL == 64, "one word has a bit for each small slot");
 
@@ -73,16 +76,6 @@ static void give_slot(struct sl_mailbox *mb, unsigned slot)
 		atomic_fetch_or(&mb->free_large, UINT64_C(1) << (slot - SL_CALL_SLOTS_SMALL));
 }
 
-/* The slot will soon be written, and is with the peer, who read it: get it meanwhile. [token] */
-static void fetch_slot(struct sl_mailbox *mb, unsigned n)
-{
-	struct sl_conn *conn = atomic_load_explicit(&mb->ep->conn, memory_order_relaxed);
-	const uint8_t *slot = conn->ops->slot(conn, SL_AREA_REQUEST, n);
-
-	if (slot)
-		sl_cpu_fetch_to_write(slot);
-}
-
 /* ---- sending ---- */
 
 /* Writes the slot; returns how many bytes. */
@@ -110,7 +103,9 @@ static uint64_t remaining_us(uint64_t deadline_ns)
 
 	if (deadline_ns == SL_NEVER)
 		return 0;
-	now = sl_clock_ns();
+	now = sl_clock_coarse_ns();
+	if (deadline_ns < now + SL_NS_PER_S)
+		now = sl_clock_ns();
 	/* 0 means no deadline; one that is over is as short as can be said. */
 	return deadline_ns > now + SL_NS_PER_US ? (deadline_ns - now) / SL_NS_PER_US : 1;
 }
@@ -136,6 +131,8 @@ static void send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call 
 	};
 
 	slot->call = call;
+	slot->at = to;
+	slot->len = m.len < FETCHED_MAX ? m.len : FETCHED_MAX;
 	atomic_store_explicit(&slot->id, id, memory_order_release);
 	/* Without a place to write to the connection is at its end, which ends the call, too. */
 	if (to || !has_bytes) {
@@ -430,9 +427,10 @@ bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t
 	if (!id || id != m->w[SL_REPLY_ID] || !is_valid(call, m))
 		return false;
 	status = take_reply(call, m, payload);
+	/* The next call will write it, and the peer read it last: get it meanwhile. */
+	sl_cpu_fetch_all_to_write(slot->at, slot->len);
 	atomic_store_explicit(&slot->id, 0, memory_order_relaxed);
 	give_slot(mb, m->slot);
-	fetch_slot(mb, m->slot);
 	end(mb, call, status);
 	if (atomic_load(&mb->n_waiting) && sl_endpoint_enter(mb->ep, &conn) == 0) {
 		dispatch(mb, conn);

@@ -212,9 +212,12 @@ int sl_lend(struct sl_mailbox *mb, struct slime_call *call)
 
 bool sl_lend_take_back(struct sl_mailbox *mb, struct slime_call *call)
 {
-	bool request_back = take_region_back(mb, &call->request_region);
-	bool reply_back = take_region_back(mb, &call->reply_region);
+	bool request_back, reply_back;
 
+	if (!call->flags)
+		return true;
+	request_back = take_region_back(mb, &call->request_region);
+	reply_back = take_region_back(mb, &call->reply_region);
 	put_chunk(mb, &call->request_chunk);
 	if (call->reply_chunk && call->reply_at != call->reply_chunk->addr)
 		put_chunk(mb, &call->reply_chunk);

@@ -267,7 +267,7 @@ static uint64_t deadline_of(const struct sl_msg *m)
 {
 	uint64_t us = m->w[SL_REQUEST_REMAINING_US];
 
-	return us && us < REMAINING_MAX_US ? sl_clock_ns() + us * SL_NS_PER_US : SL_NEVER;
+	return us && us < REMAINING_MAX_US ? sl_moment_ns(us * SL_NS_PER_US) : SL_NEVER;
 }
 
 /* The method that is asked for, if it may be; else *status says why not. */
@@ -307,12 +307,14 @@ bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const ui
 	enum sl_reply_status status;
 	int head;
 
-	/* Where the reply will be written the client has read the last one. */
-	if (req && req->reply_slot)
-		sl_cpu_fetch_to_write(req->reply_slot);
-	head = read_head(mb, m, payload, &request, &reply);
 	/* A slot carries one request at a time. */
-	if (head < 0 || (req && state_of(req) != SL_REQUEST_FREE))
+	if (req && state_of(req) != SL_REQUEST_FREE)
+		return false;
+	/* Where the reply will be written the client has read the last one. */
+	if (req)
+		sl_cpu_fetch_all_to_write(req->reply_slot, req->last_len);
+	head = read_head(mb, m, payload, &request, &reply);
+	if (head < 0)
 		return false;
 	method = method_of(mb, m, &status);
 	if (!method) {

@@ -32,6 +32,14 @@
 #define ROUNDS_PER_CALL	    8
 #define YIELD_HELPED_MIN_NS 1800
 #define YIELD_HELPED_MAX_NS (200 * SL_NS_PER_US)
+/*
+ * A peer that has several messages on the way writes the next one while we look for it, and each
+ * look takes the cache line from it. So after a round of some events the next comes a little later,
+ * and finds more of them; after one of many there is more to do than there is time.
+ */
+#define SOME_EVENTS	  2
+#define MANY_EVENTS	  32
+#define PAUSES_AFTER_SOME 8
 /* How often a caller that finds the token taken looks again before it sleeps. */
 #define GUEST_SPINS 2000
 /* Callers that come more often than this leave peers nothing to wait for. */
@@ -190,7 +198,9 @@ static void give_token(struct slime_context *ctx)
 	/* Fully ordered: who wants the token counts himself, then looks at it; we the other way
 	 * round. */
 	atomic_store(&p->token, 0);
-	wake_successor(p);
+	if (atomic_load(&p->n_waiting) ||
+	    atomic_load_explicit(&p->thread_state, memory_order_relaxed) == SL_THREAD_PARKED)
+		wake_successor(p);
 }
 
 /* Wake the thread that sleeps on the poller, or is about to. */
@@ -355,6 +365,8 @@ static enum spin_verdict spin_next(struct slime_context *ctx, struct spin *s, un
 	if (n) {
 		*s = spin_begin(p);
 		p->vain_calls = 0;
+		for (int i = 0; i < PAUSES_AFTER_SOME && n >= SOME_EVENTS && n < MANY_EVENTS; i++)
+			sl_cpu_relax();
 		return SPIN_ON;
 	}
 	s->empty += 1 + ROUNDS_PER_CALL * p->vain_calls;

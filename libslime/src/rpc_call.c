@@ -121,14 +121,13 @@ int slime_call_start(struct slime_endpoint *ep, const struct slime_call_args *ar
 	if (!ret)
 		ret = check_args(call, ep, args);
 	if (!ret)
-		ret = sl_endpoint_op_begin(ep, &call->op, SLIME_KIND_CALL);
+		ret = sl_endpoint_call_begin(ep, &call->op);
 	if (ret)
 		return ret;
-	call->op.finished = sl_endpoint_op_finished_here;
 	reset(call, ep->mailbox, args);
 	ret = sl_calls_begin(ep->mailbox, call);
 	if (ret)
-		sl_endpoint_op_abort(ep, &call->op);
+		sl_endpoint_call_abort(ep, &call->op);
 	return ret;
 }
 

@@ -144,6 +144,7 @@ static void send_reply(struct answer *a, int status)
 	struct slime_endpoint *ep = a->mb->ep;
 	uint64_t len = a->req->len;
 
+	a->req->last_len = a->reply.len < SL_SLOT_SMALL ? a->reply.len : SL_SLOT_SMALL;
 	let_go(a->req);
 	a->conn->ops->post(a->conn, &a->reply);
 	/* The client need not wait for this. */

@@ -58,11 +58,12 @@ struct slime_rpc_request {
 	struct sl_lent reply;
 
 	const uint8_t *reply_slot; /* its place, while the connection lasts */
-	uint8_t *copy;		   /* of a short request; as long as the slot */
-	uint8_t *draft;		   /* of a short reply; as long as the slot */
-	struct sl_chunk *in;	   /* a long request */
-	struct sl_chunk *out;	   /* a long reply */
-	uint8_t *buffer; /* what slime_rpc_reply_buffer() gave: in draft, out, or the slot */
+	uint32_t last_len;    /* of the last short reply there, as far as it is fetched ahead */
+	uint8_t *copy;	      /* of a short request; as long as the slot */
+	uint8_t *draft;	      /* of a short reply; as long as the slot */
+	struct sl_chunk *in;  /* a long request */
+	struct sl_chunk *out; /* a long reply */
+	uint8_t *buffer;      /* what slime_rpc_reply_buffer() gave: in draft, out, or the slot */
 	uint64_t buffer_len;
 	bool in_room; /* or in the caller's memory */
 

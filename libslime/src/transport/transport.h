@@ -179,8 +179,8 @@ struct sl_conn_ops {
 	 * -EOPNOTSUPP.
 	 */
 	int (*submit)(struct sl_conn *conn, struct slime_op *op);
-	/* Where the payload for that slot of the peer is written before the post. NULL when the
-	 * connection ended. */
+	/* Where the payload for that slot of the peer is written before the post: always the same
+	 * place. NULL when the connection ended. */
 	uint8_t *(*slot)(struct sl_conn *conn, enum sl_area area, unsigned slot);
 	/* Send a message; in order with the posts of this thread. Dropped when the connection
 	 * ended. */
