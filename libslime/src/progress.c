@@ -108,7 +108,18 @@ static void arm(struct slime_context *ctx)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* The poller, if its time has come. */
+static unsigned look_at_transports(struct slime_context *ctx)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		if (ctx->transports[i])
+			n += ctx->transports[i]->ops->progress(ctx->transports[i]);
+	}
+	return n;
+}
+
+/* The poller, if its time has come, and what is not looked at in every round. */
 static unsigned poller_turn(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
@@ -119,7 +130,10 @@ static unsigned poller_turn(struct slime_context *ctx)
 	if (now - p->poller_ns < POLLER_NS)
 		return 0;
 	p->poller_ns = now;
-	n = sl_poller_run(&ctx->poller, 0);
+	p->look_at_all = true;
+	n = look_at_transports(ctx);
+	p->look_at_all = false;
+	n += sl_poller_run(&ctx->poller, 0);
 	return n + sl_completions_deliver(&ctx->completions);
 }
 
@@ -137,10 +151,7 @@ static unsigned one_round(struct slime_context *ctx)
 	unsigned n = 0;
 
 	in_round = ctx;
-	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
-		if (ctx->transports[i])
-			n += ctx->transports[i]->ops->progress(ctx->transports[i]);
-	}
+	n += look_at_transports(ctx);
 	if (atomic_load_explicit(&ctx->n_todo, memory_order_acquire))
 		n += sl_endpoint_run_todo(ctx);
 	n += sl_completions_deliver(&ctx->completions);

@@ -47,6 +47,7 @@ struct sl_progress {
 	/* Under the token. */
 	bool armed;	      /* peers ring us */
 	uint32_t rounds;      /* since the clock was looked at for the poller's turn */
+	bool look_at_all;     /* in this round: for the transports */
 	uint32_t vain_calls;  /* system calls of the last round that found nothing */
 	uint32_t yield_after; /* empty rounds before a spinner yields its CPU */
 	uint64_t poller_ns;   /* when the poller was looked at */

@@ -255,6 +255,8 @@ struct sl_transport_env {
 	/* progress() counts its system calls that found nothing: a spinner's patience is time, not
 	 * rounds. [token] */
 	uint32_t *vain_calls;
+	/* This round looks at everything, also where progress() would look only now and then. */
+	const bool *look_at_all;
 	void *arg;
 };
 

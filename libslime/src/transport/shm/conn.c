@@ -103,6 +103,7 @@ static void end_now(struct shm_conn *c)
 	}
 	part_from_peer(c, cause == 0);
 	sl_list_remove(&c->link);
+	sl_list_remove(&c->turn);
 	events->broken(c->base.owner, cause, why);
 }
 
@@ -420,6 +421,7 @@ static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct s
 	c->step = "the peer to come";
 	atomic_flag_clear(&c->tx_lock);
 	sl_list_init(&c->link);
+	sl_list_init(&c->turn);
 	sl_list_init(&c->works);
 	sl_list_init(&c->leaving);
 	sl_list_init(&c->cold);
@@ -450,6 +452,7 @@ int shm_conn_create(struct sl_transport *base, const struct sl_conn_attr *attr,
 	}
 	pthread_mutex_init(&c->lock, NULL);
 	sl_list_append(&t->conns, &c->link);
+	sl_list_append(&t->awake, &c->turn);
 	sl_timer_set(base->env->poller, &c->deadline, attr->deadline_ns);
 	*out = &c->base;
 	return 0;

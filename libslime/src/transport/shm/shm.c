@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,11 @@
 
 #include "base/log.h"
 #include "src/transport/shm/shm.h"
+
+/* A server of many clients looks at those that are at it; one that comes back is found after a few
+ * rounds, and at once when it was rung for. */
+#define ROUNDS_UNTIL_IDLE 1024
+#define IDLE_PER_ROUND	  2
 
 /* The abstract name: other network namespaces cannot see it, and nothing is left behind. */
 static int listen_on(const char *name)
@@ -57,6 +63,8 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	t->base = (struct sl_transport){ .ops = &sl_shm_transport, .env = env };
 	sl_list_init(&t->conns);
 	sl_list_init(&t->ghosts);
+	sl_list_init(&t->awake);
+	sl_list_init(&t->idle);
 	ret = shm_start_time(getpid(), &t->start_time);
 	if (ret)
 		goto free_t;
@@ -109,19 +117,69 @@ static int candidate(struct sl_transport *base, struct sl_writer *w)
 	return 0;
 }
 
-static unsigned progress(struct sl_transport *base)
+static struct shm_conn *conn_of(struct sl_list *turn)
 {
-	struct shm_transport *t = (struct shm_transport *)base;
+	return SL_CONTAINER_OF(turn, struct shm_conn, turn);
+}
+
+static void move(struct shm_conn *c, struct sl_list *to)
+{
+	sl_list_remove(&c->turn);
+	sl_list_append(to, &c->turn);
+	c->quiet_rounds = 0;
+}
+
+static unsigned look_at_awake(struct shm_transport *t)
+{
 	struct sl_list *e, *tmp;
 	unsigned n = 0;
 
-	sl_list_for_each_safe (e, tmp, &t->conns) {
-		struct shm_conn *c = SL_CONTAINER_OF(e, struct shm_conn, link);
+	sl_list_for_each_safe (e, tmp, &t->awake) {
+		struct shm_conn *c = conn_of(e);
 
-		if (!shm_conn_is_quiet(c))
+		if (!shm_conn_is_quiet(c)) {
+			c->quiet_rounds = 0;
 			n += shm_conn_progress(c);
+		} else if (++c->quiet_rounds >= ROUNDS_UNTIL_IDLE) {
+			move(c, &t->idle);
+		}
 	}
 	return n;
+}
+
+/* The first at most max of them, which go to the end of the list. */
+static unsigned look_at_idle(struct shm_transport *t, unsigned max)
+{
+	struct sl_list *last = t->idle.prev;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < max && !sl_list_empty(&t->idle); i++) {
+		struct sl_list *e = t->idle.next;
+		struct shm_conn *c = conn_of(e);
+		bool quiet = shm_conn_is_quiet(c);
+
+		move(c, quiet ? &t->idle : &t->awake);
+		/* It may be gone afterwards. */
+		if (!quiet)
+			n += shm_conn_progress(c);
+		if (e == last)
+			break;
+	}
+	return n;
+}
+
+static unsigned progress(struct sl_transport *base)
+{
+	struct shm_transport *t = (struct shm_transport *)base;
+	unsigned n = look_at_awake(t);
+	bool all;
+
+	if (sl_list_empty(&t->idle))
+		return n;
+	/* Who is about to sleep must not leave anything behind. */
+	all = *base->env->look_at_all ||
+	      atomic_load_explicit(&t->page->sleeping, memory_order_relaxed);
+	return n + look_at_idle(t, all ? UINT_MAX : IDLE_PER_ROUND);
 }
 
 static void arm(struct sl_transport *base)

@@ -46,6 +46,10 @@ struct shm_transport {
 	uint64_t start_time;   /* of this process */
 	struct sl_list conns;  /* [token] */
 	struct sl_list ghosts; /* [token] */
+	/* The connections again. Every round looks at the awake ones, and at some of those where
+	 * nothing happened for long. [token] */
+	struct sl_list awake;
+	struct sl_list idle;
 };
 
 /* ---- ours that the peer has ---- */
@@ -110,6 +114,8 @@ struct shm_conn {
 	struct sl_conn base;
 	struct shm_transport *t;
 	struct sl_list link;
+	struct sl_list turn;	 /* among the awake or the idle ones */
+	uint32_t quiet_rounds;	 /* while awake */
 	_Atomic uint32_t state;	 /* enum shm_conn_state */
 	_Atomic uint32_t n_busy; /* submits that copy */
 	bool initiator;
