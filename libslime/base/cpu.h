@@ -38,12 +38,6 @@ static inline void sl_cpu_fetch_to_write(const void *p)
 }
 
 /* The same for all lines of len bytes. */
-static inline void sl_cpu_fetch_all(const uint8_t *p, size_t len)
-{
-	for (size_t i = 0; i < len; i += 64)
-		sl_cpu_fetch(p + i);
-}
-
 static inline void sl_cpu_fetch_all_to_write(const uint8_t *p, size_t len)
 {
 	for (size_t i = 0; i < len; i += 64)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "src/context.h"
+#include "src/copy.h"
 #include "src/mailbox.h"
 #include "src/rpc_call.h"
 
@@ -352,7 +353,7 @@ static void take_written(struct slime_call *call, uint64_t len)
 		call->reply_at = reply_room(call);
 	} else if (call->args.reply || call->args.reply_mr) {
 		call->reply_at = reply_room(call);
-		memcpy(reply_room(call), call->reply_chunk->addr, len);
+		sl_copy_whole(reply_room(call), call->reply_chunk->addr, len);
 	} else {
 		call->reply_at = call->reply_chunk->addr;
 	}

@@ -4,6 +4,7 @@
 
 #include "base/wire.h"
 #include "src/context.h"
+#include "src/copy.h"
 #include "src/desc.h"
 #include "src/mailbox.h"
 #include "src/rpc_call.h"
@@ -205,8 +206,8 @@ int sl_lend(struct sl_mailbox *mb, struct slime_call *call)
 		return ret;
 	}
 	if (call->request_chunk)
-		memcpy(call->request_chunk->addr, sl_lend_request_bytes(&call->args),
-		       call->args.request_len);
+		sl_copy_whole(call->request_chunk->addr, sl_lend_request_bytes(&call->args),
+			      call->args.request_len);
 	return 0;
 }
 

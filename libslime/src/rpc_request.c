@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "src/context.h"
+#include "src/copy.h"
 #include "src/endpoint.h"
 #include "src/rpc_request.h"
 
@@ -344,6 +345,14 @@ static int get_chunk(struct slime_rpc_request *req, size_t len)
 	return sl_pool_get(&req->rpc->pool, &req->mb->serving, len, false, NULL, &req->out);
 }
 
+static bool overlap(const void *a, const void *b, size_t len)
+{
+	uintptr_t x = (uintptr_t)a;
+	uintptr_t y = (uintptr_t)b;
+
+	return x < y ? y - x < len : x - y < len;
+}
+
 int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len)
 {
 	struct answer a;
@@ -359,8 +368,11 @@ int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len)
 		return send_short(&a, data, len);
 	room = view_room(req, len);
 	if (room) {
-		/* The caller may have lent the same memory for both. */
-		memmove(room, data, len);
+		/* Of a call whose memory for both is the same they may overlap. */
+		if (overlap(room, data, len))
+			memmove(room, data, len);
+		else
+			sl_copy_whole(room, data, len);
 		say_written(&a, len);
 		return 0;
 	}
@@ -372,7 +384,7 @@ int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len)
 	put_chunk(req, &req->out);
 	if (get_chunk(req, len))
 		return send_error(&a, SL_REPLY_NO_MEMORY, -ENOBUFS);
-	memcpy(req->out->addr, data, len);
+	sl_copy_whole(req->out->addr, data, len);
 	return send_long(&a, req->out, 0, len);
 }
 

@@ -190,7 +190,7 @@ static unsigned take_messages(struct shm_conn *c, unsigned max)
 		}
 		if (m.len) {
 			payload = c->other->slots + sl_slot_offset(sl_msg_area(m.kind), m.slot);
-			sl_cpu_fetch_all(payload, m.len < SL_SLOT_SMALL ? m.len : SL_SLOT_SMALL);
+			sl_cpu_fetch(payload);
 		}
 		if (!c->base.events->msg(c->base.owner, &m, payload)) {
 			shm_conn_end(c, -EPROTO, "the peer broke the protocol");

@@ -6,7 +6,6 @@
  *	handshake.c  how a connection comes up
  *	conn.c       a connection: messages, packets, end
  *	work.c       one-sided work: a bounded share of it in submit
- *	copy.c       copies between two mappings
  *	foreign.c    copies where nothing is mapped, by process_vm_readv and process_vm_writev
  *	map.c        the peer's regions, and ours that it has
  *	ghost.c      what is left of a connection while its peer has regions of ours

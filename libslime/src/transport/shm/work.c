@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "src/transport/shm/copy.h"
+#include "src/copy.h"
 #include "src/transport/shm/shm.h"
 
 /* Copied in one round, so that messages of others get their turn. */
@@ -40,10 +40,10 @@ static void copy(const struct sl_work *w, uint8_t *local, uint8_t *theirs, uint6
 
 	if (!read)
 		touch(to, len);
-	if (w->total < SHM_STREAM_FROM)
-		shm_copy(to, from, len);
+	if (w->total < SL_COPY_STREAM_FROM)
+		sl_copy(to, from, len);
 	else
-		shm_stream(to, from, len);
+		sl_copy_stream(to, from, len);
 }
 
 /* The work's next stretches, which m maps; budget shrinks by what was copied. */
@@ -62,12 +62,12 @@ static int copy_mapped(const struct shm_map *m, struct sl_work *w, uint64_t *bud
 			return ret;
 		x = sl_work_at(w);
 		if (x && x->remote == remote)
-			shm_prefetch(source(m, w, x));
+			sl_copy_fetch(source(m, w, x));
 		copy(w, p.local, m->base + p.remote_offset, p.len);
 		*budget -= p.len;
 	} while (x && x->remote == remote && *budget);
-	if (w->total >= SHM_STREAM_FROM)
-		shm_stream_fence();
+	if (w->total >= SL_COPY_STREAM_FROM)
+		sl_copy_stream_fence();
 	return 0;
 }
 

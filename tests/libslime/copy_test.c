@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "src/transport/shm/copy.h"
+#include "src/copy.h"
 
 /* What must stay as it was. */
 #define AROUND 256
@@ -25,7 +25,7 @@ static void check(copy_fn *copy, size_t to, size_t from, size_t len)
 
 	memset(target, 0xa5, end);
 	copy(target + to, source + from, len);
-	shm_stream_fence();
+	sl_copy_stream_fence();
 	assert_memory_equal(target + to, source + from, len);
 	for (size_t i = 0; i < to; i++)
 		assert_int_equal(target[i], 0xa5);
@@ -51,13 +51,13 @@ static void check_all(copy_fn *copy)
 static void copy__moves_these_bytes_and_no_other(void **state)
 {
 	(void)state;
-	check_all(shm_copy);
+	check_all(sl_copy);
 }
 
 static void stream__moves_these_bytes_and_no_other(void **state)
 {
 	(void)state;
-	check_all(shm_stream);
+	check_all(sl_copy_stream);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "src/transport/shm/copy.h"
+#include "src/copy.h"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -53,7 +53,7 @@ static __attribute__((noinline)) void by_parts(uint8_t *to, const uint8_t *from,
 	memcpy(to, from, len);
 }
 
-void shm_copy_long(void *to, const void *from, size_t len)
+void sl_copy_long(void *to, const void *from, size_t len)
 {
 	if (string_moves_crawl(to, from))
 		by_vectors(to, from, len);
@@ -69,7 +69,7 @@ static size_t to_next_line(const uint8_t *to)
 	return -(uintptr_t)to & (STEP - 1);
 }
 
-void shm_stream(void *to_, const void *from_, size_t len)
+void sl_copy_stream(void *to_, const void *from_, size_t len)
 {
 	const uint8_t *from = from_;
 	uint8_t *to = to_;
@@ -94,24 +94,24 @@ void shm_stream(void *to_, const void *from_, size_t len)
 	memcpy(to + at, from + at, len - at);
 }
 
-void shm_stream_fence(void)
+void sl_copy_stream_fence(void)
 {
 	_mm_sfence();
 }
 
 #else
 
-void shm_copy_long(void *to, const void *from, size_t len)
+void sl_copy_long(void *to, const void *from, size_t len)
 {
 	memcpy(to, from, len);
 }
 
-void shm_stream(void *to, const void *from, size_t len)
+void sl_copy_stream(void *to, const void *from, size_t len)
 {
 	memcpy(to, from, len);
 }
 
-void shm_stream_fence(void)
+void sl_copy_stream_fence(void)
 {
 }
 
