@@ -49,6 +49,7 @@ void sl_connect_succeeded(struct slime_endpoint *ep, struct sl_attempt *a)
 {
 	pthread_mutex_lock(&ep->lock);
 	ep->transport = a->transport;
+	ep->any_region = a->conn->any_region;
 	pthread_mutex_unlock(&ep->lock);
 	atomic_store(&ep->conn, a->conn);
 	close_others(ep, a);

@@ -81,6 +81,7 @@ struct slime_endpoint {
 	int cause;
 	char cause_text[128];
 	enum slime_transport transport; /* of conn */
+	bool any_region;		/* the same of conn */
 	bool connect_called;
 	struct sl_endpoint_desc peer;
 	struct slime_op *connect_op;

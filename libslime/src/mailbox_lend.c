@@ -83,7 +83,7 @@ static bool lends_any_memory(const struct sl_mailbox *mb)
 /* Whether the peer can reach the user's region as it is. */
 static bool is_reachable(const struct sl_mailbox *mb, const struct slime_mr *mr)
 {
-	return lends_any_memory(mb) || mr->region->kind == SL_REGION_MEMFD;
+	return lends_any_memory(mb) || mb->ep->any_region || mr->region->kind == SL_REGION_MEMFD;
 }
 
 static int lend_region(struct sl_mailbox *mb, const void *ptr, uint64_t len, uint32_t access,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Long calls to handlers that work in place: on shm they look at the caller's memory itself. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libslime/rpc_pair.h"
@@ -206,6 +207,35 @@ static void in_place__region_can_be_withdrawn_after_a_call(void **state)
 	close_bench(&b);
 }
 
+/* Memory of malloc's, which the peer does not map: it is read and written by system calls. */
+static void in_place__any_memory_may_be_registered(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	enum slime_transport transport = ((struct pair *)*state)->transport;
+	uint8_t *memory = malloc(ROOM + LEN);
+	struct slime_mr *mr, *mapped;
+	struct bench b;
+
+	attr.foreign_memory = true;
+	open_bench(&b, pair_open(transport, &attr));
+	assert_int_equal(slime_mr_create(b.p->a.ctx, memory, ROOM + LEN,
+					 SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE, &mr),
+			 0);
+	mapped = b.mr;
+	b.mr = mr;
+	for (int i = 0; i < 3; i++) {
+		pattern_fill(memory, LEN, (uint32_t)i);
+		assert_int_equal(call_in_region(&b, "echo", ROOM), 0);
+		assert_ptr_equal(slime_call_reply_data(b.call), memory + ROOM);
+		assert_true(pattern_ok(memory + ROOM, LEN, (uint32_t)i));
+	}
+	assert_int_equal(slime_mr_destroy(mr), 0);
+	b.mr = mapped;
+	close_bench(&b);
+	pair_close(b.p);
+	free(memory);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -213,6 +243,7 @@ int main(void)
 		IN_PAIR(in_place__less_than_the_buffer_may_be_committed),
 		IN_PAIR(in_place__request_and_reply_may_overlap),
 		IN_PAIR(in_place__region_can_be_withdrawn_after_a_call),
+		IN_PAIR(in_place__any_memory_may_be_registered),
 	};
 
 	return PAIR_RUN("rpc in place", tests);

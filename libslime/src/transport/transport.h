@@ -221,6 +221,7 @@ struct sl_conn {
 	struct sl_link_id self;
 	struct sl_link_id peer;
 	const _Atomic uint64_t *imm_taken; /* immediates of ours the peer has taken, ever */
+	bool any_region; /* once ready: the peer reaches every region, whatever its memory */
 };
 
 /* ---- transports ---- */

@@ -87,6 +87,7 @@ static int take_peer(struct shm_conn *c, struct shm_packet *p, int *wake_fd, int
 	c->peer_wake_fd = *wake_fd;
 	*wake_fd = -1;
 	c->peer_allows_foreign = p->flags & SHM_FOREIGN_ALLOWED;
+	c->base.any_region = c->peer_allows_foreign && c->t->base.env->attr->foreign_memory;
 	return 0;
 }
 
