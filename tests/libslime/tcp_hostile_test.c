@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -338,6 +340,40 @@ static void serve__a_peer_that_reads_nothing_for_long_is_not_dead(void **state)
 	close(fd);
 }
 
+/* An answer that comes byte by byte: no part of it is taken for another. */
+static void read__answered_byte_by_byte_brings_the_bytes(void **state)
+{
+	struct raw *r = *state;
+	struct slime_remote_mr theirs = {
+		.owner = 1, .len = 4096, .generation = 1, .access = SLIME_ACCESS_REMOTE_READ
+	};
+	struct slime_xfer xfers[] = {
+		{ .local = r->mr, .remote = &theirs, .local_offset = 10, .len = 8 },
+		{ .local = r->mr, .remote = &theirs, .remote_offset = 100, .len = 8 },
+	};
+	struct tcp_head h = { .kind = TCP_DATA, .len = 16 };
+	uint8_t list[2 * TCP_PIECE_LEN], answer[TCP_HEAD_LEN + TCP_PAD_LEN + 16] = { 0 };
+	int fd = raw_link(r);
+	int one = 1;
+
+	assert_ok(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+	assert_ok(slime_read(r->ep, xfers, 2, 0, r->op));
+	h.id = raw_recv_head(fd).id;
+	raw_recv(fd, list, sizeof(list));
+	tcp_head_write(&h, answer);
+	memcpy(answer + TCP_HEAD_LEN + TCP_PAD_LEN, "the fourteenth..", 16);
+	for (size_t i = 0; i < sizeof(answer); i++) {
+		assert_int_equal(slime_op_wait(r->op, 1), -ETIMEDOUT);
+		/* And the next wait receives what is there. */
+		raw_send(fd, answer + i, 1);
+	}
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	assert_ok(slime_op_status(r->op));
+	assert_memory_equal(r->memory + 10, "the four", 8);
+	assert_memory_equal(r->memory, "teenth..", 8);
+	close(fd);
+}
+
 static void take_write(int fd, uint32_t id)
 {
 	static uint8_t bytes[TCP_REQUEST_MAX];
@@ -452,6 +488,7 @@ int main(void)
 		IN_RAW(serve__a_read_brings_the_bytes_or_the_reason),
 		IN_RAW(serve__what_the_region_does_not_grant_is_refused),
 		IN_RAW(serve__a_peer_that_reads_nothing_for_long_is_not_dead),
+		IN_RAW(read__answered_byte_by_byte_brings_the_bytes),
 		IN_RAW(write__answered_while_the_next_request_is_half_sent_goes_on),
 		IN_RAW(write__to_a_host_that_fell_silent_is_connreset_in_time),
 		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_the_link),

@@ -97,6 +97,12 @@ static int begin_data(struct tcp_stream *s)
 	rx->request = tcp_request_find(s, rx->head.id);
 	if (!rx->request || rx->request->kind != TCP_READ || rx->request->len != rx->head.len)
 		return -EPROTO;
+	return 0;
+}
+
+/* The pad is there; what is read before that would overwrite the places. */
+static int begin_data_bytes(struct tcp_rx *rx)
+{
 	for (unsigned i = 0; i < rx->request->n_pieces; i++) {
 		const struct sl_piece *p = &rx->request->pieces[i];
 
@@ -256,7 +262,7 @@ static int on_list(struct tcp_stream *s, const uint8_t *bytes)
 
 	rx->step = TCP_RX_PAYLOAD;
 	if (rx->head.kind == TCP_DATA)
-		return 0;
+		return begin_data_bytes(rx);
 	if (rx->head.kind == TCP_MSG)
 		return begin_msg(s, bytes);
 	ret = tcp_pieces_read(rx->pieces, &rx->head, bytes);
