@@ -60,6 +60,7 @@ class Row(NamedTuple):
     figure: Figure
     target: Target
     source: str = ""  # warm or cold, where bytes have a source
+    at_once: int = 1  # how many of ours measure at the same time; the figure is their sum
 
 
 def read_row(name, options, reference, figure, target):
@@ -76,6 +77,12 @@ def peer_row(name, peer, op, blocks, target):
 
 def rpc_row(name, options, reference, target, figure=P50):
     return Row(name, f"slime-measure rpc {options}", reference, figure, target, "warm")
+
+
+def crowd_row(name, options):
+    """Two pairs of processes on two CPUs: together they do at least half of what one pair does."""
+    ours = f"slime-measure rpc {options}"
+    return Row(name, ours, ours, RATE, at_least(0.5), "warm", at_once=2)
 
 
 BLOCKS_128K = "--block 128KiB --batch 32"
@@ -115,6 +122,10 @@ ROWS = [
     rpc_row(
         "shm-rpc-rate", "--size 64 --inflight 64", "slime-measure rpc --size 64 --inflight 1", at_least(4), figure=RATE
     ),
+    # Four processes on two CPUs.
+    crowd_row("shm-rpc-crowd", "--size 64"),
+    crowd_row("shm-rpc-crowd-16k", "--size 16KiB"),
+    crowd_row("tcp-rpc-crowd", f"{TCP} --size 64"),
     # The same calls by what programs use today.
     rpc_row("shm-rpc-zmq", "--size 1KiB", "baseline-zeromq --size 1KiB", faster(22)),
     rpc_row("shm-rpc-grpc", "--size 1KiB", "baseline-grpc --size 1KiB", faster(40)),

@@ -37,9 +37,10 @@ class Side:
 
     def start(self):
         name, *options = self.command.split()
+        program = find_program(name, self.folders)
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [find_program(name, self.folders), *options, "--step"],
+            [program, *options, "--step"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -49,6 +50,10 @@ class Side:
 
     def round(self):
         """Ask for a round: what it measured, a dictionary."""
+        self.begin()
+        return self.end()
+
+    def begin(self):
         if self.process:
             os.killpg(self.process.pid, signal.SIGCONT)
         else:
@@ -56,7 +61,9 @@ class Side:
         try:
             self.process.stdin.write(b"\n")
         except BrokenPipeError:
-            pass  # it has ended, and says why below
+            pass  # it has ended, and says why in end()
+
+    def end(self):
         line = self.read_line()
         os.killpg(self.process.pid, signal.SIGSTOP)
         self.patience_s = ROUND_S
@@ -99,6 +106,28 @@ class Side:
             self.process.wait()
         self.process.stdout.close()
         self.errors.close()
+
+
+class Crowd:
+    """Several of one side at once; their figures are summed."""
+
+    def __init__(self, command, folders, n):
+        self.sides = [Side(command, folders) for _ in range(n)]
+        self.warm = False
+
+    def round(self):
+        if not self.warm:
+            for side in self.sides:
+                side.round()  # a first round has the start in it: they would not be at work together
+            self.warm = True
+        for side in self.sides:
+            side.begin()
+        rounds = [side.end() for side in self.sides]
+        return {field: sum(r[field] for r in rounds) for field, of in rounds[0].items() if not isinstance(of, str)}
+
+    def close(self):
+        for side in self.sides:
+            side.close()
 
 
 def find_program(name, folders):

@@ -4,7 +4,7 @@
 import statistics
 from typing import NamedTuple, Optional
 
-from verdict.side import Absent, Failed, Side
+from verdict.side import Absent, Crowd, Failed, Side
 
 ROUNDS_MIN = 5
 ROUNDS_MAX = 15
@@ -67,7 +67,7 @@ def take_turns(row, reference, ours):
 
 def judge(row, folders):
     reference = Side(row.reference, folders) if row.reference else None
-    ours = Side(row.ours, folders)
+    ours = Side(row.ours, folders) if row.at_once == 1 else Crowd(row.ours, folders, row.at_once)
     try:
         return take_turns(row, reference, ours)
     except Absent as e:

@@ -73,6 +73,11 @@ class Judge(unittest.TestCase):
             self.assertEqual(outcome.verdict, "not installed")
             self.assertTrue(outcome.is_good())
 
+    def test_several_at_once_are_summed(self):
+        row = Row("row", "three", "two", P50, at_least(1.5), at_once=2)
+        outcome = verdict.judge(row, [self.folder])
+        self.assertEqual((outcome.ours, outcome.ratio), (6, 3))
+
     def test_a_side_that_breaks_fails_its_row(self):
         for side in ("broken", "words", "no-such-program"):
             outcome = self.judge(side, "two", at_most(2))
