@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/mempolicy.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -69,6 +71,31 @@ static int bind_to_node(void *addr, size_t len, int node)
 	return 0;
 }
 
+/* What the system could give us at most, by its own account; without one, anything. */
+static uint64_t memory_left(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	uint64_t available = UINT64_MAX >> 11, swap = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		(void)sscanf(line, "MemAvailable: %" SCNu64, &available);
+		(void)sscanf(line, "SwapFree: %" SCNu64, &swap);
+	}
+	if (f)
+		fclose(f);
+	return (available + swap) << 10;
+}
+
+/* Populating more than there is fails as well, but only when the kernel has killed processes to
+ * find it. Huge pages are counted when they are mapped. */
+static bool is_too_much(const struct slime_mem *mem, const struct slime_mem_attr *attr)
+{
+	bool reserved = attr->huge == SLIME_HUGE_2M || attr->huge == SLIME_HUGE_1G;
+
+	return !reserved && mem->len > memory_left();
+}
+
 /* Now, by us: a later fault would charge whoever touches it first, and kill him when there is no
  * page left. */
 static int populate(uint8_t *addr, size_t len)
@@ -129,7 +156,7 @@ int slime_mem_alloc(struct slime_context *ctx, size_t len, const struct slime_me
 		return -ENOMEM;
 	mem->ctx = ctx;
 	mem->len = (len + page - 1) / page * page;
-	mem->fd = create_file(attr, mem->len);
+	mem->fd = is_too_much(mem, attr) ? -ENOMEM : create_file(attr, mem->len);
 	if (mem->fd < 0) {
 		ret = mem->fd;
 		goto free_mem;

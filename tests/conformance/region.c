@@ -36,6 +36,16 @@ static void mem_alloc__with_nonsense_is_refused(void **state)
 	assert_int_equal(slime_mem_alloc(p->a.ctx, (size_t)1 << 60, NULL, &mem), -ENOMEM);
 }
 
+/* At once: the kernel would look for it among the pages of other processes. */
+static void mem_alloc__of_more_than_the_machine_has_is_refused(void **state)
+{
+	struct pair *p = *state;
+	struct slime_mem *mem = NULL;
+
+	assert_int_equal(slime_mem_alloc(p->a.ctx, (size_t)1 << 46, NULL, &mem), -ENOMEM);
+	assert_null(mem);
+}
+
 static void mem_alloc__with_plain_pages_on_node_0_works(void **state)
 {
 	struct pair *p = *state;
@@ -385,6 +395,7 @@ static void read__of_scattered_foreign_memory_brings_each(void **state)
 static const struct CMUnitTest tests[] = {
 	IN_PAIR(mem_alloc__gives_zeroed_pages),
 	IN_PAIR(mem_alloc__with_nonsense_is_refused),
+	IN_PAIR(mem_alloc__of_more_than_the_machine_has_is_refused),
 	IN_PAIR(mem_alloc__with_plain_pages_on_node_0_works),
 	IN_PAIR(mr_create__with_nonsense_is_refused),
 	IN_PAIR(mr_create__beyond_max_regions_is_refused),
