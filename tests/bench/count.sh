@@ -24,8 +24,12 @@ at_most() {
 
 # What callgrind collects in FUNCTION while the case is repeated N times: collected CASE N FUNCTION
 collected() {
-	valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect="$3" "$steps" "$1" "$2" 2>&1 |
-		sed -n 's/.*Collected : //p'
+	valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect="$3" "$steps" "$1" "$2" \
+		>"$work/callgrind" 2>&1 || {
+		cat "$work/callgrind" >&2
+		return 1
+	}
+	sed -n 's/.*Collected : //p' "$work/callgrind"
 }
 
 # instructions RECORDED CASE N FUNCTION UNITS: what an operation adds, for each of its UNITS. RECORDED is what it was when

@@ -143,7 +143,7 @@ static void start_connect(struct end *from, struct end *to)
 	int len = slime_endpoint_export(to->ep, desc, sizeof(desc));
 
 	must(len, "slime_endpoint_export");
-	must(slime_endpoint_connect(from->ep, desc, (size_t)len, 10000, from->op),
+	must(slime_endpoint_connect(from->ep, desc, (size_t)len, 120000, from->op),
 	     "slime_endpoint_connect");
 }
 
