@@ -215,6 +215,17 @@ static int print_table(const struct listing *l)
 	return ret;
 }
 
+/* The client names the server where it could not ask it. */
+static void print_error(const struct listing *l)
+{
+	const char *url = nc_client_url(l->client);
+
+	if (!strncmp(l->error, url, strlen(url)))
+		fprintf(stderr, "nanoctrl: %s\n", l->error);
+	else
+		fprintf(stderr, "nanoctrl: %s: %s\n", url, l->error);
+}
+
 static int show(struct listing *l, const struct options *options)
 {
 	uint64_t deadline = sl_deadline_ns(options->links_wait_ms);
@@ -225,7 +236,7 @@ static int show(struct listing *l, const struct options *options)
 		fetch(l);
 	}
 	if (l->error[0]) {
-		fprintf(stderr, "nanoctrl: %s: %s\n", nc_client_url(l->client), l->error);
+		print_error(l);
 		return 1;
 	}
 	if (options->json)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/logsink.h"
+#include "nanoctrl/client/url.h"
 
 static const char *const auto_words[] = { "auto", NULL };
 
@@ -15,6 +16,13 @@ static const char *check_address(const char *text)
 	if (inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1)
 		return NULL;
 	return "an IPv4 or IPv6 address";
+}
+
+static const char *check_url(const char *text)
+{
+	struct nc_url url;
+
+	return nc_url_parse(text, &url) ? "the URL of nanoctrl, as http://127.0.0.1:3000" : NULL;
 }
 
 static const char *check_absolute(const char *text)
@@ -182,7 +190,7 @@ static const struct cli_setting links_options[] = {
 	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
 		   .check = check_absolute, .env = "NANOCTRL_RUNTIME_DIR",
 		   .help = "of the server to ask"),
-	CLI_STRING(struct options, address, "address", .value = "URL",
+	CLI_STRING(struct options, address, "address", .value = "URL", .check = check_url,
 		   .help = "the server to ask; default the one of the runtime directory"),
 	CLI_STRING(struct options, scope, "scope", .def = "default", .help = "whose links"),
 	CLI_DURATION_MS(struct options, links_wait_ms, "wait", .def = "0", .min = 0,

@@ -342,6 +342,7 @@ case_links_are_listed_and_waited_for() {
 	nc obs links --wait 100s --json >"$dir/waited" 2>&1 &
 	report 2 connected
 	expect 0 "this end has not been reported" nc obs links --address "$url"
+	expect 2 "expected the URL of nanoctrl" nc obs links --address there
 	expect 1 "not all links are connected" nc obs links --wait 0.2s
 	report 1 connected "$(register node-b)" node-b node-a
 	wait $! || die "it did not see the link"
