@@ -109,6 +109,15 @@ static int measure(struct bench *b)
 
 /* ---- what others measured ---- */
 
+static int unreadable(const char *dir, int ret)
+{
+	char *path = ret == -ENOENT ? results_path(dir, SYSTEM_SLIME, "csv") : NULL;
+	int status = complain(path ? path : dir, ret);
+
+	free(path);
+	return status;
+}
+
 static int compare(const char *dir, bool csv)
 {
 	struct results *r = malloc(sizeof(*r));
@@ -119,7 +128,7 @@ static int compare(const char *dir, bool csv)
 	free(r);
 	if (ret == -EINVAL)
 		return EXIT_FAILURE;
-	return ret ? complain(dir, ret) : EXIT_SUCCESS;
+	return ret ? unreadable(dir, ret) : EXIT_SUCCESS;
 }
 
 static int plot(const char *dir)
@@ -137,7 +146,7 @@ static int plot(const char *dir)
 	if (ret == -EINVAL)
 		return EXIT_FAILURE;
 	if (ret || drawn)
-		return complain(dir, ret ? ret : drawn);
+		return ret ? unreadable(dir, ret) : complain(dir, drawn);
 	printf("%s/%s\n%s/%s\n", dir, PLOT_PNG, dir, PLOT_SVG);
 	return EXIT_SUCCESS;
 }

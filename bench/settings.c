@@ -70,9 +70,10 @@ static const struct cli_setting rpc_table[] = {
 	CLI_INT(struct rpc_settings, iterations, "iterations", .def = "0", .min = 0,
 		.max = LOAD_CALLS_MAX,
 		.help = "measured calls per thread and size; 0: 50 MB worth, at least 50 and at most 500"),
-	CLI_DURATION_MS(struct rpc_settings, duration_ms, "duration", .def = "0", .min = 0,
-			.max = LOAD_DURATION_MAX_MS,
-			.help = "measure each size for so long instead"),
+	CLI_DURATION_MS(
+		struct rpc_settings, duration_ms, "duration", .def = "0", .min = 0,
+		.max = LOAD_DURATION_MAX_MS,
+		.help = "measure each size for so long instead; with iterations, until the first of both"),
 	CLI_INT(struct rpc_settings, inflight, "inflight", .def = "1", .min = 1,
 		.max = LOAD_INFLIGHT_MAX, .help = "calls in flight per thread"),
 	CLI_STRING(struct rpc_settings, results, "results",
@@ -180,7 +181,7 @@ static const struct cli_command commands[] = {
 	{
 		.name = "compare",
 		.summary = "print the figures of --results side by side",
-		.text = "S/Ray and the like are theirs by ours, for bandwidth ours by theirs: above 1 we win.",
+		.text = "S/Ray and the like are theirs divided by ours, for bandwidth ours by theirs: above 1 we win.",
 		.operands = "DIR",
 		.min_operands = 1,
 		.max_operands = 1,
@@ -218,6 +219,8 @@ static void check_rpc(struct cli_config *config, const struct settings *s)
 {
 	const struct rpc_settings *r = &s->rpc;
 
+	if (!r->n_sizes)
+		cli_config_refuse(config, "rpc.sizes", "expected at least one size");
 	if (r->results && r->n_sizes > SWEEP_MAX_POINTS)
 		cli_config_refuse(config, "rpc.sizes", "expected at most %d sizes with --results",
 				  SWEEP_MAX_POINTS);

@@ -158,10 +158,10 @@ struct cli_setting {
 		.name = (n), .type = CLI_TYPE_STRING, .path = (p), __VA_ARGS__ \
 	}
 /* Every program that has a configuration takes this one. */
-#define CLI_SET                                                                                 \
-	{                                                                                       \
-		.name = "set", .type = CLI_TYPE_ASSIGN, .value = "KEY.PATH=VALUE",              \
-		.help = "set a key of the configuration, as links.0.to=node-b; may be repeated" \
+#define CLI_SET                                                                         \
+	{                                                                               \
+		.name = "set", .type = CLI_TYPE_ASSIGN, .value = "KEY.PATH=VALUE",      \
+		.help = "set a key of the configuration over the file; may be repeated" \
 	}
 
 /* offsetof, and an error from the compiler unless the field is a ctype. */

@@ -313,6 +313,11 @@ static int run_transfer(struct run *r)
 	if (!region[0])
 		region = writes ? BENCH_REGION_WRITE : BENCH_REGION;
 	ret = slime_agent_region_remote(r->agent, job->peer, region, LOOKUP_TIMEOUT_MS, &remote);
+	if (ret == -ENOENT) {
+		snprintf(r->message, BENCH_MESSAGE_MAX, "%.80s offers no region %.80s", job->peer,
+			 region);
+		return ret;
+	}
 	if (ret)
 		return fail(r, ret, "region %s of %s", region, job->peer);
 	load.seed = LOAD_PATTERN_SEED;

@@ -123,6 +123,8 @@ refused 2 'growing sizes' rpc --peer b --results "$results" --sizes 16,8
 refused 2 'exclude each other' rpc --peer b --results "$results" --baseline ray --json
 refused 2 'expected DIR' compare
 refused 1 'No such file' compare "$work/nowhere"
+refused 1 'slime_rpc.csv: No such file' plot "$work"
+refused 2 'at least one size' rpc --peer b --sizes ''
 echo 'size,avg_us' >"$results/ray_rpc.csv"
 refused 1 "^$results/ray_rpc.csv:1: expected a heading" compare "$results"
 refused 1 "^$results/ray_rpc.csv:1: expected a heading" plot "$results"

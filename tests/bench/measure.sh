@@ -111,7 +111,7 @@ refused 1 'do not fit the region' transfer --peer node-b --block-size 4MiB --bat
 refused 1 'do not fit the region' transfer --from node-a --peer node-b --block-size 4MiB --batch-size 2
 refused 1 'needs 8192.0 GiB of memory' rpc --peer node-b --sizes 1GiB --inflight 4096
 refused 1 'node-a: it needs 8192.0 GiB of memory' rpc --from node-a --peer node-b --sizes 1GiB --inflight 4096
-refused 1 'region nothing of node-b' transfer --peer node-b --region nothing
+refused 1 'node-b offers no region nothing' transfer --peer node-b --region nothing
 # At once: only a peer that is there and cannot be reached is waited for, 15 s.
 SECONDS=0
 refused 1 'nobody is not registered in scope test; there are node-a, node-b$' rpc --peer nobody
