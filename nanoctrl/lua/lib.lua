@@ -28,10 +28,17 @@ local function read(...)
 end
 
 -- ...and is replaced where we have to write. Any other error (no memory, read-only) ends the script.
+local function check_junk(err)
+	for _, words in ipairs({ 'WRONGTYPE', 'not an integer', 'would overflow' }) do
+		if string.find(err, words) then return end
+	end
+	error(err)
+end
+
 local function write(command, key, ...)
 	local r = redis.pcall(command, key, ...)
 	if type(r) == 'table' and r.err then
-		if not string.find(r.err, 'WRONGTYPE') and not string.find(r.err, 'not an integer') then error(r.err) end
+		check_junk(r.err)
 		redis.call('UNLINK', key)
 		r = redis.call(command, key, ...)
 	end
@@ -40,27 +47,42 @@ end
 
 local function number(s) return tonumber(s or '') or 0 end
 
+local EXACT = 2 ^ 53 -- Lua counts without a gap below it
+local micros = clock[1] .. string.format('%06d', clock[2])
+
+-- Epochs, generations and ids of events, as they are stored; false: others damaged it.
+local function counted(s) return s and string.match(s, '^[1-9]%d*$') and tonumber(s) < EXACT and s end
+
+-- A damaged counter goes on from the clock, which is beyond whatever it was honestly at.
+local function count(key)
+	local n = redis.pcall('INCR', key)
+	if type(n) == 'table' then
+		check_junk(n.err)
+		n = 0
+	end
+	if n < 1 or n >= EXACT then
+		redis.call('SET', key, micros)
+		return micros
+	end
+	return text(n)
+end
+
 -- Before a script that begins by deleting: what refuses to grow refuses here, with nothing done.
-local function gate() return text(write('INCR', SEQ)) end
+local function gate() return count(SEQ) end
 
 local function new_epoch()
-	local e = clock[1] .. string.format('%06d', clock[2])
-	redis.call('SET', EPOCH, e)
-	return e
+	redis.call('SET', EPOCH, micros)
+	return micros
 end
 
-local function epoch()
-	local e = read('GET', EPOCH)
-	if not e or not string.match(e, '^[1-9]%d*$') then e = new_epoch() end
-	return e
-end
+local function epoch() return counted(read('GET', EPOCH)) or new_epoch() end
 
-local function last_event() return text(number(read('GET', EVENT_SEQ))) end
+local function last_event() return counted(read('GET', EVENT_SEQ)) or '0' end
 
 -- Events are numbered without a gap, so that a reader sees whether one is missing.
 local function emit(what, agent, generation, incarnation, object, to, n)
 	local keep = math.max(number(ARGV[1]), 8 * number(read('ZCARD', NAMES)))
-	local id = text(write('INCR', EVENT_SEQ))
+	local id = count(EVENT_SEQ)
 	local function add()
 		return redis.pcall('XADD', EVENTS, 'MAXLEN', '~', text(keep), id .. '-0', 't', what, 'a', agent,
 			'g', generation, 'i', incarnation, 'o', object, 'd', to, 'n', n, 'm', text(now))
@@ -68,7 +90,8 @@ local function emit(what, agent, generation, incarnation, object, to, n)
 	local r = add()
 	if type(r) == 'table' and r.err then
 		-- The numbers or the stream were damaged: this is a new stream.
-		if not string.find(r.err, 'WRONGTYPE') and not string.find(r.err, 'equal or smaller') then error(r.err) end
+		if not string.find(r.err, 'WRONGTYPE') and not string.find(r.err, 'equal or smaller')
+			and not string.find(r.err, 'exhausted') then error(r.err) end
 		redis.call('UNLINK', EVENTS)
 		new_epoch()
 		redis.call('SET', EVENT_SEQ, id)
@@ -81,7 +104,7 @@ end
 -- The fields of a live agent; nil when there is none.
 local function agent(name, ...)
 	local h = read('HMGET', agent_key(name), 'generation', ...)
-	if not h or not h[1] then return nil end
+	if not h or not counted(h[1]) then return nil end
 	return h
 end
 
@@ -140,7 +163,4 @@ local function page(after, limit)
 	return names, #names == tonumber(limit) and names[#names] or ''
 end
 
-local function read_epoch()
-	local e = read('GET', EPOCH)
-	return e and string.match(e, '^%d+$') and e or '0'
-end
+local function read_epoch() return counted(read('GET', EPOCH)) or '0' end

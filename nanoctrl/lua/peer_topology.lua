@@ -10,17 +10,23 @@ end
 -- Who names whom, so that the end of one is told to the others.
 local function note(named, by) write('SADD', 'nanoctrl:named:' .. #scope .. ':' .. scope .. named, by) end
 
--- The other side's list gets us, and keeps what else it says.
+local function list_of(name)
+	return { target_peers = { name }, symmetric = false, min_bw = cjson.null, scope = scope ~= '' and scope or cjson.null }
+end
+
+-- The other side's list gets us, and keeps what else it says. One that cannot be read, or not be written, is replaced.
 local function merge(target)
-	local ok, spec = pcall(cjson.decode, read('GET', spec_key(target)) or '')
-	if not ok or type(spec) ~= 'table' or type(spec.target_peers) ~= 'table' then
-		spec = { target_peers = {}, symmetric = false, min_bw = cjson.null, scope = scope ~= '' and scope or cjson.null }
+	local read_it, spec = pcall(cjson.decode, read('GET', spec_key(target)) or '')
+	if not read_it or type(spec) ~= 'table' or type(spec.target_peers) ~= 'table' then
+		spec = list_of(me)
+	else
+		for _, name in ipairs(spec.target_peers) do
+			if name == me then return end
+		end
+		table.insert(spec.target_peers, me)
 	end
-	for _, name in ipairs(spec.target_peers) do
-		if name == me then return end
-	end
-	table.insert(spec.target_peers, me)
-	redis.call('SET', spec_key(target), cjson.encode(spec))
+	local fits, words = pcall(cjson.encode, spec)
+	redis.call('SET', spec_key(target), fits and words or cjson.encode(list_of(me)))
 end
 
 redis.call('SET', spec_key(me), ARGV[5])

@@ -4,4 +4,4 @@ if word ~= OK then return { word } end
 redis.call('HSET', agent_key(ARGV[3]), 'session', ARGV[6])
 write('ZADD', DUE, text(now + tonumber(ARGV[2])), ARGV[3])
 local h = agent(ARGV[3], 'acked')
-return { OK, epoch(), text(number(h[2])), generation, ARGV[4], 1 }
+return { OK, epoch(), counted(h[2]) or '0', generation, ARGV[4], 1 }

@@ -265,6 +265,18 @@ static void query__skips_what_others_damaged(void **state)
 		      "\"memory_keys\":[\"kv\"],\"name\":\"c\",\"resource\":{\"t\":1}}]");
 }
 
+static void topology__over_a_damaged_list_of_the_other_side_replaces_it(void **state)
+{
+	struct api_fixture *f = *state;
+
+	test_redis_do(&f->redis, "SET spec:topology:b %s", "{\"target_peers\":[1e999]}");
+	assert_int_equal(
+		post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"b\"],\"symmetric\":true}"),
+		200);
+	assert_int_equal(post(f, "/cleanup", "{\"agent_name\":\"b\"}"), 200);
+	assert_int_equal(test_redis_do(&f->redis, "LLEN inbox:a"), 1);
+}
+
 /* ---- where Redis is ---- */
 
 static const char *address(const char *url, const char *client)
@@ -312,6 +324,7 @@ int main(void)
 		TEST(cleanup__takes_what_is_the_agents_and_nothing_else),
 		TEST(agent__whose_time_has_run_out_is_cleaned_up),
 		TEST(query__skips_what_others_damaged),
+		TEST(topology__over_a_damaged_list_of_the_other_side_replaces_it),
 		cmocka_unit_test(redis_address__is_one_that_the_client_can_use),
 	};
 

@@ -386,6 +386,42 @@ static void list__skips_junk_that_others_wrote(void **state)
 	assert_int_equal(fixture_leave(f, &m), 0);
 }
 
+/* Numbers that others wrote by hand, and that no counter of ours can have. */
+static void register__over_damaged_numbers_goes_on(void **state)
+{
+	static const char *const damage[] = {
+		"SET {test}:nanoctrl:seq 9223372036854775807",
+		"SET {test}:nanoctrl:seq 9007199254740993",
+		"SET {test}:nanoctrl:seq -7",
+		"SET {test}:nanoctrl:seq x",
+		"SET {test}:nanoctrl:event_seq 9223372036854775807",
+		"SET {test}:nanoctrl:event_seq -1",
+		"SET {test}:nanoctrl:event_seq 99999999999999999999999999999",
+		"SET {test}:nanoctrl:epoch 99999999999999999999999999999",
+		"HSET {test}:nanoctrl:agent:6:node-a generation 99999999999999999999999999999",
+		"HSET {test}:nanoctrl:agent:6:node-a generation x",
+		"XADD {test}:nanoctrl:events 18446744073709551615-18446744073709551615 a b",
+	};
+	struct fixture *f = *state;
+	unsigned long long generation = 0;
+	struct member m;
+	struct answer a;
+
+	for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++) {
+		assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+		test_redis_do(&f->redis, damage[i]);
+		assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+		assert_int_equal(fixture_names(f, &a), 0);
+		assert_string_equal(a.text, "node-a ");
+		assert_int_equal(fixture_leave(f, &m), 0);
+		/* A new holder is newer than every one before. */
+		assert_int_equal(fixture_register(f, &m, "node-a", "i2", OWNER_A, false), 0);
+		assert_true(m.generation > generation);
+		generation = m.generation;
+		assert_int_equal(fixture_leave(f, &m), 0);
+	}
+}
+
 static void list__goes_on_behind_the_last_name(void **state)
 {
 	struct fixture *f = *state;
@@ -449,6 +485,7 @@ int main(void)
 		TEST(metrics__say_whether_redis_serves_and_how_fast),
 		TEST(redis__that_may_evict_is_not_used),
 		TEST(list__skips_junk_that_others_wrote),
+		TEST(register__over_damaged_numbers_goes_on),
 		TEST(list__goes_on_behind_the_last_name),
 		TEST(destroy__calls_back_what_is_in_flight),
 	};
