@@ -64,6 +64,10 @@ grep -q 'not checked' "$work/bench.out" || fail "it says what it cannot know"
 measured transfer --peer node-b --region kv --op write --overwrite "${small[@]}"
 grep -q 'verified' "$work/bench.out" || fail "not verified"
 
+say "more trips a second than the link can"
+SLIME_CTRL=$url timeout 60 "$bin/slime-bench" transfer --scope test --peer node-b --qps 100000000 "${small[@]}" >"$work/bench.out" ||
+	fail "it does not end with its time: $(cat "$work/bench.out")"
+
 say "from a file, and what is set over it"
 cat >"$work/bench.yaml" <<END
 version: 1
