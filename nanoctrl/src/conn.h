@@ -36,7 +36,7 @@ struct conn {
 	enum conn_state state;
 	size_t held;	       /* bytes of the parser counted in w->body_bytes */
 	bool eof;	       /* the client sends no more */
-	bool advancing;	       /* conn_advance() is on the stack */
+	bool advancing;	       /* advance() is on the stack */
 	bool timed;	       /* the deadline for the request that is arriving is set */
 	struct event again;    /* to go on in the loop's next turn */
 	struct event deadline; /* idle, request or linger */

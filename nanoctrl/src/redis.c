@@ -62,11 +62,6 @@ const char *redis_trouble(const struct redis *redis)
 	return redis->state == SERVING ? NULL : redis->trouble;
 }
 
-size_t redis_inflight(const struct redis *redis)
-{
-	return redis->n_inflight;
-}
-
 static uint32_t jitter(uint32_t ms)
 {
 	uint32_t r;

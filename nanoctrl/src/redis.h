@@ -56,6 +56,4 @@ int redis_command(struct redis *redis, int n, const char *const *args, const siz
 /* NULL while it serves, else why it does not. */
 const char *redis_trouble(const struct redis *redis);
 
-size_t redis_inflight(const struct redis *redis);
-
 #endif

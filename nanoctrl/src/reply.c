@@ -107,11 +107,6 @@ void reply_text(struct request *rq, int status, const char *body, size_t len)
 	send_reply(rq, status, "text/plain; charset=utf-8", body, len);
 }
 
-void reply_empty(struct request *rq, int status)
-{
-	send_reply(rq, status, NULL, NULL, 0);
-}
-
 void reply_header(struct request *rq, const char *name, const char *value)
 {
 	size_t room = sizeof(rq->extra) - rq->extra_len;

@@ -18,9 +18,6 @@ void reply_json(struct request *rq, int status, const char *body, size_t len);
 /* A body of plain text (UTF-8), for /metrics and people. */
 void reply_text(struct request *rq, int status, const char *body, size_t len);
 
-/* No body: 204 and the like. */
-void reply_empty(struct request *rq, int status);
-
 /*
  * Whether the change that an error speaks of may have happened. Without an answer from Redis nobody
  * knows, and a client has to look before it repeats anything that is not idempotent.

@@ -226,16 +226,6 @@ void request_on_end(struct request *rq, request_end_fn *fn, void *arg)
 	}
 }
 
-enum http_method request_method(const struct request *rq)
-{
-	return rq->head ? HTTP_GET : rq->msg.method;
-}
-
-const char *request_path(const struct request *rq)
-{
-	return rq->msg.path;
-}
-
 const char *request_param(const struct request *rq, const char *name)
 {
 	for (size_t i = 0; i < rq->match.n_params; i++) {
@@ -271,16 +261,6 @@ const char *request_id(const struct request *rq)
 	return rq->id;
 }
 
-const char *request_peer(const struct request *rq)
-{
-	return rq->peer;
-}
-
-struct loop *request_loop(const struct request *rq)
-{
-	return rq->w->loop;
-}
-
 struct event_base *request_base(const struct request *rq)
 {
 	return loop_base(rq->w->loop);
@@ -299,9 +279,4 @@ struct server *request_server(const struct request *rq)
 const char *request_store_trouble(const struct request *rq)
 {
 	return rq->w->config->hooks.store_trouble(rq->w->store);
-}
-
-bool request_gone(const struct request *rq)
-{
-	return !rq->conn;
 }

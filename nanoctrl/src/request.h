@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 struct event_base;
-struct loop;
 struct request;
 struct store;
 
@@ -27,11 +26,6 @@ enum http_method {
 	HTTP_OPTIONS,
 	HTTP_METHODS
 };
-
-enum http_method request_method(const struct request *rq);
-
-/* The path as it was sent, percent-encoding and all, without the query. For logs. */
-const char *request_path(const struct request *rq);
 
 /*
  * The value of {name} in the route's path, percent-decoded: valid UTF-8 without NUL, never empty. A
@@ -55,18 +49,11 @@ const char *request_body(const struct request *rq, size_t *len);
  * the logs. */
 const char *request_id(const struct request *rq);
 
-/* The peer's address, "127.0.0.1" or "::1"; "" for a unix socket. */
-const char *request_peer(const struct request *rq);
-
 /* Whether the peer is on this host, by its address. */
 bool request_local(const struct request *rq);
 
-struct loop *request_loop(const struct request *rq);
 struct event_base *request_base(const struct request *rq); /* for timers */
 struct store *request_store(const struct request *rq);	   /* this loop's store */
-
-/* Whether nobody waits for the reply any more. */
-bool request_gone(const struct request *rq);
 
 enum request_end {
 	REQUEST_GONE,  /* the client has closed its connection */

@@ -54,7 +54,6 @@ struct store_config {
 /* -EINVAL for a URL that is none (logged), -ENOMEM. The hub outlives its stores. */
 int store_hub_create(const struct store_config *config, struct store_hub **out);
 void store_hub_destroy(struct store_hub *hub);
-const struct store_config *store_hub_config(const struct store_hub *hub);
 
 /* Append Prometheus text; from any thread. */
 void store_hub_metrics(struct store_hub *hub, struct evbuffer *out);
@@ -91,7 +90,6 @@ struct store_text {
 
 #define STORE_NAME_MAX	 253 /* bytes of any name */
 #define STORE_SECRET_HEX 32  /* digits of a lease's secret */
-#define STORE_HASH_HEX	 64  /* digits of SHA-256 */
 
 /* Proof that one speaks for an agent. */
 struct store_lease {

@@ -43,11 +43,6 @@ void store_hub_destroy(struct store_hub *hub)
 	free(hub);
 }
 
-const struct store_config *store_hub_config(const struct store_hub *hub)
-{
-	return &hub->config;
-}
-
 const struct store_config *store_config(const struct store *store)
 {
 	return &store->hub->config;

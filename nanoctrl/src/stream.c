@@ -62,11 +62,6 @@ size_t stream_queued(const struct stream *s)
 	return s->queued + (s->conn ? evbuffer_get_length(conn_output(s->conn)) : 0);
 }
 
-struct loop *stream_loop(const struct stream *s)
-{
-	return s->w->loop;
-}
-
 /* The bytes around a message. */
 static size_t write_prefix(const struct stream *s, enum ws_opcode opcode, size_t len, char out[24])
 {

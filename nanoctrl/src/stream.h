@@ -13,7 +13,6 @@
 
 #include <stddef.h>
 
-struct loop;
 struct request;
 struct stream;
 
@@ -64,7 +63,5 @@ size_t stream_queued(const struct stream *s);
  * end. `closed` follows later.
  */
 void stream_close(struct stream *s, unsigned code, const char *reason);
-
-struct loop *stream_loop(const struct stream *s);
 
 #endif
