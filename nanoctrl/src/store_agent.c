@@ -54,14 +54,6 @@ void store_register(struct store *store, const char *scope, const struct store_r
 		note_scope(store, scope);
 }
 
-static void arg_field(struct store_args *a, const char *name, struct store_text value)
-{
-	if (!value.at)
-		return;
-	store_arg(a, name);
-	store_arg_text(a, value);
-}
-
 void store_update(struct store *store, const char *scope, const struct store_lease *lease,
 		  uint64_t revision, const struct store_profile *profile, store_done_fn *fn,
 		  void *arg)
@@ -70,10 +62,10 @@ void store_update(struct store *store, const char *scope, const struct store_lea
 
 	store_arg_lease(&a, lease);
 	store_arg_number(&a, revision);
-	arg_field(&a, "address", profile->address);
-	arg_field(&a, "labels", profile->labels);
-	arg_field(&a, "services", profile->services);
-	arg_field(&a, "attributes", profile->attributes);
+	store_arg_field(&a, "address", profile->address);
+	store_arg_field(&a, "labels", profile->labels);
+	store_arg_field(&a, "services", profile->services);
+	store_arg_field(&a, "attributes", profile->attributes);
 	store_send(store, scope, SCRIPT_UPDATE, &a, store_finish_done,
 		   (union store_answer){ .done = fn }, arg);
 }
@@ -256,14 +248,6 @@ void store_flush_beats(struct store *store)
 
 /* ---- reading ---- */
 
-static struct store_text text_at(const redisReply *row, size_t i)
-{
-	struct store_text t;
-
-	t.at = store_string(row, i, &t.len);
-	return t;
-}
-
 /* {name, lease left, generation, then AGENT of lib.lua}; false when it is junk. */
 static bool read_agent(const redisReply *row, void *out)
 {
@@ -274,7 +258,8 @@ static bool read_agent(const redisReply *row, void *out)
 	*a = (struct store_agent){
 		.name = store_string(row, 0, NULL),
 		.incarnation = store_string(row, 4, NULL),
-		.profile = { text_at(row, 5), text_at(row, 6), text_at(row, 7), text_at(row, 8) },
+		.profile = { store_text_at(row, 5), store_text_at(row, 6), store_text_at(row, 7),
+			     store_text_at(row, 8) },
 		.session = *store_string(row, 11, NULL) != '\0',
 	};
 	a->lease_left_ms = strtoll(left, &end, 10);

@@ -19,14 +19,6 @@ static void finish_put_peer(struct store_call *call, int result, const redisRepl
 	call->fn.peers(call->arg, result, &peer, result == STORE_OK);
 }
 
-static void arg_field(struct store_args *a, const char *name, struct store_text value)
-{
-	if (!value.at)
-		return;
-	store_arg(a, name);
-	store_arg_text(a, value);
-}
-
 void store_put_peer(struct store *store, struct store_text scope, const struct store_peer *p,
 		    struct store_text prefix, store_peers_fn *fn, void *arg)
 {
@@ -37,22 +29,14 @@ void store_put_peer(struct store *store, struct store_text scope, const struct s
 	store_arg(&a, p->name.at ? "1" : "0");
 	store_arg_text(&a, prefix);
 	store_arg_number(&a, STORE_COMPAT_TTL_MS);
-	arg_field(&a, "addr", p->address);
-	arg_field(&a, "resource", p->resource);
-	arg_field(&a, "topology", p->resource);
-	arg_field(&a, "device", p->device);
-	arg_field(&a, "ib_port", p->port);
-	arg_field(&a, "link_type", p->link_type);
+	store_arg_field(&a, "addr", p->address);
+	store_arg_field(&a, "resource", p->resource);
+	store_arg_field(&a, "topology", p->resource);
+	store_arg_field(&a, "device", p->device);
+	store_arg_field(&a, "ib_port", p->port);
+	store_arg_field(&a, "link_type", p->link_type);
 	store_send_in_scope(store, scope, SCRIPT_PEER_REGISTER, (size_t)a.n, a.v, finish_put_peer,
 			    (union store_answer){ .peers = fn }, arg);
-}
-
-static struct store_text text_at(const redisReply *row, size_t i)
-{
-	struct store_text t;
-
-	t.at = store_string(row, i, &t.len);
-	return t;
 }
 
 /* {outcome, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...}} */
@@ -72,9 +56,10 @@ static void finish_list_peers(struct store_call *call, int result, const redisRe
 	for (; result == STORE_OK && n < rows->elements; n++) {
 		const redisReply *row = rows->element[n];
 
-		peers[n] = (struct store_peer){ text_at(row, 0), text_at(row, 1), text_at(row, 2),
-						text_at(row, 3), text_at(row, 4), text_at(row, 5),
-						text_at(row, 6), text_at(row, 7) };
+		peers[n] = (struct store_peer){ store_text_at(row, 0), store_text_at(row, 1),
+						store_text_at(row, 2), store_text_at(row, 3),
+						store_text_at(row, 4), store_text_at(row, 5),
+						store_text_at(row, 6), store_text_at(row, 7) };
 	}
 	call->fn.peers(call->arg, result, peers, n);
 	free(peers);

@@ -284,6 +284,14 @@ const char *store_string(const redisReply *reply, size_t i, size_t *len)
 	return item ? item->str : "";
 }
 
+struct store_text store_text_at(const redisReply *reply, size_t i)
+{
+	struct store_text t;
+
+	t.at = store_string(reply, i, &t.len);
+	return t;
+}
+
 bool store_u64(const redisReply *reply, size_t i, uint64_t *out)
 {
 	const redisReply *n = store_item(reply, i, REDIS_REPLY_INTEGER);
@@ -363,6 +371,14 @@ void store_arg_lease(struct store_args *a, const struct store_lease *lease)
 	store_arg(a, lease->agent);
 	store_arg_number(a, lease->id);
 	store_arg(a, lease->secret_hash);
+}
+
+void store_arg_field(struct store_args *a, const char *name, struct store_text value)
+{
+	if (!value.at)
+		return;
+	store_arg(a, name);
+	store_arg_text(a, value);
 }
 
 /* Whether an error says that the server does not do it now, and did nothing. Errors inside scripts

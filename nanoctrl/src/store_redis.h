@@ -69,6 +69,8 @@ void store_arg_text(struct store_args *a, struct store_text text);
 void store_arg(struct store_args *a, const char *text);
 void store_arg_number(struct store_args *a, uint64_t n);
 void store_arg_lease(struct store_args *a, const struct store_lease *lease);
+/* A field of a hash and its value; nothing when value is NULL. */
+void store_arg_field(struct store_args *a, const char *name, struct store_text value);
 
 struct store_call;
 
@@ -125,6 +127,7 @@ void store_finish_done(struct store_call *call, int result, const redisReply *re
 const redisReply *store_item(const redisReply *reply, size_t i, int type);
 /* A string element; "" and 0 when it is none. */
 const char *store_string(const redisReply *reply, size_t i, size_t *len);
+struct store_text store_text_at(const redisReply *reply, size_t i);
 /* A number, sent as an integer or as digits; false when it is neither. */
 bool store_u64(const redisReply *reply, size_t i, uint64_t *out);
 
