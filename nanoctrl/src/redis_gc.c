@@ -51,7 +51,7 @@ struct meanings {
 	const char *args[MEANINGS_MAX + 1];
 	size_t lens[MEANINGS_MAX + 1];
 	char *heap;
-	bool ok;
+	bool ok; /* false: there are more */
 };
 
 static void add_agent(struct meanings *m, const char *scope, size_t scope_len, const char *name,
@@ -78,12 +78,12 @@ static void add_names(struct meanings *m, const char *key, size_t scope_len, con
 		      size_t len, bool parts)
 {
 	add_agent(m, key, scope_len, rest, len);
-	for (size_t i = 0; parts && i < len; i++) {
+	for (size_t i = 0; parts && m->ok && i < len; i++) {
 		if (rest[i] != ':')
 			continue;
 		add_agent(m, key, scope_len, rest, i);
 		add_agent(m, key, scope_len, rest + i + 1, len - i - 1);
-		for (size_t k = i + 1; k < len; k++)
+		for (size_t k = i + 1; m->ok && k < len; k++)
 			if (rest[k] == ':')
 				add_agent(m, key, scope_len, rest + i + 1, k - i - 1);
 	}
@@ -103,7 +103,7 @@ static void read_key(struct meanings *m, const char *key, size_t len)
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
 		size_t word = strlen(kinds[k].word);
 
-		for (size_t at = 0; at + word < len; at++) {
+		for (size_t at = 0; m->ok && at + word < len; at++) {
 			if ((at && key[at - 1] != ':') || memcmp(key + at, kinds[k].word, word))
 				continue;
 			add_names(m, key, at, key + at + word, len - at - word, kinds[k].parts);
