@@ -6,23 +6,20 @@
 #define BIT(phase) (1u << (phase))
 
 static const struct {
-	const char *name;
 	uint32_t next; /* legal successors */
 	enum slime_link_state state;
 } phases[LINK_PHASES] = {
-	[LINK_ABSENT] = { "absent", BIT(LINK_ASKING) | BIT(LINK_OFFERED) | BIT(LINK_JOINING),
+	[LINK_ABSENT] = { BIT(LINK_ASKING) | BIT(LINK_OFFERED) | BIT(LINK_JOINING),
 			  SLIME_LINK_CONNECTING },
-	[LINK_ASKING] = { "asking", BIT(LINK_ABSENT) | BIT(LINK_JOINING), SLIME_LINK_CONNECTING },
-	[LINK_OFFERED] = { "offered", BIT(LINK_ABSENT) | BIT(LINK_JOINING) | BIT(LINK_BROKEN),
+	[LINK_ASKING] = { BIT(LINK_ABSENT) | BIT(LINK_JOINING), SLIME_LINK_CONNECTING },
+	[LINK_OFFERED] = { BIT(LINK_ABSENT) | BIT(LINK_JOINING) | BIT(LINK_BROKEN),
 			   SLIME_LINK_CONNECTING },
-	[LINK_JOINING] = { "joining",
-			   BIT(LINK_ABSENT) | BIT(LINK_CONNECTED) | BIT(LINK_BROKEN) |
+	[LINK_JOINING] = { BIT(LINK_ABSENT) | BIT(LINK_CONNECTED) | BIT(LINK_BROKEN) |
 				   BIT(LINK_JOINING),
 			   SLIME_LINK_CONNECTING },
-	[LINK_CONNECTED] = { "connected", BIT(LINK_ABSENT) | BIT(LINK_BROKEN) | BIT(LINK_JOINING),
+	[LINK_CONNECTED] = { BIT(LINK_ABSENT) | BIT(LINK_BROKEN) | BIT(LINK_JOINING),
 			     SLIME_LINK_CONNECTED },
-	[LINK_BROKEN] = { "broken",
-			  BIT(LINK_ABSENT) | BIT(LINK_ASKING) | BIT(LINK_OFFERED) |
+	[LINK_BROKEN] = { BIT(LINK_ABSENT) | BIT(LINK_ASKING) | BIT(LINK_OFFERED) |
 				  BIT(LINK_JOINING),
 			  SLIME_LINK_BROKEN },
 };
@@ -30,11 +27,6 @@ static const struct {
 enum slime_link_state link_state(const struct link *link)
 {
 	return phases[link->phase].state;
-}
-
-const char *link_phase_name(enum link_phase phase)
-{
-	return phases[phase].name;
 }
 
 static void enter(struct link *l, enum link_phase phase)

@@ -70,8 +70,6 @@ enum link_action {
 /* What a caller shows: the three states of a link. */
 enum slime_link_state link_state(const struct link *link);
 
-const char *link_phase_name(enum link_phase phase);
-
 struct link_input {
 	enum link_event event;
 	uint64_t attempt; /* of WANT, OFFER, ANSWER */
