@@ -329,9 +329,9 @@ static bool op_done(struct slime_op *op)
 
 /* How long a spinner goes on without an event. */
 struct spin {
-	uint32_t empty;	   /* rounds, weighed by what they cost */
-	uint32_t yield_at; /* when there are more */
-	uint32_t clock_at; /* same */
+	uint64_t empty; /* rounds, weighed by what they cost; with polling busy there is no end */
+	uint64_t yield_at; /* when there are more */
+	uint64_t clock_at; /* same */
 	bool yielded;	   /* before the round */
 	bool long_yield;   /* and somebody else ran */
 	uint64_t until_ns; /* 0: not known yet */
