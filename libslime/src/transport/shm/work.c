@@ -51,24 +51,25 @@ static int copy_mapped(const struct shm_map *m, struct sl_work *w, uint64_t *bud
 {
 	const struct slime_xfer *x = sl_work_at(w);
 	const struct slime_remote_mr *remote = x->remote;
+	int ret;
 
 	do {
 		struct sl_piece p;
-		int ret;
 
 		sl_work_next(w, *budget, &p);
 		ret = shm_map_check(m, &p, w->kind);
 		if (ret)
-			return ret;
+			break;
 		x = sl_work_at(w);
 		if (x && x->remote == remote)
 			sl_copy_fetch(source(m, w, x));
 		copy(w, p.local, m->base + p.remote_offset, p.len);
 		*budget -= p.len;
 	} while (x && x->remote == remote && *budget);
+	/* Also of an op that fails here: once it is finished the memory is its owner's. */
 	if (w->total >= SL_COPY_STREAM_FROM)
 		sl_copy_stream_fence();
-	return 0;
+	return ret;
 }
 
 /* One after the other, at most budget bytes: 0 all done, -EAGAIN more to do, -EINPROGRESS a mapping
