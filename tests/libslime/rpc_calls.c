@@ -14,14 +14,6 @@ static const size_t sizes[] = {
 	16320, 16321, 16384, 16385, 100000, 1 << 20, (1 << 20) + 1, (16 << 20) + 3,
 };
 
-static struct slime_call *make_call(struct slime_context *ctx)
-{
-	struct slime_call *call;
-
-	assert_int_equal(slime_call_create(ctx, NULL, &call), 0);
-	return call;
-}
-
 static void call__of_any_size_and_handler_returns_the_same_bytes(void **state)
 {
 	struct pair *p = *state;

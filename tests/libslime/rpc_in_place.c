@@ -76,15 +76,6 @@ static struct slime_endpoint *make_endpoint(struct bench *b, struct side *s,
 	return ep;
 }
 
-static void connect_to(struct slime_endpoint *ep, struct slime_endpoint *peer, struct slime_op *op)
-{
-	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
-	int len = slime_endpoint_export(peer, desc, sizeof(desc));
-
-	assert_true(len > 0);
-	assert_int_equal(slime_endpoint_connect(ep, desc, (size_t)len, PAIR_TIMEOUT_MS, op), 0);
-}
-
 static void open_bench(struct bench *b, struct pair *p)
 {
 	memset(b, 0, sizeof(*b));

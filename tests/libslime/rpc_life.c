@@ -6,14 +6,6 @@
 
 #include "libslime/rpc_pair.h"
 
-static struct slime_call *make_call(struct slime_context *ctx)
-{
-	struct slime_call *call;
-
-	assert_int_equal(slime_call_create(ctx, NULL, &call), 0);
-	return call;
-}
-
 /* Start a call with a request of len bytes, and as much room. */
 static struct slime_call *start(struct side *s, const char *method, size_t len, int64_t timeout_ms)
 {

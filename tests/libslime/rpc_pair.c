@@ -159,14 +159,13 @@ static void side_open(struct side *s, enum slime_transport transport,
 	assert_int_equal(slime_op_create(s->ctx, NULL, &s->op), 0);
 }
 
-static void connect_to(struct side *s, struct side *peer)
+void connect_to(struct slime_endpoint *ep, struct slime_endpoint *peer, struct slime_op *op)
 {
 	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
-	int len = slime_endpoint_export(peer->ep, desc, sizeof(desc));
+	int len = slime_endpoint_export(peer, desc, sizeof(desc));
 
 	assert_true(len > 0);
-	assert_int_equal(slime_endpoint_connect(s->ep, desc, (size_t)len, PAIR_TIMEOUT_MS, s->op),
-			 0);
+	assert_int_equal(slime_endpoint_connect(ep, desc, (size_t)len, PAIR_TIMEOUT_MS, op), 0);
 }
 
 struct pair *pair_open(enum slime_transport transport, const struct slime_context_attr *attr)
@@ -181,8 +180,8 @@ struct pair *pair_open(enum slime_transport transport, const struct slime_contex
 	p->transport = transport;
 	side_open(&p->a, transport, attr);
 	side_open(&p->b, transport, attr);
-	connect_to(&p->a, &p->b);
-	connect_to(&p->b, &p->a);
+	connect_to(p->a.ep, p->b.ep, p->a.op);
+	connect_to(p->b.ep, p->a.ep, p->b.op);
 	/* Neither may have a thread of its own. */
 	while (!slime_op_test(p->a.op) || !slime_op_test(p->b.op)) {
 		slime_context_poll(p->a.ctx);
@@ -369,6 +368,14 @@ bool pattern_ok(const uint8_t *p, size_t len, uint32_t seed)
 			return false;
 	}
 	return true;
+}
+
+struct slime_call *make_call(struct slime_context *ctx)
+{
+	struct slime_call *call;
+
+	assert_int_equal(slime_call_create(ctx, NULL, &call), 0);
+	return call;
 }
 
 int call_now(struct slime_endpoint *ep, struct slime_call *call, const char *method,

@@ -59,7 +59,7 @@ struct pair {
  *	limited		echo, of at most 2048 bytes
  *	count		counts, replies nothing (inline)
  *	gate		waits until the gate is open, then echo
- *	defer		to the shelf (inline); shelf_answer() echoes
+ *	defer		to the shelf (inline); who takes it answers
  *	defer_pool	the same, by a worker
  */
 struct pair *pair_open(enum slime_transport transport, const struct slime_context_attr *attr);
@@ -92,6 +92,11 @@ void gate_open(struct gate *gate);
 
 void pattern_fill(uint8_t *p, size_t len, uint32_t seed);
 bool pattern_ok(const uint8_t *p, size_t len, uint32_t seed);
+
+/* Begin to connect ep to peer. */
+void connect_to(struct slime_endpoint *ep, struct slime_endpoint *peer, struct slime_op *op);
+
+struct slime_call *make_call(struct slime_context *ctx);
 
 /* Start, wait, and the call's status. */
 int call_now(struct slime_endpoint *ep, struct slime_call *call, const char *method,
