@@ -366,9 +366,14 @@ static void check_retries(struct config *c)
 static void check_topology(struct config *c)
 {
 	struct slime_topology_fault fault;
+	char path[sizeof(fault.path) + sizeof("agent.")];
 
-	if (slime_topology_check(&c->attr.topology, c->attr.name, &fault))
-		cli_config_refuse(c->source, fault.path, "%s", fault.expected);
+	if (!slime_topology_check(&c->attr.topology, c->attr.name, &fault))
+		return;
+	/* The topology's labels are the agent's; the rest stands in the file as it does there. */
+	snprintf(path, sizeof(path), "%s%s", strncmp(fault.path, "labels", 6) ? "" : "agent.",
+		 fault.path);
+	cli_config_refuse(c->source, path, "%s", fault.expected);
 }
 
 /* Whether there are errors; they are printed. */
