@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -32,6 +33,8 @@ static int become(const struct child_attr *attr, pid_t parent)
 	if (!put(attr->in, 0) || !put(attr->out, 1) || !put(attr->err, 2))
 		return errno;
 	if (attr->dir && chdir(attr->dir))
+		return errno;
+	if (attr->locale && setenv("LC_ALL", attr->locale, 1))
 		return errno;
 	execvp(attr->argv[0], attr->argv);
 	return errno;

@@ -12,9 +12,10 @@ struct child {
 };
 
 struct child_attr {
-	char *const *argv; /* argv[0] is looked for as execvp(3) does */
-	const char *dir;   /* where it runs; NULL: here */
-	int in, out, err;  /* descriptors that become its 0, 1 and 2 */
+	char *const *argv;  /* argv[0] is looked for as execvp(3) does */
+	const char *dir;    /* where it runs; NULL: here */
+	const char *locale; /* its LC_ALL; NULL: as ours */
+	int in, out, err;   /* descriptors that become its 0, 1 and 2 */
 };
 
 /* 0; -ENOENT when there is no such program or directory; what fork(2) and execve(2) say. */

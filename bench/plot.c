@@ -165,7 +165,10 @@ int plot_script(const struct results *r, FILE *to)
 static int run_gnuplot(int script, const char *dir)
 {
 	char *argv[] = { "gnuplot", "-", NULL };
-	struct child_attr attr = { .argv = argv, .dir = dir, .in = script, .out = 2, .err = 2 };
+	/* In the C locale it warns that a degree sign cannot be had. */
+	struct child_attr attr = {
+		.argv = argv, .dir = dir, .locale = "C.UTF-8", .in = script, .out = 2, .err = 2
+	};
 	struct child child;
 	int caught;
 	int ret = child_start(&child, &attr);

@@ -158,7 +158,7 @@ done
 
 if command -v gnuplot >/dev/null; then
 	say "and by gnuplot itself"
-	"$bin/slime-bench" plot "$results" >"$work/plot.out" 2>"$work/plot.err" || fail "$(cat "$work/plot.err")"
+	LC_ALL=C "$bin/slime-bench" plot "$results" >"$work/plot.out" 2>"$work/plot.err" || fail "$(cat "$work/plot.err")"
 	[ ! -s "$work/plot.err" ] || fail "it says $(cat "$work/plot.err")"
 	[ "$(head -c 8 "$results/rpc.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ] || fail "not a PNG"
 	grep -q '</svg>' "$results/rpc.svg" || fail "not an SVG"

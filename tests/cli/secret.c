@@ -33,7 +33,10 @@ static int teardown(void **state)
 
 static void write_file(const char *text, mode_t mode)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	int fd;
+
+	unlink(path); /* one that was read-only cannot be written again */
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
