@@ -13,7 +13,7 @@
 #include "src/transport/shm/shm.h"
 #include <slime/slime.h>
 
-#define FUZZ_PEER_LEN 65536 /* of our region, which the peer may read and write */
+#define FUZZ_PEER_LEN 81920 /* of our region, which the peer may read and write */
 
 /* Descriptors that a peer may offer, right and wrong. */
 enum fuzz_fd {

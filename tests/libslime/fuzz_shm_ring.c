@@ -24,14 +24,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define N_CALLS 2
 
 /* Who has which bytes of our region. */
-#define RECEIVED  0
-#define SENT	  4096
-#define READ	  8192
-#define READ_LEN  8192
-#define REPLIES	  16384
-#define REPLY_LEN 20000
-#define REQUESTS  (REPLIES + N_CALLS * REPLY_LEN)
-#define UNTOUCHED 0x5a
+#define RECEIVED    0
+#define SENT	    4096
+#define READ	    8192
+#define READ_LEN    8192
+#define REPLIES	    16384
+#define REPLY_LEN   20000
+#define REQUESTS    (REPLIES + N_CALLS * REPLY_LEN)
+#define REQUEST_LEN (UINT8_MAX * 79)
+#define UNTOUCHED   0x5a
+
+_Static_assert(REQUESTS + REQUEST_LEN <= FUZZ_PEER_LEN, "requests lie in the region");
 
 /* In the descriptor of a region. */
 #define AT_GENERATION 32
