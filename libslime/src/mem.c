@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/mempolicy.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "src/context.h"
 #include "src/mem.h"
 
@@ -71,29 +70,16 @@ static int bind_to_node(void *addr, size_t len, int node)
 	return 0;
 }
 
-/* What the system could give us at most, by its own account; without one, anything. */
-static uint64_t memory_left(void)
-{
-	FILE *f = fopen("/proc/meminfo", "re");
-	uint64_t available = UINT64_MAX >> 11, swap = 0;
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f)) {
-		(void)sscanf(line, "MemAvailable: %" SCNu64, &available);
-		(void)sscanf(line, "SwapFree: %" SCNu64, &swap);
-	}
-	if (f)
-		fclose(f);
-	return (available + swap) << 10;
-}
-
-/* Populating more than there is fails as well, but only when the kernel has killed processes to
- * find it. Huge pages are counted when they are mapped. */
+/* Populating more than the machine or our control group has left fails as well, but only when the
+ * kernel has killed processes to find it. Huge pages are counted when they are mapped. */
 static bool is_too_much(const struct slime_mem *mem, const struct slime_mem_attr *attr)
 {
-	bool reserved = attr->huge == SLIME_HUGE_2M || attr->huge == SLIME_HUGE_1G;
+	struct sl_memory left;
 
-	return !reserved && mem->len > memory_left();
+	if (attr->huge == SLIME_HUGE_2M || attr->huge == SLIME_HUGE_1G)
+		return false;
+	sl_memory_left("", &left);
+	return mem->len > sl_memory_total(&left);
 }
 
 /* Now, by us: a later fault would charge whoever touches it first, and kill him when there is no

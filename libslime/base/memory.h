@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much memory this process can still have, by the kernel's account. */
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
+
+#include <stdint.h>
+
+/* Bytes. */
+struct sl_memory {
+	uint64_t ram;  /* without pushing anything out to swap; UINT64_MAX: nobody says */
+	uint64_t swap; /* what swap could make free beyond that */
+};
+
+/*
+ * What the machine has, and no more than the memory limits of our control group and of those above
+ * it leave, of version 2 or 1. Caches of files count as free. root stands before /proc and /sys: ""
+ * but in tests.
+ */
+void sl_memory_left(const char *root, struct sl_memory *out);
+
+/* The sum, without overflow. */
+static inline uint64_t sl_memory_total(const struct sl_memory *m)
+{
+	return m->ram > UINT64_MAX - m->swap ? UINT64_MAX : m->ram + m->swap;
+}
+
+#endif
