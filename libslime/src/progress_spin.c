@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/progress_spin.h"
+
+#include <sched.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "src/context.h"
+
+/*
+ * A spinner whose CPU another thread may be waiting for, perhaps the very one that will answer,
+ * yields: after a few microseconds of empty rounds at most, and then every so many. When a yield of
+ * a length within these bounds was followed by an event, the next comes after a quarter as many
+ * rounds: two ends on one CPU soon hand it to and fro. A shorter one found nobody, and a longer one
+ * lost the CPU to somebody with work of his own: the next comes later.
+ */
+#define ROUNDS_BEFORE_YIELD 128
+#define ROUNDS_PER_YIELD    16
+/* What a look that was a system call counts as, in rounds that only look at memory. */
+#define ROUNDS_PER_CALL	    8
+#define YIELD_HELPED_MIN_NS 1800
+#define YIELD_HELPED_MAX_NS (200 * SL_NS_PER_US)
+/*
+ * A peer that has several messages on the way writes the next one while we look for it, and each
+ * look takes the cache line from it. So after a round of some events the next comes a little later,
+ * and finds more of them; after one of many there is more to do than there is time.
+ */
+#define SOME_EVENTS	  2
+#define MANY_EVENTS	  32
+#define PAUSES_AFTER_SOME 8
+
+void sl_spin_init(struct sl_progress *p, uint64_t spin_ns)
+{
+	p->spin_ns = spin_ns;
+	p->yield_after = ROUNDS_BEFORE_YIELD;
+}
+
+/* Let others have the CPU; whether it may have been the one that answers. */
+static bool yield_cpu(void)
+{
+	uint64_t took = sl_clock_ns();
+
+	sched_yield();
+	took = sl_clock_ns() - took;
+	return took >= YIELD_HELPED_MIN_NS && took <= YIELD_HELPED_MAX_NS;
+}
+
+void sl_spin_learn(struct sl_progress *p, const struct sl_spin *s, unsigned n)
+{
+	if (!s->yielded)
+		return;
+	if (n && s->long_yield)
+		p->yield_after /= 4;
+	else if (p->yield_after < ROUNDS_BEFORE_YIELD)
+		p->yield_after = 2 * p->yield_after + 1;
+}
+
+enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, unsigned n,
+				  uint64_t deadline_ns)
+{
+	struct sl_progress *p = &ctx->progress;
+	uint64_t now;
+
+	sl_spin_learn(p, s, n);
+	if (n) {
+		*s = sl_spin_begin(p);
+		p->vain_calls = 0;
+		for (int i = 0; i < PAUSES_AFTER_SOME && n >= SOME_EVENTS && n < MANY_EVENTS; i++)
+			sl_cpu_relax();
+		return SL_SPIN_ON;
+	}
+	s->empty += 1 + ROUNDS_PER_CALL * p->vain_calls;
+	p->vain_calls = 0;
+	s->yielded = s->empty > s->yield_at;
+	if (s->yielded) {
+		s->long_yield = yield_cpu();
+		s->yield_at = s->empty + ROUNDS_PER_YIELD;
+	} else {
+		sl_cpu_relax();
+	}
+	if (ctx->attr.polling == SLIME_POLLING_EVENT)
+		return SL_SPIN_SLEEP;
+	if (s->empty < s->clock_at)
+		return SL_SPIN_ON;
+
+	s->clock_at = s->empty + SL_SPIN_ROUNDS_PER_CLOCK;
+	now = sl_clock_ns();
+	if (now >= deadline_ns)
+		return SL_SPIN_TIMEOUT;
+	if (ctx->attr.polling == SLIME_POLLING_BUSY)
+		return SL_SPIN_ON;
+	if (!s->until_ns)
+		s->until_ns = now + p->spin_ns;
+	return now >= s->until_ns ? SL_SPIN_SLEEP : SL_SPIN_ON;
+}

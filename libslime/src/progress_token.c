@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/progress_token.h"
+
+#include "base/clock.h"
+#include "src/futex.h"
+
+/* The poller is a system call, and tells of what is not worth one in every round: it is looked at
+ * when this time has passed, which is asked every so many rounds. */
+#define ROUNDS_PER_POLLER 64
+#define POLLER_NS	  (50 * SL_NS_PER_US)
+
+/* A caller asleep on its op. */
+struct guest {
+	struct sl_list link;
+	struct slime_op *op;
+};
+
+SL_PER_THREAD struct slime_context *sl_in_round;
+
+/* ---- handing over ---- */
+
+void sl_token_wake_successor(struct sl_progress *p)
+{
+	uint32_t parked = SL_THREAD_PARKED;
+
+	if (atomic_load(&p->n_waiting)) {
+		pthread_mutex_lock(&p->lock);
+		if (!sl_list_empty(&p->sleepers)) {
+			struct guest *g = SL_CONTAINER_OF(p->sleepers.next, struct guest, link);
+			uint32_t waited = SL_OP_WAITED;
+
+			/* The word changes, or one who is about to sleep on it would. */
+			if (atomic_compare_exchange_strong(&g->op->state, &waited, SL_OP_PENDING))
+				sl_futex_wake(&g->op->state);
+		}
+		pthread_mutex_unlock(&p->lock);
+	}
+	if (atomic_load_explicit(&p->thread_state, memory_order_relaxed) == SL_THREAD_PARKED &&
+	    atomic_compare_exchange_strong(&p->thread_state, &parked, SL_THREAD_WATCH))
+		sl_futex_wake(&p->thread_state);
+}
+
+void sl_token_await(struct sl_progress *p, struct slime_op *op, uint64_t deadline_ns)
+{
+	struct guest here = { .op = op };
+	uint32_t pending = SL_OP_PENDING;
+
+	pthread_mutex_lock(&p->lock);
+	sl_list_append(&p->sleepers, &here.link);
+	pthread_mutex_unlock(&p->lock);
+	atomic_compare_exchange_strong(&op->state, &pending, SL_OP_WAITED);
+	/* The holder looks at sleepers after it gave the token: look at the token after being one.
+	 */
+	if (atomic_load(&p->token))
+		sl_futex_wait(&op->state, SL_OP_WAITED, deadline_ns);
+	pthread_mutex_lock(&p->lock);
+	sl_list_remove(&here.link);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- arming ---- */
+
+void sl_token_disarm_armed(struct slime_context *ctx)
+{
+	struct sl_progress *p = &ctx->progress;
+
+	p->armed = false;
+	atomic_store(&p->sleeping, 0);
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		if (ctx->transports[i])
+			ctx->transports[i]->ops->disarm(ctx->transports[i]);
+	}
+}
+
+void sl_token_arm(struct slime_context *ctx)
+{
+	struct sl_progress *p = &ctx->progress;
+
+	if (p->armed)
+		return;
+	p->armed = true;
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		if (ctx->transports[i])
+			ctx->transports[i]->ops->arm(ctx->transports[i]);
+	}
+	atomic_store(&p->sleeping, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* ---- looking ---- */
+
+static unsigned look_at_transports(struct slime_context *ctx)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		if (ctx->transports[i])
+			n += ctx->transports[i]->ops->progress(ctx->transports[i]);
+	}
+	return n;
+}
+
+/* The poller, if its time has come, and what is not looked at in every round. */
+static unsigned poller_turn(struct slime_context *ctx)
+{
+	struct sl_progress *p = &ctx->progress;
+	uint64_t now = sl_clock_ns();
+	unsigned n;
+
+	p->rounds = 0;
+	if (now - p->poller_ns < POLLER_NS)
+		return 0;
+	p->poller_ns = now;
+	p->look_at_all = true;
+	n = look_at_transports(ctx);
+	p->look_at_all = false;
+	n += sl_poller_run(&ctx->poller, 0);
+	return n + sl_completions_deliver(&ctx->completions);
+}
+
+void sl_token_want_poller(struct sl_progress *p)
+{
+	p->rounds = ROUNDS_PER_POLLER;
+	p->poller_ns = 0;
+}
+
+unsigned sl_token_round(struct slime_context *ctx)
+{
+	struct sl_progress *p = &ctx->progress;
+	unsigned n = 0;
+
+	sl_in_round = ctx;
+	n += look_at_transports(ctx);
+	if (atomic_load_explicit(&ctx->n_todo, memory_order_acquire))
+		n += sl_endpoint_run_todo(ctx);
+	n += sl_completions_deliver(&ctx->completions);
+	if (++p->rounds >= ROUNDS_PER_POLLER)
+		n += poller_turn(ctx);
+	sl_in_round = NULL;
+	return n;
+}
+
+unsigned sl_token_poller_round(struct slime_context *ctx)
+{
+	unsigned n;
+
+	sl_in_round = ctx;
+	n = poller_turn(ctx);
+	sl_in_round = NULL;
+	return n;
+}
+
+void sl_token_sleep(struct slime_context *ctx, uint64_t deadline_ns)
+{
+	sl_in_round = ctx;
+	sl_poller_run(&ctx->poller, deadline_ns);
+	sl_completions_deliver(&ctx->completions);
+	sl_in_round = NULL;
+}
