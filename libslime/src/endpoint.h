@@ -136,6 +136,9 @@ void sl_endpoint_op_finished(struct slime_op *op);
 int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op);
 void sl_endpoint_call_abort(struct slime_endpoint *ep, struct slime_op *op);
 
+/* Ops and calls that did not end. */
+uint32_t sl_endpoint_n_pending(struct slime_endpoint *ep);
+
 /* Count something that is no op: requests. */
 void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,
 		       uint64_t bytes);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is inside an endpoint, what is pending on it, and what was counted. */
+#include <errno.h>
+
+#include "src/endpoint.h"
+
+int sl_endpoint_enter(struct slime_endpoint *ep, struct sl_conn **out)
+{
+	/* First be counted, then look: went_down() does it the other way round. */
+	atomic_fetch_add(&ep->n_submitting, 1);
+	if (atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTED ||
+	    atomic_load_explicit(&ep->shut, memory_order_relaxed)) {
+		atomic_fetch_sub(&ep->n_submitting, 1);
+		return -ENOTCONN;
+	}
+	*out = atomic_load_explicit(&ep->conn, memory_order_relaxed);
+	return 0;
+}
+
+void sl_endpoint_leave(struct slime_endpoint *ep)
+{
+	atomic_fetch_sub_explicit(&ep->n_submitting, 1, memory_order_release);
+}
+
+static void add(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,
+		       uint64_t bytes)
+{
+	struct sl_kind_counters *c = &ep->counters[kind];
+
+	add(status ? &c->failed : &c->completed, 1);
+	if (!status)
+		add(&c->bytes, bytes);
+}
+
+void sl_endpoint_op_finished(struct slime_op *op)
+{
+	struct slime_endpoint *ep = op->owner;
+
+	sl_endpoint_count(ep, op->work.kind, op->status, op->bytes);
+	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_release);
+}
+
+/* Of max_pending_ops. */
+static bool has_room(const struct slime_endpoint *ep, uint64_t n_ops, uint64_t n_calls_ever)
+{
+	const struct sl_kind_counters *calls = &ep->counters[SLIME_KIND_CALL];
+	uint64_t ended = atomic_load_explicit(&calls->completed, memory_order_relaxed) +
+			 atomic_load_explicit(&calls->failed, memory_order_relaxed);
+
+	/* Calls may have begun and ended since they were counted. */
+	return (int64_t)(n_ops + n_calls_ever - ended) < (int64_t)ep->attr.max_pending_ops;
+}
+
+int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op, enum slime_op_kind kind)
+{
+	int ret;
+
+	if (!has_room(ep, atomic_fetch_add_explicit(&ep->n_pending, 1, memory_order_relaxed),
+		      atomic_load_explicit(&ep->counters[SLIME_KIND_CALL].submitted,
+					   memory_order_relaxed))) {
+		atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
+		return -EAGAIN;
+	}
+	ret = sl_op_begin(op);
+	if (ret) {
+		atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
+		return ret;
+	}
+	op->owner = ep;
+	op->finished = sl_endpoint_op_finished;
+	op->work.kind = kind;
+	add(&ep->counters[kind].submitted, 1);
+	return 0;
+}
+
+void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op)
+{
+	atomic_fetch_sub_explicit(&ep->counters[op->work.kind].submitted, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
+	sl_op_abort(op);
+}
+
+/* Where one thread at a time counts. */
+static void add_alone(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+static void call_finished(struct slime_op *op)
+{
+	struct slime_endpoint *ep = op->owner;
+	struct sl_kind_counters *c = &ep->counters[SLIME_KIND_CALL];
+
+	add_alone(op->status ? &c->failed : &c->completed, 1);
+	add_alone(&c->bytes, op->bytes);
+}
+
+int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op)
+{
+	_Atomic uint64_t *submitted = &ep->counters[SLIME_KIND_CALL].submitted;
+	int ret = -EAGAIN;
+
+	if (has_room(ep, atomic_load_explicit(&ep->n_pending, memory_order_relaxed),
+		     atomic_fetch_add_explicit(submitted, 1, memory_order_relaxed)))
+		ret = sl_op_begin(op);
+	if (ret) {
+		atomic_fetch_sub_explicit(submitted, 1, memory_order_relaxed);
+		return ret;
+	}
+	op->owner = ep;
+	op->finished = call_finished;
+	op->work.kind = SLIME_KIND_CALL;
+	return 0;
+}
+
+void sl_endpoint_call_abort(struct slime_endpoint *ep, struct slime_op *op)
+{
+	atomic_fetch_sub_explicit(&ep->counters[SLIME_KIND_CALL].submitted, 1,
+				  memory_order_relaxed);
+	sl_op_abort(op);
+}
+
+uint32_t sl_endpoint_n_pending(struct slime_endpoint *ep)
+{
+	struct sl_kind_counters *c = &ep->counters[SLIME_KIND_CALL];
+	uint64_t ended = atomic_load(&c->completed) + atomic_load(&c->failed);
+
+	return atomic_load(&ep->n_pending) + (uint32_t)(atomic_load(&c->submitted) - ended);
+}
+
+static const char *const kind_names[SLIME_KIND_MAX] = {
+	[SLIME_KIND_READ] = "read",	      [SLIME_KIND_WRITE] = "write",
+	[SLIME_KIND_WRITE_IMM] = "write_imm", [SLIME_KIND_IMM_RECV] = "imm_recv",
+	[SLIME_KIND_SEND] = "send",	      [SLIME_KIND_RECV] = "recv",
+	[SLIME_KIND_CALL] = "call",	      [SLIME_KIND_SERVE] = "serve",
+};
+
+const char *slime_op_kind_name(enum slime_op_kind kind)
+{
+	return (unsigned)kind < SLIME_KIND_MAX ? kind_names[kind] : "unknown";
+}
+
+void slime_endpoint_stats(const struct slime_endpoint *ep, struct slime_endpoint_stats *out)
+{
+	for (int i = 0; i < SLIME_KIND_MAX; i++) {
+		const struct sl_kind_counters *c = &ep->counters[i];
+
+		out->kinds[i] = (struct slime_kind_stats){
+			.submitted = atomic_load_explicit(&c->submitted, memory_order_relaxed),
+			.completed = atomic_load_explicit(&c->completed, memory_order_relaxed),
+			.failed = atomic_load_explicit(&c->failed, memory_order_relaxed),
+			.bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed),
+		};
+	}
+}
