@@ -19,16 +19,6 @@
 
 #define LEAVE_NS (500 * SL_NS_PER_MS)
 
-static struct tcp_conn *conn_of(struct sl_conn *conn)
-{
-	return SL_CONTAINER_OF(conn, struct tcp_conn, conn);
-}
-
-static uint32_t state_of(const struct tcp_conn *c)
-{
-	return atomic_load_explicit(&c->state, memory_order_acquire);
-}
-
 /* ---- what other threads ask for ---- */
 
 /* Have the token's holder run it. */
@@ -82,7 +72,7 @@ void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why)
 
 static void conn_close(struct sl_conn *conn, int cause, const char *why)
 {
-	struct tcp_conn *c = conn_of(conn);
+	struct tcp_conn *c = tcp_conn_of(conn);
 
 	if (!atomic_load(&c->ending))
 		end_because(c, cause, why, true);
@@ -90,18 +80,19 @@ static void conn_close(struct sl_conn *conn, int cause, const char *why)
 
 static uint8_t *slot(struct sl_conn *conn, enum sl_area area, unsigned number)
 {
-	struct tcp_conn *c = conn_of(conn);
+	struct tcp_conn *c = tcp_conn_of(conn);
 
-	return state_of(c) == TCP_CONN_UP ? c->out_slots + sl_slot_offset(area, number) : NULL;
+	return tcp_conn_state(c) == TCP_CONN_UP ? c->out_slots + sl_slot_offset(area, number)
+						: NULL;
 }
 
 static void post(struct sl_conn *conn, const struct sl_msg *m)
 {
-	struct tcp_conn *c = conn_of(conn);
+	struct tcp_conn *c = tcp_conn_of(conn);
 	bool up, room;
 
 	pthread_mutex_lock(&c->lock);
-	up = state_of(c) == TCP_CONN_UP;
+	up = tcp_conn_state(c) == TCP_CONN_UP;
 	room = c->n_msgs < SL_RING_ENTRIES;
 	if (up && room)
 		c->msgs[(c->msgs_first + c->n_msgs++) % SL_RING_ENTRIES] = *m;
@@ -118,96 +109,23 @@ static void post(struct sl_conn *conn, const struct sl_msg *m)
 
 static void take_imm(struct sl_conn *conn, uint64_t taken)
 {
-	struct tcp_conn *c = conn_of(conn);
+	struct tcp_conn *c = tcp_conn_of(conn);
 
 	pthread_mutex_lock(&c->lock);
 	if (taken > c->taken)
 		c->taken = taken;
 	pthread_mutex_unlock(&c->lock);
-	if (state_of(c) == TCP_CONN_UP)
+	if (tcp_conn_state(c) == TCP_CONN_UP)
 		tcp_tx_flush(c->streams[0]);
-}
-
-static bool is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
-{
-	struct tcp_conn *c = conn_of(conn);
-	bool stale = false;
-
-	if (!atomic_load_explicit(&c->n_stale, memory_order_relaxed))
-		return false;
-	pthread_mutex_lock(&c->lock);
-	for (unsigned i = 0; i < TCP_WITHDRAWN; i++)
-		stale = stale || c->stale[i] == r->generation;
-	pthread_mutex_unlock(&c->lock);
-	return stale;
 }
 
 static void address(struct sl_conn *conn, char *out, size_t cap)
 {
-	struct tcp_conn *c = conn_of(conn);
+	struct tcp_conn *c = tcp_conn_of(conn);
 
 	pthread_mutex_lock(&c->lock);
 	snprintf(out, cap, "%s", c->address);
 	pthread_mutex_unlock(&c->lock);
-}
-
-/* ---- regions that go ---- */
-
-static bool names(const struct tcp_piece *pieces, unsigned n, const struct sl_region *r)
-{
-	for (unsigned i = 0; i < n; i++) {
-		if (pieces[i].region == r->id && pieces[i].generation == r->generation)
-			return true;
-	}
-	return false;
-}
-
-static bool stream_holds(const struct tcp_stream *s, const struct sl_region *r)
-{
-	if (s->rx->holds && names(s->rx->pieces, s->rx->head.count, r))
-		return true;
-	for (unsigned i = 0; i < TCP_REQUESTS; i++) {
-		const struct tcp_serve *v = &s->serves[i];
-
-		if (v->holds && names(v->pieces, v->head.count, r))
-			return true;
-	}
-	return false;
-}
-
-bool tcp_conn_holds(struct tcp_conn *c, const struct sl_region *r)
-{
-	uint64_t patience = c->t->transport.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS / 2;
-	uint64_t now = sl_clock_ns();
-	bool holds = false;
-
-	pthread_mutex_lock(&c->lock);
-	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++)
-		holds = holds || (c->streams[i] && stream_holds(c->streams[i], r));
-	pthread_mutex_unlock(&c->lock);
-	if (!holds)
-		c->withdraw_until_ns = 0;
-	else if (!c->withdraw_until_ns)
-		c->withdraw_until_ns = now + patience;
-	else if (now >= c->withdraw_until_ns)
-		tcp_conn_fail(c, -ECONNRESET, "the peer stalls on a region that is withdrawn");
-	return holds;
-}
-
-void tcp_conn_withdraw(struct tcp_conn *c, const struct sl_region *r)
-{
-	bool told = state_of(c) != TCP_CONN_UP;
-
-	pthread_mutex_lock(&c->lock);
-	for (unsigned i = 0; i < TCP_WITHDRAWN; i++)
-		told = told || c->withdrawn[i] == r->generation;
-	/* Without a place the peer learns it from the answer to its next request. */
-	told = told || c->n_withdrawn - c->n_withdrawn_told == TCP_WITHDRAWN;
-	if (!told)
-		c->withdrawn[c->n_withdrawn++ % TCP_WITHDRAWN] = r->generation;
-	pthread_mutex_unlock(&c->lock);
-	if (!told)
-		tcp_tx_flush(c->streams[0]);
 }
 
 /* ---- beginning ---- */
@@ -315,7 +233,7 @@ static void begin(struct tcp_conn *c)
 /* Why a stream is not taken; NULL when it is. */
 static const char *adopt(struct tcp_conn *c, int fd, uint16_t index)
 {
-	if (c->attr.initiator || state_of(c) != TCP_CONN_OPENING)
+	if (c->attr.initiator || tcp_conn_state(c) != TCP_CONN_OPENING)
 		return "it is not expected any more";
 	if (index >= (c->n_streams ? c->n_streams : TCP_STREAMS_MAX))
 		return "its number is out of range";
@@ -333,14 +251,14 @@ static const char *adopt(struct tcp_conn *c, int fd, uint16_t index)
 
 void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream)
 {
-	struct tcp_conn *c = conn_of(conn);
+	struct tcp_conn *c = tcp_conn_of(conn);
 	struct sockaddr_storage ss = { 0 };
 	socklen_t len = sizeof(ss);
 	const char *why;
 
 	(void)t;
 	/* It was made, and its start may still be due. */
-	if (state_of(c) == TCP_CONN_NEW)
+	if (tcp_conn_state(c) == TCP_CONN_NEW)
 		begin(c);
 	why = adopt(c, fd, stream);
 	if (why) {
@@ -484,19 +402,19 @@ unsigned tcp_conn_run(struct tcp_conn *c)
 {
 	struct tcp_transport *t = c->t;
 
-	if (state_of(c) == TCP_CONN_NEW)
+	if (tcp_conn_state(c) == TCP_CONN_NEW)
 		begin(c);
-	if (state_of(c) == TCP_CONN_ENDED)
+	if (tcp_conn_state(c) == TCP_CONN_ENDED)
 		return 0;
 	if (atomic_load(&c->ending)) {
-		if (state_of(c) == TCP_CONN_UP && c->end_local && c->end_cause == 0)
+		if (tcp_conn_state(c) == TCP_CONN_UP && c->end_local && c->end_cause == 0)
 			leave(c);
-		else if (state_of(c) != TCP_CONN_LEAVING || atomic_load(&c->left))
+		else if (tcp_conn_state(c) != TCP_CONN_LEAVING || atomic_load(&c->left))
 			end(c);
 		return 1;
 	}
 	if (t->looks && !atomic_load_explicit(&c->is_active, memory_order_relaxed) &&
-	    state_of(c) == TCP_CONN_UP) {
+	    tcp_conn_state(c) == TCP_CONN_UP) {
 		atomic_store_explicit(&c->is_active, true, memory_order_relaxed);
 		sl_list_append(&t->active, &c->active_link);
 	}
@@ -530,9 +448,9 @@ static void free_conn(struct tcp_conn *c)
 
 static void destroy(struct sl_conn *conn)
 {
-	struct tcp_conn *c = conn_of(conn);
+	struct tcp_conn *c = tcp_conn_of(conn);
 
-	if (state_of(c) != TCP_CONN_ENDED)
+	if (tcp_conn_state(c) != TCP_CONN_ENDED)
 		stop(c, -ECONNRESET);
 	forget_todo(c);
 	free_conn(c);
@@ -540,7 +458,7 @@ static void destroy(struct sl_conn *conn)
 
 static void forget(struct sl_conn *conn)
 {
-	free_conn(conn_of(conn));
+	free_conn(tcp_conn_of(conn));
 }
 
 static const struct sl_conn_ops conn_ops = {
@@ -551,7 +469,7 @@ static const struct sl_conn_ops conn_ops = {
 	.close = conn_close,
 	.destroy = destroy,
 	.forget = forget,
-	.is_stale = is_stale,
+	.is_stale = tcp_conn_is_stale,
 	.address = address,
 };
 

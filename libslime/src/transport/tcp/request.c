@@ -155,7 +155,7 @@ uint32_t tcp_pump(struct tcp_conn *c)
 
 int tcp_submit(struct sl_conn *conn, struct slime_op *op)
 {
-	struct tcp_conn *c = SL_CONTAINER_OF(conn, struct tcp_conn, conn);
+	struct tcp_conn *c = tcp_conn_of(conn);
 	uint32_t streams;
 
 	op->priv[NOTE_PENDING] = 0;

@@ -188,6 +188,16 @@ struct tcp_conn {
 	struct tcp_stream *streams[TCP_STREAMS_MAX]; /* by index; NULL: not there yet */
 };
 
+static inline struct tcp_conn *tcp_conn_of(struct sl_conn *conn)
+{
+	return SL_CONTAINER_OF(conn, struct tcp_conn, conn);
+}
+
+static inline uint32_t tcp_conn_state(const struct tcp_conn *c)
+{
+	return atomic_load_explicit(&c->state, memory_order_acquire);
+}
+
 struct tcp_transport {
 	struct sl_transport transport;
 	struct sl_door *door;
@@ -260,10 +270,15 @@ int tcp_conn_on_ready(struct tcp_conn *c);
 void tcp_conn_touch(struct tcp_conn *c);
 /* It is not looked at in every round any more. [token] */
 void tcp_conn_rest(struct tcp_transport *t, struct tcp_conn *c);
+
+/* ---- withdraw.c ---- */
+
 /* Whether requests of the peer use r. [token] */
 bool tcp_conn_holds(struct tcp_conn *c, const struct sl_region *r);
 /* Tell the peer that r is withdrawn, once. [token] */
 void tcp_conn_withdraw(struct tcp_conn *c, const struct sl_region *r);
+/* Whether the peer said that r is withdrawn. */
+bool tcp_conn_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
 
 /* ---- stream.c ---- */
 
