@@ -94,6 +94,16 @@ void sl_poller_remove(struct sl_poller *p, struct sl_source *s)
 	forget_dispatch(p, s);
 }
 
+void sl_poller_close(struct sl_poller *p, struct sl_source *s)
+{
+	int fd = s->fd;
+
+	if (fd < 0)
+		return;
+	sl_poller_remove(p, s);
+	close(fd);
+}
+
 void sl_poller_hand_over(struct sl_poller *p, struct sl_source *from, struct sl_source *to)
 {
 	struct epoll_event e = { .events = from->events, .data.ptr = to };

@@ -53,6 +53,8 @@ void sl_poller_fini(struct sl_poller *p);
 int sl_poller_add(struct sl_poller *p, struct sl_source *s, int fd, uint32_t events);
 int sl_poller_change(struct sl_poller *p, struct sl_source *s, uint32_t events);
 void sl_poller_remove(struct sl_poller *p, struct sl_source *s);
+/* Remove it and close its descriptor, if it has one. */
+void sl_poller_close(struct sl_poller *p, struct sl_source *s);
 /* The descriptor is another source's from now on, watched for the same; cannot fail. [token] */
 void sl_poller_hand_over(struct sl_poller *p, struct sl_source *from, struct sl_source *to);
 

@@ -42,16 +42,6 @@ static void conn_close(struct sl_conn *conn, int cause, const char *why)
 	shm_conn_end(conn_of(conn), cause, why);
 }
 
-static void close_source(struct shm_conn *c, struct sl_source *s)
-{
-	int fd = s->fd;
-
-	if (fd < 0)
-		return;
-	sl_poller_remove(shm_poller(c), s);
-	close(fd);
-}
-
 /*
  * The peer is told, or sees us hang up. What it has of ours stays fenced until it let go of it:
  * then a ghost keeps listening.
@@ -66,12 +56,12 @@ static void part_from_peer(struct shm_conn *c, bool in_order)
 		(void)shm_channel_send(c->sock.fd, &bye);
 	/* Without order no packet is answered any more, but its exit is seen. */
 	if (!fenced || !in_order)
-		close_source(c, &c->sock);
+		sl_poller_close(shm_poller(c), &c->sock);
 	if (fenced) {
 		shm_ghost_begin(c->ghost, &c->sock, &c->pid_source, &c->given);
 		c->ghost = NULL;
 	}
-	close_source(c, &c->pid_source);
+	sl_poller_close(shm_poller(c), &c->pid_source);
 	shm_given_free(&c->given);
 }
 

@@ -6,19 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "src/transport/shm/shm.h"
-
-static void close_source(struct sl_poller *poller, struct sl_source *s)
-{
-	int fd = s->fd;
-
-	if (fd < 0)
-		return;
-	sl_poller_remove(poller, s);
-	close(fd);
-}
 
 void shm_ghost_destroy(struct shm_ghost *g)
 {
@@ -27,8 +16,8 @@ void shm_ghost_destroy(struct shm_ghost *g)
 	if (!g)
 		return;
 	poller = g->t->base.env->poller;
-	close_source(poller, &g->sock);
-	close_source(poller, &g->pid);
+	sl_poller_close(poller, &g->sock);
+	sl_poller_close(poller, &g->pid);
 	sl_list_remove(&g->link);
 	shm_given_free(&g->given);
 	free(g);
@@ -65,7 +54,7 @@ static void on_sock(struct sl_source *s, uint32_t events)
 		shm_ghost_destroy(g);
 	else if (ret && ret != -EAGAIN)
 		/* It hung up without a word: only its exit counts now. */
-		close_source(g->t->base.env->poller, s);
+		sl_poller_close(g->t->base.env->poller, s);
 }
 
 static void on_exit_of_peer(struct sl_source *s, uint32_t events)
