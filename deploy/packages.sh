@@ -27,9 +27,11 @@ die() {
 # One package a line, with the reason it is here.
 packages_run() {
 	only_names <<'END'
+ibverbs-providers        # libibverbs' half of each RDMA driver
 libevent-core-2.1-7      # event loop
 libevent-extra-2.1-7     # HTTP client side
 libhiredis0.14           # RESP reader and writer
+libibverbs1              # RDMA
 libjansson4              # JSON
 libssl3                  # HMAC of greetings, hashes
 libyaml-0-2              # configuration files
@@ -46,6 +48,7 @@ git                      # the commit that --version and results name
 libc6-dev
 libevent-dev
 libhiredis-dev
+libibverbs-dev
 libjansson-dev
 libssl-dev
 libyaml-dev
