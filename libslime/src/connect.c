@@ -53,6 +53,7 @@ void sl_connect_succeeded(struct slime_endpoint *ep, struct sl_attempt *a)
 	pthread_mutex_unlock(&ep->lock);
 	atomic_store(&ep->conn, a->conn);
 	close_others(ep, a);
+	sl_connect_drop_offers(ep);
 	sl_info("endpoint", "%s: connected over %s", ep->name, slime_transport_name(a->transport));
 	sl_endpoint_set_state(ep, SLIME_ENDPOINT_CONNECTED, 0, "");
 	finish_connect_op(ep, 0);
@@ -101,6 +102,69 @@ static const struct sl_candidate *peer_candidate(const struct slime_endpoint *ep
 	return NULL;
 }
 
+/* ---- offers ---- */
+
+/* Ask each transport of the endpoint once. Under offer_lock. */
+static void make_offer(struct slime_endpoint *ep, enum slime_transport t)
+{
+	struct sl_transport *transport = ep->ctx->transports[t];
+	struct sl_offered *o = &ep->offered[t];
+	struct sl_writer w = { .at = o->candidate.bytes, .room = sizeof(o->candidate.bytes) };
+
+	o->asked = true;
+	o->status = transport->ops->offer(transport, &ep->self, &w, &o->offer, &o->why);
+	if (!o->status && w.failed) {
+		snprintf(o->why.text, sizeof(o->why.text), "its descriptor is too long");
+		o->status = -EMSGSIZE;
+	}
+	o->candidate.transport = t;
+	o->candidate.len = (uint16_t)(sizeof(o->candidate.bytes) - w.room);
+}
+
+static void make_offers(struct slime_endpoint *ep)
+{
+	pthread_mutex_lock(&ep->offer_lock);
+	for (int i = 0; i < SLIME_TRANSPORT_MAX && ep->attr.transports[i] != SLIME_TRANSPORT_NONE;
+	     i++) {
+		if (!ep->offered[ep->attr.transports[i]].asked)
+			make_offer(ep, ep->attr.transports[i]);
+	}
+	pthread_mutex_unlock(&ep->offer_lock);
+}
+
+void sl_connect_drop_offers(struct slime_endpoint *ep)
+{
+	pthread_mutex_lock(&ep->offer_lock);
+	for (int t = 0; t < SLIME_TRANSPORT_MAX; t++) {
+		struct sl_transport *transport = ep->ctx->transports[t];
+
+		if (ep->offered[t].offer)
+			transport->ops->drop_offer(transport, ep->offered[t].offer);
+		ep->offered[t].offer = NULL;
+	}
+	pthread_mutex_unlock(&ep->offer_lock);
+}
+
+/* ---- attempts ---- */
+
+/* The connection takes what was offered over. */
+static int create_conn(struct slime_endpoint *ep, struct sl_transport *transport,
+		       struct sl_conn_attr *attr, struct sl_attempt *a)
+{
+	struct sl_offered *o = &ep->offered[a->transport];
+	int ret;
+
+	pthread_mutex_lock(&ep->offer_lock);
+	attr->offer = o->offer;
+	ret = transport->ops->conn_create(transport, attr, &a->conn);
+	if (ret)
+		note_reason(ep, a->transport, o->status ? o->why.text : strerror(-ret));
+	else
+		o->offer = NULL;
+	pthread_mutex_unlock(&ep->offer_lock);
+	return ret;
+}
+
 /* 0, and the attempt will tell how it went. */
 static int try_transport(struct slime_endpoint *ep, enum slime_transport t,
 			 const struct sl_conn_events *events)
@@ -127,10 +191,8 @@ static int try_transport(struct slime_endpoint *ep, enum slime_transport t,
 	attr.candidate_len = c->len;
 	memcpy(attr.key, ep->key, sizeof(attr.key));
 	*a = (struct sl_attempt){ .ep = ep, .transport = t };
-	ret = transport->ops->conn_create(transport, &attr, &a->conn);
+	ret = create_conn(ep, transport, &attr, a);
 	sl_auth_wipe(attr.key, sizeof(attr.key));
-	if (ret)
-		note_reason(ep, t, strerror(-ret));
 	return ret;
 }
 
@@ -254,19 +316,17 @@ int slime_endpoint_export(struct slime_endpoint *ep, void *buf, size_t cap)
 	if (ret)
 		return ret;
 	memcpy(d.secret, ep->secret, sizeof(d.secret));
+	make_offers(ep);
+	pthread_mutex_lock(&ep->offer_lock);
 	for (int i = 0; i < SLIME_TRANSPORT_MAX && ep->attr.transports[i] != SLIME_TRANSPORT_NONE;
 	     i++) {
-		struct sl_transport *t = ep->ctx->transports[ep->attr.transports[i]];
-		struct sl_candidate *c = &d.candidates[d.n];
-		struct sl_writer w = { .at = c->bytes, .room = sizeof(c->bytes) };
+		const struct sl_offered *o = &ep->offered[ep->attr.transports[i]];
 
 		/* A transport nobody can reach us by is not offered. */
-		if (t->ops->candidate(t, &w) || w.failed)
-			continue;
-		c->transport = t->ops->id;
-		c->len = (uint16_t)(sizeof(c->bytes) - w.room);
-		d.n++;
+		if (!o->status)
+			d.candidates[d.n++] = o->candidate;
 	}
+	pthread_mutex_unlock(&ep->offer_lock);
 	ret = sl_desc_write_endpoint(&d, buf, cap);
 	sl_auth_wipe(&d, sizeof(d));
 	return ret;
@@ -310,6 +370,7 @@ static int connect_to(struct slime_endpoint *ep, const struct sl_endpoint_desc *
 	ret = sl_op_begin(op);
 	if (ret)
 		return ret;
+	make_offers(ep);
 	ret = begin_connect(ep, peer, timeout_ms, op);
 	if (ret)
 		sl_op_abort(op);

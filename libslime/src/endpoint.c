@@ -290,10 +290,12 @@ static bool has_ended(void *arg)
 
 static void free_endpoint(struct slime_endpoint *ep)
 {
+	sl_connect_drop_offers(ep);
 	for (size_t i = 0; i < N_LAYERS; i++) {
 		if (*layer_state(ep, i))
 			layers[i].layer->destroy(*layer_state(ep, i));
 	}
+	pthread_mutex_destroy(&ep->offer_lock);
 	pthread_mutex_destroy(&ep->imm_lock);
 	pthread_mutex_destroy(&ep->lock);
 	sl_auth_wipe(ep, sizeof(*ep));
@@ -430,6 +432,7 @@ int slime_endpoint_create(struct slime_context *ctx, const struct slime_endpoint
 	atomic_store(&ep->wake_ns, SL_NEVER);
 	pthread_mutex_init(&ep->lock, NULL);
 	pthread_mutex_init(&ep->imm_lock, NULL);
+	pthread_mutex_init(&ep->offer_lock, NULL);
 	ret = init_endpoint(ep, attr);
 	if (ret)
 		goto free_ep;

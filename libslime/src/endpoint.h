@@ -61,6 +61,15 @@ struct sl_attempt {
 	bool broken;	      /* it ended: to be destroyed in the endpoint's next round */
 };
 
+/* What a transport offers to the endpoint's peer. */
+struct sl_offered {
+	bool asked;
+	int status;
+	struct sl_offer *offer; /* NULL: none, or a connection has it */
+	struct sl_candidate candidate;
+	struct sl_why why;
+};
+
 struct slime_endpoint {
 	struct slime_context *ctx;
 	struct slime_endpoint_attr attr;
@@ -85,6 +94,9 @@ struct slime_endpoint {
 	bool connect_called;
 	struct sl_endpoint_desc peer;
 	struct slime_op *connect_op;
+
+	pthread_mutex_t offer_lock;			/* of the following */
+	struct sl_offered offered[SLIME_TRANSPORT_MAX]; /* by transport */
 
 	/* Connecting. [token] */
 	uint8_t key[32];

@@ -165,10 +165,11 @@ struct sl_conn_attr {
 	struct sl_link_id peer;
 	uint8_t key[32]; /* of the link; both ends prove that they have it */
 	bool initiator;
-	const uint8_t *candidate; /* the peer's address, as its transport's candidate() wrote it */
+	const uint8_t *candidate; /* the peer's address, as its transport's offer() wrote it */
 	size_t candidate_len;
-	uint64_t deadline_ns; /* not ready by then: broken(-ETIMEDOUT) */
-	const char *name;     /* for log lines; outlives the connection */
+	struct sl_offer *offer; /* ours; the connection's once conn_create() returned 0 */
+	uint64_t deadline_ns;	/* not ready by then: broken(-ETIMEDOUT) */
+	const char *name;	/* for log lines; outlives the connection */
 };
 
 struct sl_conn_ops {
@@ -233,6 +234,14 @@ struct sl_expected {
 	struct sl_conn *conn; /* made by conn_create as acceptor, waiting for its stream(s) */
 };
 
+/* What a transport keeps ready for the peer of one endpoint; its own business. */
+struct sl_offer;
+
+/* Why something is not to be had, for people. */
+struct sl_why {
+	char text[192];
+};
+
 /* What a transport is given by its context; it outlives the transport. */
 struct sl_transport_env {
 	const struct slime_context_attr *attr;
@@ -271,9 +280,17 @@ struct sl_transport_ops {
 	int (*create)(const struct sl_transport_env *env, struct sl_transport **out);
 	void (*destroy)(struct sl_transport *t);
 	void (*forget)(struct sl_transport *t); /* as of a connection */
-	/* Write this transport's part of an endpoint descriptor: how peers reach us. -EOPNOTSUPP:
-	 * they cannot. */
-	int (*candidate)(struct sl_transport *t, struct sl_writer *w);
+	/*
+	 * Write this transport's part of an endpoint's descriptor: how the peer reaches us. What
+	 * was made for it, and waits for the peer, is *out (NULL: nothing), and goes into
+	 * conn_create(), or drop_offer(). Asked once for each endpoint, by any thread; takes
+	 * milliseconds at most. On an error peers cannot reach us: why has the words.
+	 */
+	int (*offer)(struct sl_transport *t, const struct sl_link_id *self, struct sl_writer *w,
+		     struct sl_offer **out, struct sl_why *why);
+	/* No connection comes of it. Does not block; any thread. May be NULL where there are none.
+	 * In a fork child offers go with their transport. */
+	void (*drop_offer)(struct sl_transport *t, struct sl_offer *offer);
 	/*
 	 * Make a connection and begin: an initiator dials, an acceptor is found through
 	 * env->expect(). [token] not needed Returns 0, and broken() or ready() will be raised; or a

@@ -109,10 +109,14 @@ static void forget(struct sl_transport *base)
 	free(t);
 }
 
-static int candidate(struct sl_transport *base, struct sl_writer *w)
+static int offer(struct sl_transport *base, const struct sl_link_id *self, struct sl_writer *w,
+		 struct sl_offer **out, struct sl_why *why)
 {
 	struct shm_transport *t = (struct shm_transport *)base;
 
+	(void)self;
+	(void)why;
+	*out = NULL;
 	sl_write_bytes(w, t->name, strlen(t->name));
 	return 0;
 }
@@ -201,7 +205,7 @@ const struct sl_transport_ops sl_shm_transport = {
 	.create = create,
 	.destroy = destroy,
 	.forget = forget,
-	.candidate = candidate,
+	.offer = offer,
 	.conn_create = shm_conn_create,
 	.withdraw = shm_withdraw,
 	.progress = progress,

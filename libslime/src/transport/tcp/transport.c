@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,12 +125,17 @@ static void forget(struct sl_transport *transport)
 	free(t);
 }
 
-static int candidate(struct sl_transport *transport, struct sl_writer *w)
+static int offer(struct sl_transport *transport, const struct sl_link_id *self, struct sl_writer *w,
+		 struct sl_offer **out, struct sl_why *why)
 {
 	struct tcp_transport *t = tcp_of(transport);
 
-	if (!t->listens)
+	(void)self;
+	*out = NULL;
+	if (!t->listens) {
+		snprintf(why->text, sizeof(why->text), "we do not listen");
 		return -EOPNOTSUPP;
+	}
 	tcp_write_candidate(&t->advertised, w);
 	return 0;
 }
@@ -243,7 +249,7 @@ const struct sl_transport_ops sl_tcp_transport = {
 	.create = create,
 	.destroy = destroy,
 	.forget = forget,
-	.candidate = candidate,
+	.offer = offer,
 	.conn_create = tcp_conn_create,
 	.progress = progress,
 	.arm = arm,
