@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of an agent: ctrl.h, on the state in memory. */
+#include "peeragent/lib/ctrl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peeragent/lib/topology.h"
+#include "tests/fakes/fakectrl_server.h"
+
+int ctrl_create(struct event_base *base, const struct ctrl_attr *attr, const struct ctrl_ops *ops,
+		void *arg, struct ctrl **out)
+{
+	struct slime_topology labels = { .labels = attr->labels, .n_labels = attr->n_labels };
+	struct ctrl *c = calloc(1, sizeof(*c));
+
+	must(c && !topology_copy(&labels, &c->labels));
+	strcpy(c->name, attr->name);
+	strcpy(c->scope, attr->scope);
+	strcpy(c->incarnation, attr->incarnation);
+	strcpy(c->owner, attr->owner_key);
+	inbox_init(&c->inbox, base, ops, arg);
+	server_lock();
+	sl_list_append(&server.agents, &c->node);
+	server_unlock();
+	*out = c;
+	return 0;
+}
+
+void ctrl_start(struct ctrl *c)
+{
+	server_lock();
+	c->started = true;
+	if (server.away)
+		server_tell_down(c, CTRL_UNREACHABLE);
+	server_register(c);
+	server_unlock();
+}
+
+void ctrl_destroy(struct ctrl *c)
+{
+	if (!c)
+		return;
+	server_lock();
+	sl_list_remove(&c->node);
+	if (c->registered)
+		server_end_registration(c, false);
+	server_unlock();
+	inbox_fini(&c->inbox);
+	free(c->labels);
+	free(c);
+}
+
+/* Whether there is a session; the answer is queued, and the caller holds the lock until finish().
+ */
+static bool begin(struct ctrl *c, ctrl_done_fn *done, void *arg)
+{
+	struct msg *m;
+
+	server_lock();
+	if (server.away || !c->registered) {
+		server_unlock();
+		return false;
+	}
+	m = inbox_tell(&c->inbox, MSG_DONE);
+	m->done = done;
+	m->arg = arg;
+	return true;
+}
+
+static int finish(void)
+{
+	server_unlock();
+	return 0;
+}
+
+int ctrl_leave(struct ctrl *c, ctrl_done_fn *done, void *arg)
+{
+	bool in_session = begin(c, done, arg);
+
+	if (!in_session)
+		server_lock();
+	c->ended = true;
+	if (in_session)
+		server_end_registration(c, true);
+	server_unlock();
+	return in_session ? 0 : -EAGAIN;
+}
+
+void ctrl_list(struct ctrl *c)
+{
+	server_lock();
+	if (c->registered && !server.away)
+		server_tell_all(c);
+	server_unlock();
+}
+
+int ctrl_set_labels(struct ctrl *c, const struct slime_label *labels, size_t n_labels)
+{
+	struct slime_topology only = { .labels = labels, .n_labels = n_labels };
+
+	server_lock();
+	free(c->labels);
+	must(!topology_copy(&only, &c->labels));
+	each_agent(other, at)
+	{
+		if (c->registered && server_sees(other, c))
+			server_tell_peer(other, c);
+	}
+	server_unlock();
+	return 0;
+}
+
+static struct object *put(struct ctrl *c, enum object_kind kind, const char *name,
+			  const char *profile, const void *bytes, size_t len)
+{
+	struct object *o = server_object(kind, c->name, name, profile);
+
+	if (!o) {
+		o = calloc(1, sizeof(*o));
+		must(o);
+		o->kind = kind;
+		strcpy(o->owner, c->name);
+		strcpy(o->name, name);
+		strcpy(o->profile, profile);
+		sl_list_append(&server.objects, &o->node);
+	}
+	must(len <= sizeof(o->bytes));
+	o->len = len;
+	if (len)
+		memcpy(o->bytes, bytes, len);
+	return o;
+}
+
+static void drop(struct ctrl *c, enum object_kind kind, const char *name, const char *profile)
+{
+	struct object *o = server_object(kind, c->name, name, profile);
+
+	if (o)
+		server_drop(o);
+}
+
+int ctrl_put_region(struct ctrl *c, const struct ctrl_region *region, ctrl_done_fn *done, void *arg)
+{
+	if (!begin(c, done, arg))
+		return -EAGAIN;
+	put(c, OBJECT_REGION, region->name, "", region->descriptor, region->len);
+	return finish();
+}
+
+int ctrl_delete_region(struct ctrl *c, const char *name, ctrl_done_fn *done, void *arg)
+{
+	if (!begin(c, done, arg))
+		return -EAGAIN;
+	drop(c, OBJECT_REGION, name, "");
+	return finish();
+}
+
+int ctrl_find_agent(struct ctrl *c, const char *agent, ctrl_done_fn *done, void *arg)
+{
+	struct msg *m;
+
+	server_lock();
+	if (server.away || !c->registered) {
+		server_unlock();
+		return -EAGAIN;
+	}
+	m = inbox_tell(&c->inbox, MSG_DONE);
+	m->done = done;
+	m->arg = arg;
+	m->result = server_agent(c->scope, agent) ? 0 : -ENOENT;
+	return finish();
+}
+
+/* Of all the others one. */
+int ctrl_list_names(struct ctrl *c, ctrl_names_fn *done, void *arg)
+{
+	struct msg *m;
+
+	server_lock();
+	if (server.away || !c->registered) {
+		server_unlock();
+		return -EAGAIN;
+	}
+	m = inbox_tell(&c->inbox, MSG_NAMES);
+	m->names_done = done;
+	m->arg = arg;
+	each_agent(other, at)
+	{
+		if (other != c && other->registered && !strcmp(other->scope, c->scope)) {
+			strcpy(m->name, other->name);
+			m->len = 1;
+		}
+	}
+	return finish();
+}
+
+int ctrl_get_region(struct ctrl *c, const char *agent, const char *region, ctrl_region_fn *done,
+		    void *arg)
+{
+	struct object *o;
+	struct msg *m;
+
+	server_lock();
+	if (server.away || !c->registered) {
+		server_unlock();
+		return -EAGAIN;
+	}
+	o = server_object(OBJECT_REGION, agent, region, "");
+	m = inbox_tell(&c->inbox, MSG_REGION);
+	m->region_done = done;
+	m->arg = arg;
+	m->result = o ? 0 : -ENOENT;
+	m->len = o ? o->len : 0;
+	if (o)
+		memcpy(m->bytes, o->bytes, o->len);
+	return finish();
+}
+
+int ctrl_post(struct ctrl *c, const char *peer, const char *profile, const char *peer_incarnation,
+	      uint64_t number, const void *descriptor, size_t len, ctrl_done_fn *done, void *arg)
+{
+	struct ctrl *to;
+	struct object *o;
+
+	if (!begin(c, done, arg))
+		return -EAGAIN;
+	server.n_posts++;
+	to = server_agent(c->scope, peer);
+	if (to && !strcmp(to->incarnation, peer_incarnation)) {
+		o = put(c, OBJECT_OFFER, peer, profile, descriptor, len);
+		o->number = number;
+		server_tell_offer(to, o);
+	}
+	return finish();
+}
+
+int ctrl_withdraw(struct ctrl *c, const char *peer, const char *profile, ctrl_done_fn *done,
+		  void *arg)
+{
+	struct object *o;
+	struct ctrl *to;
+	struct msg *m;
+
+	if (!begin(c, done, arg))
+		return -EAGAIN;
+	o = server_object(OBJECT_OFFER, c->name, peer, profile);
+	to = server_agent(c->scope, peer);
+	if (o && to) {
+		m = inbox_tell(&to->inbox, MSG_OFFER_GONE);
+		strcpy(m->name, c->name);
+		strcpy(m->profile, profile);
+		m->number = o->number;
+	}
+	drop(c, OBJECT_OFFER, peer, profile);
+	return finish();
+}
+
+int ctrl_report_link(struct ctrl *c, const struct ctrl_link *link, ctrl_done_fn *done, void *arg)
+{
+	if (!begin(c, done, arg))
+		return -EAGAIN;
+	put(c, OBJECT_LINK, link->peer, link->profile, NULL, 0)->state = link->state;
+	return finish();
+}
+
+int ctrl_forget_link(struct ctrl *c, const char *peer, const char *profile, ctrl_done_fn *done,
+		     void *arg)
+{
+	if (!begin(c, done, arg))
+		return -EAGAIN;
+	drop(c, OBJECT_LINK, peer, profile);
+	return finish();
+}
