@@ -416,7 +416,7 @@ void *slime_rpc_reply_buffer(struct slime_rpc_request *req, size_t len)
 {
 	bool claimed = false;
 
-	if (sl_context_check(req->ctx) || len > req->reply_cap)
+	if (sl_context_check(req->ctx) || len > req->reply_cap || slime_rpc_request_cancelled(req))
 		return NULL;
 	/* Otherwise the mailbox could go while we use its memory. */
 	if (handling != req || !is_inline(req)) {

@@ -332,6 +332,7 @@ static void reply__after_the_link_died_is_econnreset(void **state)
 	/* Once before this end is gone, the rest after it. */
 	while (!slime_rpc_request_cancelled(req[0]))
 		slime_context_poll(p->b.ctx);
+	assert_null(slime_rpc_reply_buffer(req[0], 10));
 	assert_int_equal(slime_rpc_reply(req[0], NULL, 0), -ECONNRESET);
 	pair_drop(&p->b);
 	for (int i = 1; i < 3; i++) {
