@@ -27,8 +27,8 @@ void sl_log(enum slime_log_level level, const char *part, const char *fmt, ...) 
 
 /*
  * A line that a stranger can provoke as often as he likes goes through one of these: at most burst
- * lines, then one each interval_ms; the next line that passes says how many were held back. Threads
- * may share one.
+ * lines in each interval_ms, which begins with its first; that one says how many were held back
+ * before. Threads may share one.
  */
 struct sl_log_limit {
 	uint32_t burst;
