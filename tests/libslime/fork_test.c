@@ -94,14 +94,11 @@ static int destroy_all(struct pair *p)
 	return failed ? 2 : find_leaks();
 }
 
-static void destroy__in_a_fork_child_leaves_nothing_behind(void **state)
+static void expect_nothing_left_in_a_child(struct pair *p)
 {
-	struct pair *p = *state;
+	pid_t pid = fork();
 	int status;
-	pid_t pid;
 
-	call_each(p);
-	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		alarm(PAIR_TIMEOUT_MS / 1000);
@@ -110,6 +107,50 @@ static void destroy__in_a_fork_child_leaves_nothing_behind(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void destroy__in_a_fork_child_leaves_nothing_behind(void **state)
+{
+	struct pair *p = *state;
+
+	call_each(p);
+	expect_nothing_left_in_a_child(p);
+	call_each(p);
+}
+
+static void renew_endpoint(struct side *s)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+
+	assert_int_equal(slime_endpoint_destroy(s->ep), 0);
+	attr.transports[0] = pair_transport();
+	attr.service = s->service;
+	assert_int_equal(slime_endpoint_create(s->ctx, &attr, &s->ep), 0);
+}
+
+static bool is_connected(const struct side *s)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(s->ep, &info);
+	return info.state == SLIME_ENDPOINT_CONNECTED;
+}
+
+/* Greetings, strangers at the door, descriptors on their way: whatever there is after each step. */
+static void destroy__in_a_fork_child_forgets_a_link_that_comes_up(void **state)
+{
+	struct pair *p = *state;
+
+	renew_endpoint(&p->a);
+	renew_endpoint(&p->b);
+	connect_to(p->a.ep, p->b.ep, p->a.op);
+	connect_to(p->b.ep, p->a.ep, p->b.op);
+	while (!is_connected(&p->a) || !is_connected(&p->b)) {
+		expect_nothing_left_in_a_child(p);
+		slime_context_poll(p->a.ctx);
+		expect_nothing_left_in_a_child(p);
+		slime_context_poll(p->b.ctx);
+	}
 	call_each(p);
 }
 
@@ -118,6 +159,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(destroy__in_a_fork_child_leaves_nothing_behind,
 						open_manual_pair, pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			destroy__in_a_fork_child_forgets_a_link_that_comes_up, open_manual_pair,
+			pair_teardown),
 	};
 
 	return PAIR_RUN("fork", tests);

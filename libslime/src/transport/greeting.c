@@ -32,12 +32,19 @@ struct sl_greeting {
 	size_t have;
 };
 
+void sl_greeting_forget(struct sl_greeting *g)
+{
+	if (!g)
+		return;
+	sl_auth_wipe(g->key, sizeof(g->key));
+	free(g);
+}
+
 static void release(struct sl_greeting *g)
 {
 	sl_poller_remove(g->poller, &g->source);
 	sl_timer_cancel(g->poller, &g->timer);
-	sl_auth_wipe(g->key, sizeof(g->key));
-	free(g);
+	sl_greeting_forget(g);
 }
 
 static void finish(struct sl_greeting *g, int status)
@@ -162,14 +169,13 @@ int sl_greeting_start(struct sl_transport *t, int fd, const struct sl_conn_attr 
 	if (!ret)
 		ret = sl_poller_add(g->poller, &g->source, fd, EPOLLOUT);
 	if (ret)
-		goto free_greeting;
+		goto forget_greeting;
 	sl_timer_set(g->poller, &g->timer, attr->deadline_ns);
 	*out = g;
 	return 0;
 
-free_greeting:
-	sl_auth_wipe(g->key, sizeof(g->key));
-	free(g);
+forget_greeting:
+	sl_greeting_forget(g);
 close_fd:
 	close(fd);
 	return ret;

@@ -53,5 +53,7 @@ int sl_greeting_start(struct sl_transport *t, int fd, const struct sl_conn_attr 
 
 /* Closes the fd; fn is not called any more. [token] */
 void sl_greeting_cancel(struct sl_greeting *g);
+/* In a child after fork: free its memory; forget(NULL) does nothing. */
+void sl_greeting_forget(struct sl_greeting *g);
 
 #endif

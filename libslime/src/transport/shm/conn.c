@@ -103,6 +103,7 @@ static void conn_forget(struct sl_conn *conn)
 	struct shm_conn *c = conn_of(conn);
 
 	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
+	sl_greeting_forget(c->greeting);
 	shm_given_free(&c->given);
 	shm_ghost_forget(c->ghost);
 	shm_map_free(c);

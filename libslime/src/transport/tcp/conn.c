@@ -458,7 +458,13 @@ static void destroy(struct sl_conn *conn)
 
 static void forget(struct sl_conn *conn)
 {
-	free_conn(tcp_conn_of(conn));
+	struct tcp_conn *c = tcp_conn_of(conn);
+
+	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
+		if (c->streams[i])
+			sl_greeting_forget(c->streams[i]->greeting);
+	}
+	free_conn(c);
 }
 
 static const struct sl_conn_ops conn_ops = {
