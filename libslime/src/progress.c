@@ -276,12 +276,16 @@ int sl_progress_start(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
 	cpu_set_t cpus;
+	int ret;
 
 	pthread_mutex_init(&p->lock, NULL);
 	sl_list_init(&p->sleepers);
 	sl_spin_init(p, ctx->attr.spin_us * SL_NS_PER_US);
 	p->one_cpu = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) < 2;
-	return ctx->attr.manual ? 0 : sl_thread_start(ctx);
+	ret = ctx->attr.manual ? 0 : sl_thread_start(ctx);
+	if (ret)
+		pthread_mutex_destroy(&p->lock);
+	return ret;
 }
 
 void sl_progress_stop(struct slime_context *ctx)

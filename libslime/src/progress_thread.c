@@ -145,11 +145,10 @@ static void *run(void *arg)
 }
 
 /* Signals are the program's, not this thread's. */
-static int start_thread(struct slime_context *ctx)
+static int create_thread(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
 	sigset_t all, old;
-	cpu_set_t cpus;
 	int ret;
 
 	sigfillset(&all);
@@ -160,17 +159,22 @@ static int start_thread(struct slime_context *ctx)
 		return -ret;
 	pthread_setname_np(p->thread, "slime-progress");
 	p->has_thread = true;
+	return 0;
+}
+
+static int bind_thread(struct slime_context *ctx)
+{
+	cpu_set_t cpus;
+	int ret;
+
 	if (ctx->attr.cpu < 0)
 		return 0;
-
 	CPU_ZERO(&cpus);
 	CPU_SET((unsigned)ctx->attr.cpu, &cpus);
-	ret = pthread_setaffinity_np(p->thread, sizeof(cpus), &cpus);
-	if (ret) {
+	ret = pthread_setaffinity_np(ctx->progress.thread, sizeof(cpus), &cpus);
+	if (ret)
 		sl_error("context", "cpu %d: the progress thread cannot be bound to it",
 			 ctx->attr.cpu);
-		sl_thread_stop(ctx);
-	}
 	return -ret;
 }
 
@@ -183,9 +187,14 @@ int sl_thread_start(struct slime_context *ctx)
 	p->thread_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->thread_fd < 0)
 		return -errno;
-	ret = start_thread(ctx);
-	if (ret && p->thread_fd >= 0)
+	ret = create_thread(ctx);
+	if (ret) {
 		close(p->thread_fd);
+		return ret;
+	}
+	ret = bind_thread(ctx);
+	if (ret)
+		sl_thread_stop(ctx);
 	return ret;
 }
 
