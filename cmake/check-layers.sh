@@ -20,7 +20,8 @@ shm            libslime/src/transport/shm/                       seam
 tcp            libslime/src/transport/tcp/                       seam
 seam           libslime/src/transport/                           op
 context        libslime/src/context,progress                     seam
-mr             libslime/src/mr,mem,topo                          context
+topo           libslime/src/topo,rnr,sysfs                       rdma
+mr             libslime/src/mr,mem                               context
 endpoint       libslime/src/endpoint,connect,xfer,recv,msg       mr
 rpc            libslime/src/rpc,mailbox,worker                   endpoint
 cli            cli/                                              base

@@ -2,7 +2,6 @@
 #include <slime/topo.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,35 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-
-#define FILE_MAX 8192
-
-/* The beginning of a small file as a string, at most FILE_MAX - 1 bytes: 0 or a negative errno. */
-static int read_text(const char *path, char text[FILE_MAX])
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-	ssize_t n = 0;
-	int ret;
-
-	if (fd < 0)
-		return -errno;
-	while (len < FILE_MAX - 1 && (n = read(fd, text + len, FILE_MAX - 1 - len)) > 0)
-		len += (size_t)n;
-	ret = n < 0 ? -errno : 0;
-	close(fd);
-	text[len] = '\0';
-	return ret;
-}
-
-static int read_sysfs(const char *root, const char *dir, const char *file, char text[FILE_MAX])
-{
-	char path[512];
-
-	if ((size_t)snprintf(path, sizeof(path), "%s/%s/%s", root, dir, file) >= sizeof(path))
-		return -ENAMETOOLONG;
-	return read_text(path, text);
-}
+#include "src/sysfs.h"
 
 /* The next "a" or "a-b" of a list like "0-3,8"; false at its end or where it is malformed. */
 static bool next_range(const char **list, unsigned long *first, unsigned long *last)
@@ -87,11 +58,10 @@ static int parse_meminfo(const char *text, struct slime_topo_node *node)
 /* A kernel without pages of that size has no such file. */
 static uint32_t free_huge_pages(const char *root, const char *dir, const char *size)
 {
-	char file[64];
-	char text[FILE_MAX];
+	int64_t n;
 
-	snprintf(file, sizeof(file), "hugepages-%s/free_hugepages", size);
-	return read_sysfs(root, dir, file, text) ? 0 : (uint32_t)strtoul(text, NULL, 10);
+	return sl_sysfs_number(&n, root, "%s/hugepages-%s/free_hugepages", dir, size) ? 0
+										      : (uint32_t)n;
 }
 
 static void read_huge_pages(const char *root, const char *dir, struct slime_topo_node *node)
@@ -103,16 +73,16 @@ static void read_huge_pages(const char *root, const char *dir, struct slime_topo
 static int read_node(const char *root, int id, struct slime_topo_node *node)
 {
 	char dir[64];
-	char text[FILE_MAX];
+	char text[SL_SYSFS_TEXT_MAX];
 	int ret;
 
 	node->id = id;
 	snprintf(dir, sizeof(dir), "devices/system/node/node%d", id);
-	ret = read_sysfs(root, dir, "meminfo", text);
+	ret = sl_sysfs_text(text, sizeof(text), root, "%s/meminfo", dir);
 	if (!ret)
 		ret = parse_meminfo(text, node);
 	if (!ret)
-		ret = read_sysfs(root, dir, "cpulist", text);
+		ret = sl_sysfs_text(text, sizeof(text), root, "%s/cpulist", dir);
 	if (ret)
 		return ret;
 	node->n_cpus = count_listed(text);
@@ -125,13 +95,13 @@ static int read_node(const char *root, int id, struct slime_topo_node *node)
 static int read_only_node(const char *root, struct slime_topo *t)
 {
 	struct slime_topo_node *node = &t->nodes[0];
-	char text[FILE_MAX];
-	int ret = read_sysfs(root, "devices/system/cpu", "online", text);
+	char text[SL_SYSFS_TEXT_MAX];
+	int ret = sl_sysfs_text(text, sizeof(text), root, "devices/system/cpu/online");
 
 	if (ret)
 		return ret;
 	node->n_cpus = count_listed(text);
-	ret = read_text("/proc/meminfo", text);
+	ret = sl_sysfs_text(text, sizeof(text), "/proc", "meminfo");
 	if (!ret)
 		ret = parse_meminfo(text, node);
 	if (ret)
@@ -143,10 +113,10 @@ static int read_only_node(const char *root, struct slime_topo *t)
 
 static int read_nodes(const char *root, struct slime_topo *t)
 {
-	char text[FILE_MAX];
+	char text[SL_SYSFS_TEXT_MAX];
 	const char *list = text;
 	unsigned long id, last;
-	int ret = read_sysfs(root, "devices/system/node", "online", text);
+	int ret = sl_sysfs_text(text, sizeof(text), root, "devices/system/node/online");
 
 	if (ret == -ENOENT)
 		return read_only_node(root, t);
@@ -166,9 +136,9 @@ static int read_nodes(const char *root, struct slime_topo *t)
 /* Not every architecture names its CPUs: then it is "unknown". */
 static int read_cpu_model(char *out, size_t cap)
 {
-	char text[FILE_MAX];
+	char text[SL_SYSFS_TEXT_MAX];
 	const char *at;
-	int ret = read_text("/proc/cpuinfo", text);
+	int ret = sl_sysfs_text(text, sizeof(text), "/proc", "cpuinfo");
 
 	if (ret)
 		return ret;

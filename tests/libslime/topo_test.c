@@ -7,90 +7,36 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <slime/topo.h>
+#include <tests/support/sysfs_tree.h>
 
-struct tree {
-	char root[64];
-};
-
-static void make_folders(char *path)
-{
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(path, 0755))
-			assert_int_equal(errno, EEXIST);
-		*slash = '/';
-	}
-}
-
-static void put(const struct tree *t, const char *path, const char *text)
-{
-	char full[256];
-	FILE *f;
-
-	snprintf(full, sizeof(full), "%s/%s", t->root, path);
-	make_folders(full);
-	f = fopen(full, "w");
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
-static int setup(void **state)
-{
-	struct tree *t = calloc(1, sizeof(*t));
-
-	strcpy(t->root, "/tmp/slime-topo-XXXXXX");
-	*state = t;
-	return mkdtemp(t->root) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	struct tree *t = *state;
-	int ret = nftw(t->root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-
-	free(t);
-	return ret;
-}
-
-static void put_node(const struct tree *t, int id, const char *cpus, unsigned mem_kb)
+static void put_node(const struct sysfs_tree *t, int id, const char *cpus, unsigned mem_kb)
 {
 	char path[128], text[256];
 
 	snprintf(path, sizeof(path), "devices/system/node/node%d/meminfo", id);
 	snprintf(text, sizeof(text), "Node %d MemTotal:  %u kB\nNode %d MemFree:   %u kB\n", id,
 		 mem_kb, id, mem_kb / 2);
-	put(t, path, text);
+	sysfs_tree_put(t, path, text);
 	snprintf(path, sizeof(path), "devices/system/node/node%d/cpulist", id);
-	put(t, path, cpus);
+	sysfs_tree_put(t, path, cpus);
 }
 
 static void topo_get__of_two_nodes_tells_each(void **state)
 {
-	struct tree *t = *state;
+	struct sysfs_tree *t = *state;
 	struct slime_topo topo;
 
-	put(t, "devices/system/node/online", "0,2\n");
+	sysfs_tree_put(t, "devices/system/node/online", "0,2\n");
 	put_node(t, 0, "0-3,8-11\n", 1000);
 	put_node(t, 2, "4\n", 4000);
-	put(t, "devices/system/node/node2/hugepages/hugepages-2048kB/free_hugepages", "7\n");
-	put(t, "devices/system/node/node2/hugepages/hugepages-1048576kB/free_hugepages", "1\n");
+	sysfs_tree_put(t, "devices/system/node/node2/hugepages/hugepages-2048kB/free_hugepages",
+		       "7\n");
+	sysfs_tree_put(t, "devices/system/node/node2/hugepages/hugepages-1048576kB/free_hugepages",
+		       "1\n");
 
 	assert_int_equal(slime_topo_get(t->root, &topo), 0);
 	assert_int_equal(topo.n_nodes, 2);
@@ -107,10 +53,10 @@ static void topo_get__of_two_nodes_tells_each(void **state)
 
 static void topo_get__of_a_node_without_cpus_counts_none(void **state)
 {
-	struct tree *t = *state;
+	struct sysfs_tree *t = *state;
 	struct slime_topo topo;
 
-	put(t, "devices/system/node/online", "0\n");
+	sysfs_tree_put(t, "devices/system/node/online", "0\n");
 	put_node(t, 0, "\n", 1000);
 
 	assert_int_equal(slime_topo_get(t->root, &topo), 0);
@@ -119,10 +65,10 @@ static void topo_get__of_a_node_without_cpus_counts_none(void **state)
 
 static void topo_get__of_a_kernel_without_numa_is_one_node(void **state)
 {
-	struct tree *t = *state;
+	struct sysfs_tree *t = *state;
 	struct slime_topo topo;
 
-	put(t, "devices/system/cpu/online", "0-1\n");
+	sysfs_tree_put(t, "devices/system/cpu/online", "0-1\n");
 
 	assert_int_equal(slime_topo_get(t->root, &topo), 0);
 	assert_int_equal(topo.n_nodes, 1);
@@ -132,10 +78,10 @@ static void topo_get__of_a_kernel_without_numa_is_one_node(void **state)
 
 static void topo_get__of_more_nodes_than_fit_stops_at_the_last_that_does(void **state)
 {
-	struct tree *t = *state;
+	struct sysfs_tree *t = *state;
 	struct slime_topo topo;
 
-	put(t, "devices/system/node/online", "0-99\n");
+	sysfs_tree_put(t, "devices/system/node/online", "0-99\n");
 	for (int i = 0; i < SLIME_TOPO_NODES_MAX; i++)
 		put_node(t, i, "0\n", 1000);
 
@@ -145,15 +91,15 @@ static void topo_get__of_more_nodes_than_fit_stops_at_the_last_that_does(void **
 
 static void topo_get__of_broken_files_is_an_error_and_leaves_the_result(void **state)
 {
-	struct tree *t = *state;
+	struct sysfs_tree *t = *state;
 	struct slime_topo topo = { .n_nodes = 77 };
 
-	put(t, "devices/system/node/online", "0\n");
+	sysfs_tree_put(t, "devices/system/node/online", "0\n");
 	assert_int_equal(slime_topo_get(t->root, &topo), -EIO);
-	put(t, "devices/system/node/node0/meminfo", "nothing of use\n");
-	put(t, "devices/system/node/node0/cpulist", "0\n");
+	sysfs_tree_put(t, "devices/system/node/node0/meminfo", "nothing of use\n");
+	sysfs_tree_put(t, "devices/system/node/node0/cpulist", "0\n");
 	assert_int_equal(slime_topo_get(t->root, &topo), -EIO);
-	put(t, "devices/system/node/online", "x\n");
+	sysfs_tree_put(t, "devices/system/node/online", "x\n");
 	assert_int_equal(slime_topo_get(t->root, &topo), -EIO);
 	assert_int_equal(topo.n_nodes, 77);
 }
@@ -182,7 +128,7 @@ static void topo_get__of_this_host_is_complete(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define IN_TREE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define IN_TREE(fn) cmocka_unit_test_setup_teardown(fn, sysfs_tree_setup, sysfs_tree_teardown)
 		IN_TREE(topo_get__of_two_nodes_tells_each),
 		IN_TREE(topo_get__of_a_node_without_cpus_counts_none),
 		IN_TREE(topo_get__of_a_kernel_without_numa_is_one_node),
