@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What answers hold: agents, regions, offers, links. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nanoctrl/client/json_private.h"
+
+static void copy(char *out, size_t len, const json_t *root, const char *key)
+{
+	const char *text = json_string_value(json_object_get(root, key));
+
+	if (text)
+		snprintf(out, len, "%s", text);
+}
+
+void nc_json_error(struct nc_json *json, struct nc_error *error)
+{
+	copy(error->code, sizeof(error->code), json->root, "code");
+	copy(error->field, sizeof(error->field), json->root, "field");
+	copy(error->message, sizeof(error->message), json->root, "message");
+}
+
+int nc_json_grant(struct nc_json *json, struct nc_json_grant *out)
+{
+	const json_t *o = json->root;
+	int ret = 0;
+
+	*out = (struct nc_json_grant){
+		.lease = nc_text_of(o, "lease", &ret),
+		.grant = {
+			.epoch = nc_number_of(o, "epoch", &ret),
+			.generation = nc_number_of(o, "generation", &ret),
+			.resumed = json_is_true(json_object_get(o, "resumed")),
+			.ttl_ms = nc_ms_of(o, "ttl_ms", &ret),
+			.beat_ms = nc_ms_of(o, "beat_ms", &ret),
+			.grace_ms = nc_ms_of(o, "grace_ms", &ret),
+		},
+	};
+	return ret;
+}
+
+typedef int element_fn(struct nc_json *json, json_t *o, void *out);
+
+/* Every element of the array under key; *out is an array of structs of this size. */
+static int read_array(struct nc_json *json, json_t *o, const char *key, size_t size,
+		      element_fn *element, void *out, size_t *n)
+{
+	json_t *array = json_object_get(o, key), *value;
+	char *list;
+	size_t i;
+
+	if (!json_is_array(array))
+		return -EPROTO;
+	list = nc_json_allocate(json, json_array_size(array), size);
+	if (!list)
+		return -ENOMEM;
+	json_array_foreach(array, i, value)
+	{
+		int ret = json_is_object(value) ? element(json, value, list + i * size) : -EPROTO;
+
+		if (ret)
+			return ret;
+	}
+	memcpy(out, &list, sizeof(list));
+	*n = json_array_size(array);
+	return 0;
+}
+
+static int read_service(struct nc_json *json, json_t *o, void *out)
+{
+	struct nc_service *service = out;
+	int ret = 0;
+
+	service->name = nc_text_of(o, "name", &ret);
+	service->attributes = nc_pairs_of(json, o, "attributes", &ret);
+	return ret;
+}
+
+static int read_agent(struct nc_json *json, json_t *o, void *out)
+{
+	struct nc_agent *agent = out;
+	const json_t *left = json_object_get(o, "lease_left_ms");
+	int ret = 0;
+
+	*agent = (struct nc_agent){
+		.name = nc_text_of(o, "name", &ret),
+		.epoch = nc_number_of(o, "epoch", &ret),
+		.generation = nc_number_of(o, "generation", &ret),
+		.revision = nc_number_or(o, "revision", 0),
+		.incarnation = nc_text_of(o, "incarnation", &ret),
+		.address = nc_text_or(o, "address", ""),
+		.labels = nc_pairs_of(json, o, "labels", &ret),
+		.attributes = nc_pairs_of(json, o, "attributes", &ret),
+		.lease_left_ms = json_integer_value(left),
+		.session = json_is_true(json_object_get(o, "session")),
+	};
+	if (!ret && json_object_get(o, "services"))
+		ret = read_array(json, o, "services", sizeof(struct nc_service), read_service,
+				 &agent->services, &agent->n_services);
+	return ret;
+}
+
+static int read_access(const json_t *o, unsigned *access)
+{
+	const json_t *array = json_object_get(o, "access"), *value;
+	size_t i;
+
+	if (!json_is_array(array))
+		return -EPROTO;
+	*access = 0;
+	json_array_foreach(array, i, value)
+	{
+		const char *word = json_string_value(value);
+
+		if (word && !strcmp(word, "read"))
+			*access |= NC_READ;
+		else if (word && !strcmp(word, "write"))
+			*access |= NC_WRITE;
+	}
+	return 0;
+}
+
+static int read_allow(struct nc_json *json, const json_t *o, struct nc_region *region)
+{
+	const json_t *array = json_object_get(o, "allow"), *value;
+	const char **list;
+	size_t i;
+
+	if (!json_is_array(array))
+		return 0;
+	list = nc_json_allocate(json, json_array_size(array), sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	json_array_foreach(array, i, value)
+	{
+		list[i] = json_string_value(value);
+		if (!list[i])
+			return -EPROTO;
+	}
+	region->allow = list;
+	region->n_allow = json_array_size(array);
+	return 0;
+}
+
+static int read_region(struct nc_json *json, json_t *o, void *out)
+{
+	struct nc_region *region = out;
+	int ret = 0;
+
+	*region = (struct nc_region){
+		.agent = nc_text_of(o, "agent", &ret),
+		.name = nc_text_of(o, "name", &ret),
+		.generation = nc_number_of(o, "generation", &ret),
+		.incarnation = nc_text_of(o, "incarnation", &ret),
+		.revision = nc_number_of(o, "revision", &ret),
+		.size = nc_number_of(o, "size", &ret),
+		.attributes = nc_pairs_of(json, o, "attributes", &ret),
+	};
+	region->descriptor = nc_descriptor_of(json, o, &region->descriptor_len, &ret);
+	if (!ret)
+		ret = read_access(o, &region->access);
+	return ret ? ret : read_allow(json, o, region);
+}
+
+static int read_offer(struct nc_json *json, json_t *o, void *out)
+{
+	struct nc_offer *offer = out;
+	int ret = 0;
+
+	*offer = (struct nc_offer){
+		.from = nc_text_of(o, "from", &ret),
+		.to = nc_text_of(o, "to", &ret),
+		.profile = nc_text_of(o, "profile", &ret),
+		.generation = nc_number_of(o, "generation", &ret),
+		.incarnation = nc_text_of(o, "incarnation", &ret),
+		.peer_generation = nc_number_of(o, "peer_generation", &ret),
+		.connection_epoch = nc_number_of(o, "connection_epoch", &ret),
+	};
+	offer->descriptor = nc_descriptor_of(json, o, &offer->descriptor_len, &ret);
+	return ret;
+}
+
+static int read_link(struct nc_json *json, json_t *o, void *out)
+{
+	struct nc_link *link = out;
+	const char *state;
+	int ret = 0;
+
+	(void)json;
+	*link = (struct nc_link){
+		.agent = nc_text_of(o, "agent", &ret),
+		.peer = nc_text_of(o, "peer", &ret),
+		.profile = nc_text_of(o, "profile", &ret),
+		.generation = nc_number_of(o, "generation", &ret),
+		.revision = nc_number_of(o, "revision", &ret),
+		.cause = nc_text_or(o, "cause", NULL),
+		.age_ms = nc_number_or(o, "age_ms", 0),
+		.transport = nc_text_or(o, "transport", NULL),
+		.connection_epoch = nc_number_or(o, "connection_epoch", 0),
+		.peer_incarnation = nc_text_or(o, "peer_incarnation", NULL),
+	};
+	state = nc_text_of(o, "state", &ret);
+	for (int i = 0; i < NC_N_STATES && !ret; i++)
+		if (!strcmp(state, nc_state_words[i])) {
+			link->state = (enum nc_link_state)i;
+			return 0;
+		}
+	return -EPROTO;
+}
+
+static int read_one(struct nc_json *json, const char *key, element_fn *element, void *out)
+{
+	json_t *o = json_object_get(json->root, key);
+
+	return json_is_object(o) ? element(json, o, out) : -EPROTO;
+}
+
+int nc_json_agent(struct nc_json *json, struct nc_agent *out)
+{
+	return read_one(json, "agent", read_agent, out);
+}
+
+int nc_json_region(struct nc_json *json, struct nc_region *out)
+{
+	return read_one(json, "region", read_region, out);
+}
+
+int nc_json_offer(struct nc_json *json, struct nc_offer *out)
+{
+	return read_one(json, "offer", read_offer, out);
+}
+
+static struct nc_page page_of(const struct nc_json *json)
+{
+	return (struct nc_page){ .next = nc_text_or(json->root, "next", NULL) };
+}
+
+int nc_json_agents(struct nc_json *json, struct nc_page *out)
+{
+	*out = page_of(json);
+	return read_array(json, json->root, "agents", sizeof(struct nc_agent), read_agent,
+			  &out->agents, &out->n);
+}
+
+int nc_json_regions(struct nc_json *json, struct nc_page *out)
+{
+	*out = page_of(json);
+	return read_array(json, json->root, "regions", sizeof(struct nc_region), read_region,
+			  &out->regions, &out->n);
+}
+
+int nc_json_offers(struct nc_json *json, struct nc_page *out)
+{
+	*out = page_of(json);
+	return read_array(json, json->root, "offers", sizeof(struct nc_offer), read_offer,
+			  &out->offers, &out->n);
+}
+
+int nc_json_links(struct nc_json *json, struct nc_page *out)
+{
+	*out = page_of(json);
+	return read_array(json, json->root, "links", sizeof(struct nc_link), read_link, &out->links,
+			  &out->n);
+}
