@@ -34,7 +34,7 @@ nc-http        nanoctrl/src/server,worker,conn,http,route,request,reply,stream,m
 nc-plain       nanoctrl/src/                                     base
 agent          peeragent/lib/agent,reconcile,settings,access,lookup agent-parts
 agent-plain    peeragent/lib/topology,link,check,post            base agent-api
-agent-ctrl     peeragent/lib/ctrl                                agent-plain client
+agent-ctrl     peeragent/lib/ctrl,holder                         agent-plain client
 agent-parts    peeragent/lib/                                    agent-ctrl
 peeragent      peeragent/src/                                    agent cli
 bench          bench/                                            agent cli

@@ -14,11 +14,31 @@ static void copy(char *out, size_t len, const json_t *root, const char *key)
 		snprintf(out, len, "%s", text);
 }
 
+static void read_holder(const json_t *o, struct nc_holder *out)
+{
+	int ret = 0;
+	const json_t *left = json_object_get(o, "lease_left_ms");
+	struct nc_holder h = {
+		.registered_at_ms = nc_number_or(o, "registered_at_ms", 0),
+		.at_ms = nc_number_of(o, "at_ms", &ret),
+		.lease_left_ms = json_integer_value(left),
+		.ttl_ms = nc_ms_of(o, "ttl_ms", &ret),
+		.wait_ms = nc_ms_of(o, "wait_ms", &ret),
+	};
+
+	if (ret || !json_is_integer(left))
+		return;
+	copy(h.address, sizeof(h.address), o, "address");
+	copy(h.incarnation, sizeof(h.incarnation), o, "incarnation");
+	*out = h;
+}
+
 void nc_json_error(struct nc_json *json, struct nc_error *error)
 {
 	copy(error->code, sizeof(error->code), json->root, "code");
 	copy(error->field, sizeof(error->field), json->root, "field");
 	copy(error->message, sizeof(error->message), json->root, "message");
+	read_holder(json_object_get(json->root, "holder"), &error->holder);
 }
 
 int nc_json_grant(struct nc_json *json, struct nc_json_grant *out)

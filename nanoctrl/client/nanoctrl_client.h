@@ -57,6 +57,17 @@ void nc_cancel(struct nc_client *client, const void *arg);
 /* Where the client talks to now: one of its URLs. */
 const char *nc_client_url(const struct nc_client *client);
 
+/* Who has a name that another owner asks for. */
+struct nc_holder {
+	char incarnation[65]; /* "" when the server does not tell */
+	char address[NC_NAME_MAX + 1];
+	uint64_t registered_at_ms;
+	uint64_t at_ms;	       /* the server's clock when it looked */
+	int64_t lease_left_ms; /* of its lease as it was then; below zero: overdue */
+	uint32_t ttl_ms;       /* of a lease when it is renewed */
+	uint32_t wait_ms;      /* until it may lose the name if it never renews it again */
+};
+
 /*
  * Why a call failed. err:
  *   -EINVAL        the request is malformed (400, 405, 415, 422)
@@ -74,10 +85,11 @@ const char *nc_client_url(const struct nc_client *client);
  */
 struct nc_error {
 	int err;
-	int status;	   /* of HTTP; 0 when there was no answer */
-	char code[32];	   /* "name_taken"; "" when there is none */
-	char field[64];	   /* the member or parameter at fault, or "" */
-	char message[256]; /* for people */
+	int status;		 /* of HTTP; 0 when there was no answer */
+	char code[32];		 /* "name_taken"; "" when there is none */
+	char field[64];		 /* the member or parameter at fault, or "" */
+	char message[256];	 /* for people */
+	struct nc_holder holder; /* of -EEXIST: who has the name */
 };
 
 /* error is NULL when the call succeeded, here and below; results are NULL when it did not. */

@@ -3,7 +3,7 @@ local ttl, name, incarnation, owner, secret, again = ARGV[2], ARGV[3], ARGV[4], 
 local held = agent(name, 'incarnation', 'owner', 'lease', 'acked')
 local resumed, taken, generation = false, '', nil
 
-if held and held[3] ~= owner then return { NAME_TAKEN } end
+if held and held[3] ~= owner then return { NAME_TAKEN, text(now), agent_row(name) } end
 if held and held[2] ~= incarnation and again == '1' then return { SUPERSEDED } end
 
 local lease = gate()

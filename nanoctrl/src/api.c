@@ -219,11 +219,12 @@ static const struct refusal refusals[] = {
 	{ -ENOMEM, 500, "internal", OUTCOME_NOT_EXECUTED, "out of memory" },
 };
 
-void api_fail(struct request *rq, int result)
+static void fail(struct request *rq, int result, const char *holder)
 {
 	struct reply_error e = { .status = 500, .code = "internal", .outcome = OUTCOME_UNKNOWN };
 	const char *message = "an outcome that nobody expected";
 
+	e.holder = holder;
 	for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
 		if (refusals[i].result != result)
 			continue;
@@ -234,6 +235,17 @@ void api_fail(struct request *rq, int result)
 		e.retry_after_s = e.status == 503 || e.status == 429 ? 1 : 0;
 	}
 	reply_error(rq, &e, "%s", message);
+}
+
+void api_fail(struct request *rq, int result)
+{
+	fail(rq, result, NULL);
+}
+
+void api_fail_taken(struct request *rq, char *holder)
+{
+	fail(rq, STORE_NAME_TAKEN, holder);
+	free(holder);
 }
 
 void api_refuse(struct request *rq, const struct model_error *err)

@@ -57,6 +57,9 @@ bool api_is_json(struct request *rq);
 /* Reply to a result of the store that is not 0. */
 void api_fail(struct request *rq, int result);
 
+/* The same for STORE_NAME_TAKEN, with a text of the model, which is freed; NULL is fine. */
+void api_fail_taken(struct request *rq, char *holder);
+
 /* The same for a body that was refused. */
 void api_refuse(struct request *rq, const struct model_error *err);
 

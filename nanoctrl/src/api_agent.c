@@ -25,7 +25,10 @@ static void registered(void *arg, int result, const struct store_grant *grant)
 	struct registering *g = arg;
 	char lease[STORE_NAME_MAX + STORE_SECRET_HEX + 32];
 
-	if (result) {
+	if (result == STORE_NAME_TAKEN && grant) {
+		api_fail_taken(g->rq,
+			       model_holder(grant->holder, store_config(request_store(g->rq))));
+	} else if (result) {
 		api_fail(g->rq, result);
 	} else {
 		snprintf(lease, sizeof(lease), "%s/%" PRIu64 "/%s", g->r.name, grant->lease_id,

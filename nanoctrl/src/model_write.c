@@ -172,6 +172,18 @@ char *model_grant(const char *scope, const struct store_registration *r,
 		"beat_ms", (json_int_t)c->beat_ms, "grace_ms", (json_int_t)c->grace_ms));
 }
 
+char *model_holder(const struct store_holder *h, const struct store_config *c)
+{
+	const struct store_agent *a = &h->agent;
+
+	return finish(json_pack("{s:I,s:o,s:o,s:I,s:I,s:I,s:I,s:I}", "generation",
+				(json_int_t)a->generation, "incarnation", word(a->incarnation),
+				"address", text_or_null(a->profile.address), "registered_at_ms",
+				(json_int_t)a->registered_at_ms, "at_ms", (json_int_t)h->now_ms,
+				"lease_left_ms", (json_int_t)a->lease_left_ms, "ttl_ms",
+				(json_int_t)c->ttl_ms, "wait_ms", (json_int_t)h->wait_ms));
+}
+
 static json_t *agent_object(const char *scope, const struct store_agent *a)
 {
 	return json_pack("{s:o,s:s,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:b}", "name",

@@ -19,7 +19,6 @@ struct reaper {
 	struct store *store;
 	struct redis *notices; /* what is published wakes the loops */
 	struct event *timer;
-	uint64_t hold_until_ns; /* no lease ends before */
 	uint64_t time_ms;	/* Redis' clock when last looked at; 0: not yet */
 	uint64_t time_ns;	/* the monotonic clock when that answer came, */
 	uint64_t time_asked_ns; /* and when it was asked for */
@@ -35,7 +34,8 @@ static void hold(struct reaper *r, const char *why)
 {
 	const struct store_config *config = &r->store->hub->config;
 
-	r->hold_until_ns = sl_clock_ns() + (uint64_t)config->ttl_ms * SL_NS_PER_MS;
+	atomic_store(&r->store->hub->hold_until_ns,
+		     sl_clock_ns() + (uint64_t)config->ttl_ms * SL_NS_PER_MS);
 	atomic_fetch_add(&r->store->hub->n_holds, 1);
 	sl_info("reaper", "no lease ends for %u ms: %s", config->ttl_ms, why);
 }
@@ -119,7 +119,7 @@ static uint64_t expected_time(const struct reaper *r)
 {
 	uint64_t now = sl_clock_ns();
 
-	if (!r->time_ms || now < r->hold_until_ns)
+	if (!r->time_ms || now < atomic_load(&r->store->hub->hold_until_ns))
 		return 0;
 	return r->time_ms + (now - r->time_ns) / SL_NS_PER_MS;
 }

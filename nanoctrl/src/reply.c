@@ -13,7 +13,8 @@
 #include "worker.h"
 
 #define MESSAGE_MAX 512
-#define ERROR_MAX   (6 * MESSAGE_MAX + 1024)
+#define HOLDER_MAX  2048
+#define ERROR_MAX   (6 * MESSAGE_MAX + 1024 + HOLDER_MAX)
 
 static const char *reason_of(int status)
 {
@@ -128,13 +129,15 @@ static size_t write_error(char json[ERROR_MAX], const struct reply_error *e, con
 	size_t at = (size_t)snprintf(json, ERROR_MAX,
 				     "{\"status\":\"error\",\"code\":\"%s\",\"message\":", e->code);
 
-	at += json_text(json + at, ERROR_MAX - 1024 - at, message);
+	at += json_text(json + at, ERROR_MAX - HOLDER_MAX - 1024 - at, message);
 	at += (size_t)snprintf(json + at, ERROR_MAX - at,
 			       ",\"outcome\":\"%s\",\"request_id\":\"%s\"", outcome, id);
 	if (e->field) {
 		at += (size_t)snprintf(json + at, ERROR_MAX - at, ",\"field\":");
-		at += json_text(json + at, ERROR_MAX - 8 - at, e->field);
+		at += json_text(json + at, ERROR_MAX - HOLDER_MAX - 32 - at, e->field);
 	}
+	if (e->holder && strlen(e->holder) < HOLDER_MAX)
+		at += (size_t)snprintf(json + at, ERROR_MAX - at, ",\"holder\":%s", e->holder);
 	return at + (size_t)snprintf(json + at, ERROR_MAX - at, "}");
 }
 

@@ -29,15 +29,16 @@ enum reply_outcome {
 
 /* What a client can act on; the members that are zero are left out. */
 struct reply_error {
-	int status;	   /* 400 to 599 */
-	const char *code;  /* a word for programs: "bad_json", "not_found" */
-	const char *field; /* the member at fault: "regions[2].length" */
+	int status;	    /* 400 to 599 */
+	const char *code;   /* a word for programs: "bad_json", "not_found" */
+	const char *field;  /* the member at fault: "regions[2].length" */
+	const char *holder; /* an object as JSON: who has what was asked for */
 	enum reply_outcome outcome;
 	unsigned retry_after_s; /* Retry-After; jitter is added here */
 };
 
 /*
- *   {"status":"error","code":"not_found","message":"...","outcome":"not_executed","request_id":"..."[,"field":"..."]}
+ *   {"status":"error","code":"not_found","message":"...","outcome":"not_executed","request_id":"..."[,"field":"..."][,"holder":{...}]}
  *
  * The message is for people; what is not UTF-8 in it is replaced.
  */

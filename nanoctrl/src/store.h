@@ -131,9 +131,10 @@ struct store_grant {
 	uint64_t generation;
 	uint64_t lease_id;
 	bool resumed; /* the same incarnation held the name; what it owns is still there */
+	const struct store_holder *holder; /* of STORE_NAME_TAKEN, with nothing else; may be NULL */
 };
 
-/* 0, STORE_NAME_TAKEN, STORE_SUPERSEDED; grant is NULL unless 0. */
+/* 0, STORE_NAME_TAKEN, STORE_SUPERSEDED; grant is NULL when it has nothing to say. */
 typedef void store_grant_fn(void *arg, int result, const struct store_grant *grant);
 void store_register(struct store *store, const char *scope, const struct store_registration *r,
 		    store_grant_fn *fn, void *arg);
@@ -167,6 +168,13 @@ struct store_agent {
 	uint64_t registered_at_ms;
 	int64_t lease_left_ms;
 	bool session;
+};
+
+/* Who has the name that somebody else asked for. */
+struct store_holder {
+	struct store_agent agent;
+	uint64_t now_ms;  /* the store's clock when it was looked at */
+	uint64_t wait_ms; /* until its lease may end if it never beats again */
 };
 
 /* A page of agents or of objects. */

@@ -9,12 +9,45 @@
 
 /* ---- register, update, leave ---- */
 
+static bool read_agent(const redisReply *row, void *out);
+
+/* A lease that nobody renews ends when it is due, and when leases may end. */
+static uint64_t wait_for_end_ms(struct store_hub *hub, int64_t left_ms)
+{
+	uint64_t hold_ns = atomic_load(&hub->hold_until_ns);
+	uint64_t now_ns = sl_clock_ns();
+	uint64_t wait_ms = left_ms > 0 ? (uint64_t)left_ms : 0;
+
+	if (hold_ns > now_ns && (hold_ns - now_ns) / SL_NS_PER_MS > wait_ms)
+		wait_ms = (hold_ns - now_ns) / SL_NS_PER_MS;
+	return wait_ms;
+}
+
+/* {outcome, now, row of the holder} */
+static void finish_taken(struct store_call *call, const redisReply *reply)
+{
+	struct store_holder h = { .now_ms = 0 };
+	struct store_grant g = { .holder = &h };
+	const redisReply *row = store_item(reply, 2, REDIS_REPLY_ARRAY);
+
+	if (!row || !store_u64(reply, 1, &h.now_ms) || !read_agent(row, &h.agent)) {
+		call->fn.grant(call->arg, STORE_NAME_TAKEN, NULL);
+		return;
+	}
+	h.wait_ms = wait_for_end_ms(call->store->hub, h.agent.lease_left_ms);
+	call->fn.grant(call->arg, STORE_NAME_TAKEN, &g);
+}
+
 /* {outcome, epoch, cursor id, generation, lease, resumed} */
 static void finish_grant(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store_grant g = { .resumed = false };
 	uint64_t resumed;
 
+	if (result == STORE_NAME_TAKEN) {
+		finish_taken(call, reply);
+		return;
+	}
 	if (result == STORE_OK &&
 	    !(store_u64(reply, 1, &g.cursor.epoch) && store_u64(reply, 2, &g.cursor.id) &&
 	      store_u64(reply, 3, &g.generation) && store_u64(reply, 4, &g.lease_id) &&

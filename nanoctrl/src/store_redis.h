@@ -28,6 +28,7 @@ struct store_hub {
 	struct redis_url url;
 	pthread_mutex_t lock; /* stores, and their wakes */
 	struct store *stores[STORE_LOOPS_MAX];
+	_Atomic uint64_t hold_until_ns; /* no lease ends before: the reaper's */
 	_Atomic unsigned tcp_port; /* where the private Redis listens for others; 0: nowhere yet */
 	/* Counters of /metrics; every loop adds to them. */
 	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_reconnects, n_holds;

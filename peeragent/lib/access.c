@@ -24,6 +24,8 @@ static int readiness(const struct slime_agent *agent)
 		return -EAGAIN;
 	if (r->state == SLIME_AGENT_ENDED)
 		return -ESHUTDOWN;
+	if (r->state == SLIME_AGENT_REFUSED)
+		return -EADDRINUSE;
 	if (regions)
 		return regions;
 	return r->state == SLIME_AGENT_READY || r->state == SLIME_AGENT_DETACHED ? 0 : -EAGAIN;
@@ -60,8 +62,7 @@ static void end_wait(void *arg)
 
 	sl_list_remove(&w->node);
 	if (w->result == -EAGAIN)
-		w->result =
-			w->agent->reconcile.state == SLIME_AGENT_REFUSED ? -EADDRINUSE : -ETIMEDOUT;
+		w->result = -ETIMEDOUT;
 }
 
 int slime_agent_wait_ready(struct slime_agent *agent, int64_t timeout_ms)

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <event2/event.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "nanoctrl/client/url.h"
 #include "peeragent/lib/ctrl_private.h"
@@ -267,15 +269,48 @@ static void open_session(struct ctrl *ctrl)
 		retry_after(ctrl, RETRY_MS);
 }
 
+static void report_held(struct ctrl *ctrl, const char *who, uint64_t now_ns)
+{
+	time_t at = time(NULL) + (time_t)((ctrl->holder.until_ns - now_ns) / SL_NS_PER_S);
+	char until[16] = "", text[256];
+	struct tm tm;
+
+	if (gmtime_r(&at, &tm))
+		strftime(until, sizeof(until), "%H:%M:%S UTC", &tm);
+	snprintf(text, sizeof(text), "%s; waiting until %s for its lease to end", who, until);
+	report_trouble(ctrl, CTRL_NAME_HELD, text);
+}
+
+static void on_name_taken(struct ctrl *ctrl, const struct nc_holder *holder)
+{
+	uint64_t now_ns = sl_clock_ns();
+	char who[192];
+
+	holder_describe(holder, who, sizeof(who));
+	switch (holder_look(&ctrl->holder, holder, now_ns)) {
+	case HOLDER_SEEN:
+		report_held(ctrl, who, now_ns);
+		break;
+	case HOLDER_WAIT:
+		break;
+	case HOLDER_LIVES:
+	case HOLDER_STAYS:
+		report_trouble(ctrl, CTRL_NAME_TAKEN, who);
+		break;
+	}
+	retry_after(ctrl, RETRY_MS * 2);
+}
+
 static void on_refused(struct ctrl *ctrl, const struct nc_error *error)
 {
+	if (error->err != -EEXIST)
+		holder_forget(&ctrl->holder);
 	switch (error->err) {
 	case -EKEYREVOKED:
 		ended_for_good(ctrl, error->message);
 		break;
 	case -EEXIST:
-		report_trouble(ctrl, CTRL_NAME_TAKEN, error->message);
-		retry_after(ctrl, RETRY_MS * 2);
+		on_name_taken(ctrl, &error->holder);
 		break;
 	case -ETIMEDOUT:
 	case -EIO:
@@ -298,6 +333,7 @@ static void on_registered(void *arg, const struct nc_error *error, const struct 
 		on_refused(ctrl, error);
 		return;
 	}
+	holder_forget(&ctrl->holder);
 	ctrl->epoch = grant->epoch;
 	ctrl->fresh |= !grant->resumed;
 	open_session(ctrl);

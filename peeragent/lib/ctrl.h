@@ -58,7 +58,9 @@ struct ctrl_offer {
 
 enum ctrl_trouble {
 	CTRL_UNREACHABLE, /* no server answers, or it has no store: tried again and again */
-	CTRL_NAME_TAKEN,  /* by another owner: tried again until its lease ends */
+	CTRL_NAME_HELD,	  /* by another owner's lease, which may be of a process that died: tried
+			     again until it has ended */
+	CTRL_NAME_TAKEN,  /* by another owner, who lives: tried again all the same */
 	CTRL_SUPERSEDED,  /* a newer process of our owner has the name: final */
 	CTRL_FORBIDDEN,	  /* the server refuses our registration as it is: tried again, slowly */
 };

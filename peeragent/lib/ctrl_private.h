@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "nanoctrl/client/nanoctrl_client.h"
 #include "peeragent/lib/ctrl.h"
+#include "peeragent/lib/holder.h"
 
 enum ctrl_state {
 	CTRL_IDLE,
@@ -35,6 +36,7 @@ struct ctrl {
 	bool fresh;	   /* the next session is of a new registration */
 	bool troubled;	   /* `down` was called since the last `up` */
 	enum ctrl_trouble trouble;
+	struct holder holder; /* of our name, while it is not ours */
 	struct sl_list requests;
 };
 

@@ -77,6 +77,10 @@ static void on_down(void *arg, enum ctrl_trouble trouble, const char *text)
 		set_state(r, r->registered ? SLIME_AGENT_DETACHED : SLIME_AGENT_STARTING, -EAGAIN,
 			  text);
 		break;
+	case CTRL_NAME_HELD:
+		set_state(r, r->registered ? SLIME_AGENT_DETACHED : SLIME_AGENT_STARTING,
+			  -EADDRINUSE, text);
+		break;
 	case CTRL_NAME_TAKEN:
 		set_state(r, SLIME_AGENT_REFUSED, -EADDRINUSE, text);
 		break;

@@ -16,8 +16,6 @@
 #include "peeragent/src/metrics.h"
 #include "peeragent/src/service.h"
 
-/* An agent of our name that died goes within its grace period; longer than that, it lives. */
-#define NAME_WAIT_S	5
 #define STOP_TIMEOUT_MS 5000
 
 struct options {
@@ -61,7 +59,6 @@ struct daemon {
 	struct config *config;
 	struct event_base *base;
 	struct event *signals;
-	struct event *name_wait;
 	int signal_fd;
 	struct slime_agent *agent;
 	struct services services;
@@ -135,7 +132,6 @@ static void say_ready(struct daemon *d)
 
 static void on_ready(struct daemon *d)
 {
-	evtimer_del(d->name_wait);
 	if (d->was_ready)
 		return;
 	d->was_ready = true;
@@ -145,23 +141,11 @@ static void on_ready(struct daemon *d)
 		say_ready(d);
 }
 
-static void on_refused(struct daemon *d)
+static void on_refused(struct daemon *d, const char *who)
 {
-	struct timeval tv = { .tv_sec = NAME_WAIT_S };
-
-	if (!evtimer_pending(d->name_wait, NULL))
-		evtimer_add(d->name_wait, &tv);
-}
-
-static void on_name_wait(evutil_socket_t fd, short what, void *arg)
-{
-	struct daemon *d = arg;
-
-	(void)fd;
-	(void)what;
 	sl_error("peeragent",
-		 "the name %s is held by another agent, whose owner key this one does not have",
-		 slime_agent_name(d->agent));
+		 "the name %s is held by another agent, whose owner key this one does not have: %s",
+		 slime_agent_name(d->agent), who);
 	finish(d, 1);
 }
 
@@ -174,11 +158,12 @@ static void on_state(void *arg, struct slime_agent *agent, enum slime_agent_stat
 	if (state == SLIME_AGENT_READY) {
 		on_ready(d);
 	} else if (state == SLIME_AGENT_REFUSED) {
-		on_refused(d);
+		on_refused(d, text);
 	} else if (state == SLIME_AGENT_ENDED && cause) {
 		sl_error("peeragent", "stopping: %s", text);
 		finish(d, 1);
-	} else if (state == SLIME_AGENT_STARTING && cause && cause != -EAGAIN) {
+	} else if (state == SLIME_AGENT_STARTING && cause && cause != -EAGAIN &&
+		   cause != -EADDRINUSE) {
 		sl_error("peeragent", "cannot start: %s: %s", text, strerror(-cause));
 		finish(d, 1);
 	}
@@ -200,10 +185,7 @@ static int create_loop(struct daemon *d)
 	if (!d->base)
 		return -ENOMEM;
 	d->signals = event_new(d->base, d->signal_fd, EV_READ | EV_PERSIST, on_signal, d);
-	d->name_wait = evtimer_new(d->base, on_name_wait, d);
-	if (!d->signals || !d->name_wait || event_add(d->signals, NULL))
-		return -ENOMEM;
-	return 0;
+	return d->signals && !event_add(d->signals, NULL) ? 0 : -ENOMEM;
 }
 
 static int create_agent(struct daemon *d)
@@ -245,8 +227,6 @@ static void stop(struct daemon *d)
 	if (slime_agent_destroy(d->agent))
 		sl_error("peeragent", "a service did not put an endpoint back");
 	services_unload(&d->services);
-	if (d->name_wait)
-		event_free(d->name_wait);
 	if (d->signals)
 		event_free(d->signals);
 	if (d->base) {

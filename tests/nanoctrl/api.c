@@ -81,6 +81,29 @@ static void register__of_a_held_name_needs_the_owner_key(void **state)
 	api_answer_fini(&a);
 }
 
+static void register__of_a_held_name_is_told_who_has_it(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	api_do(f, &a, "PUT", "/v1/agents/node-a?scope=demo", NULL,
+	       "{\"incarnation\":\"i2\",\"owner_key\":\"" OWNER_KEY_B "\"}");
+	assert_error(&a, 409, "name_taken", NULL);
+	assert_string_equal(api_text(&a, "holder", "incarnation", NULL), "i1");
+	assert_true(api_number(&a, "holder", "generation", NULL) > 0);
+	assert_true(api_number(&a, "holder", "lease_left_ms", NULL) > 0);
+	assert_true(api_number(&a, "holder", "ttl_ms", NULL) >=
+		    api_number(&a, "holder", "lease_left_ms", NULL));
+	assert_true(api_number(&a, "holder", "wait_ms", NULL) >=
+		    api_number(&a, "holder", "lease_left_ms", NULL));
+	assert_true(api_number(&a, "holder", "at_ms", NULL) >=
+		    api_number(&a, "holder", "registered_at_ms", NULL));
+	assert_string_equal(api_text(&a, "holder", "labels", NULL), "(none)");
+	api_answer_fini(&a);
+}
+
 static void request__that_is_malformed_names_the_field(void **state)
 {
 	struct api_fixture *f = *state;
@@ -497,6 +520,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(agent__is_registered_read_changed_and_gone),
 		TEST(register__of_a_held_name_needs_the_owner_key),
+		TEST(register__of_a_held_name_is_told_who_has_it),
 		TEST(request__that_is_malformed_names_the_field),
 		TEST(region__is_shown_to_all_and_its_descriptor_to_those_allowed),
 		TEST(offer__is_read_by_its_two_agents_only),

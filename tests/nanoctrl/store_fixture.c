@@ -37,6 +37,7 @@ void answer_grant(void *arg, int result, const struct store_grant *grant)
 
 	if (grant)
 		a->grant = *grant;
+	a->grant.holder = NULL; /* valid here only */
 	answer_done(a, result);
 }
 

@@ -89,12 +89,20 @@ SLIME_API SLIME_CHECKED int slime_topology_check(const struct slime_topology *to
 						 const char *name,
 						 struct slime_topology_fault *fault);
 
+/*
+ * An agent that was killed keeps its name until its lease ends (lease.ttl of nanoctrl, 15 s by
+ * default; counted from nanoctrl's start when that is later). One that asks for the name with the
+ * owner key of attr.state_dir takes it over at once. One without waits as SLIME_AGENT_STARTING with
+ * the cause -EADDRINUSE until that lease has ended; should its holder renew it meanwhile, which
+ * shows within a beat (5 s), or keep the name for longer than a dead one could, it is
+ * SLIME_AGENT_REFUSED. The text of the state names the holder, and until when we wait.
+ */
 enum slime_agent_state {
 	SLIME_AGENT_STARTING, /* not registered yet */
 	SLIME_AGENT_READY,    /* registered, and its regions are offered */
 	SLIME_AGENT_DETACHED, /* was registered; nanoctrl does not answer; links go on */
-	SLIME_AGENT_REFUSED,  /* the name is taken: tried again until its lease ends */
-	SLIME_AGENT_ENDED,    /* superseded by a newer process of the same owner, or stopped */
+	SLIME_AGENT_REFUSED, /* another agent, who lives, has the name: tried again until it goes */
+	SLIME_AGENT_ENDED,   /* superseded by a newer process of the same owner, or stopped */
 };
 
 SLIME_API const char *slime_agent_state_name(enum slime_agent_state state);
@@ -163,7 +171,7 @@ SLIME_API SLIME_CHECKED int slime_agent_start(struct slime_agent *agent);
 /*
  * Waits until the agent is SLIME_AGENT_READY.
  *   -ETIMEDOUT  not within timeout_ms (negative: no limit)
- *   -EADDRINUSE  the same, and the name is held by another owner
+ *   -EADDRINUSE  another agent, who lives, has the name: SLIME_AGENT_REFUSED
  *   -ESHUTDOWN  superseded or stopped     -ENOMEM, ... a region cannot be had
  */
 SLIME_API SLIME_CHECKED int slime_agent_wait_ready(struct slime_agent *agent, int64_t timeout_ms);
