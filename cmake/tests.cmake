@@ -38,3 +38,28 @@ function(slime_test_properties name timeout labels)
 		LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77
 		ENVIRONMENT "SLIME_BIN=${CMAKE_BINARY_DIR}/bin;SLIME_SOURCE=${PROJECT_SOURCE_DIR};SLIME_BUILD=${CMAKE_BINARY_DIR}")
 endfunction()
+
+# slime_rdma_test(NAME name COMMAND target-or-file [arg...] [TIMEOUT seconds])
+#
+# A test of label rdma: it runs in the guest of tests/rdma, where there are RDMA devices rxe0 and rxe1, as root. All of
+# them share one guest and run there one after the other, in the order of these calls; "rdma-boot" runs it, and each has
+# its own line in ctest's report, with its own output. Exit 77 is "skipped". No word of the command holds a tab or a
+# semicolon. The limit is that of one test in the guest, on a busy machine.
+function(slime_rdma_test)
+	cmake_parse_arguments(T "" "NAME;TIMEOUT" "COMMAND" ${ARGN})
+	if(NOT T_TIMEOUT)
+		set(T_TIMEOUT 120)
+	endif()
+	list(POP_FRONT T_COMMAND program)
+	if(TARGET ${program})
+		set(program "$<TARGET_FILE:${program}>")
+	endif()
+	list(JOIN T_COMMAND "\t" arguments)
+	string(JOIN "\t" line rdma-${T_NAME} ${T_TIMEOUT} "${program}" ${arguments})
+	set_property(GLOBAL APPEND PROPERTY SLIME_RDMA_TESTS "${line}")
+	add_test(NAME rdma-${T_NAME}
+		COMMAND ${PROJECT_SOURCE_DIR}/tests/rdma/recorded.sh ${SLIME_RDMA_RESULTS} rdma-${T_NAME})
+	slime_test_properties(rdma-${T_NAME} "" rdma)
+	set_tests_properties(rdma-${T_NAME} PROPERTIES FIXTURES_REQUIRED rdma)
+endfunction()
+set(SLIME_RDMA_RESULTS ${CMAKE_BINARY_DIR}/rdma/results)

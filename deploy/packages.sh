@@ -61,23 +61,30 @@ packages_test() {
 	packages_build
 	only_names <<'END'
 binutils                 # nm and objdump: symbols of the library
+busybox-static           # the guest of tests/rdma: its first commands
 clang                    # the second compiler; fuzzing
 clang-format-14          # layout
+cpio                     # the guest's initrd
 curl                     # HTTP requests that no client of ours would send
 faketime                 # a Redis whose clock jumps
 g++                      # the C++ consumer of the installed library
 gnuplot-nox              # slime-bench plot
-iproute2                 # network namespaces of the fault tests
+ibverbs-utils            # what libibverbs says of them
+iproute2                 # network namespaces of the fault tests, the guest's devices
+kmod                     # which modules the guest's kernel needs
 libclang-rt-14-dev       # clang's sanitizer and fuzzing runtimes; clang only recommends it
 libcmocka-dev            # unit tests
+perftest                 # others' programs over the guest's devices
 procps                   # ps, of the tests with real processes
 python3                  # reads the JSON that slime-bench writes
 python3-venv             # clients and servers of others, beside ours
+qemu-system-x86          # the guest
 redis-tools              # redis-cli looks into the store
 shellcheck               # scripts
 strace                   # counts system calls
-util-linux               # flock, setarch, unshare
+util-linux               # flock, setarch, setpriv, unshare
 valgrind                 # counts instructions
+xz-utils                 # unpacks the guest's kernel
 END
 }
 

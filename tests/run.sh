@@ -8,14 +8,15 @@ usage() {
 usage: tests/run.sh [--quick | --label NAME | --all | --coverage]
 
   (nothing)      every test under ASan and UBSan, label threads again under TSan, labels count and install
-                 on the release build; under 10 minutes
+                 on the release build; under 15 minutes
   --quick        the inner loop: the dev build, without installing packages and without the labels
                  slow, fault, install, rdma, long; under 2 minutes when built
   --label NAME   one label, in the trees where it belongs
   --all          everything, then label long, the same tests built by clang, every fuzz target for 60 s
-  --coverage     every test but those of labels slow and long, counted by gcov: the share of lines they execute
+  --coverage     every test but those of labels slow, rdma and long, counted by gcov: the share of lines they execute
 
 With CI=true a skipped test is a failure unless tests/allowed-skips names it. JOBS=n sets the parallelism.
+RDMA_LAB=required makes it a failure when label rdma cannot run here (docs/testing.md).
 END
 }
 
@@ -84,7 +85,7 @@ filters() {
 	case $1 in
 	every) echo "-LE ^long$" ;;
 	quick) echo "-LE ^(slow|fault|install|rdma|long)$" ;;
-	brisk) echo "-LE ^(slow|long)$" ;;
+	brisk) echo "-LE ^(slow|rdma|long)$" ;; # what a guest counts is lost
 	*) echo "-L ^($1)$" ;;
 	esac
 }
@@ -102,9 +103,16 @@ skipped_tests() {
 }
 
 check_skips() {
-	local name
+	local name names
 
-	for name in $(skipped_tests "$2"); do
+	names=$(skipped_tests "$2")
+	# When label rdma cannot run here, all its tests are skipped for the reason that its boot gives.
+	if grep -qx rdma-boot <<<"$names"; then
+		names=$(grep -v '^rdma-' <<<"$names")
+		tail -n 1 "build/$1/rdma/results/log" >>"$closings"
+		names+=" rdma-boot"
+	fi
+	for name in $names; do
 		if [ "${CI:-}" != true ] || grep -q "^${name}[[:space:]]" tests/allowed-skips; then
 			echo "  skipped: $name" >>"$closings"
 		else

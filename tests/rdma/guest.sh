@@ -1,0 +1,200 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs a command, as root, in a virtual machine with soft-RoCE: QEMU and Debian's stock kernel.
+set -uo pipefail
+
+usage() {
+	cat <<'END'
+usage: tests/rdma/guest.sh [--mem MIB] [--smp N] [--timeout S] [--dir D] -- COMMAND...
+
+The guest sees the host's file system at the same paths, starts in the same directory, and has an environment of its
+own (env A=B COMMAND passes a variable). What it writes is lost, but for what it writes below D. No network device but
+lo is there.
+
+  --mem MIB     memory (1536)
+  --smp N       processors (2)
+  --timeout S   the command's time, once the guest is up (600)
+  --dir D       made when it is not there; the guest's logs are kept in D/.guest
+
+Exits with the command's status, or
+   77  the laboratory cannot be had here; one line says what is missing
+  124  the time is over
+  125  the guest did not boot, or died; the end of its console is printed
+  126  the command ended with 0, but the guest's kernel logged a bug or a warning; it is printed
+END
+}
+
+mem=1536
+smp=2
+limit=600
+dir=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--mem | --smp | --timeout | --dir)
+		[ $# -ge 2 ] || {
+			usage >&2
+			exit 2
+		}
+		case $1 in
+		--mem) mem=$2 ;;
+		--smp) smp=$2 ;;
+		--timeout) limit=$2 ;;
+		--dir) dir=$2 ;;
+		esac
+		shift 2
+		;;
+	--)
+		shift
+		break
+		;;
+	*) break ;;
+	esac
+done
+[ $# -gt 0 ] || {
+	usage >&2
+	exit 2
+}
+
+here=$(cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")" && pwd)
+PATH=$PATH:/usr/sbin:/sbin
+boot_limit=150 # seconds; 10 on a quiet machine
+boots=3
+own_dir=
+qemu=
+
+# shellcheck disable=SC2317  # called by the trap
+finish() {
+	local status=$?
+
+	trap - EXIT
+	[ -z "$qemu" ] || kill -KILL "$qemu" 2>/dev/null
+	[ -z "$own_dir" ] || rm -rf "$own_dir"
+	exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+lab=$("$here/prepare.sh")
+case $? in
+0) ;;
+77) exit 77 ;;
+*) exit 125 ;;
+esac
+
+if [ -z "$dir" ]; then
+	own_dir=$(mktemp -d)
+	dir=$own_dir
+fi
+mkdir -p "$dir/.guest" || exit 2
+dir=$(realpath "$dir")
+control=$dir/.guest
+
+# Some hosts offer a /dev/kvm on processors without vmx and svm: a guest there is slower than an emulated one, or dies.
+accelerator() {
+	if [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo; then
+		echo "-accel kvm -cpu host"
+	else
+		# Without erms and fsrm the kernel copies by words: emulated, "rep movsb" goes byte by byte.
+		echo "-accel tcg,thread=multi,tb-size=256 -cpu max,-erms,-fsrm"
+	fi
+}
+
+# In QEMU's options a comma ends a value, and two are one.
+share() {
+	echo "local,path=${1//,/,,},mount_tag=$2,security_model=none,multidevs=remap"
+}
+
+start_guest() {
+	local -a accel
+
+	read -ra accel <<<"$(accelerator)"
+	rm -f "$control"/{up,status,dmesg,console}
+	# It does not outlive us, also when we are killed.
+	setpriv --pdeathsig KILL qemu-system-x86_64 "${accel[@]}" -M pc,hpet=off -smp "$smp" -m "$mem" \
+		-nodefaults -no-user-config -display none -no-reboot -rtc base=utc \
+		-kernel "$lab/kernel" -initrd "$lab/initrd" \
+		-append "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic mitigations=off nokaslr tsc=reliable" \
+		-chardev "file,id=console,path=${control//,/,,}/console" -serial chardev:console \
+		-device virtio-serial-pci -chardev stdio,id=output,signal=off -device virtconsole,chardev=output \
+		-virtfs "$(share / host),readonly=on" -virtfs "$(share "$dir" guest)" \
+		</dev/null 2>"$control/qemu" &
+	qemu=$!
+}
+
+stop_guest() {
+	kill -KILL "$qemu" 2>/dev/null
+	wait "$qemu" 2>/dev/null
+	qemu=
+}
+
+# wait_until SECONDS FILE: true when the file came; false when the guest ended without, or the time did.
+wait_until() {
+	local deadline=$((SECONDS + $1)) file=$2
+
+	until [ -e "$file" ]; do
+		[ "$SECONDS" -lt "$deadline" ] || return 1
+		kill -0 "$qemu" 2>/dev/null || break
+		sleep 0.1
+	done
+	[ -e "$file" ]
+}
+
+running() {
+	kill -0 "$qemu" 2>/dev/null
+}
+
+last_words() {
+	echo "guest.sh: $*" >&2
+	cat "$control/qemu" >&2
+	tail -n 40 "$control/console" >&2 2>/dev/null
+}
+
+# A boot may fail because the machine is too busy, and is tried again; the command never is.
+boot() {
+	local n
+
+	for ((n = 1; n <= boots; n++)); do
+		start_guest
+		wait_until "$boot_limit" "$control/up" && return
+		stop_guest
+		last_words "boot $n of $boots failed"
+	done
+	return 1
+}
+
+cp "$here/guest-init.sh" "$control/init"
+chmod 755 "$control/init"
+echo "$dir" >"$control/dir"
+{
+	printf 'cd %q || exit\n' "$PWD"
+	printf '%q ' "$@"
+	echo
+} >"$control/command"
+
+boot || exit 125
+if ! wait_until "$limit" "$control/status"; then
+	died=true
+	! running || died=false
+	stop_guest
+	if [ "$died" = true ]; then
+		last_words "the guest died"
+		exit 125
+	fi
+	last_words "the time limit of $limit s is over"
+	exit 124
+fi
+# What the command said is still on its way until QEMU ends.
+for ((n = 0; n < 100; n++)); do
+	running || break
+	sleep 0.1
+done
+stop_guest
+status=$(<"$control/status")
+complaint='BUG:|WARNING:|Oops|general protection|blocked for more than|refcount_t:'
+if [ "$status" -eq 0 ] && grep -qE "$complaint" "$control/dmesg"; then
+	echo "guest.sh: the guest's kernel complained:" >&2
+	grep -E -A 12 "$complaint" "$control/dmesg" | head -n 60 >&2
+	exit 126
+fi
+exit "$status"
