@@ -7,6 +7,7 @@
 #include "bench/baseline.h"
 #include "bench/client.h"
 #include "bench/comparison.h"
+#include "bench/devices.h"
 #include "bench/jobs.h"
 #include "bench/plot.h"
 #include "bench/report.h"
@@ -237,6 +238,23 @@ static int read_and_measure(struct bench *b, const struct cli_args *args)
 	return status;
 }
 
+/* The commands that measure between agents. */
+static int measure_command(struct bench *b, const struct cli_args *args, int argc, char **argv)
+{
+	int status;
+
+	b->kind = !strcmp(args->command->name, "rpc") ? BENCH_RPC : BENCH_TRANSFER;
+	b->flags = join(argc, argv);
+	status = b->flags ? read_and_measure(b, args) : complain("memory", -ENOMEM);
+	free(b->flags);
+	return status;
+}
+
+static bool is(const struct cli_args *args, const char *command)
+{
+	return !strcmp(args->command->name, command);
+}
+
 int main(int argc, char **argv)
 {
 	static struct bench b;
@@ -246,16 +264,14 @@ int main(int argc, char **argv)
 
 	if (ret)
 		return cli_args_exit_status(ret);
-	if (!strcmp(args.command->name, "compare")) {
+	if (is(&args, "compare"))
 		status = compare(args.operands[0], b.options.csv);
-	} else if (!strcmp(args.command->name, "plot")) {
+	else if (is(&args, "plot"))
 		status = plot(args.operands[0]);
-	} else {
-		b.kind = !strcmp(args.command->name, "rpc") ? BENCH_RPC : BENCH_TRANSFER;
-		b.flags = join(argc, argv);
-		status = b.flags ? read_and_measure(&b, &args) : complain("memory", -ENOMEM);
-		free(b.flags);
-	}
+	else if (is(&args, "devices"))
+		status = devices_print(b.options.sysfs, b.options.json, stdout);
+	else
+		status = measure_command(&b, &args, argc, argv);
 	cli_args_fini(&args);
 	return status;
 }

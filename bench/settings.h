@@ -60,6 +60,8 @@ struct options {
 	const char *config;
 	bool json;
 	bool csv;
+	bool watch;
+	const char *sysfs; /* NULL: this host's */
 };
 
 extern const struct cli_program bench_program;

@@ -11,7 +11,20 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Who reads a line of ours in a terminal, or parses it, is to see no surprise of a driver. */
+static bool is_plain(char c)
+{
+	return c >= ' ' && c <= '~';
+}
+
 /* ---- files ---- */
+
+static void make_plain(char *text)
+{
+	for (; *text; text++)
+		if (!is_plain(*text) && *text != '\n' && *text != '\t')
+			*text = '?';
+}
 
 static int __attribute__((format(printf, 3, 0)))
 make_path(char path[PATH_MAX], const char *root, const char *fmt, va_list args)
@@ -41,6 +54,7 @@ static int read_text(const char *path, char *text, size_t cap)
 	text[len] = '\0';
 	if (len && text[len - 1] == '\n')
 		text[len - 1] = '\0';
+	make_plain(text);
 	return ret;
 }
 
@@ -95,6 +109,15 @@ int sl_sysfs_real(char real[PATH_MAX], const char *root, const char *fmt, ...)
 
 /* ---- folders ---- */
 
+static bool is_plain_name(const char *name)
+{
+	if (name[0] == '.')
+		return false;
+	while (is_plain(*name))
+		name++;
+	return !*name;
+}
+
 static int by_version(const void *a, const void *b)
 {
 	return strverscmp(*(char *const *)a, *(char *const *)b);
@@ -127,7 +150,7 @@ static int add_names(struct sl_sysfs_names *list, size_t max, DIR *dir)
 		entry = readdir(dir);
 		if (!entry)
 			return -errno;
-		if (entry->d_name[0] != '.')
+		if (is_plain_name(entry->d_name))
 			ret = add_name(list, max, entry->d_name);
 	}
 	return ret;

@@ -13,7 +13,8 @@
 
 /*
  * Read the beginning of the file root/PATH as a string without its last line end; PATH is
- * formatted. 0 or a negative errno; text is a string in each case.
+ * formatted. Whatever is not printable ASCII, a tab or a line end becomes '?'. 0 or a negative
+ * errno; text is a string in each case.
  */
 int sl_sysfs_text(char *text, size_t cap, const char *root, const char *fmt, ...)
 	SLIME_PRINTF(4, 5);
@@ -24,7 +25,8 @@ int sl_sysfs_number(int64_t *out, const char *root, const char *fmt, ...) SLIME_
 /* Where root/PATH really is, its links followed: 0 or a negative errno. */
 int sl_sysfs_real(char real[PATH_MAX], const char *root, const char *fmt, ...) SLIME_PRINTF(3, 4);
 
-/* The names in a folder, those that begin with a dot aside, mlx5_2 before mlx5_10. */
+/* The names in a folder, mlx5_2 before mlx5_10; without those that begin with a dot or are not
+ * printable ASCII. */
 struct sl_sysfs_names {
 	size_t n;
 	char **names;
