@@ -103,9 +103,9 @@ SLIME_API int slime_rpc_reply(struct slime_rpc_request *req, const void *data, s
 /*
  * Answer in place: memory for a reply of at most len bytes, from where it is sent without another
  * copy if it is long or the method is SLIME_RPC_IN_PLACE. Write it, then commit what is its length.
- * NULL when len exceeds reply_cap, nobody will read it (slime_rpc_request_cancelled()), or memory is
- * short; then answer with an error.
- * Commit returns what slime_rpc_reply() does; without a buffer it is an empty reply.
+ * NULL when len exceeds reply_cap, nobody will read it (slime_rpc_request_cancelled()), or memory
+ * is short; then answer with an error. Commit returns what slime_rpc_reply() does; without a buffer
+ * it is an empty reply.
  */
 SLIME_API void *slime_rpc_reply_buffer(struct slime_rpc_request *req, size_t len);
 SLIME_API int slime_rpc_reply_commit(struct slime_rpc_request *req, size_t len);
