@@ -272,26 +272,31 @@ static void on_drained(void *arg, struct slime_rpc_request *req)
 
 /* ---- life ---- */
 
-static int parse_options(struct service *s, const struct slime_plugin_option *options, size_t n)
+/* NULL when it is fine, and *size is what it says. */
+static const char *parse_option(const struct slime_plugin_option *option, uint64_t *size)
 {
-	for (size_t i = 0; i < n; i++) {
-		char *end;
+	char *end;
 
-		if (strcmp(options[i].key, "size")) {
-			sl_error("bench", "option %s: expected size", options[i].key);
-			return -EINVAL;
-		}
-		errno = 0;
-		s->size = strtoull(options[i].value, &end, 10);
-		if (errno || *end || end == options[i].value || s->size < 4096 ||
-		    s->size > MAX_SIZE || s->size % 4096) {
-			sl_error("bench",
-				 "option size: %s: expected bytes, a multiple of 4096 up to 1 TiB",
-				 options[i].value);
-			return -EINVAL;
-		}
+	if (strcmp(option->key, "size"))
+		return "the option size";
+	errno = 0;
+	*size = strtoull(option->value, &end, 10);
+	if (errno || *end || end == option->value || *size < 4096 || *size > MAX_SIZE ||
+	    *size % 4096)
+		return "bytes, a multiple of 4096 up to 1 TiB";
+	return NULL;
+}
+
+static const char *service_check(const struct slime_plugin_option *options, size_t n, size_t *index)
+{
+	const char *expected = NULL;
+	uint64_t size;
+
+	for (size_t i = 0; i < n && !expected; i++) {
+		expected = parse_option(&options[i], &size);
+		*index = i;
 	}
-	return 0;
+	return expected;
 }
 
 static int add_methods(struct service *s)
@@ -339,7 +344,9 @@ static int service_init(struct slime_agent *agent, const struct slime_plugin_opt
 		.access = SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE,
 	};
 	pthread_mutex_init(&s->lock, NULL);
-	ret = parse_options(s, options, n);
+	ret = 0;
+	for (size_t i = 0; i < n && !ret; i++)
+		ret = parse_option(&options[i], &s->size) ? -EINVAL : 0;
 	if (!ret)
 		ret = add_methods(s);
 	if (ret) {
@@ -414,6 +421,6 @@ static void service_fini(void *state)
 }
 
 const struct slime_plugin slime_plugin = {
-	SLIME_PLUGIN_HEAD,	.name = "bench",      .init = service_init,
-	.start = service_start, .stop = service_stop, .fini = service_fini,
+	SLIME_PLUGIN_HEAD,    .name = "bench",	    .init = service_init,   .start = service_start,
+	.stop = service_stop, .fini = service_fini, .check = service_check,
 };

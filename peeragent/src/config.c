@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peeragent/src/config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 #include "peeragent/lib/ctrl.h"
 #include "peeragent/lib/topology.h"
 
-#define TOKEN_MAX 4096
+#define TOKEN_MAX   4096
+#define ADDRESS_MAX 253
 
 /* ---- the tables ---- */
 
@@ -42,6 +44,11 @@ static const char *check_name(const char *text)
 		       : "a name: 1 to 253 of letters, digits and ._:@-";
 }
 
+static const char *check_address(const char *text)
+{
+	return strlen(text) <= ADDRESS_MAX ? NULL : "at most 253 bytes";
+}
+
 static const char *check_scope(const char *text)
 {
 	return topology_is_scope(text)
@@ -59,7 +66,7 @@ static const struct cli_setting agent_settings[] = {
 		   .help = "the agent's name, unique in its scope"),
 	CLI_STRING(struct node_agent, scope, "scope", .def = "default", .check = check_scope,
 		   .help = "agents of different scopes do not see each other"),
-	CLI_STRING(struct node_agent, address, "address",
+	CLI_STRING(struct node_agent, address, "address", .check = check_address,
 		   .help = "shown to peers and people; the host's name when absent"),
 	CLI_STRING(
 		struct node_agent, state_dir, "state_dir",
@@ -314,6 +321,16 @@ static void set_identity(struct config *c)
 
 /* ---- what the tables cannot say ---- */
 
+/* It goes into a header of HTTP. */
+static bool is_token(const char *text)
+{
+	for (; *text; text++) {
+		if (!isgraph((unsigned char)*text))
+			return false;
+	}
+	return true;
+}
+
 static int read_token(struct config *c)
 {
 	const char *path = c->node.control.token_file;
@@ -328,56 +345,15 @@ static int read_token(struct config *c)
 				  cli_secret_error(ret));
 		return 0;
 	}
+	if (!is_token(text))
+		cli_config_refuse(c->source, "control.token_file",
+				  "%s: expected a token of visible ASCII characters", path);
 	c->token = strdup(text);
 	explicit_bzero(text, sizeof(text));
 	return c->token ? 0 : -ENOMEM;
 }
 
-static void check_control(struct config *c)
-{
-	const struct node_control *n = &c->node.control;
-
-	if (!n->url && !n->n_urls)
-		cli_config_refuse(c->source, "control.url",
-				  "expected the URL of nanoctrl, as http://127.0.0.1:3000");
-	else if (n->url && n->n_urls)
-		cli_config_refuse(c->source, "control.urls", "expected url or urls, not both");
-}
-
-static void check_services(struct config *c)
-{
-	for (size_t i = 0; i < c->node.n_services; i++) {
-		const struct node_service *s = &c->node.services[i];
-		char path[32];
-
-		snprintf(path, sizeof(path), "services.%zu", i);
-		if (!s->name == !s->plugin)
-			cli_config_refuse(c->source, path,
-					  "expected name or plugin, one of the two");
-	}
-}
-
-static void check_retries(struct config *c)
-{
-	if (c->node.data.retry_max_ms < c->node.data.retry_min_ms)
-		cli_config_refuse(c->source, "data.retry_max", "expected at least data.retry_min");
-}
-
-static void check_topology(struct config *c)
-{
-	struct slime_topology_fault fault;
-	char path[sizeof(fault.path) + sizeof("agent.")];
-
-	if (!slime_topology_check(&c->attr.topology, c->attr.name, &fault))
-		return;
-	/* The topology's labels are the agent's; the rest stands in the file as it does there. */
-	snprintf(path, sizeof(path), "%s%s", strncmp(fault.path, "labels", 6) ? "" : "agent.",
-		 fault.path);
-	cli_config_refuse(c->source, path, "%s", fault.expected);
-}
-
-/* Whether there are errors; they are printed. */
-static int print_errors(struct config *c)
+int config_errors(const struct config *c)
 {
 	if (!cli_config_n_errors(c->source))
 		return 0;
@@ -391,11 +367,11 @@ static int read_source(struct config *c, const char *file, const struct cli_args
 	int ret = cli_config_load(c->source, file);
 
 	if (ret)
-		return ret == -ENOMEM ? ret : print_errors(c);
+		return ret == -ENOMEM ? ret : config_errors(c);
 	if (cli_config_apply(c->source, args) == -ENOMEM ||
 	    cli_config_read(c->source, node_settings, &c->node) == -ENOMEM)
 		return -ENOMEM;
-	return print_errors(c);
+	return config_errors(c);
 }
 
 static int convert(struct config *c)
@@ -404,17 +380,14 @@ static int convert(struct config *c)
 
 	if (ret)
 		return ret;
-	check_control(c);
-	check_services(c);
-	check_retries(c);
 	c->attr = (struct slime_agent_attr)SLIME_AGENT_ATTR_INIT;
 	set_identity(c);
 	set_data(c);
 	ret = set_topology(c);
 	if (ret)
 		return ret;
-	check_topology(c);
-	return print_errors(c);
+	config_check(c);
+	return config_errors(c);
 }
 
 int config_create(const char *file, const struct cli_args *args, struct config **out)

@@ -120,6 +120,12 @@ struct config {
 int config_create(const char *file, const struct cli_args *args, struct config **out);
 void config_destroy(struct config *config);
 
+/* Refuse what the tables cannot; the errors are in config->source. Nothing is left behind. */
+void config_check(struct config *config);
+
+/* -EINVAL when there are errors in config->source, which are printed to standard error. */
+int config_errors(const struct config *config);
+
 /* What of these two cannot be changed while the agent runs: the key that differs, or NULL. */
 const char *config_needs_restart(const struct config *have, const struct config *want);
 

@@ -21,6 +21,13 @@ static void echo(void *arg, struct slime_rpc_request *req)
 	slime_rpc_reply_commit(req, len);
 }
 
+static const char *check(const struct slime_plugin_option *options, size_t n_options, size_t *index)
+{
+	(void)options;
+	*index = 0;
+	return n_options ? "no options" : NULL;
+}
+
 static int init(struct slime_agent *agent, const struct slime_plugin_option *options,
 		size_t n_options, void **state)
 {
@@ -35,4 +42,5 @@ static int init(struct slime_agent *agent, const struct slime_plugin_option *opt
 	return slime_agent_method_add(agent, "echo", &attr);
 }
 
-const struct slime_plugin echo_service = { SLIME_PLUGIN_HEAD, .name = "echo", .init = init };
+const struct slime_plugin echo_service = { SLIME_PLUGIN_HEAD, .name = "echo", .init = init,
+					   .check = check };

@@ -226,7 +226,6 @@ static void stop(struct daemon *d)
 	metrics_destroy(d->metrics);
 	if (slime_agent_destroy(d->agent))
 		sl_error("peeragent", "a service did not put an endpoint back");
-	services_unload(&d->services);
 	if (d->signals)
 		event_free(d->signals);
 	if (d->base) {
@@ -283,10 +282,14 @@ static int read_and_run(struct daemon *d)
 
 	if (ret)
 		return ret == -EINVAL ? CLI_EXIT_USAGE : 1;
-	if (d->options.print_config)
+	ret = services_load(&d->services, d->config);
+	if (ret)
+		ret = ret == -EINVAL ? CLI_EXIT_USAGE : 1;
+	else if (d->options.print_config)
 		ret = dump(d);
 	else if (!d->options.check)
 		ret = run(d);
+	services_unload(&d->services);
 	config_destroy(d->config);
 	return ret;
 }

@@ -4,12 +4,35 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "peeragent/lib/topology.h"
+
+/* What a plugin of the first release has. */
+#define PLUGIN_SIZE_MIN offsetof(struct slime_plugin, check)
+
+/* Why a service cannot be had, for people. */
+struct why {
+	char text[512];
+};
+
+static int refuse(struct why *why, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static int refuse(struct why *why, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(why->text, sizeof(why->text), fmt, args);
+	va_end(args);
+	return -EINVAL;
+}
 
 /* Services of ours that are shared objects lie beside the programs: from bin/ to lib/slime/. */
 static int path_of_name(const char *name, char *path, size_t len)
@@ -30,66 +53,123 @@ static int path_of_name(const char *name, char *path, size_t len)
 	return access(path, R_OK) ? -ENOENT : 0;
 }
 
-static int check_plugin(const struct slime_plugin *p, const char *path)
+/* A plugin of an earlier release ends before what was added since. */
+static bool has_check(const struct slime_plugin *p)
 {
-	if (p && p->abi == SLIME_PLUGIN_ABI && p->size >= sizeof(*p) && p->name && p->init)
-		return 0;
+	return p->size >= sizeof(*p) && p->check;
+}
+
+static int check_plugin(const struct slime_plugin *p, const char *path, struct why *why)
+{
 	if (!p)
-		sl_error("service", "%s: no plugin: it does not define slime_plugin", path);
-	else
-		sl_error("service", "%s: a plugin of ABI %u with %u bytes; expected %d and %zu",
-			 path, p->abi, p->size, SLIME_PLUGIN_ABI, sizeof(*p));
-	return -EPROTO;
+		return refuse(why, "%s: no plugin: it does not define slime_plugin", path);
+	if (p->abi != SLIME_PLUGIN_ABI || p->size < PLUGIN_SIZE_MIN)
+		return refuse(why, "%s: a plugin of ABI %u with %u bytes; expected %d and %zu",
+			      path, p->abi, p->size, SLIME_PLUGIN_ABI, PLUGIN_SIZE_MIN);
+	if (!p->init || !topology_is_name(p->name, SLIME_AGENT_NAME_MAX))
+		return refuse(why, "%s: a plugin without init or a name", path);
+	return 0;
 }
 
-static int load(struct service *s, const char *path)
+static int load_object(struct service *s, const char *path, struct why *why)
 {
-	int ret;
-
 	s->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!s->object) {
-		sl_error("service", "%s", dlerror());
-		return -ENOENT;
-	}
+	if (!s->object)
+		return refuse(why, "%s", dlerror());
 	s->plugin = dlsym(s->object, "slime_plugin");
-	ret = check_plugin(s->plugin, path);
-	if (ret) {
-		dlclose(s->object);
-		s->object = NULL;
-	}
-	return ret;
+	return check_plugin(s->plugin, path, why);
 }
 
-static int find(struct service *s, const struct node_service *spec)
+static int find(struct service *s, const struct node_service *spec, struct why *why)
 {
 	char path[PATH_MAX];
 
 	if (spec->plugin)
-		return load(s, spec->plugin);
+		return load_object(s, spec->plugin, why);
 	if (!strcmp(spec->name, echo_service.name)) {
 		s->plugin = &echo_service;
 		return 0;
 	}
-	if (path_of_name(spec->name, path, sizeof(path))) {
-		sl_error("service", "there is no service \"%s\"", spec->name);
-		return -ENOENT;
+	if (path_of_name(spec->name, path, sizeof(path)))
+		return refuse(why,
+			      "expected a service that comes with the program, as echo, got \"%s\"",
+			      spec->name);
+	return load_object(s, path, why);
+}
+
+/* Two of one name would be announced as one. */
+static int check_unique(const struct services *s, size_t i, struct why *why)
+{
+	for (size_t k = 0; k < i; k++) {
+		const struct slime_plugin *p = s->list[k].plugin;
+
+		if (p && !strcmp(p->name, s->list[i].plugin->name))
+			return refuse(why,
+				      "expected another service than \"%s\", which services.%zu is",
+				      p->name, k);
 	}
-	return load(s, path);
+	return 0;
+}
+
+/* The same two texts under another name: the plugin's header does not know the programs'. */
+static const struct slime_plugin_option *options_of(const struct node_service *spec)
+{
+	_Static_assert(sizeof(struct slime_plugin_option) == sizeof(struct cli_pair), "");
+	return (const void *)spec->options;
+}
+
+static int check_options(const struct service *s, struct config *c, size_t i)
+{
+	const struct node_service *spec = &c->node.services[i];
+	const char *expected;
+	char path[32];
+	size_t index = 0;
+
+	if (!has_check(s->plugin))
+		return 0;
+	expected = s->plugin->check(options_of(spec), spec->n_options, &index);
+	if (!expected)
+		return 0;
+	snprintf(path, sizeof(path), "services.%zu.options", i);
+	cli_config_refuse(c->source, path, "%s: expected %s, got \"%s\"",
+			  index < spec->n_options ? spec->options[index].key : "", expected,
+			  index < spec->n_options ? spec->options[index].value : "");
+	return -EINVAL;
+}
+
+static void load(struct services *s, struct config *c)
+{
+	size_t i = s->n++;
+	const struct node_service *spec = &c->node.services[i];
+	struct why why;
+	char path[32];
+
+	if (!find(&s->list[i], spec, &why) && !check_unique(s, i, &why)) {
+		check_options(&s->list[i], c, i);
+		return;
+	}
+	s->list[i].plugin = NULL;
+	snprintf(path, sizeof(path), "services.%zu.%s", i, spec->plugin ? "plugin" : "name");
+	cli_config_refuse(c->source, path, "%s", why.text);
+}
+
+int services_load(struct services *s, struct config *c)
+{
+	s->n = 0;
+	s->list = calloc(c->node.n_services + 1, sizeof(*s->list));
+	if (!s->list)
+		return -ENOMEM;
+	while (s->n < c->node.n_services)
+		load(s, c);
+	return config_errors(c);
 }
 
 static int init(struct service *s, const struct node_service *spec, struct slime_agent *agent)
 {
-	/* The same two texts under another name: the plugin's header does not know the programs'.
-	 */
-	_Static_assert(sizeof(struct slime_plugin_option) == sizeof(struct cli_pair), "");
-	int ret = find(s, spec);
+	int ret = slime_agent_service_add(agent, s->plugin->name);
 
-	if (ret)
-		return ret;
-	ret = slime_agent_service_add(agent, s->plugin->name);
 	if (!ret)
-		ret = s->plugin->init(agent, (const void *)spec->options, spec->n_options,
-				      &s->state);
+		ret = s->plugin->init(agent, options_of(spec), spec->n_options, &s->state);
 	s->initialised = !ret;
 	if (ret)
 		sl_error("service", "%s: %s", s->plugin->name, strerror(-ret));
@@ -100,14 +180,8 @@ int services_init(struct services *s, const struct node *node, struct slime_agen
 {
 	int ret = 0;
 
-	s->n = 0;
-	s->list = calloc(node->n_services + 1, sizeof(*s->list));
-	if (!s->list)
-		return -ENOMEM;
-	while (s->n < node->n_services && !ret) {
-		ret = init(&s->list[s->n], &node->services[s->n], agent);
-		s->n++;
-	}
+	for (size_t i = 0; i < s->n && !ret; i++)
+		ret = init(&s->list[i], &node->services[i], agent);
 	return ret;
 }
 

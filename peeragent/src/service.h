@@ -19,8 +19,12 @@ struct services {
 	size_t n;
 };
 
-/* Load what the file names and add it to the agent, which has not been started. Errors are logged:
- * -ENOENT no such service, -EPROTO not a plugin, or what its init said. */
+/* Load what the file names; nothing of it runs but its own check of its options. -EINVAL after the
+ * errors were printed to standard error, with their places in the file; -ENOMEM. To be unloaded in
+ * any case. */
+int services_load(struct services *s, struct config *config);
+
+/* Add what was loaded to the agent, which has not been started. What an init said is logged. */
 int services_init(struct services *s, const struct node *node, struct slime_agent *agent);
 
 /* The agent is ready for the first time. An error is logged. */

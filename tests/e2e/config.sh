@@ -5,10 +5,13 @@
 
 # refuse WHERE WHAT FILE-TEXT: the first line of the errors begins with FILE:WHERE and has WHAT.
 refuse() {
-	local first status=0
+	local first status=0 checked=0
 
 	printf '%b' "$3" >"$work/bad.yaml"
 	"$bin/peeragent" --config "$work/bad.yaml" >"$work/bad.out" 2>"$work/bad.err" || status=$?
+	"$bin/peeragent" --config "$work/bad.yaml" --check >"$work/check.err" 2>&1 || checked=$?
+	[ "$checked" -eq 2 ] || fail "--check says $checked for: $3"
+	cmp -s "$work/check.err" "$work/bad.err" || fail "--check says something else for: $3"
 	first=$(head -n 1 "$work/bad.err")
 	[ "$status" -eq 2 ] || fail "exit status $status for: $3"
 	[[ "$first" == "$work/bad.yaml:$1: "*"$2"* ]] || fail "expected $1 $2, got: $first"
@@ -35,6 +38,38 @@ refuse 4:27 'another agent or profile' "${head}links: [ { to: b }, { to: b } ]\n
 refuse 4:32 'transports' "${head}links: [ { to: b, transports: [pigeon] } ]\n"
 refuse 4:13 'name or plugin' "${head}services: [ {} ]\n"
 refuse 4:20 'ADDRESS:PORT' "${head}metrics: { listen: nowhere }\n"
+
+say "what this machine does not have"
+refuse 4:14 'expected a CPU' "${head}data: { cpu: 1023 }\n"
+refuse 4:14 'expected a CPU' "${head}data: { cpu: 4000 }\n"
+refuse 4:42 'expected a NUMA node' "${head}regions: [ { name: kv, size: 4KiB, numa: 1023 } ]\n"
+refuse 4:30 'expected at most the memory' "${head}regions: [ { name: kv, size: 64TiB } ]\n"
+refuse 4:22 'expected a numeric address' "${head}data: { tcp: { bind: nowhere } }\n"
+refuse 4:22 'data.tcp.advertise' "${head}data: { tcp: { bind: 0.0.0.0 } }\n"
+refuse 4:22 'data.tcp.advertise' "${head}data: { tcp: { bind: '::' } }\n"
+refuse 4:22 'expected an address of this host' "${head}data: { tcp: { bind: 192.0.2.7 } }\n"
+refuse 4:42 'expected a numeric address' "${head}data: { tcp: { bind: 0.0.0.0, advertise: host } }\n"
+refuse 4:42 'expected a numeric address' "${head}data: { tcp: { bind: 0.0.0.0, advertise: '::' } }\n"
+refuse 4:20 'expected an address of this host' "${head}metrics: { listen: '192.0.2.7:0' }\n"
+refuse 4:14 'expected a file' "${head}log: { file: $work/none/log }\n"
+refuse 4:14 'expected a file' "${head}log: { file: $work }\n"
+refuse 4:14 'expected a file' "${head}log: { file: '' }\n"
+refuse 2:30 'expected a directory' "version: 1\nagent: { name: a, state_dir: $work/no/where }\ncontrol: { url: 'http://x' }\n"
+refuse 2:30 'expected a directory' "version: 1\nagent: { name: a, state_dir: $work/bad.yaml }\ncontrol: { url: 'http://x' }\n"
+refuse 2:30 'expected a directory' "version: 1\nagent: { name: a, state_dir: '' }\ncontrol: { url: 'http://x' }\n"
+refuse 2:28 'at most 253 bytes' "version: 1\nagent: { name: a, address: $(printf 'x%.0s' {1..254}) }\ncontrol: { url: 'http://x' }\n"
+refuse 3:18 'expected at most 16' "version: 1\nagent: { name: a }\ncontrol: { urls: [$(printf "'http://x',%.0s" {1..17})] }\n"
+(umask 077 && echo "two words" >"$work/token")
+refuse 3:41 'expected a token' "version: 1\nagent: { name: a }\ncontrol: { url: 'http://x', token_file: $work/token }\n"
+
+say "services that are not there"
+refuse 4:21 'expected a service' "${head}services: [ { name: nonsense } ]\n"
+refuse 4:21 'expected a service' "${head}services: [ { name: ../../etc/passwd } ]\n"
+refuse 4:37 'another service than "echo"' "${head}services: [ { name: echo }, { name: echo } ]\n"
+refuse 4:36 'x: expected no options, got "y"' "${head}services: [ { name: echo, options: { x: y } } ]\n"
+refuse 4:37 'size: expected bytes' "${head}services: [ { name: bench, options: { size: 7 } } ]\n"
+refuse 4:23 'none.so' "${head}services: [ { plugin: $work/none.so } ]\n"
+refuse 4:23 'bad.yaml' "${head}services: [ { plugin: $work/bad.yaml } ]\n"
 
 say "a file that is not there"
 status=0

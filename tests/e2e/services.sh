@@ -25,20 +25,19 @@ end node-b
 [ "$(grep '^upper' "$work/node-b.out" | tr '\n' ' ')" = "upper: start upper: stop upper: fini " ] ||
 	fail "$(cat "$work/node-b.out")"
 
-# refused SERVICES WHAT: the program ends with 1 and says what is wrong.
+# refused STATUS SERVICES WHAT: the program ends with this status and says what is wrong.
 refused() {
-	write_agent bad "services: [ $1 ]"
+	write_agent bad "services: [ $2 ]"
 	start_agent bad
 	reap bad
-	[ "$status" -eq 1 ] || fail "$1: it ended with $status"
-	grep -q -- "$2" "$work/bad.err" || fail "$1: it does not say why"
+	[ "$status" -eq "$1" ] || fail "$2: it ended with $status"
+	grep -q -- "$3" "$work/bad.err" || fail "$2: it does not say why"
 }
 
 say "what cannot be had"
-refused '{ name: nonsense }' 'there is no service "nonsense"'
-refused '{ name: "../../etc/passwd" }' 'there is no service'
-refused "{ plugin: $work/none.so }" 'none.so'
-refused "{ plugin: $tests/plugin_old.so }" 'a plugin of ABI 0'
-refused "{ plugin: $tests/plugin_upper.so, options: { fail: init } }" 'upper: Invalid argument'
-refused "{ plugin: $tests/plugin_upper.so, options: { fail: start } }" 'upper: Input/output error'
-refused "{ name: echo }, { name: echo }" 'echo: File exists'
+refused 2 "{ plugin: $tests/plugin_old.so }" 'bad.yaml:4:23: services.0.plugin: .*: a plugin of ABI 0'
+refused 2 "{ plugin: $tests/plugin_upper.so }, { plugin: $tests/plugin_upper.so }" \
+	'services.1.plugin: expected another service than "upper"'
+refused 2 "{ plugin: $tests/plugin_upper.so, options: { fail: never } }" 'services.0.options: fail: expected init or start, got "never"'
+refused 1 "{ plugin: $tests/plugin_upper.so, options: { fail: init } }" 'upper: Invalid argument'
+refused 1 "{ plugin: $tests/plugin_upper.so, options: { fail: start } }" 'upper: Input/output error'

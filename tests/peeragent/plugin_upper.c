@@ -26,6 +26,18 @@ static void upper(void *arg, struct slime_rpc_request *req)
 
 static int fails_at;
 
+static const char *check(const struct slime_plugin_option *options, size_t n, size_t *index)
+{
+	for (*index = 0; *index < n; ++*index) {
+		const struct slime_plugin_option *o = &options[*index];
+
+		if (!strcmp(o->key, "fail") && strcmp(o->value, "init") &&
+		    strcmp(o->value, "start"))
+			return "init or start";
+	}
+	return NULL;
+}
+
 static int init(struct slime_agent *agent, const struct slime_plugin_option *options, size_t n,
 		void **state)
 {
@@ -68,6 +80,6 @@ static void fini(void *state)
 }
 
 const struct slime_plugin slime_plugin = {
-	SLIME_PLUGIN_HEAD, .name = "upper", .init = init,
-	.start = start,	   .stop = stop,    .fini = fini,
+	SLIME_PLUGIN_HEAD, .name = "upper", .init = init,   .start = start,
+	.stop = stop,	   .fini = fini,    .check = check,
 };

@@ -51,6 +51,14 @@ struct slime_plugin {
 	/* Free everything, also regions, ops and calls in the agent's context: no handler runs any
 	 * more. Called whenever init succeeded. May be NULL. */
 	void (*fini)(void *state);
+
+	/*
+	 * What was expected in place of options[*index], for people; NULL when all of them are
+	 * fine. Called before init, and where the file is checked and nothing is started: without
+	 * an agent. May be NULL.
+	 */
+	const char *(*check)(const struct slime_plugin_option *options, size_t n_options,
+			     size_t *index);
 };
 
 #define SLIME_PLUGIN_HEAD .abi = SLIME_PLUGIN_ABI, .size = sizeof(struct slime_plugin)

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tables cannot say: what the file's values mean together, and on this machine. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "cli/quantity.h"
+#include "peeragent/lib/settings.h"
+#include "peeragent/src/config.h"
+
+#define SERVICES_MAX 64
+
+static void check_control(struct config *c)
+{
+	const struct node_control *n = &c->node.control;
+
+	if (!n->url && !n->n_urls)
+		cli_config_refuse(c->source, "control.url",
+				  "expected the URL of nanoctrl, as http://127.0.0.1:3000");
+	else if (n->url && n->n_urls)
+		cli_config_refuse(c->source, "control.urls", "expected url or urls, not both");
+	else if (n->n_urls > SETTINGS_MAX_URLS)
+		cli_config_refuse(c->source, "control.urls", "expected at most %d",
+				  SETTINGS_MAX_URLS);
+}
+
+static void check_services(struct config *c)
+{
+	if (c->node.n_services > SERVICES_MAX)
+		cli_config_refuse(c->source, "services", "expected at most %d", SERVICES_MAX);
+	for (size_t i = 0; i < c->node.n_services; i++) {
+		const struct node_service *s = &c->node.services[i];
+		char path[32];
+
+		snprintf(path, sizeof(path), "services.%zu", i);
+		if (!s->name == !s->plugin)
+			cli_config_refuse(c->source, path,
+					  "expected name or plugin, one of the two");
+	}
+}
+
+static void check_retries(struct config *c)
+{
+	if (c->node.data.retry_max_ms < c->node.data.retry_min_ms)
+		cli_config_refuse(c->source, "data.retry_max", "expected at least data.retry_min");
+}
+
+/* ---- where it listens ---- */
+
+/* Whether this host has the address: 0, or a text for people. */
+static const char *try_bind(const char *host)
+{
+	const struct addrinfo hints = { .ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list;
+	int ret = getaddrinfo(host, "0", &hints, &list);
+	int fd;
+
+	if (ret)
+		return gai_strerror(ret);
+	fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ret = fd < 0 || bind(fd, list->ai_addr, list->ai_addrlen) ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	freeaddrinfo(list);
+	return ret ? strerror(ret) : NULL;
+}
+
+/* Numeric; *any says whether it stands for every address of the host. */
+static bool is_address(const char *text, bool *any)
+{
+	struct in6_addr in6;
+	struct in_addr in;
+
+	*any = false;
+	if (inet_pton(AF_INET, text, &in) == 1)
+		*any = in.s_addr == htonl(INADDR_ANY);
+	else if (inet_pton(AF_INET6, text, &in6) == 1)
+		*any = IN6_IS_ADDR_UNSPECIFIED(&in6);
+	else
+		return false;
+	return true;
+}
+
+static void check_bind(struct config *c, const char *address)
+{
+	const char *trouble;
+	bool any;
+
+	if (!is_address(address, &any)) {
+		cli_config_refuse(c->source, "data.tcp.bind",
+				  "expected a numeric address, as 10.0.0.1, got \"%s\"", address);
+		return;
+	}
+	if (any && !c->node.data.tcp.advertise)
+		cli_config_refuse(c->source, "data.tcp.bind",
+				  "expected one address, or data.tcp.advertise beside %s", address);
+	trouble = try_bind(address);
+	if (trouble)
+		cli_config_refuse(c->source, "data.tcp.bind",
+				  "expected an address of this host, got \"%s\": %s", address,
+				  trouble);
+}
+
+static void check_tcp(struct config *c)
+{
+	const struct node_tcp *tcp = &c->node.data.tcp;
+	bool any;
+
+	if (tcp->bind[0])
+		check_bind(c, tcp->bind);
+	if (tcp->advertise && (!is_address(tcp->advertise, &any) || any))
+		cli_config_refuse(c->source, "data.tcp.advertise",
+				  "expected a numeric address that peers can reach, got \"%s\"",
+				  tcp->advertise);
+}
+
+static void check_metrics(struct config *c)
+{
+	const char *listen = c->node.metrics.listen, *trouble;
+	char host[64];
+	uint16_t port;
+
+	if (!listen || config_split_listen(listen, host, sizeof(host), &port))
+		return;
+	trouble = try_bind(host);
+	if (trouble)
+		cli_config_refuse(c->source, "metrics.listen",
+				  "expected an address of this host, got \"%s\": %s", listen,
+				  trouble);
+}
+
+/* ---- what this machine has ---- */
+
+/* A thread may run there whatever CPUs we run on now; only trying tells. */
+static bool has_cpu(int64_t cpu)
+{
+	cpu_set_t ours, wanted;
+	bool may;
+
+	if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(ours), &ours))
+		return false;
+	CPU_ZERO(&wanted);
+	CPU_SET((unsigned)cpu, &wanted);
+	may = !sched_setaffinity(0, sizeof(wanted), &wanted);
+	sched_setaffinity(0, sizeof(ours), &ours);
+	return may;
+}
+
+static void check_cpu(struct config *c)
+{
+	int64_t cpu = c->node.data.cpu;
+
+	if (cpu >= 0 && !has_cpu(cpu))
+		cli_config_refuse(c->source, "data.cpu",
+				  "expected a CPU that this process may use, or any, got %lld",
+				  (long long)cpu);
+}
+
+static bool has_node(int64_t node)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%lld", (long long)node);
+	return !access(path, F_OK);
+}
+
+static void check_region(struct config *c, size_t i, uint64_t memory)
+{
+	const struct node_region *r = &c->node.regions[i];
+	char path[48], size[CLI_QUANTITY_MAX];
+
+	if (r->numa >= 0 && !has_node(r->numa)) {
+		snprintf(path, sizeof(path), "regions.%zu.numa", i);
+		cli_config_refuse(c->source, path,
+				  "expected a NUMA node of this machine, any or local, got %lld",
+				  (long long)r->numa);
+	}
+	if (r->size > memory) {
+		snprintf(path, sizeof(path), "regions.%zu.size", i);
+		cli_config_refuse(c->source, path,
+				  "expected at most the memory of this machine, %s",
+				  cli_size_format(size, sizeof(size), (int64_t)memory));
+	}
+}
+
+static void check_regions(struct config *c)
+{
+	uint64_t memory = UINT64_MAX;
+	struct sysinfo info;
+
+	if (!sysinfo(&info))
+		memory = ((uint64_t)info.totalram + info.totalswap) * info.mem_unit;
+	for (size_t i = 0; i < c->node.n_regions; i++)
+		check_region(c, i, memory);
+}
+
+/* ---- files ---- */
+
+/*
+ * Why path cannot be a file (or a directory) that is there or can be made; NULL when it can. Who
+ * may write there is not asked: the file may be checked by another user than the agent's.
+ */
+static const char *place_trouble(const char *path, bool directory)
+{
+	size_t len = strlen(path);
+	char parent[PATH_MAX];
+	char *slash;
+	struct stat st;
+
+	if (!len)
+		return "it is empty";
+	if (!stat(path, &st)) {
+		if (S_ISDIR(st.st_mode) == directory)
+			return NULL;
+		return directory ? "it is no directory" : "it is a directory";
+	}
+	if (errno != ENOENT || len >= sizeof(parent))
+		return strerror(errno == ENOENT ? ENAMETOOLONG : errno);
+	while (len && path[len - 1] == '/')
+		len--;
+	snprintf(parent, sizeof(parent), "%.*s", (int)len, path);
+	slash = strrchr(parent, '/');
+	if (slash)
+		slash[1] = '\0';
+	return stat(slash ? parent : ".", &st) ? strerror(errno) : NULL;
+}
+
+static void check_place(struct config *c, const char *key, const char *path, bool directory)
+{
+	const char *trouble = path ? place_trouble(path, directory) : NULL;
+
+	if (trouble)
+		cli_config_refuse(c->source, key, "expected a %s, got \"%s\": %s",
+				  directory ? "directory" : "file", path, trouble);
+}
+
+/* ---- links, regions and labels ---- */
+
+static void check_topology(struct config *c)
+{
+	struct slime_topology_fault fault;
+	char path[sizeof(fault.path) + sizeof("agent.")];
+
+	if (!slime_topology_check(&c->attr.topology, c->attr.name, &fault))
+		return;
+	/* The topology's labels are the agent's; the rest stands in the file as it does there. */
+	snprintf(path, sizeof(path), "%s%s", strncmp(fault.path, "labels", 6) ? "" : "agent.",
+		 fault.path);
+	cli_config_refuse(c->source, path, "%s", fault.expected);
+}
+
+void config_check(struct config *c)
+{
+	check_control(c);
+	check_services(c);
+	check_retries(c);
+	check_tcp(c);
+	check_metrics(c);
+	check_cpu(c);
+	check_regions(c);
+	check_place(c, "agent.state_dir", c->node.agent.state_dir, true);
+	check_place(c, "log.file", c->node.log.file, false);
+	check_topology(c);
+}
