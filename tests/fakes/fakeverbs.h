@@ -207,6 +207,9 @@ struct fakeverbs_counts {
 struct fakeverbs_counts fakeverbs_counts(void);
 void fakeverbs_reset_counts(void);
 
+/* How long destroying waits for events that were taken and not acknowledged; 10 s unless told. */
+void fakeverbs_set_patience(unsigned ms);
+
 /*
  * Objects that exist and wrong uses so far, each with a line on stderr: 0 at the end of a test
  * whose code cleaned up. Wrong uses are forgotten once told.

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define ACK_PATIENCE_S 10
+#define PATIENCE_MS 10000
 
 struct fv_lab fv_lab = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
@@ -125,6 +125,7 @@ void fakeverbs_reset(void)
 		init_device(&fv_lab.devices[i], i);
 	memset(&fv_lab.counts, 0, sizeof(fv_lab.counts));
 	fv_lab.fork_status = IBV_FORK_UNNEEDED;
+	fv_lab.patience_ms = PATIENCE_MS;
 	fv_unlock();
 	forget_memory();
 }
@@ -159,6 +160,13 @@ void fakeverbs_set_fork_status(enum ibv_fork_status status)
 	fv_unlock();
 }
 
+void fakeverbs_set_patience(unsigned ms)
+{
+	fv_lock();
+	fv_lab.patience_ms = ms;
+	fv_unlock();
+}
+
 void fv_wrong(const char *format, ...)
 {
 	va_list ap;
@@ -190,7 +198,12 @@ void fv_await_acks(const unsigned *taken, const unsigned *acked, const char *wha
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ACK_PATIENCE_S;
+	until.tv_sec += fv_lab.patience_ms / 1000;
+	until.tv_nsec += fv_lab.patience_ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
 	while (*acked < *taken) {
 		if (!pthread_cond_timedwait(&fv_lab.changed, &fv_lab.lock, &until))
 			continue;

@@ -196,6 +196,7 @@ struct fv_lab {
 	enum ibv_fork_status fork_status;
 	unsigned long n_created;
 	unsigned n_wrong;
+	unsigned patience_ms; /* with events that are not acknowledged */
 };
 
 extern struct fv_lab fv_lab;
