@@ -107,6 +107,19 @@ static void retry(struct nc_call *call, uint64_t delay_ms)
 	arm(call);
 }
 
+/* The server could not be spoken to: another attempt, with the cause kept. */
+static void fail_attempt(struct nc_call *call, size_t server, int err, const char *cause)
+{
+	struct nc_client *client = call->client;
+	uint64_t wait_ms = nc_backoff_ms(call->attempts, RETRY_BASE_MS, RETRY_MAX_MS);
+
+	call->last = (struct nc_error){ .err = err };
+	snprintf(call->last.message, sizeof(call->last.message), "%.100s: %.150s",
+		 client->urls[server].text, cause);
+	nc_client_failed(client, server, cause, wait_ms);
+	retry(call, wait_ms);
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct nc_call *call = arg;
@@ -154,10 +167,10 @@ static void take_refusal(struct nc_call *call, const struct nc_response *respons
 		finish(call, &error, NULL);
 		return;
 	}
-	nc_client_avoid(call->client, server);
 	delay_ms = nc_backoff_ms(call->attempts, RETRY_BASE_MS, RETRY_MAX_MS);
 	if (response->retry_after_s > 0)
 		delay_ms += (uint64_t)response->retry_after_s * 1000;
+	nc_client_failed(call->client, server, error.message, delay_ms);
 	call->last = error;
 	retry(call, delay_ms);
 }
@@ -210,11 +223,7 @@ static void on_failed(void *arg, int err, const char *cause)
 		retry(call, 0);
 		return;
 	}
-	call->last = (struct nc_error){ .err = err };
-	snprintf(call->last.message, sizeof(call->last.message), "%.100s: %.150s",
-		 client->urls[server].text, cause);
-	nc_client_avoid(client, server);
-	retry(call, nc_backoff_ms(call->attempts, RETRY_BASE_MS, RETRY_MAX_MS));
+	fail_attempt(call, server, err, cause);
 }
 
 static void on_data(void *arg, struct evbuffer *in)
@@ -312,11 +321,7 @@ static void dispatch(struct nc_client *client)
 		if (!ret)
 			continue;
 		drop_slot(slot);
-		call->last = (struct nc_error){ .err = ret };
-		snprintf(call->last.message, sizeof(call->last.message), "%.100s: %.150s",
-			 nc_client_url(client), strerror(-ret));
-		nc_client_avoid(client, client->server);
-		retry(call, nc_backoff_ms(call->attempts, RETRY_BASE_MS, RETRY_MAX_MS));
+		fail_attempt(call, client->server, ret, strerror(-ret));
 	}
 }
 

@@ -73,6 +73,8 @@ int nc_client_create(struct nc_client **out, const struct nc_client_attr *attr)
 		return -ENOMEM;
 	client->base = attr->base;
 	client->timeout_ms = attr->timeout_ms;
+	client->on_retry = attr->on_retry;
+	client->arg = attr->arg;
 	sl_list_init(&client->ready);
 	sl_list_init(&client->all);
 	for (size_t i = 0; i < NC_N_SLOTS; i++)
@@ -124,6 +126,13 @@ void nc_client_avoid(struct nc_client *client, size_t server)
 	/* Several connections may find the same server dead: only the first moves on. */
 	if (server == client->server)
 		client->server = (server + 1) % client->n_urls;
+}
+
+void nc_client_failed(struct nc_client *client, size_t server, const char *cause, uint64_t wait_ms)
+{
+	if (client->on_retry)
+		client->on_retry(client->arg, client->urls[server].text, cause, wait_ms);
+	nc_client_avoid(client, server);
 }
 
 static int add_query(struct evbuffer *out, const char *const *query)

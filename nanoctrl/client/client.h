@@ -33,6 +33,8 @@ struct nc_client {
 	char scope[NC_NAME_MAX + 1];
 	char *token; /* or NULL */
 	int timeout_ms;
+	nc_retry_fn *on_retry; /* or NULL */
+	void *arg;
 
 	char agent[NC_NAME_MAX + 1]; /* "" before the first registration */
 	char lease[NC_LEASE_MAX];    /* "" when there is none */
@@ -98,6 +100,9 @@ int nc_client_headers(const struct nc_client *client, struct evbuffer *out, size
 
 /* The server does not answer: another one is tried next, when there is one. */
 void nc_client_avoid(struct nc_client *client, size_t server);
+
+/* The same, and the user hears of it. */
+void nc_client_failed(struct nc_client *client, size_t server, const char *cause, uint64_t wait_ms);
 
 /* What status and body say, in words of errno. */
 void nc_client_read_error(const struct nc_response *response, struct nc_error *error);

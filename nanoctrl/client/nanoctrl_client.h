@@ -27,13 +27,20 @@
 struct event_base;
 struct nc_client;
 
+/* A server did not serve: what was asked of it, a call or the session, is tried again after
+ * wait_ms, of the next server when there is one. Called at every attempt that fails; calls nothing
+ * here. */
+typedef void nc_retry_fn(void *arg, const char *url, const char *cause, uint64_t wait_ms);
+
 struct nc_client_attr {
 	struct event_base *base;
 	const char *const *urls; /* "http://127.0.0.1:3000"; tried in turn */
 	size_t n_urls;
-	const char *scope; /* NULL is "default" */
-	const char *token; /* sent as a bearer token; NULL for none */
-	int timeout_ms;	   /* of a call with all its repeats */
+	const char *scope;     /* NULL is "default" */
+	const char *token;     /* sent as a bearer token; NULL for none */
+	int timeout_ms;	       /* of a call with all its repeats */
+	nc_retry_fn *on_retry; /* NULL: none */
+	void *arg;
 };
 
 #define NC_CLIENT_ATTR_INIT         \

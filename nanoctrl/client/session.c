@@ -132,11 +132,11 @@ static void reconnect(struct nc_session *s, uint64_t delay_ms, const char *cause
 
 static void back_off(struct nc_session *s, uint64_t least_ms, const char *cause)
 {
-	uint64_t ms = nc_backoff_ms(s->attempts, RETRY_BASE_MS, RETRY_MAX_MS);
+	uint64_t ms = least_ms + nc_backoff_ms(s->attempts, RETRY_BASE_MS, RETRY_MAX_MS);
 
 	s->attempts++;
-	nc_client_avoid(s->client, s->server);
-	reconnect(s, least_ms + ms, cause);
+	nc_client_failed(s->client, s->server, cause, ms);
+	reconnect(s, ms, cause);
 }
 
 /* --- talking --- */

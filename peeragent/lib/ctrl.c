@@ -16,6 +16,7 @@
 #define CALL_TIMEOUT_MS 5000
 #define RETRY_MS	500
 #define RETRY_SLOW_MS	5000
+#define SAY_EVERY_NS	(60 * SL_NS_PER_S)
 #define MAX_LABELS	TOPOLOGY_MAX_LABELS
 #define MAX_SERVICES	64
 
@@ -185,6 +186,20 @@ static void retry_after(struct ctrl *ctrl, long ms)
 		sl_error("ctrl", "no memory for a timer: not registered any more");
 }
 
+/* The first attempt that fails has a line of the log, and what is wrong for long one now and then.
+ */
+static void on_attempt_failed(void *arg, const char *url, const char *cause, uint64_t wait_ms)
+{
+	struct ctrl *ctrl = arg;
+	uint64_t now_ns = sl_clock_ns();
+
+	if (ctrl->said_ns && now_ns - ctrl->said_ns < SAY_EVERY_NS)
+		return;
+	ctrl->said_ns = now_ns;
+	sl_warn("ctrl", "%s: %s: %s: trying again in %llu ms, and on", ctrl->name, url, cause,
+		(unsigned long long)wait_ms);
+}
+
 /* Once for each change of what is wrong. */
 static void report_trouble(struct ctrl *ctrl, enum ctrl_trouble trouble, const char *text)
 {
@@ -207,6 +222,7 @@ static void on_session_up(void *arg)
 	bool fresh = ctrl->fresh;
 
 	ctrl->state = CTRL_IN_SESSION;
+	ctrl->said_ns = 0;
 	ctrl->fresh = false;
 	ctrl->troubled = false;
 	ctrl->ops->up(ctrl->arg, fresh);
@@ -439,6 +455,8 @@ static int init(struct ctrl *ctrl, struct event_base *base, const struct ctrl_at
 	client.scope = attr->scope;
 	client.token = attr->token;
 	client.timeout_ms = CALL_TIMEOUT_MS;
+	client.on_retry = on_attempt_failed;
+	client.arg = ctrl;
 	return nc_client_create(&ctrl->client, &client);
 }
 

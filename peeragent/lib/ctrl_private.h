@@ -37,6 +37,7 @@ struct ctrl {
 	bool troubled;	   /* `down` was called since the last `up` */
 	enum ctrl_trouble trouble;
 	struct holder holder; /* of our name, while it is not ours */
+	uint64_t said_ns;     /* when the log last had an attempt that failed; 0: none since `up` */
 	struct sl_list requests;
 };
 

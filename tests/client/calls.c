@@ -30,6 +30,9 @@ static struct {
 	char requests[16][4096]; /* what came */
 	int n_requests;
 	int n_done; /* calls that called back */
+	int n_retries;
+	char failed_url[64];
+	uint64_t wait_ms; /* that was told last */
 	struct nc_error error;
 	bool failed;
 	char text[256];
@@ -68,6 +71,15 @@ static int teardown(void **state)
 	return 0;
 }
 
+static void on_retry(void *arg, const char *url, const char *cause, uint64_t wait_ms)
+{
+	assert_ptr_equal(arg, &t);
+	assert_true(cause[0]);
+	t.wait_ms = wait_ms;
+	if (!t.n_retries++)
+		snprintf(t.failed_url, sizeof(t.failed_url), "%s", url);
+}
+
 static void begin(step_fn *const *steps, int timeout_ms)
 {
 	const char *urls[] = { t.fake.url, t.second.url };
@@ -79,6 +91,8 @@ static void begin(step_fn *const *steps, int timeout_ms)
 	attr.scope = "demo";
 	attr.token = "tok.en";
 	attr.timeout_ms = timeout_ms;
+	attr.on_retry = on_retry;
+	attr.arg = &t;
 	t.steps = steps;
 	assert_int_equal(nc_client_create(&t.client, &attr), 0);
 }
@@ -440,6 +454,8 @@ static void call__is_repeated_after_a_reset_on_the_next_server(void **state)
 	assert_false(t.failed);
 	assert_int_equal(t.second.n_connections, 1);
 	assert_string_equal(nc_client_url(t.client), t.second.url);
+	assert_int_equal(t.n_retries, 1);
+	assert_string_equal(t.failed_url, t.fake.url);
 }
 
 static void call__goes_to_the_next_server_when_one_refuses(void **state)
@@ -464,6 +480,7 @@ static void call__keeps_retry_after(void **state)
 	await(1);
 	assert_false(t.failed);
 	assert_true(sl_clock_ms() - start >= 1000);
+	assert_true(t.wait_ms >= 1000);
 }
 
 static void call__ends_at_its_deadline_with_the_cause(void **state)

@@ -34,6 +34,7 @@ untouched() {
 say "nanoctrl killed and restarted"
 end nanoctrl KILL
 wait_for 10 state_is node-a detached || fail "node-a does not know that nanoctrl is away"
+wait_for 5 grep -q "$url: .*: trying again in" "$work/node-a.err" || fail "node-a does not say that it tries again"
 untouched
 start_nanoctrl
 wait_for 5 all_there || fail "not registered again: $(links)"
