@@ -9,6 +9,8 @@
  *	xfer      read, write, write_imm over a link              slime/xfer.h
  *	msg       send and receive with tags                      slime/msg.h
  *	rpc       calls by method name                            slime/rpc.h
+ *	topo      what the host has: NUMA nodes, RDMA devices     slime/topo.h
+ *	rnr       counters of trouble that RDMA ports keep        slime/rnr.h
  *
  * Functions return 0 or a negative errno unless they say otherwise. Every function may be called
  *from any thread unless it says otherwise. After fork() the child has no use of what it inherited:
@@ -24,6 +26,7 @@
 #include <slime/mr.h>
 #include <slime/msg.h>
 #include <slime/op.h>
+#include <slime/rnr.h>
 #include <slime/rpc.h>
 #include <slime/stats.h>
 #include <slime/topo.h>
