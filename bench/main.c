@@ -11,7 +11,9 @@
 #include "bench/jobs.h"
 #include "bench/plot.h"
 #include "bench/report.h"
+#include "bench/rnr.h"
 #include "bench/settings.h"
+#include "cli/quantity.h"
 #include "cli/signals.h"
 
 /* One run of the program. */
@@ -238,6 +240,36 @@ static int read_and_measure(struct bench *b, const struct cli_args *args)
 	return status;
 }
 
+/* ---- what devices tell ---- */
+
+/* The words after rnr --watch. Returns what was expected, NULL when all is well. */
+static const char *read_pace(const struct cli_args *args, struct rnr_options *o)
+{
+	if (args->n_operands && !o->watch)
+		return "INTERVAL and COUNT are for --watch";
+	if (args->n_operands > 0 &&
+	    (cli_duration_parse(args->operands[0], &o->interval_ns) ||
+	     o->interval_ns < RNR_INTERVAL_MIN_NS || o->interval_ns > RNR_INTERVAL_MAX_NS))
+		return "expected an interval of 10ms to 1d";
+	if (args->n_operands > 1 &&
+	    (cli_integer_parse(args->operands[1], &o->n_samples) || o->n_samples < 1))
+		return "expected how many samples, 1 or more";
+	return NULL;
+}
+
+static int rnr(const struct cli_args *args, const struct options *options)
+{
+	struct rnr_options o = {
+		.sysfs = options->sysfs,
+		.json = options->json,
+		.watch = options->watch,
+		.interval_ns = RNR_INTERVAL_DEFAULT_NS,
+	};
+	const char *wrong = read_pace(args, &o);
+
+	return wrong ? cli_usage_error(&bench_program, "rnr: %s", wrong) : rnr_print(&o, stdout);
+}
+
 /* The commands that measure between agents. */
 static int measure_command(struct bench *b, const struct cli_args *args, int argc, char **argv)
 {
@@ -270,6 +302,8 @@ int main(int argc, char **argv)
 		status = plot(args.operands[0]);
 	else if (is(&args, "devices"))
 		status = devices_print(b.options.sysfs, b.options.json, stdout);
+	else if (is(&args, "rnr"))
+		status = rnr(&args, &b.options);
 	else
 		status = measure_command(&b, &args, argc, argv);
 	cli_args_fini(&args);

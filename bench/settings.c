@@ -171,6 +171,15 @@ static const struct cli_setting devices_options[] = {
 	CLI_END,
 };
 
+static const struct cli_setting rnr_options[] = {
+	CLI_FLAG(struct options, watch, "watch",
+		 .help = "print what grew, every INTERVAL, until COUNT samples or Ctrl-C"),
+	CLI_FLAG(struct options, json, "json", .help = "print JSON, a line for each sample"),
+	CLI_STRING(struct options, sysfs, "sysfs", .value = "DIR",
+		   .help = "read counters from this directory instead of /sys: for tests"),
+	CLI_END,
+};
+
 static const struct cli_command commands[] = {
 	{
 		.name = "rpc",
@@ -210,6 +219,15 @@ static const struct cli_command commands[] = {
 		.text = "A port that cannot be used says why, and what helps; one that can says which GID it takes. "
 			"The status is 0 when at least one port can be used, and 1 when there is none.",
 		.tables = { devices_options },
+	},
+	{
+		.name = "rnr",
+		.summary = "counters of trouble that RDMA ports keep",
+		.text = "Receivers that were not ready, packets sent again, congestion, errors: what devices repair "
+			"by themselves, and only costs time. INTERVAL, as 500ms, is a second when absent.",
+		.operands = "[INTERVAL [COUNT]]",
+		.max_operands = 2,
+		.tables = { rnr_options },
 	},
 	{ .name = NULL },
 };
