@@ -30,6 +30,12 @@ static json_t *json_gids(const struct slime_topo_port *p)
 	return all;
 }
 
+/* A soft device has no limit of its own and says 2^64 - 1, which is no integer of JSON here. */
+static json_int_t size_of(uint64_t n)
+{
+	return n > INT64_MAX ? INT64_MAX : (json_int_t)n;
+}
+
 /* null for what is not known */
 static json_t *known(int64_t n, int64_t least)
 {
@@ -92,8 +98,8 @@ static json_t *json_limits(const struct slime_topo_limits *l)
 			 (json_int_t)l->max_sge, "max_cq", (json_int_t)l->max_cq, "max_cqe",
 			 (json_int_t)l->max_cqe, "max_rd_atomic", (json_int_t)l->max_rd_atomic,
 			 "max_dest_rd_atomic", (json_int_t)l->max_dest_rd_atomic, "max_mr",
-			 (json_int_t)l->max_mr, "max_mr_size", (json_int_t)l->max_mr_size,
-			 "max_msg_size", (json_int_t)l->max_msg_size, "on_demand_paging",
+			 (json_int_t)l->max_mr, "max_mr_size", size_of(l->max_mr_size),
+			 "max_msg_size", size_of(l->max_msg_size), "on_demand_paging",
 			 l->on_demand_paging);
 }
 

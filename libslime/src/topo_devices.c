@@ -23,7 +23,7 @@ static void say_none(struct devices *d, bool class_exists)
 {
 	if (class_exists)
 		snprintf(d->why, sizeof(d->why),
-			 "no RDMA device: no network adapter with a loaded RDMA driver "
+			 "there is no network adapter with a loaded RDMA driver "
 			 "(mlx5_ib, bnxt_re, irdma, ...); soft-RoCE makes one of any interface: "
 			 "rdma link add rxe0 type rxe netdev eth0");
 	else

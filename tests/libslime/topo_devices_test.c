@@ -108,7 +108,7 @@ static void devices__without_an_adapter_say_so(void **state)
 	sysfs_tree_put(*state, "class/infiniband/.keep", "");
 	d = devices_of(*state);
 	assert_int_equal(d->n_devices, 0);
-	assert_non_null(strstr(d->why, "no RDMA device"));
+	assert_non_null(strstr(d->why, "no network adapter"));
 	slime_topo_devices_destroy(d);
 }
 
