@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The unix socket of a shm connection, from the first packet after the greeting on: the first byte
- * chooses whose initiator the peer is, what follows are packets with descriptors, as
+ * says whether the peer is the initiator (1) and whether foreign memory is allowed
+ * (2), what follows are packets with descriptors, as
  * fuzz_shm_peer.h has them.
  */
 #include <string.h>
@@ -17,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	p = fuzz_peer_begin(data[0] & 1);
+	p = fuzz_peer_begin(data[0] & 1, data[0] & 2);
 	data++;
 	size--;
 	while ((n = fuzz_peer_say(p, data, size))) {

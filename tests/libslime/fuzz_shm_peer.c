@@ -16,6 +16,7 @@
 #include "src/progress.h"
 
 #define PACKET_LEN 48
+#define AT_FLAGS   2
 #define AT_FDS	   3 /* in a packet: how many descriptors, as it says itself */
 #define AT_A	   16
 #define AT_C	   32
@@ -23,7 +24,7 @@
 #define NONCE UINT64_C(0x6e6f6e6365)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-static struct fuzz_peer peer;
+static struct fuzz_peer peers[2]; /* without and with foreign memory */
 
 void fuzz_must(bool holds)
 {
@@ -137,11 +138,12 @@ static int listen_at(const char *name)
 	return fd;
 }
 
-static const char *listener_name(void)
+static const char *listener_name(const struct fuzz_peer *p)
 {
-	static char name[32];
+	static char name[48];
 
-	snprintf(name, sizeof(name), "slime-fuzz-%d", (int)getpid());
+	snprintf(name, sizeof(name), "slime-fuzz-%d%s", (int)getpid(),
+		 p->foreign ? "-foreign" : "");
 	return name;
 }
 
@@ -167,6 +169,7 @@ static void set_up(struct fuzz_peer *p)
 
 	slime_log_set(drop_line, NULL, SLIME_LOG_ERROR);
 	attr.manual = true;
+	attr.foreign_memory = p->foreign;
 	fuzz_must(slime_context_create(&attr, &p->ctx) == 0);
 	fuzz_must(slime_rpc_service_create(p->ctx, &p->service) == 0);
 	add_method(p, "echo", echo, 0);
@@ -175,7 +178,7 @@ static void set_up(struct fuzz_peer *p)
 	fuzz_must(slime_op_create(p->ctx, NULL, &p->op) == 0);
 	make_region(p);
 	make_fds(p);
-	p->listener = listen_at(listener_name());
+	p->listener = listen_at(listener_name(p));
 	fuzz_must(shm_start_time(getpid(), &p->start_time) == 0);
 }
 
@@ -186,7 +189,7 @@ static void connect_to_peer(struct fuzz_peer *p, bool peer_first)
 	struct sl_endpoint_desc d = { .context = peer_first ? 1 : UINT64_MAX,
 				      .endpoint = 1,
 				      .n = 1 };
-	const char *name = listener_name();
+	const char *name = listener_name(p);
 	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
 	int len;
 
@@ -214,11 +217,12 @@ static void hand_socket(struct fuzz_peer *p)
 	sl_progress_leave(p->ctx);
 }
 
-struct fuzz_peer *fuzz_peer_begin(bool initiator)
+struct fuzz_peer *fuzz_peer_begin(bool initiator, bool foreign)
 {
 	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
-	struct fuzz_peer *p = &peer;
+	struct fuzz_peer *p = &peers[foreign];
 
+	p->foreign = foreign;
 	if (!p->ctx)
 		set_up(p);
 	memset(p->segment, 0, sizeof(*p->segment));
@@ -325,6 +329,7 @@ void fuzz_peer_link(struct fuzz_peer *p)
 	uint8_t out[4 + PACKET_LEN] = { 0 };
 
 	memcpy(out, segment, sizeof(segment));
+	out[4 + AT_FLAGS] = p->foreign ? SHM_FOREIGN_ALLOWED : 0;
 	fuzz_must(fuzz_peer_say(p, out, 4 + PACKET_LEN) > 0);
 	memset(out, 0, sizeof(out));
 	memcpy(out, ready, sizeof(ready));

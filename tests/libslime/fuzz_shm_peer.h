@@ -15,6 +15,10 @@
 
 #define FUZZ_PEER_LEN 81920 /* of our region, which the peer may read and write */
 
+/* Where the peer's process has memory that it did not get from the library. */
+#define FUZZ_PEER_MEMORY     UINT64_C(0x10000)
+#define FUZZ_PEER_MEMORY_LEN 65536
+
 /* Descriptors that a peer may offer, right and wrong. */
 enum fuzz_fd {
 	FUZZ_FD_SEGMENT,
@@ -44,13 +48,15 @@ struct fuzz_peer {
 	struct shm_segment *segment; /* that the peer made, zeros */
 	int fds[FUZZ_FDS];
 	uint64_t start_time;
+	bool foreign;
 };
 
 /* Also where assert() is compiled out. */
 void fuzz_must(bool holds);
 
-/* A fresh endpoint with its connection; the peer is the initiator, or the acceptor. */
-struct fuzz_peer *fuzz_peer_begin(bool initiator);
+/* A fresh endpoint with its connection; the peer is the initiator, or the acceptor. foreign: our
+ * end allows foreign memory, and fuzz_peer_link() says that the peer does, too. */
+struct fuzz_peer *fuzz_peer_begin(bool initiator, bool foreign);
 /* Our end does what there is to do. */
 void fuzz_peer_turn(struct fuzz_peer *p);
 /*

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A link over shm, and a peer that writes into the memory we share: the input is a list of what it
- * does, and of what we do meanwhile. Each begins with a byte that says what:
- *	0 message	56 bytes as in the ring, then as much payload for its slot as it says
+ * A link over shm, and a peer that writes into the memory we share. The first byte of the input
+ *says whether both allow foreign memory; the rest is a list of what the peer does, and of what we
+ *do meanwhile. Each begins with a byte that says what: 0 message	56 bytes as in the ring,
+ *then as much payload for its slot as it says
  *	1 scribble	where in the segment (4), how many bytes (1), these
  *	2 packet	as fuzz_shm_peer.h has them
  *	3 use		what the application does (1)
@@ -52,7 +53,8 @@ struct application {
 static struct fuzz_peer *p;
 static struct shm_half *own; /* the peer's */
 static uint64_t n_posted;
-static struct application app;
+static struct application apps[2]; /* as the peers */
+static struct application *app;
 
 /* ---- under the reader's eyes ---- */
 
@@ -84,44 +86,46 @@ static const struct sl_conn_events watched = {
 
 static void make_application(void)
 {
-	if (app.ops[0])
+	app = &apps[p->foreign];
+	if (app->ops[0])
 		return;
 	for (int i = 0; i < N_OPS; i++)
-		fuzz_must(slime_op_create(p->ctx, NULL, &app.ops[i]) == 0);
+		fuzz_must(slime_op_create(p->ctx, NULL, &app->ops[i]) == 0);
 	for (int i = 0; i < N_CALLS; i++)
-		fuzz_must(slime_call_create(p->ctx, NULL, &app.calls[i]) == 0);
-	app.remote = (struct slime_remote_mr){
+		fuzz_must(slime_call_create(p->ctx, NULL, &app->calls[i]) == 0);
+	app->remote = (struct slime_remote_mr){
 		.owner = 1,
+		.addr = p->foreign ? FUZZ_PEER_MEMORY : 0,
 		.len = READ_LEN,
 		.generation = p->generation,
 		.id = 3,
 		.access = SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE,
-		.kind = SL_REGION_MEMFD,
+		.kind = p->foreign ? SL_REGION_FOREIGN : SL_REGION_MEMFD,
 	};
 }
 
 static void transfer(unsigned which, uint8_t how)
 {
-	struct slime_xfer *x = &app.xfer[which];
+	struct slime_xfer *x = &app->xfer[which];
 
-	*x = (struct slime_xfer){ .local = p->mr, .remote = &app.remote, .len = how * 32u };
+	*x = (struct slime_xfer){ .local = p->mr, .remote = &app->remote, .len = how * 32u };
 	x->local_offset = which == 3 ? READ : SENT;
 	if (x->len > SENT - RECEIVED)
 		x->len = SENT - RECEIVED;
 	if (which == 3)
-		(void)!slime_read(p->ep, x, 1, 0, app.ops[which]);
+		(void)!slime_read(p->ep, x, 1, 0, app->ops[which]);
 	else if (which == 4)
-		(void)!slime_write(p->ep, x, 1, how & 1 ? SLIME_FENCE : 0, app.ops[which]);
+		(void)!slime_write(p->ep, x, 1, how & 1 ? SLIME_FENCE : 0, app->ops[which]);
 	else
-		(void)!slime_write_imm(p->ep, x, 1, 0, how, app.ops[which]);
+		(void)!slime_write_imm(p->ep, x, 1, 0, how, app->ops[which]);
 }
 
 static void call(unsigned which, uint8_t how)
 {
 	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
 
-	if (!slime_call_test(app.calls[which])) {
-		slime_call_cancel(app.calls[which]);
+	if (!slime_call_test(app->calls[which])) {
+		slime_call_cancel(app->calls[which]);
 		return;
 	}
 	args.method = how;
@@ -129,7 +133,7 @@ static void call(unsigned which, uint8_t how)
 	args.request_len = how * 79u;
 	args.reply = how & 1 ? p->bytes + REPLIES + which * REPLY_LEN : NULL;
 	args.reply_cap = how * 78u;
-	(void)!slime_call_start(p->ep, &args, app.calls[which]);
+	(void)!slime_call_start(p->ep, &args, app->calls[which]);
 }
 
 static void use(uint8_t how)
@@ -137,18 +141,18 @@ static void use(uint8_t how)
 	unsigned which = how & 7;
 
 	how >>= 3;
-	if (which < N_OPS && !slime_op_test(app.ops[which]))
+	if (which < N_OPS && !slime_op_test(app->ops[which]))
 		return;
 	switch (which) {
 	case 0:
-		(void)!slime_imm_recv(p->ep, app.ops[0]);
+		(void)!slime_imm_recv(p->ep, app->ops[0]);
 		break;
 	case 1:
 		(void)!slime_recv(p->ep, p->mr, RECEIVED, SENT, 0, how & 1 ? SLIME_TAG_ALL : 0,
-				  app.ops[1]);
+				  app->ops[1]);
 		break;
 	case 2:
-		(void)!slime_send(p->ep, p->mr, SENT, how * 100u, how, app.ops[2]);
+		(void)!slime_send(p->ep, p->mr, SENT, how * 100u, how, app->ops[2]);
 		break;
 	case 3:
 	case 4:
@@ -268,7 +272,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	size_t n;
 
-	p = fuzz_peer_begin(true);
+	if (!size)
+		return 0;
+	p = fuzz_peer_begin(true, data[0] & 1);
+	data++;
+	size--;
 	make_application();
 	fuzz_peer_link(p);
 	own = &p->segment->initiator;
@@ -282,10 +290,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	fuzz_peer_end(p);
 	for (int i = 0; i < N_OPS; i++)
-		fuzz_must(slime_op_test(app.ops[i]));
+		fuzz_must(slime_op_test(app->ops[i]));
 	for (int i = 0; i < N_CALLS; i++) {
-		fuzz_must(slime_call_test(app.calls[i]));
-		slime_call_release(app.calls[i]);
+		fuzz_must(slime_call_test(app->calls[i]));
+		slime_call_release(app->calls[i]);
 	}
 	must_be_untouched(SENT, READ);
 	must_be_untouched(REQUESTS, FUZZ_PEER_LEN);
