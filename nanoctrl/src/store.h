@@ -65,7 +65,7 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out);
  * before. */
 void store_destroy(struct store *store);
 
-/* NULL while the store serves, else the reason why not. */
+/* NULL while this store and those of the other loops serve, else the reason why not. */
 const char *store_trouble(const struct store *store);
 
 const struct store_config *store_config(const struct store *store);

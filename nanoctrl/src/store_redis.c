@@ -122,7 +122,11 @@ void store_hub_wake(struct store_hub *hub, const char *scope)
 
 const char *store_trouble(const struct store *store)
 {
-	return redis_trouble(store->redis);
+	const char *trouble = redis_trouble(store->redis);
+
+	if (!trouble && atomic_load(&store->hub->n_up) < atomic_load(&store->hub->n_loops))
+		trouble = "a connection of another loop is not there yet";
+	return trouble;
 }
 
 static void load_scripts(struct store *store)
