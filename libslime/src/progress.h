@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "src/transport/transport.h"
 
 struct slime_context;
 struct slime_op;
@@ -49,6 +50,9 @@ struct sl_progress {
 	uint32_t rounds;      /* since the clock was looked at for the poller's turn */
 	bool look_at_all;     /* in this round: for the transports */
 	uint32_t vain_calls;  /* system calls of the last round that found nothing */
+	struct sl_next next;  /* for the transports */
+	uint32_t n_expected;  /* rounds in a row that only took what was expected */
+	uint32_t n_unmet;     /* looks in a row at what was expected and did not happen */
 	uint32_t yield_after; /* empty rounds before a spinner yields its CPU */
 	uint64_t poller_ns;   /* when the poller was looked at */
 	uint64_t spin_ns;

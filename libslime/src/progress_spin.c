@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "src/context.h"
+#include "src/progress_token.h"
 
 /*
  * A spinner whose CPU another thread may be waiting for, perhaps the very one that will answer,
@@ -28,6 +29,11 @@
 #define SOME_EVENTS	  2
 #define MANY_EVENTS	  32
 #define PAUSES_AFTER_SOME 8
+
+/* Between two rounds a spinner looks so often at what is expected next; when that was in vain so
+ * many times in a row, it is expected no more. */
+#define LOOKS_AT_NEXT  16
+#define NEXT_UNMET_MAX 64
 
 void sl_spin_init(struct sl_progress *p, uint64_t spin_ns)
 {
@@ -55,6 +61,20 @@ void sl_spin_learn(struct sl_progress *p, const struct sl_spin *s, unsigned n)
 		p->yield_after = 2 * p->yield_after + 1;
 }
 
+/* Until what is expected is there, or it is time for a round that looks at everything. Returns how
+ * often it looked. */
+static unsigned await_next(struct sl_progress *p)
+{
+	unsigned n = 0;
+
+	do
+		sl_cpu_relax();
+	while (++n < LOOKS_AT_NEXT && p->next.word && !sl_token_next_is_here(p));
+	if (n == LOOKS_AT_NEXT && ++p->n_unmet >= NEXT_UNMET_MAX)
+		p->next.word = NULL;
+	return n;
+}
+
 enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, unsigned n,
 				  uint64_t deadline_ns)
 {
@@ -75,8 +95,10 @@ enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, 
 	if (s->yielded) {
 		s->long_yield = yield_cpu();
 		s->yield_at = s->empty + ROUNDS_PER_YIELD;
-	} else {
+	} else if (ctx->attr.polling == SLIME_POLLING_EVENT) {
 		sl_cpu_relax();
+	} else {
+		s->empty += await_next(p) / 2;
 	}
 	if (ctx->attr.polling == SLIME_POLLING_EVENT)
 		return SL_SPIN_SLEEP;

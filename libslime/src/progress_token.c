@@ -8,6 +8,8 @@
  * when this time has passed, which is asked every so many rounds. */
 #define ROUNDS_PER_POLLER 64
 #define POLLER_NS	  (50 * SL_NS_PER_US)
+/* Rounds that only took what was expected, until one looks at everything. */
+#define EXPECTED_IN_A_ROW 8
 
 /* A caller asleep on its op. */
 struct guest {
@@ -124,15 +126,33 @@ void sl_token_want_poller(struct sl_progress *p)
 	p->poller_ns = 0;
 }
 
+static unsigned look_at_everything(struct slime_context *ctx)
+{
+	unsigned n = look_at_transports(ctx);
+
+	ctx->progress.n_expected = 0;
+	if (atomic_load_explicit(&ctx->n_todo, memory_order_acquire))
+		n += sl_endpoint_run_todo(ctx);
+	return n;
+}
+
+static unsigned take_next(struct sl_progress *p)
+{
+	p->n_expected++;
+	p->n_unmet = 0;
+	return p->next.take(p->next.arg);
+}
+
 unsigned sl_token_round(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
-	unsigned n = 0;
+	unsigned n;
 
 	sl_in_round = ctx;
-	n += look_at_transports(ctx);
-	if (atomic_load_explicit(&ctx->n_todo, memory_order_acquire))
-		n += sl_endpoint_run_todo(ctx);
+	if (sl_token_next_is_here(p) && p->n_expected < EXPECTED_IN_A_ROW && !p->armed)
+		n = take_next(p);
+	else
+		n = look_at_everything(ctx);
 	n += sl_completions_deliver(&ctx->completions);
 	if (++p->rounds >= ROUNDS_PER_POLLER)
 		n += poller_turn(ctx);

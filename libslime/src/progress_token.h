@@ -63,7 +63,15 @@ static inline void sl_token_disarm(struct slime_context *ctx)
 		sl_token_disarm_armed(ctx);
 }
 
-/* One look at everything that does not sleep: the number of events handled. */
+/* Whether what a transport expects has happened. */
+static inline bool sl_token_next_is_here(const struct sl_progress *p)
+{
+	return p->next.word &&
+	       atomic_load_explicit(p->next.word, memory_order_relaxed) == p->next.value;
+}
+
+/* One look at what does not sleep: at what is expected, if that is there, or at everything, which
+ * is every few rounds in any case. The number of events handled. */
 unsigned sl_token_round(struct slime_context *ctx);
 
 /* A look at the poller too, if its time has come; the next sl_token_round() has it in any case. */

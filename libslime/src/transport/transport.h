@@ -242,6 +242,18 @@ struct sl_why {
 	char text[192];
 };
 
+/*
+ * What most likely happens next: *word becomes value, and take(arg) handles it, with whatever else
+ * is there of the same kind, as a progress() of its own. A spinner looks at that alone between its
+ * rounds. Who said so takes it back before the word is gone. [token]
+ */
+struct sl_next {
+	const _Atomic uint64_t *word; /* NULL: nobody knows */
+	uint64_t value;
+	unsigned (*take)(void *arg);
+	void *arg;
+};
+
 /* What a transport is given by its context; it outlives the transport. */
 struct sl_transport_env {
 	const struct slime_context_attr *attr;
@@ -265,6 +277,7 @@ struct sl_transport_env {
 	/* progress() counts its system calls that found nothing: a spinner's patience is time, not
 	 * rounds. [token] */
 	uint32_t *vain_calls;
+	struct sl_next *next;
 	/* This round looks at everything, also where progress() would look only now and then. */
 	const bool *look_at_all;
 	void *arg;

@@ -66,6 +66,7 @@ static void part_from_peer(struct shm_conn *c, bool in_order)
 }
 
 static unsigned drain_ring(struct shm_conn *c, unsigned max);
+static void expect_nothing(const struct shm_conn *c);
 
 /* [token]. From the ring comes what the peer posted before it left: a ring's worth at most, as one
  * that still writes would keep us here. */
@@ -79,6 +80,7 @@ static void end_now(struct shm_conn *c)
 
 	if (was_ready && (peer_closed || cause == -ECONNRESET))
 		(void)drain_ring(c, SL_RING_ENTRIES);
+	expect_nothing(c);
 	atomic_store(&c->state, SHM_CONN_ENDED);
 	while (atomic_load(&c->n_busy))
 		sched_yield();
@@ -205,12 +207,47 @@ static unsigned drain_ring(struct shm_conn *c, unsigned max)
 	return n;
 }
 
+static unsigned take_next(void *arg);
+
+/* After some messages more of them are likely. */
+static void expect_more(struct shm_conn *c)
+{
+	*c->t->base.env->next = (struct sl_next){
+		.word = &shm_conn_entry(c)->seq,
+		.value = c->rx_seq + 1,
+		.take = take_next,
+		.arg = c,
+	};
+}
+
+static void expect_nothing(const struct shm_conn *c)
+{
+	struct sl_next *next = c->t->base.env->next;
+
+	if (next->arg == c)
+		*next = (struct sl_next){ .word = NULL };
+}
+
+static unsigned take_some(struct shm_conn *c)
+{
+	unsigned n = drain_ring(c, MESSAGES_PER_ROUND);
+
+	if (n)
+		expect_more(c);
+	return n;
+}
+
+static unsigned take_next(void *arg)
+{
+	return take_some(arg);
+}
+
 unsigned shm_conn_progress(struct shm_conn *c)
 {
 	unsigned n = 0;
 
 	if (atomic_load_explicit(&c->state, memory_order_relaxed) == SHM_CONN_READY) {
-		n += drain_ring(c, MESSAGES_PER_ROUND);
+		n += take_some(c);
 		if (atomic_load_explicit(&c->n_works, memory_order_acquire))
 			n += shm_work_progress(c);
 		if (!sl_list_empty(&c->leaving))
