@@ -98,6 +98,17 @@ static uint32_t fill_slot(const struct slime_call *call, uint8_t *to)
 	return (uint32_t)(at - to);
 }
 
+/* The bytes of a request that leave with the message itself; NULL: they need the slot, or there are
+ * none. */
+static const uint8_t *goes_along(const struct sl_conn *conn, const struct slime_call *call)
+{
+	uint64_t len = call->args.request_len;
+
+	if (call->flags || !len || len > SL_SHORT_LEN || !conn->ops->post_short)
+		return NULL;
+	return sl_lend_request_bytes(&call->args);
+}
+
 static uint64_t remaining_us(uint64_t deadline_ns)
 {
 	uint64_t now;
@@ -117,13 +128,12 @@ static void send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call 
 	struct sl_call_slot *slot = &mb->slots[n];
 	uint64_t id = ++slot->generation << ID_SLOT_BITS | n;
 	uint64_t deadline_ns = call->deadline_ns;
-	bool has_bytes = call->flags || call->args.request_len;
-	uint8_t *to = has_bytes ? conn->ops->slot(conn, SL_AREA_REQUEST, n) : NULL;
+	const uint8_t *along = goes_along(conn, call);
+	bool in_slot = !along && (call->flags || call->args.request_len);
+	uint8_t *to = in_slot ? conn->ops->slot(conn, SL_AREA_REQUEST, n) : NULL;
+	uint32_t len = to ? fill_slot(call, to) : along ? (uint32_t)call->args.request_len : 0;
 	struct sl_msg m = {
-		.kind = SL_MSG_REQUEST,
-		.flags = call->flags,
-		.slot = (uint16_t)n,
-		.len = to ? fill_slot(call, to) : 0,
+		.head = sl_msg_head(SL_MSG_REQUEST, call->flags, (uint16_t)n, len),
 		.w[SL_REQUEST_ID] = id,
 		.w[SL_REQUEST_METHOD] = call->args.method,
 		.w[SL_REQUEST_REMAINING_US] = remaining_us(deadline_ns),
@@ -133,11 +143,14 @@ static void send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call 
 
 	slot->call = call;
 	slot->at = to;
-	slot->len = m.len < FETCHED_MAX ? m.len : FETCHED_MAX;
+	slot->len = along ? 0 : len < FETCHED_MAX ? len : FETCHED_MAX;
 	atomic_store_explicit(&slot->id, id, memory_order_release);
 	/* Without a place to write to the connection is at its end, which ends the call, too. */
-	if (to || !has_bytes) {
-		conn->ops->post(conn, &m);
+	if (to || !in_slot) {
+		if (along)
+			conn->ops->post_short(conn, &m, along);
+		else
+			conn->ops->post(conn, &m);
 		atomic_store_explicit(&slot->posted, id, memory_order_release);
 	}
 	sl_mailbox_deadline(mb, deadline_ns);

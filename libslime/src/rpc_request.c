@@ -115,6 +115,8 @@ struct answer {
 	struct sl_conn *conn;
 	bool entered; /* the endpoint; an inline handler is [token] instead */
 	struct sl_msg reply;
+	const uint8_t
+		*along; /* bytes of the reply that leave with it; NULL: they are in the slot */
 };
 
 /* Take the request from the handler: false when it is detached. */
@@ -145,9 +147,15 @@ static void send_reply(struct answer *a, int status)
 	struct slime_endpoint *ep = a->mb->ep;
 	uint64_t len = a->req->len;
 
-	a->req->last_len = a->reply.len < SL_SLOT_SMALL ? a->reply.len : SL_SLOT_SMALL;
+	if (a->along)
+		a->req->last_len = 0;
+	else
+		a->req->last_len = a->reply.len < SL_SLOT_SMALL ? a->reply.len : SL_SLOT_SMALL;
 	let_go(a->req);
-	a->conn->ops->post(a->conn, &a->reply);
+	if (a->along)
+		a->conn->ops->post_short(a->conn, &a->reply, a->along);
+	else
+		a->conn->ops->post(a->conn, &a->reply);
 	/* The client need not wait for this. */
 	sl_endpoint_count(ep, SLIME_KIND_SERVE, status, len);
 	if (a->entered)
@@ -198,6 +206,12 @@ static int send_short(struct answer *a, const void *data, size_t len)
 {
 	uint8_t *slot = NULL;
 
+	if (len && len <= SL_SHORT_LEN && a->conn->ops->post_short) {
+		a->along = data;
+		a->reply.len = (uint32_t)len;
+		send_reply(a, 0);
+		return 0;
+	}
 	if (len)
 		slot = a->conn->ops->slot(a->conn, SL_AREA_REPLY, a->req->slot);
 	/* Without a slot the connection is at its end, and the post goes nowhere. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A link over shm, and a peer that writes into the memory we share. The first byte of the input
- *says whether both allow foreign memory; the rest is a list of what the peer does, and of what we
- *do meanwhile. Each begins with a byte that says what: 0 message	56 bytes as in the ring,
- *then as much payload for its slot as it says
+ * says whether both allow foreign memory; the rest is a list of what the peer does, and of what we
+ * do meanwhile. Each begins with a byte that says what:
+ *
+ *	0 message	56 bytes as in the ring, then as much payload as it says for its slot, or,
+ *			when that says so, for the entry
  *	1 scribble	where in the segment (4), how many bytes (1), these
  *	2 packet	as fuzz_shm_peer.h has them
  *	3 use		what the application does (1)
@@ -194,7 +196,11 @@ static size_t post(const uint8_t *data, size_t size)
 		m.w[i] = sl_get_le64(data + 8 + 8 * i);
 	if (m.kind == SL_MSG_REQUEST && m.w[SL_REQUEST_METHOD] - 1 < N_METHODS)
 		m.w[SL_REQUEST_METHOD] = slime_rpc_method_id(methods[m.w[SL_REQUEST_METHOD] - 1]);
-	if (sl_msg_area(m.kind) != SL_AREAS && sl_msg_valid(&m)) {
+	if (m.slot & SHM_SLOT_HERE) {
+		len = size - MSG_LEN < m.len ? size - MSG_LEN : m.len;
+		len = len < sizeof(e->payload) ? len : sizeof(e->payload);
+		memcpy(e->payload, data + MSG_LEN, len);
+	} else if (sl_msg_area(m.kind) != SL_AREAS && sl_msg_valid(&m)) {
 		uint8_t *slot = own->slots + sl_slot_offset(sl_msg_area(m.kind), m.slot);
 
 		len = size - MSG_LEN < m.len ? size - MSG_LEN : m.len;

@@ -45,6 +45,14 @@ static void message__malformed_ends_the_link(void **state)
 		{ .kind = SL_MSG_REQUEST, .slot = 0, .len = SL_SLOT_SMALL + 1 },
 		{ .kind = SL_MSG_REQUEST, .slot = SL_CALL_SLOTS - 1, .len = SL_SLOT_LARGE + 1 },
 		{ .kind = SL_MSG_REPLY, .slot = SL_CALL_SLOTS, .len = 1 },
+		/* Payloads that go along. */
+		{ .kind = SL_MSG_REQUEST, .slot = SHM_SLOT_HERE, .len = SL_SHORT_LEN + 1 },
+		{ .kind = SL_MSG_REQUEST, .slot = SHM_SLOT_HERE, .len = UINT32_MAX },
+		{ .kind = SL_MSG_REQUEST, .slot = SHM_SLOT_HERE },
+		{ .kind = SL_MSG_REQUEST, .slot = SHM_SLOT_HERE | SL_CALL_SLOTS, .len = 1 },
+		{ .kind = SL_MSG_REPLY, .slot = SHM_SLOT_HERE | SL_CALL_SLOTS, .len = 1 },
+		{ .kind = SL_MSG_SEND, .slot = SHM_SLOT_HERE, .len = 1 },
+		{ .kind = SL_MSG_IMM, .slot = SHM_SLOT_HERE, .len = 1 },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

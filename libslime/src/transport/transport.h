@@ -44,18 +44,37 @@ enum sl_msg_kind {
 };
 
 struct sl_msg {
-	uint8_t kind;
-	uint8_t flags; /* the kind's own */
-	uint16_t slot;
-	uint32_t len;  /* of the payload in the slot; 0 is no payload */
+	union {
+		struct {
+			uint8_t kind;
+			uint8_t flags; /* the kind's own */
+			uint16_t slot;
+			uint32_t len; /* of the payload; 0 is no payload */
+		};
+		uint64_t head; /* all of them: sl_msg_head() */
+	};
 	uint64_t w[6]; /* the kind's own */
 };
+
+/* Written like this it can be read as one word at once: a CPU makes a load wait until the narrower
+ * stores before it have left. */
+static inline uint64_t sl_msg_head(uint8_t kind, uint8_t flags, uint16_t slot, uint32_t len)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return kind | (uint64_t)flags << 8 | (uint64_t)slot << 16 | (uint64_t)len << 32;
+#else
+	return (uint64_t)kind << 56 | (uint64_t)flags << 48 | (uint64_t)slot << 32 | len;
+#endif
+}
+
+/* A request's or a reply's payload this short may go along with its message, past the slot. */
+#define SL_SHORT_LEN 64
 
 /* How many of each kind a side may have on the way; their sum is below SL_RING_ENTRIES. */
 #define SL_WINDOW_IMM	128
 #define SL_WINDOW_SEND	64
 #define SL_WINDOW_CALL	72
-#define SL_RING_ENTRIES 512
+#define SL_RING_ENTRIES 480
 
 enum sl_area {
 	SL_AREA_SEND,
@@ -147,8 +166,9 @@ struct sl_conn_events {
 	/* Both ends are ready. */
 	void (*ready)(void *owner);
 	/* A valid message; payload (NULL when len is 0) stays where it is until the protocol gives
-	 * its slot back. On shm the peer can still change it: read each byte that decides something
-	 * once. Return false for a broken protocol: the connection ends with -EPROTO. */
+	 * its slot back; a short one of a call, until this returns. On shm the peer can still
+	 * change it: read each byte that decides something once. Return false for a broken
+	 * protocol: the connection ends with -EPROTO. */
 	bool (*msg)(void *owner, const struct sl_msg *m, const uint8_t *payload);
 	/*
 	 * The connection ended: cause 0 when one side closed it in order, else a negative errno.
@@ -186,6 +206,9 @@ struct sl_conn_ops {
 	/* Send a message; in order with the posts of this thread. Dropped when the connection
 	 * ended. */
 	void (*post)(struct sl_conn *conn, const struct sl_msg *m);
+	/* The same of a request or reply with its payload, of 1 to SL_SHORT_LEN bytes, which go
+	 * along. May be NULL: all payloads are written to slots. */
+	void (*post_short)(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload);
 	/* Tell the peer that taken immediates in all have been taken here. Arrives as
 	 * conn->imm_taken there. */
 	void (*take_imm)(struct sl_conn *conn, uint64_t taken);

@@ -144,13 +144,12 @@ static bool peer_sleeps(const struct shm_conn *c)
 	return atomic_load_explicit(&c->peer_page->sleeping, memory_order_relaxed);
 }
 
+/* What was published comes before the look at whether the peer sleeps: both are fully ordered. */
 static void ring_peer(struct shm_conn *c)
 {
 	uint64_t one = 1;
 
-	/* What was published comes before the look at whether the peer sleeps. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (peer_sleeps(c)) {
+	if (atomic_load(&c->peer_page->sleeping)) {
 		ssize_t n = write(c->peer_wake_fd, &one, sizeof(one));
 
 		(void)n; /* a full counter is readable already */
@@ -161,30 +160,71 @@ static void ring_peer(struct shm_conn *c)
  * is done, for a fence waits until what was written has left this CPU. */
 static SL_PER_THREAD const struct shm_conn *draining;
 
+/* Word by word, each once and as its writer wrote it: a CPU makes a load that is wider than the
+ * store it follows wait. */
+static inline void copy_words(struct sl_msg *to, const struct sl_msg *from)
+{
+	*(volatile uint64_t *)&to->head = *(const volatile uint64_t *)&from->head;
+	for (int i = 0; i < 6; i++)
+		*(volatile uint64_t *)&to->w[i] = *(const volatile uint64_t *)&from->w[i];
+}
+
+/* The next message, in a copy that is checked and used: the peer can still write to the entry. */
+static inline const struct shm_entry *take_entry(struct shm_conn *c, struct sl_msg *m)
+{
+	const struct shm_entry *e = c->rx_next;
+
+	copy_words(m, &e->m);
+	atomic_signal_fence(memory_order_seq_cst);
+	c->rx_seq++;
+	c->rx_next = e + 1 < c->other->ring + SL_RING_ENTRIES ? e + 1 : c->other->ring;
+	sl_cpu_fetch(c->rx_next);
+	return e;
+}
+
+/* Where the payload of a message from that entry is; NULL: there is none. The message is one that
+ * would be valid in its slot. */
+static inline const uint8_t *find_payload(const struct shm_conn *c, const struct shm_entry *e,
+					  struct sl_msg *m)
+{
+	const uint8_t *payload = e->payload;
+
+	if (!m->len)
+		return NULL;
+	if (m->slot & SHM_SLOT_HERE)
+		m->slot &= (uint16_t)~SHM_SLOT_HERE;
+	else
+		payload = c->other->slots + sl_slot_offset(sl_msg_area(m->kind), m->slot);
+	sl_cpu_fetch(payload);
+	return payload;
+}
+
+static inline bool is_valid(const struct sl_msg *m)
+{
+	if (!(m->slot & SHM_SLOT_HERE))
+		return sl_msg_valid(m);
+	return (m->kind == SL_MSG_REQUEST || m->kind == SL_MSG_REPLY) &&
+	       (m->slot & ~SHM_SLOT_HERE) < SL_CALL_SLOTS && m->len && m->len <= SL_SHORT_LEN;
+}
+
 static unsigned take_messages(struct shm_conn *c, unsigned max)
 {
 	unsigned n = 0;
 
 	while (n < max) {
-		const uint8_t *payload = NULL;
+		const struct shm_entry *e;
+		const uint8_t *payload;
 		struct sl_msg m;
 
 		if (!shm_conn_has_message(c))
 			break;
-		m = shm_conn_entry(c)->m;
-		/* What is checked below is this copy: the peer can still write to the entry. */
-		atomic_signal_fence(memory_order_seq_cst);
-		c->rx_seq++;
+		e = take_entry(c, &m);
 		n++;
-		sl_cpu_fetch(shm_conn_entry(c));
-		if (!sl_msg_valid(&m)) {
+		if (!is_valid(&m)) {
 			end_for_message(c, &m);
 			break;
 		}
-		if (m.len) {
-			payload = c->other->slots + sl_slot_offset(sl_msg_area(m.kind), m.slot);
-			sl_cpu_fetch(payload);
-		}
+		payload = find_payload(c, e, &m);
 		if (!c->base.events->msg(c->base.owner, &m, payload)) {
 			shm_conn_end(c, -EPROTO, "the peer broke the protocol");
 			break;
@@ -202,6 +242,7 @@ static unsigned drain_ring(struct shm_conn *c, unsigned max)
 	draining = NULL;
 	if (c->ring_later) {
 		c->ring_later = false;
+		atomic_thread_fence(memory_order_seq_cst);
 		ring_peer(c);
 	}
 	return n;
@@ -213,7 +254,7 @@ static unsigned take_next(void *arg);
 static void expect_more(struct shm_conn *c)
 {
 	*c->t->base.env->next = (struct sl_next){
-		.word = &shm_conn_entry(c)->seq,
+		.word = &c->rx_next->seq,
 		.value = c->rx_seq + 1,
 		.take = take_next,
 		.arg = c,
@@ -271,25 +312,44 @@ static uint8_t *conn_slot(struct sl_conn *conn, enum sl_area area, unsigned slot
 		       : NULL;
 }
 
-void shm_post(struct sl_conn *conn, const struct sl_msg *m)
+/* Take an entry, write it, publish it: those that others take meanwhile are read after it. */
+static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_t *payload)
 {
-	struct shm_conn *c = conn_of(conn);
 	struct shm_entry *e;
+	uint64_t n;
 
 	if (atomic_load_explicit(&c->state, memory_order_acquire) != SHM_CONN_READY)
 		return;
-	while (atomic_flag_test_and_set_explicit(&c->tx_lock, memory_order_acquire))
-		sched_yield();
-	e = &c->own->ring[c->tx_seq % SL_RING_ENTRIES];
-	e->m = *m;
-	atomic_store_explicit(&e->seq, ++c->tx_seq, memory_order_release);
-	/* The peer read that one a lap ago, and does not look at it yet. */
-	sl_cpu_fetch_to_write(&c->own->ring[(c->tx_seq + ENTRIES_AHEAD) % SL_RING_ENTRIES]);
-	atomic_flag_clear_explicit(&c->tx_lock, memory_order_release);
-	if (draining == c && !peer_sleeps(c))
+	n = atomic_fetch_add_explicit(&c->tx_seq, 1, memory_order_relaxed);
+	e = shm_half_entry(c->own, n);
+	copy_words(&e->m, m);
+	if (payload) {
+		e->m.slot = m->slot | SHM_SLOT_HERE;
+		memcpy(e->payload, payload, m->len);
+	}
+	if (draining == c && !peer_sleeps(c)) {
+		atomic_store_explicit(&e->seq, n + 1, memory_order_release);
 		c->ring_later = true;
-	else
+	} else {
+		atomic_exchange(&e->seq, n + 1);
 		ring_peer(c);
+	}
+	/* The peer read that one a lap ago, and does not look at it yet. */
+	e += e + ENTRIES_AHEAD < c->own->ring + SL_RING_ENTRIES ? ENTRIES_AHEAD
+								: ENTRIES_AHEAD - SL_RING_ENTRIES;
+	sl_cpu_fetch_to_write(e);
+	if (payload)
+		sl_cpu_fetch_to_write(e->payload);
+}
+
+void shm_post(struct sl_conn *conn, const struct sl_msg *m)
+{
+	post(conn_of(conn), m, NULL);
+}
+
+static void post_short(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload)
+{
+	post(conn_of(conn), m, payload);
 }
 
 static void conn_take_imm(struct sl_conn *conn, uint64_t taken)
@@ -317,6 +377,7 @@ static const struct sl_conn_ops conn_ops = {
 	.submit = shm_work_submit,
 	.slot = conn_slot,
 	.post = shm_post,
+	.post_short = post_short,
 	.take_imm = conn_take_imm,
 	.close = conn_close,
 	.destroy = conn_destroy,
@@ -447,7 +508,6 @@ static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct s
 	c->pid_source = (struct sl_source){ .fn = on_pid, .fd = -1 };
 	c->peer_wake_fd = -1;
 	c->step = "the peer to come";
-	atomic_flag_clear(&c->tx_lock);
 	sl_list_init(&c->link);
 	sl_list_init(&c->turn);
 	sl_list_init(&c->works);

@@ -69,6 +69,7 @@ static void became_ready(struct shm_conn *c)
 	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
 	c->step = NULL;
 	c->base.imm_taken = &c->other->imm_taken;
+	c->rx_next = c->other->ring;
 	atomic_store(&c->state, SHM_CONN_READY);
 	c->base.events->ready(c->base.owner);
 }

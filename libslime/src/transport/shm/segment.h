@@ -7,24 +7,30 @@
 #define SL_SHM_SEGMENT_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "src/transport/transport.h"
 
 #define SL_CACHE_LINE 64
 
-/* One message, one cache line: the sequence number is written last. */
+/* One message is one cache line, with a short payload two neighbours: the sequence number is
+ * written last. */
 struct shm_entry {
 	_Atomic uint64_t seq; /* the entry's number, from 1 on */
-	struct sl_msg m;
-} __attribute__((aligned(SL_CACHE_LINE)));
+	struct sl_msg m;      /* of whose slot SHM_SLOT_HERE says that the payload is here */
+	uint8_t payload[SL_SHORT_LEN];
+} __attribute__((aligned(2 * SL_CACHE_LINE)));
 
-_Static_assert(sizeof(struct shm_entry) == SL_CACHE_LINE, "an entry is one cache line");
+#define SHM_SLOT_HERE 0x8000
+
+_Static_assert(offsetof(struct shm_entry, payload) == SL_CACHE_LINE, "a message is a cache line");
+_Static_assert(sizeof(struct shm_entry) == 2 * SL_CACHE_LINE, "an entry is two of them");
 
 struct shm_half {
 	_Atomic uint64_t nonce; /* proves that both map the same memory */
 	_Atomic uint64_t imm_taken __attribute__((aligned(SL_CACHE_LINE)));
-	struct shm_entry ring[SL_RING_ENTRIES];
+	struct shm_entry ring[SL_RING_ENTRIES] __attribute__((aligned(2 * SL_CACHE_LINE)));
 	uint8_t slots[SL_SLOTS_LEN] __attribute__((aligned(SL_CACHE_LINE)));
 };
 
@@ -34,6 +40,12 @@ struct shm_segment {
 };
 
 _Static_assert(sizeof(struct shm_segment) < 1 << 20, "a link costs less than 1 MiB");
+
+/* The entry of the message after n others. */
+static inline struct shm_entry *shm_half_entry(struct shm_half *half, uint64_t n)
+{
+	return &half->ring[n % SL_RING_ENTRIES];
+}
 
 /* A context's page that its peers read: whether somebody there sleeps and must be rung. */
 struct shm_page {

@@ -141,9 +141,9 @@ struct shm_conn {
 	int peer_wake_fd;
 	const struct shm_page *peer_page;
 
-	atomic_flag tx_lock;
-	uint64_t tx_seq;
-	uint64_t rx_seq; /* [token] */
+	_Atomic uint64_t tx_seq;	 /* entries taken by who posts */
+	uint64_t rx_seq;		 /* messages taken. [token] */
+	const struct shm_entry *rx_next; /* where the next one will be; NULL until ready. [token] */
 	_Atomic uint64_t imm_taken;
 	bool ring_later; /* the peer may have to be rung. [token] */
 
@@ -163,15 +163,10 @@ struct shm_conn {
 	struct shm_ghost *ghost; /* what may be left of us; NULL once it is */
 };
 
-/* The entry of the peer's ring that is next. The connection is ready. [token] */
-static inline const struct shm_entry *shm_conn_entry(const struct shm_conn *c)
-{
-	return &c->other->ring[c->rx_seq % SL_RING_ENTRIES];
-}
-
+/* The connection is ready. [token] */
 static inline bool shm_conn_has_message(const struct shm_conn *c)
 {
-	return atomic_load_explicit(&shm_conn_entry(c)->seq, memory_order_acquire) == c->rx_seq + 1;
+	return atomic_load_explicit(&c->rx_next->seq, memory_order_acquire) == c->rx_seq + 1;
 }
 
 /* Whether a round would find nothing to do, as most do. [token] */
