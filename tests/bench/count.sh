@@ -54,6 +54,9 @@ instructions 4244 tcp-call 500 counted_steps 1
 instructions 4312 tcp-read 500 counted_steps 1
 instructions 338 tcp-pieces 2 counted_steps 15000
 instructions 46 tcp-pieces 2 counted_post 15000
+# With 64 more clients that are idle: a server pays for the active ones.
+instructions 2000 shm-call-among-idle 500 counted_steps 1
+instructions 4263 tcp-call-among-idle 500 counted_steps 1
 
 # strace's table as lines "CALL COUNT".
 calls() {

@@ -16,6 +16,9 @@
 #define N_SCATTER UINT64_C(15000)
 #define POOL	  (2 * N_SCATTER * BLOCK)
 #define CALL_SIZE 64
+#define N_IDLE	  64
+/* Until links of which nothing is heard are not looked at in every round. */
+#define WARM_CALLS 1000
 
 struct end {
 	struct slime_context *ctx;
@@ -32,6 +35,7 @@ struct steps {
 	struct slime_call *call;
 	struct slime_call_args args;
 	uint8_t request[CALL_SIZE], reply[CALL_SIZE];
+	struct slime_context *others; /* whose links to b are idle */
 	struct slime_xfer xfers[N_SCATTER];
 };
 
@@ -157,6 +161,47 @@ static void connect_ends(struct steps *s)
 	must(slime_op_status(s->b.op), "connect");
 }
 
+static struct slime_endpoint *open_endpoint(struct slime_context *ctx,
+					    enum slime_transport transport)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+	struct slime_endpoint *ep;
+
+	attr.transports[0] = transport;
+	must(slime_endpoint_create(ctx, &attr, &ep), "slime_endpoint_create");
+	return ep;
+}
+
+static void connect_other(struct steps *s, enum slime_transport transport)
+{
+	struct end from = { .ctx = s->others }, to = { .ctx = s->b.ctx };
+	struct end *ends[] = { &from, &to };
+
+	for (int i = 0; i < 2; i++) {
+		ends[i]->ep = open_endpoint(ends[i]->ctx, transport);
+		must(slime_op_create(ends[i]->ctx, NULL, &ends[i]->op), "slime_op_create");
+	}
+	start_connect(&from, &to);
+	start_connect(&to, &from);
+	while (!slime_op_test(from.op) || !slime_op_test(to.op)) {
+		slime_context_poll(s->others);
+		slime_context_poll(s->b.ctx);
+	}
+	must(slime_op_status(from.op), "connect");
+	must(slime_op_status(to.op), "connect");
+}
+
+/* Of one more process, so to speak, which does nothing from here on. */
+static void connect_others(struct steps *s, enum slime_transport transport)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	attr.manual = true;
+	must(slime_context_create(&attr, &s->others), "slime_context_create");
+	for (int i = 0; i < N_IDLE; i++)
+		connect_other(s, transport);
+}
+
 static void prepare(struct steps *s)
 {
 	uint8_t desc[SLIME_MR_DESC_MAX];
@@ -196,13 +241,16 @@ static const struct {
 	const char *name;
 	enum slime_transport transport;
 	void (*operate)(struct steps *s);
+	bool others; /* the server has idle links, too */
 } cases[] = {
-	{ "shm-call", SLIME_TRANSPORT_SHM, call },
-	{ "shm-read", SLIME_TRANSPORT_SHM, read_one },
-	{ "shm-pieces", SLIME_TRANSPORT_SHM, read_many },
-	{ "tcp-call", SLIME_TRANSPORT_TCP, call },
-	{ "tcp-read", SLIME_TRANSPORT_TCP, read_one },
-	{ "tcp-pieces", SLIME_TRANSPORT_TCP, read_many },
+	{ "shm-call", SLIME_TRANSPORT_SHM, call, false },
+	{ "shm-call-among-idle", SLIME_TRANSPORT_SHM, call, true },
+	{ "shm-read", SLIME_TRANSPORT_SHM, read_one, false },
+	{ "shm-pieces", SLIME_TRANSPORT_SHM, read_many, false },
+	{ "tcp-call", SLIME_TRANSPORT_TCP, call, false },
+	{ "tcp-call-among-idle", SLIME_TRANSPORT_TCP, call, true },
+	{ "tcp-read", SLIME_TRANSPORT_TCP, read_one, false },
+	{ "tcp-pieces", SLIME_TRANSPORT_TCP, read_many, false },
 };
 
 int main(int argc, char **argv)
@@ -215,8 +263,10 @@ int main(int argc, char **argv)
 		open_end(&s.a, cases[i].transport);
 		open_end(&s.b, cases[i].transport);
 		connect_ends(&s);
+		if (cases[i].others)
+			connect_others(&s, cases[i].transport);
 		prepare(&s);
-		for (int warm = 0; warm < 5; warm++)
+		for (int warm = 0; warm < (cases[i].others ? WARM_CALLS : 5); warm++)
 			cases[i].operate(&s);
 		counted_steps(&s, cases[i].operate, strtoul(argv[2], NULL, 10));
 		close_link(&s);
