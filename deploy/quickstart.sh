@@ -196,10 +196,27 @@ for transport in shm tcp; do
 done
 echo
 
+# Which process, for ever: a pid alone may be another's by then.
+identity() {
+	echo "$1 $(sed 's/.*) //' "/proc/$1/stat" | cut -d ' ' -f 20) $(cat /proc/sys/kernel/random/boot_id)"
+}
+
 # Also what has to be stopped by hand later: the script that does it.
 write_stop() {
-	printf '#!/bin/sh\n'
-	printf 'kill -TERM %s\n' "${pids[*]}"
+	local name
+
+	cat <<'END'
+#!/bin/sh
+# stop PID START BOOT: that process, which began so many ticks after that boot.
+stop() {
+	[ "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20)" = "$2" ] || return 0
+	[ "$(cat /proc/sys/kernel/random/boot_id)" = "$3" ] || return 0
+	kill -TERM "$1"
+}
+END
+	for name in "${agents[@]}"; do
+		echo "stop $(identity "${pids[$name]}")"
+	done
 	printf '%q stop --runtime-dir %q\n' "$bin/nanoctrl" "$dir/nanoctrl"
 	printf 'rm -rf %q\n' "$dir"
 }

@@ -35,9 +35,18 @@ say "the kept cluster is up, and stops"
 url=$(sed -n 's/.*nanoctrl at \([^,]*\),.*/\1/p' "$work/kept.out")
 "$bin/nanoctrl" obs links --address "$url" --scope quickstart --wait 5s >"$work/links.out" || fail "$(cat "$work/links.out")"
 stop=$(sed -n 's/.*stop it: *//p' "$work/kept.out")
+cp "$stop" "$work/again"
 "$stop" || fail "$stop"
 wait_for 10 nothing_is_left || fail "left: $(ours | xargs -r ps -fp)"
 [ -z "$(ls -d "$work"/slime-quickstart.* 2>/dev/null)" ] || fail "left: $(ls -d "$work"/slime-quickstart.*)"
+
+say "a pid that is another's by now is left alone"
+spawn stranger sleep 600
+[ "$(grep -c '^stop [0-9]' "$work/again")" -eq 2 ] || fail "$(cat "$work/again")"
+sed -i "s/^stop [0-9]*/stop ${pids[stranger]}/" "$work/again"
+"$work/again" >"$work/again.out" 2>&1 || true
+end stranger USR1 # which ends it with another status than the script would have
+[ "$status" -eq 138 ] || fail "it ended with $status: $(cat "$work/again")"
 
 say "a failing step says why, and where the log is"
 SLIME_BIN=$work spawn failing "$quickstart" --no-build
