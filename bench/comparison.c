@@ -178,6 +178,6 @@ int comparison_print(const struct results *r, bool csv, FILE *to)
 			ret = print_figure(r, f, to);
 	}
 	if (!ret && fflush(to))
-		ret = -EIO;
+		ret = -errno;
 	return ret;
 }

@@ -14,6 +14,7 @@
 #include "bench/rnr.h"
 #include "bench/settings.h"
 #include "cli/quantity.h"
+#include "cli/output.h"
 #include "cli/signals.h"
 
 /* One run of the program. */
@@ -65,7 +66,7 @@ static int report_rows(const struct bench *b, const struct report_row *rows, siz
 	if (b->kind == BENCH_RPC && rpc->n_baselines && all)
 		return 0;
 	ret = report_print(&r, format_of(&b->options), stdout);
-	return ret ? complain("standard output", ret) : 0;
+	return ret ? cli_output_fail(bench_program.name, ret) : 0;
 }
 
 /* What was measured is printed even when a later size fails. */
@@ -125,13 +126,14 @@ static int compare(const char *dir, bool csv)
 {
 	struct results *r = malloc(sizeof(*r));
 	int ret = r ? results_read(r, dir) : -ENOMEM;
+	int printed = ret ? 0 : comparison_print(r, csv, stdout);
 
-	if (!ret)
-		ret = comparison_print(r, csv, stdout);
 	free(r);
 	if (ret == -EINVAL)
 		return EXIT_FAILURE;
-	return ret ? unreadable(dir, ret) : EXIT_SUCCESS;
+	if (ret)
+		return unreadable(dir, ret);
+	return printed ? cli_output_fail(bench_program.name, printed) : EXIT_SUCCESS;
 }
 
 static int plot(const char *dir)
@@ -307,5 +309,5 @@ int main(int argc, char **argv)
 	else
 		status = measure_command(&b, &args, argc, argv);
 	cli_args_fini(&args);
-	return status;
+	return cli_output_end(bench_program.name, status);
 }

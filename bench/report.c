@@ -239,6 +239,6 @@ int report_print(const struct report *r, enum report_format format, FILE *to)
 	else
 		ret = print_table(r, &h, format == REPORT_CSV, to);
 	if (!ret && fflush(to))
-		ret = -EIO;
+		ret = -errno;
 	return ret;
 }

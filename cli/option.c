@@ -10,6 +10,7 @@
 #include "cli/help.h"
 #include "cli/nearest.h"
 #include "cli/option.h"
+#include "cli/output.h"
 #include "cli/quote.h"
 #include "cli/reference.h"
 #include "cli/version.h"
@@ -180,6 +181,12 @@ static int take_value(struct parse *p, const struct cli_setting *option, const c
 	return give(p, option, value);
 }
 
+/* A page was printed, if it got to where it should. */
+static int printed(const struct cli_program *program)
+{
+	return cli_output_end(program->name, EXIT_SUCCESS) ? -EIO : CLI_PRINTED;
+}
+
 /* What every program understands, unless one of its options has the name. */
 static int take_builtin(struct parse *p, const char *name, const char *word, const char *value)
 {
@@ -191,11 +198,11 @@ static int take_builtin(struct parse *p, const char *name, const char *word, con
 	}
 	if (!strcmp(name, "help") && !strcmp(value, "settings") && p->program->settings) {
 		cli_reference_print(p->program->settings, stdout);
-		return CLI_PRINTED;
+		return printed(p->program);
 	}
 	if (!strcmp(name, "version") && !value) {
 		cli_version_print(p->program->name, stdout);
-		return CLI_PRINTED;
+		return printed(p->program);
 	}
 	if (!strcmp(name, "help") || !strcmp(name, "version"))
 		return refuse(p->program, "--%s: expected no value, got %s", name,
@@ -347,7 +354,7 @@ static int read_words(struct parse *p)
 		return ret;
 	if (p->help) {
 		cli_help_print(p->program, p->args->command, stdout);
-		return CLI_PRINTED;
+		return printed(p->program);
 	}
 	if (!p->args->command)
 		return refuse(p->program, "expected a command, see --help");

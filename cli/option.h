@@ -63,7 +63,8 @@ struct cli_args {
  * option counts the last time, a list grows. args needs cli_args_fini(), which ends the life of the
  * strings in out, except on an error.
  *
- * 0; CLI_PRINTED; -EINVAL after one line on standard error; -ENOMEM.
+ * 0; CLI_PRINTED; -EINVAL, or -EIO for a page that could not be written, after one line on standard
+ * error; -ENOMEM.
  */
 int cli_args_init(struct cli_args *args, const struct cli_program *program, int argc, char **argv,
 		  void *out);

@@ -181,7 +181,9 @@ static void print_head(const struct cli_table *t, const struct layout *l,
 
 static int finish(FILE *to)
 {
-	return fflush(to) || ferror(to) ? -EIO : 0;
+	if (fflush(to))
+		return -errno;
+	return ferror(to) ? -EIO : 0;
 }
 
 int cli_table_print(const struct cli_table *t, enum cli_table_style style, FILE *to)

@@ -36,7 +36,7 @@ size_t cli_table_n_rows(const struct cli_table *t);
 /* UTF-8 when the locale says so (LC_ALL, LC_CTYPE, LANG), else ASCII. */
 enum cli_table_style cli_table_style_of_locale(void);
 
-/* An incomplete last row is filled with empty cells. 0, -ENOMEM, -EIO. */
+/* An incomplete last row is filled with empty cells. 0, -ENOMEM, what write(2) says, or -EIO. */
 int cli_table_print(const struct cli_table *t, enum cli_table_style style, FILE *to);
 
 /* RFC 4180 with '\n': cells with a comma, quote or newline are quoted. */

@@ -136,6 +136,6 @@ int cli_yaml_write(const struct cli_node *node, FILE *to)
 	ret = write_document(&emitter, node);
 	yaml_emitter_delete(&emitter);
 	if (!ret && fflush(to))
-		ret = -EIO;
+		ret = -errno;
 	return ret;
 }

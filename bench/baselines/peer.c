@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "cli/option.h"
+#include "cli/output.h"
 
 #define SIZE_MAX_BYTES (UINT64_C(1) << 30)
 #define CALLS_MAX      1000000000
@@ -121,5 +122,5 @@ int peer_main(const char *name, const char *version, int (*run)(const struct pee
 	if (ret)
 		fprintf(stderr, "%s: %s\n", name, strerror(-ret));
 	cli_args_fini(&args);
-	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+	return cli_output_end(name, ret ? EXIT_FAILURE : EXIT_SUCCESS);
 }

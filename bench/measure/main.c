@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "bench/measure/measure.h"
+#include "cli/output.h"
 
 static int run(const char *name, const struct options *o)
 {
@@ -37,5 +38,5 @@ int main(int argc, char **argv)
 	else
 		ret = run(args.command->name, &opt);
 	cli_args_fini(&args);
-	return ret;
+	return cli_output_end(measure_program.name, ret);
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "bench/reference/reference.h"
+#include "cli/output.h"
 
 static const struct {
 	const char *name;
@@ -46,5 +47,5 @@ int main(int argc, char **argv)
 	else
 		ret = run(args.command->name, &opt);
 	cli_args_fini(&args);
-	return ret;
+	return cli_output_end(reference_program.name, ret);
 }

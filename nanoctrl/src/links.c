@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "cli/pidfile.h"
+#include "cli/output.h"
 #include "cli/table.h"
 #include "json_text.h"
 #include "nanoctrl/client/nanoctrl_client.h"
@@ -229,6 +230,7 @@ static void print_error(const struct listing *l)
 static int show(struct listing *l, const struct options *options)
 {
 	uint64_t deadline = sl_deadline_ns(options->links_wait_ms);
+	int ret = 0;
 
 	fetch(l);
 	while (!all_connected(l) && sl_clock_ns() < deadline) {
@@ -242,7 +244,9 @@ static int show(struct listing *l, const struct options *options)
 	if (options->json)
 		print_json(l);
 	else
-		print_table(l);
+		ret = print_table(l);
+	if (ret)
+		return cli_output_fail("nanoctrl", ret);
 	if (!options->links_wait_ms || all_connected(l))
 		return 0;
 	fprintf(stderr, "nanoctrl: %s\n",

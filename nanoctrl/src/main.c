@@ -8,6 +8,7 @@
 
 #include "cli/config.h"
 #include "cli/option.h"
+#include "cli/output.h"
 #include "gc.h"
 #include "instance.h"
 #include "links.h"
@@ -124,5 +125,5 @@ int main(int argc, char **argv)
 		cli_config_destroy(config);
 	}
 	cli_args_fini(&args);
-	return status;
+	return cli_output_end("nanoctrl", status);
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/logsink.h"
 #include "cli/option.h"
+#include "cli/output.h"
 #include "cli/signals.h"
 #include "cli/version.h"
 #include "peeragent/src/config.h"
@@ -271,9 +272,7 @@ static int dump(const struct daemon *d)
 {
 	int ret = cli_config_dump(d->config->source, stdout);
 
-	if (ret)
-		fprintf(stderr, "peeragent: %s\n", strerror(-ret));
-	return ret ? 1 : 0;
+	return ret ? cli_output_fail("peeragent", ret) : 0;
 }
 
 static int read_and_run(struct daemon *d)

@@ -109,14 +109,14 @@ static void style__follows_the_locale(void **state)
 	assert_int_equal(cli_table_style_of_locale(), CLI_TABLE_UTF8);
 }
 
-static void print__to_a_full_disk_is_eio(void **state)
+static void print__to_a_full_disk_says_so(void **state)
 {
 	FILE *full = fopen("/dev/full", "w");
 
 	(void)state;
 	assert_non_null(full);
 	fill();
-	assert_int_equal(cli_table_print(t, CLI_TABLE_ASCII, full), -EIO);
+	assert_int_equal(cli_table_print(t, CLI_TABLE_ASCII, full), -ENOSPC);
 	fclose(full);
 }
 
@@ -185,7 +185,7 @@ int main(void)
 		T(csv__quotes_what_needs_it),
 		T(cell__of_control_characters_drives_no_terminal),
 		T(style__follows_the_locale),
-		T(print__to_a_full_disk_is_eio),
+		T(print__to_a_full_disk_says_so),
 		T(progress__in_a_pipe_says_nothing),
 		T(progress__on_a_terminal_is_cut_and_taken_away),
 	};
