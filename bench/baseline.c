@@ -14,12 +14,24 @@
 #define NOT_INSTALLED 77 /* a program's exit status */
 #define ROOM_PER_SIZE 48
 
-/* How to get it. */
+/* How to get what its program measures. */
 static const char *const sources[N_SYSTEMS] = {
 	[SYSTEM_RAY] = "bench/baselines/setup.sh ray",
 	[SYSTEM_PULSING] = "bench/baselines/setup.sh pulsing",
-	[SYSTEM_ZEROMQ] = "deploy/packages.sh bench, then build again",
-	[SYSTEM_GRPC] = "deploy/packages.sh bench, then build again",
+	[SYSTEM_ZEROMQ] = "deploy/packages.sh bench",
+	[SYSTEM_GRPC] = "deploy/packages.sh bench",
+};
+
+#define BUILD                          \
+	"deploy/packages.sh bench && " \
+	"cmake --preset release && cmake --build --preset release --target "
+
+/* How to make its program. */
+static const char *const builds[N_SYSTEMS] = {
+	[SYSTEM_RAY] = "cmake --preset release",
+	[SYSTEM_PULSING] = "cmake --preset release",
+	[SYSTEM_ZEROMQ] = BUILD "baseline-zeromq",
+	[SYSTEM_GRPC] = BUILD "baseline-grpc",
 };
 
 uint64_t baseline_iterations(const struct rpc_settings *rpc, uint64_t size)
@@ -102,7 +114,21 @@ static enum baseline_outcome fail(enum system system, const char *why, const cha
 	return BASELINE_FAILED;
 }
 
-static enum baseline_outcome judge(int ret, enum system system, const char *part, const char *log)
+/* Either of the program, which a build makes, or of what it measures. */
+static void say_absent(enum system system, const char *program, bool unbuilt)
+{
+	const struct system_name *name = &system_names[system];
+
+	if (unbuilt)
+		fprintf(stderr, "slime-bench: %s: %s was not built (%s): left out\n", name->title,
+			program, builds[system]);
+	else
+		fprintf(stderr, "slime-bench: %s is not installed (%s): left out\n", name->title,
+			sources[system]);
+}
+
+static enum baseline_outcome judge(int ret, enum system system, const char *program,
+				   const char *part, const char *log)
 {
 	struct sweep *sweep;
 	char why[64];
@@ -110,8 +136,7 @@ static enum baseline_outcome judge(int ret, enum system system, const char *part
 	if (ret == -EINTR)
 		return BASELINE_INTERRUPTED;
 	if (ret == NOT_INSTALLED || ret == -ENOENT) {
-		fprintf(stderr, "slime-bench: %s is not installed (%s): left out\n",
-			system_names[system].title, sources[system]);
+		say_absent(system, program, ret == -ENOENT);
 		return BASELINE_ABSENT;
 	}
 	if (ret) {
@@ -145,7 +170,7 @@ enum baseline_outcome baseline_run(const struct baseline_attr *attr, enum system
 		ret = run_program(attr, program, part, log, caught);
 
 		cli_progress_clear(attr->progress);
-		outcome = judge(ret, system, part, log);
+		outcome = judge(ret, system, program, part, log);
 		if (outcome == BASELINE_MEASURED && rename(part, path))
 			outcome = fail(system, strerror(errno), part);
 		if (outcome != BASELINE_MEASURED)

@@ -70,6 +70,13 @@ done
 [ "$(find "$results" -mindepth 1 -printf '%f\n' | sort | tr '\n' ' ')" = "ray_rpc.csv slime_rpc.csv " ] ||
 	fail "$(ls "$results")"
 
+say "one whose program was not built"
+mv "$work/programs/baseline-grpc" "$work/programs/kept"
+run 0 grpc,ray
+mv "$work/programs/kept" "$work/programs/baseline-grpc"
+has err "^slime-bench: gRPC: $work/programs/baseline-grpc was not built (.* --target baseline-grpc): left out\$"
+run 0 ray,pulsing
+
 say "the same from the files"
 "$bin/slime-bench" compare "$results" | cmp - "$work/run.out" || fail "compare says something else"
 "$bin/slime-bench" compare "$results" --csv >"$work/merged.csv"
