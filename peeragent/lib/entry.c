@@ -347,8 +347,8 @@ static void log_state(const struct entry *e, const char *before)
 		sl_info("agent", "link %s/%s is connected over %s", e->peer->name, e->profile,
 			transport_of(e));
 	else if (strcmp(before, e->cause) != 0)
-		/* A peer that closes in order is an ordinary event. */
-		sl_log(strcmp(e->cause, CONNECTION_CLOSED) ? SLIME_LOG_WARN : SLIME_LOG_INFO,
+		/* A peer that closes in order breaks nothing: nobody needs to hear of it. */
+		sl_log(strcmp(e->cause, CONNECTION_CLOSED) ? SLIME_LOG_WARN : SLIME_LOG_DEBUG,
 		       "agent", "link %s/%s is %s: %s", e->peer->name, e->profile,
 		       slime_link_state_name(state), e->cause);
 }

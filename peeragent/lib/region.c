@@ -2,6 +2,7 @@
 #include "peeragent/lib/region.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
@@ -161,6 +162,26 @@ static void allocate(void *arg)
 	}
 }
 
+/* What is missing, as far as the specification tells. */
+static void log_failure(const struct region *r)
+{
+	const struct slime_agent_region *spec = r->spec;
+	bool huge = spec->huge == SLIME_HUGE_2M || spec->huge == SLIME_HUGE_1G;
+	char why[128];
+
+	if (r->error == -ENODEV)
+		snprintf(why, sizeof(why), "this host has no NUMA node %d", spec->numa_node);
+	else if (r->error == -ENOMEM && huge)
+		snprintf(
+			why, sizeof(why),
+			"too few huge pages: see /sys/kernel/mm/hugepages/hugepages-%dkB/nr_hugepages",
+			spec->huge == SLIME_HUGE_1G ? 1048576 : 2048);
+	else
+		snprintf(why, sizeof(why), "%s", strerror(-r->error));
+	sl_error("agent", "region %s of %llu bytes: %s", spec->name, (unsigned long long)spec->size,
+		 why);
+}
+
 static void begin_release(struct region *r);
 
 static void on_allocated(void *arg)
@@ -176,8 +197,7 @@ static void on_allocated(void *arg)
 		r->error = offer(r);
 	if (r->error) {
 		r->state = REGION_FAILED;
-		sl_error("agent", "region %s of %llu bytes: %s", r->spec->name,
-			 (unsigned long long)r->spec->size, strerror(-r->error));
+		log_failure(r);
 	} else {
 		sl_info("agent", "region %s: %llu bytes", r->spec->name,
 			(unsigned long long)r->spec->size);
