@@ -25,10 +25,53 @@ int client_init(struct client *c, const struct settings *settings)
 {
 	int ret;
 
-	*c = (struct client){ .settings = settings };
+	*c = (struct client){ .settings = settings, .lock = PTHREAD_MUTEX_INITIALIZER };
 	cli_progress_init(&c->progress, stderr);
 	ret = interrupt_init(&c->interrupt);
 	return ret ? complain(c, "signals", strerror(-ret)) : 0;
+}
+
+/* ---- registering ---- */
+
+static void on_state(void *arg, struct slime_agent *agent, enum slime_agent_state state, int cause,
+		     const char *text)
+{
+	struct client *c = arg;
+
+	(void)agent;
+	(void)state;
+	(void)cause;
+	pthread_mutex_lock(&c->lock);
+	snprintf(c->trouble, sizeof(c->trouble), "%s", text);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Some texts name the server themselves. */
+static bool names_a_server(const struct client *c, const char *text)
+{
+	const struct control_settings *control = &c->settings->control;
+
+	for (size_t i = 0; i < control->n_urls; i++)
+		if (!strncmp(text, control->urls[i], strlen(control->urls[i])))
+			return true;
+	return false;
+}
+
+static int complain_of_control(struct client *c, int ret)
+{
+	const char *url = c->settings->control.urls[0];
+	char text[2 * CLIENT_TROUBLE_MAX];
+
+	if (ret != -ETIMEDOUT && ret != -EADDRINUSE)
+		return complain(c, url, strerror(-ret));
+	pthread_mutex_lock(&c->lock);
+	if (names_a_server(c, c->trouble))
+		snprintf(text, sizeof(text), "%s", c->trouble);
+	else
+		snprintf(text, sizeof(text), "%.200s: %s", url,
+			 c->trouble[0] ? c->trouble : "no answer");
+	pthread_mutex_unlock(&c->lock);
+	return complain(c, "not registered with nanoctrl", text);
 }
 
 static int create_agent(struct client *c, const char *token)
@@ -48,6 +91,8 @@ static int create_agent(struct client *c, const char *token)
 	attr.n_urls = s->control.n_urls;
 	attr.token = token;
 	attr.data.polling = (enum slime_polling)s->between.polling;
+	attr.on_state = on_state;
+	attr.arg = c;
 	return slime_agent_create(&attr, &c->agent);
 }
 
@@ -61,10 +106,7 @@ static int start_agent(struct client *c, const char *token)
 		ret = slime_agent_start(c->agent);
 	if (!ret)
 		ret = slime_agent_wait_ready(c->agent, READY_TIMEOUT_MS);
-	if (ret)
-		return complain(c, c->settings->control.urls[0],
-				ret == -ETIMEDOUT ? "nanoctrl does not answer" : strerror(-ret));
-	return 0;
+	return ret ? complain_of_control(c, ret) : 0;
 }
 
 static int link_to_initiator(struct client *c)

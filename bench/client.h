@@ -3,15 +3,21 @@
 #ifndef BENCH_CLIENT_H
 #define BENCH_CLIENT_H
 
+#include <pthread.h>
+
 #include "bench/interrupt.h"
 #include "bench/service/job.h"
 #include "bench/settings.h"
 #include "cli/progress.h"
 
+#define CLIENT_TROUBLE_MAX 320
+
 struct client {
 	const struct settings *settings;
 	struct slime_agent *agent;
-	struct slime_endpoint *from; /* NULL: this process initiates */
+	pthread_mutex_t lock;		  /* trouble is written by the agent's loop */
+	char trouble[CLIENT_TROUBLE_MAX]; /* why we are not registered, "" when nobody knows */
+	struct slime_endpoint *from;	  /* NULL: this process initiates */
 	struct cli_progress progress;
 	struct interrupt interrupt;
 };

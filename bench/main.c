@@ -13,8 +13,8 @@
 #include "bench/report.h"
 #include "bench/rnr.h"
 #include "bench/settings.h"
-#include "cli/quantity.h"
 #include "cli/output.h"
+#include "cli/quantity.h"
 #include "cli/signals.h"
 
 /* One run of the program. */

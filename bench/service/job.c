@@ -231,16 +231,41 @@ static int fail_memory(struct run *r, uint64_t needed)
 	return -E2BIG;
 }
 
+static int fail_length(struct run *r, uint64_t size)
+{
+	snprintf(r->message, BENCH_MESSAGE_MAX,
+		 "%.60s takes no calls of %llu bytes: raise max_message of its echo service "
+		 "(services: [ { name: echo, options: { max_message: 1GiB } } ])",
+		 r->job->peer, (unsigned long long)size);
+	return -EMSGSIZE;
+}
+
+/* A call that is too long is refused anyway, but only when there is memory for it. A peer whose
+ * echo is not peeragent's does not tell. */
+static int check_length(struct run *r, uint64_t size)
+{
+	uint8_t reply[8];
+
+	if (ask(r->agent, r->ep, BENCH_METHOD_ECHO_MAX, NULL, 0, reply, sizeof(reply),
+		CALL_TIMEOUT_MS, NULL) != sizeof(reply))
+		return 0;
+	return size > sl_get_le64(reply) ? fail_length(r, size) : 0;
+}
+
 static int run_rpc(struct run *r)
 {
 	struct load_rpc load = r->job->rpc;
 	struct load_rpc_result got;
-	int ret;
+	int ret = check_length(r, load.size);
 
+	if (ret)
+		return ret;
 	load.method = slime_rpc_method_id(BENCH_METHOD_ECHO);
 	ret = load_rpc_run(slime_agent_context(r->agent), r->ep, &load, r->stop, &got);
 	if (ret == -E2BIG)
 		return fail_memory(r, load_rpc_memory(&load));
+	if (ret == -EMSGSIZE)
+		return fail_length(r, load.size);
 	if (ret)
 		return fail(r, ret, "echo of %llu bytes", (unsigned long long)load.size);
 	r->out->trips = got.calls;

@@ -26,6 +26,8 @@
 #define BENCH_METHOD_DRAIN   "bench.drain"
 #define BENCH_METHOD_DRAINED "bench.drained"
 #define BENCH_METHOD_ECHO    "echo"
+/* Of peeragent's echo service: the longest request that it takes, as a le64. */
+#define BENCH_METHOD_ECHO_MAX "echo.max_message"
 
 enum bench_kind {
 	BENCH_RPC,

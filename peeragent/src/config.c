@@ -161,7 +161,10 @@ static const struct cli_setting service_settings[] = {
 	CLI_STRING(struct node_service, name, "name",
 		   .help = "a service that comes with the program: echo, bench"),
 	CLI_STRING(struct node_service, plugin, "plugin", .help = "or the path of a shared object"),
-	CLI_PAIRS(struct node_service, options, n_options, "options", .help = "given to it"),
+	CLI_PAIRS(
+		struct node_service, options, n_options, "options",
+		.help = "given to it; echo: max_message (256MiB), the longest request; bench: size, "
+			"bytes of each of its regions"),
 	CLI_END,
 };
 

@@ -58,6 +58,24 @@ assert row["verified"] and row["bytes"] == row["trips"] * 4 * 4096 > 0
 END
 measured rpc --from node-a --peer node-b --sizes 4KiB --iterations 5 --threads 2 --inflight 3
 
+say "a result that cannot be printed"
+# not_printed PROGRAM ARGUMENT...
+not_printed() {
+	local status=0
+
+	"$bin/$1" "${@:2}" >/dev/full 2>"$work/full.err" || status=$?
+	[ "$status" -eq 1 ] || fail "$* to a full disk: it ended with $status"
+	[ "$(cat "$work/full.err")" = "$1: standard output: No space left on device" ] ||
+		fail "$* to a full disk: it says $(cat "$work/full.err")"
+}
+for format in --no-csv --csv --json; do
+	not_printed slime-bench rpc --ctrl "$url" --scope test --peer node-b --sizes 8 --iterations 5 $format
+	not_printed slime-bench transfer --ctrl "$url" --scope test --peer node-b "${small[@]}" $format
+done
+for format in --no-json --json; do
+	not_printed nanoctrl obs links --address "$url" --scope test $format
+done
+
 say "a region of the peer's own"
 measured transfer --peer node-b --region kv "${small[@]}"
 grep -q 'not checked' "$work/bench.out" || fail "it says what it cannot know"
@@ -79,6 +97,10 @@ SLIME_CTRL=$url "$bin/slime-bench" rpc --config "$work/bench.yaml" --set between
 
 measured rpc --config "${SLIME_SOURCE:?}/configs/bench.yaml" --set 'rpc.sizes=[8]' --iterations 5
 grep -q 'between   node-a and node-b' "$work/bench.out" || fail "another pair than the file says"
+
+say "an end in order is no noise"
+[ ! -s "$work/bench.err" ] || fail "slime-bench says $(cat "$work/bench.err")"
+! grep 'is broken' "$work/node-a.err" "$work/node-b.err" || fail "an agent takes it for a failure"
 
 say "--set and the file are checked before anything is started"
 # refused_setting WHAT OPTION...: exit 2, and one line that says what.
@@ -113,8 +135,10 @@ chmod 644 "$work/token"
 refused 1 'only its owner' rpc --peer node-b --token-file "$work/token"
 refused 1 'do not fit the region' transfer --peer node-b --block-size 4MiB --batch-size 2
 refused 1 'do not fit the region' transfer --from node-a --peer node-b --block-size 4MiB --batch-size 2
-refused 1 'needs 8192.0 GiB of memory' rpc --peer node-b --sizes 1GiB --inflight 4096
-refused 1 'node-a: it needs 8192.0 GiB of memory' rpc --from node-a --peer node-b --sizes 1GiB --inflight 4096
+refused 1 'needs 2048.0 GiB of memory' rpc --peer node-b --sizes 256MiB --inflight 4096
+refused 1 'node-a: it needs 2048.0 GiB of memory' rpc --from node-a --peer node-b --sizes 256MiB --inflight 4096
+refused 1 'node-b takes no calls of 314572800 bytes: raise max_message' rpc --peer node-b --sizes 300MiB --iterations 1
+refused 1 'node-a: node-b takes no calls of' rpc --from node-a --peer node-b --sizes 300MiB --transport tcp --iterations 1
 refused 1 'node-b offers no region nothing' transfer --peer node-b --region nothing
 # At once: only a peer that is there and cannot be reached is waited for, 15 s.
 SECONDS=0
@@ -122,7 +146,41 @@ refused 1 'nobody is not registered in scope test; there are node-a, node-b$' rp
 refused 1 'nobody is not registered in scope test' rpc --from nobody --peer node-b
 refused 1 'node-a: nobody is not registered in scope test' rpc --from node-a --peer nobody
 [ "$SECONDS" -lt 40 ] || fail "it took $SECONDS s to say so"
-refused 1 '127.0.0.1:1' rpc --ctrl http://127.0.0.1:1 --peer node-b
+
+say "a control plane that is not there: why"
+spawn silent python3 -c '
+import signal, socket
+s = socket.create_server(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+signal.pause()'
+spawn other python3 -c '
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_PUT(self):
+        self.send_error(404)
+s = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+print(s.server_port, flush=True)
+s.serve_forever()'
+wait_for 10 test -s "$work/silent.out" -a -s "$work/other.out" || fail "no servers"
+# All at once: each is waited for some seconds.
+declare -A absent=(
+	[refuses]='http://127.0.0.1:1|http://127.0.0.1:1: Connection refused'
+	[unknown]='http://nobody.invalid:80|http://nobody.invalid:80: cannot resolve the name: .*'
+	[mute]="http://127.0.0.1:$(cat "$work/silent.out")|.*\(no answer\|silent\).*"
+	[foreign]="http://127.0.0.1:$(cat "$work/other.out")|.*404"
+)
+for name in "${!absent[@]}"; do
+	spawn "$name" "$bin/slime-bench" rpc --ctrl "${absent[$name]%%|*}" --peer node-b
+done
+for name in "${!absent[@]}"; do
+	reap "$name"
+	[ "$status" -eq 1 ] || fail "$name: it ended with $status"
+	grep -qx "slime-bench: not registered with nanoctrl: ${absent[$name]#*|}" "$work/$name.err" ||
+		fail "$name: it says $(cat "$work/$name.err")"
+done
+end silent KILL
+end other KILL
 
 say "interrupted"
 spawn interrupted "$bin/slime-bench" transfer --ctrl "$url" --scope test --peer node-b --duration 1h

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The echo service, and plugins: loaded, started, called, stopped; one that cannot be had stops the program.
+# The echo service, and plugins: loaded, started, called, stopped. What cannot be had, also memory, stops the program and is said.
 . "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
 
 tests=${SLIME_BUILD:?}/tests
@@ -25,13 +25,18 @@ end node-b
 [ "$(grep '^upper' "$work/node-b.out" | tr '\n' ' ')" = "upper: start upper: stop upper: fini " ] ||
 	fail "$(cat "$work/node-b.out")"
 
-# refused STATUS SERVICES WHAT: the program ends with this status and says what is wrong.
-refused() {
-	write_agent bad "services: [ $2 ]"
+# refused_with STATUS LINE WHAT: the program ends with this status and says what is wrong.
+refused_with() {
+	write_agent bad "$2"
 	start_agent bad
 	reap bad
 	[ "$status" -eq "$1" ] || fail "$2: it ended with $status"
 	grep -q -- "$3" "$work/bad.err" || fail "$2: it does not say why"
+}
+
+# refused STATUS SERVICES WHAT
+refused() {
+	refused_with "$1" "services: [ $2 ]" "$3"
 }
 
 say "what cannot be had"
@@ -41,3 +46,10 @@ refused 2 "{ plugin: $tests/plugin_upper.so }, { plugin: $tests/plugin_upper.so 
 refused 2 "{ plugin: $tests/plugin_upper.so, options: { fail: never } }" 'services.0.options: fail: expected init or start, got "never"'
 refused 1 "{ plugin: $tests/plugin_upper.so, options: { fail: init } }" 'upper: Invalid argument'
 refused 1 "{ plugin: $tests/plugin_upper.so, options: { fail: start } }" 'upper: Input/output error'
+refused 2 '{ name: echo, options: { max_messages: 1GiB } }' 'services.0.options: max_messages: expected max_message'
+refused 2 '{ name: echo, options: { max_message: some } }' 'services.0.options: max_message: expected a size such as 256MiB'
+
+# Where somebody has set pages aside for others, the test would take them.
+if [ "$(cat /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages 2>/dev/null)" = 0 ]; then
+	refused_with 1 'regions: [ { name: kv, size: 4MiB, huge_pages: 1GiB } ]' 'kv of 4194304 bytes: too few huge pages: .*/hugepages-1048576kB/'
+fi
