@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "peeragent/src/config.h"
+#include "peeragent/src/fabric.h"
 
 #define MAX_BODY    1024
 #define MAX_HEADERS 8192
@@ -21,6 +22,7 @@
 struct metrics {
 	struct slime_agent *agent;
 	struct evhttp *http;
+	struct fabric *fabric;
 	char address[80];
 };
 
@@ -146,6 +148,7 @@ static void serve(struct evhttp_request *request, void *arg)
 	add_agent(out, m->agent);
 	add_states(out, links, n);
 	add_operations(out, links, n);
+	fabric_print(m->fabric, out);
 	evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
 			  "text/plain; version=0.0.4");
 	evhttp_send_reply(request, HTTP_OK, "OK", out);
@@ -206,6 +209,9 @@ int metrics_create(struct event_base *base, const char *listen, struct slime_age
 		sl_error("metrics", "cannot listen on %s: %s", listen, strerror(-ret));
 		goto free_http;
 	}
+	ret = fabric_create(NULL, FABRIC_INTERVAL_MS, &m->fabric);
+	if (ret)
+		goto free_http;
 	*out = m;
 	return 0;
 
@@ -221,6 +227,7 @@ void metrics_destroy(struct metrics *m)
 	if (!m)
 		return;
 	evhttp_free(m->http);
+	fabric_destroy(m->fabric);
 	free(m);
 }
 
