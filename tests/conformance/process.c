@@ -250,20 +250,37 @@ static void peer_standstill__is_not_death(void **state)
 	assert_pattern(w->e.bytes, 100, 1, 0);
 }
 
+/* Reads, writes, an immediate and a send, begun while the peer does nothing. */
 static void peer_standstill__with_work_under_way_delays_it(void **state)
 {
+	enum { READ, WRITE, IMM, SEND, KINDS };
+	const uint64_t part = LEN / KINDS;
 	struct world *w = *state;
-	struct slime_xfer x = between(w, LEN);
-	int ret;
+	struct slime_xfer x[KINDS];
+	struct slime_op *ops[KINDS];
 
-	assert_ok(peer_ask(&w->peer, PEER_FILL, 0, LEN, 6));
+	for (uint64_t i = 0; i < KINDS; i++) {
+		ops[i] = op_new(w->e.ctx);
+		x[i] = between(w, part);
+		x[i].local_offset = x[i].remote_offset = i * part;
+		pattern_fill(w->e.bytes + i * part, part, 6 + i, 0);
+	}
+	assert_ok(peer_ask(&w->peer, PEER_FILL, 0, part, 5));
 	peer_stop(&w->peer);
-	assert_ok(slime_read(w->e.ep, &x, 1, 0, w->e.op));
-	ret = slime_op_wait(w->e.op, 200);
-	assert_true(ret == 0 || ret == -ETIMEDOUT);
+	assert_ok(slime_read(w->e.ep, &x[READ], 1, 0, ops[READ]));
+	assert_ok(slime_write(w->e.ep, &x[WRITE], 1, 0, ops[WRITE]));
+	assert_ok(slime_write_imm(w->e.ep, &x[IMM], 1, 0, 7, ops[IMM]));
+	assert_ok(slime_send(w->e.ep, w->e.mr, SEND * part, part, 9, ops[SEND]));
+	assert_int_equal(slime_op_wait(ops[SEND], 200), -ETIMEDOUT);
 	peer_continue(&w->peer);
-	op_end_ok(w->e.op);
-	assert_pattern(w->e.bytes, LEN, 6, 0);
+	assert_ok(peer_ask(&w->peer, PEER_RECV, SEND * part, part, 9));
+	for (uint64_t i = 0; i < KINDS; i++) {
+		op_end_ok(ops[i]);
+		assert_ok(slime_op_destroy(ops[i]));
+	}
+	assert_pattern(w->e.bytes, part, 5, 0);
+	for (uint64_t i = WRITE; i < KINDS; i++)
+		assert_ok(peer_ask(&w->peer, PEER_MATCHES, i * part, part, 6 + i));
 }
 
 static int destroy_patiently(void *arg)

@@ -231,6 +231,70 @@ static void service__of_thousands_of_methods_finds_each(void **state)
 	pair_close(p);
 }
 
+/* ---- a reply that comes too late ---- */
+
+/* A call whose time is over while its handler has the request: the time doubles until it gets
+ * there.
+ */
+static struct slime_rpc_request *outlive_call(struct pair *p, struct slime_call_args *args)
+{
+	struct slime_call *call;
+
+	kept = NULL;
+	assert_ok(slime_call_create(p->a.ctx, NULL, &call));
+	for (args->timeout_ms = 20; !kept; args->timeout_ms *= 2) {
+		assert_ok(slime_call_start(p->a.ep, args, call));
+		assert_ok(slime_call_wait(call, PATIENCE_MS));
+		assert_int_equal(slime_call_status(call), -ETIMEDOUT);
+	}
+	assert_ok(slime_call_destroy(call));
+	return kept;
+}
+
+static void check_late_reply(struct pair *p, size_t len, bool from_buffer)
+{
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+	uint8_t *out = malloc(len), *in = malloc(len), *late = malloc(len);
+	struct slime_rpc_request *req;
+
+	args.method = slime_rpc_method_id("keep");
+	args.request = out;
+	args.request_len = len;
+	args.reply = in;
+	args.reply_cap = len;
+	pattern_fill(out, len, 1, 0);
+	req = outlive_call(p, &args);
+	/* The call ended: its memory is ours, and full of other things. */
+	pattern_fill(in, len, 2, 0);
+	pattern_fill(out, len, 3, 0);
+	assert_pattern(slime_rpc_request_data(req), len, 1, 0);
+	pattern_fill(late, len, 4, 0);
+	if (from_buffer) {
+		assert_null(slime_rpc_reply_buffer(req, len));
+		assert_int_equal(slime_rpc_reply_commit(req, 0), -ECANCELED);
+	} else {
+		assert_int_equal(slime_rpc_reply(req, late, len), -ECANCELED);
+	}
+	/* What was posted before this one has arrived when it has. */
+	finish(start(&p->a, "echo", late, late, len), len);
+	assert_pattern(late, len, 4, 0);
+	assert_pattern(in, len, 2, 0);
+	assert_pattern(out, len, 3, 0);
+	free(late);
+	free(in);
+	free(out);
+}
+
+static void reply__after_the_deadline_reaches_nobody(void **state)
+{
+	static const size_t lens[] = { 1, 1000, 10000, 300000 };
+
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		check_late_reply(*state, lens[i], false);
+		check_late_reply(*state, lens[i], true);
+	}
+}
+
 /* ---- the client dies between request and reply ---- */
 
 static void check_reply_to_the_dead(uint64_t len, bool in_place)
@@ -255,12 +319,8 @@ static void check_reply_to_the_dead(uint64_t len, bool in_place)
 	end_await(&e, SLIME_ENDPOINT_BROKEN);
 	assert_true(slime_rpc_request_cancelled(req));
 	if (in_place) {
-		void *to = slime_rpc_reply_buffer(req, len);
-
-		/* Memory or none, nobody reads it. */
-		if (to && len)
-			memset(to, 1, len);
-		assert_int_equal(slime_rpc_reply_commit(req, to ? len : 0), -ECONNRESET);
+		assert_null(slime_rpc_reply_buffer(req, len));
+		assert_int_equal(slime_rpc_reply_commit(req, 0), -ECONNRESET);
 	} else {
 		assert_int_equal(slime_rpc_reply(req, slime_rpc_request_data(req), len),
 				 -ECONNRESET);
@@ -285,6 +345,7 @@ static const struct CMUnitTest tests[] = {
 	WITH_SERVICES(call__of_up_to_256_mib_returns_the_bytes),
 	WITH_SERVICES(call__of_many_mib_both_ways_at_once_returns_the_bytes),
 	WITH_SERVICES(call__ten_thousand_in_flight_each_end_once_with_their_own_reply),
+	WITH_SERVICES(reply__after_the_deadline_reaches_nobody),
 	cmocka_unit_test(service__of_thousands_of_methods_finds_each),
 	cmocka_unit_test(reply__to_a_client_that_was_killed_is_econnreset),
 };

@@ -216,17 +216,23 @@ static void call__whose_peer_is_killed_is_econnreset(void **state)
 	assert_in_range(sl_clock_ms() - killed, 0, DEATH_MS);
 }
 
-static void deadline__of_a_stopped_peer_ends_the_wait_and_keeps_the_call(void **state)
+static void stop_child(struct peer *p)
 {
-	struct peer *p = *state;
-	struct slime_call *call;
 	int status;
 
-	assert_int_equal(finish(start(p, "echo", 10, -1)), 0);
 	assert_int_equal(kill(p->pid, SIGSTOP), 0);
 	/* Its threads stop one by one. */
 	assert_int_equal(waitpid(p->pid, &status, WUNTRACED), p->pid);
 	assert_true(WIFSTOPPED(status));
+}
+
+static void deadline__of_a_stopped_peer_ends_the_wait_and_keeps_the_call(void **state)
+{
+	struct peer *p = *state;
+	struct slime_call *call;
+
+	assert_int_equal(finish(start(p, "echo", 10, -1)), 0);
+	stop_child(p);
 	call = start(p, "echo", 10, 50);
 	assert_int_equal(slime_call_wait(call, -1), -ETIMEDOUT);
 	/* A late byte could still come. */
@@ -237,6 +243,23 @@ static void deadline__of_a_stopped_peer_ends_the_wait_and_keeps_the_call(void **
 	assert_int_equal(finish(start(p, "echo", 100000, -1)), 0);
 }
 
+/* They are sent, or wait for their turn; none has a deadline. */
+static void call__to_a_stopped_peer_ends_when_it_goes_on(void **state)
+{
+	static const size_t lens[] = { 10, 5000, 100000 };
+	struct peer *p = *state;
+	struct slime_call *calls[3];
+
+	assert_int_equal(finish(start(p, "echo", 10, -1)), 0);
+	stop_child(p);
+	for (int i = 0; i < 3; i++)
+		calls[i] = start(p, "echo", lens[i], -1);
+	assert_int_equal(slime_call_wait(calls[0], 200), -ETIMEDOUT);
+	assert_int_equal(kill(p->pid, SIGCONT), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(finish(calls[i]), 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, open_peer, close_peer)
 
 int main(void)
@@ -245,6 +268,7 @@ int main(void)
 		T(call__to_another_process_returns),
 		T(call__whose_peer_is_killed_is_econnreset),
 		T(deadline__of_a_stopped_peer_ends_the_wait_and_keeps_the_call),
+		T(call__to_a_stopped_peer_ends_when_it_goes_on),
 	};
 	int failed;
 
