@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define GIDS_MAX 4096 /* entries of one device's tables that we look at */
+/* Entries of one device's tables that we look at: the kernel takes 64 KiB of them at a time. */
+#define GIDS_MAX 1024
 
 static int __attribute__((format(printf, 3, 4)))
 say(struct sl_device_why *why, int ret, const char *fmt, ...)
