@@ -14,7 +14,7 @@ log-api        libslime/include/slime/export,log,version         -
 api            libslime/include/slime/                           log-api
 base           libslime/base/                                    log-api
 examples       libslime/examples/                                api
-op             libslime/src/op,copy,region,desc,stats,poller,futex,version base api
+op             libslime/src/op,copy,region,desc,stats,poller,futex,worker,version base api
 rdma           libslime/src/transport/rdma/                      seam
 shm            libslime/src/transport/shm/                       seam
 tcp            libslime/src/transport/tcp/                       seam
@@ -23,7 +23,7 @@ context        libslime/src/context,progress                     seam
 topo           libslime/src/topo,rnr,sysfs                       rdma
 mr             libslime/src/mr,mem                               context
 endpoint       libslime/src/endpoint,connect,xfer,recv,msg       mr
-rpc            libslime/src/rpc,mailbox,worker                   endpoint
+rpc            libslime/src/rpc,mailbox                          endpoint
 cli            cli/                                              base
 client         nanoctrl/client/                                  base
 nc-main        nanoctrl/src/main,gc,links,instance,serve,settings,runtime,probe,redis_child nc-api nc-redis client cli

@@ -184,7 +184,9 @@ static int try_transport(struct slime_endpoint *ep, enum slime_transport t,
 	int ret;
 
 	if (!c) {
-		note_reason(ep, t, "the peer does not offer it");
+		const struct sl_offered *o = &ep->offered[t];
+
+		note_reason(ep, t, o->status ? o->why.text : "the peer does not offer it");
 		return -ECONNREFUSED;
 	}
 	attr.candidate = c->bytes;

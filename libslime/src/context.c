@@ -14,6 +14,7 @@
 
 static const struct sl_transport_ops *const all_transports[] = {
 	&sl_shm_transport,
+	&sl_rdma_transport,
 	&sl_tcp_transport,
 };
 
@@ -53,6 +54,33 @@ static int refuse(const char *what)
 	return -EINVAL;
 }
 
+static int check_rdma(const struct slime_context_attr *a)
+{
+	if (a->rdma_gid_index < -1 || a->rdma_gid_index > 255)
+		return refuse("rdma_gid_index: not in -1 to 255");
+	if (a->rdma_qps < 1 || a->rdma_qps > 8)
+		return refuse("rdma_qps: not in 1 to 8");
+	if (a->rdma_timeout < 1 || a->rdma_timeout > 31)
+		return refuse("rdma_timeout: not in 1 to 31");
+	if (a->rdma_retry_count > 7)
+		return refuse("rdma_retry_count: not in 0 to 7");
+	if (a->rdma_rnr_retry > 7)
+		return refuse("rdma_rnr_retry: not in 0 to 7");
+	if (a->rdma_min_rnr_timer > 31)
+		return refuse("rdma_min_rnr_timer: not in 0 to 31");
+	if (a->rdma_service_level > 15)
+		return refuse("rdma_service_level: not in 0 to 15");
+	if (a->rdma_traffic_class > 255)
+		return refuse("rdma_traffic_class: not in 0 to 255");
+	if (a->rdma_hop_limit < 1 || a->rdma_hop_limit > 255)
+		return refuse("rdma_hop_limit: not in 1 to 255");
+	if (a->rdma_pkey_index > 65535)
+		return refuse("rdma_pkey_index: more than 65535");
+	if (a->rdma_flow_label >= 1u << 20)
+		return refuse("rdma_flow_label: more than 20 bits");
+	return 0;
+}
+
 static int check_attr(const struct slime_context_attr *a)
 {
 	if ((unsigned)a->polling > SLIME_POLLING_EVENT)
@@ -73,7 +101,7 @@ static int check_attr(const struct slime_context_attr *a)
 		return refuse("shm_copy_in_submit: more than 1 GiB");
 	if (a->rpc_workers > 1024)
 		return refuse("rpc_workers: more than 1024");
-	return 0;
+	return check_rdma(a);
 }
 
 static int copy_string(const char **s)
@@ -88,20 +116,18 @@ static void free_attr(struct slime_context_attr *a)
 {
 	free((void *)(uintptr_t)a->tcp_bind);
 	free((void *)(uintptr_t)a->tcp_advertise);
+	free((void *)(uintptr_t)a->rdma_devices);
 }
 
 static int copy_attr(struct slime_context_attr *to, const struct slime_context_attr *from)
 {
 	*to = *from;
-	to->tcp_advertise = NULL;
-	if (copy_string(&to->tcp_bind))
-		return -ENOMEM;
-	to->tcp_advertise = from->tcp_advertise;
-	if (copy_string(&to->tcp_advertise)) {
-		free((void *)(uintptr_t)to->tcp_bind);
-		return -ENOMEM;
-	}
-	return 0;
+	/* All three, so that free_attr() frees copies only. */
+	if (!(copy_string(&to->tcp_bind) | copy_string(&to->tcp_advertise) |
+	      copy_string(&to->rdma_devices)))
+		return 0;
+	free_attr(to);
+	return -ENOMEM;
 }
 
 /* ---- the page that tells a parent from its fork ---- */

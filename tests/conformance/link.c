@@ -295,8 +295,6 @@ static void endpoint_create__with_nonsense_is_refused(void **state)
 
 	attr.transports[0] = (enum slime_transport)77;
 	assert_int_equal(slime_endpoint_create(p->a.ctx, &attr, &ep), -EINVAL);
-	attr.transports[0] = SLIME_TRANSPORT_RDMA;
-	assert_int_equal(slime_endpoint_create(p->a.ctx, &attr, &ep), -ENOTSUP);
 	attr.transports[0] = fixture_transport;
 	attr.max_pending_ops = 0;
 	assert_int_equal(slime_endpoint_create(p->a.ctx, &attr, &ep), -EINVAL);

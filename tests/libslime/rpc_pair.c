@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/desc.h"
+
 /* ---- methods ---- */
 
 static void echo(void *arg, struct slime_rpc_request *req)
@@ -247,18 +249,23 @@ void pair_close(struct pair *p)
 bool pair_has(enum slime_transport transport)
 {
 	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+	struct sl_endpoint_desc offers = { 0 };
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
 	struct slime_context *ctx;
 	struct slime_endpoint *ep;
-	bool has;
+	int len;
 
 	if (slime_context_create(NULL, &ctx))
 		return false;
 	attr.transports[0] = transport;
-	has = slime_endpoint_create(ctx, &attr, &ep) == 0;
-	if (has)
+	if (slime_endpoint_create(ctx, &attr, &ep) == 0) {
+		len = slime_endpoint_export(ep, desc, sizeof(desc));
+		if (len < 0 || sl_desc_read_endpoint(&offers, desc, (size_t)len))
+			offers.n = 0;
 		slime_endpoint_destroy(ep);
+	}
 	slime_context_destroy(ctx);
-	return has;
+	return offers.n > 0;
 }
 
 /* ---- groups ---- */

@@ -73,14 +73,14 @@ int pair_teardown(void **state);
 /* The one that PAIR_RUN() is at. */
 enum slime_transport pair_transport(void);
 
-/* Run a group of tests over each transport of the build: how many failed. */
+/* Run a group of tests over each transport that there is: how many failed. */
 int pair_run(const char *group, const struct CMUnitTest *tests, size_t n);
 #define PAIR_RUN(group, tests) pair_run(group, tests, sizeof(tests) / sizeof((tests)[0]))
 
 /* End b's process, so to speak: its endpoint. */
 void pair_drop(struct side *s);
 
-/* Whether this build has that transport. */
+/* Whether that transport can be had here. */
 bool pair_has(enum slime_transport transport);
 
 /* The oldest request of the shelf, waiting for it. */

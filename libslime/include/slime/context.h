@@ -64,13 +64,36 @@ struct slime_context_attr {
 	uint32_t shm_copy_in_submit;  /* bytes a submit copies at most before the rest is left to
 					 progress */
 	uint32_t rpc_workers; /* threads for pool handlers; 0 until the first pool method, then 1 */
+
+	/* rdma: the devices that links use, as rails, "mlx5_0,mlx5_1:2" (a port's number behind a
+	 * colon, else 1); NULL: the first four that can be used. Opened with the first endpoint
+	 * that may use them. */
+	const char *rdma_devices;
+	int rdma_gid_index;    /* in each port's table; -1: chosen, and the choice logged */
+	uint32_t rdma_qps;     /* queue pairs per rail and link, 1 to 8 */
+	uint32_t rdma_timeout; /* a packet not acknowledged in 4.096 us * 2^this is sent again; 1
+				* to 31 */
+	uint32_t rdma_retry_count;   /* so often, then the peer is gone: 0 to 7; with the defaults
+				      * after 0.5 s on most devices, which may take up to four times
+				      * the timeout each time. soft-RoCE takes 7 as for ever */
+	uint32_t rdma_rnr_retry;     /* the same when it has no receive posted, 0 to 7; 7 is for
+				      * ever */
+	uint32_t rdma_min_rnr_timer; /* wait before such a retry, as InfiniBand encodes it, 0 to 31:
+				      * 12 is 0.64 ms */
+	uint32_t rdma_service_level; /* 0 to 15 */
+	uint32_t rdma_traffic_class; /* 0 to 255: DSCP and ECN of RoCE v2 */
+	uint32_t rdma_hop_limit;     /* 1 to 255 */
+	uint32_t rdma_pkey_index;    /* in each port's table */
+	uint32_t rdma_flow_label;    /* 20 bits */
 };
 
 #define SLIME_CONTEXT_ATTR_INIT                                                                    \
 	{                                                                                          \
 		.polling = SLIME_POLLING_ADAPTIVE, .spin_us = 100, .cpu = -1, .max_regions = 1024, \
 		.max_endpoints = 1024, .tcp_streams = 4, .tcp_user_timeout_ms = 2000,              \
-		.shm_copy_in_submit = 1048576,                                                     \
+		.shm_copy_in_submit = 1048576, .rdma_gid_index = -1, .rdma_qps = 1,                \
+		.rdma_timeout = 14, .rdma_retry_count = 6, .rdma_rnr_retry = 6,                    \
+		.rdma_min_rnr_timer = 12, .rdma_hop_limit = 64,                                    \
 	}
 
 /*

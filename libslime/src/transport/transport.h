@@ -349,6 +349,7 @@ struct sl_transport_ops {
 };
 
 extern const struct sl_transport_ops sl_shm_transport;
+extern const struct sl_transport_ops sl_rdma_transport;
 extern const struct sl_transport_ops sl_tcp_transport;
 
 #endif

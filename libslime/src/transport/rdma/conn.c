@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/transport/rdma/rdma.h"
+
+/* Between a try that failed and the next. */
+#define AGAIN_NS (50 * SL_NS_PER_MS)
+/* A peer that does not acknowledge our BYE so long is left without it. */
+#define LEAVE_NS SL_NS_PER_S
+/* Flushes that do not come in that time do not come: destroying the queue pairs ends them. */
+#define DRAIN_NS (500 * SL_NS_PER_MS)
+
+static void set_state(struct rdma_conn *c, enum rdma_conn_state state)
+{
+	pthread_mutex_lock(&c->lock);
+	atomic_store_explicit(&c->state, state, memory_order_release);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- what other threads ask for ---- */
+
+void rdma_conn_call(struct rdma_conn *c)
+{
+	struct rdma_transport *t = c->t;
+	const struct sl_transport_env *env = t->base.env;
+
+	pthread_mutex_lock(&t->lock);
+	if (!c->in_todo) {
+		c->in_todo = true;
+		sl_list_append(&t->todo, &c->todo_link);
+		atomic_fetch_add(&t->n_todo, 1);
+	}
+	pthread_mutex_unlock(&t->lock);
+	env->kick(env->arg);
+}
+
+/* Under lock. */
+static void end_because(struct rdma_conn *c, int cause, const char *why, bool local)
+{
+	if (rdma_state(c) == RDMA_CONN_LEAVING) {
+		atomic_store(&c->left, true);
+	} else if (!atomic_load(&c->ending)) {
+		c->end_cause = cause;
+		c->end_local = local;
+		snprintf(c->end_why, sizeof(c->end_why), "%s", why);
+		atomic_store(&c->ending, true);
+	}
+	rdma_conn_call(c);
+}
+
+void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why)
+{
+	end_because(c, cause, why, false);
+}
+
+void rdma_conn_fail(struct rdma_conn *c, int cause, const char *why)
+{
+	pthread_mutex_lock(&c->lock);
+	end_because(c, cause, why, false);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void conn_close(struct sl_conn *conn, int cause, const char *why)
+{
+	struct rdma_conn *c = rdma_conn_of(conn);
+
+	pthread_mutex_lock(&c->lock);
+	if (!atomic_load(&c->ending))
+		end_because(c, cause, why, true);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void address(struct sl_conn *conn, char *out, size_t cap)
+{
+	/* Written before the connection is told of. */
+	snprintf(out, cap, "%s", rdma_conn_of(conn)->address);
+}
+
+/* ---- beginning ---- */
+
+static void work_bring_up(struct rdma_job *job)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+
+	c->job_status = 0;
+	for (unsigned i = 0; i < c->n_qps && !c->job_status; i++) {
+		unsigned rail = c->qps[i]->rail;
+
+		c->job_status = rdma_qp_bring_up(c->qps[i], &c->offer->rails[rail],
+						 &c->peer.rails[rail], &c->job_step);
+	}
+}
+
+static void done_bring_up(struct rdma_job *job);
+
+static void bring_up(struct rdma_conn *c)
+{
+	set_state(c, RDMA_CONN_BRINGING_UP);
+	rdma_job_start(c->t, &c->job, work_bring_up, done_bring_up);
+}
+
+static void begin_again_later(struct rdma_conn *c)
+{
+	set_state(c, RDMA_CONN_RESTING);
+	sl_timer_set(rdma_poller(c->t), &c->again, sl_clock_ns() + AGAIN_NS);
+}
+
+static void on_again(struct sl_timer *timer)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(timer, struct rdma_conn, again);
+
+	if (rdma_state(c) == RDMA_CONN_RESTING && !atomic_load(&c->ending))
+		bring_up(c);
+}
+
+static void come_up(struct rdma_conn *c)
+{
+	sl_timer_cancel(rdma_poller(c->t), &c->timer);
+	sl_auth_wipe(c->key, sizeof(c->key));
+	set_state(c, RDMA_CONN_UP);
+	c->conn.events->ready(c->conn.owner);
+}
+
+/* Our word that we are ready, as the first frame. */
+static void greet(struct rdma_conn *c)
+{
+	struct sl_msg m = { .kind = RDMA_READY };
+
+	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
+		m.w[i] = sl_get_le64(c->proof + 8 * (size_t)i);
+	set_state(c, RDMA_CONN_GREETING);
+	pthread_mutex_lock(&c->lock);
+	rdma_msg_put(c, &m);
+	pthread_mutex_unlock(&c->lock);
+	if (c->proven)
+		come_up(c);
+}
+
+static void done_bring_up(struct rdma_job *job)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+
+	if (atomic_load(&c->ending)) {
+		/* Where its end goes on. */
+		set_state(c, RDMA_CONN_GREETING);
+		rdma_conn_call(c);
+	} else if (c->job_status) {
+		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s: %s", c->job_step,
+			 strerror(-c->job_status));
+		begin_again_later(c);
+	} else {
+		greet(c);
+	}
+}
+
+void rdma_conn_greeted(struct rdma_conn *c, const struct sl_msg *m)
+{
+	uint8_t proof[SL_AUTH_MAC_LEN];
+	uint32_t state = rdma_state(c);
+
+	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
+		sl_put_le64(proof + 8 * (size_t)i, m->w[i]);
+	if (state != RDMA_CONN_BRINGING_UP && state != RDMA_CONN_GREETING)
+		return;
+	if (!sl_auth_equal(proof, c->peer_proof)) {
+		rdma_conn_fail(c, -EACCES, "the peer does not hold the link's key");
+		return;
+	}
+	c->proven = true;
+	if (state == RDMA_CONN_GREETING)
+		come_up(c);
+}
+
+static void on_time(struct sl_timer *timer)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(timer, struct rdma_conn, timer);
+	uint32_t state = rdma_state(c);
+	char why[256];
+
+	if (state == RDMA_CONN_DRAINING) {
+		for (unsigned i = 0; i < c->n_qps; i++)
+			c->qps[i]->drained = true;
+		rdma_conn_call(c);
+		return;
+	}
+	snprintf(why, sizeof(why), "the peer did not come up in time%s%s",
+		 *c->greeting_why ? "; the last try: " : "", c->greeting_why);
+	rdma_conn_fail(c, -ETIMEDOUT, why);
+}
+
+static void begin(struct rdma_conn *c)
+{
+	sl_list_append(&c->t->conns, &c->link);
+	rdma_watch_start(c->t);
+	sl_timer_set(rdma_poller(c->t), &c->timer, c->deadline_ns);
+	bring_up(c);
+}
+
+/* ---- while it is up ---- */
+
+void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc)
+{
+	uint32_t state = rdma_state(c);
+	char why[160];
+
+	if (atomic_load(&c->ending) && state != RDMA_CONN_LEAVING)
+		return;
+	rdma_error_text(q, wc, why, sizeof(why));
+	if (state == RDMA_CONN_GREETING) {
+		/* Its peer may not be there yet. */
+		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", why);
+		begin_again_later(c);
+	} else if (state == RDMA_CONN_UP || state == RDMA_CONN_LEAVING) {
+		rdma_conn_fail(c, rdma_error_status(wc->status), why);
+	}
+}
+
+void rdma_conn_probe(struct rdma_conn *c)
+{
+	if (rdma_state(c) != RDMA_CONN_UP || atomic_load(&c->ending))
+		return;
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < c->n_qps; i++) {
+		struct rdma_qp *q = c->qps[i];
+		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
+
+		/* What is signaled and under way tells as well. */
+		if ((int32_t)(q->signaled - q->tail) > 0 || !rdma_qp_message_room(q))
+			continue;
+		*rdma_qp_entry(q, q->head) = (struct rdma_sent){ 0 };
+		rdma_qp_number(q, &wr, q->head, true);
+		if (rdma_qp_post(q, &wr, 1))
+			rdma_conn_fail_locked(c, -EIO, "a probe cannot be posted");
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- the end ---- */
+
+static void leave(struct rdma_conn *c)
+{
+	const struct sl_msg m = { .kind = RDMA_BYE };
+
+	set_state(c, RDMA_CONN_LEAVING);
+	sl_timer_set(rdma_poller(c->t), &c->timer, sl_clock_ns() + LEAVE_NS);
+	pthread_mutex_lock(&c->lock);
+	rdma_msg_put(c, &m);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void stop_timers(struct rdma_conn *c)
+{
+	sl_timer_cancel(rdma_poller(c->t), &c->timer);
+	sl_timer_cancel(rdma_poller(c->t), &c->again);
+}
+
+/* No queue pair is left, so no byte moves and no op is under way. */
+static void end(struct rdma_conn *c)
+{
+	const struct sl_conn_events *events = c->conn.events;
+	void *owner = c->conn.owner;
+	char why[sizeof(c->end_why)];
+	int cause = c->end_cause;
+
+	memcpy(why, c->end_why, sizeof(why));
+	set_state(c, RDMA_CONN_ENDED);
+	rdma_key_end(c);
+	sl_list_remove(&c->link);
+	rdma_work_fail_all(c, cause == 0 && c->end_local ? -ECANCELED : -ECONNRESET);
+	events->broken(owner, cause, why);
+}
+
+static void work_close(struct rdma_job *job)
+{
+	rdma_offer_close(SL_CONTAINER_OF(job, struct rdma_conn, job)->offer);
+}
+
+static void done_close(struct rdma_job *job)
+{
+	end(SL_CONTAINER_OF(job, struct rdma_conn, job));
+}
+
+static void close_qps(struct rdma_conn *c)
+{
+	stop_timers(c);
+	set_state(c, RDMA_CONN_CLOSING);
+	rdma_job_start(c->t, &c->job, work_close, done_close);
+}
+
+static bool all_drained(const struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < c->n_qps; i++) {
+		if (!c->qps[i]->drained)
+			return false;
+	}
+	return true;
+}
+
+static void work_kill(struct rdma_job *job)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+
+	for (unsigned i = 0; i < c->n_qps; i++)
+		rdma_qp_kill(c->qps[i]);
+}
+
+static void done_kill(struct rdma_job *job)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+
+	set_state(c, RDMA_CONN_DRAINING);
+	sl_timer_set(rdma_poller(c->t), &c->timer, sl_clock_ns() + DRAIN_NS);
+	rdma_conn_call(c);
+}
+
+static void kill_qps(struct rdma_conn *c)
+{
+	stop_timers(c);
+	set_state(c, RDMA_CONN_KILLING);
+	rdma_job_start(c->t, &c->job, work_kill, done_kill);
+}
+
+void rdma_conn_drained(struct rdma_conn *c)
+{
+	rdma_conn_call(c);
+}
+
+static unsigned go_on_ending(struct rdma_conn *c)
+{
+	switch (rdma_state(c)) {
+	case RDMA_CONN_UP:
+		if (c->end_local && c->end_cause == 0)
+			leave(c);
+		else
+			kill_qps(c);
+		return 1;
+	case RDMA_CONN_LEAVING:
+		if (atomic_load(&c->left))
+			kill_qps(c);
+		return 1;
+	case RDMA_CONN_GREETING:
+	case RDMA_CONN_RESTING:
+		kill_qps(c);
+		return 1;
+	case RDMA_CONN_DRAINING:
+		if (all_drained(c))
+			close_qps(c);
+		return 1;
+	default: /* a worker is at it, or it is over */
+		return 0;
+	}
+}
+
+unsigned rdma_conn_run(struct rdma_conn *c)
+{
+	if (rdma_state(c) == RDMA_CONN_NEW)
+		begin(c);
+	if (atomic_load(&c->ending))
+		return go_on_ending(c);
+	if (rdma_state(c) == RDMA_CONN_UP) {
+		rdma_key_run(c);
+		pthread_mutex_lock(&c->lock);
+		rdma_work_pump(c);
+		pthread_mutex_unlock(&c->lock);
+	}
+	return 0;
+}
+
+/* ---- life ---- */
+
+static void forget_todo(struct rdma_conn *c)
+{
+	pthread_mutex_lock(&c->t->lock);
+	if (c->in_todo) {
+		sl_list_remove(&c->todo_link);
+		atomic_fetch_sub(&c->t->n_todo, 1);
+	}
+	pthread_mutex_unlock(&c->t->lock);
+}
+
+static void free_conn(struct rdma_conn *c)
+{
+	rdma_key_free(c);
+	pthread_mutex_destroy(&c->lock);
+	sl_auth_wipe(c->key, sizeof(c->key));
+	free(c->wrs);
+	free(c->sges);
+	free(c);
+}
+
+static void destroy(struct sl_conn *conn)
+{
+	struct rdma_conn *c = rdma_conn_of(conn);
+
+	forget_todo(c);
+	for (unsigned i = 0; i < c->n_qps; i++)
+		c->qps[i]->conn = NULL;
+	if (rdma_state(c) == RDMA_CONN_ENDED)
+		rdma_offer_free(c->offer);
+	else
+		rdma_offer_drop(c->offer);
+	free_conn(c);
+}
+
+static void forget(struct sl_conn *conn)
+{
+	/* Its offer goes with the transport. */
+	free_conn(rdma_conn_of(conn));
+}
+
+static const struct sl_conn_ops conn_ops = {
+	.submit = rdma_submit,
+	.slot = rdma_slot,
+	.post = rdma_post,
+	.take_imm = rdma_take_imm,
+	.close = conn_close,
+	.destroy = destroy,
+	.forget = forget,
+	.is_stale = rdma_key_is_stale,
+	.address = address,
+};
+
+static void describe(struct rdma_conn *c)
+{
+	const struct rdma_rail_address *to = &c->peer.rails[0];
+	const struct rdma_rail *rail = &c->offer->rails[0];
+	char gid[SLIME_GID_TEXT_MAX];
+
+	snprintf(c->address, sizeof(c->address), "%.24s GID %u to %.16s %s", rail->nic->device.name,
+		 rail->gid_index, to->device[0] ? to->device : "?", slime_gid_text(to->gid, gid));
+}
+
+/* Rails go together by their position, and as many as both have. */
+static int pair_rails(struct rdma_conn *c)
+{
+	unsigned n_rails = 1;
+	unsigned n_qps = c->offer->n_qps < c->peer.n_qps ? c->offer->n_qps : c->peer.n_qps;
+
+	for (unsigned r = 0; r < n_rails; r++) {
+		if (c->offer->rails[r].local.link_layer != c->peer.rails[r].link_layer)
+			return -EPROTONOSUPPORT;
+		for (unsigned i = 0; i < n_qps; i++) {
+			struct rdma_qp *q = c->offer->rails[r].qps[i];
+
+			q->conn = c;
+			q->index = c->n_qps;
+			q->rail = r;
+			q->peer = c->peer.rails[r].qps[i];
+			c->qps[c->n_qps++] = q;
+		}
+	}
+	return 0;
+}
+
+static int make_proofs(struct rdma_conn *c, const struct sl_conn_attr *attr)
+{
+	struct rdma_proof p = { .initiator = attr->initiator };
+	int ret;
+
+	p.initiator_id = attr->initiator ? attr->self : attr->peer;
+	p.acceptor_id = attr->initiator ? attr->peer : attr->self;
+	p.initiator_bytes = attr->initiator ? c->offer->bytes : attr->candidate;
+	p.initiator_len = attr->initiator ? c->offer->len : attr->candidate_len;
+	p.acceptor_bytes = attr->initiator ? attr->candidate : c->offer->bytes;
+	p.acceptor_len = attr->initiator ? attr->candidate_len : c->offer->len;
+	ret = rdma_proof_make(&p, attr->key, c->proof);
+	if (ret)
+		return ret;
+	p.initiator = !p.initiator;
+	return rdma_proof_make(&p, attr->key, c->peer_proof);
+}
+
+static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
+{
+	uint32_t n_sends = c->offer->rails[0].nic->n_sends;
+	int ret;
+
+	c->conn = (struct sl_conn){
+		.ops = &conn_ops,
+		.events = attr->events,
+		.owner = attr->owner,
+		.name = attr->name,
+		.self = attr->self,
+		.peer = attr->peer,
+		.imm_taken = &c->imm_taken,
+		.any_region = true,
+	};
+	c->deadline_ns = attr->deadline_ns;
+	c->wrs = calloc(n_sends, sizeof(*c->wrs));
+	c->sges = calloc((size_t)n_sends * RDMA_SGES, sizeof(*c->sges));
+	c->given = calloc(c->t->base.env->attr->max_regions, sizeof(*c->given));
+	c->told = calloc(c->t->base.env->attr->max_regions, sizeof(*c->told));
+	if (!c->wrs || !c->sges || !c->given || !c->told)
+		return -ENOMEM;
+	ret = rdma_candidate_read(&c->peer, attr->candidate, attr->candidate_len);
+	if (!ret)
+		ret = make_proofs(c, attr);
+	if (!ret)
+		ret = pair_rails(c);
+	if (!ret)
+		describe(c);
+	return ret;
+}
+
+int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out)
+{
+	struct rdma_conn *c;
+	int ret;
+
+	if (!attr->offer)
+		return -ENODEV;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->t = rdma_of(t);
+	c->offer = (struct rdma_offer *)attr->offer;
+	pthread_mutex_init(&c->lock, NULL);
+	sl_list_init(&c->link);
+	sl_list_init(&c->todo_link);
+	sl_list_init(&c->works);
+	sl_list_init(&c->posted);
+	sl_timer_init(&c->timer, on_time);
+	sl_timer_init(&c->again, on_again);
+	ret = init(c, attr);
+	if (ret) {
+		free_conn(c);
+		return ret;
+	}
+	*out = &c->conn;
+	rdma_conn_call(c);
+	return 0;
+}

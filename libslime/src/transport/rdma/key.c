@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "src/transport/rdma/rdma.h"
+
+/* ---- the peer's regions; under the connection's lock ---- */
+
+static struct rdma_key **bucket_of(struct rdma_conn *c, uint32_t id)
+{
+	return &c->keys[id % RDMA_BUCKETS];
+}
+
+static struct rdma_key *find(struct rdma_conn *c, uint32_t id, uint64_t generation)
+{
+	struct rdma_key *k = *bucket_of(c, id);
+
+	while (k && (k->id != id || k->generation != generation))
+		k = k->next;
+	return k;
+}
+
+/* One that an earlier region of the same number left, or a new one: so there are about as many as
+ * the peer has regions. */
+static struct rdma_key *add(struct rdma_conn *c, uint32_t id, uint64_t generation)
+{
+	struct rdma_key **bucket = bucket_of(c, id);
+	struct rdma_key *k = *bucket;
+
+	while (k && (k->id != id || k->state != RDMA_KEY_STALE || k->n_inflight))
+		k = k->next;
+	if (k) {
+		atomic_fetch_sub(&c->n_stale, 1);
+		k->state = RDMA_KEY_NEW;
+		k->generation = generation;
+		return k;
+	}
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return NULL;
+	k->id = id;
+	k->generation = generation;
+	k->next = *bucket;
+	*bucket = k;
+	return k;
+}
+
+static void send_frame(struct rdma_conn *c, uint8_t kind, uint32_t id, uint64_t generation)
+{
+	const struct sl_msg m = { .kind = kind, .len = id, .w = { generation } };
+
+	rdma_msg_put(c, &m);
+}
+
+int rdma_key_get(struct rdma_conn *c, const struct slime_remote_mr *r, struct rdma_key **out)
+{
+	struct rdma_key *k = find(c, r->id, r->generation);
+
+	if (!k)
+		k = add(c, r->id, r->generation);
+	if (!k)
+		return -ENOMEM;
+	switch (k->state) {
+	case RDMA_KEY_READY:
+		*out = k;
+		return 0;
+	case RDMA_KEY_STALE:
+		return -ESTALE;
+	case RDMA_KEY_REFUSED:
+		/* Whoever asks next asks the peer. */
+		k->state = RDMA_KEY_NEW;
+		return k->status;
+	default:
+		return -EINPROGRESS;
+	}
+}
+
+void rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r)
+{
+	struct rdma_key *k = find(c, r->id, r->generation);
+
+	if (!k)
+		k = add(c, r->id, r->generation);
+	if (!k || k->state != RDMA_KEY_NEW || c->n_asked == RDMA_OPENS)
+		return;
+	k->state = RDMA_KEY_ASKED;
+	c->n_asked++;
+	send_frame(c, RDMA_OPEN, k->id, k->generation);
+}
+
+static void become_stale(struct rdma_conn *c, struct rdma_key *k)
+{
+	k->state = RDMA_KEY_STALE;
+	atomic_fetch_add(&c->n_stale, 1);
+}
+
+void rdma_key_put(struct rdma_conn *c, struct rdma_key *k)
+{
+	if (--k->n_inflight || !k->tell)
+		return;
+	k->tell = false;
+	send_frame(c, RDMA_WITHDRAWN, k->id, k->generation);
+}
+
+bool rdma_key_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
+{
+	struct rdma_conn *c = rdma_conn_of(conn);
+	struct rdma_key *k;
+	bool stale;
+
+	if (!atomic_load_explicit(&c->n_stale, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&c->lock);
+	k = find(c, r->id, r->generation);
+	stale = k && k->state == RDMA_KEY_STALE;
+	pthread_mutex_unlock(&c->lock);
+	return stale;
+}
+
+/* ---- what the peer says of them ---- */
+
+static bool opened(struct rdma_conn *c, const struct sl_msg *m)
+{
+	static const int statuses[RDMA_ANSWERS] = {
+		[RDMA_ANSWER_ACCESS] = -EACCES,
+		[RDMA_ANSWER_MEMORY] = -EREMOTEIO,
+	};
+	struct rdma_key *k = find(c, m->len, m->w[0]);
+
+	if (!k || k->state != RDMA_KEY_ASKED || m->w[1] >= RDMA_ANSWERS ||
+	    m->w[2] + m->w[3] < m->w[2])
+		return false;
+	c->n_asked--;
+	if (m->w[1] == RDMA_ANSWER_STALE) {
+		become_stale(c, k);
+	} else if (m->w[1] != RDMA_ANSWER_OK) {
+		k->state = RDMA_KEY_REFUSED;
+		k->status = statuses[m->w[1]];
+	} else {
+		k->state = RDMA_KEY_READY;
+		k->access = m->flags;
+		k->addr = m->w[2];
+		k->len = m->w[3];
+		for (unsigned i = 0; i < RDMA_RAILS_MAX; i++)
+			k->rkeys[i] = (uint32_t)(m->w[4 + i / 2] >> (i % 2 * 32));
+	}
+	rdma_work_pump(c);
+	return true;
+}
+
+static bool withdrawn_by_peer(struct rdma_conn *c, const struct sl_msg *m)
+{
+	struct rdma_key *k = find(c, m->len, m->w[0]);
+
+	/* It told us of it before it withdraws it. */
+	if (!k || k->state != RDMA_KEY_READY)
+		return false;
+	become_stale(c, k);
+	k->tell = k->n_inflight > 0;
+	if (!k->tell)
+		send_frame(c, RDMA_WITHDRAWN, k->id, k->generation);
+	return true;
+}
+
+/* ---- ours ---- */
+
+static void answer(struct rdma_conn *c, const struct rdma_open *o, enum rdma_answer code,
+		   const struct rdma_mr *mr)
+{
+	struct sl_msg m = {
+		.kind = RDMA_OPENED,
+		.len = o->id,
+		.w = { o->generation, code },
+	};
+
+	for (unsigned i = 0; mr && i < c->offer->n_rails; i++)
+		m.w[4 + i / 2] |= (uint64_t)mr->ibv[c->offer->rails[i].nic->index]->rkey
+				  << (i % 2 * 32);
+	if (mr) {
+		m.flags = (uint8_t)mr->access;
+		m.w[2] = (uintptr_t)mr->base;
+		m.w[3] = mr->len;
+	}
+	pthread_mutex_lock(&c->lock);
+	rdma_msg_put(c, &m);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static enum rdma_answer answer_of(int err)
+{
+	return err == -ESTALE	? RDMA_ANSWER_STALE
+	       : err == -EACCES ? RDMA_ANSWER_ACCESS
+				: RDMA_ANSWER_MEMORY;
+}
+
+/* Whether it was answered. */
+static bool try_answer(struct rdma_conn *c, const struct rdma_open *o)
+{
+	struct rdma_mr *mr;
+	int ret = rdma_mr_get(c->t, o->region, &mr);
+
+	if (ret == -EINPROGRESS)
+		return false;
+	if (!ret) {
+		/* First it is noted, then told: who withdraws it asks for it back. */
+		c->given[o->id] = o->generation;
+		answer(c, o, RDMA_ANSWER_OK, mr);
+	} else {
+		answer(c, o, answer_of(ret), NULL);
+	}
+	sl_region_release(o->region);
+	return true;
+}
+
+void rdma_key_run(struct rdma_conn *c)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < c->n_opens; i++) {
+		if (!try_answer(c, &c->opens[i]))
+			c->opens[left++] = c->opens[i];
+	}
+	c->n_opens = left;
+}
+
+static bool open_for_peer(struct rdma_conn *c, const struct sl_msg *m)
+{
+	struct rdma_open o = { .id = m->len, .generation = m->w[0] };
+	uint8_t *ptr;
+	int ret;
+
+	if (c->n_opens == RDMA_OPENS)
+		return false;
+	ret = sl_region_acquire(c->t->base.env->regions, o.id, o.generation, 0, 0, 0, &o.region,
+				&ptr);
+	if (!ret && !o.region->access) {
+		sl_region_release(o.region);
+		ret = -EACCES;
+	}
+	if (ret) {
+		answer(c, &o, answer_of(ret), NULL);
+	} else {
+		c->opens[c->n_opens++] = o;
+		rdma_key_run(c);
+	}
+	return true;
+}
+
+static bool withdrawal_acknowledged(struct rdma_conn *c, const struct sl_msg *m)
+{
+	if (m->len >= c->t->base.env->attr->max_regions || !m->w[0] ||
+	    c->given[m->len] != m->w[0] || c->told[m->len] != m->w[0])
+		return false;
+	c->given[m->len] = 0;
+	c->told[m->len] = 0;
+	c->n_told--;
+	return true;
+}
+
+bool rdma_key_received(struct rdma_conn *c, const struct sl_msg *m)
+{
+	bool ok;
+
+	switch (m->kind) {
+	case RDMA_OPEN:
+		return open_for_peer(c, m);
+	case RDMA_WITHDRAWN:
+		return withdrawal_acknowledged(c, m);
+	default:
+		break;
+	}
+	pthread_mutex_lock(&c->lock);
+	ok = m->kind == RDMA_OPENED ? opened(c, m) : withdrawn_by_peer(c, m);
+	pthread_mutex_unlock(&c->lock);
+	return ok;
+}
+
+bool rdma_key_withdraw(struct rdma_conn *c, const struct sl_region *r)
+{
+	uint64_t now;
+
+	if (c->given[r->id] != r->generation)
+		return true;
+	now = sl_clock_ns();
+	if (c->told[r->id] != r->generation) {
+		if (c->n_told == RDMA_WITHDRAWS)
+			return false;
+		c->told[r->id] = r->generation;
+		if (!c->n_told++)
+			c->withdraw_until_ns =
+				now + c->t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS / 2;
+		pthread_mutex_lock(&c->lock);
+		send_frame(c, RDMA_WITHDRAW, r->id, r->generation);
+		pthread_mutex_unlock(&c->lock);
+	} else if (now >= c->withdraw_until_ns) {
+		rdma_conn_fail(c, -ECONNRESET, "the peer keeps a region that is withdrawn");
+	}
+	return false;
+}
+
+/* ---- life ---- */
+
+void rdma_key_end(struct rdma_conn *c)
+{
+	while (c->n_opens)
+		sl_region_release(c->opens[--c->n_opens].region);
+}
+
+void rdma_key_free(struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < RDMA_BUCKETS; i++) {
+		while (c->keys[i]) {
+			struct rdma_key *k = c->keys[i];
+
+			c->keys[i] = k->next;
+			free(k);
+		}
+	}
+	free(c->given);
+	free(c->told);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "src/transport/rdma/rdma.h"
+
+#define N_MSGS (sizeof(((struct rdma_conn *)NULL)->msgs) / sizeof(struct sl_msg))
+
+/* Where a slot's frame lies among the slots of a direction; its payload follows at the pitch. */
+static size_t slot_offset(enum sl_area area, unsigned slot)
+{
+	unsigned number = slot;
+
+	if (area != SL_AREA_SEND)
+		number += SL_SEND_SLOTS;
+	if (area == SL_AREA_REPLY)
+		number += SL_CALL_SLOTS;
+	return sl_slot_offset(area, slot) + (size_t)number * RDMA_FRAME_PITCH;
+}
+
+/* ---- sending ---- */
+
+uint8_t *rdma_slot(struct sl_conn *conn, enum sl_area area, unsigned slot)
+{
+	struct rdma_conn *c = rdma_conn_of(conn);
+
+	if (rdma_state(c) != RDMA_CONN_UP)
+		return NULL;
+	return c->offer->out_slots + slot_offset(area, slot) + RDMA_FRAME_PITCH;
+}
+
+/* Frame and payload in one: written behind each other into the peer's slot. */
+static uint8_t *prepare_slot(struct rdma_conn *c, const struct sl_msg *m, enum sl_area area,
+			     struct ibv_send_wr *wr, struct ibv_sge *sge)
+{
+	size_t offset = slot_offset(area, m->slot);
+
+	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr->imm_data = htonl(RDMA_IMM_SLOT(area, m->slot));
+	wr->wr.rdma.remote_addr = c->peer.slots + offset;
+	wr->wr.rdma.rkey = c->peer.rails[0].slots_key;
+	sge->length = RDMA_FRAME_PITCH + m->len;
+	return c->offer->out_slots + offset;
+}
+
+static uint8_t *prepare_frame(struct rdma_qp *q, uint32_t number, struct ibv_send_wr *wr,
+			      struct ibv_sge *sge)
+{
+	wr->opcode = IBV_WR_SEND;
+	sge->length = RDMA_FRAME_LEN;
+	return q->frames + (size_t)(number % q->n_frames) * RDMA_FRAME_PITCH;
+}
+
+void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, struct slime_op *op)
+{
+	enum sl_area area = sl_msg_area(m->kind);
+	struct rdma_qp *q = c->qps[0];
+	struct ibv_send_wr *wr = &c->wrs[n];
+	struct ibv_sge *sge = &c->sges[n * RDMA_SGES];
+	uint32_t number = q->head + n;
+	uint8_t *frame;
+
+	*wr = (struct ibv_send_wr){ .sg_list = sge, .num_sge = 1 };
+	frame = area != SL_AREAS && m->len ? prepare_slot(c, m, area, wr, sge)
+					   : prepare_frame(q, number, wr, sge);
+	rdma_frame_write(m, frame);
+	sge->addr = (uintptr_t)frame;
+	sge->lkey = q->lkey;
+	if (sge->length <= q->max_inline)
+		wr->send_flags = IBV_SEND_INLINE;
+	*rdma_qp_entry(q, number) = (struct rdma_sent){ .op = op, .bye = m->kind == RDMA_BYE };
+	rdma_qp_number(q, wr, number, op || m->kind == RDMA_BYE);
+	if (n)
+		c->wrs[n - 1].next = wr;
+}
+
+static void post_chain(struct rdma_conn *c, uint32_t n)
+{
+	int ret = n ? rdma_qp_post(c->qps[0], c->wrs, n) : 0;
+
+	if (ret)
+		rdma_conn_fail_locked(c, ret, "a request cannot be posted");
+}
+
+static bool may_send(const struct rdma_conn *c)
+{
+	uint32_t state = rdma_state(c);
+
+	return state == RDMA_CONN_UP || state == RDMA_CONN_LEAVING || state == RDMA_CONN_GREETING;
+}
+
+/* How many immediates were taken, unless the peer knows. */
+static bool prepare_credit(struct rdma_conn *c, uint32_t n)
+{
+	struct sl_msg m = { .kind = RDMA_CREDIT, .w = { c->taken } };
+
+	if (c->taken == c->taken_told || rdma_state(c) != RDMA_CONN_UP)
+		return false;
+	c->taken_told = c->taken;
+	rdma_msg_prepare(c, n, &m, NULL);
+	return true;
+}
+
+void rdma_msg_pump(struct rdma_conn *c)
+{
+	uint32_t room, n = 0;
+
+	if ((!c->n_msgs && c->taken == c->taken_told) || !may_send(c))
+		return;
+	room = rdma_qp_message_room(c->qps[0]);
+	while (n < room && c->n_msgs) {
+		rdma_msg_prepare(c, n++, &c->msgs[c->msgs_first], NULL);
+		c->msgs_first = (c->msgs_first + 1) % N_MSGS;
+		c->n_msgs--;
+	}
+	if (n < room)
+		n += prepare_credit(c, n);
+	post_chain(c, n);
+}
+
+void rdma_msg_put(struct rdma_conn *c, const struct sl_msg *m)
+{
+	if (!may_send(c))
+		return;
+	if (!c->n_msgs && rdma_qp_message_room(c->qps[0])) {
+		rdma_msg_prepare(c, 0, m, NULL);
+		post_chain(c, 1);
+	} else if (c->n_msgs < N_MSGS) {
+		c->msgs[(c->msgs_first + c->n_msgs++) % N_MSGS] = *m;
+	} else {
+		rdma_conn_fail_locked(c, -ENOBUFS, "more messages than the windows allow");
+	}
+}
+
+void rdma_post(struct sl_conn *conn, const struct sl_msg *m)
+{
+	struct rdma_conn *c = rdma_conn_of(conn);
+
+	pthread_mutex_lock(&c->lock);
+	if (rdma_state(c) == RDMA_CONN_UP)
+		rdma_msg_put(c, m);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void rdma_take_imm(struct sl_conn *conn, uint64_t taken)
+{
+	struct rdma_conn *c = rdma_conn_of(conn);
+
+	pthread_mutex_lock(&c->lock);
+	if (taken > c->taken)
+		c->taken = taken;
+	rdma_msg_pump(c);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- receiving ---- */
+
+static bool take_credit(struct rdma_conn *c, const struct sl_msg *m)
+{
+	if (m->w[0] < atomic_load_explicit(&c->imm_taken, memory_order_relaxed))
+		return false;
+	atomic_store_explicit(&c->imm_taken, m->w[0], memory_order_release);
+	return true;
+}
+
+/* A frame that is no message. */
+static bool take_control(struct rdma_conn *c, const struct sl_msg *m)
+{
+	switch (m->kind) {
+	case RDMA_OPEN:
+	case RDMA_OPENED:
+	case RDMA_WITHDRAW:
+	case RDMA_WITHDRAWN:
+		return rdma_key_received(c, m);
+	case RDMA_CREDIT:
+		return take_credit(c, m);
+	case RDMA_BYE:
+		rdma_conn_fail(c, 0, "closed by the peer");
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool take_frame(struct rdma_conn *c, const struct sl_msg *m)
+{
+	if (m->kind >= SL_MSG_KINDS)
+		return take_control(c, m);
+	if (m->len || !sl_msg_valid(m))
+		return false;
+	return c->conn.events->msg(c->conn.owner, m, NULL);
+}
+
+/* The peer wrote a frame and its payload into a slot. */
+static bool take_slot(struct rdma_conn *c, const struct ibv_wc *wc)
+{
+	uint32_t imm = ntohl(wc->imm_data);
+	enum sl_area area = (enum sl_area)(imm >> 16);
+	unsigned slot = imm & 0xffff;
+	const uint8_t *frame;
+	struct sl_msg m;
+
+	if ((imm >> 16) >= SL_AREAS || slot >= sl_area_slots(area))
+		return false;
+	frame = c->offer->in_slots + slot_offset(area, slot);
+	rdma_frame_read(&m, frame);
+	if (sl_msg_area(m.kind) != area || m.slot != slot || !m.len || !sl_msg_valid(&m))
+		return false;
+	return c->conn.events->msg(c->conn.owner, &m, frame + RDMA_FRAME_PITCH);
+}
+
+void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const struct ibv_wc *wc)
+{
+	uint32_t state = rdma_state(c);
+	struct sl_msg m = { 0 };
+	bool in_slot = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+	bool ok = true;
+
+	if (!in_slot && wc->byte_len == RDMA_FRAME_LEN)
+		rdma_frame_read(&m, q->receives + (size_t)i * RDMA_FRAME_PITCH);
+	rdma_qp_return(q, i);
+	if (m.kind == RDMA_READY)
+		rdma_conn_greeted(c, &m);
+	else if (state == RDMA_CONN_LEAVING)
+		ok = m.kind != RDMA_BYE || take_control(c, &m);
+	else if (state == RDMA_CONN_UP && !atomic_load(&c->ending))
+		ok = in_slot ? take_slot(c, wc) : take_frame(c, &m);
+	else
+		ok = state > RDMA_CONN_UP || atomic_load(&c->ending);
+	if (!ok)
+		rdma_conn_fail(c, -EPROTO, "the peer broke the protocol of rdma's frames");
+}

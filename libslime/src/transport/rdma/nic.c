@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/log.h"
+#include "src/transport/rdma/rdma.h"
+
+/* ---- events ---- */
+
+static void on_channel(struct sl_source *s, uint32_t events)
+{
+	struct rdma_nic *nic = SL_CONTAINER_OF(s, struct rdma_nic, channel_source);
+	struct ibv_cq *ibv;
+	void *cq;
+
+	(void)events;
+	while (ibv_get_cq_event(nic->channel, &ibv, &cq) == 0)
+		rdma_cq_rang(cq);
+}
+
+static void fail_all(struct rdma_nic *nic, int cause, const char *why)
+{
+	struct sl_list *e, *tmp;
+
+	sl_list_for_each_safe (e, tmp, &nic->t->conns) {
+		struct rdma_conn *c = SL_CONTAINER_OF(e, struct rdma_conn, link);
+
+		for (unsigned i = 0; i < c->n_qps; i++) {
+			if (c->qps[i]->nic == nic) {
+				rdma_conn_fail(c, cause, why);
+				break;
+			}
+		}
+	}
+}
+
+static void fail_qp(struct ibv_qp *ibv, enum ibv_event_type type)
+{
+	struct rdma_qp *q = ibv->qp_context;
+
+	if (q->conn)
+		rdma_conn_fail(q->conn, -EIO, ibv_event_type_str(type));
+}
+
+static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)
+{
+	const char *what = ibv_event_type_str(event->event_type);
+
+	switch (event->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		fail_qp(event->element.qp, event->event_type);
+		break;
+	case IBV_EVENT_CQ_ERR:
+	case IBV_EVENT_DEVICE_FATAL:
+		sl_error("rdma", "%s: %s: its connections end", nic->device.name, what);
+		atomic_store(&nic->dead, true);
+		fail_all(nic, -EIO, what);
+		break;
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_GID_CHANGE:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+		sl_info("rdma", "%s port %d: %s", nic->device.name, event->element.port_num, what);
+		atomic_store(&nic->changed, true);
+		break;
+	default:
+		sl_debug("rdma", "%s: %s", nic->device.name, what);
+	}
+}
+
+static void on_async(struct sl_source *s, uint32_t events)
+{
+	struct rdma_nic *nic = SL_CONTAINER_OF(s, struct rdma_nic, async_source);
+	struct ibv_async_event event;
+
+	(void)events;
+	while (ibv_get_async_event(nic->device.ibv, &event) == 0) {
+		on_event(nic, &event);
+		ibv_ack_async_event(&event);
+	}
+}
+
+static int watch(struct rdma_nic *nic, struct sl_source *s, sl_source_fn *fn, int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
+		return -errno;
+	s->fn = fn;
+	return sl_poller_add(rdma_poller(nic->t), s, fd, EPOLLIN);
+}
+
+/* ---- what it can do ---- */
+
+static uint8_t clamp_u8(int n)
+{
+	return (uint8_t)(n < 0 ? 0 : n > 255 ? 255 : n);
+}
+
+static int read_limits(struct rdma_nic *nic, struct sl_why *why)
+{
+	const struct ibv_device_attr *a = &nic->device.attr.orig_attr;
+
+	if (a->max_qp_wr < (int)RDMA_RECEIVES) {
+		snprintf(why->text, sizeof(why->text),
+			 "%.40s: queues of %d entries, and %d are needed", nic->device.name,
+			 a->max_qp_wr, (int)RDMA_RECEIVES);
+		return -EOPNOTSUPP;
+	}
+	nic->n_sends = RDMA_SENDS;
+	nic->n_sges = a->max_sge < RDMA_SGES ? (uint32_t)a->max_sge : RDMA_SGES;
+	if (a->max_sge_rd > 0 && a->max_sge_rd < (int)nic->n_sges)
+		nic->n_sges = (uint32_t)a->max_sge_rd;
+	nic->max_rd_atomic = clamp_u8(a->max_qp_init_rd_atom);
+	nic->max_dest_rd_atomic = clamp_u8(a->max_qp_rd_atom);
+	if (!nic->max_rd_atomic || !nic->max_dest_rd_atomic) {
+		snprintf(why->text, sizeof(why->text), "%.40s: it has no RDMA reads",
+			 nic->device.name);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int use_port(struct rdma_nic *nic, const struct sl_port *port, struct sl_why *why)
+{
+	const struct slime_context_attr *attr = nic->t->base.env->attr;
+	struct sl_gid_choice choice;
+	struct sl_device_why said;
+	int ret = sl_port_check(port, &said);
+
+	if (ret) {
+		snprintf(why->text, sizeof(why->text), "%.40s: %.140s", nic->device.name,
+			 said.text);
+		return ret;
+	}
+	ret = sl_gid_choose(port->gids, port->n_gids, port->link_layer, attr->rdma_gid_index,
+			    &choice);
+	if (ret) {
+		snprintf(why->text, sizeof(why->text), "%.40s: %.140s", nic->device.name,
+			 choice.why);
+		return ret;
+	}
+	if (memcmp(&nic->gid, &choice.gid, sizeof(nic->gid)))
+		sl_info("rdma", "%s port %u: %s", nic->device.name, port->num, choice.why);
+	nic->link_layer = port->link_layer;
+	nic->gid = choice.gid;
+	nic->lid = port->attr.lid;
+	nic->mtu = port->attr.active_mtu;
+	nic->max_msg = port->attr.max_msg_sz;
+	return 0;
+}
+
+int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why)
+{
+	struct sl_device_why said;
+	struct sl_port port;
+	int ret;
+
+	atomic_store(&nic->changed, false);
+	ret = sl_port_init(&port, &nic->device, nic->port, &said);
+	if (ret) {
+		snprintf(why->text, sizeof(why->text), "%.180s", said.text);
+	} else {
+		ret = use_port(nic, &port, why);
+		sl_port_fini(&port);
+	}
+	if (ret)
+		atomic_store(&nic->changed, true);
+	return ret;
+}
+
+/* ---- life ---- */
+
+static int fail(struct rdma_nic *nic, struct sl_why *why, const char *what)
+{
+	int err = errno ? errno : EIO;
+
+	snprintf(why->text, sizeof(why->text), "%.40s: %s: %s", nic->device.name, what,
+		 strerror(err));
+	return -err;
+}
+
+static int make_parts(struct rdma_nic *nic, struct sl_why *why)
+{
+	int ret;
+
+	errno = 0;
+	nic->pd = ibv_alloc_pd(nic->device.ibv);
+	if (!nic->pd)
+		return fail(nic, why, "no protection domain");
+	nic->channel = ibv_create_comp_channel(nic->device.ibv);
+	if (!nic->channel) {
+		ret = fail(nic, why, "no completion channel");
+		goto dealloc_pd;
+	}
+	ret = watch(nic, &nic->channel_source, on_channel, nic->channel->fd);
+	if (ret)
+		goto destroy_channel;
+	ret = watch(nic, &nic->async_source, on_async, nic->device.ibv->async_fd);
+	if (ret)
+		goto unwatch_channel;
+	return 0;
+
+unwatch_channel:
+	sl_poller_remove(rdma_poller(nic->t), &nic->channel_source);
+destroy_channel:
+	if (ret)
+		snprintf(why->text, sizeof(why->text), "%.40s: its events cannot be watched: %s",
+			 nic->device.name, strerror(-ret));
+	ibv_destroy_comp_channel(nic->channel);
+dealloc_pd:
+	ibv_dealloc_pd(nic->pd);
+	return ret;
+}
+
+int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, unsigned index,
+		  struct rdma_nic **out, struct sl_why *why)
+{
+	struct rdma_nic *nic = calloc(1, sizeof(*nic));
+	struct sl_device_why said;
+	int ret;
+
+	if (!nic) {
+		snprintf(why->text, sizeof(why->text), "no memory");
+		return -ENOMEM;
+	}
+	nic->t = t;
+	nic->index = index;
+	nic->port = port;
+	nic->channel_source.fd = -1;
+	nic->async_source.fd = -1;
+	ret = sl_device_init(&nic->device, device, &said);
+	if (ret) {
+		snprintf(why->text, sizeof(why->text), "%.180s", said.text);
+		goto free_nic;
+	}
+	ret = read_limits(nic, why);
+	if (!ret)
+		ret = rdma_nic_refresh(nic, why);
+	if (!ret)
+		ret = make_parts(nic, why);
+	if (ret)
+		goto fini_device;
+	*out = nic;
+	return 0;
+
+fini_device:
+	sl_device_fini(&nic->device);
+free_nic:
+	free(nic);
+	return ret;
+}
+
+void rdma_nic_close(struct rdma_nic *nic)
+{
+	sl_poller_remove(rdma_poller(nic->t), &nic->async_source);
+	sl_poller_remove(rdma_poller(nic->t), &nic->channel_source);
+	for (unsigned i = 0; i < nic->n_cqs; i++)
+		rdma_cq_close(nic->cqs[i]);
+	ibv_destroy_comp_channel(nic->channel);
+	ibv_dealloc_pd(nic->pd);
+	sl_device_fini(&nic->device);
+	free(nic);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "src/transport/rdma/rdma.h"
+
+#define FEW_RECEIVES 4 /* of a queue pair that carries no messages but the first */
+
+/* ---- memory ---- */
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+static bool carries_messages(unsigned rail, unsigned qp)
+{
+	return rail == 0 && qp == 0;
+}
+
+static uint32_t n_receives_of(unsigned rail, unsigned qp)
+{
+	return carries_messages(rail, qp) ? RDMA_RECEIVES : FEW_RECEIVES;
+}
+
+static uint32_t n_frames_of(const struct rdma_nic *nic, unsigned rail, unsigned qp)
+{
+	return carries_messages(rail, qp) ? nic->n_sends : 1;
+}
+
+/* What the peer writes begins at a page, and so does what it must not write. */
+static int map_memory(struct rdma_offer *o)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t slots = round_up(RDMA_SLOTS_LEN, page);
+	size_t len = 2 * slots;
+
+	for (unsigned r = 0; r < o->n_rails; r++) {
+		for (unsigned i = 0; i < o->n_qps; i++)
+			len += RDMA_FRAME_PITCH *
+			       ((size_t)n_receives_of(r, i) + n_frames_of(o->rails[r].nic, r, i));
+	}
+	o->memory_len = round_up(len, page);
+	o->memory = mmap(NULL, o->memory_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+	if (o->memory == MAP_FAILED) {
+		o->memory = NULL;
+		return -ENOMEM;
+	}
+	/* A fork must not move the parent's pages away from under the device. */
+	if (madvise(o->memory, o->memory_len, MADV_DONTFORK))
+		return -errno;
+	o->in_slots = o->memory;
+	o->out_slots = o->memory + slots;
+	return 0;
+}
+
+static int register_memory(struct rdma_offer *o, struct rdma_rail *rail)
+{
+	size_t in_len = (size_t)(o->out_slots - o->in_slots);
+
+	rail->in = ibv_reg_mr(rail->nic->pd, o->in_slots, in_len,
+			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	if (!rail->in)
+		return errno ? -errno : -EIO;
+	rail->own = ibv_reg_mr(rail->nic->pd, o->out_slots, o->memory_len - in_len,
+			       IBV_ACCESS_LOCAL_WRITE);
+	return rail->own ? 0 : errno ? -errno : -EIO;
+}
+
+/* ---- rails ---- */
+
+static void describe_rail(struct rdma_rail *rail)
+{
+	const struct rdma_nic *nic = rail->nic;
+
+	rail->gid_index = (uint8_t)nic->gid.index;
+	rail->local = (struct rdma_rail_address){
+		.link_layer = (uint8_t)nic->link_layer,
+		.port = nic->port,
+		.mtu = (uint8_t)nic->mtu,
+		.max_rd_atomic = nic->max_rd_atomic,
+		.max_dest_rd_atomic = nic->max_dest_rd_atomic,
+		.lid = nic->lid,
+	};
+	memcpy(rail->local.gid, nic->gid.raw, sizeof(rail->local.gid));
+	memcpy(rail->local.device, nic->device.name,
+	       strnlen(nic->device.name, sizeof(rail->local.device)));
+}
+
+static int make_qps(struct rdma_offer *o, unsigned r, uint8_t **at)
+{
+	struct rdma_rail *rail = &o->rails[r];
+
+	for (unsigned i = 0; i < o->n_qps; i++) {
+		struct rdma_qp *q;
+		int ret = rdma_qp_create(rail->nic, n_receives_of(r, i), &q);
+
+		if (ret)
+			return ret;
+		rail->qps[i] = q;
+		q->n_frames = n_frames_of(rail->nic, r, i);
+		q->lkey = rail->own->lkey;
+		q->receives = *at;
+		q->frames = *at + (size_t)q->n_receives * RDMA_FRAME_PITCH;
+		*at = q->frames + (size_t)q->n_frames * RDMA_FRAME_PITCH;
+		rail->local.qps[i] = (struct rdma_qp_address){ q->ibv->qp_num, q->psn };
+	}
+	return 0;
+}
+
+static int make_rails(struct rdma_offer *o)
+{
+	size_t slots = (size_t)(o->out_slots - o->in_slots);
+	uint8_t *at = o->out_slots + slots;
+	int ret = 0;
+
+	for (unsigned r = 0; r < o->n_rails && !ret; r++) {
+		ret = register_memory(o, &o->rails[r]);
+		if (ret)
+			break;
+		o->rails[r].local.slots_key = o->rails[r].in->rkey;
+		ret = make_qps(o, r, &at);
+	}
+	return ret;
+}
+
+static void write_bytes(struct rdma_offer *o)
+{
+	struct sl_writer w = { .at = o->bytes, .room = sizeof(o->bytes) };
+	struct rdma_candidate c = {
+		.n_rails = o->n_rails,
+		.n_qps = o->n_qps,
+		.slots = (uintptr_t)o->in_slots,
+	};
+
+	for (unsigned r = 0; r < o->n_rails; r++)
+		c.rails[r] = o->rails[r].local;
+	rdma_candidate_write(&c, &w);
+	o->len = sizeof(o->bytes) - w.room;
+}
+
+/* ---- life ---- */
+
+void rdma_offer_close(struct rdma_offer *o)
+{
+	for (unsigned r = 0; r < o->n_rails; r++) {
+		for (unsigned i = 0; i < RDMA_QPS_MAX; i++) {
+			if (o->rails[r].qps[i])
+				rdma_qp_close(o->rails[r].qps[i]);
+		}
+		if (o->rails[r].in)
+			ibv_dereg_mr(o->rails[r].in);
+		if (o->rails[r].own)
+			ibv_dereg_mr(o->rails[r].own);
+		o->rails[r].in = NULL;
+		o->rails[r].own = NULL;
+	}
+}
+
+void rdma_offer_free(struct rdma_offer *o)
+{
+	pthread_mutex_lock(&o->t->lock);
+	sl_list_remove(&o->link);
+	pthread_mutex_unlock(&o->t->lock);
+	for (unsigned r = 0; r < o->n_rails; r++) {
+		for (unsigned i = 0; i < RDMA_QPS_MAX; i++) {
+			if (o->rails[r].qps[i])
+				rdma_qp_free(o->rails[r].qps[i]);
+		}
+	}
+	if (o->memory)
+		munmap(o->memory, o->memory_len);
+	free(o);
+}
+
+void rdma_offer_forget(struct rdma_offer *o)
+{
+	for (unsigned r = 0; r < o->n_rails; r++) {
+		for (unsigned i = 0; i < RDMA_QPS_MAX; i++) {
+			if (o->rails[r].qps[i])
+				free(o->rails[r].qps[i]->sent);
+			free(o->rails[r].qps[i]);
+		}
+	}
+	free(o);
+}
+
+int rdma_offer_create(struct rdma_transport *t, struct rdma_offer **out, struct sl_why *why)
+{
+	struct rdma_offer *o = calloc(1, sizeof(*o));
+	int ret = o ? 0 : -ENOMEM;
+
+	if (ret)
+		goto say;
+	o->t = t;
+	o->n_rails = atomic_load(&t->n_nics);
+	o->n_qps = t->base.env->attr->rdma_qps;
+	for (unsigned r = 0; r < o->n_rails; r++) {
+		o->rails[r].nic = t->nics[r];
+		describe_rail(&o->rails[r]);
+	}
+	pthread_mutex_lock(&t->lock);
+	sl_list_append(&t->offers, &o->link);
+	pthread_mutex_unlock(&t->lock);
+	ret = map_memory(o);
+	if (!ret)
+		ret = make_rails(o);
+	if (!ret) {
+		write_bytes(o);
+		*out = o;
+		return 0;
+	}
+	rdma_offer_close(o);
+	rdma_offer_free(o);
+say:
+	snprintf(why->text, sizeof(why->text), "no queue pairs: %s%s", strerror(-ret),
+		 ret == -ENOMEM ? " (is the limit of locked memory, ulimit -l, large enough?)"
+				: "");
+	return ret;
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "src/transport/rdma/rdma.h"
+
+/* A work request's id: where its queue pair is in the table, which of its lives it is, whether it
+ * is a receive, and its number or buffer. */
+#define ID_SLOT_SHIFT 48
+#define ID_LIFE_MASK  (UINT64_C(0x7fff) << 33)
+#define ID_RECEIVE    (UINT64_C(1) << 32)
+#define ID_LIFE(life) ((uint64_t)(life) << 33 & ID_LIFE_MASK)
+
+/* ---- the table ---- */
+
+int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q)
+{
+	const uint32_t n = 1u << RDMA_TABLE_BITS;
+	int ret = -ENOSPC;
+
+	pthread_mutex_lock(&t->lock);
+	for (uint32_t i = 0; i < n && ret; i++) {
+		uint32_t slot = t->next_slot++ % n;
+
+		if (atomic_load(&t->table[slot].qp))
+			continue;
+		q->slot = slot;
+		atomic_store(&t->table[slot].qp, q);
+		ret = 0;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return ret;
+}
+
+void rdma_table_renew(struct rdma_transport *t, struct rdma_qp *q)
+{
+	pthread_mutex_lock(&t->lock);
+	q->wr_id = (uint64_t)q->slot << ID_SLOT_SHIFT | ID_LIFE(++t->next_life);
+	atomic_store(&t->table[q->slot].wr_id, q->wr_id);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void rdma_table_remove(struct rdma_transport *t, struct rdma_qp *q)
+{
+	atomic_store(&t->table[q->slot].qp, NULL);
+}
+
+/* NULL: of a life that is over. */
+static struct rdma_qp *find(struct rdma_transport *t, uint64_t wr_id)
+{
+	struct rdma_entry *e = &t->table[wr_id >> ID_SLOT_SHIFT];
+	struct rdma_qp *q = atomic_load_explicit(&e->qp, memory_order_acquire);
+	uint64_t mask = ~(uint64_t)(ID_RECEIVE | UINT32_MAX);
+
+	return q && atomic_load_explicit(&e->wr_id, memory_order_relaxed) == (wr_id & mask) ? q
+											    : NULL;
+}
+
+/* ---- life ---- */
+
+static struct ibv_qp *create_ibv(struct rdma_qp *q, uint32_t max_inline)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_context = q,
+		.send_cq = q->cq->ibv,
+		.recv_cq = q->cq->ibv,
+		.cap = { .max_send_wr = q->nic->n_sends,
+			 .max_recv_wr = q->n_receives,
+			 .max_send_sge = q->nic->n_sges,
+			 .max_recv_sge = 1,
+			 .max_inline_data = max_inline },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *ibv = ibv_create_qp(q->nic->pd, &attr);
+
+	q->max_inline = attr.cap.max_inline_data;
+	return ibv;
+}
+
+/* Devices say no to more inline bytes than they can, and do not say beforehand how many. */
+static int create_with_inline(struct rdma_qp *q)
+{
+	static const uint32_t wishes[] = { RDMA_INLINE, RDMA_FRAME_PITCH, 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]) && !q->ibv; i++) {
+		errno = 0;
+		q->ibv = create_ibv(q, wishes[i]);
+		err = errno ? errno : EIO;
+		if (!q->ibv && err != EINVAL)
+			break;
+	}
+	return q->ibv ? 0 : -err;
+}
+
+int rdma_qp_create(struct rdma_nic *nic, uint32_t n_receives, struct rdma_qp **out)
+{
+	struct rdma_qp *q = calloc(1, sizeof(*q));
+	int ret;
+
+	if (!q)
+		return -ENOMEM;
+	q->nic = nic;
+	q->n_receives = n_receives;
+	q->sent = calloc(nic->n_sends, sizeof(*q->sent));
+	ret = q->sent ? sl_auth_random(&q->psn, sizeof(q->psn)) : -ENOMEM;
+	if (ret)
+		goto free_q;
+	q->psn &= 0xffffff;
+	ret = rdma_cq_reserve(nic, nic->n_sends + n_receives, &q->cq);
+	if (ret)
+		goto free_q;
+	ret = rdma_table_add(nic->t, q);
+	if (ret)
+		goto release;
+	ret = create_with_inline(q);
+	if (ret)
+		goto remove;
+	*out = q;
+	return 0;
+
+remove:
+	rdma_table_remove(nic->t, q);
+release:
+	rdma_cq_release(q->cq, nic->n_sends + n_receives);
+free_q:
+	free(q->sent);
+	free(q);
+	return ret;
+}
+
+void rdma_qp_close(struct rdma_qp *q)
+{
+	int ret = q->ibv ? ibv_destroy_qp(q->ibv) : 0;
+
+	if (ret)
+		sl_error("rdma", "%s: queue pair 0x%x cannot be destroyed: %s", q->nic->device.name,
+			 q->ibv->qp_num, strerror(ret));
+	q->ibv = NULL;
+}
+
+void rdma_qp_free(struct rdma_qp *q)
+{
+	rdma_table_remove(q->nic->t, q);
+	rdma_cq_release(q->cq, q->nic->n_sends + q->n_receives);
+	free(q->sent);
+	free(q);
+}
+
+/* ---- up ---- */
+
+static int to_reset(struct rdma_qp *q)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	return ibv_modify_qp(q->ibv, &attr, IBV_QP_STATE);
+}
+
+static int to_init(struct rdma_qp *q)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.pkey_index = (uint16_t)q->nic->t->base.env->attr->rdma_pkey_index,
+		.port_num = q->nic->port,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+	};
+
+	return ibv_modify_qp(q->ibv, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+static uint8_t smaller(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+
+static struct ibv_ah_attr path_to(const struct rdma_qp *q, const struct rdma_rail *rail,
+				  const struct rdma_rail_address *to)
+{
+	const struct slime_context_attr *attr = q->nic->t->base.env->attr;
+	struct ibv_ah_attr ah = {
+		.dlid = to->lid,
+		.sl = (uint8_t)attr->rdma_service_level,
+		.port_num = q->nic->port,
+	};
+
+	if (sl_gid_is_global((enum slime_link_layer)rail->local.link_layer, rail->local.gid,
+			     to->gid)) {
+		ah.is_global = 1;
+		ah.grh.sgid_index = rail->gid_index;
+		ah.grh.hop_limit = (uint8_t)attr->rdma_hop_limit;
+		ah.grh.traffic_class = (uint8_t)attr->rdma_traffic_class;
+		ah.grh.flow_label = attr->rdma_flow_label;
+		memcpy(ah.grh.dgid.raw, to->gid, sizeof(to->gid));
+	}
+	return ah;
+}
+
+static int to_rtr(struct rdma_qp *q, const struct rdma_rail *rail,
+		  const struct rdma_rail_address *to)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.ah_attr = path_to(q, rail, to),
+		.path_mtu = (enum ibv_mtu)smaller(rail->local.mtu, to->mtu),
+		.dest_qp_num = q->peer.qpn,
+		.rq_psn = q->peer.psn,
+		.max_dest_rd_atomic = smaller(rail->local.max_dest_rd_atomic, to->max_rd_atomic),
+		.min_rnr_timer = (uint8_t)q->nic->t->base.env->attr->rdma_min_rnr_timer,
+	};
+
+	return ibv_modify_qp(q->ibv, &attr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				     IBV_QP_MIN_RNR_TIMER);
+}
+
+static int to_rts(struct rdma_qp *q, const struct rdma_rail *rail,
+		  const struct rdma_rail_address *to)
+{
+	const struct slime_context_attr *attr = q->nic->t->base.env->attr;
+	struct ibv_qp_attr qp_attr = {
+		.qp_state = IBV_QPS_RTS,
+		.timeout = (uint8_t)attr->rdma_timeout,
+		.retry_cnt = (uint8_t)attr->rdma_retry_count,
+		.rnr_retry = (uint8_t)attr->rdma_rnr_retry,
+		.sq_psn = q->psn,
+		.max_rd_atomic = smaller(rail->local.max_rd_atomic, to->max_dest_rd_atomic),
+	};
+
+	return ibv_modify_qp(q->ibv, &qp_attr,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static int post_receives(struct rdma_qp *q, const uint32_t *which, uint32_t n)
+{
+	struct ibv_recv_wr wrs[RDMA_POLL];
+	struct ibv_sge sges[RDMA_POLL];
+	struct ibv_recv_wr *bad;
+
+	for (uint32_t k = 0; k < n; k++) {
+		sges[k] = (struct ibv_sge){
+			.addr = (uintptr_t)(q->receives + which[k] * RDMA_FRAME_PITCH),
+			.length = RDMA_FRAME_PITCH,
+			.lkey = q->lkey,
+		};
+		wrs[k] = (struct ibv_recv_wr){
+			.wr_id = q->wr_id | ID_RECEIVE | which[k],
+			.next = k + 1 < n ? &wrs[k + 1] : NULL,
+			.sg_list = &sges[k],
+			.num_sge = 1,
+		};
+	}
+	q->n_posted += n;
+	return n ? ibv_post_recv(q->ibv, wrs, &bad) : 0;
+}
+
+static int post_all_receives(struct rdma_qp *q)
+{
+	uint32_t which[RDMA_POLL];
+	int ret = 0;
+
+	for (uint32_t i = 0; i < q->n_receives && !ret;) {
+		uint32_t n = 0;
+
+		while (n < RDMA_POLL && i < q->n_receives)
+			which[n++] = i++;
+		ret = post_receives(q, which, n);
+	}
+	return ret;
+}
+
+int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
+		     const struct rdma_rail_address *to, const char **step)
+{
+	int ret;
+
+	/* What is still to come of a former try is of a life that is over. */
+	rdma_table_renew(q->nic->t, q);
+	q->head = q->tail = q->signaled = 0;
+	q->n_bytes = 0;
+	q->n_posted = q->n_returned = 0;
+	q->draining = q->marker_seen = q->drained = false;
+	memset(q->sent, 0, q->nic->n_sends * sizeof(*q->sent));
+
+	*step = "RESET";
+	ret = to_reset(q);
+	if (!ret) {
+		*step = "INIT";
+		ret = to_init(q);
+	}
+	if (!ret) {
+		*step = "posting receives";
+		ret = post_all_receives(q);
+	}
+	if (!ret) {
+		*step = "RTR (does the path to the peer's address exist?)";
+		ret = to_rtr(q, rail, to);
+	}
+	if (!ret) {
+		*step = "RTS";
+		ret = to_rts(q, rail, to);
+	}
+	return ret > 0 ? -ret : ret;
+}
+
+/* ---- down ---- */
+
+/* A request behind all others: once its flush was seen nothing of the send queue is left. */
+static bool post_marker(struct rdma_qp *q)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
+
+	q->marker = q->head;
+	*rdma_qp_entry(q, q->head) = (struct rdma_sent){ 0 };
+	rdma_qp_number(q, &wr, q->head, true);
+	return rdma_qp_post(q, &wr, 1) == 0;
+}
+
+void rdma_qp_kill(struct rdma_qp *q)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	bool killed = ibv_modify_qp(q->ibv, &attr, IBV_QP_STATE) == 0;
+
+	pthread_mutex_lock(&q->conn->lock);
+	/* A device that cannot even do that flushes nothing: destroying the queue pair ends it. */
+	q->drained = !killed || !post_marker(q);
+	q->draining = true;
+	pthread_mutex_unlock(&q->conn->lock);
+}
+
+/* ---- work ---- */
+
+int rdma_qp_post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n)
+{
+	struct ibv_send_wr *bad;
+	int ret = ibv_post_send(q->ibv, first, &bad);
+
+	q->head += n;
+	return ret > 0 ? -ret : ret;
+}
+
+void rdma_qp_number(struct rdma_qp *q, struct ibv_send_wr *wr, uint32_t number, bool must_signal)
+{
+	wr->wr_id = q->wr_id | number;
+	if (must_signal || number + 1 - q->signaled >= q->nic->n_sends / 4) {
+		wr->send_flags |= IBV_SEND_SIGNALED;
+		q->signaled = number + 1;
+	}
+}
+
+static void flush_returned(struct rdma_qp *q)
+{
+	uint32_t n = q->n_returned;
+
+	if (!n || q->draining)
+		return;
+	q->n_returned = 0;
+	if (post_receives(q, q->returned, n))
+		rdma_conn_fail(q->conn, -EIO, "a receive cannot be posted");
+}
+
+void rdma_qp_return(struct rdma_qp *q, uint32_t i)
+{
+	q->returned[q->n_returned++] = i;
+	if (q->n_returned == RDMA_POLL)
+		flush_returned(q);
+}
+
+/* ---- completions ---- */
+
+static void look_whether_drained(struct rdma_qp *q)
+{
+	if (!q->draining || q->drained || !q->marker_seen || q->n_posted)
+		return;
+	q->drained = true;
+	rdma_conn_drained(q->conn);
+}
+
+/* Under the connection's lock. */
+static void reclaim(struct rdma_qp *q, struct rdma_sent *s)
+{
+	q->n_bytes -= s->len;
+	if (s->key)
+		rdma_key_put(q->conn, s->key);
+	if (s->bye)
+		atomic_store(&q->conn->left, true);
+	if (s->op)
+		rdma_work_done(q->conn, s->op);
+}
+
+/* Requests complete in their order: this one, and all before it that were not signaled. */
+static void sent(struct rdma_qp *q, uint32_t number)
+{
+	struct rdma_conn *c = q->conn;
+	bool left;
+
+	pthread_mutex_lock(&c->lock);
+	/* Unless it is told twice. */
+	if (number - q->tail < q->head - q->tail) {
+		while (q->tail != number + 1)
+			reclaim(q, rdma_qp_entry(q, q->tail++));
+		rdma_msg_pump(c);
+		rdma_work_pump(c);
+	}
+	left = atomic_load(&c->left);
+	pthread_mutex_unlock(&c->lock);
+	if (left)
+		rdma_conn_call(c);
+}
+
+/* The op that the failed request is a part of learns the cause. */
+static void blame(struct rdma_qp *q, uint32_t number, enum ibv_wc_status status)
+{
+	pthread_mutex_lock(&q->conn->lock);
+	if (number - q->tail < q->head - q->tail) {
+		while (number != q->head && !rdma_qp_entry(q, number)->op)
+			number++;
+		if (number != q->head)
+			rdma_work_blame(rdma_qp_entry(q, number)->op, rdma_error_status(status));
+	}
+	pthread_mutex_unlock(&q->conn->lock);
+}
+
+void rdma_qp_completed(struct rdma_transport *t, const struct ibv_wc *wc)
+{
+	struct rdma_qp *q = find(t, wc->wr_id);
+	uint32_t number = (uint32_t)wc->wr_id;
+
+	if (!q || !q->conn)
+		return;
+	if (wc->wr_id & ID_RECEIVE)
+		q->n_posted--;
+	else if (q->draining && number == q->marker)
+		q->marker_seen = true;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		if (!(wc->wr_id & ID_RECEIVE) && wc->status != IBV_WC_WR_FLUSH_ERR)
+			blame(q, number, wc->status);
+		rdma_conn_qp_failed(q->conn, q, wc);
+	} else if (wc->wr_id & ID_RECEIVE) {
+		rdma_msg_received(q->conn, q, number, wc);
+	} else {
+		sent(q, number);
+	}
+	look_whether_drained(q);
+}
+
+void rdma_qp_flush_completed(struct rdma_transport *t, const struct ibv_wc *wc)
+{
+	struct rdma_qp *q = wc->wr_id & ID_RECEIVE ? find(t, wc->wr_id) : NULL;
+
+	if (q && q->conn)
+		flush_returned(q);
+}

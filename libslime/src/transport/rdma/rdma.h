@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rdma transport: reliable connected queue pairs over libibverbs.
+ *
+ *	transport.c  the context's part: offers, rounds, jobs
+ *	device.c     a device, opened, and its ports; gid.c: which address of a port is used
+ *	nic.c        a port that the context uses: protection domain, channel, events
+ *	cq.c         completion queues: who has room in which, and polling
+ *	qp.c         a queue pair and its send queue
+ *	offer.c      what waits for a peer: queue pairs, and memory that it writes to
+ *	wire.c       the bytes: candidates, frames, proofs
+ *	conn.c       a connection's life: up, leave, end
+ *	msg.c        messages, and the control frames between them
+ *	work.c       one-sided work
+ *	key.c        the peer's regions, and ours that it has
+ *	mr.c         our regions, registered
+ *	error.c      what a failed completion means
+ *
+ * Threads. Verbs control calls, which may take long, run as jobs on the transport's workers. A
+ * connection's lock guards its queues and is held over a post; only the holder of the token polls.
+ *
+ * The end. After the first error every queue pair of the connection goes to ERR, its flushes are
+ * polled, and it is destroyed; only then its ops finish: no late byte arrives anywhere.
+ */
+#ifndef SL_RDMA_H
+#define SL_RDMA_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/list.h"
+#include "src/desc.h"
+#include "src/transport/auth.h"
+#include "src/transport/rdma/device.h"
+#include "src/transport/rdma/gid.h"
+#include "src/transport/rdma/wire.h"
+#include "src/transport/transport.h"
+#include "src/worker.h"
+
+#define RDMA_WORKERS 2
+
+/* Beside the messages that the protocol's windows allow a peer has these on the way: credits for
+ * immediates, and control frames. */
+#define RDMA_CREDITS   SL_WINDOW_IMM
+#define RDMA_OPENS     16 /* asked for and not answered */
+#define RDMA_WITHDRAWS 16 /* announced and not acknowledged */
+#define RDMA_CONTROLS  (2 * (RDMA_OPENS + RDMA_WITHDRAWS) + 2)
+#define RDMA_RECEIVES  (SL_RING_ENTRIES + RDMA_CREDITS + RDMA_CONTROLS)
+#define RDMA_SENDS     512 /* entries of a send queue, where the device has so many */
+#define RDMA_SENDS_MIN 64
+#define RDMA_INLINE    128	  /* bytes that we ask for */
+#define RDMA_SGES      4	  /* same, of a request */
+#define RDMA_PIECE_MAX (4u << 20) /* bytes of a request, where the device takes so many */
+#define RDMA_BYTES     (16u << 20) /* on the way on a queue pair: messages behind them wait so long */
+#define RDMA_POLL      16	   /* completions of one call */
+#define RDMA_POLLS     16	   /* calls of one round */
+
+struct rdma_transport;
+struct rdma_conn;
+struct rdma_qp;
+struct rdma_rail;
+
+/* ---- what a worker does ---- */
+
+struct rdma_job {
+	struct sl_job job;
+	struct rdma_transport *t;
+	void (*work)(struct rdma_job *job); /* on a worker */
+	void (*done)(struct rdma_job *job); /* then; [token] */
+	struct sl_list link;
+};
+
+/* ---- nics and completion queues ---- */
+
+#define RDMA_CQS_MAX 64 /* of a nic */
+#define RDMA_CQ_LEN  16384
+
+struct rdma_cq {
+	struct rdma_nic *nic;
+	struct ibv_cq *ibv;
+	uint32_t room;	   /* entries nobody reserved; under cq_lock */
+	bool armed;	   /* [token] */
+	unsigned n_events; /* not acknowledged; [token] */
+};
+
+/* A port that the context uses. */
+struct rdma_nic {
+	struct rdma_transport *t;
+	unsigned index;
+	struct sl_device device;
+	uint8_t port;
+	/* What a port is like can change: under setup_lock. */
+	enum slime_link_layer link_layer;
+	struct slime_gid gid;
+	uint16_t lid;
+	enum ibv_mtu mtu;
+	_Atomic bool changed; /* ask it again */
+	uint32_t max_msg;
+	uint32_t n_sends; /* depth of a send queue */
+	uint32_t n_sges;
+	uint8_t max_rd_atomic;	    /* reads that a queue pair may have under way */
+	uint8_t max_dest_rd_atomic; /* and may answer at a time */
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct sl_source channel_source;
+	struct sl_source async_source;
+	struct rdma_cq *cqs[RDMA_CQS_MAX];
+	_Atomic unsigned n_cqs; /* grows under cq_lock */
+	_Atomic bool dead;
+};
+
+/* Negative errno, with the words; all under setup_lock. */
+int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, unsigned index,
+		  struct rdma_nic **out, struct sl_why *why);
+/* Ask the port again what it is like. */
+int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why);
+/* Nothing of it is in use. */
+void rdma_nic_close(struct rdma_nic *nic);
+
+/* ---- cq.c ---- */
+
+/* Room for n completions in a queue of the nic, if need be in a new one. Any thread. */
+int rdma_cq_reserve(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out);
+void rdma_cq_release(struct rdma_cq *cq, uint32_t n);
+/* [token], all three. */
+unsigned rdma_cq_poll(struct rdma_cq *cq);
+void rdma_cq_arm(struct rdma_cq *cq);
+void rdma_cq_rang(struct rdma_cq *cq); /* its event arrived */
+void rdma_cq_close(struct rdma_cq *cq);
+
+/* ---- queue pairs ---- */
+
+/* What lies in a send queue. */
+struct rdma_sent {
+	struct slime_op *op; /* the last request of a part of it; NULL */
+	struct rdma_key *key;
+	uint32_t len;
+	bool bye;
+};
+
+struct rdma_qp {
+	struct rdma_nic *nic;
+	struct rdma_cq *cq;
+	struct ibv_qp *ibv;
+	struct rdma_conn *conn; /* NULL: an offer's, still */
+	unsigned index;		/* in the connection */
+	unsigned rail;
+	uint32_t slot;	/* in the transport's table */
+	uint64_t wr_id; /* what all of its work requests have, in this life of it */
+	uint32_t psn;
+	struct rdma_qp_address peer;
+	uint32_t n_receives; /* depth of the receive queue */
+	uint32_t n_frames;
+	uint32_t max_inline;
+	uint8_t *receives; /* their buffers, RDMA_FRAME_PITCH each */
+	uint8_t *frames;   /* of requests in the send queue, same */
+	uint32_t lkey;	   /* of both */
+
+	/* Under the connection's lock. */
+	struct rdma_sent *sent; /* n_sends of them */
+	uint32_t head, tail;	/* posted, and completed, ever */
+	uint32_t signaled;	/* head after the last signaled one */
+	uint32_t marker;	/* number of the last request there will be */
+	uint64_t n_bytes;	/* on the way */
+
+	/* [token], but for the worker that brings it up or kills it. */
+	_Atomic uint32_t n_posted; /* receives */
+	uint32_t n_returned;
+	uint32_t returned[RDMA_POLL]; /* buffers that are to be posted again */
+	bool draining;		      /* it is in ERR, and the marker is posted */
+	bool marker_seen;
+	bool drained;
+};
+
+enum { RDMA_DATA_RESERVE_SHARE = 4 };
+
+/* Entries that one-sided work may still take: a share is left to messages, and one to the marker.
+ */
+static inline uint32_t rdma_qp_room(const struct rdma_qp *q)
+{
+	uint32_t used = q->head - q->tail;
+	uint32_t limit = q->nic->n_sends - q->nic->n_sends / RDMA_DATA_RESERVE_SHARE;
+
+	if (q->n_bytes >= RDMA_BYTES)
+		return 0;
+	return used < limit ? limit - used : 0;
+}
+
+static inline uint32_t rdma_qp_message_room(const struct rdma_qp *q)
+{
+	return q->nic->n_sends - 1 - (q->head - q->tail);
+}
+
+/* Make one in RESET, with room in a completion queue. Any thread. */
+int rdma_qp_create(struct rdma_nic *nic, uint32_t n_receives, struct rdma_qp **out);
+/* Control calls: for workers. */
+int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
+		     const struct rdma_rail_address *to, const char **step);
+void rdma_qp_kill(struct rdma_qp *q);  /* to ERR, and the marker after all that was posted */
+void rdma_qp_close(struct rdma_qp *q); /* no DMA of it after this; its memory stays */
+/* Its completions are of no interest any more, and its room is free. After close. */
+void rdma_qp_free(struct rdma_qp *q);
+
+/* The entry of request number, which is posted, or will be. */
+static inline struct rdma_sent *rdma_qp_entry(struct rdma_qp *q, uint32_t number)
+{
+	return &q->sent[number % q->nic->n_sends];
+}
+
+/*
+ * Post n requests, which have the numbers from head on, and their entries filled; room for them was
+ * there. Under the connection's lock. A negative errno when the device does not take them: the
+ * connection is to end.
+ */
+int rdma_qp_post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n);
+
+/* Set request number's wr_id, and whether it is signaled: when it must be, or for the sake of room
+ * in the queue. Numbers in their order. Under the connection's lock. */
+void rdma_qp_number(struct rdma_qp *q, struct ibv_send_wr *wr, uint32_t number, bool must_signal);
+
+/* Receive buffer i is free again: posted with others, or by rdma_qp_flush_completed(). [token] */
+void rdma_qp_return(struct rdma_qp *q, uint32_t i);
+
+/* A completion; what it is about is looked up here. [token] */
+void rdma_qp_completed(struct rdma_transport *t, const struct ibv_wc *wc);
+/* After some of them: receive buffers that came back are posted. [token] */
+void rdma_qp_flush_completed(struct rdma_transport *t, const struct ibv_wc *wc);
+
+/* ---- offers ---- */
+
+/* One direction's slots, each behind the frame of its message. */
+#define RDMA_N_SLOTS   (SL_SEND_SLOTS + 2 * SL_CALL_SLOTS)
+#define RDMA_SLOTS_LEN (SL_SLOTS_LEN + RDMA_N_SLOTS * RDMA_FRAME_PITCH)
+
+struct rdma_rail {
+	struct rdma_nic *nic;
+	struct rdma_rail_address local;
+	uint8_t gid_index;
+	struct ibv_mr *in;  /* slots that the peer writes */
+	struct ibv_mr *own; /* slots of ours, and the frames */
+	struct rdma_qp *qps[RDMA_QPS_MAX];
+};
+
+struct rdma_offer {
+	struct rdma_transport *t;
+	struct sl_list link; /* in the transport's list, under its lock */
+	struct rdma_job job; /* to be dropped */
+	uint8_t *memory;
+	size_t memory_len;
+	uint8_t *in_slots;
+	uint8_t *out_slots;
+	unsigned n_rails;
+	unsigned n_qps; /* of a rail */
+	struct rdma_rail rails[RDMA_RAILS_MAX];
+	uint8_t bytes[SL_CANDIDATE_MAX]; /* as the peer has it */
+	size_t len;
+};
+
+int rdma_offer_create(struct rdma_transport *t, struct rdma_offer **out, struct sl_why *why);
+/* Destroys what is left of its queue pairs; control calls. */
+void rdma_offer_close(struct rdma_offer *o);
+void rdma_offer_free(struct rdma_offer *o);
+/* Both, on a worker. Any thread. */
+void rdma_offer_drop(struct rdma_offer *o);
+void rdma_offer_forget(struct rdma_offer *o); /* in a child after fork */
+
+/* ---- regions ---- */
+
+enum rdma_mr_state {
+	RDMA_MR_NONE,
+	RDMA_MR_BUSY, /* a worker is at it */
+	RDMA_MR_READY,
+	RDMA_MR_FAILED,
+};
+
+/* A region of ours with the devices. */
+struct rdma_mr {
+	_Atomic uint32_t state; /* enum rdma_mr_state; changes under the transport's mr_lock */
+	_Atomic uint64_t generation;
+	int status;
+	struct ibv_mr *ibv[RDMA_RAILS_MAX]; /* by nic */
+	struct rdma_job job;
+	uint8_t *base;
+	uint64_t len;
+	uint32_t access;
+	uint32_t id;
+	bool wanted; /* the job registers; else it only takes the old one back */
+};
+
+/*
+ * The region, registered: 0, or -EINPROGRESS (its users are run when a worker is done), or why it
+ * cannot be. The caller keeps it from being withdrawn. Any thread.
+ */
+int rdma_mr_get(struct rdma_transport *t, const struct sl_region *r, struct rdma_mr **out);
+/* Nobody uses it: true when the devices let go of it, else ask again. [token] */
+bool rdma_mr_release(struct rdma_transport *t, const struct sl_region *r);
+/* All of them, at once; no worker is busy. */
+void rdma_mr_release_all(struct rdma_transport *t);
+
+enum rdma_key_state {
+	RDMA_KEY_NEW,
+	RDMA_KEY_ASKED,
+	RDMA_KEY_READY,
+	RDMA_KEY_REFUSED,
+	RDMA_KEY_STALE, /* withdrawn, or never there */
+};
+
+/* A region of the peer's. Under the connection's lock. */
+struct rdma_key {
+	struct rdma_key *next; /* of its bucket */
+	uint32_t id;
+	enum rdma_key_state state;
+	uint64_t generation;
+	int status;
+	uint32_t access;
+	uint32_t n_inflight;
+	bool tell; /* its withdrawal is acknowledged once nothing is in flight */
+	uint64_t addr;
+	uint64_t len;
+	uint32_t rkeys[RDMA_RAILS_MAX];
+};
+
+#define RDMA_BUCKETS 64
+
+/* What is asked of us, and waits for a worker. [token] */
+struct rdma_open {
+	uint32_t id;
+	uint64_t generation;
+	struct sl_region *region; /* held */
+};
+
+/* ---- connections ---- */
+
+enum rdma_conn_state {
+	RDMA_CONN_NEW,
+	RDMA_CONN_BRINGING_UP, /* a worker is at it */
+	RDMA_CONN_GREETING,
+	RDMA_CONN_RESTING, /* until it begins again */
+	RDMA_CONN_UP,
+	RDMA_CONN_LEAVING,
+	RDMA_CONN_KILLING, /* a worker is at it */
+	RDMA_CONN_DRAINING,
+	RDMA_CONN_CLOSING, /* a worker is at it */
+	RDMA_CONN_ENDED,
+};
+
+struct rdma_conn {
+	struct sl_conn conn;
+	struct rdma_transport *t;
+	struct sl_list link; /* in the transport's list; [token] */
+	bool in_todo;	     /* under the transport's lock, as is the next */
+	struct sl_list todo_link;
+	struct rdma_job job;
+	struct sl_timer timer; /* to be ready, to have left, to be drained */
+	struct sl_timer again; /* begins once more */
+	struct rdma_offer *offer;
+	struct rdma_candidate peer;
+	uint8_t key[SL_AUTH_KEY_LEN];
+	bool initiator;
+	uint64_t deadline_ns;
+	unsigned n_qps;
+	struct rdma_qp *qps[RDMA_RAILS_MAX * RDMA_QPS_MAX];
+	uint8_t proof[SL_AUTH_MAC_LEN]; /* ours */
+	uint8_t peer_proof[SL_AUTH_MAC_LEN];
+	int job_status; /* of the last job */
+	const char *job_step;
+	char greeting_why[160]; /* what the last try failed with. [token] */
+	bool proven;		/* the peer holds the key. [token] */
+
+	_Atomic uint32_t state; /* enum rdma_conn_state; changes with lock held, by [token] */
+	_Atomic uint64_t imm_taken;
+	_Atomic bool ending;
+	_Atomic bool left; /* the peer knows that we leave */
+
+	pthread_mutex_t lock;
+	bool end_local;
+	int end_cause;
+	char end_why[256];
+	struct sl_list works;	 /* ops with requests that are not posted */
+	struct sl_list posted;	 /* ops that are, all of them */
+	unsigned n_writes;	 /* in both */
+	struct ibv_send_wr *wrs; /* where chains are built; n_sends of them */
+	struct ibv_sge *sges;	 /* RDMA_SGES for each */
+	struct sl_msg msgs[SL_RING_ENTRIES + RDMA_CONTROLS]; /* that found no room */
+	unsigned msgs_first, n_msgs;
+	uint64_t taken, taken_told;
+	struct rdma_key *keys[RDMA_BUCKETS];
+	unsigned n_asked; /* keys */
+	_Atomic unsigned n_stale;
+	char address[80];
+
+	/* [token] */
+	struct rdma_open opens[RDMA_OPENS];
+	unsigned n_opens;
+	uint64_t *given; /* by region id: the generation that the peer has the key of; 0: none */
+	uint64_t *told;	 /* same: of which it was told that it is withdrawn */
+	unsigned n_told;
+	uint64_t withdraw_until_ns;
+};
+
+/* conn.c */
+int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);
+unsigned rdma_conn_run(struct rdma_conn *c); /* do what is due; c may be gone after it. [token] */
+/* It is to end; the first reason counts. Any thread; the locked one holds its lock. */
+void rdma_conn_fail(struct rdma_conn *c, int cause, const char *why);
+void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why);
+/* A completion of q failed. [token] */
+void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc);
+void rdma_conn_drained(struct rdma_conn *c);			     /* a queue pair is. [token] */
+void rdma_conn_greeted(struct rdma_conn *c, const struct sl_msg *m); /* READY came. [token] */
+void rdma_conn_probe(struct rdma_conn *c); /* whether the peer still answers, if idle. [token] */
+/* Have the token's holder run it. Any thread, any lock but the transport's. */
+void rdma_conn_call(struct rdma_conn *c);
+
+/* msg.c */
+uint8_t *rdma_slot(struct sl_conn *conn, enum sl_area area, unsigned slot);
+void rdma_post(struct sl_conn *conn, const struct sl_msg *m);
+void rdma_take_imm(struct sl_conn *conn, uint64_t taken);
+/* Under lock. */
+void rdma_msg_put(struct rdma_conn *c, const struct sl_msg *m);
+void rdma_msg_pump(struct rdma_conn *c); /* what waits, as far as there is room */
+/* Prepare the request for m as the n-th of a chain on the first queue pair; op, if any, is done
+ * with it. Under lock. */
+void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, struct slime_op *op);
+/* A receive completed. [token] */
+void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const struct ibv_wc *wc);
+
+/* work.c */
+int rdma_submit(struct sl_conn *conn, struct slime_op *op);
+void rdma_work_pump(struct rdma_conn *c);		       /* under lock */
+void rdma_work_done(struct rdma_conn *c, struct slime_op *op); /* a part is. Under lock */
+void rdma_work_fail_all(struct rdma_conn *c, int status);      /* nothing is in flight. [token] */
+/* The status that op shall end with, when its connection fails. Under lock. */
+void rdma_work_blame(struct slime_op *op, int status);
+
+/* key.c */
+
+/* The key for r: 0, -EINPROGRESS (not there yet; to be asked for), or what was answered. Under
+ * lock.
+ */
+int rdma_key_get(struct rdma_conn *c, const struct slime_remote_mr *r, struct rdma_key **out);
+/* Ask for it, unless it was, or too many are; works are pumped when the answer comes. It sends: no
+ * chain is being built. Under lock. */
+void rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r);
+void rdma_key_put(struct rdma_conn *c, struct rdma_key *k); /* one request less. Under lock */
+bool rdma_key_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
+/* A control frame arrived: false: broken protocol. [token] */
+bool rdma_key_received(struct rdma_conn *c, const struct sl_msg *m);
+void rdma_key_run(struct rdma_conn *c); /* answer what can be answered. [token] */
+/* Whether the peer cannot reach r (any more); it is told. [token] */
+bool rdma_key_withdraw(struct rdma_conn *c, const struct sl_region *r);
+void rdma_key_end(struct rdma_conn *c); /* regions that are held for answers. [token] */
+void rdma_key_free(struct rdma_conn *c);
+
+/* error.c */
+
+/* What a failed completion comes to, as the status of its op and the end of its connection. */
+int rdma_error_status(enum ibv_wc_status status);
+/* In words: also what to do about it. */
+void rdma_error_text(const struct rdma_qp *q, const struct ibv_wc *wc, char *out, size_t cap);
+
+/* ---- the transport ---- */
+
+#define RDMA_TABLE_BITS 16
+
+/* Where a completion finds its queue pair. */
+struct rdma_entry {
+	_Atomic(struct rdma_qp *) qp;
+	_Atomic uint64_t wr_id; /* of its life */
+};
+
+struct rdma_transport {
+	struct sl_transport base;
+	struct sl_list conns; /* [token] */
+	struct sl_timer watch;
+	_Atomic unsigned n_nics; /* written under setup_lock */
+	struct rdma_nic *nics[RDMA_RAILS_MAX];
+
+	pthread_mutex_t setup_lock; /* of nics and what they know of their ports */
+	struct sl_workers workers;
+	_Atomic uint32_t n_running;
+
+	pthread_mutex_t cq_lock; /* of completion queues' room */
+
+	pthread_mutex_t lock; /* of the following */
+	pthread_cond_t idle;
+	struct sl_list todo;
+	_Atomic unsigned n_todo;
+	struct sl_list done; /* jobs */
+	unsigned n_jobs;     /* queued, running, or done and not told */
+	struct sl_list offers;
+	uint32_t next_slot;
+	uint32_t next_life;
+	struct rdma_entry *table;
+
+	pthread_mutex_t mr_lock;
+	_Atomic(struct rdma_mr *) *mrs; /* by region id; NULL until there is one */
+};
+
+static inline struct rdma_transport *rdma_of(struct sl_transport *t)
+{
+	return SL_CONTAINER_OF(t, struct rdma_transport, base);
+}
+
+static inline struct rdma_conn *rdma_conn_of(struct sl_conn *conn)
+{
+	return SL_CONTAINER_OF(conn, struct rdma_conn, conn);
+}
+
+static inline struct sl_poller *rdma_poller(const struct rdma_transport *t)
+{
+	return t->base.env->poller;
+}
+
+static inline uint32_t rdma_state(const struct rdma_conn *c)
+{
+	return atomic_load_explicit(&c->state, memory_order_acquire);
+}
+
+/* Look from time to time whether the peers of idle connections are there. [token] */
+void rdma_watch_start(struct rdma_transport *t);
+/* Any thread. */
+void rdma_job_start(struct rdma_transport *t, struct rdma_job *job, void (*work)(struct rdma_job *),
+		    void (*done)(struct rdma_job *));
+int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q);
+void rdma_table_remove(struct rdma_transport *t, struct rdma_qp *q);
+/* A new life for its work requests. */
+void rdma_table_renew(struct rdma_transport *t, struct rdma_qp *q);
+
+#endif

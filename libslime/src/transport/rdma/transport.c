@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/transport/rdma/rdma.h"
+
+/* Looks at idle connections in the time after which a silent peer is given up. */
+#define PROBES_PER_TIMEOUT 4
+
+/* ---- devices ---- */
+
+/* Once, before anything is registered: a fork must not move pages away from under a device. */
+static void prepare_for_forks(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (ibv_is_fork_initialized() == IBV_FORK_DISABLED)
+		pthread_once(&once, (void (*)(void))(void *)ibv_fork_init);
+}
+
+static int add_nic(struct rdma_transport *t, const char *device, uint8_t port, struct sl_why *why)
+{
+	unsigned n = atomic_load(&t->n_nics);
+	int ret = rdma_nic_open(t, device, port, n, &t->nics[n], why);
+
+	if (!ret)
+		atomic_store(&t->n_nics, n + 1);
+	return ret;
+}
+
+static void close_nics(struct rdma_transport *t)
+{
+	while (t->n_nics) {
+		unsigned n = atomic_fetch_sub(&t->n_nics, 1) - 1;
+
+		rdma_nic_close(t->nics[n]);
+	}
+}
+
+/* Those that the attributes name, "mlx5_0,mlx5_1:2": all of them, or it is an error. */
+static int open_named(struct rdma_transport *t, const char *names, struct sl_why *why)
+{
+	int ret = 0;
+
+	while (*names && !ret) {
+		size_t len = strcspn(names, ",");
+		char name[SL_DEVICE_NAME_MAX];
+		unsigned port = 1;
+		char *colon;
+
+		snprintf(name, sizeof(name), "%.*s", (int)len, names);
+		colon = strchr(name, ':');
+		if (colon) {
+			port = (unsigned)strtoul(colon + 1, NULL, 10);
+			*colon = '\0';
+		}
+		if (t->n_nics == RDMA_RAILS_MAX) {
+			snprintf(why->text, sizeof(why->text), "more than %d devices",
+				 RDMA_RAILS_MAX);
+			ret = -EINVAL;
+		} else {
+			ret = add_nic(t, name, (uint8_t)port, why);
+		}
+		names += len + (names[len] == ',');
+	}
+	return ret;
+}
+
+/* All that can be used, or it is an error. */
+static int open_all(struct rdma_transport *t, struct sl_why *why)
+{
+	struct sl_device_names names;
+	struct sl_device_why said;
+	int ret = sl_device_names(&names, &said);
+
+	if (ret || !names.n)
+		snprintf(why->text, sizeof(why->text), "%.180s", said.text);
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < names.n && t->n_nics < RDMA_RAILS_MAX; i++) {
+		if (add_nic(t, names.names[i], 1, why))
+			sl_debug("rdma", "%s", why->text);
+	}
+	sl_device_names_fini(&names);
+	return t->n_nics ? 0 : -ENODEV;
+}
+
+/* Under setup_lock. */
+static int set_up(struct rdma_transport *t, struct sl_why *why)
+{
+	const char *names = t->base.env->attr->rdma_devices;
+	int ret = 0;
+
+	if (!t->n_nics) {
+		prepare_for_forks();
+		ret = sl_workers_start(&t->workers, RDMA_WORKERS);
+		if (ret)
+			snprintf(why->text, sizeof(why->text), "no threads: %s", strerror(-ret));
+		else
+			ret = names && *names ? open_named(t, names, why) : open_all(t, why);
+		if (ret)
+			close_nics(t);
+	}
+	for (unsigned i = 0; i < t->n_nics && !ret; i++) {
+		if (atomic_load(&t->nics[i]->changed))
+			ret = rdma_nic_refresh(t->nics[i], why);
+	}
+	return ret;
+}
+
+/* ---- offers ---- */
+
+static int offer(struct sl_transport *transport, const struct sl_link_id *self, struct sl_writer *w,
+		 struct sl_offer **out, struct sl_why *why)
+{
+	struct rdma_transport *t = rdma_of(transport);
+	struct rdma_offer *o = NULL;
+	int ret;
+
+	(void)self;
+	*out = NULL;
+	pthread_mutex_lock(&t->setup_lock);
+	ret = set_up(t, why);
+	if (!ret)
+		ret = rdma_offer_create(t, &o, why);
+	pthread_mutex_unlock(&t->setup_lock);
+	if (ret)
+		return ret;
+	sl_write_bytes(w, o->bytes, o->len);
+	*out = (struct sl_offer *)o;
+	return 0;
+}
+
+static void work_drop(struct rdma_job *job)
+{
+	rdma_offer_close(SL_CONTAINER_OF(job, struct rdma_offer, job));
+}
+
+static void done_drop(struct rdma_job *job)
+{
+	rdma_offer_free(SL_CONTAINER_OF(job, struct rdma_offer, job));
+}
+
+void rdma_offer_drop(struct rdma_offer *o)
+{
+	rdma_job_start(o->t, &o->job, work_drop, done_drop);
+}
+
+static void drop_offer(struct sl_transport *t, struct sl_offer *o)
+{
+	(void)t;
+	rdma_offer_drop((struct rdma_offer *)o);
+}
+
+/* ---- jobs ---- */
+
+/* On a worker. */
+static void run_job(struct sl_job *base)
+{
+	struct rdma_job *job = SL_CONTAINER_OF(base, struct rdma_job, job);
+	struct rdma_transport *t = job->t;
+	const struct sl_transport_env *env = t->base.env;
+
+	job->work(job);
+	pthread_mutex_lock(&t->lock);
+	sl_list_append(&t->done, &job->link);
+	atomic_fetch_add(&t->n_todo, 1);
+	pthread_cond_signal(&t->idle);
+	pthread_mutex_unlock(&t->lock);
+	env->kick(env->arg);
+}
+
+void rdma_job_start(struct rdma_transport *t, struct rdma_job *job, void (*work)(struct rdma_job *),
+		    void (*done)(struct rdma_job *))
+{
+	job->t = t;
+	job->work = work;
+	job->done = done;
+	job->job.run = run_job;
+	job->job.n_running = &t->n_running;
+	sl_list_init(&job->link);
+	sl_list_init(&job->job.link);
+	pthread_mutex_lock(&t->lock);
+	t->n_jobs++;
+	pthread_mutex_unlock(&t->lock);
+	sl_workers_put(&t->workers, &job->job);
+}
+
+/* The next job that is done. */
+static struct rdma_job *take_done(struct rdma_transport *t)
+{
+	struct sl_list *e;
+
+	pthread_mutex_lock(&t->lock);
+	e = sl_list_pop(&t->done);
+	if (e) {
+		t->n_jobs--;
+		atomic_fetch_sub(&t->n_todo, 1);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return e ? SL_CONTAINER_OF(e, struct rdma_job, link) : NULL;
+}
+
+/* ---- progress ---- */
+
+static struct rdma_conn *take_todo(struct rdma_transport *t)
+{
+	struct rdma_conn *c = NULL;
+	struct sl_list *e;
+
+	pthread_mutex_lock(&t->lock);
+	e = sl_list_pop(&t->todo);
+	if (e) {
+		c = SL_CONTAINER_OF(e, struct rdma_conn, todo_link);
+		c->in_todo = false;
+		atomic_fetch_sub(&t->n_todo, 1);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return c;
+}
+
+static unsigned run_todo(struct rdma_transport *t)
+{
+	unsigned rounds = atomic_load(&t->n_todo);
+	unsigned n = 0;
+	struct rdma_job *job;
+	struct rdma_conn *c;
+
+	while ((job = take_done(t))) {
+		job->done(job);
+		n++;
+	}
+	/* What comes in meanwhile has its turn in the next round. */
+	while (rounds-- && (c = take_todo(t)))
+		n += rdma_conn_run(c);
+	return n;
+}
+
+static unsigned progress(struct sl_transport *transport)
+{
+	struct rdma_transport *t = rdma_of(transport);
+	unsigned n_nics = atomic_load_explicit(&t->n_nics, memory_order_acquire);
+	unsigned n = 0;
+
+	if (atomic_load_explicit(&t->n_todo, memory_order_acquire))
+		n += run_todo(t);
+	for (unsigned i = 0; i < n_nics; i++) {
+		struct rdma_nic *nic = t->nics[i];
+		unsigned n_cqs = atomic_load_explicit(&nic->n_cqs, memory_order_acquire);
+
+		for (unsigned k = 0; k < n_cqs; k++)
+			n += rdma_cq_poll(nic->cqs[k]);
+	}
+	return n;
+}
+
+static void arm(struct sl_transport *transport)
+{
+	struct rdma_transport *t = rdma_of(transport);
+
+	for (unsigned i = 0; i < atomic_load(&t->n_nics); i++) {
+		for (unsigned k = 0; k < atomic_load(&t->nics[i]->n_cqs); k++)
+			rdma_cq_arm(t->nics[i]->cqs[k]);
+	}
+}
+
+/* An armed queue rings once, and the poller takes that in its turn. */
+static void disarm(struct sl_transport *transport)
+{
+	(void)transport;
+}
+
+static uint64_t watch_ns(const struct rdma_transport *t)
+{
+	return t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS / PROBES_PER_TIMEOUT;
+}
+
+static void on_watch(struct sl_timer *timer)
+{
+	struct rdma_transport *t = SL_CONTAINER_OF(timer, struct rdma_transport, watch);
+	struct sl_list *e;
+
+	sl_list_for_each (e, &t->conns)
+		rdma_conn_probe(SL_CONTAINER_OF(e, struct rdma_conn, link));
+	if (!sl_list_empty(&t->conns))
+		sl_timer_set(rdma_poller(t), &t->watch, sl_clock_ns() + watch_ns(t));
+}
+
+void rdma_watch_start(struct rdma_transport *t)
+{
+	if (t->watch.when_ns == SL_NEVER)
+		sl_timer_set(rdma_poller(t), &t->watch, sl_clock_ns() + watch_ns(t));
+}
+
+static bool withdraw(struct sl_transport *transport, const struct sl_region *r)
+{
+	struct rdma_transport *t = rdma_of(transport);
+	bool gone = true;
+	struct sl_list *e;
+
+	sl_list_for_each (e, &t->conns)
+		gone = rdma_key_withdraw(SL_CONTAINER_OF(e, struct rdma_conn, link), r) && gone;
+	return gone && rdma_mr_release(t, r);
+}
+
+/* ---- life ---- */
+
+static void free_transport(struct rdma_transport *t)
+{
+	free(t->table);
+	free(t->mrs);
+	free(t);
+}
+
+static int create(const struct sl_transport_env *env, struct sl_transport **out)
+{
+	struct rdma_transport *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->base = (struct sl_transport){ .ops = &sl_rdma_transport, .env = env };
+	/* Their pages come when there are queue pairs, and regions. */
+	t->table = calloc(1u << RDMA_TABLE_BITS, sizeof(*t->table));
+	t->mrs = calloc(env->attr->max_regions, sizeof(*t->mrs));
+	if (!t->table || !t->mrs) {
+		free_transport(t);
+		return -ENOMEM;
+	}
+	sl_list_init(&t->conns);
+	sl_list_init(&t->todo);
+	sl_list_init(&t->done);
+	sl_list_init(&t->offers);
+	sl_timer_init(&t->watch, on_watch);
+	sl_workers_init(&t->workers);
+	pthread_mutex_init(&t->setup_lock, NULL);
+	pthread_mutex_init(&t->cq_lock, NULL);
+	pthread_mutex_init(&t->mr_lock, NULL);
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->idle, NULL);
+	*out = &t->base;
+	return 0;
+}
+
+/* Offers that were dropped are still being closed. */
+static void finish_jobs(struct rdma_transport *t)
+{
+	struct rdma_job *job;
+
+	pthread_mutex_lock(&t->lock);
+	while (t->n_jobs) {
+		while (sl_list_empty(&t->done))
+			pthread_cond_wait(&t->idle, &t->lock);
+		pthread_mutex_unlock(&t->lock);
+		while ((job = take_done(t)))
+			job->done(job);
+		pthread_mutex_lock(&t->lock);
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void destroy(struct sl_transport *transport)
+{
+	struct rdma_transport *t = rdma_of(transport);
+
+	sl_timer_cancel(rdma_poller(t), &t->watch);
+	finish_jobs(t);
+	sl_workers_fini(&t->workers);
+	rdma_mr_release_all(t);
+	close_nics(t);
+	pthread_cond_destroy(&t->idle);
+	pthread_mutex_destroy(&t->lock);
+	pthread_mutex_destroy(&t->mr_lock);
+	pthread_mutex_destroy(&t->cq_lock);
+	pthread_mutex_destroy(&t->setup_lock);
+	free_transport(t);
+}
+
+static void forget(struct sl_transport *transport)
+{
+	struct rdma_transport *t = rdma_of(transport);
+	struct sl_list *e;
+
+	while ((e = sl_list_pop(&t->offers)))
+		rdma_offer_forget(SL_CONTAINER_OF(e, struct rdma_offer, link));
+	/* What libibverbs has is the parent's. */
+	free_transport(t);
+}
+
+const struct sl_transport_ops sl_rdma_transport = {
+	.id = SLIME_TRANSPORT_RDMA,
+	.create = create,
+	.destroy = destroy,
+	.forget = forget,
+	.offer = offer,
+	.drop_offer = drop_offer,
+	.conn_create = rdma_conn_create,
+	.withdraw = withdraw,
+	.progress = progress,
+	.arm = arm,
+	.disarm = disarm,
+};

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/transport/rdma/wire.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "src/desc.h"
+#include <slime/topo.h>
+
+#define NUMBER_MAX 0xffffffu /* of queue pairs and packets: 24 bits */
+
+/* ---- candidates ---- */
+
+static void write_rail(const struct rdma_rail_address *a, unsigned n_qps, struct sl_writer *w)
+{
+	sl_write_u8(w, a->link_layer);
+	sl_write_u8(w, a->port);
+	sl_write_u8(w, a->mtu);
+	sl_write_u8(w, a->max_rd_atomic);
+	sl_write_u8(w, a->max_dest_rd_atomic);
+	sl_write_u8(w, 0);
+	sl_write_u16(w, a->lid);
+	sl_write_bytes(w, a->gid, sizeof(a->gid));
+	sl_write_u32(w, a->slots_key);
+	sl_write_bytes(w, a->device, sizeof(a->device));
+	for (unsigned i = 0; i < n_qps; i++) {
+		sl_write_u32(w, a->qps[i].qpn);
+		sl_write_u32(w, a->qps[i].psn);
+	}
+}
+
+void rdma_candidate_write(const struct rdma_candidate *c, struct sl_writer *w)
+{
+	sl_write_u8(w, RDMA_WIRE_VERSION);
+	sl_write_u8(w, (uint8_t)c->n_rails);
+	sl_write_u8(w, (uint8_t)c->n_qps);
+	sl_write_u8(w, 0);
+	sl_write_u64(w, c->slots);
+	for (unsigned i = 0; i < c->n_rails; i++)
+		write_rail(&c->rails[i], c->n_qps, w);
+}
+
+static bool rail_is_sane(const struct rdma_rail_address *a, unsigned n_qps)
+{
+	if (a->link_layer != SLIME_LINK_INFINIBAND && a->link_layer != SLIME_LINK_ETHERNET)
+		return false;
+	if (!a->port || a->mtu < IBV_MTU_256 || a->mtu > IBV_MTU_4096 || !a->max_rd_atomic ||
+	    !a->max_dest_rd_atomic)
+		return false;
+	for (unsigned i = 0; i < n_qps; i++) {
+		if (a->qps[i].qpn > NUMBER_MAX || a->qps[i].psn > NUMBER_MAX)
+			return false;
+	}
+	return true;
+}
+
+static bool read_rail(struct rdma_rail_address *a, unsigned n_qps, struct sl_reader *r)
+{
+	a->link_layer = sl_read_u8(r);
+	a->port = sl_read_u8(r);
+	a->mtu = sl_read_u8(r);
+	a->max_rd_atomic = sl_read_u8(r);
+	a->max_dest_rd_atomic = sl_read_u8(r);
+	(void)sl_read_u8(r);
+	a->lid = sl_read_u16(r);
+	sl_read_bytes(r, a->gid, sizeof(a->gid));
+	a->slots_key = sl_read_u32(r);
+	sl_read_bytes(r, a->device, sizeof(a->device));
+	for (unsigned i = 0; i < n_qps; i++) {
+		a->qps[i].qpn = sl_read_u32(r);
+		a->qps[i].psn = sl_read_u32(r);
+	}
+	return !r->failed && rail_is_sane(a, n_qps);
+}
+
+int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t len)
+{
+	struct sl_reader r = { .at = bytes, .left = len };
+	struct rdma_candidate got = { 0 };
+	uint8_t version = sl_read_u8(&r);
+
+	if (!r.failed && version != RDMA_WIRE_VERSION)
+		return -EPROTONOSUPPORT;
+	got.n_rails = sl_read_u8(&r);
+	got.n_qps = sl_read_u8(&r);
+	(void)sl_read_u8(&r);
+	got.slots = sl_read_u64(&r);
+	if (r.failed || !got.n_rails || got.n_rails > RDMA_RAILS_MAX || !got.n_qps ||
+	    got.n_qps > RDMA_QPS_MAX)
+		return -EINVAL;
+	for (unsigned i = 0; i < got.n_rails; i++) {
+		if (!read_rail(&got.rails[i], got.n_qps, &r))
+			return -EINVAL;
+	}
+	if (r.left)
+		return -EINVAL;
+	*c = got;
+	return 0;
+}
+
+/* ---- frames ---- */
+
+void rdma_frame_write(const struct sl_msg *m, uint8_t out[RDMA_FRAME_LEN])
+{
+	struct sl_writer w = { .at = out, .room = RDMA_FRAME_LEN };
+
+	sl_write_u8(&w, m->kind);
+	sl_write_u8(&w, m->flags);
+	sl_write_u16(&w, m->slot);
+	sl_write_u32(&w, m->len);
+	for (unsigned i = 0; i < sizeof(m->w) / sizeof(m->w[0]); i++)
+		sl_write_u64(&w, m->w[i]);
+}
+
+void rdma_frame_read(struct sl_msg *m, const uint8_t in[RDMA_FRAME_LEN])
+{
+	uint8_t bytes[RDMA_FRAME_LEN];
+	struct sl_reader r = { .at = bytes, .left = sizeof(bytes) };
+
+	/* The peer can write to slots at any time: what is decided on is a copy. */
+	memcpy(bytes, in, sizeof(bytes));
+	m->kind = sl_read_u8(&r);
+	m->flags = sl_read_u8(&r);
+	m->slot = sl_read_u16(&r);
+	m->len = sl_read_u32(&r);
+	for (unsigned i = 0; i < sizeof(m->w) / sizeof(m->w[0]); i++)
+		m->w[i] = sl_read_u64(&r);
+}
+
+/* ---- proofs ---- */
+
+static void write_id(struct sl_writer *w, struct sl_link_id id)
+{
+	sl_write_u64(w, id.context);
+	sl_write_u64(w, id.endpoint);
+}
+
+int rdma_proof_make(const struct rdma_proof *p, const uint8_t key[SL_AUTH_KEY_LEN],
+		    uint8_t out[SL_AUTH_MAC_LEN])
+{
+	static const char label[] = "slime-rdma-ready-1";
+	uint8_t said[sizeof(label) + 1 + 2 * 16 + 2 * (2 + SL_CANDIDATE_MAX)];
+	struct sl_writer w = { .at = said, .room = sizeof(said) };
+
+	sl_write_bytes(&w, label, sizeof(label) - 1);
+	sl_write_u8(&w, p->initiator);
+	write_id(&w, p->initiator_id);
+	write_id(&w, p->acceptor_id);
+	sl_write_u16(&w, (uint16_t)p->initiator_len);
+	sl_write_bytes(&w, p->initiator_bytes, p->initiator_len);
+	sl_write_u16(&w, (uint16_t)p->acceptor_len);
+	sl_write_bytes(&w, p->acceptor_bytes, p->acceptor_len);
+	return w.failed ? -EINVAL : sl_auth_mac(key, said, sizeof(said) - w.room, out);
+}

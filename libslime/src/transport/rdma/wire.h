@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bytes of the rdma transport: docs/wire.md. A candidate in an endpoint's descriptor, the frame
+ * that every message is, and the proof in the first of them. Readers take hostile bytes.
+ */
+#ifndef SL_RDMA_WIRE_H
+#define SL_RDMA_WIRE_H
+
+#include <stdint.h>
+
+#include "src/transport/auth.h"
+#include "src/transport/transport.h"
+
+#define RDMA_WIRE_VERSION 1
+
+#define RDMA_RAILS_MAX 4
+#define RDMA_QPS_MAX   8 /* of a rail */
+#define RDMA_NAME_LEN  16
+
+#define RDMA_FRAME_LEN	 56
+#define RDMA_FRAME_PITCH 64 /* a cache line each */
+
+/* Kinds of frames beside those of messages. */
+enum rdma_kind {
+	RDMA_READY = 128, /* w[0..3]: proof; the first frame */
+	RDMA_OPEN,	  /* len: id of a region, w[0]: generation: its key is wanted */
+	RDMA_OPENED,	  /* the answer; w[1]: enum rdma_answer; flags: access, w[2]:
+			   * address, w[3]: length, w[4..5]: keys by rail */
+	RDMA_WITHDRAW,	  /* len, w[0] as of OPEN: no new access */
+	RDMA_WITHDRAWN,	  /* and none is under way any more */
+	RDMA_CREDIT,	  /* w[0]: immediates taken, ever */
+	RDMA_BYE,	  /* the link is closed in order; the last frame */
+};
+
+enum rdma_answer {
+	RDMA_ANSWER_OK,
+	RDMA_ANSWER_STALE,
+	RDMA_ANSWER_ACCESS,
+	RDMA_ANSWER_MEMORY, /* it cannot be registered */
+	RDMA_ANSWERS,
+};
+
+/* A slot's number in the immediate data of the write that fills it. */
+#define RDMA_IMM_SLOT(area, slot) ((uint32_t)(area) << 16 | (slot))
+
+struct rdma_qp_address {
+	uint32_t qpn;
+	uint32_t psn;
+};
+
+struct rdma_rail_address {
+	uint8_t link_layer; /* enum slime_link_layer */
+	uint8_t port;
+	uint8_t mtu; /* enum ibv_mtu */
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	uint16_t lid;
+	uint8_t gid[16];
+	uint32_t slots_key;
+	char device[RDMA_NAME_LEN]; /* for people; may lack its terminator */
+	struct rdma_qp_address qps[RDMA_QPS_MAX];
+};
+
+struct rdma_candidate {
+	unsigned n_rails;
+	unsigned n_qps; /* of a rail */
+	uint64_t slots;
+	struct rdma_rail_address rails[RDMA_RAILS_MAX];
+};
+
+void rdma_candidate_write(const struct rdma_candidate *c, struct sl_writer *w);
+/* -EINVAL malformed, -EPROTONOSUPPORT another version. */
+int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t len);
+
+void rdma_frame_write(const struct sl_msg *m, uint8_t out[RDMA_FRAME_LEN]);
+void rdma_frame_read(struct sl_msg *m, const uint8_t in[RDMA_FRAME_LEN]);
+
+/* One end's word for it that it holds the link's key, and means these two candidates. */
+struct rdma_proof {
+	bool initiator; /* whose proof it is */
+	struct sl_link_id initiator_id, acceptor_id;
+	const uint8_t *initiator_bytes, *acceptor_bytes; /* candidates */
+	size_t initiator_len, acceptor_len;
+};
+
+/* 0 or -ENOMEM. */
+SLIME_CHECKED int rdma_proof_make(const struct rdma_proof *p, const uint8_t key[SL_AUTH_KEY_LEN],
+				  uint8_t out[SL_AUTH_MAC_LEN]);
+
+#endif

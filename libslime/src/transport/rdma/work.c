@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "src/transport/rdma/rdma.h"
+
+/* How many ops are looked ahead at for regions that must be asked for. */
+#define OPS_AHEAD 16
+
+/* An op's notes. */
+#define PARTS(op)  ((op)->priv[0]) /* posted and not completed */
+#define STATUS(op) ((op)->priv[1]) /* positive errno that it will end with; 0 */
+#define SAID(op)   ((op)->priv[2]) /* WRITE_IMM: the immediate is posted */
+
+static bool is_write(const struct slime_op *op)
+{
+	return op->work.kind != SLIME_KIND_READ;
+}
+
+static bool has_more(struct slime_op *op)
+{
+	if (STATUS(op))
+		return false;
+	return sl_work_at(&op->work) || (op->work.kind == SLIME_KIND_WRITE_IMM && !SAID(op));
+}
+
+void rdma_work_blame(struct slime_op *op, int status)
+{
+	if (!STATUS(op))
+		STATUS(op) = (uint64_t)-status;
+}
+
+/* Under lock. */
+static void finish(struct rdma_conn *c, struct slime_op *op, int status)
+{
+	sl_list_remove(&op->link);
+	c->n_writes -= is_write(op);
+	sl_op_finish(op, status, op->work.total);
+}
+
+void rdma_work_done(struct rdma_conn *c, struct slime_op *op)
+{
+	if (--PARTS(op) == 0 && !has_more(op))
+		finish(c, op, -(int)STATUS(op));
+}
+
+/* ---- one request after the other ---- */
+
+/* A chain that is being built. */
+struct chain {
+	struct rdma_conn *c;
+	struct rdma_qp *q;
+	uint32_t n;
+	uint32_t room;
+	uint64_t bytes;
+};
+
+/* What a request needs to know of the piece that the work stands at. */
+struct place {
+	const struct slime_xfer *x;
+	struct rdma_mr *mr;
+	struct rdma_key *key;
+};
+
+static uint64_t remote_offset(const struct sl_work *w, const struct slime_xfer *x)
+{
+	return x->remote_offset + w->block * x->remote_stride + w->byte;
+}
+
+static uint8_t *local_place(const struct sl_work *w, const struct slime_xfer *x)
+{
+	return x->local->region->base + x->local_offset + w->block * x->local_stride + w->byte;
+}
+
+/* The owner's word counts, not the descriptor's. */
+static int check_key(const struct rdma_key *k, const struct sl_work *w, const struct slime_xfer *x)
+{
+	uint32_t access =
+		w->kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
+	uint64_t at = remote_offset(w, x);
+	uint64_t len = x->len - w->byte;
+
+	if (!(k->access & access))
+		return -EACCES;
+	return len > k->len || at > k->len - len ? -ERANGE : 0;
+}
+
+/* Both regions of the piece: -EINPROGRESS: not yet. */
+static int resolve(struct rdma_conn *c, struct sl_work *w, const struct slime_xfer *x,
+		   struct place *p)
+{
+	int ret = 0, of_key = 0;
+
+	if (!p->x || p->x->local != x->local)
+		ret = rdma_mr_get(c->t, x->local->region, &p->mr);
+	if (!p->x || p->x->remote != x->remote)
+		of_key = rdma_key_get(c, x->remote, &p->key);
+	/* Both are asked for before either is waited for. */
+	if (ret && ret != -EINPROGRESS)
+		return ret;
+	if (of_key || ret)
+		return of_key ? of_key : ret;
+	p->x = x;
+	return check_key(p->key, w, x);
+}
+
+/* Ask for what the work will need further on. */
+static void look_ahead(struct rdma_conn *c, struct slime_op *op)
+{
+	const struct slime_xfer *last = NULL;
+
+	for (size_t i = op->work.piece; i < op->work.n && c->n_asked < RDMA_OPENS; i++) {
+		const struct slime_xfer *x = &op->work.xfers[i];
+		struct rdma_mr *mr;
+
+		if (!x->len)
+			continue;
+		/* What is wrong with them is found when their turn comes. */
+		if (!last || last->local != x->local)
+			(void)rdma_mr_get(c->t, x->local->region, &mr);
+		if (!last || last->remote != x->remote)
+			rdma_key_ask(c, x->remote);
+		last = x;
+	}
+}
+
+static void look_ahead_all(struct rdma_conn *c)
+{
+	unsigned n = 0;
+	struct sl_list *e;
+
+	sl_list_for_each (e, &c->works) {
+		if (++n > OPS_AHEAD)
+			return;
+		look_ahead(c, SL_CONTAINER_OF(e, struct slime_op, link));
+	}
+}
+
+static uint32_t request_max(const struct rdma_nic *nic)
+{
+	return nic->max_msg < RDMA_PIECE_MAX ? nic->max_msg : RDMA_PIECE_MAX;
+}
+
+/* The next stretch of one block into an entry of the list; how long it is. */
+static uint32_t take_stretch(struct sl_work *w, const struct place *p, const struct rdma_nic *nic,
+			     uint32_t max, struct ibv_sge *sge)
+{
+	uint64_t left = p->x->len - w->byte;
+	struct sl_piece piece;
+
+	/* The bound keeps it within its block, and so within its region. */
+	if (left > max)
+		left = max;
+	sl_work_next(w, left, &piece);
+	*sge = (struct ibv_sge){
+		.addr = (uintptr_t)piece.local,
+		.length = (uint32_t)left,
+		.lkey = p->mr->ibv[nic->index]->lkey,
+	};
+	return (uint32_t)left;
+}
+
+/*
+ * Adjacent pieces go into one request: those that follow each other at the peer, and here as well
+ * into one entry of its list, or else into the next as long as there are some.
+ */
+static void extend(struct chain *ch, struct sl_work *w, const struct place *p,
+		   struct ibv_send_wr *wr, uint64_t remote_end, uint32_t len)
+{
+	uint32_t max = request_max(ch->q->nic);
+	struct place here = *p;
+	const struct slime_xfer *x;
+
+	while (len < max && (x = sl_work_at(w)) && x->remote == p->x->remote &&
+	       x->local == p->x->local && remote_offset(w, x) == remote_end) {
+		struct ibv_sge *last = &wr->sg_list[wr->num_sge - 1];
+		bool joins = (uintptr_t)local_place(w, x) == last->addr + last->length;
+		struct ibv_sge sge;
+		uint32_t n;
+
+		if ((!joins && wr->num_sge == (int)ch->q->nic->n_sges) || check_key(p->key, w, x))
+			break;
+		here.x = x;
+		n = take_stretch(w, &here, ch->q->nic, max - len, &sge);
+		if (joins)
+			last->length += n;
+		else
+			wr->sg_list[wr->num_sge++] = sge;
+		len += n;
+		remote_end += n;
+	}
+}
+
+static void add_request(struct chain *ch, struct slime_op *op, const struct place *p)
+{
+	struct rdma_conn *c = ch->c;
+	struct rdma_qp *q = ch->q;
+	struct ibv_send_wr *wr = &c->wrs[ch->n];
+	uint32_t number = q->head + ch->n;
+	uint64_t at = remote_offset(&op->work, p->x);
+	uint32_t len = 0;
+
+	*wr = (struct ibv_send_wr){
+		.sg_list = &c->sges[ch->n * RDMA_SGES],
+		.num_sge = 1,
+		.opcode = is_write(op) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+		.wr.rdma = { .remote_addr = p->key->addr + at, .rkey = p->key->rkeys[q->rail] },
+	};
+	len = take_stretch(&op->work, p, q->nic, request_max(q->nic), wr->sg_list);
+	extend(ch, &op->work, p, wr, at + len, len);
+	len = 0;
+	for (int i = 0; i < wr->num_sge; i++)
+		len += wr->sg_list[i].length;
+	if (is_write(op) && len <= q->max_inline)
+		wr->send_flags = IBV_SEND_INLINE;
+	*rdma_qp_entry(q, number) = (struct rdma_sent){ .key = p->key, .len = len };
+	p->key->n_inflight++;
+	rdma_qp_number(q, wr, number, false);
+	if (ch->n)
+		c->wrs[ch->n - 1].next = wr;
+	ch->n++;
+	ch->bytes += len;
+}
+
+/* The last request of the chain says when this part of the op is done. */
+static void close_part(struct chain *ch, struct slime_op *op)
+{
+	uint32_t number = ch->q->head + ch->n - 1;
+
+	rdma_qp_entry(ch->q, number)->op = op;
+	rdma_qp_number(ch->q, &ch->c->wrs[ch->n - 1], number, true);
+	PARTS(op)++;
+}
+
+static void add_imm(struct chain *ch, struct slime_op *op)
+{
+	const struct sl_msg m = {
+		.kind = SL_MSG_IMM,
+		.w = { op->work.imm, op->work.total },
+	};
+
+	rdma_msg_prepare(ch->c, ch->n++, &m, op);
+	PARTS(op)++;
+	SAID(op) = 1;
+}
+
+/*
+ * Add what there is room for of op: 0 all of it is posted, -EAGAIN no room, -EINPROGRESS a region
+ * is not known yet, or why it fails.
+ */
+static int add_op(struct chain *ch, struct slime_op *op)
+{
+	uint32_t first = ch->n;
+	struct place p = { 0 };
+	const struct slime_xfer *x;
+	int ret = 0;
+
+	while (!ret && (x = sl_work_at(&op->work))) {
+		if (ch->n >= ch->room || ch->q->n_bytes + ch->bytes >= RDMA_BYTES)
+			ret = -EAGAIN;
+		else
+			ret = resolve(ch->c, &op->work, x, &p);
+		if (!ret) {
+			p.x = x;
+			add_request(ch, op, &p);
+		}
+	}
+	if (!ret && op->work.kind == SLIME_KIND_WRITE_IMM) {
+		if (ch->n < ch->room)
+			add_imm(ch, op);
+		else
+			ret = -EAGAIN;
+	}
+	if (ch->n > first && !rdma_qp_entry(ch->q, ch->q->head + ch->n - 1)->op)
+		close_part(ch, op);
+	return ret;
+}
+
+/* ---- submitting ---- */
+
+/* An op that cannot go on ends when what is posted of it has. */
+static void give_up(struct rdma_conn *c, struct slime_op *op, int status)
+{
+	rdma_work_blame(op, status);
+	sl_list_remove(&op->link);
+	sl_list_append(&c->posted, &op->link);
+	if (!PARTS(op))
+		finish(c, op, -(int)STATUS(op));
+}
+
+static void all_posted(struct rdma_conn *c, struct slime_op *op)
+{
+	sl_list_remove(&op->link);
+	sl_list_append(&c->posted, &op->link);
+}
+
+static void post(struct chain *ch)
+{
+	int ret;
+
+	if (!ch->n)
+		return;
+	ch->q->n_bytes += ch->bytes;
+	ret = rdma_qp_post(ch->q, ch->c->wrs, ch->n);
+	if (ret)
+		rdma_conn_fail_locked(ch->c, ret, "requests cannot be posted");
+}
+
+void rdma_work_pump(struct rdma_conn *c)
+{
+	struct chain ch = { .c = c, .q = c->qps[0] };
+	int ret = 0;
+
+	if (sl_list_empty(&c->works) || rdma_state(c) != RDMA_CONN_UP ||
+	    atomic_load_explicit(&c->ending, memory_order_relaxed))
+		return;
+	ch.room = rdma_qp_room(ch.q);
+	while (ret != -EAGAIN && ret != -EINPROGRESS && !sl_list_empty(&c->works)) {
+		struct slime_op *op = SL_CONTAINER_OF(c->works.next, struct slime_op, link);
+
+		ret = add_op(&ch, op);
+		if (!ret)
+			all_posted(c, op);
+		else if (ret != -EAGAIN && ret != -EINPROGRESS)
+			give_up(c, op, ret);
+	}
+	post(&ch);
+	if (ret == -EINPROGRESS)
+		look_ahead_all(c);
+}
+
+int rdma_submit(struct sl_conn *conn, struct slime_op *op)
+{
+	struct rdma_conn *c = rdma_conn_of(conn);
+	int ret = -ENOTCONN;
+
+	pthread_mutex_lock(&c->lock);
+	if (rdma_state(c) == RDMA_CONN_UP && !atomic_load(&c->ending)) {
+		PARTS(op) = STATUS(op) = SAID(op) = 0;
+		c->n_writes += is_write(op);
+		sl_list_append(&c->works, &op->link);
+		rdma_work_pump(c);
+		ret = 0;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return ret;
+}
+
+/* ---- the end ---- */
+
+void rdma_work_fail_all(struct rdma_conn *c, int status)
+{
+	struct sl_list *lists[] = { &c->posted, &c->works };
+
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		while (!sl_list_empty(lists[i])) {
+			struct slime_op *op =
+				SL_CONTAINER_OF(lists[i]->next, struct slime_op, link);
+
+			finish(c, op, STATUS(op) ? -(int)STATUS(op) : status);
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+}
