@@ -321,6 +321,12 @@ typedef void store_events_fn(void *arg, int result, const struct store_events *e
 void store_read_events(struct store *store, const char *scope, const struct store_cursor *behind,
 		       unsigned limit, store_events_fn *fn, void *arg);
 
+/* The same for one of many who want much the same: at most STORE_SHARED_EVENTS, and the answer may
+ * begin before the cursor and tell less than is there by now. */
+#define STORE_SHARED_EVENTS 256
+void store_share_events(struct store *store, const char *scope, const struct store_cursor *behind,
+			store_events_fn *fn, void *arg);
+
 /*
  * Told of every batch of new events of a scope, in order; also of a reset, when batches were missed
  * or the epoch is new. Batches begin at a place of the store's choosing: a follower that needs one

@@ -234,6 +234,7 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 	sl_list_init(&store->ended);
 	sl_list_init(&store->beats);
 	sl_list_init(&store->feeds);
+	sl_list_init(&store->shares);
 	attr.arg = store;
 	store->turn = event_new(store->base, -1, 0, on_turn, store);
 	ret = store->turn ? redis_create(store->base, &attr, &store->redis) : -ENOMEM;

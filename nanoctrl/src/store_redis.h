@@ -53,6 +53,7 @@ struct store {
 	struct sl_list ended;  /* calls to be called back with what they have */
 	struct sl_list beats;  /* to be sent together */
 	struct sl_list feeds;  /* scopes that somebody follows */
+	struct sl_list shares; /* scopes of which a read for many is out */
 	struct reaper *reaper; /* on the first loop */
 	struct wakes wakes;    /* under hub->lock */
 	bool closing;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PORTION 256
-
 struct tail {
 	struct store *store;
 	struct store_follower follower;
@@ -88,7 +86,7 @@ static void read_on(struct tail *t)
 {
 	t->again = false;
 	t->reading = true;
-	store_read_events(t->store, t->scope, &t->at, PORTION, on_read, t);
+	store_share_events(t->store, t->scope, &t->at, on_read, t);
 }
 
 /* What the store tells all followers: ours when it joins on, else a sign to read. */

@@ -25,9 +25,11 @@
 #define N_AGENTS 1000
 #endif
 #define KEY "00112233445566778899001122334455667788990011223344556677889900aa"
-/* What is promised is 5 s on a machine that has nothing else to do. */
+/* What is promised is 5 s; it takes 2 s, also when two others want both processors. A machine that
+ * is busier than that makes no failure: three times as long has. */
 #define PROMISED_MS 5000
-#define LIMIT_MS    (30 * PROMISED_MS)
+#define LIMIT_MS    (3 * PROMISED_MS)
+#define TIMEOUT_MS  120000
 
 struct agent {
 	struct nc_client *client;
@@ -44,6 +46,7 @@ static struct {
 	struct agent agents[N_AGENTS];
 	uint64_t old; /* agents of a later epoch are counted */
 	size_t n_there;
+	uint64_t all_ns; /* when the last one came */
 } t;
 
 static void join(struct agent *g);
@@ -55,7 +58,8 @@ static void on_up(void *arg)
 	if (g->epoch <= t.old || g->counted)
 		return;
 	g->counted = true;
-	t.n_there++;
+	if (++t.n_there == N_AGENTS)
+		t.all_ns = sl_clock_ns();
 }
 
 static void on_event(void *arg, const struct nc_event *event)
@@ -108,7 +112,7 @@ static void create_agents(void)
 	attr.urls = &url;
 	attr.n_urls = 1;
 	attr.scope = "crowd";
-	attr.timeout_ms = LIMIT_MS;
+	attr.timeout_ms = TIMEOUT_MS;
 	for (size_t i = 0; i < N_AGENTS; i++) {
 		snprintf(t.agents[i].name, sizeof(t.agents[i].name), "agent-%zu", i);
 		assert_int_equal(nc_client_create(&t.agents[i].client, &attr), 0);
@@ -168,7 +172,7 @@ static void store__that_lost_its_data_has_all_agents_back_in_seconds(void **stat
 	test_redis_restart(&t.redis);
 	begin = sl_clock_ns();
 	spin_until_all_are_there();
-	took_ms = (sl_clock_ns() - begin) / SL_NS_PER_MS;
+	took_ms = (t.all_ns - begin) / SL_NS_PER_MS;
 	print_message("%d agents are back after %llu ms\n", N_AGENTS, (unsigned long long)took_ms);
 	assert_true(took_ms < LIMIT_MS);
 	assert_true(t.agents[0].epoch > t.old);

@@ -3,7 +3,9 @@
 #include "store_fixture.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <event2/buffer.h>
 #include "tail.h"
 
 static void put__of_a_revision_again_changes_nothing_and_of_an_older_is_stale(void **state)
@@ -213,6 +215,78 @@ static void tail__has_each_event_once_from_its_cursor_on(void **state)
 	tail_close(b);
 }
 
+static unsigned long n_calls(struct fixture *f)
+{
+	static const char name[] = "\nnanoctrl_store_calls_total ";
+	struct evbuffer *out = evbuffer_new();
+	const char *at;
+	unsigned long n;
+
+	store_hub_metrics(f->hub, out);
+	evbuffer_add(out, "", 1);
+	at = strstr((const char *)evbuffer_pullup(out, -1), name);
+	assert_non_null(at);
+	n = strtoul(at + sizeof(name) - 1, NULL, 10);
+	evbuffer_free(out);
+	return n;
+}
+
+/* All agents of a scope that come back at once read the same: Redis is asked for it once. */
+static void tail__of_many_who_are_behind_shares_a_read(void **state)
+{
+	enum { N = 50 };
+	static struct heard heard[N];
+	struct fixture *f = *state;
+	struct tail *tails[N];
+	struct store_cursor from;
+	struct member m;
+	unsigned long before;
+
+	memset(heard, 0, sizeof(heard));
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	for (int i = 1; i <= 40; i++)
+		assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", (uint64_t)i, "{}", ""), 0);
+	before = n_calls(f);
+	for (unsigned i = 0; i < N; i++) {
+		from = (struct store_cursor){ m.cursor.epoch, m.cursor.id + i / 2 };
+		assert_int_equal(tail_open(f->store, SCOPE, &from, hear, &heard[i], &tails[i]), 0);
+	}
+	for (unsigned i = 0; i < N; i++) {
+		until_heard(f, &heard[i], 41 - i / 2);
+		assert_false(heard[i].gap || heard[i].n_resets);
+	}
+	/* The feed's own, one for all, and the reaper's. */
+	assert_true(n_calls(f) - before < 10);
+	for (unsigned i = 0; i < N; i++)
+		tail_close(tails[i]);
+}
+
+/* A cursor that is not kept any more resets its own tail, and no other one. */
+static void tail__of_a_lost_cursor_is_reset_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct store_cursor lost;
+	struct heard early = { .n = 0 };
+	struct heard late = { .n = 0 };
+	struct member m;
+	struct tail *a;
+	struct tail *b;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	for (int i = 1; i <= 10; i++)
+		assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", (uint64_t)i, "{}", ""), 0);
+	test_redis_do(&f->redis, "XTRIM {" SCOPE "}:nanoctrl:events MINID 6-0");
+	lost = m.cursor;
+	m.cursor.id += 6;
+	assert_int_equal(tail_open(f->store, SCOPE, &lost, hear, &early, &a), 0);
+	assert_int_equal(tail_open(f->store, SCOPE, &m.cursor, hear, &late, &b), 0);
+	until_heard(f, &late, 5);
+	assert_int_equal(late.n_resets, 0);
+	assert_int_equal(early.n_resets, 1);
+	tail_close(a);
+	tail_close(b);
+}
+
 static void tail__hears_what_happened_while_redis_was_away(void **state)
 {
 	struct fixture *f = *state;
@@ -282,6 +356,8 @@ int main(void)
 		TEST(offer__to_agents_that_left_is_not_counted),
 		TEST(events__that_are_not_kept_any_more_are_a_reset),
 		TEST(tail__has_each_event_once_from_its_cursor_on),
+		TEST(tail__of_many_who_are_behind_shares_a_read),
+		TEST(tail__of_a_lost_cursor_is_reset_alone),
 		TEST(tail__hears_what_happened_while_redis_was_away),
 		TEST(tail__may_be_closed_from_inside),
 		TEST(scope__without_agents_and_events_is_forgotten),
