@@ -283,7 +283,7 @@ int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 	q->head = q->tail = q->signaled = 0;
 	q->n_bytes = 0;
 	q->n_posted = q->n_returned = 0;
-	q->draining = q->marker_seen = q->drained = false;
+	q->draining = q->marked = q->marker_seen = q->drained = false;
 	memset(q->sent, 0, q->nic->n_sends * sizeof(*q->sent));
 
 	*step = "RESET";
@@ -314,7 +314,9 @@ static bool post_marker(struct rdma_qp *q)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
 
+	/* Before it is posted: the next poll may find its flush. */
 	q->marker = q->head;
+	q->marked = true;
 	*rdma_qp_entry(q, q->head) = (struct rdma_sent){ 0 };
 	rdma_qp_number(q, &wr, q->head, true);
 	return rdma_qp_post(q, &wr, 1) == 0;
@@ -323,12 +325,15 @@ static bool post_marker(struct rdma_qp *q)
 void rdma_qp_kill(struct rdma_qp *q)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
-	bool killed = ibv_modify_qp(q->ibv, &attr, IBV_QP_STATE) == 0;
+	bool killed;
 
+	/* From here on no receive is posted: soft-RoCE does not flush those of a queue pair in ERR. */
+	q->draining = true;
+	killed = ibv_modify_qp(q->ibv, &attr, IBV_QP_STATE) == 0;
 	pthread_mutex_lock(&q->conn->lock);
 	/* A device that cannot even do that flushes nothing: destroying the queue pair ends it. */
-	q->drained = !killed || !post_marker(q);
-	q->draining = true;
+	if (!killed || !post_marker(q))
+		q->drained = true;
 	pthread_mutex_unlock(&q->conn->lock);
 }
 
@@ -365,6 +370,8 @@ static void flush_returned(struct rdma_qp *q)
 
 void rdma_qp_return(struct rdma_qp *q, uint32_t i)
 {
+	if (q->draining)
+		return;
 	q->returned[q->n_returned++] = i;
 	if (q->n_returned == RDMA_POLL)
 		flush_returned(q);
@@ -434,7 +441,7 @@ void rdma_qp_completed(struct rdma_transport *t, const struct ibv_wc *wc)
 		return;
 	if (wc->wr_id & ID_RECEIVE)
 		q->n_posted--;
-	else if (q->draining && number == q->marker)
+	else if (q->marked && number == q->marker)
 		q->marker_seen = true;
 
 	if (wc->status != IBV_WC_SUCCESS) {

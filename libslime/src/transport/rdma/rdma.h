@@ -171,9 +171,10 @@ struct rdma_qp {
 	_Atomic uint32_t n_posted; /* receives */
 	uint32_t n_returned;
 	uint32_t returned[RDMA_POLL]; /* buffers that are to be posted again */
-	bool draining;		      /* it is in ERR, and the marker is posted */
+	_Atomic bool draining;	      /* it is in ERR, or soon will be */
+	_Atomic bool marked;	      /* the marker is posted, or right now */
+	_Atomic bool drained;
 	bool marker_seen;
-	bool drained;
 };
 
 enum { RDMA_DATA_RESERVE_SHARE = 4 };
