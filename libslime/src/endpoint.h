@@ -143,6 +143,16 @@ void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op);
 /* What op_begin made op->finished; who replaces it calls it. */
 void sl_endpoint_op_finished(struct slime_op *op);
 
+/* Calls that were begun and did not end. */
+static inline uint64_t sl_endpoint_calls_under_way(const struct slime_endpoint *ep)
+{
+	const struct sl_kind_counters *c = &ep->counters[SLIME_KIND_CALL];
+
+	return atomic_load_explicit(&c->submitted, memory_order_relaxed) -
+	       atomic_load_explicit(&c->completed, memory_order_relaxed) -
+	       atomic_load_explicit(&c->failed, memory_order_relaxed);
+}
+
 /* The same for a call. It is finished as [token], so that nobody else counts then, and calls are no
  * part of n_pending: those that were submitted and did not end are pending. */
 int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op);

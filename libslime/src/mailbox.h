@@ -44,6 +44,11 @@ enum sl_request_flags {
 	SL_REQUEST_FLAGS = 3,
 };
 
+/* Above them: how many other calls the caller has under way, 63 for more. A hint, of which only
+ * a connection whose looks_disturb has a use. */
+#define SL_REQUEST_OTHERS_SHIFT 2
+#define SL_REQUEST_OTHERS_MAX	63
+
 enum sl_reply_word {
 	SL_REPLY_ID,
 	SL_REPLY_STATUS, /* enum sl_reply_status */

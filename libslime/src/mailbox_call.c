@@ -122,6 +122,17 @@ static uint64_t remaining_us(uint64_t deadline_ns)
 	return deadline_ns > now + SL_NS_PER_US ? (deadline_ns - now) / SL_NS_PER_US : 1;
 }
 
+/* The hint in the flags of a request. */
+static uint8_t others_under_way(const struct sl_mailbox *mb, const struct sl_conn *conn)
+{
+	uint64_t n = sl_endpoint_calls_under_way(mb->ep) - 1;
+
+	if (!conn->looks_disturb)
+		return 0;
+	return (uint8_t)((n < SL_REQUEST_OTHERS_MAX ? n : SL_REQUEST_OTHERS_MAX)
+			 << SL_REQUEST_OTHERS_SHIFT);
+}
+
 /* Send the call by a slot that was taken. The call may have ended when this returns. */
 static void send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call, unsigned n)
 {
@@ -133,7 +144,8 @@ static void send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call 
 	uint8_t *to = in_slot ? conn->ops->slot(conn, SL_AREA_REQUEST, n) : NULL;
 	uint32_t len = to ? fill_slot(call, to) : along ? (uint32_t)call->args.request_len : 0;
 	struct sl_msg m = {
-		.head = sl_msg_head(SL_MSG_REQUEST, call->flags, (uint16_t)n, len),
+		.head = sl_msg_head(SL_MSG_REQUEST, call->flags | others_under_way(mb, conn),
+				    (uint16_t)n, len),
 		.w[SL_REQUEST_ID] = id,
 		.w[SL_REQUEST_METHOD] = call->args.method,
 		.w[SL_REQUEST_REMAINING_US] = remaining_us(deadline_ns),

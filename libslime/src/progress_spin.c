@@ -24,11 +24,14 @@
 /*
  * A peer that has several messages on the way writes the next one while we look for it, and each
  * look takes the cache line from it. So after a round of some events the next comes a little later,
- * and finds more of them; after one of many there is more to do than there is time.
+ * and finds more of them; after one of many there is more to do than there is time. When the peer
+ * says how many there are we wait for a part of them.
  */
 #define SOME_EVENTS	  2
 #define MANY_EVENTS	  32
 #define PAUSES_AFTER_SOME 8
+#define PAUSES_PER_COMING 4
+#define PAUSES_MAX	  64
 
 /* Between two rounds a spinner looks so often at what is expected next; when that was in vain so
  * many times in a row, it is expected no more. */
@@ -75,6 +78,20 @@ static unsigned await_next(struct sl_progress *p)
 	return n;
 }
 
+/* Messages were handled, and others may be on their way. */
+static void pause_after(struct sl_progress *p, unsigned n)
+{
+	uint32_t pauses = n >= SOME_EVENTS && n < MANY_EVENTS ? PAUSES_AFTER_SOME : 0;
+
+	if (p->n_coming)
+		pauses = p->n_coming * PAUSES_PER_COMING;
+	if (pauses > PAUSES_MAX)
+		pauses = PAUSES_MAX;
+	p->n_coming = 0;
+	for (uint32_t i = 0; i < pauses; i++)
+		sl_cpu_relax();
+}
+
 enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, unsigned n,
 				  uint64_t deadline_ns)
 {
@@ -85,8 +102,7 @@ enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, 
 	if (n) {
 		*s = sl_spin_begin(p);
 		p->vain_calls = 0;
-		for (int i = 0; i < PAUSES_AFTER_SOME && n >= SOME_EVENTS && n < MANY_EVENTS; i++)
-			sl_cpu_relax();
+		pause_after(p, n);
 		return SL_SPIN_ON;
 	}
 	s->empty += 1 + ROUNDS_PER_CALL * p->vain_calls;

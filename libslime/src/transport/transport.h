@@ -245,7 +245,8 @@ struct sl_conn {
 	struct sl_link_id self;
 	struct sl_link_id peer;
 	const _Atomic uint64_t *imm_taken; /* immediates of ours the peer has taken, ever */
-	bool any_region; /* once ready: the peer reaches every region, whatever its memory */
+	bool looks_disturb; /* who looks for a message keeps the peer from writing it */
+	bool any_region;    /* once ready: the peer reaches every region, whatever its memory */
 };
 
 /* ---- transports ---- */

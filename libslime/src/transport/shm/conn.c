@@ -498,6 +498,7 @@ static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct s
 		.name = attr->name,
 		.self = attr->self,
 		.peer = attr->peer,
+		.looks_disturb = true,
 	};
 	c->t = t;
 	c->attr = *attr;
