@@ -16,6 +16,8 @@
 
 #include "base/clock.h"
 #include "raw_peer.h"
+#include "src/endpoint.h"
+#include "src/transport/tcp/tcp.h"
 
 #define IN_RAW(fn) cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)
 
@@ -374,7 +376,7 @@ static void read__answered_byte_by_byte_brings_the_bytes(void **state)
 	close(fd);
 }
 
-static void take_write(int fd, uint32_t id)
+static void read_write(int fd, uint32_t id)
 {
 	static uint8_t bytes[TCP_REQUEST_MAX];
 	struct tcp_head h = raw_recv_head(fd);
@@ -384,6 +386,11 @@ static void take_write(int fd, uint32_t id)
 	assert_int_equal(h.len, TCP_REQUEST_MAX);
 	raw_recv(fd, bytes, h.count * TCP_PIECE_LEN);
 	raw_recv(fd, bytes, h.len);
+}
+
+static void take_write(int fd, uint32_t id)
+{
+	read_write(fd, id);
 	raw_send_head(fd, (struct tcp_head){ .kind = TCP_REPLY, .id = id });
 }
 
@@ -410,6 +417,48 @@ static void write__answered_while_the_next_request_is_half_sent_goes_on(void **s
 	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
 	assert_ok(slime_op_status(r->op));
 	close(fd);
+	assert_ok(slime_mr_destroy(x.local));
+}
+
+static struct tcp_conn *conn_of(struct raw *r)
+{
+	return tcp_conn_of(r->ep->attempts[SLIME_TRANSPORT_TCP].conn);
+}
+
+/* A peer that reads nothing and asks on can have us queue answers, up to a bound: an immediate that
+ * comes on top of them finds no place, and the link ends. */
+static void write_imm__when_messages_are_as_many_as_may_be_ends_the_link(void **state)
+{
+	static uint8_t memory[2 * TCP_REQUEST_MAX];
+	struct raw *r = *state;
+	struct slime_remote_mr theirs = { .owner = 1,
+					  .len = sizeof(memory),
+					  .generation = 1,
+					  .access = SLIME_ACCESS_REMOTE_WRITE };
+	struct slime_xfer x = { .remote = &theirs, .len = sizeof(memory) };
+	int fd = raw_link(r);
+	struct tcp_conn *c;
+
+	assert_ok(slime_mr_create(r->ctx, memory, sizeof(memory), 0, &x.local));
+	assert_ok(slime_write_imm(r->ep, &x, 1, 0, 7, r->op));
+	take_write(fd, 0);
+	read_write(fd, 1);
+	/* Nothing is sent meanwhile. */
+	c = conn_of(r);
+	pthread_mutex_lock(&c->streams[0]->tx_lock);
+	pthread_mutex_lock(&c->lock);
+	memset(c->msgs, 0, sizeof(c->msgs));
+	c->n_msgs = SL_RING_ENTRIES;
+	pthread_mutex_unlock(&c->lock);
+	raw_send_head(fd, (struct tcp_head){ .kind = TCP_REPLY, .id = 1 });
+	while (!atomic_load(&c->ending))
+		sched_yield();
+	pthread_mutex_unlock(&c->streams[0]->tx_lock);
+	raw_await_end(fd);
+	close(fd);
+	assert_int_equal(raw_await_state(r, SLIME_ENDPOINT_BROKEN), -ENOBUFS);
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	assert_true(slime_op_status(r->op) != 0);
 	assert_ok(slime_mr_destroy(x.local));
 }
 
@@ -490,6 +539,7 @@ int main(void)
 		IN_RAW(serve__a_peer_that_reads_nothing_for_long_is_not_dead),
 		IN_RAW(read__answered_byte_by_byte_brings_the_bytes),
 		IN_RAW(write__answered_while_the_next_request_is_half_sent_goes_on),
+		IN_RAW(write_imm__when_messages_are_as_many_as_may_be_ends_the_link),
 		IN_RAW(write__to_a_host_that_fell_silent_is_connreset_in_time),
 		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_the_link),
 	};

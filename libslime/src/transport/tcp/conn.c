@@ -86,21 +86,32 @@ static uint8_t *slot(struct sl_conn *conn, enum sl_area area, unsigned number)
 						: NULL;
 }
 
+bool tcp_conn_queue(struct tcp_conn *c, const struct sl_msg *m)
+{
+	if (c->n_msgs == SL_RING_ENTRIES)
+		return false;
+	c->msgs[(c->msgs_first + c->n_msgs++) % SL_RING_ENTRIES] = *m;
+	return true;
+}
+
+void tcp_conn_fail_queue(struct tcp_conn *c)
+{
+	tcp_conn_fail(c, -ENOBUFS, "more messages than the windows allow");
+}
+
 static void post(struct sl_conn *conn, const struct sl_msg *m)
 {
 	struct tcp_conn *c = tcp_conn_of(conn);
-	bool up, room;
+	bool up, queued;
 
 	pthread_mutex_lock(&c->lock);
 	up = tcp_conn_state(c) == TCP_CONN_UP;
-	room = c->n_msgs < SL_RING_ENTRIES;
-	if (up && room)
-		c->msgs[(c->msgs_first + c->n_msgs++) % SL_RING_ENTRIES] = *m;
+	queued = up && tcp_conn_queue(c, m);
 	pthread_mutex_unlock(&c->lock);
 	if (!up)
 		return;
-	if (!room) {
-		tcp_conn_fail(c, -ENOBUFS, "more messages than the windows allow");
+	if (!queued) {
+		tcp_conn_fail_queue(c);
 		return;
 	}
 	tcp_conn_touch(c);

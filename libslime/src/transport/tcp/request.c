@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops become requests, each within what one frame may ask for; answers end them. */
-#include <assert.h>
 #include <errno.h>
 
 #include "src/transport/tcp/tcp.h"
@@ -200,6 +199,13 @@ static bool imm_is_due(const struct slime_op *op)
 	return op->work.kind == SLIME_KIND_WRITE_IMM && !(op->priv[NOTE_MADE] & NOTE_IMM_RIDES);
 }
 
+static bool queue_imm(struct tcp_conn *c, const struct slime_op *op)
+{
+	struct sl_msg m = { .kind = SL_MSG_IMM, .w = { op->work.imm, op->work.total } };
+
+	return tcp_conn_queue(c, &m);
+}
+
 /* Under conn->lock: whether op is through, and then the streams it leaves something on. */
 static bool account(struct tcp_conn *c, struct slime_op *op, int status, uint32_t *streams)
 {
@@ -215,10 +221,8 @@ static bool account(struct tcp_conn *c, struct slime_op *op, int status, uint32_
 		return false;
 	c->n_writes -= is_write(op);
 	if (!op->priv[NOTE_STATUS] && imm_is_due(op)) {
-		c->msgs[(c->msgs_first + c->n_msgs++) % SL_RING_ENTRIES] = (struct sl_msg){
-			.kind = SL_MSG_IMM,
-			.w = { op->work.imm, op->work.total },
-		};
+		if (!queue_imm(c, op))
+			op->priv[NOTE_STATUS] = ENOBUFS;
 		*streams |= 1;
 	}
 	return true;
@@ -257,17 +261,19 @@ void tcp_request_done(struct tcp_stream *s, struct tcp_request *r, int status)
 	pthread_mutex_lock(&c->lock);
 	release_request(s, r);
 	through = account(c, op, status, &streams);
-	assert(c->n_msgs <= SL_RING_ENTRIES);
 	streams |= tcp_pump(c);
 	pthread_mutex_unlock(&c->lock);
 	/* Others behind it are on their way before its owner hears of it. */
 	tcp_tx_flush_mask(c, streams);
-	if (through)
-		finish(c, op);
+	if (!through)
+		return;
+	if (op->priv[NOTE_STATUS] == ENOBUFS)
+		tcp_conn_fail_queue(c);
+	finish(c, op);
 }
 
-/* One request or queued op that is left, as an op that is through; NULL when there is none. */
-static struct slime_op *next_failed(struct tcp_conn *c, int status)
+/* An op of which this was the last request that is left; NULL when there is none. */
+static struct slime_op *fail_requests(struct tcp_conn *c, int status)
 {
 	uint32_t streams = 0;
 
@@ -284,11 +290,17 @@ static struct slime_op *next_failed(struct tcp_conn *c, int status)
 				return op;
 		}
 	}
-	if (sl_list_empty(&c->ops))
-		return NULL;
-	struct slime_op *op = SL_CONTAINER_OF(sl_list_pop(&c->ops), struct slime_op, link);
+	return NULL;
+}
 
-	op->priv[NOTE_STATUS] = (uint64_t)-status;
+/* One that has no request; NULL when there is none. */
+static struct slime_op *fail_queued(struct tcp_conn *c, int status)
+{
+	struct sl_list *e = sl_list_pop(&c->ops);
+	struct slime_op *op = e ? SL_CONTAINER_OF(e, struct slime_op, link) : NULL;
+
+	if (op)
+		op->priv[NOTE_STATUS] = (uint64_t)-status;
 	return op;
 }
 
@@ -298,7 +310,9 @@ void tcp_fail_ops(struct tcp_conn *c, int status)
 
 	do {
 		pthread_mutex_lock(&c->lock);
-		op = next_failed(c, status);
+		op = fail_requests(c, status);
+		if (!op)
+			op = fail_queued(c, status);
 		pthread_mutex_unlock(&c->lock);
 		if (op)
 			finish(c, op);

@@ -263,6 +263,11 @@ void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16
 unsigned tcp_conn_run(struct tcp_conn *c);
 /* It is to end; the first reason counts. Any thread, any lock but the transport's. */
 void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why);
+/* A message to be sent; false: there are as many as the windows allow, and the caller has the link
+ * fail once it let go of conn->lock. Under conn->lock. */
+bool tcp_conn_queue(struct tcp_conn *c, const struct sl_msg *m);
+/* More messages than that: a peer that answers what it was not asked, or reads nothing. */
+void tcp_conn_fail_queue(struct tcp_conn *c);
 /* OPEN or READY arrived. -EPROTO. [token] */
 int tcp_conn_on_open(struct tcp_stream *s, const struct tcp_head *h);
 int tcp_conn_on_ready(struct tcp_conn *c);
