@@ -30,6 +30,12 @@ int sl_mem_hold(struct slime_context *ctx, const uint8_t *addr, size_t len, uint
 		struct slime_mem **out);
 
 /*
+ * Have all pages of it now: a later fault would charge whoever touches it first, and kill him when
+ * there is no page left. -ENOMEM.
+ */
+int sl_mem_populate(uint8_t *addr, size_t len);
+
+/*
  * Destroy a region without asking the peers, for memory that is never used again: who still maps it
  * harms nobody. Does not block. False: a peer's access through us is under way, ask again; no other
  * begins.

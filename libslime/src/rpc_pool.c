@@ -160,9 +160,7 @@ free_arena:
 /* Back to memory that a peer's access does not have to fault in. */
 static int warm(struct sl_arena *a)
 {
-	if (a->mem && madvise(a->addr, a->len, MADV_POPULATE_WRITE))
-		return -errno;
-	return 0;
+	return a->mem ? sl_mem_populate(a->addr, a->len) : 0;
 }
 
 /* ---- chunks ---- */
