@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -87,8 +88,9 @@ struct slime_op *sl_completions_next(struct sl_completions *c)
 	struct slime_op *op;
 	uint64_t count;
 
+	/* Its holder may have lost the CPU in a system call. */
 	while (atomic_flag_test_and_set_explicit(&c->ready_lock, memory_order_acquire))
-		;
+		sched_yield();
 	if (!c->ready) {
 		ssize_t n = read(c->fd, &count, sizeof(count));
 
