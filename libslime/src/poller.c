@@ -9,8 +9,6 @@
 #include "base/clock.h"
 #include "src/poller.h"
 
-#define EVENTS_MAX 64
-
 static void drain_wake(struct sl_source *s, uint32_t events)
 {
 	uint64_t count;
@@ -205,11 +203,11 @@ static int wait_ms(uint64_t until_ns)
 
 unsigned sl_poller_run(struct sl_poller *p, uint64_t deadline_ns)
 {
-	struct epoll_event events[EVENTS_MAX];
+	struct epoll_event events[SL_POLLER_EVENTS];
 	unsigned handled = 0;
 	int n;
 
-	n = epoll_wait(p->fd, events, EVENTS_MAX,
+	n = epoll_wait(p->fd, events, SL_POLLER_EVENTS,
 		       wait_ms(deadline_ns < p->next_timer_ns ? deadline_ns : p->next_timer_ns));
 	if (n < 0)
 		n = 0; /* EINTR: the caller looks again */

@@ -13,6 +13,9 @@
 
 #include "base/list.h"
 
+/* What one look at the set tells of. */
+#define SL_POLLER_EVENTS 64
+
 struct sl_source;
 
 /* events: EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR. Level-triggered. */
@@ -41,8 +44,8 @@ struct sl_poller {
 	struct sl_list timers;
 	_Atomic uint64_t next_timer_ns;
 	struct sl_source wake;
-	struct sl_source
-		*dispatching[64]; /* what sl_poller_run() is about to call; removal clears it */
+	/* What sl_poller_run() is about to call; removal clears it. */
+	struct sl_source *dispatching[SL_POLLER_EVENTS];
 	int n_dispatching;
 };
 

@@ -399,7 +399,7 @@ static bool read_arrival(struct arrival *a, const struct sl_msg *m, const uint8_
 	return m->flags == 0 && a->len == m->len;
 }
 
-/* A slot is written again only after its answer, so that nobody else has a FREE arrival. */
+/* A slot is written again only after its answer, so that nobody else has one that is NONE. */
 static bool slot_is_free(struct sl_recv *r, const struct arrival *a)
 {
 	bool is_free;
@@ -507,7 +507,6 @@ int slime_recv_cancel(struct slime_endpoint *ep, struct slime_op *op)
 static int recv_create(struct slime_endpoint *ep, void **state)
 {
 	struct sl_recv *r = calloc(1, sizeof(*r));
-	unsigned i;
 
 	if (!r)
 		return -ENOMEM;
@@ -516,7 +515,7 @@ static int recv_create(struct slime_endpoint *ep, void **state)
 	pthread_mutex_init(&r->lock, NULL);
 	sl_list_init(&r->posted);
 	sl_list_init(&r->unexpected);
-	for (i = 0; i < SL_WINDOW_SEND; i++) {
+	for (unsigned i = 0; i < SL_WINDOW_SEND; i++) {
 		struct arrival *a = &r->arrivals[i];
 
 		a->recv = r;
@@ -555,14 +554,13 @@ static struct slime_op *pop_pending(struct sl_recv *r)
 {
 	struct slime_op *op = NULL;
 	struct sl_list *e;
-	unsigned i;
 
 	pthread_mutex_lock(&r->lock);
 	r->down = true;
 	e = sl_list_pop(&r->posted);
 	if (e)
 		op = SL_CONTAINER_OF(e, struct slime_op, link);
-	for (i = 0; !op && i < SL_WINDOW_SEND; i++) {
+	for (unsigned i = 0; !op && i < SL_WINDOW_SEND; i++) {
 		op = r->sends[i];
 		r->sends[i] = NULL;
 	}

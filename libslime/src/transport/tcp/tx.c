@@ -270,9 +270,11 @@ static void set_blocked(struct tcp_stream *s, bool blocked)
 	tcp_stream_watch(s);
 }
 
-/* The peer may have the bytes and answer, and their owner write there again, before sendmsg()
- * returns; the thread sanitizer looks at them only then. */
-/* The bytes the kernel took, 0 when it is full, or a negative errno. */
+/*
+ * The bytes the kernel took, 0 when it is full, or a negative errno. The peer may have them and
+ * answer, and their owner write there again, before sendmsg() returns; the thread sanitizer looks
+ * at them only then.
+ */
 static ssize_t send_some(struct tcp_stream *s)
 {
 	struct tcp_batch *b = s->batch;
