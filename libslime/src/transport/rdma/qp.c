@@ -283,7 +283,10 @@ int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 	q->head = q->tail = q->signaled = 0;
 	q->n_bytes = 0;
 	q->n_posted = q->n_returned = 0;
-	q->draining = q->marked = q->marker_seen = q->drained = false;
+	q->draining = false;
+	q->marked = false;
+	q->marker_seen = false;
+	q->drained = false;
 	memset(q->sent, 0, q->nic->n_sends * sizeof(*q->sent));
 
 	*step = "RESET";
