@@ -91,13 +91,25 @@ dir=$(realpath "$dir")
 control=$dir/.guest
 
 # Some hosts offer a /dev/kvm on processors without vmx and svm: a guest there is slower than an emulated one, or dies.
+has_kvm() {
+	[ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo
+}
+
+# Without erms and fsrm the kernel copies by words: emulated, "rep movsb" goes byte by byte.
 accelerator() {
-	if [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo; then
+	if has_kvm; then
 		echo "-accel kvm -cpu host"
 	else
-		# Without erms and fsrm the kernel copies by words: emulated, "rep movsb" goes byte by byte.
 		echo "-accel tcg,thread=multi,tb-size=256 -cpu max,-erms,-fsrm"
 	fi
+}
+
+# The time-stamp counter of an emulated processor is that of the host, and the kernel finds out its frequency while it
+# boots: on a busy machine it has been wrong by a factor of ten, and so were all clocks and limits. The timer of ACPI
+# has a known frequency. A guest that gets no time from the host is no lock-up.
+kernel_options() {
+	echo "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic mitigations=off nokaslr nowatchdog"
+	has_kvm || echo "tsc=unstable clocksource=acpi_pm"
 }
 
 # In QEMU's options a comma ends a value, and two are one.
@@ -114,7 +126,7 @@ start_guest() {
 	setpriv --pdeathsig KILL qemu-system-x86_64 "${accel[@]}" -M pc,hpet=off -smp "$smp" -m "$mem" \
 		-nodefaults -no-user-config -display none -no-reboot -rtc base=utc \
 		-kernel "$lab/kernel" -initrd "$lab/initrd" \
-		-append "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic mitigations=off nokaslr tsc=reliable" \
+		-append "$(kernel_options | tr '\n' ' ')" \
 		-chardev "file,id=console,path=${control//,/,,}/console" -serial chardev:console \
 		-device virtio-serial-pci -chardev stdio,id=output,signal=off -device virtconsole,chardev=output \
 		-virtfs "$(share / host),readonly=on" -virtfs "$(share "$dir" guest)" \
