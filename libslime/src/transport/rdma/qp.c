@@ -239,7 +239,8 @@ static int post_receives(struct rdma_qp *q, const uint32_t *which, uint32_t n)
 {
 	struct ibv_recv_wr wrs[RDMA_POLL];
 	struct ibv_sge sges[RDMA_POLL];
-	struct ibv_recv_wr *bad;
+	struct ibv_recv_wr *bad = wrs;
+	int ret;
 
 	for (uint32_t k = 0; k < n; k++) {
 		sges[k] = (struct ibv_sge){
@@ -254,8 +255,13 @@ static int post_receives(struct rdma_qp *q, const uint32_t *which, uint32_t n)
 			.num_sge = 1,
 		};
 	}
-	q->n_posted += n;
-	return n ? ibv_post_recv(q->ibv, wrs, &bad) : 0;
+	if (!n)
+		return 0;
+	q->n_posted += n; /* before the first can complete */
+	ret = ibv_post_recv(q->ibv, wrs, &bad);
+	if (ret)
+		q->n_posted -= n - (uint32_t)(bad - wrs);
+	return ret;
 }
 
 static int post_all_receives(struct rdma_qp *q)
@@ -330,7 +336,8 @@ void rdma_qp_kill(struct rdma_qp *q)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	bool killed;
 
-	/* From here on no receive is posted: soft-RoCE does not flush those of a queue pair in ERR. */
+	/* From here on no receive is posted: soft-RoCE does not flush those of a queue pair in ERR.
+	 */
 	q->draining = true;
 	killed = ibv_modify_qp(q->ibv, &attr, IBV_QP_STATE) == 0;
 	pthread_mutex_lock(&q->conn->lock);
