@@ -4,8 +4,9 @@
 
 /* Under the lab's lock. */
 static struct {
-	enum fakeverbs_call kind; /* or FAKEVERBS_ANY */
-	unsigned left;		  /* calls until it fails; 0: none will */
+	bool any; /* of those that may fail */
+	enum fakeverbs_call kind;
+	unsigned left; /* calls until it fails; 0: none will */
 	int err;
 	bool failed;
 	enum fakeverbs_call failed_call;
@@ -61,7 +62,7 @@ static bool needs_device(enum fakeverbs_call kind)
 
 static bool is_meant(enum fakeverbs_call kind)
 {
-	return kind == fail.kind || (fail.kind == FAKEVERBS_ANY && kind < FAKEVERBS_ANY);
+	return fail.any ? kind < FAKEVERBS_ANY : kind == fail.kind;
 }
 
 static int injected(enum fakeverbs_call kind)
@@ -90,9 +91,10 @@ void fv_leave(void)
 	fv_unlock();
 }
 
-static void arm(enum fakeverbs_call kind, unsigned n, int err)
+static void arm(bool any, enum fakeverbs_call kind, unsigned n, int err)
 {
 	fv_lock();
+	fail.any = any;
 	fail.kind = kind;
 	fail.left = n;
 	fail.err = err;
@@ -103,12 +105,12 @@ static void arm(enum fakeverbs_call kind, unsigned n, int err)
 
 void fakeverbs_fail_call(unsigned n, int err)
 {
-	arm(FAKEVERBS_ANY, n, err);
+	arm(true, FAKEVERBS_CALLS, n, err);
 }
 
 void fakeverbs_fail_call_of(enum fakeverbs_call kind, unsigned n, int err)
 {
-	arm(kind, n, err);
+	arm(false, kind, n, err);
 }
 
 bool fakeverbs_failed(void)

@@ -36,7 +36,8 @@ static void copy_words(uint8_t *to, const uint8_t *from, uint64_t len)
 	}
 }
 
-/* A long message's middle: a device's DMA, which no sanitizer sees; the ends tell of races enough. */
+/* A long message's middle: a device's DMA, which no sanitizer sees; the ends tell of races enough.
+ */
 __attribute__((no_sanitize("thread"))) static void copy_middle(uint8_t *to, const uint8_t *from,
 							       uint64_t len)
 {
