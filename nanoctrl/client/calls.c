@@ -64,6 +64,11 @@ static int finish_agents(struct nc_call *call, const struct nc_error *error, str
 	return finish_page(call, error, json, nc_json_agents);
 }
 
+static int finish_regions(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	return finish_page(call, error, json, nc_json_regions);
+}
+
 static int finish_offers(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
 {
 	return finish_page(call, error, json, nc_json_offers);
@@ -301,6 +306,16 @@ int nc_get_region(struct nc_client *client, const char *agent, const char *regio
 					       .segments = { "agents", agent, "regions", region },
 					       .with_lease = true,
 					       .finish = finish_region,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_list_regions(struct nc_client *client, const char *agent, nc_page_fn *fn, void *arg)
+{
+	check_name(agent);
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "agents", agent, "regions" },
+					       .finish = finish_regions,
 					       .fn = (nc_any_fn *)fn,
 					       .arg = arg });
 }

@@ -28,6 +28,7 @@ int nc_json_agent(struct nc_json *json, struct nc_agent *out);
 int nc_json_region(struct nc_json *json, struct nc_region *out);
 int nc_json_offer(struct nc_json *json, struct nc_offer *out);
 int nc_json_agents(struct nc_json *json, struct nc_page *out);
+int nc_json_regions(struct nc_json *json, struct nc_page *out);
 int nc_json_offers(struct nc_json *json, struct nc_page *out);
 int nc_json_links(struct nc_json *json, struct nc_page *out);
 

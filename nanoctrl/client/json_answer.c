@@ -263,6 +263,13 @@ int nc_json_agents(struct nc_json *json, struct nc_page *out)
 			  &out->agents, &out->n);
 }
 
+int nc_json_regions(struct nc_json *json, struct nc_page *out)
+{
+	*out = page_of(json);
+	return read_array(json, json->root, "regions", sizeof(struct nc_region), read_region,
+			  &out->regions, &out->n);
+}
+
 int nc_json_offers(struct nc_json *json, struct nc_page *out)
 {
 	*out = page_of(json);

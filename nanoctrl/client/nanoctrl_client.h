@@ -172,6 +172,7 @@ struct nc_page {
 	const char *next; /* what to give as after for the next page; NULL at the end */
 	size_t n;
 	const struct nc_agent *agents; /* the one that was asked for */
+	const struct nc_region *regions;
 	const struct nc_link *links;
 	const struct nc_offer *offers;
 };
@@ -207,6 +208,9 @@ int nc_withdraw(struct nc_client *client, const char *region, nc_done_fn *fn, vo
 typedef void nc_region_fn(void *arg, const struct nc_error *error, const struct nc_region *region);
 int nc_get_region(struct nc_client *client, const char *agent, const char *region, nc_region_fn *fn,
 		  void *arg);
+
+/* Of one agent, without descriptors, in one page. */
+int nc_list_regions(struct nc_client *client, const char *agent, nc_page_fn *fn, void *arg);
 
 /* ---- connection exchange ---- */
 

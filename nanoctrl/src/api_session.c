@@ -250,8 +250,7 @@ static void on_message(void *arg, struct stream *stream, const char *text, size_
 		return;
 	if (model_parse_message(text, len, &cursor, &err)) {
 		say_error(s, &err);
-		/* No JSON, or JSON that is no object: a fault of no member. */
-		if (err.status == 400 || !*err.field) {
+		if (err.status == 400) {
 			tail_close(s->tail);
 			s->tail = NULL;
 			stream_close(stream, 1008, "not a JSON object");

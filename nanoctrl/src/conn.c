@@ -114,15 +114,10 @@ void conn_finish(struct conn *c)
 		linger(c);
 }
 
-bool conn_has_more(const struct conn *c)
-{
-	return !c->eof || evbuffer_get_length(bufferevent_get_input(c->bev));
-}
-
 void conn_replied(struct conn *c, bool keep)
 {
 	c->rq = NULL;
-	if (!keep || !conn_has_more(c) || c->w->phase != WORKER_SERVING) {
+	if (!keep || c->eof || c->w->phase != WORKER_SERVING) {
 		conn_finish(c);
 		return;
 	}
@@ -295,11 +290,9 @@ static void on_eof(struct conn *c)
 {
 	c->eof = true;
 	/* A client that shuts down its sending side only cannot be told from one that has gone. It
-	 * gets its replies, but for those that wait for something to happen. */
+	 * gets what is replied already. */
 	if (c->state == CONN_READING)
 		advance(c);
-	if (c->state == CONN_HANDLING && !request_waits(c->rq))
-		return;
 	if (c->state == CONN_HANDLING || c->state == CONN_STREAMING || c->state == CONN_LINGERING)
 		conn_close(c);
 }

@@ -55,9 +55,6 @@ struct evbuffer *conn_output(struct conn *c);
 /* The reply to c->rq is in the output. keep: another request may follow. */
 void conn_replied(struct conn *c, bool keep);
 
-/* Whether another request may come: the client sends, or has sent more than was read. */
-bool conn_has_more(const struct conn *c);
-
 /* c->rq has become a stream; s gets what the client sends. */
 void conn_become_stream(struct conn *c, struct stream *s);
 

@@ -10,8 +10,7 @@
 #include "redis.h"
 
 #define PER_STEP     "500"
-#define MEANINGS_MAX 64	  /* agents that a key may be of */
-#define KEY_MAX	     4096 /* a word, a scope and two names of 1024 bytes */
+#define MEANINGS_MAX 64 /* agents that a key may be of */
 
 struct scan {
 	struct event_base *base;
@@ -132,27 +131,17 @@ static void on_exists(void *arg, int result, const redisReply *reply)
 		s->found(s->arg, q->key, q->len);
 	}
 	free(q);
-	if (s->result || result)
-		return; /* on_down() ends it */
-	if (reply->type == REDIS_REPLY_INTEGER)
+	if (!s->result && !result)
 		answered(s);
-	else
-		end(s, -EPROTO,
-		    reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer to EXISTS");
 }
 
 static int ask(struct scan *s, const char *key, size_t len)
 {
 	struct meanings m = { .n = 1, .args = { "EXISTS" }, .lens = { 6 }, .ok = true };
-	struct question *q;
+	char *heap = m.heap = malloc((MEANINGS_MAX + 1) * (len + 8));
+	struct question *q = malloc(sizeof(*q) + len + 1);
 	int ret = 0;
-	char *heap;
 
-	/* A key of others may have half a gigabyte. */
-	if (len > KEY_MAX)
-		return 0;
-	heap = m.heap = malloc((MEANINGS_MAX + 1) * (len + 8));
-	q = malloc(sizeof(*q) + len + 1);
 	if (!heap || !q) {
 		free(heap);
 		free(q);

@@ -69,7 +69,7 @@ void reply_head(struct request *rq, int status, const char *fields, bool keep, s
 
 static bool keeps(const struct request *rq)
 {
-	return rq->msg.keep_alive && conn_has_more(rq->conn) && rq->w->phase == WORKER_SERVING;
+	return rq->msg.keep_alive && !rq->conn->eof && rq->w->phase == WORKER_SERVING;
 }
 
 static void send_reply(struct request *rq, int status, const char *type, const void *body,

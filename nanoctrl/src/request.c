@@ -214,16 +214,11 @@ void request_end(struct request *rq, enum request_end why)
 		fn(rq->end_arg, rq, why);
 }
 
-bool request_waits(const struct request *rq)
-{
-	return rq->end_fn != NULL;
-}
-
 void request_on_end(struct request *rq, request_end_fn *fn, void *arg)
 {
 	if (!rq->conn) {
 		fn(arg, rq, REQUEST_GONE);
-	} else if (rq->w->phase != WORKER_SERVING || !conn_has_more(rq->conn)) {
+	} else if (rq->w->phase != WORKER_SERVING) {
 		fn(arg, rq, REQUEST_DRAIN);
 	} else {
 		rq->end_fn = fn;

@@ -57,8 +57,7 @@ struct store *request_store(const struct request *rq);	   /* this loop's store *
 
 enum request_end {
 	REQUEST_GONE,  /* the client has closed its connection */
-	REQUEST_DRAIN, /* the server is shutting down, or the client sends nothing any more: reply
-			  soon with what there is */
+	REQUEST_DRAIN, /* the server is shutting down: reply soon with what there is */
 };
 
 typedef void request_end_fn(void *arg, struct request *rq, enum request_end why);

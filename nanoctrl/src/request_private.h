@@ -50,9 +50,6 @@ void request_dispatch(struct request *rq);
 /* The connection is gone, or the server drains. */
 void request_end(struct request *rq, enum request_end why);
 
-/* Whether it waits for something to happen: request_on_end() was called. */
-bool request_waits(const struct request *rq);
-
 /* The reply is made: count it, log it, forget the request. */
 void request_destroy(struct request *rq, int status);
 

@@ -144,7 +144,7 @@ static void on_up(void *arg, const char *run_id)
 {
 	struct store *store = arg;
 
-	atomic_fetch_add(&store->hub->n_connects, 1);
+	atomic_fetch_add(&store->hub->n_reconnects, 1);
 	atomic_fetch_add(&store->hub->n_up, 1);
 	load_scripts(store);
 	if (store->reaper)

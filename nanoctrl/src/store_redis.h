@@ -31,7 +31,7 @@ struct store_hub {
 	_Atomic uint64_t hold_until_ns; /* no lease ends before: the reaper's */
 	_Atomic unsigned tcp_port; /* where the private Redis listens for others; 0: nowhere yet */
 	/* Counters of /metrics; every loop adds to them. */
-	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_connects, n_holds;
+	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_reconnects, n_holds;
 	_Atomic unsigned n_loops, n_up; /* stores, and those whose connection serves */
 	_Atomic uint64_t took[STORE_BUCKETS], took_us; /* answers by the time they took; its sum */
 };

@@ -64,7 +64,7 @@ void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 	counter(out, "store_skipped", "Values in Redis that were junk and skipped.",
 		&hub->n_skipped);
 	counter(out, "store_connects", "Times that a connection to Redis came up.",
-		&hub->n_connects);
+		&hub->n_reconnects);
 	counter(out, "leases_expired", "Leases that this server ended.", &hub->n_expired);
 	counter(out, "reaper_holds",
 		"Times that no lease may end for a while: Redis was away, or its clock jumped.",

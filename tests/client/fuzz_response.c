@@ -25,6 +25,7 @@ static void decode(const struct nc_response *r)
 	nc_json_region(json, &region);
 	nc_json_offer(json, &offer);
 	nc_json_agents(json, &page);
+	nc_json_regions(json, &page);
 	nc_json_offers(json, &page);
 	nc_json_links(json, &page);
 	nc_json_free(json);

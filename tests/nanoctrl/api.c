@@ -369,25 +369,6 @@ static void session__is_told_that_it_was_superseded(void **state)
 	api_close(&s);
 }
 
-static void session__that_is_sent_no_object_is_closed(void **state)
-{
-	static const char *const texts[] = { "[]", "7", "{" };
-	struct api_fixture *f = *state;
-	static struct api_stream s;
-	char lease[512];
-
-	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-		assert_true(api_register(f, "node-a", "i1", OWNER_KEY_A, lease) < 300);
-		assert_int_equal(open_session(f, &s, "node-a", lease), 101);
-		api_send(&s, texts[i]);
-		json_decref(api_next_of(&s, "error"));
-		while (api_next(&s))
-			;
-		assert_int_equal(s.close_code, 1008);
-		api_close(&s);
-	}
-}
-
 static void session__that_is_replaced_goes_away(void **state)
 {
 	struct api_fixture *f = *state;
@@ -550,7 +531,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(session__hears_of_peers_and_of_offers_to_it,
 						api_setup_short_leases, api_teardown),
 		TEST(session__is_told_that_it_was_superseded),
-		TEST(session__that_is_sent_no_object_is_closed),
 		TEST(session__that_is_replaced_goes_away),
 		TEST(session__after_lost_data_says_resync),
 		TEST(session__that_is_not_read_is_reset),

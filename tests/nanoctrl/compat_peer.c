@@ -298,10 +298,6 @@ static void redis_address__is_one_that_the_client_can_use(void **state)
 	(void)state;
 	assert_string_equal(address("redis://10.0.0.5:7000", "127.0.0.1"), "10.0.0.5:7000");
 	assert_string_equal(address("redis://10.0.0.5:7000", ""), "10.0.0.5:7000");
-	/* Hosts that only begin like one of this host. */
-	assert_string_equal(address("redis://localhost.example:7000", "10.0.0.9"),
-			    "localhost.example:7000");
-	assert_string_equal(address("redis://127.example:7000", "10.0.0.9"), "127.example:7000");
 	assert_string_equal(address("redis://127.0.0.1:7000", "127.0.0.1"), "127.0.0.1:7000");
 	/* Debian's own name for the host is loopback, too. */
 	assert_string_equal(address("redis://127.0.0.1:7000", "127.0.1.1"), "127.0.0.1:7000");

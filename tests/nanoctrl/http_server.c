@@ -210,39 +210,6 @@ static void connection__without_a_request_is_closed_without_a_word(void **state)
 	assert_string_equal(text, "");
 }
 
-static int n_times(const char *what)
-{
-	int n = 0;
-
-	for (const char *at = text; (at = strstr(at, what)); at++)
-		n++;
-	return n;
-}
-
-/* As nc -N does it: the answers come all the same, also those that are not ready yet. */
-static void request__of_a_client_that_sends_no_more_is_answered(void **state)
-{
-	int fd;
-
-	(void)state;
-	http_fixture_start();
-	fd = http_connect();
-	say(fd, "GET /later HTTP/1.1\r\n" HOST "\r\n"
-		"GET /later HTTP/1.1\r\n" HOST "\r\n"
-		"GET /hello HTTP/1.1\r\n" HOST "\r\n");
-	assert_int_equal(shutdown(fd, SHUT_WR), 0);
-	http_read(fd, NULL, text, sizeof(text));
-	assert_int_equal(n_times("HTTP/1.1 200 OK"), 3);
-	close(fd);
-	/* Half a request is none. */
-	fd = http_connect();
-	say(fd, "GET /later HTTP/1.1\r\n" HOST "\r\nGET /la");
-	assert_int_equal(shutdown(fd, SHUT_WR), 0);
-	http_read(fd, NULL, text, sizeof(text));
-	assert_int_equal(n_times("HTTP/1.1 200 OK"), 1);
-	close(fd);
-}
-
 static void request__the_handler_is_told_when_the_client_goes(void **state)
 {
 	int fd;
@@ -514,7 +481,6 @@ int main(void)
 		T(request__a_body_may_wait_for_continue_and_come_in_chunks),
 		T(request__one_that_does_not_arrive_is_timed_out),
 		T(connection__without_a_request_is_closed_without_a_word),
-		T(request__of_a_client_that_sends_no_more_is_answered),
 		T(request__the_handler_is_told_when_the_client_goes),
 		T(connections__more_than_allowed_are_turned_away),
 		T(body__memory_of_all_requests_is_bounded),

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/libslime/rdma_pair.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* Longer than anything takes, but what hangs. */
+#define PATIENCE_MS 60000
+#define SETTLE_MS   2
+
+/* ---- ends ---- */
+
+static int export_mr(struct rdma_end *e)
+{
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	int len = slime_mr_export(e->mr, desc, sizeof(desc));
+
+	return len < 0 ? len : slime_remote_mr_import(desc, (size_t)len, &e->remote);
+}
+
+static int create(struct rdma_end *e, const struct slime_context_attr *attr, size_t len)
+{
+	int ret = slime_context_create(attr, &e->ctx);
+
+	if (!ret)
+		ret = slime_op_create(e->ctx, NULL, &e->op);
+	if (!ret)
+		ret = slime_mem_alloc(e->ctx, len, NULL, &e->mem);
+	if (ret)
+		return ret;
+	e->bytes = slime_mem_addr(e->mem);
+	ret = slime_mr_create(e->ctx, e->bytes, len,
+			      SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE, &e->mr);
+	return ret ? ret : export_mr(e);
+}
+
+static int create_endpoint(struct rdma_end *e)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+
+	attr.transports[0] = SLIME_TRANSPORT_RDMA;
+	return slime_endpoint_create(e->ctx, &attr, &e->ep);
+}
+
+int rdma_pair_create(struct rdma_pair *p, const struct slime_context_attr *attr, size_t len)
+{
+	struct slime_context_attr plain = SLIME_CONTEXT_ATTR_INIT;
+	int ret;
+
+	memset(p, 0, sizeof(*p));
+	if (attr)
+		plain = *attr;
+	plain.manual = true;
+	if (!attr || !attr->rdma_devices)
+		plain.rdma_devices = "fake0";
+	ret = create(&p->a, &plain, len);
+	if (ret)
+		return ret;
+	if (!attr || !attr->rdma_devices)
+		plain.rdma_devices = "fake1";
+	return create(&p->b, &plain, len);
+}
+
+static int start_connect(struct rdma_end *from, const struct rdma_end *to)
+{
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	int len = slime_endpoint_export(to->ep, desc, sizeof(desc));
+
+	return len < 0 ? len
+		       : slime_endpoint_connect(from->ep, desc, (size_t)len, PATIENCE_MS, from->op);
+}
+
+static bool is_broken(const struct rdma_end *e)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(e->ep, &info);
+	return info.state == SLIME_ENDPOINT_BROKEN;
+}
+
+/* Who alone has failed would be waited for until its time is over: as an agent does, end the other.
+ */
+static int wait_for_both(struct rdma_pair *p)
+{
+	uint64_t end = sl_deadline_ns(PATIENCE_MS);
+	int a, b;
+
+	while (!slime_op_test(p->a.op) || !slime_op_test(p->b.op)) {
+		rdma_poll(p);
+		if (is_broken(&p->a))
+			slime_endpoint_close(p->b.ep);
+		if (is_broken(&p->b))
+			slime_endpoint_close(p->a.ep);
+		assert_true(sl_clock_ns() < end);
+	}
+	a = slime_op_status(p->a.op);
+	b = slime_op_status(p->b.op);
+	return a ? a : b;
+}
+
+int rdma_pair_connect(struct rdma_pair *p)
+{
+	int ret = create_endpoint(&p->a);
+
+	if (!ret)
+		ret = create_endpoint(&p->b);
+	if (!ret)
+		ret = start_connect(&p->a, &p->b);
+	if (!ret)
+		ret = start_connect(&p->b, &p->a);
+	if (ret)
+		return ret;
+	return wait_for_both(p);
+}
+
+int rdma_pair_open(struct rdma_pair *p, const struct slime_context_attr *attr, size_t len)
+{
+	int ret = rdma_pair_create(p, attr, len);
+
+	return ret ? ret : rdma_pair_connect(p);
+}
+
+static void destroy(struct rdma_pair *p, struct rdma_end *e)
+{
+	uint64_t end = sl_deadline_ns(PATIENCE_MS);
+
+	if (!e->ctx)
+		return;
+	while (slime_mr_destroy(e->mr) == -EBUSY) {
+		rdma_poll(p);
+		assert_true(sl_clock_ns() < end);
+	}
+	assert_ok(slime_mem_destroy(e->mem));
+	assert_ok(slime_op_destroy(e->op));
+	assert_ok(slime_context_destroy(e->ctx));
+	e->ctx = NULL;
+}
+
+void rdma_pair_close(struct rdma_pair *p)
+{
+	/* The one that is closed first waits for the other to see it. */
+	if (p->a.ep)
+		slime_endpoint_close(p->a.ep);
+	if (p->b.ep)
+		slime_endpoint_close(p->b.ep);
+	rdma_settle(p);
+	assert_ok(slime_endpoint_destroy(p->a.ep));
+	assert_ok(slime_endpoint_destroy(p->b.ep));
+	p->a.ep = p->b.ep = NULL;
+	destroy(p, &p->a);
+	destroy(p, &p->b);
+}
+
+/* ---- progress ---- */
+
+static int poll_end(const struct rdma_end *e)
+{
+	return e->ctx ? slime_context_poll(e->ctx) : 0;
+}
+
+void rdma_poll(struct rdma_pair *p)
+{
+	if (poll_end(&p->a) + poll_end(&p->b) == 0)
+		sched_yield();
+}
+
+void rdma_settle(struct rdma_pair *p)
+{
+	uint64_t idle_since = sl_clock_ns();
+
+	while (sl_clock_ns() - idle_since < SETTLE_MS * SL_NS_PER_MS) {
+		if (poll_end(&p->a) + poll_end(&p->b) > 0)
+			idle_since = sl_clock_ns();
+		else
+			sched_yield();
+	}
+}
+
+int rdma_wait(struct rdma_pair *p, struct slime_op *op)
+{
+	uint64_t end = sl_deadline_ns(PATIENCE_MS);
+
+	while (!slime_op_test(op)) {
+		rdma_poll(p);
+		assert_true(sl_clock_ns() < end);
+	}
+	return slime_op_status(op);
+}
+
+struct slime_xfer rdma_a_and_b(struct rdma_pair *p, uint64_t a_offset, uint64_t b_offset,
+			       uint64_t len)
+{
+	return (struct slime_xfer){ .local = p->a.mr,
+				    .remote = &p->b.remote,
+				    .local_offset = a_offset,
+				    .remote_offset = b_offset,
+				    .len = len };
+}
