@@ -54,13 +54,17 @@ static int hear_of_exec(int fd)
 	return n == (ssize_t)sizeof(failed) ? -failed : 0;
 }
 
+/* Until it is reaped its pid, and so its group, is nobody else's. */
 static int reap(struct child *c)
 {
+	siginfo_t info;
 	int status;
 
-	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+	while (waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
 		;
 	kill(-c->pid, SIGKILL);
+	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+		;
 	if (c->pidfd >= 0)
 		close(c->pidfd);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

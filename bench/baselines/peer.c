@@ -63,15 +63,17 @@ static bool take_size(const char **text, struct peer_options *o)
 /* In a process of its own: a library that was used may not survive the fork of its server. */
 static int run_apart(int (*run)(const struct peer_options *o), const struct peer_options *o)
 {
+	pid_t parent = getpid(), pid;
 	int status;
-	pid_t pid;
 
 	fflush(stdout);
 	pid = fork();
 	if (pid < 0)
 		return -errno;
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* It may have died before that: then nobody tells us. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+			_exit(ESRCH);
 		exit(-run(o));
 	}
 	if (waitpid(pid, &status, 0) < 0)
