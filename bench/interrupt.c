@@ -26,17 +26,6 @@ int interrupt_init(struct interrupt *in)
 	return 0;
 }
 
-/* In this thread only: the others keep them blocked, and one thread that takes them is enough. */
-static void let_the_next_kill(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-}
-
 static void *watch(void *arg)
 {
 	struct interrupt *in = arg;
@@ -50,7 +39,7 @@ static void *watch(void *arg)
 	}
 	if (sig > 0) {
 		atomic_store(&in->caught, sig);
-		let_the_next_kill();
+		cli_signals_let_kill();
 		slime_agent_stop(in->agent, STOP_TIMEOUT_MS);
 	}
 	return NULL;

@@ -7,6 +7,7 @@
 #include "bench/baseline.h"
 #include "bench/client.h"
 #include "bench/comparison.h"
+#include "bench/ctrl/ctrl.h"
 #include "bench/devices.h"
 #include "bench/jobs.h"
 #include "bench/plot.h"
@@ -202,6 +203,27 @@ static int measure_all(struct bench *b)
 	return printed ? printed : status;
 }
 
+/* What was measured is printed even when a later step fails. */
+static int measure_control(struct bench *b)
+{
+	struct ctrl_result *result = calloc(1, sizeof(*result));
+	int status, ret;
+
+	if (!result)
+		return complain("memory", -ENOMEM);
+	result->flags = b->flags;
+	status = ctrl_measure(&b->settings, result);
+	ret = result->n_rows && status <= 128 ? ctrl_report(result, format_of(&b->options), stdout)
+					      : 0;
+	free(result);
+	return ret ? cli_output_fail(bench_program.name, ret) : status;
+}
+
+static bool is(const struct cli_args *args, const char *command)
+{
+	return !strcmp(args->command->name, command);
+}
+
 /* The command line in one string, for the head of the result. */
 static char *join(int argc, char **argv)
 {
@@ -235,7 +257,7 @@ static int read_and_measure(struct bench *b, const struct cli_args *args)
 		status =
 			cli_usage_error(&bench_program, "--json and --baseline exclude each other");
 	else if (!ret)
-		status = measure_all(b);
+		status = is(args, "ctrl") ? measure_control(b) : measure_all(b);
 	else if (ret != -EINVAL)
 		status = complain("configuration", ret);
 	cli_config_destroy(config);
@@ -277,16 +299,11 @@ static int measure_command(struct bench *b, const struct cli_args *args, int arg
 {
 	int status;
 
-	b->kind = !strcmp(args->command->name, "rpc") ? BENCH_RPC : BENCH_TRANSFER;
+	b->kind = is(args, "rpc") ? BENCH_RPC : BENCH_TRANSFER;
 	b->flags = join(argc, argv);
 	status = b->flags ? read_and_measure(b, args) : complain("memory", -ENOMEM);
 	free(b->flags);
 	return status;
-}
-
-static bool is(const struct cli_args *args, const char *command)
-{
-	return !strcmp(args->command->name, command);
 }
 
 int main(int argc, char **argv)

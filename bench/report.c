@@ -3,46 +3,17 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/head.h"
 #include "bench/report.h"
 #include "cli/table.h"
-#include "cli/version.h"
 
 #define MIB (1024.0 * 1024.0)
 #define GIB (1024.0 * MIB)
 
-/* ---- where it was measured ---- */
-
-struct head {
-	struct slime_topo topo;
-	char date[32];
-};
-
-static int read_head(struct head *h)
-{
-	time_t now = time(NULL);
-	struct tm tm;
-
-	gmtime_r(&now, &tm);
-	strftime(h->date, sizeof(h->date), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	return slime_topo_get(NULL, &h->topo);
-}
-
 static const char *transport_of(const struct report *r)
 {
 	return r->n_rows ? slime_transport_name(r->rows[0].result.transport) : "none";
-}
-
-static void print_head(const struct report *r, const struct head *h, const char *mark, FILE *to)
-{
-	fprintf(to, "%sdate      %s\n", mark, h->date);
-	fprintf(to, "%shost      %s, %u CPUs, %s, Linux %s\n", mark, h->topo.hostname,
-		h->topo.n_cpus, h->topo.cpu_model, h->topo.kernel);
-	fprintf(to, "%sbuild     slime %s, commit %s, %s, %s\n", mark, cli_version(), cli_commit(),
-		cli_build(), cli_compiler());
-	fprintf(to, "%sbetween   %s and %s over %s\n", mark, r->from, r->peer, transport_of(r));
-	fprintf(to, "%sflags     %s\n", mark, r->flags);
 }
 
 /* ---- figures ---- */
@@ -140,6 +111,7 @@ static void transfer_row(struct cli_table *t, const struct report_row *row)
 
 static int print_table(const struct report *r, const struct head *h, bool csv, FILE *to)
 {
+	char between[2 * SLIME_AGENT_NAME_MAX + 32];
 	bool rpc = r->kind == BENCH_RPC;
 	struct cli_table *t;
 	int ret = cli_table_create(&t, rpc ? rpc_columns : transfer_columns,
@@ -154,7 +126,8 @@ static int print_table(const struct report *r, const struct head *h, bool csv, F
 		else
 			transfer_row(t, &r->rows[i]);
 	}
-	print_head(r, h, csv ? "# " : "", to);
+	snprintf(between, sizeof(between), "%s and %s over %s", r->from, r->peer, transport_of(r));
+	head_print(h, between, csv ? "# " : "", to);
 	if (csv) {
 		ret = cli_table_print_csv(t, to);
 	} else {
@@ -167,13 +140,17 @@ static int print_table(const struct report *r, const struct head *h, bool csv, F
 
 /* ---- JSON ---- */
 
-static json_t *json_head(const struct report *r, const struct head *h)
+static json_t *json_run(const struct report *r, const struct head *h)
 {
-	return json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "date",
-			 h->date, "host", h->topo.hostname, "cpus", (int)h->topo.n_cpus, "cpu",
-			 h->topo.cpu_model, "kernel", h->topo.kernel, "version", cli_version(),
-			 "commit", cli_commit(), "build", cli_build(), "from", r->from, "peer",
-			 r->peer, "transport", transport_of(r), "flags", r->flags);
+	json_t *run = head_json(h);
+
+	if (run && (json_object_set_new(run, "from", json_string(r->from)) ||
+		    json_object_set_new(run, "peer", json_string(r->peer)) ||
+		    json_object_set_new(run, "transport", json_string(transport_of(r))))) {
+		json_decref(run);
+		return NULL;
+	}
+	return run;
 }
 
 static json_t *json_latency(const struct bench_result *b)
@@ -217,7 +194,7 @@ static int print_json(const struct report *r, const struct head *h, FILE *to)
 	}
 	all = ret ? NULL
 		  : json_pack("{s:s, s:o, s:O}", "bench", r->kind == BENCH_RPC ? "rpc" : "transfer",
-			      "run", json_head(r, h), "rows", rows);
+			      "run", json_run(r, h), "rows", rows);
 	if (!ret && !all)
 		ret = -ENOMEM;
 	if (!ret && (json_dumpf(all, to, JSON_INDENT(2)) || fputc('\n', to) == EOF))
@@ -230,7 +207,7 @@ static int print_json(const struct report *r, const struct head *h, FILE *to)
 int report_print(const struct report *r, enum report_format format, FILE *to)
 {
 	struct head h;
-	int ret = read_head(&h);
+	int ret = head_read(&h, r->flags);
 
 	if (ret)
 		return ret;

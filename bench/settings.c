@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "bench/ctrl/ctrl.h"
 #include "bench/service/job.h"
 #include "bench/sweep.h"
 #include "peeragent/lib/ctrl.h"
@@ -103,6 +104,24 @@ static const struct cli_setting transfer_table[] = {
 	CLI_END,
 };
 
+static const struct cli_setting ctrl_table[] = {
+	CLI_ENUMS(struct ctrl_settings, ops, n_ops, "ops", ctrl_op_names,
+		  .def = "register,heartbeat,lookup,rendezvous,crash",
+		  .help = "what to measure; always in this order"),
+	CLI_INT(struct ctrl_settings, agents, "agents", .def = "16", .min = 2,
+		.max = CTRL_AGENTS_MAX,
+		.help = "simulated agents, each with connections of its own"),
+	CLI_DURATION_MS(struct ctrl_settings, duration_ms, "duration", .def = "2s", .min = 1,
+			.max = LOAD_DURATION_MAX_MS,
+			.help = "how long to register, beat and look up"),
+	CLI_INT(struct ctrl_settings, rate, "rate", .def = "0", .min = 0, .max = 1000000,
+		.help = "of these a second, by all agents (open loop: latency counts from the intended "
+			"start); 0: each agent begins one when its last one ended"),
+	CLI_INT(struct ctrl_settings, killed, "kill", .def = "1", .min = 1,
+		.max = CTRL_AGENTS_MAX - 1, .help = "agents that crash"),
+	CLI_END,
+};
+
 static const struct cli_setting settings_table[] = {
 	CLI_INT(struct settings, version, "version", .def = "1", .min = 1, .max = 1,
 		.help = "of the file's format"),
@@ -112,12 +131,14 @@ static const struct cli_setting settings_table[] = {
 	CLI_MAP(struct settings, rpc, "rpc", rpc_table, .help = "what the command rpc measures"),
 	CLI_MAP(struct settings, transfer, "transfer", transfer_table,
 		.help = "what the command transfer measures"),
+	CLI_MAP(struct settings, ctrl, "ctrl", ctrl_table,
+		.help = "what the command ctrl measures"),
 	CLI_END,
 };
 
 /* ---- the command line ---- */
 
-static const struct cli_setting common_options[] = {
+static const struct cli_setting control_options[] = {
 	CLI_STRING(struct options, config, "config", .letter = 'c', .value = "FILE",
 		   .help = "configuration, as configs/bench.yaml"),
 	CLI_SET,
@@ -125,13 +146,17 @@ static const struct cli_setting common_options[] = {
 		.help = "nanoctrl; several replicas by repeating it"),
 	CLI_KEY("token-file", "control.token_file", .value = "FILE"),
 	CLI_KEY("scope", "between.scope"),
+	CLI_FLAG(struct options, json, "json", .help = "print JSON"),
+	CLI_FLAG(struct options, csv, "csv", .help = "print CSV"),
+	CLI_END,
+};
+
+static const struct cli_setting between_options[] = {
 	CLI_KEY("peer", "between.peer", .value = "AGENT"),
 	CLI_KEY("from", "between.from", .value = "AGENT"),
 	CLI_KEY("transport", "between.transport"),
 	CLI_KEY("polling", "between.polling"),
 	CLI_KEY("threads", "between.threads"),
-	CLI_FLAG(struct options, json, "json", .help = "print JSON"),
-	CLI_FLAG(struct options, csv, "csv", .help = "print CSV"),
 	CLI_END,
 };
 
@@ -154,6 +179,12 @@ static const struct cli_setting transfer_options[] = {
 	CLI_KEY("duration", "transfer.duration"),
 	CLI_KEY("qps", "transfer.qps"),
 	CLI_END,
+};
+
+static const struct cli_setting ctrl_options[] = {
+	CLI_KEY("ops", "ctrl.ops"),	      CLI_KEY("agents", "ctrl.agents"),
+	CLI_KEY("duration", "ctrl.duration"), CLI_KEY("rate", "ctrl.rate"),
+	CLI_KEY("kill", "ctrl.kill"),	      CLI_END,
 };
 
 static const struct cli_setting compare_options[] = {
@@ -186,14 +217,24 @@ static const struct cli_command commands[] = {
 		.summary = "echo calls of growing size",
 		.text = "Every reply is compared with its request. Closed loop: a call begins when the one before it "
 			"ended, so latencies tell nothing of queueing.",
-		.tables = { common_options, rpc_options },
+		.tables = { control_options, between_options, rpc_options },
 	},
 	{
 		.name = "transfer",
 		.summary = "one-sided reads or writes",
 		.text = "Trips walk over the whole region, so its bytes come from memory when it is larger than the "
 			"caches. The bytes of the first places are checked after the measurement.",
-		.tables = { common_options, transfer_options },
+		.tables = { control_options, between_options, transfer_options },
+	},
+	{
+		.name = "ctrl",
+		.summary =
+			"the control plane: registrations, heartbeats, lookups, rendezvous, a crash",
+		.text = "Simulated agents, named bench-HOST-PID-N, over HTTP to nanoctrl; the data path has no part. "
+			"rendezvous: every two agents exchange what a connection needs, each told by an event of "
+			"the other's offer; event: from such a post to its event. crash: some agents die, and the "
+			"others hear of it when the leases end. All leave at the end, and on Ctrl-C.",
+		.tables = { control_options, ctrl_options },
 	},
 	{
 		.name = "compare",
@@ -291,6 +332,34 @@ static void check_transfer(struct cli_config *config, const struct transfer_sett
 			t->region);
 }
 
+static void check_ctrl(struct cli_config *config, const struct ctrl_settings *c)
+{
+	if (!c->n_ops)
+		cli_config_refuse(config, "ctrl.ops", "expected at least one");
+	for (size_t i = 0; i < c->n_ops; i++) {
+		if (c->ops[i] == CTRL_RENDEZVOUS && c->agents > CTRL_MESH_MAX)
+			cli_config_refuse(config, "ctrl.agents",
+					  "expected at most %d agents for a rendezvous",
+					  CTRL_MESH_MAX);
+		if (c->ops[i] == CTRL_CRASH && c->killed >= c->agents)
+			cli_config_refuse(config, "ctrl.kill",
+					  "expected fewer than there are agents");
+	}
+}
+
+static void check_for(struct cli_config *config, const char *command, const struct settings *s)
+{
+	if (!strcmp(command, "ctrl")) {
+		check_ctrl(config, &s->ctrl);
+		return;
+	}
+	check_between(config, &s->between);
+	if (!strcmp(command, "transfer"))
+		check_transfer(config, &s->transfer);
+	else
+		check_rpc(config, s);
+}
+
 int settings_read(struct cli_config *config, const struct options *options,
 		  const struct cli_args *args, struct settings *out)
 {
@@ -302,18 +371,14 @@ int settings_read(struct cli_config *config, const struct options *options,
 		ret = cli_config_read(config, settings_table, out);
 	if (ret == -ENOMEM)
 		return ret;
-	if (!cli_config_n_errors(config) && !out->between.peer) {
+	if (!cli_config_n_errors(config) && !out->between.peer &&
+	    strcmp(args->command->name, "ctrl")) {
 		cli_usage_error(&bench_program,
 				"expected the agent at the other end: --peer, or between.peer");
 		return -EINVAL;
 	}
-	if (!cli_config_n_errors(config)) {
-		check_between(config, &out->between);
-		if (!strcmp(args->command->name, "transfer"))
-			check_transfer(config, &out->transfer);
-		else
-			check_rpc(config, out);
-	}
+	if (!cli_config_n_errors(config))
+		check_for(config, args->command->name, out);
 	if (!cli_config_n_errors(config))
 		return 0;
 	cli_config_print_errors(config, stderr);

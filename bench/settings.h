@@ -46,6 +46,15 @@ struct transfer_settings {
 	int64_t qps;
 };
 
+struct ctrl_settings {
+	const int *ops; /* enum ctrl_op */
+	size_t n_ops;
+	int64_t agents;
+	int64_t duration_ms;
+	int64_t rate;
+	int64_t killed;
+};
+
 /* The file. */
 struct settings {
 	int64_t version;
@@ -53,6 +62,7 @@ struct settings {
 	struct between_settings between;
 	struct rpc_settings rpc;
 	struct transfer_settings transfer;
+	struct ctrl_settings ctrl;
 };
 
 /* The command line beside it. */

@@ -51,6 +51,11 @@ int cli_signals_read(int fd)
 	return n < 0 && errno == EAGAIN ? 0 : -EIO;
 }
 
+void cli_signals_let_kill(void)
+{
+	pthread_sigmask(SIG_UNBLOCK, &blocked, NULL);
+}
+
 void cli_signals_close(int fd)
 {
 	close(fd);

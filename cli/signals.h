@@ -18,6 +18,9 @@ int cli_signals_open(const int *signals, size_t n);
 /* The next signal; 0 when there is none; a negative errno. */
 int cli_signals_read(int fd);
 
+/* The next one kills: in this thread, others keep them blocked. */
+void cli_signals_let_kill(void);
+
 /* Unblock what cli_signals_open() blocked and take the defaults of the ignored ones back. */
 void cli_signals_close(int fd);
 

@@ -49,7 +49,7 @@ foreign() {
 	cat <<'END'
 # header       who
 yaml.h         cli tests
-jansson.h      nanoctrl/src/model.c nanoctrl/src/model_place.c nanoctrl/src/model_place.h nanoctrl/src/model_write.c nanoctrl/src/model_compat.c nanoctrl/client/json_private.h bench/report.c bench/devices_json.c bench/rnr_json.c tests
+jansson.h      nanoctrl/src/model.c nanoctrl/src/model_place.c nanoctrl/src/model_place.h nanoctrl/src/model_write.c nanoctrl/src/model_compat.c nanoctrl/client/json_private.h bench/head.h bench/report.c bench/ctrl/report.c bench/devices_json.c bench/rnr_json.c tests
 hiredis/       nc-redis tests support
 event2/        nc-main nc-api nc-redis nc-http nc-plain client agent agent-ctrl agent-parts peeragent bench cli tests support
 openssl/       libslime/src/transport/auth.c nc-http nc-api nc-plain client agent agent-parts peeragent cli tests support

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rendezvous in a full mesh: of every two agents the first posts an offer for the second, which
+ * hears of it by an event, fetches it and posts its own; the first hears, fetches, and the two
+ * could connect.
+ */
+#ifndef CTRL_MESH_H
+#define CTRL_MESH_H
+
+#include "bench/ctrl/crowd.h"
+#include "bench/ctrl/ctrl.h"
+
+/*
+ * With sessions. rendezvous: of each pair, from the first post's start; each agent has a few of
+ * them under way. event: of each post, from its start until the other one heard. 0;
+ * -1 when the crowd is over.
+ */
+int mesh_run(struct crowd *c, struct ctrl_row *rendezvous, struct ctrl_row *event);
+
+#endif
