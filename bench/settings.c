@@ -10,7 +10,7 @@
 #include "peeragent/lib/ctrl.h"
 #include "peeragent/lib/topology.h"
 
-static const char *const transports[] = { "any", "shm", "tcp", NULL };
+static const char *const transports[] = { "any", "shm", "tcp", "rdma", NULL };
 static const char *const pollings[] = { "adaptive", "busy", "event", NULL };
 static const char *const ops[] = { "read", "write", "write_imm", NULL };
 

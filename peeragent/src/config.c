@@ -18,8 +18,9 @@
 
 /* ---- the tables ---- */
 
-static const char *const transport_words[] = { "shm", "tcp", NULL };
-static const enum slime_transport transport_values[] = { SLIME_TRANSPORT_SHM, SLIME_TRANSPORT_TCP };
+static const char *const transport_words[] = { "shm", "rdma", "tcp", NULL };
+static const enum slime_transport transport_values[] = { SLIME_TRANSPORT_SHM, SLIME_TRANSPORT_RDMA,
+							 SLIME_TRANSPORT_TCP };
 static const char *const polling_words[] = { "adaptive", "busy", "event", NULL };
 static const char *const backing_words[] = { "memfd", NULL };
 static const char *const huge_words[] = { "auto", "off", "2MiB", "1GiB", NULL };
@@ -125,6 +126,7 @@ static const struct cli_setting data_settings[] = {
 	CLI_INT(struct node_data, workers, "workers", .def = "1", .min = 1, .max = 256,
 		.help = "threads for RPC handlers that may block"),
 	CLI_MAP(struct node_data, shm, "shm", shm_settings, .help = "the shared-memory transport"),
+	CLI_MAP(struct node_data, rdma, "rdma", rdma_settings, .help = "the RDMA transport"),
 	CLI_MAP(struct node_data, tcp, "tcp", tcp_settings, .help = "the TCP transport"),
 	CLI_END,
 };
@@ -386,7 +388,9 @@ static int convert(struct config *c)
 	c->attr = (struct slime_agent_attr)SLIME_AGENT_ATTR_INIT;
 	set_identity(c);
 	set_data(c);
-	ret = set_topology(c);
+	ret = config_set_rdma(c);
+	if (!ret)
+		ret = set_topology(c);
 	if (ret)
 		return ret;
 	config_check(c);
@@ -420,6 +424,7 @@ void config_destroy(struct config *c)
 	free(c->regions);
 	free(c->links);
 	free(c->token);
+	free(c->rdma_devices);
 	cli_config_destroy(c->source);
 	free(c);
 }
@@ -451,7 +456,7 @@ static bool same_data(const struct slime_agent_attr *a, const struct slime_agent
 	       x->foreign_memory == y->foreign_memory && same_text(x->tcp_bind, y->tcp_bind) &&
 	       x->tcp_port == y->tcp_port && same_text(x->tcp_advertise, y->tcp_advertise) &&
 	       x->tcp_streams == y->tcp_streams &&
-	       x->tcp_user_timeout_ms == y->tcp_user_timeout_ms &&
+	       x->tcp_user_timeout_ms == y->tcp_user_timeout_ms && config_same_rdma(x, y) &&
 	       a->connect_timeout_ms == b->connect_timeout_ms &&
 	       a->retry_min_ms == b->retry_min_ms && a->retry_max_ms == b->retry_max_ms &&
 	       !memcmp(a->transports, b->transports, sizeof(a->transports));

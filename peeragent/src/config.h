@@ -55,6 +55,22 @@ struct node_shm {
 	bool foreign_memory;
 };
 
+struct node_rdma {
+	const char *const *devices;
+	size_t n_devices;
+	int64_t gid_index; /* below 0: auto */
+	int64_t qps_per_rail;
+	int64_t timeout;
+	int64_t retry_count;
+	int64_t rnr_retry;
+	int64_t min_rnr_timer;
+	int64_t service_level;
+	int64_t traffic_class;
+	int64_t hop_limit;
+	int64_t pkey_index;
+	int64_t flow_label;
+};
+
 struct node_tcp {
 	const char *bind;
 	uint16_t port;
@@ -74,6 +90,7 @@ struct node_data {
 	int64_t max_links;
 	int64_t workers;
 	struct node_shm shm;
+	struct node_rdma rdma;
 	struct node_tcp tcp;
 };
 
@@ -103,6 +120,7 @@ struct node {
 };
 
 extern const struct cli_setting node_settings[];
+extern const struct cli_setting rdma_settings[]; /* of its part data.rdma */
 
 /* One reading of the file and of what the command line says over it. */
 struct config {
@@ -114,6 +132,7 @@ struct config {
 	struct slime_agent_region *regions;
 	struct slime_agent_link *links;
 	const char *url; /* control.url as a list */
+	char *rdma_devices;
 };
 
 /* Read, check, convert. -EINVAL after the errors were printed to standard error, -ENOMEM. */
@@ -122,6 +141,11 @@ void config_destroy(struct config *config);
 
 /* Refuse what the tables cannot; the errors are in config->source. Nothing is left behind. */
 void config_check(struct config *config);
+
+/* The same for data.rdma. set: 0, -ENOMEM. */
+int config_set_rdma(struct config *config);
+void config_check_rdma(struct config *config);
+bool config_same_rdma(const struct slime_context_attr *a, const struct slime_context_attr *b);
 
 /* -EINVAL when there are errors in config->source, which are printed to standard error. */
 int config_errors(const struct config *config);

@@ -264,6 +264,7 @@ void config_check(struct config *c)
 	check_services(c);
 	check_retries(c);
 	check_tcp(c);
+	config_check_rdma(c);
 	check_metrics(c);
 	check_cpu(c);
 	check_regions(c);
