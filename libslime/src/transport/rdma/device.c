@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,12 +68,26 @@ void sl_device_names_fini(struct sl_device_names *names)
 	free(names->names);
 }
 
+static bool kernel_has(const char *name)
+{
+	char path[32 + SL_DEVICE_NAME_MAX];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%.63s", name);
+	return name[0] && !access(path, F_OK);
+}
+
 /* "no device mlx5_9; there are mlx5_0, mlx5_1": as many as fit. */
 static int no_such_device(struct ibv_device *const *list, int n, const char *name,
 			  struct sl_device_why *why)
 {
 	size_t used;
 
+	if (kernel_has(name))
+		return say(why, -ENODEV,
+			   "the kernel has %.63s, and libibverbs does not: its file in "
+			   "/dev/infiniband is missing (a container needs it), or libibverbs has "
+			   "no driver for it (package ibverbs-providers)",
+			   name);
 	if (!n)
 		return say(why, -ENODEV, "there is no RDMA device %.63s: there is none at all",
 			   name);
