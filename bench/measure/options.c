@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/measure/options.h"
 
-static const char *const transports[] = { "any", "shm", "tcp", NULL };
+static const char *const transports[] = { "any", "shm", "tcp", "rdma", NULL };
 static const char *const pollings[] = { "adaptive", "busy", "event", NULL };
 static const char *const memories[] = { "own", "registered", "in-place", NULL };
 

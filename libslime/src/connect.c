@@ -8,6 +8,10 @@
 #include "src/connect.h"
 #include "src/transport/auth.h"
 
+/* For an attempt over rdma, when there is no deadline and something else is to be tried after it.
+ */
+#define RDMA_PATIENCE_NS (5 * SL_NS_PER_S)
+
 static void close_others(struct slime_endpoint *ep, const struct sl_attempt *keep)
 {
 	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
@@ -165,6 +169,24 @@ static int create_conn(struct slime_endpoint *ep, struct sl_transport *transport
 	return ret;
 }
 
+/*
+ * Two fabrics that do not reach each other look like a peer that is late: an initiator that may
+ * also take another transport leaves time for that one.
+ */
+static uint64_t attempt_deadline(const struct slime_endpoint *ep, enum slime_transport t)
+{
+	unsigned next = ep->next_candidate;
+	uint64_t now;
+
+	if (!ep->initiator || t != SLIME_TRANSPORT_RDMA || next >= SLIME_TRANSPORT_MAX ||
+	    !peer_candidate(ep, ep->attr.transports[next]))
+		return ep->deadline_ns;
+	now = sl_clock_ns();
+	if (ep->deadline_ns == SL_NEVER)
+		return now + RDMA_PATIENCE_NS;
+	return ep->deadline_ns <= now ? now : now + (ep->deadline_ns - now) / 2;
+}
+
 /* 0, and the attempt will tell how it went. */
 static int try_transport(struct slime_endpoint *ep, enum slime_transport t,
 			 const struct sl_conn_events *events)
@@ -178,7 +200,7 @@ static int try_transport(struct slime_endpoint *ep, enum slime_transport t,
 		.self = ep->self,
 		.peer = { ep->peer.context, ep->peer.endpoint },
 		.initiator = ep->initiator,
-		.deadline_ns = ep->deadline_ns,
+		.deadline_ns = attempt_deadline(ep, t),
 		.name = ep->name,
 	};
 	int ret;
@@ -250,8 +272,8 @@ void sl_connect_step(struct slime_endpoint *ep, const struct sl_conn_events *eve
 	}
 	if (sl_connect_has_attempt(ep))
 		return;
-	/* The time is over for all of them alike. */
-	if (ep->initiator && ep->last_error != -ETIMEDOUT)
+	/* When the time is over it is so for all of them alike. */
+	if (ep->initiator && sl_clock_ns() < ep->deadline_ns)
 		try_next(ep, events);
 	else
 		sl_connect_failed(ep, ep->last_error ? ep->last_error : -ECONNREFUSED, ep->reasons);

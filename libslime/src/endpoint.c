@@ -356,7 +356,8 @@ int slime_endpoint_destroy(struct slime_endpoint *ep)
 
 static int copy_transports(struct slime_endpoint *ep, const struct slime_endpoint_attr *attr)
 {
-	static const enum slime_transport defaults[] = { SLIME_TRANSPORT_SHM, SLIME_TRANSPORT_TCP };
+	static const enum slime_transport defaults[] = { SLIME_TRANSPORT_SHM, SLIME_TRANSPORT_RDMA,
+							 SLIME_TRANSPORT_TCP };
 	bool seen[SLIME_TRANSPORT_MAX] = { false };
 
 	if (attr->transports[0] == SLIME_TRANSPORT_NONE) {

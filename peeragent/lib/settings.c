@@ -68,7 +68,8 @@ static void default_transports(struct slime_agent_attr *attr)
 	if (attr->transports[0] != SLIME_TRANSPORT_NONE)
 		return;
 	attr->transports[0] = SLIME_TRANSPORT_SHM;
-	attr->transports[1] = SLIME_TRANSPORT_TCP;
+	attr->transports[1] = SLIME_TRANSPORT_RDMA;
+	attr->transports[2] = SLIME_TRANSPORT_TCP;
 }
 
 int settings_init(struct settings *s, const struct slime_agent_attr *from)

@@ -110,7 +110,8 @@ static const struct cli_setting tcp_settings[] = {
 
 static const struct cli_setting data_settings[] = {
 	CLI_ENUMS(struct node_data, transports, n_transports, "transports", transport_words,
-		  .def = "shm,tcp", .help = "for links that name none, in order of preference"),
+		  .def = "shm,rdma,tcp",
+		  .help = "for links that name none, in order of preference"),
 	CLI_ENUM(struct node_data, polling, "polling", polling_words, .def = "adaptive",
 		 .help = "what the progress thread does when there is nothing to do"),
 	CLI_INT(struct node_data, cpu, "cpu", .words = cpu_words, .def = "any", .min = 0,

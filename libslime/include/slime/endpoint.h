@@ -38,7 +38,7 @@ struct slime_rpc_service;
 struct slime_endpoint_attr {
 	const char *name; /* in log lines; copied; NULL: a number */
 	enum slime_transport
-		transports[SLIME_TRANSPORT_MAX]; /* in order of preference; none: shm, tcp */
+		transports[SLIME_TRANSPORT_MAX]; /* in order of preference; none: shm, rdma, tcp */
 	uint32_t max_pending_ops;		 /* submitted and not complete */
 	slime_endpoint_fn *on_state;		 /* NULL: none */
 	void *arg;

@@ -89,6 +89,15 @@ static int open_all(struct rdma_transport *t, struct sl_why *why)
 	return t->n_nics ? 0 : -ENODEV;
 }
 
+static int start_workers(struct rdma_transport *t, struct sl_why *why)
+{
+	int ret = sl_workers_start(&t->workers, RDMA_WORKERS);
+
+	if (ret)
+		snprintf(why->text, sizeof(why->text), "no threads: %s", strerror(-ret));
+	return ret;
+}
+
 /* Under setup_lock. */
 static int set_up(struct rdma_transport *t, struct sl_why *why)
 {
@@ -97,11 +106,9 @@ static int set_up(struct rdma_transport *t, struct sl_why *why)
 
 	if (!t->n_nics) {
 		prepare_for_forks();
-		ret = sl_workers_start(&t->workers, RDMA_WORKERS);
-		if (ret)
-			snprintf(why->text, sizeof(why->text), "no threads: %s", strerror(-ret));
-		else
-			ret = names && *names ? open_named(t, names, why) : open_all(t, why);
+		ret = names && *names ? open_named(t, names, why) : open_all(t, why);
+		if (!ret)
+			ret = start_workers(t, why);
 		if (ret)
 			close_nics(t);
 	}

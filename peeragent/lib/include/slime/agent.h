@@ -123,7 +123,7 @@ struct slime_agent_attr {
 	struct slime_topology topology;			      /* at the start */
 	struct slime_context_attr data;			      /* of the agent's context */
 	enum slime_transport transports[SLIME_TRANSPORT_MAX]; /* for links that name none; none:
-								 shm, tcp */
+								 shm, rdma, tcp */
 	uint32_t connect_timeout_ms; /* for one attempt to bring a link up */
 	uint32_t retry_min_ms;	     /* the first wait before another attempt, doubled each time, */
 	uint32_t retry_max_ms;	     /* up to this; jittered */
