@@ -10,28 +10,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "cli/option.h"
+#include "bench/rounds/options.h"
 #include "cli/output.h"
 
 #define SIZE_MAX_BYTES (UINT64_C(1) << 30)
 #define CALLS_MAX      1000000000
 
 struct options {
-	uint64_t size;
-	int64_t round_ms;
-	bool step;
+	struct rounds_options rounds; /* the first: its tables are for both */
 	const char *sweep;
 	int64_t warmup;
 };
 
 static const struct cli_setting settings[] = {
-	CLI_SIZE(struct options, size, "size", .def = "64", .min = 1, .max = SIZE_MAX_BYTES,
+	CLI_SIZE(struct options, rounds.size, "size", .def = "64", .min = 1, .max = SIZE_MAX_BYTES,
 		 .help = "bytes each way"),
-	CLI_DURATION_MS(struct options, round_ms, "round", .def = "200ms", .min = 1, .max = 60000,
-			.help = "how long a round is"),
-	CLI_FLAG(struct options, step, "step",
-		 .help = "a round for each line on standard input, until its end"),
 	CLI_STRING(struct options, sweep, "sweep", .value = "SIZE:CALLS,...",
 		   .help = "so many calls of each of these sizes instead, as CSV"),
 	CLI_INT(struct options, warmup, "warmup", .def = "20", .min = 0, .max = CALLS_MAX,
@@ -39,7 +32,8 @@ static const struct cli_setting settings[] = {
 	CLI_END,
 };
 
-static const struct cli_command command = { .tables = { settings } };
+static const struct cli_command command = { .tables = { rounds_settings, rounds_message_settings,
+							settings } };
 
 /* ---- a sweep ---- */
 
@@ -99,8 +93,8 @@ static int run_sweep(const char *version, const struct options *opt,
 static int run_size(const struct options *opt, int (*run)(const struct peer_options *o))
 {
 	struct peer_options o = {
-		.size = opt->size,
-		.rounds = { .round_ns = (uint64_t)opt->round_ms * SL_NS_PER_MS, .step = opt->step },
+		.size = opt->rounds.size,
+		.rounds = rounds_attr_of(&opt->rounds),
 	};
 
 	return run(&o);

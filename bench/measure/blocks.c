@@ -191,7 +191,8 @@ int measure_blocks(const struct options *o, const struct rounds_attr *attr, bool
 {
 	struct blocks b = { .opt = o, .write = write };
 	struct pair pair;
-	int ret = walk_init(&b.walk, o->block, (uint64_t)o->batch, o->cold, o->scatter);
+	int ret = walk_init(&b.walk, o->rounds.block, (uint64_t)o->rounds.batch, o->rounds.cold,
+			    o->rounds.scatter);
 	int end;
 
 	if (ret)

@@ -3,17 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "bench/measure/measure.h"
 #include "cli/output.h"
 
 static int run(const char *name, const struct options *o)
 {
-	struct rounds_attr attr = {
-		.round_ns = (uint64_t)o->round_ms * SL_NS_PER_MS,
-		.step = o->step,
-		.cold = o->cold,
-	};
+	const struct rounds_attr attr = rounds_attr_of(&o->rounds);
 	int ret;
 
 	if (!strcmp(name, "rpc"))
@@ -33,9 +28,8 @@ int main(int argc, char **argv)
 
 	if (ret)
 		return cli_args_exit_status(ret);
-	if (opt.block % 8)
-		ret = cli_usage_error(&measure_program, "--block: expected a multiple of 8");
-	else
+	ret = rounds_options_check(&measure_program, &opt.rounds);
+	if (!ret)
 		ret = run(args.command->name, &opt);
 	cli_args_fini(&args);
 	return cli_output_end(measure_program.name, ret);

@@ -5,11 +5,7 @@ static const char *const transports[] = { "any", "shm", "tcp", "rdma", NULL };
 static const char *const pollings[] = { "adaptive", "busy", "event", NULL };
 static const char *const memories[] = { "own", "registered", "in-place", NULL };
 
-static const struct cli_setting common[] = {
-	CLI_DURATION_MS(struct options, round_ms, "round", .def = "200ms", .min = 1, .max = 60000,
-			.help = "how long a round is"),
-	CLI_FLAG(struct options, step, "step",
-		 .help = "a round for each line on standard input, until its end"),
+static const struct cli_setting link_settings[] = {
 	CLI_ENUM(struct options, transport, "transport", transports, .def = "shm",
 		 .help = "what the link may use"),
 	CLI_ENUM(struct options, polling, "polling", pollings, .def = "adaptive",
@@ -17,23 +13,13 @@ static const struct cli_setting common[] = {
 	CLI_END,
 };
 
-static const struct cli_setting blocks[] = {
-	CLI_SIZE(struct options, block, "block", .def = "128KiB", .min = 8, .max = INT64_C(1) << 28,
-		 .help = "bytes of a block, a multiple of 8"),
-	CLI_INT(struct options, batch, "batch", .def = "32", .min = 1, .max = 65536,
-		.help = "blocks of a batch"),
-	CLI_FLAG(struct options, cold, "cold",
-		 .help = "walk over 512 MiB; else the same blocks again and again"),
-	CLI_FLAG(struct options, scatter, "scatter",
-		 .help = "take the pool's blocks in a shuffled order"),
+static const struct cli_setting memory_settings[] = {
 	CLI_FLAG(struct options, foreign, "foreign",
 		 .help = "memory that is not from slime_mem_alloc, at both ends"),
 	CLI_END,
 };
 
 static const struct cli_setting calls[] = {
-	CLI_SIZE(struct options, size, "size", .def = "64", .min = 0, .max = INT64_C(1) << 28,
-		 .help = "bytes of request and reply"),
 	CLI_INT(struct options, inflight, "inflight", .def = "1", .min = 1, .max = 4096,
 		.help = "calls in flight"),
 	CLI_ENUM(struct options, memory, "memory", memories, .def = "own",
@@ -45,17 +31,19 @@ static const struct cli_command commands[] = {
 	{
 		.name = "read",
 		.summary = "read batches of blocks of the server's",
-		.tables = { common, blocks },
+		.tables = { rounds_settings, link_settings, rounds_block_settings,
+			    memory_settings },
 	},
 	{
 		.name = "write",
 		.summary = "write batches of blocks to the server's memory",
-		.tables = { common, blocks },
+		.tables = { rounds_settings, link_settings, rounds_block_settings,
+			    memory_settings },
 	},
 	{
 		.name = "rpc",
 		.summary = "echo calls",
-		.tables = { common, calls },
+		.tables = { rounds_settings, link_settings, rounds_message_settings, calls },
 	},
 	{ .name = NULL },
 };

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/option.h"
+#include "bench/rounds/options.h"
 
 enum measure_memory {
 	MEMORY_OWN,	   /* the caller's, unknown to the library */
@@ -15,20 +15,14 @@ enum measure_memory {
 };
 
 struct options {
-	int64_t round_ms;
-	bool step;
-	int transport; /* enum slime_transport */
-	int polling;   /* enum slime_polling */
+	struct rounds_options rounds; /* the first: its tables are for both */
+	int transport;		      /* enum slime_transport */
+	int polling;		      /* enum slime_polling */
 
 	/* read, write */
-	uint64_t block;
-	int64_t batch;
-	bool cold;
-	bool scatter;
 	bool foreign;
 
 	/* rpc */
-	uint64_t size;
 	int64_t inflight;
 	int memory; /* enum measure_memory */
 };

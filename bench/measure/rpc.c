@@ -62,13 +62,13 @@ static int start(struct calls *c, struct lane *lane, uint64_t begin_ns)
 {
 	lane->number = ++c->number;
 	lane->begin_ns = begin_ns;
-	stamp(lane->request, c->opt->size, lane->number);
+	stamp(lane->request, c->opt->rounds.size, lane->number);
 	return slime_call_start(c->link.ep, &lane->args, lane->call);
 }
 
 static int finish(struct calls *c, struct lane *lane, struct rounds *r, uint64_t *end_ns)
 {
-	uint64_t size = c->opt->size;
+	uint64_t size = c->opt->rounds.size;
 	int ret = slime_call_wait(lane->call, -1);
 
 	*end_ns = sl_clock_ns();
@@ -111,7 +111,7 @@ static int check(void *arg)
 {
 	struct calls *c = arg;
 	struct lane *lane = &c->lanes[0];
-	uint64_t size = c->opt->size;
+	uint64_t size = c->opt->rounds.size;
 	int ret;
 
 	if (lane->reply)
@@ -150,7 +150,7 @@ static void close_space(struct calls *c)
 
 static void aim(struct calls *c, struct lane *lane, uint64_t at, uint64_t slot)
 {
-	uint64_t size = c->opt->size;
+	uint64_t size = c->opt->rounds.size;
 	bool own = c->opt->memory == MEMORY_OWN;
 	bool in_place = c->opt->memory == MEMORY_IN_PLACE;
 
@@ -172,7 +172,7 @@ static void aim(struct calls *c, struct lane *lane, uint64_t at, uint64_t slot)
 
 static int open_lanes(struct calls *c)
 {
-	uint64_t slot = (c->opt->size + 63) / 64 * 64 + 64;
+	uint64_t slot = (c->opt->rounds.size + 63) / 64 * 64 + 64;
 	int ret = open_space(c, slot);
 
 	if (ret)

@@ -156,7 +156,7 @@ int reference_mailbox(const struct options *o, const struct rounds_attr *attr)
 	struct talk t;
 	struct pair pair;
 	struct rounds_side side = { .round = talk_round, .arg = &t, .pair = &pair };
-	int ret = open_talk(&t, o->size);
+	int ret = open_talk(&t, o->rounds.size);
 	int end = 0;
 
 	if (!ret)

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "bench/reference/reference.h"
 #include "cli/output.h"
 
@@ -18,11 +17,7 @@ static const struct {
 
 static int run(const char *name, const struct options *o)
 {
-	struct rounds_attr attr = {
-		.round_ns = (uint64_t)o->round_ms * SL_NS_PER_MS,
-		.step = o->step,
-		.cold = o->cold,
-	};
+	const struct rounds_attr attr = rounds_attr_of(&o->rounds);
 	int ret = 0;
 
 	for (size_t i = 0; i < sizeof(references) / sizeof(references[0]); i++) {
@@ -42,9 +37,8 @@ int main(int argc, char **argv)
 
 	if (ret)
 		return cli_args_exit_status(ret);
-	if (opt.block % 8)
-		ret = cli_usage_error(&reference_program, "--block: expected a multiple of 8");
-	else
+	ret = rounds_options_check(&reference_program, &opt.rounds);
+	if (!ret)
 		ret = run(args.command->name, &opt);
 	cli_args_fini(&args);
 	return cli_output_end(reference_program.name, ret);

@@ -80,7 +80,8 @@ int reference_memcpy(const struct options *o, const struct rounds_attr *attr)
 {
 	struct copy c;
 	struct pair pair;
-	int ret = walk_init(&c.walk, o->block, (uint64_t)o->batch, o->cold, o->scatter);
+	int ret = walk_init(&c.walk, o->rounds.block, (uint64_t)o->rounds.batch, o->rounds.cold,
+			    o->rounds.scatter);
 	int end;
 
 	if (ret)

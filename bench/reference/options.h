@@ -6,20 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/option.h"
+#include "bench/rounds/options.h"
 
 struct options {
-	int64_t round_ms;
-	bool step;
+	struct rounds_options rounds; /* the first: its tables are for both */
 
-	/* memcpy, pull, tcp-read */
-	uint64_t block;
-	int64_t batch;
-	bool cold;
-	bool scatter;
-
-	/* mailbox, tcp-echo */
-	uint64_t size;
+	/* tcp-read, tcp-echo */
 	int wait; /* enum reference_wait */
 };
 

@@ -96,7 +96,8 @@ int reference_pull(const struct options *o, const struct rounds_attr *attr)
 {
 	struct pull p;
 	struct pair pair;
-	int ret = walk_init(&p.walk, o->block, (uint64_t)o->batch, o->cold, o->scatter);
+	int ret = walk_init(&p.walk, o->rounds.block, (uint64_t)o->rounds.batch, o->rounds.cold,
+			    o->rounds.scatter);
 	int end;
 
 	if (ret)

@@ -85,7 +85,7 @@ static int echo_round(void *arg, struct rounds *r)
 
 int reference_tcp_echo(const struct options *o, const struct rounds_attr *attr)
 {
-	struct echo e = { .size = o->size, .wait = (enum reference_wait)o->wait };
+	struct echo e = { .size = o->rounds.size, .wait = (enum reference_wait)o->wait };
 	struct pair pair;
 	struct rounds_side side = { .round = echo_round, .arg = &e, .pair = &pair };
 	int ret, end;

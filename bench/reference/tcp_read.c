@@ -140,7 +140,8 @@ int reference_tcp_read(const struct options *o, const struct rounds_attr *attr)
 {
 	struct reader r = { .wait = (enum reference_wait)o->wait };
 	struct pair pair;
-	int ret = walk_init(&r.walk, o->block, (uint64_t)o->batch, o->cold, o->scatter);
+	int ret = walk_init(&r.walk, o->rounds.block, (uint64_t)o->rounds.batch, o->rounds.cold,
+			    o->rounds.scatter);
 	int end;
 
 	if (ret)
