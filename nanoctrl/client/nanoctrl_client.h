@@ -296,10 +296,10 @@ enum nc_session_end {
 };
 
 /*
- * up and down say how the connection goes and may be NULL; it comes back by itself, with back-off
- * and jitter, also after the server asked us to go away. Events are delivered at least once and
- * acknowledged after the callback returned. reset: events were lost; read agents, regions and
- * offers again. ended is the last call: the session is no more. error is NULL except with
+ * All but ended may be NULL. up and down say how the connection goes; it comes back by itself, with
+ * back-off and jitter, also after the server asked us to go away. Events are delivered at least
+ * once and acknowledged after the callback returned. reset: events were lost; read agents, regions
+ * and offers again. ended is the last call: the session is no more. error is NULL except with
  * NC_SESSION_REFUSED. Time to spread a storm of resyncs has passed when it comes.
  */
 struct nc_session_ops {

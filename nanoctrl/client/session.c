@@ -201,7 +201,8 @@ static void take_event(struct nc_session *s, const struct nc_message *m)
 	struct nc_client *client = s->client;
 	uint64_t serial = client->n_sessions;
 
-	s->ops->event(s->arg, &m->event);
+	if (s->ops->event)
+		s->ops->event(s->arg, &m->event);
 	if (!gone(client, serial) && !note_cursor(s, m->cursor))
 		back_off(s, 0, "the cursor is too long");
 }
@@ -212,7 +213,8 @@ static void take_reset(struct nc_session *s, const struct nc_message *m)
 		back_off(s, 0, "the cursor is too long");
 		return;
 	}
-	s->ops->reset(s->arg);
+	if (s->ops->reset)
+		s->ops->reset(s->arg);
 }
 
 static uint64_t spread(uint64_t ms)

@@ -15,10 +15,9 @@
 
 #include <event2/event.h>
 #include <base/clock.h>
-#include <tests/support/redis.h>
 
 #include "nanoctrl/client/nanoctrl_client.h"
-#include "server.h"
+#include "stand.h"
 
 #define N_AGENTS 16
 #define PAUSE_MS 10 /* between an agent's writes: the load is bounded */
@@ -38,9 +37,7 @@ struct agent {
 };
 
 static struct {
-	struct test_redis redis;
-	struct server server;
-	char run_dir[128];
+	struct stand stand;
 	struct event_base *base;
 	struct agent agents[N_AGENTS];
 	bool stop; /* no more writes */
@@ -100,24 +97,13 @@ static void on_down(void *arg, const char *cause)
 	((struct agent *)arg)->up = false;
 }
 
-static void on_event(void *arg, const struct nc_event *event)
-{
-	(void)arg;
-	(void)event;
-}
-
-static void on_reset(void *arg)
-{
-	(void)arg;
-}
-
 static void on_ended(void *arg, enum nc_session_end why, const struct nc_error *error)
 {
 	fail_msg("the session of %s ended (%d): %s", ((struct agent *)arg)->name, why,
 		 error ? error->message : "the lease was ended");
 }
 
-static const struct nc_session_ops ops = { on_up, on_down, on_event, on_reset, on_ended };
+static const struct nc_session_ops ops = { on_up, on_down, NULL, NULL, on_ended };
 
 static void on_grant(void *arg, const struct nc_error *error, const struct nc_grant *grant)
 {
@@ -189,7 +175,7 @@ static bool all_up(void)
 static void create_agents(void)
 {
 	struct nc_client_attr attr = NC_CLIENT_ATTR_INIT;
-	const char *url = t.server.url;
+	const char *url = t.stand.server.url;
 
 	attr.base = t.base;
 	attr.urls = &url;
@@ -213,15 +199,9 @@ static void create_agents(void)
 static int setup(void **state)
 {
 	(void)state;
-	server_init(&t.server);
-	test_redis_start_durable(&t.redis);
-	snprintf(t.run_dir, sizeof(t.run_dir), "%s/run", t.redis.dir);
-	memcpy(t.server.args,
-	       ((const char *[]){ "--redis-url", t.redis.url, "--runtime-dir", t.run_dir,
-				  "--log-file", "/dev/null", "--set", "lease.ttl=20s" }),
-	       8 * sizeof(char *));
+	test_redis_start_durable(&t.stand.redis);
+	stand_start(&t.stand, "lease.ttl=20s");
 	t.base = event_base_new();
-	server_start(&t.server);
 	return 0;
 }
 
@@ -235,18 +215,11 @@ static void destroy_agent(struct agent *g)
 
 static int teardown(void **state)
 {
-	char command[256];
-
 	(void)state;
 	for (size_t i = 0; i < N_AGENTS; i++)
 		destroy_agent(&t.agents[i]);
 	event_base_free(t.base);
-	server_fini(&t.server);
-	snprintf(command, sizeof(command), "rm -rf '%s'", t.run_dir);
-	if (system(command))
-		return -1;
-	test_redis_stop(&t.redis);
-	return 0;
+	return stand_stop(&t.stand);
 }
 
 /* ---- the test ---- */
@@ -256,14 +229,14 @@ static void kill_one(int i)
 {
 	spend(200 + (unsigned)(i * 137) % 400);
 	if (i % 3 != 1)
-		server_kill(&t.server);
+		server_kill(&t.stand.server);
 	if (i % 3 != 0)
-		test_redis_kill(&t.redis);
+		test_redis_kill(&t.stand.redis);
 	spend((unsigned)(i * 61) % 300);
-	if (!t.redis.pid)
-		test_redis_restart(&t.redis);
-	if (!t.server.pid)
-		server_start(&t.server);
+	if (!t.stand.redis.pid)
+		test_redis_restart(&t.stand.redis);
+	if (!t.stand.server.pid)
+		server_start(&t.stand.server);
 }
 
 static void check_acknowledged(void)
@@ -315,11 +288,11 @@ static void crash__under_load_loses_nothing_and_leaves_nothing(void **state)
 		spin_until(g->done);
 		assert_int_equal(g->err, 0);
 	}
-	assert_int_equal(test_redis_do(&t.redis, "KEYS {crash}:nanoctrl:agent:*"), 0);
-	assert_int_equal(test_redis_do(&t.redis, "KEYS {crash}:nanoctrl:region:*"), 0);
-	assert_int_equal(test_redis_do(&t.redis, "ZCARD {crash}:nanoctrl:due"), 0);
-	assert_int_equal(test_redis_do(&t.redis, "ZCARD {crash}:nanoctrl:names"), 0);
-	assert_int_equal(server_stop(&t.server), 0);
+	assert_int_equal(test_redis_do(&t.stand.redis, "KEYS {crash}:nanoctrl:agent:*"), 0);
+	assert_int_equal(test_redis_do(&t.stand.redis, "KEYS {crash}:nanoctrl:region:*"), 0);
+	assert_int_equal(test_redis_do(&t.stand.redis, "ZCARD {crash}:nanoctrl:due"), 0);
+	assert_int_equal(test_redis_do(&t.stand.redis, "ZCARD {crash}:nanoctrl:names"), 0);
+	assert_int_equal(server_stop(&t.stand.server), 0);
 }
 
 int main(void)

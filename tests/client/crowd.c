@@ -14,10 +14,9 @@
 
 #include <event2/event.h>
 #include <base/clock.h>
-#include <tests/support/redis.h>
 
 #include "nanoctrl/client/nanoctrl_client.h"
-#include "server.h"
+#include "stand.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define N_AGENTS 150
@@ -39,9 +38,7 @@ struct agent {
 };
 
 static struct {
-	struct test_redis redis;
-	struct server server;
-	char run_dir[128];
+	struct stand stand;
 	struct event_base *base;
 	struct agent agents[N_AGENTS];
 	uint64_t old; /* agents of a later epoch are counted */
@@ -62,17 +59,6 @@ static void on_up(void *arg)
 		t.all_ns = sl_clock_ns();
 }
 
-static void on_event(void *arg, const struct nc_event *event)
-{
-	(void)arg;
-	(void)event;
-}
-
-static void on_reset(void *arg)
-{
-	(void)arg;
-}
-
 static void on_ended(void *arg, enum nc_session_end why, const struct nc_error *error)
 {
 	struct agent *g = arg;
@@ -82,7 +68,7 @@ static void on_ended(void *arg, enum nc_session_end why, const struct nc_error *
 	join(g);
 }
 
-static const struct nc_session_ops ops = { on_up, NULL, on_event, on_reset, on_ended };
+static const struct nc_session_ops ops = { on_up, NULL, NULL, NULL, on_ended };
 
 static void on_grant(void *arg, const struct nc_error *error, const struct nc_grant *grant)
 {
@@ -106,7 +92,7 @@ static void join(struct agent *g)
 static void create_agents(void)
 {
 	struct nc_client_attr attr = NC_CLIENT_ATTR_INIT;
-	const char *url = t.server.url;
+	const char *url = t.stand.server.url;
 
 	attr.base = t.base;
 	attr.urls = &url;
@@ -129,32 +115,19 @@ static void spin_until_all_are_there(void)
 static int setup(void **state)
 {
 	(void)state;
-	server_init(&t.server);
-	test_redis_start(&t.redis);
-	snprintf(t.run_dir, sizeof(t.run_dir), "%s/run", t.redis.dir);
-	memcpy(t.server.args,
-	       ((const char *[]){ "--redis-url", t.redis.url, "--runtime-dir", t.run_dir,
-				  "--log-file", "/dev/null" }),
-	       6 * sizeof(char *));
+	test_redis_start(&t.stand.redis);
+	stand_start(&t.stand, NULL);
 	t.base = event_base_new();
-	server_start(&t.server);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	char command[256];
-
 	(void)state;
 	for (size_t i = 0; i < N_AGENTS; i++)
 		nc_client_destroy(t.agents[i].client);
 	event_base_free(t.base);
-	server_fini(&t.server);
-	snprintf(command, sizeof(command), "rm -rf '%s'", t.run_dir);
-	if (system(command))
-		return -1;
-	test_redis_stop(&t.redis);
-	return 0;
+	return stand_stop(&t.stand);
 }
 
 static void store__that_lost_its_data_has_all_agents_back_in_seconds(void **state)
@@ -168,8 +141,8 @@ static void store__that_lost_its_data_has_all_agents_back_in_seconds(void **stat
 	t.n_there = 0;
 	for (size_t i = 0; i < N_AGENTS; i++)
 		t.agents[i].counted = false;
-	test_redis_kill(&t.redis);
-	test_redis_restart(&t.redis);
+	test_redis_kill(&t.stand.redis);
+	test_redis_restart(&t.stand.redis);
 	begin = sl_clock_ns();
 	spin_until_all_are_there();
 	took_ms = (t.all_ns - begin) / SL_NS_PER_MS;
@@ -178,7 +151,7 @@ static void store__that_lost_its_data_has_all_agents_back_in_seconds(void **stat
 	assert_true(t.agents[0].epoch > t.old);
 	for (size_t i = 1; i < N_AGENTS; i++)
 		assert_int_equal(t.agents[i].epoch, t.agents[0].epoch);
-	assert_int_equal(test_redis_do(&t.redis, "ZCARD {crowd}:nanoctrl:names"), N_AGENTS);
+	assert_int_equal(test_redis_do(&t.stand.redis, "ZCARD {crowd}:nanoctrl:names"), N_AGENTS);
 }
 
 int main(void)

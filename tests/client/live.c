@@ -10,10 +10,9 @@
 #include <cmocka.h>
 
 #include <event2/event.h>
-#include <tests/support/redis.h>
 
 #include "nanoctrl/client/nanoctrl_client.h"
-#include "server.h"
+#include "stand.h"
 
 #define KEY_A "00112233445566778899001122334455667788990011223344556677889900aa"
 #define KEY_B "00112233445566778899001122334455667788990011223344556677889900bb"
@@ -35,10 +34,8 @@ struct agent {
 };
 
 static struct {
-	struct test_redis redis;
+	struct stand stand;
 	struct event_base *base;
-	struct server server;
-	char run_dir[128];
 	struct agent a, b, c;
 } t;
 
@@ -48,7 +45,7 @@ static void create_agent(struct agent *g, const char *name, const char *incarnat
 			 const char *key)
 {
 	struct nc_client_attr attr = NC_CLIENT_ATTR_INIT;
-	const char *url = t.server.url;
+	const char *url = t.stand.server.url;
 
 	*g = (struct agent){ .name = name, .incarnation = incarnation, .key = key };
 	attr.base = t.base;
@@ -194,15 +191,9 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&t, 0, sizeof(t));
-	server_init(&t.server);
-	test_redis_start(&t.redis);
-	snprintf(t.run_dir, sizeof(t.run_dir), "%s/run", t.redis.dir);
-	memcpy(t.server.args,
-	       ((const char *[]){ "--redis-url", t.redis.url, "--runtime-dir", t.run_dir,
-				  "--log-file", "/dev/null", "--set", "server.drain_accept=0s" }),
-	       8 * sizeof(char *));
+	test_redis_start(&t.stand.redis);
+	stand_start(&t.stand, "server.drain_accept=0s");
 	t.base = event_base_new();
-	server_start(&t.server);
 	create_agent(&t.a, "a", "inc-a", KEY_A);
 	create_agent(&t.b, "b", "inc-b", KEY_B);
 	return 0;
@@ -210,19 +201,12 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[256];
-
 	(void)state;
 	nc_client_destroy(t.a.client);
 	nc_client_destroy(t.b.client);
 	nc_client_destroy(t.c.client);
 	event_base_free(t.base);
-	server_fini(&t.server);
-	snprintf(command, sizeof(command), "rm -rf '%s'", t.run_dir);
-	if (system(command))
-		return -1;
-	test_redis_stop(&t.redis);
-	return 0;
+	return stand_stop(&t.stand);
 }
 
 static void agents__find_each_other_and_exchange(void **state)
@@ -288,8 +272,8 @@ static void session__outlives_a_killed_server(void **state)
 	(void)state;
 	join(&t.a);
 	join(&t.b);
-	server_kill(&t.server);
-	server_start(&t.server);
+	server_kill(&t.stand.server);
+	server_start(&t.stand.server);
 	spin_until(t.a.n_up == 2 && t.b.n_up == 2);
 	assert_int_equal(t.a.n_ended, 0);
 	t.a.seen = 0;
@@ -304,8 +288,8 @@ static void session__of_a_store_that_lost_its_data_ends_in_resync(void **state)
 	(void)state;
 	join(&t.a);
 	epoch = t.a.grant.epoch;
-	test_redis_kill(&t.redis);
-	test_redis_restart(&t.redis);
+	test_redis_kill(&t.stand.redis);
+	test_redis_restart(&t.stand.redis);
 	spin_until(t.a.n_ended == 1);
 	assert_int_equal(t.a.ended, NC_SESSION_RESYNC);
 	join(&t.a);
@@ -335,12 +319,12 @@ static void call__waits_for_a_redis_that_comes_back(void **state)
 {
 	(void)state;
 	join(&t.a);
-	test_redis_kill(&t.redis);
+	test_redis_kill(&t.stand.redis);
 	assert_int_equal(nc_get_region(t.a.client, "a", "none", on_region, &t.a), 0);
 	/* It meets the 503 at least once before Redis is there again. */
 	for (int i = 0; i < 3; i++)
 		event_base_loop(t.base, EVLOOP_ONCE);
-	test_redis_restart(&t.redis);
+	test_redis_restart(&t.stand.redis);
 	spin_until(t.a.n_done == 2);
 	assert_true(t.a.error.err == -ENOENT || t.a.error.err == -EKEYEXPIRED);
 }

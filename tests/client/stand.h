@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A real nanoctrl over a real Redis of its own. */
+#ifndef TESTS_CLIENT_STAND_H
+#define TESTS_CLIENT_STAND_H
+
+#include <tests/support/redis.h>
+
+#include "server.h"
+
+struct stand {
+	struct test_redis redis;
+	struct server server;
+	char run_dir[128];
+};
+
+/* Starts the server over the Redis that was started; setting is one more "--set" of it, or NULL. */
+void stand_start(struct stand *s, const char *setting);
+
+/* Kills both and removes what they left. 0, -1: as a teardown returns it. */
+int stand_stop(struct stand *s);
+
+#endif
