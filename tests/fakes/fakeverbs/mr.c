@@ -165,7 +165,8 @@ static int check_range(const struct fv_device *dev, uint64_t start, size_t len, 
 		return EINVAL;
 	if (dev->n_objects[FV_MR] >= dev->is.max_mr)
 		return ENOMEM;
-	if (!(access & IBV_ACCESS_ON_DEMAND) && len > dev->is.max_pinned - dev->pinned)
+	if (!(access & IBV_ACCESS_ON_DEMAND) &&
+	    (dev->pinned >= dev->is.max_pinned || len > dev->is.max_pinned - dev->pinned))
 		return ENOMEM;
 	return check_access(dev, access);
 }
