@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an operation costs in calls of libibverbs and in work requests. */
+#include <string.h>
+
+#include "tests/libslime/rdma_pair.h"
+
+#define LEN    (1024u * 1024)
+#define PIECES 200
+#define MANY   15000
+
+static struct rdma_pair pair;
+
+static int begin_with(const struct slime_context_attr *attr)
+{
+	struct slime_xfer x;
+
+	assert_ok(rdma_pair_open(&pair, attr, LEN));
+	/* The first one asks for the peer's key. */
+	x = rdma_a_and_b(&pair, 0, 0, 64);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	rdma_settle(&pair);
+	fakeverbs_reset_counts();
+	return 0;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	fakeverbs_reset();
+	return begin_with(NULL);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	rdma_pair_close(&pair);
+	return fakeverbs_check() ? -1 : 0;
+}
+
+/* Pieces of len bytes that touch none of their neighbours. */
+static void spread(struct slime_xfer *xfers, size_t n, uint64_t len)
+{
+	for (size_t i = 0; i < n; i++)
+		xfers[i] = rdma_a_and_b(&pair, 2 * i * len, 2 * i * len, len);
+}
+
+static void write__of_a_batch_is_one_post_and_one_completion(void **state)
+{
+	struct slime_xfer xfers[PIECES];
+	struct fakeverbs_counts c;
+
+	(void)state;
+	spread(xfers, PIECES, 1024);
+	assert_ok(slime_write(pair.a.ep, xfers, PIECES, 0, pair.a.op));
+	c = fakeverbs_counts();
+	assert_int_equal(c.calls[FAKEVERBS_POST_SEND], 1);
+	assert_int_equal(c.send_wrs, PIECES);
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	c = fakeverbs_counts();
+	assert_int_equal(c.calls[FAKEVERBS_POST_SEND], 1);
+	/* One for the op, others where a quarter of the queue would go without. */
+	assert_true(c.signaled <= 1 + PIECES / 128);
+}
+
+static void write__of_adjacent_pieces_is_one_request(void **state)
+{
+	struct slime_xfer xfers[PIECES];
+	struct fakeverbs_counts c;
+
+	(void)state;
+	for (size_t i = 0; i < PIECES; i++)
+		xfers[i] = rdma_a_and_b(&pair, i * 1024, i * 1024, 1024);
+	assert_ok(slime_write(pair.a.ep, xfers, PIECES, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	c = fakeverbs_counts();
+	assert_int_equal(c.send_wrs, 1);
+	assert_int_equal(c.bytes, PIECES * 1024);
+}
+
+static void write__of_pieces_adjacent_at_the_peer_gathers_them(void **state)
+{
+	struct slime_xfer xfers[8];
+	struct fakeverbs_counts c;
+
+	(void)state;
+	for (size_t i = 0; i < 8; i++)
+		xfers[i] = rdma_a_and_b(&pair, i * 4096, i * 1024, 1024);
+	assert_ok(slime_write(pair.a.ep, xfers, 8, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	c = fakeverbs_counts();
+	assert_int_equal(c.send_wrs, 2); /* of four entries */
+}
+
+static void write__of_few_bytes_is_inline(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, 64);
+
+	(void)state;
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_int_equal(fakeverbs_counts().inlined, 1);
+}
+
+static void write__beyond_max_msg_sz_is_split(void **state)
+{
+	struct slime_xfer x;
+
+	(void)state;
+	fakeverbs_device(0)->ports[0].max_msg_sz = 4096;
+	begin_with(NULL);
+	x = rdma_a_and_b(&pair, 0, 0, 20000);
+	memset(pair.a.bytes, 7, 20000);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_int_equal(fakeverbs_counts().send_wrs, 5);
+	assert_memory_equal(pair.b.bytes, pair.a.bytes, 20000);
+}
+
+static void read__of_more_pieces_than_any_queue_flows(void **state)
+{
+	static struct slime_xfer xfers[MANY];
+	struct fakeverbs_counts c;
+
+	(void)state;
+	spread(xfers, MANY, 32);
+	memset(pair.b.bytes, 5, LEN);
+	assert_ok(slime_read(pair.a.ep, xfers, MANY, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	c = fakeverbs_counts();
+	assert_int_equal(c.send_wrs, MANY);
+	/* The queue is filled by quarters, not piece by piece. */
+	assert_true(c.calls[FAKEVERBS_POST_SEND] <= MANY / 64);
+	assert_int_equal(pair.a.bytes[2 * 32 * (MANY - 1)], 5);
+}
+
+/* Many are there when somebody looks: then it is 16 to a call, and one that finds the end. */
+static void poll__under_load_takes_16_completions_at_a_time(void **state)
+{
+	struct slime_op *ops[64];
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, 256);
+	struct fakeverbs_counts c;
+
+	(void)state;
+	fakeverbs_hold_time(true);
+	fakeverbs_set_delay(1000, 1000, 1);
+	for (int i = 0; i < 64; i++) {
+		assert_ok(slime_op_create(pair.a.ctx, NULL, &ops[i]));
+		assert_ok(slime_write(pair.a.ep, &x, 1, 0, ops[i]));
+	}
+	fakeverbs_advance(1000000);
+	fakeverbs_reset_counts();
+	assert_true(slime_context_poll(pair.a.ctx) >= 64);
+	c = fakeverbs_counts();
+	assert_int_equal(c.completions, 64);
+	assert_true(c.calls[FAKEVERBS_POLL_CQ] <= 64 / 16 + 1);
+	for (int i = 0; i < 64; i++) {
+		assert_true(slime_op_test(ops[i]));
+		assert_ok(slime_op_destroy(ops[i]));
+	}
+	fakeverbs_set_delay(0, 0, 1);
+	fakeverbs_hold_time(false);
+}
+
+static void progress__that_polls_arms_nothing(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, 256);
+	struct fakeverbs_counts c;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+		assert_ok(rdma_wait(&pair, pair.a.op));
+	}
+	c = fakeverbs_counts();
+	assert_int_equal(c.calls[FAKEVERBS_REQ_NOTIFY_CQ], 0);
+	assert_int_equal(c.calls[FAKEVERBS_POST_SEND], 1000);
+	assert_int_equal(c.rnr_naks, 0);
+}
+
+static void arm__is_one_call_and_not_repeated(void **state)
+{
+	(void)state;
+	while (slime_context_poll(pair.a.ctx) > 0 || slime_context_arm(pair.a.ctx) == -EAGAIN)
+		;
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_REQ_NOTIFY_CQ], 1);
+	assert_int_equal(fakeverbs_counts().busy_arms, 0);
+	assert_ok(slime_context_arm(pair.a.ctx));
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_REQ_NOTIFY_CQ], 1);
+}
+
+static void post_recv__gives_buffers_back_in_lots(void **state)
+{
+	struct fakeverbs_counts c;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		assert_ok(slime_recv(pair.b.ep, pair.b.mr, 0, 64, 1, SLIME_TAG_ALL, pair.b.op));
+		assert_ok(slime_send(pair.a.ep, pair.a.mr, 0, 64, 1, pair.a.op));
+		assert_ok(rdma_wait(&pair, pair.b.op));
+		assert_ok(rdma_wait(&pair, pair.a.op));
+	}
+	c = fakeverbs_counts();
+	assert_int_equal(c.rnr_naks, 0);
+	assert_true(c.calls[FAKEVERBS_POST_RECV] <= c.recv_wrs);
+}
+
+#define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
+
+static int reset(void **state)
+{
+	(void)state;
+	fakeverbs_reset();
+	return 0;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		IN_PAIR(write__of_a_batch_is_one_post_and_one_completion),
+		IN_PAIR(write__of_adjacent_pieces_is_one_request),
+		IN_PAIR(write__of_pieces_adjacent_at_the_peer_gathers_them),
+		IN_PAIR(write__of_few_bytes_is_inline),
+		cmocka_unit_test_setup_teardown(write__beyond_max_msg_sz_is_split, reset, end),
+		IN_PAIR(read__of_more_pieces_than_any_queue_flows),
+		IN_PAIR(poll__under_load_takes_16_completions_at_a_time),
+		IN_PAIR(progress__that_polls_arms_nothing),
+		IN_PAIR(arm__is_one_call_and_not_repeated),
+		IN_PAIR(post_recv__gives_buffers_back_in_lots),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

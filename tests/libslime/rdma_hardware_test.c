@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What devices, ports and paths do to links, hardware's ways among them that no software device
+ * has. */
+#include <string.h>
+
+#include "tests/libslime/rdma_pair.h"
+
+#define LEN 65536
+
+static struct rdma_pair pair;
+
+static struct slime_context_attr quick(void)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	attr.rdma_timeout = 10; /* 4 ms */
+	attr.rdma_retry_count = 2;
+	attr.tcp_user_timeout_ms = 200;
+	return attr;
+}
+
+static int reset(void **state)
+{
+	(void)state;
+	fakeverbs_reset();
+	memset(&pair, 0, sizeof(pair));
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	rdma_pair_close(&pair);
+	return fakeverbs_check() ? -1 : 0;
+}
+
+static int begin(void **state)
+{
+	struct slime_context_attr attr = quick();
+
+	reset(state);
+	return rdma_pair_open(&pair, &attr, LEN);
+}
+
+static int write_now(void)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+	int ret;
+
+	memset(pair.a.bytes, 9, LEN);
+	ret = slime_write(pair.a.ep, &x, 1, 0, pair.a.op);
+	if (!ret)
+		ret = rdma_wait(&pair, pair.a.op);
+	if (!ret)
+		assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
+	return ret;
+}
+
+static struct slime_endpoint_info broken_info(const struct rdma_end *e)
+{
+	struct slime_endpoint_info info;
+
+	do {
+		rdma_poll(&pair);
+		slime_endpoint_info(e->ep, &info);
+	} while (info.state == SLIME_ENDPOINT_CONNECTED);
+	return info;
+}
+
+/* ---- InfiniBand ---- */
+
+#define SUBNET UINT64_C(0xfe80000000000000)
+
+static void infiniband__links_by_lid(void **state)
+{
+	struct slime_context_attr attr = quick();
+
+	(void)state;
+	fakeverbs_make_infiniband(0, 11, SUBNET);
+	fakeverbs_make_infiniband(1, 12, SUBNET);
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_ok(write_now());
+}
+
+static void infiniband__links_across_subnets_by_gid(void **state)
+{
+	struct slime_context_attr attr = quick();
+
+	(void)state;
+	fakeverbs_make_infiniband(0, 11, SUBNET);
+	fakeverbs_make_infiniband(1, 11, SUBNET + 1); /* the same LID, elsewhere */
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_ok(write_now());
+}
+
+/* ---- capabilities ---- */
+
+static void device__that_can_little_is_used_as_far_as_it_can(void **state)
+{
+	struct slime_context_attr attr = quick();
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct fakeverbs_device *d = fakeverbs_device(i);
+
+		d->max_inline = 0;
+		d->max_sge = 1;
+		d->max_sge_rd = 1;
+		d->max_rd_atomic = 1;
+		d->max_init_rd_atomic = 1;
+		d->ports[0].max_msg_sz = 2048;
+		d->ports[0].active_mtu = i ? IBV_MTU_256 : IBV_MTU_4096;
+	}
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_ok(write_now());
+}
+
+static void device__that_rounds_up_and_forgets_is_fine(void **state)
+{
+	struct slime_context_attr attr = quick();
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		fakeverbs_device(i)->grants_more = true;
+		fakeverbs_device(i)->forgets_completions = true;
+	}
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_ok(write_now());
+}
+
+static void region__that_cannot_be_pinned_fails_its_work_only(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+
+	(void)state;
+	fakeverbs_device(0)->max_pinned = 0;
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ENOMEM);
+	/* Messages need no region of the user's. */
+	assert_ok(slime_recv(pair.b.ep, pair.b.mr, 0, 64, 1, SLIME_TAG_ALL, pair.b.op));
+	assert_ok(slime_send(pair.a.ep, pair.a.mr, 0, 64, 1, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.b.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+}
+
+/* ---- faults ---- */
+
+static void cut__ends_both_sides_with_a_cause(void **state)
+{
+	(void)state;
+	fakeverbs_set_cut(0, 1, true);
+	assert_int_equal(write_now(), -ECONNRESET);
+	assert_int_equal(broken_info(&pair.a).state, SLIME_ENDPOINT_BROKEN);
+	assert_int_equal(broken_info(&pair.b).state, SLIME_ENDPOINT_BROKEN);
+}
+
+static void device__that_dies_ends_its_links(void **state)
+{
+	(void)state;
+	fakeverbs_kill_device(1);
+	assert_int_equal(broken_info(&pair.b).state, SLIME_ENDPOINT_BROKEN);
+	assert_int_equal(broken_info(&pair.a).state, SLIME_ENDPOINT_BROKEN);
+}
+
+static void queue_pair__with_a_fatal_event_ends_its_link(void **state)
+{
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	fakeverbs_raise_qp(0, number, IBV_EVENT_QP_FATAL);
+	assert_int_equal(broken_info(&pair.a).state, SLIME_ENDPOINT_BROKEN);
+	assert_int_equal(broken_info(&pair.b).state, SLIME_ENDPOINT_BROKEN);
+}
+
+static void events__that_end_nothing_end_nothing(void **state)
+{
+	static const enum ibv_event_type types[] = {
+		IBV_EVENT_LID_CHANGE,  IBV_EVENT_PKEY_CHANGE,	    IBV_EVENT_SM_CHANGE,
+		IBV_EVENT_PORT_ACTIVE, IBV_EVENT_CLIENT_REREGISTER, IBV_EVENT_GID_CHANGE
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		fakeverbs_raise(0, types[i], 1);
+	rdma_settle(&pair);
+	assert_ok(write_now());
+}
+
+/* The op ends when nothing can land any more: its flush was seen, not before. */
+static void op__ends_after_its_queue_pair_was_drained(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, 4096);
+	uint32_t number;
+
+	(void)state;
+	assert_ok(write_now());
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	fakeverbs_hold_qp(0, number, true);
+	assert_ok(slime_read(pair.a.ep, &x, 1, 0, pair.a.op));
+	fakeverbs_raise_qp(0, number, IBV_EVENT_QP_FATAL);
+	rdma_settle(&pair);
+	assert_false(slime_op_test(pair.a.op));
+	fakeverbs_hold_qp(0, number, false);
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
+}
+
+static void completion__that_comes_twice_is_taken_once(void **state)
+{
+	uint32_t number;
+
+	(void)state;
+	assert_ok(write_now());
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	fakeverbs_duplicate_completion(0, number);
+	assert_ok(write_now());
+	for (int i = 0; i < 100; i++)
+		assert_ok(write_now());
+}
+
+/* The later one of the same queue pair stands for it. */
+static void completion__that_gets_lost_is_made_up_by_the_next(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, 4096);
+	struct slime_op *other;
+	uint32_t number;
+
+	(void)state;
+	assert_ok(write_now());
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	assert_ok(slime_op_create(pair.a.ctx, NULL, &other));
+	fakeverbs_drop_completion(0, number);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, other));
+	assert_ok(rdma_wait(&pair, other));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_ok(slime_op_destroy(other));
+}
+
+#define ALONE(fn)   cmocka_unit_test_setup_teardown(fn, reset, end)
+#define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		ALONE(infiniband__links_by_lid),
+		ALONE(infiniband__links_across_subnets_by_gid),
+		ALONE(device__that_can_little_is_used_as_far_as_it_can),
+		ALONE(device__that_rounds_up_and_forgets_is_fine),
+		IN_PAIR(region__that_cannot_be_pinned_fails_its_work_only),
+		IN_PAIR(cut__ends_both_sides_with_a_cause),
+		IN_PAIR(device__that_dies_ends_its_links),
+		IN_PAIR(queue_pair__with_a_fatal_event_ends_its_link),
+		IN_PAIR(events__that_end_nothing_end_nothing),
+		IN_PAIR(op__ends_after_its_queue_pair_was_drained),
+		IN_PAIR(completion__that_comes_twice_is_taken_once),
+		IN_PAIR(completion__that_gets_lost_is_made_up_by_the_next),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
