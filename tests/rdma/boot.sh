@@ -11,7 +11,7 @@ set -uo pipefail
 list=$1
 results=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-limit=900 # seconds for all of them, once the guest is up
+limit=1800 # seconds for all of them, once the guest is up
 
 rm -rf "$results"
 mkdir -p "$results"

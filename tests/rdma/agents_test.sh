@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Two agents over real verbs, one on each device: calls and transfers, every byte compared; the link of a wire that goes
+# down and comes back.
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/wire.sh"
+trap 'mend_wires; cleanup' EXIT
+
+# bench COMMAND OPTION...: between the agents, node-a initiates.
+bench() {
+	"$bin/slime-bench" "$1" --ctrl "$url" --scope test --from node-a --peer node-b --transport rdma "${@:2}" \
+		>"$work/bench.out" 2>"$work/bench.err" </dev/null || fail "slime-bench $*: $(cat "$work/bench.out")"
+	cat "$work/bench.out"
+}
+
+write_agent node-a 'data: { rdma: { devices: [rxe0] } }' 'links: [ { to: node-b, transports: [rdma] } ]' \
+	'services: [ { name: echo }, { name: bench } ]'
+write_agent node-b 'data: { rdma: { devices: [rxe1] } }' 'services: [ { name: echo }, { name: bench } ]'
+start_control
+start_agent node-a
+start_agent node-b
+wait_ready node-a node-b
+wait_link 10 node-a node-b default connected rdma
+
+say "calls, and transfers each way"
+bench rpc --sizes 64,4KiB,256KiB --iterations 20
+for op in read write write_imm; do
+	bench transfer --op "$op" --block-size 64KiB --batch-size 8 --duration 500ms
+	grep -q verified "$work/bench.out" || fail "$op: not verified"
+done
+
+say "a wire that goes down ends the link, and it comes back with the wire"
+ip link set wire1 down
+not_connected() {
+	! link_is node-a node-b default connected
+}
+wait_for 20 not_connected || fail "the link is still connected: $(links)"
+ip link set wire1 up
+wait_link 30 node-a node-b default connected rdma
+bench rpc --sizes 4KiB --iterations 5
