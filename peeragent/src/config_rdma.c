@@ -41,7 +41,7 @@ static const char *check_device(const char *text)
 const struct cli_setting rdma_settings[] = {
 	CLI_STRINGS(struct node_rdma, devices, n_devices, "devices", .check = check_device,
 		    .help = "that links use, each a rail: mlx5_0, or mlx5_0:2 for its second port; "
-			    "absent: the first four that can be used"),
+			    "absent: the first that can be used"),
 	CLI_INT(struct node_rdma, gid_index, "gid_index", .words = gid_words, .def = "auto",
 		.min = 0, .max = 4095,
 		.help = "in each port's table; docs/rdma.md says what auto takes"),

@@ -10,6 +10,8 @@
 #include "peer.h"
 
 enum slime_transport fixture_transport;
+static const char *rails; /* rdma: NULL is the default, as is 0 of n_qps */
+static uint32_t n_qps;
 
 uint64_t now_ms(void)
 {
@@ -177,6 +179,9 @@ void end_create(struct end *e, const struct pair_attr *attr)
 	ctx_attr.polling = attr->polling;
 	ctx_attr.foreign_memory = attr->foreign_memory;
 	ctx_attr.manual = attr->manual_a;
+	ctx_attr.rdma_devices = rails;
+	if (n_qps)
+		ctx_attr.rdma_qps = n_qps;
 	assert_ok(slime_context_create(&ctx_attr, &e->ctx));
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->changed, NULL);
@@ -348,15 +353,30 @@ int write_now(struct pair *p, const struct slime_xfer *x)
 
 /* ---- programs ---- */
 
+/* What links of the pairs use: RAILS, a list of devices, and so many queue pairs on each. */
+static bool take_rdma_options(int argc, char **argv)
+{
+	for (int i = 0; i + 1 < argc; i += 2) {
+		if (!strcmp(argv[i], "--rails"))
+			rails = argv[i + 1];
+		else if (!strcmp(argv[i], "--qps"))
+			n_qps = (uint32_t)strtoul(argv[i + 1], NULL, 10);
+		else
+			return false;
+	}
+	return argc % 2 == 0;
+}
+
 int fixture_main(int argc, char **argv, const char *group, const struct CMUnitTest *tests, size_t n)
 {
 	if (argc >= 3)
 		fixture_transport = slime_transport_by_name(argv[2]);
 	if (argc == 4 && !strcmp(argv[1], "--peer"))
 		return peer_main(atoi(argv[3]));
-	if (argc != 3 || strcmp(argv[1], "--transport") ||
-	    fixture_transport == SLIME_TRANSPORT_NONE) {
-		fprintf(stderr, "usage: %s --transport NAME\n", argv[0]);
+	if (argc < 3 || strcmp(argv[1], "--transport") ||
+	    fixture_transport == SLIME_TRANSPORT_NONE || !take_rdma_options(argc - 3, argv + 3)) {
+		fprintf(stderr, "usage: %s --transport NAME [--rails DEVICE,...] [--qps N]\n",
+			argv[0]);
 		return 2;
 	}
 	return _cmocka_run_group_tests(group, tests, n, NULL, NULL);

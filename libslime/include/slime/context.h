@@ -66,7 +66,7 @@ struct slime_context_attr {
 	uint32_t rpc_workers; /* threads for pool handlers; 0 until the first pool method, then 1 */
 
 	/* rdma: the devices that links use, as rails, "mlx5_0,mlx5_1:2" (a port's number behind a
-	 * colon, else 1); NULL: the first four that can be used. Opened with the first endpoint
+	 * colon, else 1); NULL: the first that can be used. Opened with the first endpoint
 	 * that may use them. */
 	const char *rdma_devices;
 	int rdma_gid_index;    /* in each port's table; -1: chosen, and the choice logged */

@@ -438,7 +438,8 @@ static void describe(struct rdma_conn *c)
 /* Rails go together by their position, and as many as both have. */
 static int pair_rails(struct rdma_conn *c)
 {
-	unsigned n_rails = 1;
+	unsigned n_rails =
+		c->offer->n_rails < c->peer.n_rails ? c->offer->n_rails : c->peer.n_rails;
 	unsigned n_qps = c->offer->n_qps < c->peer.n_qps ? c->offer->n_qps : c->peer.n_qps;
 
 	for (unsigned r = 0; r < n_rails; r++) {

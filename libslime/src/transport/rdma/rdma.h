@@ -381,9 +381,10 @@ struct rdma_conn {
 	bool end_local;
 	int end_cause;
 	char end_why[256];
-	struct sl_list works;	 /* ops with requests that are not posted */
-	struct sl_list posted;	 /* ops that are, all of them */
-	unsigned n_writes;	 /* in both */
+	struct sl_list works;  /* ops with requests that are not posted */
+	struct sl_list posted; /* ops that are, all of them */
+	unsigned n_writes;     /* of them */
+	unsigned next_qp;
 	struct ibv_send_wr *wrs; /* where chains are built; n_sends of them */
 	struct ibv_sge *sges;	 /* RDMA_SGES for each */
 	struct sl_msg msgs[SL_RING_ENTRIES + RDMA_CONTROLS]; /* that found no room */

@@ -70,8 +70,8 @@ static int open_named(struct rdma_transport *t, const char *names, struct sl_why
 	return ret;
 }
 
-/* All that can be used, or it is an error. */
-static int open_all(struct rdma_transport *t, struct sl_why *why)
+/* The first that can be used, or it is an error. */
+static int open_any(struct rdma_transport *t, struct sl_why *why)
 {
 	struct sl_device_names names;
 	struct sl_device_why said;
@@ -81,7 +81,7 @@ static int open_all(struct rdma_transport *t, struct sl_why *why)
 		snprintf(why->text, sizeof(why->text), "%.180s", said.text);
 	if (ret)
 		return ret;
-	for (size_t i = 0; i < names.n && t->n_nics < RDMA_RAILS_MAX; i++) {
+	for (size_t i = 0; i < names.n && !t->n_nics; i++) {
 		if (add_nic(t, names.names[i], 1, why))
 			sl_debug("rdma", "%s", why->text);
 	}
@@ -106,7 +106,7 @@ static int set_up(struct rdma_transport *t, struct sl_why *why)
 
 	if (!t->n_nics) {
 		prepare_for_forks();
-		ret = names && *names ? open_named(t, names, why) : open_all(t, why);
+		ret = names && *names ? open_named(t, names, why) : open_any(t, why);
 		if (!ret)
 			ret = start_workers(t, why);
 		if (ret)

@@ -7,21 +7,35 @@
 /* How many ops are looked ahead at for regions that must be asked for. */
 #define OPS_AHEAD 16
 
+/* An op of several queue pairs is dealt out in shares of at least so many bytes. */
+#define SHARE_MIN (UINT64_C(64) << 10)
+
 /* An op's notes. */
 #define PARTS(op)  ((op)->priv[0]) /* posted and not completed */
 #define STATUS(op) ((op)->priv[1]) /* positive errno that it will end with; 0 */
-#define SAID(op)   ((op)->priv[2]) /* WRITE_IMM: the immediate is posted */
+#define FLAGS(op)  ((op)->priv[2])
+
+enum {
+	SAID = 1,	/* WRITE_IMM: the immediate is posted */
+	ELSEWHERE = 2,	/* some of it went to another queue pair than the first */
+	ALL_POSTED = 4, /* it is in that list */
+};
 
 static bool is_write(const struct slime_op *op)
 {
 	return op->work.kind != SLIME_KIND_READ;
 }
 
+static bool is_imm(const struct slime_op *op)
+{
+	return op->work.kind == SLIME_KIND_WRITE_IMM;
+}
+
 static bool has_more(struct slime_op *op)
 {
 	if (STATUS(op))
 		return false;
-	return sl_work_at(&op->work) || (op->work.kind == SLIME_KIND_WRITE_IMM && !SAID(op));
+	return sl_work_at(&op->work) || (is_imm(op) && !(FLAGS(op) & SAID));
 }
 
 void rdma_work_blame(struct slime_op *op, int status)
@@ -34,14 +48,31 @@ void rdma_work_blame(struct slime_op *op, int status)
 static void finish(struct rdma_conn *c, struct slime_op *op, int status)
 {
 	sl_list_remove(&op->link);
-	c->n_writes -= is_write(op);
+	c->n_writes -= is_write(op) && FLAGS(op) & ALL_POSTED;
 	sl_op_finish(op, status, op->work.total);
+}
+
+static void all_posted(struct rdma_conn *c, struct slime_op *op)
+{
+	sl_list_remove(&op->link);
+	sl_list_append(&c->posted, &op->link);
+	FLAGS(op) |= ALL_POSTED;
+	c->n_writes += is_write(op);
 }
 
 void rdma_work_done(struct rdma_conn *c, struct slime_op *op)
 {
-	if (--PARTS(op) == 0 && !has_more(op))
+	if (--PARTS(op))
+		return;
+	if (!has_more(op)) {
 		finish(c, op, -(int)STATUS(op));
+	} else if (FLAGS(op) & ALL_POSTED) {
+		/* Its bytes are in their places on all queue pairs: now the immediate. */
+		FLAGS(op) &= ~(uint64_t)ALL_POSTED;
+		c->n_writes--;
+		sl_list_remove(&op->link);
+		sl_list_append(c->works.next, &op->link);
+	}
 }
 
 /* ---- one request after the other ---- */
@@ -53,6 +84,7 @@ struct chain {
 	uint32_t n;
 	uint32_t room;
 	uint64_t bytes;
+	uint64_t share; /* how many there may be */
 };
 
 /* What a request needs to know of the piece that the work stands at. */
@@ -136,9 +168,13 @@ static void look_ahead_all(struct rdma_conn *c)
 	}
 }
 
-static uint32_t request_max(const struct rdma_nic *nic)
+static uint32_t request_max(const struct chain *ch)
 {
-	return nic->max_msg < RDMA_PIECE_MAX ? nic->max_msg : RDMA_PIECE_MAX;
+	uint32_t max_msg = ch->q->nic->max_msg;
+	uint32_t max = max_msg < RDMA_PIECE_MAX ? max_msg : RDMA_PIECE_MAX;
+	uint64_t left = ch->share - ch->bytes;
+
+	return left < max ? (uint32_t)left : max;
 }
 
 /* The next stretch of one block into an entry of the list; how long it is. */
@@ -167,7 +203,7 @@ static uint32_t take_stretch(struct sl_work *w, const struct place *p, const str
 static void extend(struct chain *ch, struct sl_work *w, const struct place *p,
 		   struct ibv_send_wr *wr, uint64_t remote_end, uint32_t len)
 {
-	uint32_t max = request_max(ch->q->nic);
+	uint32_t max = request_max(ch);
 	struct place here = *p;
 	const struct slime_xfer *x;
 
@@ -206,7 +242,7 @@ static void add_request(struct chain *ch, struct slime_op *op, const struct plac
 		.opcode = is_write(op) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
 		.wr.rdma = { .remote_addr = p->key->addr + at, .rkey = p->key->rkeys[q->rail] },
 	};
-	len = take_stretch(&op->work, p, q->nic, request_max(q->nic), wr->sg_list);
+	len = take_stretch(&op->work, p, q->nic, request_max(ch), wr->sg_list);
 	extend(ch, &op->work, p, wr, at + len, len);
 	len = 0;
 	for (int i = 0; i < wr->num_sge; i++)
@@ -241,22 +277,29 @@ static void add_imm(struct chain *ch, struct slime_op *op)
 
 	rdma_msg_prepare(ch->c, ch->n++, &m, op);
 	PARTS(op)++;
-	SAID(op) = 1;
+	FLAGS(op) |= SAID;
 }
 
 /*
- * Add what there is room for of op: 0 all of it is posted, -EAGAIN no room, -EINPROGRESS a region
- * is not known yet, or why it fails.
+ * Whether op goes to the first queue pair as a whole, where its immediate follows its bytes by
+ * itself; or has nothing but that left.
  */
-static int add_op(struct chain *ch, struct slime_op *op)
+static bool is_for_first(struct slime_op *op)
 {
-	uint32_t first = ch->n;
+	return is_imm(op) &&
+	       ((op->work.total < SHARE_MIN && !(FLAGS(op) & ELSEWHERE)) || !sl_work_at(&op->work));
+}
+
+/* The pieces that there is room for: 0 all of them, or as add_op(). */
+static int add_pieces(struct chain *ch, struct slime_op *op)
+{
 	struct place p = { 0 };
 	const struct slime_xfer *x;
 	int ret = 0;
 
 	while (!ret && (x = sl_work_at(&op->work))) {
-		if (ch->n >= ch->room || ch->q->n_bytes + ch->bytes >= RDMA_BYTES)
+		if (ch->n >= ch->room || ch->bytes >= ch->share ||
+		    ch->q->n_bytes + ch->bytes >= RDMA_BYTES)
 			ret = -EAGAIN;
 		else
 			ret = resolve(ch->c, &op->work, x, &p);
@@ -265,13 +308,35 @@ static int add_op(struct chain *ch, struct slime_op *op)
 			add_request(ch, op, &p);
 		}
 	}
-	if (!ret && op->work.kind == SLIME_KIND_WRITE_IMM) {
+	return ret;
+}
+
+/*
+ * Add what there is room for of op: 0 it has nothing left for now, -EAGAIN no room, -EINPROGRESS a
+ * region is not known yet, -EXDEV it is for the first queue pair, -EBUSY for later, or why it
+ * fails.
+ */
+static int add_op(struct chain *ch, struct slime_op *op)
+{
+	bool first = ch->q == ch->c->qps[0];
+	uint32_t begin = ch->n;
+	int ret;
+
+	/* Over one queue pair everything is in order anyhow. */
+	if (ch->c->n_qps > 1 && op->work.flags & SLIME_FENCE && !PARTS(op) && ch->c->n_writes)
+		return -EBUSY;
+	if (!first && is_for_first(op))
+		return -EXDEV;
+	ret = add_pieces(ch, op);
+	if (!first && ch->n > begin)
+		FLAGS(op) |= ELSEWHERE;
+	if (!ret && is_imm(op) && !(FLAGS(op) & ELSEWHERE && (PARTS(op) || ch->n > begin))) {
 		if (ch->n < ch->room)
 			add_imm(ch, op);
 		else
 			ret = -EAGAIN;
 	}
-	if (ch->n > first && !rdma_qp_entry(ch->q, ch->q->head + ch->n - 1)->op)
+	if (ch->n > begin && !rdma_qp_entry(ch->q, ch->q->head + ch->n - 1)->op)
 		close_part(ch, op);
 	return ret;
 }
@@ -282,49 +347,82 @@ static int add_op(struct chain *ch, struct slime_op *op)
 static void give_up(struct rdma_conn *c, struct slime_op *op, int status)
 {
 	rdma_work_blame(op, status);
-	sl_list_remove(&op->link);
-	sl_list_append(&c->posted, &op->link);
+	all_posted(c, op);
 	if (!PARTS(op))
 		finish(c, op, -(int)STATUS(op));
 }
 
-static void all_posted(struct rdma_conn *c, struct slime_op *op)
+static bool is_of_op(int ret)
 {
-	sl_list_remove(&op->link);
-	sl_list_append(&c->posted, &op->link);
+	return ret && ret != -EAGAIN && ret != -EINPROGRESS && ret != -EXDEV && ret != -EBUSY;
 }
 
-static void post(struct chain *ch)
+/* What one queue pair takes of the works, in one post; why it took no more: 0 they are all posted,
+ * or as add_op(). */
+static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint64_t share)
 {
-	int ret;
-
-	if (!ch->n)
-		return;
-	ch->q->n_bytes += ch->bytes;
-	ret = rdma_qp_post(ch->q, ch->c->wrs, ch->n);
-	if (ret)
-		rdma_conn_fail_locked(ch->c, ret, "requests cannot be posted");
-}
-
-void rdma_work_pump(struct rdma_conn *c)
-{
-	struct chain ch = { .c = c, .q = c->qps[0] };
+	struct chain ch = { .c = c, .q = q, .room = rdma_qp_room(q), .share = share };
 	int ret = 0;
+	int err;
 
-	if (sl_list_empty(&c->works) || rdma_state(c) != RDMA_CONN_UP ||
-	    atomic_load_explicit(&c->ending, memory_order_relaxed))
-		return;
-	ch.room = rdma_qp_room(ch.q);
-	while (ret != -EAGAIN && ret != -EINPROGRESS && !sl_list_empty(&c->works)) {
+	while (!sl_list_empty(&c->works) && (!ret || is_of_op(ret))) {
 		struct slime_op *op = SL_CONTAINER_OF(c->works.next, struct slime_op, link);
 
 		ret = add_op(&ch, op);
 		if (!ret)
 			all_posted(c, op);
-		else if (ret != -EAGAIN && ret != -EINPROGRESS)
+		else if (is_of_op(ret))
 			give_up(c, op, ret);
 	}
-	post(&ch);
+	if (!ch.n)
+		return ret;
+	q->n_bytes += ch.bytes;
+	err = rdma_qp_post(q, c->wrs, ch.n);
+	if (err)
+		rdma_conn_fail_locked(c, err, "requests cannot be posted");
+	return ret;
+}
+
+/* The one with the fewest bytes on the way, of those with room; from the one on that is next. */
+static struct rdma_qp *pick(struct rdma_conn *c)
+{
+	struct rdma_qp *best = NULL;
+
+	for (unsigned i = 0; i < c->n_qps; i++) {
+		struct rdma_qp *q = c->qps[(c->next_qp + i) % c->n_qps];
+
+		if (rdma_qp_room(q) && (!best || q->n_bytes < best->n_bytes))
+			best = q;
+	}
+	if (best)
+		c->next_qp = best->index + 1;
+	return best;
+}
+
+/* What one of several queue pairs takes of the op that is next before another has its turn. */
+static uint64_t share_of(const struct rdma_conn *c)
+{
+	const struct slime_op *op = SL_CONTAINER_OF(c->works.next, struct slime_op, link);
+	uint64_t share = op->work.total / c->n_qps;
+
+	if (c->n_qps == 1)
+		return UINT64_MAX;
+	return share < SHARE_MIN ? SHARE_MIN : share;
+}
+
+void rdma_work_pump(struct rdma_conn *c)
+{
+	int ret = 0;
+
+	if (rdma_state(c) != RDMA_CONN_UP || atomic_load_explicit(&c->ending, memory_order_relaxed))
+		return;
+	while (!sl_list_empty(&c->works) && ret != -EINPROGRESS && ret != -EBUSY) {
+		struct rdma_qp *q = ret == -EXDEV ? c->qps[0] : pick(c);
+
+		if (!q || !rdma_qp_room(q))
+			return;
+		ret = pump_qp(c, q, share_of(c));
+	}
 	if (ret == -EINPROGRESS)
 		look_ahead_all(c);
 }
@@ -336,8 +434,7 @@ int rdma_submit(struct sl_conn *conn, struct slime_op *op)
 
 	pthread_mutex_lock(&c->lock);
 	if (rdma_state(c) == RDMA_CONN_UP && !atomic_load(&c->ending)) {
-		PARTS(op) = STATUS(op) = SAID(op) = 0;
-		c->n_writes += is_write(op);
+		PARTS(op) = STATUS(op) = FLAGS(op) = 0;
 		sl_list_append(&c->works, &op->link);
 		rdma_work_pump(c);
 		ret = 0;
