@@ -108,8 +108,9 @@ static void init_device(struct fv_device *dev, unsigned i)
 		fill_device(&dev->is, i);
 }
 
-/* Before main: a program that never asks for anything has the two devices. */
-__attribute__((constructor)) static void begin(void)
+/* Before main, and before other constructors: a program that never asks for anything has the two
+ * devices. */
+__attribute__((constructor(101))) static void begin(void)
 {
 	sl_list_init(&fv_lab.orphans);
 	fakeverbs_reset();
