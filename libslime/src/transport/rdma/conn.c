@@ -100,6 +100,9 @@ static void done_bring_up(struct rdma_job *job);
 
 static void bring_up(struct rdma_conn *c)
 {
+	/* The peer does not say again what arrived in an earlier try. */
+	c->qps[0]->n_heard = c->proven;
+	c->heard = false;
 	set_state(c, RDMA_CONN_BRINGING_UP);
 	rdma_job_start(c->t, &c->job, work_bring_up, done_bring_up);
 }
@@ -137,7 +140,12 @@ static void greet(struct rdma_conn *c)
 	pthread_mutex_lock(&c->lock);
 	rdma_msg_put(c, &m);
 	pthread_mutex_unlock(&c->lock);
-	if (c->proven)
+}
+
+void rdma_conn_heard(struct rdma_conn *c)
+{
+	c->heard = true;
+	if (c->proven && rdma_state(c) == RDMA_CONN_GREETING && !atomic_load(&c->ending))
 		come_up(c);
 }
 
@@ -172,8 +180,8 @@ void rdma_conn_greeted(struct rdma_conn *c, const struct sl_msg *m)
 		return;
 	}
 	c->proven = true;
-	if (state == RDMA_CONN_GREETING)
-		come_up(c);
+	if (c->heard)
+		rdma_conn_heard(c);
 }
 
 static void on_time(struct sl_timer *timer)

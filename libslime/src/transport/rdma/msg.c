@@ -69,8 +69,12 @@ void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, s
 	sge->lkey = q->lkey;
 	if (sge->length <= q->max_inline)
 		wr->send_flags = IBV_SEND_INLINE;
-	*rdma_qp_entry(q, number) = (struct rdma_sent){ .op = op, .bye = m->kind == RDMA_BYE };
-	rdma_qp_number(q, wr, number, op || m->kind == RDMA_BYE);
+	*rdma_qp_entry(q, number) = (struct rdma_sent){
+		.op = op,
+		.ready = m->kind == RDMA_READY,
+		.bye = m->kind == RDMA_BYE,
+	};
+	rdma_qp_number(q, wr, number, op || m->kind == RDMA_READY || m->kind == RDMA_BYE);
 	if (n)
 		c->wrs[n - 1].next = wr;
 }
@@ -212,14 +216,18 @@ static bool take_slot(struct rdma_conn *c, const struct ibv_wc *wc)
 
 void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const struct ibv_wc *wc)
 {
-	uint32_t state = rdma_state(c);
 	struct sl_msg m = { 0 };
 	bool in_slot = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
 	bool ok = true;
+	uint32_t state;
 
 	if (!in_slot && wc->byte_len == RDMA_FRAME_LEN)
 		rdma_frame_read(&m, q->receives + (size_t)i * RDMA_FRAME_PITCH);
 	rdma_qp_return(q, i);
+	/* Who speaks on has our READY, if its acknowledgement was lost. */
+	if (m.kind != RDMA_READY && rdma_state(c) == RDMA_CONN_GREETING)
+		rdma_conn_heard(c);
+	state = rdma_state(c);
 	if (m.kind == RDMA_READY)
 		rdma_conn_greeted(c, &m);
 	else if (state == RDMA_CONN_LEAVING)

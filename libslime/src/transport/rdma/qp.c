@@ -13,6 +13,8 @@
 #define ID_RECEIVE    (UINT64_C(1) << 32)
 #define ID_LIFE(life) ((uint64_t)(life) << 33 & ID_LIFE_MASK)
 
+#define NUMBER_MASK 0xffffffu /* of packets: 24 bits */
+
 /* ---- the table ---- */
 
 int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q)
@@ -108,7 +110,7 @@ int rdma_qp_create(struct rdma_nic *nic, uint32_t n_receives, struct rdma_qp **o
 	ret = q->sent ? sl_auth_random(&q->psn, sizeof(q->psn)) : -ENOMEM;
 	if (ret)
 		goto free_q;
-	q->psn &= 0xffffff;
+	q->psn &= NUMBER_MASK;
 	ret = rdma_cq_reserve(nic, nic->n_sends + n_receives, &q->cq);
 	if (ret)
 		goto free_q;
@@ -206,7 +208,7 @@ static int to_rtr(struct rdma_qp *q, const struct rdma_rail *rail,
 		.ah_attr = path_to(q, rail, to),
 		.path_mtu = (enum ibv_mtu)smaller(rail->local.mtu, to->mtu),
 		.dest_qp_num = q->peer.qpn,
-		.rq_psn = q->peer.psn,
+		.rq_psn = (q->peer.psn + q->n_heard) & NUMBER_MASK,
 		.max_dest_rd_atomic = smaller(rail->local.max_dest_rd_atomic, to->max_rd_atomic),
 		.min_rnr_timer = (uint8_t)q->nic->t->base.env->attr->rdma_min_rnr_timer,
 	};
@@ -398,13 +400,14 @@ static void look_whether_drained(struct rdma_qp *q)
 }
 
 /* Under the connection's lock. */
-static void reclaim(struct rdma_qp *q, struct rdma_sent *s)
+static void reclaim(struct rdma_qp *q, struct rdma_sent *s, bool *ready)
 {
 	q->n_bytes -= s->len;
 	if (s->key)
 		rdma_key_put(q->conn, s->key);
 	if (s->bye)
 		atomic_store(&q->conn->left, true);
+	*ready |= s->ready;
 	if (s->op)
 		rdma_work_done(q->conn, s->op);
 }
@@ -413,13 +416,13 @@ static void reclaim(struct rdma_qp *q, struct rdma_sent *s)
 static void sent(struct rdma_qp *q, uint32_t number)
 {
 	struct rdma_conn *c = q->conn;
-	bool left;
+	bool ready = false, left;
 
 	pthread_mutex_lock(&c->lock);
 	/* Unless it is told twice. */
 	if (number - q->tail < q->head - q->tail) {
 		while (q->tail != number + 1)
-			reclaim(q, rdma_qp_entry(q, q->tail++));
+			reclaim(q, rdma_qp_entry(q, q->tail++), &ready);
 		rdma_msg_pump(c);
 		rdma_work_pump(c);
 	}
@@ -427,6 +430,8 @@ static void sent(struct rdma_qp *q, uint32_t number)
 	pthread_mutex_unlock(&c->lock);
 	if (left)
 		rdma_conn_call(c);
+	if (ready)
+		rdma_conn_heard(c);
 }
 
 /* The op that the failed request is a part of learns the cause. */

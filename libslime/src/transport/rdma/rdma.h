@@ -139,7 +139,7 @@ struct rdma_sent {
 	struct slime_op *op; /* the last request of a part of it; NULL */
 	struct rdma_key *key;
 	uint32_t len;
-	bool bye;
+	bool ready, bye;
 };
 
 struct rdma_qp {
@@ -153,6 +153,7 @@ struct rdma_qp {
 	uint64_t wr_id; /* what all of its work requests have, in this life of it */
 	uint32_t psn;
 	struct rdma_qp_address peer;
+	uint32_t n_heard;    /* packets of the peer's that arrived before it was brought up again */
 	uint32_t n_receives; /* depth of the receive queue */
 	uint32_t n_frames;
 	uint32_t max_inline;
@@ -371,6 +372,7 @@ struct rdma_conn {
 	const char *job_step;
 	char greeting_why[160]; /* what the last try failed with. [token] */
 	bool proven;		/* the peer holds the key. [token] */
+	bool heard;		/* it has our READY. [token] */
 
 	_Atomic uint32_t state; /* enum rdma_conn_state; changes with lock held, by [token] */
 	_Atomic uint64_t imm_taken;
@@ -414,6 +416,7 @@ void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why);
 void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc);
 void rdma_conn_drained(struct rdma_conn *c);			     /* a queue pair is. [token] */
 void rdma_conn_greeted(struct rdma_conn *c, const struct sl_msg *m); /* READY came. [token] */
+void rdma_conn_heard(struct rdma_conn *c); /* the peer has our READY. [token] */
 void rdma_conn_probe(struct rdma_conn *c); /* whether the peer still answers, if idle. [token] */
 /* Have the token's holder run it. Any thread, any lock but the transport's. */
 void rdma_conn_call(struct rdma_conn *c);
