@@ -1,7 +1,7 @@
 -- What stands before every script. KEYS[1] is the scope's prefix, "{scope}:nanoctrl:", and ARGV[1] how many
 -- events the scope keeps. Results begin with one of these words (enum store_outcome).
 local OK, NOT_FOUND, NAME_TAKEN, SUPERSEDED, LEASE_GONE = 0, 1, 2, 3, 4
-local REPLACED, STALE, PEER_NOT_FOUND, PEER_CHANGED, TOO_MANY = 5, 6, 7, 8, 9
+local REPLACED, STALE, PEER_NOT_FOUND, PEER_CHANGED, TOO_MANY, TOO_LARGE = 5, 6, 7, 8, 9, 10
 
 local P = KEYS[1]
 local DUE, NAMES, DEAD, EVENTS = P .. 'due', P .. 'names', P .. 'dead', P .. 'events'
@@ -43,6 +43,21 @@ local function write(command, key, ...)
 		r = redis.call(command, key, ...)
 	end
 	return r
+end
+
+local ROW = 128 -- what a row of a list takes besides its texts
+
+-- The members of a sorted set in order, without having all of them at once.
+local function members(key)
+	local portion, from, i = {}, 0, 0
+	return function()
+		if i == #portion then
+			portion = read('ZRANGE', key, from, from + 999) or {}
+			from, i = from + #portion, 0
+		end
+		i = i + 1
+		return portion[i]
+	end
 end
 
 local function number(s) return tonumber(s or '') or 0 end

@@ -206,11 +206,22 @@ void api_compat_get(struct request *rq)
 	store_get_entity(request_store(rq), &name, got, w);
 }
 
+void compat_too_large(struct request *rq, const char *field, const char *narrow)
+{
+	struct reply_error e = { .status = 413, .code = "too_large", .field = field };
+
+	reply_error(rq, &e, "the answer is longer than server.max_list, %llu bytes: %s",
+		    (unsigned long long)store_config(request_store(rq))->max_list, narrow);
+}
+
 static void listed(void *arg, int result, const struct store_entities *found)
 {
 	struct compat_waiting *w = arg;
 
-	if (result)
+	if (result == STORE_TOO_LARGE)
+		compat_too_large(w->rq, w->r.type.at ? "kind" : "entity_type",
+				 "name an entity_type and a kind, or spread entities over scopes");
+	else if (result)
 		api_fail(w->rq, result);
 	else
 		api_reply(w->rq, 200, compat_listed(found));

@@ -18,6 +18,9 @@ struct compat_waiting *compat_begin(struct request *rq, enum compat_form form);
 /* After the reply. */
 void compat_end(struct compat_waiting *w);
 
+/* Replies that a list is longer than max_list; field is what would narrow it, narrow says how. */
+void compat_too_large(struct request *rq, const char *field, const char *narrow);
+
 route_fn api_compat_heartbeat;
 route_fn api_compat_register;
 route_fn api_compat_unregister;

@@ -102,7 +102,9 @@ static void queried(void *arg, int result, const struct store_peer *peers, size_
 {
 	struct compat_waiting *w = arg;
 
-	if (result)
+	if (result == STORE_TOO_LARGE)
+		compat_too_large(w->rq, "scope", "spread agents over scopes");
+	else if (result)
 		api_fail(w->rq, result);
 	else
 		api_reply(w->rq, 200, compat_peers(peers, n));

@@ -167,6 +167,7 @@ static int open_hub(struct process *p)
 	config.max_inflight = (uint32_t)s->redis.max_inflight;
 	config.keep_events = (uint32_t)s->events.keep;
 	config.keep_ms = (uint32_t)s->events.keep_ms;
+	config.max_list = s->server.max_list;
 	ret = store_hub_create(&config, &p->hub);
 	return ret ? fail(p, ret, "cannot use the Redis URL: %s", strerror(-ret)) : 0;
 }

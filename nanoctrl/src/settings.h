@@ -17,6 +17,7 @@ struct server_settings {
 	int64_t threads; /* below 1: one per core, at most 4 */
 	int64_t max_connections;
 	uint64_t max_body;
+	uint64_t max_list;
 	uint64_t max_queue;
 	int64_t idle_ms, request_ms, stall_ms;
 	int64_t tick_ms, session_age_ms;

@@ -42,13 +42,14 @@ struct store_config {
 	uint32_t max_objects;  /* of one agent */
 	uint32_t keep_events;  /* of one scope */
 	uint32_t keep_ms;      /* how long events are kept */
+	uint64_t max_list;     /* bytes of one list of entities or peers */
 };
 
-#define STORE_CONFIG_INIT                                                                    \
-	{                                                                                    \
-		.url = "redis://127.0.0.1:6379", .ttl_ms = 15000, .beat_ms = 5000,           \
-		.grace_ms = 2000, .reap_ms = 500, .timeout_ms = 5000, .max_inflight = 10000, \
-		.max_objects = 4096, .keep_events = 1000, .keep_ms = 600000                  \
+#define STORE_CONFIG_INIT                                                                         \
+	{                                                                                         \
+		.url = "redis://127.0.0.1:6379", .ttl_ms = 15000, .beat_ms = 5000,                \
+		.grace_ms = 2000, .reap_ms = 500, .timeout_ms = 5000, .max_inflight = 10000,      \
+		.max_objects = 4096, .keep_events = 1000, .keep_ms = 600000, .max_list = 32 << 20 \
 	}
 
 /* -EINVAL for a URL that is none (logged), -ENOMEM. The hub outlives its stores. */
@@ -81,6 +82,7 @@ enum store_outcome {
 	STORE_PEER_NOT_FOUND, /* the other agent is not registered */
 	STORE_PEER_CHANGED,   /* it is another incarnation */
 	STORE_TOO_MANY,	      /* the agent owns max_objects already */
+	STORE_TOO_LARGE,      /* the list is longer than max_list */
 };
 
 struct store_text {

@@ -133,6 +133,7 @@ void store_list_entities(struct store *store, struct store_text scope, struct st
 	store_arg_text(&a, kind);
 	store_arg(&a, type.at ? "1" : "0");
 	store_arg(&a, kind.at ? "1" : "0");
+	store_arg_number(&a, store->hub->config.max_list);
 	send_in_scope(store, scope, SCRIPT_ENTITY_LIST, &a, finish_entities,
 		      (union store_answer){ .entities = fn }, arg);
 }

@@ -49,7 +49,8 @@ typedef void store_entities_fn(void *arg, int result, const struct store_entitie
 void store_get_entity(struct store *store, const struct store_entity_id *name,
 		      store_entities_fn *fn, void *arg);
 
-/* Those of a scope, of this type and this kind when they are given (at != NULL). */
+/* Those of a scope, of this type and this kind when they are given (at != NULL). STORE_TOO_LARGE
+ * when they have more than max_list bytes. */
 void store_list_entities(struct store *store, struct store_text scope, struct store_text type,
 			 struct store_text kind, store_entities_fn *fn, void *arg);
 
@@ -75,7 +76,8 @@ typedef void store_peers_fn(void *arg, int result, const struct store_peer *peer
 void store_put_peer(struct store *store, struct store_text scope, const struct store_peer *peer,
 		    struct store_text prefix, store_peers_fn *fn, void *arg);
 
-/* All of a scope; values are as they are stored: anything. */
+/* All of a scope; values are as they are stored: anything. STORE_TOO_LARGE when they have more than
+ * max_list bytes. */
 void store_list_peers(struct store *store, struct store_text scope, store_peers_fn *fn, void *arg);
 
 /* Forget an agent and all it owns, and tell those who have to do with it. 0, also when there is

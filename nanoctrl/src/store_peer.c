@@ -67,7 +67,11 @@ static void finish_list_peers(struct store_call *call, int result, const redisRe
 
 void store_list_peers(struct store *store, struct store_text scope, store_peers_fn *fn, void *arg)
 {
-	store_send_in_scope(store, scope, SCRIPT_PEER_LIST, 1, &scope, finish_list_peers,
+	struct store_args a = { .n = 0 };
+
+	store_arg_text(&a, scope);
+	store_arg_number(&a, store->hub->config.max_list);
+	store_send_in_scope(store, scope, SCRIPT_PEER_LIST, (size_t)a.n, a.v, finish_list_peers,
 			    (union store_answer){ .peers = fn }, arg);
 }
 

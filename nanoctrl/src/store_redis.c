@@ -422,7 +422,7 @@ static int judge(const struct store_call *call, const redisReply *reply)
 	if (reply->type == REDIS_REPLY_ERROR && is_refusal(reply->str))
 		return -EAGAIN;
 	if (reply->type != REDIS_REPLY_ERROR && (store_u64(reply, 0, &outcome)) &&
-	    outcome <= STORE_TOO_MANY)
+	    outcome <= STORE_TOO_LARGE)
 		return (int)outcome;
 	if (sl_log_allow(&odd_answers, &held_back))
 		sl_error("store", "%s: an answer that makes no sense (%u before it): %s",

@@ -430,7 +430,7 @@ void api_close(struct api_stream *s)
 	close(s->fd);
 }
 
-static int setup_with(void **state, uint32_t ttl_ms, const char *advertise)
+static int setup_with(void **state, uint32_t ttl_ms, const char *advertise, uint64_t max_list)
 {
 	struct api_fixture *f = calloc(1, sizeof(*f));
 	struct store_config config = STORE_CONFIG_INIT;
@@ -445,6 +445,7 @@ static int setup_with(void **state, uint32_t ttl_ms, const char *advertise)
 	config.grace_ms = 100;
 	config.reap_ms = 20;
 	config.timeout_ms = 10000;
+	config.max_list = max_list;
 	assert_int_equal(store_hub_create(&config, &f->hub), 0);
 	start_server(f);
 	wait_until_ready(f);
@@ -453,15 +454,20 @@ static int setup_with(void **state, uint32_t ttl_ms, const char *advertise)
 
 int api_setup(void **state)
 {
-	return setup_with(state, 60000, NULL);
+	return setup_with(state, 60000, NULL, UINT32_MAX);
 }
 
 int api_setup_short_leases(void **state)
 {
-	return setup_with(state, 3000, NULL);
+	return setup_with(state, 3000, NULL, UINT32_MAX);
 }
 
 int api_setup_advertised(void **state)
 {
-	return setup_with(state, 60000, "redis.example:6379");
+	return setup_with(state, 60000, "redis.example:6379", UINT32_MAX);
+}
+
+int api_setup_short_lists(void **state)
+{
+	return setup_with(state, 60000, "redis.example:6379", 4096);
 }

@@ -36,6 +36,8 @@ int api_setup(void **state);
 int api_setup_short_leases(void **state);
 /* Redis is said to be at redis.example:6379. */
 int api_setup_advertised(void **state);
+/* The same, and lists end at 4096 bytes. */
+int api_setup_short_lists(void **state);
 int api_teardown(void **state);
 
 /* One request; lease and body may be NULL. The answer's body is freed with the next call of it on

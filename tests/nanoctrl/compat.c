@@ -258,6 +258,44 @@ static void list__shows_its_scope_only_and_skips_junk(void **state)
 	assert_string_equal(api_text(&a, "status", NULL), "not_found");
 }
 
+/* A list is bounded by its sum, and says what makes it shorter. */
+static void list__longer_than_the_limit_is_refused_and_names_what_narrows_it(void **state)
+{
+	struct api_fixture *f = *state;
+	char body[1400], text[1024];
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	for (int i = 0; i < 5; i++) {
+		snprintf(body, sizeof(body),
+			 "{\"entity_id\":\"e%d\",\"entity_type\":\"t\",\"kind\":\"%s\","
+			 "\"metadata\":\"%s\"}",
+			 i, i < 2 ? "few" : "many", text);
+		assert_int_equal(post(f, "/register", body), 200);
+	}
+	assert_int_equal(post(f, "/list_entities", "{}"), 413);
+	assert_string_equal(api_text(&a, "code", NULL), "too_large");
+	assert_string_equal(api_text(&a, "field", NULL), "entity_type");
+	assert_int_equal(post(f, "/list_entities", "{\"entity_type\":\"t\"}"), 413);
+	assert_string_equal(api_text(&a, "field", NULL), "kind");
+	assert_int_equal(post(f, "/list_entities", "{\"entity_type\":\"t\",\"kind\":\"few\"}"),
+			 200);
+	assert_int_equal(api_count(&a, "entities"), 2);
+}
+
+static void list__of_more_than_a_thousand_has_all(void **state)
+{
+	struct api_fixture *f = *state;
+
+	test_redis_do(
+		&f->redis, "EVAL %s 0",
+		"for i = 1, 2500 do "
+		"redis.call('HSET', 'service:e' .. i, 'kind', 'k', 'info', '{\"n\":' .. i .. '}') "
+		"redis.call('ZADD', 'nanoctrl:entities:', 1e14, '7:servicee' .. i) end");
+	assert_int_equal(post(f, "/list_entities", "{}"), 200);
+	assert_int_equal(api_count(&a, "entities"), 2500);
+}
+
 /* ---- what is published ---- */
 
 static redisContext *subscribe(const struct api_fixture *f, const char *channel)
@@ -345,6 +383,10 @@ int main(void)
 		TEST(heartbeat_and_unregister__leave_other_keys_alone),
 		TEST(register__that_would_reach_into_other_keys_is_refused),
 		TEST(list__shows_its_scope_only_and_skips_junk),
+		TEST(list__of_more_than_a_thousand_has_all),
+		cmocka_unit_test_setup_teardown(
+			list__longer_than_the_limit_is_refused_and_names_what_narrows_it,
+			api_setup_short_lists, compat_teardown),
 		TEST(events__tell_of_registration_removal_and_expiry),
 	};
 

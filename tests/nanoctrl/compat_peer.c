@@ -265,6 +265,27 @@ static void query__skips_what_others_damaged(void **state)
 		      "\"memory_keys\":[\"kv\"],\"name\":\"c\",\"resource\":{\"t\":1}}]");
 }
 
+static void query__longer_than_the_limit_is_refused(void **state)
+{
+	struct api_fixture *f = *state;
+	char body[1400], text[1024];
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	for (int i = 0; i < 3; i++) {
+		snprintf(
+			body, sizeof(body),
+			"{\"alias\":\"a%d\",\"address\":\"h\",\"resource\":\"%s\",\"scope\":\"%s\"}",
+			i, text, i ? "s" : "t");
+		assert_int_equal(post(f, "/start_peer_agent", body), 200);
+	}
+	/* A resource counts as such and as topology. */
+	assert_int_equal(post(f, "/query", "{\"scope\":\"s\"}"), 413);
+	assert_string_equal(api_text(&a, "code", NULL), "too_large");
+	assert_string_equal(api_text(&a, "field", NULL), "scope");
+	assert_int_equal(post(f, "/query", "{\"scope\":\"t\"}"), 200);
+}
+
 static void topology__over_a_damaged_list_of_the_other_side_replaces_it(void **state)
 {
 	struct api_fixture *f = *state;
@@ -324,6 +345,8 @@ int main(void)
 		TEST(cleanup__takes_what_is_the_agents_and_nothing_else),
 		TEST(agent__whose_time_has_run_out_is_cleaned_up),
 		TEST(query__skips_what_others_damaged),
+		cmocka_unit_test_setup_teardown(query__longer_than_the_limit_is_refused,
+						api_setup_short_lists, peer_teardown),
 		TEST(topology__over_a_damaged_list_of_the_other_side_replaces_it),
 		cmocka_unit_test(redis_address__is_one_that_the_client_can_use),
 	};
