@@ -234,7 +234,7 @@ static int fail_memory(struct run *r, uint64_t needed)
 static int fail_length(struct run *r, uint64_t size)
 {
 	snprintf(r->message, BENCH_MESSAGE_MAX,
-		 "%.60s takes no calls of %llu bytes: raise max_message of its echo service "
+		 "%.40s takes no calls of %llu bytes: raise max_message of its echo service "
 		 "(services: [ { name: echo, options: { max_message: 1GiB } } ])",
 		 r->job->peer, (unsigned long long)size);
 	return -EMSGSIZE;
