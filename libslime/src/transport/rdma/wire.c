@@ -42,12 +42,22 @@ void rdma_candidate_write(const struct rdma_candidate *c, struct sl_writer *w)
 		write_rail(&c->rails[i], c->n_qps, w);
 }
 
+/* It is shown to people. */
+static bool is_name(const char *name)
+{
+	for (size_t i = 0; i < RDMA_NAME_LEN && name[i]; i++) {
+		if (name[i] < '!' || name[i] > '~')
+			return false;
+	}
+	return true;
+}
+
 static bool rail_is_sane(const struct rdma_rail_address *a, unsigned n_qps)
 {
 	if (a->link_layer != SLIME_LINK_INFINIBAND && a->link_layer != SLIME_LINK_ETHERNET)
 		return false;
 	if (!a->port || a->mtu < IBV_MTU_256 || a->mtu > IBV_MTU_4096 || !a->max_rd_atomic ||
-	    !a->max_dest_rd_atomic)
+	    !a->max_dest_rd_atomic || !is_name(a->device))
 		return false;
 	for (unsigned i = 0; i < n_qps; i++) {
 		if (a->qps[i].qpn > NUMBER_MAX || a->qps[i].psn > NUMBER_MAX)
