@@ -11,17 +11,6 @@
 
 /* ---- events ---- */
 
-static void on_channel(struct sl_source *s, uint32_t events)
-{
-	struct rdma_nic *nic = SL_CONTAINER_OF(s, struct rdma_nic, channel_source);
-	struct ibv_cq *ibv;
-	void *cq;
-
-	(void)events;
-	while (ibv_get_cq_event(nic->channel, &ibv, &cq) == 0)
-		rdma_cq_rang(cq);
-}
-
 static void fail_all(struct rdma_nic *nic, int cause, const char *why)
 {
 	struct sl_list *e, *tmp;
@@ -36,6 +25,32 @@ static void fail_all(struct rdma_nic *nic, int cause, const char *why)
 			}
 		}
 	}
+}
+
+/* Its descriptors say so for ever once the kernel has taken the device away: they are not watched
+ * any more. */
+static void look_whether_gone(struct rdma_nic *nic, struct sl_source *s, uint32_t events)
+{
+	static const char why[] = "the device is gone";
+
+	if (!(events & (EPOLLERR | EPOLLHUP)))
+		return;
+	sl_poller_remove(rdma_poller(nic->t), s);
+	if (!atomic_exchange(&nic->dead, true)) {
+		sl_error("rdma", "%s: %s: its connections end", nic->device.name, why);
+		fail_all(nic, -EIO, why);
+	}
+}
+
+static void on_channel(struct sl_source *s, uint32_t events)
+{
+	struct rdma_nic *nic = SL_CONTAINER_OF(s, struct rdma_nic, channel_source);
+	struct ibv_cq *ibv;
+	void *cq;
+
+	while (ibv_get_cq_event(nic->channel, &ibv, &cq) == 0)
+		rdma_cq_rang(cq);
+	look_whether_gone(nic, s, events);
 }
 
 static void fail_qp(struct ibv_qp *ibv, enum ibv_event_type type)
@@ -80,11 +95,11 @@ static void on_async(struct sl_source *s, uint32_t events)
 	struct rdma_nic *nic = SL_CONTAINER_OF(s, struct rdma_nic, async_source);
 	struct ibv_async_event event;
 
-	(void)events;
 	while (ibv_get_async_event(nic->device.ibv, &event) == 0) {
 		on_event(nic, &event);
 		ibv_ack_async_event(&event);
 	}
+	look_whether_gone(nic, s, events);
 }
 
 static int watch(struct rdma_nic *nic, struct sl_source *s, sl_source_fn *fn, int fd)
