@@ -14,6 +14,7 @@ static struct sl_job *take(struct sl_workers *w)
 	pthread_mutex_lock(&w->lock);
 	while (sl_list_empty(&w->jobs) && !w->stop) {
 		w->n_idle++;
+		pthread_cond_signal(&w->idle);
 		pthread_cond_wait(&w->more, &w->lock);
 		w->n_idle--;
 	}
@@ -44,6 +45,7 @@ void sl_workers_init(struct sl_workers *w)
 {
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->more, NULL);
+	pthread_cond_init(&w->idle, NULL);
 	sl_list_init(&w->jobs);
 	w->n_idle = 0;
 	w->stop = false;
@@ -63,6 +65,15 @@ static void stop(struct sl_workers *w)
 	w->threads = NULL;
 	w->n_threads = 0;
 	w->stop = false;
+}
+
+/* Until they wait for jobs: what a thread needs to begin is not had while others work. */
+static void await_all(struct sl_workers *w)
+{
+	pthread_mutex_lock(&w->lock);
+	while (w->n_idle < w->n_threads)
+		pthread_cond_wait(&w->idle, &w->lock);
+	pthread_mutex_unlock(&w->lock);
 }
 
 int sl_workers_start(struct sl_workers *w, unsigned n)
@@ -86,12 +97,15 @@ int sl_workers_start(struct sl_workers *w, unsigned n)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret)
 		stop(w);
+	else
+		await_all(w);
 	return -ret;
 }
 
 void sl_workers_fini(struct sl_workers *w)
 {
 	stop(w);
+	pthread_cond_destroy(&w->idle);
 	pthread_cond_destroy(&w->more);
 	pthread_mutex_destroy(&w->lock);
 }

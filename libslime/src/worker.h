@@ -22,6 +22,7 @@ struct sl_job {
 struct sl_workers {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
+	pthread_cond_t idle; /* one more is */
 	struct sl_list jobs;
 	unsigned n_idle;
 	bool stop;
@@ -31,7 +32,8 @@ struct sl_workers {
 
 void sl_workers_init(struct sl_workers *w);
 
-/* Have n threads, at least 1; a second call changes nothing. -ENOMEM, or pthread_create's error. */
+/* Have n threads, at least 1, that wait for jobs; none is queued yet. A second call changes
+ * nothing. -ENOMEM, or pthread_create's error. */
 int sl_workers_start(struct sl_workers *w, unsigned n);
 
 /* Stop and join. No job is queued. */
