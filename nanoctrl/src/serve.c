@@ -36,7 +36,6 @@ struct process {
 	struct cli_pidfile pidfile;
 	char data_dir[PATH_MAX];
 	char redis_url[PATH_MAX + 16];
-	char port_file[PATH_MAX + 16];
 	struct redis_child *redis;
 	struct store_hub *hub;
 	struct loop *loop;
@@ -155,8 +154,6 @@ static int open_hub(struct process *p)
 				    strerror(-ret));
 		redis_child_url(p->data_dir, p->redis_url, sizeof(p->redis_url));
 		config.url = p->redis_url;
-		redis_child_port_file(p->data_dir, p->port_file, sizeof(p->port_file));
-		config.port_file = p->port_file;
 	}
 	config.advertise = s->redis.advertise;
 	config.ttl_ms = (uint32_t)s->lease.ttl_ms;
@@ -239,7 +236,7 @@ static int open_server(struct process *p)
 
 static int open_redis(struct process *p)
 {
-	char why[REDIS_CHILD_WHY_MAX];
+	char why[REDIS_CHILD_WHY_MAX], port_file[PATH_MAX + 16];
 	int ret;
 
 	if (p->settings->redis.url)
@@ -249,7 +246,11 @@ static int open_redis(struct process *p)
 	if (ret)
 		return fail(p, ret, "private Redis: %s", why);
 	ret = redis_child_watch(p->redis, loop_base(p->loop));
-	return ret ? fail(p, ret, "private Redis: %s", strerror(-ret)) : 0;
+	if (ret)
+		return fail(p, ret, "private Redis: %s", strerror(-ret));
+	redis_child_port_file(p->data_dir, port_file, sizeof(port_file));
+	ret = store_hub_keep_port(p->hub, port_file);
+	return ret ? fail(p, ret, "%s: %s", port_file, strerror(-ret)) : 0;
 }
 
 static int open_loop(struct process *p)

@@ -32,7 +32,6 @@ struct store_hub;
 struct store_config {
 	const char *url;       /* redis://[user:password@]host[:port][/db], unix:///path[?db=n] */
 	const char *advertise; /* HOST:PORT of Redis for others; NULL: as the URL says */
-	const char *port_file; /* of a private Redis: where the port for others is kept; or NULL */
 	uint32_t ttl_ms;       /* of a lease without a beat */
 	uint32_t beat_ms;      /* how often agents are asked to beat */
 	uint32_t grace_ms;     /* what is left of a lease after its session broke */
@@ -55,6 +54,11 @@ struct store_config {
 /* -EINVAL for a URL that is none (logged), -ENOMEM. The hub outlives its stores. */
 int store_hub_create(const struct store_config *config, struct store_hub **out);
 void store_hub_destroy(struct store_hub *hub);
+
+/* For a private Redis, before the loops run: the port on which it is to listen when others need it
+ * is the one in file, else one that is free now; file has it from the first use on. Negative errno.
+ */
+int store_hub_keep_port(struct store_hub *hub, const char *file);
 
 /* Append Prometheus text; from any thread. */
 void store_hub_metrics(struct store_hub *hub, struct evbuffer *out);

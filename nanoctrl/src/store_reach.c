@@ -49,7 +49,7 @@ static int private_address(const struct store_hub *hub, bool local,
 {
 	unsigned port = atomic_load(&hub->tcp_port);
 
-	if (!hub->config.port_file)
+	if (!hub->port)
 		return unreachable(out,
 				   "Redis is reached by a unix socket, and clients of this "
 				   "route need TCP: set redis.advertise, or give a redis:// URL");
@@ -94,73 +94,90 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 
 /* ---- the private Redis' port ---- */
 
-static unsigned read_port(const char *file)
+/* 0: none is in it. */
+static unsigned read_port(int fd)
 {
+	char text[8];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 	unsigned port = 0;
-	FILE *in = fopen(file, "re");
 
-	if (!in)
-		return 0;
-	if (fscanf(in, "%5u", &port) != 1 || port > 65535)
-		port = 0;
-	fclose(in);
-	return port;
+	text[n > 0 ? n : 0] = '\0';
+	return sscanf(text, "%5u", &port) == 1 && port <= 65535 ? port : 0;
 }
 
-static unsigned free_port(void)
+/* A socket that has the port, or any free one for 0. */
+static int hold_port(unsigned port)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET,
+				    .sin_port = htons((uint16_t)port),
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(addr);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool found = fd >= 0 && !bind(fd, (struct sockaddr *)&addr, sizeof(addr)) &&
-		     !getsockname(fd, (struct sockaddr *)&addr, &len);
-
-	if (fd >= 0)
-		close(fd);
-	return found ? ntohs(addr.sin_port) : 0;
-}
-
-static int write_port(const char *file, unsigned port)
-{
-	char text[16];
-	int n = snprintf(text, sizeof(text), "%u\n", port);
-	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int ret = 0;
+	int ret;
 
 	if (fd < 0)
 		return -errno;
-	if (write(fd, text, (size_t)n) != n)
-		ret = -EIO;
-	if (close(fd) && !ret)
-		ret = -errno;
+	if (!bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		return fd;
+	ret = -errno;
+	close(fd);
 	return ret;
 }
 
-/* The port that is kept, else one that is free now and is kept from here on; 0: there is none. */
-static unsigned choose_port(struct store_hub *hub)
+static int free_port(struct store_hub *hub)
 {
-	const char *file = hub->config.port_file;
-	unsigned port;
-	int ret;
+	struct sockaddr_in addr;
+	socklen_t len = sizeof(addr);
+	int fd = hold_port(0);
 
-	pthread_mutex_lock(&hub->lock);
-	port = read_port(file);
-	if (!port) {
-		port = free_port();
-		ret = port ? write_port(file, port) : 0;
-		if (ret) {
-			sl_error("store", "%s: %s", file, strerror(-ret));
-			port = 0;
-		}
-	}
-	pthread_mutex_unlock(&hub->lock);
-	return port;
+	if (fd < 0)
+		return fd;
+	hub->held_fd = fd;
+	if (getsockname(fd, (struct sockaddr *)&addr, &len))
+		return -errno;
+	hub->port = ntohs(addr.sin_port);
+	return 0;
+}
+
+/* One that is in the file is not held: Redis itself has it since it started. */
+int store_hub_keep_port(struct store_hub *hub, const char *file)
+{
+	hub->port_fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (hub->port_fd < 0)
+		return -errno;
+	hub->port = read_port(hub->port_fd);
+	hub->port_kept = hub->port != 0;
+	return hub->port_kept ? 0 : free_port(hub);
+}
+
+static void let_go(struct store_hub *hub)
+{
+	int fd = atomic_exchange(&hub->held_fd, -1);
+
+	if (fd >= 0)
+		close(fd);
+}
+
+void store_hub_give_port(struct store_hub *hub)
+{
+	let_go(hub);
+	if (hub->port_fd >= 0)
+		close(hub->port_fd);
+	hub->port_fd = -1;
+}
+
+/* A few bytes to a file that is open, once in its life: the only write on a loop. */
+static void note_port(struct store_hub *hub)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%u\n", hub->port);
+
+	sl_info("store", "the private Redis listens on 127.0.0.1 port %u", hub->port);
+	if (!hub->port_kept && pwrite(hub->port_fd, text, (size_t)n, 0) != n)
+		sl_error("store", "the port of the private Redis is not kept: %s", strerror(errno));
 }
 
 struct opening {
 	struct store *store;
-	unsigned port;
 	store_done_fn *fn;
 	void *arg;
 };
@@ -168,14 +185,15 @@ struct opening {
 static void on_port_set(void *arg, int result, const redisReply *reply)
 {
 	struct opening *o = arg;
+	struct store_hub *hub = o->store->hub;
 
 	if (!result && reply->type == REDIS_REPLY_ERROR) {
-		sl_error("store", "the private Redis cannot listen on port %u: %s", o->port,
+		sl_error("store", "the private Redis cannot listen on port %u: %s", hub->port,
 			 reply->str);
 		result = -ENOTSUP;
 	}
-	if (!result && !atomic_exchange(&o->store->hub->tcp_port, o->port))
-		sl_info("store", "the private Redis listens on 127.0.0.1 port %u", o->port);
+	if (!result && !atomic_exchange(&hub->tcp_port, hub->port))
+		note_port(hub);
 	o->fn(o->arg, result);
 	free(o);
 }
@@ -188,10 +206,10 @@ void store_open_tcp(struct store *store, store_done_fn *fn, void *arg)
 	int ret = o ? 0 : -ENOMEM;
 
 	if (!ret) {
-		*o = (struct opening){ store, choose_port(store->hub), fn, arg };
-		snprintf(digits, sizeof(digits), "%u", o->port % 65536);
-		ret = o->port ? redis_command(store->redis, 4, args, NULL, on_port_set, o)
-			      : -ENOTSUP;
+		*o = (struct opening){ store, fn, arg };
+		snprintf(digits, sizeof(digits), "%u", store->hub->port % 65536);
+		let_go(store->hub);
+		ret = redis_command(store->redis, 4, args, NULL, on_port_set, o);
 	}
 	if (!ret)
 		return;

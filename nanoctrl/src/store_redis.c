@@ -21,6 +21,7 @@ int store_hub_create(const struct store_config *config, struct store_hub **out)
 	if (!hub)
 		return -ENOMEM;
 	hub->config = *config;
+	hub->port_fd = hub->held_fd = -1;
 	ret = redis_url_parse(config->url, &hub->url, &why);
 	if (ret) {
 		if (ret == -EINVAL)
@@ -38,6 +39,7 @@ void store_hub_destroy(struct store_hub *hub)
 {
 	if (!hub)
 		return;
+	store_hub_give_port(hub);
 	pthread_mutex_destroy(&hub->lock);
 	redis_url_fini(&hub->url);
 	free(hub);

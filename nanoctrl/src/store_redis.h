@@ -30,6 +30,10 @@ struct store_hub {
 	struct store *stores[STORE_LOOPS_MAX];
 	_Atomic uint64_t hold_until_ns; /* no lease ends before: the reaper's */
 	_Atomic unsigned tcp_port; /* where the private Redis listens for others; 0: nowhere yet */
+	unsigned port;		   /* where it will; 0: Redis is not ours */
+	bool port_kept;		   /* port_fd had it from the start */
+	int port_fd;		   /* the file that keeps it, or -1 */
+	_Atomic int held_fd;	   /* a socket that nobody else takes it meanwhile, or -1 */
 	/* Counters of /metrics; every loop adds to them. */
 	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_reconnects, n_holds;
 	_Atomic unsigned n_loops, n_up; /* stores, and those whose connection serves */
@@ -160,6 +164,9 @@ void store_wake(struct store *store, const char *scope);
 
 /* From any thread: the same on every loop. */
 void store_hub_wake(struct store_hub *hub, const char *scope);
+
+/* store_reach.c: nothing of store_hub_keep_port() is left open. */
+void store_hub_give_port(struct store_hub *hub);
 
 /* store_compat.c: entities and agents whose time has run out, of all scopes. */
 void store_sweep_compat(struct store *store);

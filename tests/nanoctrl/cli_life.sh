@@ -280,7 +280,9 @@ case_the_private_redis_listens_only_for_those_who_need_it() {
 	local port other
 	expect 0 started nc start "${options[@]}"
 	[ "$(redis-cli -s "$dir/data/redis.sock" config get port | tail -1)" = 0 ] || die "it listens without need"
+	[ ! -s "$dir/data/redis.port" ] || die "a port is kept without need"
 	port=$(start_peer a)
+	[ "$(cat "$dir/data/redis.port")" = "$port" ] || die "the port is not kept"
 	[ -n "$port" ] || die "a client is not told where Redis is"
 	expect 0 192.0.2.99 redis-cli -p "$port" hget agent:a addr
 	[ "$(start_peer b)" = "$port" ] || die "another client is sent elsewhere"
