@@ -21,7 +21,8 @@ int store_hub_create(const struct store_config *config, struct store_hub **out)
 	if (!hub)
 		return -ENOMEM;
 	hub->config = *config;
-	hub->port_fd = hub->held_fd = -1;
+	hub->port_fd = -1;
+	hub->held_fd = -1;
 	ret = redis_url_parse(config->url, &hub->url, &why);
 	if (ret) {
 		if (ret == -EINVAL)
