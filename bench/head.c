@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <time.h>
 
 #include "bench/head.h"
@@ -32,4 +33,16 @@ json_t *head_json(const struct head *h)
 			 h->topo.hostname, "cpus", (int)h->topo.n_cpus, "cpu", h->topo.cpu_model,
 			 "kernel", h->topo.kernel, "version", cli_version(), "commit", cli_commit(),
 			 "build", cli_build(), "flags", h->flags);
+}
+
+int head_print_json(json_t *document, FILE *to)
+{
+	int ret = document ? 0 : -ENOMEM;
+
+	if (!ret && (json_dumpf(document, to, JSON_INDENT(2)) || fputc('\n', to) == EOF))
+		ret = -EIO;
+	json_decref(document);
+	if (!ret && fflush(to))
+		ret = -errno;
+	return ret;
 }

@@ -23,4 +23,7 @@ void head_print(const struct head *h, const char *between, const char *mark, FIL
 /* The same as an object, without between. NULL without memory. */
 json_t *head_json(const struct head *h);
 
+/* Print a document and let it go. NULL is -ENOMEM; else 0, or what write(2) says. */
+int head_print_json(json_t *document, FILE *to);
+
 #endif

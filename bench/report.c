@@ -182,26 +182,21 @@ static json_t *json_row(const struct report *r, const struct report_row *row)
 			 "verified", b->verified, "latency_us", latency);
 }
 
-static int print_json(const struct report *r, const struct head *h, FILE *to)
+/* NULL without memory. */
+static json_t *json_all(const struct report *r, const struct head *h)
 {
 	json_t *rows = json_array();
-	json_t *all;
-	int ret = rows ? 0 : -ENOMEM;
+	json_t *all = NULL;
+	int failed = !rows;
 
-	for (size_t i = 0; i < r->n_rows && !ret; i++) {
-		if (json_array_append_new(rows, json_row(r, &r->rows[i])))
-			ret = -ENOMEM;
-	}
-	all = ret ? NULL
-		  : json_pack("{s:s, s:o, s:O}", "bench", r->kind == BENCH_RPC ? "rpc" : "transfer",
-			      "run", json_run(r, h), "rows", rows);
-	if (!ret && !all)
-		ret = -ENOMEM;
-	if (!ret && (json_dumpf(all, to, JSON_INDENT(2)) || fputc('\n', to) == EOF))
-		ret = -EIO;
-	json_decref(all);
+	for (size_t i = 0; i < r->n_rows && !failed; i++)
+		failed = json_array_append_new(rows, json_row(r, &r->rows[i]));
+	if (!failed)
+		all = json_pack("{s:s, s:o, s:O}", "bench",
+				r->kind == BENCH_RPC ? "rpc" : "transfer", "run", json_run(r, h),
+				"rows", rows);
 	json_decref(rows);
-	return ret;
+	return all;
 }
 
 int report_print(const struct report *r, enum report_format format, FILE *to)
@@ -212,10 +207,6 @@ int report_print(const struct report *r, enum report_format format, FILE *to)
 	if (ret)
 		return ret;
 	if (format == REPORT_JSON)
-		ret = print_json(r, &h, to);
-	else
-		ret = print_table(r, &h, format == REPORT_CSV, to);
-	if (!ret && fflush(to))
-		ret = -errno;
-	return ret;
+		return head_print_json(json_all(r, &h), to);
+	return print_table(r, &h, format == REPORT_CSV, to);
 }

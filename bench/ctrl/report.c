@@ -112,19 +112,6 @@ static json_t *json_all(const struct ctrl_result *r, json_t *run)
 	return NULL;
 }
 
-static int print_json(const struct ctrl_result *r, const struct head *h, FILE *to)
-{
-	json_t *all = json_all(r, head_json(h));
-	int ret = all ? 0 : -ENOMEM;
-
-	if (!ret && (json_dumpf(all, to, JSON_INDENT(2)) || fputc('\n', to) == EOF))
-		ret = -EIO;
-	json_decref(all);
-	if (!ret && fflush(to))
-		ret = -errno;
-	return ret;
-}
-
 int ctrl_report(const struct ctrl_result *result, enum report_format format, FILE *to)
 {
 	struct head h;
@@ -132,6 +119,6 @@ int ctrl_report(const struct ctrl_result *result, enum report_format format, FIL
 
 	if (ret)
 		return ret;
-	return format == REPORT_JSON ? print_json(result, &h, to)
+	return format == REPORT_JSON ? head_print_json(json_all(result, head_json(&h)), to)
 				     : print_table(result, &h, format == REPORT_CSV, to);
 }

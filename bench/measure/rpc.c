@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "bench/measure/link.h"
 #include "bench/measure/measure.h"
+#include "bench/rounds/stamp.h"
 
 struct lane {
 	struct slime_call *call;
@@ -40,22 +41,6 @@ static int serve(void *arg, int channel)
 }
 
 /* ---- a call ---- */
-
-/* The number stands at both ends of the message, as far as it is that long. */
-static void stamp(uint8_t *p, uint64_t size, uint64_t number)
-{
-	size_t n = size < sizeof(number) ? size : sizeof(number);
-
-	memcpy(p, &number, n);
-	memcpy(p + size - n, &number, n);
-}
-
-static bool stamped(const uint8_t *p, uint64_t size, uint64_t number)
-{
-	size_t n = size < sizeof(number) ? size : sizeof(number);
-
-	return !memcmp(p, &number, n) && !memcmp(p + size - n, &number, n);
-}
 
 /* A call begins when the one before it ended: the clock is read once for each. */
 static int start(struct calls *c, struct lane *lane, uint64_t begin_ns)

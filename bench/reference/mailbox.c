@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "bench/reference/reference.h"
+#include "bench/rounds/stamp.h"
 
 #define STOP UINT64_MAX /* instead of the next number: the round is over */
 
@@ -71,22 +72,6 @@ static int serve(void *arg, int channel)
 }
 
 /* ---- the client ---- */
-
-/* The number stands at both ends of the message, as far as it is that long. */
-static void stamp(uint8_t *p, uint64_t size, uint64_t number)
-{
-	size_t n = size < sizeof(number) ? size : sizeof(number);
-
-	memcpy(p, &number, n);
-	memcpy(p + size - n, &number, n);
-}
-
-static bool stamped(const uint8_t *p, uint64_t size, uint64_t number)
-{
-	size_t n = size < sizeof(number) ? size : sizeof(number);
-
-	return !memcmp(p, &number, n) && !memcmp(p + size - n, &number, n);
-}
 
 static void trip(struct talk *t)
 {
