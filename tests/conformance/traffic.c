@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "proxy.h"
+#include "support/echo.h"
 #include "traffic_lane.h"
 
 void wrong(const char *fmt, ...)
@@ -27,12 +28,6 @@ bool link_is_over(int status)
 }
 
 /* ---- methods ---- */
-
-static void echo(void *arg, struct slime_rpc_request *req)
-{
-	(void)arg;
-	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
-}
 
 static void echo_in_place(void *arg, struct slime_rpc_request *req)
 {
@@ -92,8 +87,8 @@ static void add_methods(struct traffic *t)
 		slime_rpc_fn *fn;
 		uint32_t flags;
 	} methods[] = {
-		{ "echo", echo, 0 },
-		{ "echo_inline", echo, SLIME_RPC_INLINE },
+		{ "echo", test_echo, 0 },
+		{ "echo_inline", test_echo, SLIME_RPC_INLINE },
 		{ "echo_in_place", echo_in_place, SLIME_RPC_INLINE | SLIME_RPC_IN_PLACE },
 		{ "defer", defer, SLIME_RPC_INLINE },
 		{ "refuse", refuse, 0 },

@@ -14,6 +14,9 @@
 #include "src/desc.h"
 #include "src/endpoint.h"
 #include "src/progress.h"
+#include "support/echo.h"
+#include "support/sealed_file.h"
+#include "support/send_fds.h"
 
 #define PACKET_LEN 48
 #define AT_FLAGS   2
@@ -40,27 +43,6 @@ static void drop_line(void *arg, enum slime_log_level level, const char *part, c
 	(void)level;
 	(void)part;
 	(void)line;
-}
-
-static void echo(void *arg, struct slime_rpc_request *req)
-{
-	(void)arg;
-	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
-}
-
-static void echo_in_place(void *arg, struct slime_rpc_request *req)
-{
-	size_t len = slime_rpc_request_len(req);
-	void *to = slime_rpc_reply_buffer(req, len);
-
-	(void)arg;
-	if (!to) {
-		slime_rpc_reply_error(req, 1, "no room");
-		return;
-	}
-	if (len)
-		memmove(to, slime_rpc_request_data(req), len);
-	slime_rpc_reply_commit(req, len);
 }
 
 static struct slime_rpc_request *held[SL_CALL_SLOTS];
@@ -94,14 +76,6 @@ static void add_method(struct fuzz_peer *p, const char *name, slime_rpc_fn *fn, 
 	fuzz_must(slime_rpc_method_add(p->service, name, &attr) == 0);
 }
 
-static int memfd(size_t len, int seals)
-{
-	int fd = memfd_create("a peer's", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	fuzz_must(fd >= 0 && ftruncate(fd, (off_t)len) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0);
-	return fd;
-}
-
 static void make_fds(struct fuzz_peer *p)
 {
 	uint64_t full = UINT64_C(0xfffffffffffffffe);
@@ -116,9 +90,9 @@ static void make_fds(struct fuzz_peer *p)
 	p->fds[FUZZ_FD_BELL] = eventfd(0, EFD_CLOEXEC);
 	p->fds[FUZZ_FD_FULL_BELL] = eventfd(0, EFD_CLOEXEC);
 	fuzz_must(write(p->fds[FUZZ_FD_FULL_BELL], &full, sizeof(full)) == sizeof(full));
-	p->fds[FUZZ_FD_REGION] = memfd(8192, SEALS);
-	p->fds[FUZZ_FD_UNSEALED] = memfd(sizeof(struct shm_segment), 0);
-	p->fds[FUZZ_FD_SHORT] = memfd(16, SEALS);
+	p->fds[FUZZ_FD_REGION] = sealed_file(8192, SEALS);
+	p->fds[FUZZ_FD_UNSEALED] = sealed_file(sizeof(struct shm_segment), 0);
+	p->fds[FUZZ_FD_SHORT] = sealed_file(16, SEALS);
 	fuzz_must(pipe2(ends, O_CLOEXEC) == 0);
 	close(ends[0]);
 	p->fds[FUZZ_FD_PIPE] = ends[1];
@@ -172,8 +146,8 @@ static void set_up(struct fuzz_peer *p)
 	attr.foreign_memory = p->foreign;
 	fuzz_must(slime_context_create(&attr, &p->ctx) == 0);
 	fuzz_must(slime_rpc_service_create(p->ctx, &p->service) == 0);
-	add_method(p, "echo", echo, 0);
-	add_method(p, "echo_in_place", echo_in_place, SLIME_RPC_IN_PLACE);
+	add_method(p, "echo", test_echo, 0);
+	add_method(p, "echo_in_place", test_echo_in_place, SLIME_RPC_IN_PLACE);
 	add_method(p, "hold", hold, 0);
 	fuzz_must(slime_op_create(p->ctx, NULL, &p->op) == 0);
 	make_region(p);
@@ -272,30 +246,6 @@ static uint64_t right_word(struct fuzz_peer *p, uint8_t kind)
 	return kind == SHM_SEGMENT || kind == SHM_ACCEPT ? NONCE : p->generation;
 }
 
-static void send_with_fds(int sock, const uint8_t *bytes, const int *fds, size_t n)
-{
-	union {
-		char buf[CMSG_SPACE(sizeof(int) * SHM_PACKET_FDS)];
-		struct cmsghdr align;
-	} control = { 0 };
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = PACKET_LEN };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (n) {
-		struct cmsghdr *c;
-
-		msg.msg_control = control.buf;
-		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * n);
-		memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
-	}
-	/* Our end may have hung up. */
-	(void)!sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 size_t fuzz_peer_say(struct fuzz_peer *p, const uint8_t *data, size_t size)
 {
 	uint8_t packet[PACKET_LEN];
@@ -316,7 +266,8 @@ size_t fuzz_peer_say(struct fuzz_peer *p, const uint8_t *data, size_t size)
 		put_u64(packet + AT_C, p->start_time);
 	if (!(data[0] & 4))
 		packet[AT_FDS] = (uint8_t)n;
-	send_with_fds(p->sock, packet, fds, n);
+	/* Our end may have hung up. */
+	(void)send_fds(p->sock, packet, PACKET_LEN, fds, n);
 	fuzz_peer_turn(p);
 	return 1 + n + PACKET_LEN;
 }

@@ -7,29 +7,9 @@
 #include <string.h>
 
 #include "src/desc.h"
+#include "support/echo.h"
 
 /* ---- methods ---- */
-
-static void echo(void *arg, struct slime_rpc_request *req)
-{
-	(void)arg;
-	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
-}
-
-static void echo_in_place(void *arg, struct slime_rpc_request *req)
-{
-	size_t len = slime_rpc_request_len(req);
-	void *to = slime_rpc_reply_buffer(req, len);
-
-	(void)arg;
-	if (!to) {
-		slime_rpc_reply_error(req, 1, "no room");
-		return;
-	}
-	if (len)
-		memcpy(to, slime_rpc_request_data(req), len);
-	slime_rpc_reply_commit(req, len);
-}
 
 static void length(void *arg, struct slime_rpc_request *req)
 {
@@ -114,13 +94,13 @@ static const struct {
 	uint32_t flags;
 	uint64_t max_message;
 } methods[] = {
-	{ "echo", echo, 0, 0 },
-	{ "echo_inline", echo, SLIME_RPC_INLINE, 0 },
-	{ "echo_in_place", echo_in_place, SLIME_RPC_INLINE | SLIME_RPC_IN_PLACE, 0 },
+	{ "echo", test_echo, 0, 0 },
+	{ "echo_inline", test_echo, SLIME_RPC_INLINE, 0 },
+	{ "echo_in_place", test_echo_in_place, SLIME_RPC_INLINE | SLIME_RPC_IN_PLACE, 0 },
 	{ "call_back", call_back, 0, 0 },
 	{ "length", length, SLIME_RPC_INLINE, 0 },
 	{ "fail", refuse_page, SLIME_RPC_INLINE, 0 },
-	{ "limited", echo, SLIME_RPC_INLINE, 2048 },
+	{ "limited", test_echo, SLIME_RPC_INLINE, 2048 },
 	{ "count", count, SLIME_RPC_INLINE, 0 },
 	{ "gate", pass_gate, 0, 0 },
 	{ "defer", defer, SLIME_RPC_INLINE, 0 },

@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "libslime/rpc_pair.h"
+#include "support/random.h"
 
 enum { CALLERS = 3, IN_FLIGHT = 12, BYTES_MAX = 60000, ROUNDS = 250 };
 
 struct caller {
 	struct side *side;
-	uint32_t seed;
+	uint64_t seed;
 	unsigned n_ended;
 	unsigned n_good;
 	unsigned n_wrong;
@@ -35,19 +36,13 @@ struct job {
 	uint8_t *in;
 };
 
-static uint32_t next_random(uint32_t *seed)
-{
-	*seed = *seed * 1664525 + 1013904223;
-	return *seed >> 8;
-}
-
 static const char *const methods[] = { "echo", "echo_inline", "echo_in_place", "defer",
 				       "defer_pool" };
 
 /* Short ones mostly, as in life. */
-static size_t some_length(uint32_t *seed)
+static size_t some_length(uint64_t *seed)
 {
-	uint32_t kind = next_random(seed) % 10;
+	uint64_t kind = next_random(seed) % 10;
 
 	if (kind < 6)
 		return next_random(seed) % 1100;
@@ -58,7 +53,7 @@ static bool start_job(struct caller *c, struct job *j)
 {
 	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
 
-	j->seed = next_random(&c->seed);
+	j->seed = (uint32_t)next_random(&c->seed);
 	j->len = some_length(&c->seed);
 	pattern_fill(j->out, j->len, j->seed);
 	args.method = slime_rpc_method_id(methods[next_random(&c->seed) % 5]);
@@ -67,7 +62,7 @@ static bool start_job(struct caller *c, struct job *j)
 	args.reply = next_random(&c->seed) % 4 ? j->in : NULL;
 	args.reply_cap = j->len;
 	if (next_random(&c->seed) % 8 == 0)
-		args.timeout_ms = next_random(&c->seed) % 3;
+		args.timeout_ms = (int64_t)(next_random(&c->seed) % 3);
 	if (slime_call_start(c->side->ep, &args, j->call))
 		return false;
 	j->pending = true;

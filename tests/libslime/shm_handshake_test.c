@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "raw_shm.h"
+#include "support/sealed_file.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -17,16 +18,6 @@
 
 /* A counter that one more would overflow. */
 #define SATURATED UINT64_C(0xfffffffffffffffe)
-
-static int memfd(size_t len, int seals)
-{
-	int fd = memfd_create("a test's", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	assert_true(fd >= 0);
-	assert_ok(ftruncate(fd, (off_t)len));
-	assert_ok(fcntl(fd, F_ADD_SEALS, seals));
-	return fd;
-}
 
 /* The peer offers this descriptor in place of the index-th of its introduction. */
 static void assert_refused_with(struct raw_shm *r, uint8_t kind, int index, int fd)
@@ -55,7 +46,7 @@ static void segment__without_every_seal_is_refused(void **state)
 
 	for (size_t i = 0; i < sizeof(seals) / sizeof(seals[0]); i++) {
 		assert_refused_with(*state, SHM_SEGMENT, 0,
-				    memfd(sizeof(struct shm_segment), seals[i]));
+				    sealed_file(sizeof(struct shm_segment), seals[i]));
 		assert_ok(raw_shm_teardown(state));
 		assert_ok(raw_shm_setup(state));
 	}
@@ -63,12 +54,14 @@ static void segment__without_every_seal_is_refused(void **state)
 
 static void segment__too_short_is_refused(void **state)
 {
-	assert_refused_with(*state, SHM_SEGMENT, 0, memfd(sizeof(struct shm_segment) - 1, SEALS));
+	assert_refused_with(*state, SHM_SEGMENT, 0,
+			    sealed_file(sizeof(struct shm_segment) - 1, SEALS));
 }
 
 static void segment__too_long_is_refused(void **state)
 {
-	assert_refused_with(*state, SHM_SEGMENT, 0, memfd(sizeof(struct shm_segment) + 1, SEALS));
+	assert_refused_with(*state, SHM_SEGMENT, 0,
+			    sealed_file(sizeof(struct shm_segment) + 1, SEALS));
 }
 
 static void segment__that_is_no_memory_is_refused(void **state)
@@ -96,12 +89,12 @@ static void segment__with_another_nonce_than_was_said_is_refused(void **state)
 
 static void page__without_seals_is_refused(void **state)
 {
-	assert_refused_with(*state, SHM_SEGMENT, 2, memfd(sizeof(struct shm_page), 0));
+	assert_refused_with(*state, SHM_SEGMENT, 2, sealed_file(sizeof(struct shm_page), 0));
 }
 
 static void page__without_seals_is_refused_by_an_initiator(void **state)
 {
-	assert_refused_with(*state, SHM_ACCEPT, 1, memfd(sizeof(struct shm_page), 0));
+	assert_refused_with(*state, SHM_ACCEPT, 1, sealed_file(sizeof(struct shm_page), 0));
 }
 
 /* ---- the bell ---- */

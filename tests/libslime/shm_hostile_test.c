@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "raw_shm.h"
+#include "support/random.h"
+#include "support/sealed_file.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -192,16 +194,6 @@ static struct shm_packet good_answer(int fd)
 	};
 }
 
-static int memfd(size_t len, int seals)
-{
-	int fd = memfd_create("a test's", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	assert_true(fd >= 0);
-	assert_ok(ftruncate(fd, (off_t)len));
-	assert_ok(fcntl(fd, F_ADD_SEALS, seals));
-	return fd;
-}
-
 /* What becomes of our read of all of the region when the peer answers this for it. */
 static int read_answered_with(struct raw_shm *r, const struct shm_packet *answer)
 {
@@ -218,7 +210,7 @@ static int read_answered_with(struct raw_shm *r, const struct shm_packet *answer
 
 static void answer_to_map__that_is_right_is_read(void **state)
 {
-	int fd = memfd(8192, SEALS);
+	int fd = sealed_file(8192, SEALS);
 	struct shm_packet answer = good_answer(fd);
 
 	assert_ok(read_answered_with(*state, &answer));
@@ -227,7 +219,7 @@ static void answer_to_map__that_is_right_is_read(void **state)
 
 static void answer_to_map__that_cannot_be_ends_the_link(void **state)
 {
-	int sealed = memfd(8192, SEALS), unsealed = memfd(8192, 0);
+	int sealed = sealed_file(8192, SEALS), unsealed = sealed_file(8192, 0);
 	struct shm_packet bad[10];
 
 	for (size_t i = 0; i < 10; i++)
@@ -255,7 +247,7 @@ static void answer_to_map__that_cannot_be_ends_the_link(void **state)
 /* The region is less than its descriptor said: nothing outside of it is touched. */
 static void answer_to_map__with_less_than_was_promised_fails_the_op(void **state)
 {
-	int fd = memfd(8192, SEALS);
+	int fd = sealed_file(8192, SEALS);
 	struct shm_packet shorter = good_answer(fd), write_only = good_answer(fd);
 	struct shm_packet foreign = good_answer(fd), gone = good_answer(fd);
 
@@ -360,15 +352,6 @@ struct scribbler {
 	_Atomic bool stop;
 	pthread_t thread;
 };
-
-static uint64_t next_random(uint64_t *seed)
-{
-	uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
 
 /* A message that is likely to be taken, or not far from it. */
 static struct sl_msg some_message(uint64_t *seed)

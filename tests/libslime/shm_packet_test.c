@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "src/transport/shm/channel.h"
+#include "support/send_fds.h"
 
 #define PACKET_LEN 48
 
@@ -37,26 +38,12 @@ static int close_pair(void **state)
 /* n copies of one descriptor go along. */
 static void say(const void *bytes, size_t len, int fd, size_t n)
 {
-	union {
-		char buf[CMSG_SPACE(sizeof(int) * 8)];
-		struct cmsghdr align;
-	} control = { 0 };
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = len };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int fds[SEND_FDS_MAX];
 
-	if (n) {
-		struct cmsghdr *c;
-
-		msg.msg_control = control.buf;
-		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * n);
-		for (size_t i = 0; i < n; i++)
-			memcpy(CMSG_DATA(c) + i * sizeof(int), &fd, sizeof(fd));
-	}
-	assert_int_equal(sendmsg(sock[1], &msg, MSG_NOSIGNAL), len);
+	assert_true(n <= SEND_FDS_MAX);
+	for (size_t i = 0; i < n; i++)
+		fds[i] = fd;
+	assert_int_equal(send_fds(sock[1], bytes, len, fds, n), len);
 }
 
 /* The lowest free number: it rises when a descriptor is left open. */
