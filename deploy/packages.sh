@@ -10,7 +10,8 @@ usage: deploy/packages.sh PURPOSE [--install|--list|--missing]
 
   run      what the built programs need
   build    run, and what builds them
-  test     build, and what tests/run.sh needs
+  guest    run, and the virtual machine with RDMA devices in software: tests/rdma/guest.sh
+  test     build, guest, and what tests/run.sh needs
   bench    build, and the peers that slime-bench and bench/targets measure beside us
 
   --install   install what is missing (the default); as root, or through sudo
@@ -57,34 +58,43 @@ pkg-config
 END
 }
 
+packages_guest() {
+	packages_run
+	only_names <<'END'
+busybox-static           # its first commands
+cpio                     # the initrd
+ibverbs-utils            # what libibverbs says of devices
+iproute2                 # makes the devices
+kmod                     # which modules its kernel needs
+qemu-system-x86          # the machine
+util-linux               # flock, setpriv
+xz-utils                 # unpacks its kernel
+END
+}
+
 packages_test() {
 	packages_build
+	packages_guest
 	only_names <<'END'
 binutils                 # nm and objdump: symbols of the library
-busybox-static           # the guest of tests/rdma: its first commands
 clang                    # the second compiler; fuzzing
 clang-format-14          # layout
-cpio                     # the guest's initrd
 curl                     # HTTP requests that no client of ours would send
 faketime                 # a Redis whose clock jumps
 g++                      # the C++ consumer of the installed library
 gnuplot-nox              # slime-bench plot
-ibverbs-utils            # what libibverbs says of them
-iproute2                 # network namespaces of the fault tests, the guest's devices
-kmod                     # which modules the guest's kernel needs
+iproute2                 # network namespaces of the fault tests
 libclang-rt-14-dev       # clang's sanitizer and fuzzing runtimes; clang only recommends it
 libcmocka-dev            # unit tests
 perftest                 # others' programs over the guest's devices
 procps                   # ps, of the tests with real processes
 python3                  # reads the JSON that slime-bench writes
 python3-venv             # clients and servers of others, beside ours
-qemu-system-x86          # the guest
 redis-tools              # redis-cli looks into the store
 shellcheck               # scripts
 strace                   # counts system calls
 util-linux               # flock, setarch, setpriv, unshare
 valgrind                 # counts instructions
-xz-utils                 # unpacks the guest's kernel
 END
 }
 
@@ -203,7 +213,7 @@ purpose=
 action=--install
 while [ $# -gt 0 ]; do
 	case $1 in
-	run | build | test | bench) purpose=$1 ;;
+	run | build | guest | test | bench) purpose=$1 ;;
 	--install | --list | --missing) action=$1 ;;
 	--as-root)
 		shift

@@ -6,19 +6,23 @@ set -euo pipefail
 
 usage() {
 	cat <<'END'
-usage: deploy/quickstart.sh [--keep] [--no-build]
+usage: deploy/quickstart.sh [--keep] [--no-build] [--rdma]
 
   --keep       leave the cluster up, and say how to reach it and how to stop it
   --no-build   use the programs that build/release holds, or those in $SLIME_BIN
+  --rdma       over RDMA devices instead of shared memory and TCP; a host that has none that can be used starts a
+               virtual machine with two in software, which is slow (not with --keep)
 END
 }
 
 keep=0
 build=1
+rdma=0
 while [ $# -gt 0 ]; do
 	case $1 in
 	--keep) keep=1 ;;
 	--no-build) build=0 ;;
+	--rdma) rdma=1 ;;
 	-h | --help)
 		usage
 		exit
@@ -136,6 +140,30 @@ if [ "$build" -eq 1 ]; then
 fi
 [ -x "$bin/slime-bench" ] || fail "there is no $bin/slime-bench: run without --no-build"
 
+# The same script once more, where soft-RoCE makes two devices; it sees this host's files, and so the programs.
+run_in_guest() {
+	local missing
+
+	[ "$keep" -eq 0 ] || fail "no RDMA device can be used here: a virtual machine ends with this script, without --keep"
+	missing=$(deploy/packages.sh guest --missing)
+	if [ -n "$missing" ]; then
+		step "installing $(wc -l <<<"$missing") packages" "$dir/packages.log" deploy/packages.sh guest
+	fi
+	say "no RDMA device can be used here (slime-bench devices says why): two in software, in a virtual machine"
+	tests/rdma/guest.sh -- env SLIME_BIN="$bin" bash -c 'tests/rdma/devices.sh && deploy/quickstart.sh --no-build --rdma'
+}
+
+transports=(shm tcp)
+options=()
+if [ "$rdma" -eq 1 ]; then
+	if ! "$bin/slime-bench" devices >"$dir/devices.log" 2>&1; then
+		run_in_guest
+		exit
+	fi
+	transports=("rdma")
+	options=(--sizes "1KiB,16KiB,256KiB,1MiB" --duration 2s) # the time of each size, where devices are emulated
+fi
+
 start_nanoctrl() {
 	started=1
 	"$bin/nanoctrl" start --port 0 --runtime-dir "$dir/nanoctrl" --data-dir "$dir/data"
@@ -145,8 +173,12 @@ url=$(sed -n 's/^address: //p' "$dir/start.log")
 
 # In a session of its own: a Ctrl-C is ours to handle, and with --keep it outlives us.
 start_agent() {
-	setsid "$bin/peeragent" --config "configs/quickstart/$1.yaml" --set "control.url=$url" \
-		--set "agent.state_dir=$dir/state" >"$dir/$1.out" 2>"$dir/$1.log" </dev/null &
+	local -a set=(--set "control.url=$url" --set "agent.state_dir=$dir/state")
+
+	if [ "$rdma" -eq 1 ] && [ "$1" = node-a ]; then
+		set+=(--set 'links=[{to: node-b, profile: rdma, transports: [rdma]}]')
+	fi
+	setsid "$bin/peeragent" --config "configs/quickstart/$1.yaml" "${set[@]}" >"$dir/$1.out" 2>"$dir/$1.log" </dev/null &
 	pids[$1]=$!
 }
 
@@ -190,8 +222,8 @@ measure() {
 	log=
 }
 
-for transport in shm tcp; do
-	measure rpc "$transport" --iterations 50
+for transport in "${transports[@]}"; do
+	measure rpc "$transport" --iterations 50 "${options[@]}"
 	measure transfer "$transport" --op read --block-size 128KiB --batch-size 32 --duration 2s
 done
 echo
