@@ -58,17 +58,21 @@ static void caller_leaves(struct slime_context *ctx)
 void sl_progress_enter(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
+	uint32_t ticket;
 
 	/* A callback that waited for another context's holder could wait for one that waits for it.
 	 */
 	assert(!sl_in_round);
 	atomic_fetch_add(&p->n_waiting, 1);
 	atomic_fetch_add(&p->n_control, 1);
-	while (!sl_token_try(p)) {
+	/* In their order: who comes again at once leaves the token to those who wait. */
+	ticket = atomic_fetch_add(&p->next_ticket, 1);
+	while (atomic_load(&p->ticket) != ticket || !sl_token_try(p)) {
 		if (atomic_load(&p->sleeping))
 			sl_poller_wake(&ctx->poller);
 		sched_yield();
 	}
+	atomic_store(&p->ticket, ticket + 1);
 	atomic_fetch_sub(&p->n_control, 1);
 	atomic_fetch_sub(&p->n_waiting, 1);
 	caller_entered(ctx);

@@ -44,7 +44,8 @@ struct sl_progress {
 	_Atomic uint32_t n_waiting; /* callers that want the token: the thread leaves for them */
 	_Atomic uint32_t
 		n_control; /* sl_progress_enter() wants it: a waiting caller lets it through */
-	_Atomic uint64_t n_visits; /* by callers */
+	_Atomic uint32_t next_ticket, ticket; /* whose turn it is among those */
+	_Atomic uint64_t n_visits;	      /* by callers */
 	/* Under the token. */
 	bool armed;	      /* peers ring us */
 	uint32_t rounds;      /* since the clock was looked at for the poller's turn */
