@@ -503,8 +503,7 @@ static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
 	c->wrs = calloc(n_sends, sizeof(*c->wrs));
 	c->sges = calloc((size_t)n_sends * RDMA_SGES, sizeof(*c->sges));
 	c->given = calloc(c->t->base.env->attr->max_regions, sizeof(*c->given));
-	c->told = calloc(c->t->base.env->attr->max_regions, sizeof(*c->told));
-	if (!c->wrs || !c->sges || !c->given || !c->told)
+	if (!c->wrs || !c->sges || !c->given)
 		return -ENOMEM;
 	ret = rdma_candidate_read(&c->peer, attr->candidate, attr->candidate_len);
 	if (!ret)

@@ -247,14 +247,26 @@ static bool open_for_peer(struct rdma_conn *c, const struct sl_msg *m)
 	return true;
 }
 
+/* generation 0: a place for another. */
+static struct rdma_told *find_told(struct rdma_conn *c, uint32_t id, uint64_t generation)
+{
+	for (unsigned i = 0; i < RDMA_WITHDRAWS; i++) {
+		struct rdma_told *told = &c->told[i];
+
+		if (told->generation == generation && (told->id == id || !generation))
+			return told;
+	}
+	return NULL;
+}
+
 static bool withdrawal_acknowledged(struct rdma_conn *c, const struct sl_msg *m)
 {
-	if (m->len >= c->t->base.env->attr->max_regions || !m->w[0] ||
-	    c->given[m->len] != m->w[0] || c->told[m->len] != m->w[0])
+	struct rdma_told *told = m->w[0] ? find_told(c, m->len, m->w[0]) : NULL;
+
+	if (!told)
 		return false;
-	c->given[m->len] = 0;
-	c->told[m->len] = 0;
-	c->n_told--;
+	c->given[told->id] = 0;
+	told->generation = 0;
 	return true;
 }
 
@@ -276,26 +288,35 @@ bool rdma_key_received(struct rdma_conn *c, const struct sl_msg *m)
 	return ok;
 }
 
+static void tell(struct rdma_conn *c, const struct sl_region *r)
+{
+	struct rdma_told *told = find_told(c, 0, 0);
+
+	/* When as many are not acknowledged as there may be, it is asked again. */
+	if (!told)
+		return;
+	*told = (struct rdma_told){
+		.id = r->id,
+		.generation = r->generation,
+		.until_ns = sl_clock_ns() +
+			    c->t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS / 2,
+	};
+	pthread_mutex_lock(&c->lock);
+	send_frame(c, RDMA_WITHDRAW, r->id, r->generation);
+	pthread_mutex_unlock(&c->lock);
+}
+
 bool rdma_key_withdraw(struct rdma_conn *c, const struct sl_region *r)
 {
-	uint64_t now;
+	const struct rdma_told *told;
 
 	if (c->given[r->id] != r->generation)
 		return true;
-	now = sl_clock_ns();
-	if (c->told[r->id] != r->generation) {
-		if (c->n_told == RDMA_WITHDRAWS)
-			return false;
-		c->told[r->id] = r->generation;
-		if (!c->n_told++)
-			c->withdraw_until_ns =
-				now + c->t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS / 2;
-		pthread_mutex_lock(&c->lock);
-		send_frame(c, RDMA_WITHDRAW, r->id, r->generation);
-		pthread_mutex_unlock(&c->lock);
-	} else if (now >= c->withdraw_until_ns) {
+	told = find_told(c, r->id, r->generation);
+	if (!told)
+		tell(c, r);
+	else if (sl_clock_ns() >= told->until_ns)
 		rdma_conn_fail(c, -ECONNRESET, "the peer keeps a region that is withdrawn");
-	}
 	return false;
 }
 
@@ -318,5 +339,4 @@ void rdma_key_free(struct rdma_conn *c)
 		}
 	}
 	free(c->given);
-	free(c->told);
 }

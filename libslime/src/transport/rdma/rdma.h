@@ -335,6 +335,13 @@ struct rdma_open {
 	struct sl_region *region; /* held */
 };
 
+/* A region of ours that the peer was told is withdrawn. [token] */
+struct rdma_told {
+	uint32_t id;
+	uint64_t generation; /* 0: none */
+	uint64_t until_ns;   /* when the peer must have acknowledged it */
+};
+
 /* ---- connections ---- */
 
 enum rdma_conn_state {
@@ -401,9 +408,7 @@ struct rdma_conn {
 	struct rdma_open opens[RDMA_OPENS];
 	unsigned n_opens;
 	uint64_t *given; /* by region id: the generation that the peer has the key of; 0: none */
-	uint64_t *told;	 /* same: of which it was told that it is withdrawn */
-	unsigned n_told;
-	uint64_t withdraw_until_ns;
+	struct rdma_told told[RDMA_WITHDRAWS];
 };
 
 /* conn.c */
