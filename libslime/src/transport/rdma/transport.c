@@ -394,6 +394,14 @@ static void forget(struct sl_transport *transport)
 	while ((e = sl_list_pop(&t->offers)))
 		rdma_offer_forget(SL_CONTAINER_OF(e, struct rdma_offer, link));
 	/* What libibverbs has is the parent's. */
+	for (unsigned i = 0; i < t->n_nics; i++) {
+		for (unsigned k = 0; k < t->nics[i]->n_cqs; k++)
+			free(t->nics[i]->cqs[k]);
+		free(t->nics[i]);
+	}
+	for (uint32_t i = 0; i < t->base.env->attr->max_regions; i++)
+		free(t->mrs[i]);
+	free(t->workers.threads);
 	free_transport(t);
 }
 
