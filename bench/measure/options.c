@@ -24,6 +24,7 @@ static const struct cli_setting calls[] = {
 		.help = "calls in flight"),
 	CLI_ENUM(struct options, memory, "memory", memories, .def = "own",
 		 .help = "what request and reply lie in"),
+	CLI_FLAG(struct options, count, "count", .help = "count calls without timing each"),
 	CLI_END,
 };
 

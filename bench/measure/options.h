@@ -25,6 +25,7 @@ struct options {
 	/* rpc */
 	int64_t inflight;
 	int memory; /* enum measure_memory */
+	bool count;
 };
 
 extern const struct cli_program measure_program;

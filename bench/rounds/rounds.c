@@ -40,16 +40,18 @@ static void print_round(const struct rounds_attr *attr, struct rounds *r, uint64
 	double seconds = (double)elapsed_ns / 1e9;
 
 	sort(&r->whole);
-	printf("{\"source\": \"%s\", \"ops\": %" PRIu64 ", \"p50_us\": %.3f, \"p99_us\": %.3f, "
-	       "\"avg_us\": %.3f, \"per_s\": %.1f",
-	       attr->cold ? "cold" : "warm", r->n_ops, permille_us(&r->whole, 500),
-	       permille_us(&r->whole, 990), seconds * 1e6 / (double)r->n_ops,
+	printf("{\"source\": \"%s\", \"ops\": %" PRIu64 ", \"avg_us\": %.3f, \"per_s\": %.1f",
+	       attr->cold ? "cold" : "warm", r->n_ops, seconds * 1e6 / (double)r->n_ops,
 	       (double)r->n_ops / seconds);
+	if (r->whole.n)
+		printf(", \"p50_us\": %.3f, \"p99_us\": %.3f", permille_us(&r->whole, 500),
+		       permille_us(&r->whole, 990));
 	if (r->bytes)
-		printf(", \"gb_s\": %.4f, \"p50_gb_s\": %.4f, \"cpu_s_gib\": %.4f",
-		       (double)r->bytes / seconds / 1e9,
-		       (double)r->bytes / (double)r->n_ops / permille_us(&r->whole, 500) / 1e3,
+		printf(", \"gb_s\": %.4f, \"cpu_s_gib\": %.4f", (double)r->bytes / seconds / 1e9,
 		       (double)cpu_ns / 1e9 / ((double)r->bytes / (double)(1 << 30)));
+	if (r->bytes && r->whole.n)
+		printf(", \"p50_gb_s\": %.4f",
+		       (double)r->bytes / (double)r->n_ops / permille_us(&r->whole, 500) / 1e3);
 	if (r->posted.n) {
 		sort(&r->posted);
 		printf(", \"post_us\": %.3f", permille_us(&r->posted, 500));

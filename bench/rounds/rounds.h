@@ -26,7 +26,7 @@ struct rounds {
 	uint64_t max_ops; /* or when it has so many operations; 0: then the time counts */
 	uint64_t n_ops;
 	uint64_t bytes;
-	struct samples whole;  /* each operation */
+	struct samples whole;  /* each operation; empty when they were only counted */
 	struct samples posted; /* until its submission returned; empty when not told apart */
 };
 
@@ -63,12 +63,18 @@ static inline void samples_add(struct samples *s, uint64_t ns)
 	s->ns[s->n++ % SAMPLES_MAX] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
 }
 
+/* An operation that is not timed. */
+static inline void rounds_count(struct rounds *r, uint64_t bytes)
+{
+	r->n_ops++;
+	r->bytes += bytes;
+}
+
 /* An operation took so long and moved so much. */
 static inline void rounds_add(struct rounds *r, uint64_t ns, uint64_t bytes)
 {
 	samples_add(&r->whole, ns);
-	r->n_ops++;
-	r->bytes += bytes;
+	rounds_count(r, bytes);
 }
 
 #endif

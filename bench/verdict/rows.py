@@ -120,7 +120,11 @@ ROWS = [
     ),
     rpc_row("shm-rpc-sleep", "--size 1KiB --polling event", "slime-reference futex", at_most(1.3)),
     rpc_row(
-        "shm-rpc-rate", "--size 64 --inflight 64", "slime-measure rpc --size 64 --inflight 1", at_least(4), figure=RATE
+        "shm-rpc-rate",
+        "--size 64 --inflight 64 --count",
+        "slime-measure rpc --size 64 --inflight 1 --count",
+        at_least(4),
+        figure=RATE,
     ),
     # Four processes on two CPUs.
     crowd_row("shm-rpc-crowd", "--size 64"),
