@@ -124,6 +124,7 @@ struct slime_endpoint {
 	void *recv;
 	void *mailbox;
 	struct sl_kind_counters counters[SLIME_KIND_MAX];
+	struct sl_kind_counters served; /* by [token]: besides those of SLIME_KIND_SERVE */
 };
 
 /*
@@ -132,6 +133,15 @@ struct slime_endpoint {
  */
 int sl_endpoint_enter(struct slime_endpoint *ep, struct sl_conn **out);
 void sl_endpoint_leave(struct slime_endpoint *ep);
+
+/* The same for who keeps his layer's down() from returning: NULL when it is not to be used. */
+static inline struct sl_conn *sl_endpoint_conn(struct slime_endpoint *ep)
+{
+	if (atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTED ||
+	    atomic_load_explicit(&ep->shut, memory_order_relaxed))
+		return NULL;
+	return atomic_load_explicit(&ep->conn, memory_order_relaxed);
+}
 
 /*
  * Account for an op: begin takes one of max_pending_ops and begins the op (-EAGAIN, -EBUSY), and
@@ -164,6 +174,8 @@ uint32_t sl_endpoint_n_pending(struct slime_endpoint *ep);
 /* Count something that is no op: requests. */
 void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,
 		       uint64_t bytes);
+/* The same of a request that was answered by [token]. */
+void sl_endpoint_count_served(struct slime_endpoint *ep, int status, uint64_t bytes);
 
 /* Note the state and tell the user. [token], no lock held. */
 void sl_endpoint_set_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,

@@ -8,13 +8,11 @@ int sl_endpoint_enter(struct slime_endpoint *ep, struct sl_conn **out)
 {
 	/* First be counted, then look: went_down() does it the other way round. */
 	atomic_fetch_add(&ep->n_submitting, 1);
-	if (atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTED ||
-	    atomic_load_explicit(&ep->shut, memory_order_relaxed)) {
-		atomic_fetch_sub(&ep->n_submitting, 1);
-		return -ENOTCONN;
-	}
-	*out = atomic_load_explicit(&ep->conn, memory_order_relaxed);
-	return 0;
+	*out = sl_endpoint_conn(ep);
+	if (*out)
+		return 0;
+	atomic_fetch_sub(&ep->n_submitting, 1);
+	return -ENOTCONN;
 }
 
 void sl_endpoint_leave(struct slime_endpoint *ep)
@@ -35,6 +33,19 @@ void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int s
 	add(status ? &c->failed : &c->completed, 1);
 	if (!status)
 		add(&c->bytes, bytes);
+}
+
+/* Where one thread at a time counts. */
+static void add_alone(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+void sl_endpoint_count_served(struct slime_endpoint *ep, int status, uint64_t bytes)
+{
+	add_alone(status ? &ep->served.failed : &ep->served.completed, 1);
+	add_alone(&ep->served.bytes, status ? 0 : bytes);
 }
 
 void sl_endpoint_op_finished(struct slime_op *op)
@@ -83,13 +94,6 @@ void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op)
 	atomic_fetch_sub_explicit(&ep->counters[op->work.kind].submitted, 1, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
 	sl_op_abort(op);
-}
-
-/* Where one thread at a time counts. */
-static void add_alone(_Atomic uint64_t *counter, uint64_t n)
-{
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
-			      memory_order_relaxed);
 }
 
 static void call_finished(struct slime_op *op)
@@ -148,6 +152,8 @@ const char *slime_op_kind_name(enum slime_op_kind kind)
 
 void slime_endpoint_stats(const struct slime_endpoint *ep, struct slime_endpoint_stats *out)
 {
+	struct slime_kind_stats *serve = &out->kinds[SLIME_KIND_SERVE];
+
 	for (int i = 0; i < SLIME_KIND_MAX; i++) {
 		const struct sl_kind_counters *c = &ep->counters[i];
 
@@ -158,4 +164,7 @@ void slime_endpoint_stats(const struct slime_endpoint *ep, struct slime_endpoint
 			.bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed),
 		};
 	}
+	serve->completed += atomic_load_explicit(&ep->served.completed, memory_order_relaxed);
+	serve->failed += atomic_load_explicit(&ep->served.failed, memory_order_relaxed);
+	serve->bytes += atomic_load_explicit(&ep->served.bytes, memory_order_relaxed);
 }

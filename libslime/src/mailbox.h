@@ -116,7 +116,9 @@ struct sl_mailbox {
 	struct sl_list link; /* in rpc's */
 
 	/* Calls. */
-	_Atomic uint64_t free_small; /* a bit for each free slot */
+	atomic_flag gate;    /* held by who takes a small slot, or begins a call with one */
+	uint64_t free_small; /* a bit for each free slot; under the gate */
+	_Atomic uint64_t given_small; /* those that were given back since */
 	_Atomic uint64_t free_large;
 	_Atomic uint32_t n_waiting;
 	pthread_mutex_t lock;	 /* of the two lists */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,8 @@ _Static_assert(SL_CALL_SLOTS_SMALL == 64, "one word has a bit for each small slo
 
 void sl_calls_init(struct sl_mailbox *mb)
 {
-	atomic_init(&mb->free_small, UINT64_MAX);
+	atomic_flag_clear(&mb->gate);
+	mb->free_small = UINT64_MAX;
 	atomic_init(&mb->free_large, (UINT64_C(1) << SL_CALL_SLOTS_LARGE) - 1);
 	pthread_mutex_init(&mb->lock, NULL);
 	sl_list_init(&mb->waiting);
@@ -40,30 +42,52 @@ void sl_calls_fini(struct sl_mailbox *mb)
 
 /* ---- slots ---- */
 
-static int take_bit(_Atomic uint64_t *mask)
+static void lock_gate(struct sl_mailbox *mb)
 {
-	uint64_t m = atomic_load_explicit(mask, memory_order_relaxed);
+	while (atomic_flag_test_and_set_explicit(&mb->gate, memory_order_acquire))
+		sched_yield();
+}
 
-	while (m) {
-		if (atomic_compare_exchange_weak_explicit(
-			    mask, &m, m & (m - 1), memory_order_acquire, memory_order_relaxed))
-			return __builtin_ctzll(m);
-	}
-	return -1;
+static void unlock_gate(struct sl_mailbox *mb)
+{
+	atomic_flag_clear_explicit(&mb->gate, memory_order_release);
+}
+
+/* The lowest one, which was used last if calls are few; -1: all are taken. Inside the gate. */
+static int take_small(struct sl_mailbox *mb)
+{
+	int slot;
+
+	if (atomic_load(&mb->given_small))
+		mb->free_small |= atomic_exchange(&mb->given_small, 0);
+	if (!mb->free_small)
+		return -1;
+	slot = __builtin_ctzll(mb->free_small);
+	mb->free_small &= mb->free_small - 1;
+	return slot;
 }
 
 static int take_large(struct sl_mailbox *mb)
 {
-	int bit = take_bit(&mb->free_large);
+	uint64_t m = atomic_load_explicit(&mb->free_large, memory_order_relaxed);
 
-	return bit < 0 ? bit : bit + SL_CALL_SLOTS_SMALL;
+	while (m) {
+		if (atomic_compare_exchange_weak_explicit(&mb->free_large, &m, m & (m - 1),
+							  memory_order_acquire,
+							  memory_order_relaxed))
+			return __builtin_ctzll(m) + SL_CALL_SLOTS_SMALL;
+	}
+	return -1;
 }
 
 /* Any slot, better a small one; -1: all are taken. */
 static int take_slot(struct sl_mailbox *mb)
 {
-	int slot = take_bit(&mb->free_small);
+	int slot;
 
+	lock_gate(mb);
+	slot = take_small(mb);
+	unlock_gate(mb);
 	return slot < 0 ? take_large(mb) : slot;
 }
 
@@ -72,7 +96,7 @@ static int take_slot(struct sl_mailbox *mb)
 static void give_slot(struct sl_mailbox *mb, unsigned slot)
 {
 	if (slot < SL_CALL_SLOTS_SMALL)
-		atomic_fetch_or(&mb->free_small, UINT64_C(1) << slot);
+		atomic_fetch_or(&mb->given_small, UINT64_C(1) << slot);
 	else
 		atomic_fetch_or(&mb->free_large, UINT64_C(1) << (slot - SL_CALL_SLOTS_SMALL));
 }
@@ -187,6 +211,25 @@ static void dispatch(struct sl_mailbox *mb, struct sl_conn *conn)
 		else
 			give_slot(mb, (unsigned)slot);
 	}
+}
+
+/* With a small slot at once, as most calls begin: 0; -EAGAIN none is free, or others wait for one;
+ * -ENOTCONN. Who is inside the gate keeps sl_calls_down() waiting. */
+static int send_at_once(struct sl_mailbox *mb, struct slime_call *call)
+{
+	struct sl_conn *conn;
+	int slot = -1;
+
+	lock_gate(mb);
+	conn = sl_endpoint_conn(mb->ep);
+	if (conn && !atomic_load(&mb->n_waiting))
+		slot = take_small(mb);
+	if (slot >= 0)
+		send(mb, conn, call, (unsigned)slot);
+	unlock_gate(mb);
+	if (slot >= 0)
+		return 0;
+	return conn ? -EAGAIN : -ENOTCONN;
 }
 
 /* Everything is lent: go, or wait for a slot behind those that do. */
@@ -310,6 +353,8 @@ int sl_calls_begin(struct sl_mailbox *mb, struct slime_call *call)
 	hold_regions(&call->args);
 	/* Outside of the endpoint: it may copy much. */
 	ret = prepare(mb, call, &slot);
+	if (!ret && slot < 0 && send_at_once(mb, call) == 0)
+		return 0;
 	entered = ret && ret != -EAGAIN ? ret : sl_endpoint_enter(mb->ep, &conn);
 	if (entered) {
 		return_large(mb, call, slot);
@@ -616,6 +661,9 @@ void sl_calls_down(struct sl_mailbox *mb, int cause)
 	uint32_t n = 0;
 	struct sl_list *e;
 
+	/* From here on nobody begins; who is about to has begun. */
+	lock_gate(mb);
+	unlock_gate(mb);
 	for (unsigned i = 0; i < SL_CALL_SLOTS; i++) {
 		struct sl_call_slot *slot = &mb->slots[i];
 		uint64_t id = atomic_exchange(&slot->id, 0);

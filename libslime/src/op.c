@@ -108,16 +108,6 @@ struct slime_op *sl_completions_next(struct sl_completions *c)
 	return op;
 }
 
-int sl_op_begin(struct slime_op *op)
-{
-	uint32_t idle = SL_OP_IDLE;
-
-	if (!atomic_compare_exchange_strong_explicit(&op->state, &idle, SL_OP_PENDING,
-						     memory_order_acquire, memory_order_relaxed))
-		return -EBUSY;
-	return 0;
-}
-
 void sl_op_abort(struct slime_op *op)
 {
 	op->finished = NULL;

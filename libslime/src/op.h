@@ -8,6 +8,7 @@
 #ifndef SL_OP_H
 #define SL_OP_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,7 +102,15 @@ enum sl_op_state {
 };
 
 /* The caller hands the op over: -EBUSY when it is pending. */
-int sl_op_begin(struct slime_op *op);
+static inline int sl_op_begin(struct slime_op *op)
+{
+	uint32_t idle = SL_OP_IDLE;
+
+	return atomic_compare_exchange_strong_explicit(&op->state, &idle, SL_OP_PENDING,
+						       memory_order_acquire, memory_order_relaxed)
+		       ? 0
+		       : -EBUSY;
+}
 
 /* Undo sl_op_begin of an op that was refused in the end; nobody saw it pending but the caller. */
 void sl_op_abort(struct slime_op *op);

@@ -113,7 +113,7 @@ struct answer {
 	struct slime_rpc_request *req;
 	struct sl_mailbox *mb;
 	struct sl_conn *conn;
-	bool entered; /* the endpoint; an inline handler is [token] instead */
+	bool entered; /* the endpoint; else we are [token] */
 	struct sl_msg reply;
 	const uint8_t
 		*along; /* bytes of the reply that leave with it; NULL: they are in the slot */
@@ -134,11 +134,16 @@ static bool claim(struct slime_rpc_request *req)
 static void begin_reply(struct answer *a, enum sl_reply_status status)
 {
 	a->reply = (struct sl_msg){
-		.kind = SL_MSG_REPLY,
-		.slot = a->req->slot,
+		.head = sl_msg_head(SL_MSG_REPLY, 0, a->req->slot, 0),
 		.w[SL_REPLY_ID] = a->req->id,
 		.w[SL_REPLY_STATUS] = status,
 	};
+}
+
+/* Of the payload. */
+static void set_len(struct answer *a, size_t len)
+{
+	a->reply.head = sl_msg_head(SL_MSG_REPLY, 0, a->req->slot, (uint32_t)len);
 }
 
 /* Send the reply: the request is gone, its slot the client's. */
@@ -157,9 +162,12 @@ static void send_reply(struct answer *a, int status)
 	else
 		a->conn->ops->post(a->conn, &a->reply);
 	/* The client need not wait for this. */
-	sl_endpoint_count(ep, SLIME_KIND_SERVE, status, len);
-	if (a->entered)
+	if (a->entered) {
+		sl_endpoint_count(ep, SLIME_KIND_SERVE, status, len);
 		sl_endpoint_leave(ep);
+	} else {
+		sl_endpoint_count_served(ep, status, len);
+	}
 }
 
 static int send_error(struct answer *a, enum sl_reply_status status, int ret)
@@ -208,7 +216,7 @@ static int send_short(struct answer *a, const void *data, size_t len)
 
 	if (len && len <= SL_SHORT_LEN && a->conn->ops->post_short) {
 		a->along = data;
-		a->reply.len = (uint32_t)len;
+		set_len(a, len);
 		send_reply(a, 0);
 		return 0;
 	}
@@ -218,7 +226,7 @@ static int send_short(struct answer *a, const void *data, size_t len)
 	if (slot) {
 		/* It may be the buffer we gave, which may be this slot. */
 		memmove(slot, data, len);
-		a->reply.len = (uint32_t)len;
+		set_len(a, len);
 	}
 	send_reply(a, 0);
 	return 0;
@@ -462,7 +470,7 @@ int slime_rpc_reply_commit(struct slime_rpc_request *req, size_t len)
 		return send_long(&a, req->out, 0, len);
 	if (!req->buffer || req->buffer == req->draft || req->out)
 		return send_short(&a, req->buffer, len);
-	a.reply.len = (uint32_t)len;
+	set_len(&a, len);
 	send_reply(&a, 0);
 	return 0;
 }

@@ -144,12 +144,13 @@ static bool peer_sleeps(const struct shm_conn *c)
 	return atomic_load_explicit(&c->peer_page->sleeping, memory_order_relaxed);
 }
 
-/* What was published comes before the look at whether the peer sleeps: both are fully ordered. */
 static void ring_peer(struct shm_conn *c)
 {
 	uint64_t one = 1;
 
-	if (atomic_load(&c->peer_page->sleeping)) {
+	/* What was published comes before the look at whether the peer sleeps. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (peer_sleeps(c)) {
 		ssize_t n = write(c->peer_wake_fd, &one, sizeof(one));
 
 		(void)n; /* a full counter is readable already */
@@ -242,7 +243,6 @@ static unsigned drain_ring(struct shm_conn *c, unsigned max)
 	draining = NULL;
 	if (c->ring_later) {
 		c->ring_later = false;
-		atomic_thread_fence(memory_order_seq_cst);
 		ring_peer(c);
 	}
 	return n;
@@ -322,18 +322,17 @@ static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_
 		return;
 	n = atomic_fetch_add_explicit(&c->tx_seq, 1, memory_order_relaxed);
 	e = shm_half_entry(c->own, n);
-	copy_words(&e->m, m);
-	if (payload) {
-		e->m.slot = m->slot | SHM_SLOT_HERE;
+	if (payload)
 		memcpy(e->payload, payload, m->len);
-	}
-	if (draining == c && !peer_sleeps(c)) {
-		atomic_store_explicit(&e->seq, n + 1, memory_order_release);
+	/* All of the line that the peer looks at together: it takes it away in between. */
+	copy_words(&e->m, m);
+	if (payload)
+		e->m.slot = m->slot | SHM_SLOT_HERE;
+	atomic_store_explicit(&e->seq, n + 1, memory_order_release);
+	if (draining == c && !peer_sleeps(c))
 		c->ring_later = true;
-	} else {
-		atomic_exchange(&e->seq, n + 1);
+	else
 		ring_peer(c);
-	}
 	/* The peer read that one a lap ago, and does not look at it yet. */
 	e += e + ENTRIES_AHEAD < c->own->ring + SL_RING_ENTRIES ? ENTRIES_AHEAD
 								: ENTRIES_AHEAD - SL_RING_ENTRIES;
