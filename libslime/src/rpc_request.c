@@ -212,11 +212,15 @@ static int begin(struct slime_rpc_request *req, struct answer *a)
 /* A short reply of bytes that are not in the slot yet. */
 static int send_short(struct answer *a, const void *data, size_t len)
 {
+	uint8_t bytes[SL_SHORT_LEN];
 	uint8_t *slot = NULL;
 
 	if (len && len <= SL_SHORT_LEN && a->conn->ops->post_short) {
 		a->along = data;
 		set_len(a, len);
+		/* They may lie in the request, which is gone before they left. */
+		if (a->entered)
+			a->along = memcpy(bytes, data, len);
 		send_reply(a, 0);
 		return 0;
 	}

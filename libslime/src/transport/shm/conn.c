@@ -322,6 +322,8 @@ static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_
 		return;
 	n = atomic_fetch_add_explicit(&c->tx_seq, 1, memory_order_relaxed);
 	e = shm_half_entry(c->own, n);
+	/* Who wrote it a lap ago, if that was another thread, is done with it. */
+	(void)atomic_load_explicit(&e->seq, memory_order_acquire);
 	if (payload)
 		memcpy(e->payload, payload, m->len);
 	/* All of the line that the peer looks at together: it takes it away in between. */
