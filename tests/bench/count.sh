@@ -47,15 +47,15 @@ instructions() {
 		"instructions: $2, in $4"
 }
 
-instructions 1871 shm-call 500 counted_steps 1
-instructions 1041 shm-read 500 counted_steps 1
+instructions 1679 shm-call 500 counted_steps 1
+instructions 1031 shm-read 500 counted_steps 1
 instructions 1005 shm-pieces 2 counted_steps 15000
 instructions 4244 tcp-call 500 counted_steps 1
 instructions 4312 tcp-read 500 counted_steps 1
 instructions 338 tcp-pieces 2 counted_steps 15000
 instructions 46 tcp-pieces 2 counted_post 15000
 # With 64 more clients that are idle: a server pays for the active ones.
-instructions 2000 shm-call-among-idle 500 counted_steps 1
+instructions 1938 shm-call-among-idle 500 counted_steps 1
 instructions 4263 tcp-call-among-idle 500 counted_steps 1
 
 # strace's table as lines "CALL COUNT".
