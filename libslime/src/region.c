@@ -61,6 +61,7 @@ int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struc
 		r->memfd_len = what->memfd_len;
 		r->generation = t->next_generation++;
 		atomic_store(&r->n_ops, 0);
+		atomic_store(&r->pinned, false);
 		atomic_store(&r->state, SL_REGION_LIVE);
 	}
 	pthread_mutex_unlock(&t->lock);

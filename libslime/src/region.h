@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <slime/mr.h>
@@ -27,6 +28,7 @@ struct sl_region {
 	_Atomic uint32_t state;	  /* enum sl_region_state */
 	_Atomic uint32_t n_users; /* accesses by peers under way (sl_region_acquire) */
 	_Atomic uint32_t n_ops;	  /* own ops pending on it */
+	_Atomic bool pinned; /* a device reaches the pages it has now, until the slot is free */
 	uint32_t id;
 	uint32_t access;
 	enum sl_region_kind kind;

@@ -291,7 +291,8 @@ bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
 
 static void cool(struct sl_arena *a)
 {
-	if (a->n_out || a->cold)
+	/* What a device reaches would stay with it, and no longer be the memory we see. */
+	if (a->n_out || a->cold || atomic_load(&a->mr->region->pinned))
 		return;
 	/* A hole in a file that peers have mapped reads as zeros. */
 	if (madvise(a->addr, a->len, a->mem ? MADV_REMOVE : MADV_DONTNEED) == 0)

@@ -97,6 +97,8 @@ static void begin(struct rdma_transport *t, struct rdma_mr *mr, const struct sl_
 	mr->len = r->len;
 	mr->access = r->access;
 	mr->wanted = wanted;
+	if (wanted)
+		atomic_store(&t->base.env->regions->slots[r->id].pinned, true);
 	atomic_store(&mr->generation, r->generation);
 	atomic_store(&mr->state, RDMA_MR_BUSY);
 	rdma_job_start(t, &mr->job, work, done);
