@@ -10,6 +10,7 @@ export NANOCTRL_RUNTIME_DIR=$dir/run XDG_STATE_HOME=$dir/state
 unset NANOCTRL_REDIS_URL
 options=(--port 0 --data-dir "$dir/data" --set server.drain_accept=0)
 case_name=none
+given= # the Redis that a case gave to nanoctrl
 
 nc() {
 	timeout 120 "$program" "$@" </dev/null
@@ -32,6 +33,8 @@ await_end() {
 # Everything that a case may have left, also when it failed half-way.
 clean() {
 	nc stop --force --timeout 5s --data-dir "$dir/data" >/dev/null 2>&1 || true
+	[ -z "$given" ] || kill "$given" 2>/dev/null || true
+	given=
 	rm -rf "$dir/run" "$dir/data" "$dir/state"
 }
 
@@ -182,7 +185,7 @@ case_a_port_in_use_is_said() {
 }
 
 case_without_its_redis_it_is_not_ready_until_it_comes() {
-	local url redis
+	local url
 	expect 0 "not ready: Redis does not serve" nc start --port 0 --set server.drain_accept=0 \
 		--redis-url "unix://$dir/given.sock"
 	url=$(field address)
@@ -190,19 +193,18 @@ case_without_its_redis_it_is_not_ready_until_it_comes() {
 	expect 0 " 503 " curl -si -m 60 "$url/v1/agents"
 	expect 0 '"status":"ok"' curl -s -m 60 "$url/readyz?local=1"
 	redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
-	redis=$!
-	timeout 120 sh -c "until curl -sf -m 60 '$url/readyz'; do :; done" >/dev/null || {
-		kill "$redis"
+	given=$!
+	timeout 120 sh -c "until curl -sf -m 60 '$url/readyz'; do :; done" >/dev/null ||
 		die "it did not recover"
-	}
 	# Ready means that whichever loop takes a connection can answer it.
 	for _ in 1 2 3 4 5 6 7 8; do
 		expect 0 '"agents":[]' curl -s -m 60 "$url/v1/agents"
 	done
 	expect 0 stopped nc stop
-	kill -0 "$redis" || die "it ended a Redis that is not its own"
-	kill "$redis"
-	wait "$redis" || true
+	kill -0 "$given" || die "it ended a Redis that is not its own"
+	kill "$given"
+	wait "$given" || true
+	given=
 }
 
 case_a_password_is_nowhere_to_be_read() {
