@@ -130,6 +130,25 @@ static void call__of_up_to_256_mib_returns_the_bytes(void **state)
 	free(out);
 }
 
+/* Memory for long messages that lay idle for a second is given back to the kernel: not where a
+ * device would go on reaching its old pages. Nothing tells when that has happened. */
+static void call__after_an_idle_time_returns_the_bytes(void **state)
+{
+	const size_t len = 1 * MiB;
+	struct pair *p = *state;
+	uint8_t *out = malloc(len), *in = malloc(len);
+
+	for (uint64_t round = 0; round < 2; round++) {
+		if (round)
+			poll(NULL, 0, 1500);
+		pattern_fill(out, len, round, 0);
+		finish(start(&p->a, "echo", out, in, len), len);
+		assert_pattern(in, len, round, 0);
+	}
+	free(in);
+	free(out);
+}
+
 static void call__of_many_mib_both_ways_at_once_returns_the_bytes(void **state)
 {
 	const size_t len = 48 * MiB;
@@ -343,6 +362,7 @@ static void reply__to_a_client_that_was_killed_is_econnreset(void **state)
 
 static const struct CMUnitTest tests[] = {
 	WITH_SERVICES(call__of_up_to_256_mib_returns_the_bytes),
+	WITH_SERVICES(call__after_an_idle_time_returns_the_bytes),
 	WITH_SERVICES(call__of_many_mib_both_ways_at_once_returns_the_bytes),
 	WITH_SERVICES(call__ten_thousand_in_flight_each_end_once_with_their_own_reply),
 	WITH_SERVICES(reply__after_the_deadline_reaches_nobody),
