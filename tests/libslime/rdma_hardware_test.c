@@ -162,6 +162,43 @@ static void device__that_dies_ends_its_links(void **state)
 	assert_int_equal(broken_info(&pair.a).state, SLIME_ENDPOINT_BROKEN);
 }
 
+/* Nothing can be offered to a peer, for this reason. */
+static void assert_refused(struct rdma_end *e, int status, const char *why)
+{
+	struct slime_endpoint_info info;
+
+	assert_int_equal(status, -ECONNREFUSED);
+	slime_endpoint_info(e->ep, &info);
+	if (!strstr(info.cause_text, why))
+		fail_msg("'%s' does not say '%s'", info.cause_text, why);
+}
+
+static void device__that_died_is_not_offered_again(void **state)
+{
+	(void)state;
+	fakeverbs_kill_device(1);
+	broken_info(&pair.b);
+	broken_info(&pair.a);
+	assert_ok(slime_endpoint_destroy(pair.a.ep));
+	assert_ok(slime_endpoint_destroy(pair.b.ep));
+	assert_refused(&pair.b, rdma_pair_connect(&pair), "fake1 failed for good");
+}
+
+static void device__named_wrongly_is_refused(void **state)
+{
+	static const char *const names[] = { "fake0:",	 "fake0:x", "fake0:0",	    "fake0:257",
+					     "fake0:1x", ":1",	    "fake0,,fake1", "fake0:-255" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct slime_context_attr attr = quick();
+
+		reset(state);
+		attr.rdma_devices = names[i];
+		assert_refused(&pair.a, rdma_pair_open(&pair, &attr, LEN), "expected a device");
+		assert_int_equal(end(state), 0);
+	}
+}
+
 static void queue_pair__with_a_fatal_event_ends_its_link(void **state)
 {
 	uint32_t number;
@@ -250,6 +287,8 @@ int main(void)
 		IN_PAIR(region__that_cannot_be_pinned_fails_its_work_only),
 		IN_PAIR(cut__ends_both_sides_with_a_cause),
 		IN_PAIR(device__that_dies_ends_its_links),
+		IN_PAIR(device__that_died_is_not_offered_again),
+		ALONE(device__named_wrongly_is_refused),
 		IN_PAIR(queue_pair__with_a_fatal_event_ends_its_link),
 		IN_PAIR(events__that_end_nothing_end_nothing),
 		IN_PAIR(op__ends_after_its_queue_pair_was_drained),

@@ -487,7 +487,8 @@ struct rdma_transport {
 	struct sl_transport base;
 	struct sl_list conns; /* [token] */
 	struct sl_timer watch;
-	_Atomic unsigned n_nics; /* written under setup_lock */
+	_Atomic unsigned n_nics; /* in use: none, or all that are open */
+	unsigned n_open;	 /* under setup_lock */
 	struct rdma_nic *nics[RDMA_RAILS_MAX];
 
 	pthread_mutex_t setup_lock; /* of nics and what they know of their ports */

@@ -13,32 +13,63 @@
 
 /* ---- devices ---- */
 
+static void init_forks(void)
+{
+	int ret = ibv_fork_init();
+
+	if (ret)
+		sl_warn("rdma", "libibverbs cannot prepare for fork(): %s", strerror(ret));
+}
+
 /* Once, before anything is registered: a fork must not move pages away from under a device. */
 static void prepare_for_forks(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	if (ibv_is_fork_initialized() == IBV_FORK_DISABLED)
-		pthread_once(&once, (void (*)(void))(void *)ibv_fork_init);
+		pthread_once(&once, init_forks);
 }
 
 static int add_nic(struct rdma_transport *t, const char *device, uint8_t port, struct sl_why *why)
 {
-	unsigned n = atomic_load(&t->n_nics);
-	int ret = rdma_nic_open(t, device, port, n, &t->nics[n], why);
+	int ret = rdma_nic_open(t, device, port, t->n_open, &t->nics[t->n_open], why);
 
 	if (!ret)
-		atomic_store(&t->n_nics, n + 1);
+		t->n_open++;
 	return ret;
 }
 
 static void close_nics(struct rdma_transport *t)
 {
-	while (t->n_nics) {
-		unsigned n = atomic_fetch_sub(&t->n_nics, 1) - 1;
+	atomic_store(&t->n_nics, 0);
+	while (t->n_open)
+		rdma_nic_close(t->nics[--t->n_open]);
+}
 
-		rdma_nic_close(t->nics[n]);
+/* "mlx5_1:2", of len bytes, as name and port. */
+static int parse_rail(const char *text, size_t len, char name[static SL_DEVICE_NAME_MAX],
+		      uint8_t *port, struct sl_why *why)
+{
+	const char *colon = memchr(text, ':', len);
+	size_t name_len = colon ? (size_t)(colon - text) : len;
+	unsigned long n = 1;
+	char *end;
+
+	if (colon) {
+		n = strtoul(colon + 1, &end, 10);
+		if (colon[1] < '0' || colon[1] > '9' || end != text + len)
+			n = 0;
 	}
+	if (!name_len || name_len >= SL_DEVICE_NAME_MAX || n < 1 || n > UINT8_MAX) {
+		snprintf(why->text, sizeof(why->text),
+			 "%.*s: expected a device, or device:port with a port of 1 to 255",
+			 (int)(len < 100 ? len : 100), text);
+		return -EINVAL;
+	}
+	memcpy(name, text, name_len);
+	name[name_len] = '\0';
+	*port = (uint8_t)n;
+	return 0;
 }
 
 /* Those that the attributes name, "mlx5_0,mlx5_1:2": all of them, or it is an error. */
@@ -49,22 +80,16 @@ static int open_named(struct rdma_transport *t, const char *names, struct sl_why
 	while (*names && !ret) {
 		size_t len = strcspn(names, ",");
 		char name[SL_DEVICE_NAME_MAX];
-		unsigned port = 1;
-		char *colon;
+		uint8_t port;
 
-		snprintf(name, sizeof(name), "%.*s", (int)len, names);
-		colon = strchr(name, ':');
-		if (colon) {
-			port = (unsigned)strtoul(colon + 1, NULL, 10);
-			*colon = '\0';
-		}
-		if (t->n_nics == RDMA_RAILS_MAX) {
+		ret = parse_rail(names, len, name, &port, why);
+		if (!ret && t->n_open == RDMA_RAILS_MAX) {
 			snprintf(why->text, sizeof(why->text), "more than %d devices",
 				 RDMA_RAILS_MAX);
 			ret = -EINVAL;
-		} else {
-			ret = add_nic(t, name, (uint8_t)port, why);
 		}
+		if (!ret)
+			ret = add_nic(t, name, port, why);
 		names += len + (names[len] == ',');
 	}
 	return ret;
@@ -81,12 +106,12 @@ static int open_any(struct rdma_transport *t, struct sl_why *why)
 		snprintf(why->text, sizeof(why->text), "%.180s", said.text);
 	if (ret)
 		return ret;
-	for (size_t i = 0; i < names.n && !t->n_nics; i++) {
+	for (size_t i = 0; i < names.n && !t->n_open; i++) {
 		if (add_nic(t, names.names[i], 1, why))
 			sl_debug("rdma", "%s", why->text);
 	}
 	sl_device_names_fini(&names);
-	return t->n_nics ? 0 : -ENODEV;
+	return t->n_open ? 0 : -ENODEV;
 }
 
 static int start_workers(struct rdma_transport *t, struct sl_why *why)
@@ -98,24 +123,36 @@ static int start_workers(struct rdma_transport *t, struct sl_why *why)
 	return ret;
 }
 
+/* Whether links can be made with it now. */
+static int check_nic(struct rdma_nic *nic, struct sl_why *why)
+{
+	if (atomic_load(&nic->dead)) {
+		snprintf(why->text, sizeof(why->text),
+			 "%s failed for good: a new context opens it again", nic->device.name);
+		return -ENODEV;
+	}
+	return atomic_load(&nic->changed) ? rdma_nic_refresh(nic, why) : 0;
+}
+
 /* Under setup_lock. */
 static int set_up(struct rdma_transport *t, struct sl_why *why)
 {
 	const char *names = t->base.env->attr->rdma_devices;
 	int ret = 0;
 
-	if (!t->n_nics) {
+	if (!t->n_open) {
 		prepare_for_forks();
 		ret = names && *names ? open_named(t, names, why) : open_any(t, why);
 		if (!ret)
 			ret = start_workers(t, why);
+		/* All or none: progress looks at them from here on. */
 		if (ret)
 			close_nics(t);
+		else
+			atomic_store(&t->n_nics, t->n_open);
 	}
-	for (unsigned i = 0; i < t->n_nics && !ret; i++) {
-		if (atomic_load(&t->nics[i]->changed))
-			ret = rdma_nic_refresh(t->nics[i], why);
-	}
+	for (unsigned i = 0; i < t->n_open && !ret; i++)
+		ret = check_nic(t->nics[i], why);
 	return ret;
 }
 
