@@ -26,16 +26,9 @@ static void set_state(struct rdma_conn *c, enum rdma_conn_state state)
 
 void rdma_conn_call(struct rdma_conn *c)
 {
-	struct rdma_transport *t = c->t;
-	const struct sl_transport_env *env = t->base.env;
+	const struct sl_transport_env *env = c->t->base.env;
 
-	pthread_mutex_lock(&t->lock);
-	if (!c->in_todo) {
-		c->in_todo = true;
-		sl_list_append(&t->todo, &c->todo_link);
-		atomic_fetch_add(&t->n_todo, 1);
-	}
-	pthread_mutex_unlock(&t->lock);
+	sl_todo_put(&c->t->todo, &c->todo);
 	env->kick(env->arg);
 }
 
@@ -381,16 +374,6 @@ unsigned rdma_conn_run(struct rdma_conn *c)
 
 /* ---- life ---- */
 
-static void forget_todo(struct rdma_conn *c)
-{
-	pthread_mutex_lock(&c->t->lock);
-	if (c->in_todo) {
-		sl_list_remove(&c->todo_link);
-		atomic_fetch_sub(&c->t->n_todo, 1);
-	}
-	pthread_mutex_unlock(&c->t->lock);
-}
-
 static void free_conn(struct rdma_conn *c)
 {
 	rdma_key_free(c);
@@ -405,7 +388,7 @@ static void destroy(struct sl_conn *conn)
 {
 	struct rdma_conn *c = rdma_conn_of(conn);
 
-	forget_todo(c);
+	sl_todo_forget(&c->t->todo, &c->todo);
 	for (unsigned i = 0; i < c->n_qps; i++)
 		c->qps[i]->conn = NULL;
 	if (rdma_state(c) == RDMA_CONN_ENDED)
@@ -529,7 +512,7 @@ int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, st
 	c->offer = (struct rdma_offer *)attr->offer;
 	pthread_mutex_init(&c->lock, NULL);
 	sl_list_init(&c->link);
-	sl_list_init(&c->todo_link);
+	sl_todo_entry_init(&c->todo);
 	sl_list_init(&c->works);
 	sl_list_init(&c->posted);
 	sl_timer_init(&c->timer, on_time);

@@ -38,6 +38,7 @@
 #include "src/transport/rdma/device.h"
 #include "src/transport/rdma/gid.h"
 #include "src/transport/rdma/wire.h"
+#include "src/transport/todo.h"
 #include "src/transport/transport.h"
 #include "src/worker.h"
 
@@ -361,8 +362,7 @@ struct rdma_conn {
 	struct sl_conn conn;
 	struct rdma_transport *t;
 	struct sl_list link; /* in the transport's list; [token] */
-	bool in_todo;	     /* under the transport's lock, as is the next */
-	struct sl_list todo_link;
+	struct sl_todo_entry todo;
 	struct rdma_job job;
 	struct sl_timer timer; /* to be ready, to have left, to be drained */
 	struct sl_timer again; /* begins once more */
@@ -423,7 +423,7 @@ void rdma_conn_drained(struct rdma_conn *c);			     /* a queue pair is. [token] 
 void rdma_conn_greeted(struct rdma_conn *c, const struct sl_msg *m); /* READY came. [token] */
 void rdma_conn_heard(struct rdma_conn *c); /* the peer has our READY. [token] */
 void rdma_conn_probe(struct rdma_conn *c); /* whether the peer still answers, if idle. [token] */
-/* Have the token's holder run it. Any thread, any lock but the transport's. */
+/* Have the token's holder run it. Any thread, under any lock. */
 void rdma_conn_call(struct rdma_conn *c);
 
 /* msg.c */
@@ -486,6 +486,7 @@ struct rdma_entry {
 struct rdma_transport {
 	struct sl_transport base;
 	struct sl_list conns; /* [token] */
+	struct sl_todo todo;  /* those that the token's holder must look at */
 	struct sl_timer watch;
 	_Atomic unsigned n_nics; /* in use: none, or all that are open */
 	unsigned n_open;	 /* under setup_lock */
@@ -499,10 +500,9 @@ struct rdma_transport {
 
 	pthread_mutex_t lock; /* of the following */
 	pthread_cond_t idle;
-	struct sl_list todo;
-	_Atomic unsigned n_todo;
 	struct sl_list done; /* jobs */
-	unsigned n_jobs;     /* queued, running, or done and not told */
+	_Atomic unsigned n_done;
+	unsigned n_jobs; /* queued, running, or done and not told */
 	struct sl_list offers;
 	uint32_t next_slot;
 	uint32_t next_life;

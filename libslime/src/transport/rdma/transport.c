@@ -212,7 +212,7 @@ static void run_job(struct sl_job *base)
 	job->work(job);
 	pthread_mutex_lock(&t->lock);
 	sl_list_append(&t->done, &job->link);
-	atomic_fetch_add(&t->n_todo, 1);
+	atomic_fetch_add(&t->n_done, 1);
 	pthread_cond_signal(&t->idle);
 	pthread_mutex_unlock(&t->lock);
 	env->kick(env->arg);
@@ -243,7 +243,7 @@ static struct rdma_job *take_done(struct rdma_transport *t)
 	e = sl_list_pop(&t->done);
 	if (e) {
 		t->n_jobs--;
-		atomic_fetch_sub(&t->n_todo, 1);
+		atomic_fetch_sub(&t->n_done, 1);
 	}
 	pthread_mutex_unlock(&t->lock);
 	return e ? SL_CONTAINER_OF(e, struct rdma_job, link) : NULL;
@@ -251,36 +251,27 @@ static struct rdma_job *take_done(struct rdma_transport *t)
 
 /* ---- progress ---- */
 
-static struct rdma_conn *take_todo(struct rdma_transport *t)
+static unsigned run_done(struct rdma_transport *t)
 {
-	struct rdma_conn *c = NULL;
-	struct sl_list *e;
-
-	pthread_mutex_lock(&t->lock);
-	e = sl_list_pop(&t->todo);
-	if (e) {
-		c = SL_CONTAINER_OF(e, struct rdma_conn, todo_link);
-		c->in_todo = false;
-		atomic_fetch_sub(&t->n_todo, 1);
-	}
-	pthread_mutex_unlock(&t->lock);
-	return c;
-}
-
-static unsigned run_todo(struct rdma_transport *t)
-{
-	unsigned rounds = atomic_load(&t->n_todo);
-	unsigned n = 0;
 	struct rdma_job *job;
-	struct rdma_conn *c;
+	unsigned n = 0;
 
 	while ((job = take_done(t))) {
 		job->done(job);
 		n++;
 	}
+	return n;
+}
+
+static unsigned run_todo(struct rdma_transport *t)
+{
+	unsigned rounds = sl_todo_count(&t->todo);
+	struct sl_todo_entry *e;
+	unsigned n = 0;
+
 	/* What comes in meanwhile has its turn in the next round. */
-	while (rounds-- && (c = take_todo(t)))
-		n += rdma_conn_run(c);
+	while (rounds-- && (e = sl_todo_take(&t->todo)))
+		n += rdma_conn_run(SL_CONTAINER_OF(e, struct rdma_conn, todo));
 	return n;
 }
 
@@ -290,7 +281,9 @@ static unsigned progress(struct sl_transport *transport)
 	unsigned n_nics = atomic_load_explicit(&t->n_nics, memory_order_acquire);
 	unsigned n = 0;
 
-	if (atomic_load_explicit(&t->n_todo, memory_order_acquire))
+	if (atomic_load_explicit(&t->n_done, memory_order_acquire))
+		n += run_done(t);
+	if (sl_todo_count(&t->todo))
 		n += run_todo(t);
 	for (unsigned i = 0; i < n_nics; i++) {
 		struct rdma_nic *nic = t->nics[i];
@@ -375,7 +368,7 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 		return -ENOMEM;
 	}
 	sl_list_init(&t->conns);
-	sl_list_init(&t->todo);
+	sl_todo_init(&t->todo);
 	sl_list_init(&t->done);
 	sl_list_init(&t->offers);
 	sl_timer_init(&t->watch, on_watch);
@@ -392,15 +385,12 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 /* Offers that were dropped are still being closed. */
 static void finish_jobs(struct rdma_transport *t)
 {
-	struct rdma_job *job;
-
 	pthread_mutex_lock(&t->lock);
 	while (t->n_jobs) {
 		while (sl_list_empty(&t->done))
 			pthread_cond_wait(&t->idle, &t->lock);
 		pthread_mutex_unlock(&t->lock);
-		while ((job = take_done(t)))
-			job->done(job);
+		run_done(t);
 		pthread_mutex_lock(&t->lock);
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -416,6 +406,7 @@ static void destroy(struct sl_transport *transport)
 	rdma_mr_release_all(t);
 	close_nics(t);
 	pthread_cond_destroy(&t->idle);
+	sl_todo_fini(&t->todo);
 	pthread_mutex_destroy(&t->lock);
 	pthread_mutex_destroy(&t->mr_lock);
 	pthread_mutex_destroy(&t->cq_lock);

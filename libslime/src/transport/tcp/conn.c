@@ -22,24 +22,11 @@
 /* ---- what other threads ask for ---- */
 
 /* Have the token's holder run it. */
-static void call(struct tcp_conn *c)
-{
-	struct tcp_transport *t = c->t;
-
-	pthread_mutex_lock(&t->lock);
-	if (!c->in_todo) {
-		c->in_todo = true;
-		sl_list_append(&t->todo, &c->todo_link);
-		atomic_fetch_add(&t->n_todo, 1);
-	}
-	pthread_mutex_unlock(&t->lock);
-}
-
 static void call_and_kick(struct tcp_conn *c)
 {
 	const struct sl_transport_env *env = c->t->transport.env;
 
-	call(c);
+	sl_todo_put(&c->t->todo, &c->todo);
 	env->kick(env->arg);
 }
 
@@ -47,7 +34,7 @@ void tcp_conn_touch(struct tcp_conn *c)
 {
 	atomic_store_explicit(&c->idle_rounds, 0, memory_order_relaxed);
 	if (c->t->looks && !atomic_load_explicit(&c->is_active, memory_order_relaxed))
-		call(c);
+		sl_todo_put(&c->t->todo, &c->todo);
 }
 
 static void end_because(struct tcp_conn *c, int cause, const char *why, bool local)
@@ -434,16 +421,6 @@ unsigned tcp_conn_run(struct tcp_conn *c)
 
 /* ---- life ---- */
 
-static void forget_todo(struct tcp_conn *c)
-{
-	pthread_mutex_lock(&c->t->lock);
-	if (c->in_todo) {
-		sl_list_remove(&c->todo_link);
-		atomic_fetch_sub(&c->t->n_todo, 1);
-	}
-	pthread_mutex_unlock(&c->t->lock);
-}
-
 static void free_conn(struct tcp_conn *c)
 {
 	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
@@ -463,7 +440,7 @@ static void destroy(struct sl_conn *conn)
 
 	if (tcp_conn_state(c) != TCP_CONN_ENDED)
 		stop(c, -ECONNRESET);
-	forget_todo(c);
+	sl_todo_forget(&c->t->todo, &c->todo);
 	free_conn(c);
 }
 
@@ -524,7 +501,7 @@ int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, str
 	pthread_mutex_init(&c->lock, NULL);
 	sl_list_init(&c->active_link);
 	sl_list_init(&c->link);
-	sl_list_init(&c->todo_link);
+	sl_todo_entry_init(&c->todo);
 	sl_list_init(&c->ops);
 	sl_timer_init(&c->timer, on_time);
 	if (attr->initiator)

@@ -26,6 +26,7 @@
 #include "src/desc.h"
 #include "src/transport/greeting.h"
 #include "src/transport/tcp/frame.h"
+#include "src/transport/todo.h"
 #include "src/transport/transport.h"
 
 #define TCP_BATCH_IOVS	(4 * (TCP_PIECES_MAX + 1)) /* of one sendmsg */
@@ -159,10 +160,9 @@ struct tcp_conn {
 	_Atomic bool is_active;
 	_Atomic uint32_t idle_rounds; /* since something was submitted or arrived */
 	_Atomic unsigned n_blocked;   /* streams that wait for EPOLLOUT */
+	struct sl_todo_entry todo;
 
 	pthread_mutex_t lock;
-	bool in_todo; /* under the transport's lock */
-	struct sl_list todo_link;
 	_Atomic bool ending; /* end_* say why it is to end */
 	_Atomic bool left;   /* the peer has seen that we leave */
 	bool end_local;
@@ -207,12 +207,9 @@ struct tcp_transport {
 	struct sl_list conns;  /* [token] */
 	struct sl_list active; /* [token]: looked at in every round */
 	struct sl_list *next_active;
-	bool looks; /* spinners look at sockets; else the poller alone tells of them */
-	bool armed; /* [token] and so it is now */
-
-	pthread_mutex_t lock;
-	struct sl_list todo; /* conns that the token's holder must look at */
-	_Atomic unsigned n_todo;
+	bool looks;	     /* spinners look at sockets; else the poller alone tells of them */
+	bool armed;	     /* [token] and so it is now */
+	struct sl_todo todo; /* conns that the token's holder must look at */
 };
 
 /* What the thread sanitizer cannot know: whoever says so has the reason beside it. */

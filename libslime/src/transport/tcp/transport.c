@@ -93,13 +93,12 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	t->looks = env->attr->polling != SLIME_POLLING_EVENT;
 	sl_list_init(&t->conns);
 	sl_list_init(&t->active);
-	sl_list_init(&t->todo);
 	tcp_watch_init(t);
-	pthread_mutex_init(&t->lock, NULL);
+	sl_todo_init(&t->todo);
 	if (!env->attr->tcp_bind || *env->attr->tcp_bind)
 		ret = start_listening(t);
 	if (ret) {
-		pthread_mutex_destroy(&t->lock);
+		sl_todo_fini(&t->todo);
 		free(t);
 		return ret;
 	}
@@ -113,7 +112,7 @@ static void destroy(struct sl_transport *transport)
 
 	sl_door_destroy(t->door);
 	tcp_watch_stop(t);
-	pthread_mutex_destroy(&t->lock);
+	sl_todo_fini(&t->todo);
 	free(t);
 }
 
@@ -142,31 +141,15 @@ static int offer(struct sl_transport *transport, const struct sl_link_id *self, 
 
 /* ---- progress ---- */
 
-static struct tcp_conn *take_todo(struct tcp_transport *t)
-{
-	struct tcp_conn *c = NULL;
-	struct sl_list *e;
-
-	pthread_mutex_lock(&t->lock);
-	e = sl_list_pop(&t->todo);
-	if (e) {
-		c = SL_CONTAINER_OF(e, struct tcp_conn, todo_link);
-		c->in_todo = false;
-		atomic_fetch_sub(&t->n_todo, 1);
-	}
-	pthread_mutex_unlock(&t->lock);
-	return c;
-}
-
 static unsigned run_todo(struct tcp_transport *t)
 {
-	unsigned rounds = atomic_load(&t->n_todo);
+	unsigned rounds = sl_todo_count(&t->todo);
 	unsigned n = 0;
-	struct tcp_conn *c;
+	struct sl_todo_entry *e;
 
 	/* What comes in meanwhile has its turn in the next round. */
-	while (rounds-- && (c = take_todo(t)))
-		n += tcp_conn_run(c);
+	while (rounds-- && (e = sl_todo_take(&t->todo)))
+		n += tcp_conn_run(SL_CONTAINER_OF(e, struct tcp_conn, todo));
 	return n;
 }
 
@@ -205,7 +188,7 @@ static unsigned progress(struct sl_transport *transport)
 	struct tcp_transport *t = tcp_of(transport);
 	unsigned n = 0;
 
-	if (atomic_load_explicit(&t->n_todo, memory_order_acquire))
+	if (sl_todo_count(&t->todo))
 		n += run_todo(t);
 	if (t->armed)
 		return n;
