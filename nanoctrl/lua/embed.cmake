@@ -1,11 +1,15 @@
 # cmake -DOUT=scripts.c -DLUA=dir -DNAMES="a b" -P embed.cmake: one C table of scripts with their SHA-1. Each script is
-# lib.lua and its own file, as Redis is to see it.
+# lib.lua and its own file, as Redis is to see it, and those that begin with peer_ have peer.lua between them.
 separate_arguments(NAMES)
 file(READ ${LUA}/lib.lua lib)
+file(READ ${LUA}/peer.lua peer)
 set(c "/* Made by nanoctrl/lua/embed.cmake from the scripts beside it. */\n#include \"script.h\"\n\n")
 set(table "")
 foreach(name ${NAMES})
 	file(READ ${LUA}/${name}.lua body)
+	if(name MATCHES "^peer_")
+		string(PREPEND body "${peer}")
+	endif()
 	file(WRITE ${OUT}.lua "${lib}${body}")
 	file(SHA1 ${OUT}.lua sha)
 	file(READ ${OUT}.lua hex HEX)

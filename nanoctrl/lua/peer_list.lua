@@ -1,7 +1,7 @@
 -- ARGV: keep, scope, the most bytes.
 -- Answers {OK, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...}}.
 local rows, bytes = {}, 0
-for name in members('nanoctrl:peers:' .. ARGV[2]) do
+for name in members(index_key(ARGV[2])) do
 	local h = read('HMGET', P .. 'agent:' .. name, 'addr', 'device', 'ib_port', 'link_type', 'resource', 'topology', 'memory_keys')
 	if h and h[1] then
 		local row = { name }

@@ -1,15 +1,36 @@
 -- An agent of DLSlime. ARGV: keep, scope, alias ('' for none), whether it is given (0|1), prefix of a name, ttl, then
 -- fields and values of the hash. Answers {OK, name}.
-local scope, name, ttl = ARGV[2], ARGV[3], ARGV[6]
+local scope, name, ttl = ARGV[2], ARGV[3], tonumber(ARGV[6])
+
+-- One that is there without an end of its own gets one: its name is not taken for ever.
+local function taken(key)
+	if redis.call('EXISTS', key) == 0 then return false end
+	if redis.call('PTTL', key) == -1 and read('HGET', key, 'addr') then
+		redis.call('PEXPIRE', key, AGENT_MS)
+		ends_in(scope, name, AGENT_MS)
+	end
+	return true
+end
+
 if ARGV[4] == '1' then
-	if redis.call('EXISTS', P .. 'agent:' .. name) == 1 then return { NAME_TAKEN } end
+	if taken(P .. 'agent:' .. name) then return { NAME_TAKEN } end
 else
 	repeat name = ARGV[5] .. '-' .. string.format('%x', write('INCR', P .. 'agent_name_counter'))
 	until redis.call('EXISTS', P .. 'agent:' .. name) == 0
 end
+
+-- A former agent of this name whose end nobody has noticed yet leaves nothing to this one. What others have sent
+-- ahead to a name that is only expected stays.
+local noted = read('ZSCORE', index_key(scope), name)
+if noted and tonumber(noted) <= now + AGENT_MS then forget(P, scope, name) end
+
 local key = P .. 'agent:' .. name
 redis.call('HSET', key, 'updated_at', clock[1], 'memory_keys', '[]', unpack(ARGV, 7))
 redis.call('PEXPIRE', key, ttl)
-write('ZADD', 'nanoctrl:peers:' .. scope, text(now + tonumber(ttl)), name)
-write('SADD', 'nanoctrl:peer_scopes', scope)
+ends_in(scope, name, ttl)
+
+-- Who wants to be connected to it and could not be, since it was not there.
+for _, who in ipairs(read('SMEMBERS', named_set(scope, name)) or {}) do
+	if who ~= name and redis.call('EXISTS', P .. 'agent:' .. who) == 1 then ask_to_connect(P, who, name) end
+end
 return { OK, name }

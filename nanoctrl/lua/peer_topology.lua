@@ -3,13 +3,6 @@ local scope, me = ARGV[2], ARGV[3]
 
 local function spec_key(name) return P .. 'spec:topology:' .. name end
 
-local function tell(whom, of)
-	write('XADD', P .. 'stream:' .. whom, 'MAXLEN', '~', 1000, '*', 'type', 'connect_peer', 'peer', of, 'timestamp', clock[1])
-end
-
--- Who names whom, so that the end of one is told to the others.
-local function note(named, by) write('SADD', 'nanoctrl:named:' .. #scope .. ':' .. scope .. named, by) end
-
 local function list_of(name)
 	return { target_peers = { name }, symmetric = false, min_bw = cjson.null, scope = scope ~= '' and scope or cjson.null }
 end
@@ -30,13 +23,16 @@ local function merge(target)
 end
 
 redis.call('SET', spec_key(me), ARGV[5])
+expect(scope, me)
 for i = 6, #ARGV do
-	tell(me, ARGV[i])
-	note(ARGV[i], me)
+	local target = ARGV[i]
+	ask_to_connect(P, me, target)
+	note_target(scope, me, target)
 	if ARGV[4] == '1' then
-		merge(ARGV[i])
-		tell(ARGV[i], me)
-		note(me, ARGV[i])
+		merge(target)
+		ask_to_connect(P, target, me)
+		note_target(scope, target, me)
+		expect(scope, target)
 	end
 end
 return { OK }

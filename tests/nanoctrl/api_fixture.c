@@ -181,21 +181,26 @@ static void wait_until_ready(struct api_fixture *f)
 	close(second);
 }
 
-int api_do(struct api_fixture *f, struct api_answer *a, const char *method, const char *target,
-	   const char *lease, const char *body)
+int api_begin(struct api_fixture *f, const char *method, const char *target, const char *lease,
+	      const char *body)
 {
 	int fd = dial(f, false);
-	const char *head_end;
-	char *text;
 
-	api_answer_fini(a);
 	send_head(fd, method, target, lease,
 		  body ? "Connection: close\r\nContent-Type: application/json\r\n"
 		       : "Connection: close\r\n",
 		  body ? strlen(body) : 0);
 	if (body)
 		send_all(fd, body, strlen(body));
-	text = read_all(fd);
+	return fd;
+}
+
+int api_finish(int fd, struct api_answer *a)
+{
+	const char *head_end;
+	char *text = read_all(fd);
+
+	api_answer_fini(a);
 	close(fd);
 	assert_int_equal(sscanf(text, "HTTP/1.1 %d", &a->status), 1);
 	head_end = strstr(text, "\r\n\r\n");
@@ -204,6 +209,12 @@ int api_do(struct api_fixture *f, struct api_answer *a, const char *method, cons
 	a->body = json_loads(head_end + 4, 0, NULL);
 	free(text);
 	return a->status;
+}
+
+int api_do(struct api_fixture *f, struct api_answer *a, const char *method, const char *target,
+	   const char *lease, const char *body)
+{
+	return api_finish(api_begin(f, method, target, lease, body), a);
 }
 
 void api_answer_fini(struct api_answer *a)

@@ -46,6 +46,11 @@ int api_do(struct api_fixture *f, struct api_answer *a, const char *method, cons
 	   const char *lease, const char *body);
 void api_answer_fini(struct api_answer *a);
 
+/* The two halves of it: sent on a connection of its own, and answered. */
+int api_begin(struct api_fixture *f, const char *method, const char *target, const char *lease,
+	      const char *body);
+int api_finish(int fd, struct api_answer *a);
+
 /* A member of an answer by a path of names: "agent", "labels", NULL. */
 const char *api_text(const struct api_answer *a, const char *first, ...);
 long long api_number(const struct api_answer *a, const char *first, ...);

@@ -211,7 +211,8 @@ static void assert_a_is_gone(struct api_fixture *f)
 	/* Who named it hears of it, too, and agents without a scope listen at another key. */
 	assert_value(f, "LIST", "inbox:q", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
 	assert_value(f, "LIST", ":inbox:q", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
-	assert_int_equal(test_redis_do(r, "EXISTS nanoctrl:owned:0:a nanoctrl:named:0:a"), 0);
+	assert_int_equal(test_redis_do(r, "EXISTS nanoctrl:owned:0:a nanoctrl:targets:0:a"), 0);
+	assert_int_equal(test_redis_do(r, "EXISTS nanoctrl:named:0:p"), 0);
 }
 
 static void cleanup__takes_what_is_the_agents_and_nothing_else(void **state)
@@ -241,7 +242,101 @@ static void agent__whose_time_has_run_out_is_cleaned_up(void **state)
 	while (test_redis_do(&f->redis, "EXISTS mr:a:kv"))
 		;
 	assert_a_is_gone(f);
-	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:peers:"), 1);
+	assert_int_equal(test_redis_do(&f->redis, "ZCOUNT nanoctrl:peers: 2 +inf"), 3);
+}
+
+/* The list has the last target only, and a leaving agent deletes it before it says that it leaves.
+ */
+static void cleanup__tells_everyone_whom_the_agent_ever_named(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 200);
+	assert_int_equal(post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"b\"]}"), 200);
+	assert_int_equal(post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"c\"]}"), 200);
+	assert_value(
+		f, "GET", "spec:topology:a",
+		"{\"target_peers\":[\"c\"],\"min_bw\":null,\"symmetric\":false,\"scope\":null}");
+	test_redis_do(&f->redis, "DEL spec:topology:a");
+	assert_int_equal(post(f, "/cleanup", "{\"agent_name\":\"a\"}"), 200);
+	assert_value(f, "LIST", "inbox:b", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
+	assert_value(f, "LIST", "inbox:c", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
+}
+
+static void start__of_a_target_asks_those_who_wait_for_it_to_connect(void **state)
+{
+	struct api_fixture *f = *state;
+	const char *start_b = "{\"alias\":\"b\",\"address\":\"x\"}";
+
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 200);
+	assert_int_equal(post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"b\"]}"), 200);
+	assert_int_equal(post(f, "/v1/desired_topology/z", "{\"target_peers\":[\"b\"]}"), 200);
+	assert_int_equal(test_redis_do(&f->redis, "XLEN stream:a"), 1);
+	assert_int_equal(post(f, "/start_peer_agent", start_b), 200);
+	assert_int_equal(test_redis_do(&f->redis, "XLEN stream:a"), 2);
+	/* ... and again when it went and came back; not who is not there. */
+	assert_int_equal(post(f, "/cleanup", "{\"agent_name\":\"b\"}"), 200);
+	assert_int_equal(post(f, "/start_peer_agent", start_b), 200);
+	assert_int_equal(test_redis_do(&f->redis, "XLEN stream:a"), 3);
+	assert_int_equal(test_redis_do(&f->redis, "XLEN stream:z"), 1);
+	assert_int_equal(post(f, "/cleanup", "{\"agent_name\":\"a\"}"), 200);
+	assert_int_equal(test_redis_do(&f->redis, "SISMEMBER nanoctrl:named:0:b a"), 0);
+}
+
+/* Its stream would send the new one to queue pairs that are gone. */
+static void start__after_an_end_that_nobody_noticed_leaves_nothing_of_the_former(void **state)
+{
+	struct api_fixture *f = *state;
+
+	set_up_pair(f);
+	test_redis_do(&f->redis, "XADD stream:a * type qp_ready peer p");
+	test_redis_do(&f->redis, "DEL agent:a");
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 200);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS mr:a:kv spec:topology:a stream:a"), 0);
+	assert_value(f, "LIST", "inbox:p", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
+	/* What was sent ahead to a name that is only expected stays. */
+	assert_int_equal(
+		post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"n\"],\"symmetric\":true}"),
+		200);
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"n\",\"address\":\"x\"}"), 200);
+	assert_true(test_redis_do(&f->redis, "XLEN stream:n") >= 1);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS spec:topology:n"), 1);
+}
+
+static void keys__of_a_name_that_never_comes_have_an_end(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	assert_int_equal(
+		post(f, "/v1/desired_topology/q", "{\"target_peers\":[\"r\"],\"symmetric\":true}"),
+		200);
+	assert_int_equal(post(f, "/register_mr",
+			      "{\"agent_name\":\"m\",\"mr_name\":\"kv\",\"addr\":1,\"length\":1,"
+			      "\"rkey\":1}"),
+			 200);
+	assert_int_equal(test_redis_do(r, "ZCARD nanoctrl:peers:"), 3);
+	test_redis_do(r, "ZADD nanoctrl:peers: 1 q 1 r 1 m");
+	while (test_redis_do(r, "EXISTS spec:topology:q spec:topology:r stream:q stream:r mr:m:kv"))
+		;
+	/* Whom the end of one is told has an end itself. */
+	while (test_redis_do(r, "EXISTS inbox:q inbox:r nanoctrl:named:0:q nanoctrl:named:0:r"))
+		test_redis_do(r, "ZADD nanoctrl:peers: XX 1 q 1 r");
+	while (test_redis_do(r, "EXISTS nanoctrl:peers: nanoctrl:peer_scopes"))
+		;
+}
+
+/* An agent that wrote into its record after that had expired made one without an end. */
+static void start__of_a_name_held_without_an_end_gives_it_one(void **state)
+{
+	struct api_fixture *f = *state;
+
+	test_redis_do(&f->redis, "HSET agent:a addr x memory_keys []");
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 409);
+	assert_true(test_redis_do(&f->redis, "PTTL agent:a") > 0);
+	test_redis_do(&f->redis, "ZADD nanoctrl:peers: 1 a");
+	test_redis_do(&f->redis, "DEL agent:a");
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 200);
 }
 
 static void query__skips_what_others_damaged(void **state)
@@ -284,6 +379,30 @@ static void query__longer_than_the_limit_is_refused(void **state)
 	assert_string_equal(api_text(&a, "code", NULL), "too_large");
 	assert_string_equal(api_text(&a, "field", NULL), "scope");
 	assert_int_equal(post(f, "/query", "{\"scope\":\"t\"}"), 200);
+}
+
+/* Read, change and write in two steps lost some of them. */
+static void topology__of_many_at_once_keeps_each(void **state)
+{
+	struct api_fixture *f = *state;
+	char path[64];
+	int fds[40];
+
+	assert_int_equal(
+		post(f, "/v1/desired_topology/hub", "{\"target_peers\":[],\"min_bw\":\"9G\"}"),
+		200);
+	for (int i = 0; i < 40; i++) {
+		snprintf(path, sizeof(path), "/v1/desired_topology/w%d", i);
+		fds[i] = api_begin(f, "POST", path, NULL,
+				   "{\"target_peers\":[\"hub\"],\"symmetric\":true}");
+	}
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(api_finish(fds[i], &a), 200);
+	assert_int_equal(test_redis_do(&f->redis, "EVAL %s 1 spec:topology:hub",
+				       "local s = cjson.decode(redis.call('GET', KEYS[1])) "
+				       "return s.min_bw == '9G' and #s.target_peers or 0"),
+			 40);
+	assert_int_equal(test_redis_do(&f->redis, "XLEN stream:hub"), 40);
 }
 
 static void topology__over_a_damaged_list_of_the_other_side_replaces_it(void **state)
@@ -344,9 +463,15 @@ int main(void)
 		TEST(topology__is_stored_and_told_to_both_sides),
 		TEST(cleanup__takes_what_is_the_agents_and_nothing_else),
 		TEST(agent__whose_time_has_run_out_is_cleaned_up),
+		TEST(cleanup__tells_everyone_whom_the_agent_ever_named),
+		TEST(start__of_a_target_asks_those_who_wait_for_it_to_connect),
+		TEST(start__after_an_end_that_nobody_noticed_leaves_nothing_of_the_former),
+		TEST(start__of_a_name_held_without_an_end_gives_it_one),
+		TEST(keys__of_a_name_that_never_comes_have_an_end),
 		TEST(query__skips_what_others_damaged),
 		cmocka_unit_test_setup_teardown(query__longer_than_the_limit_is_refused,
 						api_setup_short_lists, peer_teardown),
+		TEST(topology__of_many_at_once_keeps_each),
 		TEST(topology__over_a_damaged_list_of_the_other_side_replaces_it),
 		cmocka_unit_test(redis_address__is_one_that_the_client_can_use),
 	};

@@ -1,0 +1,74 @@
+-- What the scripts of DLSlime's agents share; it stands between lib.lua and each peer_*.lua.
+local AGENT_MS = 60000        -- the life of what others left without an end
+local WAITING_MS = 3600000    -- how long what is there for an agent that never came is kept
+
+local function index_key(scope) return 'nanoctrl:peers:' .. scope end
+local function set_key(kind, scope, name) return 'nanoctrl:' .. kind .. ':' .. #scope .. ':' .. scope .. name end
+
+-- What an agent owns, whom it ever named as a target, and who named it. The last outlives the agent: it is what
+-- the namers want, and goes with them.
+local function owned_set(scope, name) return set_key('owned', scope, name) end
+local function targets_set(scope, name) return set_key('targets', scope, name) end
+local function named_set(scope, name) return set_key('named', scope, name) end
+
+-- The agent ends then, unless it is renewed.
+local function ends_in(scope, name, ms)
+	write('ZADD', index_key(scope), text(now + ms), name)
+	write('SADD', 'nanoctrl:peer_scopes', scope)
+end
+
+-- Something is kept for this name: it has an end also if no agent of this name ever comes.
+local function expect(scope, name)
+	if read('ZSCORE', index_key(scope), name) then return end
+	local prefix = scope == '' and '' or scope .. ':'
+	local left = redis.call('PTTL', prefix .. 'agent:' .. name)
+	ends_in(scope, name, left > 0 and left or WAITING_MS)
+end
+
+local function note_target(scope, who, target)
+	write('SADD', targets_set(scope, who), target)
+	write('SADD', named_set(scope, target), who)
+end
+
+local function ask_to_connect(prefix, who, target)
+	write('XADD', prefix .. 'stream:' .. who, 'MAXLEN', '~', 1000, '*', 'type', 'connect_peer', 'peer', target, 'timestamp',
+		clock[1])
+end
+
+-- The names in a list of targets that anybody may have written; {} when it cannot be read.
+local function targets_in(prefix, name)
+	local ok, spec = pcall(cjson.decode, read('GET', prefix .. 'spec:topology:' .. name) or '')
+	local names = {}
+	if ok and type(spec) == 'table' and type(spec.target_peers) == 'table' then
+		for _, target in ipairs(spec.target_peers) do
+			if type(target) == 'string' then names[#names + 1] = target end
+		end
+	end
+	return names
+end
+
+-- The end of an agent: everything of it goes, and whoever has to do with it is told.
+local function forget(prefix, scope, me)
+	local owned, targets, peers = owned_set(scope, me), targets_set(scope, me), {}
+	for _, name in ipairs(targets_in(prefix, me)) do peers[name] = true end
+	for _, name in ipairs(read('SMEMBERS', named_set(scope, me)) or {}) do peers[name] = true end
+	for _, name in ipairs(read('SMEMBERS', targets) or {}) do
+		peers[name] = true
+		redis.call('SREM', named_set(scope, name), me)
+	end
+	peers[me] = nil
+
+	for _, key in ipairs(read('SMEMBERS', owned) or {}) do redis.call('UNLINK', key) end
+	redis.call('UNLINK', prefix .. 'agent:' .. me, prefix .. 'spec:topology:' .. me, prefix .. 'stream:' .. me,
+		prefix .. 'inbox:' .. me, owned, targets)
+	if scope == '' then redis.call('UNLINK', ':inbox:' .. me) end
+	write('ZREM', index_key(scope), me)
+
+	local word = '{"peer":' .. cjson.encode(me) .. ',"type":"cleanup"}'
+	for name in pairs(peers) do
+		write('LPUSH', prefix .. 'inbox:' .. name, word)
+		-- Agents without a scope listen here.
+		if scope == '' then write('LPUSH', ':inbox:' .. name, word) end
+		expect(scope, name)
+	end
+end
