@@ -9,7 +9,8 @@
 #include "src/transport/rdma/rdma.h"
 
 /* Between a try that failed and the next. */
-#define AGAIN_NS (50 * SL_NS_PER_MS)
+#define REST_MIN_NS SL_NS_PER_MS
+#define REST_MAX_NS (50 * SL_NS_PER_MS)
 /* A peer that does not acknowledge our BYE so long is left without it. */
 #define LEAVE_NS SL_NS_PER_S
 /* Flushes that do not come in that time do not come: destroying the queue pairs ends them. */
@@ -100,10 +101,27 @@ static void bring_up(struct rdma_conn *c)
 	rdma_job_start(c->t, &c->job, work_bring_up, done_bring_up);
 }
 
-static void begin_again_later(struct rdma_conn *c)
+/*
+ * A try meets the peer's when the one hears while the other speaks. With a rest of at most half a
+ * try a try of one end lasts longer than any rest of the other, wherever in their rounds they are;
+ * two that fail in lockstep all the same part, since no two rests are alike.
+ */
+static uint64_t rest_ns(struct rdma_conn *c, uint64_t try_ns)
+{
+	uint64_t half = try_ns / 4;
+
+	if (half < REST_MIN_NS / 2)
+		half = REST_MIN_NS / 2;
+	if (half > REST_MAX_NS / 2)
+		half = REST_MAX_NS / 2;
+	c->rest_seed = c->rest_seed * UINT32_C(1664525) + UINT32_C(1013904223);
+	return half + half * (c->rest_seed >> 16) / UINT16_MAX;
+}
+
+static void begin_again_later(struct rdma_conn *c, uint64_t try_ns)
 {
 	set_state(c, RDMA_CONN_RESTING);
-	sl_timer_set(rdma_poller(c->t), &c->again, sl_clock_ns() + AGAIN_NS);
+	sl_timer_set(rdma_poller(c->t), &c->again, sl_clock_ns() + rest_ns(c, try_ns));
 }
 
 static void on_again(struct sl_timer *timer)
@@ -129,6 +147,7 @@ static void greet(struct rdma_conn *c)
 
 	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
 		m.w[i] = sl_get_le64(c->proof + 8 * (size_t)i);
+	c->greeted_ns = sl_clock_ns();
 	set_state(c, RDMA_CONN_GREETING);
 	pthread_mutex_lock(&c->lock);
 	rdma_msg_put(c, &m);
@@ -153,7 +172,7 @@ static void done_bring_up(struct rdma_job *job)
 	} else if (c->job_status) {
 		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s: %s", c->job_step,
 			 strerror(-c->job_status));
-		begin_again_later(c);
+		begin_again_later(c, UINT64_MAX); /* what is wrong here is not over at once */
 	} else {
 		greet(c);
 	}
@@ -215,7 +234,7 @@ void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ib
 	if (state == RDMA_CONN_GREETING) {
 		/* Its peer may not be there yet. */
 		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", why);
-		begin_again_later(c);
+		begin_again_later(c, sl_clock_ns() - c->greeted_ns);
 	} else if (state == RDMA_CONN_UP || state == RDMA_CONN_LEAVING) {
 		rdma_conn_fail(c, rdma_error_status(wc->status), why);
 	}
@@ -493,9 +512,11 @@ static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
 		ret = make_proofs(c, attr);
 	if (!ret)
 		ret = pair_rails(c);
-	if (!ret)
-		describe(c);
-	return ret;
+	if (ret)
+		return ret;
+	c->rest_seed = c->qps[0]->psn;
+	describe(c);
+	return 0;
 }
 
 int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out)

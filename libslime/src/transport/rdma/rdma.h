@@ -371,6 +371,8 @@ struct rdma_conn {
 	uint8_t key[SL_AUTH_KEY_LEN];
 	bool initiator;
 	uint64_t deadline_ns;
+	uint64_t greeted_ns; /* when this try was up. [token] */
+	uint32_t rest_seed;  /* [token] */
 	unsigned n_qps;
 	struct rdma_qp *qps[RDMA_RAILS_MAX * RDMA_QPS_MAX];
 	uint8_t proof[SL_AUTH_MAC_LEN]; /* ours */

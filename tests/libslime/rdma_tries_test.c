@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A link whose ends begin at different times: each tries until the other is there. Time is the
+ * test's, so that the rounds of both ends stand to each other as it says. */
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "src/context.h"
+#include "src/transport/rdma/rdma.h"
+#include "tests/libslime/rdma_pair.h"
+
+#define STEP_NS	  SL_NS_PER_MS
+#define LATEST_MS 60  /* begins the one end after the other */
+#define MEET_MS	  300 /* of tries that last 12 */
+#define LEN	  4096
+
+/* ---- time ---- */
+
+static _Atomic uint64_t ahead_ns; /* of the real time, unless it stands still */
+static _Atomic uint64_t held_ns;  /* what it is then; 0: it does not */
+
+int __real_clock_gettime(clockid_t id, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+
+static uint64_t real_ns(void)
+{
+	struct timespec ts;
+
+	__real_clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SL_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	uint64_t now = held_ns;
+
+	if (id != CLOCK_MONOTONIC && id != CLOCK_MONOTONIC_COARSE)
+		return __real_clock_gettime(id, ts);
+	if (!now)
+		now = real_ns() + ahead_ns;
+	ts->tv_sec = (time_t)(now / SL_NS_PER_S);
+	ts->tv_nsec = (long)(now % SL_NS_PER_S);
+	return 0;
+}
+
+static void hold_time(void)
+{
+	held_ns = sl_clock_ns();
+	fakeverbs_hold_time(true);
+}
+
+static void release_time(void)
+{
+	ahead_ns = held_ns - real_ns();
+	held_ns = 0;
+	fakeverbs_hold_time(false);
+}
+
+static bool is_working(const struct slime_context *ctx)
+{
+	struct rdma_transport *t = rdma_of(ctx->transports[SLIME_TRANSPORT_RDMA]);
+	bool working;
+
+	pthread_mutex_lock(&t->lock);
+	working = t->n_jobs;
+	pthread_mutex_unlock(&t->lock);
+	return working;
+}
+
+/* A moment further, and what there is to do then is done, by workers as well. */
+static void step(struct rdma_pair *p)
+{
+	bool working;
+
+	held_ns += STEP_NS;
+	fakeverbs_advance(STEP_NS);
+	do {
+		working = is_working(p->a.ctx) || is_working(p->b.ctx);
+		working |= slime_context_poll(p->a.ctx) + slime_context_poll(p->b.ctx) > 0;
+	} while (working);
+}
+
+/* ---- links ---- */
+
+static void create_endpoint(struct rdma_end *e)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+
+	attr.transports[0] = SLIME_TRANSPORT_RDMA;
+	assert_ok(slime_endpoint_create(e->ctx, &attr, &e->ep));
+}
+
+static void connect_to(struct rdma_end *from, const struct rdma_end *to)
+{
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	int len = slime_endpoint_export(to->ep, desc, sizeof(desc));
+
+	assert_true(len > 0);
+	assert_ok(slime_endpoint_connect(from->ep, desc, (size_t)len, 60000, from->op));
+}
+
+/* How long after the second began; at most MEET_MS. */
+static unsigned time_to_meet(unsigned apart_ms)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct rdma_pair p;
+	unsigned ms = 0;
+
+	attr.rdma_timeout = 10; /* 4 ms */
+	attr.rdma_retry_count = 2;
+	assert_ok(rdma_pair_create(&p, &attr, LEN));
+	create_endpoint(&p.a);
+	create_endpoint(&p.b);
+	hold_time();
+	connect_to(&p.a, &p.b);
+	for (unsigned i = 0; i < apart_ms; i++)
+		step(&p);
+	connect_to(&p.b, &p.a);
+	while (ms < MEET_MS && !(slime_op_test(p.a.op) && slime_op_test(p.b.op))) {
+		step(&p);
+		ms++;
+	}
+	release_time();
+	rdma_pair_close(&p);
+	return ms;
+}
+
+static void connect__meets_a_peer_that_begins_at_any_time(void **state)
+{
+	(void)state;
+	for (unsigned apart_ms = 0; apart_ms <= LATEST_MS; apart_ms += 5) {
+		unsigned ms;
+
+		fakeverbs_reset();
+		ms = time_to_meet(apart_ms);
+		if (ms == MEET_MS)
+			fail_msg("%u ms apart they do not meet", apart_ms);
+		assert_int_equal(fakeverbs_check(), 0);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connect__meets_a_peer_that_begins_at_any_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
