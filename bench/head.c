@@ -2,47 +2,112 @@
 #include <errno.h>
 #include <time.h>
 
+#include <slime/slime.h>
+
 #include "bench/head.h"
 #include "cli/version.h"
 
-int head_read(struct head *h, const char *flags)
+struct head {
+	struct slime_topo topo; /* this host, now */
+	char date[32];
+};
+
+static int read_head(struct head *h)
 {
 	time_t now = time(NULL);
 	struct tm tm;
 
 	gmtime_r(&now, &tm);
 	strftime(h->date, sizeof(h->date), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	h->flags = flags;
 	return slime_topo_get(NULL, &h->topo);
 }
 
-void head_print(const struct head *h, const char *between, const char *mark, FILE *to)
+/* ---- tables ---- */
+
+/* Lines that begin with mark. */
+static void print_lines(const struct head *h, const struct head_rows *rows, const char *mark,
+			FILE *to)
 {
 	fprintf(to, "%sdate      %s\n", mark, h->date);
 	fprintf(to, "%shost      %s, %u CPUs, %s, Linux %s\n", mark, h->topo.hostname,
 		h->topo.n_cpus, h->topo.cpu_model, h->topo.kernel);
 	fprintf(to, "%sbuild     slime %s, commit %s, %s, %s\n", mark, cli_version(), cli_commit(),
 		cli_build(), cli_compiler());
-	fprintf(to, "%sbetween   %s\n", mark, between);
-	fprintf(to, "%sflags     %s\n", mark, h->flags);
+	fprintf(to, "%sbetween   %s\n", mark, rows->between);
+	fprintf(to, "%sflags     %s\n", mark, rows->flags);
 }
 
-json_t *head_json(const struct head *h)
+static int print_table(const struct head *h, const struct head_rows *rows, bool csv, FILE *to)
 {
-	return json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:s}", "date", h->date, "host",
-			 h->topo.hostname, "cpus", (int)h->topo.n_cpus, "cpu", h->topo.cpu_model,
-			 "kernel", h->topo.kernel, "version", cli_version(), "commit", cli_commit(),
-			 "build", cli_build(), "flags", h->flags);
+	struct cli_table *t;
+	int ret = cli_table_create(&t, rows->columns, rows->n_columns);
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < rows->n; i++)
+		rows->cells(t, rows->result, i);
+	print_lines(h, rows, csv ? "# " : "", to);
+	if (csv) {
+		ret = cli_table_print_csv(t, to);
+	} else {
+		fputc('\n', to);
+		ret = cli_table_print(t, cli_table_style_of_locale(), to);
+	}
+	cli_table_destroy(t);
+	return ret;
 }
 
-int head_print_json(json_t *document, FILE *to)
-{
-	int ret = document ? 0 : -ENOMEM;
+/* ---- JSON ---- */
 
-	if (!ret && (json_dumpf(document, to, JSON_INDENT(2)) || fputc('\n', to) == EOF))
+static json_t *json_run(const struct head *h, const struct head_rows *rows)
+{
+	json_t *run =
+		json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:s}", "date", h->date, "host",
+			  h->topo.hostname, "cpus", (int)h->topo.n_cpus, "cpu", h->topo.cpu_model,
+			  "kernel", h->topo.kernel, "version", cli_version(), "commit",
+			  cli_commit(), "build", cli_build(), "flags", rows->flags);
+
+	if (run && rows->add_run(rows->result, run)) {
+		json_decref(run);
+		return NULL;
+	}
+	return run;
+}
+
+static json_t *json_rows(const struct head_rows *rows)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; all && i < rows->n; i++) {
+		if (json_array_append_new(all, rows->json(rows->result, i))) {
+			json_decref(all);
+			return NULL;
+		}
+	}
+	return all;
+}
+
+static int print_json(const struct head *h, const struct head_rows *rows, FILE *to)
+{
+	json_t *all = json_pack("{s:s, s:o, s:o}", "bench", rows->bench, "run", json_run(h, rows),
+				"rows", json_rows(rows));
+	int ret = all ? 0 : -ENOMEM;
+
+	if (!ret && (json_dumpf(all, to, JSON_INDENT(2)) || fputc('\n', to) == EOF))
 		ret = -EIO;
-	json_decref(document);
+	json_decref(all);
 	if (!ret && fflush(to))
 		ret = -errno;
 	return ret;
+}
+
+int head_print(const struct head_rows *rows, enum report_format format, FILE *to)
+{
+	struct head h;
+	int ret = read_head(&h);
+
+	if (ret)
+		return ret;
+	return format == REPORT_JSON ? print_json(&h, rows, to)
+				     : print_table(&h, rows, format == REPORT_CSV, to);
 }

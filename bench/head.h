@@ -1,29 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where and by what something was measured: above every table, and in every document. */
+/* Results under their head, which says where and by what they were measured: as a table, as CSV or
+ * as a JSON document. */
 #ifndef BENCH_HEAD_H
 #define BENCH_HEAD_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-#include <slime/slime.h>
+#include "cli/table.h"
 
-struct head {
-	struct slime_topo topo;
-	char date[32];
-	const char *flags; /* the command line */
+enum report_format {
+	REPORT_TABLE,
+	REPORT_CSV,
+	REPORT_JSON,
 };
 
-/* Of this host, now. 0, or what slime_topo_get() says. */
-int head_read(struct head *h, const char *flags);
+/* A result of some kind, in rows. What returns JSON returns NULL without memory. */
+struct head_rows {
+	const char *bench;   /* the kind */
+	const char *flags;   /* the command line */
+	const char *between; /* who was measured */
+	const void *result;
+	size_t n;
+	const struct cli_column *columns;
+	size_t n_columns;
+	void (*cells)(struct cli_table *t, const void *result, size_t i);
+	json_t *(*json)(const void *result, size_t i);
+	int (*add_run)(const void *result,
+		       json_t *run); /* who was measured, and how: not 0: no memory */
+};
 
-/* Lines that begin with mark; between says who was measured. */
-void head_print(const struct head *h, const char *between, const char *mark, FILE *to);
-
-/* The same as an object, without between. NULL without memory. */
-json_t *head_json(const struct head *h);
-
-/* Print a document and let it go. NULL is -ENOMEM; else 0, or what write(2) says. */
-int head_print_json(json_t *document, FILE *to);
+/* Print them. -ENOMEM, what slime_topo_get() says, what write(2) says. */
+int head_print(const struct head_rows *rows, enum report_format format, FILE *to);
 
 #endif

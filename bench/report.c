@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "bench/head.h"
 #include "bench/report.h"
-#include "cli/table.h"
 
 #define MIB (1024.0 * 1024.0)
 #define GIB (1024.0 * MIB)
@@ -75,8 +72,9 @@ static const struct cli_column transfer_columns[] = {
 	{ "bytes", "verified", false },
 };
 
-static void rpc_row(struct cli_table *t, const struct report_row *row)
+static void rpc_row(struct cli_table *t, const void *result, size_t i)
 {
+	const struct report_row *row = &((const struct report *)result)->rows[i];
 	const struct bench_result *b = &row->result;
 
 	cli_table_cell(t, "%" PRIu64, row->job.rpc.size);
@@ -89,8 +87,9 @@ static void rpc_row(struct cli_table *t, const struct report_row *row)
 	cli_table_cell(t, "%" PRIu64, b->trips);
 }
 
-static void transfer_row(struct cli_table *t, const struct report_row *row)
+static void transfer_row(struct cli_table *t, const void *result, size_t i)
 {
+	const struct report_row *row = &((const struct report *)result)->rows[i];
 	const struct load_transfer *l = &row->job.transfer;
 	const struct bench_result *b = &row->result;
 
@@ -109,48 +108,15 @@ static void transfer_row(struct cli_table *t, const struct report_row *row)
 	cli_table_cell(t, "%s", b->verified ? "verified" : "not checked");
 }
 
-static int print_table(const struct report *r, const struct head *h, bool csv, FILE *to)
-{
-	char between[2 * SLIME_AGENT_NAME_MAX + 32];
-	bool rpc = r->kind == BENCH_RPC;
-	struct cli_table *t;
-	int ret = cli_table_create(&t, rpc ? rpc_columns : transfer_columns,
-				   rpc ? sizeof(rpc_columns) / sizeof(rpc_columns[0])
-				       : sizeof(transfer_columns) / sizeof(transfer_columns[0]));
-
-	if (ret)
-		return ret;
-	for (size_t i = 0; i < r->n_rows; i++) {
-		if (rpc)
-			rpc_row(t, &r->rows[i]);
-		else
-			transfer_row(t, &r->rows[i]);
-	}
-	snprintf(between, sizeof(between), "%s and %s over %s", r->from, r->peer, transport_of(r));
-	head_print(h, between, csv ? "# " : "", to);
-	if (csv) {
-		ret = cli_table_print_csv(t, to);
-	} else {
-		fputc('\n', to);
-		ret = cli_table_print(t, cli_table_style_of_locale(), to);
-	}
-	cli_table_destroy(t);
-	return ret;
-}
-
 /* ---- JSON ---- */
 
-static json_t *json_run(const struct report *r, const struct head *h)
+static int add_run(const void *result, json_t *run)
 {
-	json_t *run = head_json(h);
+	const struct report *r = result;
 
-	if (run && (json_object_set_new(run, "from", json_string(r->from)) ||
-		    json_object_set_new(run, "peer", json_string(r->peer)) ||
-		    json_object_set_new(run, "transport", json_string(transport_of(r))))) {
-		json_decref(run);
-		return NULL;
-	}
-	return run;
+	return json_object_set_new(run, "from", json_string(r->from)) ||
+	       json_object_set_new(run, "peer", json_string(r->peer)) ||
+	       json_object_set_new(run, "transport", json_string(transport_of(r)));
 }
 
 static json_t *json_latency(const struct bench_result *b)
@@ -160,8 +126,10 @@ static json_t *json_latency(const struct bench_result *b)
 			 us(b->p99_ns), "p999", us(b->p999_ns), "max", us(b->max_ns));
 }
 
-static json_t *json_row(const struct report *r, const struct report_row *row)
+static json_t *json_row(const void *result, size_t i)
 {
+	const struct report *r = result;
+	const struct report_row *row = &r->rows[i];
 	const struct bench_result *b = &row->result;
 	json_t *latency = json_latency(b);
 
@@ -182,31 +150,24 @@ static json_t *json_row(const struct report *r, const struct report_row *row)
 			 "verified", b->verified, "latency_us", latency);
 }
 
-/* NULL without memory. */
-static json_t *json_all(const struct report *r, const struct head *h)
-{
-	json_t *rows = json_array();
-	json_t *all = NULL;
-	int failed = !rows;
-
-	for (size_t i = 0; i < r->n_rows && !failed; i++)
-		failed = json_array_append_new(rows, json_row(r, &r->rows[i]));
-	if (!failed)
-		all = json_pack("{s:s, s:o, s:O}", "bench",
-				r->kind == BENCH_RPC ? "rpc" : "transfer", "run", json_run(r, h),
-				"rows", rows);
-	json_decref(rows);
-	return all;
-}
-
 int report_print(const struct report *r, enum report_format format, FILE *to)
 {
-	struct head h;
-	int ret = head_read(&h, r->flags);
+	char between[2 * SLIME_AGENT_NAME_MAX + 32];
+	bool rpc = r->kind == BENCH_RPC;
+	const struct head_rows rows = {
+		.bench = rpc ? "rpc" : "transfer",
+		.flags = r->flags,
+		.between = between,
+		.result = r,
+		.n = r->n_rows,
+		.columns = rpc ? rpc_columns : transfer_columns,
+		.n_columns = rpc ? sizeof(rpc_columns) / sizeof(rpc_columns[0])
+				 : sizeof(transfer_columns) / sizeof(transfer_columns[0]),
+		.cells = rpc ? rpc_row : transfer_row,
+		.json = json_row,
+		.add_run = add_run,
+	};
 
-	if (ret)
-		return ret;
-	if (format == REPORT_JSON)
-		return head_print_json(json_all(r, &h), to);
-	return print_table(r, &h, format == REPORT_CSV, to);
+	snprintf(between, sizeof(between), "%s and %s over %s", r->from, r->peer, transport_of(r));
+	return head_print(&rows, format, to);
 }

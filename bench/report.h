@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is printed of results: a table, CSV, or JSON, each headed by what was measured on. */
+/* Results of calls and transfers between agents, printed. */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
 #include <stddef.h>
 #include <stdio.h>
 
+#include "bench/head.h"
 #include "bench/service/job.h"
-
-enum report_format {
-	REPORT_TABLE,
-	REPORT_CSV,
-	REPORT_JSON,
-};
 
 struct report_row {
 	struct bench_job job;
@@ -28,7 +23,7 @@ struct report {
 	size_t n_rows;
 };
 
-/* Print it. -EIO, -ENOMEM. */
+/* As head_print(). */
 int report_print(const struct report *r, enum report_format format, FILE *to);
 
 #endif

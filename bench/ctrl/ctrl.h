@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bench/head.h"
 #include "bench/load/histogram.h"
-#include "bench/report.h"
 #include "bench/settings.h"
 
 /* In the order in which they are measured. */
@@ -48,7 +48,7 @@ struct ctrl_result {
  */
 int ctrl_measure(const struct settings *settings, struct ctrl_result *out);
 
-/* -ENOMEM, what write(2) says. */
+/* As head_print(). */
 int ctrl_report(const struct ctrl_result *result, enum report_format format, FILE *to);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <inttypes.h>
 
 #include "bench/ctrl/ctrl.h"
 #include "bench/head.h"
-#include "cli/table.h"
 
 static double ms(uint64_t ns)
 {
@@ -31,8 +29,10 @@ static const struct cli_column columns[] = {
 	{ "total s", "total_s", true },
 };
 
-static void print_row(struct cli_table *t, const struct ctrl_row *row)
+static void print_row(struct cli_table *t, const void *result, size_t i)
 {
+	const struct ctrl_row *row = &((const struct ctrl_result *)result)->rows[i];
+
 	cli_table_cell(t, "%s", row->what);
 	cli_table_cell(t, "%" PRIu64, row->n);
 	cli_table_cell(t, "%.1f", per_s(row));
@@ -44,43 +44,11 @@ static void print_row(struct cli_table *t, const struct ctrl_row *row)
 	cli_table_cell(t, "%.3f", ms(row->elapsed_ns) / 1e3);
 }
 
-static void print_between(const struct ctrl_result *r, const struct head *h, const char *mark,
-			  FILE *to)
-{
-	const struct settings *s = r->settings;
-	char between[512], loop[64] = "closed loop";
-
-	if (s->ctrl.rate)
-		snprintf(loop, sizeof(loop), "open loop of %" PRId64 "/s", s->ctrl.rate);
-	snprintf(between, sizeof(between), "%" PRId64 " agents and nanoctrl at %.300s, %s",
-		 s->ctrl.agents, s->control.urls[0], loop);
-	head_print(h, between, mark, to);
-}
-
-static int print_table(const struct ctrl_result *r, const struct head *h, bool csv, FILE *to)
-{
-	struct cli_table *t;
-	int ret = cli_table_create(&t, columns, sizeof(columns) / sizeof(columns[0]));
-
-	if (ret)
-		return ret;
-	for (size_t i = 0; i < r->n_rows; i++)
-		print_row(t, &r->rows[i]);
-	print_between(r, h, csv ? "# " : "", to);
-	if (csv) {
-		ret = cli_table_print_csv(t, to);
-	} else {
-		fputc('\n', to);
-		ret = cli_table_print(t, cli_table_style_of_locale(), to);
-	}
-	cli_table_destroy(t);
-	return ret;
-}
-
 /* ---- JSON ---- */
 
-static json_t *json_row(const struct ctrl_row *row)
+static json_t *json_row(const void *result, size_t i)
 {
+	const struct ctrl_row *row = &((const struct ctrl_result *)result)->rows[i];
 	const struct load_histogram *l = &row->latency;
 
 	return json_pack("{s:s, s:I, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f}}", "op", row->what,
@@ -92,33 +60,36 @@ static json_t *json_row(const struct ctrl_row *row)
 			 ms(load_histogram_permille(l, 999)), "max", ms(l->max_ns));
 }
 
-/* Takes run over, which may be NULL. */
-static json_t *json_all(const struct ctrl_result *r, json_t *run)
+static int add_run(const void *result, json_t *run)
 {
-	const struct settings *s = r->settings;
-	json_t *rows = json_array();
-	int failed = !rows || !run;
+	const struct settings *s = ((const struct ctrl_result *)result)->settings;
 
-	for (size_t i = 0; i < r->n_rows && !failed; i++)
-		failed = json_array_append_new(rows, json_row(&r->rows[i]));
-	failed = failed || json_object_set_new(run, "server", json_string(s->control.urls[0])) ||
-		 json_object_set_new(run, "scope", json_string(s->between.scope)) ||
-		 json_object_set_new(run, "agents", json_integer(s->ctrl.agents)) ||
-		 json_object_set_new(run, "rate", json_integer(s->ctrl.rate));
-	if (!failed)
-		return json_pack("{s:s, s:o, s:o}", "bench", "ctrl", "run", run, "rows", rows);
-	json_decref(rows);
-	json_decref(run);
-	return NULL;
+	return json_object_set_new(run, "server", json_string(s->control.urls[0])) ||
+	       json_object_set_new(run, "scope", json_string(s->between.scope)) ||
+	       json_object_set_new(run, "agents", json_integer(s->ctrl.agents)) ||
+	       json_object_set_new(run, "rate", json_integer(s->ctrl.rate));
 }
 
 int ctrl_report(const struct ctrl_result *result, enum report_format format, FILE *to)
 {
-	struct head h;
-	int ret = head_read(&h, result->flags);
+	const struct settings *s = result->settings;
+	char between[512], loop[64] = "closed loop";
+	const struct head_rows rows = {
+		.bench = "ctrl",
+		.flags = result->flags,
+		.between = between,
+		.result = result,
+		.n = result->n_rows,
+		.columns = columns,
+		.n_columns = sizeof(columns) / sizeof(columns[0]),
+		.cells = print_row,
+		.json = json_row,
+		.add_run = add_run,
+	};
 
-	if (ret)
-		return ret;
-	return format == REPORT_JSON ? head_print_json(json_all(result, head_json(&h)), to)
-				     : print_table(result, &h, format == REPORT_CSV, to);
+	if (s->ctrl.rate)
+		snprintf(loop, sizeof(loop), "open loop of %" PRId64 "/s", s->ctrl.rate);
+	snprintf(between, sizeof(between), "%" PRId64 " agents and nanoctrl at %.300s, %s",
+		 s->ctrl.agents, s->control.urls[0], loop);
+	return head_print(&rows, format, to);
 }
