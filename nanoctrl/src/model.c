@@ -154,8 +154,9 @@ static int read_previous(const struct place *p, bool *out)
 	return ret ? ret : place_number(&previous, "generation", REQUIRED, 0, &n);
 }
 
-static int read_registration(struct model_agent *m, const struct place *p)
+static int read_registration(void *to, const struct place *p)
 {
+	struct model_agent *m = to;
 	int ret = get_incarnation(p, "incarnation", REQUIRED, &m->incarnation);
 
 	if (!ret)
@@ -167,25 +168,34 @@ static int read_registration(struct model_agent *m, const struct place *p)
 	return ret ? ret : read_profile(m, p);
 }
 
-static int read_update(struct model_agent *m, const struct place *p)
+static int read_update(void *to, const struct place *p)
 {
+	struct model_agent *m = to;
 	int ret = place_number(p, "revision", REQUIRED, 1, &m->revision);
 
 	return ret ? ret : read_profile(m, p);
 }
 
-/* Reads a body, and hands out what it says or leaves nothing behind. */
-static int parse_agent(const char *body, size_t len,
-		       int (*read)(struct model_agent *m, const struct place *p),
-		       struct model_agent *out, struct model_error *err)
+/* Reads a document into what becomes a model; what it has got so far is in there also on errors. */
+typedef int read_fn(void *to, const struct place *p);
+
+static int parse(const char *body, size_t len, read_fn *read, void *to, void **root,
+		 struct model_error *err)
 {
-	struct model_agent m = { .root = NULL };
 	struct place p;
 	int ret = place_load(&p, body, len, err);
 
-	m.root = p.in;
-	if (!ret)
-		ret = read(&m, &p);
+	*root = p.in;
+	return ret ? ret : read(to, &p);
+}
+
+/* Reads a body, and hands out what it says or leaves nothing behind. */
+static int parse_agent(const char *body, size_t len, read_fn *read, struct model_agent *out,
+		       struct model_error *err)
+{
+	struct model_agent m = { .root = NULL };
+	int ret = parse(body, len, read, &m, &m.root, err);
+
 	if (ret)
 		model_agent_fini(&m);
 	else
@@ -308,8 +318,9 @@ static int check_attributes(const struct place *p)
 	return ret;
 }
 
-static int read_region(struct model_object *m, const struct place *p)
+static int read_region(void *to, const struct place *p)
 {
+	struct model_object *m = to;
 	static const char *const names[] = { "size", "access", "allow", "attributes", NULL };
 	uint64_t size = 0;
 	json_t *v;
@@ -345,8 +356,9 @@ static int check_state(const struct place *p)
 	return 0;
 }
 
-static int read_link(struct model_object *m, const struct place *p)
+static int read_link(void *to, const struct place *p)
 {
+	struct model_object *m = to;
 	static const char *const names[] = { "state",
 					     "cause",
 					     "age_ms",
@@ -376,8 +388,9 @@ static int read_link(struct model_object *m, const struct place *p)
 	return ret ? ret : make_doc(m, p, names);
 }
 
-static int read_offer(struct model_object *m, const struct place *p)
+static int read_offer(void *to, const struct place *p)
 {
+	struct model_object *m = to;
 	int ret = place_number(p, "connection_epoch", REQUIRED, 1, &m->revision);
 
 	if (!ret)
@@ -386,17 +399,12 @@ static int read_offer(struct model_object *m, const struct place *p)
 }
 
 /* As parse_agent(). */
-static int parse_object(const char *body, size_t len,
-			int (*read)(struct model_object *m, const struct place *p),
-			struct model_object *out, struct model_error *err)
+static int parse_object(const char *body, size_t len, read_fn *read, struct model_object *out,
+			struct model_error *err)
 {
 	struct model_object m = { .root = NULL };
-	struct place p;
-	int ret = place_load(&p, body, len, err);
+	int ret = parse(body, len, read, &m, &m.root, err);
 
-	m.root = p.in;
-	if (!ret)
-		ret = read(&m, &p);
 	if (ret)
 		model_object_fini(&m);
 	else
