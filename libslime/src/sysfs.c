@@ -38,6 +38,15 @@ make_path(char path[PATH_MAX], const char *root, const char *fmt, va_list args)
 	return more < 0 || more >= PATH_MAX - used ? -ENAMETOOLONG : 0;
 }
 
+/* The path that the last arguments of a function name. */
+#define MAKE_PATH(ret, path, root, fmt)                          \
+	do {                                                     \
+		va_list args_;                                   \
+		va_start(args_, fmt);                            \
+		(ret) = make_path((path), (root), (fmt), args_); \
+		va_end(args_);                                   \
+	} while (0)
+
 static int read_text(const char *path, char *text, size_t cap)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -61,26 +70,20 @@ static int read_text(const char *path, char *text, size_t cap)
 int sl_sysfs_text(char *text, size_t cap, const char *root, const char *fmt, ...)
 {
 	char path[PATH_MAX];
-	va_list args;
 	int ret;
 
 	text[0] = '\0';
-	va_start(args, fmt);
-	ret = make_path(path, root, fmt, args);
-	va_end(args);
+	MAKE_PATH(ret, path, root, fmt);
 	return ret ? ret : read_text(path, text, cap);
 }
 
 int sl_sysfs_number(int64_t *out, const char *root, const char *fmt, ...)
 {
 	char path[PATH_MAX], text[64], *end;
-	va_list args;
 	long long n;
 	int ret;
 
-	va_start(args, fmt);
-	ret = make_path(path, root, fmt, args);
-	va_end(args);
+	MAKE_PATH(ret, path, root, fmt);
 	if (!ret)
 		ret = read_text(path, text, sizeof(text));
 	if (ret)
@@ -96,12 +99,9 @@ int sl_sysfs_number(int64_t *out, const char *root, const char *fmt, ...)
 int sl_sysfs_real(char real[PATH_MAX], const char *root, const char *fmt, ...)
 {
 	char path[PATH_MAX];
-	va_list args;
 	int ret;
 
-	va_start(args, fmt);
-	ret = make_path(path, root, fmt, args);
-	va_end(args);
+	MAKE_PATH(ret, path, root, fmt);
 	if (ret)
 		return ret;
 	return realpath(path, real) ? 0 : -errno;
@@ -159,14 +159,11 @@ static int add_names(struct sl_sysfs_names *list, size_t max, DIR *dir)
 int sl_sysfs_names(struct sl_sysfs_names *out, size_t max, const char *root, const char *fmt, ...)
 {
 	char path[PATH_MAX];
-	va_list args;
 	DIR *dir;
 	int ret;
 
 	*out = (struct sl_sysfs_names){ 0 };
-	va_start(args, fmt);
-	ret = make_path(path, root, fmt, args);
-	va_end(args);
+	MAKE_PATH(ret, path, root, fmt);
 	if (ret)
 		return ret;
 	dir = opendir(path);
