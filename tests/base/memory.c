@@ -67,6 +67,28 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* A machine with memory, on which we are in this group; path is where the group's files are. */
+static void write_group(struct tree *t, const char *group, const char *path, const char *max,
+			const char *current)
+{
+	char file[256];
+
+	write_file(t, "/proc/meminfo", MEMINFO);
+	write_file(t, "/proc/self/cgroup", group);
+	snprintf(file, sizeof(file), "/sys/fs/cgroup%s/memory.max", path);
+	write_file(t, file, max);
+	snprintf(file, sizeof(file), "/sys/fs/cgroup%s/memory.current", path);
+	write_file(t, file, current);
+}
+
+static uint64_t ram_left(const struct tree *t)
+{
+	struct sl_memory m;
+
+	sl_memory_left(t->root, &m);
+	return m.ram;
+}
+
 static void left__without_any_account_is_unknown(void **state)
 {
 	struct tree *t = *state;
@@ -96,10 +118,7 @@ static void left__in_a_group_is_its_limit_less_what_it_uses_and_cannot_drop(void
 	struct tree *t = *state;
 	struct sl_memory m;
 
-	write_file(t, "/proc/meminfo", MEMINFO);
-	write_file(t, "/proc/self/cgroup", "0::/a/b\n");
-	write_file(t, "/sys/fs/cgroup/a/b/memory.max", "3145728\n");
-	write_file(t, "/sys/fs/cgroup/a/b/memory.current", "2097152\n");
+	write_group(t, "0::/a/b\n", "/a/b", "3145728\n", "2097152\n");
 	write_file(t, "/sys/fs/cgroup/a/b/memory.stat",
 		   "anon 1\nfile 1048576\ninactive_file 524288\nactive_file 524288\n");
 	write_file(t, "/sys/fs/cgroup/a/b/memory.swap.max", "0\n");
@@ -113,48 +132,30 @@ static void left__in_a_group_is_its_limit_less_what_it_uses_and_cannot_drop(void
 static void left__is_bounded_by_every_group_above(void **state)
 {
 	struct tree *t = *state;
-	struct sl_memory m;
 
-	write_file(t, "/proc/meminfo", MEMINFO);
-	write_file(t, "/proc/self/cgroup", "0::/a/b\n");
-	write_file(t, "/sys/fs/cgroup/a/b/memory.max", "max\n");
-	write_file(t, "/sys/fs/cgroup/a/b/memory.current", "0\n");
+	write_group(t, "0::/a/b\n", "/a/b", "max\n", "0\n");
 	write_file(t, "/sys/fs/cgroup/a/memory.max", "1048576\n");
 	write_file(t, "/sys/fs/cgroup/a/memory.current", "0\n");
 
-	sl_memory_left(t->root, &m);
-
-	assert_true(m.ram == 1 * MIB);
+	assert_true(ram_left(t) == 1 * MIB);
 }
 
 static void left__where_the_path_is_of_the_host_is_bounded_by_what_is_mounted(void **state)
 {
 	struct tree *t = *state;
-	struct sl_memory m;
 
-	write_file(t, "/proc/meminfo", MEMINFO);
-	write_file(t, "/proc/self/cgroup", "0::/system.slice/docker-1.scope\n");
-	write_file(t, "/sys/fs/cgroup/memory.max", "1048576\n");
-	write_file(t, "/sys/fs/cgroup/memory.current", "0\n");
+	write_group(t, "0::/system.slice/docker-1.scope\n", "", "1048576\n", "0\n");
 
-	sl_memory_left(t->root, &m);
-
-	assert_true(m.ram == 1 * MIB);
+	assert_true(ram_left(t) == 1 * MIB);
 }
 
 static void left__of_a_group_beyond_its_limit_is_nothing(void **state)
 {
 	struct tree *t = *state;
-	struct sl_memory m;
 
-	write_file(t, "/proc/meminfo", MEMINFO);
-	write_file(t, "/proc/self/cgroup", "0::/a\n");
-	write_file(t, "/sys/fs/cgroup/a/memory.max", "1048576\n");
-	write_file(t, "/sys/fs/cgroup/a/memory.current", "2097152\n");
+	write_group(t, "0::/a\n", "/a", "1048576\n", "2097152\n");
 
-	sl_memory_left(t->root, &m);
-
-	assert_true(m.ram == 0);
+	assert_true(ram_left(t) == 0);
 }
 
 static void left__in_a_group_of_version_1_is_bounded_by_it(void **state)
@@ -176,25 +177,18 @@ static void left__in_a_group_of_version_1_is_bounded_by_it(void **state)
 	assert_true(m.ram == 1 * MIB);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(left__without_any_account_is_unknown, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			left__of_a_machine_without_groups_is_what_is_available, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			left__in_a_group_is_its_limit_less_what_it_uses_and_cannot_drop, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(left__is_bounded_by_every_group_above, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			left__where_the_path_is_of_the_host_is_bounded_by_what_is_mounted, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(left__of_a_group_beyond_its_limit_is_nothing, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(left__in_a_group_of_version_1_is_bounded_by_it,
-						setup, teardown),
+		TEST(left__without_any_account_is_unknown),
+		TEST(left__of_a_machine_without_groups_is_what_is_available),
+		TEST(left__in_a_group_is_its_limit_less_what_it_uses_and_cannot_drop),
+		TEST(left__is_bounded_by_every_group_above),
+		TEST(left__where_the_path_is_of_the_host_is_bounded_by_what_is_mounted),
+		TEST(left__of_a_group_beyond_its_limit_is_nothing),
+		TEST(left__in_a_group_of_version_1_is_bounded_by_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

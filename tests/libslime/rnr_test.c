@@ -31,6 +31,14 @@ static struct slime_rnr_monitor *monitor_of(const struct sysfs_tree *t)
 	return m;
 }
 
+/* Of one device, of which nothing else is known. */
+static struct slime_rnr_monitor *monitor_with(const struct sysfs_tree *t, const char *device,
+					      const char *file, const char *text)
+{
+	put(t, device, 1, file, text);
+	return monitor_of(t);
+}
+
 static size_t n_counters(const struct slime_rnr_monitor *m)
 {
 	size_t n;
@@ -69,10 +77,9 @@ static void monitor__without_devices_has_no_counters(void **state)
 
 static void sample__tells_what_was_added(void **state)
 {
-	struct slime_rnr_monitor *m;
+	struct slime_rnr_monitor *m =
+		monitor_with(*state, "mlx5_0", "hw_counters/out_of_buffer", "100\n");
 
-	put(*state, "mlx5_0", 1, "hw_counters/out_of_buffer", "100\n");
-	m = monitor_of(*state);
 	assert_counts(counter(m, 0), 100, 0, 0);
 	put(*state, "mlx5_0", 1, "hw_counters/out_of_buffer", "103\n");
 	assert_int_equal(slime_rnr_monitor_sample(m), 0);
@@ -91,10 +98,9 @@ static void sample__tells_what_was_added(void **state)
 
 static void sample__of_a_counter_that_went_back_adds_what_it_shows(void **state)
 {
-	struct slime_rnr_monitor *m;
+	struct slime_rnr_monitor *m =
+		monitor_with(*state, "mlx5_0", "hw_counters/packet_seq_err", "50\n");
 
-	put(*state, "mlx5_0", 1, "hw_counters/packet_seq_err", "50\n");
-	m = monitor_of(*state);
 	put(*state, "mlx5_0", 1, "hw_counters/packet_seq_err", "2\n");
 	assert_int_equal(slime_rnr_monitor_sample(m), 0);
 	assert_counts(counter(m, 0), 2, 2, 2);
@@ -103,10 +109,9 @@ static void sample__of_a_counter_that_went_back_adds_what_it_shows(void **state)
 
 static void sample__of_a_device_that_came_starts_from_its_value(void **state)
 {
-	struct slime_rnr_monitor *m;
+	struct slime_rnr_monitor *m =
+		monitor_with(*state, "mlx5_1", "hw_counters/out_of_buffer", "1\n");
 
-	put(*state, "mlx5_1", 1, "hw_counters/out_of_buffer", "1\n");
-	m = monitor_of(*state);
 	put(*state, "mlx5_0", 1, "hw_counters/out_of_buffer", "70\n");
 	put(*state, "mlx5_1", 1, "hw_counters/out_of_buffer", "4\n");
 	assert_int_equal(slime_rnr_monitor_sample(m), 0);
@@ -164,10 +169,9 @@ static void sample__of_what_is_no_count_leaves_it_out(void **state)
 
 static void sample__that_fails_keeps_the_last(void **state)
 {
-	struct slime_rnr_monitor *m;
+	struct slime_rnr_monitor *m =
+		monitor_with(*state, "mlx5_0", "hw_counters/out_of_buffer", "3\n");
 
-	put(*state, "mlx5_0", 1, "hw_counters/out_of_buffer", "3\n");
-	m = monitor_of(*state);
 	sysfs_tree_remove(*state, "class/infiniband");
 	sysfs_tree_put(*state, "class/infiniband", "");
 	assert_int_equal(slime_rnr_monitor_sample(m), -EIO);

@@ -213,6 +213,15 @@ int _ibv_query_gid_ex(struct ibv_context *ibv, uint32_t num, uint32_t index,
 	return err;
 }
 
+/* As the old calls end: the error is in errno. */
+static int leave_with(int err)
+{
+	fv_leave();
+	if (err)
+		errno = err;
+	return err ? -1 : 0;
+}
+
 /* An empty entry is a GID of zeros here. */
 int ibv_query_gid(struct ibv_context *ibv, uint8_t num, int index, union ibv_gid *gid)
 {
@@ -224,10 +233,7 @@ int ibv_query_gid(struct ibv_context *ibv, uint8_t num, int index, union ibv_gid
 		err = EINVAL;
 	if (!err)
 		*gid = p->gids[index].gid;
-	fv_leave();
-	if (err)
-		errno = err;
-	return err ? -1 : 0;
+	return leave_with(err);
 }
 
 ssize_t _ibv_query_gid_table(struct ibv_context *ibv, struct ibv_gid_entry *entries, size_t cap,
@@ -264,10 +270,7 @@ int ibv_query_pkey(struct ibv_context *ibv, uint8_t num, int index, __be16 *pkey
 		err = EINVAL;
 	if (!err)
 		*pkey = htons(p->pkeys[index]);
-	fv_leave();
-	if (err)
-		errno = err;
-	return err ? -1 : 0;
+	return leave_with(err);
 }
 
 int ibv_get_pkey_index(struct ibv_context *ibv, uint8_t num, __be16 pkey)
