@@ -56,6 +56,12 @@ static int write_now(void)
 	return ret;
 }
 
+static void assert_says(const struct slime_endpoint_info *info, const char *what)
+{
+	if (!strstr(info->cause_text, what))
+		fail_msg("'%s' does not say '%s'", info->cause_text, what);
+}
+
 static struct slime_endpoint_info broken_info(const struct rdma_end *e)
 {
 	struct slime_endpoint_info info;
@@ -156,9 +162,13 @@ static void cut__ends_both_sides_with_a_cause(void **state)
 
 static void device__that_dies_ends_its_links(void **state)
 {
+	struct slime_endpoint_info info;
+
 	(void)state;
 	fakeverbs_kill_device(1);
-	assert_int_equal(broken_info(&pair.b).state, SLIME_ENDPOINT_BROKEN);
+	info = broken_info(&pair.b);
+	assert_int_equal(info.state, SLIME_ENDPOINT_BROKEN);
+	assert_says(&info, ibv_event_type_str(IBV_EVENT_DEVICE_FATAL));
 	assert_int_equal(broken_info(&pair.a).state, SLIME_ENDPOINT_BROKEN);
 }
 
@@ -169,8 +179,7 @@ static void assert_refused(struct rdma_end *e, int status, const char *why)
 
 	assert_int_equal(status, -ECONNREFUSED);
 	slime_endpoint_info(e->ep, &info);
-	if (!strstr(info.cause_text, why))
-		fail_msg("'%s' does not say '%s'", info.cause_text, why);
+	assert_says(&info, why);
 }
 
 static void device__that_died_is_not_offered_again(void **state)
@@ -199,14 +208,19 @@ static void device__named_wrongly_is_refused(void **state)
 	}
 }
 
-static void queue_pair__with_a_fatal_event_ends_its_link(void **state)
+/* Its flushes are found before the event that says why. */
+static void queue_pair__with_a_fatal_event_ends_its_link_for_that_reason(void **state)
 {
+	struct slime_endpoint_info info;
 	uint32_t number;
 
 	(void)state;
 	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
-	fakeverbs_raise_qp(0, number, IBV_EVENT_QP_FATAL);
-	assert_int_equal(broken_info(&pair.a).state, SLIME_ENDPOINT_BROKEN);
+	fakeverbs_raise_qp(0, number, IBV_EVENT_QP_ACCESS_ERR);
+	info = broken_info(&pair.a);
+	assert_int_equal(info.state, SLIME_ENDPOINT_BROKEN);
+	assert_int_equal(info.cause, -EIO);
+	assert_says(&info, ibv_event_type_str(IBV_EVENT_QP_ACCESS_ERR));
 	assert_int_equal(broken_info(&pair.b).state, SLIME_ENDPOINT_BROKEN);
 }
 
@@ -289,7 +303,7 @@ int main(void)
 		IN_PAIR(device__that_dies_ends_its_links),
 		IN_PAIR(device__that_died_is_not_offered_again),
 		ALONE(device__named_wrongly_is_refused),
-		IN_PAIR(queue_pair__with_a_fatal_event_ends_its_link),
+		IN_PAIR(queue_pair__with_a_fatal_event_ends_its_link_for_that_reason),
 		IN_PAIR(events__that_end_nothing_end_nothing),
 		IN_PAIR(op__ends_after_its_queue_pair_was_drained),
 		IN_PAIR(completion__that_comes_twice_is_taken_once),

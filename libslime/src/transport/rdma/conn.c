@@ -33,14 +33,15 @@ void rdma_conn_call(struct rdma_conn *c)
 	env->kick(env->arg);
 }
 
-/* Under lock. */
-static void end_because(struct rdma_conn *c, int cause, const char *why, bool local)
+/* Under lock. A flush follows from something else, which may be heard of later: that counts. */
+static void end_because(struct rdma_conn *c, int cause, const char *why, bool local, bool flushed)
 {
 	if (rdma_state(c) == RDMA_CONN_LEAVING) {
 		atomic_store(&c->left, true);
-	} else if (!atomic_load(&c->ending)) {
+	} else if (!atomic_load(&c->ending) || (c->end_flushed && !flushed)) {
 		c->end_cause = cause;
 		c->end_local = local;
+		c->end_flushed = flushed;
 		snprintf(c->end_why, sizeof(c->end_why), "%s", why);
 		atomic_store(&c->ending, true);
 	}
@@ -49,13 +50,13 @@ static void end_because(struct rdma_conn *c, int cause, const char *why, bool lo
 
 void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why)
 {
-	end_because(c, cause, why, false);
+	end_because(c, cause, why, false, false);
 }
 
 void rdma_conn_fail(struct rdma_conn *c, int cause, const char *why)
 {
 	pthread_mutex_lock(&c->lock);
-	end_because(c, cause, why, false);
+	end_because(c, cause, why, false, false);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -65,7 +66,7 @@ static void conn_close(struct sl_conn *conn, int cause, const char *why)
 
 	pthread_mutex_lock(&c->lock);
 	if (!atomic_load(&c->ending))
-		end_because(c, cause, why, true);
+		end_because(c, cause, why, true, false);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -225,18 +226,24 @@ static void begin(struct rdma_conn *c)
 
 void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc)
 {
+	bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
 	uint32_t state = rdma_state(c);
 	char why[160];
 
-	if (atomic_load(&c->ending) && state != RDMA_CONN_LEAVING)
+	if (flushed && (atomic_load(&c->ending) || state == RDMA_CONN_RESTING) &&
+	    state != RDMA_CONN_LEAVING)
 		return;
 	rdma_error_text(q, wc, why, sizeof(why));
-	if (state == RDMA_CONN_GREETING) {
+	if (!atomic_load(&c->ending) &&
+	    (state == RDMA_CONN_GREETING || state == RDMA_CONN_RESTING)) {
 		/* Its peer may not be there yet. */
 		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", why);
-		begin_again_later(c, sl_clock_ns() - c->greeted_ns);
-	} else if (state == RDMA_CONN_UP || state == RDMA_CONN_LEAVING) {
-		rdma_conn_fail(c, rdma_error_status(wc->status), why);
+		if (state == RDMA_CONN_GREETING)
+			begin_again_later(c, sl_clock_ns() - c->greeted_ns);
+	} else if (state >= RDMA_CONN_UP) {
+		pthread_mutex_lock(&c->lock);
+		end_because(c, rdma_error_status(wc->status), why, false, flushed);
+		pthread_mutex_unlock(&c->lock);
 	}
 }
 
@@ -350,6 +357,13 @@ void rdma_conn_drained(struct rdma_conn *c)
 	rdma_conn_call(c);
 }
 
+/* An event may know what a flush does not; those of a queue pair are gone with it. */
+static void look_for_cause(struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < c->n_qps; i++)
+		rdma_nic_look(c->qps[i]->nic);
+}
+
 static unsigned go_on_ending(struct rdma_conn *c)
 {
 	switch (rdma_state(c)) {
@@ -368,8 +382,11 @@ static unsigned go_on_ending(struct rdma_conn *c)
 		kill_qps(c);
 		return 1;
 	case RDMA_CONN_DRAINING:
-		if (all_drained(c))
+		if (all_drained(c)) {
+			if (c->end_flushed)
+				look_for_cause(c);
 			close_qps(c);
+		}
 		return 1;
 	default: /* a worker is at it, or it is over */
 		return 0;

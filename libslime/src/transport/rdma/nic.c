@@ -53,12 +53,15 @@ static void on_channel(struct sl_source *s, uint32_t events)
 	look_whether_gone(nic, s, events);
 }
 
-static void fail_qp(struct ibv_qp *ibv, enum ibv_event_type type)
+static void fail_qp(struct rdma_nic *nic, struct ibv_qp *ibv, const char *what)
 {
 	struct rdma_qp *q = ibv->qp_context;
+	char why[160];
 
-	if (q->conn)
-		rdma_conn_fail(q->conn, -EIO, ibv_event_type_str(type));
+	if (!q->conn)
+		return;
+	snprintf(why, sizeof(why), "%.40s: %s", nic->device.name, what);
+	rdma_conn_fail(q->conn, -EIO, why);
 }
 
 static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)
@@ -69,7 +72,7 @@ static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-		fail_qp(event->element.qp, event->event_type);
+		fail_qp(nic, event->element.qp, what);
 		break;
 	case IBV_EVENT_CQ_ERR:
 	case IBV_EVENT_DEVICE_FATAL:
@@ -90,15 +93,21 @@ static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)
 	}
 }
 
-static void on_async(struct sl_source *s, uint32_t events)
+void rdma_nic_look(struct rdma_nic *nic)
 {
-	struct rdma_nic *nic = SL_CONTAINER_OF(s, struct rdma_nic, async_source);
 	struct ibv_async_event event;
 
 	while (ibv_get_async_event(nic->device.ibv, &event) == 0) {
 		on_event(nic, &event);
 		ibv_ack_async_event(&event);
 	}
+}
+
+static void on_async(struct sl_source *s, uint32_t events)
+{
+	struct rdma_nic *nic = SL_CONTAINER_OF(s, struct rdma_nic, async_source);
+
+	rdma_nic_look(nic);
 	look_whether_gone(nic, s, events);
 }
 

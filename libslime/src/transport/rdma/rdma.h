@@ -119,6 +119,8 @@ int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, un
 		  struct rdma_nic **out, struct sl_why *why);
 /* Ask the port again what it is like. */
 int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why);
+/* Take the events that wait. [token] */
+void rdma_nic_look(struct rdma_nic *nic);
 /* Nothing of it is in use. */
 void rdma_nic_close(struct rdma_nic *nic);
 
@@ -390,6 +392,7 @@ struct rdma_conn {
 
 	pthread_mutex_t lock;
 	bool end_local;
+	bool end_flushed; /* what is to be told is a flush alone */
 	int end_cause;
 	char end_why[256];
 	struct sl_list works;  /* ops with requests that are not posted */
