@@ -114,6 +114,9 @@ void fakeverbs_kill_device(unsigned device);
 void fakeverbs_raise(unsigned device, enum ibv_event_type type, uint8_t port);
 void fakeverbs_raise_qp(unsigned device, uint32_t qp_num, enum ibv_event_type type);
 
+/* CQ_ERR of the completion queue of that queue pair: it tells of nothing any more. */
+void fakeverbs_break_cq(unsigned device, uint32_t qp_num);
+
 /* Numbers of the queue pairs there are, oldest first; returns how many, also beyond cap. */
 size_t fakeverbs_qps(unsigned device, uint32_t *qp_nums, size_t cap);
 

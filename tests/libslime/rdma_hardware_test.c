@@ -182,6 +182,57 @@ static void assert_refused(struct rdma_end *e, int status, const char *why)
 	assert_says(&info, why);
 }
 
+static bool is_connected(const struct rdma_end *e)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(e->ep, &info);
+	return info.state == SLIME_ENDPOINT_CONNECTED;
+}
+
+/* Each link completes into a queue of its own here. */
+static void completion_queue__that_fails_ends_its_links_only(void **state)
+{
+	struct slime_context_attr attr = quick();
+	struct slime_endpoint *ends[2];
+	struct slime_endpoint_info info;
+	uint64_t destroyed;
+	uint32_t number;
+
+	(void)state;
+	fakeverbs_device(0)->max_cqe = fakeverbs_device(1)->max_cqe = 1500;
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	ends[0] = pair.a.ep;
+	ends[1] = pair.b.ep;
+	assert_ok(rdma_pair_connect(&pair));
+	destroyed = fakeverbs_counts().calls[FAKEVERBS_DESTROY_CQ];
+
+	fakeverbs_break_cq(0, number);
+	do {
+		rdma_poll(&pair);
+		slime_endpoint_info(ends[0], &info);
+	} while (info.state == SLIME_ENDPOINT_CONNECTED);
+	assert_says(&info, ibv_event_type_str(IBV_EVENT_CQ_ERR));
+	assert_ok(write_now());
+	assert_ok(slime_endpoint_destroy(ends[0]));
+	assert_ok(slime_endpoint_destroy(ends[1]));
+	while (fakeverbs_counts().calls[FAKEVERBS_DESTROY_CQ] == destroyed)
+		rdma_poll(&pair);
+	assert_true(is_connected(&pair.a) && is_connected(&pair.b));
+
+	/* There is another for the next link. */
+	ends[0] = pair.a.ep;
+	ends[1] = pair.b.ep;
+	assert_ok(rdma_pair_connect(&pair));
+	assert_ok(write_now());
+	slime_endpoint_close(ends[0]);
+	slime_endpoint_close(ends[1]);
+	rdma_settle(&pair);
+	assert_ok(slime_endpoint_destroy(ends[0]));
+	assert_ok(slime_endpoint_destroy(ends[1]));
+}
+
 static void device__that_died_is_not_offered_again(void **state)
 {
 	(void)state;
@@ -301,6 +352,7 @@ int main(void)
 		IN_PAIR(region__that_cannot_be_pinned_fails_its_work_only),
 		IN_PAIR(cut__ends_both_sides_with_a_cause),
 		IN_PAIR(device__that_dies_ends_its_links),
+		ALONE(completion_queue__that_fails_ends_its_links_only),
 		IN_PAIR(device__that_died_is_not_offered_again),
 		ALONE(device__named_wrongly_is_refused),
 		IN_PAIR(queue_pair__with_a_fatal_event_ends_its_link_for_that_reason),

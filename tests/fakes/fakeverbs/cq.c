@@ -150,7 +150,7 @@ static void announce(struct fv_cq *cq)
 }
 
 /* The queue is broken for good, and with it whoever completes into it. */
-static void overrun(struct fv_cq *cq)
+void fv_cq_overrun(struct fv_cq *cq)
 {
 	struct fv_context *ctx = fv_context(cq->ibv.context);
 	struct ibv_async_event event = { .element.cq = &cq->ibv, .event_type = IBV_EVENT_CQ_ERR };
@@ -173,8 +173,10 @@ static void overrun(struct fv_cq *cq)
 
 void fv_cq_add(struct fv_cq *cq, const struct fv_cqe *cqe, bool solicited)
 {
+	if (cq->overrun)
+		return;
 	if (cq->added - cq->polled == (uint64_t)cq->ibv.cqe) {
-		overrun(cq);
+		fv_cq_overrun(cq);
 		return;
 	}
 	cq->ring[cq->added++ % (uint64_t)cq->ibv.cqe] = *cqe;

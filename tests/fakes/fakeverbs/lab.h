@@ -248,6 +248,7 @@ uint8_t *fv_mr_at(struct fv_device *dev, const struct ibv_pd *pd, uint32_t key, 
 
 /* ---- cq.c ---- */
 
+void fv_cq_overrun(struct fv_cq *cq);
 void fv_cq_add(struct fv_cq *cq, const struct fv_cqe *cqe, bool solicited);
 /* The queue pair goes away: its completions go too, or have no queue pair any more. */
 void fv_cq_forget(struct fv_cq *cq, struct fv_qp *qp, bool drop);

@@ -285,6 +285,13 @@ size_t fakeverbs_qps(unsigned device, uint32_t *qp_nums, size_t cap)
 	return n;
 }
 
+void fakeverbs_break_cq(unsigned device, uint32_t qp_num)
+{
+	fv_lock();
+	fv_cq_overrun(fv_cq(must_find(device, qp_num)->init.send_cq));
+	fv_unlock();
+}
+
 void fakeverbs_hold_qp(unsigned device, uint32_t qp_num, bool held)
 {
 	struct fv_qp *qp;

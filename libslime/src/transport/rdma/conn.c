@@ -214,12 +214,27 @@ static void on_time(struct sl_timer *timer)
 	rdma_conn_fail(c, -ETIMEDOUT, why);
 }
 
+/* What failed since the offer was made, and when no connection was there to hear of it. */
+static void look_whether_whole(struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < c->n_qps; i++) {
+		const struct rdma_qp *q = c->qps[i];
+
+		if (atomic_load(&q->nic->dead))
+			rdma_conn_fail(c, -EIO, "a device failed before the link was made");
+		else if (atomic_load(&q->cq->failed))
+			rdma_conn_fail(c, -EIO,
+				       "a completion queue failed before the link was made");
+	}
+}
+
 static void begin(struct rdma_conn *c)
 {
 	sl_list_append(&c->t->conns, &c->link);
 	rdma_watch_start(c->t);
 	sl_timer_set(rdma_poller(c->t), &c->timer, c->deadline_ns);
 	bring_up(c);
+	look_whether_whole(c);
 }
 
 /* ---- while it is up ---- */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/log.h"
 #include "src/transport/rdma/rdma.h"
 
 /* Events are acknowledged in lots: each time takes a lock of libibverbs'. */
@@ -28,7 +30,7 @@ static int create(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out)
 		free(cq);
 		return errno ? -errno : -EIO;
 	}
-	cq->room = len;
+	cq->len = cq->room = len;
 	*out = cq;
 	return 0;
 }
@@ -38,33 +40,46 @@ static struct rdma_cq *find(struct rdma_nic *nic, uint32_t n)
 	unsigned n_cqs = atomic_load(&nic->n_cqs);
 
 	for (unsigned i = 0; i < n_cqs; i++) {
-		if (nic->cqs[i]->room >= n) {
-			nic->cqs[i]->room -= n;
-			return nic->cqs[i];
+		struct rdma_cq *cq = atomic_load(&nic->cqs[i]);
+
+		if (cq && !atomic_load(&cq->failed) && cq->room >= n) {
+			cq->room -= n;
+			return cq;
 		}
 	}
 	return NULL;
 }
 
+/* One more in the first place that is free. */
+static int add(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out)
+{
+	unsigned n_cqs = atomic_load(&nic->n_cqs);
+	unsigned i = 0;
+	int ret;
+
+	while (i < n_cqs && atomic_load(&nic->cqs[i]))
+		i++;
+	if (i == RDMA_CQS_MAX)
+		return -ENOSPC;
+	ret = create(nic, n, out);
+	if (ret)
+		return ret;
+	(*out)->room -= n;
+	atomic_store_explicit(&nic->cqs[i], *out, memory_order_release);
+	if (i == n_cqs)
+		atomic_store_explicit(&nic->n_cqs, n_cqs + 1, memory_order_release);
+	return 0;
+}
+
 int rdma_cq_reserve(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out)
 {
 	struct rdma_cq *cq;
-	unsigned n_cqs;
 	int ret = 0;
 
 	pthread_mutex_lock(&nic->t->cq_lock);
 	cq = find(nic, n);
-	n_cqs = atomic_load(&nic->n_cqs);
-	if (!cq && n_cqs == RDMA_CQS_MAX) {
-		ret = -ENOSPC;
-	} else if (!cq) {
-		ret = create(nic, n, &cq);
-		if (!ret) {
-			cq->room -= n;
-			nic->cqs[n_cqs] = cq;
-			atomic_store_explicit(&nic->n_cqs, n_cqs + 1, memory_order_release);
-		}
-	}
+	if (!cq)
+		ret = add(nic, n, &cq);
 	pthread_mutex_unlock(&nic->t->cq_lock);
 	if (!ret)
 		*out = cq;
@@ -78,17 +93,67 @@ void rdma_cq_release(struct rdma_cq *cq, uint32_t n)
 	pthread_mutex_unlock(&cq->nic->t->cq_lock);
 }
 
-void rdma_cq_close(struct rdma_cq *cq)
+static void acknowledge(struct rdma_cq *cq)
 {
 	if (cq->n_events)
 		ibv_ack_cq_events(cq->ibv, cq->n_events);
-	ibv_destroy_cq(cq->ibv);
+	cq->n_events = 0;
+}
+
+static void destroy(struct rdma_cq *cq)
+{
+	int ret = ibv_destroy_cq(cq->ibv);
+
+	if (ret)
+		sl_error("rdma", "%s: a completion queue cannot be destroyed: %s",
+			 cq->nic->device.name, strerror(ret));
+}
+
+void rdma_cq_close(struct rdma_cq *cq)
+{
+	acknowledge(cq);
+	destroy(cq);
 	free(cq);
+}
+
+/* ---- one that failed ---- */
+
+static void work_destroy(struct rdma_job *job)
+{
+	destroy(SL_CONTAINER_OF(job, struct rdma_cq, job));
+}
+
+static void done_destroy(struct rdma_job *job)
+{
+	free(SL_CONTAINER_OF(job, struct rdma_cq, job));
+}
+
+static void reap(struct rdma_nic *nic, unsigned i)
+{
+	struct rdma_cq *cq = atomic_load(&nic->cqs[i]);
+	bool unused;
+
+	pthread_mutex_lock(&nic->t->cq_lock);
+	unused = cq->room == cq->len;
+	if (unused)
+		atomic_store(&nic->cqs[i], NULL);
+	pthread_mutex_unlock(&nic->t->cq_lock);
+	if (unused)
+		rdma_job_start(nic->t, &cq->job, work_destroy, done_destroy);
+}
+
+void rdma_cq_fail(struct rdma_cq *cq)
+{
+	pthread_mutex_lock(&cq->nic->t->cq_lock);
+	atomic_store(&cq->failed, true);
+	pthread_mutex_unlock(&cq->nic->t->cq_lock);
+	/* Destroying it waits for them. */
+	acknowledge(cq);
 }
 
 /* ---- rounds ---- */
 
-unsigned rdma_cq_poll(struct rdma_cq *cq)
+static unsigned poll(struct rdma_cq *cq)
 {
 	struct ibv_wc wc[RDMA_POLL];
 	unsigned sum = 0;
@@ -106,18 +171,40 @@ unsigned rdma_cq_poll(struct rdma_cq *cq)
 	return sum;
 }
 
-void rdma_cq_arm(struct rdma_cq *cq)
+unsigned rdma_cq_poll(struct rdma_nic *nic)
 {
-	if (cq->armed || atomic_load_explicit(&cq->nic->dead, memory_order_relaxed))
+	unsigned n_cqs = atomic_load_explicit(&nic->n_cqs, memory_order_acquire);
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < n_cqs; i++) {
+		struct rdma_cq *cq = atomic_load_explicit(&nic->cqs[i], memory_order_acquire);
+
+		if (!cq)
+			continue;
+		n += poll(cq);
+		if (atomic_load_explicit(&cq->failed, memory_order_relaxed))
+			reap(nic, i);
+	}
+	return n;
+}
+
+void rdma_cq_arm(struct rdma_nic *nic)
+{
+	unsigned n_cqs = atomic_load(&nic->n_cqs);
+
+	if (atomic_load_explicit(&nic->dead, memory_order_relaxed))
 		return;
-	cq->armed = ibv_req_notify_cq(cq->ibv, 0) == 0;
+	for (unsigned i = 0; i < n_cqs; i++) {
+		struct rdma_cq *cq = atomic_load(&nic->cqs[i]);
+
+		if (cq && !cq->armed && !atomic_load(&cq->failed))
+			cq->armed = ibv_req_notify_cq(cq->ibv, 0) == 0;
+	}
 }
 
 void rdma_cq_rang(struct rdma_cq *cq)
 {
 	cq->armed = false;
-	if (++cq->n_events == EVENTS_PER_ACK) {
-		ibv_ack_cq_events(cq->ibv, cq->n_events);
-		cq->n_events = 0;
-	}
+	if (++cq->n_events == EVENTS_PER_ACK || atomic_load(&cq->failed))
+		acknowledge(cq);
 }

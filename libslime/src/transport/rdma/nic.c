@@ -11,16 +11,21 @@
 
 /* ---- events ---- */
 
-static void fail_all(struct rdma_nic *nic, int cause, const char *why)
+/* The connections that use it; cq NULL: any queue of it. */
+static void fail_all(struct rdma_nic *nic, const struct rdma_cq *cq, const char *what)
 {
 	struct sl_list *e, *tmp;
+	char why[160];
+
+	sl_error("rdma", "%s: %s: its connections end", nic->device.name, what);
+	snprintf(why, sizeof(why), "%.40s: %s", nic->device.name, what);
 
 	sl_list_for_each_safe (e, tmp, &nic->t->conns) {
 		struct rdma_conn *c = SL_CONTAINER_OF(e, struct rdma_conn, link);
 
 		for (unsigned i = 0; i < c->n_qps; i++) {
-			if (c->qps[i]->nic == nic) {
-				rdma_conn_fail(c, cause, why);
+			if (c->qps[i]->nic == nic && (!cq || c->qps[i]->cq == cq)) {
+				rdma_conn_fail(c, -EIO, why);
 				break;
 			}
 		}
@@ -31,15 +36,11 @@ static void fail_all(struct rdma_nic *nic, int cause, const char *why)
  * any more. */
 static void look_whether_gone(struct rdma_nic *nic, struct sl_source *s, uint32_t events)
 {
-	static const char why[] = "the device is gone";
-
 	if (!(events & (EPOLLERR | EPOLLHUP)))
 		return;
 	sl_poller_remove(rdma_poller(nic->t), s);
-	if (!atomic_exchange(&nic->dead, true)) {
-		sl_error("rdma", "%s: %s: its connections end", nic->device.name, why);
-		fail_all(nic, -EIO, why);
-	}
+	if (!atomic_exchange(&nic->dead, true))
+		fail_all(nic, NULL, "the device is gone");
 }
 
 static void on_channel(struct sl_source *s, uint32_t events)
@@ -75,10 +76,12 @@ static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)
 		fail_qp(nic, event->element.qp, what);
 		break;
 	case IBV_EVENT_CQ_ERR:
+		rdma_cq_fail(event->element.cq->cq_context);
+		fail_all(nic, event->element.cq->cq_context, what);
+		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		sl_error("rdma", "%s: %s: its connections end", nic->device.name, what);
 		atomic_store(&nic->dead, true);
-		fail_all(nic, -EIO, what);
+		fail_all(nic, NULL, what);
 		break;
 	case IBV_EVENT_PORT_ERR:
 	case IBV_EVENT_PORT_ACTIVE:
@@ -286,8 +289,12 @@ void rdma_nic_close(struct rdma_nic *nic)
 {
 	sl_poller_remove(rdma_poller(nic->t), &nic->async_source);
 	sl_poller_remove(rdma_poller(nic->t), &nic->channel_source);
-	for (unsigned i = 0; i < nic->n_cqs; i++)
-		rdma_cq_close(nic->cqs[i]);
+	for (unsigned i = 0; i < nic->n_cqs; i++) {
+		struct rdma_cq *cq = atomic_load(&nic->cqs[i]);
+
+		if (cq)
+			rdma_cq_close(cq);
+	}
 	ibv_destroy_comp_channel(nic->channel);
 	ibv_dealloc_pd(nic->pd);
 	sl_device_fini(&nic->device);

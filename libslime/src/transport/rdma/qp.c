@@ -343,8 +343,9 @@ void rdma_qp_kill(struct rdma_qp *q)
 	q->draining = true;
 	killed = ibv_modify_qp(q->ibv, &attr, IBV_QP_STATE) == 0;
 	pthread_mutex_lock(&q->conn->lock);
-	/* A device that cannot even do that flushes nothing: destroying the queue pair ends it. */
-	if (!killed || !post_marker(q))
+	/* A device that cannot even do that flushes nothing, and a completion queue that failed
+	 * tells of nothing: destroying the queue pair ends it. */
+	if (!killed || atomic_load(&q->cq->failed) || !post_marker(q))
 		q->drained = true;
 	pthread_mutex_unlock(&q->conn->lock);
 }

@@ -83,9 +83,12 @@ struct rdma_job {
 struct rdma_cq {
 	struct rdma_nic *nic;
 	struct ibv_cq *ibv;
-	uint32_t room;	   /* entries nobody reserved; under cq_lock */
-	bool armed;	   /* [token] */
-	unsigned n_events; /* not acknowledged; [token] */
+	uint32_t len;
+	uint32_t room;	     /* entries nobody reserved; under cq_lock */
+	_Atomic bool failed; /* nobody gets room in it any more; it goes with the last who has */
+	bool armed;	     /* [token] */
+	unsigned n_events;   /* not acknowledged; [token] */
+	struct rdma_job job; /* that destroys it */
 };
 
 /* A port that the context uses. */
@@ -109,8 +112,8 @@ struct rdma_nic {
 	struct ibv_comp_channel *channel;
 	struct sl_source channel_source;
 	struct sl_source async_source;
-	struct rdma_cq *cqs[RDMA_CQS_MAX];
-	_Atomic unsigned n_cqs; /* grows under cq_lock */
+	_Atomic(struct rdma_cq *) cqs[RDMA_CQS_MAX]; /* come under cq_lock, go [token] */
+	_Atomic unsigned n_cqs;			     /* places taken so far: NULL in some */
 	_Atomic bool dead;
 };
 
@@ -129,10 +132,11 @@ void rdma_nic_close(struct rdma_nic *nic);
 /* Room for n completions in a queue of the nic, if need be in a new one. Any thread. */
 int rdma_cq_reserve(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out);
 void rdma_cq_release(struct rdma_cq *cq, uint32_t n);
-/* [token], all three. */
-unsigned rdma_cq_poll(struct rdma_cq *cq);
-void rdma_cq_arm(struct rdma_cq *cq);
+/* [token], all four. */
+unsigned rdma_cq_poll(struct rdma_nic *nic); /* all of the nic */
+void rdma_cq_arm(struct rdma_nic *nic);
 void rdma_cq_rang(struct rdma_cq *cq); /* its event arrived */
+void rdma_cq_fail(struct rdma_cq *cq); /* it does not work any more */
 void rdma_cq_close(struct rdma_cq *cq);
 
 /* ---- queue pairs ---- */

@@ -285,13 +285,8 @@ static unsigned progress(struct sl_transport *transport)
 		n += run_done(t);
 	if (sl_todo_count(&t->todo))
 		n += run_todo(t);
-	for (unsigned i = 0; i < n_nics; i++) {
-		struct rdma_nic *nic = t->nics[i];
-		unsigned n_cqs = atomic_load_explicit(&nic->n_cqs, memory_order_acquire);
-
-		for (unsigned k = 0; k < n_cqs; k++)
-			n += rdma_cq_poll(nic->cqs[k]);
-	}
+	for (unsigned i = 0; i < n_nics; i++)
+		n += rdma_cq_poll(t->nics[i]);
 	return n;
 }
 
@@ -299,10 +294,8 @@ static void arm(struct sl_transport *transport)
 {
 	struct rdma_transport *t = rdma_of(transport);
 
-	for (unsigned i = 0; i < atomic_load(&t->n_nics); i++) {
-		for (unsigned k = 0; k < atomic_load(&t->nics[i]->n_cqs); k++)
-			rdma_cq_arm(t->nics[i]->cqs[k]);
-	}
+	for (unsigned i = 0; i < atomic_load(&t->n_nics); i++)
+		rdma_cq_arm(t->nics[i]);
 }
 
 /* An armed queue rings once, and the poller takes that in its turn. */
@@ -424,7 +417,7 @@ static void forget(struct sl_transport *transport)
 	/* What libibverbs has is the parent's. */
 	for (unsigned i = 0; i < t->n_nics; i++) {
 		for (unsigned k = 0; k < t->nics[i]->n_cqs; k++)
-			free(t->nics[i]->cqs[k]);
+			free(atomic_load(&t->nics[i]->cqs[k]));
 		free(t->nics[i]);
 	}
 	for (uint32_t i = 0; i < t->base.env->attr->max_regions; i++)
