@@ -18,7 +18,9 @@
 #include <base/clock.h>
 #include <base/list.h>
 #include <base/log.h>
+#include "dial.h"
 #include "redis_url.h"
+#include "sentinel.h"
 
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_LAST_MS	 1000
@@ -38,7 +40,10 @@ struct command {
 struct redis {
 	struct redis_attr attr;
 	struct event_base *base;
-	struct evdns_base *dns; /* made when a host name needs it */
+	struct evdns_base *dns;	   /* made when a host name needs it */
+	struct sentinel *sentinel; /* NULL: the URL says where the primary is */
+	char host[256];		   /* where it is, unless by a unix socket */
+	uint16_t port;
 	struct bufferevent *bev;
 	redisReader *reader;
 	struct event *retry; /* timer of the next attempt */
@@ -60,6 +65,12 @@ struct redis {
 const char *redis_trouble(const struct redis *redis)
 {
 	return redis->state == SERVING ? NULL : redis->trouble;
+}
+
+const char *redis_host(const struct redis *redis, uint16_t *port)
+{
+	*port = redis->port;
+	return redis->host;
 }
 
 static uint32_t jitter(uint32_t ms)
@@ -104,6 +115,8 @@ static void disconnect(struct redis *r)
 		redisReaderFree(r->reader);
 	r->reader = NULL;
 	event_del(r->check);
+	if (r->sentinel)
+		sentinel_forget(r->sentinel);
 }
 
 static void broke(struct redis *r, const char *why)
@@ -219,6 +232,12 @@ static bool is_unfit(struct redis *r, const char *info)
 		snprintf(r->trouble, sizeof(r->trouble), "Redis is loading its data");
 		return true;
 	}
+	info_value(info, "role", value, sizeof(value));
+	if (r->sentinel && strcmp(value, "slave") == 0) {
+		snprintf(r->trouble, sizeof(r->trouble), "%.200s:%u is not the primary any more",
+			 r->host, r->port);
+		return true;
+	}
 	info_value(info, "redis_version", value, sizeof(value));
 	if (sscanf(value, "%u.%u", &major, &minor) == 2 && major * 100 + minor < 602) {
 		snprintf(r->trouble, sizeof(r->trouble),
@@ -253,7 +272,10 @@ static void informed(void *arg, int result, const redisReply *reply)
 	info_value(reply->str, "run_id", r->run_id, sizeof(r->run_id));
 	r->state = SERVING;
 	r->backoff_ms = BACKOFF_FIRST_MS;
-	if (r->logged)
+	if (r->sentinel)
+		sl_info("redis", "%s: %s: %s:%u serves", r->attr.name, r->attr.url->shown, r->host,
+			r->port);
+	else if (r->logged)
 		sl_info("redis", "%s: %s: serves again", r->attr.name, r->attr.url->shown);
 	r->logged = false;
 	r->attr.up(r->attr.arg, r->run_id);
@@ -291,6 +313,13 @@ static int greet(struct redis *r)
 
 /* ---- the socket ---- */
 
+/* Whoever takes no writes any more is not the primary; an error inside a script says so further
+ * back. */
+static bool is_demotion(const redisReply *reply)
+{
+	return reply->type == REDIS_REPLY_ERROR && strstr(reply->str, "READONLY ");
+}
+
 /* One answer of the reader goes to whom it belongs. */
 static void take_reply(struct redis *r, const redisReply *reply)
 {
@@ -311,6 +340,8 @@ static void take_reply(struct redis *r, const redisReply *reply)
 	if (c->fn)
 		c->fn(c->arg, 0, reply);
 	free(c);
+	if (r->sentinel && is_demotion(reply))
+		broke(r, "the primary has become a replica");
 }
 
 static int feed_reader(struct redis *r, struct evbuffer *in)
@@ -440,28 +471,18 @@ static int start_connect(struct redis *r)
 {
 	const struct redis_url *url = r->attr.url;
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	struct in6_addr literal;
 
-	if (url->path) {
-		strncpy(un.sun_path, url->path, sizeof(un.sun_path) - 1);
-		return bufferevent_socket_connect(r->bev, (struct sockaddr *)&un, sizeof(un));
-	}
-	if (!r->dns && evutil_inet_pton(AF_INET, url->host, &literal) != 1 &&
-	    evutil_inet_pton(AF_INET6, url->host, &literal) != 1)
-		r->dns = evdns_base_new(r->base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
-							 EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-	return bufferevent_socket_connect_hostname(r->bev, r->dns, AF_UNSPEC, url->host, url->port);
+	if (!url->path)
+		return dial(r->bev, r->base, &r->dns, r->host, r->port);
+	strncpy(un.sun_path, url->path, sizeof(un.sun_path) - 1);
+	return bufferevent_socket_connect(r->bev, (struct sockaddr *)&un, sizeof(un));
 }
 
-static void on_retry(evutil_socket_t fd, short what, void *arg)
+static void reach(struct redis *r)
 {
-	struct redis *r = arg;
 	struct timeval tv = { .tv_sec = r->attr.timeout_ms / 1000,
 			      .tv_usec = (r->attr.timeout_ms % 1000) * 1000 };
 
-	(void)fd;
-	(void)what;
-	r->state = CONNECTING;
 	r->overdue = false;
 	r->reader = redisReaderCreate();
 	r->bev = bufferevent_socket_new(r->base, -1, BEV_OPT_CLOSE_ON_FREE);
@@ -478,6 +499,32 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 		sl_debug("redis", "%s: cannot connect at once", r->attr.name);
 }
 
+static void on_told(void *arg, const char *host, uint16_t port, const char *why)
+{
+	struct redis *r = arg;
+
+	if (!host) {
+		broke(r, why);
+		return;
+	}
+	snprintf(r->host, sizeof(r->host), "%s", host);
+	r->port = port;
+	reach(r);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+	struct redis *r = arg;
+
+	(void)fd;
+	(void)what;
+	r->state = CONNECTING;
+	if (r->sentinel)
+		sentinel_ask(r->sentinel);
+	else
+		reach(r);
+}
+
 int redis_create(struct event_base *base, const struct redis_attr *attr, struct redis **out)
 {
 	struct redis *r = calloc(1, sizeof(*r));
@@ -489,9 +536,14 @@ int redis_create(struct event_base *base, const struct redis_attr *attr, struct 
 	r->backoff_ms = BACKOFF_FIRST_MS;
 	sl_list_init(&r->inflight);
 	snprintf(r->trouble, sizeof(r->trouble), "not connected yet");
+	if (attr->url->host)
+		snprintf(r->host, sizeof(r->host), "%s", attr->url->host);
+	r->port = attr->url->port;
 	r->retry = event_new(base, -1, 0, on_retry, r);
 	r->check = event_new(base, -1, EV_PERSIST, on_check, r);
-	if (!r->retry || !r->check) {
+	if (!r->retry || !r->check ||
+	    (attr->url->n_sentinels &&
+	     sentinel_create(base, attr->url, attr->timeout_ms, on_told, r, &r->sentinel))) {
 		redis_destroy(r);
 		return -ENOMEM;
 	}
@@ -514,5 +566,6 @@ void redis_destroy(struct redis *r)
 		event_free(r->check);
 	if (r->dns)
 		evdns_base_free(r->dns, 0);
+	sentinel_destroy(r->sentinel);
 	free(r);
 }

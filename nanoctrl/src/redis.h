@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection to Redis on an event loop: commands are pipelined and answered in order. It connects
- * by itself, and again after every failure, with back-off and jitter. RESP is read and written by
+ * by itself, and again after every failure, with back-off and jitter; with sentinels to whom they
+ * say is the primary, each time anew. RESP is read and written by
  * hiredis, the socket is a libevent bufferevent.
  */
 #ifndef NANOCTRL_REDIS_H
@@ -52,6 +53,9 @@ void redis_destroy(struct redis *redis);
  */
 int redis_command(struct redis *redis, int n, const char *const *args, const size_t *lens,
 		  redis_reply_fn *fn, void *arg);
+
+/* Where it is, or was last; "" before a sentinel told. Not of a unix socket. */
+const char *redis_host(const struct redis *redis, uint16_t *port);
 
 /* NULL while it serves, else why it does not. */
 const char *redis_trouble(const struct redis *redis);

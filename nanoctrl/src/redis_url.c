@@ -10,12 +10,17 @@
 
 #include "hex.h"
 
-#define REDIS_PORT 6379
+#define REDIS_PORT    6379
+#define SENTINEL_PORT 26379
+#define SENTINEL      "redis+sentinel://"
 
 void redis_url_fini(struct redis_url *url)
 {
 	free(url->path);
 	free(url->host);
+	for (unsigned i = 0; i < url->n_sentinels; i++)
+		free(url->sentinels[i].host);
+	free(url->primary);
 	free(url->user);
 	free(url->password);
 	free(url->shown);
@@ -81,31 +86,32 @@ static int parse_userinfo(const char *text, size_t len, struct redis_url *url)
 	return url->password ? 0 : -errno;
 }
 
-static int parse_host(const char *text, size_t len, struct redis_url *url, const char **why)
+/* host[:port]; port is the one to take when there is none. */
+static int parse_host(const char *text, size_t len, unsigned port, struct redis_host *out,
+		      const char **why)
 {
 	const char *end = text + len;
 	const char *host = text;
 	const char *after;
-	unsigned port = REDIS_PORT;
 
-	if (*text == '[') {
+	if (len && *text == '[') {
 		after = memchr(text, ']', len);
 		if (!after) {
 			*why = "the bracket of the IPv6 address is not closed";
 			return -EINVAL;
 		}
 		host++;
-		url->host = strndup(host, (size_t)(after - host));
+		out->host = strndup(host, (size_t)(after - host));
 		after++;
 	} else {
 		after = memchr(text, ':', len);
 		if (!after)
 			after = end;
-		url->host = strndup(host, (size_t)(after - host));
+		out->host = strndup(host, (size_t)(after - host));
 	}
-	if (!url->host)
+	if (!out->host)
 		return -ENOMEM;
-	if (!*url->host) {
+	if (!*out->host) {
 		*why = "the host is missing";
 		return -EINVAL;
 	}
@@ -115,33 +121,96 @@ static int parse_host(const char *text, size_t len, struct redis_url *url, const
 		*why = "the port is not a number from 1 to 65535";
 		return -EINVAL;
 	}
-	url->port = (uint16_t)port;
+	out->port = (uint16_t)port;
 	return 0;
+}
+
+/* [[user]:password@], which is taken off the front of *text. */
+static int parse_secret(const char **text, size_t *len, struct redis_url *url, const char **why)
+{
+	const char *at = memrchr(*text, '@', *len);
+	int ret;
+
+	if (!at)
+		return 0;
+	ret = parse_userinfo(*text, (size_t)(at - *text), url);
+	*why = "the part before @ is not [user]:password";
+	*len -= (size_t)(at + 1 - *text);
+	*text = at + 1;
+	return ret;
+}
+
+/* What follows the host: nothing, a slash, or /db. */
+static int parse_db(const char *slash, struct redis_url *url, const char **why)
+{
+	if (!slash || !slash[1] || number(slash + 1, strlen(slash + 1), 65535, &url->db))
+		return 0;
+	*why = "the database is not a number";
+	return -EINVAL;
 }
 
 static int parse_tcp(const char *text, struct redis_url *url, const char **why)
 {
 	const char *slash = strchr(text, '/');
 	size_t len = slash ? (size_t)(slash - text) : strlen(text);
-	const char *at = memrchr(text, '@', len);
-	int ret;
+	struct redis_host host = { 0 };
+	int ret = parse_secret(&text, &len, url, why);
 
-	if (at) {
-		ret = parse_userinfo(text, (size_t)(at - text), url);
-		*why = "the part before @ is not [user]:password";
-		if (ret)
-			return ret;
-		len -= (size_t)(at + 1 - text);
-		text = at + 1;
-	}
-	ret = parse_host(text, len, url, why);
+	if (!ret)
+		ret = parse_host(text, len, REDIS_PORT, &host, why);
+	url->host = host.host;
+	url->port = host.port;
+	if (!ret)
+		ret = parse_db(slash, url, why);
 	if (ret)
 		return ret;
-	if (slash && slash[1] && !number(slash + 1, strlen(slash + 1), 65535, &url->db)) {
-		*why = "the database is not a number";
+	if (asprintf(&url->shown, "redis://%s:%u/%u", url->host, url->port, url->db) < 0) {
+		url->shown = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int parse_sentinels(const char *text, size_t len, struct redis_url *url, const char **why)
+{
+	const char *end = text + len;
+	int ret = 0;
+
+	for (const char *comma; !ret && text <= end; text = comma + 1) {
+		if (url->n_sentinels == REDIS_SENTINELS_MAX) {
+			*why = "it has more than 16 sentinels";
+			return -EINVAL;
+		}
+		comma = memchr(text, ',', (size_t)(end - text));
+		if (!comma)
+			comma = end;
+		ret = parse_host(text, (size_t)(comma - text), SENTINEL_PORT,
+				 &url->sentinels[url->n_sentinels++], why);
+	}
+	return ret;
+}
+
+static int parse_sentinel(const char *text, struct redis_url *url, const char **why)
+{
+	const char *slash = strchr(text, '/');
+	size_t len = slash ? (size_t)(slash - text) : 0;
+	const char *db = slash ? strchr(slash + 1, '/') : NULL;
+	int ret;
+
+	if (!slash || !slash[1] || db == slash + 1) {
+		*why = "the primary's name, as its sentinels call it, is missing";
 		return -EINVAL;
 	}
-	if (asprintf(&url->shown, "redis://%s:%u/%u", url->host, url->port, url->db) < 0) {
+	ret = parse_secret(&text, &len, url, why);
+	if (!ret)
+		ret = parse_sentinels(text, len, url, why);
+	if (!ret)
+		ret = parse_db(db, url, why);
+	if (ret)
+		return ret;
+	url->primary = strndup(slash + 1, db ? (size_t)(db - slash - 1) : strlen(slash + 1));
+	if (!url->primary || asprintf(&url->shown, SENTINEL "%.*s/%s/%u", (int)len, text,
+				      url->primary, url->db) < 0) {
 		url->shown = NULL;
 		return -ENOMEM;
 	}
@@ -174,10 +243,12 @@ int redis_url_parse(const char *text, struct redis_url *out, const char **why)
 
 	if (strncmp(text, "redis://", 8) == 0) {
 		ret = parse_tcp(text + 8, &url, why);
+	} else if (strncmp(text, SENTINEL, strlen(SENTINEL)) == 0) {
+		ret = parse_sentinel(text + strlen(SENTINEL), &url, why);
 	} else if (strncmp(text, "unix://", 7) == 0) {
 		ret = parse_unix(text + 7, &url, why);
 	} else {
-		*why = "it begins with neither redis:// nor unix://";
+		*why = "it begins with none of redis://, redis+sentinel:// and unix://";
 		ret = -EINVAL;
 	}
 	if (ret) {

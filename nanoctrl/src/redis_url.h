@@ -3,12 +3,23 @@
 #ifndef NANOCTRL_REDIS_URL_H
 #define NANOCTRL_REDIS_URL_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#define REDIS_SENTINELS_MAX 16
+
+struct redis_host {
+	char *host;
+	uint16_t port;
+};
 
 struct redis_url {
 	char *path; /* of a unix socket; NULL: TCP */
-	char *host;
+	char *host; /* NULL with sentinels, who tell it */
 	uint16_t port;
+	struct redis_host sentinels[REDIS_SENTINELS_MAX];
+	unsigned n_sentinels;
+	char *primary; /* what sentinels call it */
 	unsigned db;
 	char *user;	/* NULL: none */
 	char *password; /* NULL: none */
@@ -16,9 +27,10 @@ struct redis_url {
 };
 
 /*
- * redis://[[user]:password@]host[:port][/db] with an IPv6 address in brackets, or
- * unix:///path[?db=n]; user and password may be percent-encoded. On -EINVAL *why says what is
- * wrong. -ENOMEM.
+ * redis://[[user]:password@]host[:port][/db] with an IPv6 address in brackets,
+ * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/primary[/db] where the hosts are
+ * sentinels and the rest is of the primary, or unix:///path[?db=n]; user and password may be
+ * percent-encoded. On -EINVAL *why says what is wrong. -ENOMEM.
  */
 int redis_url_parse(const char *text, struct redis_url *out, const char **why);
 

@@ -67,7 +67,8 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 {
 	const struct redis_url *url = &store->hub->url;
 	char from[64], own[INET_ADDRSTRLEN] = "127.0.0.1";
-	const char *host = url->host;
+	uint16_t port;
+	const char *host = redis_host(store->redis, &port);
 
 	if (store->hub->config.advertise) {
 		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", store->hub->config.advertise);
@@ -78,6 +79,8 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 	if (url->password || url->db)
 		return unreachable(out, "Redis has a password or another database than 0, and "
 					"clients of this route know neither");
+	if (!*host)
+		return -EAGAIN; /* no sentinel has told yet */
 	if (strchr(host, ':'))
 		return unreachable(out, "Redis has an IPv6 address, and clients of this route take "
 					"HOST:PORT apart at the colon");
@@ -88,7 +91,7 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 			address_towards("8.8.8.8", own);
 		host = own;
 	}
-	snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s:%u", host, url->port);
+	snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s:%u", host, port);
 	return 0;
 }
 

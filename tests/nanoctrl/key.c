@@ -76,22 +76,58 @@ static void url__is_taken_apart(void **state)
 	redis_url_fini(&u);
 }
 
+static void url__of_sentinels_names_them_and_the_primary(void **state)
+{
+	struct redis_url u;
+	const char *why;
+
+	(void)state;
+	assert_int_equal(
+		redis_url_parse("redis+sentinel://u:p%40ss@a,[::1]:7,b:8/main/2", &u, &why), 0);
+	assert_null(u.host);
+	assert_int_equal(u.n_sentinels, 3);
+	assert_string_equal(u.sentinels[0].host, "a");
+	assert_int_equal(u.sentinels[0].port, 26379);
+	assert_string_equal(u.sentinels[1].host, "::1");
+	assert_int_equal(u.sentinels[1].port, 7);
+	assert_string_equal(u.sentinels[2].host, "b");
+	assert_int_equal(u.sentinels[2].port, 8);
+	assert_string_equal(u.primary, "main");
+	assert_int_equal(u.db, 2);
+	assert_string_equal(u.password, "p@ss");
+	assert_string_equal(u.shown, "redis+sentinel://a,[::1]:7,b:8/main/2");
+	redis_url_fini(&u);
+	assert_int_equal(redis_url_parse("redis+sentinel://a/main", &u, &why), 0);
+	assert_int_equal(u.db, 0);
+	redis_url_fini(&u);
+}
+
 static void url__that_is_none_is_refused(void **state)
 {
-	static const char *const bad[] = { "",
-					   "http://x",
-					   "redis://",
-					   "redis://:1",
-					   "redis://h:0",
-					   "redis://h:99999",
-					   "redis://h:x",
-					   "redis://[::1",
-					   "redis://u@h",
-					   "redis://h/x",
-					   "unix://rel",
-					   "unix:///a?x=1",
-					   "redis://u:%zz@h",
-					   "redis://[::1]x" };
+	static const char *const bad[] = {
+		"",
+		"http://x",
+		"redis://",
+		"redis://:1",
+		"redis://h:0",
+		"redis://h:99999",
+		"redis://h:x",
+		"redis://[::1",
+		"redis://u@h",
+		"redis://h/x",
+		"unix://rel",
+		"unix:///a?x=1",
+		"redis://u:%zz@h",
+		"redis://[::1]x",
+		"redis+sentinel://a",
+		"redis+sentinel://a/",
+		"redis+sentinel:///main",
+		"redis+sentinel://a,/main",
+		"redis+sentinel://a,,b/main",
+		"redis+sentinel://a//1",
+		"redis+sentinel://a/main/x",
+		"redis+sentinel://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q/main"
+	};
 	struct redis_url u;
 	const char *why = NULL;
 
@@ -109,6 +145,7 @@ int main(void)
 		cmocka_unit_test(scope__has_no_colon_and_is_no_reserved_word),
 		cmocka_unit_test(wake__names_its_scope),
 		cmocka_unit_test(url__is_taken_apart),
+		cmocka_unit_test(url__of_sentinels_names_them_and_the_primary),
 		cmocka_unit_test(url__that_is_none_is_refused),
 	};
 

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A replicated Redis whose primary is killed: three sentinels make another one the primary, nanoctrl asks them who it is,
+# and the agents are registered again with nobody given up. The old primary comes back as a replica, and loses the place
+# to nobody. A failover that somebody asks for is followed as well.
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+
+command -v redis-server >/dev/null || skip "redis-server is not installed"
+# Longer than a failover takes on a busy machine.
+lease=(--set lease.ttl=8s --set lease.beat=1s --set lease.grace=1s --set server.drain_accept=0s)
+
+declare -A ports=()
+
+# take_port NAME: for as long as the test runs, also while NAME is dead.
+take_port() {
+	hold_port
+	ports[$1]=$port
+	pids[hold-$1]=${pids[port]}
+	unset "pids[port]"
+}
+
+# start_copy NAME [PRIMARY]: one of the copies; a primary takes no writes that nobody has a copy of.
+start_copy() {
+	mkdir -p "$work/$1"
+	spawn "$1" redis-server --port "${ports[$1]}" --bind 127.0.0.1 --dir "$work/$1" --save '' --appendonly yes \
+		--appendfsync always --min-replicas-to-write 1 --min-replicas-max-lag 3 --repl-diskless-sync-delay 0 \
+		${2:+--replicaof 127.0.0.1 "${ports[$2]}"}
+	wait_for 10 redis-cli -p "${ports[$1]}" ping || fail "$1 does not answer"
+}
+
+start_sentinel() {
+	take_port "$1"
+	printf '%s\n' "port ${ports[$1]}" 'bind 127.0.0.1' "dir $work" \
+		"sentinel monitor main 127.0.0.1 ${ports[one]} 2" 'sentinel down-after-milliseconds main 2000' \
+		'sentinel failover-timeout main 10000' >"$work/$1.conf"
+	spawn "$1" redis-server "$work/$1.conf" --sentinel
+	wait_for 10 redis-cli -p "${ports[$1]}" ping || fail "$1 does not answer"
+}
+
+primary() {
+	redis-cli -p "${ports[watch-a]}" sentinel get-master-addr-by-name main | tail -n 1
+}
+
+primary_is_not() {
+	[ "$(primary)" != "$1" ]
+}
+
+knows() { # SENTINEL WORD VALUE: of what it knows of the primary
+	[ "$(redis-cli -p "${ports[$1]}" sentinel master main | grep -x -A 1 "$2" | tail -n 1)" = "$3" ]
+}
+
+role_is() {
+	redis-cli -p "${ports[$1]}" role | head -n 1 | grep -qx "$2"
+}
+
+all_there() {
+	agent_is_there node-a && agent_is_there node-b && link_is node-a node-b default connected &&
+		link_is node-b node-a default connected
+}
+
+untouched() {
+	local name
+
+	for name in node-a node-b; do
+		kill -0 "${pids[$name]}" || fail "$name ended"
+		[ "$(metric "$name" slime_link_connects_total 'profile="default"')" = 1 ] || fail "the link of $name was touched"
+	done
+	grep -q 'leases ended without a word' "$work/nanoctrl.err" && fail "somebody was given up"
+	return 0
+}
+
+for name in one two three; do
+	take_port "$name"
+done
+start_copy one
+start_copy two one
+start_copy three one
+for name in watch-a watch-b watch-c; do
+	start_sentinel "$name"
+done
+for name in watch-a watch-b watch-c; do
+	wait_for 20 knows "$name" num-slaves 2 || fail "$name does not know the copies"
+	wait_for 20 knows "$name" num-other-sentinels 2 || fail "$name does not know the other sentinels"
+done
+
+hold_port
+# The first one is nobody: it is passed over.
+spawn nanoctrl "$bin/nanoctrl" server --port "$port" --runtime-dir "$work/nanoctrl" --redis-url \
+	"redis+sentinel://127.0.0.1:1,127.0.0.1:${ports[watch-a]},127.0.0.1:${ports[watch-b]},127.0.0.1:${ports[watch-c]}/main" \
+	"${lease[@]}"
+wait_for 15 grep -q 'serves at' "$work/nanoctrl.out" || fail "nanoctrl does not serve"
+url=$(sed -n 's/.*serves at //p' "$work/nanoctrl.out")
+
+write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
+write_agent node-b 'metrics: { listen: "127.0.0.1:0" }'
+start_agent node-a
+start_agent node-b
+wait_ready node-a node-b
+wait_link 10 node-a node-b default connected
+wait_link 10 node-b node-a default connected
+
+say "the primary is killed"
+end one KILL
+wait_for 15 primary_is_not "${ports[one]}" || fail "no failover: $(tail -n 20 "$work/watch-a.out")"
+wait_for 20 curl -sf "$url/readyz" || fail "nanoctrl did not follow"
+wait_for 10 all_there || fail "not registered: $(links)"
+untouched
+now=$(primary)
+
+say "it comes back, and is a replica"
+start_copy one
+wait_for 20 role_is one slave || fail "it is $(redis-cli -p "${ports[one]}" role)"
+[ "$(primary)" = "$now" ] || fail "another failover"
+wait_for 10 all_there || fail "not registered: $(links)"
+untouched
+
+say "a failover by hand"
+ready_for_failover() {
+	redis-cli -p "${ports[watch-a]}" sentinel failover main | grep -qx OK
+}
+wait_for 20 ready_for_failover || fail "the sentinel refuses"
+wait_for 20 primary_is_not "$now" || fail "no failover"
+follows() {
+	curl -sf "$url/readyz" && all_there && grep -q "127.0.0.1:$(primary) serves" "$work/nanoctrl.err"
+}
+wait_for 20 follows || fail "nanoctrl did not follow"
+untouched
+
+say "and a dead agent still is given up"
+end node-b KILL
+wait_for 20 agent_is_gone node-b || fail "its lease is still there"
+agent_is_there node-a || fail "node-a is gone, too"
