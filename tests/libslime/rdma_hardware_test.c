@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/libslime/rdma_pair.h"
+#include "tests/support/log_lines.h"
 
 #define LEN 65536
 
@@ -56,10 +57,28 @@ static int write_now(void)
 	return ret;
 }
 
+static void exchange_a_message(void)
+{
+	assert_ok(slime_recv(pair.b.ep, pair.b.mr, 0, 64, 1, SLIME_TAG_ALL, pair.b.op));
+	assert_ok(slime_send(pair.a.ep, pair.a.mr, 0, 64, 1, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.b.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+}
+
 static void assert_says(const struct slime_endpoint_info *info, const char *what)
 {
 	if (!strstr(info->cause_text, what))
 		fail_msg("'%s' does not say '%s'", info->cause_text, what);
+}
+
+/* Nothing can be offered to a peer, for this reason. */
+static void assert_refused(struct rdma_end *e, int status, const char *why)
+{
+	struct slime_endpoint_info info;
+
+	assert_int_equal(status, -ECONNREFUSED);
+	slime_endpoint_info(e->ep, &info);
+	assert_says(&info, why);
 }
 
 static struct slime_endpoint_info broken_info(const struct rdma_end *e)
@@ -143,10 +162,122 @@ static void region__that_cannot_be_pinned_fails_its_work_only(void **state)
 	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
 	assert_int_equal(rdma_wait(&pair, pair.a.op), -ENOMEM);
 	/* Messages need no region of the user's. */
-	assert_ok(slime_recv(pair.b.ep, pair.b.mr, 0, 64, 1, SLIME_TAG_ALL, pair.b.op));
-	assert_ok(slime_send(pair.a.ep, pair.a.mr, 0, 64, 1, pair.a.op));
-	assert_ok(rdma_wait(&pair, pair.b.op));
+	exchange_a_message();
+}
+
+/* ---- several ports ---- */
+
+#define BOTH "fake0,fake1"
+
+static void set_up(unsigned device, bool up)
+{
+	fakeverbs_set_port_state(device, 1, up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN);
+}
+
+static size_t n_qps(unsigned device)
+{
+	uint32_t numbers[16];
+
+	return fakeverbs_qps(device, numbers, 16);
+}
+
+static void next_link(void)
+{
+	slime_endpoint_close(pair.a.ep);
+	slime_endpoint_close(pair.b.ep);
+	rdma_settle(&pair);
+	assert_ok(slime_endpoint_destroy(pair.a.ep));
+	assert_ok(slime_endpoint_destroy(pair.b.ep));
+	assert_ok(rdma_pair_connect(&pair));
+}
+
+static void port__that_is_down_is_left_out_until_it_is_up(void **state)
+{
+	struct slime_context_attr attr = quick();
+
+	(void)state;
+	attr.rdma_devices = BOTH;
+	set_up(1, false);
+	log_lines_keep();
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_int_equal(n_qps(1), 0);
+	assert_ok(write_now());
+	next_link();
+	assert_int_equal(n_qps(1), 0);
+	assert_int_equal(log_lines_with("links are made without fake1 port 1"), 2); /* contexts */
+	log_lines_release();
+
+	set_up(1, true);
+	rdma_settle(&pair);
+	next_link();
+	assert_int_equal(n_qps(0), 2);
+	assert_int_equal(n_qps(1), 2);
+	assert_ok(write_now());
+}
+
+static void ports__that_are_all_down_make_no_link(void **state)
+{
+	struct slime_context_attr attr = quick();
+
+	(void)state;
+	attr.rdma_devices = BOTH;
+	set_up(0, false);
+	set_up(1, false);
+	assert_refused(&pair.a, rdma_pair_open(&pair, &attr, LEN), "none of 2 ports can be used");
+}
+
+static void export_end(const struct rdma_end *e, uint8_t desc[SLIME_ENDPOINT_DESC_MAX], int *len)
+{
+	*len = slime_endpoint_export(e->ep, desc, SLIME_ENDPOINT_DESC_MAX);
+	assert_true(*len > 0);
+}
+
+/* Each end has another picture of what is up: a leaves out fake0, b what it is told to. */
+static void connect_with_b_without(int left_out)
+{
+	struct slime_endpoint_attr to = SLIME_ENDPOINT_ATTR_INIT;
+	uint8_t desc[2][SLIME_ENDPOINT_DESC_MAX];
+	int len[2];
+
+	to.transports[0] = SLIME_TRANSPORT_RDMA;
+	assert_ok(slime_endpoint_create(pair.a.ctx, &to, &pair.a.ep));
+	assert_ok(slime_endpoint_create(pair.b.ctx, &to, &pair.b.ep));
+	set_up(0, false);
+	export_end(&pair.a, desc[0], &len[0]);
+	set_up(0, true);
+	if (left_out >= 0)
+		set_up((unsigned)left_out, false);
+	export_end(&pair.b, desc[1], &len[1]);
+	if (left_out >= 0)
+		set_up((unsigned)left_out, true);
+	assert_ok(slime_endpoint_connect(pair.a.ep, desc[1], (size_t)len[1], 5000, pair.a.op));
+	assert_ok(slime_endpoint_connect(pair.b.ep, desc[0], (size_t)len[0], 5000, pair.b.op));
 	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.b.op));
+	assert_ok(write_now());
+	exchange_a_message();
+}
+
+static void rails__go_together_by_the_position_of_their_ports(void **state)
+{
+	struct slime_context_attr attr = quick();
+
+	(void)state;
+	attr.rdma_devices = BOTH;
+	assert_ok(rdma_pair_create(&pair, &attr, LEN));
+	/* Nothing gets from one device to the other: those of the same position have to meet. */
+	fakeverbs_set_cut(0, 1, true);
+	connect_with_b_without(-1);
+}
+
+static void rails__without_a_common_position_go_together_in_their_order(void **state)
+{
+	struct slime_context_attr attr = quick();
+
+	(void)state;
+	attr.rdma_devices = BOTH;
+	assert_ok(rdma_pair_create(&pair, &attr, LEN));
+	connect_with_b_without(1);
 }
 
 /* ---- faults ---- */
@@ -170,16 +301,6 @@ static void device__that_dies_ends_its_links(void **state)
 	assert_int_equal(info.state, SLIME_ENDPOINT_BROKEN);
 	assert_says(&info, ibv_event_type_str(IBV_EVENT_DEVICE_FATAL));
 	assert_int_equal(broken_info(&pair.a).state, SLIME_ENDPOINT_BROKEN);
-}
-
-/* Nothing can be offered to a peer, for this reason. */
-static void assert_refused(struct rdma_end *e, int status, const char *why)
-{
-	struct slime_endpoint_info info;
-
-	assert_int_equal(status, -ECONNREFUSED);
-	slime_endpoint_info(e->ep, &info);
-	assert_says(&info, why);
 }
 
 static bool is_connected(const struct rdma_end *e)
@@ -350,6 +471,10 @@ int main(void)
 		ALONE(device__that_can_little_is_used_as_far_as_it_can),
 		ALONE(device__that_rounds_up_and_forgets_is_fine),
 		IN_PAIR(region__that_cannot_be_pinned_fails_its_work_only),
+		ALONE(port__that_is_down_is_left_out_until_it_is_up),
+		ALONE(ports__that_are_all_down_make_no_link),
+		ALONE(rails__go_together_by_the_position_of_their_ports),
+		ALONE(rails__without_a_common_position_go_together_in_their_order),
 		IN_PAIR(cut__ends_both_sides_with_a_cause),
 		IN_PAIR(device__that_dies_ends_its_links),
 		ALONE(completion_queue__that_fails_ends_its_links_only),

@@ -67,7 +67,8 @@ struct slime_context_attr {
 
 	/* rdma: the devices that links use, as rails, "mlx5_0,mlx5_1:2" (a port's number behind a
 	 * colon, else 1); NULL: the first that can be used. Opened with the first endpoint
-	 * that may use them. */
+	 * that may use them: all of them, or it is an error. Links are made over those whose port
+	 * is up. */
 	const char *rdma_devices;
 	int rdma_gid_index;    /* in each port's table; -1: chosen, and the choice logged */
 	uint32_t rdma_qps;     /* queue pairs per rail and link, 1 to 8 */

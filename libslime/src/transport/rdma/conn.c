@@ -84,10 +84,10 @@ static void work_bring_up(struct rdma_job *job)
 
 	c->job_status = 0;
 	for (unsigned i = 0; i < c->n_qps && !c->job_status; i++) {
-		unsigned rail = c->qps[i]->rail;
+		struct rdma_qp *q = c->qps[i];
 
-		c->job_status = rdma_qp_bring_up(c->qps[i], &c->offer->rails[rail],
-						 &c->peer.rails[rail], &c->job_step);
+		c->job_status = rdma_qp_bring_up(q, &c->offer->rails[q->rail],
+						 &c->peer.rails[q->peer_rail], &c->job_step);
 	}
 }
 
@@ -469,34 +469,68 @@ static const struct sl_conn_ops conn_ops = {
 
 static void describe(struct rdma_conn *c)
 {
-	const struct rdma_rail_address *to = &c->peer.rails[0];
-	const struct rdma_rail *rail = &c->offer->rails[0];
+	const struct rdma_rail_address *to = &c->peer.rails[c->qps[0]->peer_rail];
+	const struct rdma_rail *rail = &c->offer->rails[c->qps[0]->rail];
 	char gid[SLIME_GID_TEXT_MAX];
 
 	snprintf(c->address, sizeof(c->address), "%.24s GID %u to %.16s %s", rail->nic->device.name,
 		 rail->gid_index, to->device[0] ? to->device : "?", slime_gid_text(to->gid, gid));
 }
 
-/* Rails go together by their position, and as many as both have. */
-static int pair_rails(struct rdma_conn *c)
+struct rail_pair {
+	unsigned ours, peers; /* indexes */
+};
+
+/* Rails go together by their position; when no port is up at both ends, in their order, which works
+ * where all ports see each other. */
+static unsigned pair_rails(const struct rdma_conn *c, struct rail_pair pairs[RDMA_RAILS_MAX])
 {
-	unsigned n_rails =
-		c->offer->n_rails < c->peer.n_rails ? c->offer->n_rails : c->peer.n_rails;
-	unsigned n_qps = c->offer->n_qps < c->peer.n_qps ? c->offer->n_qps : c->peer.n_qps;
+	unsigned n = 0;
 
-	for (unsigned r = 0; r < n_rails; r++) {
-		if (c->offer->rails[r].local.link_layer != c->peer.rails[r].link_layer)
-			return -EPROTONOSUPPORT;
-		for (unsigned i = 0; i < n_qps; i++) {
-			struct rdma_qp *q = c->offer->rails[r].qps[i];
+	for (unsigned i = 0, k = 0; i < c->offer->n_rails && k < c->peer.n_rails;) {
+		unsigned ours = c->offer->rails[i].local.position;
+		unsigned peers = c->peer.rails[k].position;
 
-			q->conn = c;
-			q->index = c->n_qps;
-			q->rail = r;
-			q->peer = c->peer.rails[r].qps[i];
-			c->qps[c->n_qps++] = q;
-		}
+		if (ours == peers)
+			pairs[n++] = (struct rail_pair){ i, k };
+		i += ours <= peers;
+		k += peers <= ours;
 	}
+	if (n)
+		return n;
+	for (; n < c->offer->n_rails && n < c->peer.n_rails; n++)
+		pairs[n] = (struct rail_pair){ n, n };
+	return n;
+}
+
+static void take_rail(struct rdma_conn *c, const struct rail_pair *pair, unsigned n_qps)
+{
+	for (unsigned i = 0; i < n_qps; i++) {
+		struct rdma_qp *q = c->offer->rails[pair->ours].qps[i];
+
+		q->conn = c;
+		q->index = c->n_qps;
+		q->rail = pair->ours;
+		q->peer_rail = pair->peers;
+		q->peer = c->peer.rails[pair->peers].qps[i];
+		c->qps[c->n_qps++] = q;
+	}
+}
+
+/* All or none: the offer of a connection that was not made goes its own way. */
+static int take_rails(struct rdma_conn *c)
+{
+	unsigned n_qps = c->offer->n_qps < c->peer.n_qps ? c->offer->n_qps : c->peer.n_qps;
+	struct rail_pair pairs[RDMA_RAILS_MAX];
+	unsigned n = pair_rails(c, pairs);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (c->offer->rails[pairs[i].ours].local.link_layer !=
+		    c->peer.rails[pairs[i].peers].link_layer)
+			return -EPROTONOSUPPORT;
+	}
+	for (unsigned i = 0; i < n; i++)
+		take_rail(c, &pairs[i], n_qps);
 	return 0;
 }
 
@@ -543,7 +577,7 @@ static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
 	if (!ret)
 		ret = make_proofs(c, attr);
 	if (!ret)
-		ret = pair_rails(c);
+		ret = take_rails(c);
 	if (ret)
 		return ret;
 	c->rest_seed = c->qps[0]->psn;

@@ -174,9 +174,12 @@ static void answer(struct rdma_conn *c, const struct rdma_open *o, enum rdma_ans
 		.w = { o->generation, code },
 	};
 
-	for (unsigned i = 0; mr && i < c->offer->n_rails; i++)
-		m.w[4 + i / 2] |= (uint64_t)mr->ibv[c->offer->rails[i].nic->index]->rkey
-				  << (i % 2 * 32);
+	for (unsigned i = 0; mr && i < c->offer->n_rails; i++) {
+		const struct ibv_mr *ibv = mr->ibv[c->offer->rails[i].nic->index];
+
+		/* None on a device that failed, which the link does not use. */
+		m.w[4 + i / 2] |= (uint64_t)(ibv ? ibv->rkey : 0) << (i % 2 * 32);
+	}
 	if (mr) {
 		m.flags = (uint8_t)mr->access;
 		m.w[2] = (uintptr_t)mr->base;

@@ -53,6 +53,8 @@ static void work(struct rdma_job *job)
 	deregister(mr);
 	mr->status = 0;
 	for (unsigned i = 0; i < n && mr->wanted && !mr->status; i++) {
+		if (atomic_load(&job->t->nics[i]->dead))
+			continue;
 		mr->ibv[i] = register_with(job->t->nics[i], mr);
 		if (mr->ibv[i])
 			continue;

@@ -39,7 +39,7 @@ static uint8_t *prepare_slot(struct rdma_conn *c, const struct sl_msg *m, enum s
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr->imm_data = htonl(RDMA_IMM_SLOT(area, m->slot));
 	wr->wr.rdma.remote_addr = c->peer.slots + offset;
-	wr->wr.rdma.rkey = c->peer.rails[0].slots_key;
+	wr->wr.rdma.rkey = c->peer.rails[c->qps[0]->peer_rail].slots_key;
 	sge->length = RDMA_FRAME_PITCH + m->len;
 	return c->offer->out_slots + offset;
 }

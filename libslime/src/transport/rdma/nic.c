@@ -261,6 +261,7 @@ int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, un
 	nic->t = t;
 	nic->index = index;
 	nic->port = port;
+	nic->changed = true;
 	nic->channel_source.fd = -1;
 	nic->async_source.fd = -1;
 	ret = sl_device_init(&nic->device, device, &said);
@@ -269,8 +270,6 @@ int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, un
 		goto free_nic;
 	}
 	ret = read_limits(nic, why);
-	if (!ret)
-		ret = rdma_nic_refresh(nic, why);
 	if (!ret)
 		ret = make_parts(nic, why);
 	if (ret)

@@ -8,7 +8,7 @@
 
 #include "src/transport/rdma/rdma.h"
 
-#define FEW_RECEIVES 4 /* of a queue pair that carries no messages but the first */
+#define FEW_RECEIVES 4 /* of a queue pair that carries no messages */
 
 /* ---- memory ---- */
 
@@ -17,19 +17,15 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-static bool carries_messages(unsigned rail, unsigned qp)
+/* Messages go over the first queue pair of a rail; of which one is known with the peer's rails. */
+static uint32_t n_receives_of(unsigned qp)
 {
-	return rail == 0 && qp == 0;
+	return qp == 0 ? RDMA_RECEIVES : FEW_RECEIVES;
 }
 
-static uint32_t n_receives_of(unsigned rail, unsigned qp)
+static uint32_t n_frames_of(const struct rdma_nic *nic, unsigned qp)
 {
-	return carries_messages(rail, qp) ? RDMA_RECEIVES : FEW_RECEIVES;
-}
-
-static uint32_t n_frames_of(const struct rdma_nic *nic, unsigned rail, unsigned qp)
-{
-	return carries_messages(rail, qp) ? nic->n_sends : 1;
+	return qp == 0 ? nic->n_sends : 1;
 }
 
 /* What the peer writes begins at a page, and so does what it must not write. */
@@ -42,7 +38,7 @@ static int map_memory(struct rdma_offer *o)
 	for (unsigned r = 0; r < o->n_rails; r++) {
 		for (unsigned i = 0; i < o->n_qps; i++)
 			len += RDMA_FRAME_PITCH *
-			       ((size_t)n_receives_of(r, i) + n_frames_of(o->rails[r].nic, r, i));
+			       ((size_t)n_receives_of(i) + n_frames_of(o->rails[r].nic, i));
 	}
 	o->memory_len = round_up(len, page);
 	o->memory = mmap(NULL, o->memory_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -85,11 +81,28 @@ static void describe_rail(struct rdma_rail *rail)
 		.mtu = (uint8_t)nic->mtu,
 		.max_rd_atomic = nic->max_rd_atomic,
 		.max_dest_rd_atomic = nic->max_dest_rd_atomic,
+		.position = (uint8_t)nic->index,
 		.lid = nic->lid,
 	};
 	memcpy(rail->local.gid, nic->gid.raw, sizeof(rail->local.gid));
 	memcpy(rail->local.device, nic->device.name,
 	       strnlen(nic->device.name, sizeof(rail->local.device)));
+}
+
+/* Under setup_lock. */
+static void choose_rails(struct rdma_offer *o)
+{
+	unsigned n_nics = atomic_load(&o->t->n_nics);
+
+	for (unsigned i = 0; i < n_nics; i++) {
+		struct rdma_rail *rail = &o->rails[o->n_rails];
+
+		if (o->t->nics[i]->left_out)
+			continue;
+		rail->nic = o->t->nics[i];
+		describe_rail(rail);
+		o->n_rails++;
+	}
 }
 
 static int make_qps(struct rdma_offer *o, unsigned r, uint8_t **at)
@@ -98,12 +111,12 @@ static int make_qps(struct rdma_offer *o, unsigned r, uint8_t **at)
 
 	for (unsigned i = 0; i < o->n_qps; i++) {
 		struct rdma_qp *q;
-		int ret = rdma_qp_create(rail->nic, n_receives_of(r, i), &q);
+		int ret = rdma_qp_create(rail->nic, n_receives_of(i), &q);
 
 		if (ret)
 			return ret;
 		rail->qps[i] = q;
-		q->n_frames = n_frames_of(rail->nic, r, i);
+		q->n_frames = n_frames_of(rail->nic, i);
 		q->lkey = rail->own->lkey;
 		q->receives = *at;
 		q->frames = *at + (size_t)q->n_receives * RDMA_FRAME_PITCH;
@@ -198,12 +211,8 @@ int rdma_offer_create(struct rdma_transport *t, struct rdma_offer **out, struct 
 	if (ret)
 		goto say;
 	o->t = t;
-	o->n_rails = atomic_load(&t->n_nics);
 	o->n_qps = t->base.env->attr->rdma_qps;
-	for (unsigned r = 0; r < o->n_rails; r++) {
-		o->rails[r].nic = t->nics[r];
-		describe_rail(&o->rails[r]);
-	}
+	choose_rails(o);
 	pthread_mutex_lock(&t->lock);
 	sl_list_append(&t->offers, &o->link);
 	pthread_mutex_unlock(&t->lock);

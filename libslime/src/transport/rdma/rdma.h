@@ -103,6 +103,7 @@ struct rdma_nic {
 	uint16_t lid;
 	enum ibv_mtu mtu;
 	_Atomic bool changed; /* ask it again */
+	bool left_out;	      /* others are used without it */
 	uint32_t max_msg;
 	uint32_t n_sends; /* depth of a send queue */
 	uint32_t n_sges;
@@ -117,7 +118,7 @@ struct rdma_nic {
 	_Atomic bool dead;
 };
 
-/* Negative errno, with the words; all under setup_lock. */
+/* Negative errno, with the words; all under setup_lock. The port may be down: it is to be asked. */
 int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, unsigned index,
 		  struct rdma_nic **out, struct sl_why *why);
 /* Ask the port again what it is like. */
@@ -155,7 +156,8 @@ struct rdma_qp {
 	struct ibv_qp *ibv;
 	struct rdma_conn *conn; /* NULL: an offer's, still */
 	unsigned index;		/* in the connection */
-	unsigned rail;
+	unsigned rail;		/* of ours */
+	unsigned peer_rail;
 	uint32_t slot;	/* in the transport's table */
 	uint64_t wr_id; /* what all of its work requests have, in this life of it */
 	uint32_t psn;
@@ -263,9 +265,9 @@ struct rdma_offer {
 	uint8_t *in_slots;
 	uint8_t *out_slots;
 	unsigned n_rails;
-	unsigned n_qps; /* of a rail */
-	struct rdma_rail rails[RDMA_RAILS_MAX];
-	uint8_t bytes[SL_CANDIDATE_MAX]; /* as the peer has it */
+	unsigned n_qps;				/* of a rail */
+	struct rdma_rail rails[RDMA_RAILS_MAX]; /* of the ports that could be used */
+	uint8_t bytes[SL_CANDIDATE_MAX];	/* as the peer has it */
 	size_t len;
 };
 

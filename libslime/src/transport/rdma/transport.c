@@ -95,6 +95,17 @@ static int open_named(struct rdma_transport *t, const char *names, struct sl_why
 	return ret;
 }
 
+/* Whether links can be made with it now. */
+static int check_nic(struct rdma_nic *nic, struct sl_why *why)
+{
+	if (atomic_load(&nic->dead)) {
+		snprintf(why->text, sizeof(why->text),
+			 "%s failed for good: a new context opens it again", nic->device.name);
+		return -ENODEV;
+	}
+	return atomic_load(&nic->changed) ? rdma_nic_refresh(nic, why) : 0;
+}
+
 /* The first that can be used, or it is an error. */
 static int open_any(struct rdma_transport *t, struct sl_why *why)
 {
@@ -107,7 +118,9 @@ static int open_any(struct rdma_transport *t, struct sl_why *why)
 	if (ret)
 		return ret;
 	for (size_t i = 0; i < names.n && !t->n_open; i++) {
-		if (add_nic(t, names.names[i], 1, why))
+		if (!add_nic(t, names.names[i], 1, why) && check_nic(t->nics[0], why))
+			close_nics(t);
+		if (!t->n_open)
 			sl_debug("rdma", "%s", why->text);
 	}
 	sl_device_names_fini(&names);
@@ -123,15 +136,49 @@ static int start_workers(struct rdma_transport *t, struct sl_why *why)
 	return ret;
 }
 
-/* Whether links can be made with it now. */
-static int check_nic(struct rdma_nic *nic, struct sl_why *why)
+/* What no event of the port changes. */
+static bool is_for_good(int status)
 {
-	if (atomic_load(&nic->dead)) {
-		snprintf(why->text, sizeof(why->text),
-			 "%s failed for good: a new context opens it again", nic->device.name);
-		return -ENODEV;
+	return status == -EINVAL || status == -EOPNOTSUPP;
+}
+
+static void tell_whether_used(struct rdma_nic *nic, int status, const struct sl_why *said)
+{
+	if (status && !nic->left_out)
+		sl_warn("rdma", "links are made without %s port %u: %s", nic->device.name,
+			nic->port, said->text);
+	else if (!status && nic->left_out)
+		sl_info("rdma", "links are made with %s port %u again", nic->device.name,
+			nic->port);
+	nic->left_out = status != 0;
+}
+
+/* Links are made over those that can be used now; it is an error when none can, or one never will.
+ */
+static int look_at_nics(struct rdma_transport *t, struct sl_why *why)
+{
+	struct sl_why said[RDMA_RAILS_MAX];
+	int status[RDMA_RAILS_MAX];
+	unsigned n_usable = 0;
+
+	for (unsigned i = 0; i < t->n_open; i++) {
+		status[i] = check_nic(t->nics[i], &said[i]);
+		n_usable += !status[i];
+		if (is_for_good(status[i])) {
+			*why = said[i];
+			return status[i];
+		}
 	}
-	return atomic_load(&nic->changed) ? rdma_nic_refresh(nic, why) : 0;
+	for (unsigned i = 0; i < t->n_open && n_usable; i++)
+		tell_whether_used(t->nics[i], status[i], &said[i]);
+	if (n_usable)
+		return 0;
+	if (t->n_open == 1)
+		*why = said[0];
+	else
+		snprintf(why->text, sizeof(why->text), "none of %u ports can be used; %.150s",
+			 t->n_open, said[0].text);
+	return status[0];
 }
 
 /* Under setup_lock. */
@@ -144,16 +191,17 @@ static int set_up(struct rdma_transport *t, struct sl_why *why)
 		prepare_for_forks();
 		ret = names && *names ? open_named(t, names, why) : open_any(t, why);
 		if (!ret)
+			ret = look_at_nics(t, why);
+		if (!ret)
 			ret = start_workers(t, why);
 		/* All or none: progress looks at them from here on. */
 		if (ret)
 			close_nics(t);
 		else
 			atomic_store(&t->n_nics, t->n_open);
+		return ret;
 	}
-	for (unsigned i = 0; i < t->n_open && !ret; i++)
-		ret = check_nic(t->nics[i], why);
-	return ret;
+	return look_at_nics(t, why);
 }
 
 /* ---- offers ---- */

@@ -20,7 +20,7 @@ static void write_rail(const struct rdma_rail_address *a, unsigned n_qps, struct
 	sl_write_u8(w, a->mtu);
 	sl_write_u8(w, a->max_rd_atomic);
 	sl_write_u8(w, a->max_dest_rd_atomic);
-	sl_write_u8(w, 0);
+	sl_write_u8(w, a->position);
 	sl_write_u16(w, a->lid);
 	sl_write_bytes(w, a->gid, sizeof(a->gid));
 	sl_write_u32(w, a->slots_key);
@@ -57,7 +57,7 @@ static bool rail_is_sane(const struct rdma_rail_address *a, unsigned n_qps)
 	if (a->link_layer != SLIME_LINK_INFINIBAND && a->link_layer != SLIME_LINK_ETHERNET)
 		return false;
 	if (!a->port || a->mtu < IBV_MTU_256 || a->mtu > IBV_MTU_4096 || !a->max_rd_atomic ||
-	    !a->max_dest_rd_atomic || !is_name(a->device))
+	    !a->max_dest_rd_atomic || a->position >= RDMA_RAILS_MAX || !is_name(a->device))
 		return false;
 	for (unsigned i = 0; i < n_qps; i++) {
 		if (a->qps[i].qpn > NUMBER_MAX || a->qps[i].psn > NUMBER_MAX)
@@ -73,7 +73,7 @@ static bool read_rail(struct rdma_rail_address *a, unsigned n_qps, struct sl_rea
 	a->mtu = sl_read_u8(r);
 	a->max_rd_atomic = sl_read_u8(r);
 	a->max_dest_rd_atomic = sl_read_u8(r);
-	(void)sl_read_u8(r);
+	a->position = sl_read_u8(r);
 	a->lid = sl_read_u16(r);
 	sl_read_bytes(r, a->gid, sizeof(a->gid));
 	a->slots_key = sl_read_u32(r);
@@ -101,7 +101,8 @@ int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t l
 	    got.n_qps > RDMA_QPS_MAX)
 		return -EINVAL;
 	for (unsigned i = 0; i < got.n_rails; i++) {
-		if (!read_rail(&got.rails[i], got.n_qps, &r))
+		if (!read_rail(&got.rails[i], got.n_qps, &r) ||
+		    (i && got.rails[i].position <= got.rails[i - 1].position))
 			return -EINVAL;
 	}
 	if (r.left)

@@ -54,6 +54,7 @@ struct rdma_rail_address {
 	uint8_t mtu; /* enum ibv_mtu */
 	uint8_t max_rd_atomic;
 	uint8_t max_dest_rd_atomic;
+	uint8_t position; /* of the port among those that are configured */
 	uint16_t lid;
 	uint8_t gid[16];
 	uint32_t slots_key;
@@ -65,7 +66,7 @@ struct rdma_candidate {
 	unsigned n_rails;
 	unsigned n_qps; /* of a rail */
 	uint64_t slots;
-	struct rdma_rail_address rails[RDMA_RAILS_MAX];
+	struct rdma_rail_address rails[RDMA_RAILS_MAX]; /* by position, some of them left out */
 };
 
 void rdma_candidate_write(const struct rdma_candidate *c, struct sl_writer *w);

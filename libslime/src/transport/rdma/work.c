@@ -240,7 +240,8 @@ static void add_request(struct chain *ch, struct slime_op *op, const struct plac
 		.sg_list = &c->sges[ch->n * RDMA_SGES],
 		.num_sge = 1,
 		.opcode = is_write(op) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
-		.wr.rdma = { .remote_addr = p->key->addr + at, .rkey = p->key->rkeys[q->rail] },
+		.wr.rdma = { .remote_addr = p->key->addr + at,
+			     .rkey = p->key->rkeys[q->peer_rail] },
 	};
 	len = take_stretch(&op->work, p, q->nic, request_max(ch), wr->sg_list);
 	extend(ch, &op->work, p, wr, at + len, len);
