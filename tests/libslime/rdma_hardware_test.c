@@ -428,6 +428,29 @@ static void op__ends_after_its_queue_pair_was_drained(void **state)
 	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
 }
 
+/* What is still on its way over the old link cannot land after what the new one brings. */
+static void link__begins_when_the_one_before_is_drained(void **state)
+{
+	struct slime_endpoint *ends[2] = { pair.a.ep, pair.b.ep };
+	struct slime_endpoint_info info;
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(fakeverbs_qps(1, &number, 1), 1);
+	fakeverbs_hold_qp(1, number, true);
+	fakeverbs_raise_qp(1, number, IBV_EVENT_QP_FATAL);
+	rdma_settle(&pair);
+	assert_ok(rdma_pair_connect(&pair));
+	slime_endpoint_info(ends[1], &info);
+	assert_int_equal(info.state, SLIME_ENDPOINT_BROKEN);
+	assert_ok(write_now());
+	next_link();
+	slime_endpoint_close(ends[0]);
+	rdma_settle(&pair);
+	assert_ok(slime_endpoint_destroy(ends[0]));
+	assert_ok(slime_endpoint_destroy(ends[1]));
+}
+
 static void completion__that_comes_twice_is_taken_once(void **state)
 {
 	uint32_t number;
@@ -483,6 +506,7 @@ int main(void)
 		IN_PAIR(queue_pair__with_a_fatal_event_ends_its_link_for_that_reason),
 		IN_PAIR(events__that_end_nothing_end_nothing),
 		IN_PAIR(op__ends_after_its_queue_pair_was_drained),
+		IN_PAIR(link__begins_when_the_one_before_is_drained),
 		IN_PAIR(completion__that_comes_twice_is_taken_once),
 		IN_PAIR(completion__that_gets_lost_is_made_up_by_the_next),
 	};

@@ -13,6 +13,8 @@
 #define REST_MAX_NS (50 * SL_NS_PER_MS)
 /* A peer that does not acknowledge our BYE so long is left without it. */
 #define LEAVE_NS SL_NS_PER_S
+/* As of a try of so long: a connection rests until former ones with its peer are drained. */
+#define LOOK_NS (10 * SL_NS_PER_MS)
 /* Flushes that do not come in that time do not come: destroying the queue pairs ends them. */
 #define DRAIN_NS (500 * SL_NS_PER_MS)
 
@@ -125,12 +127,53 @@ static void begin_again_later(struct rdma_conn *c, uint64_t try_ns)
 	sl_timer_set(rdma_poller(c->t), &c->again, sl_clock_ns() + rest_ns(c, try_ns));
 }
 
+static bool meets(const struct rdma_candidate *a, const struct rdma_candidate *b)
+{
+	for (unsigned i = 0; i < a->n_rails; i++) {
+		for (unsigned k = 0; k < b->n_rails; k++) {
+			if (!memcmp(a->rails[i].gid, b->rails[k].gid, sizeof(a->rails[i].gid)))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * What a former link left on its way must not land after what this one brings. A peer that was
+ * started again is another process at the same port.
+ */
+static bool has_predecessor(const struct rdma_conn *c)
+{
+	struct sl_list *e;
+
+	/* Those that began before it. */
+	for (e = c->t->conns.next; e != &c->link; e = e->next) {
+		const struct rdma_conn *other = SL_CONTAINER_OF(e, struct rdma_conn, link);
+
+		if (atomic_load(&other->ending) && rdma_state(other) >= RDMA_CONN_UP &&
+		    meets(&other->peer, &c->peer))
+			return true;
+	}
+	return false;
+}
+
+static void bring_up_alone(struct rdma_conn *c)
+{
+	if (has_predecessor(c)) {
+		snprintf(c->greeting_why, sizeof(c->greeting_why),
+			 "a former link with the peer is not drained");
+		begin_again_later(c, LOOK_NS);
+	} else {
+		bring_up(c);
+	}
+}
+
 static void on_again(struct sl_timer *timer)
 {
 	struct rdma_conn *c = SL_CONTAINER_OF(timer, struct rdma_conn, again);
 
 	if (rdma_state(c) == RDMA_CONN_RESTING && !atomic_load(&c->ending))
-		bring_up(c);
+		bring_up_alone(c);
 }
 
 static void come_up(struct rdma_conn *c)
@@ -233,7 +276,7 @@ static void begin(struct rdma_conn *c)
 	sl_list_append(&c->t->conns, &c->link);
 	rdma_watch_start(c->t);
 	sl_timer_set(rdma_poller(c->t), &c->timer, c->deadline_ns);
-	bring_up(c);
+	bring_up_alone(c);
 	look_whether_whole(c);
 }
 
