@@ -35,6 +35,12 @@ static int end(void **state)
 	return fakeverbs_check() ? -1 : 0;
 }
 
+/* Of what the device did not take back. */
+static int end_with_leftovers(void **state)
+{
+	return end(state) ? 0 : -1;
+}
+
 static int begin(void **state)
 {
 	struct slime_context_attr attr = quick();
@@ -151,6 +157,23 @@ static void device__that_rounds_up_and_forgets_is_fine(void **state)
 	}
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
 	assert_ok(write_now());
+}
+
+static void region__that_cannot_be_deregistered_is_told(void **state)
+{
+	int ret;
+
+	(void)state;
+	assert_ok(write_now());
+	log_lines_keep();
+	fakeverbs_fail_call_of(FAKEVERBS_DEREG_MR, 1, EBUSY);
+	while ((ret = slime_mr_destroy(pair.a.mr)) == -EBUSY)
+		rdma_poll(&pair);
+	assert_ok(ret);
+	pair.a.mr = NULL;
+	assert_int_equal(log_lines_with("fake0: 65536 bytes at"), 1);
+	assert_int_equal(log_lines_with("cannot be deregistered"), 1);
+	log_lines_release();
 }
 
 static void region__that_cannot_be_pinned_fails_its_work_only(void **state)
@@ -498,6 +521,8 @@ int main(void)
 		ALONE(ports__that_are_all_down_make_no_link),
 		ALONE(rails__go_together_by_the_position_of_their_ports),
 		ALONE(rails__without_a_common_position_go_together_in_their_order),
+		cmocka_unit_test_setup_teardown(region__that_cannot_be_deregistered_is_told, begin,
+						end_with_leftovers),
 		IN_PAIR(cut__ends_both_sides_with_a_cause),
 		IN_PAIR(device__that_dies_ends_its_links),
 		ALONE(completion_queue__that_fails_ends_its_links_only),

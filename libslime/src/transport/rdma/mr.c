@@ -21,11 +21,8 @@ static bool is_ready_for(const struct rdma_mr *mr, const struct sl_region *r)
 
 static void deregister(struct rdma_mr *mr)
 {
-	for (unsigned i = 0; i < RDMA_RAILS_MAX; i++) {
-		if (mr->ibv[i])
-			ibv_dereg_mr(mr->ibv[i]);
-		mr->ibv[i] = NULL;
-	}
+	for (unsigned i = 0; i < RDMA_RAILS_MAX; i++)
+		rdma_nic_deregister(&mr->ibv[i]);
 }
 
 static struct ibv_mr *register_with(struct rdma_nic *nic, const struct rdma_mr *mr)

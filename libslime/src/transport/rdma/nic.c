@@ -203,6 +203,20 @@ int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why)
 	return ret;
 }
 
+void rdma_nic_deregister(struct ibv_mr **ibv)
+{
+	struct ibv_mr *mr = *ibv;
+	const char *device = mr ? ibv_get_device_name(mr->context->device) : NULL;
+	void *addr = mr ? mr->addr : NULL;
+	size_t len = mr ? mr->length : 0;
+	int ret = mr ? ibv_dereg_mr(mr) : 0;
+
+	if (ret)
+		sl_error("rdma", "%s: %zu bytes at %p cannot be deregistered: %s", device, len,
+			 addr, strerror(ret));
+	*ibv = NULL;
+}
+
 /* ---- life ---- */
 
 static int fail(struct rdma_nic *nic, struct sl_why *why, const char *what)

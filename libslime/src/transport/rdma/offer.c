@@ -166,12 +166,8 @@ void rdma_offer_close(struct rdma_offer *o)
 			if (o->rails[r].qps[i])
 				rdma_qp_close(o->rails[r].qps[i]);
 		}
-		if (o->rails[r].in)
-			ibv_dereg_mr(o->rails[r].in);
-		if (o->rails[r].own)
-			ibv_dereg_mr(o->rails[r].own);
-		o->rails[r].in = NULL;
-		o->rails[r].own = NULL;
+		rdma_nic_deregister(&o->rails[r].in);
+		rdma_nic_deregister(&o->rails[r].own);
 	}
 }
 

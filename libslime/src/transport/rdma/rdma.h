@@ -123,6 +123,8 @@ int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, un
 		  struct rdma_nic **out, struct sl_why *why);
 /* Ask the port again what it is like. */
 int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why);
+/* Take registered memory back from its device, if there is some: *ibv is NULL after it. */
+void rdma_nic_deregister(struct ibv_mr **ibv);
 /* Take the events that wait. [token] */
 void rdma_nic_look(struct rdma_nic *nic);
 /* Nothing of it is in use. */
