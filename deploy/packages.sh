@@ -86,6 +86,7 @@ gnuplot-nox              # slime-bench plot
 iproute2                 # network namespaces of the fault tests
 libclang-rt-14-dev       # clang's sanitizer and fuzzing runtimes; clang only recommends it
 libcmocka-dev            # unit tests
+libnuma1                 # another system's agents, beside ours
 perftest                 # others' programs over the guest's devices
 procps                   # ps, of the tests with real processes
 python3                  # reads the JSON that slime-bench writes

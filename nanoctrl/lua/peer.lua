@@ -47,6 +47,13 @@ local function targets_in(prefix, name)
 	return names
 end
 
+-- Into an inbox; one that nobody is there to empty does not stay.
+local function drop(prefix, name, kind, word)
+	local key = prefix .. kind .. name
+	write('LPUSH', key, word)
+	if redis.call('EXISTS', prefix .. 'agent:' .. name) == 0 then redis.call('PEXPIRE', key, AGENT_MS) end
+end
+
 -- The end of an agent: everything of it goes, and whoever has to do with it is told.
 local function forget(prefix, scope, me)
 	local owned, targets, peers = owned_set(scope, me), targets_set(scope, me), {}
@@ -66,9 +73,8 @@ local function forget(prefix, scope, me)
 
 	local word = '{"peer":' .. cjson.encode(me) .. ',"type":"cleanup"}'
 	for name in pairs(peers) do
-		write('LPUSH', prefix .. 'inbox:' .. name, word)
+		drop(prefix, name, 'inbox:', word)
 		-- Agents without a scope listen here.
-		if scope == '' then write('LPUSH', ':inbox:' .. name, word) end
-		expect(scope, name)
+		if scope == '' then drop(prefix, name, ':inbox:', word) end
 	end
 end

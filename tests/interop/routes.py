@@ -2,10 +2,11 @@
 """The same requests to two servers of one API: routes.py URL REDIS_PORT URL REDIS_PORT. The statuses, the answers that
 are no errors and what is in Redis afterwards are to be the same, but for what is listed here as different on purpose."""
 import json
-import socket
 import sys
 import urllib.error
 import urllib.request
+
+from store import Redis
 
 BIG = 18446744073709551615
 
@@ -117,27 +118,6 @@ def call(base, method, path, body, content_type):
         return error.code, error.read().decode()
 
 
-class Redis:
-    """As much of a client as it takes to look into a store."""
-
-    def __init__(self, port):
-        self.stream = socket.create_connection(("127.0.0.1", port)).makefile("rwb")
-
-    def __call__(self, *args):
-        words = [a if isinstance(a, bytes) else str(a).encode() for a in args]
-        self.stream.write(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
-        self.stream.flush()
-        return self.read()
-
-    def read(self):
-        line = self.stream.readline()[:-2]
-        if line[:1] == b"$":
-            return None if line == b"$-1" else self.stream.read(int(line[1:]) + 2)[:-2]
-        if line[:1] == b"*":
-            return [self.read() for _ in range(int(line[1:]))]
-        return int(line[1:]) if line[:1] == b":" else line[1:]
-
-
 def parsed(value):
     try:
         return json.loads(value)
@@ -163,9 +143,10 @@ def value_of(redis, key):
 
 def state(redis):
     """Everything but our own indexes, inboxes at the key where agents without a scope listen (the original writes to
-    another one only), and streams of agents that were cleaned up (which the original forgets)."""
+    another one only), streams of agents that were cleaned up (which the original forgets), and the end of an inbox
+    that nobody is there to empty (which has none there)."""
     keys = [k for k in redis("KEYS", "*") if not k.startswith((b"nanoctrl:", b":inbox:")) and k not in (b"stream:a", b"stream:q")]
-    return {k: (value_of(redis, k), redis("TTL", k) > 0) for k in keys}
+    return {k: (value_of(redis, k), redis("TTL", k) > 0 and not k.startswith(b"inbox:")) for k in keys}
 
 
 def comparable(path, text):

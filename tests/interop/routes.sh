@@ -1,39 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The routes of DLSlime's NanoCtrl: the same requests to its server and to ours, and its unmodified Python client with ours.
-. "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/original.sh"
 
-here=$(dirname "${BASH_SOURCE[0]}")
-venv=${SLIME_BUILD:?the build tree}/interop/venv
-
-# Once for a build tree: the client, and the original server as an executable.
-install_original() {
-	mkdir -p "${venv%/*}"
-	exec 9>"${venv%/*}/lock"
-	flock 9
-	[ ! -e "$venv/done" ] || return 0
-	python3 -m venv "$venv" >"$work/pip.err" 2>&1 &&
-		timeout 120 "$venv/bin/pip" install -q --disable-pip-version-check nanoctrl==0.1.0.post1 httpx \
-			>>"$work/pip.err" 2>&1 && touch "$venv/done"
-}
-
-install_original || skip "the package index cannot be reached: $(tail -n 1 "$work/pip.err")"
-exec 9>&-
-
-# start_redis_at NAME: on a port of its own, in port_of[NAME].
-declare -A port_of=()
-take_port() {
-	hold_port
-	port_of[$1]=$port
-	pids[hold-$1]=${pids[port]}
-	unset "pids[port]"
-}
-
-start_redis_at() {
-	take_port "$1"
-	spawn "$1" redis-server --port "${port_of[$1]}" --bind 127.0.0.1 --save '' --dir "$work"
-	wait_for 10 redis-cli -p "${port_of[$1]}" ping || fail "$1 does not answer"
-}
+get_original
 
 # The state of each is its own, so that the two can be compared.
 start_redis_at redis-theirs

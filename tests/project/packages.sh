@@ -25,14 +25,15 @@ packages_of() {
 
 # Every line of needs: a purpose, who needs it, what, and the file that this is here.
 
-# What a program names itself: the libraries of its libraries come with their packages. The sanitizers' come with the
+# needs_of_program PURPOSE FILE. What a program names itself: the libraries of its libraries come with their packages. The sanitizers' come with the
 # compiler, and users' programs do without them; libgcc_s comes with libc.
 needs_of_program() {
 	local library
 
-	ldd "$1" >"$work/ldd"
-	for library in $(objdump -p "$1" | awk '$1 == "NEEDED" && $2 !~ /^lib(asan|ubsan|tsan|gcc_s)\./ { print $2 }'); do
-		awk -v library="$library" -v user="${1##*/}" '$1 == library { print "run", user, library, $3 }' "$work/ldd"
+	ldd "$2" >"$work/ldd"
+	for library in $(objdump -p "$2" | awk '$1 == "NEEDED" && $2 !~ /^lib(asan|ubsan|tsan|gcc_s)\./ { print $2 }'); do
+		awk -v library="$library" -v user="${2##*/}" -v purpose="$1" \
+			'$1 == library && $3 ~ /^\/(usr\/)?lib\// { print purpose, user, library, $3 }' "$work/ldd"
 	done
 }
 
@@ -96,8 +97,12 @@ packages_of_files() {
 }
 
 for program in "$bin"/*; do
-	[ ! -x "$program" ] || needs_of_program "$program"
+	[ ! -x "$program" ] || needs_of_program run "$program"
 done >"$work/needs"
+# Another system's agents, once tests/interop has installed them; what they bring themselves is no package.
+for program in "${bin%/*}"/interop/venv/lib/python3*/site-packages/dlslime/*.so; do
+	[ ! -e "$program" ] || needs_of_program test "$program"
+done >>"$work/needs"
 for script in $(project_scripts); do
 	needs_of_script "$script"
 done >>"$work/needs"
