@@ -61,6 +61,9 @@ static void with_redis(struct compat_waiting *w, store_done_fn *next)
 
 	if (ret == -EAGAIN) {
 		store_open_tcp(request_store(w->rq), next, w);
+	} else if (ret == -ENOTCONN) {
+		api_fail(w->rq, ret);
+		compat_end(w);
 	} else if (ret) {
 		say_unreachable(w->rq, redis);
 		compat_end(w);

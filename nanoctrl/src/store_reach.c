@@ -67,8 +67,8 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 {
 	const struct redis_url *url = &store->hub->url;
 	char from[64], own[INET_ADDRSTRLEN] = "127.0.0.1";
-	uint16_t port;
-	const char *host = redis_host(store->redis, &port);
+	uint16_t port = url->port;
+	const char *host = url->n_sentinels ? redis_host(store->redis, &port) : url->host;
 
 	if (store->hub->config.advertise) {
 		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", store->hub->config.advertise);
@@ -80,7 +80,7 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 		return unreachable(out, "Redis has a password or another database than 0, and "
 					"clients of this route know neither");
 	if (!*host)
-		return -EAGAIN; /* no sentinel has told yet */
+		return -ENOTCONN; /* no sentinel has told yet */
 	if (strchr(host, ':'))
 		return unreachable(out, "Redis has an IPv6 address, and clients of this route take "
 					"HOST:PORT apart at the colon");
