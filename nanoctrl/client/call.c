@@ -143,9 +143,12 @@ static void take_answer(struct nc_call *call, const struct nc_response *response
 {
 	struct nc_json *json = NULL;
 	struct nc_error error;
-	int ret =
-		response->body ? nc_json_parse(response->body, response->body_len, &json) : -EPROTO;
+	int ret = -EPROTO;
 
+	if (response->body && call->raw)
+		ret = nc_json_wrap(response->body, response->body_len, &json);
+	else if (response->body)
+		ret = nc_json_parse(response->body, response->body_len, &json);
 	if (!ret) {
 		finish(call, NULL, json);
 		nc_json_free(json);

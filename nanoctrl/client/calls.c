@@ -79,6 +79,15 @@ static int finish_links(struct nc_call *call, const struct nc_error *error, stru
 	return finish_page(call, error, json, nc_json_links);
 }
 
+static int finish_text(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	size_t len = 0;
+	const char *text = error ? NULL : nc_json_source(json, &len);
+
+	((nc_text_fn *)call->fn)(call->arg, error, text, len);
+	return 0;
+}
+
 /* A lease goes into a header: it is visible ASCII, or none of ours. */
 static bool is_lease(const char *lease)
 {
@@ -125,6 +134,7 @@ struct request {
 	char *body;		 /* taken over */
 	bool has_body;
 	bool with_lease;
+	bool raw;
 	nc_finish_fn *finish;
 	nc_any_fn *fn;
 	void *arg;
@@ -143,6 +153,7 @@ static int prepare(struct nc_client *client, struct request *rq, struct nc_call 
 		return -ENOMEM;
 	}
 	call->with_lease = rq->with_lease;
+	call->raw = rq->raw;
 	call->body = rq->body;
 	call->target = nc_client_target(client, rq->segments, rq->query);
 	if (!call->target) {
@@ -424,6 +435,33 @@ int nc_list_links(struct nc_client *client, const char *after, nc_page_fn *fn, v
 					       .segments = { "links" },
 					       .query = { "limit", PAGE_LIMIT, "after", after },
 					       .finish = finish_links,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+/* --- snapshots --- */
+
+int nc_put_snapshot(struct nc_client *client, const struct nc_snapshot *snapshot, nc_done_fn *fn,
+		    void *arg)
+{
+	check_lease(client);
+	return start(client, (struct request){ .method = NC_PUT,
+					       .segments = { "agents", client->agent, "snapshot" },
+					       .has_body = true,
+					       .body = nc_json_snapshot(snapshot, client->agent),
+					       .with_lease = true,
+					       .finish = finish_done,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_list_snapshots(struct nc_client *client, const char *after, nc_text_fn *fn, void *arg)
+{
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "snapshots" },
+					       .query = { "limit", PAGE_LIMIT, "after", after },
+					       .raw = true,
+					       .finish = finish_text,
 					       .fn = (nc_any_fn *)fn,
 					       .arg = arg });
 }

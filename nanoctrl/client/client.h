@@ -69,6 +69,7 @@ struct nc_call {
 
 	enum nc_method method;
 	bool with_lease;
+	bool raw; /* the answer is handed on as it came */
 	char *target;
 	char *body; /* or NULL */
 

@@ -28,8 +28,28 @@ int nc_json_parse(const char *text, size_t len, struct nc_json **out)
 		nc_json_free(json);
 		return no_memory ? -ENOMEM : -EPROTO;
 	}
+	json->text = text;
+	json->len = len;
 	*out = json;
 	return 0;
+}
+
+int nc_json_wrap(const char *text, size_t len, struct nc_json **out)
+{
+	struct nc_json *json = calloc(1, sizeof(*json));
+
+	if (!json)
+		return -ENOMEM;
+	json->text = text;
+	json->len = len;
+	*out = json;
+	return 0;
+}
+
+const char *nc_json_source(const struct nc_json *json, size_t *len)
+{
+	*len = json->len;
+	return json->text;
 }
 
 void nc_json_free(struct nc_json *json)

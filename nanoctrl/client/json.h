@@ -11,8 +11,12 @@
 
 struct nc_json;
 
-/* One object. -EPROTO, -ENOMEM. */
+/* One object; text lives as long as the document is used. -EPROTO, -ENOMEM. */
 int nc_json_parse(const char *text, size_t len, struct nc_json **out);
+/* The same of any text, for whoever reads the text itself. -ENOMEM. */
+int nc_json_wrap(const char *text, size_t len, struct nc_json **out);
+/* The text it was parsed from. */
+const char *nc_json_source(const struct nc_json *json, size_t *len);
 void nc_json_free(struct nc_json *json);
 
 /* The members of an error; those that are not there stay. */
@@ -63,6 +67,7 @@ char *nc_json_publication(const struct nc_region *region);
 char *nc_json_posting(uint64_t connection_epoch, const char *peer_incarnation,
 		      const void *descriptor, size_t len);
 char *nc_json_report(const struct nc_link *link);
+char *nc_json_snapshot(const struct nc_snapshot *snapshot, const char *agent);
 char *nc_json_beat(const char *cursor); /* NULL acknowledges nothing */
 
 #endif

@@ -13,6 +13,8 @@
 
 struct nc_json {
 	json_t *root;
+	const char *text; /* the caller's */
+	size_t len;
 	struct block *blocks; /* what decoders allocated */
 };
 

@@ -263,6 +263,74 @@ int nc_forget_link(struct nc_client *client, const char *peer, const char *profi
 /* Of the whole scope, page by page. */
 int nc_list_links(struct nc_client *client, const char *after, nc_page_fn *fn, void *arg);
 
+/* ---- snapshots ---- */
+
+/* In this order in every array of them. */
+enum nc_op_kind {
+	NC_OP_READ,
+	NC_OP_WRITE,
+	NC_OP_WRITE_IMM,
+	NC_OP_IMM_RECV,
+	NC_OP_SEND,
+	NC_OP_RECV,
+	NC_OP_CALL,
+	NC_OP_SERVE,
+	NC_OP_KINDS
+};
+
+/* Counted since the process began. */
+struct nc_op_count {
+	uint64_t submitted, completed, failed;
+	uint64_t bytes; /* of the completed ones */
+};
+
+struct nc_traffic {
+	struct nc_op_count ops[NC_OP_KINDS];
+	uint64_t pending;     /* operations under way */
+	double bandwidth_bps; /* of late: an average that forgets */
+};
+
+struct nc_nic {
+	const char *name;
+	struct nc_traffic traffic;
+};
+
+struct nc_connection {
+	const char *peer, *profile;
+	const char *local_nic, *remote_nic; /* "" while not connected */
+	enum nc_link_state state;
+	const char *transport; /* or NULL */
+	uint64_t age_ms;       /* of the state */
+	struct nc_traffic traffic;
+};
+
+/* What an agent does, for those who watch it. */
+struct nc_snapshot {
+	const char *session_id;
+	const char *host;
+	uint64_t pid;
+	uint64_t interval_ms; /* until the next one */
+	uint64_t uptime_ms;
+	uint64_t rss_bytes;
+	uint64_t n_regions, region_bytes;	  /* of the user */
+	uint64_t n_sys_regions, sys_region_bytes; /* of a service: their names begin with "sys." */
+	const struct nc_nic *nics;
+	size_t n_nics;
+	const struct nc_connection *connections;
+	size_t n_connections;
+};
+
+int nc_put_snapshot(struct nc_client *client, const struct nc_snapshot *snapshot, nc_done_fn *fn,
+		    void *arg);
+
+/*
+ * Snapshots of all agents of the scope and of agents of DLSlime's NanoCtrl, page by page: the
+ * answer as it came, a JSON object with now_ms, snapshots and next. after is NULL for the first
+ * page.
+ */
+typedef void nc_text_fn(void *arg, const struct nc_error *error, const char *text, size_t len);
+int nc_list_snapshots(struct nc_client *client, const char *after, nc_text_fn *fn, void *arg);
+
 /* ---- session ---- */
 
 enum nc_event_type {

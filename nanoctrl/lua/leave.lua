@@ -1,7 +1,13 @@
--- ARGV: keep, name, lease, secret hash
+-- ARGV: keep, name, lease, secret hash, scope of its snapshot ('' for none)
 local word, generation, incarnation = holder(ARGV[2], ARGV[3], ARGV[4])
 if word ~= OK then return { word } end
 gate()
 finish(ARGV[2], generation)
 emit('left', ARGV[2], generation, incarnation, '', '', '0')
+-- Its last snapshot says so for a while. What is no snapshot of ours stays as it is.
+local key = snapshot_key(ARGV[5], ARGV[2])
+local last = read('GET', key)
+if last and string.sub(last, 1, #SNAPSHOT_HEAD) == SNAPSHOT_HEAD then
+	read('SET', key, '{"status":"stopped",' .. string.sub(last, 2), 'PX', 10000)
+end
 return { OK }

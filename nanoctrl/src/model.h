@@ -13,6 +13,7 @@
 #include "store.h"
 
 struct evbuffer;
+struct store_snapshots;
 
 /* Why a body was refused. */
 struct model_error {
@@ -64,6 +65,20 @@ int model_parse_heartbeat(const char *body, size_t len, struct store_cursor *cur
 int model_parse_message(const char *text, size_t len, struct store_cursor *cursor,
 			struct model_error *err);
 
+/* What an agent says of what it does: what may be kept of it, and for how long. */
+struct model_snapshot {
+	char *text;
+	struct store_text doc;
+	uint32_t ttl_ms;
+};
+
+int model_parse_snapshot(const char *body, size_t len, const char *agent,
+			 struct model_snapshot *out, struct model_error *err);
+void model_snapshot_fini(struct model_snapshot *m);
+
+/* Whether a text of the store is one, as far as a list is concerned. */
+bool model_is_snapshot(struct store_text doc);
+
 /* "epoch:id" */
 #define MODEL_CURSOR_MAX 44
 bool model_parse_cursor(const char *text, struct store_cursor *out);
@@ -94,6 +109,10 @@ const char *model_event(uint64_t epoch, const struct store_event *e);
 char *model_events(const struct store_events *events, const struct store_cursor *cursor, bool reset,
 		   const char *to);
 
+char *model_snapshots(const struct store_snapshots *page);
+
+/* A document of the store that is none of ours was left out. */
+void model_note_junk(void);
 void model_metrics(struct evbuffer *out);
 
 #endif

@@ -23,6 +23,11 @@ void model_metrics(struct evbuffer *out)
 			    atomic_load(&n_junk));
 }
 
+void model_note_junk(void)
+{
+	atomic_fetch_add(&n_junk, 1);
+}
+
 /* A document of the store; NULL, and counted, when it is none of that type. Nothing is the empty
  * one. */
 static json_t *stored(struct store_text t, json_type type)
@@ -35,7 +40,7 @@ static json_t *stored(struct store_text t, json_type type)
 	if (v && json_typeof(v) == type)
 		return v;
 	json_decref(v);
-	atomic_fetch_add(&n_junk, 1);
+	model_note_junk();
 	return NULL;
 }
 

@@ -215,6 +215,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	snprintf(count, sizeof(count), "%d", SCOPES_PER_GO);
 	ask_time(r);
 	store_sweep_compat(r->store);
+	store_sweep_snapshots(r->store);
 	if (!redis_command(r->store->redis, 5, scan, NULL, on_scopes, r))
 		r->busy = true;
 }

@@ -6,6 +6,7 @@
 #include "api_object.h"
 #include "api_server.h"
 #include "api_session.h"
+#include "api_snapshot.h"
 #include "route.h"
 
 const struct route route_table[] = {
@@ -32,9 +33,11 @@ const struct route route_table[] = {
 	{ HTTP_GET, "/v1/agents/{name}/links", api_link_list_of },
 	{ HTTP_PUT, "/v1/agents/{name}/links/{peer}/{profile}", api_link_report },
 	{ HTTP_DELETE, "/v1/agents/{name}/links/{peer}/{profile}", api_link_forget },
+	{ HTTP_PUT, "/v1/agents/{name}/snapshot", api_snapshot_put },
 	{ HTTP_GET, "/v1/events", api_event_scope },
 	{ HTTP_GET, "/v1/links", api_link_list },
 	{ HTTP_GET, "/v1/regions", api_region_list },
+	{ HTTP_GET, "/v1/snapshots", api_snapshot_list },
 	{ HTTP_GET, "/v1/services", api_service_list },
 	/* Of DLSlime's NanoCtrl. */
 	{ HTTP_POST, "/heartbeat", api_compat_heartbeat },

@@ -109,6 +109,7 @@ void store_leave(struct store *store, const char *scope, const struct store_leas
 	struct store_args a = { .n = 0 };
 
 	store_arg_lease(&a, lease);
+	store_arg_text(&a, store_snapshot_scope(scope));
 	store_send(store, scope, SCRIPT_LEAVE, &a, store_finish_done,
 		   (union store_answer){ .done = fn }, arg);
 }

@@ -98,6 +98,29 @@ void store_put_mr(struct store *store, struct store_text scope, struct store_tex
 void store_get_mr(struct store *store, struct store_text scope, struct store_text agent,
 		  struct store_text name, store_entities_fn *fn, void *arg);
 
+/* ---- snapshots: what agents say of what they do ---- */
+
+/* A native agent's; doc is a JSON object of one member at least, without its version and its time.
+ * 0, STORE_LEASE_GONE, STORE_SUPERSEDED. */
+void store_put_snapshot(struct store *store, const char *scope, const struct store_lease *lease,
+			struct store_text doc, uint32_t ttl_ms, store_done_fn *fn, void *arg);
+
+struct store_snapshots {
+	uint64_t now_ms;	/* the store's clock */
+	struct store_text next; /* what to go on behind; empty at the end */
+	size_t n;
+	const struct store_text *docs; /* as they are stored: anything */
+};
+
+typedef void store_snapshots_fn(void *arg, int result, const struct store_snapshots *page);
+
+/* Up to limit snapshots of a scope, of native agents and others, behind `after` ("": from the
+ * first). The scope "default" is also that of agents that name none. */
+void store_list_snapshots(struct store *store, struct store_text scope, struct store_text after,
+			  unsigned limit, store_snapshots_fn *fn, void *arg);
+
+/* ---- for clients of Redis ---- */
+
 /*
  * Where clients that speak to Redis themselves, without a password, reach it: "host:port" for one
  * that says that its address is client. local: it is on this host.

@@ -94,6 +94,7 @@ union store_answer {
 	store_events_fn *events;
 	store_entities_fn *entities;
 	store_peers_fn *peers;
+	store_snapshots_fn *snapshots;
 };
 
 struct store_call {
@@ -167,6 +168,10 @@ void store_hub_wake(struct store_hub *hub, const char *scope);
 
 /* store_reach.c: nothing of store_hub_keep_port() is left open. */
 void store_hub_give_port(struct store_hub *hub);
+
+/* store_snapshot.c: the scope of the keys that snapshots of a scope's agents are in. */
+struct store_text store_snapshot_scope(const char *scope);
+void store_sweep_snapshots(struct store *store);
 
 /* store_compat.c: entities and agents whose time has run out, of all scopes. */
 void store_sweep_compat(struct store *store);

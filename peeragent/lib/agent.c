@@ -87,6 +87,7 @@ static int init_reconcile(struct slime_agent *agent)
 		.connect_timeout_ms = attr->connect_timeout_ms,
 		.retry_min_ms = attr->retry_min_ms,
 		.retry_max_ms = attr->retry_max_ms,
+		.snapshot_ms = attr->snapshot_ms,
 		.on_state = on_state,
 		.on_left = on_left,
 		.arg = agent,

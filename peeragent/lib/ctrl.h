@@ -168,4 +168,10 @@ int ctrl_report_link(struct ctrl *ctrl, const struct ctrl_link *link, ctrl_done_
 int ctrl_forget_link(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
 		     void *arg);
 
+struct nc_snapshot;
+
+/* What it points to need not outlive the call. */
+int ctrl_put_snapshot(struct ctrl *ctrl, const struct nc_snapshot *snapshot, ctrl_done_fn *done,
+		      void *arg);
+
 #endif

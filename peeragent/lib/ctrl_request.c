@@ -163,6 +163,14 @@ int ctrl_forget_link(struct ctrl *ctrl, const char *peer, const char *profile, c
 	return rq ? given(rq, nc_forget_link(ctrl->client, peer, profile, on_done, rq)) : -EAGAIN;
 }
 
+int ctrl_put_snapshot(struct ctrl *ctrl, const struct nc_snapshot *snapshot, ctrl_done_fn *done,
+		      void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_put_snapshot(ctrl->client, snapshot, on_done, rq)) : -EAGAIN;
+}
+
 static void on_agent(void *arg, const struct nc_error *error, const struct nc_agent *agent)
 {
 	(void)agent;

@@ -212,24 +212,24 @@ static void on_connection(void *arg, struct connection *c, enum connection_state
 		entry_happen(e, LINK_DOWN, text[0] ? text : strerror(-cause));
 }
 
-static void add_stats(struct slime_endpoint_stats *sum, const struct slime_endpoint *ep)
+static void keep_stats(struct entry *e)
 {
-	struct slime_endpoint_stats s;
+	struct slime_endpoint_stats stats;
+	struct slime_endpoint_info info;
+	char nic[TRAFFIC_NIC_NAME];
 
-	slime_endpoint_stats(ep, &s);
-	for (int i = 0; i < SLIME_KIND_MAX; i++) {
-		sum->kinds[i].submitted += s.kinds[i].submitted;
-		sum->kinds[i].completed += s.kinds[i].completed;
-		sum->kinds[i].failed += s.kinds[i].failed;
-		sum->kinds[i].bytes += s.kinds[i].bytes;
-	}
+	slime_endpoint_stats(e->connection->ep, &stats);
+	slime_endpoint_info(e->connection->ep, &info);
+	traffic_local_nic(&info, nic);
+	traffic_sum(&e->stats, &stats);
+	traffic_keep(&e->set->traffic, nic, &stats);
 }
 
 static void drop(struct entry *e)
 {
 	if (!e->connection)
 		return;
-	add_stats(&e->stats, e->connection->ep);
+	keep_stats(e);
 	connection_retire(e->connection);
 	e->connection = NULL;
 }
@@ -456,6 +456,7 @@ void entry_take(struct entry *e, const struct post *peer)
 void entry_info(const struct entry *e, struct slime_agent_link_info *out)
 {
 	struct slime_endpoint_info info = { .transport = SLIME_TRANSPORT_NONE };
+	struct slime_endpoint_stats stats;
 
 	memset(out, 0, sizeof(*out));
 	snprintf(out->peer, sizeof(out->peer), "%s", e->peer->name);
@@ -467,7 +468,8 @@ void entry_info(const struct entry *e, struct slime_agent_link_info *out)
 	out->stats = e->stats;
 	if (!e->connection)
 		return;
-	add_stats(&out->stats, e->connection->ep);
+	slime_endpoint_stats(e->connection->ep, &stats);
+	traffic_sum(&out->stats, &stats);
 	slime_endpoint_info(e->connection->ep, &info);
 	if (out->state == SLIME_LINK_CONNECTED)
 		out->transport = info.transport;

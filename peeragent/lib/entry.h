@@ -32,6 +32,7 @@ struct entry {
 	uint64_t since_ns; /* of the state */
 	uint32_t n_connects;
 	struct slime_endpoint_stats stats; /* of connections that are gone */
+	struct traffic_rate rate;	   /* as of the last snapshot */
 };
 
 /* The peer's link of that profile, also a forgotten one; NULL when there is none. */

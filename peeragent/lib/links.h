@@ -12,6 +12,7 @@
 #include "peeragent/lib/connection.h"
 #include "peeragent/lib/ctrl.h"
 #include "peeragent/lib/publish.h"
+#include "peeragent/lib/traffic.h"
 
 struct links {
 	const char *name; /* the agent's */
@@ -28,6 +29,7 @@ struct links {
 	struct sl_list dropped; /* no longer, and nanoctrl does not know yet */
 	struct sl_list peers;
 	struct sl_list waiters;
+	struct traffic traffic;
 	uint64_t number; /* last one given to an attempt or a post */
 	bool closing;	 /* no new links */
 };

@@ -62,6 +62,7 @@ static void on_up(void *arg, bool fresh)
 
 	r->registered = true;
 	publisher_up(&r->publisher, fresh);
+	snapshots_up(&r->snapshots);
 	look(r);
 }
 
@@ -70,6 +71,7 @@ static void on_down(void *arg, enum ctrl_trouble trouble, const char *text)
 	struct reconcile *r = arg;
 
 	publisher_down(&r->publisher);
+	snapshots_down(&r->snapshots);
 	if (r->leaving)
 		return;
 	switch (trouble) {
@@ -184,6 +186,16 @@ static void init_links(struct reconcile *r, const struct reconcile_attr *attr)
 	l->retry_max_ms = attr->retry_max_ms;
 }
 
+static int init_snapshots(struct reconcile *r, const struct reconcile_attr *attr)
+{
+	struct snapshots *s = &r->snapshots;
+
+	s->ctrl = r->ctrl;
+	s->links = &r->links;
+	s->regions = &r->regions;
+	return snapshots_init(s, loop_base(attr->loop), attr->ctrl.name, attr->snapshot_ms);
+}
+
 int reconcile_init(struct reconcile *r, const struct reconcile_attr *attr)
 {
 	static const struct slime_topology empty = { .n_labels = 0 };
@@ -208,8 +220,10 @@ int reconcile_init(struct reconcile *r, const struct reconcile_attr *attr)
 		goto fini_publisher;
 	init_regions(r, attr);
 	init_links(r, attr);
-	return 0;
-
+	ret = init_snapshots(r, attr);
+	if (!ret)
+		return 0;
+	ctrl_destroy(r->ctrl);
 fini_publisher:
 	publisher_fini(&r->publisher);
 free_have:
@@ -222,6 +236,7 @@ void reconcile_close(struct reconcile *r)
 	ctrl_destroy(r->ctrl);
 	r->ctrl = NULL;
 	publisher_down(&r->publisher);
+	snapshots_fini(&r->snapshots);
 	links_fini(&r->links);
 }
 
@@ -325,6 +340,7 @@ void reconcile_leave(struct reconcile *r)
 	r->leaving = true;
 	links_close_all(&r->links);
 	publisher_down(&r->publisher);
+	snapshots_down(&r->snapshots);
 	if (ctrl_leave(r->ctrl, on_goodbye, r)) {
 		r->said_goodbye = true;
 		finish_leaving(r);

@@ -12,6 +12,7 @@
 #include "peeragent/lib/links.h"
 #include "peeragent/lib/publish.h"
 #include "peeragent/lib/region.h"
+#include "peeragent/lib/snapshot.h"
 
 struct reconcile;
 
@@ -28,6 +29,7 @@ struct reconcile_attr {
 	uint32_t connect_timeout_ms;
 	uint32_t retry_min_ms;
 	uint32_t retry_max_ms;
+	uint32_t snapshot_ms;
 	reconcile_fn *on_state;
 	loop_fn *on_left; /* after reconcile_leave(): links are closed, the lease is given back */
 	void *arg;
@@ -38,6 +40,7 @@ struct reconcile {
 	struct publisher publisher;
 	struct regions regions;
 	struct links links;
+	struct snapshots snapshots;
 	struct slime_topology *have; /* what was accepted last */
 	enum slime_agent_state state;
 	int cause;

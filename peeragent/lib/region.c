@@ -400,3 +400,20 @@ int regions_status(const struct regions *set)
 	}
 	return status;
 }
+
+void regions_count(const struct regions *set, uint64_t *n, uint64_t *bytes, uint64_t *n_sys,
+		   uint64_t *sys_bytes)
+{
+	struct sl_list *e;
+
+	*n = *bytes = *n_sys = *sys_bytes = 0;
+	sl_list_for_each (e, &set->all) {
+		const struct region *r = SL_CONTAINER_OF(e, struct region, node);
+		bool sys = !strncmp(r->spec->name, "sys.", 4);
+
+		if (!r->mr)
+			continue;
+		*(sys ? n_sys : n) += 1;
+		*(sys ? sys_bytes : bytes) += slime_mr_len(r->mr);
+	}
+}

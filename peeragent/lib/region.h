@@ -54,6 +54,11 @@ void regions_fini(struct regions *set);
 /* -ENOENT, -EAGAIN while it is being allocated, or why it failed. */
 int region_find(const struct regions *set, const char *name, struct slime_mr **out);
 
+/* How many there are and how much memory they have; those whose names begin with "sys." are counted
+ * apart. */
+void regions_count(const struct regions *set, uint64_t *n, uint64_t *bytes, uint64_t *n_sys,
+		   uint64_t *sys_bytes);
+
 /* 0 when every region is offered, -EAGAIN while one is not yet, else why one failed. */
 int regions_status(const struct regions *set);
 

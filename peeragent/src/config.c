@@ -85,6 +85,10 @@ static const struct cli_setting control_settings[] = {
 		    .help = "its replicas, tried in turn; instead of url"),
 	CLI_STRING(struct node_control, token_file, "token_file",
 		   .help = "file with the bearer token, readable by its owner only"),
+	CLI_DURATION_MS(struct node_control, snapshots_ms, "snapshots", .def = "10s", .min = 0,
+			.max = 3600000,
+			.help = "how often nanoctrl is told what the agent does, for nanoctrl obs; "
+				"0 is never"),
 	CLI_END,
 };
 
@@ -309,6 +313,7 @@ static void set_data(struct config *c)
 	c->attr.connect_timeout_ms = (uint32_t)d->connect_timeout_ms;
 	c->attr.retry_min_ms = (uint32_t)d->retry_min_ms;
 	c->attr.retry_max_ms = (uint32_t)d->retry_max_ms;
+	c->attr.snapshot_ms = (uint32_t)c->node.control.snapshots_ms;
 }
 
 static void set_identity(struct config *c)
@@ -499,7 +504,7 @@ const char *config_needs_restart(const struct config *have, const struct config 
 		return "agent.address";
 	if (!same_text(a->state_dir, b->state_dir))
 		return "agent.state_dir";
-	if (!same_urls(a, b) || !same_text(a->token, b->token))
+	if (!same_urls(a, b) || !same_text(a->token, b->token) || a->snapshot_ms != b->snapshot_ms)
 		return "control";
 	if (!same_data(a, b))
 		return "data";

@@ -49,6 +49,7 @@ struct node_control {
 	const char *const *urls;
 	size_t n_urls;
 	const char *token_file;
+	int64_t snapshots_ms;
 };
 
 struct node_shm {

@@ -273,3 +273,11 @@ int ctrl_forget_link(struct ctrl *c, const char *peer, const char *profile, ctrl
 	drop(c, OBJECT_LINK, peer, profile);
 	return finish();
 }
+
+/* Nobody looks at them. */
+int ctrl_put_snapshot(struct ctrl *c, const struct nc_snapshot *snapshot, ctrl_done_fn *done,
+		      void *arg)
+{
+	(void)snapshot;
+	return begin(c, done, arg) ? finish() : -EAGAIN;
+}

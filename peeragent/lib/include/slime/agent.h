@@ -127,6 +127,7 @@ struct slime_agent_attr {
 	uint32_t connect_timeout_ms; /* for one attempt to bring a link up */
 	uint32_t retry_min_ms;	     /* the first wait before another attempt, doubled each time, */
 	uint32_t retry_max_ms;	     /* up to this; jittered */
+	uint32_t snapshot_ms;	     /* how often nanoctrl is told what the agent does; 0: never */
 	struct event_base *loop;  /* the caller's, who runs it until the agent is destroyed; NULL: a
 				     thread of our own */
 	slime_agent_fn *on_state; /* NULL: none */
@@ -136,7 +137,7 @@ struct slime_agent_attr {
 #define SLIME_AGENT_ATTR_INIT                                                                     \
 	{                                                                                         \
 		.data = SLIME_CONTEXT_ATTR_INIT, .connect_timeout_ms = 5000, .retry_min_ms = 100, \
-		.retry_max_ms = 5000,                                                             \
+		.retry_max_ms = 5000, .snapshot_ms = 10000,                                       \
 	}
 
 /*

@@ -1,0 +1,9 @@
+-- What an agent says of itself, where agents of DLSlime's NanoCtrl put theirs.
+-- ARGV: keep, scope ('' for none), name, lease, secret hash, ttl, document
+local scope, name = ARGV[2], ARGV[3]
+local word = holder(name, ARGV[4], ARGV[5])
+if word ~= OK then return { word } end
+local key = snapshot_key(scope, name)
+redis.call('SET', key, SNAPSHOT_HEAD .. text(now) .. ',' .. string.sub(ARGV[7], 2), 'PX', ARGV[6])
+note_snapshot(scope, key)
+return { OK }

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What agents say of what they do: docs/redis-keys.md. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "store_redis.h"
+
+#define PAGE_BYTES    (1024 * 1024)
+#define DOC_BYTES     (512 * 1024) /* a longer one is left out of lists */
+#define SWEEP_PORTION 32
+
+/* Whoever names no scope is in the native scope "default", and in none of the others'. */
+struct store_text store_snapshot_scope(const char *scope)
+{
+	size_t len = strcmp(scope, "default") == 0 ? 0 : strlen(scope);
+
+	return (struct store_text){ scope, len };
+}
+
+void store_put_snapshot(struct store *store, const char *scope, const struct store_lease *lease,
+			struct store_text doc, uint32_t ttl_ms, store_done_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_text(&a, store_snapshot_scope(scope));
+	store_arg_lease(&a, lease);
+	store_arg_number(&a, ttl_ms);
+	store_arg_text(&a, doc);
+	store_send(store, scope, SCRIPT_SNAPSHOT_PUT, &a, store_finish_done,
+		   (union store_answer){ .done = fn }, arg);
+}
+
+/* {outcome, now, next, skipped, {document, ...}} */
+static int read_snapshots(const struct store_call *call, const redisReply *reply,
+			  struct store_snapshots *page, struct store_text **docs)
+{
+	const redisReply *rows = store_item(reply, 4, REDIS_REPLY_ARRAY);
+	uint64_t skipped;
+
+	if (!rows || !store_u64(reply, 1, &page->now_ms) || !store_u64(reply, 3, &skipped))
+		return -EPROTO;
+	page->next = store_text_at(reply, 2);
+	*docs = calloc(rows->elements + 1, sizeof(**docs));
+	if (!*docs)
+		return -ENOMEM;
+	for (size_t i = 0; i < rows->elements; i++)
+		(*docs)[page->n++] = store_text_at(rows, i);
+	page->docs = *docs;
+	atomic_fetch_add(&call->store->hub->n_skipped, skipped);
+	return 0;
+}
+
+static void finish_snapshots(struct store_call *call, int result, const redisReply *reply)
+{
+	struct store_snapshots page = { .n = 0 };
+	struct store_text *docs = NULL;
+
+	if (!result)
+		result = read_snapshots(call, reply, &page, &docs);
+	call->fn.snapshots(call->arg, result, result ? NULL : &page);
+	free(docs);
+}
+
+void store_list_snapshots(struct store *store, struct store_text scope, struct store_text after,
+			  unsigned limit, store_snapshots_fn *fn, void *arg)
+{
+	static const char word[] = "default";
+	struct store_args a = { .n = 0 };
+
+	if (scope.len == sizeof(word) - 1 && !memcmp(scope.at, word, scope.len))
+		scope.len = 0;
+	store_arg_text(&a, scope);
+	store_arg_text(&a, after);
+	store_arg_number(&a, limit);
+	store_arg_number(&a, PAGE_BYTES);
+	store_arg_number(&a, DOC_BYTES);
+	store_send_prefixed(store, (struct store_text){ "", 0 }, SCRIPT_SNAPSHOT_LIST, (size_t)a.n,
+			    a.v, finish_snapshots, (union store_answer){ .snapshots = fn }, arg);
+}
+
+void store_sweep_snapshots(struct store *store)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_number(&a, SWEEP_PORTION);
+	store_send_prefixed(store, (struct store_text){ "", 0 }, SCRIPT_SNAPSHOT_SWEEP, (size_t)a.n,
+			    a.v, store_finish_done, (union store_answer){ .done = NULL }, NULL);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the agent tells nanoctrl of what it does, now and then while there is a session: for
+ * `nanoctrl obs` and `top`. One that does not arrive is not repeated: the next one says more.
+ */
+#ifndef AGENT_SNAPSHOT_H
+#define AGENT_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "peeragent/lib/ctrl.h"
+#include "peeragent/lib/links.h"
+#include "peeragent/lib/region.h"
+
+struct snapshots {
+	struct ctrl *ctrl;
+	struct links *links;
+	const struct regions *regions;
+	struct event *timer; /* NULL: none are sent */
+	uint32_t interval_ms;
+	uint64_t started_ns; /* the agent, */
+	uint64_t looked_ns;  /* and the last look */
+	char host[256];
+	char session_id[320];
+	bool sending;
+};
+
+/* interval_ms 0: none are ever sent. -ENOMEM. The three others are set by now. */
+int snapshots_init(struct snapshots *s, struct event_base *base, const char *name,
+		   uint32_t interval_ms);
+void snapshots_fini(struct snapshots *s);
+
+/* There is a session, or none any more. */
+void snapshots_up(struct snapshots *s);
+void snapshots_down(struct snapshots *s);
+
+#endif

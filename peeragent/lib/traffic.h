@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an agent has moved, by the NIC that moved it: the first device of an RDMA connection, else
+ * the transport. Counts never go back: connections that are gone stay in them.
+ */
+#ifndef AGENT_TRAFFIC_H
+#define AGENT_TRAFFIC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <slime/slime.h>
+
+#define TRAFFIC_NICS_MAX 16
+#define TRAFFIC_NIC_NAME 32
+
+/* Bits a second of late: an average that forgets. */
+struct traffic_rate {
+	uint64_t bytes; /* at the last look */
+	double bps;
+};
+
+struct traffic_nic {
+	char name[TRAFFIC_NIC_NAME];
+	struct slime_endpoint_stats past; /* of connections that are gone */
+	struct slime_endpoint_stats sum;  /* of all, at the last look */
+	uint64_t pending;		  /* operations, as then */
+	struct traffic_rate rate;
+};
+
+struct traffic {
+	struct traffic_nic nics[TRAFFIC_NICS_MAX];
+	size_t n;
+};
+
+/* What carries a connection, "" when nothing does yet; and what the other end is reached at. */
+void traffic_local_nic(const struct slime_endpoint_info *info, char out[TRAFFIC_NIC_NAME]);
+const char *traffic_remote_nic(const struct slime_endpoint_info *info);
+
+/* A connection ends, with these counts. */
+void traffic_keep(struct traffic *t, const char *nic, const struct slime_endpoint_stats *stats);
+
+/* A look: begins with what is kept, is told of each connection that lives, and ends elapsed_ns
+ * after the one before it. */
+void traffic_look_begin(struct traffic *t);
+void traffic_look_add(struct traffic *t, const char *nic, const struct slime_endpoint_stats *stats,
+		      uint64_t pending);
+void traffic_look_end(struct traffic *t, uint64_t elapsed_ns);
+
+/* Bytes of what moves data; messages are counted as posted only. */
+uint64_t traffic_bytes(const struct slime_endpoint_stats *stats);
+void traffic_rate_step(struct traffic_rate *rate, uint64_t bytes, uint64_t elapsed_ns);
+void traffic_sum(struct slime_endpoint_stats *sum, const struct slime_endpoint_stats *stats);
+
+#endif
