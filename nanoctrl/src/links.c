@@ -10,28 +10,33 @@
 #include <event2/event.h>
 
 #include "base/clock.h"
-#include "cli/pidfile.h"
 #include "cli/output.h"
 #include "cli/table.h"
 #include "json_text.h"
 #include "nanoctrl/client/nanoctrl_client.h"
-#include "runtime.h"
+#include "obs_source.h"
 #include "settings.h"
 
-#define CALL_MS 5000
 #define LOOK_MS 100
 #define TEXT	260
 
-/* One end of a link, as its agent reports it. */
+/* One end of a link, as its agent reports it, and what its snapshot counts for it. */
 struct link {
 	char agent[TEXT], peer[TEXT], profile[TEXT], transport[64], cause[TEXT];
-	const char *state;
+	char state[32];
 	uint64_t age_ms;
+	char local[TEXT], remote[TEXT];
+	bool foreign; /* of an agent of DLSlime's NanoCtrl, who has snapshots only */
+	bool counted;
+	uint64_t bytes, pending, errors;
+	double bps;
 };
 
 struct listing {
 	struct event_base *base;
-	struct nc_client *client;
+	struct nc_client *client; /* NULL: snapshots are all there is */
+	struct obs_source *source;
+	struct obs_list snapshots;
 	struct link *links;
 	size_t n, room;
 	bool done;
@@ -66,13 +71,13 @@ static int append(struct listing *l, const struct nc_link *from)
 
 	if (!to)
 		return -ENOMEM;
+	*to = (struct link){ .age_ms = from->age_ms };
 	copy(to->agent, sizeof(to->agent), from->agent);
 	copy(to->peer, sizeof(to->peer), from->peer);
 	copy(to->profile, sizeof(to->profile), from->profile);
 	copy(to->transport, sizeof(to->transport), from->transport);
 	copy(to->cause, sizeof(to->cause), from->cause);
-	to->state = state_names[from->state];
-	to->age_ms = from->age_ms;
+	copy(to->state, sizeof(to->state), state_names[from->state]);
 	return 0;
 }
 
@@ -88,7 +93,7 @@ static int compare(const void *a, const void *b)
 
 static bool is_connected(const struct link *k)
 {
-	return k->state == state_names[NC_CONNECTED];
+	return !strcmp(k->state, state_names[NC_CONNECTED]);
 }
 
 /* A link has two ends. One that says it is connected while the other says nothing is half a link:
@@ -100,8 +105,9 @@ static int add_unreported(struct listing *l)
 	if (n)
 		qsort(l->links, n, sizeof(*l->links), compare);
 	for (size_t i = 0; i < n; i++) {
-		struct link end = { .state = unreported }, *to;
+		struct link end = { .age_ms = 0 }, *to;
 
+		copy(end.state, sizeof(end.state), unreported);
 		copy(end.agent, sizeof(end.agent), l->links[i].peer);
 		copy(end.peer, sizeof(end.peer), l->links[i].agent);
 		copy(end.profile, sizeof(end.profile), l->links[i].profile);
@@ -143,18 +149,101 @@ static void on_page(void *arg, const struct nc_error *error, const struct nc_pag
 		finish(l, ret ? strerror(-ret) : NULL);
 }
 
+static void fetch_reports(struct listing *l)
+{
+	int ret = nc_list_links(l->client, NULL, on_page, l);
+
+	if (ret)
+		finish(l, strerror(-ret));
+	while (!l->done && event_base_dispatch(l->base) == 0)
+		;
+}
+
+/* ---- what snapshots say ---- */
+
+static struct link *find(struct listing *l, size_t n, const struct link *like)
+{
+	return n ? bsearch(like, l->links, n, sizeof(*l->links), compare) : NULL;
+}
+
+static void count(struct link *k, struct json_slice c)
+{
+	obs_text(c, "local_nic", k->local, sizeof(k->local));
+	obs_text(c, "remote_nic", k->remote, sizeof(k->remote));
+	k->counted = obs_member(c, "completed_bytes_total").at != NULL;
+	k->bytes = obs_number(c, "completed_bytes_total");
+	k->pending = obs_number(c, "pending_ops");
+	k->errors = obs_number(c, "error_total");
+	k->bps = obs_real(c, "ewma_bandwidth_bps");
+}
+
+/* A link of ours is there by its report: the snapshot may be older. */
+static int take_connection(struct listing *l, size_t n, const struct obs_snapshot *s,
+			   struct json_slice c)
+{
+	struct link k = { .age_ms = s->age_ms, .foreign = true }, *to;
+
+	copy(k.agent, sizeof(k.agent), s->peer);
+	obs_text(c, "peer", k.peer, sizeof(k.peer));
+	obs_text(c, "profile", k.profile, sizeof(k.profile));
+	if (!*k.profile)
+		copy(k.profile, sizeof(k.profile), "default");
+	to = find(l, n, &k);
+	if (!to && s->native && l->client)
+		return 0;
+	if (!to) {
+		obs_text(c, "state", k.state, sizeof(k.state));
+		if (s->state == OBS_STALE || s->state == OBS_STOPPED)
+			copy(k.state, sizeof(k.state), obs_state_names[s->state]);
+		obs_text(c, "transport", k.transport, sizeof(k.transport));
+		to = new_link(l);
+		if (!to)
+			return -ENOMEM;
+		*to = k;
+	}
+	count(to, c);
+	return 0;
+}
+
+static int take_snapshots(struct listing *l)
+{
+	struct json_slice key, c;
+	struct json_walk w;
+	size_t n = l->n;
+	int ret = 0;
+
+	if (n)
+		qsort(l->links, n, sizeof(*l->links), compare);
+	for (size_t i = 0; i < l->snapshots.n && !ret; i++) {
+		const struct obs_snapshot *s = &l->snapshots.list[i];
+
+		if (!s->connections.at || !json_walk_init(&w, s->connections))
+			continue;
+		while (!ret && json_walk_next(&w, &key, &c))
+			ret = take_connection(l, n, s, c);
+	}
+	if (l->n)
+		qsort(l->links, l->n, sizeof(*l->links), compare);
+	return ret;
+}
+
 /* Read the whole list once; l->error says whether it worked. */
 static void fetch(struct listing *l)
 {
 	int ret;
 
 	l->n = 0;
+	l->error[0] = '\0';
 	l->done = false;
-	ret = nc_list_links(l->client, NULL, on_page, l);
-	if (ret)
-		finish(l, strerror(-ret));
-	while (!l->done && event_base_dispatch(l->base) == 0)
-		;
+	if (l->client)
+		fetch_reports(l);
+	if (l->error[0])
+		return;
+	ret = obs_source_read(l->source, &l->snapshots, l->error, sizeof(l->error));
+	if (!ret)
+		ret = take_snapshots(l);
+	if (ret && !l->error[0])
+		copy(l->error, sizeof(l->error), strerror(-ret));
 }
 
 static bool all_connected(const struct listing *l)
@@ -162,14 +251,16 @@ static bool all_connected(const struct listing *l)
 	if (l->error[0] || !l->n)
 		return false;
 	for (size_t i = 0; i < l->n; i++)
-		if (!is_connected(&l->links[i]))
+		if (!is_connected(&l->links[i]) && !l->links[i].foreign)
 			return false;
 	return true;
 }
 
+/* The agent's own words, and those that snapshots of DLSlime's NanoCtrl have for them. */
 static void print_json(const struct listing *l)
 {
 	char agent[6 * TEXT], peer[6 * TEXT], profile[6 * TEXT], transport[400], cause[6 * TEXT];
+	char local[6 * TEXT], remote[6 * TEXT], state[200];
 
 	printf("[");
 	for (size_t i = 0; i < l->n; i++) {
@@ -178,22 +269,50 @@ static void print_json(const struct listing *l)
 		json_text(agent, sizeof(agent), k->agent);
 		json_text(peer, sizeof(peer), k->peer);
 		json_text(profile, sizeof(profile), k->profile);
+		json_text(state, sizeof(state), k->state);
 		json_text(transport, sizeof(transport), k->transport);
 		json_text(cause, sizeof(cause), k->cause);
-		printf("%s\n {\"agent\":%s,\"peer\":%s,\"profile\":%s,\"state\":\"%s\",\"transport\":%s,"
-		       "\"age_ms\":%" PRIu64 ",\"cause\":%s}",
-		       i ? "," : "", agent, peer, profile, k->state, transport, k->age_ms, cause);
+		json_text(local, sizeof(local), k->local);
+		json_text(remote, sizeof(remote), k->remote);
+		printf("%s\n {\"agent\":%s,\"peer\":%s,\"profile\":%s,\"state\":%s,\"transport\":%s,"
+		       "\"age_ms\":%" PRIu64 ",\"cause\":%s,\"src_peer\":%s,\"local_nic\":%s,"
+		       "\"remote_nic\":%s,\"connected\":%s",
+		       i ? "," : "", agent, peer, profile, state, transport, k->age_ms, cause,
+		       agent, local, remote, is_connected(k) ? "true" : "false");
+		if (k->counted)
+			printf(",\"completed_bytes_total\":%" PRIu64 ",\"pending_ops\":%" PRIu64
+			       ",\"error_total\":%" PRIu64 ",\"ewma_bandwidth_bps\":%.1f",
+			       k->bytes, k->pending, k->errors, k->bps);
+		printf("}");
 	}
 	printf("%s]\n", l->n ? "\n" : "");
+}
+
+static void add_counts(struct cli_table *t, const struct link *k)
+{
+	char word[OBS_WORD];
+
+	if (!k->counted) {
+		for (int i = 0; i < 4; i++)
+			cli_table_cell(t, "-");
+		return;
+	}
+	cli_table_cell(t, "%s", obs_bits(k->bps, word));
+	cli_table_cell(t, "%s", obs_bytes(k->bytes, word));
+	cli_table_cell(t, "%" PRIu64, k->pending);
+	cli_table_cell(t, "%" PRIu64, k->errors);
 }
 
 static int print_table(const struct listing *l)
 {
 	static const struct cli_column columns[] = {
-		{ "AGENT", "agent", false },	     { "PEER", "peer", false },
-		{ "PROFILE", "profile", false },     { "STATE", "state", false },
-		{ "TRANSPORT", "transport", false }, { "SINCE", "age_s", true },
-		{ "CAUSE", "cause", false },
+		{ "SRC_PEER", NULL, false },  { "SRC_NIC", NULL, false },
+		{ "DST_PEER", NULL, false },  { "DST_NIC", NULL, false },
+		{ "STATE", NULL, false },     { "BW", NULL, true },
+		{ "BYTES", NULL, true },      { "PENDING", NULL, true },
+		{ "ERRORS", NULL, true },     { "PROFILE", NULL, false },
+		{ "TRANSPORT", NULL, false }, { "SINCE", NULL, true },
+		{ "CAUSE", NULL, false },
 	};
 	struct cli_table *t;
 	int ret = cli_table_create(&t, columns, sizeof(columns) / sizeof(columns[0]));
@@ -204,9 +323,12 @@ static int print_table(const struct listing *l)
 		const struct link *k = &l->links[i];
 
 		cli_table_cell(t, "%s", k->agent);
+		cli_table_cell(t, "%s", *k->local ? k->local : "-");
 		cli_table_cell(t, "%s", k->peer);
-		cli_table_cell(t, "%s", k->profile);
+		cli_table_cell(t, "%s", *k->remote ? k->remote : "-");
 		cli_table_cell(t, "%s", k->state);
+		add_counts(t, k);
+		cli_table_cell(t, "%s", k->profile);
 		cli_table_cell(t, "%s", k->transport);
 		cli_table_cell(t, "%.1f s", (double)k->age_ms / 1e3);
 		cli_table_cell(t, "%s", k->cause);
@@ -216,15 +338,11 @@ static int print_table(const struct listing *l)
 	return ret;
 }
 
-/* The client names the server where it could not ask it. */
-static void print_error(const struct listing *l)
+static int print_links(const struct listing *l)
 {
-	const char *url = nc_client_url(l->client);
-
-	if (!strncmp(l->error, url, strlen(url)))
-		fprintf(stderr, "nanoctrl: %s\n", l->error);
-	else
-		fprintf(stderr, "nanoctrl: %s: %s\n", url, l->error);
+	if (l->n)
+		return print_table(l);
+	return printf("(no connections reported)\n") < 0 ? -EIO : 0;
 }
 
 static int show(struct listing *l, const struct options *options)
@@ -238,13 +356,13 @@ static int show(struct listing *l, const struct options *options)
 		fetch(l);
 	}
 	if (l->error[0]) {
-		print_error(l);
+		obs_source_complain(l->source, l->error);
 		return 1;
 	}
 	if (options->json)
 		print_json(l);
 	else
-		ret = print_table(l);
+		ret = print_links(l);
 	if (ret)
 		return cli_output_fail("nanoctrl", ret);
 	if (!options->links_wait_ms || all_connected(l))
@@ -254,44 +372,19 @@ static int show(struct listing *l, const struct options *options)
 	return 1;
 }
 
-/* The server to ask: the one given, else the one that runs here. */
-static const char *choose_url(const struct options *options, const struct runtime *rt,
-			      struct cli_pidfile_info *info)
+int links_show(const struct settings *settings, const struct options *options,
+	       const struct runtime *rt)
 {
-	if (options->address)
-		return options->address;
-	return cli_pidfile_read(rt->pid_file, info) || !info->note[0] ? NULL : info->note;
-}
-
-int links_show(const struct options *options, const struct runtime *rt)
-{
-	struct nc_client_attr attr = NC_CLIENT_ATTR_INIT;
-	struct cli_pidfile_info info;
 	struct listing l = { 0 };
-	const char *url = choose_url(options, rt, &info);
-	int ret, status = 1;
+	int status;
 
-	if (!url) {
-		fprintf(stderr, "nanoctrl: no server runs in %s; --address names one\n", rt->dir);
+	if (obs_source_open(settings, options, rt, &l.source))
 		return 1;
-	}
-	l.base = event_base_new();
-	if (!l.base)
-		return 1;
-	attr.base = l.base;
-	attr.urls = &url;
-	attr.n_urls = 1;
-	attr.scope = options->scope;
-	attr.timeout_ms = CALL_MS;
-	ret = nc_client_create(&l.client, &attr);
-	if (ret)
-		fprintf(stderr, "nanoctrl: %s: %s\n", url, strerror(-ret));
-	else
-		status = show(&l, options);
-	nc_client_destroy(l.client);
+	l.client = obs_source_client(l.source);
+	l.base = obs_source_base(l.source);
+	status = show(&l, options);
+	obs_list_clear(&l.snapshots);
+	obs_source_close(l.source);
 	free(l.links);
-	event_base_loop(l.base,
-			EVLOOP_NONBLOCK); /* a deferred callback frees the client's connection */
-	event_base_free(l.base);
 	return status;
 }

@@ -5,8 +5,10 @@
 
 struct options;
 struct runtime;
+struct settings;
 
-/* Print the links of a scope, as a table or as the server's JSON. Returns the exit status. */
-int links_show(const struct options *options, const struct runtime *rt);
+/* Print the links of a scope, as a table or as JSON. Returns the exit status. */
+int links_show(const struct settings *settings, const struct options *options,
+	       const struct runtime *rt);
 
 #endif

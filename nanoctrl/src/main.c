@@ -12,9 +12,11 @@
 #include "gc.h"
 #include "instance.h"
 #include "links.h"
+#include "obs.h"
 #include "redis_url.h"
 #include "serve.h"
 #include "settings.h"
+#include "top.h"
 
 /* A password on the command line is not for everybody who may run ps. The values were copied. */
 static void hide_secrets(int argc, char **argv)
@@ -99,7 +101,15 @@ static int run(const char *command, const struct options *options, const struct 
 	if (!strcmp(command, "stop"))
 		return instance_stop(settings, options, &rt);
 	if (!strcmp(command, "obs links"))
-		return links_show(options, &rt);
+		return links_show(settings, options, &rt);
+	if (!strcmp(command, "obs status"))
+		return obs_show(OBS_VIEW_STATUS, settings, options, &rt);
+	if (!strcmp(command, "obs peers"))
+		return obs_show(OBS_VIEW_PEERS, settings, options, &rt);
+	if (!strcmp(command, "obs nics"))
+		return obs_show(OBS_VIEW_NICS, settings, options, &rt);
+	if (!strcmp(command, "top"))
+		return top_run(settings, options, &rt);
 	return serve(settings, &rt, options->log_file, NULL);
 }
 

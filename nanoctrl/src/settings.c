@@ -192,17 +192,43 @@ static const struct cli_setting stop_options[] = {
 	CLI_END,
 };
 
-static const struct cli_setting links_options[] = {
+static const char *check_obs_scope(const char *text)
+{
+	return strlen(text) <= 253 ? NULL : "at most 253 bytes";
+}
+
+static const struct cli_setting obs_options[] = {
 	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
 		   .check = check_absolute, .env = "NANOCTRL_RUNTIME_DIR",
 		   .help = "of the server to ask"),
 	CLI_STRING(struct options, address, "address", .value = "URL", .check = check_url,
 		   .help = "the server to ask; default the one of the runtime directory"),
-	CLI_STRING(struct options, scope, "scope", .def = "default", .help = "whose links"),
+	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = "NANOCTRL_REDIS_URL"),
+	CLI_STRING(struct options, scope, "scope", .check = check_obs_scope,
+		   .help = "whose; default those who name none"),
+	CLI_INT(struct options, stale_ms, "stale-ms", .def = "45000", .min = 0, .max = 86400000,
+		.help = "milliseconds of silence after which an agent is stale"),
+	CLI_SET,
+	CLI_END,
+};
+
+static const struct cli_setting json_options[] = {
+	CLI_FLAG(struct options, json, "json", .help = "print JSON"),
+	CLI_END,
+};
+
+static const struct cli_setting links_options[] = {
 	CLI_DURATION_MS(struct options, links_wait_ms, "wait", .def = "0", .min = 0,
 			.max = 86400000,
 			.help = "wait until there are links and all are connected"),
-	CLI_FLAG(struct options, json, "json", .help = "print what the server says"),
+	CLI_END,
+};
+
+static const struct cli_setting top_options[] = {
+	CLI_DURATION_MS(struct options, every_ms, "every", .letter = 'd', .def = "2s", .min = 100,
+			.max = 3600000, .help = "how often it looks"),
+	CLI_INT(struct options, times, "times", .letter = 'n', .def = "0", .min = 0,
+		.max = 1000000000, .help = "end after so many looks; 0 is never"),
 	CLI_END,
 };
 
@@ -232,10 +258,23 @@ static const struct cli_command commands[] = {
 	  .text = "Keys of memory regions, exchanges, targets, streams and inboxes whose agent is not "
 		  "registered, one a line. It looks at every key, and changes nothing.",
 	  .tables = { gc_options, where_options } },
+	{ .name = "obs status",
+	  .summary = "show how many agents are alive, and what all of them moved",
+	  .tables = { obs_options, json_options } },
+	{ .name = "obs peers",
+	  .summary = "show what each agent says of what it does",
+	  .tables = { obs_options, json_options } },
+	{ .name = "obs nics",
+	  .summary = "show the same for each of their NICs",
+	  .tables = { obs_options, json_options } },
 	{ .name = "obs links",
 	  .summary = "show the links that agents report",
 	  .text = "Exit status with --wait: 0 when all links are connected, 1 when time ran out.",
-	  .tables = { links_options } },
+	  .tables = { obs_options, json_options, links_options } },
+	{ .name = "top",
+	  .summary = "show what agents do, again and again",
+	  .text = "On a terminal in place, until q or Ctrl-C; else one look after the other.",
+	  .tables = { obs_options, top_options } },
 	{ .name = NULL },
 };
 

@@ -66,8 +66,11 @@ struct options {
 	int64_t timeout_ms;
 	bool force;
 	const char *address;
-	const char *scope;
+	const char *scope; /* NULL: none is named */
 	int64_t links_wait_ms;
+	int64_t stale_ms;
+	int64_t every_ms;
+	int64_t times;
 	bool json;
 	bool dry_run;
 };

@@ -358,6 +358,45 @@ case_links_are_listed_and_waited_for() {
 	expect 0 stopped nc stop
 }
 
+# What agents say of what they do: ours by the server, others' straight from a Redis as well.
+case_agents_are_observed() {
+	local url lease redis=$dir/data/redis.sock now
+	expect 1 "no server runs" nc obs status
+	expect 1 "no server runs" nc top
+	expect 0 started nc start "${options[@]}"
+	url=$(field address)
+	expect 0 "(no obs snapshots found)" nc obs peers
+	expect 0 "(no connections reported)" nc obs links
+	expect 0 "Peers: 0 alive, 0 stale, 0 stopped" nc obs status
+	lease=$(curl -s -m 60 -X PUT "$url/v1/agents/ours" -H 'Content-Type: application/json' -d '{"incarnation":"one",
+		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
+		sed 's/.*"lease":"\([^"]*\)".*/\1/')
+	curl -sf -m 60 -X PUT "$url/v1/agents/ours/snapshot" -H "Slime-Lease: $lease" -H 'Content-Type: application/json' -d '{
+		"interval_ms":1000,"host":"h1","pid":11,"uptime_ms":61000,"rss_bytes":2048,"ewma_bandwidth_bps":1500.0,
+		"summary":{"assign_total":7,"batch_total":5,"completed_bytes_total":2097152,"pending_ops":1,"error_total":2},
+		"nics":[{"nic":"shm","assign_total":7,"completed_bytes_total":10}],"connections":[]}' >/dev/null
+	now=$(redis-cli -s "$redis" time | head -1)
+	redis-cli -s "$redis" mset obs:peer:theirs '{"peer_id":"theirs","host":"h2","pid":22,"reported_at_ms":'"$((now - 100))"'000,
+		"summary":{"assign_total":18446744073709551615},"nics":[{},5],"connections":[{"peer":"x","local_nic":"mlx5_0","state":"connected"}]}' \
+		obs:peer:junk '{broken' obs:peerless x default:obs:peer:d '{"peer_id":"d","status":"stopped"}' s:obs:peer:s '{"peer_id":"s"}' >/dev/null
+	redis-cli -s "$redis" hset obs:peer:hash a b >/dev/null
+	expect 0 "ours  h1     11" nc obs peers
+	expect 0 "Total: assign=7 batch=5 bytes=2.0MB pending=1 errors=2" nc obs status
+	expect 0 "Estimated BW: 1.5Kbps (EWMA)" nc obs status --address "$url"
+	expect 0 "Redis: unix://$redis  Scope: (none)" nc obs status --redis-url "unix://$redis"
+	expect 0 "Peers: 1 alive, 1 stale, 1 stopped" nc obs status --redis-url "unix://$redis"
+	expect 0 "Peers: 0 alive, 1 stale, 0 stopped" nc obs status --redis-url "unix://$redis" --scope s
+	expect 0 '"assign_total":18446744073709551615' nc obs peers --redis-url "unix://$redis" --json
+	expect 0 '{"peer_id":"theirs","age_ms":' nc obs nics --redis-url "unix://$redis" --json
+	expect 0 '"nic":"shm","assign_total":7,"completed_bytes_total":10,"peer_id":"ours"' nc obs nics --json
+	expect 0 "theirs    mlx5_0   x         -        stale" nc obs links --redis-url "unix://$redis"
+	expect 0 "1m  2.0KB" nc top --times 1 --stale-ms 86400000
+	expect 1 "nanoctrl: unix://$dir/none:" nc obs peers --redis-url "unix://$dir/none" --set redis.timeout=100ms
+	timeout -s INT 5 "$program" top >"$dir/out" 2>&1 </dev/null || [ $? -eq 124 ] || die "$(cat "$dir/out")"
+	grep -q "^Peers: 1 alive" "$dir/out" || die "$(cat "$dir/out")"
+	expect 0 stopped nc stop
+}
+
 mapfile -t all < <(declare -F | sed -n 's/^declare -f case_//p')
 for case_name in "${@:-${all[@]}}"; do
 	clean
