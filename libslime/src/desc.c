@@ -102,7 +102,7 @@ int sl_desc_write_region(const struct slime_remote_mr *m, void *buf, size_t cap)
 	sl_write_u64(&w, m->generation);
 	sl_write_u32(&w, m->id);
 	sl_write_u32(&w, m->access);
-	sl_write_u32(&w, m->rkey);
+	sl_write_u32(&w, m->secret);
 	return finish_write(&w, cap);
 }
 
@@ -121,7 +121,7 @@ int sl_desc_read_region(struct slime_remote_mr *m, const void *buf, size_t len)
 	got.generation = sl_read_u64(&r);
 	got.id = sl_read_u32(&r);
 	got.access = sl_read_u32(&r);
-	got.rkey = sl_read_u32(&r);
+	got.secret = sl_read_u32(&r);
 	if (r.failed || r.left || !got.len || got.addr + got.len < got.addr)
 		return -EINVAL;
 	*m = got;

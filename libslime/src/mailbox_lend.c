@@ -24,6 +24,7 @@ void sl_lent_describe(const struct slime_context *ctx, const struct sl_region *r
 		.generation = r->generation,
 		.id = r->id,
 		.access = r->access,
+		.secret = r->secret,
 		.kind = r->kind,
 	};
 	out->offset = offset;

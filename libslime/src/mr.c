@@ -9,6 +9,7 @@
 #include "src/context.h"
 #include "src/desc.h"
 #include "src/mem.h"
+#include "src/transport/auth.h"
 
 /* Whether every page of it is mapped: an answer for now, which is all that can be known. */
 static int check_mapped(const uint8_t *addr, size_t len)
@@ -28,6 +29,17 @@ static int check_mapped(const uint8_t *addr, size_t len)
 		at += step;
 	}
 	return 0;
+}
+
+/* What nobody can know who was not given its descriptor. */
+static int make_unguessable(struct sl_region *what)
+{
+	uint32_t random[2];
+	int ret = sl_auth_random(random, sizeof(random));
+
+	what->secret = random[0] ? random[0] : 1;
+	what->generation = random[1];
+	return ret;
 }
 
 static void release_mem(struct slime_context *ctx, struct slime_mem *mem)
@@ -77,10 +89,9 @@ int slime_mr_create(struct slime_context *ctx, void *addr, size_t len, uint32_t 
 			return ret;
 	}
 	mr = malloc(sizeof(*mr));
-	if (!mr) {
-		ret = -ENOMEM;
-		goto release;
-	}
+	ret = mr ? make_unguessable(&what) : -ENOMEM;
+	if (ret)
+		goto free_mr;
 	mr->ctx = ctx;
 	mr->mem = mem;
 	ret = sl_region_add(&ctx->regions, &what, &mr->region);
@@ -92,7 +103,6 @@ int slime_mr_create(struct slime_context *ctx, void *addr, size_t len, uint32_t 
 
 free_mr:
 	free(mr);
-release:
 	release_mem(ctx, mem);
 	return ret;
 }
@@ -190,6 +200,7 @@ int slime_mr_export(const struct slime_mr *mr, void *buf, size_t cap)
 		.generation = mr->region->generation,
 		.id = mr->region->id,
 		.access = mr->region->access,
+		.secret = mr->region->secret,
 		.kind = (uint32_t)mr->region->kind,
 	};
 	int ret = sl_context_check(mr->ctx);

@@ -15,7 +15,7 @@ int sl_region_table_init(struct sl_region_table *t, uint64_t owner, uint32_t n)
 		return -EIO;
 	*t = (struct sl_region_table){
 		.owner = owner,
-		.next_generation = ((uint64_t)start << 32) + 1,
+		.next_generation = ((uint64_t)(start & INT32_MAX) << 32) + 1,
 		.n = n,
 		.slots = calloc(n, sizeof(*t->slots)),
 	};
@@ -53,12 +53,14 @@ int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struc
 	r = find_free(t);
 	if (r) {
 		r->access = what->access;
+		r->secret = what->secret;
 		r->kind = what->kind;
 		r->base = what->base;
 		r->len = what->len;
 		r->memfd = what->memfd;
 		r->memfd_offset = what->memfd_offset;
 		r->memfd_len = what->memfd_len;
+		t->next_generation += what->generation;
 		r->generation = t->next_generation++;
 		atomic_store(&r->n_ops, 0);
 		atomic_store(&r->pinned, false);

@@ -31,6 +31,7 @@ struct sl_region {
 	_Atomic bool pinned; /* a device reaches the pages it has now, until the slot is free */
 	uint32_t id;
 	uint32_t access;
+	uint32_t secret; /* whoever was given the descriptor has it; 0: there is none */
 	enum sl_region_kind kind;
 	uint64_t generation;
 	uint8_t *base;
@@ -51,7 +52,8 @@ struct sl_region_table {
 int sl_region_table_init(struct sl_region_table *t, uint64_t owner, uint32_t n);
 void sl_region_table_fini(struct sl_region_table *t);
 
-/* A free slot, filled and live: -ENOSPC when there is none. */
+/* A free slot, filled and live: -ENOSPC when there is none. what->generation is how far it is to be
+ * beyond the last one, so that who knows one cannot tell the next; 0: as near as can be. */
 int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struct sl_region **out);
 
 /* No access begins after this returns. */

@@ -96,7 +96,7 @@ struct slime_remote_mr {
 	uint64_t generation; /* never used again by the owner */
 	uint32_t id;
 	uint32_t access; /* enum slime_access */
-	uint32_t rkey;	 /* rdma */
+	uint32_t secret; /* rdma: who has it was given the descriptor */
 	uint32_t kind;	 /* how the owner's memory came to be; the library's business */
 };
 

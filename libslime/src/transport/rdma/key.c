@@ -46,6 +46,17 @@ static struct rdma_key *add(struct rdma_conn *c, uint32_t id, uint64_t generatio
 	return k;
 }
 
+static void ask(struct rdma_conn *c, const struct slime_remote_mr *r)
+{
+	const struct sl_msg m = {
+		.kind = RDMA_OPEN,
+		.len = r->id,
+		.w = { r->generation, r->secret },
+	};
+
+	rdma_msg_put(c, &m);
+}
+
 static void send_frame(struct rdma_conn *c, uint8_t kind, uint32_t id, uint64_t generation)
 {
 	const struct sl_msg m = { .kind = kind, .len = id, .w = { generation } };
@@ -86,7 +97,7 @@ void rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r)
 		return;
 	k->state = RDMA_KEY_ASKED;
 	c->n_asked++;
-	send_frame(c, RDMA_OPEN, k->id, k->generation);
+	ask(c, r);
 }
 
 static void become_stale(struct rdma_conn *c, struct rdma_key *k)
@@ -237,6 +248,11 @@ static bool open_for_peer(struct rdma_conn *c, const struct sl_msg *m)
 		return false;
 	ret = sl_region_acquire(c->t->base.env->regions, o.id, o.generation, 0, 0, 0, &o.region,
 				&ptr);
+	/* Who knows a region, and not its secret, guesses. */
+	if (!ret && (!o.region->secret || o.region->secret != m->w[1])) {
+		sl_region_release(o.region);
+		return false;
+	}
 	if (!ret && !o.region->access) {
 		sl_region_release(o.region);
 		ret = -EACCES;

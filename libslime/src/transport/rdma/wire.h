@@ -23,7 +23,8 @@
 /* Kinds of frames beside those of messages. */
 enum rdma_kind {
 	RDMA_READY = 128, /* w[0..3]: proof; the first frame */
-	RDMA_OPEN,	  /* len: id of a region, w[0]: generation: its key is wanted */
+	RDMA_OPEN,	  /* len: id of a region, w[0]: generation, w[1]: secret: its key is
+			   * wanted */
 	RDMA_OPENED,	  /* the answer; w[1]: enum rdma_answer; flags: access, w[2]:
 			   * address, w[3]: length, w[4..5]: keys by rail */
 	RDMA_WITHDRAW,	  /* len, w[0] as of OPEN: no new access */
