@@ -62,20 +62,25 @@ static int hold_mem(struct slime_context *ctx, const uint8_t *addr, size_t len, 
 	return ret;
 }
 
-int slime_mr_create(struct slime_context *ctx, void *addr, size_t len, uint32_t access,
-		    struct slime_mr **out)
+int slime_mr_create_attr(struct slime_context *ctx, void *addr, size_t len,
+			 const struct slime_mr_attr *attr, struct slime_mr **out)
 {
-	struct sl_region what = { .base = addr, .len = len, .access = access, .memfd = -1 };
+	static const struct slime_mr_attr defaults = SLIME_MR_ATTR_INIT;
+	struct sl_region what = { .base = addr, .len = len, .memfd = -1 };
 	struct slime_mem *mem = NULL;
 	struct slime_mr *mr;
 	int ret = sl_context_check(ctx);
 
 	if (ret)
 		return ret;
+	if (!attr)
+		attr = &defaults;
 	if (!len || (uintptr_t)addr + len < (uintptr_t)addr ||
-	    access & ~(uint32_t)(SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE))
+	    attr->access & ~(uint32_t)(SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE))
 		return -EINVAL;
-	ret = hold_mem(ctx, addr, len, access, &mem);
+	what.access = attr->access;
+	what.restricted = attr->restricted;
+	ret = hold_mem(ctx, addr, len, attr->access, &mem);
 	if (ret)
 		return ret;
 	if (mem) {
@@ -105,6 +110,15 @@ free_mr:
 	free(mr);
 	release_mem(ctx, mem);
 	return ret;
+}
+
+int slime_mr_create(struct slime_context *ctx, void *addr, size_t len, uint32_t access,
+		    struct slime_mr **out)
+{
+	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
+
+	attr.access = access;
+	return slime_mr_create_attr(ctx, addr, len, &attr, out);
 }
 
 /* [token] */

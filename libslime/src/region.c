@@ -54,6 +54,7 @@ int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struc
 	if (r) {
 		r->access = what->access;
 		r->secret = what->secret;
+		r->restricted = what->restricted;
 		r->kind = what->kind;
 		r->base = what->base;
 		r->len = what->len;

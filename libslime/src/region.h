@@ -32,6 +32,7 @@ struct sl_region {
 	uint32_t id;
 	uint32_t access;
 	uint32_t secret; /* whoever was given the descriptor has it; 0: there is none */
+	bool restricted; /* see struct slime_mr_attr */
 	enum sl_region_kind kind;
 	uint64_t generation;
 	uint8_t *base;

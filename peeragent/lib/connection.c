@@ -80,6 +80,7 @@ int connection_create(struct connections *set, const char *name,
 	attr.on_state = on_state;
 	attr.arg = c;
 	attr.service = set->service;
+	attr.isolated = *set->isolated;
 	ret = slime_endpoint_create(set->ctx, &attr, &c->ep);
 	if (ret)
 		goto destroy_op;

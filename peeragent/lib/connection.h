@@ -31,6 +31,7 @@ struct connections {
 	struct helper *helper;
 	struct slime_context *ctx;
 	struct slime_rpc_service *service;
+	const bool *isolated; /* as of slime_endpoint_attr, from now on */
 	struct sl_list all;
 	loop_fn *on_empty; /* the last one was destroyed; NULL: nobody cares */
 	void *arg;

@@ -178,6 +178,7 @@ static void init_links(struct reconcile *r, const struct reconcile_attr *attr)
 	l->connections.helper = attr->helper;
 	l->connections.ctx = attr->ctx;
 	l->connections.service = attr->service;
+	l->connections.isolated = &r->regions.any_restricted;
 	l->connections.on_empty = on_connections_gone;
 	l->connections.arg = r;
 	memcpy(l->transports, attr->transports, sizeof(l->transports));

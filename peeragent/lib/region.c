@@ -17,7 +17,8 @@ struct region {
 	struct regions *set;
 	struct slime_topology *topology; /* a copy of the spec: its only region */
 	const struct slime_agent_region *spec;
-	bool shown; /* the caller's own */
+	bool shown;	 /* the caller's own */
+	bool restricted; /* some peers may reach it, since it is there */
 	enum region_state state;
 	bool busy; /* the job is under way, or will be */
 	int error;
@@ -99,6 +100,11 @@ static int copy_spec(const struct slime_agent_region *spec, struct slime_topolog
 	return topology_copy(&one, out);
 }
 
+static bool is_restricted(const struct slime_agent_region *spec)
+{
+	return spec->access && spec->n_allow;
+}
+
 static int create(struct regions *set, const struct slime_agent_region *spec, struct region **out)
 {
 	struct region *r = calloc(1, sizeof(*r));
@@ -113,6 +119,8 @@ static int create(struct regions *set, const struct slime_agent_region *spec, st
 	}
 	r->spec = &r->topology->regions[0];
 	r->set = set;
+	r->restricted = is_restricted(r->spec);
+	set->any_restricted |= r->restricted;
 	publication_init(&r->entry, &entry_ops);
 	sl_list_append(&set->all, &r->node);
 	*out = r;
@@ -147,6 +155,7 @@ static void allocate(void *arg)
 {
 	struct region *r = arg;
 	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
+	struct slime_mr_attr mr_attr = SLIME_MR_ATTR_INIT;
 
 	attr.huge = r->spec->huge;
 	attr.numa_node = r->spec->numa_node;
@@ -154,8 +163,10 @@ static void allocate(void *arg)
 	r->error = slime_mem_alloc(r->set->ctx, r->spec->size, &attr, &r->mem);
 	if (r->error)
 		return;
-	r->error = slime_mr_create(r->set->ctx, slime_mem_addr(r->mem), r->spec->size,
-				   r->spec->access, &r->mr);
+	mr_attr.access = r->spec->access;
+	mr_attr.restricted = r->restricted;
+	r->error = slime_mr_create_attr(r->set->ctx, slime_mem_addr(r->mem), r->spec->size,
+					&mr_attr, &r->mr);
 	if (r->error) {
 		slime_mem_destroy(r->mem);
 		r->mem = NULL;
@@ -341,6 +352,11 @@ int region_allow(struct regions *set, const struct slime_agent_region *spec)
 	free(r->topology);
 	r->topology = copy;
 	r->spec = &copy->regions[0];
+	if (is_restricted(r->spec) && !r->restricted)
+		sl_warn("agent",
+			"region %s was offered to every agent: over rdma those that allow leaves out "
+			"are kept out when it is offered anew",
+			r->spec->name);
 	if (r->state == REGION_OFFERED && r->spec->access)
 		publication_change(set->publisher, &r->entry);
 	return 0;

@@ -27,7 +27,8 @@ struct regions {
 	struct helper *helper;
 	struct event_base *base;
 	struct sl_list all;
-	loop_fn *on_change; /* one is offered, failed or gone */
+	bool any_restricted; /* there was one that only some peers may reach, ever */
+	loop_fn *on_change;  /* one is offered, failed or gone */
 	void *arg;
 };
 

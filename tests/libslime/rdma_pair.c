@@ -41,6 +41,7 @@ static int create_endpoint(struct rdma_end *e)
 	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
 
 	attr.transports[0] = SLIME_TRANSPORT_RDMA;
+	attr.isolated = e->isolated;
 	return slime_endpoint_create(e->ctx, &attr, &e->ep);
 }
 

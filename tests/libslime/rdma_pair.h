@@ -28,6 +28,7 @@ struct rdma_end {
 	struct slime_remote_mr remote;
 	uint8_t *bytes;
 	struct slime_op *op;
+	bool isolated; /* its next endpoint */
 };
 
 struct rdma_pair {

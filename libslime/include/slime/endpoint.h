@@ -8,6 +8,7 @@
 #ifndef SLIME_ENDPOINT_H
 #define SLIME_ENDPOINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <slime/context.h>
@@ -44,6 +45,10 @@ struct slime_endpoint_attr {
 	void *arg;
 	struct slime_rpc_service
 		*service; /* methods offered to the peer; NULL: none; outlives the endpoint */
+	bool isolated; /* rdma: protection domains of its own, so that its peer reaches nothing that
+			* was not shown to it over this link, and may reach restricted regions
+			* (slime/mr.h). Every region that is used over it is registered once more,
+			* and counts as locked memory once more. Others share their domains. */
 };
 
 #define SLIME_ENDPOINT_ATTR_INIT         \

@@ -7,6 +7,7 @@
 #ifndef SLIME_MR_H
 #define SLIME_MR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <slime/export.h>
@@ -68,6 +69,24 @@ SLIME_API int slime_mem_destroy(struct slime_mem *mem);
  */
 SLIME_API SLIME_CHECKED int slime_mr_create(struct slime_context *ctx, void *addr, size_t len,
 					    uint32_t access, struct slime_mr **out);
+
+struct slime_mr_attr {
+	uint32_t access; /* enum slime_access; 0: for local use only */
+	bool restricted; /* for some peers only: those that are given the descriptor. What keeps the
+			  * others out over rdma, where a key may be guessed, is that only isolated
+			  * endpoints (slime/endpoint.h) reach it: for the peers of others its
+			  * access is none, -EACCES. Over shm and tcp the descriptor is enough. */
+};
+
+#define SLIME_MR_ATTR_INIT \
+	{                  \
+		0          \
+	}
+
+/* As slime_mr_create(), with more to say; attr NULL: for local use only. */
+SLIME_API SLIME_CHECKED int slime_mr_create_attr(struct slime_context *ctx, void *addr, size_t len,
+						 const struct slime_mr_attr *attr,
+						 struct slime_mr **out);
 
 /*
  * Withdraw a region: peers are told, fail new ops with -ESTALE, finish what runs and acknowledge; a

@@ -386,6 +386,13 @@ static bool all_drained(const struct rdma_conn *c)
 	return true;
 }
 
+/* In its own domain, which goes with it. Whoever is at that calls all connections when it is done.
+ */
+static bool is_registering(const struct rdma_conn *c)
+{
+	return c->offer->domain->isolated && rdma_domain_is_busy(c->offer->domain);
+}
+
 static void work_kill(struct rdma_job *job)
 {
 	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
@@ -440,7 +447,7 @@ static unsigned go_on_ending(struct rdma_conn *c)
 		kill_qps(c);
 		return 1;
 	case RDMA_CONN_DRAINING:
-		if (all_drained(c)) {
+		if (all_drained(c) && !is_registering(c)) {
 			if (c->end_flushed)
 				look_for_cause(c);
 			close_qps(c);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "src/transport/rdma/rdma.h"
 
 /* ---- the peer's regions; under the connection's lock ---- */
@@ -212,7 +213,7 @@ static enum rdma_answer answer_of(int err)
 static bool try_answer(struct rdma_conn *c, const struct rdma_open *o)
 {
 	struct rdma_mr *mr;
-	int ret = rdma_mr_get(c->t, o->region, &mr);
+	int ret = rdma_mr_get(c->offer->domain, o->region, RDMA_MR_SHOWN, &mr);
 
 	if (ret == -EINPROGRESS)
 		return false;
@@ -238,6 +239,20 @@ void rdma_key_run(struct rdma_conn *c)
 	c->n_opens = left;
 }
 
+/* Links that are not isolated share a protection domain: what the peer of one reaches all reach. */
+static bool is_out_of_bounds(struct rdma_conn *c, const struct sl_region *r)
+{
+	if (!r->restricted || c->offer->domain->isolated)
+		return false;
+	if (c->refused != r->generation)
+		sl_error("rdma",
+			 "%s: region %u is restricted, and this link is not isolated: the peer has "
+			 "no access",
+			 c->conn.name, r->id);
+	c->refused = r->generation;
+	return true;
+}
+
 static bool open_for_peer(struct rdma_conn *c, const struct sl_msg *m)
 {
 	struct rdma_open o = { .id = m->len, .generation = m->w[0] };
@@ -253,7 +268,7 @@ static bool open_for_peer(struct rdma_conn *c, const struct sl_msg *m)
 		sl_region_release(o.region);
 		return false;
 	}
-	if (!ret && !o.region->access) {
+	if (!ret && (!o.region->access || is_out_of_bounds(c, o.region))) {
 		sl_region_release(o.region);
 		ret = -EACCES;
 	}

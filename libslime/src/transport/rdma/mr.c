@@ -6,9 +6,22 @@
 #include "base/log.h"
 #include "src/transport/rdma/rdma.h"
 
-static struct rdma_mr *load(struct rdma_transport *t, uint32_t id)
+/* A restricted region has two lives in a domain: as memory of ours, and with the rights it grants.
+ */
+static _Atomic(struct rdma_mr *) *place_of(struct rdma_domain *d, const struct sl_region *r,
+					   enum rdma_mr_use use)
 {
-	return atomic_load_explicit(&t->mrs[id], memory_order_acquire);
+	return &d->mrs[2 * r->id + (use == RDMA_MR_SHOWN && r->restricted)];
+}
+
+static uint32_t access_for(const struct sl_region *r, enum rdma_mr_use use)
+{
+	return use == RDMA_MR_SHOWN || !r->restricted ? r->access : 0;
+}
+
+static struct rdma_mr *load(_Atomic(struct rdma_mr *) *place)
+{
+	return atomic_load_explicit(place, memory_order_acquire);
 }
 
 static bool is_ready_for(const struct rdma_mr *mr, const struct sl_region *r)
@@ -19,13 +32,13 @@ static bool is_ready_for(const struct rdma_mr *mr, const struct sl_region *r)
 
 /* ---- on a worker ---- */
 
-static void deregister(struct rdma_mr *mr)
+void rdma_mr_deregister(struct rdma_mr *mr)
 {
 	for (unsigned i = 0; i < RDMA_RAILS_MAX; i++)
 		rdma_nic_deregister(&mr->ibv[i]);
 }
 
-static struct ibv_mr *register_with(struct rdma_nic *nic, const struct rdma_mr *mr)
+static struct ibv_mr *register_in(struct ibv_pd *pd, const struct rdma_mr *mr)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE;
 	struct ibv_mr *ibv;
@@ -35,24 +48,24 @@ static struct ibv_mr *register_with(struct rdma_nic *nic, const struct rdma_mr *
 	if (mr->access & SLIME_ACCESS_REMOTE_WRITE)
 		access |= IBV_ACCESS_REMOTE_WRITE;
 	errno = 0;
-	ibv = ibv_reg_mr(nic->pd, mr->base, mr->len, access);
+	ibv = ibv_reg_mr(pd, mr->base, mr->len, access);
 	/* Memory that cannot be written to can still be read. */
 	if (!ibv && errno == EFAULT && !(mr->access & SLIME_ACCESS_REMOTE_WRITE))
-		ibv = ibv_reg_mr(nic->pd, mr->base, mr->len, access & ~IBV_ACCESS_LOCAL_WRITE);
+		ibv = ibv_reg_mr(pd, mr->base, mr->len, access & ~IBV_ACCESS_LOCAL_WRITE);
 	return ibv;
 }
 
 static void work(struct rdma_job *job)
 {
 	struct rdma_mr *mr = SL_CONTAINER_OF(job, struct rdma_mr, job);
-	unsigned n = atomic_load(&job->t->n_nics);
+	struct rdma_domain *d = mr->domain;
 
-	deregister(mr);
+	rdma_mr_deregister(mr);
 	mr->status = 0;
-	for (unsigned i = 0; i < n && mr->wanted && !mr->status; i++) {
-		if (atomic_load(&job->t->nics[i]->dead))
+	for (unsigned i = 0; i < d->n_nics && mr->wanted && !mr->status; i++) {
+		if (!d->pds[i] || atomic_load(&job->t->nics[i]->dead))
 			continue;
-		mr->ibv[i] = register_with(job->t->nics[i], mr);
+		mr->ibv[i] = register_in(d->pds[i], mr);
 		if (mr->ibv[i])
 			continue;
 		mr->status = errno ? -errno : -EIO;
@@ -64,7 +77,7 @@ static void work(struct rdma_job *job)
 					       : "");
 	}
 	if (mr->status)
-		deregister(mr);
+		rdma_mr_deregister(mr);
 }
 
 /* [token] */
@@ -80,6 +93,7 @@ static void done(struct rdma_job *job)
 			      : mr->wanted ? RDMA_MR_READY
 					   : RDMA_MR_NONE,
 			      memory_order_release);
+	atomic_fetch_sub(&mr->domain->n_busy, 1);
 	pthread_mutex_unlock(&t->mr_lock);
 	sl_list_for_each (e, &t->conns)
 		rdma_conn_call(SL_CONTAINER_OF(e, struct rdma_conn, link));
@@ -88,33 +102,49 @@ static void done(struct rdma_job *job)
 /* ---- asking for it ---- */
 
 /* Under mr_lock. */
-static void begin(struct rdma_transport *t, struct rdma_mr *mr, const struct sl_region *r,
-		  bool wanted)
+static void begin(struct rdma_mr *mr, bool wanted)
+{
+	mr->wanted = wanted;
+	atomic_fetch_add(&mr->domain->n_busy, 1);
+	atomic_store(&mr->state, RDMA_MR_BUSY);
+	rdma_job_start(mr->domain->t, &mr->job, work, done);
+}
+
+/* Under mr_lock. */
+static void begin_to_register(struct rdma_mr *mr, const struct sl_region *r, uint32_t access)
 {
 	mr->id = r->id;
 	mr->base = r->base;
 	mr->len = r->len;
-	mr->access = r->access;
-	mr->wanted = wanted;
-	if (wanted)
-		atomic_store(&t->base.env->regions->slots[r->id].pinned, true);
+	mr->access = access;
+	atomic_store(&mr->domain->t->base.env->regions->slots[r->id].pinned, true);
 	atomic_store(&mr->generation, r->generation);
-	atomic_store(&mr->state, RDMA_MR_BUSY);
-	rdma_job_start(t, &mr->job, work, done);
+	begin(mr, true);
+}
+
+static struct rdma_mr *create(struct rdma_domain *d, _Atomic(struct rdma_mr *) *place)
+{
+	struct rdma_mr *mr = calloc(1, sizeof(*mr));
+
+	if (!mr)
+		return NULL;
+	mr->domain = d;
+	atomic_store_explicit(place, mr, memory_order_release);
+	return mr;
 }
 
 /* Under mr_lock. */
-static int look(struct rdma_transport *t, const struct sl_region *r, struct rdma_mr **out)
+static int look(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
+		struct rdma_mr **out)
 {
-	struct rdma_mr *mr = load(t, r->id);
+	_Atomic(struct rdma_mr *) *place = place_of(d, r, use);
+	struct rdma_mr *mr = load(place);
 	bool same;
 
-	if (!mr) {
-		mr = calloc(1, sizeof(*mr));
-		if (!mr)
-			return -ENOMEM;
-		atomic_store_explicit(&t->mrs[r->id], mr, memory_order_release);
-	}
+	if (!mr)
+		mr = create(d, place);
+	if (!mr)
+		return -ENOMEM;
 	same = atomic_load(&mr->generation) == r->generation;
 	switch (atomic_load(&mr->state)) {
 	case RDMA_MR_READY:
@@ -135,53 +165,51 @@ static int look(struct rdma_transport *t, const struct sl_region *r, struct rdma
 	default:
 		break;
 	}
-	begin(t, mr, r, true);
+	begin_to_register(mr, r, access_for(r, use));
 	return -EINPROGRESS;
 }
 
-int rdma_mr_get(struct rdma_transport *t, const struct sl_region *r, struct rdma_mr **out)
+int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
+		struct rdma_mr **out)
 {
-	struct rdma_mr *mr = load(t, r->id);
+	struct rdma_mr *mr = load(place_of(d, r, use));
 	int ret;
 
 	if (mr && is_ready_for(mr, r)) {
 		*out = mr;
 		return 0;
 	}
-	pthread_mutex_lock(&t->mr_lock);
-	ret = look(t, r, out);
-	pthread_mutex_unlock(&t->mr_lock);
+	pthread_mutex_lock(&d->t->mr_lock);
+	ret = look(d, r, use, out);
+	pthread_mutex_unlock(&d->t->mr_lock);
 	return ret;
 }
 
 /* ---- letting go ---- */
 
+/* Under mr_lock: whether it is gone already. */
+static bool let_go(struct rdma_mr *mr)
+{
+	uint32_t state = mr ? atomic_load(&mr->state) : RDMA_MR_NONE;
+
+	/* When its domain is being closed that lets go of it. */
+	if (state == RDMA_MR_READY && !mr->domain->closing)
+		begin(mr, false);
+	return state != RDMA_MR_READY && state != RDMA_MR_BUSY;
+}
+
 bool rdma_mr_release(struct rdma_transport *t, const struct sl_region *r)
 {
-	struct rdma_mr *mr = load(t, r->id);
 	bool gone = true;
+	struct sl_list *e;
 
-	if (!mr)
-		return true;
 	pthread_mutex_lock(&t->mr_lock);
-	if (atomic_load(&mr->state) == RDMA_MR_BUSY) {
-		gone = false;
-	} else if (atomic_load(&mr->state) == RDMA_MR_READY) {
-		begin(t, mr, r, false);
-		gone = false;
+	sl_list_for_each (e, &t->domains) {
+		struct rdma_domain *d = SL_CONTAINER_OF(e, struct rdma_domain, link);
+
+		for (unsigned i = 0; i < 2; i++)
+			gone = let_go(load(&d->mrs[2 * r->id + i])) && gone;
 	}
 	pthread_mutex_unlock(&t->mr_lock);
 	return gone;
-}
-
-void rdma_mr_release_all(struct rdma_transport *t)
-{
-	for (uint32_t i = 0; i < t->base.env->attr->max_regions; i++) {
-		struct rdma_mr *mr = load(t, i);
-
-		if (!mr)
-			continue;
-		deregister(mr);
-		free(mr);
-	}
 }

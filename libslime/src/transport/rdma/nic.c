@@ -233,14 +233,9 @@ static int make_parts(struct rdma_nic *nic, struct sl_why *why)
 	int ret;
 
 	errno = 0;
-	nic->pd = ibv_alloc_pd(nic->device.ibv);
-	if (!nic->pd)
-		return fail(nic, why, "no protection domain");
 	nic->channel = ibv_create_comp_channel(nic->device.ibv);
-	if (!nic->channel) {
-		ret = fail(nic, why, "no completion channel");
-		goto dealloc_pd;
-	}
+	if (!nic->channel)
+		return fail(nic, why, "no completion channel");
 	ret = watch(nic, &nic->channel_source, on_channel, nic->channel->fd);
 	if (ret)
 		goto destroy_channel;
@@ -256,8 +251,6 @@ destroy_channel:
 		snprintf(why->text, sizeof(why->text), "%.40s: its events cannot be watched: %s",
 			 nic->device.name, strerror(-ret));
 	ibv_destroy_comp_channel(nic->channel);
-dealloc_pd:
-	ibv_dealloc_pd(nic->pd);
 	return ret;
 }
 
@@ -309,7 +302,6 @@ void rdma_nic_close(struct rdma_nic *nic)
 			rdma_cq_close(cq);
 	}
 	ibv_destroy_comp_channel(nic->channel);
-	ibv_dealloc_pd(nic->pd);
 	sl_device_fini(&nic->device);
 	free(nic);
 }

@@ -57,14 +57,14 @@ static int map_memory(struct rdma_offer *o)
 
 static int register_memory(struct rdma_offer *o, struct rdma_rail *rail)
 {
+	struct ibv_pd *pd = o->domain->pds[rail->nic->index];
 	size_t in_len = (size_t)(o->out_slots - o->in_slots);
 
-	rail->in = ibv_reg_mr(rail->nic->pd, o->in_slots, in_len,
+	rail->in = ibv_reg_mr(pd, o->in_slots, in_len,
 			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (!rail->in)
 		return errno ? -errno : -EIO;
-	rail->own = ibv_reg_mr(rail->nic->pd, o->out_slots, o->memory_len - in_len,
-			       IBV_ACCESS_LOCAL_WRITE);
+	rail->own = ibv_reg_mr(pd, o->out_slots, o->memory_len - in_len, IBV_ACCESS_LOCAL_WRITE);
 	return rail->own ? 0 : errno ? -errno : -EIO;
 }
 
@@ -111,7 +111,8 @@ static int make_qps(struct rdma_offer *o, unsigned r, uint8_t **at)
 
 	for (unsigned i = 0; i < o->n_qps; i++) {
 		struct rdma_qp *q;
-		int ret = rdma_qp_create(rail->nic, n_receives_of(i), &q);
+		int ret = rdma_qp_create(rail->nic, o->domain->pds[rail->nic->index],
+					 n_receives_of(i), &q);
 
 		if (ret)
 			return ret;
@@ -169,6 +170,8 @@ void rdma_offer_close(struct rdma_offer *o)
 		rdma_nic_deregister(&o->rails[r].in);
 		rdma_nic_deregister(&o->rails[r].own);
 	}
+	if (o->domain && o->domain->isolated)
+		rdma_domain_close(o->domain);
 }
 
 void rdma_offer_free(struct rdma_offer *o)
@@ -184,6 +187,8 @@ void rdma_offer_free(struct rdma_offer *o)
 	}
 	if (o->memory)
 		munmap(o->memory, o->memory_len);
+	if (o->domain && o->domain->isolated)
+		rdma_domain_free(o->domain);
 	free(o);
 }
 
@@ -199,7 +204,16 @@ void rdma_offer_forget(struct rdma_offer *o)
 	free(o);
 }
 
-int rdma_offer_create(struct rdma_transport *t, struct rdma_offer **out, struct sl_why *why)
+static int choose_domain(struct rdma_offer *o, bool isolated)
+{
+	if (isolated)
+		return rdma_domain_create(o->t, true, &o->domain);
+	o->domain = o->t->shared;
+	return 0;
+}
+
+int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer **out,
+		      struct sl_why *why)
 {
 	struct rdma_offer *o = calloc(1, sizeof(*o));
 	int ret = o ? 0 : -ENOMEM;
@@ -212,7 +226,9 @@ int rdma_offer_create(struct rdma_transport *t, struct rdma_offer **out, struct 
 	pthread_mutex_lock(&t->lock);
 	sl_list_append(&t->offers, &o->link);
 	pthread_mutex_unlock(&t->lock);
-	ret = map_memory(o);
+	ret = choose_domain(o, isolated);
+	if (!ret)
+		ret = map_memory(o);
 	if (!ret)
 		ret = make_rails(o);
 	if (!ret) {

@@ -62,7 +62,7 @@ static struct rdma_qp *find(struct rdma_transport *t, uint64_t wr_id)
 
 /* ---- life ---- */
 
-static struct ibv_qp *create_ibv(struct rdma_qp *q, uint32_t max_inline)
+static struct ibv_qp *create_ibv(struct rdma_qp *q, struct ibv_pd *pd, uint32_t max_inline)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_context = q,
@@ -75,21 +75,21 @@ static struct ibv_qp *create_ibv(struct rdma_qp *q, uint32_t max_inline)
 			 .max_inline_data = max_inline },
 		.qp_type = IBV_QPT_RC,
 	};
-	struct ibv_qp *ibv = ibv_create_qp(q->nic->pd, &attr);
+	struct ibv_qp *ibv = ibv_create_qp(pd, &attr);
 
 	q->max_inline = attr.cap.max_inline_data;
 	return ibv;
 }
 
 /* Devices say no to more inline bytes than they can, and do not say beforehand how many. */
-static int create_with_inline(struct rdma_qp *q)
+static int create_with_inline(struct rdma_qp *q, struct ibv_pd *pd)
 {
 	static const uint32_t wishes[] = { RDMA_INLINE, RDMA_FRAME_PITCH, 0 };
 	int err = 0;
 
 	for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]) && !q->ibv; i++) {
 		errno = 0;
-		q->ibv = create_ibv(q, wishes[i]);
+		q->ibv = create_ibv(q, pd, wishes[i]);
 		err = errno ? errno : EIO;
 		if (!q->ibv && err != EINVAL)
 			break;
@@ -97,7 +97,8 @@ static int create_with_inline(struct rdma_qp *q)
 	return q->ibv ? 0 : -err;
 }
 
-int rdma_qp_create(struct rdma_nic *nic, uint32_t n_receives, struct rdma_qp **out)
+int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
+		   struct rdma_qp **out)
 {
 	struct rdma_qp *q = calloc(1, sizeof(*q));
 	int ret;
@@ -117,7 +118,7 @@ int rdma_qp_create(struct rdma_nic *nic, uint32_t n_receives, struct rdma_qp **o
 	ret = rdma_table_add(nic->t, q);
 	if (ret)
 		goto release;
-	ret = create_with_inline(q);
+	ret = create_with_inline(q, pd);
 	if (ret)
 		goto remove;
 	*out = q;

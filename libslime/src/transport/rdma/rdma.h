@@ -4,7 +4,7 @@
  *
  *	transport.c  the context's part: offers, rounds, jobs
  *	device.c     a device, opened, and its ports; gid.c: which address of a port is used
- *	nic.c        a port that the context uses: protection domain, channel, events
+ *	nic.c        a port that the context uses: channel, events
  *	cq.c         completion queues: who has room in which, and polling
  *	qp.c         a queue pair and its send queue
  *	offer.c      what waits for a peer: queue pairs, and memory that it writes to
@@ -13,7 +13,7 @@
  *	msg.c        messages, and the control frames between them
  *	work.c       one-sided work
  *	key.c        the peer's regions, and ours that it has
- *	mr.c         our regions, registered
+ *	mr.c         our regions, registered; domain.c: in which protection domain
  *	error.c      what a failed completion means
  *
  * Threads. Verbs control calls, which may take long, run as jobs on the transport's workers. A
@@ -37,10 +37,11 @@
 #include "src/transport/auth.h"
 #include "src/transport/rdma/device.h"
 #include "src/transport/rdma/gid.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/mr.h"
 #include "src/transport/rdma/wire.h"
 #include "src/transport/todo.h"
 #include "src/transport/transport.h"
-#include "src/worker.h"
 
 #define RDMA_WORKERS 2
 
@@ -64,16 +65,6 @@ struct rdma_transport;
 struct rdma_conn;
 struct rdma_qp;
 struct rdma_rail;
-
-/* ---- what a worker does ---- */
-
-struct rdma_job {
-	struct sl_job job;
-	struct rdma_transport *t;
-	void (*work)(struct rdma_job *job); /* on a worker */
-	void (*done)(struct rdma_job *job); /* then; [token] */
-	struct sl_list link;
-};
 
 /* ---- nics and completion queues ---- */
 
@@ -109,7 +100,6 @@ struct rdma_nic {
 	uint32_t n_sges;
 	uint8_t max_rd_atomic;	    /* reads that a queue pair may have under way */
 	uint8_t max_dest_rd_atomic; /* and may answer at a time */
-	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct sl_source channel_source;
 	struct sl_source async_source;
@@ -209,7 +199,8 @@ static inline uint32_t rdma_qp_message_room(const struct rdma_qp *q)
 }
 
 /* Make one in RESET, with room in a completion queue. Any thread. */
-int rdma_qp_create(struct rdma_nic *nic, uint32_t n_receives, struct rdma_qp **out);
+int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
+		   struct rdma_qp **out);
 /* Control calls: for workers. */
 int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 		     const struct rdma_rail_address *to, const char **step);
@@ -260,8 +251,9 @@ struct rdma_rail {
 
 struct rdma_offer {
 	struct rdma_transport *t;
-	struct sl_list link; /* in the transport's list, under its lock */
-	struct rdma_job job; /* to be dropped */
+	struct sl_list link;	    /* in the transport's list, under its lock */
+	struct rdma_job job;	    /* to be dropped */
+	struct rdma_domain *domain; /* of its queue pairs: its own when isolated, else all links' */
 	uint8_t *memory;
 	size_t memory_len;
 	uint8_t *in_slots;
@@ -273,7 +265,8 @@ struct rdma_offer {
 	size_t len;
 };
 
-int rdma_offer_create(struct rdma_transport *t, struct rdma_offer **out, struct sl_why *why);
+int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer **out,
+		      struct sl_why *why);
 /* Destroys what is left of its queue pairs; control calls. */
 void rdma_offer_close(struct rdma_offer *o);
 void rdma_offer_free(struct rdma_offer *o);
@@ -282,37 +275,6 @@ void rdma_offer_drop(struct rdma_offer *o);
 void rdma_offer_forget(struct rdma_offer *o); /* in a child after fork */
 
 /* ---- regions ---- */
-
-enum rdma_mr_state {
-	RDMA_MR_NONE,
-	RDMA_MR_BUSY, /* a worker is at it */
-	RDMA_MR_READY,
-	RDMA_MR_FAILED,
-};
-
-/* A region of ours with the devices. */
-struct rdma_mr {
-	_Atomic uint32_t state; /* enum rdma_mr_state; changes under the transport's mr_lock */
-	_Atomic uint64_t generation;
-	int status;
-	struct ibv_mr *ibv[RDMA_RAILS_MAX]; /* by nic */
-	struct rdma_job job;
-	uint8_t *base;
-	uint64_t len;
-	uint32_t access;
-	uint32_t id;
-	bool wanted; /* the job registers; else it only takes the old one back */
-};
-
-/*
- * The region, registered: 0, or -EINPROGRESS (its users are run when a worker is done), or why it
- * cannot be. The caller keeps it from being withdrawn. Any thread.
- */
-int rdma_mr_get(struct rdma_transport *t, const struct sl_region *r, struct rdma_mr **out);
-/* Nobody uses it: true when the devices let go of it, else ask again. [token] */
-bool rdma_mr_release(struct rdma_transport *t, const struct sl_region *r);
-/* All of them, at once; no worker is busy. */
-void rdma_mr_release_all(struct rdma_transport *t);
 
 enum rdma_key_state {
 	RDMA_KEY_NEW,
@@ -422,6 +384,7 @@ struct rdma_conn {
 	unsigned n_opens;
 	uint64_t *given; /* by region id: the generation that the peer has the key of; 0: none */
 	struct rdma_told told[RDMA_WITHDRAWS];
+	uint64_t refused; /* generation of the last region that is restricted, and asked for */
 };
 
 /* conn.c */
@@ -521,8 +484,9 @@ struct rdma_transport {
 	uint32_t next_life;
 	struct rdma_entry *table;
 
-	pthread_mutex_t mr_lock;
-	_Atomic(struct rdma_mr *) *mrs; /* by region id; NULL until there is one */
+	struct rdma_domain *shared; /* under setup_lock; there with the first nic */
+	pthread_mutex_t mr_lock;    /* of the following, and of what is registered in them */
+	struct sl_list domains;
 };
 
 static inline struct rdma_transport *rdma_of(struct sl_transport *t)
@@ -547,9 +511,6 @@ static inline uint32_t rdma_state(const struct rdma_conn *c)
 
 /* Look from time to time whether the peers of idle connections are there. [token] */
 void rdma_watch_start(struct rdma_transport *t);
-/* Any thread. */
-void rdma_job_start(struct rdma_transport *t, struct rdma_job *job, void (*work)(struct rdma_job *),
-		    void (*done)(struct rdma_job *));
 int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q);
 void rdma_table_remove(struct rdma_transport *t, struct rdma_qp *q);
 /* A new life for its work requests. */

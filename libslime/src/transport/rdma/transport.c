@@ -127,6 +127,15 @@ static int open_any(struct rdma_transport *t, struct sl_why *why)
 	return t->n_open ? 0 : -ENODEV;
 }
 
+static int make_shared(struct rdma_transport *t, struct sl_why *why)
+{
+	int ret = rdma_domain_create(t, false, &t->shared);
+
+	if (ret)
+		snprintf(why->text, sizeof(why->text), "no protection domain: %s", strerror(-ret));
+	return ret;
+}
+
 static int start_workers(struct rdma_transport *t, struct sl_why *why)
 {
 	int ret = sl_workers_start(&t->workers, RDMA_WORKERS);
@@ -194,6 +203,8 @@ static int set_up(struct rdma_transport *t, struct sl_why *why)
 			ret = look_at_nics(t, why);
 		if (!ret)
 			ret = start_workers(t, why);
+		if (!ret)
+			ret = make_shared(t, why);
 		/* All or none: progress looks at them from here on. */
 		if (ret)
 			close_nics(t);
@@ -206,8 +217,8 @@ static int set_up(struct rdma_transport *t, struct sl_why *why)
 
 /* ---- offers ---- */
 
-static int offer(struct sl_transport *transport, const struct sl_link_id *self, struct sl_writer *w,
-		 struct sl_offer **out, struct sl_why *why)
+static int offer(struct sl_transport *transport, const struct sl_link_id *self, bool isolated,
+		 struct sl_writer *w, struct sl_offer **out, struct sl_why *why)
 {
 	struct rdma_transport *t = rdma_of(transport);
 	struct rdma_offer *o = NULL;
@@ -218,7 +229,7 @@ static int offer(struct sl_transport *transport, const struct sl_link_id *self, 
 	pthread_mutex_lock(&t->setup_lock);
 	ret = set_up(t, why);
 	if (!ret)
-		ret = rdma_offer_create(t, &o, why);
+		ret = rdma_offer_create(t, isolated, &o, why);
 	pthread_mutex_unlock(&t->setup_lock);
 	if (ret)
 		return ret;
@@ -390,7 +401,6 @@ static bool withdraw(struct sl_transport *transport, const struct sl_region *r)
 static void free_transport(struct rdma_transport *t)
 {
 	free(t->table);
-	free(t->mrs);
 	free(t);
 }
 
@@ -401,10 +411,9 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	if (!t)
 		return -ENOMEM;
 	t->base = (struct sl_transport){ .ops = &sl_rdma_transport, .env = env };
-	/* Their pages come when there are queue pairs, and regions. */
+	/* Its pages come when there are queue pairs. */
 	t->table = calloc(1u << RDMA_TABLE_BITS, sizeof(*t->table));
-	t->mrs = calloc(env->attr->max_regions, sizeof(*t->mrs));
-	if (!t->table || !t->mrs) {
+	if (!t->table) {
 		free_transport(t);
 		return -ENOMEM;
 	}
@@ -412,6 +421,7 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	sl_todo_init(&t->todo);
 	sl_list_init(&t->done);
 	sl_list_init(&t->offers);
+	sl_list_init(&t->domains);
 	sl_timer_init(&t->watch, on_watch);
 	sl_workers_init(&t->workers);
 	pthread_mutex_init(&t->setup_lock, NULL);
@@ -444,7 +454,10 @@ static void destroy(struct sl_transport *transport)
 	sl_timer_cancel(rdma_poller(t), &t->watch);
 	finish_jobs(t);
 	sl_workers_fini(&t->workers);
-	rdma_mr_release_all(t);
+	if (t->shared) {
+		rdma_domain_close(t->shared);
+		rdma_domain_free(t->shared);
+	}
 	close_nics(t);
 	pthread_cond_destroy(&t->idle);
 	sl_todo_fini(&t->todo);
@@ -468,8 +481,8 @@ static void forget(struct sl_transport *transport)
 			free(atomic_load(&t->nics[i]->cqs[k]));
 		free(t->nics[i]);
 	}
-	for (uint32_t i = 0; i < t->base.env->attr->max_regions; i++)
-		free(t->mrs[i]);
+	while ((e = sl_list_pop(&t->domains)))
+		rdma_domain_free(SL_CONTAINER_OF(e, struct rdma_domain, link));
 	free(t->workers.threads);
 	free_transport(t);
 }

@@ -124,7 +124,7 @@ static int resolve(struct rdma_conn *c, struct sl_work *w, const struct slime_xf
 	int ret = 0, of_key = 0;
 
 	if (!p->x || p->x->local != x->local)
-		ret = rdma_mr_get(c->t, x->local->region, &p->mr);
+		ret = rdma_mr_get(c->offer->domain, x->local->region, RDMA_MR_OURS, &p->mr);
 	if (!p->x || p->x->remote != x->remote)
 		of_key = rdma_key_get(c, x->remote, &p->key);
 	/* Both are asked for before either is waited for. */
@@ -149,7 +149,7 @@ static void look_ahead(struct rdma_conn *c, struct slime_op *op)
 			continue;
 		/* What is wrong with them is found when their turn comes. */
 		if (!last || last->local != x->local)
-			(void)rdma_mr_get(c->t, x->local->region, &mr);
+			(void)rdma_mr_get(c->offer->domain, x->local->region, RDMA_MR_OURS, &mr);
 		if (!last || last->remote != x->remote)
 			rdma_key_ask(c, x->remote);
 		last = x;

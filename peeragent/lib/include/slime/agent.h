@@ -215,8 +215,9 @@ SLIME_API void slime_agent_endpoint_put(struct slime_agent *agent, struct slime_
 
 /*
  * Offer a region of the caller's, made in the agent's context, under a name. It is withdrawn from
- * the directory before the caller destroys it.
- *   -EEXIST  the name is taken     -EINVAL     -ENOMEM
+ * the directory before the caller destroys it. With allow it should be restricted (slime/mr.h):
+ * links that are made from then on are isolated, and reach it over rdma. -EEXIST  the name is taken
+ * -EINVAL     -ENOMEM
  */
 SLIME_API SLIME_CHECKED int slime_agent_region_offer(struct slime_agent *agent, const char *name,
 						     struct slime_mr *mr, uint32_t access,

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a thread of the transport does for whoever must not wait: verbs control calls. */
+#ifndef SL_RDMA_JOB_H
+#define SL_RDMA_JOB_H
+
+#include "base/list.h"
+#include "src/worker.h"
+
+struct rdma_transport;
+
+struct rdma_job {
+	struct sl_job job;
+	struct rdma_transport *t;
+	void (*work)(struct rdma_job *job); /* on a worker */
+	void (*done)(struct rdma_job *job); /* then; [token] */
+	struct sl_list link;
+};
+
+/* Any thread. */
+void rdma_job_start(struct rdma_transport *t, struct rdma_job *job, void (*work)(struct rdma_job *),
+		    void (*done)(struct rdma_job *));
+
+#endif

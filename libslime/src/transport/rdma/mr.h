@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Regions of ours with the devices: protection domains, and what is registered in each.
+ *
+ * A key of a region is a number of 32 bits that a peer may guess; what it cannot get around is the
+ * protection domain of its queue pairs. All links share one, and every region that is not
+ * restricted is registered in it with the rights that it grants. An isolated link has a domain of
+ * its own, in which a restricted region is registered with these rights when that link's peer has
+ * shown that it was given the descriptor. Elsewhere it is only memory that we read and write.
+ */
+#ifndef SL_RDMA_MR_H
+#define SL_RDMA_MR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "src/region.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/wire.h"
+
+/* A protection domain of each nic. */
+struct rdma_domain {
+	struct rdma_transport *t;
+	struct sl_list link; /* in the transport's; under mr_lock */
+	bool isolated;
+	bool closing; /* under mr_lock */
+	unsigned n_nics;
+	struct ibv_pd *pds[RDMA_RAILS_MAX]; /* by nic; NULL where it was dead */
+	_Atomic unsigned n_busy;	    /* regions that a worker is at */
+	_Atomic(struct rdma_mr *)
+		*mrs; /* two for each region, by its id; NULL until there is one */
+};
+
+/* For the nics that are open. Under setup_lock, or while nics come and go no more. */
+int rdma_domain_create(struct rdma_transport *t, bool isolated, struct rdma_domain **out);
+/* Let go of all that is in it: no queue pair of it is left, and no worker is at it. Control calls.
+ */
+void rdma_domain_close(struct rdma_domain *d);
+void rdma_domain_free(struct rdma_domain *d); /* after close, or in a child after fork */
+
+/* Whether a worker is at a region of it, so that it cannot be closed. It calls all connections when
+ * it is done. */
+static inline bool rdma_domain_is_busy(const struct rdma_domain *d)
+{
+	return atomic_load(&d->n_busy) > 0;
+}
+
+enum rdma_mr_state {
+	RDMA_MR_NONE,
+	RDMA_MR_BUSY, /* a worker is at it */
+	RDMA_MR_READY,
+	RDMA_MR_FAILED,
+};
+
+/* What a region is registered for. */
+enum rdma_mr_use {
+	RDMA_MR_OURS,  /* a place of our own work */
+	RDMA_MR_SHOWN, /* the peer is given its key */
+};
+
+struct rdma_mr {
+	struct rdma_domain *domain;
+	_Atomic uint32_t state; /* enum rdma_mr_state; changes under the transport's mr_lock */
+	_Atomic uint64_t generation;
+	int status;
+	struct ibv_mr *ibv[RDMA_RAILS_MAX]; /* by nic */
+	struct rdma_job job;
+	uint8_t *base;
+	uint64_t len;
+	uint32_t access;
+	uint32_t id;
+	bool wanted; /* the job registers; else it only takes the old one back */
+};
+
+/*
+ * The region, registered: 0, or -EINPROGRESS (its users are run when a worker is done), or why it
+ * cannot be. The caller keeps it from being withdrawn. Any thread.
+ */
+int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
+		struct rdma_mr **out);
+/* Nobody uses it: true when the devices let go of it, in all domains; else ask again. [token] */
+bool rdma_mr_release(struct rdma_transport *t, const struct sl_region *r);
+/* At once; no worker is at it. Control calls. */
+void rdma_mr_deregister(struct rdma_mr *mr);
+
+#endif

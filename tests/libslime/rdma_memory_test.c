@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who reaches which memory over rdma, and what devices are asked to do for it. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "src/endpoint.h"
+#include "src/transport/rdma/rdma.h"
+#include "tests/libslime/rdma_pair.h"
+
+#define LEN 65536
+
+static struct rdma_pair pair;
+
+static int reset(void **state)
+{
+	(void)state;
+	fakeverbs_reset();
+	memset(&pair, 0, sizeof(pair));
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	rdma_pair_close(&pair);
+	return fakeverbs_check() ? -1 : 0;
+}
+
+static void open_pair(bool isolated)
+{
+	assert_ok(rdma_pair_create(&pair, NULL, LEN));
+	pair.a.isolated = pair.b.isolated = isolated;
+	assert_ok(rdma_pair_connect(&pair));
+}
+
+/* A region of b's, in its second half. */
+struct shown {
+	struct slime_mr *mr;
+	struct slime_remote_mr remote;
+	int ret;
+	_Atomic bool destroyed;
+};
+
+static struct shown show(uint32_t access, bool restricted)
+{
+	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	struct shown s;
+	int len;
+
+	attr.access = access;
+	attr.restricted = restricted;
+	assert_ok(slime_mr_create_attr(pair.b.ctx, pair.b.bytes + LEN / 2, LEN / 2, &attr, &s.mr));
+	len = slime_mr_export(s.mr, desc, sizeof(desc));
+	assert_true(len > 0);
+	assert_ok(slime_remote_mr_import(desc, (size_t)len, &s.remote));
+	return s;
+}
+
+static void *destroy_it(void *arg)
+{
+	struct shown *s = arg;
+
+	s->ret = slime_mr_destroy(s->mr);
+	atomic_store(&s->destroyed, true);
+	return NULL;
+}
+
+/* The peer is asked to let go of it, and answers meanwhile. */
+static void take_back(struct shown *s)
+{
+	pthread_t thread;
+
+	atomic_store(&s->destroyed, false);
+	assert_ok(pthread_create(&thread, NULL, destroy_it, s));
+	while (!atomic_load(&s->destroyed))
+		slime_context_poll(pair.a.ctx);
+	assert_ok(pthread_join(thread, NULL));
+	assert_ok(s->ret);
+}
+
+static int write_to(const struct slime_remote_mr *remote, struct slime_endpoint *ep)
+{
+	struct slime_xfer x = { .local = pair.a.mr, .remote = remote, .len = 4096 };
+
+	memset(pair.a.bytes, 0x5a, 4096);
+	assert_ok(slime_write(ep, &x, 1, 0, pair.a.op));
+	return rdma_wait(&pair, pair.a.op);
+}
+
+#define ALL_ACCESS (SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE)
+
+static void restricted__region_is_reached_over_an_isolated_link(void **state)
+{
+	struct shown s;
+
+	(void)state;
+	open_pair(true);
+	s = show(ALL_ACCESS, true);
+	assert_ok(write_to(&s.remote, pair.a.ep));
+	assert_memory_equal(pair.b.bytes + LEN / 2, pair.a.bytes, 4096);
+	take_back(&s);
+	assert_int_equal(write_to(&pair.b.remote, pair.a.ep), 0);
+}
+
+static void restricted__region_is_refused_over_a_link_that_shares_its_domain(void **state)
+{
+	struct shown s;
+
+	(void)state;
+	open_pair(false);
+	s = show(ALL_ACCESS, true);
+	assert_int_equal(write_to(&s.remote, pair.a.ep), -EACCES);
+	/* The link lives. */
+	assert_ok(write_to(&pair.b.remote, pair.a.ep));
+	take_back(&s);
+}
+
+/* ---- a peer that cheats ---- */
+
+static struct rdma_conn *conn_of(struct slime_endpoint *ep)
+{
+	return rdma_conn_of(atomic_load(&ep->conn));
+}
+
+/* What the peer of ep's end knows of that region. */
+static struct rdma_key *key_of(struct slime_endpoint *ep, const struct slime_remote_mr *r)
+{
+	struct rdma_key *k = conn_of(ep)->keys[r->id % RDMA_BUCKETS];
+
+	while (k && k->generation != r->generation)
+		k = k->next;
+	assert_non_null(k);
+	return k;
+}
+
+/* A second link of the pair; a.ep and b.ep are the new one's. */
+static struct rdma_pair link_again(void)
+{
+	struct rdma_pair first = pair;
+
+	pair.a.ep = pair.b.ep = NULL;
+	assert_ok(rdma_pair_connect(&pair));
+	return first;
+}
+
+static void close_first(struct rdma_pair *first)
+{
+	slime_endpoint_close(first->a.ep);
+	slime_endpoint_close(first->b.ep);
+	rdma_settle(&pair);
+	assert_ok(slime_endpoint_destroy(first->a.ep));
+	assert_ok(slime_endpoint_destroy(first->b.ep));
+}
+
+/* The second link's end writes with the key that the first one's was given. */
+static int write_with_the_key_of(struct rdma_pair *first, struct shown *s)
+{
+	struct rdma_key *known;
+
+	assert_ok(write_to(&s->remote, first->a.ep));
+	/* One that it may use itself, forged. */
+	assert_ok(write_to(&pair.b.remote, pair.a.ep));
+	known = key_of(pair.a.ep, &pair.b.remote);
+	known->addr = s->remote.addr;
+	known->rkeys[0] = key_of(first->a.ep, &s->remote)->rkeys[0];
+	memset(pair.b.bytes, 0, LEN);
+	return write_to(&pair.b.remote, pair.a.ep);
+}
+
+static void restricted__region_is_out_of_reach_for_a_guessed_key(void **state)
+{
+	struct rdma_pair first;
+	struct shown s;
+
+	(void)state;
+	open_pair(true);
+	s = show(ALL_ACCESS, true);
+	first = link_again();
+	assert_int_equal(write_with_the_key_of(&first, &s), -EREMOTEIO);
+	for (size_t i = 0; i < LEN; i++)
+		assert_int_equal(pair.b.bytes[i], 0);
+	close_first(&first);
+	take_back(&s);
+}
+
+/* That the one above would notice: where the domain is shared a guessed key is as good. */
+static void open__region_is_reached_with_a_guessed_key(void **state)
+{
+	struct rdma_pair first;
+	struct shown s;
+
+	(void)state;
+	open_pair(false);
+	s = show(ALL_ACCESS, false);
+	first = link_again();
+	assert_int_equal(write_with_the_key_of(&first, &s), 0);
+	assert_int_equal(pair.b.bytes[LEN / 2], 0x5a);
+	close_first(&first);
+	take_back(&s);
+}
+
+/* Used by its owner over a link, it is no more than memory to that link's domain. */
+static void restricted__region_of_own_work_grants_nothing(void **state)
+{
+	struct slime_xfer x = { .remote = &pair.a.remote, .len = 4096 };
+	struct rdma_key *known;
+	struct rdma_mr *mr;
+	struct shown s;
+
+	(void)state;
+	open_pair(true);
+	s = show(ALL_ACCESS, true);
+	x.local = s.mr;
+	assert_ok(slime_write(pair.b.ep, &x, 1, 0, pair.b.op));
+	assert_ok(rdma_wait(&pair, pair.b.op));
+	mr = atomic_load(&conn_of(pair.b.ep)->offer->domain->mrs[2 * s.remote.id]);
+	assert_non_null(mr);
+	assert_ok(write_to(&pair.b.remote, pair.a.ep));
+	known = key_of(pair.a.ep, &pair.b.remote);
+	known->addr = s.remote.addr;
+	known->rkeys[0] = mr->ibv[0]->rkey;
+	assert_int_equal(write_to(&pair.b.remote, pair.a.ep), -EREMOTEIO);
+	take_back(&s);
+}
+
+static void region__is_registered_with_the_rights_that_it_grants(void **state)
+{
+	struct slime_xfer x = { .local = NULL, .len = 4096 };
+	struct shown s;
+
+	(void)state;
+	open_pair(false);
+	s = show(SLIME_ACCESS_REMOTE_READ, false);
+	x.local = pair.a.mr;
+	x.remote = &s.remote;
+	assert_ok(slime_read(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	/* The peer believes that it may write. */
+	s.remote.access = ALL_ACCESS;
+	key_of(pair.a.ep, &s.remote)->access = ALL_ACCESS;
+	assert_int_equal(write_to(&s.remote, pair.a.ep), -EREMOTEIO);
+	take_back(&s);
+}
+
+static void open__with_another_secret_ends_the_link(void **state)
+{
+	struct slime_endpoint_info info;
+	struct shown s;
+
+	(void)state;
+	open_pair(false);
+	s = show(ALL_ACCESS, false);
+	s.remote.secret ^= 1;
+	assert_int_equal(write_to(&s.remote, pair.a.ep), -ECONNRESET);
+	slime_endpoint_info(pair.b.ep, &info);
+	assert_int_equal(info.cause, -EPROTO);
+	take_back(&s);
+}
+
+static void close__while_regions_are_registered_waits_for_that(void **state)
+{
+	struct slime_xfer x;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		reset(NULL);
+		open_pair(true);
+		x = rdma_a_and_b(&pair, 0, 0, LEN);
+		assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+		for (int k = 0; k < i; k++)
+			rdma_poll(&pair);
+		slime_endpoint_close(i % 2 ? pair.a.ep : pair.b.ep);
+		(void)rdma_wait(&pair, pair.a.op);
+		assert_int_equal(end(NULL), 0);
+		memset(&pair, 0, sizeof(pair));
+	}
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, reset, end)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(restricted__region_is_reached_over_an_isolated_link),
+		CASE(restricted__region_is_refused_over_a_link_that_shares_its_domain),
+		CASE(restricted__region_is_out_of_reach_for_a_guessed_key),
+		CASE(open__region_is_reached_with_a_guessed_key),
+		CASE(restricted__region_of_own_work_grants_nothing),
+		CASE(region__is_registered_with_the_rights_that_it_grants),
+		CASE(open__with_another_secret_ends_the_link),
+		CASE(close__while_regions_are_registered_waits_for_that),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
