@@ -45,13 +45,17 @@
 
 #define RDMA_WORKERS 2
 
-/* Beside the messages that the protocol's windows allow a peer has these on the way: credits for
- * immediates, and control frames. */
+/*
+ * Beside the messages that the protocol's windows allow a peer has these on the way: credits for
+ * immediates, and control frames. What answers them leaves before their buffers are posted again,
+ * which is done for those of one poll at once: so many more are there, and no frame meets a queue
+ * without a receive.
+ */
 #define RDMA_CREDITS   SL_WINDOW_IMM
 #define RDMA_OPENS     16 /* asked for and not answered */
 #define RDMA_WITHDRAWS 16 /* announced and not acknowledged */
 #define RDMA_CONTROLS  (2 * (RDMA_OPENS + RDMA_WITHDRAWS) + 2)
-#define RDMA_RECEIVES  (SL_RING_ENTRIES + RDMA_CREDITS + RDMA_CONTROLS)
+#define RDMA_RECEIVES  (SL_RING_ENTRIES + RDMA_CREDITS + RDMA_CONTROLS + RDMA_POLL)
 #define RDMA_SENDS     512 /* entries of a send queue, where the device has so many */
 #define RDMA_SENDS_MIN 64
 #define RDMA_INLINE    128	  /* bytes that we ask for */
