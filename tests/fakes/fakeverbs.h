@@ -109,6 +109,9 @@ void fakeverbs_set_cut(unsigned a, unsigned b, bool cut);
 /* DEVICE_FATAL: queue pairs are flushed, then calls fail with EIO; destroying works. */
 void fakeverbs_kill_device(unsigned device);
 
+/* It is there again, for who opens it now: nobody has it open. */
+void fakeverbs_revive_device(unsigned device);
+
 /* An event of a port (or the device), or of a queue pair: QP_FATAL, PATH_MIG_ERR, ... The fatal
  * ones put the queue pair in error. */
 void fakeverbs_raise(unsigned device, enum ibv_event_type type, uint8_t port);

@@ -377,15 +377,48 @@ static void completion_queue__that_fails_ends_its_links_only(void **state)
 	assert_ok(slime_endpoint_destroy(ends[1]));
 }
 
-static void device__that_died_is_not_offered_again(void **state)
+static void destroy_ends(void)
 {
+	assert_ok(slime_endpoint_destroy(pair.a.ep));
+	assert_ok(slime_endpoint_destroy(pair.b.ep));
+	pair.a.ep = pair.b.ep = NULL;
+	rdma_settle(&pair);
+}
+
+/* An endpoint that nobody has connected has queue pairs on it. */
+static void device__that_died_is_not_offered_while_it_is_in_use(void **state)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	struct slime_endpoint *idle;
+
 	(void)state;
+	attr.transports[0] = SLIME_TRANSPORT_RDMA;
+	assert_ok(slime_endpoint_create(pair.b.ctx, &attr, &idle));
+	assert_true(slime_endpoint_export(idle, desc, sizeof(desc)) > 0);
 	fakeverbs_kill_device(1);
 	broken_info(&pair.b);
 	broken_info(&pair.a);
-	assert_ok(slime_endpoint_destroy(pair.a.ep));
-	assert_ok(slime_endpoint_destroy(pair.b.ep));
-	assert_refused(&pair.b, rdma_pair_connect(&pair), "fake1 failed for good");
+	destroy_ends();
+	assert_refused(&pair.b, rdma_pair_connect(&pair), "fake1 failed");
+	assert_ok(slime_endpoint_destroy(idle));
+}
+
+static void device__that_died_is_used_when_it_is_there_again(void **state)
+{
+	(void)state;
+	assert_ok(write_now());
+	fakeverbs_kill_device(1);
+	broken_info(&pair.b);
+	broken_info(&pair.a);
+	destroy_ends();
+	assert_refused(&pair.b, rdma_pair_connect(&pair), "fake1");
+	destroy_ends();
+
+	fakeverbs_revive_device(1);
+	assert_ok(rdma_pair_connect(&pair));
+	assert_ok(write_now());
+	exchange_a_message();
 }
 
 static void device__named_wrongly_is_refused(void **state)
@@ -526,7 +559,8 @@ int main(void)
 		IN_PAIR(cut__ends_both_sides_with_a_cause),
 		IN_PAIR(device__that_dies_ends_its_links),
 		ALONE(completion_queue__that_fails_ends_its_links_only),
-		IN_PAIR(device__that_died_is_not_offered_again),
+		IN_PAIR(device__that_died_is_not_offered_while_it_is_in_use),
+		IN_PAIR(device__that_died_is_used_when_it_is_there_again),
 		ALONE(device__named_wrongly_is_refused),
 		IN_PAIR(queue_pair__with_a_fatal_event_ends_its_link_for_that_reason),
 		IN_PAIR(events__that_end_nothing_end_nothing),

@@ -469,6 +469,17 @@ void fakeverbs_kill_device(unsigned device)
 	fv_unlock();
 }
 
+void fakeverbs_revive_device(unsigned device)
+{
+	struct fv_device *dev = nth(device);
+
+	fv_lock();
+	if (!sl_list_empty(&dev->contexts))
+		fv_wrong("%s is revived while it is open", dev->is.name);
+	dev->dead = false;
+	fv_unlock();
+}
+
 void fakeverbs_raise(unsigned device, enum ibv_event_type type, uint8_t port)
 {
 	fv_lock();

@@ -32,6 +32,14 @@ static void fail_all(struct rdma_nic *nic, const struct rdma_cq *cq, const char 
 	}
 }
 
+static void fail_device(struct rdma_nic *nic, const char *what)
+{
+	if (atomic_exchange(&nic->dead, true))
+		return;
+	atomic_store(&nic->t->failed, true);
+	fail_all(nic, NULL, what);
+}
+
 /* Its descriptors say so for ever once the kernel has taken the device away: they are not watched
  * any more. */
 static void look_whether_gone(struct rdma_nic *nic, struct sl_source *s, uint32_t events)
@@ -39,8 +47,7 @@ static void look_whether_gone(struct rdma_nic *nic, struct sl_source *s, uint32_
 	if (!(events & (EPOLLERR | EPOLLHUP)))
 		return;
 	sl_poller_remove(rdma_poller(nic->t), s);
-	if (!atomic_exchange(&nic->dead, true))
-		fail_all(nic, NULL, "the device is gone");
+	fail_device(nic, "the device is gone");
 }
 
 static void on_channel(struct sl_source *s, uint32_t events)
@@ -80,8 +87,7 @@ static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)
 		fail_all(nic, event->element.cq->cq_context, what);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		atomic_store(&nic->dead, true);
-		fail_all(nic, NULL, what);
+		fail_device(nic, what);
 		break;
 	case IBV_EVENT_PORT_ERR:
 	case IBV_EVENT_PORT_ACTIVE:

@@ -471,6 +471,7 @@ struct rdma_transport {
 	_Atomic unsigned n_nics; /* in use: none, or all that are open */
 	unsigned n_open;	 /* under setup_lock */
 	struct rdma_nic *nics[RDMA_RAILS_MAX];
+	_Atomic bool failed; /* one of them is dead */
 
 	pthread_mutex_t setup_lock; /* of nics and what they know of their ports */
 	struct sl_workers workers;

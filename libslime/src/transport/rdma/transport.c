@@ -100,10 +100,43 @@ static int check_nic(struct rdma_nic *nic, struct sl_why *why)
 {
 	if (atomic_load(&nic->dead)) {
 		snprintf(why->text, sizeof(why->text),
-			 "%s failed for good: a new context opens it again", nic->device.name);
+			 "%s failed, and is opened again when no endpoint uses it any more",
+			 nic->device.name);
 		return -ENODEV;
 	}
 	return atomic_load(&nic->changed) ? rdma_nic_refresh(nic, why) : 0;
+}
+
+static void close_devices(struct rdma_transport *t)
+{
+	if (t->shared) {
+		rdma_domain_close(t->shared);
+		rdma_domain_free(t->shared);
+	}
+	t->shared = NULL;
+	close_nics(t);
+}
+
+/*
+ * A device that failed stays so for who has it open. When nothing is made of it any more the
+ * devices are closed, and the next offer opens what is there. [token]
+ */
+static void close_what_failed(struct rdma_transport *t)
+{
+	bool unused;
+
+	/* Somebody makes an offer: later. */
+	if (pthread_mutex_trylock(&t->setup_lock))
+		return;
+	pthread_mutex_lock(&t->lock);
+	unused = sl_list_empty(&t->offers) && !t->n_jobs;
+	pthread_mutex_unlock(&t->lock);
+	if (unused) {
+		atomic_store(&t->failed, false);
+		close_devices(t);
+		sl_info("rdma", "one device failed: all were closed, and the next link opens them");
+	}
+	pthread_mutex_unlock(&t->setup_lock);
 }
 
 /* The first that can be used, or it is an error. */
@@ -346,6 +379,8 @@ static unsigned progress(struct sl_transport *transport)
 		n += run_todo(t);
 	for (unsigned i = 0; i < n_nics; i++)
 		n += rdma_cq_poll(t->nics[i]);
+	if (atomic_load_explicit(&t->failed, memory_order_relaxed))
+		close_what_failed(t);
 	return n;
 }
 
@@ -454,11 +489,7 @@ static void destroy(struct sl_transport *transport)
 	sl_timer_cancel(rdma_poller(t), &t->watch);
 	finish_jobs(t);
 	sl_workers_fini(&t->workers);
-	if (t->shared) {
-		rdma_domain_close(t->shared);
-		rdma_domain_free(t->shared);
-	}
-	close_nics(t);
+	close_devices(t);
 	pthread_cond_destroy(&t->idle);
 	sl_todo_fini(&t->todo);
 	pthread_mutex_destroy(&t->lock);
