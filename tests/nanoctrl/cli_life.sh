@@ -243,7 +243,8 @@ case_server_runs_in_the_foreground_until_a_signal() {
 	pid=$!
 	timeout 120 sh -c "until grep -q 'serves at http://127.0.0.1:' '$dir/out1'; do :; done"
 	redis=$(redis_pid)
-	expect 0 "ready: yes" nc status
+	# It listens before all of its loops have reached Redis.
+	timeout 120 sh -c "until '$program' status | grep -q '^ready: yes'; do :; done" || die "it is not ready"
 	kill -TERM "$pid"
 	wait "$pid" || die "it ended with $?"
 	await_end "$redis"
