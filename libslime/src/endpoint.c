@@ -480,3 +480,30 @@ void slime_endpoint_info(const struct slime_endpoint *const_ep, struct slime_end
 		sl_endpoint_leave(ep);
 	}
 }
+
+static const char *const rail_state_names[] = {
+	[SLIME_RAIL_UP] = "up",
+	[SLIME_RAIL_STOPPING] = "stopping",
+	[SLIME_RAIL_DOWN] = "down",
+	[SLIME_RAIL_RISING] = "rising",
+};
+
+const char *slime_rail_state_name(enum slime_rail_state state)
+{
+	return (unsigned)state <= SLIME_RAIL_RISING ? rail_state_names[state] : "unknown";
+}
+
+size_t slime_endpoint_rails(const struct slime_endpoint *const_ep, struct slime_rail_info *out,
+			    size_t cap)
+{
+	struct slime_endpoint *ep = (struct slime_endpoint *)(uintptr_t)const_ep;
+	struct sl_conn *conn;
+	size_t n = 0;
+
+	if (sl_context_check(ep->ctx) || sl_endpoint_enter(ep, &conn))
+		return 0;
+	if (conn->ops->rails)
+		n = conn->ops->rails(conn, out, cap);
+	sl_endpoint_leave(ep);
+	return n;
+}

@@ -8,6 +8,7 @@
 
 #include "src/desc.h"
 #include "src/transport/rdma/wire.h"
+#include <slime/topo.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -43,6 +44,22 @@ static void read_candidate(const uint8_t *data, size_t len)
 	must(!memcmp(&again, &c, sizeof(c)));
 }
 
+/* A port and a queue pair of a rail: refused, or within its bounds, and the same again. */
+static void read_rail(const struct sl_msg *m)
+{
+	const struct rdma_rail_address before = { .link_layer = SLIME_LINK_ETHERNET };
+	struct rdma_rail_address a = before, again = before;
+	struct sl_msg said = { .kind = RDMA_RAIL };
+
+	if (rdma_rail_read(&a, 2, m)) {
+		must(!memcmp(&a, &before, sizeof(a)));
+		return;
+	}
+	must(m->flags < 2 && a.port && a.mtu >= 1 && a.mtu <= 5);
+	rdma_rail_write(&a, m->flags, &said);
+	must(!rdma_rail_read(&again, 2, &said) && !memcmp(&a, &again, sizeof(a)));
+}
+
 static void read_frame(const uint8_t *data, size_t len)
 {
 	uint8_t again[RDMA_FRAME_LEN];
@@ -53,6 +70,7 @@ static void read_frame(const uint8_t *data, size_t len)
 	rdma_frame_read(&m, data);
 	rdma_frame_write(&m, again);
 	must(!memcmp(again, data, sizeof(again)));
+	read_rail(&m);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

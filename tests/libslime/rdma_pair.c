@@ -2,6 +2,7 @@
 #include "tests/libslime/rdma_pair.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -48,19 +49,22 @@ static int create_endpoint(struct rdma_end *e)
 int rdma_pair_create(struct rdma_pair *p, const struct slime_context_attr *attr, size_t len)
 {
 	struct slime_context_attr plain = SLIME_CONTEXT_ATTR_INIT;
+	const char *devices = attr && attr->rdma_devices ? attr->rdma_devices : "fake0;fake1";
+	const char *of_b = strchr(devices, ';');
+	char of_a[128];
 	int ret;
 
 	memset(p, 0, sizeof(*p));
 	if (attr)
 		plain = *attr;
 	plain.manual = true;
-	if (!attr || !attr->rdma_devices)
-		plain.rdma_devices = "fake0";
+	snprintf(of_a, sizeof(of_a), "%.*s", (int)strcspn(devices, ";"), devices);
+	plain.rdma_devices = of_a;
 	ret = create(&p->a, &plain, len);
 	if (ret)
 		return ret;
-	if (!attr || !attr->rdma_devices)
-		plain.rdma_devices = "fake1";
+	if (of_b)
+		plain.rdma_devices = of_b + 1;
 	return create(&p->b, &plain, len);
 }
 

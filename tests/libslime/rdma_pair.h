@@ -36,7 +36,8 @@ struct rdma_pair {
 };
 
 /* attr NULL: the defaults; manual in any case. a is on devices "fake0", b on "fake1", unless attr
- * names devices for both. 0 or a negative errno; rdma_pair_close() either way. */
+ * names devices for both, or, where they differ, for a, then for b behind a semicolon. 0 or a
+ * negative errno; rdma_pair_close() either way. */
 int rdma_pair_open(struct rdma_pair *p, const struct slime_context_attr *attr, size_t len);
 /* Contexts and memory only; then endpoints that connect. */
 int rdma_pair_create(struct rdma_pair *p, const struct slime_context_attr *attr, size_t len);

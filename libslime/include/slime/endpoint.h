@@ -115,6 +115,34 @@ struct slime_endpoint_info {
 SLIME_API void slime_endpoint_info(const struct slime_endpoint *ep,
 				   struct slime_endpoint_info *out);
 
+/* ---- rails ---- */
+
+enum slime_rail_state {
+	SLIME_RAIL_UP,	     /* it carries its share */
+	SLIME_RAIL_STOPPING, /* it failed; the ends agree on it, then its work moves to the others
+			      */
+	SLIME_RAIL_DOWN,     /* the others carry its share; it is tried again and again */
+	SLIME_RAIL_RISING,   /* it is being set up anew */
+};
+
+SLIME_API const char *slime_rail_state_name(enum slime_rail_state state);
+
+#define SLIME_RAILS_MAX 4
+
+struct slime_rail_info {
+	enum slime_rail_state state;
+	char device[64]; /* ours, as "mlx5_0:1" with its port */
+	char peer[64];	 /* the peer's, by its own name for it */
+	char error[128]; /* what it failed with last, "" if never */
+};
+
+/*
+ * The rails of a connected rdma link, in an order that both ends share. Writes at most cap of them
+ * and returns how many there are: 0 on other transports, and when not connected.
+ */
+SLIME_API size_t slime_endpoint_rails(const struct slime_endpoint *ep, struct slime_rail_info *out,
+				      size_t cap);
+
 SLIME_END_DECLS
 
 #endif

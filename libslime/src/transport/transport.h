@@ -234,6 +234,8 @@ struct sl_conn_ops {
 	bool (*is_stale)(struct sl_conn *conn, const struct slime_remote_mr *r);
 	/* Where it is connected to, for people. */
 	void (*address)(struct sl_conn *conn, char *out, size_t cap);
+	/* As slime_endpoint_rails(). May be NULL: it has none. */
+	size_t (*rails)(struct sl_conn *conn, struct slime_rail_info *out, size_t cap);
 };
 
 /* What every connection begins with. */

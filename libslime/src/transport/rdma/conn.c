@@ -86,10 +86,10 @@ static void work_bring_up(struct rdma_job *job)
 
 	c->job_status = 0;
 	for (unsigned i = 0; i < c->n_qps && !c->job_status; i++) {
-		struct rdma_qp *q = c->qps[i];
+		const struct rdma_path *p = c->qps[i]->path;
 
-		c->job_status = rdma_qp_bring_up(q, &c->offer->rails[q->rail],
-						 &c->peer.rails[q->peer_rail], &c->job_step);
+		c->job_status = rdma_qp_bring_up(c->qps[i], p->rail, &c->peer.rails[p->peer_rail],
+						 &c->job_step);
 	}
 }
 
@@ -98,7 +98,7 @@ static void done_bring_up(struct rdma_job *job);
 static void bring_up(struct rdma_conn *c)
 {
 	/* The peer does not say again what arrived in an earlier try. */
-	c->qps[0]->n_heard = c->proven;
+	c->lead->n_heard = c->proven;
 	c->heard = false;
 	set_state(c, RDMA_CONN_BRINGING_UP);
 	rdma_job_start(c->t, &c->job, work_bring_up, done_bring_up);
@@ -180,6 +180,8 @@ static void come_up(struct rdma_conn *c)
 {
 	sl_timer_cancel(rdma_poller(c->t), &c->timer);
 	sl_auth_wipe(c->key, sizeof(c->key));
+	for (unsigned i = 0; i < c->n_paths; i++)
+		c->paths[i].up_ns = sl_clock_ns();
 	set_state(c, RDMA_CONN_UP);
 	c->conn.events->ready(c->conn.owner);
 }
@@ -300,7 +302,9 @@ void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ib
 			begin_again_later(c, sl_clock_ns() - c->greeted_ns);
 	} else if (state >= RDMA_CONN_UP) {
 		pthread_mutex_lock(&c->lock);
-		end_because(c, rdma_error_status(wc->status), why, false, flushed);
+		if (!q->path->failed &&
+		    !(rdma_error_is_of_rail(wc->status) && rdma_path_leave(q->path, why)))
+			end_because(c, rdma_error_status(wc->status), why, false, flushed);
 		pthread_mutex_unlock(&c->lock);
 	}
 }
@@ -312,15 +316,13 @@ void rdma_conn_probe(struct rdma_conn *c)
 	pthread_mutex_lock(&c->lock);
 	for (unsigned i = 0; i < c->n_qps; i++) {
 		struct rdma_qp *q = c->qps[i];
-		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
 
 		/* What is signaled and under way tells as well. */
-		if ((int32_t)(q->signaled - q->tail) > 0 || !rdma_qp_message_room(q))
+		if (!q->path->usable || (int32_t)(q->signaled - q->tail) > 0 ||
+		    !rdma_qp_message_room(q))
 			continue;
-		*rdma_qp_entry(q, q->head) = (struct rdma_sent){ 0 };
-		rdma_qp_number(q, &wr, q->head, true);
-		if (rdma_qp_post(q, &wr, 1))
-			rdma_conn_fail_locked(c, -EIO, "a probe cannot be posted");
+		if (rdma_qp_probe(q))
+			rdma_path_fail_locked(q->path, -EIO, "a probe cannot be posted");
 	}
 	pthread_mutex_unlock(&c->lock);
 }
@@ -410,8 +412,11 @@ static void done_kill(struct rdma_job *job)
 	rdma_conn_call(c);
 }
 
+/* Later, while a worker is busy with a rail. */
 static void kill_qps(struct rdma_conn *c)
 {
+	if (!rdma_path_end_all(c))
+		return;
 	stop_timers(c);
 	set_state(c, RDMA_CONN_KILLING);
 	rdma_job_start(c->t, &c->job, work_kill, done_kill);
@@ -465,6 +470,7 @@ unsigned rdma_conn_run(struct rdma_conn *c)
 	if (atomic_load(&c->ending))
 		return go_on_ending(c);
 	if (rdma_state(c) == RDMA_CONN_UP) {
+		rdma_path_run(c);
 		rdma_key_run(c);
 		pthread_mutex_lock(&c->lock);
 		rdma_work_pump(c);
@@ -515,73 +521,17 @@ static const struct sl_conn_ops conn_ops = {
 	.forget = forget,
 	.is_stale = rdma_key_is_stale,
 	.address = address,
+	.rails = rdma_path_rails,
 };
 
 static void describe(struct rdma_conn *c)
 {
-	const struct rdma_rail_address *to = &c->peer.rails[c->qps[0]->peer_rail];
-	const struct rdma_rail *rail = &c->offer->rails[c->qps[0]->rail];
+	const struct rdma_rail *rail = c->paths[0].rail;
+	const struct rdma_rail_address *to = &c->peer.rails[c->paths[0].peer_rail];
 	char gid[SLIME_GID_TEXT_MAX];
 
 	snprintf(c->address, sizeof(c->address), "%.24s GID %u to %.16s %s", rail->nic->device.name,
 		 rail->gid_index, to->device[0] ? to->device : "?", slime_gid_text(to->gid, gid));
-}
-
-struct rail_pair {
-	unsigned ours, peers; /* indexes */
-};
-
-/* Rails go together by their position; when no port is up at both ends, in their order, which works
- * where all ports see each other. */
-static unsigned pair_rails(const struct rdma_conn *c, struct rail_pair pairs[RDMA_RAILS_MAX])
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0, k = 0; i < c->offer->n_rails && k < c->peer.n_rails;) {
-		unsigned ours = c->offer->rails[i].local.position;
-		unsigned peers = c->peer.rails[k].position;
-
-		if (ours == peers)
-			pairs[n++] = (struct rail_pair){ i, k };
-		i += ours <= peers;
-		k += peers <= ours;
-	}
-	if (n)
-		return n;
-	for (; n < c->offer->n_rails && n < c->peer.n_rails; n++)
-		pairs[n] = (struct rail_pair){ n, n };
-	return n;
-}
-
-static void take_rail(struct rdma_conn *c, const struct rail_pair *pair, unsigned n_qps)
-{
-	for (unsigned i = 0; i < n_qps; i++) {
-		struct rdma_qp *q = c->offer->rails[pair->ours].qps[i];
-
-		q->conn = c;
-		q->index = c->n_qps;
-		q->rail = pair->ours;
-		q->peer_rail = pair->peers;
-		q->peer = c->peer.rails[pair->peers].qps[i];
-		c->qps[c->n_qps++] = q;
-	}
-}
-
-/* All or none: the offer of a connection that was not made goes its own way. */
-static int take_rails(struct rdma_conn *c)
-{
-	unsigned n_qps = c->offer->n_qps < c->peer.n_qps ? c->offer->n_qps : c->peer.n_qps;
-	struct rail_pair pairs[RDMA_RAILS_MAX];
-	unsigned n = pair_rails(c, pairs);
-
-	for (unsigned i = 0; i < n; i++) {
-		if (c->offer->rails[pairs[i].ours].local.link_layer !=
-		    c->peer.rails[pairs[i].peers].link_layer)
-			return -EPROTONOSUPPORT;
-	}
-	for (unsigned i = 0; i < n; i++)
-		take_rail(c, &pairs[i], n_qps);
-	return 0;
 }
 
 static int make_proofs(struct rdma_conn *c, const struct sl_conn_attr *attr)
@@ -627,7 +577,7 @@ static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
 	if (!ret)
 		ret = make_proofs(c, attr);
 	if (!ret)
-		ret = take_rails(c);
+		ret = rdma_path_pair(c);
 	if (ret)
 		return ret;
 	c->rest_seed = c->qps[0]->psn;

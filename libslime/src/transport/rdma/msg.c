@@ -39,7 +39,7 @@ static uint8_t *prepare_slot(struct rdma_conn *c, const struct sl_msg *m, enum s
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr->imm_data = htonl(RDMA_IMM_SLOT(area, m->slot));
 	wr->wr.rdma.remote_addr = c->peer.slots + offset;
-	wr->wr.rdma.rkey = c->peer.rails[c->qps[0]->peer_rail].slots_key;
+	wr->wr.rdma.rkey = c->peer.rails[c->lead->path->peer_rail].slots_key;
 	sge->length = RDMA_FRAME_PITCH + m->len;
 	return c->offer->out_slots + offset;
 }
@@ -55,7 +55,7 @@ static uint8_t *prepare_frame(struct rdma_qp *q, uint32_t number, struct ibv_sen
 void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, struct slime_op *op)
 {
 	enum sl_area area = sl_msg_area(m->kind);
-	struct rdma_qp *q = c->qps[0];
+	struct rdma_qp *q = c->lead;
 	struct ibv_send_wr *wr = &c->wrs[n];
 	struct ibv_sge *sge = &c->sges[n * RDMA_SGES];
 	uint32_t number = q->head + n;
@@ -71,6 +71,8 @@ void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, s
 		wr->send_flags = IBV_SEND_INLINE;
 	*rdma_qp_entry(q, number) = (struct rdma_sent){
 		.op = op,
+		.last = op != NULL,
+		.frame = frame,
 		.ready = m->kind == RDMA_READY,
 		.bye = m->kind == RDMA_BYE,
 	};
@@ -81,10 +83,10 @@ void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, s
 
 static void post_chain(struct rdma_conn *c, uint32_t n)
 {
-	int ret = n ? rdma_qp_post(c->qps[0], c->wrs, n) : 0;
+	int ret = n ? rdma_qp_post(c->lead, c->wrs, n) : 0;
 
 	if (ret)
-		rdma_conn_fail_locked(c, ret, "a request cannot be posted");
+		rdma_path_fail_locked(c->lead->path, ret, "a request cannot be posted");
 }
 
 static bool may_send(const struct rdma_conn *c)
@@ -109,16 +111,19 @@ static bool prepare_credit(struct rdma_conn *c, uint32_t n)
 void rdma_msg_pump(struct rdma_conn *c)
 {
 	uint32_t room, n = 0;
+	struct sl_msg told;
 
-	if ((!c->n_msgs && c->taken == c->taken_told) || !may_send(c))
+	if ((!c->n_msgs && c->taken == c->taken_told && !c->n_tell) || !may_send(c))
 		return;
-	room = rdma_qp_message_room(c->qps[0]);
-	while (n < room && c->n_msgs) {
+	room = rdma_qp_message_room(c->lead);
+	while (n < room && rdma_path_next_told(c, &told))
+		rdma_msg_prepare(c, n++, &told, NULL);
+	while (n < room && c->n_msgs && !c->n_held) {
 		rdma_msg_prepare(c, n++, &c->msgs[c->msgs_first], NULL);
 		c->msgs_first = (c->msgs_first + 1) % N_MSGS;
 		c->n_msgs--;
 	}
-	if (n < room)
+	if (n < room && !c->n_held)
 		n += prepare_credit(c, n);
 	post_chain(c, n);
 }
@@ -127,7 +132,7 @@ void rdma_msg_put(struct rdma_conn *c, const struct sl_msg *m)
 {
 	if (!may_send(c))
 		return;
-	if (!c->n_msgs && rdma_qp_message_room(c->qps[0])) {
+	if (!c->n_msgs && !c->n_held && rdma_qp_message_room(c->lead)) {
 		rdma_msg_prepare(c, 0, m, NULL);
 		post_chain(c, 1);
 	} else if (c->n_msgs < N_MSGS) {
@@ -135,6 +140,16 @@ void rdma_msg_put(struct rdma_conn *c, const struct sl_msg *m)
 	} else {
 		rdma_conn_fail_locked(c, -ENOBUFS, "more messages than the windows allow");
 	}
+}
+
+bool rdma_msg_put_back(struct rdma_conn *c, const struct sl_msg *m)
+{
+	if (c->n_msgs == N_MSGS)
+		return false;
+	c->msgs_first = (c->msgs_first + N_MSGS - 1) % N_MSGS;
+	c->msgs[c->msgs_first] = *m;
+	c->n_msgs++;
+	return true;
 }
 
 void rdma_post(struct sl_conn *conn, const struct sl_msg *m)
@@ -179,6 +194,10 @@ static bool take_control(struct rdma_conn *c, const struct sl_msg *m)
 		return rdma_key_received(c, m);
 	case RDMA_CREDIT:
 		return take_credit(c, m);
+	case RDMA_STOPPED:
+	case RDMA_RAIL:
+	case RDMA_RISEN:
+		return rdma_path_received(c, m);
 	case RDMA_BYE:
 		rdma_conn_fail(c, 0, "closed by the peer");
 		return true;

@@ -11,25 +11,52 @@
 
 /* ---- events ---- */
 
-/* The connections that use it; cq NULL: any queue of it. */
-static void fail_all(struct rdma_nic *nic, const struct rdma_cq *cq, const char *what)
+static bool uses(const struct rdma_path *p, const struct rdma_nic *nic, const struct rdma_cq *cq)
+{
+	bool any = !cq;
+
+	for (unsigned i = 0; i < p->n_qps && cq; i++)
+		any = any || p->qps[i]->cq == cq;
+	return p->rail->nic == nic && any;
+}
+
+/* Each rail of a connection that uses it; cq NULL: any queue of it. */
+static void for_each_path(struct rdma_nic *nic, const struct rdma_cq *cq,
+			  void (*fn)(struct rdma_path *p, const char *why), const char *why)
 {
 	struct sl_list *e, *tmp;
-	char why[160];
-
-	sl_error("rdma", "%s: %s: its connections end", nic->device.name, what);
-	snprintf(why, sizeof(why), "%.40s: %s", nic->device.name, what);
 
 	sl_list_for_each_safe (e, tmp, &nic->t->conns) {
 		struct rdma_conn *c = SL_CONTAINER_OF(e, struct rdma_conn, link);
 
-		for (unsigned i = 0; i < c->n_qps; i++) {
-			if (c->qps[i]->nic == nic && (!cq || c->qps[i]->cq == cq)) {
-				rdma_conn_fail(c, -EIO, why);
-				break;
-			}
+		for (unsigned i = 0; i < c->n_paths; i++) {
+			if (uses(&c->paths[i], nic, cq))
+				fn(&c->paths[i], why);
 		}
 	}
+}
+
+static void fail_path(struct rdma_path *p, const char *why)
+{
+	pthread_mutex_lock(&p->c->lock);
+	if (p->state != RDMA_PATH_DOWN)
+		rdma_path_fail_locked(p, -EIO, why);
+	pthread_mutex_unlock(&p->c->lock);
+}
+
+static void try_path(struct rdma_path *p, const char *why)
+{
+	(void)why;
+	rdma_path_port_changed(p);
+}
+
+static void fail_all(struct rdma_nic *nic, const struct rdma_cq *cq, const char *what)
+{
+	char why[160];
+
+	sl_error("rdma", "%s: %s", nic->device.name, what);
+	snprintf(why, sizeof(why), "%.40s: %s", nic->device.name, what);
+	for_each_path(nic, cq, fail_path, why);
 }
 
 static void fail_device(struct rdma_nic *nic, const char *what)
@@ -61,7 +88,7 @@ static void on_channel(struct sl_source *s, uint32_t events)
 	look_whether_gone(nic, s, events);
 }
 
-static void fail_qp(struct rdma_nic *nic, struct ibv_qp *ibv, const char *what)
+static void fail_qp(struct rdma_nic *nic, struct ibv_qp *ibv, const char *what, bool fatal)
 {
 	struct rdma_qp *q = ibv->qp_context;
 	char why[160];
@@ -69,7 +96,25 @@ static void fail_qp(struct rdma_nic *nic, struct ibv_qp *ibv, const char *what)
 	if (!q->conn)
 		return;
 	snprintf(why, sizeof(why), "%.40s: %s", nic->device.name, what);
-	rdma_conn_fail(q->conn, -EIO, why);
+	/* The others are the peer's requests, which would be as wrong on another rail. */
+	if (fatal)
+		fail_path(q->path, why);
+	else
+		rdma_conn_fail(q->conn, -EIO, why);
+}
+
+static void on_port_event(struct rdma_nic *nic, const struct ibv_async_event *event)
+{
+	const char *what = ibv_event_type_str(event->event_type);
+
+	sl_info("rdma", "%s port %d: %s", nic->device.name, event->element.port_num, what);
+	atomic_store(&nic->changed, true);
+	if (event->element.port_num != nic->port)
+		return;
+	if (event->event_type == IBV_EVENT_PORT_ERR)
+		for_each_path(nic, NULL, rdma_path_port_down, "its port went down");
+	else
+		for_each_path(nic, NULL, try_path, what);
 }
 
 static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)
@@ -80,7 +125,7 @@ static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-		fail_qp(nic, event->element.qp, what);
+		fail_qp(nic, event->element.qp, what, event->event_type == IBV_EVENT_QP_FATAL);
 		break;
 	case IBV_EVENT_CQ_ERR:
 		rdma_cq_fail(event->element.cq->cq_context);
@@ -94,8 +139,7 @@ static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)
 	case IBV_EVENT_GID_CHANGE:
 	case IBV_EVENT_LID_CHANGE:
 	case IBV_EVENT_PKEY_CHANGE:
-		sl_info("rdma", "%s port %d: %s", nic->device.name, event->element.port_num, what);
-		atomic_store(&nic->changed, true);
+		on_port_event(nic, event);
 		break;
 	default:
 		sl_debug("rdma", "%s: %s", nic->device.name, what);

@@ -70,23 +70,21 @@ static int register_memory(struct rdma_offer *o, struct rdma_rail *rail)
 
 /* ---- rails ---- */
 
-static void describe_rail(struct rdma_rail *rail)
+void rdma_rail_describe(struct rdma_rail *rail)
 {
 	const struct rdma_nic *nic = rail->nic;
+	struct rdma_rail_address *a = &rail->local;
 
 	rail->gid_index = (uint8_t)nic->gid.index;
-	rail->local = (struct rdma_rail_address){
-		.link_layer = (uint8_t)nic->link_layer,
-		.port = nic->port,
-		.mtu = (uint8_t)nic->mtu,
-		.max_rd_atomic = nic->max_rd_atomic,
-		.max_dest_rd_atomic = nic->max_dest_rd_atomic,
-		.position = (uint8_t)nic->index,
-		.lid = nic->lid,
-	};
-	memcpy(rail->local.gid, nic->gid.raw, sizeof(rail->local.gid));
-	memcpy(rail->local.device, nic->device.name,
-	       strnlen(nic->device.name, sizeof(rail->local.device)));
+	a->link_layer = (uint8_t)nic->link_layer;
+	a->port = nic->port;
+	a->mtu = (uint8_t)nic->mtu;
+	a->max_rd_atomic = nic->max_rd_atomic;
+	a->max_dest_rd_atomic = nic->max_dest_rd_atomic;
+	a->position = (uint8_t)nic->index;
+	a->lid = nic->lid;
+	memcpy(a->gid, nic->gid.raw, sizeof(a->gid));
+	memcpy(a->device, nic->device.name, strnlen(nic->device.name, sizeof(a->device)));
 }
 
 /* Under setup_lock. */
@@ -100,7 +98,7 @@ static void choose_rails(struct rdma_offer *o)
 		if (o->t->nics[i]->left_out)
 			continue;
 		rail->nic = o->t->nics[i];
-		describe_rail(rail);
+		rdma_rail_describe(rail);
 		o->n_rails++;
 	}
 }

@@ -134,7 +134,18 @@ free_q:
 	return ret;
 }
 
-void rdma_qp_close(struct rdma_qp *q)
+int rdma_qp_renew(struct rdma_qp *q, struct ibv_pd *pd)
+{
+	int ret = sl_auth_random(&q->psn, sizeof(q->psn));
+
+	if (ret)
+		return ret;
+	q->psn &= NUMBER_MASK;
+	q->n_heard = 0;
+	return create_with_inline(q, pd);
+}
+
+int rdma_qp_close(struct rdma_qp *q)
 {
 	int ret = q->ibv ? ibv_destroy_qp(q->ibv) : 0;
 
@@ -142,6 +153,14 @@ void rdma_qp_close(struct rdma_qp *q)
 		sl_error("rdma", "%s: queue pair 0x%x cannot be destroyed: %s", q->nic->device.name,
 			 q->ibv->qp_num, strerror(ret));
 	q->ibv = NULL;
+	q->draining = true;
+	q->drained = true;
+	return -ret;
+}
+
+void rdma_qp_disown(struct rdma_qp *q)
+{
+	rdma_table_renew(q->nic->t, q);
 }
 
 void rdma_qp_free(struct rdma_qp *q)
@@ -291,7 +310,9 @@ int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 	rdma_table_renew(q->nic->t, q);
 	q->head = q->tail = q->signaled = 0;
 	q->n_bytes = 0;
+	q->n_acked = 0;
 	q->n_posted = q->n_returned = 0;
+	q->n_received = q->n_heard;
 	q->draining = false;
 	q->marked = false;
 	q->marker_seen = false;
@@ -339,6 +360,10 @@ void rdma_qp_kill(struct rdma_qp *q)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	bool killed;
 
+	/* It was, or is no more. */
+	if (q->marked || !q->ibv)
+		return;
+
 	/* From here on no receive is posted: soft-RoCE does not flush those of a queue pair in ERR.
 	 */
 	q->draining = true;
@@ -371,6 +396,15 @@ void rdma_qp_number(struct rdma_qp *q, struct ibv_send_wr *wr, uint32_t number, 
 	}
 }
 
+int rdma_qp_probe(struct rdma_qp *q)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
+
+	*rdma_qp_entry(q, q->head) = (struct rdma_sent){ .probe = true };
+	rdma_qp_number(q, &wr, q->head, true);
+	return rdma_qp_post(q, &wr, 1);
+}
+
 static void flush_returned(struct rdma_qp *q)
 {
 	uint32_t n = q->n_returned;
@@ -378,8 +412,11 @@ static void flush_returned(struct rdma_qp *q)
 	if (!n || q->draining)
 		return;
 	q->n_returned = 0;
-	if (post_receives(q, q->returned, n))
-		rdma_conn_fail(q->conn, -EIO, "a receive cannot be posted");
+	if (post_receives(q, q->returned, n)) {
+		pthread_mutex_lock(&q->conn->lock);
+		rdma_path_fail_locked(q->path, -EIO, "a receive cannot be posted");
+		pthread_mutex_unlock(&q->conn->lock);
+	}
 }
 
 void rdma_qp_return(struct rdma_qp *q, uint32_t i)
@@ -401,16 +438,17 @@ static void look_whether_drained(struct rdma_qp *q)
 	rdma_conn_drained(q->conn);
 }
 
-/* Under the connection's lock. */
-static void reclaim(struct rdma_qp *q, struct rdma_sent *s, bool *ready)
+void rdma_qp_reclaim(struct rdma_qp *q, const struct rdma_sent *s)
 {
 	q->n_bytes -= s->len;
+	q->n_acked += s->frame != NULL;
 	if (s->key)
 		rdma_key_put(q->conn, s->key);
 	if (s->bye)
 		atomic_store(&q->conn->left, true);
-	*ready |= s->ready;
-	if (s->op)
+	if (s->probe)
+		rdma_path_probed(q->path);
+	if (s->last)
 		rdma_work_done(q->conn, s->op);
 }
 
@@ -423,8 +461,12 @@ static void sent(struct rdma_qp *q, uint32_t number)
 	pthread_mutex_lock(&c->lock);
 	/* Unless it is told twice. */
 	if (number - q->tail < q->head - q->tail) {
-		while (q->tail != number + 1)
-			reclaim(q, rdma_qp_entry(q, q->tail++), &ready);
+		while (q->tail != number + 1) {
+			const struct rdma_sent *s = rdma_qp_entry(q, q->tail++);
+
+			ready |= s->ready;
+			rdma_qp_reclaim(q, s);
+		}
 		rdma_msg_pump(c);
 		rdma_work_pump(c);
 	}
@@ -436,16 +478,15 @@ static void sent(struct rdma_qp *q, uint32_t number)
 		rdma_conn_heard(c);
 }
 
-/* The op that the failed request is a part of learns the cause. */
+/* The op that the failed request is a part of learns the cause, unless another rail may do better.
+ */
 static void blame(struct rdma_qp *q, uint32_t number, enum ibv_wc_status status)
 {
+	if (q->conn->n_paths > 1 && rdma_error_is_of_rail(status))
+		return;
 	pthread_mutex_lock(&q->conn->lock);
-	if (number - q->tail < q->head - q->tail) {
-		while (number != q->head && !rdma_qp_entry(q, number)->op)
-			number++;
-		if (number != q->head)
-			rdma_work_blame(rdma_qp_entry(q, number)->op, rdma_error_status(status));
-	}
+	if (number - q->tail < q->head - q->tail && rdma_qp_entry(q, number)->op)
+		rdma_work_blame(rdma_qp_entry(q, number)->op, rdma_error_status(status));
 	pthread_mutex_unlock(&q->conn->lock);
 }
 
@@ -466,6 +507,7 @@ void rdma_qp_completed(struct rdma_transport *t, const struct ibv_wc *wc)
 			blame(q, number, wc->status);
 		rdma_conn_qp_failed(q->conn, q, wc);
 	} else if (wc->wr_id & ID_RECEIVE) {
+		q->n_received++;
 		rdma_msg_received(q->conn, q, number, wc);
 	} else {
 		sent(q, number);

@@ -10,6 +10,9 @@
  *	offer.c      what waits for a peer: queue pairs, and memory that it writes to
  *	wire.c       the bytes: candidates, frames, proofs
  *	conn.c       a connection's life: up, leave, end
+ *	path.c       a rail of a connection: its end, the agreement on it
+ *	path_rise.c  and how it comes back
+ *	move.c       what a rail leaves behind that ended
  *	msg.c        messages, and the control frames between them
  *	work.c       one-sided work
  *	key.c        the peer's regions, and ours that it has
@@ -19,8 +22,9 @@
  * Threads. Verbs control calls, which may take long, run as jobs on the transport's workers. A
  * connection's lock guards its queues and is held over a post; only the holder of the token polls.
  *
- * The end. After the first error every queue pair of the connection goes to ERR, its flushes are
- * polled, and it is destroyed; only then its ops finish: no late byte arrives anywhere.
+ * The end. After an error that no other rail makes up for every queue pair of the connection goes
+ *to ERR, its flushes are polled, and it is destroyed; only then its ops finish: no late byte
+ *arrives anywhere.
  */
 #ifndef SL_RDMA_H
 #define SL_RDMA_H
@@ -39,6 +43,7 @@
 #include "src/transport/rdma/gid.h"
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/mr.h"
+#include "src/transport/rdma/path.h"
 #include "src/transport/rdma/wire.h"
 #include "src/transport/todo.h"
 #include "src/transport/transport.h"
@@ -47,23 +52,24 @@
 
 /*
  * Beside the messages that the protocol's windows allow a peer has these on the way: credits for
- * immediates, and control frames. What answers them leaves before their buffers are posted again,
- * which is done for those of one poll at once: so many more are there, and no frame meets a queue
- * without a receive.
+ * immediates, and control frames; of rails, those of a life that ends and of the next. What answers
+ * them leaves before their buffers are posted again, which is done for those of one poll at once:
+ * so many more are there, and no frame meets a queue without a receive.
  */
-#define RDMA_CREDITS   SL_WINDOW_IMM
-#define RDMA_OPENS     16 /* asked for and not answered */
-#define RDMA_WITHDRAWS 16 /* announced and not acknowledged */
-#define RDMA_CONTROLS  (2 * (RDMA_OPENS + RDMA_WITHDRAWS) + 2)
-#define RDMA_RECEIVES  (SL_RING_ENTRIES + RDMA_CREDITS + RDMA_CONTROLS + RDMA_POLL)
-#define RDMA_SENDS     512 /* entries of a send queue, where the device has so many */
-#define RDMA_SENDS_MIN 64
-#define RDMA_INLINE    128	  /* bytes that we ask for */
-#define RDMA_SGES      4	  /* same, of a request */
-#define RDMA_PIECE_MAX (4u << 20) /* bytes of a request, where the device takes so many */
-#define RDMA_BYTES     (16u << 20) /* on the way on a queue pair: messages behind them wait so long */
-#define RDMA_POLL      16	   /* completions of one call */
-#define RDMA_POLLS     16	   /* calls of one round */
+#define RDMA_CREDITS	 SL_WINDOW_IMM
+#define RDMA_OPENS	 16 /* asked for and not answered */
+#define RDMA_WITHDRAWS	 16 /* announced and not acknowledged */
+#define RDMA_RAIL_FRAMES (2 * RDMA_RAILS_MAX * (RDMA_QPS_MAX + 2))
+#define RDMA_CONTROLS	 (2 * (RDMA_OPENS + RDMA_WITHDRAWS) + RDMA_RAIL_FRAMES + 2)
+#define RDMA_RECEIVES	 (SL_RING_ENTRIES + RDMA_CREDITS + RDMA_CONTROLS + RDMA_POLL)
+#define RDMA_SENDS	 512 /* entries of a send queue, where the device has so many */
+#define RDMA_SENDS_MIN	 64
+#define RDMA_INLINE	 128	    /* bytes that we ask for */
+#define RDMA_SGES	 4	    /* same, of a request */
+#define RDMA_PIECE_MAX	 (4u << 20) /* bytes of a request, where the device takes so many */
+#define RDMA_BYTES	 (16u << 20) /* on the way on a queue pair: messages behind them wait so long */
+#define RDMA_POLL	 16	     /* completions of one call */
+#define RDMA_POLLS	 16	     /* calls of one round */
 
 struct rdma_transport;
 struct rdma_conn;
@@ -138,12 +144,18 @@ void rdma_cq_close(struct rdma_cq *cq);
 
 /* ---- queue pairs ---- */
 
-/* What lies in a send queue. */
+/* What lies in a send queue: all that is needed to send it again. */
 struct rdma_sent {
-	struct slime_op *op; /* the last request of a part of it; NULL */
-	struct rdma_key *key;
+	struct slime_op *op;  /* that it is of; NULL */
+	struct rdma_key *key; /* of what it reads or writes */
+	const uint8_t *frame; /* of a message; NULL */
+	/* Of one-sided work: len bytes from this place on. */
+	size_t piece;
+	uint64_t byte;
+	uint32_t block;
 	uint32_t len;
-	bool ready, bye;
+	bool last; /* of a part of the op */
+	bool ready, bye, probe;
 };
 
 struct rdma_qp {
@@ -152,10 +164,9 @@ struct rdma_qp {
 	struct ibv_qp *ibv;
 	struct rdma_conn *conn; /* NULL: an offer's, still */
 	unsigned index;		/* in the connection */
-	unsigned rail;		/* of ours */
-	unsigned peer_rail;
-	uint32_t slot;	/* in the transport's table */
-	uint64_t wr_id; /* what all of its work requests have, in this life of it */
+	struct rdma_path *path; /* its rail there */
+	uint32_t slot;		/* in the transport's table */
+	uint64_t wr_id;		/* what all of its work requests have, in this life of it */
 	uint32_t psn;
 	struct rdma_qp_address peer;
 	uint32_t n_heard;    /* packets of the peer's that arrived before it was brought up again */
@@ -172,9 +183,11 @@ struct rdma_qp {
 	uint32_t signaled;	/* head after the last signaled one */
 	uint32_t marker;	/* number of the last request there will be */
 	uint64_t n_bytes;	/* on the way */
+	uint64_t n_acked;	/* messages, in this life of it */
 
 	/* [token], but for the worker that brings it up or kills it. */
 	_Atomic uint32_t n_posted; /* receives */
+	uint64_t n_received;	   /* messages, in this life of it */
 	uint32_t n_returned;
 	uint32_t returned[RDMA_POLL]; /* buffers that are to be posted again */
 	_Atomic bool draining;	      /* it is in ERR, or soon will be */
@@ -206,10 +219,14 @@ static inline uint32_t rdma_qp_message_room(const struct rdma_qp *q)
 int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 		   struct rdma_qp **out);
 /* Control calls: for workers. */
+/* Another in its place, after close; with other numbers. */
+int rdma_qp_renew(struct rdma_qp *q, struct ibv_pd *pd);
 int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 		     const struct rdma_rail_address *to, const char **step);
-void rdma_qp_kill(struct rdma_qp *q);  /* to ERR, and the marker after all that was posted */
-void rdma_qp_close(struct rdma_qp *q); /* no DMA of it after this; its memory stays */
+void rdma_qp_kill(struct rdma_qp *q); /* to ERR, and the marker after all that was posted */
+int rdma_qp_close(struct rdma_qp *q); /* no DMA of it after this; its memory stays */
+/* What it may still have to say of this life is of no interest. After close, too. [token] */
+void rdma_qp_disown(struct rdma_qp *q);
 /* Its completions are of no interest any more, and its room is free. After close. */
 void rdma_qp_free(struct rdma_qp *q);
 
@@ -229,6 +246,12 @@ int rdma_qp_post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n);
 /* Set request number's wr_id, and whether it is signaled: when it must be, or for the sake of room
  * in the queue. Numbers in their order. Under the connection's lock. */
 void rdma_qp_number(struct rdma_qp *q, struct ibv_send_wr *wr, uint32_t number, bool must_signal);
+
+/* A write of nothing, to see that it is answered; room was there. As rdma_qp_post(). */
+int rdma_qp_probe(struct rdma_qp *q);
+
+/* The request is done. Under the connection's lock. */
+void rdma_qp_reclaim(struct rdma_qp *q, const struct rdma_sent *s);
 
 /* Receive buffer i is free again: posted with others, or by rdma_qp_flush_completed(). [token] */
 void rdma_qp_return(struct rdma_qp *q, uint32_t i);
@@ -271,6 +294,8 @@ struct rdma_offer {
 
 int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer **out,
 		      struct sl_why *why);
+/* What its port is like now. Under setup_lock. */
+void rdma_rail_describe(struct rdma_rail *rail);
 /* Destroys what is left of its queue pairs; control calls. */
 void rdma_offer_close(struct rdma_offer *o);
 void rdma_offer_free(struct rdma_offer *o);
@@ -349,7 +374,9 @@ struct rdma_conn {
 	uint64_t deadline_ns;
 	uint64_t greeted_ns; /* when this try was up. [token] */
 	uint32_t rest_seed;  /* [token] */
-	unsigned n_qps;
+	unsigned n_paths;
+	struct rdma_path paths[RDMA_RAILS_MAX];
+	unsigned n_qps; /* of all paths */
 	struct rdma_qp *qps[RDMA_RAILS_MAX * RDMA_QPS_MAX];
 	uint8_t proof[SL_AUTH_MAC_LEN]; /* ours */
 	uint8_t peer_proof[SL_AUTH_MAC_LEN];
@@ -373,6 +400,10 @@ struct rdma_conn {
 	struct sl_list posted; /* ops that are, all of them */
 	unsigned n_writes;     /* of them */
 	unsigned next_qp;
+	struct rdma_qp *lead;	 /* messages go over it */
+	unsigned n_held;	 /* rails that led, and are not agreed on: messages wait */
+	unsigned n_tell;	 /* rails of which the peer is to be told that they stopped */
+	unsigned n_moving;	 /* rails with requests that wait for room elsewhere */
 	struct ibv_send_wr *wrs; /* where chains are built; n_sends of them */
 	struct ibv_sge *sges;	 /* RDMA_SGES for each */
 	struct sl_msg msgs[SL_RING_ENTRIES + RDMA_CONTROLS]; /* that found no room */
@@ -397,7 +428,7 @@ unsigned rdma_conn_run(struct rdma_conn *c); /* do what is due; c may be gone af
 /* It is to end; the first reason counts. Any thread; the locked one holds its lock. */
 void rdma_conn_fail(struct rdma_conn *c, int cause, const char *why);
 void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why);
-/* A completion of q failed. [token] */
+/* A completion of q failed; of request number, unless it was a receive. [token] */
 void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc);
 void rdma_conn_drained(struct rdma_conn *c);			     /* a queue pair is. [token] */
 void rdma_conn_greeted(struct rdma_conn *c, const struct sl_msg *m); /* READY came. [token] */
@@ -413,8 +444,10 @@ void rdma_take_imm(struct sl_conn *conn, uint64_t taken);
 /* Under lock. */
 void rdma_msg_put(struct rdma_conn *c, const struct sl_msg *m);
 void rdma_msg_pump(struct rdma_conn *c); /* what waits, as far as there is room */
-/* Prepare the request for m as the n-th of a chain on the first queue pair; op, if any, is done
- * with it. Under lock. */
+/* Put it before all that wait: false: there is no room. */
+bool rdma_msg_put_back(struct rdma_conn *c, const struct sl_msg *m);
+/* Prepare the request for m as the n-th of a chain on the lead; op, if any, is done with it. Under
+ * lock. */
 void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, struct slime_op *op);
 /* A receive completed. [token] */
 void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const struct ibv_wc *wc);
@@ -426,6 +459,10 @@ void rdma_work_done(struct rdma_conn *c, struct slime_op *op); /* a part is. Und
 void rdma_work_fail_all(struct rdma_conn *c, int status);      /* nothing is in flight. [token] */
 /* The status that op shall end with, when its connection fails. Under lock. */
 void rdma_work_blame(struct slime_op *op, int status);
+/* A request of it is to be sent again: a part of its own from here on; or its immediate, for which
+ * rdma_work_done() is the next to be called. Under lock. */
+void rdma_work_again(struct slime_op *op, struct rdma_sent *s);
+void rdma_work_unsaid(struct slime_op *op);
 
 /* key.c */
 
@@ -450,6 +487,8 @@ void rdma_key_free(struct rdma_conn *c);
 
 /* What a failed completion comes to, as the status of its op and the end of its connection. */
 int rdma_error_status(enum ibv_wc_status status);
+/* Whether it is the rail's, so that the same may succeed on another. */
+bool rdma_error_is_of_rail(enum ibv_wc_status status);
 /* In words: also what to do about it. */
 void rdma_error_text(const struct rdma_qp *q, const struct ibv_wc *wc, char *out, size_t cap);
 

@@ -66,6 +66,45 @@ static bool rail_is_sane(const struct rdma_rail_address *a, unsigned n_qps)
 	return true;
 }
 
+/* Words of RAIL: GID (2), then as follows, numbers of the queue pair and its first packet, rkey. */
+enum { MTU_SHIFT = 16, LAYER_SHIFT = 24, READS_SHIFT = 32, ANSWERS_SHIFT = 40, PORT_SHIFT = 48 };
+
+void rdma_rail_write(const struct rdma_rail_address *a, unsigned qp, struct sl_msg *m)
+{
+	m->flags = (uint8_t)qp;
+	m->w[1] = sl_get_le64(a->gid);
+	m->w[2] = sl_get_le64(a->gid + 8);
+	m->w[3] = a->lid | (uint64_t)a->mtu << MTU_SHIFT | (uint64_t)a->link_layer << LAYER_SHIFT |
+		  (uint64_t)a->max_rd_atomic << READS_SHIFT |
+		  (uint64_t)a->max_dest_rd_atomic << ANSWERS_SHIFT |
+		  (uint64_t)a->port << PORT_SHIFT;
+	m->w[4] = a->qps[qp].qpn | (uint64_t)a->qps[qp].psn << 32;
+	m->w[5] = a->slots_key;
+}
+
+int rdma_rail_read(struct rdma_rail_address *a, unsigned n_qps, const struct sl_msg *m)
+{
+	struct rdma_rail_address got = *a;
+
+	if (m->flags >= n_qps)
+		return -EINVAL;
+	sl_put_le64(got.gid, m->w[1]);
+	sl_put_le64(got.gid + 8, m->w[2]);
+	got.lid = (uint16_t)m->w[3];
+	got.mtu = (uint8_t)(m->w[3] >> MTU_SHIFT);
+	got.link_layer = (uint8_t)(m->w[3] >> LAYER_SHIFT);
+	got.max_rd_atomic = (uint8_t)(m->w[3] >> READS_SHIFT);
+	got.max_dest_rd_atomic = (uint8_t)(m->w[3] >> ANSWERS_SHIFT);
+	got.port = (uint8_t)(m->w[3] >> PORT_SHIFT);
+	got.qps[m->flags].qpn = (uint32_t)m->w[4];
+	got.qps[m->flags].psn = (uint32_t)(m->w[4] >> 32);
+	got.slots_key = (uint32_t)m->w[5];
+	if (!rail_is_sane(&got, n_qps) || got.link_layer != a->link_layer)
+		return -EINVAL;
+	*a = got;
+	return 0;
+}
+
 static bool read_rail(struct rdma_rail_address *a, unsigned n_qps, struct sl_reader *r)
 {
 	a->link_layer = sl_read_u8(r);

@@ -11,7 +11,7 @@
 #include "src/transport/auth.h"
 #include "src/transport/transport.h"
 
-#define RDMA_WIRE_VERSION 1
+#define RDMA_WIRE_VERSION 2
 
 #define RDMA_RAILS_MAX 4
 #define RDMA_QPS_MAX   8 /* of a rail */
@@ -31,7 +31,14 @@ enum rdma_kind {
 	RDMA_WITHDRAWN,	  /* and none is under way any more */
 	RDMA_CREDIT,	  /* w[0]: immediates taken, ever */
 	RDMA_BYE,	  /* the link is closed in order; the last frame */
+	RDMA_STOPPED,	  /* slot: a rail, w[0]: its life: its queue pairs here are no more; w[1]:
+			   * messages that arrived over it, or RDMA_COUNT_UNKNOWN */
+	RDMA_RAIL,	  /* slot, w[0] as of STOPPED: a new queue pair of it, flags: its number,
+			   * w[1..5]: where it is */
+	RDMA_RISEN,	  /* slot, w[0]: all of them can receive */
 };
+
+#define RDMA_COUNT_UNKNOWN UINT64_MAX
 
 enum rdma_answer {
 	RDMA_ANSWER_OK,
@@ -76,6 +83,11 @@ int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t l
 
 void rdma_frame_write(const struct sl_msg *m, uint8_t out[RDMA_FRAME_LEN]);
 void rdma_frame_read(struct sl_msg *m, const uint8_t in[RDMA_FRAME_LEN]);
+
+/* The port of a rail and one of its queue pairs, in the words of RAIL. */
+void rdma_rail_write(const struct rdma_rail_address *a, unsigned qp, struct sl_msg *m);
+/* -EINVAL malformed, or not a queue pair that there is; *a is untouched then. */
+int rdma_rail_read(struct rdma_rail_address *a, unsigned n_qps, const struct sl_msg *m);
 
 /* One end's word for it that it holds the link's key, and means these two candidates. */
 struct rdma_proof {

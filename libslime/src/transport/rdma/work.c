@@ -38,6 +38,19 @@ static bool has_more(struct slime_op *op)
 	return sl_work_at(&op->work) || (is_imm(op) && !(FLAGS(op) & SAID));
 }
 
+void rdma_work_again(struct slime_op *op, struct rdma_sent *s)
+{
+	FLAGS(op) |= ELSEWHERE;
+	PARTS(op) += !s->last;
+	s->last = true;
+}
+
+void rdma_work_unsaid(struct slime_op *op)
+{
+	FLAGS(op) &= ~(uint64_t)SAID;
+	FLAGS(op) |= ELSEWHERE;
+}
+
 void rdma_work_blame(struct slime_op *op, int status)
 {
 	if (!STATUS(op))
@@ -227,30 +240,40 @@ static void extend(struct chain *ch, struct sl_work *w, const struct place *p,
 	}
 }
 
-static void add_request(struct chain *ch, struct slime_op *op, const struct place *p)
+/* The next request of w, which is op's, or a copy that stands elsewhere in it. */
+static void add_request(struct chain *ch, struct slime_op *op, struct sl_work *w,
+			const struct place *p)
 {
 	struct rdma_conn *c = ch->c;
 	struct rdma_qp *q = ch->q;
 	struct ibv_send_wr *wr = &c->wrs[ch->n];
 	uint32_t number = q->head + ch->n;
-	uint64_t at = remote_offset(&op->work, p->x);
+	uint64_t at = remote_offset(w, p->x);
+	struct rdma_sent *s = rdma_qp_entry(q, number);
 	uint32_t len = 0;
 
+	*s = (struct rdma_sent){
+		.op = op,
+		.key = p->key,
+		.piece = w->piece,
+		.byte = w->byte,
+		.block = w->block,
+	};
 	*wr = (struct ibv_send_wr){
 		.sg_list = &c->sges[ch->n * RDMA_SGES],
 		.num_sge = 1,
 		.opcode = is_write(op) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
 		.wr.rdma = { .remote_addr = p->key->addr + at,
-			     .rkey = p->key->rkeys[q->peer_rail] },
+			     .rkey = p->key->rkeys[q->path->peer_rail] },
 	};
-	len = take_stretch(&op->work, p, q->nic, request_max(ch), wr->sg_list);
-	extend(ch, &op->work, p, wr, at + len, len);
+	len = take_stretch(w, p, q->nic, request_max(ch), wr->sg_list);
+	extend(ch, w, p, wr, at + len, len);
 	len = 0;
 	for (int i = 0; i < wr->num_sge; i++)
 		len += wr->sg_list[i].length;
 	if (is_write(op) && len <= q->max_inline)
 		wr->send_flags = IBV_SEND_INLINE;
-	*rdma_qp_entry(q, number) = (struct rdma_sent){ .key = p->key, .len = len };
+	s->len = len;
 	p->key->n_inflight++;
 	rdma_qp_number(q, wr, number, false);
 	if (ch->n)
@@ -264,7 +287,7 @@ static void close_part(struct chain *ch, struct slime_op *op)
 {
 	uint32_t number = ch->q->head + ch->n - 1;
 
-	rdma_qp_entry(ch->q, number)->op = op;
+	rdma_qp_entry(ch->q, number)->last = true;
 	rdma_qp_number(ch->q, &ch->c->wrs[ch->n - 1], number, true);
 	PARTS(op)++;
 }
@@ -306,7 +329,7 @@ static int add_pieces(struct chain *ch, struct slime_op *op)
 			ret = resolve(ch->c, &op->work, x, &p);
 		if (!ret) {
 			p.x = x;
-			add_request(ch, op, &p);
+			add_request(ch, op, &op->work, &p);
 		}
 	}
 	return ret;
@@ -319,17 +342,20 @@ static int add_pieces(struct chain *ch, struct slime_op *op)
  */
 static int add_op(struct chain *ch, struct slime_op *op)
 {
-	bool first = ch->q == ch->c->qps[0];
+	bool first = ch->q == ch->c->lead;
 	uint32_t begin = ch->n;
 	int ret;
 
 	/* Over one queue pair everything is in order anyhow. */
 	if (ch->c->n_qps > 1 && op->work.flags & SLIME_FENCE && !PARTS(op) && ch->c->n_writes)
 		return -EBUSY;
+	/* Messages wait, and what goes before one does not go with it. */
+	if (ch->c->n_held && is_for_first(op))
+		return -EBUSY;
 	if (!first && is_for_first(op))
 		return -EXDEV;
 	ret = add_pieces(ch, op);
-	if (!first && ch->n > begin)
+	if ((!first || ch->c->n_held) && ch->n > begin)
 		FLAGS(op) |= ELSEWHERE;
 	if (!ret && is_imm(op) && !(FLAGS(op) & ELSEWHERE && (PARTS(op) || ch->n > begin))) {
 		if (ch->n < ch->room)
@@ -337,7 +363,7 @@ static int add_op(struct chain *ch, struct slime_op *op)
 		else
 			ret = -EAGAIN;
 	}
-	if (ch->n > begin && !rdma_qp_entry(ch->q, ch->q->head + ch->n - 1)->op)
+	if (ch->n > begin && !rdma_qp_entry(ch->q, ch->q->head + ch->n - 1)->last)
 		close_part(ch, op);
 	return ret;
 }
@@ -379,9 +405,10 @@ static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint64_t share)
 		return ret;
 	q->n_bytes += ch.bytes;
 	err = rdma_qp_post(q, c->wrs, ch.n);
-	if (err)
-		rdma_conn_fail_locked(c, err, "requests cannot be posted");
-	return ret;
+	if (!err)
+		return ret;
+	rdma_path_fail_locked(q->path, err, "requests cannot be posted");
+	return -EBUSY;
 }
 
 /* The one with the fewest bytes on the way, of those with room; from the one on that is next. */
@@ -392,7 +419,7 @@ static struct rdma_qp *pick(struct rdma_conn *c)
 	for (unsigned i = 0; i < c->n_qps; i++) {
 		struct rdma_qp *q = c->qps[(c->next_qp + i) % c->n_qps];
 
-		if (rdma_qp_room(q) && (!best || q->n_bytes < best->n_bytes))
+		if (q->path->usable && rdma_qp_room(q) && (!best || q->n_bytes < best->n_bytes))
 			best = q;
 	}
 	if (best)
@@ -411,14 +438,83 @@ static uint64_t share_of(const struct rdma_conn *c)
 	return share < SHARE_MIN ? SHARE_MIN : share;
 }
 
+/* ---- what a rail left ---- */
+
+/* Whether all of a request is under way again. */
+static bool repeat(struct rdma_conn *c, struct rdma_sent *s)
+{
+	struct slime_op *op = s->op;
+
+	while (s->len) {
+		struct sl_work w = op->work;
+		struct place p = { .key = s->key };
+		struct chain ch = { .c = c, .q = pick(c), .share = s->len };
+
+		if (!ch.q)
+			return false;
+		ch.room = rdma_qp_room(ch.q);
+		w.piece = s->piece;
+		w.byte = s->byte;
+		w.block = s->block;
+		while (ch.n < ch.room && ch.bytes < ch.share && (p.x = sl_work_at(&w)) &&
+		       !rdma_mr_get(c->offer->domain, p.x->local->region, RDMA_MR_OURS, &p.mr))
+			add_request(&ch, op, &w, &p);
+		if (!ch.n)
+			return false;
+		close_part(&ch, op);
+		s->piece = w.piece;
+		s->byte = w.byte;
+		s->block = w.block;
+		s->len -= (uint32_t)ch.bytes;
+		ch.q->n_bytes += ch.bytes;
+		if (rdma_qp_post(ch.q, c->wrs, ch.n))
+			rdma_path_fail_locked(ch.q->path, -EIO, "requests cannot be posted");
+	}
+	return true;
+}
+
+/* Whether nothing is left in its record. */
+static bool repeat_all(struct rdma_conn *c, struct rdma_qp *q)
+{
+	while (q->tail != q->head) {
+		struct rdma_sent *s = rdma_qp_entry(q, q->tail);
+
+		if (s->op && !STATUS(s->op) && !repeat(c, s))
+			return false;
+		q->tail++;
+		if (s->key)
+			rdma_key_put(c, s->key);
+		if (s->op)
+			rdma_work_done(c, s->op);
+	}
+	return true;
+}
+
+static bool move(struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < c->n_paths && c->n_moving; i++) {
+		struct rdma_path *p = &c->paths[i];
+
+		for (unsigned k = 0; k < p->n_qps && p->moving; k++) {
+			if (!repeat_all(c, p->qps[k]))
+				return false;
+		}
+		c->n_moving -= p->moving;
+		p->moving = false;
+	}
+	return true;
+}
+
 void rdma_work_pump(struct rdma_conn *c)
 {
 	int ret = 0;
 
 	if (rdma_state(c) != RDMA_CONN_UP || atomic_load_explicit(&c->ending, memory_order_relaxed))
 		return;
+	if (c->n_moving && !move(c))
+		return;
 	while (!sl_list_empty(&c->works) && ret != -EINPROGRESS && ret != -EBUSY) {
-		struct rdma_qp *q = ret == -EXDEV ? c->qps[0] : pick(c);
+		struct rdma_qp *q = ret == -EXDEV ? c->lead : pick(c);
 
 		if (!q || !rdma_qp_room(q))
 			return;

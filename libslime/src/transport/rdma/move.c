@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "src/transport/rdma/rdma.h"
+
+/*
+ * Requests are executed in their order, and so those before a message that arrived have been: the
+ * number behind the last such message, of count that arrived.
+ */
+static int find_executed(struct rdma_qp *q, uint64_t count, uint32_t *out)
+{
+	uint64_t n = q->n_acked;
+	bool unknown = count == RDMA_COUNT_UNKNOWN;
+
+	*out = q->tail;
+	for (uint32_t i = q->tail; i != q->head; i++) {
+		if (!rdma_qp_entry(q, i)->frame)
+			continue;
+		if (unknown)
+			return -ECONNRESET;
+		if (n < count) {
+			n++;
+			*out = i + 1;
+		}
+	}
+	return unknown || n == count ? 0 : -EPROTO;
+}
+
+/* What was executed is done; but a read's bytes may not have come. The rest is for another rail. */
+static void sort_out(struct rdma_qp *q, struct rdma_sent *s, bool executed)
+{
+	struct slime_op *op = s->op;
+
+	if (op && !s->frame && (!executed || op->work.kind == SLIME_KIND_READ)) {
+		rdma_work_again(op, s);
+		return;
+	}
+	if (s->frame && !executed) {
+		if (!op)
+			return; /* put back below */
+		rdma_work_unsaid(op);
+	}
+	s->probe = false;
+	rdma_qp_reclaim(q, s);
+	*s = (struct rdma_sent){ 0 };
+}
+
+/* From the last on, so that they are in their order again, and before all that wait. */
+static int put_messages_back(struct rdma_qp *q)
+{
+	struct rdma_conn *c = q->conn;
+
+	for (uint32_t i = q->head; i-- != q->tail;) {
+		struct rdma_sent *s = rdma_qp_entry(q, i);
+		struct sl_msg m;
+
+		if (!s->frame)
+			continue;
+		rdma_frame_read(&m, s->frame);
+		*s = (struct rdma_sent){ 0 };
+		/* It does not wait for agreements. */
+		if (m.kind == RDMA_STOPPED)
+			rdma_path_tell(&c->paths[m.slot]);
+		else if (!rdma_msg_put_back(c, &m))
+			return -ENOBUFS;
+	}
+	return 0;
+}
+
+static int move_qp(struct rdma_qp *q, uint64_t count)
+{
+	uint32_t executed;
+	int ret = find_executed(q, count, &executed);
+
+	if (ret)
+		return ret;
+	for (uint32_t i = q->tail; i != q->head; i++)
+		sort_out(q, rdma_qp_entry(q, i), i - q->tail < executed - q->tail);
+	ret = put_messages_back(q);
+	q->n_acked = q->n_received = 0;
+	q->n_posted = 0;
+	return ret;
+}
+
+int rdma_move_begin(struct rdma_path *p, uint64_t count)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; i < p->n_qps && !ret; i++)
+		ret = move_qp(p->qps[i], i ? 0 : count);
+	if (!ret && !p->moving) {
+		p->moving = true;
+		p->c->n_moving++;
+	}
+	return ret;
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/transport/rdma/rdma.h"
+
+/* Flushes that do not come in that time do not come. */
+#define DRAIN_NS (500 * SL_NS_PER_MS)
+/* After one that lasted so long the pauses begin anew. */
+#define LASTS_NS (10 * SL_NS_PER_S)
+
+void rdma_path_set_state(struct rdma_path *p, enum rdma_path_state state)
+{
+	pthread_mutex_lock(&p->c->lock);
+	p->state = state;
+	pthread_mutex_unlock(&p->c->lock);
+}
+
+void rdma_path_work(struct rdma_path *p, enum rdma_path_state state,
+		    void (*work)(struct rdma_job *), void (*done)(struct rdma_job *))
+{
+	rdma_path_set_state(p, state);
+	p->busy = true;
+	p->job_status = 0;
+	rdma_job_start(p->c->t, &p->job, work, done);
+}
+
+bool rdma_path_worked(struct rdma_path *p)
+{
+	p->busy = false;
+	rdma_conn_call(p->c);
+	return !atomic_load(&p->c->ending);
+}
+
+void rdma_path_set_timer(struct rdma_path *p, uint64_t wait_ns)
+{
+	sl_timer_set(rdma_poller(p->c->t), &p->timer, sl_clock_ns() + wait_ns);
+}
+
+/* ---- found broken ---- */
+
+/* One that is in use, the next of them. */
+static struct rdma_path *another(struct rdma_path *p)
+{
+	struct rdma_conn *c = p->c;
+
+	for (unsigned i = 1; i < c->n_paths; i++) {
+		struct rdma_path *other = &c->paths[(p->index + i) % c->n_paths];
+
+		if (other->usable)
+			return other;
+	}
+	return NULL;
+}
+
+bool rdma_path_leave(struct rdma_path *p, const char *why)
+{
+	struct rdma_conn *c = p->c;
+	struct rdma_path *other = another(p);
+
+	if (p->failed)
+		return true;
+	if (!other || rdma_state(c) != RDMA_CONN_UP || atomic_load(&c->ending))
+		return false;
+	p->failed = true;
+	p->usable = false;
+	snprintf(p->error, sizeof(p->error), "%s", why);
+	c->n_held += p->led;
+	if (c->lead->path == p) {
+		c->lead = other->qps[0];
+		other->led = true;
+	}
+	rdma_conn_call(c);
+	return true;
+}
+
+void rdma_path_fail_locked(struct rdma_path *p, int cause, const char *why)
+{
+	if (!rdma_path_leave(p, why))
+		rdma_conn_fail_locked(p->c, cause, why);
+}
+
+void rdma_path_port_down(struct rdma_path *p, const char *why)
+{
+	pthread_mutex_lock(&p->c->lock);
+	if (p->state != RDMA_PATH_DOWN)
+		(void)rdma_path_leave(p, why);
+	pthread_mutex_unlock(&p->c->lock);
+}
+
+/* ---- its end ---- */
+
+static void work_kill(struct rdma_job *job)
+{
+	struct rdma_path *p = SL_CONTAINER_OF(job, struct rdma_path, job);
+
+	for (unsigned i = 0; i < p->n_qps; i++)
+		rdma_qp_kill(p->qps[i]);
+}
+
+static void done_kill(struct rdma_job *job)
+{
+	struct rdma_path *p = SL_CONTAINER_OF(job, struct rdma_path, job);
+
+	if (!rdma_path_worked(p))
+		return;
+	rdma_path_set_state(p, RDMA_PATH_DRAINING);
+	rdma_path_set_timer(p, DRAIN_NS);
+}
+
+static void work_close(struct rdma_job *job)
+{
+	struct rdma_path *p = SL_CONTAINER_OF(job, struct rdma_path, job);
+
+	for (unsigned i = 0; i < p->n_qps; i++) {
+		int ret = rdma_qp_close(p->qps[i]);
+
+		if (ret)
+			p->job_status = ret;
+	}
+}
+
+/* Its pieces move only when the peer's are known to be gone, too. */
+static void agree(struct rdma_path *p)
+{
+	struct rdma_conn *c = p->c;
+	bool lasted = p->up_ns && sl_clock_ns() - p->up_ns >= LASTS_NS;
+	int ret;
+
+	sl_timer_cancel(rdma_poller(c->t), &p->timer);
+	p->life++;
+	p->peer_stopped = false;
+	p->peer_qps = 0;
+	p->peer_risen = false;
+	p->pause_ns = lasted || !p->pause_ns ? RDMA_PAUSE_MIN_NS : 2 * p->pause_ns;
+	if (p->pause_ns > RDMA_PAUSE_MAX_NS)
+		p->pause_ns = RDMA_PAUSE_MAX_NS;
+	p->up_ns = 0;
+	pthread_mutex_lock(&c->lock);
+	ret = rdma_move_begin(p, p->peer_count);
+	if (ret) {
+		rdma_conn_fail_locked(c, ret, "a rail stopped with messages in doubt");
+	} else {
+		p->state = RDMA_PATH_DOWN;
+		p->failed = false;
+		c->n_held -= p->led;
+		p->led = false;
+		rdma_msg_pump(c);
+		rdma_work_pump(c);
+		rdma_path_set_timer(p, p->pause_ns);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+static uint64_t agree_ns(const struct rdma_path *p)
+{
+	return 2 * p->c->t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS + DRAIN_NS;
+}
+
+static void stopped(struct rdma_path *p)
+{
+	struct rdma_conn *c = p->c;
+	const struct rdma_qp *q = p->qps[0];
+
+	pthread_mutex_lock(&c->lock);
+	p->state = RDMA_PATH_STOPPED;
+	p->told_life = p->life;
+	p->told_count = q->n_posted ? RDMA_COUNT_UNKNOWN : q->n_received;
+	rdma_path_tell(p);
+	rdma_msg_pump(c);
+	pthread_mutex_unlock(&c->lock);
+	if (p->peer_stopped)
+		agree(p);
+	else
+		rdma_path_set_timer(p, agree_ns(p));
+}
+
+static void done_close(struct rdma_job *job)
+{
+	struct rdma_path *p = SL_CONTAINER_OF(job, struct rdma_path, job);
+
+	for (unsigned i = 0; i < p->n_qps; i++)
+		rdma_qp_disown(p->qps[i]);
+	if (p->job_status)
+		rdma_conn_fail(p->c, -ECONNRESET, "a rail's queue pair cannot be destroyed");
+	if (rdma_path_worked(p))
+		stopped(p);
+}
+
+static bool has_qps(const struct rdma_path *p)
+{
+	for (unsigned i = 0; i < p->n_qps; i++) {
+		if (p->qps[i]->ibv)
+			return true;
+	}
+	return false;
+}
+
+static void begin_end(struct rdma_path *p)
+{
+	sl_timer_cancel(rdma_poller(p->c->t), &p->timer);
+	if (p->state == RDMA_PATH_UP)
+		sl_warn("rdma", "%s: rail %u stopped: %s", p->c->conn.name, p->index, p->error);
+	if (!has_qps(p)) {
+		stopped(p);
+		return;
+	}
+	/* Before the worker moves them to ERR: soft-RoCE does not flush what is posted then. */
+	for (unsigned i = 0; i < p->n_qps; i++)
+		p->qps[i]->draining = true;
+	p->drained = false;
+	rdma_path_work(p, RDMA_PATH_KILLING, work_kill, done_kill);
+}
+
+static bool is_drained(const struct rdma_path *p)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < p->n_qps; i++)
+		all = all && p->qps[i]->drained;
+	return all || p->drained;
+}
+
+/* ---- told and heard ---- */
+
+void rdma_path_tell(struct rdma_path *p)
+{
+	p->c->n_tell += !p->tell;
+	p->tell = true;
+}
+
+bool rdma_path_next_told(struct rdma_conn *c, struct sl_msg *out)
+{
+	for (unsigned i = 0; i < c->n_paths && c->n_tell; i++) {
+		struct rdma_path *p = &c->paths[i];
+
+		if (!p->tell)
+			continue;
+		p->tell = false;
+		c->n_tell--;
+		*out = (struct sl_msg){ .kind = RDMA_STOPPED,
+					.slot = (uint16_t)i,
+					.w = { p->told_life, p->told_count } };
+		return true;
+	}
+	return false;
+}
+
+static void peer_stopped(struct rdma_path *p, uint64_t count)
+{
+	if (p->peer_stopped)
+		return;
+	p->peer_stopped = true;
+	p->peer_count = count;
+	if (p->state == RDMA_PATH_STOPPED) {
+		agree(p);
+		return;
+	}
+	pthread_mutex_lock(&p->c->lock);
+	rdma_path_fail_locked(p, -ECONNRESET, "the peer does not use it any more");
+	pthread_mutex_unlock(&p->c->lock);
+}
+
+/* ---- frames ---- */
+
+bool rdma_path_received(struct rdma_conn *c, const struct sl_msg *m)
+{
+	struct rdma_path *p;
+
+	if (m->slot >= c->n_paths)
+		return false;
+	p = &c->paths[m->slot];
+	if (m->w[0] > p->life)
+		return false;
+	/* Of what both ends have agreed is over. */
+	if (m->w[0] < p->life)
+		return true;
+	if (m->kind == RDMA_RAIL)
+		return rdma_path_take_address(p, m);
+	if (m->kind == RDMA_STOPPED)
+		peer_stopped(p, m->w[1]);
+	else
+		rdma_path_peer_risen(p);
+	return true;
+}
+
+void rdma_path_probed(struct rdma_path *p)
+{
+	if (p->n_probes && !--p->n_probes)
+		rdma_conn_call(p->c);
+}
+
+/* ---- rounds ---- */
+
+static void on_time(struct sl_timer *timer)
+{
+	struct rdma_path *p = SL_CONTAINER_OF(timer, struct rdma_path, timer);
+
+	if (p->state == RDMA_PATH_DRAINING) {
+		p->drained = true;
+		rdma_conn_call(p->c);
+	} else if (p->state == RDMA_PATH_STOPPED) {
+		rdma_conn_fail(p->c, -ECONNRESET, "the peer does not agree on the end of a rail");
+	} else {
+		rdma_path_try(p);
+	}
+}
+
+static void run(struct rdma_path *p)
+{
+	bool failed = p->failed;
+	bool proven;
+
+	pthread_mutex_lock(&p->c->lock);
+	proven = !p->n_probes;
+	pthread_mutex_unlock(&p->c->lock);
+	switch (p->state) {
+	case RDMA_PATH_DRAINING:
+		if (is_drained(p)) {
+			sl_timer_cancel(rdma_poller(p->c->t), &p->timer);
+			rdma_path_work(p, RDMA_PATH_CLOSING, work_close, done_close);
+		}
+		break;
+	case RDMA_PATH_UP:
+	case RDMA_PATH_DOWN:
+	case RDMA_PATH_MADE:
+	case RDMA_PATH_RISEN:
+	case RDMA_PATH_PROVING:
+		if (failed)
+			begin_end(p);
+		else if (p->state == RDMA_PATH_PROVING && proven)
+			rdma_path_come_up(p);
+		break;
+	default: /* a worker is at it, or the peer's word is waited for */
+		break;
+	}
+}
+
+void rdma_path_run(struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < c->n_paths; i++)
+		run(&c->paths[i]);
+}
+
+/* ---- for people ---- */
+
+static const enum slime_rail_state public_states[RDMA_PATH_STATES] = {
+	[RDMA_PATH_UP] = SLIME_RAIL_UP,
+	[RDMA_PATH_KILLING] = SLIME_RAIL_STOPPING,
+	[RDMA_PATH_DRAINING] = SLIME_RAIL_STOPPING,
+	[RDMA_PATH_CLOSING] = SLIME_RAIL_STOPPING,
+	[RDMA_PATH_STOPPED] = SLIME_RAIL_STOPPING,
+	[RDMA_PATH_DOWN] = SLIME_RAIL_DOWN,
+	[RDMA_PATH_MAKING] = SLIME_RAIL_DOWN,
+	[RDMA_PATH_MADE] = SLIME_RAIL_DOWN,
+	[RDMA_PATH_RISING] = SLIME_RAIL_RISING,
+	[RDMA_PATH_RISEN] = SLIME_RAIL_RISING,
+	[RDMA_PATH_PROVING] = SLIME_RAIL_RISING,
+};
+
+/* Under lock. */
+static void tell_people(const struct rdma_path *p, struct slime_rail_info *out)
+{
+	const char *peer = p->c->peer.rails[p->peer_rail].device;
+
+	*out = (struct slime_rail_info){
+		.state = p->failed ? SLIME_RAIL_STOPPING : public_states[p->state],
+	};
+	snprintf(out->device, sizeof(out->device), "%.48s:%u", p->rail->nic->device.name,
+		 p->rail->nic->port);
+	snprintf(out->peer, sizeof(out->peer), "%.*s:%u", RDMA_NAME_LEN, peer,
+		 p->c->peer.rails[p->peer_rail].port);
+	memcpy(out->error, p->error, sizeof(out->error));
+}
+
+size_t rdma_path_rails(struct sl_conn *conn, struct slime_rail_info *out, size_t cap)
+{
+	struct rdma_conn *c = rdma_conn_of(conn);
+
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < c->n_paths && i < cap; i++)
+		tell_people(&c->paths[i], &out[i]);
+	pthread_mutex_unlock(&c->lock);
+	return c->n_paths;
+}
+
+bool rdma_path_end_all(struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		sl_timer_cancel(rdma_poller(c->t), &c->paths[i].timer);
+		if (c->paths[i].busy)
+			return false;
+	}
+	return true;
+}
+
+/* ---- life ---- */
+
+struct rail_pair {
+	unsigned ours, peers; /* indexes */
+};
+
+/* Rails go together by their position; when no port is up at both ends, in their order, which works
+ * where all ports see each other. */
+static unsigned pair_rails(const struct rdma_conn *c, struct rail_pair pairs[RDMA_RAILS_MAX])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0, k = 0; i < c->offer->n_rails && k < c->peer.n_rails;) {
+		unsigned ours = c->offer->rails[i].local.position;
+		unsigned peers = c->peer.rails[k].position;
+
+		if (ours == peers)
+			pairs[n++] = (struct rail_pair){ i, k };
+		i += ours <= peers;
+		k += peers <= ours;
+	}
+	if (n)
+		return n;
+	for (; n < c->offer->n_rails && n < c->peer.n_rails; n++)
+		pairs[n] = (struct rail_pair){ n, n };
+	return n;
+}
+
+static void add_path(struct rdma_conn *c, const struct rail_pair *pair, unsigned n_qps)
+{
+	struct rdma_path *p = &c->paths[c->n_paths];
+
+	p->c = c;
+	p->state = RDMA_PATH_UP;
+	p->usable = true;
+	sl_timer_init(&p->timer, on_time);
+	p->index = c->n_paths++;
+	p->rail = &c->offer->rails[pair->ours];
+	p->peer_rail = pair->peers;
+	p->n_qps = n_qps;
+	for (unsigned i = 0; i < n_qps; i++) {
+		struct rdma_qp *q = p->rail->qps[i];
+
+		q->conn = c;
+		q->path = p;
+		q->index = c->n_qps;
+		q->peer = c->peer.rails[pair->peers].qps[i];
+		p->qps[i] = q;
+		c->qps[c->n_qps++] = q;
+	}
+}
+
+/* All or none: the offer of a connection that was not made goes its own way. */
+int rdma_path_pair(struct rdma_conn *c)
+{
+	unsigned n_qps = c->offer->n_qps < c->peer.n_qps ? c->offer->n_qps : c->peer.n_qps;
+	struct rail_pair pairs[RDMA_RAILS_MAX];
+	unsigned n = pair_rails(c, pairs);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (c->offer->rails[pairs[i].ours].local.link_layer !=
+		    c->peer.rails[pairs[i].peers].link_layer)
+			return -EPROTONOSUPPORT;
+	}
+	for (unsigned i = 0; i < n; i++)
+		add_path(c, &pairs[i], n_qps);
+	c->lead = c->paths[0].qps[0];
+	c->paths[0].led = true;
+	return 0;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rail of a connection, from our port to the peer's: its end, the agreement on it, its return.
+ *
+ * It is in use, until somebody finds it broken. Then its queue pairs are destroyed, as those of the
+ * peer are, which each end tells the other over another rail; after that, and not before, what they
+ * left unfinished goes over the others (docs/decisions/0011). New ones are made when the port can
+ * be used, and a probe over each has to be answered.
+ */
+#ifndef SL_RDMA_PATH_H
+#define SL_RDMA_PATH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "src/poller.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/wire.h"
+#include "src/transport/transport.h"
+
+struct rdma_conn;
+struct rdma_nic;
+struct rdma_qp;
+struct rdma_rail;
+
+enum rdma_path_state {
+	RDMA_PATH_UP,	    /* as soon as the connection is */
+	RDMA_PATH_KILLING,  /* a worker moves its queue pairs to ERR */
+	RDMA_PATH_DRAINING, /* their flushes come */
+	RDMA_PATH_CLOSING,  /* a worker destroys them */
+	RDMA_PATH_STOPPED,  /* there are none here, and of the peer's nobody knows */
+	RDMA_PATH_DOWN,	    /* nor there */
+	RDMA_PATH_MAKING,   /* a worker makes new ones */
+	RDMA_PATH_MADE,	    /* the peer knows them, and its own are not known */
+	RDMA_PATH_RISING,   /* a worker brings them up */
+	RDMA_PATH_RISEN,    /* ours can receive, and the peer's are not known to */
+	RDMA_PATH_PROVING,  /* probes are under way */
+	RDMA_PATH_STATES,
+};
+
+struct rdma_path {
+	struct rdma_conn *c;
+	unsigned index;		/* what both ends call it */
+	struct rdma_rail *rail; /* our half */
+	unsigned peer_rail;	/* the peer's, by its own count */
+	struct rdma_qp *qps[RDMA_QPS_MAX];
+	unsigned n_qps;
+
+	/* Change under the connection's lock. */
+	enum rdma_path_state state; /* changes by [token] */
+	_Atomic bool usable;	    /* up, and not found broken */
+	_Atomic bool failed;	    /* found broken, until both ends agree on its end */
+	bool led;		    /* our messages go, or went, over it in this life */
+	bool moving;		    /* requests that it left wait for room on the others */
+	bool tell;		    /* the peer is to be told that it stopped */
+	uint64_t told_life, told_count;
+	unsigned n_probes; /* that are not answered */
+	char error[128];   /* what it failed with last; "" */
+
+	/* [token] */
+	uint32_t life;
+	bool peer_stopped; /* in this life; then: */
+	uint64_t peer_count;
+	uint32_t peer_qps; /* which of its new ones are known */
+	bool peer_risen;
+	bool drained; /* long enough waited for that */
+	struct sl_timer timer;
+	struct rdma_job job;
+	bool busy; /* a worker is at it */
+	int job_status;
+	const char *job_step;
+	char job_why[128];
+	uint64_t pause_ns; /* before the next try */
+	uint64_t up_ns;	   /* since when it is up */
+};
+
+/* Make the rails of a new connection, of what it offered and what its peer did: 0, or with nothing
+ * taken of the offer -EPROTONOSUPPORT. */
+int rdma_path_pair(struct rdma_conn *c);
+
+/* It is broken: whether another takes over. Any thread, under lock. */
+bool rdma_path_leave(struct rdma_path *p, const char *why);
+/* The same, or the connection fails with cause. */
+void rdma_path_fail_locked(struct rdma_path *p, int cause, const char *why);
+/* Its port is not active, or cannot be used at all: as above, but nothing where it is the last. */
+void rdma_path_port_down(struct rdma_path *p, const char *why);
+/* The port may be usable again. [token] */
+void rdma_path_port_changed(struct rdma_path *p);
+
+/* Do what is due, all of [token]. */
+void rdma_path_run(struct rdma_conn *c);
+/* A frame about a rail: false: broken protocol. */
+bool rdma_path_received(struct rdma_conn *c, const struct sl_msg *m);
+/* The peer is to be told, once more, when the rail stopped last. Under lock. */
+void rdma_path_tell(struct rdma_path *p);
+/* The frame that does so, for the next of them. Under lock. */
+bool rdma_path_next_told(struct rdma_conn *c, struct sl_msg *out);
+/* As of struct sl_conn_ops. */
+size_t rdma_path_rails(struct sl_conn *conn, struct slime_rail_info *out, size_t cap);
+/* A probe was answered. Under lock. */
+void rdma_path_probed(struct rdma_path *p);
+/* The connection ends: false while a worker is busy with one. [token] */
+bool rdma_path_end_all(struct rdma_conn *c);
+
+/* ---- path_rise.c; all of [token] ---- */
+
+/* A rail that failed is tried after the first of these, and after twice as long each time that it
+ * does not last. */
+#define RDMA_PAUSE_MIN_NS (100 * SL_NS_PER_MS)
+#define RDMA_PAUSE_MAX_NS (10 * SL_NS_PER_S)
+
+void rdma_path_try(struct rdma_path *p);     /* if it is down, and may come back */
+void rdma_path_come_up(struct rdma_path *p); /* its probes were answered */
+bool rdma_path_take_address(struct rdma_path *p, const struct sl_msg *m); /* RAIL */
+void rdma_path_peer_risen(struct rdma_path *p);
+
+/* What it needs of path.c. */
+void rdma_path_set_state(struct rdma_path *p, enum rdma_path_state state);
+void rdma_path_work(struct rdma_path *p, enum rdma_path_state state,
+		    void (*work)(struct rdma_job *), void (*done)(struct rdma_job *));
+bool rdma_path_worked(struct rdma_path *p); /* a worker is done: whether the connection goes on */
+void rdma_path_set_timer(struct rdma_path *p, uint64_t wait_ns);
+
+/* ---- move.c ---- */
+
+/*
+ * Both ends are without the rail's queue pairs, and the peer had count messages over it: finish
+ * what is known to be done, put messages back, and leave requests to rdma_work_pump(). A negative
+ * errno when that cannot be: the connection is to end. Under lock.
+ */
+int rdma_move_begin(struct rdma_path *p, uint64_t count);
+
+#endif

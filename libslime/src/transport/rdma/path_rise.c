@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a rail comes back. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/transport/rdma/rdma.h"
+
+static void put_frame(struct rdma_path *p, struct sl_msg *m)
+{
+	m->slot = (uint16_t)p->index;
+	m->w[0] = p->life;
+	pthread_mutex_lock(&p->c->lock);
+	rdma_msg_put(p->c, m);
+	pthread_mutex_unlock(&p->c->lock);
+}
+
+static void work_make(struct rdma_job *job)
+{
+	struct rdma_path *p = SL_CONTAINER_OF(job, struct rdma_path, job);
+	struct rdma_transport *t = p->c->t;
+	struct sl_why why = { "" };
+	int ret;
+
+	pthread_mutex_lock(&t->setup_lock);
+	ret = rdma_nic_refresh(p->rail->nic, &why);
+	if (!ret)
+		rdma_rail_describe(p->rail);
+	pthread_mutex_unlock(&t->setup_lock);
+	for (unsigned i = 0; i < p->n_qps && !ret; i++) {
+		struct rdma_qp *q = p->qps[i];
+
+		ret = rdma_qp_renew(q, p->c->offer->domain->pds[p->rail->nic->index]);
+		if (ret)
+			snprintf(why.text, sizeof(why.text), "no queue pair: %s", strerror(-ret));
+		else
+			p->rail->local.qps[i] = (struct rdma_qp_address){ q->ibv->qp_num, q->psn };
+	}
+	for (unsigned i = 0; i < p->n_qps && ret; i++)
+		(void)rdma_qp_close(p->qps[i]);
+	p->job_status = ret;
+	snprintf(p->job_why, sizeof(p->job_why), "%.127s", why.text);
+}
+
+static void work_rise(struct rdma_job *job)
+{
+	struct rdma_path *p = SL_CONTAINER_OF(job, struct rdma_path, job);
+
+	for (unsigned i = 0; i < p->n_qps && !p->job_status; i++)
+		p->job_status = rdma_qp_bring_up(p->qps[i], p->rail,
+						 &p->c->peer.rails[p->peer_rail], &p->job_step);
+}
+
+static void prove(struct rdma_path *p)
+{
+	pthread_mutex_lock(&p->c->lock);
+	p->state = RDMA_PATH_PROVING;
+	p->n_probes = p->n_qps;
+	for (unsigned i = 0; i < p->n_qps && !p->failed; i++) {
+		if (rdma_qp_probe(p->qps[i]))
+			rdma_path_fail_locked(p, -EIO, "a probe cannot be posted");
+	}
+	pthread_mutex_unlock(&p->c->lock);
+}
+
+static void done_rise(struct rdma_job *job)
+{
+	struct rdma_path *p = SL_CONTAINER_OF(job, struct rdma_path, job);
+	struct sl_msg m = { .kind = RDMA_RISEN };
+	char why[128];
+
+	if (!rdma_path_worked(p))
+		return;
+	rdma_path_set_state(p, RDMA_PATH_RISEN);
+	if (p->job_status) {
+		snprintf(why, sizeof(why), "%s: %s", p->job_step, strerror(-p->job_status));
+		pthread_mutex_lock(&p->c->lock);
+		rdma_path_fail_locked(p, p->job_status, why);
+		pthread_mutex_unlock(&p->c->lock);
+	} else if (!p->failed) {
+		put_frame(p, &m);
+		if (p->peer_risen)
+			prove(p);
+	}
+}
+
+/* Both know the other's queue pairs. */
+static void rise(struct rdma_path *p)
+{
+	for (unsigned i = 0; i < p->n_qps; i++)
+		p->qps[i]->peer = p->c->peer.rails[p->peer_rail].qps[i];
+	rdma_path_work(p, RDMA_PATH_RISING, work_rise, done_rise);
+}
+
+static bool knows_peer_qps(const struct rdma_path *p)
+{
+	return p->peer_qps == (1u << p->n_qps) - 1;
+}
+
+static void done_make(struct rdma_job *job)
+{
+	struct rdma_path *p = SL_CONTAINER_OF(job, struct rdma_path, job);
+
+	if (!rdma_path_worked(p))
+		return;
+	if (p->job_status) {
+		pthread_mutex_lock(&p->c->lock);
+		p->state = RDMA_PATH_DOWN;
+		snprintf(p->error, sizeof(p->error), "%s", p->job_why);
+		pthread_mutex_unlock(&p->c->lock);
+		rdma_path_set_timer(p, p->pause_ns);
+		p->pause_ns =
+			p->pause_ns < RDMA_PAUSE_MAX_NS / 2 ? 2 * p->pause_ns : RDMA_PAUSE_MAX_NS;
+		return;
+	}
+	rdma_path_set_state(p, RDMA_PATH_MADE);
+	for (unsigned i = 0; i < p->n_qps; i++) {
+		struct sl_msg m = { .kind = RDMA_RAIL };
+
+		rdma_rail_write(&p->rail->local, i, &m);
+		put_frame(p, &m);
+	}
+	if (knows_peer_qps(p))
+		rise(p);
+}
+
+/* What failed for good is opened again by a new context, or not used again by this link. */
+static bool is_lost(const struct rdma_path *p)
+{
+	bool lost = atomic_load(&p->rail->nic->dead);
+
+	for (unsigned i = 0; i < p->n_qps; i++)
+		lost = lost || atomic_load(&p->qps[i]->cq->failed);
+	return lost;
+}
+
+void rdma_path_try(struct rdma_path *p)
+{
+	struct rdma_conn *c = p->c;
+	bool moving;
+
+	if (p->state != RDMA_PATH_DOWN || p->failed || rdma_state(c) != RDMA_CONN_UP ||
+	    atomic_load(&c->ending) || is_lost(p))
+		return;
+	pthread_mutex_lock(&c->lock);
+	moving = p->moving;
+	pthread_mutex_unlock(&c->lock);
+	if (moving)
+		rdma_path_set_timer(p, p->pause_ns);
+	else
+		rdma_path_work(p, RDMA_PATH_MAKING, work_make, done_make);
+}
+
+void rdma_path_port_changed(struct rdma_path *p)
+{
+	if (p->state == RDMA_PATH_DOWN && !atomic_load(&p->c->ending))
+		rdma_path_set_timer(p, 0);
+}
+
+void rdma_path_come_up(struct rdma_path *p)
+{
+	struct rdma_conn *c = p->c;
+
+	sl_info("rdma", "%s: rail %u is in use again", c->conn.name, p->index);
+	p->up_ns = sl_clock_ns();
+	pthread_mutex_lock(&c->lock);
+	p->state = RDMA_PATH_UP;
+	p->usable = true;
+	rdma_work_pump(c);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static bool take_address(struct rdma_path *p, const struct sl_msg *m)
+{
+	int ret;
+
+	pthread_mutex_lock(&p->c->lock);
+	ret = rdma_rail_read(&p->c->peer.rails[p->peer_rail], p->n_qps, m);
+	pthread_mutex_unlock(&p->c->lock);
+	return !ret && !(p->peer_qps & 1u << m->flags);
+}
+
+bool rdma_path_take_address(struct rdma_path *p, const struct sl_msg *m)
+{
+	if (p->state == RDMA_PATH_KILLING || p->state == RDMA_PATH_DRAINING ||
+	    p->state == RDMA_PATH_CLOSING || p->state == RDMA_PATH_STOPPED)
+		return true; /* of what is over again */
+	if (p->state != RDMA_PATH_DOWN && p->state != RDMA_PATH_MAKING &&
+	    p->state != RDMA_PATH_MADE)
+		return false;
+	if (!take_address(p, m))
+		return false;
+	p->peer_qps |= 1u << m->flags;
+	if (knows_peer_qps(p) && p->state == RDMA_PATH_MADE && !p->failed)
+		rise(p);
+	return true;
+}
+
+void rdma_path_peer_risen(struct rdma_path *p)
+{
+	p->peer_risen = true;
+	if (p->state == RDMA_PATH_RISEN && !p->failed)
+		prove(p);
+}

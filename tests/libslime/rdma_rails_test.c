@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links of several rails, of which some fail, in every order of events, and come back. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "tests/libslime/rdma_pair.h"
+
+#define LEN   (1024u * 1024)
+#define RAILS 2
+
+static struct rdma_pair pair;
+
+/* Rail r is fake<r> of a and fake<2 + r> of b. */
+static int begin_with(struct slime_context_attr *attr)
+{
+	fakeverbs_reset();
+	(void)fakeverbs_device(2);
+	(void)fakeverbs_device(3);
+	memset(&pair, 0, sizeof(pair));
+	attr->rdma_devices = "fake0,fake1;fake2,fake3";
+	attr->rdma_timeout = 8; /* 1 ms */
+	attr->rdma_retry_count = 2;
+	attr->tcp_user_timeout_ms = 500;
+	return rdma_pair_open(&pair, attr, LEN);
+}
+
+static int begin(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	(void)state;
+	return begin_with(&attr);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	rdma_pair_close(&pair);
+	return fakeverbs_check() ? -1 : 0;
+}
+
+static void cut(unsigned rail, bool is_cut)
+{
+	fakeverbs_set_cut(rail, 2 + rail, is_cut);
+}
+
+static void assert_connected(void)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(pair.a.ep, &info);
+	assert_int_equal(info.state, SLIME_ENDPOINT_CONNECTED);
+	slime_endpoint_info(pair.b.ep, &info);
+	assert_int_equal(info.state, SLIME_ENDPOINT_CONNECTED);
+}
+
+static void write_now(uint8_t value)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+
+	memset(pair.a.bytes, value, LEN);
+	memset(pair.b.bytes, ~value, LEN);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
+}
+
+static void read_now(uint8_t value)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+
+	memset(pair.b.bytes, value, LEN);
+	memset(pair.a.bytes, ~value, LEN);
+	assert_ok(slime_read(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
+}
+
+static enum slime_rail_state state_of(const struct rdma_end *e, unsigned rail)
+{
+	struct slime_rail_info info[RAILS];
+
+	assert_int_equal(slime_endpoint_rails(e->ep, info, RAILS), RAILS);
+	return info[rail].state;
+}
+
+static void await(unsigned rail, enum slime_rail_state state)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	while (state_of(&pair.a, rail) != state || state_of(&pair.b, rail) != state) {
+		rdma_poll(&pair);
+		assert_connected();
+		assert_true(sl_clock_ns() < until);
+	}
+}
+
+/* ---- one rail ---- */
+
+static void rail__that_is_cut_leaves_its_work_to_the_other(void **state)
+{
+	(void)state;
+	cut(0, true);
+	write_now(2);
+	read_now(3);
+	await(0, SLIME_RAIL_DOWN);
+	write_now(4);
+	assert_connected();
+}
+
+static void rail__that_is_mended_is_used_again(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	for (uint8_t i = 0; i < 6; i++) {
+		unsigned rail = i % RAILS;
+
+		cut(rail, true);
+		write_now(i);
+		await(rail, SLIME_RAIL_DOWN);
+		cut(rail, false);
+		await(rail, SLIME_RAIL_UP);
+	}
+	/* Of one large write each of the rails has its part. */
+	before = fakeverbs_counts().send_wrs;
+	write_now(9);
+	assert_int_equal(fakeverbs_counts().send_wrs - before, RAILS);
+}
+
+static void port__that_goes_down_and_up_takes_its_rail_along(void **state)
+{
+	(void)state;
+	for (unsigned device = 0; device < 2 * RAILS; device++) {
+		fakeverbs_set_port_state(device, 1, IBV_PORT_DOWN);
+		await(device % RAILS, SLIME_RAIL_DOWN);
+		write_now(1);
+		fakeverbs_set_port_state(device, 1, IBV_PORT_ACTIVE);
+		await(device % RAILS, SLIME_RAIL_UP);
+		write_now(2);
+	}
+}
+
+static void rail__tells_what_it_failed_with(void **state)
+{
+	struct slime_rail_info info[RAILS];
+
+	(void)state;
+	assert_int_equal(slime_endpoint_rails(pair.a.ep, info, RAILS), RAILS);
+	assert_string_equal(info[1].device, "fake1:1");
+	assert_string_equal(info[1].peer, "fake3:1");
+	assert_string_equal(info[1].error, "");
+	fakeverbs_set_port_state(1, 1, IBV_PORT_DOWN);
+	await(1, SLIME_RAIL_DOWN);
+	slime_endpoint_rails(pair.a.ep, info, RAILS);
+	assert_string_equal(info[1].error, "its port went down");
+	slime_endpoint_rails(pair.b.ep, info, RAILS);
+	assert_string_equal(info[1].error, "the peer does not use it any more");
+	assert_string_equal(info[0].error, "");
+}
+
+/* ---- the link ---- */
+
+static int end_of(const struct rdma_end *e)
+{
+	struct slime_endpoint_info info;
+	uint64_t until = sl_deadline_ns(60000);
+
+	do {
+		rdma_poll(&pair);
+		slime_endpoint_info(e->ep, &info);
+		assert_true(sl_clock_ns() < until);
+	} while (info.state == SLIME_ENDPOINT_CONNECTED);
+	assert_int_equal(info.state, SLIME_ENDPOINT_BROKEN);
+	return info.cause;
+}
+
+static void link__whose_rails_all_fail_ends(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+
+	(void)state;
+	cut(0, true);
+	cut(1, true);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
+	assert_int_equal(end_of(&pair.a), -ECONNRESET);
+	assert_int_equal(end_of(&pair.b), -ECONNRESET);
+}
+
+/* The first is agreed on, its work is under way again on the second, and not done. */
+static void link__whose_second_rail_fails_while_work_moves_ends(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+
+	(void)state;
+	write_now(1);
+	fakeverbs_hold_time(true);
+	fakeverbs_set_delay(1000, 1000, 1);
+	assert_ok(slime_read(pair.a.ep, &x, 1, 0, pair.a.op));
+	fakeverbs_set_port_state(0, 1, IBV_PORT_DOWN);
+	while (state_of(&pair.a, 0) != SLIME_RAIL_DOWN) {
+		rdma_settle(&pair);
+		if (state_of(&pair.a, 0) != SLIME_RAIL_DOWN)
+			fakeverbs_step();
+	}
+	assert_false(slime_op_test(pair.a.op));
+	cut(1, true);
+	fakeverbs_set_delay(0, 0, 1);
+	fakeverbs_hold_time(false);
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
+	assert_int_equal(end_of(&pair.b), -ECONNRESET);
+}
+
+/* Its queue pair may still place what is under way: nothing is sent again. */
+static void link__whose_peer_does_not_agree_ends(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+	uint64_t until = sl_deadline_ns(60000);
+
+	(void)state;
+	write_now(1);
+	memset(pair.b.bytes, 7, LEN / 2);
+	cut(0, true);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	while (!slime_op_test(pair.a.op)) {
+		slime_context_poll(pair.a.ctx);
+		assert_true(sl_clock_ns() < until);
+	}
+	assert_int_equal(slime_op_status(pair.a.op), -ECONNRESET);
+	/* The part of the dead rail, which is the first or the second half. */
+	assert_true(pair.b.bytes[0] == 7 || pair.b.bytes[LEN - 1] != 7);
+	assert_int_equal(end_of(&pair.b), -ECONNRESET);
+}
+
+#define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		IN_PAIR(rail__that_is_cut_leaves_its_work_to_the_other),
+		IN_PAIR(rail__that_is_mended_is_used_again),
+		IN_PAIR(port__that_goes_down_and_up_takes_its_rail_along),
+		IN_PAIR(rail__tells_what_it_failed_with),
+		IN_PAIR(link__whose_rails_all_fail_ends),
+		IN_PAIR(link__whose_second_rail_fails_while_work_moves_ends),
+		IN_PAIR(link__whose_peer_does_not_agree_ends),
+	};
+
+	return cmocka_run_group_tests_name("rdma_rails", tests, NULL, NULL);
+}
