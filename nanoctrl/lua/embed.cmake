@@ -1,7 +1,10 @@
 # cmake -DOUT=scripts.c -DLUA=dir -DNAMES="a b" -P embed.cmake: one C table of scripts with their SHA-1. Each script is
-# lib.lua and its own file, as Redis is to see it, and those that begin with peer_ have peer.lua between them.
+# lib.lua and its own file, as Redis is to see it. What begins with entity_ or peer_ has no leases and goes without that
+# part of lib.lua, since every run makes all functions anew; peer_ has peer.lua before its own file.
 separate_arguments(NAMES)
 file(READ ${LUA}/lib.lua lib)
+string(FIND "${lib}" "-- ---- leases ----" leases)
+string(SUBSTRING "${lib}" 0 ${leases} plain)
 file(READ ${LUA}/peer.lua peer)
 set(c "/* Made by nanoctrl/lua/embed.cmake from the scripts beside it. */\n#include \"script.h\"\n\n")
 set(table "")
@@ -10,7 +13,11 @@ foreach(name ${NAMES})
 	if(name MATCHES "^peer_")
 		string(PREPEND body "${peer}")
 	endif()
-	file(WRITE ${OUT}.lua "${lib}${body}")
+	if(name MATCHES "^(entity|peer)_")
+		file(WRITE ${OUT}.lua "${plain}${body}")
+	else()
+		file(WRITE ${OUT}.lua "${lib}${body}")
+	endif()
 	file(SHA1 ${OUT}.lua sha)
 	file(READ ${OUT}.lua hex HEX)
 	string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")

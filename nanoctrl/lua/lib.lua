@@ -1,15 +1,10 @@
--- What stands before every script. KEYS[1] is the scope's prefix, "{scope}:nanoctrl:", and ARGV[1] how many
--- events the scope keeps. Results begin with one of these words (enum store_outcome).
+-- What stands before every script; before those of entities and agents of other servers only up to the leases.
+-- KEYS[1] is the scope's prefix, "{scope}:nanoctrl:", and ARGV[1] how many events the scope keeps. Results begin with
+-- one of these words (enum store_outcome).
 local OK, NOT_FOUND, NAME_TAKEN, SUPERSEDED, LEASE_GONE = 0, 1, 2, 3, 4
 local REPLACED, STALE, PEER_NOT_FOUND, PEER_CHANGED, TOO_MANY, TOO_LARGE = 5, 6, 7, 8, 9, 10
 
 local P = KEYS[1]
-local DUE, NAMES, DEAD, EVENTS = P .. 'due', P .. 'names', P .. 'dead', P .. 'events'
-local EPOCH, SEQ, EVENT_SEQ = P .. 'epoch', P .. 'seq', P .. 'event_seq'
-
-local function agent_key(name) return P .. 'agent:' .. #name .. ':' .. name end
-local function owned_key(kind, generation) return P .. kind .. ':' .. generation end
-
 -- Lua numbers print with 14 digits; identities have up to 16.
 local function text(n) return string.format('%.0f', n) end
 
@@ -61,6 +56,14 @@ local function members(key)
 end
 
 local function number(s) return tonumber(s or '') or 0 end
+
+-- ---- leases ----
+
+local DUE, NAMES, DEAD, EVENTS = P .. 'due', P .. 'names', P .. 'dead', P .. 'events'
+local EPOCH, SEQ, EVENT_SEQ = P .. 'epoch', P .. 'seq', P .. 'event_seq'
+
+local function agent_key(name) return P .. 'agent:' .. #name .. ':' .. name end
+local function owned_key(kind, generation) return P .. kind .. ':' .. generation end
 
 local EXACT = 2 ^ 53 -- Lua counts without a gap below it
 local micros = clock[1] .. string.format('%06d', clock[2])
