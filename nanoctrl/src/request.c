@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,15 +13,21 @@
 #include "reply.h"
 #include "worker.h"
 
+/* Unique is enough: a start that is random, and steps that are spread so that neighbours differ. */
+static uint64_t mix(uint64_t n)
+{
+	n = (n ^ n >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	n = (n ^ n >> 27) * UINT64_C(0x94d049bb133111eb);
+	return n ^ n >> 31;
+}
+
 void request_new_id(struct worker *w, char id[REQUEST_ID_MAX + 1])
 {
-	uint64_t r = 0;
+	uint64_t n = w->n_ids++;
 
-	/* Unique is enough; without randomness the clock tells processes apart. */
-	if (getrandom(&r, sizeof(r), GRND_NONBLOCK) != (ssize_t)sizeof(r))
-		r = sl_clock_ns();
-	snprintf(id, REQUEST_ID_MAX + 1, "%016llx%02x%06llx", (unsigned long long)r,
-		 loop_index(w->loop) & 0xff, (unsigned long long)(w->n_ids++ & 0xffffff));
+	snprintf(id, REQUEST_ID_MAX + 1, "%016llx%02x%06llx",
+		 (unsigned long long)mix(w->id_seed + n), loop_index(w->loop) & 0xff,
+		 (unsigned long long)(n & 0xffffff));
 }
 
 /* A client's own id is kept when it can do no harm in logs and header fields. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <event2/event.h>
 
@@ -321,6 +322,10 @@ static int worker_init(struct worker *w, struct server *s, unsigned index)
 
 	w->server = s;
 	w->config = &s->config;
+	/* Without randomness the clock tells processes apart. */
+	if (getrandom(&w->id_seed, sizeof(w->id_seed), GRND_NONBLOCK) !=
+	    (ssize_t)sizeof(w->id_seed))
+		w->id_seed = sl_clock_ns();
 	sl_list_init(&w->conns);
 	ret = metrics_create(s->config.n_routes, &w->metrics);
 	if (ret)

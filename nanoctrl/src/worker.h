@@ -27,7 +27,8 @@ struct worker {
 	struct sl_list conns;
 	enum worker_phase phase;
 	size_t body_bytes; /* held by requests and parsers */
-	uint64_t n_ids;	   /* request ids made */
+	uint64_t id_seed;  /* random: where request ids begin */
+	uint64_t n_ids;	   /* made */
 	time_t date_at;	   /* the second that date says */
 	char date[32];
 	_Atomic unsigned n_conns; /* handed over and not yet closed; the listener reads it */
