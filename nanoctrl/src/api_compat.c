@@ -205,33 +205,3 @@ void api_compat_get(struct request *rq)
 	name = name_of(&w->r);
 	store_get_entity(request_store(rq), &name, got, w);
 }
-
-void compat_too_large(struct request *rq, const char *field, const char *narrow)
-{
-	struct reply_error e = { .status = 413, .code = "too_large", .field = field };
-
-	reply_error(rq, &e, "the answer is longer than server.max_list, %llu bytes: %s",
-		    (unsigned long long)store_config(request_store(rq))->max_list, narrow);
-}
-
-static void listed(void *arg, int result, const struct store_entities *found)
-{
-	struct compat_waiting *w = arg;
-
-	if (result == STORE_TOO_LARGE)
-		compat_too_large(w->rq, w->r.type.at ? "kind" : "entity_type",
-				 "name an entity_type and a kind, or spread entities over scopes");
-	else if (result)
-		api_fail(w->rq, result);
-	else
-		api_reply(w->rq, 200, compat_listed(found));
-	compat_end(w);
-}
-
-void api_compat_list(struct request *rq)
-{
-	struct compat_waiting *w = compat_begin(rq, COMPAT_LIST_ENTITIES);
-
-	if (w)
-		store_list_entities(request_store(rq), w->r.scope, w->r.type, w->r.kind, listed, w);
-}

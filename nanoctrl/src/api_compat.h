@@ -3,6 +3,8 @@
 #ifndef NANOCTRL_API_COMPAT_H
 #define NANOCTRL_API_COMPAT_H
 
+#include <base/list.h>
+
 #include "model_compat.h"
 #include "route.h"
 
@@ -10,6 +12,7 @@
 struct compat_waiting {
 	struct request *rq;
 	struct compat_request r;
+	struct sl_list node; /* of a list's waiting */
 };
 
 /* The request as its form has it; NULL: replied. */
@@ -17,9 +20,6 @@ struct compat_waiting *compat_begin(struct request *rq, enum compat_form form);
 
 /* After the reply. */
 void compat_end(struct compat_waiting *w);
-
-/* Replies that a list is longer than max_list; field is what would narrow it, narrow says how. */
-void compat_too_large(struct request *rq, const char *field, const char *narrow);
 
 route_fn api_compat_heartbeat;
 route_fn api_compat_register;

@@ -7,7 +7,7 @@
 #include "api_compat.h"
 #include "utf8.h"
 
-/* ---- start, query, cleanup ---- */
+/* ---- start, cleanup ---- */
 
 static void say_unreachable(struct request *rq, const char *why)
 {
@@ -99,27 +99,6 @@ void api_compat_start_peer(struct request *rq)
 
 	if (w)
 		with_redis(w, start_peer);
-}
-
-static void queried(void *arg, int result, const struct store_peer *peers, size_t n)
-{
-	struct compat_waiting *w = arg;
-
-	if (result == STORE_TOO_LARGE)
-		compat_too_large(w->rq, "scope", "spread agents over scopes");
-	else if (result)
-		api_fail(w->rq, result);
-	else
-		api_reply(w->rq, 200, compat_peers(peers, n));
-	compat_end(w);
-}
-
-void api_compat_query(struct request *rq)
-{
-	struct compat_waiting *w = compat_begin(rq, COMPAT_QUERY);
-
-	if (w)
-		store_list_peers(request_store(rq), w->r.scope, queried, w);
 }
 
 static void cleaned(void *arg, int result)

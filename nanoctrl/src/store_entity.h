@@ -7,6 +7,8 @@
 #ifndef NANOCTRL_STORE_ENTITY_H
 #define NANOCTRL_STORE_ENTITY_H
 
+#include <base/list.h>
+
 #include "store.h"
 
 #define STORE_COMPAT_TTL_MS 60000
@@ -79,6 +81,18 @@ void store_put_peer(struct store *store, struct store_text scope, const struct s
 /* All of a scope; values are as they are stored: anything. STORE_TOO_LARGE when they have more than
  * max_list bytes. */
 void store_list_peers(struct store *store, struct store_text scope, store_peers_fn *fn, void *arg);
+
+/* For whoever shares lists between requests: what it has under way with this store. It is empty
+ * when all calls have been called back. */
+struct sl_list *store_lists(struct store *store);
+
+/* Something to do when all that has come in this turn of the loop is taken, or when the store goes;
+ * once. */
+struct store_later {
+	struct sl_list node;
+	void (*fn)(struct store_later *later);
+};
+void store_do_later(struct store *store, struct store_later *later);
 
 /* Forget an agent and all it owns, and tell those who have to do with it. 0, also when there is
  * none. */

@@ -51,6 +51,11 @@ const struct store_config *store_config(const struct store *store)
 	return &store->hub->config;
 }
 
+struct sl_list *store_lists(struct store *store)
+{
+	return &store->lists;
+}
+
 /* ---- waking the loops ---- */
 
 static void note_wake(struct wakes *w, const char *scope)
@@ -179,12 +184,33 @@ static void end_calls(struct store *store)
 	}
 }
 
+void store_do_later(struct store *store, struct store_later *later)
+{
+	sl_list_append(&store->later, &later->node);
+	event_active(store->turn, EV_TIMEOUT, 0);
+}
+
+static void do_later(struct store *store)
+{
+	struct sl_list now;
+	struct sl_list *e;
+
+	sl_list_init(&now);
+	sl_list_splice(&now, &store->later);
+	while ((e = sl_list_pop(&now))) {
+		struct store_later *later = SL_CONTAINER_OF(e, struct store_later, node);
+
+		later->fn(later);
+	}
+}
+
 static void on_turn(evutil_socket_t fd, short what, void *arg)
 {
 	struct store *store = arg;
 
 	(void)fd;
 	(void)what;
+	do_later(store);
 	store_flush_beats(store);
 	end_calls(store);
 }
@@ -238,6 +264,8 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 	sl_list_init(&store->beats);
 	sl_list_init(&store->feeds);
 	sl_list_init(&store->shares);
+	sl_list_init(&store->lists);
+	sl_list_init(&store->later);
 	attr.arg = store;
 	store->turn = event_new(store->base, -1, 0, on_turn, store);
 	ret = store->turn ? redis_create(store->base, &attr, &store->redis) : -ENOMEM;
@@ -263,7 +291,9 @@ void store_destroy(struct store *store)
 		atomic_fetch_sub(&store->hub->n_up, 1); /* down is not called */
 	redis_destroy(store->redis);
 	/* What callbacks called again has ended by now, and is called back here. */
-	while (!sl_list_empty(&store->ended) || !sl_list_empty(&store->beats)) {
+	while (!sl_list_empty(&store->ended) || !sl_list_empty(&store->beats) ||
+	       !sl_list_empty(&store->later)) {
+		do_later(store);
 		store_fail_beats(store);
 		end_calls(store);
 	}

@@ -53,11 +53,13 @@ struct store {
 	struct loop *loop;
 	struct event_base *base;
 	struct redis *redis;
-	struct event *turn;    /* the end of this turn of the loop: ended calls, beats */
+	struct event *turn;    /* the end of this turn of the loop: ended calls, beats, later */
+	struct sl_list later;  /* of store_do_later() */
 	struct sl_list ended;  /* calls to be called back with what they have */
 	struct sl_list beats;  /* to be sent together */
 	struct sl_list feeds;  /* scopes that somebody follows */
 	struct sl_list shares; /* scopes of which a read for many is out */
+	struct sl_list lists;  /* of store_lists() */
 	struct reaper *reaper; /* on the first loop */
 	struct wakes wakes;    /* under hub->lock */
 	bool closing;

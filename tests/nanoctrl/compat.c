@@ -2,11 +2,16 @@
 /* The routes of DLSlime's NanoCtrl, through a socket, over a real Redis. */
 #include "api_fixture.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <base/clock.h>
 #include <hiredis/hiredis.h>
+
+#include "store_redis.h"
+
+#define MANY 24 /* of requests at once */
 
 static struct api_answer a;
 
@@ -258,6 +263,32 @@ static void list__shows_its_scope_only_and_skips_junk(void **state)
 	assert_string_equal(api_text(&a, "status", NULL), "not_found");
 }
 
+/* What many want at once is read once for all of them, by what each asked for. */
+static void list__that_many_ask_for_is_read_for_all_at_once(void **state)
+{
+	struct api_fixture *f = *state;
+	int fds[2 * MANY];
+	uint64_t before;
+
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"x\",\"kind\":\"k\"}"), 200);
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"y\",\"kind\":\"l\"}"), 200);
+	before = atomic_load(&f->hub->n_calls);
+	test_redis_pause(&f->redis);
+	for (int i = 0; i < MANY; i++) {
+		fds[2 * i] = api_begin(f, "POST", "/list_entities", NULL, "{}");
+		fds[2 * i + 1] = api_begin(f, "POST", "/list_entities", NULL, "{\"kind\":\"l\"}");
+	}
+	while (api_metric(f, "nanoctrl_http_requests_in_flight") < 2 * MANY)
+		sched_yield();
+	test_redis_resume(&f->redis);
+	for (int i = 0; i < 2 * MANY; i++) {
+		assert_int_equal(api_finish(fds[i], &a), 200);
+		assert_int_equal(api_count(&a, "entities"), i % 2 ? 1 : 2);
+	}
+	/* Two readings of either list, and what the store does by itself meanwhile. */
+	assert_true(atomic_load(&f->hub->n_calls) - before < MANY);
+}
+
 /* A list is bounded by its sum, and says what makes it shorter. */
 static void list__longer_than_the_limit_is_refused_and_names_what_narrows_it(void **state)
 {
@@ -383,6 +414,7 @@ int main(void)
 		TEST(heartbeat_and_unregister__leave_other_keys_alone),
 		TEST(register__that_would_reach_into_other_keys_is_refused),
 		TEST(list__shows_its_scope_only_and_skips_junk),
+		TEST(list__that_many_ask_for_is_read_for_all_at_once),
 		TEST(list__of_more_than_a_thousand_has_all),
 		cmocka_unit_test_setup_teardown(
 			list__longer_than_the_limit_is_refused_and_names_what_narrows_it,
