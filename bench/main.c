@@ -7,6 +7,7 @@
 #include "bench/baseline.h"
 #include "bench/client.h"
 #include "bench/comparison.h"
+#include "bench/ctrl/beside.h"
 #include "bench/ctrl/ctrl.h"
 #include "bench/devices.h"
 #include "bench/jobs.h"
@@ -219,6 +220,15 @@ static int measure_control(struct bench *b)
 	return ret ? cli_output_fail(bench_program.name, ret) : status;
 }
 
+static int measure_beside(struct bench *b)
+{
+	struct beside_result result = { .settings = &b->settings, .flags = b->flags };
+	int status = beside_measure(&result);
+	int ret = status ? 0 : beside_report(&result, format_of(&b->options), stdout);
+
+	return ret ? cli_output_fail(bench_program.name, ret) : status;
+}
+
 static bool is(const struct cli_args *args, const char *command)
 {
 	return !strcmp(args->command->name, command);
@@ -257,7 +267,9 @@ static int read_and_measure(struct bench *b, const struct cli_args *args)
 		status =
 			cli_usage_error(&bench_program, "--json and --baseline exclude each other");
 	else if (!ret)
-		status = is(args, "ctrl") ? measure_control(b) : measure_all(b);
+		status = !is(args, "ctrl")	     ? measure_all(b)
+			 : b->settings.ctrl.baseline ? measure_beside(b)
+						     : measure_control(b);
 	else if (ret != -EINVAL)
 		status = complain("configuration", ret);
 	cli_config_destroy(config);

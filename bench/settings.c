@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/ctrl/ctrl.h"
+#include "bench/routes/routes.h"
 #include "bench/service/job.h"
 #include "bench/sweep.h"
 #include "peeragent/lib/ctrl.h"
@@ -119,6 +120,10 @@ static const struct cli_setting ctrl_table[] = {
 			"start); 0: each agent begins one when its last one ended"),
 	CLI_INT(struct ctrl_settings, killed, "kill", .def = "1", .min = 1,
 		.max = CTRL_AGENTS_MAX - 1, .help = "agents that crash"),
+	CLI_STRING(
+		struct ctrl_settings, baseline, "baseline", .check = check_url,
+		.help = "URL of a server of DLSlime's NanoCtrl, or of another of ours: the routes that "
+			"they have in common, by turns, from --agents connections; instead of ops"),
 	CLI_END,
 };
 
@@ -182,9 +187,13 @@ static const struct cli_setting transfer_options[] = {
 };
 
 static const struct cli_setting ctrl_options[] = {
-	CLI_KEY("ops", "ctrl.ops"),	      CLI_KEY("agents", "ctrl.agents"),
-	CLI_KEY("duration", "ctrl.duration"), CLI_KEY("rate", "ctrl.rate"),
-	CLI_KEY("kill", "ctrl.kill"),	      CLI_END,
+	CLI_KEY("ops", "ctrl.ops"),
+	CLI_KEY("agents", "ctrl.agents"),
+	CLI_KEY("duration", "ctrl.duration"),
+	CLI_KEY("rate", "ctrl.rate"),
+	CLI_KEY("kill", "ctrl.kill"),
+	CLI_KEY("baseline", "ctrl.baseline", .value = "URL"),
+	CLI_END,
 };
 
 static const struct cli_setting compare_options[] = {
@@ -336,6 +345,13 @@ static void check_ctrl(struct cli_config *config, const struct ctrl_settings *c)
 {
 	if (!c->n_ops)
 		cli_config_refuse(config, "ctrl.ops", "expected at least one");
+	if (c->baseline) {
+		if (c->agents > ROUTES_CALLERS_MAX)
+			cli_config_refuse(config, "ctrl.agents",
+					  "expected at most %d agents with a baseline",
+					  ROUTES_CALLERS_MAX);
+		return;
+	}
 	for (size_t i = 0; i < c->n_ops; i++) {
 		if (c->ops[i] == CTRL_RENDEZVOUS && c->agents > CTRL_MESH_MAX)
 			cli_config_refuse(config, "ctrl.agents",

@@ -7,7 +7,7 @@ usage() {
 	cat <<'END_OF_USAGE'
 usage: bench/baselines/setup.sh [NAME...]
 
-  ray  pulsing  mooncake  nixl      install these; all of them when none is named
+  ray  pulsing  mooncake  nixl  nanoctrl   install these; all of them when none is named
 
 They go to build/baselines; SLIME_BASELINES names another place. What Debian has (UCX, ZeroMQ, gRPC) comes by
 deploy/packages.sh bench.
@@ -20,6 +20,7 @@ packages_of() {
 	ray) echo 'ray==2.60.0 numpy' ;;
 	pulsing) echo 'pulsing==0.1.2' ;;
 	mooncake) echo 'mooncake-transfer-engine-non-cuda==0.3.13.post1 numpy' ;;
+	nanoctrl) echo 'nanoctrl==0.1.0.post1' ;; # with the original server as an executable
 	nixl) echo 'numpy --no-deps nixl-cu12==1.5.1' ;;
 	*)
 		usage >&2
@@ -37,7 +38,7 @@ case ${1:-} in
 esac
 
 names=("$@")
-[ $# -gt 0 ] || names=(ray pulsing mooncake nixl)
+[ $# -gt 0 ] || names=(ray pulsing mooncake nixl nanoctrl)
 place=${SLIME_BASELINES:-$(dirname "${BASH_SOURCE[0]}")/../../build/baselines}
 
 [ -x "$place/bin/python" ] || python3 -m venv "$place"

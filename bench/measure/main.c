@@ -13,9 +13,11 @@ static int run(const char *name, const struct options *o)
 
 	if (!strcmp(name, "rpc"))
 		ret = measure_rpc(o, &attr);
+	else if (!strcmp(name, "control"))
+		ret = measure_control(o, &attr);
 	else
 		ret = measure_blocks(o, &attr, !strcmp(name, "write"));
-	if (ret)
+	if (ret < 0)
 		fprintf(stderr, "slime-measure: %s: %s\n", name, strerror(-ret));
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

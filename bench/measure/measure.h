@@ -9,4 +9,7 @@
 int measure_blocks(const struct options *o, const struct rounds_attr *attr, bool write);
 int measure_rpc(const struct options *o, const struct rounds_attr *attr);
 
+/* Of a server that runs already. 1: it failed, and said why. */
+int measure_control(const struct options *o, const struct rounds_attr *attr);
+
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/measure/options.h"
 
+#include "bench/routes/routes.h"
+
 static const char *const transports[] = { "any", "shm", "tcp", "rdma", NULL };
 static const char *const pollings[] = { "adaptive", "busy", "event", NULL };
 static const char *const memories[] = { "own", "registered", "in-place", NULL };
@@ -28,6 +30,19 @@ static const struct cli_setting calls[] = {
 	CLI_END,
 };
 
+static const struct cli_setting routes[] = {
+	CLI_STRING(struct options, url, "url", .value = "URL", .def = "http://127.0.0.1:3000",
+		   .help = "the server, ours or DLSlime's NanoCtrl"),
+	CLI_ENUM(struct options, route, "route", route_names, .def = "heartbeat",
+		 .help = "what is called"),
+	CLI_INT(struct options, connections, "connections", .def = "1", .min = 1,
+		.max = ROUTES_CALLERS_MAX, .help = "that stay open, with one call each"),
+	CLI_INT(struct options, entities, "entities", .def = "0", .min = 0,
+		.max = ROUTES_ENTITIES_MAX,
+		.help = "entities, or agents, in the scope; at least one a connection"),
+	CLI_END,
+};
+
 static const struct cli_command commands[] = {
 	{
 		.name = "read",
@@ -45,6 +60,12 @@ static const struct cli_command commands[] = {
 		.name = "rpc",
 		.summary = "echo calls",
 		.tables = { rounds_settings, link_settings, rounds_message_settings, calls },
+	},
+	{
+		.name = "control",
+		.summary =
+			"calls of a control plane that runs already, which take turns on each connection",
+		.tables = { rounds_settings, routes },
 	},
 	{ .name = NULL },
 };

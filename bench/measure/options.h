@@ -26,6 +26,12 @@ struct options {
 	int64_t inflight;
 	int memory; /* enum measure_memory */
 	bool count;
+
+	/* control */
+	const char *url;
+	int route; /* enum route */
+	int64_t connections;
+	int64_t entities;
 };
 
 extern const struct cli_program measure_program;

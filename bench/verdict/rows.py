@@ -85,6 +85,19 @@ def crowd_row(name, options):
     return Row(name, ours, ours, RATE, at_least(0.5), "warm", at_once=2)
 
 
+def control_row(name, route, connections, target):
+    """Our control plane beside the original; each has a Redis of its own with the same settings."""
+    load = f"--route {route} --connections {connections}"
+    return Row(name, f"control ours {load}", f"control original {load}", RATE, target, AOF_OFF)
+
+
+def foreign_row(route):
+    """Ours, in a Redis with a million keys of others beside an empty one; 0.9 is what two alike differ by."""
+    ours = f"control ours --route {route} --connections 16"
+    return Row(f"ctrl-foreign-{route}", f"{ours} --foreign 1000000", ours, RATE, at_least(0.9), AOF_OFF)
+
+
+AOF_OFF = "aof off"  # of Redis: no file is written; the rest are its defaults
 BLOCKS_128K = "--block 128KiB --batch 32"
 BLOCKS_4K = "--block 4KiB --batch 256"
 PAGES = "--block 4KiB --batch 32 --cold"
@@ -161,6 +174,26 @@ ROWS = [
         faster(3.5),
         AVERAGE,
     ),
+    # The control plane, over HTTP on this host, in closed loop.
+    control_row("ctrl-heartbeat-16", "heartbeat", 16, at_least(3)),
+    control_row("ctrl-heartbeat-64", "heartbeat", 64, at_least(3)),
+    control_row("ctrl-heartbeat-1", "heartbeat", 1, at_least(1.5)),
+    control_row("ctrl-register-16", "register", 16, at_least(3)),
+    control_row("ctrl-register-64", "register", 64, at_least(3)),
+    control_row("ctrl-list", "list", 16, at_least(15)),
+    control_row("ctrl-query", "query", 16, at_least(15)),
+    Row(
+        "ctrl-floor",
+        "control ours --route heartbeat --connections 64",
+        "control redis --route heartbeat --connections 64",
+        RATE,
+        at_least(0.6),
+        AOF_OFF,
+    ),
+    foreign_row("register"),
+    foreign_row("heartbeat"),
+    foreign_row("list"),
+    foreign_row("query"),
     # One batch of 15 000 pieces.
     read_row("post-15000", SCATTERED, f"memcpy {SCATTERED}", P50, at_most(1.2)),
     Row("post-15000-tcp", f"slime-measure read {TCP} {SCATTERED}", None, POST, at_most(1000), "cold"),

@@ -32,6 +32,8 @@ for name in ray-echo mooncake nixl; do
 	absent $name "$source/$name" --step
 done
 
+absent control "$source/control" original --step
+
 # What baseline-ray and baseline-pulsing print is by one module.
 python3 -B - "$source" >"$work/out" <<'END'
 import sys

@@ -71,7 +71,29 @@ measured --config "${SLIME_SOURCE:?}/configs/bench.yaml" --set 'control.urls=["'
 	--set ctrl.duration=100ms
 grep -q '^register' "$work/ctrl.out" || fail "not what the file says: $(cat "$work/ctrl.out")"
 
+say "beside another server"
+# Agents of these routes are told where Redis is by TCP.
+spawn beside "$bin/nanoctrl" server --port 0 --runtime-dir "$work/beside" --redis-url "unix://$work/redis.sock" \
+	--set redis.advertise=redis.example:6379
+wait_for 15 grep -q 'serves at' "$work/beside.out" || fail "the other one does not serve"
+beside=$(sed -n 's/.*serves at //p' "$work/beside.out")
+wait_for 15 curl -sf "$beside/readyz" || fail "the other one is not ready"
+measured --ctrl "$beside" --baseline "$beside" --agents 3 --duration 200ms --json
+end beside
+python3 - "$work/ctrl.out" <<'END' || fail "JSON: $(cat "$work/ctrl.out")"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["bench"] == "ctrl-baseline" and r["run"]["connections"] == 3 and r["run"]["baseline"] == r["run"]["server"]
+assert [row["route"] for row in r["rows"]] == ["register", "heartbeat", "lookup", "list", "query"]
+for row in r["rows"]:
+    assert row["per_s"] > 0 and row["baseline_per_s"] > 0 and 0 < row["low"] <= row["ratio"] <= row["high"]
+END
+left=$(redis-cli -s "$work/redis.sock" keys '*:bench-*')
+[ -z "$left" ] || fail "left in Redis: $left"
+
 say "what is refused"
+refused 2 'at most 512 agents with a baseline' --baseline "$url" --agents 513
+refused 1 'http://127.0.0.1:1: Connection refused' --baseline http://127.0.0.1:1 --duration 10ms
 refused 2 'expected fewer than there are agents' --agents 4 --kill 4
 refused 2 'at most 256 agents for a rendezvous' --agents 257
 refused 2 'register, heartbeat' --ops registre

@@ -56,6 +56,22 @@ for transport in shm tcp; do
 done
 measures slime-measure read --foreign --block 4KiB --batch 3
 
+echo "the control plane, and Redis alone"
+side() {
+	echo "control $*"
+	printf '\n\n' | "$SLIME_SOURCE/bench/baselines/control" "$@" --step >"$work/out" || fail "control $* ended with $?"
+	python3 - "$work/out" <<-'END' || fail "control $*: $(cat "$work/out")"
+		import json, sys
+		rounds = [json.loads(line) for line in open(sys.argv[1])]
+		assert len(rounds) == 2 and all(r["per_s"] > 0 for r in rounds)
+	END
+}
+for route in register heartbeat lookup list query; do
+	side ours --route $route --connections 2
+done
+side ours --route query --connections 1 --foreign 1000
+side redis
+
 echo "the verdict"
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$SLIME_SOURCE/bench python3 "$(dirname "$0")/targets_verdict.py" -q 2>"$work/err" ||
 	fail "$(cat "$work/err")"
