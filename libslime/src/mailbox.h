@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "src/mailbox_slots.h"
 #include "src/endpoint.h"
 #include "src/rpc.h"
 
@@ -116,10 +117,7 @@ struct sl_mailbox {
 	struct sl_list link; /* in rpc's */
 
 	/* Calls. */
-	atomic_flag gate;    /* held by who takes a small slot, or begins a call with one */
-	uint64_t free_small; /* a bit for each free slot; under the gate */
-	_Atomic uint64_t given_small; /* those that were given back since */
-	_Atomic uint64_t free_large;
+	struct sl_call_slots free;
 	_Atomic uint32_t n_waiting;
 	pthread_mutex_t lock;	 /* of the two lists */
 	struct sl_list waiting;	 /* for a slot */
@@ -149,10 +147,13 @@ void sl_mailbox_deadline(struct sl_mailbox *mb, uint64_t deadline_ns);
  */
 bool sl_mailbox_link_lost(struct sl_mailbox *mb, int status);
 
-/* ---- mailbox_call.c: [token] all of them ---- */
+/* ---- mailbox_call.c ---- */
 
 void sl_calls_init(struct sl_mailbox *mb);
 void sl_calls_fini(struct sl_mailbox *mb);
+
+/* ---- mailbox_end.c: [token] all of them ---- */
+
 bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
 /* Deadlines, cancelled calls, and calls that wait for memory. Returns when to look again. */
 uint64_t sl_calls_look(struct sl_mailbox *mb, uint64_t now_ns);

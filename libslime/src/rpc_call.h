@@ -50,6 +50,15 @@ struct slime_call {
  */
 int sl_calls_begin(struct sl_mailbox *mb, struct slime_call *call);
 
+/* The rest by who entered the endpoint. A call whose memory is lent: go, or wait for a slot behind
+ * those that do. */
+void sl_calls_send_or_wait(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call);
+/* As long as there are both, slots go to the calls that wait for one. */
+void sl_calls_dispatch(struct sl_mailbox *mb, struct sl_conn *conn);
+
+/* It uses the user's regions no more. */
+void sl_calls_leave_regions(const struct slime_call_args *a);
+
 /* ---- mailbox_lend.c ---- */
 
 /* What must be lent for a call to go by a slot of that length: enum sl_request_flags. */
