@@ -135,17 +135,23 @@ static bool take_msg(struct slime_endpoint *ep, const struct sl_msg *m, const ui
 }
 
 /* Whichever layer refuses it, the line that says why the connection is lost says what it was. */
-static bool on_msg(void *owner, const struct sl_msg *m, const uint8_t *payload)
+__attribute__((cold)) static void refuse_msg(struct sl_attempt *a, const struct sl_msg *m)
 {
-	struct sl_attempt *a = owner;
 	char why[96];
 
-	if (take_msg(a->ep, m, payload))
-		return true;
 	snprintf(why, sizeof(why),
 		 "the peer broke the protocol: message of kind %u, flags 0x%x, slot %u, %u bytes",
 		 m->kind, m->flags, m->slot, m->len);
 	a->conn->ops->close(a->conn, -EPROTO, why);
+}
+
+static bool on_msg(void *owner, const struct sl_msg *m, const uint8_t *payload)
+{
+	struct sl_attempt *a = owner;
+
+	if (take_msg(a->ep, m, payload))
+		return true;
+	refuse_msg(a, m);
 	return false;
 }
 

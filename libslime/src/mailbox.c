@@ -10,15 +10,6 @@
 #include "src/rpc_request.h"
 #include "src/rpc_service.h"
 
-void sl_mailbox_deadline(struct sl_mailbox *mb, uint64_t deadline_ns)
-{
-	if (deadline_ns == SL_NEVER)
-		return;
-	/* What has the deadline first, then the time to look; a look goes the other way round. */
-	atomic_thread_fence(memory_order_seq_cst);
-	sl_endpoint_wake_at(mb->ep, deadline_ns);
-}
-
 bool sl_mailbox_link_lost(struct sl_mailbox *mb, int status)
 {
 	switch (status) {

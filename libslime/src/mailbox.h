@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "src/mailbox_slots.h"
 #include "src/endpoint.h"
@@ -139,7 +140,14 @@ struct sl_mailbox {
 
 /* Look after calls and requests by this deadline. Any thread that entered the endpoint; what has
  * the deadline must be visible before. */
-void sl_mailbox_deadline(struct sl_mailbox *mb, uint64_t deadline_ns);
+static inline void sl_mailbox_deadline(struct sl_mailbox *mb, uint64_t deadline_ns)
+{
+	if (deadline_ns == SL_NEVER)
+		return;
+	/* What has the deadline first, then the time to look; a look goes the other way round. */
+	atomic_thread_fence(memory_order_seq_cst);
+	sl_endpoint_wake_at(mb->ep, deadline_ns);
+}
 
 /*
  * Whether a transfer failed because the link is at its end, and not for its memory: then there is

@@ -232,14 +232,6 @@ static void hold_regions(const struct slime_call_args *a)
 		atomic_fetch_add(&a->reply_mr->region->n_ops, 1);
 }
 
-void sl_calls_leave_regions(const struct slime_call_args *a)
-{
-	if (a->request_mr)
-		atomic_fetch_sub(&a->request_mr->region->n_ops, 1);
-	if (a->reply_mr)
-		atomic_fetch_sub(&a->reply_mr->region->n_ops, 1);
-}
-
 /* The call goes by the small slot that comes first. */
 static void return_large(struct sl_mailbox *mb, struct slime_call *call, int slot)
 {

@@ -13,6 +13,14 @@
 /* When to look again after what changes without telling us. */
 #define AGAIN_NS SL_NS_PER_MS
 
+void sl_calls_leave_regions(const struct slime_call_args *a)
+{
+	if (a->request_mr)
+		atomic_fetch_sub(&a->request_mr->region->n_ops, 1);
+	if (a->reply_mr)
+		atomic_fetch_sub(&a->reply_mr->region->n_ops, 1);
+}
+
 static void finish(struct slime_call *call)
 {
 	sl_calls_leave_regions(&call->args);
@@ -26,7 +34,7 @@ static void finish(struct slime_call *call)
 static void end(struct sl_mailbox *mb, struct slime_call *call, int status)
 {
 	call->status = status;
-	if (sl_lend_take_back(mb, call)) {
+	if (!call->flags || sl_lend_take_back(mb, call)) {
 		finish(call);
 		return;
 	}
@@ -48,8 +56,10 @@ static void take_payload(struct slime_call *call, const uint8_t *payload, size_t
 {
 	uint8_t *room = reply_room(call);
 
-	if (len)
+	if (len > SL_SHORT_LEN)
 		memcpy(room, payload, len);
+	else if (len)
+		sl_copy_short(room, payload, len);
 	call->reply_at = room;
 	call->reply_len = len;
 }

@@ -61,20 +61,6 @@ uint8_t *sl_lent_view(struct sl_conn *conn, const struct sl_lent *lent, uint64_t
 
 /* ---- what a call lends ---- */
 
-uint8_t sl_lend_plan(const struct slime_call_args *args, uint32_t slot_len)
-{
-	uint8_t flags = 0;
-	uint32_t head = 0;
-
-	if (args->reply_cap > slot_len) {
-		flags |= SL_REPLY_LENT;
-		head = SL_LENT_LEN;
-	}
-	if (args->request_len > slot_len - head)
-		flags |= SL_REQUEST_LENT;
-	return flags;
-}
-
 /* tcp reaches no memory without us: a table entry lends it, and taking that out takes it back. */
 static bool lends_any_memory(const struct sl_mailbox *mb)
 {
@@ -170,13 +156,6 @@ static bool take_region_back(struct sl_mailbox *mb, struct sl_region **region)
 	return true;
 }
 
-const uint8_t *sl_lend_request_bytes(const struct slime_call_args *a)
-{
-	if (!a->request_mr)
-		return a->request;
-	return a->request_mr->region->base + a->request_offset;
-}
-
 static void forget_region(struct sl_mailbox *mb, struct sl_region **region)
 {
 	if (!*region)
@@ -214,12 +193,9 @@ int sl_lend(struct sl_mailbox *mb, struct slime_call *call)
 
 bool sl_lend_take_back(struct sl_mailbox *mb, struct slime_call *call)
 {
-	bool request_back, reply_back;
+	bool request_back = take_region_back(mb, &call->request_region);
+	bool reply_back = take_region_back(mb, &call->reply_region);
 
-	if (!call->flags)
-		return true;
-	request_back = take_region_back(mb, &call->request_region);
-	reply_back = take_region_back(mb, &call->reply_region);
 	put_chunk(mb, &call->request_chunk);
 	if (call->reply_chunk && call->reply_at != call->reply_chunk->addr)
 		put_chunk(mb, &call->reply_chunk);

@@ -231,6 +231,8 @@ static int read_head(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_
 
 	if (m->flags & ~SL_REQUEST_FLAGS && !conn->looks_disturb)
 		return -1;
+	if (!(m->flags & SL_REQUEST_FLAGS))
+		return m->w[SL_REQUEST_LEN] == m->len ? 0 : -1;
 	head += m->flags & SL_REPLY_LENT ? SL_LENT_LEN : 0;
 	head += m->flags & SL_REQUEST_LENT ? SL_LENT_LEN : 0;
 	if (m->len < head)

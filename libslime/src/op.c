@@ -62,14 +62,11 @@ static void make_idle(struct slime_op *op)
 		sl_futex_wake(&op->state);
 }
 
-unsigned sl_completions_deliver(struct sl_completions *c)
+unsigned sl_completions_deliver_waiting(struct sl_completions *c)
 {
-	struct slime_op *op;
+	struct slime_op *op = take_all(&c->finished);
 	unsigned n = 0;
 
-	if (!sl_completions_waiting(c))
-		return 0;
-	op = take_all(&c->finished);
 	while (op) {
 		struct slime_op *next = op->next;
 		slime_op_fn *fn = op->fn;

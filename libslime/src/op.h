@@ -38,10 +38,6 @@ struct sl_completions {
 int sl_completions_init(struct sl_completions *c, void (*wake)(void *arg), void *wake_arg);
 void sl_completions_fini(struct sl_completions *c);
 
-/* Run the callbacks of what has finished. For the holder of the progress token, with no lock held.
- * Returns how many. */
-unsigned sl_completions_deliver(struct sl_completions *c);
-
 /* The next op for slime_context_next(), idle again; NULL when there is none. Any thread. */
 struct slime_op *sl_completions_next(struct sl_completions *c);
 
@@ -49,6 +45,16 @@ struct slime_op *sl_completions_next(struct sl_completions *c);
 static inline bool sl_completions_waiting(const struct sl_completions *c)
 {
 	return atomic_load_explicit(&c->finished, memory_order_acquire) != NULL;
+}
+
+/* Run the callbacks of what has finished. For the holder of the progress token, with no lock held.
+ * Returns how many. */
+unsigned sl_completions_deliver_waiting(struct sl_completions *c);
+
+/* The same where mostly nothing has. */
+static inline unsigned sl_completions_deliver(struct sl_completions *c)
+{
+	return sl_completions_waiting(c) ? sl_completions_deliver_waiting(c) : 0;
 }
 
 /* What is to be done, filled by xfer.c; the transport that executes it keeps its place in it. */

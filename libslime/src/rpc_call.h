@@ -62,7 +62,19 @@ void sl_calls_leave_regions(const struct slime_call_args *a);
 /* ---- mailbox_lend.c ---- */
 
 /* What must be lent for a call to go by a slot of that length: enum sl_request_flags. */
-uint8_t sl_lend_plan(const struct slime_call_args *args, uint32_t slot_len);
+static inline uint8_t sl_lend_plan(const struct slime_call_args *args, uint32_t slot_len)
+{
+	uint8_t flags = 0;
+	uint32_t head = 0;
+
+	if (args->reply_cap > slot_len) {
+		flags |= SL_REPLY_LENT;
+		head = SL_LENT_LEN;
+	}
+	if (args->request_len > slot_len - head)
+		flags |= SL_REQUEST_LENT;
+	return flags;
+}
 
 /* Lend what call->flags say: 0, or an error and nothing is lent. -EAGAIN: memory is short now. */
 int sl_lend(struct sl_mailbox *mb, struct slime_call *call);
@@ -70,10 +82,15 @@ int sl_lend(struct sl_mailbox *mb, struct slime_call *call);
 /* What was lent, if anything, was not told to any peer: take it back. */
 void sl_lend_forget(struct sl_mailbox *mb, struct slime_call *call);
 
-/* The call has its result: what was lent comes back, but for a chunk that holds the reply. False:
- * the peer still reads or writes; ask again. */
+/* A call that lent something has its result: that comes back, but for a chunk that holds the reply.
+ * False: the peer still reads or writes; ask again. */
 bool sl_lend_take_back(struct sl_mailbox *mb, struct slime_call *call);
 
-const uint8_t *sl_lend_request_bytes(const struct slime_call_args *args);
+static inline const uint8_t *sl_lend_request_bytes(const struct slime_call_args *a)
+{
+	if (!a->request_mr)
+		return a->request;
+	return a->request_mr->region->base + a->request_offset;
+}
 
 #endif

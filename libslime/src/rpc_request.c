@@ -187,16 +187,17 @@ static int begin(struct slime_rpc_request *req, struct answer *a)
 
 	if (ret)
 		return ret;
-	*a = (struct answer){ .req = req };
+	a->req = req;
+	a->mb = req->mb;
+	a->entered = false;
+	a->along = NULL;
 	if (handling == req && is_inline(req)) {
 		/* With the token nobody else looks at it, and the connection stays. */
 		atomic_store_explicit(&req->state, SL_REQUEST_ANSWERING, memory_order_relaxed);
-		a->mb = req->mb;
 		a->conn = atomic_load_explicit(&a->mb->ep->conn, memory_order_relaxed);
 	} else {
 		if (!claim(req))
 			return dispose(req, atomic_load(&req->state));
-		a->mb = req->mb;
 		if (sl_endpoint_enter(a->mb->ep, &a->conn)) {
 			let_go(req);
 			return -ECONNRESET;

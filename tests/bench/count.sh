@@ -47,7 +47,7 @@ instructions() {
 		"instructions: $2, in $4"
 }
 
-instructions 1679 shm-call 500 counted_steps 1
+instructions 1574 shm-call 500 counted_steps 1
 instructions 1031 shm-read 500 counted_steps 1
 instructions 1005 shm-pieces 2 counted_steps 15000
 instructions 4244 tcp-call 500 counted_steps 1

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "src/copy.h"
 #include "src/transport/auth.h"
 #include "src/transport/shm/shm.h"
 
@@ -144,17 +145,20 @@ static bool peer_sleeps(const struct shm_conn *c)
 	return atomic_load_explicit(&c->peer_page->sleeping, memory_order_relaxed);
 }
 
-static void ring_peer(struct shm_conn *c)
+__attribute__((cold)) static void wake_peer(const struct shm_conn *c)
 {
 	uint64_t one = 1;
+	ssize_t n = write(c->peer_wake_fd, &one, sizeof(one));
 
+	(void)n; /* a full counter is readable already */
+}
+
+static inline void ring_peer(const struct shm_conn *c)
+{
 	/* What was published comes before the look at whether the peer sleeps. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (peer_sleeps(c)) {
-		ssize_t n = write(c->peer_wake_fd, &one, sizeof(one));
-
-		(void)n; /* a full counter is readable already */
-	}
+	if (peer_sleeps(c))
+		wake_peer(c);
 }
 
 /* The connection whose messages this thread takes: what it posts meanwhile is looked after when it
@@ -253,12 +257,12 @@ static unsigned take_next(void *arg);
 /* After some messages more of them are likely. */
 static void expect_more(struct shm_conn *c)
 {
-	*c->t->base.env->next = (struct sl_next){
-		.word = &c->rx_next->seq,
-		.value = c->rx_seq + 1,
-		.take = take_next,
-		.arg = c,
-	};
+	struct sl_next *next = c->t->base.env->next;
+
+	next->word = &c->rx_next->seq;
+	next->value = c->rx_seq + 1;
+	next->take = take_next;
+	next->arg = c;
 }
 
 static void expect_nothing(const struct shm_conn *c)
@@ -325,7 +329,7 @@ static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_
 	/* Who wrote it a lap ago, if that was another thread, is done with it. */
 	(void)atomic_load_explicit(&e->seq, memory_order_acquire);
 	if (payload)
-		memcpy(e->payload, payload, m->len);
+		sl_copy_short(e->payload, payload, m->len);
 	/* All of the line that the peer looks at together: it takes it away in between. */
 	copy_words(&e->m, m);
 	if (payload)
