@@ -21,8 +21,11 @@ int sl_region_table_init(struct sl_region_table *t, uint64_t owner, uint32_t n)
 	};
 	if (!t->slots)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++)
+	sl_list_init(&t->free);
+	for (uint32_t i = 0; i < n; i++) {
 		t->slots[i].id = i;
+		sl_list_append(&t->free, &t->slots[i].link);
+	}
 	pthread_mutex_init(&t->lock, NULL);
 	return 0;
 }
@@ -33,14 +36,18 @@ void sl_region_table_fini(struct sl_region_table *t)
 	free(t->slots);
 }
 
-static struct sl_region *find_free(struct sl_region_table *t)
+/* Mostly the first: a peer that asks for an old generation may be looking at it this moment. */
+static struct sl_region *take_free(struct sl_region_table *t)
 {
-	for (uint32_t i = 0; i < t->n; i++) {
-		/* A peer that still asks for the old generation may be looking at the slot: not
-		 * now. */
-		if (atomic_load(&t->slots[i].state) == SL_REGION_FREE &&
-		    !atomic_load(&t->slots[i].n_users))
-			return &t->slots[i];
+	struct sl_list *e;
+
+	sl_list_for_each (e, &t->free) {
+		struct sl_region *r = SL_CONTAINER_OF(e, struct sl_region, link);
+
+		if (atomic_load(&r->n_users))
+			continue;
+		sl_list_remove(e);
+		return r;
 	}
 	return NULL;
 }
@@ -50,7 +57,7 @@ int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struc
 	struct sl_region *r;
 
 	pthread_mutex_lock(&t->lock);
-	r = find_free(t);
+	r = take_free(t);
 	if (r) {
 		r->access = what->access;
 		r->secret = what->secret;
@@ -83,6 +90,7 @@ void sl_region_remove(struct sl_region_table *t, struct sl_region *r)
 {
 	pthread_mutex_lock(&t->lock);
 	atomic_store(&r->state, SL_REGION_FREE);
+	sl_list_append(t->free.next, &r->link); /* before the first */
 	pthread_mutex_unlock(&t->lock);
 }
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include <slime/mr.h>
 
 enum sl_region_kind {
@@ -39,7 +40,8 @@ struct sl_region {
 	uint64_t len;
 	int memfd; /* kind MEMFD: borrowed from the slime_mem */
 	uint64_t memfd_offset;
-	uint64_t memfd_len; /* of the whole file */
+	uint64_t memfd_len;  /* of the whole file */
+	struct sl_list link; /* among the table's free ones */
 };
 
 struct sl_region_table {
@@ -48,6 +50,7 @@ struct sl_region_table {
 	uint64_t next_generation;
 	uint32_t n;
 	struct sl_region *slots;
+	struct sl_list free; /* the one that was given back last is first, so that ids stay small */
 };
 
 int sl_region_table_init(struct sl_region_table *t, uint64_t owner, uint32_t n);
