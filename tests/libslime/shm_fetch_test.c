@@ -119,10 +119,15 @@ static void give_region(struct reader *x)
 	raw_shm_say(x->r, &answer);
 }
 
+static const struct shm_conn *conn_of(const struct reader *x)
+{
+	return (struct shm_conn *)x->r->ep->attempts[SLIME_TRANSPORT_SHM].conn;
+}
+
 /* The last message of our end. */
 static struct sl_msg last_said(struct reader *x)
 {
-	const struct shm_conn *c = (struct shm_conn *)x->r->ep->attempts[SLIME_TRANSPORT_SHM].conn;
+	const struct shm_conn *c = conn_of(x);
 
 	assert_true(c->tx_seq > 0);
 	return x->r->other->ring[(c->tx_seq - 1) % SL_RING_ENTRIES].m;
@@ -254,6 +259,11 @@ static void expect_written_reply(struct reader *x)
 {
 	struct sl_msg m;
 
+	/* What was half read names another region, which is not there: that is right. */
+	if (conn_of(x)->tx_seq) {
+		assert_int_equal(last_said(x).w[SL_REPLY_STATUS], SL_REPLY_UNREACHABLE);
+		return;
+	}
 	give_region(x);
 	raw_shm_turn(x->r);
 	m = last_said(x);
@@ -343,6 +353,13 @@ static void post_send(struct reader *x)
 
 static void expect_received(struct reader *x)
 {
+	/* A copy of the descriptor takes several loads. One whose rest came later names a region
+	 * that is not there: that is right. */
+	if (slime_op_test(x->r->op)) {
+		assert_int_equal(slime_op_status(x->r->op), -ESTALE);
+		assert_int_equal(x->r->bytes[0], 0x5a);
+		return;
+	}
 	give_region(x);
 	assert_ok(slime_op_wait(x->r->op, PATIENCE_MS));
 	assert_ok(slime_op_status(x->r->op));
