@@ -104,8 +104,13 @@ static void print_option(const struct cli_program *program, const struct cli_set
 			append(text, sizeof(text), i ? ", " : ": ", s.words[i], "");
 	if (s.def && !(s.type == CLI_TYPE_FLAG && !strcmp(s.def, "false")))
 		append(text, sizeof(text), " [", *s.def ? s.def : "none", "]");
-	if (s.env)
-		append(text, sizeof(text), " (or $", s.env, ")");
+	if (s.env) {
+		append(text, sizeof(text), " (or $", "", "");
+		for (const char *c = s.env; *c; c++)
+			append(text, sizeof(text), *c == ' ' ? ", $" : (char[]){ *c, '\0' }, "",
+			       "");
+		append(text, sizeof(text), ")", "", "");
+	}
 	print_entry(label, text, to);
 }
 

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -381,17 +382,35 @@ static int parse_text(struct parse *p, const struct cli_setting *s, const char *
 	return ret == -EINVAL ? refuse(p->program, "%s: %s", origin, why) : ret;
 }
 
+/* The first of these names, with blanks between them, that the environment has a text for; NULL
+ * without one. */
+static const char *first_variable(const char *names, char name[64])
+{
+	while (names && *names) {
+		int len = (int)strcspn(names, " ");
+		const char *text;
+
+		snprintf(name, 64, "%.*s", len, names);
+		text = getenv(name);
+		if (text && *text)
+			return text;
+		names += len;
+		names += strspn(names, " ");
+	}
+	return NULL;
+}
+
 static int take_default(struct parse *p, const struct cli_setting *s, void *out)
 {
-	const char *text = s->env ? getenv(s->env) : NULL;
-	char *origin;
+	char name[64], *origin;
+	const char *text = first_variable(s->env, name);
 	int ret = 0;
 
 	if (!s->path && s->def && s->type != CLI_TYPE_ASSIGN)
 		ret = parse_text(p, s, s->def, s->name, out);
-	if (ret || !text || !*text)
+	if (ret || !text)
 		return ret;
-	origin = cli_arena_printf(p->args->arena, "environment variable %s", s->env);
+	origin = cli_arena_printf(p->args->arena, "environment variable %s", name);
 	if (!origin)
 		return -ENOMEM;
 	return s->path ? override(p->args, text, s->path, origin)

@@ -75,7 +75,8 @@ struct cli_setting {
 	/* Command line only. */
 	char letter;	   /* -c */
 	const char *value; /* what --help calls the value: FILE, URL; NULL takes the type's word */
-	const char *env;   /* the environment variable that stands in for an absent option */
+	const char *env;   /* the environment variables that stand in for an absent option: the
+			      first that is set, with blanks between their names */
 	const char *path;  /* the option sets this key of the file, not a field */
 	bool hidden;	   /* works, but --help does not show it */
 };

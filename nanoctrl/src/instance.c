@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "cli/daemon.h"
 #include "cli/pidfile.h"
+#include "node.h"
 #include "probe.h"
 #include "redis_child.h"
 #include "serve.h"
@@ -122,7 +123,7 @@ static int say_started(const struct cli_daemon *d, const char *log, int wait_ms)
 {
 	uint64_t deadline = sl_deadline_ns(wait_ms);
 	const char *url = d->message;
-	char why[512];
+	char why[512], own[INET_ADDRSTRLEN];
 	pid_t pid;
 	int ret = probe_health(url, PROBE_MS, &pid);
 
@@ -135,7 +136,9 @@ static int say_started(const struct cli_daemon *d, const char *log, int wait_ms)
 	}
 	while ((ret = probe_ready(url, why, sizeof(why))) && sl_clock_ns() < deadline)
 		poll(NULL, 0, LOOK_MS);
-	printf("nanoctrl started (pid=%d)\naddress: %s\nlog: %s\n", (int)d->pid, url, log);
+	node_address(own);
+	printf("Local node IP: %s\n\nnanoctrl started (pid=%d)\naddress: %s\nlog: %s\n", own,
+	       (int)d->pid, url, log);
 	if (ret)
 		fprintf(stderr, "nanoctrl: warning: not ready: %s\n", why);
 	return 0;
@@ -157,6 +160,41 @@ static int choose_log(const struct options *options, const struct runtime *rt, c
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+/* Where a server of these settings would answer, as long as its port is known. */
+static void likely_url(const struct settings *settings, char *out, size_t room)
+{
+	const char *host = settings->server.host;
+
+	if (!strcmp(host, "0.0.0.0"))
+		host = "127.0.0.1";
+	else if (!strcmp(host, "::"))
+		host = "::1";
+	snprintf(out, room, strchr(host, ':') ? "http://[%s]:%u" : "http://%s:%u", host,
+		 settings->server.port);
+}
+
+/* Whether a nanoctrl that another runtime directory, or nobody, knows of is there already: ours or
+ * DLSlime's. Any other server is left to the attempt to listen beside it. */
+static bool is_served(const struct settings *settings)
+{
+	struct probe_reply reply;
+	char url[128];
+	bool served;
+
+	likely_url(settings, url, sizeof(url));
+	if (!settings->server.port || probe_get(url, "/", PROBE_MS, &reply))
+		return false;
+	served = reply.status == 200 &&
+		 (!strcmp(reply.body, "NanoCtrl Server Running") ||
+		  !strcmp(reply.body, "DLSlime control plane Server Running"));
+	free(reply.text);
+	if (served)
+		printf("nanoctrl appears to be already running at %s (no pid file managed by this "
+		       "CLI)\n",
+		       url);
+	return served;
+}
+
 int instance_start(const struct settings *settings, const struct options *options,
 		   const struct runtime *rt)
 {
@@ -171,11 +209,13 @@ int instance_start(const struct settings *settings, const struct options *option
 		return complain("log file", ret);
 	if (!find_running(rt, attr.timeout_ms, &info))
 		return say_running(&info);
+	if (is_served(settings))
+		return 0;
 	attr.log_file = log;
 	log_len = length_of(log);
 	ret = cli_daemon_start(&d, &attr);
 	if (!ret)
-		return serve(settings, rt, log, &d);
+		return serve(settings, options, rt, log, &d);
 	if (ret == CLI_DAEMON_PARENT)
 		return say_started(&d, log, settings->redis.url ? READY_MS : (int)options->wait_ms);
 	/* Another start may have been faster. */
@@ -199,30 +239,66 @@ static int find_data_dir(const struct settings *settings, const struct runtime *
 	return 0;
 }
 
-int instance_status(const struct settings *settings, const struct runtime *rt)
+/* Whether a nanoctrl answers there, and of this process when pid is not 0; said in a line. */
+static bool say_health(const char *url, pid_t pid)
 {
-	struct cli_pidfile_info info;
-	char text[PATH_MAX];
-	pid_t pid;
-	int ret = cli_pidfile_read(rt->pid_file, &info);
+	pid_t who = 0;
+	int ret = probe_health(url, PROBE_MS, &who);
+	bool ok = !ret && (!pid || who == pid);
 
-	if (ret) {
-		printf("nanoctrl is not running%s\n",
-		       ret == CLI_PIDFILE_FREE ? "" : ", or is only starting");
-		return 1;
-	}
-	printf("pid: %d\nprocess: running\naddress: %s\n", (int)info.process.pid, info.note);
-	ret = probe_health(info.note, PROBE_MS, &pid);
-	if (ret || pid != info.process.pid) {
+	if (ok)
+		printf("health: ok\n");
+	else
 		printf("health: down (%s)\n",
 		       ret ? strerror(-ret) : "another server has its address");
+	return ok;
+}
+
+/* Nobody holds the pid file: what the last server left is all there is to say. */
+static int say_not_running(const struct settings *settings, const struct options *options,
+			   const struct runtime *rt, bool starting)
+{
+	struct runtime_meta meta;
+	char url[256];
+
+	likely_url(settings, url, sizeof(url));
+	if (starting) {
+		printf("nanoctrl is not running, or is only starting\n");
 		return 1;
 	}
-	printf("health: ok\n");
-	if (probe_ready(info.note, text, sizeof(text)))
+	if (!runtime_read_meta(rt, &meta)) {
+		printf("nanoctrl is not running (no pid file)\n");
+	} else {
+		printf("pid: %ld\nprocess: not running\naddress: %s\n", meta.pid, meta.address);
+		if (*meta.address)
+			snprintf(url, sizeof(url), "%s", meta.address);
+	}
+	say_health(options->address ? options->address : url, 0);
+	if (*meta.log)
+		printf("log: %s\n", meta.log);
+	return 1;
+}
+
+int instance_status(const struct settings *settings, const struct options *options,
+		    const struct runtime *rt)
+{
+	struct cli_pidfile_info info;
+	struct runtime_meta meta;
+	char text[PATH_MAX];
+	const char *url = options->address ? options->address : info.note;
+	int ret = cli_pidfile_read(rt->pid_file, &info);
+
+	if (ret)
+		return say_not_running(settings, options, rt, ret != CLI_PIDFILE_FREE);
+	printf("pid: %d\nprocess: running\naddress: %s\n", (int)info.process.pid, url);
+	if (!say_health(url, info.process.pid))
+		return 1;
+	if (probe_ready(url, text, sizeof(text)))
 		printf("ready: no (%s)\n", text);
 	else
 		printf("ready: yes\n");
+	if (runtime_read_meta(rt, &meta) && *meta.log)
+		printf("log: %s\n", meta.log);
 	if (readlink(rt->data_link, text, 1) > 0 && !find_data_dir(settings, rt, text))
 		printf("data: %s\n", text);
 	printf("runtime: %s\n", rt->dir);
@@ -289,14 +365,14 @@ int instance_stop(const struct settings *settings, const struct options *options
 		return clean_up(settings, rt,
 				access(rt->meta_file, F_OK)
 					? "nanoctrl is not running"
-					: "nanoctrl is not running (stale files cleaned)");
+					: "nanoctrl is not running (stale pid file cleaned)");
 	ret = cli_process_signal(&info.process, SIGTERM);
 	if (ret && ret != -ESRCH)
 		return complain("cannot signal it", ret);
 	if (!cli_process_wait(&info.process, (int)options->timeout_ms))
 		return say_stopped(settings, rt, info.process.pid);
 	if (!options->force) {
-		fprintf(stderr, "nanoctrl: it did not stop within %.1f s; try again with --force\n",
+		fprintf(stderr, "Error: nanoctrl did not stop within %.1fs; rerun with --force\n",
 			(double)options->timeout_ms / 1e3);
 		return 1;
 	}

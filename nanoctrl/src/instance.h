@@ -12,7 +12,8 @@ int instance_start(const struct settings *settings, const struct options *option
 		   const struct runtime *rt);
 
 /* 0 when it runs and answers. */
-int instance_status(const struct settings *settings, const struct runtime *rt);
+int instance_status(const struct settings *settings, const struct options *options,
+		    const struct runtime *rt);
 
 /* End it and its private Redis, also the one that a killed server left. */
 int instance_stop(const struct settings *settings, const struct options *options,

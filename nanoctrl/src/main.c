@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "cli/config.h"
@@ -97,7 +99,7 @@ static int run(const char *command, const struct options *options, const struct 
 	if (!strcmp(command, "start"))
 		return instance_start(settings, options, &rt);
 	if (!strcmp(command, "status"))
-		return instance_status(settings, &rt);
+		return instance_status(settings, options, &rt);
 	if (!strcmp(command, "stop"))
 		return instance_stop(settings, options, &rt);
 	if (!strcmp(command, "obs links"))
@@ -110,10 +112,47 @@ static int run(const char *command, const struct options *options, const struct 
 		return obs_show(OBS_VIEW_NICS, settings, options, &rt);
 	if (!strcmp(command, "top"))
 		return top_run(settings, options, &rt);
-	return serve(settings, &rt, options->log_file, NULL);
+	return serve(settings, options, &rt, options->log_file, NULL);
 }
 
-int main(int argc, char **argv)
+/* DLSlime's variables for the level of the log: words as "debug" or "info,hyper=warn", of which the
+ * first is the one of the server itself. */
+static void adopt_log_level(void)
+{
+	static const char *const names[] = { "NANOCTRL_RUST_LOG", "DLSLIME_CTRL_RUST_LOG" };
+	static const char *const levels[][2] = { { "error", "error" }, { "warn", "warn" },
+						 { "info", "info" },   { "debug", "debug" },
+						 { "trace", "debug" }, { "off", "error" } };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *text = getenv(names[i]);
+		size_t len = text ? strcspn(text, ",") : 0;
+
+		for (size_t j = 0; j < sizeof(levels) / sizeof(*levels); j++)
+			if (len && len == strlen(levels[j][0]) &&
+			    !strncasecmp(text, levels[j][0], len))
+				setenv("NANOCTRL_LOG_LEVEL", levels[j][1], 0);
+	}
+}
+
+/* Options without a command are those of the server; its words are in out, which has room for one
+ * more than argv. */
+static int add_command(int argc, char **argv, char **out)
+{
+	static char server[] = "server";
+	int n = 0;
+
+	out[n++] = argv[0];
+	if (argc < 2 || (argv[1][0] == '-' && strcmp(argv[1], "--version") != 0 &&
+			 strcmp(argv[1], "-h") != 0 && strncmp(argv[1], "--help", 6) != 0))
+		out[n++] = server;
+	for (int i = 1; i < argc; i++)
+		out[n++] = argv[i];
+	out[n] = NULL;
+	return n;
+}
+
+static int run_program(int argc, char **argv)
 {
 	struct cli_config *config;
 	struct options options = { 0 };
@@ -136,4 +175,19 @@ int main(int argc, char **argv)
 	}
 	cli_args_fini(&args);
 	return cli_output_end("nanoctrl", status);
+}
+
+int main(int argc, char **argv)
+{
+	char **words = calloc((size_t)argc + 2, sizeof(*words));
+	int status;
+
+	if (!words) {
+		fprintf(stderr, "nanoctrl: %s\n", strerror(ENOMEM));
+		return EXIT_FAILURE;
+	}
+	adopt_log_level();
+	status = run_program(add_command(argc, argv, words), words);
+	free(words);
+	return status;
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define REDIS_SCHEME	    "redis://"
 #define REDIS_SENTINELS_MAX 16
 
 struct redis_host {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
+#include "json_slice.h"
 #include "json_text.h"
 
 static int join(char out[PATH_MAX], const char *dir, const char *name)
@@ -125,23 +126,80 @@ int runtime_write(const char *path, const char *text, size_t len)
 	return ret;
 }
 
+/* Our command line as a list in JSON, as much of it as fits; what main() hid in it stays hidden. */
+static void command_line(char *out, size_t room)
+{
+	char words[4096], word[2 * sizeof(words)];
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? 0 : read(fd, words, sizeof(words) - 1);
+	size_t n = (size_t)snprintf(out, room, "[");
+
+	if (fd >= 0)
+		close(fd);
+	words[len > 0 ? len : 0] = '\0';
+	for (const char *at = words; at < words + len; at += strlen(at) + 1) {
+		json_text(word, sizeof(word), at);
+		if (n + strlen(word) + 4 > room)
+			break;
+		n += (size_t)snprintf(out + n, room - n, "%s%s", at == words ? "" : ", ", word);
+	}
+	snprintf(out + n, room - n, "]");
+}
+
 int runtime_write_meta(const struct runtime *rt, const char *url, const char *log,
 		       const char *data_dir)
 {
-	char log_text[2 * PATH_MAX], dir_text[2 * PATH_MAX], text[5 * PATH_MAX];
+	char log_text[2 * PATH_MAX], dir_text[2 * PATH_MAX], cmd[8192], text[8 * PATH_MAX];
 	int n;
 
 	json_text(log_text, sizeof(log_text), log ? log : "");
 	json_text(dir_text, sizeof(dir_text), data_dir ? data_dir : "");
-	n = snprintf(
-		text, sizeof(text),
-		"{\n  \"pid\": %ld,\n  \"address\": \"%s\",\n  \"log\": %s,\n  \"data_dir\": %s,\n"
-		"  \"version\": \"%s\",\n  \"started_at\": %lld\n}\n",
-		(long)getpid(), url, log_text, dir_text, SLIME_VERSION, (long long)time(NULL));
+	command_line(cmd, sizeof(cmd));
+	n = snprintf(text, sizeof(text),
+		     "{\n  \"pid\": %ld,\n  \"address\": \"%s\",\n  \"cmd\": %s,\n  \"log\": %s,\n"
+		     "  \"data_dir\": %s,\n  \"version\": \"%s\",\n  \"started_at\": %lld\n}\n",
+		     (long)getpid(), url, cmd, log_text, dir_text, SLIME_VERSION,
+		     (long long)time(NULL));
 	unlink(rt->data_link);
 	if (data_dir && symlink(data_dir, rt->data_link))
 		return -errno;
 	return runtime_write(rt->meta_file, text, (size_t)n);
+}
+
+/* A text of the file, "" when it is none or too long. */
+static void take_text(struct json_slice value, char *out, size_t room)
+{
+	char *text = malloc(value.len + 1);
+
+	if (text && json_unquote(value, text) >= 0)
+		snprintf(out, room, "%s", strlen(text) < room ? text : "");
+	free(text);
+}
+
+bool runtime_read_meta(const struct runtime *rt, struct runtime_meta *out)
+{
+	char text[8 * PATH_MAX];
+	int fd = open(rt->meta_file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	struct json_slice key, value;
+	struct json_walk w;
+	uint64_t pid;
+
+	memset(out, 0, sizeof(*out));
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0 || json_too_deep(text, (size_t)n, 2) ||
+	    !json_walk_init(&w, json_first(text, (size_t)n)) || !w.object)
+		return false;
+	while (json_walk_next(&w, &key, &value)) {
+		if (json_is(key, "\"pid\"") && json_u64(value, INT32_MAX, &pid))
+			out->pid = (long)pid;
+		else if (json_is(key, "\"address\""))
+			take_text(value, out->address, sizeof(out->address));
+		else if (json_is(key, "\"log\""))
+			take_text(value, out->log, sizeof(out->log));
+	}
+	return true;
 }
 
 void runtime_clean(const struct runtime *rt)

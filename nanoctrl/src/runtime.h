@@ -8,6 +8,7 @@
 #define NANOCTRL_RUNTIME_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct runtime {
@@ -40,6 +41,14 @@ int runtime_write(const char *path, const char *text, size_t len);
 /* What status and people can read, as JSON. log and data_dir may be NULL. */
 int runtime_write_meta(const struct runtime *rt, const char *url, const char *log,
 		       const char *data_dir);
+
+/* What the meta file says of the last server, "" where it says nothing. False without one. */
+struct runtime_meta {
+	long pid;
+	char address[256];
+	char log[PATH_MAX];
+};
+bool runtime_read_meta(const struct runtime *rt, struct runtime_meta *out);
 
 /* Remove what the process leaves no more: meta and link. */
 void runtime_clean(const struct runtime *rt);

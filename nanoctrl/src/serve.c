@@ -22,14 +22,17 @@
 #include "api_session.h"
 #include "loop.h"
 #include "model.h"
+#include "node.h"
 #include "redis_child.h"
 #include "server.h"
 #include "store.h"
 
 #define REDIS_WAIT_MS 6000
+#define URL_MAX	      96
 
 struct process {
 	const struct settings *settings;
+	const struct options *options;
 	const struct runtime *rt;
 	const char *log;
 	struct cli_daemon *daemon;
@@ -206,6 +209,7 @@ static int open_server(struct process *p)
 
 	config.host = s->host;
 	config.port = s->port;
+	config.second_port = s->second_port;
 	config.n_loops = choose_threads(s->threads);
 	config.routes = route_table;
 	config.n_routes = route_table_len - (s->compat == COMPAT_OFF ? route_table_n_compat : 0);
@@ -229,6 +233,9 @@ static int open_server(struct process *p)
 	if (config.body_memory < 4 * config.limits.body_bytes)
 		config.body_memory = 4 * config.limits.body_bytes;
 	ret = server_create(&config, p->loop, &p->server);
+	if (ret && s->second_port)
+		return fail(p, ret, "cannot listen on %s port %u and %u: %s", s->host, s->port,
+			    s->second_port, strerror(-ret));
 	return ret ? fail(p, ret, "cannot listen on %s port %u: %s", s->host, s->port,
 			  strerror(-ret))
 		   : 0;
@@ -271,11 +278,33 @@ static int open_loop(struct process *p)
 	return 0;
 }
 
+/* Where others are told to find us: as we listen, but for what was asked for, and with an address
+ * in place of a wildcard. */
+static void choose_url(const struct process *p, char out[URL_MAX])
+{
+	const char *url = server_url(p->server), *host = p->settings->server.host;
+	unsigned port = p->options->health_port;
+	char own[INET_ADDRSTRLEN];
+
+	if (!port)
+		sscanf(strrchr(url, ':'), ":%u", &port);
+	if (p->options->health_host) {
+		host = p->options->health_host;
+	} else if (!strcmp(host, "0.0.0.0") || !strcmp(host, "::")) {
+		node_address(own);
+		host = own;
+	}
+	snprintf(out, URL_MAX, strchr(host, ':') ? "http://[%s]:%u" : "http://%s:%u", host, port);
+}
+
 /* Everything is open: others may find us. */
 static int announce(struct process *p)
 {
-	const char *url = server_url(p->server);
-	int ret = cli_pidfile_set_note(&p->pidfile, url);
+	char url[URL_MAX];
+	int ret;
+
+	choose_url(p, url);
+	ret = cli_pidfile_set_note(&p->pidfile, url);
 
 	if (!ret)
 		ret = runtime_write_meta(p->rt, url, p->log, p->redis ? p->data_dir : NULL);
@@ -325,12 +354,15 @@ static void close_all(struct process *p)
 	}
 }
 
-int serve(const struct settings *settings, const struct runtime *rt, const char *log,
-	  struct cli_daemon *daemon)
+int serve(const struct settings *settings, const struct options *options, const struct runtime *rt,
+	  const char *log, struct cli_daemon *daemon)
 {
-	struct process p = {
-		.settings = settings, .rt = rt, .log = log, .daemon = daemon, .signals = -1
-	};
+	struct process p = { .settings = settings,
+			     .options = options,
+			     .rt = rt,
+			     .log = log,
+			     .daemon = daemon,
+			     .signals = -1 };
 	int ret = open_all(&p);
 
 	if (!ret)

@@ -14,7 +14,7 @@ struct cli_daemon;
  * went; without one the cause is on standard error and the URL on standard output. Returns the exit
  * status.
  */
-int serve(const struct settings *settings, const struct runtime *rt, const char *log,
-	  struct cli_daemon *daemon);
+int serve(const struct settings *settings, const struct options *options, const struct runtime *rt,
+	  const char *log, struct cli_daemon *daemon);
 
 #endif

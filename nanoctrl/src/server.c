@@ -23,11 +23,18 @@
 #define DRAIN_LOOK_MS	50
 #define URL_MAX		80
 
+#define LISTENERS_MAX 2
+
+struct listener {
+	int fd;
+	struct event *acceptor;
+};
+
 struct server {
 	struct server_config config;
 	struct loop *main;
-	int fd;
-	struct event *acceptor;
+	struct listener listeners[LISTENERS_MAX];
+	unsigned n_listeners; /* 0 once nothing is accepted any more */
 	struct event *resume; /* accepting after a pause */
 	struct event *drain_timer;
 	char url[URL_MAX];
@@ -130,12 +137,13 @@ static void hand_over(struct server *s, int fd, const struct sockaddr_storage *f
 	}
 }
 
-/* Without descriptors the listener would spin; others are freed meanwhile. */
+/* Without descriptors the listeners would spin; others are freed meanwhile. */
 static void pause_accepting(struct server *s, int err)
 {
 	uint32_t held_back;
 
-	event_del(s->acceptor);
+	for (unsigned i = 0; i < s->n_listeners; i++)
+		event_del(s->listeners[i].acceptor);
 	loop_set_timer(s->resume, ACCEPT_PAUSE_MS);
 	if (sl_log_allow(&accept_limit, &held_back))
 		sl_error("http", "accept: %s (%u more lines held back)", strerror(err), held_back);
@@ -164,18 +172,26 @@ static void on_accept(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+static int accept_all(struct server *s)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; i < s->n_listeners; i++)
+		if (event_add(s->listeners[i].acceptor, NULL))
+			ret = -ENOMEM;
+	return ret;
+}
+
 static void on_resume(evutil_socket_t fd, short what, void *arg)
 {
-	struct server *s = arg;
-
 	(void)fd;
 	(void)what;
-	event_add(s->acceptor, NULL);
+	accept_all(arg);
 }
 
 /* The address to bind; 0 or -EINVAL. */
-static int parse_host(const struct server_config *config, struct sockaddr_storage *addr,
-		      socklen_t *len)
+static int parse_host(const struct server_config *config, uint16_t port,
+		      struct sockaddr_storage *addr, socklen_t *len)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)addr;
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
@@ -183,36 +199,40 @@ static int parse_host(const struct server_config *config, struct sockaddr_storag
 	memset(addr, 0, sizeof(*addr));
 	if (inet_pton(AF_INET, config->host, &in->sin_addr) == 1) {
 		in->sin_family = AF_INET;
-		in->sin_port = htons(config->port);
+		in->sin_port = htons(port);
 		*len = sizeof(*in);
 		return 0;
 	}
 	if (inet_pton(AF_INET6, config->host, &in6->sin6_addr) == 1) {
 		in6->sin6_family = AF_INET6;
-		in6->sin6_port = htons(config->port);
+		in6->sin6_port = htons(port);
 		*len = sizeof(*in6);
 		return 0;
 	}
 	return -EINVAL;
 }
 
-static int listen_on(struct server *s)
+static int listen_on(struct server *s, uint16_t port)
 {
+	struct listener *l = &s->listeners[s->n_listeners];
 	struct sockaddr_storage addr;
 	int one = 1, ret;
 	socklen_t len;
 
-	ret = parse_host(&s->config, &addr, &len);
+	ret = parse_host(&s->config, port, &addr, &len);
 	if (ret)
 		return ret;
-	s->fd = socket(addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (s->fd < 0)
+	l->fd = socket(addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (l->fd < 0)
 		return -errno;
+	s->n_listeners++;
 	/* Over connections that linger from before a restart, but never beside another listener. */
-	setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(s->fd, (struct sockaddr *)&addr, len) || listen(s->fd, BACKLOG) ||
-	    getsockname(s->fd, (struct sockaddr *)&addr, &len))
+	setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(l->fd, (struct sockaddr *)&addr, len) || listen(l->fd, BACKLOG) ||
+	    getsockname(l->fd, (struct sockaddr *)&addr, &len))
 		return -errno;
+	if (s->n_listeners > 1)
+		return 0;
 	/* The port is at the same place in both families. */
 	snprintf(s->url, sizeof(s->url),
 		 addr.ss_family == AF_INET6 ? "http://[%s]:%u" : "http://%s:%u", s->config.host,
@@ -222,12 +242,15 @@ static int listen_on(struct server *s)
 
 static void stop_accepting(struct server *s)
 {
-	if (s->fd < 0)
-		return;
-	event_del(s->acceptor);
-	event_del(s->resume);
-	close(s->fd);
-	s->fd = -1;
+	if (s->resume)
+		event_del(s->resume);
+	while (s->n_listeners) {
+		struct listener *l = &s->listeners[--s->n_listeners];
+
+		if (l->acceptor)
+			event_free(l->acceptor);
+		close(l->fd);
+	}
 }
 
 /* Call fn on every worker's loop. */
@@ -273,11 +296,11 @@ static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (s->fd >= 0 && now >= s->accept_until_ns) {
+	if (s->n_listeners && now >= s->accept_until_ns) {
 		stop_accepting(s);
 		tell_workers(s, close_idle);
 	}
-	if (now >= s->drain_until_ns || (s->fd < 0 && !count_conns(s)))
+	if (now >= s->drain_until_ns || (!s->n_listeners && !count_conns(s)))
 		end_drain(s);
 	else
 		loop_set_timer(s->drain_timer, DRAIN_LOOK_MS);
@@ -309,10 +332,16 @@ static int open_events(struct server *s)
 {
 	struct event_base *base = loop_base(s->main);
 
-	s->acceptor = event_new(base, s->fd, EV_READ | EV_PERSIST, on_accept, s);
 	s->resume = event_new(base, -1, 0, on_resume, s);
 	s->drain_timer = event_new(base, -1, 0, on_drain_timer, s);
-	return s->acceptor && s->resume && s->drain_timer ? 0 : -ENOMEM;
+	for (unsigned i = 0; i < s->n_listeners; i++) {
+		struct listener *l = &s->listeners[i];
+
+		l->acceptor = event_new(base, l->fd, EV_READ | EV_PERSIST, on_accept, s);
+		if (!l->acceptor)
+			return -ENOMEM;
+	}
+	return s->resume && s->drain_timer ? 0 : -ENOMEM;
 }
 
 static int worker_init(struct worker *w, struct server *s, unsigned index)
@@ -379,8 +408,9 @@ int server_create(const struct server_config *config, struct loop *main, struct 
 	if (s->config.n_loops > SERVER_LOOPS_MAX)
 		s->config.n_loops = SERVER_LOOPS_MAX;
 	s->main = main;
-	s->fd = -1;
-	ret = listen_on(s);
+	ret = listen_on(s, config->port);
+	if (!ret && config->second_port)
+		ret = listen_on(s, config->second_port);
 	if (!ret)
 		ret = open_events(s);
 	if (!ret)
@@ -401,17 +431,14 @@ int server_start(struct server *s)
 		if (ret)
 			return ret;
 	}
-	return event_add(s->acceptor, NULL) ? -ENOMEM : 0;
+	return accept_all(s);
 }
 
 void server_destroy(struct server *s)
 {
 	if (!s)
 		return;
-	if (s->acceptor)
-		stop_accepting(s);
-	else if (s->fd >= 0)
-		close(s->fd);
+	stop_accepting(s);
 	tell_workers(s, close_all);
 	for (unsigned i = 0; i < s->n_workers; i++)
 		loop_join(s->workers[i].loop);
@@ -422,8 +449,6 @@ void server_destroy(struct server *s)
 		event_free(s->drain_timer);
 	if (s->resume)
 		event_free(s->resume);
-	if (s->acceptor)
-		event_free(s->acceptor);
 	free(s);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP server: one listener, some loops, each connection on the loop that had the fewest when
- * it came. The server does not know what a store is; it creates one per loop through its hooks and
- * hands it to handlers.
+ * The HTTP server: a listener on each of one or two ports, some loops, each connection on the loop
+ * that had the fewest when it came. The server does not know what a store is; it creates one per
+ * loop through its hooks and hands it to handlers.
  */
 #ifndef NANOCTRL_SERVER_H
 #define NANOCTRL_SERVER_H
@@ -37,9 +37,10 @@ struct server_hooks {
 };
 
 struct server_config {
-	const char *host; /* an address, not a name */
-	uint16_t port;	  /* 0: the kernel chooses */
-	unsigned n_loops; /* 1 to SERVER_LOOPS_MAX */
+	const char *host;     /* an address, not a name */
+	uint16_t port;	      /* 0: the kernel chooses */
+	uint16_t second_port; /* 0: none */
+	unsigned n_loops;     /* 1 to SERVER_LOOPS_MAX */
 	const struct route *routes;
 	size_t n_routes;
 	size_t n_local; /* of them, at the table's end, are for clients on this host only */

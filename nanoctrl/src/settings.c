@@ -6,6 +6,7 @@
 
 #include "cli/logsink.h"
 #include "nanoctrl/client/url.h"
+#include "redis_url.h"
 
 static const char *const auto_words[] = { "auto", NULL };
 
@@ -32,14 +33,24 @@ static const char *check_absolute(const char *text)
 
 static const char *check_host_port(const char *text)
 {
-	size_t host = strcspn(text, ":/@ ");
-	const char *port = text[host] == ':' ? text + host + 1 : "";
+	const char *port;
+	size_t host;
 
+	if (!strncmp(text, REDIS_SCHEME, strlen(REDIS_SCHEME)))
+		text += strlen(REDIS_SCHEME);
+	host = strcspn(text, ":/@ ");
+	port = text[host] == ':' ? text + host + 1 : "";
 	if (host && host < 254 && *port && strspn(port, "0123456789") == strlen(port) &&
 	    strlen(port) <= 5)
 		return NULL;
 	return "HOST:PORT";
 }
+
+/* The names that DLSlime's own server reads, the second after it was renamed. */
+#define ENV_REDIS_URL	"NANOCTRL_REDIS_URL DLSLIME_CTRL_REDIS_URL"
+#define ENV_RUNTIME_DIR "NANOCTRL_RUNTIME_DIR DLSLIME_CTRL_RUNTIME_DIR"
+#define ENV_SCOPE	"NANOCTRL_SCOPE DLSLIME_CTRL_SCOPE"
+#define ENV_ADVERTISE	"NANOCTRL_REDIS_ADVERTISE DLSLIME_CTRL_REDIS_ADVERTISE REDIS_PUBLIC_ADDRESS"
 
 static const char *const compat_words[] = {
 	[COMPAT_OFF] = "off",
@@ -53,6 +64,9 @@ static const struct cli_setting server_table[] = {
 		   .help = "address to listen on"),
 	CLI_PORT(struct server_settings, port, "port", .def = "3000",
 		 .help = "TCP port; 0 lets the kernel choose one, and start prints it"),
+	CLI_PORT(struct server_settings, second_port, "second_port", .def = "0",
+		 .help = "another TCP port of the same server, as 4479 where DLSlime's newer "
+			 "clients look; 0 is none"),
 	CLI_FLAG(struct server_settings, insecure, "insecure", .def = "false",
 		 .help = "listen beyond loopback although anybody there may do anything"),
 	CLI_ENUM(
@@ -161,7 +175,7 @@ static const struct cli_setting where_options[] = {
 	CLI_STRING(struct options, config, "config", .letter = 'c', .value = "FILE",
 		   .help = "configuration, as configs/nanoctrl.yaml"),
 	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
-		   .check = check_absolute, .env = "NANOCTRL_RUNTIME_DIR",
+		   .check = check_absolute, .env = ENV_RUNTIME_DIR,
 		   .help = "pid file and log; default $XDG_RUNTIME_DIR/nanoctrl, else "
 			   "/tmp/nanoctrl-UID"),
 	CLI_KEY("data-dir", "redis.data_dir", .value = "DIR"),
@@ -172,8 +186,11 @@ static const struct cli_setting where_options[] = {
 static const struct cli_setting server_options[] = {
 	CLI_KEY("host", "server.host", .value = "ADDRESS"),
 	CLI_KEY("port", "server.port", .letter = 'p'),
+	CLI_KEY("second-port", "server.second_port"),
 	CLI_KEY("insecure", "server.insecure"),
-	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = "NANOCTRL_REDIS_URL"),
+	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL),
+	CLI_KEY("redis-advertise", "redis.advertise", .value = "HOST:PORT", .env = ENV_ADVERTISE),
+	CLI_KEY("log-level", "log.level", .env = "NANOCTRL_LOG_LEVEL"),
 	CLI_STRING(struct options, log_file, "log-file", .value = "FILE",
 		   .help = "where to write the log; server writes to standard error without it"),
 	CLI_END,
@@ -182,6 +199,17 @@ static const struct cli_setting server_options[] = {
 static const struct cli_setting start_options[] = {
 	CLI_DURATION_MS(struct options, wait_ms, "wait", .def = "8s", .min = 100, .max = 600000,
 			.help = "how long to wait for the server to answer"),
+	CLI_STRING(struct options, health_host, "health-host", .value = "ADDRESS",
+		   .check = check_address,
+		   .help = "where it is asked whether it answers; default as it listens"),
+	CLI_PORT(struct options, health_port, "health-port", .def = "0",
+		 .help = "the port of that; 0 is the one it listens on"),
+	CLI_END,
+};
+
+static const struct cli_setting status_options[] = {
+	CLI_STRING(struct options, address, "address", .value = "URL", .check = check_url,
+		   .help = "ask there whether it answers; default as it listens"),
 	CLI_END,
 };
 
@@ -199,12 +227,11 @@ static const char *check_obs_scope(const char *text)
 
 static const struct cli_setting obs_options[] = {
 	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
-		   .check = check_absolute, .env = "NANOCTRL_RUNTIME_DIR",
-		   .help = "of the server to ask"),
+		   .check = check_absolute, .env = ENV_RUNTIME_DIR, .help = "of the server to ask"),
 	CLI_STRING(struct options, address, "address", .value = "URL", .check = check_url,
 		   .help = "the server to ask; default the one of the runtime directory"),
-	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = "NANOCTRL_REDIS_URL"),
-	CLI_STRING(struct options, scope, "scope", .check = check_obs_scope,
+	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL),
+	CLI_STRING(struct options, scope, "scope", .check = check_obs_scope, .env = ENV_SCOPE,
 		   .help = "whose; default those who name none"),
 	CLI_INT(struct options, stale_ms, "stale-ms", .def = "45000", .min = 0, .max = 86400000,
 		.help = "milliseconds of silence after which an agent is stale"),
@@ -234,7 +261,7 @@ static const struct cli_setting top_options[] = {
 
 static const struct cli_setting gc_options[] = {
 	CLI_FLAG(struct options, dry_run, "dry-run", .help = "list, and remove nothing"),
-	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = "NANOCTRL_REDIS_URL"),
+	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL),
 	CLI_END,
 };
 
@@ -245,11 +272,12 @@ static const struct cli_command commands[] = {
 	  .tables = { server_options, start_options, where_options } },
 	{ .name = "server",
 	  .summary = "run the server in the foreground",
+	  .text = "Without any command this is the one.",
 	  .tables = { server_options, where_options } },
 	{ .name = "status",
 	  .summary = "say whether a server runs, and what is wrong with it",
 	  .text = "Exit status: 0 when it runs and answers, else 1.",
-	  .tables = { where_options } },
+	  .tables = { status_options, where_options } },
 	{ .name = "stop",
 	  .summary = "end the server, and the private Redis with it",
 	  .tables = { stop_options, where_options } },

@@ -12,6 +12,7 @@ enum compat_service { COMPAT_OFF, COMPAT_LOOPBACK, COMPAT_OPEN };
 struct server_settings {
 	const char *host;
 	uint16_t port;
+	uint16_t second_port; /* 0: none */
 	bool insecure;
 	int compat;
 	int64_t threads; /* below 1: one per core, at most 4 */
@@ -28,7 +29,7 @@ struct redis_settings {
 	const char *url; /* NULL: a private one */
 	const char *program;
 	const char *data_dir;
-	const char *advertise; /* HOST:PORT for others; NULL: as the URL says */
+	const char *advertise; /* [redis://]HOST:PORT for others; NULL: as the URL says */
 	int64_t timeout_ms;
 	int64_t max_inflight;
 };
@@ -65,6 +66,8 @@ struct options {
 	int64_t wait_ms;
 	int64_t timeout_ms;
 	bool force;
+	const char *health_host; /* NULL: as it listens */
+	uint16_t health_port;	 /* 0: as it listens */
 	const char *address;
 	const char *scope; /* NULL: none is named */
 	int64_t links_wait_ms;

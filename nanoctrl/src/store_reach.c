@@ -67,11 +67,14 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 {
 	const struct redis_url *url = &store->hub->url;
 	char from[64], own[INET_ADDRSTRLEN] = "127.0.0.1";
+	const char *advertise = store->hub->config.advertise;
 	uint16_t port = url->port;
 	const char *host = url->n_sentinels ? redis_host(store->redis, &port) : url->host;
 
-	if (store->hub->config.advertise) {
-		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", store->hub->config.advertise);
+	if (advertise) {
+		if (!strncmp(advertise, REDIS_SCHEME, strlen(REDIS_SCHEME)))
+			advertise += strlen(REDIS_SCHEME);
+		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", advertise);
 		return 0;
 	}
 	if (url->path)

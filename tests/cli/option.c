@@ -33,7 +33,7 @@ static const struct cli_setting file_settings[] = {
 
 static const struct cli_setting common[] = {
 	CLI_STRING(struct options, config, "config", .letter = 'c', .value = "FILE",
-		   .help = "configuration", .env = "CLI_TEST_CONFIG"),
+		   .help = "configuration", .env = "CLI_TEST_CONFIG CLI_TEST_OTHER"),
 	CLI_FLAG(struct options, json, "json", .letter = 'j', .help = "for machines"),
 	CLI_FLAG(struct options, color, "color", .def = "true", .help = "colours"),
 	CLI_SET,
@@ -130,6 +130,7 @@ static int teardown(void **state)
 	(void)state;
 	cli_args_fini(&t.args);
 	unsetenv("CLI_TEST_CONFIG");
+	unsetenv("CLI_TEST_OTHER");
 	unsetenv("CLI_TEST_PORT");
 	return 0;
 }
@@ -188,6 +189,19 @@ static void init__flag_beats_environment_beats_default(void **state)
 	cli_args_fini(&t.args);
 	assert_int_equal(parse("start", "--config", "from-flag"), 0);
 	assert_string_equal(t.o.config, "from-flag");
+}
+
+static void init__the_first_variable_with_a_text_counts(void **state)
+{
+	(void)state;
+	setenv("CLI_TEST_CONFIG", "", 1);
+	setenv("CLI_TEST_OTHER", "second", 1);
+	assert_int_equal(parse("start"), 0);
+	assert_string_equal(t.o.config, "second");
+	cli_args_fini(&t.args);
+	setenv("CLI_TEST_CONFIG", "first", 1);
+	assert_int_equal(parse("start"), 0);
+	assert_string_equal(t.o.config, "first");
 }
 
 static void init__options_with_a_path_wait_for_the_file_in_order(void **state)
@@ -297,6 +311,7 @@ int main(void)
 					  teardown),
 		cmocka_unit_test_teardown(init__of_two_words_finds_the_command, teardown),
 		cmocka_unit_test_teardown(init__flag_beats_environment_beats_default, teardown),
+		cmocka_unit_test_teardown(init__the_first_variable_with_a_text_counts, teardown),
 		cmocka_unit_test_teardown(init__options_with_a_path_wait_for_the_file_in_order,
 					  teardown),
 		cmocka_unit_test_teardown(init__of_what_it_cannot_understand_says_one_line,

@@ -7,7 +7,7 @@ command -v redis-server >/dev/null || exit 77
 program=${SLIME_BIN:?}/nanoctrl
 dir=$(mktemp -d)
 export NANOCTRL_RUNTIME_DIR=$dir/run XDG_STATE_HOME=$dir/state
-unset NANOCTRL_REDIS_URL
+unset NANOCTRL_REDIS_URL DLSLIME_CTRL_REDIS_URL DLSLIME_CTRL_RUNTIME_DIR NANOCTRL_RUST_LOG DLSLIME_CTRL_RUST_LOG
 options=(--port 0 --data-dir "$dir/data" --set server.drain_accept=0)
 case_name=none
 given= # the Redis that a case gave to nanoctrl
@@ -171,16 +171,175 @@ case_a_data_directory_has_one_owner() {
 	expect 0 stopped nc stop
 }
 
+# A server that is no nanoctrl, and answers 200 to anything; its port is in $port.
+other_server() {
+	python3 -c '
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+	def do_GET(self):
+		self.send_response(200)
+		self.end_headers()
+		self.wfile.write(b"another server")
+s = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+print(s.server_port, flush=True)
+s.serve_forever()' >"$dir/other" 2>/dev/null &
+	given=$!
+	timeout 120 sh -c "until [ -s '$dir/other' ]; do :; done"
+	port=$(cat "$dir/other")
+}
+
 case_a_port_in_use_is_said() {
-	expect 0 started nc start "${options[@]}"
 	local port
+
+	other_server
+	expect 1 "cannot listen on 127.0.0.1 port $port: Address already in use" nc start "${options[@]}" --port "$port"
+	expect 1 "log: $dir/run/nanoctrl.log" nc start "${options[@]}" --port "$port"
+	expect 1 "port 0 and $port: Address already in use" nc start "${options[@]}" --second-port "$port"
+	[ ! -e "$dir/data/redis.pid" ] || die "it left a Redis"
+	# It answers, but is none.
+	expect 1 "health: down (" nc status --address "http://127.0.0.1:$port"
+	kill "$given"
+	wait "$given" || true
+	given=
+}
+
+case_a_nanoctrl_that_nobody_here_knows_is_left_alone() {
+	local port
+
+	expect 0 started nc start "${options[@]}"
 	port=$(field address)
 	port=${port##*:}
-	expect 1 "cannot listen on 127.0.0.1 port $port: Address already in use" \
-		nc start --port "$port" --data-dir "$dir/data2" --runtime-dir "$dir/second"
-	expect 1 "log: $dir/second/nanoctrl.log" \
+	expect 0 "nanoctrl appears to be already running at http://127.0.0.1:$port (no pid file managed by this CLI)" \
 		nc start --port "$port" --data-dir "$dir/data2" --runtime-dir "$dir/second"
 	[ ! -e "$dir/data2/redis.pid" ] || die "it left a Redis"
+	expect 1 "nanoctrl is not running (no pid file)" nc status --runtime-dir "$dir/second"
+	expect 1 "health: ok" nc status --runtime-dir "$dir/second" --address "http://127.0.0.1:$port"
+	expect 0 stopped nc stop
+}
+
+# like FILE LINE...: each line of the file is as its pattern, and there are no others.
+like() {
+	local file=$1 line
+	shift
+
+	while read -r line; do
+		[ $# -gt 0 ] || die "nobody asked for \"$line\""
+		grep -qxE -- "$1" <<<"$line" || die "\"$line\" is not like \"$1\""
+		shift
+	done <"$file"
+	[ $# -eq 0 ] || die "no line like \"$1\""
+}
+
+case_it_says_what_the_original_says() {
+	local pid
+
+	nc start "${options[@]}" >"$dir/out" || die "it does not start"
+	like "$dir/out" 'Local node IP: [0-9.]+' '' 'nanoctrl started \(pid=[0-9]+\)' 'address: http://127\.0\.0\.1:[0-9]+' \
+		"log: $dir/run/nanoctrl.log"
+	pid=$(sed -n 's/.*pid=\([0-9]*\).*/\1/p' "$dir/out")
+	nc status >"$dir/out" || die "it does not run"
+	like "$dir/out" "pid: $pid" 'process: running' 'address: http://127\.0\.0\.1:[0-9]+' 'health: ok' 'ready: yes' \
+		"log: $dir/run/nanoctrl.log" "data: $dir/data" "runtime: $dir/run"
+	python3 - "$dir/run/nanoctrl.meta.json" "$pid" <<'END' || die "the meta file is not that of the original"
+import json, sys
+meta = json.load(open(sys.argv[1]))
+assert meta["pid"] == int(sys.argv[2]) and meta["address"].startswith("http://") and meta["started_at"] > 0
+assert meta["cmd"][1] == "start" and meta["log"].endswith("nanoctrl.log")
+END
+	nc stop >"$dir/out"
+	like "$dir/out" "nanoctrl stopped \\(pid=$pid\\)"
+	nc stop >"$dir/out"
+	like "$dir/out" 'nanoctrl is not running'
+	nc status >"$dir/out" && die "it runs"
+	like "$dir/out" 'nanoctrl is not running \(no pid file\)' 'health: down .*'
+	expect 0 started nc start "${options[@]}"
+	pid=$(field pid)
+	kill -STOP "$pid"
+	expect 1 "Error: nanoctrl did not stop within 0.2s; rerun with --force" nc stop --timeout 0.2
+	expect 0 "nanoctrl killed (pid=$pid)" nc stop --timeout 0.2 --force
+	expect 0 started nc start "${options[@]}"
+	pid=$(field pid)
+	kill -9 "$pid"
+	await_end "$pid"
+	nc status >"$dir/out" && die "it runs"
+	like "$dir/out" "pid: $pid" 'process: not running' 'address: http://.*' 'health: down .*' "log: $dir/run/nanoctrl.log"
+	expect 0 "nanoctrl is not running (stale pid file cleaned)" nc stop
+	expect 0 "nanoctrl 0." nc --version
+}
+
+case_options_without_a_command_are_the_servers() {
+	local pid
+
+	"$program" "${options[@]}" >"$dir/out1" 2>"$dir/err1" </dev/null &
+	pid=$!
+	timeout 120 sh -c "until grep -q 'serves at http://127.0.0.1:' '$dir/out1'; do :; done"
+	expect 0 "process: running" nc status
+	kill -TERM "$pid"
+	wait "$pid" || die "it ended with $?"
+	expect 0 "COMMAND" nc --help
+}
+
+case_a_second_port_serves_the_same() {
+	local port
+
+	expect 0 started nc start "${options[@]}"
+	port=$(field address)
+	port=${port##*:}
+	expect 0 stopped nc stop
+	expect 0 started nc start "${options[@]}" --second-port "$port"
+	[ "$(field address)" != "http://127.0.0.1:$port" ] || die "it has one port only"
+	expect 0 "NanoCtrl Server Running" curl -s -m 60 "http://127.0.0.1:$port/"
+	expect 0 "NanoCtrl Server Running" curl -s -m 60 "$(field address)/"
+	expect 0 stopped nc stop
+	! curl -s -m 60 "http://127.0.0.1:$port/" || die "the second port is left"
+}
+
+case_it_is_asked_where_the_options_say() {
+	expect 0 "address: http://127.0.0.2:" nc start "${options[@]}" --host 0.0.0.0 --insecure --health-host 127.0.0.2
+	expect 0 "health: ok" nc status
+	expect 0 stopped nc stop
+	# Not the wildcard, which nobody can connect to from elsewhere.
+	expect 0 started nc start "${options[@]}" --host 0.0.0.0 --insecure
+	! grep -q 'address: http://0' "$dir/out" || die "it says the wildcard"
+	expect 0 stopped nc stop
+	expect 1 "does not answer as the server that was started" nc start "${options[@]}" --health-port 1
+	expect 1 "not running" nc status
+}
+
+case_the_environment_has_the_names_of_the_original() {
+	local name
+
+	redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
+	given=$!
+	for name in NANOCTRL DLSLIME_CTRL; do
+		unset NANOCTRL_RUNTIME_DIR
+		export "${name}_RUNTIME_DIR=$dir/env-$name" "${name}_REDIS_URL=unix://$dir/given.sock" "${name}_RUST_LOG=debug,x=warn"
+		expect 0 "log: $dir/env-$name/nanoctrl.log" nc start --port 0 --set server.drain_accept=0
+		expect 0 " debug " cat "$dir/env-$name/nanoctrl.log"
+		timeout 120 sh -c "until '$program' status | grep -q 'ready: yes'; do :; done" || die "it has another Redis"
+		expect 0 "nanoctrl stopped" nc stop
+		# What is on the command line counts.
+		expect 0 "not ready: Redis does not serve" nc start --port 0 --set server.drain_accept=0 --runtime-dir "$dir/run" \
+			--redis-url "unix://$dir/none.sock" --log-level error
+		! grep -q " debug " "$dir/run/nanoctrl.log" || die "the environment beat the command line"
+		expect 0 "nanoctrl stopped" nc stop --runtime-dir "$dir/run"
+		unset "${name}_RUNTIME_DIR" "${name}_REDIS_URL" "${name}_RUST_LOG"
+	done
+	export NANOCTRL_RUNTIME_DIR=$dir/run
+	kill "$given"
+	wait "$given" || true
+	given=
+}
+
+case_redis_is_told_as_the_environment_says() {
+	local url
+
+	DLSLIME_CTRL_REDIS_ADVERTISE=redis://redis.example:7 expect 0 started nc start "${options[@]}"
+	url=$(field address)
+	expect 0 '"redis_address":"redis.example:7"' curl -s -m 60 -X POST "$url/start_peer_agent" \
+		-H 'Content-Type: application/json' -d '{"alias":"a","address":"10.0.0.9"}'
+	expect 0 '"redis_address":"redis://redis.example:7"' curl -s -m 60 -X POST "$url/get_redis_address" \
+		-H 'Content-Type: application/json' -d '{}'
 	expect 0 stopped nc stop
 }
 
@@ -220,9 +379,9 @@ case_wrong_words_and_values_are_refused() {
 	expect 2 "nanoctrl: --port: expected a port" nc start --port 99999
 	expect 2 "server.port" nc start --set server.port=x
 	expect 1 "nanoctrl: --host: expected a loopback address" nc start --host 0.0.0.0
-	expect 2 "nanoctrl: --redis-url: expected a Redis URL: it begins with neither" nc start --redis-url foo
+	expect 2 "nanoctrl: --redis-url: expected a Redis URL: it begins with none of" nc start --redis-url foo
 	expect 0 "obs links" nc obs --help
-	expect 2 "expected one of links" nc obs
+	expect 2 "expected one of status, peers, nics, links" nc obs
 	printf 'version: 1\nserver:\n  prot: 1\n' >"$dir/bad.yaml"
 	expect 2 "bad.yaml:3:3: " nc start --config "$dir/bad.yaml"
 	expect 2 "missing.yaml" nc start --config "$dir/missing.yaml"

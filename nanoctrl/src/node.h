@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this host is called from elsewhere. */
+#ifndef NANOCTRL_NODE_H
+#define NANOCTRL_NODE_H
+
+#include <netinet/in.h>
+
+/* The first IPv4 address that is not loopback's, else 127.0.0.1. */
+void node_address(char out[INET_ADDRSTRLEN]);
+
+#endif
