@@ -436,6 +436,26 @@ static void device__named_wrongly_is_refused(void **state)
 	}
 }
 
+/* All that is heard of it are flushes. */
+static void link__that_lost_its_address_says_so(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, 4096);
+	struct slime_endpoint_info info;
+	uint32_t number;
+
+	(void)state;
+	assert_ok(write_now());
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	fakeverbs_set_gid(0, 1, 3, NULL, IBV_GID_TYPE_ROCE_V2);
+	fakeverbs_set_cut(0, 1, true);
+	fakeverbs_drop_completion(0, number);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
+	info = broken_info(&pair.a);
+	assert_int_equal(info.cause, -ECONNRESET);
+	assert_says(&info, "fake0: the link's address, GID index 3, is gone");
+}
+
 /* Its flushes are found before the event that says why. */
 static void queue_pair__with_a_fatal_event_ends_its_link_for_that_reason(void **state)
 {
@@ -562,6 +582,7 @@ int main(void)
 		IN_PAIR(device__that_died_is_not_offered_while_it_is_in_use),
 		IN_PAIR(device__that_died_is_used_when_it_is_there_again),
 		ALONE(device__named_wrongly_is_refused),
+		IN_PAIR(link__that_lost_its_address_says_so),
 		IN_PAIR(queue_pair__with_a_fatal_event_ends_its_link_for_that_reason),
 		IN_PAIR(events__that_end_nothing_end_nothing),
 		IN_PAIR(op__ends_after_its_queue_pair_was_drained),

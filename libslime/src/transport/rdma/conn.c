@@ -362,9 +362,30 @@ static void end(struct rdma_conn *c)
 	events->broken(owner, cause, why);
 }
 
+/* Where no completion and no event has said why, the port may. */
+static void look_up_cause(struct rdma_conn *c)
+{
+	char why[sizeof(c->end_why)];
+	bool flushed, found = false;
+
+	pthread_mutex_lock(&c->lock);
+	flushed = c->end_flushed;
+	pthread_mutex_unlock(&c->lock);
+	for (unsigned i = 0; i < c->n_qps && flushed && !found; i++)
+		found = rdma_rail_has_changed(c->qps[i]->path->rail, why, sizeof(why));
+	if (!found)
+		return;
+	pthread_mutex_lock(&c->lock);
+	end_because(c, c->end_cause, why, false, false);
+	pthread_mutex_unlock(&c->lock);
+}
+
 static void work_close(struct rdma_job *job)
 {
-	rdma_offer_close(SL_CONTAINER_OF(job, struct rdma_conn, job)->offer);
+	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+
+	look_up_cause(c);
+	rdma_offer_close(c->offer);
 }
 
 static void done_close(struct rdma_job *job)

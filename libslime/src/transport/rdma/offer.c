@@ -87,6 +87,38 @@ void rdma_rail_describe(struct rdma_rail *rail)
 	memcpy(a->device, nic->device.name, strnlen(nic->device.name, sizeof(a->device)));
 }
 
+static bool has_gid(const struct sl_port *port, const struct rdma_rail *rail)
+{
+	for (size_t i = 0; i < port->n_gids; i++) {
+		if (port->gids[i].index == rail->gid_index &&
+		    !memcmp(port->gids[i].raw, rail->local.gid, sizeof(rail->local.gid)))
+			return true;
+	}
+	return false;
+}
+
+bool rdma_rail_has_changed(const struct rdma_rail *rail, char *why, size_t cap)
+{
+	const char *device = rail->nic->device.name;
+	struct sl_device_why said;
+	struct sl_port port;
+	bool changed = true;
+
+	if (sl_port_init(&port, &rail->nic->device, rail->nic->port, &said)) {
+		snprintf(why, cap, "%.40s: %.180s", device, said.text);
+		return true;
+	}
+	if (sl_port_check(&port, &said))
+		snprintf(why, cap, "%.40s: %.180s", device, said.text);
+	else if (!has_gid(&port, rail))
+		snprintf(why, cap, "%.40s: the link's address, GID index %u, is gone", device,
+			 rail->gid_index);
+	else
+		changed = false;
+	sl_port_fini(&port);
+	return changed;
+}
+
 /* Under setup_lock. */
 static void choose_rails(struct rdma_offer *o)
 {

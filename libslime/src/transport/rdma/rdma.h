@@ -292,6 +292,10 @@ struct rdma_offer {
 	size_t len;
 };
 
+/* Whether its port is not, or is not as, what it was when the offer was made; in words. Asks the
+ * device. */
+bool rdma_rail_has_changed(const struct rdma_rail *rail, char *why, size_t cap);
+
 int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer **out,
 		      struct sl_why *why);
 /* What its port is like now. Under setup_lock. */
