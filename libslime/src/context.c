@@ -78,6 +78,8 @@ static int check_rdma(const struct slime_context_attr *a)
 		return refuse("rdma_pkey_index: more than 65535");
 	if (a->rdma_flow_label >= 1u << 20)
 		return refuse("rdma_flow_label: more than 20 bits");
+	if (a->rdma_chunk < 4096 || a->rdma_chunk & (a->rdma_chunk - 1))
+		return refuse("rdma_chunk: not a power of two from 4096");
 	return 0;
 }
 

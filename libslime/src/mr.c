@@ -121,6 +121,53 @@ int slime_mr_create(struct slime_context *ctx, void *addr, size_t len, uint32_t 
 	return slime_mr_create_attr(ctx, addr, len, &attr, out);
 }
 
+struct registering {
+	const struct slime_mr *mr;
+	struct sl_transport *t;
+	int ret;
+};
+
+/* [token] */
+static bool is_registered(void *arg)
+{
+	struct registering *g = arg;
+
+	g->ret = g->t->ops->prepare(g->t, g->mr->region);
+	return g->ret != -EINPROGRESS;
+}
+
+int slime_mr_register(struct slime_mr *mr, int64_t timeout_ms)
+{
+	struct registering g = { .mr = mr };
+	struct sl_region *r = mr->region;
+	int ret = sl_context_check(mr->ctx);
+
+	if (ret)
+		return ret;
+	g.t = mr->ctx->transports[SLIME_TRANSPORT_RDMA];
+	if (!g.t)
+		return -ENOTSUP;
+	/* First it is counted, then looked at: who withdraws it does it the other way round. */
+	atomic_fetch_add(&r->n_ops, 1);
+	ret = atomic_load(&r->state) == SL_REGION_LIVE ? 0 : -EINVAL;
+	if (!ret)
+		ret = sl_progress_until(mr->ctx, is_registered, &g, sl_deadline_ns(timeout_ms));
+	atomic_fetch_sub(&r->n_ops, 1);
+	return ret ? ret : g.ret;
+}
+
+void slime_mr_progress(const struct slime_mr *mr, struct slime_mr_progress *out)
+{
+	struct sl_transport *t;
+
+	*out = (struct slime_mr_progress){ 0 };
+	if (sl_context_check(mr->ctx))
+		return;
+	t = mr->ctx->transports[SLIME_TRANSPORT_RDMA];
+	if (t)
+		t->ops->prepared(t, mr->region, out);
+}
+
 /* [token] */
 static bool out_of_reach(void *arg)
 {

@@ -220,7 +220,7 @@ static void restricted__region_of_own_work_grants_nothing(void **state)
 	assert_ok(write_to(&pair.b.remote, pair.a.ep));
 	known = key_of(pair.a.ep, &pair.b.remote);
 	known->addr = s.remote.addr;
-	known->rkeys[0] = mr->ibv[0]->rkey;
+	known->rkeys[0] = mr->parts[0]->rkey;
 	assert_int_equal(write_to(&pair.b.remote, pair.a.ep), -EREMOTEIO);
 	take_back(&s);
 }
@@ -278,6 +278,191 @@ static void close__while_regions_are_registered_waits_for_that(void **state)
 	}
 }
 
+/* ---- chunks ---- */
+
+#define CHUNK	 4096
+#define N_CHUNKS (LEN / CHUNK)
+
+static void open_chunked(uint64_t chunk, size_t len)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	attr.rdma_chunk = chunk;
+	assert_ok(rdma_pair_open(&pair, &attr, len));
+	fakeverbs_reset_counts();
+}
+
+static void fill(uint8_t *at, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		at[i] = (uint8_t)(seed + i * 7 + (i >> 8));
+}
+
+static int move(bool write, uint64_t a_offset, uint64_t b_offset, uint64_t len)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, a_offset, b_offset, len);
+
+	if (write)
+		assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	else
+		assert_ok(slime_read(pair.a.ep, &x, 1, 0, pair.a.op));
+	return rdma_wait(&pair, pair.a.op);
+}
+
+static void chunked__region_is_written_and_read_across_its_borders(void **state)
+{
+	static const uint64_t offsets[] = { 0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK - 7 };
+	const size_t n = sizeof(offsets) / sizeof(offsets[0]);
+
+	(void)state;
+	open_chunked(CHUNK, LEN);
+	fill(pair.a.bytes, LEN, 1);
+	assert_ok(move(true, 0, 0, LEN));
+	assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_REG_MR], 2 * N_CHUNKS);
+	for (size_t i = 0; i < n * n; i++) {
+		uint64_t a = offsets[i % n], b = offsets[i / n];
+
+		fill(pair.b.bytes, LEN, 3 + (unsigned)i);
+		assert_ok(move(false, a, b, LEN / 2));
+		assert_memory_equal(pair.a.bytes + a, pair.b.bytes + b, LEN / 2);
+	}
+}
+
+/* Its first and last chunk are shorter. */
+static void chunked__region_may_begin_anywhere(void **state)
+{
+	struct slime_xfer x = { .local_offset = 5, .len = 3 * CHUNK };
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	struct slime_remote_mr remote;
+	struct slime_mr *mr;
+	int len;
+
+	(void)state;
+	open_chunked(CHUNK, LEN);
+	assert_ok(slime_mr_create(pair.b.ctx, pair.b.bytes + 1000, 5 * CHUNK, ALL_ACCESS, &mr));
+	len = slime_mr_export(mr, desc, sizeof(desc));
+	assert_true(len > 0);
+	assert_ok(slime_remote_mr_import(desc, (size_t)len, &remote));
+	x.local = pair.a.mr;
+	x.remote = &remote;
+	x.remote_offset = 2 * CHUNK;
+	fill(pair.a.bytes, LEN, 9);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_memory_equal(pair.b.bytes + 1000 + 2 * CHUNK, pair.a.bytes + 5, 3 * CHUNK);
+	slime_endpoint_close(pair.a.ep);
+	rdma_settle(&pair);
+	assert_ok(slime_mr_destroy(mr));
+}
+
+static void chunked__keys_are_asked_for_as_they_are_needed(void **state)
+{
+	const struct rdma_key *k;
+
+	(void)state;
+	open_chunked(CHUNK, LEN);
+	assert_ok(move(true, 0, 5 * CHUNK, 64));
+	k = key_of(pair.a.ep, &pair.b.remote);
+	assert_int_equal(k->n_chunks, N_CHUNKS);
+	assert_int_equal(k->known, 1u << 5);
+	assert_ok(move(true, 0, 7 * CHUNK - 32, 64));
+	assert_int_equal(k->known, 1u << 5 | 1u << 6 | 1u << 7);
+}
+
+static void chunks__are_no_more_than_64(void **state)
+{
+	const size_t len = 128 * (size_t)CHUNK;
+	unsigned n;
+
+	(void)state;
+	open_chunked(CHUNK, len);
+	fill(pair.a.bytes, len, 4);
+	assert_ok(move(true, 0, 0, len));
+	assert_memory_equal(pair.a.bytes, pair.b.bytes, len);
+	n = key_of(pair.a.ep, &pair.b.remote)->n_chunks;
+	assert_true(n <= RDMA_CHUNKS_MAX && n > RDMA_CHUNKS_MAX / 4);
+}
+
+static void region__longer_than_the_device_takes_is_divided(void **state)
+{
+	(void)state;
+	fakeverbs_device(0)->max_mr_size = fakeverbs_device(1)->max_mr_size = 2000000;
+	assert_ok(rdma_pair_open(&pair, NULL, 4 << 20));
+	fill(pair.a.bytes, 4 << 20, 4);
+	assert_ok(move(true, 0, 0, 4 << 20));
+	assert_memory_equal(pair.a.bytes, pair.b.bytes, 4 << 20);
+}
+
+static void region__that_would_be_too_many_chunks_is_refused(void **state)
+{
+	(void)state;
+	open_pair(false);
+	/* Its links were made before: their memory is longer than that. */
+	conn_of(pair.a.ep)->t->nics[0]->device.attr.orig_attr.max_mr_size = 512;
+	assert_int_equal(move(true, 0, 0, 64), -EFBIG);
+}
+
+/* The one that fails is of either end. */
+static void chunked__registration_that_fails_leaves_nothing(void **state)
+{
+	(void)state;
+	for (unsigned n = 1; n <= 2 * N_CHUNKS; n++) {
+		int ret;
+
+		reset(NULL);
+		open_chunked(CHUNK, LEN);
+		fakeverbs_fail_call_of(FAKEVERBS_REG_MR, n, ENOMEM);
+		ret = move(true, 0, 0, LEN);
+		assert_true(ret == -ENOMEM || ret == -EREMOTEIO);
+		assert_true(fakeverbs_failed());
+		/* Whoever asks next tries again. */
+		fill(pair.a.bytes, LEN, n);
+		assert_ok(move(true, 0, 0, LEN));
+		assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
+		if (n < 2 * N_CHUNKS)
+			assert_int_equal(end(NULL), 0);
+	}
+}
+
+static void register__takes_the_region_before_its_first_use(void **state)
+{
+	struct slime_mr_progress progress;
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	(void)state;
+	attr.rdma_chunk = CHUNK;
+	assert_ok(rdma_pair_create(&pair, &attr, LEN));
+	slime_mr_progress(pair.a.mr, &progress);
+	assert_int_equal(progress.total, 0);
+	assert_ok(slime_mr_register(pair.a.mr, 10000));
+	slime_mr_progress(pair.a.mr, &progress);
+	assert_int_equal(progress.registered, LEN);
+	assert_int_equal(progress.total, LEN);
+	assert_int_equal(progress.chunks, N_CHUNKS);
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_REG_MR], N_CHUNKS);
+	/* It is used as it is. */
+	assert_ok(slime_mr_register(pair.a.mr, 0));
+	assert_ok(slime_mr_register(pair.b.mr, 10000));
+	assert_ok(rdma_pair_connect(&pair));
+	fakeverbs_reset_counts();
+	assert_ok(move(true, 0, 0, LEN));
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_REG_MR], 0);
+}
+
+static void register__that_fails_says_why(void **state)
+{
+	(void)state;
+	fakeverbs_device(0)->max_pinned = LEN / 2;
+	assert_ok(rdma_pair_create(&pair, NULL, LEN));
+	assert_int_equal(slime_mr_register(pair.a.mr, 10000), -ENOMEM);
+	rdma_pair_close(&pair);
+	reset(NULL);
+	fakeverbs_device(0)->name[0] = '\0';
+	assert_ok(rdma_pair_create(&pair, NULL, LEN));
+	assert_int_equal(slime_mr_register(pair.a.mr, 10000), -ENODEV);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, reset, end)
 
 int main(void)
@@ -290,6 +475,15 @@ int main(void)
 		CASE(restricted__region_of_own_work_grants_nothing),
 		CASE(region__is_registered_with_the_rights_that_it_grants),
 		CASE(open__with_another_secret_ends_the_link),
+		CASE(chunked__region_is_written_and_read_across_its_borders),
+		CASE(chunked__region_may_begin_anywhere),
+		CASE(chunked__keys_are_asked_for_as_they_are_needed),
+		CASE(chunks__are_no_more_than_64),
+		CASE(region__longer_than_the_device_takes_is_divided),
+		CASE(region__that_would_be_too_many_chunks_is_refused),
+		CASE(chunked__registration_that_fails_leaves_nothing),
+		CASE(register__takes_the_region_before_its_first_use),
+		CASE(register__that_fails_says_why),
 		CASE(close__while_regions_are_registered_waits_for_that),
 	};
 

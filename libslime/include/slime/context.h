@@ -86,6 +86,8 @@ struct slime_context_attr {
 	uint32_t rdma_hop_limit;     /* 1 to 255 */
 	uint32_t rdma_pkey_index;    /* in each port's table */
 	uint32_t rdma_flow_label;    /* 20 bits */
+	uint64_t rdma_chunk; /* a longer region is registered in chunks of so many bytes or more, by
+			      * several threads: a power of two from 4096; at most 64 chunks */
 };
 
 #define SLIME_CONTEXT_ATTR_INIT                                                                    \
@@ -94,7 +96,7 @@ struct slime_context_attr {
 		.max_endpoints = 1024, .tcp_streams = 4, .tcp_user_timeout_ms = 2000,              \
 		.shm_copy_in_submit = 1048576, .rdma_gid_index = -1, .rdma_qps = 1,                \
 		.rdma_timeout = 14, .rdma_retry_count = 6, .rdma_rnr_retry = 6,                    \
-		.rdma_min_rnr_timer = 12, .rdma_hop_limit = 64,                                    \
+		.rdma_min_rnr_timer = 12, .rdma_hop_limit = 64, .rdma_chunk = UINT64_C(1) << 30,   \
 	}
 
 /*

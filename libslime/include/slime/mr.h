@@ -89,6 +89,26 @@ SLIME_API SLIME_CHECKED int slime_mr_create_attr(struct slime_context *ctx, void
 						 struct slime_mr **out);
 
 /*
+ * Have the rdma devices of the context register a region now rather than with its first use, which
+ * may take seconds for many GiB; whoever must not wait as long calls it again. Isolated endpoints
+ * register for themselves.
+ *   -ETIMEDOUT  not within timeout_ms (negative: no limit); it goes on
+ *   -ENODEV and others: no device can be used      -ENOMEM, -EFAULT, ...: as the log line says
+ *   -EINVAL  it is being destroyed                 -EDEADLK  inside a callback
+ */
+SLIME_API SLIME_CHECKED int slime_mr_register(struct slime_mr *mr, int64_t timeout_ms);
+
+/* How far that is. */
+struct slime_mr_progress {
+	uint64_t registered; /* bytes, on all devices together */
+	uint64_t total;	     /* 0: it has not begun */
+	uint32_t chunks;     /* that each device has it in */
+};
+
+/* Any thread. */
+SLIME_API void slime_mr_progress(const struct slime_mr *mr, struct slime_mr_progress *out);
+
+/*
  * Withdraw a region: peers are told, fail new ops with -ESTALE, finish what runs and acknowledge; a
  * tcp peer that stays silent loses its connection. Waits for that, up to tcp_user_timeout_ms of
  * the context on every transport.

@@ -343,6 +343,15 @@ struct sl_transport_ops {
 	 * without our help; true when no peer can any more. Asked again until then. [token]
 	 */
 	bool (*withdraw)(struct sl_transport *t, const struct sl_region *r);
+	/*
+	 * Have a region of ours ready for use before it is used: 0, -EINPROGRESS (it will be; ask
+	 * again), or why it cannot be. The caller keeps it from being withdrawn. May be NULL where
+	 * there is nothing to do. [token]
+	 */
+	int (*prepare)(struct sl_transport *t, const struct sl_region *r);
+	/* How far that is; all zero before. NULL with prepare. Any thread. */
+	void (*prepared)(struct sl_transport *t, const struct sl_region *r,
+			 struct slime_mr_progress *out);
 	/* Do what can be done without sleeping; returns the number of events handled. [token] */
 	unsigned (*progress)(struct sl_transport *t);
 	/* Before everybody sleeps on the poller: make peers ring. After it: a last progress().

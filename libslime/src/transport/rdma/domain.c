@@ -78,7 +78,7 @@ void rdma_domain_close(struct rdma_domain *d)
 void rdma_domain_free(struct rdma_domain *d)
 {
 	for (uint32_t i = 0; d->mrs && i < n_slots(d); i++)
-		free(atomic_load(&d->mrs[i]));
+		rdma_mr_free(atomic_load(&d->mrs[i]));
 	free(d->mrs);
 	free(d);
 }

@@ -19,5 +19,8 @@ struct rdma_job {
 /* Any thread. */
 void rdma_job_start(struct rdma_transport *t, struct rdma_job *job, void (*work)(struct rdma_job *),
 		    void (*done)(struct rdma_job *));
+/* The same, on the threads that register memory: it may take seconds. */
+void rdma_registration_start(struct rdma_transport *t, struct rdma_job *job,
+			     void (*work)(struct rdma_job *), void (*done)(struct rdma_job *));
 
 #endif

@@ -22,6 +22,14 @@ static struct rdma_key *find(struct rdma_conn *c, uint32_t id, uint64_t generati
 	return k;
 }
 
+static void forget_keys(struct rdma_key *k)
+{
+	if (k->rkeys != k->few)
+		free(k->rkeys);
+	k->rkeys = NULL;
+	k->known = 0;
+}
+
 /* One that an earlier region of the same number left, or a new one: so there are about as many as
  * the peer has regions. */
 static struct rdma_key *add(struct rdma_conn *c, uint32_t id, uint64_t generation)
@@ -29,10 +37,11 @@ static struct rdma_key *add(struct rdma_conn *c, uint32_t id, uint64_t generatio
 	struct rdma_key **bucket = bucket_of(c, id);
 	struct rdma_key *k = *bucket;
 
-	while (k && (k->id != id || k->state != RDMA_KEY_STALE || k->n_inflight))
+	while (k && (k->id != id || k->state != RDMA_KEY_STALE || k->n_inflight || k->n_asked))
 		k = k->next;
 	if (k) {
 		atomic_fetch_sub(&c->n_stale, 1);
+		forget_keys(k);
 		k->state = RDMA_KEY_NEW;
 		k->generation = generation;
 		return k;
@@ -47,14 +56,17 @@ static struct rdma_key *add(struct rdma_conn *c, uint32_t id, uint64_t generatio
 	return k;
 }
 
-static void ask(struct rdma_conn *c, const struct slime_remote_mr *r)
+static void ask(struct rdma_conn *c, struct rdma_key *k, const struct slime_remote_mr *r,
+		uint64_t offset)
 {
 	const struct sl_msg m = {
 		.kind = RDMA_OPEN,
 		.len = r->id,
-		.w = { r->generation, r->secret },
+		.w = { r->generation, r->secret, offset },
 	};
 
+	k->n_asked++;
+	c->n_asked++;
 	rdma_msg_put(c, &m);
 }
 
@@ -88,17 +100,41 @@ int rdma_key_get(struct rdma_conn *c, const struct slime_remote_mr *r, struct rd
 	}
 }
 
-void rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r)
+/* Those of a region whose chunks are known. */
+static void ask_chunks(struct rdma_conn *c, struct rdma_key *k, const struct slime_remote_mr *r,
+		       uint64_t offset, uint64_t len)
+{
+	uint64_t first = k->addr >> k->shift;
+
+	if (len > k->len || offset > k->len - len)
+		return;
+	while (len && c->n_asked < RDMA_OPENS) {
+		uint64_t bit = UINT64_C(1) << (((k->addr + offset) >> k->shift) - first);
+		uint64_t step = rdma_chunk_left(k->shift, k->addr + offset);
+
+		if (!((k->known | k->asked) & bit)) {
+			k->asked |= bit;
+			ask(c, k, r, offset);
+		}
+		step = step < len ? step : len;
+		offset += step;
+		len -= step;
+	}
+}
+
+void rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r, uint64_t offset,
+		  uint64_t len)
 {
 	struct rdma_key *k = find(c, r->id, r->generation);
 
 	if (!k)
 		k = add(c, r->id, r->generation);
-	if (!k || k->state != RDMA_KEY_NEW || c->n_asked == RDMA_OPENS)
-		return;
-	k->state = RDMA_KEY_ASKED;
-	c->n_asked++;
-	ask(c, r);
+	if (k && k->state == RDMA_KEY_READY) {
+		ask_chunks(c, k, r, offset, len);
+	} else if (k && k->state == RDMA_KEY_NEW && c->n_asked < RDMA_OPENS) {
+		k->state = RDMA_KEY_ASKED;
+		ask(c, k, r, offset);
+	}
 }
 
 static void become_stale(struct rdma_conn *c, struct rdma_key *k)
@@ -132,6 +168,47 @@ bool rdma_key_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
 
 /* ---- what the peer says of them ---- */
 
+/* How the region is divided: false: it cannot be like that, or it was said otherwise before. */
+static bool take_geometry(struct rdma_key *k, const struct sl_msg *m, unsigned shift)
+{
+	uint64_t addr = m->w[2], len = m->w[3], n;
+
+	if (!len || addr + len < addr)
+		return false;
+	if (!shift)
+		shift = RDMA_ONE_CHUNK;
+	n = ((addr + len - 1) >> shift) - (addr >> shift) + 1;
+	if (shift < RDMA_CHUNK_SHIFT_MIN || shift > RDMA_ONE_CHUNK || n > RDMA_CHUNKS_MAX ||
+	    (shift == RDMA_ONE_CHUNK && n > 1) || m->slot >= n)
+		return false;
+	if (k->rkeys)
+		return k->addr == addr && k->len == len && k->shift == shift;
+	k->addr = addr;
+	k->len = len;
+	k->shift = shift;
+	k->n_chunks = (unsigned)n;
+	k->access = m->flags;
+	return true;
+}
+
+static void take_keys(struct rdma_key *k, const struct sl_msg *m)
+{
+	if (!k->rkeys)
+		k->rkeys = k->n_chunks == 1 ? k->few
+					    : calloc(k->n_chunks * (size_t)RDMA_RAILS_MAX,
+						     sizeof(*k->rkeys));
+	if (!k->rkeys) {
+		k->state = RDMA_KEY_REFUSED;
+		k->status = -ENOMEM;
+		return;
+	}
+	for (unsigned i = 0; i < RDMA_RAILS_MAX; i++)
+		k->rkeys[m->slot * RDMA_RAILS_MAX + i] =
+			(uint32_t)(m->w[4 + i / 2] >> (i % 2 * 32));
+	k->known |= UINT64_C(1) << m->slot;
+	k->state = RDMA_KEY_READY;
+}
+
 static bool opened(struct rdma_conn *c, const struct sl_msg *m)
 {
 	static const int statuses[RDMA_ANSWERS] = {
@@ -139,23 +216,24 @@ static bool opened(struct rdma_conn *c, const struct sl_msg *m)
 		[RDMA_ANSWER_MEMORY] = -EREMOTEIO,
 	};
 	struct rdma_key *k = find(c, m->len, m->w[0]);
+	unsigned code = m->w[1] & UINT8_MAX;
+	uint64_t shift = m->w[1] >> 8;
 
-	if (!k || k->state != RDMA_KEY_ASKED || m->w[1] >= RDMA_ANSWERS ||
-	    m->w[2] + m->w[3] < m->w[2])
+	if (!k || !k->n_asked || code >= RDMA_ANSWERS || shift > RDMA_ONE_CHUNK)
+		return false;
+	if (code == RDMA_ANSWER_OK && !take_geometry(k, m, (unsigned)shift))
 		return false;
 	c->n_asked--;
-	if (m->w[1] == RDMA_ANSWER_STALE) {
+	if (!--k->n_asked)
+		k->asked = 0;
+	/* Once withdrawn it stays so. */
+	if (code == RDMA_ANSWER_STALE && k->state != RDMA_KEY_STALE) {
 		become_stale(c, k);
-	} else if (m->w[1] != RDMA_ANSWER_OK) {
+	} else if (k->state != RDMA_KEY_STALE && code != RDMA_ANSWER_OK) {
 		k->state = RDMA_KEY_REFUSED;
-		k->status = statuses[m->w[1]];
-	} else {
-		k->state = RDMA_KEY_READY;
-		k->access = m->flags;
-		k->addr = m->w[2];
-		k->len = m->w[3];
-		for (unsigned i = 0; i < RDMA_RAILS_MAX; i++)
-			k->rkeys[i] = (uint32_t)(m->w[4 + i / 2] >> (i % 2 * 32));
+		k->status = statuses[code];
+	} else if (k->state != RDMA_KEY_STALE) {
+		take_keys(k, m);
 	}
 	rdma_work_pump(c);
 	return true;
@@ -185,15 +263,18 @@ static void answer(struct rdma_conn *c, const struct rdma_open *o, enum rdma_ans
 		.len = o->id,
 		.w = { o->generation, code },
 	};
+	uint64_t at = mr ? (uintptr_t)mr->base + (o->offset < mr->len ? o->offset : 0) : 0;
 
 	for (unsigned i = 0; mr && i < c->offer->n_rails; i++) {
-		const struct ibv_mr *ibv = mr->ibv[c->offer->rails[i].nic->index];
+		const struct ibv_mr *ibv = rdma_mr_part(mr, c->offer->rails[i].nic->index, at);
 
 		/* None on a device that failed, which the link does not use. */
 		m.w[4 + i / 2] |= (uint64_t)(ibv ? ibv->rkey : 0) << (i % 2 * 32);
 	}
 	if (mr) {
 		m.flags = (uint8_t)mr->access;
+		m.slot = (uint16_t)rdma_mr_chunk(mr, at);
+		m.w[1] |= mr->n_chunks > 1 ? (uint64_t)mr->shift << 8 : 0;
 		m.w[2] = (uintptr_t)mr->base;
 		m.w[3] = mr->len;
 	}
@@ -255,7 +336,7 @@ static bool is_out_of_bounds(struct rdma_conn *c, const struct sl_region *r)
 
 static bool open_for_peer(struct rdma_conn *c, const struct sl_msg *m)
 {
-	struct rdma_open o = { .id = m->len, .generation = m->w[0] };
+	struct rdma_open o = { .id = m->len, .generation = m->w[0], .offset = m->w[2] };
 	uint8_t *ptr;
 	int ret;
 
@@ -369,6 +450,7 @@ void rdma_key_free(struct rdma_conn *c)
 			struct rdma_key *k = c->keys[i];
 
 			c->keys[i] = k->next;
+			forget_keys(k);
 			free(k);
 		}
 	}

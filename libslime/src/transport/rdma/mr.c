@@ -30,15 +30,92 @@ static bool is_ready_for(const struct rdma_mr *mr, const struct sl_region *r)
 	       atomic_load_explicit(&mr->generation, memory_order_relaxed) == r->generation;
 }
 
+static unsigned n_parts(const struct rdma_mr *mr)
+{
+	return mr->domain->n_nics * mr->n_chunks;
+}
+
+/* ---- chunks ---- */
+
+static uint64_t max_part(const struct rdma_domain *d)
+{
+	uint64_t max = UINT64_MAX;
+
+	for (unsigned i = 0; i < d->n_nics; i++) {
+		uint64_t of_nic = d->t->nics[i]->device.attr.orig_attr.max_mr_size;
+
+		if (of_nic < max)
+			max = of_nic;
+	}
+	return max;
+}
+
+static uint64_t chunks_of(const struct rdma_mr *mr, unsigned shift)
+{
+	uint64_t base = (uintptr_t)mr->base;
+
+	return ((base + mr->len - 1) >> shift) - (base >> shift) + 1;
+}
+
+/* As small as was asked for, as long as they are not too many: several threads register them. */
+static int choose_chunks(struct rdma_mr *mr)
+{
+	uint64_t max = max_part(mr->domain);
+	uint64_t wish = mr->domain->t->base.env->attr->rdma_chunk;
+	unsigned shift = 0;
+
+	mr->shift = RDMA_ONE_CHUNK;
+	mr->n_chunks = 1;
+	if (mr->len <= max && mr->len <= wish)
+		return 0;
+	while (UINT64_C(2) << shift <= wish && UINT64_C(2) << shift <= max)
+		shift++;
+	while (chunks_of(mr, shift) > RDMA_CHUNKS_MAX)
+		shift++;
+	if (UINT64_C(1) << shift > max)
+		return -EFBIG;
+	mr->shift = shift;
+	mr->n_chunks = (unsigned)chunks_of(mr, shift);
+	return 0;
+}
+
+static int make_parts(struct rdma_mr *mr)
+{
+	int ret = choose_chunks(mr);
+
+	if (ret)
+		return ret;
+	mr->parts = mr->few;
+	if (mr->n_chunks > 1)
+		mr->parts = calloc(n_parts(mr), sizeof(*mr->parts));
+	return mr->parts ? 0 : -ENOMEM;
+}
+
+static void free_parts(struct rdma_mr *mr)
+{
+	if (mr->parts != mr->few)
+		free(mr->parts);
+	mr->parts = NULL;
+}
+
+void rdma_mr_free(struct rdma_mr *mr)
+{
+	if (mr)
+		free_parts(mr);
+	free(mr);
+}
+
 /* ---- on a worker ---- */
 
 void rdma_mr_deregister(struct rdma_mr *mr)
 {
-	for (unsigned i = 0; i < RDMA_RAILS_MAX; i++)
-		rdma_nic_deregister(&mr->ibv[i]);
+	for (unsigned i = 0; mr->parts && i < n_parts(mr); i++)
+		rdma_nic_deregister(&mr->parts[i]);
+	free_parts(mr);
 }
 
-static struct ibv_mr *register_in(struct ibv_pd *pd, const struct rdma_mr *mr)
+static struct ibv_mr *register_range(struct ibv_pd *pd, const struct rdma_mr *mr, uint8_t *at,
+				     uint64_t len)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE;
 	struct ibv_mr *ibv;
@@ -48,55 +125,139 @@ static struct ibv_mr *register_in(struct ibv_pd *pd, const struct rdma_mr *mr)
 	if (mr->access & SLIME_ACCESS_REMOTE_WRITE)
 		access |= IBV_ACCESS_REMOTE_WRITE;
 	errno = 0;
-	ibv = ibv_reg_mr(pd, mr->base, mr->len, access);
+	ibv = ibv_reg_mr(pd, at, len, access);
 	/* Memory that cannot be written to can still be read. */
 	if (!ibv && errno == EFAULT && !(mr->access & SLIME_ACCESS_REMOTE_WRITE))
-		ibv = ibv_reg_mr(pd, mr->base, mr->len, access & ~IBV_ACCESS_LOCAL_WRITE);
+		ibv = ibv_reg_mr(pd, at, len, access & ~IBV_ACCESS_LOCAL_WRITE);
 	return ibv;
 }
 
-static void work(struct rdma_job *job)
+static void fail(struct rdma_mr *mr, const struct rdma_nic *nic, int err)
 {
-	struct rdma_mr *mr = SL_CONTAINER_OF(job, struct rdma_mr, job);
-	struct rdma_domain *d = mr->domain;
+	int none = 0;
 
-	rdma_mr_deregister(mr);
-	mr->status = 0;
-	for (unsigned i = 0; i < d->n_nics && mr->wanted && !mr->status; i++) {
-		if (!d->pds[i] || atomic_load(&job->t->nics[i]->dead))
-			continue;
-		mr->ibv[i] = register_in(d->pds[i], mr);
-		if (mr->ibv[i])
-			continue;
-		mr->status = errno ? -errno : -EIO;
-		sl_error("rdma", "%s: region %u of %llu bytes cannot be registered: %s%s",
-			 job->t->nics[i]->device.name, mr->id, (unsigned long long)mr->len,
-			 strerror(-mr->status),
-			 mr->status == -ENOMEM ? " (is the limit of locked memory, ulimit -l, "
-						 "large enough?)"
-					       : "");
-	}
-	if (mr->status)
+	/* One of them says it. */
+	if (!atomic_compare_exchange_strong(&mr->status, &none, -err))
+		return;
+	sl_error("rdma", "%s: region %u of %llu bytes cannot be registered: %s%s", nic->device.name,
+		 mr->id, (unsigned long long)mr->len, strerror(err),
+		 err == ENOMEM ? " (is the limit of locked memory, ulimit -l, large enough?)" : "");
+}
+
+static void register_part(struct rdma_mr *mr, unsigned i)
+{
+	unsigned nic = i / mr->n_chunks;
+	uint64_t at = (uintptr_t)mr->base;
+	uint64_t end = at + mr->len;
+	uint64_t chunk = (at >> mr->shift) + i % mr->n_chunks;
+
+	if (!mr->domain->pds[nic] || atomic_load(&mr->domain->t->nics[nic]->dead))
+		return;
+	if (chunk << mr->shift > at)
+		at = chunk << mr->shift;
+	if ((chunk + 1) << mr->shift < end)
+		end = (chunk + 1) << mr->shift;
+	mr->parts[i] = register_range(mr->domain->pds[nic], mr,
+				      mr->base + (at - (uintptr_t)mr->base), end - at);
+	if (mr->parts[i])
+		atomic_fetch_add(&mr->n_registered, end - at);
+	else
+		fail(mr, mr->domain->t->nics[nic], errno ? errno : EIO);
+}
+
+/* Takes one part after the other, as others do. */
+static void work_register(struct rdma_job *job)
+{
+	struct rdma_mr *mr = SL_CONTAINER_OF(job, struct rdma_run, job)->mr;
+	unsigned i;
+
+	while (!atomic_load(&mr->status) && (i = atomic_fetch_add(&mr->next, 1)) < n_parts(mr))
+		register_part(mr, i);
+	/* The last one clears up. */
+	if (atomic_fetch_sub(&mr->n_at_it, 1) == 1 && atomic_load(&mr->status))
 		rdma_mr_deregister(mr);
 }
 
-/* [token] */
-static void done(struct rdma_job *job)
+static void work_let_go(struct rdma_job *job)
 {
-	struct rdma_mr *mr = SL_CONTAINER_OF(job, struct rdma_mr, job);
-	struct rdma_transport *t = job->t;
+	rdma_mr_deregister(SL_CONTAINER_OF(job, struct rdma_run, job)->mr);
+}
+
+/* ---- when it is done ---- */
+
+/* [token] or nobody else has it: under mr_lock. */
+static void settle(struct rdma_mr *mr)
+{
+	enum rdma_mr_state state = RDMA_MR_NONE;
+
+	if (mr->wanted)
+		state = atomic_load(&mr->status) ? RDMA_MR_FAILED : RDMA_MR_READY;
+	atomic_store_explicit(&mr->state, state, memory_order_release);
+	atomic_fetch_sub(&mr->domain->n_busy, 1);
+}
+
+static void call_all(struct rdma_transport *t)
+{
 	struct sl_list *e;
 
-	pthread_mutex_lock(&t->mr_lock);
-	atomic_store_explicit(&mr->state,
-			      mr->status   ? RDMA_MR_FAILED
-			      : mr->wanted ? RDMA_MR_READY
-					   : RDMA_MR_NONE,
-			      memory_order_release);
-	atomic_fetch_sub(&mr->domain->n_busy, 1);
-	pthread_mutex_unlock(&t->mr_lock);
 	sl_list_for_each (e, &t->conns)
 		rdma_conn_call(SL_CONTAINER_OF(e, struct rdma_conn, link));
+}
+
+/* [token] */
+static void done_register(struct rdma_job *job)
+{
+	struct rdma_mr *mr = SL_CONTAINER_OF(job, struct rdma_run, job)->mr;
+
+	if (--mr->n_runs)
+		return;
+	pthread_mutex_lock(&job->t->mr_lock);
+	settle(mr);
+	pthread_mutex_unlock(&job->t->mr_lock);
+	call_all(job->t);
+}
+
+/* Under mr_lock. */
+static void start(struct rdma_mr *mr, unsigned n, void (*work)(struct rdma_job *),
+		  void (*done)(struct rdma_job *))
+{
+	mr->n_runs = n;
+	atomic_store(&mr->n_at_it, n);
+	for (unsigned i = 0; i < n; i++) {
+		mr->runs[i].mr = mr;
+		rdma_registration_start(mr->domain->t, &mr->runs[i].job, work, done);
+	}
+}
+
+/* Under mr_lock. */
+static void start_to_register(struct rdma_mr *mr)
+{
+	unsigned n_threads = mr->domain->t->registrars.n_threads;
+	int ret = make_parts(mr);
+
+	atomic_store(&mr->next, 0);
+	atomic_store(&mr->n_registered, 0);
+	atomic_store(&mr->status, 0);
+	if (ret) {
+		fail(mr, mr->domain->t->nics[0], -ret);
+		settle(mr);
+		return;
+	}
+	start(mr, n_parts(mr) < n_threads ? n_parts(mr) : n_threads, work_register, done_register);
+}
+
+/* [token] */
+static void done_let_go(struct rdma_job *job)
+{
+	struct rdma_mr *mr = SL_CONTAINER_OF(job, struct rdma_run, job)->mr;
+
+	pthread_mutex_lock(&job->t->mr_lock);
+	if (mr->wanted)
+		start_to_register(mr);
+	else
+		settle(mr);
+	pthread_mutex_unlock(&job->t->mr_lock);
+	call_all(job->t);
 }
 
 /* ---- asking for it ---- */
@@ -107,7 +268,11 @@ static void begin(struct rdma_mr *mr, bool wanted)
 	mr->wanted = wanted;
 	atomic_fetch_add(&mr->domain->n_busy, 1);
 	atomic_store(&mr->state, RDMA_MR_BUSY);
-	rdma_job_start(mr->domain->t, &mr->job, work, done);
+	/* What is left of an earlier region of that number goes first. */
+	if (mr->parts)
+		start(mr, 1, work_let_go, done_let_go);
+	else
+		start_to_register(mr);
 }
 
 /* Under mr_lock. */
@@ -133,40 +298,37 @@ static struct rdma_mr *create(struct rdma_domain *d, _Atomic(struct rdma_mr *) *
 	return mr;
 }
 
+/* Under mr_lock: whoever asks next tries again. */
+static int take_failure(struct rdma_mr *mr)
+{
+	atomic_store(&mr->state, RDMA_MR_NONE);
+	return atomic_load(&mr->status);
+}
+
 /* Under mr_lock. */
 static int look(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
 		struct rdma_mr **out)
 {
 	_Atomic(struct rdma_mr *) *place = place_of(d, r, use);
 	struct rdma_mr *mr = load(place);
-	bool same;
+	uint32_t state;
 
 	if (!mr)
 		mr = create(d, place);
 	if (!mr)
 		return -ENOMEM;
-	same = atomic_load(&mr->generation) == r->generation;
-	switch (atomic_load(&mr->state)) {
-	case RDMA_MR_READY:
-		if (same) {
-			*out = mr;
-			return 0;
-		}
-		break;
-	case RDMA_MR_FAILED:
-		if (same) {
-			/* Whoever asks next tries again. */
-			atomic_store(&mr->state, RDMA_MR_NONE);
-			return mr->status;
-		}
-		break;
-	case RDMA_MR_BUSY:
-		return -EINPROGRESS;
-	default:
-		break;
+	state = atomic_load(&mr->state);
+	if (state != RDMA_MR_BUSY &&
+	    (state == RDMA_MR_NONE || atomic_load(&mr->generation) != r->generation)) {
+		begin_to_register(mr, r, access_for(r, use));
+		state = atomic_load(&mr->state);
 	}
-	begin_to_register(mr, r, access_for(r, use));
-	return -EINPROGRESS;
+	if (state == RDMA_MR_FAILED)
+		return take_failure(mr);
+	if (state == RDMA_MR_BUSY)
+		return -EINPROGRESS;
+	*out = mr;
+	return 0;
 }
 
 int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
@@ -183,6 +345,20 @@ int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_u
 	ret = look(d, r, use, out);
 	pthread_mutex_unlock(&d->t->mr_lock);
 	return ret;
+}
+
+void rdma_mr_progress(struct rdma_domain *d, const struct sl_region *r,
+		      struct slime_mr_progress *out)
+{
+	struct rdma_mr *mr = load(place_of(d, r, RDMA_MR_OURS));
+
+	pthread_mutex_lock(&d->t->mr_lock);
+	if (mr && mr->wanted && atomic_load(&mr->generation) == r->generation) {
+		out->registered = atomic_load(&mr->n_registered);
+		out->total = mr->len * d->n_nics;
+		out->chunks = mr->n_chunks;
+	}
+	pthread_mutex_unlock(&d->t->mr_lock);
 }
 
 /* ---- letting go ---- */

@@ -21,6 +21,9 @@
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/wire.h"
 
+#define RDMA_REGISTRARS_MAX 8  /* threads that register */
+#define RDMA_ONE_CHUNK	    63 /* shift of a region that is in one piece */
+
 /* A protection domain of each nic. */
 struct rdma_domain {
 	struct rdma_transport *t;
@@ -61,19 +64,56 @@ enum rdma_mr_use {
 	RDMA_MR_SHOWN, /* the peer is given its key */
 };
 
+/* What one thread does of it. */
+struct rdma_run {
+	struct rdma_job job;
+	struct rdma_mr *mr;
+};
+
+/*
+ * A region with the devices: in one piece, or in chunks when it is longer than rdma_chunk of the
+ * context. A chunk is what of it lies in one block of 2^shift bytes of addresses; each has keys of
+ * its own.
+ */
 struct rdma_mr {
 	struct rdma_domain *domain;
 	_Atomic uint32_t state; /* enum rdma_mr_state; changes under the transport's mr_lock */
 	_Atomic uint64_t generation;
-	int status;
-	struct ibv_mr *ibv[RDMA_RAILS_MAX]; /* by nic */
-	struct rdma_job job;
 	uint8_t *base;
 	uint64_t len;
 	uint32_t access;
 	uint32_t id;
-	bool wanted; /* the job registers; else it only takes the old one back */
+	unsigned shift;
+	unsigned n_chunks;
+	struct ibv_mr **parts; /* by nic, and of each by chunk; NULL: nothing is registered */
+	struct ibv_mr *few[RDMA_RAILS_MAX]; /* those of a single chunk */
+
+	bool wanted; /* it is to be registered; else the old one only is taken back */
+	_Atomic int status;
+	_Atomic unsigned next;	       /* part that no thread took yet */
+	_Atomic unsigned n_at_it;      /* threads */
+	_Atomic uint64_t n_registered; /* bytes, on all devices */
+	unsigned n_runs;	       /* that are not done; [token] */
+	struct rdma_run runs[RDMA_REGISTRARS_MAX];
 };
+
+static inline unsigned rdma_mr_chunk(const struct rdma_mr *mr, uint64_t addr)
+{
+	return (unsigned)((addr >> mr->shift) - ((uintptr_t)mr->base >> mr->shift));
+}
+
+/* Of that nic, with the chunk that addr is in. */
+static inline const struct ibv_mr *rdma_mr_part(const struct rdma_mr *mr, unsigned nic,
+						uint64_t addr)
+{
+	return mr->parts[nic * mr->n_chunks + rdma_mr_chunk(mr, addr)];
+}
+
+/* Bytes from addr to the end of its block. */
+static inline uint64_t rdma_chunk_left(unsigned shift, uint64_t addr)
+{
+	return (((addr >> shift) + 1) << shift) - addr;
+}
 
 /*
  * The region, registered: 0, or -EINPROGRESS (its users are run when a worker is done), or why it
@@ -81,9 +121,13 @@ struct rdma_mr {
  */
 int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
 		struct rdma_mr **out);
+/* How far it is, for our own use. Any thread. */
+void rdma_mr_progress(struct rdma_domain *d, const struct sl_region *r,
+		      struct slime_mr_progress *out);
 /* Nobody uses it: true when the devices let go of it, in all domains; else ask again. [token] */
 bool rdma_mr_release(struct rdma_transport *t, const struct sl_region *r);
 /* At once; no worker is at it. Control calls. */
 void rdma_mr_deregister(struct rdma_mr *mr);
+void rdma_mr_free(struct rdma_mr *mr); /* only its memory */
 
 #endif

@@ -329,7 +329,13 @@ struct rdma_key {
 	bool tell; /* its withdrawal is acknowledged once nothing is in flight */
 	uint64_t addr;
 	uint64_t len;
-	uint32_t rkeys[RDMA_RAILS_MAX];
+	/* Its chunks, as at the owner: struct rdma_mr. */
+	unsigned shift;
+	unsigned n_chunks;
+	unsigned n_asked;
+	uint64_t asked, known; /* chunks */
+	uint32_t *rkeys;       /* by chunk, RDMA_RAILS_MAX of each; NULL: not even one is known */
+	uint32_t few[RDMA_RAILS_MAX];
 };
 
 #define RDMA_BUCKETS 64
@@ -338,6 +344,7 @@ struct rdma_key {
 struct rdma_open {
 	uint32_t id;
 	uint64_t generation;
+	uint64_t offset;
 	struct sl_region *region; /* held */
 };
 
@@ -474,9 +481,19 @@ void rdma_work_unsaid(struct slime_op *op);
  * lock.
  */
 int rdma_key_get(struct rdma_conn *c, const struct slime_remote_mr *r, struct rdma_key **out);
-/* Ask for it, unless it was, or too many are; works are pumped when the answer comes. It sends: no
- * chain is being built. Under lock. */
-void rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r);
+/* Ask for its keys of len bytes at offset, as far as they were not asked for and not too many are;
+ * works are pumped when an answer comes. It sends: no chain is being built. Under lock. */
+void rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r, uint64_t offset,
+		  uint64_t len);
+
+/* Where the keys are for the bytes at that offset of k's region, which is READY: NULL: to be asked
+ * for. */
+static inline const uint32_t *rdma_key_at(const struct rdma_key *k, uint64_t offset)
+{
+	uint64_t chunk = ((k->addr + offset) >> k->shift) - (k->addr >> k->shift);
+
+	return k->known >> chunk & 1 ? &k->rkeys[chunk * RDMA_RAILS_MAX] : NULL;
+}
 void rdma_key_put(struct rdma_conn *c, struct rdma_key *k); /* one request less. Under lock */
 bool rdma_key_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
 /* A control frame arrived: false: broken protocol. [token] */
@@ -518,6 +535,7 @@ struct rdma_transport {
 
 	pthread_mutex_t setup_lock; /* of nics and what they know of their ports */
 	struct sl_workers workers;
+	struct sl_workers registrars;
 	_Atomic uint32_t n_running;
 
 	pthread_mutex_t cq_lock; /* of completion queues' room */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -171,7 +172,14 @@ static int make_shared(struct rdma_transport *t, struct sl_why *why)
 
 static int start_workers(struct rdma_transport *t, struct sl_why *why)
 {
+	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned n = n_cpus < 1			    ? 1
+		     : n_cpus > RDMA_REGISTRARS_MAX ? RDMA_REGISTRARS_MAX
+						    : (unsigned)n_cpus;
 	int ret = sl_workers_start(&t->workers, RDMA_WORKERS);
+
+	if (!ret)
+		ret = sl_workers_start(&t->registrars, n);
 
 	if (ret)
 		snprintf(why->text, sizeof(why->text), "no threads: %s", strerror(-ret));
@@ -310,8 +318,8 @@ static void run_job(struct sl_job *base)
 	env->kick(env->arg);
 }
 
-void rdma_job_start(struct rdma_transport *t, struct rdma_job *job, void (*work)(struct rdma_job *),
-		    void (*done)(struct rdma_job *))
+static void start(struct sl_workers *workers, struct rdma_transport *t, struct rdma_job *job,
+		  void (*work)(struct rdma_job *), void (*done)(struct rdma_job *))
 {
 	job->t = t;
 	job->work = work;
@@ -323,7 +331,19 @@ void rdma_job_start(struct rdma_transport *t, struct rdma_job *job, void (*work)
 	pthread_mutex_lock(&t->lock);
 	t->n_jobs++;
 	pthread_mutex_unlock(&t->lock);
-	sl_workers_put(&t->workers, &job->job);
+	sl_workers_put(workers, &job->job);
+}
+
+void rdma_job_start(struct rdma_transport *t, struct rdma_job *job, void (*work)(struct rdma_job *),
+		    void (*done)(struct rdma_job *))
+{
+	start(&t->workers, t, job, work, done);
+}
+
+void rdma_registration_start(struct rdma_transport *t, struct rdma_job *job,
+			     void (*work)(struct rdma_job *), void (*done)(struct rdma_job *))
+{
+	start(&t->registrars, t, job, work, done);
 }
 
 /* The next job that is done. */
@@ -431,6 +451,37 @@ static bool withdraw(struct sl_transport *transport, const struct sl_region *r)
 	return gone && rdma_mr_release(t, r);
 }
 
+/* ---- regions before they are used ---- */
+
+/* [token], so that the devices stay as they are. */
+static int prepare(struct sl_transport *transport, const struct sl_region *r)
+{
+	struct rdma_transport *t = rdma_of(transport);
+	struct rdma_mr *mr;
+	struct sl_why why;
+	int ret = 0;
+
+	if (!atomic_load(&t->n_nics)) {
+		pthread_mutex_lock(&t->setup_lock);
+		ret = set_up(t, &why);
+		pthread_mutex_unlock(&t->setup_lock);
+		if (ret)
+			sl_error("rdma", "region %u is not registered: %s", r->id, why.text);
+	}
+	return ret ? ret : rdma_mr_get(t->shared, r, RDMA_MR_OURS, &mr);
+}
+
+static void prepared(struct sl_transport *transport, const struct sl_region *r,
+		     struct slime_mr_progress *out)
+{
+	struct rdma_transport *t = rdma_of(transport);
+
+	pthread_mutex_lock(&t->setup_lock);
+	if (t->shared)
+		rdma_mr_progress(t->shared, r, out);
+	pthread_mutex_unlock(&t->setup_lock);
+}
+
 /* ---- life ---- */
 
 static void free_transport(struct rdma_transport *t)
@@ -459,6 +510,7 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	sl_list_init(&t->domains);
 	sl_timer_init(&t->watch, on_watch);
 	sl_workers_init(&t->workers);
+	sl_workers_init(&t->registrars);
 	pthread_mutex_init(&t->setup_lock, NULL);
 	pthread_mutex_init(&t->cq_lock, NULL);
 	pthread_mutex_init(&t->mr_lock, NULL);
@@ -489,6 +541,7 @@ static void destroy(struct sl_transport *transport)
 	sl_timer_cancel(rdma_poller(t), &t->watch);
 	finish_jobs(t);
 	sl_workers_fini(&t->workers);
+	sl_workers_fini(&t->registrars);
 	close_devices(t);
 	pthread_cond_destroy(&t->idle);
 	sl_todo_fini(&t->todo);
@@ -515,6 +568,7 @@ static void forget(struct sl_transport *transport)
 	while ((e = sl_list_pop(&t->domains)))
 		rdma_domain_free(SL_CONTAINER_OF(e, struct rdma_domain, link));
 	free(t->workers.threads);
+	free(t->registrars.threads);
 	free_transport(t);
 }
 
@@ -527,6 +581,8 @@ const struct sl_transport_ops sl_rdma_transport = {
 	.drop_offer = drop_offer,
 	.conn_create = rdma_conn_create,
 	.withdraw = withdraw,
+	.prepare = prepare,
+	.prepared = prepared,
 	.progress = progress,
 	.arm = arm,
 	.disarm = disarm,

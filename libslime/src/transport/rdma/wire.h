@@ -17,15 +17,19 @@
 #define RDMA_QPS_MAX   8 /* of a rail */
 #define RDMA_NAME_LEN  16
 
+#define RDMA_CHUNKS_MAX	     64 /* of a region */
+#define RDMA_CHUNK_SHIFT_MIN 12
+
 #define RDMA_FRAME_LEN	 56
 #define RDMA_FRAME_PITCH 64 /* a cache line each */
 
 /* Kinds of frames beside those of messages. */
 enum rdma_kind {
 	RDMA_READY = 128, /* w[0..3]: proof; the first frame */
-	RDMA_OPEN,	  /* len: id of a region, w[0]: generation, w[1]: secret: its key is
-			   * wanted */
-	RDMA_OPENED,	  /* the answer; w[1]: enum rdma_answer; flags: access, w[2]:
+	RDMA_OPEN,	  /* len: id of a region, w[0]: generation, w[1]: secret, w[2]: offset:
+			   * its key there is wanted */
+	RDMA_OPENED,	  /* the answer; w[1]: enum rdma_answer, and from bit 8 the shift of the
+			   * region's chunks, 0: it is in one; slot: the chunk; flags: access, w[2]:
 			   * address, w[3]: length, w[4..5]: keys by rail */
 	RDMA_WITHDRAW,	  /* len, w[0] as of OPEN: no new access */
 	RDMA_WITHDRAWN,	  /* and none is under way any more */

@@ -146,7 +146,10 @@ static int resolve(struct rdma_conn *c, struct sl_work *w, const struct slime_xf
 	if (of_key || ret)
 		return of_key ? of_key : ret;
 	p->x = x;
-	return check_key(p->key, w, x);
+	ret = check_key(p->key, w, x);
+	if (!ret && !rdma_key_at(p->key, remote_offset(w, x)))
+		ret = -EINPROGRESS;
+	return ret;
 }
 
 /* Ask for what the work will need further on. */
@@ -163,8 +166,11 @@ static void look_ahead(struct rdma_conn *c, struct slime_op *op)
 		/* What is wrong with them is found when their turn comes. */
 		if (!last || last->local != x->local)
 			(void)rdma_mr_get(c->offer->domain, x->local->region, RDMA_MR_OURS, &mr);
-		if (!last || last->remote != x->remote)
-			rdma_key_ask(c, x->remote);
+		if (i == op->work.piece)
+			rdma_key_ask(c, x->remote, remote_offset(&op->work, x),
+				     x->len - op->work.byte);
+		else
+			rdma_key_ask(c, x->remote, x->remote_offset, x->len);
 		last = x;
 	}
 }
@@ -181,12 +187,16 @@ static void look_ahead_all(struct rdma_conn *c)
 	}
 }
 
-static uint32_t request_max(const struct chain *ch)
+/* One request stays in one chunk of the peer's region. */
+static uint32_t request_max(const struct chain *ch, const struct rdma_key *k, uint64_t at)
 {
 	uint32_t max_msg = ch->q->nic->max_msg;
 	uint32_t max = max_msg < RDMA_PIECE_MAX ? max_msg : RDMA_PIECE_MAX;
 	uint64_t left = ch->share - ch->bytes;
+	uint64_t in_chunk = rdma_chunk_left(k->shift, k->addr + at);
 
+	if (in_chunk < left)
+		left = in_chunk;
 	return left < max ? (uint32_t)left : max;
 }
 
@@ -195,18 +205,30 @@ static uint32_t take_stretch(struct sl_work *w, const struct place *p, const str
 			     uint32_t max, struct ibv_sge *sge)
 {
 	uint64_t left = p->x->len - w->byte;
+	uint64_t at = (uintptr_t)local_place(w, p->x);
+	uint64_t in_chunk = rdma_chunk_left(p->mr->shift, at);
 	struct sl_piece piece;
 
-	/* The bound keeps it within its block, and so within its region. */
+	/* The bounds keep it within its block, and so within its region. */
 	if (left > max)
 		left = max;
+	if (left > in_chunk)
+		left = in_chunk;
 	sl_work_next(w, left, &piece);
 	*sge = (struct ibv_sge){
 		.addr = (uintptr_t)piece.local,
 		.length = (uint32_t)left,
-		.lkey = p->mr->ibv[nic->index]->lkey,
+		.lkey = rdma_mr_part(p->mr, nic->index, at)->lkey,
 	};
 	return (uint32_t)left;
+}
+
+/* Whether the bytes at that place are the next of the entry, in the same chunk. */
+static bool continues(const struct rdma_mr *mr, const struct rdma_nic *nic,
+		      const struct ibv_sge *last, const uint8_t *at)
+{
+	return (uintptr_t)at == last->addr + last->length &&
+	       rdma_mr_part(mr, nic->index, (uintptr_t)at)->lkey == last->lkey;
 }
 
 /*
@@ -214,16 +236,15 @@ static uint32_t take_stretch(struct sl_work *w, const struct place *p, const str
  * into one entry of its list, or else into the next as long as there are some.
  */
 static void extend(struct chain *ch, struct sl_work *w, const struct place *p,
-		   struct ibv_send_wr *wr, uint64_t remote_end, uint32_t len)
+		   struct ibv_send_wr *wr, uint64_t remote_end, uint32_t len, uint32_t max)
 {
-	uint32_t max = request_max(ch);
 	struct place here = *p;
 	const struct slime_xfer *x;
 
 	while (len < max && (x = sl_work_at(w)) && x->remote == p->x->remote &&
 	       x->local == p->x->local && remote_offset(w, x) == remote_end) {
 		struct ibv_sge *last = &wr->sg_list[wr->num_sge - 1];
-		bool joins = (uintptr_t)local_place(w, x) == last->addr + last->length;
+		bool joins = continues(p->mr, ch->q->nic, last, local_place(w, x));
 		struct ibv_sge sge;
 		uint32_t n;
 
@@ -249,6 +270,7 @@ static void add_request(struct chain *ch, struct slime_op *op, struct sl_work *w
 	struct ibv_send_wr *wr = &c->wrs[ch->n];
 	uint32_t number = q->head + ch->n;
 	uint64_t at = remote_offset(w, p->x);
+	uint32_t max = request_max(ch, p->key, at);
 	struct rdma_sent *s = rdma_qp_entry(q, number);
 	uint32_t len = 0;
 
@@ -264,10 +286,10 @@ static void add_request(struct chain *ch, struct slime_op *op, struct sl_work *w
 		.num_sge = 1,
 		.opcode = is_write(op) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
 		.wr.rdma = { .remote_addr = p->key->addr + at,
-			     .rkey = p->key->rkeys[q->path->peer_rail] },
+			     .rkey = rdma_key_at(p->key, at)[q->path->peer_rail] },
 	};
-	len = take_stretch(w, p, q->nic, request_max(ch), wr->sg_list);
-	extend(ch, w, p, wr, at + len, len);
+	len = take_stretch(w, p, q->nic, max, wr->sg_list);
+	extend(ch, w, p, wr, at + len, len, max);
 	len = 0;
 	for (int i = 0; i < wr->num_sge; i++)
 		len += wr->sg_list[i].length;
