@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every call of DLSlime's unmodified Python client against our server: client.py URL."""
+"""Every call of DLSlime's unmodified Python client: client.py URL."""
 import sys
+import threading
 
 import httpx
 from nanoctrl import NanoCtrlClient
@@ -25,6 +26,18 @@ def entities(url, scope):
     expect(client.unregister(), "unregister")
     expect(client.heartbeat() in ("not_found", "error"), "heartbeat of one that is gone")
     expect(client.get_entity_info("c1") is None, "info of one that is gone")
+
+    # A thread that beats, hears that its entity is gone, and takes it with it in the end.
+    gone = threading.Event()
+    client.register("c2", "cache")
+    client.start_heartbeat(interval=0.05, on_not_found=gone.set)
+    client.unregister()
+    expect(gone.wait(60), "start_heartbeat")
+    client.register("c2", "cache")
+    client.stop_heartbeat()
+    expect(client.get_entity_info("c2") is not None, "stop_heartbeat")
+    client.stop()
+    expect(client.get_entity_info("c2") is None, "stop")
 
 
 def peers(url, scope):

@@ -2,13 +2,16 @@
 """The same requests to two servers of one API: routes.py URL REDIS_PORT URL REDIS_PORT. The statuses, the answers that
 are no errors and what is in Redis afterwards are to be the same, but for what is listed here as different on purpose."""
 import json
+import socket
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 
 from store import Redis
 
 BIG = 18446744073709551615
+ODD = 'a:b\n"%2F{\u20ac}\\'
 
 # Route and body, in this order: each works on what those before it left.
 CASES = [
@@ -55,6 +58,13 @@ CASES = [
     ("/start_peer_agent", '{"alias":"b","address":"127.0.0.1","name_prefix":null}'),
     ("/start_peer_agent", '["c","mlx",1,"RoCE","127.0.0.1"]'),
     ("/start_peer_agent", '["d","mlx",1,"RoCE","127.0.0.1","p","s",{"r":1}]'),
+    # Names that have a meaning elsewhere, and numbers that others would round.
+    ("/start_peer_agent", json.dumps({"alias": ODD, "address": "127.0.0.1"})[:-1]
+     + ',"resource":{"gid":%d,"least":-9223372036854775808,"load":1.0,"share":0.1}}' % BIG),
+    ("/heartbeat", json.dumps({"entity_type": "agent", "entity_id": ODD})),
+    ("/register_mr", json.dumps({"agent_name": ODD, "mr_name": ODD, "addr": BIG, "length": BIG, "rkey": 1})),
+    ("/get_mr_info", json.dumps({"src": "x", "dst": ODD, "mr_name": ODD})),
+    ("/v1/desired_topology/" + urllib.parse.quote(ODD, safe=""), json.dumps({"target_peers": ["*", "?"], "symmetric": True})),
     ("/query", "{}"),
     ("/query", '{"scope":"s"}'),
     ("/query", '{"scope":null}'),
@@ -86,6 +96,7 @@ CASES = [
     ("/nothing", "{}"),
     ("STATE", ""),
     ("/cleanup", '{"agent_name":"a"}'),
+    ("/cleanup", json.dumps({"agent_name": ODD})),
     ("/cleanup", '{"agent_name":"nobody"}'),
     ("/cleanup", "{}"),
     ("/cleanup", '["q"]'),
@@ -107,6 +118,35 @@ FORMS = [
 ]
 
 
+HEAD = b"POST /register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+ONE = b'{"entity_id":"w","kind":"k"}'
+
+# Bytes as they go over the wire, in pieces between which an answer is waited for, and how many answers come.
+WIRES = [
+    ("pipelined", [3 * (HEAD + b"Content-Length: %d\r\n\r\n" % len(ONE) + ONE)], 3),
+    ("chunked", [HEAD + b"Transfer-Encoding: chunked\r\n\r\n5;x=y\r\n" + ONE[:5] + b"\r\n%X\r\n" % (len(ONE) - 5) + ONE[5:]
+                 + b"\r\n0\r\nTrailer: x\r\n\r\n"], 1),
+    ("expecting", [HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(ONE), ONE], 2),
+    ("kept alive", 2 * [HEAD + b"Content-Length: %d\r\n\r\n" % len(ONE) + ONE], 2),
+]
+
+
+def wire(base, pieces, n_answers):
+    """The statuses of what comes back."""
+    host, port = base.removeprefix("http://").split(":")
+    came = b""
+    with socket.create_connection((host, int(port)), timeout=60) as s:
+        for i, piece in enumerate(pieces):
+            s.sendall(piece)
+            wanted = n_answers if i + 1 == len(pieces) else i + 1
+            while came.count(b"HTTP/1.1 ") < wanted:
+                more = s.recv(65536)
+                if not more:
+                    return came
+                came += more
+    return [part[:3] for part in came.split(b"HTTP/1.1 ")[1:]]
+
+
 def call(base, method, path, body, content_type):
     headers = {"Content-Type": content_type} if content_type else {}
     data = None if body is None else body.encode()
@@ -120,7 +160,7 @@ def call(base, method, path, body, content_type):
 
 def parsed(value):
     try:
-        return json.loads(value)
+        return json.loads(value, parse_int=str, parse_float=str)  # the form counts, not the number
     except ValueError:
         return value
 
@@ -145,7 +185,8 @@ def state(redis):
     """Everything but our own indexes, inboxes at the key where agents without a scope listen (the original writes to
     another one only), streams of agents that were cleaned up (which the original forgets), and the end of an inbox
     that nobody is there to empty (which has none there)."""
-    keys = [k for k in redis("KEYS", "*") if not k.startswith((b"nanoctrl:", b":inbox:")) and k not in (b"stream:a", b"stream:q")]
+    gone = {b"stream:" + name.encode() for name in ("a", "q", ODD)}
+    keys = [k for k in redis("KEYS", "*") if not k.startswith((b"nanoctrl:", b":inbox:")) and k not in gone]
     return {k: (value_of(redis, k), redis("TTL", k) > 0 and not k.startswith(b"inbox:")) for k in keys}
 
 
@@ -185,7 +226,11 @@ def main():
         a, b = (call(base, method, path, body, content_type) for base in (theirs, ours))
         if a[0] != b[0] or (path == "/" and a != b and a[0] == 200):
             differ(f"{method} {path} {content_type}", a, b)
-    print(f"{len(CASES) + len(FORMS)} requests, {n_different} differences")
+    for name, pieces, n_answers in WIRES:
+        a, b = (wire(base, pieces, n_answers) for base in (theirs, ours))
+        if a != b:
+            differ(name, a, b)
+    print(f"{len(CASES) + len(FORMS) + len(WIRES)} requests, {n_different} differences")
     return n_different != 0
 
 

@@ -22,8 +22,9 @@ wait_for 10 curl -sf "$ours/readyz" || fail "nanoctrl is not ready"
 say "the same requests to both"
 python3 "$here/routes.py" "$theirs" "${port_of[redis-theirs]}" "$ours" "${port_of[redis-ours]}" ||
 	fail "they differ"
-say "their client, our server"
-"$venv/bin/python" "$here/client.py" "$ours" || fail "their client cannot"
+say "their client, with each of them"
+"$venv/bin/python" "$here/client.py" "$theirs" || fail "their client cannot with their server"
+"$venv/bin/python" "$here/client.py" "$ours" || fail "their client cannot with ours"
 say "both on one Redis"
 spawn beside "$bin/nanoctrl" server --port 0 --runtime-dir "$work/beside" \
 	--redis-url "redis://127.0.0.1:${port_of[redis-theirs]}"

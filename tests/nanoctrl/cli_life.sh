@@ -432,6 +432,24 @@ case_compatible_routes_are_for_whom_the_settings_say() {
 	expect 0 stopped nc stop
 }
 
+case_requests_are_logged_when_asked_for() {
+	local n url
+
+	expect 0 started nc start "${options[@]}"
+	url=$(field address)
+	expect 0 200 list_entities "$url"
+	n=$(wc -l <"$dir/run/nanoctrl.log")
+	for _ in 1 2 3 4 5 6 7 8; do
+		expect 0 200 list_entities "$url"
+	done
+	[ "$(wc -l <"$dir/run/nanoctrl.log")" = "$n" ] || die "requests are logged"
+	expect 0 stopped nc stop
+	expect 0 started nc start "${options[@]}" --set log.access=true
+	expect 0 200 list_entities "$(field address)"
+	expect 0 /list_entities cat "$dir/run/nanoctrl.log"
+	expect 0 stopped nc stop
+}
+
 # start_peer ALIAS: what the client of another control plane is told; its Redis' port.
 start_peer() {
 	curl -s -m 60 -X POST "$(field address)/start_peer_agent" -H 'Content-Type: application/json' \

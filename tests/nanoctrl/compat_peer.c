@@ -419,6 +419,21 @@ static void topology__over_a_damaged_list_of_the_other_side_replaces_it(void **s
 	assert_int_equal(test_redis_do(&f->redis, "LLEN inbox:a"), 1);
 }
 
+static void routes__never_look_at_every_key(void **state)
+{
+	struct api_fixture *f = *state;
+
+	set_up_pair(f);
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"e\",\"kind\":\"k\"}"), 200);
+	assert_int_equal(post(f, "/query", "{}"), 200);
+	assert_int_equal(post(f, "/list_entities", "{}"), 200);
+	assert_int_equal(post(f, "/cleanup", "{\"agent_name\":\"a\"}"), 200);
+	assert_int_equal(test_redis_do(&f->redis, "EVAL %s 0",
+				       "local s = redis.call('INFO', 'commandstats') "
+				       "return string.find(s, 'cmdstat_keys') and 1 or 0"),
+			 0);
+}
+
 /* ---- where Redis is ---- */
 
 static const char *address(const char *url, const char *client)
@@ -475,6 +490,7 @@ int main(void)
 						api_setup_short_lists, peer_teardown),
 		TEST(topology__of_many_at_once_keeps_each),
 		TEST(topology__over_a_damaged_list_of_the_other_side_replaces_it),
+		TEST(routes__never_look_at_every_key),
 		cmocka_unit_test(redis_address__is_one_that_the_client_can_use),
 	};
 
