@@ -377,6 +377,31 @@ static void completion_queue__that_fails_ends_its_links_only(void **state)
 	assert_ok(slime_endpoint_destroy(ends[1]));
 }
 
+static void count_errors(void *arg, enum slime_log_level level, const char *part, const char *line)
+{
+	unsigned *n = arg;
+
+	(void)part;
+	(void)line;
+	*n += level == SLIME_LOG_ERROR;
+}
+
+/* As one of soft-RoCE that overflows does, for each completion that is lost. */
+static void completion_queue__that_fails_again_and_again_is_logged_once(void **state)
+{
+	unsigned n_errors = 0;
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	slime_log_set(count_errors, &n_errors, SLIME_LOG_ERROR);
+	for (int i = 0; i < 20; i++)
+		fakeverbs_break_cq(0, number);
+	assert_int_equal(broken_info(&pair.a).cause, -EIO);
+	slime_log_set(NULL, NULL, SLIME_LOG_WARN);
+	assert_int_equal(n_errors, 1);
+}
+
 static void destroy_ends(void)
 {
 	assert_ok(slime_endpoint_destroy(pair.a.ep));
@@ -579,6 +604,7 @@ int main(void)
 		IN_PAIR(cut__ends_both_sides_with_a_cause),
 		IN_PAIR(device__that_dies_ends_its_links),
 		ALONE(completion_queue__that_fails_ends_its_links_only),
+		IN_PAIR(completion_queue__that_fails_again_and_again_is_logged_once),
 		IN_PAIR(device__that_died_is_not_offered_while_it_is_in_use),
 		IN_PAIR(device__that_died_is_used_when_it_is_there_again),
 		ALONE(device__named_wrongly_is_refused),

@@ -155,10 +155,11 @@ void fv_cq_overrun(struct fv_cq *cq)
 	struct fv_context *ctx = fv_context(cq->ibv.context);
 	struct ibv_async_event event = { .element.cq = &cq->ibv, .event_type = IBV_EVENT_CQ_ERR };
 
+	/* Told each time, as soft-RoCE does. */
+	fv_raise(ctx, &event);
 	if (cq->overrun)
 		return;
 	cq->overrun = true;
-	fv_raise(ctx, &event);
 	for (unsigned i = 0; i < FV_QPS; i++) {
 		struct fv_qp *qp = ctx->dev->qps[i];
 

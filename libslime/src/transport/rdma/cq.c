@@ -142,13 +142,16 @@ static void reap(struct rdma_nic *nic, unsigned i)
 		rdma_job_start(nic->t, &cq->job, work_destroy, done_destroy);
 }
 
-void rdma_cq_fail(struct rdma_cq *cq)
+bool rdma_cq_fail(struct rdma_cq *cq)
 {
+	bool failed;
+
 	pthread_mutex_lock(&cq->nic->t->cq_lock);
-	atomic_store(&cq->failed, true);
+	failed = atomic_exchange(&cq->failed, true);
 	pthread_mutex_unlock(&cq->nic->t->cq_lock);
 	/* Destroying it waits for them. */
 	acknowledge(cq);
+	return !failed;
 }
 
 /* ---- rounds ---- */

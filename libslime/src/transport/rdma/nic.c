@@ -128,8 +128,9 @@ static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)
 		fail_qp(nic, event->element.qp, what, event->event_type == IBV_EVENT_QP_FATAL);
 		break;
 	case IBV_EVENT_CQ_ERR:
-		rdma_cq_fail(event->element.cq->cq_context);
-		fail_all(nic, event->element.cq->cq_context, what);
+		/* soft-RoCE says so again for each completion that is lost. */
+		if (rdma_cq_fail(event->element.cq->cq_context))
+			fail_all(nic, event->element.cq->cq_context, what);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
 		fail_device(nic, what);

@@ -139,7 +139,7 @@ void rdma_cq_release(struct rdma_cq *cq, uint32_t n);
 unsigned rdma_cq_poll(struct rdma_nic *nic); /* all of the nic */
 void rdma_cq_arm(struct rdma_nic *nic);
 void rdma_cq_rang(struct rdma_cq *cq); /* its event arrived */
-void rdma_cq_fail(struct rdma_cq *cq); /* it does not work any more */
+bool rdma_cq_fail(struct rdma_cq *cq); /* it does not work any more; whether that is news */
 void rdma_cq_close(struct rdma_cq *cq);
 
 /* ---- queue pairs ---- */
