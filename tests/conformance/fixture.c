@@ -179,7 +179,7 @@ void end_create(struct end *e, const struct pair_attr *attr)
 	ctx_attr.polling = attr->polling;
 	ctx_attr.foreign_memory = attr->foreign_memory;
 	ctx_attr.manual = attr->manual_a;
-	ctx_attr.rdma_devices = rails;
+	ctx_attr.rdma_devices = attr->rails ? attr->rails : rails;
 	if (n_qps)
 		ctx_attr.rdma_qps = n_qps;
 	assert_ok(slime_context_create(&ctx_attr, &e->ctx));

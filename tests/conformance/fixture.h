@@ -59,6 +59,7 @@ struct pair_attr {
 	bool manual_a;		  /* a's context has no thread */
 	bool foreign_memory;
 	enum slime_polling polling;
+	const char *rails; /* rdma: of both ends; NULL: as the group was started */
 };
 
 #define PAIR_ATTR_INIT                                                                      \

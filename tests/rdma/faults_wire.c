@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a wire and its devices do to a link: packets lost, late, doubled and damaged are repaired or
+ * the link ends; nothing wrong arrives, and what cannot be repaired is reported in time.
+ */
+#include "tests/rdma/wired.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define A_WHILE_MS 800
+
+/* Both ways. */
+static void disturb(const char *how)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		 "for w in wire0 wire1; do tc qdisc replace dev $w root netem %s || exit; done",
+		 how);
+	sh(command);
+}
+
+static void traffic__survives(struct pair *p, const char *how)
+{
+	disturb(how);
+	assert_ok(traffic_run(p, A_WHILE_MS));
+}
+
+static void traffic__with_1_percent_of_loss_goes_on(void **state)
+{
+	traffic__survives(*state, "loss 1%");
+}
+
+static void traffic__with_5_percent_of_loss_goes_on(void **state)
+{
+	traffic__survives(*state, "loss 5%");
+}
+
+/* Seven losses in a row end a link, and here they are likely enough to happen. */
+static void traffic__with_20_percent_of_loss_goes_on_or_ends_with_the_cause(void **state)
+{
+	struct pair *p = *state;
+	int ret;
+
+	disturb("loss 20%");
+	ret = traffic_run(p, A_WHILE_MS);
+	if (!ret)
+		return;
+	end_await(&p->a, SLIME_ENDPOINT_BROKEN);
+	end_await(&p->b, SLIME_ENDPOINT_BROKEN);
+	assert_int_equal(cause_of(&p->a), -ECONNRESET);
+	assert_int_equal(cause_of(&p->b), -ECONNRESET);
+}
+
+static void traffic__that_is_delayed_goes_on(void **state)
+{
+	traffic__survives(*state, "delay 10ms");
+}
+
+static void traffic__that_overtakes_itself_goes_on(void **state)
+{
+	struct pair *p = *state;
+
+	/* Not both at a time: soft-RoCE of Linux 6.12 then completes reads whose bytes are not all
+	 * there, to whoever calls libibverbs. */
+	disturb("delay 5ms reorder 75% gap 3");
+	assert_ok(traffic_run_of(p, A_WHILE_MS, TRAFFIC_READS));
+	assert_ok(traffic_run_of(p, A_WHILE_MS, TRAFFIC_WRITES));
+}
+
+static void traffic__that_comes_twice_goes_on(void **state)
+{
+	traffic__survives(*state, "duplicate 20%");
+}
+
+static void traffic__that_is_damaged_goes_on_and_is_right(void **state)
+{
+	traffic__survives(*state, "corrupt 3%");
+}
+
+static void connect__over_a_wire_that_loses_makes_a_link(void **state)
+{
+	(void)state;
+	disturb("loss 10%");
+	*state = wired_open(false);
+	assert_ok(traffic_run(*state, 0));
+}
+
+static void loss__of_everything_is_reported_by_both_ends(void **state)
+{
+	struct pair *p = *state;
+	uint64_t begin;
+
+	assert_ok(traffic_run(p, 0));
+	begin = now_ms();
+	disturb("loss 100%");
+	assert_traffic_fails(p, begin);
+	assert_int_equal(cause_of(&p->a), -ECONNRESET);
+	assert_int_equal(cause_of(&p->b), -ECONNRESET);
+}
+
+/* Nobody sends anything, and yet it is noticed. */
+static void loss__of_everything_is_reported_on_an_idle_link(void **state)
+{
+	struct pair *p = *state;
+	uint64_t begin = now_ms();
+
+	disturb("loss 100%");
+	end_await(&p->a, SLIME_ENDPOINT_BROKEN);
+	end_await(&p->b, SLIME_ENDPOINT_BROKEN);
+	assert_true(now_ms() - begin <= REPORT_MS);
+	assert_int_equal(cause_of(&p->a), -ECONNRESET);
+	assert_int_equal(cause_of(&p->b), -ECONNRESET);
+}
+
+/* ---- devices ---- */
+
+/* Both ends afresh: what was broken is mended, and a link comes up. */
+static void assert_mends(void **state)
+{
+	struct pair *p = *state;
+
+	pair_close(p);
+	mend_wires();
+	*state = wired_open(false);
+	assert_ok(traffic_run(*state, 0));
+}
+
+static void address__that_is_removed_ends_the_link_until_it_is_back(void **state)
+{
+	struct pair *p = *state;
+	uint64_t begin;
+
+	assert_ok(traffic_run(p, 0));
+	begin = now_ms();
+	sh("ip address del 10.77.0.1/24 dev wire0");
+	assert_traffic_fails(p, begin);
+	cause_of(&p->a);
+	cause_of(&p->b);
+	assert_mends(state);
+}
+
+static bool is_deleted(const char *device)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", device);
+	return access(path, F_OK) != 0;
+}
+
+/*
+ * soft-RoCE waits with it until nobody has the device open, and works on meanwhile. So no call may
+ * hang, no byte be wrong, and the device is free once its contexts are destroyed.
+ */
+static void device__that_is_deleted_under_traffic_goes_when_it_is_closed(void **state)
+{
+	struct pair *p = *state;
+	uint64_t begin;
+
+	assert_ok(traffic_run(p, 0));
+	delete_device(NEAR);
+	if (traffic_run(p, A_WHILE_MS)) {
+		end_await(&p->a, SLIME_ENDPOINT_BROKEN);
+		cause_of(&p->a);
+	}
+	*state = NULL;
+	begin = now_ms();
+	pair_close(p);
+	while (!is_deleted(NEAR) && now_ms() - begin < REPORT_MS)
+		sched_yield();
+	assert_true(is_deleted(NEAR));
+	mend_wires();
+	*state = wired_open(false);
+	assert_ok(traffic_run(*state, 0));
+}
+
+static int nothing(void **state)
+{
+	(void)state;
+	return 0;
+}
+
+#define WIRED(fn) cmocka_unit_test_setup_teardown(fn, wired_setup, wired_teardown)
+
+static const struct CMUnitTest tests[] = {
+	WIRED(traffic__with_1_percent_of_loss_goes_on),
+	WIRED(traffic__with_5_percent_of_loss_goes_on),
+	WIRED(traffic__with_20_percent_of_loss_goes_on_or_ends_with_the_cause),
+	WIRED(traffic__that_is_delayed_goes_on),
+	WIRED(traffic__that_overtakes_itself_goes_on),
+	WIRED(traffic__that_comes_twice_goes_on),
+	WIRED(traffic__that_is_damaged_goes_on_and_is_right),
+	cmocka_unit_test_setup_teardown(connect__over_a_wire_that_loses_makes_a_link, nothing,
+					wired_teardown),
+	WIRED(loss__of_everything_is_reported_by_both_ends),
+	WIRED(loss__of_everything_is_reported_on_an_idle_link),
+	WIRED(address__that_is_removed_ends_the_link_until_it_is_back),
+	WIRED(device__that_is_deleted_under_traffic_goes_when_it_is_closed),
+};
+
+int main(int argc, char **argv)
+{
+	return wired_main(argc, argv, "faults-wire", tests, sizeof(tests) / sizeof(tests[0]));
+}
