@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of one-sided reads or writes of blocks of the server's pool, one batch in flight. */
+/* Batches of one-sided reads or writes of blocks of the server's pool, some in flight. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,13 +11,23 @@
 
 #define BATCH_TIMEOUT_MS 30000
 
+/* A batch in flight. */
+struct lane {
+	struct slime_op *op;
+	struct slime_xfer *xfers;
+	uint64_t begin_ns;
+};
+
 struct blocks {
 	const struct options *opt;
-	struct walk walk;
+	struct walk walk; /* a step of it is a batch of each lane */
 	struct link link;
-	struct space local; /* of one batch */
+	struct space local; /* of all lanes */
 	struct slime_remote_mr pool;
 	struct slime_xfer *xfers;
+	struct lane *lanes;
+	uint64_t n_lanes;
+	uint64_t n_batch; /* blocks of a lane's */
 	bool write;
 };
 
@@ -44,7 +54,7 @@ static int serve_pool(struct blocks *b, int channel)
 static int serve(void *arg, int channel)
 {
 	struct blocks *b = arg;
-	int ret = link_open(&b->link, b->opt, channel);
+	int ret = link_open(&b->link, b->opt, LINK_SERVER, channel);
 
 	if (ret)
 		return ret;
@@ -55,50 +65,73 @@ static int serve(void *arg, int channel)
 
 /* ---- the client ---- */
 
-static int submit(struct blocks *b, bool write)
+static uint64_t lane_bytes(const struct blocks *b)
 {
-	size_t n = b->walk.n_batch;
-
-	return write ? slime_write(b->link.ep, b->xfers, n, 0, b->link.op)
-		     : slime_read(b->link.ep, b->xfers, n, 0, b->link.op);
+	return b->n_batch * b->walk.block;
 }
 
-static int wait_batch(struct blocks *b)
+static uint64_t first_block(const struct blocks *b, const struct lane *lane)
 {
-	int ret = slime_op_wait(b->link.op, BATCH_TIMEOUT_MS);
+	return (uint64_t)(lane - b->lanes) * b->n_batch;
+}
 
-	return ret ? ret : slime_op_status(b->link.op);
+static int submit(struct blocks *b, struct lane *lane, bool write)
+{
+	return write ? slime_write(b->link.ep, lane->xfers, b->n_batch, 0, lane->op)
+		     : slime_read(b->link.ep, lane->xfers, b->n_batch, 0, lane->op);
+}
+
+static int wait_batch(struct lane *lane)
+{
+	int ret = slime_op_wait(lane->op, BATCH_TIMEOUT_MS);
+
+	return ret ? ret : slime_op_status(lane->op);
 }
 
 /* What differs from batch to batch: all else of the pieces was set once. */
-static void aim(struct blocks *b)
+static void aim(struct blocks *b, struct lane *lane)
 {
-	for (uint64_t i = 0; i < b->walk.n_batch; i++)
-		b->xfers[i].remote_offset = walk_offset(&b->walk, i);
+	uint64_t first = first_block(b, lane);
+
+	for (uint64_t i = 0; i < b->n_batch; i++)
+		lane->xfers[i].remote_offset = walk_offset(&b->walk, first + i);
 }
 
+static int start(struct blocks *b, struct lane *lane, struct rounds *r, uint64_t now)
+{
+	int ret;
+
+	lane->begin_ns = now;
+	aim(b, lane);
+	ret = submit(b, lane, b->write);
+	samples_add(&r->posted, sl_clock_ns() - now);
+	return ret;
+}
+
+/* A batch begins when the one that was waited for before it ended. */
 static int blocks_round(void *arg, struct rounds *r)
 {
 	struct blocks *b = arg;
-	uint64_t begin = sl_clock_ns();
-	uint64_t posted, now;
-	int ret;
+	uint64_t now = sl_clock_ns();
+	uint64_t pending = 0;
+	int ret = 0;
 
-	do {
-		aim(b);
-		ret = submit(b, b->write);
-		posted = sl_clock_ns();
-		if (!ret)
-			ret = wait_batch(b);
-		if (ret)
-			return ret;
+	for (; pending < b->n_lanes && !ret; pending++)
+		ret = start(b, &b->lanes[pending], r, now);
+	for (uint64_t i = 0; pending && !ret; i = i + 1 < b->n_lanes ? i + 1 : 0) {
+		struct lane *lane = &b->lanes[i];
+
+		if (i == 0)
+			walk_next(&b->walk);
+		ret = wait_batch(lane);
 		now = sl_clock_ns();
-		samples_add(&r->posted, posted - begin);
-		rounds_add(r, now - begin, walk_batch_bytes(&b->walk));
-		walk_next(&b->walk);
-		begin = now;
-	} while (!rounds_over(r, begin));
-	return 0;
+		rounds_add(r, now - lane->begin_ns, lane_bytes(b));
+		if (rounds_over(r, now))
+			pending--;
+		else if (!ret)
+			ret = start(b, lane, r, now);
+	}
+	return ret;
 }
 
 /* The pool's pattern, at the places of the batch at hand. */
@@ -106,7 +139,7 @@ static void fill_local(struct blocks *b)
 {
 	uint64_t block = b->walk.block;
 
-	for (uint64_t i = 0; i < b->walk.n_batch; i++)
+	for (uint64_t i = 0; i < b->n_batch; i++)
 		load_pattern_fill(b->local.bytes + i * block, block, LOAD_PATTERN_SEED,
 				  walk_offset(&b->walk, i));
 }
@@ -116,7 +149,7 @@ static bool local_is_right(struct blocks *b)
 	uint64_t block = b->walk.block;
 	uint64_t wrong;
 
-	for (uint64_t i = 0; i < b->walk.n_batch; i++) {
+	for (uint64_t i = 0; i < b->n_batch; i++) {
 		if (!load_pattern_check(b->local.bytes + i * block, block, LOAD_PATTERN_SEED,
 					walk_offset(&b->walk, i), &wrong))
 			return false;
@@ -124,24 +157,25 @@ static bool local_is_right(struct blocks *b)
 	return true;
 }
 
-/* One more batch: of a write also a read of what it left. */
+/* One more batch, of the first lane: of a write also a read of what it left. */
 static int check(void *arg)
 {
 	struct blocks *b = arg;
+	struct lane *lane = &b->lanes[0];
 	int ret = 0;
 
-	aim(b);
+	aim(b, lane);
 	if (b->write) {
 		fill_local(b);
-		ret = submit(b, true);
+		ret = submit(b, lane, true);
 		if (!ret)
-			ret = wait_batch(b);
+			ret = wait_batch(lane);
 	}
-	load_pattern_poison(b->local.bytes, b->local.len);
+	load_pattern_poison(b->local.bytes, lane_bytes(b));
 	if (!ret)
-		ret = submit(b, false);
+		ret = submit(b, lane, false);
 	if (!ret)
-		ret = wait_batch(b);
+		ret = wait_batch(lane);
 	return ret ? ret : local_is_right(b) ? 0 : -EILSEQ;
 }
 
@@ -156,6 +190,23 @@ static void make_xfers(struct blocks *b)
 		};
 }
 
+static int open_lanes(struct blocks *b)
+{
+	int ret = 0;
+
+	for (uint64_t i = 0; i < b->n_lanes && !ret; i++) {
+		b->lanes[i].xfers = b->xfers + i * b->n_batch;
+		ret = slime_op_create(b->link.ctx, NULL, &b->lanes[i].op);
+	}
+	return ret;
+}
+
+static void close_lanes(struct blocks *b)
+{
+	for (uint64_t i = 0; i < b->n_lanes; i++)
+		slime_op_destroy(b->lanes[i].op);
+}
+
 static int measure_linked(struct blocks *b, const struct rounds_attr *attr, struct pair *pair)
 {
 	struct rounds_side side = { .round = blocks_round, .check = check, .arg = b, .pair = pair };
@@ -166,7 +217,10 @@ static int measure_linked(struct blocks *b, const struct rounds_attr *attr, stru
 	ret = space_hear(&b->pool, pair->channel);
 	make_xfers(b);
 	if (!ret)
+		ret = open_lanes(b);
+	if (!ret)
 		ret = rounds_run(attr, &side);
+	close_lanes(b);
 	space_close(&b->local);
 	return ret;
 }
@@ -176,22 +230,29 @@ static int measure(struct blocks *b, const struct rounds_attr *attr, struct pair
 	int ret;
 
 	b->xfers = calloc(b->walk.n_batch, sizeof(*b->xfers));
-	if (!b->xfers)
-		return -ENOMEM;
-	ret = link_open(&b->link, b->opt, pair->channel);
+	b->lanes = calloc(b->n_lanes, sizeof(*b->lanes));
+	ret = b->xfers && b->lanes ? 0 : -ENOMEM;
+	if (!ret)
+		ret = link_open(&b->link, b->opt, LINK_CLIENT, pair->channel);
 	if (!ret) {
 		ret = measure_linked(b, attr, pair);
 		link_close(&b->link);
 	}
+	free(b->lanes);
 	free(b->xfers);
 	return ret;
 }
 
 int measure_blocks(const struct options *o, const struct rounds_attr *attr, bool write)
 {
-	struct blocks b = { .opt = o, .write = write };
+	struct blocks b = {
+		.opt = o,
+		.n_lanes = (uint64_t)o->inflight,
+		.n_batch = (uint64_t)o->rounds.batch,
+		.write = write,
+	};
 	struct pair pair;
-	int ret = walk_init(&b.walk, o->rounds.block, (uint64_t)o->rounds.batch, o->rounds.cold,
+	int ret = walk_init(&b.walk, o->rounds.block, b.n_lanes * b.n_batch, o->rounds.cold,
 			    o->rounds.scatter);
 	int end;
 

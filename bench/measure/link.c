@@ -11,7 +11,7 @@
 
 #define CONNECT_MS 10000
 
-static int create(struct link *l, const struct options *o)
+static int create(struct link *l, const struct options *o, enum link_side side, bool manual)
 {
 	struct slime_context_attr ctx_attr = SLIME_CONTEXT_ATTR_INIT;
 	struct slime_endpoint_attr ep_attr = SLIME_ENDPOINT_ATTR_INIT;
@@ -19,6 +19,9 @@ static int create(struct link *l, const struct options *o)
 
 	ctx_attr.polling = (enum slime_polling)o->polling;
 	ctx_attr.foreign_memory = o->foreign;
+	ctx_attr.manual = manual;
+	ctx_attr.rdma_devices = side == LINK_SERVER ? o->server_device : o->device;
+	ctx_attr.rdma_qps = (uint32_t)o->qps;
 	ret = slime_context_create(&ctx_attr, &l->ctx);
 	if (!ret)
 		ret = slime_op_create(l->ctx, NULL, &l->op);
@@ -48,17 +51,28 @@ static int connect_over(struct link *l, int channel)
 	return ret ? ret : slime_op_status(l->op);
 }
 
-int link_open(struct link *l, const struct options *o, int channel)
+static int open_either(struct link *l, const struct options *o, enum link_side side, bool manual,
+		       int channel)
 {
 	int ret;
 
 	memset(l, 0, sizeof(*l));
-	ret = create(l, o);
+	ret = create(l, o, side, manual);
 	if (!ret)
 		ret = connect_over(l, channel);
 	if (ret)
 		link_close(l);
 	return ret;
+}
+
+int link_open(struct link *l, const struct options *o, enum link_side side, int channel)
+{
+	return open_either(l, o, side, false, channel);
+}
+
+int link_open_manual(struct link *l, const struct options *o, enum link_side side, int channel)
+{
+	return open_either(l, o, side, true, channel);
 }
 
 void link_close(struct link *l)

@@ -16,9 +16,13 @@ struct link {
 	struct slime_op *op;
 };
 
+enum link_side { LINK_CLIENT, LINK_SERVER };
+
 /* Connect over the channel of the pair. Both ends offer the methods "echo" and "copy" (calls.h). On
  * an error the link is closed. */
-int link_open(struct link *l, const struct options *o, int channel);
+int link_open(struct link *l, const struct options *o, enum link_side side, int channel);
+/* The same without threads: whoever waits moves it. */
+int link_open_manual(struct link *l, const struct options *o, enum link_side side, int channel);
 void link_close(struct link *l);
 
 /* A region, and the memory under it: from slime_mem_alloc, or foreign. */

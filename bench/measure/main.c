@@ -13,6 +13,8 @@ static int run(const char *name, const struct options *o)
 
 	if (!strcmp(name, "rpc"))
 		ret = measure_rpc(o, &attr);
+	else if (!strcmp(name, "bounce"))
+		ret = measure_bounce(o, &attr);
 	else if (!strcmp(name, "control"))
 		ret = measure_control(o, &attr);
 	else

@@ -7,6 +7,7 @@
 #include "bench/rounds/rounds.h"
 
 int measure_blocks(const struct options *o, const struct rounds_attr *attr, bool write);
+int measure_bounce(const struct options *o, const struct rounds_attr *attr);
 int measure_rpc(const struct options *o, const struct rounds_attr *attr);
 
 /* Of a server that runs already. 1: it failed, and said why. */

@@ -12,10 +12,18 @@ static const struct cli_setting link_settings[] = {
 		 .help = "what the link may use"),
 	CLI_ENUM(struct options, polling, "polling", pollings, .def = "adaptive",
 		 .help = "how both ends wait"),
+	CLI_STRING(struct options, device, "device", .value = "NAME",
+		   .help = "over rdma: the client's device; else the first"),
+	CLI_STRING(struct options, server_device, "server-device", .value = "NAME",
+		   .help = "over rdma: the server's"),
+	CLI_INT(struct options, qps, "qps", .def = "1", .min = 1, .max = 8,
+		.help = "over rdma: queue pairs of the link"),
 	CLI_END,
 };
 
 static const struct cli_setting memory_settings[] = {
+	CLI_INT(struct options, inflight, "inflight", .def = "1", .min = 1, .max = 4096,
+		.help = "batches in flight, each with a place of its own"),
 	CLI_FLAG(struct options, foreign, "foreign",
 		 .help = "memory that is not from slime_mem_alloc, at both ends"),
 	CLI_END,
@@ -60,6 +68,12 @@ static const struct cli_command commands[] = {
 		.name = "rpc",
 		.summary = "echo calls",
 		.tables = { rounds_settings, link_settings, rounds_message_settings, calls },
+	},
+	{
+		.name = "bounce",
+		.summary =
+			"write, and wait until the answer was written: half of it, as ib_write_lat says",
+		.tables = { rounds_settings, link_settings, rounds_message_settings },
 	},
 	{
 		.name = "control",

@@ -18,12 +18,16 @@ struct options {
 	struct rounds_options rounds; /* the first: its tables are for both */
 	int transport;		      /* enum slime_transport */
 	int polling;		      /* enum slime_polling */
+	const char *device;	      /* of the client, and of the server; NULL: the first */
+	const char *server_device;
+	int64_t qps;
+
+	int64_t inflight; /* batches, or calls */
 
 	/* read, write */
 	bool foreign;
 
 	/* rpc */
-	int64_t inflight;
 	int memory; /* enum measure_memory */
 	bool count;
 

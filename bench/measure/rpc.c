@@ -34,7 +34,7 @@ static int serve(void *arg, int channel)
 {
 	struct calls *c = arg;
 	char end;
-	int ret = link_open(&c->link, c->opt, channel);
+	int ret = link_open(&c->link, c->opt, LINK_SERVER, channel);
 
 	if (ret)
 		return ret;
@@ -187,7 +187,7 @@ static void close_lanes(struct calls *c)
 static int measure(struct calls *c, const struct rounds_attr *attr, struct pair *pair)
 {
 	struct rounds_side side = { .round = rpc_round, .check = check, .arg = c, .pair = pair };
-	int ret = link_open(&c->link, c->opt, pair->channel);
+	int ret = link_open(&c->link, c->opt, LINK_CLIENT, pair->channel);
 
 	if (ret)
 		return ret;

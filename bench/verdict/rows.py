@@ -49,6 +49,7 @@ P50 = Figure("p50_us", "us")
 AVERAGE = Figure("avg_us", "us")
 POST = Figure("post_us", "us")
 BANDWIDTH = Figure("p50_gb_s", "GB/s")  # of the median batch
+THROUGHPUT = Figure("gb_s", "GB/s")  # of all batches in flight
 RATE = Figure("per_s", "/s")
 CPU = Figure("cpu_s_gib", "s/GiB")  # of both processes
 
@@ -61,6 +62,8 @@ class Row(NamedTuple):
     target: Target
     source: str = ""  # warm or cold, where bytes have a source
     at_once: int = 1  # how many of ours measure at the same time; the figure is their sum
+    least: int = 5  # rounds
+    rdma: bool = False  # both commands take the devices of the run
 
 
 def read_row(name, options, reference, figure, target):
@@ -95,6 +98,19 @@ def foreign_row(route):
     """Ours, in a Redis with a million keys of others beside an empty one; 0.9 is what two alike differ by."""
     ours = f"control ours --route {route} --connections 16"
     return Row(f"ctrl-foreign-{route}", f"{ours} --foreign 1000000", ours, RATE, at_least(0.9), AOF_OFF)
+
+
+def rdma_row(name, options, reference, figure, target):
+    """Between two devices, or one and itself: perftest beside ours, in nine rounds and more."""
+    ours = f"slime-measure {options} --transport rdma --round 1s"
+    return Row(name, ours, f"perftest {reference}", figure, target, "warm", least=9, rdma=True)
+
+
+def rdma_block_row(op, name, size, depth, target=None, qps=1):
+    """As many blocks in flight as perftest has, none of them next to another."""
+    options = f"{op} --block {size} --batch 1 --inflight {depth} --qps {qps}"
+    reference = f"ib_{op}_bw --size {size} --depth {depth}"
+    return rdma_row(f"rdma-{op}-{name}", options, reference, THROUGHPUT, target or at_least(0.95))
 
 
 AOF_OFF = "aof off"  # of Redis: no file is written; the rest are its defaults
@@ -174,6 +190,14 @@ ROWS = [
         faster(3.5),
         AVERAGE,
     ),
+    # Over RDMA, against perftest.
+    rdma_block_row("read", "64k", 64 << 10, 128),
+    rdma_block_row("read", "1m", 1 << 20, 16),
+    rdma_block_row("write", "64k", 64 << 10, 128),
+    rdma_block_row("write", "1m", 1 << 20, 16),
+    rdma_block_row("read", "8qp", 64 << 10, 128, at_least(1.0), qps=8),
+    rdma_row("rdma-write-lat-64", "bounce --size 64", "ib_write_lat --size 64", P50, at_most(1.1)),
+    rdma_row("rdma-rpc-1k", "rpc --size 1KiB", "ib_write_lat --size 1024 --trips 2", P50, at_most(1.2)),
     # The control plane, over HTTP on this host, in closed loop.
     control_row("ctrl-heartbeat-16", "heartbeat", 16, at_least(3)),
     control_row("ctrl-heartbeat-64", "heartbeat", 64, at_least(3)),

@@ -14,6 +14,7 @@ MISSED = "MISS"
 UNSETTLED = "unsettled"
 FAILED = "FAILED"
 NOT_INSTALLED = "not installed"
+NO_DEVICE = "no rdma device"
 
 
 class Outcome(NamedTuple):
@@ -27,7 +28,7 @@ class Outcome(NamedTuple):
     why: str = ""
 
     def is_good(self):
-        return self.verdict in (MET, NOT_INSTALLED)
+        return self.verdict in (MET, NOT_INSTALLED, NO_DEVICE)
 
 
 def quartiles(values):
@@ -35,9 +36,9 @@ def quartiles(values):
     return low, high
 
 
-def decide(target, ratios):
+def decide(target, ratios, least=ROUNDS_MIN):
     """The verdict that these ratios allow; None when it takes more of them."""
-    if len(ratios) < ROUNDS_MIN:
+    if len(ratios) < least:
         return None
     low, high = quartiles(ratios)
     if target.met(low) == target.met(high):
@@ -53,7 +54,7 @@ def take_turns(row, reference, ours):
             theirs.append(reference.round()[row.figure.field])
         own.append(ours.round()[row.figure.field])
         ratios.append(row.target.ratio(theirs[-1] if reference else None, own[-1]))
-        verdict = decide(row.target, ratios)
+        verdict = decide(row.target, ratios, row.least)
     return Outcome(
         row,
         verdict,
@@ -65,7 +66,17 @@ def take_turns(row, reference, ours):
     )
 
 
-def judge(row, folders):
+def on_devices(row, pair):
+    """The row, on a pair of RDMA devices."""
+    options = f" --device {pair[0]} --server-device {pair[1]}"
+    return row._replace(ours=row.ours + options, reference=row.reference + options)
+
+
+def judge(row, folders, devices=None):
+    if row.rdma and not devices:
+        return Outcome(row, NO_DEVICE)
+    if row.rdma:
+        row = on_devices(row, devices)
     reference = Side(row.reference, folders) if row.reference else None
     ours = Side(row.ours, folders) if row.at_once == 1 else Crowd(row.ours, folders, row.at_once)
     try:

@@ -45,8 +45,10 @@ for waiting in spin sleep; do
 	measures slime-reference tcp-echo --size 1KiB --wait $waiting
 done
 for transport in shm tcp; do
+	measures slime-measure bounce --transport $transport --size 64
 	for op in read write; do
 		measures slime-measure $op --transport $transport --block 4KiB --batch 3
+		measures slime-measure $op --transport $transport --block 4KiB --batch 2 --inflight 5 --cold
 		measures slime-measure $op --transport $transport --block 8 --batch 1500 --scatter
 	done
 	for memory in own registered in-place; do

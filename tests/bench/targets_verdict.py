@@ -5,7 +5,7 @@ import os
 import tempfile
 import unittest
 
-from verdict import verdict
+from verdict import devices, verdict
 from verdict.rows import AOF_OFF, P50, ROWS, Row, at_least, at_most, faster
 
 
@@ -78,11 +78,41 @@ class Judge(unittest.TestCase):
         outcome = verdict.judge(row, [self.folder])
         self.assertEqual((outcome.ours, outcome.ratio), (6, 3))
 
+    def test_a_row_of_rdma_takes_the_devices_or_is_left_out(self):
+        row = Row("row", "echo-devices", "echo-devices", P50, at_most(2), least=9, rdma=True)
+        self.write("echo-devices", """#!/bin/sh
+while read -r line; do
+	[ "$1 $2 $3 $4" = "--device a --server-device b" ] && echo '{"p50_us": 1}'
+done
+""")
+        outcome = verdict.judge(row, [self.folder], ("a", "b"))
+        self.assertEqual((outcome.verdict, outcome.rounds), ("ok", 9))
+        outcome = verdict.judge(row, [self.folder])
+        self.assertEqual(outcome.verdict, "no rdma device")
+        self.assertTrue(outcome.is_good())
+
     def test_a_side_that_breaks_fails_its_row(self):
         for side in ("broken", "words", "no-such-program"):
             outcome = self.judge(side, "two", at_most(2))
             self.assertEqual(outcome.verdict, "FAILED")
             self.assertFalse(outcome.is_good())
+
+
+class Devices(unittest.TestCase):
+    def test_those_whose_port_is_up_are_taken_in_their_order(self):
+        with tempfile.TemporaryDirectory() as root:
+            for name, state in (("c", "4: ACTIVE"), ("a", "4: ACTIVE"), ("b", "1: DOWN")):
+                os.makedirs(os.path.join(root, name, "ports", "1"))
+                with open(os.path.join(root, name, "ports", "1", "state"), "w", encoding="ascii") as f:
+                    f.write(state)
+            self.assertEqual(devices.active(root), ["a", "c"])
+
+    def test_one_device_is_both_and_names_win(self):
+        self.assertEqual(devices.pair_of(None, ["a", "c", "d"]), ("a", "c"))
+        self.assertEqual(devices.pair_of(None, ["a"]), ("a", "a"))
+        self.assertEqual(devices.pair_of("x,y", ["a"]), ("x", "y"))
+        self.assertEqual(devices.pair_of("x", ["a", "b"]), ("x", "x"))
+        self.assertIsNone(devices.pair_of(None, []))
 
 
 class Rows(unittest.TestCase):
