@@ -12,6 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
 failed=0
+left_out=() # options of callgrind for what is not ours
 
 # at_most LIMIT FIGURE WHAT
 at_most() {
@@ -24,7 +25,7 @@ at_most() {
 
 # What callgrind collects in FUNCTION while the case is repeated N times: collected CASE N FUNCTION
 collected() {
-	valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect="$3" "$steps" "$1" "$2" \
+	valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect="$3" "${left_out[@]}" "$steps" "$1" "$2" \
 		>"$work/callgrind" 2>&1 || {
 		cat "$work/callgrind" >&2
 		return 1
@@ -57,6 +58,13 @@ instructions 46 tcp-pieces 2 counted_post 15000
 # With 64 more clients that are idle: a server pays for the active ones.
 instructions 1938 shm-call-among-idle 500 counted_steps 1
 instructions 4263 tcp-call-among-idle 500 counted_steps 1
+
+# Between submit and post, for each of 256 work requests: without what the device in memory does with them.
+left_out=(--toggle-collect=fv_post_send)
+steps+=-rdma
+instructions 304 rdma-chain 20 counted_post 256
+steps=${steps%-rdma}
+left_out=()
 
 # strace's table as lines "CALL COUNT".
 calls() {

@@ -14,6 +14,7 @@
 
 #define BLOCK	  4096
 #define N_SCATTER UINT64_C(15000)
+#define N_CHAIN	  256 /* pieces that one post has room for */
 #define POOL	  (2 * N_SCATTER * BLOCK)
 #define CALL_SIZE 64
 #define N_IDLE	  64
@@ -98,6 +99,11 @@ static void read_pieces(struct steps *s, size_t n)
 static void read_one(struct steps *s)
 {
 	read_pieces(s, 1);
+}
+
+static void read_chain(struct steps *s)
+{
+	read_pieces(s, N_CHAIN);
 }
 
 static void read_many(struct steps *s)
@@ -251,6 +257,7 @@ static const struct {
 	{ "tcp-call-among-idle", SLIME_TRANSPORT_TCP, call, true },
 	{ "tcp-read", SLIME_TRANSPORT_TCP, read_one, false },
 	{ "tcp-pieces", SLIME_TRANSPORT_TCP, read_many, false },
+	{ "rdma-chain", SLIME_TRANSPORT_RDMA, read_chain, false }, /* linked with fakeverbs */
 };
 
 int main(int argc, char **argv)
