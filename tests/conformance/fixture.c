@@ -10,7 +10,7 @@
 #include "peer.h"
 
 enum slime_transport fixture_transport;
-static const char *rails; /* rdma: NULL is the default, as is 0 of n_qps */
+const char *fixture_rails; /* rdma: NULL is the default, as is 0 of n_qps */
 static uint32_t n_qps;
 
 uint64_t now_ms(void)
@@ -179,7 +179,7 @@ void end_create(struct end *e, const struct pair_attr *attr)
 	ctx_attr.polling = attr->polling;
 	ctx_attr.foreign_memory = attr->foreign_memory;
 	ctx_attr.manual = attr->manual_a;
-	ctx_attr.rdma_devices = attr->rails ? attr->rails : rails;
+	ctx_attr.rdma_devices = attr->rails ? attr->rails : fixture_rails;
 	if (n_qps)
 		ctx_attr.rdma_qps = n_qps;
 	assert_ok(slime_context_create(&ctx_attr, &e->ctx));
@@ -358,7 +358,7 @@ static bool take_rdma_options(int argc, char **argv)
 {
 	for (int i = 0; i + 1 < argc; i += 2) {
 		if (!strcmp(argv[i], "--rails"))
-			rails = argv[i + 1];
+			fixture_rails = argv[i + 1];
 		else if (!strcmp(argv[i], "--qps"))
 			n_qps = (uint32_t)strtoul(argv[i + 1], NULL, 10);
 		else
@@ -371,7 +371,7 @@ int fixture_main(int argc, char **argv, const char *group, const struct CMUnitTe
 {
 	if (argc >= 3)
 		fixture_transport = slime_transport_by_name(argv[2]);
-	if (argc == 4 && !strcmp(argv[1], "--peer"))
+	if (argc >= 4 && !strcmp(argv[1], "--peer") && take_rdma_options(argc - 4, argv + 4))
 		return peer_main(atoi(argv[3]));
 	if (argc < 3 || strcmp(argv[1], "--transport") ||
 	    fixture_transport == SLIME_TRANSPORT_NONE || !take_rdma_options(argc - 3, argv + 3)) {

@@ -31,6 +31,8 @@
 
 /* Which transport the group was started for. */
 extern enum slime_transport fixture_transport;
+/* And for which devices; NULL: any. */
+extern const char *fixture_rails;
 
 /* One end of a link, in this process. */
 struct end {

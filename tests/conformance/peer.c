@@ -219,7 +219,7 @@ static pid_t spawn(int fd)
 	if (pid == 0) {
 		fcntl(fd, F_SETFD, 0);
 		execl("/proc/self/exe", "peer", "--peer", slime_transport_name(fixture_transport),
-		      number, (char *)NULL);
+		      number, fixture_rails ? "--rails" : NULL, fixture_rails, (char *)NULL);
 		_exit(127);
 	}
 	return pid;
