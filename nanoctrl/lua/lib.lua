@@ -189,9 +189,3 @@ local function read_epoch() return counted(read('GET', EPOCH)) or '0' end
 local SNAPSHOT_HEAD = '{"schema_version":1,"reported_at_ms":'
 
 local function snapshot_key(scope, name) return (scope == '' and '' or scope .. ':') .. 'obs:peer:' .. name end
-
--- Lists are read from here, so that they look at no other keys.
-local function note_snapshot(scope, key)
-	write('ZADD', 'nanoctrl:snapshots:' .. scope, 0, key)
-	write('SADD', 'nanoctrl:snapshot_scopes', scope)
-end

@@ -157,6 +157,8 @@ static void on_up(void *arg, const char *run_id)
 	load_scripts(store);
 	if (store->reaper)
 		reaper_up(store->reaper, run_id);
+	if (store->learner)
+		learner_up(store->learner);
 	store_wake(store, NULL);
 }
 
@@ -167,6 +169,8 @@ static void on_down(void *arg)
 	atomic_fetch_sub(&store->hub->n_up, 1);
 	if (store->reaper)
 		reaper_down(store->reaper);
+	if (store->learner)
+		learner_down(store->learner);
 }
 
 static void end_calls(struct store *store)
@@ -273,6 +277,8 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 		ret = take_slot(hub, store, &first);
 	if (!ret && first)
 		ret = reaper_create(store, &store->reaper);
+	if (!ret && first)
+		ret = learner_create(store, &store->learner);
 	if (ret) {
 		store_destroy(store);
 		return ret;
@@ -298,6 +304,7 @@ void store_destroy(struct store *store)
 		end_calls(store);
 	}
 	reaper_destroy(store->reaper);
+	learner_destroy(store->learner);
 	if (store->turn)
 		event_free(store->turn);
 	free(store);

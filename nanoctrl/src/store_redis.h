@@ -21,6 +21,7 @@
 #define STORE_BUCKETS	8  /* of the time that calls take */
 #define WAKES_MAX	64 /* scopes noted one by one; more are all scopes */
 
+struct learner;
 struct reaper;
 
 struct store_hub {
@@ -36,6 +37,7 @@ struct store_hub {
 	_Atomic int held_fd;	   /* a socket that nobody else takes it meanwhile, or -1 */
 	/* Counters of /metrics; every loop adds to them. */
 	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_reconnects, n_holds;
+	_Atomic bool told;		/* Redis tells of keys that others write */
 	_Atomic unsigned n_loops, n_up; /* stores, and those whose connection serves */
 	_Atomic uint64_t took[STORE_BUCKETS], took_us; /* answers by the time they took; its sum */
 };
@@ -60,8 +62,9 @@ struct store {
 	struct sl_list feeds;  /* scopes that somebody follows */
 	struct sl_list shares; /* scopes of which a read for many is out */
 	struct sl_list lists;  /* of store_lists() */
-	struct reaper *reaper; /* on the first loop */
-	struct wakes wakes;    /* under hub->lock */
+	struct reaper *reaper; /* on the first loop, as the learner */
+	struct learner *learner;
+	struct wakes wakes; /* under hub->lock */
 	bool closing;
 };
 
@@ -181,6 +184,13 @@ void store_sweep_compat(struct store *store);
 void store_send_in_scope(struct store *store, struct store_text scope, enum script_id script,
 			 size_t n, const struct store_text *args, store_finish_fn *finish,
 			 union store_answer fn, void *arg);
+
+/* learner.c */
+int learner_create(struct store *store, struct learner **out);
+void learner_destroy(struct learner *learner);
+/* The first loop's connection is up. */
+void learner_up(struct learner *learner);
+void learner_down(struct learner *learner);
 
 /* reaper.c */
 int reaper_create(struct store *store, struct reaper **out);

@@ -73,5 +73,7 @@ void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 	      atomic_load(&hub->n_loops));
 	gauge(out, "store_connected", "Event loops whose connection to Redis serves.",
 	      atomic_load(&hub->n_up));
+	gauge(out, "store_told", "Whether Redis tells of keys that others write, by its events.",
+	      atomic_load(&hub->told));
 	render_times(hub, out);
 }

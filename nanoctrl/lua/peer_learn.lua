@@ -1,0 +1,131 @@
+-- Keys that others wrote to Redis themselves enter the indexes, so that lists, ends and snapshots find them. What is
+-- not theirs stays as it is. ARGV: keep, then keys
+local WORDS = { 'agent:', 'mr:', 'exchange:', 'spec:topology:', 'obs:peer:' }
+local READINGS = 16 -- of a key whose names have colons
+local VALUE_MAX = 65536
+
+-- The first word at the beginning or behind a colon, the scope before it and what follows.
+local function split(key)
+	local at = 1
+	while at do
+		for _, word in ipairs(WORDS) do
+			if string.sub(key, at, at + #word - 1) == word then
+				return word, string.sub(key, 1, math.max(at - 2, 0)), string.sub(key, at + #word)
+			end
+		end
+		local colon = string.find(key, ':', at, true)
+		at = colon and colon + 1
+	end
+end
+
+local function in_scope(scope, key) return (scope == '' and '' or scope .. ':') .. key end
+
+-- What has no end gets one.
+local function left_of(key)
+	local left = redis.call('PTTL', key)
+	if left ~= -1 then return left end
+	redis.call('PEXPIRE', key, AGENT_MS)
+	return AGENT_MS
+end
+
+local function agent_is_there(scope, name)
+	return name ~= '' and read('HEXISTS', in_scope(scope, 'agent:' .. name), 'addr') == 1
+end
+
+local function note_agent(scope, name)
+	ends_in(scope, name, left_of(in_scope(scope, 'agent:' .. name)))
+end
+
+-- The one beginning of text, up to a colon or all of it, that is an agent, and what is behind it. Nobody when it may be
+-- one of several, or the key has its owner: what is somebody's is not taken away with another.
+local function agent_in(scope, text, key)
+	local from, found, behind = 1, nil, nil
+	for _ = 1, READINGS do
+		local colon = string.find(text, ':', from, true)
+		local name = colon and string.sub(text, 1, colon - 1) or text
+		if read('SISMEMBER', owned_set(scope, name), key) == 1 then return nil end
+		if agent_is_there(scope, name) then
+			if found then return nil end
+			found, behind = name, colon and string.sub(text, colon + 1)
+		end
+		if not colon then break end
+		from = colon + 1
+	end
+	return found, behind
+end
+
+local function own(scope, name, key)
+	write('SADD', owned_set(scope, name), key)
+	if not read('ZSCORE', index_key(scope), name) then note_agent(scope, name) end
+end
+
+local function decoded(key)
+	local len = number(read('STRLEN', key))
+	local ok, v = pcall(cjson.decode, len > 0 and len <= VALUE_MAX and read('GET', key) or '')
+	return ok and type(v) == 'table' and v or {}
+end
+
+-- An entity says what its key is made of.
+local function learn_entity(key)
+	local h = read('HMGET', key, 'info', 'entity_type', 'entity_id') or {}
+	if not (h[1] and h[2] and h[3]) then return end
+	local tail = h[2] .. ':' .. h[3]
+	local scope = string.sub(key, 1, -#tail - 2)
+	if in_scope(scope, tail) ~= key then return end
+	write('ZADD', 'nanoctrl:entities:' .. scope, text(now + left_of(key)), #h[2] .. ':' .. h[2] .. h[3])
+	write('SADD', 'nanoctrl:entity_scopes', scope)
+end
+
+local learn = {}
+
+learn['agent:'] = function(key, scope, name)
+	local h = read('HMGET', key, 'addr', 'memory_keys', 'updated_at') or {}
+	if h[1] and name ~= '' then
+		note_agent(scope, name)
+	elseif h[2] and h[3] then
+		left_of(key) -- what an agent wrote after its end
+	else
+		learn_entity(key)
+	end
+end
+
+-- A region says whose it is when its agent wrote it.
+learn['mr:'] = function(key, scope, rest)
+	local name = decoded(key).agent_name
+	if type(name) ~= 'string' or string.sub(rest, 1, #name + 1) ~= name .. ':' or not agent_is_there(scope, name) then
+		name = agent_in(scope, rest, key)
+	end
+	if name and name ~= rest then own(scope, name, key) end
+end
+
+-- It goes with the first of both that goes.
+learn['exchange:'] = function(key, scope, rest)
+	local name, behind = agent_in(scope, rest, key)
+	if name and behind then
+		own(scope, name, key)
+		local peer = agent_in(scope, behind, key)
+		if peer then own(scope, peer, key) end
+	end
+end
+
+learn['spec:topology:'] = function(_, scope, name)
+	if not agent_is_there(scope, name) then return end
+	for _, target in ipairs(targets_in(in_scope(scope, ''), name)) do
+		note_target(scope, name, target)
+	end
+	expect(scope, name)
+end
+
+learn['obs:peer:'] = function(key, scope)
+	if number(read('STRLEN', key)) == 0 then return end
+	scope = scope == 'default' and '' or scope
+	write('ZADD', 'nanoctrl:snapshots:' .. scope, 0, key)
+	write('SADD', 'nanoctrl:snapshot_scopes', scope)
+end
+
+for i = 2, #ARGV do
+	local key = ARGV[i]
+	local word, scope, rest = split(key)
+	if word then learn[word](key, scope, rest) else learn_entity(key) end
+end
+return { OK }

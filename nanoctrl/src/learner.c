@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * On the first loop of every replica: hears of keys that others write to Redis, and has the indexes
+ * learn them. Redis tells of them by keyspace events; what was written while nobody listened, and
+ * everything where Redis will not tell, is found by looking through all keys, a portion at a time.
+ * What is not theirs stays as it is: the script looks at each key.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "store_redis.h"
+#include "utf8.h"
+
+#define QUEUE_MAX   4096
+#define BATCH_MAX   256
+#define KEY_MAX	    8192 /* a longer one is none of theirs */
+#define SOON_MS	    1	 /* from the first key to the batch that has it */
+#define STEP_MS	    10	 /* between portions of a look through all keys, */
+#define STEPS	    150	 /* which takes so many of them, */
+#define PORTION_MIN 100
+#define PORTION_MAX 5000 /* longer in a Redis that holds more than STEPS of these */
+#define AGAIN_MS    1000 /* from the end of a look to the next, without events */
+#define CHECK_MS    10000
+#define N_PATTERNS  8 /* of keys, beside one channel */
+
+#define SETTING "notify-keyspace-events"
+
+enum look { LOOK_NONE, LOOK_HASHES, LOOK_STRINGS };
+
+struct key {
+	char *at;
+	size_t len;
+};
+
+struct learner {
+	struct store *store;
+	struct redis *events;
+	struct event *timer;
+	struct key queue[QUEUE_MAX]; /* a ring */
+	size_t first, n;
+	bool learning; /* a batch is out */
+	bool up;       /* the store's connection */
+	bool told;     /* Redis sends events */
+	bool said;     /* that it does not, in the log */
+	enum look look;
+	bool looking; /* a portion is out */
+	char cursor[24], portion[16];
+	uint64_t look_ns;  /* when a look begins; 0: not by itself */
+	uint64_t check_ns; /* when to see that events are still sent */
+	uint64_t due_ns;   /* when the timer runs out */
+};
+
+static void schedule(struct learner *l);
+
+/* ---- which keys ---- */
+
+static bool begins(const char *at, size_t len, const char *word)
+{
+	size_t n = strlen(word);
+
+	return len >= n && !memcmp(at, word, n);
+}
+
+/* Keys of ours begin with a brace, or with our name. */
+static bool is_ours(const char *key, size_t len)
+{
+	return begins(key, len, "{") || begins(key, len, "nanoctrl:");
+}
+
+/* One of the words stands at the beginning of the key or behind a colon. */
+static bool has_word(const char *key, size_t len)
+{
+	static const char *const words[] = { "mr:", "exchange:", "obs:peer:", "spec:topology:" };
+	const char *end = key + len;
+
+	for (const char *at = key, *colon; at; at = colon ? colon + 1 : NULL) {
+		colon = memchr(at, ':', (size_t)(end - at));
+		for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+			if (begins(at, (size_t)(end - at), words[i]))
+				return true;
+	}
+	return false;
+}
+
+/* ---- the queue ---- */
+
+static void begin_look_in(struct learner *l, uint32_t ms)
+{
+	l->look_ns = sl_clock_ns() + ms * SL_NS_PER_MS;
+}
+
+/* One for which there is no room is found by a look later. */
+static void note(struct learner *l, const char *key, size_t len)
+{
+	struct key *k = &l->queue[(l->first + l->n) % QUEUE_MAX];
+
+	if (!len || len > KEY_MAX || is_ours(key, len) || !utf8_valid(key, len))
+		return;
+	k->at = l->n < QUEUE_MAX ? malloc(len) : NULL;
+	if (!k->at) {
+		begin_look_in(l, AGAIN_MS);
+		return;
+	}
+	memcpy(k->at, key, len);
+	k->len = len;
+	l->n++;
+}
+
+static void drop(struct learner *l, size_t n)
+{
+	for (; n && l->n; n--, l->n--) {
+		free(l->queue[l->first].at);
+		l->first = (l->first + 1) % QUEUE_MAX;
+	}
+}
+
+static void on_learned(struct store_call *call, int result, const redisReply *reply)
+{
+	struct learner *l = call->arg;
+
+	(void)reply;
+	l->learning = false;
+	if (result < 0)
+		begin_look_in(l, AGAIN_MS);
+	schedule(l);
+}
+
+static void send_batch(struct learner *l)
+{
+	struct store_text args[BATCH_MAX];
+	size_t n = l->n < BATCH_MAX ? l->n : BATCH_MAX;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct key *k = &l->queue[(l->first + i) % QUEUE_MAX];
+
+		args[i] = (struct store_text){ k->at, k->len };
+	}
+	l->learning = true;
+	store_send_prefixed(l->store, (struct store_text){ "", 0 }, SCRIPT_PEER_LEARN, n, args,
+			    on_learned, (union store_answer){ .done = NULL }, l);
+	drop(l, n);
+}
+
+/* ---- looking through all keys ---- */
+
+static void end_look(struct learner *l)
+{
+	l->look = LOOK_NONE;
+	if (!l->told && !l->look_ns)
+		begin_look_in(l, AGAIN_MS);
+}
+
+/* {cursor, {key, ...}} */
+static void on_portion(void *arg, int result, const redisReply *reply)
+{
+	struct learner *l = arg;
+	const redisReply *keys = store_item(reply, 1, REDIS_REPLY_ARRAY);
+	const char *cursor = store_string(reply, 0, NULL);
+
+	l->looking = false;
+	if (result || !keys || strlen(cursor) >= sizeof(l->cursor)) {
+		l->look = LOOK_NONE;
+		begin_look_in(l, AGAIN_MS);
+		schedule(l);
+		return;
+	}
+	for (size_t i = 0; i < keys->elements; i++) {
+		size_t len;
+		const char *key = store_string(keys, i, &len);
+
+		if (l->look == LOOK_HASHES ? memchr(key, ':', len) != NULL : has_word(key, len))
+			note(l, key, len);
+	}
+	strcpy(l->cursor, *cursor ? cursor : "0");
+	if (strcmp(l->cursor, "0") == 0) {
+		if (l->look == LOOK_HASHES)
+			l->look = LOOK_STRINGS;
+		else
+			end_look(l);
+	}
+	schedule(l);
+}
+
+static void look_on(struct learner *l)
+{
+	const char *type = l->look == LOOK_HASHES ? "hash" : "string";
+	const char *args[] = { "SCAN", l->cursor, "COUNT", l->portion, "TYPE", type };
+
+	l->looking = !redis_command(l->store->redis, 6, args, NULL, on_portion, l);
+}
+
+static void on_size(void *arg, int result, const redisReply *reply)
+{
+	struct learner *l = arg;
+	long long n = !result && reply->type == REDIS_REPLY_INTEGER ? reply->integer / STEPS : 0;
+
+	l->looking = false;
+	n = n < PORTION_MIN ? PORTION_MIN : n > PORTION_MAX ? PORTION_MAX : n;
+	snprintf(l->portion, sizeof(l->portion), "%lld", n);
+	strcpy(l->cursor, "0");
+	l->look = LOOK_HASHES;
+	schedule(l);
+}
+
+static void begin_look(struct learner *l)
+{
+	const char *args[] = { "DBSIZE" };
+
+	l->look_ns = 0;
+	l->looking = !redis_command(l->store->redis, 1, args, NULL, on_size, l);
+	if (!l->looking)
+		begin_look_in(l, AGAIN_MS);
+}
+
+/* ---- whether Redis tells ---- */
+
+static void set_told(struct learner *l, bool told, const char *why)
+{
+	if (!told && !l->said)
+		sl_warn("learner",
+			"Redis does not tell of keys that others write (%s): they are looked for "
+			"all the time",
+			why);
+	l->said = !told;
+	if (l->told != told)
+		begin_look_in(l, 0);
+	l->told = told;
+	atomic_store(&l->store->hub->told, told);
+	schedule(l);
+}
+
+static const char *why_not(const redisReply *reply)
+{
+	return reply && reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer";
+}
+
+static void on_set(void *arg, int result, const redisReply *reply)
+{
+	if (!result)
+		set_told(arg, reply->type != REDIS_REPLY_ERROR, why_not(reply));
+}
+
+/* What others have set stays: we add what we lack. */
+static void add_flags(struct learner *l, const char *have)
+{
+	char flags[64];
+	size_t n = (size_t)snprintf(flags, sizeof(flags) - 5, "%.48s", have);
+	bool all = strchr(have, 'A') != NULL;
+	const char *args[] = { "CONFIG", "SET", SETTING, flags };
+
+	for (const char *f = "KE$h"; *f; f++)
+		if (!strchr(have, *f) && (!all || *f == 'K' || *f == 'E'))
+			flags[n++] = *f;
+	flags[n] = '\0';
+	if (strlen(have) == n)
+		set_told(l, true, "");
+	else
+		redis_command(l->store->redis, 4, args, NULL, on_set, l);
+}
+
+/* {name, value} */
+static void on_flags(void *arg, int result, const redisReply *reply)
+{
+	struct learner *l = arg;
+
+	if (result)
+		return;
+	if (store_item(reply, 1, REDIS_REPLY_STRING))
+		add_flags(l, store_string(reply, 1, NULL));
+	else
+		set_told(l, false, why_not(reply));
+}
+
+static void check_flags(struct learner *l)
+{
+	const char *args[] = { "CONFIG", "GET", SETTING };
+
+	l->check_ns = sl_clock_ns() + CHECK_MS * SL_NS_PER_MS;
+	redis_command(l->store->redis, 3, args, NULL, on_flags, l);
+}
+
+/* ---- events ---- */
+
+static void events_up(void *arg, const char *run_id)
+{
+	static const char *const patterns[N_PATTERNS] = { "mr:*",
+							  "[^{]*:mr:*",
+							  "exchange:*",
+							  "[^{]*:exchange:*",
+							  "spec:topology:*",
+							  "[^{]*:spec:topology:*",
+							  "obs:peer:*",
+							  "[^{]*:obs:peer:*" };
+	struct learner *l = arg;
+	unsigned db = l->store->hub->url.db;
+	char text[N_PATTERNS][64], hset[48];
+	const char *args[1 + N_PATTERNS] = { "PSUBSCRIBE" };
+	const char *exact[] = { "SUBSCRIBE", hset };
+
+	(void)run_id;
+	for (int i = 0; i < N_PATTERNS; i++) {
+		snprintf(text[i], sizeof(text[i]), "__keyspace@%u__:%s", db, patterns[i]);
+		args[i + 1] = text[i];
+	}
+	snprintf(hset, sizeof(hset), "__keyevent@%u__:hset", db);
+	redis_command(l->events, 2, exact, NULL, NULL, NULL);
+	redis_command(l->events, 1 + N_PATTERNS, args, NULL, NULL, NULL);
+}
+
+static void events_down(void *arg)
+{
+	(void)arg; /* a look begins when it is up again */
+}
+
+/* {"message", channel, key}, {"pmessage", pattern, channel, event}, or {what, name, how many} as
+ * confirmations: what was written before the last of them was heard of by nobody. */
+static void on_event(void *arg, const redisReply *message)
+{
+	struct learner *l = arg;
+	const char *kind = store_string(message, 0, NULL);
+	const char *at, *colon;
+	uint64_t n;
+	size_t len;
+
+	if (strcmp(kind, "message") == 0) {
+		at = store_string(message, 2, &len);
+		note(l, at, len);
+	} else if (strcmp(kind, "pmessage") == 0) {
+		at = store_string(message, 2, &len);
+		colon = memchr(at, ':', len);
+		if (colon)
+			note(l, colon + 1, len - (size_t)(colon + 1 - at));
+	} else if (store_u64(message, 2, &n) && n == 1 + N_PATTERNS) {
+		begin_look_in(l, 0);
+	}
+	schedule(l);
+}
+
+/* ---- life ---- */
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The timer is what does everything, so that it happens at its pace. */
+static void schedule(struct learner *l)
+{
+	uint64_t now = sl_clock_ns(), at = UINT64_MAX, wait;
+	struct timeval tv;
+
+	if (!l->up || l->store->closing)
+		return;
+	at = sooner(at, l->check_ns);
+	if (l->n && !l->learning)
+		at = sooner(at, now + SOON_MS * SL_NS_PER_MS);
+	if (l->look != LOOK_NONE && !l->looking)
+		at = sooner(at, now + STEP_MS * SL_NS_PER_MS);
+	if (l->look == LOOK_NONE && !l->looking && l->look_ns)
+		at = sooner(at, l->look_ns);
+	wait = at > now ? (at - now) / 1000 + 1 : 0;
+	tv = (struct timeval){ .tv_sec = (time_t)(wait / 1000000),
+			       .tv_usec = (suseconds_t)(wait % 1000000) };
+	if (!evtimer_pending(l->timer, NULL) || at < l->due_ns) {
+		l->due_ns = at;
+		evtimer_add(l->timer, &tv);
+	}
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct learner *l = arg;
+	uint64_t now = sl_clock_ns();
+
+	(void)fd;
+	(void)what;
+	if (!l->up)
+		return;
+	if (now >= l->check_ns)
+		check_flags(l);
+	if (l->n && !l->learning)
+		send_batch(l);
+	if (l->look != LOOK_NONE && !l->looking && l->n < QUEUE_MAX / 2)
+		look_on(l);
+	else if (l->look == LOOK_NONE && !l->looking && l->look_ns && now >= l->look_ns)
+		begin_look(l);
+	schedule(l);
+}
+
+void learner_up(struct learner *l)
+{
+	l->up = true;
+	l->look = LOOK_NONE;
+	l->check_ns = 0;
+	begin_look_in(l, 0);
+	schedule(l);
+}
+
+void learner_down(struct learner *l)
+{
+	l->up = false;
+	evtimer_del(l->timer);
+}
+
+int learner_create(struct store *store, struct learner **out)
+{
+	struct learner *l = calloc(1, sizeof(*l));
+	struct redis_attr attr = { .url = &store->hub->url,
+				   .name = "nanoctrl-keys",
+				   .timeout_ms = store->hub->config.timeout_ms,
+				   .max_inflight = 16,
+				   .up = events_up,
+				   .down = events_down,
+				   .push = on_event,
+				   .arg = l };
+
+	if (!l)
+		return -ENOMEM;
+	l->store = store;
+	l->timer = evtimer_new(store->base, on_timer, l);
+	if (!l->timer || redis_create(store->base, &attr, &l->events)) {
+		learner_destroy(l);
+		return -ENOMEM;
+	}
+	*out = l;
+	return 0;
+}
+
+void learner_destroy(struct learner *l)
+{
+	if (!l)
+		return;
+	redis_destroy(l->events);
+	drop(l, l->n);
+	if (l->timer)
+		event_free(l->timer);
+	free(l);
+}

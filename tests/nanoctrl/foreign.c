@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys that other servers and agents write to Redis themselves. */
+#include "api_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <hiredis/hiredis.h>
+#include "store_redis.h"
+
+#define GIVE_UP_NS (60 * SL_NS_PER_S)
+
+static struct api_answer a;
+
+static int post(struct api_fixture *f, const char *path, const char *body)
+{
+	return api_do(f, &a, "POST", path, NULL, body);
+}
+
+static bool says(const char *text)
+{
+	char *all = json_dumps(a.body, JSON_COMPACT | JSON_SORT_KEYS);
+	bool found = strstr(all, text) != NULL;
+
+	free(all);
+	return found;
+}
+
+static void until_post(struct api_fixture *f, const char *path, const char *body, const char *text)
+{
+	uint64_t start = sl_clock_ns();
+
+	do {
+		if (sl_clock_ns() - start > GIVE_UP_NS)
+			fail_msg("%s never says %s", path, text);
+	} while (post(f, path, body) != 200 || !says(text));
+}
+
+static void until_true(struct api_fixture *f, const char *script)
+{
+	uint64_t start = sl_clock_ns();
+
+	while (test_redis_do(&f->redis, "EVAL %s 0", script) != 1)
+		if (sl_clock_ns() - start > GIVE_UP_NS)
+			fail_msg("%s is never 1", script);
+}
+
+/* Whether the text that a command answers with, or the i-th of several, has these words. */
+static bool redis_says(struct api_fixture *f, const char *command, size_t i, const char *words)
+{
+	redisContext *c = redisConnectUnix(f->redis.socket);
+	redisReply *all = redisCommand(c, command), *one = all;
+	bool found;
+
+	assert_non_null(all);
+	if (all->type == REDIS_REPLY_ARRAY)
+		one = i < all->elements ? all->element[i] : NULL;
+	found = one && one->str && strstr(one->str, words);
+	freeReplyObject(all);
+	redisFree(c);
+	return found;
+}
+
+static void until_redis_says(struct api_fixture *f, const char *command, size_t i,
+			     const char *words)
+{
+	uint64_t start = sl_clock_ns();
+
+	while (!redis_says(f, command, i, words))
+		if (sl_clock_ns() - start > GIVE_UP_NS)
+			fail_msg("%s never says %s", command, words);
+}
+
+/* Every connection to Redis is made anew. */
+static void reconnect(struct api_fixture *f)
+{
+	uint64_t start = sl_clock_ns();
+	uint64_t before = atomic_load(&f->hub->n_reconnects);
+
+	test_redis_do(&f->redis, "CLIENT KILL TYPE normal SKIPME yes");
+	while (atomic_load(&f->hub->n_reconnects) == before)
+		if (sl_clock_ns() - start > GIVE_UP_NS)
+			fail_msg("it does not come back");
+}
+
+static void until_redis(struct api_fixture *f, long long n, const char *command)
+{
+	uint64_t start = sl_clock_ns();
+
+	while (test_redis_do(&f->redis, command) != n)
+		if (sl_clock_ns() - start > GIVE_UP_NS)
+			fail_msg("%s is never %lld", command, n);
+}
+
+static void write_agent(struct api_fixture *f, const char *key)
+{
+	test_redis_do(&f->redis, "HSET %s addr 10.0.0.1 updated_at 1 memory_keys []", key);
+	test_redis_do(&f->redis, "EXPIRE %s 60", key);
+}
+
+static void write_entity(struct api_fixture *f, const char *key, const char *type, const char *id)
+{
+	test_redis_do(&f->redis, "HSET %s entity_type %s entity_id %s kind k info %s", key, type,
+		      id, "{\"entity_id\":\"theirs\"}");
+	test_redis_do(&f->redis, "EXPIRE %s 60", key);
+}
+
+static int teardown(void **state)
+{
+	api_answer_fini(&a);
+	return api_teardown(state);
+}
+
+/* ---- lists ---- */
+
+static void lists__have_what_another_server_registered(void **state)
+{
+	struct api_fixture *f = *state;
+
+	write_agent(f, "agent:a:1");
+	write_agent(f, "s:agent:b");
+	write_entity(f, "service:e", "service", "e");
+	write_entity(f, "s:x:type:with:id:y", "type:with", "id:y");
+	until_post(f, "/query", "{}", "\"name\":\"a:1\"");
+	assert_int_equal(json_array_size(a.body), 1);
+	until_post(f, "/query", "{\"scope\":\"s\"}", "\"name\":\"b\"");
+	until_post(f, "/list_entities", "{}", "theirs");
+	until_post(f, "/list_entities", "{\"scope\":\"s:x\"}", "theirs");
+	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:entities:"), 1);
+}
+
+static void lists__find_what_was_there_before_anybody_listened(void **state)
+{
+	struct api_fixture *f = *state;
+
+	test_redis_do(&f->redis, "CLIENT KILL TYPE pubsub SKIPME no");
+	write_agent(f, "agent:a");
+	write_entity(f, "service:e", "service", "e");
+	until_post(f, "/query", "{}", "\"name\":\"a\"");
+	until_post(f, "/list_entities", "{}", "theirs");
+}
+
+static void lists__find_it_where_redis_tells_nothing(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	test_redis_do(r, "CONFIG SET notify-keyspace-events %s", "");
+	test_redis_do(r, "ACL SETUSER default -config");
+	reconnect(f);
+	write_agent(f, "agent:a");
+	write_entity(f, "service:e", "service", "e");
+	test_redis_do(r, "SET mr:a:kv {}");
+	until_post(f, "/list_entities", "{}", "theirs");
+	until_post(f, "/query", "{}", "\"name\":\"a\"");
+	until_redis(f, 1, "SCARD nanoctrl:owned:0:a");
+	assert_false(atomic_load(&f->hub->told));
+}
+
+/* What others told Redis to tell stays. */
+static void flags__are_added_to_those_of_others(void **state)
+{
+	struct api_fixture *f = *state;
+
+	test_redis_do(&f->redis, "CONFIG SET notify-keyspace-events %s", "Exz");
+	reconnect(f);
+	until_redis_says(f, "CONFIG GET notify-keyspace-events", 1, "$");
+	for (const char *flag = "xKEh"; *flag; flag++) {
+		const char one[] = { *flag, '\0' };
+
+		assert_true(redis_says(f, "CONFIG GET notify-keyspace-events", 1, one));
+	}
+}
+
+/* ---- what is theirs ---- */
+
+/* A key that may be of two agents goes with neither; one that its route gave an owner stays its. */
+static void region__that_may_be_anybodys_stays(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	write_agent(f, "agent:a");
+	write_agent(f, "agent:a:b");
+	test_redis_do(r, "SET mr:a:b:kv {}");
+	assert_int_equal(post(f, "/register_mr",
+			      "{\"agent_name\":\"a:b\",\"mr_name\":\"its\",\"addr\":1,\"length\":1,"
+			      "\"rkey\":1}"),
+			 200);
+	test_redis_do(r, "SET mr:a:kv {}");
+	until_redis(f, 1, "SCARD nanoctrl:owned:0:a");
+	assert_int_equal(test_redis_do(r, "SCARD nanoctrl:owned:0:a:b"), 1);
+	assert_int_equal(post(f, "/cleanup", "{\"agent_name\":\"a\"}"), 200);
+	assert_int_equal(test_redis_do(r, "EXISTS mr:a:kv mr:a:b:kv mr:a:b:its"), 2);
+}
+
+static void end__of_a_foreign_agent_takes_what_it_left(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	write_agent(f, "s:agent:a");
+	write_agent(f, "s:agent:a:b");
+	write_agent(f, "s:agent:p");
+	test_redis_do(r, "SET s:mr:a:kv %s", "{\"agent_name\":\"a\",\"addr\":1}");
+	test_redis_do(r, "SET s:mr:a:b:kv %s", "{\"agent_name\":\"a:b\",\"addr\":1}");
+	test_redis_do(r, "SET s:exchange:a:p:a:mlx5_0:port1->p:mlx5_0:port1#qp1 x");
+	test_redis_do(r, "SET s:exchange:p:a x");
+	test_redis_do(r, "SET s:spec:topology:p %s", "{\"target_peers\":[\"a\"]}");
+	test_redis_do(r, "XADD s:stream:a * type connect_peer");
+	until_redis(f, 3, "SCARD nanoctrl:owned:1:sa");
+	until_redis(f, 1, "SCARD nanoctrl:owned:1:sa:b");
+	until_redis(f, 1, "SCARD nanoctrl:named:1:sa");
+	/* It dies: its time runs out, in its index as well. */
+	test_redis_do(r, "DEL s:agent:a");
+	test_redis_do(r, "ZADD nanoctrl:peers:s 1 a");
+	until_redis(f, 0, "EXISTS s:mr:a:kv s:exchange:p:a s:stream:a");
+	assert_int_equal(test_redis_do(r, "EXISTS s:mr:a:b:kv s:agent:p s:agent:a:b"), 3);
+	assert_int_equal(test_redis_do(r, "LLEN s:inbox:p"), 1);
+	assert_int_equal(test_redis_do(r, "EXISTS nanoctrl:owned:1:sa"), 0);
+}
+
+static void hash__without_an_end_gets_one(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	test_redis_do(r, "HSET agent:a addr x");
+	test_redis_do(r, "HSET agent:ghost memory_keys [] updated_at 1");
+	test_redis_do(r, "HSET service:e entity_type service entity_id e info {}");
+	until_true(f, "return redis.call('PTTL', 'agent:a') > 0 and "
+		      "redis.call('PTTL', 'agent:ghost') > 0 and "
+		      "redis.call('PTTL', 'service:e') > 0 and 1 or 0");
+	assert_int_equal(test_redis_do(r, "ZCARD nanoctrl:peers:"), 1);
+}
+
+static void keys__of_somebody_else_stay_as_they_are(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	test_redis_do(r, "HSET app:user:1 name x");
+	test_redis_do(r, "HSET app:2 entity_type t entity_id i info {}"); /* not under that name */
+	test_redis_do(r, "HSET agent:x what ever");
+	test_redis_do(r, "SET mr:nobody:kv x");
+	test_redis_do(r, "SET exchange:nobody:else x");
+	test_redis_do(r, "SET agent:y x");
+	test_redis_do(r, "LPUSH obs:peer:list x");
+	/* Behind all of them. */
+	write_agent(f, "agent:a");
+	until_post(f, "/query", "{}", "\"name\":\"a\"");
+	assert_int_equal(json_array_size(a.body), 1);
+	assert_int_equal(test_redis_do(r, "PTTL app:user:1"), -1);
+	assert_int_equal(test_redis_do(r, "PTTL app:2"), -1);
+	assert_int_equal(test_redis_do(r, "PTTL agent:x"), -1);
+	assert_int_equal(test_redis_do(r, "EXISTS mr:nobody:kv exchange:nobody:else agent:y"), 3);
+	assert_int_equal(test_redis_do(r, "EXISTS nanoctrl:owned:0:nobody nanoctrl:entities: "
+					  "nanoctrl:snapshots:"),
+			 0);
+}
+
+static void snapshots__of_others_are_listed_with_ours(void **state)
+{
+	struct api_fixture *f = *state;
+	uint64_t start = sl_clock_ns();
+
+	test_redis_do(&f->redis, "SET obs:peer:a %s PX 60000", "{\"peer_id\":\"a\"}");
+	test_redis_do(&f->redis, "SET default:obs:peer:b %s PX 60000", "{\"peer_id\":\"b\"}");
+	test_redis_do(&f->redis, "SET s:obs:peer:c %s PX 60000", "{\"peer_id\":\"c\"}");
+	do
+		assert_int_equal(api_do(f, &a, "GET", "/v1/snapshots", NULL, NULL), 200);
+	while (api_count(&a, "snapshots") < 2 && sl_clock_ns() - start < GIVE_UP_NS);
+	assert_int_equal(api_count(&a, "snapshots"), 2);
+	until_redis(f, 1, "ZCARD nanoctrl:snapshots:s");
+}
+
+/* ---- many keys of others ---- */
+
+static void routes__look_at_none_of_a_hundred_thousand_keys(void **state)
+{
+	static const char *const routes[][2] = {
+		{ "/register", "{\"entity_id\":\"e\",\"kind\":\"k\"}" },
+		{ "/heartbeat", "{\"entity_type\":\"service\",\"entity_id\":\"e\"}" },
+		{ "/get_entity_info", "{\"entity_id\":\"e\"}" },
+		{ "/list_entities", "{}" },
+		{ "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}" },
+		{ "/query", "{}" },
+		{ "/v1/desired_topology/a", "{\"target_peers\":[\"b\"],\"symmetric\":true}" },
+		{ "/register_mr",
+		  "{\"agent_name\":\"a\",\"mr_name\":\"kv\",\"addr\":1,\"length\":1,"
+		  "\"rkey\":1}" },
+		{ "/get_mr_info", "{\"src\":\"b\",\"dst\":\"a\",\"mr_name\":\"kv\"}" },
+		{ "/cleanup", "{\"agent_name\":\"a\"}" },
+		{ "/unregister", "{\"entity_id\":\"e\"}" },
+	};
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+	uint64_t start = sl_clock_ns();
+	bool quiet = false;
+
+	until_true(f, "for i = 1, 100000 do redis.call('SET', 'app:' .. i, 'x') end return 1");
+	/* The look with which a server begins may still be under way: it has an end. */
+	while (!quiet && sl_clock_ns() - start < GIVE_UP_NS) {
+		test_redis_do(r, "CONFIG RESETSTAT");
+		for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++)
+			assert_int_equal(post(f, routes[i][0], routes[i][1]), 200);
+		assert_int_equal(api_do(f, &a, "GET", "/v1/snapshots", NULL, NULL), 200);
+		assert_int_equal(api_do(f, &a, "GET", "/v1/agents", NULL, NULL), 200);
+		assert_false(redis_says(f, "INFO commandstats", 0, "cmdstat_keys:"));
+		quiet = !redis_says(f, "INFO commandstats", 0, "cmdstat_scan:");
+	}
+	assert_true(quiet);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, api_setup_advertised, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(lists__have_what_another_server_registered),
+		TEST(lists__find_what_was_there_before_anybody_listened),
+		TEST(lists__find_it_where_redis_tells_nothing),
+		TEST(flags__are_added_to_those_of_others),
+		TEST(region__that_may_be_anybodys_stays),
+		TEST(end__of_a_foreign_agent_takes_what_it_left),
+		TEST(hash__without_an_end_gets_one),
+		TEST(keys__of_somebody_else_stay_as_they_are),
+		TEST(snapshots__of_others_are_listed_with_ours),
+		TEST(routes__look_at_none_of_a_hundred_thousand_keys),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
