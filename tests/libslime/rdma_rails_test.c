@@ -233,9 +233,71 @@ static void link__whose_peer_does_not_agree_ends(void **state)
 	assert_int_equal(end_of(&pair.b), -ECONNRESET);
 }
 
+/* ---- calls that fail ---- */
+
+static bool is_up(unsigned rail)
+{
+	return state_of(&pair.a, rail) == SLIME_RAIL_UP && state_of(&pair.b, rail) == SLIME_RAIL_UP;
+}
+
+static bool is_connected(void)
+{
+	struct slime_endpoint_info a, b;
+
+	slime_endpoint_info(pair.a.ep, &a);
+	slime_endpoint_info(pair.b.ep, &b);
+	return a.state == SLIME_ENDPOINT_CONNECTED && b.state == SLIME_ENDPOINT_CONNECTED;
+}
+
+/* Until the rail is back, or the link ended, which it does at both ends. */
+static void await_back_or_end(unsigned rail)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	while (is_connected() && !is_up(rail)) {
+		rdma_poll(&pair);
+		assert_true(sl_clock_ns() < until);
+	}
+	if (!is_connected()) {
+		end_of(&pair.a);
+		end_of(&pair.b);
+	}
+}
+
+/* The n-th call from the rail's end to its return fails: then the work is done as it should be, or
+ * has failed with its link. */
+static void failover__whose_nth_call_fails_ends_well_or_the_link(void **state)
+{
+	bool failed = true;
+
+	end(state);
+	for (unsigned n = 1; failed; n++) {
+		struct slime_xfer x;
+		int status;
+
+		assert_ok(begin(state));
+		write_now(1);
+		memset(pair.a.bytes, 2, LEN);
+		x = rdma_a_and_b(&pair, 0, 0, LEN);
+		cut(0, true);
+		fakeverbs_fail_call(n, EIO);
+		assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+		status = rdma_wait(&pair, pair.a.op);
+		if (!status)
+			assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
+		cut(0, false);
+		await_back_or_end(0);
+		failed = fakeverbs_failed();
+		if (!failed)
+			assert_ok(status);
+		assert_int_equal(end(state), 0);
+	}
+	assert_ok(begin(state));
+}
+
 #define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		IN_PAIR(rail__that_is_cut_leaves_its_work_to_the_other),
@@ -247,5 +309,11 @@ int main(void)
 		IN_PAIR(link__whose_peer_does_not_agree_ends),
 	};
 
+	static const struct CMUnitTest failures[] = {
+		IN_PAIR(failover__whose_nth_call_fails_ends_well_or_the_link),
+	};
+
+	if (argc == 2 && !strcmp(argv[1], "--failures"))
+		return cmocka_run_group_tests_name("rdma_rails_failures", failures, NULL, NULL);
 	return cmocka_run_group_tests_name("rdma_rails", tests, NULL, NULL);
 }
