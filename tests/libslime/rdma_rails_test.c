@@ -150,10 +150,14 @@ static void rail__tells_what_it_failed_with(void **state)
 	assert_string_equal(info[1].device, "fake1:1");
 	assert_string_equal(info[1].peer, "fake3:1");
 	assert_string_equal(info[1].error, "");
+	assert_int_equal(info[0].share, 500);
+	assert_int_equal(info[1].share, 500);
 	fakeverbs_set_port_state(1, 1, IBV_PORT_DOWN);
 	await(1, SLIME_RAIL_DOWN);
 	slime_endpoint_rails(pair.a.ep, info, RAILS);
 	assert_string_equal(info[1].error, "its port went down");
+	assert_int_equal(info[0].share, 1000);
+	assert_int_equal(info[1].share, 0);
 	slime_endpoint_rails(pair.b.ep, info, RAILS);
 	assert_string_equal(info[1].error, "the peer does not use it any more");
 	assert_string_equal(info[0].error, "");

@@ -133,6 +133,7 @@ struct slime_rail_info {
 	enum slime_rail_state state;
 	char device[64]; /* ours, as "mlx5_0:1" with its port */
 	char peer[64];	 /* the peer's, by its own name for it */
+	uint32_t share;	 /* of a large batch, in thousandths: as fast as it has been of late */
 	char error[128]; /* what it failed with last, "" if never */
 };
 

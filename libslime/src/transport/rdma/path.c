@@ -40,6 +40,50 @@ void rdma_path_set_timer(struct rdma_path *p, uint64_t wait_ns)
 	sl_timer_set(rdma_poller(p->c->t), &p->timer, sl_clock_ns() + wait_ns);
 }
 
+/* ---- its share ---- */
+
+static void weigh_all(struct rdma_conn *c)
+{
+	uint64_t max_rate = 0;
+
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		const struct rdma_path *p = &c->paths[i];
+
+		if (p->usable && p->share.rate > max_rate)
+			max_rate = p->share.rate;
+	}
+	for (unsigned i = 0; i < c->n_paths; i++)
+		c->paths[i].weight = rdma_share_weight(&c->paths[i].share, max_rate);
+}
+
+void rdma_path_took(struct rdma_path *p, uint64_t n_bytes)
+{
+	if (p->c->n_paths > 1)
+		rdma_share_begin(&p->share, n_bytes, sl_clock_ns());
+}
+
+void rdma_path_did(struct rdma_path *p, uint64_t n_bytes)
+{
+	uint64_t rate = p->share.rate;
+
+	if (p->c->n_paths == 1 || !n_bytes)
+		return;
+	rdma_share_end(&p->share, n_bytes, sl_clock_ns());
+	if (p->share.rate != rate)
+		weigh_all(p->c);
+}
+
+uint64_t rdma_path_part(const struct rdma_path *p, uint64_t all_bytes)
+{
+	const struct rdma_conn *c = p->c;
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < c->n_paths; i++)
+		sum += c->paths[i].usable ? c->paths[i].weight : 0;
+	/* Without the product, which need not fit. */
+	return sum ? all_bytes / sum * p->weight + all_bytes % sum * p->weight / sum : all_bytes;
+}
+
 /* ---- found broken ---- */
 
 /* One that is in use, the next of them. */
@@ -73,6 +117,7 @@ bool rdma_path_leave(struct rdma_path *p, const char *why)
 		c->lead = other->qps[0];
 		other->led = true;
 	}
+	weigh_all(c);
 	rdma_conn_call(c);
 	return true;
 }
@@ -148,6 +193,7 @@ static void agree(struct rdma_path *p)
 		p->failed = false;
 		c->n_held -= p->led;
 		p->led = false;
+		rdma_share_reset(&p->share);
 		rdma_msg_pump(c);
 		rdma_work_pump(c);
 		rdma_path_set_timer(p, p->pause_ns);
@@ -373,6 +419,7 @@ static void tell_people(const struct rdma_path *p, struct slime_rail_info *out)
 		 p->rail->nic->port);
 	snprintf(out->peer, sizeof(out->peer), "%.*s:%u", RDMA_NAME_LEN, peer,
 		 p->c->peer.rails[p->peer_rail].port);
+	out->share = p->usable ? (uint32_t)rdma_path_part(p, 1000) : 0;
 	memcpy(out->error, p->error, sizeof(out->error));
 }
 
@@ -432,6 +479,7 @@ static void add_path(struct rdma_conn *c, const struct rail_pair *pair, unsigned
 	p->c = c;
 	p->state = RDMA_PATH_UP;
 	p->usable = true;
+	p->weight = RDMA_SHARE_WHOLE;
 	sl_timer_init(&p->timer, on_time);
 	p->index = c->n_paths++;
 	p->rail = &c->offer->rails[pair->ours];

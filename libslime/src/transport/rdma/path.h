@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "src/poller.h"
 #include "src/transport/rdma/job.h"
+#include "src/transport/rdma/share.h"
 #include "src/transport/rdma/wire.h"
 #include "src/transport/transport.h"
 
@@ -56,6 +57,8 @@ struct rdma_path {
 	bool moving;		    /* requests that it left wait for room on the others */
 	bool tell;		    /* the peer is to be told that it stopped */
 	uint64_t told_life, told_count;
+	struct rdma_share share;
+	uint32_t weight;   /* of it beside the others in use */
 	unsigned n_probes; /* that are not answered */
 	char error[128];   /* what it failed with last; "" */
 
@@ -93,6 +96,11 @@ void rdma_path_port_changed(struct rdma_path *p);
 void rdma_path_run(struct rdma_conn *c);
 /* A frame about a rail: false: broken protocol. */
 bool rdma_path_received(struct rdma_conn *c, const struct sl_msg *m);
+/* Bytes of one-sided work leave, or have arrived: where there are several rails. Under lock. */
+void rdma_path_took(struct rdma_path *p, uint64_t n_bytes);
+void rdma_path_did(struct rdma_path *p, uint64_t n_bytes);
+/* Of all_bytes those that it should carry. Under lock. */
+uint64_t rdma_path_part(const struct rdma_path *p, uint64_t all_bytes);
 /* The peer is to be told, once more, when the rail stopped last. Under lock. */
 void rdma_path_tell(struct rdma_path *p);
 /* The frame that does so, for the next of them. Under lock. */

@@ -168,6 +168,7 @@ void rdma_path_come_up(struct rdma_path *p)
 	pthread_mutex_lock(&c->lock);
 	p->state = RDMA_PATH_UP;
 	p->usable = true;
+	p->weight = RDMA_SHARE_WHOLE;
 	rdma_work_pump(c);
 	pthread_mutex_unlock(&c->lock);
 }

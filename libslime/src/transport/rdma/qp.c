@@ -461,12 +461,15 @@ static void sent(struct rdma_qp *q, uint32_t number)
 	pthread_mutex_lock(&c->lock);
 	/* Unless it is told twice. */
 	if (number - q->tail < q->head - q->tail) {
+		uint64_t n_bytes = q->n_bytes;
+
 		while (q->tail != number + 1) {
 			const struct rdma_sent *s = rdma_qp_entry(q, q->tail++);
 
 			ready |= s->ready;
 			rdma_qp_reclaim(q, s);
 		}
+		rdma_path_did(q->path, n_bytes - q->n_bytes);
 		rdma_msg_pump(c);
 		rdma_work_pump(c);
 	}

@@ -12,6 +12,7 @@
  *	conn.c       a connection's life: up, leave, end
  *	path.c       a rail of a connection: its end, the agreement on it
  *	path_rise.c  and how it comes back
+ *	share.c      how fast a rail is
  *	move.c       what a rail leaves behind that ended
  *	msg.c        messages, and the control frames between them
  *	work.c       one-sided work
@@ -44,6 +45,7 @@
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/mr.h"
 #include "src/transport/rdma/path.h"
+#include "src/transport/rdma/share.h"
 #include "src/transport/rdma/wire.h"
 #include "src/transport/todo.h"
 #include "src/transport/transport.h"

@@ -8,7 +8,8 @@
 #define OPS_AHEAD 16
 
 /* An op of several queue pairs is dealt out in shares of at least so many bytes. */
-#define SHARE_MIN (UINT64_C(64) << 10)
+#define SHARE_MIN  (UINT64_C(64) << 10)
+#define SHARE_UNIT UINT64_C(4096)
 
 /* An op's notes. */
 #define PARTS(op)  ((op)->priv[0]) /* posted and not completed */
@@ -426,6 +427,7 @@ static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint64_t share)
 	if (!ch.n)
 		return ret;
 	q->n_bytes += ch.bytes;
+	rdma_path_took(q->path, ch.bytes);
 	err = rdma_qp_post(q, c->wrs, ch.n);
 	if (!err)
 		return ret;
@@ -433,7 +435,14 @@ static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint64_t share)
 	return -EBUSY;
 }
 
-/* The one with the fewest bytes on the way, of those with room; from the one on that is next. */
+/* Whether the bytes that are on the way on a arrive before those on b. */
+static bool is_ahead_of(const struct rdma_qp *a, const struct rdma_qp *b)
+{
+	return a->n_bytes * b->path->weight < b->n_bytes * a->path->weight;
+}
+
+/* The first to be done with what is on the way, of those with room; from the one on that is next.
+ */
 static struct rdma_qp *pick(struct rdma_conn *c)
 {
 	struct rdma_qp *best = NULL;
@@ -441,7 +450,7 @@ static struct rdma_qp *pick(struct rdma_conn *c)
 	for (unsigned i = 0; i < c->n_qps; i++) {
 		struct rdma_qp *q = c->qps[(c->next_qp + i) % c->n_qps];
 
-		if (q->path->usable && rdma_qp_room(q) && (!best || q->n_bytes < best->n_bytes))
+		if (q->path->usable && rdma_qp_room(q) && (!best || is_ahead_of(q, best)))
 			best = q;
 	}
 	if (best)
@@ -450,13 +459,15 @@ static struct rdma_qp *pick(struct rdma_conn *c)
 }
 
 /* What one of several queue pairs takes of the op that is next before another has its turn. */
-static uint64_t share_of(const struct rdma_conn *c)
+static uint64_t share_of(const struct rdma_conn *c, const struct rdma_path *p)
 {
 	const struct slime_op *op = SL_CONTAINER_OF(c->works.next, struct slime_op, link);
-	uint64_t share = op->work.total / c->n_qps;
+	uint64_t share;
 
 	if (c->n_qps == 1)
 		return UINT64_MAX;
+	/* Rounded up: nothing is left over for one more round. */
+	share = (rdma_path_part(p, op->work.total) / p->n_qps | (SHARE_UNIT - 1)) + 1;
 	return share < SHARE_MIN ? SHARE_MIN : share;
 }
 
@@ -489,6 +500,7 @@ static bool repeat(struct rdma_conn *c, struct rdma_sent *s)
 		s->block = w.block;
 		s->len -= (uint32_t)ch.bytes;
 		ch.q->n_bytes += ch.bytes;
+		rdma_path_took(ch.q->path, ch.bytes);
 		if (rdma_qp_post(ch.q, c->wrs, ch.n))
 			rdma_path_fail_locked(ch.q->path, -EIO, "requests cannot be posted");
 	}
@@ -540,7 +552,7 @@ void rdma_work_pump(struct rdma_conn *c)
 
 		if (!q || !rdma_qp_room(q))
 			return;
-		ret = pump_qp(c, q, share_of(c));
+		ret = pump_qp(c, q, share_of(c, q->path));
 	}
 	if (ret == -EINPROGRESS)
 		look_ahead_all(c);
