@@ -120,6 +120,8 @@ static const struct cli_setting ctrl_table[] = {
 			"start); 0: each agent begins one when its last one ended"),
 	CLI_INT(struct ctrl_settings, killed, "kill", .def = "1", .min = 1,
 		.max = CTRL_AGENTS_MAX - 1, .help = "agents that crash"),
+	CLI_INT(struct ctrl_settings, inflight, "inflight", .def = "0", .min = 0, .max = 1000,
+		.help = "pairs of a rendezvous that are under way at once; 0: four for each agent"),
 	CLI_STRING(
 		struct ctrl_settings, baseline, "baseline", .check = check_url,
 		.help = "URL of a server of DLSlime's NanoCtrl, or of another of ours: the routes that "
@@ -192,6 +194,7 @@ static const struct cli_setting ctrl_options[] = {
 	CLI_KEY("duration", "ctrl.duration"),
 	CLI_KEY("rate", "ctrl.rate"),
 	CLI_KEY("kill", "ctrl.kill"),
+	CLI_KEY("inflight", "ctrl.inflight"),
 	CLI_KEY("baseline", "ctrl.baseline", .value = "URL"),
 	CLI_END,
 };

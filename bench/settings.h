@@ -53,6 +53,7 @@ struct ctrl_settings {
 	int64_t duration_ms;
 	int64_t rate;
 	int64_t killed;
+	int64_t inflight;
 	const char *baseline; /* NULL: ours alone */
 };
 

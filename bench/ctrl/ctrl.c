@@ -43,7 +43,7 @@ static int measure_op(struct crowd *c, enum ctrl_op op, const struct ctrl_settin
 {
 	switch (op) {
 	case CTRL_RENDEZVOUS:
-		return mesh_run(c, &rows[0], &rows[1]);
+		return mesh_run(c, (size_t)s->inflight, &rows[0], &rows[1]);
 	case CTRL_CRASH:
 		return crash_run(c, (size_t)s->killed, &rows[0]);
 	default:

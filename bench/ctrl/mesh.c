@@ -54,15 +54,21 @@ static void post(struct half *h)
 				   sizeof(descriptor), on_posted, h));
 }
 
-/* The agent turns to the next one, if there is one left. */
-static void begin_pair(struct mesh *m, struct agent *from)
+/* The agent turns to the next one; where none is left, the agent after it does. */
+static void begin_pair(struct mesh *m, const struct agent *from)
 {
-	size_t to = m->next[from->index];
+	size_t n = m->crowd->n;
 
-	if (to == m->crowd->n || m->crowd->over)
+	for (size_t i = 0; i < n && !m->crowd->over; i++) {
+		struct agent *g = &m->crowd->agents[(from->index + i) % n];
+		size_t to = m->next[g->index];
+
+		if (to == n)
+			continue;
+		m->next[g->index]++;
+		post(half_of(m, g, &m->crowd->agents[to]));
 		return;
-	m->next[from->index]++;
-	post(half_of(m, from, &m->crowd->agents[to]));
+	}
 }
 
 static void pair_is_done(struct mesh *m, const struct half *first)
@@ -159,7 +165,7 @@ static int init(struct mesh *m)
 	return 0;
 }
 
-int mesh_run(struct crowd *c, struct ctrl_row *rendezvous, struct ctrl_row *event)
+int mesh_run(struct crowd *c, size_t inflight, struct ctrl_row *rendezvous, struct ctrl_row *event)
 {
 	struct mesh m = { .crowd = c, .rendezvous = rendezvous, .event = event };
 	const struct crowd_step step = { .event = on_event, .reset = on_reset, .arg = &m };
@@ -170,7 +176,9 @@ int mesh_run(struct crowd *c, struct ctrl_row *rendezvous, struct ctrl_row *even
 	event->what = "event";
 	if (ret)
 		crowd_fail(c, "rendezvous: %s", strerror(-ret));
-	for (size_t i = 0; i < WINDOW * c->n && !ret; i++)
+	if (!inflight)
+		inflight = WINDOW * c->n;
+	for (size_t i = 0; i < inflight && !ret; i++)
 		begin_pair(&m, &c->agents[i % c->n]);
 	ret = crowd_run(c, &step, rendezvous->what, LIMIT_MS);
 	rendezvous->elapsed_ns = event->elapsed_ns = sl_clock_ns() - begin;

@@ -11,10 +11,10 @@
 #include "bench/ctrl/ctrl.h"
 
 /*
- * With sessions. rendezvous: of each pair, from the first post's start; each agent has a few of
- * them under way. event: of each post, from its start until the other one heard. 0;
- * -1 when the crowd is over.
+ * With sessions. rendezvous: of each pair, from the first post's start; inflight of them
+ * are under way, 0: a few for each agent. event: of each post, from its start until the other one
+ * heard. 0; -1 when the crowd is over.
  */
-int mesh_run(struct crowd *c, struct ctrl_row *rendezvous, struct ctrl_row *event);
+int mesh_run(struct crowd *c, size_t inflight, struct ctrl_row *rendezvous, struct ctrl_row *event);
 
 #endif

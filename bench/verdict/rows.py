@@ -51,6 +51,9 @@ POST = Figure("post_us", "us")
 BANDWIDTH = Figure("p50_gb_s", "GB/s")  # of the median batch
 THROUGHPUT = Figure("gb_s", "GB/s")  # of all batches in flight
 RATE = Figure("per_s", "/s")
+P99 = Figure("p99_us", "us")
+LATE = Figure("late_s", "s")  # beyond the grace of a lost session
+SLOWEST = Figure("slowest_us", "us")  # command in Redis
 CPU = Figure("cpu_s_gib", "s/GiB")  # of both processes
 
 
@@ -113,6 +116,7 @@ def rdma_block_row(op, name, size, depth, target=None, qps=1):
     return rdma_row(f"rdma-{op}-{name}", options, reference, THROUGHPUT, target or at_least(0.95))
 
 
+CRASH = "--route crash --agents 1000 --kill 900"
 AOF_OFF = "aof off"  # of Redis: no file is written; the rest are its defaults
 BLOCKS_128K = "--block 128KiB --batch 32"
 BLOCKS_4K = "--block 4KiB --batch 256"
@@ -214,6 +218,10 @@ ROWS = [
         at_least(0.6),
         AOF_OFF,
     ),
+    Row("ctrl-event-p50", "control ours --route event", None, P50, at_most(1000), AOF_OFF),
+    Row("ctrl-event-p99", "control ours --route event", None, P99, at_most(5000), AOF_OFF),
+    Row("ctrl-reap", f"control ours {CRASH}", None, LATE, at_most(1), AOF_OFF),
+    Row("ctrl-reap-slowest", f"control ours {CRASH}", None, SLOWEST, at_most(10000), AOF_OFF),
     foreign_row("register"),
     foreign_row("heartbeat"),
     foreign_row("list"),

@@ -48,6 +48,14 @@ for row in rows.values():
 END
 wait_for 10 nobody_is_left || fail "left: $(curl -s "$url/v1/agents?scope=test")"
 
+say "a rendezvous of one pair at a time"
+measured --agents 5 --ops rendezvous --inflight 1 --csv
+python3 - "$work/ctrl.out" <<'END' || fail "CSV: $(cat "$work/ctrl.out")"
+import csv, sys
+rows = list(csv.DictReader(line for line in open(sys.argv[1]) if line[0] != "#"))
+assert [(row["op"], int(row["count"])) for row in rows] == [("rendezvous", 10), ("event", 20)]
+END
+
 say "tables, and what was asked for"
 measured --agents 2 --ops lookup,register --duration 200ms
 [ "$(sed -n '/^op /,$p' "$work/ctrl.out" | sed 1,2d | cut -d ' ' -f 1 | tr '\n' ' ')" = "register lookup " ] ||
