@@ -129,7 +129,7 @@ static void on_learned(struct store_call *call, int result, const redisReply *re
 
 static void send_batch(struct learner *l)
 {
-	struct store_text args[BATCH_MAX];
+	struct store_text args[BATCH_MAX] = { { NULL, 0 } };
 	size_t n = l->n < BATCH_MAX ? l->n : BATCH_MAX;
 
 	for (size_t i = 0; i < n; i++) {
