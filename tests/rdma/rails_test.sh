@@ -56,8 +56,8 @@ load_is_fine() {
 }
 
 still_connected() {
-	[ "$(n_lines node-a 'connection lost')" -eq 0 ] && [ "$(n_lines node-b 'connection lost')" -eq 0 ] ||
-		fail "the link ended"
+	[ "$(n_lines node-a 'connection lost')" -eq 0 ] || fail "the link ended at node-a"
+	[ "$(n_lines node-b 'connection lost')" -eq 0 ] || fail "the link ended at node-b"
 	link_is node-a node-b default connected || fail "the link is not connected: $(links)"
 }
 
