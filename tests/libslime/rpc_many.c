@@ -7,6 +7,8 @@
 #define LINKS 16
 /* More rounds without a message than a link stays awake for. */
 #define QUIET_ROUNDS 1500
+/* A message of a link beside a busy one is taken within so many, at each end. */
+#define ROUNDS_UNTIL_HEARD (2 * 9)
 
 struct hub {
 	struct pair *p;
@@ -134,6 +136,45 @@ static void idle_links__are_heard_by_a_caller_that_polls(void **state)
 	close_hub(&h);
 }
 
+/* A call that begins and ends while each side makes one round. */
+static void call_in_a_round(struct hub *h, const struct slime_call_args *args,
+			    struct slime_call *call)
+{
+	assert_int_equal(slime_call_start(h->clients[0], args, call), 0);
+	assert_true(slime_context_poll(h->p->b.ctx) > 0);
+	assert_true(slime_context_poll(h->p->a.ctx) > 0);
+	assert_true(slime_call_test(call));
+	assert_int_equal(slime_call_status(call), 0);
+}
+
+/* The next message of the link that had the last one is looked for first, and taken without a look
+ * at the others: only so many times in a row. */
+static void link__beside_one_that_always_has_a_message_is_heard(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_call_args busy = SLIME_CALL_ARGS_INIT, other = SLIME_CALL_ARGS_INIT;
+	struct slime_call *call;
+	struct hub h = { 0 };
+	int rounds = 0;
+
+	attr.manual = true;
+	open_hub(&h, &attr, *(enum slime_transport *)*state);
+	assert_int_equal(slime_call_create(h.p->a.ctx, NULL, &call), 0);
+	busy.method = slime_rpc_method_id("echo_inline");
+	other.method = slime_rpc_method_id("count");
+	for (int i = 0; i < 100; i++)
+		call_in_a_round(&h, &busy, call);
+
+	assert_int_equal(slime_call_start(h.clients[1], &other, h.call), 0);
+	for (; !slime_call_test(h.call); rounds++) {
+		assert_true(rounds < ROUNDS_UNTIL_HEARD);
+		call_in_a_round(&h, &busy, call);
+	}
+	assert_int_equal(slime_call_status(h.call), 0);
+	assert_int_equal(slime_call_destroy(call), 0);
+	close_hub(&h);
+}
+
 int main(void)
 {
 	static enum slime_transport shm = SLIME_TRANSPORT_SHM, tcp = SLIME_TRANSPORT_TCP;
@@ -141,6 +182,8 @@ int main(void)
 		cmocka_unit_test_prestate(idle_links__are_heard_by_a_server_that_spins, &shm),
 		cmocka_unit_test_prestate(idle_links__are_heard_by_a_server_that_sleeps, &shm),
 		cmocka_unit_test_prestate(idle_links__are_heard_by_a_caller_that_polls, &shm),
+		cmocka_unit_test_prestate(link__beside_one_that_always_has_a_message_is_heard,
+					  &shm),
 		cmocka_unit_test_prestate(idle_links__are_heard_by_a_server_that_sleeps, &tcp),
 		cmocka_unit_test_prestate(idle_links__are_heard_by_a_caller_that_polls, &tcp),
 	};
