@@ -427,7 +427,7 @@ void regions_count(const struct regions *set, uint64_t *n, uint64_t *bytes, uint
 		const struct region *r = SL_CONTAINER_OF(e, struct region, node);
 		bool sys = !strncmp(r->spec->name, "sys.", 4);
 
-		if (!r->mr)
+		if (r->busy || !r->mr)
 			continue;
 		*(sys ? n_sys : n) += 1;
 		*(sys ? sys_bytes : bytes) += slime_mr_len(r->mr);

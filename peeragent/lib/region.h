@@ -56,7 +56,7 @@ void regions_fini(struct regions *set);
 int region_find(const struct regions *set, const char *name, struct slime_mr **out);
 
 /* How many there are and how much memory they have; those whose names begin with "sys." are counted
- * apart. */
+ * apart. Those that the helper has at this moment are not. */
 void regions_count(const struct regions *set, uint64_t *n, uint64_t *bytes, uint64_t *n_sys,
 		   uint64_t *sys_bytes);
 
