@@ -66,6 +66,15 @@ expect() {
 	grep -qF -- "$text" "$dir/out" || die "${*:3}: does not say \"$text\""
 }
 
+# until_says TEXT COMMAND...: it says so in the end.
+until_says() {
+	local text=$1 deadline=$((SECONDS + 120))
+
+	until "${@:2}" 2>&1 | grep -qF -- "$text"; do
+		[ "$SECONDS" -lt "$deadline" ] || die "${*:2}: never says \"$text\""
+	done
+}
+
 case_starts_once_and_stops_twice() {
 	expect 1 "not running" nc status
 	expect 0 "nanoctrl started (pid=" nc start "${options[@]}"
@@ -553,14 +562,15 @@ case_agents_are_observed() {
 		"interval_ms":1000,"host":"h1","pid":11,"uptime_ms":61000,"rss_bytes":2048,"ewma_bandwidth_bps":1500.0,
 		"summary":{"assign_total":7,"batch_total":5,"completed_bytes_total":2097152,"pending_ops":1,"error_total":2},
 		"nics":[{"nic":"shm","assign_total":7,"completed_bytes_total":10}],"connections":[]}' >/dev/null
+	expect 0 "ours  h1     11" nc obs peers
+	expect 0 "Total: assign=7 batch=5 bytes=2.0MB pending=1 errors=2" nc obs status
+	expect 0 "Estimated BW: 1.5Kbps (EWMA)" nc obs status --address "$url"
 	now=$(redis-cli -s "$redis" time | head -1)
 	redis-cli -s "$redis" mset obs:peer:theirs '{"peer_id":"theirs","host":"h2","pid":22,"reported_at_ms":'"$((now - 100))"'000,
 		"summary":{"assign_total":18446744073709551615},"nics":[{},5],"connections":[{"peer":"x","local_nic":"mlx5_0","state":"connected"}]}' \
 		obs:peer:junk '{broken' obs:peerless x default:obs:peer:d '{"peer_id":"d","status":"stopped"}' s:obs:peer:s '{"peer_id":"s"}' >/dev/null
 	redis-cli -s "$redis" hset obs:peer:hash a b >/dev/null
-	expect 0 "ours  h1     11" nc obs peers
-	expect 0 "Total: assign=7 batch=5 bytes=2.0MB pending=1 errors=2" nc obs status
-	expect 0 "Estimated BW: 1.5Kbps (EWMA)" nc obs status --address "$url"
+	until_says "Peers: 1 alive, 1 stale, 1 stopped" nc obs status
 	expect 0 "Redis: unix://$redis  Scope: (none)" nc obs status --redis-url "unix://$redis"
 	expect 0 "Peers: 1 alive, 1 stale, 1 stopped" nc obs status --redis-url "unix://$redis"
 	expect 0 "Peers: 0 alive, 1 stale, 0 stopped" nc obs status --redis-url "unix://$redis" --scope s
