@@ -23,8 +23,8 @@ static int setup(void **state)
 
 	*state = w;
 	attr.len = LEN;
-	attr.rails = FAR;
-	peer_start(&w->peer, LEN); /* on the first device: NEAR */
+	attr.rails = wired_far;
+	peer_start(&w->peer, LEN); /* on the near device */
 	end_create(&w->e, &attr);
 	end_create_endpoint(&w->e, &attr);
 	peer_link(&w->peer, &w->e);
