@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Label rdma, and what bench/targets measures over RDMA, on the devices of this machine.
+set -uo pipefail
+
+usage() {
+	cat <<'END'
+usage: tests/rdma/run-on-hardware.sh [--tests REGEX] [--no-bench] DEVICE [PEER]
+
+Runs the tests of label rdma on DEVICE, and those of links with two rails and of faults on DEVICE and PEER, and compares
+with perftest between both; without PEER everything is between DEVICE and itself. Both take their port 1. What disturbs
+the laboratory's wires, or counts on its addresses, is left out. What each test said is kept in build/dev/rdma/hardware.
+
+  --tests REGEX  only tests whose names match
+  --no-bench     no measurements
+
+Needs the presets dev (the tests; SLIME_BUILD names its folder) and release (the measurements) to be built. Exits with 0 when
+all that ran passed, and every row that could be measured met its target.
+END
+}
+
+die() {
+	echo "run-on-hardware.sh: $*" >&2
+	exit 2
+}
+
+here=$(cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")" && pwd)
+source=$(cd "$here/../.." && pwd)
+build=${SLIME_BUILD:-$source/build/dev}
+wanted=
+bench=true
+while [ $# -gt 0 ]; do
+	case $1 in
+	--tests)
+		[ $# -ge 2 ] || die "--tests needs a pattern"
+		wanted=$2
+		shift
+		;;
+	--no-bench) bench=false ;;
+	-h | --help)
+		usage
+		exit
+		;;
+	-*) die "unknown option: $1" ;;
+	*) break ;;
+	esac
+	shift
+done
+[ $# -eq 1 ] || [ $# -eq 2 ] || {
+	usage >&2
+	exit 2
+}
+device=$1
+peer=${2:-$1}
+
+for name in "$device" "$peer"; do
+	state=/sys/class/infiniband/$name/ports/1/state
+	[ -e "$state" ] || die "there is no device $name: $(find /sys/class/infiniband -mindepth 1 -printf '%f ' 2>/dev/null)"
+	grep -q ACTIVE "$state" || die "port 1 of $name is $(<"$state")"
+done
+[ -e "$build/rdma/tests" ] || die "no tests in $build: cmake --preset dev && cmake --build --preset dev"
+results=$build/rdma/hardware
+rm -rf "$results"
+mkdir -p "$results"
+export SLIME_BUILD=$build SLIME_BIN=$build/bin SLIME_SOURCE=$source
+
+# Their own scripts make devices, wires and addresses of soft-RoCE, or look for them.
+is_of_the_laboratory() {
+	case $1 in
+	"$here"/* | */test-rdma-faults-wire | */test-verbs) return 0 ;;
+	esac
+	return 1
+}
+
+n_failed=0
+n_left_out=0
+
+# run_one NAME LIMIT COMMAND...
+run_one() {
+	local name=$1 limit=$2 status begin=$SECONDS word=passed
+	shift 2
+
+	timeout --kill-after=5 "$limit" "$@" >"$results/$name.out" 2>&1 </dev/null
+	status=$?
+	case $status in
+	0) ;;
+	77) word="skipped: $(tail -n 1 "$results/$name.out")" ;;
+	*)
+		word="FAILED with $status: $results/$name.out"
+		n_failed=$((n_failed + 1))
+		;;
+	esac
+	printf '%-36s %4d s  %s\n' "$name" $((SECONDS - begin)) "$word"
+}
+
+# The suite takes its devices as --rails; a list there means two. Faults are those of links from one to the other.
+on_devices() {
+	local -a words=()
+	local rails="$device"
+
+	[[ $1 != */test-rdma-faults-* ]] || rails=$device,$peer
+	while [ $# -gt 0 ]; do
+		if [ "$1" = --rails ]; then
+			rails=$device,$peer
+			shift
+		else
+			words+=("$1")
+		fi
+		shift
+	done
+	case " ${words[*]} " in
+	*" --transport rdma "*) words+=(--rails "$rails") ;;
+	esac
+	command=("${words[@]}")
+}
+
+echo "$(uname -r), $device and $peer, $(date -u +%FT%TZ)"
+while IFS=$'\t' read -r -a line; do
+	[[ ${line[0]} =~ $wanted ]] || continue
+	if is_of_the_laboratory "${line[2]}"; then
+		n_left_out=$((n_left_out + 1))
+		continue
+	fi
+	on_devices "${line[@]:2}"
+	run_one "${line[0]}" "${line[1]}" "${command[@]}"
+done <"$build/rdma/tests"
+echo "$n_failed failed, $n_left_out of the laboratory were left out"
+
+if $bench; then
+	"$source/bench/targets" --only 'rdma-*' --rdma-devices "$device,$peer" || n_failed=$((n_failed + 1))
+fi
+[ "$n_failed" -eq 0 ]
