@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nothing is allocated between submit and completion, on no thread of the process. */
+/* Nothing is allocated between submit and completion, on no thread of the process, and nothing
+ * logged. */
 #include "fixture.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+
+#include <slime/log.h>
 
 #include "support/allocations.h"
 
@@ -65,6 +69,35 @@ static void transfers__after_the_first_allocate_nothing(void **state)
 	assert_int_equal(n, 0);
 }
 
+static _Atomic unsigned n_lines;
+
+static void count_line(void *arg, enum slime_log_level level, const char *part, const char *line)
+{
+	(void)arg;
+	(void)level;
+	(void)part;
+	(void)line;
+	n_lines++;
+}
+
+/* Whoever does not ask for debugging hears nothing of work that succeeds. */
+static void transfers__log_nothing(void **state)
+{
+	struct job j = { .p = *state };
+	unsigned n;
+
+	for (size_t i = 0; i < PIECES; i++)
+		j.xfers[i] = a_and_b(j.p, i * 2048, i * 3072, 2048);
+	all(&j);
+	n_lines = 0;
+	slime_log_set(count_line, NULL, SLIME_LOG_INFO);
+	for (int i = 0; i < 10; i++)
+		all(&j);
+	slime_log_set(NULL, NULL, SLIME_LOG_WARN);
+	n = n_lines;
+	assert_int_equal(n, 0);
+}
+
 /* A batch that no queue holds at once. */
 static void read__of_15000_pieces_allocates_nothing(void **state)
 {
@@ -89,6 +122,7 @@ static void read__of_15000_pieces_allocates_nothing(void **state)
 static const struct CMUnitTest tests[] = {
 	IN_PAIR(read__of_15000_pieces_allocates_nothing),
 	IN_PAIR(transfers__after_the_first_allocate_nothing),
+	IN_PAIR(transfers__log_nothing),
 };
 
 FIXTURE_MAIN("count")

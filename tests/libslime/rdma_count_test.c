@@ -11,12 +11,13 @@
 static struct rdma_pair pair;
 
 /* Without probes of an idle link, which would be counted when the test is kept waiting. */
-static int begin_pair(void)
+static int begin_pair_of(uint32_t n_qps)
 {
 	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
 	struct slime_xfer x;
 
 	attr.tcp_user_timeout_ms = 3600 * 1000;
+	attr.rdma_qps = n_qps;
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
 	/* The first one asks for the peer's key. */
 	x = rdma_a_and_b(&pair, 0, 0, 64);
@@ -25,6 +26,11 @@ static int begin_pair(void)
 	rdma_settle(&pair);
 	fakeverbs_reset_counts();
 	return 0;
+}
+
+static int begin_pair(void)
+{
+	return begin_pair_of(1);
 }
 
 static int begin(void **state)
@@ -118,6 +124,35 @@ static void write__beyond_max_msg_sz_is_split(void **state)
 	assert_ok(rdma_wait(&pair, pair.a.op));
 	assert_int_equal(fakeverbs_counts().send_wrs, 5);
 	assert_memory_equal(pair.b.bytes, pair.a.bytes, 20000);
+}
+
+/* What has nothing to gain from several queue pairs takes one, and the others are told nothing. */
+static void write__of_few_bytes_takes_one_of_several_queue_pairs(void **state)
+{
+	struct slime_xfer x;
+
+	(void)state;
+	begin_pair_of(4);
+	x = rdma_a_and_b(&pair, 0, 0, 4096);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_POST_SEND], 1);
+	assert_int_equal(fakeverbs_counts().send_wrs, 1);
+}
+
+static void write__of_many_bytes_takes_all_queue_pairs(void **state)
+{
+	struct slime_xfer x;
+
+	(void)state;
+	begin_pair_of(4);
+	x = rdma_a_and_b(&pair, 0, 0, LEN);
+	memset(pair.a.bytes, 7, LEN);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_POST_SEND], 4);
+	assert_int_equal(fakeverbs_counts().send_wrs, 4);
+	assert_memory_equal(pair.b.bytes, pair.a.bytes, LEN);
 }
 
 static void read__of_more_pieces_than_any_queue_flows(void **state)
@@ -225,6 +260,10 @@ int main(void)
 		IN_PAIR(write__of_pieces_adjacent_at_the_peer_gathers_them),
 		IN_PAIR(write__of_few_bytes_is_inline),
 		cmocka_unit_test_setup_teardown(write__beyond_max_msg_sz_is_split, reset, end),
+		cmocka_unit_test_setup_teardown(
+			write__of_few_bytes_takes_one_of_several_queue_pairs, reset, end),
+		cmocka_unit_test_setup_teardown(write__of_many_bytes_takes_all_queue_pairs, reset,
+						end),
 		IN_PAIR(read__of_more_pieces_than_any_queue_flows),
 		IN_PAIR(poll__under_load_takes_16_completions_at_a_time),
 		IN_PAIR(progress__that_polls_arms_nothing),

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control calls of verbs, each looked at on its way: who makes them, with which attributes, and
+ * how much they take. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/libslime/rdma_pair.h"
+#include "tests/support/log_lines.h"
+
+#define LEN	65536
+#define LINKS	7
+#define RECORDS 64
+/* docs/decisions/0013-memory-of-an-rdma-link.md */
+#define PINNED_MAX (1100u * 1024)
+
+struct created {
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	uint32_t depth; /* of both queues */
+};
+
+static struct rdma_pair pair;
+static struct slime_endpoint *ends[2 * LINKS];
+static unsigned n_ends;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct created created[RECORDS];
+static struct ibv_qp_attr to_rtr[RECORDS], to_rts[RECORDS];
+static unsigned n_created, n_to_rtr, n_to_rts;
+static size_t n_pinned; /* bytes */
+static unsigned n_polled_calls;
+static _Thread_local bool polling;
+
+/* ---- the calls ---- */
+
+struct ibv_pd *__real_ibv_alloc_pd(struct ibv_context *ibv);
+struct ibv_cq *__real_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
+				    struct ibv_comp_channel *channel, int vector);
+struct ibv_qp *__real_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+int __real_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int __real_ibv_destroy_qp(struct ibv_qp *qp);
+struct ibv_mr *__real_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access);
+struct ibv_mr *__real_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+				       unsigned access);
+int __real_ibv_dereg_mr(struct ibv_mr *mr);
+int __real_slime_context_poll(struct slime_context *ctx);
+
+struct ibv_pd *__wrap_ibv_alloc_pd(struct ibv_context *ibv);
+struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
+				    struct ibv_comp_channel *channel, int vector);
+struct ibv_qp *__wrap_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int __wrap_ibv_destroy_qp(struct ibv_qp *qp);
+struct ibv_mr *__wrap_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access);
+struct ibv_mr *__wrap_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+				       unsigned access);
+int __wrap_ibv_dereg_mr(struct ibv_mr *mr);
+int __wrap_slime_context_poll(struct slime_context *ctx);
+
+static void note_call(void)
+{
+	pthread_mutex_lock(&lock);
+	n_polled_calls += polling;
+	pthread_mutex_unlock(&lock);
+}
+
+struct ibv_pd *__wrap_ibv_alloc_pd(struct ibv_context *ibv)
+{
+	note_call();
+	return __real_ibv_alloc_pd(ibv);
+}
+
+struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
+				    struct ibv_comp_channel *channel, int vector)
+{
+	note_call();
+	return __real_ibv_create_cq(ibv, cqe, arg, channel, vector);
+}
+
+struct ibv_qp *__wrap_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp *qp = __real_ibv_create_qp(pd, attr);
+
+	note_call();
+	pthread_mutex_lock(&lock);
+	if (qp && n_created < RECORDS)
+		created[n_created++] = (struct created){
+			.qp = qp,
+			.cq = qp->send_cq,
+			.depth = attr->cap.max_send_wr + attr->cap.max_recv_wr,
+		};
+	pthread_mutex_unlock(&lock);
+	return qp;
+}
+
+int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	note_call();
+	pthread_mutex_lock(&lock);
+	if (attr->qp_state == IBV_QPS_RTR && n_to_rtr < RECORDS)
+		to_rtr[n_to_rtr++] = *attr;
+	if (attr->qp_state == IBV_QPS_RTS && n_to_rts < RECORDS)
+		to_rts[n_to_rts++] = *attr;
+	pthread_mutex_unlock(&lock);
+	return __real_ibv_modify_qp(qp, attr, mask);
+}
+
+int __wrap_ibv_destroy_qp(struct ibv_qp *qp)
+{
+	note_call();
+	return __real_ibv_destroy_qp(qp);
+}
+
+static void note_pinned(size_t len)
+{
+	note_call();
+	pthread_mutex_lock(&lock);
+	n_pinned += len;
+	pthread_mutex_unlock(&lock);
+}
+
+/* The header makes the one a macro that may call the other. */
+#undef ibv_reg_mr
+
+struct ibv_mr *__wrap_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
+{
+	note_pinned(len);
+	return __real_ibv_reg_mr(pd, addr, len, access);
+}
+
+struct ibv_mr *__wrap_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+				       unsigned access)
+{
+	note_pinned(len);
+	return __real_ibv_reg_mr_iova2(pd, addr, len, iova, access);
+}
+
+int __wrap_ibv_dereg_mr(struct ibv_mr *mr)
+{
+	note_call();
+	return __real_ibv_dereg_mr(mr);
+}
+
+int __wrap_slime_context_poll(struct slime_context *ctx)
+{
+	int n;
+
+	polling = true;
+	n = __real_slime_context_poll(ctx);
+	polling = false;
+	return n;
+}
+
+/* ---- links ---- */
+
+static int begin(void **state)
+{
+	(void)state;
+	fakeverbs_reset();
+	memset(&pair, 0, sizeof(pair));
+	n_ends = n_created = n_to_rtr = n_to_rts = n_polled_calls = 0;
+	n_pinned = 0;
+	log_lines_keep();
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < n_ends; i++)
+		slime_endpoint_close(ends[i]);
+	rdma_settle(&pair);
+	for (unsigned i = 0; i < n_ends; i++)
+		assert_ok(slime_endpoint_destroy(ends[i]));
+	rdma_pair_close(&pair);
+	log_lines_release();
+	return fakeverbs_check() ? -1 : 0;
+}
+
+/* One more between the same contexts; the one before stays. */
+static void connect_another(void)
+{
+	ends[n_ends++] = pair.a.ep;
+	ends[n_ends++] = pair.b.ep;
+	pair.a.ep = pair.b.ep = NULL;
+	assert_ok(rdma_pair_connect(&pair));
+}
+
+static int write_now(uint64_t len)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, len);
+	int ret = slime_write(pair.a.ep, &x, 1, 0, pair.a.op);
+
+	return ret ? ret : rdma_wait(&pair, pair.a.op);
+}
+
+/* ---- who makes them ---- */
+
+static void control_calls__are_made_by_nobody_who_polls(void **state)
+{
+	uint32_t number;
+
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	assert_ok(write_now(LEN));
+	connect_another();
+	assert_ok(write_now(LEN));
+	assert_true(fakeverbs_qps(0, &number, 1) == 2);
+	fakeverbs_raise_qp(0, number, IBV_EVENT_QP_FATAL);
+	rdma_settle(&pair);
+	slime_endpoint_close(pair.a.ep);
+	rdma_settle(&pair);
+	assert_true(n_created >= 4 && n_to_rtr >= 4 && n_pinned >= 2 * LEN);
+	assert_int_equal(n_polled_calls, 0);
+}
+
+/* ---- with what ---- */
+
+static void link__takes_the_path_that_it_was_told(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	(void)state;
+	attr.rdma_hop_limit = 33;
+	attr.rdma_traffic_class = 106;
+	attr.rdma_service_level = 3;
+	attr.rdma_flow_label = 0xabcde;
+	attr.rdma_min_rnr_timer = 14;
+	attr.rdma_timeout = 11;
+	attr.rdma_retry_count = 5;
+	attr.rdma_rnr_retry = 6;
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_int_equal(n_to_rtr, 2);
+	assert_int_equal(n_to_rts, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(to_rtr[i].ah_attr.is_global, 1);
+		assert_int_equal(to_rtr[i].ah_attr.sl, 3);
+		assert_int_equal(to_rtr[i].ah_attr.grh.hop_limit, 33);
+		assert_int_equal(to_rtr[i].ah_attr.grh.traffic_class, 106);
+		assert_int_equal(to_rtr[i].ah_attr.grh.flow_label, 0xabcde);
+		assert_int_equal(to_rtr[i].min_rnr_timer, 14);
+		assert_int_equal(to_rts[i].timeout, 11);
+		assert_int_equal(to_rts[i].retry_cnt, 5);
+		assert_int_equal(to_rts[i].rnr_retry, 6);
+	}
+}
+
+/* Routers pass it on, and a receiver that is not ready is not asked again at once. */
+static void link__told_nothing_can_be_routed(void **state)
+{
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	assert_true(to_rtr[0].ah_attr.grh.hop_limit > 1);
+	assert_in_range(to_rtr[0].min_rnr_timer, 1, 31);
+	assert_true(to_rts[0].retry_cnt < 7);
+}
+
+/* Who would put packets into somebody's link has to know it. */
+static void link__begins_at_a_number_of_its_own(void **state)
+{
+	unsigned n_near = 0;
+
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	for (unsigned i = 1; i < LINKS; i++)
+		connect_another();
+	assert_int_equal(n_to_rts, 2 * LINKS);
+	for (unsigned i = 0; i < n_to_rts; i++) {
+		for (unsigned k = 0; k < i; k++)
+			n_near += ((to_rts[i].sq_psn - to_rts[k].sq_psn + 8) & 0xffffff) <= 16;
+	}
+	/* By chance it is one pair in a million. */
+	assert_in_range(n_near, 0, 2);
+}
+
+static void context__refuses_what_no_queue_pair_takes(void **state)
+{
+	struct slime_context_attr attrs[9];
+	struct slime_context *ctx;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(attrs) / sizeof(attrs[0]); i++)
+		attrs[i] = (struct slime_context_attr)SLIME_CONTEXT_ATTR_INIT;
+	attrs[0].rdma_qps = 0;
+	attrs[1].rdma_qps = 33;
+	attrs[2].rdma_min_rnr_timer = 32;
+	attrs[3].rdma_hop_limit = 0;
+	attrs[4].rdma_traffic_class = 256;
+	attrs[5].rdma_service_level = 16;
+	attrs[6].rdma_gid_index = 256;
+	attrs[7].rdma_timeout = 32;
+	attrs[8].rdma_retry_count = 8;
+	for (size_t i = 0; i < sizeof(attrs) / sizeof(attrs[0]); i++)
+		assert_int_equal(slime_context_create(&attrs[i], &ctx), -EINVAL);
+	assert_int_equal(log_lines_with("rdma_"), sizeof(attrs) / sizeof(attrs[0]));
+}
+
+/* ---- how much ---- */
+
+static void link__pins_little_more_than_a_mebibyte(void **state)
+{
+	(void)state;
+	assert_ok(rdma_pair_create(&pair, NULL, LEN));
+	n_pinned = 0;
+	assert_ok(rdma_pair_connect(&pair));
+	assert_in_range(n_pinned, 2, 2 * PINNED_MAX);
+	n_pinned = 0;
+	connect_another();
+	assert_in_range(n_pinned, 2, 2 * PINNED_MAX);
+}
+
+/* Each request of each queue pair may end at once, when they are flushed. */
+static unsigned check_room(void)
+{
+	unsigned n_cqs = 0;
+
+	for (unsigned i = 0; i < n_created; i++) {
+		uint32_t depth = 0;
+		bool first = true;
+
+		for (unsigned k = 0; k < n_created; k++) {
+			if (created[k].cq != created[i].cq)
+				continue;
+			first = first && k >= i;
+			depth += created[k].depth;
+		}
+		assert_true(depth <= (uint32_t)created[i].cq->cqe);
+		n_cqs += first;
+	}
+	return n_cqs;
+}
+
+static void completion_queue__holds_all_of_its_links_and_there_is_another(void **state)
+{
+	(void)state;
+	fakeverbs_device(0)->max_cqe = fakeverbs_device(1)->max_cqe = 4000;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	assert_int_equal(check_room(), 2); /* one at each end */
+	for (unsigned i = 1; i < LINKS; i++) {
+		connect_another();
+		check_room();
+	}
+	assert_int_equal(n_created, 2 * LINKS);
+	assert_int_equal(check_room(), 6); /* three links in each */
+	assert_ok(write_now(LEN));
+}
+
+/* All that their queues take is under way when they are flushed, and nobody polls meanwhile. */
+static void completion_queue__is_not_overrun_by_flushes(void **state)
+{
+	struct slime_op *ops[3];
+	struct slime_endpoint *eps[3];
+	static struct slime_xfer xfers[2000];
+	uint32_t numbers[3];
+
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	assert_ok(write_now(LEN));
+	connect_another();
+	connect_another();
+	eps[0] = ends[0];
+	eps[1] = ends[2];
+	eps[2] = pair.a.ep;
+	for (size_t i = 0; i < 2000; i++)
+		xfers[i] = rdma_a_and_b(&pair, i * 32, i * 16, 16);
+	assert_int_equal(fakeverbs_qps(0, numbers, 3), 3);
+	for (unsigned i = 0; i < 3; i++)
+		fakeverbs_hold_qp(0, numbers[i], true);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_ok(slime_op_create(pair.a.ctx, NULL, &ops[i]));
+		assert_ok(slime_read(eps[i], xfers, 2000, 0, ops[i]));
+	}
+	for (unsigned i = 0; i < 3; i++)
+		fakeverbs_raise_qp(0, numbers[i], IBV_EVENT_QP_FATAL);
+	for (unsigned i = 0; i < 3; i++)
+		fakeverbs_hold_qp(0, numbers[i], false);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(rdma_wait(&pair, ops[i]), -ECONNRESET);
+		assert_ok(slime_op_destroy(ops[i]));
+	}
+	rdma_settle(&pair);
+	assert_int_equal(log_lines_with(ibv_event_type_str(IBV_EVENT_CQ_ERR)), 0);
+}
+
+static void link__that_no_completion_queue_holds_is_refused(void **state)
+{
+	struct slime_endpoint_info info;
+
+	(void)state;
+	fakeverbs_device(0)->max_cqe = 600;
+	assert_int_not_equal(rdma_pair_open(&pair, NULL, LEN), 0);
+	slime_endpoint_info(pair.a.ep, &info);
+	assert_non_null(strstr(info.cause_text, strerror(ENOSPC)));
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(control_calls__are_made_by_nobody_who_polls),
+		TEST(link__takes_the_path_that_it_was_told),
+		TEST(link__told_nothing_can_be_routed),
+		TEST(link__begins_at_a_number_of_its_own),
+		TEST(context__refuses_what_no_queue_pair_takes),
+		TEST(link__pins_little_more_than_a_mebibyte),
+		TEST(completion_queue__holds_all_of_its_links_and_there_is_another),
+		TEST(completion_queue__is_not_overrun_by_flushes),
+		TEST(link__that_no_completion_queue_holds_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
