@@ -118,6 +118,17 @@ static int probe_ready(const char *url, char *why, size_t room)
 	return ret;
 }
 
+/* So that nothing runs of a start that failed; a server that takes longer to end goes on alone. */
+static void take_back(pid_t pid, int wait_ms)
+{
+	struct cli_process process;
+
+	if (cli_process_of(pid, &process) || cli_process_signal(&process, SIGTERM))
+		return;
+	if (cli_process_wait(&process, wait_ms))
+		fprintf(stderr, "nanoctrl: it (pid=%d) has not ended yet\n", (int)pid);
+}
+
 /* wait_ms: for the Redis. */
 static int say_started(const struct cli_daemon *d, const char *log, int wait_ms)
 {
@@ -131,7 +142,7 @@ static int say_started(const struct cli_daemon *d, const char *log, int wait_ms)
 		fprintf(stderr,
 			"nanoctrl: %s does not answer as the server that was started: %s\nlog: %s\n",
 			url, ret ? strerror(-ret) : "another server has its address", log);
-		kill(d->pid, SIGTERM);
+		take_back(d->pid, wait_ms);
 		return 1;
 	}
 	while ((ret = probe_ready(url, why, sizeof(why))) && sl_clock_ns() < deadline)

@@ -10,7 +10,7 @@ export NANOCTRL_RUNTIME_DIR=$dir/run XDG_STATE_HOME=$dir/state
 unset NANOCTRL_REDIS_URL DLSLIME_CTRL_REDIS_URL DLSLIME_CTRL_RUNTIME_DIR NANOCTRL_RUST_LOG DLSLIME_CTRL_RUST_LOG
 options=(--port 0 --data-dir "$dir/data" --set server.drain_accept=0)
 case_name=none
-given= # the Redis that a case gave to nanoctrl
+given= # what a case runs besides: a Redis for nanoctrl, as a rule
 
 nc() {
 	timeout 120 "$program" "$@" </dev/null
@@ -156,8 +156,8 @@ case_a_redis_that_dies_is_started_again() {
 	url=$(field address)
 	redis-cli -s "$dir/data/redis.sock" set kept yes >/dev/null
 	kill -9 "$redis"
-	timeout 120 sh -c "until curl -sf -m 60 '$url/readyz' && [ \"\$(cut -d' ' -f1 '$dir/data/redis.pid')\" != $redis ]
-		do :; done" >/dev/null
+	timeout 120 sh -c "until [ \"\$(cut -d' ' -f1 '$dir/data/redis.pid')\" != $redis ] &&
+		redis-cli -s '$dir/data/redis.sock' ping && curl -sf -m 60 '$url/readyz'; do :; done" >/dev/null 2>&1
 	[ "$(redis-cli -s "$dir/data/redis.sock" get kept)" = yes ] || die "its data is gone"
 	expect 0 stopped nc stop
 }
@@ -442,16 +442,14 @@ case_compatible_routes_are_for_whom_the_settings_say() {
 }
 
 case_requests_are_logged_when_asked_for() {
-	local n url
+	local url
 
 	expect 0 started nc start "${options[@]}"
 	url=$(field address)
-	expect 0 200 list_entities "$url"
-	n=$(wc -l <"$dir/run/nanoctrl.log")
 	for _ in 1 2 3 4 5 6 7 8; do
 		expect 0 200 list_entities "$url"
 	done
-	[ "$(wc -l <"$dir/run/nanoctrl.log")" = "$n" ] || die "requests are logged"
+	! grep -q list_entities "$dir/run/nanoctrl.log" || die "requests are logged"
 	expect 0 stopped nc stop
 	expect 0 started nc start "${options[@]}" --set log.access=true
 	expect 0 200 list_entities "$(field address)"
@@ -548,9 +546,10 @@ case_links_are_listed_and_waited_for() {
 # What agents say of what they do: ours by the server, others' straight from a Redis as well.
 case_agents_are_observed() {
 	local url lease redis=$dir/data/redis.sock now
+	local patient=(--stale-ms 3600000) # on a busy machine minutes pass
 	expect 1 "no server runs" nc obs status
 	expect 1 "no server runs" nc top
-	expect 0 started nc start "${options[@]}"
+	expect 0 started nc start "${options[@]}" --set lease.ttl=300s
 	url=$(field address)
 	expect 0 "(no obs snapshots found)" nc obs peers
 	expect 0 "(no connections reported)" nc obs links
@@ -564,24 +563,28 @@ case_agents_are_observed() {
 		"nics":[{"nic":"shm","assign_total":7,"completed_bytes_total":10}],"connections":[]}' >/dev/null
 	expect 0 "ours  h1     11" nc obs peers
 	expect 0 "Total: assign=7 batch=5 bytes=2.0MB pending=1 errors=2" nc obs status
-	expect 0 "Estimated BW: 1.5Kbps (EWMA)" nc obs status --address "$url"
+	expect 0 "Estimated BW: 1.5Kbps (EWMA)" nc obs status --address "$url" "${patient[@]}"
 	now=$(redis-cli -s "$redis" time | head -1)
-	redis-cli -s "$redis" mset obs:peer:theirs '{"peer_id":"theirs","host":"h2","pid":22,"reported_at_ms":'"$((now - 100))"'000,
+	redis-cli -s "$redis" mset obs:peer:theirs '{"peer_id":"theirs","host":"h2","pid":22,"reported_at_ms":'"$((now - 7200))"'000,
 		"summary":{"assign_total":18446744073709551615},"nics":[{},5],"connections":[{"peer":"x","local_nic":"mlx5_0","state":"connected"}]}' \
 		obs:peer:junk '{broken' obs:peerless x default:obs:peer:d '{"peer_id":"d","status":"stopped"}' s:obs:peer:s '{"peer_id":"s"}' >/dev/null
 	redis-cli -s "$redis" hset obs:peer:hash a b >/dev/null
-	until_says "Peers: 1 alive, 1 stale, 1 stopped" nc obs status
+	until_says "Peers: 1 alive, 1 stale, 1 stopped" nc obs status "${patient[@]}"
 	expect 0 "Redis: unix://$redis  Scope: (none)" nc obs status --redis-url "unix://$redis"
-	expect 0 "Peers: 1 alive, 1 stale, 1 stopped" nc obs status --redis-url "unix://$redis"
+	expect 0 "Peers: 1 alive, 1 stale, 1 stopped" nc obs status --redis-url "unix://$redis" "${patient[@]}"
 	expect 0 "Peers: 0 alive, 1 stale, 0 stopped" nc obs status --redis-url "unix://$redis" --scope s
 	expect 0 '"assign_total":18446744073709551615' nc obs peers --redis-url "unix://$redis" --json
 	expect 0 '{"peer_id":"theirs","age_ms":' nc obs nics --redis-url "unix://$redis" --json
 	expect 0 '"nic":"shm","assign_total":7,"completed_bytes_total":10,"peer_id":"ours"' nc obs nics --json
-	expect 0 "theirs    mlx5_0   x         -        stale" nc obs links --redis-url "unix://$redis"
-	expect 0 "1m  2.0KB" nc top --times 1 --stale-ms 86400000
+	expect 0 "theirs    mlx5_0   x         -        stale" nc obs links --redis-url "unix://$redis" "${patient[@]}"
+	expect 0 "1m  2.0KB" nc top --times 1 "${patient[@]}"
 	expect 1 "nanoctrl: unix://$dir/none:" nc obs peers --redis-url "unix://$dir/none" --set redis.timeout=100ms
-	timeout -s INT 5 "$program" top >"$dir/out" 2>&1 </dev/null || [ $? -eq 124 ] || die "$(cat "$dir/out")"
-	grep -q "^Peers: 1 alive" "$dir/out" || die "$(cat "$dir/out")"
+	"$program" top "${patient[@]}" >"$dir/top" 2>&1 </dev/null &
+	given=$!
+	until_says "Peers: 1 alive" cat "$dir/top"
+	kill "$given"
+	wait "$given" || die "$(cat "$dir/top")"
+	given=
 	expect 0 stopped nc stop
 }
 
