@@ -80,6 +80,7 @@ int slime_mr_create_attr(struct slime_context *ctx, void *addr, size_t len,
 		return -EINVAL;
 	what.access = attr->access;
 	what.restricted = attr->restricted;
+	what.on_demand = attr->on_demand;
 	ret = hold_mem(ctx, addr, len, attr->access, &mem);
 	if (ret)
 		return ret;

@@ -68,6 +68,9 @@ int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struc
 		r->memfd = what->memfd;
 		r->memfd_offset = what->memfd_offset;
 		r->memfd_len = what->memfd_len;
+		r->on_demand = what->on_demand;
+		if (what->on_demand)
+			atomic_store(&t->on_demand, true);
 		t->next_generation += what->generation;
 		r->generation = t->next_generation++;
 		atomic_store(&r->n_ops, 0);

@@ -41,6 +41,7 @@ struct sl_region {
 	int memfd; /* kind MEMFD: borrowed from the slime_mem */
 	uint64_t memfd_offset;
 	uint64_t memfd_len;  /* of the whole file */
+	bool on_demand;	     /* see struct slime_mr_attr */
 	struct sl_list link; /* among the table's free ones */
 };
 
@@ -50,6 +51,7 @@ struct sl_region_table {
 	uint64_t next_generation;
 	uint32_t n;
 	struct sl_region *slots;
+	_Atomic bool on_demand; /* there was one whose pages are not locked */
 	struct sl_list free; /* the one that was given back last is first, so that ids stay small */
 };
 

@@ -7,6 +7,7 @@
 #include "src/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
+#include "tests/support/log_lines.h"
 
 #define LEN 65536
 
@@ -463,6 +464,92 @@ static void register__that_fails_says_why(void **state)
 	assert_int_equal(slime_mr_register(pair.a.mr, 10000), -ENODEV);
 }
 
+/* ---- pages that are not locked ---- */
+
+static void offer_paging(unsigned device)
+{
+	struct ibv_odp_caps *caps = &fakeverbs_device(device)->odp_caps;
+
+	caps->general_caps = IBV_ODP_SUPPORT;
+	caps->per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
+}
+
+static struct slime_mr *region_of_a(void *addr, const struct slime_mr_attr *attr)
+{
+	struct slime_mr *mr;
+
+	assert_ok(slime_mr_create_attr(pair.a.ctx, addr, LEN, attr, &mr));
+	return mr;
+}
+
+static int write_from(struct slime_mr *mr, uint64_t len)
+{
+	struct slime_xfer x = { .local = mr, .remote = &pair.b.remote, .len = len };
+
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	return rdma_wait(&pair, pair.a.op);
+}
+
+static void on_demand__region_locks_no_memory(void **state)
+{
+	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
+	struct slime_mr *mr;
+
+	(void)state;
+	offer_paging(0);
+	open_pair(false);
+	fakeverbs_device(0)->max_pinned = 0;
+	attr.on_demand = true;
+	mr = region_of_a(pair.a.bytes, &attr);
+	fill(pair.a.bytes, LEN, 6);
+	fakeverbs_reset_counts();
+	assert_ok(write_from(mr, LEN));
+	assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_ADVISE_MR], 1);
+	assert_ok(slime_mr_destroy(mr));
+}
+
+static void on_demand__that_the_device_lacks_is_said(void **state)
+{
+	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
+	struct slime_mr *mr;
+
+	(void)state;
+	open_pair(false);
+	attr.on_demand = true;
+	mr = region_of_a(pair.a.bytes, &attr);
+	log_lines_keep();
+	assert_int_equal(write_from(mr, LEN), -EOPNOTSUPP);
+	assert_int_equal(log_lines_with("on-demand paging was asked for, and the device has none"),
+			 1);
+	log_lines_release();
+	assert_ok(slime_mr_destroy(mr));
+}
+
+static uint8_t timer_of(struct slime_endpoint *ep)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_ok(ibv_query_qp(conn_of(ep)->qps[0]->ibv, &attr, IBV_QP_MIN_RNR_TIMER, &init));
+	return attr.min_rnr_timer;
+}
+
+static void on_demand__makes_peers_wait_longer_for_a_page(void **state)
+{
+	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
+	struct slime_mr *mr;
+
+	(void)state;
+	assert_ok(rdma_pair_create(&pair, NULL, LEN));
+	attr.on_demand = true;
+	mr = region_of_a(pair.a.bytes, &attr);
+	assert_ok(rdma_pair_connect(&pair));
+	assert_int_equal(timer_of(pair.a.ep), 20);
+	assert_int_equal(timer_of(pair.b.ep), 12);
+	assert_ok(slime_mr_destroy(mr));
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, reset, end)
 
 int main(void)
@@ -484,6 +571,9 @@ int main(void)
 		CASE(chunked__registration_that_fails_leaves_nothing),
 		CASE(register__takes_the_region_before_its_first_use),
 		CASE(register__that_fails_says_why),
+		CASE(on_demand__region_locks_no_memory),
+		CASE(on_demand__that_the_device_lacks_is_said),
+		CASE(on_demand__makes_peers_wait_longer_for_a_page),
 		CASE(close__while_regions_are_registered_waits_for_that),
 	};
 

@@ -76,6 +76,9 @@ struct slime_mr_attr {
 			  * others out over rdma, where a key may be guessed, is that only isolated
 			  * endpoints (slime/endpoint.h) reach it: for the peers of others its
 			  * access is none, -EACCES. Over shm and tcp the descriptor is enough. */
+	bool on_demand;	 /* rdma: its pages are not locked; a device asks for each as it needs
+			  * it. With a device that cannot, transfers are -EOPNOTSUPP. Links that
+			  * begin later have peers wait 10 ms for a page, six times by default */
 };
 
 #define SLIME_MR_ATTR_INIT \

@@ -114,34 +114,17 @@ void rdma_mr_deregister(struct rdma_mr *mr)
 	free_parts(mr);
 }
 
-static struct ibv_mr *register_range(struct ibv_pd *pd, const struct rdma_mr *mr, uint8_t *at,
-				     uint64_t len)
-{
-	int access = IBV_ACCESS_LOCAL_WRITE;
-	struct ibv_mr *ibv;
-
-	if (mr->access & SLIME_ACCESS_REMOTE_READ)
-		access |= IBV_ACCESS_REMOTE_READ;
-	if (mr->access & SLIME_ACCESS_REMOTE_WRITE)
-		access |= IBV_ACCESS_REMOTE_WRITE;
-	errno = 0;
-	ibv = ibv_reg_mr(pd, at, len, access);
-	/* Memory that cannot be written to can still be read. */
-	if (!ibv && errno == EFAULT && !(mr->access & SLIME_ACCESS_REMOTE_WRITE))
-		ibv = ibv_reg_mr(pd, at, len, access & ~IBV_ACCESS_LOCAL_WRITE);
-	return ibv;
-}
-
 static void fail(struct rdma_mr *mr, const struct rdma_nic *nic, int err)
 {
+	char why[256];
 	int none = 0;
 
 	/* One of them says it. */
 	if (!atomic_compare_exchange_strong(&mr->status, &none, -err))
 		return;
-	sl_error("rdma", "%s: region %u of %llu bytes cannot be registered: %s%s", nic->device.name,
-		 mr->id, (unsigned long long)mr->len, strerror(err),
-		 err == ENOMEM ? " (is the limit of locked memory, ulimit -l, large enough?)" : "");
+	rdma_register_why(mr, err, why, sizeof(why));
+	sl_error("rdma", "%s: region %u of %llu bytes cannot be registered: %s", nic->device.name,
+		 mr->id, (unsigned long long)mr->len, why);
 }
 
 static void register_part(struct rdma_mr *mr, unsigned i)
@@ -157,8 +140,8 @@ static void register_part(struct rdma_mr *mr, unsigned i)
 		at = chunk << mr->shift;
 	if ((chunk + 1) << mr->shift < end)
 		end = (chunk + 1) << mr->shift;
-	mr->parts[i] = register_range(mr->domain->pds[nic], mr,
-				      mr->base + (at - (uintptr_t)mr->base), end - at);
+	mr->parts[i] = rdma_register(mr->domain->t->nics[nic], mr->domain->pds[nic], mr,
+				     mr->base + (at - (uintptr_t)mr->base), end - at);
 	if (mr->parts[i])
 		atomic_fetch_add(&mr->n_registered, end - at);
 	else
@@ -282,6 +265,7 @@ static void begin_to_register(struct rdma_mr *mr, const struct sl_region *r, uin
 	mr->base = r->base;
 	mr->len = r->len;
 	mr->access = access;
+	mr->on_demand = r->on_demand;
 	atomic_store(&mr->domain->t->base.env->regions->slots[r->id].pinned, true);
 	atomic_store(&mr->generation, r->generation);
 	begin(mr, true);

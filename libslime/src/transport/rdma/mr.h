@@ -24,6 +24,8 @@
 #define RDMA_REGISTRARS_MAX 8  /* threads that register */
 #define RDMA_ONE_CHUNK	    63 /* shift of a region that is in one piece */
 
+struct rdma_nic;
+
 /* A protection domain of each nic. */
 struct rdma_domain {
 	struct rdma_transport *t;
@@ -83,6 +85,7 @@ struct rdma_mr {
 	uint64_t len;
 	uint32_t access;
 	uint32_t id;
+	bool on_demand;
 	unsigned shift;
 	unsigned n_chunks;
 	struct ibv_mr **parts; /* by nic, and of each by chunk; NULL: nothing is registered */
@@ -124,6 +127,11 @@ int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_u
 /* How far it is, for our own use. Any thread. */
 void rdma_mr_progress(struct rdma_domain *d, const struct sl_region *r,
 		      struct slime_mr_progress *out);
+/* len bytes at that place of it, with one device: NULL, and errno. Control call. */
+struct ibv_mr *rdma_register(const struct rdma_nic *nic, struct ibv_pd *pd,
+			     const struct rdma_mr *mr, uint8_t *at, uint64_t len);
+/* That errno in words, and what is missing. */
+void rdma_register_why(const struct rdma_mr *mr, int err, char *out, size_t cap);
 /* Nobody uses it: true when the devices let go of it, in all domains; else ask again. [token] */
 bool rdma_mr_release(struct rdma_transport *t, const struct sl_region *r);
 /* At once; no worker is at it. Control calls. */

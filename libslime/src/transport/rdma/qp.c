@@ -15,6 +15,8 @@
 
 #define NUMBER_MASK 0xffffffu /* of packets: 24 bits */
 
+#define ON_DEMAND_TIMER 20 /* as InfiniBand encodes it: 10.24 ms */
+
 /* ---- the table ---- */
 
 int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q)
@@ -220,6 +222,18 @@ static struct ibv_ah_attr path_to(const struct rdma_qp *q, const struct rdma_rai
 	return ah;
 }
 
+/* A peer that asks for a page which is not there is told to wait, and it may have to come from a
+ * disk. */
+static uint8_t min_rnr_timer(const struct sl_transport_env *env)
+{
+	uint32_t timer = env->attr->rdma_min_rnr_timer;
+
+	/* 0 is the longest. */
+	if (timer && timer < ON_DEMAND_TIMER && atomic_load(&env->regions->on_demand))
+		timer = ON_DEMAND_TIMER;
+	return (uint8_t)timer;
+}
+
 static int to_rtr(struct rdma_qp *q, const struct rdma_rail *rail,
 		  const struct rdma_rail_address *to)
 {
@@ -230,7 +244,7 @@ static int to_rtr(struct rdma_qp *q, const struct rdma_rail *rail,
 		.dest_qp_num = q->peer.qpn,
 		.rq_psn = (q->peer.psn + q->n_heard) & NUMBER_MASK,
 		.max_dest_rd_atomic = smaller(rail->local.max_dest_rd_atomic, to->max_rd_atomic),
-		.min_rnr_timer = (uint8_t)q->nic->t->base.env->attr->rdma_min_rnr_timer,
+		.min_rnr_timer = min_rnr_timer(q->nic->t->base.env),
 	};
 
 	return ibv_modify_qp(q->ibv, &attr,

@@ -17,7 +17,8 @@
  *	msg.c        messages, and the control frames between them
  *	work.c       one-sided work
  *	key.c        the peer's regions, and ours that it has
- *	mr.c         our regions, registered; domain.c: in which protection domain
+ *	mr.c         our regions, registered; domain.c: in which protection domain;
+ *	             register.c: one range with one device, and what is missing
  *	error.c      what a failed completion means
  *
  * Threads. Verbs control calls, which may take long, run as jobs on the transport's workers. A

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/transport/rdma/rdma.h"
+
+#define ADVISE_STEP (UINT64_C(1) << 30) /* a list entry counts 32 bits */
+
+static int access_of(const struct rdma_mr *mr)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE;
+
+	if (mr->access & SLIME_ACCESS_REMOTE_READ)
+		access |= IBV_ACCESS_REMOTE_READ;
+	if (mr->access & SLIME_ACCESS_REMOTE_WRITE)
+		access |= IBV_ACCESS_REMOTE_WRITE;
+	if (mr->on_demand)
+		access |= IBV_ACCESS_ON_DEMAND;
+	return access;
+}
+
+/* Reads and writes of both sides are what regions are for. */
+static bool has_paging(const struct rdma_nic *nic)
+{
+	const struct ibv_odp_caps *caps = &nic->device.attr.odp_caps;
+	uint32_t needed = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
+
+	return caps->general_caps & IBV_ODP_SUPPORT &&
+	       (caps->per_transport_caps.rc_odp_caps & needed) == needed;
+}
+
+/* The pages that are there need not fault one by one. It is advice: what it comes to does not
+ * matter. */
+static void advise(struct ibv_mr *ibv, const uint8_t *at, uint64_t len)
+{
+	for (uint64_t done = 0; done < len; done += ADVISE_STEP) {
+		struct ibv_sge sge = {
+			.addr = (uintptr_t)at + done,
+			.length = (uint32_t)(len - done < ADVISE_STEP ? len - done : ADVISE_STEP),
+			.lkey = ibv->lkey,
+		};
+
+		(void)ibv_advise_mr(ibv->pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, 0, &sge, 1);
+	}
+}
+
+static struct ibv_mr *register_pages(struct ibv_pd *pd, const struct rdma_mr *mr, uint8_t *at,
+				     uint64_t len)
+{
+	int access = access_of(mr);
+	struct ibv_mr *ibv = ibv_reg_mr(pd, at, len, access);
+
+	/* Memory that cannot be written to can still be read. */
+	if (!ibv && errno == EFAULT && !(mr->access & SLIME_ACCESS_REMOTE_WRITE))
+		ibv = ibv_reg_mr(pd, at, len, access & ~IBV_ACCESS_LOCAL_WRITE);
+	return ibv;
+}
+
+struct ibv_mr *rdma_register(const struct rdma_nic *nic, struct ibv_pd *pd,
+			     const struct rdma_mr *mr, uint8_t *at, uint64_t len)
+{
+	struct ibv_mr *ibv;
+
+	errno = EOPNOTSUPP;
+	if (mr->on_demand && !has_paging(nic))
+		return NULL;
+	errno = 0;
+	ibv = register_pages(pd, mr, at, len);
+	if (ibv && mr->on_demand)
+		advise(ibv, at, len);
+	return ibv;
+}
+
+void rdma_register_why(const struct rdma_mr *mr, int err, char *out, size_t cap)
+{
+	const char *hint = "";
+
+	if (mr->on_demand && err == EOPNOTSUPP)
+		hint = ": on-demand paging was asked for, and the device has none for reads and "
+		       "writes of reliable connections";
+	else if (err == ENOMEM)
+		hint = ": is the limit of locked memory, ulimit -l, large enough?";
+	snprintf(out, cap, "%s%s", strerror(err), hint);
+}
