@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What an agent that does nothing costs: CPU time of two connected agents over some seconds, and memory beside regions.
+# What an agent that does nothing costs: CPU time of two connected agents over some seconds, memory beside regions, and
+# what Redis is asked.
 . "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
 
 write_agent node-a 'links: [ { to: node-b, profile: shm, transports: [shm] }, { to: node-b, profile: tcp, transports: [tcp] } ]'
@@ -21,11 +22,20 @@ rss_kib() {
 	awk '/^RssAnon:|^RssFile:/ { sum += $2 } END { print sum }' "/proc/${pids[$1]}/status"
 }
 
+# Commands that Redis has run, those inside of scripts among them.
+asked() {
+	redis-cli -s "$work/redis.sock" info stats | tr -d '\r' | sed -n 's/^total_commands_processed://p'
+}
+
 # The sanitizers' own memory and time say nothing about the program.
 sanitized=$(nm -D "$bin/peeragent" 2>/dev/null | grep -c -m 1 '__asan_init\|__tsan_init' || true)
 seconds=10
 declare -A before=([a]=$(ticks node-a) [b]=$(ticks node-b))
+asked_before=$(asked)
+began=$SECONDS
 spend "$seconds"
+asked=$(($(asked) - asked_before))
+took=$((SECONDS - began + 1))
 per_second=$(getconf CLK_TCK)
 for name in a b; do
 	used=$(($(ticks "node-$name") - before[$name]))
@@ -35,3 +45,7 @@ for name in a b; do
 	[ "$used" -le $((seconds * per_second / 100 + 10)) ] || fail "node-$name is not idle"
 	[ "$sanitized" -gt 0 ] || [ "$rss" -lt 16384 ] || fail "node-$name has $rss KiB"
 done
+# The beats of two agents and the rounds of one server, at five times the rate of the defaults.
+echo "redis: $asked commands in $took s"
+[ "$asked" -gt 0 ] || fail "Redis does not say what it was asked"
+[ "$asked" -le $((took * 100)) ] || fail "Redis is asked too often"

@@ -354,41 +354,80 @@ static void server__away_does_not_keep_an_agent_from_stopping(void **state)
 
 /* ---- regions ---- */
 
-static void region__of_a_peer_is_read_by_name(void **state)
+/* b, with the region kv full of byte. */
+static struct slime_agent *start_with_kv(int byte)
 {
 	struct slime_agent_attr attr = attr_of("b");
-	struct slime_agent *a = start("a", &to_b, 1), *b;
-	struct slime_remote_mr remote;
-	struct slime_mr *theirs, *mine;
-	struct slime_endpoint *ep;
-	struct slime_mem *mem;
-	struct slime_op *op;
-	struct slime_xfer x = { .remote = &remote, .len = 8192 };
+	struct slime_agent *b;
+	struct slime_mr *mr;
 
-	(void)state;
 	attr.topology.regions = &kv;
 	attr.topology.n_regions = 1;
 	b = start_with(&attr);
 	assert_ok(slime_agent_wait_ready(b, LONG_MS));
-	assert_ok(slime_agent_region_local(b, "kv", &theirs));
-	memset(slime_mr_addr(theirs), 0x5a, 8192);
-	ep = get(a, "b", NULL);
+	assert_ok(slime_agent_region_local(b, "kv", &mr));
+	memset(slime_mr_addr(mr), byte, kv.size);
 	assert_true(fakectrl_wait_region("b", "kv", true, LONG_MS));
-	assert_ok(slime_agent_region_remote(a, "b", "kv", LONG_MS, &remote));
-	assert_ok(slime_mem_alloc(slime_agent_context(a), 8192, NULL, &mem));
-	assert_ok(slime_mr_create(slime_agent_context(a), slime_mem_addr(mem), 8192, 0, &mine));
-	assert_ok(slime_op_create(slime_agent_context(a), NULL, &op));
+	return b;
+}
+
+/* Read the region over the link to b, and compare: the status of the read. */
+static int read_kv(struct slime_agent *a, const struct slime_remote_mr *remote, int byte)
+{
+	struct slime_context *ctx = slime_agent_context(a);
+	struct slime_endpoint *ep = get(a, "b", NULL);
+	struct slime_xfer x = { .remote = remote, .len = kv.size };
+	struct slime_mem *mem;
+	struct slime_mr *mine;
+	struct slime_op *op;
+	int ret;
+
+	assert_ok(slime_mem_alloc(ctx, kv.size, NULL, &mem));
+	assert_ok(slime_mr_create(ctx, slime_mem_addr(mem), kv.size, 0, &mine));
+	assert_ok(slime_op_create(ctx, NULL, &op));
 	x.local = mine;
-
-	assert_ok(slime_read(ep, &x, 1, 0, op));
-	assert_ok(slime_op_wait(op, LONG_MS));
-	assert_ok(slime_op_status(op));
-	assert_memory_equal(slime_mem_addr(mem), slime_mr_addr(theirs), 8192);
-
+	ret = slime_read(ep, &x, 1, 0, op);
+	if (!ret) {
+		assert_ok(slime_op_wait(op, LONG_MS));
+		ret = slime_op_status(op);
+	}
+	for (size_t i = 0; !ret && i < kv.size; i++)
+		assert_int_equal(((unsigned char *)slime_mem_addr(mem))[i], byte);
 	slime_agent_endpoint_put(a, ep);
 	assert_ok(slime_op_destroy(op));
 	assert_ok(slime_mr_destroy(mine));
 	assert_ok(slime_mem_destroy(mem));
+	return ret;
+}
+
+static void region__of_a_peer_is_read_by_name(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1), *b = start_with_kv(0x5a);
+	struct slime_remote_mr remote;
+
+	(void)state;
+	assert_ok(slime_agent_region_remote(a, "b", "kv", LONG_MS, &remote));
+	assert_ok(read_kv(a, &remote, 0x5a));
+	end(a);
+	end(b);
+}
+
+/* Nothing of the former one is remembered, and what was kept of it reaches nothing. */
+static void region__of_a_peer_that_came_again_is_the_new_one(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1), *b = start_with_kv(0x5a);
+	struct slime_remote_mr former, remote;
+
+	(void)state;
+	assert_ok(slime_agent_region_remote(a, "b", "kv", LONG_MS, &former));
+	assert_ok(read_kv(a, &former, 0x5a));
+	end(b);
+	assert_int_equal(slime_agent_region_remote(a, "b", "kv", LONG_MS, &remote), -ENOENT);
+	b = start_with_kv(0x77);
+	assert_ok(slime_agent_region_remote(a, "b", "kv", LONG_MS, &remote));
+	assert_ok(read_kv(a, &remote, 0x77));
+	assert_int_not_equal(read_kv(a, &former, 0x5a), 0);
+	assert_ok(read_kv(a, &remote, 0x77));
 	end(a);
 	end(b);
 }
@@ -598,6 +637,7 @@ int main(void)
 				       reset),
 		cmocka_unit_test_setup(server__away_does_not_keep_an_agent_from_stopping, reset),
 		cmocka_unit_test_setup(region__of_a_peer_is_read_by_name, reset),
+		cmocka_unit_test_setup(region__of_a_peer_that_came_again_is_the_new_one, reset),
 		cmocka_unit_test_setup(region__unknown_is_not_found, reset),
 		cmocka_unit_test_setup(peer_find__says_who_is_registered, reset),
 		cmocka_unit_test_setup(region__of_the_caller_is_shown_and_withdrawn, reset),
