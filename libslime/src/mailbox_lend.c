@@ -79,6 +79,7 @@ static int lend_region(struct sl_mailbox *mb, const void *ptr, uint64_t len, uin
 	struct sl_region what = {
 		.access = access,
 		.kind = SL_REGION_FOREIGN,
+		.dmabuf_fd = -1,
 		.base = (uint8_t *)(uintptr_t)ptr,
 		.len = len,
 		.memfd = -1,

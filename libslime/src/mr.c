@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -62,45 +63,73 @@ static int hold_mem(struct slime_context *ctx, const uint8_t *addr, size_t len, 
 	return ret;
 }
 
-int slime_mr_create_attr(struct slime_context *ctx, void *addr, size_t len,
-			 const struct slime_mr_attr *attr, struct slime_mr **out)
+static int check_attr(const uint8_t *addr, size_t len, const struct slime_mr_attr *attr)
 {
-	static const struct slime_mr_attr defaults = SLIME_MR_ATTR_INIT;
-	struct sl_region what = { .base = addr, .len = len, .memfd = -1 };
-	struct slime_mem *mem = NULL;
-	struct slime_mr *mr;
-	int ret = sl_context_check(ctx);
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	if (!len || len > INT64_MAX || (uintptr_t)addr + len < (uintptr_t)addr ||
+	    attr->access & ~(uint32_t)(SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE))
+		return -EINVAL;
+	/* Whoever made such memory says where it is. */
+	if (attr->device_memory && attr->on_demand)
+		return -EINVAL;
+	if (attr->dmabuf_fd < 0)
+		return attr->device_memory && !addr ? -EINVAL : 0;
+	if (!attr->device_memory || attr->dmabuf_offset + len < len)
+		return -EINVAL;
+	return addr && ((uintptr_t)addr ^ attr->dmabuf_offset) & (page - 1) ? -EINVAL : 0;
+}
+
+/* What is only an address to us. */
+static int describe_device(const struct slime_mr_attr *attr, struct sl_region *what)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	what->kind = SL_REGION_DEVICE;
+	what->has_address = what->base;
+	if (attr->dmabuf_fd < 0)
+		return 0;
+	what->dmabuf_offset = attr->dmabuf_offset;
+	/* Any will do that is in its page as the offset is, and no null pointer. */
+	if (!what->base)
+		what->base = (uint8_t *)(page + (attr->dmabuf_offset & (page - 1)));
+	what->dmabuf_fd = fcntl(attr->dmabuf_fd, F_DUPFD_CLOEXEC, 0);
+	return what->dmabuf_fd < 0 ? -errno : 0;
+}
+
+static int describe_host(struct slime_context *ctx, struct sl_region *what, struct slime_mem **mem)
+{
+	int ret = hold_mem(ctx, what->base, what->len, what->access, mem);
 
 	if (ret)
 		return ret;
-	if (!attr)
-		attr = &defaults;
-	if (!len || (uintptr_t)addr + len < (uintptr_t)addr ||
-	    attr->access & ~(uint32_t)(SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE))
-		return -EINVAL;
-	what.access = attr->access;
-	what.restricted = attr->restricted;
-	what.on_demand = attr->on_demand;
-	ret = hold_mem(ctx, addr, len, attr->access, &mem);
-	if (ret)
-		return ret;
-	if (mem) {
-		what.kind = SL_REGION_MEMFD;
-		what.memfd = mem->fd;
-		what.memfd_offset = (uint64_t)((uint8_t *)addr - mem->addr);
-		what.memfd_len = mem->len;
-	} else {
-		ret = check_mapped(addr, len);
-		if (ret)
-			return ret;
-	}
-	mr = malloc(sizeof(*mr));
-	ret = mr ? make_unguessable(&what) : -ENOMEM;
+	if (!*mem)
+		return check_mapped(what->base, what->len);
+	what->kind = SL_REGION_MEMFD;
+	what->memfd = (*mem)->fd;
+	what->memfd_offset = (uint64_t)(what->base - (*mem)->addr);
+	what->memfd_len = (*mem)->len;
+	return 0;
+}
+
+static void release_memory(struct slime_context *ctx, struct slime_mem *mem, int dmabuf_fd)
+{
+	release_mem(ctx, mem);
+	if (dmabuf_fd >= 0)
+		close(dmabuf_fd);
+}
+
+static int create(struct slime_context *ctx, struct sl_region *what, struct slime_mem *mem,
+		  struct slime_mr **out)
+{
+	struct slime_mr *mr = malloc(sizeof(*mr));
+	int ret = mr ? make_unguessable(what) : -ENOMEM;
+
 	if (ret)
 		goto free_mr;
 	mr->ctx = ctx;
 	mr->mem = mem;
-	ret = sl_region_add(&ctx->regions, &what, &mr->region);
+	ret = sl_region_add(&ctx->regions, what, &mr->region);
 	if (ret)
 		goto free_mr;
 	atomic_fetch_add(&ctx->n_regions, 1);
@@ -109,7 +138,32 @@ int slime_mr_create_attr(struct slime_context *ctx, void *addr, size_t len,
 
 free_mr:
 	free(mr);
-	release_mem(ctx, mem);
+	return ret;
+}
+
+int slime_mr_create_attr(struct slime_context *ctx, void *addr, size_t len,
+			 const struct slime_mr_attr *attr, struct slime_mr **out)
+{
+	static const struct slime_mr_attr defaults = SLIME_MR_ATTR_INIT;
+	struct sl_region what = { .base = addr, .len = len, .memfd = -1, .dmabuf_fd = -1 };
+	struct slime_mem *mem = NULL;
+	int ret = sl_context_check(ctx);
+
+	if (!attr)
+		attr = &defaults;
+	if (!ret)
+		ret = check_attr(addr, len, attr);
+	if (ret)
+		return ret;
+	what.access = attr->access;
+	what.restricted = attr->restricted;
+	what.on_demand = attr->on_demand;
+	ret = attr->device_memory ? describe_device(attr, &what) : describe_host(ctx, &what, &mem);
+	if (ret)
+		return ret;
+	ret = create(ctx, &what, mem, out);
+	if (ret)
+		release_memory(ctx, mem, what.dmabuf_fd);
 	return ret;
 }
 
@@ -212,9 +266,11 @@ static void free_mr(struct slime_mr *mr)
 {
 	struct slime_context *ctx = mr->ctx;
 
+	int dmabuf_fd = mr->region->dmabuf_fd;
+
 	sl_region_remove(&ctx->regions, mr->region);
 	atomic_fetch_sub(&ctx->n_regions, 1);
-	release_mem(ctx, mr->mem);
+	release_memory(ctx, mr->mem, dmabuf_fd);
 	free(mr);
 }
 

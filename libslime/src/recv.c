@@ -108,6 +108,8 @@ static int check_span(const struct slime_endpoint *ep, const struct span *s)
 		return s->len || s->offset ? -EINVAL : 0;
 	if (s->mr->ctx != ep->ctx)
 		return -EINVAL;
+	if (s->mr->region->kind == SL_REGION_DEVICE)
+		return -EOPNOTSUPP;
 	if (s->offset > s->mr->region->len || s->len > s->mr->region->len - s->offset)
 		return -ERANGE;
 	return 0;

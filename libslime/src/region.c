@@ -71,6 +71,9 @@ int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struc
 		r->on_demand = what->on_demand;
 		if (what->on_demand)
 			atomic_store(&t->on_demand, true);
+		r->has_address = what->has_address;
+		r->dmabuf_fd = what->dmabuf_fd;
+		r->dmabuf_offset = what->dmabuf_offset;
 		t->next_generation += what->generation;
 		r->generation = t->next_generation++;
 		atomic_store(&r->n_ops, 0);

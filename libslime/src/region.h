@@ -17,6 +17,7 @@
 enum sl_region_kind {
 	SL_REGION_FOREIGN, /* the user's own memory */
 	SL_REGION_MEMFD,   /* within a slime_mem: peers on this host map it */
+	SL_REGION_DEVICE,  /* no CPU may touch it */
 };
 
 enum sl_region_state {
@@ -40,8 +41,11 @@ struct sl_region {
 	uint64_t len;
 	int memfd; /* kind MEMFD: borrowed from the slime_mem */
 	uint64_t memfd_offset;
-	uint64_t memfd_len;  /* of the whole file */
-	bool on_demand;	     /* see struct slime_mr_attr */
+	uint64_t memfd_len; /* of the whole file */
+	bool on_demand;	    /* see struct slime_mr_attr */
+	bool has_address;   /* kind DEVICE: base is one of this process */
+	int dmabuf_fd;	    /* kind DEVICE: the handle's; -1: none */
+	uint64_t dmabuf_offset;
 	struct sl_list link; /* among the table's free ones */
 };
 

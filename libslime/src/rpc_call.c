@@ -77,6 +77,8 @@ static int check_memory(const struct slime_call *call, const void *ptr, uint64_t
 {
 	if (mr && (ptr || mr->ctx != call->ctx))
 		return -EINVAL;
+	if (mr && mr->region->kind == SL_REGION_DEVICE)
+		return -EOPNOTSUPP;
 	if (mr && (offset > mr->region->len || len > mr->region->len - offset))
 		return -ERANGE;
 	return 0;

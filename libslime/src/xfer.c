@@ -25,6 +25,9 @@ static int check_regions(struct slime_endpoint *ep, struct sl_conn *conn,
 	if (!x->local || !x->remote || x->local->ctx != ep->ctx ||
 	    x->remote->owner != conn->peer.context)
 		return -EINVAL;
+	if (!conn->device_memory &&
+	    (x->local->region->kind == SL_REGION_DEVICE || x->remote->kind == SL_REGION_DEVICE))
+		return -EOPNOTSUPP;
 	if ((x->remote->access & access) != access)
 		return -EACCES;
 	return conn->ops->is_stale(conn, x->remote) ? -ESTALE : 0;

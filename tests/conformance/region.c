@@ -392,6 +392,43 @@ static void read__of_scattered_foreign_memory_brings_each(void **state)
 	free(xfers);
 }
 
+/* ---- memory of devices ---- */
+
+/* Any memory may be called so: then no CPU touches it, and only a device could. */
+static void device_memory__is_moved_by_rdma_alone(void **state)
+{
+	struct pair *p = *state;
+	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
+	int expected = fixture_transport == SLIME_TRANSPORT_RDMA ? 0 : -EOPNOTSUPP;
+	uint8_t *own = malloc(100000);
+	struct slime_mr *near, *far;
+	struct slime_remote_mr remote;
+	struct slime_xfer x;
+
+	attr.device_memory = true;
+	attr.access = SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE;
+	assert_ok(slime_mr_create_attr(p->a.ctx, own, 50000, &attr, &near));
+	assert_ok(slime_mr_create_attr(p->b.ctx, own + 50000, 50000, &attr, &far));
+	remote = remote_of(far);
+	pattern_fill(own, 100000, 3, 0);
+	x = a_and_b(p, 0, 0, 50000);
+	x.local = near;
+	assert_int_equal(write_now(p, &x), expected);
+	x = a_and_b(p, 0, 0, 50000);
+	x.remote = &remote;
+	assert_int_equal(read_now(p, &x), expected);
+	if (!expected) {
+		assert_pattern(p->b.bytes, 50000, 3, 0);
+		assert_pattern(p->a.bytes, 50000, 3, 50000);
+	}
+	/* Messages are copied by us. */
+	assert_int_equal(slime_send(p->a.ep, near, 0, 16, 1, p->a.op), -EOPNOTSUPP);
+	assert_int_equal(slime_recv(p->a.ep, near, 0, 16, 1, SLIME_TAG_ALL, p->a.op), -EOPNOTSUPP);
+	assert_ok(slime_mr_destroy(near));
+	assert_ok(until_not_again(destroy_patiently, far));
+	free(own);
+}
+
 static const struct CMUnitTest tests[] = {
 	IN_PAIR(mem_alloc__gives_zeroed_pages),
 	IN_PAIR(mem_alloc__with_nonsense_is_refused),
@@ -410,6 +447,7 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(read__of_foreign_memory_without_leave_is_unsupported_on_shm),
 	cmocka_unit_test(read__of_foreign_memory_with_leave_brings_it),
 	cmocka_unit_test(read__of_scattered_foreign_memory_brings_each),
+	IN_PAIR(device_memory__is_moved_by_rdma_alone),
 };
 
 FIXTURE_MAIN("region")

@@ -79,14 +79,25 @@ struct slime_mr_attr {
 	bool on_demand;	 /* rdma: its pages are not locked; a device asks for each as it needs
 			  * it. With a device that cannot, transfers are -EOPNOTSUPP. Links that
 			  * begin later have peers wait 10 ms for a page, six times by default */
+	bool device_memory; /* it is a GPU's or another device's, which no CPU touches, at this
+			     * address of the process: for one-sided transfers over rdma alone,
+			     * else -EOPNOTSUPP. What it takes is in docs/rdma.md */
+	int dmabuf_fd; /* of device memory: its dmabuf, duplicated; -1: none. addr may be NULL then,
+			* and else lies in its page as dmabuf_offset does */
+	uint64_t dmabuf_offset; /* where the region begins in it */
 };
 
-#define SLIME_MR_ATTR_INIT \
-	{                  \
-		0          \
+#define SLIME_MR_ATTR_INIT      \
+	{                       \
+		.dmabuf_fd = -1 \
 	}
 
-/* As slime_mr_create(), with more to say; attr NULL: for local use only. */
+/*
+ * As slime_mr_create(), with more to say; attr NULL: for local use only. Also
+ *   -EINVAL  a dmabuf of memory that is not a device's, or addr does not fit its offset; a
+ *            device's memory without either, or on demand
+ *   -EBADF, -EMFILE  dmabuf_fd is no descriptor, or the process has too many
+ */
 SLIME_API SLIME_CHECKED int slime_mr_create_attr(struct slime_context *ctx, void *addr, size_t len,
 						 const struct slime_mr_attr *attr,
 						 struct slime_mr **out);
@@ -121,6 +132,7 @@ SLIME_API void slime_mr_progress(const struct slime_mr *mr, struct slime_mr_prog
  */
 SLIME_API int slime_mr_destroy(struct slime_mr *mr);
 
+/* Of a dmabuf without an address: nothing that can be used. */
 SLIME_API void *slime_mr_addr(const struct slime_mr *mr);
 SLIME_API size_t slime_mr_len(const struct slime_mr *mr);
 

@@ -249,6 +249,7 @@ struct sl_conn {
 	const _Atomic uint64_t *imm_taken; /* immediates of ours the peer has taken, ever */
 	bool looks_disturb; /* who looks for a message keeps the peer from writing it */
 	bool any_region;    /* once ready: the peer reaches every region, whatever its memory */
+	bool device_memory; /* also that which no CPU touches, here and there */
 };
 
 /* ---- transports ---- */

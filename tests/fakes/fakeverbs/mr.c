@@ -215,6 +215,9 @@ static int reg_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t i
 
 	if (!err)
 		err = check_range(dev, offset, len, iova, access);
+	/* As uverbs has it. */
+	if (!err && (offset ^ iova) & ((uint64_t)sysconf(_SC_PAGESIZE) - 1))
+		err = EINVAL;
 	if (err)
 		return err;
 	map = mmap(NULL, offset + len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -587,6 +587,7 @@ static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
 		.peer = attr->peer,
 		.imm_taken = &c->imm_taken,
 		.any_region = true,
+		.device_memory = true,
 	};
 	c->deadline_ns = attr->deadline_ns;
 	c->wrs = calloc(n_sends, sizeof(*c->wrs));

@@ -57,7 +57,8 @@ static uint64_t chunks_of(const struct rdma_mr *mr, unsigned shift)
 	return ((base + mr->len - 1) >> shift) - (base >> shift) + 1;
 }
 
-/* As small as was asked for, as long as they are not too many: several threads register them. */
+/* As small as was asked for, as long as they are not too many: several threads register them. A
+ * dmabuf is mapped as a whole for each piece, so that pieces of it save nothing. */
 static int choose_chunks(struct rdma_mr *mr)
 {
 	uint64_t max = max_part(mr->domain);
@@ -66,7 +67,7 @@ static int choose_chunks(struct rdma_mr *mr)
 
 	mr->shift = RDMA_ONE_CHUNK;
 	mr->n_chunks = 1;
-	if (mr->len <= max && mr->len <= wish)
+	if (mr->len <= max && (mr->len <= wish || mr->dmabuf_fd >= 0))
 		return 0;
 	while (UINT64_C(2) << shift <= wish && UINT64_C(2) << shift <= max)
 		shift++;
@@ -266,6 +267,10 @@ static void begin_to_register(struct rdma_mr *mr, const struct sl_region *r, uin
 	mr->len = r->len;
 	mr->access = access;
 	mr->on_demand = r->on_demand;
+	mr->is_device = r->kind == SL_REGION_DEVICE;
+	mr->has_address = r->has_address;
+	mr->dmabuf_fd = r->dmabuf_fd;
+	mr->dmabuf_offset = r->dmabuf_offset;
 	atomic_store(&mr->domain->t->base.env->regions->slots[r->id].pinned, true);
 	atomic_store(&mr->generation, r->generation);
 	begin(mr, true);

@@ -86,6 +86,10 @@ struct rdma_mr {
 	uint32_t access;
 	uint32_t id;
 	bool on_demand;
+	bool is_device;	  /* memory that no CPU touches */
+	bool has_address; /* of it: base is one of this process */
+	int dmabuf_fd;	  /* of it; -1: none */
+	uint64_t dmabuf_offset;
 	unsigned shift;
 	unsigned n_chunks;
 	struct ibv_mr **parts; /* by nic, and of each by chunk; NULL: nothing is registered */

@@ -294,7 +294,7 @@ static void add_request(struct chain *ch, struct slime_op *op, struct sl_work *w
 	len = 0;
 	for (int i = 0; i < wr->num_sge; i++)
 		len += wr->sg_list[i].length;
-	if (is_write(op) && len <= q->max_inline)
+	if (is_write(op) && len <= q->max_inline && !p->mr->is_device)
 		wr->send_flags = IBV_SEND_INLINE;
 	s->len = len;
 	p->key->n_inflight++;

@@ -396,7 +396,8 @@ static int give(struct shm_conn *c, const struct shm_packet *asked, struct shm_p
 		said->fds[said->n_fds++] = r->memfd;
 		said->b = r->memfd_offset;
 		said->c = r->memfd_len;
-	} else if (!env->attr->foreign_memory || !c->peer_allows_foreign) {
+	} else if (r->kind == SL_REGION_DEVICE || !env->attr->foreign_memory ||
+		   !c->peer_allows_foreign) {
 		ret = -EOPNOTSUPP;
 	}
 	if (!ret)

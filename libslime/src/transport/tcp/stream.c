@@ -165,6 +165,11 @@ int tcp_acquire_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsig
 		int ret = sl_region_acquire(c->t->transport.env->regions, p->region, p->generation,
 					    p->offset, p->len, access, &r, &ptr);
 
+		/* No CPU touches it, ours neither. */
+		if (!ret && r->kind == SL_REGION_DEVICE) {
+			sl_region_release(r);
+			ret = -EACCES;
+		}
 		if (ret) {
 			tcp_release_pieces(c, pieces, i);
 			return ret;
