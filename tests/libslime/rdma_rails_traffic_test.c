@@ -55,6 +55,31 @@ static struct slime_op *imms[2];
 static uint64_t seed = 1;
 static unsigned n_faults = 10;
 
+/* ---- what went wrong ---- */
+
+static void tell_end(const char *name, const struct rdma_end *e)
+{
+	struct slime_rail_info rails[RAILS];
+	struct slime_endpoint_info info;
+	size_t n = slime_endpoint_rails(e->ep, rails, RAILS);
+
+	slime_endpoint_info(e->ep, &info);
+	print_error("%s: state %d, cause %d (%s)\n", name, info.state, info.cause, info.cause_text);
+	for (size_t i = 0; i < n; i++)
+		print_error("  rail %zu %s: %s\n", i, slime_rail_state_name(rails[i].state),
+			    rails[i].error);
+}
+
+/* What is expected, or how it is with the link, too. */
+static void expect(bool met, const char *what)
+{
+	if (met)
+		return;
+	tell_end("a", &pair.a);
+	tell_end("b", &pair.b);
+	fail_msg("%s", what);
+}
+
 /* ---- bytes ---- */
 
 static uint8_t *place(const struct lane *l, const struct rdma_end *e)
@@ -135,13 +160,13 @@ static void begin_lane(struct lane *l)
 	}
 	l->stamped = false;
 	l->busy = true;
-	assert_ok(submit(l));
+	expect(submit(l) == 0, "an op is not taken");
 }
 
 static void step_lane(struct lane *l, uint64_t *random)
 {
 	if (l->busy && slime_op_test(l->op) && (l->kind != IMM || l->heard == l->seq)) {
-		assert_ok(slime_op_status(l->op));
+		expect(slime_op_status(l->op) == 0, "an op failed");
 		l->busy = false;
 		if (l->kind != IMM)
 			take(l);
@@ -158,7 +183,7 @@ static void step_imms(unsigned e)
 
 	if (!slime_op_test(imms[e]))
 		return;
-	assert_ok(slime_op_status(imms[e]));
+	expect(slime_op_status(imms[e]) == 0, "no immediate comes any more");
 	imm = slime_op_imm(imms[e]);
 	assert_in_range(imm >> 24, 0, LANES - 1);
 	l = &lanes[imm >> 24];
@@ -298,7 +323,7 @@ static void steps_until(uint64_t *random, unsigned rail, bool up)
 		if (up && next_random(random) % 64 == 0)
 			try_both(rail);
 		step(random);
-		assert_true(sl_clock_ns() < end);
+		expect(sl_clock_ns() < end, up ? "a rail does not return" : "a rail does not stop");
 	}
 }
 

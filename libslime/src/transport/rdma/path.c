@@ -7,8 +7,9 @@
 #include "base/log.h"
 #include "src/transport/rdma/rdma.h"
 
-/* Flushes that do not come in that time do not come. */
-#define DRAIN_NS (500 * SL_NS_PER_MS)
+/* Flushes that do not come in two of these do not come: who got no CPU for long looks in between.
+ */
+#define DRAIN_NS (250 * SL_NS_PER_MS)
 /* After one that lasted so long the pauses begin anew. */
 #define LASTS_NS (10 * SL_NS_PER_S)
 
@@ -153,6 +154,7 @@ static void done_kill(struct rdma_job *job)
 	if (!rdma_path_worked(p))
 		return;
 	rdma_path_set_state(p, RDMA_PATH_DRAINING);
+	p->waited = false;
 	rdma_path_set_timer(p, DRAIN_NS);
 }
 
@@ -203,7 +205,7 @@ static void agree(struct rdma_path *p)
 
 static uint64_t agree_ns(const struct rdma_path *p)
 {
-	return 2 * p->c->t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS + DRAIN_NS;
+	return 2 * p->c->t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS + 2 * DRAIN_NS;
 }
 
 static void stopped(struct rdma_path *p)
@@ -346,7 +348,11 @@ static void on_time(struct sl_timer *timer)
 	struct rdma_path *p = SL_CONTAINER_OF(timer, struct rdma_path, timer);
 
 	if (p->state == RDMA_PATH_DRAINING) {
-		p->drained = true;
+		if (p->waited)
+			p->drained = true;
+		else
+			rdma_path_set_timer(p, DRAIN_NS);
+		p->waited = true;
 		rdma_conn_call(p->c);
 	} else if (p->state == RDMA_PATH_STOPPED) {
 		rdma_conn_fail(p->c, -ECONNRESET, "the peer does not agree on the end of a rail");

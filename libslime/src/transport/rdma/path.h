@@ -68,7 +68,8 @@ struct rdma_path {
 	uint64_t peer_count;
 	uint32_t peer_qps; /* which of its new ones are known */
 	bool peer_risen;
-	bool drained; /* long enough waited for that */
+	bool waited;  /* once for that to be drained */
+	bool drained; /* long enough */
 	struct sl_timer timer;
 	struct rdma_job job;
 	bool busy; /* a worker is at it */
