@@ -10,6 +10,7 @@
 #define READY_TIMEOUT_MS 10000
 #define LINK_TIMEOUT_MS	 15000
 #define TOKEN_MAX	 4096
+#define CLIENT_PROFILE	 "default" /* of the link to the agent that initiates */
 /* Above the load itself: link, lookups, warm-up, check. */
 #define REMOTE_EXTRA_MS 120000
 
@@ -109,22 +110,27 @@ static int start_agent(struct client *c, const char *token)
 	return ret ? complain_of_control(c, ret) : 0;
 }
 
+/* Over whatever both have: what the measured link takes is between that agent and the peer. */
 static int link_to_initiator(struct client *c)
 {
 	const char *from = c->settings->between.from;
-	struct slime_agent_link link = { .to = from };
+	struct slime_agent_link link = { .to = from, .profile = CLIENT_PROFILE };
 	char message[BENCH_MESSAGE_MAX];
-	int ret;
+	int ret = bench_check_registered(c->agent, from, message);
 
-	if (bench_check_registered(c->agent, from, message)) {
-		if (!atomic_load(&c->interrupt.caught))
-			fprintf(stderr, "slime-bench: %s\n", message);
-		return -1;
+	if (!ret) {
+		ret = slime_agent_link_add(c->agent, &link);
+		if (!ret)
+			ret = slime_agent_endpoint_get(c->agent, from, CLIENT_PROFILE,
+						       LINK_TIMEOUT_MS, &c->from);
+		if (ret)
+			bench_explain_link(c->agent, from, CLIENT_PROFILE, ret, message);
 	}
-	ret = slime_agent_link_add(c->agent, &link);
 	if (!ret)
-		ret = slime_agent_endpoint_get(c->agent, from, NULL, LINK_TIMEOUT_MS, &c->from);
-	return ret ? complain(c, from, strerror(-ret)) : 0;
+		return 0;
+	if (!atomic_load(&c->interrupt.caught))
+		fprintf(stderr, "slime-bench: %s\n", message);
+	return -1;
 }
 
 int client_open(struct client *c)

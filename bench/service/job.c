@@ -115,21 +115,20 @@ static int ask_as_ourselves(struct run *r, const char *method, uint32_t number, 
 
 /* ---- the link ---- */
 
-/* The agent knows why: a peer that is not there, for one. */
-static int fail_link(struct run *r, int ret)
+void bench_explain_link(struct slime_agent *agent, const char *peer, const char *profile, int err,
+			char message[BENCH_MESSAGE_MAX])
 {
-	int n = slime_agent_links(r->agent, NULL, 0);
+	int n = slime_agent_links(agent, NULL, 0);
 	struct slime_agent_link_info *links = n > 0 ? calloc((size_t)n, sizeof(*links)) : NULL;
 	const char *cause = "";
-	int n_filled = links ? slime_agent_links(r->agent, links, (size_t)n) : 0;
+	int n_filled = links ? slime_agent_links(agent, links, (size_t)n) : 0;
 
 	for (int i = 0; i < n_filled && i < n; i++)
-		if (!strcmp(links[i].peer, r->job->peer) && !strcmp(links[i].profile, r->profile))
+		if (!strcmp(links[i].peer, peer) && !strcmp(links[i].profile, profile))
 			cause = links[i].cause;
-	ret = fail(r, ret, "the link to %s did not come up%s%s", r->job->peer, *cause ? ": " : "",
-		   cause);
+	snprintf(message, BENCH_MESSAGE_MAX, "the link to %.60s did not come up: %.100s", peer,
+		 *cause ? cause : strerror(-err));
 	free(links);
-	return ret;
 }
 
 /* Who is there instead, as far as there is room. */
@@ -192,7 +191,7 @@ static int open_link(struct run *r)
 		return fail(r, ret, "no link to %s", r->job->peer);
 	ret = wait_for_link(r);
 	if (ret) {
-		ret = fail_link(r, ret);
+		bench_explain_link(r->agent, r->job->peer, r->profile, ret, r->message);
 		slime_agent_link_remove(r->agent, r->job->peer, r->profile);
 		return ret;
 	}

@@ -68,6 +68,11 @@ struct bench_result {
 int bench_check_registered(struct slime_agent *agent, const char *name,
 			   char message[BENCH_MESSAGE_MAX]);
 
+/* Why a link is not up, for people; the agent knows, as of a peer that has no transport in common
+ * with it. err is what waiting for it said. */
+void bench_explain_link(struct slime_agent *agent, const char *peer, const char *profile, int err,
+			char message[BENCH_MESSAGE_MAX]);
+
 /*
  * Run it as an agent of this process: brings up a link of its own to the peer, and takes it down
  * again. One at a time per agent and transport. -ENOENT at once when the peer is not registered,

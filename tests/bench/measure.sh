@@ -12,6 +12,12 @@ start_agent node-a
 start_agent node-b
 wait_ready node-a node-b
 
+# Nobody can reach this one where there are no devices. It is waited for, 15 s, while the rest goes on.
+write_agent node-r 'data: { transports: [rdma] }' "$bench_service"
+start_agent node-r
+wait_ready node-r
+spawn unreachable "$bin/slime-bench" rpc --ctrl "$url" --scope test --from node-r --peer node-b
+
 bench() {
 	SLIME_CTRL=$url "$bin/slime-bench" "$1" --scope test "${@:2}" >"$work/bench.out" 2>"$work/bench.err"
 }
@@ -142,7 +148,7 @@ refused 1 'node-a: node-b takes no calls of' rpc --from node-a --peer node-b --s
 refused 1 'node-b offers no region nothing' transfer --peer node-b --region nothing
 # At once: only a peer that is there and cannot be reached is waited for, 15 s.
 SECONDS=0
-refused 1 'nobody is not registered in scope test; there are node-a, node-b$' rpc --peer nobody
+refused 1 'nobody is not registered in scope test; there are node-a, node-b, node-r' rpc --peer nobody
 refused 1 'nobody is not registered in scope test' rpc --from nobody --peer node-b
 refused 1 'node-a: nobody is not registered in scope test' rpc --from node-a --peer nobody
 [ "$SECONDS" -lt 40 ] || fail "it took $SECONDS s to say so"
@@ -210,6 +216,14 @@ for signal in INT KILL; do
 	wait_for 10 runs_ended_are "$ended" || fail "node-a does not say so"
 	measured rpc --from node-a --peer node-b --sizes 8 --iterations 5
 done
+
+if ! compgen -G '/sys/class/infiniband/*' >/dev/null; then
+	say "an agent that cannot be reached: why"
+	reap unreachable
+	[ "$status" -eq 1 ] || fail "it ended with $status"
+	grep -q 'slime-bench: the link to node-r did not come up: .*rdma' "$work/unreachable.err" ||
+		fail "it says $(cat "$work/unreachable.err")"
+fi
 
 say "nobody is left behind"
 nobody_is_left() {

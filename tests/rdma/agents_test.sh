@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Two agents over real verbs, one on each device: calls and transfers, every byte compared; the link of a wire that goes
-# down and comes back.
+# Two agents over real verbs, one on each device, which have nothing else: calls and transfers, every byte compared, by
+# an agent that both can reach over rdma alone; the link of a wire that goes down and comes back.
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/wire.sh"
 trap 'mend_wires; cleanup' EXIT
@@ -13,9 +13,9 @@ bench() {
 	cat "$work/bench.out"
 }
 
-write_agent node-a 'data: { rdma: { devices: [rxe0] } }' 'links: [ { to: node-b, transports: [rdma] } ]' \
+write_agent node-a 'data: { transports: [rdma], rdma: { devices: [rxe0] } }' 'links: [ { to: node-b } ]' \
 	'services: [ { name: echo }, { name: bench } ]'
-write_agent node-b 'data: { rdma: { devices: [rxe1] } }' 'services: [ { name: echo }, { name: bench } ]'
+write_agent node-b 'data: { transports: [rdma], rdma: { devices: [rxe1] } }' 'services: [ { name: echo }, { name: bench } ]'
 start_control
 start_agent node-a
 start_agent node-b
