@@ -2,7 +2,8 @@
 /*
  * On the first loop of every replica: the housekeeping of all scopes, and the connection that hears
  * that something happened. A lease ends only when Redis was there, the same one with a steady
- * clock, for a whole TTL: until then agents could not have beaten, however healthy they are.
+ * clock that refused nobody, for a whole TTL: until then agents could not have beaten, however
+ * healthy they are.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,9 +12,10 @@
 #include <string.h>
 #include "store_redis.h"
 
-#define PORTION	      100  /* leases ended by one script */
-#define STRAY_MS      1000 /* of Redis' clock against the monotonic one */
-#define SCOPES_PER_GO 256  /* looked at in one round; others come with the next */
+#define PORTION	      100		 /* leases ended by one script */
+#define STRAY_MS      1000		 /* of Redis' clock against the monotonic one */
+#define SCOPES_PER_GO 256		 /* looked at in one round; others come with the next */
+#define KEY_NOTHING   "nanoctrl:nothing" /* never there */
 
 struct reaper {
 	struct store *store;
@@ -28,6 +30,8 @@ struct reaper {
 	bool up;
 	bool busy;   /* a round is out */
 	bool asking; /* a question for the time is out */
+	bool trying; /* whether Redis takes writes */
+	bool told;   /* that it does not is in the log */
 };
 
 static void hold(struct reaper *r, const char *why)
@@ -38,6 +42,20 @@ static void hold(struct reaper *r, const char *why)
 		     sl_clock_ns() + (uint64_t)config->ttl_ms * SL_NS_PER_MS);
 	atomic_fetch_add(&r->store->hub->n_holds, 1);
 	sl_info("reaper", "no lease ends for %u ms: %s", config->ttl_ms, why);
+}
+
+void reaper_refused(struct store_hub *hub)
+{
+	atomic_store(&hub->refused_ns, sl_clock_ns());
+}
+
+uint64_t reaper_hold_until_ns(struct store_hub *hub)
+{
+	uint64_t until_ns = atomic_load(&hub->hold_until_ns);
+	uint64_t refused_ns = atomic_load(&hub->refused_ns);
+	uint64_t ttl_ns = (uint64_t)hub->config.ttl_ms * SL_NS_PER_MS;
+
+	return refused_ns && refused_ns + ttl_ns > until_ns ? refused_ns + ttl_ns : until_ns;
 }
 
 void reaper_up(struct reaper *r, const char *run_id)
@@ -119,7 +137,7 @@ static uint64_t expected_time(const struct reaper *r)
 {
 	uint64_t now = sl_clock_ns();
 
-	if (!r->time_ms || now < atomic_load(&r->store->hub->hold_until_ns))
+	if (!r->time_ms || now < reaper_hold_until_ns(r->store->hub))
 		return 0;
 	return r->time_ms + (now - r->time_ns) / SL_NS_PER_MS;
 }
@@ -202,6 +220,31 @@ static void ask_time(struct reaper *r)
 	r->asking = redis_command(r->store->redis, 1, args, NULL, on_time, r) == 0;
 }
 
+/* ---- whether Redis takes writes ---- */
+
+static void on_tried(void *arg, int result, const redisReply *reply)
+{
+	struct reaper *r = arg;
+	bool refused = !result && reply->type == REDIS_REPLY_ERROR && store_is_refusal(reply->str);
+
+	r->trying = false;
+	if (refused)
+		reaper_refused(r->store->hub);
+	if (refused && !r->told)
+		hold(r, reply->str);
+	if (!result)
+		r->told = refused;
+}
+
+/* By a write that changes nothing: those whose beats it refuses may all be other replicas'. */
+static void try_write(struct reaper *r)
+{
+	const char *args[] = { "SETRANGE", KEY_NOTHING, "0", "" };
+
+	if (!r->trying)
+		r->trying = !redis_command(r->store->redis, 4, args, NULL, on_tried, r);
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct reaper *r = arg;
@@ -214,6 +257,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		return;
 	snprintf(count, sizeof(count), "%d", SCOPES_PER_GO);
 	ask_time(r);
+	try_write(r);
 	store_sweep_compat(r->store);
 	store_sweep_snapshots(r->store);
 	if (!redis_command(r->store->redis, 5, scan, NULL, on_scopes, r))

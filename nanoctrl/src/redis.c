@@ -238,6 +238,13 @@ static bool is_unfit(struct redis *r, const char *info)
 			 r->host, r->port);
 		return true;
 	}
+	info_value(info, "redis_mode", value, sizeof(value));
+	if (strcmp(value, "cluster") == 0) {
+		snprintf(r->trouble, sizeof(r->trouble),
+			 "Redis Cluster is not supported: one primary, plain or behind sentinels, "
+			 "is needed");
+		return true;
+	}
 	info_value(info, "redis_version", value, sizeof(value));
 	if (sscanf(value, "%u.%u", &major, &minor) == 2 && major * 100 + minor < 602) {
 		snprintf(r->trouble, sizeof(r->trouble),

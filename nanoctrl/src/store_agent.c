@@ -14,7 +14,7 @@ static bool read_agent(const redisReply *row, void *out);
 /* A lease that nobody renews ends when it is due, and when leases may end. */
 static uint64_t wait_for_end_ms(struct store_hub *hub, int64_t left_ms)
 {
-	uint64_t hold_ns = atomic_load(&hub->hold_until_ns);
+	uint64_t hold_ns = reaper_hold_until_ns(hub);
 	uint64_t now_ns = sl_clock_ns();
 	uint64_t wait_ms = left_ms > 0 ? (uint64_t)left_ms : 0;
 

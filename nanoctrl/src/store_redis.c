@@ -426,9 +426,8 @@ void store_arg_field(struct store_args *a, const char *name, struct store_text v
 	store_arg_text(a, value);
 }
 
-/* Whether an error says that the server does not do it now, and did nothing. Errors inside scripts
- * carry the word further back. */
-static bool is_refusal(const char *error)
+/* Errors inside scripts carry the word further back. */
+bool store_is_refusal(const char *error)
 {
 	static const char *const words[] = { "LOADING",	    "MASTERDOWN", "READONLY",
 					     "CLUSTERDOWN", "TRYAGAIN",	  "NOREPLICAS",
@@ -459,8 +458,10 @@ static int judge(const struct store_call *call, const redisReply *reply)
 	uint32_t held_back;
 	uint64_t outcome;
 
-	if (reply->type == REDIS_REPLY_ERROR && is_refusal(reply->str))
+	if (reply->type == REDIS_REPLY_ERROR && store_is_refusal(reply->str)) {
+		reaper_refused(call->store->hub);
 		return -EAGAIN;
+	}
 	if (reply->type != REDIS_REPLY_ERROR && (store_u64(reply, 0, &outcome)) &&
 	    outcome <= STORE_TOO_LARGE)
 		return (int)outcome;

@@ -30,6 +30,7 @@ struct store_hub {
 	pthread_mutex_t lock; /* stores, and their wakes */
 	struct store *stores[STORE_LOOPS_MAX];
 	_Atomic uint64_t hold_until_ns; /* no lease ends before: the reaper's */
+	_Atomic uint64_t refused_ns;	/* when Redis last refused to serve, beats perhaps */
 	_Atomic unsigned tcp_port; /* where the private Redis listens for others; 0: nowhere yet */
 	unsigned port;		   /* where it will; 0: Redis is not ours */
 	bool port_kept;		   /* port_fd had it from the start */
@@ -143,6 +144,9 @@ struct store_text store_text_at(const redisReply *reply, size_t i);
 /* A number, sent as an integer or as digits; false when it is neither. */
 bool store_u64(const redisReply *reply, size_t i, uint64_t *out);
 
+/* Whether an error of Redis says that it does not do it now, and did nothing. */
+bool store_is_refusal(const char *error);
+
 /* The rows of a page: how long each is in memory, and what reads it; false for junk. */
 struct store_rows {
 	size_t size;
@@ -198,5 +202,9 @@ void reaper_destroy(struct reaper *reaper);
 /* The first loop's connection is up, to the server of this run id. */
 void reaper_up(struct reaper *reaper, const char *run_id);
 void reaper_down(struct reaper *reaper);
+/* From any thread: Redis refuses to serve. */
+void reaper_refused(struct store_hub *hub);
+/* No lease ends before. */
+uint64_t reaper_hold_until_ns(struct store_hub *hub);
 
 #endif

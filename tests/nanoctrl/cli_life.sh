@@ -375,6 +375,30 @@ case_without_its_redis_it_is_not_ready_until_it_comes() {
 	given=
 }
 
+case_a_redis_cluster_is_refused() {
+	local port tries=5
+
+	# Another process may take the port before Redis does.
+	until [ -n "$given" ] || [ $((tries--)) -eq 0 ]; do
+		port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+		redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" --cluster-enabled yes \
+			--cluster-port "$port" --bind 127.0.0.1 >"$dir/cluster" 2>&1 &
+		given=$!
+		timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do kill -0 $given || exit 1; done" >/dev/null 2>&1 || given=
+	done
+	[ -n "$given" ] || die "no Redis: $(cat "$dir/cluster")"
+	expect 0 "not ready: Redis does not serve: Redis Cluster is not supported" nc start --port 0 --set server.drain_accept=0 \
+		--redis-url "unix://$dir/given.sock"
+	expect 0 "ready: no (Redis does not serve: Redis Cluster is not supported" nc status
+	expect 0 " 503 " curl -si -m 60 "$(field address)/v1/agents"
+	expect 0 "Redis Cluster is not supported: one primary" cat "$dir/run/nanoctrl.log"
+	[ "$(redis-cli -s "$dir/given.sock" dbsize)" = 0 ] || die "it wrote there"
+	expect 0 stopped nc stop
+	kill "$given"
+	wait "$given" || true
+	given=
+}
+
 case_a_password_is_nowhere_to_be_read() {
 	expect 0 started nc start --port 0 --set server.drain_accept=0 --redis-url redis://me:hidden-word@127.0.0.1:1/0
 	local pid

@@ -237,6 +237,25 @@ static void outage__ends_no_lease(void **state)
 	assert_int_equal(fixture_beat(f, &m, NULL), 0);
 }
 
+static void refusal__ends_no_lease(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	fixture_spend(f, SHORT_TTL_MS / 2);
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	/* Nobody here asks for anything: the reaper finds out by itself. */
+	test_redis_do(&f->redis, "CONFIG SET min-replicas-to-write 1");
+	fixture_spend(f, SHORT_TTL_MS * 3 / 2);
+	test_redis_do(&f->redis, "CONFIG SET min-replicas-to-write 0");
+	/* Overdue, and still there when it beats again. */
+	fixture_spend(f, SHORT_TTL_MS / 4);
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	/* And it ends, when it beats no more. */
+	fixture_until(f, 0, "ZCARD {" SCOPE "}:nanoctrl:names");
+}
+
 static void lost_data__is_a_new_epoch_in_which_agents_register_again(void **state)
 {
 	struct fixture *f = *state;
@@ -473,6 +492,8 @@ int main(void)
 		TEST(session__that_was_replaced_neither_beats_nor_shortens),
 		TEST(session__that_breaks_leaves_the_grace_period),
 		cmocka_unit_test_setup_teardown(outage__ends_no_lease, fixture_setup_impatient,
+						fixture_teardown),
+		cmocka_unit_test_setup_teardown(refusal__ends_no_lease, fixture_setup_short_leases,
 						fixture_teardown),
 		TEST(lost_data__is_a_new_epoch_in_which_agents_register_again),
 		TEST(call__without_redis_is_refused_and_works_again_later),
