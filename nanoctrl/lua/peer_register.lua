@@ -2,12 +2,17 @@
 -- fields and values of the hash. Answers {OK, name}.
 local scope, name, ttl = ARGV[2], ARGV[3], tonumber(ARGV[6])
 
--- One that is there without an end of its own gets one: its name is not taken for ever.
+-- Another server's may be new to the lists. One that is there without an end of its own gets one: its name is not taken
+-- for ever.
 local function taken(key)
 	if redis.call('EXISTS', key) == 0 then return false end
-	if redis.call('PTTL', key) == -1 and read('HGET', key, 'addr') then
-		redis.call('PEXPIRE', key, AGENT_MS)
-		ends_in(scope, name, AGENT_MS)
+	if read('HGET', key, 'addr') then
+		local left = redis.call('PTTL', key)
+		if left == -1 then
+			redis.call('PEXPIRE', key, AGENT_MS)
+			left = AGENT_MS
+		end
+		ends_in(scope, name, left)
 	end
 	return true
 end

@@ -43,13 +43,15 @@ struct learner {
 	bool learning; /* a batch is out */
 	bool up;       /* the store's connection */
 	bool told;     /* Redis sends events */
-	bool said;     /* that it does not, in the log */
+	bool hears;    /* the connection that they come by has subscribed */
+	bool said;     /* that Redis does not, in the log */
 	enum look look;
 	bool looking; /* a portion is out */
-	char cursor[24], portion[16];
-	uint64_t look_ns;  /* when a look begins; 0: not by itself */
-	uint64_t check_ns; /* when to see that events are still sent */
-	uint64_t due_ns;   /* when the timer runs out */
+	char cursor[24];
+	unsigned portion, steps; /* keys of a step, and steps of this size so far */
+	uint64_t look_ns;	 /* when a look begins; 0: not by itself */
+	uint64_t check_ns;	 /* when to see that events are still sent */
+	uint64_t due_ns;	 /* when the timer runs out */
 };
 
 static void schedule(struct learner *l);
@@ -148,7 +150,7 @@ static void send_batch(struct learner *l)
 static void end_look(struct learner *l)
 {
 	l->look = LOOK_NONE;
-	if (!l->told && !l->look_ns)
+	if (!(l->told && l->hears) && !l->look_ns)
 		begin_look_in(l, AGAIN_MS);
 }
 
@@ -175,6 +177,7 @@ static void on_portion(void *arg, int result, const redisReply *reply)
 	}
 	strcpy(l->cursor, *cursor ? cursor : "0");
 	if (strcmp(l->cursor, "0") == 0) {
+		l->steps = 0;
 		if (l->look == LOOK_HASHES)
 			l->look = LOOK_STRINGS;
 		else
@@ -186,8 +189,15 @@ static void on_portion(void *arg, int result, const redisReply *reply)
 static void look_on(struct learner *l)
 {
 	const char *type = l->look == LOOK_HASHES ? "hash" : "string";
-	const char *args[] = { "SCAN", l->cursor, "COUNT", l->portion, "TYPE", type };
+	char portion[16];
+	const char *args[] = { "SCAN", l->cursor, "COUNT", portion, "TYPE", type };
 
+	/* There were not as many keys when it began. */
+	if (++l->steps > STEPS && l->portion < PORTION_MAX) {
+		l->portion *= 2;
+		l->steps = 0;
+	}
+	snprintf(portion, sizeof(portion), "%u", l->portion);
 	l->looking = !redis_command(l->store->redis, 6, args, NULL, on_portion, l);
 }
 
@@ -197,8 +207,8 @@ static void on_size(void *arg, int result, const redisReply *reply)
 	long long n = !result && reply->type == REDIS_REPLY_INTEGER ? reply->integer / STEPS : 0;
 
 	l->looking = false;
-	n = n < PORTION_MIN ? PORTION_MIN : n > PORTION_MAX ? PORTION_MAX : n;
-	snprintf(l->portion, sizeof(l->portion), "%lld", n);
+	l->portion = n < PORTION_MIN ? PORTION_MIN : n > PORTION_MAX ? PORTION_MAX : (unsigned)n;
+	l->steps = 0;
 	strcpy(l->cursor, "0");
 	l->look = LOOK_HASHES;
 	schedule(l);
@@ -227,18 +237,29 @@ static void set_told(struct learner *l, bool told, const char *why)
 	if (l->told != told)
 		begin_look_in(l, 0);
 	l->told = told;
-	atomic_store(&l->store->hub->told, told);
 	schedule(l);
 }
 
 static const char *why_not(const redisReply *reply)
 {
-	return reply && reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer";
+	return reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer";
+}
+
+/* One that is busy, say, is asked again. */
+static bool says_nothing(struct learner *l, int result, const redisReply *reply)
+{
+	if (result)
+		return true;
+	if (reply->type != REDIS_REPLY_ERROR || !store_is_refusal(reply->str))
+		return false;
+	l->check_ns = sl_clock_ns() + AGAIN_MS * SL_NS_PER_MS;
+	schedule(l);
+	return true;
 }
 
 static void on_set(void *arg, int result, const redisReply *reply)
 {
-	if (!result)
+	if (!says_nothing(arg, result, reply))
 		set_told(arg, reply->type != REDIS_REPLY_ERROR, why_not(reply));
 }
 
@@ -265,7 +286,7 @@ static void on_flags(void *arg, int result, const redisReply *reply)
 {
 	struct learner *l = arg;
 
-	if (result)
+	if (says_nothing(l, result, reply))
 		return;
 	if (store_item(reply, 1, REDIS_REPLY_STRING))
 		add_flags(l, store_string(reply, 1, NULL));
@@ -300,6 +321,7 @@ static void events_up(void *arg, const char *run_id)
 	const char *exact[] = { "SUBSCRIBE", hset };
 
 	(void)run_id;
+	written_clear(l->store->hub);
 	for (int i = 0; i < N_PATTERNS; i++) {
 		snprintf(text[i], sizeof(text[i]), "__keyspace@%u__:%s", db, patterns[i]);
 		args[i + 1] = text[i];
@@ -309,9 +331,26 @@ static void events_up(void *arg, const char *run_id)
 	redis_command(l->events, 1 + N_PATTERNS, args, NULL, NULL, NULL);
 }
 
+static void set_hears(struct learner *l, bool hears)
+{
+	l->hears = hears;
+	begin_look_in(l, 0);
+}
+
 static void events_down(void *arg)
 {
-	(void)arg; /* a look begins when it is up again */
+	struct learner *l = arg;
+
+	set_hears(l, false);
+	schedule(l);
+}
+
+static void note_event(struct learner *l, const char *key, size_t len)
+{
+	if (is_ours(key, len) || written_take(l->store->hub, key, len))
+		return;
+	atomic_fetch_add(&l->store->hub->n_heard, 1);
+	note(l, key, len);
 }
 
 /* {"message", channel, key}, {"pmessage", pattern, channel, event}, or {what, name, how many} as
@@ -326,14 +365,14 @@ static void on_event(void *arg, const redisReply *message)
 
 	if (strcmp(kind, "message") == 0) {
 		at = store_string(message, 2, &len);
-		note(l, at, len);
+		note_event(l, at, len);
 	} else if (strcmp(kind, "pmessage") == 0) {
 		at = store_string(message, 2, &len);
 		colon = memchr(at, ':', len);
 		if (colon)
-			note(l, colon + 1, len - (size_t)(colon + 1 - at));
+			note_event(l, colon + 1, len - (size_t)(colon + 1 - at));
 	} else if (store_u64(message, 2, &n) && n == 1 + N_PATTERNS) {
-		begin_look_in(l, 0);
+		set_hears(l, true);
 	}
 	schedule(l);
 }
@@ -345,12 +384,21 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static void show(const struct learner *l)
+{
+	struct store_hub *hub = l->store->hub;
+
+	atomic_store(&hub->looking, l->look != LOOK_NONE || l->looking || l->look_ns);
+	atomic_store(&hub->told, l->told && l->hears);
+}
+
 /* The timer is what does everything, so that it happens at its pace. */
 static void schedule(struct learner *l)
 {
 	uint64_t now = sl_clock_ns(), at = UINT64_MAX, wait;
 	struct timeval tv;
 
+	show(l);
 	if (!l->up || l->store->closing)
 		return;
 	at = sooner(at, l->check_ns);

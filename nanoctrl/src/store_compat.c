@@ -52,11 +52,20 @@ static void arg_name(struct store_args *a, const struct store_entity_id *name)
 	store_arg_text(a, name->id);
 }
 
+static void finish_put_entity(struct store_call *call, int result, const redisReply *reply)
+{
+	if (result != STORE_OK)
+		written_forget(call->store->hub, store_call_arg(call, 2), store_call_arg(call, 3),
+			       store_call_arg(call, 4));
+	store_finish_done(call, result, reply);
+}
+
 void store_put_entity(struct store *store, const struct store_entity_id *name,
 		      const struct store_entity *e, store_done_fn *fn, void *arg)
 {
 	struct store_args a = { .n = 0 };
 
+	written_expect(store->hub, name->scope, name->type, name->id);
 	arg_name(&a, name);
 	store_arg_number(&a, STORE_COMPAT_TTL_MS);
 	store_arg_text(&a, e->kind);
@@ -65,7 +74,7 @@ void store_put_entity(struct store *store, const struct store_entity_id *name,
 	store_arg_text(&a, e->resource);
 	store_arg_text(&a, e->info);
 	store_arg_text(&a, e->event);
-	send_in_scope(store, name->scope, SCRIPT_ENTITY_PUT, &a, store_finish_done,
+	send_in_scope(store, name->scope, SCRIPT_ENTITY_PUT, &a, finish_put_entity,
 		      (union store_answer){ .done = fn }, arg);
 }
 

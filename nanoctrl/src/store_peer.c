@@ -7,6 +7,8 @@
 
 /* ---- register, list, forget ---- */
 
+static const struct store_text agent_word = { "agent", 5 };
+
 /* {outcome, name} */
 static void finish_put_peer(struct store_call *call, int result, const redisReply *reply)
 {
@@ -14,6 +16,9 @@ static void finish_put_peer(struct store_call *call, int result, const redisRepl
 
 	if (result == STORE_OK && !store_item(reply, 1, REDIS_REPLY_STRING))
 		result = -EPROTO;
+	if (result != STORE_OK)
+		written_forget(call->store->hub, store_call_arg(call, 2), agent_word,
+			       store_call_arg(call, 3));
 	if (result == STORE_OK)
 		peer.name.at = store_string(reply, 1, &peer.name.len);
 	call->fn.peers(call->arg, result, &peer, result == STORE_OK);
@@ -24,6 +29,8 @@ void store_put_peer(struct store *store, struct store_text scope, const struct s
 {
 	struct store_args a = { .n = 0 };
 
+	if (p->name.at)
+		written_expect(store->hub, scope, agent_word, p->name);
 	store_arg_text(&a, scope);
 	store_arg_text(&a, p->name);
 	store_arg(&a, p->name.at ? "1" : "0");

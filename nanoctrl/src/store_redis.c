@@ -602,6 +602,12 @@ void store_send(struct store *store, const char *scope, enum script_id script,
 	store_send_many(store, scope, script, (size_t)args->n, args->v, finish, fn, arg);
 }
 
+struct store_text store_call_arg(const struct store_call *call, int i)
+{
+	i += 3;
+	return i < call->n ? (struct store_text){ call->args[i], call->lens[i] } : text_of("");
+}
+
 void store_finish_done(struct store_call *call, int result, const redisReply *reply)
 {
 	(void)reply;

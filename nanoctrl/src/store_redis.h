@@ -18,7 +18,8 @@
 #include "store_entity.h"
 
 #define STORE_LOOPS_MAX 64
-#define STORE_BUCKETS	8  /* of the time that calls take */
+#define STORE_BUCKETS	8 /* of the time that calls take */
+#define STORE_WRITTEN	4096
 #define WAKES_MAX	64 /* scopes noted one by one; more are all scopes */
 
 struct learner;
@@ -38,7 +39,10 @@ struct store_hub {
 	_Atomic int held_fd;	   /* a socket that nobody else takes it meanwhile, or -1 */
 	/* Counters of /metrics; every loop adds to them. */
 	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_reconnects, n_holds;
-	_Atomic bool told;		/* Redis tells of keys that others write */
+	_Atomic uint64_t n_heard; /* keys of others that Redis told of */
+	_Atomic bool told;	  /* it does, and we hear it */
+	_Atomic bool looking;	  /* through all keys */
+	_Atomic uint64_t written[STORE_WRITTEN];
 	_Atomic unsigned n_loops, n_up; /* stores, and those whose connection serves */
 	_Atomic uint64_t took[STORE_BUCKETS], took_us; /* answers by the time they took; its sum */
 };
@@ -133,6 +137,9 @@ void store_send_prefixed(struct store *store, struct store_text prefix, enum scr
 			 size_t n, const struct store_text *args, store_finish_fn *finish,
 			 union store_answer fn, void *arg);
 
+/* ARGV[i] of a call, from 2 on; empty when it has none. */
+struct store_text store_call_arg(const struct store_call *call, int i);
+
 /* finish for calls that answer store_done_fn. */
 void store_finish_done(struct store_call *call, int result, const redisReply *reply);
 
@@ -188,6 +195,17 @@ void store_sweep_compat(struct store *store);
 void store_send_in_scope(struct store *store, struct store_text scope, enum script_id script,
 			 size_t n, const struct store_text *args, store_finish_fn *finish,
 			 union store_answer fn, void *arg);
+
+/* written.c: from any thread. This process is about to write "[SCOPE:]WORD:NAME" and its index. */
+void written_expect(struct store_hub *hub, struct store_text scope, struct store_text word,
+		    struct store_text name);
+/* It was not written, or nobody knows. */
+void written_forget(struct store_hub *hub, struct store_text scope, struct store_text word,
+		    struct store_text name);
+/* Whether a key that Redis tells of is that; once. */
+bool written_take(struct store_hub *hub, const char *key, size_t len);
+/* What was not told of will not be. */
+void written_clear(struct store_hub *hub);
 
 /* learner.c */
 int learner_create(struct store *store, struct learner **out);

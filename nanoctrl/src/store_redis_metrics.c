@@ -75,5 +75,9 @@ void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 	      atomic_load(&hub->n_up));
 	gauge(out, "store_told", "Whether Redis tells of keys that others write, by its events.",
 	      atomic_load(&hub->told));
+	gauge(out, "store_looking",
+	      "Whether all keys are being looked through for those of others.",
+	      atomic_load(&hub->looking));
+	counter(out, "store_heard", "Keys that others wrote, as Redis told.", &hub->n_heard);
 	render_times(hub, out);
 }

@@ -17,16 +17,28 @@ struct store_text store_snapshot_scope(const char *scope)
 	return (struct store_text){ scope, len };
 }
 
+static const struct store_text snapshot_word = { "obs:peer", 8 };
+
+static void finish_put_snapshot(struct store_call *call, int result, const redisReply *reply)
+{
+	if (result != STORE_OK)
+		written_forget(call->store->hub, store_call_arg(call, 2), snapshot_word,
+			       store_call_arg(call, 3));
+	store_finish_done(call, result, reply);
+}
+
 void store_put_snapshot(struct store *store, const char *scope, const struct store_lease *lease,
 			struct store_text doc, uint32_t ttl_ms, store_done_fn *fn, void *arg)
 {
 	struct store_args a = { .n = 0 };
 
+	written_expect(store->hub, store_snapshot_scope(scope), snapshot_word,
+		       (struct store_text){ lease->agent, strlen(lease->agent) });
 	store_arg_text(&a, store_snapshot_scope(scope));
 	store_arg_lease(&a, lease);
 	store_arg_number(&a, ttl_ms);
 	store_arg_text(&a, doc);
-	store_send(store, scope, SCRIPT_SNAPSHOT_PUT, &a, store_finish_done,
+	store_send(store, scope, SCRIPT_SNAPSHOT_PUT, &a, finish_put_snapshot,
 		   (union store_answer){ .done = fn }, arg);
 }
 

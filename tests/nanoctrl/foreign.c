@@ -8,6 +8,10 @@
 #include <hiredis/hiredis.h>
 #include "store_redis.h"
 
+#define SNAPSHOT                                                                     \
+	"{\"interval_ms\":1000,\"pid\":7,\"host\":\"h\",\"summary\":{},\"nics\":[]," \
+	"\"connections\":[]}"
+
 #define GIVE_UP_NS (60 * SL_NS_PER_S)
 
 static struct api_answer a;
@@ -105,6 +109,20 @@ static void write_entity(struct api_fixture *f, const char *key, const char *typ
 	test_redis_do(&f->redis, "EXPIRE %s 60", key);
 }
 
+/* Redis tells, and what was there before has been looked through. */
+static int setup(void **state)
+{
+	uint64_t start = sl_clock_ns();
+	struct api_fixture *f;
+
+	api_setup_advertised(state);
+	f = *state;
+	while (!atomic_load(&f->hub->told) || atomic_load(&f->hub->looking))
+		if (sl_clock_ns() - start > GIVE_UP_NS)
+			fail_msg("Redis never tells");
+	return 0;
+}
+
 static int teardown(void **state)
 {
 	api_answer_fini(&a);
@@ -170,6 +188,56 @@ static void flags__are_added_to_those_of_others(void **state)
 
 		assert_true(redis_says(f, "CONFIG GET notify-keyspace-events", 1, one));
 	}
+}
+
+/* ---- what is ours ---- */
+
+static void events__of_what_we_wrote_are_no_news(void **state)
+{
+	struct api_fixture *f = *state;
+	char lease[512], body[64];
+
+	assert_int_equal(api_register(f, "ours", "one", OWNER_KEY_A, lease), 201);
+	for (int i = 0; i < 20; i++) {
+		snprintf(body, sizeof(body), "{\"entity_id\":\"e%d\",\"kind\":\"k\"}", i);
+		assert_int_equal(post(f, "/register", body), 200);
+		snprintf(body, sizeof(body), "{\"alias\":\"a%d\",\"address\":\"x\"}", i);
+		assert_int_equal(post(f, "/start_peer_agent", body), 200);
+		assert_int_equal(api_do(f, &a, "PUT", "/v1/agents/ours/snapshot?scope=demo", lease,
+					SNAPSHOT),
+				 200);
+	}
+	write_agent(f, "agent:b");
+	until_post(f, "/query", "{}", "\"name\":\"b\"");
+	assert_int_equal(atomic_load(&f->hub->n_heard), 1);
+}
+
+/* What Redis tells of a key then is of another server, to which the client went. */
+static void registration__that_redis_refused_hides_nobody(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	test_redis_do(r, "CONFIG SET maxmemory 1");
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 503);
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"e\",\"kind\":\"k\"}"), 503);
+	test_redis_do(r, "CONFIG SET maxmemory 0");
+	write_agent(f, "agent:a");
+	write_entity(f, "service:e", "service", "e");
+	until_post(f, "/query", "{}", "\"name\":\"a\"");
+	until_post(f, "/list_entities", "{}", "theirs");
+	assert_int_equal(atomic_load(&f->hub->n_heard), 2);
+}
+
+static void registration__of_a_taken_name_shows_who_has_it(void **state)
+{
+	struct api_fixture *f = *state;
+
+	test_redis_do(&f->redis, "CONFIG SET notify-keyspace-events %s", "");
+	write_agent(f, "agent:a");
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 409);
+	assert_int_equal(post(f, "/query", "{}"), 200);
+	assert_true(says("\"name\":\"a\""));
 }
 
 /* ---- what is theirs ---- */
@@ -295,24 +363,22 @@ static void routes__look_at_none_of_a_hundred_thousand_keys(void **state)
 	};
 	struct api_fixture *f = *state;
 	struct test_redis *r = &f->redis;
-	uint64_t start = sl_clock_ns();
-	bool quiet = false;
 
-	until_true(f, "for i = 1, 100000 do redis.call('SET', 'app:' .. i, 'x') end return 1");
-	/* The look with which a server begins may still be under way: it has an end. */
-	while (!quiet && sl_clock_ns() - start < GIVE_UP_NS) {
-		test_redis_do(r, "CONFIG RESETSTAT");
-		for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++)
-			assert_int_equal(post(f, routes[i][0], routes[i][1]), 200);
-		assert_int_equal(api_do(f, &a, "GET", "/v1/snapshots", NULL, NULL), 200);
-		assert_int_equal(api_do(f, &a, "GET", "/v1/agents", NULL, NULL), 200);
-		assert_false(redis_says(f, "INFO commandstats", 0, "cmdstat_keys:"));
-		quiet = !redis_says(f, "INFO commandstats", 0, "cmdstat_scan:");
-	}
-	assert_true(quiet);
+	for (int i = 0; i < 100; i++)
+		test_redis_do(r, "EVAL %s 0 %d",
+			      "for i = 1, 1000 do redis.call('SET', 'app:' .. ARGV[1] * 1000 + i, "
+			      "'x') end return 1",
+			      i);
+	test_redis_do(r, "CONFIG RESETSTAT");
+	for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++)
+		assert_int_equal(post(f, routes[i][0], routes[i][1]), 200);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/snapshots", NULL, NULL), 200);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents", NULL, NULL), 200);
+	assert_false(redis_says(f, "INFO commandstats", 0, "cmdstat_keys:"));
+	assert_false(redis_says(f, "INFO commandstats", 0, "cmdstat_scan:"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, api_setup_advertised, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
@@ -321,6 +387,9 @@ int main(void)
 		TEST(lists__find_what_was_there_before_anybody_listened),
 		TEST(lists__find_it_where_redis_tells_nothing),
 		TEST(flags__are_added_to_those_of_others),
+		TEST(events__of_what_we_wrote_are_no_news),
+		TEST(registration__that_redis_refused_hides_nobody),
+		TEST(registration__of_a_taken_name_shows_who_has_it),
 		TEST(region__that_may_be_anybodys_stays),
 		TEST(end__of_a_foreign_agent_takes_what_it_left),
 		TEST(hash__without_an_end_gets_one),
