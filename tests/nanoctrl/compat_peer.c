@@ -237,8 +237,8 @@ static void agent__whose_time_has_run_out_is_cleaned_up(void **state)
 
 	set_up_pair(f);
 	/* One that another server renewed stays. */
-	test_redis_do(&f->redis, "ZADD nanoctrl:peers: 1 a:b 1 a");
 	test_redis_do(&f->redis, "DEL agent:a");
+	test_redis_do(&f->redis, "ZADD nanoctrl:peers: 1 a:b 1 a");
 	while (test_redis_do(&f->redis, "EXISTS mr:a:kv"))
 		;
 	assert_a_is_gone(f);
