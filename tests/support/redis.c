@@ -149,3 +149,11 @@ long long test_redis_do(struct test_redis *r, const char *fmt, ...)
 	redisFree(c);
 	return n;
 }
+
+long long test_redis_calls(struct test_redis *r, const char *command)
+{
+	return test_redis_do(r, "EVAL %s 0 %s",
+			     "local n = string.match(redis.call('INFO', 'commandstats'), "
+			     "'cmdstat_' .. ARGV[1] .. ':calls=(%d+)') return tonumber(n or 0)",
+			     command);
+}

@@ -36,6 +36,9 @@ void test_redis_resume(struct test_redis *r);
  * integer reply says, the length of an array, or 0. */
 long long test_redis_do(struct test_redis *r, const char *fmt, ...);
 
+/* How often a command ran, in scripts too, since CONFIG RESETSTAT. */
+long long test_redis_calls(struct test_redis *r, const char *command);
+
 /* Kill and remove the directory; harmless when nothing was started. */
 void test_redis_stop(struct test_redis *r);
 
