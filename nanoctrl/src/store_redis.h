@@ -196,7 +196,8 @@ void store_send_in_scope(struct store *store, struct store_text scope, enum scri
 			 size_t n, const struct store_text *args, store_finish_fn *finish,
 			 union store_answer fn, void *arg);
 
-/* written.c: from any thread. This process is about to write "[SCOPE:]WORD:NAME" and its index. */
+/* store_written.c: from any thread. This process is about to write "[SCOPE:]WORD:NAME" and its
+ * index. */
 void written_expect(struct store_hub *hub, struct store_text scope, struct store_text word,
 		    struct store_text name);
 /* It was not written, or nobody knows. */
