@@ -150,6 +150,20 @@ static inline const struct slime_xfer *sl_work_at(struct sl_work *w)
 	return sl_work_skip(w);
 }
 
+/* The work, which stands in x, goes on by len bytes: at most what is left of the block. */
+static inline void sl_work_pass(struct sl_work *w, const struct slime_xfer *x, uint64_t len)
+{
+	if (len < x->len - w->byte) {
+		w->byte += len;
+		return;
+	}
+	w->byte = 0;
+	if (x->count > 1)
+		w->block++;
+	else
+		w->piece++;
+}
+
 /* sl_work_next() where the piece is split, a run, or may continue in the next. */
 bool sl_work_next_part(struct sl_work *w, uint64_t max, struct sl_piece *out);
 

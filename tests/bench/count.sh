@@ -62,7 +62,7 @@ instructions 4263 tcp-call-among-idle 500 counted_steps 1
 # Between submit and post, for each of 256 work requests: without what the device in memory does with them.
 left_out=(--toggle-collect=fv_post_send)
 steps+=-rdma
-instructions 437 rdma-chain 20 counted_post 256
+instructions 381 rdma-chain 20 counted_post 256
 steps=${steps%-rdma}
 left_out=()
 

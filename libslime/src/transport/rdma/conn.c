@@ -575,7 +575,6 @@ static int make_proofs(struct rdma_conn *c, const struct sl_conn_attr *attr)
 
 static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
 {
-	uint32_t n_sends = c->offer->rails[0].nic->n_sends;
 	int ret;
 
 	c->conn = (struct sl_conn){
@@ -590,8 +589,8 @@ static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
 		.device_memory = true,
 	};
 	c->deadline_ns = attr->deadline_ns;
-	c->wrs = calloc(n_sends, sizeof(*c->wrs));
-	c->sges = calloc((size_t)n_sends * RDMA_SGES, sizeof(*c->sges));
+	c->wrs = calloc(RDMA_SENDS, sizeof(*c->wrs));
+	c->sges = calloc((size_t)RDMA_SENDS * RDMA_SGES, sizeof(*c->sges));
 	c->given = calloc(c->t->base.env->attr->max_regions, sizeof(*c->given));
 	if (!c->wrs || !c->sges || !c->given)
 		return -ENOMEM;

@@ -192,7 +192,6 @@ static int read_limits(struct rdma_nic *nic, struct sl_why *why)
 			 a->max_qp_wr, (int)RDMA_RECEIVES);
 		return -EOPNOTSUPP;
 	}
-	nic->n_sends = RDMA_SENDS;
 	nic->n_sges = a->max_sge < RDMA_SGES ? (uint32_t)a->max_sge : RDMA_SGES;
 	if (a->max_sge_rd > 0 && a->max_sge_rd < (int)nic->n_sges)
 		nic->n_sges = (uint32_t)a->max_sge_rd;

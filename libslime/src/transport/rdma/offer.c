@@ -23,9 +23,9 @@ static uint32_t n_receives_of(unsigned qp)
 	return qp == 0 ? RDMA_RECEIVES : FEW_RECEIVES;
 }
 
-static uint32_t n_frames_of(const struct rdma_nic *nic, unsigned qp)
+static uint32_t n_frames_of(unsigned qp)
 {
-	return qp == 0 ? nic->n_sends : 1;
+	return qp == 0 ? RDMA_SENDS : 1;
 }
 
 /* What the peer writes begins at a page, and so does what it must not write. */
@@ -38,7 +38,7 @@ static int map_memory(struct rdma_offer *o)
 	for (unsigned r = 0; r < o->n_rails; r++) {
 		for (unsigned i = 0; i < o->n_qps; i++)
 			len += RDMA_FRAME_PITCH *
-			       ((size_t)n_receives_of(i) + n_frames_of(o->rails[r].nic, i));
+			       ((size_t)n_receives_of(i) + n_frames_of(i));
 	}
 	o->memory_len = round_up(len, page);
 	o->memory = mmap(NULL, o->memory_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -147,7 +147,7 @@ static int make_qps(struct rdma_offer *o, unsigned r, uint8_t **at)
 		if (ret)
 			return ret;
 		rail->qps[i] = q;
-		q->n_frames = n_frames_of(rail->nic, i);
+		q->n_frames = n_frames_of(i);
 		q->lkey = rail->own->lkey;
 		q->receives = *at;
 		q->frames = *at + (size_t)q->n_receives * RDMA_FRAME_PITCH;

@@ -70,7 +70,7 @@ static struct ibv_qp *create_ibv(struct rdma_qp *q, struct ibv_pd *pd, uint32_t 
 		.qp_context = q,
 		.send_cq = q->cq->ibv,
 		.recv_cq = q->cq->ibv,
-		.cap = { .max_send_wr = q->nic->n_sends,
+		.cap = { .max_send_wr = RDMA_SENDS,
 			 .max_recv_wr = q->n_receives,
 			 .max_send_sge = q->nic->n_sges,
 			 .max_recv_sge = 1,
@@ -109,12 +109,12 @@ int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 		return -ENOMEM;
 	q->nic = nic;
 	q->n_receives = n_receives;
-	q->sent = calloc(nic->n_sends, sizeof(*q->sent));
+	q->sent = calloc(RDMA_SENDS, sizeof(*q->sent));
 	ret = q->sent ? sl_auth_random(&q->psn, sizeof(q->psn)) : -ENOMEM;
 	if (ret)
 		goto free_q;
 	q->psn &= NUMBER_MASK;
-	ret = rdma_cq_reserve(nic, nic->n_sends + n_receives, &q->cq);
+	ret = rdma_cq_reserve(nic, RDMA_SENDS + n_receives, &q->cq);
 	if (ret)
 		goto free_q;
 	ret = rdma_table_add(nic->t, q);
@@ -129,7 +129,7 @@ int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 remove:
 	rdma_table_remove(nic->t, q);
 release:
-	rdma_cq_release(q->cq, nic->n_sends + n_receives);
+	rdma_cq_release(q->cq, RDMA_SENDS + n_receives);
 free_q:
 	free(q->sent);
 	free(q);
@@ -168,7 +168,7 @@ void rdma_qp_disown(struct rdma_qp *q)
 void rdma_qp_free(struct rdma_qp *q)
 {
 	rdma_table_remove(q->nic->t, q);
-	rdma_cq_release(q->cq, q->nic->n_sends + q->n_receives);
+	rdma_cq_release(q->cq, RDMA_SENDS + q->n_receives);
 	free(q->sent);
 	free(q);
 }
@@ -331,7 +331,7 @@ int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 	q->marked = false;
 	q->marker_seen = false;
 	q->drained = false;
-	memset(q->sent, 0, q->nic->n_sends * sizeof(*q->sent));
+	memset(q->sent, 0, RDMA_SENDS * sizeof(*q->sent));
 
 	*step = "RESET";
 	ret = to_reset(q);
@@ -404,7 +404,7 @@ int rdma_qp_post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n)
 void rdma_qp_number(struct rdma_qp *q, struct ibv_send_wr *wr, uint32_t number, bool must_signal)
 {
 	wr->wr_id = q->wr_id | number;
-	if (must_signal || number + 1 - q->signaled >= q->nic->n_sends / 4) {
+	if (must_signal || number + 1 - q->signaled >= RDMA_SENDS / 4) {
 		wr->send_flags |= IBV_SEND_SIGNALED;
 		q->signaled = number + 1;
 	}

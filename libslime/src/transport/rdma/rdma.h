@@ -65,8 +65,7 @@
 #define RDMA_RAIL_FRAMES (2 * RDMA_RAILS_MAX * (RDMA_QPS_MAX + 2))
 #define RDMA_CONTROLS	 (2 * (RDMA_OPENS + RDMA_WITHDRAWS) + RDMA_RAIL_FRAMES + 2)
 #define RDMA_RECEIVES	 (SL_RING_ENTRIES + RDMA_CREDITS + RDMA_CONTROLS + RDMA_POLL)
-#define RDMA_SENDS	 512 /* entries of a send queue, where the device has so many */
-#define RDMA_SENDS_MIN	 64
+#define RDMA_SENDS	 512u	    /* entries of a send queue: a power of two */
 #define RDMA_INLINE	 128	    /* bytes that we ask for */
 #define RDMA_SGES	 4	    /* same, of a request */
 #define RDMA_PIECE_MAX	 (4u << 20) /* bytes of a request, where the device takes so many */
@@ -109,7 +108,6 @@ struct rdma_nic {
 	_Atomic bool changed; /* ask it again */
 	bool left_out;	      /* others are used without it */
 	uint32_t max_msg;
-	uint32_t n_sends; /* depth of a send queue */
 	uint32_t n_sges;
 	uint8_t max_rd_atomic;	    /* reads that a queue pair may have under way */
 	uint8_t max_dest_rd_atomic; /* and may answer at a time */
@@ -181,7 +179,7 @@ struct rdma_qp {
 	uint32_t lkey;	   /* of both */
 
 	/* Under the connection's lock. */
-	struct rdma_sent *sent; /* n_sends of them */
+	struct rdma_sent *sent; /* RDMA_SENDS of them */
 	uint32_t head, tail;	/* posted, and completed, ever */
 	uint32_t signaled;	/* head after the last signaled one */
 	uint32_t marker;	/* number of the last request there will be */
@@ -206,7 +204,7 @@ enum { RDMA_DATA_RESERVE_SHARE = 4 };
 static inline uint32_t rdma_qp_room(const struct rdma_qp *q)
 {
 	uint32_t used = q->head - q->tail;
-	uint32_t limit = q->nic->n_sends - q->nic->n_sends / RDMA_DATA_RESERVE_SHARE;
+	uint32_t limit = RDMA_SENDS - RDMA_SENDS / RDMA_DATA_RESERVE_SHARE;
 
 	if (q->n_bytes >= RDMA_BYTES)
 		return 0;
@@ -215,7 +213,7 @@ static inline uint32_t rdma_qp_room(const struct rdma_qp *q)
 
 static inline uint32_t rdma_qp_message_room(const struct rdma_qp *q)
 {
-	return q->nic->n_sends - 1 - (q->head - q->tail);
+	return RDMA_SENDS - 1 - (q->head - q->tail);
 }
 
 /* Make one in RESET, with room in a completion queue. Any thread. */
@@ -236,7 +234,7 @@ void rdma_qp_free(struct rdma_qp *q);
 /* The entry of request number, which is posted, or will be. */
 static inline struct rdma_sent *rdma_qp_entry(struct rdma_qp *q, uint32_t number)
 {
-	return &q->sent[number % q->nic->n_sends];
+	return &q->sent[number % RDMA_SENDS];
 }
 
 /*
@@ -418,7 +416,7 @@ struct rdma_conn {
 	unsigned n_held;	 /* rails that led, and are not agreed on: messages wait */
 	unsigned n_tell;	 /* rails of which the peer is to be told that they stopped */
 	unsigned n_moving;	 /* rails with requests that wait for room elsewhere */
-	struct ibv_send_wr *wrs; /* where chains are built; n_sends of them */
+	struct ibv_send_wr *wrs; /* where chains are built; RDMA_SENDS of them */
 	struct ibv_sge *sges;	 /* RDMA_SGES for each */
 	struct sl_msg msgs[SL_RING_ENTRIES + RDMA_CONTROLS]; /* that found no room */
 	unsigned msgs_first, n_msgs;
@@ -489,11 +487,11 @@ int rdma_key_get(struct rdma_conn *c, const struct slime_remote_mr *r, struct rd
 void rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r, uint64_t offset,
 		  uint64_t len);
 
-/* Where the keys are for the bytes at that offset of k's region, which is READY: NULL: to be asked
- * for. */
-static inline const uint32_t *rdma_key_at(const struct rdma_key *k, uint64_t offset)
+/* Where the keys are for the bytes at that address of the peer, in k, which is READY: NULL: to be
+ * asked for. */
+static inline const uint32_t *rdma_key_at(const struct rdma_key *k, uint64_t addr)
 {
-	uint64_t chunk = ((k->addr + offset) >> k->shift) - (k->addr >> k->shift);
+	uint64_t chunk = (addr >> k->shift) - (k->addr >> k->shift);
 
 	return k->known >> chunk & 1 ? &k->rkeys[chunk * RDMA_RAILS_MAX] : NULL;
 }

@@ -106,6 +106,9 @@ struct place {
 	const struct slime_xfer *x;
 	struct rdma_mr *mr;
 	struct rdma_key *key;
+	uint64_t local;	 /* its address here */
+	uint64_t remote; /* and there */
+	uint64_t left;	 /* bytes of its block */
 };
 
 static uint64_t remote_offset(const struct sl_work *w, const struct slime_xfer *x)
@@ -113,22 +116,27 @@ static uint64_t remote_offset(const struct sl_work *w, const struct slime_xfer *
 	return x->remote_offset + w->block * x->remote_stride + w->byte;
 }
 
-static uint8_t *local_place(const struct sl_work *w, const struct slime_xfer *x)
+/* p is where the work stands, in x; its regions are known. */
+static void stand(struct place *p, const struct sl_work *w, const struct slime_xfer *x)
 {
-	return x->local->region->base + x->local_offset + w->block * x->local_stride + w->byte;
+	p->x = x;
+	p->local = (uintptr_t)x->local->region->base + x->local_offset +
+		   w->block * x->local_stride + w->byte;
+	p->remote = p->key->addr + remote_offset(w, x);
+	p->left = x->len - w->byte;
 }
 
 /* The owner's word counts, not the descriptor's. */
-static int check_key(const struct rdma_key *k, const struct sl_work *w, const struct slime_xfer *x)
+static int check_key(const struct sl_work *w, const struct place *p)
 {
+	const struct rdma_key *k = p->key;
 	uint32_t access =
 		w->kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
-	uint64_t at = remote_offset(w, x);
-	uint64_t len = x->len - w->byte;
+	uint64_t at = p->remote - k->addr;
 
 	if (!(k->access & access))
 		return -EACCES;
-	return len > k->len || at > k->len - len ? -ERANGE : 0;
+	return p->left > k->len || at > k->len - p->left ? -ERANGE : 0;
 }
 
 /* Both regions of the piece: -EINPROGRESS: not yet. */
@@ -146,9 +154,9 @@ static int resolve(struct rdma_conn *c, struct sl_work *w, const struct slime_xf
 		return ret;
 	if (of_key || ret)
 		return of_key ? of_key : ret;
-	p->x = x;
-	ret = check_key(p->key, w, x);
-	if (!ret && !rdma_key_at(p->key, remote_offset(w, x)))
+	stand(p, w, x);
+	ret = check_key(w, p);
+	if (!ret && !rdma_key_at(p->key, p->remote))
 		ret = -EINPROGRESS;
 	return ret;
 }
@@ -189,77 +197,77 @@ static void look_ahead_all(struct rdma_conn *c)
 }
 
 /* One request stays in one chunk of the peer's region. */
-static uint32_t request_max(const struct chain *ch, const struct rdma_key *k, uint64_t at)
+static uint32_t request_max(const struct chain *ch, const struct place *p)
 {
 	uint32_t max_msg = ch->q->nic->max_msg;
 	uint32_t max = max_msg < RDMA_PIECE_MAX ? max_msg : RDMA_PIECE_MAX;
 	uint64_t left = ch->share - ch->bytes;
-	uint64_t in_chunk = rdma_chunk_left(k->shift, k->addr + at);
+	uint64_t in_chunk = rdma_chunk_left(p->key->shift, p->remote);
 
 	if (in_chunk < left)
 		left = in_chunk;
 	return left < max ? (uint32_t)left : max;
 }
 
-/* The next stretch of one block into an entry of the list; how long it is. */
+/* At most max bytes of the block go into an entry of the list, and the work goes on by as many. */
 static uint32_t take_stretch(struct sl_work *w, const struct place *p, const struct rdma_nic *nic,
 			     uint32_t max, struct ibv_sge *sge)
 {
-	uint64_t left = p->x->len - w->byte;
-	uint64_t at = (uintptr_t)local_place(w, p->x);
-	uint64_t in_chunk = rdma_chunk_left(p->mr->shift, at);
-	struct sl_piece piece;
+	uint64_t in_chunk = rdma_chunk_left(p->mr->shift, p->local);
+	uint64_t len = p->left < max ? p->left : max;
 
 	/* The bounds keep it within its block, and so within its region. */
-	if (left > max)
-		left = max;
-	if (left > in_chunk)
-		left = in_chunk;
-	sl_work_next(w, left, &piece);
-	*sge = (struct ibv_sge){
-		.addr = (uintptr_t)piece.local,
-		.length = (uint32_t)left,
-		.lkey = rdma_mr_part(p->mr, nic->index, at)->lkey,
-	};
-	return (uint32_t)left;
+	if (len > in_chunk)
+		len = in_chunk;
+	sge->addr = p->local;
+	sge->length = (uint32_t)len;
+	sge->lkey = rdma_mr_part(p->mr, nic->index, p->local)->lkey;
+	sl_work_pass(w, p->x, len);
+	return (uint32_t)len;
 }
 
-/* Whether the bytes at that place are the next of the entry, in the same chunk. */
+/* Whether the bytes at that address are the next of the entry, in the same chunk. */
 static bool continues(const struct rdma_mr *mr, const struct rdma_nic *nic,
-		      const struct ibv_sge *last, const uint8_t *at)
+		      const struct ibv_sge *last, uint64_t addr)
 {
-	return (uintptr_t)at == last->addr + last->length &&
-	       rdma_mr_part(mr, nic->index, (uintptr_t)at)->lkey == last->lkey;
+	return addr == last->addr + last->length &&
+	       rdma_mr_part(mr, nic->index, addr)->lkey == last->lkey;
 }
 
 /*
  * Adjacent pieces go into one request: those that follow each other at the peer, and here as well
- * into one entry of its list, or else into the next as long as there are some.
+ * into one entry of its list, or else into the next as long as there are some. Returns the bytes of
+ * the request, whose first len are there.
  */
-static void extend(struct chain *ch, struct sl_work *w, const struct place *p,
-		   struct ibv_send_wr *wr, uint64_t remote_end, uint32_t len, uint32_t max)
+static uint32_t extend(struct chain *ch, struct sl_work *w, const struct place *p,
+		       struct ibv_send_wr *wr, uint32_t len, uint32_t max)
 {
 	struct place here = *p;
 	const struct slime_xfer *x;
 
 	while (len < max && (x = sl_work_at(w)) && x->remote == p->x->remote &&
-	       x->local == p->x->local && remote_offset(w, x) == remote_end) {
+	       x->local == p->x->local) {
 		struct ibv_sge *last = &wr->sg_list[wr->num_sge - 1];
-		bool joins = continues(p->mr, ch->q->nic, last, local_place(w, x));
-		struct ibv_sge sge;
-		uint32_t n;
+		struct ibv_sge *next = last + 1;
+		bool joins;
 
-		if ((!joins && wr->num_sge == (int)ch->q->nic->n_sges) || check_key(p->key, w, x))
+		stand(&here, w, x);
+		if (here.remote != p->remote + len)
 			break;
-		here.x = x;
-		n = take_stretch(w, &here, ch->q->nic, max - len, &sge);
-		if (joins)
-			last->length += n;
-		else
-			wr->sg_list[wr->num_sge++] = sge;
-		len += n;
-		remote_end += n;
+		joins = continues(p->mr, ch->q->nic, last, here.local);
+		if ((!joins && wr->num_sge == (int)ch->q->nic->n_sges) || check_key(w, &here))
+			break;
+		if (joins) {
+			struct ibv_sge sge;
+
+			len += take_stretch(w, &here, ch->q->nic, max - len, &sge);
+			last->length += sge.length;
+		} else {
+			len += take_stretch(w, &here, ch->q->nic, max - len, next);
+			wr->num_sge++;
+		}
 	}
+	return len;
 }
 
 /* The next request of w, which is op's, or a copy that stands elsewhere in it. */
@@ -270,10 +278,9 @@ static void add_request(struct chain *ch, struct slime_op *op, struct sl_work *w
 	struct rdma_qp *q = ch->q;
 	struct ibv_send_wr *wr = &c->wrs[ch->n];
 	uint32_t number = q->head + ch->n;
-	uint64_t at = remote_offset(w, p->x);
-	uint32_t max = request_max(ch, p->key, at);
+	uint32_t max = request_max(ch, p);
 	struct rdma_sent *s = rdma_qp_entry(q, number);
-	uint32_t len = 0;
+	uint32_t len;
 
 	*s = (struct rdma_sent){
 		.op = op,
@@ -282,18 +289,16 @@ static void add_request(struct chain *ch, struct slime_op *op, struct sl_work *w
 		.byte = w->byte,
 		.block = w->block,
 	};
-	*wr = (struct ibv_send_wr){
-		.sg_list = &c->sges[ch->n * RDMA_SGES],
-		.num_sge = 1,
-		.opcode = is_write(op) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
-		.wr.rdma = { .remote_addr = p->key->addr + at,
-			     .rkey = rdma_key_at(p->key, at)[q->path->peer_rail] },
-	};
+	/* Not as a whole, since no device looks at the rest. */
+	wr->next = NULL;
+	wr->sg_list = &c->sges[ch->n * RDMA_SGES];
+	wr->num_sge = 1;
+	wr->opcode = is_write(op) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+	wr->send_flags = 0;
+	wr->wr.rdma.remote_addr = p->remote;
+	wr->wr.rdma.rkey = rdma_key_at(p->key, p->remote)[q->path->peer_rail];
 	len = take_stretch(w, p, q->nic, max, wr->sg_list);
-	extend(ch, w, p, wr, at + len, len, max);
-	len = 0;
-	for (int i = 0; i < wr->num_sge; i++)
-		len += wr->sg_list[i].length;
+	len = extend(ch, w, p, wr, len, max);
 	if (is_write(op) && len <= q->max_inline && !p->mr->is_device)
 		wr->send_flags = IBV_SEND_INLINE;
 	s->len = len;
@@ -350,10 +355,8 @@ static int add_pieces(struct chain *ch, struct slime_op *op)
 			ret = -EAGAIN;
 		else
 			ret = resolve(ch->c, &op->work, x, &p);
-		if (!ret) {
-			p.x = x;
+		if (!ret)
 			add_request(ch, op, &op->work, &p);
-		}
 	}
 	return ret;
 }
@@ -482,6 +485,7 @@ static bool repeat(struct rdma_conn *c, struct rdma_sent *s)
 		struct sl_work w = op->work;
 		struct place p = { .key = s->key };
 		struct chain ch = { .c = c, .q = pick(c), .share = s->len };
+		const struct slime_xfer *x;
 
 		if (!ch.q)
 			return false;
@@ -489,9 +493,11 @@ static bool repeat(struct rdma_conn *c, struct rdma_sent *s)
 		w.piece = s->piece;
 		w.byte = s->byte;
 		w.block = s->block;
-		while (ch.n < ch.room && ch.bytes < ch.share && (p.x = sl_work_at(&w)) &&
-		       !rdma_mr_get(c->offer->domain, p.x->local->region, RDMA_MR_OURS, &p.mr))
+		while (ch.n < ch.room && ch.bytes < ch.share && (x = sl_work_at(&w)) &&
+		       !rdma_mr_get(c->offer->domain, x->local->region, RDMA_MR_OURS, &p.mr)) {
+			stand(&p, &w, x);
 			add_request(&ch, op, &w, &p);
+		}
 		if (!ch.n)
 			return false;
 		close_part(&ch, op);
