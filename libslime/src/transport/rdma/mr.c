@@ -294,7 +294,7 @@ static int take_failure(struct rdma_mr *mr)
 	return atomic_load(&mr->status);
 }
 
-/* Under mr_lock. */
+/* Under mr_lock. out NULL: a failure stays for whoever needs the region. */
 static int look(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
 		struct rdma_mr **out)
 {
@@ -312,11 +312,12 @@ static int look(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_u
 		begin_to_register(mr, r, access_for(r, use));
 		state = atomic_load(&mr->state);
 	}
-	if (state == RDMA_MR_FAILED)
+	if (state == RDMA_MR_FAILED && out)
 		return take_failure(mr);
-	if (state == RDMA_MR_BUSY)
+	if (state != RDMA_MR_READY)
 		return -EINPROGRESS;
-	*out = mr;
+	if (out)
+		*out = mr;
 	return 0;
 }
 
@@ -334,6 +335,17 @@ int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_u
 	ret = look(d, r, use, out);
 	pthread_mutex_unlock(&d->t->mr_lock);
 	return ret;
+}
+
+void rdma_mr_begin(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use)
+{
+	struct rdma_mr *mr = load(place_of(d, r, use));
+
+	if (mr && is_ready_for(mr, r))
+		return;
+	pthread_mutex_lock(&d->t->mr_lock);
+	(void)look(d, r, use, NULL);
+	pthread_mutex_unlock(&d->t->mr_lock);
 }
 
 void rdma_mr_progress(struct rdma_domain *d, const struct sl_region *r,

@@ -128,6 +128,8 @@ static inline uint64_t rdma_chunk_left(unsigned shift, uint64_t addr)
  */
 int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
 		struct rdma_mr **out);
+/* Begin with it, if nobody has. What comes of it rdma_mr_get() says. Any thread. */
+void rdma_mr_begin(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use);
 /* How far it is, for our own use. Any thread. */
 void rdma_mr_progress(struct rdma_domain *d, const struct sl_region *r,
 		      struct slime_mr_progress *out);

@@ -168,13 +168,12 @@ static void look_ahead(struct rdma_conn *c, struct slime_op *op)
 
 	for (size_t i = op->work.piece; i < op->work.n && c->n_asked < RDMA_OPENS; i++) {
 		const struct slime_xfer *x = &op->work.xfers[i];
-		struct rdma_mr *mr;
 
 		if (!x->len)
 			continue;
 		/* What is wrong with them is found when their turn comes. */
 		if (!last || last->local != x->local)
-			(void)rdma_mr_get(c->offer->domain, x->local->region, RDMA_MR_OURS, &mr);
+			rdma_mr_begin(c->offer->domain, x->local->region, RDMA_MR_OURS);
 		if (i == op->work.piece)
 			rdma_key_ask(c, x->remote, remote_offset(&op->work, x),
 				     x->len - op->work.byte);
