@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mempolicy.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -119,12 +120,44 @@ static int map_file(struct slime_mem *mem, const struct slime_mem_attr *attr)
 	return 0;
 }
 
+/* Not so much larger as to matter. */
+static bool suits_huge_pages(size_t len)
+{
+	size_t page = page_size(SLIME_HUGE_2M);
+	size_t over = (page - len % page) % page;
+
+	return len >= page && over <= len / 8;
+}
+
+static int allocate(struct slime_mem *mem, const struct slime_mem_attr *attr, size_t len)
+{
+	size_t page = page_size(attr->huge);
+	int ret;
+
+	mem->len = (len + page - 1) / page * page;
+	mem->fd = is_too_much(mem, attr) ? -ENOMEM : create_file(attr, mem->len);
+	if (mem->fd < 0)
+		return mem->fd;
+	ret = map_file(mem, attr);
+	if (ret)
+		close(mem->fd);
+	return ret;
+}
+
+/* Of pages that the system has in reserve and nobody uses; they are there at once, or never. */
+static int allocate_huge(struct slime_mem *mem, const struct slime_mem_attr *attr, size_t len)
+{
+	struct slime_mem_attr huge = *attr;
+
+	huge.huge = SLIME_HUGE_2M;
+	return allocate(mem, &huge, len);
+}
+
 int slime_mem_alloc(struct slime_context *ctx, size_t len, const struct slime_mem_attr *attr,
 		    struct slime_mem **out)
 {
 	static const struct slime_mem_attr defaults = SLIME_MEM_ATTR_INIT;
 	struct slime_mem *mem;
-	size_t page;
 	int ret = sl_context_check(ctx);
 
 	if (ret)
@@ -133,34 +166,27 @@ int slime_mem_alloc(struct slime_context *ctx, size_t len, const struct slime_me
 		attr = &defaults;
 	if ((unsigned)attr->huge > SLIME_HUGE_1G)
 		return -EINVAL;
-	page = page_size(attr->huge);
-	if (!len || len > SIZE_MAX - page)
+	if (!len || len > PTRDIFF_MAX)
 		return -EINVAL;
 	mem = calloc(1, sizeof(*mem));
 	if (!mem)
 		return -ENOMEM;
 	mem->ctx = ctx;
-	mem->len = (len + page - 1) / page * page;
-	mem->fd = is_too_much(mem, attr) ? -ENOMEM : create_file(attr, mem->len);
-	if (mem->fd < 0) {
-		ret = mem->fd;
-		goto free_mem;
-	}
-	ret = map_file(mem, attr);
+	ret = -ENOMEM;
+	if (attr->huge == SLIME_HUGE_AUTO && suits_huge_pages(len))
+		ret = allocate_huge(mem, attr, len);
 	if (ret)
-		goto close_fd;
+		ret = allocate(mem, attr, len);
+	if (ret) {
+		free(mem);
+		return ret;
+	}
 
 	pthread_mutex_lock(&ctx->lock);
 	sl_list_append(&ctx->mems, &mem->link);
 	pthread_mutex_unlock(&ctx->lock);
 	*out = mem;
 	return 0;
-
-close_fd:
-	close(mem->fd);
-free_mem:
-	free(mem);
-	return ret;
 }
 
 void *slime_mem_addr(const struct slime_mem *mem)

@@ -175,7 +175,10 @@ struct slime_mr *end_mr(struct end *e, void *addr, size_t len, uint32_t access)
 void end_create(struct end *e, const struct pair_attr *attr)
 {
 	struct slime_context_attr ctx_attr = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_mem_attr mem = SLIME_MEM_ATTR_INIT;
 
+	/* The same on every machine. */
+	mem.huge = SLIME_HUGE_OFF;
 	ctx_attr.polling = attr->polling;
 	ctx_attr.foreign_memory = attr->foreign_memory;
 	ctx_attr.manual = attr->manual_a;
@@ -188,7 +191,7 @@ void end_create(struct end *e, const struct pair_attr *attr)
 	e->op = op_new(e->ctx);
 	if (!attr->len)
 		return;
-	assert_ok(slime_mem_alloc(e->ctx, attr->len, NULL, &e->mem));
+	assert_ok(slime_mem_alloc(e->ctx, attr->len, &mem, &e->mem));
 	e->bytes = slime_mem_addr(e->mem);
 	e->mr = end_mr(e, e->bytes, attr->len, attr->access);
 	e->remote = remote_of(e->mr);

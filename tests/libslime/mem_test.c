@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of the library where a control group has less than the machine. */
+/* Memory of the library where a control group has less than the machine, and where huge pages are
+ * in reserve or not. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include <slime/slime.h>
 
@@ -21,8 +26,30 @@ void __wrap_sl_memory_left(const char *root, struct sl_memory *out)
 	*out = (struct sl_memory){ .ram = LEFT / 2, .swap = LEFT / 2 };
 }
 
+static bool has_huge_pages;
+static unsigned n_asked_for_huge;
+
+int __wrap_memfd_create(const char *name, unsigned flags);
+int __real_memfd_create(const char *name, unsigned flags);
+
+/* Ordinary pages stand for huge ones. */
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+	if (flags & MFD_HUGETLB) {
+		n_asked_for_huge++;
+		if (!has_huge_pages) {
+			errno = ENOMEM;
+			return -1;
+		}
+		flags &= MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	}
+	return __real_memfd_create(name, flags);
+}
+
 static int setup(void **state)
 {
+	has_huge_pages = false;
+	n_asked_for_huge = 0;
 	assert_int_equal(slime_context_create(NULL, (struct slime_context **)state), 0);
 	return 0;
 }
@@ -50,13 +77,70 @@ static void alloc__of_all_that_is_left_is_tried(void **state)
 	assert_int_equal(slime_mem_destroy(mem), 0);
 }
 
+#define HUGE_PAGE (UINT64_C(2) << 20)
+
+static size_t allocated(void **state, size_t len, enum slime_huge_pages huge)
+{
+	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
+	struct slime_mem *mem;
+	size_t got;
+
+	attr.huge = huge;
+	assert_int_equal(slime_mem_alloc(*state, len, &attr, &mem), 0);
+	got = slime_mem_len(mem);
+	memset(slime_mem_addr(mem), 1, got);
+	assert_int_equal(slime_mem_destroy(mem), 0);
+	return got;
+}
+
+static void auto__takes_huge_pages_in_reserve(void **state)
+{
+	has_huge_pages = true;
+
+	assert_int_equal(allocated(state, 2 * HUGE_PAGE - 4096, SLIME_HUGE_AUTO), 2 * HUGE_PAGE);
+
+	assert_int_equal(n_asked_for_huge, 1);
+}
+
+static void auto__without_huge_pages_takes_others(void **state)
+{
+	assert_int_equal(allocated(state, HUGE_PAGE, SLIME_HUGE_AUTO), HUGE_PAGE);
+
+	assert_int_equal(n_asked_for_huge, 1);
+}
+
+static void auto__wastes_no_huge_page(void **state)
+{
+	has_huge_pages = true;
+
+	assert_int_equal(allocated(state, 4096, SLIME_HUGE_AUTO), 4096);
+	assert_int_equal(allocated(state, HUGE_PAGE + 4096, SLIME_HUGE_AUTO), HUGE_PAGE + 4096);
+	assert_int_equal(allocated(state, HUGE_PAGE, SLIME_HUGE_OFF), HUGE_PAGE);
+
+	assert_int_equal(n_asked_for_huge, 0);
+}
+
+static void huge__without_huge_pages_is_refused(void **state)
+{
+	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
+	struct slime_mem *mem = NULL;
+
+	attr.huge = SLIME_HUGE_2M;
+	assert_int_equal(slime_mem_alloc(*state, HUGE_PAGE, &attr, &mem), -ENOMEM);
+	assert_null(mem);
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(alloc__of_more_than_is_left_is_refused, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(alloc__of_all_that_is_left_is_tried, setup,
-						teardown),
+		CASE(alloc__of_more_than_is_left_is_refused),
+		CASE(alloc__of_all_that_is_left_is_tried),
+		CASE(auto__takes_huge_pages_in_reserve),
+		CASE(auto__without_huge_pages_takes_others),
+		CASE(auto__wastes_no_huge_page),
+		CASE(huge__without_huge_pages_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

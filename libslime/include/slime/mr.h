@@ -24,7 +24,8 @@ enum slime_access {
 };
 
 enum slime_huge_pages {
-	SLIME_HUGE_AUTO, /* ask for transparent ones; ordinary pages will do */
+	SLIME_HUGE_AUTO, /* reserved ones of 2 MiB where there are as many and an eighth more is
+			  * enough, else transparent ones, else ordinary pages */
 	SLIME_HUGE_OFF,
 	SLIME_HUGE_2M, /* reserved huge pages, or -ENOMEM */
 	SLIME_HUGE_1G,
