@@ -116,6 +116,13 @@ def rdma_block_row(op, name, size, depth, target=None, qps=1):
     return rdma_row(f"rdma-{op}-{name}", options, reference, THROUGHPUT, target or at_least(0.95))
 
 
+def slimerpc_row(name, size, target):
+    """DLSlime's calls; both sides' requests lie in registered memory."""
+    ours = f"slime-measure rpc --size {size} --memory registered --transport rdma --round 1s"
+    reference = f"slimerpc --size {size}"
+    return Row(f"rdma-rpc-slime-{name}", ours, reference, AVERAGE, target, "warm", least=9, rdma=True)
+
+
 CRASH = "--route crash --agents 1000 --kill 900"
 AOF_OFF = "aof off"  # of Redis: no file is written; the rest are its defaults
 BLOCKS_128K = "--block 128KiB --batch 32"
@@ -202,6 +209,10 @@ ROWS = [
     rdma_block_row("read", "8qp", 64 << 10, 128, at_least(1.0), qps=8),
     rdma_row("rdma-write-lat-64", "bounce --size 64", "ib_write_lat --size 64", P50, at_most(1.1)),
     rdma_row("rdma-rpc-1k", "rpc --size 1KiB", "ib_write_lat --size 1024 --trips 2", P50, at_most(1.2)),
+    slimerpc_row("1k", 1 << 10, faster(10)),
+    slimerpc_row("64k", 64 << 10, faster(5)),
+    slimerpc_row("1m", 1 << 20, faster(2)),
+    slimerpc_row("16m", 16 << 20, faster(2)),
     # The control plane, over HTTP on this host, in closed loop.
     control_row("ctrl-heartbeat-16", "heartbeat", 16, at_least(3)),
     control_row("ctrl-heartbeat-64", "heartbeat", 64, at_least(3)),

@@ -33,6 +33,7 @@ for name in ray-echo mooncake nixl; do
 done
 
 absent control "$source/control" original --step
+absent slimerpc "$source/slimerpc" --device rxe0 --server-device rxe1 --step
 
 # What baseline-ray and baseline-pulsing print is by one module.
 python3 -B - "$source" >"$work/out" <<'END'
