@@ -67,6 +67,12 @@ def answers(url):
         return False
 
 
+def has_looked(url):
+    """Whether our server is through with its look at all keys, which follows each start."""
+    with urllib.request.urlopen(url + "/metrics", timeout=1) as answer:
+        return b"\nnanoctrl_store_looking 0\n" in answer.read()
+
+
 def start_server(whose, folder, redis, **environment):
     """A control plane, "ours" or the original, at its default log level; what it says goes nowhere."""
     port = free_port()
@@ -82,4 +88,6 @@ def start_server(whose, folder, redis, **environment):
     process = spawn(program, *options, stderr=subprocess.DEVNULL, env=environment)
     url = f"http://127.0.0.1:{port}"
     wait_until(lambda: answers(url + ("/readyz" if whose == "ours" else "/")), process, program)
+    if whose == "ours":
+        wait_until(lambda: has_looked(url), process, "a round without a look at all keys")
     return process, url
