@@ -14,6 +14,7 @@
 #define KEY_PREFIX_MAX (KEY_NAME_MAX + sizeof("{}:nanoctrl:"))
 
 #define KEY_SCOPES	 "nanoctrl:scopes"   /* set of the scopes that hold anything */
+#define KEY_SCHEMA	 "nanoctrl:schema"   /* whose data this is: nanoctrl/lua/schema.lua */
 #define KEY_WAKE_PATTERN "{*}:nanoctrl:wake" /* pub/sub: something happened in a scope */
 
 /* "{scope}:nanoctrl:"; the scope is valid. */

@@ -181,7 +181,7 @@ int redis_command(struct redis *r, int n, const char *const *args, const size_t 
 	return send_command(r, n, args, lens, fn, arg);
 }
 
-/* ---- the greeting: AUTH, SELECT, CLIENT SETNAME, INFO server ---- */
+/* ---- the greeting: AUTH, SELECT, CLIENT SETNAME, INFO, and what the owner asks ---- */
 
 static void greeted(void *arg, int result, const redisReply *reply)
 {
@@ -261,7 +261,37 @@ static bool is_unfit(struct redis *r, const char *info)
 	return false;
 }
 
-/* The last of the greeting. INFO answers also while the server is loading. */
+static void serve(struct redis *r)
+{
+	r->state = SERVING;
+	r->backoff_ms = BACKOFF_FIRST_MS;
+	if (r->sentinel)
+		sl_info("redis", "%s: %s: %s:%u serves", r->attr.name, r->attr.url->shown, r->host,
+			r->port);
+	else if (r->logged)
+		sl_info("redis", "%s: %s: serves again", r->attr.name, r->attr.url->shown);
+	r->logged = false;
+	r->attr.up(r->attr.arg, r->run_id);
+}
+
+static void admitted(void *arg, int result, const redisReply *reply)
+{
+	struct redis *r = arg;
+
+	if (result || r->broken)
+		return;
+	if (reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "OK") == 0) {
+		serve(r);
+		return;
+	}
+	snprintf(r->trouble, sizeof(r->trouble), "%s",
+		 reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_ERROR
+			 ? reply->str
+			 : "the answer to the greeting is of another kind");
+	broke(r, r->trouble);
+}
+
+/* INFO answers also while the server is loading; writing is for those that are fit. */
 static void informed(void *arg, int result, const redisReply *reply)
 {
 	struct redis *r = arg;
@@ -277,15 +307,11 @@ static void informed(void *arg, int result, const redisReply *reply)
 		return;
 	}
 	info_value(reply->str, "run_id", r->run_id, sizeof(r->run_id));
-	r->state = SERVING;
-	r->backoff_ms = BACKOFF_FIRST_MS;
-	if (r->sentinel)
-		sl_info("redis", "%s: %s: %s:%u serves", r->attr.name, r->attr.url->shown, r->host,
-			r->port);
-	else if (r->logged)
-		sl_info("redis", "%s: %s: serves again", r->attr.name, r->attr.url->shown);
-	r->logged = false;
-	r->attr.up(r->attr.arg, r->run_id);
+	if (!r->attr.admit.n)
+		serve(r);
+	else if (send_command(r, r->attr.admit.n, r->attr.admit.args, r->attr.admit.lens, admitted,
+			      r))
+		broke(r, "no memory for the greeting");
 }
 
 static int send_words(struct redis *r, redis_reply_fn *fn, const char *a, const char *b,

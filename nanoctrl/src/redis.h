@@ -23,11 +23,21 @@ struct redisReply;
  */
 typedef void redis_reply_fn(void *arg, int result, const struct redisReply *reply);
 
+/* A command; what it points to outlives the connection. */
+struct redis_words {
+	int n; /* 0: none */
+	const char *args[6];
+	size_t lens[6];
+};
+
 struct redis_attr {
 	const struct redis_url *url; /* must outlive the connection */
 	const char *name;	     /* for the log and CLIENT SETNAME */
 	uint32_t timeout_ms;	     /* an answer that takes longer breaks the connection */
 	uint32_t max_inflight;
+	/* Ends the greeting: the connection serves when the answer is OK, else the answer says why
+	 * not. */
+	struct redis_words admit;
 	/*
 	 * The connection serves: authenticated, database selected. run_id tells one life of a
 	 * server from the next; "" when the server does not say.

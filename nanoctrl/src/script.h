@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 enum script_id {
+	SCRIPT_SCHEMA,
 	SCRIPT_REGISTER,
 	SCRIPT_BEAT,
 	SCRIPT_UPDATE,

@@ -247,6 +247,21 @@ static void give_slot(struct store_hub *hub, const struct store *store)
 	pthread_mutex_unlock(&hub->lock);
 }
 
+/* docs/redis-keys.md: of everything that this release writes. */
+#define FORM "1"
+
+static struct redis_words ask_schema(void)
+{
+	const struct script *s = &scripts[SCRIPT_SCHEMA];
+	const char *text = (const char *)s->text;
+
+	return (struct redis_words){
+		.n = 6,
+		.args = { "EVAL", text, "1", KEY_SCHEMA, "0", FORM },
+		.lens = { strlen("EVAL"), s->len, 1, strlen(KEY_SCHEMA), 1, strlen(FORM) },
+	};
+}
+
 int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 {
 	struct store *store = calloc(1, sizeof(*store));
@@ -254,6 +269,7 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 				   .name = "nanoctrl",
 				   .timeout_ms = hub->config.timeout_ms,
 				   .max_inflight = hub->config.max_inflight,
+				   .admit = ask_schema(),
 				   .up = on_up,
 				   .down = on_down };
 	bool first = false;

@@ -371,6 +371,19 @@ static void metrics__say_whether_redis_serves_and_how_fast(void **state)
 	assert_true(metrics_say(f, "\nnanoctrl_reaper_holds_total 2\n"));
 }
 
+static void until_trouble(struct fixture *f, const char *what)
+{
+	const char *trouble = NULL;
+
+	for (int i = 0; i < 6000; i++) {
+		trouble = store_trouble(f->store);
+		if (trouble && strstr(trouble, what))
+			return;
+		fixture_spend(f, 10);
+	}
+	fail_msg("'%s' does not say '%s'", trouble ? trouble : "", what);
+}
+
 static void redis__that_may_evict_is_not_used(void **state)
 {
 	struct fixture *f = *state;
@@ -378,11 +391,27 @@ static void redis__that_may_evict_is_not_used(void **state)
 	fixture_close(f);
 	test_redis_do(&f->redis, "CONFIG SET maxmemory-policy allkeys-lru");
 	fixture_open(f);
-	for (int i = 0; i < 6000 && !strstr(store_trouble(f->store), "evict"); i++)
-		fixture_spend(f, 10);
-	assert_non_null(strstr(store_trouble(f->store), "allkeys-lru"));
+	until_trouble(f, "may evict leases: its maxmemory-policy is allkeys-lru");
 	test_redis_do(&f->redis, "CONFIG SET maxmemory-policy noeviction");
 	fixture_until_serving(f, true);
+}
+
+/* Ours is form 1. */
+static void redis__of_other_releases_is_not_used(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(test_redis_do(&f->redis, "STRLEN nanoctrl:schema"), 3);
+	fixture_close(f);
+	test_redis_do(&f->redis, "SET nanoctrl:schema %s", "2 3");
+	fixture_open(f);
+	until_trouble(f, "for nanoctrl of the forms 2 to 3, and this one has form 1");
+	test_redis_do(&f->redis, "SET nanoctrl:schema x");
+	until_trouble(f, "not two numbers");
+	/* The release before wrote it, and is there as well: it stays as it is. */
+	test_redis_do(&f->redis, "SET nanoctrl:schema %s", "00 1");
+	fixture_until_serving(f, true);
+	assert_int_equal(test_redis_do(&f->redis, "STRLEN nanoctrl:schema"), 4);
 }
 
 static void list__skips_junk_that_others_wrote(void **state)
@@ -505,6 +534,7 @@ int main(void)
 		TEST(call__that_redis_refuses_is_not_executed),
 		TEST(metrics__say_whether_redis_serves_and_how_fast),
 		TEST(redis__that_may_evict_is_not_used),
+		TEST(redis__of_other_releases_is_not_used),
 		TEST(list__skips_junk_that_others_wrote),
 		TEST(register__over_damaged_numbers_goes_on),
 		TEST(list__goes_on_behind_the_last_name),
