@@ -221,12 +221,25 @@ static void session__that_breaks_leaves_the_grace_period(void **state)
 	assert_true(lease_left(f) <= GRACE_MS);
 }
 
+/* Who has little patience, on a busy machine, finds Redis late before the test makes it so. */
+static bool is_too_late(struct fixture *f, int ret)
+{
+	if (ret != -EIO && ret != -EAGAIN)
+		return false;
+	fixture_until_serving(f, true);
+	return true;
+}
+
 static void outage__ends_no_lease(void **state)
 {
 	struct fixture *f = *state;
 	struct member m;
+	int ret;
 
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	do
+		ret = fixture_register(f, &m, "node-a", "i1", OWNER_A, false);
+	while (is_too_late(f, ret));
+	assert_int_equal(ret, 0);
 	test_redis_pause(&f->redis);
 	fixture_until_serving(f, false);
 	fixture_spend(f, SHORT_TTL_MS);
@@ -234,7 +247,10 @@ static void outage__ends_no_lease(void **state)
 	fixture_until_serving(f, true);
 	/* Overdue, and still there when it beats again. */
 	fixture_spend(f, SHORT_TTL_MS / 4);
-	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	do
+		ret = fixture_beat(f, &m, NULL);
+	while (is_too_late(f, ret));
+	assert_int_equal(ret, 0);
 }
 
 static void refusal__ends_no_lease(void **state)
