@@ -33,7 +33,7 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 	int ret = __real_clock_gettime(id, ts);
 	uint64_t now = (uint64_t)ts->tv_sec * SL_NS_PER_S + (uint64_t)ts->tv_nsec + ahead_ns;
 
-	if (id == CLOCK_MONOTONIC) {
+	if (id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE) {
 		ts->tv_sec = (time_t)(now / SL_NS_PER_S);
 		ts->tv_nsec = (long)(now % SL_NS_PER_S);
 	}
@@ -424,6 +424,55 @@ static void op__of_a_dead_rail_is_pending_until_both_ends_have_fenced_it(void **
 	assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
 }
 
+/* ---- a slow rail ---- */
+
+static uint32_t share_of(unsigned rail)
+{
+	struct slime_rail_info info[RAILS];
+
+	slime_endpoint_rails(pair.a.ep, info, RAILS);
+	return info[rail].share;
+}
+
+static void write_all(void)
+{
+	static struct slime_xfer x;
+
+	x = rdma_a_and_b(&pair, 0, 0, LEN);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+}
+
+/* Operations are done without it, and it has its share again soon after it is as fast as others. */
+static void rail__that_is_slow_holds_nothing_up_and_is_noticed_when_it_is_not(void **state)
+{
+	uint64_t until;
+	uint32_t qp;
+
+	(void)state;
+	/* Its part of one takes very long. */
+	assert_int_equal(fakeverbs_qps(0, &qp, 1), 1);
+	write_all();
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	fakeverbs_hold_qp(0, qp, true);
+	write_all();
+	rdma_settle(&pair);
+	ahead_ns += 100 * SL_NS_PER_S;
+	fakeverbs_hold_qp(0, qp, false);
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_in_range(share_of(0), 0, 20);
+	fakeverbs_hold_qp(0, qp, true);
+	write_all();
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	fakeverbs_hold_qp(0, qp, false);
+	until = sl_deadline_ns(60000);
+	while (share_of(0) < 100) {
+		write_all();
+		assert_ok(rdma_wait(&pair, pair.a.op));
+		assert_true(sl_clock_ns() < until);
+	}
+	assert_connected();
+}
+
 /* ---- again and again ---- */
 
 /* Both ends hear of it: they would try by themselves, and wait longer and longer in between. */
@@ -481,6 +530,7 @@ int main(void)
 		IN_PAIR(write_imm__that_was_lost_comes_once_and_behind_its_bytes),
 		IN_PAIR(fence__holds_while_work_moves),
 		IN_PAIR(op__of_a_dead_rail_is_pending_until_both_ends_have_fenced_it),
+		IN_PAIR(rail__that_is_slow_holds_nothing_up_and_is_noticed_when_it_is_not),
 		IN_PAIR(rail__that_flaps_while_it_returns_comes_back),
 	};
 

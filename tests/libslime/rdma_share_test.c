@@ -45,9 +45,35 @@ static void rate__of_too_little_is_not_known(void **state)
 	uint64_t now = 0;
 
 	(void)state;
-	for (int i = 0; i < 100; i++)
-		now = move(&s, 3, SL_NS_PER_MS, now);
+	for (int i = 0; i < 100; i++) {
+		rdma_share_begin(&s, RDMA_SHARE_LEAST - 1, now);
+		rdma_share_end(&s, RDMA_SHARE_LEAST - 1, now += SL_NS_PER_MS);
+	}
 	assert_int_equal(s.rate, 0);
+}
+
+/* Nothing is behind it, so that its time is known: operations one after the other. */
+static void rate__of_a_single_part_is_known_when_it_is_all(void **state)
+{
+	struct rdma_share s = { 0 };
+
+	(void)state;
+	move(&s, 1, SL_NS_PER_MS, SL_NS_PER_S);
+	assert_int_equal(s.rate, PART);
+}
+
+static void rate__that_is_old_does_not_count(void **state)
+{
+	struct rdma_share s = { 0 };
+	uint64_t now = move(&s, 4, 100 * SL_NS_PER_MS, 0);
+
+	(void)state;
+	assert_false(rdma_share_is_stale(&s, now));
+	now += RDMA_SHARE_STALE_NS;
+	assert_true(rdma_share_is_stale(&s, now));
+	now = move(&s, 1, SL_NS_PER_MS, now);
+	assert_int_equal(s.rate, PART);
+	assert_false(rdma_share_is_stale(&s, now));
 }
 
 static void rate__follows_a_rail_that_becomes_slow(void **state)
@@ -69,7 +95,7 @@ static void weight__is_as_the_rates(void **state)
 	(void)state;
 	assert_int_equal(rdma_share_weight(&fast, 4000), RDMA_SHARE_WHOLE);
 	assert_int_equal(rdma_share_weight(&slow, 4000), RDMA_SHARE_WHOLE / 4);
-	assert_int_equal(rdma_share_weight(&slowest, 4000), RDMA_SHARE_WHOLE / 8);
+	assert_int_equal(rdma_share_weight(&slowest, 4000), 1);
 	assert_int_equal(rdma_share_weight(&unknown, 4000), RDMA_SHARE_WHOLE);
 }
 
@@ -79,6 +105,8 @@ int main(void)
 		cmocka_unit_test(rate__is_bytes_in_the_time_they_took),
 		cmocka_unit_test(rate__does_not_count_time_without_work),
 		cmocka_unit_test(rate__of_too_little_is_not_known),
+		cmocka_unit_test(rate__of_a_single_part_is_known_when_it_is_all),
+		cmocka_unit_test(rate__that_is_old_does_not_count),
 		cmocka_unit_test(rate__follows_a_rail_that_becomes_slow),
 		cmocka_unit_test(weight__is_as_the_rates),
 	};

@@ -59,8 +59,10 @@ static void weigh_all(struct rdma_conn *c)
 
 void rdma_path_took(struct rdma_path *p, uint64_t n_bytes)
 {
-	if (p->c->n_paths > 1)
-		rdma_share_begin(&p->share, n_bytes, sl_clock_ns());
+	if (p->c->n_paths == 1)
+		return;
+	p->c->moved_ns = sl_clock_ns();
+	rdma_share_begin(&p->share, n_bytes, p->c->moved_ns);
 }
 
 void rdma_path_did(struct rdma_path *p, uint64_t n_bytes)
@@ -69,7 +71,8 @@ void rdma_path_did(struct rdma_path *p, uint64_t n_bytes)
 
 	if (p->c->n_paths == 1 || !n_bytes)
 		return;
-	rdma_share_end(&p->share, n_bytes, sl_clock_ns());
+	p->c->moved_ns = sl_clock_ns();
+	rdma_share_end(&p->share, n_bytes, p->c->moved_ns);
 	if (p->share.rate != rate)
 		weigh_all(p->c);
 }
@@ -83,6 +86,12 @@ uint64_t rdma_path_part(const struct rdma_path *p, uint64_t all_bytes)
 		sum += c->paths[i].usable ? c->paths[i].weight : 0;
 	/* Without the product, which need not fit. */
 	return sum ? all_bytes / sum * p->weight + all_bytes % sum * p->weight / sum : all_bytes;
+}
+
+/* Others are measured with what they carry anyhow. */
+bool rdma_path_is_due(const struct rdma_path *p)
+{
+	return p->weight < RDMA_SHARE_WHOLE / 2 && rdma_share_is_stale(&p->share, p->c->moved_ns);
 }
 
 /* ---- found broken ---- */

@@ -102,6 +102,8 @@ void rdma_path_took(struct rdma_path *p, uint64_t n_bytes);
 void rdma_path_did(struct rdma_path *p, uint64_t n_bytes);
 /* Of all_bytes those that it should carry. Under lock. */
 uint64_t rdma_path_part(const struct rdma_path *p, uint64_t all_bytes);
+/* Whether it seems slow, and must be given some to see whether it still is. Under lock. */
+bool rdma_path_is_due(const struct rdma_path *p);
 /* The peer is to be told, once more, when the rail stopped last. Under lock. */
 void rdma_path_tell(struct rdma_path *p);
 /* The frame that does so, for the next of them. Under lock. */

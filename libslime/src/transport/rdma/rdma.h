@@ -412,6 +412,7 @@ struct rdma_conn {
 	struct sl_list posted; /* ops that are, all of them */
 	unsigned n_writes;     /* of them */
 	unsigned next_qp;
+	uint64_t moved_ns;	 /* when one-sided work last began or ended, of several rails */
 	struct rdma_qp *lead;	 /* messages go over it */
 	unsigned n_held;	 /* rails that led, and are not agreed on: messages wait */
 	unsigned n_tell;	 /* rails of which the peer is to be told that they stopped */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/transport/rdma/share.h"
 
-#include "base/clock.h"
-
 /* What a measurement counts beside those before it. */
 #define PARTS 4
 
@@ -21,13 +19,14 @@ void rdma_share_end(struct rdma_share *s, uint64_t n_bytes, uint64_t now_ns)
 
 	s->n_bytes -= n_bytes < s->n_bytes ? n_bytes : s->n_bytes;
 	s->n_done += n_bytes;
-	if (s->n_done < RDMA_SHARE_SAMPLE || now_ns <= s->since_ns)
+	if (s->n_done < (s->n_bytes ? RDMA_SHARE_SAMPLE : RDMA_SHARE_LEAST) ||
+	    now_ns <= s->since_ns)
 		return;
 	rate = s->n_done * SL_NS_PER_MS / (now_ns - s->since_ns);
-	s->rate = s->rate ? ((PARTS - 1) * s->rate + rate) / PARTS : rate;
-	if (!s->rate)
-		s->rate = 1;
-	s->since_ns = now_ns;
+	if (s->rate && now_ns - s->measured_ns < RDMA_SHARE_STALE_NS)
+		rate = ((PARTS - 1) * s->rate + rate) / PARTS;
+	s->rate = rate ? rate : 1;
+	s->since_ns = s->measured_ns = now_ns;
 	s->n_done = 0;
 }
 
@@ -38,12 +37,16 @@ void rdma_share_reset(struct rdma_share *s)
 
 uint32_t rdma_share_weight(const struct rdma_share *s, uint64_t max_rate)
 {
-	const uint32_t least = RDMA_SHARE_WHOLE / 8;
 	uint32_t weight;
 
 	/* Who was not measured yet counts as the fastest. */
 	if (!s->rate || s->rate >= max_rate)
 		return RDMA_SHARE_WHOLE;
 	weight = (uint32_t)((double)s->rate / (double)max_rate * RDMA_SHARE_WHOLE);
-	return weight < least ? least : weight;
+	return weight ? weight : 1;
+}
+
+bool rdma_share_is_stale(const struct rdma_share *s, uint64_t now_ns)
+{
+	return s->rate && !s->n_bytes && now_ns >= s->measured_ns + RDMA_SHARE_STALE_NS;
 }

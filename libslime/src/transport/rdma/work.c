@@ -8,7 +8,7 @@
 #define OPS_AHEAD 16
 
 /* An op of several queue pairs is dealt out in shares of at least so many bytes. */
-#define SHARE_MIN  (UINT64_C(64) << 10)
+#define SHARE_MIN  RDMA_SHARE_LEAST
 #define SHARE_UNIT UINT64_C(4096)
 
 /* An op's notes. */
@@ -437,23 +437,36 @@ static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint64_t share)
 	return -EBUSY;
 }
 
-/* Whether the bytes that are on the way on a arrive before those on b. */
-static bool is_ahead_of(const struct rdma_qp *a, const struct rdma_qp *b)
+/* Whether so many more bytes arrive on a before they would on b. */
+static bool is_ahead_of(const struct rdma_qp *a, const struct rdma_qp *b, uint64_t more)
 {
-	return a->n_bytes * b->path->weight < b->n_bytes * a->path->weight;
+	return (a->n_bytes + more) * b->path->weight < (b->n_bytes + more) * a->path->weight;
 }
 
-/* The first to be done with what is on the way, of those with room; from the one on that is next.
- */
-static struct rdma_qp *pick(struct rdma_conn *c)
+/* Of len bytes a rail that may have become faster is given some, which hold them up the least. */
+static bool is_to_be_measured(const struct rdma_path *p, uint64_t len)
 {
+	return len >= 2 * SHARE_MIN && rdma_path_is_due(p);
+}
+
+/* The first to be done with the next of len bytes, of those with room; from the one on that is
+ * next. */
+static struct rdma_qp *pick(struct rdma_conn *c, uint64_t len)
+{
+	uint64_t more = len < SHARE_MIN ? len : SHARE_MIN;
 	struct rdma_qp *best = NULL;
 
 	for (unsigned i = 0; i < c->n_qps; i++) {
 		struct rdma_qp *q = c->qps[(c->next_qp + i) % c->n_qps];
 
-		if (q->path->usable && rdma_qp_room(q) && (!best || is_ahead_of(q, best)))
+		if (!q->path->usable || !rdma_qp_room(q))
+			continue;
+		if (!best || is_ahead_of(q, best, more))
 			best = q;
+		if (!is_to_be_measured(q->path, len))
+			continue;
+		best = q;
+		break;
 	}
 	if (best)
 		c->next_qp = best->index + 1;
@@ -468,6 +481,8 @@ static uint64_t share_of(const struct rdma_conn *c, const struct rdma_path *p)
 
 	if (c->n_qps == 1)
 		return UINT64_MAX;
+	if (is_to_be_measured(p, op->work.total))
+		return SHARE_MIN;
 	/* Rounded up: nothing is left over for one more round. */
 	share = (rdma_path_part(p, op->work.total) / p->n_qps | (SHARE_UNIT - 1)) + 1;
 	return share < SHARE_MIN ? SHARE_MIN : share;
@@ -483,7 +498,7 @@ static bool repeat(struct rdma_conn *c, struct rdma_sent *s)
 	while (s->len) {
 		struct sl_work w = op->work;
 		struct place p = { .key = s->key };
-		struct chain ch = { .c = c, .q = pick(c), .share = s->len };
+		struct chain ch = { .c = c, .q = pick(c, s->len), .share = s->len };
 		const struct slime_xfer *x;
 
 		if (!ch.q)
@@ -553,7 +568,8 @@ void rdma_work_pump(struct rdma_conn *c)
 	if (c->n_moving && !move(c))
 		return;
 	while (!sl_list_empty(&c->works) && ret != -EINPROGRESS && ret != -EBUSY) {
-		struct rdma_qp *q = ret == -EXDEV ? c->lead : pick(c);
+		const struct slime_op *op = SL_CONTAINER_OF(c->works.next, struct slime_op, link);
+		struct rdma_qp *q = ret == -EXDEV ? c->lead : pick(c, op->work.total);
 
 		if (!q || !rdma_qp_room(q))
 			return;
