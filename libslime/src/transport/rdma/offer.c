@@ -37,8 +37,7 @@ static int map_memory(struct rdma_offer *o)
 
 	for (unsigned r = 0; r < o->n_rails; r++) {
 		for (unsigned i = 0; i < o->n_qps; i++)
-			len += RDMA_FRAME_PITCH *
-			       ((size_t)n_receives_of(i) + n_frames_of(i));
+			len += RDMA_FRAME_PITCH * ((size_t)n_receives_of(i) + n_frames_of(i));
 	}
 	o->memory_len = round_up(len, page);
 	o->memory = mmap(NULL, o->memory_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
