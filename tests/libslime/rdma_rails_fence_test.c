@@ -47,6 +47,8 @@ static int begin(void **state)
 	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
 
 	(void)state;
+	/* The clock of fakeverbs sleeps by the real one: nobody who is there has seen another. */
+	ahead_ns = 0;
 	fakeverbs_reset();
 	for (unsigned i = 2; i < 2 * RAILS; i++)
 		(void)fakeverbs_device(i);
