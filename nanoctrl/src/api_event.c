@@ -175,6 +175,10 @@ static void start_lines(struct watch *w, const struct store_cursor *from)
 {
 	w->stream = stream_open_lines(w->rq, &line_ops, w);
 	w->rq = NULL;
+	if (!w->stream) { /* the client went while we asked who it is */
+		free_watch(w);
+		return;
+	}
 	if (tail_open(w->store, w->scope, from, on_line_events, w, &w->tail))
 		stream_close(w->stream, 1011, "out of memory");
 }

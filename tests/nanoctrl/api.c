@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <base/clock.h>
 #include "model.h"
 
@@ -301,6 +302,37 @@ static void lines__carry_events_and_beats(void **state)
 	api_close(&s);
 }
 
+static void await_metric(struct api_fixture *f, const char *name, long long value)
+{
+	while (api_metric(f, name) != value)
+		;
+}
+
+static void lines__of_a_client_that_went_meanwhile_end_at_once(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char lease[512];
+	int fd;
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	test_redis_pause(&f->redis);
+	fd = api_begin(f, "GET", "/v1/agents/node-a/events?scope=demo", lease, NULL);
+	await_metric(f, "nanoctrl_http_requests_in_flight", 1);
+	close(fd);
+	await_metric(f, "nanoctrl_http_connections", 0);
+	test_redis_resume(&f->redis);
+	/* Redis answers in turn: who has its answer comes behind who has gone, on each loop. */
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(api_do(f, &a, "GET", "/v1/agents?scope=demo", NULL, NULL), 200);
+	assert_int_equal(api_metric(f, "nanoctrl_streams"), 0);
+	/* Nobody tells it of what happens now. */
+	assert_int_equal(api_register(f, "node-b", "i1", OWNER_KEY_B, lease), 201);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(api_do(f, &a, "GET", "/v1/agents?scope=demo", NULL, NULL), 200);
+	api_answer_fini(&a);
+}
+
 static int open_session(struct api_fixture *f, struct api_stream *s, const char *name,
 			const char *lease)
 {
@@ -528,6 +560,7 @@ int main(void)
 		TEST(link__may_be_wanted_with_whoever_matches),
 		TEST(poll__waits_for_the_next_event),
 		TEST(lines__carry_events_and_beats),
+		TEST(lines__of_a_client_that_went_meanwhile_end_at_once),
 		cmocka_unit_test_setup_teardown(session__hears_of_peers_and_of_offers_to_it,
 						api_setup_short_leases, api_teardown),
 		TEST(session__is_told_that_it_was_superseded),
