@@ -344,6 +344,7 @@ static void reply_no_memory(struct request *rq)
 struct stream *stream_open_lines(struct request *rq, const struct stream_ops *ops, void *arg)
 {
 	struct stream *s = rq->conn ? open_stream(rq, ops, arg) : NULL;
+	bool head;
 
 	if (!s) {
 		reply_no_memory(rq);
@@ -354,9 +355,12 @@ struct stream *stream_open_lines(struct request *rq, const struct stream_ops *op
 		   s->chunked ? "Content-Type: application/jsonl\r\nTransfer-Encoding: chunked\r\n"
 			      : "Content-Type: application/jsonl\r\n",
 		   false, conn_output(s->conn));
-	if (rq->head)
-		stream_close(s, WS_CLOSE_NORMAL, "");
+	head = rq->head;
 	begin_stream(rq, s, 200);
+	if (head) {
+		s->chunked = false; /* not even the end of a body */
+		stream_close(s, WS_CLOSE_NORMAL, "");
+	}
 	return s;
 }
 

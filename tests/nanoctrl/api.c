@@ -302,6 +302,25 @@ static void lines__carry_events_and_beats(void **state)
 	api_close(&s);
 }
 
+static void lines__of_a_head_request_are_a_head_and_the_end(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char in[2048];
+	size_t len = 0;
+	ssize_t n;
+	int fd = api_begin(f, "HEAD", "/v1/events?scope=demo", NULL, NULL);
+
+	while ((n = read(fd, in + len, sizeof(in) - 1 - len)) > 0)
+		len += (size_t)n;
+	close(fd);
+	in[len] = '\0';
+	assert_memory_equal(in, "HTTP/1.1 200 ", 13);
+	assert_string_equal(strstr(in, "\r\n\r\n"), "\r\n\r\n");
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents?scope=demo", NULL, NULL), 200);
+	api_answer_fini(&a);
+}
+
 static void await_metric(struct api_fixture *f, const char *name, long long value)
 {
 	while (api_metric(f, name) != value)
@@ -560,6 +579,7 @@ int main(void)
 		TEST(link__may_be_wanted_with_whoever_matches),
 		TEST(poll__waits_for_the_next_event),
 		TEST(lines__carry_events_and_beats),
+		TEST(lines__of_a_head_request_are_a_head_and_the_end),
 		TEST(lines__of_a_client_that_went_meanwhile_end_at_once),
 		cmocka_unit_test_setup_teardown(session__hears_of_peers_and_of_offers_to_it,
 						api_setup_short_leases, api_teardown),
