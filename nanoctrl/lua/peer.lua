@@ -1,5 +1,6 @@
 -- What the scripts of DLSlime's agents share; it stands between lib.lua and each peer_*.lua.
 local AGENT_MS = 60000        -- the life of what others left without an end
+local TARGETS_BYTES = 4194304 -- of a list of targets; a longer one is none
 local WAITING_MS = 3600000    -- how long what is there for an agent that never came is kept
 
 local function index_key(scope) return 'nanoctrl:peers:' .. scope end
@@ -35,9 +36,11 @@ local function ask_to_connect(prefix, who, target)
 		clock[1])
 end
 
--- The names in a list of targets that anybody may have written; {} when it cannot be read.
+-- The names in a list of targets that anybody may have written; {} when it cannot be read, or not in a moment.
 local function targets_in(prefix, name)
-	local ok, spec = pcall(cjson.decode, read('GET', prefix .. 'spec:topology:' .. name) or '')
+	local key = prefix .. 'spec:topology:' .. name
+	local len = number(read('STRLEN', key))
+	local ok, spec = pcall(cjson.decode, len > 0 and len <= TARGETS_BYTES and read('GET', key) or '')
 	local names = {}
 	if ok and type(spec) == 'table' and type(spec.target_peers) == 'table' then
 		for _, target in ipairs(spec.target_peers) do

@@ -1,4 +1,24 @@
 -- The end of agents. ARGV: keep, scope, agent; or keep, '', '', how many: of any scope, whose time has run out.
+local PRUNED, PORTION, TARGETS_MAX = 2, 32, 4096
+
+-- What others removed from Redis does not stay noted with an agent that lives on, nor does every target that went for
+-- good: some agents, and some of each, at a time.
+local function prune(prefix, scope, me)
+	local owned, targets = owned_set(scope, me), targets_set(scope, me)
+	for _, key in ipairs(read('SRANDMEMBER', owned, PORTION) or {}) do
+		if redis.call('EXISTS', key) == 0 then redis.call('SREM', owned, key) end
+	end
+	if number(read('SCARD', targets)) <= TARGETS_MAX then return end
+	local wanted = {}
+	for _, name in ipairs(targets_in(prefix, me)) do wanted[name] = true end
+	for _, name in ipairs(redis.call('SRANDMEMBER', targets, PORTION)) do
+		if not wanted[name] and redis.call('EXISTS', prefix .. 'agent:' .. name) == 0 then
+			redis.call('SREM', targets, name)
+			write('SREM', named_set(scope, name), me)
+		end
+	end
+end
+
 local function sweep(scope)
 	local index, prefix = index_key(scope), scope == '' and '' or scope .. ':'
 	for _, me in ipairs(read('ZRANGEBYSCORE', index, '-inf', text(now), 'LIMIT', 0, ARGV[4]) or {}) do
@@ -14,6 +34,7 @@ local function sweep(scope)
 			forget(prefix, scope, me)
 		end
 	end
+	for _, me in ipairs(read('ZRANDMEMBER', index, PRUNED) or {}) do prune(prefix, scope, me) end
 	if number(read('ZCARD', index)) == 0 then redis.call('SREM', 'nanoctrl:peer_scopes', scope) end
 end
 

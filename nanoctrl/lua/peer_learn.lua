@@ -67,22 +67,25 @@ end
 
 -- An entity says what its key is made of.
 local function learn_entity(key)
-	local h = read('HMGET', key, 'info', 'entity_type', 'entity_id') or {}
-	if not (h[1] and h[2] and h[3]) then return end
-	local tail = h[2] .. ':' .. h[3]
+	if read('HEXISTS', key, 'info') ~= 1 then return end
+	-- These are in the key: longer ones are not what it is made of, and may be very long.
+	if number(read('HSTRLEN', key, 'entity_type')) + number(read('HSTRLEN', key, 'entity_id')) >= #key then return end
+	local h = read('HMGET', key, 'entity_type', 'entity_id')
+	if not (h[1] and h[2]) then return end
+	local tail = h[1] .. ':' .. h[2]
 	local scope = string.sub(key, 1, -#tail - 2)
 	if in_scope(scope, tail) ~= key then return end
-	write('ZADD', 'nanoctrl:entities:' .. scope, text(now + left_of(key)), #h[2] .. ':' .. h[2] .. h[3])
+	write('ZADD', 'nanoctrl:entities:' .. scope, text(now + left_of(key)), #h[1] .. ':' .. h[1] .. h[2])
 	write('SADD', 'nanoctrl:entity_scopes', scope)
 end
 
 local learn = {}
 
 learn['agent:'] = function(key, scope, name)
-	local h = read('HMGET', key, 'addr', 'memory_keys', 'updated_at') or {}
-	if h[1] and name ~= '' then
+	local function has(field) return read('HEXISTS', key, field) == 1 end
+	if has('addr') and name ~= '' then
 		note_agent(scope, name)
-	elseif h[2] and h[3] then
+	elseif has('memory_keys') and has('updated_at') then
 		left_of(key) -- what an agent wrote after its end
 	else
 		learn_entity(key)

@@ -288,6 +288,56 @@ static void end__of_a_foreign_agent_takes_what_it_left(void **state)
 	assert_int_equal(test_redis_do(r, "EXISTS nanoctrl:owned:1:sa"), 0);
 }
 
+static void region__that_its_agent_removed_is_not_kept_in_mind(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	write_agent(f, "agent:a");
+	test_redis_do(r, "MSET mr:a:one {} mr:a:two {}");
+	until_redis(f, 2, "SCARD nanoctrl:owned:0:a");
+	test_redis_do(r, "DEL mr:a:one");
+	until_redis(f, 1, "SCARD nanoctrl:owned:0:a");
+	assert_int_equal(test_redis_do(r, "SISMEMBER nanoctrl:owned:0:a mr:a:two"), 1);
+}
+
+/* Those that are there, and those that it wants now, stay. */
+static void targets__that_went_for_good_are_not_kept_for_ever(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	write_agent(f, "agent:a");
+	write_agent(f, "agent:there");
+	test_redis_do(r, "SET spec:topology:a %s", "{\"target_peers\":[\"wanted\"]}");
+	until_redis(f, 1, "SCARD nanoctrl:targets:0:a");
+	until_true(f, "for i = 1, 4200 do redis.call('SADD', 'nanoctrl:targets:0:a', 'gone' .. i) "
+		      "redis.call('SADD', 'nanoctrl:named:0:gone' .. i, 'a') end "
+		      "return redis.call('SADD', 'nanoctrl:targets:0:a', 'there')");
+	until_true(f, "return redis.call('SCARD', 'nanoctrl:targets:0:a') <= 4096 and 1 or 0");
+	until_true(f, "return #redis.call('KEYS', 'nanoctrl:named:0:gone*') <= 4095 and 1 or 0");
+	assert_int_equal(test_redis_do(r, "SISMEMBER nanoctrl:targets:0:a wanted"), 1);
+	assert_int_equal(test_redis_do(r, "SISMEMBER nanoctrl:targets:0:a there"), 1);
+}
+
+/* Nobody waits until Redis has read all of it. */
+static void values__that_are_very_long_are_not_read(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	write_agent(f, "agent:a");
+	until_true(f, "redis.call('SET', 'spec:topology:a', '{\"target_peers\":[\"' .. "
+		      "string.rep('x', 5000000) .. '\"]}') "
+		      "redis.call('HSET', 'service:e', 'info', '{}', 'entity_type', 'service', "
+		      "'entity_id', string.rep('x', 5000000)) return 1");
+	/* Behind both of them. */
+	write_agent(f, "agent:b");
+	until_post(f, "/query", "{}", "\"name\":\"b\"");
+	assert_int_equal(test_redis_do(r, "EXISTS nanoctrl:targets:0:a nanoctrl:entities:"), 0);
+	assert_int_equal(test_redis_do(r, "PTTL service:e"), -1);
+}
+
 static void hash__without_an_end_gets_one(void **state)
 {
 	struct api_fixture *f = *state;
@@ -392,6 +442,9 @@ int main(void)
 		TEST(registration__of_a_taken_name_shows_who_has_it),
 		TEST(region__that_may_be_anybodys_stays),
 		TEST(end__of_a_foreign_agent_takes_what_it_left),
+		TEST(region__that_its_agent_removed_is_not_kept_in_mind),
+		TEST(targets__that_went_for_good_are_not_kept_for_ever),
+		TEST(values__that_are_very_long_are_not_read),
 		TEST(hash__without_an_end_gets_one),
 		TEST(keys__of_somebody_else_stay_as_they_are),
 		TEST(snapshots__of_others_are_listed_with_ours),
