@@ -230,7 +230,8 @@ static const struct cli_setting obs_options[] = {
 		   .check = check_absolute, .env = ENV_RUNTIME_DIR, .help = "of the server to ask"),
 	CLI_STRING(struct options, address, "address", .value = "URL", .check = check_url,
 		   .help = "the server to ask; default the one of the runtime directory"),
-	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL),
+	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL,
+		.help = "read this Redis, without a server, unless --address is given"),
 	CLI_STRING(struct options, scope, "scope", .check = check_obs_scope, .env = ENV_SCOPE,
 		   .help = "whose; default those who name none"),
 	CLI_INT(struct options, stale_ms, "stale-ms", .def = "45000", .min = 0, .max = 86400000,
@@ -261,7 +262,8 @@ static const struct cli_setting top_options[] = {
 
 static const struct cli_setting gc_options[] = {
 	CLI_FLAG(struct options, dry_run, "dry-run", .help = "list, and remove nothing"),
-	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL),
+	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL,
+		.help = "the Redis to look at; default the private one of --data-dir"),
 	CLI_END,
 };
 
