@@ -286,7 +286,7 @@ static const char *read_pace(const struct cli_args *args, struct rnr_options *o)
 	if (args->n_operands > 0 &&
 	    (cli_duration_parse(args->operands[0], &o->interval_ns) ||
 	     o->interval_ns < RNR_INTERVAL_MIN_NS || o->interval_ns > RNR_INTERVAL_MAX_NS))
-		return "expected an interval of 10ms to 1d";
+		return "expected an INTERVAL such as 500ms, from 10ms to 1d";
 	if (args->n_operands > 1 &&
 	    (cli_integer_parse(args->operands[1], &o->n_samples) || o->n_samples < 1))
 		return "expected how many samples, 1 or more";
