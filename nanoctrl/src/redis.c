@@ -527,9 +527,12 @@ static void reach(struct redis *r)
 	bufferevent_set_timeouts(r->bev, NULL, &tv); /* of connecting, and of a stuck write */
 	bufferevent_enable(r->bev, EV_READ | EV_WRITE);
 	add_timer(r->check, CHECK_MS);
-	/* A failure at once has been told as an event already: that is the one that counts. */
-	if (start_connect(r))
-		sl_debug("redis", "%s: cannot connect at once", r->attr.name);
+	if (!start_connect(r))
+		return;
+	/* The failure of a dial has been told as an event; that of a unix socket that is not there
+	 * is told here alone. */
+	if (r->attr.url->path && r->state == CONNECTING)
+		broke(r, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
 }
 
 static void on_told(void *arg, const char *host, uint16_t port, const char *why)

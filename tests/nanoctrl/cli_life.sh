@@ -511,7 +511,7 @@ case_the_private_redis_listens_only_for_those_who_need_it() {
 case_what_others_left_is_listed() {
 	local key
 	expect 2 "expected --dry-run" nc gc --data-dir "$dir/data"
-	expect 1 "redis.sock" nc gc --dry-run --data-dir "$dir/data" --set redis.timeout=200ms
+	expect 1 "redis.sock: No such file or directory" nc gc --dry-run --data-dir "$dir/data" --set redis.timeout=200ms
 	expect 0 started nc start "${options[@]}"
 	rc() {
 		redis-cli -s "$dir/data/redis.sock" "$@" >/dev/null
