@@ -31,8 +31,8 @@ static int no_list(int err, struct sl_device_why *why)
 {
 	if (err == ENOSYS)
 		return say(why, -ENOSYS,
-			   "the kernel has no RDMA verbs: load the module ib_uverbs (modprobe "
-			   "ib_uverbs), or use a kernel built with InfiniBand support");
+			   "the kernel has no RDMA verbs: modprobe ib_uverbs, or take one that has "
+			   "InfiniBand");
 	return say(why, -err, "the RDMA devices cannot be listed: %s", strerror(err));
 }
 
