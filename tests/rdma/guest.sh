@@ -56,6 +56,7 @@ done
 }
 
 here=$(cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")" && pwd)
+. "$here/complaints.sh"
 PATH=$PATH:/usr/sbin:/sbin
 boot_limit=150 # seconds; 10 on a quiet machine
 boots=3
@@ -204,10 +205,9 @@ for ((n = 0; n < 100; n++)); do
 done
 stop_guest
 status=$(<"$control/status")
-complaint='BUG:|WARNING:|Oops|general protection|blocked for more than|refcount_t:'
-if [ "$status" -eq 0 ] && grep -qE "$complaint" "$control/dmesg"; then
-	echo "guest.sh: the guest's kernel complained:" >&2
-	grep -E -A 12 "$complaint" "$control/dmesg" | head -n 60 >&2
+said=$(complaints <"$control/dmesg")
+if [ "$status" -eq 0 ] && [ -n "$said" ]; then
+	printf "guest.sh: the guest's kernel complained:\n%s\n" "$said" >&2
 	exit 126
 fi
 exit "$status"

@@ -8,11 +8,11 @@ set -uo pipefail
 results=$1
 list=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-complaint='BUG:|WARNING:|Oops|general protection|blocked for more than|refcount_t:'
+. "$here/complaints.sh"
 
-# What the kernel said since the line MARK; it says more than this at the end of a bug.
+# What the kernel said since the line MARK.
 complaints_since() {
-	dmesg | sed "1,/$1\$/d" | grep -E -A 12 "$complaint" | head -n 60
+	dmesg | sed "1,/$1\$/d" | complaints
 }
 
 # run_one NAME LIMIT COMMAND...
