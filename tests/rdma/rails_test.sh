@@ -34,19 +34,60 @@ n_lines() {
 	grep -c -- "$2" "$work/$1.err" || true
 }
 
-# stopped|back RAIL N: for the N-th time, at both ends.
-stopped() {
-	[ "$(n_lines node-a "rail $1 stopped")" -ge "$2" ] && [ "$(n_lines node-b "rail $1 stopped")" -ge "$2" ]
+# all_said RAIL WORDS: each end of each link, as often as is expected.
+all_said() {
+	local agent profile
+
+	for agent in node-a node-b; do
+		for profile in default bench-rdma; do
+			[ "$(n_lines "$agent" "/$profile: rail $1 $2")" -ge "${n_said[$agent/$profile/$1 $2]}" ] || return 1
+		done
+	done
 }
 
-back() {
-	[ "$(n_lines node-a "rail $1 is in use again")" -ge "$2" ] &&
-		[ "$(n_lines node-b "rail $1 is in use again")" -ge "$2" ]
+# expect RAIL WORDS: once more than until now.
+declare -A n_said
+expect() {
+	local agent profile
+
+	for agent in node-a node-b; do
+		for profile in default bench-rdma; do
+			n_said[$agent/$profile/$1 $2]=$(($(n_lines "$agent" "/$profile: rail $1 $2") + 1))
+		done
+	done
 }
 
-# load COMMAND...: in the background, node-a initiates.
+# rail_ends RAIL WIRE, rail_returns RAIL WIRE: for both links, as its wire does, while the load goes on.
+rail_ends() {
+	expect "$1" stopped
+	ip link set "$2" down
+	wait_for 10 all_said "$1" stopped || fail "rail $1 is not stopped"
+	load_goes_on
+}
+
+rail_returns() {
+	expect "$1" "is in use again"
+	ip link set "$2" up
+	wait_for 20 all_said "$1" "is in use again" || fail "rail $1 does not come back"
+	load_goes_on
+}
+
+n_loads=0
+load_is_linked() {
+	[ "$(n_lines node-a 'endpoint: node-b/bench-rdma: connected')" -ge "$n_loads" ] &&
+		[ "$(n_lines node-b 'endpoint: node-a/bench-rdma: connected')" -ge "$n_loads" ]
+}
+
+# load COMMAND...: in the background, node-a initiates; it is under way when this returns.
 load() {
+	n_loads=$((n_loads + 1))
 	spawn load "$bin/slime-bench" "$1" --ctrl "$url" --scope test --from node-a --peer node-b --transport rdma "${@:2}"
+	wait_for 10 load_is_linked || fail "the load is not linked: $(cat "$work/load.err")"
+	spend 1
+}
+
+load_goes_on() {
+	kill -0 "${pids[load]}" 2>/dev/null || fail "the load is over: $(cat "$work/load.out" "$work/load.err")"
 }
 
 load_is_fine() {
@@ -71,29 +112,27 @@ start_agent node-b
 wait_ready node-a node-b
 wait_link 10 node-a node-b default connected rdma
 
-round=0
-for op in write read write_imm; do
-	round=$((round + 1))
-	say "$op, while the wire of one rail, then that of the other goes down and up"
-	load transfer --op "$op" --block-size 256KiB --batch-size 8 --duration 12s
-	wait_for 10 test -s "$work/load.err" || true
-	spend 2
-	for rail in 0 1; do
-		ip link set "wire$((2 * rail + 1))" down
-		wait_for 10 stopped "$rail" "$round" || fail "rail $rail is not stopped"
+# during OP DURATION RAIL...: the wires of these rails go down and up, one after the other.
+during() {
+	local rail
+
+	say "$1, while the wire of rail ${*:3} goes down and up"
+	load transfer --op "$1" --block-size 256KiB --batch-size 8 --duration "$2"
+	for rail in "${@:3}"; do
+		rail_ends "$rail" "wire$((2 * rail + 1))"
 		spend 1
-		ip link set "wire$((2 * rail + 1))" up
-		wait_for 20 back "$rail" "$round" || fail "rail $rail does not come back"
+		rail_returns "$rail" "wire$((2 * rail + 1))"
 	done
 	load_is_fine transfer
 	still_connected
-done
+}
+
+during write 14s 0
+during read 14s 1
+during write_imm 24s 0 1
 
 say "calls, while the rail that carries them goes down"
-load rpc --sizes 64,64KiB --iterations 3000
-spend 2
-ip link set wire1 down
-ip link set wire0 down
-wait_for 10 stopped 0 $((round + 1)) || fail "rail 0 is not stopped"
+load rpc --sizes 64,64KiB --duration 10s
+rail_ends 0 wire1
 load_is_fine rpc
 still_connected
