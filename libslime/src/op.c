@@ -185,14 +185,10 @@ static uint8_t *local_place(const struct sl_work *w, const struct slime_xfer *x)
 static uint64_t advance(struct sl_work *w, const struct slime_xfer *x, uint64_t max)
 {
 	uint64_t left = x->len - w->byte;
+	uint64_t len = left < max ? left : max;
 
-	if (left > max) {
-		w->byte += max;
-		return max;
-	}
-	w->byte = 0;
-	w->block++;
-	return left;
+	sl_work_pass(w, x, len);
+	return len;
 }
 
 bool sl_work_next_part(struct sl_work *w, uint64_t max, struct sl_piece *out)
