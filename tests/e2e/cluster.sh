@@ -105,6 +105,15 @@ signal.pause()'
 	port=$(cat "$work/port.out")
 }
 
+# take_port NAME: a port that nobody else has while the test runs, also while NAME is dead; in port_of[NAME].
+declare -A port_of=()
+take_port() {
+	hold_port
+	port_of[$1]=$port
+	pids[hold-$1]=${pids[port]}
+	unset "pids[port]"
+}
+
 # Always on the same port.
 port=
 url=
@@ -170,6 +179,20 @@ agent_is_there() {
 
 agent_is_gone() {
 	! agent_is_there "$1"
+}
+
+# server_metric NAME: of nanoctrl.
+server_metric() {
+	curl -sf "$url/metrics" | sed -n "s/^$1 //p"
+}
+
+# What node-a and node-b are registered as: another number after they had to register again.
+generations() {
+	local name
+
+	for name in node-a node-b; do
+		curl -sf "$url/v1/agents/$name?scope=test" | sed 's/.*"generation":\([0-9]*\).*/\1/'
+	done
 }
 
 # metric AGENT NAME...: the value of the line that has all of these.

@@ -31,16 +31,6 @@ clock_offset() {
 	echo $((there - $(date +%s)))
 }
 
-server_metric() {
-	curl -sf "$url/metrics" | sed -n "s/^$1 //p"
-}
-
-generations() {
-	for name in node-a node-b; do
-		curl -sf "$url/v1/agents/$name?scope=test" | sed 's/.*"generation":\([0-9]*\).*/\1/'
-	done
-}
-
 n_jumps() {
 	grep -c 'the clock of Redis jumped' "$work/nanoctrl.err" || true
 }

@@ -26,12 +26,6 @@ all_there() {
 		link_is node-b node-a default connected
 }
 
-generations() {
-	for name in node-a node-b; do
-		curl -sf "$url/v1/agents/$name?scope=test" | sed 's/.*"generation":\([0-9]*\).*/\1/'
-	done
-}
-
 # register_other: the HTTP status.
 register_other() {
 	curl -s -o "$work/answer" -w '%{http_code}' -X PUT "$url/v1/agents/other?scope=other" \

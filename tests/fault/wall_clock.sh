@@ -39,16 +39,6 @@ n_states() {
 	grep -c 'agent: node-a is ' "$work/node-a.err" || true
 }
 
-server_metric() {
-	curl -sf "$url/metrics" | sed -n "s/^$1 //p"
-}
-
-generations() {
-	for name in node-a node-b; do
-		curl -sf "$url/v1/agents/$name?scope=test" | sed 's/.*"generation":\([0-9]*\).*/\1/'
-	done
-}
-
 # For longer than a lease nothing happens to anybody.
 nothing_happens() {
 	spend 8

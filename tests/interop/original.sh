@@ -32,15 +32,6 @@ get_original() {
 		fail "what deploy/packages.sh test installs does not suffice to load dlslime"
 }
 
-# take_port NAME: a port that nobody else has, in port_of[NAME].
-declare -A port_of=()
-take_port() {
-	hold_port
-	port_of[$1]=$port
-	pids[hold-$1]=${pids[port]}
-	unset "pids[port]"
-}
-
 # start_redis_at NAME: on a port of its own, in port_of[NAME].
 start_redis_at() {
 	take_port "$1"

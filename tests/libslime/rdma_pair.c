@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "src/context.h"
+#include "src/transport/rdma/rdma.h"
 
 /* Longer than anything takes, but what hangs. */
 #define PATIENCE_MS 60000
@@ -192,6 +194,22 @@ int rdma_wait(struct rdma_pair *p, struct slime_op *op)
 		assert_true(sl_clock_ns() < end);
 	}
 	return slime_op_status(op);
+}
+
+static bool is_working(const struct slime_context *ctx)
+{
+	struct rdma_transport *t = rdma_of(ctx->transports[SLIME_TRANSPORT_RDMA]);
+	bool working;
+
+	pthread_mutex_lock(&t->lock);
+	working = t->n_jobs;
+	pthread_mutex_unlock(&t->lock);
+	return working;
+}
+
+bool rdma_is_working(const struct rdma_pair *p)
+{
+	return is_working(p->a.ctx) || is_working(p->b.ctx);
 }
 
 struct slime_xfer rdma_a_and_b(struct rdma_pair *p, uint64_t a_offset, uint64_t b_offset,

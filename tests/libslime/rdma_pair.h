@@ -49,6 +49,8 @@ int rdma_wait(struct rdma_pair *p, struct slime_op *op);
 void rdma_poll(struct rdma_pair *p);
 /* Until both are idle: no call moves anything. */
 void rdma_settle(struct rdma_pair *p);
+/* Whether a worker of either end has a job, or is to have one. */
+bool rdma_is_working(const struct rdma_pair *p);
 
 struct slime_xfer rdma_a_and_b(struct rdma_pair *p, uint64_t a_offset, uint64_t b_offset,
 			       uint64_t len);

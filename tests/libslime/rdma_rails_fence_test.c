@@ -9,8 +9,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "src/context.h"
-#include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 
 #define LEN	(1024u * 1024)
@@ -128,23 +126,12 @@ static void cut(unsigned rail, bool is_cut)
 	fakeverbs_set_cut(rail, RAILS + rail, is_cut);
 }
 
-static bool is_working(const struct slime_context *ctx)
-{
-	struct rdma_transport *t = rdma_of(ctx->transports[SLIME_TRANSPORT_RDMA]);
-	bool working;
-
-	pthread_mutex_lock(&t->lock);
-	working = t->n_jobs;
-	pthread_mutex_unlock(&t->lock);
-	return working;
-}
-
 /* Until workers have nothing to do, either. */
 static void settle_workers(void)
 {
 	do {
 		rdma_settle(&pair);
-	} while (is_working(pair.a.ctx) || is_working(pair.b.ctx));
+	} while (rdma_is_working(&pair));
 }
 
 /* ---- what is under way ---- */

@@ -5,8 +5,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "src/context.h"
-#include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 
 #define STEP_NS	  SL_NS_PER_MS
@@ -56,17 +54,6 @@ static void release_time(void)
 	fakeverbs_hold_time(false);
 }
 
-static bool is_working(const struct slime_context *ctx)
-{
-	struct rdma_transport *t = rdma_of(ctx->transports[SLIME_TRANSPORT_RDMA]);
-	bool working;
-
-	pthread_mutex_lock(&t->lock);
-	working = t->n_jobs;
-	pthread_mutex_unlock(&t->lock);
-	return working;
-}
-
 /* A moment further, and what there is to do then is done, by workers as well. */
 static void step(struct rdma_pair *p)
 {
@@ -75,7 +62,7 @@ static void step(struct rdma_pair *p)
 	held_ns += STEP_NS;
 	fakeverbs_advance(STEP_NS);
 	do {
-		working = is_working(p->a.ctx) || is_working(p->b.ctx);
+		working = rdma_is_working(p);
 		working |= slime_context_poll(p->a.ctx) + slime_context_poll(p->b.ctx) > 0;
 	} while (working);
 }
