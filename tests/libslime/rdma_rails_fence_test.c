@@ -9,6 +9,8 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "src/endpoint.h"
+#include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 
 #define LEN	(1024u * 1024)
@@ -504,6 +506,30 @@ static void rail__that_flaps_while_it_returns_comes_back(void **state)
 	}
 }
 
+/* Its probes are answered, and it fails, before anybody looks. */
+static void rail__that_fails_in_the_moment_of_its_return_is_not_used(void **state)
+{
+	struct rdma_path *p = &rdma_conn_of(sl_endpoint_conn(pair.a.ep))->paths[0];
+	uint64_t until = sl_deadline_ns(60000);
+
+	(void)state;
+	port(0, false);
+	await(0, SLIME_RAIL_DOWN);
+	cut(0, true);
+	port(0, true);
+	while (p->state != RDMA_PATH_PROVING) {
+		rdma_poll(&pair);
+		assert_true(sl_clock_ns() < until);
+	}
+	pthread_mutex_lock(&p->c->lock);
+	assert_true(rdma_path_leave(p, "a test"));
+	pthread_mutex_unlock(&p->c->lock);
+	rdma_path_come_up(p);
+	assert_false(p->usable);
+	cut(0, false);
+	await_return(0);
+}
+
 #define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
 
 int main(void)
@@ -521,6 +547,7 @@ int main(void)
 		IN_PAIR(op__of_a_dead_rail_is_pending_until_both_ends_have_fenced_it),
 		IN_PAIR(rail__that_is_slow_holds_nothing_up_and_is_noticed_when_it_is_not),
 		IN_PAIR(rail__that_flaps_while_it_returns_comes_back),
+		IN_PAIR(rail__that_fails_in_the_moment_of_its_return_is_not_used),
 	};
 
 	return cmocka_run_group_tests_name("rdma_rails_fence", tests, NULL, NULL);

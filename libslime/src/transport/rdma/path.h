@@ -122,8 +122,9 @@ bool rdma_path_end_all(struct rdma_conn *c);
 #define RDMA_PAUSE_MIN_NS (100 * SL_NS_PER_MS)
 #define RDMA_PAUSE_MAX_NS (10 * SL_NS_PER_S)
 
-void rdma_path_try(struct rdma_path *p);     /* if it is down, and may come back */
-void rdma_path_come_up(struct rdma_path *p); /* its probes were answered */
+void rdma_path_try(struct rdma_path *p); /* if it is down, and may come back */
+/* Its probes were answered; nothing, if it was found broken since. */
+void rdma_path_come_up(struct rdma_path *p);
 bool rdma_path_take_address(struct rdma_path *p, const struct sl_msg *m); /* RAIL */
 void rdma_path_peer_risen(struct rdma_path *p);
 

@@ -163,13 +163,15 @@ void rdma_path_come_up(struct rdma_path *p)
 {
 	struct rdma_conn *c = p->c;
 
-	sl_info("rdma", "%s: rail %u is in use again", c->conn.name, p->index);
-	p->up_ns = sl_clock_ns();
 	pthread_mutex_lock(&c->lock);
-	p->state = RDMA_PATH_UP;
-	p->usable = true;
-	p->weight = RDMA_SHARE_WHOLE;
-	rdma_work_pump(c);
+	if (!p->failed) {
+		sl_info("rdma", "%s: rail %u is in use again", c->conn.name, p->index);
+		p->up_ns = sl_clock_ns();
+		p->state = RDMA_PATH_UP;
+		p->usable = true;
+		p->weight = RDMA_SHARE_WHOLE;
+		rdma_work_pump(c);
+	}
 	pthread_mutex_unlock(&c->lock);
 }
 
