@@ -68,6 +68,12 @@ local function owned_key(kind, generation) return P .. kind .. ':' .. generation
 local EXACT = 2 ^ 53 -- Lua counts without a gap below it
 local micros = clock[1] .. string.format('%06d', clock[2])
 
+-- The set of the scopes that hold anything, and this one in it.
+local function scopes_entry()
+	local root, scope = string.match(P, '^(.*){(.*)}:nanoctrl:$')
+	return root .. 'nanoctrl:scopes', scope
+end
+
 -- Epochs, generations and ids of events, as they are stored; false: others damaged it.
 local function counted(s) return s and string.match(s, '^[1-9]%d*$') and tonumber(s) < EXACT and s end
 

@@ -1,5 +1,5 @@
 -- The housekeeping of a scope, in portions. ARGV: keep, the time we expect it to be ('0': no lease may end), age of events
--- kept, portion. A clock that strays ends no lease. Answers {OK, leases ended, more to do at once, whether the scope is empty}.
+-- kept, portion. A clock that strays ends no lease. Answers {OK, leases ended, more to do at once}.
 local portion = tonumber(ARGV[4])
 local ended, more = 0, 0
 
@@ -67,5 +67,9 @@ if old then
 end
 
 local empty = number(read('ZCARD', NAMES)) == 0 and number(read('SCARD', DEAD)) == 0 and number(read('XLEN', EVENTS)) == 0
-if empty then redis.call('UNLINK', EPOCH, SEQ, EVENT_SEQ, EVENTS, DUE, NAMES, DEAD) end
-return { OK, ended, more, empty and 1 or 0 }
+if empty then
+	redis.call('UNLINK', EPOCH, SEQ, EVENT_SEQ, EVENTS, DUE, NAMES, DEAD)
+	local scopes, scope = scopes_entry()
+	write('SREM', scopes, scope)
+end
+return { OK, ended, more }

@@ -28,6 +28,8 @@ redis.call('HSET', agent_key(name), 'generation', generation, 'incarnation', inc
 	'attributes', ARGV[11], 'revision', '0')
 write('ZADD', DUE, text(now + tonumber(ttl)), name)
 write('ZADD', NAMES, 0, name)
+local scopes, scope = scopes_entry()
+write('SADD', scopes, scope)
 if resumed then
 	emit('changed', name, generation, incarnation, '', '', '0')
 else

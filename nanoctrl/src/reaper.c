@@ -82,42 +82,14 @@ struct visit {
 
 static void visit_scope(struct reaper *r, const char *scope);
 
-/* Behind the SREM of an empty scope: somebody may have registered there meanwhile. */
-static void on_due(void *arg, int result, const redisReply *reply)
-{
-	struct visit *v = arg;
-	const char *args[] = { "SADD", KEY_SCOPES, v->scope };
-
-	if (!result && reply->type == REDIS_REPLY_INTEGER && reply->integer == 1)
-		redis_command(v->reaper->store->redis, 3, args, NULL, NULL, NULL);
-	free(v);
-}
-
-/* Takes the visit over. */
-static void forget_scope(struct visit *v)
-{
-	struct redis *redis = v->reaper->store->redis;
-	char due[KEY_PREFIX_MAX + 4];
-	const char *srem[] = { "SREM", KEY_SCOPES, v->scope };
-	const char *exists[] = { "EXISTS", due };
-
-	key_prefix(due, v->scope);
-	strcat(due, "due");
-	if (redis_command(redis, 3, srem, NULL, NULL, NULL) ||
-	    redis_command(redis, 2, exists, NULL, on_due, v))
-		free(v);
-}
-
-/* {outcome, ended, more, empty} */
+/* {outcome, ended, more} */
 static void on_visited(struct store_call *call, int result, const redisReply *reply)
 {
 	struct visit *v = call->arg;
 	uint64_t ended;
 	uint64_t more;
-	uint64_t empty;
 
-	if (result != STORE_OK || !store_u64(reply, 1, &ended) || !store_u64(reply, 2, &more) ||
-	    !store_u64(reply, 3, &empty)) {
+	if (result != STORE_OK || !store_u64(reply, 1, &ended) || !store_u64(reply, 2, &more)) {
 		free(v);
 		return;
 	}
@@ -127,10 +99,7 @@ static void on_visited(struct store_call *call, int result, const redisReply *re
 	atomic_fetch_add(&call->store->hub->n_expired, ended);
 	if (more && !call->store->closing)
 		visit_scope(v->reaper, v->scope);
-	if (empty && !call->store->closing)
-		forget_scope(v);
-	else
-		free(v);
+	free(v);
 }
 
 static uint64_t expected_time(const struct reaper *r)

@@ -58,14 +58,6 @@ static void finish_grant(struct store_call *call, int result, const redisReply *
 	call->fn.grant(call->arg, result, result == STORE_OK ? &g : NULL);
 }
 
-/* The scope is known to the reapers of all replicas. Sent behind the script that fills it. */
-static void note_scope(struct store *store, const char *scope)
-{
-	const char *args[] = { "SADD", KEY_SCOPES, scope };
-
-	redis_command(store->redis, 3, args, NULL, NULL, NULL);
-}
-
 void store_register(struct store *store, const char *scope, const struct store_registration *r,
 		    store_grant_fn *fn, void *arg)
 {
@@ -83,8 +75,6 @@ void store_register(struct store *store, const char *scope, const struct store_r
 	store_arg_text(&a, r->profile.attributes);
 	store_send(store, scope, SCRIPT_REGISTER, &a, finish_grant,
 		   (union store_answer){ .grant = fn }, arg);
-	if (!store->closing)
-		note_scope(store, scope);
 }
 
 void store_update(struct store *store, const char *scope, const struct store_lease *lease,
