@@ -1,18 +1,28 @@
 -- Only what is an entity or an agent is given a new end: any other key keeps the one it has, or none.
--- ARGV: keep, scope, type, id, ttl
+-- ARGV: keep, scope, ttl, then of each: type, id, whether its index is to learn of it (0 or 1). Answers a word for each.
+local scope, ttl = ARGV[2], ARGV[3]
 
 -- A scope that has somebody is among the scopes already.
-local function noted(index, scopes, member)
-	if write('ZADD', index, text(now + tonumber(ARGV[5])), member) ~= 0 then write('SADD', scopes, ARGV[2]) end
+local function note(index, scopes, member)
+	if write('ZADD', index .. scope, text(now + tonumber(ttl)), member) ~= 0 then write('SADD', scopes, scope) end
 end
 
-local key = P .. ARGV[3] .. ':' .. ARGV[4]
-local h = read('HMGET', key, 'info', 'addr')
-if not h or not (h[1] or h[2]) then return { NOT_FOUND } end
-redis.call('PEXPIRE', key, ARGV[5])
-if h[2] and ARGV[3] == 'agent' then
-	noted('nanoctrl:peers:' .. ARGV[2], 'nanoctrl:peer_scopes', ARGV[4])
-elseif h[1] then
-	noted('nanoctrl:entities:' .. ARGV[2], 'nanoctrl:entity_scopes', #ARGV[3] .. ':' .. ARGV[3] .. ARGV[4])
+local function beat(type, id, noting)
+	local key = P .. type .. ':' .. id
+	local agent = type == 'agent' and read('HEXISTS', key, 'addr') == 1
+	if not agent and read('HEXISTS', key, 'info') ~= 1 then
+		if read('HEXISTS', key, 'addr') ~= 1 then return NOT_FOUND end
+		noting = '0' -- in no index
+	end
+	redis.call('PEXPIRE', key, ttl)
+	if noting == '1' and agent then
+		note('nanoctrl:peers:', 'nanoctrl:peer_scopes', id)
+	elseif noting == '1' then
+		note('nanoctrl:entities:', 'nanoctrl:entity_scopes', #type .. ':' .. type .. id)
+	end
+	return OK
 end
-return { OK }
+
+local words = {}
+for i = 4, #ARGV, 3 do words[#words + 1] = beat(ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
+return { OK, words }

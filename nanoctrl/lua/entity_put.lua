@@ -1,15 +1,34 @@
--- ARGV: keep, scope, type, id, ttl, kind, endpoint, metadata, resource, info, the event up to its revision
-local type, id, ttl = ARGV[3], ARGV[4], ARGV[5]
-local key = P .. type .. ':' .. id
-local there = redis.call('TYPE', key).ok
-if there ~= 'none' and (there ~= 'hash' or redis.call('HEXISTS', key, 'info') == 0) then return { NAME_TAKEN } end
+-- ARGV: keep, scope, ttl, then of each: type, id, whether the index is to learn of it also if it was there (0 or 1), kind,
+-- endpoint, metadata, resource, info, the event up to its revision. Answers a word for each.
+local scope, ttl = ARGV[2], ARGV[3]
 
-local revision = text(write('INCR', P .. 'nano_meta:' .. type .. '_revision'))
-redis.call('HSET', key, 'entity_type', type, 'entity_id', id, 'kind', ARGV[6], 'endpoint', ARGV[7], 'metadata', ARGV[8],
-	'resource', ARGV[9], 'info', ARGV[10])
-redis.call('PEXPIRE', key, ttl)
-write('ZADD', 'nanoctrl:entities:' .. ARGV[2], text(now + tonumber(ttl)), #type .. ':' .. type .. id)
-write('SADD', 'nanoctrl:entity_scopes', ARGV[2])
-redis.call('PUBLISH', P .. 'nano_events:' .. type .. '_update', ARGV[11] .. ',"revision":' .. revision .. ',"timestamp":'
-	.. clock[1] .. '}')
-return { OK }
+-- Whether the key is an entity; nil when it is something else.
+local function is_there(key)
+	local there = redis.pcall('HEXISTS', key, 'info')
+	if there == 1 then return true end
+	if there == 0 and redis.call('EXISTS', key) == 0 then return false end
+	if there ~= 0 then check_junk(there.err) end
+	return nil
+end
+
+local function put(type, id, noting, kind, endpoint, metadata, resource, info, event)
+	local key = P .. type .. ':' .. id
+	local there = is_there(key)
+	if there == nil then return NAME_TAKEN end
+
+	local revision = text(write('INCR', P .. 'nano_meta:' .. type .. '_revision'))
+	redis.call('HSET', key, 'entity_type', type, 'entity_id', id, 'kind', kind, 'endpoint', endpoint, 'metadata', metadata,
+		'resource', resource, 'info', info)
+	redis.call('PEXPIRE', key, ttl)
+	if not there or noting == '1' then
+		write('ZADD', 'nanoctrl:entities:' .. scope, text(now + tonumber(ttl)), #type .. ':' .. type .. id)
+		write('SADD', 'nanoctrl:entity_scopes', scope)
+	end
+	redis.call('PUBLISH', P .. 'nano_events:' .. type .. '_update', event .. ',"revision":' .. revision .. ',"timestamp":'
+		.. clock[1] .. '}')
+	return OK
+end
+
+local words = {}
+for i = 4, #ARGV, 9 do words[#words + 1] = put(unpack(ARGV, i, i + 8)) end
+return { OK, words }

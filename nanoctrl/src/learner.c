@@ -23,7 +23,7 @@
 #define PORTION_MAX 5000 /* longer in a Redis that holds more than STEPS of these */
 #define AGAIN_MS    1000 /* from the end of a look to the next, without events */
 #define CHECK_MS    10000
-#define N_PATTERNS  8 /* of keys, beside one channel */
+#define N_CHANNELS  2
 
 #define SETTING "notify-keyspace-events"
 
@@ -271,8 +271,8 @@ static void add_flags(struct learner *l, const char *have)
 	bool all = strchr(have, 'A') != NULL;
 	const char *args[] = { "CONFIG", "SET", SETTING, flags };
 
-	for (const char *f = "KE$h"; *f; f++)
-		if (!strchr(have, *f) && (!all || *f == 'K' || *f == 'E'))
+	for (const char *f = "E$h"; *f; f++)
+		if (!strchr(have, *f) && (!all || *f == 'E'))
 			flags[n++] = *f;
 	flags[n] = '\0';
 	if (strlen(have) == n)
@@ -306,29 +306,17 @@ static void check_flags(struct learner *l)
 
 static void events_up(void *arg, const char *run_id)
 {
-	static const char *const patterns[N_PATTERNS] = { "mr:*",
-							  "[^{]*:mr:*",
-							  "exchange:*",
-							  "[^{]*:exchange:*",
-							  "spec:topology:*",
-							  "[^{]*:spec:topology:*",
-							  "obs:peer:*",
-							  "[^{]*:obs:peer:*" };
 	struct learner *l = arg;
 	unsigned db = l->store->hub->url.db;
-	char text[N_PATTERNS][64], hset[48];
-	const char *args[1 + N_PATTERNS] = { "PSUBSCRIBE" };
-	const char *exact[] = { "SUBSCRIBE", hset };
+	char hset[48], set[48];
+	const char *args[1 + N_CHANNELS] = { "SUBSCRIBE", hset, set };
 
 	(void)run_id;
 	written_clear(l->store->hub);
-	for (int i = 0; i < N_PATTERNS; i++) {
-		snprintf(text[i], sizeof(text[i]), "__keyspace@%u__:%s", db, patterns[i]);
-		args[i + 1] = text[i];
-	}
+	noted_clear(l->store->hub);
 	snprintf(hset, sizeof(hset), "__keyevent@%u__:hset", db);
-	redis_command(l->events, 2, exact, NULL, NULL, NULL);
-	redis_command(l->events, 1 + N_PATTERNS, args, NULL, NULL, NULL);
+	snprintf(set, sizeof(set), "__keyevent@%u__:set", db);
+	redis_command(l->events, 1 + N_CHANNELS, args, NULL, NULL, NULL);
 }
 
 static void set_hears(struct learner *l, bool hears)
@@ -353,25 +341,25 @@ static void note_event(struct learner *l, const char *key, size_t len)
 	note(l, key, len);
 }
 
-/* {"message", channel, key}, {"pmessage", pattern, channel, event}, or {what, name, how many} as
- * confirmations: what was written before the last of them was heard of by nobody. */
+/*
+ * {"message", channel, key}, or {what, name, how many} as confirmations: what was written before
+ * the last of them was heard of by nobody. Exact channels, although of strings we want few:
+ * Redis tries a pattern on whatever anybody writes or publishes.
+ */
 static void on_event(void *arg, const redisReply *message)
 {
 	struct learner *l = arg;
-	const char *kind = store_string(message, 0, NULL);
-	const char *at, *colon;
+	size_t len, channel_len;
 	uint64_t n;
-	size_t len;
 
-	if (strcmp(kind, "message") == 0) {
-		at = store_string(message, 2, &len);
-		note_event(l, at, len);
-	} else if (strcmp(kind, "pmessage") == 0) {
-		at = store_string(message, 2, &len);
-		colon = memchr(at, ':', len);
-		if (colon)
-			note_event(l, colon + 1, len - (size_t)(colon + 1 - at));
-	} else if (store_u64(message, 2, &n) && n == 1 + N_PATTERNS) {
+	if (strcmp(store_string(message, 0, NULL), "message") == 0) {
+		const char *channel = store_string(message, 1, &channel_len);
+		const char *key = store_string(message, 2, &len);
+		bool hash = channel_len > 5 && !strcmp(channel + channel_len - 5, ":hset");
+
+		if (hash || has_word(key, len))
+			note_event(l, key, len);
+	} else if (store_u64(message, 2, &n) && n == N_CHANNELS) {
 		set_hears(l, true);
 	}
 	schedule(l);

@@ -52,12 +52,13 @@ static void arg_name(struct store_args *a, const struct store_entity_id *name)
 	store_arg_text(a, name->id);
 }
 
-static void finish_put_entity(struct store_call *call, int result, const redisReply *reply)
+/* What store_group_add() wants first. */
+static void arg_member(struct store_args *a, struct store *store,
+		       const struct store_entity_id *name)
 {
-	if (result != STORE_OK)
-		written_forget(call->store->hub, store_call_arg(call, 2), store_call_arg(call, 3),
-			       store_call_arg(call, 4));
-	store_finish_done(call, result, reply);
+	store_arg_text(a, name->type);
+	store_arg_text(a, name->id);
+	store_arg(a, noted_is_due(store->hub, name->scope, name->type, name->id) ? "1" : "0");
 }
 
 void store_put_entity(struct store *store, const struct store_entity_id *name,
@@ -66,16 +67,14 @@ void store_put_entity(struct store *store, const struct store_entity_id *name,
 	struct store_args a = { .n = 0 };
 
 	written_expect(store->hub, name->scope, name->type, name->id);
-	arg_name(&a, name);
-	store_arg_number(&a, STORE_COMPAT_TTL_MS);
+	arg_member(&a, store, name);
 	store_arg_text(&a, e->kind);
 	store_arg_text(&a, e->endpoint);
 	store_arg_text(&a, e->metadata);
 	store_arg_text(&a, e->resource);
 	store_arg_text(&a, e->info);
 	store_arg_text(&a, e->event);
-	send_in_scope(store, name->scope, SCRIPT_ENTITY_PUT, &a, finish_put_entity,
-		      (union store_answer){ .done = fn }, arg);
+	store_group_add(store, STORE_GROUP_PUT, name->scope, &a, fn, arg);
 }
 
 void store_beat_entity(struct store *store, const struct store_entity_id *name, store_done_fn *fn,
@@ -83,10 +82,8 @@ void store_beat_entity(struct store *store, const struct store_entity_id *name, 
 {
 	struct store_args a = { .n = 0 };
 
-	arg_name(&a, name);
-	store_arg_number(&a, STORE_COMPAT_TTL_MS);
-	send_in_scope(store, name->scope, SCRIPT_ENTITY_BEAT, &a, store_finish_done,
-		      (union store_answer){ .done = fn }, arg);
+	arg_member(&a, store, name);
+	store_group_add(store, STORE_GROUP_BEAT, name->scope, &a, fn, arg);
 }
 
 void store_delete_entity(struct store *store, const struct store_entity_id *name, store_done_fn *fn,

@@ -23,6 +23,7 @@ int store_hub_create(const struct store_config *config, struct store_hub **out)
 	hub->config = *config;
 	hub->port_fd = -1;
 	hub->held_fd = -1;
+	evutil_secure_rng_get_bytes(&hub->seed, sizeof(hub->seed));
 	ret = redis_url_parse(config->url, &hub->url, &why);
 	if (ret) {
 		if (ret == -EINVAL)
@@ -216,6 +217,7 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	do_later(store);
 	store_flush_beats(store);
+	store_flush_groups(store);
 	end_calls(store);
 }
 
@@ -282,6 +284,10 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 	store->base = loop_base(loop);
 	sl_list_init(&store->ended);
 	sl_list_init(&store->beats);
+	for (unsigned i = 0; i < STORE_GROUPS; i++) {
+		sl_list_init(&store->groups[i].waiting);
+		sl_list_init(&store->groups[i].sent);
+	}
 	sl_list_init(&store->feeds);
 	sl_list_init(&store->shares);
 	sl_list_init(&store->lists);
@@ -314,9 +320,10 @@ void store_destroy(struct store *store)
 	redis_destroy(store->redis);
 	/* What callbacks called again has ended by now, and is called back here. */
 	while (!sl_list_empty(&store->ended) || !sl_list_empty(&store->beats) ||
-	       !sl_list_empty(&store->later)) {
+	       !sl_list_empty(&store->later) || !store_groups_empty(store)) {
 		do_later(store);
 		store_fail_beats(store);
+		store_flush_groups(store);
 		end_calls(store);
 	}
 	reaper_destroy(store->reaper);

@@ -20,6 +20,7 @@
 #define STORE_LOOPS_MAX 64
 #define STORE_BUCKETS	8 /* of the time that calls take */
 #define STORE_WRITTEN	4096
+#define STORE_NOTED	16384
 #define WAKES_MAX	64 /* scopes noted one by one; more are all scopes */
 
 struct learner;
@@ -43,6 +44,8 @@ struct store_hub {
 	_Atomic bool told;	  /* it does, and we hear it */
 	_Atomic bool looking;	  /* through all keys */
 	_Atomic uint64_t written[STORE_WRITTEN];
+	_Atomic uint64_t noted[STORE_NOTED];
+	uint64_t seed; /* of the hashes in both: nobody can tell which names meet in an entry */
 	_Atomic unsigned n_loops, n_up; /* stores, and those whose connection serves */
 	_Atomic uint64_t took[STORE_BUCKETS], took_us; /* answers by the time they took; its sum */
 };
@@ -55,15 +58,24 @@ struct wakes {
 	char scopes[WAKES_MAX][KEY_NAME_MAX + 1];
 };
 
+/* Calls that go together: store_group.c. */
+enum store_group_id { STORE_GROUP_BEAT, STORE_GROUP_PUT, STORE_GROUPS };
+struct store_group {
+	struct sl_list waiting;
+	struct sl_list sent; /* in the one call that is under way */
+};
+
 struct store {
 	struct store_hub *hub;
 	struct loop *loop;
 	struct event_base *base;
 	struct redis *redis;
-	struct event *turn;    /* the end of this turn of the loop: ended calls, beats, later */
-	struct sl_list later;  /* of store_do_later() */
-	struct sl_list ended;  /* calls to be called back with what they have */
-	struct sl_list beats;  /* to be sent together */
+	struct event
+		*turn; /* the end of this turn of the loop: ended calls, beats, groups, later */
+	struct sl_list later; /* of store_do_later() */
+	struct sl_list ended; /* calls to be called back with what they have */
+	struct sl_list beats; /* to be sent together */
+	struct store_group groups[STORE_GROUPS];
 	struct sl_list feeds;  /* scopes that somebody follows */
 	struct sl_list shares; /* scopes of which a read for many is out */
 	struct sl_list lists;  /* of store_lists() */
@@ -196,17 +208,32 @@ void store_send_in_scope(struct store *store, struct store_text scope, enum scri
 			 size_t n, const struct store_text *args, store_finish_fn *finish,
 			 union store_answer fn, void *arg);
 
-/* store_written.c: from any thread. This process is about to write "[SCOPE:]WORD:NAME" and its
- * index. */
+/* store_group.c: one more call of this group, of an entity; fn is called as store.h says. args: its
+ * type, its id, whether an index is to learn of it, and what the script wants besides. */
+void store_group_add(struct store *store, enum store_group_id id, struct store_text scope,
+		     const struct store_args *args, store_done_fn *fn, void *arg);
+void store_flush_groups(struct store *store);
+bool store_groups_empty(const struct store *store);
+
+/* store_written.c: from any thread. This process is about to write "[SCOPE:]WORD:NAME". */
 void written_expect(struct store_hub *hub, struct store_text scope, struct store_text word,
 		    struct store_text name);
 /* It was not written, or nobody knows. */
 void written_forget(struct store_hub *hub, struct store_text scope, struct store_text word,
 		    struct store_text name);
-/* Whether a key that Redis tells of is that; once. */
+/* Whether a key that Redis tells of is that; once for each write. */
 bool written_take(struct store_hub *hub, const char *key, size_t len);
 /* What was not told of will not be. */
 void written_clear(struct store_hub *hub);
+/* Whether the index is to learn of this entity's life: not, when it did of late from this process.
+ * The caller does it. */
+bool noted_is_due(struct store_hub *hub, struct store_text scope, struct store_text type,
+		  struct store_text id);
+/* It was not done, or nobody knows. */
+void noted_forget(struct store_hub *hub, struct store_text scope, struct store_text type,
+		  struct store_text id);
+/* Redis may have lost what it had. */
+void noted_clear(struct store_hub *hub);
 
 /* learner.c */
 int learner_create(struct store *store, struct learner **out);

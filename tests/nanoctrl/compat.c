@@ -214,6 +214,39 @@ static void heartbeat_and_unregister__leave_other_keys_alone(void **state)
 	assert_true(test_redis_do(r, "TTL agent:a") > 50);
 }
 
+/* What waits for Redis at the same time goes in one call. */
+static void requests__that_go_together_are_answered_each(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+	int beats[MANY], puts[MANY];
+	char body[96];
+
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"e1\",\"kind\":\"k\"}"), 200);
+	test_redis_do(r, "SET service:p2 taken");
+	test_redis_do(r, "CLIENT PAUSE 60000 WRITE");
+	for (int i = 0; i < MANY; i++) {
+		snprintf(body, sizeof(body),
+			 "{\"entity_type\":\"service\",\"entity_id\":\"e%d\"%s}", i % 3,
+			 i % 4 ? "" : ",\"scope\":\"s\"");
+		beats[i] = api_begin(f, "POST", "/heartbeat", NULL, body);
+		snprintf(body, sizeof(body), "{\"entity_id\":\"p%d\",\"kind\":\"k\"}", i);
+		puts[i] = api_begin(f, "POST", "/register", NULL, body);
+	}
+	while (api_metric(f, "nanoctrl_http_requests_in_flight") < 2LL * MANY)
+		sched_yield();
+	test_redis_do(r, "CLIENT UNPAUSE");
+	for (int i = 0; i < MANY; i++) {
+		assert_int_equal(api_finish(beats[i], &a), 200);
+		assert_string_equal(api_text(&a, "status", NULL),
+				    i % 3 == 1 && i % 4 ? "ok" : "not_found");
+		assert_int_equal(api_finish(puts[i], &a), i == 2 ? 409 : 200);
+	}
+	assert_int_equal(test_redis_do(r, "ZCARD nanoctrl:entities:"), MANY);
+	assert_int_equal(test_redis_do(r, "HLEN service:p23"), 7);
+	assert_int_equal(test_redis_do(r, "STRLEN service:p2"), 5);
+}
+
 static void register__that_would_reach_into_other_keys_is_refused(void **state)
 {
 	struct api_fixture *f = *state;
@@ -409,6 +442,7 @@ int main(void)
 		TEST(entity__keeps_numbers_and_names_as_they_are),
 		TEST(body__of_every_wrong_form_has_the_status_of_the_original),
 		TEST(heartbeat_and_unregister__leave_other_keys_alone),
+		TEST(requests__that_go_together_are_answered_each),
 		TEST(register__that_would_reach_into_other_keys_is_refused),
 		TEST(list__shows_its_scope_only_and_skips_junk),
 		TEST(list__that_many_ask_for_is_read_for_all_at_once),

@@ -183,7 +183,7 @@ static void flags__are_added_to_those_of_others(void **state)
 	test_redis_do(&f->redis, "CONFIG SET notify-keyspace-events %s", "Exz");
 	reconnect(f);
 	until_redis_says(f, "CONFIG GET notify-keyspace-events", 1, "$");
-	for (const char *flag = "xKEh"; *flag; flag++) {
+	for (const char *flag = "xEh"; *flag; flag++) {
 		const char one[] = { *flag, '\0' };
 
 		assert_true(redis_says(f, "CONFIG GET notify-keyspace-events", 1, one));
@@ -238,6 +238,24 @@ static void registration__of_a_taken_name_shows_who_has_it(void **state)
 	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 409);
 	assert_int_equal(post(f, "/query", "{}"), 200);
 	assert_true(says("\"name\":\"a\""));
+}
+
+static void heartbeat__of_what_nobody_told_of_enters_the_lists(void **state)
+{
+	struct api_fixture *f = *state;
+	const char *beat = "{\"entity_type\":\"service\",\"entity_id\":\"e\"}";
+
+	test_redis_do(&f->redis, "CONFIG SET notify-keyspace-events %s", "");
+	write_entity(f, "service:e", "service", "e");
+	assert_int_equal(post(f, "/heartbeat", beat), 200);
+	assert_int_equal(post(f, "/list_entities", "{}"), 200);
+	assert_true(says("theirs"));
+	/* The next does not write there again; what it is about has a new end all the same. */
+	test_redis_do(&f->redis, "DEL nanoctrl:entities:");
+	test_redis_do(&f->redis, "PEXPIRE service:e 30000");
+	assert_int_equal(post(f, "/heartbeat", beat), 200);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:entities:"), 0);
+	assert_true(test_redis_do(&f->redis, "PTTL service:e") > 30000);
 }
 
 /* ---- what is theirs ---- */
@@ -439,6 +457,7 @@ int main(void)
 		TEST(flags__are_added_to_those_of_others),
 		TEST(events__of_what_we_wrote_are_no_news),
 		TEST(registration__that_redis_refused_hides_nobody),
+		TEST(heartbeat__of_what_nobody_told_of_enters_the_lists),
 		TEST(registration__of_a_taken_name_shows_who_has_it),
 		TEST(region__that_may_be_anybodys_stays),
 		TEST(end__of_a_foreign_agent_takes_what_it_left),
