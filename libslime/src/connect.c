@@ -157,13 +157,19 @@ static int create_conn(struct slime_endpoint *ep, struct sl_transport *transport
 		       struct sl_conn_attr *attr, struct sl_attempt *a)
 {
 	struct sl_offered *o = &ep->offered[a->transport];
+	struct sl_why why = { "" };
 	int ret;
 
 	pthread_mutex_lock(&ep->offer_lock);
 	attr->offer = o->offer;
+	attr->why = &why;
 	ret = transport->ops->conn_create(transport, attr, &a->conn);
+	attr->why = NULL;
 	if (ret)
-		note_reason(ep, a->transport, o->status ? o->why.text : strerror(-ret));
+		note_reason(ep, a->transport,
+			    o->status	? o->why.text
+			    : *why.text ? why.text
+					: strerror(-ret));
 	else
 		o->offer = NULL;
 	pthread_mutex_unlock(&ep->offer_lock);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/desc.h"
+#include "src/transport/rdma/pairing.h"
 #include "src/transport/rdma/wire.h"
 #include <slime/topo.h>
 
@@ -26,6 +27,27 @@ static void check_name(const char name[RDMA_NAME_LEN])
 		must(name[i] > ' ' && name[i] <= '~');
 }
 
+/* With itself each rail has its partner, and with whatever else none has two. */
+static void check_pairing(const struct rdma_candidate *c)
+{
+	struct rdma_candidate other = *c;
+	struct rdma_pairing p;
+	unsigned ours = 0, peers = 0;
+
+	must(rdma_pairing_make(c, c, &p) == 0 && p.n == c->n_rails && !p.in_order);
+	other.n_rails = 1 + (unsigned)(c->slots % RDMA_RAILS_MAX);
+	for (unsigned i = 0; i < RDMA_RAILS_MAX; i++)
+		other.rails[i] = c->rails[(c->slots >> (8 * i)) % c->n_rails];
+	must(rdma_pairing_make(c, &other, &p) == 0 && p.n);
+	for (unsigned i = 0; i < p.n; i++) {
+		must(p.rails[i].ours < c->n_rails && p.rails[i].peers < other.n_rails);
+		ours |= 1u << p.rails[i].ours;
+		peers |= 1u << p.rails[i].peers;
+	}
+	must((unsigned)__builtin_popcount(ours) == p.n &&
+	     (unsigned)__builtin_popcount(peers) == p.n);
+}
+
 /* What was accepted is within its bounds, and reads the same again. */
 static void read_candidate(const uint8_t *data, size_t len)
 {
@@ -36,8 +58,12 @@ static void read_candidate(const uint8_t *data, size_t len)
 	if (rdma_candidate_read(&c, data, len))
 		return;
 	must(c.n_rails && c.n_rails <= RDMA_RAILS_MAX && c.n_qps && c.n_qps <= RDMA_QPS_MAX);
-	for (unsigned i = 0; i < c.n_rails; i++)
+	must((unsigned)c.pair <= SLIME_RDMA_PAIR_NAME);
+	for (unsigned i = 0; i < c.n_rails; i++) {
 		check_name(c.rails[i].device);
+		must(c.rails[i].numa_node >= -1 && c.rails[i].numa_node < 1024);
+	}
+	check_pairing(&c);
 	rdma_candidate_write(&c, &w);
 	must(!w.failed && sizeof(bytes) - w.room == len);
 	must(rdma_candidate_read(&again, bytes, len) == 0);

@@ -42,6 +42,17 @@ SLIME_API const char *slime_transport_name(enum slime_transport transport);
 /* The transport of that name, or SLIME_TRANSPORT_NONE. */
 SLIME_API enum slime_transport slime_transport_by_name(const char *name);
 
+/*
+ * Which ports of two ends make a rail: those that agree in this. Where several have the same, as on
+ * one NUMA node, the first goes with the first, and so on; those without a partner are not used.
+ * When no port agrees with one of the peer's, all go together in the order of rdma_devices.
+ */
+enum slime_rdma_pair {
+	SLIME_RDMA_PAIR_POSITION, /* their place in rdma_devices */
+	SLIME_RDMA_PAIR_NUMA,	  /* the NUMA node of the device, where unknown is one, too */
+	SLIME_RDMA_PAIR_NAME,	  /* the device's name, of which 16 bytes count, and the port */
+};
+
 struct slime_context_attr {
 	enum slime_polling polling;
 	uint32_t spin_us; /* adaptive: how long to spin after the last event; more than a wake-up
@@ -70,6 +81,7 @@ struct slime_context_attr {
 	 * that may use them: all of them, or it is an error. Links are made over those whose port
 	 * is up. */
 	const char *rdma_devices;
+	enum slime_rdma_pair rdma_pair; /* of links with several rails; the same at both ends */
 	int rdma_gid_index;    /* in each port's table; -1: chosen, and the choice logged */
 	uint32_t rdma_qps;     /* queue pairs per rail and link, 1 to 8 */
 	uint32_t rdma_timeout; /* a packet not acknowledged in 4.096 us * 2^this is sent again; 1

@@ -131,15 +131,18 @@ SLIME_API const char *slime_rail_state_name(enum slime_rail_state state);
 
 struct slime_rail_info {
 	enum slime_rail_state state;
-	char device[64]; /* ours, as "mlx5_0:1" with its port */
-	char peer[64];	 /* the peer's, by its own name for it */
-	uint32_t share;	 /* of a large batch, in thousandths: as fast as it has been of late */
-	char error[128]; /* what it failed with last, "" if never */
+	char device[64];     /* ours, as "mlx5_0:1" with its port */
+	char peer[64];	     /* the peer's, by its own name for it */
+	uint32_t share;	     /* of a large batch, in thousandths: as fast as it has been of late */
+	uint32_t n_failures; /* how often it failed since the link came up */
+	uint64_t bytes;	     /* of our reads and writes that it moved since then */
+	char error[128];     /* what it failed with last, "" if never */
+	char why[256];	     /* why these two ports, and why this address of ours, for people */
 };
 
 /*
- * The rails of a connected rdma link, in an order that both ends share. Writes at most cap of them
- * and returns how many there are: 0 on other transports, and when not connected.
+ * Explain the rails of a connected rdma link, in an order that both ends share. Writes at most cap
+ * of them and returns how many there are: 0 on other transports, and when not connected.
  */
 SLIME_API size_t slime_endpoint_rails(const struct slime_endpoint *ep, struct slime_rail_info *out,
 				      size_t cap);

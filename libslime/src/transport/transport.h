@@ -190,6 +190,7 @@ struct sl_conn_attr {
 	struct sl_offer *offer; /* ours; the connection's once conn_create() returned 0 */
 	uint64_t deadline_ns;	/* not ready by then: broken(-ETIMEDOUT) */
 	const char *name;	/* for log lines; outlives the connection */
+	struct sl_why *why;	/* filled by conn_create() when it knows more than its errno says */
 };
 
 struct sl_conn_ops {

@@ -598,7 +598,7 @@ static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
 	if (!ret)
 		ret = make_proofs(c, attr);
 	if (!ret)
-		ret = rdma_path_pair(c);
+		ret = rdma_path_pair(c, attr->why);
 	if (ret)
 		return ret;
 	c->rest_seed = c->qps[0]->psn;

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/sysfs.h"
+
 /* Entries of one device's tables that we look at: the kernel takes 64 KiB of them at a time. */
 #define GIDS_MAX 1024
 
@@ -131,6 +133,17 @@ static int open_named(struct ibv_device *const *list, int n, const char *name,
 	return no_such_device(list, n, name, why);
 }
 
+/* What is not below a bus, as soft-RoCE, has none. */
+static int numa_node_of(const struct ibv_device *ibv)
+{
+	int64_t node;
+
+	if (sl_sysfs_number(&node, ibv->ibdev_path, "device/numa_node") || node < 0 ||
+	    node > SL_DEVICE_NUMA_MAX)
+		return -1;
+	return (int)node;
+}
+
 int sl_device_init(struct sl_device *dev, const char *name, struct sl_device_why *why)
 {
 	struct sl_device d = { 0 };
@@ -151,6 +164,7 @@ int sl_device_init(struct sl_device *dev, const char *name, struct sl_device_why
 			   strerror(ret));
 	}
 	snprintf(d.name, sizeof(d.name), "%s", name);
+	d.numa_node = numa_node_of(d.ibv->device);
 	*dev = d;
 	return 0;
 }

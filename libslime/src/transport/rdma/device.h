@@ -16,6 +16,7 @@
 
 #define SL_DEVICE_NAME_MAX IBV_SYSFS_NAME_MAX
 #define SL_DEVICE_WHY_MAX  256
+#define SL_DEVICE_NUMA_MAX 1023 /* the highest number of a node that Linux gives */
 
 /* Why something of a device cannot be used: what is wrong, and what to do about it. */
 struct sl_device_why {
@@ -40,6 +41,7 @@ struct sl_device {
 	struct ibv_context *ibv;
 	struct ibv_device_attr_ex attr; /* limits in attr.orig_attr; on-demand paging beside it */
 	char name[SL_DEVICE_NAME_MAX];
+	int numa_node; /* that it is near to; -1: unknown */
 };
 
 /*

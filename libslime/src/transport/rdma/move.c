@@ -41,6 +41,7 @@ static void sort_out(struct rdma_qp *q, struct rdma_sent *s, bool executed)
 		rdma_work_unsaid(op);
 	}
 	s->probe = false;
+	q->path->n_moved += executed ? s->len : 0;
 	rdma_qp_reclaim(q, s);
 	*s = (struct rdma_sent){ 0 };
 }

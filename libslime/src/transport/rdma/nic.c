@@ -230,6 +230,7 @@ static int use_port(struct rdma_nic *nic, const struct sl_port *port, struct sl_
 	nic->gid = choice.gid;
 	nic->lid = port->attr.lid;
 	nic->mtu = port->attr.active_mtu;
+	memcpy(nic->gid_why, choice.why, sizeof(nic->gid_why));
 	nic->max_msg = port->attr.max_msg_sz;
 	return 0;
 }

@@ -75,12 +75,14 @@ void rdma_rail_describe(struct rdma_rail *rail)
 	struct rdma_rail_address *a = &rail->local;
 
 	rail->gid_index = (uint8_t)nic->gid.index;
+	memcpy(rail->gid_why, nic->gid_why, sizeof(rail->gid_why));
 	a->link_layer = (uint8_t)nic->link_layer;
 	a->port = nic->port;
 	a->mtu = (uint8_t)nic->mtu;
 	a->max_rd_atomic = nic->max_rd_atomic;
 	a->max_dest_rd_atomic = nic->max_dest_rd_atomic;
 	a->position = (uint8_t)nic->index;
+	a->numa_node = (int16_t)nic->device.numa_node;
 	a->lid = nic->lid;
 	memcpy(a->gid, nic->gid.raw, sizeof(a->gid));
 	memcpy(a->device, nic->device.name, strnlen(nic->device.name, sizeof(a->device)));
@@ -178,6 +180,7 @@ static void write_bytes(struct rdma_offer *o)
 	struct rdma_candidate c = {
 		.n_rails = o->n_rails,
 		.n_qps = o->n_qps,
+		.pair = o->t->base.env->attr->rdma_pair,
 		.slots = (uintptr_t)o->in_slots,
 	};
 

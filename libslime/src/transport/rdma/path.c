@@ -69,6 +69,7 @@ void rdma_path_did(struct rdma_path *p, uint64_t n_bytes)
 {
 	uint64_t rate = p->share.rate;
 
+	p->n_moved += n_bytes;
 	if (p->c->n_paths == 1 || !n_bytes)
 		return;
 	p->c->moved_ns = sl_clock_ns();
@@ -120,6 +121,7 @@ bool rdma_path_leave(struct rdma_path *p, const char *why)
 	if (!other || rdma_state(c) != RDMA_CONN_UP || atomic_load(&c->ending))
 		return false;
 	p->failed = true;
+	p->n_failed++;
 	p->usable = false;
 	snprintf(p->error, sizeof(p->error), "%s", why);
 	c->n_held += p->led;
@@ -435,7 +437,18 @@ static void tell_people(const struct rdma_path *p, struct slime_rail_info *out)
 	snprintf(out->peer, sizeof(out->peer), "%.*s:%u", RDMA_NAME_LEN, peer,
 		 p->c->peer.rails[p->peer_rail].port);
 	out->share = p->usable ? (uint32_t)rdma_path_part(p, 1000) : 0;
+	out->n_failures = p->n_failed;
+	out->bytes = p->n_moved;
 	memcpy(out->error, p->error, sizeof(out->error));
+	memcpy(out->why, p->why, sizeof(out->why));
+}
+
+void rdma_path_explain(struct rdma_path *p)
+{
+	char paired[56];
+
+	rdma_pairing_text(&p->c->pairing, p->index, paired, sizeof(paired));
+	snprintf(p->why, sizeof(p->why), "%s; %s", paired, p->rail->gid_why);
 }
 
 size_t rdma_path_rails(struct sl_conn *conn, struct slime_rail_info *out, size_t cap)
@@ -461,33 +474,7 @@ bool rdma_path_end_all(struct rdma_conn *c)
 
 /* ---- life ---- */
 
-struct rail_pair {
-	unsigned ours, peers; /* indexes */
-};
-
-/* Rails go together by their position; when no port is up at both ends, in their order, which works
- * where all ports see each other. */
-static unsigned pair_rails(const struct rdma_conn *c, struct rail_pair pairs[RDMA_RAILS_MAX])
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0, k = 0; i < c->offer->n_rails && k < c->peer.n_rails;) {
-		unsigned ours = c->offer->rails[i].local.position;
-		unsigned peers = c->peer.rails[k].position;
-
-		if (ours == peers)
-			pairs[n++] = (struct rail_pair){ i, k };
-		i += ours <= peers;
-		k += peers <= ours;
-	}
-	if (n)
-		return n;
-	for (; n < c->offer->n_rails && n < c->peer.n_rails; n++)
-		pairs[n] = (struct rail_pair){ n, n };
-	return n;
-}
-
-static void add_path(struct rdma_conn *c, const struct rail_pair *pair, unsigned n_qps)
+static void add_path(struct rdma_conn *c, const struct rdma_paired *pair, unsigned n_qps)
 {
 	struct rdma_path *p = &c->paths[c->n_paths];
 
@@ -512,20 +499,66 @@ static void add_path(struct rdma_conn *c, const struct rail_pair *pair, unsigned
 	}
 }
 
+/* An end that says nothing of what is left over would seem to have one rail less. */
+static void tell_of_unpaired(const struct rdma_conn *c)
+{
+	const struct rdma_pairing *p = &c->pairing;
+
+	if (p->n < c->offer->n_rails || p->n < c->peer.n_rails)
+		sl_info("rdma", "%s: %u rails, paired by %s%s: we offer %u, the peer %u",
+			c->conn.name, p->n, rdma_pair_words(p->by),
+			p->in_order ? ", of which none is the same" : "", c->offer->n_rails,
+			c->peer.n_rails);
+}
+
+static int pair_rails(struct rdma_conn *c, struct sl_why *why)
+{
+	struct rdma_candidate ours;
+	int ret = rdma_candidate_read(&ours, c->offer->bytes, c->offer->len);
+
+	if (ret)
+		return ret;
+	ret = rdma_pairing_make(&ours, &c->peer, &c->pairing);
+	if (ret)
+		snprintf(why->text, sizeof(why->text),
+			 "we pair rails by %s, the peer by %s: rdma_pair, data.rdma.pair of "
+			 "agents, has to be the same at both ends",
+			 rdma_pair_words(ours.pair), rdma_pair_words(c->peer.pair));
+	return ret;
+}
+
+static int check_link_layers(const struct rdma_conn *c, struct sl_why *why)
+{
+	for (unsigned i = 0; i < c->pairing.n; i++) {
+		const struct rdma_paired *pair = &c->pairing.rails[i];
+		uint8_t ours = c->offer->rails[pair->ours].local.link_layer;
+		uint8_t peers = c->peer.rails[pair->peers].link_layer;
+
+		if (ours == peers)
+			continue;
+		snprintf(why->text, sizeof(why->text), "rail %u is %s here, and %s at the peer", i,
+			 slime_link_layer_name((enum slime_link_layer)ours),
+			 slime_link_layer_name((enum slime_link_layer)peers));
+		return -EPROTONOSUPPORT;
+	}
+	return 0;
+}
+
 /* All or none: the offer of a connection that was not made goes its own way. */
-int rdma_path_pair(struct rdma_conn *c)
+int rdma_path_pair(struct rdma_conn *c, struct sl_why *why)
 {
 	unsigned n_qps = c->offer->n_qps < c->peer.n_qps ? c->offer->n_qps : c->peer.n_qps;
-	struct rail_pair pairs[RDMA_RAILS_MAX];
-	unsigned n = pair_rails(c, pairs);
+	int ret = pair_rails(c, why);
 
-	for (unsigned i = 0; i < n; i++) {
-		if (c->offer->rails[pairs[i].ours].local.link_layer !=
-		    c->peer.rails[pairs[i].peers].link_layer)
-			return -EPROTONOSUPPORT;
+	if (!ret)
+		ret = check_link_layers(c, why);
+	if (ret)
+		return ret;
+	tell_of_unpaired(c);
+	for (unsigned i = 0; i < c->pairing.n; i++) {
+		add_path(c, &c->pairing.rails[i], n_qps);
+		rdma_path_explain(&c->paths[i]);
 	}
-	for (unsigned i = 0; i < n; i++)
-		add_path(c, &pairs[i], n_qps);
 	c->lead = c->paths[0].qps[0];
 	c->paths[0].led = true;
 	return 0;

@@ -60,7 +60,10 @@ struct rdma_path {
 	struct rdma_share share;
 	uint32_t weight;   /* of it beside the others in use */
 	unsigned n_probes; /* that are not answered */
+	uint64_t n_moved;  /* bytes of one-sided work, ever */
+	uint32_t n_failed; /* how often it was found broken */
 	char error[128];   /* what it failed with last; "" */
+	char why[256];	   /* these two ports, and this address */
 
 	/* [token] */
 	uint32_t life;
@@ -80,9 +83,9 @@ struct rdma_path {
 	uint64_t up_ns;	   /* since when it is up */
 };
 
-/* Make the rails of a new connection, of what it offered and what its peer did: 0, or with nothing
- * taken of the offer -EPROTONOSUPPORT. */
-int rdma_path_pair(struct rdma_conn *c);
+/* Make the rails of a new connection, of what it offered and what its peer did: 0, or with the
+ * words and nothing taken of the offer -EPROTONOSUPPORT. */
+int rdma_path_pair(struct rdma_conn *c, struct sl_why *why);
 
 /* It is broken: whether another takes over. Any thread, under lock. */
 bool rdma_path_leave(struct rdma_path *p, const char *why);
@@ -97,7 +100,7 @@ void rdma_path_port_changed(struct rdma_path *p);
 void rdma_path_run(struct rdma_conn *c);
 /* A frame about a rail: false: broken protocol. */
 bool rdma_path_received(struct rdma_conn *c, const struct sl_msg *m);
-/* Bytes of one-sided work leave, or have arrived: where there are several rails. Under lock. */
+/* Bytes of one-sided work leave, or have arrived. Under lock. */
 void rdma_path_took(struct rdma_path *p, uint64_t n_bytes);
 void rdma_path_did(struct rdma_path *p, uint64_t n_bytes);
 /* Of all_bytes those that it should carry. Under lock. */
@@ -110,6 +113,9 @@ void rdma_path_tell(struct rdma_path *p);
 bool rdma_path_next_told(struct rdma_conn *c, struct sl_msg *out);
 /* As of struct sl_conn_ops. */
 size_t rdma_path_rails(struct sl_conn *conn, struct slime_rail_info *out, size_t cap);
+/* Our half of it is described, as it is from now on: say so to people. Under lock, or while nobody
+ * knows the connection. */
+void rdma_path_explain(struct rdma_path *p);
 /* A probe was answered. Under lock. */
 void rdma_path_probed(struct rdma_path *p);
 /* The connection ends: false while a worker is busy with one. [token] */

@@ -115,7 +115,10 @@ static void done_make(struct rdma_job *job)
 			p->pause_ns < RDMA_PAUSE_MAX_NS / 2 ? 2 * p->pause_ns : RDMA_PAUSE_MAX_NS;
 		return;
 	}
-	rdma_path_set_state(p, RDMA_PATH_MADE);
+	pthread_mutex_lock(&p->c->lock);
+	p->state = RDMA_PATH_MADE;
+	rdma_path_explain(p);
+	pthread_mutex_unlock(&p->c->lock);
 	for (unsigned i = 0; i < p->n_qps; i++) {
 		struct sl_msg m = { .kind = RDMA_RAIL };
 

@@ -10,6 +10,7 @@
  *	offer.c      what waits for a peer: queue pairs, and memory that it writes to
  *	wire.c       the bytes: candidates, frames, proofs
  *	conn.c       a connection's life: up, leave, end
+ *	pairing.c    which rails of both ends go together
  *	path.c       a rail of a connection: its end, the agreement on it
  *	path_rise.c  and how it comes back
  *	share.c      how fast a rail is
@@ -45,6 +46,7 @@
 #include "src/transport/rdma/gid.h"
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/mr.h"
+#include "src/transport/rdma/pairing.h"
 #include "src/transport/rdma/path.h"
 #include "src/transport/rdma/share.h"
 #include "src/transport/rdma/wire.h"
@@ -105,8 +107,9 @@ struct rdma_nic {
 	struct slime_gid gid;
 	uint16_t lid;
 	enum ibv_mtu mtu;
-	_Atomic bool changed; /* ask it again */
-	bool left_out;	      /* others are used without it */
+	char gid_why[SL_GID_WHY_MAX]; /* why that address */
+	_Atomic bool changed;	      /* ask it again */
+	bool left_out;		      /* others are used without it */
 	uint32_t max_msg;
 	uint32_t n_sges;
 	uint8_t max_rd_atomic;	    /* reads that a queue pair may have under way */
@@ -272,6 +275,7 @@ struct rdma_rail {
 	struct rdma_nic *nic;
 	struct rdma_rail_address local;
 	uint8_t gid_index;
+	char gid_why[SL_GID_WHY_MAX];
 	struct ibv_mr *in;  /* slots that the peer writes */
 	struct ibv_mr *own; /* slots of ours, and the frames */
 	struct rdma_qp *qps[RDMA_QPS_MAX];
@@ -386,6 +390,7 @@ struct rdma_conn {
 	uint64_t deadline_ns;
 	uint64_t greeted_ns; /* when this try was up. [token] */
 	uint32_t rest_seed;  /* [token] */
+	struct rdma_pairing pairing;
 	unsigned n_paths;
 	struct rdma_path paths[RDMA_RAILS_MAX];
 	unsigned n_qps; /* of all paths */

@@ -7,13 +7,16 @@
 #include <infiniband/verbs.h>
 
 #include "src/desc.h"
+#include "src/transport/rdma/device.h"
 #include <slime/topo.h>
 
-#define NUMBER_MAX 0xffffffu /* of queue pairs and packets: 24 bits */
+#define NUMBER_MAX   0xffffffu /* of queue pairs and packets: 24 bits */
+#define NUMA_UNKNOWN 0xffffu
 
 /* ---- candidates ---- */
 
-static void write_rail(const struct rdma_rail_address *a, unsigned n_qps, struct sl_writer *w)
+static void write_rail(const struct rdma_rail_address *a, const struct rdma_candidate *c,
+		       struct sl_writer *w)
 {
 	sl_write_u8(w, a->link_layer);
 	sl_write_u8(w, a->port);
@@ -25,7 +28,9 @@ static void write_rail(const struct rdma_rail_address *a, unsigned n_qps, struct
 	sl_write_bytes(w, a->gid, sizeof(a->gid));
 	sl_write_u32(w, a->slots_key);
 	sl_write_bytes(w, a->device, sizeof(a->device));
-	for (unsigned i = 0; i < n_qps; i++) {
+	if (c->pair != SLIME_RDMA_PAIR_POSITION)
+		sl_write_u16(w, a->numa_node < 0 ? NUMA_UNKNOWN : (uint16_t)a->numa_node);
+	for (unsigned i = 0; i < c->n_qps; i++) {
 		sl_write_u32(w, a->qps[i].qpn);
 		sl_write_u32(w, a->qps[i].psn);
 	}
@@ -33,13 +38,15 @@ static void write_rail(const struct rdma_rail_address *a, unsigned n_qps, struct
 
 void rdma_candidate_write(const struct rdma_candidate *c, struct sl_writer *w)
 {
-	sl_write_u8(w, RDMA_WIRE_VERSION);
+	bool by_position = c->pair == SLIME_RDMA_PAIR_POSITION;
+
+	sl_write_u8(w, by_position ? RDMA_WIRE_VERSION : RDMA_WIRE_VERSION_PAIRED);
 	sl_write_u8(w, (uint8_t)c->n_rails);
 	sl_write_u8(w, (uint8_t)c->n_qps);
-	sl_write_u8(w, 0);
+	sl_write_u8(w, (uint8_t)c->pair);
 	sl_write_u64(w, c->slots);
 	for (unsigned i = 0; i < c->n_rails; i++)
-		write_rail(&c->rails[i], c->n_qps, w);
+		write_rail(&c->rails[i], c, w);
 }
 
 /* It is shown to people. */
@@ -105,7 +112,16 @@ int rdma_rail_read(struct rdma_rail_address *a, unsigned n_qps, const struct sl_
 	return 0;
 }
 
-static bool read_rail(struct rdma_rail_address *a, unsigned n_qps, struct sl_reader *r)
+static bool read_numa_node(struct rdma_rail_address *a, struct sl_reader *r)
+{
+	uint16_t node = sl_read_u16(r);
+
+	a->numa_node = node == NUMA_UNKNOWN ? -1 : (int16_t)node;
+	return node == NUMA_UNKNOWN || node <= SL_DEVICE_NUMA_MAX;
+}
+
+static bool read_rail(struct rdma_rail_address *a, const struct rdma_candidate *c,
+		      struct sl_reader *r)
 {
 	a->link_layer = sl_read_u8(r);
 	a->port = sl_read_u8(r);
@@ -117,11 +133,19 @@ static bool read_rail(struct rdma_rail_address *a, unsigned n_qps, struct sl_rea
 	sl_read_bytes(r, a->gid, sizeof(a->gid));
 	a->slots_key = sl_read_u32(r);
 	sl_read_bytes(r, a->device, sizeof(a->device));
-	for (unsigned i = 0; i < n_qps; i++) {
+	a->numa_node = -1;
+	if (c->pair != SLIME_RDMA_PAIR_POSITION && !read_numa_node(a, r))
+		return false;
+	for (unsigned i = 0; i < c->n_qps; i++) {
 		a->qps[i].qpn = sl_read_u32(r);
 		a->qps[i].psn = sl_read_u32(r);
 	}
-	return !r->failed && rail_is_sane(a, n_qps);
+	return !r->failed && rail_is_sane(a, c->n_qps);
+}
+
+static bool is_told(unsigned pair)
+{
+	return pair == SLIME_RDMA_PAIR_NUMA || pair == SLIME_RDMA_PAIR_NAME;
 }
 
 int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t len)
@@ -129,18 +153,24 @@ int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t l
 	struct sl_reader r = { .at = bytes, .left = len };
 	struct rdma_candidate got = { 0 };
 	uint8_t version = sl_read_u8(&r);
+	uint8_t pair;
 
-	if (!r.failed && version != RDMA_WIRE_VERSION)
+	if (!r.failed && version != RDMA_WIRE_VERSION && version != RDMA_WIRE_VERSION_PAIRED)
 		return -EPROTONOSUPPORT;
 	got.n_rails = sl_read_u8(&r);
 	got.n_qps = sl_read_u8(&r);
-	(void)sl_read_u8(&r);
+	pair = sl_read_u8(&r);
+	if (version == RDMA_WIRE_VERSION_PAIRED) {
+		if (!is_told(pair))
+			return -EINVAL;
+		got.pair = (enum slime_rdma_pair)pair;
+	}
 	got.slots = sl_read_u64(&r);
 	if (r.failed || !got.n_rails || got.n_rails > RDMA_RAILS_MAX || !got.n_qps ||
 	    got.n_qps > RDMA_QPS_MAX)
 		return -EINVAL;
 	for (unsigned i = 0; i < got.n_rails; i++) {
-		if (!read_rail(&got.rails[i], got.n_qps, &r) ||
+		if (!read_rail(&got.rails[i], &got, &r) ||
 		    (i && got.rails[i].position <= got.rails[i - 1].position))
 			return -EINVAL;
 	}

@@ -8,10 +8,14 @@
 
 #include <stdint.h>
 
+#include <slime/context.h>
+
 #include "src/transport/auth.h"
 #include "src/transport/transport.h"
 
-#define RDMA_WIRE_VERSION 2
+/* Version 3 is for pairings other than by position, and else as 2, which is written for that. */
+#define RDMA_WIRE_VERSION	 2
+#define RDMA_WIRE_VERSION_PAIRED 3
 
 #define RDMA_RAILS_MAX 4
 #define RDMA_QPS_MAX   8 /* of a rail */
@@ -70,13 +74,15 @@ struct rdma_rail_address {
 	uint16_t lid;
 	uint8_t gid[16];
 	uint32_t slots_key;
-	char device[RDMA_NAME_LEN]; /* for people; may lack its terminator */
+	char device[RDMA_NAME_LEN]; /* may lack its terminator */
+	int16_t numa_node;	    /* -1: unknown, or not told, as in version 2 */
 	struct rdma_qp_address qps[RDMA_QPS_MAX];
 };
 
 struct rdma_candidate {
 	unsigned n_rails;
 	unsigned n_qps; /* of a rail */
+	enum slime_rdma_pair pair;
 	uint64_t slots;
 	struct rdma_rail_address rails[RDMA_RAILS_MAX]; /* by position, some of them left out */
 };

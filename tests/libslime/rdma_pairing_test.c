@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which rails of two ends go together. Rails are written as "name.port@node", by position. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/desc.h"
+#include "src/transport/rdma/pairing.h"
+#include <slime/topo.h>
+
+/* "-" is a port that is left out. */
+static struct rdma_candidate candidate(enum slime_rdma_pair by, const char *text)
+{
+	struct rdma_candidate c = { .pair = by, .n_qps = 1, .slots = 4096 };
+	unsigned position = 0;
+
+	for (const char *at = text; *at; at += strcspn(at, " "), at += *at == ' ', position++) {
+		struct rdma_rail_address *a = &c.rails[c.n_rails];
+		unsigned port;
+		int node;
+		char name[24];
+
+		if (sscanf(at, "%20[^. ].%u@%d", name, &port, &node) != 3)
+			continue;
+		*a = (struct rdma_rail_address){
+			.link_layer = SLIME_LINK_ETHERNET,
+			.port = (uint8_t)port,
+			.mtu = 3,
+			.max_rd_atomic = 1,
+			.max_dest_rd_atomic = 1,
+			.position = (uint8_t)position,
+			.numa_node = (int16_t)node,
+		};
+		memcpy(a->device, name, strnlen(name, sizeof(a->device)));
+		c.n_rails++;
+	}
+	return c;
+}
+
+/* Pairs as indexes, "01 10", of both ends, which must come to the same. */
+static void assert_pairs(enum slime_rdma_pair by, const char *ours, const char *peers,
+			 const char *expected)
+{
+	struct rdma_candidate a = candidate(by, ours), b = candidate(by, peers);
+	struct rdma_pairing p, q;
+	char text[64] = "";
+
+	assert_int_equal(rdma_pairing_make(&a, &b, &p), 0);
+	assert_int_equal(rdma_pairing_make(&b, &a, &q), 0);
+	assert_int_equal(p.n, q.n);
+	assert_int_equal(p.in_order, q.in_order);
+	for (unsigned i = 0; i < p.n; i++) {
+		size_t at = strlen(text);
+
+		assert_int_equal(p.rails[i].ours, q.rails[i].peers);
+		assert_int_equal(p.rails[i].peers, q.rails[i].ours);
+		snprintf(text + at, sizeof(text) - at, "%s%u%u", i ? " " : "", p.rails[i].ours,
+			 p.rails[i].peers);
+	}
+	assert_string_equal(text, expected);
+}
+
+static void position__pairs_what_has_the_same(void **state)
+{
+	(void)state;
+	assert_pairs(SLIME_RDMA_PAIR_POSITION, "a.1@0 b.1@1", "x.1@1 y.1@0", "00 11");
+	assert_pairs(SLIME_RDMA_PAIR_POSITION, "a.1@0 - c.1@0", "x.1@0 y.1@0 z.1@0", "00 12");
+	assert_pairs(SLIME_RDMA_PAIR_POSITION, "a.1@0 -", "- y.1@0", "00");
+}
+
+static void numa__pairs_one_node_in_the_order_of_positions(void **state)
+{
+	(void)state;
+	assert_pairs(SLIME_RDMA_PAIR_NUMA, "a.1@1 b.1@0", "x.1@0 y.1@1", "10 01");
+	assert_pairs(SLIME_RDMA_PAIR_NUMA, "a.1@1 b.1@0 c.1@1 d.1@0", "w.1@0 x.1@0 y.1@1 z.1@1",
+		     "10 31 02 23");
+}
+
+static void numa__leaves_out_what_has_no_partner(void **state)
+{
+	(void)state;
+	assert_pairs(SLIME_RDMA_PAIR_NUMA, "a.1@0 b.1@0", "x.1@0 y.1@1", "00");
+	assert_pairs(SLIME_RDMA_PAIR_NUMA, "a.1@0 b.1@1 c.1@2", "x.1@2 y.1@3", "20");
+}
+
+static void numa__that_is_unknown_is_a_node(void **state)
+{
+	(void)state;
+	assert_pairs(SLIME_RDMA_PAIR_NUMA, "a.1@-1 b.1@-1", "x.1@-1 y.1@-1", "00 11");
+	assert_pairs(SLIME_RDMA_PAIR_NUMA, "a.1@0 b.1@-1", "x.1@-1 y.1@0", "10 01");
+}
+
+static void name__pairs_device_and_port(void **state)
+{
+	(void)state;
+	assert_pairs(SLIME_RDMA_PAIR_NAME, "m1.1@0 m0.1@0", "m0.1@0 m1.1@0", "10 01");
+	assert_pairs(SLIME_RDMA_PAIR_NAME, "m0.2@0 m0.1@0", "m0.1@0 m0.2@0", "10 01");
+	assert_pairs(SLIME_RDMA_PAIR_NAME, "m0.1@0 m1.1@0", "m0.2@0 m1.1@0", "11");
+}
+
+/* What is told of a name ends there. */
+static void name__counts_for_16_bytes(void **state)
+{
+	(void)state;
+	assert_pairs(SLIME_RDMA_PAIR_NAME, "roceP1234567p1s0f0.1@0 b.1@0",
+		     "c.1@0 roceP1234567p1s0f1.1@0", "01");
+	assert_pairs(SLIME_RDMA_PAIR_NAME, "roceP1234567p1s0f0.1@0 roceP1234567p1s0f1.1@0",
+		     "roceP1234567p1s0f0.1@0 roceP1234567p1s0f1.1@0", "00 11");
+}
+
+static void rails__of_which_none_agrees_go_together_in_order(void **state)
+{
+	(void)state;
+	assert_pairs(SLIME_RDMA_PAIR_NUMA, "a.1@0 b.1@1", "x.1@2 y.1@3 z.1@4", "00 11");
+	assert_pairs(SLIME_RDMA_PAIR_NAME, "a.1@0", "x.1@0 y.1@0", "00");
+}
+
+static void ways__that_differ_are_refused(void **state)
+{
+	struct rdma_candidate a = candidate(SLIME_RDMA_PAIR_NUMA, "a.1@0 b.1@1");
+	struct rdma_candidate b = candidate(SLIME_RDMA_PAIR_POSITION, "x.1@1 y.1@0");
+	struct rdma_pairing p;
+
+	(void)state;
+	assert_int_equal(rdma_pairing_make(&a, &b, &p), -EPROTONOSUPPORT);
+	assert_int_equal(rdma_pairing_make(&b, &a, &p), -EPROTONOSUPPORT);
+}
+
+static void end__with_one_rail_goes_along(void **state)
+{
+	struct rdma_candidate a = candidate(SLIME_RDMA_PAIR_NAME, "a.1@0 b.1@1");
+	struct rdma_candidate b = candidate(SLIME_RDMA_PAIR_POSITION, "b.1@0");
+	struct rdma_pairing p, q;
+
+	(void)state;
+	assert_int_equal(rdma_pairing_make(&a, &b, &p), 0);
+	assert_int_equal(rdma_pairing_make(&b, &a, &q), 0);
+	assert_int_equal(p.by, SLIME_RDMA_PAIR_NAME);
+	assert_int_equal(q.by, SLIME_RDMA_PAIR_NAME);
+	assert_int_equal(p.rails[0].ours, 1);
+	assert_int_equal(q.rails[0].peers, 1);
+	a.n_rails = 1;
+	assert_int_equal(rdma_pairing_make(&a, &b, &p), 0);
+	assert_int_equal(rdma_pairing_make(&b, &a, &q), 0);
+	assert_int_equal(p.by, q.by);
+}
+
+/* ---- what a peer reads of it ---- */
+
+static size_t write_candidate(const struct rdma_candidate *c, uint8_t bytes[SL_CANDIDATE_MAX])
+{
+	struct sl_writer w = { .at = bytes, .room = SL_CANDIDATE_MAX };
+
+	rdma_candidate_write(c, &w);
+	assert_false(w.failed);
+	return SL_CANDIDATE_MAX - w.room;
+}
+
+static void candidate__by_position_is_one_of_version_2(void **state)
+{
+	struct rdma_candidate c = candidate(SLIME_RDMA_PAIR_POSITION, "a.1@0 b.1@1"), got;
+	uint8_t bytes[SL_CANDIDATE_MAX];
+	size_t len = write_candidate(&c, bytes);
+
+	(void)state;
+	assert_int_equal(bytes[0], 2);
+	assert_int_equal(bytes[3], 0);
+	assert_int_equal(len, 12 + 2 * (44 + 8));
+	assert_int_equal(rdma_candidate_read(&got, bytes, len), 0);
+	assert_int_equal(got.pair, SLIME_RDMA_PAIR_POSITION);
+	assert_int_equal(got.rails[1].numa_node, -1);
+}
+
+static void candidate__of_another_pairing_tells_it_and_the_nodes(void **state)
+{
+	struct rdma_candidate c = candidate(SLIME_RDMA_PAIR_NUMA, "a.1@1023 b.1@-1"), got;
+	uint8_t bytes[SL_CANDIDATE_MAX];
+	size_t len = write_candidate(&c, bytes);
+
+	(void)state;
+	assert_int_equal(bytes[0], 3);
+	assert_int_equal(rdma_candidate_read(&got, bytes, len), 0);
+	assert_memory_equal(&got, &c, sizeof(c));
+}
+
+static void candidate__of_the_most_rails_fits(void **state)
+{
+	struct rdma_candidate c = candidate(SLIME_RDMA_PAIR_NAME, "a.1@0 b.1@0 c.1@0 d.1@0");
+	uint8_t bytes[SL_CANDIDATE_MAX];
+
+	(void)state;
+	c.n_qps = RDMA_QPS_MAX;
+	(void)write_candidate(&c, bytes);
+}
+
+static void candidate__with_what_cannot_be_is_malformed(void **state)
+{
+	struct rdma_candidate c = candidate(SLIME_RDMA_PAIR_NUMA, "a.1@0"), got;
+	uint8_t bytes[SL_CANDIDATE_MAX];
+	size_t len = write_candidate(&c, bytes);
+
+	(void)state;
+	for (unsigned way = 0; way < 256; way++) {
+		bytes[3] = (uint8_t)way;
+		assert_int_equal(rdma_candidate_read(&got, bytes, len),
+				 way == 1 || way == 2 ? 0 : -EINVAL);
+	}
+	bytes[3] = 1;
+	bytes[12 + 44] = 0;
+	bytes[12 + 45] = 4; /* 1024 */
+	assert_int_equal(rdma_candidate_read(&got, bytes, len), -EINVAL);
+	bytes[12 + 45] = 3;
+	assert_int_equal(rdma_candidate_read(&got, bytes, len), 0);
+	for (size_t cut = 0; cut < len; cut++)
+		assert_int_equal(rdma_candidate_read(&got, bytes, cut), -EINVAL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(position__pairs_what_has_the_same),
+		cmocka_unit_test(numa__pairs_one_node_in_the_order_of_positions),
+		cmocka_unit_test(numa__leaves_out_what_has_no_partner),
+		cmocka_unit_test(numa__that_is_unknown_is_a_node),
+		cmocka_unit_test(name__pairs_device_and_port),
+		cmocka_unit_test(name__counts_for_16_bytes),
+		cmocka_unit_test(rails__of_which_none_agrees_go_together_in_order),
+		cmocka_unit_test(ways__that_differ_are_refused),
+		cmocka_unit_test(end__with_one_rail_goes_along),
+		cmocka_unit_test(candidate__by_position_is_one_of_version_2),
+		cmocka_unit_test(candidate__of_another_pairing_tells_it_and_the_nodes),
+		cmocka_unit_test(candidate__of_the_most_rails_fits),
+		cmocka_unit_test(candidate__with_what_cannot_be_is_malformed),
+	};
+
+	return cmocka_run_group_tests_name("rdma_pairing", tests, NULL, NULL);
+}
