@@ -1,5 +1,5 @@
 -- What stands before every script; before those of entities and agents of other servers only up to the leases.
--- KEYS[1] is the scope's prefix, "{scope}:nanoctrl:", and ARGV[1] how many events the scope keeps. Results begin with
+-- KEYS[1] is the scope's prefix, "{scope}:nanoctrl:" (a key that never exists), and ARGV[1] how many events the scope keeps. Results begin with
 -- one of these words (enum store_outcome).
 local OK, NOT_FOUND, NAME_TAKEN, SUPERSEDED, LEASE_GONE = 0, 1, 2, 3, 4
 local REPLACED, STALE, PEER_NOT_FOUND, PEER_CHANGED, TOO_MANY, TOO_LARGE = 5, 6, 7, 8, 9, 10
@@ -68,9 +68,12 @@ local function owned_key(kind, generation) return P .. kind .. ':' .. generation
 local EXACT = 2 ^ 53 -- Lua counts without a gap below it
 local micros = clock[1] .. string.format('%06d', clock[2])
 
+-- What stands before all keys: nothing, or in a cluster the tag that keeps them in one slot; and the scope.
+local function place() return string.match(P, '^(.*){(.*)}:nanoctrl:$') end
+
 -- The set of the scopes that hold anything, and this one in it.
 local function scopes_entry()
-	local root, scope = string.match(P, '^(.*){(.*)}:nanoctrl:$')
+	local root, scope = place()
 	return root .. 'nanoctrl:scopes', scope
 end
 
@@ -194,4 +197,6 @@ local function read_epoch() return counted(read('GET', EPOCH)) or '0' end
 -- Ours begin so, up to the time.
 local SNAPSHOT_HEAD = '{"schema_version":1,"reported_at_ms":'
 
-local function snapshot_key(scope, name) return (scope == '' and '' or scope .. ':') .. 'obs:peer:' .. name end
+local function snapshot_key(scope, name)
+	return place() .. (scope == '' and '' or scope .. ':') .. 'obs:peer:' .. name
+end

@@ -1,6 +1,6 @@
--- ARGV: keep, scope, the key to go on behind ('' from the first), how many, the most bytes of all, and of one.
+-- KEYS[1] is what stands before all keys. ARGV: keep, scope, the key to go on behind ('' from the first), how many, the most bytes of all, and of one.
 -- Answers {OK, now, the key to go on behind ('' at the end), how many were skipped, {document, ...}}.
-local index, limit = 'nanoctrl:snapshots:' .. ARGV[2], tonumber(ARGV[4])
+local index, limit = P .. 'nanoctrl:snapshots:' .. ARGV[2], tonumber(ARGV[4])
 local keys = read('ZRANGEBYLEX', index, ARGV[3] == '' and '-' or '(' .. ARGV[3], '+', 'LIMIT', 0, limit) or {}
 local rows, bytes, last, more = {}, 0, '', #keys == limit
 for _, key in ipairs(keys) do

@@ -6,6 +6,7 @@ if word ~= OK then return { word } end
 local key = snapshot_key(scope, name)
 redis.call('SET', key, SNAPSHOT_HEAD .. text(now) .. ',' .. string.sub(ARGV[7], 2), 'PX', ARGV[6])
 -- Lists are read from here, so that they look at no other keys.
-write('ZADD', 'nanoctrl:snapshots:' .. scope, 0, key)
-write('SADD', 'nanoctrl:snapshot_scopes', scope)
+local root = place()
+write('ZADD', root .. 'nanoctrl:snapshots:' .. scope, 0, key)
+write('SADD', root .. 'nanoctrl:snapshot_scopes', scope)
 return { OK }

@@ -57,6 +57,19 @@ static bool check_words(struct request *rq, const struct compat_request *r, enum
 	return false;
 }
 
+/* Clients of these routes speak to Redis as well, and to one that is no cluster. */
+static bool is_in_cluster(struct request *rq)
+{
+	struct reply_error e = { .status = 501, .code = "not_in_cluster" };
+
+	if (!store_is_cluster(request_store(rq)))
+		return false;
+	reply_error(rq, &e,
+		    "this route needs a Redis that its clients can use as well; this "
+		    "server's is a Redis Cluster");
+	return true;
+}
+
 struct compat_waiting *compat_begin(struct request *rq, enum compat_form form)
 {
 	size_t len;
@@ -64,7 +77,7 @@ struct compat_waiting *compat_begin(struct request *rq, enum compat_form form)
 	struct model_error err;
 	struct compat_waiting *w;
 
-	if (!api_is_json(rq))
+	if (is_in_cluster(rq) || !api_is_json(rq))
 		return NULL;
 	w = calloc(1, sizeof(*w));
 	if (!w) {

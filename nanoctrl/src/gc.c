@@ -54,6 +54,14 @@ int gc_list(const struct settings *settings, const struct options *options)
 	}
 	if (redis_url_parse(text, &url, &why))
 		return complain(why);
+	if (url.kind == REDIS_CLUSTER) {
+		fprintf(stderr,
+			"nanoctrl: %s: agents of other control planes keep nothing in a Redis "
+			"Cluster\n",
+			url.shown);
+		redis_url_fini(&url);
+		return 0;
+	}
 	ret = redis_gc(&url, (uint32_t)settings->redis.timeout_ms, print_key, NULL, &report);
 	if (ret)
 		fprintf(stderr, "nanoctrl: %s: %s\n", url.shown, report.why);

@@ -53,19 +53,38 @@ bool key_reserved(const char *bytes, size_t len)
 	return len && *bytes == '{';
 }
 
-void key_prefix(char out[KEY_PREFIX_MAX], const char *scope)
+static void set_name(char out[48], const struct key_names *names, const char *name)
 {
-	snprintf(out, KEY_PREFIX_MAX, "{%s}:nanoctrl:", scope);
+	snprintf(out, 48, "%s%s", names->root, name);
 }
 
-bool key_wake_scope(const char *channel, size_t len, char out[KEY_NAME_MAX + 1])
+void key_names_init(struct key_names *names, bool cluster)
+{
+	snprintf(names->root, sizeof(names->root), "%s", cluster ? KEY_CLUSTER_ROOT : "");
+	set_name(names->scopes, names, "nanoctrl:scopes");
+	set_name(names->schema, names, "nanoctrl:schema");
+	set_name(names->nothing, names, "nanoctrl:nothing");
+	set_name(names->wake, names, "{*}:nanoctrl:wake");
+}
+
+void key_prefix(char out[KEY_PREFIX_MAX], const struct key_names *names, const char *scope)
+{
+	snprintf(out, KEY_PREFIX_MAX, "%s{%s}:nanoctrl:", names->root, scope);
+}
+
+bool key_wake_scope(const struct key_names *names, const char *channel, size_t len,
+		    char out[KEY_NAME_MAX + 1])
 {
 	static const char tail[] = "}:nanoctrl:wake";
 	size_t tail_len = sizeof(tail) - 1;
+	size_t root_len = strlen(names->root);
 	size_t scope_len;
 
-	if (len < 1 + tail_len || channel[0] != '{' ||
-	    memcmp(channel + len - tail_len, tail, tail_len) != 0)
+	if (len < root_len + 1 + tail_len || memcmp(channel, names->root, root_len) != 0)
+		return false;
+	channel += root_len;
+	len -= root_len;
+	if (channel[0] != '{' || memcmp(channel + len - tail_len, tail, tail_len) != 0)
 		return false;
 	scope_len = len - 1 - tail_len;
 	if (scope_len > KEY_NAME_MAX)

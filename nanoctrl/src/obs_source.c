@@ -8,6 +8,7 @@
 #include <event2/event.h>
 
 #include "cli/pidfile.h"
+#include "key.h"
 #include "nanoctrl/client/nanoctrl_client.h"
 #include "redis_obs.h"
 #include "redis_url.h"
@@ -112,13 +113,14 @@ static int on_text(void *arg, const char *text, size_t len)
 static int read_redis(struct obs_source *s)
 {
 	const char *scope = scope_of(s->options);
+	const char *root = s->redis.kind == REDIS_CLUSTER ? KEY_CLUSTER_ROOT : "";
 	char prefix[2 * OBS_TEXT];
-	const char *prefixes[] = { prefix, "" };
+	const char *prefixes[] = { prefix, root };
 	bool unscoped = !strcmp(scope, default_scope) || !*scope;
 	struct redis_obs_report report;
 	int ret;
 
-	snprintf(prefix, sizeof(prefix), "%s:", scope);
+	snprintf(prefix, sizeof(prefix), "%s%s:", root, scope);
 	ret = redis_obs(&s->redis, s->redis_ms, *scope ? prefixes : prefixes + 1,
 			*scope && unscoped ? 2 : 1, on_text, s->list, &report);
 	if (ret)

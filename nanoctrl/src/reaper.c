@@ -12,10 +12,9 @@
 #include <string.h>
 #include "store_redis.h"
 
-#define PORTION	      100		 /* leases ended by one script */
-#define STRAY_MS      1000		 /* of Redis' clock against the monotonic one */
-#define SCOPES_PER_GO 256		 /* looked at in one round; others come with the next */
-#define KEY_NOTHING   "nanoctrl:nothing" /* never there */
+#define PORTION	      100  /* leases ended by one script */
+#define STRAY_MS      1000 /* of Redis' clock against the monotonic one */
+#define SCOPES_PER_GO 256  /* looked at in one round; others come with the next */
 
 struct reaper {
 	struct store *store;
@@ -58,6 +57,17 @@ uint64_t reaper_hold_until_ns(struct store_hub *hub)
 	return refused_ns && refused_ns + ttl_ns > until_ns ? refused_ns + ttl_ns : until_ns;
 }
 
+/* A node that the data have left may have left the cluster, and then hears nothing. */
+static void keep_up(struct reaper *r)
+{
+	uint16_t port, there_port;
+	const char *host = redis_host(r->notices, &port);
+	const char *there = redis_host(r->store->redis, &there_port);
+
+	if (port != there_port || strcmp(host, there) != 0)
+		redis_reconnect(r->notices);
+}
+
 void reaper_up(struct reaper *r, const char *run_id)
 {
 	hold(r, !*r->run_id			 ? "Redis is reached for the first time"
@@ -66,6 +76,8 @@ void reaper_up(struct reaper *r, const char *run_id)
 	snprintf(r->run_id, sizeof(r->run_id), "%s", *run_id ? run_id : "?");
 	r->time_ms = 0;
 	r->up = true;
+	if (store_is_cluster(r->store))
+		keep_up(r);
 }
 
 void reaper_down(struct reaper *r)
@@ -208,7 +220,7 @@ static void on_tried(void *arg, int result, const redisReply *reply)
 /* By a write that changes nothing: those whose beats it refuses may all be other replicas'. */
 static void try_write(struct reaper *r)
 {
-	const char *args[] = { "SETRANGE", KEY_NOTHING, "0", "" };
+	const char *args[] = { "SETRANGE", r->store->hub->keys.nothing, "0", "" };
 
 	if (!r->trying)
 		r->trying = !redis_command(r->store->redis, 4, args, NULL, on_tried, r);
@@ -218,7 +230,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct reaper *r = arg;
 	char count[16];
-	const char *scan[] = { "SSCAN", KEY_SCOPES, r->scan, "COUNT", count };
+	const char *scan[] = { "SSCAN", r->store->hub->keys.scopes, r->scan, "COUNT", count };
 
 	(void)fd;
 	(void)what;
@@ -227,7 +239,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	snprintf(count, sizeof(count), "%d", SCOPES_PER_GO);
 	ask_time(r);
 	try_write(r);
-	store_sweep_compat(r->store);
+	if (!store_is_cluster(r->store))
+		store_sweep_compat(r->store);
 	store_sweep_snapshots(r->store);
 	if (!redis_command(r->store->redis, 5, scan, NULL, on_scopes, r))
 		r->busy = true;
@@ -238,7 +251,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 static void notices_up(void *arg, const char *run_id)
 {
 	struct reaper *r = arg;
-	const char *args[] = { "PSUBSCRIBE", KEY_WAKE_PATTERN };
+	const char *args[] = { "PSUBSCRIBE", r->store->hub->keys.wake };
 
 	(void)run_id;
 	redis_command(r->notices, 2, args, NULL, NULL, NULL);
@@ -264,7 +277,8 @@ static void on_notice(void *arg, const redisReply *message)
 		return;
 	}
 	channel = store_string(message, 2, &len);
-	if (strcmp(kind, "pmessage") == 0 && key_wake_scope(channel, len, scope))
+	if (strcmp(kind, "pmessage") == 0 &&
+	    key_wake_scope(&r->store->hub->keys, channel, len, scope))
 		store_hub_wake(r->store->hub, scope);
 }
 

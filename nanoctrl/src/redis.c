@@ -18,13 +18,17 @@
 #include <base/clock.h>
 #include <base/list.h>
 #include <base/log.h>
+#include "cluster.h"
 #include "dial.h"
+#include "key.h"
+#include "locator.h"
+#include "redis_info.h"
 #include "redis_url.h"
-#include "sentinel.h"
 
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_LAST_MS	 1000
 #define CHECK_MS	 250		     /* how often the oldest command's age is looked at */
+#define MOVE_MS		 500		     /* between one move and the next */
 #define PING_MS		 1000		     /* on a connection that only listens */
 #define REPLY_BUFFER_MAX (64u * 1024 * 1024) /* unparsed answer: more is not from our Redis */
 
@@ -40,9 +44,9 @@ struct command {
 struct redis {
 	struct redis_attr attr;
 	struct event_base *base;
-	struct evdns_base *dns;	   /* made when a host name needs it */
-	struct sentinel *sentinel; /* NULL: the URL says where the primary is */
-	char host[256];		   /* where it is, unless by a unix socket */
+	struct evdns_base *dns;	 /* made when a host name needs it */
+	struct locator *locator; /* NULL: the URL says where Redis is */
+	char host[256];		 /* where it is, unless by a unix socket */
 	uint16_t port;
 	struct bufferevent *bev;
 	redisReader *reader;
@@ -58,6 +62,9 @@ struct redis {
 	bool logged;	  /* this outage is in the log already */
 	bool parsing;
 	bool broken; /* while parsing: fail when done */
+	bool moving; /* the data are elsewhere: what is in flight ends, then we follow */
+	struct cluster_node next; /* where to, or nobody when that has to be asked */
+	uint64_t moved_ns;
 	char run_id[48];
 	char trouble[256];
 };
@@ -115,8 +122,8 @@ static void disconnect(struct redis *r)
 		redisReaderFree(r->reader);
 	r->reader = NULL;
 	event_del(r->check);
-	if (r->sentinel)
-		sentinel_forget(r->sentinel);
+	if (r->locator)
+		locator_forget(r->locator);
 }
 
 static void broke(struct redis *r, const char *why)
@@ -133,6 +140,8 @@ static void broke(struct redis *r, const char *why)
 		sl_warn("redis", "%s: %s: %s", r->attr.name, r->attr.url->shown, r->trouble);
 	r->logged = true;
 	r->state = WAITING;
+	r->moving = false;
+	r->next.host[0] = '\0';
 	disconnect(r);
 	add_timer(r->retry, jitter(r->backoff_ms));
 	r->backoff_ms = r->backoff_ms * 2 < BACKOFF_LAST_MS ? r->backoff_ms * 2 : BACKOFF_LAST_MS;
@@ -174,6 +183,8 @@ static int send_command(struct redis *r, int n, const char *const *args, const s
 int redis_command(struct redis *r, int n, const char *const *args, const size_t *lens,
 		  redis_reply_fn *fn, void *arg)
 {
+	if (r->moving)
+		return -EAGAIN;
 	if (r->state != SERVING || r->broken)
 		return -ENOTCONN;
 	if (r->n_inflight >= r->attr.max_inflight)
@@ -200,72 +211,25 @@ static void named(void *arg, int result, const redisReply *reply)
 	(void)reply;
 }
 
-/* The value of a line "name:value" of INFO, cut to size; "" when there is none. */
-static void info_value(const char *info, const char *name, char *out, size_t size)
-{
-	size_t name_len = strlen(name);
-	size_t len;
-
-	*out = '\0';
-	for (const char *at = info; (at = strstr(at, name)); at += name_len) {
-		if ((at != info && at[-1] != '\n') || at[name_len] != ':')
-			continue;
-		at += name_len + 1;
-		len = strcspn(at, "\r\n");
-		if (len >= size)
-			len = size - 1;
-		memcpy(out, at, len);
-		out[len] = '\0';
-		return;
-	}
-}
-
-/* Why this server cannot serve us, in r->trouble; what it does not say is taken for good. */
 static bool is_unfit(struct redis *r, const char *info)
 {
-	char value[48];
-	unsigned major;
-	unsigned minor;
+	char why[160];
 
-	info_value(info, "loading", value, sizeof(value));
-	if (strcmp(value, "1") == 0) {
-		snprintf(r->trouble, sizeof(r->trouble), "Redis is loading its data");
-		return true;
-	}
-	info_value(info, "role", value, sizeof(value));
-	if (r->sentinel && strcmp(value, "slave") == 0) {
-		snprintf(r->trouble, sizeof(r->trouble), "%.200s:%u is not the primary any more",
-			 r->host, r->port);
-		return true;
-	}
-	info_value(info, "redis_mode", value, sizeof(value));
-	if (strcmp(value, "cluster") == 0) {
-		snprintf(r->trouble, sizeof(r->trouble),
-			 "Redis Cluster is not supported: one primary, plain or behind sentinels, "
-			 "is needed");
-		return true;
-	}
-	info_value(info, "redis_version", value, sizeof(value));
-	if (sscanf(value, "%u.%u", &major, &minor) == 2 && major * 100 + minor < 602) {
-		snprintf(r->trouble, sizeof(r->trouble),
-			 "Redis is version %s; 6.2 or later is needed", value);
-		return true;
-	}
-	info_value(info, "maxmemory_policy", value, sizeof(value));
-	if (*value && strcmp(value, "noeviction") != 0) {
-		snprintf(r->trouble, sizeof(r->trouble),
-			 "Redis may evict leases: its maxmemory-policy is %s, not noeviction",
-			 value);
-		return true;
-	}
-	return false;
+	if (!redis_info_unfit(info, r->attr.url->kind, why, sizeof(why)))
+		return false;
+	if (r->locator)
+		snprintf(r->trouble, sizeof(r->trouble), "%.80s:%u: %s", r->host, r->port, why);
+	else
+		snprintf(r->trouble, sizeof(r->trouble), "%s", why);
+	return true;
 }
 
 static void serve(struct redis *r)
 {
 	r->state = SERVING;
+	r->moving = false;
 	r->backoff_ms = BACKOFF_FIRST_MS;
-	if (r->sentinel)
+	if (r->locator)
 		sl_info("redis", "%s: %s: %s:%u serves", r->attr.name, r->attr.url->shown, r->host,
 			r->port);
 	else if (r->logged)
@@ -278,7 +242,7 @@ static void admitted(void *arg, int result, const redisReply *reply)
 {
 	struct redis *r = arg;
 
-	if (result || r->broken)
+	if (result || r->broken || r->moving)
 		return;
 	if (reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "OK") == 0) {
 		serve(r);
@@ -306,7 +270,7 @@ static void informed(void *arg, int result, const redisReply *reply)
 		broke(r, r->trouble);
 		return;
 	}
-	info_value(reply->str, "run_id", r->run_id, sizeof(r->run_id));
+	redis_info_value(reply->str, "run_id", r->run_id, sizeof(r->run_id));
 	if (!r->attr.admit.n)
 		serve(r);
 	else if (send_command(r, r->attr.admit.n, r->attr.admit.args, r->attr.admit.lens, admitted,
@@ -353,6 +317,41 @@ static bool is_demotion(const redisReply *reply)
 	return reply->type == REDIS_REPLY_ERROR && strstr(reply->str, "READONLY ");
 }
 
+/* Nothing was done where the slot is not any more, or where the cluster is down: a part of it that
+ * was cut off says so for as long as one stays there. */
+static void note_move(struct redis *r, const redisReply *reply)
+{
+	struct cluster_node to;
+	bool moved;
+
+	if (r->attr.url->kind != REDIS_CLUSTER || reply->type != REDIS_REPLY_ERROR || r->moving)
+		return;
+	moved = cluster_read_redirect(reply->str, KEY_CLUSTER_SLOT, r->host, &to) == CLUSTER_MOVED;
+	if (!moved && (r->state != SERVING || strncmp(reply->str, "CLUSTERDOWN ", 12) != 0))
+		return;
+	r->moving = true;
+	r->next = to;
+	snprintf(r->trouble, sizeof(r->trouble), "%.120s:%u says %.100s", r->host, r->port,
+		 reply->str);
+}
+
+/* Everything in flight there has ended. */
+static void move(struct redis *r)
+{
+	bool served = r->state == SERVING;
+	uint64_t now = sl_clock_ns();
+	bool again = r->moved_ns && now - r->moved_ns < MOVE_MS * SL_NS_PER_MS;
+
+	sl_info("redis", "%s: %s: %s", r->attr.name, r->attr.url->shown, r->trouble);
+	r->moved_ns = now;
+	r->state = WAITING;
+	disconnect(r);
+	/* Nodes that send us to and fro do so at our pace. */
+	add_timer(r->retry, again ? jitter(MOVE_MS) : 0);
+	if (served)
+		r->attr.down(r->attr.arg);
+}
+
 /* One answer of the reader goes to whom it belongs. */
 static void take_reply(struct redis *r, const redisReply *reply)
 {
@@ -369,11 +368,12 @@ static void take_reply(struct redis *r, const redisReply *reply)
 		return;
 	}
 	r->n_inflight--;
+	note_move(r, reply);
 	c = SL_CONTAINER_OF(e, struct command, node);
 	if (c->fn)
 		c->fn(c->arg, 0, reply);
 	free(c);
-	if (r->sentinel && is_demotion(reply))
+	if (r->locator && is_demotion(reply))
 		broke(r, "the primary has become a replica");
 }
 
@@ -418,6 +418,8 @@ static void on_read(struct bufferevent *bev, void *arg)
 	if (r->broken) {
 		r->broken = false;
 		broke(r, r->trouble);
+	} else if (r->moving && sl_list_empty(&r->inflight)) {
+		move(r);
 	}
 }
 
@@ -535,30 +537,42 @@ static void reach(struct redis *r)
 		broke(r, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
 }
 
-static void on_told(void *arg, const char *host, uint16_t port, const char *why)
+static void reach_at(struct redis *r, const char *host, uint16_t port)
 {
-	struct redis *r = arg;
-
-	if (!host) {
-		broke(r, why);
-		return;
-	}
 	snprintf(r->host, sizeof(r->host), "%s", host);
 	r->port = port;
 	reach(r);
 }
 
+static void on_told(void *arg, const char *host, uint16_t port, const char *why)
+{
+	if (host)
+		reach_at(arg, host, port);
+	else
+		broke(arg, why);
+}
+
 static void on_retry(evutil_socket_t fd, short what, void *arg)
 {
 	struct redis *r = arg;
+	struct cluster_node next = r->next;
 
 	(void)fd;
 	(void)what;
 	r->state = CONNECTING;
-	if (r->sentinel)
-		sentinel_ask(r->sentinel);
+	r->next.host[0] = '\0'; /* one try; then others are asked */
+	if (next.host[0])
+		reach_at(r, next.host, next.port);
+	else if (r->locator)
+		locator_ask(r->locator);
 	else
 		reach(r);
+}
+
+void redis_reconnect(struct redis *r)
+{
+	if (r->state == SERVING)
+		broke(r, "it has to be elsewhere");
 }
 
 int redis_create(struct event_base *base, const struct redis_attr *attr, struct redis **out)
@@ -578,8 +592,8 @@ int redis_create(struct event_base *base, const struct redis_attr *attr, struct 
 	r->retry = event_new(base, -1, 0, on_retry, r);
 	r->check = event_new(base, -1, EV_PERSIST, on_check, r);
 	if (!r->retry || !r->check ||
-	    (attr->url->n_sentinels &&
-	     sentinel_create(base, attr->url, attr->timeout_ms, on_told, r, &r->sentinel))) {
+	    (attr->url->n_seeds &&
+	     locator_create(base, attr->url, attr->timeout_ms, on_told, r, &r->locator))) {
 		redis_destroy(r);
 		return -ENOMEM;
 	}
@@ -602,6 +616,6 @@ void redis_destroy(struct redis *r)
 		event_free(r->check);
 	if (r->dns)
 		evdns_base_free(r->dns, 0);
-	sentinel_destroy(r->sentinel);
+	locator_destroy(r->locator);
 	free(r);
 }

@@ -2,8 +2,8 @@
 /*
  * A connection to Redis on an event loop: commands are pipelined and answered in order. It connects
  * by itself, and again after every failure, with back-off and jitter; with sentinels to whom they
- * say is the primary, each time anew. RESP is read and written by
- * hiredis, the socket is a libevent bufferevent.
+ * say is the primary, each time anew; with a cluster to whoever has the slot of our keys, and after
+ * them when they move. RESP is read and written by hiredis, the socket is a libevent bufferevent.
  */
 #ifndef NANOCTRL_REDIS_H
 #define NANOCTRL_REDIS_H
@@ -60,11 +60,15 @@ void redis_destroy(struct redis *redis);
  * Send a command of n arguments; fn comes later, never from inside the call. fn == NULL: the answer
  * does not matter (on a connection that subscribes, answers are messages).
  *   -ENOTCONN  not serving    -EBUSY  max_inflight reached    -ENOMEM
+ *   -EAGAIN    on the way to another node of the cluster, to which the data have moved
  */
 int redis_command(struct redis *redis, int n, const char *const *args, const size_t *lens,
 		  redis_reply_fn *fn, void *arg);
 
-/* Where it is, or was last; "" before a sentinel told. Not of a unix socket. */
+/* Leaves, and looks for its place anew. */
+void redis_reconnect(struct redis *redis);
+
+/* Where it is, or was last; "" before anybody told. Not of a unix socket. */
 const char *redis_host(const struct redis *redis, uint16_t *port);
 
 /* NULL while it serves, else why it does not. */

@@ -13,13 +13,14 @@
 #define REDIS_PORT    6379
 #define SENTINEL_PORT 26379
 #define SENTINEL      "redis+sentinel://"
+#define CLUSTER	      REDIS_CLUSTER_SCHEME
 
 void redis_url_fini(struct redis_url *url)
 {
 	free(url->path);
 	free(url->host);
-	for (unsigned i = 0; i < url->n_sentinels; i++)
-		free(url->sentinels[i].host);
+	for (unsigned i = 0; i < url->n_seeds; i++)
+		free(url->seeds[i].host);
 	free(url->primary);
 	free(url->user);
 	free(url->password);
@@ -171,21 +172,23 @@ static int parse_tcp(const char *text, struct redis_url *url, const char **why)
 	return 0;
 }
 
-static int parse_sentinels(const char *text, size_t len, struct redis_url *url, const char **why)
+/* host[:port][,host[:port]...]; port is that of those who name none. */
+static int parse_seeds(const char *text, size_t len, unsigned port, struct redis_url *url,
+		       const char **why)
 {
 	const char *end = text + len;
 	int ret = 0;
 
 	for (const char *comma; !ret && text <= end; text = comma + 1) {
-		if (url->n_sentinels == REDIS_SENTINELS_MAX) {
-			*why = "it has more than 16 sentinels";
+		if (url->n_seeds == REDIS_SEEDS_MAX) {
+			*why = "it has more than 16 hosts";
 			return -EINVAL;
 		}
 		comma = memchr(text, ',', (size_t)(end - text));
 		if (!comma)
 			comma = end;
-		ret = parse_host(text, (size_t)(comma - text), SENTINEL_PORT,
-				 &url->sentinels[url->n_sentinels++], why);
+		ret = parse_host(text, (size_t)(comma - text), port, &url->seeds[url->n_seeds++],
+				 why);
 	}
 	return ret;
 }
@@ -197,13 +200,14 @@ static int parse_sentinel(const char *text, struct redis_url *url, const char **
 	const char *db = slash ? strchr(slash + 1, '/') : NULL;
 	int ret;
 
+	url->kind = REDIS_SENTINEL;
 	if (!slash || !slash[1] || db == slash + 1) {
 		*why = "the primary's name, as its sentinels call it, is missing";
 		return -EINVAL;
 	}
 	ret = parse_secret(&text, &len, url, why);
 	if (!ret)
-		ret = parse_sentinels(text, len, url, why);
+		ret = parse_seeds(text, len, SENTINEL_PORT, url, why);
 	if (!ret)
 		ret = parse_db(db, url, why);
 	if (ret)
@@ -215,6 +219,28 @@ static int parse_sentinel(const char *text, struct redis_url *url, const char **
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+/* A cluster has one database. */
+static int parse_cluster(const char *text, struct redis_url *url, const char **why)
+{
+	const char *slash = strchr(text, '/');
+	size_t len = slash ? (size_t)(slash - text) : strlen(text);
+	int ret;
+
+	url->kind = REDIS_CLUSTER;
+	if (slash && slash[1]) {
+		*why = "a Redis Cluster has no databases to choose from";
+		return -EINVAL;
+	}
+	ret = parse_secret(&text, &len, url, why);
+	if (!ret)
+		ret = parse_seeds(text, len, REDIS_PORT, url, why);
+	if (!ret && asprintf(&url->shown, CLUSTER "%.*s", (int)len, text) < 0) {
+		url->shown = NULL;
+		ret = -ENOMEM;
+	}
+	return ret;
 }
 
 static int parse_unix(const char *text, struct redis_url *url, const char **why)
@@ -245,10 +271,13 @@ int redis_url_parse(const char *text, struct redis_url *out, const char **why)
 		ret = parse_tcp(text + 8, &url, why);
 	} else if (strncmp(text, SENTINEL, strlen(SENTINEL)) == 0) {
 		ret = parse_sentinel(text + strlen(SENTINEL), &url, why);
+	} else if (strncmp(text, CLUSTER, strlen(CLUSTER)) == 0) {
+		ret = parse_cluster(text + strlen(CLUSTER), &url, why);
 	} else if (strncmp(text, "unix://", 7) == 0) {
 		ret = parse_unix(text + 7, &url, why);
 	} else {
-		*why = "it begins with none of redis://, redis+sentinel:// and unix://";
+		*why = "it begins with none of redis://, redis+sentinel://, redis+cluster:// and "
+		       "unix://";
 		ret = -EINVAL;
 	}
 	if (ret) {

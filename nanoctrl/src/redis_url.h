@@ -6,8 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REDIS_SCHEME	    "redis://"
-#define REDIS_SENTINELS_MAX 16
+#define REDIS_SCHEME	     "redis://"
+#define REDIS_CLUSTER_SCHEME "redis+cluster://"
+#define REDIS_SEEDS_MAX	     16
+
+enum redis_kind { REDIS_PLAIN, REDIS_SENTINEL, REDIS_CLUSTER };
 
 struct redis_host {
 	char *host;
@@ -15,11 +18,12 @@ struct redis_host {
 };
 
 struct redis_url {
+	enum redis_kind kind;
 	char *path; /* of a unix socket; NULL: TCP */
-	char *host; /* NULL with sentinels, who tell it */
+	char *host; /* NULL with seeds, who tell it */
 	uint16_t port;
-	struct redis_host sentinels[REDIS_SENTINELS_MAX];
-	unsigned n_sentinels;
+	struct redis_host seeds[REDIS_SEEDS_MAX]; /* sentinels, or nodes of the cluster */
+	unsigned n_seeds;
 	char *primary; /* what sentinels call it */
 	unsigned db;
 	char *user;	/* NULL: none */
@@ -30,8 +34,10 @@ struct redis_url {
 /*
  * redis://[[user]:password@]host[:port][/db] with an IPv6 address in brackets,
  * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/primary[/db] where the hosts are
- * sentinels and the rest is of the primary, or unix:///path[?db=n]; user and password may be
- * percent-encoded. On -EINVAL *why says what is wrong. -ENOMEM.
+ * sentinels and the rest is of the primary,
+ * redis+cluster://[[user]:password@]host[:port][,host[:port]...] where the hosts are some nodes of
+ * a Redis Cluster, or unix:///path[?db=n]; user and password may be percent-encoded. On -EINVAL
+ * *why says what is wrong. -ENOMEM.
  */
 int redis_url_parse(const char *text, struct redis_url *out, const char **why);
 

@@ -113,7 +113,9 @@ static const struct cli_setting redis_table[] = {
 		struct redis_settings, url, "url",
 		.help = "redis://[[user]:password@]host[:port][/db], "
 			"redis+sentinel://[[user]:password@]host[:port],.../primary[/db] with the hosts "
-			"of sentinels, or unix:///path[?db=n]; without it nanoctrl runs a private redis-server"),
+			"of sentinels, redis+cluster://[[user]:password@]host[:port],... with some nodes of "
+			"a Redis Cluster, or unix:///path[?db=n]; without it nanoctrl runs a private "
+			"redis-server"),
 	CLI_STRING(struct redis_settings, program, "program", .def = "redis-server",
 		   .help = "what runs the private one"),
 	CLI_STRING(struct redis_settings, data_dir, "data_dir", .check = check_absolute,

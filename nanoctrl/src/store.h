@@ -73,6 +73,9 @@ void store_destroy(struct store *store);
 /* NULL while this store and those of the other loops serve, else the reason why not. */
 const char *store_trouble(const struct store *store);
 
+/* Whether it is in a Redis Cluster: no other control plane and no agents of one share it. */
+bool store_is_cluster(const struct store *store);
+
 const struct store_config *store_config(const struct store *store);
 
 enum store_outcome {

@@ -140,7 +140,7 @@ void store_list_snapshots(struct store *store, struct store_text scope, struct s
  * that says that its address is client. local: it is on this host.
  *   -ENOTSUP  they cannot; the reason is in out
  *   -EAGAIN   store_open_tcp() first
- *   -ENOTCONN no sentinel has told yet where it is
+ *   -ENOTCONN nobody has told yet where it is
  */
 #define STORE_REDIS_ADDRESS_MAX 320
 int store_redis_address(const struct store *store, struct store_text client, bool local,

@@ -69,7 +69,7 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 	char from[64], own[INET_ADDRSTRLEN] = "127.0.0.1";
 	const char *advertise = store->hub->config.advertise;
 	uint16_t port = url->port;
-	const char *host = url->n_sentinels ? redis_host(store->redis, &port) : url->host;
+	const char *host = url->n_seeds ? redis_host(store->redis, &port) : url->host;
 
 	if (advertise) {
 		if (!strncmp(advertise, REDIS_SCHEME, strlen(REDIS_SCHEME)))
@@ -83,7 +83,7 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 		return unreachable(out, "Redis has a password or another database than 0, and "
 					"clients of this route know neither");
 	if (!*host)
-		return -ENOTCONN; /* no sentinel has told yet */
+		return -ENOTCONN; /* nobody has told yet */
 	if (strchr(host, ':'))
 		return unreachable(out, "Redis has an IPv6 address, and clients of this route take "
 					"HOST:PORT apart at the colon");

@@ -32,6 +32,7 @@ int store_hub_create(const struct store_config *config, struct store_hub **out)
 		return ret;
 	}
 	hub->config.url = hub->url.shown;
+	key_names_init(&hub->keys, hub->url.kind == REDIS_CLUSTER);
 	pthread_mutex_init(&hub->lock, NULL);
 	*out = hub;
 	return 0;
@@ -45,6 +46,11 @@ void store_hub_destroy(struct store_hub *hub)
 	pthread_mutex_destroy(&hub->lock);
 	redis_url_fini(&hub->url);
 	free(hub);
+}
+
+bool store_is_cluster(const struct store *store)
+{
+	return store->hub->url.kind == REDIS_CLUSTER;
 }
 
 const struct store_config *store_config(const struct store *store)
@@ -160,6 +166,7 @@ static void on_up(void *arg, const char *run_id)
 		reaper_up(store->reaper, run_id);
 	if (store->learner)
 		learner_up(store->learner);
+	store_moved_up(store);
 	store_wake(store, NULL);
 }
 
@@ -252,15 +259,15 @@ static void give_slot(struct store_hub *hub, const struct store *store)
 /* docs/redis-keys.md: of everything that this release writes. */
 #define FORM "1"
 
-static struct redis_words ask_schema(void)
+static struct redis_words ask_schema(const struct key_names *keys)
 {
 	const struct script *s = &scripts[SCRIPT_SCHEMA];
 	const char *text = (const char *)s->text;
 
 	return (struct redis_words){
 		.n = 6,
-		.args = { "EVAL", text, "1", KEY_SCHEMA, "0", FORM },
-		.lens = { strlen("EVAL"), s->len, 1, strlen(KEY_SCHEMA), 1, strlen(FORM) },
+		.args = { "EVAL", text, "1", keys->schema, "0", FORM },
+		.lens = { strlen("EVAL"), s->len, 1, strlen(keys->schema), 1, strlen(FORM) },
 	};
 }
 
@@ -271,7 +278,7 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 				   .name = "nanoctrl",
 				   .timeout_ms = hub->config.timeout_ms,
 				   .max_inflight = hub->config.max_inflight,
-				   .admit = ask_schema(),
+				   .admit = ask_schema(&hub->keys),
 				   .up = on_up,
 				   .down = on_down };
 	bool first = false;
@@ -292,14 +299,17 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 	sl_list_init(&store->shares);
 	sl_list_init(&store->lists);
 	sl_list_init(&store->later);
+	sl_list_init(&store->waiting);
 	attr.arg = store;
 	store->turn = event_new(store->base, -1, 0, on_turn, store);
-	ret = store->turn ? redis_create(store->base, &attr, &store->redis) : -ENOMEM;
+	ret = store->turn ? store_moved_init(store) : -ENOMEM;
+	if (!ret)
+		ret = redis_create(store->base, &attr, &store->redis);
 	if (!ret)
 		ret = take_slot(hub, store, &first);
 	if (!ret && first)
 		ret = reaper_create(store, &store->reaper);
-	if (!ret && first)
+	if (!ret && first && !store_is_cluster(store))
 		ret = learner_create(store, &store->learner);
 	if (ret) {
 		store_destroy(store);
@@ -318,6 +328,7 @@ void store_destroy(struct store *store)
 	if (store->redis && !redis_trouble(store->redis))
 		atomic_fetch_sub(&store->hub->n_up, 1); /* down is not called */
 	redis_destroy(store->redis);
+	store_moved_fini(store);
 	/* What callbacks called again has ended by now, and is called back here. */
 	while (!sl_list_empty(&store->ended) || !sl_list_empty(&store->beats) ||
 	       !sl_list_empty(&store->later) || !store_groups_empty(store)) {
@@ -452,9 +463,9 @@ void store_arg_field(struct store_args *a, const char *name, struct store_text v
 /* Errors inside scripts carry the word further back. */
 bool store_is_refusal(const char *error)
 {
-	static const char *const words[] = { "LOADING",	    "MASTERDOWN", "READONLY",
-					     "CLUSTERDOWN", "TRYAGAIN",	  "NOREPLICAS",
-					     "MISCONF",	    "OOM",	  "BUSY" };
+	static const char *const words[] = { "LOADING",	 "MASTERDOWN", "READONLY", "CLUSTERDOWN",
+					     "TRYAGAIN", "NOREPLICAS", "MISCONF",  "OOM",
+					     "BUSY",	 "MOVED",      "ASK" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		const char *at = strstr(error, words[i]);
@@ -465,8 +476,6 @@ bool store_is_refusal(const char *error)
 	}
 	return false;
 }
-
-static int send_call(struct store_call *call);
 
 static void end_call_later(struct store_call *call, int result)
 {
@@ -506,12 +515,19 @@ static void on_reply(void *arg, int result, const redisReply *reply)
 		call->lens[0] = 4;
 		call->args[1] = (const char *)scripts[call->script].text;
 		call->lens[1] = scripts[call->script].len;
-		result = send_call(call);
+		result = store_send_call(call);
 		if (!result)
 			return;
+	} else if (!result && store_is_redirect(reply) && store_wait_for_cluster(call)) {
+		return;
 	} else if (!result) {
 		result = judge(call, reply);
 	}
+	store_end_call(call, result, reply);
+}
+
+void store_end_call(struct store_call *call, int result, const redisReply *reply)
+{
 	if (result < 0)
 		atomic_fetch_add(&call->store->hub->n_errors, 1);
 	else
@@ -520,7 +536,7 @@ static void on_reply(void *arg, int result, const redisReply *reply)
 	free(call);
 }
 
-static int send_call(struct store_call *call)
+int store_send_call(struct store_call *call)
 {
 	call->sent_ns = sl_clock_ns();
 	return redis_command(call->store->redis, call->n, call->args, call->lens, on_reply, call);
@@ -603,8 +619,8 @@ void store_send_prefixed(struct store *store, struct store_text prefix, enum scr
 	call->arg = arg;
 	sl_list_init(&call->node);
 	atomic_fetch_add(&store->hub->n_calls, 1);
-	ret = store->closing ? -ENOTCONN : send_call(call);
-	if (ret)
+	ret = store->closing ? -ENOTCONN : store_send_call(call);
+	if (ret && !(ret == -EAGAIN && store_wait_for_cluster(call)))
 		end_call_later(call, ret);
 }
 
@@ -614,7 +630,7 @@ void store_send_many(struct store *store, const char *scope, enum script_id scri
 {
 	char prefix[KEY_PREFIX_MAX];
 
-	key_prefix(prefix, scope);
+	key_prefix(prefix, &store->hub->keys, scope);
 	store_send_prefixed(store, text_of(prefix), script, n, args, finish, fn, arg);
 }
 

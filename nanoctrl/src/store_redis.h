@@ -29,6 +29,7 @@ struct reaper;
 struct store_hub {
 	struct store_config config;
 	struct redis_url url;
+	struct key_names keys;
 	pthread_mutex_t lock; /* stores, and their wakes */
 	struct store *stores[STORE_LOOPS_MAX];
 	_Atomic uint64_t hold_until_ns; /* no lease ends before: the reaper's */
@@ -76,9 +77,12 @@ struct store {
 	struct sl_list ended; /* calls to be called back with what they have */
 	struct sl_list beats; /* to be sent together */
 	struct store_group groups[STORE_GROUPS];
-	struct sl_list feeds;  /* scopes that somebody follows */
-	struct sl_list shares; /* scopes of which a read for many is out */
-	struct sl_list lists;  /* of store_lists() */
+	struct sl_list feeds;	/* scopes that somebody follows */
+	struct sl_list shares;	/* scopes of which a read for many is out */
+	struct sl_list lists;	/* of store_lists() */
+	struct sl_list waiting; /* calls that wait for the cluster: store_moved.c */
+	size_t n_waiting;
+	struct event *again;   /* sends them */
 	struct reaper *reaper; /* on the first loop, as the learner */
 	struct learner *learner;
 	struct wakes wakes; /* under hub->lock */
@@ -127,8 +131,9 @@ struct store_call {
 	void *arg;
 	enum script_id script;
 	uint64_t sent_ns;
-	bool whole; /* sent as EVAL: the server did not know the script */
-	int result; /* of a call that has ended before it was sent */
+	uint64_t until_ns; /* how long it may wait for the cluster; 0: it has not yet */
+	bool whole;	   /* sent as EVAL: the server did not know the script */
+	int result;	   /* of a call that has ended before it was sent */
 	int n;
 	const char **args; /* all of the command, in the same allocation */
 	size_t *lens;
@@ -180,6 +185,22 @@ struct store_rows {
  * there are no rows then. */
 int store_read_page(const struct store_call *call, int result, const redisReply *reply,
 		    struct store_rows *rows, struct store_page *page);
+
+/* The end of a call: finish, and free it. */
+void store_end_call(struct store_call *call, int result, const redisReply *reply);
+/* Negative errno of redis_command(). */
+int store_send_call(struct store_call *call);
+
+/* store_moved.c */
+int store_moved_init(struct store *store);
+void store_moved_fini(struct store *store);
+/* Whether the error says that the slot is, or goes, elsewhere. */
+bool store_is_redirect(const redisReply *reply);
+/* The call, which nobody has done, is sent again a little later; false: it has waited long enough.
+ */
+bool store_wait_for_cluster(struct store_call *call);
+/* The connection serves: what waits is sent at once. */
+void store_moved_up(struct store *store);
 
 /* store_redis_metrics.c */
 void store_note_time(struct store_hub *hub, uint64_t took_us);

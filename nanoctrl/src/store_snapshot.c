@@ -73,6 +73,13 @@ static void finish_snapshots(struct store_call *call, int result, const redisRep
 	free(docs);
 }
 
+static struct store_text root_of(const struct store *store)
+{
+	const char *root = store->hub->keys.root;
+
+	return (struct store_text){ root, strlen(root) };
+}
+
 void store_list_snapshots(struct store *store, struct store_text scope, struct store_text after,
 			  unsigned limit, store_snapshots_fn *fn, void *arg)
 {
@@ -86,8 +93,8 @@ void store_list_snapshots(struct store *store, struct store_text scope, struct s
 	store_arg_number(&a, limit);
 	store_arg_number(&a, PAGE_BYTES);
 	store_arg_number(&a, DOC_BYTES);
-	store_send_prefixed(store, (struct store_text){ "", 0 }, SCRIPT_SNAPSHOT_LIST, (size_t)a.n,
-			    a.v, finish_snapshots, (union store_answer){ .snapshots = fn }, arg);
+	store_send_prefixed(store, root_of(store), SCRIPT_SNAPSHOT_LIST, (size_t)a.n, a.v,
+			    finish_snapshots, (union store_answer){ .snapshots = fn }, arg);
 }
 
 void store_sweep_snapshots(struct store *store)
@@ -95,6 +102,6 @@ void store_sweep_snapshots(struct store *store)
 	struct store_args a = { .n = 0 };
 
 	store_arg_number(&a, SWEEP_PORTION);
-	store_send_prefixed(store, (struct store_text){ "", 0 }, SCRIPT_SNAPSHOT_SWEEP, (size_t)a.n,
-			    a.v, store_finish_done, (union store_answer){ .done = NULL }, NULL);
+	store_send_prefixed(store, root_of(store), SCRIPT_SNAPSHOT_SWEEP, (size_t)a.n, a.v,
+			    store_finish_done, (union store_answer){ .done = NULL }, NULL);
 }

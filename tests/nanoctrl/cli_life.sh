@@ -375,7 +375,7 @@ case_without_its_redis_it_is_not_ready_until_it_comes() {
 	given=
 }
 
-case_a_redis_cluster_is_refused() {
+case_a_node_of_a_redis_cluster_is_used_as_such_only() {
 	local port tries=5
 
 	# Another process may take the port before Redis does.
@@ -387,11 +387,11 @@ case_a_redis_cluster_is_refused() {
 		timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do kill -0 $given || exit 1; done" >/dev/null 2>&1 || given=
 	done
 	[ -n "$given" ] || die "no Redis: $(cat "$dir/cluster")"
-	expect 0 "not ready: Redis does not serve: Redis Cluster is not supported" nc start --port 0 --set server.drain_accept=0 \
+	expect 0 "not ready: Redis does not serve: it is a node of a Redis Cluster, which is given as redis+cluster://" nc start --port 0 --set server.drain_accept=0 \
 		--redis-url "unix://$dir/given.sock"
-	expect 0 "ready: no (Redis does not serve: Redis Cluster is not supported" nc status
+	expect 0 "ready: no (Redis does not serve: it is a node of a Redis Cluster" nc status
 	expect 0 " 503 " curl -si -m 60 "$(field address)/v1/agents"
-	expect 0 "Redis Cluster is not supported: one primary" cat "$dir/run/nanoctrl.log"
+	expect 0 "it is a node of a Redis Cluster" cat "$dir/run/nanoctrl.log"
 	[ "$(redis-cli -s "$dir/given.sock" dbsize)" = 0 ] || die "it wrote there"
 	expect 0 stopped nc stop
 	kill "$given"

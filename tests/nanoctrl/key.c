@@ -39,17 +39,42 @@ static void scope__has_no_colon_and_is_no_reserved_word(void **state)
 	assert_true(key_scope_valid("agents"));
 }
 
+static bool wakes(const struct key_names *names, const char *channel, char *scope)
+{
+	return key_wake_scope(names, channel, strlen(channel), scope);
+}
+
 static void wake__names_its_scope(void **state)
 {
 	char scope[KEY_NAME_MAX + 1];
+	struct key_names names;
 
 	(void)state;
-	assert_true(key_wake_scope("{demo}:nanoctrl:wake", 20, scope));
+	key_names_init(&names, false);
+	assert_true(wakes(&names, "{demo}:nanoctrl:wake", scope));
 	assert_string_equal(scope, "demo");
-	assert_false(key_wake_scope("{de}mo}:nanoctrl:wake", 21, scope));
-	assert_false(key_wake_scope("}:nanoctrl:wake", 15, scope));
-	assert_false(key_wake_scope("{}:nanoctrl:wake", 16, scope));
-	assert_false(key_wake_scope("", 0, scope));
+	assert_false(wakes(&names, "{de}mo}:nanoctrl:wake", scope));
+	assert_false(wakes(&names, "}:nanoctrl:wake", scope));
+	assert_false(wakes(&names, "{}:nanoctrl:wake", scope));
+	assert_false(wakes(&names, "{nanoctrl}:{demo}:nanoctrl:wake", scope));
+	assert_false(wakes(&names, "", scope));
+}
+
+static void keys__of_a_cluster_have_one_tag(void **state)
+{
+	char scope[KEY_NAME_MAX + 1], prefix[KEY_PREFIX_MAX];
+	struct key_names names;
+
+	(void)state;
+	key_names_init(&names, true);
+	assert_string_equal(names.scopes, "{nanoctrl}:nanoctrl:scopes");
+	assert_string_equal(names.schema, "{nanoctrl}:nanoctrl:schema");
+	key_prefix(prefix, &names, "demo");
+	assert_string_equal(prefix, "{nanoctrl}:{demo}:nanoctrl:");
+	assert_true(wakes(&names, "{nanoctrl}:{demo}:nanoctrl:wake", scope));
+	assert_string_equal(scope, "demo");
+	assert_false(wakes(&names, "{demo}:nanoctrl:wake", scope));
+	assert_false(wakes(&names, "{nanoctrl}:", scope));
 }
 
 static void url__is_taken_apart(void **state)
@@ -85,13 +110,13 @@ static void url__of_sentinels_names_them_and_the_primary(void **state)
 	assert_int_equal(
 		redis_url_parse("redis+sentinel://u:p%40ss@a,[::1]:7,b:8/main/2", &u, &why), 0);
 	assert_null(u.host);
-	assert_int_equal(u.n_sentinels, 3);
-	assert_string_equal(u.sentinels[0].host, "a");
-	assert_int_equal(u.sentinels[0].port, 26379);
-	assert_string_equal(u.sentinels[1].host, "::1");
-	assert_int_equal(u.sentinels[1].port, 7);
-	assert_string_equal(u.sentinels[2].host, "b");
-	assert_int_equal(u.sentinels[2].port, 8);
+	assert_int_equal(u.n_seeds, 3);
+	assert_string_equal(u.seeds[0].host, "a");
+	assert_int_equal(u.seeds[0].port, 26379);
+	assert_string_equal(u.seeds[1].host, "::1");
+	assert_int_equal(u.seeds[1].port, 7);
+	assert_string_equal(u.seeds[2].host, "b");
+	assert_int_equal(u.seeds[2].port, 8);
 	assert_string_equal(u.primary, "main");
 	assert_int_equal(u.db, 2);
 	assert_string_equal(u.password, "p@ss");
@@ -99,6 +124,27 @@ static void url__of_sentinels_names_them_and_the_primary(void **state)
 	redis_url_fini(&u);
 	assert_int_equal(redis_url_parse("redis+sentinel://a/main", &u, &why), 0);
 	assert_int_equal(u.db, 0);
+	redis_url_fini(&u);
+}
+
+static void url__of_a_cluster_names_some_nodes(void **state)
+{
+	struct redis_url u;
+	const char *why;
+
+	(void)state;
+	assert_int_equal(redis_url_parse("redis+cluster://u:p%40ss@a,[::1]:7,b:8", &u, &why), 0);
+	assert_int_equal(u.kind, REDIS_CLUSTER);
+	assert_null(u.host);
+	assert_int_equal(u.n_seeds, 3);
+	assert_string_equal(u.seeds[0].host, "a");
+	assert_int_equal(u.seeds[0].port, 6379);
+	assert_string_equal(u.seeds[1].host, "::1");
+	assert_int_equal(u.seeds[2].port, 8);
+	assert_string_equal(u.password, "p@ss");
+	assert_string_equal(u.shown, "redis+cluster://a,[::1]:7,b:8");
+	redis_url_fini(&u);
+	assert_int_equal(redis_url_parse("redis+cluster://a/", &u, &why), 0);
 	redis_url_fini(&u);
 }
 
@@ -126,7 +172,13 @@ static void url__that_is_none_is_refused(void **state)
 		"redis+sentinel://a,,b/main",
 		"redis+sentinel://a//1",
 		"redis+sentinel://a/main/x",
-		"redis+sentinel://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q/main"
+		"redis+sentinel://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q/main",
+		"redis+cluster://",
+		"redis+cluster:///",
+		"redis+cluster://a,,b",
+		"redis+cluster://a/1",
+		"redis+cluster://a:0",
+		"redis+cluster://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"
 	};
 	struct redis_url u;
 	const char *why = NULL;
@@ -144,8 +196,10 @@ int main(void)
 		cmocka_unit_test(name__is_of_the_allowed_bytes),
 		cmocka_unit_test(scope__has_no_colon_and_is_no_reserved_word),
 		cmocka_unit_test(wake__names_its_scope),
+		cmocka_unit_test(keys__of_a_cluster_have_one_tag),
 		cmocka_unit_test(url__is_taken_apart),
 		cmocka_unit_test(url__of_sentinels_names_them_and_the_primary),
+		cmocka_unit_test(url__of_a_cluster_names_some_nodes),
 		cmocka_unit_test(url__that_is_none_is_refused),
 	};
 
