@@ -107,6 +107,8 @@ static int locate(struct target *t, const char *path, struct cli_node **out)
 		if (!t->tree->root)
 			return full(t);
 		t->tree->root->type = CLI_NODE_MAP;
+		/* What an empty file lacks is not this one's fault. */
+		t->tree->root->place = (struct cli_place){ .line = 1, .column = 1 };
 	}
 	node = t->tree->root;
 	for (size_t i = 0; i < n; i++) {

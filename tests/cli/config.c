@@ -244,6 +244,17 @@ static void set__beats_the_file(void **state)
 	assert_false(cli_config_given(t.c, "links.1.qps"));
 }
 
+static void set__over_an_empty_file_is_not_to_blame_for_what_that_lacks(void **state)
+{
+	(void)state;
+	assert_int_equal(cli_config_load_text(t.c, "n", "# nothing\n", 10), 0);
+	assert_int_equal(cli_config_set(t.c, "data.polling=busy"), 0);
+	cli_config_read(t.c, node_settings, &t.node);
+	assert_true(cli_config_n_errors(t.c) > 0);
+	for (size_t i = 0; i < cli_config_n_errors(t.c); i++)
+		assert_int_equal(strncmp(cli_config_error(t.c, i), "n:1:1: ", 7), 0);
+}
+
 static void assert_set_refused(const char *assignment, const char *error)
 {
 	assert_int_equal(cli_config_load_text(t.c, "n", "agent: {name: a}\nlinks: [{to: b}]\n", 34),
@@ -419,6 +430,7 @@ int main(void)
 		T(load__of_a_missing_file_says_so),
 		T(load__of_a_directory_says_so),
 		T(set__beats_the_file),
+		T(set__over_an_empty_file_is_not_to_blame_for_what_that_lacks),
 		T(set__of_what_does_not_fit_names_its_key),
 		T(refuse__stands_where_the_value_was_given),
 		T(dump__reads_back_to_the_same_values),
