@@ -135,16 +135,22 @@ static void print_options(const struct cli_program *program, const struct cli_co
 	print_entry("      --version", "print the version and the commit it was built from", to);
 }
 
-static void print_commands(const struct cli_program *program, FILE *to)
+/* Those of two words that begin with group; all for NULL. */
+static void print_commands(const struct cli_program *program, const char *group, FILE *to)
 {
+	size_t len = group ? strlen(group) : 0;
+
 	fputs("\nCommands:\n", to);
 	for (const struct cli_command *c = program->commands; c->name; c++) {
 		char label[LABEL_MAX];
 
+		if (group && (strncmp(c->name, group, len) != 0 || c->name[len] != ' '))
+			continue;
 		snprintf(label, sizeof(label), "  %s", c->name);
 		print_entry(label, c->summary, to);
 	}
-	fprintf(to, "\n'%s COMMAND --help' says more about one.\n", program->name);
+	fprintf(to, "\n'%s %s%sCOMMAND --help' says more about one.\n", program->name,
+		group ? group : "", group ? " " : "");
 }
 
 void cli_help_print(const struct cli_program *program, const struct cli_command *command, FILE *to)
@@ -161,8 +167,14 @@ void cli_help_print(const struct cli_program *program, const struct cli_command 
 	if (text)
 		fprintf(to, "\n%s\n", text);
 	if (!command)
-		print_commands(program, to);
+		print_commands(program, NULL, to);
 	print_options(program, command, to);
+}
+
+void cli_help_print_group(const struct cli_program *program, const char *group, FILE *to)
+{
+	fprintf(to, "Usage: %s %s COMMAND [OPTION...]\n", program->name, group);
+	print_commands(program, group, to);
 }
 
 void cli_version_print(const char *program, FILE *to)

@@ -32,6 +32,7 @@ struct parse {
 	struct occurrence *given;
 	size_t n_given;
 	bool help;
+	const char *group;  /* the first word of commands of two, which help is asked for */
 	bool only_operands; /* after "--" */
 };
 
@@ -296,8 +297,8 @@ static bool asks_for_help_on_group(struct parse *p, const char *word)
 		return false;
 	for (const struct cli_command *c = p->program->commands; c->name; c++)
 		if (!strncmp(c->name, word, len) && c->name[len] == ' ')
-			return true;
-	return false;
+			p->group = word;
+	return p->group;
 }
 
 static int take_operand(struct parse *p, char *word)
@@ -354,7 +355,10 @@ static int read_words(struct parse *p)
 	if (ret)
 		return ret;
 	if (p->help) {
-		cli_help_print(p->program, p->args->command, stdout);
+		if (p->group)
+			cli_help_print_group(p->program, p->group, stdout);
+		else
+			cli_help_print(p->program, p->args->command, stdout);
 		return printed(p->program);
 	}
 	if (!p->args->command)

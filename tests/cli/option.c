@@ -284,6 +284,16 @@ static void help__lists_commands_and_options_with_defaults(void **state)
 	assert_int_equal(cli_args_exit_status(CLI_PRINTED), 0);
 }
 
+static void help__of_a_first_word_lists_its_commands(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("obs", "--help"), CLI_PRINTED);
+	assert_string_equal(t.out, "Usage: prog obs COMMAND [OPTION...]\n\nCommands:\n"
+				   "  obs links                 list the links\n"
+				   "  obs nics                  list the NICs\n\n"
+				   "'prog obs COMMAND --help' says more about one.\n");
+}
+
 static void help__of_settings_is_a_markdown_table(void **state)
 {
 	(void)state;
@@ -318,6 +328,7 @@ int main(void)
 					  teardown),
 		cmocka_unit_test_teardown(init__of_a_bad_environment_names_the_variable, teardown),
 		cmocka_unit_test_teardown(help__lists_commands_and_options_with_defaults, teardown),
+		cmocka_unit_test_teardown(help__of_a_first_word_lists_its_commands, teardown),
 		cmocka_unit_test_teardown(help__of_settings_is_a_markdown_table, teardown),
 		cmocka_unit_test_teardown(version__names_the_commit, teardown),
 	};
