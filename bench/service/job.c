@@ -147,11 +147,15 @@ static void add_names(struct slime_agent *agent, char message[BENCH_MESSAGE_MAX]
 int bench_check_registered(struct slime_agent *agent, const char *name,
 			   char message[BENCH_MESSAGE_MAX])
 {
+	size_t used;
+
 	if (slime_agent_peer_find(agent, name, LOOKUP_TIMEOUT_MS) != -ENOENT)
 		return 0;
 	snprintf(message, BENCH_MESSAGE_MAX, "%.60s is not registered in scope %.40s", name,
 		 slime_agent_scope(agent));
 	add_names(agent, message);
+	used = strlen(message);
+	snprintf(message + used, BENCH_MESSAGE_MAX - used, "; --scope names another scope");
 	return -ENOENT;
 }
 

@@ -149,7 +149,7 @@ refused 1 'node-b offers no region nothing' transfer --peer node-b --region noth
 # At once: only a peer that is there and cannot be reached is waited for, 15 s.
 SECONDS=0
 # A slime-bench of the lines before may not have gone from the list yet.
-refused 1 'nobody is not registered in scope test; there are .*node-a, node-b, node-r' rpc --peer nobody
+refused 1 'nobody is not registered in scope test; there are .*node-a, node-b, node-r.*; --scope names another' rpc --peer nobody
 refused 1 'nobody is not registered in scope test' rpc --from nobody --peer node-b
 refused 1 'node-a: nobody is not registered in scope test' rpc --from node-a --peer nobody
 [ "$SECONDS" -lt 40 ] || fail "it took $SECONDS s to say so"
