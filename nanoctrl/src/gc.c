@@ -33,9 +33,31 @@ static int complain(const char *what)
 	return 1;
 }
 
-int gc_list(const struct settings *settings, const struct options *options)
+/* The URL of a private Redis: of the data directory that was named, that of the server which runs,
+ * or the default one. */
+static int private_url(const struct settings *settings, const struct runtime *rt, char *out,
+		       size_t room)
 {
-	char data_dir[PATH_MAX], text[PATH_MAX + 16];
+	const char *named = settings->redis.data_dir;
+	struct runtime_meta meta;
+	char data_dir[PATH_MAX];
+
+	if (!named && rt && runtime_read_meta(rt, &meta)) {
+		if (!meta.data_dir[0])
+			return complain("the server uses a Redis that it was given: --redis-url "
+					"names it");
+		named = meta.data_dir;
+	}
+	if (runtime_data_dir(named, data_dir))
+		return complain("no usable data directory; --data-dir names one");
+	redis_child_url(data_dir, out, room);
+	return 0;
+}
+
+int gc_list(const struct settings *settings, const struct options *options,
+	    const struct runtime *rt)
+{
+	char text[PATH_MAX + 16];
 	const char *why = "no memory";
 	struct redis_gc_report report;
 	struct redis_url url;
@@ -45,13 +67,10 @@ int gc_list(const struct settings *settings, const struct options *options)
 		complain("gc: expected --dry-run: it lists, and removes nothing");
 		return CLI_EXIT_USAGE;
 	}
-	if (settings->redis.url) {
+	if (settings->redis.url)
 		snprintf(text, sizeof(text), "%s", settings->redis.url);
-	} else {
-		if (runtime_data_dir(settings->redis.data_dir, data_dir))
-			return complain("no usable data directory; --data-dir names one");
-		redis_child_url(data_dir, text, sizeof(text));
-	}
+	else if (private_url(settings, rt, text, sizeof(text)))
+		return 1;
 	if (redis_url_parse(text, &url, &why))
 		return complain(why);
 	if (url.kind == REDIS_CLUSTER) {

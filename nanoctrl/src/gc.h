@@ -4,9 +4,12 @@
 #define NANOCTRL_GC_H
 
 struct options;
+struct runtime;
 struct settings;
 
-/* Lists it; the program's exit status. */
-int gc_list(const struct settings *settings, const struct options *options);
+/* Lists it; the program's exit status. rt is where a server may run whose private Redis is meant;
+ * NULL: nowhere. */
+int gc_list(const struct settings *settings, const struct options *options,
+	    const struct runtime *rt);
 
 #endif

@@ -53,6 +53,14 @@ bool key_reserved(const char *bytes, size_t len)
 	return len && *bytes == '{';
 }
 
+bool key_is_ours(const char *key, size_t len)
+{
+	static const char name[] = "nanoctrl:";
+	size_t n = sizeof(name) - 1;
+
+	return (len && *key == '{') || (len >= n && memcmp(key, name, n) == 0);
+}
+
 static void set_name(char out[48], const struct key_names *names, const char *name)
 {
 	snprintf(out, 48, "%s%s", names->root, name);

@@ -65,12 +65,6 @@ static bool begins(const char *at, size_t len, const char *word)
 	return len >= n && !memcmp(at, word, n);
 }
 
-/* Keys of ours begin with a brace, or with our name. */
-static bool is_ours(const char *key, size_t len)
-{
-	return begins(key, len, "{") || begins(key, len, "nanoctrl:");
-}
-
 /* One of the words stands at the beginning of the key or behind a colon. */
 static bool has_word(const char *key, size_t len)
 {
@@ -98,7 +92,7 @@ static void note(struct learner *l, const char *key, size_t len)
 {
 	struct key *k = &l->queue[(l->first + l->n) % QUEUE_MAX];
 
-	if (!len || len > KEY_MAX || is_ours(key, len) || !utf8_valid(key, len))
+	if (!len || len > KEY_MAX || key_is_ours(key, len) || !utf8_valid(key, len))
 		return;
 	k->at = l->n < QUEUE_MAX ? malloc(len) : NULL;
 	if (!k->at) {
@@ -335,7 +329,7 @@ static void events_down(void *arg)
 
 static void note_event(struct learner *l, const char *key, size_t len)
 {
-	if (is_ours(key, len) || written_take(l->store->hub, key, len))
+	if (key_is_ours(key, len) || written_take(l->store->hub, key, len))
 		return;
 	atomic_fetch_add(&l->store->hub->n_heard, 1);
 	note(l, key, len);

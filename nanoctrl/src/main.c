@@ -87,7 +87,7 @@ static int run(const char *command, const struct options *options, const struct 
 	int ret = runtime_init(&rt, options->runtime_dir);
 
 	if (!strcmp(command, "gc"))
-		return gc_list(settings, options);
+		return gc_list(settings, options, ret ? NULL : &rt);
 	/* Who only asks leaves no directory behind; one that is there has to be ours. */
 	if (!ret && (serves || !access(rt.dir, F_OK)))
 		ret = runtime_create(&rt);

@@ -59,6 +59,7 @@ struct redis {
 	uint64_t read_ns; /* when something came */
 	uint64_t ping_ns; /* when a connection that subscribes last asked for something */
 	bool overdue;	  /* an answer is, and nothing has come since we saw that */
+	unsigned tried;	  /* without success since it served */
 	bool logged;	  /* this outage is in the log already */
 	bool parsing;
 	bool broken; /* while parsing: fail when done */
@@ -129,6 +130,7 @@ static void disconnect(struct redis *r)
 static void broke(struct redis *r, const char *why)
 {
 	bool served = r->state == SERVING;
+	bool ends;
 
 	if (why != r->trouble && !r->broken)
 		snprintf(r->trouble, sizeof(r->trouble), "%s", why);
@@ -136,17 +138,19 @@ static void broke(struct redis *r, const char *why)
 		r->broken = true;
 		return;
 	}
-	if (served || !r->logged)
+	ends = r->attr.tries && (served || ++r->tried == r->attr.tries);
+	if (!r->attr.tries && (served || !r->logged))
 		sl_warn("redis", "%s: %s: %s", r->attr.name, r->attr.url->shown, r->trouble);
 	r->logged = true;
 	r->state = WAITING;
 	r->moving = false;
 	r->next.host[0] = '\0';
 	disconnect(r);
-	add_timer(r->retry, jitter(r->backoff_ms));
+	if (!ends)
+		add_timer(r->retry, jitter(r->backoff_ms));
 	r->backoff_ms = r->backoff_ms * 2 < BACKOFF_LAST_MS ? r->backoff_ms * 2 : BACKOFF_LAST_MS;
 	fail_inflight(r);
-	if (served)
+	if (served || ends)
 		r->attr.down(r->attr.arg);
 }
 

@@ -35,6 +35,7 @@ struct redis_attr {
 	const char *name;	     /* for the log and CLIENT SETNAME */
 	uint32_t timeout_ms;	     /* an answer that takes longer breaks the connection */
 	uint32_t max_inflight;
+	unsigned tries; /* to begin to serve, then down is called; 0: there is no end of them */
 	/* Ends the greeting: the connection serves when the answer is OK, else the answer says why
 	 * not. */
 	struct redis_words admit;
@@ -43,7 +44,8 @@ struct redis_attr {
 	 * server from the next; "" when the server does not say.
 	 */
 	void (*up)(void *arg, const char *run_id);
-	/* It does not serve any more. Everything in flight has been called back. */
+	/* It does not serve any more, or after so many tries not at all. Everything in flight has
+	 * been called back. */
 	void (*down)(void *arg);
 	/* Messages of subscriptions: makes this a connection that only subscribes. May be NULL. */
 	void (*push)(void *arg, const struct redisReply *message);

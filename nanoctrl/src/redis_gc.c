@@ -7,7 +7,9 @@
 #include <string.h>
 #include <event2/event.h>
 #include <hiredis/hiredis.h>
+#include "key.h"
 #include "redis.h"
+#include "redis_url.h"
 
 #define PER_STEP     "500"
 #define MEANINGS_MAX 64 /* agents that a key may be of */
@@ -189,7 +191,8 @@ static void on_scan(void *arg, int result, const redisReply *reply)
 	for (size_t i = 0; i < keys->elements; i++) {
 		const redisReply *key = keys->element[i];
 
-		if (key->type == REDIS_REPLY_STRING && ask(s, key->str, (size_t)key->len)) {
+		if (key->type == REDIS_REPLY_STRING && !key_is_ours(key->str, (size_t)key->len) &&
+		    ask(s, key->str, (size_t)key->len)) {
 			end(s, -ENOMEM, "out of memory");
 			return;
 		}
@@ -238,6 +241,7 @@ int redis_gc(const struct redis_url *url, uint32_t timeout_ms,
 				   .name = "nanoctrl-gc",
 				   .timeout_ms = timeout_ms,
 				   .max_inflight = 65536,
+				   .tries = redis_url_tries(url),
 				   .up = on_up,
 				   .down = on_down,
 				   .arg = &s };

@@ -8,6 +8,7 @@
 #include <event2/event.h>
 #include <hiredis/hiredis.h>
 #include "redis.h"
+#include "redis_url.h"
 
 #define PER_STEP "1000"
 #define WORD	 "obs:peer:"
@@ -203,6 +204,7 @@ int redis_obs(const struct redis_url *url, uint32_t timeout_ms, const char *cons
 				   .name = "nanoctrl-obs",
 				   .timeout_ms = timeout_ms,
 				   .max_inflight = 16,
+				   .tries = redis_url_tries(url),
 				   .up = on_up,
 				   .down = on_down,
 				   .arg = &r };

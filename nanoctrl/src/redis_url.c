@@ -28,6 +28,11 @@ void redis_url_fini(struct redis_url *url)
 	memset(url, 0, sizeof(*url));
 }
 
+unsigned redis_url_tries(const struct redis_url *url)
+{
+	return url->n_seeds ? 2 * url->n_seeds : 1;
+}
+
 /* A percent-decoded copy of len bytes; NULL with errno EINVAL or ENOMEM. */
 static char *decoded(const char *from, size_t len)
 {

@@ -41,6 +41,9 @@ struct redis_url {
  */
 int redis_url_parse(const char *text, struct redis_url *out, const char **why);
 
+/* How often one connects to it before it is out of reach: twice by each of those who may tell. */
+unsigned redis_url_tries(const struct redis_url *url);
+
 void redis_url_fini(struct redis_url *url);
 
 #endif

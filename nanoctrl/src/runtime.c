@@ -198,6 +198,8 @@ bool runtime_read_meta(const struct runtime *rt, struct runtime_meta *out)
 			take_text(value, out->address, sizeof(out->address));
 		else if (json_is(key, "\"log\""))
 			take_text(value, out->log, sizeof(out->log));
+		else if (json_is(key, "\"data_dir\""))
+			take_text(value, out->data_dir, sizeof(out->data_dir));
 	}
 	return true;
 }

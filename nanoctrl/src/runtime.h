@@ -47,6 +47,7 @@ struct runtime_meta {
 	long pid;
 	char address[256];
 	char log[PATH_MAX];
+	char data_dir[PATH_MAX]; /* of its private Redis */
 };
 bool runtime_read_meta(const struct runtime *rt, struct runtime_meta *out);
 

@@ -265,7 +265,8 @@ static const struct cli_setting top_options[] = {
 static const struct cli_setting gc_options[] = {
 	CLI_FLAG(struct options, dry_run, "dry-run", .help = "list, and remove nothing"),
 	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL,
-		.help = "the Redis to look at; default the private one of --data-dir"),
+		.help = "the Redis to look at; default the private one of --data-dir, else of the "
+			"server that runs here"),
 	CLI_END,
 };
 

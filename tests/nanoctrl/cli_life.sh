@@ -413,7 +413,9 @@ case_wrong_words_and_values_are_refused() {
 	expect 2 "server.port" nc start --set server.port=x
 	expect 1 "nanoctrl: --host: expected a loopback address" nc start --host 0.0.0.0
 	expect 2 "nanoctrl: --redis-url: expected a Redis URL: it begins with none of" nc start --redis-url foo
-	expect 0 "obs links" nc obs --help
+	expect 0 "Usage: nanoctrl obs COMMAND" nc obs --help
+	nc obs --help | grep -q '^  obs links ' || die "not its commands"
+	! nc obs --help | grep -q '^  start ' || die "other commands"
 	expect 2 "expected one of status, peers, nics, links" nc obs
 	printf 'version: 1\nserver:\n  prot: 1\n' >"$dir/bad.yaml"
 	expect 2 "bad.yaml:3:3: " nc start --config "$dir/bad.yaml"
@@ -511,7 +513,11 @@ case_the_private_redis_listens_only_for_those_who_need_it() {
 case_what_others_left_is_listed() {
 	local key
 	expect 2 "expected --dry-run" nc gc --data-dir "$dir/data"
-	expect 1 "redis.sock: No such file or directory" nc gc --dry-run --data-dir "$dir/data" --set redis.timeout=200ms
+	# Once, and at once.
+	expect 1 "redis.sock: No such file or directory" nc gc --dry-run --data-dir "$dir/data" --set redis.timeout=60s
+	[ "$(nc gc --dry-run --data-dir "$dir/data" 2>&1 | wc -l)" = 1 ] || die "it says more than that"
+	[ "$(nc obs peers --redis-url redis://127.0.0.1:1 2>&1)" = \
+		"nanoctrl: redis://127.0.0.1:1/0: Connection refused" ] || die "obs says it otherwise"
 	expect 0 started nc start "${options[@]}"
 	rc() {
 		redis-cli -s "$dir/data/redis.sock" "$@" >/dev/null
@@ -523,6 +529,9 @@ case_what_others_left_is_listed() {
 		stream:a:1 s:inbox:b agent:c other service:x:mr; do
 		rc set "$key" x NX
 	done
+	# Nor keys of our own, whatever words are in them.
+	rc set '{default}:nanoctrl:inbox:7' x
+	rc set nanoctrl:stream:a x
 	for key in mr:a:2:kv mr:b:kv exchange:y:z:w spec:topology:b s:stream:a s:inbox:a:1 $'mr:n\nl:kv'; do
 		rc set "$key" x
 	done
@@ -530,6 +539,8 @@ case_what_others_left_is_listed() {
 	sort "$dir/orphans" >"$dir/sorted"
 	printf '%s\n' exchange:y:z:w mr:a:2:kv mr:b:kv 'mr:n\x0al:kv' s:inbox:a:1 s:stream:a spec:topology:b | sort >"$dir/wanted"
 	cmp -s "$dir/sorted" "$dir/wanted" || die "$(diff "$dir/sorted" "$dir/wanted")"
+	# Where the server keeps its data, it says itself.
+	nc gc --dry-run 2>/dev/null | sort | cmp -s - "$dir/wanted" || die "not without --data-dir"
 	grep -q '^nanoctrl: 7 of [0-9]* keys have no agent' "$dir/out" || die "$(cat "$dir/out")"
 	expect 0 stopped nc stop
 }
