@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "loop.h"
 #include "reply_private.h"
+#include "send.h"
 #include "stream_private.h"
 #include "worker.h"
 
@@ -57,7 +58,16 @@ static void set_deadline(struct conn *c, unsigned ms)
 
 struct evbuffer *conn_output(struct conn *c)
 {
+	if (sl_list_empty(&c->unsent)) {
+		sl_list_append(&c->w->unsent, &c->unsent);
+		event_active(c->w->send, EV_TIMEOUT, 0);
+	}
 	return bufferevent_get_output(c->bev);
+}
+
+size_t conn_unsent(const struct conn *c)
+{
+	return evbuffer_get_length(bufferevent_get_output(c->bev));
 }
 
 void conn_close(struct conn *c)
@@ -68,6 +78,7 @@ void conn_close(struct conn *c)
 	c->rq = NULL;
 	c->stream = NULL;
 	sl_list_remove(&c->link);
+	sl_list_remove(&c->unsent);
 	event_del(&c->again);
 	event_del(&c->deadline);
 	c->w->body_bytes -= c->held;
@@ -110,7 +121,7 @@ void conn_finish(struct conn *c)
 		return;
 	move(c, CONN_FLUSHING);
 	event_del(&c->deadline);
-	if (!evbuffer_get_length(conn_output(c)))
+	if (!conn_unsent(c))
 		linger(c);
 }
 
@@ -219,8 +230,8 @@ static void advance(struct conn *c)
 	for (int i = 0; c->state == CONN_READING; i++) {
 		enum http_parse got;
 
-		if (evbuffer_get_length(conn_output(c)) > OUTPUT_MAX)
-			break; /* goes on in on_writable() */
+		if (conn_unsent(c) > OUTPUT_MAX)
+			break; /* goes on when it has left */
 		if (i == BURST) {
 			event_active(&c->again, EV_TIMEOUT, 0);
 			break;
@@ -272,18 +283,34 @@ static void on_readable(struct bufferevent *bev, void *arg)
 	go_on(arg);
 }
 
-/* The output is empty. */
-static void on_writable(struct bufferevent *bev, void *arg)
+static void output_left(struct conn *c)
 {
-	struct conn *c = arg;
-
-	(void)bev;
 	if (c->state == CONN_FLUSHING)
 		linger(c);
 	else if (c->state == CONN_STREAMING)
 		stream_writable(c->stream);
 	else if (c->state == CONN_READING)
 		go_on(c);
+}
+
+static void on_writable(struct bufferevent *bev, void *arg)
+{
+	send_begin(bev);
+	output_left(arg);
+}
+
+void conn_send_all(struct worker *w)
+{
+	struct sl_list now, *e;
+
+	sl_list_init(&now);
+	sl_list_splice(&now, &w->unsent);
+	while ((e = sl_list_pop(&now))) {
+		struct conn *c = SL_CONTAINER_OF(e, struct conn, unsent);
+
+		if (conn_unsent(c) && c->state != CONN_BROKEN && send_now(c->bev))
+			output_left(c);
+	}
 }
 
 static void on_eof(struct conn *c)
@@ -367,11 +394,13 @@ int conn_open(struct worker *w, int fd, const char *peer)
 	event_assign(&c->again, base, -1, 0, on_again, c);
 	event_assign(&c->deadline, base, -1, 0, on_deadline, c);
 	sl_list_append(&w->conns, &c->link);
+	sl_list_init(&c->unsent);
 	metrics_count(w->metrics->connections);
 	bufferevent_setcb(c->bev, on_readable, on_writable, on_event, c);
 	bufferevent_setwatermark(c->bev, EV_READ, 0, INPUT_MAX);
 	bufferevent_set_timeouts(c->bev, NULL, &stall);
-	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+	bufferevent_enable(c->bev, EV_READ);
+	send_begin(c->bev);
 	set_deadline(c, w->config->idle_ms);
 	return 0;
 }

@@ -28,6 +28,7 @@ enum conn_state {
 
 struct conn {
 	struct sl_list link;
+	struct sl_list unsent; /* in w->unsent, when something may be in the output */
 	struct worker *w;
 	struct bufferevent *bev;
 	struct http_parser parser;
@@ -49,8 +50,14 @@ int conn_open(struct worker *w, int fd, const char *peer);
 /* Close now. The request becomes one whose client has gone, the stream is told. */
 void conn_close(struct conn *c);
 
-/* What the reply is written to. */
+/* What the reply is written to. It leaves when this turn of the loop ends. */
 struct evbuffer *conn_output(struct conn *c);
+
+/* Bytes in it. */
+size_t conn_unsent(const struct conn *c);
+
+/* At the end of a turn: what all connections of this loop have in their outputs leaves. */
+void conn_send_all(struct worker *w);
 
 /* The reply to c->rq is in the output. keep: another request may follow. */
 void conn_replied(struct conn *c, bool keep);

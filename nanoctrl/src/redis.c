@@ -24,6 +24,7 @@
 #include "locator.h"
 #include "redis_info.h"
 #include "redis_url.h"
+#include "send.h"
 
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_LAST_MS	 1000
@@ -52,6 +53,7 @@ struct redis {
 	redisReader *reader;
 	struct event *retry; /* timer of the next attempt */
 	struct event *check; /* timer of the age check */
+	struct event *send;  /* the end of a turn in which commands were written */
 	enum state state;
 	struct sl_list inflight; /* commands, the oldest first */
 	size_t n_inflight;
@@ -174,6 +176,7 @@ static int send_command(struct redis *r, int n, const char *const *args, const s
 		return -ENOMEM;
 	}
 	redisFreeCommand(bytes);
+	event_active(r->send, EV_TIMEOUT, 0);
 	if (!c)
 		return 0;
 	c->fn = fn;
@@ -427,6 +430,23 @@ static void on_read(struct bufferevent *bev, void *arg)
 	}
 }
 
+static void on_send(evutil_socket_t fd, short what, void *arg)
+{
+	struct redis *r = arg;
+
+	(void)fd;
+	(void)what;
+	if (r->bev)
+		send_now(r->bev);
+}
+
+/* What the socket did not take at once has left. */
+static void on_written(struct bufferevent *bev, void *arg)
+{
+	(void)arg;
+	send_begin(bev);
+}
+
 static void set_socket_options(struct redis *r)
 {
 	int fd = bufferevent_getfd(r->bev);
@@ -449,6 +469,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 
 	if (what & BEV_EVENT_CONNECTED) {
 		set_socket_options(r);
+		send_begin(bev);
 		r->state = GREETING;
 		if (greet(r))
 			broke(r, "out of memory");
@@ -529,7 +550,7 @@ static void reach(struct redis *r)
 		broke(r, "out of memory");
 		return;
 	}
-	bufferevent_setcb(r->bev, on_read, NULL, on_event, r);
+	bufferevent_setcb(r->bev, on_read, on_written, on_event, r);
 	bufferevent_set_timeouts(r->bev, NULL, &tv); /* of connecting, and of a stuck write */
 	bufferevent_enable(r->bev, EV_READ | EV_WRITE);
 	add_timer(r->check, CHECK_MS);
@@ -595,7 +616,8 @@ int redis_create(struct event_base *base, const struct redis_attr *attr, struct 
 	r->port = attr->url->port;
 	r->retry = event_new(base, -1, 0, on_retry, r);
 	r->check = event_new(base, -1, EV_PERSIST, on_check, r);
-	if (!r->retry || !r->check ||
+	r->send = event_new(base, -1, 0, on_send, r);
+	if (!r->retry || !r->check || !r->send ||
 	    (attr->url->n_seeds &&
 	     locator_create(base, attr->url, attr->timeout_ms, on_told, r, &r->locator))) {
 		redis_destroy(r);
@@ -618,6 +640,8 @@ void redis_destroy(struct redis *r)
 		event_free(r->retry);
 	if (r->check)
 		event_free(r->check);
+	if (r->send)
+		event_free(r->send);
 	if (r->dns)
 		evdns_base_free(r->dns, 0);
 	locator_destroy(r->locator);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "conn.h"
 #include "loop.h"
 #include "worker.h"
 
@@ -344,6 +345,13 @@ static int open_events(struct server *s)
 	return s->resume && s->drain_timer ? 0 : -ENOMEM;
 }
 
+static void on_send(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	conn_send_all(arg);
+}
+
 static int worker_init(struct worker *w, struct server *s, unsigned index)
 {
 	const struct server_hooks *hooks = &s->config.hooks;
@@ -356,17 +364,25 @@ static int worker_init(struct worker *w, struct server *s, unsigned index)
 	    (ssize_t)sizeof(w->id_seed))
 		w->id_seed = sl_clock_ns();
 	sl_list_init(&w->conns);
+	sl_list_init(&w->unsent);
 	ret = metrics_create(s->config.n_routes, &w->metrics);
 	if (ret)
 		return ret;
 	ret = loop_create(index, &w->loop);
 	if (ret)
 		goto destroy_metrics;
+	w->send = event_new(loop_base(w->loop), -1, 0, on_send, w);
+	if (!w->send) {
+		ret = -ENOMEM;
+		goto destroy_loop;
+	}
 	ret = hooks->store_create(hooks->arg, w->loop, &w->store);
 	if (ret)
-		goto destroy_loop;
+		goto free_send;
 	return 0;
 
+free_send:
+	event_free(w->send);
 destroy_loop:
 	loop_destroy(w->loop);
 destroy_metrics:
@@ -379,6 +395,7 @@ static void worker_fini(struct worker *w)
 {
 	worker_close_all(w);
 	w->config->hooks.store_destroy(w->store);
+	event_free(w->send);
 	loop_destroy(w->loop);
 	metrics_destroy(w->metrics);
 }

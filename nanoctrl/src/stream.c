@@ -59,7 +59,7 @@ static void drop_queue(struct stream *s)
 
 size_t stream_queued(const struct stream *s)
 {
-	return s->queued + (s->conn ? evbuffer_get_length(conn_output(s->conn)) : 0);
+	return s->queued + (s->conn ? conn_unsent(s->conn) : 0);
 }
 
 /* The bytes around a message. */

@@ -25,6 +25,8 @@ struct worker {
 	struct store *store;
 	struct metrics *metrics;
 	struct sl_list conns;
+	struct sl_list unsent; /* connections with something in their output */
+	struct event *send;    /* the end of a turn in which there are any */
 	enum worker_phase phase;
 	size_t body_bytes; /* held by requests and parsers */
 	uint64_t id_seed;  /* random: where request ids begin */
