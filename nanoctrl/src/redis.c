@@ -66,6 +66,7 @@ struct redis {
 	bool parsing;
 	bool broken; /* while parsing: fail when done */
 	bool moving; /* the data are elsewhere: what is in flight ends, then we follow */
+	bool on_way; /* from then until it serves there, or something breaks */
 	struct cluster_node next; /* where to, or nobody when that has to be asked */
 	uint64_t moved_ns;
 	char run_id[48];
@@ -145,7 +146,7 @@ static void broke(struct redis *r, const char *why)
 		sl_warn("redis", "%s: %s: %s", r->attr.name, r->attr.url->shown, r->trouble);
 	r->logged = true;
 	r->state = WAITING;
-	r->moving = false;
+	r->moving = r->on_way = false;
 	r->next.host[0] = '\0';
 	disconnect(r);
 	if (!ends)
@@ -190,7 +191,7 @@ static int send_command(struct redis *r, int n, const char *const *args, const s
 int redis_command(struct redis *r, int n, const char *const *args, const size_t *lens,
 		  redis_reply_fn *fn, void *arg)
 {
-	if (r->moving)
+	if (r->on_way)
 		return -EAGAIN;
 	if (r->state != SERVING || r->broken)
 		return -ENOTCONN;
@@ -234,7 +235,7 @@ static bool is_unfit(struct redis *r, const char *info)
 static void serve(struct redis *r)
 {
 	r->state = SERVING;
-	r->moving = false;
+	r->on_way = false;
 	r->backoff_ms = BACKOFF_FIRST_MS;
 	if (r->locator)
 		sl_info("redis", "%s: %s: %s:%u serves", r->attr.name, r->attr.url->shown, r->host,
@@ -336,7 +337,7 @@ static void note_move(struct redis *r, const redisReply *reply)
 	moved = cluster_read_redirect(reply->str, KEY_CLUSTER_SLOT, r->host, &to) == CLUSTER_MOVED;
 	if (!moved && (r->state != SERVING || strncmp(reply->str, "CLUSTERDOWN ", 12) != 0))
 		return;
-	r->moving = true;
+	r->moving = r->on_way = true;
 	r->next = to;
 	snprintf(r->trouble, sizeof(r->trouble), "%.120s:%u says %.100s", r->host, r->port,
 		 reply->str);
@@ -351,6 +352,7 @@ static void move(struct redis *r)
 
 	sl_info("redis", "%s: %s: %s", r->attr.name, r->attr.url->shown, r->trouble);
 	r->moved_ns = now;
+	r->moving = false;
 	r->state = WAITING;
 	disconnect(r);
 	/* Nodes that send us to and fro do so at our pace. */
@@ -597,7 +599,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 void redis_reconnect(struct redis *r)
 {
 	if (r->state == SERVING)
-		broke(r, "it has to be elsewhere");
+		broke(r, "what it serves is elsewhere now");
 }
 
 int redis_create(struct event_base *base, const struct redis_attr *attr, struct redis **out)

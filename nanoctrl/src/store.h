@@ -30,7 +30,7 @@ struct store;
 struct store_hub;
 
 struct store_config {
-	const char *url;       /* redis://[user:password@]host[:port][/db], unix:///path[?db=n] */
+	const char *url;       /* redis_url.h */
 	const char *advertise; /* HOST:PORT of Redis for others; NULL: as the URL says */
 	uint32_t ttl_ms;       /* of a lease without a beat */
 	uint32_t beat_ms;      /* how often agents are asked to beat */

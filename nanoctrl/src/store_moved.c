@@ -38,6 +38,7 @@ bool store_wait_for_cluster(struct store_call *call)
 		call->until_ns = now + wait_ms * SL_NS_PER_MS;
 	if (store->closing || now >= call->until_ns || store->n_waiting >= config->max_inflight)
 		return false;
+	atomic_fetch_add(&store->hub->n_redirected, 1);
 	reaper_refused(store->hub); /* it may be a beat */
 	sl_list_append(&store->waiting, &call->node);
 	if (!store->n_waiting++)

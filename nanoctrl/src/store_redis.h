@@ -41,6 +41,7 @@ struct store_hub {
 	_Atomic int held_fd;	   /* a socket that nobody else takes it meanwhile, or -1 */
 	/* Counters of /metrics; every loop adds to them. */
 	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_reconnects, n_holds;
+	_Atomic uint64_t n_redirected;
 	_Atomic uint64_t n_heard; /* keys of others that Redis told of */
 	_Atomic bool told;	  /* it does, and we hear it */
 	_Atomic bool looking;	  /* through all keys */

@@ -65,6 +65,9 @@ void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 		&hub->n_skipped);
 	counter(out, "store_connects", "Times that a connection to Redis came up.",
 		&hub->n_reconnects);
+	counter(out, "store_redirected",
+		"Times that a call waited for a slot of the cluster to be where it is sent.",
+		&hub->n_redirected);
 	counter(out, "leases_expired", "Leases that this server ended.", &hub->n_expired);
 	counter(out, "reaper_holds",
 		"Times that no lease may end for a while: Redis was away, or its clock jumped.",
