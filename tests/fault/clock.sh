@@ -17,11 +17,25 @@ set_clock() {
 	mv "$work/clock.new" "$work/clock"
 }
 
+# libfaketime's shared memory and its semaphore, which nobody removes when Redis is killed.
+remove_shared() {
+	rm -f "/dev/shm/faketime_shm_$1" "/dev/shm/sem.faketime_sem_$1"
+}
+finish() {
+	local redis=${pids[redis]:-none}
+
+	cleanup
+	remove_shared "$redis"
+}
+trap finish EXIT
+
+# Once Redis has them, their names are not needed: so nothing is left, however this test ends.
 start_redis() {
 	spawn redis env LD_PRELOAD="$faketime:$libc" FAKETIME_TIMESTAMP_FILE="$work/clock" FAKETIME_NO_CACHE=1 \
 		FAKETIME_DONT_FAKE_MONOTONIC=1 \
 		redis-server --port 0 --unixsocket "$work/redis.sock" --unixsocketperm 600 --dir "$work" --save ''
 	wait_for 10 redis-cli -s "$work/redis.sock" ping || fail "Redis does not answer"
+	remove_shared "${pids[redis]}"
 }
 
 # How far Redis' clock is ahead of ours.
