@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/utf8.h"
 
 static struct {
 	slime_log_fn *fn;
@@ -25,16 +26,6 @@ void slime_log_set(slime_log_fn *fn, void *arg, enum slime_log_level level)
 enum slime_log_level slime_log_level(void)
 {
 	return (enum slime_log_level)atomic_load_explicit(&sink.level, memory_order_relaxed);
-}
-
-static void make_printable(char *line)
-{
-	for (; *line; line++) {
-		unsigned char c = (unsigned char)*line;
-
-		if (c < 0x20 || c == 0x7f)
-			*line = '?';
-	}
 }
 
 static void write_to_stderr(enum slime_log_level level, const char *part, const char *line)
@@ -61,7 +52,7 @@ void sl_log(enum slime_log_level level, const char *part, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
-	make_printable(line);
+	sl_utf8_make_printable(line);
 
 	if (sink.fn)
 		sink.fn(sink.arg, level, part, line);

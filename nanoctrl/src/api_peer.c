@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <base/utf8.h>
 #include "api.h"
 #include "api_compat.h"
-#include "utf8.h"
 
 /* ---- start, cleanup ---- */
 
@@ -29,7 +29,7 @@ static void started(void *arg, int result, const struct store_peer *peer, size_t
 
 	(void)n;
 	if (result == STORE_OK &&
-	    (redis_address(w, redis) || !utf8_valid(peer->name.at, peer->name.len)))
+	    (redis_address(w, redis) || !sl_utf8_valid(peer->name.at, peer->name.len)))
 		result = -EPROTO;
 	if (result == STORE_OK)
 		api_reply(w->rq, 200, compat_started(&w->r, peer->name, redis));

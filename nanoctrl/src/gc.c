@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <base/utf8.h>
 
 #include "redis_child.h"
 #include "redis_gc.h"
@@ -15,14 +16,18 @@
 /* A key on a line of its own, whatever is in it. */
 static void print_key(void *arg, const char *key, size_t len)
 {
-	(void)arg;
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)key[i];
+	size_t n;
 
-		if (c < 0x20 || c == 0x7f || c == '\\')
-			printf("\\x%02x", c);
-		else
-			putchar(c);
+	(void)arg;
+	for (; len; key += n, len -= n) {
+		n = sl_utf8_char(key, len);
+		if (n && *key != '\\' && !sl_utf8_is_control(key, n)) {
+			fwrite(key, 1, n, stdout);
+			continue;
+		}
+		n = n ? n : 1;
+		for (size_t i = 0; i < n; i++)
+			printf("\\x%02x", (unsigned char)key[i]);
 	}
 	putchar('\n');
 }

@@ -3,8 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
-
-#include "utf8.h"
+#include <base/utf8.h>
 
 #define ESCAPE_MAX 6
 
@@ -14,7 +13,7 @@ size_t json_text(char *out, size_t room, const char *text)
 
 	out[at++] = '"';
 	while (left && at + ESCAPE_MAX + 2 <= room) {
-		size_t n = utf8_char(text, left);
+		size_t n = sl_utf8_char(text, left);
 		unsigned char c = (unsigned char)*text;
 
 		if (!n)

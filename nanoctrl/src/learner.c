@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <base/utf8.h>
 #include "store_redis.h"
-#include "utf8.h"
 
 #define QUEUE_MAX   4096
 #define BATCH_MAX   256
@@ -92,7 +92,7 @@ static void note(struct learner *l, const char *key, size_t len)
 {
 	struct key *k = &l->queue[(l->first + l->n) % QUEUE_MAX];
 
-	if (!len || len > KEY_MAX || key_is_ours(key, len) || !utf8_valid(key, len))
+	if (!len || len > KEY_MAX || key_is_ours(key, len) || !sl_utf8_valid(key, len))
 		return;
 	k->at = l->n < QUEUE_MAX ? malloc(len) : NULL;
 	if (!k->at) {

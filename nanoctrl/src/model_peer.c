@@ -2,10 +2,10 @@
 /* What the compatible routes say of agents and their memory. */
 #include <stdlib.h>
 #include <string.h>
+#include <base/utf8.h>
 #include "json_slice.h"
 #include "model_compat.h"
 #include "model_out.h"
-#include "utf8.h"
 
 static struct store_text text_of(const char *s)
 {
@@ -39,7 +39,7 @@ char *compat_redis(const char *address)
 /* Text that an agent may have written itself. */
 static struct store_text checked(struct store_text t)
 {
-	return t.len && utf8_valid(t.at, t.len) ? t : text_of("");
+	return t.len && sl_utf8_valid(t.at, t.len) ? t : text_of("");
 }
 
 static void put_peer(struct out *o, const struct store_peer *p)
@@ -67,7 +67,7 @@ char *compat_peers(const struct store_peer *peers, size_t n)
 	const char *comma = "[";
 
 	for (size_t i = 0; i < n; i++) {
-		if (!utf8_valid(peers[i].name.at, peers[i].name.len))
+		if (!sl_utf8_valid(peers[i].name.at, peers[i].name.len))
 			continue;
 		out_words(&o, comma);
 		put_peer(&o, &peers[i]);

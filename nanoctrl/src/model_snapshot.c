@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
+#include <base/utf8.h>
 #include "json_slice.h"
 #include "model.h"
 #include "model_out.h"
 #include "model_place.h"
 #include "store_entity.h"
-#include "utf8.h"
 
 #define TEXT_MAX	1024
 #define NICS_MAX	16
@@ -143,7 +143,7 @@ char *model_snapshots(const struct store_snapshots *page)
 		comma = ",";
 	}
 	out_words(&o, "],\"next\":");
-	if (page->next.len && utf8_valid(page->next.at, page->next.len))
+	if (page->next.len && sl_utf8_valid(page->next.at, page->next.len))
 		out_member(&o, "", page->next);
 	else
 		out_words(&o, "null");

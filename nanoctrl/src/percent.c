@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "percent.h"
 
+#include <base/utf8.h>
 #include "hex.h"
-#include "utf8.h"
 
 bool percent_decode(const char *text, size_t len, bool plus, char *out)
 {
@@ -27,5 +27,5 @@ bool percent_decode(const char *text, size_t len, bool plus, char *out)
 		out[n++] = c;
 	}
 	out[n] = '\0';
-	return utf8_valid(out, n);
+	return sl_utf8_valid(out, n);
 }

@@ -18,6 +18,7 @@
 #include <base/clock.h>
 #include <base/list.h>
 #include <base/log.h>
+#include <base/utf8.h>
 #include "cluster.h"
 #include "dial.h"
 #include "key.h"
@@ -137,6 +138,7 @@ static void broke(struct redis *r, const char *why)
 
 	if (why != r->trouble && !r->broken)
 		snprintf(r->trouble, sizeof(r->trouble), "%s", why);
+	sl_utf8_make_printable(r->trouble); /* Redis may have said it */
 	if (r->parsing) {
 		r->broken = true;
 		return;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <event2/event.h>
 #include <hiredis/hiredis.h>
+#include <base/utf8.h>
 #include "key.h"
 #include "redis.h"
 #include "redis_url.h"
@@ -39,6 +40,7 @@ static void end(struct scan *s, int result, const char *why)
 {
 	s->result = result;
 	snprintf(s->report->why, sizeof(s->report->why), "%s", why);
+	sl_utf8_make_printable(s->report->why);
 	event_base_loopbreak(s->base);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <event2/event.h>
 #include <hiredis/hiredis.h>
+#include <base/utf8.h>
 #include "redis.h"
 #include "redis_url.h"
 
@@ -35,6 +36,7 @@ static void end(struct reading *r, int result, const char *why)
 	r->ended = true;
 	r->result = result;
 	snprintf(r->report->why, sizeof(r->report->why), "%s", why);
+	sl_utf8_make_printable(r->report->why);
 	event_base_loopbreak(r->base);
 }
 

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <openssl/evp.h>
-
-#include "utf8.h"
+#include <base/utf8.h>
 
 #define FIN    0x80
 #define RSV    0x70
@@ -147,7 +146,7 @@ static enum ws_event end_control(struct ws_parser *p)
 			(unsigned)(unsigned char)p->control[0] << 8 | (unsigned char)p->control[1];
 		if (!ws_close_code_valid(p->close_code))
 			return bad(p, WS_CLOSE_PROTOCOL);
-		if (!utf8_valid(p->control + 2, p->len - 2))
+		if (!sl_utf8_valid(p->control + 2, p->len - 2))
 			return bad(p, WS_CLOSE_UTF8);
 	}
 	return WS_CONTROL;
@@ -169,7 +168,7 @@ static enum ws_event end_frame(struct ws_parser *p)
 	p->message[p->len] = '\0';
 	p->message_opcode = WS_CONTINUATION;
 	p->message_done = true;
-	if (p->opcode == WS_TEXT && !utf8_valid(p->payload, p->len))
+	if (p->opcode == WS_TEXT && !sl_utf8_valid(p->payload, p->len))
 		return bad(p, WS_CLOSE_UTF8);
 	return WS_MESSAGE;
 }

@@ -4,8 +4,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
-
-#include "utf8.h"
+#include <base/utf8.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
@@ -36,7 +35,7 @@ static uint64_t parse(const unsigned char *data, size_t size, size_t step)
 			break;
 		}
 		if (p.len > MESSAGE_MAX || p.payload[p.len] ||
-		    (p.opcode == WS_TEXT && !utf8_valid(p.payload, p.len)))
+		    (p.opcode == WS_TEXT && !sl_utf8_valid(p.payload, p.len)))
 			abort();
 		for (size_t i = 0; i < p.len; i++)
 			sum = (sum ^ (unsigned char)p.payload[i]) * 1099511628211u;

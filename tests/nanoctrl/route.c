@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <base/utf8.h>
 #include "percent.h"
-#include "utf8.h"
 
 static void handler(struct request *rq)
 {
@@ -111,9 +111,9 @@ static void utf8__only_shortest_forms_of_characters_are_valid(void **state)
 					   "\xff" };
 
 	(void)state;
-	assert_true(utf8_valid("a\x7f\xc2\x80\xe2\x82\xac\xf4\x8f\xbf\xbf", 11));
+	assert_true(sl_utf8_valid("a\x7f\xc2\x80\xe2\x82\xac\xf4\x8f\xbf\xbf", 11));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_false(utf8_valid(bad[i], strlen(bad[i])));
+		assert_false(sl_utf8_valid(bad[i], strlen(bad[i])));
 }
 
 int main(void)

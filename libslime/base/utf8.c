@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "utf8.h"
+#include "base/utf8.h"
 
 #include <stdint.h>
+#include <string.h>
 
-size_t utf8_char(const char *text, size_t len)
+size_t sl_utf8_char(const char *text, size_t len)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *s = (const unsigned char *)text;
@@ -25,16 +26,36 @@ size_t utf8_char(const char *text, size_t len)
 	return n;
 }
 
-bool utf8_valid(const char *text, size_t len)
+bool sl_utf8_valid(const char *text, size_t len)
 {
 	size_t at = 0;
 
 	while (at < len) {
-		size_t n = utf8_char(text + at, len - at);
+		size_t n = sl_utf8_char(text + at, len - at);
 
 		if (!n)
 			return false;
 		at += n;
 	}
 	return true;
+}
+
+bool sl_utf8_is_control(const char *at, size_t len)
+{
+	const unsigned char *c = (const unsigned char *)at;
+
+	return c[0] < 0x20 || c[0] == 0x7f || (len == 2 && c[0] == 0xc2 && c[1] < 0xa0);
+}
+
+void sl_utf8_make_printable(char *text)
+{
+	size_t left = strlen(text), len;
+
+	for (; left; text += len, left -= len) {
+		len = sl_utf8_char(text, left);
+		if (len && !sl_utf8_is_control(text, len))
+			continue;
+		len = len ? len : 1;
+		memset(text, '?', len);
+	}
 }
