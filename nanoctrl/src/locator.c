@@ -16,6 +16,7 @@
 #include "cluster.h"
 #include "dial.h"
 #include "key.h"
+#include "redis_reader.h"
 #include "redis_url.h"
 
 #define ANSWER_MAX (8u * 1024 * 1024) /* every slot in a range of its own, with replicas */
@@ -29,7 +30,7 @@ struct locator {
 	struct event *end; /* tells the answer when nothing below us is on the stack */
 	struct timeval timeout;
 	struct bufferevent *bev; /* to the one that is asked */
-	redisReader *reader;
+	struct redis_reader reader;
 	bool greets;		  /* the next answer is the one to AUTH */
 	struct cluster_map known; /* of a cluster, as it was last told */
 	size_t at;		  /* who is asked: first those of the URL, then those known */
@@ -43,9 +44,7 @@ static void hang_up(struct locator *l)
 	if (l->bev)
 		bufferevent_free(l->bev);
 	l->bev = NULL;
-	if (l->reader)
-		redisReaderFree(l->reader);
-	l->reader = NULL;
+	redis_reader_fini(&l->reader);
 }
 
 static void finish(struct locator *l)
@@ -137,8 +136,7 @@ static bool feed(struct locator *l, struct evbuffer *in)
 {
 	size_t len = evbuffer_get_length(in);
 
-	if (l->reader->len + len > ANSWER_MAX ||
-	    redisReaderFeed(l->reader, (const char *)evbuffer_pullup(in, -1), len))
+	if (redis_reader_feed(&l->reader, (const char *)evbuffer_pullup(in, -1), len, ANSWER_MAX))
 		return false;
 	evbuffer_drain(in, len);
 	return true;
@@ -147,14 +145,15 @@ static bool feed(struct locator *l, struct evbuffer *in)
 static void on_read(struct bufferevent *bev, void *arg)
 {
 	struct locator *l = arg;
-	void *reply = NULL;
+	redisReply *reply;
+	const char *why;
 
 	if (!feed(l, bufferevent_get_input(bev))) {
 		fail(l, "its answer has no end");
 		return;
 	}
 	while (!l->over) {
-		if (redisReaderGetReply(l->reader, &reply)) {
+		if (redis_reader_next(&l->reader, &reply, &why)) {
 			fail(l, "its answer makes no sense");
 			return;
 		}
@@ -237,9 +236,8 @@ void locator_ask(struct locator *l)
 	choose(l);
 	l->found.host[0] = l->why[0] = '\0';
 	l->over = l->greets = false;
-	l->reader = redisReaderCreate();
 	l->bev = bufferevent_socket_new(l->base, -1, BEV_OPT_CLOSE_ON_FREE);
-	if (!l->bev || !l->reader) {
+	if (redis_reader_init(&l->reader) || !l->bev) {
 		fail(l, "no memory");
 		return;
 	}

@@ -24,6 +24,7 @@
 #include "key.h"
 #include "locator.h"
 #include "redis_info.h"
+#include "redis_reader.h"
 #include "redis_url.h"
 #include "send.h"
 
@@ -51,7 +52,7 @@ struct redis {
 	char host[256];		 /* where it is, unless by a unix socket */
 	uint16_t port;
 	struct bufferevent *bev;
-	redisReader *reader;
+	struct redis_reader reader;
 	struct event *retry; /* timer of the next attempt */
 	struct event *check; /* timer of the age check */
 	struct event *send;  /* the end of a turn in which commands were written */
@@ -123,9 +124,7 @@ static void disconnect(struct redis *r)
 	if (r->bev)
 		bufferevent_free(r->bev);
 	r->bev = NULL;
-	if (r->reader)
-		redisReaderFree(r->reader);
-	r->reader = NULL;
+	redis_reader_fini(&r->reader);
 	event_del(r->check);
 	if (r->locator)
 		locator_forget(r->locator);
@@ -392,20 +391,20 @@ static int feed_reader(struct redis *r, struct evbuffer *in)
 {
 	struct evbuffer_iovec v;
 
-	while (evbuffer_get_length(in) && evbuffer_peek(in, -1, NULL, &v, 1) > 0) {
-		if (r->reader->len + v.iov_len > REPLY_BUFFER_MAX)
-			return -EMSGSIZE;
-		if (redisReaderFeed(r->reader, v.iov_base, v.iov_len) != REDIS_OK)
-			return -ENOMEM;
+	int ret = 0;
+
+	while (!ret && evbuffer_get_length(in) && evbuffer_peek(in, -1, NULL, &v, 1) > 0) {
+		ret = redis_reader_feed(&r->reader, v.iov_base, v.iov_len, REPLY_BUFFER_MAX);
 		evbuffer_drain(in, v.iov_len);
 	}
-	return 0;
+	return ret;
 }
 
 static void on_read(struct bufferevent *bev, void *arg)
 {
 	struct redis *r = arg;
-	void *reply;
+	const char *why;
+	redisReply *reply;
 
 	if (feed_reader(r, bufferevent_get_input(bev))) {
 		broke(r, "Redis sent an answer without an end");
@@ -415,9 +414,8 @@ static void on_read(struct bufferevent *bev, void *arg)
 	r->overdue = false;
 	r->parsing = true;
 	while (!r->broken) {
-		reply = NULL;
-		if (redisReaderGetReply(r->reader, &reply) != REDIS_OK) {
-			broke(r, r->reader->errstr);
+		if (redis_reader_next(&r->reader, &reply, &why)) {
+			broke(r, why);
 			break;
 		}
 		if (!reply)
@@ -548,9 +546,8 @@ static void reach(struct redis *r)
 			      .tv_usec = (r->attr.timeout_ms % 1000) * 1000 };
 
 	r->overdue = false;
-	r->reader = redisReaderCreate();
 	r->bev = bufferevent_socket_new(r->base, -1, BEV_OPT_CLOSE_ON_FREE);
-	if (!r->reader || !r->bev) {
+	if (redis_reader_init(&r->reader) || !r->bev) {
 		broke(r, "out of memory");
 		return;
 	}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "redis_reader.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* A task of hiredis is of the reader that reads it. */
+static struct redis_reader *reader_of(const redisReadTask *task)
+{
+	return task->privdata;
+}
+
+/* Whether an object with so much behind it still fits. */
+static bool take(struct redis_reader *r, size_t len)
+{
+	size_t left = REDIS_READER_BYTES_MAX - r->bytes;
+
+	if (len > left || sizeof(redisReply) > left - len)
+		return false;
+	r->bytes += len + sizeof(redisReply);
+	return true;
+}
+
+static void *create_string(const redisReadTask *task, char *text, size_t len)
+{
+	struct redis_reader *r = reader_of(task);
+
+	return take(r, len) ? r->own.createString(task, text, len) : NULL;
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *create_array(const redisReadTask *task, size_t n)
+#else
+static void *create_array(const redisReadTask *task, int n)
+#endif
+{
+	struct redis_reader *r = reader_of(task);
+	size_t elements = (size_t)n;
+
+	if (elements > REDIS_READER_ELEMENTS_MAX || !take(r, elements * sizeof(redisReply *)))
+		return NULL;
+	return r->own.createArray(task, n);
+}
+
+static void *create_integer(const redisReadTask *task, long long value)
+{
+	struct redis_reader *r = reader_of(task);
+
+	return take(r, 0) ? r->own.createInteger(task, value) : NULL;
+}
+
+static void *create_nil(const redisReadTask *task)
+{
+	struct redis_reader *r = reader_of(task);
+
+	return take(r, 0) ? r->own.createNil(task) : NULL;
+}
+
+int redis_reader_init(struct redis_reader *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->hiredis = redisReaderCreate();
+	if (!r->hiredis)
+		return -ENOMEM;
+	r->own = *r->hiredis->fn;
+	r->fn = r->own;
+	r->fn.createString = create_string;
+	r->fn.createArray = create_array;
+	r->fn.createInteger = create_integer;
+	r->fn.createNil = create_nil;
+	r->hiredis->fn = &r->fn;
+	r->hiredis->privdata = r;
+	return 0;
+}
+
+void redis_reader_fini(struct redis_reader *r)
+{
+	if (r->hiredis)
+		redisReaderFree(r->hiredis);
+	r->hiredis = NULL;
+}
+
+int redis_reader_feed(struct redis_reader *r, const char *bytes, size_t len, size_t max)
+{
+	if (r->hiredis->len + len > max)
+		return -EMSGSIZE;
+	return redisReaderFeed(r->hiredis, bytes, len) == REDIS_OK ? 0 : -ENOMEM;
+}
+
+int redis_reader_next(struct redis_reader *r, redisReply **reply, const char **why)
+{
+	void *whole = NULL;
+
+	if (redisReaderGetReply(r->hiredis, &whole) != REDIS_OK) {
+		*why = r->hiredis->err == REDIS_ERR_OOM ? "Redis sent an answer that is too large"
+							: r->hiredis->errstr;
+		return -EPROTO;
+	}
+	*reply = whole;
+	if (whole)
+		r->bytes = 0;
+	return 0;
+}
