@@ -18,6 +18,7 @@ function(slime_fuzz)
 	add_executable(fuzz-${F_NAME} EXCLUDE_FROM_ALL ${F_SOURCES})
 	target_link_libraries(fuzz-${F_NAME} PRIVATE slime_flags ${F_LIBS})
 	target_include_directories(fuzz-${F_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+	target_compile_options(fuzz-${F_NAME} PRIVATE -UNDEBUG) # what it asserts is what it looks for
 	target_link_options(fuzz-${F_NAME} PRIVATE -fsanitize=fuzzer)
 	set_target_properties(fuzz-${F_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
 	file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/fuzz/fuzz-${F_NAME}.corpus CONTENT "${corpus}\n")

@@ -532,16 +532,16 @@ case_what_others_left_is_listed() {
 	# Nor keys of our own, whatever words are in them.
 	rc set '{default}:nanoctrl:inbox:7' x
 	rc set nanoctrl:stream:a x
-	for key in mr:a:2:kv mr:b:kv exchange:y:z:w spec:topology:b s:stream:a s:inbox:a:1 $'mr:n\nl:kv'; do
+	for key in mr:a:2:kv mr:b:kv exchange:y:z:w spec:topology:b s:stream:a s:inbox:a:1 $'mr:n\nl:kv' $'mr:\xc2\x9b\xff:kv'; do
 		rc set "$key" x
 	done
 	nc gc --dry-run --data-dir "$dir/data" >"$dir/orphans" 2>"$dir/out" || die "$(cat "$dir/out")"
 	sort "$dir/orphans" >"$dir/sorted"
-	printf '%s\n' exchange:y:z:w mr:a:2:kv mr:b:kv 'mr:n\x0al:kv' s:inbox:a:1 s:stream:a spec:topology:b | sort >"$dir/wanted"
+	printf '%s\n' exchange:y:z:w mr:a:2:kv mr:b:kv 'mr:n\x0al:kv' 'mr:\xc2\x9b\xff:kv' s:inbox:a:1 s:stream:a spec:topology:b | sort >"$dir/wanted"
 	cmp -s "$dir/sorted" "$dir/wanted" || die "$(diff "$dir/sorted" "$dir/wanted")"
 	# Where the server keeps its data, it says itself.
 	nc gc --dry-run 2>/dev/null | sort | cmp -s - "$dir/wanted" || die "not without --data-dir"
-	grep -q '^nanoctrl: 7 of [0-9]* keys have no agent' "$dir/out" || die "$(cat "$dir/out")"
+	grep -q '^nanoctrl: 8 of [0-9]* keys have no agent' "$dir/out" || die "$(cat "$dir/out")"
 	expect 0 stopped nc stop
 }
 

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <event2/event.h>
 #include <jansson.h>
+#include <base/utf8.h>
+#include "fake_connection.h"
 #include "loop.h"
 #include "model.h"
 #include "model_compat.h"
@@ -19,8 +21,6 @@
 #include "redis_obs.h"
 #include "redis_reader.h"
 #include "store_redis.h"
-#include "utf8.h"
-#include "fake_connection.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -208,7 +208,7 @@ static void on_started(void *arg, int result, const struct store_peer *peer, siz
 	(void)arg;
 	told(result);
 	assert(n == (result == STORE_OK));
-	if (n && utf8_valid(peer->name.at, peer->name.len)) /* as the handler does */
+	if (n && sl_utf8_valid(peer->name.at, peer->name.len)) /* as the handler does */
 		check(compat_started(&r, peer->name, "redis:1"));
 }
 
@@ -473,8 +473,10 @@ static void be_silent(void *arg, enum slime_log_level level, const char *part, c
 	(void)arg;
 	(void)level;
 	(void)part;
-	for (const char *at = line; *at; at++)
-		assert((unsigned char)*at >= 0x20 && *at != 0x7f);
+	for (size_t left = strlen(line), n; left; line += n, left -= n) {
+		n = sl_utf8_char(line, left);
+		assert(n && !sl_utf8_is_control(line, n));
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
