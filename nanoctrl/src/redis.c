@@ -342,6 +342,7 @@ static void note_move(struct redis *r, const redisReply *reply)
 	r->next = to;
 	snprintf(r->trouble, sizeof(r->trouble), "%.120s:%u says %.100s", r->host, r->port,
 		 reply->str);
+	sl_utf8_make_printable(r->trouble);
 }
 
 /* Everything in flight there has ended. */

@@ -166,6 +166,13 @@ int redis_command(struct redis *r, int n, const char *const *args, const size_t 
 	return 0;
 }
 
+void redis_reconnect(struct redis *r)
+{
+	broke(r);
+	r->wanted = true;
+	event_active(r->turn, EV_TIMEOUT, 0);
+}
+
 const char *redis_host(const struct redis *r, uint16_t *port)
 {
 	(void)r;

@@ -270,8 +270,13 @@ static bool read_cursor(const char *text, struct store_cursor *out)
 
 	*out = (struct store_cursor){ 0 };
 	model_parse_message(text, strlen(text), &same, &err);
-	if (key_wake_scope(text, strlen(text), scope))
-		assert(key_scope_valid(scope));
+	for (int cluster = 0; cluster < 2; cluster++) {
+		struct key_names names;
+
+		key_names_init(&names, cluster);
+		if (key_wake_scope(&names, text, strlen(text), scope))
+			assert(key_scope_valid(scope));
+	}
 	if (!model_parse_cursor(text, out))
 		return false;
 	model_format_cursor(again, out);

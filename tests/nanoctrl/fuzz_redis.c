@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes from what should be Redis, or a sentinel: the connection serves or says why not, and
- * whatever was asked is called back once. The first byte says what kind of connection it is; with
- * sentinels, what they say ends at a byte 0xfe and what Redis says follows.
+ * Any bytes from what should be Redis, a sentinel or a node of a cluster: the connection serves or
+ * says why not, and whatever was asked is called back once. The first byte says what kind of
+ * connection it is; where sentinels or nodes of a cluster are asked first, what each of them says
+ * ends at a byte 0xfe, and what the next one says follows.
  *
  * dial() is this file's own: every host is the socket that the input comes from.
  */
@@ -29,6 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SIZE_MOST 65536 /* fits into a socket */
 #define N_ASKED	  3
+#define N_PARTS	  4
 
 static struct event_base *base;
 static int listener = -1;
@@ -42,7 +44,7 @@ struct part {
 };
 
 static struct {
-	struct part parts[2]; /* what the connections hear, the first and the second */
+	struct part parts[N_PARTS]; /* what the connections hear, one after the other */
 	size_t n_parts, n_accepted;
 	struct event *accept, *gone;
 	int fd;
@@ -127,11 +129,11 @@ static void on_up(void *arg, const char *run_id)
 static void on_down(void *arg)
 {
 	const char *words[] = { "PING" };
+	int ret = redis_command(redis, 1, words, NULL, on_reply, NULL);
 
 	(void)arg;
-	assert(serves);
+	assert(serves && (ret == -ENOTCONN || ret == -EAGAIN));
 	serves = false;
-	assert(redis_command(redis, 1, words, NULL, on_reply, NULL) == -ENOTCONN);
 }
 
 static void on_push(void *arg, const redisReply *message)
@@ -177,22 +179,28 @@ static void prepare(void)
 	slime_log_set(look_at_line, NULL, SLIME_LOG_DEBUG);
 }
 
-static void split(const uint8_t *data, size_t size, bool sentinels)
+static void split(const uint8_t *data, size_t size, bool several)
 {
-	const uint8_t *end = sentinels && size ? memchr(data, 0xfe, size) : NULL;
+	const uint8_t *end = several ? memchr(data, 0xfe, size) : NULL;
 
-	other.parts[0] = (struct part){ data, end ? (size_t)(end - data) : size };
-	other.n_parts = 1;
-	if (end)
-		other.parts[other.n_parts++] =
-			(struct part){ end + 1, (size_t)(data + size - end - 1) };
+	other.n_parts = 0;
+	while (end && other.n_parts < N_PARTS - 1) {
+		other.parts[other.n_parts++] = (struct part){ data, (size_t)(end - data) };
+		size -= (size_t)(end + 1 - data);
+		data = end + 1;
+		end = memchr(data, 0xfe, size);
+	}
+	other.parts[other.n_parts++] = (struct part){ data, size };
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const urls[] = { "redis://h:1", "redis://user:secret@h:1/3",
-					    "redis+sentinel://a:1,b:2/main", "redis://h:1" };
-	unsigned kind = size ? data[0] % 4 : 0;
+	static const char *const urls[] = {
+		"redis://h:1", "redis://user:secret@h:1/3",   "redis+sentinel://a:1,b:2/main",
+		"redis://h:1", "redis+cluster://u:p@a:1,b:2", "redis+cluster://a:1"
+	};
+	unsigned kind = size ? data[0] % (sizeof(urls) / sizeof(*urls)) : 0;
+	bool several = kind == 2 || kind > 3;
 	struct redis_attr attr = { .name = "fuzz",
 				   .timeout_ms = 60000,
 				   .max_inflight = 16,
@@ -213,11 +221,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	other.n_accepted = 0;
 	other.fd = -1;
 	other.over = false;
-	split(data + 1, size - 1, kind == 2);
+	split(data + 1, size - 1, several);
 	other.accept = event_new(base, listener, EV_READ | EV_PERSIST, on_connection, NULL);
 	event_add(other.accept, NULL);
 	assert(!redis_create(base, &attr, &redis));
-	while (!other.over || (kind == 2 && other.n_accepted < other.n_parts && other.fd >= 0))
+	while (!other.over)
 		event_base_loop(base, EVLOOP_ONCE);
 	event_base_loop(base, EVLOOP_NONBLOCK);
 	assert(!serves || other.fd >= 0);
