@@ -14,13 +14,13 @@ log-api        libslime/include/slime/export,log,version         -
 api            libslime/include/slime/                           log-api
 base           libslime/base/                                    log-api
 examples       libslime/examples/                                api
-op             libslime/src/op,copy,region,desc,stats,poller,futex,worker,version base api
+op             libslime/src/op,copy,region,desc,stats,poller,futex,worker,version,sysfs base api
 rdma           libslime/src/transport/rdma/                      seam
 shm            libslime/src/transport/shm/                       seam
 tcp            libslime/src/transport/tcp/                       seam
 seam           libslime/src/transport/                           op
 context        libslime/src/context,progress                     seam
-topo           libslime/src/topo,rnr,sysfs                       rdma
+topo           libslime/src/topo,rnr                       rdma
 mr             libslime/src/mr,mem                               context
 endpoint       libslime/src/endpoint,connect,xfer,recv,msg       mr
 rpc            libslime/src/rpc,mailbox                          endpoint
