@@ -59,6 +59,7 @@ struct node_shm {
 struct node_rdma {
 	const char *const *devices;
 	size_t n_devices;
+	int pair;	   /* enum slime_rdma_pair */
 	int64_t gid_index; /* below 0: auto */
 	int64_t qps_per_rail;
 	int64_t timeout;

@@ -11,6 +11,8 @@
 #define NAME_MAX_LEN 63
 #define LETTERS	     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
+/* In the order of enum slime_rdma_pair. */
+static const char *const pair_words[] = { "position", "numa", "name", NULL };
 static const char *const gid_words[] = { "auto", NULL };
 
 /* How long the name in "mlx5_0:2" is; *port is 2, or 1 without one. 0 when it is malformed. */
@@ -42,6 +44,9 @@ const struct cli_setting rdma_settings[] = {
 	CLI_STRINGS(struct node_rdma, devices, n_devices, "devices", .check = check_device,
 		    .help = "that links use, each a rail: mlx5_0, or mlx5_0:2 for its second port; "
 			    "absent: the first that can be used"),
+	CLI_ENUM(struct node_rdma, pair, "pair", pair_words, .def = "position",
+		 .help = "what the ports of two ends that make a rail have in common; the same at "
+			 "both ends: docs/rdma.md"),
 	CLI_INT(struct node_rdma, gid_index, "gid_index", .words = gid_words, .def = "auto",
 		.min = 0, .max = 4095,
 		.help = "in each port's table; docs/rdma.md says what auto takes"),
@@ -100,6 +105,7 @@ int config_set_rdma(struct config *c)
 	if (ret)
 		return ret;
 	to->rdma_devices = c->rdma_devices;
+	to->rdma_pair = (enum slime_rdma_pair)r->pair;
 	to->rdma_gid_index = (int)r->gid_index;
 	to->rdma_qps = (uint32_t)r->qps_per_rail;
 	to->rdma_timeout = (uint32_t)r->timeout;
@@ -119,9 +125,9 @@ bool config_same_rdma(const struct slime_context_attr *a, const struct slime_con
 	const char *x = a->rdma_devices ? a->rdma_devices : "";
 	const char *y = b->rdma_devices ? b->rdma_devices : "";
 
-	return !strcmp(x, y) && a->rdma_gid_index == b->rdma_gid_index &&
-	       a->rdma_qps == b->rdma_qps && a->rdma_timeout == b->rdma_timeout &&
-	       a->rdma_retry_count == b->rdma_retry_count &&
+	return !strcmp(x, y) && a->rdma_pair == b->rdma_pair &&
+	       a->rdma_gid_index == b->rdma_gid_index && a->rdma_qps == b->rdma_qps &&
+	       a->rdma_timeout == b->rdma_timeout && a->rdma_retry_count == b->rdma_retry_count &&
 	       a->rdma_rnr_retry == b->rdma_rnr_retry &&
 	       a->rdma_min_rnr_timer == b->rdma_min_rnr_timer &&
 	       a->rdma_service_level == b->rdma_service_level &&

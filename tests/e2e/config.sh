@@ -53,6 +53,7 @@ refuse 4:42 'expected a numeric address' "${head}data: { tcp: { bind: 0.0.0.0, a
 refuse 4:27 'expected an RDMA device of this host' "${head}data: { rdma: { devices: [no_such_0] } }\n"
 refuse 4:27 'as mlx5_0:2' "${head}data: { rdma: { devices: ['mlx5_0:0'] } }\n"
 refuse 4:27 'as mlx5_0:2' "${head}data: { rdma: { devices: ['mlx5_0,mlx5_1'] } }\n"
+refuse 4:23 'position, numa' "${head}data: { rdma: { pair: node } }\n"
 refuse 4:28 'gid_index' "${head}data: { rdma: { gid_index: best } }\n"
 refuse 4:26 'timeout' "${head}data: { rdma: { timeout: 32 } }\n"
 refuse 4:17 'gid_index' "${head}data: { rdma: { gid_indx: 3 } }\n"
