@@ -126,6 +126,27 @@ static json_t *summary_of(const struct nc_snapshot *s, const struct nc_traffic *
 	return o;
 }
 
+static json_t *rails_of(const struct nc_connection *c)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < c->n_rails; i++) {
+		const struct nc_rail *r = &c->rails[i];
+		json_t *o = json_object();
+
+		put_text(o, "state", r->state);
+		put_text(o, "local_nic", r->local_nic);
+		put_text(o, "remote_nic", r->remote_nic);
+		put(o, "share", r->share);
+		put(o, "completed_bytes_total", r->bytes);
+		put(o, "failures_total", r->failures);
+		put_text(o, "error", r->error);
+		put_text(o, "why", r->why);
+		json_array_append_new(array, o);
+	}
+	return array;
+}
+
 static json_t *connection_of(const struct nc_connection *c, const char *agent)
 {
 	char id[4 * NC_NAME_MAX];
@@ -144,6 +165,8 @@ static json_t *connection_of(const struct nc_connection *c, const char *agent)
 		put_text(o, "transport", c->transport);
 	put(o, "state_age_ms", c->age_ms);
 	put_traffic(o, &c->traffic);
+	if (c->n_rails)
+		json_object_set_new(o, "rails", rails_of(c));
 	return o;
 }
 

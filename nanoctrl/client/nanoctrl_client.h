@@ -295,6 +295,16 @@ struct nc_nic {
 	struct nc_traffic traffic;
 };
 
+/* A port of ours and one of the peer's. */
+struct nc_rail {
+	const char *state;
+	const char *local_nic, *remote_nic; /* with their ports, "mlx5_0:1" */
+	uint64_t share;			    /* of a large batch, in thousandths */
+	uint64_t bytes, failures;	    /* since the link came up */
+	const char *error;		    /* the last one, or "" */
+	const char *why;		    /* these ports, and this address */
+};
+
 struct nc_connection {
 	const char *peer, *profile;
 	const char *local_nic, *remote_nic; /* "" while not connected */
@@ -302,6 +312,8 @@ struct nc_connection {
 	const char *transport; /* or NULL */
 	uint64_t age_ms;       /* of the state */
 	struct nc_traffic traffic;
+	const struct nc_rail *rails;
+	size_t n_rails;
 };
 
 /* What an agent does, for those who watch it. */

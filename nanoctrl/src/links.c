@@ -30,6 +30,7 @@ struct link {
 	bool counted;
 	uint64_t bytes, pending, errors;
 	double bps;
+	struct json_slice rails; /* in the snapshot's text */
 };
 
 struct listing {
@@ -175,6 +176,7 @@ static void count(struct link *k, struct json_slice c)
 	k->pending = obs_number(c, "pending_ops");
 	k->errors = obs_number(c, "error_total");
 	k->bps = obs_real(c, "ewma_bandwidth_bps");
+	k->rails = obs_member(c, "rails");
 }
 
 /* A link of ours is there by its report: the snapshot may be older. */
@@ -283,6 +285,8 @@ static void print_json(const struct listing *l)
 			printf(",\"completed_bytes_total\":%" PRIu64 ",\"pending_ops\":%" PRIu64
 			       ",\"error_total\":%" PRIu64 ",\"ewma_bandwidth_bps\":%.1f",
 			       k->bytes, k->pending, k->errors, k->bps);
+		if (k->rails.at)
+			printf(",\"rails\":%.*s", (int)k->rails.len, k->rails.at);
 		printf("}");
 	}
 	printf("%s]\n", l->n ? "\n" : "");
@@ -338,6 +342,71 @@ static int print_table(const struct listing *l)
 	return ret;
 }
 
+/* ---- rails ---- */
+
+static void add_rail(struct cli_table *t, const struct link *k, size_t i, struct json_slice r)
+{
+	char text[OBS_TEXT], word[OBS_WORD];
+
+	cli_table_cell(t, "%s", k->agent);
+	cli_table_cell(t, "%s", k->peer);
+	cli_table_cell(t, "%s", k->profile);
+	cli_table_cell(t, "%zu", i);
+	obs_text(r, "local_nic", text, sizeof(text));
+	cli_table_cell(t, "%s", text);
+	obs_text(r, "remote_nic", text, sizeof(text));
+	cli_table_cell(t, "%s", text);
+	obs_text(r, "state", text, sizeof(text));
+	cli_table_cell(t, "%s", text);
+	cli_table_cell(t, "%.1f %%", (double)obs_number(r, "share") / 10);
+	cli_table_cell(t, "%s", obs_bytes(obs_number(r, "completed_bytes_total"), word));
+	cli_table_cell(t, "%" PRIu64, obs_number(r, "failures_total"));
+	obs_text(r, "error", text, sizeof(text));
+	cli_table_cell(t, "%s", *text ? text : "-");
+	obs_text(r, "why", text, sizeof(text));
+	cli_table_cell(t, "%s", text);
+}
+
+static size_t add_rails(struct cli_table *t, const struct link *k)
+{
+	struct json_slice key, r;
+	struct json_walk w;
+	size_t n = 0;
+
+	if (!k->rails.at || !json_walk_init(&w, k->rails) || w.object)
+		return 0;
+	while (json_walk_next(&w, &key, &r))
+		if (*r.at == '{')
+			add_rail(t, k, n++, r);
+	return n;
+}
+
+static int print_rails(const struct listing *l)
+{
+	static const struct cli_column columns[] = {
+		{ "SRC_PEER", NULL, false }, { "DST_PEER", NULL, false },
+		{ "PROFILE", NULL, false },  { "RAIL", NULL, true },
+		{ "SRC_NIC", NULL, false },  { "DST_NIC", NULL, false },
+		{ "STATE", NULL, false },    { "SHARE", NULL, true },
+		{ "BYTES", NULL, true },     { "FAILURES", NULL, true },
+		{ "ERROR", NULL, false },    { "WHY", NULL, false },
+	};
+	struct cli_table *t;
+	size_t n = 0;
+	int ret = cli_table_create(&t, columns, sizeof(columns) / sizeof(columns[0]));
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < l->n; i++)
+		n += add_rails(t, &l->links[i]);
+	if (n)
+		ret = cli_table_print(t, cli_table_style_of_locale(), stdout);
+	else if (printf("(no rails reported)\n") < 0)
+		ret = -EIO;
+	cli_table_destroy(t);
+	return ret;
+}
+
 static int print_links(const struct listing *l)
 {
 	if (l->n)
@@ -362,7 +431,7 @@ static int show(struct listing *l, const struct options *options)
 	if (options->json)
 		print_json(l);
 	else
-		ret = print_links(l);
+		ret = options->rails ? print_rails(l) : print_links(l);
 	if (ret)
 		return cli_output_fail("nanoctrl", ret);
 	if (!options->links_wait_ms || all_connected(l))

@@ -251,6 +251,8 @@ static const struct cli_setting links_options[] = {
 	CLI_DURATION_MS(struct options, links_wait_ms, "wait", .def = "0", .min = 0,
 			.max = 86400000,
 			.help = "wait until there are links and all are connected"),
+	CLI_FLAG(struct options, rails, "rails",
+		 .help = "explain the rails of links over RDMA, a line for each"),
 	CLI_END,
 };
 

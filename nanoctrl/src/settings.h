@@ -75,6 +75,7 @@ struct options {
 	int64_t every_ms;
 	int64_t times;
 	bool json;
+	bool rails;
 	bool dry_run;
 };
 

@@ -471,6 +471,9 @@ void entry_info(const struct entry *e, struct slime_agent_link_info *out)
 	slime_endpoint_stats(e->connection->ep, &stats);
 	traffic_sum(&out->stats, &stats);
 	slime_endpoint_info(e->connection->ep, &info);
-	if (out->state == SLIME_LINK_CONNECTED)
-		out->transport = info.transport;
+	if (out->state != SLIME_LINK_CONNECTED)
+		return;
+	out->transport = info.transport;
+	out->n_rails =
+		(uint32_t)slime_endpoint_rails(e->connection->ep, out->rails, SLIME_RAILS_MAX);
 }

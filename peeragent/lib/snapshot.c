@@ -14,7 +14,9 @@
 #include "peeragent/lib/entry.h"
 #include "peeragent/lib/traffic.h"
 
-#define CONNECTIONS_MAX 256 /* told of in one snapshot; the counts are of all */
+/* Told of in one snapshot; the counts are of all. */
+#define CONNECTIONS_MAX 256
+#define RAILS_MAX	128
 
 _Static_assert((int)NC_OP_KINDS == (int)SLIME_KIND_MAX && (int)NC_OP_SERVE == SLIME_KIND_SERVE &&
 		       (int)NC_OP_IMM_RECV == SLIME_KIND_IMM_RECV,
@@ -25,6 +27,7 @@ struct place {
 	char local[TRAFFIC_NIC_NAME];
 	struct slime_endpoint_info info;
 	struct slime_agent_link_info link;
+	struct nc_rail rails[SLIME_RAILS_MAX];
 };
 
 struct making {
@@ -32,6 +35,7 @@ struct making {
 	struct nc_connection connections[CONNECTIONS_MAX];
 	struct place places[CONNECTIONS_MAX];
 	size_t n_connections;
+	size_t n_rails; /* of all of them */
 };
 
 static struct nc_traffic traffic_of(const struct slime_endpoint_stats *stats, uint64_t pending,
@@ -44,6 +48,31 @@ static struct nc_traffic traffic_of(const struct slime_endpoint_stats *stats, ui
 			(struct nc_op_count){ stats->kinds[k].submitted, stats->kinds[k].completed,
 					      stats->kinds[k].failed, stats->kinds[k].bytes };
 	return t;
+}
+
+/* All of a connection's, or none. */
+static size_t add_rails(struct making *m, struct place *p)
+{
+	size_t n = p->link.n_rails;
+
+	if (n > RAILS_MAX - m->n_rails)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct slime_rail_info *r = &p->link.rails[i];
+
+		p->rails[i] = (struct nc_rail){
+			.state = slime_rail_state_name(r->state),
+			.local_nic = r->device,
+			.remote_nic = r->peer,
+			.share = r->share,
+			.bytes = r->bytes,
+			.failures = r->n_failures,
+			.error = r->error,
+			.why = r->why,
+		};
+	}
+	m->n_rails += n;
+	return n;
 }
 
 static void add_connection(struct making *m, struct entry *e, uint64_t elapsed_ns)
@@ -72,6 +101,8 @@ static void add_connection(struct making *m, struct entry *e, uint64_t elapsed_n
 		.transport = connected ? slime_transport_name(p->info.transport) : NULL,
 		.age_ms = p->link.age_ms,
 		.traffic = traffic_of(&p->link.stats, p->info.pending_ops, e->rate.bps),
+		.rails = p->rails,
+		.n_rails = add_rails(m, p),
 	};
 }
 

@@ -100,6 +100,67 @@ static void add_operations(struct evbuffer *out, const struct slime_agent_link_i
 	}
 }
 
+/* ---- rails ---- */
+
+/* A device has the kernel's name for it, which ends no label early. */
+static void add_rail(struct evbuffer *out, const char *metric,
+		     const struct slime_agent_link_info *l, uint32_t rail, const char *more,
+		     uint64_t value)
+{
+	char device[sizeof(l->rails[rail].device)];
+	size_t i = 0;
+
+	for (const char *at = l->rails[rail].device; *at; at++)
+		device[i++] = *at == '"' || *at == '\\' ? '_' : *at;
+	device[i] = '\0';
+	evbuffer_add_printf(
+		out, "%s{peer=\"%s\",profile=\"%s\",rail=\"%u\",device=\"%s\"%s} %llu\n", metric,
+		l->peer, l->profile, rail, device, more, (unsigned long long)value);
+}
+
+static void add_rail_states(struct evbuffer *out, const struct slime_agent_link_info *l,
+			    uint32_t rail)
+{
+	char more[32];
+
+	for (int s = SLIME_RAIL_UP; s <= SLIME_RAIL_RISING; s++) {
+		snprintf(more, sizeof(more), ",state=\"%s\"",
+			 slime_rail_state_name((enum slime_rail_state)s));
+		add_rail(out, "slime_rail_state", l, rail, more,
+			 l->rails[rail].state == (enum slime_rail_state)s);
+	}
+}
+
+static uint64_t rail_number(const struct slime_rail_info *r, int which)
+{
+	return which == 0 ? r->bytes : which == 1 ? r->n_failures : r->share;
+}
+
+static void add_rails(struct evbuffer *out, const struct slime_agent_link_info *links, size_t n)
+{
+	static const char *const numbers[][3] = {
+		{ "slime_rail_bytes_total", "counter",
+		  "bytes of our reads and writes that the rail moved, of this connection" },
+		{ "slime_rail_failures_total", "counter",
+		  "how often the rail failed, of this connection" },
+		{ "slime_rail_share", "gauge", "its part of a large batch, in thousandths" },
+	};
+
+	add_head(out, "slime_rail_state", "gauge", "1 for the state that a rail of a link is in");
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t r = 0; r < links[i].n_rails; r++)
+			add_rail_states(out, &links[i], r);
+	for (int k = 0; k < 3; k++) {
+		add_head(out, numbers[k][0], numbers[k][1], numbers[k][2]);
+		for (size_t i = 0; i < n; i++)
+			for (uint32_t r = 0; r < links[i].n_rails; r++)
+				add_rail(out, numbers[k][0], &links[i], r, "",
+					 rail_number(&links[i].rails[r], k));
+	}
+}
+
+/* ---- all of it ---- */
+
 static void add_agent(struct evbuffer *out, struct slime_agent *agent)
 {
 	enum slime_agent_state state = slime_agent_state(agent);
@@ -148,6 +209,7 @@ static void serve(struct evhttp_request *request, void *arg)
 	add_agent(out, m->agent);
 	add_states(out, links, n);
 	add_operations(out, links, n);
+	add_rails(out, links, n);
 	fabric_print(m->fabric, out);
 	evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
 			  "text/plain; version=0.0.4");

@@ -612,6 +612,13 @@ case_agents_are_observed() {
 	expect 0 '{"peer_id":"theirs","age_ms":' nc obs nics --redis-url "unix://$redis" --json
 	expect 0 '"nic":"shm","assign_total":7,"completed_bytes_total":10,"peer_id":"ours"' nc obs nics --json
 	expect 0 "theirs    mlx5_0   x         -        stale" nc obs links --redis-url "unix://$redis" "${patient[@]}"
+	expect 0 "(no rails reported)" nc obs links --rails --redis-url "unix://$redis" "${patient[@]}"
+	redis-cli -s "$redis" set obs:peer:theirs '{"peer_id":"theirs","reported_at_ms":'"$((now - 7200))"'000,"connections":[
+		{"peer":"x","state":"connected","rails":5},{"peer":"y","profile":"p","state":"connected","rails":[7,{"state":"down","local_nic":"mlx5_0:1",
+		"remote_nic":"mlx5_1:2","share":125,"completed_bytes_total":2048,"failures_total":3,"error":"its port went down","why":"by name"},{}]}]}' >/dev/null
+	expect 0 "theirs    y         p           0  mlx5_0:1  mlx5_1:2  down   12.5 %  2.0KB         3  its port went down  by name" \
+		nc obs links --rails --redis-url "unix://$redis" "${patient[@]}"
+	expect 0 '"rails":[7,{"state":"down",' nc obs links --json --redis-url "unix://$redis" "${patient[@]}"
 	expect 0 "1m  2.0KB" nc top --times 1 "${patient[@]}"
 	expect 1 "nanoctrl: unix://$dir/none:" nc obs peers --redis-url "unix://$dir/none" --set redis.timeout=100ms
 	"$program" top "${patient[@]}" >"$dir/top" 2>&1 </dev/null &

@@ -271,6 +271,8 @@ struct slime_agent_link_info {
 	uint64_t age_ms;		   /* since the state began */
 	uint32_t n_connects;		   /* how often it came up */
 	struct slime_endpoint_stats stats; /* of all its connections */
+	uint32_t n_rails;		   /* of the connection, if it is over rdma */
+	struct slime_rail_info rails[SLIME_RAILS_MAX];
 };
 
 /* The links as they are: fills at most n, returns how many there are, or -ENOMEM. */
