@@ -19,6 +19,7 @@ local function beat(type, id, noting)
 		note('nanoctrl:peers:', 'nanoctrl:peer_scopes', id)
 	elseif noting == '1' then
 		note('nanoctrl:entities:', 'nanoctrl:entity_scopes', #type .. ':' .. type .. id)
+		write('ZADD', 'nanoctrl:types:' .. scope, 0, #type .. ':' .. type .. id)
 	end
 	return OK
 end

@@ -1,9 +1,25 @@
 -- ARGV: keep, scope, type, kind, whether the type and whether the kind is asked for (0 or 1), the most bytes
 local infos, bytes = {}, 0
-for member in members('nanoctrl:entities:' .. ARGV[2]) do
+
+-- Those of one type stand together where all scores are 0; no name has the byte 255.
+local function of_type(index, type)
+	local prefix, portion, i = #type .. ':' .. type, {}, 0
+	local from = '[' .. prefix
+	return function()
+		if i == #portion then
+			portion = read('ZRANGEBYLEX', index, from, '(' .. prefix .. '\255', 'LIMIT', 0, 1000) or {}
+			from, i = '(' .. (portion[#portion] or prefix), 0
+		end
+		i = i + 1
+		return portion[i]
+	end
+end
+
+local found = ARGV[5] == '0' and members('nanoctrl:entities:' .. ARGV[2]) or of_type('nanoctrl:types:' .. ARGV[2], ARGV[3])
+for member in found do
 	local len, rest = string.match(member, '^(%d+):(.*)$')
 	local type = len and string.sub(rest, 1, tonumber(len))
-	if type and (ARGV[5] == '0' or type == ARGV[3]) then
+	if type then
 		local h = read('HMGET', P .. type .. ':' .. string.sub(rest, #type + 1), 'info', 'kind')
 		if h and h[1] and (ARGV[6] == '0' or h[2] == ARGV[4]) then
 			bytes = bytes + ROW + #h[1]

@@ -21,7 +21,9 @@ local function put(type, id, noting, kind, endpoint, metadata, resource, info, e
 		'resource', resource, 'info', info)
 	redis.call('PEXPIRE', key, ttl)
 	if not there or noting == '1' then
-		write('ZADD', 'nanoctrl:entities:' .. scope, text(now + tonumber(ttl)), #type .. ':' .. type .. id)
+		local member = #type .. ':' .. type .. id
+		write('ZADD', 'nanoctrl:entities:' .. scope, text(now + tonumber(ttl)), member)
+		write('ZADD', 'nanoctrl:types:' .. scope, 0, member)
 		write('SADD', 'nanoctrl:entity_scopes', scope)
 	end
 	redis.call('PUBLISH', P .. 'nano_events:' .. type .. '_update', event .. ',"revision":' .. revision .. ',"timestamp":'

@@ -20,6 +20,7 @@ local function sweep(scope)
 			redis.call('ZADD', index, text(now + 60000), member)
 		else
 			redis.call('ZREM', index, member)
+			write('ZREM', 'nanoctrl:types:' .. scope, member)
 			if type then
 				local revision = text(write('INCR', prefix .. 'nano_meta:' .. type .. '_revision'))
 				redis.call('PUBLISH', prefix .. 'nano_events:' .. type .. '_update', '{"entity_id":'

@@ -75,7 +75,9 @@ local function learn_entity(key)
 	local tail = h[1] .. ':' .. h[2]
 	local scope = string.sub(key, 1, -#tail - 2)
 	if in_scope(scope, tail) ~= key then return end
-	write('ZADD', 'nanoctrl:entities:' .. scope, text(now + left_of(key)), #h[1] .. ':' .. h[1] .. h[2])
+	local member = #h[1] .. ':' .. h[1] .. h[2]
+	write('ZADD', 'nanoctrl:entities:' .. scope, text(now + left_of(key)), member)
+	write('ZADD', 'nanoctrl:types:' .. scope, 0, member)
 	write('SADD', 'nanoctrl:entity_scopes', scope)
 end
 

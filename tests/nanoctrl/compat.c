@@ -357,6 +357,34 @@ static void list__of_more_than_a_thousand_has_all(void **state)
 	assert_int_equal(api_count(&a, "entities"), 2500);
 }
 
+/* Others may have very many of theirs here. */
+static void list__of_a_type_looks_at_no_other(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	test_redis_do(r, "EVAL %s 0",
+		      "for i = 1, 5000 do "
+		      "redis.call('ZADD', 'nanoctrl:entities:', 1e14, '6:others' .. i) "
+		      "redis.call('ZADD', 'nanoctrl:types:', 0, '6:others' .. i) end "
+		      "for i = 1, 1500 do local e = 'e' .. i "
+		      "redis.call('HSET', 'service:' .. e, 'kind', 'k', 'info', '{}') "
+		      "redis.call('ZADD', 'nanoctrl:types:', 0, '7:service' .. e) end");
+	assert_int_equal(post(f, "/register",
+			      "{\"entity_type\":\"servic\",\"entity_id\":\"ee1\",\"kind\":\"k\"}"),
+			 200);
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"f\",\"kind\":\"k\"}"), 200);
+	test_redis_do(r, "CONFIG RESETSTAT");
+	assert_int_equal(post(f, "/list_entities", "{\"entity_type\":\"service\"}"), 200);
+	assert_int_equal(api_count(&a, "entities"), 1501);
+	assert_int_equal(test_redis_calls(r, "zrange"), 0);
+	assert_int_equal(post(f, "/list_entities", "{\"entity_type\":\"servic\"}"), 200);
+	assert_int_equal(api_count(&a, "entities"), 1);
+
+	assert_int_equal(post(f, "/unregister", "{\"entity_id\":\"f\"}"), 200);
+	assert_int_equal(test_redis_do(r, "ZLEXCOUNT nanoctrl:types: [7:servicef [7:servicef"), 0);
+}
+
 /* ---- what is published ---- */
 
 static redisContext *subscribe(const struct api_fixture *f, const char *channel)
@@ -429,7 +457,8 @@ static void events__tell_of_registration_removal_and_expiry(void **state)
 	assert_string_equal(text_in(v, "entity_id"), "d");
 	json_decref(v);
 	redisFree(c);
-	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:entities:s"), 0);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:entities:s nanoctrl:types:s"),
+			 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, api_setup, compat_teardown)
@@ -447,6 +476,7 @@ int main(void)
 		TEST(list__shows_its_scope_only_and_skips_junk),
 		TEST(list__that_many_ask_for_is_read_for_all_at_once),
 		TEST(list__of_more_than_a_thousand_has_all),
+		TEST(list__of_a_type_looks_at_no_other),
 		cmocka_unit_test_setup_teardown(
 			list__longer_than_the_limit_is_refused_and_names_what_narrows_it,
 			api_setup_short_lists, compat_teardown),

@@ -144,7 +144,10 @@ static void lists__have_what_another_server_registered(void **state)
 	until_post(f, "/query", "{\"scope\":\"s\"}", "\"name\":\"b\"");
 	until_post(f, "/list_entities", "{}", "theirs");
 	until_post(f, "/list_entities", "{\"scope\":\"s:x\"}", "theirs");
+	until_post(f, "/list_entities", "{\"scope\":\"s:x\",\"entity_type\":\"type:with\"}",
+		   "theirs");
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:entities:"), 1);
+	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:types:"), 1);
 }
 
 static void lists__find_what_was_there_before_anybody_listened(void **state)
