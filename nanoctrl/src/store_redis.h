@@ -161,7 +161,7 @@ struct store_text store_call_arg(const struct store_call *call, int i);
 /* finish for calls that answer store_done_fn. */
 void store_finish_done(struct store_call *call, int result, const redisReply *reply);
 
-/* Element i of an array reply; NULL when it is not there or of another type. */
+/* store_reply.c: element i of an array reply; NULL when it is not there or of another type. */
 const redisReply *store_item(const redisReply *reply, size_t i, int type);
 /* A string element; "" and 0 when it is none. */
 const char *store_string(const redisReply *reply, size_t i, size_t *len);
