@@ -34,6 +34,8 @@ static void print_lines(const struct head *h, const struct head_rows *rows, cons
 	fprintf(to, "%sbuild     slime %s, commit %s, %s, %s\n", mark, cli_version(), cli_commit(),
 		cli_build(), cli_compiler());
 	fprintf(to, "%sbetween   %s\n", mark, rows->between);
+	if (rows->rails)
+		fprintf(to, "%srails     %s\n", mark, rows->rails);
 	fprintf(to, "%sflags     %s\n", mark, rows->flags);
 }
 

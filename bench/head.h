@@ -20,6 +20,7 @@ struct head_rows {
 	const char *bench;   /* the kind */
 	const char *flags;   /* the command line */
 	const char *between; /* who was measured */
+	const char *rails;   /* what each rail of their link did; NULL: it has none */
 	const void *result;
 	size_t n;
 	const struct cli_column *columns;

@@ -47,6 +47,39 @@ static double cpu_per_gib(const struct bench_result *b)
 	return b->bytes ? (double)(b->cpu_ns + b->peer_cpu_ns) / 1e9 / ((double)b->bytes / GIB) : 0;
 }
 
+/* ---- rails ---- */
+
+#define RAIL_TEXT 256
+
+/* A rail's part of what all of them moved. */
+static double part_of(const struct bench_result *b, unsigned rail)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < b->n_rails; i++)
+		sum += (double)b->rails[i].bytes;
+	return sum > 0 ? (double)b->rails[rail].bytes / sum : 0;
+}
+
+/* "rxe0:1 to rxe1:1 70.3 %, rxe2:1 to rxe3:1 29.7 %, down, failures: 1" */
+static void describe_rails(const struct bench_result *b, char *out, size_t cap)
+{
+	size_t at = 0;
+
+	for (unsigned i = 0; i < b->n_rails && at < cap; i++) {
+		const struct bench_rail *rail = &b->rails[i];
+
+		at += (size_t)snprintf(out + at, cap - at, "%s%s to %s %.1f %%", i ? ", " : "",
+				       rail->device, rail->peer, 100 * part_of(b, i));
+		if (at < cap && rail->state != SLIME_RAIL_UP)
+			at += (size_t)snprintf(out + at, cap - at, ", %s",
+					       slime_rail_state_name(rail->state));
+		if (at < cap && rail->n_failures)
+			at += (size_t)snprintf(out + at, cap - at, ", failures: %u",
+					       rail->n_failures);
+	}
+}
+
 /* ---- tables ---- */
 
 static const struct cli_column rpc_columns[] = {
@@ -126,6 +159,26 @@ static json_t *json_latency(const struct bench_result *b)
 			 us(b->p99_ns), "p999", us(b->p999_ns), "max", us(b->max_ns));
 }
 
+static json_t *json_rails(const struct bench_result *b)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; all && i < b->n_rails; i++) {
+		const struct bench_rail *rail = &b->rails[i];
+
+		if (json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f}", "device",
+							 rail->device, "peer", rail->peer, "state",
+							 slime_rail_state_name(rail->state),
+							 "failures", (json_int_t)rail->n_failures,
+							 "bytes", (json_int_t)rail->bytes, "share",
+							 part_of(b, i)))) {
+			json_decref(all);
+			return NULL;
+		}
+	}
+	return all;
+}
+
 static json_t *json_row(const void *result, size_t i)
 {
 	const struct report *r = result;
@@ -140,24 +193,26 @@ static json_t *json_row(const void *result, size_t i)
 				 "calls", (json_int_t)b->trips, "bw_gbps", rpc_gbps(row),
 				 "cpu_s_gib", cpu_per_gib(b), "verified", b->verified, "latency_us",
 				 latency);
-	return json_pack("{s:s, s:i, s:I, s:i, s:I, s:I, s:f, s:f, s:f, s:I, s:b, s:o}", "op",
+	return json_pack("{s:s, s:i, s:I, s:i, s:I, s:I, s:f, s:f, s:f, s:I, s:b, s:o, s:o}", "op",
 			 load_op_names[row->job.transfer.op], "batch_size",
 			 (int)row->job.transfer.batch_size, "block_size",
 			 (json_int_t)row->job.transfer.block_size, "threads",
 			 (int)row->job.transfer.threads, "trips", (json_int_t)b->trips, "bytes",
 			 (json_int_t)b->bytes, "duration_s", seconds(b), "throughput_mib_s",
 			 mib_per_s(b), "cpu_s_gib", cpu_per_gib(b), "late", (json_int_t)b->late,
-			 "verified", b->verified, "latency_us", latency);
+			 "verified", b->verified, "latency_us", latency, "rails", json_rails(b));
 }
 
 int report_print(const struct report *r, enum report_format format, FILE *to)
 {
 	char between[2 * SLIME_AGENT_NAME_MAX + 32];
+	char rails[SLIME_RAILS_MAX * RAIL_TEXT] = "";
 	bool rpc = r->kind == BENCH_RPC;
 	const struct head_rows rows = {
 		.bench = rpc ? "rpc" : "transfer",
 		.flags = r->flags,
 		.between = between,
+		.rails = !rpc && r->n_rows && r->rows[0].result.n_rails ? rails : NULL,
 		.result = r,
 		.n = r->n_rows,
 		.columns = rpc ? rpc_columns : transfer_columns,
@@ -168,6 +223,8 @@ int report_print(const struct report *r, enum report_format format, FILE *to)
 		.add_run = add_run,
 	};
 
+	if (rows.rails)
+		describe_rails(&r->rows[0].result, rails, sizeof(rails));
 	snprintf(between, sizeof(between), "%s and %s over %s", r->from, r->peer, transport_of(r));
 	return head_print(&rows, format, to);
 }

@@ -5,7 +5,8 @@
 #include "base/wire.h"
 #include "bench/service/job.h"
 
-#define JOB_VERSION 1
+#define JOB_VERSION    1
+#define RESULT_VERSION 2
 
 static void write_text(struct sl_writer *w, const char *s)
 {
@@ -87,6 +88,50 @@ int bench_job_read(struct bench_job *job, const void *buf, size_t len)
 	return 0;
 }
 
+/* ---- results ---- */
+
+static void write_rail(struct sl_writer *w, const struct bench_rail *rail)
+{
+	write_text(w, rail->device);
+	write_text(w, rail->peer);
+	sl_write_u8(w, (uint8_t)rail->state);
+	sl_write_u32(w, rail->n_failures);
+	sl_write_u64(w, rail->bytes);
+}
+
+/* It is shown to people. */
+static bool is_printable(const char *s)
+{
+	while (*s > ' ' && *s <= '~')
+		s++;
+	return !*s;
+}
+
+static void read_rail(struct sl_reader *r, struct bench_rail *rail)
+{
+	read_text(r, rail->device, sizeof(rail->device));
+	read_text(r, rail->peer, sizeof(rail->peer));
+	rail->state = (enum slime_rail_state)sl_read_u8(r);
+	rail->n_failures = sl_read_u32(r);
+	rail->bytes = sl_read_u64(r);
+	if (!is_printable(rail->device) || !is_printable(rail->peer) ||
+	    (unsigned)rail->state > SLIME_RAIL_RISING)
+		r->failed = true;
+}
+
+static void read_rails(struct sl_reader *r, struct bench_result *got)
+{
+	unsigned n = sl_read_u8(r);
+
+	if (n > SLIME_RAILS_MAX) {
+		r->failed = true;
+		return;
+	}
+	got->n_rails = n;
+	for (unsigned i = 0; i < n; i++)
+		read_rail(r, &got->rails[i]);
+}
+
 int bench_result_write(const struct bench_result *b, void *buf, size_t cap)
 {
 	struct sl_writer w = { .at = buf, .room = cap };
@@ -95,12 +140,15 @@ int bench_result_write(const struct bench_result *b, void *buf, size_t cap)
 		b->avg_ns, b->min_ns, b->p50_ns,     b->p99_ns, b->p999_ns,	b->max_ns,
 	};
 
-	sl_write_u16(&w, JOB_VERSION);
+	sl_write_u16(&w, RESULT_VERSION);
 	sl_write_u8(&w, (uint8_t)b->transport);
 	sl_write_u8(&w, b->has_peer_cpu);
 	sl_write_u8(&w, b->verified);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		sl_write_u64(&w, numbers[i]);
+	sl_write_u8(&w, (uint8_t)b->n_rails);
+	for (unsigned i = 0; i < b->n_rails; i++)
+		write_rail(&w, &b->rails[i]);
 	return w.failed ? -ENOSPC : (int)(cap - w.room);
 }
 
@@ -114,13 +162,14 @@ int bench_result_read(struct bench_result *b, const void *buf, size_t len)
 		&got.p99_ns, &got.p999_ns, &got.max_ns,
 	};
 
-	if (sl_read_u16(&r) != JOB_VERSION)
+	if (sl_read_u16(&r) != RESULT_VERSION)
 		return -EINVAL;
 	got.transport = (enum slime_transport)sl_read_u8(&r);
 	got.has_peer_cpu = sl_read_u8(&r) != 0;
 	got.verified = sl_read_u8(&r) != 0;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		*numbers[i] = sl_read_u64(&r);
+	read_rails(&r, &got);
 	if (r.failed || r.left || (unsigned)got.transport >= SLIME_TRANSPORT_MAX)
 		return -EINVAL;
 	*b = got;

@@ -204,6 +204,23 @@ static int open_link(struct run *r)
 	return 0;
 }
 
+static void take_rails(struct run *r)
+{
+	struct slime_rail_info rails[SLIME_RAILS_MAX];
+	size_t n = slime_endpoint_rails(r->ep, rails, SLIME_RAILS_MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		struct bench_rail *to = &r->out->rails[i];
+
+		*to = (struct bench_rail){ .state = rails[i].state,
+					   .n_failures = rails[i].n_failures,
+					   .bytes = rails[i].bytes };
+		memcpy(to->device, rails[i].device, sizeof(to->device));
+		memcpy(to->peer, rails[i].peer, sizeof(to->peer));
+	}
+	r->out->n_rails = (unsigned)n;
+}
+
 static void close_link(struct run *r)
 {
 	slime_agent_endpoint_put(r->agent, r->ep);
@@ -391,6 +408,7 @@ int bench_job_run(struct slime_agent *agent, const struct bench_job *job,
 	ret = job->kind == BENCH_RPC ? run_rpc(&r) : run_transfer(&r);
 	out->has_peer_cpu = out->has_peer_cpu && !ret && peer_usage(&r, &after);
 	out->peer_cpu_ns = after > before ? after - before : 0;
+	take_rails(&r);
 	close_link(&r);
 	return ret;
 }

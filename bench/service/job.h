@@ -44,6 +44,15 @@ struct bench_job {
 	char region[SLIME_AGENT_NAME_MAX + 1]; /* transfer; "": the bench service's */
 };
 
+/* What a rail of the link did in the run, its warm-up included. */
+struct bench_rail {
+	char device[64]; /* the initiator's, with its port */
+	char peer[64];
+	enum slime_rail_state state; /* at the end */
+	uint32_t n_failures;
+	uint64_t bytes; /* that the initiator read or wrote over it */
+};
+
 struct bench_result {
 	enum slime_transport transport; /* that it went over */
 	uint64_t trips;			/* or calls */
@@ -61,6 +70,8 @@ struct bench_result {
 	uint64_t p99_ns;
 	uint64_t p999_ns;
 	uint64_t max_ns;
+	unsigned n_rails; /* of a link over rdma */
+	struct bench_rail rails[SLIME_RAILS_MAX];
 };
 
 /* -ENOENT at once when no such agent is registered, with who is in message; else 0, also when

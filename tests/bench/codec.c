@@ -145,6 +145,9 @@ static void result_read__of_what_was_written_is_the_same(void **state)
 		.p99_ns = 11,
 		.p999_ns = 12,
 		.max_ns = 13,
+		.n_rails = 2,
+		.rails = { { "mlx5_0:1", "mlx5_2:1", SLIME_RAIL_UP, 0, 14 },
+			   { "mlx5_1:1", "mlx5_3:1", SLIME_RAIL_DOWN, 15, UINT64_MAX } },
 	};
 	struct bench_result got;
 	uint8_t bytes[BENCH_JOB_MAX];
@@ -158,11 +161,51 @@ static void result_read__of_what_was_written_is_the_same(void **state)
 	assert_true(got.has_peer_cpu && got.verified);
 	assert_int_equal(got.p999_ns, 12);
 	assert_int_equal(got.max_ns, 13);
+	assert_int_equal(got.n_rails, 2);
+	assert_string_equal(got.rails[1].peer, "mlx5_3:1");
+	assert_int_equal(got.rails[1].n_failures, 15);
+	assert_true(got.rails[1].bytes == UINT64_MAX);
 	for (size_t n = 0; n < (size_t)len; n++)
 		assert_int_equal(bench_result_read(&got, bytes, n), -EINVAL);
 	assert_int_equal(bench_result_read(&got, bytes, (size_t)len + 1), -EINVAL);
 	bytes[2] = SLIME_TRANSPORT_MAX;
 	assert_int_equal(bench_result_read(&got, bytes, (size_t)len), -EINVAL);
+}
+
+static void result_read__of_rails_that_cannot_be_is_malformed(void **state)
+{
+	struct bench_result r = { .n_rails = 1,
+				  .rails = { { "mlx5_0:1", "mlx5_2:1", SLIME_RAIL_UP, 0, 14 } } };
+	const int n_at = 2 + 3 + 13 * 8;
+	struct bench_result got;
+	uint8_t bytes[BENCH_JOB_MAX];
+	int len = bench_result_write(&r, bytes, sizeof(bytes));
+
+	(void)state;
+	assert_int_equal(bytes[n_at], 1);
+	assert_int_equal(bench_result_read(&got, bytes, (size_t)len), 0);
+	bytes[n_at] = SLIME_RAILS_MAX + 1;
+	assert_int_equal(bench_result_read(&got, bytes, (size_t)len), -EINVAL);
+	bytes[n_at] = 1;
+	bytes[n_at + 3] = '\033';
+	assert_int_equal(bench_result_read(&got, bytes, (size_t)len), -EINVAL);
+	bytes[n_at + 3] = 'm';
+	bytes[len - 13] = SLIME_RAIL_RISING + 1;
+	assert_int_equal(bench_result_read(&got, bytes, (size_t)len), -EINVAL);
+}
+
+/* The longest names, of the most rails. */
+static void result_write__of_all_rails_fits(void **state)
+{
+	struct bench_result r = { .n_rails = SLIME_RAILS_MAX };
+	uint8_t bytes[BENCH_JOB_MAX];
+
+	(void)state;
+	for (int i = 0; i < SLIME_RAILS_MAX; i++) {
+		memset(r.rails[i].device, 'd', sizeof(r.rails[i].device) - 1);
+		memset(r.rails[i].peer, 'p', sizeof(r.rails[i].peer) - 1);
+	}
+	assert_true(bench_result_write(&r, bytes, sizeof(bytes)) > 0);
 }
 
 /* A job that other agents ask for comes with any numbers: none reaches memory or time beyond the
@@ -226,6 +269,8 @@ int main(void)
 		cmocka_unit_test(job_read__with_a_bad_field_is_refused_and_leaves_the_job),
 		cmocka_unit_test(job_read__without_a_peer_is_refused),
 		cmocka_unit_test(result_read__of_what_was_written_is_the_same),
+		cmocka_unit_test(result_read__of_rails_that_cannot_be_is_malformed),
+		cmocka_unit_test(result_write__of_all_rails_fits),
 		cmocka_unit_test(rpc_run__with_numbers_out_of_range_is_refused),
 		cmocka_unit_test(transfer_run__with_numbers_out_of_range_is_refused),
 	};
