@@ -17,7 +17,7 @@ def active(root=ROOT):
     return names
 
 
-def pair_of(named, there):
-    """The client's and the server's: those that are named, else the first two; one is both. None without any."""
-    names = named.split(",") if named else there[:2]
-    return (names[0], names[-1]) if names else None
+def pairs_of(named, there):
+    """Pairs of a client's and a server's: those that are named, else the first two of each; one alone is both."""
+    names = named.split(",") if named else there[:4]
+    return [(names[0], names[0])] if len(names) == 1 else list(zip(names[::2], names[1::2]))

@@ -67,6 +67,7 @@ class Row(NamedTuple):
     at_once: int = 1  # how many of ours measure at the same time; the figure is their sum
     least: int = 5  # rounds
     rdma: bool = False  # both commands take the devices of the run
+    rails: int = 1  # of ours; the reference has as many links, at the same time, and the figure is their sum
 
 
 def read_row(name, options, reference, figure, target):
@@ -114,6 +115,13 @@ def rdma_block_row(op, name, size, depth, target=None, qps=1):
     options = f"{op} --block {size} --batch 1 --inflight {depth} --qps {qps}"
     reference = f"ib_{op}_bw --size {size} --depth {depth}"
     return rdma_row(f"rdma-{op}-{name}", options, reference, THROUGHPUT, target or at_least(0.95))
+
+
+def rails_row(name, op, rails):
+    """One link with all rails beside a link on each of them, which has the machine's CPUs to itself no more than ours."""
+    command = f"slime-measure {op} --block 1048576 --batch 1 --inflight {{}} --transport rdma --round 1s"
+    ours, reference = command.format(16 * rails), command.format(16)
+    return Row(name, ours, reference, THROUGHPUT, at_least(0.9), "warm", least=9, rdma=True, rails=rails)
 
 
 def slimerpc_row(name, size, target):
@@ -207,6 +215,8 @@ ROWS = [
     rdma_block_row("write", "64k", 64 << 10, 128),
     rdma_block_row("write", "1m", 1 << 20, 16),
     rdma_block_row("read", "8qp", 64 << 10, 128, at_least(1.0), qps=8),
+    # One link of two rails, against a link on each.
+    rails_row("rdma-rails", "write", 2),
     rdma_row("rdma-write-lat-64", "bounce --size 64", "ib_write_lat --size 64", P50, at_most(1.1)),
     rdma_row("rdma-rpc-1k", "rpc --size 1KiB", "ib_write_lat --size 1024 --trips 2", P50, at_most(1.2)),
     slimerpc_row("1k", 1 << 10, faster(10)),

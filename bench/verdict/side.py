@@ -109,10 +109,10 @@ class Side:
 
 
 class Crowd:
-    """Several of one side at once; their figures are summed."""
+    """Several at once; their figures are summed."""
 
-    def __init__(self, command, folders, n):
-        self.sides = [Side(command, folders) for _ in range(n)]
+    def __init__(self, commands, folders):
+        self.sides = [Side(command, folders) for command in commands]
         self.warm = False
 
     def round(self):

@@ -66,19 +66,31 @@ def take_turns(row, reference, ours):
     )
 
 
-def on_devices(row, pair):
-    """The row, on a pair of RDMA devices."""
-    options = f" --device {pair[0]} --server-device {pair[1]}"
-    return row._replace(ours=row.ours + options, reference=row.reference + options)
+def on_devices(command, pairs):
+    """The command, with all of these pairs of RDMA devices for one link."""
+    clients, servers = zip(*pairs)
+    return f"{command} --device {','.join(clients)} --server-device {','.join(servers)}"
 
 
-def judge(row, folders, devices=None):
-    if row.rdma and not devices:
+def commands_of(row, pairs):
+    """What the reference runs at the same time, and what we do. Of rails the reference is a link on each."""
+    if not row.rdma:
+        return [row.reference] if row.reference else [], [row.ours] * row.at_once
+    pairs = pairs[: row.rails]
+    return [on_devices(row.reference, [pair]) for pair in pairs], [on_devices(row.ours, pairs)]
+
+
+def side_of(commands, folders):
+    if not commands:
+        return None
+    return Side(commands[0], folders) if len(commands) == 1 else Crowd(commands, folders)
+
+
+def judge(row, folders, devices=()):
+    """devices are pairs of a client's and a server's, of which a row of RDMA takes as many as it has rails."""
+    if row.rdma and len(devices) < row.rails:
         return Outcome(row, NO_DEVICE)
-    if row.rdma:
-        row = on_devices(row, devices)
-    reference = Side(row.reference, folders) if row.reference else None
-    ours = Side(row.ours, folders) if row.at_once == 1 else Crowd(row.ours, folders, row.at_once)
+    reference, ours = (side_of(commands, folders) for commands in commands_of(row, devices))
     try:
         return take_turns(row, reference, ours)
     except Absent as e:

@@ -85,11 +85,27 @@ while read -r line; do
 	[ "$1 $2 $3 $4" = "--device a --server-device b" ] && echo '{"p50_us": 1}'
 done
 """)
-        outcome = verdict.judge(row, [self.folder], ("a", "b"))
+        outcome = verdict.judge(row, [self.folder], [("a", "b"), ("c", "d")])
         self.assertEqual((outcome.verdict, outcome.rounds), ("ok", 9))
         outcome = verdict.judge(row, [self.folder])
         self.assertEqual(outcome.verdict, "no rdma device")
         self.assertTrue(outcome.is_good())
+
+    def test_a_row_of_rails_stands_beside_a_link_on_each(self):
+        row = Row("row", "sum-devices", "sum-devices", P50, at_least(0.9), least=9, rdma=True, rails=2)
+        self.write("sum-devices", """#!/bin/sh
+case "$*" in
+"--device a,c --server-device b,d --step") p50=10 ;;
+"--device a --server-device b --step") p50=4 ;;
+"--device c --server-device d --step") p50=6.5 ;;
+esac
+while read -r line; do
+	echo "{\\"p50_us\\": $p50}"
+done
+""")
+        outcome = verdict.judge(row, [self.folder], [("a", "b"), ("c", "d")])
+        self.assertEqual((outcome.verdict, outcome.ours, outcome.reference), ("ok", 10, 10.5))
+        self.assertEqual(verdict.judge(row, [self.folder], [("a", "b")]).verdict, "no rdma device")
 
     def test_a_side_that_breaks_fails_its_row(self):
         for side in ("broken", "words", "no-such-program"):
@@ -108,11 +124,13 @@ class Devices(unittest.TestCase):
             self.assertEqual(devices.active(root), ["a", "c"])
 
     def test_one_device_is_both_and_names_win(self):
-        self.assertEqual(devices.pair_of(None, ["a", "c", "d"]), ("a", "c"))
-        self.assertEqual(devices.pair_of(None, ["a"]), ("a", "a"))
-        self.assertEqual(devices.pair_of("x,y", ["a"]), ("x", "y"))
-        self.assertEqual(devices.pair_of("x", ["a", "b"]), ("x", "x"))
-        self.assertIsNone(devices.pair_of(None, []))
+        self.assertEqual(devices.pairs_of(None, ["a", "c", "d"]), [("a", "c")])
+        self.assertEqual(devices.pairs_of(None, ["a"]), [("a", "a")])
+        self.assertEqual(devices.pairs_of("x,y", ["a"]), [("x", "y")])
+        self.assertEqual(devices.pairs_of("x", ["a", "b"]), [("x", "x")])
+        self.assertEqual(devices.pairs_of(None, ["a", "b", "c", "d", "e"]), [("a", "b"), ("c", "d")])
+        self.assertEqual(devices.pairs_of("w,x,y,z", ["a"]), [("w", "x"), ("y", "z")])
+        self.assertEqual(devices.pairs_of(None, []), [])
 
 
 class Rows(unittest.TestCase):

@@ -13,18 +13,7 @@ remove_second_pair() {
 trap 'mend_wires; cleanup; remove_second_pair' EXIT
 
 add_second_pair() {
-	local wire
-
-	ip link add wire2 mtu 4200 address 02:00:00:00:78:01 type veth peer name wire3 mtu 4200 address 02:00:00:00:78:02
-	ip address add 10.78.0.1/24 dev wire2
-	ip address add 10.78.0.2/24 dev wire3
-	for wire in wire2 wire3; do
-		ip link set "$wire" up
-		echo 0 >"/proc/sys/net/ipv4/conf/$wire/rp_filter"
-		echo 1 >"/proc/sys/net/ipv4/conf/$wire/accept_local"
-	done
-	rdma link add rxe2 type rxe netdev wire2
-	rdma link add rxe3 type rxe netdev wire3
+	"$(dirname "${BASH_SOURCE[0]}")/devices.sh" 1
 	wait_for 5 port_is_active rxe2 || fail "rxe2 is not active"
 	wait_for 5 port_is_active rxe3 || fail "rxe3 is not active"
 }
@@ -93,7 +82,10 @@ load_goes_on() {
 load_is_fine() {
 	reap load
 	[ "$status" -eq 0 ] || fail "the load ended with $status: $(cat "$work/load.out")"
-	[ "$1" = rpc ] || grep -q verified "$work/load.out" || fail "not verified: $(cat "$work/load.out")"
+	[ "$1" = transfer ] || return 0
+	grep -q verified "$work/load.out" || fail "not verified: $(cat "$work/load.out")"
+	grep -q '^rails  *rxe0:1 to rxe1:1 [0-9.]* %.*, rxe2:1 to rxe3:1 [0-9.]* %' "$work/load.out" ||
+		fail "its rails are not told: $(cat "$work/load.out")"
 }
 
 still_connected() {
@@ -102,10 +94,23 @@ still_connected() {
 	link_is node-a node-b default connected || fail "the link is not connected: $(links)"
 }
 
+# rail METRIC LABEL...: of node-a's link that is idle.
+rail() {
+	metric node-a "slime_rail_$1" 'profile="default"' "${@:2}"
+}
+
+# rails_say RAIL WORDS: as node-a explains it.
+rails_say() {
+	"$bin/nanoctrl" obs links --rails --address "$url" --scope test >"$work/rails.out" &&
+		grep -q -- "^node-a  *node-b  *default  *$1  *$2" "$work/rails.out"
+}
+
 add_second_pair
-write_agent node-a 'data: { rdma: { devices: [rxe0, rxe2], timeout: 12 } }' \
+metrics='metrics: { listen: "127.0.0.1:0" }'
+write_agent node-a 'data: { rdma: { devices: [rxe0, rxe2], pair: numa, timeout: 12 } }' "$metrics" \
 	'links: [ { to: node-b, transports: [rdma] } ]' 'services: [ { name: echo }, { name: bench } ]'
-write_agent node-b 'data: { rdma: { devices: [rxe1, rxe3], timeout: 12 } }' 'services: [ { name: echo }, { name: bench } ]'
+write_agent node-b 'data: { rdma: { devices: [rxe1, rxe3], pair: numa, timeout: 12 } }' "$metrics" \
+	'services: [ { name: echo }, { name: bench } ]'
 start_control
 start_agent node-a
 start_agent node-b
@@ -128,6 +133,15 @@ during() {
 }
 
 during write 14s 0
+
+say "each rail is explained"
+[ "$(rail state 'rail="1"' 'device="rxe2:1"' 'state="up"')" = 1 ] || fail "rail 1 is not up"
+[ "$(rail failures_total 'rail="0"')" = 1 ] || fail "rail 0 failed $(rail failures_total 'rail="0"') times"
+[ "$(rail failures_total 'rail="1"')" = 0 ] || fail "rail 1 failed"
+wait_for 25 rails_say 0 "rxe0:1  *rxe1:1  *up .* 1  .*paired by NUMA node, which is unknown; GID index 1, RoCE v2, 10.77.0.1" ||
+	fail "rail 0 is not explained: $(cat "$work/rails.out")"
+wait_for 25 rails_say 1 "rxe2:1  *rxe3:1  *up .* 0  *-  *paired by NUMA" || fail "rail 1 is not explained: $(cat "$work/rails.out")"
+
 during read 14s 1
 during write_imm 24s 0 1
 
