@@ -5,7 +5,7 @@ set -uo pipefail
 
 usage() {
 	cat <<'END'
-usage: tests/run.sh [--quick | --label NAME | --all | --coverage]
+usage: tests/run.sh [--quick | --label NAME | --all | --coverage | --soak [SECONDS]]
 
   (nothing)      every test under ASan and UBSan, label threads again under TSan, labels count and install
                  on the release build; under 15 minutes
@@ -13,6 +13,7 @@ usage: tests/run.sh [--quick | --label NAME | --all | --coverage]
                  slow, fault, install, rdma, long; under 2 minutes when built
   --label NAME   one label, in the trees where it belongs
   --all          everything, then label long, the same tests built by clang, every fuzz target for 60 s
+  --soak [S]     nanoctrl and Redis are killed at random under load for S seconds (300)
   --coverage     every test but those of labels slow, rdma and long, counted by gcov: the share of lines they execute
 
 With CI=true a skipped test is a failure unless tests/allowed-skips names it. JOBS=n sets the parallelism.
@@ -30,11 +31,19 @@ exec </dev/null
 
 mode=default
 label=
+soak=300
 while [ $# -gt 0 ]; do
 	case $1 in
 	--quick) mode=quick ;;
 	--all) mode=all ;;
 	--coverage) mode=coverage ;;
+	--soak)
+		mode=soak
+		if [[ ${2:-} =~ ^[0-9]+$ ]]; then
+			soak=$2
+			shift
+		fi
+		;;
 	--label)
 		[ $# -ge 2 ] || die "--label needs a name"
 		mode=label
@@ -198,6 +207,17 @@ coverage)
 	step "lines executed"
 	tests/coverage.py build/coverage 2>&1 | tee -a "$closings"
 	[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+	;;
+soak)
+	deploy/packages.sh test || exit 1
+	if build dev; then
+		step "soak"
+		SLIME_BIN=$PWD/build/dev/bin SLIME_SOAK_S=$soak build/dev/tests/test-client-crash 2>&1 | tee "$work/log"
+		[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+		grep -v '^\[' "$work/log" >>"$closings"
+	else
+		fail "dev does not build"
+	fi
 	;;
 default | all)
 	deploy/packages.sh test || exit 1

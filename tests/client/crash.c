@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nanoctrl and Redis are killed again and again while agents write: what was acknowledged is there
- * afterwards, nobody healthy was given up, nobody dead stays, and nothing is left of those who
- * leave.
+ * nanoctrl and Redis are killed again and again while agents write and hear of each other's writes.
+ * A ledger keeps what was acknowledged and who lives; after each kill, and in the end, what the
+ * server says is held against it: no acknowledged write is lost, nobody healthy was given up,
+ * everybody has heard of every write, nobody dead stays, and nothing is left of those who are gone.
+ *
+ * SLIME_SOAK_S=SECONDS goes on for so long, killing at random (SLIME_SOAK_SEED, which is printed).
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include <event2/event.h>
@@ -19,19 +24,29 @@
 #include "nanoctrl/client/nanoctrl_client.h"
 #include "stand.h"
 
-#define N_AGENTS 16
-#define PAUSE_MS 10 /* between an agent's writes: the load is bounded */
-#define N_KILLS	 9
-#define KEY	 "00112233445566778899001122334455667788990011223344556677889900aa"
+#define N_AGENTS  16
+#define N_DYING	  2 /* of them, in each phase */
+#define N_REGIONS 16
+#define PAUSE_MS  10		      /* between an agent's writes: the load is bounded */
+#define N_KILLS	  9		      /* of a phase, of which a soak has several */
+#define PATIENCE  (120 * SL_NS_PER_S) /* with what is to happen; leases end within a third of it */
+#define KEY	  "00112233445566778899001122334455667788990011223344556677889900aa"
 
-struct agent {
-	struct nc_client *client;
-	struct event *timer;
-	char name[16];
-	bool up;
+/* The ledger: of a region by the numbers of its owner and itself. */
+struct written {
 	uint64_t sent;	/* the revision that was sent last */
 	uint64_t acked; /* the last one that was acknowledged */
-	uint64_t read;	/* as it is read back: its revision is its size */
+};
+
+struct agent {
+	struct nc_client *client; /* NULL: dead */
+	struct event *timer;
+	char name[16];
+	char life[16];
+	bool up;
+	size_t at; /* the region that is written */
+	struct written regions[N_REGIONS];
+	uint64_t heard[N_AGENTS][N_REGIONS]; /* by this agent, of everybody's regions */
 	bool done;
 	int err;
 };
@@ -40,13 +55,63 @@ static struct {
 	struct stand stand;
 	struct event_base *base;
 	struct agent agents[N_AGENTS];
+	unsigned n_lives;
 	bool stop; /* no more writes */
 	size_t n_writing;
+	uint64_t n_acked, n_kills;
+	unsigned seed; /* 0: not at random */
 	size_t n_listed;
 	bool listed;
 } t;
 
-/* ---- what an agent does ---- */
+/* ---- turning the loop ---- */
+
+static void on_spent(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	*(bool *)arg = true;
+}
+
+static void spend(unsigned ms)
+{
+	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 };
+	bool over = false;
+
+	assert_int_equal(event_base_once(t.base, -1, EV_TIMEOUT, on_spent, &over, &tv), 0);
+	while (!over)
+		assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0);
+}
+
+static void await(bool (*condition)(void), const char *what)
+{
+	uint64_t end = sl_clock_ns() + PATIENCE;
+
+	while (!condition()) {
+		if (sl_clock_ns() > end)
+			fail_msg("in vain waited for: %s", what);
+		spend(10);
+	}
+}
+
+/* The end of a call of this agent; its error. */
+static int finish(struct agent *g)
+{
+	while (!g->done)
+		assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0);
+	g->done = false;
+	return g->err;
+}
+
+static void on_done(void *arg, const struct nc_error *error)
+{
+	struct agent *g = arg;
+
+	g->err = error ? error->err : 0;
+	g->done = true;
+}
+
+/* ---- what an agent writes ---- */
 
 static void pause_then_write(struct agent *g)
 {
@@ -55,36 +120,107 @@ static void pause_then_write(struct agent *g)
 	evtimer_add(g->timer, &tv);
 }
 
-/* An error means that nobody knows; the next write has a greater revision, and says more. */
+/* An error means that nobody knows; the next write of it has a greater revision, and says more. */
 static void on_written(void *arg, const struct nc_error *error)
 {
 	struct agent *g = arg;
+	struct written *w = &g->regions[g->at];
 
 	t.n_writing--;
-	if (!error)
-		g->acked = g->sent;
-	else
-		assert_true(error->err == -ETIMEDOUT);
+	if (!error) {
+		w->acked = w->sent;
+		t.n_acked++;
+	} else {
+		assert_int_equal(error->err, -ETIMEDOUT);
+	}
+	g->at = (g->at + 1) % N_REGIONS;
 	pause_then_write(g);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct agent *g = arg;
-	struct nc_region region = { .name = "kv",
-				    .revision = ++g->sent,
-				    .size = g->sent,
-				    .access = NC_READ,
-				    .descriptor = "x",
-				    .descriptor_len = 1 };
+	struct written *w = &g->regions[g->at];
+	struct nc_region region = { .access = NC_READ, .descriptor = "x", .descriptor_len = 1 };
+	char name[16];
 
 	(void)fd;
 	(void)what;
 	if (t.stop)
 		return;
+	snprintf(name, sizeof(name), "kv-%zu", g->at);
+	region.name = name;
+	region.revision = region.size = ++w->sent;
 	t.n_writing++;
 	assert_int_equal(nc_publish(g->client, &region, on_written, g), 0);
 }
+
+static bool nobody_writes(void)
+{
+	return !t.n_writing;
+}
+
+static void write_on(void)
+{
+	t.stop = false;
+	for (size_t i = 0; i < N_AGENTS; i++)
+		if (t.agents[i].client)
+			pause_then_write(&t.agents[i]);
+}
+
+/* ---- what an agent hears ---- */
+
+static size_t number_of(const char *name, const char *prefix, size_t max)
+{
+	size_t n;
+
+	assert_int_equal(strncmp(name, prefix, strlen(prefix)), 0);
+	n = strtoul(name + strlen(prefix), NULL, 10);
+	assert_true(n < max);
+	return n;
+}
+
+static void on_event(void *arg, const struct nc_event *event)
+{
+	struct agent *g = arg;
+	uint64_t *heard;
+
+	if (event->type != NC_EVENT_REGION)
+		return;
+	heard = &g->heard[number_of(event->agent, "agent-", N_AGENTS)]
+			 [number_of(event->region, "kv-", N_REGIONS)];
+	if (event->revision > *heard)
+		*heard = event->revision;
+}
+
+/* Whoever is told so reads everything again, and sees what has been written until then. */
+static void on_reset(void *arg)
+{
+	struct agent *g = arg;
+
+	for (size_t i = 0; i < N_AGENTS; i++)
+		for (size_t k = 0; k < N_REGIONS; k++)
+			g->heard[i][k] = t.agents[i].regions[k].sent;
+}
+
+static bool has_heard_all(const struct agent *g)
+{
+	for (size_t i = 0; g->client && i < N_AGENTS; i++)
+		for (size_t k = 0; k < N_REGIONS; k++)
+			if (g->heard[i][k] < t.agents[i].regions[k].acked)
+				return false;
+	return true;
+}
+
+static bool all_have_heard_all(void)
+{
+	for (size_t i = 0; i < N_AGENTS; i++)
+		if (!has_heard_all(&t.agents[i]))
+			return false;
+	return true;
+}
+
+/* ---- the life of an agent ---- */
 
 static void on_up(void *arg)
 {
@@ -103,195 +239,257 @@ static void on_ended(void *arg, enum nc_session_end why, const struct nc_error *
 		 error ? error->message : "the lease was ended");
 }
 
-static const struct nc_session_ops ops = { on_up, on_down, NULL, NULL, on_ended };
+static const struct nc_session_ops ops = { on_up, on_down, on_event, on_reset, on_ended };
+
+static bool all_up(void)
+{
+	for (size_t i = 0; i < N_AGENTS; i++)
+		if (t.agents[i].client && !t.agents[i].up)
+			return false;
+	return true;
+}
 
 static void on_grant(void *arg, const struct nc_error *error, const struct nc_grant *grant)
 {
 	struct agent *g = arg;
 
-	assert_null(error);
+	if (error)
+		fail_msg("%s cannot register: %s", g->name, error->message);
 	assert_non_null(grant);
 	assert_int_equal(nc_session_open(g->client, &ops, g), 0);
-	pause_then_write(g);
 }
 
-static void on_region(void *arg, const struct nc_error *error, const struct nc_region *region)
+/* With nothing of its last life. It reads all when it begins. */
+static void begin_life(struct agent *g)
 {
-	struct agent *g = arg;
-
-	g->err = error ? error->err : 0;
-	g->read = region ? region->size : 0;
-	g->done = true;
-}
-
-static void on_left(void *arg, const struct nc_error *error)
-{
-	struct agent *g = arg;
-
-	g->err = error ? error->err : 0;
-	g->done = true;
-}
-
-static void on_agents(void *arg, const struct nc_error *error, const struct nc_page *page)
-{
-	(void)arg;
-	assert_null(error);
-	t.n_listed = page->n;
-	t.listed = true;
-}
-
-/* ---- the world ---- */
-
-#define spin_until(condition)                                                      \
-	do {                                                                       \
-		while (!(condition))                                               \
-			assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0); \
-	} while (0)
-
-static void on_spent(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	*(bool *)arg = true;
-}
-
-static void spend(unsigned ms)
-{
-	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 };
-	bool over = false;
-
-	assert_int_equal(event_base_once(t.base, -1, EV_TIMEOUT, on_spent, &over, &tv), 0);
-	spin_until(over);
-}
-
-static bool all_up(void)
-{
-	for (size_t i = 0; i < N_AGENTS; i++)
-		if (!t.agents[i].up)
-			return false;
-	return true;
-}
-
-static void create_agents(void)
-{
-	struct nc_client_attr attr = NC_CLIENT_ATTR_INIT;
 	const char *url = t.stand.server.url;
+	struct nc_client_attr attr = NC_CLIENT_ATTR_INIT;
+	struct nc_registration r = { .name = g->name, .incarnation = g->life, .owner_key = KEY };
 
 	attr.base = t.base;
 	attr.urls = &url;
 	attr.n_urls = 1;
 	attr.scope = "crash";
 	attr.timeout_ms = 60000;
+	snprintf(g->name, sizeof(g->name), "agent-%zu", (size_t)(g - t.agents));
+	snprintf(g->life, sizeof(g->life), "life-%u", ++t.n_lives);
+	memset(g->regions, 0, sizeof(g->regions));
+	for (size_t i = 0; i < N_AGENTS; i++)
+		memset(t.agents[i].heard[g - t.agents], 0, sizeof(g->heard[0]));
+	g->timer = evtimer_new(t.base, on_timer, g);
+	assert_int_equal(nc_client_create(&g->client, &attr), 0);
+	assert_int_equal(nc_register(g->client, &r, on_grant, g), 0);
+	on_reset(g);
+}
+
+/* Without a word: whatever it wrote is of no value any more. */
+static void end_life(struct agent *g)
+{
+	if (!g->client)
+		return;
+	nc_client_destroy(g->client);
+	event_free(g->timer);
+	g->client = NULL;
+	g->timer = NULL;
+	g->up = g->done = false;
+	memset(g->regions, 0, sizeof(g->regions));
+}
+
+/* Something of everybody is with its neighbour. */
+static void post_offers(void)
+{
 	for (size_t i = 0; i < N_AGENTS; i++) {
 		struct agent *g = &t.agents[i];
-		struct nc_registration r = { .name = g->name,
-					     .incarnation = "one",
-					     .owner_key = KEY };
 
-		snprintf(g->name, sizeof(g->name), "agent-%zu", i);
-		g->timer = evtimer_new(t.base, on_timer, g);
-		assert_int_equal(nc_client_create(&g->client, &attr), 0);
-		assert_int_equal(nc_register(g->client, &r, on_grant, g), 0);
+		assert_int_equal(nc_post_offer(g->client, t.agents[(i + 1) % N_AGENTS].name,
+					       "default", 1, NULL, "x", 1, on_done, g),
+				 0);
+		assert_int_equal(finish(g), 0);
 	}
-	spin_until(all_up());
 }
+
+static void begin_lives(void)
+{
+	for (size_t i = 0; i < N_AGENTS; i++)
+		if (!t.agents[i].client)
+			begin_life(&t.agents[i]);
+	await(all_up, "everybody to have a session");
+	post_offers();
+	write_on();
+}
+
+/* ---- the world ---- */
 
 static int setup(void **state)
 {
 	(void)state;
 	test_redis_start_durable(&t.stand.redis);
-	stand_start(&t.stand, "lease.ttl=20s");
+	stand_start(&t.stand, "lease.ttl=12s");
 	t.base = event_base_new();
 	return 0;
-}
-
-static void destroy_agent(struct agent *g)
-{
-	nc_client_destroy(g->client);
-	if (g->timer)
-		event_free(g->timer);
-	*g = (struct agent){ .client = NULL };
 }
 
 static int teardown(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < N_AGENTS; i++)
-		destroy_agent(&t.agents[i]);
+		end_life(&t.agents[i]);
 	event_base_free(t.base);
 	return stand_stop(&t.stand);
 }
 
-/* ---- the test ---- */
-
-/* nanoctrl, Redis, both, in turn; at moments of no meaning to either. */
-static void kill_one(int i)
+static unsigned choose(unsigned i, unsigned factor, unsigned below)
 {
-	spend(200 + (unsigned)(i * 137) % 400);
-	if (i % 3 != 1)
+	return (t.seed ? (unsigned)rand() : i * factor) % below;
+}
+
+/* nanoctrl, Redis or both; at moments of no meaning to either. Nobody writes from then on, so that
+ * what was acknowledged before is not written anew. */
+static void kill_one(unsigned i)
+{
+	unsigned what = choose(i, 1, 3);
+
+	spend(200 + choose(i, 137, 400));
+	if (what != 1)
 		server_kill(&t.stand.server);
-	if (i % 3 != 0)
+	if (what != 0)
 		test_redis_kill(&t.stand.redis);
-	spend((unsigned)(i * 61) % 300);
+	t.stop = true;
+	spend(choose(i, 61, 300));
 	if (!t.stand.redis.pid)
 		test_redis_restart(&t.stand.redis);
 	if (!t.stand.server.pid)
 		server_start(&t.stand.server);
+	t.n_kills++;
 }
 
-static void check_acknowledged(void)
-{
-	uint64_t n = 0;
+/* ---- what the server says, held against the ledger ---- */
 
+static void on_regions(void *arg, const struct nc_error *error, const struct nc_page *page)
+{
+	struct agent *g = arg;
+	uint64_t read[N_REGIONS] = { 0 };
+
+	g->err = error ? error->err : 0;
+	g->done = true;
+	for (size_t i = 0; page && i < page->n; i++) {
+		size_t k = number_of(page->regions[i].name, "kv-", N_REGIONS);
+
+		assert_true(page->regions[i].size == page->regions[i].revision);
+		read[k] = page->regions[i].revision;
+	}
+	for (size_t k = 0; page && k < N_REGIONS; k++)
+		if (read[k] < g->regions[k].acked || read[k] > g->regions[k].sent)
+			fail_msg("%s/kv-%zu is at %" PRIu64 ": %" PRIu64
+				 " was acknowledged, %" PRIu64 " sent",
+				 g->name, k, read[k], g->regions[k].acked, g->regions[k].sent);
+}
+
+static void check_written(void)
+{
 	for (size_t i = 0; i < N_AGENTS; i++) {
 		struct agent *g = &t.agents[i];
 
-		g->done = false;
-		assert_int_equal(nc_get_region(g->client, g->name, "kv", on_region, g), 0);
-		spin_until(g->done);
-		assert_int_equal(g->err, 0);
-		assert_true(g->read >= g->acked && g->read <= g->sent);
-		n += g->acked;
+		if (!g->client)
+			continue;
+		assert_int_equal(nc_list_regions(g->client, g->name, on_regions, g), 0);
+		assert_int_equal(finish(g), 0);
 	}
-	assert_true(n > N_AGENTS);
-	print_message("%llu writes, %d kills\n", (unsigned long long)n, N_KILLS);
 }
 
-static size_t count_agents(void)
+static void check(void)
 {
+	await(nobody_writes, "the last writes to end");
+	await(all_up, "everybody to be back");
+	check_written();
+	await(all_have_heard_all, "everybody to have heard of all that was written");
+}
+
+static void on_agents(void *arg, const struct nc_error *error, const struct nc_page *page)
+{
+	(void)arg;
+	assert_null(error);
+	assert_null(page->next);
+	t.n_listed = page->n;
+	for (size_t i = 0; i < page->n; i++)
+		number_of(page->agents[i].name, "agent-", N_AGENTS);
+	t.listed = true;
+}
+
+static bool only_the_living_are_listed(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_AGENTS; i++)
+		n += t.agents[i].client != NULL;
 	t.listed = false;
-	assert_int_equal(nc_list_agents(t.agents[1].client, NULL, NULL, on_agents, &t), 0);
-	spin_until(t.listed);
-	return t.n_listed;
+	assert_int_equal(nc_list_agents(t.agents[0].client, NULL, NULL, on_agents, &t), 0);
+	while (!t.listed)
+		assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0);
+	assert_true(t.n_listed >= n); /* nobody healthy was given up */
+	return t.n_listed == n;
+}
+
+/* Keys, of those that are there when nobody is: the scope's counters, its events, and our own. */
+static bool nothing_is_left(void)
+{
+	return test_redis_do(&t.stand.redis, "EVAL %s 0",
+			     "local n = 0 for _, k in ipairs(redis.call('KEYS', '*')) do "
+			     "if not string.find(k, '^{crash}:nanoctrl:[es][a-z_]*$') and "
+			     "not string.find(k, '^nanoctrl:') then n = n + 1 end end return n") ==
+	       0;
+}
+
+/* ---- the test ---- */
+
+/* Some die among the kills, and come back as others when they are forgotten. */
+static void play_phase(void)
+{
+	begin_lives();
+	for (unsigned i = 0; i < N_KILLS; i++) {
+		kill_one(i);
+		check();
+		for (unsigned k = 0; i == N_KILLS / 2 && k < N_DYING; k++)
+			end_life(&t.agents[N_AGENTS - 1 - choose(k, 5, N_AGENTS - 1)]);
+		write_on();
+	}
+	await(only_the_living_are_listed, "the dead to be forgotten");
+}
+
+static void leave_all(void)
+{
+	t.stop = true;
+	await(nobody_writes, "the last writes to end");
+	for (size_t i = 0; i < N_AGENTS; i++) {
+		struct agent *g = &t.agents[i];
+
+		if (!g->client)
+			continue;
+		assert_int_equal(nc_leave(g->client, on_done, g), 0);
+		assert_int_equal(finish(g), 0);
+	}
+	await(nothing_is_left, "the keys of those who left to go");
 }
 
 static void crash__under_load_loses_nothing_and_leaves_nothing(void **state)
 {
+	const char *seconds = getenv("SLIME_SOAK_S");
+	const char *seed = getenv("SLIME_SOAK_SEED");
+	uint64_t end = sl_clock_ns() + (seconds ? strtoull(seconds, NULL, 10) : 0) * SL_NS_PER_S;
+
 	(void)state;
-	create_agents();
-	for (int i = 0; i < N_KILLS; i++)
-		kill_one(i);
-	t.stop = true;
-	spin_until(!t.n_writing && all_up());
-	check_acknowledged();
-	assert_int_equal(count_agents(), N_AGENTS);
-
-	/* One dies without a word: it does not stay. */
-	destroy_agent(&t.agents[0]);
-	while (count_agents() != N_AGENTS - 1)
-		spend(50);
-	for (size_t i = 1; i < N_AGENTS; i++) {
-		struct agent *g = &t.agents[i];
-
-		g->done = false;
-		assert_int_equal(nc_leave(g->client, on_left, g), 0);
-		spin_until(g->done);
-		assert_int_equal(g->err, 0);
+	if (seconds) {
+		t.seed = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
+		srand(t.seed);
+		print_message("SLIME_SOAK_SEED=%u\n", t.seed);
 	}
-	assert_int_equal(test_redis_do(&t.stand.redis, "KEYS {crash}:nanoctrl:agent:*"), 0);
-	assert_int_equal(test_redis_do(&t.stand.redis, "KEYS {crash}:nanoctrl:region:*"), 0);
-	assert_int_equal(test_redis_do(&t.stand.redis, "ZCARD {crash}:nanoctrl:due"), 0);
-	assert_int_equal(test_redis_do(&t.stand.redis, "ZCARD {crash}:nanoctrl:names"), 0);
+	do {
+		play_phase();
+		print_message("%" PRIu64 " acknowledged writes, %" PRIu64 " kills, %u lives\n",
+			      t.n_acked, t.n_kills, t.n_lives);
+	} while (sl_clock_ns() < end);
+	assert_true(t.n_acked > N_AGENTS);
+	leave_all();
 	assert_int_equal(server_stop(&t.stand.server), 0);
 }
 
