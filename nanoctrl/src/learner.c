@@ -22,7 +22,7 @@
 #define PORTION_MIN 100
 #define PORTION_MAX 5000 /* longer in a Redis that holds more than STEPS of these */
 #define AGAIN_MS    1000 /* from the end of a look to the next, without events */
-#define CHECK_MS    10000
+#define CHECK_MS    3000 /* the flags may be taken away */
 #define N_CHANNELS  2
 
 #define SETTING "notify-keyspace-events"
@@ -251,10 +251,13 @@ static bool says_nothing(struct learner *l, int result, const redisReply *reply)
 	return true;
 }
 
+/* What was written while a flag was not there was told to nobody. */
 static void on_set(void *arg, int result, const redisReply *reply)
 {
-	if (!says_nothing(arg, result, reply))
-		set_told(arg, reply->type != REDIS_REPLY_ERROR, why_not(reply));
+	if (says_nothing(arg, result, reply))
+		return;
+	begin_look_in(arg, 0);
+	set_told(arg, reply->type != REDIS_REPLY_ERROR, why_not(reply));
 }
 
 /* What others have set stays: we add what we lack. */

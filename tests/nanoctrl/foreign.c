@@ -178,6 +178,21 @@ static void lists__find_it_where_redis_tells_nothing(void **state)
 	assert_false(atomic_load(&f->hub->told));
 }
 
+static void lists__find_what_was_written_while_somebody_had_taken_the_flags_away(void **state)
+{
+	struct api_fixture *f = *state;
+
+	test_redis_do(&f->redis, "CONFIG SET notify-keyspace-events %s", "");
+	write_agent(f, "agent:a");
+	write_entity(f, "service:e", "service", "e");
+	until_post(f, "/query", "{}", "\"name\":\"a\"");
+	until_post(f, "/list_entities", "{}", "theirs");
+	/* And what comes then is told again. */
+	until_redis_says(f, "CONFIG GET notify-keyspace-events", 1, "$");
+	write_agent(f, "agent:b");
+	until_post(f, "/query", "{}", "\"name\":\"b\"");
+}
+
 /* What others told Redis to tell stays. */
 static void flags__are_added_to_those_of_others(void **state)
 {
@@ -457,6 +472,7 @@ int main(void)
 		TEST(lists__have_what_another_server_registered),
 		TEST(lists__find_what_was_there_before_anybody_listened),
 		TEST(lists__find_it_where_redis_tells_nothing),
+		TEST(lists__find_what_was_written_while_somebody_had_taken_the_flags_away),
 		TEST(flags__are_added_to_those_of_others),
 		TEST(events__of_what_we_wrote_are_no_news),
 		TEST(registration__that_redis_refused_hides_nobody),
