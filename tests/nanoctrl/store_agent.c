@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <event2/buffer.h>
+#include <hiredis/hiredis.h>
 #include <base/clock.h>
 
 static void register__takes_a_free_name(void **state)
@@ -265,6 +266,56 @@ static void refusal__ends_no_lease(void **state)
 	test_redis_do(&f->redis, "CONFIG SET min-replicas-to-write 1");
 	fixture_spend(f, SHORT_TTL_MS * 3 / 2);
 	test_redis_do(&f->redis, "CONFIG SET min-replicas-to-write 0");
+	/* Overdue, and still there when it beats again. */
+	fixture_spend(f, SHORT_TTL_MS / 4);
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	/* And it ends, when it beats no more. */
+	fixture_until(f, 0, "ZCARD {" SCOPE "}:nanoctrl:names");
+}
+
+/* One that does not end by itself; its answer comes when it was killed. */
+static redisContext *begin_script(struct fixture *f)
+{
+	redisContext *c = redisConnectUnix(f->redis.socket);
+	int done = 0;
+
+	assert_true(c && !c->err);
+	assert_int_equal(redisAppendCommand(c, "EVAL %s 0", "while true do end"), REDIS_OK);
+	while (!done)
+		assert_int_equal(redisBufferWrite(c, &done), REDIS_OK);
+	return c;
+}
+
+static void end_script(struct fixture *f, redisContext *c)
+{
+	void *reply = NULL;
+
+	test_redis_do(&f->redis, "SCRIPT KILL");
+	assert_int_equal(redisGetReply(c, &reply), REDIS_OK);
+	freeReplyObject(reply);
+	redisFree(c);
+}
+
+static void script_that_does_not_end__refuses_all_and_ends_no_lease(void **state)
+{
+	struct fixture *f = *state;
+	struct answer a;
+	struct member m;
+	redisContext *c;
+	int ret;
+
+	test_redis_do(&f->redis, "CONFIG SET lua-time-limit 50");
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	fixture_spend(f, SHORT_TTL_MS / 2);
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	c = begin_script(f);
+	do
+		ret = fixture_beat(f, &m, NULL);
+	while (!ret); /* it may be asked before it */
+	assert_int_equal(ret, -EAGAIN);
+	assert_int_equal(fixture_names(f, &a), -EAGAIN);
+	fixture_spend(f, SHORT_TTL_MS * 3 / 2);
+	end_script(f, c);
 	/* Overdue, and still there when it beats again. */
 	fixture_spend(f, SHORT_TTL_MS / 4);
 	assert_int_equal(fixture_beat(f, &m, NULL), 0);
@@ -538,6 +589,9 @@ int main(void)
 		TEST(session__that_breaks_leaves_the_grace_period),
 		cmocka_unit_test_setup_teardown(outage__ends_no_lease, fixture_setup_impatient,
 						fixture_teardown),
+		cmocka_unit_test_setup_teardown(
+			script_that_does_not_end__refuses_all_and_ends_no_lease,
+			fixture_setup_short_leases, fixture_teardown),
 		cmocka_unit_test_setup_teardown(refusal__ends_no_lease, fixture_setup_short_leases,
 						fixture_teardown),
 		TEST(lost_data__is_a_new_epoch_in_which_agents_register_again),
