@@ -15,21 +15,23 @@ function(slime_test)
 	set_target_properties(test-${T_NAME} PROPERTIES
 		RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 	add_test(NAME ${T_NAME} COMMAND test-${T_NAME} ${T_ARGUMENTS})
-	slime_test_properties(${T_NAME} "${T_TIMEOUT}" "${T_LABELS}")
+	slime_test_properties(${T_NAME} "${T_TIMEOUT}" "${T_LABELS}" test-${T_NAME})
 endfunction()
 
-# slime_script_test(NAME name COMMAND cmd... LABELS label... [TIMEOUT seconds])
+# slime_script_test(NAME name COMMAND cmd... LABELS label... [NEEDS target...] [TIMEOUT seconds])
 #
-# A test that is a script; it finds the built programs in $SLIME_BIN and the sources in $SLIME_SOURCE.
+# A test that is a script; it finds the built programs in $SLIME_BIN and the sources in $SLIME_SOURCE. NEEDS is what it
+# uses of the build, for tests of labels that are also built alone (threads, count, install).
 function(slime_script_test)
-	cmake_parse_arguments(T "" "NAME;TIMEOUT" "COMMAND;LABELS" ${ARGN})
+	cmake_parse_arguments(T "" "NAME;TIMEOUT" "COMMAND;LABELS;NEEDS" ${ARGN})
 	if(NOT T_LABELS)
 		message(FATAL_ERROR "test ${T_NAME} states no label")
 	endif()
 	add_test(NAME ${T_NAME} COMMAND ${T_COMMAND})
-	slime_test_properties(${T_NAME} "${T_TIMEOUT}" "${T_LABELS}")
+	slime_test_properties(${T_NAME} "${T_TIMEOUT}" "${T_LABELS}" ${T_NEEDS})
 endfunction()
 
+# slime_test_properties(name timeout labels [target...]): the target "tests-LABEL" builds the targets of all its tests.
 function(slime_test_properties name timeout labels)
 	if(NOT timeout)
 		set(timeout 300)
@@ -37,6 +39,14 @@ function(slime_test_properties name timeout labels)
 	set_tests_properties(${name} PROPERTIES
 		LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77
 		ENVIRONMENT "SLIME_BIN=${CMAKE_BINARY_DIR}/bin;SLIME_SOURCE=${PROJECT_SOURCE_DIR};SLIME_BUILD=${CMAKE_BINARY_DIR}")
+	foreach(label ${labels})
+		if(NOT TARGET tests-${label})
+			add_custom_target(tests-${label})
+		endif()
+		if(ARGN)
+			add_dependencies(tests-${label} ${ARGN})
+		endif()
+	endforeach()
 endfunction()
 
 # slime_rdma_test(NAME name COMMAND target-or-file [arg...] [TIMEOUT seconds])

@@ -78,15 +78,27 @@ fail() {
 	failed=1
 }
 
+# What is built of a preset: the tests of other labels do not run there.
+targets() {
+	case $1 in
+	tsan) echo tests-threads ;;
+	release) echo tests-count tests-install ;;
+	fuzz) echo fuzz ;;
+	*) echo all ;;
+	esac
+}
+
 build() {
 	local preset=$1
+	local -a wanted
 
+	read -ra wanted <<<"$(targets "$preset")"
 	step "build $preset"
 	cmake --preset "$preset" >"$work/configure" 2>&1 || {
 		cat "$work/configure"
 		return 1
 	}
-	cmake --build --preset "$preset" --parallel "$jobs"
+	cmake --build --preset "$preset" --parallel "$jobs" --target "${wanted[@]}"
 }
 
 # The tests of a tree that the filters let through. Without a filter every test but label long, which has its own turn.
