@@ -114,7 +114,7 @@ static const struct cli_setting ctrl_table[] = {
 		.help = "simulated agents, each with connections of its own"),
 	CLI_DURATION_MS(struct ctrl_settings, duration_ms, "duration", .def = "2s", .min = 1,
 			.max = LOAD_DURATION_MAX_MS,
-			.help = "how long to register, beat and look up"),
+			.help = "how long to register, beat, look up and hold"),
 	CLI_INT(struct ctrl_settings, rate, "rate", .def = "0", .min = 0, .max = 1000000,
 		.help = "of these a second, by all agents (open loop: latency counts from the intended "
 			"start); 0: each agent begins one when its last one ended"),
@@ -244,8 +244,10 @@ static const struct cli_command commands[] = {
 			"the control plane: registrations, heartbeats, lookups, rendezvous, a crash",
 		.text = "Simulated agents, named bench-HOST-PID-N, over HTTP to nanoctrl; the data path has no part. "
 			"rendezvous: every two agents exchange what a connection needs, each told by an event of "
-			"the other's offer; event: from such a post to its event. crash: some agents die, and the "
-			"others hear of it when the leases end. All leave at the end, and on Ctrl-C.",
+			"the other's offer; event: from such a post to its event. hold: agents in sessions live on "
+			"and beat, for whoever watches nanoctrl meanwhile; thousands by several of these at once, each "
+			"with a --scope. crash: some agents die, and the others hear of it when the leases end. All "
+			"leave at the end, and on Ctrl-C.",
 		.tables = { control_options, ctrl_options },
 	},
 	{

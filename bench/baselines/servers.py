@@ -67,10 +67,30 @@ def answers(url):
         return False
 
 
+def metric(url, name):
+    """What our server says of a counter without labels."""
+    with urllib.request.urlopen(url + "/metrics", timeout=10) as answer:
+        for line in answer.read().decode().splitlines():
+            if line.startswith(name + " "):
+                return float(line.split()[1])
+    return None
+
+
 def has_looked(url):
     """Whether our server is through with its look at all keys, which follows each start."""
-    with urllib.request.urlopen(url + "/metrics", timeout=1) as answer:
-        return b"\nnanoctrl_store_looking 0\n" in answer.read()
+    return metric(url, "nanoctrl_store_looking") == 0
+
+
+def cpu_s(pid):
+    """Seconds of CPU time that a process has taken."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
 
 
 def start_server(whose, folder, redis, **environment):

@@ -223,6 +223,15 @@ static void on_reset(void *arg)
 		step->reset(step->arg, g);
 }
 
+static void on_down(void *arg, const char *cause)
+{
+	struct agent *g = arg;
+	const struct crowd_step *step = g->crowd->step;
+
+	if (step && step->down && !g->crowd->over)
+		step->down(step->arg, g, cause);
+}
+
 static void on_ended(void *arg, enum nc_session_end why, const struct nc_error *error)
 {
 	struct agent *g = arg;
@@ -234,6 +243,7 @@ static void on_ended(void *arg, enum nc_session_end why, const struct nc_error *
 
 static const struct nc_session_ops session_ops = {
 	.up = on_up,
+	.down = on_down,
 	.event = on_event,
 	.reset = on_reset,
 	.ended = on_ended,

@@ -36,7 +36,8 @@ struct agent {
 /* What agents hear of others goes to the step at hand; NULL where it does not want it. */
 struct crowd_step {
 	void (*event)(void *arg, struct agent *to, const struct nc_event *event);
-	void (*reset)(void *arg, struct agent *to); /* events were lost */
+	void (*reset)(void *arg, struct agent *to);		      /* events were lost */
+	void (*down)(void *arg, struct agent *of, const char *cause); /* its session broke */
 	void *arg;
 };
 

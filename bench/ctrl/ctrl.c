@@ -5,6 +5,7 @@
 
 #include "bench/ctrl/crash.h"
 #include "bench/ctrl/ctrl.h"
+#include "bench/ctrl/hold.h"
 #include "bench/ctrl/load.h"
 #include "bench/ctrl/mesh.h"
 #include "cli/progress.h"
@@ -12,9 +13,8 @@
 
 #define TOKEN_MAX 4096
 
-const char *const ctrl_op_names[] = {
-	"register", "heartbeat", "lookup", "rendezvous", "crash", NULL
-};
+const char *const ctrl_op_names[] = { "register", "heartbeat", "lookup", "rendezvous",
+				      "hold",	  "crash",     NULL };
 
 static bool wants(const struct ctrl_settings *s, enum ctrl_op op)
 {
@@ -44,6 +44,8 @@ static int measure_op(struct crowd *c, enum ctrl_op op, const struct ctrl_settin
 	switch (op) {
 	case CTRL_RENDEZVOUS:
 		return mesh_run(c, (size_t)s->inflight, &rows[0], &rows[1]);
+	case CTRL_HOLD:
+		return hold_run(c, s->duration_ms, &rows[0]);
 	case CTRL_CRASH:
 		return crash_run(c, (size_t)s->killed, &rows[0]);
 	default:

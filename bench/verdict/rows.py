@@ -54,6 +54,8 @@ RATE = Figure("per_s", "/s")
 P99 = Figure("p99_us", "us")
 LATE = Figure("late_s", "s")  # beyond the grace of a lost session
 SLOWEST = Figure("slowest_us", "us")  # command in Redis
+SERVER_CPU = Figure("cpu_percent", "%")  # of one core, that nanoctrl takes
+SERVER_MEMORY = Figure("kib_each", "KiB")  # resident memory of nanoctrl for each agent
 CPU = Figure("cpu_s_gib", "s/GiB")  # of both processes
 
 
@@ -132,6 +134,7 @@ def slimerpc_row(name, size, target):
 
 
 CRASH = "--route crash --agents 1000 --kill 900"
+HOLD = "--route hold --agents 10000"
 AOF_OFF = "aof off"  # of Redis: no file is written; the rest are its defaults
 BLOCKS_128K = "--block 128KiB --batch 32"
 BLOCKS_4K = "--block 4KiB --batch 256"
@@ -243,6 +246,8 @@ ROWS = [
     Row("ctrl-event-p99", "control ours --route event", None, P99, at_most(5000), AOF_OFF),
     Row("ctrl-reap", f"control ours {CRASH}", None, LATE, at_most(1), AOF_OFF),
     Row("ctrl-reap-slowest", f"control ours {CRASH}", None, SLOWEST, at_most(10000), AOF_OFF),
+    Row("ctrl-10k-cpu", f"control ours {HOLD}", None, SERVER_CPU, at_most(30), AOF_OFF),
+    Row("ctrl-10k-memory", f"control ours {HOLD}", None, SERVER_MEMORY, at_most(20), AOF_OFF),
     foreign_row("register"),
     foreign_row("heartbeat"),
     foreign_row("list"),

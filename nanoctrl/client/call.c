@@ -84,6 +84,13 @@ static void drop_slot(struct nc_slot *slot)
 	slot->call = NULL;
 }
 
+void nc_client_drop_idle(struct nc_client *client)
+{
+	for (size_t i = 0; i < NC_N_SLOTS; i++)
+		if (client->slots[i].conn && !client->slots[i].call)
+			drop_slot(&client->slots[i]);
+}
+
 static void time_out(struct nc_call *call)
 {
 	struct nc_error error = call->last;

@@ -91,6 +91,9 @@ struct nc_call *nc_call_create(struct nc_client *client, enum nc_method method,
 void nc_call_destroy(struct nc_call *call);
 int nc_call_start(struct nc_call *call);
 
+/* Closes the connections that carry no call: not from inside of the callback of one. */
+void nc_client_drop_idle(struct nc_client *client);
+
 /* "/v1/agents/NAME/...?scope=SCOPE"; segments end with NULL. NULL without memory. */
 char *nc_client_target(const struct nc_client *client, const char *const *segments,
 		       const char *const *query);

@@ -192,6 +192,8 @@ static void take_hello(struct nc_session *s, const struct nc_message *m)
 	s->up = true;
 	s->beat_ms = m->beat_ms < BEAT_MS_MIN ? BEAT_MS_MIN : m->beat_ms;
 	set_timer(s, s->beat_ms);
+	/* From now on one connection is enough, most of the time: there may be thousands of us. */
+	nc_client_drop_idle(s->client);
 	if (s->ops->up)
 		s->ops->up(s->arg);
 }

@@ -63,6 +63,15 @@ measured --agents 2 --ops lookup,register --duration 200ms
 grep -q 'closed loop' "$work/ctrl.out" || fail "which loop: $(cat "$work/ctrl.out")"
 nobody_is_left || fail "left: $(curl -s "$url/v1/agents?scope=test")"
 
+say "sessions that are held"
+measured --agents 4 --ops hold --duration 300ms --csv
+python3 - "$work/ctrl.out" <<'END' || fail "CSV: $(cat "$work/ctrl.out")"
+import csv, sys
+rows = list(csv.DictReader(line for line in open(sys.argv[1]) if line[0] != "#"))
+assert [(row["op"], int(row["count"])) for row in rows] == [("hold", 4)] and float(rows[0]["total_s"]) >= 0.3
+END
+nobody_is_left || fail "left: $(curl -s "$url/v1/agents?scope=test")"
+
 say "an open loop begins no more than it was asked to"
 measured --agents 4 --ops heartbeat --rate 50 --duration 1s --csv
 python3 - "$work/ctrl.out" <<'END' || fail "CSV: $(cat "$work/ctrl.out")"

@@ -65,7 +65,7 @@ side() {
 	python3 - "$work/out" <<-'END' || fail "control $*: $(cat "$work/out")"
 		import json, sys
 		rounds = [json.loads(line) for line in open(sys.argv[1])]
-		assert len(rounds) == 2 and all(r.get("per_s", r.get("p50_us")) > 0 for r in rounds)
+		assert len(rounds) == 2 and all((r.get("per_s") or r.get("p50_us") or r.get("kib_each")) > 0 for r in rounds)
 	END
 }
 for route in register heartbeat lookup list query; do
@@ -74,6 +74,7 @@ done
 side ours --route query --connections 1 --foreign 1000
 side redis
 side ours --route event --agents 4
+side ours --route hold --agents 4 --window 0.2
 
 echo "the verdict"
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$SLIME_SOURCE/bench python3 "$(dirname "$0")/targets_verdict.py" -q 2>"$work/err" ||

@@ -38,6 +38,7 @@ static void drop(struct fake_conn *conn)
 	while (*at != conn)
 		at = &(*at)->next;
 	*at = conn->next;
+	conn->fake->n_open--;
 	bufferevent_free(conn->bev);
 	free(conn);
 }
@@ -153,6 +154,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	(void)addr;
 	(void)len;
 	f->n_connections++;
+	f->n_open++;
 	conn->fake = f;
 	conn->bev = bufferevent_socket_new(f->base, fd, BEV_OPT_CLOSE_ON_FREE);
 	assert_non_null(conn->bev);

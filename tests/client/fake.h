@@ -24,6 +24,7 @@ struct fake {
 	fake_fn *message;
 	void *arg;
 	int n_connections; /* so far */
+	int n_open;
 	char url[64];
 };
 

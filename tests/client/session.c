@@ -215,6 +215,18 @@ static void open__says_hello_and_proves_its_lease(void **state)
 	assert_non_null(strstr(t.upgrade, "Sec-WebSocket-Version: 13\r\n"));
 }
 
+static void open__leaves_one_connection(void **state)
+{
+	(void)state;
+	assert_int_equal(t.fake.n_open, 1); /* of the registration */
+	begin(script(hello));
+	spin_until_log("up");
+	assert_int_equal(t.fake.n_connections, 2);
+	while (t.fake.n_open != 1)
+		assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0);
+	assert_true(nc_session_is_up(t.client));
+}
+
 static void events__come_in_order_and_are_acknowledged_by_the_beat(void **state)
 {
 	(void)state;
@@ -422,6 +434,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(open__says_hello_and_proves_its_lease),
+		T(open__leaves_one_connection),
 		T(events__come_in_order_and_are_acknowledged_by_the_beat),
 		T(session__comes_back_behind_the_last_event),
 		T(session__connects_again_whatever_goes_wrong),
