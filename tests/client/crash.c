@@ -44,7 +44,8 @@ struct agent {
 	char name[16];
 	char life[16];
 	bool up;
-	size_t at; /* the region that is written */
+	bool writes; /* a write is out, */
+	size_t at;   /* of this region, or it is the next */
 	struct written regions[N_REGIONS];
 	uint64_t heard[N_AGENTS][N_REGIONS]; /* by this agent, of everybody's regions */
 	bool done;
@@ -127,6 +128,7 @@ static void on_written(void *arg, const struct nc_error *error)
 	struct written *w = &g->regions[g->at];
 
 	t.n_writing--;
+	g->writes = false;
 	if (!error) {
 		w->acked = w->sent;
 		t.n_acked++;
@@ -146,11 +148,12 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (t.stop)
+	if (t.stop || g->writes)
 		return;
 	snprintf(name, sizeof(name), "kv-%zu", g->at);
 	region.name = name;
 	region.revision = region.size = ++w->sent;
+	g->writes = true;
 	t.n_writing++;
 	assert_int_equal(nc_publish(g->client, &region, on_written, g), 0);
 }
@@ -291,7 +294,8 @@ static void end_life(struct agent *g)
 	event_free(g->timer);
 	g->client = NULL;
 	g->timer = NULL;
-	g->up = g->done = false;
+	t.n_writing -= g->writes;
+	g->up = g->done = g->writes = false;
 	memset(g->regions, 0, sizeof(g->regions));
 }
 
