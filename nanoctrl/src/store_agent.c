@@ -55,6 +55,8 @@ static void finish_grant(struct store_call *call, int result, const redisReply *
 		result = -EPROTO;
 	if (result == STORE_OK)
 		g.resumed = resumed != 0;
+	if (result == STORE_OK && call->script == SCRIPT_REGISTER)
+		atomic_fetch_add(&call->store->hub->n_granted, 1);
 	call->fn.grant(call->arg, result, result == STORE_OK ? &g : NULL);
 }
 
@@ -203,8 +205,11 @@ static void end_beats(struct sl_list *beats, int result, const redisReply *reply
 
 static void finish_beats(struct store_call *call, int result, const redisReply *reply)
 {
+	const redisReply *results = store_item(reply, 2, REDIS_REPLY_ARRAY);
 	struct batch *batch = call->arg;
 
+	if (results)
+		atomic_fetch_add(&call->store->hub->n_beats, results->elements);
 	end_beats(&batch->beats, result, reply);
 	free(batch);
 }

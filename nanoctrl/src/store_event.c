@@ -73,6 +73,7 @@ static void finish_events(struct store_call *call, int result, const redisReply 
 	if (ev.reset)
 		ev.n = 0;
 	ev.events = events;
+	atomic_fetch_add(&call->store->hub->n_events, ev.n);
 	call->fn.events(call->arg, result, result == STORE_OK ? &ev : NULL);
 	for (size_t i = 0; texts && i < rows->elements; i++)
 		free(texts[i]);
@@ -209,10 +210,12 @@ int store_follow(struct store *store, const char *scope, struct store_follower *
 		memcpy(f->scope, scope, strlen(scope) + 1);
 		sl_list_append(&store->feeds, &f->node);
 		sl_list_append(&f->followers, &follower->node);
+		atomic_fetch_add(&store->hub->n_watchers, 1);
 		read_on(f);
 		return 0;
 	}
 	sl_list_append(&f->followers, &follower->node);
+	atomic_fetch_add(&store->hub->n_watchers, 1);
 	return 0;
 }
 
@@ -222,6 +225,7 @@ void store_unfollow(struct store *store, struct store_follower *follower)
 	struct sl_list *tmp;
 
 	sl_list_remove(&follower->node);
+	atomic_fetch_sub(&store->hub->n_watchers, 1);
 	sl_list_for_each_safe (e, tmp, &store->feeds)
 		drop_if_idle(SL_CONTAINER_OF(e, struct feed, node));
 }

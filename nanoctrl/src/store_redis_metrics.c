@@ -68,7 +68,14 @@ void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 	counter(out, "store_redirected",
 		"Times that a call waited for a slot of the cluster to be where it is sent.",
 		&hub->n_redirected);
+	counter(out, "leases_granted", "Registrations, also of those who held the name.",
+		&hub->n_granted);
+	counter(out, "lease_beats", "Beats of leases that Redis answered.", &hub->n_beats);
 	counter(out, "leases_expired", "Leases that this server ended.", &hub->n_expired);
+	counter(out, "events_read", "Events that were read for those who follow them.",
+		&hub->n_events);
+	gauge(out, "watchers", "Sessions, streams and long polls that follow events.",
+	      atomic_load(&hub->n_watchers));
 	counter(out, "reaper_holds",
 		"Times that no lease may end for a while: Redis was away, or its clock jumped.",
 		&hub->n_holds);

@@ -420,13 +420,24 @@ static bool metrics_say(struct fixture *f, const char *line)
 
 static void metrics__say_whether_redis_serves_and_how_fast(void **state)
 {
+	struct store_follower follower = { .events = NULL };
 	struct fixture *f = *state;
 	struct member m;
+	char text[256];
 
 	assert_true(metrics_say(f, "\nnanoctrl_store_loops 1\n"));
 	assert_true(metrics_say(f, "\nnanoctrl_store_connected 1\n"));
 	assert_true(metrics_say(f, "\nnanoctrl_reaper_holds_total 1\n"));
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	assert_true(metrics_say(f, "\nnanoctrl_leases_granted_total 1\n"));
+	assert_true(metrics_say(f, "\nnanoctrl_lease_beats_total 1\n"));
+	assert_int_equal(store_follow(f->store, SCOPE, &follower), 0);
+	assert_true(metrics_say(f, "\nnanoctrl_watchers 1\n"));
+	store_unfollow(f->store, &follower);
+	assert_true(metrics_say(f, "\nnanoctrl_watchers 0\n"));
+	assert_int_equal(fixture_events(f, &m.cursor, text, sizeof(text)), 0);
+	assert_true(metrics_say(f, "\nnanoctrl_events_read_total 1\n"));
 	assert_false(metrics_say(f, "_call_duration_seconds_count 0\n"));
 	assert_true(metrics_say(f, "_call_duration_seconds_bucket{le=\"+Inf\"} "));
 	test_redis_kill(&f->redis);
