@@ -62,7 +62,7 @@ static void transfers__after_the_first_allocate_nothing(void **state)
 
 	n_allocations = 0;
 	counting = true;
-	for (int i = 0; i < 100; i++)
+	for (uint64_t i = 0; i < rounds(100); i++)
 		all(&j);
 	counting = false;
 	n = n_allocations;

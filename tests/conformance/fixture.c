@@ -12,6 +12,7 @@
 enum slime_transport fixture_transport;
 const char *fixture_rails; /* rdma: NULL is the default, as is 0 of n_qps */
 static uint32_t n_qps;
+static uint32_t fewer = 1;
 
 uint64_t now_ms(void)
 {
@@ -372,7 +373,13 @@ int write_now(struct pair *p, const struct slime_xfer *x)
 
 /* ---- programs ---- */
 
-/* What links of the pairs use: RAILS, a list of devices, and so many queue pairs on each. */
+uint64_t rounds(uint64_t n)
+{
+	return n > fewer ? n / fewer : 1;
+}
+
+/* What links of the pairs use: RAILS, a list of devices, and so many queue pairs on each; and by
+ * what the rounds are divided. */
 static bool take_rdma_options(int argc, char **argv)
 {
 	for (int i = 0; i + 1 < argc; i += 2) {
@@ -380,10 +387,12 @@ static bool take_rdma_options(int argc, char **argv)
 			fixture_rails = argv[i + 1];
 		else if (!strcmp(argv[i], "--qps"))
 			n_qps = (uint32_t)strtoul(argv[i + 1], NULL, 10);
+		else if (!strcmp(argv[i], "--fewer"))
+			fewer = (uint32_t)strtoul(argv[i + 1], NULL, 10);
 		else
 			return false;
 	}
-	return argc % 2 == 0;
+	return argc % 2 == 0 && fewer;
 }
 
 int fixture_main(int argc, char **argv, const char *group, const struct CMUnitTest *tests, size_t n)
@@ -394,7 +403,8 @@ int fixture_main(int argc, char **argv, const char *group, const struct CMUnitTe
 		return peer_main(atoi(argv[3]));
 	if (argc < 3 || strcmp(argv[1], "--transport") ||
 	    fixture_transport == SLIME_TRANSPORT_NONE || !take_rdma_options(argc - 3, argv + 3)) {
-		fprintf(stderr, "usage: %s --transport NAME [--rails DEVICE,...] [--qps N]\n",
+		fprintf(stderr,
+			"usage: %s --transport NAME [--rails DEVICE,...] [--qps N] [--fewer N]\n",
 			argv[0]);
 		return 2;
 	}

@@ -117,6 +117,12 @@ void pattern_fill(void *at, size_t len, uint64_t seed, uint64_t i);
 bool pattern_matches(const void *at, size_t len, uint64_t seed, uint64_t i);
 #define assert_pattern(at, len, seed, i) assert_true(pattern_matches(at, len, seed, i))
 
+/*
+ * How often a test repeats what would be shown by one round, had chance its say in it: n times, or
+ * n / N in a group that was started with --fewer N, on a machine where bytes cost much.
+ */
+uint64_t rounds(uint64_t n);
+
 /* Numbers that a seed determines. */
 uint64_t next_random(uint64_t *seed);
 

@@ -335,7 +335,7 @@ static void send__both_ways_at_once_keeps_every_message(void **state)
 			recvs[side][i] = op_new(ends[side]->ctx);
 		}
 	}
-	for (int round = 0; round < ROUNDS; round++) {
+	for (int round = 0; round < (int)rounds(ROUNDS); round++) {
 		uint64_t len[2][LANES];
 
 		for (int i = 0; i < LANES; i++) {

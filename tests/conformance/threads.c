@@ -52,7 +52,7 @@ static void *write_and_read(void *arg)
 	struct worker *w = arg;
 	uint64_t seed = w->id, mine = w->id * 2 * SHARE;
 
-	for (uint64_t i = 0; i < ROUNDS; i++) {
+	for (uint64_t i = 0; i < rounds(ROUNDS); i++) {
 		uint64_t len = next_random(&seed) % SHARE;
 		struct slime_xfer out = a_and_b(w->p, mine, mine, len);
 		struct slime_xfer back = a_and_b(w->p, mine + SHARE, mine, len);
@@ -77,7 +77,7 @@ static void *send_and_receive(void *arg)
 	struct pair *p = w->p;
 	uint64_t seed = w->id, mine = w->id * SHARE;
 
-	for (uint64_t i = 0; i < ROUNDS; i++) {
+	for (uint64_t i = 0; i < rounds(ROUNDS); i++) {
 		uint64_t len = next_random(&seed) % (i % 2 ? SHARE : 1200);
 
 		pattern_fill(p->a.bytes + mine, len, seed, 0);
@@ -102,7 +102,7 @@ static void *count_immediates(void *arg)
 {
 	struct worker *w = arg;
 
-	for (uint64_t i = 0; i < ROUNDS; i++) {
+	for (uint64_t i = 0; i < rounds(ROUNDS); i++) {
 		w->n_bad += slime_write_imm(w->p->a.ep, NULL, 0, 0, (uint32_t)w->id, w->op) != 0;
 		w->n_bad += in_the_end(slime_imm_recv(w->p->b.ep, w->op_b), w->op_b) != 0;
 		w->n_bad += slime_op_imm(w->op_b) >= THREADS;
@@ -118,7 +118,7 @@ static void write_imm__from_several_threads_is_delivered_each_once(void **state)
 
 	run_threads(p, count_immediates);
 	slime_endpoint_stats(p->b.ep, &stats);
-	assert_int_equal(stats.kinds[SLIME_KIND_IMM_RECV].completed, THREADS * ROUNDS);
+	assert_int_equal(stats.kinds[SLIME_KIND_IMM_RECV].completed, THREADS * rounds(ROUNDS));
 }
 
 /* Several wait for the same op, which ends once. */
