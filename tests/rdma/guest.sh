@@ -5,7 +5,7 @@ set -uo pipefail
 
 usage() {
 	cat <<'END'
-usage: tests/rdma/guest.sh [--mem MIB] [--smp N] [--timeout S] [--dir D] -- COMMAND...
+usage: tests/rdma/guest.sh [--mem MIB] [--smp N | --icount] [--timeout S] [--dir D] -- COMMAND...
 
 The guest sees the host's file system at the same paths, starts in the same directory, and has an environment of its
 own (env A=B COMMAND passes a variable). What it writes is lost, but for what it writes below D. No network device but
@@ -13,6 +13,8 @@ lo is there.
 
   --mem MIB     memory (1536)
   --smp N       processors (2)
+  --icount      one processor, whose clock goes by its instructions, 2 ns each: what is measured there does not depend
+                on what else the host does
   --timeout S   the command's time, once the guest is up (600)
   --dir D       made when it is not there; the guest's logs are kept in D/.guest
 
@@ -26,6 +28,7 @@ END
 
 mem=1536
 smp=2
+icount=
 limit=600
 dir=
 while [ $# -gt 0 ]; do
@@ -42,6 +45,11 @@ while [ $# -gt 0 ]; do
 		--dir) dir=$2 ;;
 		esac
 		shift 2
+		;;
+	--icount)
+		icount=yes
+		smp=1
+		shift
 		;;
 	--)
 		shift
@@ -93,13 +101,15 @@ control=$dir/.guest
 
 # Some hosts offer a /dev/kvm on processors without vmx and svm: a guest there is slower than an emulated one, or dies.
 has_kvm() {
-	[ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo
+	[ -z "$icount" ] && [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo
 }
 
 # Without erms and fsrm the kernel copies by words: emulated, "rep movsb" goes byte by byte.
 accelerator() {
 	if has_kvm; then
 		echo "-accel kvm -cpu host"
+	elif [ -n "$icount" ]; then
+		echo "-accel tcg,thread=single,tb-size=256 -icount shift=1,sleep=off -cpu max,-erms,-fsrm"
 	else
 		echo "-accel tcg,thread=multi,tb-size=256 -cpu max,-erms,-fsrm"
 	fi
