@@ -26,6 +26,7 @@ static const struct cli_setting memory_settings[] = {
 		.help = "batches in flight, each with a place of its own"),
 	CLI_FLAG(struct options, foreign, "foreign",
 		 .help = "memory that is not from slime_mem_alloc, at both ends"),
+	CLI_FLAG(struct options, count, "count", .help = "count batches without timing each"),
 	CLI_END,
 };
 
