@@ -10,7 +10,8 @@ set -euo pipefail
 modprobe -a rdma_rxe rdma_ucm veth 2>/dev/null || true
 
 # What a device answers waits here until the processor that sends takes it in; a burst of reads brings thousands of
-# packets. Those that find no room make soft-RoCE end the queue pair, with a warning of the kernel's (rxe_completer).
+# packets. When some found no room, soft-RoCE was seen to end the queue pair, with a warning of the kernel's
+# (rxe_completer).
 echo 16384 >/proc/sys/net/core/netdev_max_backlog
 
 # Both addresses are this host's own: it shall take packets from itself that arrive by the wire.
