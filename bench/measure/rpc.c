@@ -12,8 +12,9 @@
 /* Counted calls between two looks at the clock. */
 #define CALLS_PER_LOOK 64
 
+/* Two cache lines: with many of them in flight what each needs has to fit the cache. */
 struct lane {
-	struct slime_call *call;
+	_Alignas(128) struct slime_call *call;
 	struct slime_call_args args;
 	uint8_t *request;
 	uint8_t *reply; /* NULL: the call keeps it */
@@ -208,8 +209,12 @@ int measure_rpc(const struct options *o, const struct rounds_attr *attr)
 
 	if (ret)
 		return ret;
-	c.lanes = calloc(c.n_lanes, sizeof(*c.lanes));
-	ret = c.lanes ? measure(&c, attr, &pair) : -ENOMEM;
+	c.lanes = aligned_alloc(_Alignof(struct lane), c.n_lanes * sizeof(*c.lanes));
+	ret = c.lanes ? 0 : -ENOMEM;
+	if (!ret) {
+		memset(c.lanes, 0, c.n_lanes * sizeof(*c.lanes));
+		ret = measure(&c, attr, &pair);
+	}
 	end = pair_end(&pair);
 	free(c.lanes);
 	return ret ? ret : end;
