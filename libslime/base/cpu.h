@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What makes hot paths fast: hints to the CPU, on which nothing depends but speed. */
+/* What makes hot paths fast: mostly hints to the CPU, on which nothing depends but speed. */
 #ifndef SL_BASE_CPU_H
 #define SL_BASE_CPU_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,17 @@ static inline void sl_cpu_relax(void)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
 	__asm__ volatile("yield");
+#endif
+}
+
+/* A fence of all that is before the last locked instruction and all that comes now: where that
+ * instruction is one itself, it costs nothing. */
+static inline void sl_cpu_fence_after_lock(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	atomic_signal_fence(memory_order_seq_cst);
+#else
+	atomic_thread_fence(memory_order_seq_cst);
 #endif
 }
 

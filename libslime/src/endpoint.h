@@ -163,8 +163,8 @@ static inline uint64_t sl_endpoint_calls_under_way(const struct slime_endpoint *
 	       atomic_load_explicit(&c->failed, memory_order_relaxed);
 }
 
-/* The same for a call. It is finished as [token], so that nobody else counts then, and calls are no
- * part of n_pending: those that were submitted and did not end are pending. */
+/* The same for a call, which is no part of n_pending: those that were submitted and whose end was
+ * not counted are pending. */
 int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op);
 void sl_endpoint_call_abort(struct slime_endpoint *ep, struct slime_op *op);
 
@@ -174,8 +174,31 @@ uint32_t sl_endpoint_n_pending(struct slime_endpoint *ep);
 /* Count something that is no op: requests. */
 void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,
 		       uint64_t bytes);
-/* The same of a request that was answered by [token]. */
-void sl_endpoint_count_served(struct slime_endpoint *ep, int status, uint64_t bytes);
+
+/* Where one thread at a time counts. */
+static inline void sl_endpoint_count_alone(struct sl_kind_counters *c, int status, uint64_t bytes)
+{
+	_Atomic uint64_t *n = status ? &c->failed : &c->completed;
+
+	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	if (!status)
+		atomic_store_explicit(&c->bytes,
+				      atomic_load_explicit(&c->bytes, memory_order_relaxed) + bytes,
+				      memory_order_relaxed);
+}
+
+/* A call ends: before its op is finished. [token] */
+static inline void sl_endpoint_count_call(struct slime_endpoint *ep, int status, uint64_t bytes)
+{
+	sl_endpoint_count_alone(&ep->counters[SLIME_KIND_CALL], status, bytes);
+}
+
+/* A request was answered by [token]. */
+static inline void sl_endpoint_count_served(struct slime_endpoint *ep, int status, uint64_t bytes)
+{
+	sl_endpoint_count_alone(&ep->served, status, bytes);
+}
 
 /* Note the state and tell the user. [token], no lock held. */
 void sl_endpoint_set_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,

@@ -35,19 +35,6 @@ void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int s
 		add(&c->bytes, bytes);
 }
 
-/* Where one thread at a time counts. */
-static void add_alone(_Atomic uint64_t *counter, uint64_t n)
-{
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
-			      memory_order_relaxed);
-}
-
-void sl_endpoint_count_served(struct slime_endpoint *ep, int status, uint64_t bytes)
-{
-	add_alone(status ? &ep->served.failed : &ep->served.completed, 1);
-	add_alone(&ep->served.bytes, status ? 0 : bytes);
-}
-
 void sl_endpoint_op_finished(struct slime_op *op)
 {
 	struct slime_endpoint *ep = op->owner;
@@ -96,15 +83,6 @@ void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op)
 	sl_op_abort(op);
 }
 
-static void call_finished(struct slime_op *op)
-{
-	struct slime_endpoint *ep = op->owner;
-	struct sl_kind_counters *c = &ep->counters[SLIME_KIND_CALL];
-
-	add_alone(op->status ? &c->failed : &c->completed, 1);
-	add_alone(&c->bytes, op->bytes);
-}
-
 int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op)
 {
 	_Atomic uint64_t *submitted = &ep->counters[SLIME_KIND_CALL].submitted;
@@ -113,14 +91,9 @@ int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op)
 	if (has_room(ep, atomic_load_explicit(&ep->n_pending, memory_order_relaxed),
 		     atomic_fetch_add_explicit(submitted, 1, memory_order_relaxed)))
 		ret = sl_op_begin(op);
-	if (ret) {
+	if (ret)
 		atomic_fetch_sub_explicit(submitted, 1, memory_order_relaxed);
-		return ret;
-	}
-	op->owner = ep;
-	op->finished = call_finished;
-	op->work.kind = SLIME_KIND_CALL;
-	return 0;
+	return ret;
 }
 
 void sl_endpoint_call_abort(struct slime_endpoint *ep, struct slime_op *op)

@@ -36,6 +36,7 @@ enum sl_request_word {
 	SL_REQUEST_REMAINING_US, /* until the caller's deadline; 0: there is none */
 	SL_REQUEST_REPLY_CAP,	 /* bytes of the longest reply */
 	SL_REQUEST_LEN,		 /* bytes of the request */
+	SL_REQUEST_WORDS,
 };
 
 /* Flags of a request. Lent memory stands at the beginning of the slot: first the reply's, then the

@@ -107,6 +107,7 @@ static void send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call 
 		.w[SL_REQUEST_REMAINING_US] = remaining_us(deadline_ns),
 		.w[SL_REQUEST_REPLY_CAP] = call->args.reply_cap,
 		.w[SL_REQUEST_LEN] = call->args.request_len,
+		.w[SL_REQUEST_WORDS] = 0, /* all are named: none is cleared before */
 	};
 
 	slot->call = call;
@@ -140,7 +141,7 @@ void sl_calls_dispatch(struct sl_mailbox *mb, struct sl_conn *conn)
 		if (e)
 			send(mb, conn, SL_CONTAINER_OF(e, struct slime_call, link), (unsigned)slot);
 		else
-			sl_call_slots_give(&mb->free, (unsigned)slot);
+			sl_call_slots_put_back(&mb->free, (unsigned)slot);
 	}
 }
 
@@ -237,7 +238,7 @@ static void return_large(struct sl_mailbox *mb, struct slime_call *call, int slo
 {
 	if (slot < 0)
 		return;
-	sl_call_slots_give(&mb->free, (unsigned)slot);
+	sl_call_slots_put_back(&mb->free, (unsigned)slot);
 	call->flags = sl_lend_plan(&call->args, SL_SLOT_SMALL);
 }
 

@@ -21,23 +21,25 @@ void sl_calls_leave_regions(const struct slime_call_args *a)
 		atomic_fetch_sub(&a->reply_mr->region->n_ops, 1);
 }
 
-static void finish(struct slime_call *call)
+static void finish(struct sl_mailbox *mb, struct slime_call *call, int status)
 {
 	sl_calls_leave_regions(&call->args);
-	sl_op_finish(&call->op, call->status, call->reply_len);
+	sl_endpoint_count_call(mb->ep, status, call->reply_len);
+	sl_op_finish(&call->op, status, call->reply_len);
 }
 
 /*
  * The call has its result and no message of the peer concerns it any more. What was lent comes
- * back; a region that the peer still reads or writes delays the end.
+ * back; a region that the peer still reads or writes delays the end. Either way a locked
+ * instruction is the last that happens.
  */
 static void end(struct sl_mailbox *mb, struct slime_call *call, int status)
 {
-	call->status = status;
 	if (!call->flags || sl_lend_take_back(mb, call)) {
-		finish(call);
+		finish(mb, call, status);
 		return;
 	}
+	call->status = status;
 	sl_list_append(&mb->draining, &call->link);
 	sl_endpoint_ring(mb->ep);
 }
@@ -84,6 +86,7 @@ static void take_error(struct slime_call *call, const struct sl_msg *m, const ui
 	if (m->len)
 		memcpy(call->message, message, m->len);
 	call->message[m->len] = '\0';
+	call->has_message = true;
 }
 
 /* Whether the peer may answer this call like that. */
@@ -111,8 +114,8 @@ static bool is_valid(const struct slime_call *call, const struct sl_msg *m)
 	}
 }
 
-/* The result of the call from a valid reply. */
-static int take_reply(struct slime_call *call, const struct sl_msg *m, const uint8_t *payload)
+/* The result of the call from a valid reply, whichever. */
+static int take_result(struct slime_call *call, const struct sl_msg *m, const uint8_t *payload)
 {
 	static const int errnos[SL_REPLY_STATUSES] = {
 		[SL_REPLY_ERROR] = -EREMOTEIO,	 [SL_REPLY_NO_METHOD] = -ENOSYS,
@@ -135,27 +138,56 @@ static int take_reply(struct slime_call *call, const struct sl_msg *m, const uin
 	return 0;
 }
 
+/* Nothing but a payload, for a call that waits for it. */
+static inline bool is_plain(const struct slime_call *call, const struct sl_msg *m)
+{
+	return !m->flags && m->w[SL_REPLY_STATUS] == SL_REPLY_OK &&
+	       m->len <= call->args.reply_cap &&
+	       !atomic_load_explicit(&call->gave_up, memory_order_relaxed);
+}
+
+/* Any other; false: the peer may not say that. */
+static __attribute__((noinline)) bool take_other(struct slime_call *call, const struct sl_msg *m,
+						 const uint8_t *payload, int *status)
+{
+	if (!is_valid(call, m))
+		return false;
+	*status = take_result(call, m, payload);
+	return true;
+}
+
+static __attribute__((noinline)) void serve_waiting(struct sl_mailbox *mb)
+{
+	struct sl_conn *conn;
+
+	if (sl_endpoint_enter(mb->ep, &conn))
+		return;
+	sl_calls_dispatch(mb, conn);
+	sl_endpoint_leave(mb->ep);
+}
+
 bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload)
 {
 	struct sl_call_slot *slot = &mb->slots[m->slot];
 	uint64_t id = atomic_load_explicit(&slot->id, memory_order_acquire);
 	struct slime_call *call = slot->call;
-	struct sl_conn *conn;
-	int status;
+	int status = 0;
 
 	/* The slot is the call's until its reply, so there are no late ones: this is for nobody. */
-	if (!id || id != m->w[SL_REPLY_ID] || !is_valid(call, m))
+	if (!id || id != m->w[SL_REPLY_ID])
 		return false;
-	status = take_reply(call, m, payload);
+	if (is_plain(call, m))
+		take_payload(call, payload, m->len);
+	else if (!take_other(call, m, payload, &status))
+		return false;
 	/* The next call will write it, and the peer read it last: get it meanwhile. */
 	sl_cpu_fetch_all_to_write(slot->at, slot->len);
 	atomic_store_explicit(&slot->id, 0, memory_order_relaxed);
 	sl_call_slots_give(&mb->free, m->slot);
 	end(mb, call, status);
-	if (atomic_load(&mb->n_waiting) && sl_endpoint_enter(mb->ep, &conn) == 0) {
-		sl_calls_dispatch(mb, conn);
-		sl_endpoint_leave(mb->ep);
-	}
+	sl_cpu_fence_after_lock();
+	if (atomic_load_explicit(&mb->n_waiting, memory_order_relaxed))
+		serve_waiting(mb);
 	return true;
 }
 
@@ -259,7 +291,7 @@ static uint64_t look_at_draining(struct sl_mailbox *mb, uint64_t now_ns)
 
 		if (sl_lend_take_back(mb, call)) {
 			sl_list_remove(e);
-			finish(call);
+			finish(mb, call, call->status);
 		}
 	}
 	return sl_list_empty(&mb->draining) ? SL_NEVER : now_ns + AGAIN_NS;

@@ -11,17 +11,19 @@
 
 _Static_assert(SL_CALL_SLOTS_SMALL == 64, "one word has a bit for each small slot");
 
+/* A small slot is free while its two bits are the same: who takes it turns one, who gives it back
+ * the other, and neither needs a locked instruction for that. */
 struct sl_call_slots {
 	atomic_flag gate;	/* held by who takes a small slot, or begins a call with one */
-	uint64_t small;		/* a bit for each that is free; under the gate */
-	_Atomic uint64_t given; /* small ones that were given back since */
-	_Atomic uint64_t large;
+	uint64_t taken;		/* under the gate */
+	_Atomic uint64_t given; /* [token] */
+	_Atomic uint64_t large; /* a bit for each that is free */
 };
 
 static inline void sl_call_slots_init(struct sl_call_slots *s)
 {
 	atomic_flag_clear(&s->gate);
-	s->small = UINT64_MAX;
+	s->taken = 0;
 	atomic_init(&s->given, 0);
 	atomic_init(&s->large, (UINT64_C(1) << SL_CALL_SLOTS_LARGE) - 1);
 }
@@ -40,15 +42,12 @@ static inline void sl_call_slots_leave(struct sl_call_slots *s)
 /* The lowest one, which was used last if calls are few; -1: all are taken. Inside the gate. */
 static inline int sl_call_slots_take_small(struct sl_call_slots *s)
 {
-	int slot;
+	uint64_t is_free = ~(s->taken ^ atomic_load(&s->given));
 
-	if (atomic_load(&s->given))
-		s->small |= atomic_exchange(&s->given, 0);
-	if (!s->small)
+	if (!is_free)
 		return -1;
-	slot = __builtin_ctzll(s->small);
-	s->small &= s->small - 1;
-	return slot;
+	s->taken ^= is_free & -is_free;
+	return __builtin_ctzll(is_free);
 }
 
 static inline int sl_call_slots_take_large(struct sl_call_slots *s)
@@ -74,14 +73,35 @@ static inline int sl_call_slots_take(struct sl_call_slots *s)
 	return slot < 0 ? sl_call_slots_take_large(s) : slot;
 }
 
-/* Fully ordered: who waits for a slot counts himself, then looks for one; who gives one back looks
- * at the count afterwards. */
+static inline void sl_call_slots_give_large(struct sl_call_slots *s, unsigned slot)
+{
+	atomic_fetch_or(&s->large, UINT64_C(1) << (slot - SL_CALL_SLOTS_SMALL));
+}
+
+/* One that a call had. Who waits for a slot counts himself, then looks for one; who gives one back
+ * looks at the count after a fence, or a locked instruction and sl_cpu_fence_after_lock(). [token]
+ */
 static inline void sl_call_slots_give(struct sl_call_slots *s, unsigned slot)
 {
+	uint64_t given = atomic_load_explicit(&s->given, memory_order_relaxed);
+
 	if (slot < SL_CALL_SLOTS_SMALL)
-		atomic_fetch_or(&s->given, UINT64_C(1) << slot);
+		atomic_store_explicit(&s->given, given ^ UINT64_C(1) << slot, memory_order_release);
 	else
-		atomic_fetch_or(&s->large, UINT64_C(1) << (slot - SL_CALL_SLOTS_SMALL));
+		sl_call_slots_give_large(s, slot);
+}
+
+/* One that was taken and not used. Fully ordered. */
+static inline void sl_call_slots_put_back(struct sl_call_slots *s, unsigned slot)
+{
+	if (slot >= SL_CALL_SLOTS_SMALL) {
+		sl_call_slots_give_large(s, slot);
+		return;
+	}
+	sl_call_slots_enter(s);
+	s->taken ^= UINT64_C(1) << slot;
+	sl_call_slots_leave(s);
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 #endif

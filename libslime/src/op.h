@@ -73,27 +73,31 @@ struct sl_work {
 };
 
 struct slime_op {
+	/* All that a call touches: one cache line. */
 	_Atomic uint32_t state; /* enum sl_op_state */
 	int status;
 	uint32_t imm;
 	uint32_t flags;
 	uint64_t bytes;
-	uint64_t tag;
 	slime_op_fn *fn;
-	void *arg;
 	struct sl_completions *completions;
 	struct slime_context *ctx;
+	void (*finished)(struct slime_op *op); /* runs first in sl_op_finish: accounts for the op at
+						  its endpoint */
+	void *owner;			       /* the endpoint */
+
+	uint64_t tag;
+	void *arg;
 	struct slime_op *next; /* in a stack of completions */
 	bool wake;	       /* a thread sleeps on state until the callback was delivered */
 
 	/* The executor's. */
-	void (*finished)(struct slime_op *op); /* runs first in sl_op_finish: accounts for the op at
-						  its endpoint */
-	void *owner;			       /* the endpoint */
-	struct sl_list link;		       /* in the executor's queue */
+	struct sl_list link; /* in the executor's queue */
 	struct sl_work work;
 	uint64_t priv[4]; /* the executor's notes */
 };
+
+_Static_assert(offsetof(struct slime_op, tag) == 64, "the first line");
 
 /*
  * IDLE -> PENDING by sl_op_begin. PENDING -> WAITED by a waiter that goes to sleep on the state

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "src/context.h"
@@ -33,9 +34,10 @@ int slime_call_create(struct slime_context *ctx, const struct slime_call_attr *a
 		return ret;
 	if (!attr)
 		attr = &defaults;
-	call = calloc(1, sizeof(*call));
+	call = aligned_alloc(_Alignof(struct slime_call), sizeof(*call));
 	if (!call)
 		return -ENOMEM;
+	memset(call, 0, sizeof(*call));
 	sl_op_init(&call->op, ctx, &ctx->completions, attr->fn ? ended : NULL, call);
 	sl_list_init(&call->link);
 	call->ctx = ctx;
@@ -49,9 +51,10 @@ int slime_call_create(struct slime_context *ctx, const struct slime_call_attr *a
 
 static void release(struct slime_call *call)
 {
-	if (call->reply_chunk)
+	if (call->flags & SL_REPLY_LENT && call->reply_chunk) {
 		sl_rpc_put_chunk(call->rpc, call->reply_chunk);
-	call->reply_chunk = NULL;
+		call->reply_chunk = NULL;
+	}
 	call->reply_at = NULL;
 	call->reply_len = 0;
 }
@@ -101,17 +104,15 @@ static int check_args(const struct slime_call *call, const struct slime_endpoint
 	return ret;
 }
 
-static void reset(struct slime_call *call, struct sl_mailbox *mb,
-		  const struct slime_call_args *args)
+static void reset(struct slime_call *call, const struct slime_call_args *args)
 {
 	release(call);
-	call->mb = mb;
 	call->args = *args;
 	call->deadline_ns =
 		args->timeout_ms > TIMEOUT_MAX_MS ? SL_NEVER : sl_deadline_ns(args->timeout_ms);
 	call->flags = 0;
 	call->code = 0;
-	call->message[0] = '\0';
+	call->has_message = false;
 	atomic_store_explicit(&call->gave_up, 0, memory_order_relaxed);
 }
 
@@ -126,7 +127,7 @@ int slime_call_start(struct slime_endpoint *ep, const struct slime_call_args *ar
 		ret = sl_endpoint_call_begin(ep, &call->op);
 	if (ret)
 		return ret;
-	reset(call, ep->mailbox, args);
+	reset(call, args);
 	ret = sl_calls_begin(ep->mailbox, call);
 	if (ret)
 		sl_endpoint_call_abort(ep, &call->op);
@@ -173,7 +174,7 @@ int slime_call_status(const struct slime_call *call)
 uint32_t slime_call_error(const struct slime_call *call, const char **message)
 {
 	if (message)
-		*message = call->message;
+		*message = call->has_message ? call->message : "";
 	return call->code;
 }
 

@@ -4,21 +4,30 @@
 #define SL_RPC_CALL_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "base/list.h"
 #include "src/mailbox.h"
 #include "src/op.h"
 #include <slime/rpc.h>
 
+/*
+ * What a short call touches comes first, and is three cache lines with that of its op: all that
+ * many calls in flight touch has to fit the cache next to their CPU.
+ */
 struct slime_call {
-	struct slime_op op; /* pending while the call is */
-	struct slime_context *ctx;
-	struct sl_rpc *rpc;
-	struct sl_mailbox *mb; /* while pending */
-	struct slime_call_args args;
+	_Alignas(64) struct slime_call_args args;
 	uint64_t deadline_ns;
+	struct slime_context *ctx;
+	const uint8_t *reply_at;
+	size_t reply_len;
 	_Atomic int gave_up; /* 0, -ETIMEDOUT or -ECANCELED: how it will end */
+	uint32_t code;	     /* of the handler's error */
+	bool has_message;    /* the same */
 	uint8_t flags;	     /* enum sl_request_flags, once planned */
+	struct slime_op op;  /* pending while the call is */
+
+	struct sl_rpc *rpc;
 	struct sl_list link; /* in one of the mailbox's lists */
 	int status;	     /* while draining */
 
@@ -26,21 +35,19 @@ struct slime_call {
 	struct sl_lent request;
 	struct sl_lent reply;
 	struct sl_chunk *request_chunk;
-	struct sl_chunk *reply_chunk;
+	struct sl_chunk *reply_chunk; /* only of one whose flags say that the reply's was lent */
 	struct sl_region *request_region;
 	struct sl_region *reply_region;
 
-	/* The result. */
-	const uint8_t *reply_at;
-	size_t reply_len;
 	uint8_t *own; /* room for short replies that the call keeps */
 	size_t own_len;
-	uint32_t code;
 	char message[SLIME_RPC_MESSAGE_MAX + 1];
 
 	slime_call_fn *fn;
 	void *arg;
 };
+
+_Static_assert(offsetof(struct slime_call, op) == 128, "two cache lines, and the op begins one");
 
 /* ---- mailbox_call.c ---- */
 
