@@ -16,8 +16,9 @@
 
 /* Messages taken in one round, so that others get their turn. */
 #define MESSAGES_PER_ROUND 64
-/* How far ahead of the last one an entry is fetched to be written. */
+/* How far ahead of the last one an entry is fetched to be written, and one to be read. */
 #define ENTRIES_AHEAD 4
+#define READ_AHEAD    2
 
 static struct shm_conn *conn_of(struct sl_conn *conn)
 {
@@ -174,6 +175,13 @@ static inline void copy_words(struct sl_msg *to, const struct sl_msg *from)
 		*(volatile uint64_t *)&to->w[i] = *(const volatile uint64_t *)&from->w[i];
 }
 
+/* The entry so many after e. */
+static inline const struct shm_entry *entry_after(const struct shm_half *half,
+						  const struct shm_entry *e, unsigned n)
+{
+	return half->ring + SL_RING_ENTRIES - e > (ptrdiff_t)n ? e + n : e - (SL_RING_ENTRIES - n);
+}
+
 /* The next message, in a copy that is checked and used: the peer can still write to the entry. */
 static inline const struct shm_entry *take_entry(struct shm_conn *c, struct sl_msg *m)
 {
@@ -182,7 +190,7 @@ static inline const struct shm_entry *take_entry(struct shm_conn *c, struct sl_m
 	copy_words(m, &e->m);
 	atomic_signal_fence(memory_order_seq_cst);
 	c->rx_seq++;
-	c->rx_next = e + 1 < c->other->ring + SL_RING_ENTRIES ? e + 1 : c->other->ring;
+	c->rx_next = entry_after(c->other, e, 1);
 	sl_cpu_fetch(c->rx_next);
 	return e;
 }
@@ -212,6 +220,16 @@ static inline bool is_valid(const struct sl_msg *m)
 	       (m->slot & ~SHM_SLOT_HERE) < SL_CALL_SLOTS && m->len && m->len <= SL_SHORT_LEN;
 }
 
+/* Where two messages lie others most likely do, each on two lines. Of the first nothing is known:
+ * what is fetched before it was written is taken away from its writer. */
+static inline void fetch_ahead(const struct shm_conn *c, const struct shm_entry *e)
+{
+	const struct shm_entry *ahead = entry_after(c->other, e, READ_AHEAD);
+
+	sl_cpu_fetch(ahead);
+	sl_cpu_fetch(ahead->payload);
+}
+
 static unsigned take_messages(struct shm_conn *c, unsigned max)
 {
 	unsigned n = 0;
@@ -224,7 +242,8 @@ static unsigned take_messages(struct shm_conn *c, unsigned max)
 		if (!shm_conn_has_message(c))
 			break;
 		e = take_entry(c, &m);
-		n++;
+		if (n++)
+			fetch_ahead(c, e);
 		if (!is_valid(&m)) {
 			end_for_message(c, &m);
 			break;
@@ -319,6 +338,7 @@ static uint8_t *conn_slot(struct sl_conn *conn, enum sl_area area, unsigned slot
 /* Take an entry, write it, publish it: those that others take meanwhile are read after it. */
 static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_t *payload)
 {
+	const struct shm_entry *ahead;
 	struct shm_entry *e;
 	uint64_t n;
 
@@ -340,11 +360,10 @@ static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_
 	else
 		ring_peer(c);
 	/* The peer read that one a lap ago, and does not look at it yet. */
-	e += e + ENTRIES_AHEAD < c->own->ring + SL_RING_ENTRIES ? ENTRIES_AHEAD
-								: ENTRIES_AHEAD - SL_RING_ENTRIES;
-	sl_cpu_fetch_to_write(e);
+	ahead = entry_after(c->own, e, ENTRIES_AHEAD);
+	sl_cpu_fetch_to_write(ahead);
 	if (payload)
-		sl_cpu_fetch_to_write(e->payload);
+		sl_cpu_fetch_to_write(ahead->payload);
 }
 
 void shm_post(struct sl_conn *conn, const struct sl_msg *m)
