@@ -48,7 +48,8 @@ instructions() {
 		"instructions: $2, in $4" || failed=1
 }
 
-instructions 1576 shm-call 500 counted_steps 1
+instructions 1553 shm-call 500 counted_steps 1
+instructions 1170 shm-calls 20 counted_steps 64
 instructions 1031 shm-read 500 counted_steps 1
 instructions 1005 shm-pieces 2 counted_steps 15000
 instructions 4244 tcp-call 500 counted_steps 1
@@ -56,7 +57,7 @@ instructions 4312 tcp-read 500 counted_steps 1
 instructions 338 tcp-pieces 2 counted_steps 15000
 instructions 46 tcp-pieces 2 counted_post 15000
 # With 64 more clients that are idle: a server pays for the active ones.
-instructions 1836 shm-call-among-idle 500 counted_steps 1
+instructions 1810 shm-call-among-idle 500 counted_steps 1
 instructions 4263 tcp-call-among-idle 500 counted_steps 1
 
 # Between submit and post, for each of 256 work requests: without what the device in memory does with them.

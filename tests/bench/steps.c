@@ -17,6 +17,7 @@
 #define N_CHAIN	  256 /* pieces that one post has room for */
 #define POOL	  (2 * N_SCATTER * BLOCK)
 #define CALL_SIZE 64
+#define N_CALLS	  64 /* in flight at once */
 #define N_IDLE	  64
 /* Until links of which nothing is heard are not looked at in every round. */
 #define WARM_CALLS 1000
@@ -33,7 +34,7 @@ struct end {
 struct steps {
 	struct end a, b;
 	struct slime_remote_mr remote; /* b's memory */
-	struct slime_call *call;
+	struct slime_call *calls[N_CALLS];
 	struct slime_call_args args;
 	uint8_t request[CALL_SIZE], reply[CALL_SIZE];
 	struct slime_context *others; /* whose links to b are idle */
@@ -70,12 +71,25 @@ static void step(struct steps *s)
 
 /* ---- the operations ---- */
 
+static void call_at_once(struct steps *s, int n)
+{
+	for (int i = 0; i < n; i++)
+		must(slime_call_start(s->a.ep, &s->args, s->calls[i]), "slime_call_start");
+	for (int i = 0; i < n; i++) {
+		while (!slime_call_test(s->calls[i]))
+			step(s);
+		must(slime_call_status(s->calls[i]), "call");
+	}
+}
+
 static void call(struct steps *s)
 {
-	must(slime_call_start(s->a.ep, &s->args, s->call), "slime_call_start");
-	while (!slime_call_test(s->call))
-		step(s);
-	must(slime_call_status(s->call), "call");
+	call_at_once(s, 1);
+}
+
+static void call_many(struct steps *s)
+{
+	call_at_once(s, N_CALLS);
 }
 
 /* What is counted, by its name. */
@@ -215,7 +229,8 @@ static void prepare(struct steps *s)
 
 	must(len, "slime_mr_export");
 	must(slime_remote_mr_import(desc, (size_t)len, &s->remote), "slime_remote_mr_import");
-	must(slime_call_create(s->a.ctx, NULL, &s->call), "slime_call_create");
+	for (int i = 0; i < N_CALLS; i++)
+		must(slime_call_create(s->a.ctx, NULL, &s->calls[i]), "slime_call_create");
 	s->args = (struct slime_call_args){
 		.method = slime_rpc_method_id("echo"),
 		.request = s->request,
@@ -240,7 +255,8 @@ static void close_link(struct steps *s)
 	slime_endpoint_close(s->a.ep);
 	for (int i = 0; i < 100; i++)
 		step(s);
-	slime_call_destroy(s->call);
+	for (int i = 0; i < N_CALLS; i++)
+		slime_call_destroy(s->calls[i]);
 }
 
 static const struct {
@@ -250,6 +266,7 @@ static const struct {
 	bool others; /* the server has idle links, too */
 } cases[] = {
 	{ "shm-call", SLIME_TRANSPORT_SHM, call, false },
+	{ "shm-calls", SLIME_TRANSPORT_SHM, call_many, false },
 	{ "shm-call-among-idle", SLIME_TRANSPORT_SHM, call, true },
 	{ "shm-read", SLIME_TRANSPORT_SHM, read_one, false },
 	{ "shm-pieces", SLIME_TRANSPORT_SHM, read_many, false },
