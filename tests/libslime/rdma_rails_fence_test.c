@@ -530,6 +530,26 @@ static void rail__that_fails_in_the_moment_of_its_return_is_not_used(void **stat
 	await_return(0);
 }
 
+/* It is the last then, and its device still moves bytes. */
+static void rail__whose_port_went_down_is_left_when_another_comes_up(void **state)
+{
+	struct slime_rail_info info[RAILS];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		port(i, false);
+		await(i, SLIME_RAIL_DOWN);
+	}
+	fakeverbs_raise(2, IBV_EVENT_PORT_ERR, 1);
+	settle_workers();
+	assert_connected();
+	port(0, true);
+	await_return(0);
+	await_return(2);
+	assert_int_equal(slime_endpoint_rails(pair.a.ep, info, RAILS), RAILS);
+	assert_int_equal(info[2].n_failures, 1);
+}
+
 #define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
 
 int main(void)
@@ -548,6 +568,7 @@ int main(void)
 		IN_PAIR(rail__that_is_slow_holds_nothing_up_and_is_noticed_when_it_is_not),
 		IN_PAIR(rail__that_flaps_while_it_returns_comes_back),
 		IN_PAIR(rail__that_fails_in_the_moment_of_its_return_is_not_used),
+		IN_PAIR(rail__whose_port_went_down_is_left_when_another_comes_up),
 	};
 
 	return cmocka_run_group_tests_name("rdma_rails_fence", tests, NULL, NULL);

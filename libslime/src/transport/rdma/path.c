@@ -144,7 +144,7 @@ void rdma_path_port_down(struct rdma_path *p, const char *why)
 {
 	pthread_mutex_lock(&p->c->lock);
 	if (p->state != RDMA_PATH_DOWN)
-		(void)rdma_path_leave(p, why);
+		p->port_is_down = !rdma_path_leave(p, why);
 	pthread_mutex_unlock(&p->c->lock);
 }
 
@@ -204,6 +204,7 @@ static void agree(struct rdma_path *p)
 	} else {
 		p->state = RDMA_PATH_DOWN;
 		p->failed = false;
+		p->port_is_down = false;
 		c->n_held -= p->led;
 		p->led = false;
 		rdma_share_reset(&p->share);

@@ -53,6 +53,7 @@ struct rdma_path {
 	enum rdma_path_state state; /* changes by [token] */
 	_Atomic bool usable;	    /* up, and not found broken */
 	_Atomic bool failed;	    /* found broken, until both ends agree on its end */
+	bool port_is_down;	    /* told when there was no other; until that comes */
 	bool led;		    /* our messages go, or went, over it in this life */
 	bool moving;		    /* requests that it left wait for room on the others */
 	bool tell;		    /* the peer is to be told that it stopped */
@@ -91,7 +92,7 @@ int rdma_path_pair(struct rdma_conn *c, struct sl_why *why);
 bool rdma_path_leave(struct rdma_path *p, const char *why);
 /* The same, or the connection fails with cause. */
 void rdma_path_fail_locked(struct rdma_path *p, int cause, const char *why);
-/* Its port is not active, or cannot be used at all: as above, but nothing where it is the last. */
+/* Its port is not active: as above, but where it is the last, when another has come up. */
 void rdma_path_port_down(struct rdma_path *p, const char *why);
 /* The port may be usable again. [token] */
 void rdma_path_port_changed(struct rdma_path *p);
