@@ -112,8 +112,8 @@ write_agent node-a 'data: { rdma: { devices: [rxe0, rxe2], pair: numa, timeout: 
 write_agent node-b 'data: { rdma: { devices: [rxe1, rxe3], pair: numa, timeout: 12 } }' "$metrics" \
 	'services: [ { name: echo }, { name: bench } ]'
 start_control
-start_agent node-a
-start_agent node-b
+start_agent node-a --set control.snapshots=1s
+start_agent node-b --set control.snapshots=1s
 wait_ready node-a node-b
 wait_link 10 node-a node-b default connected rdma
 
@@ -132,7 +132,7 @@ during() {
 	still_connected
 }
 
-during write 14s 0
+during write 18s 0
 
 say "each rail is explained"
 [ "$(rail state 'rail="1"' 'device="rxe2:1"' 'state="up"')" = 1 ] || fail "rail 1 is not up"
@@ -142,8 +142,8 @@ wait_for 25 rails_say 0 "rxe0:1  *rxe1:1  *up .* 1  .*paired by NUMA node, which
 	fail "rail 0 is not explained: $(cat "$work/rails.out")"
 wait_for 25 rails_say 1 "rxe2:1  *rxe3:1  *up .* 0  *-  *paired by NUMA" || fail "rail 1 is not explained: $(cat "$work/rails.out")"
 
-during read 14s 1
-during write_imm 24s 0 1
+during read 18s 1
+during write_imm 30s 0 1
 
 say "calls, while the rail that carries them goes down"
 load rpc --sizes 64,64KiB --duration 10s
