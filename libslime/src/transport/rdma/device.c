@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/sysfs.h"
+
 /* Entries of one device's tables that we look at: the kernel takes 64 KiB of them at a time. */
 #define GIDS_MAX 1024
 
@@ -134,20 +136,12 @@ static int open_named(struct ibv_device *const *list, int n, const char *name,
 /* What is not below a bus, as soft-RoCE, has none. */
 static int numa_node_of(const struct ibv_device *ibv)
 {
-	char path[sizeof(ibv->ibdev_path) + sizeof("/device/numa_node")];
-	char text[16] = "";
-	FILE *in;
-	long node;
+	int64_t node;
 
-	snprintf(path, sizeof(path), "%s/device/numa_node", ibv->ibdev_path);
-	in = fopen(path, "re");
-	if (!in)
+	if (sl_sysfs_number(&node, ibv->ibdev_path, "device/numa_node") || node < 0 ||
+	    node > SL_DEVICE_NUMA_MAX)
 		return -1;
-	if (!fgets(text, sizeof(text), in))
-		text[0] = '\0';
-	fclose(in);
-	node = strtol(text, NULL, 10);
-	return text[0] >= '0' && text[0] <= '9' && node <= SL_DEVICE_NUMA_MAX ? (int)node : -1;
+	return (int)node;
 }
 
 int sl_device_init(struct sl_device *dev, const char *name, struct sl_device_why *why)
