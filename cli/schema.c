@@ -50,10 +50,17 @@ static void refuse(struct walk *w, const struct cli_node *node, const char *text
 
 /* --- keys --- */
 
+/* A map that is there only since a command line set something in it: what it lacks was lacking
+ * without that, too. */
+static bool made_on_the_way(const struct cli_node *node)
+{
+	return node->place.origin && !node->assigned && node->parent->type == CLI_NODE_MAP;
+}
+
 /* Where a map that nobody wrote would stand. */
 static const struct cli_node *written(const struct cli_node *node)
 {
-	while (node->is_default && node->parent)
+	while (node->parent && (node->is_default || made_on_the_way(node)))
 		node = node->parent;
 	return node;
 }

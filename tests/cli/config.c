@@ -296,6 +296,33 @@ static void set__of_what_does_not_fit_names_its_key(void **state)
 			   "--set a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q: expected at most 16 levels");
 }
 
+static void assert_lacks_name(const char *file, const char *assignment, const char *error)
+{
+	if (file)
+		assert_int_equal(cli_config_load_text(t.c, "n", file, strlen(file)), 0);
+	assert_int_equal(cli_config_set(t.c, assignment), 0);
+	cli_config_read(t.c, node_settings, &t.node);
+	assert_int_equal(cli_config_n_errors(t.c), 1);
+	assert_string_equal(cli_config_error(t.c, 0), error);
+	teardown(NULL);
+	setup(NULL);
+}
+
+static void set__within_a_map_that_nobody_wrote_is_not_blamed_for_what_it_lacks(void **state)
+{
+	(void)state;
+	assert_lacks_name("wipe: true\n", "agent.labels.role=x",
+			  "n:1:1: agent: expected the key \"name\": a string that is not empty");
+	assert_lacks_name("wipe: true\nagent: {}\n", "agent.labels.role=x",
+			  "n:2:8: agent: expected the key \"name\": a string that is not empty");
+	assert_lacks_name(
+		NULL, "agent.labels.role=x",
+		"configuration: agent: expected the key \"name\": a string that is not empty");
+	/* Who writes the whole map is. */
+	assert_lacks_name("wipe: true\n", "agent={labels: {role: x}}",
+			  "--set agent: expected the key \"name\": a string that is not empty");
+}
+
 static void refuse__stands_where_the_value_was_given(void **state)
 {
 	(void)state;
@@ -432,6 +459,7 @@ int main(void)
 		T(set__beats_the_file),
 		T(set__over_an_empty_file_is_not_to_blame_for_what_that_lacks),
 		T(set__of_what_does_not_fit_names_its_key),
+		T(set__within_a_map_that_nobody_wrote_is_not_blamed_for_what_it_lacks),
 		T(refuse__stands_where_the_value_was_given),
 		T(dump__reads_back_to_the_same_values),
 		T(dump__is_in_the_order_of_the_table_with_the_defaults),
