@@ -297,6 +297,7 @@ int instance_status(const struct settings *settings, const struct options *optio
 	struct runtime_meta meta;
 	char text[PATH_MAX];
 	const char *url = options->address ? options->address : info.note;
+	bool ready;
 	int ret = cli_pidfile_read(rt->pid_file, &info);
 
 	if (ret)
@@ -304,16 +305,17 @@ int instance_status(const struct settings *settings, const struct options *optio
 	printf("pid: %d\nprocess: running\naddress: %s\n", (int)info.process.pid, url);
 	if (!say_health(url, info.process.pid))
 		return 1;
-	if (probe_ready(url, text, sizeof(text)))
-		printf("ready: no (%s)\n", text);
-	else
+	ready = !probe_ready(url, text, sizeof(text));
+	if (ready)
 		printf("ready: yes\n");
+	else
+		printf("ready: no (%s)\n", text);
 	if (runtime_read_meta(rt, &meta) && *meta.log)
 		printf("log: %s\n", meta.log);
 	if (readlink(rt->data_link, text, 1) > 0 && !find_data_dir(settings, rt, text))
 		printf("data: %s\n", text);
 	printf("runtime: %s\n", rt->dir);
-	return 0;
+	return ready ? 0 : INSTANCE_NOT_READY;
 }
 
 /* Ends what a killed server left, as soon as its last thread has let go of the directory. */

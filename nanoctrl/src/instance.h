@@ -11,7 +11,10 @@
 int instance_start(const struct settings *settings, const struct options *options,
 		   const struct runtime *rt);
 
-/* 0 when it runs and answers. */
+/* Of status: it runs and answers, and cannot do its work, as without its Redis. */
+#define INSTANCE_NOT_READY 4
+
+/* 0 when it can do its work; 1 when it does not run, or does not answer; INSTANCE_NOT_READY. */
 int instance_status(const struct settings *settings, const struct options *options,
 		    const struct runtime *rt);
 

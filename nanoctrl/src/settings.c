@@ -283,7 +283,8 @@ static const struct cli_command commands[] = {
 	  .tables = { server_options, where_options } },
 	{ .name = "status",
 	  .summary = "say whether a server runs, and what is wrong with it",
-	  .text = "Exit status: 0 when it runs and answers, else 1.",
+	  .text = "Exit status: 0 when it can do its work; 1 when none runs, or it does not answer; 4 "
+		  "when it runs and is not ready, as without its Redis.",
 	  .tables = { status_options, where_options } },
 	{ .name = "stop",
 	  .summary = "end the server, and the private Redis with it",
