@@ -158,6 +158,20 @@ static void cut__exhausts_the_retries_in_their_time(void **state)
 	assert_int_equal(fakeverbs_counts().lost, 4);
 }
 
+/* Both count: the write gives up first, and fails behind the read. */
+static void cut__between_a_read_and_its_answer_ends_the_read_too(void **state)
+{
+	struct pair *p = *state; /* timeout 8 is 1.05 ms */
+
+	post(p, IBV_WR_RDMA_READ, 0, 0, 100);
+	fakeverbs_advance(10 * US);
+	fakeverbs_set_cut(0, 1, true);
+	post(p, IBV_WR_RDMA_WRITE, 0, 0, 100);
+	fakeverbs_advance(100 * MS);
+	assert_wc(&p->a, IBV_WC_RETRY_EXC_ERR);
+	assert_wc(&p->a, IBV_WC_WR_FLUSH_ERR);
+}
+
 static void cut__that_ends_in_time_loses_nothing(void **state)
 {
 	struct pair *p = *state;
@@ -249,6 +263,7 @@ int main(void)
 		ALONE(rnr__is_tried_again_as_often_as_allowed),
 		ALONE(rnr__with_7_retries_waits_for_ever),
 		IN_STILL_PAIR(cut__exhausts_the_retries_in_their_time),
+		IN_STILL_PAIR(cut__between_a_read_and_its_answer_ends_the_read_too),
 		IN_STILL_PAIR(cut__that_ends_in_time_loses_nothing),
 		IN_STILL_PAIR(fence__keeps_a_write_behind_a_read),
 		IN_STILL_PAIR(reads__beyond_max_rd_atomic_wait),

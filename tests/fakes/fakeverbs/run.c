@@ -168,11 +168,16 @@ static void on_rnr(struct fv_qp *qp, struct fv_send *s, uint64_t now)
 	qp->wait_until = now + rnr_ns(peer ? peer->attr.min_rnr_timer : 0);
 }
 
+/* Requests, and answers before them, may be lost at the same time: one count, which stays used up.
+ */
 static bool gives_up(struct fv_qp *qp)
 {
 	if (qp->attr.retry_cnt == 7 && qp->dev->is.retries_for_ever_at_7)
 		return false;
-	return !qp->retries_left--;
+	if (!qp->retries_left)
+		return true;
+	qp->retries_left--;
+	return false;
 }
 
 static uint64_t ack_timeout_ns(const struct fv_qp *qp)
