@@ -55,7 +55,7 @@ static struct fv_qp *first_due(void)
 	return first;
 }
 
-/* Everything until now, in its order; then when the next is due. */
+/* Everything until then, in its order; then when the next is due. */
 static uint64_t run_until(uint64_t until)
 {
 	struct fv_qp *qp;
@@ -66,6 +66,14 @@ static uint64_t run_until(uint64_t until)
 		fv_qp_run(qp);
 	}
 	return qp ? qp->run_at : FV_NEVER;
+}
+
+void fv_clock_catch_up(void)
+{
+	if (clk.held || clk.next == FV_NEVER || clk.next > sl_clock_ns())
+		return;
+	clk.next = FV_NEVER;
+	fv_clock_want(run_until(sl_clock_ns()));
 }
 
 static void *run(void *arg)
@@ -79,8 +87,7 @@ static void *run(void *arg)
 		if (clk.held || clk.next == FV_NEVER) {
 			pthread_cond_wait(&clk.wake, &fv_lab.lock);
 		} else if (clk.next <= sl_clock_ns()) {
-			clk.next = FV_NEVER;
-			fv_clock_want(run_until(sl_clock_ns()));
+			fv_clock_catch_up();
 		} else {
 			until.tv_sec = (time_t)(clk.next / SL_NS_PER_S);
 			until.tv_nsec = (long)(clk.next % SL_NS_PER_S);

@@ -220,6 +220,7 @@ int fv_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	int i = 0;
 	int err = fv_enter(FAKEVERBS_POLL_CQ, NULL);
 
+	fv_clock_catch_up();
 	for (; !err && i < n && cq->polled != cq->added; i++) {
 		const struct fv_cqe *cqe = &cq->ring[cq->polled++ % (uint64_t)ibv->cqe];
 

@@ -225,6 +225,8 @@ uint64_t fv_now(void);
 uint64_t fv_delay(void);
 /* Something is due then. */
 void fv_clock_want(uint64_t at);
+/* What is due happens: a device works also while the thread that comes for it gets no CPU. */
+void fv_clock_catch_up(void);
 /* The last device was closed: no thread is needed. Called without the lock. */
 void fv_clock_stop(void);
 
