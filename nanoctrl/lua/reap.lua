@@ -1,5 +1,5 @@
 -- The housekeeping of a scope, in portions. ARGV: keep, the time we expect it to be ('0': no lease may end), age of events
--- kept, portion. A clock that strays ends no lease. Answers {OK, leases ended, more to do at once}.
+-- kept, portion. A clock that strays ends no lease. Answers {OK, leases ended, more to do at once, leases held}.
 local portion = tonumber(ARGV[4])
 local ended, more = 0, 0
 
@@ -72,4 +72,4 @@ if empty then
 	local scopes, scope = scopes_entry()
 	write('SREM', scopes, scope)
 end
-return { OK, ended, more }
+return { OK, ended, more, number(read('ZCARD', DUE)) }

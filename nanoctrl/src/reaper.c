@@ -25,7 +25,10 @@ struct reaper {
 	uint64_t time_asked_ns; /* and when it was asked for */
 	uint64_t asked_ns;	/* when the question that is out was asked */
 	char run_id[48];
-	char scan[24]; /* SSCAN cursor over the scopes */
+	char scan[24];	   /* SSCAN cursor over the scopes */
+	uint64_t pass;	   /* over all of them, from 1 */
+	uint64_t n_silent; /* scopes that were visited in it and have not said what they hold, */
+	uint64_t held;	   /* and the leases of those that have */
 	bool up;
 	bool busy;   /* a round is out */
 	bool asking; /* a question for the time is out */
@@ -90,27 +93,39 @@ void reaper_down(struct reaper *r)
 struct visit {
 	struct reaper *reaper;
 	char scope[KEY_NAME_MAX + 1];
+	uint64_t pass; /* in which its leases are counted; 0: they were */
 };
 
-static void visit_scope(struct reaper *r, const char *scope);
+static void visit_scope(struct reaper *r, const char *scope, uint64_t pass);
 
-/* {outcome, ended, more} */
+static void count_held(struct reaper *r, const struct visit *v, uint64_t held)
+{
+	if (v->pass != r->pass)
+		return;
+	r->held += held;
+	r->n_silent--;
+}
+
+/* {outcome, ended, more, held} */
 static void on_visited(struct store_call *call, int result, const redisReply *reply)
 {
 	struct visit *v = call->arg;
 	uint64_t ended;
 	uint64_t more;
+	uint64_t held;
 
-	if (result != STORE_OK || !store_u64(reply, 1, &ended) || !store_u64(reply, 2, &more)) {
+	if (result != STORE_OK || !store_u64(reply, 1, &ended) || !store_u64(reply, 2, &more) ||
+	    !store_u64(reply, 3, &held)) {
 		free(v);
 		return;
 	}
+	count_held(v->reaper, v, held);
 	if (ended)
 		sl_info("reaper", "scope %s: %" PRIu64 " leases ended without a word", v->scope,
 			ended);
 	atomic_fetch_add(&call->store->hub->n_expired, ended);
 	if (more && !call->store->closing)
-		visit_scope(v->reaper, v->scope);
+		visit_scope(v->reaper, v->scope, 0);
 	free(v);
 }
 
@@ -123,14 +138,17 @@ static uint64_t expected_time(const struct reaper *r)
 	return r->time_ms + (now - r->time_ns) / SL_NS_PER_MS;
 }
 
-static void visit_scope(struct reaper *r, const char *scope)
+static void visit_scope(struct reaper *r, const char *scope, uint64_t pass)
 {
 	struct visit *v = calloc(1, sizeof(*v));
 	struct store_args a = { .n = 0 };
 
+	if (pass)
+		r->n_silent++;
 	if (!v)
 		return;
 	v->reaper = r;
+	v->pass = pass;
 	snprintf(v->scope, sizeof(v->scope), "%s", scope);
 	store_arg_number(&a, expected_time(r));
 	store_arg_number(&a, r->store->hub->config.keep_ms);
@@ -141,6 +159,16 @@ static void visit_scope(struct reaper *r, const char *scope)
 
 /* ---- a round ---- */
 
+/* A pass over all scopes, of which the answers came before that to the next SSCAN, begins anew. */
+static void begin_pass(struct reaper *r)
+{
+	if (!r->n_silent)
+		atomic_store(&r->store->hub->n_held, r->held);
+	r->pass++;
+	r->n_silent = 0;
+	r->held = 0;
+}
+
 /* {cursor, {scope, ...}} */
 static void on_scopes(void *arg, int result, const redisReply *reply)
 {
@@ -149,7 +177,10 @@ static void on_scopes(void *arg, int result, const redisReply *reply)
 	const char *cursor = store_string(reply, 0, NULL);
 
 	r->busy = false;
+	if (!strcmp(r->scan, "0"))
+		begin_pass(r);
 	if (result || !scopes || strlen(cursor) >= sizeof(r->scan)) {
+		r->n_silent++; /* the pass is not whole */
 		strcpy(r->scan, "0");
 		return;
 	}
@@ -158,7 +189,7 @@ static void on_scopes(void *arg, int result, const redisReply *reply)
 		const char *scope = store_string(scopes, i, NULL);
 
 		if (key_scope_valid(scope))
-			visit_scope(r, scope);
+			visit_scope(r, scope, r->pass);
 		else
 			atomic_fetch_add(&r->store->hub->n_skipped, 1);
 	}

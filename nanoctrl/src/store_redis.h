@@ -43,10 +43,11 @@ struct store_hub {
 	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_reconnects, n_holds;
 	_Atomic uint64_t n_redirected;
 	_Atomic uint64_t n_granted, n_beats, n_events; /* leases, their beats, events */
-	_Atomic unsigned n_watchers;		       /* who follow events */
-	_Atomic uint64_t n_heard;		       /* keys of others that Redis told of */
-	_Atomic bool told;			       /* it does, and we hear it */
-	_Atomic bool looking;			       /* through all keys */
+	_Atomic uint64_t n_held;     /* leases in Redis when the reaper last looked */
+	_Atomic unsigned n_watchers; /* who follow events */
+	_Atomic uint64_t n_heard;    /* keys of others that Redis told of */
+	_Atomic bool told;	     /* it does, and we hear it */
+	_Atomic bool looking;	     /* through all keys */
 	_Atomic uint64_t written[STORE_WRITTEN];
 	_Atomic uint64_t noted[STORE_NOTED];
 	uint64_t seed; /* of the hashes in both: nobody can tell which names meet in an entry */

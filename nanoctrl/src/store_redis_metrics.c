@@ -13,11 +13,11 @@ static void counter(struct evbuffer *out, const char *name, const char *help,
 			    name, help, name, name, atomic_load(value));
 }
 
-static void gauge(struct evbuffer *out, const char *name, const char *help, unsigned value)
+static void gauge(struct evbuffer *out, const char *name, const char *help, uint64_t value)
 {
-	evbuffer_add_printf(out,
-			    "# HELP nanoctrl_%s %s\n# TYPE nanoctrl_%s gauge\nnanoctrl_%s %u\n",
-			    name, help, name, name, value);
+	evbuffer_add_printf(
+		out, "# HELP nanoctrl_%s %s\n# TYPE nanoctrl_%s gauge\nnanoctrl_%s %" PRIu64 "\n",
+		name, help, name, name, value);
 }
 
 /* The upper bounds of the buckets; the last one has none. */
@@ -72,6 +72,10 @@ void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 		&hub->n_granted);
 	counter(out, "lease_beats", "Beats of leases that Redis answered.", &hub->n_beats);
 	counter(out, "leases_expired", "Leases that this server ended.", &hub->n_expired);
+	gauge(out, "leases",
+	      "Leases of all agents in Redis, as the last look at all scopes found; every server "
+	      "of this Redis says the same.",
+	      atomic_load(&hub->n_held));
 	counter(out, "events_read", "Events that were read for those who follow them.",
 		&hub->n_events);
 	gauge(out, "watchers", "Sessions, streams and long polls that follow events.",

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <event2/buffer.h>
 #include <hiredis/hiredis.h>
 #include <base/clock.h>
 
@@ -406,49 +405,6 @@ static void call__that_redis_refuses_is_not_executed(void **state)
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
 }
 
-/* Whether the metrics have this line. */
-static bool metrics_say(struct fixture *f, const char *line)
-{
-	struct evbuffer *text = evbuffer_new();
-	struct evbuffer_ptr at;
-
-	store_hub_metrics(f->hub, text);
-	at = evbuffer_search(text, line, strlen(line), NULL);
-	evbuffer_free(text);
-	return at.pos >= 0;
-}
-
-static void metrics__say_whether_redis_serves_and_how_fast(void **state)
-{
-	struct store_follower follower = { .events = NULL };
-	struct fixture *f = *state;
-	struct member m;
-	char text[256];
-
-	assert_true(metrics_say(f, "\nnanoctrl_store_loops 1\n"));
-	assert_true(metrics_say(f, "\nnanoctrl_store_connected 1\n"));
-	assert_true(metrics_say(f, "\nnanoctrl_reaper_holds_total 1\n"));
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	assert_int_equal(fixture_beat(f, &m, NULL), 0);
-	assert_true(metrics_say(f, "\nnanoctrl_leases_granted_total 1\n"));
-	assert_true(metrics_say(f, "\nnanoctrl_lease_beats_total 1\n"));
-	assert_int_equal(store_follow(f->store, SCOPE, &follower), 0);
-	assert_true(metrics_say(f, "\nnanoctrl_watchers 1\n"));
-	store_unfollow(f->store, &follower);
-	assert_true(metrics_say(f, "\nnanoctrl_watchers 0\n"));
-	assert_int_equal(fixture_events(f, &m.cursor, text, sizeof(text)), 0);
-	assert_true(metrics_say(f, "\nnanoctrl_events_read_total 1\n"));
-	assert_false(metrics_say(f, "_call_duration_seconds_count 0\n"));
-	assert_true(metrics_say(f, "_call_duration_seconds_bucket{le=\"+Inf\"} "));
-	test_redis_kill(&f->redis);
-	fixture_until_serving(f, false);
-	assert_true(metrics_say(f, "\nnanoctrl_store_connected 0\n"));
-	test_redis_restart(&f->redis);
-	fixture_until_serving(f, true);
-	assert_true(metrics_say(f, "\nnanoctrl_store_connected 1\n"));
-	assert_true(metrics_say(f, "\nnanoctrl_reaper_holds_total 2\n"));
-}
-
 static void until_trouble(struct fixture *f, const char *what)
 {
 	const char *trouble = NULL;
@@ -613,7 +569,6 @@ int main(void)
 		TEST(call__beyond_max_inflight_is_refused),
 		TEST(call__after_script_flush_is_sent_whole),
 		TEST(call__that_redis_refuses_is_not_executed),
-		TEST(metrics__say_whether_redis_serves_and_how_fast),
 		TEST(redis__that_may_evict_is_not_used),
 		TEST(redis__of_other_releases_is_not_used),
 		TEST(list__skips_junk_that_others_wrote),
