@@ -550,6 +550,49 @@ static void rail__whose_port_went_down_is_left_when_another_comes_up(void **stat
 	assert_int_equal(info[2].n_failures, 1);
 }
 
+static struct rdma_path *path_of_a(unsigned rail)
+{
+	return &rdma_conn_of(sl_endpoint_conn(pair.a.ep))->paths[rail];
+}
+
+static void await_path_of_a(unsigned rail, enum rdma_path_state state)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	while (path_of_a(rail)->state != state) {
+		rdma_poll(&pair);
+		assert_connected();
+		assert_true(sl_clock_ns() < until);
+	}
+}
+
+/* b hears of neither end of rail 0, of two of its lives, before rail 1 over which a says so ends.
+ */
+static void rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on(void **state)
+{
+	uint32_t qp;
+
+	(void)state;
+	assert_int_equal(fakeverbs_qps(1, &qp, 1), 1);
+	fakeverbs_hold_qp(1, qp, true);
+	port(0, false);
+	port(RAILS, false);
+	await_path_of_a(0, RDMA_PATH_DOWN);
+	port(0, true);
+	await_path_of_a(0, RDMA_PATH_MADE);
+	port(0, false);
+	await_path_of_a(0, RDMA_PATH_STOPPED);
+	port(1, false);
+	await_path_of_a(1, RDMA_PATH_DRAINING);
+	fakeverbs_hold_qp(1, qp, false);
+	await(1, SLIME_RAIL_DOWN);
+	port(0, true);
+	port(1, true);
+	port(RAILS, true);
+	await_return(0);
+	await_return(1);
+}
+
 #define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
 
 int main(void)
@@ -569,6 +612,7 @@ int main(void)
 		IN_PAIR(rail__that_flaps_while_it_returns_comes_back),
 		IN_PAIR(rail__that_fails_in_the_moment_of_its_return_is_not_used),
 		IN_PAIR(rail__whose_port_went_down_is_left_when_another_comes_up),
+		IN_PAIR(rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on),
 	};
 
 	return cmocka_run_group_tests_name("rdma_rails_fence", tests, NULL, NULL);

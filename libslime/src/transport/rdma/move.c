@@ -61,7 +61,7 @@ static int put_messages_back(struct rdma_qp *q)
 		*s = (struct rdma_sent){ 0 };
 		/* It does not wait for agreements. */
 		if (m.kind == RDMA_STOPPED)
-			rdma_path_tell(&c->paths[m.slot]);
+			rdma_path_tell(&c->paths[m.slot], m.w[0]);
 		else if (!rdma_msg_put_back(c, &m))
 			return -ENOBUFS;
 	}

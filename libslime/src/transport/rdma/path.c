@@ -224,12 +224,13 @@ static void stopped(struct rdma_path *p)
 {
 	struct rdma_conn *c = p->c;
 	const struct rdma_qp *q = p->qps[0];
+	struct rdma_told_end *end = &p->ends[p->life % 2];
 
 	pthread_mutex_lock(&c->lock);
 	p->state = RDMA_PATH_STOPPED;
-	p->told_life = p->life;
-	p->told_count = q->n_posted ? RDMA_COUNT_UNKNOWN : q->n_received;
-	rdma_path_tell(p);
+	end->life = p->life;
+	end->count = q->n_posted ? RDMA_COUNT_UNKNOWN : q->n_received;
+	rdma_path_tell(p, p->life);
 	rdma_msg_pump(c);
 	pthread_mutex_unlock(&c->lock);
 	if (p->peer_stopped)
@@ -286,24 +287,39 @@ static bool is_drained(const struct rdma_path *p)
 
 /* ---- told and heard ---- */
 
-void rdma_path_tell(struct rdma_path *p)
+void rdma_path_tell(struct rdma_path *p, uint64_t life)
 {
-	p->c->n_tell += !p->tell;
-	p->tell = true;
+	struct rdma_told_end *end = &p->ends[life % 2];
+
+	/* The peer is further on. */
+	if (end->life != life)
+		return;
+	p->c->n_tell += !end->tell;
+	end->tell = true;
+}
+
+/* The earlier one first. */
+static struct rdma_told_end *next_end(struct rdma_path *p)
+{
+	struct rdma_told_end *even = &p->ends[0], *odd = &p->ends[1];
+
+	if (even->tell && odd->tell)
+		return even->life < odd->life ? even : odd;
+	return even->tell ? even : odd->tell ? odd : NULL;
 }
 
 bool rdma_path_next_told(struct rdma_conn *c, struct sl_msg *out)
 {
 	for (unsigned i = 0; i < c->n_paths && c->n_tell; i++) {
-		struct rdma_path *p = &c->paths[i];
+		struct rdma_told_end *end = next_end(&c->paths[i]);
 
-		if (!p->tell)
+		if (!end)
 			continue;
-		p->tell = false;
+		end->tell = false;
 		c->n_tell--;
 		*out = (struct sl_msg){ .kind = RDMA_STOPPED,
 					.slot = (uint16_t)i,
-					.w = { p->told_life, p->told_count } };
+					.w = { end->life, end->count } };
 		return true;
 	}
 	return false;

@@ -41,6 +41,14 @@ enum rdma_path_state {
 	RDMA_PATH_STATES,
 };
 
+/* That we stopped using it in one of its lives. A peer that has not heard so is one life behind us
+ * at most, since we do not go on without its own word. */
+struct rdma_told_end {
+	uint64_t life;
+	uint64_t count; /* of messages that arrived over it */
+	bool tell;	/* it is to be told, or told again */
+};
+
 struct rdma_path {
 	struct rdma_conn *c;
 	unsigned index;		/* what both ends call it */
@@ -50,14 +58,13 @@ struct rdma_path {
 	unsigned n_qps;
 
 	/* Change under the connection's lock. */
-	enum rdma_path_state state; /* changes by [token] */
-	_Atomic bool usable;	    /* up, and not found broken */
-	_Atomic bool failed;	    /* found broken, until both ends agree on its end */
-	bool port_is_down;	    /* told when there was no other; until that comes */
-	bool led;		    /* our messages go, or went, over it in this life */
-	bool moving;		    /* requests that it left wait for room on the others */
-	bool tell;		    /* the peer is to be told that it stopped */
-	uint64_t told_life, told_count;
+	enum rdma_path_state state;   /* changes by [token] */
+	_Atomic bool usable;	      /* up, and not found broken */
+	_Atomic bool failed;	      /* found broken, until both ends agree on its end */
+	bool port_is_down;	      /* told when there was no other; until that comes */
+	bool led;		      /* our messages go, or went, over it in this life */
+	bool moving;		      /* requests that it left wait for room on the others */
+	struct rdma_told_end ends[2]; /* of its last two lives, by their parity */
 	struct rdma_share share;
 	uint32_t weight;   /* of it beside the others in use */
 	unsigned n_probes; /* that are not answered */
@@ -108,9 +115,9 @@ void rdma_path_did(struct rdma_path *p, uint64_t n_bytes);
 uint64_t rdma_path_part(const struct rdma_path *p, uint64_t all_bytes);
 /* Whether it seems slow, and must be given some to see whether it still is. Under lock. */
 bool rdma_path_is_due(const struct rdma_path *p);
-/* The peer is to be told, once more, when the rail stopped last. Under lock. */
-void rdma_path_tell(struct rdma_path *p);
-/* The frame that does so, for the next of them. Under lock. */
+/* The peer is to be told, once more, how the rail stopped in that life. Under lock. */
+void rdma_path_tell(struct rdma_path *p, uint64_t life);
+/* The frame that does so, for the next that is to be told. Under lock. */
 bool rdma_path_next_told(struct rdma_conn *c, struct sl_msg *out);
 /* As of struct sl_conn_ops. */
 size_t rdma_path_rails(struct sl_conn *conn, struct slime_rail_info *out, size_t cap);

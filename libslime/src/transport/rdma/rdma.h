@@ -420,7 +420,7 @@ struct rdma_conn {
 	uint64_t moved_ns;	 /* when one-sided work last began or ended, of several rails */
 	struct rdma_qp *lead;	 /* messages go over it */
 	unsigned n_held;	 /* rails that led, and are not agreed on: messages wait */
-	unsigned n_tell;	 /* rails of which the peer is to be told that they stopped */
+	unsigned n_tell;	 /* ends of rails that the peer is to be told */
 	unsigned n_moving;	 /* rails with requests that wait for room elsewhere */
 	struct ibv_send_wr *wrs; /* where chains are built; RDMA_SENDS of them */
 	struct ibv_sge *sges;	 /* RDMA_SGES for each */
