@@ -391,6 +391,8 @@ static int begin(void **state)
 	attr.rdma_qps = 2;
 	attr.rdma_timeout = 9; /* 2 ms */
 	attr.rdma_retry_count = 2;
+	attr.tcp_user_timeout_ms =
+		30 * 1000; /* for who gets no CPU, to agree on the end of a rail */
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
 	fakeverbs_set_delay(0, 50 * 1000, seed);
 	for (unsigned i = 0; i < LANES; i++) {
