@@ -63,6 +63,7 @@ static void read_bus(struct sl_topo_device *d, const char *root, char path[PATH_
 static void take_limits(struct slime_topo_limits *limits, const struct ibv_device_attr_ex *attr)
 {
 	const struct ibv_device_attr *a = &attr->orig_attr;
+	const uint32_t paging = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
 
 	*limits = (struct slime_topo_limits){
 		.max_qp = (uint32_t)a->max_qp,
@@ -74,8 +75,9 @@ static void take_limits(struct slime_topo_limits *limits, const struct ibv_devic
 		.max_dest_rd_atomic = (uint32_t)a->max_qp_rd_atom,
 		.max_mr = (uint32_t)a->max_mr,
 		.max_mr_size = a->max_mr_size,
-		.on_demand_paging = (attr->odp_caps.general_caps & IBV_ODP_SUPPORT) &&
-				    attr->odp_caps.per_transport_caps.rc_odp_caps,
+		.on_demand_paging =
+			(attr->odp_caps.general_caps & IBV_ODP_SUPPORT) &&
+			(attr->odp_caps.per_transport_caps.rc_odp_caps & paging) == paging,
 	};
 }
 

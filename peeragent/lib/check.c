@@ -98,6 +98,32 @@ static int check_labels(const struct slime_topology *t, struct slime_topology_fa
 	return 0;
 }
 
+/* As the kernel writes it: domain, bus, device, function. */
+static bool is_pci_address(const char *text)
+{
+	static const char *const hex = "0123456789abcdef";
+	size_t domain = strspn(text, hex);
+	const char *rest = text + domain;
+
+	return domain >= 4 && domain <= 8 && rest[0] == ':' && strspn(rest + 1, hex) == 2 &&
+	       rest[3] == ':' && strspn(rest + 4, hex) == 2 && rest[6] == '.' && rest[7] >= '0' &&
+	       rest[7] <= '7' && !rest[8];
+}
+
+static int check_memory(const struct slime_agent_region *r, size_t i,
+			struct slime_topology_fault *f)
+{
+	if (!r->size)
+		return fault(f, "expected a size above 0", "regions.%zu.size", i);
+	if (r->gpu && !is_pci_address(r->gpu))
+		return fault(f, "expected the PCI address of a GPU, as 0000:17:00.0",
+			     "regions.%zu.gpu", i);
+	if (r->gpu && r->on_demand)
+		return fault(f, "expected false: the memory of a GPU does not come on demand",
+			     "regions.%zu.on_demand", i);
+	return 0;
+}
+
 static int check_region(const struct slime_topology *t, size_t i, struct slime_topology_fault *f)
 {
 	const struct slime_agent_region *r = &t->regions[i];
@@ -109,8 +135,8 @@ static int check_region(const struct slime_topology *t, size_t i, struct slime_t
 			return fault(f, "expected a name that no region before it has",
 				     "regions.%zu.name", i);
 	}
-	if (!r->size)
-		return fault(f, "expected a size above 0", "regions.%zu.size", i);
+	if (check_memory(r, i, f))
+		return -EINVAL;
 	if (r->access & ~(uint32_t)(SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE))
 		return fault(f, "expected read, write or both", "regions.%zu.access", i);
 	if (r->n_allow > TOPOLOGY_MAX_ALLOW)

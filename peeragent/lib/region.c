@@ -8,6 +8,7 @@
 #include <event2/event.h>
 
 #include "base/log.h"
+#include "peeragent/lib/memory.h"
 #include "peeragent/lib/topology.h"
 
 #define WITHDRAW_RETRY_MS 1000
@@ -22,8 +23,8 @@ struct region {
 	enum region_state state;
 	bool busy; /* the job is under way, or will be */
 	int error;
-	struct slime_mem *mem;
-	struct slime_mr *mr;
+	struct memory memory;
+	struct memory_why why; /* with error */
 	struct publication entry;
 	struct job job;
 	struct event *retry;
@@ -139,7 +140,7 @@ static void destroy(struct region *r)
 
 static int offer(struct region *r)
 {
-	int len = slime_mr_export(r->mr, r->desc, sizeof(r->desc));
+	int len = slime_mr_export(r->memory.mr, r->desc, sizeof(r->desc));
 
 	if (len < 0)
 		return len;
@@ -154,43 +155,15 @@ static int offer(struct region *r)
 static void allocate(void *arg)
 {
 	struct region *r = arg;
-	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
-	struct slime_mr_attr mr_attr = SLIME_MR_ATTR_INIT;
 
-	attr.huge = r->spec->huge;
-	attr.numa_node = r->spec->numa_node;
-	attr.name = r->spec->name;
-	r->error = slime_mem_alloc(r->set->ctx, r->spec->size, &attr, &r->mem);
-	if (r->error)
-		return;
-	mr_attr.access = r->spec->access;
-	mr_attr.restricted = r->restricted;
-	r->error = slime_mr_create_attr(r->set->ctx, slime_mem_addr(r->mem), r->spec->size,
-					&mr_attr, &r->mr);
-	if (r->error) {
-		slime_mem_destroy(r->mem);
-		r->mem = NULL;
-	}
+	r->error = memory_create(r->set->ctx, r->spec, r->restricted, &r->memory, &r->why);
 }
 
-/* What is missing, as far as the specification tells. */
-static void log_failure(const struct region *r)
+static void fail(struct region *r)
 {
-	const struct slime_agent_region *spec = r->spec;
-	bool huge = spec->huge == SLIME_HUGE_2M || spec->huge == SLIME_HUGE_1G;
-	char why[128];
-
-	if (r->error == -ENODEV)
-		snprintf(why, sizeof(why), "this host has no NUMA node %d", spec->numa_node);
-	else if (r->error == -ENOMEM && huge)
-		snprintf(
-			why, sizeof(why),
-			"too few huge pages: see /sys/kernel/mm/hugepages/hugepages-%dkB/nr_hugepages",
-			spec->huge == SLIME_HUGE_1G ? 1048576 : 2048);
-	else
-		snprintf(why, sizeof(why), "%s", strerror(-r->error));
-	sl_error("agent", "region %s of %llu bytes: %s", spec->name, (unsigned long long)spec->size,
-		 why);
+	r->state = REGION_FAILED;
+	sl_error("agent", "region %s of %llu bytes: %s", r->spec->name,
+		 (unsigned long long)r->spec->size, r->why.text);
 }
 
 static void begin_release(struct region *r);
@@ -204,15 +177,18 @@ static void on_allocated(void *arg)
 		begin_release(r);
 		return;
 	}
-	if (!r->error)
+	if (!r->error) {
 		r->error = offer(r);
-	if (r->error) {
-		r->state = REGION_FAILED;
-		log_failure(r);
-	} else {
-		sl_info("agent", "region %s: %llu bytes", r->spec->name,
-			(unsigned long long)r->spec->size);
+		snprintf(r->why.text, sizeof(r->why.text), "%s", strerror(-r->error));
 	}
+	if (r->error)
+		fail(r);
+	else
+		sl_info("agent", "region %s: %llu bytes%s", r->spec->name,
+			(unsigned long long)r->spec->size,
+			r->spec->gpu	     ? " of a GPU"
+			: r->spec->on_demand ? " on demand"
+					     : "");
 	r->set->on_change(r->set->arg);
 }
 
@@ -221,12 +197,7 @@ static void release(void *arg)
 {
 	struct region *r = arg;
 
-	r->error = slime_mr_destroy(r->mr);
-	if (r->error)
-		return;
-	r->mr = NULL;
-	slime_mem_destroy(r->mem);
-	r->mem = NULL;
+	r->error = memory_destroy(&r->memory);
 }
 
 static void on_released(void *arg);
@@ -259,7 +230,7 @@ static void destroy_if_over(struct region *r)
 {
 	struct regions *set = r->set;
 
-	if (r->busy || r->mr || !publication_is_settled(&r->entry))
+	if (r->busy || r->memory.mr || !publication_is_settled(&r->entry))
 		return;
 	destroy(r);
 	set->on_change(set->arg);
@@ -280,8 +251,8 @@ static void on_released(void *arg)
 static void begin_release(struct region *r)
 {
 	if (r->shown)
-		r->mr = NULL;
-	if (r->mr) {
+		r->memory.mr = NULL;
+	if (r->memory.mr) {
 		r->busy = true;
 		helper_submit(r->set->helper, &r->job, release, on_released, r);
 	}
@@ -331,7 +302,7 @@ int region_show(struct regions *set, const char *name, struct slime_mr *mr, uint
 	if (ret)
 		return ret;
 	r->shown = true;
-	r->mr = mr;
+	r->memory.mr = mr;
 	ret = offer(r);
 	if (ret)
 		destroy(r);
@@ -379,9 +350,9 @@ void regions_fini(struct regions *set)
 	sl_list_for_each_safe (e, tmp, &set->all) {
 		struct region *r = SL_CONTAINER_OF(e, struct region, node);
 
-		if (r->mr && !r->shown)
+		if (r->memory.mr && !r->shown)
 			release(r);
-		if (r->mr && !r->shown)
+		if (r->memory.mr && !r->shown)
 			sl_error("agent", "region %s: %s", r->spec->name, strerror(-r->error));
 		destroy(r);
 	}
@@ -397,7 +368,7 @@ int region_find(const struct regions *set, const char *name, struct slime_mr **o
 		return -EAGAIN;
 	if (r->state == REGION_FAILED)
 		return r->error;
-	*out = r->mr;
+	*out = r->memory.mr;
 	return 0;
 }
 
@@ -427,9 +398,9 @@ void regions_count(const struct regions *set, uint64_t *n, uint64_t *bytes, uint
 		const struct region *r = SL_CONTAINER_OF(e, struct region, node);
 		bool sys = !strncmp(r->spec->name, "sys.", 4);
 
-		if (r->busy || !r->mr)
+		if (r->busy || !r->memory.mr)
 			continue;
 		*(sys ? n_sys : n) += 1;
-		*(sys ? sys_bytes : bytes) += slime_mr_len(r->mr);
+		*(sys ? sys_bytes : bytes) += slime_mr_len(r->memory.mr);
 	}
 }

@@ -142,6 +142,7 @@ static void copy_regions(struct block *b, const struct slime_topology *from,
 
 		r.name = take_text(b, r.name);
 		r.allow = take_texts(b, r.allow, r.n_allow);
+		r.gpu = take_text(b, r.gpu);
 		if (list)
 			list[i] = r;
 	}
@@ -236,7 +237,7 @@ static bool same_readers(const struct slime_agent_region *a, const struct slime_
 static bool same_memory(const struct slime_agent_region *a, const struct slime_agent_region *b)
 {
 	return a->size == b->size && a->huge == b->huge && a->numa_node == b->numa_node &&
-	       a->access == b->access;
+	       a->access == b->access && a->on_demand == b->on_demand && same_text(a->gpu, b->gpu);
 }
 
 static const struct slime_agent_region *region_named(const struct slime_topology *t,

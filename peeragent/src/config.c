@@ -22,7 +22,7 @@ static const char *const transport_words[] = { "shm", "rdma", "tcp", NULL };
 static const enum slime_transport transport_values[] = { SLIME_TRANSPORT_SHM, SLIME_TRANSPORT_RDMA,
 							 SLIME_TRANSPORT_TCP };
 static const char *const polling_words[] = { "adaptive", "busy", "event", NULL };
-static const char *const backing_words[] = { "memfd", NULL };
+static const char *const backing_words[] = { "memfd", "cuda", NULL };
 static const char *const huge_words[] = { "auto", "off", "2MiB", "1GiB", NULL };
 static const char *const numa_words[] = { "any", "local", NULL };
 static const char *const cpu_words[] = { "any", NULL };
@@ -141,7 +141,15 @@ static const struct cli_setting region_settings[] = {
 	CLI_SIZE(struct node_region, size, "size", .required = true, .min = 1,
 		 .max = INT64_C(1) << 46, .help = "its length"),
 	CLI_ENUM(struct node_region, backing, "backing", backing_words, .def = "memfd",
-		 .help = "what the memory is made of"),
+		 .help = "what the memory is made of: memfd is this host's, cuda a GPU's, which "
+			 "moves over rdma alone"),
+	CLI_STRING(struct node_region, gpu, "gpu",
+		   .help = "with cuda: its PCI address, as slime-bench devices shows it: "
+			   "0000:17:00.0"),
+	CLI_FLAG(
+		struct node_region, on_demand, "on_demand", .def = "false",
+		.help = "its pages are not locked: the RDMA devices, which have to be able to, ask "
+			"for each"),
 	CLI_ENUM(struct node_region, huge_pages, "huge_pages", huge_words, .def = "auto",
 		 .help = "auto takes what the system gives, a size insists on it"),
 	CLI_INT(struct node_region, numa, "numa", .words = numa_words, .def = "any", .min = 0,
@@ -253,6 +261,8 @@ static void set_regions(struct config *c)
 			.access = access_of(r),
 			.allow = r->allow,
 			.n_allow = r->n_allow,
+			.on_demand = r->on_demand,
+			.gpu = r->gpu,
 		};
 	}
 }

@@ -19,6 +19,8 @@ struct node_region {
 	size_t n_access;
 	const char *const *allow;
 	size_t n_allow;
+	bool on_demand;
+	const char *gpu;
 };
 
 struct node_link {
@@ -141,13 +143,22 @@ struct config {
 int config_create(const char *file, const struct cli_args *args, struct config **out);
 void config_destroy(struct config *config);
 
+/* In the order of the words of regions[].backing. */
+enum node_backing { NODE_BACKING_MEMFD, NODE_BACKING_CUDA };
+
 /* Refuse what the tables cannot; the errors are in config->source. Nothing is left behind. */
 void config_check(struct config *config);
 
 /* The same for data.rdma. set: 0, -ENOMEM. */
 int config_set_rdma(struct config *config);
 void config_check_rdma(struct config *config);
+
+/* Whether there is an RDMA device for the region with the key at path; paging: that pages it. */
+void config_check_device(struct config *config, const char *path, bool paging);
 bool config_same_rdma(const struct slime_context_attr *a, const struct slime_context_attr *b);
+
+/* The same for regions, beside the topology's own check. */
+void config_check_regions(struct config *config);
 
 /* -EINVAL when there are errors in config->source, which are printed to standard error. */
 int config_errors(const struct config *config);

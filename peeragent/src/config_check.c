@@ -10,10 +10,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "cli/quantity.h"
 #include "peeragent/lib/settings.h"
 #include "peeragent/src/config.h"
 
@@ -165,44 +163,6 @@ static void check_cpu(struct config *c)
 				  (long long)cpu);
 }
 
-static bool has_node(int64_t node)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/sys/devices/system/node/node%lld", (long long)node);
-	return !access(path, F_OK);
-}
-
-static void check_region(struct config *c, size_t i, uint64_t memory)
-{
-	const struct node_region *r = &c->node.regions[i];
-	char path[48], size[CLI_QUANTITY_MAX];
-
-	if (r->numa >= 0 && !has_node(r->numa)) {
-		snprintf(path, sizeof(path), "regions.%zu.numa", i);
-		cli_config_refuse(c->source, path,
-				  "expected a NUMA node of this machine, any or local, got %lld",
-				  (long long)r->numa);
-	}
-	if (r->size > memory) {
-		snprintf(path, sizeof(path), "regions.%zu.size", i);
-		cli_config_refuse(c->source, path,
-				  "expected at most the memory of this machine, %s",
-				  cli_size_format(size, sizeof(size), (int64_t)memory));
-	}
-}
-
-static void check_regions(struct config *c)
-{
-	uint64_t memory = UINT64_MAX;
-	struct sysinfo info;
-
-	if (!sysinfo(&info))
-		memory = ((uint64_t)info.totalram + info.totalswap) * info.mem_unit;
-	for (size_t i = 0; i < c->node.n_regions; i++)
-		check_region(c, i, memory);
-}
-
 /* ---- files ---- */
 
 /*
@@ -267,7 +227,7 @@ void config_check(struct config *c)
 	config_check_rdma(c);
 	check_metrics(c);
 	check_cpu(c);
-	check_regions(c);
+	config_check_regions(c);
 	check_place(c, "agent.state_dir", c->node.agent.state_dir, true);
 	check_place(c, "log.file", c->node.log.file, false);
 	check_topology(c);

@@ -203,3 +203,53 @@ void config_check_rdma(struct config *c)
 		check_device_at(c, i, all);
 	slime_topo_devices_destroy(all);
 }
+
+/* Whether links may use the device. */
+static bool is_ours(const struct node_rdma *r, const struct slime_topo_device *d)
+{
+	unsigned port;
+
+	for (size_t i = 0; i < r->n_devices; i++) {
+		size_t len = split_device(r->devices[i], &port);
+
+		if (strlen(d->name) == len && !memcmp(d->name, r->devices[i], len))
+			return true;
+	}
+	return !r->n_devices;
+}
+
+/* A region is registered with each device that is named; without names, with one. */
+static void check_paging(struct config *c, const char *path, const struct slime_topo_devices *all)
+{
+	const struct node_rdma *r = &c->node.data.rdma;
+	const struct slime_topo_device *without = NULL;
+
+	for (size_t i = 0; i < all->n_devices; i++) {
+		const struct slime_topo_device *d = all->devices[i];
+
+		if (!is_ours(r, d) || !d->limits)
+			continue;
+		if (d->limits->on_demand_paging && !r->n_devices)
+			return;
+		if (!d->limits->on_demand_paging)
+			without = d;
+	}
+	if (without)
+		cli_config_refuse(c->source, path,
+				  "expected an RDMA device with on-demand paging, and %s has none",
+				  without->name);
+}
+
+void config_check_device(struct config *c, const char *path, bool paging)
+{
+	struct slime_topo_devices *all;
+
+	if (slime_topo_devices_create(NULL, &all))
+		return;
+	if (!all->n_devices)
+		cli_config_refuse(c->source, path,
+				  "expected an RDMA device of this host for it: %s", all->why);
+	else if (paging)
+		check_paging(c, path, all);
+	slime_topo_devices_destroy(all);
+}

@@ -200,6 +200,16 @@ static void change_numa(struct slime_agent_region *r)
 	r->numa_node = 1;
 }
 
+static void change_on_demand(struct slime_agent_region *r)
+{
+	r->on_demand = true;
+}
+
+static void change_gpu(struct slime_agent_region *r)
+{
+	r->gpu = "0000:17:00.0";
+}
+
 static void change_name(struct slime_agent_region *r)
 {
 	r->name = "kv2";
@@ -209,8 +219,10 @@ static void diff__other_memory_withdraws_and_offers_the_region(void **state)
 {
 	static const struct plan_step steps[] = { { PLAN_REGION_WITHDRAW, 0 },
 						  { PLAN_REGION_OFFER, 0 } };
-	void (*changes[])(struct slime_agent_region *) = { change_size, change_access, change_huge,
-							   change_numa, change_name };
+	void (*changes[])(struct slime_agent_region *) = { change_size, change_access,
+							   change_huge, change_numa,
+							   change_name, change_on_demand,
+							   change_gpu };
 
 	(void)state;
 	for (size_t i = 0; i < N(changes); i++) {
@@ -318,6 +330,7 @@ static void diff__between_any_two_subsets_leads_to_the_wanted_one(void **state)
 static void copy__is_equal_and_owns_its_texts(void **state)
 {
 	char name[] = "kv", to[] = "node-b", key[] = "role", value[] = "prefill";
+	char gpu[] = "0000:17:00.0";
 	struct draft d = { 0 };
 	struct slime_topology *copy;
 
@@ -325,10 +338,12 @@ static void copy__is_equal_and_owns_its_texts(void **state)
 	add_label(&d, (struct slime_label){ key, value });
 	add_region(&d, weights);
 	d.regions[0].name = name;
+	d.regions[0].gpu = gpu;
 	add_link(&d, to_b_tcp);
 	d.links[0].to = to;
 	assert_int_equal(topology_copy(seal(&d), &copy), 0);
 	memset(name, 'x', 2);
+	memset(gpu, 'x', 12);
 	memset(to, 'x', 6);
 	memset(key, 'x', 4);
 	memset(value, 'x', 7);
@@ -336,6 +351,7 @@ static void copy__is_equal_and_owns_its_texts(void **state)
 	assert_string_equal(copy->labels[0].key, "role");
 	assert_string_equal(copy->labels[0].value, "prefill");
 	assert_string_equal(copy->regions[0].name, "kv");
+	assert_string_equal(copy->regions[0].gpu, "0000:17:00.0");
 	assert_string_equal(copy->regions[0].allow[1], "name=node-c");
 	assert_string_equal(copy->links[0].to, "node-b");
 	assert_string_equal(copy->links[0].profile, "tcp");
@@ -414,6 +430,23 @@ static void allow_of_two_terms(struct draft *d)
 	d->regions[1].allow = allow;
 	d->regions[1].n_allow = 1;
 }
+static void gpu_without_a_domain(struct draft *d)
+{
+	d->regions[0].gpu = "17:00.0";
+}
+static void gpu_by_number(struct draft *d)
+{
+	d->regions[0].gpu = "0";
+}
+static void gpu_and_more(struct draft *d)
+{
+	d->regions[0].gpu = "0000:17:00.0/..";
+}
+static void gpu_on_demand(struct draft *d)
+{
+	d->regions[1].gpu = "0000:17:00.0";
+	d->regions[1].on_demand = true;
+}
 static void link_to_self(struct draft *d)
 {
 	d->links[0].to = "node-a";
@@ -468,6 +501,10 @@ static void check__says_where_the_fault_is(void **state)
 		{ unknown_access, "regions.0.access" },
 		{ bad_allow, "regions.1.allow.1" },
 		{ allow_of_two_terms, "regions.1.allow.0" },
+		{ gpu_without_a_domain, "regions.0.gpu" },
+		{ gpu_by_number, "regions.0.gpu" },
+		{ gpu_and_more, "regions.0.gpu" },
+		{ gpu_on_demand, "regions.1.on_demand" },
 		{ link_to_self, "links.0.to" },
 		{ same_link_twice, "links.1.to" },
 		{ bad_link_name, "links.2.to" },

@@ -117,7 +117,7 @@ struct slime_topo_limits {
 	uint32_t max_mr;
 	uint64_t max_mr_size;
 	uint64_t max_msg_size;
-	bool on_demand_paging; /* of RC queue pairs */
+	bool on_demand_paging; /* for reads and writes of RC queue pairs */
 };
 
 struct slime_topo_device {

@@ -55,6 +55,10 @@ struct slime_agent_region {
 	const char *const *allow; /* who may reach it: "label=value" or "name=AGENT", one match is
 				     enough */
 	size_t n_allow;		  /* 0: every agent of the scope */
+	bool on_demand;		  /* as of struct slime_mr_attr */
+	const char *gpu; /* memory of the GPU at this PCI address, as "0000:17:00.0", by CUDA: for
+			    reads and writes over rdma, and not on_demand; huge and numa_node mean
+			    nothing then. NULL: memory of this host */
 };
 
 /* A wanted link: to one agent, or to each one that a selector matches. */
@@ -173,7 +177,8 @@ SLIME_API SLIME_CHECKED int slime_agent_start(struct slime_agent *agent);
  * Waits until the agent is SLIME_AGENT_READY.
  *   -ETIMEDOUT  not within timeout_ms (negative: no limit)
  *   -EADDRINUSE  another agent, who lives, has the name: SLIME_AGENT_REFUSED
- *   -ESHUTDOWN  superseded or stopped     -ENOMEM, ... a region cannot be had
+ *   -ESHUTDOWN  superseded or stopped
+ *   -ENOMEM, ... a region cannot be had: as the log line says
  */
 SLIME_API SLIME_CHECKED int slime_agent_wait_ready(struct slime_agent *agent, int64_t timeout_ms);
 

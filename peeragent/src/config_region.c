@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this machine has to have for the regions of the node's file. */
+#include <stdio.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "cli/quantity.h"
+#include "peeragent/src/config.h"
+
+/* A key of the i-th region, as a path. */
+struct key {
+	char path[48];
+};
+
+static struct key key_of(size_t i, const char *name)
+{
+	struct key key;
+
+	snprintf(key.path, sizeof(key.path), "regions.%zu.%s", i, name);
+	return key;
+}
+
+static bool has_node(int64_t node)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%lld", (long long)node);
+	return !access(path, F_OK);
+}
+
+static void check_host(struct config *c, size_t i, uint64_t memory)
+{
+	const struct node_region *r = &c->node.regions[i];
+	char size[CLI_QUANTITY_MAX];
+
+	if (r->gpu)
+		cli_config_refuse(c->source, key_of(i, "gpu").path,
+				  "expected backing: cuda with it");
+	if (r->numa >= 0 && !has_node(r->numa))
+		cli_config_refuse(c->source, key_of(i, "numa").path,
+				  "expected a NUMA node of this machine, any or local, got %lld",
+				  (long long)r->numa);
+	if (r->size > memory)
+		cli_config_refuse(c->source, key_of(i, "size").path,
+				  "expected at most the memory of this machine, %s",
+				  cli_size_format(size, sizeof(size), (int64_t)memory));
+}
+
+/* Whether it is a GPU that CUDA knows, CUDA says. */
+static bool has_pci(const char *address)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", address);
+	return !access(path, F_OK);
+}
+
+static void check_gpu(struct config *c, size_t i)
+{
+	const struct node_region *r = &c->node.regions[i];
+
+	if (!r->gpu)
+		cli_config_refuse(c->source, key_of(i, "gpu").path,
+				  "expected the PCI address of a GPU, as 0000:17:00.0");
+	else if (!has_pci(r->gpu))
+		cli_config_refuse(c->source, key_of(i, "gpu").path,
+				  "expected a PCI address of this machine, got \"%s\"", r->gpu);
+	if (r->huge_pages)
+		cli_config_refuse(c->source, key_of(i, "huge_pages").path,
+				  "expected none: the memory is a GPU's");
+	if (r->numa != -1)
+		cli_config_refuse(c->source, key_of(i, "numa").path,
+				  "expected none: the memory is a GPU's");
+}
+
+static bool names_rdma(const enum slime_transport *list)
+{
+	for (size_t i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		if (list[i] == SLIME_TRANSPORT_RDMA)
+			return true;
+	}
+	return false;
+}
+
+static bool some_link_is_rdma(const struct config *c)
+{
+	bool found = names_rdma(c->attr.transports);
+
+	for (size_t i = 0; i < c->node.n_links; i++)
+		found |= names_rdma(c->links[i].transports);
+	return found;
+}
+
+/* What only RDMA devices reach, or page. */
+static void check_rdma(struct config *c, size_t i)
+{
+	const struct node_region *r = &c->node.regions[i];
+	struct key key = key_of(i, r->backing == NODE_BACKING_CUDA ? "backing" : "on_demand");
+
+	if (!some_link_is_rdma(c))
+		cli_config_refuse(
+			c->source, key.path,
+			"expected rdma among data.transports, or those of a link, with it");
+	else
+		config_check_device(c, key.path, r->on_demand);
+}
+
+void config_check_regions(struct config *c)
+{
+	uint64_t memory = UINT64_MAX;
+	struct sysinfo info;
+
+	if (!sysinfo(&info))
+		memory = ((uint64_t)info.totalram + info.totalswap) * info.mem_unit;
+	for (size_t i = 0; i < c->node.n_regions; i++) {
+		const struct node_region *r = &c->node.regions[i];
+
+		if (r->backing == NODE_BACKING_CUDA)
+			check_gpu(c, i);
+		else
+			check_host(c, i, memory);
+		if (r->backing == NODE_BACKING_CUDA || r->on_demand)
+			check_rdma(c, i);
+	}
+}

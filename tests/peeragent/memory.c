@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regions of agents that only RDMA devices can have: on demand, and of GPUs. The devices and the
+ * GPU are in memory. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/fakes/fakectrl.h"
+#include "tests/fakes/fakecuda.h"
+#include "tests/fakes/fakeverbs.h"
+#include "tests/support/log_lines.h"
+#include <slime/agent.h>
+
+#define LONG_MS 60000 /* far more than anything here takes */
+#define LEN	8192
+
+#define assert_ok(expr) assert_int_equal((expr), 0)
+
+static const char *const urls[] = { "http://fake" };
+static const struct slime_agent_link to_b = { .to = "b" };
+static const struct slime_agent_region kv = {
+	.name = "kv", .size = LEN, .numa_node = -1, .access = 3
+};
+
+static struct fakecuda *cuda;
+
+/* ---- agents ---- */
+
+static struct slime_agent *start(const char *name, const char *device,
+				 const struct slime_agent_region *region,
+				 const struct slime_agent_link *link)
+{
+	struct slime_agent_attr attr = SLIME_AGENT_ATTR_INIT;
+	struct slime_agent *agent;
+
+	attr.name = name;
+	attr.urls = urls;
+	attr.n_urls = 1;
+	attr.retry_min_ms = 10;
+	attr.retry_max_ms = 100;
+	attr.transports[0] = SLIME_TRANSPORT_RDMA;
+	attr.data.tcp_bind = "";
+	attr.data.rdma_devices = device;
+	attr.topology.regions = region;
+	attr.topology.n_regions = region != NULL;
+	attr.topology.links = link;
+	attr.topology.n_links = link != NULL;
+	assert_ok(slime_agent_create(&attr, &agent));
+	assert_ok(slime_agent_start(agent));
+	return agent;
+}
+
+static void end(struct slime_agent *agent)
+{
+	assert_ok(slime_agent_destroy(agent));
+}
+
+/* The agent b, with that region, cannot be: with this error, and this line of the log. */
+static void assert_refused(const struct slime_agent_region *region, int error, const char *line)
+{
+	struct slime_agent *b;
+
+	log_lines_keep();
+	b = start("b", "fake1", region, NULL);
+	assert_int_equal(slime_agent_wait_ready(b, LONG_MS), error);
+	assert_int_equal(log_lines_with("region kv of 8192 bytes: "), 1);
+	assert_int_equal(log_lines_with(line), 1);
+	log_lines_release();
+	end(b);
+}
+
+/* The agent a, its link to b, and what it uses to reach the memory there. */
+struct reader {
+	struct slime_agent *agent;
+	struct slime_endpoint *ep;
+	struct slime_mem *mem;
+	struct slime_mr *mr;
+	struct slime_op *op;
+	struct slime_remote_mr remote;
+	unsigned char *bytes;
+};
+
+static void open_reader(struct reader *r)
+{
+	struct slime_context *ctx;
+
+	r->agent = start("a", "fake0", NULL, &to_b);
+	ctx = slime_agent_context(r->agent);
+	assert_ok(slime_mem_alloc(ctx, LEN, NULL, &r->mem));
+	r->bytes = slime_mem_addr(r->mem);
+	assert_ok(slime_mr_create(ctx, r->bytes, LEN, 0, &r->mr));
+	assert_ok(slime_op_create(ctx, NULL, &r->op));
+	assert_ok(slime_agent_endpoint_get(r->agent, "b", NULL, LONG_MS, &r->ep));
+	assert_ok(slime_agent_region_remote(r->agent, "b", "kv", LONG_MS, &r->remote));
+}
+
+static void close_reader(struct reader *r)
+{
+	slime_agent_endpoint_put(r->agent, r->ep);
+	assert_ok(slime_op_destroy(r->op));
+	assert_ok(slime_mr_destroy(r->mr));
+	assert_ok(slime_mem_destroy(r->mem));
+	end(r->agent);
+}
+
+static void read_all(struct reader *r)
+{
+	struct slime_xfer x = { .local = r->mr, .remote = &r->remote, .len = LEN };
+
+	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
+	assert_ok(slime_op_wait(r->op, LONG_MS));
+	assert_ok(slime_op_status(r->op));
+}
+
+static void write_all(struct reader *r)
+{
+	struct slime_xfer x = { .local = r->mr, .remote = &r->remote, .len = LEN };
+
+	assert_ok(slime_write(r->ep, &x, 1, 0, r->op));
+	assert_ok(slime_op_wait(r->op, LONG_MS));
+	assert_ok(slime_op_status(r->op));
+}
+
+static int reset(void **state)
+{
+	(void)state;
+	fakectrl_reset();
+	fakeverbs_reset();
+	if (cuda)
+		*cuda = (struct fakecuda){ .left = 1 << 28, .fail_after = -1 };
+	return 0;
+}
+
+static int check(void **state)
+{
+	(void)state;
+	if (cuda && (cuda->n_allocs || cuda->n_contexts || cuda->n_pushed))
+		return -1;
+	return fakeverbs_check() ? -1 : 0;
+}
+
+/* ---- on demand ---- */
+
+static struct slime_agent_region on_demand(void)
+{
+	struct slime_agent_region region = kv;
+
+	region.on_demand = true;
+	return region;
+}
+
+static void on_demand__is_reached_and_locks_nothing(void **state)
+{
+	struct ibv_odp_caps *caps = &fakeverbs_device(1)->odp_caps;
+	struct slime_agent_region region = on_demand();
+	struct slime_agent *b;
+	struct reader r;
+
+	(void)state;
+	caps->general_caps = IBV_ODP_SUPPORT;
+	caps->per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
+	b = start("b", "fake1", &region, NULL);
+	assert_ok(slime_agent_wait_ready(b, LONG_MS));
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_ADVISE_MR], 1);
+	open_reader(&r);
+	memset(r.bytes, 0x5a, LEN);
+	write_all(&r);
+	memset(r.bytes, 0, LEN);
+	read_all(&r);
+	assert_int_equal(r.bytes[LEN - 1], 0x5a);
+	close_reader(&r);
+	end(b);
+}
+
+static void on_demand__with_a_device_that_cannot_is_refused(void **state)
+{
+	struct slime_agent_region region = on_demand();
+
+	(void)state;
+	assert_refused(&region, -EOPNOTSUPP,
+		       "fake1: region 0 of 8192 bytes cannot be registered: Operation not "
+		       "supported: on-demand paging was asked for, and the device has none");
+}
+
+static void on_demand__without_a_device_is_refused(void **state)
+{
+	struct slime_agent_region region = on_demand();
+
+	(void)state;
+	fakeverbs_device(1)->name[0] = '\0';
+	assert_refused(&region, -ENODEV, "on_demand is for RDMA devices, which cannot have it");
+}
+
+/* ---- GPUs ---- */
+
+static struct slime_agent_region of_gpu(const char *pci)
+{
+	struct slime_agent_region region = kv;
+
+	region.gpu = pci;
+	return region;
+}
+
+/* Where a driver is installed, there may be a GPU as well. */
+static void gpu__without_the_driver_is_refused(void **state)
+{
+	struct slime_agent_region region = of_gpu(FAKECUDA_PCI);
+	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	(void)state;
+	if (!library)
+		assert_refused(&region, -ENOENT,
+			       "the driver of NVIDIA's GPUs is not installed: libcuda");
+	else
+		dlclose(library);
+}
+
+/* From here on there is one, for the agent, too. */
+static int load_driver(void **state)
+{
+	if (!cuda) {
+		void *library = dlopen(FAKECUDA, RTLD_NOW | RTLD_LOCAL);
+
+		cuda = library ? dlsym(library, "fakecuda") : NULL;
+	}
+	return cuda ? reset(state) : -1;
+}
+
+static void assert_gpu_is_reached(void)
+{
+	struct slime_agent_region region = of_gpu(FAKECUDA_PCI);
+	struct slime_agent *b = start("b", "fake1", &region, NULL);
+	struct reader r;
+
+	assert_ok(slime_agent_wait_ready(b, LONG_MS));
+	open_reader(&r);
+	memset(r.bytes, 0x11, LEN);
+	read_all(&r);
+	assert_int_equal(r.bytes[LEN - 1], 0);
+	memset(r.bytes, 0x22, LEN);
+	write_all(&r);
+	assert_memory_equal(cuda->bytes, r.bytes, LEN);
+	close_reader(&r);
+	end(b);
+}
+
+static void gpu__by_its_dmabuf_is_zeroed_read_and_written(void **state)
+{
+	(void)state;
+	cuda->has_dmabuf = true;
+	fakeverbs_device(1)->dmabuf_errno = 0;
+	assert_gpu_is_reached();
+}
+
+static void gpu__by_its_address_is_zeroed_read_and_written(void **state)
+{
+	(void)state;
+	cuda->on_alloc = fakeverbs_add_device_memory;
+	fakeverbs_device(1)->has_peer_memory = true;
+	assert_gpu_is_reached();
+	fakeverbs_add_device_memory(NULL, 0, NULL);
+}
+
+static void gpu__without_peer_memory_names_what_is_missing(void **state)
+{
+	struct slime_agent_region region = of_gpu(FAKECUDA_PCI);
+
+	(void)state;
+	cuda->on_alloc = fakeverbs_add_device_memory;
+	assert_refused(&region, -EFAULT,
+		       "memory of a device takes peer memory or a dmabuf: nvidia-peermem is");
+	fakeverbs_add_device_memory(NULL, 0, NULL);
+}
+
+static void gpu__whose_dmabuf_nobody_knows_names_what_is_missing(void **state)
+{
+	struct slime_agent_region region = of_gpu(FAKECUDA_PCI);
+
+	(void)state;
+	cuda->has_dmabuf = true;
+	fakeverbs_device(1)->dmabuf_errno = EOPNOTSUPP;
+	assert_refused(&region, -EOPNOTSUPP, "a dmabuf takes Linux 5.12");
+}
+
+static void gpu__without_an_rdma_device_is_refused(void **state)
+{
+	struct slime_agent_region region = of_gpu(FAKECUDA_PCI);
+
+	(void)state;
+	fakeverbs_device(1)->name[0] = '\0';
+	assert_refused(&region, -ENODEV, "memory of a GPU is for RDMA devices");
+}
+
+static void gpu__that_is_not_there_is_refused(void **state)
+{
+	struct slime_agent_region region = of_gpu("0000:99:00.0");
+
+	(void)state;
+	assert_refused(&region, -ENODEV,
+		       "CUDA, 0000:99:00.0: no CUDA-capable device is detected (100)");
+}
+
+static void gpu__without_so_much_memory_is_refused(void **state)
+{
+	struct slime_agent_region region = of_gpu(FAKECUDA_PCI);
+
+	(void)state;
+	cuda->left = LEN;
+	assert_refused(&region, -ENOMEM, "CUDA, allocating: out of memory (2)");
+}
+
+static void gpu__whose_driver_fails_leaves_nothing(void **state)
+{
+	struct slime_agent_region region = of_gpu(FAKECUDA_PCI);
+	int n = 0;
+
+	(void)state;
+	for (;; n++) {
+		struct slime_agent *b;
+
+		assert_int_equal(load_driver(NULL), 0);
+		cuda->fail_after = n;
+		cuda->has_dmabuf = true;
+		fakeverbs_device(1)->dmabuf_errno = 0;
+		log_lines_keep();
+		b = start("b", "fake1", &region, NULL);
+		if (!slime_agent_wait_ready(b, LONG_MS)) {
+			cuda->fail_after = -1;
+			end(b);
+			break;
+		}
+		assert_int_equal(log_lines_with("region kv of 8192 bytes: CUDA, "), 1);
+		end(b);
+		assert_int_equal(cuda->n_allocs + cuda->n_contexts + cuda->n_pushed, 0);
+	}
+	log_lines_release();
+	assert_int_equal(n, 6);
+}
+
+int main(void)
+{
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, reset, check)
+#define GPU(fn)	 cmocka_unit_test_setup_teardown(fn, load_driver, check)
+	const struct CMUnitTest tests[] = {
+		CASE(on_demand__is_reached_and_locks_nothing),
+		CASE(on_demand__with_a_device_that_cannot_is_refused),
+		CASE(on_demand__without_a_device_is_refused),
+		CASE(gpu__without_the_driver_is_refused),
+		GPU(gpu__by_its_dmabuf_is_zeroed_read_and_written),
+		GPU(gpu__by_its_address_is_zeroed_read_and_written),
+		GPU(gpu__without_peer_memory_names_what_is_missing),
+		GPU(gpu__whose_dmabuf_nobody_knows_names_what_is_missing),
+		GPU(gpu__without_an_rdma_device_is_refused),
+		GPU(gpu__that_is_not_there_is_refused),
+		GPU(gpu__without_so_much_memory_is_refused),
+		GPU(gpu__whose_driver_fails_leaves_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
