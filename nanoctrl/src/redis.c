@@ -16,26 +16,20 @@
 #include <event2/util.h>
 #include <hiredis/hiredis.h>
 #include <base/clock.h>
-#include <base/list.h>
 #include <base/log.h>
 #include <base/utf8.h>
-#include "cluster.h"
 #include "dial.h"
 #include "key.h"
 #include "locator.h"
-#include "redis_info.h"
-#include "redis_reader.h"
+#include "redis_private.h"
 #include "redis_url.h"
 #include "send.h"
 
-#define BACKOFF_FIRST_MS 50
 #define BACKOFF_LAST_MS	 1000
 #define CHECK_MS	 250		     /* how often the oldest command's age is looked at */
 #define MOVE_MS		 500		     /* between one move and the next */
 #define PING_MS		 1000		     /* on a connection that only listens */
 #define REPLY_BUFFER_MAX (64u * 1024 * 1024) /* unparsed answer: more is not from our Redis */
-
-enum state { WAITING, CONNECTING, GREETING, SERVING };
 
 struct command {
 	struct sl_list node;
@@ -44,40 +38,9 @@ struct command {
 	uint64_t sent_ns;
 };
 
-struct redis {
-	struct redis_attr attr;
-	struct event_base *base;
-	struct evdns_base *dns;	 /* made when a host name needs it */
-	struct locator *locator; /* NULL: the URL says where Redis is */
-	char host[256];		 /* where it is, unless by a unix socket */
-	uint16_t port;
-	struct bufferevent *bev;
-	struct redis_reader reader;
-	struct event *retry; /* timer of the next attempt */
-	struct event *check; /* timer of the age check */
-	struct event *send;  /* the end of a turn in which commands were written */
-	enum state state;
-	struct sl_list inflight; /* commands, the oldest first */
-	size_t n_inflight;
-	unsigned backoff_ms;
-	uint64_t read_ns; /* when something came */
-	uint64_t ping_ns; /* when a connection that subscribes last asked for something */
-	bool overdue;	  /* an answer is, and nothing has come since we saw that */
-	unsigned tried;	  /* without success since it served */
-	bool logged;	  /* this outage is in the log already */
-	bool parsing;
-	bool broken; /* while parsing: fail when done */
-	bool moving; /* the data are elsewhere: what is in flight ends, then we follow */
-	bool on_way; /* from then until it serves there, or something breaks */
-	struct cluster_node next; /* where to, or nobody when that has to be asked */
-	uint64_t moved_ns;
-	char run_id[48];
-	char trouble[256];
-};
-
 const char *redis_trouble(const struct redis *redis)
 {
-	return redis->state == SERVING ? NULL : redis->trouble;
+	return redis->state == REDIS_SERVING ? NULL : redis->trouble;
 }
 
 const char *redis_host(const struct redis *redis, uint16_t *port)
@@ -101,7 +64,8 @@ static void add_timer(struct event *ev, uint32_t ms)
 	event_add(ev, &tv);
 }
 
-/* Every command in flight gets its end; what they call may not send while state is not SERVING. */
+/* Every command in flight gets its end; what they call may not send while state is not
+ * REDIS_SERVING. */
 static void fail_inflight(struct redis *r)
 {
 	struct sl_list all;
@@ -130,9 +94,9 @@ static void disconnect(struct redis *r)
 		locator_forget(r->locator);
 }
 
-static void broke(struct redis *r, const char *why)
+void redis_broke(struct redis *r, const char *why)
 {
-	bool served = r->state == SERVING;
+	bool served = r->state == REDIS_SERVING;
 	bool ends;
 
 	if (why != r->trouble && !r->broken)
@@ -146,7 +110,7 @@ static void broke(struct redis *r, const char *why)
 	if (!r->attr.tries && (served || !r->logged))
 		sl_warn("redis", "%s: %s: %s", r->attr.name, r->attr.url->shown, r->trouble);
 	r->logged = true;
-	r->state = WAITING;
+	r->state = REDIS_WAITING;
 	r->moving = r->on_way = false;
 	r->next.host[0] = '\0';
 	disconnect(r);
@@ -158,14 +122,14 @@ static void broke(struct redis *r, const char *why)
 		r->attr.down(r->attr.arg);
 }
 
-static int send_command(struct redis *r, int n, const char *const *args, const size_t *lens,
-			redis_reply_fn *fn, void *arg)
+int redis_send(struct redis *r, int n, const char *const *args, const size_t *lens,
+	       redis_reply_fn *fn, void *arg)
 {
 	struct command *c = NULL;
 	char *bytes = NULL;
 	int len;
 
-	if (!r->attr.push || r->state != SERVING) {
+	if (!r->attr.push || r->state != REDIS_SERVING) {
 		c = malloc(sizeof(*c));
 		if (!c)
 			return -ENOMEM;
@@ -194,127 +158,11 @@ int redis_command(struct redis *r, int n, const char *const *args, const size_t 
 {
 	if (r->on_way)
 		return -EAGAIN;
-	if (r->state != SERVING || r->broken)
+	if (r->state != REDIS_SERVING || r->broken)
 		return -ENOTCONN;
 	if (r->n_inflight >= r->attr.max_inflight)
 		return -EBUSY;
-	return send_command(r, n, args, lens, fn, arg);
-}
-
-/* ---- the greeting: AUTH, SELECT, CLIENT SETNAME, INFO, and what the owner asks ---- */
-
-static void greeted(void *arg, int result, const redisReply *reply)
-{
-	struct redis *r = arg;
-
-	if (result || reply->type != REDIS_REPLY_ERROR)
-		return;
-	broke(r, reply->str);
-}
-
-/* The name is for people who look at CLIENT LIST; a server that refuses it is as good. */
-static void named(void *arg, int result, const redisReply *reply)
-{
-	(void)arg;
-	(void)result;
-	(void)reply;
-}
-
-static bool is_unfit(struct redis *r, const char *info)
-{
-	char why[160];
-
-	if (!redis_info_unfit(info, r->attr.url->kind, why, sizeof(why)))
-		return false;
-	if (r->locator)
-		snprintf(r->trouble, sizeof(r->trouble), "%.80s:%u: %s", r->host, r->port, why);
-	else
-		snprintf(r->trouble, sizeof(r->trouble), "%s", why);
-	return true;
-}
-
-static void serve(struct redis *r)
-{
-	r->state = SERVING;
-	r->on_way = false;
-	r->backoff_ms = BACKOFF_FIRST_MS;
-	if (r->locator)
-		sl_info("redis", "%s: %s: %s:%u serves", r->attr.name, r->attr.url->shown, r->host,
-			r->port);
-	else if (r->logged)
-		sl_info("redis", "%s: %s: serves again", r->attr.name, r->attr.url->shown);
-	r->logged = false;
-	r->attr.up(r->attr.arg, r->run_id);
-}
-
-static void admitted(void *arg, int result, const redisReply *reply)
-{
-	struct redis *r = arg;
-
-	if (result || r->broken || r->moving)
-		return;
-	if (reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "OK") == 0) {
-		serve(r);
-		return;
-	}
-	snprintf(r->trouble, sizeof(r->trouble), "%s",
-		 reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_ERROR
-			 ? reply->str
-			 : "the answer to the greeting is of another kind");
-	broke(r, r->trouble);
-}
-
-/* INFO answers also while the server is loading; writing is for those that are fit. */
-static void informed(void *arg, int result, const redisReply *reply)
-{
-	struct redis *r = arg;
-
-	if (result || r->broken)
-		return;
-	if (reply->type != REDIS_REPLY_STRING) {
-		broke(r, reply->type == REDIS_REPLY_ERROR ? reply->str : "INFO is no text");
-		return;
-	}
-	if (is_unfit(r, reply->str)) {
-		broke(r, r->trouble);
-		return;
-	}
-	redis_info_value(reply->str, "run_id", r->run_id, sizeof(r->run_id));
-	if (!r->attr.admit.n)
-		serve(r);
-	else if (send_command(r, r->attr.admit.n, r->attr.admit.args, r->attr.admit.lens, admitted,
-			      r))
-		broke(r, "no memory for the greeting");
-}
-
-static int send_words(struct redis *r, redis_reply_fn *fn, const char *a, const char *b,
-		      const char *c)
-{
-	const char *args[] = { a, b, c };
-	int n = c ? 3 : b ? 2 : 1;
-
-	return send_command(r, n, args, NULL, fn, r);
-}
-
-static int greet(struct redis *r)
-{
-	const struct redis_url *url = r->attr.url;
-	char db[16];
-	int ret = 0;
-
-	if (url->password && url->user)
-		ret = send_words(r, greeted, "AUTH", url->user, url->password);
-	else if (url->password)
-		ret = send_words(r, greeted, "AUTH", url->password, NULL);
-	snprintf(db, sizeof(db), "%u", url->db);
-	if (!ret && url->db)
-		ret = send_words(r, greeted, "SELECT", db, NULL);
-	if (!ret)
-		ret = send_words(r, named, "CLIENT", "SETNAME", r->attr.name);
-	/* All sections: "server" has the run id, "persistence" whether it loads. */
-	if (!ret)
-		ret = send_words(r, informed, "INFO", NULL, NULL);
-	return ret;
+	return redis_send(r, n, args, lens, fn, arg);
 }
 
 /* ---- the socket ---- */
@@ -336,7 +184,7 @@ static void note_move(struct redis *r, const redisReply *reply)
 	if (r->attr.url->kind != REDIS_CLUSTER || reply->type != REDIS_REPLY_ERROR || r->moving)
 		return;
 	moved = cluster_read_redirect(reply->str, KEY_CLUSTER_SLOT, r->host, &to) == CLUSTER_MOVED;
-	if (!moved && (r->state != SERVING || strncmp(reply->str, "CLUSTERDOWN ", 12) != 0))
+	if (!moved && (r->state != REDIS_SERVING || strncmp(reply->str, "CLUSTERDOWN ", 12) != 0))
 		return;
 	r->moving = r->on_way = true;
 	r->next = to;
@@ -348,14 +196,14 @@ static void note_move(struct redis *r, const redisReply *reply)
 /* Everything in flight there has ended. */
 static void move(struct redis *r)
 {
-	bool served = r->state == SERVING;
+	bool served = r->state == REDIS_SERVING;
 	uint64_t now = sl_clock_ns();
 	bool again = r->moved_ns && now - r->moved_ns < MOVE_MS * SL_NS_PER_MS;
 
 	sl_info("redis", "%s: %s: %s", r->attr.name, r->attr.url->shown, r->trouble);
 	r->moved_ns = now;
 	r->moving = false;
-	r->state = WAITING;
+	r->state = REDIS_WAITING;
 	disconnect(r);
 	/* Nodes that send us to and fro do so at our pace. */
 	add_timer(r->retry, again ? jitter(MOVE_MS) : 0);
@@ -369,13 +217,13 @@ static void take_reply(struct redis *r, const redisReply *reply)
 	struct sl_list *e;
 	struct command *c;
 
-	if (r->attr.push && r->state == SERVING && sl_list_empty(&r->inflight)) {
+	if (r->attr.push && r->state == REDIS_SERVING && sl_list_empty(&r->inflight)) {
 		r->attr.push(r->attr.arg, reply);
 		return;
 	}
 	e = sl_list_pop(&r->inflight);
 	if (!e) {
-		broke(r, "Redis sent an answer that nobody asked for");
+		redis_broke(r, "Redis sent an answer that nobody asked for");
 		return;
 	}
 	r->n_inflight--;
@@ -385,13 +233,12 @@ static void take_reply(struct redis *r, const redisReply *reply)
 		c->fn(c->arg, 0, reply);
 	free(c);
 	if (r->locator && is_demotion(reply))
-		broke(r, "the primary has become a replica");
+		redis_broke(r, "the primary has become a replica");
 }
 
 static int feed_reader(struct redis *r, struct evbuffer *in)
 {
 	struct evbuffer_iovec v;
-
 	int ret = 0;
 
 	while (!ret && evbuffer_get_length(in) && evbuffer_peek(in, -1, NULL, &v, 1) > 0) {
@@ -408,7 +255,7 @@ static void on_read(struct bufferevent *bev, void *arg)
 	redisReply *reply;
 
 	if (feed_reader(r, bufferevent_get_input(bev))) {
-		broke(r, "Redis sent an answer without an end");
+		redis_broke(r, "Redis sent an answer without an end");
 		return;
 	}
 	r->read_ns = sl_clock_ns();
@@ -416,7 +263,7 @@ static void on_read(struct bufferevent *bev, void *arg)
 	r->parsing = true;
 	while (!r->broken) {
 		if (redis_reader_next(&r->reader, &reply, &why)) {
-			broke(r, why);
+			redis_broke(r, why);
 			break;
 		}
 		if (!reply)
@@ -427,7 +274,7 @@ static void on_read(struct bufferevent *bev, void *arg)
 	r->parsing = false;
 	if (r->broken) {
 		r->broken = false;
-		broke(r, r->trouble);
+		redis_broke(r, r->trouble);
 	} else if (r->moving && sl_list_empty(&r->inflight)) {
 		move(r);
 	}
@@ -473,17 +320,17 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	if (what & BEV_EVENT_CONNECTED) {
 		set_socket_options(r);
 		send_begin(bev);
-		r->state = GREETING;
-		if (greet(r))
-			broke(r, "out of memory");
+		r->state = REDIS_GREETING;
+		if (redis_greet(r))
+			redis_broke(r, "out of memory");
 		return;
 	}
 	if (what & BEV_EVENT_EOF) {
-		broke(r, "Redis closed the connection");
+		redis_broke(r, "Redis closed the connection");
 		return;
 	}
 	dns = bufferevent_socket_get_dns_error(bev);
-	broke(r, dns ? evutil_gai_strerror(dns) : evutil_socket_error_to_string(err));
+	redis_broke(r, dns ? evutil_gai_strerror(dns) : evutil_socket_error_to_string(err));
 }
 
 /*
@@ -514,7 +361,7 @@ static void ping(struct redis *r)
 static void on_check(evutil_socket_t fd, short what, void *arg)
 {
 	struct redis *r = arg;
-	bool listens = r->attr.push && r->state == SERVING;
+	bool listens = r->attr.push && r->state == REDIS_SERVING;
 	uint64_t since = r->read_ns;
 
 	(void)fd;
@@ -525,7 +372,7 @@ static void on_check(evutil_socket_t fd, short what, void *arg)
 		since = SL_CONTAINER_OF(r->inflight.next, struct command, node)->sent_ns;
 	}
 	if (is_lost(r, since))
-		broke(r, "Redis does not answer");
+		redis_broke(r, "Redis does not answer");
 	else if (listens)
 		ping(r);
 }
@@ -549,7 +396,7 @@ static void reach(struct redis *r)
 	r->overdue = false;
 	r->bev = bufferevent_socket_new(r->base, -1, BEV_OPT_CLOSE_ON_FREE);
 	if (redis_reader_init(&r->reader) || !r->bev) {
-		broke(r, "out of memory");
+		redis_broke(r, "out of memory");
 		return;
 	}
 	bufferevent_setcb(r->bev, on_read, on_written, on_event, r);
@@ -560,8 +407,8 @@ static void reach(struct redis *r)
 		return;
 	/* The failure of a dial has been told as an event; that of a unix socket that is not there
 	 * is told here alone. */
-	if (r->attr.url->path && r->state == CONNECTING)
-		broke(r, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+	if (r->attr.url->path && r->state == REDIS_CONNECTING)
+		redis_broke(r, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
 }
 
 static void reach_at(struct redis *r, const char *host, uint16_t port)
@@ -576,7 +423,7 @@ static void on_told(void *arg, const char *host, uint16_t port, const char *why)
 	if (host)
 		reach_at(arg, host, port);
 	else
-		broke(arg, why);
+		redis_broke(arg, why);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *arg)
@@ -586,7 +433,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	r->state = CONNECTING;
+	r->state = REDIS_CONNECTING;
 	r->next.host[0] = '\0'; /* one try; then others are asked */
 	if (next.host[0])
 		reach_at(r, next.host, next.port);
@@ -598,8 +445,8 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 
 void redis_reconnect(struct redis *r)
 {
-	if (r->state == SERVING)
-		broke(r, "what it serves is elsewhere now");
+	if (r->state == REDIS_SERVING)
+		redis_broke(r, "what it serves is elsewhere now");
 }
 
 int redis_create(struct event_base *base, const struct redis_attr *attr, struct redis **out)
@@ -610,7 +457,7 @@ int redis_create(struct event_base *base, const struct redis_attr *attr, struct 
 		return -ENOMEM;
 	r->attr = *attr;
 	r->base = base;
-	r->backoff_ms = BACKOFF_FIRST_MS;
+	r->backoff_ms = REDIS_BACKOFF_FIRST_MS;
 	sl_list_init(&r->inflight);
 	snprintf(r->trouble, sizeof(r->trouble), "not connected yet");
 	if (attr->url->host)
@@ -634,7 +481,7 @@ void redis_destroy(struct redis *r)
 {
 	if (!r)
 		return;
-	r->state = WAITING;
+	r->state = REDIS_WAITING;
 	if (r->check)
 		disconnect(r);
 	fail_inflight(r);

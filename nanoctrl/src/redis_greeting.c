@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The greeting: AUTH, SELECT, CLIENT SETNAME, INFO, and what the owner asks. */
+#include <stdio.h>
+#include <string.h>
+#include <hiredis/hiredis.h>
+#include <base/log.h>
+#include "redis_info.h"
+#include "redis_private.h"
+#include "redis_url.h"
+
+static void greeted(void *arg, int result, const redisReply *reply)
+{
+	struct redis *r = arg;
+
+	if (result || reply->type != REDIS_REPLY_ERROR)
+		return;
+	redis_broke(r, reply->str);
+}
+
+/* The name is for people who look at CLIENT LIST; a server that refuses it is as good. */
+static void named(void *arg, int result, const redisReply *reply)
+{
+	(void)arg;
+	(void)result;
+	(void)reply;
+}
+
+static bool is_unfit(struct redis *r, const char *info)
+{
+	char why[160];
+
+	if (!redis_info_unfit(info, r->attr.url->kind, why, sizeof(why)))
+		return false;
+	if (r->locator)
+		snprintf(r->trouble, sizeof(r->trouble), "%.80s:%u: %s", r->host, r->port, why);
+	else
+		snprintf(r->trouble, sizeof(r->trouble), "%s", why);
+	return true;
+}
+
+static void serve(struct redis *r)
+{
+	r->state = REDIS_SERVING;
+	r->on_way = false;
+	r->backoff_ms = REDIS_BACKOFF_FIRST_MS;
+	if (r->locator)
+		sl_info("redis", "%s: %s: %s:%u serves", r->attr.name, r->attr.url->shown, r->host,
+			r->port);
+	else if (r->logged)
+		sl_info("redis", "%s: %s: serves again", r->attr.name, r->attr.url->shown);
+	r->logged = false;
+	r->attr.up(r->attr.arg, r->run_id);
+}
+
+static void admitted(void *arg, int result, const redisReply *reply)
+{
+	struct redis *r = arg;
+
+	if (result || r->broken || r->moving)
+		return;
+	if (reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "OK") == 0) {
+		serve(r);
+		return;
+	}
+	snprintf(r->trouble, sizeof(r->trouble), "%s",
+		 reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_ERROR
+			 ? reply->str
+			 : "the answer to the greeting is of another kind");
+	redis_broke(r, r->trouble);
+}
+
+/* INFO answers also while the server is loading; writing is for those that are fit. */
+static void informed(void *arg, int result, const redisReply *reply)
+{
+	struct redis *r = arg;
+
+	if (result || r->broken)
+		return;
+	if (reply->type != REDIS_REPLY_STRING) {
+		redis_broke(r, reply->type == REDIS_REPLY_ERROR ? reply->str : "INFO is no text");
+		return;
+	}
+	if (is_unfit(r, reply->str)) {
+		redis_broke(r, r->trouble);
+		return;
+	}
+	redis_info_value(reply->str, "run_id", r->run_id, sizeof(r->run_id));
+	if (!r->attr.admit.n)
+		serve(r);
+	else if (redis_send(r, r->attr.admit.n, r->attr.admit.args, r->attr.admit.lens, admitted,
+			    r))
+		redis_broke(r, "no memory for the greeting");
+}
+
+static int send_words(struct redis *r, redis_reply_fn *fn, const char *a, const char *b,
+		      const char *c)
+{
+	const char *args[] = { a, b, c };
+	int n = c ? 3 : b ? 2 : 1;
+
+	return redis_send(r, n, args, NULL, fn, r);
+}
+
+int redis_greet(struct redis *r)
+{
+	const struct redis_url *url = r->attr.url;
+	char db[16];
+	int ret = 0;
+
+	if (url->password && url->user)
+		ret = send_words(r, greeted, "AUTH", url->user, url->password);
+	else if (url->password)
+		ret = send_words(r, greeted, "AUTH", url->password, NULL);
+	snprintf(db, sizeof(db), "%u", url->db);
+	if (!ret && url->db)
+		ret = send_words(r, greeted, "SELECT", db, NULL);
+	if (!ret)
+		ret = send_words(r, named, "CLIENT", "SETNAME", r->attr.name);
+	/* All sections: "server" has the run id, "persistence" whether it loads. */
+	if (!ret)
+		ret = send_words(r, informed, "INFO", NULL, NULL);
+	return ret;
+}
