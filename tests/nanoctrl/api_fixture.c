@@ -20,7 +20,8 @@
 #include "server.h"
 #include "store.h"
 
-#define TIMEOUT_S 60
+#define TIMEOUT_S   60
+#define LONG_TTL_MS 600000 /* a test that floods takes its time on a busy machine */
 
 static int create_store(void *arg, struct loop *loop, struct store **out)
 {
@@ -465,7 +466,7 @@ static int setup_with(void **state, uint32_t ttl_ms, const char *advertise, uint
 
 int api_setup(void **state)
 {
-	return setup_with(state, 60000, NULL, UINT32_MAX);
+	return setup_with(state, LONG_TTL_MS, NULL, UINT32_MAX);
 }
 
 int api_setup_short_leases(void **state)
@@ -475,10 +476,10 @@ int api_setup_short_leases(void **state)
 
 int api_setup_advertised(void **state)
 {
-	return setup_with(state, 60000, "redis.example:6379", UINT32_MAX);
+	return setup_with(state, LONG_TTL_MS, "redis.example:6379", UINT32_MAX);
 }
 
 int api_setup_short_lists(void **state)
 {
-	return setup_with(state, 60000, "redis.example:6379", 4096);
+	return setup_with(state, LONG_TTL_MS, "redis.example:6379", 4096);
 }

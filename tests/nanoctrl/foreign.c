@@ -464,6 +464,31 @@ static void routes__look_at_none_of_a_hundred_thousand_keys(void **state)
 	assert_false(redis_says(f, "INFO commandstats", 0, "cmdstat_scan:"));
 }
 
+/* It began when there were few keys, or could not ask. What it takes is steps of 10 ms: 82 for the
+ * strings as for the hashes when it grows in time, 164 of the size that it began with. */
+static void look__that_meets_more_keys_than_it_knew_of_takes_larger_portions(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+	uint64_t start = sl_clock_ns();
+
+	test_redis_do(r, "ACL SETUSER default -dbsize");
+	test_redis_do(r, "EVAL %s 0",
+		      "for i = 1, 16000 do redis.call('SET', 'app:' .. i, 'x') end return 1");
+	write_agent(f, "agent:a");
+	until_post(f, "/query", "{}", "\"name\":\"a\"");
+	test_redis_do(r, "DEL nanoctrl:peers:");
+	test_redis_do(r, "CONFIG RESETSTAT");
+	reconnect(f);
+	until_redis_says(f, "INFO commandstats", 0, "cmdstat_dbsize:");
+	while (atomic_load(&f->hub->looking))
+		if (sl_clock_ns() - start > GIVE_UP_NS)
+			fail_msg("it never ends");
+	assert_in_range(test_redis_calls(r, "scan"), 164, 300);
+	assert_int_equal(post(f, "/query", "{}"), 200);
+	assert_true(says("\"name\":\"a\""));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -487,6 +512,7 @@ int main(void)
 		TEST(keys__of_somebody_else_stay_as_they_are),
 		TEST(snapshots__of_others_are_listed_with_ours),
 		TEST(routes__look_at_none_of_a_hundred_thousand_keys),
+		TEST(look__that_meets_more_keys_than_it_knew_of_takes_larger_portions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
