@@ -171,11 +171,6 @@ const struct slime_xfer *sl_work_skip(struct sl_work *w)
 	return NULL;
 }
 
-static uint64_t remote_place(const struct sl_work *w, const struct slime_xfer *x)
-{
-	return x->remote_offset + w->block * x->remote_stride + w->byte;
-}
-
 static uint8_t *local_place(const struct sl_work *w, const struct slime_xfer *x)
 {
 	return x->local->region->base + x->local_offset + w->block * x->local_stride + w->byte;
@@ -200,10 +195,10 @@ bool sl_work_next_part(struct sl_work *w, uint64_t max, struct sl_piece *out)
 		return false;
 	out->local = local_place(w, x);
 	out->remote = x->remote;
-	out->remote_offset = remote_place(w, x);
+	out->remote_offset = sl_work_remote_offset(w, x);
 	len = advance(w, x, max);
 	while (len < max && (x = sl_work_at(w)) && x->remote == out->remote &&
-	       remote_place(w, x) == out->remote_offset + len &&
+	       sl_work_remote_offset(w, x) == out->remote_offset + len &&
 	       local_place(w, x) == out->local + len)
 		len += advance(w, x, max - len);
 	out->len = len;

@@ -154,6 +154,12 @@ static inline const struct slime_xfer *sl_work_at(struct sl_work *w)
 	return sl_work_skip(w);
 }
 
+/* Where in the peer's region the work stands, in x. */
+static inline uint64_t sl_work_remote_offset(const struct sl_work *w, const struct slime_xfer *x)
+{
+	return x->remote_offset + w->block * x->remote_stride + w->byte;
+}
+
 /* The work, which stands in x, goes on by len bytes: at most what is left of the block. */
 static inline void sl_work_pass(struct sl_work *w, const struct slime_xfer *x, uint64_t len)
 {

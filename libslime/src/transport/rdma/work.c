@@ -111,18 +111,13 @@ struct place {
 	uint64_t left;	 /* bytes of its block */
 };
 
-static uint64_t remote_offset(const struct sl_work *w, const struct slime_xfer *x)
-{
-	return x->remote_offset + w->block * x->remote_stride + w->byte;
-}
-
 /* p is where the work stands, in x; its regions are known. */
 static void stand(struct place *p, const struct sl_work *w, const struct slime_xfer *x)
 {
 	p->x = x;
 	p->local = (uintptr_t)x->local->region->base + x->local_offset +
 		   w->block * x->local_stride + w->byte;
-	p->remote = p->key->addr + remote_offset(w, x);
+	p->remote = p->key->addr + sl_work_remote_offset(w, x);
 	p->left = x->len - w->byte;
 }
 
@@ -175,7 +170,7 @@ static void look_ahead(struct rdma_conn *c, struct slime_op *op)
 		if (!last || last->local != x->local)
 			rdma_mr_begin(c->offer->domain, x->local->region, RDMA_MR_OURS);
 		if (i == op->work.piece)
-			rdma_key_ask(c, x->remote, remote_offset(&op->work, x),
+			rdma_key_ask(c, x->remote, sl_work_remote_offset(&op->work, x),
 				     x->len - op->work.byte);
 		else
 			rdma_key_ask(c, x->remote, x->remote_offset, x->len);
