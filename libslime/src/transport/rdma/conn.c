@@ -5,20 +5,15 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "src/transport/rdma/rdma.h"
 
 /* Between a try that failed and the next. */
 #define REST_MIN_NS SL_NS_PER_MS
 #define REST_MAX_NS (50 * SL_NS_PER_MS)
-/* A peer that does not acknowledge our BYE so long is left without it. */
-#define LEAVE_NS SL_NS_PER_S
 /* As of a try of so long: a connection rests until former ones with its peer are drained. */
 #define LOOK_NS (10 * SL_NS_PER_MS)
-/* Flushes that do not come in that time do not come: destroying the queue pairs ends them. */
-#define DRAIN_NS (500 * SL_NS_PER_MS)
 
-static void set_state(struct rdma_conn *c, enum rdma_conn_state state)
+void rdma_conn_set_state(struct rdma_conn *c, enum rdma_conn_state state)
 {
 	pthread_mutex_lock(&c->lock);
 	atomic_store_explicit(&c->state, state, memory_order_release);
@@ -35,40 +30,13 @@ void rdma_conn_call(struct rdma_conn *c)
 	env->kick(env->arg);
 }
 
-/* Under lock. A flush follows from something else, which may be heard of later: that counts. */
-static void end_because(struct rdma_conn *c, int cause, const char *why, bool local, bool flushed)
-{
-	if (rdma_state(c) == RDMA_CONN_LEAVING) {
-		atomic_store(&c->left, true);
-	} else if (!atomic_load(&c->ending) || (c->end_flushed && !flushed)) {
-		c->end_cause = cause;
-		c->end_local = local;
-		c->end_flushed = flushed;
-		snprintf(c->end_why, sizeof(c->end_why), "%s", why);
-		atomic_store(&c->ending, true);
-	}
-	rdma_conn_call(c);
-}
-
-void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why)
-{
-	end_because(c, cause, why, false, false);
-}
-
-void rdma_conn_fail(struct rdma_conn *c, int cause, const char *why)
-{
-	pthread_mutex_lock(&c->lock);
-	end_because(c, cause, why, false, false);
-	pthread_mutex_unlock(&c->lock);
-}
-
 static void conn_close(struct sl_conn *conn, int cause, const char *why)
 {
 	struct rdma_conn *c = rdma_conn_of(conn);
 
 	pthread_mutex_lock(&c->lock);
 	if (!atomic_load(&c->ending))
-		end_because(c, cause, why, true, false);
+		rdma_conn_end_because(c, cause, why, true, false);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -100,7 +68,7 @@ static void bring_up(struct rdma_conn *c)
 	/* The peer does not say again what arrived in an earlier try. */
 	c->lead->n_heard = c->proven;
 	c->heard = false;
-	set_state(c, RDMA_CONN_BRINGING_UP);
+	rdma_conn_set_state(c, RDMA_CONN_BRINGING_UP);
 	rdma_job_start(c->t, &c->job, work_bring_up, done_bring_up);
 }
 
@@ -123,7 +91,7 @@ static uint64_t rest_ns(struct rdma_conn *c, uint64_t try_ns)
 
 static void begin_again_later(struct rdma_conn *c, uint64_t try_ns)
 {
-	set_state(c, RDMA_CONN_RESTING);
+	rdma_conn_set_state(c, RDMA_CONN_RESTING);
 	sl_timer_set(rdma_poller(c->t), &c->again, sl_clock_ns() + rest_ns(c, try_ns));
 }
 
@@ -182,7 +150,7 @@ static void come_up(struct rdma_conn *c)
 	sl_auth_wipe(c->key, sizeof(c->key));
 	for (unsigned i = 0; i < c->n_paths; i++)
 		c->paths[i].up_ns = sl_clock_ns();
-	set_state(c, RDMA_CONN_UP);
+	rdma_conn_set_state(c, RDMA_CONN_UP);
 	c->conn.events->ready(c->conn.owner);
 }
 
@@ -194,7 +162,7 @@ static void greet(struct rdma_conn *c)
 	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
 		m.w[i] = sl_get_le64(c->proof + 8 * (size_t)i);
 	c->greeted_ns = sl_clock_ns();
-	set_state(c, RDMA_CONN_GREETING);
+	rdma_conn_set_state(c, RDMA_CONN_GREETING);
 	pthread_mutex_lock(&c->lock);
 	rdma_msg_put(c, &m);
 	pthread_mutex_unlock(&c->lock);
@@ -213,7 +181,7 @@ static void done_bring_up(struct rdma_job *job)
 
 	if (atomic_load(&c->ending)) {
 		/* Where its end goes on. */
-		set_state(c, RDMA_CONN_GREETING);
+		rdma_conn_set_state(c, RDMA_CONN_GREETING);
 		rdma_conn_call(c);
 	} else if (c->job_status) {
 		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s: %s", c->job_step,
@@ -304,7 +272,8 @@ void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ib
 		pthread_mutex_lock(&c->lock);
 		if (!q->path->failed &&
 		    !(rdma_error_is_of_rail(wc->status) && rdma_path_leave(q->path, why)))
-			end_because(c, rdma_error_status(wc->status), why, false, flushed);
+			rdma_conn_end_because(c, rdma_error_status(wc->status), why, false,
+					      flushed);
 		pthread_mutex_unlock(&c->lock);
 	}
 }
@@ -327,169 +296,14 @@ void rdma_conn_probe(struct rdma_conn *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* ---- the end ---- */
-
-static void leave(struct rdma_conn *c)
-{
-	const struct sl_msg m = { .kind = RDMA_BYE };
-
-	set_state(c, RDMA_CONN_LEAVING);
-	sl_timer_set(rdma_poller(c->t), &c->timer, sl_clock_ns() + LEAVE_NS);
-	pthread_mutex_lock(&c->lock);
-	rdma_msg_put(c, &m);
-	pthread_mutex_unlock(&c->lock);
-}
-
-static void stop_timers(struct rdma_conn *c)
-{
-	sl_timer_cancel(rdma_poller(c->t), &c->timer);
-	sl_timer_cancel(rdma_poller(c->t), &c->again);
-}
-
-/* No queue pair is left, so no byte moves and no op is under way. */
-static void end(struct rdma_conn *c)
-{
-	const struct sl_conn_events *events = c->conn.events;
-	void *owner = c->conn.owner;
-	char why[sizeof(c->end_why)];
-	int cause = c->end_cause;
-
-	memcpy(why, c->end_why, sizeof(why));
-	set_state(c, RDMA_CONN_ENDED);
-	rdma_key_end(c);
-	sl_list_remove(&c->link);
-	rdma_work_fail_all(c, cause == 0 && c->end_local ? -ECANCELED : -ECONNRESET);
-	events->broken(owner, cause, why);
-}
-
-/* Where no completion and no event has said why, the port may. */
-static void look_up_cause(struct rdma_conn *c)
-{
-	char why[sizeof(c->end_why)];
-	bool flushed, found = false;
-
-	pthread_mutex_lock(&c->lock);
-	flushed = c->end_flushed;
-	pthread_mutex_unlock(&c->lock);
-	for (unsigned i = 0; i < c->n_qps && flushed && !found; i++)
-		found = rdma_rail_has_changed(c->qps[i]->path->rail, why, sizeof(why));
-	if (!found)
-		return;
-	pthread_mutex_lock(&c->lock);
-	end_because(c, c->end_cause, why, false, false);
-	pthread_mutex_unlock(&c->lock);
-}
-
-static void work_close(struct rdma_job *job)
-{
-	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
-
-	look_up_cause(c);
-	rdma_offer_close(c->offer);
-}
-
-static void done_close(struct rdma_job *job)
-{
-	end(SL_CONTAINER_OF(job, struct rdma_conn, job));
-}
-
-static void close_qps(struct rdma_conn *c)
-{
-	stop_timers(c);
-	set_state(c, RDMA_CONN_CLOSING);
-	rdma_job_start(c->t, &c->job, work_close, done_close);
-}
-
-static bool all_drained(const struct rdma_conn *c)
-{
-	for (unsigned i = 0; i < c->n_qps; i++) {
-		if (!c->qps[i]->drained)
-			return false;
-	}
-	return true;
-}
-
-/* In its own domain, which goes with it. Whoever is at that calls all connections when it is done.
- */
-static bool is_registering(const struct rdma_conn *c)
-{
-	return c->offer->domain->isolated && rdma_domain_is_busy(c->offer->domain);
-}
-
-static void work_kill(struct rdma_job *job)
-{
-	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
-
-	for (unsigned i = 0; i < c->n_qps; i++)
-		rdma_qp_kill(c->qps[i]);
-}
-
-static void done_kill(struct rdma_job *job)
-{
-	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
-
-	set_state(c, RDMA_CONN_DRAINING);
-	sl_timer_set(rdma_poller(c->t), &c->timer, sl_clock_ns() + DRAIN_NS);
-	rdma_conn_call(c);
-}
-
-/* Later, while a worker is busy with a rail. */
-static void kill_qps(struct rdma_conn *c)
-{
-	if (!rdma_path_end_all(c))
-		return;
-	stop_timers(c);
-	set_state(c, RDMA_CONN_KILLING);
-	rdma_job_start(c->t, &c->job, work_kill, done_kill);
-}
-
-void rdma_conn_drained(struct rdma_conn *c)
-{
-	rdma_conn_call(c);
-}
-
-/* An event may know what a flush does not; those of a queue pair are gone with it. */
-static void look_for_cause(struct rdma_conn *c)
-{
-	for (unsigned i = 0; i < c->n_qps; i++)
-		rdma_nic_look(c->qps[i]->nic);
-}
-
-static unsigned go_on_ending(struct rdma_conn *c)
-{
-	switch (rdma_state(c)) {
-	case RDMA_CONN_UP:
-		if (c->end_local && c->end_cause == 0)
-			leave(c);
-		else
-			kill_qps(c);
-		return 1;
-	case RDMA_CONN_LEAVING:
-		if (atomic_load(&c->left))
-			kill_qps(c);
-		return 1;
-	case RDMA_CONN_GREETING:
-	case RDMA_CONN_RESTING:
-		kill_qps(c);
-		return 1;
-	case RDMA_CONN_DRAINING:
-		if (all_drained(c) && !is_registering(c)) {
-			if (c->end_flushed)
-				look_for_cause(c);
-			close_qps(c);
-		}
-		return 1;
-	default: /* a worker is at it, or it is over */
-		return 0;
-	}
-}
+/* ---- rounds ---- */
 
 unsigned rdma_conn_run(struct rdma_conn *c)
 {
 	if (rdma_state(c) == RDMA_CONN_NEW)
 		begin(c);
 	if (atomic_load(&c->ending))
-		return go_on_ending(c);
+		return rdma_conn_go_on_ending(c);
 	if (rdma_state(c) == RDMA_CONN_UP) {
 		rdma_path_run(c);
 		rdma_key_run(c);

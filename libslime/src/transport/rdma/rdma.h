@@ -9,7 +9,7 @@
  *	qp.c         a queue pair and its send queue
  *	offer.c      what waits for a peer: queue pairs, and memory that it writes to
  *	wire.c       the bytes: candidates, frames, proofs
- *	conn.c       a connection's life: up, leave, end
+ *	conn.c       a connection's life: up, its rounds; conn_end.c: and how it ends
  *	pairing.c    which rails of both ends go together
  *	path.c       a rail of a connection: its end, the agreement on it
  *	path_rise.c  and how it comes back
@@ -26,8 +26,8 @@
  * connection's lock guards its queues and is held over a post; only the holder of the token polls.
  *
  * The end. After an error that no other rail makes up for every queue pair of the connection goes
- *to ERR, its flushes are polled, and it is destroyed; only then its ops finish: no late byte
- *arrives anywhere.
+ * to ERR, its flushes are polled, and it is destroyed; only then its ops finish: no late byte
+ * arrives anywhere.
  */
 #ifndef SL_RDMA_H
 #define SL_RDMA_H
@@ -443,9 +443,6 @@ struct rdma_conn {
 /* conn.c */
 int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);
 unsigned rdma_conn_run(struct rdma_conn *c); /* do what is due; c may be gone after it. [token] */
-/* It is to end; the first reason counts. Any thread; the locked one holds its lock. */
-void rdma_conn_fail(struct rdma_conn *c, int cause, const char *why);
-void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why);
 /* A completion of q failed; of request number, unless it was a receive. [token] */
 void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc);
 void rdma_conn_drained(struct rdma_conn *c);			     /* a queue pair is. [token] */
@@ -454,6 +451,18 @@ void rdma_conn_heard(struct rdma_conn *c); /* the peer has our READY. [token] */
 void rdma_conn_probe(struct rdma_conn *c); /* whether the peer still answers, if idle. [token] */
 /* Have the token's holder run it. Any thread, under any lock. */
 void rdma_conn_call(struct rdma_conn *c);
+void rdma_conn_set_state(struct rdma_conn *c, enum rdma_conn_state state); /* [token] */
+
+/* conn_end.c */
+/* It is to end; the first reason counts. Any thread; the locked one holds its lock. */
+void rdma_conn_fail(struct rdma_conn *c, int cause, const char *why);
+void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why);
+/* The same: local, it was asked for here; flushed, by a flush alone, which follows from something
+ * else, and that counts when it is heard of later. Under lock. */
+void rdma_conn_end_because(struct rdma_conn *c, int cause, const char *why, bool local,
+			   bool flushed);
+/* One that is to end: do what is due. How much was done. [token] */
+unsigned rdma_conn_go_on_ending(struct rdma_conn *c);
 
 /* msg.c */
 uint8_t *rdma_slot(struct sl_conn *conn, enum sl_area area, unsigned slot);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a connection ends: its peer is told, its queue pairs are drained and destroyed. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "src/transport/rdma/rdma.h"
+
+/* A peer that does not acknowledge our BYE so long is left without it. */
+#define LEAVE_NS SL_NS_PER_S
+/* Flushes that do not come in that time do not come: destroying the queue pairs ends them. */
+#define DRAIN_NS (500 * SL_NS_PER_MS)
+
+/* ---- why ---- */
+
+void rdma_conn_end_because(struct rdma_conn *c, int cause, const char *why, bool local,
+			   bool flushed)
+{
+	if (rdma_state(c) == RDMA_CONN_LEAVING) {
+		atomic_store(&c->left, true);
+	} else if (!atomic_load(&c->ending) || (c->end_flushed && !flushed)) {
+		c->end_cause = cause;
+		c->end_local = local;
+		c->end_flushed = flushed;
+		snprintf(c->end_why, sizeof(c->end_why), "%s", why);
+		atomic_store(&c->ending, true);
+	}
+	rdma_conn_call(c);
+}
+
+void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why)
+{
+	rdma_conn_end_because(c, cause, why, false, false);
+}
+
+void rdma_conn_fail(struct rdma_conn *c, int cause, const char *why)
+{
+	pthread_mutex_lock(&c->lock);
+	rdma_conn_end_because(c, cause, why, false, false);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- step by step ---- */
+
+static void leave(struct rdma_conn *c)
+{
+	const struct sl_msg m = { .kind = RDMA_BYE };
+
+	rdma_conn_set_state(c, RDMA_CONN_LEAVING);
+	sl_timer_set(rdma_poller(c->t), &c->timer, sl_clock_ns() + LEAVE_NS);
+	pthread_mutex_lock(&c->lock);
+	rdma_msg_put(c, &m);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void stop_timers(struct rdma_conn *c)
+{
+	sl_timer_cancel(rdma_poller(c->t), &c->timer);
+	sl_timer_cancel(rdma_poller(c->t), &c->again);
+}
+
+/* No queue pair is left, so no byte moves and no op is under way. */
+static void end(struct rdma_conn *c)
+{
+	const struct sl_conn_events *events = c->conn.events;
+	void *owner = c->conn.owner;
+	char why[sizeof(c->end_why)];
+	int cause = c->end_cause;
+
+	memcpy(why, c->end_why, sizeof(why));
+	rdma_conn_set_state(c, RDMA_CONN_ENDED);
+	rdma_key_end(c);
+	sl_list_remove(&c->link);
+	rdma_work_fail_all(c, cause == 0 && c->end_local ? -ECANCELED : -ECONNRESET);
+	events->broken(owner, cause, why);
+}
+
+/* Where no completion and no event has said why, the port may. */
+static void look_up_cause(struct rdma_conn *c)
+{
+	char why[sizeof(c->end_why)];
+	bool flushed, found = false;
+
+	pthread_mutex_lock(&c->lock);
+	flushed = c->end_flushed;
+	pthread_mutex_unlock(&c->lock);
+	for (unsigned i = 0; i < c->n_qps && flushed && !found; i++)
+		found = rdma_rail_has_changed(c->qps[i]->path->rail, why, sizeof(why));
+	if (!found)
+		return;
+	pthread_mutex_lock(&c->lock);
+	rdma_conn_end_because(c, c->end_cause, why, false, false);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void work_close(struct rdma_job *job)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+
+	look_up_cause(c);
+	rdma_offer_close(c->offer);
+}
+
+static void done_close(struct rdma_job *job)
+{
+	end(SL_CONTAINER_OF(job, struct rdma_conn, job));
+}
+
+static void close_qps(struct rdma_conn *c)
+{
+	stop_timers(c);
+	rdma_conn_set_state(c, RDMA_CONN_CLOSING);
+	rdma_job_start(c->t, &c->job, work_close, done_close);
+}
+
+static bool all_drained(const struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < c->n_qps; i++) {
+		if (!c->qps[i]->drained)
+			return false;
+	}
+	return true;
+}
+
+/* In its own domain, which goes with it. Whoever is at that calls all connections when it is done.
+ */
+static bool is_registering(const struct rdma_conn *c)
+{
+	return c->offer->domain->isolated && rdma_domain_is_busy(c->offer->domain);
+}
+
+static void work_kill(struct rdma_job *job)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+
+	for (unsigned i = 0; i < c->n_qps; i++)
+		rdma_qp_kill(c->qps[i]);
+}
+
+static void done_kill(struct rdma_job *job)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+
+	rdma_conn_set_state(c, RDMA_CONN_DRAINING);
+	sl_timer_set(rdma_poller(c->t), &c->timer, sl_clock_ns() + DRAIN_NS);
+	rdma_conn_call(c);
+}
+
+/* Later, while a worker is busy with a rail. */
+static void kill_qps(struct rdma_conn *c)
+{
+	if (!rdma_path_end_all(c))
+		return;
+	stop_timers(c);
+	rdma_conn_set_state(c, RDMA_CONN_KILLING);
+	rdma_job_start(c->t, &c->job, work_kill, done_kill);
+}
+
+void rdma_conn_drained(struct rdma_conn *c)
+{
+	rdma_conn_call(c);
+}
+
+/* An event may know what a flush does not; those of a queue pair are gone with it. */
+static void look_for_cause(struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < c->n_qps; i++)
+		rdma_nic_look(c->qps[i]->nic);
+}
+
+unsigned rdma_conn_go_on_ending(struct rdma_conn *c)
+{
+	switch (rdma_state(c)) {
+	case RDMA_CONN_UP:
+		if (c->end_local && c->end_cause == 0)
+			leave(c);
+		else
+			kill_qps(c);
+		return 1;
+	case RDMA_CONN_LEAVING:
+		if (atomic_load(&c->left))
+			kill_qps(c);
+		return 1;
+	case RDMA_CONN_GREETING:
+	case RDMA_CONN_RESTING:
+		kill_qps(c);
+		return 1;
+	case RDMA_CONN_DRAINING:
+		if (all_drained(c) && !is_registering(c)) {
+			if (c->end_flushed)
+				look_for_cause(c);
+			close_qps(c);
+		}
+		return 1;
+	default: /* a worker is at it, or it is over */
+		return 0;
+	}
+}
