@@ -4,6 +4,7 @@
 # primary and back under beats; the owner is killed, comes back as the replica, and takes its place again when asked to:
 # nobody is given up, nobody has to register again, no link is touched, and who follows the events misses none.
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/pair.sh"
 
 command -v redis-server >/dev/null || skip "redis-server is not installed"
 # Longer than a failover takes on a busy machine.
@@ -32,23 +33,11 @@ serves() { # NAME: nanoctrl is there, with all of its loops
 	curl -sf "$url/readyz" && grep 'nanoctrl: .* serves$' "$work/nanoctrl.err" | tail -n 1 | grep -q ":${port_of[$1]} serves"
 }
 
-# What has to be true again after whatever happened.
-all_there() {
-	agent_is_there node-a && agent_is_there node-b && link_is node-a node-b default connected &&
-		link_is node-b node-a default connected
-}
-
 untouched() {
-	local name
-
-	wait_for 10 all_there || fail "not registered: $(links)"
-	for name in node-a node-b; do
-		kill -0 "${pids[$name]}" || fail "$name ended"
-		[ "$(metric "$name" slime_link_connects_total 'profile="default"')" = 1 ] || fail "the link of $name was touched"
-	done
+	wait_for 10 pair_is_there || fail "not registered: $(links)"
+	pair_is_untouched
 	[ "$(generations)" = "$registered" ] || fail "somebody had to register again"
-	grep -q 'leases ended without a word' "$work/nanoctrl.err" && fail "somebody was given up"
-	return 0
+	nobody_was_given_up
 }
 
 # due NODE AGENT: when its lease ends, as that node has it.
@@ -149,14 +138,9 @@ wait_for 15 grep -q 'serves at' "$work/nanoctrl.out" || fail "nanoctrl does not 
 url=$(sed -n 's/.*serves at //p' "$work/nanoctrl.out")
 wait_for 15 serves three || fail "it is not ready: $(cat "$work/nanoctrl.err")"
 
-write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
-write_agent node-b 'metrics: { listen: "127.0.0.1:0" }'
+write_pair
 write_agent node-c
-start_agent node-a
-start_agent node-b
-wait_ready node-a node-b
-wait_link 10 node-a node-b default connected
-wait_link 10 node-b node-a default connected
+start_pair
 registered=$(generations)
 
 say "everything is in one slot, and others find nothing of theirs"
@@ -226,10 +210,7 @@ wait_for 15 is_refused || fail "it is still answered"
 for name in one two; do
 	kill -CONT "${pids[$name]}"
 done
-wait_for 20 all_there || fail "not there again: $(links)"
+wait_for 20 pair_is_there || fail "not there again: $(links)"
 untouched
 
-say "and a dead agent still is given up"
-end node-b KILL
-wait_for 20 agent_is_gone node-b || fail "its lease is still there"
-agent_is_there node-a || fail "node-a is gone, too"
+a_dead_agent_is_given_up

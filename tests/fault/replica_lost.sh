@@ -3,6 +3,7 @@
 # A primary that takes no write which nobody has a copy of loses its only replica for longer than a lease: writes are
 # refused meanwhile, beats too, and when the replica is back every agent is where it was.
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/pair.sh"
 
 # Nobody is to lose a lease because the machine stood still for a moment.
 lease=(--set lease.ttl=6s --set lease.beat=1s --set lease.grace=1s --set server.drain_accept=0s)
@@ -19,11 +20,6 @@ start_copy() { # NAME [PRIMARY'S PORT]
 
 n_copies_is() {
 	redis-cli -s "$work/redis.sock" info replication | tr -d '\r' | grep -qx "min_slaves_good_slaves:$1"
-}
-
-all_there() {
-	agent_is_there node-a && agent_is_there node-b && link_is node-a node-b default connected &&
-		link_is node-b node-a default connected
 }
 
 # register_other: the HTTP status.
@@ -50,12 +46,8 @@ start_copy redis
 start_copy copy "$primary_port"
 wait_for 20 n_copies_is 1 || fail "no replica: $(tail -n 20 "$work/copy.out")"
 start_nanoctrl
-write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
-write_agent node-b 'metrics: { listen: "127.0.0.1:0" }'
-start_agent node-a
-start_agent node-b
-wait_ready node-a node-b
-wait_for 10 all_there || fail "not there: $(links)"
+write_pair
+start_pair
 before=$(generations)
 
 say "the replica is killed"
@@ -71,13 +63,7 @@ start_copy copy "$primary_port"
 wait_for 10 takes || fail "writes are refused: $(cat "$work/answer")"
 spend 8 # longer than a lease
 [ "$(generations)" = "$before" ] || fail "somebody had to register again"
-grep 'scope test: .* leases ended' "$work/nanoctrl.err" && fail "somebody was given up"
-for name in node-a node-b; do
-	kill -0 "${pids[$name]}" || fail "$name ended"
-	[ "$(metric "$name" slime_link_connects_total 'profile="default"')" = 1 ] || fail "the link of $name was touched"
-done
+nobody_was_given_up
+pair_is_untouched
 
-say "and a dead agent still is given up"
-end node-b KILL
-wait_for 20 agent_is_gone node-b || fail "its lease is still there"
-agent_is_there node-a || fail "node-a is gone, too"
+a_dead_agent_is_given_up

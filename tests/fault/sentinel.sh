@@ -4,6 +4,7 @@
 # and the agents are registered again with nobody given up. The old primary comes back as a replica, and loses the place
 # to nobody. A failover that somebody asks for is followed as well.
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/pair.sh"
 
 command -v redis-server >/dev/null || skip "redis-server is not installed"
 # Longer than a failover takes on a busy machine.
@@ -43,20 +44,9 @@ role_is() {
 	redis-cli -p "${port_of[$1]}" role | head -n 1 | grep -qx "$2"
 }
 
-all_there() {
-	agent_is_there node-a && agent_is_there node-b && link_is node-a node-b default connected &&
-		link_is node-b node-a default connected
-}
-
 untouched() {
-	local name
-
-	for name in node-a node-b; do
-		kill -0 "${pids[$name]}" || fail "$name ended"
-		[ "$(metric "$name" slime_link_connects_total 'profile="default"')" = 1 ] || fail "the link of $name was touched"
-	done
-	grep -q 'leases ended without a word' "$work/nanoctrl.err" && fail "somebody was given up"
-	return 0
+	pair_is_untouched
+	nobody_was_given_up
 }
 
 for name in one two three; do
@@ -81,19 +71,14 @@ spawn nanoctrl "$bin/nanoctrl" server --port "$port" --runtime-dir "$work/nanoct
 wait_for 15 grep -q 'serves at' "$work/nanoctrl.out" || fail "nanoctrl does not serve"
 url=$(sed -n 's/.*serves at //p' "$work/nanoctrl.out")
 
-write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
-write_agent node-b 'metrics: { listen: "127.0.0.1:0" }'
-start_agent node-a
-start_agent node-b
-wait_ready node-a node-b
-wait_link 10 node-a node-b default connected
-wait_link 10 node-b node-a default connected
+write_pair
+start_pair
 
 say "the primary is killed"
 end one KILL
 wait_for 15 primary_is_not "${port_of[one]}" || fail "no failover: $(tail -n 20 "$work/watch-a.out")"
 wait_for 20 curl -sf "$url/readyz" || fail "nanoctrl did not follow"
-wait_for 10 all_there || fail "not registered: $(links)"
+wait_for 10 pair_is_there || fail "not registered: $(links)"
 untouched
 now=$(primary)
 
@@ -101,7 +86,7 @@ say "it comes back, and is a replica"
 start_copy one
 wait_for 20 role_is one slave || fail "it is $(redis-cli -p "${port_of[one]}" role)"
 [ "$(primary)" = "$now" ] || fail "another failover"
-wait_for 10 all_there || fail "not registered: $(links)"
+wait_for 10 pair_is_there || fail "not registered: $(links)"
 untouched
 
 say "a failover by hand"
@@ -111,12 +96,9 @@ ready_for_failover() {
 wait_for 20 ready_for_failover || fail "the sentinel refuses"
 wait_for 20 primary_is_not "$now" || fail "no failover"
 follows() {
-	curl -sf "$url/readyz" && all_there && grep -q "127.0.0.1:$(primary) serves" "$work/nanoctrl.err"
+	curl -sf "$url/readyz" && pair_is_there && grep -q "127.0.0.1:$(primary) serves" "$work/nanoctrl.err"
 }
 wait_for 20 follows || fail "nanoctrl did not follow"
 untouched
 
-say "and a dead agent still is given up"
-end node-b KILL
-wait_for 20 agent_is_gone node-b || fail "its lease is still there"
-agent_is_there node-a || fail "node-a is gone, too"
+a_dead_agent_is_given_up
