@@ -42,6 +42,7 @@ skip() {
 	exit 77
 }
 
+pause=0.05 # seconds between two looks
 # wait_for SECONDS COMMAND...: until the command succeeds. What has to happen in that time has six times as long before
 # the test fails: the machine may be busy with other things.
 wait_for() {
@@ -50,7 +51,7 @@ wait_for() {
 
 	until "$@" >/dev/null 2>&1; do
 		[ "$SECONDS" -lt "$deadline" ] || return 1
-		sleep 0.05
+		sleep "$pause"
 	done
 }
 

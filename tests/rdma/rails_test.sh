@@ -18,18 +18,32 @@ add_second_pair() {
 	wait_for 5 port_is_active rxe3 || fail "rxe3 is not active"
 }
 
-# n_lines AGENT WORDS: of its log.
-n_lines() {
-	grep -c -- "$2" "$work/$1.err" || true
+# count AGENT WORDS: in $n, of its log, the lines that have them. Other processes take longer here than what is waited for.
+n=0
+count() {
+	local line
+	local -a lines
+
+	n=0
+	mapfile -t lines <"$work/$1.err"
+	for line in "${lines[@]}"; do
+		[[ $line != *"$2"* ]] || n=$((n + 1))
+	done
 }
 
-# all_said RAIL WORDS: each end of each link, as often as is expected.
+load_goes_on() {
+	kill -0 "${pids[load]}" 2>/dev/null
+}
+
+# all_said RAIL WORDS: each end of each link, as often as is expected; that of a load which is over is gone.
 all_said() {
 	local agent profile
 
 	for agent in node-a node-b; do
 		for profile in default bench-rdma; do
-			[ "$(n_lines "$agent" "/$profile: rail $1 $2")" -ge "${n_said[$agent/$profile/$1 $2]}" ] || return 1
+			[ "$profile" = default ] || load_goes_on || continue
+			count "$agent" "/$profile: rail $1 $2"
+			[ "$n" -ge "${n_said[$agent/$profile/$1 $2]}" ] || return 1
 		done
 	done
 }
@@ -41,30 +55,42 @@ expect() {
 
 	for agent in node-a node-b; do
 		for profile in default bench-rdma; do
-			n_said[$agent/$profile/$1 $2]=$(($(n_lines "$agent" "/$profile: rail $1 $2") + 1))
+			count "$agent" "/$profile: rail $1 $2"
+			n_said[$agent/$profile/$1 $2]=$((n + 1))
 		done
 	done
 }
 
-# rail_ends RAIL WIRE, rail_returns RAIL WIRE: for both links, as its wire does, while the load goes on.
+# rail_ends RAIL, rail_returns RAIL: for both links, as its wire does.
 rail_ends() {
 	expect "$1" stopped
-	ip link set "$2" down
+	ip link set "wire$((2 * $1 + 1))" down
 	wait_for 10 all_said "$1" stopped || fail "rail $1 is not stopped"
-	load_goes_on
 }
 
 rail_returns() {
 	expect "$1" "is in use again"
-	ip link set "$2" up
+	ip link set "wire$((2 * $1 + 1))" up
 	wait_for 20 all_said "$1" "is in use again" || fail "rail $1 does not come back"
-	load_goes_on
+}
+
+# rails_go_and_return RAIL...: one after the other.
+rails_go_and_return() {
+	local rail
+
+	for rail in "$@"; do
+		rail_ends "$rail"
+		spend 1
+		rail_returns "$rail"
+	done
 }
 
 n_loads=0
 load_is_linked() {
-	[ "$(n_lines node-a 'endpoint: node-b/bench-rdma: connected')" -ge "$n_loads" ] &&
-		[ "$(n_lines node-b 'endpoint: node-a/bench-rdma: connected')" -ge "$n_loads" ]
+	count node-a 'endpoint: node-b/bench-rdma: connected'
+	[ "$n" -ge "$n_loads" ] || return 1
+	count node-b 'endpoint: node-a/bench-rdma: connected'
+	[ "$n" -ge "$n_loads" ]
 }
 
 # load COMMAND...: in the background, node-a initiates; it is under way when this returns.
@@ -73,10 +99,6 @@ load() {
 	spawn load "$bin/slime-bench" "$1" --ctrl "$url" --scope test --from node-a --peer node-b --transport rdma "${@:2}"
 	wait_for 10 load_is_linked || fail "the load is not linked: $(cat "$work/load.err")"
 	spend 1
-}
-
-load_goes_on() {
-	kill -0 "${pids[load]}" 2>/dev/null || fail "the load is over: $(cat "$work/load.out" "$work/load.err")"
 }
 
 load_is_fine() {
@@ -89,8 +111,12 @@ load_is_fine() {
 }
 
 still_connected() {
-	[ "$(n_lines node-a 'connection lost')" -eq 0 ] || fail "the link ended at node-a"
-	[ "$(n_lines node-b 'connection lost')" -eq 0 ] || fail "the link ended at node-b"
+	local agent
+
+	for agent in node-a node-b; do
+		count "$agent" 'connection lost'
+		[ "$n" -eq 0 ] || fail "the link ended at $agent"
+	done
 	link_is node-a node-b default connected || fail "the link is not connected: $(links)"
 }
 
@@ -117,36 +143,44 @@ start_agent node-b --set control.snapshots=1s
 wait_ready node-a node-b
 wait_link 10 node-a node-b default connected rdma
 
-# during OP DURATION RAIL...: the wires of these rails go down and up, one after the other.
+# during SECONDS LOAD... -- CHANGE...: the load goes on until the change is over. Where that takes longer than the load
+# both are done again, with a load of twice the time.
 during() {
-	local rail
+	local seconds=$1
+	local -a words=()
 
-	say "$1, while the wire of rail ${*:3} goes down and up"
-	load transfer --op "$1" --block-size 256KiB --batch-size 8 --duration "$2"
-	for rail in "${@:3}"; do
-		rail_ends "$rail" "wire$((2 * rail + 1))"
-		spend 1
-		rail_returns "$rail" "wire$((2 * rail + 1))"
+	shift
+	while [ "$1" != -- ]; do
+		words+=("$1")
+		shift
 	done
-	load_is_fine transfer
-	still_connected
+	shift
+	say "$seconds s of ${words[*]}, meanwhile: $*"
+	load "${words[@]}" --duration "${seconds}s"
+	"$@"
+	if load_goes_on; then
+		load_is_fine "${words[0]}"
+		still_connected
+		return
+	fi
+	load_is_fine "${words[0]}"
+	[ "$seconds" -lt 60 ] || fail "the load of $seconds s was over too early"
+	during $((2 * seconds)) "${words[@]}" -- "$@"
 }
 
-during write 18s 0
+transfer=(transfer --block-size 256KiB --batch-size 8)
+during 10 "${transfer[@]}" --op write -- rails_go_and_return 0
 
 say "each rail is explained"
 [ "$(rail state 'rail="1"' 'device="rxe2:1"' 'state="up"')" = 1 ] || fail "rail 1 is not up"
-[ "$(rail failures_total 'rail="0"')" = 1 ] || fail "rail 0 failed $(rail failures_total 'rail="0"') times"
+count node-a '/default: rail 0 stopped'
+[ "$(rail failures_total 'rail="0"')" = "$n" ] || fail "rail 0 failed $(rail failures_total 'rail="0"') times"
 [ "$(rail failures_total 'rail="1"')" = 0 ] || fail "rail 1 failed"
-wait_for 25 rails_say 0 "rxe0:1  *rxe1:1  *up .* 1  .*paired by NUMA node, which is unknown; GID index 1, RoCE v2, 10.77.0.1" ||
+wait_for 25 rails_say 0 "rxe0:1  *rxe1:1  *up .* $n  .*paired by NUMA node, which is unknown; GID index 1, RoCE v2, 10.77.0.1" ||
 	fail "rail 0 is not explained: $(cat "$work/rails.out")"
 wait_for 25 rails_say 1 "rxe2:1  *rxe3:1  *up .* 0  *-  *paired by NUMA" || fail "rail 1 is not explained: $(cat "$work/rails.out")"
 
-during read 18s 1
-during write_imm 30s 0 1
-
-say "calls, while the rail that carries them goes down"
-load rpc --sizes 64,64KiB --duration 10s
-rail_ends 0 wire1
-load_is_fine rpc
-still_connected
+during 10 "${transfer[@]}" --op read -- rails_go_and_return 1
+during 16 "${transfer[@]}" --op write_imm -- rails_go_and_return 0 1
+# Of each size for so long.
+during 6 rpc --sizes 64,64KiB -- rails_go_and_return 0

@@ -3,6 +3,10 @@
 # Sourced by tests that disturb the wire between rxe0 and rxe1. mend_wires makes it as devices.sh left it: the next test
 # finds it so, also after one that failed.
 
+# Of the processors that are emulated a look takes as much as it waits for: wait_for looks less often.
+# shellcheck disable=SC2034 # it is cluster.sh's
+pause=0.3
+
 address_of() {
 	case $1 in
 	wire0) echo 10.77.0.1/24 ;;
