@@ -378,6 +378,11 @@ uint64_t rounds(uint64_t n)
 	return n > fewer ? n / fewer : 1;
 }
 
+size_t large(size_t n)
+{
+	return (size_t)rounds(n);
+}
+
 /* What links of the pairs use: RAILS, a list of devices, and so many queue pairs on each; and by
  * what the rounds are divided. */
 static bool take_rdma_options(int argc, char **argv)

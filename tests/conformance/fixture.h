@@ -122,6 +122,8 @@ bool pattern_matches(const void *at, size_t len, uint64_t seed, uint64_t i);
  * n / N in a group that was started with --fewer N, on a machine where bytes cost much.
  */
 uint64_t rounds(uint64_t n);
+/* The same of what is as much as it is only to be much: bytes, pieces. */
+size_t large(size_t n);
 
 /* Numbers that a seed determines. */
 uint64_t next_random(uint64_t *seed);

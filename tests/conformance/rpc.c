@@ -10,7 +10,7 @@
 
 #include "peer.h"
 
-#define LARGEST ((size_t)256 * MiB)
+#define LARGEST large((size_t)256 * MiB)
 
 /* ---- methods ---- */
 
@@ -113,7 +113,7 @@ static void finish(struct slime_call *call, size_t len)
 
 static void call__of_up_to_256_mib_returns_the_bytes(void **state)
 {
-	static const size_t sizes[] = { 0, 1, 4 * KiB - 1, 64 * KiB, 16 * MiB, LARGEST };
+	const size_t sizes[] = { 0, 1, 4 * KiB - 1, 64 * KiB, large(16 * MiB), LARGEST };
 	struct pair *p = *state;
 	uint8_t *out, *in;
 
@@ -151,7 +151,7 @@ static void call__after_an_idle_time_returns_the_bytes(void **state)
 
 static void call__of_many_mib_both_ways_at_once_returns_the_bytes(void **state)
 {
-	const size_t len = 48 * MiB;
+	const size_t len = large(48 * MiB);
 	struct pair *p = *state;
 	struct slime_call *calls[4];
 	uint8_t *out, *in[4];

@@ -4,8 +4,14 @@
 
 #include <stdlib.h>
 
-static const size_t sizes[] = { 0, 1, 4 * KiB - 1, 64 * KiB, MiB + 3, 16 * MiB };
-#define N_SIZES (sizeof(sizes) / sizeof(sizes[0]))
+#define N_SIZES 6
+
+static size_t size_of(size_t i)
+{
+	const size_t sizes[N_SIZES] = { 0, 1, 4 * KiB - 1, 64 * KiB, MiB + 3, large(16 * MiB) };
+
+	return sizes[i];
+}
 
 static int setup_large(void **state)
 {
@@ -21,15 +27,16 @@ static void read__of_each_size_brings_these_bytes_and_no_other(void **state)
 	struct pair *p = *state;
 
 	for (size_t i = 0; i < N_SIZES; i++) {
-		struct slime_xfer x = a_and_b(p, 8, 8, sizes[i]);
+		size_t len = size_of(i);
+		struct slime_xfer x = a_and_b(p, 8, 8, len);
 
-		pattern_fill(p->b.bytes, sizes[i] + 16, i, 0);
-		pattern_fill(p->a.bytes, sizes[i] + 16, 1000 + i, 0);
+		pattern_fill(p->b.bytes, len + 16, i, 0);
+		pattern_fill(p->a.bytes, len + 16, 1000 + i, 0);
 		assert_ok(read_now(p, &x));
-		assert_int_equal(slime_op_bytes(p->a.op), sizes[i]);
+		assert_int_equal(slime_op_bytes(p->a.op), len);
 		assert_pattern(p->a.bytes, 8, 1000 + i, 0);
-		assert_pattern(p->a.bytes + 8, sizes[i], i, 8);
-		assert_pattern(p->a.bytes + 8 + sizes[i], 8, 1000 + i, 8 + sizes[i]);
+		assert_pattern(p->a.bytes + 8, len, i, 8);
+		assert_pattern(p->a.bytes + 8 + len, 8, 1000 + i, 8 + len);
 	}
 }
 
@@ -38,15 +45,16 @@ static void write__of_each_size_brings_these_bytes_and_no_other(void **state)
 	struct pair *p = *state;
 
 	for (size_t i = 0; i < N_SIZES; i++) {
-		struct slime_xfer x = a_and_b(p, 8, 8, sizes[i]);
+		size_t len = size_of(i);
+		struct slime_xfer x = a_and_b(p, 8, 8, len);
 
-		pattern_fill(p->a.bytes, sizes[i] + 16, i, 0);
-		pattern_fill(p->b.bytes, sizes[i] + 16, 1000 + i, 0);
+		pattern_fill(p->a.bytes, len + 16, i, 0);
+		pattern_fill(p->b.bytes, len + 16, 1000 + i, 0);
 		assert_ok(write_now(p, &x));
-		assert_int_equal(slime_op_bytes(p->a.op), sizes[i]);
+		assert_int_equal(slime_op_bytes(p->a.op), len);
 		assert_pattern(p->b.bytes, 8, 1000 + i, 0);
-		assert_pattern(p->b.bytes + 8, sizes[i], i, 8);
-		assert_pattern(p->b.bytes + 8 + sizes[i], 8, 1000 + i, 8 + sizes[i]);
+		assert_pattern(p->b.bytes + 8, len, i, 8);
+		assert_pattern(p->b.bytes + 8 + len, 8, 1000 + i, 8 + len);
 	}
 }
 
@@ -144,14 +152,14 @@ static void read__of_any_number_of_pieces_is_one_op(void **state)
 {
 	check_batch(*state, 1, true);
 	check_batch(*state, 1000, true);
-	check_batch(*state, 100000, true);
+	check_batch(*state, large(100000), true);
 }
 
 static void write__of_any_number_of_pieces_is_one_op(void **state)
 {
 	check_batch(*state, 1, false);
 	check_batch(*state, 1000, false);
-	check_batch(*state, 100000, false);
+	check_batch(*state, large(100000), false);
 }
 
 static void read__of_an_empty_batch_completes_at_once(void **state)
