@@ -49,23 +49,27 @@ function(slime_test_properties name timeout labels)
 	endforeach()
 endfunction()
 
-# slime_rdma_test(NAME name COMMAND target-or-file [arg...] [TIMEOUT seconds])
+# slime_rdma_test(NAME name [PAIR n] COMMAND target-or-file [arg...] [TIMEOUT seconds])
 #
-# A test of label rdma: it runs in the guest of tests/rdma, where there are RDMA devices rxe0 and rxe1, as root. All of
-# them share one guest and run there one after the other, in the order of these calls; "rdma-boot" runs it, and each has
-# its own line in ctest's report, with its own output. Exit 77 is "skipped". No word of the command holds a tab or a
-# semicolon. The limit is that of one test in the guest, on a busy machine.
+# A test of label rdma: it runs in the guest of tests/rdma, as root, on a pair of RDMA devices there: rxe0 and rxe1 of
+# pair 0, unless it names another one, whose devices its command then names, too (tests/rdma/devices.sh). All tests share
+# one guest; those of one pair run one after the other, in the order of these calls, and beside those of other pairs.
+# "rdma-boot" runs it, and each has its own line in ctest's report, with its own output. Exit 77 is "skipped". No word of
+# the command holds a tab or a semicolon. The limit is that of one test in the guest, on a busy machine.
 function(slime_rdma_test)
-	cmake_parse_arguments(T "" "NAME;TIMEOUT" "COMMAND" ${ARGN})
+	cmake_parse_arguments(T "" "NAME;PAIR;TIMEOUT" "COMMAND" ${ARGN})
 	if(NOT T_TIMEOUT)
 		set(T_TIMEOUT 120)
+	endif()
+	if(NOT T_PAIR)
+		set(T_PAIR 0)
 	endif()
 	list(POP_FRONT T_COMMAND program)
 	if(TARGET ${program})
 		set(program "$<TARGET_FILE:${program}>")
 	endif()
 	list(JOIN T_COMMAND "\t" arguments)
-	string(JOIN "\t" line rdma-${T_NAME} ${T_TIMEOUT} "${program}" ${arguments})
+	string(JOIN "\t" line rdma-${T_NAME} ${T_TIMEOUT} ${T_PAIR} "${program}" ${arguments})
 	set_property(GLOBAL APPEND PROPERTY SLIME_RDMA_TESTS "${line}")
 	add_test(NAME rdma-${T_NAME}
 		COMMAND ${PROJECT_SOURCE_DIR}/tests/rdma/recorded.sh ${SLIME_RDMA_RESULTS} rdma-${T_NAME})

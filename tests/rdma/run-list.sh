@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# run-list.sh RESULTS LIST, in the guest: makes the devices and runs the tests of LIST, one after the other. Each leaves
-# RESULTS/NAME.out, and RESULTS/NAME.status when it ended. A line of LIST is a name, a limit in seconds and the words of
-# a command, with tabs between them.
+# run-list.sh RESULTS LIST, in the guest: makes the devices and runs the tests of LIST, those of one pair of devices one
+# after the other, and those of different pairs beside each other. Each leaves RESULTS/NAME.out, and RESULTS/NAME.status
+# when it ended. A line of LIST is a name, a limit in seconds, a pair and the words of a command, with tabs between them.
 set -uo pipefail
 
 results=$1
@@ -10,14 +10,14 @@ list=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/complaints.sh"
 
-# What the kernel said since the line MARK.
+# What the kernel said since the line MARK. Whose fault it is, it does not say: all that ran meanwhile have it.
 complaints_since() {
 	dmesg | sed "1,/$1\$/d" | complaints
 }
 
 # run_one NAME LIMIT COMMAND...
 run_one() {
-	local name=$1 limit=$2 mark="test $1" said status
+	local name=$1 limit=$2 mark="test $1" said status begin=$SECONDS
 	shift 2
 
 	echo "$mark" >/dev/kmsg
@@ -31,11 +31,21 @@ run_one() {
 	fi
 	echo "$status" >"$results/$name.status.new"
 	mv "$results/$name.status.new" "$results/$name.status"
-	echo "$name: status $status after $SECONDS s"
+	echo "$name: status $status, $((SECONDS - begin)) s, until $SECONDS s"
 }
 
-"$here/devices.sh" || exit 1
+run_pair() {
+	local -a words
+
+	while IFS=$'\t' read -r -a words; do
+		[ "${words[2]}" != "$1" ] || run_one "${words[@]:0:2}" "${words[@]:3}"
+	done <"$list"
+}
+
+mapfile -t pairs < <(cut -f 3 "$list" | sort -u)
+"$here/devices.sh" "${pairs[@]}" || exit 1
 : >"$results/devices"
-while IFS=$'\t' read -r -a words; do
-	run_one "${words[@]}"
-done <"$list"
+for pair in "${pairs[@]}"; do
+	run_pair "$pair" &
+done
+wait

@@ -93,15 +93,18 @@ run_one() {
 	printf '%-36s %4d s  %s\n' "$name" $((SECONDS - begin)) "$word"
 }
 
-# The suite takes its devices as --rails; a list there means two. Faults are those of links from one to the other.
+# The suite takes its devices as --rails; a list there means two. Faults are those of links from one to the other. What
+# repeats or is large need not be less here.
 on_devices() {
 	local -a words=()
 	local rails="$device"
 
 	[[ $1 != */test-rdma-faults-* ]] || rails=$device,$peer
 	while [ $# -gt 0 ]; do
-		if [ "$1" = --rails ]; then
-			rails=$device,$peer
+		if [ "$1" = --fewer ]; then
+			shift
+		elif [ "$1" = --rails ]; then
+			[[ $2 != *,* ]] || rails=$device,$peer
 			shift
 		else
 			words+=("$1")
@@ -117,11 +120,11 @@ on_devices() {
 echo "$(uname -r), $device and $peer, $(date -u +%FT%TZ)"
 while IFS=$'\t' read -r -a line; do
 	[[ ${line[0]} =~ $wanted ]] || continue
-	if is_of_the_laboratory "${line[2]}"; then
+	if is_of_the_laboratory "${line[3]}"; then
 		n_left_out=$((n_left_out + 1))
 		continue
 	fi
-	on_devices "${line[@]:2}"
+	on_devices "${line[@]:3}"
 	run_one "${line[0]}" "${line[1]}" "${command[@]}"
 done <"$build/rdma/tests"
 echo "$n_failed failed, $n_left_out of the laboratory were left out"

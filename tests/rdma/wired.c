@@ -15,6 +15,22 @@ const char *wired_far = "rxe1";
 
 /* ---- the wire ---- */
 
+/* Of rxe0 it is wire0; of a device that is not the laboratory's there is none. */
+static int number_of(const char *device)
+{
+	int number = -1;
+
+	return sscanf(device, "rxe%d", &number) == 1 ? number : -1;
+}
+
+static bool has_wire(const char *device)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/class/net/wire%d", number_of(device));
+	return !access(path, F_OK);
+}
+
 void sh(const char *command)
 {
 	assert_int_equal(system(command), 0);
@@ -31,21 +47,41 @@ void delete_device(const char *name)
 
 bool wired_has_wires(void)
 {
-	return !access("/sys/class/net/wire0", F_OK) && !access("/sys/class/net/wire1", F_OK);
+	return has_wire(wired_near) && has_wire(wired_far);
+}
+
+/* What is sent over it is not disturbed any more. */
+static void calm_wire(int number)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "tc qdisc del dev wire%d root 2>/dev/null; true",
+		 number);
+	sh(command);
+}
+
+static void mend_wire(int number)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command),
+		 "wire=%d;"
+		 "tc qdisc del dev wire$wire root 2>/dev/null;"
+		 "while ps -e -o args= | grep -q \"^rdma link del rxe$wire\"; do sleep 0.02; done;"
+		 "test -e /sys/class/infiniband/rxe$wire ||"
+		 " rdma link add rxe$wire type rxe netdev wire$wire || exit;"
+		 "ip link set wire$wire up &&"
+		 " ip address replace 10.$((77 + wire / 2)).0.$((wire %% 2 + 1))/24 dev wire$wire",
+		 number);
+	sh(command);
 }
 
 void mend_wires(void)
 {
 	if (!wired_has_wires())
 		return;
-	sh("for wire in 0 1; do"
-	   " tc qdisc del dev wire$wire root 2>/dev/null;"
-	   " while ps -e -o args= | grep -q \"^rdma link del rxe$wire\"; do sleep 0.02; done;"
-	   " test -e /sys/class/infiniband/rxe$wire ||"
-	   "  rdma link add rxe$wire type rxe netdev wire$wire || exit;"
-	   " ip link set wire$wire up &&"
-	   "  ip address replace 10.77.0.$((wire + 1))/24 dev wire$wire || exit;"
-	   "done");
+	mend_wire(number_of(wired_near));
+	mend_wire(number_of(wired_far));
 }
 
 /* ---- the pair ---- */
@@ -76,9 +112,10 @@ int wired_setup(void **state)
 int wired_teardown(void **state)
 {
 	/* First, so that links end in order, and a device that is being deleted can go. */
-	if (wired_has_wires())
-		sh("for wire in wire0 wire1; do tc qdisc del dev $wire root 2>/dev/null; done;"
-		   "true");
+	if (wired_has_wires()) {
+		calm_wire(number_of(wired_near));
+		calm_wire(number_of(wired_far));
+	}
 	pair_close(*state);
 	mend_wires();
 	return 0;
