@@ -168,6 +168,11 @@ static inline uint64_t sl_endpoint_calls_under_way(const struct slime_endpoint *
 int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op);
 void sl_endpoint_call_abort(struct slime_endpoint *ep, struct slime_op *op);
 
+/* The same for n calls at once, of which as many are taken as there are places for; their ops are
+ * begun by who takes them. */
+uint32_t sl_endpoint_calls_take(struct slime_endpoint *ep, uint32_t n);
+void sl_endpoint_calls_give_back(struct slime_endpoint *ep, uint32_t n);
+
 /* Ops and calls that did not end. */
 uint32_t sl_endpoint_n_pending(struct slime_endpoint *ep);
 

@@ -43,24 +43,24 @@ void sl_endpoint_op_finished(struct slime_op *op)
 	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_release);
 }
 
-/* Of max_pending_ops. */
-static bool has_room(const struct slime_endpoint *ep, uint64_t n_ops, uint64_t n_calls_ever)
+/* How many of max_pending_ops are left. */
+static int64_t room_for(const struct slime_endpoint *ep, uint64_t n_ops, uint64_t n_calls_ever)
 {
 	const struct sl_kind_counters *calls = &ep->counters[SLIME_KIND_CALL];
 	uint64_t ended = atomic_load_explicit(&calls->completed, memory_order_relaxed) +
 			 atomic_load_explicit(&calls->failed, memory_order_relaxed);
 
 	/* Calls may have begun and ended since they were counted. */
-	return (int64_t)(n_ops + n_calls_ever - ended) < (int64_t)ep->attr.max_pending_ops;
+	return (int64_t)ep->attr.max_pending_ops - (int64_t)(n_ops + n_calls_ever - ended);
 }
 
 int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op, enum slime_op_kind kind)
 {
 	int ret;
 
-	if (!has_room(ep, atomic_fetch_add_explicit(&ep->n_pending, 1, memory_order_relaxed),
-		      atomic_load_explicit(&ep->counters[SLIME_KIND_CALL].submitted,
-					   memory_order_relaxed))) {
+	if (room_for(ep, atomic_fetch_add_explicit(&ep->n_pending, 1, memory_order_relaxed),
+		     atomic_load_explicit(&ep->counters[SLIME_KIND_CALL].submitted,
+					  memory_order_relaxed)) <= 0) {
 		atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
 		return -EAGAIN;
 	}
@@ -88,12 +88,30 @@ int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op)
 	_Atomic uint64_t *submitted = &ep->counters[SLIME_KIND_CALL].submitted;
 	int ret = -EAGAIN;
 
-	if (has_room(ep, atomic_load_explicit(&ep->n_pending, memory_order_relaxed),
-		     atomic_fetch_add_explicit(submitted, 1, memory_order_relaxed)))
+	if (room_for(ep, atomic_load_explicit(&ep->n_pending, memory_order_relaxed),
+		     atomic_fetch_add_explicit(submitted, 1, memory_order_relaxed)) > 0)
 		ret = sl_op_begin(op);
 	if (ret)
 		atomic_fetch_sub_explicit(submitted, 1, memory_order_relaxed);
 	return ret;
+}
+
+uint32_t sl_endpoint_calls_take(struct slime_endpoint *ep, uint32_t n)
+{
+	_Atomic uint64_t *submitted = &ep->counters[SLIME_KIND_CALL].submitted;
+	int64_t room = room_for(ep, atomic_load_explicit(&ep->n_pending, memory_order_relaxed),
+				atomic_fetch_add_explicit(submitted, n, memory_order_relaxed));
+	uint32_t took = room >= n ? n : room > 0 ? (uint32_t)room : 0;
+
+	if (took < n)
+		sl_endpoint_calls_give_back(ep, n - took);
+	return took;
+}
+
+void sl_endpoint_calls_give_back(struct slime_endpoint *ep, uint32_t n)
+{
+	atomic_fetch_sub_explicit(&ep->counters[SLIME_KIND_CALL].submitted, n,
+				  memory_order_relaxed);
 }
 
 void sl_endpoint_call_abort(struct slime_endpoint *ep, struct slime_op *op)

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "src/context.h"
+#include "src/copy.h"
 #include "src/mailbox.h"
 #include "src/rpc_call.h"
 
@@ -89,6 +90,21 @@ static uint8_t others_under_way(const struct sl_mailbox *mb, const struct sl_con
 			 << SL_REQUEST_OTHERS_SHIFT);
 }
 
+/* The message of a call's request by that slot, with len bytes of payload. */
+static inline struct sl_msg request_msg(const struct slime_call *call, uint64_t id, unsigned n,
+					uint32_t len, uint8_t others)
+{
+	return (struct sl_msg){
+		.head = sl_msg_head(SL_MSG_REQUEST, call->flags | others, (uint16_t)n, len),
+		.w[SL_REQUEST_ID] = id,
+		.w[SL_REQUEST_METHOD] = call->args.method,
+		.w[SL_REQUEST_REMAINING_US] = remaining_us(call->deadline_ns),
+		.w[SL_REQUEST_REPLY_CAP] = call->args.reply_cap,
+		.w[SL_REQUEST_LEN] = call->args.request_len,
+		.w[SL_REQUEST_WORDS] = 0, /* all are named: none is cleared before */
+	};
+}
+
 /* Send the call by a slot that was taken. The call may have ended when this returns. */
 static void send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call, unsigned n)
 {
@@ -99,16 +115,7 @@ static void send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call 
 	bool in_slot = !along && (call->flags || call->args.request_len);
 	uint8_t *to = in_slot ? conn->ops->slot(conn, SL_AREA_REQUEST, n) : NULL;
 	uint32_t len = to ? fill_slot(call, to) : along ? (uint32_t)call->args.request_len : 0;
-	struct sl_msg m = {
-		.head = sl_msg_head(SL_MSG_REQUEST, call->flags | others_under_way(mb, conn),
-				    (uint16_t)n, len),
-		.w[SL_REQUEST_ID] = id,
-		.w[SL_REQUEST_METHOD] = call->args.method,
-		.w[SL_REQUEST_REMAINING_US] = remaining_us(deadline_ns),
-		.w[SL_REQUEST_REPLY_CAP] = call->args.reply_cap,
-		.w[SL_REQUEST_LEN] = call->args.request_len,
-		.w[SL_REQUEST_WORDS] = 0, /* all are named: none is cleared before */
-	};
+	struct sl_msg m = request_msg(call, id, n, len, others_under_way(mb, conn));
 
 	slot->call = call;
 	slot->at = to;
@@ -163,6 +170,99 @@ static int send_at_once(struct sl_mailbox *mb, struct slime_call *call)
 		return 0;
 	return conn ? -EAGAIN : -ENOTCONN;
 }
+
+/* ---- several at once ---- */
+
+/* Nothing but a short request, for which all is there that it needs. */
+static inline bool goes_along_with_others(const struct slime_call *call)
+{
+	const struct slime_call_args *a = &call->args;
+
+	return a->request_len <= SL_SHORT_LEN && a->reply_cap <= SL_SLOT_SMALL && !a->request_mr &&
+	       !a->reply_mr && (a->reply || a->reply_cap <= call->own_len);
+}
+
+/* The call's slot and its message, of which nothing is told yet. Here its bytes are read the last
+ * time: a peer that answers what it was not asked yet ends the call. */
+static inline void fill_post(struct sl_mailbox *mb, struct slime_call *call, unsigned n,
+			     uint8_t others, struct sl_post *post)
+{
+	struct sl_call_slot *slot = &mb->slots[n];
+	uint32_t len = (uint32_t)call->args.request_len;
+
+	slot->call = call;
+	slot->at = NULL;
+	slot->len = 0;
+	post->m = request_msg(call, ++slot->generation << ID_SLOT_BITS | n, n, len, others);
+	post->along = len;
+	if (len)
+		sl_copy_short(post->payload, call->args.request, len);
+}
+
+/* From here on the calls may end. Slots are not taken anew before all of this is noted. */
+static void send_posts(struct sl_mailbox *mb, struct sl_conn *conn, const struct sl_post *posts,
+		       uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		atomic_store_explicit(&mb->slots[posts[i].m.slot].id, posts[i].m.w[SL_REQUEST_ID],
+				      memory_order_release);
+	conn->ops->post_many(conn, posts, n);
+	for (uint32_t i = 0; i < n; i++)
+		atomic_store_explicit(&mb->slots[posts[i].m.slot].posted,
+				      posts[i].m.w[SL_REQUEST_ID], memory_order_release);
+}
+
+/* As many of the first ones as are short and find a slot: they leave at once, or none does. */
+static uint32_t send_many_at_once(struct sl_mailbox *mb, const struct slime_call_item *items,
+				  uint32_t n)
+{
+	struct sl_post posts[SL_CALLS_AT_ONCE];
+	uint64_t deadline_ns = SL_NEVER;
+	struct sl_conn *conn;
+	uint32_t i = 0;
+
+	sl_call_slots_enter(&mb->free);
+	conn = sl_endpoint_conn(mb->ep);
+	if (conn && conn->ops->post_many && !atomic_load(&mb->n_waiting)) {
+		uint8_t others = others_under_way(mb, conn);
+
+		for (; i < n && goes_along_with_others(items[i].call); i++) {
+			int slot = sl_call_slots_take_small(&mb->free);
+
+			if (slot < 0)
+				break;
+			fill_post(mb, items[i].call, (unsigned)slot, others, &posts[i]);
+			deadline_ns = sl_earlier(deadline_ns, items[i].call->deadline_ns);
+		}
+		send_posts(mb, conn, posts, i);
+		sl_mailbox_deadline(mb, deadline_ns);
+	}
+	sl_call_slots_leave(&mb->free);
+	return i;
+}
+
+uint32_t sl_calls_begin_many(struct sl_mailbox *mb, const struct slime_call_item *items, uint32_t n,
+			     int *why)
+{
+	uint32_t i = 0;
+
+	while (i < n) {
+		int ret;
+
+		i += send_many_at_once(mb, items + i, n - i);
+		if (i == n)
+			break;
+		ret = sl_calls_begin(mb, items[i].call);
+		if (ret) {
+			*why = ret;
+			break;
+		}
+		i++;
+	}
+	return i;
+}
+
+/* ---- slots that come free ---- */
 
 void sl_calls_send_or_wait(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +133,56 @@ int slime_call_start(struct slime_endpoint *ep, const struct slime_call_args *ar
 	if (ret)
 		sl_endpoint_call_abort(ep, &call->op);
 	return ret;
+}
+
+/* The call is pending, of an endpoint that took a place for it. */
+static int claim(struct slime_endpoint *ep, const struct slime_call_item *item)
+{
+	int ret = check_args(item->call, ep, item->args);
+
+	if (!ret)
+		ret = sl_op_begin(&item->call->op);
+	if (!ret)
+		reset(item->call, item->args);
+	return ret;
+}
+
+/* The first of them, at most SL_CALLS_AT_ONCE: how many, and why not more. */
+static uint32_t start_some(struct slime_endpoint *ep, const struct slime_call_item *items, size_t n,
+			   int *why)
+{
+	uint32_t wanted = n < SL_CALLS_AT_ONCE ? (uint32_t)n : SL_CALLS_AT_ONCE;
+	uint32_t taken = sl_endpoint_calls_take(ep, wanted);
+	uint32_t n_ready = 0;
+	uint32_t n_begun;
+	int ret = 0;
+
+	while (n_ready < taken && !(ret = claim(ep, &items[n_ready])))
+		n_ready++;
+	*why = ret ? ret : -EAGAIN;
+	n_begun = sl_calls_begin_many(ep->mailbox, items, n_ready, why);
+	for (uint32_t i = n_begun; i < n_ready; i++)
+		sl_op_abort(&items[i].call->op);
+	if (n_begun < taken)
+		sl_endpoint_calls_give_back(ep, taken - n_begun);
+	return n_begun;
+}
+
+int slime_call_start_many(struct slime_endpoint *ep, const struct slime_call_item *items, size_t n)
+{
+	size_t max = n < INT_MAX ? n : INT_MAX;
+	size_t n_started = 0;
+	int ret = sl_context_check(ep->ctx);
+
+	while (!ret && n_started < max) {
+		size_t left = max - n_started;
+		uint32_t n_begun = start_some(ep, items + n_started, left, &ret);
+
+		n_started += n_begun;
+		if (n_begun == left || n_begun == SL_CALLS_AT_ONCE)
+			ret = 0;
+	}
+	return n_started ? (int)n_started : ret;
 }
 
 int slime_call_wait(struct slime_call *call, int64_t timeout_ms)

@@ -57,6 +57,14 @@ _Static_assert(offsetof(struct slime_call, op) == 128, "two cache lines, and the
  */
 int sl_calls_begin(struct sl_mailbox *mb, struct slime_call *call);
 
+/* As many calls are begun at once. */
+#define SL_CALLS_AT_ONCE 16
+
+/* The same for n calls, at most SL_CALLS_AT_ONCE. Returns how many began; when that is less than n,
+ * *why not the next. */
+uint32_t sl_calls_begin_many(struct sl_mailbox *mb, const struct slime_call_item *items, uint32_t n,
+			     int *why);
+
 /* The rest by who entered the endpoint. A call whose memory is lent: go, or wait for a slot behind
  * those that do. */
 void sl_calls_send_or_wait(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call);

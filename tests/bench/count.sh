@@ -50,6 +50,7 @@ instructions() {
 
 instructions 1553 shm-call 500 counted_steps 1
 instructions 1170 shm-calls 20 counted_steps 64
+instructions 1055 shm-calls-together 20 counted_steps 64
 instructions 1031 shm-read 500 counted_steps 1
 instructions 1005 shm-pieces 2 counted_steps 15000
 instructions 4244 tcp-call 500 counted_steps 1

@@ -71,15 +71,20 @@ static void step(struct steps *s)
 
 /* ---- the operations ---- */
 
-static void call_at_once(struct steps *s, int n)
+static void end_calls(struct steps *s, int n)
 {
-	for (int i = 0; i < n; i++)
-		must(slime_call_start(s->a.ep, &s->args, s->calls[i]), "slime_call_start");
 	for (int i = 0; i < n; i++) {
 		while (!slime_call_test(s->calls[i]))
 			step(s);
 		must(slime_call_status(s->calls[i]), "call");
 	}
+}
+
+static void call_at_once(struct steps *s, int n)
+{
+	for (int i = 0; i < n; i++)
+		must(slime_call_start(s->a.ep, &s->args, s->calls[i]), "slime_call_start");
+	end_calls(s, n);
 }
 
 static void call(struct steps *s)
@@ -90,6 +95,16 @@ static void call(struct steps *s)
 static void call_many(struct steps *s)
 {
 	call_at_once(s, N_CALLS);
+}
+
+static void call_together(struct steps *s)
+{
+	struct slime_call_item items[N_CALLS];
+
+	for (int i = 0; i < N_CALLS; i++)
+		items[i] = (struct slime_call_item){ .call = s->calls[i], .args = &s->args };
+	must(slime_call_start_many(s->a.ep, items, N_CALLS) - N_CALLS, "slime_call_start_many");
+	end_calls(s, N_CALLS);
 }
 
 /* What is counted, by its name. */
@@ -267,6 +282,7 @@ static const struct {
 } cases[] = {
 	{ "shm-call", SLIME_TRANSPORT_SHM, call, false },
 	{ "shm-calls", SLIME_TRANSPORT_SHM, call_many, false },
+	{ "shm-calls-together", SLIME_TRANSPORT_SHM, call_together, false },
 	{ "shm-call-among-idle", SLIME_TRANSPORT_SHM, call, true },
 	{ "shm-read", SLIME_TRANSPORT_SHM, read_one, false },
 	{ "shm-pieces", SLIME_TRANSPORT_SHM, read_many, false },

@@ -70,6 +70,13 @@ static inline uint64_t sl_msg_head(uint8_t kind, uint8_t flags, uint16_t slot, u
 /* A request's or a reply's payload this short may go along with its message, past the slot. */
 #define SL_SHORT_LEN 64
 
+/* A message of several that are posted at once. */
+struct sl_post {
+	struct sl_msg m;
+	bool along; /* its payload, of 1 to SL_SHORT_LEN bytes, is here */
+	_Alignas(16) uint8_t payload[SL_SHORT_LEN];
+};
+
 /* How many of each kind a side may have on the way; their sum is below SL_RING_ENTRIES. */
 #define SL_WINDOW_IMM	128
 #define SL_WINDOW_SEND	64
@@ -210,6 +217,8 @@ struct sl_conn_ops {
 	/* The same of a request or reply with its payload, of 1 to SL_SHORT_LEN bytes, which go
 	 * along. May be NULL: all payloads are written to slots. */
 	void (*post_short)(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload);
+	/* Several requests in this order. May be NULL, as it is with post_short: one by one. */
+	void (*post_many)(struct sl_conn *conn, const struct sl_post *posts, size_t n);
 	/* Tell the peer that taken immediates in all have been taken here. Arrives as
 	 * conn->imm_taken there. */
 	void (*take_imm)(struct sl_conn *conn, uint64_t taken);

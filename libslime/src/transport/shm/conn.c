@@ -335,17 +335,10 @@ static uint8_t *conn_slot(struct sl_conn *conn, enum sl_area area, unsigned slot
 		       : NULL;
 }
 
-/* Take an entry, write it, publish it: those that others take meanwhile are read after it. */
-static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_t *payload)
+/* Write and publish an entry that was taken, the one after n others. */
+static inline void write_entry(struct shm_entry *e, uint64_t n, const struct sl_msg *m,
+			       const uint8_t *payload)
 {
-	const struct shm_entry *ahead;
-	struct shm_entry *e;
-	uint64_t n;
-
-	if (atomic_load_explicit(&c->state, memory_order_acquire) != SHM_CONN_READY)
-		return;
-	n = atomic_fetch_add_explicit(&c->tx_seq, 1, memory_order_relaxed);
-	e = shm_half_entry(c->own, n);
 	/* Who wrote it a lap ago, if that was another thread, is done with it. */
 	(void)atomic_load_explicit(&e->seq, memory_order_acquire);
 	if (payload)
@@ -355,15 +348,41 @@ static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_
 	if (payload)
 		e->m.slot = m->slot | SHM_SLOT_HERE;
 	atomic_store_explicit(&e->seq, n + 1, memory_order_release);
+}
+
+/* The peer read that one a lap ago, and does not look at it yet. */
+static inline void fetch_to_write(const struct shm_conn *c, const struct shm_entry *e,
+				  bool has_payload)
+{
+	const struct shm_entry *ahead = entry_after(c->own, e, ENTRIES_AHEAD);
+
+	sl_cpu_fetch_to_write(ahead);
+	if (has_payload)
+		sl_cpu_fetch_to_write(ahead->payload);
+}
+
+/* Entries were published. */
+static inline void announce(struct shm_conn *c)
+{
 	if (draining == c && !peer_sleeps(c))
 		c->ring_later = true;
 	else
 		ring_peer(c);
-	/* The peer read that one a lap ago, and does not look at it yet. */
-	ahead = entry_after(c->own, e, ENTRIES_AHEAD);
-	sl_cpu_fetch_to_write(ahead);
-	if (payload)
-		sl_cpu_fetch_to_write(ahead->payload);
+}
+
+/* Take an entry, write it, publish it: those that others take meanwhile are read after it. */
+static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_t *payload)
+{
+	struct shm_entry *e;
+	uint64_t n;
+
+	if (atomic_load_explicit(&c->state, memory_order_acquire) != SHM_CONN_READY)
+		return;
+	n = atomic_fetch_add_explicit(&c->tx_seq, 1, memory_order_relaxed);
+	e = shm_half_entry(c->own, n);
+	write_entry(e, n, m, payload);
+	announce(c);
+	fetch_to_write(c, e, payload);
 }
 
 void shm_post(struct sl_conn *conn, const struct sl_msg *m)
@@ -374,6 +393,23 @@ void shm_post(struct sl_conn *conn, const struct sl_msg *m)
 static void post_short(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload)
 {
 	post(conn_of(conn), m, payload);
+}
+
+static void post_many(struct sl_conn *conn, const struct sl_post *posts, size_t n_posts)
+{
+	struct shm_conn *c = conn_of(conn);
+	uint64_t n;
+
+	if (!n_posts || atomic_load_explicit(&c->state, memory_order_acquire) != SHM_CONN_READY)
+		return;
+	n = atomic_fetch_add_explicit(&c->tx_seq, n_posts, memory_order_relaxed);
+	for (size_t i = 0; i < n_posts; i++) {
+		struct shm_entry *e = shm_half_entry(c->own, n + i);
+
+		fetch_to_write(c, e, posts[i].along);
+		write_entry(e, n + i, &posts[i].m, posts[i].along ? posts[i].payload : NULL);
+	}
+	announce(c);
 }
 
 static void conn_take_imm(struct sl_conn *conn, uint64_t taken)
@@ -402,6 +438,7 @@ static const struct sl_conn_ops conn_ops = {
 	.slot = conn_slot,
 	.post = shm_post,
 	.post_short = post_short,
+	.post_many = post_many,
 	.take_imm = conn_take_imm,
 	.close = conn_close,
 	.destroy = conn_destroy,
