@@ -11,6 +11,8 @@
 
 /* Counted calls between two looks at the clock. */
 #define CALLS_PER_LOOK 64
+/* Calls that begin together. */
+#define TOGETHER_MAX 16
 
 /* Two cache lines: with many of them in flight what each needs has to fit the cache. */
 struct lane {
@@ -47,12 +49,25 @@ static int serve(void *arg, int channel)
 /* ---- a call ---- */
 
 /* A call begins when the one before it ended: the clock is read once for each that is timed. */
-static int start(struct calls *c, struct lane *lane, uint64_t begin_ns)
+static void prepare(struct calls *c, struct lane *lane, uint64_t begin_ns)
 {
 	lane->number = ++c->number;
 	lane->begin_ns = begin_ns;
 	stamp(lane->request, c->opt->rounds.size, lane->number);
+}
+
+static int start(struct calls *c, struct lane *lane, uint64_t begin_ns)
+{
+	prepare(c, lane, begin_ns);
 	return slime_call_start(c->link.ep, &lane->args, lane->call);
+}
+
+/* Those that were prepared. */
+static int start_together(struct calls *c, const struct slime_call_item *items, uint32_t n)
+{
+	int ret = slime_call_start_many(c->link.ep, items, n);
+
+	return ret < 0 ? ret : (uint32_t)ret < n ? -EAGAIN : 0;
 }
 
 static int finish(struct calls *c, struct lane *lane, struct rounds *r, uint64_t *end_ns)
@@ -95,6 +110,43 @@ static int rpc_round(void *arg, struct rounds *r)
 			pending--;
 		else if (!ret)
 			ret = start(c, lane, now);
+	}
+	return ret;
+}
+
+/* The same where calls are only counted: those begin together whose replies came together. */
+static int rpc_round_together(void *arg, struct rounds *r)
+{
+	struct slime_call_item items[TOGETHER_MAX];
+	struct calls *c = arg;
+	const uint32_t most = c->n_lanes < TOGETHER_MAX ? c->n_lanes : TOGETHER_MAX;
+	struct lane *lane = c->lanes;
+	uint64_t now = sl_clock_ns();
+	uint32_t pending = c->n_lanes;
+	uint32_t n = 0;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < c->n_lanes && !ret; i++)
+		ret = start(c, &c->lanes[i], now);
+	while (pending && !ret) {
+		bool over;
+
+		ret = finish(c, lane, r, &now);
+		if (ret)
+			return ret;
+		over = rounds_over(r, now);
+		if (over) {
+			pending--;
+		} else {
+			prepare(c, lane, now);
+			items[n++] =
+				(struct slime_call_item){ .call = lane->call, .args = &lane->args };
+		}
+		lane = lane + 1 < c->lanes + c->n_lanes ? lane + 1 : c->lanes;
+		if (n && (over || n == most || !slime_call_test(lane->call))) {
+			ret = start_together(c, items, n);
+			n = 0;
+		}
 	}
 	return ret;
 }
@@ -192,6 +244,8 @@ static int measure(struct calls *c, const struct rounds_attr *attr, struct pair 
 
 	if (ret)
 		return ret;
+	if (c->opt->count && c->n_lanes > 1)
+		side.round = rpc_round_together;
 	ret = open_lanes(c);
 	if (!ret)
 		ret = rounds_run(attr, &side);
