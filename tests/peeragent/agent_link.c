@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links of agents: who makes them, how they end and come back. */
+#include <errno.h>
+#include <poll.h>
+
+#include "tests/peeragent/agents.h"
+
+static const struct slime_agent_link to_b_bulk = { .to = "b", .profile = "bulk" };
+static const struct slime_agent_link to_decoders = { .to = "role=decode" };
+static const struct slime_label decode = { "role", "decode" };
+
+static void link__wanted_by_the_smaller_name_connects(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1), *b = start("b", NULL, 0);
+
+	(void)state;
+	assert_connected(a, b, NULL);
+	end(a);
+	end(b);
+}
+
+static void link__wanted_by_the_greater_name_connects(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", &to_a, 1);
+
+	(void)state;
+	assert_connected(a, b, NULL);
+	end(b);
+	end(a);
+}
+
+static void link__wanted_by_both_is_one(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1), *b = start("b", &to_a, 1);
+
+	(void)state;
+	assert_connected(a, b, NULL);
+	assert_int_equal(n_connects(a), 1);
+	assert_int_equal(n_connects(b), 1);
+	end(a);
+	end(b);
+}
+
+static void link__waits_for_a_peer_that_is_not_there(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1), *b;
+	struct slime_agent_link_info info;
+	struct slime_endpoint *ep;
+
+	(void)state;
+	assert_int_equal(slime_agent_endpoint_get(a, "b", NULL, 0, &ep), -ETIMEDOUT);
+	assert_int_equal(slime_agent_links(a, &info, 1), 1);
+	assert_string_equal(info.cause, "b is not registered");
+	b = start("b", NULL, 0);
+	assert_connected(a, b, NULL);
+	end(b);
+	end(a);
+}
+
+static void link__of_each_profile_is_its_own(void **state)
+{
+	const struct slime_agent_link both[] = { to_b, to_b_bulk };
+	struct slime_agent *a = start("a", both, 2), *b = start("b", NULL, 0);
+	struct slime_endpoint *one, *other;
+
+	(void)state;
+	assert_connected(a, b, NULL);
+	assert_connected(a, b, "bulk");
+	one = get(a, "b", NULL);
+	other = get(a, "b", "bulk");
+	assert_ptr_not_equal(one, other);
+	slime_agent_endpoint_put(a, one);
+	slime_agent_endpoint_put(a, other);
+	end(a);
+	end(b);
+}
+
+static void link__to_a_selector_connects_everyone_it_matches(void **state)
+{
+	struct slime_agent_attr attr = attr_of("b");
+	struct slime_agent *a = start("a", &to_decoders, 1), *b, *c;
+	struct slime_endpoint *ep;
+
+	(void)state;
+	attr.topology.labels = &decode;
+	attr.topology.n_labels = 1;
+	b = start_with(&attr);
+	c = start("c", NULL, 0);
+	assert_connected(a, b, NULL);
+	assert_int_equal(slime_agent_endpoint_get(a, "c", NULL, 0, &ep), -ENOENT);
+	end(b);
+	assert_true(fakectrl_wait_no_link("a", "b", "default", LONG_MS));
+	end(c);
+	end(a);
+}
+
+/* Who waits for all links waits for those, too, that have nobody at their other end yet. */
+static void link__to_a_selector_that_nobody_matches_is_reported(void **state)
+{
+	static const struct slime_agent_link both[] = { { .to = "role=decode" }, { .to = "b" } };
+	struct slime_agent_attr attr = attr_of("b");
+	struct slime_topology empty = { .n_links = 0 };
+	struct slime_agent *a = start("a", both, 2), *b;
+
+	(void)state;
+	assert_true(
+		fakectrl_wait_link("a", "role=decode", "default", SLIME_LINK_CONNECTING, LONG_MS));
+	attr.topology.labels = &decode;
+	attr.topology.n_labels = 1;
+	b = start_with(&attr);
+	assert_connected(a, b, NULL);
+	assert_true(fakectrl_wait_no_link("a", "role=decode", "default", LONG_MS));
+	end(b);
+	assert_true(
+		fakectrl_wait_link("a", "role=decode", "default", SLIME_LINK_CONNECTING, LONG_MS));
+	assert_int_equal(slime_agent_apply(a, &empty), 0);
+	assert_true(fakectrl_wait_no_link("a", "role=decode", "default", LONG_MS));
+	assert_int_equal(
+		slime_agent_apply(a, &(struct slime_topology){ .links = both, .n_links = 1 }), 0);
+	assert_true(
+		fakectrl_wait_link("a", "role=decode", "default", SLIME_LINK_CONNECTING, LONG_MS));
+	end(a);
+}
+
+static void link__comes_back_with_a_peer_that_left(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1), *b = start("b", NULL, 0);
+
+	(void)state;
+	assert_connected(a, b, NULL);
+	end(b);
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_CONNECTING, LONG_MS));
+	b = start("b", NULL, 0);
+	assert_connected(a, b, NULL);
+	assert_int_equal(n_connects(a), 2);
+	end(a);
+	end(b);
+}
+
+static void link__of_an_expired_peer_goes_on(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1), *b = start("b", NULL, 0);
+
+	(void)state;
+	assert_connected(a, b, NULL);
+	fakectrl_expire("b");
+	assert_true(fakectrl_wait_link("b", "a", "default", SLIME_LINK_CONNECTED, LONG_MS));
+	assert_int_equal(n_connects(a), 1);
+	assert_int_equal(n_connects(b), 1);
+	end(a);
+	end(b);
+}
+
+static void link__closed_by_hand_is_forgotten_by_both(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
+
+	(void)state;
+	assert_ok(slime_agent_link_add(a, &to_b));
+	assert_int_equal(slime_agent_link_add(a, &to_b), -EEXIST);
+	assert_connected(a, b, NULL);
+	assert_ok(slime_agent_link_remove(a, "b", NULL));
+	assert_int_equal(slime_agent_link_remove(a, "b", NULL), -ENOENT);
+	assert_true(fakectrl_wait_no_link("a", "b", "default", LONG_MS));
+	assert_true(fakectrl_wait_no_link("b", "a", "default", LONG_MS));
+	end(a);
+	end(b);
+}
+
+static void link__that_the_peer_wants_comes_back_as_its_own(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", &to_a, 1);
+
+	(void)state;
+	assert_ok(slime_agent_link_add(a, &to_b));
+	assert_connected(a, b, NULL);
+	assert_ok(slime_agent_link_remove(a, "b", NULL));
+	while (n_connects(b) < 2)
+		poll(NULL, 0, 1);
+	assert_connected(a, b, NULL);
+	end(a);
+	end(b);
+}
+
+static void endpoint__held_outlives_its_link(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1), *b = start("b", NULL, 0);
+	struct slime_endpoint *ep = get(a, "b", NULL);
+
+	(void)state;
+	end(b);
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_CONNECTING, LONG_MS));
+	b = start("b", NULL, 0);
+	assert_connected(a, b, NULL);
+	assert_int_equal(slime_agent_destroy(a), -EBUSY);
+	slime_agent_endpoint_put(a, ep);
+	end(a);
+	end(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(link__wanted_by_the_smaller_name_connects, reset),
+		cmocka_unit_test_setup(link__wanted_by_the_greater_name_connects, reset),
+		cmocka_unit_test_setup(link__wanted_by_both_is_one, reset),
+		cmocka_unit_test_setup(link__waits_for_a_peer_that_is_not_there, reset),
+		cmocka_unit_test_setup(link__of_each_profile_is_its_own, reset),
+		cmocka_unit_test_setup(link__to_a_selector_connects_everyone_it_matches, reset),
+		cmocka_unit_test_setup(link__to_a_selector_that_nobody_matches_is_reported, reset),
+		cmocka_unit_test_setup(link__comes_back_with_a_peer_that_left, reset),
+		cmocka_unit_test_setup(link__of_an_expired_peer_goes_on, reset),
+		cmocka_unit_test_setup(link__closed_by_hand_is_forgotten_by_both, reset),
+		cmocka_unit_test_setup(link__that_the_peer_wants_comes_back_as_its_own, reset),
+		cmocka_unit_test_setup(endpoint__held_outlives_its_link, reset),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

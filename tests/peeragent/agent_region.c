@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regions of agents, and the peers that have them. */
+#include <errno.h>
+#include <string.h>
+
+#include "tests/peeragent/agents.h"
+
+/* b, with the region kv full of byte. */
+static struct slime_agent *start_with_kv(int byte)
+{
+	struct slime_agent_attr attr = attr_of("b");
+	struct slime_agent *b;
+	struct slime_mr *mr;
+
+	attr.topology.regions = &kv;
+	attr.topology.n_regions = 1;
+	b = start_with(&attr);
+	assert_ok(slime_agent_wait_ready(b, LONG_MS));
+	assert_ok(slime_agent_region_local(b, "kv", &mr));
+	memset(slime_mr_addr(mr), byte, kv.size);
+	assert_true(fakectrl_wait_region("b", "kv", true, LONG_MS));
+	return b;
+}
+
+/* Read the region over the link to b, and compare: the status of the read. */
+static int read_kv(struct slime_agent *a, const struct slime_remote_mr *remote, int byte)
+{
+	struct slime_context *ctx = slime_agent_context(a);
+	struct slime_endpoint *ep = get(a, "b", NULL);
+	struct slime_xfer x = { .remote = remote, .len = kv.size };
+	struct slime_mem *mem;
+	struct slime_mr *mine;
+	struct slime_op *op;
+	int ret;
+
+	assert_ok(slime_mem_alloc(ctx, kv.size, NULL, &mem));
+	assert_ok(slime_mr_create(ctx, slime_mem_addr(mem), kv.size, 0, &mine));
+	assert_ok(slime_op_create(ctx, NULL, &op));
+	x.local = mine;
+	ret = slime_read(ep, &x, 1, 0, op);
+	if (!ret) {
+		assert_ok(slime_op_wait(op, LONG_MS));
+		ret = slime_op_status(op);
+	}
+	for (size_t i = 0; !ret && i < kv.size; i++)
+		assert_int_equal(((unsigned char *)slime_mem_addr(mem))[i], byte);
+	slime_agent_endpoint_put(a, ep);
+	assert_ok(slime_op_destroy(op));
+	assert_ok(slime_mr_destroy(mine));
+	assert_ok(slime_mem_destroy(mem));
+	return ret;
+}
+
+static void region__of_a_peer_is_read_by_name(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1), *b = start_with_kv(0x5a);
+	struct slime_remote_mr remote;
+
+	(void)state;
+	assert_ok(slime_agent_region_remote(a, "b", "kv", LONG_MS, &remote));
+	assert_ok(read_kv(a, &remote, 0x5a));
+	end(a);
+	end(b);
+}
+
+/* Nothing of the former one is remembered, and what was kept of it reaches nothing. */
+static void region__of_a_peer_that_came_again_is_the_new_one(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1), *b = start_with_kv(0x5a);
+	struct slime_remote_mr former, remote;
+
+	(void)state;
+	assert_ok(slime_agent_region_remote(a, "b", "kv", LONG_MS, &former));
+	assert_ok(read_kv(a, &former, 0x5a));
+	end(b);
+	assert_int_equal(slime_agent_region_remote(a, "b", "kv", LONG_MS, &remote), -ENOENT);
+	b = start_with_kv(0x77);
+	assert_ok(slime_agent_region_remote(a, "b", "kv", LONG_MS, &remote));
+	assert_ok(read_kv(a, &remote, 0x77));
+	assert_int_not_equal(read_kv(a, &former, 0x5a), 0);
+	assert_ok(read_kv(a, &remote, 0x77));
+	end(a);
+	end(b);
+}
+
+static void peer_find__says_who_is_registered(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
+	char names[2][SLIME_AGENT_NAME_MAX + 1];
+
+	(void)state;
+	assert_int_equal(slime_agent_peers(a, names, 0, LONG_MS), 0);
+	assert_int_equal(slime_agent_peers(a, names, 2, LONG_MS), 1);
+	assert_string_equal(names[0], "b");
+	assert_string_equal(slime_agent_scope(a), "default");
+	assert_ok(slime_agent_peer_find(a, "b", LONG_MS));
+	assert_int_equal(slime_agent_peer_find(a, "c", LONG_MS), -ENOENT);
+	end(b);
+	assert_int_equal(slime_agent_peer_find(a, "b", LONG_MS), -ENOENT);
+	fakectrl_go_away();
+	assert_int_equal(slime_agent_peer_find(a, "b", LONG_MS), -EAGAIN);
+	assert_int_equal(slime_agent_peers(a, names, 2, LONG_MS), -EAGAIN);
+	fakectrl_come_back(true);
+	end(a);
+}
+
+static void region__unknown_is_not_found(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0);
+	struct slime_remote_mr remote;
+	struct slime_mr *mr;
+
+	(void)state;
+	assert_int_equal(slime_agent_region_remote(a, "b", "kv", LONG_MS, &remote), -ENOENT);
+	assert_int_equal(slime_agent_region_local(a, "kv", &mr), -ENOENT);
+	assert_int_equal(slime_agent_region_withdraw(a, "kv"), -ENOENT);
+	end(a);
+}
+
+static void region__of_the_caller_is_shown_and_withdrawn(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0);
+	struct slime_mem *mem;
+	struct slime_mr *mr;
+
+	(void)state;
+	assert_ok(slime_mem_alloc(slime_agent_context(a), 4096, NULL, &mem));
+	assert_ok(slime_mr_create(slime_agent_context(a), slime_mem_addr(mem), 4096, 3, &mr));
+	assert_ok(slime_agent_region_offer(a, "mine", mr, 3, NULL, 0));
+	assert_int_equal(slime_agent_region_offer(a, "mine", mr, 3, NULL, 0), -EEXIST);
+	assert_true(fakectrl_wait_region("a", "mine", true, LONG_MS));
+	assert_ok(slime_agent_region_withdraw(a, "mine"));
+	assert_true(fakectrl_wait_region("a", "mine", false, LONG_MS));
+	assert_ok(slime_mr_destroy(mr));
+	assert_ok(slime_mem_destroy(mem));
+	end(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(region__of_a_peer_is_read_by_name, reset),
+		cmocka_unit_test_setup(region__of_a_peer_that_came_again_is_the_new_one, reset),
+		cmocka_unit_test_setup(region__unknown_is_not_found, reset),
+		cmocka_unit_test_setup(peer_find__says_who_is_registered, reset),
+		cmocka_unit_test_setup(region__of_the_caller_is_shown_and_withdrawn, reset),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
