@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store whose Redis is away, refuses, has lost its data, or is none that may be used. */
+#include "store_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+#include <hiredis/hiredis.h>
+
+/* Who has little patience, on a busy machine, finds Redis late before the test makes it so. */
+static bool is_too_late(struct fixture *f, int ret)
+{
+	if (ret != -EIO && ret != -EAGAIN)
+		return false;
+	fixture_until_serving(f, true);
+	return true;
+}
+
+static void outage__ends_no_lease(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	int ret;
+
+	do
+		ret = fixture_register(f, &m, "node-a", "i1", OWNER_A, false);
+	while (is_too_late(f, ret));
+	assert_int_equal(ret, 0);
+	test_redis_pause(&f->redis);
+	fixture_until_serving(f, false);
+	fixture_spend(f, SHORT_TTL_MS);
+	test_redis_resume(&f->redis);
+	fixture_until_serving(f, true);
+	/* Overdue, and still there when it beats again. */
+	fixture_spend(f, SHORT_TTL_MS / 4);
+	do
+		ret = fixture_beat(f, &m, NULL);
+	while (is_too_late(f, ret));
+	assert_int_equal(ret, 0);
+}
+
+static void refusal__ends_no_lease(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	fixture_spend(f, SHORT_TTL_MS / 2);
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	/* Nobody here asks for anything: the reaper finds out by itself. */
+	test_redis_do(&f->redis, "CONFIG SET min-replicas-to-write 1");
+	fixture_spend(f, SHORT_TTL_MS * 3 / 2);
+	test_redis_do(&f->redis, "CONFIG SET min-replicas-to-write 0");
+	/* Overdue, and still there when it beats again. */
+	fixture_spend(f, SHORT_TTL_MS / 4);
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	/* And it ends, when it beats no more. */
+	fixture_until(f, 0, "ZCARD {" SCOPE "}:nanoctrl:names");
+}
+
+/* One that does not end by itself; its answer comes when it was killed. */
+static redisContext *begin_script(struct fixture *f)
+{
+	redisContext *c = redisConnectUnix(f->redis.socket);
+	int done = 0;
+
+	assert_true(c && !c->err);
+	assert_int_equal(redisAppendCommand(c, "EVAL %s 0", "while true do end"), REDIS_OK);
+	while (!done)
+		assert_int_equal(redisBufferWrite(c, &done), REDIS_OK);
+	return c;
+}
+
+static void end_script(struct fixture *f, redisContext *c)
+{
+	void *reply = NULL;
+
+	test_redis_do(&f->redis, "SCRIPT KILL");
+	assert_int_equal(redisGetReply(c, &reply), REDIS_OK);
+	freeReplyObject(reply);
+	redisFree(c);
+}
+
+static void script_that_does_not_end__refuses_all_and_ends_no_lease(void **state)
+{
+	struct fixture *f = *state;
+	struct answer a;
+	struct member m;
+	redisContext *c;
+	int ret;
+
+	test_redis_do(&f->redis, "CONFIG SET lua-time-limit 50");
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	fixture_spend(f, SHORT_TTL_MS / 2);
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	c = begin_script(f);
+	do
+		ret = fixture_beat(f, &m, NULL);
+	while (!ret); /* it may be asked before it */
+	assert_int_equal(ret, -EAGAIN);
+	assert_int_equal(fixture_names(f, &a), -EAGAIN);
+	fixture_spend(f, SHORT_TTL_MS * 3 / 2);
+	end_script(f, c);
+	/* Overdue, and still there when it beats again. */
+	fixture_spend(f, SHORT_TTL_MS / 4);
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	/* And it ends, when it beats no more. */
+	fixture_until(f, 0, "ZCARD {" SCOPE "}:nanoctrl:names");
+}
+
+static void lost_data__is_a_new_epoch_in_which_agents_register_again(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	struct store_cursor old;
+	char text[256];
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	old = m.cursor;
+	test_redis_kill(&f->redis);
+	fixture_until_serving(f, false);
+	test_redis_restart(&f->redis);
+	fixture_until_serving(f, true);
+	assert_int_equal(fixture_beat(f, &m, NULL), STORE_LEASE_GONE);
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	assert_true(m.cursor.epoch > old.epoch);
+	assert_int_equal(fixture_events(f, &old, text, sizeof(text)), 1);
+	assert_int_equal(old.epoch, m.cursor.epoch);
+}
+
+static void call__without_redis_is_refused_and_works_again_later(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	test_redis_kill(&f->redis);
+	fixture_until_serving(f, false);
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), -ENOTCONN);
+	test_redis_restart(&f->redis);
+	fixture_until_serving(f, true);
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+}
+
+static void call__in_flight_when_the_connection_breaks_has_an_unknown_outcome(void **state)
+{
+	struct fixture *f = *state;
+	struct answer a = { .done = false };
+
+	test_redis_pause(&f->redis);
+	store_list_agents(f->store, SCOPE, "", 10, answer_page, &a);
+	fixture_run(f, &a.done);
+	assert_int_equal(a.result, -EIO);
+	test_redis_resume(&f->redis);
+}
+
+static void call__beyond_max_inflight_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct answer a[66];
+
+	memset(a, 0, sizeof(a));
+	test_redis_pause(&f->redis);
+	for (int i = 0; i < 66; i++)
+		store_list_agents(f->store, SCOPE, "", 10, answer_page, &a[i]);
+	fixture_run(f, &a[65].done);
+	assert_int_equal(a[65].result, -EBUSY);
+	assert_false(a[0].done);
+	test_redis_resume(&f->redis);
+	fixture_run(f, &a[0].done);
+	assert_int_equal(a[0].result, 0);
+}
+
+static void call__after_script_flush_is_sent_whole(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	test_redis_do(&f->redis, "SCRIPT FLUSH");
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+}
+
+static void call__that_redis_refuses_is_not_executed(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	test_redis_do(&f->redis, "CONFIG SET maxmemory 1");
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), -EAGAIN);
+	test_redis_do(&f->redis, "CONFIG SET maxmemory 0");
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+}
+
+static void until_trouble(struct fixture *f, const char *what)
+{
+	const char *trouble = NULL;
+
+	for (int i = 0; i < 6000; i++) {
+		trouble = store_trouble(f->store);
+		if (trouble && strstr(trouble, what))
+			return;
+		fixture_spend(f, 10);
+	}
+	fail_msg("'%s' does not say '%s'", trouble ? trouble : "", what);
+}
+
+static void redis__that_may_evict_is_not_used(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_close(f);
+	test_redis_do(&f->redis, "CONFIG SET maxmemory-policy allkeys-lru");
+	fixture_open(f);
+	until_trouble(f, "may evict leases: its maxmemory-policy is allkeys-lru");
+	test_redis_do(&f->redis, "CONFIG SET maxmemory-policy noeviction");
+	fixture_until_serving(f, true);
+}
+
+/* Ours is form 1. */
+static void redis__of_other_releases_is_not_used(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(test_redis_do(&f->redis, "STRLEN nanoctrl:schema"), 3);
+	fixture_close(f);
+	test_redis_do(&f->redis, "SET nanoctrl:schema %s", "2 3");
+	fixture_open(f);
+	until_trouble(f, "for nanoctrl of the forms 2 to 3, and this one has form 1");
+	test_redis_do(&f->redis, "SET nanoctrl:schema x");
+	until_trouble(f, "not two numbers");
+	/* The release before wrote it, and is there as well: it stays as it is. */
+	test_redis_do(&f->redis, "SET nanoctrl:schema %s", "00 1");
+	fixture_until_serving(f, true);
+	assert_int_equal(test_redis_do(&f->redis, "STRLEN nanoctrl:schema"), 4);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(outage__ends_no_lease, fixture_setup_impatient,
+						fixture_teardown),
+		cmocka_unit_test_setup_teardown(
+			script_that_does_not_end__refuses_all_and_ends_no_lease,
+			fixture_setup_short_leases, fixture_teardown),
+		cmocka_unit_test_setup_teardown(refusal__ends_no_lease, fixture_setup_short_leases,
+						fixture_teardown),
+		TEST(lost_data__is_a_new_epoch_in_which_agents_register_again),
+		TEST(call__without_redis_is_refused_and_works_again_later),
+		cmocka_unit_test_setup_teardown(
+			call__in_flight_when_the_connection_breaks_has_an_unknown_outcome,
+			fixture_setup_impatient, fixture_teardown),
+		TEST(call__beyond_max_inflight_is_refused),
+		TEST(call__after_script_flush_is_sent_whole),
+		TEST(call__that_redis_refuses_is_not_executed),
+		TEST(redis__that_may_evict_is_not_used),
+		TEST(redis__of_other_releases_is_not_used),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
