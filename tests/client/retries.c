@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that a server does not answer, or not well: what is tried again, where, and for how long.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "client/stage.h"
+
+static void reply_busy(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 503, "Retry-After: 1\r\n",
+		   "{\"code\":\"unavailable\",\"message\":\"no redis\"}");
+}
+
+static void reply_busy_for_long(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 503, "Retry-After: 60\r\n",
+		   "{\"code\":\"unavailable\",\"message\":\"no redis\"}");
+}
+
+static void reply_and_close(struct fake_conn *conn, const char *request)
+{
+	reply_ok(conn, request);
+	fake_close(conn);
+}
+
+static void abort_it(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_abort(conn);
+}
+
+static void say_nothing(struct fake_conn *conn, const char *request)
+{
+	(void)conn;
+	(void)request;
+}
+
+static void reply_garbage(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_send(conn, "SSH-2.0-x\r\n", 11);
+}
+
+static void reply_no_json(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 200, "", "[]");
+}
+
+static void call__is_repeated_after_a_reset_on_the_next_server(void **state)
+{
+	(void)state;
+	begin(script(abort_it, reply_agent), 60000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_false(t.failed);
+	assert_int_equal(t.second.n_connections, 1);
+	assert_string_equal(nc_client_url(t.client), t.second.url);
+	assert_int_equal(t.n_retries, 1);
+	assert_string_equal(t.failed_url, t.fake.url);
+}
+
+static void call__goes_to_the_next_server_when_one_refuses(void **state)
+{
+	(void)state;
+	begin(script(reply_agent), 60000);
+	fake_stop(&t.fake);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_false(t.failed);
+	assert_int_equal(t.second.n_connections, 1);
+}
+
+static void call__keeps_retry_after(void **state)
+{
+	uint64_t start;
+
+	(void)state;
+	begin(script(reply_busy, reply_agent), 60000);
+	start = sl_clock_ms();
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_false(t.failed);
+	assert_true(sl_clock_ms() - start >= 1000);
+	assert_true(t.wait_ms >= 1000);
+}
+
+static void call__ends_at_its_deadline_with_the_cause(void **state)
+{
+	(void)state;
+	begin(script(reply_busy_for_long), 2000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_int_equal(t.error.err, -ETIMEDOUT);
+	assert_int_equal(t.error.status, 503);
+	assert_string_equal(t.error.message, "no redis");
+}
+
+static void call__of_a_silent_server_ends_at_its_deadline(void **state)
+{
+	(void)state;
+	begin(script(say_nothing), 200);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_int_equal(t.error.err, -ETIMEDOUT);
+	assert_int_equal(t.error.status, 0);
+	assert_non_null(strstr(t.error.message, "no answer from http://127.0.0.1:"));
+}
+
+static void call__on_a_kept_connection_that_was_closed_is_repeated_at_once(void **state)
+{
+	(void)state;
+	begin(script(reply_ok, abort_it, reply_agent), 60000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_int_equal(t.error.err, -EPROTO);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(2);
+	assert_false(t.failed);
+	assert_int_equal(t.fake.n_connections, 2);
+	assert_int_equal(t.second.n_connections, 0);
+}
+
+static void call__after_a_server_that_closes_opens_another_connection(void **state)
+{
+	(void)state;
+	begin(script(reply_grant, reply_and_close, reply_ok), 60000);
+	do_register(1);
+	assert_int_equal(nc_heartbeat(t.client, on_done, NULL), 0);
+	await(2);
+	assert_int_equal(nc_heartbeat(t.client, on_done, NULL), 0);
+	await(3);
+	assert_false(t.failed);
+}
+
+static void call__of_what_is_no_answer_fails_at_once(void **state)
+{
+	(void)state;
+	begin(script(reply_garbage, reply_no_json), 60000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_int_equal(t.error.err, -EPROTO);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(2);
+	assert_int_equal(t.error.err, -EPROTO);
+	assert_string_equal(t.error.message, "the answer is no JSON object");
+}
+
+static void calls__beyond_the_bound_are_refused(void **state)
+{
+	(void)state;
+	begin(script(say_nothing, say_nothing, say_nothing, say_nothing), 60000);
+	for (int i = 0; i < NC_MAX_CALLS; i++)
+		assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), -EAGAIN);
+	/* They are given back without callbacks. */
+	nc_client_destroy(t.client);
+	t.client = NULL;
+	assert_int_equal(t.n_done, 0);
+}
+
+static void cancel__silences_the_calls_of_one_arg(void **state)
+{
+	int gone, stays;
+
+	(void)state;
+	begin(script(reply_agent, reply_agent), 60000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, &gone), 0);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, &stays), 0);
+	nc_cancel(t.client, &gone);
+	await(1);
+	while (t.n_requests < 2)
+		event_base_loop(t.base, EVLOOP_ONCE);
+	assert_int_equal(t.n_done, 1);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, stage_setup, stage_teardown)
+	const struct CMUnitTest tests[] = {
+		T(call__is_repeated_after_a_reset_on_the_next_server),
+		T(call__goes_to_the_next_server_when_one_refuses),
+		T(call__keeps_retry_after),
+		T(call__ends_at_its_deadline_with_the_cause),
+		T(call__of_a_silent_server_ends_at_its_deadline),
+		T(call__on_a_kept_connection_that_was_closed_is_repeated_at_once),
+		T(call__after_a_server_that_closes_opens_another_connection),
+		T(call__of_what_is_no_answer_fails_at_once),
+		T(calls__beyond_the_bound_are_refused),
+		T(cancel__silences_the_calls_of_one_arg),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
