@@ -550,16 +550,12 @@ static void rail__whose_port_went_down_is_left_when_another_comes_up(void **stat
 	assert_int_equal(info[2].n_failures, 1);
 }
 
-static struct rdma_path *path_of_a(unsigned rail)
+static void await_path(const struct rdma_end *e, unsigned rail, enum rdma_path_state state)
 {
-	return &rdma_conn_of(sl_endpoint_conn(pair.a.ep))->paths[rail];
-}
-
-static void await_path_of_a(unsigned rail, enum rdma_path_state state)
-{
+	const struct rdma_path *p = &rdma_conn_of(sl_endpoint_conn(e->ep))->paths[rail];
 	uint64_t until = sl_deadline_ns(60000);
 
-	while (path_of_a(rail)->state != state) {
+	while (p->state != state) {
 		rdma_poll(&pair);
 		assert_connected();
 		assert_true(sl_clock_ns() < until);
@@ -577,13 +573,13 @@ static void rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on(void 
 	fakeverbs_hold_qp(1, qp, true);
 	port(0, false);
 	port(RAILS, false);
-	await_path_of_a(0, RDMA_PATH_DOWN);
+	await_path(&pair.a, 0, RDMA_PATH_DOWN);
 	port(0, true);
-	await_path_of_a(0, RDMA_PATH_MADE);
+	await_path(&pair.a, 0, RDMA_PATH_MADE);
 	port(0, false);
-	await_path_of_a(0, RDMA_PATH_STOPPED);
+	await_path(&pair.a, 0, RDMA_PATH_STOPPED);
 	port(1, false);
-	await_path_of_a(1, RDMA_PATH_DRAINING);
+	await_path(&pair.a, 1, RDMA_PATH_DRAINING);
 	fakeverbs_hold_qp(1, qp, false);
 	await(1, SLIME_RAIL_DOWN);
 	port(0, true);
@@ -591,6 +587,40 @@ static void rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on(void 
 	port(RAILS, true);
 	await_return(0);
 	await_return(1);
+}
+
+/* It is up at a. */
+static void rail__whose_probe_is_under_way_takes_over_from_the_last(void **state)
+{
+	uint32_t qp;
+
+	(void)state;
+	for (unsigned i = 1; i < RAILS; i++) {
+		port(i, false);
+		port(RAILS + i, false);
+		await(i, SLIME_RAIL_DOWN);
+	}
+	port(1, true);
+	port(RAILS + 1, true);
+	while (!fakeverbs_qps(RAILS + 1, &qp, 1))
+		rdma_poll(&pair);
+	fakeverbs_hold_qp(RAILS + 1, qp, true);
+	await_path(&pair.b, 1, RDMA_PATH_PROVING);
+	await_path(&pair.a, 1, RDMA_PATH_UP);
+	post_recv(0);
+	cut(0, true);
+	send_value(0, 1);
+	assert_int_equal(fakeverbs_qps(RAILS, &qp, 1), 1);
+	fakeverbs_raise_qp(RAILS, qp, IBV_EVENT_QP_FATAL);
+	rdma_settle(&pair);
+	assert_connected();
+	assert_int_equal(fakeverbs_qps(RAILS + 1, &qp, 1), 1);
+	fakeverbs_hold_qp(RAILS + 1, qp, false);
+	assert_got(0, 1);
+	assert_ok(rdma_wait(&pair, sends[0]));
+	await(1, SLIME_RAIL_UP);
+	cut(0, false);
+	await_return(0);
 }
 
 #define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
@@ -613,6 +643,7 @@ int main(void)
 		IN_PAIR(rail__that_fails_in_the_moment_of_its_return_is_not_used),
 		IN_PAIR(rail__whose_port_went_down_is_left_when_another_comes_up),
 		IN_PAIR(rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on),
+		IN_PAIR(rail__whose_probe_is_under_way_takes_over_from_the_last),
 	};
 
 	return cmocka_run_group_tests_name("rdma_rails_fence", tests, NULL, NULL);

@@ -97,18 +97,22 @@ bool rdma_path_is_due(const struct rdma_path *p)
 
 /* ---- found broken ---- */
 
-/* One that is in use, the next of them. */
+/* One that is in use, the next of them; or else one that has only its probe to wait for, which the
+ * peer may use already. */
 static struct rdma_path *another(struct rdma_path *p)
 {
 	struct rdma_conn *c = p->c;
+	struct rdma_path *soon = NULL;
 
 	for (unsigned i = 1; i < c->n_paths; i++) {
 		struct rdma_path *other = &c->paths[(p->index + i) % c->n_paths];
 
 		if (other->usable)
 			return other;
+		if (other->state == RDMA_PATH_PROVING && !other->failed)
+			soon = other;
 	}
-	return NULL;
+	return soon;
 }
 
 bool rdma_path_leave(struct rdma_path *p, const char *why)
