@@ -35,16 +35,8 @@ static int begin_pair(void)
 
 static int begin(void **state)
 {
-	(void)state;
-	fakeverbs_reset();
+	rdma_pair_reset(state);
 	return begin_pair();
-}
-
-static int end(void **state)
-{
-	(void)state;
-	rdma_pair_close(&pair);
-	return fakeverbs_check() ? -1 : 0;
 }
 
 /* Pieces of len bytes that touch none of their neighbours. */
@@ -243,14 +235,9 @@ static void post_recv__gives_buffers_back_in_lots(void **state)
 	assert_true(c.calls[FAKEVERBS_POST_RECV] <= c.recv_wrs);
 }
 
-#define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
-
-static int reset(void **state)
-{
-	(void)state;
-	fakeverbs_reset();
-	return 0;
-}
+#define IN_PAIR(fn) cmocka_unit_test_prestate_setup_teardown(fn, begin, rdma_pair_end, &pair)
+#define ALONE(fn) \
+	cmocka_unit_test_prestate_setup_teardown(fn, rdma_pair_reset, rdma_pair_end, &pair)
 
 int main(void)
 {
@@ -259,11 +246,9 @@ int main(void)
 		IN_PAIR(write__of_adjacent_pieces_is_one_request),
 		IN_PAIR(write__of_pieces_adjacent_at_the_peer_gathers_them),
 		IN_PAIR(write__of_few_bytes_is_inline),
-		cmocka_unit_test_setup_teardown(write__beyond_max_msg_sz_is_split, reset, end),
-		cmocka_unit_test_setup_teardown(
-			write__of_few_bytes_takes_one_of_several_queue_pairs, reset, end),
-		cmocka_unit_test_setup_teardown(write__of_many_bytes_takes_all_queue_pairs, reset,
-						end),
+		ALONE(write__beyond_max_msg_sz_is_split),
+		ALONE(write__of_few_bytes_takes_one_of_several_queue_pairs),
+		ALONE(write__of_many_bytes_takes_all_queue_pairs),
 		IN_PAIR(read__of_more_pieces_than_any_queue_flows),
 		IN_PAIR(poll__under_load_takes_16_completions_at_a_time),
 		IN_PAIR(progress__that_polls_arms_nothing),

@@ -157,19 +157,12 @@ static void links__with_calls_failing_of_one_kind(void **state)
 	}
 }
 
-static int reset(void **state)
-{
-	(void)state;
-	fakeverbs_reset();
-	return 0;
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(links__with_each_call_failing_say_so_and_leave_nothing,
-				       reset),
-		cmocka_unit_test_setup(links__with_calls_failing_of_one_kind, reset),
+				       rdma_pair_reset),
+		cmocka_unit_test_setup(links__with_calls_failing_of_one_kind, rdma_pair_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

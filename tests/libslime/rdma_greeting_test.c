@@ -92,18 +92,11 @@ static void connect__again_after_the_peer_was_heard_goes_on_where_it_was(void **
 	assert_int_equal(fakeverbs_check(), 0);
 }
 
-static int reset(void **state)
-{
-	(void)state;
-	fakeverbs_reset();
-	return 0;
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(connect__again_after_the_peer_was_heard_goes_on_where_it_was,
-				       reset),
+				       rdma_pair_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,32 +20,17 @@ static struct slime_context_attr quick(void)
 	return attr;
 }
 
-static int reset(void **state)
-{
-	(void)state;
-	fakeverbs_reset();
-	memset(&pair, 0, sizeof(pair));
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	rdma_pair_close(&pair);
-	return fakeverbs_check() ? -1 : 0;
-}
-
 /* Of what the device did not take back. */
 static int end_with_leftovers(void **state)
 {
-	return end(state) ? 0 : -1;
+	return rdma_pair_end(state) ? 0 : -1;
 }
 
 static int begin(void **state)
 {
 	struct slime_context_attr attr = quick();
 
-	reset(state);
+	rdma_pair_reset(state);
 	return rdma_pair_open(&pair, &attr, LEN);
 }
 
@@ -454,10 +439,10 @@ static void device__named_wrongly_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct slime_context_attr attr = quick();
 
-		reset(state);
+		rdma_pair_reset(state);
 		attr.rdma_devices = names[i];
 		assert_refused(&pair.a, rdma_pair_open(&pair, &attr, LEN), "expected a device");
-		assert_int_equal(end(state), 0);
+		assert_int_equal(rdma_pair_end(state), 0);
 	}
 }
 
@@ -584,8 +569,9 @@ static void completion__that_gets_lost_is_made_up_by_the_next(void **state)
 	assert_ok(slime_op_destroy(other));
 }
 
-#define ALONE(fn)   cmocka_unit_test_setup_teardown(fn, reset, end)
-#define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
+#define ALONE(fn) \
+	cmocka_unit_test_prestate_setup_teardown(fn, rdma_pair_reset, rdma_pair_end, &pair)
+#define IN_PAIR(fn) cmocka_unit_test_prestate_setup_teardown(fn, begin, rdma_pair_end, &pair)
 
 int main(void)
 {
@@ -599,8 +585,9 @@ int main(void)
 		ALONE(ports__that_are_all_down_make_no_link),
 		ALONE(rails__go_together_by_the_position_of_their_ports),
 		ALONE(rails__without_a_common_position_go_together_in_their_order),
-		cmocka_unit_test_setup_teardown(region__that_cannot_be_deregistered_is_told, begin,
-						end_with_leftovers),
+		cmocka_unit_test_prestate_setup_teardown(
+			region__that_cannot_be_deregistered_is_told, begin, end_with_leftovers,
+			&pair),
 		IN_PAIR(cut__ends_both_sides_with_a_cause),
 		IN_PAIR(device__that_dies_ends_its_links),
 		ALONE(completion_queue__that_fails_ends_its_links_only),

@@ -15,21 +15,6 @@
 
 static struct rdma_pair pair;
 
-static int reset(void **state)
-{
-	(void)state;
-	fakeverbs_reset();
-	memset(&pair, 0, sizeof(pair));
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	rdma_pair_close(&pair);
-	return fakeverbs_check() ? -1 : 0;
-}
-
 static void open_pair(bool isolated)
 {
 	assert_ok(rdma_pair_create(&pair, NULL, LEN));
@@ -266,9 +251,8 @@ static void close__while_regions_are_registered_waits_for_that(void **state)
 {
 	struct slime_xfer x;
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
-		reset(NULL);
+		rdma_pair_reset(state);
 		open_pair(true);
 		x = rdma_a_and_b(&pair, 0, 0, LEN);
 		assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
@@ -276,7 +260,7 @@ static void close__while_regions_are_registered_waits_for_that(void **state)
 			rdma_poll(&pair);
 		slime_endpoint_close(i % 2 ? pair.a.ep : pair.b.ep);
 		(void)rdma_wait(&pair, pair.a.op);
-		assert_int_equal(end(NULL), 0);
+		assert_int_equal(rdma_pair_end(state), 0);
 		memset(&pair, 0, sizeof(pair));
 	}
 }
@@ -409,11 +393,10 @@ static void region__that_would_be_too_many_chunks_is_refused(void **state)
 /* The one that fails is of either end. */
 static void chunked__registration_that_fails_leaves_nothing(void **state)
 {
-	(void)state;
 	for (unsigned n = 1; n <= 2 * N_CHUNKS; n++) {
 		int ret;
 
-		reset(NULL);
+		rdma_pair_reset(state);
 		open_chunked(CHUNK, LEN);
 		fakeverbs_fail_call_of(FAKEVERBS_REG_MR, n, ENOMEM);
 		ret = move(true, 0, 0, LEN);
@@ -424,7 +407,7 @@ static void chunked__registration_that_fails_leaves_nothing(void **state)
 		assert_ok(move(true, 0, 0, LEN));
 		assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
 		if (n < 2 * N_CHUNKS)
-			assert_int_equal(end(NULL), 0);
+			assert_int_equal(rdma_pair_end(state), 0);
 	}
 }
 
@@ -455,12 +438,11 @@ static void register__takes_the_region_before_its_first_use(void **state)
 
 static void register__that_fails_says_why(void **state)
 {
-	(void)state;
 	fakeverbs_device(0)->max_pinned = LEN / 2;
 	assert_ok(rdma_pair_create(&pair, NULL, LEN));
 	assert_int_equal(slime_mr_register(pair.a.mr, 10000), -ENOMEM);
 	rdma_pair_close(&pair);
-	reset(NULL);
+	rdma_pair_reset(state);
 	fakeverbs_device(0)->name[0] = '\0';
 	assert_ok(rdma_pair_create(&pair, NULL, LEN));
 	assert_int_equal(slime_mr_register(pair.a.mr, 10000), -ENODEV);
@@ -741,7 +723,7 @@ static void dmabuf__that_is_malformed_is_refused(void **state)
 	assert_int_equal(slime_mr_create_attr(pair.a.ctx, pair.a.bytes, LEN, &attr, &mr), -EINVAL);
 }
 
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, reset, end)
+#define CASE(fn) cmocka_unit_test_prestate_setup_teardown(fn, rdma_pair_reset, rdma_pair_end, &pair)
 
 int main(void)
 {

@@ -160,6 +160,20 @@ void rdma_pair_close(struct rdma_pair *p)
 	destroy(p, &p->b);
 }
 
+int rdma_pair_reset(void **state)
+{
+	fakeverbs_reset();
+	if (*state)
+		memset(*state, 0, sizeof(struct rdma_pair));
+	return 0;
+}
+
+int rdma_pair_end(void **state)
+{
+	rdma_pair_close(*state);
+	return fakeverbs_check() ? -1 : 0;
+}
+
 /* ---- progress ---- */
 
 static int poll_end(const struct rdma_end *e)

@@ -44,6 +44,11 @@ int rdma_pair_create(struct rdma_pair *p, const struct slime_context_attr *attr,
 int rdma_pair_connect(struct rdma_pair *p);
 void rdma_pair_close(struct rdma_pair *p);
 
+/* Setup: the devices as they come, and no pair; teardown: nothing is left of it on the devices. The
+ * state is the pair, for which a test has a place before it begins, or NULL. */
+int rdma_pair_reset(void **state);
+int rdma_pair_end(void **state);
+
 /* Move both ends until the op ended: its status. It ends. */
 int rdma_wait(struct rdma_pair *p, struct slime_op *op);
 void rdma_poll(struct rdma_pair *p);

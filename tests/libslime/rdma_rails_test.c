@@ -39,13 +39,6 @@ static int begin_patient(void **state)
 	return begin_with(3600 * 1000);
 }
 
-static int end(void **state)
-{
-	(void)state;
-	rdma_pair_close(&pair);
-	return fakeverbs_check() ? -1 : 0;
-}
-
 static void cut(unsigned rail, bool is_cut)
 {
 	fakeverbs_set_cut(rail, 2 + rail, is_cut);
@@ -290,7 +283,7 @@ static void failover__whose_nth_call_fails_ends_well_or_the_link(void **state)
 {
 	bool failed = true;
 
-	end(state);
+	rdma_pair_end(state);
 	for (unsigned n = 1; failed; n++) {
 		struct slime_xfer x;
 		int status;
@@ -310,19 +303,19 @@ static void failover__whose_nth_call_fails_ends_well_or_the_link(void **state)
 		failed = fakeverbs_failed();
 		if (!failed)
 			assert_ok(status);
-		assert_int_equal(end(state), 0);
+		assert_int_equal(rdma_pair_end(state), 0);
 	}
 	assert_ok(begin(state));
 }
 
-#define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
+#define IN_PAIR(fn) cmocka_unit_test_prestate_setup_teardown(fn, begin, rdma_pair_end, &pair)
 
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		IN_PAIR(rail__that_is_cut_leaves_its_work_to_the_other),
-		cmocka_unit_test_setup_teardown(rail__that_is_mended_is_used_again, begin_patient,
-						end),
+		cmocka_unit_test_prestate_setup_teardown(rail__that_is_mended_is_used_again,
+							 begin_patient, rdma_pair_end, &pair),
 		IN_PAIR(port__that_goes_down_and_up_takes_its_rail_along),
 		IN_PAIR(rail__tells_what_it_failed_with),
 		IN_PAIR(link__whose_rails_all_fail_ends),

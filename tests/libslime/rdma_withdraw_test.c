@@ -77,17 +77,11 @@ static void destroy__of_region_after_region_is_no_silence(void **state)
 	assert_int_equal(fakeverbs_check(), 0);
 }
 
-static int reset(void **state)
-{
-	(void)state;
-	fakeverbs_reset();
-	return 0;
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(destroy__of_region_after_region_is_no_silence, reset),
+		cmocka_unit_test_setup(destroy__of_region_after_region_is_no_silence,
+				       rdma_pair_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
