@@ -282,7 +282,8 @@ case_options_without_a_command_are_the_servers() {
 
 	"$program" "${options[@]}" >"$dir/out1" 2>"$dir/err1" </dev/null &
 	pid=$!
-	timeout 120 sh -c "until grep -q 'serves at http://127.0.0.1:' '$dir/out1'; do :; done"
+	until_says "ready: yes" nc status
+	grep -q 'serves at http://127.0.0.1:' "$dir/out1" || die "it does not say where"
 	expect 0 "process: running" nc status
 	kill -TERM "$pid"
 	wait "$pid" || die "it ended with $?"
