@@ -183,9 +183,10 @@ static inline bool goes_along_with_others(const struct slime_call *call)
 }
 
 /* The call's slot and its message, of which nothing is told yet. Here its bytes are read the last
- * time: a peer that answers what it was not asked yet ends the call. */
+ * time: a peer that answers what it was not asked yet ends the call. Nothing is said of other
+ * calls: a peer that waited for those would wait for the next that leave together. */
 static inline void fill_post(struct sl_mailbox *mb, struct slime_call *call, unsigned n,
-			     uint8_t others, struct sl_post *post)
+			     struct sl_post *post)
 {
 	struct sl_call_slot *slot = &mb->slots[n];
 	uint32_t len = (uint32_t)call->args.request_len;
@@ -193,7 +194,7 @@ static inline void fill_post(struct sl_mailbox *mb, struct slime_call *call, uns
 	slot->call = call;
 	slot->at = NULL;
 	slot->len = 0;
-	post->m = request_msg(call, ++slot->generation << ID_SLOT_BITS | n, n, len, others);
+	post->m = request_msg(call, ++slot->generation << ID_SLOT_BITS | n, n, len, 0);
 	post->along = len;
 	if (len)
 		sl_copy_short(post->payload, call->args.request, len);
@@ -224,14 +225,12 @@ static uint32_t send_many_at_once(struct sl_mailbox *mb, const struct slime_call
 	sl_call_slots_enter(&mb->free);
 	conn = sl_endpoint_conn(mb->ep);
 	if (conn && conn->ops->post_many && !atomic_load(&mb->n_waiting)) {
-		uint8_t others = others_under_way(mb, conn);
-
 		for (; i < n && goes_along_with_others(items[i].call); i++) {
 			int slot = sl_call_slots_take_small(&mb->free);
 
 			if (slot < 0)
 				break;
-			fill_post(mb, items[i].call, (unsigned)slot, others, &posts[i]);
+			fill_post(mb, items[i].call, (unsigned)slot, &posts[i]);
 			deadline_ns = sl_earlier(deadline_ns, items[i].call->deadline_ns);
 		}
 		send_posts(mb, conn, posts, i);

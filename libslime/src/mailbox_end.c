@@ -21,7 +21,7 @@ void sl_calls_leave_regions(const struct slime_call_args *a)
 		atomic_fetch_sub(&a->reply_mr->region->n_ops, 1);
 }
 
-static void finish(struct sl_mailbox *mb, struct slime_call *call, int status)
+static inline void finish(struct sl_mailbox *mb, struct slime_call *call, int status)
 {
 	sl_calls_leave_regions(&call->args);
 	sl_endpoint_count_call(mb->ep, status, call->reply_len);
@@ -54,7 +54,7 @@ static uint8_t *reply_room(const struct slime_call *call)
 }
 
 /* The reply is in the slot. */
-static void take_payload(struct slime_call *call, const uint8_t *payload, size_t len)
+static inline void take_payload(struct slime_call *call, const uint8_t *payload, size_t len)
 {
 	uint8_t *room = reply_room(call);
 
@@ -184,7 +184,10 @@ bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t
 	sl_cpu_fetch_all_to_write(slot->at, slot->len);
 	atomic_store_explicit(&slot->id, 0, memory_order_relaxed);
 	sl_call_slots_give(&mb->free, m->slot);
-	end(mb, call, status);
+	if (call->flags)
+		end(mb, call, status);
+	else
+		finish(mb, call, status);
 	sl_cpu_fence_after_lock();
 	if (atomic_load_explicit(&mb->n_waiting, memory_order_relaxed))
 		serve_waiting(mb);

@@ -187,11 +187,12 @@ int slime_call_start_many(struct slime_endpoint *ep, const struct slime_call_ite
 
 int slime_call_wait(struct slime_call *call, int64_t timeout_ms)
 {
-	uint64_t deadline = sl_deadline_ns(timeout_ms);
 	int ret = sl_context_check(call->ctx);
+	uint64_t deadline;
 
-	if (ret)
+	if (ret || slime_op_test(&call->op))
 		return ret;
+	deadline = sl_deadline_ns(timeout_ms);
 	if (timeout_ms < 0 && call->deadline_ns != SL_NEVER)
 		deadline = call->deadline_ns + SLIME_CALL_GRACE_MS * SL_NS_PER_MS;
 	return sl_progress_wait_op(call->ctx, &call->op, deadline);
