@@ -131,8 +131,10 @@ static bool op_done(struct slime_op *op)
 static void caller_sleeps(struct slime_context *ctx, struct slime_op *op, uint64_t deadline_ns)
 {
 	sl_token_arm(ctx);
-	if (!sl_token_round(ctx) && !sl_token_has_quiet_work(ctx) && !op_done(op))
+	if (!sl_token_round(ctx) && !sl_token_has_quiet_work(ctx) && !op_done(op)) {
 		sl_token_sleep(ctx, deadline_ns);
+		sl_spin_woke(&ctx->progress);
+	}
 	sl_token_disarm(ctx);
 }
 

@@ -57,8 +57,10 @@ struct sl_progress {
 	uint32_t n_unmet;     /* looks in a row at what was expected and did not happen */
 	uint32_t yield_after; /* empty rounds before a spinner yields its CPU */
 	uint64_t poller_ns;   /* when the poller was looked at */
-	uint64_t spin_ns;
-	bool one_cpu; /* this process may use one CPU only */
+	uint64_t spin_ns;     /* adaptive: the longest that a spinner goes on */
+	uint64_t patience_ns; /* and how long it does of late */
+	uint64_t asleep_ns;   /* since when it looks, once it sleeps; 0: nobody does */
+	bool one_cpu;	      /* this process may use one CPU only */
 
 	pthread_mutex_t lock;	 /* of sleepers */
 	struct sl_list sleepers; /* callers asleep on their op while another holds the token */

@@ -38,9 +38,20 @@
 #define LOOKS_AT_NEXT  16
 #define NEXT_UNMET_MAX 64
 
+/*
+ * Whoever waits much longer than he spins takes a CPU that another may need for what is waited for,
+ * and sleeps in the end: he spins for half as long the next time, and soon not at all. So long that
+ * it was no matter of a little more patience, nor of a wake-up at both ends: two that answer each
+ * other do not both fall asleep for ever.
+ */
+#define WAITS_IN_VAIN  8  /* times the longest spin */
+#define PATIENCE_PARTS 16 /* a spin that many times shorter than the longest is none */
+
 void sl_spin_init(struct sl_progress *p, uint64_t spin_ns)
 {
 	p->spin_ns = spin_ns;
+	p->patience_ns = spin_ns;
+	p->asleep_ns = 0;
 	p->yield_after = ROUNDS_BEFORE_YIELD;
 }
 
@@ -62,6 +73,19 @@ void sl_spin_learn(struct sl_progress *p, const struct sl_spin *s, unsigned n)
 		p->yield_after /= 4;
 	else if (p->yield_after < ROUNDS_BEFORE_YIELD)
 		p->yield_after = 2 * p->yield_after + 1;
+}
+
+void sl_spin_woke(struct sl_progress *p)
+{
+	if (!p->asleep_ns)
+		return;
+	if (sl_clock_ns() - p->asleep_ns < WAITS_IN_VAIN * p->spin_ns)
+		p->patience_ns = p->spin_ns;
+	else
+		p->patience_ns /= 2;
+	if (p->patience_ns < p->spin_ns / PATIENCE_PARTS)
+		p->patience_ns = 0;
+	p->asleep_ns = 0;
 }
 
 /* Until what is expected is there, or it is time for a round that looks at everything. Returns how
@@ -118,6 +142,10 @@ enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, 
 	}
 	if (ctx->attr.polling == SLIME_POLLING_EVENT)
 		return SL_SPIN_SLEEP;
+	if (ctx->attr.polling == SLIME_POLLING_ADAPTIVE && !p->patience_ns) {
+		p->asleep_ns = sl_clock_ns();
+		return SL_SPIN_SLEEP;
+	}
 	if (s->empty < s->clock_at)
 		return SL_SPIN_ON;
 
@@ -127,7 +155,10 @@ enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, 
 		return SL_SPIN_TIMEOUT;
 	if (ctx->attr.polling == SLIME_POLLING_BUSY)
 		return SL_SPIN_ON;
-	if (!s->until_ns)
-		s->until_ns = now + p->spin_ns;
-	return now >= s->until_ns ? SL_SPIN_SLEEP : SL_SPIN_ON;
+	if (!s->begun_ns)
+		s->begun_ns = now;
+	if (now - s->begun_ns < p->patience_ns)
+		return SL_SPIN_ON;
+	p->asleep_ns = s->begun_ns;
+	return SL_SPIN_SLEEP;
 }

@@ -18,7 +18,7 @@ struct sl_spin {
 	uint64_t clock_at; /* same */
 	bool yielded;	   /* before the round */
 	bool long_yield;   /* and somebody else ran */
-	uint64_t until_ns; /* 0: not known yet */
+	uint64_t begun_ns; /* 0: not known yet */
 };
 
 enum sl_spin_verdict { SL_SPIN_ON, SL_SPIN_SLEEP, SL_SPIN_TIMEOUT };
@@ -34,6 +34,9 @@ void sl_spin_init(struct sl_progress *p, uint64_t spin_ns);
 /* After a round that handled n events. [token] */
 enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, unsigned n,
 				  uint64_t deadline_ns);
+
+/* Who was told to sleep did, and is awake again. [token] */
+void sl_spin_woke(struct sl_progress *p);
 
 /* The spinner leaves after a round of n events: if it had yielded before, whether that helped.
  * [token] */

@@ -81,6 +81,7 @@ static void thread_deep(struct slime_context *ctx)
 		return;
 	}
 	sl_token_disarm(ctx);
+	sl_spin_woke(p);
 	sl_token_want_poller(p);
 	serve(ctx);
 	sl_token_give(ctx);

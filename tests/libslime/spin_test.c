@@ -155,6 +155,58 @@ static void spin__ends_in_sleep_or_at_the_deadline(void **state)
 	assert_true(now_ns >= 3 * SL_NS_PER_S);
 }
 
+/* How long it spins until it is told to sleep, when each yield takes 1 us. */
+static uint64_t spin_to_sleep(void)
+{
+	struct sl_spin s = sl_spin_begin(&ctx.progress);
+	uint64_t begin = now_ns;
+
+	yield_ns = SL_NS_PER_US;
+	while (sl_spin_next(&ctx, &s, 0, SL_NEVER) == SL_SPIN_ON)
+		;
+	return now_ns - begin;
+}
+
+static void sleep_for(uint64_t ns)
+{
+	now_ns += ns;
+	sl_spin_woke(&ctx.progress);
+}
+
+static void spin__is_short_while_waits_are_long_and_long_again_after_a_short_one(void **state)
+{
+	const uint64_t longest = SL_NS_PER_MS;
+	uint64_t first, last;
+	struct sl_spin s;
+
+	(void)state;
+	begin(SLIME_POLLING_ADAPTIVE);
+	sl_spin_init(&ctx.progress, longest);
+	first = spin_to_sleep();
+	assert_true(first >= longest);
+	for (int i = 0; i < 16; i++) {
+		sleep_for(10 * longest);
+		last = spin_to_sleep();
+	}
+	assert_true(last < longest / 16);
+	s = sl_spin_begin(&ctx.progress);
+	assert_int_equal(sl_spin_next(&ctx, &s, 0, SL_NEVER), SL_SPIN_SLEEP);
+	/* Two wake-ups, one at each end, are no reason to fall asleep sooner. */
+	sleep_for(2 * longest);
+	assert_true(spin_to_sleep() >= longest);
+	sleep_for(2 * longest);
+	assert_true(spin_to_sleep() >= longest);
+}
+
+static void spin__of_who_did_not_sleep_is_as_long_as_before(void **state)
+{
+	(void)state;
+	begin(SLIME_POLLING_ADAPTIVE);
+	sl_spin_init(&ctx.progress, SL_NS_PER_MS);
+	sleep_for(SL_NS_PER_S);
+	assert_true(spin_to_sleep() >= SL_NS_PER_MS);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -163,6 +215,9 @@ int main(void)
 		cmocka_unit_test(spin__whose_yield_did_not_help_is_patient_again),
 		cmocka_unit_test(spin__looks_at_the_clock_once_in_many_rounds),
 		cmocka_unit_test(spin__ends_in_sleep_or_at_the_deadline),
+		cmocka_unit_test(
+			spin__is_short_while_waits_are_long_and_long_again_after_a_short_one),
+		cmocka_unit_test(spin__of_who_did_not_sleep_is_as_long_as_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

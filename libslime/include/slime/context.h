@@ -55,8 +55,9 @@ enum slime_rdma_pair {
 
 struct slime_context_attr {
 	enum slime_polling polling;
-	uint32_t spin_us; /* adaptive: how long to spin after the last event; more than a wake-up
-			   * takes, or two ends that answer each other both fall asleep for ever */
+	uint32_t spin_us; /* adaptive: how long to spin after the last event, and less when waits
+			   * are much longer anyhow; more than a wake-up takes, or two ends that
+			   * answer each other both fall asleep for ever */
 	bool manual; /* no thread of our own: nothing moves unless the caller waits or polls; peers
 		      * see stalls meanwhile, which they never take for death */
 	int cpu;     /* CPU for the progress thread, -1 for any */
