@@ -127,19 +127,22 @@ static void fail_attempt(struct nc_call *call, size_t server, int err, const cha
 	retry(call, wait_ms);
 }
 
+/* The loop's clock is that of its turn: after a long turn a timer is early. */
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct nc_call *call = arg;
+	uint64_t now = sl_clock_ns();
 
 	(void)fd;
 	(void)what;
-	if (sl_clock_ns() >= call->deadline_ns) {
+	if (now >= call->deadline_ns) {
 		time_out(call);
 		return;
 	}
-	if (call->retry_ns)
+	if (call->retry_ns && now >= call->retry_ns) {
 		sl_list_append(&call->client->ready, &call->in_ready);
-	call->retry_ns = 0;
+		call->retry_ns = 0;
+	}
 	arm(call);
 	dispatch(call->client);
 }

@@ -100,6 +100,18 @@ static void call__ends_at_its_deadline_with_the_cause(void **state)
 	assert_string_equal(t.error.message, "no redis");
 }
 
+/* Its timer counts from the turn's beginning, and is early. */
+static void call__after_a_long_turn_of_the_loop_is_not_repeated_too_early(void **state)
+{
+	(void)state;
+	t.turn_ms = 100;
+	begin(script(reply_busy_for_long), 1000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_int_equal(t.error.err, -ETIMEDOUT);
+	assert_int_equal(t.n_requests, 1);
+}
+
 static void call__of_a_silent_server_ends_at_its_deadline(void **state)
 {
 	(void)state;
@@ -186,6 +198,7 @@ int main(void)
 		T(call__goes_to_the_next_server_when_one_refuses),
 		T(call__keeps_retry_after),
 		T(call__ends_at_its_deadline_with_the_cause),
+		T(call__after_a_long_turn_of_the_loop_is_not_repeated_too_early),
 		T(call__of_a_silent_server_ends_at_its_deadline),
 		T(call__on_a_kept_connection_that_was_closed_is_repeated_at_once),
 		T(call__after_a_server_that_closes_opens_another_connection),

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 #define GRANT                                                                                        \
 	"{\"status\":\"ok\",\"lease\":\"a/1/secret\",\"epoch\":5,\"generation\":7,\"ttl_ms\":15000," \
 	"\"beat_ms\":5000,\"grace_ms\":2000,\"resumed\":true,\"more\":[1]}"
@@ -48,6 +50,8 @@ static void on_retry(void *arg, const char *url, const char *cause, uint64_t wai
 	assert_ptr_equal(arg, &t);
 	assert_true(cause[0]);
 	t.wait_ms = wait_ms;
+	for (uint64_t end = sl_deadline_ns((int64_t)t.turn_ms); sl_clock_ns() < end;)
+		;
 	if (!t.n_retries++)
 		snprintf(t.failed_url, sizeof(t.failed_url), "%s", url);
 }
