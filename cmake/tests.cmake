@@ -40,6 +40,10 @@ function(slime_test_properties name timeout labels)
 		LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77
 		ENVIRONMENT "SLIME_BIN=${CMAKE_BINARY_DIR}/bin;SLIME_SOURCE=${PROJECT_SOURCE_DIR};SLIME_BUILD=${CMAKE_BINARY_DIR}")
 	foreach(label ${labels})
+		# Those with real processes take longest, and wait most: they begin first, so that at the end nobody waits for one.
+		if(label MATCHES "^(e2e|fault|interop)$")
+			set_tests_properties(${name} PROPERTIES COST 20)
+		endif()
 		if(NOT TARGET tests-${label})
 			add_custom_target(tests-${label})
 		endif()
