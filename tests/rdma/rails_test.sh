@@ -183,4 +183,4 @@ wait_for 25 rails_say 1 "rxe2:1  *rxe3:1  *up .* 0  *-  *paired by NUMA" || fail
 during 10 "${transfer[@]}" --op read -- rails_go_and_return 1
 during 16 "${transfer[@]}" --op write_imm -- rails_go_and_return 0 1
 # Of each size for so long.
-during 6 rpc --sizes 64,64KiB -- rails_go_and_return 0
+during 10 rpc --sizes 64,64KiB -- rails_go_and_return 0

@@ -9,13 +9,14 @@ results=$1
 list=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/complaints.sh"
+. "$here/wire.sh"
 
 # What the kernel said since the line MARK. Whose fault it is, it does not say: all that ran meanwhile have it.
 complaints_since() {
 	dmesg | sed "1,/$1\$/d" | complaints
 }
 
-# run_one NAME LIMIT COMMAND...
+# run_one NAME LIMIT COMMAND...: of $pair.
 run_one() {
 	local name=$1 limit=$2 mark="test $1" said status begin=$SECONDS
 	shift 2
@@ -23,7 +24,10 @@ run_one() {
 	echo "$mark" >/dev/kmsg
 	timeout --kill-after=5 "$limit" "$@" >"$results/$name.out" 2>&1 </dev/null
 	status=$?
-	[ "$status" -ne 124 ] || echo "run-list.sh: ended after $limit s" >>"$results/$name.out"
+	if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
+		echo "run-list.sh: ended after $limit s" >>"$results/$name.out"
+		[ "$pair" != 0 ] || mend_wires # it may have been killed before it did
+	fi
 	said=$(complaints_since "$mark")
 	if [ -n "$said" ]; then
 		printf 'run-list.sh: the kernel complained:\n%s\n' "$said" >>"$results/$name.out"
@@ -35,10 +39,11 @@ run_one() {
 }
 
 run_pair() {
+	local pair=$1
 	local -a words
 
 	while IFS=$'\t' read -r -a words; do
-		[ "${words[2]}" != "$1" ] || run_one "${words[@]:0:2}" "${words[@]:3}"
+		[ "${words[2]}" != "$pair" ] || run_one "${words[@]:0:2}" "${words[@]:3}"
 	done <"$list"
 }
 
