@@ -104,7 +104,7 @@ uint8_t *sl_lent_view(struct sl_conn *conn, const struct sl_lent *lent, uint64_t
  */
 struct sl_call_slot {
 	_Alignas(64) _Atomic uint64_t id; /* of the request that is out; 0: none */
-	_Atomic uint64_t posted;	  /* the last id that left */
+	_Atomic uint64_t posted;	  /* the last id that left; never goes back */
 	struct slime_call *call;	  /* valid while id is not 0 */
 	const uint8_t *at;		  /* where the last request was written, and how much */
 	uint32_t len;

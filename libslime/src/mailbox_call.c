@@ -105,8 +105,10 @@ static inline struct sl_msg request_msg(const struct slime_call *call, uint64_t 
 	};
 }
 
-/* Send the call by a slot that was taken. The call may have ended when this returns. */
-static void send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call, unsigned n)
+/* Send the call by a slot that was taken: the request's id, which its caller notes to have left; 0:
+ * it did not. The call may have ended when this returns. */
+static inline uint64_t send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call,
+			    unsigned n)
 {
 	struct sl_call_slot *slot = &mb->slots[n];
 	uint64_t id = ++slot->generation << ID_SLOT_BITS | n;
@@ -122,14 +124,28 @@ static void send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call 
 	slot->len = along ? 0 : len < FETCHED_MAX ? len : FETCHED_MAX;
 	atomic_store_explicit(&slot->id, id, memory_order_release);
 	/* Without a place to write to the connection is at its end, which ends the call, too. */
-	if (to || !in_slot) {
-		if (along)
-			conn->ops->post_short(conn, &m, along);
-		else
-			conn->ops->post(conn, &m);
-		atomic_store_explicit(&slot->posted, id, memory_order_release);
-	}
+	if (in_slot && !to)
+		id = 0;
+	else if (along)
+		conn->ops->post_short(conn, &m, along);
+	else
+		conn->ops->post(conn, &m);
 	sl_mailbox_deadline(mb, deadline_ns);
+	return id;
+}
+
+/* Outside the gate: the call may have ended, and the slot be another's, whose request left later.
+ */
+static void send_and_note(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call,
+			  unsigned n)
+{
+	_Atomic uint64_t *posted = &mb->slots[n].posted;
+	uint64_t id = send(mb, conn, call, n);
+	uint64_t last = atomic_load_explicit(posted, memory_order_relaxed);
+
+	while (last < id && !atomic_compare_exchange_weak_explicit(
+				    posted, &last, id, memory_order_release, memory_order_relaxed))
+		;
 }
 
 void sl_calls_dispatch(struct sl_mailbox *mb, struct sl_conn *conn)
@@ -146,7 +162,8 @@ void sl_calls_dispatch(struct sl_mailbox *mb, struct sl_conn *conn)
 			atomic_fetch_sub(&mb->n_waiting, 1);
 		pthread_mutex_unlock(&mb->lock);
 		if (e)
-			send(mb, conn, SL_CONTAINER_OF(e, struct slime_call, link), (unsigned)slot);
+			send_and_note(mb, conn, SL_CONTAINER_OF(e, struct slime_call, link),
+				      (unsigned)slot);
 		else
 			sl_call_slots_put_back(&mb->free, (unsigned)slot);
 	}
@@ -158,13 +175,18 @@ static int send_at_once(struct sl_mailbox *mb, struct slime_call *call)
 {
 	struct sl_conn *conn;
 	int slot = -1;
+	uint64_t id;
 
 	sl_call_slots_enter(&mb->free);
 	conn = sl_endpoint_conn(mb->ep);
 	if (conn && !atomic_load(&mb->n_waiting))
 		slot = sl_call_slots_take_small(&mb->free);
-	if (slot >= 0)
-		send(mb, conn, call, (unsigned)slot);
+	if (slot >= 0) {
+		id = send(mb, conn, call, (unsigned)slot);
+		/* Nobody takes the slot anew before. */
+		if (id)
+			atomic_store_explicit(&mb->slots[slot].posted, id, memory_order_release);
+	}
 	sl_call_slots_leave(&mb->free);
 	if (slot >= 0)
 		return 0;
@@ -269,7 +291,7 @@ void sl_calls_send_or_wait(struct sl_mailbox *mb, struct sl_conn *conn, struct s
 	int slot = atomic_load(&mb->n_waiting) ? -1 : sl_call_slots_take(&mb->free);
 
 	if (slot >= 0) {
-		send(mb, conn, call, (unsigned)slot);
+		send_and_note(mb, conn, call, (unsigned)slot);
 		return;
 	}
 	pthread_mutex_lock(&mb->lock);
@@ -387,7 +409,7 @@ int sl_calls_begin(struct sl_mailbox *mb, struct slime_call *call)
 	if (ret)
 		starve(mb, call);
 	else if (slot >= 0)
-		send(mb, conn, call, (unsigned)slot);
+		send_and_note(mb, conn, call, (unsigned)slot);
 	else
 		sl_calls_send_or_wait(mb, conn, call);
 	sl_endpoint_leave(mb->ep);

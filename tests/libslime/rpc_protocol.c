@@ -21,6 +21,8 @@ struct fake {
 	uint8_t slots[SL_SLOTS_LEN];
 	struct sl_msg posted;
 	unsigned n_posted;
+	void (*on_post)(void *arg); /* once, before the next one returns to who posts */
+	void *arg;
 };
 
 static int fake_submit(struct sl_conn *conn, struct slime_op *op)
@@ -40,9 +42,13 @@ static uint8_t *fake_slot(struct sl_conn *conn, enum sl_area area, unsigned slot
 static void fake_post(struct sl_conn *conn, const struct sl_msg *m)
 {
 	struct fake *f = SL_CONTAINER_OF(conn, struct fake, conn);
+	void (*on_post)(void *arg) = f->on_post;
 
 	f->posted = *m;
 	f->n_posted++;
+	f->on_post = NULL;
+	if (on_post)
+		on_post(f->arg);
 }
 
 static bool fake_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
@@ -239,6 +245,66 @@ static void reply__longer_than_was_lent_ends_the_connection(void **state)
 	assert_int_equal(slime_call_destroy(call), 0);
 }
 
+/* ---- the next call, before the one before it has returned ---- */
+
+struct overtaken {
+	struct scene *s;
+	struct slime_call *next;
+	struct sl_msg reply;
+};
+
+static void answer_and_call_again(void *arg)
+{
+	struct overtaken *o = arg;
+	struct sl_msg reply = { .kind = SL_MSG_REPLY,
+				.slot = o->s->fake.posted.slot,
+				.w[SL_REPLY_ID] = o->s->fake.posted.w[SL_REQUEST_ID] };
+
+	assert_true(arrives(o->s, &reply, NULL));
+	o->next = call_out(o->s, 5000, 5000, &o->reply);
+	assert_int_equal(o->reply.slot, reply.slot);
+}
+
+/* A call of which the peer knows, and that is known to have left. */
+static struct slime_call *call_after_one_that_is_still_leaving(struct overtaken *o)
+{
+	struct sl_msg reply;
+	struct slime_call *first;
+
+	o->s->fake.on_post = answer_and_call_again;
+	o->s->fake.arg = o;
+	first = call_out(o->s, 5000, 5000, &reply);
+	assert_int_equal(slime_call_status(first), 0);
+	assert_int_equal(slime_call_destroy(first), 0);
+	return o->next;
+}
+
+static void call__in_the_slot_of_one_that_is_still_leaving_is_cancelled_at_the_peer(void **state)
+{
+	struct overtaken o = { .s = *state };
+	struct slime_call *call = call_after_one_that_is_still_leaving(&o);
+
+	assert_int_equal(slime_call_cancel(call), 0);
+	assert_true(slime_context_poll(o.s->ctx) >= 0);
+	assert_int_equal(o.s->fake.posted.kind, SL_MSG_CANCEL);
+	assert_int_equal(o.s->fake.posted.w[SL_CANCEL_ID], o.reply.w[SL_REPLY_ID]);
+	assert_true(arrives(o.s, &o.reply, NULL));
+	assert_int_equal(slime_call_destroy(call), 0);
+}
+
+static void call__in_the_slot_of_one_that_is_still_leaving_may_have_been_executed(void **state)
+{
+	struct overtaken o = { .s = *state };
+	struct slime_call *call = call_after_one_that_is_still_leaving(&o);
+
+	sl_progress_enter(o.s->ctx);
+	atomic_store(&o.s->ep->state, SLIME_ENDPOINT_BROKEN);
+	sl_mailbox_layer.down(o.s->ep->mailbox, -EPROTO);
+	sl_progress_leave(o.s->ctx);
+	assert_int_equal(slime_call_status(call), -ECONNRESET);
+	assert_int_equal(slime_call_destroy(call), 0);
+}
+
 /* ---- requests ---- */
 
 static struct sl_msg request_of(unsigned slot, uint32_t len)
@@ -378,6 +444,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		T(reply__that_is_not_allowed_ends_the_connection),
 		T(reply__longer_than_was_lent_ends_the_connection),
+		T(call__in_the_slot_of_one_that_is_still_leaving_is_cancelled_at_the_peer),
+		T(call__in_the_slot_of_one_that_is_still_leaving_may_have_been_executed),
 		T(request__that_is_not_allowed_ends_the_connection),
 		T(request__with_foreign_memory_ends_the_connection),
 		T(cancel__of_what_is_not_there_is_ignored_unless_it_cannot_be),
