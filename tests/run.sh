@@ -185,21 +185,38 @@ build_and_test() {
 	done
 }
 
+# One target for a minute: what it said and how it ended go to files beside its corpus.
+fuzz_one() {
+	local target=$1 dir=$2
+
+	mkdir "$dir"
+	"$target" -max_total_time=60 -timeout=5 -rss_limit_mb=1024 -print_final_stats=1 \
+		-artifact_prefix=build/fuzz/ "$dir" "$(cat "$target.corpus")" >"$dir.log" 2>&1
+	echo $? >"$dir.status"
+}
+
+# As many targets at once as there are processors: each uses one.
 fuzz() {
-	local target corpus
+	local target name
 
 	if ! build fuzz; then
 		fail "fuzz does not build"
 		return
 	fi
+	step "fuzz"
 	for target in build/fuzz/fuzz/fuzz-*.corpus; do
-		[ -f "$target" ] || continue
-		corpus=$(cat "$target")
+		while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
+			wait -n
+		done
 		target=${target%.corpus}
-		step "fuzz ${target##*/}"
-		"$target" -max_total_time=60 -timeout=5 -rss_limit_mb=1024 -print_final_stats=1 \
-			-artifact_prefix=build/fuzz/ "$(mktemp -d "$work/corpus.XXXX")" "$corpus" 2>&1 | tail -20
-		[ "${PIPESTATUS[0]}" -eq 0 ] || fail "${target##*/} found a failure, kept in build/fuzz"
+		fuzz_one "$target" "$work/${target##*/}" &
+	done
+	wait
+	for target in build/fuzz/fuzz/fuzz-*.corpus; do
+		name=$(basename "$target" .corpus)
+		step "$name"
+		tail -n 20 "$work/$name.log"
+		[ "$(cat "$work/$name.status")" = 0 ] || fail "$name found a failure, kept in build/fuzz"
 	done
 }
 
