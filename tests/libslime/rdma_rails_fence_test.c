@@ -562,13 +562,11 @@ static void await_path(const struct rdma_end *e, unsigned rail, enum rdma_path_s
 	}
 }
 
-/* b hears of neither end of rail 0, of two of its lives, before rail 1 over which a says so ends.
- */
-static void rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on(void **state)
+/* Of its first life b does not hear while a is told nothing but what comes over rail 1. */
+static uint32_t end_and_make_rail_0(void)
 {
 	uint32_t qp;
 
-	(void)state;
 	assert_int_equal(fakeverbs_qps(1, &qp, 1), 1);
 	fakeverbs_hold_qp(1, qp, true);
 	port(0, false);
@@ -576,16 +574,74 @@ static void rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on(void 
 	await_path(&pair.a, 0, RDMA_PATH_DOWN);
 	port(0, true);
 	await_path(&pair.a, 0, RDMA_PATH_MADE);
-	port(0, false);
-	await_path(&pair.a, 0, RDMA_PATH_STOPPED);
-	port(1, false);
-	await_path(&pair.a, 1, RDMA_PATH_DRAINING);
-	fakeverbs_hold_qp(1, qp, false);
+	return qp;
+}
+
+static void await_return_of_rails_0_and_1(uint32_t held_qp)
+{
+	fakeverbs_hold_qp(1, held_qp, false);
 	await(1, SLIME_RAIL_DOWN);
 	port(0, true);
 	port(1, true);
 	port(RAILS, true);
 	await_return(0);
+	await_return(1);
+}
+
+/* b hears of neither end of rail 0, of two of its lives, before rail 1 over which a says so ends.
+ */
+static void rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on(void **state)
+{
+	uint32_t qp = end_and_make_rail_0();
+
+	(void)state;
+	port(0, false);
+	await_path(&pair.a, 0, RDMA_PATH_STOPPED);
+	port(1, false);
+	await_path(&pair.a, 1, RDMA_PATH_DRAINING);
+	await_return_of_rails_0_and_1(qp);
+}
+
+/* The word of its first end is with rail 1, on whose end nobody has agreed yet. */
+static void rail__that_ends_again_while_the_first_end_is_not_told_is_agreed_on(void **state)
+{
+	uint32_t qp = end_and_make_rail_0();
+
+	(void)state;
+	port(1, false);
+	await_path(&pair.a, 1, RDMA_PATH_DRAINING);
+	port(0, false);
+	await_path(&pair.a, 0, RDMA_PATH_STOPPED);
+	rdma_settle(&pair);
+	await_return_of_rails_0_and_1(qp);
+}
+
+/* Nothing passes over the one that returns, whose port is up. */
+static void rail__that_is_the_last_in_use_is_not_left_for_one_that_is_not_proved(void **state)
+{
+	uint32_t qp;
+
+	(void)state;
+	for (unsigned i = 1; i < RAILS; i++) {
+		port(i, false);
+		port(RAILS + i, false);
+		await(i, SLIME_RAIL_DOWN);
+	}
+	port(1, true);
+	port(RAILS + 1, true);
+	while (!fakeverbs_qps(RAILS + 1, &qp, 1))
+		rdma_poll(&pair);
+	fakeverbs_hold_qp(RAILS + 1, qp, true);
+	await_path(&pair.b, 1, RDMA_PATH_PROVING);
+	port(RAILS, false);
+	rdma_settle(&pair);
+	assert_true(rdma_conn_of(sl_endpoint_conn(pair.b.ep))->paths[0].usable);
+	port(RAILS, true);
+	post_recv(0);
+	send_value(0, 1);
+	assert_got(0, 1);
+	assert_ok(rdma_wait(&pair, sends[0]));
+	fakeverbs_hold_qp(RAILS + 1, qp, false);
 	await_return(1);
 }
 
@@ -643,6 +699,8 @@ int main(void)
 		IN_PAIR(rail__that_fails_in_the_moment_of_its_return_is_not_used),
 		IN_PAIR(rail__whose_port_went_down_is_left_when_another_comes_up),
 		IN_PAIR(rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on),
+		IN_PAIR(rail__that_ends_again_while_the_first_end_is_not_told_is_agreed_on),
+		IN_PAIR(rail__that_is_the_last_in_use_is_not_left_for_one_that_is_not_proved),
 		IN_PAIR(rail__whose_probe_is_under_way_takes_over_from_the_last),
 	};
 

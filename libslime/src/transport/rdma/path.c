@@ -144,11 +144,21 @@ void rdma_path_fail_locked(struct rdma_path *p, int cause, const char *why)
 		rdma_conn_fail_locked(p->c, cause, why);
 }
 
+/* Whether another is in use: one that is not proved may turn out to pass nothing. */
+static bool is_spare(const struct rdma_path *p)
+{
+	for (unsigned i = 0; i < p->c->n_paths; i++) {
+		if (i != p->index && p->c->paths[i].usable)
+			return true;
+	}
+	return false;
+}
+
 void rdma_path_port_down(struct rdma_path *p, const char *why)
 {
 	pthread_mutex_lock(&p->c->lock);
-	if (p->state != RDMA_PATH_DOWN)
-		p->port_is_down = !rdma_path_leave(p, why);
+	if (p->state != RDMA_PATH_DOWN && !p->failed)
+		p->port_is_down = !is_spare(p) || !rdma_path_leave(p, why);
 	pthread_mutex_unlock(&p->c->lock);
 }
 
@@ -234,6 +244,10 @@ static void stopped(struct rdma_path *p)
 	p->state = RDMA_PATH_STOPPED;
 	end->life = p->life;
 	end->count = q->n_posted ? RDMA_COUNT_UNKNOWN : q->n_received;
+	/* The word of the life before may be with a rail that is not agreed on. It goes first, and
+	 * a peer that has it takes no notice. */
+	if (p->life && c->n_held)
+		rdma_path_tell(p, p->life - 1);
 	rdma_path_tell(p, p->life);
 	rdma_msg_pump(c);
 	pthread_mutex_unlock(&c->lock);
