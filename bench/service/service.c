@@ -105,7 +105,8 @@ static void on_run(void *arg, struct slime_rpc_request *req)
 	}
 	ret = bench_job_run(s->agent, &job, &stop, &result, message);
 	end_run(s);
-	if (ret == -ECANCELED)
+	/* Also before it had begun to measure, with the error of what it waited for. */
+	if (ret && is_unwanted(&asked))
 		sl_info("bench", "a run against %s ended with its caller", job.peer);
 	if (ret) {
 		refuse(req, ret, message);
