@@ -197,7 +197,8 @@ static void end_beats(struct sl_list *beats, int result, const redisReply *reply
 		int own = result;
 
 		if (result == STORE_OK)
-			own = store_u64(results, i++, &word) ? (int)word : -EPROTO;
+			own = store_u64(results, i++, &word) && word <= STORE_TOO_LARGE ? (int)word
+											: -EPROTO;
 		b->fn(b->arg, own, epoch);
 		free(b);
 	}
