@@ -123,11 +123,10 @@ static bool all_drained(const struct rdma_conn *c)
 	return true;
 }
 
-/* In its own domain, which goes with it. Whoever is at that calls all connections when it is done.
- */
-static bool is_registering(const struct rdma_conn *c)
+/* Its own domain goes with it, if nobody is at that any more. */
+static bool may_close(const struct rdma_conn *c)
 {
-	return c->offer->domain->isolated && rdma_domain_is_busy(c->offer->domain);
+	return !c->offer->domain->isolated || rdma_domain_begin_to_close(c->offer->domain);
 }
 
 static void work_kill(struct rdma_job *job)
@@ -187,7 +186,7 @@ unsigned rdma_conn_go_on_ending(struct rdma_conn *c)
 		kill_qps(c);
 		return 1;
 	case RDMA_CONN_DRAINING:
-		if (all_drained(c) && !is_registering(c)) {
+		if (all_drained(c) && may_close(c)) {
 			if (c->end_flushed)
 				look_for_cause(c);
 			close_qps(c);

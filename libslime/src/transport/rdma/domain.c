@@ -58,6 +58,17 @@ int rdma_domain_create(struct rdma_transport *t, bool isolated, struct rdma_doma
 	return 0;
 }
 
+bool rdma_domain_begin_to_close(struct rdma_domain *d)
+{
+	bool idle;
+
+	pthread_mutex_lock(&d->t->mr_lock);
+	idle = !atomic_load(&d->n_busy);
+	d->closing = d->closing || idle;
+	pthread_mutex_unlock(&d->t->mr_lock);
+	return idle;
+}
+
 void rdma_domain_close(struct rdma_domain *d)
 {
 	pthread_mutex_lock(&d->t->mr_lock);

@@ -46,12 +46,9 @@ int rdma_domain_create(struct rdma_transport *t, bool isolated, struct rdma_doma
 void rdma_domain_close(struct rdma_domain *d);
 void rdma_domain_free(struct rdma_domain *d); /* after close, or in a child after fork */
 
-/* Whether a worker is at a region of it, so that it cannot be closed. It calls all connections when
- * it is done. */
-static inline bool rdma_domain_is_busy(const struct rdma_domain *d)
-{
-	return atomic_load(&d->n_busy) > 0;
-}
+/* Whether it can be closed: no worker is at a region of it, and none is let go by others from here
+ * on. Else a worker calls all connections when it is done. */
+bool rdma_domain_begin_to_close(struct rdma_domain *d);
 
 enum rdma_mr_state {
 	RDMA_MR_NONE,
