@@ -64,7 +64,7 @@ local function forget(prefix, scope, me)
 	for _, name in ipairs(read('SMEMBERS', named_set(scope, me)) or {}) do peers[name] = true end
 	for _, name in ipairs(read('SMEMBERS', targets) or {}) do
 		peers[name] = true
-		redis.call('SREM', named_set(scope, name), me)
+		write('SREM', named_set(scope, name), me)
 	end
 	peers[me] = nil
 

@@ -263,6 +263,18 @@ static void cleanup__tells_everyone_whom_the_agent_ever_named(void **state)
 	assert_value(f, "LIST", "inbox:c", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
 }
 
+/* Others made it something else: it is replaced, and the end goes on. */
+static void cleanup__over_a_damaged_set_of_namers_is_whole(void **state)
+{
+	struct api_fixture *f = *state;
+
+	set_up_pair(f);
+	test_redis_do(&f->redis, "DEL nanoctrl:named:0:p");
+	test_redis_do(&f->redis, "SET nanoctrl:named:0:p x");
+	assert_int_equal(post(f, "/cleanup", "{\"agent_name\":\"a\"}"), 200);
+	assert_a_is_gone(f);
+}
+
 static void start__of_a_target_asks_those_who_wait_for_it_to_connect(void **state)
 {
 	struct api_fixture *f = *state;
@@ -481,6 +493,7 @@ int main(void)
 		TEST(cleanup__takes_what_is_the_agents_and_nothing_else),
 		TEST(agent__whose_time_has_run_out_is_cleaned_up),
 		TEST(cleanup__tells_everyone_whom_the_agent_ever_named),
+		TEST(cleanup__over_a_damaged_set_of_namers_is_whole),
 		TEST(start__of_a_target_asks_those_who_wait_for_it_to_connect),
 		TEST(start__after_an_end_that_nobody_noticed_leaves_nothing_of_the_former),
 		TEST(start__of_a_name_held_without_an_end_gives_it_one),
