@@ -36,11 +36,12 @@ local function ask_to_connect(prefix, who, target)
 		clock[1])
 end
 
+-- A string that anybody may have written; a longer one is none.
+local function string_of(key, most) return number(read('STRLEN', key)) <= most and read('GET', key) end
+
 -- The names in a list of targets that anybody may have written; {} when it cannot be read, or not in a moment.
 local function targets_in(prefix, name)
-	local key = prefix .. 'spec:topology:' .. name
-	local len = number(read('STRLEN', key))
-	local ok, spec = pcall(cjson.decode, len > 0 and len <= TARGETS_BYTES and read('GET', key) or '')
+	local ok, spec = pcall(cjson.decode, string_of(prefix .. 'spec:topology:' .. name, TARGETS_BYTES) or '')
 	local names = {}
 	if ok and type(spec) == 'table' and type(spec.target_peers) == 'table' then
 		for _, target in ipairs(spec.target_peers) do

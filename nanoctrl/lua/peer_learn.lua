@@ -60,8 +60,7 @@ local function own(scope, name, key)
 end
 
 local function decoded(key)
-	local len = number(read('STRLEN', key))
-	local ok, v = pcall(cjson.decode, len > 0 and len <= VALUE_MAX and read('GET', key) or '')
+	local ok, v = pcall(cjson.decode, string_of(key, VALUE_MAX) or '')
 	return ok and type(v) == 'table' and v or {}
 end
 

@@ -9,7 +9,7 @@ end
 
 -- The other side's list gets us, and keeps what else it says. One that cannot be read, or not be written, is replaced.
 local function merge(target)
-	local read_it, spec = pcall(cjson.decode, read('GET', spec_key(target)) or '')
+	local read_it, spec = pcall(cjson.decode, string_of(spec_key(target), TARGETS_BYTES) or '')
 	if not read_it or type(spec) ~= 'table' or type(spec.target_peers) ~= 'table' then
 		spec = list_of(me)
 	else

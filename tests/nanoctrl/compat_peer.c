@@ -149,6 +149,25 @@ static void mr__is_told_as_it_was_registered(void **state)
 	assert_string_equal(api_text(&a, "field", NULL), "rkey");
 }
 
+/* One answer that long would end the connection, and with it what others have under way. */
+static void value__of_others_that_is_too_long_is_none(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+	uint64_t before = atomic_load(&f->hub->n_reconnects);
+
+	test_redis_do(r, "SETRANGE mr:a:kv 70000000 x");
+	assert_int_equal(
+		post(f, "/get_mr_info", "{\"src\":\"x\",\"dst\":\"a\",\"mr_name\":\"kv\"}"), 200);
+	assert_answer("{\"mr_info\":null}");
+	test_redis_do(r, "SETRANGE spec:topology:b 70000000 x");
+	assert_int_equal(
+		post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"b\"],\"symmetric\":true}"),
+		200);
+	assert_true(test_redis_do(r, "STRLEN spec:topology:b") < 1000);
+	assert_int_equal(atomic_load(&f->hub->n_reconnects), before);
+}
+
 static void topology__is_stored_and_told_to_both_sides(void **state)
 {
 	struct api_fixture *f = *state;
@@ -489,6 +508,7 @@ int main(void)
 			start__where_clients_cannot_reach_redis_registers_nothing, api_setup,
 			peer_teardown),
 		TEST(mr__is_told_as_it_was_registered),
+		TEST(value__of_others_that_is_too_long_is_none),
 		TEST(topology__is_stored_and_told_to_both_sides),
 		TEST(cleanup__takes_what_is_the_agents_and_nothing_else),
 		TEST(agent__whose_time_has_run_out_is_cleaned_up),
