@@ -98,11 +98,12 @@ static void read_key(struct meanings *m, const char *key, size_t len)
 	static const struct {
 		const char *word;
 		bool parts;
-	} kinds[] = { { "mr:", true },
-		      { "exchange:", true },
-		      { "spec:topology:", false },
-		      { "stream:", false },
-		      { "inbox:", false } };
+		bool colon; /* without a scope a colon may stand before the word */
+	} kinds[] = { { "mr:", true, false },
+		      { "exchange:", true, false },
+		      { "spec:topology:", false, false },
+		      { "stream:", false, false },
+		      { "inbox:", false, true } };
 
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
 		size_t word = strlen(kinds[k].word);
@@ -110,7 +111,8 @@ static void read_key(struct meanings *m, const char *key, size_t len)
 		for (size_t at = 0; m->ok && at + word < len; at++) {
 			if ((at && key[at - 1] != ':') || memcmp(key + at, kinds[k].word, word))
 				continue;
-			add_names(m, key, at, key + at + word, len - at - word, kinds[k].parts);
+			add_names(m, key, at == 1 && kinds[k].colon ? 0 : at, key + at + word,
+				  len - at - word, kinds[k].parts);
 		}
 	}
 }

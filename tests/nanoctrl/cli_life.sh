@@ -529,22 +529,22 @@ case_what_others_left_is_listed() {
 	rc hset s:agent:b addr x
 	# Of agents that are there, however their names are read; and of none of these kinds.
 	for key in mr:a:1:kv mr:a:1:kv:dev:1:RoCE s:mr:b:kv exchange:z:a:1:c exchange:a:1:z:c s:exchange:z:b spec:topology:a:1 \
-		stream:a:1 s:inbox:b agent:c other service:x:mr; do
+		stream:a:1 s:inbox:b inbox:a:1 :inbox:a:1 agent:c other service:x:mr; do
 		rc set "$key" x NX
 	done
 	# Nor keys of our own, whatever words are in them.
 	rc set '{default}:nanoctrl:inbox:7' x
 	rc set nanoctrl:stream:a x
-	for key in mr:a:2:kv mr:b:kv exchange:y:z:w spec:topology:b s:stream:a s:inbox:a:1 $'mr:n\nl:kv' $'mr:\xc2\x9b\xff:kv'; do
+	for key in mr:a:2:kv mr:b:kv exchange:y:z:w spec:topology:b s:stream:a s:inbox:a:1 :inbox:b $'mr:n\nl:kv' $'mr:\xc2\x9b\xff:kv'; do
 		rc set "$key" x
 	done
 	nc gc --dry-run --data-dir "$dir/data" >"$dir/orphans" 2>"$dir/out" || die "$(cat "$dir/out")"
 	sort "$dir/orphans" >"$dir/sorted"
-	printf '%s\n' exchange:y:z:w mr:a:2:kv mr:b:kv 'mr:n\x0al:kv' 'mr:\xc2\x9b\xff:kv' s:inbox:a:1 s:stream:a spec:topology:b | sort >"$dir/wanted"
+	printf '%s\n' :inbox:b exchange:y:z:w mr:a:2:kv mr:b:kv 'mr:n\x0al:kv' 'mr:\xc2\x9b\xff:kv' s:inbox:a:1 s:stream:a spec:topology:b | sort >"$dir/wanted"
 	cmp -s "$dir/sorted" "$dir/wanted" || die "$(diff "$dir/sorted" "$dir/wanted")"
 	# Where the server keeps its data, it says itself.
 	nc gc --dry-run 2>/dev/null | sort | cmp -s - "$dir/wanted" || die "not without --data-dir"
-	grep -q '^nanoctrl: 8 of [0-9]* keys have no agent' "$dir/out" || die "$(cat "$dir/out")"
+	grep -q '^nanoctrl: 9 of [0-9]* keys have no agent' "$dir/out" || die "$(cat "$dir/out")"
 	expect 0 stopped nc stop
 }
 
