@@ -193,7 +193,9 @@ static void on_port_set(void *arg, int result, const redisReply *reply)
 	struct opening *o = arg;
 	struct store_hub *hub = o->store->hub;
 
-	if (!result && reply->type == REDIS_REPLY_ERROR) {
+	if (!result && reply->type == REDIS_REPLY_ERROR && store_is_refusal(reply->str)) {
+		result = -EAGAIN;
+	} else if (!result && reply->type == REDIS_REPLY_ERROR) {
 		sl_error("store", "the private Redis cannot listen on port %u: %s", hub->port,
 			 reply->str);
 		result = -ENOTSUP;

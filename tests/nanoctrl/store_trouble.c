@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <hiredis/hiredis.h>
+#include "store_entity.h"
 
 /* Who has little patience, on a busy machine, finds Redis late before the test makes it so. */
 static bool is_too_late(struct fixture *f, int ret)
@@ -80,6 +81,15 @@ static void end_script(struct fixture *f, redisContext *c)
 	redisFree(c);
 }
 
+static int open_tcp(struct fixture *f)
+{
+	struct answer a = { .done = false };
+
+	store_open_tcp(f->store, answer_done, &a);
+	fixture_run(f, &a.done);
+	return a.result;
+}
+
 static void script_that_does_not_end__refuses_all_and_ends_no_lease(void **state)
 {
 	struct fixture *f = *state;
@@ -98,6 +108,7 @@ static void script_that_does_not_end__refuses_all_and_ends_no_lease(void **state
 	while (!ret); /* it may be asked before it */
 	assert_int_equal(ret, -EAGAIN);
 	assert_int_equal(fixture_names(f, &a), -EAGAIN);
+	assert_int_equal(open_tcp(f), -EAGAIN);
 	fixture_spend(f, SHORT_TTL_MS * 3 / 2);
 	end_script(f, c);
 	/* Overdue, and still there when it beats again. */
