@@ -84,17 +84,22 @@ static void say_reset(struct session *s, const struct store_cursor *at)
 	stream_send(s->stream, line, strlen(line));
 }
 
-/* Whatever does not fit drops all that is queued: the agent has to look again. */
+/* The agent misses something, and has to look again. */
+static void say_lost(struct session *s)
+{
+	struct store_cursor at = s->tail ? tail_at(s->tail) : s->from;
+
+	say_reset(s, &at);
+}
+
+/* Whatever does not fit drops all that is queued. */
 static bool say(struct session *s, const char *line)
 {
-	struct store_cursor at;
-
 	if (!s->stream)
 		return false;
 	if (stream_send(s->stream, line, strlen(line)) != -ENOBUFS)
 		return true;
-	at = s->tail ? tail_at(s->tail) : s->from;
-	say_reset(s, &at);
+	say_lost(s);
 	return false;
 }
 
@@ -216,6 +221,8 @@ static void on_events(void *arg, const struct store_events *ev)
 		if (*e->to && strcmp(e->to, s->who.agent) != 0)
 			continue;
 		line = model_event(ev->epoch, e);
+		if (!line)
+			say_lost(s);
 		if (!line || !say(s, line))
 			break;
 	}
