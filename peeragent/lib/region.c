@@ -17,6 +17,7 @@ struct region {
 	struct sl_list node;
 	struct regions *set;
 	struct slime_topology *topology; /* a copy of the spec: its only region */
+	struct slime_topology *later;	 /* the next one, until the helper has read that one */
 	const struct slime_agent_region *spec;
 	bool shown;	 /* the caller's own */
 	bool restricted; /* some peers may reach it, since it is there */
@@ -135,7 +136,20 @@ static void destroy(struct region *r)
 	if (r->retry)
 		event_free(r->retry);
 	free(r->topology);
+	free(r->later);
 	free(r);
+}
+
+static void adopt(struct region *r, struct slime_topology *copy)
+{
+	free(r->topology);
+	r->topology = copy;
+	r->spec = &copy->regions[0];
+	if (is_restricted(r->spec) && !r->restricted)
+		sl_warn("agent",
+			"region %s was offered to every agent: over rdma those that allow leaves out "
+			"are kept out when it is offered anew",
+			r->spec->name);
 }
 
 static int offer(struct region *r)
@@ -176,6 +190,10 @@ static void on_allocated(void *arg)
 	if (r->state == REGION_WITHDRAWING) {
 		begin_release(r);
 		return;
+	}
+	if (r->later) {
+		adopt(r, r->later);
+		r->later = NULL;
 	}
 	if (!r->error) {
 		r->error = offer(r);
@@ -320,14 +338,12 @@ int region_allow(struct regions *set, const struct slime_agent_region *spec)
 	ret = copy_spec(spec, &copy);
 	if (ret)
 		return ret;
-	free(r->topology);
-	r->topology = copy;
-	r->spec = &copy->regions[0];
-	if (is_restricted(r->spec) && !r->restricted)
-		sl_warn("agent",
-			"region %s was offered to every agent: over rdma those that allow leaves out "
-			"are kept out when it is offered anew",
-			r->spec->name);
+	if (r->busy) {
+		free(r->later);
+		r->later = copy;
+		return 0;
+	}
+	adopt(r, copy);
 	if (r->state == REGION_OFFERED && r->spec->access)
 		publication_change(set->publisher, &r->entry);
 	return 0;

@@ -3,6 +3,7 @@
  * GPU are in memory. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -343,6 +344,54 @@ static void gpu__whose_driver_fails_leaves_nothing(void **state)
 	assert_int_equal(n, 6);
 }
 
+/* ---- while the helper allocates ---- */
+
+static sem_t may_go_on;
+
+static void wait_in_alloc(void *addr, size_t len, void *bytes)
+{
+	(void)addr;
+	(void)len;
+	(void)bytes;
+	sem_wait(&may_go_on);
+}
+
+static void hold_alloc(void)
+{
+	assert_ok(sem_init(&may_go_on, 0, 0));
+	cuda->has_dmabuf = true;
+	cuda->on_alloc = wait_in_alloc;
+	fakeverbs_device(1)->dmabuf_errno = 0;
+}
+
+static void apply__other_readers_while_it_is_allocated_are_taken_then(void **state)
+{
+	static const char *const first[] = { "name=a" }, *const second[] = { "name=a", "name=c" };
+	struct slime_agent_region region = of_gpu(FAKECUDA_PCI);
+	struct slime_topology want = { .regions = &region, .n_regions = 1 };
+	struct slime_agent *b;
+	struct reader r;
+
+	(void)state;
+	hold_alloc();
+	log_lines_keep();
+	b = start("b", "fake1", &region, NULL);
+	region.allow = first;
+	region.n_allow = 1;
+	assert_ok(slime_agent_apply(b, &want));
+	region.allow = second;
+	region.n_allow = 2;
+	assert_ok(slime_agent_apply(b, &want));
+	assert_ok(sem_post(&may_go_on));
+	assert_ok(slime_agent_wait_ready(b, LONG_MS));
+	assert_int_equal(log_lines_with("region kv was offered to every agent"), 1);
+	log_lines_release();
+	open_reader(&r);
+	read_all(&r);
+	close_reader(&r);
+	end(b);
+}
+
 int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, reset, check)
@@ -360,6 +409,7 @@ int main(void)
 		GPU(gpu__that_is_not_there_is_refused),
 		GPU(gpu__without_so_much_memory_is_refused),
 		GPU(gpu__whose_driver_fails_leaves_nothing),
+		GPU(apply__other_readers_while_it_is_allocated_are_taken_then),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
