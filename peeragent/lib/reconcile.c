@@ -239,6 +239,7 @@ void reconcile_close(struct reconcile *r)
 	publisher_down(&r->publisher);
 	snapshots_fini(&r->snapshots);
 	links_fini(&r->links);
+	regions_close(&r->regions);
 }
 
 void reconcile_fini(struct reconcile *r)

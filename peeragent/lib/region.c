@@ -226,7 +226,8 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	helper_submit(r->set->helper, &r->job, release, on_released, r);
+	if (r->set->helper)
+		helper_submit(r->set->helper, &r->job, release, on_released, r);
 }
 
 static void release_again(struct region *r)
@@ -270,7 +271,7 @@ static void begin_release(struct region *r)
 {
 	if (r->shown)
 		r->memory.mr = NULL;
-	if (r->memory.mr) {
+	if (r->memory.mr && r->set->helper) {
 		r->busy = true;
 		helper_submit(r->set->helper, &r->job, release, on_released, r);
 	}
@@ -357,6 +358,11 @@ int region_withdraw(struct regions *set, const char *name, bool shown)
 		return -ENOENT;
 	begin_withdraw(r);
 	return 0;
+}
+
+void regions_close(struct regions *set)
+{
+	set->helper = NULL;
 }
 
 void regions_fini(struct regions *set)

@@ -24,7 +24,7 @@ struct regions {
 	struct slime_context *ctx;
 	struct ctrl *ctrl;
 	struct publisher *publisher;
-	struct helper *helper;
+	struct helper *helper; /* NULL from regions_close() on */
 	struct event_base *base;
 	struct sl_list all;
 	bool any_restricted; /* there was one that only some peers may reach, ever */
@@ -48,6 +48,9 @@ int region_allow(struct regions *set, const struct slime_agent_region *spec);
 
 /* Withdraw the region allocated, or shown, under this name. -ENOENT. */
 int region_withdraw(struct regions *set, const char *name, bool shown);
+
+/* The helper is about to end: nothing is given to it any more, regions_fini() does the rest. */
+void regions_close(struct regions *set);
 
 /* Destroy what is left. The links are gone, the helper and the session have ended. */
 void regions_fini(struct regions *set);
