@@ -65,7 +65,8 @@ static int register_region(const struct slime_agent_region *spec, struct memory 
 		snprintf(why->text, sizeof(why->text),
 			 "%s is for RDMA devices, which cannot have it: %s",
 			 spec->gpu ? "memory of a GPU" : "on_demand", strerror(-ret));
-	return ret;
+	/* Of slime_agent_wait_ready() it would say that the caller's own time is over. */
+	return ret == -ETIMEDOUT ? -EIO : ret;
 }
 
 static void free_memory(struct memory *m)

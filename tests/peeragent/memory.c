@@ -298,6 +298,16 @@ static void gpu__whose_dmabuf_nobody_knows_names_what_is_missing(void **state)
 	assert_refused(&region, -EOPNOTSUPP, "a dmabuf takes Linux 5.12");
 }
 
+static void gpu__whose_registering_times_out_is_an_error_of_its_own(void **state)
+{
+	struct slime_agent_region region = of_gpu(FAKECUDA_PCI);
+
+	(void)state;
+	cuda->has_dmabuf = true;
+	fakeverbs_device(1)->dmabuf_errno = ETIMEDOUT;
+	assert_refused(&region, -EIO, "which cannot have it: Connection timed out");
+}
+
 static void gpu__without_an_rdma_device_is_refused(void **state)
 {
 	struct slime_agent_region region = of_gpu(FAKECUDA_PCI);
@@ -434,6 +444,7 @@ int main(void)
 		GPU(gpu__by_its_address_is_zeroed_read_and_written),
 		GPU(gpu__without_peer_memory_names_what_is_missing),
 		GPU(gpu__whose_dmabuf_nobody_knows_names_what_is_missing),
+		GPU(gpu__whose_registering_times_out_is_an_error_of_its_own),
 		GPU(gpu__without_an_rdma_device_is_refused),
 		GPU(gpu__that_is_not_there_is_refused),
 		GPU(gpu__without_so_much_memory_is_refused),
