@@ -178,8 +178,9 @@ agent_is_there() {
 	curl -sf "$url/v1/agents/$1?scope=test" >/dev/null
 }
 
+# Of one that cannot be asked, nothing is known.
 agent_is_gone() {
-	! agent_is_there "$1"
+	[ "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/agents/$1?scope=test")" = 404 ]
 }
 
 # server_metric NAME: of nanoctrl.

@@ -40,5 +40,5 @@ a_dead_agent_is_given_up() {
 	say "and a dead agent still is given up"
 	end node-b KILL
 	wait_for 20 agent_is_gone node-b || fail "its lease is still there"
-	agent_is_there node-a || fail "node-a is gone, too"
+	wait_for 10 agent_is_there node-a || fail "node-a is gone, too"
 }
