@@ -38,6 +38,17 @@ static void fill_batch(struct batch *b, struct side *s, size_t n, const char *me
 	}
 }
 
+/* FEW that are kept, each with its number for a request. */
+static void fill_numbered(struct batch *b, struct side *s)
+{
+	fill_batch(b, s, FEW, "defer");
+	for (size_t i = 0; i < FEW; i++) {
+		b->out[i] = (uint8_t)i;
+		b->args[i].request = &b->out[i];
+		b->args[i].request_len = 1;
+	}
+}
+
 static void wait_for_all(struct batch *b, size_t n, int status)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -98,12 +109,7 @@ static void start_many__arrives_in_order(void **state)
 	struct pair *p = *state;
 	struct batch b;
 
-	fill_batch(&b, &p->a, FEW, "defer");
-	for (size_t i = 0; i < FEW; i++) {
-		b.out[i] = (uint8_t)i;
-		b.args[i].request = &b.out[i];
-		b.args[i].request_len = 1;
-	}
+	fill_numbered(&b, &p->a);
 
 	assert_int_equal(start(&p->a, &b, 0), FEW);
 	for (size_t i = 0; i < FEW; i++) {
@@ -246,13 +252,9 @@ static void start_many__of_some_that_give_up_ends_those_alone(void **state)
 	size_t n_left = FEW / 2;
 	struct batch b;
 
-	fill_batch(&b, &p->a, FEW, "defer");
-	for (size_t i = 0; i < FEW; i++) {
-		b.out[i] = (uint8_t)i;
-		b.args[i].request = &b.out[i];
-		b.args[i].request_len = 1;
+	fill_numbered(&b, &p->a);
+	for (size_t i = 0; i < FEW; i++)
 		b.args[i].timeout_ms = has_deadline(i) ? TIMEOUT_MS : -1;
-	}
 
 	assert_int_equal(start(&p->a, &b, 0), FEW);
 	for (size_t i = 0; i < FEW; i++) {
