@@ -105,6 +105,7 @@ struct feed {
 	bool known;   /* at is a place: the first read was answered */
 	bool reading; /* a read is out */
 	bool again;   /* something happened since it went out */
+	bool look;    /* what followers know may be lost: they are told where events end */
 	char scope[KEY_NAME_MAX + 1];
 };
 
@@ -134,26 +135,41 @@ static void tell(struct feed *f, const struct store_events *events)
 	}
 }
 
+/* Whether the answer is news to followers, who are at the feed's place or read what is before it.
+ */
+static bool move_on(struct feed *f, const struct store_events *ev)
+{
+	bool known = f->known;
+
+	f->known = true;
+	if (!known) {
+		f->at = (struct store_cursor){ ev->epoch, ev->last };
+		return false;
+	}
+	if (ev->reset || ev->epoch != f->at.epoch) {
+		f->at = (struct store_cursor){ ev->epoch, ev->last };
+		return true;
+	}
+	if (ev->n)
+		f->at.id = ev->events[ev->n - 1].id;
+	return ev->n;
+}
+
 static void take_events(struct feed *f, const struct store_events *ev)
 {
+	bool news;
+
 	/* A scope that had no epoch has one now: its events begin with the first. */
 	if (f->known && !f->at.epoch && ev->epoch) {
 		f->at = (struct store_cursor){ ev->epoch, 0 };
 		f->again = true;
 		return;
 	}
-	if (!f->known) {
-		f->known = true;
-		f->at = (struct store_cursor){ ev->epoch, ev->last };
-		return;
-	}
-	if (ev->reset || ev->epoch != f->at.epoch)
-		f->at = (struct store_cursor){ ev->epoch, ev->last };
-	else if (ev->n)
-		f->at.id = ev->events[ev->n - 1].id;
+	news = move_on(f, ev) || f->look;
+	f->look = false;
 	if (f->at.id < ev->last)
 		f->again = true;
-	if (ev->reset || ev->n)
+	if (news)
 		tell(f, ev);
 }
 
@@ -238,6 +254,7 @@ void store_wake(struct store *store, const char *scope)
 	sl_list_for_each_safe (e, tmp, &store->feeds) {
 		struct feed *f = SL_CONTAINER_OF(e, struct feed, node);
 
+		f->look = f->look || !scope;
 		if (!scope || strcmp(f->scope, scope) == 0)
 			read_on(f);
 	}

@@ -213,7 +213,8 @@ void store_note_time(struct store_hub *hub, uint64_t took_us);
 void store_flush_beats(struct store *store);
 void store_fail_beats(struct store *store);
 
-/* store_event.c: look for new events of a scope, or of all scopes that are followed (NULL). */
+/* store_event.c: look for new events of a scope; or of all scopes that are followed (NULL), and
+ * all followers look whether their places still are ones. */
 void store_wake(struct store *store, const char *scope);
 
 /* From any thread: the same on every loop. */

@@ -89,6 +89,15 @@ static void read_on(struct tail *t)
 	store_share_events(t->store, t->scope, &t->at, on_read, t);
 }
 
+/* Whether the batch shows that there is something between us and it, or that our place is not one
+ * any more. */
+static bool is_apart(const struct tail *t, const struct store_events *ev)
+{
+	if (!t->known || ev->reset || ev->epoch != t->at.epoch)
+		return true;
+	return ev->n ? ev->events->id > t->at.id + 1 : ev->last != t->at.id;
+}
+
 /* What the store tells all followers: ours when it joins on, else a sign to read. */
 static void on_batch(void *arg, const struct store_events *ev)
 {
@@ -98,7 +107,7 @@ static void on_batch(void *arg, const struct store_events *ev)
 		t->again = true;
 		return;
 	}
-	if (ev->reset || ev->epoch != t->at.epoch || (ev->n && ev->events->id > t->at.id + 1)) {
+	if (is_apart(t, ev)) {
 		read_on(t);
 		return;
 	}
