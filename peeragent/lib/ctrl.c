@@ -127,7 +127,8 @@ static void on_agents(void *arg, const struct nc_error *error, const struct nc_p
 
 void ctrl_list(struct ctrl *ctrl)
 {
-	if (ctrl->state != CTRL_IN_SESSION)
+	ctrl->list_due = ctrl->state != CTRL_IN_SESSION;
+	if (ctrl->list_due)
 		return;
 	nc_cancel(ctrl->client, ctrl); /* an earlier list, and what this one will tell anyway */
 	ctrl->ops->list_begin(ctrl->arg);
@@ -225,8 +226,9 @@ static void on_session_up(void *arg)
 	ctrl->said_ns = 0;
 	ctrl->fresh = false;
 	ctrl->troubled = false;
+	ctrl->list_due |= fresh;
 	ctrl->ops->up(ctrl->arg, fresh);
-	if (fresh)
+	if (ctrl->list_due)
 		ctrl_list(ctrl);
 }
 
@@ -404,7 +406,9 @@ int ctrl_set_labels(struct ctrl *ctrl, const struct slime_label *labels, size_t 
 	free(ctrl->labels);
 	ctrl->labels = copy;
 	if (ctrl->state == CTRL_IN_SESSION || ctrl->state == CTRL_OPENING) {
+		/* With it goes what was being read of the others. */
 		nc_cancel(ctrl->client, ctrl);
+		ctrl->list_due = true;
 		register_now(ctrl);
 	}
 	return 0;

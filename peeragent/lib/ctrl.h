@@ -109,7 +109,7 @@ typedef void ctrl_done_fn(void *arg, int result);
  */
 int ctrl_leave(struct ctrl *ctrl, ctrl_done_fn *done, void *arg);
 
-/* Report all registrations anew, in a list; does nothing without a session. */
+/* Report all registrations anew, in a list; without a session as soon as there is one. */
 void ctrl_list(struct ctrl *ctrl);
 
 /* Register with these labels from now on; within a session at once, which interrupts it. -ENOMEM.

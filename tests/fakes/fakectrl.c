@@ -39,7 +39,7 @@ void fakectrl_come_back(bool with_data)
 	each_agent(c, at)
 	{
 		if (with_data && c->registered)
-			inbox_tell(&c->inbox, MSG_UP)->flag = false;
+			server_tell_up(c);
 		else
 			c->registered = false;
 	}

@@ -91,7 +91,8 @@ int ctrl_leave(struct ctrl *c, ctrl_done_fn *done, void *arg)
 void ctrl_list(struct ctrl *c)
 {
 	server_lock();
-	if (c->registered && !server.away)
+	c->list_due = !c->registered || server.away;
+	if (!c->list_due)
 		server_tell_all(c);
 	server_unlock();
 }

@@ -126,6 +126,14 @@ void server_tell_all(struct ctrl *c)
 	}
 }
 
+void server_tell_up(struct ctrl *c)
+{
+	inbox_tell(&c->inbox, MSG_UP)->flag = false;
+	if (c->list_due)
+		server_tell_all(c);
+	c->list_due = false;
+}
+
 /* ---- registrations ---- */
 
 void server_end_registration(struct ctrl *c, bool left)
@@ -163,6 +171,7 @@ void server_register(struct ctrl *c)
 	}
 	c->registered = true;
 	c->generation = ++server.generation;
+	c->list_due = false;
 	inbox_tell(&c->inbox, MSG_UP)->flag = true;
 	server_tell_all(c);
 	each_agent(other, at)

@@ -22,6 +22,7 @@ struct ctrl {
 	char owner[CTRL_OWNER_KEY_LEN + 1];
 	struct slime_topology *labels;
 	bool started, registered, ended;
+	bool list_due; /* asked for without a session */
 	uint64_t generation;
 };
 
@@ -75,6 +76,8 @@ void server_tell_peer(struct ctrl *c, const struct ctrl *peer);
 void server_tell_offer(struct ctrl *to, const struct object *o);
 void server_tell_down(struct ctrl *c, enum ctrl_trouble trouble);
 void server_tell_all(struct ctrl *c);
+/* Of a session that goes on: with the list that was asked for meanwhile. */
+void server_tell_up(struct ctrl *c);
 
 /* A registration begins, if it may; and ends, by its own will or not. */
 void server_register(struct ctrl *c);

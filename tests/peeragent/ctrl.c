@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's session with nanoctrl, beside a server that says what a test wants. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <event2/event.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "tests/client/fake.h"
+#include "peeragent/lib/ctrl.h"
+
+/* Far more than anything here takes. */
+#define LONG_MS 60000
+
+#define assert_ok(expr) assert_int_equal((expr), 0)
+
+#define GRANT                                                                                       \
+	"{\"lease\":\"a/1/secret\",\"epoch\":5,\"generation\":7,\"ttl_ms\":15000,\"beat_ms\":5000," \
+	"\"grace_ms\":2000,\"resumed\":%s}"
+#define HELLO \
+	"{\"type\":\"hello\",\"epoch\":5,\"generation\":7,\"cursor\":\"5:1\",\"beat_ms\":5000}"
+
+static const struct slime_label decode = { "role", "decode" };
+
+static struct {
+	struct event_base *base;
+	struct fake fake;
+	struct ctrl *ctrl;
+	bool hold_grants, hold_lists;	   /* they are not answered */
+	struct fake_conn *grant, *session; /* who waits for a grant; the last session */
+	char registration[4096];	   /* the last */
+	int n_registrations, n_lists;	   /* that were asked for */
+	int n_up, n_down, n_list_ends;	   /* that the agent was told */
+} t;
+
+/* ---- the server ---- */
+
+/* Only the first registration is fresh. */
+static void reply_grant(struct fake_conn *conn)
+{
+	char grant[256];
+
+	snprintf(grant, sizeof(grant), GRANT, t.n_registrations > 1 ? "true" : "false");
+	fake_reply(conn, 200, "", grant);
+}
+
+static void on_registration(struct fake_conn *conn, const char *text)
+{
+	snprintf(t.registration, sizeof(t.registration), "%s", text);
+	t.n_registrations++;
+	if (t.hold_grants)
+		t.grant = conn;
+	else
+		reply_grant(conn);
+}
+
+static void on_list(struct fake_conn *conn)
+{
+	t.n_lists++;
+	if (!t.hold_lists)
+		fake_reply(conn, 200, "", "{\"agents\":[]}");
+}
+
+static void on_request(void *arg, struct fake_conn *conn, const char *text)
+{
+	(void)arg;
+	if (!strncmp(text, "PUT ", 4)) {
+		on_registration(conn, text);
+	} else if (strstr(text, "/session?")) {
+		fake_upgrade(conn, text);
+		fake_text(conn, HELLO);
+		t.session = conn;
+	} else if (strstr(text, "/exchange?")) {
+		fake_reply(conn, 200, "", "{\"offers\":[]}");
+	} else {
+		on_list(conn);
+	}
+}
+
+static void on_message(void *arg, struct fake_conn *conn, const char *text)
+{
+	(void)arg;
+	(void)conn;
+	(void)text;
+}
+
+/* ---- the agent ---- */
+
+static void on_up(void *arg, bool fresh)
+{
+	(void)arg;
+	assert_int_equal(fresh, !t.n_up);
+	t.n_up++;
+}
+
+static void on_down(void *arg, enum ctrl_trouble trouble, const char *text)
+{
+	(void)arg;
+	(void)trouble;
+	assert_non_null(text);
+	t.n_down++;
+}
+
+static void on_list_begin(void *arg)
+{
+	(void)arg;
+}
+
+static void on_list_end(void *arg)
+{
+	(void)arg;
+	t.n_list_ends++;
+}
+
+static const struct ctrl_ops ops = {
+	.up = on_up,
+	.down = on_down,
+	.list_begin = on_list_begin,
+	.list_end = on_list_end,
+};
+
+static void spin_until(const int *count, int n)
+{
+	uint64_t deadline_ns = sl_deadline_ns(LONG_MS);
+
+	while (*count < n) {
+		assert_true(sl_clock_ns() < deadline_ns);
+		assert_ok(event_base_loop(t.base, EVLOOP_ONCE));
+	}
+}
+
+static int setup(void **state)
+{
+	const char *url;
+	struct ctrl_attr attr = {
+		.name = "a",
+		.scope = "default",
+		.urls = &url,
+		.n_urls = 1,
+		.incarnation = "i",
+		.owner_key = "00",
+		.address = "here",
+	};
+
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	t.base = event_base_new();
+	fake_start(&t.fake, t.base, on_request, on_message, NULL);
+	url = t.fake.url;
+	assert_ok(ctrl_create(t.base, &attr, &ops, NULL, &t.ctrl));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ctrl_destroy(t.ctrl);
+	fake_stop(&t.fake);
+	event_base_free(t.base);
+	return 0;
+}
+
+/* In session, and the first list has been reported. */
+static void begin(void)
+{
+	ctrl_start(t.ctrl);
+	spin_until(&t.n_list_ends, 1);
+}
+
+/* ---- lists ---- */
+
+static void list__before_the_start_is_the_one_of_the_first_session(void **state)
+{
+	(void)state;
+	ctrl_list(t.ctrl);
+	begin();
+	assert_int_equal(t.n_lists, 1);
+}
+
+static void list__while_registering_comes_with_the_session(void **state)
+{
+	(void)state;
+	begin();
+	assert_ok(ctrl_set_labels(t.ctrl, &decode, 1));
+	ctrl_list(t.ctrl);
+	spin_until(&t.n_up, 2);
+	spin_until(&t.n_list_ends, 2);
+}
+
+static void list__while_nanoctrl_is_away_comes_with_the_session(void **state)
+{
+	(void)state;
+	begin();
+	fake_close(t.session);
+	spin_until(&t.n_down, 1);
+	ctrl_list(t.ctrl);
+	spin_until(&t.n_up, 2);
+	spin_until(&t.n_list_ends, 2);
+}
+
+static void list__that_other_labels_interrupt_is_made_again(void **state)
+{
+	(void)state;
+	t.hold_lists = true;
+	ctrl_start(t.ctrl);
+	spin_until(&t.n_lists, 1);
+	t.hold_lists = false;
+	assert_ok(ctrl_set_labels(t.ctrl, &decode, 1));
+	spin_until(&t.n_list_ends, 1);
+	assert_int_equal(t.n_registrations, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			list__before_the_start_is_the_one_of_the_first_session, setup, teardown),
+		cmocka_unit_test_setup_teardown(list__while_registering_comes_with_the_session,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(list__while_nanoctrl_is_away_comes_with_the_session,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(list__that_other_labels_interrupt_is_made_again,
+						setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
