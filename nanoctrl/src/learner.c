@@ -13,7 +13,7 @@
 #include <base/utf8.h>
 #include "store_redis.h"
 
-#define QUEUE_MAX   4096
+#define QUEUE_MAX   16384
 #define BATCH_MAX   256
 #define KEY_MAX	    8192 /* a longer one is none of theirs */
 #define SOON_MS	    1	 /* from the first key to the batch that has it */
@@ -24,6 +24,9 @@
 #define AGAIN_MS    1000 /* from the end of a look to the next, without events */
 #define CHECK_MS    3000 /* the flags may be taken away */
 #define N_CHANNELS  2
+
+/* A portion is asked for when the queue is half empty at least: it has room there. */
+_Static_assert(QUEUE_MAX / 2 > PORTION_MAX, "a look finds what the queue has room for");
 
 #define SETTING "notify-keyspace-events"
 
@@ -90,17 +93,17 @@ static void begin_look_in(struct learner *l, uint32_t ms)
 /* One for which there is no room is found by a look later. */
 static void note(struct learner *l, const char *key, size_t len)
 {
-	struct key *k = &l->queue[(l->first + l->n) % QUEUE_MAX];
+	char *at;
 
 	if (!len || len > KEY_MAX || key_is_ours(key, len) || !sl_utf8_valid(key, len))
 		return;
-	k->at = l->n < QUEUE_MAX ? malloc(len) : NULL;
-	if (!k->at) {
+	at = l->n < QUEUE_MAX ? malloc(len) : NULL;
+	if (!at) {
 		begin_look_in(l, AGAIN_MS);
 		return;
 	}
-	memcpy(k->at, key, len);
-	k->len = len;
+	memcpy(at, key, len);
+	l->queue[(l->first + l->n) % QUEUE_MAX] = (struct key){ at, len };
 	l->n++;
 }
 
@@ -188,7 +191,7 @@ static void look_on(struct learner *l)
 
 	/* There were not as many keys when it began. */
 	if (++l->steps > STEPS && l->portion < PORTION_MAX) {
-		l->portion *= 2;
+		l->portion = l->portion < PORTION_MAX / 2 ? 2 * l->portion : PORTION_MAX;
 		l->steps = 0;
 	}
 	snprintf(portion, sizeof(portion), "%u", l->portion);

@@ -489,6 +489,21 @@ static void look__that_meets_more_keys_than_it_knew_of_takes_larger_portions(voi
 	assert_true(says("\"name\":\"a\""));
 }
 
+/* More than can wait: what there was no room for is looked for. */
+static void lists__have_an_agent_that_came_behind_more_keys_than_can_wait(void **state)
+{
+	struct api_fixture *f = *state;
+
+	test_redis_do(
+		&f->redis, "EVAL %s 0",
+		"for i = 1, 20000 do redis.call('HSET', 'app:' .. i, 'f', 'x') end "
+		"redis.call('HSET', 'agent:a', 'addr', 'x', 'updated_at', 1, 'memory_keys', '[]') "
+		"return 1");
+	until_post(f, "/query", "{}", "\"name\":\"a\"");
+	write_agent(f, "agent:b");
+	until_post(f, "/query", "{}", "\"name\":\"b\"");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -512,6 +527,7 @@ int main(void)
 		TEST(keys__of_somebody_else_stay_as_they_are),
 		TEST(snapshots__of_others_are_listed_with_ours),
 		TEST(routes__look_at_none_of_a_hundred_thousand_keys),
+		TEST(lists__have_an_agent_that_came_behind_more_keys_than_can_wait),
 		TEST(look__that_meets_more_keys_than_it_knew_of_takes_larger_portions),
 	};
 
