@@ -96,7 +96,7 @@ static int find_functions(void *library, struct cuda *out, struct said said)
 		if (!symbol && !functions[i].optional) {
 			snprintf(said.why, said.cap, LIBRARY " has no %s: it is too old",
 				 functions[i].name);
-			return -EINVAL;
+			return -ENOTSUP;
 		}
 		memcpy((char *)out + functions[i].offset, &symbol, sizeof(symbol));
 	}
@@ -126,7 +126,7 @@ static int load_locked(struct said said)
 	if (!library) {
 		snprintf(said.why, said.cap, "the driver of NVIDIA's GPUs is not installed: %s",
 			 dlerror());
-		return -ENOENT;
+		return -ENOTSUP;
 	}
 	ret = find_functions(library, &cuda, said);
 	error = ret ? 0 : cuda.init(0);

@@ -13,7 +13,7 @@ struct cuda_memory;
 
 /*
  * Allocate at least len zeroed bytes on the GPU at a PCI address. Any thread.
- *   -ENOENT, -EINVAL  no libcuda, or one without what is needed     -ENODEV  no such GPU
+ *   -ENOTSUP  no libcuda, or one without what is needed     -ENODEV  no such GPU
  *   -ENOMEM     -EIO  what else the driver says
  * why, of cap bytes, has it in words.
  */

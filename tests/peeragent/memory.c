@@ -75,10 +75,12 @@ static void end(struct slime_agent *agent)
 static void assert_refused(const struct slime_agent_region *region, int error, const char *line)
 {
 	struct slime_agent *b;
+	struct slime_mr *mr;
 
 	log_lines_keep();
 	b = start("b", "fake1", region, NULL);
 	assert_int_equal(slime_agent_wait_ready(b, LONG_MS), error);
+	assert_int_equal(slime_agent_region_local(b, "kv", &mr), error);
 	assert_int_equal(log_lines_with("region kv of 8192 bytes: "), 1);
 	assert_int_equal(log_lines_with(line), 1);
 	log_lines_release();
@@ -225,7 +227,7 @@ static void gpu__without_the_driver_is_refused(void **state)
 
 	(void)state;
 	if (!library)
-		assert_refused(&region, -ENOENT,
+		assert_refused(&region, -ENOTSUP,
 			       "the driver of NVIDIA's GPUs is not installed: libcuda");
 	else
 		dlclose(library);

@@ -231,7 +231,11 @@ SLIME_API SLIME_CHECKED int slime_agent_region_offer(struct slime_agent *agent, 
 /* Take a region of slime_agent_region_offer() out of the directory. -ENOENT. */
 SLIME_API int slime_agent_region_withdraw(struct slime_agent *agent, const char *name);
 
-/* A region of the topology, valid while it is there: -ENOENT, -EAGAIN while it is being allocated.
+/*
+ * A region of the topology, valid while it is there.
+ *   -ENOENT  the topology has none of that name     -EAGAIN  it is being allocated
+ *   -ENOTSUP, -ENOMEM, ... it cannot be had: the log line says why. -ENOTSUP is a GPU's on a host
+ *            without the driver, or what no device can
  */
 SLIME_API SLIME_CHECKED int slime_agent_region_local(struct slime_agent *agent, const char *name,
 						     struct slime_mr **out);
