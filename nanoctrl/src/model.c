@@ -16,6 +16,7 @@
 #define SERVICES_MAX	   65536
 #define ATTRIBUTES_MAX	   16384
 #define OBJ_ATTRIBUTES_MAX 4096
+#define ALLOW_MAX	   8192
 #define BLOB_MAX	   65536 /* decoded */
 #define OWNER_KEY_DIGITS   64
 
@@ -309,13 +310,20 @@ static int make_doc(struct model_object *m, const struct place *p, const char *c
 	return ret;
 }
 
-static int check_attributes(const struct place *p)
+/* A member that stays part of the document: its form, and its length as it is stored. */
+static int check_json(const struct place *p, const char *name, json_type type, size_t max,
+		      check_fn *check)
 {
 	char *text = NULL;
-	int ret = get_json(p, "attributes", JSON_OBJECT, OBJ_ATTRIBUTES_MAX, NULL, &text);
+	int ret = get_json(p, name, type, max, check, &text);
 
 	free(text);
 	return ret;
+}
+
+static int check_attributes(const struct place *p)
+{
+	return check_json(p, "attributes", JSON_OBJECT, OBJ_ATTRIBUTES_MAX, NULL);
 }
 
 static int read_region(void *to, const struct place *p)
@@ -333,9 +341,7 @@ static int read_region(void *to, const struct place *p)
 	if (!ret)
 		ret = check_access(p, "access", v);
 	if (!ret)
-		ret = place_member(p, "allow", OPTIONAL, JSON_ARRAY, &v);
-	if (!ret && v)
-		ret = check_allow(p, "allow", v);
+		ret = check_json(p, "allow", JSON_ARRAY, ALLOW_MAX, check_allow);
 	if (!ret)
 		ret = check_attributes(p);
 	if (!ret)

@@ -143,6 +143,37 @@ static void region__that_is_wrong_names_the_member(void **state)
 	}
 }
 
+/* Each selector is as long as one may be. */
+static void region__whose_allow_list_is_too_long_is_refused(void **state)
+{
+	char selector[2 * STORE_NAME_MAX + 4], body[64 * sizeof(selector) + 200];
+	struct model_object m;
+	struct model_error err;
+	size_t len;
+
+	(void)state;
+	snprintf(selector, sizeof(selector), "\"%0*d=%0*d\"", STORE_NAME_MAX, 0, STORE_NAME_MAX, 0);
+	for (unsigned n = 16; n <= 17; n++) {
+		len = (size_t)snprintf(body, sizeof(body),
+				       "{\"revision\":1,\"size\":1,\"access\":[\"read\"],"
+				       "\"descriptor\":\"QQ==\",\"allow\":[");
+		for (unsigned i = 0; i < n; i++)
+			len += (size_t)snprintf(body + len, sizeof(body) - len, "%s%s",
+						i ? "," : "", selector);
+		snprintf(body + len, sizeof(body) - len, "]}");
+		if (n == 16) {
+			assert_int_equal(model_parse_region(body, strlen(body), &m, &err), 0);
+			model_object_fini(&m);
+			continue;
+		}
+		assert_true(model_parse_region(body, strlen(body), &m, &err) < 0);
+		assert_int_equal(err.status, 422);
+		assert_string_equal(err.code, "bad_value");
+		assert_string_equal(err.field, "allow");
+		assert_string_equal(err.message, "allow is longer than 8192 bytes");
+	}
+}
+
 static void region__with_bad_base64_is_refused(void **state)
 {
 	static const char *const bad[] = { "", "Q", "QQ=", "Q===", "QQ==QQ==", "Q Q=", "QQ=Q" };
@@ -236,6 +267,7 @@ int main(void)
 		cmocka_unit_test(body__that_nests_too_deep_is_refused),
 		cmocka_unit_test(region__keeps_its_descriptor_apart),
 		cmocka_unit_test(region__that_is_wrong_names_the_member),
+		cmocka_unit_test(region__whose_allow_list_is_too_long_is_refused),
 		cmocka_unit_test(region__with_bad_base64_is_refused),
 		cmocka_unit_test(number__beyond_its_range_is_refused),
 		cmocka_unit_test(cursor__is_two_numbers),
