@@ -82,7 +82,7 @@ struct nc_holder {
  *   -EACCES        no lease or token, or another's (401, 403)
  *   -ENOENT        no such thing (404)
  *   -EEXIST        name_taken: another owner has the name
- *   -EDQUOT        the agent owns too many objects (429)
+ *   -EDQUOT        the agent owns too many objects, or the peer has too many offers (429)
  *   -EKEYREVOKED   superseded: a newer process of this owner is there; stop
  *   -EKEYEXPIRED   the lease has ended: register again, then publish again
  *   -ESTALE        stale or peer_changed: read again

@@ -2,7 +2,7 @@
 -- KEYS[1] is the scope's prefix, "{scope}:nanoctrl:" (a key that never exists), and ARGV[1] how many events the scope keeps. Results begin with
 -- one of these words (enum store_outcome).
 local OK, NOT_FOUND, NAME_TAKEN, SUPERSEDED, LEASE_GONE = 0, 1, 2, 3, 4
-local REPLACED, STALE, PEER_NOT_FOUND, PEER_CHANGED, TOO_MANY, TOO_LARGE = 5, 6, 7, 8, 9, 10
+local REPLACED, STALE, PEER_NOT_FOUND, PEER_CHANGED, TOO_MANY, INBOX_FULL, TOO_LARGE = 5, 6, 7, 8, 9, 10, 11
 
 local P = KEYS[1]
 -- Lua numbers print with 14 digits; identities have up to 16.

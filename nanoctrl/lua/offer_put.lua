@@ -1,4 +1,4 @@
--- ARGV: keep, name, lease, secret hash, to, profile, connection epoch, incarnation of to ('' for any), blob, max objects
+-- ARGV: keep, name, lease, secret hash, to, profile, connection epoch, incarnation of to ('' for any), blob, max objects, max offers
 local name, to, profile, attempt, want, blob = ARGV[2], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local word, generation, incarnation = holder(name, ARGV[3], ARGV[4])
 if word ~= OK then return { word } end
@@ -20,6 +20,8 @@ if from == generation then
 	end
 elseif n_owned(generation) >= tonumber(ARGV[10]) then
 	return { TOO_MANY }
+elseif not stored and number(read('HLEN', inbox)) >= tonumber(ARGV[11]) then
+	return { INBOX_FULL }
 end
 write('HSET', inbox, field, head .. blob)
 write('SADD', sent, peer[1] .. ' ' .. field)

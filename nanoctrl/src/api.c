@@ -211,6 +211,8 @@ static const struct refusal refusals[] = {
 	  "the peer is another incarnation" },
 	{ STORE_TOO_MANY, 429, "too_many_objects", OUTCOME_NOT_EXECUTED,
 	  "the agent owns too many objects" },
+	{ STORE_INBOX_FULL, 429, "inbox_full", OUTCOME_NOT_EXECUTED,
+	  "the peer has too many offers" },
 	{ -EBUSY, 503, "busy", OUTCOME_NOT_EXECUTED, "too many requests are in flight" },
 	{ -ENOTCONN, 503, "unavailable", OUTCOME_NOT_EXECUTED, "Redis cannot be reached" },
 	{ -EAGAIN, 503, "unavailable", OUTCOME_NOT_EXECUTED, "Redis refuses at the moment" },

@@ -89,6 +89,7 @@ enum store_outcome {
 	STORE_PEER_NOT_FOUND, /* the other agent is not registered */
 	STORE_PEER_CHANGED,   /* it is another incarnation */
 	STORE_TOO_MANY,	      /* the agent owns max_objects already */
+	STORE_INBOX_FULL,     /* the other agent has STORE_INBOX_MAX offers already */
 	STORE_TOO_LARGE,      /* the list is longer than max_list */
 };
 
@@ -256,6 +257,9 @@ void store_list(struct store *store, const char *scope, enum store_kind kind, co
 
 /* ---- exchange ---- */
 
+/* What others have for one agent: more than links are wanted with it, and what an answer holds. */
+#define STORE_INBOX_MAX 16384
+
 /* What one agent has for another alone. */
 struct store_offer {
 	const char *from;
@@ -273,7 +277,7 @@ typedef void store_offers_fn(void *arg, int result, const struct store_cursor *c
 			     const struct store_offer *offers, size_t n);
 
 /* 0 with the offer as stored, STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_PEER_NOT_FOUND,
- * STORE_PEER_CHANGED, STORE_STALE, STORE_TOO_MANY. */
+ * STORE_PEER_CHANGED, STORE_STALE, STORE_TOO_MANY, STORE_INBOX_FULL. */
 void store_put_offer(struct store *store, const char *scope, const struct store_lease *lease,
 		     const struct store_offer *offer, store_offers_fn *fn, void *arg);
 

@@ -227,6 +227,7 @@ void store_put_offer(struct store *store, const char *scope, const struct store_
 	store_arg(&a, offer->to_incarnation);
 	store_arg_text(&a, offer->blob);
 	store_arg_number(&a, store->hub->config.max_objects);
+	store_arg_number(&a, STORE_INBOX_MAX);
 	store_send(store, scope, SCRIPT_OFFER_PUT, &a, finish_offers,
 		   (union store_answer){ .offers = fn }, arg);
 }

@@ -108,6 +108,33 @@ static void offer__of_an_agent_that_started_anew_is_gone(void **state)
 	assert_string_equal(got.text, "node-a>node-b:1=new ");
 }
 
+/* Offers of agents that there are not, so that one more is too many. */
+static void fill_inbox(struct fixture *f, const struct member *m)
+{
+	test_redis_do(&f->redis, "EVAL %s 1 {test}:nanoctrl:inbox:%llu",
+		      "for i = 1, 16383 do redis.call('HSET', KEYS[1], i .. '/default', "
+		      "'1 1 i 1 i\\n') end",
+		      (unsigned long long)m->generation);
+}
+
+static void offer__to_a_full_inbox_is_refused_and_one_that_is_there_replaced(void **state)
+{
+	struct fixture *f = *state;
+	struct member a, b, c;
+	struct answer got = { .done = false };
+
+	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &b, "node-b", "i2", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &c, "node-c", "i3", OWNER_A, false), 0);
+	fill_inbox(f, &b);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 1, NULL, "x"), 0);
+	assert_int_equal(fixture_offer(f, &c, "node-b", 1, NULL, "x"), STORE_INBOX_FULL);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 2, NULL, "y"), 0);
+	store_list_offers(f->store, SCOPE, &b.lease, answer_offers, &got);
+	fixture_run(f, &got.done);
+	assert_string_equal(got.text, "node-a>node-b:2= ");
+}
+
 static void offer__to_agents_that_left_is_not_counted(void **state)
 {
 	struct fixture *f = *state;
@@ -335,6 +362,7 @@ int main(void)
 		TEST(list__has_no_blobs_and_skips_junk),
 		TEST(offer__is_replaced_by_a_later_attempt_only),
 		TEST(offer__of_an_agent_that_started_anew_is_gone),
+		TEST(offer__to_a_full_inbox_is_refused_and_one_that_is_there_replaced),
 		TEST(offer__to_agents_that_left_is_not_counted),
 		TEST(events__that_are_not_kept_any_more_are_a_reset),
 		TEST(tail__has_each_event_once_from_its_cursor_on),
