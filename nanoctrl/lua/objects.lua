@@ -1,4 +1,5 @@
--- Objects without their blobs, of one agent or of a page of agents. ARGV: keep, kind, agent ('' for a page), after, limit
+-- Objects without their blobs, of one agent or of a page of agents.
+-- ARGV: keep, kind, agent ('' for a page), after, limit, the most bytes
 local cursor = last_event()
 local names, next_name = { ARGV[3] }, ''
 if ARGV[3] == '' then
@@ -6,16 +7,21 @@ if ARGV[3] == '' then
 elseif not agent(ARGV[3]) then
 	return { NOT_FOUND }
 end
-local rows = {}
+local PAGE_ROWS, PAGE_BYTES = 4096, 16777216
+local rows, bytes = {}, 0
 for i, name in ipairs(names) do
 	local h = agent(name, 'incarnation')
 	local all = h and read('HGETALL', owned_key(ARGV[2], h[1])) or {}
 	for j = 1, #all, 2 do
 		local v = object_without_blob(all[j + 1])
-		if v then rows[#rows + 1] = { name, h[1], h[2] or '', all[j], v } end
+		if v then
+			rows[#rows + 1] = { name, h[1], h[2] or '', all[j], v }
+			bytes = bytes + ROW + #name + #all[j] + #v
+		end
 	end
+	if bytes > tonumber(ARGV[6]) then return { TOO_LARGE } end
 	-- An answer stays bounded: the rest of the page comes with the next.
-	if #rows >= 4096 and i < #names then
+	if (#rows >= PAGE_ROWS or bytes >= PAGE_BYTES) and i < #names then
 		next_name = name
 		break
 	end

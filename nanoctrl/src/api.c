@@ -213,6 +213,8 @@ static const struct refusal refusals[] = {
 	  "the agent owns too many objects" },
 	{ STORE_INBOX_FULL, 429, "inbox_full", OUTCOME_NOT_EXECUTED,
 	  "the peer has too many offers" },
+	{ STORE_TOO_LARGE, 413, "too_large", OUTCOME_NOT_EXECUTED,
+	  "one agent has more than a list holds" },
 	{ -EBUSY, 503, "busy", OUTCOME_NOT_EXECUTED, "too many requests are in flight" },
 	{ -ENOTCONN, 503, "unavailable", OUTCOME_NOT_EXECUTED, "Redis cannot be reached" },
 	{ -EAGAIN, 503, "unavailable", OUTCOME_NOT_EXECUTED, "Redis refuses at the moment" },

@@ -81,7 +81,7 @@ static const struct cli_setting server_table[] = {
 	CLI_SIZE(struct server_settings, max_body, "max_body", .def = "2MiB", .min = 1024,
 		 .max = 1073741824, .help = "longest request body"),
 	CLI_SIZE(struct server_settings, max_list, "max_list", .def = "32MiB", .min = 1024,
-		 .max = 1073741824,
+		 .max = 67108864,
 		 .help = "most bytes of entities or agents in one answer to clients of DLSlime's "
 			 "NanoCtrl; more is 413"),
 	CLI_SIZE(struct server_settings, max_queue, "max_queue", .def = "256KiB", .min = 16384,

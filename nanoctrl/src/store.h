@@ -90,7 +90,7 @@ enum store_outcome {
 	STORE_PEER_CHANGED,   /* it is another incarnation */
 	STORE_TOO_MANY,	      /* the agent owns max_objects already */
 	STORE_INBOX_FULL,     /* the other agent has STORE_INBOX_MAX offers already */
-	STORE_TOO_LARGE,      /* the list is longer than max_list */
+	STORE_TOO_LARGE,      /* the list is longer than one may be */
 };
 
 struct store_text {
@@ -247,11 +247,13 @@ void store_delete(struct store *store, const char *scope, const struct store_lea
 void store_get(struct store *store, const char *scope, const char *agent, enum store_kind kind,
 	       const char *name, store_page_fn *fn, void *arg);
 
-/* All objects of one agent: 0 or STORE_NOT_FOUND when it is not registered. */
+/* All objects of one agent: 0, STORE_NOT_FOUND when it is not registered, STORE_TOO_LARGE when they
+ * are more than an answer holds. */
 void store_list_of(struct store *store, const char *scope, const char *agent, enum store_kind kind,
 		   store_page_fn *fn, void *arg);
 
-/* Objects of up to limit agents behind `after`; an agent is never cut. */
+/* Objects of up to limit agents behind `after`, of fewer when they have many; an agent is never
+ * cut. 0, STORE_TOO_LARGE as above. */
 void store_list(struct store *store, const char *scope, enum store_kind kind, const char *after,
 		unsigned limit, store_page_fn *fn, void *arg);
 

@@ -5,6 +5,10 @@
 #include <string.h>
 #include "store_redis.h"
 
+/* Of a list, beyond which there is none: far more than max_objects of one agent take, as it is set
+ * by default, and the page that they stand in. */
+#define LIST_BYTES_MAX (80u * 1024 * 1024)
+
 static const char *const kinds[] = { [STORE_REGION] = "region", [STORE_LINK] = "link" };
 
 /* {outcome, created} */
@@ -124,6 +128,7 @@ static void list(struct store *store, const char *scope, enum store_kind kind, c
 	store_arg(&a, agent);
 	store_arg(&a, after);
 	store_arg_number(&a, limit);
+	store_arg_number(&a, LIST_BYTES_MAX);
 	store_send(store, scope, SCRIPT_OBJECTS, &a, finish_objects,
 		   (union store_answer){ .page = fn }, arg);
 }

@@ -54,6 +54,50 @@ static void list__has_no_blobs_and_skips_junk(void **state)
 	assert_string_equal(a.text, "node-a/kv={}| ");
 }
 
+static void put_large(struct fixture *f, const struct member *m, unsigned n)
+{
+	test_redis_do(&f->redis, "EVAL %s 1 {test}:nanoctrl:region:%llu %u",
+		      "for i = 1, ARGV[1] do redis.call('HSET', KEYS[1], i, '1 1 1048576\\n' .. "
+		      "string.rep('x', 1048576)) end",
+		      (unsigned long long)m->generation, n);
+}
+
+static int list_regions(struct fixture *f, const char *after, struct answer *a)
+{
+	memset(a, 0, sizeof(*a));
+	store_list(f->store, SCOPE, STORE_REGION, after, 10, answer_page, a);
+	fixture_run(f, &a->done);
+	return a->result;
+}
+
+static void list__of_much_goes_on_with_the_next_page(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	struct answer a;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	put_large(f, &m, 16);
+	assert_int_equal(fixture_register(f, &m, "node-b", "i2", OWNER_A, false), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", 1, "{}", ""), 0);
+	assert_int_equal(list_regions(f, "", &a), 0);
+	assert_string_equal(a.next, "node-a");
+	assert_int_equal(list_regions(f, "node-a", &a), 0);
+	assert_string_equal(a.text, "node-b/kv={}| ");
+	assert_string_equal(a.next, "");
+}
+
+static void list__of_more_than_an_answer_holds_is_too_large(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	struct answer a;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	put_large(f, &m, 80);
+	assert_int_equal(list_regions(f, "", &a), STORE_TOO_LARGE);
+}
+
 static int get_offer(struct fixture *f, const struct member *reader, const char *from,
 		     const char *to, struct answer *a)
 {
@@ -360,6 +404,8 @@ int main(void)
 		TEST(put__of_a_revision_again_changes_nothing_and_of_an_older_is_stale),
 		TEST(put__beyond_the_limit_is_refused),
 		TEST(list__has_no_blobs_and_skips_junk),
+		TEST(list__of_much_goes_on_with_the_next_page),
+		TEST(list__of_more_than_an_answer_holds_is_too_large),
 		TEST(offer__is_replaced_by_a_later_attempt_only),
 		TEST(offer__of_an_agent_that_started_anew_is_gone),
 		TEST(offer__to_a_full_inbox_is_refused_and_one_that_is_there_replaced),
