@@ -101,25 +101,29 @@ static void free_reading(struct reading *r)
 	free(r);
 }
 
+static bool may_have_blob(const struct reading *r, const struct store_object *region)
+{
+	struct store_agent asker = { .name = r->name };
+
+	asker.profile.labels = (struct store_text){ r->labels, r->labels ? strlen(r->labels) : 0 };
+	return r->known &&
+	       (strcmp(region->agent, r->name) == 0 || model_region_allows(region, &asker));
+}
+
 static void region_read(void *arg, int result, const struct store_page *page)
 {
 	struct reading *r = arg;
-	const struct store_object *region;
-	struct store_agent asker = { .name = r->name };
-	bool may;
+	char *text = NULL;
 
 	if (!result && !page->n_objects)
 		result = STORE_NOT_FOUND;
-	if (result) {
+	if (!result)
+		result =
+			model_region(&page->objects[0], may_have_blob(r, &page->objects[0]), &text);
+	if (result)
 		api_fail(r->rq, result);
-		free_reading(r);
-		return;
-	}
-	region = &page->objects[0];
-	asker.profile.labels = (struct store_text){ r->labels, r->labels ? strlen(r->labels) : 0 };
-	may = r->known &&
-	      (strcmp(region->agent, r->name) == 0 || model_region_allows(region, &asker));
-	api_reply(r->rq, 200, model_region(region, may));
+	else
+		api_reply(r->rq, 200, text);
 	free_reading(r);
 }
 

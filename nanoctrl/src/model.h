@@ -98,7 +98,8 @@ char *model_agent(const char *scope, const struct store_page *page);
 /* selector may be NULL */
 char *model_agents(const char *scope, const struct store_page *page, const char *selector);
 char *model_services(const struct store_page *page, const char *name, const char *selector);
-char *model_region(const struct store_object *region, bool with_blob);
+/* 0; STORE_NOT_FOUND when what is stored is none, which is counted; -ENOMEM. */
+int model_region(const struct store_object *region, bool with_blob, char **out);
 char *model_regions(const struct store_page *page);
 char *model_links(const struct store_page *page);
 char *model_offer(const struct store_offer *offer);

@@ -2,6 +2,7 @@
 /* The half of the model that writes, and that reads back what the store kept. */
 #include "model.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,9 +29,8 @@ void model_note_junk(void)
 	atomic_fetch_add(&n_junk, 1);
 }
 
-/* A document of the store; NULL, and counted, when it is none of that type. Nothing is the empty
- * one. */
-static json_t *stored(struct store_text t, json_type type)
+/* A document of the store; NULL when it is none of that type. Nothing is the empty one. */
+static json_t *parsed(struct store_text t, json_type type)
 {
 	json_t *v;
 
@@ -40,8 +40,17 @@ static json_t *stored(struct store_text t, json_type type)
 	if (v && json_typeof(v) == type)
 		return v;
 	json_decref(v);
-	model_note_junk();
 	return NULL;
+}
+
+/* The same, and what is none is counted. */
+static json_t *stored(struct store_text t, json_type type)
+{
+	json_t *v = parsed(t, type);
+
+	if (!v)
+		model_note_junk();
+	return v;
 }
 
 static json_t *stored_or_empty(struct store_text t, json_type type)
@@ -147,7 +156,7 @@ bool model_selector_matches(const char *selector, const struct store_agent *agen
 
 bool model_region_allows(const struct store_object *region, const struct store_agent *agent)
 {
-	json_t *doc = stored(region->doc, JSON_OBJECT);
+	json_t *doc = parsed(region->doc, JSON_OBJECT);
 	json_t *labels = stored_or_empty(agent->profile.labels, JSON_OBJECT);
 	const json_t *allow = json_object_get(doc, "allow");
 	bool ret = doc && !allow;
@@ -288,11 +297,14 @@ static json_t *region_object(const struct store_object *r, bool with_blob)
 	return o;
 }
 
-char *model_region(const struct store_object *region, bool with_blob)
+int model_region(const struct store_object *region, bool with_blob, char **out)
 {
 	json_t *o = region_object(region, with_blob);
 
-	return o ? finish(json_pack("{s:s,s:o}", "status", "ok", "region", o)) : NULL;
+	if (!o)
+		return STORE_NOT_FOUND;
+	*out = finish(json_pack("{s:s,s:o}", "status", "ok", "region", o));
+	return *out ? 0 : -ENOMEM;
 }
 
 char *model_regions(const struct store_page *page)

@@ -178,6 +178,35 @@ static void region__is_shown_to_all_and_its_descriptor_to_those_allowed(void **s
 	api_answer_fini(&a);
 }
 
+/* By its route and in lists alike: there is none, and it is counted. */
+static void region__that_is_junk_in_redis_is_as_if_absent(void **state)
+{
+	static const char *const junk[] = { "1 1 4\njunk", "1 1 2\n[]", "junk" };
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	long long generation;
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a?scope=demo", NULL, NULL), 200);
+	generation = api_number(&a, "agent", "generation", NULL);
+	for (size_t i = 0; i < sizeof(junk) / sizeof(*junk); i++) {
+		long long seen = api_metric(f, "nanoctrl_model_junk_total") +
+				 api_metric(f, "nanoctrl_store_skipped_total");
+
+		test_redis_do(&f->redis, "HSET {demo}:nanoctrl:region:%lld kv %s", generation,
+			      junk[i]);
+		api_do(f, &a, "GET", "/v1/agents/node-a/regions/kv?scope=demo", lease, NULL);
+		assert_error(&a, 404, "not_found", NULL);
+		assert_int_equal(api_metric(f, "nanoctrl_model_junk_total") +
+					 api_metric(f, "nanoctrl_store_skipped_total"),
+				 seen + 1);
+		assert_int_equal(api_do(f, &a, "GET", "/v1/regions?scope=demo", NULL, NULL), 200);
+		assert_int_equal(api_count(&a, "regions"), 0);
+	}
+	api_answer_fini(&a);
+}
+
 static void offer__is_read_by_its_two_agents_only(void **state)
 {
 	struct api_fixture *f = *state;
@@ -588,6 +617,7 @@ int main(void)
 		TEST(register__of_a_held_name_is_told_who_has_it),
 		TEST(request__that_is_malformed_names_the_field),
 		TEST(region__is_shown_to_all_and_its_descriptor_to_those_allowed),
+		TEST(region__that_is_junk_in_redis_is_as_if_absent),
 		TEST(offer__is_read_by_its_two_agents_only),
 		TEST(link__is_reported_with_cause_and_age),
 		TEST(link__may_be_wanted_with_whoever_matches),

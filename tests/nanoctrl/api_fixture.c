@@ -16,6 +16,7 @@
 #include <event2/buffer.h>
 #include <base/clock.h>
 #include "loop.h"
+#include "model.h"
 #include "route.h"
 #include "server.h"
 #include "store.h"
@@ -288,6 +289,8 @@ long long api_metric(struct api_fixture *f, const char *name)
 	char *line;
 
 	server_metrics(f->server, text);
+	store_hub_metrics(f->hub, text);
+	model_metrics(text);
 	while ((line = evbuffer_readln(text, NULL, EVBUFFER_EOL_LF))) {
 		if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ' ')
 			value = atoll(line + strlen(name) + 1);

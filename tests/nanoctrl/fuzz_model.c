@@ -62,13 +62,15 @@ static void stored(const char *body, size_t len)
 	struct store_page page = {
 		.n_agents = 1, .agents = &agent, .n_objects = 1, .objects = &object
 	};
+	char *text;
 
 	agent.profile.labels = agent.profile.services = object.doc;
 	agent.profile.attributes = agent.profile.address = object.doc;
 	free(model_agents("s", &page, NULL));
 	free(model_services(&page, NULL, NULL));
 	free(model_regions(&page));
-	free(model_region(&object, true));
+	if (!model_region(&object, true, &text))
+		free(text);
 	free(model_links(&page));
 	model_region_allows(&object, &agent);
 }

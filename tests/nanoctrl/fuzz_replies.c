@@ -121,6 +121,8 @@ static void on_grant(void *arg, int result, const struct store_grant *g)
 
 static void on_page(void *arg, int result, const struct store_page *page)
 {
+	char *whole;
+
 	(void)arg;
 	told(result);
 	assert(result != STORE_OK || page);
@@ -135,7 +137,8 @@ static void on_page(void *arg, int result, const struct store_page *page)
 	for (size_t i = 0; i < page->n_agents; i++)
 		assert(key_name_valid(page->agents[i].name));
 	for (size_t i = 0; i < page->n_objects; i++)
-		check(model_region(&page->objects[i], true));
+		if (!model_region(&page->objects[i], true, &whole))
+			check(whole);
 }
 
 static void on_offers(void *arg, int result, const struct store_cursor *cursor,
