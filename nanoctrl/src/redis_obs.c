@@ -11,8 +11,10 @@
 #include "redis.h"
 #include "redis_url.h"
 
-#define PER_STEP "1000"
-#define WORD	 "obs:peer:"
+#define PER_STEP  "1000"
+#define WORD	  "obs:peer:"
+#define VALUE_MAX (512 * 1024) /* a longer one is none, as in lists of a server */
+#define AT_ONCE	  16	       /* values that are asked for */
 
 struct reading {
 	struct event_base *base;
@@ -22,6 +24,9 @@ struct reading {
 	size_t n_prefixes;
 	int (*found)(void *arg, const char *text, size_t len);
 	void *arg;
+	char **keys; /* of a portion, n_keys of them: those before next were asked for, */
+	size_t *lens;
+	size_t n_keys, next, n_asked; /* and of these so many have no answer yet */
 	char cursor[24];
 	bool more, ended;
 	int result;
@@ -40,41 +45,74 @@ static void end(struct reading *r, int result, const char *why)
 	event_base_loopbreak(r->base);
 }
 
-static void go_on(struct reading *r)
-{
-	if (r->more)
-		step(r);
-	else
-		end(r, 0, "");
-}
-
 static const char *error_of(const redisReply *reply, const char *otherwise)
 {
 	return reply->type == REDIS_REPLY_ERROR ? reply->str : otherwise;
 }
 
-/* {value, ...}, nil for what is no string */
-static void on_values(void *arg, int result, const redisReply *reply)
+static void free_keys(struct reading *r)
+{
+	for (size_t i = 0; i < r->n_keys; i++)
+		free(r->keys[i]);
+	free(r->keys);
+	free(r->lens);
+	r->keys = NULL;
+	r->lens = NULL;
+	r->n_keys = r->next = 0;
+}
+
+static void ask_values(struct reading *r);
+
+/* What is no string is passed over. */
+static bool is_of_another_type(const redisReply *reply)
+{
+	return reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "WRONGTYPE ", 10);
+}
+
+/* As much of a string as one may have, and a byte; an error for what is none. */
+static void on_value(void *arg, int result, const redisReply *reply)
 {
 	struct reading *r = arg;
 	int ret = 0;
 
 	if (result || r->ended)
 		return; /* on_down() ends it */
-	if (reply->type != REDIS_REPLY_ARRAY) {
-		end(r, -EPROTO, error_of(reply, "no answer to MGET"));
-		return;
-	}
-	for (size_t i = 0; i < reply->elements && !ret; i++) {
-		const redisReply *v = reply->element[i];
-
-		if (v->type == REDIS_REPLY_STRING)
-			ret = r->found(r->arg, v->str, (size_t)v->len);
-	}
+	r->n_asked--;
+	if (reply->type == REDIS_REPLY_STRING && reply->len && reply->len <= VALUE_MAX)
+		ret = r->found(r->arg, reply->str, (size_t)reply->len);
 	if (ret)
 		end(r, ret, "out of memory");
+	else if (reply->type != REDIS_REPLY_STRING && !is_of_another_type(reply))
+		end(r, -EPROTO, error_of(reply, "no answer to GETRANGE"));
 	else
-		go_on(r);
+		ask_values(r);
+}
+
+/* Few at a time, and of each a part: anybody may have written them. */
+static void ask_values(struct reading *r)
+{
+	static const char command[] = "GETRANGE";
+	char last[16];
+	int last_len = snprintf(last, sizeof(last), "%d", VALUE_MAX);
+
+	while (r->next < r->n_keys && r->n_asked < AT_ONCE) {
+		const char *args[] = { command, r->keys[r->next], "0", last };
+		size_t lens[] = { strlen(command), r->lens[r->next], 1, (size_t)last_len };
+
+		if (redis_command(r->redis, 4, args, lens, on_value, r)) {
+			end(r, -ENOMEM, "out of memory");
+			return;
+		}
+		r->next++;
+		r->n_asked++;
+	}
+	if (r->n_asked)
+		return;
+	free_keys(r);
+	if (r->more)
+		step(r);
+	else
+		end(r, 0, "");
 }
 
 static bool is_wanted(const struct reading *r, const redisReply *key)
@@ -92,34 +130,31 @@ static bool is_wanted(const struct reading *r, const redisReply *key)
 	return false;
 }
 
-/* The values of those of a portion's keys that are wanted. */
-static int ask_values(struct reading *r, const redisReply *keys)
+/* Those of a portion's keys that are wanted. */
+static int take_keys(struct reading *r, const redisReply *keys)
 {
-	const char **args = calloc(keys->elements + 1, sizeof(*args));
-	size_t *lens = calloc(keys->elements + 1, sizeof(*lens));
-	int n = 1, ret = args && lens ? 0 : -ENOMEM;
+	r->keys = calloc(keys->elements + 1, sizeof(*r->keys));
+	r->lens = calloc(keys->elements + 1, sizeof(*r->lens));
+	if (!r->keys || !r->lens)
+		return -ENOMEM;
+	for (size_t i = 0; i < keys->elements; i++) {
+		const redisReply *key = keys->element[i];
 
-	for (size_t i = 0; !ret && i < keys->elements; i++) {
-		if (!is_wanted(r, keys->element[i]))
+		if (!is_wanted(r, key))
 			continue;
-		args[n] = keys->element[i]->str;
-		lens[n++] = (size_t)keys->element[i]->len;
+		r->keys[r->n_keys] = malloc((size_t)key->len + 1);
+		if (!r->keys[r->n_keys])
+			return -ENOMEM;
+		memcpy(r->keys[r->n_keys], key->str, (size_t)key->len + 1);
+		r->lens[r->n_keys++] = (size_t)key->len;
 	}
-	if (!ret && n > 1) {
-		args[0] = "MGET";
-		lens[0] = 4;
-		ret = redis_command(r->redis, n, args, lens, on_values, r);
-	}
-	free(args);
-	free(lens);
-	return ret ? ret : n - 1;
+	return 0;
 }
 
 /* {cursor, {key, ...}} */
 static void on_scan(void *arg, int result, const redisReply *reply)
 {
 	struct reading *r = arg;
-	int asked;
 
 	if (result || r->ended)
 		return;
@@ -131,11 +166,10 @@ static void on_scan(void *arg, int result, const redisReply *reply)
 	}
 	snprintf(r->cursor, sizeof(r->cursor), "%.20s", reply->element[0]->str);
 	r->more = strcmp(r->cursor, "0") != 0;
-	asked = ask_values(r, reply->element[1]);
-	if (asked < 0)
-		end(r, asked, "out of memory");
-	else if (!asked)
-		go_on(r);
+	if (take_keys(r, reply->element[1]))
+		end(r, -ENOMEM, "out of memory");
+	else
+		ask_values(r);
 }
 
 static void step(struct reading *r)
@@ -205,7 +239,7 @@ int redis_obs(const struct redis_url *url, uint32_t timeout_ms, const char *cons
 	struct redis_attr attr = { .url = url,
 				   .name = "nanoctrl-obs",
 				   .timeout_ms = timeout_ms,
-				   .max_inflight = 16,
+				   .max_inflight = AT_ONCE + 1,
 				   .tries = redis_url_tries(url),
 				   .up = on_up,
 				   .down = on_down,
@@ -225,6 +259,7 @@ int redis_obs(const struct redis_url *url, uint32_t timeout_ms, const char *cons
 	}
 	r.ended = true;
 	redis_destroy(r.redis);
+	free_keys(&r);
 	event_base_free(r.base);
 	return ret;
 }

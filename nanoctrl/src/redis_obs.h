@@ -16,8 +16,8 @@ struct redis_obs_report {
 
 /*
  * found is told of each value under "PREFIXobs:peer:NAME" for any of the prefixes, as it is stored;
- * a value of another type is passed over, and an error of found ends it. Blocks. 0, -ENOTCONN when
- * Redis is out of reach for timeout_ms, -EPROTO, -ENOMEM.
+ * one that is longer than 512 KiB or of another type is passed over, and an error of found ends it.
+ * Blocks. 0, -ENOTCONN when Redis is out of reach for timeout_ms, -EPROTO, -ENOMEM.
  */
 int redis_obs(const struct redis_url *url, uint32_t timeout_ms, const char *const *prefixes,
 	      size_t n_prefixes, int (*found)(void *arg, const char *text, size_t len), void *arg,

@@ -633,6 +633,19 @@ case_agents_are_observed() {
 	expect 0 stopped nc stop
 }
 
+# Others' values are as long as they like: together more than one answer of Redis may have.
+case_agents_are_observed_beside_large_values() {
+	redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
+	given=$!
+	timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do :; done" >/dev/null 2>&1 || die "no Redis"
+	redis-cli -s "$dir/given.sock" eval "for i = 1, 90 do redis.call('SET', 'obs:peer:' .. i, string.rep('x', 3145728)) end
+		for i = 1, 40 do redis.call('SET', 'obs:peer:small' .. i, '{\"peer_id\":\"small' .. i .. '\"}') end" 0 >/dev/null
+	expect 0 "Peers: 0 alive, 40 stale, 0 stopped" nc obs status --redis-url "unix://$dir/given.sock"
+	kill "$given"
+	wait "$given" || true
+	given=
+}
+
 mapfile -t all < <(declare -F | sed -n 's/^declare -f case_//p')
 for case_name in "${@:-${all[@]}}"; do
 	clean
