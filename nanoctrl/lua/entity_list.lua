@@ -28,4 +28,4 @@ for member in found do
 		end
 	end
 end
-return { OK, infos }
+return { OK, infos, skipped }

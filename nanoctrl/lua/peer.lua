@@ -37,7 +37,15 @@ local function ask_to_connect(prefix, who, target)
 end
 
 -- A string that anybody may have written; a longer one is none.
-local function string_of(key, most) return number(read('STRLEN', key)) <= most and read('GET', key) end
+local function string_of(key, most)
+	local len = read('STRLEN', key)
+	if not len then return false end
+	if len > most then
+		skipped = skipped + 1
+		return false
+	end
+	return read('GET', key)
+end
 
 -- The names in a list of targets that anybody may have written; {} when it cannot be read, or not in a moment.
 local function targets_in(prefix, name)

@@ -43,4 +43,4 @@ if ARGV[4] then
 else
 	forget(P, ARGV[2], ARGV[3])
 end
-return { OK }
+return { OK, '', skipped }

@@ -132,4 +132,4 @@ for i = 2, #ARGV do
 	local word, scope, rest = split(key)
 	if word then learn[word](key, scope, rest) else learn_entity(key) end
 end
-return { OK }
+return { OK, '', skipped }

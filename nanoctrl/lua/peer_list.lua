@@ -1,5 +1,5 @@
 -- ARGV: keep, scope, the most bytes.
--- Answers {OK, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...}}.
+-- Answers {OK, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...}, how many were skipped}.
 local rows, bytes = {}, 0
 for name in members(index_key(ARGV[2])) do
 	local h = read('HMGET', P .. 'agent:' .. name, 'addr', 'device', 'ib_port', 'link_type', 'resource', 'topology', 'memory_keys')
@@ -12,4 +12,4 @@ for name in members(index_key(ARGV[2])) do
 		rows[#rows + 1] = row
 	end
 end
-return { OK, rows }
+return { OK, rows, skipped }

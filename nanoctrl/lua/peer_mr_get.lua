@@ -1,4 +1,3 @@
 -- ARGV: keep, agent, name
 local value = string_of(P .. 'mr:' .. ARGV[2] .. ':' .. ARGV[3], 65536)
-if not value then return { NOT_FOUND } end
-return { OK, value }
+return { value and OK or NOT_FOUND, value or '', skipped }

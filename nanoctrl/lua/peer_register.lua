@@ -1,5 +1,5 @@
 -- An agent of DLSlime. ARGV: keep, scope, alias ('' for none), whether it is given (0|1), prefix of a name, ttl, then
--- fields and values of the hash. Answers {OK, name}.
+-- fields and values of the hash. Answers {OK, name, how many were skipped}.
 local scope, name, ttl = ARGV[2], ARGV[3], tonumber(ARGV[6])
 
 -- Another server's may be new to the lists. One that is there without an end of its own gets one: its name is not taken
@@ -38,4 +38,4 @@ ends_in(scope, name, ttl)
 for _, who in ipairs(read('SMEMBERS', named_set(scope, name)) or {}) do
 	if who ~= name and redis.call('EXISTS', P .. 'agent:' .. who) == 1 then ask_to_connect(P, who, name) end
 end
-return { OK, name }
+return { OK, name, skipped }

@@ -35,4 +35,4 @@ for i = 6, #ARGV do
 		expect(scope, target)
 	end
 end
-return { OK }
+return { OK, '', skipped }

@@ -119,7 +119,7 @@ static void on_learned(struct store_call *call, int result, const redisReply *re
 {
 	struct learner *l = call->arg;
 
-	(void)reply;
+	store_note_skipped(call, reply);
 	l->learning = false;
 	if (result < 0)
 		begin_look_in(l, AGAIN_MS);

@@ -96,13 +96,14 @@ void store_delete_entity(struct store *store, const struct store_entity_id *name
 		      (union store_answer){ .done = fn }, arg);
 }
 
-/* {outcome, {info, ...}} */
+/* {outcome, {info, ...}, skipped} */
 static void finish_entities(struct store_call *call, int result, const redisReply *reply)
 {
 	const redisReply *rows = store_item(reply, 1, REDIS_REPLY_ARRAY);
 	struct store_entities found = { .n = 0 };
 	struct store_text *info = NULL;
 
+	store_note_skipped(call, reply);
 	if (result == STORE_OK && !rows)
 		result = -EPROTO;
 	if (result == STORE_OK && rows->elements) {
@@ -157,6 +158,6 @@ void store_sweep_compat(struct store *store)
 	store_arg(&peers, "");
 	store_arg_number(&peers, SWEEP_PORTION);
 	store_send_prefixed(store, (struct store_text){ "", 0 }, SCRIPT_PEER_CLEANUP,
-			    (size_t)peers.n, peers.v, store_finish_done,
+			    (size_t)peers.n, peers.v, store_finish_noted,
 			    (union store_answer){ .done = NULL }, NULL);
 }

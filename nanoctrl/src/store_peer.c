@@ -9,11 +9,12 @@
 
 static const struct store_text agent_word = { "agent", 5 };
 
-/* {outcome, name} */
+/* {outcome, name, skipped} */
 static void finish_put_peer(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store_peer peer = { .name = { NULL, 0 } };
 
+	store_note_skipped(call, reply);
 	if (result == STORE_OK && !store_item(reply, 1, REDIS_REPLY_STRING))
 		result = -EPROTO;
 	if (result != STORE_OK)
@@ -46,13 +47,15 @@ void store_put_peer(struct store *store, struct store_text scope, const struct s
 			    (union store_answer){ .peers = fn }, arg);
 }
 
-/* {outcome, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...}} */
+/* {outcome, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...},
+ * skipped} */
 static void finish_list_peers(struct store_call *call, int result, const redisReply *reply)
 {
 	const redisReply *rows = store_item(reply, 1, REDIS_REPLY_ARRAY);
 	struct store_peer *peers = NULL;
 	size_t n = 0;
 
+	store_note_skipped(call, reply);
 	if (result == STORE_OK && !rows)
 		result = -EPROTO;
 	if (result == STORE_OK && rows->elements) {
@@ -87,7 +90,7 @@ void store_cleanup_peer(struct store *store, struct store_text scope, struct sto
 {
 	const struct store_text args[] = { scope, name };
 
-	store_send_in_scope(store, scope, SCRIPT_PEER_CLEANUP, 2, args, store_finish_done,
+	store_send_in_scope(store, scope, SCRIPT_PEER_CLEANUP, 2, args, store_finish_noted,
 			    (union store_answer){ .done = fn }, arg);
 }
 
@@ -109,7 +112,7 @@ void store_put_targets(struct store *store, struct store_text scope, struct stor
 	args[3] = spec;
 	if (n)
 		memcpy(args + 4, targets, n * sizeof(*args));
-	store_send_in_scope(store, scope, SCRIPT_PEER_TOPOLOGY, n + 4, args, store_finish_done,
+	store_send_in_scope(store, scope, SCRIPT_PEER_TOPOLOGY, n + 4, args, store_finish_noted,
 			    (union store_answer){ .done = fn }, arg);
 	free(args);
 }
@@ -123,12 +126,13 @@ void store_put_mr(struct store *store, struct store_text scope, struct store_tex
 			    (union store_answer){ .done = fn }, arg);
 }
 
-/* {outcome, value} */
+/* {outcome, value, skipped} */
 static void finish_get_mr(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store_text value = { NULL, 0 };
 	struct store_entities found = { 1, &value };
 
+	store_note_skipped(call, reply);
 	if (result == STORE_OK)
 		value.at = store_string(reply, 1, &value.len);
 	call->fn.entities(call->arg, result, result == STORE_OK ? &found : NULL);

@@ -570,3 +570,9 @@ void store_finish_done(struct store_call *call, int result, const redisReply *re
 	if (call->fn.done)
 		call->fn.done(call->arg, result);
 }
+
+void store_finish_noted(struct store_call *call, int result, const redisReply *reply)
+{
+	store_note_skipped(call, reply);
+	store_finish_done(call, result, reply);
+}

@@ -163,6 +163,8 @@ struct store_text store_call_arg(const struct store_call *call, int i);
 
 /* finish for calls that answer store_done_fn. */
 void store_finish_done(struct store_call *call, int result, const redisReply *reply);
+/* The same for scripts that say what they left out. */
+void store_finish_noted(struct store_call *call, int result, const redisReply *reply);
 
 /* store_reply.c: element i of an array reply; NULL when it is not there or of another type. */
 const redisReply *store_item(const redisReply *reply, size_t i, int type);
@@ -171,6 +173,9 @@ const char *store_string(const redisReply *reply, size_t i, size_t *len);
 struct store_text store_text_at(const redisReply *reply, size_t i);
 /* A number, sent as an integer or as digits; false when it is neither. */
 bool store_u64(const redisReply *reply, size_t i, uint64_t *out);
+
+/* Counts what a script left out that answers {outcome, ..., how much}; reply may be NULL. */
+void store_note_skipped(const struct store_call *call, const redisReply *reply);
 
 /* Whether an error of Redis says that it does not do it now, and did nothing. */
 bool store_is_refusal(const char *error);

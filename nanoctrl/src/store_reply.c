@@ -47,6 +47,14 @@ bool store_u64(const redisReply *reply, size_t i, uint64_t *out)
 	return !errno && !*end;
 }
 
+void store_note_skipped(const struct store_call *call, const redisReply *reply)
+{
+	uint64_t skipped;
+
+	if (store_u64(reply, 2, &skipped))
+		atomic_fetch_add(&call->store->hub->n_skipped, skipped);
+}
+
 static uint64_t read_rows(const redisReply *from, struct store_rows *rows)
 {
 	uint64_t skipped = 0;

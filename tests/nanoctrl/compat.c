@@ -294,6 +294,18 @@ static void list__shows_its_scope_only_and_skips_junk(void **state)
 	assert_string_equal(api_text(&a, "status", NULL), "not_found");
 }
 
+static void info__of_others_that_is_too_long_is_none_and_counted(void **state)
+{
+	struct api_fixture *f = *state;
+	long long skipped = api_metric(f, "nanoctrl_store_skipped_total");
+
+	test_redis_do(&f->redis, "EVAL %s 1 service:j",
+		      "redis.call('HSET', KEYS[1], 'info', string.rep('x', 33554433))");
+	assert_int_equal(post(f, "/get_entity_info", "{\"entity_id\":\"j\"}"), 200);
+	assert_string_equal(api_text(&a, "status", NULL), "not_found");
+	assert_int_equal(api_metric(f, "nanoctrl_store_skipped_total"), skipped + 1);
+}
+
 /* What many want at once is read once for all of them, by what each asked for. */
 static void list__that_many_ask_for_is_read_for_all_at_once(void **state)
 {
@@ -474,6 +486,7 @@ int main(void)
 		TEST(requests__that_go_together_are_answered_each),
 		TEST(register__that_would_reach_into_other_keys_is_refused),
 		TEST(list__shows_its_scope_only_and_skips_junk),
+		TEST(info__of_others_that_is_too_long_is_none_and_counted),
 		TEST(list__that_many_ask_for_is_read_for_all_at_once),
 		TEST(list__of_more_than_a_thousand_has_all),
 		TEST(list__of_a_type_looks_at_no_other),

@@ -150,21 +150,24 @@ static void mr__is_told_as_it_was_registered(void **state)
 }
 
 /* One answer that long would end the connection, and with it what others have under way. */
-static void value__of_others_that_is_too_long_is_none(void **state)
+static void value__of_others_that_is_too_long_is_none_and_counted(void **state)
 {
 	struct api_fixture *f = *state;
 	struct test_redis *r = &f->redis;
 	uint64_t before = atomic_load(&f->hub->n_reconnects);
+	long long skipped = api_metric(f, "nanoctrl_store_skipped_total");
 
 	test_redis_do(r, "SETRANGE mr:a:kv 70000000 x");
 	assert_int_equal(
 		post(f, "/get_mr_info", "{\"src\":\"x\",\"dst\":\"a\",\"mr_name\":\"kv\"}"), 200);
 	assert_answer("{\"mr_info\":null}");
+	assert_true(api_metric(f, "nanoctrl_store_skipped_total") >= skipped + 1);
 	test_redis_do(r, "SETRANGE spec:topology:b 70000000 x");
 	assert_int_equal(
 		post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"b\"],\"symmetric\":true}"),
 		200);
 	assert_true(test_redis_do(r, "STRLEN spec:topology:b") < 1000);
+	assert_true(api_metric(f, "nanoctrl_store_skipped_total") >= skipped + 2);
 	assert_int_equal(atomic_load(&f->hub->n_reconnects), before);
 }
 
@@ -508,7 +511,7 @@ int main(void)
 			start__where_clients_cannot_reach_redis_registers_nothing, api_setup,
 			peer_teardown),
 		TEST(mr__is_told_as_it_was_registered),
-		TEST(value__of_others_that_is_too_long_is_none),
+		TEST(value__of_others_that_is_too_long_is_none_and_counted),
 		TEST(topology__is_stored_and_told_to_both_sides),
 		TEST(cleanup__takes_what_is_the_agents_and_nothing_else),
 		TEST(agent__whose_time_has_run_out_is_cleaned_up),
