@@ -60,6 +60,22 @@ static void on_sent(void *arg, int result)
 	publication_sent(r->set->publisher, &r->entry, result);
 }
 
+/* Whether the directory may still be told that an earlier region of this name is withdrawn. */
+static bool follows_another(const struct region *r)
+{
+	struct sl_list *e;
+
+	sl_list_for_each (e, &r->set->all) {
+		const struct region *former = SL_CONTAINER_OF(e, struct region, node);
+
+		if (former->state == REGION_WITHDRAWING &&
+		    !publication_is_settled(&former->entry) &&
+		    !strcmp(former->spec->name, r->spec->name))
+			return true;
+	}
+	return false;
+}
+
 static int send_entry(struct publication *p)
 {
 	struct region *r = SL_CONTAINER_OF(p, struct region, entry);
@@ -75,6 +91,9 @@ static int send_entry(struct publication *p)
 
 	if (r->state == REGION_WITHDRAWING)
 		return ctrl_delete_region(r->set->ctrl, r->spec->name, on_sent, r);
+	/* Requests may overtake each other, and a withdrawal names no more than the name. */
+	if (follows_another(r))
+		return -EAGAIN;
 	return ctrl_put_region(r->set->ctrl, &entry, on_sent, r);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fakes/fakectrl.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -9,9 +10,9 @@
 void fakectrl_reset(void)
 {
 	server_lock();
-	must(sl_list_empty(&server.agents));
+	must(sl_list_empty(&server.agents) && sl_list_empty(&server.withdrawals));
 	each_object(o, at) server_drop(o);
-	server.away = false;
+	server.away = server.holds_withdrawals = false;
 	server.n_posts = 0;
 	server_unlock();
 }
@@ -61,6 +62,28 @@ void fakectrl_expire(const char *agent)
 		server_end_registration(c, false);
 		server_tell_down(c, CTRL_UNREACHABLE);
 		server_register(c);
+	}
+	server_unlock();
+}
+
+void fakectrl_hold_withdrawals(void)
+{
+	server_lock();
+	server.holds_withdrawals = true;
+	server_unlock();
+}
+
+void fakectrl_release_withdrawals(void)
+{
+	struct sl_list *node;
+
+	server_lock();
+	server.holds_withdrawals = false;
+	while ((node = sl_list_pop(&server.withdrawals))) {
+		struct withdrawal *w = SL_CONTAINER_OF(node, struct withdrawal, node);
+
+		server_withdraw(w->from, w->name, w->done, w->arg);
+		free(w);
 	}
 	server_unlock();
 }

@@ -30,6 +30,11 @@ bool fakectrl_wait_no_link(const char *agent, const char *peer, const char *prof
 			   int timeout_ms);
 bool fakectrl_wait_region(const char *agent, const char *region, bool there, int timeout_ms);
 
+/* From now on nothing hears the withdrawals of regions, which stay; or those that came meanwhile
+ * are carried out, late. */
+void fakectrl_hold_withdrawals(void);
+void fakectrl_release_withdrawals(void);
+
 /* How often an agent posted for a peer so far. */
 unsigned fakectrl_n_posts(void);
 

@@ -150,12 +150,30 @@ int ctrl_put_region(struct ctrl *c, const struct ctrl_region *region, ctrl_done_
 	return finish();
 }
 
+static void hold_withdrawal(struct ctrl *c, const char *name, ctrl_done_fn *done, void *arg)
+{
+	struct withdrawal *w = calloc(1, sizeof(*w));
+
+	must(w);
+	w->from = c;
+	strcpy(w->name, name);
+	w->done = done;
+	w->arg = arg;
+	sl_list_append(&server.withdrawals, &w->node);
+}
+
 int ctrl_delete_region(struct ctrl *c, const char *name, ctrl_done_fn *done, void *arg)
 {
-	if (!begin(c, done, arg))
-		return -EAGAIN;
-	drop(c, OBJECT_REGION, name, "");
-	return finish();
+	bool in_session;
+
+	server_lock();
+	in_session = c->registered && !server.away;
+	if (in_session && server.holds_withdrawals)
+		hold_withdrawal(c, name, done, arg);
+	else if (in_session)
+		server_withdraw(c, name, done, arg);
+	server_unlock();
+	return in_session ? 0 : -EAGAIN;
 }
 
 int ctrl_find_agent(struct ctrl *c, const char *agent, ctrl_done_fn *done, void *arg)

@@ -19,6 +19,7 @@ void server_lock(void)
 		return;
 	sl_list_init(&server.agents);
 	sl_list_init(&server.objects);
+	sl_list_init(&server.withdrawals);
 	server.epoch = 1;
 	server.ready = true;
 }
@@ -72,6 +73,17 @@ static void drop_objects(const char *name)
 bool server_sees(const struct ctrl *c, const struct ctrl *other)
 {
 	return c != other && c->registered && !strcmp(c->scope, other->scope);
+}
+
+void server_withdraw(struct ctrl *c, const char *region, ctrl_done_fn *done, void *arg)
+{
+	struct object *o = server_object(OBJECT_REGION, c->name, region, "");
+	struct msg *m = inbox_tell(&c->inbox, MSG_DONE);
+
+	m->done = done;
+	m->arg = arg;
+	if (o)
+		server_drop(o);
 }
 
 /* ---- telling ---- */

@@ -39,11 +39,21 @@ struct object {
 	uint8_t bytes[CTRL_DESCRIPTOR_MAX];
 };
 
+/* Of a region, not carried out yet. */
+struct withdrawal {
+	struct sl_list node;
+	struct ctrl *from;
+	char name[FAKE_NAME];
+	ctrl_done_fn *done;
+	void *arg;
+};
+
 struct server {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* after every unlock */
 	struct sl_list agents, objects;
-	bool ready, away;
+	struct sl_list withdrawals; /* held back */
+	bool ready, away, holds_withdrawals;
 	uint64_t epoch, generation;
 	unsigned n_posts;
 };
@@ -68,6 +78,9 @@ struct ctrl *server_agent(const char *scope, const char *name);
 struct object *server_object(enum object_kind kind, const char *owner, const char *name,
 			     const char *profile);
 void server_drop(struct object *o);
+
+/* A region goes, and its agent is told so. */
+void server_withdraw(struct ctrl *c, const char *region, ctrl_done_fn *done, void *arg);
 
 /* Whether c is told of other. */
 bool server_sees(const struct ctrl *c, const struct ctrl *other);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions of agents, and the peers that have them. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "tests/peeragent/agents.h"
@@ -83,6 +84,26 @@ static void region__of_a_peer_that_came_again_is_the_new_one(void **state)
 	end(b);
 }
 
+/* What takes the former one out of the directory arrives late, and must not take the new one. */
+static void region__offered_anew_is_there_after_the_former_is_withdrawn(void **state)
+{
+	struct slime_agent_region larger = kv;
+	struct slime_topology other = { .regions = &larger, .n_regions = 1 };
+	struct slime_agent *b = start_with_kv(0x5a);
+	struct slime_mr *mr;
+
+	(void)state;
+	larger.size = 2 * kv.size;
+	fakectrl_hold_withdrawals();
+	assert_ok(slime_agent_apply(b, &other));
+	while (slime_agent_region_local(b, "kv", &mr) == -EAGAIN)
+		poll(NULL, 0, 1);
+	assert_int_equal(slime_mr_len(mr), larger.size);
+	fakectrl_release_withdrawals();
+	assert_true(fakectrl_wait_region("b", "kv", true, LONG_MS));
+	end(b);
+}
+
 static void peer_find__says_who_is_registered(void **state)
 {
 	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
@@ -141,6 +162,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(region__of_a_peer_is_read_by_name, reset),
 		cmocka_unit_test_setup(region__of_a_peer_that_came_again_is_the_new_one, reset),
+		cmocka_unit_test_setup(region__offered_anew_is_there_after_the_former_is_withdrawn,
+				       reset),
 		cmocka_unit_test_setup(region__unknown_is_not_found, reset),
 		cmocka_unit_test_setup(peer_find__says_who_is_registered, reset),
 		cmocka_unit_test_setup(region__of_the_caller_is_shown_and_withdrawn, reset),
