@@ -225,15 +225,25 @@ static void set_transports(enum slime_transport *to, const int *words, size_t n)
 		to[i] = transport_values[words[i]];
 }
 
+/* Of the CPU that asked first: a file that is read again means the same node, wherever it is read.
+ */
+static int local_node(void)
+{
+	static int node = SLIME_NUMA_ANY;
+	static bool known;
+	unsigned cpu, of_cpu;
+
+	if (!known && !getcpu(&cpu, &of_cpu))
+		node = (int)of_cpu;
+	known = true;
+	return node;
+}
+
 static int numa_of(int64_t numa)
 {
-	unsigned cpu, node;
-
 	if (numa >= 0)
 		return (int)numa;
-	if (numa == -1 || getcpu(&cpu, &node))
-		return SLIME_NUMA_ANY;
-	return (int)node;
+	return numa == -1 ? SLIME_NUMA_ANY : local_node();
 }
 
 static uint32_t access_of(const struct node_region *r)
