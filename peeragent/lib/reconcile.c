@@ -22,14 +22,16 @@ static void set_state(struct reconcile *r, enum slime_agent_state state, int cau
 	r->on_state(r->arg, state, cause, r->text);
 }
 
-/* Ready is: registered, and every region is there. */
+/* Ready is: registered, and every region is there. Once it was, one that comes later and cannot be
+ * had is an error of its own. */
 static void look(struct reconcile *r)
 {
 	int regions = regions_status(&r->regions);
 
 	if (!r->publisher.up || r->leaving)
 		return;
-	if (!regions)
+	r->was_ready |= !regions;
+	if (!regions || (r->was_ready && regions != -EAGAIN))
 		set_state(r, SLIME_AGENT_READY, 0, "");
 	else if (regions != -EAGAIN)
 		set_state(r, SLIME_AGENT_STARTING, regions, "a region cannot be had");

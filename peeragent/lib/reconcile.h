@@ -46,6 +46,7 @@ struct reconcile {
 	int cause;
 	char text[256];
 	bool registered;
+	bool was_ready;
 	bool leaving;
 	bool said_goodbye;
 	bool left;

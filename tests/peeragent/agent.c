@@ -102,6 +102,27 @@ static void apply__of_a_malformed_topology_changes_nothing(void **state)
 	end(b);
 }
 
+static void apply__of_a_region_that_cannot_be_had_leaves_the_agent_ready(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0);
+	struct slime_agent_region huge = kv;
+	struct slime_topology much = { .regions = &huge, .n_regions = 1 };
+	struct slime_mr *mr;
+	int ret;
+
+	(void)state;
+	huge.size = 1ull << 50;
+	assert_ok(slime_agent_apply(a, &much));
+	while ((ret = slime_agent_region_local(a, "kv", &mr)) == -EAGAIN)
+		poll(NULL, 0, 1);
+	assert_int_equal(ret, -ENOMEM);
+	assert_int_equal(slime_agent_state(a), SLIME_AGENT_READY);
+	huge.size = kv.size;
+	assert_ok(slime_agent_apply(a, &much));
+	assert_true(fakectrl_wait_region("a", "kv", true, LONG_MS));
+	end(a);
+}
+
 /* ---- names ---- */
 
 static void name__of_another_owner_is_refused(void **state)
@@ -205,6 +226,8 @@ int main(void)
 		cmocka_unit_test_setup(server__away_does_not_keep_an_agent_from_stopping, reset),
 		cmocka_unit_test_setup(apply__brings_and_takes_links_and_regions, reset),
 		cmocka_unit_test_setup(apply__of_a_malformed_topology_changes_nothing, reset),
+		cmocka_unit_test_setup(apply__of_a_region_that_cannot_be_had_leaves_the_agent_ready,
+				       reset),
 		cmocka_unit_test_setup(name__of_another_owner_is_refused, reset),
 		cmocka_unit_test_setup(name__is_taken_over_with_the_owner_key, reset),
 		cmocka_unit_test_setup(key__that_others_can_read_is_refused, reset),

@@ -103,7 +103,8 @@ SLIME_API SLIME_CHECKED int slime_topology_check(const struct slime_topology *to
  */
 enum slime_agent_state {
 	SLIME_AGENT_STARTING, /* not registered yet */
-	SLIME_AGENT_READY,    /* registered, and its regions are offered */
+	SLIME_AGENT_READY, /* registered, and its regions are offered; one of a later topology that
+			      cannot be had does not change that */
 	SLIME_AGENT_DETACHED, /* was registered; nanoctrl does not answer; links go on */
 	SLIME_AGENT_REFUSED, /* another agent, who lives, has the name: tried again until it goes */
 	SLIME_AGENT_ENDED,   /* superseded by a newer process of the same owner, or stopped */
