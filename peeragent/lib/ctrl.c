@@ -354,7 +354,10 @@ static void on_registered(void *arg, const struct nc_error *error, const struct 
 	holder_forget(&ctrl->holder);
 	ctrl->epoch = grant->epoch;
 	ctrl->fresh |= !grant->resumed;
-	open_session(ctrl);
+	if (ctrl->relabelled)
+		register_now(ctrl);
+	else
+		open_session(ctrl);
 }
 
 static void register_now(struct ctrl *ctrl)
@@ -377,6 +380,7 @@ static void register_now(struct ctrl *ctrl)
 	for (size_t i = 0; i < ctrl->n_services; i++)
 		services[i] = (struct nc_service){ .name = ctrl->services[i] };
 	ctrl->state = CTRL_REGISTERING;
+	ctrl->relabelled = false;
 	/* The session's end is not ours to see a second time. */
 	nc_session_close(ctrl->client);
 	if (nc_register(ctrl->client, &r, on_registered, ctrl))
@@ -410,6 +414,8 @@ int ctrl_set_labels(struct ctrl *ctrl, const struct slime_label *labels, size_t 
 		nc_cancel(ctrl->client, ctrl);
 		ctrl->list_due = true;
 		register_now(ctrl);
+	} else if (ctrl->state == CTRL_REGISTERING) {
+		ctrl->relabelled = true;
 	}
 	return 0;
 }

@@ -34,6 +34,7 @@ struct ctrl {
 	uint64_t epoch;
 	uint64_t revision; /* of everything that is published */
 	bool fresh;	   /* the next session is of a new registration */
+	bool relabelled;   /* the registration under way has other labels */
 	bool list_due;	   /* the next session begins with a list */
 	bool troubled;	   /* `down` was called since the last `up` */
 	enum ctrl_trouble trouble;

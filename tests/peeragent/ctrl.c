@@ -214,6 +214,22 @@ static void list__that_other_labels_interrupt_is_made_again(void **state)
 	assert_int_equal(t.n_registrations, 2);
 }
 
+/* ---- labels ---- */
+
+static void set_labels__while_registering_registers_with_them(void **state)
+{
+	(void)state;
+	t.hold_grants = true;
+	ctrl_start(t.ctrl);
+	spin_until(&t.n_registrations, 1);
+	assert_ok(ctrl_set_labels(t.ctrl, &decode, 1));
+	t.hold_grants = false;
+	reply_grant(t.grant);
+	spin_until(&t.n_up, 1);
+	assert_int_equal(t.n_registrations, 2);
+	assert_non_null(strstr(t.registration, "\"role\":\"decode\""));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +240,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(list__while_nanoctrl_is_away_comes_with_the_session,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(list__that_other_labels_interrupt_is_made_again,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(set_labels__while_registering_registers_with_them,
 						setup, teardown),
 	};
 
