@@ -348,20 +348,17 @@ static void on_opened(void *arg, int result, const struct store_grant *grant)
 
 void api_session(struct request *rq)
 {
-	static const struct stream_ops none = { .closed = NULL };
 	const char *scope = api_scope(rq);
 	struct api_who who;
 	struct store_cursor from;
 	struct session *s;
 	bool given;
 
-	if (!scope || !api_owner(rq, &who) || !api_cursor(rq, &from, &given))
+	/* What is refused must not take the place of the session that is open: the store hears of
+	 * it last. */
+	if (!scope || !api_owner(rq, &who) || !api_cursor(rq, &from, &given) ||
+	    !stream_check_upgrade(rq))
 		return;
-	/* Without the wish to upgrade this only replies. */
-	if (!request_header(rq, "Upgrade")) {
-		stream_upgrade(rq, &none, NULL);
-		return;
-	}
 	s = calloc(1, sizeof(*s));
 	if (!s || digest_random(s->id, SESSION_ID_BYTES)) {
 		free(s);

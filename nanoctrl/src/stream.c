@@ -399,6 +399,13 @@ static bool check_upgrade(struct request *rq, char accept[WS_ACCEPT_MAX])
 	return true;
 }
 
+bool stream_check_upgrade(struct request *rq)
+{
+	char accept[WS_ACCEPT_MAX];
+
+	return check_upgrade(rq, accept);
+}
+
 struct stream *stream_upgrade(struct request *rq, const struct stream_ops *ops, void *arg)
 {
 	char accept[WS_ACCEPT_MAX], fields[128];

@@ -11,6 +11,7 @@
 #ifndef NANOCTRL_STREAM_H
 #define NANOCTRL_STREAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct request;
@@ -39,6 +40,10 @@ struct stream_ops {
  * gone or there is no memory: the request is replied to, and no callback comes.
  */
 struct stream *stream_open_lines(struct request *rq, const struct stream_ops *ops, void *arg);
+
+/* Whether the request asks for a WebSocket as stream_upgrade() wants it. If not, it has been
+ * answered with 400 or 426. */
+bool stream_check_upgrade(struct request *rq);
 
 /*
  * 101 to WebSocket (RFC 6455, version 13, no extensions); each stream_send() is one text message.

@@ -13,6 +13,8 @@
 	"\"descriptor\":\"QUJD\"}"
 #define OFFER "{\"connection_epoch\":1,\"peer_incarnation\":\"i2\",\"descriptor\":\"QUJD\"}"
 
+#define SESSION_A "/v1/agents/node-a/session?scope=demo"
+
 static void assert_error(const struct api_answer *a, int status, const char *code,
 			 const char *field)
 {
@@ -544,8 +546,7 @@ static void session__that_is_not_read_is_reset(void **state)
 
 	snprintf(name, sizeof(name), "%0253d", 5);
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease_a), 201);
-	assert_int_equal(api_open_narrow(f, &s, "/v1/agents/node-a/session?scope=demo", lease_a),
-			 101);
+	assert_int_equal(api_open_narrow(f, &s, SESSION_A, lease_a), 101);
 	json_decref(api_next_of(&s, "hello"));
 	assert_int_equal(api_register(f, name, "i2", OWNER_KEY_A, lease_b), 201);
 	flood(f, name, lease_b);
@@ -576,12 +577,52 @@ static void session__without_an_upgrade_or_a_lease_is_refused(void **state)
 	char lease[512];
 
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
-	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a/session?scope=demo", lease, NULL),
-			 426);
+	assert_int_equal(api_do(f, &a, "GET", SESSION_A, lease, NULL), 426);
 	assert_int_equal(open_session(f, &s, "node-a", NULL), 401);
 	api_close(&s);
 	assert_int_equal(api_do(f, &a, "DELETE", "/v1/agents/node-a?scope=demo", lease, NULL), 200);
 	assert_int_equal(open_session(f, &s, "node-a", lease), 410);
+	api_close(&s);
+	api_answer_fini(&a);
+}
+
+#define KEY	"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+#define VERSION "Sec-WebSocket-Version: 13\r\n"
+#define UPGRADE "Upgrade: websocket\r\n"
+#define ASKING	"Connection: close, Upgrade\r\n"
+
+/* Not even Redis hears of it: who has the session keeps it, and its lease. */
+static void upgrade__that_is_none_leaves_the_session_that_is_open(void **state)
+{
+	static const struct {
+		const char *method, *fields, *body;
+		int status;
+	} cases[] = {
+		{ "GET", "Connection: close\r\n" UPGRADE VERSION KEY, NULL, 426 },
+		{ "GET", ASKING "Upgrade: h2c\r\n" VERSION KEY, NULL, 426 },
+		{ "GET", ASKING UPGRADE "Sec-WebSocket-Version: 8\r\n" KEY, NULL, 426 },
+		{ "GET", ASKING UPGRADE VERSION, NULL, 400 },
+		{ "GET", ASKING UPGRADE VERSION "Sec-WebSocket-Key: short\r\n", NULL, 400 },
+		{ "GET", ASKING UPGRADE VERSION KEY, "{}", 400 },
+		{ "HEAD", ASKING UPGRADE VERSION KEY, NULL, 400 },
+	};
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	static struct api_stream s;
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(open_session(f, &s, "node-a", lease), 101);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		int fd = api_begin_with(f, cases[i].method, SESSION_A, lease, cases[i].fields,
+					cases[i].body);
+
+		assert_int_equal(api_finish(fd, &a), cases[i].status);
+		for (int beats = 0; beats < 2; beats++) {
+			api_send(&s, "{\"type\":\"beat\"}");
+			json_decref(api_next_of(&s, "beat"));
+		}
+	}
 	api_close(&s);
 	api_answer_fini(&a);
 }
@@ -632,6 +673,7 @@ int main(void)
 		TEST(session__after_lost_data_says_resync),
 		TEST(session__that_is_not_read_is_reset),
 		TEST(session__without_an_upgrade_or_a_lease_is_refused),
+		TEST(upgrade__that_is_none_leaves_the_session_that_is_open),
 		TEST(request__while_redis_is_down_is_503_and_works_again_later),
 	};
 

@@ -183,18 +183,24 @@ static void wait_until_ready(struct api_fixture *f)
 	close(second);
 }
 
-int api_begin(struct api_fixture *f, const char *method, const char *target, const char *lease,
-	      const char *body)
+int api_begin_with(struct api_fixture *f, const char *method, const char *target, const char *lease,
+		   const char *fields, const char *body)
 {
 	int fd = dial(f, false);
 
-	send_head(fd, method, target, lease,
-		  body ? "Connection: close\r\nContent-Type: application/json\r\n"
-		       : "Connection: close\r\n",
-		  body ? strlen(body) : 0);
+	send_head(fd, method, target, lease, fields, body ? strlen(body) : 0);
 	if (body)
 		send_all(fd, body, strlen(body));
 	return fd;
+}
+
+int api_begin(struct api_fixture *f, const char *method, const char *target, const char *lease,
+	      const char *body)
+{
+	return api_begin_with(f, method, target, lease,
+			      body ? "Connection: close\r\nContent-Type: application/json\r\n"
+				   : "Connection: close\r\n",
+			      body);
 }
 
 int api_finish(int fd, struct api_answer *a)

@@ -50,6 +50,9 @@ void api_answer_fini(struct api_answer *a);
 int api_begin(struct api_fixture *f, const char *method, const char *target, const char *lease,
 	      const char *body);
 int api_finish(int fd, struct api_answer *a);
+/* With other header fields, which are whole lines and let the server close. */
+int api_begin_with(struct api_fixture *f, const char *method, const char *target, const char *lease,
+		   const char *fields, const char *body);
 
 /* A member of an answer by a path of names: "agent", "labels", NULL. */
 const char *api_text(const struct api_answer *a, const char *first, ...);
