@@ -384,6 +384,45 @@ static void manual_context__is_woken_through_its_descriptor(void **state)
 	pair_close(p);
 }
 
+#define BURST 60
+
+/* All of it has come before anybody looks, with nothing after it that would wake a sleeper again.
+ */
+static void check_burst(enum slime_polling polling)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	struct slime_op *sent[BURST], *received[BURST];
+	struct pair *p;
+
+	attr.manual_a = true;
+	attr.polling = polling;
+	p = pair_open(&attr);
+	for (size_t i = 0; i < BURST; i++) {
+		received[i] = op_new(p->a.ctx);
+		assert_ok(slime_recv(p->a.ep, p->a.mr, i * 64, 64, i, SLIME_TAG_ALL, received[i]));
+	}
+	for (size_t i = 0; i < BURST; i++) {
+		sent[i] = op_new(p->b.ctx);
+		assert_ok(slime_send(p->b.ep, p->b.mr, i * 64, 64, i, sent[i]));
+	}
+	for (size_t i = BURST; i-- > 0;)
+		sleep_armed(p->a.ctx, received[i]);
+	for (size_t i = 0; i < BURST; i++) {
+		assert_ok(slime_op_status(received[i]));
+		assert_ok(slime_op_destroy(received[i]));
+		op_end_ok(sent[i]);
+		assert_ok(slime_op_destroy(sent[i]));
+	}
+	pair_close(p);
+}
+
+static void manual_context__finds_all_of_a_burst_before_it_sleeps(void **state)
+{
+	(void)state;
+	check_burst(SLIME_POLLING_EVENT);
+	check_burst(SLIME_POLLING_ADAPTIVE);
+}
+
 static void manual_context__moves_bytes_while_it_is_waited_on(void **state)
 {
 	struct pair_attr attr = PAIR_ATTR_INIT;
@@ -454,6 +493,7 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(queued_op__stays_pending_until_it_was_taken),
 	IN_PAIR(op_create__queued_with_a_callback_is_refused),
 	cmocka_unit_test(manual_context__is_woken_through_its_descriptor),
+	cmocka_unit_test(manual_context__finds_all_of_a_burst_before_it_sleeps),
 	cmocka_unit_test(manual_context__moves_bytes_while_it_is_waited_on),
 	cmocka_unit_test(context__that_sleeps_at_once_works),
 	cmocka_unit_test(context__that_never_sleeps_works),

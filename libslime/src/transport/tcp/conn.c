@@ -396,6 +396,18 @@ static void end(struct tcp_conn *c)
 	events->broken(owner, cause, why);
 }
 
+/* Streams whose turn was over before all was looked at. */
+static unsigned receive_on(struct tcp_conn *c)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
+		if (c->streams[i] && c->streams[i]->rx->more)
+			n += tcp_rx_run(c->streams[i]);
+	}
+	return n;
+}
+
 unsigned tcp_conn_run(struct tcp_conn *c)
 {
 	struct tcp_transport *t = c->t;
@@ -416,7 +428,7 @@ unsigned tcp_conn_run(struct tcp_conn *c)
 		atomic_store_explicit(&c->is_active, true, memory_order_relaxed);
 		sl_list_append(&t->active, &c->active_link);
 	}
-	return 0;
+	return receive_on(c);
 }
 
 /* ---- life ---- */

@@ -387,6 +387,14 @@ static void fail(struct tcp_stream *s, int err)
 		tcp_conn_fail(s->conn, -ECONNRESET, strerror(-err));
 }
 
+/* What was read and not parsed is known to us alone: the poller, on which others sleep, tells of
+ * what the kernel has. */
+static void come_again(struct tcp_stream *s)
+{
+	s->rx->more = true;
+	sl_todo_put(&s->conn->t->todo, &s->conn->todo);
+}
+
 unsigned tcp_rx_run(struct tcp_stream *s)
 {
 	unsigned frames = 0;
@@ -394,9 +402,14 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 	bool all = false;
 	int ret = 0;
 
-	while (!is_over(s) && frames < TURN_FRAMES && turn < TURN_BYTES) {
+	s->rx->more = false;
+	while (!is_over(s)) {
 		ssize_t n;
 
+		if (frames >= TURN_FRAMES || turn >= TURN_BYTES) {
+			come_again(s);
+			break;
+		}
 		ret = parse(s);
 		if (ret < 0)
 			break;

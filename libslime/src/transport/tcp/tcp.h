@@ -92,6 +92,7 @@ struct tcp_rx {
 	int status;	  /* WRITE: refused, and its payload is thrown away */
 	bool holds;	  /* WRITE: counts as user of the regions of its pieces; under conn->lock */
 	bool answers_due; /* there is something to send back */
+	bool more;	  /* its turn was over before all was parsed */
 	struct tcp_piece pieces[TCP_PIECES_MAX];
 	uint64_t left;			      /* of the payload */
 	unsigned iov_at, n_iov;		      /* its places; none when it is thrown away */
@@ -256,7 +257,8 @@ int tcp_read_candidate(struct sockaddr_storage *a, const uint8_t *bytes, size_t 
 int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);
 /* A stream that was greeted: a sl_door_fn. [token] */
 void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
-/* Do what is due: begin, leave, end. c may be gone afterwards. Returns what there was. [token] */
+/* Do what is due: begin, receive on, leave, end. c may be gone afterwards. Returns what there was.
+ * [token] */
 unsigned tcp_conn_run(struct tcp_conn *c);
 /* It is to end; the first reason counts. Any thread, any lock but the transport's. */
 void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why);
