@@ -133,12 +133,6 @@ static int hold_runs(const struct slime_xfer *xfers, size_t n_runs)
 	return 0;
 }
 
-static void xfer_finished(struct slime_op *op)
-{
-	release_runs(op->work.xfers, op->work.n_runs);
-	sl_endpoint_op_finished(op);
-}
-
 /* ---- the window of immediates ---- */
 
 /*
@@ -159,6 +153,12 @@ static int take_imm_place(struct slime_endpoint *ep, const struct sl_conn *conn)
 	return 0;
 }
 
+/* Its immediate did not leave, and never will. */
+static void give_imm_place(struct slime_endpoint *ep)
+{
+	atomic_fetch_sub_explicit(&ep->imm_posted, 1, memory_order_relaxed);
+}
+
 /* ---- submitting ---- */
 
 static void set_work(struct sl_work *w, enum slime_op_kind kind, const struct slime_xfer *xfers,
@@ -175,6 +175,19 @@ static void set_work(struct sl_work *w, enum slime_op_kind kind, const struct sl
 	};
 }
 
+static void xfer_finished(struct slime_op *op)
+{
+	release_runs(op->work.xfers, op->work.n_runs);
+	sl_endpoint_op_finished(op);
+}
+
+static void xfer_imm_finished(struct slime_op *op)
+{
+	if (op->status)
+		give_imm_place(op->owner);
+	xfer_finished(op);
+}
+
 /* The op is begun, and the endpoint entered. */
 static int hand_over(struct slime_endpoint *ep, struct sl_conn *conn, struct slime_op *op)
 {
@@ -188,7 +201,7 @@ static int hand_over(struct slime_endpoint *ep, struct sl_conn *conn, struct sli
 		if (ret)
 			goto release;
 	}
-	op->finished = xfer_finished;
+	op->finished = imm ? xfer_imm_finished : xfer_finished;
 	if (op->work.total || imm) {
 		ret = conn->ops->submit(conn, op);
 		if (ret)
@@ -200,7 +213,7 @@ static int hand_over(struct slime_endpoint *ep, struct sl_conn *conn, struct sli
 
 give_place:
 	if (imm)
-		atomic_fetch_sub_explicit(&ep->imm_posted, 1, memory_order_relaxed);
+		give_imm_place(ep);
 release:
 	release_runs(op->work.xfers, op->work.n_runs);
 	return ret;

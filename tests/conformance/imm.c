@@ -155,6 +155,23 @@ static void write_imm__out_of_bounds_brings_no_immediate(void **state)
 	take_imm(&p->b, 2, 0);
 }
 
+/* Its owner finds that the region is not as long as it was said to be: the immediate stays here. */
+static void write_imm__that_its_owner_refuses_leaves_its_place_in_the_window(void **state)
+{
+	struct pair *p = *state;
+	struct slime_remote_mr longer = p->b.remote;
+	struct slime_xfer x = a_and_b(p, 0, MiB, 8);
+
+	longer.len += 4096;
+	x.remote = &longer;
+	for (uint32_t i = 0; i < 300; i++) {
+		assert_ok(slime_write_imm(p->a.ep, &x, 1, 0, i, p->a.op));
+		assert_true(op_end(p->a.op) < 0);
+	}
+	assert_ok(write_imm_now(p, NULL, 0, 1000));
+	take_imm(&p->b, 1000, 0);
+}
+
 #define EARLIER 16
 
 static void write_imm__with_a_fence_tells_that_earlier_writes_are_there(void **state)
@@ -203,6 +220,7 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(write_imm__into_a_full_window_is_refused_until_one_was_taken),
 	IN_PAIR(write_imm__many_times_the_window_is_delivered_each_once),
 	IN_PAIR(write_imm__out_of_bounds_brings_no_immediate),
+	IN_PAIR(write_imm__that_its_owner_refuses_leaves_its_place_in_the_window),
 	IN_PAIR(write_imm__with_a_fence_tells_that_earlier_writes_are_there),
 	IN_PAIR(imm_recv__errors_are_told_at_once),
 };

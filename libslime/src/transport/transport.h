@@ -204,8 +204,8 @@ struct sl_conn_ops {
 	/*
 	 * Execute op->work; all is checked but what only the transport knows. Finishes the op, now
 	 * or later, with sl_op_finish(); for write_imm after the immediate left behind its bytes (a
-	 * window place for it is taken). Returns 0, or, with the op untouched, -ENOTCONN or
-	 * -EOPNOTSUPP.
+	 * window place for it is taken), and with an error only if it will never leave. Returns 0,
+	 * or, with the op untouched, -ENOTCONN or -EOPNOTSUPP.
 	 */
 	int (*submit)(struct sl_conn *conn, struct slime_op *op);
 	/* Where the payload for that slot of the peer is written before the post: always the same

@@ -235,20 +235,9 @@ static void release_request(struct tcp_stream *s, struct tcp_request *r)
 	s->n_requests--;
 }
 
-/* The place of an immediate that will not be delivered is free again. [token] */
-static void give_imm_place(struct tcp_conn *c)
+static void finish(struct slime_op *op)
 {
-	c->imm_lost++;
-	atomic_store_explicit(&c->imm_taken, c->imm_credit + c->imm_lost, memory_order_release);
-}
-
-static void finish(struct tcp_conn *c, struct slime_op *op)
-{
-	int status = -(int)op->priv[NOTE_STATUS];
-
-	if (status && op->work.kind == SLIME_KIND_WRITE_IMM)
-		give_imm_place(c);
-	sl_op_finish(op, status, op->work.total);
+	sl_op_finish(op, -(int)op->priv[NOTE_STATUS], op->work.total);
 }
 
 void tcp_request_done(struct tcp_stream *s, struct tcp_request *r, int status)
@@ -269,7 +258,7 @@ void tcp_request_done(struct tcp_stream *s, struct tcp_request *r, int status)
 		return;
 	if (op->priv[NOTE_STATUS] == ENOBUFS)
 		tcp_conn_fail_queue(c);
-	finish(c, op);
+	finish(op);
 }
 
 /* An op of which this was the last request that is left; NULL when there is none. */
@@ -315,6 +304,6 @@ void tcp_fail_ops(struct tcp_conn *c, int status)
 			op = fail_queued(c, status);
 		pthread_mutex_unlock(&c->lock);
 		if (op)
-			finish(c, op);
+			finish(op);
 	} while (op);
 }

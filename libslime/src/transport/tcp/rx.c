@@ -125,10 +125,9 @@ static int on_reply(struct tcp_stream *s, const struct tcp_head *h)
 
 static int on_credit(struct tcp_conn *c, uint64_t taken)
 {
-	if (taken < c->imm_credit)
+	if (taken < atomic_load_explicit(&c->imm_taken, memory_order_relaxed))
 		return -EPROTO;
-	c->imm_credit = taken;
-	atomic_store_explicit(&c->imm_taken, c->imm_credit + c->imm_lost, memory_order_release);
+	atomic_store_explicit(&c->imm_taken, taken, memory_order_release);
 	return 0;
 }
 

@@ -152,9 +152,7 @@ struct tcp_conn {
 	bool peer_ready;	/* [token], as are the next */
 	unsigned n_opened;
 	struct sl_list active_link;
-	struct sl_list link; /* in the transport's list of all */
-	uint64_t imm_lost;   /* immediates whose write was refused: the peer will never take them */
-	uint64_t imm_credit;
+	struct sl_list link;	    /* in the transport's list of all */
 	uint64_t withdraw_until_ns; /* it uses a region that is to go, and has so long */
 
 	_Atomic uint64_t imm_taken;
