@@ -76,7 +76,8 @@ static void finish(struct daemon *d, int status)
 
 /* ---- SIGHUP ---- */
 
-/* The old file stays in force unless all of the new one can be had. */
+/* The old file stays in force unless all of the new one can be had. The agent copies what may
+ * change; everything else is as in the file of the start, to whose strings services point. */
 static void reload(struct daemon *d)
 {
 	struct config *next;
@@ -97,9 +98,6 @@ static void reload(struct daemon *d)
 		sl_error("peeragent", "reload: no memory: the old file stays");
 	} else {
 		sl_info("peeragent", "reloaded %s", d->options.config);
-		config_destroy(d->config);
-		d->config = next;
-		return;
 	}
 	config_destroy(next);
 }

@@ -4,7 +4,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
 
 tests=${SLIME_BUILD:?}/tests
-write_agent node-b "services: [ { name: echo }, { plugin: $tests/plugin_upper.so } ]"
+write_agent node-b "services: [ { name: echo }, { plugin: $tests/plugin_upper.so, options: { parting: goodbye } } ]"
 start_control
 start_agent node-b
 wait_ready node-b
@@ -19,10 +19,12 @@ say "calls"
 call nothing hello 2>"$work/nothing.err" && fail "an unknown method answered"
 grep -q 'not implemented' "$work/nothing.err" || fail "$(cat "$work/nothing.err")"
 
-say "stop and fini, in order"
+say "stop and fini, in order, with the options of the start, also when the file was read again"
+kill -HUP "${pids[node-b]}"
+wait_for 5 grep -q ': reloaded ' "$work/node-b.err" || fail "the file is not read again"
 end node-b
 [ "$status" -eq 0 ] || fail "it ended with $status"
-[ "$(grep '^upper' "$work/node-b.out" | tr '\n' ' ')" = "upper: start upper: stop upper: fini " ] ||
+[ "$(grep '^upper' "$work/node-b.out" | tr '\n' ' ')" = "upper: start upper: stop upper: goodbye " ] ||
 	fail "$(cat "$work/node-b.out")"
 
 # refused_with STATUS LINE WHAT: the program ends with this status and says what is wrong.

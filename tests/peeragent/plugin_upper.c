@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin for the tests: method "upper" answers with its request in capitals; option `fail` says
- * where to fail. */
+ * where to fail, option `parting` what fini says. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -25,6 +25,7 @@ static void upper(void *arg, struct slime_rpc_request *req)
 }
 
 static int fails_at;
+static const char *parting = "fini"; /* an option lives as long as we do */
 
 static const char *check(const struct slime_plugin_option *options, size_t n, size_t *index)
 {
@@ -47,6 +48,8 @@ static int init(struct slime_agent *agent, const struct slime_plugin_option *opt
 	for (size_t i = 0; i < n; i++) {
 		if (!strcmp(options[i].key, "fail"))
 			fails_at = !strcmp(options[i].value, "init") ? 1 : 2;
+		if (!strcmp(options[i].key, "parting"))
+			parting = options[i].value;
 	}
 	if (fails_at == 1)
 		return -EINVAL;
@@ -76,7 +79,7 @@ static void stop(void *state)
 static void fini(void *state)
 {
 	(void)state;
-	say("fini");
+	say(parting);
 }
 
 const struct slime_plugin slime_plugin = {
