@@ -199,6 +199,7 @@ struct get {
 	struct slime_endpoint *ep;
 	bool done;
 	bool known;
+	bool closing;
 };
 
 static void on_endpoint(struct link_waiter *waiter, struct slime_endpoint *ep)
@@ -206,6 +207,7 @@ static void on_endpoint(struct link_waiter *waiter, struct slime_endpoint *ep)
 	struct get *g = SL_CONTAINER_OF(waiter, struct get, waiter);
 
 	g->ep = ep;
+	g->closing = !ep;
 	loop_signal(g->agent->loop, &g->done);
 }
 
@@ -218,7 +220,8 @@ static void begin_get(void *arg)
 	if (!g->agent->started)
 		return;
 	g->ep = links_hold(links, g->waiter.peer, g->waiter.profile, &g->known);
-	if (g->ep)
+	g->closing = links->closing;
+	if (g->ep || g->closing)
 		loop_signal(g->agent->loop, &g->done);
 	else
 		links_wait(links, &g->waiter);
@@ -253,7 +256,7 @@ int slime_agent_endpoint_get(struct slime_agent *agent, const char *peer, const 
 		*out = g.ep;
 		return 0;
 	}
-	if (slime_agent_state(agent) == SLIME_AGENT_ENDED)
+	if (g.closing)
 		return -ESHUTDOWN;
 	return ret == -ETIMEDOUT && !g.known ? -ENOENT : ret;
 }

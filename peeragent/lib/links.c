@@ -440,11 +440,23 @@ bool links_close(struct links *set, const struct slime_agent_link *link)
 	return true;
 }
 
+static void end_waits(struct links *set)
+{
+	struct sl_list *node;
+
+	while ((node = sl_list_pop(&set->waiters))) {
+		struct link_waiter *w = SL_CONTAINER_OF(node, struct link_waiter, node);
+
+		w->done(w, NULL);
+	}
+}
+
 void links_close_all(struct links *set)
 {
 	struct sl_list *p, *e, *tmp, *next;
 
 	set->closing = true;
+	end_waits(set);
 	sl_list_for_each_safe (p, tmp, &set->peers) {
 		struct peer *peer = SL_CONTAINER_OF(p, struct peer, node);
 

@@ -60,7 +60,7 @@ bool links_close(struct links *set, const struct slime_agent_link *link);
 
 bool links_wants(const struct links *set, const struct slime_agent_link *link);
 
-/* Close all and open no more: the agent leaves. */
+/* Close all and open no more: the agent leaves. Who waits for one is told. */
 void links_close_all(struct links *set);
 
 /* Somebody who waits for a link to be connected. */
@@ -76,7 +76,8 @@ struct slime_endpoint *links_hold(struct links *set, const char *peer, const cha
 				  bool *known);
 int links_release(struct links *set, struct slime_endpoint *ep);
 
-/* done comes when the link is connected, with its endpoint held. */
+/* done comes when the link is connected, with its endpoint held; or when all are closed, with NULL.
+ * Not once they are. */
 void links_wait(struct links *set, struct link_waiter *w);
 void links_stop_waiting(struct link_waiter *w);
 

@@ -2,7 +2,11 @@
 /* Links of agents: who makes them, how they end and come back. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 
+#include "base/clock.h"
+#include "peeragent/lib/agent.h"
+#include "peeragent/lib/loop.h"
 #include "tests/peeragent/agents.h"
 
 static const struct slime_agent_link to_b_bulk = { .to = "b", .profile = "bulk" };
@@ -198,6 +202,62 @@ static void endpoint__held_outlives_its_link(void **state)
 	end(b);
 }
 
+/* ---- the end of who waits for a link ---- */
+
+struct getter {
+	struct slime_agent *agent;
+	uint64_t took_ns;
+	int ret;
+};
+
+static void *get_b(void *arg)
+{
+	struct getter *g = arg;
+	uint64_t since_ns = sl_clock_ns();
+	struct slime_endpoint *ep;
+
+	g->ret = slime_agent_endpoint_get(g->agent, "b", NULL, LONG_MS, &ep);
+	g->took_ns = sl_clock_ns() - since_ns;
+	return NULL;
+}
+
+struct waiters {
+	struct slime_agent *agent;
+	bool any;
+};
+
+static void look_for_waiters(void *arg)
+{
+	struct waiters *w = arg;
+
+	w->any = !sl_list_empty(&w->agent->reconcile.links.waiters);
+}
+
+static void assert_told_at_once(const struct getter *g)
+{
+	assert_int_equal(g->ret, -ESHUTDOWN);
+	assert_in_range(g->took_ns, 0, LONG_MS / 2 * SL_NS_PER_MS);
+}
+
+static void endpoint__of_an_agent_that_leaves_is_not_waited_for(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1);
+	struct getter before = { .agent = a }, after = { .agent = a };
+	struct waiters waiters = { a, false };
+	pthread_t thread;
+
+	(void)state;
+	assert_ok(pthread_create(&thread, NULL, get_b, &before));
+	while (!waiters.any)
+		loop_call(a->loop, look_for_waiters, &waiters);
+	assert_ok(slime_agent_stop(a, LONG_MS));
+	assert_ok(pthread_join(thread, NULL));
+	assert_told_at_once(&before);
+	get_b(&after);
+	assert_told_at_once(&after);
+	end(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +273,7 @@ int main(void)
 		cmocka_unit_test_setup(link__closed_by_hand_is_forgotten_by_both, reset),
 		cmocka_unit_test_setup(link__that_the_peer_wants_comes_back_as_its_own, reset),
 		cmocka_unit_test_setup(endpoint__held_outlives_its_link, reset),
+		cmocka_unit_test_setup(endpoint__of_an_agent_that_leaves_is_not_waited_for, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

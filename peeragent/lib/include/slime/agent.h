@@ -212,7 +212,8 @@ SLIME_API int slime_agent_link_remove(struct slime_agent *agent, const char *to,
  * fail, it is put back, and the next get waits for the next connection. profile NULL is "default".
  *   -ENOENT     no such link is wanted by anyone, and timeout_ms ended
  *   -ETIMEDOUT  not connected within timeout_ms; slime_agent_links() says why
- *   -ESHUTDOWN  the agent has ended     -EDEADLK  on the loop's thread with a timeout other than 0
+ *   -ESHUTDOWN  the agent leaves, or has ended
+ *   -EDEADLK    on the loop's thread with a timeout other than 0
  */
 SLIME_API SLIME_CHECKED int slime_agent_endpoint_get(struct slime_agent *agent, const char *peer,
 						     const char *profile, int64_t timeout_ms,
