@@ -73,11 +73,13 @@ static bool is_reachable(const struct sl_mailbox *mb, const struct slime_mr *mr)
 	return lends_any_memory(mb) || mb->ep->any_region || mr->region->kind == SL_REGION_MEMFD;
 }
 
+/* The call's peer alone is told of it, and no descriptor of it has a secret. */
 static int lend_region(struct sl_mailbox *mb, const void *ptr, uint64_t len, uint32_t access,
 		       struct sl_region **region, struct sl_lent *lent)
 {
 	struct sl_region what = {
 		.access = access,
+		.lent_to = mb->ep->self.endpoint,
 		.kind = SL_REGION_FOREIGN,
 		.dmabuf_fd = -1,
 		.base = (uint8_t *)(uintptr_t)ptr,

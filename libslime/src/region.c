@@ -61,6 +61,7 @@ int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struc
 	if (r) {
 		r->access = what->access;
 		r->secret = what->secret;
+		r->lent_to = what->lent_to;
 		r->restricted = what->restricted;
 		r->kind = what->kind;
 		r->base = what->base;
@@ -100,10 +101,12 @@ void sl_region_remove(struct sl_region_table *t, struct sl_region *r)
 	pthread_mutex_unlock(&t->lock);
 }
 
-static int check_access(const struct sl_region *r, uint64_t generation, uint64_t offset,
-			uint64_t len, uint32_t access)
+static int check_access(const struct sl_region *r, uint64_t endpoint, uint64_t generation,
+			uint64_t offset, uint64_t len, uint32_t access)
 {
 	if (atomic_load(&r->state) != SL_REGION_LIVE || r->generation != generation)
+		return -ESTALE;
+	if (r->lent_to && r->lent_to != endpoint)
 		return -ESTALE;
 	if ((r->access & access) != access)
 		return -EACCES;
@@ -112,8 +115,9 @@ static int check_access(const struct sl_region *r, uint64_t generation, uint64_t
 	return 0;
 }
 
-int sl_region_acquire(struct sl_region_table *t, uint32_t id, uint64_t generation, uint64_t offset,
-		      uint64_t len, uint32_t access, struct sl_region **out, uint8_t **ptr)
+int sl_region_acquire(struct sl_region_table *t, uint64_t endpoint, uint32_t id,
+		      uint64_t generation, uint64_t offset, uint64_t len, uint32_t access,
+		      struct sl_region **out, uint8_t **ptr)
 {
 	struct sl_region *r;
 	int ret;
@@ -123,7 +127,7 @@ int sl_region_acquire(struct sl_region_table *t, uint32_t id, uint64_t generatio
 	r = &t->slots[id];
 	/* First be counted, then look: the one who withdraws does it the other way round. */
 	atomic_fetch_add(&r->n_users, 1);
-	ret = check_access(r, generation, offset, len, access);
+	ret = check_access(r, endpoint, generation, offset, len, access);
 	if (ret) {
 		atomic_fetch_sub(&r->n_users, 1);
 		return ret;

@@ -33,8 +33,9 @@ struct sl_region {
 	_Atomic bool pinned; /* a device reaches the pages it has now, until the slot is free */
 	uint32_t id;
 	uint32_t access;
-	uint32_t secret; /* whoever was given the descriptor has it; 0: there is none */
-	bool restricted; /* see struct slime_mr_attr */
+	uint32_t secret;  /* whoever was given the descriptor has it; 0: there is none */
+	uint64_t lent_to; /* an endpoint, whose peer alone reaches it; 0: every peer */
+	bool restricted;  /* see struct slime_mr_attr */
 	enum sl_region_kind kind;
 	uint64_t generation;
 	uint8_t *base;
@@ -73,12 +74,13 @@ void sl_region_withdraw(struct sl_region *r);
 void sl_region_remove(struct sl_region_table *t, struct sl_region *r);
 
 /*
- * Begin a peer's access to len bytes at offset: *ptr is valid until sl_region_release(). access is
- * one of enum slime_access. -ESTALE  no such region, or another generation     -ERANGE  outside
- * -EACCES  not granted
+ * Begin an access to len bytes at offset by the peer of that endpoint: *ptr is valid until
+ * sl_region_release(). access is one of enum slime_access. -ESTALE  no such region for this peer,
+ * or another generation     -ERANGE  outside     -EACCES  not granted
  */
-int sl_region_acquire(struct sl_region_table *t, uint32_t id, uint64_t generation, uint64_t offset,
-		      uint64_t len, uint32_t access, struct sl_region **out, uint8_t **ptr);
+int sl_region_acquire(struct sl_region_table *t, uint64_t endpoint, uint32_t id,
+		      uint64_t generation, uint64_t offset, uint64_t len, uint32_t access,
+		      struct sl_region **out, uint8_t **ptr);
 void sl_region_release(struct sl_region *r);
 
 /* A user's handle is its slot. */

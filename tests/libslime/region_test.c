@@ -47,11 +47,14 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* The endpoint whose peer asks. */
+#define ASKED 7
+
 static int acquire(uint32_t id, uint64_t generation, uint64_t offset, uint64_t len, uint32_t access)
 {
 	struct sl_region *r;
 	uint8_t *ptr;
-	int ret = sl_region_acquire(&world.t, id, generation, offset, len, access, &r, &ptr);
+	int ret = sl_region_acquire(&world.t, ASKED, id, generation, offset, len, access, &r, &ptr);
 
 	if (!ret) {
 		assert_int_equal((uintptr_t)ptr, (uintptr_t)memory + offset);
@@ -109,6 +112,18 @@ static void acquire__of_what_is_not_there_is_stale(void **state)
 	assert_int_equal(acquire(world.r->id, g, 0, 1, 1), -ESTALE);
 }
 
+static void acquire__of_what_is_lent_to_another_peer_is_stale(void **state)
+{
+	uint64_t g = world.r->generation;
+
+	(void)state;
+	world.r->lent_to = ASKED;
+	assert_ok(acquire(world.r->id, g, 0, 1, 1));
+	world.r->lent_to = ASKED + 1;
+	assert_int_equal(acquire(world.r->id, g, 0, 1, 1), -ESTALE);
+	assert_int_equal(world.r->n_users, 0);
+}
+
 static void add__into_a_slot_again_has_a_generation_never_used(void **state)
 {
 	uint64_t seen = world.r->generation;
@@ -146,8 +161,8 @@ static void add__skips_a_slot_that_a_peer_still_uses(void **state)
 	uint8_t *ptr;
 
 	(void)state;
-	assert_ok(sl_region_acquire(&world.t, world.r->id, world.r->generation, 0, 1, 1, &held,
-				    &ptr));
+	assert_ok(sl_region_acquire(&world.t, ASKED, world.r->id, world.r->generation, 0, 1, 1,
+				    &held, &ptr));
 	sl_region_withdraw(world.r);
 	sl_region_remove(&world.t, world.r);
 	fresh = add(0);
@@ -165,6 +180,7 @@ int main(void)
 		IN_TABLE(acquire__outside_is_refused),
 		IN_TABLE(acquire__without_the_right_is_refused),
 		IN_TABLE(acquire__of_what_is_not_there_is_stale),
+		IN_TABLE(acquire__of_what_is_lent_to_another_peer_is_stale),
 		IN_TABLE(add__into_a_slot_again_has_a_generation_never_used),
 		IN_TABLE(add__into_a_full_table_is_refused),
 		IN_TABLE(add__skips_a_slot_that_a_peer_still_uses),

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "raw_peer.h"
 #include "src/endpoint.h"
+#include "src/rpc_call.h"
 #include "src/transport/tcp/tcp.h"
 
 #define IN_RAW(fn) cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)
@@ -315,6 +316,38 @@ static void serve__what_the_region_does_not_grant_is_refused(void **state)
 	close(fd);
 }
 
+/* A call's room for its reply, which the peer of that call alone was told of; who has a descriptor
+ * of before can tell what its number is. */
+static void serve__memory_lent_for_a_call_is_out_of_reach_of_other_peers(void **state)
+{
+	struct raw *r = *state;
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+	uint8_t asked[TCP_MSG_LEN + SL_SLOT_SMALL];
+	struct tcp_piece piece = { .len = 8 };
+	struct slime_call *call;
+	int fd = raw_link(r);
+
+	args.method = slime_rpc_method_id("any");
+	args.reply = r->memory;
+	args.reply_cap = sizeof(r->memory);
+	assert_ok(slime_call_create(r->ctx, NULL, &call));
+	assert_ok(slime_call_start(r->ep, &args, call));
+	raw_recv(fd, asked, TCP_MSG_LEN + raw_recv_head(fd).len);
+	piece.region = call->reply_region->id;
+	piece.generation = call->reply_region->generation;
+	write_and_expect(fd, 0, piece, TCP_OK);
+
+	/* As if this were another link of the same context. */
+	assert_int_equal(call->reply_region->lent_to, r->self.endpoint);
+	call->reply_region->lent_to++;
+	write_and_expect(fd, 1, piece, TCP_STALE);
+	send_request(fd, TCP_READ, 2, piece);
+	assert_reply(fd, 2, TCP_STALE);
+	close(fd);
+	assert_ok(slime_call_wait(call, PATIENCE_MS));
+	assert_ok(slime_call_destroy(call));
+}
+
 /* Its process stands still with much under way, for longer than a dead host may: all comes, late.
  */
 static void serve__a_peer_that_reads_nothing_for_long_is_not_dead(void **state)
@@ -536,6 +569,7 @@ int main(void)
 		IN_RAW(serve__a_write_of_which_one_piece_is_wrong_writes_nothing),
 		IN_RAW(serve__a_read_brings_the_bytes_or_the_reason),
 		IN_RAW(serve__what_the_region_does_not_grant_is_refused),
+		IN_RAW(serve__memory_lent_for_a_call_is_out_of_reach_of_other_peers),
 		IN_RAW(serve__a_peer_that_reads_nothing_for_long_is_not_dead),
 		IN_RAW(read__answered_byte_by_byte_brings_the_bytes),
 		IN_RAW(write__answered_while_the_next_request_is_half_sent_goes_on),

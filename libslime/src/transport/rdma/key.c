@@ -342,8 +342,8 @@ static bool open_for_peer(struct rdma_conn *c, const struct sl_msg *m)
 
 	if (c->n_opens == RDMA_OPENS)
 		return false;
-	ret = sl_region_acquire(c->t->base.env->regions, o.id, o.generation, 0, 0, 0, &o.region,
-				&ptr);
+	ret = sl_region_acquire(c->t->base.env->regions, c->conn.self.endpoint, o.id, o.generation,
+				0, 0, 0, &o.region, &ptr);
 	/* Who knows a region, and not its secret, guesses. */
 	if (!ret && (!o.region->secret || o.region->secret != m->w[1])) {
 		sl_region_release(o.region);

@@ -384,7 +384,8 @@ static int give(struct shm_conn *c, const struct shm_packet *asked, struct shm_p
 	const struct sl_transport_env *env = c->t->base.env;
 	struct sl_region *r;
 	uint8_t *base;
-	int ret = sl_region_acquire(env->regions, asked->id, asked->a, 0, 0, 0, &r, &base);
+	int ret = sl_region_acquire(env->regions, c->base.self.endpoint, asked->id, asked->a, 0, 0,
+				    0, &r, &base);
 
 	if (ret)
 		return ret;

@@ -162,8 +162,9 @@ int tcp_acquire_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsig
 		const struct tcp_piece *p = &pieces[i];
 		struct sl_region *r;
 		uint8_t *ptr;
-		int ret = sl_region_acquire(c->t->transport.env->regions, p->region, p->generation,
-					    p->offset, p->len, access, &r, &ptr);
+		int ret = sl_region_acquire(c->t->transport.env->regions, c->conn.self.endpoint,
+					    p->region, p->generation, p->offset, p->len, access, &r,
+					    &ptr);
 
 		/* No CPU touches it, ours neither. */
 		if (!ret && r->kind == SL_REGION_DEVICE) {
