@@ -245,6 +245,8 @@ static int fence(struct slime_mr *mr)
 	struct sl_region *r = mr->region;
 	int ret;
 
+	if (atomic_load(&r->n_ops))
+		return -EBUSY;
 	if (atomic_load(&r->state) == SL_REGION_LIVE) {
 		sl_region_withdraw(r);
 		/* A submit counts itself first and then looks at the state. */

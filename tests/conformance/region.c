@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,58 @@ static void mr_destroy__with_own_ops_pending_is_busy(void **state)
 	op_end_ok(p->a.op);
 	op_end_ok(p->b.op);
 	assert_ok(slime_mr_destroy(mr));
+}
+
+#define INSISTED_ON 64
+
+struct insister {
+	struct slime_mr *mrs[INSISTED_ON];
+	_Atomic size_t at; /* which one; INSISTED_ON: enough */
+	unsigned n_wrong;
+};
+
+static void *insist_on_destroying(void *arg)
+{
+	struct insister *in = arg;
+
+	size_t at;
+
+	while ((at = atomic_load(&in->at)) < INSISTED_ON)
+		in->n_wrong += slime_mr_destroy(in->mrs[at]) != -EBUSY;
+	return NULL;
+}
+
+/* The peer, which comes for the first time meanwhile, does not find it withdrawn for a moment. */
+static void mr_destroy__that_is_refused_changes_nothing(void **state)
+{
+	struct pair *p = *state;
+	struct insister in = { 0 };
+	struct slime_op *ops[INSISTED_ON];
+	pthread_t thread;
+
+	for (uint64_t i = 0; i < INSISTED_ON; i++) {
+		ops[i] = op_new(p->b.ctx);
+		in.mrs[i] = end_mr(&p->b, p->b.bytes + i * 64, 64, SLIME_ACCESS_REMOTE_READ);
+		assert_ok(slime_recv(p->b.ep, in.mrs[i], 0, 64, i, SLIME_TAG_ALL, ops[i]));
+	}
+	assert_ok(pthread_create(&thread, NULL, insist_on_destroying, &in));
+	for (size_t i = 0; i < INSISTED_ON; i++) {
+		struct slime_remote_mr remote = remote_of(in.mrs[i]);
+		struct slime_xfer x = a_and_b(p, 0, 0, 64);
+
+		x.remote = &remote;
+		atomic_store(&in.at, i);
+		assert_ok(read_now(p, &x));
+	}
+	atomic_store(&in.at, INSISTED_ON);
+	assert_ok(pthread_join(thread, NULL));
+	assert_int_equal(in.n_wrong, 0);
+	slime_endpoint_close(p->b.ep);
+	for (size_t i = 0; i < INSISTED_ON; i++) {
+		assert_int_equal(op_end(ops[i]), -ECANCELED);
+		assert_ok(slime_op_destroy(ops[i]));
+		assert_ok(slime_mr_destroy(in.mrs[i]));
+	}
 }
 
 struct reader {
@@ -442,6 +495,7 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(read__of_a_withdrawn_region_is_stale),
 	IN_PAIR(read__with_an_old_descriptor_never_reaches_a_new_region),
 	IN_PAIR(mr_destroy__with_own_ops_pending_is_busy),
+	IN_PAIR(mr_destroy__that_is_refused_changes_nothing),
 	IN_PAIR(mr_destroy__while_the_peer_reads_is_a_clean_cut),
 	cmocka_unit_test(mapping__of_a_peers_region_is_fetched_while_there_is_time),
 	IN_PAIR(read__of_foreign_memory_without_leave_is_unsupported_on_shm),
