@@ -345,13 +345,23 @@ static int have_own_room(struct slime_call *call)
 	return 0;
 }
 
-/* The user's regions are in use until the call ends. */
-static void hold_regions(const struct slime_call_args *a)
+static bool is_live(const struct slime_mr *mr)
 {
+	return !mr || atomic_load(&mr->region->state) == SL_REGION_LIVE;
+}
+
+/* The user's regions are in use until the call ends: -EINVAL if one is being destroyed. */
+static int hold_regions(const struct slime_call_args *a)
+{
+	/* First be counted, then look: who withdraws one does it the other way round. */
 	if (a->request_mr)
 		atomic_fetch_add(&a->request_mr->region->n_ops, 1);
 	if (a->reply_mr)
 		atomic_fetch_add(&a->reply_mr->region->n_ops, 1);
+	if (is_live(a->request_mr) && is_live(a->reply_mr))
+		return 0;
+	sl_calls_leave_regions(a);
+	return -EINVAL;
 }
 
 /* The call goes by the small slot that comes first. */
@@ -394,7 +404,9 @@ int sl_calls_begin(struct sl_mailbox *mb, struct slime_call *call)
 	/* Over which transport is known from here on. */
 	if (atomic_load(&mb->ep->state) != SLIME_ENDPOINT_CONNECTED)
 		return -ENOTCONN;
-	hold_regions(&call->args);
+	ret = hold_regions(&call->args);
+	if (ret)
+		return ret;
 	/* Outside of the endpoint: it may copy much. */
 	ret = prepare(mb, call, &slot);
 	if (!ret && slot < 0 && send_at_once(mb, call) == 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libslime/rpc_pair.h"
+#include "src/region.h"
 
 static const char *const echoes[] = { "echo", "echo_inline", "echo_in_place" };
 
@@ -132,6 +133,32 @@ static void call_start__malformed_args_are_refused(void **state)
 	assert_true(slime_call_test(call));
 	assert_int_equal(slime_call_destroy(call), 0);
 	assert_int_equal(slime_mr_destroy(local), 0);
+}
+
+/* Its destroy has begun, and was not done in time. */
+static void call_start__with_a_region_that_is_being_destroyed_is_refused(void **state)
+{
+	struct pair *p = *state;
+	struct slime_call *call = make_call(p->a.ctx);
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+	uint8_t bytes[4096];
+	struct slime_mr *mr;
+
+	assert_int_equal(slime_mr_create(p->a.ctx, bytes, sizeof(bytes),
+					 SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE, &mr),
+			 0);
+	sl_region_withdraw(mr->region);
+	args.method = slime_rpc_method_id("echo");
+	args.request_mr = mr;
+	args.request_len = 10;
+	assert_int_equal(slime_call_start(p->a.ep, &args, call), -EINVAL);
+	args.request_mr = NULL;
+	args.request_len = 0;
+	args.reply_mr = mr;
+	args.reply_cap = 10;
+	assert_int_equal(slime_call_start(p->a.ep, &args, call), -EINVAL);
+	assert_int_equal(slime_call_destroy(call), 0);
+	assert_int_equal(slime_mr_destroy(mr), 0);
 }
 
 static void call__error_of_the_handler_comes_with_code_and_message(void **state)
@@ -457,6 +484,7 @@ int main(void)
 		IN_PAIR(call__reply_kept_outlives_its_endpoint),
 		IN_PAIR(call__with_regions_moves_between_them),
 		IN_PAIR(call_start__malformed_args_are_refused),
+		IN_PAIR(call_start__with_a_region_that_is_being_destroyed_is_refused),
 		IN_PAIR(call__error_of_the_handler_comes_with_code_and_message),
 		IN_PAIR(call__unknown_method_is_enosys),
 		IN_PAIR(call__longer_than_the_method_allows_is_emsgsize),
