@@ -17,6 +17,7 @@ struct watch {
 	struct request *rq;    /* of a long poll, until it is replied to */
 	struct stream *stream; /* of lines */
 	struct event *timer;   /* the end of a long poll */
+	bool lost; /* lines were dropped, and there was no room to say so: a reset is owed */
 	struct tail *tail;
 	struct store *store;
 	char scope[STORE_NAME_MAX + 1];
@@ -112,23 +113,27 @@ static bool send_line(struct watch *w, const char *line)
 	return stream_send(w->stream, line, strlen(line)) != -ENOBUFS;
 }
 
-static void send_reset(struct watch *w, const struct store_cursor *at)
+/* What does not fit drops all that is queued: there is room for it then, if memory is. */
+static void send_reset(struct watch *w)
 {
+	struct store_cursor at = w->tail ? tail_at(w->tail) : (struct store_cursor){ 0 };
 	char cursor[MODEL_CURSOR_MAX];
 	char line[96];
 
-	model_format_cursor(cursor, at);
+	model_format_cursor(cursor, &at);
 	snprintf(line, sizeof(line), "{\"type\":\"reset\",\"cursor\":\"%s\"}", cursor);
-	send_line(w, line);
+	w->lost = !send_line(w, line) && !send_line(w, line);
 }
 
+/* A reset tells of all that came with it, too: the tail is behind that already. */
 static void on_line_events(void *arg, const struct store_events *ev)
 {
 	struct watch *w = arg;
-	struct store_cursor at = tail_at(w->tail);
 
-	if (ev->reset)
-		send_reset(w, &at);
+	if (ev->reset || w->lost) {
+		send_reset(w);
+		return;
+	}
 	for (size_t i = 0; i < ev->n; i++) {
 		const struct store_event *e = &ev->events[i];
 		const char *line;
@@ -137,7 +142,7 @@ static void on_line_events(void *arg, const struct store_events *ev)
 			continue;
 		line = model_event(ev->epoch, e);
 		if (!line || !send_line(w, line)) {
-			send_reset(w, &at);
+			send_reset(w);
 			break;
 		}
 	}
@@ -148,7 +153,8 @@ static void on_tick(void *arg, struct stream *stream)
 	struct watch *w = arg;
 
 	(void)stream;
-	send_line(w, "{\"type\":\"beat\"}");
+	if (w->lost || !send_line(w, "{\"type\":\"beat\"}"))
+		send_reset(w);
 	if (w->tail)
 		tail_poke(w->tail);
 }

@@ -39,6 +39,7 @@ struct session {
 	bool beating;
 	bool beat_again;
 	bool over;
+	bool lost; /* messages were dropped, and there was no room to say so: a reset is owed */
 	char id[2 * SESSION_ID_BYTES + 1];
 	char scope[STORE_NAME_MAX + 1];
 };
@@ -74,32 +75,31 @@ static uint32_t ttl_ms(const struct session *s)
 
 /* ---- to the agent ---- */
 
-static void say_reset(struct session *s, const struct store_cursor *at)
+static bool fits(struct session *s, const char *line)
 {
+	return stream_send(s->stream, line, strlen(line)) != -ENOBUFS;
+}
+
+/* The agent misses something, and has to look again. What does not fit drops all that is queued:
+ * there is room for it then, if memory is. */
+static void say_reset(struct session *s)
+{
+	struct store_cursor at = s->tail ? tail_at(s->tail) : s->from;
 	char cursor[MODEL_CURSOR_MAX];
 	char line[LINE_MAX_BYTES];
 
-	model_format_cursor(cursor, at);
+	model_format_cursor(cursor, &at);
 	snprintf(line, sizeof(line), "{\"type\":\"reset\",\"cursor\":\"%s\"}", cursor);
-	stream_send(s->stream, line, strlen(line));
+	s->lost = !fits(s, line) && !fits(s, line);
 }
 
-/* The agent misses something, and has to look again. */
-static void say_lost(struct session *s)
-{
-	struct store_cursor at = s->tail ? tail_at(s->tail) : s->from;
-
-	say_reset(s, &at);
-}
-
-/* Whatever does not fit drops all that is queued. */
 static bool say(struct session *s, const char *line)
 {
 	if (!s->stream)
 		return false;
-	if (stream_send(s->stream, line, strlen(line)) != -ENOBUFS)
+	if (fits(s, line))
 		return true;
-	say_lost(s);
+	say_reset(s);
 	return false;
 }
 
@@ -205,26 +205,32 @@ static bool concerns_us(const struct session *s, const struct store_event *e)
 	       (strcmp(e->type, "left") == 0 || strcmp(e->type, "expired") == 0);
 }
 
+static bool say_event(struct session *s, uint64_t epoch, const struct store_event *e)
+{
+	const char *line;
+
+	if (*e->to && strcmp(e->to, s->who.agent) != 0)
+		return true;
+	line = model_event(epoch, e);
+	if (!line)
+		say_reset(s);
+	return line && say(s, line);
+}
+
+/* A reset tells of all that came with it, too: the tail is behind that already. */
 static void on_events(void *arg, const struct store_events *ev)
 {
 	struct session *s = arg;
-	struct store_cursor at = { ev->epoch, ev->last };
 	bool look = ev->reset && ev->epoch != s->epoch;
+	bool telling = !ev->reset && !s->lost;
 
-	if (ev->reset)
-		say_reset(s, &at);
+	if (!telling)
+		say_reset(s);
 	for (size_t i = 0; i < ev->n; i++) {
 		const struct store_event *e = &ev->events[i];
-		const char *line;
 
 		look = look || concerns_us(s, e);
-		if (*e->to && strcmp(e->to, s->who.agent) != 0)
-			continue;
-		line = model_event(ev->epoch, e);
-		if (!line)
-			say_lost(s);
-		if (!line || !say(s, line))
-			break;
+		telling = telling && say_event(s, ev->epoch, e);
 	}
 	if (look)
 		beat(s);
@@ -276,6 +282,8 @@ static void on_tick(void *arg, struct stream *stream)
 	(void)stream;
 	if (s->over)
 		return;
+	if (s->lost)
+		say_reset(s);
 	say_beat(s);
 	if (s->tail)
 		tail_poke(s->tail);

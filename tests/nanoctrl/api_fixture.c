@@ -22,14 +22,30 @@
 #include "store.h"
 
 #define TIMEOUT_S   60
+#define ADVERTISED  "redis.example:6379"
 #define LONG_TTL_MS 600000 /* a test that floods takes its time on a busy machine */
+
+struct setup {
+	uint32_t ttl_ms;
+	const char *advertise;
+	uint64_t max_list;
+	unsigned tick_ms;
+	size_t stream_queue;
+};
+
+static const struct setup usual = {
+	.ttl_ms = LONG_TTL_MS,
+	.max_list = UINT32_MAX,
+	.tick_ms = 50,
+	.stream_queue = 262144,
+};
 
 static int create_store(void *arg, struct loop *loop, struct store **out)
 {
 	return store_create(arg, loop, out);
 }
 
-static void start_server(struct api_fixture *f)
+static void start_server(struct api_fixture *f, const struct setup *setup)
 {
 	struct server_config config = SERVER_CONFIG_INIT;
 
@@ -37,7 +53,8 @@ static void start_server(struct api_fixture *f)
 	config.n_loops = 2;
 	config.routes = route_table;
 	config.n_routes = route_table_len;
-	config.tick_ms = 50;
+	config.tick_ms = setup->tick_ms;
+	config.stream_queue = setup->stream_queue;
 	config.stall_ms = 60000;
 	config.drain_accept_ms = 10;
 	config.drain_ms = 100;
@@ -353,9 +370,9 @@ int api_open(struct api_fixture *f, struct api_stream *s, const char *target, co
 }
 
 int api_open_narrow(struct api_fixture *f, struct api_stream *s, const char *target,
-		    const char *lease)
+		    const char *lease, bool websocket)
 {
-	return open_stream(f, s, target, lease, true, true);
+	return open_stream(f, s, target, lease, websocket, true);
 }
 
 /* One frame of the server: unmasked, of up to 64 KiB. */
@@ -451,7 +468,7 @@ void api_close(struct api_stream *s)
 	close(s->fd);
 }
 
-static int setup_with(void **state, uint32_t ttl_ms, const char *advertise, uint64_t max_list)
+static int setup_with(void **state, const struct setup *setup)
 {
 	struct api_fixture *f = calloc(1, sizeof(*f));
 	struct store_config config = STORE_CONFIG_INIT;
@@ -460,35 +477,77 @@ static int setup_with(void **state, uint32_t ttl_ms, const char *advertise, uint
 	*state = f;
 	test_redis_start(&f->redis);
 	config.url = f->redis.url;
-	config.ttl_ms = ttl_ms;
-	config.advertise = advertise;
+	config.ttl_ms = setup->ttl_ms;
+	config.advertise = setup->advertise;
 	config.beat_ms = 200;
 	config.grace_ms = 100;
 	config.reap_ms = 20;
 	config.timeout_ms = 10000;
-	config.max_list = max_list;
+	config.max_list = setup->max_list;
 	assert_int_equal(store_hub_create(&config, &f->hub), 0);
-	start_server(f);
+	start_server(f, setup);
 	wait_until_ready(f);
 	return 0;
 }
 
 int api_setup(void **state)
 {
-	return setup_with(state, LONG_TTL_MS, NULL, UINT32_MAX);
+	return setup_with(state, &usual);
 }
 
 int api_setup_short_leases(void **state)
 {
-	return setup_with(state, 3000, NULL, UINT32_MAX);
+	struct setup setup = usual;
+
+	setup.ttl_ms = 3000;
+	return setup_with(state, &setup);
 }
 
 int api_setup_advertised(void **state)
 {
-	return setup_with(state, LONG_TTL_MS, "redis.example:6379", UINT32_MAX);
+	struct setup setup = usual;
+
+	setup.advertise = ADVERTISED;
+	return setup_with(state, &setup);
 }
 
 int api_setup_short_lists(void **state)
 {
-	return setup_with(state, LONG_TTL_MS, "redis.example:6379", 4096);
+	struct setup setup = usual;
+
+	setup.advertise = ADVERTISED;
+	setup.max_list = 4096;
+	return setup_with(state, &setup);
+}
+
+static bool is_listener_of(const struct api_fixture *f, int fd)
+{
+	struct sockaddr_in at = { .sin_family = AF_UNSPEC };
+	socklen_t at_len = sizeof(at), len = sizeof(int);
+	int listens = 0;
+
+	return !getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) && listens &&
+	       !getsockname(fd, (struct sockaddr *)&at, &at_len) && at.sin_family == AF_INET &&
+	       at.sin_port == htons((uint16_t)f->port);
+}
+
+/* The connections that it accepts have its sockets' buffers. */
+static void narrow_listener(const struct api_fixture *f)
+{
+	int buffer = 4096, fd = 0;
+
+	while (!is_listener_of(f, fd))
+		assert_true(++fd < 1024);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer)), 0);
+}
+
+int api_setup_short_queues(void **state)
+{
+	struct setup setup = usual;
+
+	setup.tick_ms = 1;
+	setup.stream_queue = 2048;
+	setup_with(state, &setup);
+	narrow_listener(*state);
+	return 0;
 }

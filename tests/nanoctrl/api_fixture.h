@@ -38,6 +38,9 @@ int api_setup_short_leases(void **state);
 int api_setup_advertised(void **state);
 /* The same, and lists end at 4096 bytes. */
 int api_setup_short_lists(void **state);
+/* Streams have a line every millisecond, sockets that take little, and queues that are shorter than
+ * what is given to a socket at once: when one is full there is no room for anything. */
+int api_setup_short_queues(void **state);
 int api_teardown(void **state);
 
 /* One request; lease and body may be NULL. The answer's body is freed with the next call of it on
@@ -78,7 +81,7 @@ int api_open(struct api_fixture *f, struct api_stream *s, const char *target, co
 	     bool websocket);
 /* The same over a connection that takes next to nothing unless it is read. */
 int api_open_narrow(struct api_fixture *f, struct api_stream *s, const char *target,
-		    const char *lease);
+		    const char *lease, bool websocket);
 /* What /metrics says of a counter without labels. */
 long long api_metric(struct api_fixture *f, const char *name);
 /* The next message; NULL when it was closed. The caller decrefs it. */
