@@ -81,6 +81,8 @@ int ctrl_leave(struct ctrl *ctrl, ctrl_done_fn *done, void *arg)
 {
 	struct request *rq = begin(ctrl, done, arg);
 
+	/* One that is being had again would be told of everything, and renew the lease. */
+	nc_session_close(ctrl->client);
 	ctrl->state = CTRL_ENDED;
 	evtimer_del(ctrl->retry);
 	evtimer_del(ctrl->list_retry);

@@ -30,11 +30,12 @@ static struct {
 	struct event_base *base;
 	struct fake fake;
 	struct ctrl *ctrl;
-	bool hold_grants, hold_lists;	   /* they are not answered */
-	struct fake_conn *grant, *session; /* who waits for a grant; the last session */
-	char registration[4096];	   /* the last */
-	int n_registrations, n_lists;	   /* that were asked for */
-	int n_up, n_down, n_list_ends;	   /* that the agent was told */
+	bool hold_grants, hold_lists; /* they are not answered */
+	bool break_sessions;
+	struct fake_conn *grant, *session;	  /* who waits for a grant; the last session */
+	char registration[4096];		  /* the last */
+	int n_registrations, n_sessions, n_lists; /* that were asked for */
+	int n_up, n_down, n_list_ends;		  /* that the agent was told */
 } t;
 
 /* ---- the server ---- */
@@ -65,15 +66,25 @@ static void on_list(struct fake_conn *conn)
 		fake_reply(conn, 200, "", "{\"agents\":[]}");
 }
 
+static void on_session(struct fake_conn *conn, const char *text)
+{
+	t.n_sessions++;
+	if (t.break_sessions) {
+		fake_close(conn);
+		return;
+	}
+	fake_upgrade(conn, text);
+	fake_text(conn, HELLO);
+	t.session = conn;
+}
+
 static void on_request(void *arg, struct fake_conn *conn, const char *text)
 {
 	(void)arg;
 	if (!strncmp(text, "PUT ", 4)) {
 		on_registration(conn, text);
 	} else if (strstr(text, "/session?")) {
-		fake_upgrade(conn, text);
-		fake_text(conn, HELLO);
-		t.session = conn;
+		on_session(conn, text);
 	} else if (strstr(text, "/exchange?")) {
 		fake_reply(conn, 200, "", "{\"offers\":[]}");
 	} else {
@@ -230,6 +241,29 @@ static void set_labels__while_registering_registers_with_them(void **state)
 	assert_non_null(strstr(t.registration, "\"role\":\"decode\""));
 }
 
+/* ---- the end ---- */
+
+static void on_left(void *arg, int result)
+{
+	(void)arg;
+	(void)result;
+}
+
+/* Nothing is left that could bring the session back: the loop ends by itself. */
+static void leave__while_the_session_is_broken_is_for_good(void **state)
+{
+	int n_turns = 0;
+
+	(void)state;
+	t.break_sessions = true;
+	ctrl_start(t.ctrl);
+	spin_until(&t.n_sessions, 2);
+	fake_stop(&t.fake);
+	assert_int_equal(ctrl_leave(t.ctrl, on_left, NULL), -EAGAIN);
+	while (!event_base_loop(t.base, EVLOOP_ONCE))
+		assert_true(++n_turns < 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +276,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(list__that_other_labels_interrupt_is_made_again,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(set_labels__while_registering_registers_with_them,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(leave__while_the_session_is_broken_is_for_good,
 						setup, teardown),
 	};
 
