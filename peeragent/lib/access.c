@@ -156,8 +156,7 @@ static void remove_link(void *arg)
 {
 	struct change *c = arg;
 
-	c->ret =
-		c->agent->started && links_close(&c->agent->reconcile.links, c->link) ? 0 : -ENOENT;
+	c->ret = c->agent->started ? reconcile_remove_link(&c->agent->reconcile, c->link) : -ENOENT;
 }
 
 int slime_agent_link_remove(struct slime_agent *agent, const char *to, const char *profile)

@@ -325,6 +325,14 @@ int reconcile_add_link(struct reconcile *r, const struct slime_agent_link *link)
 	return ret;
 }
 
+int reconcile_remove_link(struct reconcile *r, const struct slime_agent_link *link)
+{
+	if (!links_close(&r->links, link))
+		return -ENOENT;
+	ctrl_list(r->ctrl); /* a selector may match its peer */
+	return 0;
+}
+
 /* ---- the end ---- */
 
 static void on_goodbye(void *arg, int result)

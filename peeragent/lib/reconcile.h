@@ -68,8 +68,9 @@ void reconcile_start(struct reconcile *r);
 /* want is checked. -ENOMEM; what was carried out until then stays. */
 int reconcile_apply(struct reconcile *r, const struct slime_topology *want);
 
-/* -EEXIST, -ENOMEM; -ENOENT. Beside the topology: for slime_agent_link_add(). */
+/* -EEXIST, -ENOMEM; -ENOENT. Beside the topology: for slime_agent_link_add() and _remove(). */
 int reconcile_add_link(struct reconcile *r, const struct slime_agent_link *link);
+int reconcile_remove_link(struct reconcile *r, const struct slime_agent_link *link);
 
 void reconcile_leave(struct reconcile *r);
 

@@ -171,6 +171,26 @@ static void link__closed_by_hand_is_forgotten_by_both(void **state)
 	end(b);
 }
 
+static void link__that_a_selector_matches_comes_back_as_its_own(void **state)
+{
+	struct slime_topology decoders = { .links = &to_decoders, .n_links = 1 };
+	struct slime_agent_attr attr = attr_of("b");
+	struct slime_agent *a = start("a", NULL, 0), *b;
+
+	(void)state;
+	attr.topology.labels = &decode;
+	attr.topology.n_labels = 1;
+	b = start_with(&attr);
+	assert_ok(slime_agent_link_add(a, &to_b));
+	assert_connected(a, b, NULL);
+	assert_ok(slime_agent_apply(a, &decoders));
+	assert_true(fakectrl_wait_no_link("a", "role=decode", "default", LONG_MS));
+	assert_ok(slime_agent_link_remove(a, "b", NULL));
+	assert_connected(a, b, NULL);
+	end(a);
+	end(b);
+}
+
 static void link__that_the_peer_wants_comes_back_as_its_own(void **state)
 {
 	struct slime_agent *a = start("a", NULL, 0), *b = start("b", &to_a, 1);
@@ -271,6 +291,7 @@ int main(void)
 		cmocka_unit_test_setup(link__comes_back_with_a_peer_that_left, reset),
 		cmocka_unit_test_setup(link__of_an_expired_peer_goes_on, reset),
 		cmocka_unit_test_setup(link__closed_by_hand_is_forgotten_by_both, reset),
+		cmocka_unit_test_setup(link__that_a_selector_matches_comes_back_as_its_own, reset),
 		cmocka_unit_test_setup(link__that_the_peer_wants_comes_back_as_its_own, reset),
 		cmocka_unit_test_setup(endpoint__held_outlives_its_link, reset),
 		cmocka_unit_test_setup(endpoint__of_an_agent_that_leaves_is_not_waited_for, reset),

@@ -201,8 +201,9 @@ SLIME_API SLIME_CHECKED int slime_agent_apply(struct slime_agent *agent,
 SLIME_API SLIME_CHECKED int slime_agent_link_add(struct slime_agent *agent,
 						 const struct slime_agent_link *link);
 
-/* Take back what slime_agent_link_add() added: the link is closed unless the topology wants it,
- * too; a peer that wants it brings it up again as its own. profile NULL is "default". -ENOENT. */
+/* Take back what slime_agent_link_add() added: the link is closed unless the topology names it,
+ * too; a selector that matches the peer, and a peer that wants it, bring it up again as their own.
+ * profile NULL is "default". -ENOENT. */
 SLIME_API int slime_agent_link_remove(struct slime_agent *agent, const char *to,
 				      const char *profile);
 
