@@ -280,6 +280,7 @@ int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const str
 		if (!ret)
 			ret = workers[i].ret;
 		out->calls += workers[i].measured;
+		out->all_calls += workers[i].started;
 		if (workers[i].busy_ns > out->elapsed_ns)
 			out->elapsed_ns = workers[i].busy_ns;
 		load_histogram_merge(&out->latency, &workers[i].latency);

@@ -28,8 +28,9 @@ struct load_rpc {
 
 struct load_rpc_result {
 	uint64_t calls;
+	uint64_t all_calls;  /* with those of the warm-up */
 	uint64_t elapsed_ns; /* of the slowest thread, with the checks between calls */
-	uint64_t cpu_ns;
+	uint64_t cpu_ns;     /* of this process, all threads, for all calls */
 	struct load_histogram latency;
 };
 

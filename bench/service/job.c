@@ -27,6 +27,7 @@ struct run {
 	char *message;
 	char profile[32];
 	struct slime_endpoint *ep;
+	uint64_t all_trips; /* of which out->trips are measured */
 };
 
 static int fail(struct run *r, int ret, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -288,6 +289,7 @@ static int run_rpc(struct run *r)
 		return fail_length(r, load.size);
 	if (ret)
 		return fail(r, ret, "echo of %llu bytes", (unsigned long long)load.size);
+	r->all_trips = got.all_calls;
 	r->out->trips = got.calls;
 	r->out->bytes = 2 * got.calls * load.size;
 	r->out->elapsed_ns = got.elapsed_ns;
@@ -313,6 +315,7 @@ static int run_transfer_on(struct run *r, const struct slime_remote_mr *remote,
 		return fail_memory(r, load_transfer_memory(load));
 	if (ret)
 		return fail(r, ret, "%s", load_op_names[load->op]);
+	r->all_trips = got.all_trips;
 	r->out->trips = got.trips;
 	r->out->bytes = got.bytes;
 	r->out->elapsed_ns = got.elapsed_ns;
@@ -390,6 +393,15 @@ static int run_transfer(struct run *r)
 	return ret;
 }
 
+/* Of CPU time that went into all trips, what the measured ones took: the others' bytes are not
+ * counted. */
+static uint64_t measured_part(const struct run *r, uint64_t cpu_ns)
+{
+	return r->all_trips
+		       ? (uint64_t)((double)cpu_ns * (double)r->out->trips / (double)r->all_trips)
+		       : 0;
+}
+
 int bench_job_run(struct slime_agent *agent, const struct bench_job *job,
 		  const struct load_stop *stop, struct bench_result *out,
 		  char message[BENCH_MESSAGE_MAX])
@@ -407,7 +419,8 @@ int bench_job_run(struct slime_agent *agent, const struct bench_job *job,
 	out->has_peer_cpu = peer_usage(&r, &before);
 	ret = job->kind == BENCH_RPC ? run_rpc(&r) : run_transfer(&r);
 	out->has_peer_cpu = out->has_peer_cpu && !ret && peer_usage(&r, &after);
-	out->peer_cpu_ns = after > before ? after - before : 0;
+	out->cpu_ns = measured_part(&r, out->cpu_ns);
+	out->peer_cpu_ns = measured_part(&r, after > before ? after - before : 0);
 	take_rails(&r);
 	close_link(&r);
 	return ret;

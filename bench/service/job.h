@@ -58,7 +58,7 @@ struct bench_result {
 	uint64_t trips;			/* or calls */
 	uint64_t bytes;
 	uint64_t elapsed_ns;
-	uint64_t cpu_ns;      /* of the initiator's process */
+	uint64_t cpu_ns;      /* of the initiator's process, for what is counted in bytes */
 	uint64_t peer_cpu_ns; /* of the peer's, if has_peer_cpu */
 	bool has_peer_cpu;
 	bool verified; /* the bytes were checked, and right */

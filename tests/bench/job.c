@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measurements between two agents of one process. */
+#include <string.h>
+
+#include "base/wire.h"
+#include "bench/load/pattern.h"
+#include "bench/service/job.h"
+#include "tests/peeragent/agents.h"
+#include "tests/support/echo.h"
+
+#define REGION_LEN 8192
+
+/* What the peer says that its CPU time grew by from one question to the next: more than any run of
+ * these takes. */
+#define USAGE_NS UINT64_C(1000000000000)
+
+static struct slime_agent *a, *b;
+
+/* On the progress thread alone. */
+static void usage(void *arg, struct slime_rpc_request *req)
+{
+	static uint64_t cpu_ns;
+	uint8_t reply[8];
+
+	(void)arg;
+	cpu_ns += USAGE_NS;
+	sl_put_le64(reply, cpu_ns);
+	slime_rpc_reply(req, reply, sizeof(reply));
+}
+
+static int start_pair(void **state)
+{
+	const struct slime_agent_region region = {
+		.name = BENCH_REGION, .size = REGION_LEN, .numa_node = -1, .access = 3
+	};
+	struct slime_rpc_method_attr echo = SLIME_RPC_METHOD_ATTR_INIT, count = echo;
+	struct slime_agent_attr attr = attr_of("b");
+	struct slime_mr *mr;
+
+	reset(state);
+	echo.fn = test_echo;
+	count.fn = usage;
+	count.flags = SLIME_RPC_INLINE;
+	attr.topology.regions = &region;
+	attr.topology.n_regions = 1;
+	assert_ok(slime_agent_create(&attr, &b));
+	assert_ok(slime_agent_method_add(b, BENCH_METHOD_ECHO, &echo));
+	assert_ok(slime_agent_method_add(b, BENCH_METHOD_USAGE, &count));
+	assert_ok(slime_agent_start(b));
+	assert_ok(slime_agent_wait_ready(b, LONG_MS));
+	assert_ok(slime_agent_region_local(b, BENCH_REGION, &mr));
+	load_pattern_fill(slime_mr_addr(mr), REGION_LEN, LOAD_PATTERN_SEED, 0);
+	assert_true(fakectrl_wait_region("b", BENCH_REGION, true, LONG_MS));
+	a = start("a", NULL, 0);
+	return 0;
+}
+
+static int end_pair(void **state)
+{
+	(void)state;
+	end(a);
+	end(b);
+	return 0;
+}
+
+static void run(const struct bench_job *job, struct bench_result *out)
+{
+	char message[BENCH_MESSAGE_MAX];
+	uint64_t cpu_ns = load_cpu_ns();
+
+	assert_ok(bench_job_run(a, job, NULL, out, message));
+	cpu_ns = load_cpu_ns() - cpu_ns;
+	assert_true(out->has_peer_cpu);
+	assert_in_range(out->cpu_ns, 1, cpu_ns);
+}
+
+static void run__of_calls_counts_the_cpu_time_of_those_it_measures(void **state)
+{
+	const struct bench_job job = {
+		.kind = BENCH_RPC,
+		.peer = "b",
+		.transport = SLIME_TRANSPORT_SHM,
+		.rpc = { .size = 64, .threads = 2, .inflight = 2, .warmup = 30, .iterations = 10 },
+	};
+	struct bench_result out;
+
+	(void)state;
+	run(&job, &out);
+	assert_int_equal(out.trips, 20);
+	assert_int_equal(out.peer_cpu_ns, USAGE_NS / 4);
+}
+
+/* At least the reads that check the bytes are not counted. */
+static void run__of_transfers_counts_the_cpu_time_of_those_it_measures(void **state)
+{
+	const struct bench_job job = {
+		.kind = BENCH_TRANSFER,
+		.peer = "b",
+		.transport = SLIME_TRANSPORT_SHM,
+		.transfer = { .op = LOAD_READ,
+			      .block_size = 1024,
+			      .batch_size = 2,
+			      .threads = 1,
+			      .duration_ms = 50 },
+	};
+	struct bench_result out;
+
+	(void)state;
+	run(&job, &out);
+	assert_true(out.verified);
+	assert_in_range(out.peer_cpu_ns, 1, USAGE_NS - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			run__of_calls_counts_the_cpu_time_of_those_it_measures, start_pair,
+			end_pair),
+		cmocka_unit_test_setup_teardown(
+			run__of_transfers_counts_the_cpu_time_of_those_it_measures, start_pair,
+			end_pair),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
