@@ -357,6 +357,26 @@ static void chunked__keys_are_asked_for_as_they_are_needed(void **state)
 	assert_int_equal(k->known, 1u << 5 | 1u << 6 | 1u << 7);
 }
 
+/* The peer asks for a chunk, and is answered that the region is withdrawn before it is told so. */
+static void chunked__region_is_withdrawn_while_a_chunk_is_asked_for(void **state)
+{
+	struct slime_xfer x;
+	struct shown s;
+
+	(void)state;
+	open_chunked(CHUNK, LEN);
+	s = show(ALL_ACCESS, false);
+	assert_ok(write_to(&s.remote, pair.a.ep));
+	x = (struct slime_xfer){
+		.local = pair.a.mr, .remote = &s.remote, .remote_offset = CHUNK, .len = CHUNK
+	};
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	take_back(&s);
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ESTALE);
+	/* The link lives. */
+	assert_ok(move(true, 0, 0, LEN));
+}
+
 static void chunks__are_no_more_than_64(void **state)
 {
 	const size_t len = 128 * (size_t)CHUNK;
@@ -738,6 +758,7 @@ int main(void)
 		CASE(chunked__region_is_written_and_read_across_its_borders),
 		CASE(chunked__region_may_begin_anywhere),
 		CASE(chunked__keys_are_asked_for_as_they_are_needed),
+		CASE(chunked__region_is_withdrawn_while_a_chunk_is_asked_for),
 		CASE(chunks__are_no_more_than_64),
 		CASE(region__longer_than_the_device_takes_is_divided),
 		CASE(region__that_would_be_too_many_chunks_is_refused),

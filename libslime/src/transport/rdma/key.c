@@ -239,18 +239,18 @@ static bool opened(struct rdma_conn *c, const struct sl_msg *m)
 	return true;
 }
 
-static bool withdrawn_by_peer(struct rdma_conn *c, const struct sl_msg *m)
+/* We may know already, by its answer to an OPEN that crossed its word; the key's place may even be
+ * another's by then. What we do not have is not under way. */
+static void withdrawn_by_peer(struct rdma_conn *c, const struct sl_msg *m)
 {
 	struct rdma_key *k = find(c, m->len, m->w[0]);
 
-	/* It told us of it before it withdraws it. */
-	if (!k || k->state != RDMA_KEY_READY)
-		return false;
-	become_stale(c, k);
-	k->tell = k->n_inflight > 0;
-	if (!k->tell)
-		send_frame(c, RDMA_WITHDRAWN, k->id, k->generation);
-	return true;
+	if (k && k->state != RDMA_KEY_STALE)
+		become_stale(c, k);
+	if (k && k->n_inflight)
+		k->tell = true;
+	else
+		send_frame(c, RDMA_WITHDRAWN, m->len, m->w[0]);
 }
 
 /* ---- ours ---- */
@@ -387,7 +387,7 @@ static bool withdrawal_acknowledged(struct rdma_conn *c, const struct sl_msg *m)
 
 bool rdma_key_received(struct rdma_conn *c, const struct sl_msg *m)
 {
-	bool ok;
+	bool ok = true;
 
 	switch (m->kind) {
 	case RDMA_OPEN:
@@ -398,7 +398,10 @@ bool rdma_key_received(struct rdma_conn *c, const struct sl_msg *m)
 		break;
 	}
 	pthread_mutex_lock(&c->lock);
-	ok = m->kind == RDMA_OPENED ? opened(c, m) : withdrawn_by_peer(c, m);
+	if (m->kind == RDMA_OPENED)
+		ok = opened(c, m);
+	else
+		withdrawn_by_peer(c, m);
 	pthread_mutex_unlock(&c->lock);
 	return ok;
 }
