@@ -354,6 +354,11 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 		refuse(c, &too_slow);
 		return;
 	}
+	/* It is not idle while it takes a reply; when it takes nothing it is cut off as stalled. */
+	if (c->state == CONN_READING && conn_unsent(c)) {
+		set_deadline(c, c->w->config->idle_ms);
+		return;
+	}
 	conn_close(c);
 }
 

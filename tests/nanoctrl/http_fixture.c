@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <cmocka.h>
 #include <event2/event.h>
@@ -236,18 +238,34 @@ void http_await(_Atomic int *counter, int n)
 	}
 }
 
-int http_connect(void)
+static int dial(bool narrow)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
+	int segment = 536, buffer = 4096;
 	unsigned port;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
+	if (narrow) {
+		/* The kernel sizes the server's buffer by segments. */
+		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
+	}
 	assert_int_equal(sscanf(server_url(fx.server), "http://127.0.0.1:%u", &port), 1);
 	addr.sin_port = htons((uint16_t)port);
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	return fd;
+}
+
+int http_connect(void)
+{
+	return dial(false);
+}
+
+int http_connect_narrow(void)
+{
+	return dial(true);
 }
 
 void http_send(int fd, const void *data, size_t len)

@@ -38,6 +38,8 @@ void http_fixture_stop(void);
 void http_await(_Atomic int *counter, int n);
 
 int http_connect(void);
+/* Takes next to nothing unless it is read. */
+int http_connect_narrow(void);
 void http_send(int fd, const void *data, size_t len);
 
 /* Reads until text has come (NULL: until the server closes); what came, NUL-terminated, with its

@@ -210,6 +210,29 @@ static void connection__without_a_request_is_closed_without_a_word(void **state)
 	assert_string_equal(text, "");
 }
 
+/* The other connection's time begins after that of the reply, on the same loop: when it is over
+ * both are. */
+static void reply__that_takes_longer_than_a_connection_may_be_idle_arrives(void **state)
+{
+	static char big[2000002];
+	const size_t len = 2000000;
+	int fd;
+
+	(void)state;
+	fx.config.idle_ms = 50;
+	fx.config.n_loops = 1;
+	http_fixture_start();
+	fd = http_connect_narrow();
+	memset(big, 'x', len);
+	say(fd, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 2000000\r\n\r\n");
+	http_send(fd, big, len);
+	http_read(fd, "\r\n\r\n", text, sizeof(text));
+	http_exchange("", text, sizeof(text));
+	assert_string_equal(text, "");
+	assert_int_equal(http_read(fd, NULL, big, sizeof(big)), len);
+	close(fd);
+}
+
 static void request__the_handler_is_told_when_the_client_goes(void **state)
 {
 	int fd;
@@ -481,6 +504,7 @@ int main(void)
 		T(request__a_body_may_wait_for_continue_and_come_in_chunks),
 		T(request__one_that_does_not_arrive_is_timed_out),
 		T(connection__without_a_request_is_closed_without_a_word),
+		T(reply__that_takes_longer_than_a_connection_may_be_idle_arrives),
 		T(request__the_handler_is_told_when_the_client_goes),
 		T(connections__more_than_allowed_are_turned_away),
 		T(body__memory_of_all_requests_is_bounded),
