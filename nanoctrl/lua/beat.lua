@@ -1,14 +1,14 @@
--- ARGV: keep, ttl, then for each beat: name, lease, secret hash, session, acknowledged event
-local ttl = tonumber(ARGV[2])
+-- ARGV: keep, ttl, then for each beat: name, lease, secret hash, session, acknowledged event by its epoch and id
+local ttl, e = tonumber(ARGV[2]), read_epoch()
 local results = {}
-for i = 3, #ARGV, 5 do
-	local name, session, acked = ARGV[i], ARGV[i + 3], ARGV[i + 4]
+for i = 3, #ARGV, 6 do
+	local name, session, acked = ARGV[i], ARGV[i + 3], ARGV[i + 5]
 	local word, _, _, attached = holder(name, ARGV[i + 1], ARGV[i + 2])
 	if word == OK and session ~= '' and session ~= attached then word = REPLACED end
 	if word == OK then
 		write('ZADD', DUE, text(now + ttl), name)
-		if acked ~= '0' then redis.call('HSET', agent_key(name), 'acked', acked) end
+		if acked ~= '0' and ARGV[i + 4] == e then redis.call('HSET', agent_key(name), 'acked', acked) end
 	end
 	results[#results + 1] = word
 end
-return { OK, read_epoch(), results }
+return { OK, e, results }

@@ -97,12 +97,30 @@ end
 -- Before a script that begins by deleting: what refuses to grow refuses here, with nothing done.
 local function gate() return count(SEQ) end
 
+-- What Redis lost, it lost before the epoch `since` (schema.lua). Later epochs are greater, whatever the clock does: `last`
+-- is the last one that was given out.
+local function run_key() return place() .. 'nanoctrl:run' end
+
 local function new_epoch()
-	redis.call('SET', EPOCH, micros)
-	return micros
+	local last = number(counted(read('HGET', run_key(), 'last')))
+	local e = text(math.max(tonumber(micros), last + 1))
+	write('HSET', run_key(), 'last', e)
+	redis.call('SET', EPOCH, e)
+	return e
 end
 
-local function epoch() return counted(read('GET', EPOCH)) or new_epoch() end
+-- '0' where there is none yet.
+local function read_epoch()
+	local e = counted(read('GET', EPOCH))
+	if not e then return '0' end
+	local since = counted(read('HGET', run_key(), 'since'))
+	return since and tonumber(since) > tonumber(e) and since or e
+end
+
+local function epoch()
+	local e = read_epoch()
+	return e ~= '0' and e or new_epoch()
+end
 
 local function last_event() return counted(read('GET', EVENT_SEQ)) or '0' end
 
@@ -175,10 +193,12 @@ end
 
 local AGENT = { 'epoch', 'incarnation', 'address', 'labels', 'services', 'attributes', 'revision', 'registered_at', 'session' }
 
--- What C reads as struct store_agent; nil when there is none.
+-- What C reads as struct store_agent; nil when there is none. Who is there now is there in this epoch, whenever it registered.
 local function agent_row(name)
 	local h = agent(name, unpack(AGENT))
 	if not h then return nil end
+	local e = read_epoch()
+	if e ~= '0' then h[2] = e end
 	local row = { name, text(number(read('ZSCORE', DUE, name)) - now) }
 	for i = 1, #AGENT + 1 do row[#row + 1] = h[i] or '' end
 	return row
@@ -189,8 +209,6 @@ local function page(after, limit)
 	local names = read('ZRANGEBYLEX', NAMES, after == '' and '-' or '(' .. after, '+', 'LIMIT', 0, limit) or {}
 	return names, #names == tonumber(limit) and names[#names] or ''
 end
-
-local function read_epoch() return counted(read('GET', EPOCH)) or '0' end
 
 -- ---- snapshots ----
 

@@ -1,6 +1,6 @@
 -- ARGV: keep, ttl, name, incarnation, owner hash, secret hash, again (0|1), address, labels, services, attributes
 local ttl, name, incarnation, owner, secret, again = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local held = agent(name, 'incarnation', 'owner', 'lease', 'acked')
+local held = agent(name, 'incarnation', 'owner', 'lease', 'acked', 'epoch')
 local resumed, taken, generation = false, '', nil
 
 if held and held[3] ~= owner then return { NAME_TAKEN, text(now), agent_row(name) } end
@@ -22,6 +22,8 @@ if not resumed then
 	generation = lease
 	redis.call('UNLINK', agent_key(name))
 	redis.call('HSET', agent_key(name), 'taken', taken, 'registered_at', text(now), 'epoch', e, 'acked', cursor)
+elseif held[6] ~= e then
+	redis.call('HSET', agent_key(name), 'epoch', e, 'acked', cursor)
 end
 redis.call('HSET', agent_key(name), 'generation', generation, 'incarnation', incarnation, 'owner', owner,
 	'lease', lease, 'secret', secret, 'session', '', 'address', ARGV[8], 'labels', ARGV[9], 'services', ARGV[10],

@@ -136,7 +136,7 @@ void api_agent_heartbeat(struct request *rq)
 		api_refuse(rq, &err);
 		return;
 	}
-	store_beat(request_store(rq), scope, &who.lease, NULL, cursor.id, beaten, rq);
+	store_beat(request_store(rq), scope, &who.lease, NULL, &cursor, beaten, rq);
 }
 
 struct updating {

@@ -31,7 +31,7 @@ struct session {
 	struct api_who who;
 	struct store_cursor from; /* where events begin */
 	bool from_given;
-	uint64_t epoch;
+	uint64_t epoch; /* of the registration */
 	uint64_t generation;
 	uint64_t acked;
 	uint64_t beat_ns; /* when the lease was last extended */
@@ -162,7 +162,9 @@ static void on_beat(void *arg, int result, uint64_t epoch)
 
 	s->n_inflight--;
 	s->beating = false;
-	if (result == STORE_OK) {
+	if (result == STORE_OK && epoch != s->epoch) {
+		end_resync(s, epoch);
+	} else if (result == STORE_OK) {
 		s->beat_ns = sl_clock_ns();
 		if (!s->over)
 			say_beat(s);
@@ -189,7 +191,8 @@ static void beat(struct session *s)
 		return;
 	s->beating = true;
 	s->n_inflight++;
-	store_beat(s->store, s->scope, &s->who.lease, s->id, s->acked, on_beat, s);
+	store_beat(s->store, s->scope, &s->who.lease, s->id,
+		   &(struct store_cursor){ s->epoch, s->acked }, on_beat, s);
 }
 
 /* ---- events ---- */

@@ -23,11 +23,13 @@ struct redisReply;
  */
 typedef void redis_reply_fn(void *arg, int result, const struct redisReply *reply);
 
+#define REDIS_WORDS_MAX 7
+
 /* A command; what it points to outlives the connection. */
 struct redis_words {
 	int n; /* 0: none */
-	const char *args[6];
-	size_t lens[6];
+	const char *args[REDIS_WORDS_MAX];
+	size_t lens[REDIS_WORDS_MAX];
 };
 
 struct redis_attr {
@@ -37,7 +39,8 @@ struct redis_attr {
 	uint32_t max_inflight;
 	unsigned tries; /* to begin to serve, then down is called; 0: there is no end of them */
 	/* Ends the greeting: the connection serves when the answer is OK, else the answer says why
-	 * not. */
+	 * not. Two words are added: the run id (see up), and "1" where a server that comes back has
+	 * all that it acknowledged, else "0". */
 	struct redis_words admit;
 	/*
 	 * The connection serves: authenticated, database selected. run_id tells one life of a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The greeting: AUTH, SELECT, CLIENT SETNAME, INFO, and what the owner asks. */
+/* The greeting: AUTH, SELECT, CLIENT SETNAME, CONFIG GET, INFO, and what the owner asks. */
 #include <stdio.h>
 #include <string.h>
 #include <hiredis/hiredis.h>
@@ -23,6 +23,29 @@ static void named(void *arg, int result, const redisReply *reply)
 	(void)arg;
 	(void)result;
 	(void)reply;
+}
+
+/* Of {name, value, name, value, ...} */
+static bool is_set(const redisReply *settings, const char *name, const char *value)
+{
+	for (size_t i = 0; i + 1 < settings->elements; i += 2) {
+		const redisReply *n = settings->element[i], *v = settings->element[i + 1];
+
+		if (n->type == REDIS_REPLY_STRING && v->type == REDIS_REPLY_STRING &&
+		    !strcmp(n->str, name))
+			return !strcmp(v->str, value);
+	}
+	return false;
+}
+
+/* A server that does not tell may lose what it acknowledged. */
+static void configured(void *arg, int result, const redisReply *reply)
+{
+	struct redis *r = arg;
+
+	r->synced = !result && reply->type == REDIS_REPLY_ARRAY &&
+		    is_set(reply, "appendonly", "yes") && is_set(reply, "appendfsync", "always") &&
+		    is_set(reply, "no-appendfsync-on-rewrite", "no");
 }
 
 static bool is_unfit(struct redis *r, const char *info)
@@ -69,10 +92,26 @@ static void admitted(void *arg, int result, const redisReply *reply)
 	redis_broke(r, r->trouble);
 }
 
+static int ask_admission(struct redis *r)
+{
+	const struct redis_words *admit = &r->attr.admit;
+	const char *args[REDIS_WORDS_MAX + 2];
+	size_t lens[REDIS_WORDS_MAX + 2];
+
+	memcpy(args, admit->args, sizeof(admit->args));
+	memcpy(lens, admit->lens, sizeof(admit->lens));
+	args[admit->n] = r->run_id;
+	lens[admit->n] = strlen(r->run_id);
+	args[admit->n + 1] = r->keeps ? "1" : "0";
+	lens[admit->n + 1] = 1;
+	return redis_send(r, admit->n + 2, args, lens, admitted, r);
+}
+
 /* INFO answers also while the server is loading; writing is for those that are fit. */
 static void informed(void *arg, int result, const redisReply *reply)
 {
 	struct redis *r = arg;
+	char offset[24]; /* up to which a primary has what it had as a replica; -1: it was none */
 
 	if (result || r->broken)
 		return;
@@ -85,10 +124,11 @@ static void informed(void *arg, int result, const redisReply *reply)
 		return;
 	}
 	redis_info_value(reply->str, "run_id", r->run_id, sizeof(r->run_id));
+	redis_info_value(reply->str, "second_repl_offset", offset, sizeof(offset));
+	r->keeps = r->synced && !strcmp(offset, "-1");
 	if (!r->attr.admit.n)
 		serve(r);
-	else if (redis_send(r, r->attr.admit.n, r->attr.admit.args, r->attr.admit.lens, admitted,
-			    r))
+	else if (ask_admission(r))
 		redis_broke(r, "no memory for the greeting");
 }
 
@@ -116,6 +156,10 @@ int redis_greet(struct redis *r)
 		ret = send_words(r, greeted, "SELECT", db, NULL);
 	if (!ret)
 		ret = send_words(r, named, "CLIENT", "SETNAME", r->attr.name);
+	/* Who takes over for another one has what reached it, wherever that is written to. */
+	r->synced = false;
+	if (!ret && url->kind == REDIS_PLAIN && r->attr.admit.n)
+		ret = send_words(r, configured, "CONFIG", "GET", "*append*");
 	/* All sections: "server" has the run id, "persistence" whether it loads. */
 	if (!ret)
 		ret = send_words(r, informed, "INFO", NULL, NULL);

@@ -150,13 +150,15 @@ void store_register(struct store *store, const char *scope, const struct store_r
 		    store_grant_fn *fn, void *arg);
 
 /*
- * Extend a lease, and acknowledge events up to acked (0: none). session: the session that beats, or
- * NULL. The beats of one turn of the loop go out together.
- * 0, STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_REPLACED; epoch is the scope's now.
+ * Extend a lease, and acknowledge events up to acked (id 0: none; of another epoch than the
+ * scope's: none, either). session: the session that beats, or NULL. The beats of one turn of the
+ * loop go out together. 0, STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_REPLACED; epoch is the scope's
+ * now.
  */
 typedef void store_beat_fn(void *arg, int result, uint64_t epoch);
 void store_beat(struct store *store, const char *scope, const struct store_lease *lease,
-		const char *session, uint64_t acked, store_beat_fn *fn, void *arg);
+		const char *session, const struct store_cursor *acked, store_beat_fn *fn,
+		void *arg);
 
 /* What is given in profile replaces what is stored. 0 (also for this revision again),
  * STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_STALE. */

@@ -6,6 +6,7 @@
 #include "store_redis.h"
 
 #define BEATS_PER_CALL 256
+#define ARGS_PER_BEAT  6
 
 /* ---- register, update, leave ---- */
 
@@ -166,7 +167,7 @@ static struct beat *new_beat(const struct store_lease *lease, const char *sessio
 }
 
 void store_beat(struct store *store, const char *scope, const struct store_lease *lease,
-		const char *session, uint64_t acked, store_beat_fn *fn, void *arg)
+		const char *session, const struct store_cursor *acked, store_beat_fn *fn, void *arg)
 {
 	struct beat *b = new_beat(lease, session ? session : "");
 
@@ -174,7 +175,8 @@ void store_beat(struct store *store, const char *scope, const struct store_lease
 		fn(arg, -ENOMEM, 0);
 		return;
 	}
-	store_arg_number(&b->args, acked);
+	store_arg_number(&b->args, acked->epoch);
+	store_arg_number(&b->args, acked->id);
 	memcpy(b->scope, scope, strlen(scope) + 1);
 	b->fn = fn;
 	b->arg = arg;
@@ -239,7 +241,7 @@ static size_t gather(struct sl_list *waiting, struct batch *batch, const char *s
 			break;
 		if (strcmp(b->scope, scope) != 0)
 			continue;
-		memcpy(args + 1 + 5 * n++, b->args.v, 5 * sizeof(*args));
+		memcpy(args + 1 + ARGS_PER_BEAT * n++, b->args.v, ARGS_PER_BEAT * sizeof(*args));
 		sl_list_remove(&b->node);
 		sl_list_append(&batch->beats, &b->node);
 	}
@@ -248,7 +250,7 @@ static size_t gather(struct sl_list *waiting, struct batch *batch, const char *s
 
 static void send_batch(struct store *store, struct sl_list *waiting, const char *ttl)
 {
-	struct store_text args[1 + 5 * BEATS_PER_CALL] = { { ttl, strlen(ttl) } };
+	struct store_text args[1 + ARGS_PER_BEAT * BEATS_PER_CALL] = { { ttl, strlen(ttl) } };
 	char scope[KEY_NAME_MAX + 1];
 	struct batch *batch = malloc(sizeof(*batch));
 	size_t n;
@@ -260,7 +262,7 @@ static void send_batch(struct store *store, struct sl_list *waiting, const char 
 	sl_list_init(&batch->beats);
 	memcpy(scope, SL_CONTAINER_OF(waiting->next, struct beat, node)->scope, sizeof(scope));
 	n = gather(waiting, batch, scope, args);
-	store_send_many(store, scope, SCRIPT_BEAT, 1 + 5 * n, args, finish_beats,
+	store_send_many(store, scope, SCRIPT_BEAT, 1 + ARGS_PER_BEAT * n, args, finish_beats,
 			(union store_answer){ .done = NULL }, batch);
 }
 

@@ -265,9 +265,10 @@ static struct redis_words ask_schema(const struct key_names *keys)
 	const char *text = (const char *)s->text;
 
 	return (struct redis_words){
-		.n = 6,
-		.args = { "EVAL", text, "1", keys->schema, "0", FORM },
-		.lens = { strlen("EVAL"), s->len, 1, strlen(keys->schema), 1, strlen(FORM) },
+		.n = 7,
+		.args = { "EVAL", text, "2", keys->schema, keys->run, "0", FORM },
+		.lens = { strlen("EVAL"), s->len, 1, strlen(keys->schema), strlen(keys->run), 1,
+			  strlen(FORM) },
 	};
 }
 

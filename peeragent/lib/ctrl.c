@@ -352,8 +352,9 @@ static void on_registered(void *arg, const struct nc_error *error, const struct 
 		return;
 	}
 	holder_forget(&ctrl->holder);
+	/* In another epoch some of what we published may be lost. */
+	ctrl->fresh |= !grant->resumed || grant->epoch != ctrl->epoch;
 	ctrl->epoch = grant->epoch;
-	ctrl->fresh |= !grant->resumed;
 	if (ctrl->relabelled)
 		register_now(ctrl);
 	else

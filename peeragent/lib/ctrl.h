@@ -66,7 +66,7 @@ enum ctrl_trouble {
 };
 
 struct ctrl_ops {
-	/* Registered and in session. fresh: nothing that we published before is there. */
+	/* Registered and in session. fresh: what we published before may not be there. */
 	void (*up)(void *arg, bool fresh);
 	/* The session is lost, or could not be had. Comes once for each change of what is wrong. */
 	void (*down)(void *arg, enum ctrl_trouble trouble, const char *text);

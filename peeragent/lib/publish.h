@@ -42,7 +42,7 @@ struct publisher {
 int publisher_init(struct publisher *pub, struct event_base *base);
 void publisher_fini(struct publisher *pub);
 
-/* The session came up; fresh: nothing that was sent is there any more. */
+/* The session came up; fresh: what was sent may not be there any more. */
 void publisher_up(struct publisher *pub, bool fresh);
 void publisher_down(struct publisher *pub);
 

@@ -251,7 +251,8 @@ static void ask_beats(void)
 {
 	n_asked += 2;
 	for (int i = 0; i < 3; i++)
-		store_beat(store, scope, &lease, "s", 1, on_beat, NULL);
+		store_beat(store, scope, &lease, "s", &(struct store_cursor){ 0, 1 }, on_beat,
+			   NULL);
 }
 
 static void ask_leave(void)

@@ -69,6 +69,7 @@ static void keys__of_a_cluster_have_one_tag(void **state)
 	key_names_init(&names, true);
 	assert_string_equal(names.scopes, "{nanoctrl}:nanoctrl:scopes");
 	assert_string_equal(names.schema, "{nanoctrl}:nanoctrl:schema");
+	assert_string_equal(names.run, "{nanoctrl}:nanoctrl:run");
 	key_prefix(prefix, &names, "demo");
 	assert_string_equal(prefix, "{nanoctrl}:{demo}:nanoctrl:");
 	assert_true(wakes(&names, "{nanoctrl}:{demo}:nanoctrl:wake", scope));

@@ -95,14 +95,43 @@ static void beat__of_many_in_one_turn_answers_each(void **state)
 	wrong = m[7].lease;
 	wrong.id += 1000;
 	for (int i = 0; i < 40; i++)
-		store_beat(f->store, SCOPE, &m[i].lease, NULL, 0, answer_beat, &a[i]);
-	store_beat(f->store, SCOPE, &wrong, NULL, 0, answer_beat, &a[40]);
+		store_beat(f->store, SCOPE, &m[i].lease, NULL, &(struct store_cursor){ 0, 0 },
+			   answer_beat, &a[i]);
+	store_beat(f->store, SCOPE, &wrong, NULL, &(struct store_cursor){ 0, 0 }, answer_beat,
+		   &a[40]);
 	fixture_run(f, &a[40].done);
 	for (int i = 0; i < 40; i++) {
 		assert_true(a[i].done);
 		assert_int_equal(a[i].result, 0);
 	}
 	assert_int_equal(a[40].result, STORE_LEASE_GONE);
+}
+
+static void beat_acked(struct fixture *f, const struct member *m, const struct store_cursor *acked)
+{
+	struct answer a = { .done = false };
+
+	store_beat(f->store, SCOPE, &m->lease, NULL, acked, answer_beat, &a);
+	fixture_run(f, &a.done);
+	assert_int_equal(a.result, 0);
+}
+
+static void beat__acknowledges_events_of_its_epoch_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct answer a = { .done = false };
+	struct store_cursor at;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	at = m.cursor;
+	beat_acked(f, &m, &(struct store_cursor){ at.epoch, at.id + 1 });
+	beat_acked(f, &m, &(struct store_cursor){ at.epoch - 1, at.id + 100 });
+	store_open_session(f->store, SCOPE, &m.lease, "s1", answer_grant, &a);
+	fixture_run(f, &a.done);
+	assert_int_equal(a.result, 0);
+	assert_int_equal(a.grant.cursor.epoch, at.epoch);
+	assert_int_equal(a.grant.cursor.id, at.id + 1);
 }
 
 static void leave__removes_everything_and_tells_peers(void **state)
@@ -304,7 +333,7 @@ static void destroy__calls_back_what_is_in_flight(void **state)
 	struct store_lease lease = { "x", 1, SECRET };
 
 	store_list_agents(f->store, SCOPE, "", 10, answer_page, &a);
-	store_beat(f->store, SCOPE, &lease, NULL, 0, answer_beat, &b);
+	store_beat(f->store, SCOPE, &lease, NULL, &(struct store_cursor){ 0, 0 }, answer_beat, &b);
 	fixture_close(f);
 	assert_int_equal(a.result, -EIO);
 	assert_int_equal(b.result, -ENOTCONN);
@@ -321,6 +350,7 @@ int main(void)
 		TEST(register__again_keeps_generation_and_objects),
 		TEST(beat__with_a_wrong_secret_is_refused),
 		TEST(beat__of_many_in_one_turn_answers_each),
+		TEST(beat__acknowledges_events_of_its_epoch_alone),
 		TEST(leave__removes_everything_and_tells_peers),
 		cmocka_unit_test_setup_teardown(lease__without_a_beat_ends_and_tells_peers,
 						fixture_setup_short_leases, fixture_teardown),

@@ -246,7 +246,8 @@ int fixture_beat(struct fixture *f, const struct member *m, const char *session)
 {
 	struct answer a = { .done = false };
 
-	store_beat(f->store, SCOPE, &m->lease, session, 0, answer_beat, &a);
+	store_beat(f->store, SCOPE, &m->lease, session, &(struct store_cursor){ 0, 0 }, answer_beat,
+		   &a);
 	fixture_run(f, &a.done);
 	return a.result;
 }

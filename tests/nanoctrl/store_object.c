@@ -391,7 +391,7 @@ static void scope__without_agents_and_events_is_forgotten(void **state)
 	assert_int_equal(fixture_leave(f, &m), 0);
 	/* Age the events: their time is the last field of each. */
 	test_redis_do(&f->redis, "DEL {test}:nanoctrl:events");
-	fixture_until(f, 1, "KEYS *"); /* nanoctrl:schema */
+	fixture_until(f, 2, "KEYS *"); /* nanoctrl:schema, nanoctrl:run */
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
 	assert_int_equal(test_redis_do(&f->redis, "SISMEMBER nanoctrl:scopes test"), 1);
 }

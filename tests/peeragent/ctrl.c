@@ -18,8 +18,8 @@
 
 #define assert_ok(expr) assert_int_equal((expr), 0)
 
-#define GRANT                                                                                       \
-	"{\"lease\":\"a/1/secret\",\"epoch\":5,\"generation\":7,\"ttl_ms\":15000,\"beat_ms\":5000," \
+#define GRANT                                                                                        \
+	"{\"lease\":\"a/1/secret\",\"epoch\":%d,\"generation\":7,\"ttl_ms\":15000,\"beat_ms\":5000," \
 	"\"grace_ms\":2000,\"resumed\":%s}"
 #define HELLO \
 	"{\"type\":\"hello\",\"epoch\":5,\"generation\":7,\"cursor\":\"5:1\",\"beat_ms\":5000}"
@@ -34,6 +34,7 @@ static struct {
 	bool break_sessions;
 	struct fake_conn *grant, *session;	  /* who waits for a grant; the last session */
 	char registration[4096];		  /* the last */
+	int epoch, up_epoch;			  /* of grants; of the last session */
 	int n_registrations, n_sessions, n_lists; /* that were asked for */
 	int n_up, n_down, n_list_ends;		  /* that the agent was told */
 } t;
@@ -45,7 +46,7 @@ static void reply_grant(struct fake_conn *conn)
 {
 	char grant[256];
 
-	snprintf(grant, sizeof(grant), GRANT, t.n_registrations > 1 ? "true" : "false");
+	snprintf(grant, sizeof(grant), GRANT, t.epoch, t.n_registrations > 1 ? "true" : "false");
 	fake_reply(conn, 200, "", grant);
 }
 
@@ -104,7 +105,8 @@ static void on_message(void *arg, struct fake_conn *conn, const char *text)
 static void on_up(void *arg, bool fresh)
 {
 	(void)arg;
-	assert_int_equal(fresh, !t.n_up);
+	assert_int_equal(fresh, !t.n_up || t.epoch != t.up_epoch);
+	t.up_epoch = t.epoch;
 	t.n_up++;
 }
 
@@ -159,6 +161,7 @@ static int setup(void **state)
 
 	(void)state;
 	memset(&t, 0, sizeof(t));
+	t.epoch = 5;
 	t.base = event_base_new();
 	fake_start(&t.fake, t.base, on_request, on_message, NULL);
 	url = t.fake.url;
@@ -241,6 +244,18 @@ static void set_labels__while_registering_registers_with_them(void **state)
 	assert_non_null(strstr(t.registration, "\"role\":\"decode\""));
 }
 
+/* The generation goes on, and what was published in it may be lost. */
+static void registration__in_another_epoch_publishes_again(void **state)
+{
+	(void)state;
+	ctrl_start(t.ctrl);
+	spin_until(&t.n_up, 1);
+	t.epoch++;
+	fake_text(t.session, "{\"type\":\"resync\",\"cause\":\"epoch\",\"spread_ms\":0}");
+	spin_until(&t.n_up, 2); /* which looks whether it is told that it is fresh */
+	assert_int_equal(t.up_epoch, t.epoch);
+}
+
 /* ---- the end ---- */
 
 static void on_left(void *arg, int result)
@@ -276,6 +291,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(list__that_other_labels_interrupt_is_made_again,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(set_labels__while_registering_registers_with_them,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(registration__in_another_epoch_publishes_again,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(leave__while_the_session_is_broken_is_for_good,
 						setup, teardown),

@@ -34,6 +34,17 @@ static void serve(const struct test_redis *r, pid_t parent)
 	_exit(errno == ENOENT ? 77 : 1);
 }
 
+/* Not while it reads what it kept. */
+static bool answers(redisContext *c)
+{
+	redisReply *reply = redisCommand(c, "PING");
+	bool yes = reply && reply->type == REDIS_REPLY_STATUS;
+
+	if (reply)
+		freeReplyObject(reply);
+	return yes;
+}
+
 static redisContext *try_connect(const struct test_redis *r)
 {
 	redisContext *c = redisConnectUnix(r->socket);
@@ -59,6 +70,10 @@ void test_redis_restart(struct test_redis *r)
 		serve(r, parent);
 	for (int i = 0; i < START_TRIES && !c; i++) {
 		c = try_connect(r);
+		if (c && !answers(c)) {
+			redisFree(c);
+			c = NULL;
+		}
 		if (!c && waitpid(r->pid, &status, WNOHANG) == r->pid) {
 			r->pid = 0;
 			rmdir(r->dir);
@@ -116,14 +131,15 @@ void test_redis_resume(struct test_redis *r)
 
 void test_redis_stop(struct test_redis *r)
 {
-	char command[128];
+	char command[2 * sizeof(r->dir) + 64];
 
 	test_redis_kill(r);
 	if (!*r->dir)
 		return;
 	unlink(r->socket);
-	snprintf(command, sizeof(command), "rm -rf '%s/appendonlydir'", r->dir);
-	if (!r->durable || system(command) == 0)
+	snprintf(command, sizeof(command), "rm -rf '%s/appendonlydir' '%s/dump.rdb'", r->dir,
+		 r->dir);
+	if (system(command) == 0)
 		rmdir(r->dir);
 }
 

@@ -26,7 +26,7 @@ void test_redis_start_durable(struct test_redis *r);
 /* Kill it, with what it knew unless it is durable. */
 void test_redis_kill(struct test_redis *r);
 
-/* Start it again, empty unless it is durable, in the same place. */
+/* Start it again in the same place: empty, unless it is durable or somebody made it SAVE. */
 void test_redis_restart(struct test_redis *r);
 
 void test_redis_pause(struct test_redis *r);
