@@ -31,12 +31,12 @@ static bool is(const char *info, const char *name, const char *value)
 	return strcmp(have, value) == 0;
 }
 
-static bool is_too_old(const char *version)
+static bool is_before(const char *version, unsigned major, unsigned minor)
 {
-	unsigned major;
-	unsigned minor;
+	unsigned have_major, have_minor;
 
-	return sscanf(version, "%u.%u", &major, &minor) == 2 && major * 100 + minor < 602;
+	return sscanf(version, "%u.%u", &have_major, &have_minor) == 2 &&
+	       (have_major < major || (have_major == major && have_minor < minor));
 }
 
 bool redis_info_unfit(const char *info, enum redis_kind kind, char *why, size_t size)
@@ -57,8 +57,15 @@ bool redis_info_unfit(const char *info, enum redis_kind kind, char *why, size_t 
 		snprintf(why, size, "it is no node of a Redis Cluster");
 	else if (kind != REDIS_PLAIN && is(info, "role", "slave"))
 		snprintf(why, size, "it is not the primary any more");
-	else if (is_too_old(version))
+	else if (is_before(version, 6, 2))
 		snprintf(why, size, "Redis is version %s; 6.2 or later is needed", version);
+	/* min-replicas-to-write is not for scripts before, and we write by nothing else. */
+	else if (kind != REDIS_PLAIN && is_before(version, 7, 0))
+		snprintf(
+			why, size,
+			"Redis is version %.24s; with sentinels or in a cluster 7.0 or later is needed: "
+			"an older one lets scripts write without replicas",
+			version);
 	else if (*policy && strcmp(policy, "noeviction") != 0)
 		snprintf(why, size,
 			 "Redis may evict leases: its maxmemory-policy is %s, not noeviction",
