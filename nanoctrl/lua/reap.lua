@@ -1,5 +1,5 @@
 -- The housekeeping of a scope, in portions. ARGV: keep, the time we expect it to be ('0': no lease may end), age of events
--- kept, portion. A clock that strays ends no lease. Answers {OK, leases ended, more to do at once, leases held}.
+-- kept, portion. A clock that strays ends no lease. Answers {OK, leases ended, more to do at once, leases held, skipped}.
 local portion = tonumber(ARGV[4])
 local ended, more = 0, 0
 
@@ -62,14 +62,15 @@ for _, entry in ipairs(first) do
 end
 if old then
 	local n = tonumber(string.match(old, '^(%d+)'))
-	redis.call('XTRIM', EVENTS, 'MINID', text(n + 1) .. '-0')
-	if old == first[#first][1] and #first == 100 then more = 1 end
+	-- Junk with the greatest id there is stays until the stream begins anew: nothing is behind it.
+	local gone = number(read('XTRIM', EVENTS, 'MINID', text(n + 1) .. '-0'))
+	if gone > 0 and old == first[#first][1] and #first == 100 then more = 1 end
 end
 
-local empty = number(read('ZCARD', NAMES)) == 0 and number(read('SCARD', DEAD)) == 0 and number(read('XLEN', EVENTS)) == 0
-if empty then
+-- Sets that are empty are not there; one of another type says nothing of who there is.
+if redis.call('EXISTS', NAMES, DUE, DEAD) == 0 and number(read('XLEN', EVENTS)) == 0 then
 	redis.call('UNLINK', EPOCH, SEQ, EVENT_SEQ, EVENTS, DUE, NAMES, DEAD)
 	local scopes, scope = scopes_entry()
 	write('SREM', scopes, scope)
 end
-return { OK, ended, more, number(read('ZCARD', DUE)) }
+return { OK, ended, more, number(read('ZCARD', DUE)), skipped }

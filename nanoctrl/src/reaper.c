@@ -106,19 +106,21 @@ static void count_held(struct reaper *r, const struct visit *v, uint64_t held)
 	r->n_silent--;
 }
 
-/* {outcome, ended, more, held} */
+/* {outcome, ended, more, held, skipped} */
 static void on_visited(struct store_call *call, int result, const redisReply *reply)
 {
 	struct visit *v = call->arg;
 	uint64_t ended;
 	uint64_t more;
 	uint64_t held;
+	uint64_t skipped;
 
 	if (result != STORE_OK || !store_u64(reply, 1, &ended) || !store_u64(reply, 2, &more) ||
-	    !store_u64(reply, 3, &held)) {
+	    !store_u64(reply, 3, &held) || !store_u64(reply, 4, &skipped)) {
 		free(v);
 		return;
 	}
+	atomic_fetch_add(&call->store->hub->n_skipped, skipped);
 	count_held(v->reaper, v, held);
 	if (ended)
 		sl_info("reaper", "scope %s: %" PRIu64 " leases ended without a word", v->scope,

@@ -269,6 +269,32 @@ static void list__skips_junk_that_others_wrote(void **state)
 	assert_int_equal(fixture_leave(f, &m), 0);
 }
 
+/* Until the reaper has looked at the scope a few times. */
+static void until_reaped(struct fixture *f)
+{
+	long long n = test_redis_calls(&f->redis, "sscan");
+
+	while (test_redis_calls(&f->redis, "sscan") < n + 5)
+		fixture_spend(f, 10);
+}
+
+static void scope__with_damaged_names_is_not_empty(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	uint64_t epoch;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	epoch = m.cursor.epoch;
+	test_redis_do(&f->redis, "DEL {test}:nanoctrl:events"); /* as if they had grown old */
+	test_redis_do(&f->redis, "SET {test}:nanoctrl:names x");
+	until_reaped(f);
+	assert_int_equal(test_redis_do(&f->redis, "ZCARD {test}:nanoctrl:due"), 1);
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	assert_int_equal(m.cursor.epoch, epoch);
+	assert_int_equal(test_redis_do(&f->redis, "ZCARD {test}:nanoctrl:names"), 1);
+}
+
 /* Numbers that others wrote by hand, and that no counter of ours can have. */
 static void register__over_damaged_numbers_goes_on(void **state)
 {
@@ -356,6 +382,7 @@ int main(void)
 						fixture_setup_short_leases, fixture_teardown),
 		TEST(session__that_was_replaced_neither_beats_nor_shortens),
 		TEST(session__that_breaks_leaves_the_grace_period),
+		TEST(scope__with_damaged_names_is_not_empty),
 		TEST(list__skips_junk_that_others_wrote),
 		TEST(register__over_damaged_numbers_goes_on),
 		TEST(list__goes_on_behind_the_last_name),
