@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -66,13 +67,12 @@ static int make_key(const char *path, char *key)
 	char line[CTRL_OWNER_KEY_LEN + 2];
 	int fd, ret;
 
-	if (snprintf(temporary, sizeof(temporary), "%s.%ld", path, (long)getpid()) >=
-	    (int)sizeof(temporary))
+	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary))
 		return -ENAMETOOLONG;
 	ret = random_hex(key, CTRL_OWNER_KEY_LEN);
 	if (ret)
 		return ret;
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	snprintf(line, sizeof(line), "%s\n", key);

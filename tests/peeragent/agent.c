@@ -187,6 +187,29 @@ static void key__that_others_can_read_is_refused(void **state)
 	assert_ok(rmdir(dir));
 }
 
+/* As a process with our number left it that ended while it made the key. */
+static void key__half_made_by_another_process_is_no_hindrance(void **state)
+{
+	char dir[] = "/tmp/slime-agent-XXXXXX", key[64], half[96];
+	struct slime_agent_attr attr = attr_of("a");
+	struct slime_agent *agent;
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	attr.state_dir = dir;
+	snprintf(key, sizeof(key), "%s/default:a.key", dir);
+	snprintf(half, sizeof(half), "%s.%ld", key, (long)getpid());
+	f = fopen(half, "w");
+	assert_non_null(f);
+	assert_ok(fclose(f));
+	assert_ok(slime_agent_create(&attr, &agent));
+	end(agent);
+	assert_ok(unlink(key));
+	assert_ok(unlink(half));
+	assert_ok(rmdir(dir));
+}
+
 static void create__refuses_what_is_out_of_range(void **state)
 {
 	struct slime_agent_attr nameless = attr_of(""), scoped = attr_of("a"), alone = attr_of("a"),
@@ -231,6 +254,7 @@ int main(void)
 		cmocka_unit_test_setup(name__of_another_owner_is_refused, reset),
 		cmocka_unit_test_setup(name__is_taken_over_with_the_owner_key, reset),
 		cmocka_unit_test_setup(key__that_others_can_read_is_refused, reset),
+		cmocka_unit_test_setup(key__half_made_by_another_process_is_no_hindrance, reset),
 		cmocka_unit_test_setup(create__refuses_what_is_out_of_range, reset),
 		cmocka_unit_test_setup(create__and_destroy_without_a_start, reset),
 	};
