@@ -71,6 +71,7 @@ trap 'rm -rf "$work"' EXIT
 closings=$work/closings
 : >"$closings"
 failed=0
+ran=0
 
 step() {
 	echo "== $*"
@@ -163,6 +164,7 @@ run_tests() {
 		echo "no test of $what in this tree"
 		return 0
 	fi
+	ran=1
 	rm -f "$report"
 	"${launch[@]}" ctest --preset "$preset" --parallel "$at_once" --output-junit "$report" "${filter[@]}" \
 		2>&1 | tee "$work/log"
@@ -231,6 +233,7 @@ label)
 	count | install) build_and_test release "$label" ;;
 	esac
 	build_and_test dev "$label"
+	[ "$failed" -ne 0 ] || [ "$ran" -ne 0 ] || fail "no test has the label $label"
 	;;
 coverage)
 	deploy/packages.sh test || exit 1

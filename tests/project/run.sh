@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/run.sh, with others in the place of cmake and ctest: what it makes of a label that no test has.
+set -euo pipefail
+
+source=${SLIME_SOURCE:?}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+	echo "FAILED: $*"
+	cat "$work/out"
+	exit 1
+}
+
+# A tree whose tests have label unit.
+mkdir "$work/tests" "$work/deploy" "$work/bin"
+cp "$source/tests/run.sh" "$work/tests/"
+printf '#!/bin/sh\n' >"$work/deploy/packages.sh"
+cp "$work/deploy/packages.sh" "$work/bin/cmake"
+cat >"$work/bin/ctest" <<'END'
+#!/bin/sh
+n=0
+report=/dev/null
+while [ $# -gt 0 ]; do
+	case $1 in
+	--output-junit) report=$2 ;;
+	-L) [ "$2" != '^(unit)$' ] || n=1 ;;
+	esac
+	shift
+done
+echo "Total Tests: $n"
+: >"$report"
+END
+chmod +x "$work/deploy/packages.sh" "$work/bin/cmake" "$work/bin/ctest"
+
+run() {
+	PATH=$work/bin:$PATH "$work/tests/run.sh" --label "$1" >"$work/out" 2>&1
+}
+
+run unit || fail "a label that a test has"
+if run uint; then
+	fail "a label that no test has passes"
+fi
+grep -qx 'run.sh: no test has the label uint' "$work/out" || fail "it does not say that nothing ran"
