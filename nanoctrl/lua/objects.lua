@@ -9,9 +9,8 @@ elseif not agent(ARGV[3]) then
 end
 local PAGE_ROWS, PAGE_BYTES = 4096, 16777216
 local rows, bytes = {}, 0
-for i, name in ipairs(names) do
-	local h = agent(name, 'incarnation')
-	local all = h and read('HGETALL', owned_key(ARGV[2], h[1])) or {}
+-- A portion of what an agent has: with their blobs all of them are more than is to be in memory at once.
+local function add(name, h, all)
 	for j = 1, #all, 2 do
 		local v = object_without_blob(all[j + 1])
 		if v then
@@ -19,7 +18,16 @@ for i, name in ipairs(names) do
 			bytes = bytes + ROW + #name + #all[j] + #v
 		end
 	end
-	if bytes > tonumber(ARGV[6]) then return { TOO_LARGE } end
+end
+for i, name in ipairs(names) do
+	local h = agent(name, 'incarnation')
+	local at = h and '0'
+	while at do
+		local portion = read('HSCAN', owned_key(ARGV[2], h[1]), at, 'COUNT', 64)
+		if portion then add(name, h, portion[2]) end
+		if bytes > tonumber(ARGV[6]) then return { TOO_LARGE } end
+		at = portion and portion[1] ~= '0' and portion[1]
+	end
 	-- An answer stays bounded: the rest of the page comes with the next.
 	if (#rows >= PAGE_ROWS or bytes >= PAGE_BYTES) and i < #names then
 		next_name = name

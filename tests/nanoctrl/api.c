@@ -289,6 +289,68 @@ static void link__may_be_wanted_with_whoever_matches(void **state)
 	api_answer_fini(&a);
 }
 
+/* How many agents, or services of agents, are in the pages of a list; each page is bounded. */
+static size_t count_pages(struct api_fixture *f, const char *list, unsigned *n_pages)
+{
+	struct api_answer a = { .status = 0 };
+	char target[700] = "";
+	size_t n = 0;
+
+	*n_pages = 0;
+	do {
+		snprintf(target, sizeof(target), "/v1/%s?scope=demo&limit=500&after=%s", list,
+			 *n_pages ? api_text(&a, "next", NULL) : "");
+		assert_int_equal(api_do(f, &a, "GET", target, NULL, NULL), 200);
+		n += api_count(&a, list);
+		(*n_pages)++;
+	} while (strcmp(api_text(&a, "next", NULL), "(none)") != 0);
+	api_answer_fini(&a);
+	return n;
+}
+
+static void pages__of_large_agents_end_early(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char target[100], body[16000];
+	unsigned n_pages;
+
+	for (int i = 0; i < 100; i++) {
+		snprintf(target, sizeof(target), "/v1/agents/n%d?scope=demo", i);
+		snprintf(
+			body, sizeof(body),
+			"{\"incarnation\":\"i\",\"owner_key\":\"" OWNER_KEY_A
+			"\",\"services\":[{\"name\":\"echo\"}],\"attributes\":{\"x\":\"%015000d\"}}",
+			i);
+		assert_int_equal(api_do(f, &a, "PUT", target, NULL, body), 201);
+	}
+	api_answer_fini(&a);
+	assert_int_equal(count_pages(f, "agents", &n_pages), 100);
+	assert_int_equal(n_pages, 2);
+	assert_int_equal(count_pages(f, "services", &n_pages), 100);
+	assert_int_equal(n_pages, 2);
+}
+
+/* With their descriptors they may be many times what is listed. */
+static void list__of_regions_reads_them_in_portions(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char target[100], lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	for (int i = 0; i < 300; i++) {
+		snprintf(target, sizeof(target), "/v1/agents/node-a/regions/r%d?scope=demo", i);
+		assert_int_equal(api_do(f, &a, "PUT", target, lease, REGION), 201);
+	}
+	test_redis_do(&f->redis, "CONFIG RESETSTAT");
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a/regions?scope=demo", NULL, NULL),
+			 200);
+	assert_int_equal(api_count(&a, "regions"), 300);
+	assert_int_equal(test_redis_calls(&f->redis, "hgetall"), 0);
+	api_answer_fini(&a);
+}
+
 static void poll__waits_for_the_next_event(void **state)
 {
 	struct api_fixture *f = *state;
@@ -727,6 +789,8 @@ int main(void)
 		TEST(offer__is_read_by_its_two_agents_only),
 		TEST(link__is_reported_with_cause_and_age),
 		TEST(link__may_be_wanted_with_whoever_matches),
+		TEST(pages__of_large_agents_end_early),
+		TEST(list__of_regions_reads_them_in_portions),
 		TEST(poll__waits_for_the_next_event),
 		TEST(lines__carry_events_and_beats),
 		TEST(lines__of_a_head_request_are_a_head_and_the_end),

@@ -152,7 +152,7 @@ static void send_head(int fd, const char *method, const char *target, const char
 /* The whole answer: the server closes because we asked it to. */
 static char *read_all(int fd)
 {
-	size_t size = 1 << 20;
+	size_t size = 4 << 20;
 	char *text = malloc(size);
 	size_t len = 0;
 	ssize_t n;
