@@ -96,13 +96,16 @@ static void say_peer(const struct sockaddr_storage *from, char peer[INET6_ADDRST
 /* One connection too many is told so, if its socket takes it, and closed. */
 static void turn_away(struct server *s, int fd)
 {
-	static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"
-				   "Content-Type: application/json\r\nConnection: close\r\n"
-				   "Content-Length: 99\r\n\r\n"
-				   "{\"status\":\"error\",\"code\":\"busy\",\"message\":\"too "
-				   "many connections\",\"outcome\":\"not_executed\"}    ";
+	static const char body[] = "{\"status\":\"error\",\"code\":\"busy\",\"message\":\"too "
+				   "many connections\",\"outcome\":\"not_executed\"}";
+	char busy[512];
+	int len = snprintf(busy, sizeof(busy),
+			   "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"
+			   "Content-Type: application/json\r\nConnection: close\r\n"
+			   "Content-Length: %zu\r\n\r\n%s",
+			   sizeof(body) - 1, body);
 	uint32_t held_back;
-	ssize_t n = send(fd, busy, sizeof(busy) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t n = send(fd, busy, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	(void)n;
 	close(fd);

@@ -253,6 +253,7 @@ static void request__the_handler_is_told_when_the_client_goes(void **state)
 static void connections__more_than_allowed_are_turned_away(void **state)
 {
 	int first, second;
+	char length[40];
 
 	(void)state;
 	fx.config.max_connections = 2;
@@ -263,6 +264,9 @@ static void connections__more_than_allowed_are_turned_away(void **state)
 	http_read(second, "hello", text, sizeof(text));
 	assert_exchange("", "HTTP/1.1 503 ");
 	assert_has("Retry-After: ");
+	snprintf(length, sizeof(length), "Content-Length: %zu\r\n",
+		 strlen(strstr(text, "\r\n\r\n") + 4));
+	assert_has(length);
 	close(first);
 	close(second);
 }
