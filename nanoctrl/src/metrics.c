@@ -8,10 +8,11 @@
 
 #include "http_parser.h"
 
-static const int statuses[] = { 101, 200, 201, 202, 204, 400, 401,
-				403, 404, 405, 409, 410, 413, 414,
-				415, 417, 422, 426, 429, 431, METRICS_CLIENT_GONE,
-				500, 501, 503, 505 };
+static const int statuses[] = {
+	101, 200, 201, 202, 204, 400, 401, 403, 404, 405, 408,
+	409, 410, 413, 414, 415, 417, 422, 426, 429, 431, METRICS_CLIENT_GONE,
+	500, 501, 503, 505
+};
 #define N_STATUSES (sizeof(statuses) / sizeof(statuses[0]))
 
 _Static_assert(N_STATUSES < METRICS_STATUSES, "the last is for all others");

@@ -199,6 +199,7 @@ static void request__one_that_does_not_arrive_is_timed_out(void **state)
 	http_fixture_start();
 	assert_exchange("GET /hel", "HTTP/1.1 408 ");
 	assert_has("\"code\":\"timeout\"");
+	assert_exchange("GET /metrics HTTP/1.1\r\n" CLOSE, ",status=\"408\"} 1\n");
 }
 
 static void connection__without_a_request_is_closed_without_a_word(void **state)
