@@ -1,14 +1,20 @@
 -- ARGV: keep, ttl, then for each beat: name, lease, secret hash, session, acknowledged event by its epoch and id
 local ttl, e = tonumber(ARGV[2]), read_epoch()
-local results = {}
+local results, held = {}, false
 for i = 3, #ARGV, 6 do
 	local name, session, acked = ARGV[i], ARGV[i + 3], ARGV[i + 5]
 	local word, _, _, attached = holder(name, ARGV[i + 1], ARGV[i + 2])
 	if word == OK and session ~= '' and session ~= attached then word = REPLACED end
 	if word == OK then
+		held = true
 		write('ZADD', DUE, text(now + ttl), name)
 		if acked ~= '0' and ARGV[i + 4] == e then redis.call('HSET', agent_key(name), 'acked', acked) end
 	end
 	results[#results + 1] = word
+end
+-- Whatever others did to the set: a scope that is not in it is not visited by the reaper.
+if held then
+	local scopes, scope = scopes_entry()
+	write('SADD', scopes, scope)
 end
 return { OK, e, results }

@@ -3,6 +3,6 @@ local name = ARGV[3]
 local word, _, _, attached = holder(name, ARGV[4], ARGV[5])
 if word ~= OK or attached ~= ARGV[6] then return { word } end
 redis.call('HSET', agent_key(name), 'session', '')
-local due = number(read('ZSCORE', DUE, name))
-write('ZADD', DUE, text(math.min(due, now + tonumber(ARGV[2]))), name)
+local due, grace = tonumber(read('ZSCORE', DUE, name) or ''), now + tonumber(ARGV[2])
+write('ZADD', DUE, text(due and math.min(due, grace) or grace), name)
 return { OK }

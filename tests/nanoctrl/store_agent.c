@@ -229,6 +229,8 @@ static void session__that_was_replaced_neither_beats_nor_shortens(void **state)
 	assert_string_equal(a.text, "node-a ");
 }
 
+#define GIVE_UP_MS 60000
+
 static long long lease_left(struct fixture *f)
 {
 	return test_redis_do(&f->redis, "EVAL %s 0",
@@ -247,6 +249,34 @@ static void session__that_breaks_leaves_the_grace_period(void **state)
 	/* Commands of one connection are done in order: this one comes behind. */
 	assert_int_equal(fixture_put(f, &m, STORE_LINK, "x/default", 1, "{}", ""), 0);
 	assert_true(lease_left(f) <= GRACE_MS);
+}
+
+static void session__that_breaks_over_a_damaged_due_set_leaves_the_grace_period(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(open_session(f, &m, "s1"), 0);
+	test_redis_do(&f->redis, "SET {test}:nanoctrl:due x");
+	store_lose_session(f->store, SCOPE, &m.lease, "s1");
+	assert_int_equal(fixture_put(f, &m, STORE_LINK, "x/default", 1, "{}", ""), 0);
+	/* The grace period begins with the script, and a busy machine looks late: not in 1970. */
+	assert_true(lease_left(f) > -GIVE_UP_MS);
+}
+
+static void beat__over_a_damaged_set_of_scopes_brings_its_scope_back(void **state)
+{
+	static const char *const damage[] = { "DEL nanoctrl:scopes", "SET nanoctrl:scopes x" };
+	struct fixture *f = *state;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	for (size_t i = 0; i < 2; i++) {
+		test_redis_do(&f->redis, damage[i]);
+		assert_int_equal(fixture_beat(f, &m, NULL), 0);
+		assert_int_equal(test_redis_do(&f->redis, "SISMEMBER nanoctrl:scopes " SCOPE), 1);
+	}
 }
 
 static void list__skips_junk_that_others_wrote(void **state)
@@ -383,6 +413,8 @@ int main(void)
 		TEST(session__that_was_replaced_neither_beats_nor_shortens),
 		TEST(session__that_breaks_leaves_the_grace_period),
 		TEST(scope__with_damaged_names_is_not_empty),
+		TEST(session__that_breaks_over_a_damaged_due_set_leaves_the_grace_period),
+		TEST(beat__over_a_damaged_set_of_scopes_brings_its_scope_back),
 		TEST(list__skips_junk_that_others_wrote),
 		TEST(register__over_damaged_numbers_goes_on),
 		TEST(list__goes_on_behind_the_last_name),
