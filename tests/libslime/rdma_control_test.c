@@ -31,6 +31,7 @@ static unsigned n_created, n_to_rtr, n_to_rts;
 static size_t n_pinned; /* bytes */
 static unsigned n_polled_calls;
 static _Thread_local bool polling;
+static void (*after_alloc_pd)(void); /* the next one */
 
 /* ---- the calls ---- */
 
@@ -67,8 +68,14 @@ static void note_call(void)
 
 struct ibv_pd *__wrap_ibv_alloc_pd(struct ibv_context *ibv)
 {
+	struct ibv_pd *pd = __real_ibv_alloc_pd(ibv);
+	void (*then)(void) = after_alloc_pd;
+
 	note_call();
-	return __real_ibv_alloc_pd(ibv);
+	after_alloc_pd = NULL;
+	if (then)
+		then();
+	return pd;
 }
 
 struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
@@ -395,6 +402,33 @@ static void link__that_no_completion_queue_holds_is_refused(void **state)
 	assert_non_null(strstr(info.cause_text, strerror(ENOSPC)));
 }
 
+/* ---- while an offer is made ---- */
+
+static void kill_the_second_of_b(void)
+{
+	fakeverbs_kill_device(2);
+	rdma_settle(&pair);
+}
+
+static void device__that_dies_while_a_domain_is_made_fails_the_offer(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_endpoint_info info;
+
+	(void)state;
+	attr.rdma_devices = "fake0;fake1,fake2";
+	(void)fakeverbs_device(2);
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	pair.a.isolated = pair.b.isolated = true;
+	after_alloc_pd = kill_the_second_of_b;
+	ends[n_ends++] = pair.a.ep;
+	ends[n_ends++] = pair.b.ep;
+	pair.a.ep = pair.b.ep = NULL;
+	assert_int_not_equal(rdma_pair_connect(&pair), 0);
+	slime_endpoint_info(pair.b.ep, &info);
+	assert_non_null(strstr(info.cause_text, strerror(ENODEV)));
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
 
 int main(void)
@@ -409,6 +443,7 @@ int main(void)
 		TEST(completion_queue__holds_all_of_its_links_and_there_is_another),
 		TEST(completion_queue__is_not_overrun_by_flushes),
 		TEST(link__that_no_completion_queue_holds_is_refused),
+		TEST(device__that_dies_while_a_domain_is_made_fails_the_offer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

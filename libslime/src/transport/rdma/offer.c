@@ -59,6 +59,9 @@ static int register_memory(struct rdma_offer *o, struct rdma_rail *rail)
 	struct ibv_pd *pd = o->domain->pds[rail->nic->index];
 	size_t in_len = (size_t)(o->out_slots - o->in_slots);
 
+	/* Its device failed since it was chosen. */
+	if (!pd)
+		return -ENODEV;
 	rail->in = ibv_reg_mr(pd, o->in_slots, in_len,
 			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (!rail->in)
