@@ -569,6 +569,40 @@ static void completion__that_gets_lost_is_made_up_by_the_next(void **state)
 	assert_ok(slime_op_destroy(other));
 }
 
+#define N_IMMS 128 /* so many are not signaled but for the last */
+
+/* Each is answered with a message, of which a needs no poll to take one. */
+static void send_imms_to_a(void)
+{
+	for (unsigned i = 0; i < N_IMMS; i++) {
+		assert_ok(slime_write_imm(pair.b.ep, NULL, 0, 0, i, pair.b.op));
+		assert_ok(rdma_wait(&pair, pair.b.op));
+	}
+	rdma_settle(&pair);
+}
+
+static void post__that_failed_is_not_done_by_what_comes_after_it(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+	struct slime_op *op;
+
+	(void)state;
+	assert_ok(write_now());
+	assert_ok(slime_op_create(pair.a.ctx, NULL, &op));
+	send_imms_to_a();
+	memset(pair.b.bytes, 0, LEN);
+	fakeverbs_fail_call_of(FAKEVERBS_POST_SEND, 1, ENOMEM);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_true(fakeverbs_failed());
+	for (unsigned i = 0; i < N_IMMS; i++) {
+		assert_ok(slime_imm_recv(pair.a.ep, op));
+		assert_true(slime_op_test(op));
+	}
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
+	assert_int_equal(pair.b.bytes[0], 0);
+	assert_ok(slime_op_destroy(op));
+}
+
 #define ALONE(fn) \
 	cmocka_unit_test_prestate_setup_teardown(fn, rdma_pair_reset, rdma_pair_end, &pair)
 #define IN_PAIR(fn) cmocka_unit_test_prestate_setup_teardown(fn, begin, rdma_pair_end, &pair)
@@ -602,6 +636,7 @@ int main(void)
 		IN_PAIR(link__begins_when_the_one_before_is_drained),
 		IN_PAIR(completion__that_comes_twice_is_taken_once),
 		IN_PAIR(completion__that_gets_lost_is_made_up_by_the_next),
+		IN_PAIR(post__that_failed_is_not_done_by_what_comes_after_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

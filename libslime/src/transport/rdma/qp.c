@@ -331,6 +331,7 @@ int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 	q->marked = false;
 	q->marker_seen = false;
 	q->drained = false;
+	q->torn = false;
 	memset(q->sent, 0, RDMA_SENDS * sizeof(*q->sent));
 
 	*step = "RESET";
@@ -356,6 +357,15 @@ int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 
 /* ---- down ---- */
 
+static int post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n)
+{
+	struct ibv_send_wr *bad;
+	int ret = ibv_post_send(q->ibv, first, &bad);
+
+	q->head += n;
+	return ret > 0 ? -ret : ret;
+}
+
 /* A request behind all others: once its flush was seen nothing of the send queue is left. */
 static bool post_marker(struct rdma_qp *q)
 {
@@ -366,7 +376,7 @@ static bool post_marker(struct rdma_qp *q)
 	q->marked = true;
 	*rdma_qp_entry(q, q->head) = (struct rdma_sent){ 0 };
 	rdma_qp_number(q, &wr, q->head, true);
-	return rdma_qp_post(q, &wr, 1) == 0;
+	return post(q, &wr, 1) == 0;
 }
 
 void rdma_qp_kill(struct rdma_qp *q)
@@ -394,11 +404,15 @@ void rdma_qp_kill(struct rdma_qp *q)
 
 int rdma_qp_post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n)
 {
-	struct ibv_send_wr *bad;
-	int ret = ibv_post_send(q->ibv, first, &bad);
+	int ret;
 
-	q->head += n;
-	return ret > 0 ? -ret : ret;
+	if (q->torn) {
+		q->head += n;
+		return -EIO;
+	}
+	ret = post(q, first, n);
+	q->torn = ret != 0;
+	return ret;
 }
 
 void rdma_qp_number(struct rdma_qp *q, struct ibv_send_wr *wr, uint32_t number, bool must_signal)

@@ -188,6 +188,7 @@ struct rdma_qp {
 	uint32_t marker;	/* number of the last request there will be */
 	uint64_t n_bytes;	/* on the way */
 	uint64_t n_acked;	/* messages, in this life of it */
+	bool torn; /* some were not posted: a later one's success would speak for them, too */
 
 	/* [token], but for the worker that brings it up or kills it. */
 	_Atomic uint32_t n_posted; /* receives */
@@ -242,8 +243,8 @@ static inline struct rdma_sent *rdma_qp_entry(struct rdma_qp *q, uint32_t number
 
 /*
  * Post n requests, which have the numbers from head on, and their entries filled; room for them was
- * there. Under the connection's lock. A negative errno when the device does not take them: the
- * connection is to end.
+ * there. Under the connection's lock. A negative errno when the device does not take them, and for
+ * all that come after those: its rail is to end, or the connection.
  */
 int rdma_qp_post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n);
 
