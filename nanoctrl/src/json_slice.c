@@ -76,6 +76,107 @@ bool json_too_deep(const char *text, size_t len, unsigned max)
 	return false;
 }
 
+/* ---- plain texts: each of these is behind what begins here, or NULL when it is not plain ---- */
+
+#define PLAIN_DIGITS 18 /* of a number: it fits whatever it is read into */
+
+static const char *plain_string(const char *at, const char *end)
+{
+	if (at == end || *at != '"')
+		return NULL;
+	for (at++; at < end && *at != '"'; at++)
+		if (*at == '\\' || (unsigned char)*at < 0x20 || (unsigned char)*at > 0x7e)
+			return NULL;
+	return at < end ? at + 1 : NULL;
+}
+
+static const char *plain_number(const char *at, const char *end)
+{
+	const char *digits = at < end && *at == '-' ? at + 1 : at;
+
+	for (at = digits; at < end && *at >= '0' && *at <= '9'; at++)
+		;
+	if (at == digits || at - digits > PLAIN_DIGITS || (*digits == '0' && at - digits > 1))
+		return NULL;
+	return at;
+}
+
+static const char *plain_word(const char *at, const char *end)
+{
+	static const char *const words[] = { "null", "true", "false" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		size_t len = strlen(words[i]);
+
+		if ((size_t)(end - at) >= len && !memcmp(at, words[i], len))
+			return at + len;
+	}
+	return NULL;
+}
+
+static const char *plain_brackets(const char *at, const char *end, unsigned depth);
+
+static const char *plain_value(const char *at, const char *end, unsigned depth)
+{
+	if (at == end)
+		return NULL;
+	switch (*at) {
+	case '"':
+		return plain_string(at, end);
+	case '{':
+	case '[':
+		return depth ? plain_brackets(at, end, depth - 1) : NULL;
+	case 'n':
+	case 't':
+	case 'f':
+		return plain_word(at, end);
+	default:
+		return plain_number(at, end);
+	}
+}
+
+/* "name": */
+static const char *plain_key(const char *at, const char *end)
+{
+	at = plain_string(at, end);
+	if (!at)
+		return NULL;
+	at = skip_blanks(at, end);
+	return at < end && *at == ':' ? skip_blanks(at + 1, end) : NULL;
+}
+
+static const char *plain_brackets(const char *at, const char *end, unsigned depth)
+{
+	bool object = *at == '{';
+	char closing = object ? '}' : ']';
+
+	at = skip_blanks(at + 1, end);
+	if (at < end && *at == closing)
+		return at + 1;
+	for (;;) {
+		if (object)
+			at = plain_key(at, end);
+		at = at ? plain_value(at, end, depth) : NULL;
+		at = at ? skip_blanks(at, end) : NULL;
+		if (!at || at == end || (*at != ',' && *at != closing))
+			return NULL;
+		if (*at == closing)
+			return at + 1;
+		at = skip_blanks(at + 1, end);
+	}
+}
+
+bool json_is_plain(const char *text, size_t len, unsigned max)
+{
+	const char *end = text + len;
+	const char *at = skip_blanks(text, end);
+
+	if (at == end || (*at != '{' && *at != '['))
+		return false;
+	at = plain_value(at, end, max);
+	return at && skip_blanks(at, end) == end;
+}
+
 struct json_slice json_first(const char *text, size_t len)
 {
 	const char *at = skip_blanks(text, text + len);

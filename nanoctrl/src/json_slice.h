@@ -19,6 +19,13 @@ struct json_slice {
 /* Whether brackets nest deeper than max; for any text. */
 bool json_too_deep(const char *text, size_t len, unsigned max);
 
+/*
+ * Whether all of the text is an object or an array, no deeper than max, of what next to all bodies
+ * are made of: strings of ASCII without escapes, integers of up to 18 digits, the words. Then it is
+ * well-formed, and no parser need look at it. What is not plain may be well-formed, too.
+ */
+bool json_is_plain(const char *text, size_t len, unsigned max);
+
 /* The members of an object, or the elements of an array, one after the other. */
 struct json_walk {
 	const char *at, *end;

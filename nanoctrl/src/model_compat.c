@@ -100,12 +100,14 @@ static int refuse(struct model_error *err, int status, const char *code, const c
 	return -EINVAL;
 }
 
-/* The first value of the body, which is JSON; what follows it is not looked at. */
-static int find_value(const char *body, size_t len, struct json_slice *out, struct model_error *err)
+/* Whether the body begins with JSON; what follows it is not looked at. */
+static int check_value(const char *body, size_t len, struct model_error *err)
 {
 	json_error_t why;
 	json_t *root;
 
+	if (json_is_plain(body, len, DEPTH_MAX))
+		return 0;
 	if (json_too_deep(body, len, DEPTH_MAX))
 		return refuse(err, 400, "bad_json", "", "nested more than 127 deep");
 	root = json_loadb(body, len,
@@ -119,7 +121,6 @@ static int find_value(const char *body, size_t len, struct json_slice *out, stru
 		return -EINVAL;
 	}
 	json_decref(root);
-	*out = json_first(body, len);
 	return 0;
 }
 
@@ -251,14 +252,13 @@ int compat_parse(enum compat_form form, const char *body, size_t len, struct com
 {
 	struct json_slice values[MAX_FIELDS] = { { NULL, 0 } };
 	const struct field *fields = forms[form];
-	struct json_slice value;
 	char *heap;
-	int ret = find_value(body, len, &value, err);
+	int ret = check_value(body, len, err);
 
 	memset(out, 0, sizeof(*out));
 	out->scope.at = "";
 	if (!ret)
-		ret = match(fields, value, values, err);
+		ret = match(fields, json_first(body, len), values, err);
 	if (!ret) {
 		/* each name of a list has its quotes, which make room for its NUL */
 		heap = out->heap = malloc(len + MAX_FIELDS + 1);
@@ -331,12 +331,17 @@ char *compat_event(const struct compat_request *r, const char *entity)
 
 bool compat_is_json(struct store_text t, char first)
 {
-	json_t *v =
-		!t.len || *t.at != first || json_too_deep(t.at, t.len, DEPTH_MAX + 1)
-			? NULL
-			: json_loadb(t.at, t.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
-	bool fits = v != NULL;
+	json_t *v;
+	bool fits;
 
+	if (!t.len || *t.at != first)
+		return false;
+	if (json_is_plain(t.at, t.len, DEPTH_MAX + 1))
+		return true;
+	if (json_too_deep(t.at, t.len, DEPTH_MAX + 1))
+		return false;
+	v = json_loadb(t.at, t.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
+	fits = v != NULL;
 	json_decref(v);
 	return fits;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
+#include <jansson.h>
 
 static struct json_slice slice(const char *text)
 {
@@ -104,6 +105,89 @@ static void walk__of_a_text_that_is_cut_ends(void **state)
 	assert_false(json_too_deep("[[]\"[[[\"]", 9, 2));
 }
 
+static void plain__is_what_next_to_all_bodies_are(void **state)
+{
+	static const char *const plain[] = {
+		"{}",
+		"[]",
+		" { } \n",
+		"{\"a\":1}",
+		"[-0,10,null]",
+		"{\"a\":{\"b\":[true,false]},\"\":\"x y\"}",
+		"[ [ ] , 1 ]",
+		"[{\"a\" : -7 }]",
+		"[999999999999999999]",
+	};
+	static const char *const other[] = {
+		"",
+		"5",
+		"\"a\"",
+		"{",
+		"[1",
+		"[1,]",
+		"{,}",
+		"[01]",
+		"[-]",
+		"[1.5]",
+		"[1e5]",
+		"[nul]",
+		"[truex]",
+		"{1:2}",
+		"{\"a\"}",
+		"{\"a\":}",
+		"[1 2]",
+		"[\"\\n\"]",
+		"[\"\xc3\xa4\"]",
+		"[\"\x01\"]",
+		"[]]",
+		"[1}",
+		"{\"a\":1]",
+		"[] x",
+		"[1000000000000000000]",
+		"[\"a]",
+		"[,1]",
+		"[\"\x7f\"]",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+		if (!json_is_plain(plain[i], strlen(plain[i]), 3))
+			fail_msg("%s is plain", plain[i]);
+	for (size_t i = 0; i < sizeof(other) / sizeof(*other); i++)
+		if (json_is_plain(other[i], strlen(other[i]), 3))
+			fail_msg("%s is not plain", other[i]);
+	assert_true(json_is_plain("[[{}]]", 6, 3));
+	assert_false(json_is_plain("[[{}]]", 6, 2));
+}
+
+/* Every character of a text in the place of each other one, and without its end. */
+static void plain__is_well_formed(void **state)
+{
+	static const char text[] = "{\"ab\" :[1,-20,{}, []], \"c\":{\"d\":null,\"e\":true}}";
+	size_t n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(text) - 1; i++) {
+		for (size_t k = 0; k < sizeof(text); k++) {
+			char copy[sizeof(text)];
+			json_t *v;
+
+			memcpy(copy, text, sizeof(text));
+			copy[i] = text[k];
+			for (size_t len = sizeof(text) - 3; len < sizeof(text); len++) {
+				if (!json_is_plain(copy, len, 9))
+					continue;
+				v = json_loadb(copy, len, 0, NULL);
+				if (!v)
+					fail_msg("%.*s is not well-formed", (int)len, copy);
+				json_decref(v);
+				n++;
+			}
+		}
+	}
+	assert_true(n > 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -112,6 +196,8 @@ int main(void)
 		cmocka_unit_test(u64__takes_the_whole_range_and_nothing_else),
 		cmocka_unit_test(compact__leaves_strings_and_numbers_alone),
 		cmocka_unit_test(walk__of_a_text_that_is_cut_ends),
+		cmocka_unit_test(plain__is_what_next_to_all_bodies_are),
+		cmocka_unit_test(plain__is_well_formed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
