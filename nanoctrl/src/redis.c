@@ -122,26 +122,72 @@ void redis_broke(struct redis *r, const char *why)
 		r->attr.down(r->attr.arg);
 }
 
+/* ---- commands ---- */
+
+#define COUNT_MAX 23 /* '*' or '$', 20 digits, CR, LF */
+
+/* "*N\r\n" or "$N\r\n"; behind it. */
+static char *put_count(char *at, char mark, size_t n)
+{
+	char digits[20];
+	size_t k = sizeof(digits);
+
+	do
+		digits[--k] = (char)('0' + n % 10);
+	while (n /= 10);
+	*at++ = mark;
+	memcpy(at, digits + k, sizeof(digits) - k);
+	at += sizeof(digits) - k;
+	*at++ = '\r';
+	*at++ = '\n';
+	return at;
+}
+
+static size_t length_of(const char *const *args, const size_t *lens, int i)
+{
+	return lens ? lens[i] : strlen(args[i]);
+}
+
+/* Straight into what the connection sends. */
+static int put_command(struct evbuffer *out, int n, const char *const *args, const size_t *lens)
+{
+	size_t room = COUNT_MAX;
+	struct evbuffer_iovec space;
+	char *at;
+
+	for (int i = 0; i < n; i++)
+		room += COUNT_MAX + length_of(args, lens, i) + 2;
+	if (evbuffer_reserve_space(out, (ev_ssize_t)room, &space, 1) < 1)
+		return -ENOMEM;
+	at = put_count(space.iov_base, '*', (size_t)n);
+	for (int i = 0; i < n; i++) {
+		size_t len = length_of(args, lens, i);
+
+		at = put_count(at, '$', len);
+		if (len)
+			memcpy(at, args[i], len);
+		at += len;
+		*at++ = '\r';
+		*at++ = '\n';
+	}
+	space.iov_len = (size_t)(at - (char *)space.iov_base);
+	return evbuffer_commit_space(out, &space, 1) ? -ENOMEM : 0;
+}
+
 int redis_send(struct redis *r, int n, const char *const *args, const size_t *lens,
 	       redis_reply_fn *fn, void *arg)
 {
 	struct command *c = NULL;
-	char *bytes = NULL;
-	int len;
 
 	if (!r->attr.push || r->state != REDIS_SERVING) {
 		c = malloc(sizeof(*c));
 		if (!c)
 			return -ENOMEM;
 	}
-	/* hiredis 0.14 lacks a const in its prototype and does not write there. */
-	len = (int)redisFormatCommandArgv(&bytes, n, (const char **)(uintptr_t)args, lens);
-	if (len < 0 || bufferevent_write(r->bev, bytes, (size_t)len)) {
-		redisFreeCommand(bytes);
+	if (put_command(bufferevent_get_output(r->bev), n, args, lens)) {
 		free(c);
 		return -ENOMEM;
 	}
-	redisFreeCommand(bytes);
 	event_active(r->send, EV_TIMEOUT, 0);
 	if (!c)
 		return 0;
