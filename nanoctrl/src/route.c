@@ -17,11 +17,23 @@ static bool is_param(const char *segment, size_t len)
 	return len > 2 && segment[0] == '{' && segment[len - 1] == '}';
 }
 
+/* What stands before the first parameter is there in the path, too: rarely, so it is seen first. */
+static bool begins_alike(const char *pattern, const char *path, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len && pattern[i] && pattern[i] != '{' && pattern[i] == path[i])
+		i++;
+	return pattern[i] == '{' || (i == len && !pattern[i]);
+}
+
 /* Whether path matches the route; fills the parameters. */
 static bool matches(const char *pattern, const char *path, size_t len, struct route_match *m)
 {
 	size_t left = strlen(pattern);
 
+	if (!begins_alike(pattern, path, len))
+		return false;
 	m->n_params = 0;
 	for (;;) {
 		size_t p = segment_len(pattern, left);
