@@ -154,7 +154,7 @@ void api_compat_register(struct request *rq)
 	if (!w)
 		return;
 	info = compat_entity(&w->r);
-	event = info ? compat_event(&w->r, info) : NULL;
+	event = info ? compat_event(&w->r) : NULL;
 	if (event) {
 		name = name_of(&w->r);
 		e = (struct store_entity){ .kind = w->r.kind,

@@ -317,7 +317,7 @@ char *compat_entity(const struct compat_request *r)
 	return out_finish(&o);
 }
 
-char *compat_event(const struct compat_request *r, const char *entity)
+char *compat_event(const struct compat_request *r)
 {
 	struct out o = { .at = NULL };
 
@@ -325,7 +325,6 @@ char *compat_event(const struct compat_request *r, const char *entity)
 	out_member(&o, ",\"entity_type\":", r->type);
 	out_member(&o, ",\"event_type\":\"ADD\",\"kind\":", r->kind);
 	out_words(&o, ",\"payload\":");
-	out_words(&o, entity);
 	return out_finish(&o);
 }
 

@@ -70,8 +70,8 @@ char *compat_message(const char *status, const char *before, struct store_text a
 /* The entity as others read it. */
 char *compat_entity(const struct compat_request *r);
 
-/* The event of its registration, up to its revision. */
-char *compat_event(const struct compat_request *r, const char *entity);
+/* The event of its registration, up to the entity in it. */
+char *compat_event(const struct compat_request *r);
 
 /* The answers: of stored entities, those that are JSON objects. */
 /* Whether a value of the store is JSON that begins so ('{' or '['), and may stand in an answer. */

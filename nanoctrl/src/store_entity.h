@@ -25,7 +25,7 @@ struct store_entity {
 	struct store_text metadata;
 	struct store_text resource;
 	struct store_text info;	 /* all of it */
-	struct store_text event; /* of its registration, up to the revision */
+	struct store_text event; /* of its registration, up to info in it */
 };
 
 /* 0, or STORE_NAME_TAKEN: a key that is no entity has the name. */

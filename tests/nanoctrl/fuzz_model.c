@@ -35,8 +35,7 @@ static void compatible(const char *body, size_t len)
 		if (compat_parse((enum compat_form)form, body, len, &r, &err))
 			continue;
 		entity = compat_entity(&r);
-		if (entity)
-			free(compat_event(&r, entity));
+		free(compat_event(&r));
 		free(entity);
 		free(compat_spec(&r));
 		free(compat_mr(&r));
