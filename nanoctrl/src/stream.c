@@ -223,6 +223,11 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	s->ops->tick(s->arg, s);
 }
 
+void stream_leave_now(struct stream *s)
+{
+	leave(s, STREAM_DRAIN);
+}
+
 void stream_leave_within(struct stream *s, unsigned ms)
 {
 	if (!s->closing)

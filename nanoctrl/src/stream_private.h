@@ -13,6 +13,9 @@ void stream_writable(struct stream *s);
 /* The connection is no more: the stream ends. */
 void stream_gone(struct stream *s);
 
+/* Say goodbye now, as far as the socket takes it: the server cuts off what is left. */
+void stream_leave_now(struct stream *s);
+
 /* Say goodbye within ms from now. */
 void stream_leave_within(struct stream *s, unsigned ms);
 

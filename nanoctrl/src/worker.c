@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "conn.h"
+#include "send.h"
 #include "stream_private.h"
 
 unsigned worker_random(unsigned n)
@@ -80,6 +81,14 @@ void worker_close_idle(struct worker *w)
 void worker_close_all(struct worker *w)
 {
 	w->phase = WORKER_CLOSING;
-	while (!sl_list_empty(&w->conns))
-		conn_close(conn_at(w->conns.next));
+	while (!sl_list_empty(&w->conns)) {
+		struct conn *c = conn_at(w->conns.next);
+
+		/* It is we who end a stream: nobody is to take its client for lost. */
+		if (c->state == CONN_STREAMING) {
+			stream_leave_now(c->stream);
+			send_now(c->bev);
+		}
+		conn_close(c);
+	}
 }

@@ -754,6 +754,27 @@ static void upgrade__that_is_none_leaves_the_session_that_is_open(void **state)
 	api_answer_fini(&a);
 }
 
+static void drain__that_is_cut_off_leaves_leases_as_they_are(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream s;
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(open_session(f, &s, "node-a", lease), 101);
+	json_decref(api_next_of(&s, "hello"));
+	api_drain(f);
+	api_drain(f);
+	api_stop(f);
+	assert_int_equal(test_redis_do(&f->redis, "EVAL %s 0",
+				       "local due = redis.call('KEYS', '*nanoctrl:due')[1] "
+				       "return redis.call('ZSCORE', due, 'node-a') / 1000 > "
+				       "redis.call('TIME')[1] + 60 and 1 or 0"),
+			 1);
+	json_decref(api_next_of(&s, "goaway"));
+	api_close(&s);
+}
+
 static void request__while_redis_is_down_is_503_and_works_again_later(void **state)
 {
 	struct api_fixture *f = *state;
@@ -808,6 +829,8 @@ int main(void)
 						api_setup_short_queues, api_teardown),
 		TEST(session__without_an_upgrade_or_a_lease_is_refused),
 		TEST(upgrade__that_is_none_leaves_the_session_that_is_open),
+		cmocka_unit_test_setup_teardown(drain__that_is_cut_off_leaves_leases_as_they_are,
+						api_setup_long_drain, api_teardown),
 		TEST(request__while_redis_is_down_is_503_and_works_again_later),
 	};
 

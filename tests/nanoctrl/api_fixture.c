@@ -31,6 +31,7 @@ struct setup {
 	uint64_t max_list;
 	unsigned tick_ms;
 	size_t stream_queue;
+	unsigned drain_accept_ms;
 };
 
 static const struct setup usual = {
@@ -38,6 +39,7 @@ static const struct setup usual = {
 	.max_list = UINT32_MAX,
 	.tick_ms = 50,
 	.stream_queue = 262144,
+	.drain_accept_ms = 10,
 };
 
 static int create_store(void *arg, struct loop *loop, struct store **out)
@@ -56,8 +58,8 @@ static void start_server(struct api_fixture *f, const struct setup *setup)
 	config.tick_ms = setup->tick_ms;
 	config.stream_queue = setup->stream_queue;
 	config.stall_ms = 60000;
-	config.drain_accept_ms = 10;
-	config.drain_ms = 100;
+	config.drain_accept_ms = setup->drain_accept_ms;
+	config.drain_ms = setup->drain_accept_ms + 90;
 	config.hooks = (struct server_hooks){ .store_create = create_store,
 					      .store_destroy = store_destroy,
 					      .store_trouble = store_trouble,
@@ -74,27 +76,34 @@ static void stop_loop(void *arg)
 	loop_stop(arg);
 }
 
-struct draining {
-	struct server *server;
-	struct loop *loop;
-};
-
 static void drain(void *arg)
 {
-	struct draining *d = arg;
+	struct api_fixture *f = arg;
 
-	server_drain(d->server, stop_loop, d->loop);
+	server_drain(f->server, stop_loop, f->loop);
+}
+
+void api_drain(struct api_fixture *f)
+{
+	assert_int_equal(loop_post(f->loop, drain, f), 0);
+}
+
+void api_stop(struct api_fixture *f)
+{
+	loop_join(f->loop);
+	server_destroy(f->server);
+	loop_destroy(f->loop);
+	f->server = NULL;
 }
 
 int api_teardown(void **state)
 {
 	struct api_fixture *f = *state;
-	struct draining d = { f->server, f->loop };
 
-	loop_post(f->loop, drain, &d);
-	loop_join(f->loop);
-	server_destroy(f->server);
-	loop_destroy(f->loop);
+	if (f->server) {
+		api_drain(f);
+		api_stop(f);
+	}
 	store_hub_destroy(f->hub);
 	test_redis_stop(&f->redis);
 	free(f);
@@ -517,6 +526,14 @@ int api_setup_short_lists(void **state)
 
 	setup.advertise = ADVERTISED;
 	setup.max_list = 4096;
+	return setup_with(state, &setup);
+}
+
+int api_setup_long_drain(void **state)
+{
+	struct setup setup = usual;
+
+	setup.drain_accept_ms = 600000;
 	return setup_with(state, &setup);
 }
 

@@ -41,7 +41,14 @@ int api_setup_short_lists(void **state);
 /* Streams have a line every millisecond, sockets that take little, and queues that are shorter than
  * what is given to a socket at once: when one is full there is no room for anything. */
 int api_setup_short_queues(void **state);
+/* A server that shuts down accepts and keeps its streams for ten minutes: a test cuts that off. */
+int api_setup_long_drain(void **state);
 int api_teardown(void **state);
+
+/* Has the server shut down; the second time, at once. */
+void api_drain(struct api_fixture *f);
+/* Waits until it has, and destroys it. */
+void api_stop(struct api_fixture *f);
 
 /* One request; lease and body may be NULL. The answer's body is freed with the next call of it on
  * the same answer, or by api_answer_fini(). */
