@@ -84,11 +84,16 @@ static void on_poll_timer(evutil_socket_t fd, short what, void *arg)
 		end_poll(w);
 }
 
+/* A server that shuts down answers soon, but a cursor is a place: it has to be known. */
 static void on_poll_end(void *arg, struct request *rq, enum request_end why)
 {
+	struct watch *w = arg;
+
 	(void)rq;
-	(void)why;
-	answer(arg, NULL, false);
+	if (why == REQUEST_GONE)
+		answer(w, NULL, false);
+	else if (!tail_await(w->tail, end_poll))
+		end_poll(w);
 }
 
 static void start_poll(struct watch *w, const struct store_cursor *from, uint64_t wait_ms)

@@ -775,6 +775,25 @@ static void drain__that_is_cut_off_leaves_leases_as_they_are(void **state)
 	api_close(&s);
 }
 
+/* It is soon answered, but not before it is known where events are. */
+static void poll__of_a_server_that_shuts_down_has_a_cursor(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	struct store_cursor at;
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	api_drain(f);
+	while (api_do(f, &a, "GET", "/readyz?local=1", NULL, NULL) != 503)
+		;
+	assert_int_equal(api_do(f, &a, "GET", "/v1/events?scope=demo&wait_ms=30000", NULL, NULL),
+			 200);
+	assert_true(model_parse_cursor(api_text(&a, "cursor", NULL), &at));
+	assert_true(at.epoch && at.id);
+	api_answer_fini(&a);
+}
+
 static void request__while_redis_is_down_is_503_and_works_again_later(void **state)
 {
 	struct api_fixture *f = *state;
@@ -830,6 +849,8 @@ int main(void)
 		TEST(session__without_an_upgrade_or_a_lease_is_refused),
 		TEST(upgrade__that_is_none_leaves_the_session_that_is_open),
 		cmocka_unit_test_setup_teardown(drain__that_is_cut_off_leaves_leases_as_they_are,
+						api_setup_long_drain, api_teardown),
+		cmocka_unit_test_setup_teardown(poll__of_a_server_that_shuts_down_has_a_cursor,
 						api_setup_long_drain, api_teardown),
 		TEST(request__while_redis_is_down_is_503_and_works_again_later),
 	};
