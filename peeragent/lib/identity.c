@@ -13,6 +13,8 @@
 
 #include "base/log.h"
 
+_Static_assert(IDENTITY_NAMES_MAX + sizeof(":.key.XXXXXX") - 1 <= NAME_MAX, "");
+
 static int random_hex(char *to, size_t digits)
 {
 	uint8_t bytes[CTRL_OWNER_KEY_LEN / 2];

@@ -5,6 +5,9 @@
 
 #include "peeragent/lib/ctrl.h"
 
+/* Of scope and name together, with an owner key: it is in a file of these names. */
+#define IDENTITY_NAMES_MAX 243
+
 struct identity {
 	char incarnation[CTRL_INCARNATION_MAX + 1]; /* of this process */
 	char owner_key[CTRL_OWNER_KEY_LEN + 1];	    /* hexadecimal, a secret */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "peeragent/lib/identity.h"
 #include "peeragent/lib/settings.h"
 #include "peeragent/src/config.h"
 
@@ -203,6 +204,18 @@ static void check_place(struct config *c, const char *key, const char *path, boo
 				  directory ? "directory" : "file", path, trouble);
 }
 
+static void check_state_dir(struct config *c)
+{
+	const struct node_agent *a = &c->node.agent;
+
+	check_place(c, "agent.state_dir", a->state_dir, true);
+	if (a->state_dir && strlen(a->scope) + strlen(a->name) > IDENTITY_NAMES_MAX)
+		cli_config_refuse(c->source, "agent.state_dir",
+				  "expected agent.scope and agent.name of at most %d bytes "
+				  "together, which name a file there",
+				  IDENTITY_NAMES_MAX);
+}
+
 /* ---- links, regions and labels ---- */
 
 static void check_topology(struct config *c)
@@ -228,7 +241,7 @@ void config_check(struct config *c)
 	check_metrics(c);
 	check_cpu(c);
 	config_check_regions(c);
-	check_place(c, "agent.state_dir", c->node.agent.state_dir, true);
+	check_state_dir(c);
 	check_place(c, "log.file", c->node.log.file, false);
 	check_topology(c);
 }

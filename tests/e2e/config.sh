@@ -68,6 +68,7 @@ refuse 4:14 'expected a file' "${head}log: { file: '' }\n"
 refuse 2:30 'expected a directory' "version: 1\nagent: { name: a, state_dir: $work/no/where }\ncontrol: { url: 'http://x' }\n"
 refuse 2:30 'expected a directory' "version: 1\nagent: { name: a, state_dir: $work/bad.yaml }\ncontrol: { url: 'http://x' }\n"
 refuse 2:30 'expected a directory' "version: 1\nagent: { name: a, state_dir: '' }\ncontrol: { url: 'http://x' }\n"
+refuse 2:269 'expected agent.scope and agent.name of at most 243 bytes together' "version: 1\nagent: { name: $(printf 'x%.0s' {1..240}), state_dir: $work }\ncontrol: { url: 'http://x' }\n"
 refuse 2:28 'at most 253 bytes' "version: 1\nagent: { name: a, address: $(printf 'x%.0s' {1..254}) }\ncontrol: { url: 'http://x' }\n"
 refuse 3:18 'expected at most 16' "version: 1\nagent: { name: a }\ncontrol: { urls: [$(printf "'http://x',%.0s" {1..17})] }\n"
 (umask 077 && echo "two words" >"$work/token")
