@@ -68,9 +68,11 @@ struct daemon {
 	int status; /* to exit with */
 };
 
+/* The first failure stays: a signal may come while we stop because of it. */
 static void finish(struct daemon *d, int status)
 {
-	d->status = status;
+	if (!d->status)
+		d->status = status;
 	event_base_loopbreak(d->base);
 }
 
