@@ -204,9 +204,9 @@ static inline bool goes_along_with_others(const struct slime_call *call)
 	       !a->reply_mr && (a->reply || a->reply_cap <= call->own_len);
 }
 
-/* The call's slot and its message, of which nothing is told yet. Here its bytes are read the last
- * time: a peer that answers what it was not asked yet ends the call. Nothing is said of other
- * calls: a peer that waited for those would wait for the next that leave together. */
+/* The call's slot and its message, of which nothing is told yet. The call may end from the moment
+ * its bytes were read: a peer that answers what it was not asked yet ends it, too. Nothing is said
+ * of other calls: a peer that waited for those would wait for the next that leave together. */
 static inline void fill_post(struct sl_mailbox *mb, struct slime_call *call, unsigned n,
 			     struct sl_post *post)
 {
@@ -217,18 +217,14 @@ static inline void fill_post(struct sl_mailbox *mb, struct slime_call *call, uns
 	slot->at = NULL;
 	slot->len = 0;
 	post->m = request_msg(call, ++slot->generation << ID_SLOT_BITS | n, n, len, 0);
-	post->along = len;
-	if (len)
-		sl_copy_short(post->payload, call->args.request, len);
+	post->payload = len ? call->args.request : NULL;
+	post->going = &slot->id;
 }
 
-/* From here on the calls may end. Slots are not taken anew before all of this is noted. */
+/* Slots are not taken anew before all of this is noted. */
 static void send_posts(struct sl_mailbox *mb, struct sl_conn *conn, const struct sl_post *posts,
 		       uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
-		atomic_store_explicit(&mb->slots[posts[i].m.slot].id, posts[i].m.w[SL_REQUEST_ID],
-				      memory_order_release);
 	conn->ops->post_many(conn, posts, n);
 	for (uint32_t i = 0; i < n; i++)
 		atomic_store_explicit(&mb->slots[posts[i].m.slot].posted,

@@ -73,8 +73,9 @@ static inline uint64_t sl_msg_head(uint8_t kind, uint8_t flags, uint16_t slot, u
 /* A message of several that are posted at once. */
 struct sl_post {
 	struct sl_msg m;
-	bool along; /* its payload, of 1 to SL_SHORT_LEN bytes, is here */
-	_Alignas(16) uint8_t payload[SL_SHORT_LEN];
+	const uint8_t *payload;	 /* its bytes, 1 to SL_SHORT_LEN, which go along; NULL: none */
+	_Atomic uint64_t *going; /* becomes m.w[0] between the last look at the payload and the
+				    first moment a peer can see the message */
 };
 
 /* How many of each kind a side may have on the way; their sum is below SL_RING_ENTRIES. */

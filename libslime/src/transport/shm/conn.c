@@ -182,6 +182,12 @@ static inline const struct shm_entry *entry_after(const struct shm_half *half,
 	return half->ring + SL_RING_ENTRIES - e > (ptrdiff_t)n ? e + n : e - (SL_RING_ENTRIES - n);
 }
 
+static inline struct shm_entry *writable_after(struct shm_half *half, const struct shm_entry *e,
+					       unsigned n)
+{
+	return &half->ring[entry_after(half, e, n) - half->ring];
+}
+
 /* The next message, in a copy that is checked and used: the peer can still write to the entry. */
 static inline const struct shm_entry *take_entry(struct shm_conn *c, struct sl_msg *m)
 {
@@ -335,14 +341,21 @@ static uint8_t *conn_slot(struct sl_conn *conn, enum sl_area area, unsigned slot
 		       : NULL;
 }
 
-/* Write and publish an entry that was taken, the one after n others. */
-static inline void write_entry(struct shm_entry *e, uint64_t n, const struct sl_msg *m,
-			       const uint8_t *payload)
+/* An entry that was taken is written and published: its payload, if that goes along, then the
+ * message. */
+static inline void write_payload(struct shm_entry *e, const struct sl_msg *m,
+				 const uint8_t *payload)
 {
 	/* Who wrote it a lap ago, if that was another thread, is done with it. */
 	(void)atomic_load_explicit(&e->seq, memory_order_acquire);
 	if (payload)
 		sl_copy_short(e->payload, payload, m->len);
+}
+
+/* The entry is the one after n others. */
+static inline void write_message(struct shm_entry *e, uint64_t n, const struct sl_msg *m,
+				 const uint8_t *payload)
+{
 	/* All of the line that the peer looks at together: it takes it away in between. */
 	copy_words(&e->m, m);
 	if (payload)
@@ -359,6 +372,13 @@ static inline void fetch_to_write(const struct shm_conn *c, const struct shm_ent
 	sl_cpu_fetch_to_write(ahead);
 	if (has_payload)
 		sl_cpu_fetch_to_write(ahead->payload);
+}
+
+/* The connection ended: the calls end with it. */
+static void drop_posts(const struct sl_post *posts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		atomic_store_explicit(posts[i].going, posts[i].m.w[0], memory_order_release);
 }
 
 /* Entries were published. */
@@ -380,7 +400,8 @@ static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_
 		return;
 	n = atomic_fetch_add_explicit(&c->tx_seq, 1, memory_order_relaxed);
 	e = shm_half_entry(c->own, n);
-	write_entry(e, n, m, payload);
+	write_payload(e, m, payload);
+	write_message(e, n, m, payload);
 	announce(c);
 	fetch_to_write(c, e, payload);
 }
@@ -398,16 +419,24 @@ static void post_short(struct sl_conn *conn, const struct sl_msg *m, const uint8
 static void post_many(struct sl_conn *conn, const struct sl_post *posts, size_t n_posts)
 {
 	struct shm_conn *c = conn_of(conn);
+	struct shm_entry *e;
 	uint64_t n;
 
-	if (!n_posts || atomic_load_explicit(&c->state, memory_order_acquire) != SHM_CONN_READY)
+	if (!n_posts)
 		return;
+	if (atomic_load_explicit(&c->state, memory_order_acquire) != SHM_CONN_READY) {
+		drop_posts(posts, n_posts);
+		return;
+	}
 	n = atomic_fetch_add_explicit(&c->tx_seq, n_posts, memory_order_relaxed);
-	for (size_t i = 0; i < n_posts; i++) {
-		struct shm_entry *e = shm_half_entry(c->own, n + i);
+	e = shm_half_entry(c->own, n);
+	for (size_t i = 0; i < n_posts; i++, e = writable_after(c->own, e, 1)) {
+		const struct sl_post *p = &posts[i];
 
-		fetch_to_write(c, e, posts[i].along);
-		write_entry(e, n + i, &posts[i].m, posts[i].along ? posts[i].payload : NULL);
+		fetch_to_write(c, e, p->payload);
+		write_payload(e, &p->m, p->payload);
+		atomic_store_explicit(p->going, p->m.w[0], memory_order_release);
+		write_message(e, n + i, &p->m, p->payload);
 	}
 	announce(c);
 }
