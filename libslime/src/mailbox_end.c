@@ -54,14 +54,12 @@ static uint8_t *reply_room(const struct slime_call *call)
 }
 
 /* The reply is in the slot. */
-static inline void take_payload(struct slime_call *call, const uint8_t *payload, size_t len)
+static void take_payload(struct slime_call *call, const uint8_t *payload, size_t len)
 {
 	uint8_t *room = reply_room(call);
 
-	if (len > SL_SHORT_LEN)
+	if (len)
 		memcpy(room, payload, len);
-	else if (len)
-		sl_copy_short(room, payload, len);
 	call->reply_at = room;
 	call->reply_len = len;
 }
@@ -138,24 +136,6 @@ static int take_result(struct slime_call *call, const struct sl_msg *m, const ui
 	return 0;
 }
 
-/* Nothing but a payload, for a call that waits for it. */
-static inline bool is_plain(const struct slime_call *call, const struct sl_msg *m)
-{
-	return !m->flags && m->w[SL_REPLY_STATUS] == SL_REPLY_OK &&
-	       m->len <= call->args.reply_cap &&
-	       !atomic_load_explicit(&call->gave_up, memory_order_relaxed);
-}
-
-/* Any other; false: the peer may not say that. */
-static __attribute__((noinline)) bool take_other(struct slime_call *call, const struct sl_msg *m,
-						 const uint8_t *payload, int *status)
-{
-	if (!is_valid(call, m))
-		return false;
-	*status = take_result(call, m, payload);
-	return true;
-}
-
 static __attribute__((noinline)) void serve_waiting(struct sl_mailbox *mb)
 {
 	struct sl_conn *conn;
@@ -166,31 +146,96 @@ static __attribute__((noinline)) void serve_waiting(struct sl_mailbox *mb)
 	sl_endpoint_leave(mb->ep);
 }
 
+/* The slot's call has its reply, and does not look at the slot again. */
+static inline void free_slot(struct sl_mailbox *mb, struct sl_call_slot *slot, unsigned n)
+{
+	/* The next call will write it, and the peer read it last: get it meanwhile. */
+	sl_cpu_fetch_all_to_write(slot->at, slot->len);
+	atomic_store_explicit(&slot->id, 0, memory_order_relaxed);
+	sl_call_slots_give(&mb->free, n);
+}
+
+/* A locked instruction was the last that happened. */
+static inline void look_at_waiting(struct sl_mailbox *mb)
+{
+	sl_cpu_fence_after_lock();
+	if (atomic_load_explicit(&mb->n_waiting, memory_order_relaxed))
+		serve_waiting(mb);
+}
+
+/* Any reply; false: the peer may not say that. */
+static __attribute__((noinline)) bool take_any(struct sl_mailbox *mb, const struct sl_msg *m,
+					       const uint8_t *payload)
+{
+	struct sl_call_slot *slot = &mb->slots[m->slot];
+	struct slime_call *call = slot->call;
+	int status;
+
+	if (!is_valid(call, m))
+		return false;
+	status = take_result(call, m, payload);
+	free_slot(mb, slot, m->slot);
+	end(mb, call, status);
+	look_at_waiting(mb);
+	return true;
+}
+
+/* Nothing but a payload, or none, for a call that waits for it and lent nothing. */
+static inline bool is_plain(const struct slime_call *call, const struct sl_msg *m)
+{
+	return !m->flags && m->w[SL_REPLY_STATUS] == SL_REPLY_OK &&
+	       m->len <= call->args.reply_cap && !call->flags && !call->args.request_mr &&
+	       !call->args.reply_mr && !atomic_load_explicit(&call->gave_up, memory_order_relaxed);
+}
+
+static inline uint8_t *plain_room(const struct slime_call *call)
+{
+	return call->args.reply ? call->args.reply : call->own;
+}
+
+/* The slot's call has a plain reply, of which len bytes are in its room. */
+static inline void end_plain(struct sl_mailbox *mb, struct sl_call_slot *slot, unsigned n,
+			     struct slime_call *call, uint8_t *room, uint32_t len)
+{
+	call->reply_at = room;
+	call->reply_len = len;
+	free_slot(mb, slot, n);
+	sl_endpoint_count_call(mb->ep, 0, len);
+	sl_op_finish_waited(&call->op, 0, len);
+	look_at_waiting(mb);
+}
+
+static __attribute__((noinline)) bool take_plain(struct sl_mailbox *mb, const struct sl_msg *m,
+						 const uint8_t *payload)
+{
+	struct sl_call_slot *slot = &mb->slots[m->slot];
+	uint8_t *room = plain_room(slot->call);
+
+	memcpy(room, payload, m->len);
+	end_plain(mb, slot, m->slot, slot->call, room, m->len);
+	return true;
+}
+
+/* Most replies are plain and short: nothing is called for them. */
 bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload)
 {
 	struct sl_call_slot *slot = &mb->slots[m->slot];
 	uint64_t id = atomic_load_explicit(&slot->id, memory_order_acquire);
 	struct slime_call *call = slot->call;
-	int status = 0;
+	const uint32_t len = m->len;
+	uint8_t *room;
 
 	/* The slot is the call's until its reply, so there are no late ones: this is for nobody. */
 	if (!id || id != m->w[SL_REPLY_ID])
 		return false;
-	if (is_plain(call, m))
-		take_payload(call, payload, m->len);
-	else if (!take_other(call, m, payload, &status))
-		return false;
-	/* The next call will write it, and the peer read it last: get it meanwhile. */
-	sl_cpu_fetch_all_to_write(slot->at, slot->len);
-	atomic_store_explicit(&slot->id, 0, memory_order_relaxed);
-	sl_call_slots_give(&mb->free, m->slot);
-	if (call->flags)
-		end(mb, call, status);
-	else
-		finish(mb, call, status);
-	sl_cpu_fence_after_lock();
-	if (atomic_load_explicit(&mb->n_waiting, memory_order_relaxed))
-		serve_waiting(mb);
+	if (!is_plain(call, m))
+		return take_any(mb, m, payload);
+	if (len > SL_SHORT_LEN)
+		return take_plain(mb, m, payload);
+	room = plain_room(call);
+	if (len)
+		sl_copy_short(room, payload, len);
+	end_plain(mb, slot, m->slot, call, room, len);
 	return true;
 }
 

@@ -110,7 +110,7 @@ void sl_op_abort(struct slime_op *op)
 	op->finished = NULL;
 	/* Another thread may have come to wait for it already. */
 	if (atomic_exchange_explicit(&op->state, SL_OP_IDLE, memory_order_release) == SL_OP_WAITED)
-		sl_futex_wake(&op->state);
+		sl_op_wake(op);
 }
 
 static void ring(int fd)
@@ -120,6 +120,11 @@ static void ring(int fd)
 
 	/* A full counter is readable already. */
 	(void)n;
+}
+
+void sl_op_wake(struct slime_op *op)
+{
+	sl_futex_wake(&op->state);
 }
 
 void sl_op_finish(struct slime_op *op, int status, uint64_t bytes)
@@ -134,9 +139,7 @@ void sl_op_finish(struct slime_op *op, int status, uint64_t bytes)
 		finished(op);
 
 	if (!op->fn && !(op->flags & SLIME_OP_QUEUED)) {
-		if (atomic_exchange_explicit(&op->state, SL_OP_IDLE, memory_order_acq_rel) ==
-		    SL_OP_WAITED)
-			sl_futex_wake(&op->state);
+		sl_op_give_back(op);
 		return;
 	}
 	op->wake = atomic_exchange_explicit(&op->state, SL_OP_FINISHED, memory_order_acq_rel) ==

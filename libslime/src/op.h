@@ -129,6 +129,28 @@ void sl_op_abort(struct slime_op *op);
  * gone after it. */
 void sl_op_finish(struct slime_op *op, int status, uint64_t bytes);
 
+/* A thread sleeps on the state of an op that is finished. */
+void sl_op_wake(struct slime_op *op);
+
+/* The last touch of an op of whose end nobody is told. */
+static inline void sl_op_give_back(struct slime_op *op)
+{
+	if (atomic_exchange_explicit(&op->state, SL_OP_IDLE, memory_order_acq_rel) == SL_OP_WAITED)
+		sl_op_wake(op);
+}
+
+/* As sl_op_finish(), where most ops are waited for and nobody is told of their end. */
+static inline void sl_op_finish_waited(struct slime_op *op, int status, uint64_t bytes)
+{
+	if (op->finished || op->fn || op->flags & SLIME_OP_QUEUED) {
+		sl_op_finish(op, status, bytes);
+		return;
+	}
+	op->status = status;
+	op->bytes = status ? 0 : bytes;
+	sl_op_give_back(op);
+}
+
 /* An op of the library's own, embedded in something of its own. */
 void sl_op_init(struct slime_op *op, struct slime_context *ctx, struct sl_completions *c,
 		slime_op_fn *fn, void *arg);

@@ -48,9 +48,9 @@ instructions() {
 		"instructions: $2, in $4" || failed=1
 }
 
-instructions 1545 shm-call 500 counted_steps 1
-instructions 1147 shm-calls 20 counted_steps 64
-instructions 1029 shm-calls-together 20 counted_steps 64
+instructions 1497 shm-call 500 counted_steps 1
+instructions 1108 shm-calls 20 counted_steps 64
+instructions 982 shm-calls-together 20 counted_steps 64
 instructions 1031 shm-read 500 counted_steps 1
 instructions 1005 shm-pieces 2 counted_steps 15000
 instructions 4244 tcp-call 500 counted_steps 1
