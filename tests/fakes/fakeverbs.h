@@ -36,6 +36,7 @@ struct fakeverbs_gid {
 
 struct fakeverbs_port {
 	uint8_t link_layer;
+	bool grh_required; /* of InfiniBand, as virtual functions have it; RoCE always has one */
 	enum ibv_port_state state;
 	enum ibv_mtu max_mtu, active_mtu;
 	uint16_t lid, sm_lid;

@@ -109,6 +109,19 @@ static void infiniband__links_across_subnets_by_gid(void **state)
 	assert_ok(write_now());
 }
 
+/* Of one end, and the other does as it. */
+static void infiniband__port_that_requires_a_global_route_gets_one(void **state)
+{
+	struct slime_context_attr attr = quick();
+
+	(void)state;
+	fakeverbs_make_infiniband(0, 11, SUBNET);
+	fakeverbs_make_infiniband(1, 12, SUBNET);
+	fakeverbs_device(1)->ports[0].grh_required = true;
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_ok(write_now());
+}
+
 /* ---- capabilities ---- */
 
 static void device__that_can_little_is_used_as_far_as_it_can(void **state)
@@ -612,6 +625,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		ALONE(infiniband__links_by_lid),
 		ALONE(infiniband__links_across_subnets_by_gid),
+		ALONE(infiniband__port_that_requires_a_global_route_gets_one),
 		ALONE(device__that_can_little_is_used_as_far_as_it_can),
 		ALONE(device__that_rounds_up_and_forgets_is_fine),
 		IN_PAIR(region__that_cannot_be_pinned_fails_its_work_only),

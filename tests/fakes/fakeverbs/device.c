@@ -149,6 +149,9 @@ static void fill_port_attr(const struct fakeverbs_port *p, struct ibv_port_attr 
 	a->active_speed = p->active_speed;
 	a->phys_state = p->state == IBV_PORT_ACTIVE ? 5 /* link up */ : 3 /* disabled */;
 	a->link_layer = p->link_layer;
+	a->flags = p->grh_required || p->link_layer == IBV_LINK_LAYER_ETHERNET
+			   ? IBV_QPF_GRH_REQUIRED
+			   : 0;
 }
 
 static int query_port(struct ibv_context *ibv, uint8_t num, struct ibv_port_attr *attr, size_t len)

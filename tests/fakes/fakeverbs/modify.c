@@ -131,7 +131,7 @@ static int check_path(const struct fv_qp *qp, const struct ibv_ah_attr *ah)
 			return EINVAL;
 		return resolves(&ah->grh.dgid) ? 0 : ETIMEDOUT;
 	}
-	return ah->dlid ? 0 : EINVAL;
+	return ah->dlid && (ah->is_global || !p->grh_required) ? 0 : EINVAL;
 }
 
 static int check_limits(const struct fv_qp *qp, const struct ibv_qp_attr *a, unsigned mask)

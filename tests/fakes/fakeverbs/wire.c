@@ -126,6 +126,7 @@ static bool hears(const struct fv_qp *peer, const struct fv_qp *qp)
 	return (peer->state == IBV_QPS_RTR || peer->state == IBV_QPS_RTS ||
 		peer->state == IBV_QPS_SQD) &&
 	       peer->attr.dest_qp_num == qp->ibv.qp_num &&
+	       peer->attr.ah_attr.is_global == qp->attr.ah_attr.is_global &&
 	       leads_to(peer, port_of(qp->dev, qp->attr.port_num));
 }
 

@@ -80,6 +80,7 @@ void rdma_rail_describe(struct rdma_rail *rail)
 	rail->gid_index = (uint8_t)nic->gid.index;
 	memcpy(rail->gid_why, nic->gid_why, sizeof(rail->gid_why));
 	a->link_layer = (uint8_t)nic->link_layer;
+	a->grh_required = nic->grh_required;
 	a->port = nic->port;
 	a->mtu = (uint8_t)nic->mtu;
 	a->max_rd_atomic = nic->max_rd_atomic;

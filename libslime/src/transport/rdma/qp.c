@@ -210,7 +210,9 @@ static struct ibv_ah_attr path_to(const struct rdma_qp *q, const struct rdma_rai
 		.port_num = q->nic->port,
 	};
 
-	if (sl_gid_is_global((enum slime_link_layer)rail->local.link_layer, rail->local.gid,
+	/* Both ends, or each drops what the other sends. */
+	if (rail->local.grh_required || to->grh_required ||
+	    sl_gid_is_global((enum slime_link_layer)rail->local.link_layer, rail->local.gid,
 			     to->gid)) {
 		ah.is_global = 1;
 		ah.grh.sgid_index = rail->gid_index;

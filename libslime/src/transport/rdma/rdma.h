@@ -104,6 +104,7 @@ struct rdma_nic {
 	uint8_t port;
 	/* What a port is like can change: under setup_lock. */
 	enum slime_link_layer link_layer;
+	bool grh_required;
 	struct slime_gid gid;
 	uint16_t lid;
 	enum ibv_mtu mtu;

@@ -13,12 +13,25 @@
 #define NUMBER_MAX   0xffffffu /* of queue pairs and packets: 24 bits */
 #define NUMA_UNKNOWN 0xffffu
 
+#define LAYER_GRH 0x80u /* beside the link layer */
+
+static uint8_t layer_of(const struct rdma_rail_address *a)
+{
+	return (uint8_t)(a->link_layer | (a->grh_required ? LAYER_GRH : 0));
+}
+
+static void take_layer(struct rdma_rail_address *a, uint8_t layer)
+{
+	a->link_layer = (uint8_t)(layer & ~LAYER_GRH);
+	a->grh_required = layer & LAYER_GRH;
+}
+
 /* ---- candidates ---- */
 
 static void write_rail(const struct rdma_rail_address *a, const struct rdma_candidate *c,
 		       struct sl_writer *w)
 {
-	sl_write_u8(w, a->link_layer);
+	sl_write_u8(w, layer_of(a));
 	sl_write_u8(w, a->port);
 	sl_write_u8(w, a->mtu);
 	sl_write_u8(w, a->max_rd_atomic);
@@ -81,7 +94,7 @@ void rdma_rail_write(const struct rdma_rail_address *a, unsigned qp, struct sl_m
 	m->flags = (uint8_t)qp;
 	m->w[1] = sl_get_le64(a->gid);
 	m->w[2] = sl_get_le64(a->gid + 8);
-	m->w[3] = a->lid | (uint64_t)a->mtu << MTU_SHIFT | (uint64_t)a->link_layer << LAYER_SHIFT |
+	m->w[3] = a->lid | (uint64_t)a->mtu << MTU_SHIFT | (uint64_t)layer_of(a) << LAYER_SHIFT |
 		  (uint64_t)a->max_rd_atomic << READS_SHIFT |
 		  (uint64_t)a->max_dest_rd_atomic << ANSWERS_SHIFT |
 		  (uint64_t)a->port << PORT_SHIFT;
@@ -99,7 +112,7 @@ int rdma_rail_read(struct rdma_rail_address *a, unsigned n_qps, const struct sl_
 	sl_put_le64(got.gid + 8, m->w[2]);
 	got.lid = (uint16_t)m->w[3];
 	got.mtu = (uint8_t)(m->w[3] >> MTU_SHIFT);
-	got.link_layer = (uint8_t)(m->w[3] >> LAYER_SHIFT);
+	take_layer(&got, (uint8_t)(m->w[3] >> LAYER_SHIFT));
 	got.max_rd_atomic = (uint8_t)(m->w[3] >> READS_SHIFT);
 	got.max_dest_rd_atomic = (uint8_t)(m->w[3] >> ANSWERS_SHIFT);
 	got.port = (uint8_t)(m->w[3] >> PORT_SHIFT);
@@ -123,7 +136,7 @@ static bool read_numa_node(struct rdma_rail_address *a, struct sl_reader *r)
 static bool read_rail(struct rdma_rail_address *a, const struct rdma_candidate *c,
 		      struct sl_reader *r)
 {
-	a->link_layer = sl_read_u8(r);
+	take_layer(a, sl_read_u8(r));
 	a->port = sl_read_u8(r);
 	a->mtu = sl_read_u8(r);
 	a->max_rd_atomic = sl_read_u8(r);

@@ -6,6 +6,7 @@
 #ifndef SL_RDMA_WIRE_H
 #define SL_RDMA_WIRE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <slime/context.h>
@@ -66,6 +67,7 @@ struct rdma_qp_address {
 
 struct rdma_rail_address {
 	uint8_t link_layer; /* enum slime_link_layer */
+	bool grh_required;  /* the port takes no packet without a global route header */
 	uint8_t port;
 	uint8_t mtu; /* enum ibv_mtu */
 	uint8_t max_rd_atomic;
