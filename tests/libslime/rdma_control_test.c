@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "tests/libslime/rdma_pair.h"
 #include "tests/support/log_lines.h"
@@ -32,6 +33,7 @@ static size_t n_pinned; /* bytes */
 static unsigned n_polled_calls;
 static _Thread_local bool polling;
 static void (*after_alloc_pd)(void); /* the next one */
+static unsigned adds_left;	     /* to an epoll set, until one fails; 0: none will */
 
 /* ---- the calls ---- */
 
@@ -45,6 +47,7 @@ struct ibv_mr *__real_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int 
 struct ibv_mr *__real_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 				       unsigned access);
 int __real_ibv_dereg_mr(struct ibv_mr *mr);
+int __real_epoll_ctl(int set, int what, int fd, struct epoll_event *event);
 int __real_slime_context_poll(struct slime_context *ctx);
 
 struct ibv_pd *__wrap_ibv_alloc_pd(struct ibv_context *ibv);
@@ -57,6 +60,7 @@ struct ibv_mr *__wrap_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int 
 struct ibv_mr *__wrap_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 				       unsigned access);
 int __wrap_ibv_dereg_mr(struct ibv_mr *mr);
+int __wrap_epoll_ctl(int set, int what, int fd, struct epoll_event *event);
 int __wrap_slime_context_poll(struct slime_context *ctx);
 
 static void note_call(void)
@@ -147,6 +151,15 @@ int __wrap_ibv_dereg_mr(struct ibv_mr *mr)
 {
 	note_call();
 	return __real_ibv_dereg_mr(mr);
+}
+
+int __wrap_epoll_ctl(int set, int what, int fd, struct epoll_event *event)
+{
+	if (what == EPOLL_CTL_ADD && adds_left && !--adds_left) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return __real_epoll_ctl(set, what, fd, event);
 }
 
 int __wrap_slime_context_poll(struct slime_context *ctx)
@@ -429,6 +442,53 @@ static void device__that_dies_while_a_domain_is_made_fails_the_offer(void **stat
 	assert_non_null(strstr(info.cause_text, strerror(ENODEV)));
 }
 
+static uint64_t n_taken;
+
+static void raise_and_poll(void)
+{
+	fakeverbs_raise(1, IBV_EVENT_LID_CHANGE, 1);
+	rdma_settle(&pair);
+	n_taken = fakeverbs_counts().calls[FAKEVERBS_GET_ASYNC_EVENT];
+}
+
+/* Whoever sets them up may have to close them, and does not hold the token. */
+static void devices__are_not_watched_before_all_is_set_up(void **state)
+{
+	(void)state;
+	assert_ok(rdma_pair_create(&pair, NULL, LEN));
+	n_taken = 1;
+	after_alloc_pd = raise_and_poll;
+	assert_ok(rdma_pair_connect(&pair));
+	assert_int_equal(n_taken, 0);
+	rdma_settle(&pair);
+	assert_true(fakeverbs_counts().calls[FAKEVERBS_GET_ASYNC_EVENT] > 0);
+}
+
+/* Those of either end, two for each device; they are closed, and opened by who tries again. */
+static void devices__that_cannot_be_watched_are_opened_again(void **state)
+{
+	const unsigned n_adds = 6;
+
+	(void)state;
+	for (unsigned n = 1; n <= n_adds; n++) {
+		struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+		attr.rdma_devices = "fake0,fake1;fake2";
+		(void)fakeverbs_device(2);
+		assert_ok(rdma_pair_create(&pair, &attr, LEN));
+		adds_left = n;
+		assert_int_not_equal(rdma_pair_connect(&pair), 0);
+		assert_int_equal(adds_left, 0);
+		assert_ok(slime_endpoint_destroy(pair.a.ep));
+		assert_ok(slime_endpoint_destroy(pair.b.ep));
+		pair.a.ep = pair.b.ep = NULL;
+		rdma_settle(&pair);
+		assert_ok(rdma_pair_connect(&pair));
+		assert_ok(write_now(LEN));
+		rdma_pair_close(&pair);
+	}
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
 
 int main(void)
@@ -444,6 +504,8 @@ int main(void)
 		TEST(completion_queue__is_not_overrun_by_flushes),
 		TEST(link__that_no_completion_queue_holds_is_refused),
 		TEST(device__that_dies_while_a_domain_is_made_fails_the_offer),
+		TEST(devices__are_not_watched_before_all_is_set_up),
+		TEST(devices__that_cannot_be_watched_are_opened_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

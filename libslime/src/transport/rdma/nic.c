@@ -282,32 +282,6 @@ static int fail(struct rdma_nic *nic, struct sl_why *why, const char *what)
 	return -err;
 }
 
-static int make_parts(struct rdma_nic *nic, struct sl_why *why)
-{
-	int ret;
-
-	errno = 0;
-	nic->channel = ibv_create_comp_channel(nic->device.ibv);
-	if (!nic->channel)
-		return fail(nic, why, "no completion channel");
-	ret = watch(nic, &nic->channel_source, on_channel, nic->channel->fd);
-	if (ret)
-		goto destroy_channel;
-	ret = watch(nic, &nic->async_source, on_async, nic->device.ibv->async_fd);
-	if (ret)
-		goto unwatch_channel;
-	return 0;
-
-unwatch_channel:
-	sl_poller_remove(rdma_poller(nic->t), &nic->channel_source);
-destroy_channel:
-	if (ret)
-		snprintf(why->text, sizeof(why->text), "%.40s: its events cannot be watched: %s",
-			 nic->device.name, strerror(-ret));
-	ibv_destroy_comp_channel(nic->channel);
-	return ret;
-}
-
 int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, unsigned index,
 		  struct rdma_nic **out, struct sl_why *why)
 {
@@ -331,10 +305,14 @@ int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, un
 		goto free_nic;
 	}
 	ret = read_limits(nic, why);
-	if (!ret)
-		ret = make_parts(nic, why);
 	if (ret)
 		goto fini_device;
+	errno = 0;
+	nic->channel = ibv_create_comp_channel(nic->device.ibv);
+	if (!nic->channel) {
+		ret = fail(nic, why, "no completion channel");
+		goto fini_device;
+	}
 	*out = nic;
 	return 0;
 
@@ -342,6 +320,21 @@ fini_device:
 	sl_device_fini(&nic->device);
 free_nic:
 	free(nic);
+	return ret;
+}
+
+int rdma_nic_watch(struct rdma_nic *nic, struct sl_why *why)
+{
+	int ret = watch(nic, &nic->channel_source, on_channel, nic->channel->fd);
+
+	if (!ret)
+		ret = watch(nic, &nic->async_source, on_async, nic->device.ibv->async_fd);
+	if (!ret)
+		return 0;
+	snprintf(why->text, sizeof(why->text), "%.40s: its events cannot be watched: %s",
+		 nic->device.name, strerror(-ret));
+	atomic_store(&nic->dead, true);
+	atomic_store(&nic->t->failed, true);
 	return ret;
 }
 

@@ -126,6 +126,9 @@ struct rdma_nic {
 /* Negative errno, with the words; all under setup_lock. The port may be down: it is to be asked. */
 int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, unsigned index,
 		  struct rdma_nic **out, struct sl_why *why);
+/* From here on the token's holder takes its events, and it alone may close it. It counts as failed
+ * when that cannot be. */
+int rdma_nic_watch(struct rdma_nic *nic, struct sl_why *why);
 /* Ask the port again what it is like. */
 int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why);
 /* Take registered memory back from its device, if there is some: *ibv is NULL after it. */

@@ -231,6 +231,15 @@ static int look_at_nics(struct rdma_transport *t, struct sl_why *why)
 	return status[0];
 }
 
+static int watch_nics(struct rdma_transport *t, struct sl_why *why)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; i < t->n_open && !ret; i++)
+		ret = rdma_nic_watch(t->nics[i], why);
+	return ret;
+}
+
 /* Under setup_lock. */
 static int set_up(struct rdma_transport *t, struct sl_why *why)
 {
@@ -246,12 +255,14 @@ static int set_up(struct rdma_transport *t, struct sl_why *why)
 			ret = start_workers(t, why);
 		if (!ret)
 			ret = make_shared(t, why);
-		/* All or none: progress looks at them from here on. */
-		if (ret)
+		if (ret) {
 			close_nics(t);
-		else
-			atomic_store(&t->n_nics, t->n_open);
-		return ret;
+			return ret;
+		}
+		/* All or none: progress looks at them from here on, and closes those that failed.
+		 */
+		atomic_store(&t->n_nics, t->n_open);
+		return watch_nics(t, why);
 	}
 	return look_at_nics(t, why);
 }
