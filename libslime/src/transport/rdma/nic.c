@@ -234,7 +234,7 @@ static int use_port(struct rdma_nic *nic, const struct sl_port *port, struct sl_
 	nic->lid = port->attr.lid;
 	nic->mtu = port->attr.active_mtu;
 	memcpy(nic->gid_why, choice.why, sizeof(nic->gid_why));
-	nic->max_msg = port->attr.max_msg_sz;
+	atomic_store_explicit(&nic->max_msg, port->attr.max_msg_sz, memory_order_relaxed);
 	return 0;
 }
 

@@ -193,7 +193,7 @@ static void look_ahead_all(struct rdma_conn *c)
 /* One request stays in one chunk of the peer's region. */
 static uint32_t request_max(const struct chain *ch, const struct place *p)
 {
-	uint32_t max_msg = ch->q->nic->max_msg;
+	uint32_t max_msg = atomic_load_explicit(&ch->q->nic->max_msg, memory_order_relaxed);
 	uint32_t max = max_msg < RDMA_PIECE_MAX ? max_msg : RDMA_PIECE_MAX;
 	uint64_t left = ch->share - ch->bytes;
 	uint64_t in_chunk = rdma_chunk_left(p->key->shift, p->remote);
