@@ -127,7 +127,8 @@ enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, 
 		*s = sl_spin_begin(p);
 		p->vain_calls = 0;
 		pause_after(p, n);
-		return SL_SPIN_ON;
+		/* Rounds that always find something look at the clock for the poller. */
+		return p->poller_ns < deadline_ns ? SL_SPIN_ON : SL_SPIN_TIMEOUT;
 	}
 	s->empty += 1 + ROUNDS_PER_CALL * p->vain_calls;
 	p->vain_calls = 0;

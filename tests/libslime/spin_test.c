@@ -155,6 +155,21 @@ static void spin__ends_in_sleep_or_at_the_deadline(void **state)
 	assert_true(now_ns >= 3 * SL_NS_PER_S);
 }
 
+/* A server that always has something to do: a wait knows the time from the rounds, which look at
+ * the clock now and then for the poller. */
+static void spin__that_always_finds_something_ends_at_the_deadline(void **state)
+{
+	struct sl_spin s = begin(SLIME_POLLING_ADAPTIVE);
+
+	(void)state;
+	ctx.progress.poller_ns = now_ns;
+	for (int i = 0; i < ROUNDS; i++)
+		assert_int_equal(sl_spin_next(&ctx, &s, 1, now_ns + 1), SL_SPIN_ON);
+	ctx.progress.poller_ns = now_ns + 1;
+	assert_int_equal(sl_spin_next(&ctx, &s, 1, now_ns + 1), SL_SPIN_TIMEOUT);
+	assert_int_equal(n_clocks, 0);
+}
+
 /* How long it spins until it is told to sleep, when each yield takes 1 us. */
 static uint64_t spin_to_sleep(void)
 {
@@ -215,6 +230,7 @@ int main(void)
 		cmocka_unit_test(spin__whose_yield_did_not_help_is_patient_again),
 		cmocka_unit_test(spin__looks_at_the_clock_once_in_many_rounds),
 		cmocka_unit_test(spin__ends_in_sleep_or_at_the_deadline),
+		cmocka_unit_test(spin__that_always_finds_something_ends_at_the_deadline),
 		cmocka_unit_test(
 			spin__is_short_while_waits_are_long_and_long_again_after_a_short_one),
 		cmocka_unit_test(spin__of_who_did_not_sleep_is_as_long_as_before),
