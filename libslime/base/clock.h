@@ -50,10 +50,15 @@ static inline uint64_t sl_moment_ns(uint64_t wait_ns)
 	return sl_clock_coarse_ns() + SL_COARSE_NS + wait_ns;
 }
 
+/* Decades: what is longer never comes, and nanoseconds could not count all of it. */
+#define SL_TIMEOUT_MAX_MS (INT64_C(1) << 40)
+
 /* The moment timeout_ms from now; a negative timeout is no deadline. */
 static inline uint64_t sl_deadline_ns(int64_t timeout_ms)
 {
-	return timeout_ms < 0 ? SL_NEVER : sl_moment_ns((uint64_t)timeout_ms * SL_NS_PER_MS);
+	if (timeout_ms < 0 || timeout_ms > SL_TIMEOUT_MAX_MS)
+		return SL_NEVER;
+	return sl_moment_ns((uint64_t)timeout_ms * SL_NS_PER_MS);
 }
 
 #endif

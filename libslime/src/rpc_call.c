@@ -10,9 +10,6 @@
 #include "src/progress.h"
 #include "src/rpc_call.h"
 
-/* What waits in the mailbox ends by then at the latest, and a deadline this far is none. */
-#define TIMEOUT_MAX_MS (INT64_C(1) << 40)
-
 static void ended(void *arg, struct slime_op *op)
 {
 	struct slime_call *call = arg;
@@ -109,8 +106,7 @@ static void reset(struct slime_call *call, const struct slime_call_args *args)
 {
 	release(call);
 	call->args = *args;
-	call->deadline_ns =
-		args->timeout_ms > TIMEOUT_MAX_MS ? SL_NEVER : sl_deadline_ns(args->timeout_ms);
+	call->deadline_ns = sl_deadline_ns(args->timeout_ms);
 	call->flags = 0;
 	call->code = 0;
 	call->has_message = false;
