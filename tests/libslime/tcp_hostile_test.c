@@ -547,6 +547,36 @@ static void mr_destroy__under_a_write_that_stalls_ends_the_link(void **state)
 	close(fd);
 }
 
+static void *destroy_mr(void *mr)
+{
+	return slime_mr_destroy(mr) ? mr : NULL;
+}
+
+/* The peer's time is not begun anew by every other region that goes meanwhile. */
+static void mr_destroy__under_a_write_that_stalls_ends_while_others_are_destroyed(void **state)
+{
+	struct raw *r = *state;
+	struct slime_mr *other;
+	uint8_t bytes[64];
+	pthread_t thread;
+	void *left;
+	int fd = raw_link(r);
+
+	send_request(fd, TCP_WRITE, 0, piece_of(r, 0, 1000));
+	raw_send(fd, "only this", 9);
+	while (__atomic_load_n(&r->memory[0], __ATOMIC_ACQUIRE) != 'o')
+		sched_yield();
+	assert_ok(pthread_create(&thread, NULL, destroy_mr, r->mr));
+	while (pthread_tryjoin_np(thread, &left)) {
+		assert_ok(slime_mr_create(r->ctx, bytes, sizeof(bytes), 0, &other));
+		assert_ok(slime_mr_destroy(other));
+	}
+	assert_null(left);
+	r->mr = NULL;
+	raw_await_end(fd);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -576,6 +606,7 @@ int main(void)
 		IN_RAW(write_imm__when_messages_are_as_many_as_may_be_ends_the_link),
 		IN_RAW(write__to_a_host_that_fell_silent_is_connreset_in_time),
 		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_the_link),
+		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_while_others_are_destroyed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,8 +152,9 @@ struct tcp_conn {
 	bool peer_ready;	/* [token], as are the next */
 	unsigned n_opened;
 	struct sl_list active_link;
-	struct sl_list link;	    /* in the transport's list of all */
-	uint64_t withdraw_until_ns; /* it uses a region that is to go, and has so long */
+	struct sl_list link;	      /* in the transport's list of all */
+	uint64_t withdraw_until_ns;   /* it uses a region that is to go, and has so long; 0: none */
+	uint64_t withdraw_generation; /* of that region */
 
 	_Atomic uint64_t imm_taken;
 	_Atomic bool is_active;

@@ -27,22 +27,36 @@ static bool stream_holds(const struct tcp_stream *s, const struct sl_region *r)
 	return false;
 }
 
-bool tcp_conn_holds(struct tcp_conn *c, const struct sl_region *r)
+/*
+ * The peer has so long to be done with r, from the first look on. A connection has one such clock:
+ * another region waits for its turn, unless whoever waited for that one has not looked for long.
+ */
+static void be_patient(struct tcp_conn *c, const struct sl_region *r)
 {
 	uint64_t patience = c->t->transport.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS / 2;
 	uint64_t now = sl_clock_ns();
+	bool is_ours = c->withdraw_until_ns && c->withdraw_generation == r->generation;
+
+	if (is_ours && now >= c->withdraw_until_ns)
+		tcp_conn_fail(c, -ECONNRESET, "the peer stalls on a region that is withdrawn");
+	if (is_ours || (c->withdraw_until_ns && now < c->withdraw_until_ns + patience))
+		return;
+	c->withdraw_until_ns = now + patience;
+	c->withdraw_generation = r->generation;
+}
+
+bool tcp_conn_holds(struct tcp_conn *c, const struct sl_region *r)
+{
 	bool holds = false;
 
 	pthread_mutex_lock(&c->lock);
 	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++)
 		holds = holds || (c->streams[i] && stream_holds(c->streams[i], r));
 	pthread_mutex_unlock(&c->lock);
-	if (!holds)
+	if (holds)
+		be_patient(c, r);
+	else if (c->withdraw_generation == r->generation)
 		c->withdraw_until_ns = 0;
-	else if (!c->withdraw_until_ns)
-		c->withdraw_until_ns = now + patience;
-	else if (now >= c->withdraw_until_ns)
-		tcp_conn_fail(c, -ECONNRESET, "the peer stalls on a region that is withdrawn");
 	return holds;
 }
 
