@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How calls end: by a reply, by giving up, or with the link. */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -412,5 +413,8 @@ void sl_calls_down(struct sl_mailbox *mb, int cause)
 	atomic_store(&mb->n_waiting, 0);
 	end_unsent(mb, &mb->waiting, closed_here ? -ECANCELED : -ENOTCONN);
 	end_unsent(mb, &mb->starved, closed_here ? -ECANCELED : -ENOTCONN);
-	look_at_draining(mb, 0);
+	/* The link uses nothing any more; others look at a region for a moment, and find that it is
+	 * not theirs. */
+	while (look_at_draining(mb, 0) != SL_NEVER)
+		sched_yield();
 }

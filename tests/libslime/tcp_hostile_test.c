@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "raw_peer.h"
 #include "src/endpoint.h"
+#include "src/mailbox.h"
 #include "src/rpc_call.h"
 #include "src/transport/tcp/tcp.h"
 
@@ -577,6 +578,45 @@ static void mr_destroy__under_a_write_that_stalls_ends_while_others_are_destroye
 	close(fd);
 }
 
+static bool has_seen(struct raw *r, enum slime_endpoint_state state)
+{
+	bool seen;
+
+	pthread_mutex_lock(&r->lock);
+	seen = r->seen[state];
+	pthread_mutex_unlock(&r->lock);
+	return seen;
+}
+
+/* Somebody looks whether the lent region is his in the moment in which its link ends. */
+static void call__ends_with_its_link_once_nobody_looks_at_what_it_lent(void **state)
+{
+	struct raw *r = *state;
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+	struct sl_mailbox *mb = r->ep->mailbox;
+	struct sl_region *lent;
+	struct slime_call *call;
+	int fd = raw_link(r);
+
+	args.method = slime_rpc_method_id("any");
+	args.reply = r->memory;
+	args.reply_cap = sizeof(r->memory);
+	assert_ok(slime_call_create(r->ctx, NULL, &call));
+	assert_ok(slime_call_start(r->ep, &args, call));
+	lent = call->reply_region;
+	atomic_fetch_add(&lent->n_users, 1);
+	close(fd);
+	while (__atomic_load_n(&mb->draining.next, __ATOMIC_ACQUIRE) == &mb->draining)
+		sched_yield();
+	/* For as long as it takes to give up on it. */
+	for (int i = 0; i < 10000 && !has_seen(r, SLIME_ENDPOINT_BROKEN); i++)
+		sched_yield();
+	atomic_fetch_sub(&lent->n_users, 1);
+	assert_ok(slime_call_wait(call, PATIENCE_MS));
+	assert_int_equal(slime_call_status(call), -ECONNRESET);
+	assert_ok(slime_call_destroy(call));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -607,6 +647,7 @@ int main(void)
 		IN_RAW(write__to_a_host_that_fell_silent_is_connreset_in_time),
 		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_the_link),
 		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_while_others_are_destroyed),
+		IN_RAW(call__ends_with_its_link_once_nobody_looks_at_what_it_lent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
