@@ -158,9 +158,17 @@ free_arena:
 }
 
 /* Back to memory that a peer's access does not have to fault in. */
-static int warm(struct sl_arena *a)
+static int warm(struct sl_pool *pool, struct sl_arena *a)
 {
-	return a->mem ? sl_mem_populate(a->addr, a->len) : 0;
+	int ret = a->mem ? sl_mem_populate(a->addr, a->len) : 0;
+
+	if (ret)
+		return ret;
+	/* Who takes another chunk meanwhile has all of it populated, too. */
+	pthread_mutex_lock(&pool->lock);
+	a->cold = false;
+	pthread_mutex_unlock(&pool->lock);
+	return 0;
 }
 
 /* ---- chunks ---- */
@@ -204,7 +212,6 @@ static struct sl_chunk *pop_locked(struct sl_account *account, unsigned class, b
 	c = SL_CONTAINER_OF(e, struct sl_chunk, link);
 	c->arena->n_out++;
 	*cold = c->arena->cold;
-	c->arena->cold = false;
 	return c;
 }
 
@@ -229,7 +236,7 @@ static int take_chunk(struct sl_pool *pool, struct sl_account *account, unsigned
 		c = pop_locked(account, class, &cold);
 		pthread_mutex_unlock(&pool->lock);
 	}
-	if (cold && warm(c->arena)) {
+	if (cold && warm(pool, c->arena)) {
 		sl_pool_put(pool, c);
 		return -ENOMEM;
 	}

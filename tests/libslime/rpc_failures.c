@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "libslime/rpc_pair.h"
+#include "src/rpc_pool.h"
 #include <tests/support/fail_alloc.h>
 
 static enum slime_transport transport;
@@ -92,16 +94,66 @@ static void call__long_without_memory_fails_and_the_link_goes_on(void **state)
 	fail_at_each(&kept);
 }
 
+static bool populate_fails;
+static unsigned n_populated;
+
+int __real_sl_mem_populate(uint8_t *addr, size_t len);
+int __wrap_sl_mem_populate(uint8_t *addr, size_t len);
+
+int __wrap_sl_mem_populate(uint8_t *addr, size_t len)
+{
+	n_populated++;
+	return populate_fails ? -ENOMEM : __real_sl_mem_populate(addr, len);
+}
+
+/* A peer would be killed by it, or wait for each page: nothing is lent before all of it is there,
+ * also when that was tried before. */
+static void pool__populates_what_was_given_back_until_it_succeeds(void **state)
+{
+	struct slime_context *ctx;
+	struct sl_account account;
+	struct sl_chunk *c;
+	struct sl_pool pool;
+
+	(void)state;
+	assert_int_equal(slime_context_create(NULL, &ctx), 0);
+	sl_pool_init(&pool, ctx);
+	sl_account_init(&account, true);
+	assert_int_equal(sl_pool_get(&pool, &account, 100000, true, NULL, &c), 0);
+	sl_pool_put(&pool, c);
+	sl_pool_trim(&pool, &account, SL_NEVER - 1);
+	n_populated = 0;
+	populate_fails = true;
+	for (unsigned i = 1; i < 3; i++) {
+		assert_int_equal(sl_pool_get(&pool, &account, 100000, true, NULL, &c), -ENOMEM);
+		assert_int_equal(n_populated, i);
+	}
+	populate_fails = false;
+	assert_int_equal(sl_pool_get(&pool, &account, 100000, true, NULL, &c), 0);
+	assert_int_equal(n_populated, 3);
+	sl_pool_put(&pool, c);
+	assert_int_equal(sl_pool_get(&pool, &account, 100000, true, NULL, &c), 0);
+	assert_int_equal(n_populated, 3);
+	sl_pool_put(&pool, c);
+	sl_pool_drop(&pool, &account);
+	sl_pool_fini(&pool);
+	assert_int_equal(slime_context_destroy(ctx), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(call__short_without_memory_fails_and_the_link_goes_on),
 		cmocka_unit_test(call__long_without_memory_fails_and_the_link_goes_on),
 	};
+	static const struct CMUnitTest of_memory[] = {
+		cmocka_unit_test(pool__populates_what_was_given_back_until_it_succeeds),
+	};
 	int failed;
 
 	transport = SLIME_TRANSPORT_SHM;
-	failed = cmocka_run_group_tests_name("rpc over shm", tests, NULL, NULL);
+	failed = cmocka_run_group_tests_name("rpc memory", of_memory, NULL, NULL);
+	failed += cmocka_run_group_tests_name("rpc over shm", tests, NULL, NULL);
 	transport = SLIME_TRANSPORT_TCP;
 	return failed + cmocka_run_group_tests_name("rpc over tcp", tests, NULL, NULL);
 }
