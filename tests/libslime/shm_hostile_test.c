@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "raw_shm.h"
@@ -18,6 +19,39 @@
 #include "support/sealed_file.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* ---- system calls that fail ---- */
+
+static int mmap_errno; /* of a file */
+static int send_errno; /* of our end; the peer's is test_sock */
+static int test_sock = -1;
+
+void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
+ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
+
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	if (!mmap_errno || fd < 0)
+		return __real_mmap(addr, len, prot, flags, fd, offset);
+	errno = mmap_errno;
+	return MAP_FAILED;
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	if (!send_errno || fd == test_sock)
+		return __real_sendmsg(fd, msg, flags);
+	errno = send_errno;
+	return -1;
+}
+
+static void fail_sends(const struct raw_shm *r, int err)
+{
+	test_sock = r->sock;
+	send_errno = err;
+}
 
 /* ---- messages ---- */
 
@@ -340,6 +374,40 @@ static void socket__that_is_not_read_ends_the_link(void **state)
 	raw_shm_assert_broken(r, -ECONNRESET, "does not read its socket");
 }
 
+/* It would be locked, and there may not be more of that: no reason to look again for ever. */
+static void answer_to_map__that_cannot_be_mapped_fails_the_op(void **state)
+{
+	struct raw_shm *r = *state;
+	struct slime_remote_mr remote = theirs(r);
+	struct slime_xfer x = { .local = r->mr, .remote = &remote, .len = remote.len };
+	int fd = sealed_file(8192, SEALS);
+	struct shm_packet answer = good_answer(fd);
+
+	raw_shm_link(r);
+	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
+	assert_int_equal(raw_shm_hear(r).kind, SHM_MAP);
+	mmap_errno = EAGAIN;
+	raw_shm_say(r, &answer);
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	mmap_errno = 0;
+	assert_int_equal(slime_op_status(r->op), -ENOMEM);
+	assert_false(r->ended);
+	close(fd);
+}
+
+/* The kernel has no room for its descriptor: the peer would wait for it for ever. */
+static void map__that_cannot_be_answered_ends_the_link(void **state)
+{
+	struct raw_shm *r = *state;
+	struct shm_packet map = { .kind = SHM_MAP, .id = r->remote.id, .a = r->remote.generation };
+
+	raw_shm_link(r);
+	fail_sends(r, ETOOMANYREFS);
+	raw_shm_say(r, &map);
+	raw_shm_assert_broken(r, -ETOOMANYREFS, strerror(ETOOMANYREFS));
+	send_errno = 0;
+}
+
 /* ---- all of it at once ---- */
 
 #define LINKS	      40
@@ -488,6 +556,8 @@ int main(void)
 		IN_RAW_SHM(map__of_what_there_is_not_is_refused),
 		IN_RAW_SHM(withdrawing__what_we_never_had_is_confirmed),
 		IN_RAW_SHM(socket__that_is_not_read_ends_the_link),
+		IN_RAW_SHM(answer_to_map__that_cannot_be_mapped_fails_the_op),
+		IN_RAW_SHM(map__that_cannot_be_answered_ends_the_link),
 		IN_RAW_SHM(scribbling__over_all_that_is_shared_harms_nobody_else),
 	};
 

@@ -249,8 +249,13 @@ bool shm_map_answered(struct shm_conn *c, struct shm_packet *p)
  * told by it. */
 static void answer(struct shm_conn *c, const struct shm_packet *p)
 {
-	if (shm_channel_send(c->sock.fd, p) == -EAGAIN)
+	int ret = shm_channel_send(c->sock.fd, p);
+
+	if (ret == -EAGAIN)
 		shm_conn_end(c, -ECONNRESET, "the peer does not read its socket");
+	else if (ret && ret != -ECONNRESET)
+		/* It would wait for this for ever. */
+		shm_conn_end(c, ret, strerror(-ret));
 }
 
 static void say_withdrawn(struct shm_conn *c, uint32_t id, uint64_t generation)

@@ -18,8 +18,9 @@ static int map(int fd, size_t len, int prot, void **out)
 {
 	void *addr = mmap(NULL, len, prot, MAP_SHARED, fd, 0);
 
+	/* EAGAIN: it would be locked, and is more than may be. */
 	if (addr == MAP_FAILED)
-		return -errno;
+		return errno == EAGAIN ? -ENOMEM : -errno;
 	if (madvise(addr, len, MADV_DONTFORK)) {
 		int ret = -errno;
 
