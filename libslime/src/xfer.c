@@ -376,10 +376,21 @@ bool sl_xfer_on_imm(struct slime_endpoint *ep, const struct sl_msg *m)
 	return fits;
 }
 
+/* Whether there is one for who comes next, behind all that wait. Under imm_lock. */
+static bool is_left_over(const struct slime_endpoint *ep)
+{
+	uint32_t n_wait = 0;
+	const struct sl_list *e;
+
+	sl_list_for_each (e, &ep->imm_ops)
+		n_wait++;
+	return ep->imm_n > n_wait;
+}
+
 int slime_imm_recv(struct slime_endpoint *ep, struct slime_op *op)
 {
 	struct sl_conn *conn;
-	bool connected, there;
+	bool connected;
 	int ret = sl_context_check(ep->ctx);
 
 	if (ret)
@@ -387,8 +398,8 @@ int slime_imm_recv(struct slime_endpoint *ep, struct slime_op *op)
 	/* What arrived can be taken whatever became of the link. */
 	connected = sl_endpoint_enter(ep, &conn) == 0;
 	pthread_mutex_lock(&ep->imm_lock);
-	there = ep->imm_n > 0;
-	ret = connected || there ? sl_endpoint_op_begin(ep, op, SLIME_KIND_IMM_RECV) : -ENOTCONN;
+	ret = connected || is_left_over(ep) ? sl_endpoint_op_begin(ep, op, SLIME_KIND_IMM_RECV)
+					    : -ENOTCONN;
 	if (!ret)
 		sl_list_append(&ep->imm_ops, &op->link);
 	pthread_mutex_unlock(&ep->imm_lock);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "raw_shm.h"
+#include "src/endpoint.h"
 #include "support/random.h"
 #include "support/sealed_file.h"
 
@@ -408,6 +409,33 @@ static void map__that_cannot_be_answered_ends_the_link(void **state)
 	send_errno = 0;
 }
 
+/* ---- the last immediate ---- */
+
+/* Two threads want it when the link is gone: the one that came first, and has not taken it yet,
+ * gets it; the other would wait for ever. */
+static void imm_recv__for_what_another_is_about_to_take_is_refused(void **state)
+{
+	struct sl_msg imm = { .kind = SL_MSG_IMM, .w = { 7 } };
+	struct shm_packet bye = { .kind = SHM_BYE };
+	struct raw_shm *r = *state;
+	struct slime_op *other;
+
+	assert_ok(slime_op_create(r->ctx, NULL, &other));
+	raw_shm_link(r);
+	raw_shm_post(r, &imm);
+	raw_shm_say(r, &bye);
+	assert_int_equal(raw_shm_hear(r).kind, SHM_BYE_DONE);
+	sl_list_append(&r->ep->imm_ops, &other->link);
+	assert_int_equal(slime_imm_recv(r->ep, r->op), -ENOTCONN);
+	sl_list_remove(&other->link);
+
+	assert_ok(slime_imm_recv(r->ep, r->op));
+	assert_true(slime_op_test(r->op));
+	assert_int_equal(slime_op_imm(r->op), 7);
+	assert_int_equal(slime_imm_recv(r->ep, r->op), -ENOTCONN);
+	assert_ok(slime_op_destroy(other));
+}
+
 /* ---- all of it at once ---- */
 
 #define LINKS	      40
@@ -558,6 +586,7 @@ int main(void)
 		IN_RAW_SHM(socket__that_is_not_read_ends_the_link),
 		IN_RAW_SHM(answer_to_map__that_cannot_be_mapped_fails_the_op),
 		IN_RAW_SHM(map__that_cannot_be_answered_ends_the_link),
+		IN_RAW_SHM(imm_recv__for_what_another_is_about_to_take_is_refused),
 		IN_RAW_SHM(scribbling__over_all_that_is_shared_harms_nobody_else),
 	};
 
