@@ -34,6 +34,7 @@ static unsigned n_polled_calls;
 static _Thread_local bool polling;
 static void (*after_alloc_pd)(void); /* the next one */
 static unsigned adds_left;	     /* to an epoll set, until one fails; 0: none will */
+static unsigned n_adds;		     /* that were tried */
 
 /* ---- the calls ---- */
 
@@ -155,6 +156,7 @@ int __wrap_ibv_dereg_mr(struct ibv_mr *mr)
 
 int __wrap_epoll_ctl(int set, int what, int fd, struct epoll_event *event)
 {
+	n_adds += what == EPOLL_CTL_ADD;
 	if (what == EPOLL_CTL_ADD && adds_left && !--adds_left) {
 		errno = ENOSPC;
 		return -1;
@@ -467,10 +469,8 @@ static void devices__are_not_watched_before_all_is_set_up(void **state)
 /* Those of either end, two for each device; they are closed, and opened by who tries again. */
 static void devices__that_cannot_be_watched_are_opened_again(void **state)
 {
-	const unsigned n_adds = 6;
-
 	(void)state;
-	for (unsigned n = 1; n <= n_adds; n++) {
+	for (unsigned n = 1; n <= 6; n++) {
 		struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
 
 		attr.rdma_devices = "fake0,fake1;fake2";
@@ -487,6 +487,22 @@ static void devices__that_cannot_be_watched_are_opened_again(void **state)
 		assert_ok(write_now(LEN));
 		rdma_pair_close(&pair);
 	}
+}
+
+/* It may be used before the one that cannot is closed. */
+static void device__beside_one_that_cannot_be_watched_is_watched(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	(void)state;
+	attr.rdma_devices = "fake0,fake1;fake2";
+	(void)fakeverbs_device(2);
+	assert_ok(rdma_pair_create(&pair, &attr, LEN));
+	adds_left = 2 + 1; /* b's device comes first; of a's first one it fails, of the other not */
+	n_adds = 0;
+	assert_int_not_equal(rdma_pair_connect(&pair), 0);
+	assert_int_equal(n_adds, 2 + 1 + 2);
+	rdma_pair_close(&pair);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
@@ -506,6 +522,7 @@ int main(void)
 		TEST(device__that_dies_while_a_domain_is_made_fails_the_offer),
 		TEST(devices__are_not_watched_before_all_is_set_up),
 		TEST(devices__that_cannot_be_watched_are_opened_again),
+		TEST(device__beside_one_that_cannot_be_watched_is_watched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

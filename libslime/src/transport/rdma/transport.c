@@ -231,12 +231,16 @@ static int look_at_nics(struct rdma_transport *t, struct sl_why *why)
 	return status[0];
 }
 
+/* Those beside one that cannot be watched may be used before it is closed. */
 static int watch_nics(struct rdma_transport *t, struct sl_why *why)
 {
-	int ret = 0;
+	int status, ret = 0;
 
-	for (unsigned i = 0; i < t->n_open && !ret; i++)
-		ret = rdma_nic_watch(t->nics[i], why);
+	for (unsigned i = 0; i < t->n_open; i++) {
+		status = rdma_nic_watch(t->nics[i], why);
+		if (status)
+			ret = status;
+	}
 	return ret;
 }
 
@@ -259,8 +263,7 @@ static int set_up(struct rdma_transport *t, struct sl_why *why)
 			close_nics(t);
 			return ret;
 		}
-		/* All or none: progress looks at them from here on, and closes those that failed.
-		 */
+		/* All or none: progress looks at them from here on, and closes what failed. */
 		atomic_store(&t->n_nics, t->n_open);
 		return watch_nics(t, why);
 	}
