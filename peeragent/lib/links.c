@@ -390,14 +390,17 @@ bool links_wants(const struct links *set, const struct slime_agent_link *link)
 	return wanted_by_name(set, link->to, topology_profile(link), NULL) != NULL;
 }
 
-int links_open(struct links *set, const struct slime_agent_link *link)
+int links_open(struct links *set, const struct slime_agent_link *link, bool added)
 {
 	struct wanted *w;
 	struct peer *peer;
 	int ret = wanted_create(set, link, &w);
 
-	if (ret || topology_is_selector(link->to))
+	if (ret)
 		return ret;
+	w->added = added;
+	if (topology_is_selector(link->to))
+		return 0;
 	peer = get_peer(set, link->to);
 	if (!peer) {
 		wanted_destroy(w);
@@ -423,9 +426,19 @@ static void unwant(struct links *set, struct peer *peer, const struct wanted *w)
 	}
 }
 
-bool links_close(struct links *set, const struct slime_agent_link *link)
+/* The same may be wanted twice: by the topology, and added. */
+static struct wanted *wanted_as(const struct links *set, const struct slime_agent_link *link,
+				bool added)
 {
 	struct wanted *w = wanted_by_name(set, link->to, topology_profile(link), NULL);
+
+	return w && w->added != added ? wanted_by_name(set, link->to, topology_profile(link), w)
+				      : w;
+}
+
+bool links_close(struct links *set, const struct slime_agent_link *link, bool added)
+{
+	struct wanted *w = wanted_as(set, link, added);
 	struct sl_list *node, *tmp;
 
 	if (!w)

@@ -52,11 +52,12 @@ void links_offer_gone(struct links *set, const char *from, const char *profile, 
 
 /* ---- from the agent's own side ---- */
 
-/* Want a link; a selector takes effect with the next list (ctrl_list()). -ENOMEM. */
-int links_open(struct links *set, const struct slime_agent_link *link);
+/* Want a link of the topology, or one that is added; a selector takes effect with the next list
+ * (ctrl_list()). -ENOMEM. */
+int links_open(struct links *set, const struct slime_agent_link *link, bool added);
 
-/* Want it no more; whether it was wanted. */
-bool links_close(struct links *set, const struct slime_agent_link *link);
+/* Want it no more as what it was wanted; whether it was. */
+bool links_close(struct links *set, const struct slime_agent_link *link, bool added);
 
 bool links_wants(const struct links *set, const struct slime_agent_link *link);
 

@@ -263,7 +263,7 @@ static int carry_out(struct reconcile *r, const struct plan_step *step,
 {
 	switch (step->verb) {
 	case PLAN_LINK_CLOSE:
-		links_close(&r->links, &r->have->links[step->index]);
+		links_close(&r->links, &r->have->links[step->index], false);
 		return 0;
 	case PLAN_REGION_WITHDRAW:
 		region_withdraw(&r->regions, r->have->regions[step->index].name, false);
@@ -275,7 +275,7 @@ static int carry_out(struct reconcile *r, const struct plan_step *step,
 	case PLAN_LABELS:
 		return ctrl_set_labels(r->ctrl, want->labels, want->n_labels);
 	case PLAN_LINK_OPEN:
-		return links_open(&r->links, &want->links[step->index]);
+		return links_open(&r->links, &want->links[step->index], false);
 	}
 	return 0;
 }
@@ -318,7 +318,7 @@ free_copy:
 
 int reconcile_add_link(struct reconcile *r, const struct slime_agent_link *link)
 {
-	int ret = links_wants(&r->links, link) ? -EEXIST : links_open(&r->links, link);
+	int ret = links_wants(&r->links, link) ? -EEXIST : links_open(&r->links, link, true);
 
 	if (!ret)
 		ctrl_list(r->ctrl);
@@ -327,7 +327,7 @@ int reconcile_add_link(struct reconcile *r, const struct slime_agent_link *link)
 
 int reconcile_remove_link(struct reconcile *r, const struct slime_agent_link *link)
 {
-	if (!links_close(&r->links, link))
+	if (!links_close(&r->links, link, true))
 		return -ENOENT;
 	ctrl_list(r->ctrl); /* a selector may match its peer */
 	return 0;

@@ -16,6 +16,7 @@ struct wanted {
 	const struct slime_agent_link *link;
 	/* An agent that matches and whose link another wish brought about; "": none is known. */
 	char shared[SLIME_AGENT_NAME_MAX + 1];
+	bool added;   /* by slime_agent_link_add(): not the topology's */
 	bool matched; /* somebody matches the selector */
 	bool dropped; /* stays only until nanoctrl knows */
 	uint64_t since_ns;

@@ -171,6 +171,24 @@ static void link__closed_by_hand_is_forgotten_by_both(void **state)
 	end(b);
 }
 
+/* Also where it was added before. */
+static void link__that_the_topology_names_is_not_taken_back(void **state)
+{
+	struct slime_topology named = { .links = &to_b, .n_links = 1 };
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
+
+	(void)state;
+	assert_ok(slime_agent_link_add(a, &to_b));
+	assert_connected(a, b, NULL);
+	assert_ok(slime_agent_apply(a, &named));
+	assert_ok(slime_agent_link_remove(a, "b", NULL));
+	assert_int_equal(slime_agent_link_remove(a, "b", NULL), -ENOENT);
+	assert_connected(a, b, NULL);
+	assert_int_equal(n_connects(b), 1);
+	end(a);
+	end(b);
+}
+
 static void link__that_a_selector_matches_comes_back_as_its_own(void **state)
 {
 	struct slime_topology decoders = { .links = &to_decoders, .n_links = 1 };
@@ -291,6 +309,7 @@ int main(void)
 		cmocka_unit_test_setup(link__comes_back_with_a_peer_that_left, reset),
 		cmocka_unit_test_setup(link__of_an_expired_peer_goes_on, reset),
 		cmocka_unit_test_setup(link__closed_by_hand_is_forgotten_by_both, reset),
+		cmocka_unit_test_setup(link__that_the_topology_names_is_not_taken_back, reset),
 		cmocka_unit_test_setup(link__that_a_selector_matches_comes_back_as_its_own, reset),
 		cmocka_unit_test_setup(link__that_the_peer_wants_comes_back_as_its_own, reset),
 		cmocka_unit_test_setup(endpoint__held_outlives_its_link, reset),

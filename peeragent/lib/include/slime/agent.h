@@ -203,7 +203,7 @@ SLIME_API SLIME_CHECKED int slime_agent_link_add(struct slime_agent *agent,
 
 /* Take back what slime_agent_link_add() added: the link is closed unless the topology names it,
  * too; a selector that matches the peer, and a peer that wants it, bring it up again as their own.
- * profile NULL is "default". -ENOENT. */
+ * profile NULL is "default". -ENOENT  no such link was added. */
 SLIME_API int slime_agent_link_remove(struct slime_agent *agent, const char *to,
 				      const char *profile);
 
