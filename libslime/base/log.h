@@ -13,7 +13,9 @@
 
 #define SL_LOG_LINE_MAX 1024
 
-void sl_log(enum slime_log_level level, const char *part, const char *fmt, ...) SLIME_PRINTF(3, 4);
+/* The program's, also in a plugin that has this file in itself: one place for the lines of both. */
+SLIME_API void sl_log(enum slime_log_level level, const char *part, const char *fmt, ...)
+	SLIME_PRINTF(3, 4);
 
 #define sl_error(part, ...) sl_log(SLIME_LOG_ERROR, part, __VA_ARGS__)
 #define sl_warn(part, ...)  sl_log(SLIME_LOG_WARN, part, __VA_ARGS__)
