@@ -405,7 +405,7 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 	while (!is_over(s)) {
 		ssize_t n;
 
-		if (frames >= TURN_FRAMES || turn >= TURN_BYTES) {
+		if (frames >= TURN_FRAMES) {
 			come_again(s);
 			break;
 		}
@@ -415,7 +415,8 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 		frames += (unsigned)ret;
 		if (ret)
 			continue;
-		if (all)
+		/* All is parsed: the rest is in the kernel, if there is one. */
+		if (all || turn >= TURN_BYTES)
 			break;
 		n = read_some(s, &all);
 		if (n <= 0) {
