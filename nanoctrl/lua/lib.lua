@@ -119,7 +119,10 @@ end
 
 local function epoch()
 	local e = read_epoch()
-	return e ~= '0' and e or new_epoch()
+	if e == '0' then return new_epoch() end
+	-- The scope has it from now on, whatever becomes of `since`.
+	if read('GET', EPOCH) ~= e then redis.call('SET', EPOCH, e) end
+	return e
 end
 
 local function last_event() return counted(read('GET', EVENT_SEQ)) or '0' end

@@ -20,7 +20,12 @@ if run.err then
 	redis.call('UNLINK', KEYS[2])
 	run = {}
 end
-if ARGV[3] == '' or run[1] == ARGV[3] then return { ok = 'OK' } end
+if ARGV[3] == '' then return { ok = 'OK' } end
+if run[1] == ARGV[3] then
+	-- Once set otherwise it may lack something, however it is set when it ends.
+	if run[3] == '1' and ARGV[4] ~= '1' then redis.call('HSET', KEYS[2], 'keeps', '0') end
+	return { ok = 'OK' }
+end
 
 redis.call('HSET', KEYS[2], 'id', ARGV[3], 'keeps', ARGV[4])
 if ARGV[4] == '1' and run[3] == '1' then return { ok = 'OK' } end

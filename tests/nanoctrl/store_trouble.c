@@ -237,6 +237,31 @@ static void restart__of_a_redis_that_keeps_all_is_no_new_epoch(void **state)
 	assert_string_equal(text, "registered node-a >;");
 }
 
+static void reconnect(struct fixture *f)
+{
+	test_redis_do(&f->redis, "CLIENT KILL TYPE normal");
+	fixture_until_serving(f, false);
+	fixture_until_serving(f, true);
+}
+
+/* What it acknowledged in between may be lost, although it comes back as it was set before. */
+static void restart__of_a_redis_that_did_not_keep_all_is_a_new_epoch(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	uint64_t old;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	old = m.cursor.epoch;
+	test_redis_do(&f->redis, "CONFIG SET appendfsync everysec");
+	reconnect(f);
+	test_redis_do(&f->redis, "CONFIG SET appendfsync always");
+	reconnect(f);
+	restart_redis(f);
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	assert_true(m.cursor.epoch > old);
+}
+
 /* It keeps all that reached it, and it was a replica. */
 static void replica__that_takes_over_is_a_new_epoch(void **state)
 {
@@ -267,9 +292,7 @@ static void connection__that_breaks_is_no_new_epoch(void **state)
 
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
 	at = m.cursor;
-	test_redis_do(&f->redis, "CLIENT KILL TYPE normal");
-	fixture_until_serving(f, false);
-	fixture_until_serving(f, true);
+	reconnect(f);
 	assert_int_equal(fixture_events(f, &at, text, sizeof(text)), 0);
 	assert_int_equal(at.epoch, m.cursor.epoch);
 	assert_string_equal(text, "registered node-a >;");
@@ -300,11 +323,23 @@ static void epoch__over_junk_is_a_new_one(void **state)
 	old = m.cursor.epoch;
 	test_redis_do(&f->redis, "SET nanoctrl:run x");
 	assert_int_equal(fixture_beat(f, &m, NULL), 0);
-	test_redis_do(&f->redis, "CLIENT KILL TYPE normal");
-	fixture_until_serving(f, false);
-	fixture_until_serving(f, true);
+	reconnect(f);
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
 	assert_true(m.cursor.epoch > old);
+}
+
+static void epoch__is_kept_by_scopes_that_registered_in_it(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	test_redis_do(&f->redis, "HSET nanoctrl:run since 8000000000000000");
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	assert_int_equal(m.cursor.epoch, 8000000000000000);
+	test_redis_do(&f->redis, "DEL nanoctrl:run");
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	assert_int_equal(m.cursor.epoch, 8000000000000000);
 }
 
 static void call__without_redis_is_refused_and_works_again_later(void **state)
@@ -430,11 +465,15 @@ int main(void)
 		TEST(lost_tail__lets_an_agent_go_on_in_its_generation_when_it_registers),
 		cmocka_unit_test_setup_teardown(restart__of_a_redis_that_keeps_all_is_no_new_epoch,
 						setup_durable, fixture_teardown),
+		cmocka_unit_test_setup_teardown(
+			restart__of_a_redis_that_did_not_keep_all_is_a_new_epoch, setup_durable,
+			fixture_teardown),
 		cmocka_unit_test_setup_teardown(replica__that_takes_over_is_a_new_epoch,
 						setup_durable, fixture_teardown),
 		TEST(connection__that_breaks_is_no_new_epoch),
 		TEST(epoch__is_later_whatever_the_clock_says),
 		TEST(epoch__over_junk_is_a_new_one),
+		TEST(epoch__is_kept_by_scopes_that_registered_in_it),
 		TEST(call__without_redis_is_refused_and_works_again_later),
 		cmocka_unit_test_setup_teardown(
 			call__in_flight_when_the_connection_breaks_has_an_unknown_outcome,
