@@ -394,7 +394,8 @@ static void step(struct entry *e, const struct link_input *in, const struct post
 
 	forgive(e);
 	actions = link_step(&e->link, in);
-	if (e->link.attempt > e->set->number)
+	/* What the other one offers under is a number of its own, of any size. */
+	if (e->link.initiator && e->link.attempt > e->set->number)
 		e->set->number = e->link.attempt;
 	ret = carry_out(e, actions, peer);
 	if (actions & LINK_DO_FORGET) {

@@ -37,7 +37,7 @@ int post_decode(const void *buf, size_t len, struct post *out)
 	uint64_t attempt = sl_read_u64(&r);
 
 	if (r.failed || version != POST_VERSION || kind < POST_WANT || kind > POST_ANSWER ||
-	    flags & ~FLAG_WANTS || !rest_fits(kind, r.left))
+	    flags & ~FLAG_WANTS || attempt > POST_ATTEMPT_MAX || !rest_fits(kind, r.left))
 		return -EPROTO;
 	*out = (struct post){
 		.kind = (enum post_kind)kind,

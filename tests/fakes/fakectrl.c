@@ -154,3 +154,29 @@ unsigned fakectrl_n_posts(void)
 	server_unlock();
 	return n;
 }
+
+void fakectrl_post(const char *from, const char *to, const char *profile, uint64_t number,
+		   const void *bytes, size_t len)
+{
+	server_lock();
+	each_agent(c, at)
+	{
+		struct ctrl *peer = server_agent(c->scope, to);
+
+		if (c->registered && peer && !strcmp(c->name, from))
+			server_post(c, peer, profile, number, bytes, len);
+	}
+	server_unlock();
+}
+
+uint64_t fakectrl_post_number(const char *from, const char *to, const char *profile)
+{
+	const struct object *o;
+	uint64_t number;
+
+	server_lock();
+	o = server_object(OBJECT_OFFER, from, to, profile);
+	number = o ? o->number : 0;
+	server_unlock();
+	return number;
+}

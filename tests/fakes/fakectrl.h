@@ -7,6 +7,8 @@
 #define TESTS_FAKECTRL_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <slime/agent.h>
 
 /* Forget everything; no agent may be there. */
@@ -37,5 +39,12 @@ void fakectrl_release_withdrawals(void);
 
 /* How often an agent posted for a peer so far. */
 unsigned fakectrl_n_posts(void);
+
+/* As if a registered agent had posted these bytes for another. */
+void fakectrl_post(const char *from, const char *to, const char *profile, uint64_t number,
+		   const void *bytes, size_t len);
+
+/* The number of what an agent has posted for another; 0: nothing is there. */
+uint64_t fakectrl_post_number(const char *from, const char *to, const char *profile);
 
 #endif

@@ -113,27 +113,6 @@ int ctrl_set_labels(struct ctrl *c, const struct slime_label *labels, size_t n_l
 	return 0;
 }
 
-static struct object *put(struct ctrl *c, enum object_kind kind, const char *name,
-			  const char *profile, const void *bytes, size_t len)
-{
-	struct object *o = server_object(kind, c->name, name, profile);
-
-	if (!o) {
-		o = calloc(1, sizeof(*o));
-		must(o);
-		o->kind = kind;
-		strcpy(o->owner, c->name);
-		strcpy(o->name, name);
-		strcpy(o->profile, profile);
-		sl_list_append(&server.objects, &o->node);
-	}
-	must(len <= sizeof(o->bytes));
-	o->len = len;
-	if (len)
-		memcpy(o->bytes, bytes, len);
-	return o;
-}
-
 static void drop(struct ctrl *c, enum object_kind kind, const char *name, const char *profile)
 {
 	struct object *o = server_object(kind, c->name, name, profile);
@@ -146,7 +125,7 @@ int ctrl_put_region(struct ctrl *c, const struct ctrl_region *region, ctrl_done_
 {
 	if (!begin(c, done, arg))
 		return -EAGAIN;
-	put(c, OBJECT_REGION, region->name, "", region->descriptor, region->len);
+	server_put(c, OBJECT_REGION, region->name, "", region->descriptor, region->len);
 	return finish();
 }
 
@@ -241,17 +220,13 @@ int ctrl_post(struct ctrl *c, const char *peer, const char *profile, const char 
 	      uint64_t number, const void *descriptor, size_t len, ctrl_done_fn *done, void *arg)
 {
 	struct ctrl *to;
-	struct object *o;
 
 	if (!begin(c, done, arg))
 		return -EAGAIN;
 	server.n_posts++;
 	to = server_agent(c->scope, peer);
-	if (to && !strcmp(to->incarnation, peer_incarnation)) {
-		o = put(c, OBJECT_OFFER, peer, profile, descriptor, len);
-		o->number = number;
-		server_tell_offer(to, o);
-	}
+	if (to && !strcmp(to->incarnation, peer_incarnation))
+		server_post(c, to, profile, number, descriptor, len);
 	return finish();
 }
 
@@ -280,7 +255,7 @@ int ctrl_report_link(struct ctrl *c, const struct ctrl_link *link, ctrl_done_fn 
 {
 	if (!begin(c, done, arg))
 		return -EAGAIN;
-	put(c, OBJECT_LINK, link->peer, link->profile, NULL, 0)->state = link->state;
+	server_put(c, OBJECT_LINK, link->peer, link->profile, NULL, 0)->state = link->state;
 	return finish();
 }
 

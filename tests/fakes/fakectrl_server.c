@@ -60,6 +60,27 @@ void server_drop(struct object *o)
 	free(o);
 }
 
+struct object *server_put(struct ctrl *c, enum object_kind kind, const char *name,
+			  const char *profile, const void *bytes, size_t len)
+{
+	struct object *o = server_object(kind, c->name, name, profile);
+
+	if (!o) {
+		o = calloc(1, sizeof(*o));
+		must(o);
+		o->kind = kind;
+		strcpy(o->owner, c->name);
+		strcpy(o->name, name);
+		strcpy(o->profile, profile);
+		sl_list_append(&server.objects, &o->node);
+	}
+	must(len <= sizeof(o->bytes));
+	o->len = len;
+	if (len)
+		memcpy(o->bytes, bytes, len);
+	return o;
+}
+
 /* Of an agent that ended: what it keeps, and what is posted for it. */
 static void drop_objects(const char *name)
 {
@@ -120,6 +141,15 @@ void server_tell_offer(struct ctrl *to, const struct object *o)
 	m->number = o->number;
 	m->len = o->len;
 	memcpy(m->bytes, o->bytes, o->len);
+}
+
+void server_post(struct ctrl *from, struct ctrl *to, const char *profile, uint64_t number,
+		 const void *bytes, size_t len)
+{
+	struct object *o = server_put(from, OBJECT_OFFER, to->name, profile, bytes, len);
+
+	o->number = number;
+	server_tell_offer(to, o);
 }
 
 void server_tell_all(struct ctrl *c)

@@ -77,6 +77,9 @@ void server_unlock(void);
 struct ctrl *server_agent(const char *scope, const char *name);
 struct object *server_object(enum object_kind kind, const char *owner, const char *name,
 			     const char *profile);
+/* In the place of what was there. */
+struct object *server_put(struct ctrl *c, enum object_kind kind, const char *name,
+			  const char *profile, const void *bytes, size_t len);
 void server_drop(struct object *o);
 
 /* A region goes, and its agent is told so. */
@@ -87,6 +90,9 @@ bool server_sees(const struct ctrl *c, const struct ctrl *other);
 
 void server_tell_peer(struct ctrl *c, const struct ctrl *peer);
 void server_tell_offer(struct ctrl *to, const struct object *o);
+/* From is registered. */
+void server_post(struct ctrl *from, struct ctrl *to, const char *profile, uint64_t number,
+		 const void *bytes, size_t len);
 void server_tell_down(struct ctrl *c, enum ctrl_trouble trouble);
 void server_tell_all(struct ctrl *c);
 /* Of a session that goes on: with the list that was asked for meanwhile. */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "peeragent/lib/agent.h"
 #include "peeragent/lib/loop.h"
+#include "peeragent/lib/post.h"
 #include "tests/peeragent/agents.h"
 
 static const struct slime_agent_link to_b_bulk = { .to = "b", .profile = "bulk" };
@@ -153,6 +154,27 @@ static void link__of_an_expired_peer_goes_on(void **state)
 	assert_int_equal(n_connects(b), 1);
 	end(a);
 	end(b);
+}
+
+/* The attempt numbers of others are none of the agent's own. */
+static void link__offered_under_a_large_number_leaves_those_of_other_links_small(void **state)
+{
+	const uint64_t large = POST_ATTEMPT_MAX;
+	const struct post offer = { POST_OFFER, true, large, "no descriptor", 13 };
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0),
+			   *c = start("c", NULL, 0);
+	const struct slime_agent_link to_c = { .to = "c" };
+	uint8_t bytes[POST_MAX];
+
+	(void)state;
+	fakectrl_post("a", "b", "bulk", 1, bytes, post_encode(&offer, bytes));
+	assert_true(fakectrl_wait_link("b", "a", "bulk", SLIME_LINK_BROKEN, LONG_MS));
+	assert_ok(slime_agent_link_add(b, &to_c));
+	assert_connected(b, c, NULL);
+	assert_in_range(fakectrl_post_number("b", "c", "default"), 1, large - 1);
+	end(a);
+	end(b);
+	end(c);
 }
 
 static void link__closed_by_hand_is_forgotten_by_both(void **state)
@@ -308,6 +330,9 @@ int main(void)
 		cmocka_unit_test_setup(link__to_a_selector_that_nobody_matches_is_reported, reset),
 		cmocka_unit_test_setup(link__comes_back_with_a_peer_that_left, reset),
 		cmocka_unit_test_setup(link__of_an_expired_peer_goes_on, reset),
+		cmocka_unit_test_setup(
+			link__offered_under_a_large_number_leaves_those_of_other_links_small,
+			reset),
 		cmocka_unit_test_setup(link__closed_by_hand_is_forgotten_by_both, reset),
 		cmocka_unit_test_setup(link__that_the_topology_names_is_not_taken_back, reset),
 		cmocka_unit_test_setup(link__that_a_selector_matches_comes_back_as_its_own, reset),

@@ -15,7 +15,7 @@ static void decode__gives_back_what_was_encoded(void **state)
 	static const struct post posts[] = {
 		{ POST_WANT, true, 0, "", 0 },
 		{ POST_WANT, true, 7, "closed by the peer", 18 },
-		{ POST_OFFER, true, UINT64_MAX, "desc", 4 },
+		{ POST_OFFER, true, POST_ATTEMPT_MAX, "desc", 4 },
 		{ POST_ANSWER, false, 1, "d", 1 },
 	};
 
@@ -47,7 +47,8 @@ static void decode__refuses_what_is_malformed(void **state)
 		{ { 2, POST_OFFER, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 'd' }, 13 }, /* version */
 		{ { 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 'd' }, 13 },	      /* kind */
 		{ { 1, POST_ANSWER + 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 'd' }, 13 },
-		{ { 1, POST_OFFER, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, 'd' }, 13 }, /* flags */
+		{ { 1, POST_OFFER, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, 'd' }, 13 },  /* flags */
+		{ { 1, POST_OFFER, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 'd' }, 13 }, /* attempt 2^53 */
 	};
 	struct post got;
 
