@@ -1,10 +1,13 @@
 -- ARGV: keep, ttl, name, incarnation, owner hash, secret hash, again (0|1), address, labels, services, attributes
 local ttl, name, incarnation, owner, secret, again = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local held = agent(name, 'incarnation', 'owner', 'lease', 'acked', 'epoch')
-local resumed, taken, generation = false, '', nil
+local held = agent(name, 'incarnation', 'owner', 'lease', 'acked', 'epoch', 'ousted')
+local resumed, taken, ousted, generation = false, '', held and held[7] or '', nil
 
 if held and held[3] ~= owner then return { NAME_TAKEN, text(now), agent_row(name) } end
-if held and held[2] ~= incarnation and again == '1' then return { SUPERSEDED } end
+-- Who was superseded stays so, also where it repeats its first registration, of which it heard no answer.
+if held and held[2] ~= incarnation and (again == '1' or string.find(' ' .. ousted, ' ' .. incarnation .. ' ', 1, true)) then
+	return { SUPERSEDED }
+end
 
 local lease = gate()
 local e = epoch()
@@ -13,6 +16,8 @@ if held then
 		resumed, generation = true, held[1]
 	else
 		taken = held[4] or ''
+		-- The newest first, each with a blank behind it: one that is cut off is nobody's.
+		ousted = string.sub((held[2] or '') .. ' ' .. ousted, 1, 512)
 		finish(name, held[1])
 	end
 end
@@ -21,7 +26,8 @@ local cursor = last_event()
 if not resumed then
 	generation = lease
 	redis.call('UNLINK', agent_key(name))
-	redis.call('HSET', agent_key(name), 'taken', taken, 'registered_at', text(now), 'epoch', e, 'acked', cursor)
+	redis.call('HSET', agent_key(name), 'taken', taken, 'ousted', ousted, 'registered_at', text(now), 'epoch', e,
+		'acked', cursor)
 elseif held[6] ~= e then
 	redis.call('HSET', agent_key(name), 'epoch', e, 'acked', cursor)
 end

@@ -49,6 +49,27 @@ static void register__by_the_owner_supersedes_the_old_process(void **state)
 			 STORE_SUPERSEDED);
 }
 
+/* It has not heard that it was registered, and repeats what it sent. */
+static void register__repeated_by_who_was_superseded_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct member old;
+	struct member new;
+
+	assert_int_equal(fixture_register(f, &old, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &new, "node-a", "i2", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &new, "node-a", "i3", OWNER_A, false), 0);
+
+	assert_int_equal(fixture_register(f, &old, "node-a", "i1", OWNER_A, false),
+			 STORE_SUPERSEDED);
+	assert_int_equal(fixture_register(f, &old, "node-a", "i2", OWNER_A, false),
+			 STORE_SUPERSEDED);
+
+	assert_int_equal(fixture_beat(f, &new, NULL), 0);
+	/* Another process that was never here is. */
+	assert_int_equal(fixture_register(f, &new, "node-a", "i", OWNER_A, false), 0);
+}
+
 static void register__again_keeps_generation_and_objects(void **state)
 {
 	struct fixture *f = *state;
@@ -403,6 +424,7 @@ int main(void)
 		TEST(register__takes_a_free_name),
 		TEST(register__of_a_held_name_by_a_stranger_is_refused),
 		TEST(register__by_the_owner_supersedes_the_old_process),
+		TEST(register__repeated_by_who_was_superseded_is_refused),
 		TEST(register__again_keeps_generation_and_objects),
 		TEST(beat__with_a_wrong_secret_is_refused),
 		TEST(beat__of_many_in_one_turn_answers_each),
