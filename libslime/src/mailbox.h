@@ -52,6 +52,9 @@ enum sl_request_flags {
 #define SL_REQUEST_OTHERS_SHIFT 2
 #define SL_REQUEST_OTHERS_MAX	63
 
+/* No method has this id, so a request for it is answered at once: SL_REPLY_NO_METHOD. */
+#define SL_METHOD_NONE 0
+
 enum sl_reply_word {
 	SL_REPLY_ID,
 	SL_REPLY_STATUS, /* enum sl_reply_status */
@@ -110,7 +113,19 @@ struct sl_call_slot {
 	uint32_t len;
 	uint64_t generation; /* by who has taken the slot */
 	uint64_t cancelled;  /* the last id that was cancelled; [token] */
+	uint64_t fence;	     /* id of the fence that is out; 0: none; [token] */
 };
+
+/* The slot is in these bits of a request's id. */
+#define SL_ID_SLOT_BITS 8
+
+_Static_assert(SL_CALL_SLOTS < 1 << SL_ID_SLOT_BITS, "a slot fits an id");
+
+/* For the next request of slot n, by who has taken it. */
+static inline uint64_t sl_call_next_id(struct sl_call_slot *slot, unsigned n)
+{
+	return ++slot->generation << SL_ID_SLOT_BITS | n;
+}
 
 struct sl_mailbox {
 	struct slime_endpoint *ep;

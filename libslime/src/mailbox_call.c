@@ -10,13 +10,8 @@
 #include "src/mailbox.h"
 #include "src/rpc_call.h"
 
-/* The slot is in these bits of a request's id. */
-#define ID_SLOT_BITS 8
-
 /* What is fetched ahead of a slot. */
 #define FETCHED_MAX SL_SLOT_SMALL
-
-_Static_assert(SL_CALL_SLOTS < 1 << ID_SLOT_BITS, "a slot fits an id");
 
 void sl_calls_init(struct sl_mailbox *mb)
 {
@@ -111,7 +106,7 @@ static inline uint64_t send(struct sl_mailbox *mb, struct sl_conn *conn, struct 
 			    unsigned n)
 {
 	struct sl_call_slot *slot = &mb->slots[n];
-	uint64_t id = ++slot->generation << ID_SLOT_BITS | n;
+	uint64_t id = sl_call_next_id(slot, n);
 	uint64_t deadline_ns = call->deadline_ns;
 	const uint8_t *along = goes_along(conn, call);
 	bool in_slot = !along && (call->flags || call->args.request_len);
@@ -216,7 +211,7 @@ static inline void fill_post(struct sl_mailbox *mb, struct slime_call *call, uns
 	slot->call = call;
 	slot->at = NULL;
 	slot->len = 0;
-	post->m = request_msg(call, ++slot->generation << ID_SLOT_BITS | n, n, len, 0);
+	post->m = request_msg(call, sl_call_next_id(slot, n), n, len, 0);
 	post->payload = len ? call->args.request : NULL;
 	post->going = &slot->id;
 }

@@ -156,6 +156,26 @@ static inline void free_slot(struct sl_mailbox *mb, struct sl_call_slot *slot, u
 	sl_call_slots_give(&mb->free, n);
 }
 
+/*
+ * The slot's call has a reply that may have met its cancel on the way. A slot has one cancel on the
+ * way at most, so the next call waits until that one was read: the peer reads in order, and
+ * answers a request for no method at once.
+ */
+static void fence_slot(struct sl_mailbox *mb, struct sl_call_slot *slot, unsigned n)
+{
+	struct sl_conn *conn = atomic_load_explicit(&mb->ep->conn, memory_order_relaxed);
+	struct sl_msg m = {
+		.kind = SL_MSG_REQUEST,
+		.slot = (uint16_t)n,
+		.w[SL_REQUEST_ID] = sl_call_next_id(slot, n),
+		.w[SL_REQUEST_METHOD] = SL_METHOD_NONE,
+	};
+
+	atomic_store_explicit(&slot->id, 0, memory_order_relaxed);
+	slot->fence = m.w[SL_REQUEST_ID];
+	conn->ops->post(conn, &m);
+}
+
 /* A locked instruction was the last that happened. */
 static inline void look_at_waiting(struct sl_mailbox *mb)
 {
@@ -175,8 +195,26 @@ static __attribute__((noinline)) bool take_any(struct sl_mailbox *mb, const stru
 	if (!is_valid(call, m))
 		return false;
 	status = take_result(call, m, payload);
-	free_slot(mb, slot, m->slot);
+	if (slot->cancelled != m->w[SL_REPLY_ID] || m->w[SL_REPLY_STATUS] == SL_REPLY_CANCELLED)
+		free_slot(mb, slot, m->slot);
+	else
+		fence_slot(mb, slot, m->slot);
 	end(mb, call, status);
+	look_at_waiting(mb);
+	return true;
+}
+
+/* A reply that is for no call: to a fence, or the peer may not say it. */
+static __attribute__((noinline)) bool take_fence(struct sl_mailbox *mb, const struct sl_msg *m)
+{
+	struct sl_call_slot *slot = &mb->slots[m->slot];
+
+	if (!slot->fence || slot->fence != m->w[SL_REPLY_ID] || m->flags || m->len ||
+	    m->w[SL_REPLY_STATUS] != SL_REPLY_NO_METHOD)
+		return false;
+	slot->fence = 0;
+	sl_call_slots_give(&mb->free, m->slot);
+	atomic_thread_fence(memory_order_seq_cst);
 	look_at_waiting(mb);
 	return true;
 }
@@ -226,9 +264,9 @@ bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t
 	const uint32_t len = m->len;
 	uint8_t *room;
 
-	/* The slot is the call's until its reply, so there are no late ones: this is for nobody. */
+	/* The slot is the call's until its reply, so there are no late ones. */
 	if (!id || id != m->w[SL_REPLY_ID])
-		return false;
+		return take_fence(mb, m);
 	if (!is_plain(call, m))
 		return take_any(mb, m, payload);
 	if (len > SL_SHORT_LEN)

@@ -217,7 +217,9 @@ static void refuse(struct sl_mailbox *mb, const struct sl_msg *m, enum sl_reply_
 		.w[SL_REPLY_STATUS] = status,
 	};
 
-	sl_endpoint_count(mb->ep, SLIME_KIND_SERVE, -EREMOTEIO, 0);
+	/* A fence is no call. */
+	if (m->w[SL_REQUEST_METHOD] != SL_METHOD_NONE)
+		sl_endpoint_count(mb->ep, SLIME_KIND_SERVE, -EREMOTEIO, 0);
 	conn->ops->post(conn, &reply);
 }
 

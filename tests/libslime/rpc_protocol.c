@@ -245,6 +245,103 @@ static void reply__longer_than_was_lent_ends_the_connection(void **state)
 	assert_int_equal(slime_call_destroy(call), 0);
 }
 
+/* ---- fences ---- */
+
+/* A call of which the peer was told that it is cancelled, and its reply. */
+static struct slime_call *call_cancelled(struct scene *s, struct sl_msg *reply)
+{
+	struct slime_call *call = call_out(s, 10, 100, reply);
+
+	assert_int_equal(slime_call_cancel(call), 0);
+	assert_true(slime_context_poll(s->ctx) >= 0);
+	assert_int_equal(s->fake.posted.kind, SL_MSG_CANCEL);
+	return call;
+}
+
+static void end_cancelled(struct slime_call *call)
+{
+	assert_true(slime_call_test(call));
+	assert_int_equal(slime_call_status(call), -ECANCELED);
+	assert_int_equal(slime_call_destroy(call), 0);
+}
+
+/* A call is answered; returns the slot that it took. */
+static unsigned slot_of_next_call(struct scene *s)
+{
+	struct sl_msg reply;
+	struct slime_call *call = call_out(s, 10, 100, &reply);
+
+	assert_true(arrives(s, &reply, NULL));
+	assert_int_equal(slime_call_status(call), 0);
+	assert_int_equal(slime_call_destroy(call), 0);
+	return reply.slot;
+}
+
+static void expect_no_answer_to_fence(struct scene *s, const struct sl_msg *m)
+{
+	static const uint8_t payload[SL_SLOT_SMALL];
+
+	assert_false(arrives(s, m, payload));
+}
+
+static void reply__that_may_have_met_the_cancel_leaves_a_fence_in_the_slot(void **state)
+{
+	struct scene *s = *state;
+	struct sl_msg reply, good, m;
+	struct slime_call *call = call_cancelled(s, &reply);
+
+	assert_true(arrives(s, &reply, NULL));
+	end_cancelled(call);
+	assert_int_equal(s->fake.posted.kind, SL_MSG_REQUEST);
+	assert_int_equal(s->fake.posted.slot, reply.slot);
+	assert_int_equal(s->fake.posted.w[SL_REQUEST_METHOD], SL_METHOD_NONE);
+	assert_int_not_equal(s->fake.posted.w[SL_REQUEST_ID], reply.w[SL_REPLY_ID]);
+
+	good = reply;
+	good.w[SL_REPLY_ID] = s->fake.posted.w[SL_REQUEST_ID];
+	good.w[SL_REPLY_STATUS] = SL_REPLY_NO_METHOD;
+	assert_int_not_equal(slot_of_next_call(s), reply.slot);
+	expect_no_answer_to_fence(s, &reply);
+	m = good;
+	m.w[SL_REPLY_STATUS] = SL_REPLY_OK;
+	expect_no_answer_to_fence(s, &m);
+	m = good;
+	m.flags = SL_REPLY_WRITTEN;
+	expect_no_answer_to_fence(s, &m);
+	m = good;
+	m.len = 1;
+	expect_no_answer_to_fence(s, &m);
+
+	assert_true(arrives(s, &good, NULL));
+	expect_no_answer_to_fence(s, &good); /* twice */
+	assert_int_equal(slot_of_next_call(s), reply.slot);
+}
+
+static void reply__that_answers_the_cancel_frees_the_slot(void **state)
+{
+	struct scene *s = *state;
+	struct sl_msg reply;
+	struct slime_call *call = call_cancelled(s, &reply);
+
+	reply.w[SL_REPLY_STATUS] = SL_REPLY_CANCELLED;
+	assert_true(arrives(s, &reply, NULL));
+	end_cancelled(call);
+	assert_int_equal(s->fake.posted.kind, SL_MSG_CANCEL);
+	assert_int_equal(slot_of_next_call(s), reply.slot);
+}
+
+static void reply__before_the_peer_is_told_of_the_cancel_frees_the_slot(void **state)
+{
+	struct scene *s = *state;
+	struct sl_msg reply;
+	struct slime_call *call = call_out(s, 10, 100, &reply);
+
+	assert_int_equal(slime_call_cancel(call), 0);
+	assert_true(arrives(s, &reply, NULL));
+	end_cancelled(call);
+	assert_int_equal(slot_of_next_call(s), reply.slot);
+}
+
 /* ---- the next call, before the one before it has returned ---- */
 
 struct overtaken {
@@ -399,6 +496,21 @@ static void request__with_foreign_memory_ends_the_connection(void **state)
 	assert_int_equal(s->n_handled, 0);
 }
 
+static void request__for_no_method_is_answered_and_not_counted(void **state)
+{
+	struct scene *s = *state;
+	struct sl_msg m = { .kind = SL_MSG_REQUEST, .slot = 5, .w[SL_REQUEST_ID] = 261 };
+	struct slime_endpoint_stats stats;
+
+	assert_true(arrives(s, &m, NULL));
+	assert_int_equal(s->fake.posted.kind, SL_MSG_REPLY);
+	assert_int_equal(s->fake.posted.slot, 5);
+	assert_int_equal(s->fake.posted.w[SL_REPLY_ID], 261);
+	assert_int_equal(s->fake.posted.w[SL_REPLY_STATUS], SL_REPLY_NO_METHOD);
+	slime_endpoint_stats(s->ep, &stats);
+	assert_int_equal(stats.kinds[SLIME_KIND_SERVE].failed, 0);
+}
+
 static void cancel__of_what_is_not_there_is_ignored_unless_it_cannot_be(void **state)
 {
 	struct scene *s = *state;
@@ -444,10 +556,14 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		T(reply__that_is_not_allowed_ends_the_connection),
 		T(reply__longer_than_was_lent_ends_the_connection),
+		T(reply__that_may_have_met_the_cancel_leaves_a_fence_in_the_slot),
+		T(reply__that_answers_the_cancel_frees_the_slot),
+		T(reply__before_the_peer_is_told_of_the_cancel_frees_the_slot),
 		T(call__in_the_slot_of_one_that_is_still_leaving_is_cancelled_at_the_peer),
 		T(call__in_the_slot_of_one_that_is_still_leaving_may_have_been_executed),
 		T(request__that_is_not_allowed_ends_the_connection),
 		T(request__with_foreign_memory_ends_the_connection),
+		T(request__for_no_method_is_answered_and_not_counted),
 		T(cancel__of_what_is_not_there_is_ignored_unless_it_cannot_be),
 	};
 

@@ -78,7 +78,14 @@ struct sl_post {
 				    first moment a peer can see the message */
 };
 
-/* How many of each kind a side may have on the way; their sum is below SL_RING_ENTRIES. */
+/*
+ * How many of each kind a side may have on the way, which is: posted and, as far as it knows, not
+ * read. A slot is used again when the message that gave it back proves that all of its earlier ones
+ * were read. So a side has at most a place of each immediate, a SEND of each slot and a SEND_DONE
+ * of each of the peer's; of each of its call slots one request (a REQUEST, or the fence behind a
+ * CANCEL that its reply did not answer) and one CANCEL; and a REPLY of each of the peer's. Their
+ * sum is below SL_RING_ENTRIES.
+ */
 #define SL_WINDOW_IMM	128
 #define SL_WINDOW_SEND	64
 #define SL_WINDOW_CALL	72
@@ -100,8 +107,8 @@ enum sl_area {
 #define SL_CALL_SLOTS	    (SL_CALL_SLOTS_SMALL + SL_CALL_SLOTS_LARGE)
 
 _Static_assert(SL_CALL_SLOTS == SL_WINDOW_CALL, "a call in flight has a slot");
-_Static_assert(SL_WINDOW_IMM + 2 * SL_WINDOW_SEND + 3 * SL_WINDOW_CALL < SL_RING_ENTRIES,
-	       "what may be on the way fits the ring");
+#define SL_WINDOWS (SL_WINDOW_IMM + 2 * SL_WINDOW_SEND + 3 * SL_WINDOW_CALL)
+_Static_assert(SL_WINDOWS < SL_RING_ENTRIES, "what may be on the way fits the ring");
 
 #define SL_SEND_AREA_LEN (SL_SEND_SLOTS * SL_SLOT_SMALL)
 #define SL_CALL_AREA_LEN (SL_CALL_SLOTS_SMALL * SL_SLOT_SMALL + SL_CALL_SLOTS_LARGE * SL_SLOT_LARGE)
