@@ -307,14 +307,20 @@ static int give_huge_pages_back(void **state)
 	return 0;
 }
 
+/* Memory may be too scattered for them. */
+static void need_huge_pages(void)
+{
+	if (huge_pages("free_hugepages") >= 4)
+		return;
+	print_message("%ld of %ld huge pages are free\n", huge_pages("free_hugepages"),
+		      huge_pages("nr_hugepages"));
+	skip();
+}
+
 static void huge_pages__are_moved_over_each_transport(void **state)
 {
 	(void)state;
-	if (huge_pages("free_hugepages") < 4) {
-		print_message("skipped: %ld of %ld huge pages are free\n",
-			      huge_pages("free_hugepages"), huge_pages("nr_hugepages"));
-		return;
-	}
+	need_huge_pages();
 	move_huge(SLIME_TRANSPORT_RDMA);
 	move_huge(SLIME_TRANSPORT_SHM);
 	move_huge(SLIME_TRANSPORT_TCP);
@@ -326,11 +332,7 @@ static void huge_pages__that_are_free_are_taken_by_default(void **state)
 	struct slime_mem *mem;
 
 	(void)state;
-	if (huge_pages("free_hugepages") < 4) {
-		print_message("skipped: %ld of %ld huge pages are free\n",
-			      huge_pages("free_hugepages"), huge_pages("nr_hugepages"));
-		return;
-	}
+	need_huge_pages();
 	assert_ok(slime_context_create(NULL, &e.ctx));
 	mem = alloc(&e, SLIME_HUGE_AUTO);
 	assert_int_equal(own_huge_kib(), HUGE_LEN / KiB);
