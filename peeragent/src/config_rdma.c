@@ -48,7 +48,7 @@ const struct cli_setting rdma_settings[] = {
 		 .help = "what the ports of two ends that make a rail have in common; the same at "
 			 "both ends: docs/rdma.md"),
 	CLI_INT(struct node_rdma, gid_index, "gid_index", .words = gid_words, .def = "auto",
-		.min = 0, .max = 4095,
+		.min = 0, .max = 255,
 		.help = "in each port's table; docs/rdma.md says what auto takes"),
 	CLI_INT(struct node_rdma, qps_per_rail, "qps_per_rail", .def = "1", .min = 1, .max = 8,
 		.help = "queue pairs of a link on each of its rails"),
