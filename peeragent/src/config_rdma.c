@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "peeragent/src/config.h"
+#include <slime/endpoint.h>
 #include <slime/topo.h>
 
 #define NAME_MAX_LEN 63
@@ -42,8 +43,8 @@ static const char *check_device(const char *text)
 
 const struct cli_setting rdma_settings[] = {
 	CLI_STRINGS(struct node_rdma, devices, n_devices, "devices", .check = check_device,
-		    .help = "that links use, each a rail: mlx5_0, or mlx5_0:2 for its second port; "
-			    "absent: the first that can be used"),
+		    .help = "that links use, each a rail, at most four: mlx5_0, or mlx5_0:2 for "
+			    "its second port; absent: the first that can be used"),
 	CLI_ENUM(struct node_rdma, pair, "pair", pair_words, .def = "position",
 		 .help = "what the ports of two ends that make a rail have in common; the same at "
 			 "both ends: docs/rdma.md"),
@@ -197,6 +198,9 @@ void config_check_rdma(struct config *c)
 	size_t n = c->node.data.rdma.n_devices;
 	struct slime_topo_devices *all;
 
+	if (n > SLIME_RAILS_MAX)
+		cli_config_refuse(c->source, "data.rdma.devices", "expected at most %d",
+				  SLIME_RAILS_MAX);
 	if (!n || slime_topo_devices_create(NULL, &all))
 		return;
 	for (size_t i = 0; i < n; i++)
