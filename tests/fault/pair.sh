@@ -35,6 +35,18 @@ nobody_was_given_up() {
 	return 0
 }
 
+# beats_go_on WHERE: both agents' beats are taken. due WHERE AGENT is the test's: when that lease ends, by Redis.
+beats_go_on() {
+	local a b
+
+	a=$(due "$1" node-a)
+	b=$(due "$1" node-b)
+	later() {
+		[ "$(due "$1" node-a)" -gt "$a" ] && [ "$(due "$1" node-b)" -gt "$b" ]
+	}
+	wait_for 10 later "$1" || fail "beats are not taken: at first $a $b, then $(due "$1" node-a) $(due "$1" node-b)"
+}
+
 # The end of such a test: what keeps the living does not keep the dead.
 a_dead_agent_is_given_up() {
 	say "and a dead agent still is given up"

@@ -45,19 +45,6 @@ due() {
 	rc "$1" zscore '{nanoctrl}:{test}:nanoctrl:due' "$2"
 }
 
-# beats_go_on NODE: both agents' beats are written there.
-beats_go_on() {
-	local name from
-
-	for name in node-a node-b; do
-		from=$(due "$1" "$name")
-		later() {
-			[ "$(due "$1" "$name")" -gt "$from" ]
-		}
-		wait_for 10 later "$1" || fail "no beat of $name is taken: $from"
-	done
-}
-
 errors_of() { # NAME WORD: how often it said that
 	rc "$1" info errorstats | sed -n "s/^errorstat_$2:count=\([0-9]*\).*/\1/p"
 }
