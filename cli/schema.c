@@ -314,19 +314,18 @@ static void read_list(struct walk *w, struct cli_node *list, const struct cli_se
 
 static struct cli_node *default_scalar(struct walk *w, const char *text)
 {
-	struct cli_node *node = cli_node_create(w->tree, CLI_NODE_SCALAR, (struct cli_place){ 0 });
+	struct cli_node *node = cli_node_create_default(w->tree, CLI_NODE_SCALAR);
 
 	if (!node)
 		return NULL;
 	node->text = text;
 	node->style = CLI_SCALAR_LITERAL;
-	node->is_default = true;
 	return node;
 }
 
 static struct cli_node *default_list(struct walk *w, const char *def)
 {
-	struct cli_node *list = cli_node_create(w->tree, CLI_NODE_LIST, (struct cli_place){ 0 });
+	struct cli_node *list = cli_node_create_default(w->tree, CLI_NODE_LIST);
 	const char **texts;
 	size_t n;
 
@@ -346,7 +345,7 @@ static struct cli_node *default_list(struct walk *w, const char *def)
 static struct cli_node *default_of(struct walk *w, const struct cli_setting *s)
 {
 	if (s->type == CLI_TYPE_MAP || s->type == CLI_TYPE_PAIRS)
-		return cli_node_create(w->tree, CLI_NODE_MAP, (struct cli_place){ 0 });
+		return cli_node_create_default(w->tree, CLI_NODE_MAP);
 	if (s->type == CLI_TYPE_LIST || cli_setting_is_list(s))
 		return default_list(w, s->def);
 	return default_scalar(w, s->def);
@@ -372,7 +371,6 @@ static struct cli_node *child_for(struct walk *w, struct cli_node *map, const st
 		fail(w, -ENOMEM);
 		return NULL;
 	}
-	child->is_default = true;
 	child->key = s->name;
 	cli_node_append(map, child);
 	return child;

@@ -11,16 +11,26 @@
 struct cli_node *cli_node_create(struct cli_tree *tree, enum cli_node_type type,
 				 struct cli_place place)
 {
-	struct cli_node *node;
+	struct cli_node *node = NULL;
 
-	if (tree->n_nodes >= CLI_TREE_MAX_NODES)
-		return NULL;
-	node = cli_arena_alloc(tree->arena, 1, sizeof(*node));
+	if (tree->n_nodes < CLI_TREE_MAX_NODES)
+		node = cli_arena_alloc(tree->arena, 1, sizeof(*node));
 	if (!node)
 		return NULL;
 	tree->n_nodes++;
 	node->type = type;
 	node->place = place;
+	return node;
+}
+
+struct cli_node *cli_node_create_default(struct cli_tree *tree, enum cli_node_type type)
+{
+	struct cli_node *node = cli_arena_alloc(tree->arena, 1, sizeof(*node));
+
+	if (!node)
+		return NULL;
+	node->type = type;
+	node->is_default = true;
 	return node;
 }
 

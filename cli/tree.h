@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a configuration says, before anybody knows what it should say: maps, lists and scalars, each
- * with its place. Nodes belong to the tree, which is bounded in nodes, keys of a map and depth.
+ * with its place. Nodes belong to the tree, which is bounded in nodes that somebody gave, keys of a
+ * map and depth.
  */
 #ifndef CLI_TREE_H
 #define CLI_TREE_H
@@ -46,13 +47,16 @@ struct cli_arena;
 struct cli_tree {
 	struct cli_arena *arena; /* the caller's */
 	struct cli_node *root;	 /* NULL while nothing was said */
-	size_t n_nodes;
+	size_t n_nodes;		 /* without defaults, of which there are some for each map */
 };
 
 /* A node without a parent; NULL without memory, or when the tree is full (then n_nodes is the
  * maximum). */
 struct cli_node *cli_node_create(struct cli_tree *tree, enum cli_node_type type,
 				 struct cli_place place);
+
+/* One that nobody gave, at no place: there is always room for it. NULL without memory. */
+struct cli_node *cli_node_create_default(struct cli_tree *tree, enum cli_node_type type);
 
 void cli_node_append(struct cli_node *parent, struct cli_node *child);
 void cli_node_remove(struct cli_node *child);

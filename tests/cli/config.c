@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "cli/config.h"
+#include "cli/tree.h"
 
 enum polling { BUSY, ADAPTIVE };
 static const char *const pollings[] = { "busy", "adaptive", NULL };
@@ -443,6 +444,30 @@ static void apply__of_a_repeated_list_adds_up_and_beats_what_was_set_before(void
 	assert_int_equal(t.node.data.transports[1], 0);
 }
 
+/* Each link is two values, and has one more by default. */
+static void read__of_as_many_values_as_a_file_may_have_has_room_for_defaults(void **state)
+{
+	const char *head = "agent: {name: a}\nlinks:\n";
+	const size_t n_links = (CLI_TREE_MAX_NODES - 4) / 2, room = 64 + n_links * 16;
+	char *text = malloc(room);
+	size_t len;
+
+	(void)state;
+	assert_non_null(text);
+	len = (size_t)snprintf(text, room, "%s", head);
+	for (size_t i = 0; i < n_links; i++)
+		len += (size_t)snprintf(text + len, room - len, "- to: b%zu\n", i);
+	assert_int_equal(load(text), 0);
+	assert_int_equal(cli_config_n_errors(t.c), 0);
+	assert_int_equal(t.node.n_links, n_links);
+	assert_int_equal(t.node.links[n_links - 1].qps, 2);
+	teardown(NULL);
+	setup(NULL);
+	snprintf(text + len, room - len, "- to: c\n");
+	assert_only_error(text, "n.yaml:32769:3: expected at most 65536 values in all");
+	free(text);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -454,6 +479,7 @@ int main(void)
 		T(read__of_two_elements_with_one_name_refuses_the_second),
 		T(read__collects_in_the_order_of_the_file),
 		T(read__of_many_errors_keeps_the_first_and_counts_the_rest),
+		T(read__of_as_many_values_as_a_file_may_have_has_room_for_defaults),
 		T(load__of_a_missing_file_says_so),
 		T(load__of_a_directory_says_so),
 		T(set__beats_the_file),

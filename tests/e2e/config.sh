@@ -39,6 +39,8 @@ refuse 4:32 'transports' "${head}links: [ { to: b, transports: [pigeon] } ]\n"
 refuse 4:13 'name or plugin' "${head}services: [ {} ]\n"
 refuse 4:20 'ADDRESS:PORT' "${head}metrics: { listen: nowhere }\n"
 
+refuse 5:1 'regions: expected at most 1024 regions' "${head}regions:\n$(printf -- '- { name: r%s, size: 4KiB }\n' {1..10000})"
+
 say "what this machine does not have"
 refuse 4:14 'expected a CPU' "${head}data: { cpu: 1023 }\n"
 refuse 4:14 'expected a CPU' "${head}data: { cpu: 4000 }\n"
