@@ -18,10 +18,11 @@ struct ready_waiter {
 static int readiness(const struct slime_agent *agent)
 {
 	const struct reconcile *r = &agent->reconcile;
-	int regions = regions_status(&r->regions);
+	int regions;
 
 	if (!agent->started)
 		return -EAGAIN;
+	regions = regions_status(&r->regions);
 	if (r->state == SLIME_AGENT_ENDED)
 		return -ESHUTDOWN;
 	if (r->state == SLIME_AGENT_REFUSED)

@@ -240,6 +240,20 @@ static void create__and_destroy_without_a_start(void **state)
 	assert_ok(slime_agent_destroy(NULL));
 }
 
+/* Threads may wait before another one starts the agent. */
+static void wait_ready__before_the_start_is_a_timeout(void **state)
+{
+	struct slime_agent_attr attr = attr_of("a");
+	struct slime_agent *agent;
+
+	(void)state;
+	assert_ok(slime_agent_create(&attr, &agent));
+	assert_int_equal(slime_agent_wait_ready(agent, 0), -ETIMEDOUT);
+	assert_ok(slime_agent_start(agent));
+	assert_ok(slime_agent_wait_ready(agent, LONG_MS));
+	end(agent);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +271,7 @@ int main(void)
 		cmocka_unit_test_setup(key__half_made_by_another_process_is_no_hindrance, reset),
 		cmocka_unit_test_setup(create__refuses_what_is_out_of_range, reset),
 		cmocka_unit_test_setup(create__and_destroy_without_a_start, reset),
+		cmocka_unit_test_setup(wait_ready__before_the_start_is_a_timeout, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
