@@ -3,6 +3,8 @@
 #include <errno.h>
 
 #include "raw_shm.h"
+#include "src/endpoint.h"
+#include "src/transport/shm/shm.h"
 #include "support/fail_alloc.h"
 
 /* The peer has our region. */
@@ -98,6 +100,44 @@ static void region__is_not_free_because_the_peer_said_so_unasked(void **state)
 	r->mr = NULL;
 }
 
+/* No more packets go to the peer until it reads some. */
+static void fill_socket(struct raw_shm *r)
+{
+	struct shm_packet p = { .kind = SHM_WITHDRAW };
+	const struct shm_conn *c = (struct shm_conn *)atomic_load(&r->ep->conn);
+	int ret;
+
+	do
+		ret = shm_channel_send(c->sock.fd, &p);
+	while (!ret);
+	assert_int_equal(ret, -EAGAIN);
+}
+
+/* There is no room for our goodbye, and the socket stays for what the peer says. */
+static void link__closed_while_the_peer_stands_still_ends_there_when_it_goes_on(void **state)
+{
+	struct shm_packet bye = { .kind = SHM_BYE };
+	struct raw_shm *r = *state;
+	struct shm_packet p;
+	int ret;
+
+	raw_shm_link(r);
+	give_region(r);
+	fill_socket(r);
+	slime_endpoint_close(r->ep);
+	raw_shm_turn(r);
+	assert_true(r->ended);
+
+	do
+		ret = shm_channel_recv(r->sock, &p);
+	while (!ret);
+	assert_int_equal(ret, -ECONNRESET);
+	assert_int_equal(slime_mr_destroy(r->mr), -EBUSY);
+	raw_shm_say(r, &bye);
+	assert_ok(slime_mr_destroy(r->mr));
+	r->mr = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +146,7 @@ int main(void)
 		IN_RAW_SHM(region__of_a_link_we_closed_is_free_once_the_peer_says_so),
 		IN_RAW_SHM(region__of_a_peer_that_closed_is_free_at_once),
 		IN_RAW_SHM(region__is_not_free_because_the_peer_said_so_unasked),
+		IN_RAW_SHM(link__closed_while_the_peer_stands_still_ends_there_when_it_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

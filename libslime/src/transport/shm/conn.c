@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -53,9 +54,9 @@ static void part_from_peer(struct shm_conn *c, bool in_order)
 	struct shm_packet bye = { .kind = c->said_bye ? SHM_BYE_DONE : SHM_BYE };
 	bool fenced = c->pid_source.fd >= 0 && !c->said_bye && shm_given_any(&c->given);
 
-	/* It hangs up with us if this does not arrive. */
-	if (c->sock.fd >= 0 && (in_order || c->said_bye))
-		(void)shm_channel_send(c->sock.fd, &bye);
+	/* It sees us hang up if there is no room for this. What it says is heard still. */
+	if (c->sock.fd >= 0 && (in_order || c->said_bye) && shm_channel_send(c->sock.fd, &bye))
+		(void)shutdown(c->sock.fd, SHUT_WR);
 	/* Without order no packet is answered any more, but its exit is seen. */
 	if (!fenced || !in_order)
 		sl_poller_close(shm_poller(c), &c->sock);
