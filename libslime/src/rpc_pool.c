@@ -270,6 +270,17 @@ int sl_pool_get(struct sl_pool *pool, struct sl_account *account, uint64_t len, 
 	return ret;
 }
 
+/* Nothing of the arena is out. */
+static void give_back_locked(struct sl_arena *a)
+{
+	/* What a device reaches would stay with it, and no longer be the memory we see. */
+	if (atomic_load(&a->mr->region->pinned))
+		return;
+	/* A hole in a file that peers have mapped reads as zeros. */
+	if (madvise(a->addr, a->len, a->mem ? MADV_REMOVE : MADV_DONTNEED) == 0)
+		a->cold = true;
+}
+
 bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
 {
 	struct sl_arena *a = c->arena;
@@ -281,6 +292,9 @@ bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
 	dismiss(pool, a->account, c->admitted);
 	c->admitted = 0;
 	a->n_out--;
+	/* It was populated in vain, and some of it may be there. */
+	if (a->cold && !a->n_out)
+		give_back_locked(a);
 	last = !a->account && !a->n_out;
 	if (a->account) {
 		sl_list_append(&a->account->free[a->class], &c->link);
@@ -296,16 +310,6 @@ bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
 
 /* ---- the end of it ---- */
 
-static void cool(struct sl_arena *a)
-{
-	/* What a device reaches would stay with it, and no longer be the memory we see. */
-	if (a->n_out || a->cold || atomic_load(&a->mr->region->pinned))
-		return;
-	/* A hole in a file that peers have mapped reads as zeros. */
-	if (madvise(a->addr, a->len, a->mem ? MADV_REMOVE : MADV_DONTNEED) == 0)
-		a->cold = true;
-}
-
 uint64_t sl_pool_trim(struct sl_pool *pool, struct sl_account *account, uint64_t now_ns)
 {
 	uint64_t again = SL_NEVER;
@@ -315,8 +319,12 @@ uint64_t sl_pool_trim(struct sl_pool *pool, struct sl_account *account, uint64_t
 	if (account->has_idle) {
 		again = account->last_put_ns + SL_POOL_IDLE_MS * SL_NS_PER_MS;
 		if (again <= now_ns) {
-			sl_list_for_each (e, &account->arenas)
-				cool(SL_CONTAINER_OF(e, struct sl_arena, link));
+			sl_list_for_each (e, &account->arenas) {
+				struct sl_arena *a = SL_CONTAINER_OF(e, struct sl_arena, link);
+
+				if (!a->n_out && !a->cold)
+					give_back_locked(a);
+			}
 			account->has_idle = false;
 			again = SL_NEVER;
 		}

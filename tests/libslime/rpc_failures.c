@@ -8,9 +8,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "libslime/rpc_pair.h"
+#include "src/region.h"
 #include "src/rpc_pool.h"
 #include <tests/support/fail_alloc.h>
 
@@ -94,7 +96,7 @@ static void call__long_without_memory_fails_and_the_link_goes_on(void **state)
 	fail_at_each(&kept);
 }
 
-static bool populate_fails;
+static bool populate_fails; /* half of it is there by then */
 static unsigned n_populated;
 
 int __real_sl_mem_populate(uint8_t *addr, size_t len);
@@ -103,7 +105,9 @@ int __wrap_sl_mem_populate(uint8_t *addr, size_t len);
 int __wrap_sl_mem_populate(uint8_t *addr, size_t len)
 {
 	n_populated++;
-	return populate_fails ? -ENOMEM : __real_sl_mem_populate(addr, len);
+	return __real_sl_mem_populate(addr, populate_fails ? len / 2 : len) || populate_fails
+		       ? -ENOMEM
+		       : 0;
 }
 
 /* A peer would be killed by it, or wait for each page: nothing is lent before all of it is there,
@@ -140,6 +144,41 @@ static void pool__populates_what_was_given_back_until_it_succeeds(void **state)
 	assert_int_equal(slime_context_destroy(ctx), 0);
 }
 
+/* Of the memory that the chunk is a part of. */
+static long blocks_of(const struct sl_chunk *c)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(sl_chunk_mr(c)->region->memfd, &st), 0);
+	return st.st_blocks;
+}
+
+static void pool__gives_back_what_was_populated_in_vain(void **state)
+{
+	struct slime_context *ctx;
+	struct sl_account account;
+	struct sl_chunk *c, *failed;
+	struct sl_pool pool;
+
+	(void)state;
+	assert_int_equal(slime_context_create(NULL, &ctx), 0);
+	sl_pool_init(&pool, ctx);
+	sl_account_init(&account, true);
+	assert_int_equal(sl_pool_get(&pool, &account, 100000, true, NULL, &c), 0);
+	assert_true(blocks_of(c) > 0);
+	sl_pool_put(&pool, c);
+	sl_pool_trim(&pool, &account, SL_NEVER - 1);
+	assert_int_equal(blocks_of(c), 0);
+	populate_fails = true;
+	assert_int_equal(sl_pool_get(&pool, &account, 100000, true, NULL, &failed), -ENOMEM);
+	populate_fails = false;
+	sl_pool_trim(&pool, &account, SL_NEVER - 1);
+	assert_int_equal(blocks_of(c), 0);
+	sl_pool_drop(&pool, &account);
+	sl_pool_fini(&pool);
+	assert_int_equal(slime_context_destroy(ctx), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -148,6 +187,7 @@ int main(void)
 	};
 	static const struct CMUnitTest of_memory[] = {
 		cmocka_unit_test(pool__populates_what_was_given_back_until_it_succeeds),
+		cmocka_unit_test(pool__gives_back_what_was_populated_in_vain),
 	};
 	int failed;
 
