@@ -43,7 +43,7 @@ static void report_peer(struct ctrl *ctrl, const struct nc_agent *agent)
 	ctrl->ops->peer(ctrl->arg, &peer);
 }
 
-static void list_again(struct ctrl *ctrl)
+void ctrl_list_again(struct ctrl *ctrl)
 {
 	struct timeval tv = { .tv_usec = RETRY_MS * 1000 };
 
@@ -58,39 +58,7 @@ static void on_agent(void *arg, const struct nc_error *error, const struct nc_ag
 	if (!error)
 		report_peer(ctrl, agent);
 	else if (error->err != -ENOENT)
-		list_again(ctrl);
-}
-
-static void on_offer(void *arg, const struct nc_error *error, const struct nc_offer *offer)
-{
-	struct ctrl *ctrl = arg;
-	struct ctrl_offer o;
-
-	if (error) {
-		if (error->err != -ENOENT)
-			list_again(ctrl);
-		return;
-	}
-	if (!topology_is_name(offer->from, SLIME_AGENT_NAME_MAX) ||
-	    !topology_is_name(offer->profile, SLIME_AGENT_NAME_MAX))
-		return;
-	o = (struct ctrl_offer){
-		.from = offer->from,
-		.profile = offer->profile,
-		.incarnation = offer->incarnation,
-		.epoch = ctrl->epoch,
-		.generation = offer->generation,
-		.number = offer->connection_epoch,
-		.descriptor = offer->descriptor,
-		.len = offer->descriptor_len,
-	};
-	ctrl->ops->offer(ctrl->arg, &o);
-}
-
-static void get_offer(struct ctrl *ctrl, const char *from, const char *profile)
-{
-	if (nc_get_offer(ctrl->client, from, profile, on_offer, ctrl))
-		list_again(ctrl);
+		ctrl_list_again(ctrl);
 }
 
 static void on_offers(void *arg, const struct nc_error *error, const struct nc_page *page)
@@ -98,11 +66,10 @@ static void on_offers(void *arg, const struct nc_error *error, const struct nc_p
 	struct ctrl *ctrl = arg;
 
 	if (error) {
-		list_again(ctrl);
+		ctrl_list_again(ctrl);
 		return;
 	}
-	for (size_t i = 0; i < page->n; i++)
-		get_offer(ctrl, page->offers[i].from, page->offers[i].profile);
+	ctrl_read_offers(ctrl, page);
 }
 
 static void on_agents(void *arg, const struct nc_error *error, const struct nc_page *page)
@@ -110,19 +77,25 @@ static void on_agents(void *arg, const struct nc_error *error, const struct nc_p
 	struct ctrl *ctrl = arg;
 
 	if (error) {
-		list_again(ctrl);
+		ctrl_list_again(ctrl);
 		return;
 	}
 	for (size_t i = 0; i < page->n; i++)
 		report_peer(ctrl, &page->agents[i]);
 	if (page->next) {
 		if (nc_list_agents(ctrl->client, NULL, page->next, on_agents, ctrl))
-			list_again(ctrl);
+			ctrl_list_again(ctrl);
 		return;
 	}
 	ctrl->ops->list_end(ctrl->arg);
 	if (nc_list_offers(ctrl->client, on_offers, ctrl))
-		list_again(ctrl);
+		ctrl_list_again(ctrl);
+}
+
+static void cancel_reads(struct ctrl *ctrl)
+{
+	nc_cancel(ctrl->client, ctrl);
+	ctrl_drop_offers(ctrl);
 }
 
 void ctrl_list(struct ctrl *ctrl)
@@ -130,17 +103,29 @@ void ctrl_list(struct ctrl *ctrl)
 	ctrl->list_due = ctrl->state != CTRL_IN_SESSION;
 	if (ctrl->list_due)
 		return;
-	nc_cancel(ctrl->client, ctrl); /* an earlier list, and what this one will tell anyway */
+	cancel_reads(ctrl); /* of an earlier list, and of what this one will tell anyway */
 	ctrl->ops->list_begin(ctrl->arg);
 	if (nc_list_agents(ctrl->client, NULL, NULL, on_agents, ctrl))
-		list_again(ctrl);
+		ctrl_list_again(ctrl);
 }
 
+/* A list that is still being read comes to its end before the next one. */
 static void on_list_retry(evutil_socket_t fd, short what, void *arg)
 {
+	struct ctrl *ctrl = arg;
+
 	(void)fd;
 	(void)what;
-	ctrl_list(arg);
+	if (ctrl->n_reading)
+		ctrl_list_again(ctrl);
+	else
+		ctrl_list(ctrl);
+}
+
+static void get_offer(struct ctrl *ctrl, const char *from, const char *profile)
+{
+	if (nc_get_offer(ctrl->client, from, profile, ctrl_on_offer, ctrl))
+		ctrl_list_again(ctrl);
 }
 
 static void on_event(void *arg, const struct nc_event *event)
@@ -152,7 +137,7 @@ static void on_event(void *arg, const struct nc_event *event)
 	case NC_EVENT_REGISTERED:
 	case NC_EVENT_CHANGED:
 		if (!ourselves && nc_get_agent(ctrl->client, event->agent, on_agent, ctrl))
-			list_again(ctrl);
+			ctrl_list_again(ctrl);
 		break;
 	case NC_EVENT_LEFT:
 	case NC_EVENT_EXPIRED:
@@ -412,7 +397,7 @@ int ctrl_set_labels(struct ctrl *ctrl, const struct slime_label *labels, size_t 
 	ctrl->labels = copy;
 	if (ctrl->state == CTRL_IN_SESSION || ctrl->state == CTRL_OPENING) {
 		/* With it goes what was being read of the others. */
-		nc_cancel(ctrl->client, ctrl);
+		cancel_reads(ctrl);
 		ctrl->list_due = true;
 		register_now(ctrl);
 	} else if (ctrl->state == CTRL_REGISTERING) {
@@ -483,6 +468,7 @@ int ctrl_create(struct event_base *base, const struct ctrl_attr *attr, const str
 	ctrl->arg = arg;
 	ctrl->fresh = true;
 	sl_list_init(&ctrl->requests);
+	sl_list_init(&ctrl->unread);
 	ret = init(ctrl, base, attr);
 	if (ret) {
 		ctrl_destroy(ctrl);
@@ -498,6 +484,7 @@ void ctrl_destroy(struct ctrl *ctrl)
 		return;
 	nc_client_destroy(ctrl->client);
 	ctrl_drop_requests(ctrl);
+	ctrl_drop_offers(ctrl);
 	if (ctrl->retry)
 		event_free(ctrl->retry);
 	if (ctrl->list_retry)

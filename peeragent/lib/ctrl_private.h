@@ -41,7 +41,19 @@ struct ctrl {
 	struct holder holder; /* of our name, while it is not ours */
 	uint64_t said_ns;     /* when the log last had an attempt that failed; 0: none since `up` */
 	struct sl_list requests;
+	struct sl_list unread; /* offers that the last list named, to be read yet */
+	unsigned n_reading;    /* of them being read */
 };
+
+/* List once more, soon: something could not be read. */
+void ctrl_list_again(struct ctrl *ctrl);
+
+/* Report the offers that the page names. */
+void ctrl_read_offers(struct ctrl *ctrl, const struct nc_page *page);
+/* Report one. */
+void ctrl_on_offer(void *arg, const struct nc_error *error, const struct nc_offer *offer);
+/* Their calls were cancelled. */
+void ctrl_drop_offers(struct ctrl *ctrl);
 
 /* Forget the requests that are under way; nothing is called back. */
 void ctrl_drop_requests(struct ctrl *ctrl);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
 #include <cmocka.h>
@@ -15,6 +16,9 @@
 
 /* Far more than anything here takes. */
 #define LONG_MS 60000
+
+/* More than the client makes calls at one time. */
+#define MANY 1500
 
 #define assert_ok(expr) assert_int_equal((expr), 0)
 
@@ -36,7 +40,8 @@ static struct {
 	char registration[4096];		  /* the last */
 	int epoch, up_epoch;			  /* of grants; of the last session */
 	int n_registrations, n_sessions, n_lists; /* that were asked for */
-	int n_up, n_down, n_list_ends;		  /* that the agent was told */
+	int n_up, n_down, n_list_ends, n_offers;  /* that the agent was told */
+	int n_posted;				  /* by so many peers */
 } t;
 
 /* ---- the server ---- */
@@ -67,6 +72,38 @@ static void on_list(struct fake_conn *conn)
 		fake_reply(conn, 200, "", "{\"agents\":[]}");
 }
 
+/* From b0, b1, ... */
+static void on_offer_list(struct fake_conn *conn)
+{
+	const size_t room = 64 + (size_t)t.n_posted * 192;
+	char *body = malloc(room);
+	size_t len;
+
+	assert_non_null(body);
+	len = (size_t)snprintf(body, room, "{\"offers\":[");
+	for (int i = 0; i < t.n_posted; i++)
+		len += (size_t)snprintf(
+			body + len, room - len,
+			"%s{\"from\":\"b%d\",\"to\":\"a\",\"profile\":\"default\",\"generation\":1,"
+			"\"incarnation\":\"i\",\"peer_generation\":7,\"connection_epoch\":1}",
+			i ? "," : "", i);
+	snprintf(body + len, room - len, "]}");
+	fake_reply(conn, 200, "", body);
+	free(body);
+}
+
+static void on_offer_read(struct fake_conn *conn, const char *text)
+{
+	char body[256];
+
+	snprintf(body, sizeof(body),
+		 "{\"offer\":{\"from\":\"b%d\",\"to\":\"a\",\"profile\":\"default\","
+		 "\"generation\":1,\"incarnation\":\"i\",\"peer_generation\":7,"
+		 "\"connection_epoch\":1,\"descriptor\":\"AQ==\"}}",
+		 atoi(strstr(text, "/agents/b") + strlen("/agents/b")));
+	fake_reply(conn, 200, "", body);
+}
+
 static void on_session(struct fake_conn *conn, const char *text)
 {
 	t.n_sessions++;
@@ -87,7 +124,9 @@ static void on_request(void *arg, struct fake_conn *conn, const char *text)
 	} else if (strstr(text, "/session?")) {
 		on_session(conn, text);
 	} else if (strstr(text, "/exchange?")) {
-		fake_reply(conn, 200, "", "{\"offers\":[]}");
+		on_offer_list(conn);
+	} else if (strstr(text, "/exchange/")) {
+		on_offer_read(conn, text);
 	} else {
 		on_list(conn);
 	}
@@ -129,11 +168,25 @@ static void on_list_end(void *arg)
 	t.n_list_ends++;
 }
 
+/* Each is told of once. */
+static void on_offer(void *arg, const struct ctrl_offer *offer)
+{
+	static bool told[MANY];
+	int i = atoi(offer->from + 1);
+
+	(void)arg;
+	assert_in_range(i, 0, MANY - 1);
+	assert_false(told[i]);
+	told[i] = true;
+	t.n_offers++;
+}
+
 static const struct ctrl_ops ops = {
 	.up = on_up,
 	.down = on_down,
 	.list_begin = on_list_begin,
 	.list_end = on_list_end,
+	.offer = on_offer,
 };
 
 static void spin_until(const int *count, int n)
@@ -228,6 +281,15 @@ static void list__that_other_labels_interrupt_is_made_again(void **state)
 	assert_int_equal(t.n_registrations, 2);
 }
 
+static void list__of_very_many_offers_is_read_to_its_end(void **state)
+{
+	(void)state;
+	t.n_posted = MANY;
+	begin();
+	spin_until(&t.n_offers, MANY);
+	assert_int_equal(t.n_lists, 1);
+}
+
 /* ---- labels ---- */
 
 static void set_labels__while_registering_registers_with_them(void **state)
@@ -290,6 +352,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(list__that_other_labels_interrupt_is_made_again,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(list__of_very_many_offers_is_read_to_its_end, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(set_labels__while_registering_registers_with_them,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(registration__in_another_epoch_publishes_again,
