@@ -204,12 +204,16 @@ static void on_connection(void *arg, struct connection *c, enum connection_state
 			  const char *text)
 {
 	struct entry *e = arg;
+	struct links *set = e->set;
+	struct peer *peer = e->peer;
 
 	(void)c;
-	if (state == CONNECTION_UP)
+	if (state == CONNECTION_UP) {
 		entry_happen(e, LINK_UP, NULL);
-	else
-		entry_happen(e, LINK_DOWN, text[0] ? text : strerror(-cause));
+		return;
+	}
+	entry_happen(e, LINK_DOWN, text[0] ? text : strerror(-cause));
+	links_lost(set, peer);
 }
 
 static void keep_stats(struct entry *e)

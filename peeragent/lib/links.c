@@ -267,6 +267,15 @@ static void end_peer(struct links *set, struct peer *peer, bool left)
 	look_for_matches(set);
 }
 
+void links_lost(struct links *set, struct peer *peer)
+{
+	if (peer->up)
+		return;
+	unmatch(peer);
+	drop_peer_if_unused(peer);
+	look_for_matches(set);
+}
+
 void links_peer_gone(struct links *set, const char *name, uint64_t epoch, uint64_t generation,
 		     bool left)
 {

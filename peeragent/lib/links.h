@@ -50,6 +50,14 @@ void links_list_end(struct links *set);
 void links_offer(struct links *set, const struct ctrl_offer *offer);
 void links_offer_gone(struct links *set, const char *from, const char *profile, uint64_t number);
 
+/* ---- from the transports ---- */
+
+struct peer;
+
+/* A connection to the peer ended, and its link has been told: one that outlived the peer's
+ * registration was the last of it. The peer may be gone afterwards. */
+void links_lost(struct links *set, struct peer *peer);
+
 /* ---- from the agent's own side ---- */
 
 /* Want a link of the topology, or one that is added; a selector takes effect with the next list

@@ -52,17 +52,31 @@ void fakectrl_come_back(bool with_data)
 	server_unlock();
 }
 
-void fakectrl_expire(const char *agent)
+/* Under the lock. */
+static void end_lease(const char *agent, bool again)
 {
-	server_lock();
 	each_agent(c, at)
 	{
 		if (strcmp(c->name, agent) != 0 || !c->registered)
 			continue;
 		server_end_registration(c, false);
 		server_tell_down(c, CTRL_UNREACHABLE);
-		server_register(c);
+		if (again)
+			server_register(c);
 	}
+}
+
+void fakectrl_expire(const char *agent)
+{
+	server_lock();
+	end_lease(agent, true);
+	server_unlock();
+}
+
+void fakectrl_cut_off(const char *agent)
+{
+	server_lock();
+	end_lease(agent, false);
 	server_unlock();
 }
 

@@ -23,6 +23,9 @@ void fakectrl_come_back(bool with_data);
 /* The agent's lease ends although it lives: its peers are told, then it registers again. */
 void fakectrl_expire(const char *agent);
 
+/* The agent is cut off from the server, which ends its lease, until fakectrl_come_back(). */
+void fakectrl_cut_off(const char *agent);
+
 /* Whether the agent reports the link in this state, waiting for it at most timeout_ms. */
 bool fakectrl_wait_link(const char *agent, const char *peer, const char *profile,
 			enum slime_link_state state, int timeout_ms);

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "peeragent/lib/agent.h"
 #include "peeragent/lib/loop.h"
+#include "peeragent/lib/peer.h"
 #include "peeragent/lib/post.h"
 #include "tests/peeragent/agents.h"
 
@@ -154,6 +156,50 @@ static void link__of_an_expired_peer_goes_on(void **state)
 	assert_int_equal(n_connects(b), 1);
 	end(a);
 	end(b);
+}
+
+struct peer_question {
+	struct slime_agent *agent;
+	const char *name;
+	bool there, up;
+};
+
+static void look_for_peer(void *arg)
+{
+	struct peer_question *q = arg;
+	struct sl_list *node;
+
+	q->there = q->up = false;
+	sl_list_for_each (node, &q->agent->reconcile.links.peers) {
+		const struct peer *peer = SL_CONTAINER_OF(node, struct peer, node);
+
+		if (strcmp(peer->name, q->name) != 0)
+			continue;
+		q->there = true;
+		q->up = peer->up;
+	}
+}
+
+static void link__of_a_selector_ends_with_an_expired_peer_whose_connection_breaks(void **state)
+{
+	struct slime_agent_attr attr = attr_of("b");
+	struct slime_agent *a = start("a", &to_decoders, 1), *b;
+	struct peer_question q = { a, "b", true, true };
+
+	(void)state;
+	attr.topology.labels = &decode;
+	attr.topology.n_labels = 1;
+	b = start_with(&attr);
+	assert_connected(a, b, NULL);
+	fakectrl_cut_off("b");
+	while (q.up)
+		loop_call(a->loop, look_for_peer, &q);
+	assert_int_equal(n_connects(a), 1);
+	end(b);
+	assert_true(fakectrl_wait_no_link("a", "b", "default", LONG_MS));
+	assert_true(
+		fakectrl_wait_link("a", "role=decode", "default", SLIME_LINK_CONNECTING, LONG_MS));
+	end(a);
 }
 
 /* The attempt numbers of others are none of the agent's own. */
@@ -330,6 +376,9 @@ int main(void)
 		cmocka_unit_test_setup(link__to_a_selector_that_nobody_matches_is_reported, reset),
 		cmocka_unit_test_setup(link__comes_back_with_a_peer_that_left, reset),
 		cmocka_unit_test_setup(link__of_an_expired_peer_goes_on, reset),
+		cmocka_unit_test_setup(
+			link__of_a_selector_ends_with_an_expired_peer_whose_connection_breaks,
+			reset),
 		cmocka_unit_test_setup(
 			link__offered_under_a_large_number_leaves_those_of_other_links_small,
 			reset),
