@@ -31,6 +31,9 @@ struct api_answer {
 #define OWNER_KEY_A "AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define OWNER_KEY_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
+/* A descriptor for an exchange. */
+#define OFFER "{\"connection_epoch\":1,\"peer_incarnation\":\"i2\",\"descriptor\":\"QUJD\"}"
+
 /* Leases outlive every test, or they are short, to watch their end. */
 int api_setup(void **state);
 int api_setup_short_leases(void **state);
@@ -72,6 +75,8 @@ size_t api_count(const struct api_answer *a, const char *name);
 /* Registers and copies the lease; the status. */
 int api_register(struct api_fixture *f, const char *name, const char *incarnation, const char *key,
 		 char lease[512]);
+/* The same for node-a, after Redis was away. */
+void api_until_registered(struct api_fixture *f, char lease[512]);
 
 /* A WebSocket, or a stream of lines. */
 struct api_stream {
