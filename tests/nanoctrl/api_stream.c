@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The native API's events: by polls, by lines and by session, through a socket, over a real Redis. */
+/* The native API's events: by polls, by lines and by session, through a socket, over a real Redis.
+ */
 #include "api_fixture.h"
 
 #include <stdio.h>
