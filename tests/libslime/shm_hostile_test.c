@@ -396,6 +396,42 @@ static void answer_to_map__that_cannot_be_mapped_fails_the_op(void **state)
 	close(fd);
 }
 
+static void read__whose_question_cannot_be_sent_fails(void **state)
+{
+	struct raw_shm *r = *state;
+	struct slime_remote_mr remote = theirs(r);
+	struct slime_xfer x = { .local = r->mr, .remote = &remote, .len = remote.len };
+
+	raw_shm_link(r);
+	fail_sends(r, ENOBUFS);
+	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	send_errno = 0;
+	assert_int_equal(slime_op_status(r->op), -ENOMEM);
+	assert_false(r->ended);
+
+	/* It is no property of the region. */
+	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
+	assert_int_equal(raw_shm_hear(r).kind, SHM_MAP);
+	raw_shm_kill(r);
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+}
+
+static void read__whose_question_finds_a_full_socket_ends_the_link(void **state)
+{
+	struct raw_shm *r = *state;
+	struct slime_remote_mr remote = theirs(r);
+	struct slime_xfer x = { .local = r->mr, .remote = &remote, .len = remote.len };
+
+	raw_shm_link(r);
+	fail_sends(r, EAGAIN);
+	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	send_errno = 0;
+	assert_int_equal(slime_op_status(r->op), -ECONNRESET);
+	raw_shm_assert_broken(r, -ECONNRESET, "does not read its socket");
+}
+
 /* The kernel has no room for its descriptor: the peer would wait for it for ever. */
 static void map__that_cannot_be_answered_ends_the_link(void **state)
 {
@@ -585,6 +621,8 @@ int main(void)
 		IN_RAW_SHM(withdrawing__what_we_never_had_is_confirmed),
 		IN_RAW_SHM(socket__that_is_not_read_ends_the_link),
 		IN_RAW_SHM(answer_to_map__that_cannot_be_mapped_fails_the_op),
+		IN_RAW_SHM(read__whose_question_cannot_be_sent_fails),
+		IN_RAW_SHM(read__whose_question_finds_a_full_socket_ends_the_link),
 		IN_RAW_SHM(map__that_cannot_be_answered_ends_the_link),
 		IN_RAW_SHM(imm_recv__for_what_another_is_about_to_take_is_refused),
 		IN_RAW_SHM(scribbling__over_all_that_is_shared_harms_nobody_else),

@@ -55,30 +55,44 @@ static bool may_ask(const struct shm_map *m, const struct slime_remote_mr *r)
 	       atomic_load(&m->n_users) == 0 && r->generation > atomic_load(&m->generation);
 }
 
-static int ask(struct shm_conn *c, const struct slime_remote_mr *r)
+/* Under lock. The answer comes to the holder of the token, who sees all of this through it. */
+static int send_question(struct shm_conn *c, struct shm_map *m, const struct slime_remote_mr *r)
 {
 	struct shm_packet p = { .kind = SHM_MAP, .id = r->id, .a = r->generation };
+	int ret;
+
+	if (atomic_load(&c->n_asked) == SHM_ASKED_MAX)
+		return 0; /* an answer comes, and after it this is tried again */
+	ret = shm_channel_send(c->sock.fd, &p);
+	if (ret)
+		return ret;
+	atomic_fetch_add(&c->n_asked, 1);
+	atomic_store(&m->generation, r->generation);
+	atomic_store(&m->state, SHM_MAP_ASKED);
+	return 0;
+}
+
+static int ask(struct shm_conn *c, const struct slime_remote_mr *r)
+{
 	struct shm_map *m;
-	int ret = -EINPROGRESS;
+	int ret = 0;
 
 	pthread_mutex_lock(&c->lock);
 	m = make_map(c, r->id);
-	if (!m) {
+	if (!m)
 		ret = r->id < SHM_REGIONS_MAX ? -ENOMEM : -ESTALE;
-	} else if (may_ask(m, r)) {
-		/* The answer comes to the holder of the token, who sees all of this through the
-		 * lock. */
-		if (atomic_load(&c->n_asked) < SHM_ASKED_MAX &&
-		    shm_channel_send(c->sock.fd, &p) == 0) {
-			atomic_fetch_add(&c->n_asked, 1);
-			atomic_store(&m->generation, r->generation);
-			atomic_store(&m->state, SHM_MAP_ASKED);
-		}
-	} else if (atomic_load(&m->generation) > r->generation) {
+	else if (may_ask(m, r))
+		ret = send_question(c, m, r);
+	else if (atomic_load(&m->generation) > r->generation)
 		ret = -ESTALE;
-	}
 	pthread_mutex_unlock(&c->lock);
-	return ret;
+
+	/* Nothing calls who waits for room in the socket. That the peer hung up is read from it. */
+	if (ret == -EAGAIN)
+		shm_conn_end(c, -ECONNRESET, "the peer does not read its socket");
+	if (ret == -ENOBUFS)
+		ret = -ENOMEM;
+	return ret && ret != -EAGAIN && ret != -ECONNRESET ? ret : -EINPROGRESS;
 }
 
 /* Progress that found us there does not look again by itself: the last one out calls it. */
