@@ -5,6 +5,8 @@
 #include "raw_shm.h"
 #include "src/endpoint.h"
 #include "src/transport/shm/shm.h"
+#include "src/mem.h"
+#include "src/region.h"
 #include "support/fail_alloc.h"
 
 /* The peer has our region. */
@@ -138,6 +140,22 @@ static void link__closed_while_the_peer_stands_still_ends_there_when_it_goes_on(
 	r->mr = NULL;
 }
 
+/* What is never used again is given back while the peer has it: its id comes again. */
+static void region__with_the_id_of_one_that_a_stopped_peer_has_is_destroyed(void **state)
+{
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	give_region(r);
+	slime_endpoint_close(r->ep);
+	assert_int_equal(raw_shm_hear(r).kind, SHM_BYE);
+	assert_true(sl_mr_abandon(r->mr));
+	assert_ok(slime_mr_create(r->ctx, r->bytes, RAW_SHM_LEN, 0, &r->mr));
+	assert_int_equal(r->mr->region->id, r->remote.id);
+	assert_ok(slime_mr_destroy(r->mr));
+	r->mr = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +165,7 @@ int main(void)
 		IN_RAW_SHM(region__of_a_peer_that_closed_is_free_at_once),
 		IN_RAW_SHM(region__is_not_free_because_the_peer_said_so_unasked),
 		IN_RAW_SHM(link__closed_while_the_peer_stands_still_ends_there_when_it_goes_on),
+		IN_RAW_SHM(region__with_the_id_of_one_that_a_stopped_peer_has_is_destroyed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -493,7 +493,7 @@ static int on_packet_when_ready(struct shm_conn *c, struct shm_packet *p)
 		shm_map_withdrawn(c, p);
 		return 0;
 	case SHM_WITHDRAWN:
-		shm_given_clear(&c->given, p->id);
+		shm_given_clear(&c->given, p->id, p->a);
 		return 0;
 	default:
 		return -EPROTO;

@@ -350,20 +350,26 @@ static void set_bit(uint64_t *bits, uint32_t id)
 	bits[id / WORD_BITS] |= UINT64_C(1) << id % WORD_BITS;
 }
 
-static int given_set(struct shm_given *g, uint32_t id)
+static void clear_bit(uint64_t *bits, uint32_t id)
 {
-	if (!g->has) {
-		size_t words = SHM_REGIONS_MAX / WORD_BITS;
+	bits[id / WORD_BITS] &= ~(UINT64_C(1) << id % WORD_BITS);
+}
 
-		g->has = calloc(2 * words, sizeof(*g->has));
-		if (!g->has)
+static int given_set(struct shm_given *g, uint32_t id, uint64_t generation)
+{
+	if (!g->generations) {
+		/* Whose pages come as they are used. */
+		g->generations = calloc(SHM_REGIONS_MAX + SHM_REGIONS_MAX / WORD_BITS,
+					sizeof(*g->generations));
+		if (!g->generations)
 			return -ENOMEM;
-		g->announced = g->has + words;
+		g->announced = g->generations + SHM_REGIONS_MAX;
 	}
-	if (!test_bit(g->has, id)) {
-		set_bit(g->has, id);
+	if (!g->generations[id])
 		g->n++;
-	}
+	if (g->generations[id] != generation)
+		clear_bit(g->announced, id);
+	g->generations[id] = generation;
 	return 0;
 }
 
@@ -372,29 +378,28 @@ bool shm_given_any(const struct shm_given *g)
 	return g->n > 0;
 }
 
-static bool given_has(const struct shm_given *g, uint32_t id)
+static bool given_has(const struct shm_given *g, uint32_t id, uint64_t generation)
 {
-	return g->has && test_bit(g->has, id);
+	return g->generations && g->generations[id] == generation;
 }
 
-void shm_given_clear(struct shm_given *g, uint32_t id)
+void shm_given_clear(struct shm_given *g, uint32_t id, uint64_t generation)
 {
-	uint64_t mask = ~(UINT64_C(1) << id % WORD_BITS);
-
-	if (id >= SHM_REGIONS_MAX || !given_has(g, id) || !test_bit(g->announced, id))
+	if (!generation || id >= SHM_REGIONS_MAX || !given_has(g, id, generation) ||
+	    !test_bit(g->announced, id))
 		return;
-	g->has[id / WORD_BITS] &= mask;
-	g->announced[id / WORD_BITS] &= mask;
+	g->generations[id] = 0;
+	clear_bit(g->announced, id);
 	g->n--;
 }
 
 void shm_given_free(struct shm_given *g)
 {
-	uint64_t *has = g->has;
+	uint64_t *generations = g->generations;
 
 	/* In this order: a fork between the two leaves a child nothing that is free already. */
 	*g = (struct shm_given){ 0 };
-	free(has);
+	free(generations);
 }
 
 /* What the peer is told of a region it asks for. */
@@ -421,7 +426,7 @@ static int give(struct shm_conn *c, const struct shm_packet *asked, struct shm_p
 		ret = -EOPNOTSUPP;
 	}
 	if (!ret)
-		ret = given_set(&c->given, asked->id);
+		ret = given_set(&c->given, asked->id, asked->a);
 	sl_region_release(r);
 	return ret;
 }
@@ -441,7 +446,7 @@ static bool withdraw_from(struct shm_given *g, int sock, const struct sl_region 
 {
 	struct shm_packet p = { .kind = SHM_WITHDRAW, .id = r->id, .a = r->generation };
 
-	if (!given_has(g, r->id))
+	if (!given_has(g, r->id, r->generation))
 		return true;
 	if (!test_bit(g->announced, r->id) && sock >= 0 && shm_channel_send(sock, &p) == 0)
 		set_bit(g->announced, r->id);
@@ -461,6 +466,7 @@ bool shm_withdraw(struct sl_transport *base, const struct sl_region *r)
 	}
 	/* A ghost answers for everything at once. */
 	sl_list_for_each (e, &t->ghosts)
-		gone &= !given_has(&SL_CONTAINER_OF(e, struct shm_ghost, link)->given, r->id);
+		gone &= !given_has(&SL_CONTAINER_OF(e, struct shm_ghost, link)->given, r->id,
+				   r->generation);
 	return gone;
 }

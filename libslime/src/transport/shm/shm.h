@@ -53,10 +53,13 @@ struct shm_transport {
 
 /* ---- ours that the peer has ---- */
 
-/* Which of our regions a peer has mapped, by id; a bit is set before the descriptor leaves. */
+/*
+ * Which of our regions a peer has mapped. The generation is set before the descriptor leaves: an id
+ * may be another region's while a peer still has the former one of that id.
+ */
 struct shm_given {
-	uint64_t *has;	     /* NULL: none yet */
-	uint64_t *announced; /* told to forget it */
+	uint64_t *generations; /* by id; 0: it has not. NULL: it has none */
+	uint64_t *announced;   /* bits by id: told to forget it */
 	uint32_t n;
 };
 
@@ -245,7 +248,7 @@ void shm_map_free(struct shm_conn *c);
 
 bool shm_given_any(const struct shm_given *g);
 /* The peer let go of a region. */
-void shm_given_clear(struct shm_given *g, uint32_t id);
+void shm_given_clear(struct shm_given *g, uint32_t id, uint64_t generation);
 void shm_given_free(struct shm_given *g);
 bool shm_withdraw(struct sl_transport *t, const struct sl_region *r);
 
