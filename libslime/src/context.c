@@ -212,6 +212,7 @@ static int init_fields(struct slime_context *ctx)
 		.kick = kick,
 		.nudge = nudge,
 		.vain_calls = &ctx->progress.vain_calls,
+		.rounds = &ctx->progress.rounds,
 		.next = &ctx->progress.next,
 		.look_at_all = &ctx->progress.look_at_all,
 		.arg = ctx,

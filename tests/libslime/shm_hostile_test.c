@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "raw_shm.h"
@@ -472,6 +473,42 @@ static void imm_recv__for_what_another_is_about_to_take_is_refused(void **state)
 	assert_ok(slime_op_destroy(other));
 }
 
+/* ---- a peer that leaves while we write ---- */
+
+#define LONG (UINT64_C(64) << 20)
+#define LATE (UINT64_C(8) << 20)
+
+/* It may have given up the memory that we write: its goodbye is heard soon. */
+static void goodbye__in_the_middle_of_a_long_write_ends_it(void **state)
+{
+	struct raw_shm *r = *state;
+	struct slime_remote_mr remote = theirs(r);
+	struct slime_xfer x = { .remote = &remote, .len = LONG };
+	int fd = sealed_file(LONG, SEALS);
+	struct shm_packet answer = good_answer(fd), bye = { .kind = SHM_BYE };
+	struct slime_mem *mem;
+	struct stat st;
+
+	remote.len = answer.c = answer.len = LONG;
+	assert_ok(slime_mem_alloc(r->ctx, LONG, NULL, &mem));
+	assert_ok(slime_mr_create(r->ctx, slime_mem_addr(mem), LONG, 0, &x.local));
+	raw_shm_link(r);
+	assert_ok(slime_write(r->ep, &x, 1, 0, r->op));
+	assert_int_equal(raw_shm_hear(r).kind, SHM_MAP);
+	assert_ok(shm_channel_send(r->sock, &answer));
+	while (!fstat(fd, &st) && !st.st_blocks)
+		assert_true(slime_context_poll(r->ctx) >= 0);
+	assert_ok(shm_channel_send(r->sock, &bye));
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	assert_int_equal(slime_op_status(r->op), -ECONNRESET);
+	/* Pages that nobody wrote are not there. */
+	assert_ok(fstat(fd, &st));
+	assert_in_range(st.st_blocks * UINT64_C(512), 1, LATE);
+	assert_ok(slime_mr_destroy(x.local));
+	assert_ok(slime_mem_destroy(mem));
+	close(fd);
+}
+
 /* ---- all of it at once ---- */
 
 #define LINKS	      40
@@ -625,6 +662,7 @@ int main(void)
 		IN_RAW_SHM(read__whose_question_finds_a_full_socket_ends_the_link),
 		IN_RAW_SHM(map__that_cannot_be_answered_ends_the_link),
 		IN_RAW_SHM(imm_recv__for_what_another_is_about_to_take_is_refused),
+		IN_RAW_SHM(goodbye__in_the_middle_of_a_long_write_ends_it),
 		IN_RAW_SHM(scribbling__over_all_that_is_shared_harms_nobody_else),
 	};
 

@@ -163,6 +163,9 @@ struct slime_call_args {
  * Start a call. The request and the room for the reply are lent to it until it ends. A call that
  * timed out or was cancelled ends when no late byte can reach them: at once when the handler has
  * not begun or works on its own copies, else with the handler's answer or the end of the link.
+ * A link over shm that ends before the reply leaves reply_mr to a peer that has it mapped: what it
+ * is copying then, 4 MiB of a long reply at most, may still be written, by a peer that stands
+ * still once it goes on. slime_mr_destroy() of it is 0 when nothing can come any more.
  * Returns 0 when the call will end by itself. Otherwise nothing was sent:
  *   -EAGAIN    max_pending_ops of the endpoint reached
  *   -EBUSY     the call is pending

@@ -322,6 +322,9 @@ struct sl_transport_env {
 	/* progress() counts its system calls that found nothing: a spinner's patience is time, not
 	 * rounds. [token] */
 	uint32_t *vain_calls;
+	/* Rounds since somebody thought of the poller. progress() that took as long as many counts
+	 * for them: an end that waits there is to be heard before more is copied. [token] */
+	uint32_t *rounds;
 	struct sl_next *next;
 	/* This round looks at everything, also where progress() would look only now and then. */
 	const bool *look_at_all;

@@ -6,6 +6,9 @@
 
 /* Copied in one round, so that messages of others get their turn. */
 #define BYTES_PER_ROUND (1U << 20)
+/* For how many others it counts: after four of them the poller is looked at, as after 64 short
+ * ones. Until then a peer's goodbye is not heard, which may have given up the memory we write. */
+#define ROUNDS_OF_ONE 16
 /* What the kernel maps around a page that is read for the first time. */
 #define FETCHED_AROUND 65536
 
@@ -196,8 +199,10 @@ unsigned shm_work_progress(struct shm_conn *c)
 		if (op->work.flags & SLIME_FENCE && !first)
 			break;
 		ret = copy_some(c, &op->work, BYTES_PER_ROUND);
-		if (ret == -EAGAIN)
+		if (ret == -EAGAIN) {
+			*c->t->base.env->rounds += ROUNDS_OF_ONE;
 			return n + 1;
+		}
 		if (ret != -EINPROGRESS) {
 			/* What is fenced behind it goes ahead once it is out of the list. */
 			if (!ret)
