@@ -32,7 +32,7 @@ struct shared {
 	struct slime_endpoint *ep;
 	const struct slime_remote_mr *remote;
 	const struct load_stop *stop;
-	uint64_t start_ns; /* of what is measured */
+	uint64_t start_ns; /* of the phase under way */
 	uint64_t end_ns;
 	_Atomic bool failed; /* one thread's failure stops them all */
 };
@@ -42,6 +42,7 @@ struct worker {
 	struct shared *shared;
 	pthread_t thread;
 	uint32_t index;
+	int (*phase)(struct worker *w);
 	int ret;
 	struct slime_mem *mem;
 	struct slime_mr *mr;
@@ -97,7 +98,6 @@ static int worker_open(struct worker *w)
 
 	w->share_start = w->index * share;
 	w->n_places = share / bytes;
-	load_histogram_init(&w->latency);
 	w->xfers = calloc(l->batch_size, sizeof(*w->xfers));
 	if (!w->xfers)
 		return -ENOMEM;
@@ -202,21 +202,30 @@ static int trip_unless_stopped(struct worker *w, uint64_t number)
 	return load_stop_asked(w->shared->stop) ? -ECANCELED : trip(w, w->shared->load->op, number);
 }
 
+/* Not measured: mappings, caches, queues. */
+static int warm_up(struct worker *w)
+{
+	int ret = 0;
+
+	while (!ret && goes_on(w) && sl_clock_ns() < w->shared->end_ns)
+		ret = trip_unless_stopped(w, w->all_trips++);
+	return ret;
+}
+
+/* The first trip is made even if this thread only came to it after the end. */
 static int measure(struct worker *w)
 {
 	const struct load_transfer *l = w->shared->load;
 	uint64_t begin;
 	int ret = 0;
 
-	/* Not measured: mappings, caches, queues. */
-	while (!ret && goes_on(w) && sl_clock_ns() < w->shared->start_ns)
-		ret = trip_unless_stopped(w, w->all_trips++);
 	while (!ret && goes_on(w)) {
 		begin = sl_clock_ns();
 		if (l->qps)
 			begin = wait_for_turn(w, w->trips);
 		/* Trips that a slower link still owes at the end are not made up for. */
-		if (begin >= w->shared->end_ns || sl_clock_ns() >= w->shared->end_ns)
+		if ((l->qps && begin >= w->shared->end_ns) ||
+		    (w->trips && sl_clock_ns() >= w->shared->end_ns))
 			break;
 		ret = trip_unless_stopped(w, w->all_trips);
 		if (ret)
@@ -268,35 +277,81 @@ static int verify(struct worker *w)
 	return ret;
 }
 
-static void *run_worker(void *arg)
+static int prepare(struct worker *w)
 {
-	struct worker *w = arg;
+	int ret = worker_open(w);
 
-	w->ret = worker_open(w);
-	if (!w->ret) {
+	if (!ret)
 		fill(w, 0);
-		w->ret = measure(w);
-	}
-	if (!w->ret && w->shared->load->verify)
-		w->ret = verify(w);
-	if (w->ret)
-		atomic_store(&w->shared->failed, true);
-	worker_close(w);
-	return NULL;
+	return ret;
 }
 
 /* ---- all of them ---- */
 
+static void *run_phase(void *arg)
+{
+	struct worker *w = arg;
+
+	w->ret = w->phase(w);
+	if (w->ret)
+		atomic_store(&w->shared->failed, true);
+	return NULL;
+}
+
+/* The first error is that of the phase. */
+static int run_all(struct shared *s, struct worker *workers, int (*phase)(struct worker *w),
+		   uint32_t ms)
+{
+	int ret = 0;
+	uint32_t n;
+
+	s->start_ns = sl_clock_ns();
+	s->end_ns = s->start_ns + ms * SL_NS_PER_MS;
+	for (n = 0; n < s->load->threads; n++) {
+		workers[n].phase = phase;
+		ret = -pthread_create(&workers[n].thread, NULL, run_phase, &workers[n]);
+		if (ret) {
+			atomic_store(&s->failed, true);
+			break;
+		}
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		pthread_join(workers[i].thread, NULL);
+		if (!ret)
+			ret = workers[i].ret;
+	}
+	return ret;
+}
+
 static void add_result(struct load_transfer_result *out, const struct worker *w, uint64_t start_ns)
 {
-	uint64_t elapsed = w->last_end_ns > start_ns ? w->last_end_ns - start_ns : 0;
+	uint64_t elapsed = w->trips ? w->last_end_ns - start_ns : 0;
 
 	out->trips += w->trips;
-	out->all_trips += w->all_trips;
 	out->late += w->late;
 	if (elapsed > out->elapsed_ns)
 		out->elapsed_ns = elapsed;
 	load_histogram_merge(&out->latency, &w->latency);
+}
+
+/* Each phase begins when all threads have done with the one before it, so that the time and the
+ * CPU time of the measured one are its own. */
+static int run_phases(struct shared *s, struct worker *workers, struct load_transfer_result *out)
+{
+	const struct load_transfer *l = s->load;
+	int ret = run_all(s, workers, prepare, 0);
+	uint64_t cpu;
+
+	if (!ret && l->warmup_ms)
+		ret = run_all(s, workers, warm_up, l->warmup_ms);
+	if (ret)
+		return ret;
+	cpu = load_cpu_ns();
+	ret = run_all(s, workers, measure, l->duration_ms);
+	out->cpu_ns = load_cpu_ns() - cpu;
+	for (uint32_t i = 0; i < l->threads; i++)
+		add_result(out, &workers[i], s->start_ns);
+	return !ret && l->verify ? run_all(s, workers, verify, 0) : ret;
 }
 
 int load_transfer_run(struct slime_context *ctx, struct slime_endpoint *ep,
@@ -307,8 +362,6 @@ int load_transfer_run(struct slime_context *ctx, struct slime_endpoint *ep,
 		.load = load, .ctx = ctx, .ep = ep, .remote = remote, .stop = stop
 	};
 	struct worker *workers;
-	uint64_t cpu;
-	uint32_t n;
 	int ret = check_load(load, remote);
 
 	if (ret)
@@ -318,25 +371,16 @@ int load_transfer_run(struct slime_context *ctx, struct slime_endpoint *ep,
 		return -ENOMEM;
 	memset(out, 0, sizeof(*out));
 	load_histogram_init(&out->latency);
-	shared.start_ns = sl_clock_ns() + load->warmup_ms * SL_NS_PER_MS;
-	shared.end_ns = shared.start_ns + load->duration_ms * SL_NS_PER_MS;
-	cpu = load_cpu_ns();
-	for (n = 0; n < load->threads && !ret; n++) {
-		workers[n].shared = &shared;
-		workers[n].index = n;
-		ret = -pthread_create(&workers[n].thread, NULL, run_worker, &workers[n]);
-		if (ret) {
-			atomic_store(&shared.failed, true);
-			break;
-		}
+	for (uint32_t i = 0; i < load->threads; i++) {
+		workers[i].shared = &shared;
+		workers[i].index = i;
+		load_histogram_init(&workers[i].latency);
 	}
-	for (uint32_t i = 0; i < n; i++) {
-		pthread_join(workers[i].thread, NULL);
-		if (!ret)
-			ret = workers[i].ret;
-		add_result(out, &workers[i], shared.start_ns);
+	ret = run_phases(&shared, workers, out);
+	for (uint32_t i = 0; i < load->threads; i++) {
+		out->all_trips += workers[i].all_trips;
+		worker_close(&workers[i]);
 	}
-	out->cpu_ns = load_cpu_ns() - cpu;
 	out->bytes = out->trips * batch_bytes(load);
 	free(workers);
 	return ret;

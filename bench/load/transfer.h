@@ -44,7 +44,7 @@ struct load_transfer_result {
 	uint64_t all_trips; /* with those of the warm-up and the check, which also reads */
 	uint64_t bytes;
 	uint64_t elapsed_ns;
-	uint64_t cpu_ns; /* of this process, all threads, for all trips */
+	uint64_t cpu_ns; /* of this process, all threads, for the measured trips */
 	uint64_t late;	 /* qps: trips that began over one interval too late */
 	struct load_histogram latency;
 };

@@ -241,6 +241,15 @@ static void take_latency(struct bench_result *out, const struct load_histogram *
 	out->max_ns = h->max_ns;
 }
 
+/* Of CPU time that went into all trips, what the measured ones took: the others' bytes are not
+ * counted. */
+static uint64_t measured_part(const struct run *r, uint64_t cpu_ns)
+{
+	return r->all_trips
+		       ? (uint64_t)((double)cpu_ns * (double)r->out->trips / (double)r->all_trips)
+		       : 0;
+}
+
 static int fail_memory(struct run *r, uint64_t needed)
 {
 	const double gib = 1024.0 * 1024.0 * 1024.0;
@@ -293,7 +302,7 @@ static int run_rpc(struct run *r)
 	r->out->trips = got.calls;
 	r->out->bytes = 2 * got.calls * load.size;
 	r->out->elapsed_ns = got.elapsed_ns;
-	r->out->cpu_ns = got.cpu_ns;
+	r->out->cpu_ns = measured_part(r, got.cpu_ns);
 	take_latency(r->out, &got.latency);
 	return 0;
 }
@@ -393,15 +402,6 @@ static int run_transfer(struct run *r)
 	return ret;
 }
 
-/* Of CPU time that went into all trips, what the measured ones took: the others' bytes are not
- * counted. */
-static uint64_t measured_part(const struct run *r, uint64_t cpu_ns)
-{
-	return r->all_trips
-		       ? (uint64_t)((double)cpu_ns * (double)r->out->trips / (double)r->all_trips)
-		       : 0;
-}
-
 int bench_job_run(struct slime_agent *agent, const struct bench_job *job,
 		  const struct load_stop *stop, struct bench_result *out,
 		  char message[BENCH_MESSAGE_MAX])
@@ -419,7 +419,6 @@ int bench_job_run(struct slime_agent *agent, const struct bench_job *job,
 	out->has_peer_cpu = peer_usage(&r, &before);
 	ret = job->kind == BENCH_RPC ? run_rpc(&r) : run_transfer(&r);
 	out->has_peer_cpu = out->has_peer_cpu && !ret && peer_usage(&r, &after);
-	out->cpu_ns = measured_part(&r, out->cpu_ns);
 	out->peer_cpu_ns = measured_part(&r, after > before ? after - before : 0);
 	take_rails(&r);
 	close_link(&r);

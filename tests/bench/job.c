@@ -9,6 +9,7 @@
 #include "tests/support/echo.h"
 
 #define REGION_LEN 8192
+#define LARGE_LEN  (64 << 20)
 
 /* What the peer says that its CPU time grew by from one question to the next: more than any run of
  * these takes. */
@@ -28,10 +29,10 @@ static void usage(void *arg, struct slime_rpc_request *req)
 	slime_rpc_reply(req, reply, sizeof(reply));
 }
 
-static int start_pair(void **state)
+static int start_pair_with(void **state, size_t len)
 {
 	const struct slime_agent_region region = {
-		.name = BENCH_REGION, .size = REGION_LEN, .numa_node = -1, .access = 3
+		.name = BENCH_REGION, .size = len, .numa_node = -1, .access = 3
 	};
 	struct slime_rpc_method_attr echo = SLIME_RPC_METHOD_ATTR_INIT, count = echo;
 	struct slime_agent_attr attr = attr_of("b");
@@ -49,10 +50,20 @@ static int start_pair(void **state)
 	assert_ok(slime_agent_start(b));
 	assert_ok(slime_agent_wait_ready(b, LONG_MS));
 	assert_ok(slime_agent_region_local(b, BENCH_REGION, &mr));
-	load_pattern_fill(slime_mr_addr(mr), REGION_LEN, LOAD_PATTERN_SEED, 0);
+	load_pattern_fill(slime_mr_addr(mr), len, LOAD_PATTERN_SEED, 0);
 	assert_true(fakectrl_wait_region("b", BENCH_REGION, true, LONG_MS));
 	a = start("a", NULL, 0);
 	return 0;
+}
+
+static int start_pair(void **state)
+{
+	return start_pair_with(state, REGION_LEN);
+}
+
+static int start_large_pair(void **state)
+{
+	return start_pair_with(state, LARGE_LEN);
 }
 
 static int end_pair(void **state)
@@ -111,6 +122,28 @@ static void run__of_transfers_counts_the_cpu_time_of_those_it_measures(void **st
 	assert_in_range(out.peer_cpu_ns, 1, USAGE_NS - 1);
 }
 
+/* The memory is filled before the clock runs. */
+static void run__of_transfers_whose_memory_is_long_in_filling_has_its_whole_time(void **state)
+{
+	const struct bench_job job = {
+		.kind = BENCH_TRANSFER,
+		.peer = "b",
+		.transport = SLIME_TRANSPORT_SHM,
+		.transfer = { .op = LOAD_READ,
+			      .block_size = LARGE_LEN,
+			      .batch_size = 1,
+			      .threads = 1,
+			      .duration_ms = 1 },
+	};
+	struct bench_result out;
+
+	(void)state;
+	run(&job, &out);
+	assert_true(out.verified);
+	assert_int_equal(out.trips, 1);
+	assert_int_equal(out.n, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +153,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			run__of_transfers_counts_the_cpu_time_of_those_it_measures, start_pair,
 			end_pair),
+		cmocka_unit_test_setup_teardown(
+			run__of_transfers_whose_memory_is_long_in_filling_has_its_whole_time,
+			start_large_pair, end_pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
