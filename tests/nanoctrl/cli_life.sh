@@ -429,8 +429,20 @@ case_wrong_words_and_values_are_refused() {
 	[ ! -e "$dir/run/nanoctrl.pid" ] || die "something was started"
 }
 
+# What has a default, as KEY=VALUE: by the program's table, and by the file.
 case_the_example_configuration_is_the_defaults() {
-	expect 0 started nc start "${options[@]}" --config "${SLIME_SOURCE:?}/configs/nanoctrl.yaml"
+	local file=${SLIME_SOURCE:?}/configs/nanoctrl.yaml
+
+	nc --help=settings | awk -F'|' '
+		/^\| `/ { gsub(/[` ]/, "", $2); gsub(/[` ]/, "", $4); if ($4 != "") print $2 "=" $4 }' | sort >"$dir/defaults"
+	awk '
+		{ sub(/ *#.*/, "") }
+		/^[a-z_]+:$/ { part = $1; sub(":", ".", part) }
+		/^[^ ].*: / { part = "" }
+		/: / { sub(":", "", $1); print part $1 "=" $2 }' "$file" | sort >"$dir/example"
+	[ -s "$dir/defaults" ] || die "no defaults"
+	diff "$dir/defaults" "$dir/example" || die "other than the defaults: $file"
+	expect 0 started nc start "${options[@]}" --config "$file"
 	expect 0 stopped nc stop
 }
 
