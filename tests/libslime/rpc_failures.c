@@ -179,6 +179,46 @@ static void pool__gives_back_what_was_populated_in_vain(void **state)
 	assert_int_equal(slime_context_destroy(ctx), 0);
 }
 
+/* What one peer's calls may have out, and what those of all may. One that is larger than that
+ * is let in alone, and what is held for the same purpose does not wait for itself. */
+static void pool__admits_so_much_for_an_account_and_for_all(void **state)
+{
+	struct slime_context *ctx;
+	struct sl_account accounts[5];
+	struct sl_chunk *full[4], *c, *beside;
+	struct sl_pool pool;
+
+	(void)state;
+	assert_int_equal(slime_context_create(NULL, &ctx), 0);
+	sl_pool_init(&pool, ctx);
+	for (size_t i = 0; i < 5; i++)
+		sl_account_init(&accounts[i], false);
+
+	assert_int_equal(sl_pool_get(&pool, &accounts[0], SL_ACCOUNT_ADMIT, true, NULL, &full[0]),
+			 0);
+	assert_int_equal(sl_pool_get(&pool, &accounts[0], 1, true, NULL, &c), -EAGAIN);
+	assert_int_equal(sl_pool_get(&pool, &accounts[0], 1, false, NULL, &c), 0);
+	sl_pool_put(&pool, c);
+	assert_int_equal(sl_pool_get(&pool, &accounts[0], 1, true, full[0], &beside), 0);
+	sl_pool_put(&pool, beside);
+
+	for (size_t i = 1; i < 4; i++)
+		assert_int_equal(
+			sl_pool_get(&pool, &accounts[i], SL_ACCOUNT_ADMIT, true, NULL, &full[i]),
+			0);
+	assert_int_equal(sl_pool_get(&pool, &accounts[4], 1, true, NULL, &c), -EAGAIN);
+	for (size_t i = 0; i < 4; i++)
+		sl_pool_put(&pool, full[i]);
+	assert_int_equal(sl_pool_get(&pool, &accounts[4], SL_ACCOUNT_ADMIT + 1, true, NULL, &c), 0);
+	sl_pool_put(&pool, c);
+	assert_int_equal(pool.admitted, 0);
+
+	for (size_t i = 0; i < 5; i++)
+		sl_pool_drop(&pool, &accounts[i]);
+	sl_pool_fini(&pool);
+	assert_int_equal(slime_context_destroy(ctx), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -188,6 +228,7 @@ int main(void)
 	static const struct CMUnitTest of_memory[] = {
 		cmocka_unit_test(pool__populates_what_was_given_back_until_it_succeeds),
 		cmocka_unit_test(pool__gives_back_what_was_populated_in_vain),
+		cmocka_unit_test(pool__admits_so_much_for_an_account_and_for_all),
 	};
 	int failed;
 
