@@ -86,6 +86,11 @@ static int make_key(const char *path, char *key)
 	return ret;
 }
 
+static const char *trouble(int ret)
+{
+	return ret == -EPROTO ? "not a key of 64 hexadecimal digits" : strerror(-ret);
+}
+
 static int load_key(const char *state_dir, const char *scope, const char *name, char *key)
 {
 	char path[PATH_MAX];
@@ -94,18 +99,23 @@ static int load_key(const char *state_dir, const char *scope, const char *name, 
 	if (snprintf(path, sizeof(path), "%s/%s:%s.key", state_dir, scope, name) >=
 	    (int)sizeof(path))
 		ret = -ENAMETOOLONG;
-	else if (mkdir(state_dir, 0700) && errno != EEXIST)
-		ret = -errno;
 	else
-		ret = read_key(path, key);
-	if (ret == -ENOENT)
+		ret = mkdir(state_dir, 0700) && errno != EEXIST ? -errno : 0;
+	if (ret) {
+		sl_error("agent", "state directory %s: %s", state_dir, trouble(ret));
+		return ret;
+	}
+	ret = read_key(path, key);
+	if (ret == -ENOENT) {
 		ret = make_key(path, key);
-	if (ret == -EACCES)
+		if (ret)
+			sl_error("agent", "owner key %s cannot be made: %s", path, trouble(ret));
+	} else if (ret == -EACCES) {
 		sl_error("agent", "owner key %s: not readable, or readable by others (chmod 600)",
 			 path);
-	else if (ret)
-		sl_error("agent", "owner key %s: %s", path,
-			 ret == -EPROTO ? "not a key of 64 hexadecimal digits" : strerror(-ret));
+	} else if (ret) {
+		sl_error("agent", "owner key %s: %s", path, trouble(ret));
+	}
 	return ret;
 }
 

@@ -16,7 +16,7 @@ struct identity {
 /*
  * A new incarnation, and the owner key of scope and name in state_dir: made there (0600) when it is
  * not, invented for this process when state_dir is NULL. Errors are logged:
- *   -EACCES  the key file can be read by others
+ *   -EACCES  the key file can be read by others, or nothing can be made there
  *   -EPROTO  it does not hold a key        other  of getrandom, mkdir, open, read, write
  */
 int identity_load(struct identity *id, const char *state_dir, const char *scope, const char *name);

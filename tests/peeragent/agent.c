@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/peeragent/agents.h"
+#include "tests/support/log_lines.h"
 
 /* ---- nanoctrl away ---- */
 
@@ -187,6 +188,24 @@ static void key__that_others_can_read_is_refused(void **state)
 	assert_ok(rmdir(dir));
 }
 
+/* In /sys nobody makes anything, root neither. */
+static void key__that_cannot_be_made_says_where(void **state)
+{
+	struct slime_agent_attr below = attr_of("a"), in = attr_of("a");
+	struct slime_agent *agent;
+
+	(void)state;
+	below.state_dir = "/sys/none";
+	in.state_dir = "/sys";
+	log_lines_keep();
+	assert_int_not_equal(slime_agent_create(&below, &agent), 0);
+	assert_int_equal(log_lines_with("state directory /sys/none: "), 1);
+	assert_int_not_equal(slime_agent_create(&in, &agent), 0);
+	assert_int_equal(log_lines_with("owner key /sys/default:a.key cannot be made: "), 1);
+	assert_int_equal(log_lines_with("chmod"), 0);
+	log_lines_release();
+}
+
 /* As a process with our number left it that ended while it made the key. */
 static void key__half_made_by_another_process_is_no_hindrance(void **state)
 {
@@ -268,6 +287,7 @@ int main(void)
 		cmocka_unit_test_setup(name__of_another_owner_is_refused, reset),
 		cmocka_unit_test_setup(name__is_taken_over_with_the_owner_key, reset),
 		cmocka_unit_test_setup(key__that_others_can_read_is_refused, reset),
+		cmocka_unit_test_setup(key__that_cannot_be_made_says_where, reset),
 		cmocka_unit_test_setup(key__half_made_by_another_process_is_no_hindrance, reset),
 		cmocka_unit_test_setup(create__refuses_what_is_out_of_range, reset),
 		cmocka_unit_test_setup(create__and_destroy_without_a_start, reset),
