@@ -31,7 +31,7 @@ packages_run() {
 ibverbs-providers        # libibverbs' half of each RDMA driver
 libevent-core-2.1-7      # event loop
 libevent-extra-2.1-7     # HTTP client side
-libhiredis0.14           # RESP reader and writer
+libhiredis0.14           # reads what Redis answers
 libibverbs1              # RDMA
 libjansson4              # JSON
 libssl3                  # HMAC of greetings, hashes
@@ -110,7 +110,6 @@ libzmq3-dev              # a peer: ZeroMQ
 protobuf-compiler
 protobuf-compiler-grpc
 python3                  # bench/targets
-python3-venv             # clients and servers of others, beside ours
 python3-venv             # peers from PyPI: bench/baselines/setup.sh
 ucx-utils                # a peer: UCX, with its ucx_perftest
 END
@@ -208,8 +207,6 @@ install_missing() {
 	fi
 }
 
-command -v dpkg-query >/dev/null || die "not a Debian system: packages.sh --list PURPOSE names what is needed"
-
 purpose=
 action=--install
 while [ $# -gt 0 ]; do
@@ -239,6 +236,8 @@ if [ -z "$purpose" ]; then
 fi
 
 mapfile -t packages < <("packages_$purpose" | sort -u)
+[ "$action" = --list ] || command -v dpkg-query >/dev/null ||
+	die "not a Debian system: packages.sh $purpose --list names what is needed"
 case $action in
 --list) printf '%s\n' "${packages[@]}" ;;
 --missing) missing "${packages[@]}" ;;

@@ -96,6 +96,23 @@ packages_of_files() {
 		$2 in owner && !seen[$1]++ { print $1, owner[$2] }' "$work/owners" "$work/names"
 }
 
+# Elsewhere than on Debian the list is what there is.
+mkdir "$work/elsewhere"
+for tool in bash cat sed sort; do
+	ln -s "$(type -P "$tool")" "$work/elsewhere/"
+done
+elsewhere() { # WORDS ARGUMENT...
+	local said
+
+	said=$(PATH=$work/elsewhere "$BASH" deploy/packages.sh "${@:2}" 2>&1) || true
+	[[ $said == *"$1"* ]] && return
+	echo "deploy/packages.sh ${*:2} where there is no dpkg-query: $said"
+	exit 1
+}
+elsewhere "usage: " --help
+elsewhere cmake build --list
+elsewhere "packages.sh build --list names what is needed" build --missing
+
 for program in "$bin"/*; do
 	[ ! -x "$program" ] || needs_of_program run "$program"
 done >"$work/needs"
