@@ -174,6 +174,7 @@ struct slime_call_args {
  *   -EACCES    request_mr does not grant remote reads, or reply_mr remote writes
  *   -ENOTCONN  not connected
  *   -ENOMEM    no memory for a long message
+ *   -ENOSPC    max_regions of the context reached: a long message outside of regions takes one
  */
 SLIME_API SLIME_CHECKED int slime_call_start(struct slime_endpoint *ep,
 					     const struct slime_call_args *args,
