@@ -347,8 +347,9 @@ void store_share_events(struct store *store, const char *scope, const struct sto
 /*
  * Told of every batch of new events of a scope, in order; also of a reset, when batches were missed
  * or the epoch is new. Batches begin at a place of the store's choosing: a follower that needs one
- * without a gap compares ids and reads what is missing. After the store was out of reach there is a
- * batch in any case, perhaps an empty one: a follower whose place is not where it ends reads.
+ * without a gap compares ids and reads what is missing. First, and after the store was out of
+ * reach, there is a batch in any case, perhaps an empty one: a follower whose place is not where it
+ * ends reads.
  */
 struct store_follower {
 	void (*events)(void *arg, const struct store_events *events);

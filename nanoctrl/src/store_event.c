@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "loop.h"
 #include "store_redis.h"
 
 #define FEED_PORTION 256
+#define LATER_MS     100 /* to a read in the place of one that was refused */
 
 /* ---- reading ---- */
 
@@ -101,6 +103,7 @@ struct feed {
 	struct sl_list node;
 	struct store *store;
 	struct sl_list followers;
+	struct event *later; /* reads */
 	struct store_cursor at;
 	bool known;   /* at is a place: the first read was answered */
 	bool reading; /* a read is out */
@@ -116,6 +119,7 @@ static void drop_if_idle(struct feed *f)
 	if (f->reading || !sl_list_empty(&f->followers))
 		return;
 	sl_list_remove(&f->node);
+	event_free(f->later);
 	free(f);
 }
 
@@ -135,18 +139,12 @@ static void tell(struct feed *f, const struct store_events *events)
 	}
 }
 
-/* Whether the answer is news to followers, who are at the feed's place or read what is before it.
- */
+/* Whether the answer is news to followers. The first one is: what happened before it may be missing
+ * in reads that went out before it and were answered to them. */
 static bool move_on(struct feed *f, const struct store_events *ev)
 {
-	bool known = f->known;
-
-	f->known = true;
-	if (!known) {
-		f->at = (struct store_cursor){ ev->epoch, ev->last };
-		return false;
-	}
-	if (ev->reset || ev->epoch != f->at.epoch) {
+	if (!f->known || ev->reset || ev->epoch != f->at.epoch) {
+		f->known = true;
 		f->at = (struct store_cursor){ ev->epoch, ev->last };
 		return true;
 	}
@@ -176,17 +174,25 @@ static void take_events(struct feed *f, const struct store_events *ev)
 static void on_events(void *arg, int result, const struct store_events *ev)
 {
 	struct feed *f = arg;
-	bool again;
+	/* Then all are woken when it is back; but it may have come back before this answer. */
+	bool broken = result == -ENOTCONN || result == -EIO;
 
 	if (result == STORE_OK)
 		take_events(f, ev);
-	/* A failed read is taken up when the connection is back, or with the next event. */
-	again = f->again && (result == STORE_OK || result == -EBUSY);
 	f->reading = false;
-	if (again && !sl_list_empty(&f->followers) && !f->store->closing)
-		read_on(f);
-	else
+	if (sl_list_empty(&f->followers) || f->store->closing)
 		drop_if_idle(f);
+	else if (result == STORE_OK && f->again)
+		read_on(f);
+	else if (result != STORE_OK && (f->again || !broken))
+		loop_set_timer(f->later, LATER_MS);
+}
+
+static void on_later(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	read_on(arg);
 }
 
 static void read_on(struct feed *f)
@@ -213,25 +219,37 @@ static struct feed *find_feed(struct store *store, const char *scope)
 	return NULL;
 }
 
+static struct feed *add_feed(struct store *store, const char *scope)
+{
+	struct feed *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->later = evtimer_new(store->base, on_later, f);
+	if (!f->later) {
+		free(f);
+		return NULL;
+	}
+	f->store = store;
+	sl_list_init(&f->followers);
+	memcpy(f->scope, scope, strlen(scope) + 1);
+	sl_list_append(&store->feeds, &f->node);
+	return f;
+}
+
 int store_follow(struct store *store, const char *scope, struct store_follower *follower)
 {
 	struct feed *f = find_feed(store, scope);
+	bool first = !f;
 
-	if (!f) {
-		f = calloc(1, sizeof(*f));
-		if (!f)
-			return -ENOMEM;
-		f->store = store;
-		sl_list_init(&f->followers);
-		memcpy(f->scope, scope, strlen(scope) + 1);
-		sl_list_append(&store->feeds, &f->node);
-		sl_list_append(&f->followers, &follower->node);
-		atomic_fetch_add(&store->hub->n_watchers, 1);
-		read_on(f);
-		return 0;
-	}
+	if (first)
+		f = add_feed(store, scope);
+	if (!f)
+		return -ENOMEM;
 	sl_list_append(&f->followers, &follower->node);
 	atomic_fetch_add(&store->hub->n_watchers, 1);
+	if (first)
+		read_on(f);
 	return 0;
 }
 

@@ -9,6 +9,7 @@ struct tail {
 	struct store *store;
 	struct store_follower follower;
 	struct store_cursor at;
+	struct store_cursor heard; /* where the store was when it told us during the read */
 	tail_fn *fn;
 	void (*idle)(void *arg); /* somebody waits for the end of the read */
 	void *arg;
@@ -65,6 +66,12 @@ static void take_read(struct tail *t, const struct store_events *ev)
 	tell(t, ev);
 }
 
+/* Whether there was more than the read has told: it may have been answered before that. */
+static bool is_behind(const struct tail *t)
+{
+	return t->heard.epoch && (t->heard.epoch != t->at.epoch || t->heard.id > t->at.id);
+}
+
 static void on_read(void *arg, int result, const struct store_events *ev)
 {
 	struct tail *t = arg;
@@ -76,7 +83,7 @@ static void on_read(void *arg, int result, const struct store_events *ev)
 	t->reading = false;
 	if (t->closed)
 		free(t);
-	else if (t->again && !t->failed)
+	else if ((t->again || is_behind(t)) && !t->failed)
 		read_on(t);
 	else if (t->idle)
 		t->idle(t->arg);
@@ -86,6 +93,7 @@ static void read_on(struct tail *t)
 {
 	t->again = false;
 	t->reading = true;
+	t->heard = (struct store_cursor){ 0 };
 	store_share_events(t->store, t->scope, &t->at, on_read, t);
 }
 
@@ -104,7 +112,9 @@ static void on_batch(void *arg, const struct store_events *ev)
 	struct tail *t = arg;
 
 	if (t->reading) {
-		t->again = true;
+		t->again = t->again || ev->reset;
+		t->heard = (struct store_cursor){ ev->epoch,
+						  ev->n ? ev->events[ev->n - 1].id : ev->last };
 		return;
 	}
 	if (is_apart(t, ev)) {

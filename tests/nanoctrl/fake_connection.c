@@ -21,6 +21,7 @@ struct redis {
 	struct redis_attr attr;
 	struct event *turn;
 	struct sl_list asked;
+	size_t n_asked;
 	bool serves;
 	bool wanted; /* to come up in the next turn */
 };
@@ -44,6 +45,7 @@ static void fail_all(struct redis *r)
 	while ((e = sl_list_pop(&r->asked))) {
 		struct question *q = SL_CONTAINER_OF(e, struct question, node);
 
+		r->n_asked--;
 		q->fn(q->arg, -EIO, NULL);
 		free(q);
 	}
@@ -76,6 +78,7 @@ static void answer_all(struct redis *r)
 			broke(r);
 			return;
 		}
+		r->n_asked--;
 		q->fn(q->arg, 0, reply);
 		freeReplyObject(reply);
 		free(q);
@@ -158,6 +161,9 @@ int redis_command(struct redis *r, int n, const char *const *args, const size_t 
 		return -ENOTCONN;
 	if (!fn || r->attr.push)
 		return 0;
+	if (r->n_asked == r->attr.max_inflight)
+		return -EBUSY;
+	r->n_asked++;
 	q = new_question((size_t)n, args, lens);
 	q->fn = fn;
 	q->arg = arg;

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who follows events, where what happens falls between two reads, or a read is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tail.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <event2/event.h>
+#include "fake_connection.h"
+#include "loop.h"
+#include "redis_reader.h"
+#include "store_redis.h"
+
+#define SCOPE	  "scope"
+#define TURNS_MAX 100
+
+#define MAX_INFLIGHT 16
+
+/* ---- what Redis holds ---- */
+
+enum { EPOCH = 7 };
+
+static struct {
+	uint64_t last;	  /* id of the last event */
+	unsigned n_reads; /* of events, so far */
+	unsigned refused; /* those that it has no time for: a bit for each, of 1 << number */
+	unsigned late;	  /* an event happens just before this one is answered */
+} held;
+
+static redisReply *reply_of(const char *text)
+{
+	struct redis_reader reader;
+	redisReply *reply = NULL;
+	const char *why;
+
+	assert_int_equal(redis_reader_init(&reader), 0);
+	assert_int_equal(redis_reader_feed(&reader, text, strlen(text), SIZE_MAX), 0);
+	assert_true(redis_reader_next(&reader, &reply, &why) == 0 && reply);
+	redis_reader_fini(&reader);
+	return reply;
+}
+
+/* As nanoctrl/lua/events.lua. */
+static redisReply *answer_events(uint64_t epoch, uint64_t behind)
+{
+	uint64_t n = epoch ? held.last - behind : 0;
+	char text[1024];
+	size_t at;
+
+	at = (size_t)snprintf(text, sizeof(text),
+			      "*5\r\n:0\r\n:%d\r\n:0\r\n:%" PRIu64 "\r\n*%" PRIu64 "\r\n", EPOCH,
+			      held.last, n);
+	for (uint64_t id = behind + 1; n; id++, n--)
+		at += (size_t)snprintf(text + at, sizeof(text) - at,
+				       "*2\r\n$8\r\n%06" PRIu64 "-0\r\n*4\r\n$1\r\nt\r\n$4\r\n"
+				       "left\r\n$1\r\na\r\n$1\r\na\r\n",
+				       id);
+	return reply_of(text);
+}
+
+static redisReply *answer(size_t n, const struct fake_word *words)
+{
+	/* EVALSHA sha 1 prefix keep epoch behind limit */
+	if (n != 8 || strcmp(words[1].at, scripts[SCRIPT_EVENTS].sha1) != 0)
+		return reply_of("-ERR of no interest here\r\n");
+	if (held.refused & 1U << ++held.n_reads)
+		return reply_of("-BUSY Redis is busy running a script\r\n");
+	if (held.n_reads == held.late)
+		held.last++;
+	return answer_events(strtoull(words[5].at, NULL, 10), strtoull(words[6].at, NULL, 10));
+}
+
+static void tell(void)
+{
+	fake_connection_push(FAKE_NOTICES,
+			     reply_of("*4\r\n$8\r\npmessage\r\n$1\r\np\r\n$21\r\n{scope}:nanoctrl:"
+				      "wake\r\n$1\r\n1\r\n"));
+}
+
+static void happen(void)
+{
+	held.last++;
+	tell();
+}
+
+/* ---- a store ---- */
+
+struct stage {
+	struct store_hub *hub;
+	struct loop *loop;
+	struct store *store;
+};
+
+static void turn(const struct stage *s, unsigned n)
+{
+	while (n--)
+		event_base_loop(loop_base(s->loop), EVLOOP_NONBLOCK);
+}
+
+static int setup(void **state)
+{
+	struct store_config config = STORE_CONFIG_INIT;
+	struct stage *s = calloc(1, sizeof(*s));
+
+	*state = s;
+	config.max_inflight = MAX_INFLIGHT;
+	memset(&held, 0, sizeof(held));
+	held.last = 1;
+	fake_connections_begin(answer);
+	assert_int_equal(store_hub_create(&config, &s->hub), 0);
+	assert_int_equal(loop_create(0, &s->loop), 0);
+	assert_int_equal(store_create(s->hub, s->loop, &s->store), 0);
+	learner_destroy(s->store->learner); /* of no interest here */
+	s->store->learner = NULL;
+	turn(s, 2);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct stage *s = *state;
+
+	store_destroy(s->store);
+	loop_destroy(s->loop);
+	store_hub_destroy(s->hub);
+	free(s);
+	return 0;
+}
+
+/* ---- who follows ---- */
+
+static void hear(void *arg, const struct store_events *ev)
+{
+	uint64_t *heard = arg;
+
+	assert_false(ev->reset);
+	for (size_t i = 0; i < ev->n; i++)
+		*heard = ev->events[i].id;
+}
+
+static struct tail *open_tail(struct stage *s, uint64_t *heard)
+{
+	struct store_cursor from = { EPOCH, held.last };
+	struct tail *t;
+
+	assert_int_equal(tail_open(s->store, SCOPE, &from, hear, heard, &t), 0);
+	return t;
+}
+
+static void until_heard(const struct stage *s, const uint64_t *heard)
+{
+	/* The reaper's timer ends each. */
+	for (int i = 0; i < TURNS_MAX && *heard < held.last; i++)
+		event_base_loop(loop_base(s->loop), EVLOOP_ONCE);
+	assert_int_equal(*heard, held.last);
+}
+
+static void tail__hears_later_what_a_refused_read_would_have_told(void **state)
+{
+	struct stage *s = *state;
+	uint64_t heard = 0;
+	struct tail *t = open_tail(s, &heard);
+
+	turn(s, 10);
+	assert_int_equal(held.n_reads, 2); /* the feed's and its own */
+	held.refused = 1 << 3 | 1 << 4;
+	happen();
+	until_heard(s, &heard);
+	tail_close(t);
+}
+
+static void ignore_page(void *arg, int result, const struct store_page *page)
+{
+	(void)arg;
+	(void)result;
+	(void)page;
+}
+
+static void tail__hears_later_what_there_was_no_room_to_ask_for(void **state)
+{
+	struct stage *s = *state;
+	uint64_t heard = 0;
+	struct tail *t = open_tail(s, &heard);
+
+	turn(s, 10);
+	for (int i = 0; i < MAX_INFLIGHT; i++)
+		store_list_agents(s->store, SCOPE, "", 10, ignore_page, NULL);
+	held.last++;
+	store_wake(s->store, SCOPE);
+	until_heard(s, &heard);
+	assert_int_equal(held.n_reads, 3);
+	tail_close(t);
+}
+
+static void tail__of_a_feed_that_was_refused_at_first_hears_the_first_event(void **state)
+{
+	struct stage *s = *state;
+	uint64_t heard = 0;
+	struct tail *t;
+
+	held.refused = 1 << 1;
+	t = open_tail(s, &heard);
+	turn(s, 1);
+	happen();
+	until_heard(s, &heard);
+	tail_close(t);
+}
+
+/* One that left has asked for it, before the event; the feed that begins anew asks after it. */
+static void tail__served_by_a_read_from_before_its_feed_misses_nothing(void **state)
+{
+	struct stage *s = *state;
+	uint64_t heard = 0;
+	struct tail *left = open_tail(s, &heard);
+	struct tail *t;
+
+	held.refused = 1 << 2;
+	turn(s, 10);
+	tail_poke(left);
+	tail_close(left);
+	t = open_tail(s, &heard);
+	held.late = 4;
+	turn(s, 10);
+	assert_true(held.n_reads >= 4);
+	tell();
+	until_heard(s, &heard);
+	tail_close(t);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(tail__hears_later_what_a_refused_read_would_have_told),
+		TEST(tail__hears_later_what_there_was_no_room_to_ask_for),
+		TEST(tail__of_a_feed_that_was_refused_at_first_hears_the_first_event),
+		TEST(tail__served_by_a_read_from_before_its_feed_misses_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
