@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rails that are slow, or that end and return, again and again: what goes over them meanwhile. */
+#include "base/clock.h"
+#include "src/endpoint.h"
+#include "src/transport/rdma/rdma.h"
+#include "tests/libslime/rdma_rails.h"
+
+/* ---- a slow rail ---- */
+
+static uint32_t share_of(unsigned rail)
+{
+	struct slime_rail_info info[RAILS];
+
+	slime_endpoint_rails(rails.pair.a.ep, info, RAILS);
+	return info[rail].share;
+}
+
+static void write_all(void)
+{
+	static struct slime_xfer x;
+
+	x = rdma_a_and_b(&rails.pair, 0, 0, LEN);
+	assert_ok(slime_write(rails.pair.a.ep, &x, 1, 0, rails.pair.a.op));
+}
+
+/* Operations are done without it, and it has its share again soon after it is as fast as others. */
+static void rail__that_is_slow_holds_nothing_up_and_is_noticed_when_it_is_not(void **state)
+{
+	uint64_t until;
+	uint32_t qp;
+
+	(void)state;
+	/* Its part of one takes very long. */
+	assert_int_equal(fakeverbs_qps(0, &qp, 1), 1);
+	write_all();
+	assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
+	fakeverbs_hold_qp(0, qp, true);
+	write_all();
+	rdma_settle(&rails.pair);
+	rails.ahead_ns += 100 * SL_NS_PER_S;
+	fakeverbs_hold_qp(0, qp, false);
+	assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
+	assert_in_range(share_of(0), 0, 20);
+	fakeverbs_hold_qp(0, qp, true);
+	write_all();
+	assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
+	fakeverbs_hold_qp(0, qp, false);
+	until = sl_deadline_ns(60000);
+	while (share_of(0) < 100) {
+		write_all();
+		assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
+		assert_true(sl_clock_ns() < until);
+	}
+	rails_assert_connected();
+}
+
+/* ---- again and again ---- */
+
+/* Both ends hear of it: they would try by themselves, and wait longer and longer in between. */
+static void await_return(unsigned rail)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	for (unsigned i = 0; !rails_both_say(rail, SLIME_RAIL_UP); i++) {
+		if (i % 64 == 0) {
+			fakeverbs_raise(rail, IBV_EVENT_PORT_ACTIVE, 1);
+			fakeverbs_raise(RAILS + rail, IBV_EVENT_PORT_ACTIVE, 1);
+		}
+		rdma_poll(&rails.pair);
+		rails_assert_connected();
+		assert_true(sl_clock_ns() < until);
+	}
+}
+
+/* It goes down once more at each moment of its return; nothing of an earlier life is taken for one
+ * of a later. */
+static void rail__that_flaps_while_it_returns_comes_back(void **state)
+{
+	(void)state;
+	for (unsigned n = 1; n < 48; n++) {
+		unsigned device = n % 2 ? 0 : RAILS;
+
+		rails_set_port(device, false);
+		rails_await(0, SLIME_RAIL_DOWN);
+		rails_set_port(device, true);
+		for (unsigned i = 0; i < n; i++)
+			rdma_poll(&rails.pair);
+		rails_set_port(device, false);
+		rdma_poll(&rails.pair);
+		rails_set_port(device, true);
+		rails_post_recv(0);
+		rails_send_value(0, (uint8_t)n);
+		rails_assert_got(0, (uint8_t)n);
+		assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
+		await_return(0);
+	}
+}
+
+/* Its probes are answered, and it fails, before anybody looks. */
+static void rail__that_fails_in_the_moment_of_its_return_is_not_used(void **state)
+{
+	struct rdma_path *p = &rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep))->paths[0];
+	uint64_t until = sl_deadline_ns(60000);
+
+	(void)state;
+	rails_set_port(0, false);
+	rails_await(0, SLIME_RAIL_DOWN);
+	rails_cut(0, true);
+	rails_set_port(0, true);
+	while (p->state != RDMA_PATH_PROVING) {
+		rdma_poll(&rails.pair);
+		assert_true(sl_clock_ns() < until);
+	}
+	pthread_mutex_lock(&p->c->lock);
+	assert_true(rdma_path_leave(p, "a test"));
+	pthread_mutex_unlock(&p->c->lock);
+	rdma_path_come_up(p);
+	assert_false(p->usable);
+	rails_cut(0, false);
+	await_return(0);
+}
+
+/* It is the last then, and its device still moves bytes. */
+static void rail__whose_port_went_down_is_left_when_another_comes_up(void **state)
+{
+	struct slime_rail_info info[RAILS];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		rails_set_port(i, false);
+		rails_await(i, SLIME_RAIL_DOWN);
+	}
+	fakeverbs_raise(2, IBV_EVENT_PORT_ERR, 1);
+	rails_settle_workers();
+	rails_assert_connected();
+	rails_set_port(0, true);
+	await_return(0);
+	await_return(2);
+	assert_int_equal(slime_endpoint_rails(rails.pair.a.ep, info, RAILS), RAILS);
+	assert_int_equal(info[2].n_failures, 1);
+}
+
+static void await_path(const struct rdma_end *e, unsigned rail, enum rdma_path_state state)
+{
+	const struct rdma_path *p = &rdma_conn_of(sl_endpoint_conn(e->ep))->paths[rail];
+	uint64_t until = sl_deadline_ns(60000);
+
+	while (p->state != state) {
+		rdma_poll(&rails.pair);
+		rails_assert_connected();
+		assert_true(sl_clock_ns() < until);
+	}
+}
+
+/* Of its first life b does not hear while a is told nothing but what comes over rail 1. */
+static uint32_t end_and_make_rail_0(void)
+{
+	uint32_t qp;
+
+	assert_int_equal(fakeverbs_qps(1, &qp, 1), 1);
+	fakeverbs_hold_qp(1, qp, true);
+	rails_set_port(0, false);
+	rails_set_port(RAILS, false);
+	await_path(&rails.pair.a, 0, RDMA_PATH_DOWN);
+	rails_set_port(0, true);
+	await_path(&rails.pair.a, 0, RDMA_PATH_MADE);
+	return qp;
+}
+
+static void await_return_of_rails_0_and_1(uint32_t held_qp)
+{
+	fakeverbs_hold_qp(1, held_qp, false);
+	rails_await(1, SLIME_RAIL_DOWN);
+	rails_set_port(0, true);
+	rails_set_port(1, true);
+	rails_set_port(RAILS, true);
+	await_return(0);
+	await_return(1);
+}
+
+/* b hears of neither end of rail 0, of two of its lives, before rail 1 over which a says so ends.
+ */
+static void rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on(void **state)
+{
+	uint32_t qp = end_and_make_rail_0();
+
+	(void)state;
+	rails_set_port(0, false);
+	await_path(&rails.pair.a, 0, RDMA_PATH_STOPPED);
+	rails_set_port(1, false);
+	await_path(&rails.pair.a, 1, RDMA_PATH_DRAINING);
+	await_return_of_rails_0_and_1(qp);
+}
+
+/* The word of its first end is with rail 1, on whose end nobody has agreed yet. */
+static void rail__that_ends_again_while_the_first_end_is_not_told_is_agreed_on(void **state)
+{
+	uint32_t qp = end_and_make_rail_0();
+
+	(void)state;
+	rails_set_port(1, false);
+	await_path(&rails.pair.a, 1, RDMA_PATH_DRAINING);
+	rails_set_port(0, false);
+	await_path(&rails.pair.a, 0, RDMA_PATH_STOPPED);
+	rdma_settle(&rails.pair);
+	await_return_of_rails_0_and_1(qp);
+}
+
+/* Of all rails only rail 0 is left, and rail 1 returns: b's queue pair of it, which is held before
+ * it is proved. */
+static uint32_t hold_the_probe_of_rail_1(void)
+{
+	uint32_t qp;
+
+	for (unsigned i = 1; i < RAILS; i++) {
+		rails_set_port(i, false);
+		rails_set_port(RAILS + i, false);
+		rails_await(i, SLIME_RAIL_DOWN);
+	}
+	rails_set_port(1, true);
+	rails_set_port(RAILS + 1, true);
+	while (!fakeverbs_qps(RAILS + 1, &qp, 1))
+		rdma_poll(&rails.pair);
+	fakeverbs_hold_qp(RAILS + 1, qp, true);
+	await_path(&rails.pair.b, 1, RDMA_PATH_PROVING);
+	return qp;
+}
+
+/* Nothing passes over the one that returns, whose port is up. */
+static void rail__that_is_the_last_in_use_is_not_left_for_one_that_is_not_proved(void **state)
+{
+	uint32_t qp = hold_the_probe_of_rail_1();
+
+	(void)state;
+	rails_set_port(RAILS, false);
+	rdma_settle(&rails.pair);
+	assert_true(rdma_conn_of(sl_endpoint_conn(rails.pair.b.ep))->paths[0].usable);
+	rails_set_port(RAILS, true);
+	rails_post_recv(0);
+	rails_send_value(0, 1);
+	rails_assert_got(0, 1);
+	assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
+	fakeverbs_hold_qp(RAILS + 1, qp, false);
+	await_return(1);
+}
+
+/* It is up at a. */
+static void rail__whose_probe_is_under_way_takes_over_from_the_last(void **state)
+{
+	uint32_t qp = hold_the_probe_of_rail_1();
+
+	(void)state;
+	await_path(&rails.pair.a, 1, RDMA_PATH_UP);
+	rails_post_recv(0);
+	rails_cut(0, true);
+	rails_send_value(0, 1);
+	assert_int_equal(fakeverbs_qps(RAILS, &qp, 1), 1);
+	fakeverbs_raise_qp(RAILS, qp, IBV_EVENT_QP_FATAL);
+	rdma_settle(&rails.pair);
+	rails_assert_connected();
+	assert_int_equal(fakeverbs_qps(RAILS + 1, &qp, 1), 1);
+	fakeverbs_hold_qp(RAILS + 1, qp, false);
+	rails_assert_got(0, 1);
+	assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
+	rails_await(1, SLIME_RAIL_UP);
+	rails_cut(0, false);
+	await_return(0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		IN_PAIR(rail__that_is_slow_holds_nothing_up_and_is_noticed_when_it_is_not),
+		IN_PAIR(rail__that_flaps_while_it_returns_comes_back),
+		IN_PAIR(rail__that_fails_in_the_moment_of_its_return_is_not_used),
+		IN_PAIR(rail__whose_port_went_down_is_left_when_another_comes_up),
+		IN_PAIR(rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on),
+		IN_PAIR(rail__that_ends_again_while_the_first_end_is_not_told_is_agreed_on),
+		IN_PAIR(rail__that_is_the_last_in_use_is_not_left_for_one_that_is_not_proved),
+		IN_PAIR(rail__whose_probe_is_under_way_takes_over_from_the_last),
+	};
+
+	return cmocka_run_group_tests_name("rdma_rails_return", tests, NULL, NULL);
+}
