@@ -3,13 +3,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "src/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
-#include "tests/support/log_lines.h"
 
 #define LEN 65536
 
@@ -279,12 +276,6 @@ static void open_chunked(uint64_t chunk, size_t len)
 	fakeverbs_reset_counts();
 }
 
-static void fill(uint8_t *at, size_t len, unsigned seed)
-{
-	for (size_t i = 0; i < len; i++)
-		at[i] = (uint8_t)(seed + i * 7 + (i >> 8));
-}
-
 static int move(bool write, uint64_t a_offset, uint64_t b_offset, uint64_t len)
 {
 	struct slime_xfer x = rdma_a_and_b(&pair, a_offset, b_offset, len);
@@ -303,14 +294,14 @@ static void chunked__region_is_written_and_read_across_its_borders(void **state)
 
 	(void)state;
 	open_chunked(CHUNK, LEN);
-	fill(pair.a.bytes, LEN, 1);
+	rdma_fill(pair.a.bytes, LEN, 1);
 	assert_ok(move(true, 0, 0, LEN));
 	assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
 	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_REG_MR], 2 * N_CHUNKS);
 	for (size_t i = 0; i < n * n; i++) {
 		uint64_t a = offsets[i % n], b = offsets[i / n];
 
-		fill(pair.b.bytes, LEN, 3 + (unsigned)i);
+		rdma_fill(pair.b.bytes, LEN, 3 + (unsigned)i);
 		assert_ok(move(false, a, b, LEN / 2));
 		assert_memory_equal(pair.a.bytes + a, pair.b.bytes + b, LEN / 2);
 	}
@@ -334,7 +325,7 @@ static void chunked__region_may_begin_anywhere(void **state)
 	x.local = pair.a.mr;
 	x.remote = &remote;
 	x.remote_offset = 2 * CHUNK;
-	fill(pair.a.bytes, LEN, 9);
+	rdma_fill(pair.a.bytes, LEN, 9);
 	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
 	assert_ok(rdma_wait(&pair, pair.a.op));
 	assert_memory_equal(pair.b.bytes + 1000 + 2 * CHUNK, pair.a.bytes + 5, 3 * CHUNK);
@@ -384,7 +375,7 @@ static void chunks__are_no_more_than_64(void **state)
 
 	(void)state;
 	open_chunked(CHUNK, len);
-	fill(pair.a.bytes, len, 4);
+	rdma_fill(pair.a.bytes, len, 4);
 	assert_ok(move(true, 0, 0, len));
 	assert_memory_equal(pair.a.bytes, pair.b.bytes, len);
 	n = key_of(pair.a.ep, &pair.b.remote)->n_chunks;
@@ -396,7 +387,7 @@ static void region__longer_than_the_device_takes_is_divided(void **state)
 	(void)state;
 	fakeverbs_device(0)->max_mr_size = fakeverbs_device(1)->max_mr_size = 2000000;
 	assert_ok(rdma_pair_open(&pair, NULL, 4 << 20));
-	fill(pair.a.bytes, 4 << 20, 4);
+	rdma_fill(pair.a.bytes, 4 << 20, 4);
 	assert_ok(move(true, 0, 0, 4 << 20));
 	assert_memory_equal(pair.a.bytes, pair.b.bytes, 4 << 20);
 }
@@ -423,7 +414,7 @@ static void chunked__registration_that_fails_leaves_nothing(void **state)
 		assert_true(ret == -ENOMEM || ret == -EREMOTEIO);
 		assert_true(fakeverbs_failed());
 		/* Whoever asks next tries again. */
-		fill(pair.a.bytes, LEN, n);
+		rdma_fill(pair.a.bytes, LEN, n);
 		assert_ok(move(true, 0, 0, LEN));
 		assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
 		if (n < 2 * N_CHUNKS)
@@ -468,281 +459,6 @@ static void register__that_fails_says_why(void **state)
 	assert_int_equal(slime_mr_register(pair.a.mr, 10000), -ENODEV);
 }
 
-/* ---- pages that are not locked, memory of devices ---- */
-
-static void offer_paging(unsigned device)
-{
-	struct ibv_odp_caps *caps = &fakeverbs_device(device)->odp_caps;
-
-	caps->general_caps = IBV_ODP_SUPPORT;
-	caps->per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
-}
-
-static struct slime_mr *region_of_a(void *addr, const struct slime_mr_attr *attr)
-{
-	struct slime_mr *mr;
-
-	assert_ok(slime_mr_create_attr(pair.a.ctx, addr, LEN, attr, &mr));
-	return mr;
-}
-
-static int write_from(struct slime_mr *mr, uint64_t len)
-{
-	struct slime_xfer x = { .local = mr, .remote = &pair.b.remote, .len = len };
-
-	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
-	return rdma_wait(&pair, pair.a.op);
-}
-
-static void on_demand__region_locks_no_memory(void **state)
-{
-	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
-	struct slime_mr *mr;
-
-	(void)state;
-	offer_paging(0);
-	open_pair(false);
-	fakeverbs_device(0)->max_pinned = 0;
-	attr.on_demand = true;
-	mr = region_of_a(pair.a.bytes, &attr);
-	fill(pair.a.bytes, LEN, 6);
-	fakeverbs_reset_counts();
-	assert_ok(write_from(mr, LEN));
-	assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
-	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_ADVISE_MR], 1);
-	assert_ok(slime_mr_destroy(mr));
-}
-
-static void on_demand__that_the_device_lacks_is_said(void **state)
-{
-	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
-	struct slime_mr *mr;
-
-	(void)state;
-	open_pair(false);
-	attr.on_demand = true;
-	mr = region_of_a(pair.a.bytes, &attr);
-	log_lines_keep();
-	assert_int_equal(write_from(mr, LEN), -EOPNOTSUPP);
-	assert_int_equal(log_lines_with("on-demand paging was asked for, and the device has none"),
-			 1);
-	log_lines_release();
-	assert_ok(slime_mr_destroy(mr));
-}
-
-static uint8_t timer_of(struct slime_endpoint *ep)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-
-	assert_ok(ibv_query_qp(conn_of(ep)->qps[0]->ibv, &attr, IBV_QP_MIN_RNR_TIMER, &init));
-	return attr.min_rnr_timer;
-}
-
-static void on_demand__makes_peers_wait_longer_for_a_page(void **state)
-{
-	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
-	struct slime_mr *mr;
-
-	(void)state;
-	assert_ok(rdma_pair_create(&pair, NULL, LEN));
-	attr.on_demand = true;
-	mr = region_of_a(pair.a.bytes, &attr);
-	assert_ok(rdma_pair_connect(&pair));
-	assert_int_equal(timer_of(pair.a.ep), 20);
-	assert_int_equal(timer_of(pair.b.ep), 12);
-	assert_ok(slime_mr_destroy(mr));
-}
-
-/* Addresses that no CPU may touch, and where a device finds their bytes. */
-struct gpu {
-	void *addr;
-	uint8_t backing[LEN];
-};
-
-static struct gpu gpu;
-
-static void add_gpu(void)
-{
-	gpu.addr = mmap(NULL, LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(gpu.addr, MAP_FAILED);
-	fill(gpu.backing, LEN, 11);
-	fakeverbs_add_device_memory(gpu.addr, LEN, gpu.backing);
-}
-
-static void remove_gpu(void)
-{
-	fakeverbs_add_device_memory(NULL, 0, NULL);
-	assert_ok(munmap(gpu.addr, LEN));
-}
-
-static void device_memory__is_read_and_written_by_devices_alone(void **state)
-{
-	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
-	struct slime_mr *mr;
-
-	(void)state;
-	fakeverbs_device(0)->has_peer_memory = true;
-	open_pair(false);
-	add_gpu();
-	attr.device_memory = true;
-	attr.access = ALL_ACCESS;
-	mr = region_of_a(gpu.addr, &attr);
-	/* So few bytes that others would go inline. */
-	assert_ok(write_from(mr, 16));
-	assert_memory_equal(pair.b.bytes, gpu.backing, 16);
-	assert_ok(write_from(mr, LEN));
-	assert_memory_equal(pair.b.bytes, gpu.backing, LEN);
-	/* A message would be copied. */
-	assert_int_equal(slime_send(pair.a.ep, mr, 0, 16, 1, pair.a.op), -EOPNOTSUPP);
-	assert_int_equal(slime_recv(pair.a.ep, mr, 0, 16, 1, SLIME_TAG_ALL, pair.a.op),
-			 -EOPNOTSUPP);
-	assert_ok(slime_mr_destroy(mr));
-	remove_gpu();
-}
-
-static void device_memory__without_peer_memory_names_what_is_missing(void **state)
-{
-	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
-	struct slime_mr *mr;
-
-	(void)state;
-	open_pair(false);
-	add_gpu();
-	attr.device_memory = true;
-	mr = region_of_a(gpu.addr, &attr);
-	log_lines_keep();
-	assert_int_equal(write_from(mr, LEN), -EFAULT);
-	assert_int_equal(log_lines_with("takes peer memory or a dmabuf: nvidia-peermem is"), 1);
-	log_lines_release();
-	assert_ok(slime_mr_destroy(mr));
-	remove_gpu();
-}
-
-static int dmabuf(void)
-{
-	int fd = memfd_create("dmabuf", MFD_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_ok(ftruncate(fd, 2 * LEN));
-	fill(gpu.backing, LEN, 21);
-	assert_int_equal(pwrite(fd, gpu.backing, LEN, LEN / 2 + 100), LEN);
-	return fd;
-}
-
-static void dmabuf__is_registered_from_its_offset(void **state)
-{
-	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
-	struct slime_mr *mr;
-
-	(void)state;
-	fakeverbs_device(0)->dmabuf_errno = 0;
-	open_pair(false);
-	attr.device_memory = true;
-	attr.dmabuf_fd = dmabuf();
-	attr.dmabuf_offset = LEN / 2 + 100;
-	mr = region_of_a(NULL, &attr);
-	assert_ok(close(attr.dmabuf_fd));
-	assert_ok(write_from(mr, LEN));
-	assert_memory_equal(pair.b.bytes, gpu.backing, LEN);
-	assert_ok(slime_mr_destroy(mr));
-}
-
-/* What a peer knows of a dmabuf without an address is enough to reach each byte of it. */
-static void dmabuf__is_written_by_the_peer(void **state)
-{
-	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
-	uint8_t desc[SLIME_MR_DESC_MAX], got[LEN];
-	struct slime_remote_mr remote;
-	struct slime_xfer x = { .remote = &remote, .len = LEN };
-	struct slime_mr *mr;
-	int len;
-
-	(void)state;
-	fakeverbs_device(1)->dmabuf_errno = 0;
-	open_pair(false);
-	attr.device_memory = true;
-	attr.access = ALL_ACCESS;
-	attr.dmabuf_fd = dmabuf();
-	assert_ok(slime_mr_create_attr(pair.b.ctx, NULL, LEN, &attr, &mr));
-	len = slime_mr_export(mr, desc, sizeof(desc));
-	assert_true(len > 0);
-	assert_ok(slime_remote_mr_import(desc, (size_t)len, &remote));
-	x.local = pair.a.mr;
-	fill(pair.a.bytes, LEN, 33);
-	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
-	assert_ok(rdma_wait(&pair, pair.a.op));
-	assert_int_equal(pread(attr.dmabuf_fd, got, LEN, 0), LEN);
-	assert_memory_equal(got, pair.a.bytes, LEN);
-	slime_endpoint_close(pair.a.ep);
-	rdma_settle(&pair);
-	assert_ok(slime_mr_destroy(mr));
-	assert_ok(close(attr.dmabuf_fd));
-}
-
-static void dmabuf__that_nobody_knows_names_what_is_missing(void **state)
-{
-	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
-	struct slime_mr *mr;
-
-	(void)state;
-	fakeverbs_device(0)->dmabuf_errno = EOPNOTSUPP;
-	open_pair(false);
-	attr.device_memory = true;
-	attr.dmabuf_fd = dmabuf();
-	mr = region_of_a(NULL, &attr);
-	log_lines_keep();
-	assert_int_equal(write_from(mr, LEN), -EOPNOTSUPP);
-	assert_int_equal(log_lines_with("a dmabuf takes Linux 5.12"), 1);
-	log_lines_release();
-	assert_ok(slime_mr_destroy(mr));
-	assert_ok(close(attr.dmabuf_fd));
-}
-
-/* Then its address will do, where the peer memory of its driver knows it. */
-static void dmabuf__that_nobody_knows_is_registered_by_its_address(void **state)
-{
-	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
-	struct slime_mr *mr;
-
-	(void)state;
-	fakeverbs_device(0)->dmabuf_errno = EOPNOTSUPP;
-	fakeverbs_device(0)->has_peer_memory = true;
-	open_pair(false);
-	attr.device_memory = true;
-	attr.dmabuf_fd = dmabuf();
-	add_gpu();
-	mr = region_of_a(gpu.addr, &attr);
-	assert_ok(write_from(mr, LEN));
-	assert_memory_equal(pair.b.bytes, gpu.backing, LEN);
-	assert_ok(slime_mr_destroy(mr));
-	assert_ok(close(attr.dmabuf_fd));
-	remove_gpu();
-}
-
-static void dmabuf__that_is_malformed_is_refused(void **state)
-{
-	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
-	struct slime_mr *mr;
-
-	(void)state;
-	open_pair(false);
-	attr.dmabuf_fd = 0;
-	assert_int_equal(slime_mr_create_attr(pair.a.ctx, NULL, LEN, &attr, &mr), -EINVAL);
-	attr.device_memory = true;
-	attr.dmabuf_offset = 100;
-	assert_int_equal(slime_mr_create_attr(pair.a.ctx, (void *)4096, LEN, &attr, &mr), -EINVAL);
-	attr.dmabuf_offset = UINT64_MAX;
-	assert_int_equal(slime_mr_create_attr(pair.a.ctx, NULL, LEN, &attr, &mr), -EINVAL);
-	attr.dmabuf_offset = 0;
-	attr.dmabuf_fd = 1 << 20;
-	assert_int_equal(slime_mr_create_attr(pair.a.ctx, NULL, LEN, &attr, &mr), -EBADF);
-	attr.dmabuf_fd = -1;
-	assert_int_equal(slime_mr_create_attr(pair.a.ctx, NULL, LEN, &attr, &mr), -EINVAL);
-	attr.on_demand = true;
-	assert_int_equal(slime_mr_create_attr(pair.a.ctx, pair.a.bytes, LEN, &attr, &mr), -EINVAL);
-}
-
 #define CASE(fn) cmocka_unit_test_prestate_setup_teardown(fn, rdma_pair_reset, rdma_pair_end, &pair)
 
 int main(void)
@@ -765,16 +481,6 @@ int main(void)
 		CASE(chunked__registration_that_fails_leaves_nothing),
 		CASE(register__takes_the_region_before_its_first_use),
 		CASE(register__that_fails_says_why),
-		CASE(on_demand__region_locks_no_memory),
-		CASE(on_demand__that_the_device_lacks_is_said),
-		CASE(on_demand__makes_peers_wait_longer_for_a_page),
-		CASE(device_memory__is_read_and_written_by_devices_alone),
-		CASE(device_memory__without_peer_memory_names_what_is_missing),
-		CASE(dmabuf__is_registered_from_its_offset),
-		CASE(dmabuf__is_written_by_the_peer),
-		CASE(dmabuf__that_nobody_knows_names_what_is_missing),
-		CASE(dmabuf__that_nobody_knows_is_registered_by_its_address),
-		CASE(dmabuf__that_is_malformed_is_refused),
 		CASE(close__while_regions_are_registered_waits_for_that),
 	};
 

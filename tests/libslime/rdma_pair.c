@@ -226,6 +226,12 @@ bool rdma_is_working(const struct rdma_pair *p)
 	return is_working(p->a.ctx) || is_working(p->b.ctx);
 }
 
+void rdma_fill(uint8_t *at, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		at[i] = (uint8_t)(seed + i * 7 + (i >> 8));
+}
+
 struct slime_xfer rdma_a_and_b(struct rdma_pair *p, uint64_t a_offset, uint64_t b_offset,
 			       uint64_t len)
 {

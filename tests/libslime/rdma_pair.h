@@ -57,6 +57,8 @@ void rdma_settle(struct rdma_pair *p);
 /* Whether a worker of either end has a job, or is to have one. */
 bool rdma_is_working(const struct rdma_pair *p);
 
+/* Bytes that differ from one to the next, and by seed. */
+void rdma_fill(uint8_t *at, size_t len, unsigned seed);
 struct slime_xfer rdma_a_and_b(struct rdma_pair *p, uint64_t a_offset, uint64_t b_offset,
 			       uint64_t len);
 
