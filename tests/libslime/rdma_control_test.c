@@ -209,14 +209,6 @@ static void connect_another(void)
 	assert_ok(rdma_pair_connect(&pair));
 }
 
-static int write_now(uint64_t len)
-{
-	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, len);
-	int ret = slime_write(pair.a.ep, &x, 1, 0, pair.a.op);
-
-	return ret ? ret : rdma_wait(&pair, pair.a.op);
-}
-
 /* ---- who makes them ---- */
 
 static void control_calls__are_made_by_nobody_who_polls(void **state)
@@ -225,9 +217,9 @@ static void control_calls__are_made_by_nobody_who_polls(void **state)
 
 	(void)state;
 	assert_ok(rdma_pair_open(&pair, NULL, LEN));
-	assert_ok(write_now(LEN));
+	assert_ok(rdma_write_now(&pair, LEN, 1));
 	connect_another();
-	assert_ok(write_now(LEN));
+	assert_ok(rdma_write_now(&pair, LEN, 1));
 	assert_true(fakeverbs_qps(0, &number, 1) == 2);
 	fakeverbs_raise_qp(0, number, IBV_EVENT_QP_FATAL);
 	rdma_settle(&pair);
@@ -365,7 +357,7 @@ static void completion_queue__holds_all_of_its_links_and_there_is_another(void *
 	}
 	assert_int_equal(n_created, 2 * LINKS);
 	assert_int_equal(check_room(), 6); /* three links in each */
-	assert_ok(write_now(LEN));
+	assert_ok(rdma_write_now(&pair, LEN, 1));
 }
 
 /* All that their queues take is under way when they are flushed, and nobody polls meanwhile. */
@@ -379,7 +371,7 @@ static void completion_queue__is_not_overrun_by_flushes(void **state)
 	(void)state;
 	fakeverbs_device(0)->max_cqe = 4000; /* for three links, and little more */
 	assert_ok(rdma_pair_open(&pair, NULL, LEN));
-	assert_ok(write_now(LEN));
+	assert_ok(rdma_write_now(&pair, LEN, 1));
 	connect_another();
 	connect_another();
 	eps[0] = ends[0];
@@ -484,7 +476,7 @@ static void devices__that_cannot_be_watched_are_opened_again(void **state)
 		pair.a.ep = pair.b.ep = NULL;
 		rdma_settle(&pair);
 		assert_ok(rdma_pair_connect(&pair));
-		assert_ok(write_now(LEN));
+		assert_ok(rdma_write_now(&pair, LEN, 1));
 		rdma_pair_close(&pair);
 	}
 }

@@ -34,20 +34,6 @@ static int begin(void **state)
 	return rdma_pair_open(&pair, &attr, LEN);
 }
 
-static int write_now(void)
-{
-	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
-	int ret;
-
-	memset(pair.a.bytes, 9, LEN);
-	ret = slime_write(pair.a.ep, &x, 1, 0, pair.a.op);
-	if (!ret)
-		ret = rdma_wait(&pair, pair.a.op);
-	if (!ret)
-		assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
-	return ret;
-}
-
 static void exchange_a_message(void)
 {
 	assert_ok(slime_recv(pair.b.ep, pair.b.mr, 0, 64, 1, SLIME_TAG_ALL, pair.b.op));
@@ -95,7 +81,7 @@ static void infiniband__links_by_lid(void **state)
 	fakeverbs_make_infiniband(0, 11, SUBNET);
 	fakeverbs_make_infiniband(1, 12, SUBNET);
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 }
 
 static void infiniband__links_across_subnets_by_gid(void **state)
@@ -106,7 +92,7 @@ static void infiniband__links_across_subnets_by_gid(void **state)
 	fakeverbs_make_infiniband(0, 11, SUBNET);
 	fakeverbs_make_infiniband(1, 11, SUBNET + 1); /* the same LID, elsewhere */
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 }
 
 /* Of one end, and the other does as it. */
@@ -119,7 +105,7 @@ static void infiniband__port_that_requires_a_global_route_gets_one(void **state)
 	fakeverbs_make_infiniband(1, 12, SUBNET);
 	fakeverbs_device(1)->ports[0].grh_required = true;
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 }
 
 /* ---- capabilities ---- */
@@ -141,7 +127,7 @@ static void device__that_can_little_is_used_as_far_as_it_can(void **state)
 		d->ports[0].active_mtu = i ? IBV_MTU_256 : IBV_MTU_4096;
 	}
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 }
 
 static void device__that_rounds_up_and_forgets_is_fine(void **state)
@@ -154,7 +140,7 @@ static void device__that_rounds_up_and_forgets_is_fine(void **state)
 		fakeverbs_device(i)->forgets_completions = true;
 	}
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 }
 
 static void region__that_cannot_be_deregistered_is_told(void **state)
@@ -162,7 +148,7 @@ static void region__that_cannot_be_deregistered_is_told(void **state)
 	int ret;
 
 	(void)state;
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	log_lines_keep();
 	fakeverbs_fail_call_of(FAKEVERBS_DEREG_MR, 1, EBUSY);
 	while ((ret = slime_mr_destroy(pair.a.mr)) == -EBUSY)
@@ -222,7 +208,7 @@ static void port__that_is_down_is_left_out_until_it_is_up(void **state)
 	log_lines_keep();
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
 	assert_int_equal(n_qps(1), 0);
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	next_link();
 	assert_int_equal(n_qps(1), 0);
 	assert_int_equal(log_lines_with("links are made without fake1 port 1"), 2); /* contexts */
@@ -233,7 +219,7 @@ static void port__that_is_down_is_left_out_until_it_is_up(void **state)
 	next_link();
 	assert_int_equal(n_qps(0), 2);
 	assert_int_equal(n_qps(1), 2);
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 }
 
 static void ports__that_are_all_down_make_no_link(void **state)
@@ -275,7 +261,7 @@ static void connect_with_b_without(int left_out)
 	assert_ok(slime_endpoint_connect(pair.b.ep, desc[0], (size_t)len[0], 5000, pair.b.op));
 	assert_ok(rdma_wait(&pair, pair.a.op));
 	assert_ok(rdma_wait(&pair, pair.b.op));
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	exchange_a_message();
 }
 
@@ -307,7 +293,7 @@ static void cut__ends_both_sides_with_a_cause(void **state)
 {
 	(void)state;
 	fakeverbs_set_cut(0, 1, true);
-	assert_int_equal(write_now(), -ECONNRESET);
+	assert_int_equal(rdma_write_now(&pair, LEN, 9), -ECONNRESET);
 	assert_int_equal(broken_info(&pair.a).state, SLIME_ENDPOINT_BROKEN);
 	assert_int_equal(broken_info(&pair.b).state, SLIME_ENDPOINT_BROKEN);
 }
@@ -356,7 +342,7 @@ static void completion_queue__that_fails_ends_its_links_only(void **state)
 		slime_endpoint_info(ends[0], &info);
 	} while (info.state == SLIME_ENDPOINT_CONNECTED);
 	assert_says(&info, ibv_event_type_str(IBV_EVENT_CQ_ERR));
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	assert_ok(slime_endpoint_destroy(ends[0]));
 	assert_ok(slime_endpoint_destroy(ends[1]));
 	while (fakeverbs_counts().calls[FAKEVERBS_DESTROY_CQ] == destroyed)
@@ -367,7 +353,7 @@ static void completion_queue__that_fails_ends_its_links_only(void **state)
 	ends[0] = pair.a.ep;
 	ends[1] = pair.b.ep;
 	assert_ok(rdma_pair_connect(&pair));
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	slime_endpoint_close(ends[0]);
 	slime_endpoint_close(ends[1]);
 	rdma_settle(&pair);
@@ -430,7 +416,7 @@ static void device__that_died_is_not_offered_while_it_is_in_use(void **state)
 static void device__that_died_is_used_when_it_is_there_again(void **state)
 {
 	(void)state;
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	fakeverbs_kill_device(1);
 	broken_info(&pair.b);
 	broken_info(&pair.a);
@@ -440,7 +426,7 @@ static void device__that_died_is_used_when_it_is_there_again(void **state)
 
 	fakeverbs_revive_device(1);
 	assert_ok(rdma_pair_connect(&pair));
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	exchange_a_message();
 }
 
@@ -467,7 +453,7 @@ static void link__that_lost_its_address_says_so(void **state)
 	uint32_t number;
 
 	(void)state;
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
 	fakeverbs_set_gid(0, 1, 3, NULL, IBV_GID_TYPE_ROCE_V2);
 	fakeverbs_set_cut(0, 1, true);
@@ -506,7 +492,7 @@ static void events__that_end_nothing_end_nothing(void **state)
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		fakeverbs_raise(0, types[i], 1);
 	rdma_settle(&pair);
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 }
 
 /* The op ends when nothing can land any more: its flush was seen, not before. */
@@ -516,7 +502,7 @@ static void op__ends_after_its_queue_pair_was_drained(void **state)
 	uint32_t number;
 
 	(void)state;
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
 	fakeverbs_hold_qp(0, number, true);
 	assert_ok(slime_read(pair.a.ep, &x, 1, 0, pair.a.op));
@@ -542,7 +528,7 @@ static void link__begins_when_the_one_before_is_drained(void **state)
 	assert_ok(rdma_pair_connect(&pair));
 	slime_endpoint_info(ends[1], &info);
 	assert_int_equal(info.state, SLIME_ENDPOINT_BROKEN);
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	next_link();
 	slime_endpoint_close(ends[0]);
 	rdma_settle(&pair);
@@ -555,12 +541,12 @@ static void completion__that_comes_twice_is_taken_once(void **state)
 	uint32_t number;
 
 	(void)state;
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
 	fakeverbs_duplicate_completion(0, number);
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	for (int i = 0; i < 100; i++)
-		assert_ok(write_now());
+		assert_ok(rdma_write_now(&pair, LEN, 9));
 }
 
 /* The later one of the same queue pair stands for it. */
@@ -571,7 +557,7 @@ static void completion__that_gets_lost_is_made_up_by_the_next(void **state)
 	uint32_t number;
 
 	(void)state;
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
 	assert_ok(slime_op_create(pair.a.ctx, NULL, &other));
 	fakeverbs_drop_completion(0, number);
@@ -600,7 +586,7 @@ static void post__that_failed_is_not_done_by_what_comes_after_it(void **state)
 	struct slime_op *op;
 
 	(void)state;
-	assert_ok(write_now());
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	assert_ok(slime_op_create(pair.a.ctx, NULL, &op));
 	send_imms_to_a();
 	memset(pair.b.bytes, 0, LEN);

@@ -241,3 +241,31 @@ struct slime_xfer rdma_a_and_b(struct rdma_pair *p, uint64_t a_offset, uint64_t 
 				    .remote_offset = b_offset,
 				    .len = len };
 }
+
+/* The op has begun, or ret is why not. */
+static int end_now(struct rdma_pair *p, int ret, const uint8_t *from, const uint8_t *to, size_t len)
+{
+	if (!ret)
+		ret = rdma_wait(p, p->a.op);
+	if (!ret)
+		assert_memory_equal(to, from, len);
+	return ret;
+}
+
+int rdma_write_now(struct rdma_pair *p, size_t len, uint8_t value)
+{
+	struct slime_xfer x = rdma_a_and_b(p, 0, 0, len);
+
+	memset(p->a.bytes, value, len);
+	memset(p->b.bytes, ~value, len);
+	return end_now(p, slime_write(p->a.ep, &x, 1, 0, p->a.op), p->a.bytes, p->b.bytes, len);
+}
+
+int rdma_read_now(struct rdma_pair *p, size_t len, uint8_t value)
+{
+	struct slime_xfer x = rdma_a_and_b(p, 0, 0, len);
+
+	memset(p->b.bytes, value, len);
+	memset(p->a.bytes, ~value, len);
+	return end_now(p, slime_read(p->a.ep, &x, 1, 0, p->a.op), p->b.bytes, p->a.bytes, len);
+}

@@ -62,4 +62,9 @@ void rdma_fill(uint8_t *at, size_t len, unsigned seed);
 struct slime_xfer rdma_a_and_b(struct rdma_pair *p, uint64_t a_offset, uint64_t b_offset,
 			       uint64_t len);
 
+/* Write or read len bytes of that value between the beginnings of both ends' memory: how the op
+ * ended, or why there was none. After 0 the bytes are there. */
+int rdma_write_now(struct rdma_pair *p, size_t len, uint8_t value);
+int rdma_read_now(struct rdma_pair *p, size_t len, uint8_t value);
+
 #endif

@@ -69,16 +69,6 @@ static void link_by(enum slime_rdma_pair by, const char *devices)
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
 }
 
-static void write_now(void)
-{
-	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
-
-	memset(pair.a.bytes, 5, LEN);
-	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
-	assert_ok(rdma_wait(&pair, pair.a.op));
-	assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
-}
-
 /* "fake1:1-fake2:1 fake0:1-fake3:1" at a, and the same at b. */
 static void assert_rails(const char *expected)
 {
@@ -124,7 +114,7 @@ static void numa__rails_of_one_node_meet(void **state)
 	assert_rails("fake1:1-fake2:1 fake0:1-fake3:1");
 	assert_why(0, "paired by NUMA node 0; ");
 	assert_why(1, "paired by NUMA node 1; ");
-	write_now();
+	assert_ok(rdma_write_now(&pair, LEN, 5));
 }
 
 static void numa__node_without_a_partner_is_not_used(void **state)
@@ -136,7 +126,7 @@ static void numa__node_without_a_partner_is_not_used(void **state)
 	put_on_node(3, "2\n");
 	link_by(SLIME_RDMA_PAIR_NUMA, "fake0,fake1;fake2,fake3");
 	assert_rails("fake1:1-fake2:1");
-	write_now();
+	assert_ok(rdma_write_now(&pair, LEN, 5));
 }
 
 /* The file is the kernel's word: what is no node is none. */
@@ -149,7 +139,7 @@ static void numa__node_that_cannot_be_is_unknown(void **state)
 	link_by(SLIME_RDMA_PAIR_NUMA, "fake0,fake1;fake2,fake3");
 	assert_rails("fake0:1-fake2:1 fake1:1-fake3:1");
 	assert_why(1, "paired by NUMA node, which is unknown; ");
-	write_now();
+	assert_ok(rdma_write_now(&pair, LEN, 5));
 }
 
 static void numa__no_node_in_common_pairs_in_order(void **state)
@@ -170,7 +160,7 @@ static void name__rails_of_one_name_meet(void **state)
 	link_by(SLIME_RDMA_PAIR_NAME, "fake0,fake1;fake1,fake0");
 	assert_rails("fake0:1-fake0:1 fake1:1-fake1:1");
 	assert_why(0, "paired by name; ");
-	write_now();
+	assert_ok(rdma_write_now(&pair, LEN, 5));
 }
 
 /* The second end is of the other pair. */
@@ -237,7 +227,7 @@ static void explain__counts_what_each_rail_moved(void **state)
 	link_by(SLIME_RDMA_PAIR_POSITION, "fake0,fake1;fake2,fake3");
 	assert_int_equal(rail_of_a(0).bytes + rail_of_a(1).bytes, 0);
 	for (int i = 0; i < 4; i++)
-		write_now();
+		assert_ok(rdma_write_now(&pair, LEN, 5));
 	assert_int_equal(rail_of_a(0).bytes + rail_of_a(1).bytes, 4 * LEN);
 	assert_true(rail_of_a(0).bytes && rail_of_a(1).bytes);
 }
@@ -246,7 +236,7 @@ static void explain__counts_bytes_of_the_only_rail(void **state)
 {
 	(void)state;
 	link_by(SLIME_RDMA_PAIR_POSITION, "fake0;fake2");
-	write_now();
+	assert_ok(rdma_write_now(&pair, LEN, 5));
 	assert_int_equal(rail_of_a(0).bytes, LEN);
 	assert_int_equal(rail_of_a(0).share, 1000);
 }

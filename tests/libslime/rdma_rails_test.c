@@ -61,28 +61,6 @@ static void assert_connected(void)
 	assert_int_equal(info.state, SLIME_ENDPOINT_CONNECTED);
 }
 
-static void write_now(uint8_t value)
-{
-	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
-
-	memset(pair.a.bytes, value, LEN);
-	memset(pair.b.bytes, ~value, LEN);
-	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
-	assert_ok(rdma_wait(&pair, pair.a.op));
-	assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
-}
-
-static void read_now(uint8_t value)
-{
-	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
-
-	memset(pair.b.bytes, value, LEN);
-	memset(pair.a.bytes, ~value, LEN);
-	assert_ok(slime_read(pair.a.ep, &x, 1, 0, pair.a.op));
-	assert_ok(rdma_wait(&pair, pair.a.op));
-	assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
-}
-
 static enum slime_rail_state state_of(const struct rdma_end *e, unsigned rail)
 {
 	struct slime_rail_info info[RAILS];
@@ -108,10 +86,10 @@ static void rail__that_is_cut_leaves_its_work_to_the_other(void **state)
 {
 	(void)state;
 	cut(0, true);
-	write_now(2);
-	read_now(3);
+	assert_ok(rdma_write_now(&pair, LEN, 2));
+	assert_ok(rdma_read_now(&pair, LEN, 3));
 	await(0, SLIME_RAIL_DOWN);
-	write_now(4);
+	assert_ok(rdma_write_now(&pair, LEN, 4));
 	assert_connected();
 }
 
@@ -124,14 +102,14 @@ static void rail__that_is_mended_is_used_again(void **state)
 		unsigned rail = i % RAILS;
 
 		cut(rail, true);
-		write_now(i);
+		assert_ok(rdma_write_now(&pair, LEN, i));
 		await(rail, SLIME_RAIL_DOWN);
 		cut(rail, false);
 		await(rail, SLIME_RAIL_UP);
 	}
 	/* Of one large write each of the rails has its part. */
 	before = fakeverbs_counts().send_wrs;
-	write_now(9);
+	assert_ok(rdma_write_now(&pair, LEN, 9));
 	assert_int_equal(fakeverbs_counts().send_wrs - before, RAILS);
 }
 
@@ -141,10 +119,10 @@ static void port__that_goes_down_and_up_takes_its_rail_along(void **state)
 	for (unsigned device = 0; device < 2 * RAILS; device++) {
 		fakeverbs_set_port_state(device, 1, IBV_PORT_DOWN);
 		await(device % RAILS, SLIME_RAIL_DOWN);
-		write_now(1);
+		assert_ok(rdma_write_now(&pair, LEN, 1));
 		fakeverbs_set_port_state(device, 1, IBV_PORT_ACTIVE);
 		await(device % RAILS, SLIME_RAIL_UP);
-		write_now(2);
+		assert_ok(rdma_write_now(&pair, LEN, 2));
 	}
 }
 
@@ -296,7 +274,7 @@ static void failover__whose_nth_call_fails_ends_well_or_the_link(void **state)
 		int status;
 
 		assert_ok(begin(state));
-		write_now(1);
+		assert_ok(rdma_write_now(&pair, LEN, 1));
 		memset(pair.a.bytes, 2, LEN);
 		x = rdma_a_and_b(&pair, 0, 0, LEN);
 		cut(0, true);
