@@ -269,3 +269,46 @@ int rdma_read_now(struct rdma_pair *p, size_t len, uint8_t value)
 	memset(p->a.bytes, ~value, len);
 	return end_now(p, slime_read(p->a.ep, &x, 1, 0, p->a.op), p->b.bytes, p->a.bytes, len);
 }
+
+struct slime_context_attr rdma_quick(void)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	attr.rdma_timeout = 10; /* 4 ms */
+	attr.rdma_retry_count = 2;
+	attr.tcp_user_timeout_ms = 200;
+	return attr;
+}
+
+void rdma_exchange_a_message(struct rdma_pair *p)
+{
+	assert_ok(slime_recv(p->b.ep, p->b.mr, 0, 64, 1, SLIME_TAG_ALL, p->b.op));
+	assert_ok(slime_send(p->a.ep, p->a.mr, 0, 64, 1, p->a.op));
+	assert_ok(rdma_wait(p, p->b.op));
+	assert_ok(rdma_wait(p, p->a.op));
+}
+
+void rdma_assert_says(const struct slime_endpoint_info *info, const char *what)
+{
+	if (!strstr(info->cause_text, what))
+		fail_msg("'%s' does not say '%s'", info->cause_text, what);
+}
+
+void rdma_assert_refused(struct rdma_end *e, int status, const char *why)
+{
+	struct slime_endpoint_info info;
+
+	assert_int_equal(status, -ECONNREFUSED);
+	slime_endpoint_info(e->ep, &info);
+	rdma_assert_says(&info, why);
+}
+
+void rdma_next_link(struct rdma_pair *p)
+{
+	slime_endpoint_close(p->a.ep);
+	slime_endpoint_close(p->b.ep);
+	rdma_settle(p);
+	assert_ok(slime_endpoint_destroy(p->a.ep));
+	assert_ok(slime_endpoint_destroy(p->b.ep));
+	assert_ok(rdma_pair_connect(p));
+}

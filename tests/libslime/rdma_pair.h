@@ -67,4 +67,14 @@ struct slime_xfer rdma_a_and_b(struct rdma_pair *p, uint64_t a_offset, uint64_t 
 int rdma_write_now(struct rdma_pair *p, size_t len, uint8_t value);
 int rdma_read_now(struct rdma_pair *p, size_t len, uint8_t value);
 
+/* The defaults, with tries that are soon over. */
+struct slime_context_attr rdma_quick(void);
+
+/* These assert that it works: a message from a to b; another link in the place of the one there is;
+ * that the cause is told in these words; that for this reason nothing can be offered to a peer. */
+void rdma_exchange_a_message(struct rdma_pair *p);
+void rdma_next_link(struct rdma_pair *p);
+void rdma_assert_says(const struct slime_endpoint_info *info, const char *what);
+void rdma_assert_refused(struct rdma_end *e, int status, const char *why);
+
 #endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices, queues and paths that fail: which links end with them, for which reason, and which do
+ * not. */
+#include "tests/libslime/rdma_pair.h"
+#include "tests/support/log_lines.h"
+
+#define LEN 65536
+
+static struct rdma_pair pair;
+
+static int begin(void **state)
+{
+	struct slime_context_attr attr = rdma_quick();
+
+	rdma_pair_reset(state);
+	return rdma_pair_open(&pair, &attr, LEN);
+}
+
+/* Of what the device did not take back. */
+static int end_with_leftovers(void **state)
+{
+	return rdma_pair_end(state) ? 0 : -1;
+}
+
+static struct slime_endpoint_info broken_info(const struct rdma_end *e)
+{
+	struct slime_endpoint_info info;
+
+	do {
+		rdma_poll(&pair);
+		slime_endpoint_info(e->ep, &info);
+	} while (info.state == SLIME_ENDPOINT_CONNECTED);
+	return info;
+}
+
+static void region__that_cannot_be_deregistered_is_told(void **state)
+{
+	int ret;
+
+	(void)state;
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	log_lines_keep();
+	fakeverbs_fail_call_of(FAKEVERBS_DEREG_MR, 1, EBUSY);
+	while ((ret = slime_mr_destroy(pair.a.mr)) == -EBUSY)
+		rdma_poll(&pair);
+	assert_ok(ret);
+	pair.a.mr = NULL;
+	assert_int_equal(log_lines_with("fake0: 65536 bytes at"), 1);
+	assert_int_equal(log_lines_with("cannot be deregistered"), 1);
+	log_lines_release();
+}
+
+static void region__that_cannot_be_pinned_fails_its_work_only(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+
+	(void)state;
+	fakeverbs_device(0)->max_pinned = 0;
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ENOMEM);
+	/* Messages need no region of the user's. */
+	rdma_exchange_a_message(&pair);
+}
+
+static void cut__ends_both_sides_with_a_cause(void **state)
+{
+	(void)state;
+	fakeverbs_set_cut(0, 1, true);
+	assert_int_equal(rdma_write_now(&pair, LEN, 9), -ECONNRESET);
+	assert_int_equal(broken_info(&pair.a).state, SLIME_ENDPOINT_BROKEN);
+	assert_int_equal(broken_info(&pair.b).state, SLIME_ENDPOINT_BROKEN);
+}
+
+static void device__that_dies_ends_its_links(void **state)
+{
+	struct slime_endpoint_info info;
+
+	(void)state;
+	fakeverbs_kill_device(1);
+	info = broken_info(&pair.b);
+	assert_int_equal(info.state, SLIME_ENDPOINT_BROKEN);
+	rdma_assert_says(&info, ibv_event_type_str(IBV_EVENT_DEVICE_FATAL));
+	assert_int_equal(broken_info(&pair.a).state, SLIME_ENDPOINT_BROKEN);
+}
+
+static bool is_connected(const struct rdma_end *e)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(e->ep, &info);
+	return info.state == SLIME_ENDPOINT_CONNECTED;
+}
+
+/* Each link completes into a queue of its own here. */
+static void completion_queue__that_fails_ends_its_links_only(void **state)
+{
+	struct slime_context_attr attr = rdma_quick();
+	struct slime_endpoint *ends[2];
+	struct slime_endpoint_info info;
+	uint64_t destroyed;
+	uint32_t number;
+
+	(void)state;
+	fakeverbs_device(0)->max_cqe = fakeverbs_device(1)->max_cqe = 1500;
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	ends[0] = pair.a.ep;
+	ends[1] = pair.b.ep;
+	assert_ok(rdma_pair_connect(&pair));
+	destroyed = fakeverbs_counts().calls[FAKEVERBS_DESTROY_CQ];
+
+	fakeverbs_break_cq(0, number);
+	do {
+		rdma_poll(&pair);
+		slime_endpoint_info(ends[0], &info);
+	} while (info.state == SLIME_ENDPOINT_CONNECTED);
+	rdma_assert_says(&info, ibv_event_type_str(IBV_EVENT_CQ_ERR));
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	assert_ok(slime_endpoint_destroy(ends[0]));
+	assert_ok(slime_endpoint_destroy(ends[1]));
+	while (fakeverbs_counts().calls[FAKEVERBS_DESTROY_CQ] == destroyed)
+		rdma_poll(&pair);
+	assert_true(is_connected(&pair.a) && is_connected(&pair.b));
+
+	/* There is another for the next link. */
+	ends[0] = pair.a.ep;
+	ends[1] = pair.b.ep;
+	assert_ok(rdma_pair_connect(&pair));
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	slime_endpoint_close(ends[0]);
+	slime_endpoint_close(ends[1]);
+	rdma_settle(&pair);
+	assert_ok(slime_endpoint_destroy(ends[0]));
+	assert_ok(slime_endpoint_destroy(ends[1]));
+}
+
+static void count_errors(void *arg, enum slime_log_level level, const char *part, const char *line)
+{
+	unsigned *n = arg;
+
+	(void)part;
+	(void)line;
+	*n += level == SLIME_LOG_ERROR;
+}
+
+/* As one of soft-RoCE that overflows does, for each completion that is lost. */
+static void completion_queue__that_fails_again_and_again_is_logged_once(void **state)
+{
+	unsigned n_errors = 0;
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	slime_log_set(count_errors, &n_errors, SLIME_LOG_ERROR);
+	for (int i = 0; i < 20; i++)
+		fakeverbs_break_cq(0, number);
+	assert_int_equal(broken_info(&pair.a).cause, -EIO);
+	slime_log_set(NULL, NULL, SLIME_LOG_WARN);
+	assert_int_equal(n_errors, 1);
+}
+
+static void destroy_ends(void)
+{
+	assert_ok(slime_endpoint_destroy(pair.a.ep));
+	assert_ok(slime_endpoint_destroy(pair.b.ep));
+	pair.a.ep = pair.b.ep = NULL;
+	rdma_settle(&pair);
+}
+
+/* An endpoint that nobody has connected has queue pairs on it. */
+static void device__that_died_is_not_offered_while_it_is_in_use(void **state)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	struct slime_endpoint *idle;
+
+	(void)state;
+	attr.transports[0] = SLIME_TRANSPORT_RDMA;
+	assert_ok(slime_endpoint_create(pair.b.ctx, &attr, &idle));
+	assert_true(slime_endpoint_export(idle, desc, sizeof(desc)) > 0);
+	fakeverbs_kill_device(1);
+	broken_info(&pair.b);
+	broken_info(&pair.a);
+	destroy_ends();
+	rdma_assert_refused(&pair.b, rdma_pair_connect(&pair), "fake1 failed");
+	assert_ok(slime_endpoint_destroy(idle));
+}
+
+static void device__that_died_is_used_when_it_is_there_again(void **state)
+{
+	(void)state;
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	fakeverbs_kill_device(1);
+	broken_info(&pair.b);
+	broken_info(&pair.a);
+	destroy_ends();
+	rdma_assert_refused(&pair.b, rdma_pair_connect(&pair), "fake1");
+	destroy_ends();
+
+	fakeverbs_revive_device(1);
+	assert_ok(rdma_pair_connect(&pair));
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	rdma_exchange_a_message(&pair);
+}
+
+/* All that is heard of it are flushes. */
+static void link__that_lost_its_address_says_so(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, 4096);
+	struct slime_endpoint_info info;
+	uint32_t number;
+
+	(void)state;
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	fakeverbs_set_gid(0, 1, 3, NULL, IBV_GID_TYPE_ROCE_V2);
+	fakeverbs_set_cut(0, 1, true);
+	fakeverbs_drop_completion(0, number);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
+	info = broken_info(&pair.a);
+	assert_int_equal(info.cause, -ECONNRESET);
+	rdma_assert_says(&info, "fake0: the link's address, GID index 3, is gone");
+}
+
+/* Its flushes are found before the event that says why. */
+static void queue_pair__with_a_fatal_event_ends_its_link_for_that_reason(void **state)
+{
+	struct slime_endpoint_info info;
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	fakeverbs_raise_qp(0, number, IBV_EVENT_QP_ACCESS_ERR);
+	info = broken_info(&pair.a);
+	assert_int_equal(info.state, SLIME_ENDPOINT_BROKEN);
+	assert_int_equal(info.cause, -EIO);
+	rdma_assert_says(&info, ibv_event_type_str(IBV_EVENT_QP_ACCESS_ERR));
+	assert_int_equal(broken_info(&pair.b).state, SLIME_ENDPOINT_BROKEN);
+}
+
+static void events__that_end_nothing_end_nothing(void **state)
+{
+	static const enum ibv_event_type types[] = {
+		IBV_EVENT_LID_CHANGE,  IBV_EVENT_PKEY_CHANGE,	    IBV_EVENT_SM_CHANGE,
+		IBV_EVENT_PORT_ACTIVE, IBV_EVENT_CLIENT_REREGISTER, IBV_EVENT_GID_CHANGE
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		fakeverbs_raise(0, types[i], 1);
+	rdma_settle(&pair);
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+}
+
+/* The op ends when nothing can land any more: its flush was seen, not before. */
+static void op__ends_after_its_queue_pair_was_drained(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, 4096);
+	uint32_t number;
+
+	(void)state;
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	fakeverbs_hold_qp(0, number, true);
+	assert_ok(slime_read(pair.a.ep, &x, 1, 0, pair.a.op));
+	fakeverbs_raise_qp(0, number, IBV_EVENT_QP_FATAL);
+	rdma_settle(&pair);
+	assert_false(slime_op_test(pair.a.op));
+	fakeverbs_hold_qp(0, number, false);
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
+}
+
+/* What is still on its way over the old link cannot land after what the new one brings. */
+static void link__begins_when_the_one_before_is_drained(void **state)
+{
+	struct slime_endpoint *ends[2] = { pair.a.ep, pair.b.ep };
+	struct slime_endpoint_info info;
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(fakeverbs_qps(1, &number, 1), 1);
+	fakeverbs_hold_qp(1, number, true);
+	fakeverbs_raise_qp(1, number, IBV_EVENT_QP_FATAL);
+	rdma_settle(&pair);
+	assert_ok(rdma_pair_connect(&pair));
+	slime_endpoint_info(ends[1], &info);
+	assert_int_equal(info.state, SLIME_ENDPOINT_BROKEN);
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	rdma_next_link(&pair);
+	slime_endpoint_close(ends[0]);
+	rdma_settle(&pair);
+	assert_ok(slime_endpoint_destroy(ends[0]));
+	assert_ok(slime_endpoint_destroy(ends[1]));
+}
+
+static void completion__that_comes_twice_is_taken_once(void **state)
+{
+	uint32_t number;
+
+	(void)state;
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	fakeverbs_duplicate_completion(0, number);
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	for (int i = 0; i < 100; i++)
+		assert_ok(rdma_write_now(&pair, LEN, 9));
+}
+
+/* The later one of the same queue pair stands for it. */
+static void completion__that_gets_lost_is_made_up_by_the_next(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, 4096);
+	struct slime_op *other;
+	uint32_t number;
+
+	(void)state;
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	assert_ok(slime_op_create(pair.a.ctx, NULL, &other));
+	fakeverbs_drop_completion(0, number);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, other));
+	assert_ok(rdma_wait(&pair, other));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_ok(slime_op_destroy(other));
+}
+
+#define N_IMMS 128 /* so many are not signaled but for the last */
+
+/* Each is answered with a message, of which a needs no poll to take one. */
+static void send_imms_to_a(void)
+{
+	for (unsigned i = 0; i < N_IMMS; i++) {
+		assert_ok(slime_write_imm(pair.b.ep, NULL, 0, 0, i, pair.b.op));
+		assert_ok(rdma_wait(&pair, pair.b.op));
+	}
+	rdma_settle(&pair);
+}
+
+static void post__that_failed_is_not_done_by_what_comes_after_it(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+	struct slime_op *op;
+
+	(void)state;
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	assert_ok(slime_op_create(pair.a.ctx, NULL, &op));
+	send_imms_to_a();
+	memset(pair.b.bytes, 0, LEN);
+	fakeverbs_fail_call_of(FAKEVERBS_POST_SEND, 1, ENOMEM);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_true(fakeverbs_failed());
+	for (unsigned i = 0; i < N_IMMS; i++) {
+		assert_ok(slime_imm_recv(pair.a.ep, op));
+		assert_true(slime_op_test(op));
+	}
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
+	assert_int_equal(pair.b.bytes[0], 0);
+	assert_ok(slime_op_destroy(op));
+}
+
+#define ALONE(fn) \
+	cmocka_unit_test_prestate_setup_teardown(fn, rdma_pair_reset, rdma_pair_end, &pair)
+#define IN_PAIR(fn) cmocka_unit_test_prestate_setup_teardown(fn, begin, rdma_pair_end, &pair)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		IN_PAIR(region__that_cannot_be_pinned_fails_its_work_only),
+		cmocka_unit_test_prestate_setup_teardown(
+			region__that_cannot_be_deregistered_is_told, begin, end_with_leftovers,
+			&pair),
+		IN_PAIR(cut__ends_both_sides_with_a_cause),
+		IN_PAIR(device__that_dies_ends_its_links),
+		ALONE(completion_queue__that_fails_ends_its_links_only),
+		IN_PAIR(completion_queue__that_fails_again_and_again_is_logged_once),
+		IN_PAIR(device__that_died_is_not_offered_while_it_is_in_use),
+		IN_PAIR(device__that_died_is_used_when_it_is_there_again),
+		IN_PAIR(link__that_lost_its_address_says_so),
+		IN_PAIR(queue_pair__with_a_fatal_event_ends_its_link_for_that_reason),
+		IN_PAIR(events__that_end_nothing_end_nothing),
+		IN_PAIR(op__ends_after_its_queue_pair_was_drained),
+		IN_PAIR(link__begins_when_the_one_before_is_drained),
+		IN_PAIR(completion__that_comes_twice_is_taken_once),
+		IN_PAIR(completion__that_gets_lost_is_made_up_by_the_next),
+		IN_PAIR(post__that_failed_is_not_done_by_what_comes_after_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
