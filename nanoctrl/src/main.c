@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nanoctrl's command line. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,15 @@ static void check_redis_url(struct cli_config *config, const struct settings *s)
 		redis_url_fini(&url);
 }
 
+static void check_lease(struct cli_config *config, const struct lease_settings *lease)
+{
+	if (2 * lease->beat_ms > lease->ttl_ms)
+		cli_config_refuse(config, "lease.beat",
+				  "expected at most half of lease.ttl, or healthy agents are given "
+				  "up: got %" PRId64 " ms of %" PRId64 " ms",
+				  lease->beat_ms, lease->ttl_ms);
+}
+
 /* 0, or -EINVAL after saying what is wrong with the configuration; -EACCES when it is well-formed
  * and asks for what it may not have. */
 static int read_settings(struct cli_config *config, const struct options *options,
@@ -62,8 +72,10 @@ static int read_settings(struct cli_config *config, const struct options *option
 		ret = cli_config_apply(config, args);
 	if (ret != -ENOMEM)
 		ret = cli_config_read(config, settings_table, out);
-	if (!ret)
+	if (!ret) {
 		check_redis_url(config, out);
+		check_lease(config, &out->lease);
+	}
 	exposed = !ret && !cli_config_n_errors(config) && !is_loopback(out->server.host) &&
 		  !out->server.insecure;
 	if (exposed)

@@ -423,6 +423,7 @@ case_wrong_words_and_values_are_refused() {
 	printf 'version: 1\nserver:\n  prot: 1\n' >"$dir/bad.yaml"
 	expect 2 "bad.yaml:3:3: " nc start --config "$dir/bad.yaml"
 	expect 2 "missing.yaml" nc start --config "$dir/missing.yaml"
+	expect 2 "lease.beat: expected at most half of lease.ttl" nc start "${options[@]}" --set lease.ttl=4s
 	expect 2 "expected a Redis URL" nc start --port 0 --redis-url http://127.0.0.1
 	expect 1 "cannot run" nc start "${options[@]}" --set redis.program=/nonexistent/redis
 	expect 2 "expected an absolute path" nc start --port 0 --data-dir relative
