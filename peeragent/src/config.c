@@ -386,10 +386,17 @@ static int read_token(struct config *c)
 
 int config_errors(const struct config *c)
 {
-	if (!cli_config_n_errors(c->source))
-		return 0;
-	cli_config_print_errors(c->source, stderr);
-	return -EINVAL;
+	size_t n = cli_config_n_errors(c->source), i;
+	const char *line;
+	char more[40];
+
+	for (i = 0; (line = cli_config_error(c->source, i)); i++)
+		c->say(line);
+	if (i < n) {
+		snprintf(more, sizeof(more), "and %zu more", n - i);
+		c->say(more);
+	}
+	return n ? -EINVAL : 0;
 }
 
 /* -EINVAL is remembered in the source, and found there. */
@@ -423,13 +430,15 @@ static int convert(struct config *c)
 	return config_errors(c);
 }
 
-int config_create(const char *file, const struct cli_args *args, struct config **out)
+int config_create(const char *file, const struct cli_args *args, config_say_fn *say,
+		  struct config **out)
 {
 	struct config *c = calloc(1, sizeof(*c));
 	int ret;
 
 	if (!c)
 		return -ENOMEM;
+	c->say = say;
 	ret = cli_config_create(&c->source);
 	if (!ret)
 		ret = read_source(c, file, args);

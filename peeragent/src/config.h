@@ -126,9 +126,13 @@ struct node {
 extern const struct cli_setting node_settings[];
 extern const struct cli_setting rdma_settings[]; /* of its part data.rdma */
 
+/* Takes one line on what is wrong with a file. */
+typedef void config_say_fn(const char *line);
+
 /* One reading of the file and of what the command line says over it. */
 struct config {
 	struct cli_config *source; /* owns every string */
+	config_say_fn *say;
 	struct node node;
 	char *token;
 	struct slime_agent_attr attr; /* points into the config */
@@ -139,8 +143,9 @@ struct config {
 	char *rdma_devices;
 };
 
-/* Read, check, convert. -EINVAL after the errors were printed to standard error, -ENOMEM. */
-int config_create(const char *file, const struct cli_args *args, struct config **out);
+/* Read, check, convert. -EINVAL after the errors were said, -ENOMEM. */
+int config_create(const char *file, const struct cli_args *args, config_say_fn *say,
+		  struct config **out);
 void config_destroy(struct config *config);
 
 /* In the order of the words of regions[].backing. */
@@ -160,7 +165,7 @@ bool config_same_rdma(const struct slime_context_attr *a, const struct slime_con
 /* The same for regions, beside the topology's own check. */
 void config_check_regions(struct config *config);
 
-/* -EINVAL when there are errors in config->source, which are printed to standard error. */
+/* -EINVAL when there are errors in config->source, which are said. */
 int config_errors(const struct config *config);
 
 /* What of these two cannot be changed while the agent runs: the key that differs, or NULL. */

@@ -78,16 +78,22 @@ static void finish(struct daemon *d, int status)
 
 /* ---- SIGHUP ---- */
 
+static void say_in_log(const char *line)
+{
+	sl_error("peeragent", "reload: %s", line);
+}
+
 /* The old file stays in force unless all of the new one can be had. The agent copies what may
  * change; everything else is as in the file of the start, to whose strings services point. */
 static void reload(struct daemon *d)
 {
 	struct config *next;
 	const char *key;
+	int ret = config_create(d->options.config, &d->args, say_in_log, &next);
 
-	if (config_create(d->options.config, &d->args, &next)) {
-		sl_error("peeragent", "reload: %s is not usable: the old one stays",
-			 d->options.config);
+	if (ret) {
+		sl_error("peeragent", "reload: %s is not usable%s: the old one stays",
+			 d->options.config, ret == -ENOMEM ? " without memory" : "");
 		return;
 	}
 	key = config_needs_restart(d->config, next);
@@ -275,15 +281,29 @@ static int dump(const struct daemon *d)
 	return ret ? cli_output_fail("peeragent", ret) : 0;
 }
 
+static void say_on_stderr(const char *line)
+{
+	fprintf(stderr, "%s\n", line);
+}
+
+/* The status for a file that cannot be had. */
+static int fail_config(int ret)
+{
+	if (ret == -EINVAL)
+		return CLI_EXIT_USAGE;
+	fprintf(stderr, "peeragent: %s\n", strerror(-ret));
+	return 1;
+}
+
 static int read_and_run(struct daemon *d)
 {
-	int ret = config_create(d->options.config, &d->args, &d->config);
+	int ret = config_create(d->options.config, &d->args, say_on_stderr, &d->config);
 
 	if (ret)
-		return ret == -EINVAL ? CLI_EXIT_USAGE : 1;
+		return fail_config(ret);
 	ret = services_load(&d->services, d->config);
 	if (ret)
-		ret = ret == -EINVAL ? CLI_EXIT_USAGE : 1;
+		ret = fail_config(ret);
 	else if (d->options.print_config)
 		ret = dump(d);
 	else if (!d->options.check)

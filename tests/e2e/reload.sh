@@ -3,7 +3,12 @@
 # SIGHUP: what changed is changed, what did not goes on, and a bad file changes nothing.
 . "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
 
-write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
+# write_a LINE...: a log of its own, as a daemon whose standard error nobody reads.
+write_a() {
+	write_agent node-a "log: { file: $work/node-a.log }" "$@"
+}
+
+write_a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
 write_agent node-b 'regions: [ { name: kv, size: 64KiB } ]'
 start_control
 start_agent node-a
@@ -12,7 +17,7 @@ wait_ready node-a node-b
 wait_link 10 node-a node-b default connected
 
 said() {
-	grep -q -- "$2" "$work/$1.err"
+	grep -q -- "$1" "$work/node-a.log"
 }
 
 region_is() {
@@ -29,7 +34,7 @@ no_link() {
 
 say "another region, another link"
 write_agent node-b 'regions: [ { name: kv2, size: 128KiB } ]'
-write_agent node-a 'links: [ { to: node-b }, { to: node-b, profile: tcp, transports: [tcp] } ]' \
+write_a 'links: [ { to: node-b }, { to: node-b, profile: tcp, transports: [tcp] } ]' \
 	'metrics: { listen: "127.0.0.1:0" }'
 kill -HUP "${pids[node-a]}" "${pids[node-b]}"
 wait_for 10 region_is kv2 131072 || fail "kv2 is not offered"
@@ -40,24 +45,24 @@ wait_link 10 node-a node-b tcp connected
 say "a bad file"
 echo 'links: [' >>"$work/node-a.yaml"
 kill -HUP "${pids[node-a]}"
-wait_for 5 said node-a 'reload:.*the old one stays' || fail "it does not say that the old file stays"
-said node-a "$work/node-a.yaml:[0-9]*:[0-9]*: " || fail "it does not say why"
+wait_for 5 said 'reload:.*the old one stays' || fail "it does not say that the old file stays"
+said "reload: $work/node-a.yaml:[0-9]*:[0-9]*: " || fail "it does not say why"
 link_is node-a node-b tcp connected || fail "the bad file took a link"
 
 say "what cannot change"
-write_agent node-a 'links: [ { to: node-b } ]' 'data: { polling: busy }'
+write_a 'links: [ { to: node-b } ]' 'data: { polling: busy }'
 kill -HUP "${pids[node-a]}"
-wait_for 5 said node-a 'reload: data cannot change' || fail "it does not say what cannot change"
+wait_for 5 said 'reload: data cannot change' || fail "it does not say what cannot change"
 link_is node-a node-b tcp connected || fail "half of the file was taken"
 
 say "a link taken out"
-write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
+write_a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
 kill -HUP "${pids[node-a]}"
 wait_for 10 no_link node-a node-b tcp || fail "the link is still there"
 wait_for 10 no_link node-b node-a tcp || fail "the peer still has the link"
 
 say "labels"
-write_agent node-a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
+write_a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
 sed -i 's/name: node-a,/name: node-a, labels: { role: prefill },/' "$work/node-a.yaml"
 kill -HUP "${pids[node-a]}"
 labelled() {
