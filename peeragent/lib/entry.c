@@ -140,6 +140,7 @@ static void begin_life(struct entry *e)
 		.peer_up = e->peer->up,
 	};
 	e->forgotten = false;
+	e->shown = false;
 	e->by = NULL;
 	e->n_connects = 0;
 	e->cause[0] = '\0';
@@ -363,9 +364,10 @@ static void show(struct entry *e, enum slime_link_state before, const char *caus
 	enum slime_link_state state = link_state(&e->link);
 	char old[sizeof(e->cause)];
 
-	if (state == before && e->report.content &&
+	if (state == before && e->shown &&
 	    (!cause || !strcmp(cause, e->cause) || state == SLIME_LINK_CONNECTED))
 		return;
+	e->shown = true;
 	memcpy(old, e->cause, sizeof(old));
 	if (state == SLIME_LINK_CONNECTED)
 		e->cause[0] = '\0';

@@ -22,6 +22,7 @@ struct entry {
 	struct connection *connection;
 	struct event *timer;
 	bool forgotten; /* stays only until nanoctrl knows */
+	bool shown;	/* reported since its life began */
 	uint64_t seen;	/* the peer's last post that was taken */
 	struct publication post;
 	uint8_t posted[POST_MAX];

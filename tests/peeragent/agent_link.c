@@ -223,6 +223,30 @@ static void link__offered_under_a_large_number_leaves_those_of_other_links_small
 	end(c);
 }
 
+/* The peer, whose endpoints are used up, cannot offer it. */
+static void link__made_anew_over_other_transports_stays_reported(void **state)
+{
+	const struct slime_agent_link over_shm = { .to = "a",
+						   .transports = { SLIME_TRANSPORT_SHM } };
+	struct slime_topology other = { .links = &over_shm, .n_links = 1 };
+	struct slime_agent_attr attr = attr_of("a");
+	struct slime_agent *a, *b;
+	struct slime_endpoint *held;
+
+	(void)state;
+	attr.data.max_endpoints = 1;
+	a = start_with(&attr);
+	b = start("b", &to_a, 1);
+	assert_connected(a, b, NULL);
+	held = get(a, "b", NULL);
+	assert_ok(slime_agent_apply(b, &other));
+	assert_true(fakectrl_wait_link("b", "a", "default", SLIME_LINK_CONNECTING, LONG_MS));
+	slime_agent_endpoint_put(a, held);
+	assert_connected(a, b, NULL);
+	end(a);
+	end(b);
+}
+
 static void link__closed_by_hand_is_forgotten_by_both(void **state)
 {
 	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
@@ -382,6 +406,7 @@ int main(void)
 		cmocka_unit_test_setup(
 			link__offered_under_a_large_number_leaves_those_of_other_links_small,
 			reset),
+		cmocka_unit_test_setup(link__made_anew_over_other_transports_stays_reported, reset),
 		cmocka_unit_test_setup(link__closed_by_hand_is_forgotten_by_both, reset),
 		cmocka_unit_test_setup(link__that_the_topology_names_is_not_taken_back, reset),
 		cmocka_unit_test_setup(link__that_a_selector_matches_comes_back_as_its_own, reset),
