@@ -294,7 +294,7 @@ int reconcile_apply(struct reconcile *r, const struct slime_topology *want)
 {
 	struct slime_topology *copy;
 	struct plan plan;
-	int ret = topology_copy(want, &copy);
+	int ret = r->links.closing ? -ESHUTDOWN : topology_copy(want, &copy);
 
 	if (ret)
 		return ret;
@@ -318,8 +318,11 @@ free_copy:
 
 int reconcile_add_link(struct reconcile *r, const struct slime_agent_link *link)
 {
-	int ret = links_wants(&r->links, link) ? -EEXIST : links_open(&r->links, link, true);
+	int ret;
 
+	if (r->links.closing)
+		return -ESHUTDOWN;
+	ret = links_wants(&r->links, link) ? -EEXIST : links_open(&r->links, link, true);
 	if (!ret)
 		ctrl_list(r->ctrl);
 	return ret;

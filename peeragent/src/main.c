@@ -83,6 +83,17 @@ static void say_in_log(const char *line)
 	sl_error("peeragent", "reload: %s", line);
 }
 
+static void apply(struct daemon *d, const struct config *next)
+{
+	int ret = slime_agent_apply(d->agent, &next->attr.topology);
+
+	if (ret)
+		sl_error("peeragent", "reload: %s: the old file stays",
+			 ret == -ESHUTDOWN ? "the agent leaves" : strerror(-ret));
+	else
+		sl_info("peeragent", "reloaded %s", d->options.config);
+}
+
 /* The old file stays in force unless all of the new one can be had. The agent copies what may
  * change; everything else is as in the file of the start, to whose strings services point. */
 static void reload(struct daemon *d)
@@ -97,16 +108,13 @@ static void reload(struct daemon *d)
 		return;
 	}
 	key = config_needs_restart(d->config, next);
-	if (key) {
+	if (key)
 		sl_error("peeragent",
 			 "reload: %s cannot change while the agent runs: restart it; the old "
 			 "file stays",
 			 key);
-	} else if (slime_agent_apply(d->agent, &next->attr.topology)) {
-		sl_error("peeragent", "reload: no memory: the old file stays");
-	} else {
-		sl_info("peeragent", "reloaded %s", d->options.config);
-	}
+	else
+		apply(d, next);
 	config_destroy(next);
 }
 

@@ -388,6 +388,20 @@ static void endpoint__of_an_agent_that_leaves_is_not_waited_for(void **state)
 	end(a);
 }
 
+static void link_add__of_an_agent_that_left_is_refused(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
+	struct slime_topology wanted = { .links = &to_b, .n_links = 1 };
+
+	(void)state;
+	assert_ok(slime_agent_stop(a, LONG_MS));
+	assert_int_equal(slime_agent_link_add(a, &to_b), -ESHUTDOWN);
+	assert_int_equal(slime_agent_apply(a, &wanted), -ESHUTDOWN);
+	assert_int_equal(slime_agent_links(a, NULL, 0), 0);
+	end(a);
+	end(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -413,6 +427,7 @@ int main(void)
 		cmocka_unit_test_setup(link__that_the_peer_wants_comes_back_as_its_own, reset),
 		cmocka_unit_test_setup(endpoint__held_outlives_its_link, reset),
 		cmocka_unit_test_setup(endpoint__of_an_agent_that_leaves_is_not_waited_for, reset),
+		cmocka_unit_test_setup(link_add__of_an_agent_that_left_is_refused, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

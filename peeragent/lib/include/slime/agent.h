@@ -190,6 +190,7 @@ SLIME_API enum slime_agent_state slime_agent_state(struct slime_agent *agent);
  * slime_agent_link_add() and regions of slime_agent_region_offer() stay. Returns when it is
  * accepted; carrying it out goes on.
  *   -EINVAL  malformed, see slime_topology_check(); the earlier one stays     -ENOMEM
+ *   -ESHUTDOWN  the agent leaves, or has ended
  */
 SLIME_API SLIME_CHECKED int slime_agent_apply(struct slime_agent *agent,
 					      const struct slime_topology *topology);
@@ -197,6 +198,7 @@ SLIME_API SLIME_CHECKED int slime_agent_apply(struct slime_agent *agent,
 /*
  * Want one more link, as if it stood in the topology.
  *   -EEXIST  a link to that agent with that profile is wanted already     -EINVAL, -ENOMEM
+ *   -ESHUTDOWN  the agent leaves, or has ended
  */
 SLIME_API SLIME_CHECKED int slime_agent_link_add(struct slime_agent *agent,
 						 const struct slime_agent_link *link);
