@@ -349,9 +349,13 @@ static struct entry *entry_for(struct links *set, struct peer *peer, const char 
 static void take(struct links *set, struct peer *peer, const struct ctrl_offer *offer,
 		 const struct post *post)
 {
-	struct entry *e = entry_for(set, peer, offer->profile, post->kind);
+	struct entry *e = entry_find(peer, offer->profile);
 
-	if (!e || offer->number <= e->seen)
+	/* Also by one that is forgotten, which would begin anew with it. */
+	if (e && offer->number <= e->seen)
+		return;
+	e = entry_for(set, peer, offer->profile, post->kind);
+	if (!e)
 		return;
 	e->seen = offer->number;
 	entry_take(e, post);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "peeragent/lib/agent.h"
+#include "peeragent/lib/entry.h"
 #include "peeragent/lib/loop.h"
 #include "peeragent/lib/peer.h"
 #include "peeragent/lib/post.h"
@@ -402,6 +403,46 @@ static void link_add__of_an_agent_that_left_is_refused(void **state)
 	end(b);
 }
 
+/* ---- what peers have posted ---- */
+
+/* Closes the link to "a" and hears of its offer once more, before nanoctrl has answered. */
+static void close_and_hear_again(void *arg)
+{
+	static const struct post offer = { POST_OFFER, false, 1, "d", 1 };
+	struct slime_agent *agent = arg;
+	struct links *links = &agent->reconcile.links;
+	struct peer *peer = SL_CONTAINER_OF(links->peers.next, struct peer, node);
+	struct entry *e = entry_find(peer, "default");
+	uint8_t bytes[POST_MAX];
+	struct ctrl_offer again = {
+		.from = "a",
+		.profile = "default",
+		.incarnation = peer->incarnation,
+		.epoch = peer->epoch,
+		.generation = peer->generation,
+		.number = e->seen,
+		.descriptor = bytes,
+		.len = post_encode(&offer, bytes),
+	};
+
+	links_close(links, &to_a, true);
+	links_offer(links, &again);
+}
+
+/* A list may name it that was read before the link was closed. */
+static void offer__that_was_taken_does_not_bring_back_a_link_that_was_closed(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
+
+	(void)state;
+	assert_ok(slime_agent_link_add(b, &to_a));
+	assert_connected(a, b, NULL);
+	loop_call(b->loop, close_and_hear_again, b);
+	assert_int_equal(slime_agent_links(b, NULL, 0), 0);
+	end(a);
+	end(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -428,6 +469,8 @@ int main(void)
 		cmocka_unit_test_setup(endpoint__held_outlives_its_link, reset),
 		cmocka_unit_test_setup(endpoint__of_an_agent_that_leaves_is_not_waited_for, reset),
 		cmocka_unit_test_setup(link_add__of_an_agent_that_left_is_refused, reset),
+		cmocka_unit_test_setup(
+			offer__that_was_taken_does_not_bring_back_a_link_that_was_closed, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
