@@ -37,11 +37,21 @@ static int send_post(struct publication *p)
 			 e->post_number, e->posted, e->posted_len, on_post_sent, e);
 }
 
+/* An answer of nanoctrl, while nobody walks the links: the peer goes with its last one. */
+static void settled(struct entry *e)
+{
+	struct peer *peer = e->peer;
+
+	destroy_if_over(e);
+	if (sl_list_empty(&peer->links))
+		peer_destroy(peer);
+}
+
 /* A peer that is gone, or another process now, will be heard of as an event. */
 static void post_settled(struct publication *p, int result)
 {
 	(void)result;
-	destroy_if_over(SL_CONTAINER_OF(p, struct entry, post));
+	settled(SL_CONTAINER_OF(p, struct entry, post));
 }
 
 static const struct publication_ops post_ops = { send_post, post_settled };
@@ -85,7 +95,7 @@ static int send_report(struct publication *p)
 static void report_settled(struct publication *p, int result)
 {
 	(void)result;
-	destroy_if_over(SL_CONTAINER_OF(p, struct entry, report));
+	settled(SL_CONTAINER_OF(p, struct entry, report));
 }
 
 static const struct publication_ops report_ops = { send_report, report_settled };

@@ -203,6 +203,23 @@ static void link__of_a_selector_ends_with_an_expired_peer_whose_connection_break
 	end(a);
 }
 
+/* As each run of a measurement is one. */
+static void peer__that_has_no_link_any_more_is_forgotten(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", &to_a, 1);
+	struct peer_question q = { a, "b", true, true };
+	uint64_t deadline_ns = sl_deadline_ns(LONG_MS);
+
+	(void)state;
+	assert_connected(a, b, NULL);
+	end(b);
+	while (q.there) {
+		assert_true(sl_clock_ns() < deadline_ns);
+		loop_call(a->loop, look_for_peer, &q);
+	}
+	end(a);
+}
+
 /* The attempt numbers of others are none of the agent's own. */
 static void link__offered_under_a_large_number_leaves_those_of_other_links_small(void **state)
 {
@@ -458,6 +475,7 @@ int main(void)
 		cmocka_unit_test_setup(
 			link__of_a_selector_ends_with_an_expired_peer_whose_connection_breaks,
 			reset),
+		cmocka_unit_test_setup(peer__that_has_no_link_any_more_is_forgotten, reset),
 		cmocka_unit_test_setup(
 			link__offered_under_a_large_number_leaves_those_of_other_links_small,
 			reset),
