@@ -206,6 +206,9 @@ int sl_progress_wait_op(struct slime_context *ctx, struct slime_op *op, uint64_t
 			atomic_fetch_add(&p->n_waiting, 1);
 			ret = wait_as_guest(ctx, op, deadline_ns);
 			atomic_fetch_sub(&p->n_waiting, 1);
+			/* The token may have been left to us, who do not want it any more. */
+			if (ret != -EAGAIN && !atomic_load(&p->token))
+				sl_token_wake_successor(p);
 		}
 	} while (ret == -EAGAIN);
 	return ret;

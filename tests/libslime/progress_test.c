@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread that drives two contexts: what a callback of one may do with the other, and tokens of
- * both held at once. */
+/* Who makes progress: one thread that drives two contexts, what a callback of one may do with the
+ * other, tokens of both held at once, and several threads that wait for one context. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,9 +8,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "src/context.h"
+#include "src/futex.h"
 #include <slime/slime.h>
 
 #define PATIENCE_MS 60000
@@ -146,6 +150,82 @@ static void enter__of_two_contexts_is_left_in_any_order(void **state)
 	}
 }
 
+/* ---- several threads, one context ---- */
+
+static struct slime_context *manual_context(void)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_context *ctx;
+
+	attr.manual = true;
+	assert_ok(slime_context_create(&attr, &ctx));
+	return ctx;
+}
+
+static bool within_patience(uint64_t began_ns)
+{
+	sched_yield();
+	return sl_clock_ns() - began_ns < PATIENCE_MS * SL_NS_PER_MS;
+}
+
+struct waiter {
+	struct slime_op *op;
+	pthread_t thread;
+};
+
+static void *wait_for_op(void *arg)
+{
+	struct waiter *w = arg;
+
+	return (void *)(intptr_t)slime_op_wait(w->op, -1);
+}
+
+/* A pending op, and a thread that sleeps on it: somebody else has the token. */
+static void waiter_begin(struct waiter *w, struct slime_context *ctx)
+{
+	assert_ok(slime_op_create(ctx, NULL, &w->op));
+	assert_ok(sl_op_begin(w->op));
+	assert_ok(pthread_create(&w->thread, NULL, wait_for_op, w));
+	while (atomic_load(&w->op->state) != SL_OP_WAITED)
+		sched_yield();
+}
+
+static void waiter_end(struct waiter *w)
+{
+	void *ret;
+
+	assert_ok(pthread_join(w->thread, &ret));
+	assert_null(ret);
+	assert_ok(slime_op_destroy(w->op));
+}
+
+/* The first in line has its op when the token is left to it, and does not run yet. */
+static void waiter__that_is_done_leaves_the_token_to_the_next(void **state)
+{
+	struct slime_context *ctx = manual_context();
+	struct waiter first, second;
+	uint64_t began;
+	bool taken;
+
+	(void)state;
+	sl_progress_enter(ctx);
+	waiter_begin(&first, ctx);
+	waiter_begin(&second, ctx);
+	atomic_store(&first.op->state, SL_OP_IDLE);
+	sl_progress_leave(ctx);
+	sl_futex_wake(&first.op->state);
+	began = sl_clock_ns();
+	do
+		taken = atomic_load(&ctx->progress.token);
+	while (!taken && within_patience(began));
+	sl_op_finish(second.op, 0, 0);
+	sl_progress_kick(ctx);
+	waiter_end(&first);
+	waiter_end(&second);
+	assert_ok(slime_context_destroy(ctx));
+	assert_true(taken);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +234,7 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(enter__of_two_contexts_is_left_in_any_order, setup,
 						teardown),
+		cmocka_unit_test(waiter__that_is_done_leaves_the_token_to_the_next),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
