@@ -80,21 +80,40 @@ unsigned sl_completions_deliver_waiting(struct sl_completions *c)
 	return n;
 }
 
+static void ring(int fd)
+{
+	uint64_t one = 1;
+	ssize_t n = write(fd, &one, sizeof(one));
+
+	/* A full counter is readable already. */
+	(void)n;
+}
+
+/* The descriptor is readable no more; what came before that was so is told of again. */
+static struct slime_op *take_after_drain(struct sl_completions *c)
+{
+	uint64_t count;
+	ssize_t n = read(c->fd, &count, sizeof(count));
+	struct slime_op *op = take_all(&c->queued);
+
+	/* Empty is normal. */
+	(void)n;
+	if (op)
+		ring(c->fd);
+	return op;
+}
+
 struct slime_op *sl_completions_next(struct sl_completions *c)
 {
 	struct slime_op *op;
-	uint64_t count;
 
 	/* Its holder may have lost the CPU in a system call. */
 	while (atomic_flag_test_and_set_explicit(&c->ready_lock, memory_order_acquire))
 		sched_yield();
-	if (!c->ready) {
-		ssize_t n = read(c->fd, &count, sizeof(count));
-
-		/* Empty is normal; what comes after this read rings again. */
-		(void)n;
+	if (!c->ready)
 		c->ready = take_all(&c->queued);
-	}
+	if (!c->ready)
+		c->ready = take_after_drain(c);
 	op = c->ready;
 	if (op)
 		c->ready = op->next;
@@ -111,15 +130,6 @@ void sl_op_abort(struct slime_op *op)
 	/* Another thread may have come to wait for it already. */
 	if (atomic_exchange_explicit(&op->state, SL_OP_IDLE, memory_order_release) == SL_OP_WAITED)
 		sl_op_wake(op);
-}
-
-static void ring(int fd)
-{
-	uint64_t one = 1;
-	ssize_t n = write(fd, &one, sizeof(one));
-
-	/* A full counter is readable already. */
-	(void)n;
 }
 
 void sl_op_wake(struct slime_op *op)

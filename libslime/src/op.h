@@ -29,7 +29,7 @@ struct sl_completions {
 	_Atomic(struct slime_op *) queued;   /* same, for slime_context_next() */
 	struct slime_op *ready;		     /* taken off queued, oldest first; under ready_lock */
 	atomic_flag ready_lock;
-	int fd;			 /* eventfd: readable while queued ops wait */
+	int fd;			 /* eventfd: readable while queued or ready ops wait */
 	void (*wake)(void *arg); /* somebody must come and deliver */
 	void *wake_arg;
 	_Atomic uint32_t n_ops; /* created and not destroyed */

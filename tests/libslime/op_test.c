@@ -117,6 +117,30 @@ static void next__of_queued_ops_empties_the_descriptor(void **state)
 	assert_int_equal(poll(&fd, 1, 0), 0);
 }
 
+/* Also while others finish. */
+static void next__leaves_the_descriptor_readable_until_the_last_was_taken(void **state)
+{
+	struct pollfd fd = { .fd = completions.fd, .events = POLLIN };
+	struct slime_op ops[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		sl_op_init(&ops[i], NULL, &completions, NULL, NULL);
+		ops[i].flags = SLIME_OP_QUEUED;
+		assert_ok(sl_op_begin(&ops[i]));
+		if (i < 3)
+			sl_op_finish(&ops[i], 0, 0);
+	}
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(poll(&fd, 1, 0), 1);
+		assert_ptr_equal(sl_completions_next(&completions), &ops[i]);
+		if (i == 1)
+			sl_op_finish(&ops[3], 0, 0);
+	}
+	assert_null(sl_completions_next(&completions));
+	assert_int_equal(poll(&fd, 1, 0), 0);
+}
+
 /* ---- pieces ---- */
 
 static uint8_t memory[4096];
@@ -251,6 +275,7 @@ int main(void)
 		WITH_COMPLETIONS(finish__of_a_failed_op_has_no_bytes),
 		WITH_COMPLETIONS(begin__of_a_pending_op_is_busy_until_it_is_taken_back),
 		WITH_COMPLETIONS(next__of_queued_ops_empties_the_descriptor),
+		WITH_COMPLETIONS(next__leaves_the_descriptor_readable_until_the_last_was_taken),
 		cmocka_unit_test(work_next__merges_what_is_adjacent),
 		cmocka_unit_test(work_next__keeps_apart_what_is_adjacent_at_one_end_only),
 		cmocka_unit_test(work_at__is_the_piece_that_comes_next),
