@@ -241,7 +241,7 @@ static int init(struct slime_context *ctx, const struct slime_context_attr *attr
 	ret = sl_completions_init(&ctx->completions, kick, ctx);
 	if (ret)
 		goto fini_regions;
-	ret = sl_poller_init(&ctx->poller);
+	ret = sl_poller_init(&ctx->poller, attr->manual);
 	if (ret)
 		goto fini_completions;
 	ret = create_transports(ctx);

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,12 +19,37 @@ static void drain_wake(struct sl_source *s, uint32_t events)
 	(void)events;
 }
 
-int sl_poller_init(struct sl_poller *p)
+static void drain_alarm(struct sl_source *s, uint32_t events)
+{
+	struct sl_poller *p = SL_CONTAINER_OF(s, struct sl_poller, alarm);
+
+	drain_wake(s, events);
+	p->alarm_ns = SL_NEVER;
+}
+
+static int add_alarm(struct sl_poller *p)
+{
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = sl_poller_add(p, &p->alarm, fd, EPOLLIN);
+	if (ret)
+		close(fd);
+	return ret;
+}
+
+int sl_poller_init(struct sl_poller *p, bool alarm)
 {
 	int ret;
 
-	*p = (struct sl_poller){ .next_timer_ns = SL_NEVER,
-				 .wake = { .fn = drain_wake, .fd = -1 } };
+	*p = (struct sl_poller){
+		.next_timer_ns = SL_NEVER,
+		.wake = { .fn = drain_wake, .fd = -1 },
+		.alarm = { .fn = drain_alarm, .fd = -1 },
+		.alarm_ns = SL_NEVER,
+	};
 	sl_list_init(&p->timers);
 	p->fd = epoll_create1(EPOLL_CLOEXEC);
 	if (p->fd < 0)
@@ -34,6 +60,8 @@ int sl_poller_init(struct sl_poller *p)
 		goto close_epoll;
 	}
 	ret = sl_poller_add(p, &p->wake, p->wake_fd, EPOLLIN);
+	if (!ret && alarm)
+		ret = add_alarm(p);
 	if (ret)
 		goto close_wake;
 	return 0;
@@ -47,6 +75,7 @@ close_epoll:
 
 void sl_poller_fini(struct sl_poller *p)
 {
+	sl_poller_close(p, &p->alarm);
 	close(p->wake_fd);
 	close(p->fd);
 }
@@ -123,6 +152,25 @@ void sl_poller_wake(struct sl_poller *p)
 
 	/* A full counter is readable already. */
 	(void)n;
+}
+
+void sl_poller_set_alarm(struct sl_poller *p)
+{
+	uint64_t ns = p->next_timer_ns;
+	/* 0 is off. */
+	struct itimerspec when = {
+		.it_value.tv_sec = ns == SL_NEVER ? 0 : (time_t)(ns / SL_NS_PER_S),
+		.it_value.tv_nsec = ns == SL_NEVER ? 0 : (long)(ns % SL_NS_PER_S),
+	};
+	int ret;
+
+	if (ns == p->alarm_ns)
+		return;
+	ret = timerfd_settime(p->alarm.fd, TFD_TIMER_ABSTIME, &when, NULL);
+	/* The descriptor and the time are valid. */
+	assert(!ret);
+	(void)ret;
+	p->alarm_ns = ns;
 }
 
 void sl_timer_init(struct sl_timer *t, sl_timer_fn *fn)
@@ -220,7 +268,7 @@ unsigned sl_poller_run(struct sl_poller *p, uint64_t deadline_ns)
 		if (!s)
 			continue;
 		s->fn(s, events[i].events);
-		handled += s != &p->wake;
+		handled += s != &p->wake && s != &p->alarm;
 	}
 	p->n_dispatching = 0;
 	return handled + run_timers(p);

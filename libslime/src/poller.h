@@ -44,12 +44,15 @@ struct sl_poller {
 	struct sl_list timers;
 	_Atomic uint64_t next_timer_ns;
 	struct sl_source wake;
+	struct sl_source alarm; /* timerfd, where timers make fd readable; else not in the set */
+	uint64_t alarm_ns;	/* what it is set to; SL_NEVER: not set */
 	/* What sl_poller_run() is about to call; removal clears it. */
 	struct sl_source *dispatching[SL_POLLER_EVENTS];
 	int n_dispatching;
 };
 
-int sl_poller_init(struct sl_poller *p);
+/* alarm: sl_poller_set_alarm() will be called. */
+int sl_poller_init(struct sl_poller *p, bool alarm);
 void sl_poller_fini(struct sl_poller *p);
 
 /* Watch fd; s->fn is set by the caller. Negative errno of epoll_ctl. */
@@ -63,6 +66,10 @@ void sl_poller_hand_over(struct sl_poller *p, struct sl_source *from, struct sl_
 
 /* From any thread: the sleeper comes back. */
 void sl_poller_wake(struct sl_poller *p);
+
+/* The set's descriptor is readable, too, from when the next timer is due. For who sleeps on it
+ * outside of sl_poller_run(), and cannot know of timers. [token] */
+void sl_poller_set_alarm(struct sl_poller *p);
 
 /*
  * Wait until deadline_ns (0: do not wait; SL_NEVER) or the next timer, then run what is due.

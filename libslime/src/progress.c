@@ -118,6 +118,8 @@ int sl_progress_arm(struct slime_context *ctx)
 		return -EAGAIN;
 	}
 	sl_token_want_poller(&ctx->progress);
+	if (ctx->attr.manual)
+		sl_poller_set_alarm(&ctx->poller);
 	sl_token_give(ctx);
 	return 0;
 }

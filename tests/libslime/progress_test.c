@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -226,6 +227,55 @@ static void waiter__that_is_done_leaves_the_token_to_the_next(void **state)
 	assert_true(taken);
 }
 
+/* ---- asleep on the descriptor ---- */
+
+/* As slime/context.h shows it. */
+static void sleep_until(struct slime_context *ctx, struct slime_op *op)
+{
+	struct pollfd fd = { .fd = slime_context_fd(ctx), .events = POLLIN };
+
+	for (;;) {
+		while (slime_context_poll(ctx) > 0 || slime_context_arm(ctx) == -EAGAIN)
+			;
+		if (slime_op_test(op))
+			return;
+		assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+	}
+}
+
+static void manual_context__is_woken_by_its_timers(void **state)
+{
+	static const enum slime_transport transports[] = { SLIME_TRANSPORT_SHM,
+							   SLIME_TRANSPORT_TCP };
+	struct slime_context *ctx = manual_context();
+	struct slime_context *other = manual_context();
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+		struct slime_endpoint *ep, *peer;
+		uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+		struct slime_op *op;
+		int len;
+
+		attr.transports[0] = transports[i];
+		assert_ok(slime_endpoint_create(ctx, &attr, &ep));
+		assert_ok(slime_endpoint_create(other, &attr, &peer));
+		assert_ok(slime_op_create(ctx, NULL, &op));
+		len = slime_endpoint_export(peer, desc, sizeof(desc));
+		assert_true(len > 0);
+		/* It does not come. */
+		assert_ok(slime_endpoint_connect(ep, desc, (size_t)len, 50, op));
+		sleep_until(ctx, op);
+		assert_int_equal(slime_op_status(op), -ETIMEDOUT);
+		assert_ok(slime_op_destroy(op));
+		assert_ok(slime_endpoint_destroy(ep));
+		assert_ok(slime_endpoint_destroy(peer));
+	}
+	assert_ok(slime_context_destroy(ctx));
+	assert_ok(slime_context_destroy(other));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +285,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(enter__of_two_contexts_is_left_in_any_order, setup,
 						teardown),
 		cmocka_unit_test(waiter__that_is_done_leaves_the_token_to_the_next),
+		cmocka_unit_test(manual_context__is_woken_by_its_timers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
