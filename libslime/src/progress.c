@@ -36,23 +36,31 @@ static void caller_entered(struct slime_context *ctx)
 	    atomic_load_explicit(&p->thread_state, memory_order_relaxed) == SL_THREAD_DEEP &&
 	    atomic_compare_exchange_strong(&p->thread_state, &deep, SL_THREAD_WATCH))
 		sl_thread_wake(p);
-	sl_token_disarm(ctx);
+	if (p->armed) {
+		p->owes_wake = !p->has_thread;
+		sl_token_disarm_armed(ctx);
+	}
 }
 
 /*
  * A caller leaves. What was finished by a submit meanwhile, and by nobody seen, is delivered first;
- * with the thread in WATCH it comes by itself, so nothing is armed.
+ * with the thread in WATCH it comes by itself, so nothing is armed. Without one somebody may sleep
+ * on the descriptor that we disarmed, and has to come and arm it again.
  */
 static void caller_leaves(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
+	bool owes_wake = p->owes_wake;
 
+	p->owes_wake = false;
 	for (;;) {
 		sl_token_give(ctx);
 		if (!sl_token_has_quiet_work(ctx) || !sl_token_try(p))
-			return;
+			break;
 		sl_token_round(ctx);
 	}
+	if (owes_wake)
+		sl_poller_wake(&ctx->poller);
 }
 
 void sl_progress_enter(struct slime_context *ctx)
@@ -94,6 +102,8 @@ int sl_progress_poll(struct slime_context *ctx)
 	if (!sl_token_try(&ctx->progress))
 		return 0;
 	caller_entered(ctx);
+	/* It is the one who armed. */
+	ctx->progress.owes_wake = false;
 	n = (int)sl_token_round(ctx);
 	/* A caller that polls now and then must find everything. */
 	if (!n)
@@ -231,6 +241,9 @@ static void until_sleeps(struct slime_context *ctx, bool (*done)(void *arg), voi
 int sl_progress_until(struct slime_context *ctx, bool (*done)(void *arg), void *arg,
 		      uint64_t deadline_ns)
 {
+	struct sl_progress *p = &ctx->progress;
+	bool owes_wake = false;
+
 	if (sl_in_round)
 		return sl_in_round == ctx && done(arg) ? 0 : -EDEADLK;
 	for (;;) {
@@ -238,12 +251,15 @@ int sl_progress_until(struct slime_context *ctx, bool (*done)(void *arg), void *
 		bool is_done;
 
 		sl_progress_enter(ctx);
+		owes_wake |= p->owes_wake;
 		sl_token_round(ctx);
 		is_done = done(arg);
 		if (!is_done) {
 			until_sleeps(ctx, done, arg, deadline_ns);
 			is_done = done(arg);
 		}
+		/* Until we have looked for the last time peers need nobody else. */
+		p->owes_wake = owes_wake && (is_done || now >= deadline_ns);
 		sl_progress_leave(ctx);
 		if (is_done)
 			return 0;

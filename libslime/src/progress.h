@@ -48,6 +48,7 @@ struct sl_progress {
 	_Atomic uint64_t n_visits;	      /* by callers */
 	/* Under the token. */
 	bool armed;	      /* peers ring us */
+	bool owes_wake;	      /* the holder disarmed what the program may sleep on */
 	uint32_t rounds;      /* since the clock was looked at for the poller's turn */
 	bool look_at_all;     /* in this round: for the transports */
 	uint32_t vain_calls;  /* system calls of the last round that found nothing */

@@ -276,6 +276,45 @@ static void manual_context__is_woken_by_its_timers(void **state)
 	assert_ok(slime_context_destroy(other));
 }
 
+static void *wait_a_moment(void *arg)
+{
+	return (void *)(intptr_t)slime_op_wait(arg, 1);
+}
+
+/* For each way to come while somebody sleeps. */
+static void manual_context__is_told_again_after_another_thread_came(void **state)
+{
+	struct side *s = &sides[0];
+	struct pollfd fd = { .fd = slime_context_fd(s->ctx), .events = POLLIN };
+	struct slime_op *op;
+
+	(void)state;
+	assert_ok(slime_op_create(s->ctx, NULL, &op));
+	for (int by_control = 0; by_control < 2; by_control++) {
+		pthread_t thread;
+		void *ret;
+
+		assert_ok(slime_imm_recv(s->ep, op));
+		while (slime_context_poll(s->ctx) > 0 || slime_context_arm(s->ctx) == -EAGAIN)
+			;
+		if (by_control) {
+			sl_progress_enter(s->ctx);
+			sl_progress_leave(s->ctx);
+		} else {
+			assert_ok(pthread_create(&thread, NULL, wait_a_moment, op));
+			assert_ok(pthread_join(thread, &ret));
+			assert_int_equal((intptr_t)ret, -ETIMEDOUT);
+		}
+		send_imm(s->other);
+		assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+		sleep_until(s->ctx, op);
+		assert_ok(slime_op_status(op));
+		while (!slime_op_test(s->other->op))
+			poll_both();
+	}
+	assert_ok(slime_op_destroy(op));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +325,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test(waiter__that_is_done_leaves_the_token_to_the_next),
 		cmocka_unit_test(manual_context__is_woken_by_its_timers),
+		cmocka_unit_test_setup_teardown(
+			manual_context__is_told_again_after_another_thread_came, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
