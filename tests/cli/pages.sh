@@ -26,7 +26,10 @@ replace()
 
 check_settings()
 {
-	"$bin/$1" --help=settings >"$tmp/table" 2>/dev/null || return 0
+	if ! "$bin/$1" --help=settings >"$tmp/table"; then
+		complain "$1 --help=settings fails"
+		return 0
+	fi
 	if ! grep -q "^<!-- begin $1 -->" "$page"; then
 		complain "docs/configuration.md has no place for the settings of $1"
 		return 0
