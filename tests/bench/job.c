@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measurements between two agents of one process. */
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/wire.h"
 #include "bench/load/pattern.h"
 #include "bench/service/job.h"
@@ -15,7 +17,40 @@
  * these takes. */
 #define USAGE_NS UINT64_C(1000000000000)
 
+/* A comparison of so many bytes takes so long: less than the timeout of a call. */
+#define LONG_CALL     (1 << 20)
+#define COMPARISON_S  10
+#define COMPARISON_NS (COMPARISON_S * SL_NS_PER_S)
+
 static struct slime_agent *a, *b;
+static _Atomic time_t compared_s;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	int ret = __real_clock_gettime(clock, ts);
+
+	if (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE)
+		ts->tv_sec += compared_s;
+	return ret;
+}
+
+int __real_memcmp(const void *x, const void *y, size_t len);
+int __wrap_memcmp(const void *x, const void *y, size_t len);
+int __wrap_memcmp(const void *x, const void *y, size_t len)
+{
+	if (len >= LONG_CALL)
+		compared_s += COMPARISON_S;
+	return __real_memcmp(x, y, len);
+}
+
+/* What clang calls where only equality is asked for. */
+int __wrap_bcmp(const void *x, const void *y, size_t len);
+int __wrap_bcmp(const void *x, const void *y, size_t len)
+{
+	return __wrap_memcmp(x, y, len);
+}
 
 /* On the progress thread alone. */
 static void usage(void *arg, struct slime_rpc_request *req)
@@ -101,6 +136,25 @@ static void run__of_calls_counts_the_cpu_time_of_those_it_measures(void **state)
 	assert_int_equal(out.peer_cpu_ns, USAGE_NS / 4);
 }
 
+static void run__of_several_calls_at_a_time_compares_their_replies_when_all_have_ended(void **state)
+{
+	const struct bench_job job = {
+		.kind = BENCH_RPC,
+		.peer = "b",
+		.transport = SLIME_TRANSPORT_SHM,
+		.rpc = { .size = LONG_CALL, .threads = 1, .inflight = 3, .iterations = 6 },
+	};
+	struct bench_result out;
+
+	(void)state;
+	compared_s = 0;
+	run(&job, &out);
+	assert_int_equal(out.trips, 6);
+	assert_in_range(out.max_ns, 1, COMPARISON_NS - 1);
+	assert_in_range(out.elapsed_ns, 1, COMPARISON_NS - 1);
+	assert_int_equal(compared_s, 3 * COMPARISON_S);
+}
+
 /* At least the reads that check the bytes are not counted. */
 static void run__of_transfers_counts_the_cpu_time_of_those_it_measures(void **state)
 {
@@ -150,6 +204,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			run__of_calls_counts_the_cpu_time_of_those_it_measures, start_pair,
 			end_pair),
+		cmocka_unit_test_setup_teardown(
+			run__of_several_calls_at_a_time_compares_their_replies_when_all_have_ended,
+			start_pair, end_pair),
 		cmocka_unit_test_setup_teardown(
 			run__of_transfers_counts_the_cpu_time_of_those_it_measures, start_pair,
 			end_pair),
