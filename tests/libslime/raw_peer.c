@@ -300,3 +300,29 @@ int raw_link(struct raw *r)
 	assert_ok(raw_connected(r));
 	return fd;
 }
+
+struct tcp_piece raw_piece(const struct raw *r, uint64_t offset, uint32_t len)
+{
+	return (struct tcp_piece){ .region = r->remote.id,
+				   .len = len,
+				   .generation = r->remote.generation,
+				   .offset = offset };
+}
+
+void raw_send_pieces(int fd, struct tcp_head h, const struct tcp_piece *pieces)
+{
+	uint8_t out[TCP_PIECE_LEN];
+
+	raw_send_head(fd, h);
+	for (unsigned i = 0; i < h.count; i++) {
+		tcp_piece_write(&pieces[i], out);
+		raw_send(fd, out, sizeof(out));
+	}
+}
+
+void raw_send_request(int fd, uint8_t kind, uint32_t id, struct tcp_piece piece)
+{
+	struct tcp_head h = { .kind = kind, .count = 1, .id = id, .len = piece.len };
+
+	raw_send_pieces(fd, h, &piece);
+}

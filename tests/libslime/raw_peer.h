@@ -82,4 +82,10 @@ int raw_link(struct raw *r);
 void raw_send_head(int fd, struct tcp_head h);
 struct tcp_head raw_recv_head(int fd);
 
+/* That piece of the endpoint's region; a frame and the list of its h.count pieces; a request of one
+ * piece. */
+struct tcp_piece raw_piece(const struct raw *r, uint64_t offset, uint32_t len);
+void raw_send_pieces(int fd, struct tcp_head h, const struct tcp_piece *pieces);
+void raw_send_request(int fd, uint8_t kind, uint32_t id, struct tcp_piece piece);
+
 #endif

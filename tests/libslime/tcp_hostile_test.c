@@ -4,50 +4,15 @@
  * ends with one line in the log, or the request gets its error; nothing else notices.
  */
 #include <errno.h>
-#include <poll.h>
-#include <linux/filter.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "raw_peer.h"
-#include "src/endpoint.h"
-#include "src/mailbox.h"
 #include "src/rpc_call.h"
 #include "src/transport/tcp/tcp.h"
 
 #define IN_RAW(fn) cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)
-
-static struct tcp_piece piece_of(const struct raw *r, uint64_t offset, uint32_t len)
-{
-	return (struct tcp_piece){ .region = r->remote.id,
-				   .len = len,
-				   .generation = r->remote.generation,
-				   .offset = offset };
-}
-
-static void send_pieces(int fd, struct tcp_head h, const struct tcp_piece *pieces)
-{
-	uint8_t out[TCP_PIECE_LEN];
-
-	raw_send_head(fd, h);
-	for (unsigned i = 0; i < h.count; i++) {
-		tcp_piece_write(&pieces[i], out);
-		raw_send(fd, out, sizeof(out));
-	}
-}
-
-static void send_request(int fd, uint8_t kind, uint32_t id, struct tcp_piece piece)
-{
-	struct tcp_head h = { .kind = kind, .count = 1, .id = id, .len = piece.len };
-
-	send_pieces(fd, h, &piece);
-}
 
 /* The link is closed for it: the peer sees its end, the endpoint breaks, one line says so. */
 static void assert_broken(struct raw *r, int fd, int cause)
@@ -82,21 +47,21 @@ static void rx__another_version_ends_the_link(void **state)
 
 static void rx__an_absurd_length_ends_the_link(void **state)
 {
-	struct tcp_piece piece = piece_of(*state, 0, UINT32_MAX);
+	struct tcp_piece piece = raw_piece(*state, 0, UINT32_MAX);
 	struct tcp_head h = { .kind = TCP_WRITE, .count = 1, .len = UINT32_MAX };
 	int fd = raw_link(*state);
 
-	send_pieces(fd, h, &piece);
+	raw_send_pieces(fd, h, &piece);
 	assert_broken(*state, fd, -EPROTO);
 }
 
 static void rx__a_length_that_is_not_the_sum_ends_the_link(void **state)
 {
-	struct tcp_piece piece = piece_of(*state, 0, 100);
+	struct tcp_piece piece = raw_piece(*state, 0, 100);
 	struct tcp_head h = { .kind = TCP_WRITE, .count = 1, .len = 200 };
 	int fd = raw_link(*state);
 
-	send_pieces(fd, h, &piece);
+	raw_send_pieces(fd, h, &piece);
 	assert_broken(*state, fd, -EPROTO);
 }
 
@@ -174,7 +139,7 @@ static void rx__more_requests_than_allowed_end_the_link(void **state)
 	int fd = raw_link(r);
 
 	for (int i = 0; i < 16; i++)
-		pieces[i] = piece_of(r, 0, sizeof(r->memory));
+		pieces[i] = raw_piece(r, 0, sizeof(r->memory));
 	/* Socket buffers take some MiB of answers, and the rest would be ours to remember. */
 	for (int i = 0; i < 200; i++) {
 		uint8_t out[TCP_HEAD_LEN + 16 * TCP_PIECE_LEN];
@@ -193,7 +158,7 @@ static void rx__a_frame_cut_off_by_the_end_is_the_end(void **state)
 {
 	int fd = raw_link(*state);
 
-	send_request(fd, TCP_WRITE, 0, piece_of(*state, 0, 1000));
+	raw_send_request(fd, TCP_WRITE, 0, raw_piece(*state, 0, 1000));
 	raw_send(fd, "only this", 9);
 	shutdown(fd, SHUT_WR);
 	assert_broken(*state, fd, -ECONNRESET);
@@ -232,7 +197,7 @@ static void assert_reply(int fd, uint32_t id, enum tcp_code code)
 
 static void write_and_expect(int fd, uint32_t id, struct tcp_piece piece, enum tcp_code code)
 {
-	send_request(fd, TCP_WRITE, id, piece);
+	raw_send_request(fd, TCP_WRITE, id, piece);
 	raw_send(fd, "12345678", piece.len);
 	assert_reply(fd, id, code);
 }
@@ -242,7 +207,7 @@ static void serve__a_write_lands_where_it_belongs(void **state)
 	struct raw *r = *state;
 	int fd = raw_link(r);
 
-	write_and_expect(fd, 7, piece_of(r, 100, 8), TCP_OK);
+	write_and_expect(fd, 7, raw_piece(r, 100, 8), TCP_OK);
 	assert_memory_equal(r->memory + 99, "\00012345678\000", 10);
 	close(fd);
 }
@@ -250,8 +215,8 @@ static void serve__a_write_lands_where_it_belongs(void **state)
 static void serve__refused_writes_leave_the_stream_in_step(void **state)
 {
 	struct raw *r = *state;
-	struct tcp_piece stale = piece_of(r, 0, 8), nowhere = piece_of(r, 0, 8);
-	struct tcp_piece wraps = piece_of(r, UINT64_MAX - 3, 8);
+	struct tcp_piece stale = raw_piece(r, 0, 8), nowhere = raw_piece(r, 0, 8);
+	struct tcp_piece wraps = raw_piece(r, UINT64_MAX - 3, 8);
 	int fd = raw_link(r);
 
 	stale.generation++;
@@ -259,8 +224,8 @@ static void serve__refused_writes_leave_the_stream_in_step(void **state)
 	write_and_expect(fd, 0, stale, TCP_STALE);
 	write_and_expect(fd, 1, nowhere, TCP_STALE);
 	write_and_expect(fd, 2, wraps, TCP_RANGE);
-	write_and_expect(fd, 3, piece_of(r, sizeof(r->memory) - 7, 8), TCP_RANGE);
-	write_and_expect(fd, 4, piece_of(r, sizeof(r->memory) - 8, 8), TCP_OK);
+	write_and_expect(fd, 3, raw_piece(r, sizeof(r->memory) - 7, 8), TCP_RANGE);
+	write_and_expect(fd, 4, raw_piece(r, sizeof(r->memory) - 8, 8), TCP_OK);
 	assert_memory_equal(r->memory, "\0\0\0\0\0\0\0\0", 8);
 	close(fd);
 }
@@ -268,11 +233,11 @@ static void serve__refused_writes_leave_the_stream_in_step(void **state)
 static void serve__a_write_of_which_one_piece_is_wrong_writes_nothing(void **state)
 {
 	struct raw *r = *state;
-	struct tcp_piece pieces[] = { piece_of(r, 0, 4), piece_of(r, sizeof(r->memory), 4) };
+	struct tcp_piece pieces[] = { raw_piece(r, 0, 4), raw_piece(r, sizeof(r->memory), 4) };
 	struct tcp_head h = { .kind = TCP_WRITE, .count = 2, .len = 8 };
 	int fd = raw_link(r);
 
-	send_pieces(fd, h, pieces);
+	raw_send_pieces(fd, h, pieces);
 	raw_send(fd, "12345678", 8);
 	assert_reply(fd, 0, TCP_RANGE);
 	assert_memory_equal(r->memory, "\0\0\0\0", 4);
@@ -287,7 +252,7 @@ static void serve__a_read_brings_the_bytes_or_the_reason(void **state)
 	int fd = raw_link(r);
 
 	memcpy(r->memory + 5, "contents", 8);
-	send_request(fd, TCP_READ, 9, piece_of(r, 5, 8));
+	raw_send_request(fd, TCP_READ, 9, raw_piece(r, 5, 8));
 	h = raw_recv_head(fd);
 	assert_int_equal(h.kind, TCP_DATA);
 	assert_int_equal(h.id, 9);
@@ -295,7 +260,7 @@ static void serve__a_read_brings_the_bytes_or_the_reason(void **state)
 	raw_recv(fd, pad, sizeof(pad));
 	raw_recv(fd, bytes, 8);
 	assert_memory_equal(bytes, "contents", 8);
-	send_request(fd, TCP_READ, 9, piece_of(r, sizeof(r->memory), 8));
+	raw_send_request(fd, TCP_READ, 9, raw_piece(r, sizeof(r->memory), 8));
 	assert_reply(fd, 9, TCP_RANGE);
 	close(fd);
 }
@@ -313,7 +278,7 @@ static void serve__what_the_region_does_not_grant_is_refused(void **state)
 
 	assert_ok(slime_remote_mr_import(desc, (size_t)len, &r->remote));
 	fd = raw_link(r);
-	write_and_expect(fd, 0, piece_of(r, 0, 8), TCP_ACCESS);
+	write_and_expect(fd, 0, raw_piece(r, 0, 8), TCP_ACCESS);
 	close(fd);
 }
 
@@ -342,278 +307,10 @@ static void serve__memory_lent_for_a_call_is_out_of_reach_of_other_peers(void **
 	assert_int_equal(call->reply_region->lent_to, r->self.endpoint);
 	call->reply_region->lent_to++;
 	write_and_expect(fd, 1, piece, TCP_STALE);
-	send_request(fd, TCP_READ, 2, piece);
+	raw_send_request(fd, TCP_READ, 2, piece);
 	assert_reply(fd, 2, TCP_STALE);
 	close(fd);
 	assert_ok(slime_call_wait(call, PATIENCE_MS));
-	assert_ok(slime_call_destroy(call));
-}
-
-/* Its process stands still with much under way, for longer than a dead host may: all comes, late.
- */
-static void serve__a_peer_that_reads_nothing_for_long_is_not_dead(void **state)
-{
-	struct raw *r = *state;
-	struct tcp_piece pieces[16];
-	struct tcp_head h = { .kind = TCP_READ, .count = 16, .len = TCP_REQUEST_MAX };
-	struct pollfd hangup = { .events = POLLRDHUP };
-	static uint8_t bytes[TCP_REQUEST_MAX];
-	int fd = raw_link(r);
-
-	for (int i = 0; i < 16; i++)
-		pieces[i] = piece_of(r, 0, sizeof(r->memory));
-	for (h.id = 0; h.id < TCP_REQUESTS; h.id++)
-		send_pieces(fd, h, pieces);
-	/* For longer than the peer's timeout it keeps the connection, though nobody reads its
-	 * answers. */
-	hangup.fd = fd;
-	assert_int_equal(poll(&hangup, 1, 3 * RAW_TIMEOUT_MS), 0);
-	for (int i = 0; i < TCP_REQUESTS; i++) {
-		assert_int_equal(raw_recv_head(fd).kind, TCP_DATA);
-		raw_recv(fd, bytes, TCP_PAD_LEN);
-		raw_recv(fd, bytes, sizeof(bytes));
-	}
-	close(fd);
-}
-
-/* An answer that comes byte by byte: no part of it is taken for another. */
-static void read__answered_byte_by_byte_brings_the_bytes(void **state)
-{
-	struct raw *r = *state;
-	struct slime_remote_mr theirs = {
-		.owner = 1, .len = 4096, .generation = 1, .access = SLIME_ACCESS_REMOTE_READ
-	};
-	struct slime_xfer xfers[] = {
-		{ .local = r->mr, .remote = &theirs, .local_offset = 10, .len = 8 },
-		{ .local = r->mr, .remote = &theirs, .remote_offset = 100, .len = 8 },
-	};
-	struct tcp_head h = { .kind = TCP_DATA, .len = 16 };
-	uint8_t list[2 * TCP_PIECE_LEN], answer[TCP_HEAD_LEN + TCP_PAD_LEN + 16] = { 0 };
-	int fd = raw_link(r);
-	int one = 1;
-
-	assert_ok(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
-	assert_ok(slime_read(r->ep, xfers, 2, 0, r->op));
-	h.id = raw_recv_head(fd).id;
-	raw_recv(fd, list, sizeof(list));
-	tcp_head_write(&h, answer);
-	memcpy(answer + TCP_HEAD_LEN + TCP_PAD_LEN, "the fourteenth..", 16);
-	for (size_t i = 0; i < sizeof(answer); i++) {
-		assert_int_equal(slime_op_wait(r->op, 1), -ETIMEDOUT);
-		/* And the next wait receives what is there. */
-		raw_send(fd, answer + i, 1);
-	}
-	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
-	assert_ok(slime_op_status(r->op));
-	assert_memory_equal(r->memory + 10, "the four", 8);
-	assert_memory_equal(r->memory, "teenth..", 8);
-	close(fd);
-}
-
-static void read_write(int fd, uint32_t id)
-{
-	static uint8_t bytes[TCP_REQUEST_MAX];
-	struct tcp_head h = raw_recv_head(fd);
-
-	assert_int_equal(h.kind, TCP_WRITE);
-	assert_int_equal(h.id, id);
-	assert_int_equal(h.len, TCP_REQUEST_MAX);
-	raw_recv(fd, bytes, h.count * TCP_PIECE_LEN);
-	raw_recv(fd, bytes, h.len);
-}
-
-static void take_write(int fd, uint32_t id)
-{
-	read_write(fd, id);
-	raw_send_head(fd, (struct tcp_head){ .kind = TCP_REPLY, .id = id });
-}
-
-/* Requests leave together, as far as the sockets have room: the first is answered while a later one
- * is half sent. */
-static void write__answered_while_the_next_request_is_half_sent_goes_on(void **state)
-{
-	static uint8_t memory[8 * TCP_REQUEST_MAX];
-	struct raw *r = *state;
-	struct slime_remote_mr theirs = { .owner = 1,
-					  .len = sizeof(memory),
-					  .generation = 1,
-					  .access = SLIME_ACCESS_REMOTE_WRITE };
-	struct slime_xfer x = { .remote = &theirs, .len = sizeof(memory) };
-	int fd = raw_link(r);
-	int window = 32 << 10;
-
-	/* The sender's buffer grows with the window: it stays below what leaves at once. */
-	assert_ok(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &window, sizeof(window)));
-	assert_ok(slime_mr_create(r->ctx, memory, sizeof(memory), 0, &x.local));
-	assert_ok(slime_write(r->ep, &x, 1, 0, r->op));
-	for (uint32_t id = 0; id < 8; id++)
-		take_write(fd, id);
-	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
-	assert_ok(slime_op_status(r->op));
-	close(fd);
-	assert_ok(slime_mr_destroy(x.local));
-}
-
-static struct tcp_conn *conn_of(struct raw *r)
-{
-	return tcp_conn_of(r->ep->attempts[SLIME_TRANSPORT_TCP].conn);
-}
-
-/* A peer that reads nothing and asks on can have us queue answers, up to a bound: an immediate that
- * comes on top of them finds no place, and the link ends. */
-static void write_imm__when_messages_are_as_many_as_may_be_ends_the_link(void **state)
-{
-	static uint8_t memory[2 * TCP_REQUEST_MAX];
-	struct raw *r = *state;
-	struct slime_remote_mr theirs = { .owner = 1,
-					  .len = sizeof(memory),
-					  .generation = 1,
-					  .access = SLIME_ACCESS_REMOTE_WRITE };
-	struct slime_xfer x = { .remote = &theirs, .len = sizeof(memory) };
-	int fd = raw_link(r);
-	struct tcp_conn *c;
-
-	assert_ok(slime_mr_create(r->ctx, memory, sizeof(memory), 0, &x.local));
-	assert_ok(slime_write_imm(r->ep, &x, 1, 0, 7, r->op));
-	take_write(fd, 0);
-	read_write(fd, 1);
-	/* Nothing is sent meanwhile. */
-	c = conn_of(r);
-	pthread_mutex_lock(&c->streams[0]->tx_lock);
-	pthread_mutex_lock(&c->lock);
-	memset(c->msgs, 0, sizeof(c->msgs));
-	c->n_msgs = SL_RING_ENTRIES;
-	pthread_mutex_unlock(&c->lock);
-	raw_send_head(fd, (struct tcp_head){ .kind = TCP_REPLY, .id = 1 });
-	while (!atomic_load(&c->ending))
-		sched_yield();
-	pthread_mutex_unlock(&c->streams[0]->tx_lock);
-	raw_await_end(fd);
-	close(fd);
-	assert_int_equal(raw_await_state(r, SLIME_ENDPOINT_BROKEN), -ENOBUFS);
-	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
-	assert_true(slime_op_status(r->op) != 0);
-	assert_ok(slime_mr_destroy(x.local));
-}
-
-/* From now on the socket takes no segment, as if its host had lost power. There are kernels where
- * only root may do that. */
-static bool fall_silent(int fd)
-{
-	struct sock_filter drop = { .code = BPF_RET | BPF_K, .k = 0 };
-	struct sock_fprog all = { .len = 1, .filter = &drop };
-
-	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all)) == 0)
-		return true;
-	assert_int_equal(errno, EPERM);
-	return false;
-}
-
-static void write__to_a_host_that_fell_silent_is_connreset_in_time(void **state)
-{
-	struct raw *r = *state;
-	struct slime_remote_mr theirs = {
-		.owner = 1, .len = 4096, .generation = 1, .access = SLIME_ACCESS_REMOTE_WRITE
-	};
-	struct slime_xfer x = { .local = r->mr, .remote = &theirs, .len = 8 };
-	int fd = raw_link(r);
-	uint64_t begin;
-
-	if (!fall_silent(fd)) {
-		close(fd);
-		skip();
-	}
-	begin = sl_clock_ms();
-	assert_ok(slime_write(r->ep, &x, 1, 0, r->op));
-	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
-	assert_int_equal(slime_op_status(r->op), -ECONNRESET);
-	/* The kernel counts in ticks; the end is seen when this thread runs again. */
-	assert_in_range(sl_clock_ms() - begin, RAW_TIMEOUT_MS - 20, 20 * RAW_TIMEOUT_MS);
-	close(fd);
-}
-
-/* It begins a write into a region and stops: the region can be had back, and the link pays. */
-static void mr_destroy__under_a_write_that_stalls_ends_the_link(void **state)
-{
-	struct raw *r = *state;
-	int fd = raw_link(r);
-
-	send_request(fd, TCP_WRITE, 0, piece_of(r, 0, 1000));
-	raw_send(fd, "only this", 9);
-	while (__atomic_load_n(&r->memory[0], __ATOMIC_ACQUIRE) != 'o')
-		sched_yield();
-	assert_ok(slime_mr_destroy(r->mr));
-	r->mr = NULL;
-	raw_await_end(fd);
-	close(fd);
-}
-
-static void *destroy_mr(void *mr)
-{
-	return slime_mr_destroy(mr) ? mr : NULL;
-}
-
-/* The peer's time is not begun anew by every other region that goes meanwhile. */
-static void mr_destroy__under_a_write_that_stalls_ends_while_others_are_destroyed(void **state)
-{
-	struct raw *r = *state;
-	struct slime_mr *other;
-	uint8_t bytes[64];
-	pthread_t thread;
-	void *left;
-	int fd = raw_link(r);
-
-	send_request(fd, TCP_WRITE, 0, piece_of(r, 0, 1000));
-	raw_send(fd, "only this", 9);
-	while (__atomic_load_n(&r->memory[0], __ATOMIC_ACQUIRE) != 'o')
-		sched_yield();
-	assert_ok(pthread_create(&thread, NULL, destroy_mr, r->mr));
-	while (pthread_tryjoin_np(thread, &left)) {
-		assert_ok(slime_mr_create(r->ctx, bytes, sizeof(bytes), 0, &other));
-		assert_ok(slime_mr_destroy(other));
-	}
-	assert_null(left);
-	r->mr = NULL;
-	raw_await_end(fd);
-	close(fd);
-}
-
-static bool has_seen(struct raw *r, enum slime_endpoint_state state)
-{
-	bool seen;
-
-	pthread_mutex_lock(&r->lock);
-	seen = r->seen[state];
-	pthread_mutex_unlock(&r->lock);
-	return seen;
-}
-
-/* Somebody looks whether the lent region is his in the moment in which its link ends. */
-static void call__ends_with_its_link_once_nobody_looks_at_what_it_lent(void **state)
-{
-	struct raw *r = *state;
-	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
-	struct sl_mailbox *mb = r->ep->mailbox;
-	struct sl_region *lent;
-	struct slime_call *call;
-	int fd = raw_link(r);
-
-	args.method = slime_rpc_method_id("any");
-	args.reply = r->memory;
-	args.reply_cap = sizeof(r->memory);
-	assert_ok(slime_call_create(r->ctx, NULL, &call));
-	assert_ok(slime_call_start(r->ep, &args, call));
-	lent = call->reply_region;
-	atomic_fetch_add(&lent->n_users, 1);
-	close(fd);
-	while (__atomic_load_n(&mb->draining.next, __ATOMIC_ACQUIRE) == &mb->draining)
-		sched_yield();
-	/* For as long as it takes to give up on it. */
-	for (int i = 0; i < 10000 && !has_seen(r, SLIME_ENDPOINT_BROKEN); i++)
-		sched_yield();
-	atomic_fetch_sub(&lent->n_users, 1);
-	assert_ok(slime_call_wait(call, PATIENCE_MS));
-	assert_int_equal(slime_call_status(call), -ECONNRESET);
 	assert_ok(slime_call_destroy(call));
 }
 
@@ -640,14 +337,6 @@ int main(void)
 		IN_RAW(serve__a_read_brings_the_bytes_or_the_reason),
 		IN_RAW(serve__what_the_region_does_not_grant_is_refused),
 		IN_RAW(serve__memory_lent_for_a_call_is_out_of_reach_of_other_peers),
-		IN_RAW(serve__a_peer_that_reads_nothing_for_long_is_not_dead),
-		IN_RAW(read__answered_byte_by_byte_brings_the_bytes),
-		IN_RAW(write__answered_while_the_next_request_is_half_sent_goes_on),
-		IN_RAW(write_imm__when_messages_are_as_many_as_may_be_ends_the_link),
-		IN_RAW(write__to_a_host_that_fell_silent_is_connreset_in_time),
-		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_the_link),
-		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_while_others_are_destroyed),
-		IN_RAW(call__ends_with_its_link_once_nobody_looks_at_what_it_lent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
