@@ -67,7 +67,7 @@ export SLIME_BUILD=$build SLIME_BIN=$build/bin SLIME_SOURCE=$source
 # Their own scripts make devices, wires and addresses of soft-RoCE, or look for them.
 is_of_the_laboratory() {
 	case $1 in
-	"$here"/* | */test-rdma-faults-wire | */test-verbs) return 0 ;;
+	"$here"/* | */test-rdma-faults-wire | */test-verbs | */test-verbs-queue) return 0 ;;
 	esac
 	return 1
 }

@@ -194,6 +194,18 @@ void pair_close(struct pair *p)
 	free(p);
 }
 
+int pair_setup(void **state)
+{
+	*state = pair_open(NULL);
+	return 0;
+}
+
+int pair_teardown(void **state)
+{
+	pair_close(*state);
+	return 0;
+}
+
 /* ---- requests ---- */
 
 void request_init(struct pair *p, struct request *r, enum ibv_wr_opcode opcode, uint64_t offset,

@@ -63,6 +63,10 @@ struct pair {
 struct pair *pair_open(const struct pair_attr *attr);
 void pair_close(struct pair *p);
 
+/* Setup and teardown of a test: *state is a pair of the defaults. */
+int pair_setup(void **state);
+int pair_teardown(void **state);
+
 /* One end's queue pair by itself: made, or moved towards the other end's as far as state. */
 struct ibv_qp *qp_new(struct pair *p, struct end *e);
 int qp_to_init(struct ibv_qp *qp);
