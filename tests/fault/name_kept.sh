@@ -34,7 +34,6 @@ done
 
 say "a stranger to a living agent"
 cp "$work/node-a.yaml" "$work/stranger.yaml"
-started=$SECONDS
 start_agent stranger
 reap stranger
 [ "$status" -eq 1 ] || fail "it ended with $status"
