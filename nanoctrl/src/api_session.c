@@ -73,6 +73,24 @@ static uint32_t ttl_ms(const struct session *s)
 	return store_config(s->store)->ttl_ms;
 }
 
+static int64_t lease_left_ms(const struct session *s)
+{
+	uint64_t gone = (sl_clock_ns() - s->beat_ns) / SL_NS_PER_MS;
+
+	return (int64_t)ttl_ms(s) - (int64_t)gone;
+}
+
+/* Who goes while its lease runs on, and beats no more, is to be back before that ends. */
+static unsigned absence_ms(const struct session *s)
+{
+	int64_t most = lease_left_ms(s) / 2;
+	unsigned ms = spread_ms();
+
+	if (most < 0)
+		return 0;
+	return ms < most ? ms : (unsigned)most;
+}
+
 /* ---- to the agent ---- */
 
 static bool fits(struct session *s, const char *line)
@@ -118,11 +136,10 @@ static void say_hello(struct session *s)
 
 static void say_beat(struct session *s)
 {
-	uint64_t gone = (sl_clock_ns() - s->beat_ns) / SL_NS_PER_MS;
 	char line[LINE_MAX_BYTES];
 
 	snprintf(line, sizeof(line), "{\"type\":\"beat\",\"lease_left_ms\":%" PRId64 "}",
-		 (int64_t)ttl_ms(s) - (int64_t)gone);
+		 lease_left_ms(s));
 	say(s, line);
 }
 
@@ -301,7 +318,7 @@ static void on_leave(void *arg, struct stream *stream, enum stream_leave why)
 	if (s->over)
 		return;
 	snprintf(line, sizeof(line), "{\"type\":\"goaway\",\"reason\":\"%s\",\"spread_ms\":%u}",
-		 why == STREAM_AGE ? "age" : "drain", spread_ms());
+		 why == STREAM_AGE ? "age" : "drain", absence_ms(s));
 	say(s, line);
 	s->over = true;
 	tail_close(s->tail);

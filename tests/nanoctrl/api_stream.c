@@ -400,6 +400,32 @@ static void upgrade__that_is_none_leaves_the_session_that_is_open(void **state)
 	api_answer_fini(&a);
 }
 
+static long long number_in(json_t *message, const char *name)
+{
+	long long n = json_integer_value(json_object_get(message, name));
+
+	json_decref(message);
+	return n;
+}
+
+static void drain__asks_nobody_to_stay_away_until_its_lease_ends(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream s;
+	char lease[512];
+	long long left;
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(open_session(f, &s, "node-a", lease), 101);
+	do
+		left = number_in(api_next_of(&s, "beat"), "lease_left_ms");
+	while (left > 900);
+	api_drain(f);
+	assert_true(number_in(api_next_of(&s, "goaway"), "spread_ms") <= left / 2);
+	api_close(&s);
+	api_stop(f);
+}
+
 static void drain__that_is_cut_off_leaves_leases_as_they_are(void **state)
 {
 	struct api_fixture *f = *state;
@@ -462,6 +488,9 @@ int main(void)
 						api_setup_short_queues, api_teardown),
 		TEST(session__without_an_upgrade_or_a_lease_is_refused),
 		TEST(upgrade__that_is_none_leaves_the_session_that_is_open),
+		cmocka_unit_test_setup_teardown(
+			drain__asks_nobody_to_stay_away_until_its_lease_ends,
+			api_setup_short_leases, api_teardown),
 		cmocka_unit_test_setup_teardown(drain__that_is_cut_off_leaves_leases_as_they_are,
 						api_setup_long_drain, api_teardown),
 		cmocka_unit_test_setup_teardown(poll__of_a_server_that_shuts_down_has_a_cursor,
