@@ -179,7 +179,8 @@ static void on_beat(void *arg, int result, uint64_t epoch)
 
 	s->n_inflight--;
 	s->beating = false;
-	if (result == STORE_OK && epoch != s->epoch) {
+	/* What replaced it in another epoch may be that Redis lost the session's opening. */
+	if ((result == STORE_OK || result == STORE_REPLACED) && epoch != s->epoch) {
 		end_resync(s, epoch);
 	} else if (result == STORE_OK) {
 		s->beat_ns = sl_clock_ns();

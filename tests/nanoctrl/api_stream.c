@@ -244,6 +244,26 @@ static void session__after_a_lost_tail_says_resync(void **state)
 	api_close(&s);
 }
 
+/* The end of what Redis acknowledged was the opening of the session. */
+static void session__of_which_redis_lost_the_opening_says_resync(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream s;
+	char lease[512];
+	json_t *v;
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(open_session(f, &s, "node-a", lease), 101);
+	json_decref(api_next_of(&s, "hello"));
+	test_redis_do(&f->redis, "HDEL {demo}:nanoctrl:agent:6:node-a session");
+	test_redis_do(&f->redis, "HSET nanoctrl:run since 8000000000000000");
+	api_send(&s, "{\"type\":\"beat\"}");
+	v = api_next_of(&s, "resync");
+	assert_string_equal(json_string_value(json_object_get(v, "cause")), "epoch");
+	json_decref(v);
+	api_close(&s);
+}
+
 /* Publishes a region under a long name again and again, until the server has dropped a queue. */
 static void flood(struct api_fixture *f, const char *name, const char *lease)
 {
@@ -481,6 +501,7 @@ int main(void)
 		TEST(session__that_is_replaced_goes_away),
 		TEST(session__after_lost_data_says_resync),
 		TEST(session__after_a_lost_tail_says_resync),
+		TEST(session__of_which_redis_lost_the_opening_says_resync),
 		TEST(session__that_is_not_read_is_reset),
 		cmocka_unit_test_setup_teardown(lines__without_room_for_a_reset_owe_it,
 						api_setup_short_queues, api_teardown),
