@@ -94,15 +94,16 @@ void nc_client_drop_idle(struct nc_client *client)
 static void time_out(struct nc_call *call)
 {
 	struct nc_error error = call->last;
+	size_t server = call->slot ? call->slot->server : call->client->server;
 
 	if (call->slot) {
-		nc_client_avoid(call->client, call->slot->server);
+		nc_client_avoid(call->client, server);
 		drop_slot(call->slot);
 	}
 	error.err = -ETIMEDOUT;
 	if (!error.message[0])
 		snprintf(error.message, sizeof(error.message), "no answer from %.200s",
-			 nc_client_url(call->client));
+			 call->client->urls[server].text);
 	finish(call, &error, NULL);
 }
 
