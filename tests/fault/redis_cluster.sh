@@ -144,7 +144,7 @@ seen() {
 wait_for 10 seen || fail "not seen in Redis: $(cat "$work/seen")"
 "$bin/nanoctrl" gc --dry-run --redis-url "$given" 2>"$work/gc" || fail "gc: $(cat "$work/gc")"
 
-spawn follower curl -sN "$url/v1/events?scope=test&follow=true" -H 'Accept: application/x-ndjson'
+spawn follower curl -sN "$url/v1/events?scope=test"
 
 say "the slot moves to another primary, and back"
 move_slot three two
