@@ -31,8 +31,13 @@ agent_at() {
 	curl -sf "${urls[$1]}/v1/agents/$2?scope=test"
 }
 
+# Of one that cannot be asked, nothing is known.
 gone_at_both() {
-	! agent_at one "$1" >/dev/null && ! agent_at two "$1" >/dev/null
+	local replica
+
+	for replica in one two; do
+		[ "$(curl -s -o /dev/null -w '%{http_code}' "${urls[$replica]}/v1/agents/$1?scope=test")" = 404 ] || return 1
+	done
 }
 
 n_expired() {
