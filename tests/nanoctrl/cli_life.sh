@@ -460,6 +460,12 @@ case_server_runs_in_the_foreground_until_a_signal() {
 	await_end "$redis"
 }
 
+# An address of this host that is not loopback, if there is one; what needs it is skipped without.
+other_address() {
+	other=$(hostname -I | tr ' ' '\n' | grep -m 1 -F . || true)
+	[ -n "$other" ] || echo "[  SKIPPED ] ${case_name}_beyond_loopback"
+}
+
 # list_entities URL: the HTTP status.
 list_entities() {
 	curl -s -m 60 -o /dev/null -w '%{http_code}' -X POST "$1/list_entities" -H 'Content-Type: application/json' -d '{}'
@@ -470,8 +476,7 @@ case_compatible_routes_are_for_whom_the_settings_say() {
 	expect 0 started nc start "${options[@]}" --set server.compat=off
 	expect 0 404 list_entities "$(field address)"
 	expect 0 stopped nc stop
-	# An address of this host that is not loopback, if there is one.
-	other=$(hostname -I | tr ' ' '\n' | grep -m 1 -F . || true)
+	other_address
 	expect 0 started nc start "${options[@]}" --host 0.0.0.0 --insecure
 	url=$(field address)
 	expect 0 200 list_entities "http://127.0.0.1:${url##*:}"
@@ -515,7 +520,7 @@ case_the_private_redis_listens_only_for_those_who_need_it() {
 	[ -n "$port" ] || die "a client is not told where Redis is"
 	expect 0 192.0.2.99 redis-cli -p "$port" hget agent:a addr
 	[ "$(start_peer b)" = "$port" ] || die "another client is sent elsewhere"
-	other=$(hostname -I | tr ' ' '\n' | grep -m 1 -F . || true)
+	other_address
 	[ -z "$other" ] || expect 1 "Connection refused" redis-cli -h "$other" -p "$port" ping
 	# The port is kept: what runs finds Redis where it was.
 	kill -9 "$(redis_pid)"
