@@ -291,3 +291,22 @@ void peer_kill(struct peer *peer)
 	close(peer->fd);
 	peer->pid = 0;
 }
+
+struct world *world_open(const struct pair_attr *attr)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	assert_non_null(w);
+	peer_start(&w->peer, attr->len);
+	end_create(&w->e, attr);
+	end_create_endpoint(&w->e, attr);
+	peer_link(&w->peer, &w->e);
+	return w;
+}
+
+void world_close(struct world *w)
+{
+	peer_kill(&w->peer);
+	end_destroy(&w->e);
+	free(w);
+}

@@ -53,6 +53,14 @@ void peer_continue(struct peer *peer);
 /* SIGKILL, reaped. Harmless when it is gone. */
 void peer_kill(struct peer *peer);
 
+/* An end of ours and a peer, linked; the memory of either is attr->len long. */
+struct world {
+	struct end e;
+	struct peer peer;
+};
+struct world *world_open(const struct pair_attr *attr);
+void world_close(struct world *w);
+
 /* What the program does as a peer. */
 int peer_main(int fd);
 

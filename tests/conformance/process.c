@@ -12,32 +12,18 @@
 /* A killed peer is known to be dead within 2 s; a starved machine has some more. */
 #define DEATH_MS 10000
 
-struct world {
-	struct end e;
-	struct peer peer;
-};
-
 static int setup(void **state)
 {
 	struct pair_attr attr = PAIR_ATTR_INIT;
-	struct world *w = calloc(1, sizeof(*w));
 
-	*state = w;
 	attr.len = LEN;
-	peer_start(&w->peer, LEN);
-	end_create(&w->e, &attr);
-	end_create_endpoint(&w->e, &attr);
-	peer_link(&w->peer, &w->e);
+	*state = world_open(&attr);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	struct world *w = *state;
-
-	peer_kill(&w->peer);
-	end_destroy(&w->e);
-	free(w);
+	world_close(*state);
 	return 0;
 }
 

@@ -11,33 +11,19 @@
 
 #define LEN (256 * KiB)
 
-struct world {
-	struct end e;
-	struct peer peer;
-};
-
 static int setup(void **state)
 {
 	struct pair_attr attr = PAIR_ATTR_INIT;
-	struct world *w = calloc(1, sizeof(*w));
 
-	*state = w;
 	attr.len = LEN;
-	attr.rails = wired_far;
-	peer_start(&w->peer, LEN); /* on the near device */
-	end_create(&w->e, &attr);
-	end_create_endpoint(&w->e, &attr);
-	peer_link(&w->peer, &w->e);
+	attr.rails = wired_far; /* the peer is on the near device */
+	*state = world_open(&attr);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	struct world *w = *state;
-
-	peer_kill(&w->peer);
-	end_destroy(&w->e);
-	free(w);
+	world_close(*state);
 	mend_wires();
 	return 0;
 }
