@@ -68,24 +68,44 @@ static int read_of(struct pair *p, const struct slime_mr *mr)
 	return read_now(p, &x);
 }
 
+/* Memory of the test's own, a region of it for each end, with access to be read. */
+struct own {
+	uint8_t *bytes;
+	struct slime_mr *a, *b;
+};
+
+static struct own open_own(struct pair *p, struct slime_mr_attr *attr, uint64_t seed)
+{
+	struct own own = { .bytes = malloc(2 * LEN) };
+
+	assert_non_null(own.bytes);
+	pattern_fill(own.bytes, 2 * LEN, seed, 0);
+	attr->access = SLIME_ACCESS_REMOTE_READ;
+	own.a = region_of(&p->a, own.bytes, attr);
+	own.b = region_of(&p->b, own.bytes + LEN, attr);
+	return own;
+}
+
+static void close_own(struct own *own)
+{
+	assert_ok(slime_mr_destroy(own->a));
+	assert_ok(slime_mr_destroy(own->b));
+	free(own->bytes);
+}
+
 /* Both as a source of our own and as the peer's. */
 static void on_demand__works_where_it_is_offered_and_is_refused_elsewhere(void **state)
 {
 	struct pair *p = *state;
 	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
 	bool near = has_paging(wired_near), far = has_paging(wired_far);
-	uint8_t *own = malloc(2 * LEN);
-	struct slime_mr *a, *b;
+	struct own own;
 
-	assert_non_null(own);
-	pattern_fill(own, 2 * LEN, 5, 0);
 	attr.on_demand = true;
-	attr.access = SLIME_ACCESS_REMOTE_READ;
-	a = region_of(&p->a, own, &attr);
-	b = region_of(&p->b, own + LEN, &attr);
+	own = open_own(p, &attr, 5);
 	log_lines_keep();
-	assert_int_equal(write_from(p, a), near ? 0 : -EOPNOTSUPP);
-	assert_int_equal(read_of(p, b), far ? 0 : -EREMOTEIO);
+	assert_int_equal(write_from(p, own.a), near ? 0 : -EOPNOTSUPP);
+	assert_int_equal(read_of(p, own.b), far ? 0 : -EREMOTEIO);
 	assert_int_equal(log_lines_with("on-demand paging was asked for, and the device has none"),
 			 !near + !far);
 	log_lines_release();
@@ -94,31 +114,22 @@ static void on_demand__works_where_it_is_offered_and_is_refused_elsewhere(void *
 	if (far)
 		assert_pattern(p->a.bytes, LEN, 5, LEN);
 	assert_ok(traffic_run(p, 0));
-	assert_ok(slime_mr_destroy(a));
-	assert_ok(slime_mr_destroy(b));
-	free(own);
+	close_own(&own);
 }
 
 static void device_memory__that_its_address_reaches_is_moved(void **state)
 {
 	struct pair *p = *state;
 	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
-	uint8_t *own = malloc(2 * LEN);
-	struct slime_mr *a, *b;
+	struct own own;
 
-	assert_non_null(own);
-	pattern_fill(own, 2 * LEN, 6, 0);
 	attr.device_memory = true;
-	attr.access = SLIME_ACCESS_REMOTE_READ;
-	a = region_of(&p->a, own, &attr);
-	b = region_of(&p->b, own + LEN, &attr);
-	assert_ok(write_from(p, a));
-	assert_ok(read_of(p, b));
+	own = open_own(p, &attr, 6);
+	assert_ok(write_from(p, own.a));
+	assert_ok(read_of(p, own.b));
 	assert_pattern(p->b.bytes, LEN, 6, 0);
 	assert_pattern(p->a.bytes, LEN, 6, LEN);
-	assert_ok(slime_mr_destroy(a));
-	assert_ok(slime_mr_destroy(b));
-	free(own);
+	close_own(&own);
 }
 
 /* Nobody knows what is there: the kernel looks for it in vain. */
