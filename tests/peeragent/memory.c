@@ -4,31 +4,16 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include <event2/event.h>
 
-#include "tests/fakes/fakectrl.h"
 #include "tests/fakes/fakecuda.h"
 #include "tests/fakes/fakeverbs.h"
+#include "tests/peeragent/agents.h"
 #include "tests/support/log_lines.h"
-#include <slime/agent.h>
 
-#define LONG_MS 60000 /* far more than anything here takes */
-#define LEN	8192
-
-#define assert_ok(expr) assert_int_equal((expr), 0)
-
-static const char *const urls[] = { "http://fake" };
-static const struct slime_agent_link to_b = { .to = "b" };
-static const struct slime_agent_region kv = {
-	.name = "kv", .size = LEN, .numa_node = -1, .access = 3
-};
+#define LEN 8192
 
 static struct fakecuda *cuda;
 
@@ -38,37 +23,23 @@ static struct slime_agent *start_on(struct event_base *base, const char *name, c
 				    const struct slime_agent_region *region,
 				    const struct slime_agent_link *link)
 {
-	struct slime_agent_attr attr = SLIME_AGENT_ATTR_INIT;
-	struct slime_agent *agent;
+	struct slime_agent_attr attr = attr_of(name);
 
 	attr.loop = base;
-	attr.name = name;
-	attr.urls = urls;
-	attr.n_urls = 1;
-	attr.retry_min_ms = 10;
-	attr.retry_max_ms = 100;
 	attr.transports[0] = SLIME_TRANSPORT_RDMA;
-	attr.data.tcp_bind = "";
 	attr.data.rdma_devices = device;
 	attr.topology.regions = region;
 	attr.topology.n_regions = region != NULL;
 	attr.topology.links = link;
 	attr.topology.n_links = link != NULL;
-	assert_ok(slime_agent_create(&attr, &agent));
-	assert_ok(slime_agent_start(agent));
-	return agent;
+	return start_with(&attr);
 }
 
-static struct slime_agent *start(const char *name, const char *device,
-				 const struct slime_agent_region *region,
-				 const struct slime_agent_link *link)
+static struct slime_agent *start_by(const char *name, const char *device,
+				    const struct slime_agent_region *region,
+				    const struct slime_agent_link *link)
 {
 	return start_on(NULL, name, device, region, link);
-}
-
-static void end(struct slime_agent *agent)
-{
-	assert_ok(slime_agent_destroy(agent));
 }
 
 /* The agent b, with that region, cannot be: with this error, and this line of the log. */
@@ -78,7 +49,7 @@ static void assert_refused(const struct slime_agent_region *region, int error, c
 	struct slime_mr *mr;
 
 	log_lines_keep();
-	b = start("b", "fake1", region, NULL);
+	b = start_by("b", "fake1", region, NULL);
 	assert_int_equal(slime_agent_wait_ready(b, LONG_MS), error);
 	assert_int_equal(slime_agent_region_local(b, "kv", &mr), error);
 	assert_int_equal(log_lines_with("region kv of 8192 bytes: "), 1);
@@ -102,13 +73,13 @@ static void open_reader(struct reader *r)
 {
 	struct slime_context *ctx;
 
-	r->agent = start("a", "fake0", NULL, &to_b);
+	r->agent = start_by("a", "fake0", NULL, &to_b);
 	ctx = slime_agent_context(r->agent);
 	assert_ok(slime_mem_alloc(ctx, LEN, NULL, &r->mem));
 	r->bytes = slime_mem_addr(r->mem);
 	assert_ok(slime_mr_create(ctx, r->bytes, LEN, 0, &r->mr));
 	assert_ok(slime_op_create(ctx, NULL, &r->op));
-	assert_ok(slime_agent_endpoint_get(r->agent, "b", NULL, LONG_MS, &r->ep));
+	r->ep = get(r->agent, "b", NULL);
 	assert_ok(slime_agent_region_remote(r->agent, "b", "kv", LONG_MS, &r->remote));
 }
 
@@ -139,10 +110,9 @@ static void write_all(struct reader *r)
 	assert_ok(slime_op_status(r->op));
 }
 
-static int reset(void **state)
+static int reset_all(void **state)
 {
-	(void)state;
-	fakectrl_reset();
+	reset(state);
 	fakeverbs_reset();
 	if (cuda)
 		*cuda = (struct fakecuda){ .left = 1 << 28, .fail_after = -1 };
@@ -177,7 +147,7 @@ static void on_demand__is_reached_and_locks_nothing(void **state)
 	(void)state;
 	caps->general_caps = IBV_ODP_SUPPORT;
 	caps->per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
-	b = start("b", "fake1", &region, NULL);
+	b = start_by("b", "fake1", &region, NULL);
 	assert_ok(slime_agent_wait_ready(b, LONG_MS));
 	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_ADVISE_MR], 1);
 	open_reader(&r);
@@ -241,13 +211,13 @@ static int load_driver(void **state)
 
 		cuda = library ? dlsym(library, "fakecuda") : NULL;
 	}
-	return cuda ? reset(state) : -1;
+	return cuda ? reset_all(state) : -1;
 }
 
 static void assert_gpu_is_reached(void)
 {
 	struct slime_agent_region region = of_gpu(FAKECUDA_PCI);
-	struct slime_agent *b = start("b", "fake1", &region, NULL);
+	struct slime_agent *b = start_by("b", "fake1", &region, NULL);
 	struct reader r;
 
 	assert_ok(slime_agent_wait_ready(b, LONG_MS));
@@ -351,7 +321,7 @@ static void gpu__whose_driver_fails_leaves_nothing(void **state)
 		cuda->has_dmabuf = true;
 		fakeverbs_device(1)->dmabuf_errno = 0;
 		log_lines_keep();
-		b = start("b", "fake1", &region, NULL);
+		b = start_by("b", "fake1", &region, NULL);
 		if (!slime_agent_wait_ready(b, LONG_MS)) {
 			cuda->fail_after = -1;
 			end(b);
@@ -396,7 +366,7 @@ static void apply__other_readers_while_it_is_allocated_are_taken_then(void **sta
 	(void)state;
 	hold_alloc();
 	log_lines_keep();
-	b = start("b", "fake1", &region, NULL);
+	b = start_by("b", "fake1", &region, NULL);
 	region.allow = first;
 	region.n_allow = 1;
 	assert_ok(slime_agent_apply(b, &want));
@@ -435,7 +405,7 @@ static void destroy__while_a_withdrawn_region_is_allocated_leaves_nothing(void *
 
 int main(void)
 {
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, reset, check)
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, reset_all, check)
 #define GPU(fn)	 cmocka_unit_test_setup_teardown(fn, load_driver, check)
 	const struct CMUnitTest tests[] = {
 		CASE(on_demand__is_reached_and_locks_nothing),
