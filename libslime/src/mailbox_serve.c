@@ -35,14 +35,57 @@ static struct sl_conn *conn_of(const struct sl_mailbox *mb)
 	return atomic_load_explicit(&mb->ep->conn, memory_order_relaxed);
 }
 
+/* ---- requests whose callers gave up ---- */
+
+/*
+ * Answer for a handler that works on copies of its own: its request leaves the slot and is gone
+ * with its answer, which nobody reads.
+ */
+static void detach(struct sl_mailbox *mb, struct slime_rpc_request *req)
+{
+	uint32_t held = SL_REQUEST_HELD;
+	struct sl_conn *conn = conn_of(mb);
+	struct sl_msg reply = {
+		.kind = SL_MSG_REPLY,
+		.slot = req->slot,
+		.w[SL_REPLY_ID] = req->id,
+		.w[SL_REPLY_STATUS] = SL_REPLY_CANCELLED,
+	};
+	uint64_t len = req->len;
+
+	if (req->method->attr.flags & SLIME_RPC_IN_PLACE ||
+	    atomic_load(&mb->rpc->n_detached) >= SL_DETACHED_MAX)
+		return;
+	atomic_fetch_add(&mb->rpc->n_detached, 1);
+	sl_rpc_add_child(mb->ctx);
+	if (!atomic_compare_exchange_strong(&req->state, &held, SL_REQUEST_DETACHED_CANCELLED)) {
+		atomic_fetch_sub(&mb->rpc->n_detached, 1);
+		sl_rpc_remove_child(mb->ctx);
+		return;
+	}
+	mb->requests[reply.slot] = NULL;
+	sl_endpoint_count(mb->ep, SLIME_KIND_SERVE, -ECANCELED, len);
+	conn->ops->post(conn, &reply);
+}
+
+/* What was out of reach when its caller gave up. */
+static void detach_cancelled(struct sl_mailbox *mb)
+{
+	for (unsigned i = 0; i < SL_CALL_SLOTS; i++) {
+		struct slime_rpc_request *req = mb->requests[i];
+
+		if (req && state_of(req) == SL_REQUEST_HELD && atomic_load(&req->cancelled))
+			detach(mb, req);
+	}
+}
+
 /* ---- to the handler ---- */
 
-/* On a worker, which took it from QUEUED. */
+/* On a worker, which took it from QUEUED to HELD. */
 static void run_job(struct sl_job *job)
 {
 	struct slime_rpc_request *req = SL_CONTAINER_OF(job, struct slime_rpc_request, job);
 
-	set_state(req, SL_REQUEST_HELD);
 	if (atomic_load(&req->cancelled) || sl_request_expired(req))
 		sl_request_skip(req);
 	else
@@ -60,6 +103,8 @@ static void deliver(struct sl_mailbox *mb, struct slime_rpc_request *req)
 	set_state(req, SL_REQUEST_QUEUED);
 	req->job.run = run_job;
 	req->job.n_running = &mb->n_running;
+	req->job.state = &req->state;
+	req->job.taken = SL_REQUEST_HELD;
 	sl_workers_put(&mb->rpc->workers, &req->job);
 }
 
@@ -180,6 +225,7 @@ uint64_t sl_requests_look(struct sl_mailbox *mb, uint64_t now_ns)
 	uint64_t next = SL_NEVER;
 	struct sl_list *e, *tmp;
 
+	detach_cancelled(mb);
 	sl_list_for_each_safe (e, tmp, &mb->unread) {
 		struct slime_rpc_request *req = SL_CONTAINER_OF(e, struct slime_rpc_request, link);
 
@@ -351,37 +397,6 @@ bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const ui
 
 /* ---- the caller gave up ---- */
 
-/*
- * Answer for a handler that works on copies of its own: its request leaves the slot and is gone
- * with its answer, which nobody reads.
- */
-static void detach(struct sl_mailbox *mb, struct slime_rpc_request *req, const struct sl_msg *m)
-{
-	uint32_t held = SL_REQUEST_HELD;
-	struct sl_conn *conn = conn_of(mb);
-	struct sl_msg reply = {
-		.kind = SL_MSG_REPLY,
-		.slot = m->slot,
-		.w[SL_REPLY_ID] = req->id,
-		.w[SL_REPLY_STATUS] = SL_REPLY_CANCELLED,
-	};
-	uint64_t len = req->len;
-
-	if (req->method->attr.flags & SLIME_RPC_IN_PLACE ||
-	    atomic_load(&mb->rpc->n_detached) >= SL_DETACHED_MAX)
-		return;
-	atomic_fetch_add(&mb->rpc->n_detached, 1);
-	sl_rpc_add_child(mb->ctx);
-	if (!atomic_compare_exchange_strong(&req->state, &held, SL_REQUEST_DETACHED_CANCELLED)) {
-		atomic_fetch_sub(&mb->rpc->n_detached, 1);
-		sl_rpc_remove_child(mb->ctx);
-		return;
-	}
-	mb->requests[m->slot] = NULL;
-	sl_endpoint_count(mb->ep, SLIME_KIND_SERVE, -ECANCELED, len);
-	conn->ops->post(conn, &reply);
-}
-
 bool sl_requests_cancel(struct sl_mailbox *mb, const struct sl_msg *m)
 {
 	struct slime_rpc_request *req;
@@ -401,12 +416,15 @@ bool sl_requests_cancel(struct sl_mailbox *mb, const struct sl_msg *m)
 	case SL_REQUEST_QUEUED:
 		if (sl_workers_take_back(&mb->rpc->workers, &req->job))
 			sl_request_refuse(req, SL_REPLY_CANCELLED);
+		else
+			detach(mb, req);
 		break;
 	case SL_REQUEST_HELD:
-		detach(mb, req, m);
+		detach(mb, req);
 		break;
 	default:
-		break; /* its answer is on the way, or comes after the read */
+		break; /* its answer is on the way, or comes after the read; or its handler gets a
+			* buffer, and makes us look again after that */
 	}
 	return true;
 }

@@ -131,6 +131,17 @@ static bool claim(struct slime_rpc_request *req)
 	return false;
 }
 
+/* To the handler: the opposite of claim(). */
+static void give_back(struct slime_rpc_request *req)
+{
+	struct sl_rpc *rpc = req->rpc;
+
+	atomic_store(&req->state, SL_REQUEST_HELD);
+	/* Who cancels says so first and then looks whether it is HELD: it was not. */
+	if (atomic_load(&req->cancelled))
+		sl_rpc_ring(rpc);
+}
+
 static void begin_reply(struct answer *a, enum sl_reply_status status)
 {
 	a->reply = (struct sl_msg){
@@ -415,7 +426,7 @@ int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len)
 	return send_long(&a, req->out, 0, len);
 }
 
-/* Memory for a reply; the request is claimed, or we have the token. */
+/* Memory for a reply; if that is long the request is claimed, or we have the token. */
 static uint8_t *find_buffer(struct slime_rpc_request *req, size_t len)
 {
 	struct sl_conn *conn;
@@ -446,7 +457,7 @@ void *slime_rpc_reply_buffer(struct slime_rpc_request *req, size_t len)
 	if (sl_context_check(req->ctx) || len > req->reply_cap || slime_rpc_request_cancelled(req))
 		return NULL;
 	/* Otherwise the mailbox could go while we use its memory. */
-	if (handling != req || !is_inline(req)) {
+	if (!is_short(req, len) && (handling != req || !is_inline(req))) {
 		if (!claim(req))
 			return NULL;
 		claimed = true;
@@ -454,7 +465,7 @@ void *slime_rpc_reply_buffer(struct slime_rpc_request *req, size_t len)
 	req->buffer = find_buffer(req, len);
 	req->buffer_len = len;
 	if (claimed)
-		atomic_store_explicit(&req->state, SL_REQUEST_HELD, memory_order_release);
+		give_back(req);
 	return req->buffer;
 }
 

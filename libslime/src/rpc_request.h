@@ -25,8 +25,8 @@
  *	HELD -> ANSWERING [-> WRITING] -> FREE
  *	HELD -> DETACHED_*                  nobody waits for the answer; gone with it
  *
- * Whoever answers takes it from HELD to ANSWERING, and a worker from QUEUED to HELD; all else is
- * done as [token].
+ * Whoever answers takes it from HELD to ANSWERING, and who asks for a long buffer for as long as
+ * that takes; a worker takes it from QUEUED to HELD; all else is done as [token].
  */
 enum sl_request_state {
 	SL_REQUEST_FREE,

@@ -22,6 +22,8 @@ static struct sl_job *take(struct sl_workers *w)
 	if (e) {
 		job = SL_CONTAINER_OF(e, struct sl_job, link);
 		atomic_fetch_add(job->n_running, 1);
+		if (job->state)
+			atomic_store_explicit(job->state, job->taken, memory_order_release);
 	}
 	pthread_mutex_unlock(&w->lock);
 	return job;

@@ -17,6 +17,9 @@ struct sl_job {
 	struct sl_list link;
 	void (*run)(struct sl_job *job); /* the job is not touched any more once this was called */
 	_Atomic uint32_t *n_running;	 /* counts the job while it runs; outlives it */
+	_Atomic uint32_t
+		*state; /* is `taken` from when it cannot be taken back; NULL: nothing is */
+	uint32_t taken;
 };
 
 struct sl_workers {
@@ -41,7 +44,7 @@ void sl_workers_fini(struct sl_workers *w);
 
 void sl_workers_put(struct sl_workers *w, struct sl_job *job);
 
-/* Take a queued job back: false when it runs, or ran. */
+/* Take a queued job back: false when it runs, or ran, and its state says so. */
 bool sl_workers_take_back(struct sl_workers *w, struct sl_job *job);
 
 #endif

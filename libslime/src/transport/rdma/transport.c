@@ -340,6 +340,7 @@ static void start(struct sl_workers *workers, struct rdma_transport *t, struct r
 	job->done = done;
 	job->job.run = run_job;
 	job->job.n_running = &t->n_running;
+	job->job.state = NULL;
 	sl_list_init(&job->link);
 	sl_list_init(&job->job.link);
 	pthread_mutex_lock(&t->lock);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* While memory for a long message is had: callers that give up at that moment, and who waits for
+ * it. Both contexts are moved from here, so that each moment is the one that is meant. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <sched.h>
+
+#include "base/clock.h"
+#include "libslime/rpc_pair.h"
+#include "src/rpc_pool.h"
+
+#define LONG_LEN 100000
+
+static struct pair *p;
+static struct slime_call *call;
+static struct slime_rpc_request *req;
+static void (*meanwhile)(void); /* while the next chunk is had */
+static uint8_t bytes[LONG_LEN];
+
+int __real_sl_pool_get(struct sl_pool *pool, struct sl_account *a, uint64_t len, bool admitted,
+		       const struct sl_chunk *beside, struct sl_chunk **out);
+int __wrap_sl_pool_get(struct sl_pool *pool, struct sl_account *a, uint64_t len, bool admitted,
+		       const struct sl_chunk *beside, struct sl_chunk **out);
+
+int __wrap_sl_pool_get(struct sl_pool *pool, struct sl_account *a, uint64_t len, bool admitted,
+		       const struct sl_chunk *beside, struct sl_chunk **out)
+{
+	void (*fn)(void) = meanwhile;
+
+	meanwhile = NULL;
+	if (fn)
+		fn();
+	return __real_sl_pool_get(pool, a, len, admitted, beside, out);
+}
+
+static void open_pair(enum slime_transport transport)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	attr.manual = true;
+	p = pair_open(transport, &attr);
+	call = make_call(p->a.ctx);
+}
+
+static void close_pair(void)
+{
+	assert_int_equal(slime_call_destroy(call), 0);
+	pair_close(p);
+}
+
+static int poll_both(void)
+{
+	return slime_context_poll(p->a.ctx) + slime_context_poll(p->b.ctx);
+}
+
+static bool came_true(bool (*cond)(void))
+{
+	uint64_t end = sl_clock_ns() + PAIR_TIMEOUT_MS * SL_NS_PER_MS;
+
+	while (!cond() && sl_clock_ns() < end) {
+		poll_both();
+		sched_yield();
+	}
+	return cond();
+}
+
+static bool is_over(void)
+{
+	return slime_call_test(call);
+}
+
+static bool is_on_shelf(void)
+{
+	return shelf_count(&p->b.shelf) == 1;
+}
+
+static bool is_told(void)
+{
+	return slime_rpc_request_cancelled(req);
+}
+
+static void start(const char *method, size_t len, size_t cap)
+{
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+
+	args.method = slime_rpc_method_id(method);
+	args.request = bytes;
+	args.request_len = len;
+	args.reply = bytes;
+	args.reply_cap = cap;
+	assert_int_equal(slime_call_start(p->a.ep, &args, call), 0);
+}
+
+static void cancel_until_told(void)
+{
+	assert_int_equal(slime_call_cancel(call), 0);
+	assert_true(came_true(is_told));
+}
+
+static void cancel__while_the_handler_gets_a_buffer_does_not_wait_for_it(void **state)
+{
+	static const enum slime_transport transports[] = { SLIME_TRANSPORT_SHM,
+							   SLIME_TRANSPORT_TCP };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		open_pair(transports[i]);
+		start("defer", 8, LONG_LEN);
+		assert_true(came_true(is_on_shelf));
+		req = shelf_take(&p->b.shelf);
+		meanwhile = cancel_until_told;
+		assert_non_null(slime_rpc_reply_buffer(req, LONG_LEN));
+		assert_null(meanwhile);
+		assert_true(came_true(is_over));
+		assert_int_equal(slime_call_status(call), -ECANCELED);
+		assert_int_equal(slime_rpc_reply_commit(req, LONG_LEN), -ECANCELED);
+		close_pair();
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cancel__while_the_handler_gets_a_buffer_does_not_wait_for_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
