@@ -100,6 +100,18 @@ static inline struct sl_msg request_msg(const struct slime_call *call, uint64_t 
 	};
 }
 
+/*
+ * Whether a call that was just shown to those who look for cancelled ones is one: they may have
+ * looked before. Who cancels says so first, then looks. What was lent may have taken seconds to
+ * copy; others took no time, and are not worth a fence.
+ */
+static inline bool was_cancelled(const struct slime_call *call)
+{
+	if (call->flags)
+		atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load_explicit(&call->gave_up, memory_order_relaxed);
+}
+
 /* Send the call by a slot that was taken: the request's id, which its caller notes to have left; 0:
  * it did not. The call may have ended when this returns. */
 static inline uint64_t send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call,
@@ -113,11 +125,13 @@ static inline uint64_t send(struct sl_mailbox *mb, struct sl_conn *conn, struct 
 	uint8_t *to = in_slot ? conn->ops->slot(conn, SL_AREA_REQUEST, n) : NULL;
 	uint32_t len = to ? fill_slot(call, to) : along ? (uint32_t)call->args.request_len : 0;
 	struct sl_msg m = request_msg(call, id, n, len, others_under_way(mb, conn));
+	bool cancelled;
 
 	slot->call = call;
 	slot->at = to;
 	slot->len = along ? 0 : len < FETCHED_MAX ? len : FETCHED_MAX;
 	atomic_store_explicit(&slot->id, id, memory_order_release);
+	cancelled = was_cancelled(call);
 	/* Without a place to write to the connection is at its end, which ends the call, too. */
 	if (in_slot && !to)
 		id = 0;
@@ -126,6 +140,8 @@ static inline uint64_t send(struct sl_mailbox *mb, struct sl_conn *conn, struct 
 	else
 		conn->ops->post(conn, &m);
 	sl_mailbox_deadline(mb, deadline_ns);
+	if (cancelled)
+		sl_endpoint_ring(mb->ep);
 	return id;
 }
 
@@ -280,6 +296,7 @@ void sl_calls_send_or_wait(struct sl_mailbox *mb, struct sl_conn *conn, struct s
 {
 	uint64_t deadline_ns = call->deadline_ns;
 	int slot = atomic_load(&mb->n_waiting) ? -1 : sl_call_slots_take(&mb->free);
+	bool cancelled;
 
 	if (slot >= 0) {
 		send_and_note(mb, conn, call, (unsigned)slot);
@@ -288,8 +305,12 @@ void sl_calls_send_or_wait(struct sl_mailbox *mb, struct sl_conn *conn, struct s
 	pthread_mutex_lock(&mb->lock);
 	sl_list_append(&mb->waiting, &call->link);
 	atomic_fetch_add(&mb->n_waiting, 1);
+	/* Who looked for cancelled calls before had the lock. */
+	cancelled = atomic_load_explicit(&call->gave_up, memory_order_relaxed);
 	pthread_mutex_unlock(&mb->lock);
 	sl_mailbox_deadline(mb, deadline_ns);
+	if (cancelled)
+		sl_endpoint_ring(mb->ep);
 	sl_calls_dispatch(mb, conn);
 }
 

@@ -57,6 +57,12 @@ static int poll_both(void)
 	return slime_context_poll(p->a.ctx) + slime_context_poll(p->b.ctx);
 }
 
+static void poll_while_there_is_something(void)
+{
+	while (poll_both())
+		;
+}
+
 static bool came_true(bool (*cond)(void))
 {
 	uint64_t end = sl_clock_ns() + PAIR_TIMEOUT_MS * SL_NS_PER_MS;
@@ -95,6 +101,27 @@ static void start(const char *method, size_t len, size_t cap)
 	assert_int_equal(slime_call_start(p->a.ep, &args, call), 0);
 }
 
+static void cancel_and_look(void)
+{
+	assert_int_equal(slime_call_cancel(call), 0);
+	poll_while_there_is_something();
+}
+
+/* Over tcp nothing is copied. */
+static void cancel__while_the_request_is_copied_ends_the_call(void **state)
+{
+	(void)state;
+	open_pair(SLIME_TRANSPORT_SHM);
+	meanwhile = cancel_and_look;
+	start("defer", LONG_LEN, 0);
+	assert_null(meanwhile);
+	assert_true(came_true(is_over));
+	assert_int_equal(slime_call_status(call), -ECANCELED);
+	if (is_on_shelf())
+		assert_int_equal(slime_rpc_reply(shelf_take(&p->b.shelf), NULL, 0), -ECANCELED);
+	close_pair();
+}
+
 static void cancel_until_told(void)
 {
 	assert_int_equal(slime_call_cancel(call), 0);
@@ -125,6 +152,7 @@ static void cancel__while_the_handler_gets_a_buffer_does_not_wait_for_it(void **
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cancel__while_the_request_is_copied_ends_the_call),
 		cmocka_unit_test(cancel__while_the_handler_gets_a_buffer_does_not_wait_for_it),
 	};
 
