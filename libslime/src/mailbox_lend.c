@@ -104,6 +104,26 @@ static int lend_chunk(struct sl_mailbox *mb, uint64_t len, const struct sl_chunk
 	return ret;
 }
 
+/* Of what has to be lent, whether it lies where the peer can have it. */
+static bool lies_well(const struct sl_mailbox *mb, const void *ptr, const struct slime_mr *mr)
+{
+	return mr ? is_reachable(mb, mr) : ptr && lends_any_memory(mb);
+}
+
+/*
+ * Whether there is room for both chunks of a call that needs two. Asked before it has one: who
+ * waits for memory is told when a chunk is given back, and would be so by the first of his own.
+ */
+static bool has_room(struct sl_mailbox *mb, const struct slime_call *call)
+{
+	const struct slime_call_args *a = &call->args;
+
+	if (!(call->flags & SL_REQUEST_LENT) || !(call->flags & SL_REPLY_LENT) ||
+	    lies_well(mb, a->request, a->request_mr) || lies_well(mb, a->reply, a->reply_mr))
+		return true;
+	return sl_pool_would_admit(&mb->rpc->pool, &mb->calling, a->request_len + a->reply_cap);
+}
+
 static int lend_request(struct sl_mailbox *mb, struct slime_call *call)
 {
 	const struct slime_call_args *a = &call->args;
@@ -178,9 +198,9 @@ void sl_lend_forget(struct sl_mailbox *mb, struct slime_call *call)
 
 int sl_lend(struct sl_mailbox *mb, struct slime_call *call)
 {
-	int ret = 0;
+	int ret = has_room(mb, call) ? 0 : -EAGAIN;
 
-	if (call->flags & SL_REQUEST_LENT)
+	if (!ret && call->flags & SL_REQUEST_LENT)
 		ret = lend_request(mb, call);
 	if (!ret && call->flags & SL_REPLY_LENT)
 		ret = lend_reply(mb, call);

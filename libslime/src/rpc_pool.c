@@ -173,15 +173,31 @@ static int warm(struct sl_pool *pool, struct sl_arena *a)
 
 /* ---- chunks ---- */
 
-static bool admit(struct sl_pool *pool, struct sl_account *a, uint64_t bytes, uint64_t own)
+static bool is_admissible(const struct sl_pool *pool, const struct sl_account *a, uint64_t bytes,
+			  uint64_t own)
 {
 	if (bytes && a->admitted > own && a->admitted + bytes > SL_ACCOUNT_ADMIT)
 		return false;
-	if (bytes && pool->admitted > own && pool->admitted + bytes > SL_POOL_ADMIT)
+	return !bytes || pool->admitted <= own || pool->admitted + bytes <= SL_POOL_ADMIT;
+}
+
+static bool admit(struct sl_pool *pool, struct sl_account *a, uint64_t bytes, uint64_t own)
+{
+	if (!is_admissible(pool, a, bytes, own))
 		return false;
 	a->admitted += bytes;
 	pool->admitted += bytes;
 	return true;
+}
+
+bool sl_pool_would_admit(struct sl_pool *pool, const struct sl_account *a, uint64_t bytes)
+{
+	bool would;
+
+	pthread_mutex_lock(&pool->lock);
+	would = is_admissible(pool, a, bytes, 0);
+	pthread_mutex_unlock(&pool->lock);
+	return would;
 }
 
 static void dismiss(struct sl_pool *pool, struct sl_account *a, uint64_t bytes)

@@ -70,6 +70,9 @@ void sl_account_init(struct sl_account *a, bool exposed);
 int sl_pool_get(struct sl_pool *pool, struct sl_account *a, uint64_t len, bool admit,
 		const struct sl_chunk *beside, struct sl_chunk **out);
 
+/* Whether chunks of so many bytes would be admitted at this moment. */
+bool sl_pool_would_admit(struct sl_pool *pool, const struct sl_account *a, uint64_t bytes);
+
 /* Says whether the account has idle memory now, and had none before. */
 bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *chunk);
 

@@ -7,10 +7,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include "base/clock.h"
 #include "libslime/rpc_pair.h"
+#include "src/endpoint.h"
+#include "src/mailbox.h"
 #include "src/rpc_pool.h"
 
 #define LONG_LEN 100000
@@ -149,11 +152,40 @@ static void cancel__while_the_handler_gets_a_buffer_does_not_wait_for_it(void **
 	}
 }
 
+static void let_others_have(struct sl_mailbox *mb, uint64_t len)
+{
+	pthread_mutex_lock(&mb->rpc->pool.lock);
+	mb->calling.admitted += len;
+	pthread_mutex_unlock(&mb->rpc->pool.lock);
+}
+
+/* There is room for one. */
+static void call__that_waits_for_two_chunks_lets_its_context_sleep(void **state)
+{
+	struct sl_mailbox *mb;
+	unsigned rounds = 0;
+
+	(void)state;
+	open_pair(SLIME_TRANSPORT_SHM);
+	mb = p->a.ep->mailbox;
+	let_others_have(mb, SL_ACCOUNT_ADMIT - LONG_LEN);
+	start("echo_inline", LONG_LEN, LONG_LEN);
+	while (slime_context_poll(p->a.ctx) > 0 || slime_context_arm(p->a.ctx) == -EAGAIN)
+		assert_true(rounds++ < 1000);
+	assert_false(is_over());
+	let_others_have(mb, -(SL_ACCOUNT_ADMIT - LONG_LEN));
+	sl_rpc_ring(mb->rpc);
+	assert_true(came_true(is_over));
+	assert_int_equal(slime_call_status(call), 0);
+	close_pair();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cancel__while_the_request_is_copied_ends_the_call),
 		cmocka_unit_test(cancel__while_the_handler_gets_a_buffer_does_not_wait_for_it),
+		cmocka_unit_test(call__that_waits_for_two_chunks_lets_its_context_sleep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
