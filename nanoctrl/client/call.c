@@ -29,6 +29,8 @@ static void arm(struct nc_call *call)
 
 	if (call->retry_ns && call->retry_ns < at)
 		at = call->retry_ns;
+	if (call->silence_ns && call->silence_ns < at)
+		at = call->silence_ns;
 	if (at > now) {
 		/* Rounded up: never early. */
 		uint64_t us = (at - now + SL_NS_PER_US - 1) / SL_NS_PER_US;
@@ -111,6 +113,7 @@ static void time_out(struct nc_call *call)
 static void retry(struct nc_call *call, uint64_t delay_ms)
 {
 	call->attempts++;
+	call->silence_ns = 0;
 	call->retry_ns = sl_clock_ns() + delay_ms * SL_NS_PER_MS;
 	arm(call);
 }
@@ -128,6 +131,14 @@ static void fail_attempt(struct nc_call *call, size_t server, int err, const cha
 	retry(call, wait_ms);
 }
 
+static void give_up_attempt(struct nc_call *call)
+{
+	size_t server = call->slot->server;
+
+	drop_slot(call->slot);
+	fail_attempt(call, server, -ETIMEDOUT, "no answer");
+}
+
 /* The loop's clock is that of its turn: after a long turn a timer is early. */
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
@@ -138,6 +149,11 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (now >= call->deadline_ns) {
 		time_out(call);
+		return;
+	}
+	if (call->silence_ns && now >= call->silence_ns) {
+		give_up_attempt(call);
+		dispatch(call->client);
 		return;
 	}
 	if (call->retry_ns && now >= call->retry_ns) {
@@ -318,6 +334,10 @@ static int start_on(struct nc_slot *slot, struct nc_call *call)
 		return ret;
 	slot->call = call;
 	call->slot = slot;
+	if (client->n_urls > 1) {
+		call->silence_ns = sl_deadline_ns(client->timeout_ms / (int64_t)client->n_urls);
+		arm(call);
+	}
 	return 0;
 }
 

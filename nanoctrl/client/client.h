@@ -63,8 +63,9 @@ struct nc_call {
 	struct nc_client *client;
 	struct sl_list in_all, in_ready;
 	struct nc_slot *slot; /* it is on its way */
-	struct event *timer;  /* the deadline, or the next try when that is earlier */
+	struct event *timer;  /* the first of these that is to come; 0: none */
 	uint64_t deadline_ns, retry_ns;
+	uint64_t silence_ns; /* a server that has not answered by then is left for the next one */
 	unsigned attempts;
 
 	enum nc_method method;

@@ -2,6 +2,7 @@
 /* Calls that a server does not answer, or not well: what is tried again, where, and for how long.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -115,13 +116,50 @@ static void call__after_a_long_turn_of_the_loop_is_not_repeated_too_early(void *
 static void call__of_a_silent_server_ends_at_its_deadline(void **state)
 {
 	(void)state;
-	begin(script(say_nothing), 200);
+	begin(script(say_nothing, say_nothing), 200);
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	await(1);
 	assert_int_equal(t.error.err, -ETIMEDOUT);
 	assert_int_equal(t.error.status, 0);
-	assert_non_null(strstr(t.error.message, "no answer from "));
+	assert_non_null(strstr(t.error.message, "no answer"));
 	assert_non_null(strstr(t.error.message, t.fake.url));
+}
+
+static void call__of_a_silent_server_goes_to_the_next_one_in_time(void **state)
+{
+	(void)state;
+	begin(script(say_nothing, reply_agent), 1000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_false(t.failed);
+	assert_string_equal(t.failed_url, t.fake.url);
+	assert_string_equal(nc_client_url(t.client), t.second.url);
+	assert_int_equal(t.n_retries, 1);
+}
+
+static void note_message(void *arg, const struct nc_error *error, const struct nc_agent *agent)
+{
+	(void)agent;
+	assert_non_null(error);
+	snprintf(arg, sizeof(error->message), "%s", error->message);
+	note(error);
+}
+
+/* Its time is over while it asks the second one: others had all places until they gave up. */
+static void call__that_waited_names_the_server_that_it_asked(void **state)
+{
+	char message[sizeof(t.error.message)] = "";
+
+	(void)state;
+	begin(script(say_nothing, say_nothing, say_nothing, say_nothing, say_nothing, say_nothing,
+		     say_nothing, say_nothing, say_nothing),
+	      400);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	assert_int_equal(nc_get_agent(t.client, "b", note_message, message), 0);
+	await(5);
+	assert_non_null(strstr(message, "no answer from "));
+	assert_non_null(strstr(message, t.second.url));
 }
 
 static void call__on_a_kept_connection_that_was_closed_is_repeated_at_once(void **state)
@@ -201,6 +239,8 @@ int main(void)
 		T(call__ends_at_its_deadline_with_the_cause),
 		T(call__after_a_long_turn_of_the_loop_is_not_repeated_too_early),
 		T(call__of_a_silent_server_ends_at_its_deadline),
+		T(call__of_a_silent_server_goes_to_the_next_one_in_time),
+		T(call__that_waited_names_the_server_that_it_asked),
 		T(call__on_a_kept_connection_that_was_closed_is_repeated_at_once),
 		T(call__after_a_server_that_closes_opens_another_connection),
 		T(call__of_what_is_no_answer_fails_at_once),
