@@ -34,6 +34,7 @@ struct reaper {
 	bool asking; /* a question for the time is out */
 	bool trying; /* whether Redis takes writes */
 	bool told;   /* that it does not is in the log */
+	bool hears;  /* of events */
 };
 
 static void hold(struct reaper *r, const char *why)
@@ -259,6 +260,71 @@ static void try_write(struct reaper *r)
 		r->trying = !redis_command(r->store->redis, 4, args, NULL, on_tried, r);
 }
 
+/* ---- notices ---- */
+
+static void subscribe(struct reaper *r)
+{
+	const char *args[] = { "PSUBSCRIBE", r->store->hub->keys.wake };
+
+	redis_command(r->notices, 2, args, NULL, NULL, NULL);
+}
+
+static void notices_up(void *arg, const char *run_id)
+{
+	(void)run_id;
+	subscribe(arg);
+}
+
+static void notices_down(void *arg)
+{
+	struct reaper *r = arg;
+
+	r->hears = false; /* events wait in Redis until it is up again */
+}
+
+/* As by an ACL without the channel, or while a script runs. It is tried again with each round. */
+static void take_refusal(struct reaper *r, const char *why)
+{
+	if (r->hears)
+		return; /* a PING was refused, and Redis is there */
+	if (!atomic_exchange(&r->store->hub->deaf, true))
+		sl_error("reaper", "nobody hears of events: %s", why);
+}
+
+/* What happened before the subscription was heard of by nobody. */
+static void begin_to_hear(struct reaper *r)
+{
+	r->hears = true;
+	if (atomic_exchange(&r->store->hub->deaf, false))
+		sl_info("reaper", "events are heard of again");
+	store_hub_wake(r->store->hub, NULL);
+}
+
+/* {"pmessage", pattern, channel, text}, the confirmation of the subscription, or an error */
+static void on_notice(void *arg, const redisReply *message)
+{
+	struct reaper *r = arg;
+	const char *kind = store_string(message, 0, NULL);
+	char scope[KEY_NAME_MAX + 1];
+	const char *channel;
+	size_t len;
+
+	if (message->type == REDIS_REPLY_ERROR) {
+		take_refusal(r, message->str);
+		return;
+	}
+	if (strcmp(kind, "psubscribe") == 0) {
+		begin_to_hear(r);
+		return;
+	}
+	channel = store_string(message, 2, &len);
+	if (strcmp(kind, "pmessage") == 0 &&
+	    key_wake_scope(&r->store->hub->keys, channel, len, scope))
+		store_hub_wake(r->store->hub, scope);
+}
+
+/* ---- rounds ---- */
+
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct reaper *r = arg;
@@ -267,6 +333,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	if (atomic_load(&r->store->hub->deaf))
+		subscribe(r);
 	if (!r->up || r->busy)
 		return;
 	snprintf(count, sizeof(count), "%d", SCOPES_PER_GO);
@@ -277,42 +345,6 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	store_sweep_snapshots(r->store);
 	if (!redis_command(r->store->redis, 5, scan, NULL, on_scopes, r))
 		r->busy = true;
-}
-
-/* ---- notices ---- */
-
-static void notices_up(void *arg, const char *run_id)
-{
-	struct reaper *r = arg;
-	const char *args[] = { "PSUBSCRIBE", r->store->hub->keys.wake };
-
-	(void)run_id;
-	redis_command(r->notices, 2, args, NULL, NULL, NULL);
-}
-
-static void notices_down(void *arg)
-{
-	(void)arg; /* events wait in Redis until it is up again */
-}
-
-/* {"pmessage", pattern, channel, text}, or the confirmation of the subscription */
-static void on_notice(void *arg, const redisReply *message)
-{
-	struct reaper *r = arg;
-	const char *kind = store_string(message, 0, NULL);
-	char scope[KEY_NAME_MAX + 1];
-	const char *channel;
-	size_t len;
-
-	/* What happened before the subscription was heard of by nobody. */
-	if (strcmp(kind, "psubscribe") == 0) {
-		store_hub_wake(r->store->hub, NULL);
-		return;
-	}
-	channel = store_string(message, 2, &len);
-	if (strcmp(kind, "pmessage") == 0 &&
-	    key_wake_scope(&r->store->hub->keys, channel, len, scope))
-		store_hub_wake(r->store->hub, scope);
 }
 
 int reaper_create(struct store *store, struct reaper **out)

@@ -141,6 +141,8 @@ const char *store_trouble(const struct store *store)
 
 	if (!trouble && atomic_load(&store->hub->n_up) < atomic_load(&store->hub->n_loops))
 		trouble = "a connection of another loop is not there yet";
+	if (!trouble && atomic_load(&store->hub->deaf))
+		trouble = "it refuses PSUBSCRIBE, by which events are heard of; the log has why";
 	return trouble;
 }
 

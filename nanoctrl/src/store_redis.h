@@ -47,6 +47,7 @@ struct store_hub {
 	_Atomic unsigned n_watchers; /* who follow events */
 	_Atomic uint64_t n_heard;    /* keys of others that Redis told of */
 	_Atomic bool told;	     /* it does, and we hear it */
+	_Atomic bool deaf;	     /* it refuses to tell of events */
 	_Atomic bool looking;	     /* through all keys */
 	_Atomic uint64_t written[STORE_WRITTEN];
 	_Atomic uint64_t noted[STORE_NOTED];

@@ -418,6 +418,13 @@ static void until_trouble(struct fixture *f, const char *what)
 	fail_msg("'%s' does not say '%s'", trouble ? trouble : "", what);
 }
 
+static void note_batch(void *arg, const struct store_events *ev)
+{
+	struct store_cursor *at = arg;
+
+	*at = (struct store_cursor){ ev->epoch, ev->n ? ev->events[ev->n - 1].id : ev->last };
+}
+
 static void redis__that_may_evict_is_not_used(void **state)
 {
 	struct fixture *f = *state;
@@ -428,6 +435,27 @@ static void redis__that_may_evict_is_not_used(void **state)
 	until_trouble(f, "may evict leases: its maxmemory-policy is allkeys-lru");
 	test_redis_do(&f->redis, "CONFIG SET maxmemory-policy noeviction");
 	fixture_until_serving(f, true);
+}
+
+static void redis__that_refuses_to_tell_of_events_is_not_ready(void **state)
+{
+	struct fixture *f = *state;
+	struct store_cursor at = { 0 };
+	struct store_follower follower = { .events = note_batch, .arg = &at };
+	struct member m;
+
+	fixture_close(f);
+	test_redis_do(&f->redis, "ACL SETUSER default -psubscribe");
+	fixture_open(f);
+	until_trouble(f, "it refuses PSUBSCRIBE");
+	test_redis_do(&f->redis, "ACL SETUSER default +psubscribe");
+	fixture_until_serving(f, true);
+	assert_int_equal(store_follow(f->store, SCOPE, &follower), 0);
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	for (int i = 0; i < 6000 && at.id < m.cursor.id + 1; i++)
+		fixture_spend(f, 10);
+	assert_int_equal(at.id, m.cursor.id + 1);
+	store_unfollow(f->store, &follower);
 }
 
 /* Ours is form 1. */
@@ -482,6 +510,7 @@ int main(void)
 		TEST(call__after_script_flush_is_sent_whole),
 		TEST(call__that_redis_refuses_is_not_executed),
 		TEST(redis__that_may_evict_is_not_used),
+		TEST(redis__that_refuses_to_tell_of_events_is_not_ready),
 		TEST(redis__of_other_releases_is_not_used),
 	};
 
