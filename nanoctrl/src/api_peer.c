@@ -135,9 +135,17 @@ static void done(void *arg, int result)
 void api_compat_topology(struct request *rq)
 {
 	const char *agent = request_param(rq, "agent_id");
-	struct compat_waiting *w = compat_begin(rq, COMPAT_TOPOLOGY);
+	struct compat_waiting *w;
 	char *spec;
 
+	if (strlen(agent) > COMPAT_NAME_MAX) {
+		reply_error(rq,
+			    &(struct reply_error){
+				    .status = 422, .code = "bad_value", .field = "agent_id" },
+			    "agent_id is longer than %d bytes", COMPAT_NAME_MAX);
+		return;
+	}
+	w = compat_begin(rq, COMPAT_TOPOLOGY);
 	if (!w)
 		return;
 	spec = compat_spec(&w->r);

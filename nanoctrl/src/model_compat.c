@@ -10,7 +10,6 @@
 #include "model_out.h"
 
 #define DEPTH_MAX   127
-#define NAME_MAX    1024 /* bytes of a name */
 #define TARGETS_MAX 1024 /* names of a list */
 
 /* ---- what a request has ---- */
@@ -181,7 +180,7 @@ static int take_name(const struct field *f, struct json_slice value, struct stor
 
 	if (len < 0)
 		return bad_type(f, "is not text", err);
-	if (len > NAME_MAX)
+	if (len > COMPAT_NAME_MAX)
 		return refuse(err, 422, "bad_value", f->name, "is longer than 1024 bytes");
 	*to = (struct store_text){ *heap, (size_t)len };
 	*heap += len + 1;

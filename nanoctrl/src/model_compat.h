@@ -12,6 +12,8 @@
 #include "model.h"
 #include "store_entity.h"
 
+#define COMPAT_NAME_MAX 1024 /* bytes of a name */
+
 enum compat_form {
 	COMPAT_HEARTBEAT,
 	COMPAT_REGISTER,

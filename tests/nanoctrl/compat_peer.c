@@ -205,6 +205,18 @@ static void topology__is_stored_and_told_to_both_sides(void **state)
 	assert_int_equal(post(f, "/v1/desired_topology/", "{\"target_peers\":[]}"), 404);
 }
 
+static void topology__of_a_name_above_1024_bytes_is_refused(void **state)
+{
+	struct api_fixture *f = *state;
+	char path[2048];
+
+	snprintf(path, sizeof(path), "/v1/desired_topology/%01024d", 0);
+	assert_int_equal(post(f, path, "{\"target_peers\":[]}"), 200);
+	snprintf(path, sizeof(path), "/v1/desired_topology/%01025d", 0);
+	assert_int_equal(post(f, path, "{\"target_peers\":[]}"), 422);
+	assert_string_equal(api_text(&a, "field", NULL), "agent_id");
+}
+
 static void set_up_pair(struct api_fixture *f)
 {
 	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 200);
@@ -513,6 +525,7 @@ int main(void)
 		TEST(mr__is_told_as_it_was_registered),
 		TEST(value__of_others_that_is_too_long_is_none_and_counted),
 		TEST(topology__is_stored_and_told_to_both_sides),
+		TEST(topology__of_a_name_above_1024_bytes_is_refused),
 		TEST(cleanup__takes_what_is_the_agents_and_nothing_else),
 		TEST(agent__whose_time_has_run_out_is_cleaned_up),
 		TEST(cleanup__tells_everyone_whom_the_agent_ever_named),
