@@ -59,6 +59,11 @@ static struct tcp_stream *idlest_stream(struct tcp_conn *c, bool large)
 /* For the next request of op; NULL when none has room. */
 static struct tcp_stream *pick_stream(struct tcp_conn *c, const struct slime_op *op)
 {
+	/* Immediates of earlier writes, which have ended for us, may still be on their way over the
+	 * first one: the next is taken after them there. */
+	if (op->work.kind == SLIME_KIND_WRITE_IMM && op->work.flags & SLIME_FENCE &&
+	    op->work.total <= TCP_REQUEST_MAX)
+		return has_place(c->streams[0]) ? c->streams[0] : NULL;
 	if (op->priv[NOTE_SHARE] && op->work.total <= SPREAD_ABOVE) {
 		struct tcp_stream *s = c->streams[op->priv[NOTE_MADE] >> NOTE_STREAM_SHIFT];
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Over which stream an op goes: a connection that only has a queue and two streams. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <string.h>
+
+#include "src/region.h"
+#include "src/transport/tcp/tcp.h"
+
+#define FIRST  1u
+#define SECOND 2u
+
+static uint8_t memory[64];
+static struct sl_region region = { .base = memory, .len = sizeof(memory) };
+static struct slime_mr mr = { .region = &region };
+static struct slime_remote_mr remote;
+static const struct slime_xfer piece = { .local = &mr, .remote = &remote, .len = sizeof(memory) };
+
+static struct tcp_conn conn;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&conn, 0, sizeof(conn));
+	pthread_mutex_init(&conn.lock, NULL);
+	sl_list_init(&conn.ops);
+	conn.n_streams = 2;
+	for (uint16_t i = 0; i < 2; i++)
+		assert_int_equal(tcp_stream_create(&conn, i, &conn.streams[i]), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		tcp_stream_free(conn.streams[i]);
+	pthread_mutex_destroy(&conn.lock);
+	return 0;
+}
+
+/* The streams that have something to send when op is queued. */
+static uint32_t submit(struct slime_op *op, enum slime_op_kind kind, uint32_t flags)
+{
+	*op = (struct slime_op){ .work = { .kind = kind,
+					   .flags = flags,
+					   .xfers = &piece,
+					   .n = 1,
+					   .total = piece.len } };
+	sl_list_append(&conn.ops, &op->link);
+	return tcp_pump(&conn);
+}
+
+static void op__goes_where_the_fewest_requests_are(void **state)
+{
+	struct slime_op ops[3];
+
+	(void)state;
+	assert_int_equal(submit(&ops[0], SLIME_KIND_READ, 0), FIRST);
+	assert_int_equal(submit(&ops[1], SLIME_KIND_WRITE_IMM, 0), SECOND);
+	assert_int_equal(submit(&ops[2], SLIME_KIND_WRITE, 0), FIRST);
+}
+
+/* That of a long one goes over the first stream, when the op has ended. */
+static void write_imm__with_a_fence_follows_earlier_immediates_on_their_stream(void **state)
+{
+	struct slime_op ops[3];
+
+	(void)state;
+	assert_int_equal(submit(&ops[0], SLIME_KIND_READ, 0), FIRST);
+	assert_int_equal(submit(&ops[1], SLIME_KIND_WRITE_IMM, SLIME_FENCE), FIRST);
+
+	/* Also when it is full. */
+	conn.n_writes = 0;
+	conn.streams[0]->n_requests = TCP_REQUESTS;
+	assert_int_equal(submit(&ops[2], SLIME_KIND_WRITE_IMM, SLIME_FENCE), 0);
+	conn.streams[0]->n_requests = 2;
+	assert_int_equal(tcp_pump(&conn), FIRST);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(op__goes_where_the_fewest_requests_are, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			write_imm__with_a_fence_follows_earlier_immediates_on_their_stream, setup,
+			teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
