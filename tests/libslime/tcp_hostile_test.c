@@ -4,8 +4,12 @@
  * ends with one line in the log, or the request gets its error; nothing else notices.
  */
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "raw_peer.h"
@@ -162,6 +166,35 @@ static void rx__a_frame_cut_off_by_the_end_is_the_end(void **state)
 	raw_send(fd, "only this", 9);
 	shutdown(fd, SHUT_WR);
 	assert_broken(*state, fd, -ECONNRESET);
+}
+
+/* It has all that we have open, and does nothing with it. */
+static pid_t fork_child(void)
+{
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return child;
+}
+
+static void rx__broken_while_a_forked_child_lives_ends_the_link(void **state)
+{
+	int fd = raw_link(*state);
+	pid_t child = fork_child();
+	struct pollfd end = { .fd = fd, .events = POLLRDHUP };
+	int told;
+
+	raw_send_head(fd, (struct tcp_head){ .kind = TCP_KINDS });
+	told = poll(&end, 1, PATIENCE_MS);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(told, 1);
+	assert_broken(*state, fd, -EPROTO);
 }
 
 static void rx__the_end_without_bye_is_death(void **state)
@@ -329,6 +362,7 @@ int main(void)
 		IN_RAW(rx__a_credit_that_shrinks_ends_the_link),
 		IN_RAW(rx__more_requests_than_allowed_end_the_link),
 		IN_RAW(rx__a_frame_cut_off_by_the_end_is_the_end),
+		IN_RAW(rx__broken_while_a_forked_child_lives_ends_the_link),
 		IN_RAW(rx__the_end_without_bye_is_death),
 		IN_RAW(rx__bye_is_a_close),
 		IN_RAW(serve__a_write_lands_where_it_belongs),

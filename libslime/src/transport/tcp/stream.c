@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "src/transport/tcp/tcp.h"
@@ -137,6 +138,9 @@ void tcp_stream_stop(struct tcp_stream *s)
 	s->blocked = false;
 	if (s->fd >= 0) {
 		sl_poller_remove(s->conn->t->transport.env->poller, &s->source);
+		/* A child that inherited it may have it open for long: the peer hears of the end.
+		 */
+		shutdown(s->fd, SHUT_RDWR);
 		close(s->fd);
 		s->fd = -1;
 	}
