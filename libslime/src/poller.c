@@ -233,8 +233,7 @@ static unsigned run_timers(struct sl_poller *p)
 	return n;
 }
 
-/* Rounded up, so that a timer is due when its wait ends. */
-static int wait_ms(uint64_t until_ns)
+int sl_poller_wait_ms(uint64_t until_ns)
 {
 	uint64_t now, ms;
 
@@ -255,8 +254,9 @@ unsigned sl_poller_run(struct sl_poller *p, uint64_t deadline_ns)
 	unsigned handled = 0;
 	int n;
 
-	n = epoll_wait(p->fd, events, SL_POLLER_EVENTS,
-		       wait_ms(deadline_ns < p->next_timer_ns ? deadline_ns : p->next_timer_ns));
+	n = epoll_wait(
+		p->fd, events, SL_POLLER_EVENTS,
+		sl_poller_wait_ms(deadline_ns < p->next_timer_ns ? deadline_ns : p->next_timer_ns));
 	if (n < 0)
 		n = 0; /* EINTR: the caller looks again */
 	for (int i = 0; i < n; i++)

@@ -71,6 +71,10 @@ void sl_poller_wake(struct sl_poller *p);
  * outside of sl_poller_run(), and cannot know of timers. [token] */
 void sl_poller_set_alarm(struct sl_poller *p);
 
+/* The timeout of a poll(2) until then (0: now; SL_NEVER), rounded up: a timer is due when it is
+ * over. One of weeks ends before its time. */
+int sl_poller_wait_ms(uint64_t until_ns);
+
 /*
  * Wait until deadline_ns (0: do not wait; SL_NEVER) or the next timer, then run what is due.
  * Returns the number of callbacks run. Wake-ups count as none. [token]

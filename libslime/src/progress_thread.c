@@ -59,12 +59,8 @@ static void sleep_deep(struct slime_context *ctx)
 	};
 	uint64_t count;
 	uint64_t next = atomic_load(&ctx->poller.next_timer_ns);
-	uint64_t now = sl_clock_ns();
-	int ms = -1;
 
-	if (next != SL_NEVER)
-		ms = next <= now ? 0 : (int)((next - now) / SL_NS_PER_MS) + 1;
-	if (poll(fds, 2, ms) > 0 && fds[1].revents) {
+	if (poll(fds, 2, sl_poller_wait_ms(next)) > 0 && fds[1].revents) {
 		ssize_t n = read(ctx->progress.thread_fd, &count, sizeof(count));
 
 		(void)n;

@@ -315,6 +315,21 @@ static void manual_context__is_told_again_after_another_thread_came(void **state
 	assert_ok(slime_op_destroy(op));
 }
 
+static void poller__waits_for_a_timer_of_months_within_what_poll_takes(void **state)
+{
+	static const uint64_t days[] = { 24, 30, 50, 10000 };
+	const uint64_t day_ms = UINT64_C(24) * 3600 * 1000;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		int ms = sl_poller_wait_ms(sl_clock_ns() + days[i] * day_ms * SL_NS_PER_MS);
+
+		assert_in_range(ms, 23 * day_ms, days[i] * day_ms);
+	}
+	assert_int_equal(sl_poller_wait_ms(SL_NEVER), -1);
+	assert_int_equal(sl_poller_wait_ms(1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,6 +340,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test(waiter__that_is_done_leaves_the_token_to_the_next),
 		cmocka_unit_test(manual_context__is_woken_by_its_timers),
+		cmocka_unit_test(poller__waits_for_a_timer_of_months_within_what_poll_takes),
 		cmocka_unit_test_setup_teardown(
 			manual_context__is_told_again_after_another_thread_came, setup, teardown),
 	};

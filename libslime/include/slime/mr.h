@@ -129,6 +129,7 @@ SLIME_API void slime_mr_progress(const struct slime_mr *mr, struct slime_mr_prog
  * the context on every transport.
  *   -EBUSY  own ops still use it, or a peer on this host that is neither dead nor answering can
  *           still reach it: the region stays, and the call can be repeated
+ *   -EDEADLK  inside a callback, while a peer can reach it: the same
  * destroy(NULL) is 0.
  */
 SLIME_API int slime_mr_destroy(struct slime_mr *mr);
