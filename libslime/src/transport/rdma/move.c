@@ -10,20 +10,18 @@
 static int find_executed(struct rdma_qp *q, uint64_t count, uint32_t *out)
 {
 	uint64_t n = q->n_acked;
-	bool unknown = count == RDMA_COUNT_UNKNOWN;
 
+	/* The peer's device took some that the peer has not seen: they cannot be sent again. */
+	if (count < n)
+		return -ECONNRESET;
 	*out = q->tail;
-	for (uint32_t i = q->tail; i != q->head; i++) {
+	for (uint32_t i = q->tail; i != q->head && n < count; i++) {
 		if (!rdma_qp_entry(q, i)->frame)
 			continue;
-		if (unknown)
-			return -ECONNRESET;
-		if (n < count) {
-			n++;
-			*out = i + 1;
-		}
+		n++;
+		*out = i + 1;
 	}
-	return unknown || n == count ? 0 : -EPROTO;
+	return n == count ? 0 : -EPROTO;
 }
 
 /* What was executed is done; but a read's bytes may not have come. The rest is for another rail. */
@@ -79,7 +77,6 @@ static int move_qp(struct rdma_qp *q, uint64_t count)
 		sort_out(q, rdma_qp_entry(q, i), i - q->tail < executed - q->tail);
 	ret = put_messages_back(q);
 	q->n_acked = q->n_received = 0;
-	q->n_posted = 0;
 	return ret;
 }
 

@@ -214,7 +214,7 @@ static void agree(struct rdma_path *p)
 	pthread_mutex_lock(&c->lock);
 	ret = rdma_move_begin(p, p->peer_count);
 	if (ret) {
-		rdma_conn_fail_locked(c, ret, "a rail stopped with messages in doubt");
+		rdma_conn_fail_locked(c, ret, "what a rail left cannot be sent again");
 	} else {
 		p->state = RDMA_PATH_DOWN;
 		p->failed = false;
@@ -243,7 +243,8 @@ static void stopped(struct rdma_path *p)
 	pthread_mutex_lock(&c->lock);
 	p->state = RDMA_PATH_STOPPED;
 	end->life = p->life;
-	end->count = q->n_posted ? RDMA_COUNT_UNKNOWN : q->n_received;
+	/* Nothing of this life is taken any more: what came and was not may be sent again. */
+	end->count = q->n_received;
 	/* The word of the life before may be with a rail that is not agreed on. It goes first, and
 	 * a peer that has it takes no notice. */
 	if (p->life && c->n_held)

@@ -45,7 +45,7 @@ enum rdma_path_state {
  * at most, since we do not go on without its own word. */
 struct rdma_told_end {
 	uint64_t life;
-	uint64_t count; /* of messages that arrived over it */
+	uint64_t count; /* of messages that were seen over it */
 	bool tell;	/* it is to be told, or told again */
 };
 

@@ -41,13 +41,11 @@ enum rdma_kind {
 	RDMA_CREDIT,	  /* w[0]: immediates taken, ever */
 	RDMA_BYE,	  /* the link is closed in order; the last frame */
 	RDMA_STOPPED,	  /* slot: a rail, w[0]: its life: its queue pairs here are no more; w[1]:
-			   * messages that arrived over it, or RDMA_COUNT_UNKNOWN */
+			   * messages that were seen over it */
 	RDMA_RAIL,	  /* slot, w[0] as of STOPPED: a new queue pair of it, flags: its number,
 			   * w[1..5]: where it is */
 	RDMA_RISEN,	  /* slot, w[0]: all of them can receive */
 };
-
-#define RDMA_COUNT_UNKNOWN UINT64_MAX
 
 enum rdma_answer {
 	RDMA_ANSWER_OK,
