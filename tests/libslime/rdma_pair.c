@@ -70,7 +70,14 @@ int rdma_pair_create(struct rdma_pair *p, const struct slime_context_attr *attr,
 	return create(&p->b, &plain, len);
 }
 
-static int start_connect(struct rdma_end *from, const struct rdma_end *to)
+int rdma_pair_create_endpoints(struct rdma_pair *p)
+{
+	int ret = create_endpoint(&p->a);
+
+	return ret ? ret : create_endpoint(&p->b);
+}
+
+int rdma_pair_begin_to_connect(struct rdma_end *from, const struct rdma_end *to)
 {
 	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
 	int len = slime_endpoint_export(to->ep, desc, sizeof(desc));
@@ -89,7 +96,7 @@ static bool is_broken(const struct rdma_end *e)
 
 /* Who alone has failed would be waited for until its time is over: as an agent does, end the other.
  */
-static int wait_for_both(struct rdma_pair *p)
+int rdma_pair_wait_for_both(struct rdma_pair *p)
 {
 	uint64_t end = sl_deadline_ns(PATIENCE_MS);
 	int a, b;
@@ -109,17 +116,13 @@ static int wait_for_both(struct rdma_pair *p)
 
 int rdma_pair_connect(struct rdma_pair *p)
 {
-	int ret = create_endpoint(&p->a);
+	int ret = rdma_pair_create_endpoints(p);
 
 	if (!ret)
-		ret = create_endpoint(&p->b);
+		ret = rdma_pair_begin_to_connect(&p->a, &p->b);
 	if (!ret)
-		ret = start_connect(&p->a, &p->b);
-	if (!ret)
-		ret = start_connect(&p->b, &p->a);
-	if (ret)
-		return ret;
-	return wait_for_both(p);
+		ret = rdma_pair_begin_to_connect(&p->b, &p->a);
+	return ret ? ret : rdma_pair_wait_for_both(p);
 }
 
 int rdma_pair_open(struct rdma_pair *p, const struct slime_context_attr *attr, size_t len)

@@ -42,6 +42,10 @@ int rdma_pair_open(struct rdma_pair *p, const struct slime_context_attr *attr, s
 /* Contexts and memory only; then endpoints that connect. */
 int rdma_pair_create(struct rdma_pair *p, const struct slime_context_attr *attr, size_t len);
 int rdma_pair_connect(struct rdma_pair *p);
+/* The same in steps: endpoints; both or one after the other begins; until both have ended that. */
+int rdma_pair_create_endpoints(struct rdma_pair *p);
+int rdma_pair_begin_to_connect(struct rdma_end *from, const struct rdma_end *to);
+int rdma_pair_wait_for_both(struct rdma_pair *p);
 void rdma_pair_close(struct rdma_pair *p);
 
 /* Setup: the devices as they come, and no pair; teardown: nothing is left of it on the devices. The

@@ -140,6 +140,53 @@ static void rail__whose_port_went_down_is_left_when_another_comes_up(void **stat
 	assert_int_equal(info[2].n_failures, 1);
 }
 
+/* As when its interface is set down: the GID table follows the port, which still moves bytes. */
+static void port__that_is_down_stays_so_when_its_addresses_go(void **state)
+{
+	(void)state;
+	for (unsigned i = 1; i < RAILS; i++) {
+		rails_set_port(RAILS + i, false);
+		rails_await(i, SLIME_RAIL_DOWN);
+	}
+	fakeverbs_raise(0, IBV_EVENT_PORT_ERR, 1);
+	fakeverbs_set_gid(0, 1, 0, NULL, IBV_GID_TYPE_ROCE_V1);
+	rails_settle_workers();
+	rails_set_port(RAILS + 1, true);
+	rails_await(1, SLIME_RAIL_UP);
+	rails_await(0, SLIME_RAIL_DOWN);
+}
+
+/* A link anew: the device's port goes down when b has made its offer, and a has begun. */
+static void connect_while_goes_down(unsigned device)
+{
+	slime_endpoint_close(rails.pair.a.ep);
+	slime_endpoint_close(rails.pair.b.ep);
+	rdma_settle(&rails.pair);
+	assert_ok(slime_endpoint_destroy(rails.pair.a.ep));
+	assert_ok(slime_endpoint_destroy(rails.pair.b.ep));
+	assert_ok(rdma_pair_create_endpoints(&rails.pair));
+	assert_ok(rdma_pair_begin_to_connect(&rails.pair.a, &rails.pair.b));
+	rails_settle_workers();
+	rails_set_port(device, false);
+	rails_settle_workers();
+	assert_ok(rdma_pair_begin_to_connect(&rails.pair.b, &rails.pair.a));
+	assert_ok(rdma_pair_wait_for_both(&rails.pair));
+}
+
+static void port__that_goes_down_while_the_link_greets_is_left_when_it_is_up(void **state)
+{
+	(void)state;
+	connect_while_goes_down(1);
+	rails_await(1, SLIME_RAIL_DOWN);
+}
+
+static void port__that_goes_down_before_the_link_begins_is_left_when_it_is_up(void **state)
+{
+	(void)state;
+	connect_while_goes_down(RAILS + 1);
+	rails_await(1, SLIME_RAIL_DOWN);
+}
+
 static void await_path(const struct rdma_end *e, unsigned rail, enum rdma_path_state state)
 {
 	const struct rdma_path *p = &rdma_conn_of(sl_endpoint_conn(e->ep))->paths[rail];
@@ -274,6 +321,9 @@ int main(void)
 		IN_PAIR(rail__that_flaps_while_it_returns_comes_back),
 		IN_PAIR(rail__that_fails_in_the_moment_of_its_return_is_not_used),
 		IN_PAIR(rail__whose_port_went_down_is_left_when_another_comes_up),
+		IN_PAIR(port__that_is_down_stays_so_when_its_addresses_go),
+		IN_PAIR(port__that_goes_down_while_the_link_greets_is_left_when_it_is_up),
+		IN_PAIR(port__that_goes_down_before_the_link_begins_is_left_when_it_is_up),
 		IN_PAIR(rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on),
 		IN_PAIR(rail__that_ends_again_while_the_first_end_is_not_told_is_agreed_on),
 		IN_PAIR(rail__that_is_the_last_in_use_is_not_left_for_one_that_is_not_proved),

@@ -151,6 +151,9 @@ static void come_up(struct rdma_conn *c)
 	for (unsigned i = 0; i < c->n_paths; i++)
 		c->paths[i].up_ns = sl_clock_ns();
 	rdma_conn_set_state(c, RDMA_CONN_UP);
+	pthread_mutex_lock(&c->lock);
+	rdma_path_leave_ports_that_are_down(c);
+	pthread_mutex_unlock(&c->lock);
 	c->conn.events->ready(c->conn.owner);
 }
 
@@ -239,6 +242,10 @@ static void look_whether_whole(struct rdma_conn *c)
 			rdma_conn_fail(c, -EIO,
 				       "a completion queue failed before the link was made");
 	}
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < c->n_paths; i++)
+		c->paths[i].port_is_down = c->paths[i].rail->nic->port_is_down;
+	pthread_mutex_unlock(&c->lock);
 }
 
 static void begin(struct rdma_conn *c)

@@ -50,6 +50,12 @@ static void try_path(struct rdma_path *p, const char *why)
 	rdma_path_port_changed(p);
 }
 
+static void bring_back_path(struct rdma_path *p, const char *why)
+{
+	(void)why;
+	rdma_path_port_up(p);
+}
+
 static void fail_all(struct rdma_nic *nic, const struct rdma_cq *cq, const char *what)
 {
 	char why[160];
@@ -111,10 +117,16 @@ static void on_port_event(struct rdma_nic *nic, const struct ibv_async_event *ev
 	atomic_store(&nic->changed, true);
 	if (event->element.port_num != nic->port)
 		return;
-	if (event->event_type == IBV_EVENT_PORT_ERR)
+	if (event->event_type == IBV_EVENT_PORT_ERR) {
+		nic->port_is_down = true;
 		for_each_path(nic, NULL, rdma_path_port_down, "its port went down");
-	else
+	} else if (event->event_type == IBV_EVENT_PORT_ACTIVE) {
+		nic->port_is_down = false;
+		for_each_path(nic, NULL, bring_back_path, what);
+	} else {
+		/* A port that is down says so as well: its addresses go with its interface. */
 		for_each_path(nic, NULL, try_path, what);
+	}
 }
 
 static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)

@@ -61,7 +61,7 @@ struct rdma_path {
 	enum rdma_path_state state;   /* changes by [token] */
 	_Atomic bool usable;	      /* up, and not found broken */
 	_Atomic bool failed;	      /* found broken, until both ends agree on its end */
-	bool port_is_down;	      /* told when there was no other; until that comes */
+	bool port_is_down;	      /* told when it could not be left; until it can */
 	bool led;		      /* our messages go, or went, over it in this life */
 	bool moving;		      /* requests that it left wait for room on the others */
 	struct rdma_told_end ends[2]; /* of its last two lives, by their parity */
@@ -101,7 +101,10 @@ bool rdma_path_leave(struct rdma_path *p, const char *why);
 void rdma_path_fail_locked(struct rdma_path *p, int cause, const char *why);
 /* Its port is not active: as above, but where it is the last, when another has come up. */
 void rdma_path_port_down(struct rdma_path *p, const char *why);
-/* The port may be usable again. [token] */
+/* What was kept though its port is down is left, as far as there are others. Under lock. */
+void rdma_path_leave_ports_that_are_down(struct rdma_conn *c);
+/* The port is active again; or it changed otherwise, and may be usable. [token] */
+void rdma_path_port_up(struct rdma_path *p);
 void rdma_path_port_changed(struct rdma_path *p);
 
 /* Do what is due, all of [token]. */

@@ -158,15 +158,19 @@ void rdma_path_try(struct rdma_path *p)
 
 void rdma_path_port_changed(struct rdma_path *p)
 {
-	pthread_mutex_lock(&p->c->lock);
-	p->port_is_down = false;
-	pthread_mutex_unlock(&p->c->lock);
 	if (p->state == RDMA_PATH_DOWN && !atomic_load(&p->c->ending))
 		rdma_path_set_timer(p, 0);
 }
 
-/* What was kept for want of another. Under lock. */
-static void leave_ports_that_are_down(struct rdma_conn *c)
+void rdma_path_port_up(struct rdma_path *p)
+{
+	pthread_mutex_lock(&p->c->lock);
+	p->port_is_down = false;
+	pthread_mutex_unlock(&p->c->lock);
+	rdma_path_port_changed(p);
+}
+
+void rdma_path_leave_ports_that_are_down(struct rdma_conn *c)
 {
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[i];
@@ -187,7 +191,7 @@ void rdma_path_come_up(struct rdma_path *p)
 		p->state = RDMA_PATH_UP;
 		p->usable = true;
 		p->weight = RDMA_SHARE_WHOLE;
-		leave_ports_that_are_down(c);
+		rdma_path_leave_ports_that_are_down(c);
 		rdma_work_pump(c);
 	}
 	pthread_mutex_unlock(&c->lock);

@@ -111,6 +111,7 @@ struct rdma_nic {
 	char gid_why[SL_GID_WHY_MAX]; /* why that address */
 	_Atomic bool changed;	      /* ask it again */
 	bool left_out;		      /* others are used without it */
+	bool port_is_down;	      /* it said so, and nothing else since. [token] */
 	_Atomic uint32_t max_msg;     /* posts read it without that lock */
 	uint32_t n_sges;
 	uint8_t max_rd_atomic;	    /* reads that a queue pair may have under way */
