@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links of several rails, of which some fail, in every order of events, and come back. */
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -146,6 +147,40 @@ static void rail__tells_what_it_failed_with(void **state)
 	slime_endpoint_rails(pair.b.ep, info, RAILS);
 	assert_string_equal(info[1].error, "the peer does not use it any more");
 	assert_string_equal(info[0].error, "");
+}
+
+static void await_registrations(uint64_t n)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	while (fakeverbs_counts().calls[FAKEVERBS_REG_MR] < n) {
+		sched_yield();
+		assert_true(sl_clock_ns() < until);
+	}
+}
+
+/* The device is no more before anybody has read its event. */
+static void region__whose_device_fails_while_it_is_registered_is_used_over_the_other(void **state)
+{
+	uint64_t n = fakeverbs_counts().calls[FAKEVERBS_REG_MR] + RAILS;
+	uint64_t until = sl_deadline_ns(60000);
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+	struct slime_mr *mr;
+
+	(void)state;
+	memset(pair.a.bytes, 1, LEN);
+	assert_ok(slime_mr_create(pair.a.ctx, pair.a.bytes, LEN, 0, &mr));
+	x.local = mr;
+	fakeverbs_kill_device(1);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	await_registrations(n);
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_memory_equal(pair.a.bytes, pair.b.bytes, LEN);
+	assert_connected();
+	while (slime_mr_destroy(mr) == -EBUSY) {
+		rdma_poll(&pair);
+		assert_true(sl_clock_ns() < until);
+	}
 }
 
 /* ---- the link ---- */
@@ -305,6 +340,8 @@ int main(int argc, char **argv)
 							 begin_patient, rdma_pair_end, &pair),
 		IN_CALM_PAIR(port__that_goes_down_and_up_takes_its_rail_along),
 		IN_CALM_PAIR(rail__tells_what_it_failed_with),
+		IN_CALM_PAIR(
+			region__whose_device_fails_while_it_is_registered_is_used_over_the_other),
 		IN_PAIR(link__whose_rails_all_fail_ends),
 		IN_PAIR(link__whose_second_rail_fails_while_work_moves_ends),
 		IN_PAIR(link__whose_peer_does_not_agree_ends),

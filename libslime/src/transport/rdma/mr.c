@@ -115,17 +115,13 @@ void rdma_mr_deregister(struct rdma_mr *mr)
 	free_parts(mr);
 }
 
-static void fail(struct rdma_mr *mr, const struct rdma_nic *nic, int err)
+/* The first counts. */
+static void fail(struct rdma_mr *mr, unsigned nic, int err)
 {
-	char why[256];
 	int none = 0;
 
-	/* One of them says it. */
-	if (!atomic_compare_exchange_strong(&mr->status, &none, -err))
-		return;
-	rdma_register_why(mr, err, why, sizeof(why));
-	sl_error("rdma", "%s: region %u of %llu bytes cannot be registered: %s", nic->device.name,
-		 mr->id, (unsigned long long)mr->len, why);
+	if (atomic_compare_exchange_strong(&mr->status, &none, -err))
+		mr->failed_nic = nic;
 }
 
 static void register_part(struct rdma_mr *mr, unsigned i)
@@ -146,7 +142,7 @@ static void register_part(struct rdma_mr *mr, unsigned i)
 	if (mr->parts[i])
 		atomic_fetch_add(&mr->n_registered, end - at);
 	else
-		fail(mr, mr->domain->t->nics[nic], errno ? errno : EIO);
+		fail(mr, nic, errno ? errno : EIO);
 }
 
 /* Takes one part after the other, as others do. */
@@ -169,6 +165,16 @@ static void work_let_go(struct rdma_job *job)
 
 /* ---- when it is done ---- */
 
+static void say_why(const struct rdma_mr *mr)
+{
+	char why[256];
+
+	rdma_register_why(mr, -atomic_load(&mr->status), why, sizeof(why));
+	sl_error("rdma", "%s: region %u of %llu bytes cannot be registered: %s",
+		 mr->domain->t->nics[mr->failed_nic]->device.name, mr->id,
+		 (unsigned long long)mr->len, why);
+}
+
 /* [token] or nobody else has it: under mr_lock. */
 static void settle(struct rdma_mr *mr)
 {
@@ -188,19 +194,6 @@ static void call_all(struct rdma_transport *t)
 		rdma_conn_call(SL_CONTAINER_OF(e, struct rdma_conn, link));
 }
 
-/* [token] */
-static void done_register(struct rdma_job *job)
-{
-	struct rdma_mr *mr = SL_CONTAINER_OF(job, struct rdma_run, job)->mr;
-
-	if (--mr->n_runs)
-		return;
-	pthread_mutex_lock(&job->t->mr_lock);
-	settle(mr);
-	pthread_mutex_unlock(&job->t->mr_lock);
-	call_all(job->t);
-}
-
 /* Under mr_lock. */
 static void start(struct rdma_mr *mr, unsigned n, void (*work)(struct rdma_job *),
 		  void (*done)(struct rdma_job *))
@@ -213,6 +206,8 @@ static void start(struct rdma_mr *mr, unsigned n, void (*work)(struct rdma_job *
 	}
 }
 
+static void done_register(struct rdma_job *job);
+
 /* Under mr_lock. */
 static void start_to_register(struct rdma_mr *mr)
 {
@@ -223,11 +218,43 @@ static void start_to_register(struct rdma_mr *mr)
 	atomic_store(&mr->n_registered, 0);
 	atomic_store(&mr->status, 0);
 	if (ret) {
-		fail(mr, mr->domain->t->nics[0], -ret);
+		fail(mr, 0, -ret);
+		say_why(mr);
 		settle(mr);
 		return;
 	}
 	start(mr, n_parts(mr) < n_threads ? n_parts(mr) : n_threads, work_register, done_register);
+}
+
+/* Whether it failed with a device that is no more, of which the word may still be waiting. It takes
+ * locks of connections: not under mr_lock. [token] */
+static bool has_lost_its_device(const struct rdma_mr *mr)
+{
+	struct rdma_nic *nic = mr->domain->t->nics[mr->failed_nic];
+
+	rdma_nic_look(nic);
+	return atomic_load(&nic->dead);
+}
+
+/* [token] */
+static void done_register(struct rdma_job *job)
+{
+	struct rdma_mr *mr = SL_CONTAINER_OF(job, struct rdma_run, job)->mr;
+	bool again;
+
+	if (--mr->n_runs)
+		return;
+	again = atomic_load(&mr->status) && has_lost_its_device(mr);
+	if (atomic_load(&mr->status) && !again)
+		say_why(mr);
+	pthread_mutex_lock(&job->t->mr_lock);
+	/* The others can have it all the same. */
+	if (again)
+		start_to_register(mr);
+	else
+		settle(mr);
+	pthread_mutex_unlock(&job->t->mr_lock);
+	call_all(job->t);
 }
 
 /* [token] */

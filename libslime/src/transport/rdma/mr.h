@@ -94,6 +94,7 @@ struct rdma_mr {
 
 	bool wanted; /* it is to be registered; else the old one only is taken back */
 	_Atomic int status;
+	unsigned failed_nic;	       /* where that comes from */
 	_Atomic unsigned next;	       /* part that no thread took yet */
 	_Atomic unsigned n_at_it;      /* threads */
 	_Atomic uint64_t n_registered; /* bytes, on all devices */
