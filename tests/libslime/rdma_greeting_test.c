@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How two queue pairs come up: one after the other, over a path that loses packets meanwhile. */
 #include "base/clock.h"
+#include "src/context.h"
+#include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 
 #define PATIENCE_MS 60000
@@ -51,6 +53,89 @@ static void poll_until(struct rdma_pair *p, uint64_t (*count)(void), uint64_t va
 	}
 }
 
+/* ---- workers that are busy ---- */
+
+static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
+
+static void work(struct rdma_job *job)
+{
+	(void)job;
+	pthread_mutex_lock(&busy);
+	pthread_mutex_unlock(&busy);
+}
+
+static void done(struct rdma_job *job)
+{
+	(void)job;
+}
+
+/* ---- links ---- */
+
+/* Its only one, from the beginning on. */
+static const struct rdma_conn *conn_of(const struct rdma_end *e)
+{
+	const struct rdma_transport *t = rdma_of(e->ctx->transports[SLIME_TRANSPORT_RDMA]);
+
+	assert_false(sl_list_empty(&t->conns));
+	return SL_CONTAINER_OF(t->conns.next, struct rdma_conn, link);
+}
+
+static void poll_until_is(struct rdma_pair *p, const struct rdma_conn *c,
+			  enum rdma_conn_state state)
+{
+	uint64_t end = sl_deadline_ns(PATIENCE_MS);
+
+	while (rdma_state(c) != state) {
+		rdma_poll(p);
+		assert_true(sl_clock_ns() < end);
+	}
+}
+
+/* They come when the next try waits for a worker, and would be counted where that begins anew. */
+static void connect__again_takes_no_flushes_of_the_former_try(void **state)
+{
+	const struct slime_context_attr attr = quick();
+	uint8_t a_desc[SLIME_ENDPOINT_DESC_MAX], b_desc[SLIME_ENDPOINT_DESC_MAX];
+	struct rdma_job jobs[RDMA_WORKERS];
+	const struct rdma_conn *c;
+	size_t a_len, b_len;
+	struct rdma_pair p;
+	uint32_t n_posted;
+
+	(void)state;
+	assert_ok(rdma_pair_create(&p, &attr, 4096));
+	create_endpoint(&p.a, a_desc, &a_len);
+	create_endpoint(&p.b, b_desc, &b_len);
+	fakeverbs_hold_time(true);
+	assert_ok(slime_endpoint_connect(p.a.ep, b_desc, b_len, PATIENCE_MS, p.a.op));
+	poll_until(&p, posted, 1);
+	c = conn_of(&p.a);
+	assert_int_equal(rdma_state(c), RDMA_CONN_GREETING);
+	fakeverbs_set_delay(SL_NS_PER_S, SL_NS_PER_S, 1);
+	while (rdma_state(c) == RDMA_CONN_GREETING) {
+		assert_true(fakeverbs_step());
+		rdma_poll(&p);
+	}
+	pthread_mutex_lock(&busy);
+	for (unsigned i = 0; i < RDMA_WORKERS; i++)
+		rdma_job_start(c->t, &jobs[i], work, done);
+	poll_until_is(&p, c, RDMA_CONN_BRINGING_UP);
+	n_posted = c->lead->n_posted;
+	assert_int_equal(n_posted, c->lead->n_receives);
+
+	fakeverbs_set_delay(0, 0, 1);
+	fakeverbs_advance(SL_NS_PER_S);
+	rdma_settle(&p);
+	assert_int_equal(c->lead->n_posted, n_posted);
+	pthread_mutex_unlock(&busy);
+	fakeverbs_hold_time(false);
+	assert_ok(slime_endpoint_connect(p.b.ep, a_desc, a_len, PATIENCE_MS, p.b.op));
+	assert_ok(rdma_wait(&p, p.a.op));
+	assert_ok(rdma_wait(&p, p.b.op));
+	rdma_pair_close(&p);
+	assert_int_equal(fakeverbs_check(), 0);
+}
+
 /* b's first message arrived, and then a's got lost for so long that a begins once more: it goes on
  * with b's second message. */
 static void connect__again_after_the_peer_was_heard_goes_on_where_it_was(void **state)
@@ -95,6 +180,8 @@ static void connect__again_after_the_peer_was_heard_goes_on_where_it_was(void **
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(connect__again_takes_no_flushes_of_the_former_try,
+				       rdma_pair_reset),
 		cmocka_unit_test_setup(connect__again_after_the_peer_was_heard_goes_on_where_it_was,
 				       rdma_pair_reset),
 	};

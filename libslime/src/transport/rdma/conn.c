@@ -65,6 +65,9 @@ static void done_bring_up(struct rdma_job *job);
 
 static void bring_up(struct rdma_conn *c)
 {
+	/* What the former try still has to say meets no worker at its queue pairs. */
+	for (unsigned i = 0; i < c->n_qps; i++)
+		rdma_qp_disown(c->qps[i]);
 	/* The peer does not say again what arrived in an earlier try. */
 	c->lead->n_heard = c->proven;
 	c->heard = false;

@@ -38,8 +38,10 @@ int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q)
 	return ret;
 }
 
-void rdma_table_renew(struct rdma_transport *t, struct rdma_qp *q)
+void rdma_qp_disown(struct rdma_qp *q)
 {
+	struct rdma_transport *t = q->nic->t;
+
 	pthread_mutex_lock(&t->lock);
 	q->wr_id = (uint64_t)q->slot << ID_SLOT_SHIFT | ID_LIFE(++t->next_life);
 	atomic_store(&t->table[q->slot].wr_id, q->wr_id);
@@ -158,11 +160,6 @@ int rdma_qp_close(struct rdma_qp *q)
 	q->draining = true;
 	q->drained = true;
 	return -ret;
-}
-
-void rdma_qp_disown(struct rdma_qp *q)
-{
-	rdma_table_renew(q->nic->t, q);
 }
 
 void rdma_qp_free(struct rdma_qp *q)
@@ -322,8 +319,6 @@ int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 {
 	int ret;
 
-	/* What is still to come of a former try is of a life that is over. */
-	rdma_table_renew(q->nic->t, q);
 	q->head = q->tail = q->signaled = 0;
 	q->n_bytes = 0;
 	q->n_acked = 0;

@@ -231,11 +231,13 @@ int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 /* Control calls: for workers. */
 /* Another in its place, after close; with other numbers. */
 int rdma_qp_renew(struct rdma_qp *q, struct ibv_pd *pd);
+/* Disowned before. */
 int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 		     const struct rdma_rail_address *to, const char **step);
 void rdma_qp_kill(struct rdma_qp *q); /* to ERR, and the marker after all that was posted */
 int rdma_qp_close(struct rdma_qp *q); /* no DMA of it after this; its memory stays */
-/* What it may still have to say of this life is of no interest. After close, too. [token] */
+/* A new life for its work requests: what it may still have to say of this one is of no interest.
+ * After close, too. [token] */
 void rdma_qp_disown(struct rdma_qp *q);
 /* Its completions are of no interest any more, and its room is free. After close. */
 void rdma_qp_free(struct rdma_qp *q);
@@ -601,7 +603,5 @@ static inline uint32_t rdma_state(const struct rdma_conn *c)
 void rdma_watch_start(struct rdma_transport *t);
 int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q);
 void rdma_table_remove(struct rdma_transport *t, struct rdma_qp *q);
-/* A new life for its work requests. */
-void rdma_table_renew(struct rdma_transport *t, struct rdma_qp *q);
 
 #endif
