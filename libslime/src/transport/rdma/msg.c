@@ -247,6 +247,7 @@ void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const
 	if (m.kind != RDMA_READY && rdma_state(c) == RDMA_CONN_GREETING)
 		rdma_conn_heard(c);
 	state = rdma_state(c);
+	rdma_path_spoke(q->path);
 	if (m.kind == RDMA_READY)
 		rdma_conn_greeted(c, &m);
 	else if (state == RDMA_CONN_LEAVING)

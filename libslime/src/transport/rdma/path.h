@@ -144,6 +144,7 @@ void rdma_path_try(struct rdma_path *p); /* if it is down, and may come back */
 void rdma_path_come_up(struct rdma_path *p);
 bool rdma_path_take_address(struct rdma_path *p, const struct sl_msg *m); /* RAIL */
 void rdma_path_peer_risen(struct rdma_path *p);
+void rdma_path_spoke(struct rdma_path *p); /* the peer, over it: it has risen there */
 
 /* What it needs of path.c. */
 void rdma_path_set_state(struct rdma_path *p, enum rdma_path_state state);

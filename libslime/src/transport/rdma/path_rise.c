@@ -223,6 +223,13 @@ bool rdma_path_take_address(struct rdma_path *p, const struct sl_msg *m)
 	return true;
 }
 
+void rdma_path_spoke(struct rdma_path *p)
+{
+	/* Its word for that may have been lost with another rail. */
+	if (p->state == RDMA_PATH_RISEN && rdma_state(p->c) == RDMA_CONN_UP)
+		rdma_path_peer_risen(p);
+}
+
 void rdma_path_peer_risen(struct rdma_path *p)
 {
 	p->peer_risen = true;
