@@ -172,7 +172,7 @@ enum fakeverbs_call {
 	FAKEVERBS_POST_SRQ_RECV,
 	FAKEVERBS_FORK_INIT,
 	/* Fail only when asked for by name. */
-	FAKEVERBS_POLL_CQ,
+	FAKEVERBS_POLL_CQ, /* with completions in it, which are lost */
 	FAKEVERBS_GET_CQ_EVENT,
 	FAKEVERBS_GET_ASYNC_EVENT,
 	FAKEVERBS_CLOSE_DEVICE,

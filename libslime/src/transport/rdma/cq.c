@@ -171,6 +171,9 @@ static unsigned poll(struct rdma_cq *cq)
 			rdma_qp_flush_completed(cq->nic->t, &wc[k]);
 		sum += n > 0 ? (unsigned)n : 0;
 	}
+	/* Those before the one that it stumbles over may be taken, and nobody has them. */
+	if (n < 0)
+		rdma_nic_cq_failed(cq, "a completion queue cannot be polled");
 	return sum;
 }
 

@@ -65,6 +65,13 @@ static void fail_all(struct rdma_nic *nic, const struct rdma_cq *cq, const char 
 	for_each_path(nic, cq, fail_path, why);
 }
 
+void rdma_nic_cq_failed(struct rdma_cq *cq, const char *what)
+{
+	/* soft-RoCE says so again for each completion that is lost. */
+	if (rdma_cq_fail(cq))
+		fail_all(cq->nic, cq, what);
+}
+
 static void fail_device(struct rdma_nic *nic, const char *what)
 {
 	if (atomic_exchange(&nic->dead, true))
@@ -140,9 +147,7 @@ static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)
 		fail_qp(nic, event->element.qp, what, event->event_type == IBV_EVENT_QP_FATAL);
 		break;
 	case IBV_EVENT_CQ_ERR:
-		/* soft-RoCE says so again for each completion that is lost. */
-		if (rdma_cq_fail(event->element.cq->cq_context))
-			fail_all(nic, event->element.cq->cq_context, what);
+		rdma_nic_cq_failed(event->element.cq->cq_context, what);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
 		fail_device(nic, what);

@@ -136,6 +136,8 @@ int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why);
 void rdma_nic_deregister(struct ibv_mr **ibv);
 /* Take the events that wait. [token] */
 void rdma_nic_look(struct rdma_nic *nic);
+/* It loses completions: the rails that use it are at their end. [token] */
+void rdma_nic_cq_failed(struct rdma_cq *cq, const char *what);
 /* Nothing of it is in use. */
 void rdma_nic_close(struct rdma_nic *nic);
 
