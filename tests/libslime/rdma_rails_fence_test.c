@@ -250,6 +250,56 @@ static void fence__holds_while_work_moves(void **state)
 	}
 }
 
+static void poll_a_until(bool (*is_so)(void))
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	while (!is_so()) {
+		slime_context_poll(rails.pair.a.ctx);
+		assert_true(sl_clock_ns() < until);
+	}
+}
+
+static bool is_without_rail_0(void)
+{
+	struct slime_rail_info info[RAILS];
+
+	slime_endpoint_rails(rails.pair.a.ep, info, RAILS);
+	return info[0].state != SLIME_RAIL_UP;
+}
+
+static bool is_op_done(void)
+{
+	return slime_op_test(rails.pair.a.op);
+}
+
+/* b says nothing of the rail's end for as long as nobody polls it. */
+static void write__behind_an_immediate_that_waits_goes_over_the_other_rails(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&rails.pair, 0, 0, MESSAGE);
+
+	(void)state;
+	assert_ok(slime_write(rails.pair.a.ep, &x, 1, 0, rails.pair.a.op));
+	assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
+	assert_ok(slime_imm_recv(rails.pair.b.ep, rails.recvs[0]));
+	rails_set_port(0, false);
+	poll_a_until(is_without_rail_0);
+	assert_ok(write_imm(MESSAGE, 0, 0));
+	assert_ok(slime_write(rails.pair.a.ep, &x, 1, 0, rails.pair.a.op));
+	poll_a_until(is_op_done);
+	assert_ok(slime_op_status(rails.pair.a.op));
+	/* Behind a fence it waits for the immediate's bytes. */
+	assert_ok(slime_write(rails.pair.a.ep, &x, 1, SLIME_FENCE, rails.pair.a.op));
+	for (unsigned i = 0; i < 100; i++)
+		slime_context_poll(rails.pair.a.ctx);
+	assert_false(slime_op_test(rails.pair.a.op));
+	assert_false(slime_op_test(rails.sends[0]));
+	assert_ok(rdma_wait(&rails.pair, rails.recvs[0]));
+	assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
+	assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
+	rails_await(0, SLIME_RAIL_DOWN);
+}
+
 /* Nothing is on the way. Where the machine is busy a rail is found slow that is not, and would have
  * nothing of the next batch. */
 static void forget_shares(const struct rdma_end *e)
@@ -308,6 +358,7 @@ int main(void)
 		IN_PAIR(write_imm__that_arrived_is_not_written_again),
 		IN_PAIR(write_imm__that_was_lost_comes_once_and_behind_its_bytes),
 		IN_PAIR(fence__holds_while_work_moves),
+		IN_PAIR(write__behind_an_immediate_that_waits_goes_over_the_other_rails),
 		IN_PAIR(op__of_a_dead_rail_is_pending_until_both_ends_have_fenced_it),
 	};
 

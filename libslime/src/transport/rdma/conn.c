@@ -446,6 +446,7 @@ int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, st
 	sl_list_init(&c->link);
 	sl_todo_entry_init(&c->todo);
 	sl_list_init(&c->works);
+	sl_list_init(&c->held);
 	sl_list_init(&c->posted);
 	sl_timer_init(&c->timer, on_time);
 	sl_timer_init(&c->again, on_again);

@@ -424,6 +424,7 @@ struct rdma_conn {
 	int end_cause;
 	char end_why[256];
 	struct sl_list works;  /* ops with requests that are not posted */
+	struct sl_list held;   /* those before them that wait as messages do */
 	struct sl_list posted; /* ops that are, all of them */
 	unsigned n_writes;     /* of them */
 	unsigned next_qp;

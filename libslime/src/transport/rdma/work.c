@@ -367,10 +367,8 @@ static int add_op(struct chain *ch, struct slime_op *op)
 	int ret;
 
 	/* Over one queue pair everything is in order anyhow. */
-	if (ch->c->n_qps > 1 && op->work.flags & SLIME_FENCE && !PARTS(op) && ch->c->n_writes)
-		return -EBUSY;
-	/* Messages wait, and what goes before one does not go with it. */
-	if (ch->c->n_held && is_for_first(op))
+	if (ch->c->n_qps > 1 && op->work.flags & SLIME_FENCE && !PARTS(op) &&
+	    (ch->c->n_writes || !sl_list_empty(&ch->c->held)))
 		return -EBUSY;
 	if (!first && is_for_first(op))
 		return -EXDEV;
@@ -404,6 +402,23 @@ static bool is_of_op(int ret)
 	return ret && ret != -EAGAIN && ret != -EINPROGRESS && ret != -EXDEV && ret != -EBUSY;
 }
 
+/* Messages wait, and what goes with one, or before it: whether op does. What follows does not. */
+static bool hold(struct rdma_conn *c, struct slime_op *op)
+{
+	if (!c->n_held || !is_for_first(op))
+		return false;
+	sl_list_remove(&op->link);
+	sl_list_append(&c->held, &op->link);
+	return true;
+}
+
+/* They go first. */
+static void let_go(struct rdma_conn *c)
+{
+	sl_list_splice(&c->held, &c->works);
+	sl_list_splice(&c->works, &c->held);
+}
+
 /* What one queue pair takes of the works, in one post; why it took no more: 0 they are all posted,
  * or as add_op(). */
 static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint64_t share)
@@ -415,6 +430,8 @@ static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint64_t share)
 	while (!sl_list_empty(&c->works) && (!ret || is_of_op(ret))) {
 		struct slime_op *op = SL_CONTAINER_OF(c->works.next, struct slime_op, link);
 
+		if (hold(c, op))
+			continue;
 		ret = add_op(&ch, op);
 		if (!ret)
 			all_posted(c, op);
@@ -562,6 +579,8 @@ void rdma_work_pump(struct rdma_conn *c)
 		return;
 	if (c->n_moving && !move(c))
 		return;
+	if (!c->n_held && !sl_list_empty(&c->held))
+		let_go(c);
 	while (!sl_list_empty(&c->works) && ret != -EINPROGRESS && ret != -EBUSY) {
 		const struct slime_op *op = SL_CONTAINER_OF(c->works.next, struct slime_op, link);
 		struct rdma_qp *q = ret == -EXDEV ? c->lead : pick(c, op->work.total);
@@ -594,7 +613,7 @@ int rdma_submit(struct sl_conn *conn, struct slime_op *op)
 
 void rdma_work_fail_all(struct rdma_conn *c, int status)
 {
-	struct sl_list *lists[] = { &c->posted, &c->works };
+	struct sl_list *lists[] = { &c->posted, &c->held, &c->works };
 
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
