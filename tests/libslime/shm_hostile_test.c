@@ -1,59 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer that writes what it likes into the memory we share, and over the socket beside it. The
- * link ends with one line in the log, or nothing happens; never is a byte touched that the peer was
- * not given.
+ * A peer that writes what it likes into the memory we share. The link ends with one line in the
+ * log, or nothing happens; never is a byte touched that the peer was not given.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "raw_shm.h"
 #include "src/endpoint.h"
 #include "support/random.h"
-#include "support/sealed_file.h"
-
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-
-/* ---- system calls that fail ---- */
-
-static int mmap_errno; /* of a file */
-static int send_errno; /* of our end; the peer's is test_sock */
-static int test_sock = -1;
-
-void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
-ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
-
-void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
-{
-	if (!mmap_errno || fd < 0)
-		return __real_mmap(addr, len, prot, flags, fd, offset);
-	errno = mmap_errno;
-	return MAP_FAILED;
-}
-
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
-{
-	if (!send_errno || fd == test_sock)
-		return __real_sendmsg(fd, msg, flags);
-	errno = send_errno;
-	return -1;
-}
-
-static void fail_sends(const struct raw_shm *r, int err)
-{
-	test_sock = r->sock;
-	send_errno = err;
-}
 
 /* ---- messages ---- */
 
@@ -201,251 +158,6 @@ static void imm_taken__that_the_peer_wrote_over_is_told_again(void **state)
 	}
 }
 
-/* ---- regions ---- */
-
-/* A region of the peer's, as its descriptor says it is. */
-static struct slime_remote_mr theirs(const struct raw_shm *r)
-{
-	return (struct slime_remote_mr){
-		.owner = RAW_SHM_FIRST,
-		.len = 8192,
-		.generation = 5,
-		.id = 3,
-		.access = SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE,
-		.kind = r->remote.kind,
-	};
-}
-
-static struct shm_packet good_answer(int fd)
-{
-	return (struct shm_packet){
-		.kind = SHM_MAPPED,
-		.id = 3,
-		.a = 5,
-		.access = SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE,
-		.c = 8192,
-		.len = 8192,
-		.n_fds = 1,
-		.fds = { fd },
-	};
-}
-
-/* What becomes of our read of all of the region when the peer answers this for it. */
-static int read_answered_with(struct raw_shm *r, const struct shm_packet *answer)
-{
-	struct slime_remote_mr remote = theirs(r);
-	struct slime_xfer x = { .local = r->mr, .remote = &remote, .len = remote.len };
-
-	raw_shm_link(r);
-	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
-	assert_int_equal(raw_shm_hear(r).kind, SHM_MAP);
-	raw_shm_say(r, answer);
-	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
-	return slime_op_status(r->op);
-}
-
-static void answer_to_map__that_is_right_is_read(void **state)
-{
-	int fd = sealed_file(8192, SEALS);
-	struct shm_packet answer = good_answer(fd);
-
-	assert_ok(read_answered_with(*state, &answer));
-	close(fd);
-}
-
-static void answer_to_map__that_cannot_be_ends_the_link(void **state)
-{
-	int sealed = sealed_file(8192, SEALS), unsealed = sealed_file(8192, 0);
-	struct shm_packet bad[10];
-
-	for (size_t i = 0; i < 10; i++)
-		bad[i] = good_answer(sealed);
-	bad[0].fds[0] = unsealed;
-	bad[1].c = 4096;
-	bad[2].c = 16384;
-	bad[3].c = UINT64_MAX;
-	bad[4].b = 1;
-	bad[5].b = UINT64_MAX;
-	bad[6].len = 8193;
-	bad[7].len = UINT64_MAX;
-	bad[8].status = 5;
-	bad[9].a = 6;
-	for (size_t i = 0; i < 10; i++) {
-		assert_int_equal(read_answered_with(*state, &bad[i]), -EPROTO);
-		raw_shm_assert_broken(*state, -EPROTO, "the peer broke the protocol: a packet");
-		assert_ok(raw_shm_teardown(state));
-		assert_ok(raw_shm_setup(state));
-	}
-	close(sealed);
-	close(unsealed);
-}
-
-/* The region is less than its descriptor said: nothing outside of it is touched. */
-static void answer_to_map__with_less_than_was_promised_fails_the_op(void **state)
-{
-	int fd = sealed_file(8192, SEALS);
-	struct shm_packet shorter = good_answer(fd), write_only = good_answer(fd);
-	struct shm_packet foreign = good_answer(fd), gone = good_answer(fd);
-
-	shorter.len = 8191;
-	write_only.access = SLIME_ACCESS_REMOTE_WRITE;
-	foreign.n_fds = 0;
-	gone.status = -ESTALE;
-	gone.n_fds = 0;
-	assert_int_equal(read_answered_with(*state, &shorter), -ERANGE);
-	assert_ok(raw_shm_teardown(state));
-	assert_ok(raw_shm_setup(state));
-	assert_int_equal(read_answered_with(*state, &write_only), -EACCES);
-	assert_ok(raw_shm_teardown(state));
-	assert_ok(raw_shm_setup(state));
-	assert_int_equal(read_answered_with(*state, &foreign), -EOPNOTSUPP);
-	assert_ok(raw_shm_teardown(state));
-	assert_ok(raw_shm_setup(state));
-	assert_int_equal(read_answered_with(*state, &gone), -ESTALE);
-	close(fd);
-}
-
-static void answer_to_map__that_nobody_asked_for_ends_the_link(void **state)
-{
-	static const uint32_t ids[] = { 0, 3, 65535, 65536, UINT32_MAX };
-
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		struct shm_packet p = { .kind = SHM_MAPPED, .id = ids[i] };
-		struct raw_shm *r = *state;
-
-		raw_shm_link(r);
-		raw_shm_say(r, &p);
-		raw_shm_assert_broken(r, -EPROTO, "the peer broke the protocol: a packet");
-		assert_ok(raw_shm_teardown(state));
-		assert_ok(raw_shm_setup(state));
-	}
-}
-
-static void map__of_what_there_is_not_is_refused(void **state)
-{
-	struct raw_shm *r = *state;
-	struct shm_packet map[] = {
-		{ .kind = SHM_MAP, .id = r->remote.id, .a = r->remote.generation + 1 },
-		{ .kind = SHM_MAP, .id = r->remote.id + 1, .a = r->remote.generation },
-		{ .kind = SHM_MAP, .id = UINT32_MAX, .a = r->remote.generation },
-	};
-
-	raw_shm_link(r);
-	for (size_t i = 0; i < sizeof(map) / sizeof(map[0]); i++) {
-		struct shm_packet said;
-
-		raw_shm_say(r, &map[i]);
-		said = raw_shm_hear(r);
-		assert_int_equal(said.kind, SHM_MAPPED);
-		assert_int_equal(said.status, -ESTALE);
-		assert_int_equal(said.n_fds, 0);
-	}
-	assert_false(r->ended);
-}
-
-static void withdrawing__what_we_never_had_is_confirmed(void **state)
-{
-	static const uint32_t ids[] = { 0, 65535, 65536, UINT32_MAX };
-	struct raw_shm *r = *state;
-
-	raw_shm_link(r);
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		struct shm_packet p = { .kind = SHM_WITHDRAW, .id = ids[i], .a = 9 }, said;
-		struct shm_packet back = { .kind = SHM_WITHDRAWN, .id = ids[i], .a = 9 };
-
-		raw_shm_say(r, &p);
-		said = raw_shm_hear(r);
-		assert_int_equal(said.kind, SHM_WITHDRAWN);
-		assert_int_equal(said.id, ids[i]);
-		raw_shm_say(r, &back);
-	}
-	assert_false(r->ended);
-}
-
-/* It asks and reads no answer: what waits for it is bounded. */
-static void socket__that_is_not_read_ends_the_link(void **state)
-{
-	struct shm_packet map = { .kind = SHM_MAP, .id = UINT32_MAX };
-	struct raw_shm *r = *state;
-
-	raw_shm_link(r);
-	for (int i = 0; i < 100000 && !r->ended; i++) {
-		if (shm_channel_send(r->sock, &map))
-			raw_shm_turn(r);
-	}
-	raw_shm_assert_broken(r, -ECONNRESET, "does not read its socket");
-}
-
-/* It would be locked, and there may not be more of that: no reason to look again for ever. */
-static void answer_to_map__that_cannot_be_mapped_fails_the_op(void **state)
-{
-	struct raw_shm *r = *state;
-	struct slime_remote_mr remote = theirs(r);
-	struct slime_xfer x = { .local = r->mr, .remote = &remote, .len = remote.len };
-	int fd = sealed_file(8192, SEALS);
-	struct shm_packet answer = good_answer(fd);
-
-	raw_shm_link(r);
-	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
-	assert_int_equal(raw_shm_hear(r).kind, SHM_MAP);
-	mmap_errno = EAGAIN;
-	raw_shm_say(r, &answer);
-	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
-	mmap_errno = 0;
-	assert_int_equal(slime_op_status(r->op), -ENOMEM);
-	assert_false(r->ended);
-	close(fd);
-}
-
-static void read__whose_question_cannot_be_sent_fails(void **state)
-{
-	struct raw_shm *r = *state;
-	struct slime_remote_mr remote = theirs(r);
-	struct slime_xfer x = { .local = r->mr, .remote = &remote, .len = remote.len };
-
-	raw_shm_link(r);
-	fail_sends(r, ENOBUFS);
-	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
-	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
-	send_errno = 0;
-	assert_int_equal(slime_op_status(r->op), -ENOMEM);
-	assert_false(r->ended);
-
-	/* It is no property of the region. */
-	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
-	assert_int_equal(raw_shm_hear(r).kind, SHM_MAP);
-	raw_shm_kill(r);
-	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
-}
-
-static void read__whose_question_finds_a_full_socket_ends_the_link(void **state)
-{
-	struct raw_shm *r = *state;
-	struct slime_remote_mr remote = theirs(r);
-	struct slime_xfer x = { .local = r->mr, .remote = &remote, .len = remote.len };
-
-	raw_shm_link(r);
-	fail_sends(r, EAGAIN);
-	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
-	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
-	send_errno = 0;
-	assert_int_equal(slime_op_status(r->op), -ECONNRESET);
-	raw_shm_assert_broken(r, -ECONNRESET, "does not read its socket");
-}
-
-/* The kernel has no room for its descriptor: the peer would wait for it for ever. */
-static void map__that_cannot_be_answered_ends_the_link(void **state)
-{
-	struct raw_shm *r = *state;
-	struct shm_packet map = { .kind = SHM_MAP, .id = r->remote.id, .a = r->remote.generation };
-
-	raw_shm_link(r);
-	fail_sends(r, ETOOMANYREFS);
-	raw_shm_say(r, &map);
-	raw_shm_assert_broken(r, -ETOOMANYREFS, strerror(ETOOMANYREFS));
-	send_errno = 0;
-}
-
 /* ---- the last immediate ---- */
 
 /* Two threads want it when the link is gone: the one that came first, and has not taken it yet,
@@ -471,42 +183,6 @@ static void imm_recv__for_what_another_is_about_to_take_is_refused(void **state)
 	assert_int_equal(slime_op_imm(r->op), 7);
 	assert_int_equal(slime_imm_recv(r->ep, r->op), -ENOTCONN);
 	assert_ok(slime_op_destroy(other));
-}
-
-/* ---- a peer that leaves while we write ---- */
-
-#define LONG (UINT64_C(64) << 20)
-#define LATE (UINT64_C(8) << 20)
-
-/* It may have given up the memory that we write: its goodbye is heard soon. */
-static void goodbye__in_the_middle_of_a_long_write_ends_it(void **state)
-{
-	struct raw_shm *r = *state;
-	struct slime_remote_mr remote = theirs(r);
-	struct slime_xfer x = { .remote = &remote, .len = LONG };
-	int fd = sealed_file(LONG, SEALS);
-	struct shm_packet answer = good_answer(fd), bye = { .kind = SHM_BYE };
-	struct slime_mem *mem;
-	struct stat st;
-
-	remote.len = answer.c = answer.len = LONG;
-	assert_ok(slime_mem_alloc(r->ctx, LONG, NULL, &mem));
-	assert_ok(slime_mr_create(r->ctx, slime_mem_addr(mem), LONG, 0, &x.local));
-	raw_shm_link(r);
-	assert_ok(slime_write(r->ep, &x, 1, 0, r->op));
-	assert_int_equal(raw_shm_hear(r).kind, SHM_MAP);
-	assert_ok(shm_channel_send(r->sock, &answer));
-	while (!fstat(fd, &st) && !st.st_blocks)
-		assert_true(slime_context_poll(r->ctx) >= 0);
-	assert_ok(shm_channel_send(r->sock, &bye));
-	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
-	assert_int_equal(slime_op_status(r->op), -ECONNRESET);
-	/* Pages that nobody wrote are not there. */
-	assert_ok(fstat(fd, &st));
-	assert_in_range(st.st_blocks * UINT64_C(512), 1, LATE);
-	assert_ok(slime_mr_destroy(x.local));
-	assert_ok(slime_mem_destroy(mem));
-	close(fd);
 }
 
 /* ---- all of it at once ---- */
@@ -650,19 +326,7 @@ int main(void)
 		IN_RAW_SHM(ring__numbers_that_are_not_next_are_not_read),
 		IN_RAW_SHM(imm_taken__that_lies_costs_us_nothing),
 		IN_RAW_SHM(imm_taken__that_the_peer_wrote_over_is_told_again),
-		IN_RAW_SHM(answer_to_map__that_is_right_is_read),
-		IN_RAW_SHM(answer_to_map__that_cannot_be_ends_the_link),
-		IN_RAW_SHM(answer_to_map__with_less_than_was_promised_fails_the_op),
-		IN_RAW_SHM(answer_to_map__that_nobody_asked_for_ends_the_link),
-		IN_RAW_SHM(map__of_what_there_is_not_is_refused),
-		IN_RAW_SHM(withdrawing__what_we_never_had_is_confirmed),
-		IN_RAW_SHM(socket__that_is_not_read_ends_the_link),
-		IN_RAW_SHM(answer_to_map__that_cannot_be_mapped_fails_the_op),
-		IN_RAW_SHM(read__whose_question_cannot_be_sent_fails),
-		IN_RAW_SHM(read__whose_question_finds_a_full_socket_ends_the_link),
-		IN_RAW_SHM(map__that_cannot_be_answered_ends_the_link),
 		IN_RAW_SHM(imm_recv__for_what_another_is_about_to_take_is_refused),
-		IN_RAW_SHM(goodbye__in_the_middle_of_a_long_write_ends_it),
 		IN_RAW_SHM(scribbling__over_all_that_is_shared_harms_nobody_else),
 	};
 
