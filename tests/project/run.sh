@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/run.sh, with others in the place of cmake and ctest: what it makes of a label that no test has.
+# tests/run.sh: what it makes of a label that no test has, with others in the place of cmake and ctest, and of a case
+# that was skipped behind much other output, with the real ones.
 set -euo pipefail
 
 source=${SLIME_SOURCE:?}
@@ -43,3 +44,18 @@ if run uint; then
 	fail "a label that no test has passes"
 fi
 grep -qx 'run.sh: no test has the label uint' "$work/out" || fail "it does not say that nothing ran"
+
+cp "$source/CMakePresets.json" "$work/"
+cat >"$work/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(skips LANGUAGES NONE)
+enable_testing()
+add_test(NAME skips COMMAND sh -c "seq 1000; echo '[  SKIPPED ] case__of_many'; seq 1000")
+set_tests_properties(skips PROPERTIES LABELS unit)
+END
+: >"$work/tests/allowed-skips"
+rm "$work/bin/cmake" "$work/bin/ctest"
+CI=true run unit && fail "a skip that nobody allowed passes"
+grep -q 'skips:case__of_many' "$work/out" || fail "it does not say which case was skipped"
+echo 'skips:case__of_many  a reason' >"$work/tests/allowed-skips"
+CI=true run unit || fail "a skip that is allowed"
