@@ -9,8 +9,6 @@
 
 /* A peer that does not acknowledge our BYE so long is left without it. */
 #define LEAVE_NS SL_NS_PER_S
-/* Flushes that do not come in that time do not come: destroying the queue pairs ends them. */
-#define DRAIN_NS (500 * SL_NS_PER_MS)
 
 /* ---- why ---- */
 
@@ -142,7 +140,7 @@ static void done_kill(struct rdma_job *job)
 	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
 
 	rdma_conn_set_state(c, RDMA_CONN_DRAINING);
-	sl_timer_set(rdma_poller(c->t), &c->timer, sl_clock_ns() + DRAIN_NS);
+	sl_timer_set(rdma_poller(c->t), &c->timer, sl_clock_ns() + RDMA_DRAIN_NS);
 	rdma_conn_call(c);
 }
 

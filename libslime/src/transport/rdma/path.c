@@ -7,9 +7,8 @@
 #include "base/log.h"
 #include "src/transport/rdma/rdma.h"
 
-/* Flushes that do not come in two of these do not come: who got no CPU for long looks in between.
- */
-#define DRAIN_NS (250 * SL_NS_PER_MS)
+/* Who got no CPU for long looks in between. */
+#define LOOK_NS (RDMA_DRAIN_NS / 2)
 /* After one that lasted so long the pauses begin anew. */
 #define LASTS_NS (10 * SL_NS_PER_S)
 
@@ -180,7 +179,7 @@ static void done_kill(struct rdma_job *job)
 		return;
 	rdma_path_set_state(p, RDMA_PATH_DRAINING);
 	p->waited = false;
-	rdma_path_set_timer(p, DRAIN_NS);
+	rdma_path_set_timer(p, LOOK_NS);
 }
 
 static void work_close(struct rdma_job *job)
@@ -231,7 +230,7 @@ static void agree(struct rdma_path *p)
 
 static uint64_t agree_ns(const struct rdma_path *p)
 {
-	return 2 * p->c->t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS + 2 * DRAIN_NS;
+	return 2 * p->c->t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS + RDMA_DRAIN_NS;
 }
 
 static void stopped(struct rdma_path *p)
@@ -398,7 +397,7 @@ static void on_time(struct sl_timer *timer)
 		if (p->waited)
 			p->drained = true;
 		else
-			rdma_path_set_timer(p, DRAIN_NS);
+			rdma_path_set_timer(p, LOOK_NS);
 		p->waited = true;
 		rdma_conn_call(p->c);
 	} else if (p->state == RDMA_PATH_STOPPED) {

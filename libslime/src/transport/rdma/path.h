@@ -26,6 +26,9 @@ struct rdma_nic;
 struct rdma_qp;
 struct rdma_rail;
 
+/* Flushes that do not come in that time do not come: destroying the queue pairs ends them. */
+#define RDMA_DRAIN_NS (500 * SL_NS_PER_MS)
+
 enum rdma_path_state {
 	RDMA_PATH_UP,	    /* as soon as the connection is */
 	RDMA_PATH_KILLING,  /* a worker moves its queue pairs to ERR */
