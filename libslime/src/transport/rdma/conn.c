@@ -205,7 +205,9 @@ void rdma_conn_greeted(struct rdma_conn *c, const struct sl_msg *m)
 
 	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
 		sl_put_le64(proof + 8 * (size_t)i, m->w[i]);
-	if (state != RDMA_CONN_BRINGING_UP && state != RDMA_CONN_GREETING)
+	/* Also that of a try that failed: it does not come again. */
+	if (state != RDMA_CONN_BRINGING_UP && state != RDMA_CONN_GREETING &&
+	    state != RDMA_CONN_RESTING)
 		return;
 	if (!sl_auth_equal(proof, c->peer_proof)) {
 		rdma_conn_fail(c, -EACCES, "the peer does not hold the link's key");

@@ -233,6 +233,16 @@ static bool take_slot(struct rdma_conn *c, const struct ibv_wc *wc)
 	return c->conn.events->msg(c->conn.owner, &m, frame + RDMA_FRAME_PITCH);
 }
 
+/* A message before we are up. A peer that has proved itself may have our READY, whose
+ * acknowledgement was lost, so that we began again: it breaks no rule. */
+static void fail_early(struct rdma_conn *c)
+{
+	if (c->proven)
+		rdma_conn_fail(c, -ECONNRESET, "the peer was up before a try that began again");
+	else
+		rdma_conn_fail(c, -EPROTO, "the peer spoke before it proved who it is");
+}
+
 void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const struct ibv_wc *wc)
 {
 	struct sl_msg m = { 0 };
@@ -254,8 +264,8 @@ void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const
 		ok = m.kind != RDMA_BYE || take_control(c, &m);
 	else if (state == RDMA_CONN_UP && !atomic_load(&c->ending))
 		ok = in_slot ? take_slot(c, wc) : take_frame(c, &m);
-	else
-		ok = state > RDMA_CONN_UP || atomic_load(&c->ending);
+	else if (state < RDMA_CONN_UP && !atomic_load(&c->ending))
+		fail_early(c);
 	if (!ok)
 		rdma_conn_fail(c, -EPROTO, "the peer broke the protocol of rdma's frames");
 }
