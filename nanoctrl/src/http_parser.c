@@ -67,16 +67,27 @@ void http_message_fini(struct http_message *m)
 	memset(m, 0, sizeof(*m));
 }
 
+static const char *name_of(const struct http_message *m, size_t i)
+{
+	return m->head + m->fields[i].name;
+}
+
+static const char *value_of(const struct http_message *m, size_t i)
+{
+	return m->head + m->fields[i].value;
+}
+
 const char *http_message_field(const struct http_message *m, const char *name)
 {
 	for (size_t i = 0; i < m->n_fields; i++)
-		if (!strcasecmp(m->fields[i].name, name))
-			return m->fields[i].value;
+		if (!strcasecmp(name_of(m, i), name))
+			return value_of(m, i);
 	return NULL;
 }
 
 void http_parser_init(struct http_parser *p, const struct http_limits *limits)
 {
+	assert(limits->head_bytes <= UINT16_MAX);
 	memset(p, 0, sizeof(*p));
 	p->limits = *limits;
 }
@@ -229,8 +240,8 @@ static const struct http_refusal *parse_field(struct http_message *m, char *line
 	for (end = value + strlen(value); end > value && is_blank(end[-1]); end--)
 		;
 	*end = '\0';
-	m->fields[m->n_fields].name = line;
-	m->fields[m->n_fields++].value = value;
+	m->fields[m->n_fields++] =
+		(struct http_field){ (uint16_t)(line - m->head), (uint16_t)(value - m->head) };
 	return NULL;
 }
 
@@ -241,8 +252,8 @@ static const char *find_only(const struct http_message *m, const char *name, uns
 
 	*n = 0;
 	for (size_t i = 0; i < m->n_fields; i++) {
-		if (!strcasecmp(m->fields[i].name, name)) {
-			value = m->fields[i].value;
+		if (!strcasecmp(name_of(m, i), name)) {
+			value = value_of(m, i);
 			++*n;
 		}
 	}
@@ -255,9 +266,9 @@ static bool list_has(const struct http_message *m, const char *name, const char 
 	size_t len = strlen(token);
 
 	for (size_t i = 0; i < m->n_fields; i++) {
-		const char *c = m->fields[i].value;
+		const char *c = value_of(m, i);
 
-		if (strcasecmp(m->fields[i].name, name) != 0)
+		if (strcasecmp(name_of(m, i), name) != 0)
 			continue;
 		while (*c) {
 			size_t n;
@@ -412,6 +423,23 @@ static const struct http_refusal *take_head_byte(struct http_parser *p, char c)
 	return NULL;
 }
 
+/* How much of what follows lies within a line of the head, has room, and needs no look. */
+static size_t head_run(const struct http_parser *p, const char *data, size_t len)
+{
+	size_t room = p->head_room ? p->head_room - 1 - p->head_len : 0;
+	const char *end;
+
+	if (p->phase != PHASE_HEAD || !p->head_len || p->cr)
+		return 0;
+	if (len > room)
+		len = room;
+	end = memchr(data, '\r', len);
+	if (end)
+		len = (size_t)(end - data);
+	end = memchr(data, '\n', len);
+	return end ? (size_t)(end - data) : len;
+}
+
 static const struct http_refusal *append_body(struct http_parser *p, const char *data, size_t len)
 {
 	struct http_message *m = &p->msg;
@@ -514,9 +542,14 @@ enum http_parse http_parser_feed(struct http_parser *p, const void *data, size_t
 	size_t at = 0;
 
 	while (at < len && p->phase < PHASE_DONE) {
-		const struct http_refusal *why;
+		size_t run = head_run(p, from + at, len - at);
+		const struct http_refusal *why = NULL;
 
-		if (p->phase == PHASE_BODY || p->phase == PHASE_CHUNK_DATA) {
+		if (run) {
+			memcpy(p->msg.head + p->head_len, from + at, run);
+			p->head_len += run;
+			at += run;
+		} else if (p->phase == PHASE_BODY || p->phase == PHASE_CHUNK_DATA) {
 			size_t n = p->left < len - at ? (size_t)p->left : len - at;
 
 			why = append_body(p, from + at, n);

@@ -16,7 +16,7 @@
 #define HTTP_HEADERS_MAX 64
 
 struct http_limits {
-	size_t head_bytes;   /* request line and header fields; trailers again */
+	size_t head_bytes;   /* request line and fields, at most UINT16_MAX; trailers again */
 	size_t target_bytes; /* path and query */
 	size_t body_bytes;
 };
@@ -27,8 +27,7 @@ struct http_limits {
 	}
 
 struct http_field {
-	char *name;
-	char *value; /* without blanks around it */
+	uint16_t name, value; /* begin there in head; the value has no blanks around it */
 };
 
 /* A whole request. Its strings lie in head, NUL-terminated, and live as long as it does. */
