@@ -19,6 +19,7 @@
 #include <base/log.h>
 #include <base/utf8.h>
 #include "dial.h"
+#include "digits.h"
 #include "key.h"
 #include "locator.h"
 #include "redis_private.h"
@@ -124,20 +125,13 @@ void redis_broke(struct redis *r, const char *why)
 
 /* ---- commands ---- */
 
-#define COUNT_MAX 23 /* '*' or '$', 20 digits, CR, LF */
+#define COUNT_MAX (DIGITS_MAX + 3) /* '*' or '$', digits, CR, LF */
 
 /* "*N\r\n" or "$N\r\n"; behind it. */
 static char *put_count(char *at, char mark, size_t n)
 {
-	char digits[20];
-	size_t k = sizeof(digits);
-
-	do
-		digits[--k] = (char)('0' + n % 10);
-	while (n /= 10);
 	*at++ = mark;
-	memcpy(at, digits + k, sizeof(digits) - k);
-	at += sizeof(digits) - k;
+	at = digits_put(at, n);
 	*at++ = '\r';
 	*at++ = '\n';
 	return at;

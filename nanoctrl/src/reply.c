@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reply.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,12 +9,15 @@
 
 #include "base/log.h"
 #include "conn.h"
+#include "digits.h"
 #include "json_text.h"
 #include "reply_private.h"
 #include "worker.h"
 
 #define MESSAGE_MAX 512
 #define HOLDER_MAX  2048
+#define FIELDS_MAX  128 /* of header fields that one reply has and others do not */
+#define HEAD_MAX    (FIELDS_MAX + REQUEST_EXTRA_MAX + REQUEST_ID_MAX + 192)
 #define ERROR_MAX   (6 * MESSAGE_MAX + 1024 + HOLDER_MAX)
 
 static const char *reason_of(int status)
@@ -62,9 +66,17 @@ static bool has_body(int status)
 
 void reply_head(struct request *rq, int status, const char *fields, bool keep, struct evbuffer *out)
 {
-	evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n%sX-Request-Id: %s\r\n%s%s\r\n",
-			    status, reason_of(status), worker_date(rq->w), fields, rq->id,
-			    rq->extra, keep ? "" : "Connection: close\r\n");
+	char head[HEAD_MAX], *at = stpcpy(head, "HTTP/1.1 ");
+
+	assert(strlen(fields) < FIELDS_MAX);
+	at = digits_put(at, (unsigned)status);
+	at = stpcpy(stpcpy(at, " "), reason_of(status));
+	at = stpcpy(stpcpy(at, "\r\nDate: "), worker_date(rq->w));
+	at = stpcpy(stpcpy(at, "\r\n"), fields);
+	at = stpcpy(stpcpy(at, "X-Request-Id: "), rq->id);
+	at = stpcpy(stpcpy(at, "\r\n"), rq->extra);
+	at = stpcpy(at, keep ? "\r\n" : "Connection: close\r\n\r\n");
+	evbuffer_add(out, head, (size_t)(at - head));
 }
 
 static bool keeps(const struct request *rq)
@@ -72,12 +84,21 @@ static bool keeps(const struct request *rq)
 	return rq->msg.keep_alive && !rq->conn->eof && rq->w->phase == WORKER_SERVING;
 }
 
+/* Of a reply with a body. */
+static void put_fields(char fields[FIELDS_MAX], const char *type, size_t len)
+{
+	char *at = stpcpy(stpcpy(fields, "Content-Type: "), type);
+
+	at = digits_put(stpcpy(at, "\r\nContent-Length: "), len);
+	strcpy(at, "\r\n");
+}
+
 static void send_reply(struct request *rq, int status, const char *type, const void *body,
 		       size_t len)
 {
 	struct conn *c = rq->conn;
 	struct evbuffer *out;
-	char fields[128] = "";
+	char fields[FIELDS_MAX] = "";
 	bool keep;
 
 	if (!c) {
@@ -87,8 +108,7 @@ static void send_reply(struct request *rq, int status, const char *type, const v
 	out = conn_output(c);
 	keep = keeps(rq);
 	if (has_body(status))
-		snprintf(fields, sizeof(fields), "%s%s%sContent-Length: %zu\r\n",
-			 type ? "Content-Type: " : "", type ? type : "", type ? "\r\n" : "", len);
+		put_fields(fields, type, len);
 	reply_head(rq, status, fields, keep, out);
 	if (has_body(status) && !rq->head && len && evbuffer_add(out, body, len))
 		conn_break(c); /* half a reply is none */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "conn.h"
+#include "digits.h"
 #include "loop.h"
 #include "percent.h"
 #include "reply.h"
@@ -25,9 +26,10 @@ void request_new_id(struct worker *w, char id[REQUEST_ID_MAX + 1])
 {
 	uint64_t n = w->n_ids++;
 
-	snprintf(id, REQUEST_ID_MAX + 1, "%016llx%02x%06llx",
-		 (unsigned long long)mix(w->id_seed + n), loop_index(w->loop) & 0xff,
-		 (unsigned long long)(n & 0xffffff));
+	id = digits_put_hex(id, mix(w->id_seed + n), 16);
+	id = digits_put_hex(id, loop_index(w->loop), 2);
+	id = digits_put_hex(id, n, 6);
+	*id = '\0';
 }
 
 /* A client's own id is kept when it can do no harm in logs and header fields. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "digits.h"
 #include "loop.h"
 
 static struct sl_log_limit odd_answers = SL_LOG_LIMIT_INIT(10, 1000);
@@ -361,8 +362,11 @@ void store_arg(struct store_args *a, const char *text)
 
 void store_arg_number(struct store_args *a, uint64_t n)
 {
-	snprintf(a->digits[a->n], sizeof(a->digits[0]), "%" PRIu64, n);
-	store_arg(a, a->digits[a->n]);
+	char *digits = a->digits[a->n];
+	char *end = digits_put(digits, n);
+
+	*end = '\0';
+	store_arg_text(a, (struct store_text){ digits, (size_t)(end - digits) });
 }
 
 void store_arg_lease(struct store_args *a, const struct store_lease *lease)
@@ -497,15 +501,15 @@ static struct store_call *format_call(const struct store *store, struct store_te
 				      enum script_id script, size_t n,
 				      const struct store_text *args)
 {
-	char keep[16];
-	struct store_text head[5] = { text_of("EVALSHA"), text_of(scripts[script].sha1),
-				      text_of("1"), prefix };
+	char keep[DIGITS_MAX];
+	struct store_text head[5] = {
+		text_of("EVALSHA"), text_of(scripts[script].sha1), text_of("1"), prefix, { keep, 0 }
+	};
 	struct store_call *call;
 	size_t len = 0;
 	char *bytes;
 
-	snprintf(keep, sizeof(keep), "%u", store->hub->config.keep_events);
-	head[4] = text_of(keep);
+	head[4].len = (size_t)(digits_put(keep, store->hub->config.keep_events) - keep);
 	for (size_t i = 0; i < 5; i++)
 		len += head[i].len;
 	for (size_t i = 0; i < n; i++)
