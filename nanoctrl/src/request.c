@@ -49,16 +49,18 @@ static void choose_id(struct request *rq)
 struct request *request_create(struct conn *conn, struct worker *w, struct http_message *msg,
 			       size_t held)
 {
-	struct request *rq = calloc(1, sizeof(*rq));
+	struct request *rq = malloc(sizeof(*rq));
 
 	if (!rq)
 		return NULL;
-	rq->msg = *msg;
-	rq->w = w;
-	rq->conn = conn;
-	rq->held = held;
-	rq->start_ns = sl_clock_ns();
-	rq->head = msg->method == HTTP_HEAD;
+	*rq = (struct request){
+		.msg = *msg,
+		.w = w,
+		.conn = conn,
+		.held = held,
+		.start_ns = sl_clock_ns(),
+		.head = msg->method == HTTP_HEAD,
+	};
 	memcpy(rq->peer, conn->peer, sizeof(rq->peer));
 	choose_id(rq);
 	metrics_count(w->metrics->in_flight);
@@ -92,7 +94,9 @@ static bool decode_params(struct request *rq)
 
 	for (size_t i = 0; i < rq->match.n_params; i++)
 		room += rq->match.params[i].value_len + 1;
-	at = rq->params = malloc(room + 1);
+	if (!room)
+		return true;
+	at = rq->params = malloc(room);
 	if (!at)
 		return false;
 	for (size_t i = 0; i < rq->match.n_params; i++) {

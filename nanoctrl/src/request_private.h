@@ -8,7 +8,7 @@
 
 #define REQUEST_ID_MAX	  64
 #define REQUEST_QUERY_MAX 16
-#define REQUEST_EXTRA_MAX 512
+#define REQUEST_EXTRA_MAX 96
 #define REQUEST_PEER_MAX  46
 
 struct conn;
@@ -36,6 +36,9 @@ struct request {
 	char id[REQUEST_ID_MAX + 1];
 	char peer[REQUEST_PEER_MAX];
 };
+
+/* Larger pieces are slow to get from malloc() of glibc, and to give back. */
+_Static_assert(sizeof(struct request) <= 1032, "each request takes one");
 
 /* Takes msg over. held bytes of it are counted already. NULL without memory: msg is untouched. */
 struct request *request_create(struct conn *conn, struct worker *w, struct http_message *msg,

@@ -43,7 +43,8 @@ static bool matches(const char *pattern, const char *path, size_t len, struct ro
 			if (!s || m->n_params == ROUTE_PARAMS_MAX)
 				return false;
 			m->params[m->n_params++] =
-				(struct route_param){ pattern + 1, p - 2, path, s };
+				(struct route_param){ pattern + 1, path, (unsigned)p - 2,
+						      (unsigned)s };
 		} else if (p != s || memcmp(pattern, path, p) != 0) {
 			return false;
 		}

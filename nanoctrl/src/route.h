@@ -31,10 +31,9 @@ struct route_match {
 	unsigned allowed;	   /* methods that this path has, one bit each; 0: no such path */
 	size_t n_params;
 	struct route_param {
-		const char *name; /* in route->path, name_len bytes */
-		size_t name_len;
-		const char *value; /* in the path given, value_len bytes, still encoded */
-		size_t value_len;
+		const char *name;  /* in route->path */
+		const char *value; /* in the path given, still encoded */
+		unsigned name_len, value_len;
 	} params[ROUTE_PARAMS_MAX];
 };
 
