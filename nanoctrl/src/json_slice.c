@@ -278,10 +278,13 @@ long json_unquote(struct json_slice value, char *out)
 	if (value.len < 2 || *value.at != '"')
 		return -1;
 	while (at < end) {
-		if (*at == '\\' && at + 1 < end)
-			at = unescape(at + 1, end, &to);
-		else
-			*to++ = *at++;
+		/* What is last begins no escape. */
+		const char *escape = memchr(at, '\\', (size_t)(end - at - 1));
+		size_t n = (size_t)((escape ? escape : end) - at);
+
+		memcpy(to, at, n);
+		to += n;
+		at = escape ? unescape(escape + 1, end, &to) : end;
 	}
 	*to = '\0';
 	return to - out;

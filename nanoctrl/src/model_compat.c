@@ -128,20 +128,16 @@ static bool is_name(const char *field, const char *name, long len)
 	return len == (long)strlen(field) && !memcmp(field, name, (size_t)len);
 }
 
-/* The values that the body has for the fields of its form. */
-static int match(const struct field *form, struct json_slice body,
+/* The values that the body has for the fields of its form; name has room for any in it. */
+static int match(const struct field *form, struct json_slice body, char *name,
 		 struct json_slice values[MAX_FIELDS], struct model_error *err)
 {
 	struct json_slice key, value;
 	struct json_walk w;
 	size_t position = 0;
-	char *name;
 
 	if (!json_walk_init(&w, body))
 		return refuse(err, 422, "bad_type", "", "the body is not an object");
-	name = malloc(body.len + 1);
-	if (!name)
-		return -ENOMEM;
 	while (json_walk_next(&w, &key, &value)) {
 		size_t i = position;
 
@@ -157,13 +153,10 @@ static int match(const struct field *form, struct json_slice body,
 		}
 		if (!form[i].name)
 			continue;
-		if (values[i].at) {
-			free(name);
+		if (values[i].at)
 			return refuse(err, 422, "duplicate_field", form[i].name, "is there twice");
-		}
 		values[i] = value;
 	}
-	free(name);
 	return 0;
 }
 
@@ -251,18 +244,18 @@ int compat_parse(enum compat_form form, const char *body, size_t len, struct com
 {
 	struct json_slice values[MAX_FIELDS] = { { NULL, 0 } };
 	const struct field *fields = forms[form];
-	char *heap;
+	char *heap = NULL;
 	int ret = check_value(body, len, err);
 
 	memset(out, 0, sizeof(*out));
 	out->scope.at = "";
-	if (!ret)
-		ret = match(fields, json_first(body, len), values, err);
 	if (!ret) {
 		/* each name of a list has its quotes, which make room for its NUL */
 		heap = out->heap = malloc(len + MAX_FIELDS + 1);
 		ret = heap ? 0 : -ENOMEM;
 	}
+	if (!ret)
+		ret = match(fields, json_first(body, len), heap, values, err);
 	for (size_t i = 0; !ret && fields[i].name; i++)
 		ret = take(&fields[i], values[i], out, &heap, err);
 	if (ret == -ENOMEM)

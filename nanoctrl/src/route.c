@@ -30,10 +30,11 @@ static bool begins_alike(const char *pattern, const char *path, size_t len)
 /* Whether path matches the route; fills the parameters. */
 static bool matches(const char *pattern, const char *path, size_t len, struct route_match *m)
 {
-	size_t left = strlen(pattern);
+	size_t left;
 
 	if (!begins_alike(pattern, path, len))
 		return false;
+	left = strlen(pattern);
 	m->n_params = 0;
 	for (;;) {
 		size_t p = segment_len(pattern, left);
