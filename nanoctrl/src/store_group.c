@@ -76,15 +76,21 @@ static void end_member(struct store *store, struct member *m, int result)
 	free(m);
 }
 
-/* {outcome, {word, ...}} */
+static void send_group(struct store *store, struct store_group *g);
+
+/* {outcome, {word, ...}}. What waits goes first: Redis works while these are answered. */
 static void finish_group(struct store_call *call, int result, const redisReply *reply)
 {
 	const redisReply *words = store_item(reply, 1, REDIS_REPLY_ARRAY);
 	struct store_group *g = call->arg;
 	struct store *store = call->store;
-	struct sl_list *e;
+	struct sl_list done, *e;
 
-	for (size_t i = 0; (e = sl_list_pop(&g->sent)); i++) {
+	sl_list_init(&done);
+	sl_list_splice(&done, &g->sent);
+	if (!sl_list_empty(&g->waiting))
+		send_group(store, g);
+	for (size_t i = 0; (e = sl_list_pop(&done)); i++) {
 		uint64_t word = 0;
 		int own = result;
 
@@ -93,8 +99,6 @@ static void finish_group(struct store_call *call, int result, const redisReply *
 										    : -EPROTO;
 		end_member(store, SL_CONTAINER_OF(e, struct member, node), own);
 	}
-	if (!sl_list_empty(&g->waiting))
-		event_active(store->turn, EV_TIMEOUT, 0);
 }
 
 static bool same_scope(struct store_text a, struct store_text b)
@@ -125,8 +129,9 @@ static size_t gather(struct store_group *g, size_t n_args, struct store_text sco
 	return n * n_args;
 }
 
-static void send_group(struct store *store, struct store_group *g, enum store_group_id id)
+static void send_group(struct store *store, struct store_group *g)
 {
+	enum store_group_id id = (enum store_group_id)(g - store->groups);
 	struct store_text scope = SL_CONTAINER_OF(g->waiting.next, struct member, node)->scope;
 	struct store_text args[2 + ARGS_MAX * MEMBERS_MAX];
 	struct store_args head = { .n = 0 };
@@ -146,7 +151,7 @@ void store_flush_groups(struct store *store)
 		struct store_group *g = &store->groups[id];
 
 		if (sl_list_empty(&g->sent) && !sl_list_empty(&g->waiting))
-			send_group(store, g, id);
+			send_group(store, g);
 	}
 }
 
