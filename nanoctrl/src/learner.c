@@ -16,6 +16,7 @@
 #define QUEUE_MAX   16384
 #define BATCH_MAX   256
 #define KEY_MAX	    8192 /* a longer one is none of theirs */
+#define EVENTS_MS   10	 /* from one reading of events to the next */
 #define SOON_MS	    1	 /* from the first key to the batch that has it */
 #define STEP_MS	    10	 /* between portions of a look through all keys, */
 #define STEPS	    150	 /* which takes so many of them, */
@@ -450,6 +451,7 @@ int learner_create(struct store *store, struct learner **out)
 				   .up = events_up,
 				   .down = events_down,
 				   .push = on_event,
+				   .push_ms = EVENTS_MS,
 				   .arg = l };
 
 	if (!l)

@@ -91,6 +91,8 @@ static void disconnect(struct redis *r)
 	r->bev = NULL;
 	redis_reader_fini(&r->reader);
 	event_del(r->check);
+	if (r->rest)
+		event_del(r->rest);
 	if (r->locator)
 		locator_forget(r->locator);
 }
@@ -288,6 +290,24 @@ static int feed_reader(struct redis *r, struct evbuffer *in)
 	return ret;
 }
 
+/* Whoever listens at a pace finds more at once: Redis need not wake us for each. */
+static void rest(struct redis *r)
+{
+	if (!r->rest || r->state != REDIS_SERVING)
+		return;
+	bufferevent_disable(r->bev, EV_READ);
+	add_timer(r->rest, r->attr.push_ms);
+}
+
+static void on_rested(evutil_socket_t fd, short what, void *arg)
+{
+	struct redis *r = arg;
+
+	(void)fd;
+	(void)what;
+	bufferevent_enable(r->bev, EV_READ);
+}
+
 static void on_read(struct bufferevent *bev, void *arg)
 {
 	struct redis *r = arg;
@@ -317,6 +337,8 @@ static void on_read(struct bufferevent *bev, void *arg)
 		redis_broke(r, r->trouble);
 	} else if (r->moving && sl_list_empty(&r->inflight)) {
 		move(r);
+	} else {
+		rest(r);
 	}
 }
 
@@ -506,7 +528,9 @@ int redis_create(struct event_base *base, const struct redis_attr *attr, struct 
 	r->retry = event_new(base, -1, 0, on_retry, r);
 	r->check = event_new(base, -1, EV_PERSIST, on_check, r);
 	r->send = event_new(base, -1, 0, on_send, r);
-	if (!r->retry || !r->check || !r->send ||
+	if (attr->push_ms)
+		r->rest = event_new(base, -1, 0, on_rested, r);
+	if (!r->retry || !r->check || !r->send || (attr->push_ms && !r->rest) ||
 	    (attr->url->n_seeds &&
 	     locator_create(base, attr->url, attr->timeout_ms, on_told, r, &r->locator))) {
 		redis_destroy(r);
@@ -531,6 +555,8 @@ void redis_destroy(struct redis *r)
 		event_free(r->check);
 	if (r->send)
 		event_free(r->send);
+	if (r->rest)
+		event_free(r->rest);
 	if (r->dns)
 		evdns_base_free(r->dns, 0);
 	locator_destroy(r->locator);

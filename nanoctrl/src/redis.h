@@ -52,6 +52,7 @@ struct redis_attr {
 	void (*down)(void *arg);
 	/* Messages of subscriptions: makes this a connection that only subscribes. May be NULL. */
 	void (*push)(void *arg, const struct redisReply *message);
+	uint32_t push_ms; /* after some of them, so long passes until more are read. 0: none */
 	void *arg;
 };
 

@@ -24,6 +24,7 @@ struct redis {
 	struct event *retry; /* timer of the next attempt */
 	struct event *check; /* timer of the age check */
 	struct event *send;  /* the end of a turn in which commands were written */
+	struct event *rest;  /* timer of push_ms, in which nothing is read; NULL without one */
 	enum redis_state state;
 	struct sl_list inflight; /* commands, the oldest first */
 	size_t n_inflight;
