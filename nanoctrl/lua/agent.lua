@@ -4,6 +4,7 @@ if ARGV[3] ~= '' then
 	local word = holder(ARGV[2], ARGV[3], ARGV[4])
 	if word ~= OK then return { word } end
 end
-local row = agent_row(ARGV[2])
+local e = read_epoch()
+local row = agent_row(ARGV[2], e)
 if not row then return { NOT_FOUND } end
-return { OK, read_epoch(), cursor, text(now), '', skipped, { row } }
+return { OK, e, cursor, text(now), '', skipped, { row } }

@@ -1,10 +1,10 @@
 -- ARGV: keep, after, limit
-local cursor = last_event()
+local e, cursor = read_epoch(), last_event()
 local names, next_name = page(ARGV[2], ARGV[3])
 local PAGE_BYTES = 1048576
 local rows, bytes = {}, 0
 for i, name in ipairs(names) do
-	local row = agent_row(name)
+	local row = agent_row(name, e)
 	if row then
 		rows[#rows + 1] = row
 		for _, part in ipairs(row) do bytes = bytes + #part end
@@ -15,4 +15,4 @@ for i, name in ipairs(names) do
 		break
 	end
 end
-return { OK, read_epoch(), cursor, text(now), next_name, skipped, rows }
+return { OK, e, cursor, text(now), next_name, skipped, rows }

@@ -196,11 +196,10 @@ end
 
 local AGENT = { 'epoch', 'incarnation', 'address', 'labels', 'services', 'attributes', 'revision', 'registered_at', 'session' }
 
--- What C reads as struct store_agent; nil when there is none. Who is there now is there in this epoch, whenever it registered.
-local function agent_row(name)
+-- What C reads as struct store_agent; nil when there is none. Who is there now is there in this epoch e, whenever it registered.
+local function agent_row(name, e)
 	local h = agent(name, unpack(AGENT))
 	if not h then return nil end
-	local e = read_epoch()
 	if e ~= '0' then h[2] = e end
 	local row = { name, text(number(read('ZSCORE', DUE, name)) - now) }
 	for i = 1, #AGENT + 1 do row[#row + 1] = h[i] or '' end

@@ -3,7 +3,7 @@ local ttl, name, incarnation, owner, secret, again = ARGV[2], ARGV[3], ARGV[4], 
 local held = agent(name, 'incarnation', 'owner', 'lease', 'acked', 'epoch', 'ousted')
 local resumed, taken, ousted, generation = false, '', held and held[7] or '', nil
 
-if held and held[3] ~= owner then return { NAME_TAKEN, text(now), agent_row(name) } end
+if held and held[3] ~= owner then return { NAME_TAKEN, text(now), agent_row(name, read_epoch()) } end
 -- Who was superseded stays so, also where it repeats its first registration, of which it heard no answer.
 if held and held[2] ~= incarnation and (again == '1' or string.find(' ' .. ousted, ' ' .. incarnation .. ' ', 1, true)) then
 	return { SUPERSEDED }
