@@ -1,11 +1,19 @@
 # cmake -DOUT=scripts.c -DLUA=dir -DNAMES="a b" -P embed.cmake: one C table of scripts with their SHA-1. Each script is
-# lib.lua and its own file, as Redis is to see it. What begins with entity_ or peer_ has no leases and goes without that
-# part of lib.lua, since every run makes all functions anew; peer_ has peer.lua before its own file.
+# lib.lua and its own file, as Redis is to see it. Since every run makes all functions anew, some go without the later
+# parts of lib.lua: what begins with entity_ or peer_ has no leases, and the two that run most have less still. peer_ has
+# peer.lua before its own file.
 separate_arguments(NAMES)
 file(READ ${LUA}/lib.lua lib)
-string(FIND "${lib}" "-- ---- leases ----" leases)
-string(SUBSTRING "${lib}" 0 ${leases} plain)
 file(READ ${LUA}/peer.lua peer)
+
+function(lib_before heading out)
+	string(FIND "${lib}" "-- ---- ${heading} ----" end)
+	string(SUBSTRING "${lib}" 0 ${end} part)
+	set(${out} "${part}" PARENT_SCOPE)
+endfunction()
+lib_before(clock timeless)
+lib_before(lists alone)
+lib_before(leases plain)
 set(c "/* Made by nanoctrl/lua/embed.cmake from the scripts beside it. */\n#include \"script.h\"\n\n")
 set(table "")
 foreach(name ${NAMES})
@@ -13,7 +21,11 @@ foreach(name ${NAMES})
 	if(name MATCHES "^peer_")
 		string(PREPEND body "${peer}")
 	endif()
-	if(name MATCHES "^(entity|peer)_")
+	if(name STREQUAL "entity_beat")
+		file(WRITE ${OUT}.lua "${timeless}${body}")
+	elseif(name STREQUAL "entity_put")
+		file(WRITE ${OUT}.lua "${alone}${body}")
+	elseif(name MATCHES "^(entity|peer)_")
 		file(WRITE ${OUT}.lua "${plain}${body}")
 	else()
 		file(WRITE ${OUT}.lua "${lib}${body}")

@@ -1,4 +1,4 @@
--- What stands before every script; before those of entities and agents of other servers only up to the leases.
+-- What stands before every script; before some only up to one of the headings (embed.cmake).
 -- KEYS[1] is the scope's prefix, "{scope}:nanoctrl:" (a key that never exists), and ARGV[1] how many events the scope keeps. Results begin with
 -- one of these words (enum store_outcome).
 local OK, NOT_FOUND, NAME_TAKEN, SUPERSEDED, LEASE_GONE = 0, 1, 2, 3, 4
@@ -7,9 +7,6 @@ local REPLACED, STALE, PEER_NOT_FOUND, PEER_CHANGED, TOO_MANY, INBOX_FULL, TOO_L
 local P = KEYS[1]
 -- Lua numbers print with 14 digits; identities have up to 16.
 local function text(n) return string.format('%.0f', n) end
-
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 -- Others may have written junk into Redis: a value of the wrong type reads as absent.
 local skipped = 0
@@ -39,6 +36,13 @@ local function write(command, key, ...)
 	end
 	return r
 end
+
+-- ---- clock ----
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+-- ---- lists ----
 
 local ROW = 128 -- what a row of a list takes besides its texts
 

@@ -78,10 +78,10 @@ static void end_member(struct store *store, struct member *m, int result)
 
 static void send_group(struct store *store, struct store_group *g);
 
-/* {outcome, {word, ...}}. What waits goes first: Redis works while these are answered. */
+/* {outcome, a digit for each}. What waits goes first: Redis works while these are answered. */
 static void finish_group(struct store_call *call, int result, const redisReply *reply)
 {
-	const redisReply *words = store_item(reply, 1, REDIS_REPLY_ARRAY);
+	struct store_text words = store_text_at(reply, 1);
 	struct store_group *g = call->arg;
 	struct store *store = call->store;
 	struct sl_list done, *e;
@@ -91,12 +91,12 @@ static void finish_group(struct store_call *call, int result, const redisReply *
 	if (!sl_list_empty(&g->waiting))
 		send_group(store, g);
 	for (size_t i = 0; (e = sl_list_pop(&done)); i++) {
-		uint64_t word = 0;
 		int own = result;
 
 		if (result == STORE_OK)
-			own = store_u64(words, i, &word) && word <= STORE_TOO_LARGE ? (int)word
-										    : -EPROTO;
+			own = i < words.len && words.at[i] >= '0' && words.at[i] <= '9'
+				      ? words.at[i] - '0'
+				      : -EPROTO;
 		end_member(store, SL_CONTAINER_OF(e, struct member, node), own);
 	}
 }
