@@ -232,7 +232,8 @@ static void link__offered_under_a_large_number_leaves_those_of_other_links_small
 
 	(void)state;
 	fakectrl_post("a", "b", "bulk", 1, bytes, post_encode(&offer, bytes));
-	assert_true(fakectrl_wait_link("b", "a", "bulk", SLIME_LINK_BROKEN, LONG_MS));
+	/* Broken, and asked for again: where it stays, since a begins with small numbers. */
+	assert_true(fakectrl_wait_link("b", "a", "bulk", SLIME_LINK_CONNECTING, LONG_MS));
 	assert_ok(slime_agent_link_add(b, &to_c));
 	assert_connected(b, c, NULL);
 	assert_in_range(fakectrl_post_number("b", "c", "default"), 1, large - 1);
