@@ -12,16 +12,17 @@
 #include "bench/load/pattern.h"
 #include "bench/service/drain.h"
 #include "bench/service/job.h"
+#include "cli/quantity.h"
 #include <slime/plugin.h>
 
 /*
- * The bench service of an agent: `services: [ { name: bench, options: { size: 67108864 } } ]`.
+ * The bench service of an agent: `services: [ { name: bench, options: { size: 64MiB } } ]`.
  * Offers the regions "bench" and "bench-write" of `size` bytes each and the methods of job.h. What
  * blocks runs on the worker pool.
  */
 
 #define DEFAULT_SIZE (UINT64_C(64) << 20)
-#define MAX_SIZE     (UINT64_C(1) << 40)
+#define MAX_SIZE     (INT64_C(1) << 40)
 #define N_DRAINS     8
 
 struct offer {
@@ -276,15 +277,14 @@ static void on_drained(void *arg, struct slime_rpc_request *req)
 /* NULL when it is fine, and *size is what it says. */
 static const char *parse_option(const struct slime_plugin_option *option, uint64_t *size)
 {
-	char *end;
+	int64_t bytes;
 
 	if (strcmp(option->key, "size"))
 		return "the option size";
-	errno = 0;
-	*size = strtoull(option->value, &end, 10);
-	if (errno || *end || end == option->value || *size < 4096 || *size > MAX_SIZE ||
-	    *size % 4096)
-		return "bytes, a multiple of 4096 up to 1 TiB";
+	if (cli_size_parse(option->value, &bytes) || bytes < 4096 || bytes > MAX_SIZE ||
+	    bytes % 4096)
+		return "a size such as 64MiB, a multiple of 4KiB, at most 1TiB";
+	*size = (uint64_t)bytes;
 	return NULL;
 }
 

@@ -178,8 +178,8 @@ static const struct cli_setting service_settings[] = {
 	CLI_STRING(struct node_service, plugin, "plugin", .help = "or the path of a shared object"),
 	CLI_PAIRS(
 		struct node_service, options, n_options, "options",
-		.help = "given to it; echo: max_message (256MiB), the longest request; bench: size, "
-			"bytes of each of its regions"),
+		.help = "given to it; echo: max_message (256MiB), the longest request; bench: size "
+			"(64MiB), of each of its regions"),
 	CLI_END,
 };
 

@@ -83,9 +83,14 @@ refuse 4:21 'expected a service' "${head}services: [ { name: nonsense } ]\n"
 refuse 4:21 'expected a service' "${head}services: [ { name: ../../etc/passwd } ]\n"
 refuse 4:37 'another service than "echo"' "${head}services: [ { name: echo }, { name: echo } ]\n"
 refuse 4:36 'x: expected max_message, got "y"' "${head}services: [ { name: echo, options: { x: y } } ]\n"
-refuse 4:37 'size: expected bytes' "${head}services: [ { name: bench, options: { size: 7 } } ]\n"
+refuse 4:37 'size: expected a size' "${head}services: [ { name: bench, options: { size: 7 } } ]\n"
+refuse 4:37 'size: expected a size' "${head}services: [ { name: bench, options: { size: '-18446744073709543424' } } ]\n"
 refuse 4:23 'none.so' "${head}services: [ { plugin: $work/none.so } ]\n"
 refuse 4:23 'bad.yaml' "${head}services: [ { plugin: $work/bad.yaml } ]\n"
+
+say "services that are"
+printf '%b' "${head}services: [ { name: echo, options: { max_message: 1MiB } }, { name: bench, options: { size: 1MiB } } ]\n" >"$work/services.yaml"
+"$bin/peeragent" --config "$work/services.yaml" --check || fail "--check"
 
 say "a file that is not there"
 status=0
