@@ -17,7 +17,9 @@
 #include "peeragent/src/metrics.h"
 #include "peeragent/src/service.h"
 
-#define STOP_TIMEOUT_MS 5000
+/* More than the 5 s that a goodbye waits for its answer, and then says itself that there was none.
+ */
+#define STOP_TIMEOUT_MS 8000
 
 struct options {
 	const char *config;

@@ -43,3 +43,21 @@ end node-a
 end node-c
 [ "$status" -eq 0 ] || fail "node-c ended with $status"
 [ -z "$(links)" ] || fail "links are left: $(links)"
+
+# Which takes as long as they wait for it, 5 s.
+say "leaving while nanoctrl hangs"
+nodes=(node-a node-b node-c)
+for node in "${nodes[@]}"; do
+	start_agent "$node"
+done
+wait_ready "${nodes[@]}"
+kill -STOP "${pids[nanoctrl]}"
+for node in "${nodes[@]}"; do
+	kill -TERM "${pids[$node]}"
+done
+for node in "${nodes[@]}"; do
+	reap "$node"
+	[ "$status" -eq 0 ] || fail "$node ended with $status"
+	! grep -q 'did not leave' "$work/$node.err" || fail "$node says more than that its goodbye had no answer"
+done
+kill -CONT "${pids[nanoctrl]}"
