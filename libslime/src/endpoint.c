@@ -117,7 +117,9 @@ static void on_ready(void *owner)
 	sl_connect_succeeded(ep, a);
 }
 
-static bool take_msg(struct slime_endpoint *ep, const struct sl_msg *m, const uint8_t *payload)
+/* One that is no request and no reply. */
+static __attribute__((noinline)) bool take_rare(struct slime_endpoint *ep, const struct sl_msg *m,
+						const uint8_t *payload)
 {
 	switch (m->kind) {
 	case SL_MSG_IMM:
@@ -125,8 +127,6 @@ static bool take_msg(struct slime_endpoint *ep, const struct sl_msg *m, const ui
 	case SL_MSG_SEND:
 	case SL_MSG_SEND_DONE:
 		return sl_recv_layer.msg(ep->recv, m, payload);
-	case SL_MSG_REQUEST:
-	case SL_MSG_REPLY:
 	case SL_MSG_CANCEL:
 		return sl_mailbox_layer.msg(ep->mailbox, m, payload);
 	default:
@@ -134,8 +134,18 @@ static bool take_msg(struct slime_endpoint *ep, const struct sl_msg *m, const ui
 	}
 }
 
+static inline bool take_msg(struct slime_endpoint *ep, const struct sl_msg *m,
+			    const uint8_t *payload)
+{
+	if (m->kind == SL_MSG_REPLY)
+		return sl_calls_reply(ep->mailbox, m, payload);
+	if (m->kind == SL_MSG_REQUEST)
+		return sl_requests_arrived(ep->mailbox, m, payload);
+	return take_rare(ep, m, payload);
+}
+
 /* Whichever layer refuses it, the line that says why the connection is lost says what it was. */
-__attribute__((cold)) static void refuse_msg(struct sl_attempt *a, const struct sl_msg *m)
+__attribute__((cold, noinline)) static void refuse_msg(struct sl_attempt *a, const struct sl_msg *m)
 {
 	char why[96];
 

@@ -47,6 +47,12 @@ struct sl_layer {
 extern const struct sl_layer sl_recv_layer;
 extern const struct sl_layer sl_mailbox_layer;
 
+struct sl_mailbox;
+
+/* What the mailbox's msg does for the two most frequent kinds. */
+bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
+bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
+
 /* An immediate that arrived and that nobody took yet. */
 struct sl_arrived_imm {
 	uint32_t imm;

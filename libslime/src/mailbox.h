@@ -178,7 +178,6 @@ void sl_calls_fini(struct sl_mailbox *mb);
 
 /* ---- mailbox_end.c: [token] all of them ---- */
 
-bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
 /* Deadlines, cancelled calls, and calls that wait for memory. Returns when to look again. */
 uint64_t sl_calls_look(struct sl_mailbox *mb, uint64_t now_ns);
 void sl_calls_down(struct sl_mailbox *mb, int cause);
@@ -186,7 +185,6 @@ void sl_calls_down(struct sl_mailbox *mb, int cause);
 /* ---- mailbox_serve.c: [token] but fini ---- */
 
 void sl_requests_init(struct sl_mailbox *mb);
-bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
 bool sl_requests_cancel(struct sl_mailbox *mb, const struct sl_msg *m);
 uint64_t sl_requests_look(struct sl_mailbox *mb, uint64_t now_ns);
 void sl_requests_down(struct sl_mailbox *mb);
