@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/list.h"
@@ -40,10 +41,11 @@ enum sl_request_state {
 	SL_REQUEST_DETACHED_RESET,
 };
 
+/* What a short one touches comes first, and is two cache lines. */
 struct slime_rpc_request {
-	_Atomic uint32_t state; /* enum sl_request_state */
-	_Atomic bool cancelled; /* the caller gave up, or the link died */
-	uint8_t flags;		/* enum sl_request_flags */
+	_Alignas(64) _Atomic uint32_t state; /* enum sl_request_state */
+	_Atomic bool cancelled;		     /* the caller gave up, or the link died */
+	uint8_t flags;			     /* enum sl_request_flags */
 	uint16_t slot;
 	struct slime_context *ctx;
 	struct sl_rpc *rpc;
@@ -52,26 +54,29 @@ struct slime_rpc_request {
 	uint64_t id;
 	const uint8_t *data;
 	uint64_t len;
+
 	uint64_t reply_cap;
 	uint64_t deadline_ns;
-	struct sl_lent request;
-	struct sl_lent reply;
-
 	const uint8_t *reply_slot; /* its place, while the connection lasts */
 	uint32_t last_len;    /* of the last short reply there, as far as it is fetched ahead */
-	uint8_t *copy;	      /* of a short request; as long as the slot */
-	uint8_t *draft;	      /* of a short reply; as long as the slot */
+	bool in_room;	      /* buffer is in the caller's memory */
 	struct sl_chunk *in;  /* a long request */
 	struct sl_chunk *out; /* a long reply */
-	uint8_t *buffer;      /* what slime_rpc_reply_buffer() gave: in draft, out, or the slot */
+	uint8_t *buffer; /* what slime_rpc_reply_buffer() gave: in draft, out, the slot, or there */
+	uint8_t *copy;	 /* of a short request; as long as the slot */
+
 	uint64_t buffer_len;
-	bool in_room; /* or in the caller's memory */
+	uint8_t *draft; /* of a short reply; as long as the slot */
+	struct sl_lent request;
+	struct sl_lent reply;
 
 	struct sl_list link; /* among the unread */
 	struct sl_job job;
 	struct slime_op op; /* reading or writing lent memory */
 	struct slime_xfer xfer;
 };
+
+_Static_assert(offsetof(struct slime_rpc_request, buffer_len) == 128, "two cache lines");
 
 struct slime_rpc_request *sl_request_create(struct sl_mailbox *mb, unsigned slot);
 /* It is FREE. */
