@@ -17,9 +17,8 @@
 
 /* Messages taken in one round, so that others get their turn. */
 #define MESSAGES_PER_ROUND 64
-/* How far ahead of the last one an entry is fetched to be written, and one to be read. */
+/* How far ahead of the last one an entry is fetched to be written. */
 #define ENTRIES_AHEAD 4
-#define READ_AHEAD    2
 
 static struct shm_conn *conn_of(struct sl_conn *conn)
 {
@@ -132,7 +131,7 @@ static void conn_destroy(struct sl_conn *conn)
 
 /* ---- messages ---- */
 
-static void end_for_message(struct shm_conn *c, const struct sl_msg *m)
+__attribute__((cold)) static void end_for_message(struct shm_conn *c, const struct sl_msg *m)
 {
 	char why[96];
 
@@ -189,19 +188,6 @@ static inline struct shm_entry *writable_after(struct shm_half *half, const stru
 	return &half->ring[entry_after(half, e, n) - half->ring];
 }
 
-/* The next message, in a copy that is checked and used: the peer can still write to the entry. */
-static inline const struct shm_entry *take_entry(struct shm_conn *c, struct sl_msg *m)
-{
-	const struct shm_entry *e = c->rx_next;
-
-	copy_words(m, &e->m);
-	atomic_signal_fence(memory_order_seq_cst);
-	c->rx_seq++;
-	c->rx_next = entry_after(c->other, e, 1);
-	sl_cpu_fetch(c->rx_next);
-	return e;
-}
-
 /* Where the payload of a message from that entry is; NULL: there is none. The message is one that
  * would be valid in its slot. */
 static inline const uint8_t *find_payload(const struct shm_conn *c, const struct shm_entry *e,
@@ -227,40 +213,61 @@ static inline bool is_valid(const struct sl_msg *m)
 	       (m->slot & ~SHM_SLOT_HERE) < SL_CALL_SLOTS && m->len && m->len <= SL_SHORT_LEN;
 }
 
-/* Where two messages lie others most likely do, each on two lines. Of the first nothing is known:
- * what is fetched before it was written is taken away from its writer. */
-static inline void fetch_ahead(const struct shm_conn *c, const struct shm_entry *e)
+/* Take the message of an entry, in a copy that is checked and used: the peer can still write to the
+ * entry. False: the connection ends. */
+static inline bool take_message(struct shm_conn *c, const struct shm_entry *e)
 {
-	const struct shm_entry *ahead = entry_after(c->other, e, READ_AHEAD);
+	const uint8_t *payload;
+	struct sl_msg m;
 
-	sl_cpu_fetch(ahead);
-	sl_cpu_fetch(ahead->payload);
+	copy_words(&m, &e->m);
+	atomic_signal_fence(memory_order_seq_cst);
+	if (!is_valid(&m)) {
+		end_for_message(c, &m);
+		return false;
+	}
+	payload = find_payload(c, e, &m);
+	if (!c->base.events->msg(c->base.owner, &m, payload)) {
+		shm_conn_end(c, -EPROTO, "the peer broke the protocol");
+		return false;
+	}
+	return true;
 }
 
+static inline const struct shm_entry *next_of(const struct shm_half *half,
+					      const struct shm_entry *e)
+{
+	return e == half->ring + SL_RING_ENTRIES - 1 ? half->ring : e + 1;
+}
+
+/* The next message is there. */
 static unsigned take_messages(struct shm_conn *c, unsigned max)
 {
+	const struct shm_half *const half = c->other;
+	const struct shm_entry *e = c->rx_next;
+	const struct shm_entry *next = next_of(half, e);
+	uint64_t seq = c->rx_seq;
 	unsigned n = 0;
+	bool goes_on;
 
-	while (n < max) {
-		const struct shm_entry *e;
-		const uint8_t *payload;
-		struct sl_msg m;
+	sl_cpu_fetch(next);
+	do {
+		const struct shm_entry *ahead = next_of(half, next);
 
-		if (!shm_conn_has_message(c))
-			break;
-		e = take_entry(c, &m);
-		if (n++)
-			fetch_ahead(c, e);
-		if (!is_valid(&m)) {
-			end_for_message(c, &m);
-			break;
+		/* Where two messages lie others most likely do, each on two lines. Of the first
+		 * nothing is known: what is fetched before it was written is taken away from its
+		 * writer. */
+		if (n++) {
+			sl_cpu_fetch(ahead);
+			sl_cpu_fetch(ahead->payload);
 		}
-		payload = find_payload(c, e, &m);
-		if (!c->base.events->msg(c->base.owner, &m, payload)) {
-			shm_conn_end(c, -EPROTO, "the peer broke the protocol");
-			break;
-		}
-	}
+		c->rx_seq = ++seq;
+		c->rx_next = next;
+		goes_on = take_message(c, e);
+		e = next;
+		next = ahead;
+	} while (goes_on && n < max &&
+		 atomic_load_explicit(&e->seq, memory_order_acquire) == seq + 1);
 	return n;
 }
 
@@ -268,6 +275,8 @@ static unsigned drain_ring(struct shm_conn *c, unsigned max)
 {
 	unsigned n;
 
+	if (!shm_conn_has_message(c))
+		return 0;
 	draining = c;
 	n = take_messages(c, max);
 	draining = NULL;
