@@ -128,6 +128,7 @@ static inline uint64_t sl_call_next_id(struct sl_call_slot *slot, unsigned n)
 }
 
 struct sl_mailbox {
+	struct sl_call_slot slots[SL_CALL_SLOTS]; /* first: the way to one is short */
 	struct slime_endpoint *ep;
 	struct slime_context *ctx;
 	struct sl_rpc *rpc;
@@ -141,7 +142,6 @@ struct sl_mailbox {
 	struct sl_list starved;	 /* for memory */
 	struct sl_list draining; /* ended, but the peer still reads or writes; [token] */
 	struct sl_account calling;
-	struct sl_call_slot slots[SL_CALL_SLOTS];
 
 	/* Requests. */
 	struct slime_rpc_service *service;

@@ -61,17 +61,19 @@ static const uint8_t *goes_along(const struct sl_conn *conn, const struct slime_
 	return sl_lend_request_bytes(&call->args);
 }
 
-static uint64_t remaining_us(uint64_t deadline_ns)
+static __attribute__((noinline)) uint64_t time_left_us(uint64_t deadline_ns)
 {
-	uint64_t now;
+	uint64_t now = sl_clock_coarse_ns();
 
-	if (deadline_ns == SL_NEVER)
-		return 0;
-	now = sl_clock_coarse_ns();
 	if (deadline_ns < now + SL_NS_PER_S)
 		now = sl_clock_ns();
 	/* 0 means no deadline; one that is over is as short as can be said. */
 	return deadline_ns > now + SL_NS_PER_US ? (deadline_ns - now) / SL_NS_PER_US : 1;
+}
+
+static inline uint64_t remaining_us(uint64_t deadline_ns)
+{
+	return deadline_ns == SL_NEVER ? 0 : time_left_us(deadline_ns);
 }
 
 /* The hint in the flags of a request. */
@@ -182,7 +184,7 @@ void sl_calls_dispatch(struct sl_mailbox *mb, struct sl_conn *conn)
 
 /* With a small slot at once, as most calls begin: 0; -EAGAIN none is free, or others wait for one;
  * -ENOTCONN. Who is inside the gate keeps sl_calls_down() waiting. */
-static int send_at_once(struct sl_mailbox *mb, struct slime_call *call)
+static __attribute__((noinline)) int send_at_once(struct sl_mailbox *mb, struct slime_call *call)
 {
 	struct sl_conn *conn;
 	int slot = -1;
@@ -206,13 +208,9 @@ static int send_at_once(struct sl_mailbox *mb, struct slime_call *call)
 
 /* ---- several at once ---- */
 
-/* Nothing but a short request, for which all is there that it needs. */
 static inline bool goes_along_with_others(const struct slime_call *call)
 {
-	const struct slime_call_args *a = &call->args;
-
-	return a->request_len <= SL_SHORT_LEN && a->reply_cap <= SL_SLOT_SMALL && !a->request_mr &&
-	       !a->reply_mr && (a->reply || a->reply_cap <= call->own_len);
+	return call->plain_room && call->args.request_len <= SL_SHORT_LEN;
 }
 
 /* The call's slot and its message, of which nothing is told yet. The call may end from the moment
@@ -406,7 +404,7 @@ static int prepare(struct sl_mailbox *mb, struct slime_call *call, int *slot)
 	return ret;
 }
 
-int sl_calls_begin(struct sl_mailbox *mb, struct slime_call *call)
+static int begin_any(struct sl_mailbox *mb, struct slime_call *call)
 {
 	struct sl_conn *conn;
 	int slot;
@@ -438,4 +436,12 @@ int sl_calls_begin(struct sl_mailbox *mb, struct slime_call *call)
 		sl_calls_send_or_wait(mb, conn, call);
 	sl_endpoint_leave(mb->ep);
 	return 0;
+}
+
+int sl_calls_begin(struct sl_mailbox *mb, struct slime_call *call)
+{
+	/* Nothing has to be held or prepared for a plain one. */
+	if (call->plain_room && send_at_once(mb, call) == 0)
+		return 0;
+	return begin_any(mb, call);
 }

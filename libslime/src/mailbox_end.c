@@ -219,12 +219,11 @@ static __attribute__((noinline)) bool take_fence(struct sl_mailbox *mb, const st
 	return true;
 }
 
-/* Nothing but a payload, or none, for a call that waits for it and lent nothing. */
+/* Nothing but a payload, or none, for a plain call that waits for it. */
 static inline bool is_plain(const struct slime_call *call, const struct sl_msg *m)
 {
-	return !m->flags && m->w[SL_REPLY_STATUS] == SL_REPLY_OK &&
-	       m->len <= call->args.reply_cap && !call->flags && !call->args.request_mr &&
-	       !call->args.reply_mr && !atomic_load_explicit(&call->gave_up, memory_order_relaxed);
+	return !m->flags && m->w[SL_REPLY_STATUS] == SL_REPLY_OK && m->len < call->plain_room &&
+	       !atomic_load_explicit(&call->gave_up, memory_order_relaxed);
 }
 
 static inline uint8_t *plain_room(const struct slime_call *call)

@@ -94,6 +94,8 @@ static int check_args(const struct slime_call *call, const struct slime_endpoint
 		return -EINVAL;
 	if (args->request_len && !args->request && !args->request_mr)
 		return -EINVAL;
+	if (!args->request_mr && !args->reply_mr)
+		return 0;
 	ret = check_memory(call, args->request, args->request_len, args->request_mr,
 			   args->request_offset);
 	if (!ret)
@@ -102,10 +104,18 @@ static int check_args(const struct slime_call *call, const struct slime_endpoint
 	return ret;
 }
 
-static void reset(struct slime_call *call, const struct slime_call_args *args)
+static inline bool is_plain(const struct slime_call *call, const struct slime_call_args *a)
+{
+	return !a->request_mr && !a->reply_mr && a->request_len <= SL_SLOT_SMALL &&
+	       a->reply_cap <= SL_SLOT_SMALL && (a->reply || a->reply_cap <= call->own_len);
+}
+
+__attribute__((always_inline)) static inline void reset(struct slime_call *call,
+							const struct slime_call_args *args)
 {
 	release(call);
 	call->args = *args;
+	call->plain_room = is_plain(call, args) ? (uint32_t)args->reply_cap + 1 : 0;
 	call->deadline_ns = sl_deadline_ns(args->timeout_ms);
 	call->flags = 0;
 	call->code = 0;
@@ -132,15 +142,11 @@ int slime_call_start(struct slime_endpoint *ep, const struct slime_call_args *ar
 }
 
 /* The call is pending, of an endpoint that took a place for it. */
-static int claim(struct slime_endpoint *ep, const struct slime_call_item *item)
+static inline int claim(struct slime_endpoint *ep, const struct slime_call_item *item)
 {
 	int ret = check_args(item->call, ep, item->args);
 
-	if (!ret)
-		ret = sl_op_begin(&item->call->op);
-	if (!ret)
-		reset(item->call, item->args);
-	return ret;
+	return ret ? ret : sl_op_begin(&item->call->op);
 }
 
 /* The first of them, at most SL_CALLS_AT_ONCE: how many, and why not more. */
@@ -153,8 +159,11 @@ static uint32_t start_some(struct slime_endpoint *ep, const struct slime_call_it
 	uint32_t n_begun;
 	int ret = 0;
 
+	/* Nothing is written in between: a locked instruction waits until what was has left. */
 	while (n_ready < taken && !(ret = claim(ep, &items[n_ready])))
 		n_ready++;
+	for (uint32_t i = 0; i < n_ready; i++)
+		reset(items[i].call, items[i].args);
 	*why = ret ? ret : -EAGAIN;
 	n_begun = sl_calls_begin_many(ep->mailbox, items, n_ready, why);
 	for (uint32_t i = n_begun; i < n_ready; i++)

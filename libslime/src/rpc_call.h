@@ -12,6 +12,9 @@
 #include <slime/rpc.h>
 
 /*
+ * A plain call, as most are, has neither regions nor lent memory: its request goes by a small slot,
+ * and there is room for a reply that does.
+ *
  * What a short call touches comes first, and is three cache lines with that of its op: all that
  * many calls in flight touch has to fit the cache next to their CPU.
  */
@@ -25,6 +28,7 @@ struct slime_call {
 	uint32_t code;	     /* of the handler's error */
 	bool has_message;    /* the same */
 	uint8_t flags;	     /* enum sl_request_flags, once planned */
+	uint32_t plain_room; /* for its reply, and one byte more; 0: the call is not plain */
 	struct slime_op op;  /* pending while the call is */
 
 	struct sl_rpc *rpc;
