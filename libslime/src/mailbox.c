@@ -112,6 +112,8 @@ static void down(void *state, int cause)
 	sl_list_remove(&mb->link);
 	pthread_mutex_unlock(&mb->rpc->lock);
 	mb->down = true;
+	/* No reply comes from here on. */
+	sl_progress_settle(&mb->ctx->progress);
 	sl_calls_down(mb, cause);
 	sl_requests_down(mb);
 }

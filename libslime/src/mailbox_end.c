@@ -176,6 +176,15 @@ static void fence_slot(struct sl_mailbox *mb, struct sl_call_slot *slot, unsigne
 	conn->ops->post(conn, &m);
 }
 
+/* After a fence. */
+static void serve_late(void *arg)
+{
+	struct sl_mailbox *mb = arg;
+
+	if (atomic_load_explicit(&mb->n_waiting, memory_order_relaxed))
+		serve_waiting(mb);
+}
+
 /* A locked instruction was the last that happened. */
 static inline void look_at_waiting(struct sl_mailbox *mb)
 {
@@ -235,12 +244,21 @@ static inline uint8_t *plain_room(const struct slime_call *call)
 static inline void end_plain(struct sl_mailbox *mb, struct sl_call_slot *slot, unsigned n,
 			     struct slime_call *call, uint8_t *room, uint32_t len)
 {
+	struct sl_progress *p = &mb->ctx->progress;
+
 	call->reply_at = room;
 	call->reply_len = len;
 	free_slot(mb, slot, n);
 	sl_endpoint_count_call(mb->ep, 0, len);
-	sl_op_finish_waited(&call->op, 0, len);
-	look_at_waiting(mb);
+	/* While nobody waits, one look at who does is enough for all that come together. */
+	if (call->op.fn || atomic_load_explicit(&p->n_waiting, memory_order_relaxed) ||
+	    atomic_load_explicit(&mb->n_waiting, memory_order_relaxed)) {
+		sl_op_finish(&call->op, 0, len);
+		look_at_waiting(mb);
+	} else {
+		sl_progress_after(p, serve_late, mb);
+		sl_op_finish_quietly(&call->op, len);
+	}
 }
 
 static __attribute__((noinline)) bool take_plain(struct sl_mailbox *mb, const struct sl_msg *m,

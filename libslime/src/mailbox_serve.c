@@ -97,6 +97,8 @@ static void deliver(struct sl_mailbox *mb, struct slime_rpc_request *req)
 {
 	if (req->method->attr.flags & SLIME_RPC_INLINE) {
 		set_state(req, SL_REQUEST_HELD);
+		/* It may take its time, or destroy what waits for that. */
+		sl_progress_settle(&mb->ctx->progress);
 		sl_request_handle(req);
 		return;
 	}

@@ -139,16 +139,13 @@ static inline void sl_op_give_back(struct slime_op *op)
 		sl_op_wake(op);
 }
 
-/* As sl_op_finish(), where most ops are waited for and nobody is told of their end. */
-static inline void sl_op_finish_waited(struct slime_op *op, int status, uint64_t bytes)
+/* As sl_op_finish() of an op of whose end nobody is told and for which nobody accounts: a thread
+ * that sleeps on it is not woken before sl_progress_settle(). */
+static inline void sl_op_finish_quietly(struct slime_op *op, uint64_t bytes)
 {
-	if (op->finished || op->fn || op->flags & SLIME_OP_QUEUED) {
-		sl_op_finish(op, status, bytes);
-		return;
-	}
-	op->status = status;
-	op->bytes = status ? 0 : bytes;
-	sl_op_give_back(op);
+	op->status = 0;
+	op->bytes = bytes;
+	atomic_store_explicit(&op->state, SL_OP_IDLE, memory_order_release);
 }
 
 /* An op of the library's own, embedded in something of its own. */

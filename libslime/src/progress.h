@@ -62,6 +62,9 @@ struct sl_progress {
 	uint64_t patience_ns; /* and how long it does of late */
 	uint64_t asleep_ns;   /* since when it looks, once it sleeps; 0: nobody does */
 	bool one_cpu;	      /* this process may use one CPU only */
+	/* What sl_progress_after() left; NULL: nothing. */
+	void (*after)(void *arg);
+	void *after_arg;
 
 	pthread_mutex_t lock;	 /* of sleepers */
 	struct sl_list sleepers; /* callers asleep on their op while another holds the token */
@@ -106,6 +109,29 @@ void sl_progress_kick(struct slime_context *ctx);
 
 /* As kick, but a thread in WATCH stays there: it comes by itself when nobody else does. */
 void sl_progress_nudge(struct slime_context *ctx);
+
+/* What sl_progress_after() left. [token] */
+void sl_progress_settle_now(struct sl_progress *p);
+
+static inline void sl_progress_settle(struct sl_progress *p)
+{
+	if (p->after)
+		sl_progress_settle_now(p);
+}
+
+/*
+ * Ops are finished by sl_op_finish_quietly(), several with one fence. When the transport took what
+ * came, or a handler is about to run, comes that fence, a look at the threads that fell asleep on
+ * such ops meanwhile, and fn(arg); what was left for another arg comes at once. [token]
+ */
+static inline void sl_progress_after(struct sl_progress *p, void (*fn)(void *arg), void *arg)
+{
+	if (p->after_arg == arg)
+		return;
+	sl_progress_settle(p);
+	p->after = fn;
+	p->after_arg = arg;
+}
 
 /* Whether this thread is inside a callback or handler of any context. */
 bool sl_progress_in_callback(void);

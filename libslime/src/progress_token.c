@@ -60,6 +60,36 @@ void sl_token_await(struct sl_progress *p, struct slime_op *op, uint64_t deadlin
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* Threads that fell asleep on an op just when it was finished quietly. */
+static void wake_from_finished(struct sl_progress *p)
+{
+	struct sl_list *e;
+
+	pthread_mutex_lock(&p->lock);
+	/* Who is in the list waits for its op, so it is there; it may be pending again. */
+	sl_list_for_each (e, &p->sleepers) {
+		struct slime_op *op = SL_CONTAINER_OF(e, struct guest, link)->op;
+
+		if (atomic_load_explicit(&op->state, memory_order_relaxed) != SL_OP_WAITED)
+			sl_futex_wake(&op->state);
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+void sl_progress_settle_now(struct sl_progress *p)
+{
+	void (*fn)(void *arg) = p->after;
+	void *arg = p->after_arg;
+
+	p->after = NULL;
+	p->after_arg = NULL;
+	/* The ops are finished, then we look; who sleeps counts himself, then marks his op. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&p->n_waiting, memory_order_relaxed))
+		wake_from_finished(p);
+	fn(arg);
+}
+
 /* ---- arming ---- */
 
 void sl_token_disarm_armed(struct slime_context *ctx)
@@ -99,6 +129,7 @@ static unsigned look_at_transports(struct slime_context *ctx)
 		if (ctx->transports[i])
 			n += ctx->transports[i]->ops->progress(ctx->transports[i]);
 	}
+	sl_progress_settle(&ctx->progress);
 	return n;
 }
 
@@ -117,6 +148,7 @@ static unsigned poller_turn(struct slime_context *ctx)
 	n = look_at_transports(ctx);
 	p->look_at_all = false;
 	n += sl_poller_run(&ctx->poller, 0);
+	sl_progress_settle(p);
 	return n + sl_completions_deliver(&ctx->completions);
 }
 
@@ -138,9 +170,13 @@ static unsigned look_at_everything(struct slime_context *ctx)
 
 static unsigned take_next(struct sl_progress *p)
 {
+	unsigned n;
+
 	p->n_expected++;
 	p->n_unmet = 0;
-	return p->next.take(p->next.arg);
+	n = p->next.take(p->next.arg);
+	sl_progress_settle(p);
+	return n;
 }
 
 unsigned sl_token_round(struct slime_context *ctx)
@@ -174,6 +210,7 @@ void sl_token_sleep(struct slime_context *ctx, uint64_t deadline_ns)
 {
 	sl_in_round = ctx;
 	sl_poller_run(&ctx->poller, deadline_ns);
+	sl_progress_settle(&ctx->progress);
 	sl_completions_deliver(&ctx->completions);
 	sl_in_round = NULL;
 }
