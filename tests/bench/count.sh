@@ -48,18 +48,18 @@ instructions() {
 		"instructions: $2, in $4" || failed=1
 }
 
-instructions 1497 shm-call 500 counted_steps 1
-instructions 1108 shm-calls 20 counted_steps 64
-instructions 982 shm-calls-together 20 counted_steps 64
+instructions 1459 shm-call 500 counted_steps 1
+instructions 991 shm-calls 20 counted_steps 64
+instructions 867 shm-calls-together 20 counted_steps 64
 instructions 1031 shm-read 500 counted_steps 1
 instructions 1005 shm-pieces 2 counted_steps 15000
-instructions 4244 tcp-call 500 counted_steps 1
+instructions 4252 tcp-call 500 counted_steps 1
 instructions 4312 tcp-read 500 counted_steps 1
 instructions 338 tcp-pieces 2 counted_steps 15000
 instructions 46 tcp-pieces 2 counted_post 15000
 # With 64 more clients that are idle: a server pays for the active ones.
-instructions 1810 shm-call-among-idle 500 counted_steps 1
-instructions 4263 tcp-call-among-idle 500 counted_steps 1
+instructions 1720 shm-call-among-idle 500 counted_steps 1
+instructions 4251 tcp-call-among-idle 500 counted_steps 1
 
 # Between submit and post, for each of 256 work requests: without what the device in memory does with them.
 left_out=(--toggle-collect=fv_post_send)
