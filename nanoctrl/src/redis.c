@@ -30,6 +30,7 @@
 #define CHECK_MS	 250		     /* how often the oldest command's age is looked at */
 #define MOVE_MS		 500		     /* between one move and the next */
 #define PING_MS		 1000		     /* on a connection that only listens */
+#define READ_MAX	 4096		     /* libevent 2.1 takes no more from a socket at once */
 #define REPLY_BUFFER_MAX (64u * 1024 * 1024) /* unparsed answer: more is not from our Redis */
 
 struct command {
@@ -311,10 +312,12 @@ static void on_rested(evutil_socket_t fd, short what, void *arg)
 static void on_read(struct bufferevent *bev, void *arg)
 {
 	struct redis *r = arg;
+	struct evbuffer *in = bufferevent_get_input(bev);
+	bool likely_more = evbuffer_get_length(in) >= READ_MAX;
 	const char *why;
 	redisReply *reply;
 
-	if (feed_reader(r, bufferevent_get_input(bev))) {
+	if (feed_reader(r, in)) {
 		redis_broke(r, "Redis sent an answer without an end");
 		return;
 	}
@@ -337,7 +340,7 @@ static void on_read(struct bufferevent *bev, void *arg)
 		redis_broke(r, r->trouble);
 	} else if (r->moving && sl_list_empty(&r->inflight)) {
 		move(r);
-	} else {
+	} else if (!likely_more) {
 		rest(r);
 	}
 }
