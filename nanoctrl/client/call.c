@@ -15,6 +15,8 @@
 
 #define RETRY_BASE_MS 50
 #define RETRY_MAX_MS  2000
+/* Of many servers each gets that much of a call's time, or half of it. */
+#define ATTEMPT_MIN_MS 1000
 
 static const char *const method_names[] = { "GET", "PUT", "POST", "DELETE" };
 
@@ -316,6 +318,16 @@ static struct nc_slot *choose_slot(struct nc_client *client)
 	return free_slot;
 }
 
+/* A server that says nothing is left in time for another one, but no slow one for its slowness. */
+static int64_t attempt_ms(const struct nc_client *client)
+{
+	int64_t share = client->timeout_ms / (int64_t)client->n_urls;
+	int64_t half = client->timeout_ms / 2;
+	int64_t least = half < ATTEMPT_MIN_MS ? half : ATTEMPT_MIN_MS;
+
+	return share < least ? least : share;
+}
+
 static int start_on(struct nc_slot *slot, struct nc_call *call)
 {
 	struct nc_client *client = slot->client;
@@ -335,7 +347,7 @@ static int start_on(struct nc_slot *slot, struct nc_call *call)
 	slot->call = call;
 	call->slot = slot;
 	if (client->n_urls > 1) {
-		call->silence_ns = sl_deadline_ns(client->timeout_ms / (int64_t)client->n_urls);
+		call->silence_ns = sl_deadline_ns(attempt_ms(client));
 		arm(call);
 	}
 	return 0;

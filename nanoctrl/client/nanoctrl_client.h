@@ -39,7 +39,8 @@ struct nc_client_attr {
 	const char *scope;     /* NULL is "default" */
 	const char *token;     /* sent as a bearer token; NULL for none */
 	int timeout_ms;	       /* of a call with all its repeats; of n_urls servers each has an
-				* equal part of it to answer in before the next is asked */
+				* equal part of it to answer in before the next is asked, at least
+				* 1 s or half of it */
 	nc_retry_fn *on_retry; /* NULL: none */
 	void *arg;
 };
