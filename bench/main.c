@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "cli/quantity.h"
 #include "cli/signals.h"
+#include "cli/standard.h"
 
 /* One run of the program. */
 struct bench {
@@ -323,8 +324,11 @@ int main(int argc, char **argv)
 	static struct bench b;
 	struct cli_args args;
 	int status;
-	int ret = cli_args_init(&args, &bench_program, argc, argv, &b.options);
+	int ret = cli_standard_open();
 
+	if (ret)
+		return EXIT_FAILURE;
+	ret = cli_args_init(&args, &bench_program, argc, argv, &b.options);
 	if (ret)
 		return cli_args_exit_status(ret);
 	if (is(&args, "compare"))

@@ -5,6 +5,7 @@
 
 #include "bench/measure/measure.h"
 #include "cli/output.h"
+#include "cli/standard.h"
 
 static int run(const char *name, const struct options *o)
 {
@@ -28,8 +29,11 @@ int main(int argc, char **argv)
 {
 	struct options opt = { 0 };
 	struct cli_args args;
-	int ret = cli_args_init(&args, &measure_program, argc, argv, &opt);
+	int ret = cli_standard_open();
 
+	if (ret)
+		return EXIT_FAILURE;
+	ret = cli_args_init(&args, &measure_program, argc, argv, &opt);
 	if (ret)
 		return cli_args_exit_status(ret);
 	ret = rounds_options_check(&measure_program, &opt.rounds);

@@ -5,6 +5,7 @@
 
 #include "bench/reference/reference.h"
 #include "cli/output.h"
+#include "cli/standard.h"
 
 static const struct {
 	const char *name;
@@ -33,8 +34,11 @@ int main(int argc, char **argv)
 {
 	struct options opt = { 0 };
 	struct cli_args args;
-	int ret = cli_args_init(&args, &reference_program, argc, argv, &opt);
+	int ret = cli_standard_open();
 
+	if (ret)
+		return EXIT_FAILURE;
+	ret = cli_args_init(&args, &reference_program, argc, argv, &opt);
 	if (ret)
 		return cli_args_exit_status(ret);
 	ret = rounds_options_check(&reference_program, &opt.rounds);

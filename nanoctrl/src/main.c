@@ -12,6 +12,7 @@
 #include "cli/config.h"
 #include "cli/option.h"
 #include "cli/output.h"
+#include "cli/standard.h"
 #include "gc.h"
 #include "instance.h"
 #include "links.h"
@@ -191,9 +192,12 @@ static int run_program(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	char **words = calloc((size_t)argc + 2, sizeof(*words));
+	char **words;
 	int status;
 
+	if (cli_standard_open())
+		return EXIT_FAILURE;
+	words = calloc((size_t)argc + 2, sizeof(*words));
 	if (!words) {
 		fprintf(stderr, "nanoctrl: %s\n", strerror(ENOMEM));
 		return EXIT_FAILURE;

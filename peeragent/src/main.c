@@ -12,6 +12,7 @@
 #include "cli/option.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/standard.h"
 #include "cli/version.h"
 #include "peeragent/src/config.h"
 #include "peeragent/src/metrics.h"
@@ -326,8 +327,11 @@ static int read_and_run(struct daemon *d)
 int main(int argc, char **argv)
 {
 	static struct daemon d = { .signal_fd = -1 };
-	int ret = cli_args_init(&d.args, &program, argc, argv, &d.options);
+	int ret = cli_standard_open();
 
+	if (ret)
+		return EXIT_FAILURE;
+	ret = cli_args_init(&d.args, &program, argc, argv, &d.options);
 	if (ret)
 		return cli_args_exit_status(ret);
 	ret = d.options.config ? read_and_run(&d)

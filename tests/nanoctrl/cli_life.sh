@@ -460,6 +460,21 @@ case_server_runs_in_the_foreground_until_a_signal() {
 	await_end "$redis"
 }
 
+case_server_runs_with_its_standard_descriptors_closed() {
+	local pid
+
+	(exec "$program" server "${options[@]}" <&- >&- 2>&-) &
+	pid=$!
+	given=$pid
+	until_says "ready: yes" nc status
+	expect 0 "nanoctrl stopped (pid=$pid)" nc stop
+	wait "$pid" || die "it ended with $?"
+	given=
+	nc start "${options[@]}" <&- >&- 2>&- || die "start does not work so"
+	expect 0 "ready: yes" nc status
+	expect 0 stopped nc stop
+}
+
 # An address of this host that is not loopback, if there is one; what needs it is skipped without.
 other_address() {
 	other=$(hostname -I | tr ' ' '\n' | grep -m 1 -F . || true)
