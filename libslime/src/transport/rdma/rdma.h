@@ -2,7 +2,7 @@
 /*
  * The rdma transport: reliable connected queue pairs over libibverbs.
  *
- *	transport.c  the context's part: offers, rounds, jobs
+ *	transport.c  the context's part: offers, rounds; job.c: what its threads do
  *	device.c     a device, opened, and its ports; gid.c: which address of a port is used
  *	nic.c        a port that the context uses: channel, events
  *	cq.c         completion queues: who has room in which, and polling
