@@ -197,6 +197,15 @@ static void nudge(void *arg)
 	sl_progress_nudge(arg);
 }
 
+static void tidy(void *arg)
+{
+	struct slime_context *ctx = arg;
+	void (*rpc_tidy)(struct slime_context *) = atomic_load(&ctx->rpc_tidy);
+
+	if (rpc_tidy)
+		rpc_tidy(ctx);
+}
+
 static int init_fields(struct slime_context *ctx)
 {
 	sl_list_init(&ctx->endpoints);
@@ -211,6 +220,7 @@ static int init_fields(struct slime_context *ctx)
 		.expect = sl_endpoint_expect,
 		.kick = kick,
 		.nudge = nudge,
+		.tidy = tidy,
 		.vain_calls = &ctx->progress.vain_calls,
 		.rounds = &ctx->progress.rounds,
 		.next = &ctx->progress.next,

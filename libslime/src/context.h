@@ -42,6 +42,9 @@ struct slime_context {
 	void (*rpc_destroy)(struct slime_context *ctx); /* and how it goes; NULL: it was not made */
 	void (*rpc_forget)(struct slime_context *ctx);	/* the same, in a child after fork */
 
+	/* Look again at what sl_mr_abandon() refused. [token] */
+	_Atomic(void (*)(struct slime_context *ctx)) rpc_tidy;
+
 	const uint32_t *alive; /* a page that a fork child sees empty */
 };
 

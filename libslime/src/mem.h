@@ -37,8 +37,8 @@ int sl_mem_populate(uint8_t *addr, size_t len);
 
 /*
  * Destroy a region without asking the peers, for memory that is never used again: who still maps it
- * harms nobody. Does not block. False: a peer's access through us is under way, ask again; no other
- * begins.
+ * harms nobody. Does not block; any thread. False: a peer's access through us is under way, or a
+ * device has not let go of it: ask again; no other access begins.
  */
 bool sl_mr_abandon(struct slime_mr *mr);
 

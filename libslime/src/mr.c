@@ -278,9 +278,17 @@ static void free_mr(struct slime_mr *mr)
 
 bool sl_mr_abandon(struct slime_mr *mr)
 {
-	sl_region_withdraw(mr->region);
-	if (atomic_load(&mr->region->n_users))
+	struct sl_region *r = mr->region;
+
+	sl_region_withdraw(r);
+	if (atomic_load(&r->n_users))
 		return false;
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		struct sl_transport *t = mr->ctx->transports[i];
+
+		if (t && t->ops->abandon && !t->ops->abandon(t, r))
+			return false;
+	}
 	free_mr(mr);
 	return true;
 }

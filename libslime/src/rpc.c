@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "src/context.h"
 #include "src/mailbox.h"
 #include "src/rpc.h"
@@ -28,11 +29,33 @@ static void destroy(struct sl_rpc *rpc)
 	free(rpc);
 }
 
+/* [token] */
+static void tidy_with(struct slime_context *ctx)
+{
+	struct sl_rpc *rpc = atomic_load(&ctx->rpc);
+
+	if (rpc)
+		(void)sl_pool_tidy(&rpc->pool);
+}
+
+static bool is_tidy(void *arg)
+{
+	return sl_pool_tidy(arg);
+}
+
+/* What a device still reaches is waited for; where that takes too long the context stays, and so
+ * does this. */
 static void destroy_with(struct slime_context *ctx)
 {
 	struct sl_rpc *rpc = atomic_exchange(&ctx->rpc, NULL);
+	uint64_t deadline_ns = sl_deadline_ns((int64_t)ctx->attr.tcp_user_timeout_ms);
 
-	if (rpc)
+	if (!rpc)
+		return;
+	/* It has the token once, so that nobody is in tidy_with() any more. */
+	if (sl_progress_until(ctx, is_tidy, &rpc->pool, deadline_ns))
+		atomic_store(&ctx->rpc, rpc);
+	else
 		destroy(rpc);
 }
 
@@ -40,8 +63,10 @@ static void forget_with(struct slime_context *ctx)
 {
 	struct sl_rpc *rpc = atomic_load(&ctx->rpc);
 
-	if (rpc)
-		free(rpc->workers.threads);
+	if (!rpc)
+		return;
+	sl_pool_forget_stuck(&rpc->pool);
+	free(rpc->workers.threads);
 	free(rpc);
 }
 
@@ -57,6 +82,7 @@ int sl_rpc_get(struct slime_context *ctx, struct sl_rpc **out)
 		if (atomic_compare_exchange_strong(&ctx->rpc, &rpc, fresh)) {
 			ctx->rpc_forget = forget_with;
 			ctx->rpc_destroy = destroy_with;
+			atomic_store(&ctx->rpc_tidy, tidy_with);
 			rpc = fresh;
 		} else {
 			destroy(fresh);

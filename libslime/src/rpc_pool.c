@@ -91,30 +91,43 @@ static void unmap(struct sl_arena *a)
 		munmap(a->addr, a->len);
 }
 
-/* The memory is never used again, so a peer that still maps it is none of our business; one whose
- * access through us is under way is waited for. */
-static void arena_destroy(struct sl_pool *pool, struct sl_arena *a)
+static void unmap_all(struct sl_list *arenas)
 {
-	if (!sl_mr_abandon(a->mr)) {
-		pthread_mutex_lock(&pool->lock);
-		sl_list_append(&pool->stuck, &a->link);
-		pthread_mutex_unlock(&pool->lock);
-		return;
+	struct sl_list *e;
+
+	while ((e = sl_list_pop(arenas))) {
+		struct sl_arena *a = SL_CONTAINER_OF(e, struct sl_arena, link);
+
+		unmap(a);
+		free(a);
 	}
-	unmap(a);
-	free(a);
+}
+
+/* The memory is never used again, so a peer that still maps it is none of our business; one whose
+ * access through us is under way is waited for, and a device that may write to it. */
+bool sl_pool_tidy(struct sl_pool *pool)
+{
+	struct sl_list gone;
+	struct sl_list *e, *tmp;
+	bool all;
+
+	sl_list_init(&gone);
+	/* Under the lock, so that who is told to look again finds what was refused before. */
+	pthread_mutex_lock(&pool->lock);
+	sl_list_for_each_safe (e, tmp, &pool->stuck) {
+		if (!sl_mr_abandon(SL_CONTAINER_OF(e, struct sl_arena, link)->mr))
+			continue;
+		sl_list_remove(e);
+		sl_list_append(&gone, e);
+	}
+	all = sl_list_empty(&pool->stuck);
+	pthread_mutex_unlock(&pool->lock);
+	unmap_all(&gone);
+	return all;
 }
 
 void sl_pool_fini(struct sl_pool *pool)
 {
-	struct sl_list stuck;
-	struct sl_list *e;
-
-	/* No connection is left, so nothing is under way. */
-	sl_list_init(&stuck);
-	sl_list_splice(&stuck, &pool->stuck);
-	while ((e = sl_list_pop(&stuck)))
-		arena_destroy(pool, SL_CONTAINER_OF(e, struct sl_arena, link));
 	pthread_mutex_destroy(&pool->lock);
 }
 
@@ -312,6 +325,8 @@ bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
 	if (a->cold && !a->n_out)
 		give_back_locked(a);
 	last = !a->account && !a->n_out;
+	if (last)
+		sl_list_append(&pool->stuck, &a->link);
 	if (a->account) {
 		sl_list_append(&a->account->free[a->class], &c->link);
 		a->account->last_put_ns = now;
@@ -320,7 +335,7 @@ bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
 	}
 	pthread_mutex_unlock(&pool->lock);
 	if (last)
-		arena_destroy(pool, a);
+		(void)sl_pool_tidy(pool);
 	return fresh;
 }
 
@@ -349,34 +364,37 @@ uint64_t sl_pool_trim(struct sl_pool *pool, struct sl_account *account, uint64_t
 	return again;
 }
 
-void sl_pool_forget(struct sl_account *account)
+static void forget(struct sl_list *arenas)
 {
 	struct sl_list *e;
 
-	while ((e = sl_list_pop(&account->arenas))) {
-		struct sl_arena *a = SL_CONTAINER_OF(e, struct sl_arena, link);
+	sl_list_for_each (e, arenas)
+		slime_mr_destroy(SL_CONTAINER_OF(e, struct sl_arena, link)->mr);
+	unmap_all(arenas);
+}
 
-		slime_mr_destroy(a->mr);
-		unmap(a);
-		free(a);
-	}
+void sl_pool_forget(struct sl_account *account)
+{
+	forget(&account->arenas);
+}
+
+void sl_pool_forget_stuck(struct sl_pool *pool)
+{
+	forget(&pool->stuck);
 }
 
 void sl_pool_drop(struct sl_pool *pool, struct sl_account *account)
 {
-	struct sl_list gone;
 	struct sl_list *e;
 
-	sl_list_init(&gone);
 	pthread_mutex_lock(&pool->lock);
 	while ((e = sl_list_pop(&account->arenas))) {
 		struct sl_arena *a = SL_CONTAINER_OF(e, struct sl_arena, link);
 
 		a->account = NULL;
 		if (!a->n_out)
-			sl_list_append(&gone, e);
+			sl_list_append(&pool->stuck, e);
 	}
 	pthread_mutex_unlock(&pool->lock);
-	while ((e = sl_list_pop(&gone)))
-		arena_destroy(pool, SL_CONTAINER_OF(e, struct sl_arena, link));
+	(void)sl_pool_tidy(pool);
 }

@@ -54,11 +54,14 @@ struct sl_pool {
 	struct slime_context *ctx;
 	pthread_mutex_t lock;
 	uint64_t admitted;
-	struct sl_list stuck; /* arenas that go when a peer's access has ended */
+	struct sl_list stuck; /* arenas that go when no peer and no device reaches them */
 };
 
 void sl_pool_init(struct sl_pool *pool, struct slime_context *ctx);
-void sl_pool_fini(struct sl_pool *pool);
+void sl_pool_fini(struct sl_pool *pool); /* it is tidy */
+
+/* Unmap what nobody reaches any more of what ended; whether that was all. */
+bool sl_pool_tidy(struct sl_pool *pool);
 
 void sl_account_init(struct sl_account *a, bool exposed);
 
@@ -87,7 +90,8 @@ uint64_t sl_pool_trim(struct sl_pool *pool, struct sl_account *a, uint64_t now_n
  * still out take theirs along later. */
 void sl_pool_drop(struct sl_pool *pool, struct sl_account *a);
 
-/* In a child after fork: all of the account's memory goes. */
+/* In a child after fork: all of the account's memory goes, and what no account has any more. */
 void sl_pool_forget(struct sl_account *a);
+void sl_pool_forget_stuck(struct sl_pool *pool);
 
 #endif

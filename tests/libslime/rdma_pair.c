@@ -45,6 +45,7 @@ static int create_endpoint(struct rdma_end *e)
 
 	attr.transports[0] = SLIME_TRANSPORT_RDMA;
 	attr.isolated = e->isolated;
+	attr.service = e->service;
 	return slime_endpoint_create(e->ctx, &attr, &e->ep);
 }
 

@@ -28,7 +28,9 @@ struct rdma_end {
 	struct slime_remote_mr remote;
 	uint8_t *bytes;
 	struct slime_op *op;
-	bool isolated; /* its next endpoint */
+	/* Of its next endpoint. */
+	bool isolated;
+	struct slime_rpc_service *service;
 };
 
 struct rdma_pair {

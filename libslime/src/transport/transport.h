@@ -319,6 +319,8 @@ struct sl_transport_env {
 	 * and waits for it at once: the context's thread, when it only watches whether callers
 	 * still come, is not woken to be in its way. */
 	void (*nudge)(void *arg);
+	/* What abandon() refused may be granted by now. [token], with no lock held. */
+	void (*tidy)(void *arg);
 	/* progress() counts its system calls that found nothing: a spinner's patience is time, not
 	 * rounds. [token] */
 	uint32_t *vain_calls;
@@ -365,6 +367,13 @@ struct sl_transport_ops {
 	 * without our help; true when no peer can any more. Asked again until then. [token]
 	 */
 	bool (*withdraw)(struct sl_transport *t, const struct sl_region *r);
+	/*
+	 * A region of ours is of no use any more: the only connection that its memory was for is at
+	 * its end. True when no device reaches it; else to be asked again after env->tidy(). May be
+	 * NULL where no peer reaches memory that is not mapped any more. Does not block; any
+	 * thread.
+	 */
+	bool (*abandon)(struct sl_transport *t, const struct sl_region *r);
 	/*
 	 * Have a region of ours ready for use before it is used: 0, -EINPROGRESS (it will be; ask
 	 * again), or why it cannot be. The caller keeps it from being withdrawn. May be NULL where

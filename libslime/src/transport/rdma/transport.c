@@ -124,6 +124,7 @@ static void close_devices(struct rdma_transport *t)
  */
 static void close_what_failed(struct rdma_transport *t)
 {
+	const struct sl_transport_env *env = t->base.env;
 	bool unused;
 
 	/* Somebody makes an offer: later. */
@@ -132,12 +133,16 @@ static void close_what_failed(struct rdma_transport *t)
 	pthread_mutex_lock(&t->lock);
 	unused = sl_list_empty(&t->offers) && !t->n_jobs;
 	pthread_mutex_unlock(&t->lock);
+	/* From here on nobody begins to let go of what it lets go of. */
+	unused = unused && rdma_domain_begin_to_close(t->shared);
 	if (unused) {
 		atomic_store(&t->failed, false);
 		close_devices(t);
 		sl_info("rdma", "one device failed: all were closed, and the next link opens them");
 	}
 	pthread_mutex_unlock(&t->setup_lock);
+	if (unused)
+		env->tidy(env->arg);
 }
 
 /* The first that can be used, or it is an error. */
@@ -331,11 +336,14 @@ static unsigned run_todo(struct rdma_transport *t)
 static unsigned progress(struct sl_transport *transport)
 {
 	struct rdma_transport *t = rdma_of(transport);
+	const struct sl_transport_env *env = t->base.env;
 	unsigned n_nics = atomic_load_explicit(&t->n_nics, memory_order_acquire);
 	unsigned n = 0;
 
-	if (atomic_load_explicit(&t->n_done, memory_order_acquire))
+	if (atomic_load_explicit(&t->n_done, memory_order_acquire)) {
 		n += rdma_jobs_run_done(t);
+		env->tidy(env->arg);
+	}
 	if (sl_todo_count(&t->todo))
 		n += run_todo(t);
 	for (unsigned i = 0; i < n_nics; i++)
@@ -390,6 +398,12 @@ static bool withdraw(struct sl_transport *transport, const struct sl_region *r)
 	sl_list_for_each (e, &t->conns)
 		gone = rdma_key_withdraw(SL_CONTAINER_OF(e, struct rdma_conn, link), r) && gone;
 	return gone && rdma_mr_release(t, r);
+}
+
+/* Its link's queue pairs are destroyed, and who uses its key over another was not given it. */
+static bool abandon(struct sl_transport *transport, const struct sl_region *r)
+{
+	return rdma_mr_release(rdma_of(transport), r);
 }
 
 /* ---- regions before they are used ---- */
@@ -509,6 +523,7 @@ const struct sl_transport_ops sl_rdma_transport = {
 	.drop_offer = drop_offer,
 	.conn_create = rdma_conn_create,
 	.withdraw = withdraw,
+	.abandon = abandon,
 	.prepare = prepare,
 	.prepared = prepared,
 	.progress = progress,
