@@ -11,7 +11,7 @@
 #define LABEL_VALUE_MAX 253
 #define SELECTOR_MAX	1024
 
-#define EXPECTED_NAME "expected a name: 1 to 253 of letters, digits and ._:@-"
+#define EXPECTED_NAME "expected a name: 1 to 253 of letters, digits and ._:@-, not . or .."
 #define EXPECTED_SELECTOR                                                                  \
 	"expected labels that all match, as role=decode or role=decode,zone=a (a name is " \
 	"name=AGENT)"
@@ -83,7 +83,7 @@ static int check_labels(const struct slime_topology *t, struct slime_topology_fa
 		if (!topology_is_name(l->key, LABEL_KEY_MAX) || !strcmp(l->key, "name"))
 			return fault(f,
 				     "expected a label key: 1 to 63 of letters, digits and ._:@-, "
-				     "not \"name\"",
+				     "not . or .. or \"name\"",
 				     "labels");
 		if (!l->value || !is_label_value(l->value, strlen(l->value)))
 			return fault(f,

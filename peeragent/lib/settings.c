@@ -20,7 +20,7 @@ static int check(const struct slime_agent_attr *attr)
 	struct slime_topology_fault fault;
 
 	if (!topology_is_name(attr->name, SLIME_AGENT_NAME_MAX))
-		return refuse("name: expected 1 to 253 of letters, digits and ._:@-");
+		return refuse("name: expected 1 to 253 of letters, digits and ._:@-, not . or ..");
 	if (attr->scope && !topology_is_scope(attr->scope))
 		return refuse("scope: expected a name without ':' that is not reserved");
 	if (!attr->n_urls || attr->n_urls > SETTINGS_MAX_URLS)

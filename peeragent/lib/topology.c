@@ -9,7 +9,7 @@ bool topology_is_name(const char *text, size_t max)
 {
 	size_t len = text ? strlen(text) : 0;
 
-	return len >= 1 && len <= max &&
+	return len >= 1 && len <= max && strcmp(text, ".") && strcmp(text, "..") &&
 	       strspn(text,
 		      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@-") == len;
 }

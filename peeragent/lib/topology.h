@@ -14,7 +14,8 @@
 #define TOPOLOGY_MAX_LINKS	 1024
 #define TOPOLOGY_MAX_ALLOW	 64
 
-/* Whether text is a name: 1 to max of [A-Za-z0-9._:@-]. */
+/* Whether text is a name: 1 to max of [A-Za-z0-9._:@-], and not "." or "..", which no path of the
+ * HTTP API can have. */
 bool topology_is_name(const char *text, size_t max);
 
 /* Whether text is a scope: a name without ':' that the store has not reserved. */

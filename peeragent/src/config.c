@@ -42,7 +42,7 @@ static const char *check_name(const char *text)
 {
 	return topology_is_name(text, SLIME_AGENT_NAME_MAX)
 		       ? NULL
-		       : "a name: 1 to 253 of letters, digits and ._:@-";
+		       : "a name: 1 to 253 of letters, digits and ._:@-, not . or ..";
 }
 
 static const char *check_address(const char *text)

@@ -21,6 +21,7 @@ refuse() {
 head='version: 1\nagent: { name: a }\ncontrol: { url: "http://127.0.0.1:1" }\n'
 
 refuse 2:16 'expected a name' 'version: 1\nagent: { name: "a b" }\ncontrol: { url: "http://x" }\n'
+refuse 2:16 'expected a name' 'version: 1\nagent: { name: .. }\ncontrol: { url: "http://x" }\n'
 refuse 2:19 'unknown key "scpe"' 'version: 1\nagent: { name: a, scpe: b }\ncontrol: { url: "http://x" }\n'
 refuse 2:26 'expected a scope' 'version: 1\nagent: { name: a, scope: obs }\ncontrol: { url: "http://x" }\n'
 refuse 2:27 'agent.labels: expected a label key' 'version: 1\nagent: { name: a, labels: { name: x } }\ncontrol: { url: "http://x" }\n'

@@ -231,8 +231,8 @@ static void key__half_made_by_another_process_is_no_hindrance(void **state)
 
 static void create__refuses_what_is_out_of_range(void **state)
 {
-	struct slime_agent_attr nameless = attr_of(""), scoped = attr_of("a"), alone = attr_of("a"),
-				looped = attr_of("a");
+	struct slime_agent_attr nameless = attr_of(""), dotted = attr_of(".."),
+				scoped = attr_of("a"), alone = attr_of("a"), looped = attr_of("a");
 	struct slime_agent *agent;
 
 	(void)state;
@@ -241,6 +241,7 @@ static void create__refuses_what_is_out_of_range(void **state)
 	looped.topology.links = &to_a;
 	looped.topology.n_links = 1;
 	assert_int_equal(slime_agent_create(&nameless, &agent), -EINVAL);
+	assert_int_equal(slime_agent_create(&dotted, &agent), -EINVAL);
 	assert_int_equal(slime_agent_create(&scoped, &agent), -EINVAL);
 	assert_int_equal(slime_agent_create(&alone, &agent), -EINVAL);
 	assert_int_equal(slime_agent_create(&looped, &agent), -EINVAL);

@@ -492,6 +492,19 @@ static void label_called_name(struct draft *d)
 	d->labels[0].key = "name";
 }
 
+static void region_of_dots(struct draft *d)
+{
+	d->regions[0].name = "..";
+}
+static void link_to_dots(struct draft *d)
+{
+	d->links[2].to = "..";
+}
+static void profile_of_a_dot(struct draft *d)
+{
+	d->links[1].profile = ".";
+}
+
 static void check__says_where_the_fault_is(void **state)
 {
 	static const struct bad bads[] = {
@@ -516,6 +529,9 @@ static void check__says_where_the_fault_is(void **state)
 		{ bad_label_value, "labels.zone" },
 		{ label_twice, "labels.role" },
 		{ label_called_name, "labels" },
+		{ region_of_dots, "regions.0.name" },
+		{ link_to_dots, "links.2.to" },
+		{ profile_of_a_dot, "links.1.profile" },
 	};
 
 	(void)state;

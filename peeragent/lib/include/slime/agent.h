@@ -37,7 +37,8 @@ SLIME_BEGIN_DECLS
 struct event_base;
 struct slime_agent;
 
-/* Names of agents, regions, services and profiles: 1 to 253 of [A-Za-z0-9._:@-]. */
+/* Names of agents, regions, services and profiles: 1 to 253 of [A-Za-z0-9._:@-], not "." or "..".
+ */
 #define SLIME_AGENT_NAME_MAX 253
 
 struct slime_label {
