@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 #define LABEL_KEY_MAX	63
 #define LABEL_VALUE_MAX 253
 #define SELECTOR_MAX	1024
@@ -40,7 +42,7 @@ static bool is_label_value(const char *text, size_t len)
 		if (c < 0x20 || c == 0x7f || c == ',')
 			return false;
 	}
-	return true;
+	return sl_utf8_valid(text, len);
 }
 
 static bool is_selector_term(const char *term, size_t len)
@@ -87,8 +89,8 @@ static int check_labels(const struct slime_topology *t, struct slime_topology_fa
 				     "labels");
 		if (!l->value || !is_label_value(l->value, strlen(l->value)))
 			return fault(f,
-				     "expected at most 253 bytes without comma or control "
-				     "characters",
+				     "expected at most 253 bytes of UTF-8 without comma or "
+				     "control characters",
 				     "labels.%.50s", l->key);
 		for (size_t k = 0; k < i; k++) {
 			if (!strcmp(t->labels[k].key, l->key))

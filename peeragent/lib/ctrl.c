@@ -160,7 +160,7 @@ static void on_event(void *arg, const struct nc_event *event)
 
 /* ---- registration and session ---- */
 
-static void register_now(struct ctrl *ctrl);
+static int register_now(struct ctrl *ctrl);
 
 static void retry_after(struct ctrl *ctrl, long ms)
 {
@@ -346,7 +346,8 @@ static void on_registered(void *arg, const struct nc_error *error, const struct 
 		open_session(ctrl);
 }
 
-static void register_now(struct ctrl *ctrl)
+/* Else why it could not be sent: it is tried again. */
+static int register_now(struct ctrl *ctrl)
 {
 	struct nc_pair labels[MAX_LABELS];
 	struct nc_service services[MAX_SERVICES];
@@ -359,6 +360,7 @@ static void register_now(struct ctrl *ctrl)
 		.services = services,
 		.n_services = ctrl->n_services,
 	};
+	int ret;
 
 	for (size_t i = 0; i < ctrl->labels->n_labels; i++)
 		labels[i] = (struct nc_pair){ ctrl->labels->labels[i].key,
@@ -369,15 +371,21 @@ static void register_now(struct ctrl *ctrl)
 	ctrl->relabelled = false;
 	/* The session's end is not ours to see a second time. */
 	nc_session_close(ctrl->client);
-	if (nc_register(ctrl->client, &r, on_registered, ctrl))
+	ret = nc_register(ctrl->client, &r, on_registered, ctrl);
+	if (ret)
 		retry_after(ctrl, RETRY_MS);
+	return ret;
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *arg)
 {
+	struct ctrl *ctrl = arg;
+
 	(void)fd;
 	(void)what;
-	register_now(arg);
+	/* Here we are inside of no call, and may tell. */
+	if (register_now(ctrl) == -EINVAL)
+		report_trouble(ctrl, CTRL_FORBIDDEN, "the registration cannot be written");
 }
 
 void ctrl_start(struct ctrl *ctrl)

@@ -62,7 +62,8 @@ enum ctrl_trouble {
 			     again until it has ended */
 	CTRL_NAME_TAKEN,  /* by another owner, who lives: tried again all the same */
 	CTRL_SUPERSEDED,  /* a newer process of our owner has the name: final */
-	CTRL_FORBIDDEN,	  /* the server refuses our registration as it is: tried again, slowly */
+	CTRL_FORBIDDEN,	  /* the server refuses our registration as it is, or it cannot be written:
+			     tried again, slowly */
 };
 
 struct ctrl_ops {
@@ -97,7 +98,9 @@ void ctrl_destroy(struct ctrl *ctrl);
 
 /*
  * Requests return 0 when done will be called, later; else it will not, and nothing was sent:
- * -EAGAIN without a session or memory, or with too much under way. How one ended: 0           done
+ * -EAGAIN without a session or memory, or with too much under way, -EINVAL when it cannot be
+ * written. How one ended:
+ *   0           done
  *   -EAGAIN     no answer; whether it was done is unknown
  *   -ENOENT     no such agent or region       -EACCES  not for us
  *   -ESTALE     a newer revision, or another incarnation of the peer, is there

@@ -74,7 +74,7 @@ static int given(struct request *rq, int ret)
 	if (!ret)
 		return 0;
 	end(rq);
-	return -EAGAIN;
+	return ret == -EINVAL ? ret : -EAGAIN;
 }
 
 int ctrl_leave(struct ctrl *ctrl, ctrl_done_fn *done, void *arg)

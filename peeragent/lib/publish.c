@@ -4,7 +4,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <event2/event.h>
+
+#include "base/log.h"
 
 #define RETRY_MS 300 /* half of it is jitter */
 
@@ -18,13 +21,21 @@ static void retry_later(struct publisher *pub)
 
 static void send_if_due(struct publisher *pub, struct publication *p)
 {
+	int ret;
+
 	if (!pub->up || p->sending || publication_is_settled(p))
 		return;
 	p->sending = p->content;
-	if (p->ops->send(p)) {
-		p->sending = 0;
-		retry_later(pub);
+	ret = p->ops->send(p);
+	if (!ret)
+		return;
+	if (ret != -EAGAIN && !pub->said) {
+		pub->said = true;
+		sl_error("agent", "a region or link cannot be published: %s: tried again, and on",
+			 strerror(-ret));
 	}
+	p->sending = 0;
+	retry_later(pub);
 }
 
 static void send_all(struct publisher *pub)

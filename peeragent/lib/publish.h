@@ -35,7 +35,8 @@ struct publication {
 struct publisher {
 	struct sl_list publications;
 	struct event *retry;
-	bool up; /* there is a session */
+	bool up;   /* there is a session */
+	bool said; /* that something cannot be sent, whatever is tried */
 };
 
 /* -ENOMEM. */

@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "peeragent/lib/topology.h"
+
+#define ADDRESS_MAX 253
 
 static int refuse(const char *what)
 {
@@ -37,6 +40,16 @@ static int check(const struct slime_agent_attr *attr)
 	return 0;
 }
 
+/* Of the host's name, too, which is any bytes. */
+static int check_address(const char *address)
+{
+	size_t len = strlen(address);
+
+	return len <= ADDRESS_MAX && sl_utf8_valid(address, len)
+		       ? 0
+		       : refuse("address, or the host's name: expected at most 253 bytes of UTF-8");
+}
+
 /* A copy that lives as long as the settings; NULL without memory, or of NULL. */
 static const char *keep(struct settings *s, const char *text)
 {
@@ -50,8 +63,12 @@ static const char *keep(struct settings *s, const char *text)
 static int copy_texts(struct settings *s, const struct slime_agent_attr *from)
 {
 	char host[256] = "";
+	int ret;
 
 	gethostname(host, sizeof(host) - 1);
+	ret = check_address(from->address ? from->address : host);
+	if (ret)
+		return ret;
 	s->attr.name = keep(s, from->name);
 	s->attr.scope = keep(s, from->scope ? from->scope : "default");
 	s->attr.address = keep(s, from->address ? from->address : host);

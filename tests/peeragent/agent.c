@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -247,6 +248,24 @@ static void create__refuses_what_is_out_of_range(void **state)
 	assert_int_equal(slime_agent_create(&looped, &agent), -EINVAL);
 }
 
+static void create__refuses_an_address_that_is_not_utf8_or_too_long(void **state)
+{
+	struct slime_agent_attr attr = attr_of("a");
+	struct slime_agent *agent;
+	char much[255];
+
+	(void)state;
+	log_lines_keep();
+	attr.address = "h\xff";
+	assert_int_equal(slime_agent_create(&attr, &agent), -EINVAL);
+	memset(much, 'x', sizeof(much) - 1);
+	much[sizeof(much) - 1] = '\0';
+	attr.address = much;
+	assert_int_equal(slime_agent_create(&attr, &agent), -EINVAL);
+	assert_int_equal(log_lines_with("attr: address"), 2);
+	log_lines_release();
+}
+
 static void create__and_destroy_without_a_start(void **state)
 {
 	struct slime_agent_attr attr = attr_of("a");
@@ -291,6 +310,8 @@ int main(void)
 		cmocka_unit_test_setup(key__that_cannot_be_made_says_where, reset),
 		cmocka_unit_test_setup(key__half_made_by_another_process_is_no_hindrance, reset),
 		cmocka_unit_test_setup(create__refuses_what_is_out_of_range, reset),
+		cmocka_unit_test_setup(create__refuses_an_address_that_is_not_utf8_or_too_long,
+				       reset),
 		cmocka_unit_test_setup(create__and_destroy_without_a_start, reset),
 		cmocka_unit_test_setup(wait_ready__before_the_start_is_a_timeout, reset),
 	};

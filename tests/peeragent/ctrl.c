@@ -42,6 +42,7 @@ static struct {
 	int n_registrations, n_sessions, n_lists; /* that were asked for */
 	int n_up, n_down, n_list_ends, n_offers;  /* that the agent was told */
 	int n_posted;				  /* by so many peers */
+	enum ctrl_trouble trouble;		  /* the last */
 } t;
 
 /* ---- the server ---- */
@@ -152,8 +153,8 @@ static void on_up(void *arg, bool fresh)
 static void on_down(void *arg, enum ctrl_trouble trouble, const char *text)
 {
 	(void)arg;
-	(void)trouble;
 	assert_non_null(text);
+	t.trouble = trouble;
 	t.n_down++;
 }
 
@@ -318,6 +319,40 @@ static void registration__in_another_epoch_publishes_again(void **state)
 	assert_int_equal(t.up_epoch, t.epoch);
 }
 
+/* ---- what cannot be written ---- */
+
+static const struct slime_label no_utf8 = { "role", "\xff\xfe" };
+
+static void set_labels__that_cannot_be_written_is_told(void **state)
+{
+	(void)state;
+	begin();
+	assert_ok(ctrl_set_labels(t.ctrl, &no_utf8, 1));
+	spin_until(&t.n_down, 1);
+	assert_int_equal(t.trouble, CTRL_FORBIDDEN);
+	assert_ok(ctrl_set_labels(t.ctrl, &decode, 1));
+	spin_until(&t.n_up, 2);
+}
+
+static void on_put(void *arg, int result)
+{
+	(void)arg;
+	(void)result;
+}
+
+static void put_region__that_cannot_be_written_is_invalid(void **state)
+{
+	static const char *const allow[] = { "role=\xff" };
+	struct ctrl_region kv = { .name = "kv", .size = 1, .allow = allow, .n_allow = 1 };
+
+	(void)state;
+	begin();
+	assert_int_equal(ctrl_put_region(t.ctrl, &kv, on_put, NULL), -EINVAL);
+	kv.n_allow = 0;
+	kv.name = "..";
+	assert_int_equal(ctrl_put_region(t.ctrl, &kv, on_put, NULL), -EINVAL);
+}
+
 /* ---- the end ---- */
 
 static void on_left(void *arg, int result)
@@ -357,6 +392,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(set_labels__while_registering_registers_with_them,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(registration__in_another_epoch_publishes_again,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(set_labels__that_cannot_be_written_is_told, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(put_region__that_cannot_be_written_is_invalid,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(leave__while_the_session_is_broken_is_for_good,
 						setup, teardown),

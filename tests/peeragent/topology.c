@@ -483,6 +483,17 @@ static void bad_label_value(struct draft *d)
 {
 	d->labels[1].value = "a,b";
 }
+static void label_not_utf8(struct draft *d)
+{
+	d->labels[1].value = "\xff\xfe";
+}
+static void allow_not_utf8(struct draft *d)
+{
+	static const char *const allow[] = { "role=\xff" };
+
+	d->regions[1].allow = allow;
+	d->regions[1].n_allow = 1;
+}
 static void label_twice(struct draft *d)
 {
 	d->labels[1].key = "role";
@@ -527,6 +538,8 @@ static void check__says_where_the_fault_is(void **state)
 		{ transport_twice, "links.1.transports" },
 		{ bad_label_key, "labels" },
 		{ bad_label_value, "labels.zone" },
+		{ label_not_utf8, "labels.zone" },
+		{ allow_not_utf8, "regions.1.allow.0" },
 		{ label_twice, "labels.role" },
 		{ label_called_name, "labels" },
 		{ region_of_dots, "regions.0.name" },

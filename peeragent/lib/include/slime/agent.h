@@ -43,7 +43,8 @@ struct slime_agent;
 
 struct slime_label {
 	const char *key;   /* a name of at most 63 bytes */
-	const char *value; /* at most 253 bytes, without comma */
+	const char *value; /* at most 253 bytes of UTF-8, without comma or control
+			      characters */
 };
 
 /* Memory that the agent allocates, zeroed, and offers. */
@@ -125,7 +126,8 @@ struct slime_agent_attr {
 	const char *token;     /* bearer token; NULL: none */
 	const char *state_dir; /* keeps the owner key, which takes over the name of an earlier
 				  process of ours that still holds it; NULL: none is kept */
-	const char *address;   /* shown to peers and people; NULL: the host's name */
+	const char *address;   /* shown to peers and people, at most 253 bytes of UTF-8; NULL: the
+				  host's name */
 	struct slime_topology topology;			      /* at the start */
 	struct slime_context_attr data;			      /* of the agent's context */
 	enum slime_transport transports[SLIME_TRANSPORT_MAX]; /* for links that name none; none:
