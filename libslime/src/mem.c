@@ -29,6 +29,9 @@
 
 #define NODES_MAX 1024
 
+/* What is populated between two looks at whether it is wanted still. */
+#define POPULATE_STEP ((size_t)64 << 20)
+
 static size_t page_size(enum slime_huge_pages huge)
 {
 	if (huge == SLIME_HUGE_2M)
@@ -98,6 +101,25 @@ int sl_mem_populate(uint8_t *addr, size_t len)
 	return 0;
 }
 
+static bool is_cancelled(const struct slime_mem_attr *attr)
+{
+	return attr->cancelled && attr->cancelled(attr->arg);
+}
+
+static int populate(uint8_t *addr, size_t len, const struct slime_mem_attr *attr)
+{
+	size_t page = page_size(attr->huge);
+	size_t step = page > POPULATE_STEP ? page : POPULATE_STEP;
+	int ret = 0;
+
+	for (size_t at = 0; at < len && !ret; at += step) {
+		size_t part = len - at < step ? len - at : step;
+
+		ret = is_cancelled(attr) ? -ECANCELED : sl_mem_populate(addr + at, part);
+	}
+	return ret;
+}
+
 static int map_file(struct slime_mem *mem, const struct slime_mem_attr *attr)
 {
 	void *addr = mmap(NULL, mem->len, PROT_READ | PROT_WRITE, MAP_SHARED, mem->fd, 0);
@@ -111,7 +133,7 @@ static int map_file(struct slime_mem *mem, const struct slime_mem_attr *attr)
 	if (!ret && attr->huge == SLIME_HUGE_AUTO)
 		(void)madvise(addr, mem->len, MADV_HUGEPAGE);
 	if (!ret)
-		ret = sl_mem_populate(addr, mem->len);
+		ret = populate(addr, mem->len, attr);
 	if (ret) {
 		munmap(addr, mem->len);
 		return ret;
@@ -175,7 +197,7 @@ int slime_mem_alloc(struct slime_context *ctx, size_t len, const struct slime_me
 	ret = -ENOMEM;
 	if (attr->huge == SLIME_HUGE_AUTO && suits_huge_pages(len))
 		ret = allocate_huge(mem, attr, len);
-	if (ret)
+	if (ret && ret != -ECANCELED)
 		ret = allocate(mem, attr, len);
 	if (ret) {
 		free(mem);

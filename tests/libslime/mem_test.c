@@ -130,6 +130,40 @@ static void huge__without_huge_pages_is_refused(void **state)
 	assert_null(mem);
 }
 
+/* The caller's mind. */
+struct mind {
+	unsigned n_asked;
+	unsigned at; /* changes at this question */
+};
+
+static bool is_cancelled(void *arg)
+{
+	struct mind *m = arg;
+
+	return ++m->n_asked >= m->at;
+}
+
+static void alloc__that_is_cancelled_ends_before_the_next_part(void **state)
+{
+	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
+	struct mind before = { .at = 1 }, midway = { .at = 2 }, never = { .at = 100 };
+	struct slime_mem *mem = NULL;
+
+	has_huge_pages = true;
+	attr.cancelled = is_cancelled;
+	attr.arg = &before;
+	assert_int_equal(slime_mem_alloc(*state, HUGE_PAGE, &attr, &mem), -ECANCELED);
+	assert_int_equal(before.n_asked, 1);
+	attr.arg = &midway;
+	assert_int_equal(slime_mem_alloc(*state, 40 * HUGE_PAGE, &attr, &mem), -ECANCELED);
+	assert_int_equal(midway.n_asked, 2);
+	assert_null(mem);
+	attr.arg = &never;
+	assert_int_equal(slime_mem_alloc(*state, HUGE_PAGE, &attr, &mem), 0);
+	assert_int_equal(never.n_asked, 1);
+	assert_int_equal(slime_mem_destroy(mem), 0);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -141,6 +175,7 @@ int main(void)
 		CASE(auto__without_huge_pages_takes_others),
 		CASE(auto__wastes_no_huge_page),
 		CASE(huge__without_huge_pages_is_refused),
+		CASE(alloc__that_is_cancelled_ends_before_the_next_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,8 +35,12 @@ enum slime_huge_pages {
 
 struct slime_mem_attr {
 	enum slime_huge_pages huge;
-	int numa_node;	  /* bind to this node; SLIME_NUMA_ANY: the kernel's choice */
-	const char *name; /* shown in /proc/PID/maps; NULL: "slime" */
+	int numa_node;		      /* bind to this node; SLIME_NUMA_ANY: the kernel's choice */
+	const char *name;	      /* shown in /proc/PID/maps; NULL: "slime" */
+	bool (*cancelled)(void *arg); /* asked on the calling thread before each part of the
+					 memory, of a fraction of a second: true ends the call.
+					 NULL: nobody is asked */
+	void *arg;
 };
 
 #define SLIME_MEM_ATTR_INIT                                          \
@@ -49,6 +53,7 @@ struct slime_mem_attr {
  * sealed memfd, populated here, so that no later fault charges or kills another process.
  *   -EINVAL  len is 0, or attr is malformed       -ENODEV  no such NUMA node
  *   -ENOMEM  not so much memory, or no such huge pages
+ *   -ECANCELED  attr's cancelled said so
  */
 SLIME_API SLIME_CHECKED int slime_mem_alloc(struct slime_context *ctx, size_t len,
 					    const struct slime_mem_attr *attr,
