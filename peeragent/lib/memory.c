@@ -11,8 +11,15 @@
 /* Devices take some GiB a second. */
 #define REGISTER_MS 60000
 
+static bool is_unwanted(void *arg)
+{
+	atomic_bool *unwanted = arg;
+
+	return atomic_load(unwanted);
+}
+
 static int alloc_host(struct slime_context *ctx, const struct slime_agent_region *spec,
-		      struct memory *m, struct memory_why *why)
+		      atomic_bool *unwanted, struct memory *m, struct memory_why *why)
 {
 	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
 	bool huge = spec->huge == SLIME_HUGE_2M || spec->huge == SLIME_HUGE_1G;
@@ -21,6 +28,8 @@ static int alloc_host(struct slime_context *ctx, const struct slime_agent_region
 	attr.huge = spec->huge;
 	attr.numa_node = spec->numa_node;
 	attr.name = spec->name;
+	attr.cancelled = is_unwanted;
+	attr.arg = unwanted;
 	ret = slime_mem_alloc(ctx, spec->size, &attr, &m->host);
 	if (ret == -ENODEV)
 		snprintf(why->text, sizeof(why->text), "this host has no NUMA node %d",
@@ -39,6 +48,14 @@ static int alloc_gpu(const struct slime_agent_region *spec, struct memory *m,
 		     struct memory_why *why)
 {
 	return cuda_alloc(spec->gpu, spec->size, &m->gpu, why->text, sizeof(why->text));
+}
+
+static int alloc(struct slime_context *ctx, const struct slime_agent_region *spec,
+		 atomic_bool *unwanted, struct memory *m, struct memory_why *why)
+{
+	if (is_unwanted(unwanted))
+		return -ECANCELED;
+	return spec->gpu ? alloc_gpu(spec, m, why) : alloc_host(ctx, spec, unwanted, m, why);
 }
 
 static int make_region(struct slime_context *ctx, const struct slime_agent_region *spec,
@@ -77,10 +94,10 @@ static void free_memory(struct memory *m)
 }
 
 int memory_create(struct slime_context *ctx, const struct slime_agent_region *spec, bool restricted,
-		  struct memory *out, struct memory_why *why)
+		  atomic_bool *unwanted, struct memory *out, struct memory_why *why)
 {
 	struct memory m = { 0 };
-	int ret = spec->gpu ? alloc_gpu(spec, &m, why) : alloc_host(ctx, spec, &m, why);
+	int ret = alloc(ctx, spec, unwanted, &m, why);
 
 	if (ret)
 		return ret;

@@ -6,6 +6,7 @@
 #ifndef AGENT_MEMORY_H
 #define AGENT_MEMORY_H
 
+#include <stdatomic.h>
 #include <slime/agent.h>
 
 struct cuda_memory;
@@ -22,11 +23,12 @@ struct memory_why {
 
 /*
  * On the helper: may take seconds. What lies on a GPU or comes on demand is registered with the
- * RDMA devices before it is anybody's. On an error why says what is missing, and *out, all zero
+ * RDMA devices before it is anybody's. Ends soon with -ECANCELED when it is unwanted, which any
+ * thread may set. On an error why says what is missing, and *out, all zero
  * before, is what is to be destroyed later, if there is any.
  */
 int memory_create(struct slime_context *ctx, const struct slime_agent_region *spec, bool restricted,
-		  struct memory *out, struct memory_why *why);
+		  atomic_bool *unwanted, struct memory *out, struct memory_why *why);
 
 /* On the helper: waits for the peers that read or write it. -EBUSY, and all is as it was. */
 int memory_destroy(struct memory *memory);

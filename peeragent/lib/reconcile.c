@@ -353,6 +353,7 @@ void reconcile_leave(struct reconcile *r)
 	if (r->leaving)
 		return;
 	r->leaving = true;
+	regions_cancel(&r->regions);
 	links_close_all(&r->links);
 	publisher_down(&r->publisher);
 	snapshots_down(&r->snapshots);

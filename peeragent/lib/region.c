@@ -2,6 +2,7 @@
 #include "peeragent/lib/region.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,8 @@ struct region {
 	bool shown;	 /* the caller's own */
 	bool restricted; /* some peers may reach it, since it is there */
 	enum region_state state;
-	bool busy; /* the job is under way, or will be */
+	bool busy;	      /* the job is under way, or will be */
+	atomic_bool unwanted; /* the helper need not go on allocating */
 	int error;
 	struct memory memory;
 	struct memory_why why; /* with error */
@@ -189,7 +191,8 @@ static void allocate(void *arg)
 {
 	struct region *r = arg;
 
-	r->error = memory_create(r->set->ctx, r->spec, r->restricted, &r->memory, &r->why);
+	r->error = memory_create(r->set->ctx, r->spec, r->restricted, &r->unwanted, &r->memory,
+				 &r->why);
 }
 
 static void fail(struct region *r)
@@ -208,6 +211,11 @@ static void on_allocated(void *arg)
 	r->busy = false;
 	if (r->state == REGION_WITHDRAWING) {
 		begin_release(r);
+		return;
+	}
+	if (r->error == -ECANCELED) {
+		r->error = -ESHUTDOWN;
+		r->state = REGION_FAILED;
 		return;
 	}
 	if (r->later) {
@@ -300,6 +308,7 @@ static void begin_release(struct region *r)
 static void begin_withdraw(struct region *r)
 {
 	r->state = REGION_WITHDRAWING;
+	atomic_store(&r->unwanted, true);
 	if (r->entry.content)
 		publication_change(r->set->publisher, &r->entry);
 	if (!r->busy)
@@ -377,6 +386,14 @@ int region_withdraw(struct regions *set, const char *name, bool shown)
 		return -ENOENT;
 	begin_withdraw(r);
 	return 0;
+}
+
+void regions_cancel(struct regions *set)
+{
+	struct sl_list *e;
+
+	sl_list_for_each (e, &set->all)
+		atomic_store(&SL_CONTAINER_OF(e, struct region, node)->unwanted, true);
 }
 
 void regions_close(struct regions *set)

@@ -49,6 +49,10 @@ int region_allow(struct regions *set, const struct slime_agent_region *spec);
 /* Withdraw the region allocated, or shown, under this name. -ENOENT. */
 int region_withdraw(struct regions *set, const char *name, bool shown);
 
+/* The agent leaves: what is not allocated yet will not be, and is -ESHUTDOWN. What is there stays.
+ */
+void regions_cancel(struct regions *set);
+
 /* The helper is about to end: nothing is given to it any more, regions_fini() does the rest. */
 void regions_close(struct regions *set);
 

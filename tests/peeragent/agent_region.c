@@ -2,9 +2,11 @@
 /* Regions of agents, and the peers that have them. */
 #include <errno.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <string.h>
 
 #include "tests/peeragent/agents.h"
+#include "tests/support/log_lines.h"
 
 /* b, with the region kv full of byte. */
 static struct slime_agent *start_with_kv(int byte)
@@ -157,6 +159,104 @@ static void region__of_the_caller_is_shown_and_withdrawn(void **state)
 	end(a);
 }
 
+/* ---- regions that are not wanted any more ---- */
+
+/* The helper waits here. */
+static struct {
+	bool on;
+	sem_t entered, go;
+	unsigned n_allocs;
+	int ret; /* of the last */
+} gate;
+
+int __wrap_slime_mem_alloc(struct slime_context *ctx, size_t len, const struct slime_mem_attr *attr,
+			   struct slime_mem **out);
+int __real_slime_mem_alloc(struct slime_context *ctx, size_t len, const struct slime_mem_attr *attr,
+			   struct slime_mem **out);
+
+int __wrap_slime_mem_alloc(struct slime_context *ctx, size_t len, const struct slime_mem_attr *attr,
+			   struct slime_mem **out)
+{
+	if (!gate.on)
+		return __real_slime_mem_alloc(ctx, len, attr, out);
+	gate.n_allocs++;
+	sem_post(&gate.entered);
+	sem_wait(&gate.go);
+	gate.ret = __real_slime_mem_alloc(ctx, len, attr, out);
+	return gate.ret;
+}
+
+static int close_gate(void **state)
+{
+	gate.on = true;
+	gate.n_allocs = 0;
+	assert_ok(sem_init(&gate.entered, 0, 0));
+	assert_ok(sem_init(&gate.go, 0, 0));
+	return reset(state);
+}
+
+static int remove_gate(void **state)
+{
+	(void)state;
+	gate.on = false;
+	sem_destroy(&gate.entered);
+	sem_destroy(&gate.go);
+	return 0;
+}
+
+/* For as many as there could be. */
+static void open_gate(void)
+{
+	for (int i = 0; i < 3; i++)
+		assert_ok(sem_post(&gate.go));
+}
+
+static const struct slime_agent_region three[] = {
+	{ .name = "r1", .size = 8192, .numa_node = -1, .access = 3 },
+	{ .name = "r2", .size = 8192, .numa_node = -1, .access = 3 },
+	{ .name = "r3", .size = 8192, .numa_node = -1, .access = 3 },
+};
+
+static void destroy__while_regions_wait_allocates_none_of_them(void **state)
+{
+	struct slime_agent_attr attr = attr_of("a");
+	struct slime_agent *a;
+
+	(void)state;
+	attr.topology.regions = three;
+	attr.topology.n_regions = 3;
+	log_lines_keep();
+	a = start_with(&attr);
+	assert_ok(sem_wait(&gate.entered));
+	assert_ok(slime_agent_stop(a, LONG_MS));
+	open_gate();
+	end(a);
+	assert_int_equal(gate.n_allocs, 1);
+	assert_int_equal(gate.ret, -ECANCELED);
+	assert_int_equal(log_lines_with("region"), 0);
+	log_lines_release();
+}
+
+static void apply__without_regions_that_wait_allocates_none_of_them(void **state)
+{
+	struct slime_topology first = { .regions = three, .n_regions = 2 };
+	struct slime_topology second = { .regions = three + 2, .n_regions = 1 };
+	struct slime_agent *a = start("a", NULL, 0);
+	struct slime_mr *mr;
+	int ret;
+
+	(void)state;
+	assert_ok(slime_agent_apply(a, &first));
+	assert_ok(sem_wait(&gate.entered));
+	assert_ok(slime_agent_apply(a, &second));
+	open_gate();
+	while ((ret = slime_agent_region_local(a, "r3", &mr)) == -EAGAIN)
+		poll(NULL, 0, 1);
+	assert_ok(ret);
+	end(a);
+	assert_int_equal(gate.n_allocs, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +267,11 @@ int main(void)
 		cmocka_unit_test_setup(region__unknown_is_not_found, reset),
 		cmocka_unit_test_setup(peer_find__says_who_is_registered, reset),
 		cmocka_unit_test_setup(region__of_the_caller_is_shown_and_withdrawn, reset),
+		cmocka_unit_test_setup_teardown(destroy__while_regions_wait_allocates_none_of_them,
+						close_gate, remove_gate),
+		cmocka_unit_test_setup_teardown(
+			apply__without_regions_that_wait_allocates_none_of_them, close_gate,
+			remove_gate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -244,6 +244,7 @@ SLIME_API int slime_agent_region_withdraw(struct slime_agent *agent, const char 
  *   -ENOENT  the topology has none of that name     -EAGAIN  it is being allocated
  *   -ENOTSUP, -ENOMEM, ... it cannot be had: the log line says why. -ENOTSUP is a GPU's on a host
  *            without the driver, or what no device can
+ *   -ESHUTDOWN  the agent left before it was allocated
  */
 SLIME_API SLIME_CHECKED int slime_agent_region_local(struct slime_agent *agent, const char *name,
 						     struct slime_mr **out);
