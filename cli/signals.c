@@ -63,6 +63,11 @@ void cli_signals_close(int fd)
 	handle_ignored(SIG_DFL);
 }
 
+void cli_signals_end(int fd)
+{
+	close(fd);
+}
+
 void cli_signals_reset_in_child(void)
 {
 	sigset_t none;

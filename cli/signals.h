@@ -24,6 +24,10 @@ void cli_signals_let_kill(void);
 /* Unblock what cli_signals_open() blocked and take the defaults of the ignored ones back. */
 void cli_signals_close(int fd);
 
+/* The same for a process that is about to exit: what comes from here on changes nothing any more,
+ * and ends nothing. */
+void cli_signals_end(int fd);
+
 /* Between fork and exec: the child starts with no signal blocked or ignored by us.
  * Async-signal-safe. */
 void cli_signals_reset_in_child(void);

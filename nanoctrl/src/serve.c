@@ -347,7 +347,7 @@ static void close_all(struct process *p)
 		event_free(p->signalled);
 	loop_destroy(p->loop);
 	if (p->signals >= 0)
-		cli_signals_close(p->signals);
+		cli_signals_end(p->signals);
 	if (p->pidfile.path) {
 		runtime_clean(p->rt);
 		cli_pidfile_destroy(&p->pidfile);

@@ -252,7 +252,7 @@ static void stop(struct daemon *d)
 		event_base_loop(d->base, EVLOOP_NONBLOCK);
 		event_base_free(d->base);
 	}
-	cli_signals_close(d->signal_fd);
+	cli_signals_end(d->signal_fd);
 }
 
 static int run(struct daemon *d)

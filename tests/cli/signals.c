@@ -75,6 +75,25 @@ static void reset__lets_a_child_be_ended(void **state)
 	cli_signals_close(fd);
 }
 
+static void end__leaves_the_process_alone(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	if (child == 0) {
+		int fd = cli_signals_open(wanted, 2);
+
+		kill(getpid(), SIGHUP);
+		cli_signals_end(fd);
+		kill(getpid(), SIGTERM);
+		_exit(7);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -82,6 +101,7 @@ int main(void)
 		cmocka_unit_test(open__makes_a_closed_pipe_an_error),
 		cmocka_unit_test(open__makes_a_file_beyond_the_limit_an_error),
 		cmocka_unit_test(reset__lets_a_child_be_ended),
+		cmocka_unit_test(end__leaves_the_process_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

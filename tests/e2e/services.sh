@@ -19,11 +19,12 @@ say "calls"
 call nothing hello 2>"$work/nothing.err" && fail "an unknown method answered"
 grep -q 'not implemented' "$work/nothing.err" || fail "$(cat "$work/nothing.err")"
 
-say "stop and fini, in order, with the options of the start, also when the file was read again"
+say "stop and fini, in order, a second SIGTERM meanwhile, with the options of the start, also when the file was read again"
 kill -HUP "${pids[node-b]}"
 wait_for 5 grep -q ': reloaded ' "$work/node-b.err" || fail "the file is not read again"
 end node-b
 [ "$status" -eq 0 ] || fail "it ended with $status"
+grep -q ': stopped$' "$work/node-b.err" || fail "a second SIGTERM kept it from its end"
 [ "$(grep '^upper' "$work/node-b.out" | tr '\n' ' ')" = "upper: start upper: stop upper: goodbye " ] ||
 	fail "$(cat "$work/node-b.out")"
 
