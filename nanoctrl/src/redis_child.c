@@ -109,20 +109,6 @@ void redis_child_port_file(const char *data_dir, char *out, size_t room)
 	snprintf(out, room, "%s/%s", data_dir, PORT_NAME);
 }
 
-/* "0" when there is none. */
-static void read_port(const char *dir, char out[8])
-{
-	int fd = open_in(dir, PORT_NAME, O_RDONLY);
-	ssize_t n = fd < 0 ? 0 : read(fd, out, 7);
-
-	if (fd >= 0)
-		close(fd);
-	out[n > 0 ? n : 0] = '\0';
-	out[strspn(out, "0123456789")] = '\0';
-	if (!*out || strlen(out) > 5)
-		strcpy(out, "0");
-}
-
 /* Which process listens on the directory's socket: what the kernel says, not what a file claims. */
 static int listener_of(const char *dir, pid_t *out)
 {
@@ -193,10 +179,10 @@ static int read_state(const char *dir, struct cli_process *out)
 static int spawn(struct redis_child *c, pid_t *pid)
 {
 	char *socket_path = path_in(c->dir, SOCKET_NAME);
-	char port[8];
-	/* bind is for the port, if there is one */
+	/* A port is set when it runs, and may be another's then: it serves us without. bind is for
+	 * that one. */
 	char *const argv[] = { c->server,    "--port",
-			       port,	     "--bind",
+			       "0",	     "--bind",
 			       "127.0.0.1",  "--unixsocket",
 			       socket_path,  "--unixsocketperm",
 			       "600",	     "--dir",
@@ -215,7 +201,6 @@ static int spawn(struct redis_child *c, pid_t *pid)
 
 	if (!socket_path)
 		return -ENOMEM;
-	read_port(c->dir, port);
 	sigemptyset(&none);
 	sigemptyset(&dflt);
 	sigaddset(&dflt, SIGPIPE);

@@ -35,8 +35,8 @@ int redis_child_watch(struct redis_child *child, struct event_base *base);
 /* "unix:///path"; "" when the directory's name is too long. */
 void redis_child_url(const char *data_dir, char *out, size_t room);
 
-/* The file that keeps the port on which it listens for clients on this host; without it, it listens
- * on its socket only. */
+/* The file that keeps the port on which it is made to listen for clients on this host; it begins
+ * with its socket only. */
 void redis_child_port_file(const char *data_dir, char *out, size_t room);
 
 /* End the redis-server, wait for it, give the directory up. */

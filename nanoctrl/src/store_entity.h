@@ -147,7 +147,7 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 			char out[STORE_REDIS_ADDRESS_MAX]);
 
 /* Have the private Redis listen on a port of this host, which it keeps for ever. fn may come at
- * once: 0, -ENOTSUP when it cannot, or as in store.h. */
+ * once: 0, -ENOTSUP when it cannot now (logged), or as in store.h. */
 void store_open_tcp(struct store *store, store_done_fn *fn, void *arg);
 
 #endif

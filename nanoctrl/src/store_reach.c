@@ -144,15 +144,16 @@ static int free_port(struct store_hub *hub)
 	return 0;
 }
 
-/* One that is in the file is not held: Redis itself has it since it started. */
+/* One that is in the file is not held: Redis has it already, or gets it as soon as it is reached.
+ */
 int store_hub_keep_port(struct store_hub *hub, const char *file)
 {
 	hub->port_fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (hub->port_fd < 0)
 		return -errno;
 	hub->port = read_port(hub->port_fd);
-	hub->port_kept = hub->port != 0;
-	return hub->port_kept ? 0 : free_port(hub);
+	atomic_store(&hub->port_kept, hub->port != 0);
+	return hub->port ? 0 : free_port(hub);
 }
 
 static void let_go(struct store_hub *hub)
@@ -178,7 +179,8 @@ static void note_port(struct store_hub *hub)
 	int n = snprintf(text, sizeof(text), "%u\n", hub->port);
 
 	sl_info("store", "the private Redis listens on 127.0.0.1 port %u", hub->port);
-	if (!hub->port_kept && pwrite(hub->port_fd, text, (size_t)n, 0) != n)
+	if (!atomic_exchange(&hub->port_kept, true) &&
+	    pwrite(hub->port_fd, text, (size_t)n, 0) != n)
 		sl_error("store", "the port of the private Redis is not kept: %s", strerror(errno));
 }
 
@@ -196,13 +198,16 @@ static void on_port_set(void *arg, int result, const redisReply *reply)
 	if (!result && reply->type == REDIS_REPLY_ERROR && store_is_refusal(reply->str)) {
 		result = -EAGAIN;
 	} else if (!result && reply->type == REDIS_REPLY_ERROR) {
-		sl_error("store", "the private Redis cannot listen on port %u: %s", hub->port,
-			 reply->str);
+		sl_error("store",
+			 "the private Redis cannot listen on 127.0.0.1 port %u, which redis.port "
+			 "in its directory keeps (%s): without it no agent of DLSlime can register",
+			 hub->port, reply->str);
 		result = -ENOTSUP;
 	}
 	if (!result && !atomic_exchange(&hub->tcp_port, hub->port))
 		note_port(hub);
-	o->fn(o->arg, result);
+	if (o->fn)
+		o->fn(o->arg, result);
 	free(o);
 }
 
@@ -222,5 +227,15 @@ void store_open_tcp(struct store *store, store_done_fn *fn, void *arg)
 	if (!ret)
 		return;
 	free(o);
-	fn(arg, ret);
+	if (fn)
+		fn(arg, ret);
+}
+
+/* A Redis that was started anew listens on its socket alone. Those who know its port look for it
+ * there without asking us; where it fails, who registers next has it tried again. */
+void store_reach_up(struct store *store)
+{
+	atomic_store(&store->hub->tcp_port, 0);
+	if (atomic_load(&store->hub->port_kept))
+		store_open_tcp(store, NULL, NULL);
 }

@@ -165,8 +165,10 @@ static void on_up(void *arg, const char *run_id)
 	atomic_fetch_add(&store->hub->n_reconnects, 1);
 	atomic_fetch_add(&store->hub->n_up, 1);
 	load_scripts(store);
-	if (store->reaper)
+	if (store->reaper) { /* of the first loop: once is enough */
 		reaper_up(store->reaper, run_id);
+		store_reach_up(store);
+	}
 	if (store->learner)
 		learner_up(store->learner);
 	store_moved_up(store);

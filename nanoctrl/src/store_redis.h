@@ -36,7 +36,7 @@ struct store_hub {
 	_Atomic uint64_t refused_ns;	/* when Redis last refused to serve, beats perhaps */
 	_Atomic unsigned tcp_port; /* where the private Redis listens for others; 0: nowhere yet */
 	unsigned port;		   /* where it will; 0: Redis is not ours */
-	bool port_kept;		   /* port_fd had it from the start */
+	_Atomic bool port_kept;	   /* the file has it: somebody was told */
 	int port_fd;		   /* the file that keeps it, or -1 */
 	_Atomic int held_fd;	   /* a socket that nobody else takes it meanwhile, or -1 */
 	/* Counters of /metrics; every loop adds to them. */
@@ -226,8 +226,9 @@ void store_wake(struct store *store, const char *scope);
 /* From any thread: the same on every loop. */
 void store_hub_wake(struct store_hub *hub, const char *scope);
 
-/* store_reach.c: nothing of store_hub_keep_port() is left open. */
+/* store_reach.c: nothing of store_hub_keep_port() is left open; Redis is there, perhaps anew. */
 void store_hub_give_port(struct store_hub *hub);
+void store_reach_up(struct store *store);
 
 /* store_snapshot.c: the scope of the keys that snapshots of a scope's agents are in. */
 struct store_text store_snapshot_scope(const char *scope);

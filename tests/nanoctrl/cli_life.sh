@@ -546,6 +546,28 @@ case_the_private_redis_listens_only_for_those_who_need_it() {
 	expect 0 stopped nc stop
 }
 
+case_its_redis_serves_although_its_port_is_taken() {
+	local port redis
+
+	other_server
+	mkdir -m 700 "$dir/data"
+	echo "$port" >"$dir/data/redis.port"
+	expect 0 started nc start "${options[@]}"
+	expect 0 "ready: yes" nc status
+	[ -z "$(start_peer a)" ] || die "a client is sent to a stranger"
+	expect 0 "cannot listen on 127.0.0.1 port $port, which redis.port" cat "$dir/run/nanoctrl.log"
+	redis=$(redis_pid)
+	kill -9 "$redis"
+	await_end "$redis"
+	timeout 100 sh -c "until redis-cli -s '$dir/data/redis.sock' ping; do :; done" >/dev/null 2>&1 || die "it is not there again"
+	until_says "ready: yes" nc status
+	kill "$given"
+	wait "$given" || true
+	given=
+	[ "$(start_peer a)" = "$port" ] || die "it is not tried again"
+	expect 0 stopped nc stop
+}
+
 case_what_others_left_is_listed() {
 	local key
 	expect 2 "expected --dry-run" nc gc --data-dir "$dir/data"
