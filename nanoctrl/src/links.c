@@ -26,7 +26,7 @@ struct link {
 	char state[32];
 	uint64_t age_ms;
 	char local[TEXT], remote[TEXT];
-	bool foreign; /* of an agent of DLSlime's NanoCtrl, who has snapshots only */
+	bool ours; /* of an agent of this control plane that has not left: what is waited for */
 	bool counted;
 	uint64_t bytes, pending, errors;
 	double bps;
@@ -72,7 +72,7 @@ static int append(struct listing *l, const struct nc_link *from)
 
 	if (!to)
 		return -ENOMEM;
-	*to = (struct link){ .age_ms = from->age_ms };
+	*to = (struct link){ .ours = true, .age_ms = from->age_ms };
 	copy(to->agent, sizeof(to->agent), from->agent);
 	copy(to->peer, sizeof(to->peer), from->peer);
 	copy(to->profile, sizeof(to->profile), from->profile);
@@ -97,6 +97,25 @@ static bool is_connected(const struct link *k)
 	return !strcmp(k->state, state_names[NC_CONNECTED]);
 }
 
+static int by_name(const void *name, const void *snapshot)
+{
+	return strcmp(name, ((const struct obs_snapshot *)snapshot)->peer);
+}
+
+/* Whether what an agent does not say is not so: without a server only who writes snapshots says
+ * anything. */
+static bool would_report(const struct listing *l, const char *agent)
+{
+	const struct obs_snapshot *s;
+
+	if (l->client)
+		return true;
+	s = l->snapshots.n ? bsearch(agent, l->snapshots.list, l->snapshots.n,
+				     sizeof(*l->snapshots.list), by_name)
+			   : NULL;
+	return s && s->native && s->state != OBS_STOPPED;
+}
+
 /* A link has two ends. One that says it is connected while the other says nothing is half a link:
  * the other end gets a line of its own. */
 static int add_unreported(struct listing *l)
@@ -106,15 +125,16 @@ static int add_unreported(struct listing *l)
 	if (n)
 		qsort(l->links, n, sizeof(*l->links), compare);
 	for (size_t i = 0; i < n; i++) {
-		struct link end = { .age_ms = 0 }, *to;
+		struct link end = { .ours = true }, *to;
 
 		copy(end.state, sizeof(end.state), unreported);
 		copy(end.agent, sizeof(end.agent), l->links[i].peer);
 		copy(end.peer, sizeof(end.peer), l->links[i].agent);
 		copy(end.profile, sizeof(end.profile), l->links[i].profile);
 		copy(end.cause, sizeof(end.cause), "this end has not been reported");
-		if (!is_connected(&l->links[i]) ||
-		    bsearch(&end, l->links, n, sizeof(*l->links), compare))
+		if (!l->links[i].ours || !is_connected(&l->links[i]) ||
+		    bsearch(&end, l->links, n, sizeof(*l->links), compare) ||
+		    !would_report(l, end.agent))
 			continue;
 		to = new_link(l);
 		if (!to)
@@ -183,7 +203,9 @@ static void count(struct link *k, struct json_slice c)
 static int take_connection(struct listing *l, size_t n, const struct obs_snapshot *s,
 			   struct json_slice c)
 {
-	struct link k = { .age_ms = s->age_ms, .foreign = true }, *to;
+	struct link k = { .age_ms = s->age_ms }, *to;
+
+	k.ours = s->native && s->state != OBS_STOPPED;
 
 	copy(k.agent, sizeof(k.agent), s->peer);
 	obs_text(c, "peer", k.peer, sizeof(k.peer));
@@ -224,6 +246,8 @@ static int take_snapshots(struct listing *l)
 		while (!ret && json_walk_next(&w, &key, &c))
 			ret = take_connection(l, n, s, c);
 	}
+	if (!ret && !l->client)
+		ret = add_unreported(l);
 	if (l->n)
 		qsort(l->links, l->n, sizeof(*l->links), compare);
 	return ret;
@@ -248,14 +272,19 @@ static void fetch(struct listing *l)
 		copy(l->error, sizeof(l->error), strerror(-ret));
 }
 
+/* Of our agents' links, if there are any, else of all. */
 static bool all_connected(const struct listing *l)
 {
-	if (l->error[0] || !l->n)
-		return false;
-	for (size_t i = 0; i < l->n; i++)
-		if (!is_connected(&l->links[i]) && !l->links[i].foreign)
-			return false;
-	return true;
+	size_t n_ours = 0, n_missing = 0, n_missing_ours = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		bool missing = !is_connected(&l->links[i]);
+
+		n_missing += missing;
+		n_ours += l->links[i].ours;
+		n_missing_ours += missing && l->links[i].ours;
+	}
+	return !l->error[0] && l->n && !(n_ours ? n_missing_ours : n_missing);
 }
 
 /* The agent's own words, and those that snapshots of DLSlime's NanoCtrl have for them. */

@@ -636,6 +636,43 @@ case_links_are_listed_and_waited_for() {
 	expect 0 stopped nc stop
 }
 
+# write_snapshot NAME MEMBERS CONNECTION...: as an agent would, into the given Redis.
+write_snapshot() {
+	local now
+
+	now=$(redis-cli -s "$dir/given.sock" time | head -1)
+	redis-cli -s "$dir/given.sock" set "obs:peer:$1" \
+		"{\"peer_id\":\"$1\",$2\"reported_at_ms\":${now}000,\"summary\":{},\"connections\":[$(
+			IFS=,
+			echo "${*:3}"
+		)]}" >/dev/null
+}
+
+case_links_are_waited_for_without_a_server() {
+	local there=(--redis-url "unix://$dir/given.sock" --stale-ms 3600000) ours='"interval_ms":1000,'
+
+	redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
+	given=$!
+	timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do :; done" >/dev/null 2>&1 || die "no Redis"
+	expect 1 "no agent reports a link" nc obs links "${there[@]}" --wait 100ms
+	# Of agents of others alone those are waited for.
+	write_snapshot theirs "" '{"peer":"x","state":"connecting"}'
+	expect 1 "not all links are connected" nc obs links "${there[@]}" --wait 100ms
+	write_snapshot a "$ours" '{"peer":"b","state":"connected"}' '{"peer":"gone","state":"broken"}'
+	expect 1 "not all links are connected" nc obs links "${there[@]}" --wait 100ms
+	# b says nothing at all: it may write no snapshots.
+	write_snapshot a "$ours" '{"peer":"b","state":"connected"}'
+	expect 0 "connected" nc obs links "${there[@]}" --wait 100ms
+	write_snapshot b "$ours"
+	expect 1 "this end has not been reported" nc obs links "${there[@]}" --wait 100ms
+	write_snapshot b "$ours" '{"peer":"a","state":"connected"}'
+	write_snapshot left "$ours\"status\":\"stopped\"," '{"peer":"a","state":"connected"}'
+	expect 0 "connected" nc obs links "${there[@]}" --wait 100ms
+	kill "$given"
+	wait "$given" || true
+	given=
+}
+
 # What agents say of what they do: ours by the server, others' straight from a Redis as well.
 case_agents_are_observed() {
 	local url lease redis=$dir/data/redis.sock now
