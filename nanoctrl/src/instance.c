@@ -265,18 +265,22 @@ static bool say_health(const char *url, pid_t pid)
 	return ok;
 }
 
+/* Whoever holds the pid file, it is not known who: no reason to take anything from him. */
+static int complain_of_pidfile(const struct runtime *rt, int ret)
+{
+	fprintf(stderr, "nanoctrl: cannot tell who holds %s: %s\n", rt->pid_file,
+		ret == -EPROTO ? "it is no pid file of nanoctrl" : strerror(-ret));
+	return 1;
+}
+
 /* Nobody holds the pid file: what the last server left is all there is to say. */
 static int say_not_running(const struct settings *settings, const struct options *options,
-			   const struct runtime *rt, bool starting)
+			   const struct runtime *rt)
 {
 	struct runtime_meta meta;
 	char url[256];
 
 	likely_url(settings, url, sizeof(url));
-	if (starting) {
-		printf("nanoctrl is not running, or is only starting\n");
-		return 1;
-	}
 	if (!runtime_read_meta(rt, &meta)) {
 		printf("nanoctrl is not running (no pid file)\n");
 	} else {
@@ -300,8 +304,14 @@ int instance_status(const struct settings *settings, const struct options *optio
 	bool ready;
 	int ret = cli_pidfile_read(rt->pid_file, &info);
 
-	if (ret)
-		return say_not_running(settings, options, rt, ret != CLI_PIDFILE_FREE);
+	if (ret == CLI_PIDFILE_FREE)
+		return say_not_running(settings, options, rt);
+	if (ret && ret != -EAGAIN)
+		return complain_of_pidfile(rt, ret);
+	if (ret) {
+		printf("nanoctrl is not running, or is only starting\n");
+		return 1;
+	}
 	printf("pid: %d\nprocess: running\naddress: %s\n", (int)info.process.pid, url);
 	if (!say_health(url, info.process.pid))
 		return 1;
@@ -374,7 +384,9 @@ int instance_stop(const struct settings *settings, const struct options *options
 	char done[64];
 	int ret = find_running(rt, PROBE_MS, &info);
 
-	if (ret)
+	if (ret < 0)
+		return complain_of_pidfile(rt, ret);
+	if (ret == CLI_PIDFILE_FREE)
 		return clean_up(settings, rt,
 				access(rt->meta_file, F_OK)
 					? "nanoctrl is not running"

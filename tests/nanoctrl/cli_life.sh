@@ -44,7 +44,7 @@ finish() {
 
 	[ "$status" -eq 0 ] || {
 		echo "case $case_name failed; the log:"
-		cat "$dir/run/nanoctrl.log" "$dir/data/redis.log" "$dir/out" 2>/dev/null | tail -40
+		cat "$dir/run/nanoctrl.log" "$dir/data/redis.log" "$dir/out" 2>/dev/null | tail -40 || true
 	}
 	clean
 	rm -rf "$dir"
@@ -172,6 +172,27 @@ case_a_stale_pid_file_names_a_stranger() {
 	expect 0 "not running" nc stop
 	expect 0 started nc start "${options[@]}"
 	expect 0 stopped nc stop
+}
+
+case_a_pid_file_that_nobody_can_read_is_left_alone() {
+	mkdir -m 700 "$dir/run"
+	python3 -c '
+import fcntl, signal, sys
+f = open(sys.argv[1], "w")
+f.write("nanoctrl serves at\n")
+f.flush()
+fcntl.lockf(f, fcntl.LOCK_EX)
+open(sys.argv[2], "w").close()
+signal.pause()' "$dir/run/nanoctrl.pid" "$dir/run/nanoctrl.meta.json" &
+	given=$!
+	timeout 120 sh -c "until [ -e '$dir/run/nanoctrl.meta.json' ]; do :; done"
+	expect 1 "cannot tell who holds $dir/run/nanoctrl.pid: it is no pid file of nanoctrl" nc stop
+	[ -e "$dir/run/nanoctrl.meta.json" ] || die "it took a file of whoever that is"
+	expect 1 "cannot tell who holds $dir/run/nanoctrl.pid" nc status
+	kill "$given"
+	wait "$given" || true
+	given=
+	expect 0 "not running" nc stop
 }
 
 case_a_data_directory_has_one_owner() {
