@@ -116,6 +116,19 @@ static void pause_after(struct sl_progress *p, unsigned n)
 		sl_cpu_relax();
 }
 
+/* Whoever wants the CPU has it first: to sleep and be woken for each of several events that come
+ * one by one costs more than to find them together. */
+static enum sl_spin_verdict sleep_at_once(struct sl_progress *p, struct sl_spin *s)
+{
+	if (!s->let_others) {
+		s->let_others = true;
+		sched_yield();
+		return SL_SPIN_ON;
+	}
+	p->asleep_ns = sl_clock_ns();
+	return SL_SPIN_SLEEP;
+}
+
 enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, unsigned n,
 				  uint64_t deadline_ns)
 {
@@ -143,10 +156,8 @@ enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, 
 	}
 	if (ctx->attr.polling == SLIME_POLLING_EVENT)
 		return SL_SPIN_SLEEP;
-	if (ctx->attr.polling == SLIME_POLLING_ADAPTIVE && !p->patience_ns) {
-		p->asleep_ns = sl_clock_ns();
-		return SL_SPIN_SLEEP;
-	}
+	if (ctx->attr.polling == SLIME_POLLING_ADAPTIVE && !p->patience_ns)
+		return sleep_at_once(p, s);
 	if (s->empty < s->clock_at)
 		return SL_SPIN_ON;
 

@@ -18,6 +18,7 @@ struct sl_spin {
 	uint64_t clock_at; /* same */
 	bool yielded;	   /* before the round */
 	bool long_yield;   /* and somebody else ran */
+	bool let_others;   /* it yielded once, and would sleep now */
 	uint64_t begun_ns; /* 0: not known yet */
 };
 

@@ -188,11 +188,28 @@ static void sleep_for(uint64_t ns)
 	sl_spin_woke(&ctx.progress);
 }
 
+/* What comes one by one is found together, at one yield for all, in the place of a sleep for each.
+ */
+static void spin__that_would_sleep_at_once_lets_others_run_first(void **state)
+{
+	struct sl_spin s = begin(SLIME_POLLING_ADAPTIVE);
+
+	(void)state;
+	ctx.progress.patience_ns = 0;
+	for (int i = 0; i < 3; i++) {
+		n_yields = 0;
+		assert_int_equal(sl_spin_next(&ctx, &s, 0, SL_NEVER), SL_SPIN_ON);
+		assert_int_equal(n_yields, 1);
+		assert_int_equal(sl_spin_next(&ctx, &s, 4, SL_NEVER), SL_SPIN_ON);
+	}
+	assert_int_equal(sl_spin_next(&ctx, &s, 0, SL_NEVER), SL_SPIN_ON);
+	assert_int_equal(sl_spin_next(&ctx, &s, 0, SL_NEVER), SL_SPIN_SLEEP);
+}
+
 static void spin__is_short_while_waits_are_long_and_long_again_after_a_short_one(void **state)
 {
 	const uint64_t longest = SL_NS_PER_MS;
 	uint64_t first, last;
-	struct sl_spin s;
 
 	(void)state;
 	begin(SLIME_POLLING_ADAPTIVE);
@@ -204,8 +221,10 @@ static void spin__is_short_while_waits_are_long_and_long_again_after_a_short_one
 		last = spin_to_sleep();
 	}
 	assert_true(last < longest / 16);
-	s = sl_spin_begin(&ctx.progress);
-	assert_int_equal(sl_spin_next(&ctx, &s, 0, SL_NEVER), SL_SPIN_SLEEP);
+	n_yields = 0;
+	last = spin_to_sleep();
+	assert_int_equal(n_yields, 1);
+	assert_int_equal(last, yield_ns);
 	/* Two wake-ups, one at each end, are no reason to fall asleep sooner. */
 	sleep_for(2 * longest);
 	assert_true(spin_to_sleep() >= longest);
@@ -229,6 +248,7 @@ int main(void)
 		cmocka_unit_test(spin__whose_yield_helped_yields_sooner),
 		cmocka_unit_test(spin__whose_yield_did_not_help_is_patient_again),
 		cmocka_unit_test(spin__looks_at_the_clock_once_in_many_rounds),
+		cmocka_unit_test(spin__that_would_sleep_at_once_lets_others_run_first),
 		cmocka_unit_test(spin__ends_in_sleep_or_at_the_deadline),
 		cmocka_unit_test(spin__that_always_finds_something_ends_at_the_deadline),
 		cmocka_unit_test(
