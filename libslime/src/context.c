@@ -224,6 +224,7 @@ static int init_fields(struct slime_context *ctx)
 		.vain_calls = &ctx->progress.vain_calls,
 		.rounds = &ctx->progress.rounds,
 		.next = &ctx->progress.next,
+		.posting = &ctx->progress.posting,
 		.look_at_all = &ctx->progress.look_at_all,
 		.arg = ctx,
 	};

@@ -27,6 +27,13 @@ void sl_thread_wake(struct sl_progress *p)
 	(void)n;
 }
 
+/* Whether a caller is inside a post, and has not been for too long: he comes soon. */
+static bool is_posting(const struct sl_progress *p)
+{
+	return atomic_load_explicit(&p->posting, memory_order_relaxed) &&
+	       p->n_posting < SL_POSTING_LOOKS;
+}
+
 /* Serve until there is nothing to do, or a caller wants the token, or it is time to stop. */
 static void serve(struct slime_context *ctx)
 {
@@ -34,8 +41,14 @@ static void serve(struct slime_context *ctx)
 	struct sl_spin spin = sl_spin_begin(p);
 
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
-		unsigned n = sl_token_round(ctx);
+		unsigned n;
 
+		if (p->one_cpu && is_posting(p)) {
+			atomic_store(&p->thread_state, SL_THREAD_WATCH);
+			return;
+		}
+		n = sl_token_round(ctx);
+		p->n_posting = 0;
 		if (atomic_load_explicit(&p->n_waiting, memory_order_relaxed)) {
 			atomic_store(&p->thread_state, SL_THREAD_WATCH);
 			return;
@@ -85,14 +98,20 @@ static void thread_deep(struct slime_context *ctx)
 		sleep_deep(ctx);
 }
 
+static void watch_less(struct sl_progress *p)
+{
+	if (p->watch_ns < SL_WATCH_MAX_US * SL_NS_PER_US)
+		p->watch_ns *= 2;
+}
+
 /* How long until the next look: each is an interrupt of whoever shares the CPU, and callers that
  * hold the token most of the time serve peers themselves. */
 static void pace_watch(struct sl_progress *p, uint64_t visits, bool held)
 {
 	if (!held && visits * VISIT_NS < p->watch_ns)
 		p->watch_ns = SL_WATCH_US * SL_NS_PER_US;
-	else if (p->watch_ns < SL_WATCH_MAX_US * SL_NS_PER_US)
-		p->watch_ns *= 2;
+	else
+		watch_less(p);
 }
 
 static void thread_watch(struct slime_context *ctx)
@@ -105,6 +124,13 @@ static void thread_watch(struct slime_context *ctx)
 	sl_futex_wait(&p->thread_state, SL_THREAD_WATCH, sl_clock_ns() + p->watch_ns);
 	visits = atomic_load(&p->n_visits) - visits;
 	held = atomic_load(&p->token);
+	if (visits)
+		p->n_posting = 0;
+	if (!held && !visits && is_posting(p)) {
+		p->n_posting++;
+		watch_less(p);
+		return;
+	}
 	if (!held && (!visits || sl_token_has_quiet_work(ctx))) {
 		p->watch_ns = SL_WATCH_US * SL_NS_PER_US;
 		atomic_compare_exchange_strong(&p->thread_state, &watch, SL_THREAD_DEEP);

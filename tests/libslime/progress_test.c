@@ -227,6 +227,81 @@ static void waiter__that_is_done_leaves_the_token_to_the_next(void **state)
 	assert_true(taken);
 }
 
+/* ---- the context's thread ---- */
+
+static uint32_t thread_state(const struct slime_context *ctx)
+{
+	return atomic_load(&ctx->progress.thread_state);
+}
+
+static void await_thread(const struct slime_context *ctx, uint32_t state)
+{
+	uint64_t began = sl_clock_ns();
+
+	while (thread_state(ctx) != state && within_patience(began))
+		;
+	assert_int_equal(thread_state(ctx), state);
+}
+
+static void thread__stays_aside_while_a_caller_posts(void **state)
+{
+	const uint64_t aside_ns = SL_POSTING_LOOKS * SL_WATCH_US * SL_NS_PER_US;
+	struct slime_context *ctx;
+	uint64_t began;
+	uint32_t found;
+
+	(void)state;
+	assert_ok(slime_context_create(NULL, &ctx));
+	atomic_store(&ctx->progress.posting, 1);
+	began = sl_clock_ns();
+	sl_progress_enter(ctx);
+	sl_progress_leave(ctx);
+	while ((found = thread_state(ctx)) == SL_THREAD_WATCH && sl_clock_ns() - began < aside_ns)
+		sched_yield();
+	assert_true(found == SL_THREAD_WATCH || sl_clock_ns() - began >= aside_ns);
+	atomic_store(&ctx->progress.posting, 0);
+	await_thread(ctx, SL_THREAD_DEEP);
+	assert_ok(slime_context_destroy(ctx));
+}
+
+static void count_call(void *arg, struct slime_op *op)
+{
+	(void)op;
+	atomic_fetch_add((_Atomic unsigned *)arg, 1);
+}
+
+/* Where a caller stays inside posts for ever what is there is handled all the same. */
+static void thread__with_one_cpu_leaves_it_to_a_post_and_serves_now_and_then(void **state)
+{
+	_Atomic unsigned n_called = 0;
+	struct slime_op_attr attr = { .fn = count_call, .arg = &n_called };
+	struct slime_context *ctx;
+	struct slime_op *op;
+	cpu_set_t all, one;
+	uint64_t began;
+
+	(void)state;
+	assert_ok(sched_getaffinity(0, sizeof(all), &all));
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	assert_ok(sched_setaffinity(0, sizeof(one), &one));
+	assert_ok(slime_context_create(NULL, &ctx));
+	assert_ok(sched_setaffinity(0, sizeof(all), &all));
+	assert_ok(slime_op_create(ctx, &attr, &op));
+	atomic_store(&ctx->progress.posting, 1);
+	sl_progress_kick(ctx);
+	await_thread(ctx, SL_THREAD_WATCH);
+	assert_ok(sl_op_begin(op));
+	sl_op_finish(op, 0, 0);
+	began = sl_clock_ns();
+	while (!n_called && within_patience(began))
+		;
+	assert_int_equal(n_called, 1);
+	atomic_store(&ctx->progress.posting, 0);
+	assert_ok(slime_op_destroy(op));
+	assert_ok(slime_context_destroy(ctx));
+}
+
 /* ---- asleep on the descriptor ---- */
 
 /* As slime/context.h shows it. */
@@ -339,6 +414,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(enter__of_two_contexts_is_left_in_any_order, setup,
 						teardown),
 		cmocka_unit_test(waiter__that_is_done_leaves_the_token_to_the_next),
+		cmocka_unit_test(thread__stays_aside_while_a_caller_posts),
+		cmocka_unit_test(thread__with_one_cpu_leaves_it_to_a_post_and_serves_now_and_then),
 		cmocka_unit_test(manual_context__is_woken_by_its_timers),
 		cmocka_unit_test(poller__waits_for_a_timer_of_months_within_what_poll_takes),
 		cmocka_unit_test_setup_teardown(
