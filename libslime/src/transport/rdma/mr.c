@@ -24,10 +24,12 @@ static struct rdma_mr *load(_Atomic(struct rdma_mr *) *place)
 	return atomic_load_explicit(place, memory_order_acquire);
 }
 
+/* Without mr_lock. Who sees this region's generation sees a state that is not from before it: see
+ * begin_to_register(). */
 static bool is_ready_for(const struct rdma_mr *mr, const struct sl_region *r)
 {
-	return atomic_load_explicit(&mr->state, memory_order_acquire) == RDMA_MR_READY &&
-	       atomic_load_explicit(&mr->generation, memory_order_relaxed) == r->generation;
+	return atomic_load_explicit(&mr->generation, memory_order_acquire) == r->generation &&
+	       atomic_load_explicit(&mr->state, memory_order_acquire) == RDMA_MR_READY;
 }
 
 static unsigned n_parts(const struct rdma_mr *mr)
@@ -289,6 +291,10 @@ static void begin(struct rdma_mr *mr, bool wanted)
 /* Under mr_lock. */
 static void begin_to_register(struct rdma_mr *mr, const struct sl_region *r, uint32_t access)
 {
+	/* Before anything of it changes: who takes it for ready may look at it this moment. The
+	 * generation comes last, so that nobody takes the state of another region for this one's.
+	 */
+	atomic_store_explicit(&mr->state, RDMA_MR_BUSY, memory_order_relaxed);
 	mr->id = r->id;
 	mr->base = r->base;
 	mr->len = r->len;
@@ -299,7 +305,7 @@ static void begin_to_register(struct rdma_mr *mr, const struct sl_region *r, uin
 	mr->dmabuf_fd = r->dmabuf_fd;
 	mr->dmabuf_offset = r->dmabuf_offset;
 	atomic_store(&mr->domain->t->base.env->regions->slots[r->id].pinned, true);
-	atomic_store(&mr->generation, r->generation);
+	atomic_store_explicit(&mr->generation, r->generation, memory_order_release);
 	begin(mr, true);
 }
 
