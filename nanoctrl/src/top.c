@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -14,9 +12,7 @@
 #include "cli/table.h"
 #include "obs.h"
 #include "settings.h"
-
-#define ENTER "\033[?1049h\033[?25l" /* another screen, without a cursor */
-#define LEAVE "\033[?25h\033[?1049l"
+#include "top_screen.h"
 
 struct top {
 	const struct options *options;
@@ -24,26 +20,6 @@ struct top {
 	struct obs_list now, before; /* before: for operations a second */
 	bool terminal;
 };
-
-static volatile sig_atomic_t on_screen;
-
-/* At any moment, also while a server is waited for. */
-static void on_end(int signal)
-{
-	(void)signal;
-	if (on_screen && write(STDOUT_FILENO, LEAVE, sizeof(LEAVE) - 1) < 0)
-		_exit(1);
-	_exit(0);
-}
-
-static void catch_signals(void)
-{
-	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = on_end };
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
-		sigaction(ends[i], &action, NULL);
-}
 
 /* ---- one look ---- */
 
@@ -238,18 +214,13 @@ static int run(struct top *t)
 		look(t, why, sizeof(why));
 		if (*why && (n == 1 || n == t->options->times))
 			break;
-		if (n == 1 && t->terminal) {
-			on_screen = 1;
-			fputs(ENTER, stdout);
-		}
+		if (n == 1 && t->terminal)
+			top_screen_enter();
 		ret = show_look(t, why);
-		if (ret || n == t->options->times)
+		if (ret || n == t->options->times || !top_screen_wait((int)t->options->every_ms))
 			break;
-		poll(NULL, 0, (int)t->options->every_ms);
 	}
-	if (on_screen)
-		fputs(LEAVE, stdout);
-	on_screen = 0;
+	top_screen_leave();
 	if (ret)
 		return cli_output_fail("nanoctrl", ret);
 	if (*why)
@@ -265,7 +236,7 @@ int top_run(const struct settings *settings, const struct options *options,
 
 	if (obs_source_open(settings, options, rt, &t.source))
 		return 1;
-	catch_signals();
+	top_screen_init();
 	ret = run(&t);
 	obs_list_clear(&t.now);
 	obs_list_clear(&t.before);

@@ -746,6 +746,13 @@ case_agents_are_observed() {
 	expect 0 stopped nc stop
 }
 
+case_top_on_a_terminal_ends_with_q() {
+	expect 0 started nc start "${options[@]}"
+	timeout 120 python3 "${SLIME_SOURCE:?}/tests/nanoctrl/top_keys.py" "$program" top --every 60s >"$dir/keys" 2>&1 ||
+		die "$(cat "$dir/keys")"
+	expect 0 stopped nc stop
+}
+
 # Others' values are as long as they like: together more than one answer of Redis may have.
 case_agents_are_observed_beside_large_values() {
 	redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" >/dev/null 2>&1 &

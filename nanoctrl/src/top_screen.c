@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "top_screen.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define ENTER "\033[?1049h\033[?25l" /* another screen, without a cursor */
+#define LEAVE "\033[?25h\033[?1049l"
+
+/* Of the handlers as well. */
+static volatile sig_atomic_t wanted, shown, has_keys;
+static struct termios before, keys;
+
+static bool say(const char *text)
+{
+	return write(STDOUT_FILENO, text, strlen(text)) >= 0;
+}
+
+void top_screen_enter(void)
+{
+	if (!wanted && !tcgetattr(STDIN_FILENO, &before)) {
+		keys = before;
+		keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+		keys.c_cc[VMIN] = 1;
+		keys.c_cc[VTIME] = 0;
+		has_keys = 1;
+	}
+	wanted = 1;
+	if (has_keys)
+		tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+	if (!shown)
+		say(ENTER);
+	shown = 1;
+}
+
+static bool give_back(void)
+{
+	bool ok = !shown || say(LEAVE);
+
+	if (shown && has_keys)
+		tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	shown = 0;
+	return ok;
+}
+
+void top_screen_leave(void)
+{
+	give_back();
+	wanted = 0;
+}
+
+/* At any moment, also while a server is waited for. */
+static void on_end(int signal)
+{
+	(void)signal;
+	_exit(give_back() ? 0 : 1);
+}
+
+/* Stops as if there were no handler; where nobody could let it go on, that is not at all. */
+static void on_stop(int sig)
+{
+	struct sigaction ours, stops = { .sa_handler = SIG_DFL };
+	int err = errno;
+	sigset_t one;
+
+	give_back();
+	sigaction(sig, &stops, &ours);
+	sigemptyset(&one);
+	sigaddset(&one, sig);
+	raise(sig);
+	sigprocmask(SIG_UNBLOCK, &one, NULL); /* stops here */
+	sigaction(sig, &ours, NULL);
+	if (wanted)
+		top_screen_enter();
+	errno = err;
+}
+
+/* After a SIGSTOP the terminal was somebody else's. */
+static void on_continue(int signal)
+{
+	int err = errno;
+
+	(void)signal;
+	if (wanted)
+		top_screen_enter();
+	errno = err;
+}
+
+void top_screen_init(void)
+{
+	static const struct {
+		int signal;
+		void (*fn)(int signal);
+	} caught[] = { { SIGINT, on_end },  { SIGTERM, on_end },  { SIGHUP, on_end },
+		       { SIGQUIT, on_end }, { SIGTSTP, on_stop }, { SIGCONT, on_continue } };
+
+	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++) {
+		struct sigaction action = { .sa_handler = caught[i].fn };
+
+		sigaction(caught[i].signal, &action, NULL);
+	}
+}
+
+/* What was typed has a q. A terminal that is gone has no keys any more. */
+static bool is_left(void)
+{
+	char typed[64];
+	ssize_t n = read(STDIN_FILENO, typed, sizeof(typed));
+
+	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+		has_keys = 0;
+	return n > 0 && (memchr(typed, 'q', (size_t)n) || memchr(typed, 'Q', (size_t)n));
+}
+
+bool top_screen_wait(int ms)
+{
+	uint64_t now, deadline = sl_deadline_ns(ms);
+	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	while ((now = sl_clock_ns()) < deadline) {
+		int n = poll(&p, has_keys ? 1 : 0, (int)((deadline - now) / SL_NS_PER_MS) + 1);
+
+		if (n < 0) /* a signal */
+			return true;
+		if (n && is_left())
+			return false;
+	}
+	return true;
+}
