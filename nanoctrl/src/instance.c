@@ -74,6 +74,26 @@ static int find_running(const struct runtime *rt, int wait_ms, struct cli_pidfil
 	}
 }
 
+/* Whether it shuts down: first it still answers, then nobody can connect. */
+static bool is_ending(const struct cli_pidfile_info *info)
+{
+	struct probe_reply reply;
+	int ret = probe_get(info->note, "/readyz?local=1", PROBE_MS, &reply);
+
+	if (ret)
+		return ret == -ECONNREFUSED || ret == -ECONNRESET;
+	free(reply.text);
+	return reply.status == 503;
+}
+
+/* Whether there is a server that a start leaves the work to: none that shuts down, of which the end
+ * is waited for. */
+static bool is_running(const struct runtime *rt, int wait_ms, struct cli_pidfile_info *out)
+{
+	return !find_running(rt, wait_ms, out) &&
+	       !(is_ending(out) && !cli_process_wait(&out->process, wait_ms));
+}
+
 static int say_running(const struct cli_pidfile_info *info)
 {
 	pid_t pid;
@@ -82,6 +102,10 @@ static int say_running(const struct cli_pidfile_info *info)
 	printf("nanoctrl is already running (pid=%d)\n", (int)info->process.pid);
 	if (info->note[0])
 		printf("address: %s\n", info->note);
+	if (is_ending(info)) {
+		fprintf(stderr, "nanoctrl: it is shutting down, and has not ended yet\n");
+		return 1;
+	}
 	if (!ret && pid == info->process.pid)
 		return 0;
 	fprintf(stderr, "nanoctrl: it does not answer: %s\n",
@@ -218,7 +242,7 @@ int instance_start(const struct settings *settings, const struct options *option
 
 	if (ret)
 		return complain("log file", ret);
-	if (!find_running(rt, attr.timeout_ms, &info))
+	if (is_running(rt, attr.timeout_ms, &info))
 		return say_running(&info);
 	if (is_served(settings))
 		return 0;

@@ -115,6 +115,22 @@ case_two_starts_race() {
 	expect 0 stopped nc stop
 }
 
+case_a_start_during_the_end_of_another_waits_for_it() {
+	local pid
+
+	expect 0 started nc start "${options[@]}" --set server.drain_accept=60s
+	pid=$(field pid)
+	kill -TERM "$pid"
+	until_says "shutting down" cat "$dir/run/nanoctrl.log"
+	expect 1 "it is shutting down, and has not ended yet" nc start "${options[@]}" --wait 200ms
+	nc start "${options[@]}" --wait 100s >"$dir/out" 2>&1 &
+	kill -TERM "$pid" # now, at once
+	wait $! || die "$(cat "$dir/out")"
+	grep -q "^nanoctrl started" "$dir/out" || die "$(cat "$dir/out")"
+	expect 0 "ready: yes" nc status
+	expect 0 stopped nc stop
+}
+
 case_a_killed_server_is_replaced_and_its_redis_adopted() {
 	expect 0 started nc start "${options[@]}"
 	local pid redis
