@@ -264,18 +264,40 @@ static bool ended(const struct redis_child *c)
 	return poll(&p, 1, 0) == 1;
 }
 
-static int await_answer(struct redis_child *c, uint64_t deadline, char why[REDIS_CHILD_WHY_MAX])
+/* How long a new one is waited for. */
+struct patience {
+	uint64_t deadline;
+	bool (*told_to_end)(void *arg);
+	void *arg;
+};
+
+/* Some time passes: 0, or -ETIMEDOUT or -ECANCELED, when there is no more. */
+static int wait_a_little(const struct patience *p)
+{
+	if (p->told_to_end(p->arg))
+		return -ECANCELED;
+	if (sl_clock_ns() >= p->deadline)
+		return -ETIMEDOUT;
+	poll(NULL, 0, LOOK_MS);
+	return 0;
+}
+
+static int await_answer(struct redis_child *c, const struct patience *p,
+			char why[REDIS_CHILD_WHY_MAX])
 {
 	pid_t listener = 0;
+	int ret;
 
 	while (listener_of(c->dir, &listener) || listener != c->process.pid) {
 		if (ended(c))
 			return fail(why, -ECHILD, "%s ended at once: see %s/%s", c->server, c->dir,
 				    LOG_NAME);
-		if (sl_clock_ns() >= deadline)
-			return fail(why, -ETIMEDOUT, "%s does not answer: see %s/%s", c->server,
-				    c->dir, LOG_NAME);
-		poll(NULL, 0, LOOK_MS);
+		ret = wait_a_little(p);
+		if (ret == -ECANCELED)
+			return fail(why, ret, "told to end before %s answered", c->server);
+		if (ret)
+			return fail(why, ret, "%s does not answer: see %s/%s", c->server, c->dir,
+				    LOG_NAME);
 	}
 	return 0;
 }
@@ -296,7 +318,8 @@ static int adopt(struct redis_child *c)
 	return 0;
 }
 
-static int begin_or_adopt(struct redis_child *c, uint64_t deadline, char why[REDIS_CHILD_WHY_MAX])
+static int begin_or_adopt(struct redis_child *c, const struct patience *p,
+			  char why[REDIS_CHILD_WHY_MAX])
 {
 	for (;;) {
 		int ret;
@@ -314,10 +337,9 @@ static int begin_or_adopt(struct redis_child *c, uint64_t deadline, char why[RED
 		ret = adopt(c);
 		if (!ret)
 			return 0;
-		if (ret != -EAGAIN || sl_clock_ns() >= deadline)
+		if (ret != -EAGAIN || wait_a_little(p))
 			return fail(why, -EBUSY, "a process that nanoctrl does not know uses %s",
 				    c->dir);
-		poll(NULL, 0, LOOK_MS);
 	}
 }
 
@@ -338,9 +360,10 @@ static int check_dir(const char *dir, char why[REDIS_CHILD_WHY_MAX])
 }
 
 int redis_child_create(const char *data_dir, const char *server, int wait_ms,
-		       struct redis_child **out, char why[REDIS_CHILD_WHY_MAX])
+		       bool (*told_to_end)(void *arg), void *arg, struct redis_child **out,
+		       char why[REDIS_CHILD_WHY_MAX])
 {
-	uint64_t deadline = sl_deadline_ns(wait_ms);
+	const struct patience p = { sl_deadline_ns(wait_ms), told_to_end, arg };
 	struct redis_child *c;
 	int ret = check_dir(data_dir, why);
 
@@ -365,9 +388,9 @@ int redis_child_create(const char *data_dir, const char *server, int wait_ms,
 			      : fail(why, c->owner_fd, "%s: %s", data_dir, strerror(-c->owner_fd));
 		goto destroy;
 	}
-	ret = begin_or_adopt(c, deadline, why);
+	ret = begin_or_adopt(c, &p, why);
 	if (!ret)
-		ret = await_answer(c, deadline, why);
+		ret = await_answer(c, &p, why);
 	if (ret)
 		goto destroy;
 	*out = c;

@@ -19,15 +19,17 @@ struct redis_child;
 
 /*
  * Own data_dir (made with mode 0700) and have a redis-server answer in it: one that lives there
- * already, else a new one of the program server. Blocks for at most wait_ms. On an error why says
- * what is in the way: -EBUSY         another nanoctrl owns the directory, or a process that is no
- * redis-server of ours uses it -ENAMETOOLONG  the directory's name leaves no room for a socket
- *   -ETIMEDOUT     the redis-server does not answer
+ * already, else a new one of the program server. Blocks for at most wait_ms, or until told_to_end,
+ * which is asked again and again, says so. On an error why says what is in the way: -EBUSY another
+ * nanoctrl owns the directory, or a process that is no redis-server of ours uses it -ENAMETOOLONG
+ * the directory's name leaves no room for a socket -ETIMEDOUT     the redis-server does not answer
  *   -ECHILD        it ended; its log tells why
+ *   -ECANCELED     told to end; it does not run
  *   other          of the file system, of starting a process
  */
 int redis_child_create(const char *data_dir, const char *server, int wait_ms,
-		       struct redis_child **out, char why[REDIS_CHILD_WHY_MAX]);
+		       bool (*told_to_end)(void *arg), void *arg, struct redis_child **out,
+		       char why[REDIS_CHILD_WHY_MAX]);
 
 /* Start it again whenever it ends, with back-off. On base's thread from here on. */
 int redis_child_watch(struct redis_child *child, struct event_base *base);

@@ -71,24 +71,36 @@ static void on_drained(void *arg)
 	loop_stop(p->loop);
 }
 
+/* The next signal that ends us; 0 when there is none. The others are done with on the way. */
+static int next_end(struct process *p)
+{
+	int sig, ret;
+
+	while ((sig = cli_signals_read(p->signals)) == SIGHUP) {
+		ret = cli_log_reopen();
+		if (ret)
+			sl_error("nanoctrl", "cannot open the log again: %s", strerror(-ret));
+	}
+	return sig > 0 ? sig : 0;
+}
+
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	struct process *p = arg;
 	int sig;
 
+	(void)fd;
 	(void)what;
-	while ((sig = cli_signals_read(fd)) > 0) {
-		if (sig == SIGHUP) {
-			int ret = cli_log_reopen();
-
-			if (ret)
-				sl_error("nanoctrl", "cannot open the log again: %s",
-					 strerror(-ret));
-			continue;
-		}
+	while ((sig = next_end(p))) {
 		sl_info("nanoctrl", "%s: shutting down", sig == SIGINT ? "SIGINT" : "SIGTERM");
 		server_drain(p->server, on_drained, p);
 	}
+}
+
+/* While there is no loop yet that hears of signals. */
+static bool told_to_end(void *arg)
+{
+	return next_end(arg) != 0;
 }
 
 static int open_log(struct process *p)
@@ -248,8 +260,8 @@ static int open_redis(struct process *p)
 
 	if (p->settings->redis.url)
 		return 0;
-	ret = redis_child_create(p->data_dir, p->settings->redis.program, REDIS_WAIT_MS, &p->redis,
-				 why);
+	ret = redis_child_create(p->data_dir, p->settings->redis.program, REDIS_WAIT_MS,
+				 told_to_end, p, &p->redis, why);
 	if (ret)
 		return fail(p, ret, "private Redis: %s", why);
 	ret = redis_child_watch(p->redis, loop_base(p->loop));

@@ -605,6 +605,18 @@ case_its_redis_serves_although_its_port_is_taken() {
 	expect 0 stopped nc stop
 }
 
+case_a_start_that_gives_up_leaves_no_redis() {
+	# It listens as soon as the file is there, which is never.
+	printf '#!/bin/sh\necho $$ >"%s"\nuntil [ -e "%s" ]; do :; done\nexec redis-server "$@"\n' \
+		"$dir/slow.pid" "$dir/go" >"$dir/slow"
+	chmod +x "$dir/slow"
+	expect 1 "not ready after 2000 ms" nc start "${options[@]}" --wait 2s --set redis.program="$dir/slow"
+	given=$(cat "$dir/slow.pid")
+	! kill -0 "$given" 2>/dev/null || die "it left its Redis"
+	given=
+	expect 0 "told to end before $dir/slow answered" cat "$dir/run/nanoctrl.log"
+}
+
 case_what_others_left_is_listed() {
 	local key
 	expect 2 "expected --dry-run" nc gc --data-dir "$dir/data"
