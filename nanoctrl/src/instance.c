@@ -363,6 +363,14 @@ static int end_orphan(const char *data_dir, char why[REDIS_CHILD_WHY_MAX])
 	return ret;
 }
 
+/* Whether the last server may have had a Redis of its own; one that left files says it there. */
+static bool had_private_redis(const struct settings *settings, const struct runtime *rt)
+{
+	struct runtime_meta meta;
+
+	return !settings->redis.url && (!runtime_read_meta(rt, &meta) || *meta.data_dir);
+}
+
 /* Nobody runs. A server that did not end in order, of which files are left, may have left its
  * Redis, too. */
 static int clean_up(const struct settings *settings, const struct runtime *rt, const char *done)
@@ -371,7 +379,7 @@ static int clean_up(const struct settings *settings, const struct runtime *rt, c
 	char data_dir[PATH_MAX], why[REDIS_CHILD_WHY_MAX] = "";
 	int ret = find_data_dir(settings, rt, data_dir);
 
-	if (!ret && !settings->redis.url)
+	if (!ret && had_private_redis(settings, rt))
 		ret = orphaned ? end_orphan(data_dir, why) : redis_child_end_orphan(data_dir, why);
 	if (ret < 0 && ret != -EBUSY && *why) {
 		fprintf(stderr, "nanoctrl: %s\n", why);

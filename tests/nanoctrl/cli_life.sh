@@ -166,6 +166,24 @@ case_stop_ends_the_redis_of_a_killed_server() {
 	expect 0 "nanoctrl is not running" nc stop
 }
 
+case_stop_of_one_with_a_given_redis_leaves_the_private_one_of_another() {
+	local one other redis
+
+	expect 0 started nc start "${options[@]}"
+	one=$(field pid)
+	redis=$(redis_pid)
+	expect 0 started nc start "${options[@]}" --runtime-dir "$dir/second" --redis-url "unix://$dir/data/redis.sock"
+	other=$(nc status --runtime-dir "$dir/second" | sed -n 's/^pid: //p')
+	kill -9 "$one" "$other"
+	await_end "$one"
+	await_end "$other"
+	nc stop --runtime-dir "$dir/second" --data-dir "$dir/data" >"$dir/out" 2>&1 || die "it does not stop"
+	like "$dir/out" 'nanoctrl is not running \(stale pid file cleaned\)'
+	expect 0 "its Redis was ended" nc stop
+	await_end "$redis"
+	rm -rf "$dir/second"
+}
+
 case_a_redis_that_dies_is_started_again() {
 	expect 0 started nc start "${options[@]}"
 	local redis url
