@@ -443,59 +443,7 @@ void rdma_path_run(struct rdma_conn *c)
 		run(&c->paths[i]);
 }
 
-/* ---- for people ---- */
-
-static const enum slime_rail_state public_states[RDMA_PATH_STATES] = {
-	[RDMA_PATH_UP] = SLIME_RAIL_UP,
-	[RDMA_PATH_KILLING] = SLIME_RAIL_STOPPING,
-	[RDMA_PATH_DRAINING] = SLIME_RAIL_STOPPING,
-	[RDMA_PATH_CLOSING] = SLIME_RAIL_STOPPING,
-	[RDMA_PATH_STOPPED] = SLIME_RAIL_STOPPING,
-	[RDMA_PATH_DOWN] = SLIME_RAIL_DOWN,
-	[RDMA_PATH_MAKING] = SLIME_RAIL_DOWN,
-	[RDMA_PATH_MADE] = SLIME_RAIL_DOWN,
-	[RDMA_PATH_RISING] = SLIME_RAIL_RISING,
-	[RDMA_PATH_RISEN] = SLIME_RAIL_RISING,
-	[RDMA_PATH_PROVING] = SLIME_RAIL_RISING,
-};
-
-/* Under lock. */
-static void tell_people(const struct rdma_path *p, struct slime_rail_info *out)
-{
-	const char *peer = p->c->peer.rails[p->peer_rail].device;
-
-	*out = (struct slime_rail_info){
-		.state = p->failed ? SLIME_RAIL_STOPPING : public_states[p->state],
-	};
-	snprintf(out->device, sizeof(out->device), "%.48s:%u", p->rail->nic->device.name,
-		 p->rail->nic->port);
-	snprintf(out->peer, sizeof(out->peer), "%.*s:%u", RDMA_NAME_LEN, peer,
-		 p->c->peer.rails[p->peer_rail].port);
-	out->share = p->usable ? (uint32_t)rdma_path_part(p, 1000) : 0;
-	out->n_failures = p->n_failed;
-	out->bytes = p->n_moved;
-	memcpy(out->error, p->error, sizeof(out->error));
-	memcpy(out->why, p->why, sizeof(out->why));
-}
-
-void rdma_path_explain(struct rdma_path *p)
-{
-	char paired[56];
-
-	rdma_pairing_text(&p->c->pairing, p->index, paired, sizeof(paired));
-	snprintf(p->why, sizeof(p->why), "%s; %s", paired, p->rail->gid_why);
-}
-
-size_t rdma_path_rails(struct sl_conn *conn, struct slime_rail_info *out, size_t cap)
-{
-	struct rdma_conn *c = rdma_conn_of(conn);
-
-	pthread_mutex_lock(&c->lock);
-	for (unsigned i = 0; i < c->n_paths && i < cap; i++)
-		tell_people(&c->paths[i], &out[i]);
-	pthread_mutex_unlock(&c->lock);
-	return c->n_paths;
-}
+/* ---- the connection's end ---- */
 
 bool rdma_path_end_all(struct rdma_conn *c)
 {
