@@ -110,6 +110,10 @@ void fakeverbs_set_cut(unsigned a, unsigned b, bool cut);
 /* DEVICE_FATAL: queue pairs are flushed, then calls fail with EIO; destroying works. */
 void fakeverbs_kill_device(unsigned device);
 
+/* The same of one that was pulled out, as libibverbs tells it: an object is destroyed, and the call
+ * says EIO. The event is another's to raise, before or after. */
+void fakeverbs_remove_device(unsigned device);
+
 /* It is there again, for who opens it now: nobody has it open. */
 void fakeverbs_revive_device(unsigned device);
 

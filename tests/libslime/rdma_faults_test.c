@@ -186,11 +186,10 @@ static void device__that_died_is_not_offered_while_it_is_in_use(void **state)
 	assert_ok(slime_endpoint_destroy(idle));
 }
 
-static void device__that_died_is_used_when_it_is_there_again(void **state)
+static void lose_and_have_again(void (*lose)(unsigned device))
 {
-	(void)state;
 	assert_ok(rdma_write_now(&pair, LEN, 9));
-	fakeverbs_kill_device(1);
+	lose(1);
 	broken_info(&pair.b);
 	broken_info(&pair.a);
 	destroy_ends();
@@ -201,6 +200,24 @@ static void device__that_died_is_used_when_it_is_there_again(void **state)
 	assert_ok(rdma_pair_connect(&pair));
 	assert_ok(rdma_write_now(&pair, LEN, 9));
 	rdma_exchange_a_message(&pair);
+}
+
+static void device__that_died_is_used_when_it_is_there_again(void **state)
+{
+	(void)state;
+	lose_and_have_again(fakeverbs_kill_device);
+}
+
+static void remove_device(unsigned device)
+{
+	fakeverbs_remove_device(device);
+	fakeverbs_raise(device, IBV_EVENT_DEVICE_FATAL, 0);
+}
+
+static void device__that_was_removed_is_used_when_it_is_there_again(void **state)
+{
+	(void)state;
+	lose_and_have_again(remove_device);
 }
 
 /* All that is heard of it are flushes. */
@@ -377,6 +394,7 @@ int main(void)
 		IN_PAIR(completion_queue__that_fails_again_and_again_is_logged_once),
 		IN_PAIR(device__that_died_is_not_offered_while_it_is_in_use),
 		IN_PAIR(device__that_died_is_used_when_it_is_there_again),
+		IN_PAIR(device__that_was_removed_is_used_when_it_is_there_again),
 		IN_PAIR(link__that_lost_its_address_says_so),
 		IN_PAIR(queue_pair__with_a_fatal_event_ends_its_link_for_that_reason),
 		IN_PAIR(events__that_end_nothing_end_nothing),

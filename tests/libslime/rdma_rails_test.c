@@ -183,6 +183,41 @@ static void region__whose_device_fails_while_it_is_registered_is_used_over_the_o
 	}
 }
 
+static void await_destroyed_qps(uint64_t n)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	while (fakeverbs_counts().calls[FAKEVERBS_DESTROY_QP] < n) {
+		rdma_poll(&pair);
+		assert_true(sl_clock_ns() < until);
+	}
+}
+
+static void rail__whose_device_is_removed_leaves_its_work_to_the_other(void **state)
+{
+	(void)state;
+	fakeverbs_remove_device(1);
+	fakeverbs_raise(1, IBV_EVENT_DEVICE_FATAL, 0);
+	await(1, SLIME_RAIL_DOWN);
+	assert_ok(rdma_write_now(&pair, LEN, 4));
+	assert_connected();
+}
+
+/* Its queue pair is destroyed before that. */
+static void rail__whose_device_says_late_that_it_is_removed_is_waited_for(void **state)
+{
+	uint64_t n = fakeverbs_counts().calls[FAKEVERBS_DESTROY_QP];
+
+	(void)state;
+	fakeverbs_remove_device(1);
+	await_destroyed_qps(n + 1);
+	rdma_settle(&pair);
+	fakeverbs_raise(1, IBV_EVENT_DEVICE_FATAL, 0);
+	await(1, SLIME_RAIL_DOWN);
+	assert_ok(rdma_write_now(&pair, LEN, 4));
+	assert_connected();
+}
+
 /* ---- the link ---- */
 
 static int end_of(const struct rdma_end *e)
@@ -208,6 +243,16 @@ static void link__whose_rails_all_fail_ends(void **state)
 	cut(1, true);
 	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
 	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
+	assert_int_equal(end_of(&pair.a), -ECONNRESET);
+	assert_int_equal(end_of(&pair.b), -ECONNRESET);
+}
+
+/* It may still place what is under way. */
+static void link__whose_queue_pair_cannot_be_destroyed_ends(void **state)
+{
+	(void)state;
+	fakeverbs_fail_call_of(FAKEVERBS_DESTROY_QP, 1, EIO);
+	fakeverbs_raise(1, IBV_EVENT_PORT_ERR, 1);
 	assert_int_equal(end_of(&pair.a), -ECONNRESET);
 	assert_int_equal(end_of(&pair.b), -ECONNRESET);
 }
@@ -328,6 +373,13 @@ static void failover__whose_nth_call_fails_ends_well_or_the_link(void **state)
 	assert_ok(begin(state));
 }
 
+/* A queue pair is left, which the test is about. */
+static int end_with_one_left(void **state)
+{
+	rdma_pair_close(*state);
+	return fakeverbs_check() ? 0 : -1;
+}
+
 #define IN_PAIR(fn) cmocka_unit_test_prestate_setup_teardown(fn, begin, rdma_pair_end, &pair)
 #define IN_CALM_PAIR(fn) \
 	cmocka_unit_test_prestate_setup_teardown(fn, begin_calm, rdma_pair_end, &pair)
@@ -342,6 +394,11 @@ int main(int argc, char **argv)
 		IN_CALM_PAIR(rail__tells_what_it_failed_with),
 		IN_CALM_PAIR(
 			region__whose_device_fails_while_it_is_registered_is_used_over_the_other),
+		IN_CALM_PAIR(rail__whose_device_is_removed_leaves_its_work_to_the_other),
+		IN_CALM_PAIR(rail__whose_device_says_late_that_it_is_removed_is_waited_for),
+		cmocka_unit_test_prestate_setup_teardown(
+			link__whose_queue_pair_cannot_be_destroyed_ends, begin, end_with_one_left,
+			&pair),
 		IN_PAIR(link__whose_rails_all_fail_ends),
 		IN_PAIR(link__whose_second_rail_fails_while_work_moves_ends),
 		IN_PAIR(link__whose_peer_does_not_agree_ends),

@@ -91,6 +91,11 @@ void fv_leave(void)
 	fv_unlock();
 }
 
+int fv_last_answer(const struct fv_context *ctx)
+{
+	return ctx->dev->removed ? EIO : 0;
+}
+
 static void arm(bool any, enum fakeverbs_call kind, unsigned n, int err)
 {
 	fv_lock();

@@ -111,6 +111,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	struct fv_cq *cq = fv_cq(ibv);
 	struct fv_context *ctx = fv_context(ibv->context);
 	int err = fv_enter(FAKEVERBS_DESTROY_CQ, NULL);
+	int answer = 0;
 
 	if (!err && cq->obj.n_users)
 		err = EBUSY;
@@ -123,13 +124,14 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 		if (ibv->channel)
 			ibv->channel->refcnt--;
 		fv_object_remove(ctx, &cq->obj);
+		answer = fv_last_answer(ctx);
 	}
 	fv_leave();
 	if (err)
 		return err;
 	free(cq->ring);
 	free(cq);
-	return 0;
+	return answer;
 }
 
 int ibv_resize_cq(struct ibv_cq *ibv, int cqe)

@@ -459,16 +459,28 @@ void fakeverbs_set_cut(unsigned a, unsigned b, bool cut)
 	fv_unlock();
 }
 
-void fakeverbs_kill_device(unsigned device)
+/* Under the lab's lock. */
+static void kill_device(struct fv_device *dev)
 {
-	struct fv_device *dev = nth(device);
-
-	fv_lock();
 	for (unsigned i = 0; i < FV_QPS; i++)
 		if (dev->qps[i])
 			fv_qp_error(dev->qps[i]);
 	dev->dead = true;
-	fv_raise_port(dev, IBV_EVENT_DEVICE_FATAL, 0);
+}
+
+void fakeverbs_kill_device(unsigned device)
+{
+	fv_lock();
+	kill_device(nth(device));
+	fv_raise_port(nth(device), IBV_EVENT_DEVICE_FATAL, 0);
+	fv_unlock();
+}
+
+void fakeverbs_remove_device(unsigned device)
+{
+	fv_lock();
+	kill_device(nth(device));
+	nth(device)->removed = true;
 	fv_unlock();
 }
 
@@ -479,7 +491,7 @@ void fakeverbs_revive_device(unsigned device)
 	fv_lock();
 	if (!sl_list_empty(&dev->contexts))
 		fv_wrong("%s is revived while it is open", dev->is.name);
-	dev->dead = false;
+	dev->dead = dev->removed = false;
 	fv_unlock();
 }
 

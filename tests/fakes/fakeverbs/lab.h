@@ -36,6 +36,7 @@ struct fv_device {
 	struct fakeverbs_device is;
 	unsigned index;
 	bool dead;
+	bool removed; /* and what is destroyed went with it before */
 	uint64_t pinned;
 	struct sl_list contexts;
 	struct fv_qp *qps[FV_QPS];
@@ -217,6 +218,8 @@ void fv_await_acks(const unsigned *taken, const unsigned *acked, const char *wha
 /* Take the lock and count the call: 0, or the errno it fails with. dev NULL: of no device. */
 int fv_enter(enum fakeverbs_call kind, const struct fv_device *dev);
 void fv_leave(void);
+/* What the call that destroys an object says, when it did. */
+int fv_last_answer(const struct fv_context *ctx);
 
 /* ---- clock.c ---- */
 

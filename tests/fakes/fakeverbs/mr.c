@@ -52,16 +52,21 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *ibv)
 int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct fv_pd *pd = fv_pd(ibv);
+	struct fv_context *ctx = fv_context(ibv->context);
 	int err = fv_enter(FAKEVERBS_DEALLOC_PD, NULL);
+	int answer = 0;
 
 	if (!err && pd->obj.n_users)
 		err = EBUSY;
-	if (!err)
-		fv_object_remove(fv_context(ibv->context), &pd->obj);
+	if (!err) {
+		fv_object_remove(ctx, &pd->obj);
+		answer = fv_last_answer(ctx);
+	}
 	fv_leave();
-	if (!err)
-		free(pd);
-	return err;
+	if (err)
+		return err;
+	free(pd);
+	return answer;
 }
 
 /* ---- regions ---- */
@@ -252,6 +257,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	struct fv_mr *mr = (struct fv_mr *)(void *)ibv;
 	struct fv_context *ctx = fv_context(ibv->context);
 	int err = fv_enter(FAKEVERBS_DEREG_MR, NULL);
+	int answer = 0;
 
 	if (!err) {
 		ctx->dev->mrs[ibv->lkey >> 8 & (FV_MRS - 1)] = NULL;
@@ -259,6 +265,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 			ctx->dev->pinned -= ibv->length;
 		fv_pd(ibv->pd)->obj.n_users--;
 		fv_object_remove(ctx, &mr->obj);
+		answer = fv_last_answer(ctx);
 	}
 	fv_leave();
 	if (err)
@@ -266,7 +273,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	if (mr->map)
 		munmap(mr->map, mr->map_len);
 	free(mr);
-	return 0;
+	return answer;
 }
 
 uint8_t *fv_mr_at(struct fv_device *dev, const struct ibv_pd *pd, uint32_t key, uint64_t addr,

@@ -148,6 +148,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	struct fv_qp *qp = fv_qp(ibv);
 	struct fv_context *ctx = fv_context(ibv->context);
 	int err = fv_enter(FAKEVERBS_DESTROY_QP, NULL);
+	int answer = 0;
 
 	if (!err) {
 		fv_qp_reset(qp);
@@ -156,11 +157,13 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 		forget_completions(qp, qp->dev->is.forgets_completions);
 		use(qp, -1);
 		fv_object_remove(ctx, &qp->obj);
+		answer = fv_last_answer(ctx);
 	}
 	fv_leave();
-	if (!err)
-		free_qp(qp);
-	return err;
+	if (err)
+		return err;
+	free_qp(qp);
+	return answer;
 }
 
 int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,

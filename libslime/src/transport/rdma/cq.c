@@ -104,7 +104,7 @@ static void destroy(struct rdma_cq *cq)
 {
 	int ret = ibv_destroy_cq(cq->ibv);
 
-	if (ret)
+	if (ret && !rdma_nic_took_along(cq->nic, ret))
 		sl_error("rdma", "%s: a completion queue cannot be destroyed: %s",
 			 cq->nic->device.name, strerror(ret));
 }

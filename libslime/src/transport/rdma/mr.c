@@ -113,7 +113,7 @@ void rdma_mr_free(struct rdma_mr *mr)
 void rdma_mr_deregister(struct rdma_mr *mr)
 {
 	for (unsigned i = 0; mr->parts && i < n_parts(mr); i++)
-		rdma_nic_deregister(&mr->parts[i]);
+		rdma_nic_deregister(mr->domain->t->nics[i / mr->n_chunks], &mr->parts[i]);
 	free_parts(mr);
 }
 
@@ -228,16 +228,6 @@ static void start_to_register(struct rdma_mr *mr)
 	start(mr, n_parts(mr) < n_threads ? n_parts(mr) : n_threads, work_register, done_register);
 }
 
-/* Whether it failed with a device that is no more, of which the word may still be waiting. It takes
- * locks of connections: not under mr_lock. [token] */
-static bool has_lost_its_device(const struct rdma_mr *mr)
-{
-	struct rdma_nic *nic = mr->domain->t->nics[mr->failed_nic];
-
-	rdma_nic_look(nic);
-	return atomic_load(&nic->dead);
-}
-
 /* [token] */
 static void done_register(struct rdma_job *job)
 {
@@ -246,7 +236,8 @@ static void done_register(struct rdma_job *job)
 
 	if (--mr->n_runs)
 		return;
-	again = atomic_load(&mr->status) && has_lost_its_device(mr);
+	again = atomic_load(&mr->status) &&
+		rdma_nic_is_gone(mr->domain->t->nics[mr->failed_nic]);
 	if (atomic_load(&mr->status) && !again)
 		say_why(mr);
 	pthread_mutex_lock(&job->t->mr_lock);

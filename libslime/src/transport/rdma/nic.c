@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 
 #include "base/log.h"
 #include "src/transport/rdma/rdma.h"
+
+#define GONE "the device is gone"
 
 /* ---- events ---- */
 
@@ -87,7 +90,7 @@ static void look_whether_gone(struct rdma_nic *nic, struct sl_source *s, uint32_
 	if (!(events & (EPOLLERR | EPOLLHUP)))
 		return;
 	sl_poller_remove(rdma_poller(nic->t), s);
-	fail_device(nic, "the device is gone");
+	fail_device(nic, GONE);
 }
 
 static void on_channel(struct sl_source *s, uint32_t events)
@@ -172,6 +175,16 @@ void rdma_nic_look(struct rdma_nic *nic)
 		on_event(nic, &event);
 		ibv_ack_async_event(&event);
 	}
+}
+
+bool rdma_nic_is_gone(struct rdma_nic *nic)
+{
+	struct pollfd fd = { .fd = nic->device.ibv->async_fd };
+
+	rdma_nic_look(nic);
+	if (poll(&fd, 1, 0) == 1 && fd.revents & (POLLERR | POLLHUP))
+		fail_device(nic, GONE);
+	return atomic_load(&nic->dead);
 }
 
 static void on_async(struct sl_source *s, uint32_t events)
@@ -274,17 +287,21 @@ int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why)
 	return ret;
 }
 
-void rdma_nic_deregister(struct ibv_mr **ibv)
+bool rdma_nic_took_along(const struct rdma_nic *nic, int err)
+{
+	return err == EIO && atomic_load(&nic->dead);
+}
+
+void rdma_nic_deregister(const struct rdma_nic *nic, struct ibv_mr **ibv)
 {
 	struct ibv_mr *mr = *ibv;
-	const char *device = mr ? ibv_get_device_name(mr->context->device) : NULL;
 	void *addr = mr ? mr->addr : NULL;
 	size_t len = mr ? mr->length : 0;
 	int ret = mr ? ibv_dereg_mr(mr) : 0;
 
-	if (ret)
-		sl_error("rdma", "%s: %zu bytes at %p cannot be deregistered: %s", device, len,
-			 addr, strerror(ret));
+	if (ret && !rdma_nic_took_along(nic, ret))
+		sl_error("rdma", "%s: %zu bytes at %p cannot be deregistered: %s", nic->device.name,
+			 len, addr, strerror(ret));
 	*ibv = NULL;
 }
 

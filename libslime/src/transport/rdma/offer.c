@@ -203,8 +203,8 @@ void rdma_offer_close(struct rdma_offer *o)
 			if (o->rails[r].qps[i])
 				rdma_qp_close(o->rails[r].qps[i]);
 		}
-		rdma_nic_deregister(&o->rails[r].in);
-		rdma_nic_deregister(&o->rails[r].own);
+		rdma_nic_deregister(o->rails[r].nic, &o->rails[r].in);
+		rdma_nic_deregister(o->rails[r].nic, &o->rails[r].own);
 	}
 	if (o->domain && o->domain->isolated)
 		rdma_domain_close(o->domain);

@@ -257,16 +257,31 @@ static void stopped(struct rdma_path *p)
 		rdma_path_set_timer(p, agree_ns(p));
 }
 
+/* Of a device that is gone the kernel has ended them, and says EIO; it does so before that, too,
+ * and the word of it comes when it has. */
+static void look_whether_closed(struct rdma_path *p)
+{
+	if (p->job_status == -EIO && rdma_nic_is_gone(p->rail->nic))
+		p->job_status = 0;
+	if (!p->job_status) {
+		stopped(p);
+	} else if (p->job_status == -EIO && !p->waited) {
+		p->waited = true;
+		rdma_path_set_timer(p, RDMA_DRAIN_NS);
+	} else {
+		rdma_conn_fail(p->c, -ECONNRESET, "a rail's queue pair cannot be destroyed");
+	}
+}
+
 static void done_close(struct rdma_job *job)
 {
 	struct rdma_path *p = SL_CONTAINER_OF(job, struct rdma_path, job);
 
 	for (unsigned i = 0; i < p->n_qps; i++)
 		rdma_qp_disown(p->qps[i]);
-	if (p->job_status)
-		rdma_conn_fail(p->c, -ECONNRESET, "a rail's queue pair cannot be destroyed");
+	p->waited = false;
 	if (rdma_path_worked(p))
-		stopped(p);
+		look_whether_closed(p);
 }
 
 static bool has_qps(const struct rdma_path *p)
@@ -400,6 +415,8 @@ static void on_time(struct sl_timer *timer)
 			rdma_path_set_timer(p, LOOK_NS);
 		p->waited = true;
 		rdma_conn_call(p->c);
+	} else if (p->state == RDMA_PATH_CLOSING) {
+		look_whether_closed(p);
 	} else if (p->state == RDMA_PATH_STOPPED) {
 		rdma_conn_fail(p->c, -ECONNRESET, "the peer does not agree on the end of a rail");
 	} else {

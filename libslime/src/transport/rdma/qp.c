@@ -151,11 +151,12 @@ int rdma_qp_renew(struct rdma_qp *q, struct ibv_pd *pd)
 
 int rdma_qp_close(struct rdma_qp *q)
 {
+	uint32_t num = q->ibv ? q->ibv->qp_num : 0;
 	int ret = q->ibv ? ibv_destroy_qp(q->ibv) : 0;
 
-	if (ret)
+	if (ret && !rdma_nic_took_along(q->nic, ret))
 		sl_error("rdma", "%s: queue pair 0x%x cannot be destroyed: %s", q->nic->device.name,
-			 q->ibv->qp_num, strerror(ret));
+			 num, strerror(ret));
 	q->ibv = NULL;
 	q->draining = true;
 	q->drained = true;

@@ -132,10 +132,15 @@ int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, un
 int rdma_nic_watch(struct rdma_nic *nic, struct sl_why *why);
 /* Ask the port again what it is like. */
 int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why);
-/* Take registered memory back from its device, if there is some: *ibv is NULL after it. */
-void rdma_nic_deregister(struct ibv_mr **ibv);
+/* Take registered memory back from it, if there is some: *ibv is NULL after it. */
+void rdma_nic_deregister(const struct rdma_nic *nic, struct ibv_mr **ibv);
+/* Whether that errno of destroying something says that it went with its device. */
+bool rdma_nic_took_along(const struct rdma_nic *nic, int err);
 /* Take the events that wait. [token] */
 void rdma_nic_look(struct rdma_nic *nic);
+/* Whether the device is no more; the word of it may still be waiting. It takes locks of
+ * connections. [token] */
+bool rdma_nic_is_gone(struct rdma_nic *nic);
 /* It loses completions: the rails that use it are at their end. [token] */
 void rdma_nic_cq_failed(struct rdma_cq *cq, const char *what);
 /* Nothing of it is in use. */
