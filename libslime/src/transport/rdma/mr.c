@@ -236,8 +236,7 @@ static void done_register(struct rdma_job *job)
 
 	if (--mr->n_runs)
 		return;
-	again = atomic_load(&mr->status) &&
-		rdma_nic_is_gone(mr->domain->t->nics[mr->failed_nic]);
+	again = atomic_load(&mr->status) && rdma_nic_is_gone(mr->domain->t->nics[mr->failed_nic]);
 	if (atomic_load(&mr->status) && !again)
 		say_why(mr);
 	pthread_mutex_lock(&job->t->mr_lock);
