@@ -127,6 +127,15 @@ static int open_session(struct api_fixture *f, struct api_stream *s, const char 
 	return api_open(f, s, target, lease, true);
 }
 
+/* Registers, and opens its session. */
+static void join(struct api_fixture *f, struct api_stream *s, const char *name,
+		 const char *incarnation, char *lease)
+{
+	assert_int_equal(api_register(f, name, incarnation, OWNER_KEY_A, lease), 201);
+	assert_int_equal(open_session(f, s, name, lease), 101);
+	json_decref(api_next_of(s, "hello"));
+}
+
 static void session__hears_of_peers_and_of_offers_to_it(void **state)
 {
 	struct api_fixture *f = *state;
@@ -136,9 +145,7 @@ static void session__hears_of_peers_and_of_offers_to_it(void **state)
 	char lease_b[512];
 	json_t *v;
 
-	assert_int_equal(api_register(f, "node-b", "i2", OWNER_KEY_A, lease_b), 201);
-	assert_int_equal(open_session(f, &s, "node-b", lease_b), 101);
-	json_decref(api_next_of(&s, "hello"));
+	join(f, &s, "node-b", "i2", lease_b);
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease_a), 201);
 	v = api_next_of(&s, "registered"); /* its own: it asked from before */
 	json_decref(v);
@@ -211,9 +218,7 @@ static void session__after_lost_data_says_resync(void **state)
 	char lease[512];
 	json_t *v;
 
-	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
-	assert_int_equal(open_session(f, &s, "node-a", lease), 101);
-	json_decref(api_next_of(&s, "hello"));
+	join(f, &s, "node-a", "i1", lease);
 	test_redis_kill(&f->redis);
 	test_redis_restart(&f->redis);
 	v = api_next_of(&s, "resync");
@@ -231,9 +236,7 @@ static void session__after_a_lost_tail_says_resync(void **state)
 	char lease[512];
 	json_t *v;
 
-	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
-	assert_int_equal(open_session(f, &s, "node-a", lease), 101);
-	json_decref(api_next_of(&s, "hello"));
+	join(f, &s, "node-a", "i1", lease);
 	test_redis_do(&f->redis, "SAVE");
 	test_redis_kill(&f->redis);
 	test_redis_restart(&f->redis);
@@ -252,9 +255,7 @@ static void session__of_which_redis_lost_the_opening_says_resync(void **state)
 	char lease[512];
 	json_t *v;
 
-	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
-	assert_int_equal(open_session(f, &s, "node-a", lease), 101);
-	json_decref(api_next_of(&s, "hello"));
+	join(f, &s, "node-a", "i1", lease);
 	test_redis_do(&f->redis, "HDEL {demo}:nanoctrl:agent:6:node-a session");
 	test_redis_do(&f->redis, "HSET nanoctrl:run since 8000000000000000");
 	api_send(&s, "{\"type\":\"beat\"}");
@@ -452,9 +453,7 @@ static void drain__that_is_cut_off_leaves_leases_as_they_are(void **state)
 	static struct api_stream s;
 	char lease[512];
 
-	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
-	assert_int_equal(open_session(f, &s, "node-a", lease), 101);
-	json_decref(api_next_of(&s, "hello"));
+	join(f, &s, "node-a", "i1", lease);
 	api_drain(f);
 	api_drain(f);
 	api_stop(f);
