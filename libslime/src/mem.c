@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,6 +30,9 @@
 
 #define NODES_MAX 1024
 
+/* memfd_create(2) has room for so many bytes of a name. */
+#define NAME_LEN_MAX 249
+
 /* What is populated between two looks at whether it is wanted still. */
 #define POPULATE_STEP ((size_t)64 << 20)
 
@@ -44,13 +48,15 @@ static size_t page_size(enum slime_huge_pages huge)
 static int create_file(const struct slime_mem_attr *attr, size_t len)
 {
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	char name[NAME_LEN_MAX + 1];
 	int fd, ret;
 
 	if (attr->huge == SLIME_HUGE_2M)
 		flags |= MFD_HUGETLB | MFD_HUGE_2MB;
 	else if (attr->huge == SLIME_HUGE_1G)
 		flags |= MFD_HUGETLB | MFD_HUGE_1GB;
-	fd = memfd_create(attr->name ? attr->name : "slime", flags);
+	snprintf(name, sizeof(name), "%s", attr->name ? attr->name : "slime");
+	fd = memfd_create(name, flags);
 	if (fd < 0)
 		return -errno;
 	if (ftruncate(fd, (off_t)len) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {

@@ -130,6 +130,19 @@ static void huge__without_huge_pages_is_refused(void **state)
 	assert_null(mem);
 }
 
+static void alloc__with_a_long_name_cuts_it(void **state)
+{
+	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
+	struct slime_mem *mem;
+	char name[1001];
+
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	attr.name = name;
+	assert_int_equal(slime_mem_alloc(*state, 4096, &attr, &mem), 0);
+	assert_int_equal(slime_mem_destroy(mem), 0);
+}
+
 /* The caller's mind. */
 struct mind {
 	unsigned n_asked;
@@ -175,6 +188,7 @@ int main(void)
 		CASE(auto__without_huge_pages_takes_others),
 		CASE(auto__wastes_no_huge_page),
 		CASE(huge__without_huge_pages_is_refused),
+		CASE(alloc__with_a_long_name_cuts_it),
 		CASE(alloc__that_is_cancelled_ends_before_the_next_part),
 	};
 

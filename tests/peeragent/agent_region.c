@@ -159,6 +159,27 @@ static void region__of_the_caller_is_shown_and_withdrawn(void **state)
 	end(a);
 }
 
+static void region__of_the_longest_name_is_offered(void **state)
+{
+	struct slime_agent_region named = kv;
+	struct slime_topology one = { .regions = &named, .n_regions = 1 };
+	struct slime_agent *a = start("a", NULL, 0);
+	char name[SLIME_AGENT_NAME_MAX + 1];
+	struct slime_mr *mr;
+	int ret;
+
+	(void)state;
+	memset(name, 'n', SLIME_AGENT_NAME_MAX);
+	name[SLIME_AGENT_NAME_MAX] = '\0';
+	named.name = name;
+	assert_ok(slime_agent_apply(a, &one));
+	while ((ret = slime_agent_region_local(a, name, &mr)) == -EAGAIN)
+		poll(NULL, 0, 1);
+	assert_ok(ret);
+	assert_true(fakectrl_wait_region("a", name, true, LONG_MS));
+	end(a);
+}
+
 /* ---- regions that are not wanted any more ---- */
 
 /* The helper waits here. */
@@ -267,6 +288,7 @@ int main(void)
 		cmocka_unit_test_setup(region__unknown_is_not_found, reset),
 		cmocka_unit_test_setup(peer_find__says_who_is_registered, reset),
 		cmocka_unit_test_setup(region__of_the_caller_is_shown_and_withdrawn, reset),
+		cmocka_unit_test_setup(region__of_the_longest_name_is_offered, reset),
 		cmocka_unit_test_setup_teardown(destroy__while_regions_wait_allocates_none_of_them,
 						close_gate, remove_gate),
 		cmocka_unit_test_setup_teardown(

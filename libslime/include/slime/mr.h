@@ -35,8 +35,8 @@ enum slime_huge_pages {
 
 struct slime_mem_attr {
 	enum slime_huge_pages huge;
-	int numa_node;		      /* bind to this node; SLIME_NUMA_ANY: the kernel's choice */
-	const char *name;	      /* shown in /proc/PID/maps; NULL: "slime" */
+	int numa_node;	  /* bind to this node; SLIME_NUMA_ANY: the kernel's choice */
+	const char *name; /* shown in /proc/PID/maps, its first 249 bytes; NULL: "slime" */
 	bool (*cancelled)(void *arg); /* asked on the calling thread before each part of the
 					 memory, of a fraction of a second: true ends the call.
 					 NULL: nobody is asked */
