@@ -121,6 +121,19 @@ static void reload(struct daemon *d)
 	config_destroy(next);
 }
 
+/* The old file may be one that nobody sees any more: who looks at standard error hears it, too. */
+static void reopen_log(const struct daemon *d)
+{
+	const char *file = d->config->node.log.file;
+	int ret = cli_log_reopen();
+
+	if (!ret)
+		return;
+	sl_error("peeragent", "log file %s cannot be opened again: %s", file, strerror(-ret));
+	fprintf(stderr, "peeragent: log file %s cannot be opened again: %s\n", file,
+		strerror(-ret));
+}
+
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;
@@ -131,7 +144,7 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 		if (signal == SIGHUP)
 			reload(d);
 		else if (signal == SIGUSR1)
-			cli_log_reopen();
+			reopen_log(d);
 		else
 			finish(d, 0);
 	}

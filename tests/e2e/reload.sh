@@ -73,3 +73,13 @@ labelled() {
 }
 wait_for 10 labelled || fail "the label is not there"
 [ "$(metric node-a slime_link_connects_total 'profile="default"')" = 1 ] || fail "the link was touched"
+
+say "a log file that cannot be opened again, and can"
+mv "$work/node-a.log" "$work/node-a.log.1"
+mkdir "$work/node-a.log"
+kill -USR1 "${pids[node-a]}"
+wait_for 5 grep -q "log file $work/node-a.log cannot be opened again: " "$work/node-a.err" || fail "standard error does not say so"
+wait_for 5 grep -q 'cannot be opened again: ' "$work/node-a.log.1" || fail "the old log does not say so"
+rmdir "$work/node-a.log"
+kill -USR1 "${pids[node-a]}"
+wait_for 5 test -f "$work/node-a.log" || fail "it is not opened again"
