@@ -28,10 +28,32 @@ static bool has_node(int64_t node)
 	return !access(path, F_OK);
 }
 
-static void check_host(struct config *c, size_t i, uint64_t memory)
+/* Of this machine; the regions before it have their part. */
+struct memory {
+	uint64_t all, left;
+};
+
+static void check_size(struct config *c, size_t i, struct memory *memory)
+{
+	uint64_t size = c->node.regions[i].size;
+	char text[CLI_QUANTITY_MAX];
+
+	if (size > memory->all)
+		cli_config_refuse(c->source, key_of(i, "size").path,
+				  "expected at most the memory of this machine, %s",
+				  cli_size_format(text, sizeof(text), (int64_t)memory->all));
+	else if (size > memory->left)
+		cli_config_refuse(c->source, key_of(i, "size").path,
+				  "expected at most what the regions before it leave of the memory "
+				  "of this machine, %s",
+				  cli_size_format(text, sizeof(text), (int64_t)memory->left));
+	else
+		memory->left -= size;
+}
+
+static void check_host(struct config *c, size_t i, struct memory *memory)
 {
 	const struct node_region *r = &c->node.regions[i];
-	char size[CLI_QUANTITY_MAX];
 
 	if (r->gpu)
 		cli_config_refuse(c->source, key_of(i, "gpu").path,
@@ -40,10 +62,7 @@ static void check_host(struct config *c, size_t i, uint64_t memory)
 		cli_config_refuse(c->source, key_of(i, "numa").path,
 				  "expected a NUMA node of this machine, any or local, got %lld",
 				  (long long)r->numa);
-	if (r->size > memory)
-		cli_config_refuse(c->source, key_of(i, "size").path,
-				  "expected at most the memory of this machine, %s",
-				  cli_size_format(size, sizeof(size), (int64_t)memory));
+	check_size(c, i, memory);
 }
 
 /* Whether it is a GPU that CUDA knows, CUDA says. */
@@ -107,18 +126,19 @@ static void check_rdma(struct config *c, size_t i)
 
 void config_check_regions(struct config *c)
 {
-	uint64_t memory = UINT64_MAX;
+	struct memory memory = { .all = UINT64_MAX };
 	struct sysinfo info;
 
 	if (!sysinfo(&info))
-		memory = ((uint64_t)info.totalram + info.totalswap) * info.mem_unit;
+		memory.all = ((uint64_t)info.totalram + info.totalswap) * info.mem_unit;
+	memory.left = memory.all;
 	for (size_t i = 0; i < c->node.n_regions; i++) {
 		const struct node_region *r = &c->node.regions[i];
 
 		if (r->backing == NODE_BACKING_CUDA)
 			check_gpu(c, i);
 		else
-			check_host(c, i, memory);
+			check_host(c, i, &memory);
 		if (r->backing == NODE_BACKING_CUDA || r->on_demand)
 			check_rdma(c, i);
 	}

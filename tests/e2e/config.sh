@@ -79,6 +79,14 @@ refuse 3:18 'expected at most 16' "version: 1\nagent: { name: a }\ncontrol: { ur
 (umask 077 && echo "two words" >"$work/token")
 refuse 3:41 'expected a token' "version: 1\nagent: { name: a }\ncontrol: { url: 'http://x', token_file: $work/token }\n"
 
+say "regions that are too much together, which are not started: nobody populates them for a test"
+most=$(awk '/^(MemTotal|SwapTotal):/ { kib += $2 } END { printf "%dKiB", kib * 0.6 }' /proc/meminfo)
+printf '%b' "${head}regions: [ { name: kv, size: $most }, { name: b, size: $most } ]\n" >"$work/much.yaml"
+status=0
+"$bin/peeragent" --config "$work/much.yaml" --check 2>"$work/much.err" || status=$?
+[ "$status" -eq 2 ] || fail "exit status $status"
+grep -q '^[^ ]*: regions.1.size: expected at most what the regions before it leave' "$work/much.err" || fail "got: $(cat "$work/much.err")"
+
 say "services that are not there"
 refuse 4:21 'expected a service' "${head}services: [ { name: nonsense } ]\n"
 refuse 4:21 'expected a service' "${head}services: [ { name: ../../etc/passwd } ]\n"
