@@ -21,7 +21,7 @@ static int readiness(const struct slime_agent *agent)
 	int regions;
 
 	if (!agent->started)
-		return -EAGAIN;
+		return agent->left ? -ESHUTDOWN : -EAGAIN;
 	regions = regions_status(&r->regions);
 	if (r->state == SLIME_AGENT_ENDED)
 		return -ESHUTDOWN;
@@ -85,7 +85,10 @@ static void answer_state(void *arg)
 {
 	struct state_question *q = arg;
 
-	q->state = q->agent->started ? q->agent->reconcile.state : SLIME_AGENT_STARTING;
+	if (q->agent->started)
+		q->state = q->agent->reconcile.state;
+	else
+		q->state = q->agent->left ? SLIME_AGENT_ENDED : SLIME_AGENT_STARTING;
 }
 
 enum slime_agent_state slime_agent_state(struct slime_agent *agent)
@@ -217,13 +220,12 @@ static void begin_get(void *arg)
 	struct links *links = &g->agent->reconcile.links;
 
 	sl_list_init(&g->waiter.node);
-	if (!g->agent->started)
-		return;
-	g->ep = links_hold(links, g->waiter.peer, g->waiter.profile, &g->known);
-	g->closing = links->closing;
+	if (g->agent->started)
+		g->ep = links_hold(links, g->waiter.peer, g->waiter.profile, &g->known);
+	g->closing = g->agent->started ? links->closing : g->agent->left;
 	if (g->ep || g->closing)
 		loop_signal(g->agent->loop, &g->done);
-	else
+	else if (g->agent->started)
 		links_wait(links, &g->waiter);
 }
 

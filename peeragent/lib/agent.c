@@ -189,7 +189,7 @@ static void start(void *arg)
 	struct start *s = arg;
 	struct slime_agent *agent = s->agent;
 
-	s->ret = init_reconcile(agent);
+	s->ret = agent->left ? -ESHUTDOWN : init_reconcile(agent);
 	if (s->ret)
 		return;
 	agent->started = true;
@@ -214,10 +214,12 @@ static void leave(void *arg)
 {
 	struct slime_agent *agent = arg;
 
-	if (agent->started)
+	if (agent->started) {
 		reconcile_leave(&agent->reconcile);
-	else
-		on_left(agent);
+		return;
+	}
+	on_left(agent);
+	agent_look_at_waiters(agent);
 }
 
 int slime_agent_stop(struct slime_agent *agent, int64_t timeout_ms)

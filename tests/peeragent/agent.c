@@ -279,6 +279,22 @@ static void create__and_destroy_without_a_start(void **state)
 	assert_ok(slime_agent_destroy(NULL));
 }
 
+static void start__after_a_stop_is_refused(void **state)
+{
+	struct slime_agent_attr attr = attr_of("a");
+	struct slime_endpoint *ep = NULL;
+	struct slime_agent *agent;
+
+	(void)state;
+	assert_ok(slime_agent_create(&attr, &agent));
+	assert_ok(slime_agent_stop(agent, LONG_MS));
+	assert_int_equal(slime_agent_start(agent), -ESHUTDOWN);
+	assert_int_equal(slime_agent_state(agent), SLIME_AGENT_ENDED);
+	assert_int_equal(slime_agent_wait_ready(agent, LONG_MS), -ESHUTDOWN);
+	assert_int_equal(slime_agent_endpoint_get(agent, "b", NULL, LONG_MS, &ep), -ESHUTDOWN);
+	end(agent);
+}
+
 /* Threads may wait before another one starts the agent. */
 static void wait_ready__before_the_start_is_a_timeout(void **state)
 {
@@ -313,6 +329,7 @@ int main(void)
 		cmocka_unit_test_setup(create__refuses_an_address_that_is_not_utf8_or_too_long,
 				       reset),
 		cmocka_unit_test_setup(create__and_destroy_without_a_start, reset),
+		cmocka_unit_test_setup(start__after_a_stop_is_refused, reset),
 		cmocka_unit_test_setup(wait_ready__before_the_start_is_a_timeout, reset),
 	};
 

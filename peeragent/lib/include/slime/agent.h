@@ -173,8 +173,8 @@ SLIME_API SLIME_CHECKED int slime_agent_method_add(struct slime_agent *agent, co
  * -ENOSPC (more than 64), -EBUSY, -ENOMEM. */
 SLIME_API SLIME_CHECKED int slime_agent_service_add(struct slime_agent *agent, const char *name);
 
-/* Begin: allocate the regions, register, bring the links up. -EALREADY, -EAGAIN (no thread),
- * -ENOMEM. */
+/* Begin: allocate the regions, register, bring the links up. -EALREADY, -ESHUTDOWN (stopped
+ * before), -ENOMEM. */
 SLIME_API SLIME_CHECKED int slime_agent_start(struct slime_agent *agent);
 
 /*
@@ -299,8 +299,8 @@ SLIME_API SLIME_CHECKED int slime_agent_links(struct slime_agent *agent,
 
 /*
  * Leave in order: links are closed, the lease is given back. Waits at most timeout_ms for nanoctrl;
- * what is not done by then is left to the lease's end. A caller's loop is run meanwhile: not from
- * inside its callbacks. Idempotent. 0, -ETIMEDOUT.
+ * what is not done by then is left to the lease's end. One that was not started never will be. A
+ * caller's loop is run meanwhile: not from inside its callbacks. Idempotent. 0, -ETIMEDOUT.
  */
 SLIME_API int slime_agent_stop(struct slime_agent *agent, int64_t timeout_ms);
 
