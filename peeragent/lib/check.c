@@ -151,7 +151,7 @@ static int check_region(const struct slime_topology *t, size_t i, struct slime_t
 	return 0;
 }
 
-static bool transports_fine(const enum slime_transport *list)
+bool topology_transports_fine(const enum slime_transport *list)
 {
 	bool seen[SLIME_TRANSPORT_MAX] = { false };
 
@@ -177,7 +177,7 @@ static int check_link(const struct slime_topology *t, const char *name, size_t i
 		return fault(f, "expected another agent than this one", "links.%zu.to", i);
 	if (!topology_is_name(topology_profile(l), SLIME_AGENT_NAME_MAX))
 		return fault(f, EXPECTED_NAME, "links.%zu.profile", i);
-	if (!transports_fine(l->transports))
+	if (!topology_transports_fine(l->transports))
 		return fault(f, "expected each transport at most once", "links.%zu.transports", i);
 	for (size_t k = 0; k < i; k++) {
 		if (!strcmp(t->links[k].to, l->to) &&

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
+#include "peeragent/lib/ctrl.h"
 #include "peeragent/lib/topology.h"
 
 #define ADDRESS_MAX 253
@@ -18,6 +19,27 @@ static int refuse(const char *what)
 	return -EINVAL;
 }
 
+static int check_urls(const struct slime_agent_attr *attr)
+{
+	if (!attr->n_urls || attr->n_urls > SETTINGS_MAX_URLS)
+		return refuse("urls: expected 1 to 16");
+	for (size_t i = 0; i < attr->n_urls; i++) {
+		if (!attr->urls[i] || !ctrl_is_url(attr->urls[i]))
+			return refuse("urls: expected each as http://127.0.0.1:3000");
+	}
+	return 0;
+}
+
+/* It goes into a header of HTTP. */
+static bool is_token(const char *text)
+{
+	for (; *text; text++) {
+		if (*text <= 0x20 || *text >= 0x7f)
+			return false;
+	}
+	return true;
+}
+
 static int check(const struct slime_agent_attr *attr)
 {
 	struct slime_topology_fault fault;
@@ -26,8 +48,12 @@ static int check(const struct slime_agent_attr *attr)
 		return refuse("name: expected 1 to 253 of letters, digits and ._:@-, not . or ..");
 	if (attr->scope && !topology_is_scope(attr->scope))
 		return refuse("scope: expected a name without ':' that is not reserved");
-	if (!attr->n_urls || attr->n_urls > SETTINGS_MAX_URLS)
-		return refuse("urls: expected 1 to 16");
+	if (check_urls(attr))
+		return -EINVAL;
+	if (attr->token && !is_token(attr->token))
+		return refuse("token: expected visible ASCII characters");
+	if (!topology_transports_fine(attr->transports))
+		return refuse("transports: expected each at most once");
 	if (!attr->connect_timeout_ms || !attr->retry_min_ms ||
 	    attr->retry_max_ms < attr->retry_min_ms)
 		return refuse(

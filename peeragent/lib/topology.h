@@ -36,6 +36,10 @@ bool topology_link_matches(const struct slime_agent_link *link, const char *name
 /* The link's profile, "default" when it names none. */
 const char *topology_profile(const struct slime_agent_link *link);
 
+/* Whether a list of SLIME_TRANSPORT_MAX, or one that SLIME_TRANSPORT_NONE ends, has only
+ * transports, each once. */
+bool topology_transports_fine(const enum slime_transport *list);
+
 /* A deep copy: one allocation, freed with free(). -ENOMEM. */
 int topology_copy(const struct slime_topology *from, struct slime_topology **out);
 

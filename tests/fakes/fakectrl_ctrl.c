@@ -9,6 +9,11 @@
 #include "peeragent/lib/topology.h"
 #include "tests/fakes/fakectrl_server.h"
 
+bool ctrl_is_url(const char *text)
+{
+	return !strncmp(text, "http://", 7);
+}
+
 int ctrl_create(struct event_base *base, const struct ctrl_attr *attr, const struct ctrl_ops *ops,
 		void *arg, struct ctrl **out)
 {

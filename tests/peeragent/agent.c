@@ -248,6 +248,42 @@ static void create__refuses_what_is_out_of_range(void **state)
 	assert_int_equal(slime_agent_create(&looped, &agent), -EINVAL);
 }
 
+static void create__refuses_what_no_request_can_have(void **state)
+{
+	static const char *const bad_urls[] = { "http://fake", "foo" };
+	static const char *const no_url[] = { NULL };
+	struct slime_agent_attr url = attr_of("a"), none = attr_of("a"), token = attr_of("a");
+	struct slime_agent *agent;
+
+	(void)state;
+	url.urls = bad_urls;
+	url.n_urls = 2;
+	none.urls = no_url;
+	token.token = "a\r\nX: y";
+	log_lines_keep();
+	assert_int_equal(slime_agent_create(&url, &agent), -EINVAL);
+	assert_int_equal(slime_agent_create(&none, &agent), -EINVAL);
+	assert_int_equal(log_lines_with("attr: urls: "), 2);
+	assert_int_equal(slime_agent_create(&token, &agent), -EINVAL);
+	assert_int_equal(log_lines_with("attr: token: "), 1);
+	log_lines_release();
+}
+
+static void create__refuses_transports_that_are_none_or_twice(void **state)
+{
+	struct slime_agent_attr none = attr_of("a"), twice = attr_of("a");
+	struct slime_agent *agent;
+
+	(void)state;
+	none.transports[0] = (enum slime_transport)77;
+	twice.transports[1] = twice.transports[0];
+	log_lines_keep();
+	assert_int_equal(slime_agent_create(&none, &agent), -EINVAL);
+	assert_int_equal(slime_agent_create(&twice, &agent), -EINVAL);
+	assert_int_equal(log_lines_with("attr: transports: "), 2);
+	log_lines_release();
+}
+
 static void create__refuses_an_address_that_is_not_utf8_or_too_long(void **state)
 {
 	struct slime_agent_attr attr = attr_of("a");
@@ -326,6 +362,8 @@ int main(void)
 		cmocka_unit_test_setup(key__that_cannot_be_made_says_where, reset),
 		cmocka_unit_test_setup(key__half_made_by_another_process_is_no_hindrance, reset),
 		cmocka_unit_test_setup(create__refuses_what_is_out_of_range, reset),
+		cmocka_unit_test_setup(create__refuses_what_no_request_can_have, reset),
+		cmocka_unit_test_setup(create__refuses_transports_that_are_none_or_twice, reset),
 		cmocka_unit_test_setup(create__refuses_an_address_that_is_not_utf8_or_too_long,
 				       reset),
 		cmocka_unit_test_setup(create__and_destroy_without_a_start, reset),
