@@ -62,18 +62,18 @@ static void end_wait(void *arg)
 	struct ready_waiter *w = arg;
 
 	sl_list_remove(&w->node);
-	if (w->result == -EAGAIN)
-		w->result = -ETIMEDOUT;
 }
 
 int slime_agent_wait_ready(struct slime_agent *agent, int64_t timeout_ms)
 {
 	struct ready_waiter w = { .agent = agent };
+	int ret;
 
 	loop_call(agent->loop, begin_wait, &w);
-	if (loop_wait(agent->loop, &w.done, timeout_ms))
+	ret = loop_wait(agent->loop, &w.done, timeout_ms);
+	if (ret)
 		loop_call(agent->loop, end_wait, &w);
-	return w.result;
+	return w.result == -EAGAIN ? ret : w.result;
 }
 
 struct state_question {
@@ -114,8 +114,8 @@ static void apply(void *arg)
 	const char *name = slime_agent_name(c->agent);
 	struct slime_topology_fault fault;
 
-	c->ret = -EAGAIN;
-	if (!c->agent->started)
+	c->ret = agent_started(c->agent);
+	if (c->ret)
 		return;
 	c->ret = slime_topology_check(c->topology, name, &fault);
 	if (c->ret)
@@ -138,8 +138,8 @@ static void add_link(void *arg)
 	struct slime_topology one = { .links = c->link, .n_links = 1 };
 	struct slime_topology_fault fault;
 
-	c->ret = -EAGAIN;
-	if (!c->agent->started)
+	c->ret = agent_started(c->agent);
+	if (c->ret)
 		return;
 	c->ret = slime_topology_check(&one, slime_agent_name(c->agent), &fault);
 	if (c->ret)
@@ -299,9 +299,10 @@ static void offer_region(void *arg)
 {
 	struct region_change *c = arg;
 
-	c->ret = c->agent->started ? region_show(&c->agent->reconcile.regions, c->name, c->mr,
-						 c->access, c->allow, c->n_allow)
-				   : -EAGAIN;
+	c->ret = agent_started(c->agent);
+	if (!c->ret)
+		c->ret = region_show(&c->agent->reconcile.regions, c->name, c->mr, c->access,
+				     c->allow, c->n_allow);
 }
 
 int slime_agent_region_offer(struct slime_agent *agent, const char *name, struct slime_mr *mr,

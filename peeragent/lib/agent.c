@@ -42,6 +42,13 @@ const char *slime_agent_scope(const struct slime_agent *agent)
 
 /* ---- the loop's side ---- */
 
+int agent_started(const struct slime_agent *agent)
+{
+	if (agent->started)
+		return 0;
+	return agent->left ? -ESHUTDOWN : -ENOTCONN;
+}
+
 static void on_state(void *arg, enum slime_agent_state state, int cause, const char *text)
 {
 	struct slime_agent *agent = arg;

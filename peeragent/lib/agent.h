@@ -25,6 +25,10 @@ struct slime_agent {
 	struct sl_list lookups;	      /* of regions, that wait for nanoctrl */
 };
 
+/* On the loop: 0 once it was started, also when it has ended since; -ENOTCONN before, -ESHUTDOWN
+ * when it never will be. */
+int agent_started(const struct slime_agent *agent);
+
 /* The state changed: whoever waits for it looks again. */
 void agent_look_at_waiters(struct slime_agent *agent);
 

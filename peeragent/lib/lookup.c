@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "peeragent/lib/agent.h"
+#include "peeragent/lib/topology.h"
 
 /* A question, which may be answered after its asker has given up: on the heap. */
 struct lookup {
@@ -65,9 +66,10 @@ void agent_drop_lookups(struct slime_agent *agent)
 static int send_lookup(struct lookup *l)
 {
 	struct ctrl *ctrl = l->agent->reconcile.ctrl;
+	int ret = agent_started(l->agent);
 
-	if (!l->agent->started)
-		return -EAGAIN;
+	if (ret)
+		return ret;
 	if (!l->peer)
 		return ctrl_list_names(ctrl, on_names, l);
 	if (!l->region)
@@ -127,12 +129,19 @@ static int look_up(struct slime_agent *agent, const char *peer, const char *regi
 	return ret;
 }
 
+static bool is_name(const char *text)
+{
+	return topology_is_name(text, SLIME_AGENT_NAME_MAX);
+}
+
 int slime_agent_region_remote(struct slime_agent *agent, const char *peer, const char *region,
 			      int64_t timeout_ms, struct slime_remote_mr *out)
 {
 	struct lookup *l;
-	int ret = look_up(agent, peer, region, timeout_ms, &l);
+	int ret = -EINVAL;
 
+	if (is_name(peer) && is_name(region))
+		ret = look_up(agent, peer, region, timeout_ms, &l);
 	if (ret)
 		return ret;
 	*out = l->remote;
@@ -143,7 +152,7 @@ int slime_agent_region_remote(struct slime_agent *agent, const char *peer, const
 int slime_agent_peer_find(struct slime_agent *agent, const char *peer, int64_t timeout_ms)
 {
 	struct lookup *l;
-	int ret = look_up(agent, peer, NULL, timeout_ms, &l);
+	int ret = is_name(peer) ? look_up(agent, peer, NULL, timeout_ms, &l) : -EINVAL;
 
 	if (!ret)
 		free(l);

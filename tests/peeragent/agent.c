@@ -331,6 +331,29 @@ static void start__after_a_stop_is_refused(void **state)
 	end(agent);
 }
 
+static void change__before_the_start_is_not_connected(void **state)
+{
+	struct slime_agent_attr attr = attr_of("a");
+	struct slime_topology empty = { .n_links = 0 };
+	struct slime_remote_mr remote;
+	struct slime_agent *agent;
+	struct slime_mem *mem;
+	struct slime_mr *mr;
+
+	(void)state;
+	assert_ok(slime_agent_create(&attr, &agent));
+	assert_ok(slime_mem_alloc(slime_agent_context(agent), 4096, NULL, &mem));
+	assert_ok(slime_mr_create(slime_agent_context(agent), slime_mem_addr(mem), 4096, 3, &mr));
+	assert_int_equal(slime_agent_apply(agent, &empty), -ENOTCONN);
+	assert_int_equal(slime_agent_link_add(agent, &to_b), -ENOTCONN);
+	assert_int_equal(slime_agent_region_offer(agent, "r", mr, 3, NULL, 0), -ENOTCONN);
+	assert_int_equal(slime_agent_region_remote(agent, "b", "r", LONG_MS, &remote), -ENOTCONN);
+	assert_int_equal(slime_agent_peer_find(agent, "b", LONG_MS), -ENOTCONN);
+	assert_ok(slime_mr_destroy(mr));
+	assert_ok(slime_mem_destroy(mem));
+	end(agent);
+}
+
 /* Threads may wait before another one starts the agent. */
 static void wait_ready__before_the_start_is_a_timeout(void **state)
 {
@@ -367,6 +390,7 @@ int main(void)
 		cmocka_unit_test_setup(create__refuses_an_address_that_is_not_utf8_or_too_long,
 				       reset),
 		cmocka_unit_test_setup(create__and_destroy_without_a_start, reset),
+		cmocka_unit_test_setup(change__before_the_start_is_not_connected, reset),
 		cmocka_unit_test_setup(start__after_a_stop_is_refused, reset),
 		cmocka_unit_test_setup(wait_ready__before_the_start_is_a_timeout, reset),
 	};

@@ -127,6 +127,23 @@ static void peer_find__says_who_is_registered(void **state)
 	end(a);
 }
 
+static void lookup__of_what_is_no_name_is_invalid(void **state)
+{
+	static const char *const bad[] = { "", ".", "..", "a b/c" };
+	struct slime_agent *a = start("a", NULL, 0);
+	struct slime_remote_mr remote;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(slime_agent_peer_find(a, bad[i], LONG_MS), -EINVAL);
+		assert_int_equal(slime_agent_region_remote(a, bad[i], "kv", LONG_MS, &remote),
+				 -EINVAL);
+		assert_int_equal(slime_agent_region_remote(a, "b", bad[i], LONG_MS, &remote),
+				 -EINVAL);
+	}
+	end(a);
+}
+
 static void region__unknown_is_not_found(void **state)
 {
 	struct slime_agent *a = start("a", NULL, 0);
@@ -285,6 +302,7 @@ int main(void)
 		cmocka_unit_test_setup(region__of_a_peer_that_came_again_is_the_new_one, reset),
 		cmocka_unit_test_setup(region__offered_anew_is_there_after_the_former_is_withdrawn,
 				       reset),
+		cmocka_unit_test_setup(lookup__of_what_is_no_name_is_invalid, reset),
 		cmocka_unit_test_setup(region__unknown_is_not_found, reset),
 		cmocka_unit_test_setup(peer_find__says_who_is_registered, reset),
 		cmocka_unit_test_setup(region__of_the_caller_is_shown_and_withdrawn, reset),

@@ -193,7 +193,7 @@ SLIME_API enum slime_agent_state slime_agent_state(struct slime_agent *agent);
  * slime_agent_link_add() and regions of slime_agent_region_offer() stay. Returns when it is
  * accepted; carrying it out goes on.
  *   -EINVAL  malformed, see slime_topology_check(); the earlier one stays     -ENOMEM
- *   -ESHUTDOWN  the agent leaves, or has ended
+ *   -ENOTCONN  the agent was not started     -ESHUTDOWN  it leaves, or has ended
  */
 SLIME_API SLIME_CHECKED int slime_agent_apply(struct slime_agent *agent,
 					      const struct slime_topology *topology);
@@ -201,7 +201,7 @@ SLIME_API SLIME_CHECKED int slime_agent_apply(struct slime_agent *agent,
 /*
  * Want one more link, as if it stood in the topology.
  *   -EEXIST  a link to that agent with that profile is wanted already     -EINVAL, -ENOMEM
- *   -ESHUTDOWN  the agent leaves, or has ended
+ *   -ENOTCONN  the agent was not started     -ESHUTDOWN  it leaves, or has ended
  */
 SLIME_API SLIME_CHECKED int slime_agent_link_add(struct slime_agent *agent,
 						 const struct slime_agent_link *link);
@@ -229,8 +229,9 @@ SLIME_API void slime_agent_endpoint_put(struct slime_agent *agent, struct slime_
 /*
  * Offer a region of the caller's, made in the agent's context, under a name. It is withdrawn from
  * the directory before the caller destroys it. With allow it should be restricted (slime/mr.h):
- * links that are made from then on are isolated, and reach it over rdma. -EEXIST  the name is taken
- * -EINVAL     -ENOMEM
+ * links that are made from then on are isolated, and reach it over rdma.
+ *   -EEXIST  the name is taken     -EINVAL     -ENOMEM
+ *   -ENOTCONN  the agent was not started     -ESHUTDOWN  it was stopped before
  */
 SLIME_API SLIME_CHECKED int slime_agent_region_offer(struct slime_agent *agent, const char *name,
 						     struct slime_mr *mr, uint32_t access,
@@ -253,7 +254,8 @@ SLIME_API SLIME_CHECKED int slime_agent_region_local(struct slime_agent *agent, 
  * Look up a peer's region in the directory. Waits for nanoctrl's answer.
  *   -ENOENT  no such agent or region      -EACCES  the region does not allow this agent
  *   -EAGAIN  nanoctrl does not answer     -ETIMEDOUT     -EPROTO  the entry is malformed
- *   -ESHUTDOWN  the agent has ended
+ *   -EINVAL  no such names can be     -ENOMEM
+ *   -ENOTCONN  the agent was not started     -ESHUTDOWN  it has ended
  */
 SLIME_API SLIME_CHECKED int slime_agent_region_remote(struct slime_agent *agent, const char *peer,
 						      const char *region, int64_t timeout_ms,
@@ -262,7 +264,9 @@ SLIME_API SLIME_CHECKED int slime_agent_region_remote(struct slime_agent *agent,
 /*
  * Whether an agent of that name is registered in the scope. Waits for nanoctrl's answer. 0, or
  *   -ENOENT  it is not
- *   -EAGAIN  nanoctrl does not answer     -ETIMEDOUT     -ESHUTDOWN  the agent has ended
+ *   -EAGAIN  nanoctrl does not answer     -ETIMEDOUT
+ *   -EINVAL  no such name can be     -ENOMEM
+ *   -ENOTCONN  the agent was not started     -ESHUTDOWN  it has ended
  */
 SLIME_API SLIME_CHECKED int slime_agent_peer_find(struct slime_agent *agent, const char *peer,
 						  int64_t timeout_ms);
