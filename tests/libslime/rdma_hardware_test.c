@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What devices, ports and paths do to links, hardware's ways among them that no software device
  * has. */
+#include <string.h>
+
 #include "tests/libslime/rdma_pair.h"
 #include "tests/support/log_lines.h"
 
@@ -150,6 +152,25 @@ static void ports__that_are_all_down_make_no_link(void **state)
 			    "none of 2 ports can be used");
 }
 
+/* Nobody has named a device. */
+static void port__that_is_not_the_first_is_found_when_it_alone_can_be_used(void **state)
+{
+	struct slime_context_attr attr = rdma_quick();
+	struct fakeverbs_device *d = fakeverbs_device(0);
+	struct slime_rail_info rail;
+
+	(void)state;
+	d->n_ports = 2;
+	d->ports[1] = d->ports[0];
+	memset(d->ports[0].gids, 0, sizeof(d->ports[0].gids));
+	d->ports[0].state = IBV_PORT_DOWN;
+	attr.rdma_devices = ";fake1";
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	assert_int_equal(slime_endpoint_rails(pair.a.ep, &rail, 1), 1);
+	assert_string_equal(rail.device, "fake0:2");
+}
+
 static void export_end(const struct rdma_end *e, uint8_t desc[SLIME_ENDPOINT_DESC_MAX], int *len)
 {
 	*len = slime_endpoint_export(e->ep, desc, SLIME_ENDPOINT_DESC_MAX);
@@ -217,6 +238,7 @@ int main(void)
 		ALONE(device__that_rounds_up_and_forgets_is_fine),
 		ALONE(port__that_is_down_is_left_out_until_it_is_up),
 		ALONE(ports__that_are_all_down_make_no_link),
+		ALONE(port__that_is_not_the_first_is_found_when_it_alone_can_be_used),
 		ALONE(rails__go_together_by_the_position_of_their_ports),
 		ALONE(rails__without_a_common_position_go_together_in_their_order),
 		ALONE(device__named_wrongly_is_refused),

@@ -145,6 +145,22 @@ static void close_what_failed(struct rdma_transport *t)
 		env->tidy(env->arg);
 }
 
+/* The first port of it that can be used, if one can. */
+static void open_any_port(struct rdma_transport *t, const char *device, struct sl_why *why)
+{
+	unsigned n_ports = 1;
+
+	for (unsigned port = 1; port <= n_ports && !t->n_open; port++) {
+		if (!add_nic(t, device, (uint8_t)port, why)) {
+			n_ports = t->nics[0]->device.attr.orig_attr.phys_port_cnt;
+			if (check_nic(t->nics[0], why))
+				close_nics(t);
+		}
+		if (!t->n_open)
+			sl_debug("rdma", "%s", why->text);
+	}
+}
+
 /* The first that can be used, or it is an error. */
 static int open_any(struct rdma_transport *t, struct sl_why *why)
 {
@@ -156,12 +172,8 @@ static int open_any(struct rdma_transport *t, struct sl_why *why)
 		snprintf(why->text, sizeof(why->text), "%.180s", said.text);
 	if (ret)
 		return ret;
-	for (size_t i = 0; i < names.n && !t->n_open; i++) {
-		if (!add_nic(t, names.names[i], 1, why) && check_nic(t->nics[0], why))
-			close_nics(t);
-		if (!t->n_open)
-			sl_debug("rdma", "%s", why->text);
-	}
+	for (size_t i = 0; i < names.n && !t->n_open; i++)
+		open_any_port(t, names.names[i], why);
 	sl_device_names_fini(&names);
 	return t->n_open ? 0 : -ENODEV;
 }
