@@ -91,6 +91,16 @@ static void choose__auto_among_equals_takes_the_lowest_index(void **state)
 	assert_taken(table, 3, SLIME_LINK_ETHERNET, SL_GID_AUTO, 4);
 }
 
+/* A queue pair's index has eight bits, and tables may have more entries. */
+static void choose__auto_passes_over_an_index_that_no_queue_pair_takes(void **state)
+{
+	const struct slime_gid table[] = { V2(1, LINK_LOCAL), V2(300, IPV4), V2(255, GLOBAL) };
+
+	(void)state;
+	assert_taken(table, 3, SLIME_LINK_ETHERNET, SL_GID_AUTO, 255);
+	assert_none(table + 1, 1, SLIME_LINK_ETHERNET, SL_GID_AUTO, "above 255");
+}
+
 static void choose__auto_never_takes_roce_v1(void **state)
 {
 	const struct slime_gid table[] = { V1(0, LINK_LOCAL), V1(2, IPV4) };
@@ -203,6 +213,7 @@ int main(void)
 		cmocka_unit_test(choose__auto_without_ipv4_takes_global_ipv6),
 		cmocka_unit_test(choose__auto_without_addresses_takes_link_local),
 		cmocka_unit_test(choose__auto_among_equals_takes_the_lowest_index),
+		cmocka_unit_test(choose__auto_passes_over_an_index_that_no_queue_pair_takes),
 		cmocka_unit_test(choose__auto_never_takes_roce_v1),
 		cmocka_unit_test(choose__auto_never_takes_zero_or_multicast),
 		cmocka_unit_test(choose__from_an_empty_table_is_no_address),

@@ -109,6 +109,7 @@ static int take_index(const struct slime_gid *gids, size_t n, int wanted, const 
 	return -EADDRNOTAVAIL;
 }
 
+/* Of those that a queue pair can name. */
 static const struct slime_gid *best_roce_v2(const struct slime_gid *gids, size_t n)
 {
 	const struct slime_gid *best = NULL;
@@ -119,10 +120,34 @@ static const struct slime_gid *best_roce_v2(const struct slime_gid *gids, size_t
 
 		if (gids[i].type != SLIME_GID_ROCE_V2 || reach == REACH_NONE || reach < of_best)
 			continue;
+		if (gids[i].index > SL_GID_INDEX_MAX)
+			continue;
 		if (reach > of_best || gids[i].index < best->index)
 			best = &gids[i];
 	}
 	return best;
+}
+
+static bool is_beyond(const struct slime_gid *gid)
+{
+	return gid->type == SLIME_GID_ROCE_V2 && reach_of(gid->raw) != REACH_NONE &&
+	       gid->index > SL_GID_INDEX_MAX;
+}
+
+static void say_that_none(const struct slime_gid *gids, size_t n, struct sl_gid_choice *out)
+{
+	size_t n_beyond = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_beyond += is_beyond(&gids[i]);
+	if (n_beyond)
+		snprintf(out->why, sizeof(out->why),
+			 "the indices of %zu RoCE v2 GIDs are above %d, which no queue pair takes: "
+			 "give the network interface fewer addresses",
+			 n_beyond, SL_GID_INDEX_MAX);
+	else
+		snprintf(out->why, sizeof(out->why),
+			 "no RoCE v2 GID among %zu: give the network interface an IP address", n);
 }
 
 static int choose_roce(const struct slime_gid *gids, size_t n, struct sl_gid_choice *out)
@@ -135,8 +160,7 @@ static int choose_roce(const struct slime_gid *gids, size_t n, struct sl_gid_cho
 			 reach_names[reach_of(best->raw)]);
 		return take(best, reason, out);
 	}
-	snprintf(out->why, sizeof(out->why),
-		 "no RoCE v2 GID among %zu: give the network interface an IP address", n);
+	say_that_none(gids, n, out);
 	return -EADDRNOTAVAIL;
 }
 

@@ -12,8 +12,9 @@
 
 #include <slime/topo.h>
 
-#define SL_GID_AUTO    (-1)
-#define SL_GID_WHY_MAX 192
+#define SL_GID_AUTO	 (-1)
+#define SL_GID_WHY_MAX	 192
+#define SL_GID_INDEX_MAX UINT8_MAX /* that a queue pair can name */
 
 struct sl_gid_choice {
 	struct slime_gid gid;
