@@ -447,6 +447,38 @@ static void register__takes_the_region_before_its_first_use(void **state)
 	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_REG_MR], 0);
 }
 
+static void register__that_fails_has_registered_nothing(void **state)
+{
+	struct slime_mr_progress progress;
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	(void)state;
+	attr.rdma_chunk = CHUNK;
+	assert_ok(rdma_pair_create(&pair, &attr, LEN));
+	fakeverbs_fail_call_of(FAKEVERBS_REG_MR, N_CHUNKS, ENOMEM);
+	assert_int_equal(slime_mr_register(pair.a.mr, 10000), -ENOMEM);
+	slime_mr_progress(pair.a.mr, &progress);
+	assert_int_equal(progress.registered, 0);
+}
+
+/* The links of the pair keep the devices open, the dead one with them. */
+static void progress__comes_to_its_total_without_a_device_that_died(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_mr_progress progress;
+
+	(void)state;
+	(void)fakeverbs_device(2);
+	attr.rdma_devices = "fake0,fake1;fake2";
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	fakeverbs_kill_device(1);
+	rdma_settle(&pair);
+	assert_ok(slime_mr_register(pair.a.mr, 10000));
+	slime_mr_progress(pair.a.mr, &progress);
+	assert_int_equal(progress.registered, LEN);
+	assert_int_equal(progress.total, LEN);
+}
+
 static void register__that_fails_says_why(void **state)
 {
 	fakeverbs_device(0)->max_pinned = LEN / 2;
@@ -480,6 +512,8 @@ int main(void)
 		CASE(region__that_would_be_too_many_chunks_is_refused),
 		CASE(chunked__registration_that_fails_leaves_nothing),
 		CASE(register__takes_the_region_before_its_first_use),
+		CASE(register__that_fails_has_registered_nothing),
+		CASE(progress__comes_to_its_total_without_a_device_that_died),
 		CASE(register__that_fails_says_why),
 		CASE(close__while_regions_are_registered_waits_for_that),
 	};

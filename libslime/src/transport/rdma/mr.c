@@ -133,12 +133,14 @@ static void register_part(struct rdma_mr *mr, unsigned i)
 	uint64_t end = at + mr->len;
 	uint64_t chunk = (at >> mr->shift) + i % mr->n_chunks;
 
-	if (!mr->domain->pds[nic] || atomic_load(&mr->domain->t->nics[nic]->dead))
-		return;
 	if (chunk << mr->shift > at)
 		at = chunk << mr->shift;
 	if ((chunk + 1) << mr->shift < end)
 		end = (chunk + 1) << mr->shift;
+	if (!mr->domain->pds[nic] || atomic_load(&mr->domain->t->nics[nic]->dead)) {
+		atomic_fetch_add(&mr->n_left_out, end - at);
+		return;
+	}
 	mr->parts[i] = rdma_register(mr->domain->t->nics[nic], mr->domain->pds[nic], mr,
 				     mr->base + (at - (uintptr_t)mr->base), end - at);
 	if (mr->parts[i])
@@ -156,8 +158,10 @@ static void work_register(struct rdma_job *job)
 	while (!atomic_load(&mr->status) && (i = atomic_fetch_add(&mr->next, 1)) < n_parts(mr))
 		register_part(mr, i);
 	/* The last one clears up. */
-	if (atomic_fetch_sub(&mr->n_at_it, 1) == 1 && atomic_load(&mr->status))
+	if (atomic_fetch_sub(&mr->n_at_it, 1) == 1 && atomic_load(&mr->status)) {
 		rdma_mr_deregister(mr);
+		atomic_store(&mr->n_registered, 0);
+	}
 }
 
 static void work_let_go(struct rdma_job *job)
@@ -218,6 +222,7 @@ static void start_to_register(struct rdma_mr *mr)
 
 	atomic_store(&mr->next, 0);
 	atomic_store(&mr->n_registered, 0);
+	atomic_store(&mr->n_left_out, 0);
 	atomic_store(&mr->status, 0);
 	if (ret) {
 		fail(mr, 0, -ret);
@@ -379,7 +384,7 @@ void rdma_mr_progress(struct rdma_domain *d, const struct sl_region *r,
 	pthread_mutex_lock(&d->t->mr_lock);
 	if (mr && mr->wanted && atomic_load(&mr->generation) == r->generation) {
 		out->registered = atomic_load(&mr->n_registered);
-		out->total = mr->len * d->n_nics;
+		out->total = mr->len * d->n_nics - atomic_load(&mr->n_left_out);
 		out->chunks = mr->n_chunks;
 	}
 	pthread_mutex_unlock(&d->t->mr_lock);

@@ -98,6 +98,7 @@ struct rdma_mr {
 	_Atomic unsigned next;	       /* part that no thread took yet */
 	_Atomic unsigned n_at_it;      /* threads */
 	_Atomic uint64_t n_registered; /* bytes, on all devices */
+	_Atomic uint64_t n_left_out;   /* same, of devices that are no more */
 	unsigned n_runs;	       /* that are not done; [token] */
 	struct rdma_run runs[RDMA_REGISTRARS_MAX];
 };
