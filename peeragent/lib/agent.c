@@ -275,6 +275,8 @@ int slime_agent_destroy(struct slime_agent *agent)
 
 	if (!agent)
 		return 0;
+	if (loop_take(agent->loop))
+		return -EDEADLK;
 	slime_agent_stop(agent, STOP_TIMEOUT_MS);
 	loop_call(agent->loop, look_for_holders, &holders);
 	if (holders.held)

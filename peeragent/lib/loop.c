@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -12,8 +13,9 @@
 
 struct loop {
 	struct event_base *base;
-	bool own;	  /* base and thread are ours */
-	pthread_t thread; /* that runs base */
+	bool own;		   /* base and thread are ours */
+	_Atomic(pthread_t) thread; /* that runs base; of a caller's loop the one of its last turn */
+	pthread_t own_thread;
 	int wake_fd;
 	struct event *wake;
 	pthread_mutex_t lock; /* of what follows */
@@ -67,6 +69,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 	eventfd_t count;
 
 	(void)what;
+	atomic_store(&loop->thread, pthread_self());
 	eventfd_read(fd, &count);
 	loop_flush(loop);
 	if (is_ending(loop))
@@ -100,7 +103,7 @@ static int init_wake(struct loop *loop)
 	if (loop->wake_fd < 0)
 		return -errno;
 	loop->wake = event_new(loop->base, loop->wake_fd, EV_READ | EV_PERSIST, on_wake, loop);
-	if (!loop->wake || event_add(loop->wake, NULL)) {
+	if (!loop->wake || event_priority_set(loop->wake, 0) || event_add(loop->wake, NULL)) {
 		if (loop->wake)
 			event_free(loop->wake);
 		close(loop->wake_fd);
@@ -109,12 +112,25 @@ static int init_wake(struct loop *loop)
 	return 0;
 }
 
+/* Before anything else in the next turn of a caller's loop we learn whose it is. */
+static void ask_for_thread(struct loop *loop)
+{
+	event_active(loop->wake, EV_READ, 0);
+}
+
 static int start(struct loop *loop)
 {
-	if (loop->own)
-		return -pthread_create(&loop->thread, NULL, serve, loop);
-	loop->thread = pthread_self();
-	return 0;
+	int ret;
+
+	atomic_store(&loop->thread, pthread_self());
+	if (!loop->own) {
+		ask_for_thread(loop);
+		return 0;
+	}
+	ret = -pthread_create(&loop->own_thread, NULL, serve, loop);
+	if (!ret)
+		atomic_store(&loop->thread, loop->own_thread);
+	return ret;
 }
 
 int loop_create(struct event_base *base, struct loop **out)
@@ -161,7 +177,7 @@ void loop_destroy(struct loop *loop)
 		loop->ending = true;
 		pthread_mutex_unlock(&loop->lock);
 		eventfd_write(loop->wake_fd, 1);
-		pthread_join(loop->thread, NULL);
+		pthread_join(loop->own_thread, NULL);
 	}
 	loop_flush(loop);
 	event_free(loop->wake);
@@ -184,7 +200,21 @@ struct event_base *loop_base(const struct loop *loop)
 
 bool loop_is_current(const struct loop *loop)
 {
-	return pthread_equal(loop->thread, pthread_self());
+	return pthread_equal(atomic_load(&loop->thread), pthread_self());
+}
+
+int loop_take(struct loop *loop)
+{
+	pthread_t before = atomic_load(&loop->thread);
+
+	if (loop->own)
+		return loop_is_current(loop) ? -EDEADLK : 0;
+	atomic_store(&loop->thread, pthread_self());
+	/* Which it refuses within a turn, whosever that is. */
+	if (event_base_loop(loop->base, EVLOOP_NONBLOCK) >= 0)
+		return 0;
+	atomic_store(&loop->thread, before);
+	return -EDEADLK;
 }
 
 void loop_post(struct loop *loop, struct loop_task *task)
@@ -305,7 +335,13 @@ free_timer:
 
 int loop_wait(struct loop *loop, const bool *done, int64_t timeout_ms)
 {
+	int ret;
+
 	if (!loop_is_current(loop))
 		return wait_beside(loop, done, sl_deadline_ns(timeout_ms));
-	return loop->own ? -EDEADLK : wait_by_running(loop, done, timeout_ms);
+	if (loop->own)
+		return -EDEADLK;
+	ret = wait_by_running(loop, done, timeout_ms);
+	ask_for_thread(loop); /* it may be another one's from here on */
+	return ret;
 }

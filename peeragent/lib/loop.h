@@ -27,8 +27,8 @@ struct loop_task {
 
 void loop_task_init(struct loop_task *task, loop_fn *fn, void *arg);
 
-/* base NULL: a thread of our own, running when this returns; else the calling thread is the one
- * that runs base. -ENOMEM, -EMFILE, -EAGAIN. */
+/* base NULL: a thread of our own, running when this returns. Else the caller's, which belongs to
+ * the calling thread until another one takes a turn of it. -ENOMEM, -EMFILE, -EAGAIN. */
 int loop_create(struct event_base *base, struct loop **out);
 
 /* Ends our own thread after what was posted before. The caller's base stays, without us. */
@@ -36,6 +36,13 @@ void loop_destroy(struct loop *loop);
 
 struct event_base *loop_base(const struct loop *loop);
 bool loop_is_current(const struct loop *loop);
+
+/*
+ * Before the loop is destroyed: whether this thread may. A caller's loop is given a turn, and is
+ * this thread's from here on. -EDEADLK inside a callback, on our own loop's thread, and while
+ * another thread runs the caller's.
+ */
+int loop_take(struct loop *loop);
 
 /* From any thread: run the task on the loop, in the order of posting. */
 void loop_post(struct loop *loop, struct loop_task *task);

@@ -2,11 +2,14 @@
 /* Agents: nanoctrl away, another topology, names. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <event2/event.h>
 
 #include "tests/peeragent/agents.h"
 #include "tests/support/log_lines.h"
@@ -368,6 +371,126 @@ static void wait_ready__before_the_start_is_a_timeout(void **state)
 	end(agent);
 }
 
+/* ---- a loop of the caller's ---- */
+
+/* Runs a loop until the agent has ended, and looks what its callbacks may do. */
+struct runner {
+	struct event_base *base;
+	struct slime_agent *agent;
+	pthread_t thread;
+	sem_t called;
+	bool over;
+	enum slime_agent_state state;
+	int applied, got, destroyed;
+};
+
+static void use_inside(struct runner *r, struct slime_agent *agent)
+{
+	struct slime_topology empty = { .n_links = 0 };
+	struct slime_endpoint *ep = NULL;
+
+	r->state = slime_agent_state(agent);
+	r->applied = slime_agent_apply(agent, &empty);
+	r->got = slime_agent_endpoint_get(agent, "b", NULL, LONG_MS, &ep);
+	r->destroyed = slime_agent_destroy(agent);
+	sem_post(&r->called);
+}
+
+static void on_ready(void *arg, struct slime_agent *agent, enum slime_agent_state state, int cause,
+		     const char *text)
+{
+	struct runner *r = arg;
+
+	(void)cause;
+	(void)text;
+	if (state == SLIME_AGENT_READY)
+		use_inside(r, agent);
+	r->over = state == SLIME_AGENT_ENDED;
+}
+
+static void note_end(void *arg, struct slime_agent *agent, enum slime_agent_state state, int cause,
+		     const char *text)
+{
+	struct runner *r = arg;
+
+	(void)agent;
+	(void)cause;
+	(void)text;
+	r->over = state == SLIME_AGENT_ENDED;
+}
+
+static void on_event(evutil_socket_t fd, short what, void *arg)
+{
+	struct runner *r = arg;
+
+	(void)fd;
+	(void)what;
+	use_inside(r, r->agent);
+}
+
+static void *run(void *arg)
+{
+	struct runner *r = arg;
+
+	while (!r->over)
+		event_base_loop(r->base, EVLOOP_ONCE);
+	return NULL;
+}
+
+static void begin_runner(struct runner *r, slime_agent_fn *on_state)
+{
+	struct slime_agent_attr attr = attr_of("a");
+
+	r->base = event_base_new();
+	assert_non_null(r->base);
+	assert_ok(sem_init(&r->called, 0, 0));
+	attr.loop = r->base;
+	attr.on_state = on_state;
+	attr.arg = r;
+	assert_ok(slime_agent_create(&attr, &r->agent));
+	assert_ok(slime_agent_start(r->agent));
+}
+
+/* Beside the thread that runs the loop, and after it. */
+static void end_runner(struct runner *r)
+{
+	assert_int_equal(slime_agent_state(r->agent), SLIME_AGENT_READY);
+	assert_ok(slime_agent_stop(r->agent, LONG_MS));
+	assert_ok(pthread_join(r->thread, NULL));
+	assert_int_equal(r->state, SLIME_AGENT_READY);
+	assert_ok(r->applied);
+	assert_int_equal(r->got, -EDEADLK);
+	assert_int_equal(r->destroyed, -EDEADLK);
+	end(r->agent);
+	event_base_free(r->base);
+	sem_destroy(&r->called);
+}
+
+static void create__of_a_loop_that_another_thread_runs(void **state)
+{
+	struct runner r = { .over = false };
+
+	(void)state;
+	begin_runner(&r, on_ready);
+	assert_ok(pthread_create(&r.thread, NULL, run, &r));
+	assert_ok(sem_wait(&r.called));
+	end_runner(&r);
+}
+
+static void wait_ready__on_a_loop_that_another_thread_runs_later(void **state)
+{
+	static const struct timeval at_once = { 0 };
+	struct runner r = { .over = false };
+
+	(void)state;
+	begin_runner(&r, note_end);
+	assert_ok(slime_agent_wait_ready(r.agent, LONG_MS));
+	assert_ok(event_base_once(r.base, -1, EV_TIMEOUT, on_event, &r, &at_once));
+	assert_ok(pthread_create(&r.thread, NULL, run, &r));
+	assert_ok(sem_wait(&r.called));
+	end_runner(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,6 +515,8 @@ int main(void)
 		cmocka_unit_test_setup(create__and_destroy_without_a_start, reset),
 		cmocka_unit_test_setup(change__before_the_start_is_not_connected, reset),
 		cmocka_unit_test_setup(start__after_a_stop_is_refused, reset),
+		cmocka_unit_test_setup(create__of_a_loop_that_another_thread_runs, reset),
+		cmocka_unit_test_setup(wait_ready__on_a_loop_that_another_thread_runs_later, reset),
 		cmocka_unit_test_setup(wait_ready__before_the_start_is_a_timeout, reset),
 	};
 

@@ -21,8 +21,14 @@
  * Threads. The agent's control side is one event loop on which nothing blocks, on a thread of its
  * own or on the caller's (attr.loop). One helper thread beside it does what blocks: allocating and
  * withdrawing memory, destroying endpoints. Every function here may be called from any thread but a
- * progress thread. Those that say "waits" answer -EDEADLK on the loop's thread; the others act at
- * once there.
+ * progress thread. Those that say "waits" answer -EDEADLK inside the callbacks of the loop, such as
+ * on_state; outside of them, on the thread of a caller's loop, they run that loop. The others act
+ * at once on the loop's thread.
+ *
+ * A caller's loop is run by one thread, which is the loop's from its first turn on; before that it
+ * is the one that created the agent. So an agent is created and started on the thread that runs the
+ * loop, or before any thread does; other threads call while it runs; and slime_agent_destroy() is
+ * called on the loop's thread, or when no thread runs it any more.
  */
 #ifndef SLIME_AGENT_H
 #define SLIME_AGENT_H
@@ -136,8 +142,8 @@ struct slime_agent_attr {
 	uint32_t retry_min_ms;	     /* the first wait before another attempt, doubled each time, */
 	uint32_t retry_max_ms;	     /* up to this; jittered */
 	uint32_t snapshot_ms;	     /* how often nanoctrl is told what the agent does; 0: never */
-	struct event_base *loop;  /* the caller's, who runs it until the agent is destroyed; NULL: a
-				     thread of our own */
+	struct event_base *loop;  /* the caller's, run by one thread until the agent is destroyed,
+				     see "Threads"; NULL: a thread of our own */
 	slime_agent_fn *on_state; /* NULL: none */
 	void *arg;
 };
@@ -219,7 +225,7 @@ SLIME_API int slime_agent_link_remove(struct slime_agent *agent, const char *to,
  *   -ENOENT     no such link is wanted by anyone, and timeout_ms ended
  *   -ETIMEDOUT  not connected within timeout_ms; slime_agent_links() says why
  *   -ESHUTDOWN  the agent leaves, or has ended
- *   -EDEADLK    on the loop's thread with a timeout other than 0
+ *   -EDEADLK    inside a callback of the loop, with a timeout other than 0
  */
 SLIME_API SLIME_CHECKED int slime_agent_endpoint_get(struct slime_agent *agent, const char *peer,
 						     const char *profile, int64_t timeout_ms,
@@ -304,13 +310,16 @@ SLIME_API SLIME_CHECKED int slime_agent_links(struct slime_agent *agent,
 /*
  * Leave in order: links are closed, the lease is given back. Waits at most timeout_ms for nanoctrl;
  * what is not done by then is left to the lease's end. One that was not started never will be. A
- * caller's loop is run meanwhile: not from inside its callbacks. Idempotent. 0, -ETIMEDOUT.
+ * caller's loop is run meanwhile: not from inside its callbacks. Idempotent. 0, -ETIMEDOUT,
+ * -EDEADLK.
  */
 SLIME_API int slime_agent_stop(struct slime_agent *agent, int64_t timeout_ms);
 
-/* Stop, free. A caller's loop must be destroyed after it; call it on that loop's thread and outside
- * of its callbacks. -EBUSY when an endpoint was not put back, and nothing but the stop happened.
- * destroy(NULL) is 0. */
+/*
+ * Stop, free. A caller's loop must be destroyed after it. destroy(NULL) is 0.
+ *   -EBUSY    an endpoint was not put back, and nothing but the stop happened
+ *   -EDEADLK  inside a callback of the loop, or another thread runs it: nothing happened
+ */
 SLIME_API int slime_agent_destroy(struct slime_agent *agent);
 
 SLIME_END_DECLS
