@@ -43,6 +43,28 @@ static int by_name(const void *a, const void *b)
 		      ((const struct obs_snapshot *)b)->peer);
 }
 
+/* What an agent has posted, as ours say it, as DLSlime's say it of each NIC, or at least how many
+ * batches it was given. False when it says none of that. */
+static bool count_ops(const struct obs_snapshot *s, uint64_t *out)
+{
+	static const char posted[] = "post_batch_total", given[] = "batch_total";
+	bool known = obs_member(s->summary, posted).at != NULL;
+	struct json_slice key, nic;
+	struct json_walk w;
+
+	*out = obs_number(s->summary, posted);
+	if (known)
+		return true;
+	if (s->nics.at && json_walk_init(&w, s->nics))
+		while (json_walk_next(&w, &key, &nic)) {
+			known |= obs_member(nic, posted).at != NULL;
+			*out += obs_number(nic, posted);
+		}
+	if (!known)
+		*out = obs_number(s->summary, given);
+	return known || obs_member(s->summary, given).at;
+}
+
 /* By the snapshots of this look and the one before; below zero when they do not tell. */
 static double ops_per_s(const struct top *t, const struct obs_snapshot *s)
 {
@@ -50,11 +72,9 @@ static double ops_per_s(const struct top *t, const struct obs_snapshot *s)
 		t->before.n ? bsearch(s, t->before.list, t->before.n, sizeof(*s), by_name) : NULL;
 	uint64_t at = obs_number(s->doc, "reported_at_ms"), n, old_at, old_n;
 
-	if (!old || old->pid != s->pid)
+	if (!old || old->pid != s->pid || !count_ops(s, &n) || !count_ops(old, &old_n))
 		return -1;
 	old_at = obs_number(old->doc, "reported_at_ms");
-	n = obs_number(s->summary, "post_batch_total");
-	old_n = obs_number(old->summary, "post_batch_total");
 	if (n < old_n || at <= old_at)
 		return -1;
 	return (double)(n - old_n) * 1e3 / (double)(at - old_at);

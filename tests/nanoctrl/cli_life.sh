@@ -792,6 +792,36 @@ case_agents_are_observed() {
 	expect 0 stopped nc stop
 }
 
+# Counters that grow by a thousand in a second, where agents of each kind have them.
+case_top_counts_the_operations_of_others() {
+	local second=1
+	redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
+	given=$!
+	timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do :; done" >/dev/null 2>&1 || die "no Redis"
+	write_one() {
+		redis-cli -s "$dir/given.sock" set "obs:peer:$1" "{\"peer_id\":\"$1\",\"pid\":7,\"reported_at_ms\":${second}000,$2}" >/dev/null
+	}
+	write_all() {
+		write_one ours "\"interval_ms\":9,\"summary\":{\"post_batch_total\":${second}000,\"batch_total\":0}"
+		write_one theirs "\"summary\":{\"batch_total\":0},\"nics\":[{\"post_batch_total\":${second}000},{\"post_batch_total\":${second}500}]"
+		write_one old "\"summary\":{\"batch_total\":${second}500}"
+		write_one silent '"summary":{}'
+	}
+	write_all
+	"$program" top --redis-url "unix://$dir/given.sock" --every 100ms </dev/null >"$dir/top" 2>&1 &
+	top=$!
+	until_says "silent" cat "$dir/top"
+	second=2
+	write_all
+	until_says " 2000 " grep theirs "$dir/top"
+	until_says " 1000 " grep old "$dir/top"
+	until_says " 1000 " grep ours "$dir/top"
+	! grep silent "$dir/top" | grep -vE ' - +- +0 +0 *$' || die "it counts what nobody says"
+	kill "$top" "$given"
+	wait "$top" "$given" || true
+	given=
+}
+
 case_top_on_a_terminal_ends_with_q() {
 	expect 0 started nc start "${options[@]}"
 	timeout 120 python3 "${SLIME_SOURCE:?}/tests/nanoctrl/top_keys.py" "$program" top --every 60s >"$dir/keys" 2>&1 ||
