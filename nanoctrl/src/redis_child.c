@@ -343,18 +343,31 @@ static int begin_or_adopt(struct redis_child *c, const struct patience *p,
 	}
 }
 
-static int check_dir(const char *dir, char why[REDIS_CHILD_WHY_MAX])
+int redis_child_check_dir(const char *dir, char why[REDIS_CHILD_WHY_MAX])
 {
 	struct sockaddr_un addr;
-	int ret;
 
 	if (dir[0] != '/')
-		return fail(why, -EINVAL, "the data directory %s is not an absolute path", dir);
+		return fail(why, -EINVAL, "the data directory %.100s is not an absolute path", dir);
 	if (strlen(dir) + sizeof("/" SOCKET_NAME) > sizeof(addr.sun_path))
 		return fail(
 			why, -ENAMETOOLONG,
 			"the name of the data directory is longer than %zu bytes, no room for a socket in it",
 			sizeof(addr.sun_path) - sizeof("/" SOCKET_NAME));
+	if (strchr(dir, '?'))
+		return fail(why, -EINVAL,
+			    "the name of the data directory %s has a question mark, which the URL "
+			    "of a socket in it cannot have",
+			    dir);
+	return 0;
+}
+
+static int make_dir(const char *dir, char why[REDIS_CHILD_WHY_MAX])
+{
+	int ret = redis_child_check_dir(dir, why);
+
+	if (ret)
+		return ret;
 	ret = runtime_make_dir(dir);
 	return ret ? fail(why, ret, "%s: %s", dir, strerror(-ret)) : 0;
 }
@@ -365,7 +378,7 @@ int redis_child_create(const char *data_dir, const char *server, int wait_ms,
 {
 	const struct patience p = { sl_deadline_ns(wait_ms), told_to_end, arg };
 	struct redis_child *c;
-	int ret = check_dir(data_dir, why);
+	int ret = make_dir(data_dir, why);
 
 	if (ret)
 		return ret;

@@ -34,7 +34,10 @@ int redis_child_create(const char *data_dir, const char *server, int wait_ms,
 /* Start it again whenever it ends, with back-off. On base's thread from here on. */
 int redis_child_watch(struct redis_child *child, struct event_base *base);
 
-/* "unix:///path"; "" when the directory's name is too long. */
+/* Whether a directory of this name could be one: 0, or -EINVAL, -ENAMETOOLONG and why. */
+int redis_child_check_dir(const char *data_dir, char why[REDIS_CHILD_WHY_MAX]);
+
+/* "unix:///path", of a directory that could be one. */
 void redis_child_url(const char *data_dir, char *out, size_t room);
 
 /* The file that keeps the port on which it is made to listen for clients on this host; it begins

@@ -159,6 +159,7 @@ static int open_hub(struct process *p)
 {
 	const struct settings *s = p->settings;
 	struct store_config config = STORE_CONFIG_INIT;
+	char why[REDIS_CHILD_WHY_MAX];
 	int ret;
 
 	config.url = s->redis.url;
@@ -167,6 +168,9 @@ static int open_hub(struct process *p)
 		if (ret)
 			return fail(p, ret, "no usable data directory: %s; --data-dir names one",
 				    strerror(-ret));
+		ret = redis_child_check_dir(p->data_dir, why);
+		if (ret)
+			return fail(p, ret, "private Redis: %s", why);
 		redis_child_url(p->data_dir, p->redis_url, sizeof(p->redis_url));
 		config.url = p->redis_url;
 	}
