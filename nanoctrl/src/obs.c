@@ -157,16 +157,19 @@ static void add_nic(struct cli_table *t, const struct obs_snapshot *s, struct js
 	cell_number(t, nic, "cq_errors_total");
 }
 
-/* The object with two more members. */
+/* The object with two members of ours, whatever it has of these names. */
 static void print_nic(const struct obs_snapshot *s, struct json_slice nic, const char *comma)
 {
 	struct json_slice key, value, peer = obs_member(s->doc, "peer_id");
 	struct json_walk w;
-	bool empty = json_walk_init(&w, nic) && !json_walk_next(&w, &key, &value);
 
-	printf("%s\n %.*s%s\"peer_id\":%.*s,\"age_ms\":%" PRIu64 "}", comma, (int)nic.len - 1,
-	       nic.at, empty ? "" : ",", peer.at ? (int)peer.len : 2, peer.at ? peer.at : "\"\"",
-	       s->age_ms);
+	printf("%s\n {", comma);
+	json_walk_init(&w, nic);
+	while (json_walk_next(&w, &key, &value))
+		if (!json_is(key, "\"peer_id\"") && !json_is(key, "\"age_ms\""))
+			printf("%.*s:%.*s,", (int)key.len, key.at, (int)value.len, value.at);
+	printf("\"peer_id\":%.*s,\"age_ms\":%" PRIu64 "}", peer.at ? (int)peer.len : 2,
+	       peer.at ? peer.at : "\"\"", s->age_ms);
 }
 
 typedef void nic_fn(const struct obs_snapshot *s, struct json_slice nic, void *arg);

@@ -33,12 +33,14 @@ double obs_real(struct json_slice object, const char *name)
 {
 	struct json_slice v = obs_member(object, name);
 	char digits[NUMBER_MAX];
+	double real;
 
 	if (!v.at || v.len >= sizeof(digits) || (*v.at != '-' && (*v.at < '0' || *v.at > '9')))
 		return 0;
 	memcpy(digits, v.at, v.len);
 	digits[v.len] = '\0';
-	return strtod(digits, NULL);
+	real = strtod(digits, NULL);
+	return real > 0 && real < OBS_REAL_MAX ? real : 0;
 }
 
 uint64_t obs_number(struct json_slice object, const char *name)
@@ -190,9 +192,9 @@ const char *obs_bits(double bps, char out[OBS_WORD])
 {
 	static const char *const units[] = { "Kbps", "Mbps", "Gbps", "Tbps" };
 
-	if (bps >= 1000 && bps < 1e30)
+	if (bps >= 1000)
 		return scaled(bps, 1000, units, 4, out);
-	snprintf(out, OBS_WORD, "%.0fbps", bps > 0 && bps < 1000 ? bps : 0);
+	snprintf(out, OBS_WORD, "%.0fbps", bps);
 	return out;
 }
 

@@ -39,7 +39,9 @@ int obs_list_add(struct obs_list *l, const char *text, size_t len);
 void obs_list_finish(struct obs_list *l, uint64_t now_ms, uint64_t stale_ms);
 void obs_list_clear(struct obs_list *l);
 
-/* Members of an object. Numbers are cut to what fits; text is cut to room. */
+/* Members of an object. Integers are cut to what fits; a real number that nothing here can be is 0;
+ * text is cut to room. */
+#define OBS_REAL_MAX 1e30
 struct json_slice obs_member(struct json_slice object, const char *name);
 uint64_t obs_number(struct json_slice object, const char *name);
 double obs_real(struct json_slice object, const char *name);

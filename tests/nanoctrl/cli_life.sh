@@ -831,6 +831,32 @@ case_top_on_a_terminal_ends_with_q() {
 	expect 0 stopped nc stop
 }
 
+case_what_agents_say_is_json_again() {
+	local view
+
+	redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
+	given=$!
+	timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do :; done" >/dev/null 2>&1 || die "no Redis"
+	write_snapshot one '"ewma_bandwidth_bps":1.7e308,"nics":[{"peer_id":"zz","nic":"n","age_ms":0},{}],'
+	write_snapshot two '"ewma_bandwidth_bps":1.7e308,' '{"peer":"x","ewma_bandwidth_bps":1e308,"completed_bytes_total":1}'
+	for view in status nics links peers; do
+		nc obs "$view" --redis-url "unix://$dir/given.sock" --stale-ms 3600000 --json >"$dir/out" || die "$view: $?"
+		python3 - "$dir/out" <<'END' || die "$view: $(cat "$dir/out")"
+import json, sys
+def once(pairs):
+    assert len(dict(pairs)) == len(pairs), pairs
+    return dict(pairs)
+def refuse(word):
+    raise ValueError(word)
+json.load(open(sys.argv[1]), object_pairs_hook=once, parse_constant=refuse)
+END
+	done
+	expect 0 '{"nic":"n","peer_id":"one","age_ms":' nc obs nics --redis-url "unix://$dir/given.sock" --json
+	kill "$given"
+	wait "$given" || true
+	given=
+}
+
 # Others' values are as long as they like: together more than one answer of Redis may have.
 case_agents_are_observed_beside_large_values() {
 	redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
