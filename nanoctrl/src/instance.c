@@ -332,7 +332,7 @@ int instance_status(const struct settings *settings, const struct options *optio
 		return say_not_running(settings, options, rt);
 	if (ret && ret != -EAGAIN)
 		return complain_of_pidfile(rt, ret);
-	if (ret) {
+	if (ret || !info.note[0]) {
 		printf("nanoctrl is not running, or is only starting\n");
 		return 1;
 	}

@@ -15,7 +15,7 @@
 #include "runtime.h"
 #include "settings.h"
 
-#define CALL_MS	  5000
+#define CALL_MS	  10000 /* a server tells after 5 s that its Redis does not answer */
 #define PAGES_MAX 10000 /* a server that always has one more is none */
 
 struct obs_source {

@@ -40,6 +40,8 @@ struct command {
 	uint64_t sent_ns;
 };
 
+static const char not_connected[] = "not connected yet";
+
 const char *redis_trouble(const struct redis *redis)
 {
 	return redis->state == REDIS_SERVING ? NULL : redis->trouble;
@@ -386,6 +388,8 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 		set_socket_options(r);
 		send_begin(bev);
 		r->state = REDIS_GREETING;
+		if (!strcmp(r->trouble, not_connected))
+			snprintf(r->trouble, sizeof(r->trouble), "it has not answered yet");
 		if (redis_greet(r))
 			redis_broke(r, "out of memory");
 		return;
@@ -524,7 +528,7 @@ int redis_create(struct event_base *base, const struct redis_attr *attr, struct 
 	r->base = base;
 	r->backoff_ms = REDIS_BACKOFF_FIRST_MS;
 	sl_list_init(&r->inflight);
-	snprintf(r->trouble, sizeof(r->trouble), "not connected yet");
+	snprintf(r->trouble, sizeof(r->trouble), "%s", not_connected);
 	if (attr->url->host)
 		snprintf(r->host, sizeof(r->host), "%s", attr->url->host);
 	r->port = attr->url->port;

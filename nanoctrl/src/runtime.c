@@ -18,15 +18,24 @@ static int join(char out[PATH_MAX], const char *dir, const char *name)
 	return snprintf(out, PATH_MAX, "%s/%s", dir, name) < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+/* Without slashes at its end, behind which there is no directory that mkdir() could make. */
+static int take_dir(char out[PATH_MAX], const char *dir)
+{
+	size_t len = strlen(dir);
+
+	if (dir[0] != '/')
+		return -EINVAL;
+	while (len > 1 && dir[len - 1] == '/')
+		len--;
+	return snprintf(out, PATH_MAX, "%.*s", (int)len, dir) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
 static int choose_dir(char out[PATH_MAX], const char *dir)
 {
 	const char *base = getenv("XDG_RUNTIME_DIR");
 
-	if (dir) {
-		if (dir[0] != '/')
-			return -EINVAL;
-		return snprintf(out, PATH_MAX, "%s", dir) < PATH_MAX ? 0 : -ENAMETOOLONG;
-	}
+	if (dir)
+		return take_dir(out, dir);
 	if (base && base[0] == '/')
 		return join(out, base, "nanoctrl");
 	snprintf(out, PATH_MAX, "/tmp/nanoctrl-%u", (unsigned)getuid());

@@ -2,6 +2,7 @@
 #include "settings.h"
 
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/logsink.h"
@@ -41,7 +42,7 @@ static const char *check_host_port(const char *text)
 	host = strcspn(text, ":/@ ");
 	port = text[host] == ':' ? text + host + 1 : "";
 	if (host && host < 254 && *port && strspn(port, "0123456789") == strlen(port) &&
-	    strlen(port) <= 5)
+	    strlen(port) <= 5 && atoi(port) >= 1 && atoi(port) <= 65535)
 		return NULL;
 	return "HOST:PORT";
 }

@@ -236,6 +236,26 @@ case_a_data_directory_has_one_owner() {
 	expect 0 stopped nc stop
 }
 
+case_directories_are_private_also_with_a_slash_at_their_end() {
+	expect 0 started nc start "${options[@]}" --data-dir "$dir/data//" --runtime-dir "$dir/run/"
+	[ "$(stat -c %a "$dir/data" "$dir/run" | sort -u)" = 700 ] || die "others may look into them"
+	expect 0 "data: $dir/data" nc status
+	expect 0 stopped nc stop
+}
+
+case_a_redis_that_says_nothing_is_said_to() {
+	redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
+	given=$!
+	timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do :; done" >/dev/null 2>&1 || die "no Redis"
+	kill -STOP "$given"
+	expect 1 "given.sock: it has not answered yet" nc obs peers --redis-url "unix://$dir/given.sock" --set redis.timeout=100ms
+	expect 1 "it has not answered yet" nc gc --dry-run --redis-url "unix://$dir/given.sock" --set redis.timeout=100ms
+	kill -CONT "$given"
+	kill "$given"
+	wait "$given" || true
+	given=
+}
+
 # A server that is no nanoctrl, and answers 200 to anything; its port is in $port.
 other_server() {
 	python3 -c '
@@ -479,6 +499,8 @@ case_wrong_words_and_values_are_refused() {
 	expect 2 "bad.yaml:3:3: " nc start --config "$dir/bad.yaml"
 	expect 2 "missing.yaml" nc start --config "$dir/missing.yaml"
 	expect 2 "lease.beat: expected at most half of lease.ttl" nc start "${options[@]}" --set lease.ttl=4s
+	expect 2 "HOST:PORT" nc start --port 0 --redis-advertise redis.example:99999
+	expect 2 "HOST:PORT" nc start --port 0 --redis-advertise redis.example:0
 	expect 2 "expected a Redis URL" nc start --port 0 --redis-url http://127.0.0.1
 	expect 1 "cannot run" nc start "${options[@]}" --set redis.program=/nonexistent/redis
 	expect 2 "expected an absolute path" nc start --port 0 --data-dir relative
@@ -625,11 +647,27 @@ case_its_redis_serves_although_its_port_is_taken() {
 	expect 0 stopped nc stop
 }
 
-case_a_start_that_gives_up_leaves_no_redis() {
-	# It listens as soon as the file is there, which is never.
+# A redis-server that listens as soon as a file is there, which is never.
+make_slow_redis() {
 	printf '#!/bin/sh\necho $$ >"%s"\nuntil [ -e "%s" ]; do :; done\nexec redis-server "$@"\n' \
 		"$dir/slow.pid" "$dir/go" >"$dir/slow"
 	chmod +x "$dir/slow"
+	rm -f "$dir/slow.pid"
+}
+
+case_status_of_a_server_that_waits_for_its_redis() {
+	make_slow_redis
+	"$program" server "${options[@]}" --set redis.program="$dir/slow" </dev/null >"$dir/out1" 2>&1 &
+	given=$!
+	timeout 60 sh -c "until [ -s '$dir/slow.pid' ]; do :; done"
+	expect 1 "nanoctrl is not running, or is only starting" nc status
+	kill "$given"
+	wait "$given" || true
+	given=
+}
+
+case_a_start_that_gives_up_leaves_no_redis() {
+	make_slow_redis
 	expect 1 "not ready after 2000 ms" nc start "${options[@]}" --wait 2s --set redis.program="$dir/slow"
 	given=$(cat "$dir/slow.pid")
 	! kill -0 "$given" 2>/dev/null || die "it left its Redis"
