@@ -102,12 +102,12 @@ static int say_running(const struct cli_pidfile_info *info)
 	printf("nanoctrl is already running (pid=%d)\n", (int)info->process.pid);
 	if (info->note[0])
 		printf("address: %s\n", info->note);
-	if (is_ending(info)) {
+	if (!ret && pid == info->process.pid) {
+		if (!is_ending(info))
+			return 0;
 		fprintf(stderr, "nanoctrl: it is shutting down, and has not ended yet\n");
 		return 1;
 	}
-	if (!ret && pid == info->process.pid)
-		return 0;
 	fprintf(stderr, "nanoctrl: it does not answer: %s\n",
 		ret ? strerror(-ret) : "another server has its address");
 	return 1;
