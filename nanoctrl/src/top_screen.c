@@ -14,7 +14,7 @@
 #define LEAVE "\033[?25h\033[?1049l"
 
 /* Of the handlers as well. */
-static volatile sig_atomic_t wanted, shown, has_keys;
+static volatile sig_atomic_t wanted, shown, has_keys, was_away;
 static struct termios before, keys;
 
 static bool say(const char *text)
@@ -24,6 +24,8 @@ static bool say(const char *text)
 
 void top_screen_enter(void)
 {
+	bool first;
+
 	if (!wanted && !tcgetattr(STDIN_FILENO, &before)) {
 		keys = before;
 		keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
@@ -31,12 +33,12 @@ void top_screen_enter(void)
 		keys.c_cc[VTIME] = 0;
 		has_keys = 1;
 	}
-	wanted = 1;
+	first = !shown;
+	wanted = shown = 1; /* before it is so: a signal gives back what may have been taken */
 	if (has_keys)
 		tcsetattr(STDIN_FILENO, TCSANOW, &keys);
-	if (!shown)
+	if (first)
 		say(ENTER);
-	shown = 1;
 }
 
 static bool give_back(void)
@@ -62,6 +64,18 @@ static void on_end(int signal)
 	_exit(give_back() ? 0 : 1);
 }
 
+/* The terminal was somebody else's, also after a SIGSTOP. */
+static void on_continue(int signal)
+{
+	int err = errno;
+
+	(void)signal;
+	if (wanted)
+		top_screen_enter();
+	was_away = 1;
+	errno = err;
+}
+
 /* Stops as if there were no handler; where nobody could let it go on, that is not at all. */
 static void on_stop(int sig)
 {
@@ -76,19 +90,7 @@ static void on_stop(int sig)
 	raise(sig);
 	sigprocmask(SIG_UNBLOCK, &one, NULL); /* stops here */
 	sigaction(sig, &ours, NULL);
-	if (wanted)
-		top_screen_enter();
-	errno = err;
-}
-
-/* After a SIGSTOP the terminal was somebody else's. */
-static void on_continue(int signal)
-{
-	int err = errno;
-
-	(void)signal;
-	if (wanted)
-		top_screen_enter();
+	on_continue(SIGCONT);
 	errno = err;
 }
 
@@ -101,7 +103,7 @@ void top_screen_init(void)
 		       { SIGQUIT, on_end }, { SIGTSTP, on_stop }, { SIGCONT, on_continue } };
 
 	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++) {
-		struct sigaction action = { .sa_handler = caught[i].fn };
+		struct sigaction action = { .sa_handler = caught[i].fn, .sa_flags = SA_RESTART };
 
 		sigaction(caught[i].signal, &action, NULL);
 	}
@@ -118,18 +120,26 @@ static bool is_left(void)
 	return n > 0 && (memchr(typed, 'q', (size_t)n) || memchr(typed, 'Q', (size_t)n));
 }
 
+/* Whoever was away shows it all again, also when that was just before the wait. */
 bool top_screen_wait(int ms)
 {
 	uint64_t now, deadline = sl_deadline_ns(ms);
 	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+	sigset_t stops, none;
+	bool left = false;
 
-	while ((now = sl_clock_ns()) < deadline) {
-		int n = poll(&p, has_keys ? 1 : 0, (int)((deadline - now) / SL_NS_PER_MS) + 1);
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGTSTP);
+	sigaddset(&stops, SIGCONT);
+	sigprocmask(SIG_BLOCK, &stops, &none);
+	while (!left && !was_away && (now = sl_clock_ns()) < deadline) {
+		struct timespec ts = { .tv_sec = (time_t)((deadline - now) / SL_NS_PER_S),
+				       .tv_nsec = (long)((deadline - now) % SL_NS_PER_S) };
 
-		if (n < 0) /* a signal */
-			return true;
-		if (n && is_left())
-			return false;
+		if (ppoll(&p, has_keys ? 1 : 0, &ts, &none) > 0)
+			left = is_left();
 	}
-	return true;
+	was_away = 0;
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	return !left;
 }
