@@ -81,6 +81,16 @@ static void await(unsigned rail, enum slime_rail_state state)
 	}
 }
 
+static void await_calls(enum fakeverbs_call kind, uint64_t n)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	while (fakeverbs_counts().calls[kind] < n) {
+		rdma_poll(&pair);
+		assert_true(sl_clock_ns() < until);
+	}
+}
+
 /* ---- one rail ---- */
 
 static void rail__that_is_cut_leaves_its_work_to_the_other(void **state)
@@ -125,6 +135,22 @@ static void port__that_goes_down_and_up_takes_its_rail_along(void **state)
 		await(device % RAILS, SLIME_RAIL_UP);
 		assert_ok(rdma_write_now(&pair, LEN, 2));
 	}
+}
+
+/* It tells of nothing any more; the rail comes back with another. */
+static void rail__whose_completion_queue_fails_is_used_again(void **state)
+{
+	uint32_t number;
+
+	(void)state;
+	for (unsigned device = 0; device < 2 * RAILS; device++) {
+		assert_int_equal(fakeverbs_qps(device, &number, 1), 1);
+		fakeverbs_break_cq(device, number);
+		await(device % RAILS, SLIME_RAIL_DOWN);
+		await(device % RAILS, SLIME_RAIL_UP);
+		assert_ok(rdma_write_now(&pair, LEN, 2));
+	}
+	await_calls(FAKEVERBS_DESTROY_CQ, 2 * RAILS);
 }
 
 static void rail__tells_what_it_failed_with(void **state)
@@ -183,16 +209,6 @@ static void region__whose_device_fails_while_it_is_registered_is_used_over_the_o
 	}
 }
 
-static void await_destroyed_qps(uint64_t n)
-{
-	uint64_t until = sl_deadline_ns(60000);
-
-	while (fakeverbs_counts().calls[FAKEVERBS_DESTROY_QP] < n) {
-		rdma_poll(&pair);
-		assert_true(sl_clock_ns() < until);
-	}
-}
-
 static void rail__whose_device_is_removed_leaves_its_work_to_the_other(void **state)
 {
 	(void)state;
@@ -210,7 +226,7 @@ static void rail__whose_device_says_late_that_it_is_removed_is_waited_for(void *
 
 	(void)state;
 	fakeverbs_remove_device(1);
-	await_destroyed_qps(n + 1);
+	await_calls(FAKEVERBS_DESTROY_QP, n + 1);
 	rdma_settle(&pair);
 	fakeverbs_raise(1, IBV_EVENT_DEVICE_FATAL, 0);
 	await(1, SLIME_RAIL_DOWN);
@@ -391,6 +407,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_prestate_setup_teardown(rail__that_is_mended_is_used_again,
 							 begin_patient, rdma_pair_end, &pair),
 		IN_CALM_PAIR(port__that_goes_down_and_up_takes_its_rail_along),
+		IN_CALM_PAIR(rail__whose_completion_queue_fails_is_used_again),
 		IN_CALM_PAIR(rail__tells_what_it_failed_with),
 		IN_CALM_PAIR(
 			region__whose_device_fails_while_it_is_registered_is_used_over_the_other),

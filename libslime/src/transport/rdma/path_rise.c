@@ -129,23 +129,16 @@ static void done_make(struct rdma_job *job)
 		rise(p);
 }
 
-/* What failed for good is opened again by a new context, or not used again by this link. */
-static bool is_lost(const struct rdma_path *p)
-{
-	bool lost = atomic_load(&p->rail->nic->dead);
-
-	for (unsigned i = 0; i < p->n_qps; i++)
-		lost = lost || atomic_load(&p->qps[i]->cq->failed);
-	return lost;
-}
-
 void rdma_path_try(struct rdma_path *p)
 {
 	struct rdma_conn *c = p->c;
 	bool moving;
 
 	if (p->state != RDMA_PATH_DOWN || p->failed || rdma_state(c) != RDMA_CONN_UP ||
-	    atomic_load(&c->ending) || is_lost(p))
+	    atomic_load(&c->ending))
+		return;
+	/* A device that failed is opened again when nobody uses it any more. */
+	if (atomic_load(&p->rail->nic->dead))
 		return;
 	pthread_mutex_lock(&c->lock);
 	moving = p->moving;

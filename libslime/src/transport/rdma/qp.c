@@ -101,6 +101,22 @@ static int create_with_inline(struct rdma_qp *q, struct ibv_pd *pd)
 	return q->ibv ? 0 : -err;
 }
 
+/* Room for all that it may have to say. */
+static int reserve(struct rdma_qp *q)
+{
+	struct rdma_cq *cq;
+	int ret = rdma_cq_reserve(q->nic, RDMA_SENDS + q->n_receives, &cq);
+
+	if (!ret)
+		atomic_store(&q->cq, cq);
+	return ret;
+}
+
+static void release(struct rdma_qp *q, struct rdma_cq *cq)
+{
+	rdma_cq_release(cq, RDMA_SENDS + q->n_receives);
+}
+
 int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 		   struct rdma_qp **out)
 {
@@ -116,7 +132,7 @@ int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 	if (ret)
 		goto free_q;
 	q->psn &= NUMBER_MASK;
-	ret = rdma_cq_reserve(nic, RDMA_SENDS + n_receives, &q->cq);
+	ret = reserve(q);
 	if (ret)
 		goto free_q;
 	ret = rdma_table_add(nic->t, q);
@@ -131,10 +147,24 @@ int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 remove:
 	rdma_table_remove(nic->t, q);
 release:
-	rdma_cq_release(q->cq, RDMA_SENDS + n_receives);
+	release(q, q->cq);
 free_q:
 	free(q->sent);
 	free(q);
+	return ret;
+}
+
+/* In a queue that works. */
+static int reserve_again(struct rdma_qp *q)
+{
+	struct rdma_cq *former = atomic_load(&q->cq);
+	int ret = 0;
+
+	if (atomic_load(&former->failed)) {
+		ret = reserve(q);
+		if (!ret)
+			release(q, former);
+	}
 	return ret;
 }
 
@@ -142,6 +172,8 @@ int rdma_qp_renew(struct rdma_qp *q, struct ibv_pd *pd)
 {
 	int ret = sl_auth_random(&q->psn, sizeof(q->psn));
 
+	if (!ret)
+		ret = reserve_again(q);
 	if (ret)
 		return ret;
 	q->psn &= NUMBER_MASK;
@@ -166,7 +198,7 @@ int rdma_qp_close(struct rdma_qp *q)
 void rdma_qp_free(struct rdma_qp *q)
 {
 	rdma_table_remove(q->nic->t, q);
-	rdma_cq_release(q->cq, RDMA_SENDS + q->n_receives);
+	release(q, q->cq);
 	free(q->sent);
 	free(q);
 }

@@ -177,7 +177,7 @@ struct rdma_sent {
 
 struct rdma_qp {
 	struct rdma_nic *nic;
-	struct rdma_cq *cq;
+	_Atomic(struct rdma_cq *) cq; /* another when it is made again: by a worker */
 	struct ibv_qp *ibv;
 	struct rdma_conn *conn; /* NULL: an offer's, still */
 	unsigned index;		/* in the connection */
@@ -237,7 +237,8 @@ static inline uint32_t rdma_qp_message_room(const struct rdma_qp *q)
 int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 		   struct rdma_qp **out);
 /* Control calls: for workers. */
-/* Another in its place, after close; with other numbers. */
+/* Another in its place, after close; with other numbers, and where its completion queue failed,
+ * with room in another. */
 int rdma_qp_renew(struct rdma_qp *q, struct ibv_pd *pd);
 /* Disowned before. */
 int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
