@@ -22,6 +22,7 @@
 #include "worker.h"
 
 #define INPUT_MAX  65536  /* of what waits behind a request */
+#define READ_MAX   16384  /* at once */
 #define OUTPUT_MAX 262144 /* replies not yet taken, before the next request is read */
 #define BURST	   16	  /* requests of one connection in one turn of the loop */
 #define LINGER_MS  2000
@@ -79,6 +80,7 @@ void conn_close(struct conn *c)
 	c->stream = NULL;
 	sl_list_remove(&c->link);
 	sl_list_remove(&c->unsent);
+	event_del(&c->readable);
 	event_del(&c->again);
 	event_del(&c->deadline);
 	c->w->body_bytes -= c->held;
@@ -101,6 +103,14 @@ void conn_break(struct conn *c)
 	event_active(&c->again, EV_TIMEOUT, 0);
 }
 
+/* Some of the input is taken: there is room for more. */
+static void read_on(struct conn *c)
+{
+	if (!c->full || evbuffer_get_length(bufferevent_get_input(c->bev)) >= INPUT_MAX)
+		return;
+	c->full = event_add(&c->readable, NULL);
+}
+
 /* Everything is sent. The client may still be sending: what it sends is discarded, since a reset
  * would take our reply with it. */
 static void linger(struct conn *c)
@@ -112,6 +122,7 @@ static void linger(struct conn *c)
 	move(c, CONN_LINGERING);
 	shutdown(bufferevent_getfd(c->bev), SHUT_WR);
 	evbuffer_drain(bufferevent_get_input(c->bev), INPUT_MAX);
+	read_on(c);
 	set_deadline(c, LINGER_MS);
 }
 
@@ -188,19 +199,43 @@ static void dispatch(struct conn *c)
 	request_dispatch(rq);
 }
 
+/* How many of the bytes that wait follow each other, and where; 0: none wait. */
+static size_t first_bytes(const struct conn *c, const char **at)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+	struct evbuffer_iovec v;
+
+	*at = c->fresh;
+	if (!evbuffer_get_length(in))
+		return c->n_fresh;
+	if (evbuffer_peek(in, -1, NULL, &v, 1) < 1)
+		return 0;
+	*at = v.iov_base;
+	return v.iov_len;
+}
+
+static void drop_bytes(struct conn *c, size_t n)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+
+	if (evbuffer_get_length(in)) {
+		evbuffer_drain(in, n);
+		return;
+	}
+	c->fresh += n;
+	c->n_fresh -= n;
+}
+
 /* Feeds the parser what is there. */
 static enum http_parse parse(struct conn *c)
 {
-	struct evbuffer *in = bufferevent_get_input(c->bev);
 	enum http_parse got = HTTP_MORE;
-	struct evbuffer_iovec v;
+	const char *at;
+	size_t len, used;
 
-	while (got == HTTP_MORE && evbuffer_get_length(in) &&
-	       evbuffer_peek(in, -1, NULL, &v, 1) > 0) {
-		size_t used;
-
-		got = http_parser_feed(&c->parser, v.iov_base, v.iov_len, &used);
-		evbuffer_drain(in, used);
+	while (got == HTTP_MORE && (len = first_bytes(c, &at))) {
+		got = http_parser_feed(&c->parser, at, len, &used);
+		drop_bytes(c, used);
 		if (!count_held(c) && got != HTTP_REFUSED) {
 			c->parser.refusal = &no_body_memory;
 			return HTTP_REFUSED;
@@ -247,6 +282,7 @@ static void advance(struct conn *c)
 			break;
 	}
 	c->advancing = false;
+	read_on(c);
 }
 
 static void go_on(struct conn *c)
@@ -257,10 +293,12 @@ static void go_on(struct conn *c)
 		break;
 	case CONN_STREAMING:
 		stream_readable(c->stream, bufferevent_get_input(c->bev));
+		read_on(c);
 		break;
 	case CONN_FLUSHING:
 	case CONN_LINGERING:
 		evbuffer_drain(bufferevent_get_input(c->bev), INPUT_MAX);
+		read_on(c);
 		break;
 	case CONN_BROKEN:
 		conn_close(c);
@@ -274,12 +312,6 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	go_on(arg);
-}
-
-static void on_readable(struct bufferevent *bev, void *arg)
-{
-	(void)bev;
 	go_on(arg);
 }
 
@@ -324,15 +356,52 @@ static void on_eof(struct conn *c)
 		conn_close(c);
 }
 
+/* A request is parsed where it was read. What is not taken of it at once is kept. */
+static void take(struct conn *c, const char *bytes, size_t n)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+	bool at_once = c->state == CONN_READING && !evbuffer_get_length(in);
+
+	c->fresh = bytes;
+	c->n_fresh = n;
+	if (at_once)
+		advance(c);
+	if (c->n_fresh && evbuffer_add(in, c->fresh, c->n_fresh))
+		conn_break(c);
+	c->n_fresh = 0;
+	if (evbuffer_get_length(in) >= INPUT_MAX) {
+		event_del(&c->readable);
+		c->full = true;
+	}
+	if (!at_once || c->state != CONN_READING)
+		go_on(c);
+}
+
+/* A bufferevent would ask how much there is, and make room for it, before it reads. */
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct conn *c = arg;
+	size_t room = INPUT_MAX - evbuffer_get_length(bufferevent_get_input(c->bev));
+	char bytes[READ_MAX];
+	ssize_t n = recv(fd, bytes, room < READ_MAX ? room : READ_MAX, MSG_DONTWAIT);
+
+	(void)what;
+	if (n > 0) {
+		take(c, bytes, (size_t)n);
+	} else if (!n) {
+		event_del(&c->readable);
+		on_eof(c);
+	} else if (errno != EAGAIN && errno != EINTR) {
+		conn_close(c);
+	}
+}
+
+/* Of the output alone. */
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct conn *c = arg;
 
 	(void)bev;
-	if (what & BEV_EVENT_EOF) {
-		on_eof(c);
-		return;
-	}
 	if (what & BEV_EVENT_TIMEOUT) {
 		if (c->stream)
 			metrics_count(c->w->metrics->stream_stalls);
@@ -386,9 +455,15 @@ int conn_open(struct worker *w, int fd, const char *peer)
 		close(fd);
 		return -ENOMEM;
 	}
+	event_assign(&c->readable, base, fd, EV_READ | EV_PERSIST, on_readable, c);
 	c->bev = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (!c->bev) {
 		close(fd);
+		free(c);
+		return -ENOMEM;
+	}
+	if (event_add(&c->readable, NULL)) {
+		bufferevent_free(c->bev);
 		free(c);
 		return -ENOMEM;
 	}
@@ -401,10 +476,9 @@ int conn_open(struct worker *w, int fd, const char *peer)
 	sl_list_append(&w->conns, &c->link);
 	sl_list_init(&c->unsent);
 	metrics_count(w->metrics->connections);
-	bufferevent_setcb(c->bev, on_readable, on_writable, on_event, c);
-	bufferevent_setwatermark(c->bev, EV_READ, 0, INPUT_MAX);
+	bufferevent_setcb(c->bev, NULL, on_writable, on_event, c);
 	bufferevent_set_timeouts(c->bev, NULL, &stall);
-	bufferevent_enable(c->bev, EV_READ);
+	evbuffer_unfreeze(bufferevent_get_input(c->bev), 0);
 	send_begin(c->bev);
 	set_deadline(c, w->config->idle_ms);
 	return 0;

@@ -30,13 +30,17 @@ struct conn {
 	struct sl_list link;
 	struct sl_list unsent; /* in w->unsent, when something may be in the output */
 	struct worker *w;
-	struct bufferevent *bev;
+	struct bufferevent *bev; /* of which the output is used, and what input waits */
+	struct event readable;
+	const char *fresh; /* just read: it follows what is in the input */
+	size_t n_fresh;
 	struct http_parser parser;
 	struct request *rq;    /* CONN_HANDLING */
 	struct stream *stream; /* CONN_STREAMING, CONN_FLUSHING */
 	enum conn_state state;
 	size_t held;	       /* bytes of the parser counted in w->body_bytes */
 	bool eof;	       /* the client sends no more */
+	bool full;	       /* nothing is read until some of the input is taken */
 	bool advancing;	       /* advance() is on the stack */
 	bool timed;	       /* the deadline for the request that is arriving is set */
 	struct event again;    /* to go on in the loop's next turn */

@@ -4,10 +4,26 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <sys/socket.h>
 
 void send_begin(struct bufferevent *bev)
 {
 	bufferevent_disable(bev, EV_WRITE);
+}
+
+/* One piece, as nearly every reply is, goes by the system call that takes one. */
+static void write_some(struct evbuffer *out, int fd)
+{
+	struct evbuffer_iovec v;
+	ssize_t n;
+
+	if (evbuffer_peek(out, -1, NULL, &v, 1) != 1) {
+		evbuffer_write(out, fd);
+		return;
+	}
+	n = send(fd, v.iov_base, v.iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n > 0)
+		evbuffer_drain(out, (size_t)n);
 }
 
 bool send_now(struct bufferevent *bev)
@@ -20,7 +36,7 @@ bool send_now(struct bufferevent *bev)
 		return false;
 	/* A bufferevent keeps others from taking from its output; here it has nothing under way. */
 	evbuffer_unfreeze(out, 1);
-	evbuffer_write(out, bufferevent_getfd(bev));
+	write_some(out, bufferevent_getfd(bev));
 	evbuffer_freeze(out, 1);
 	if (!evbuffer_get_length(out))
 		return true;

@@ -87,6 +87,14 @@ static void later(struct request *rq)
 	event_base_once(request_base(rq), -1, EV_TIMEOUT, say_later, rq, &now);
 }
 
+/* What comes behind it on the connection has the time to arrive. */
+static void slow(struct request *rq)
+{
+	static const struct timeval soon = { .tv_usec = 20000 };
+
+	event_base_once(request_base(rq), -1, EV_TIMEOUT, say_later, rq, &soon);
+}
+
 static void wait_ended(void *arg, struct request *rq, enum request_end why)
 {
 	(void)arg;
@@ -171,11 +179,11 @@ static void open_ws(struct request *rq)
 }
 
 static const struct route table[] = {
-	{ HTTP_GET, "/hello", hello },	       { HTTP_POST, "/echo", echo },
-	{ HTTP_GET, "/p/{name}", say_param },  { HTTP_GET, "/later", later },
-	{ HTTP_GET, "/wait", wait_for_end },   { HTTP_GET, "/lines", open_lines },
-	{ HTTP_GET, "/ws", open_ws },	       { HTTP_GET, "/readyz", api_readyz },
-	{ HTTP_GET, "/metrics", api_metrics },
+	{ HTTP_GET, "/hello", hello },	      { HTTP_POST, "/echo", echo },
+	{ HTTP_GET, "/p/{name}", say_param }, { HTTP_GET, "/later", later },
+	{ HTTP_GET, "/slow", slow },	      { HTTP_GET, "/wait", wait_for_end },
+	{ HTTP_GET, "/lines", open_lines },   { HTTP_GET, "/ws", open_ws },
+	{ HTTP_GET, "/readyz", api_readyz },  { HTTP_GET, "/metrics", api_metrics },
 };
 
 void http_fixture_init(void)

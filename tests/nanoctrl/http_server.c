@@ -161,6 +161,28 @@ static void request__pipelined_ones_are_answered_in_order(void **state)
 	}
 }
 
+/* Four times as much as the server keeps behind a request. */
+static void request__pipelined_ones_beyond_the_input_are_all_answered(void **state)
+{
+	char pad[4001];
+	size_t len = 0;
+	int fd;
+
+	(void)state;
+	memset(pad, 'x', sizeof(pad) - 1);
+	pad[sizeof(pad) - 1] = '\0';
+	http_fixture_start();
+	fd = http_connect();
+	for (int i = 0; i < 64; i++)
+		len += (size_t)sprintf(text + len, "GET /%s HTTP/1.1\r\n" HOST "X: %s\r\n\r\n",
+				       i % 8 ? "later" : "slow", pad);
+	len += (size_t)sprintf(text + len, "GET /hello HTTP/1.1\r\n" CLOSE);
+	http_send(fd, text, len);
+	http_read(fd, NULL, text, sizeof(text));
+	close(fd);
+	assert_int_equal(count("HTTP/1.1 200 OK"), 65);
+}
+
 static void request__parts_are_decoded(void **state)
 {
 	(void)state;
@@ -366,6 +388,20 @@ static void websocket__messages_pings_and_close_are_answered(void **state)
 	http_await(&fx.n_closed, 1);
 }
 
+static void websocket__a_message_right_behind_the_upgrade_is_answered(void **state)
+{
+	static const char bytes[] = UPGRADE "\x81\x81\0\0\0\0x";
+	int fd;
+
+	(void)state;
+	http_fixture_start();
+	fd = http_connect();
+	http_send(fd, bytes, sizeof(bytes) - 1);
+	http_read(fd, "\r\n\r\n\x81\x01x", text, sizeof(text));
+	close(fd);
+	http_await(&fx.n_closed, 1);
+}
+
 static void websocket__a_client_that_breaks_the_protocol_is_closed(void **state)
 {
 	static const struct {
@@ -505,6 +541,7 @@ int main(void)
 		T(request__every_refusal_is_json_and_closes),
 		T(request__too_much_of_anything_is_refused_and_the_reply_arrives),
 		T(request__pipelined_ones_are_answered_in_order),
+		T(request__pipelined_ones_beyond_the_input_are_all_answered),
 		T(request__parts_are_decoded),
 		T(request__a_body_may_wait_for_continue_and_come_in_chunks),
 		T(request__one_that_does_not_arrive_is_timed_out),
@@ -516,6 +553,7 @@ int main(void)
 		T(lines__go_out_until_the_client_leaves),
 		T(lines__end_after_their_age_with_a_word),
 		T(websocket__messages_pings_and_close_are_answered),
+		T(websocket__a_message_right_behind_the_upgrade_is_answered),
 		T(websocket__a_client_that_breaks_the_protocol_is_closed),
 		T(websocket__a_full_queue_is_dropped_whole_and_reset),
 		T(websocket__a_client_that_takes_nothing_is_cut_off),
