@@ -79,12 +79,12 @@ struct compat_waiting *compat_begin(struct request *rq, enum compat_form form)
 
 	if (is_in_cluster(rq) || !api_is_json(rq))
 		return NULL;
-	w = calloc(1, sizeof(*w));
+	w = malloc(sizeof(*w));
 	if (!w) {
 		api_fail(rq, -ENOMEM);
 		return NULL;
 	}
-	w->rq = rq;
+	*w = (struct compat_waiting){ .rq = rq };
 	if (compat_parse(form, body, len, &w->r, &err)) {
 		api_refuse(rq, &err);
 		free(w);

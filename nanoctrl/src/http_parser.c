@@ -77,10 +77,18 @@ static const char *value_of(const struct http_message *m, size_t i)
 	return m->head + m->fields[i].value;
 }
 
+/* Few names begin alike: the first letter tells most of them apart. */
+static bool is_named(const struct http_message *m, size_t i, const char *name)
+{
+	const char *own = name_of(m, i);
+
+	return (*own | 0x20) == (*name | 0x20) && !strcasecmp(own, name);
+}
+
 const char *http_message_field(const struct http_message *m, const char *name)
 {
 	for (size_t i = 0; i < m->n_fields; i++)
-		if (!strcasecmp(name_of(m, i), name))
+		if (is_named(m, i, name))
 			return value_of(m, i);
 	return NULL;
 }
@@ -127,10 +135,12 @@ static enum http_parse refuse(struct http_parser *p, const struct http_refusal *
 	return HTTP_REFUSED;
 }
 
-/* Makes room for len bytes and a NUL in a buffer that doubles up to max. */
-static bool grow(char **buf, size_t *room, size_t len, size_t max)
+#define FIRST_ROOM 512
+
+/* Makes room for len bytes and a NUL in a buffer that doubles from first up to max. */
+static bool grow(char **buf, size_t *room, size_t len, size_t first, size_t max)
 {
-	size_t want = *room ? *room : 512;
+	size_t want = *room ? *room : first;
 	char *bigger;
 
 	if (len < *room)
@@ -147,10 +157,13 @@ static bool grow(char **buf, size_t *room, size_t len, size_t max)
 	return true;
 }
 
+/* A bit for each of the letters, digits and !#$%&'*+-.^_`|~ */
+static const uint64_t token_bits[4] = { UINT64_C(0x03ff6cfa00000000),
+					UINT64_C(0x57ffffffc7fffffe) };
+
 static bool is_token(unsigned char c)
 {
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       (c && strchr("!#$%&'*+-.^_`|~", c));
+	return token_bits[c >> 6] >> (c & 63) & 1;
 }
 
 static bool is_blank(char c)
@@ -219,25 +232,24 @@ static const struct http_refusal *parse_request_line(struct http_parser *p, char
 
 static const struct http_refusal *parse_field(struct http_message *m, char *line)
 {
-	char *colon = strchr(line, ':');
+	char *colon = line;
 	char *value, *end;
 
 	if (is_blank(*line))
 		return &folded;
-	if (!colon || colon == line)
+	while (is_token((unsigned char)*colon))
+		colon++;
+	if (*colon != ':' || colon == line)
 		return &bad_field;
-	for (const char *c = line; c < colon; c++)
-		if (!is_token((unsigned char)*c))
-			return &bad_field;
-	for (const char *c = colon + 1; *c; c++)
-		if (((unsigned char)*c < ' ' && *c != '\t') || *c == 0x7f)
+	for (end = colon + 1; *end; end++)
+		if (((unsigned char)*end < ' ' && *end != '\t') || *end == 0x7f)
 			return &bad_field;
 	if (m->n_fields == HTTP_HEADERS_MAX)
 		return &many_fields;
 	*colon = '\0';
 	for (value = colon + 1; is_blank(*value); value++)
 		;
-	for (end = value + strlen(value); end > value && is_blank(end[-1]); end--)
+	for (; end > value && is_blank(end[-1]); end--)
 		;
 	*end = '\0';
 	m->fields[m->n_fields++] =
@@ -252,7 +264,7 @@ static const char *find_only(const struct http_message *m, const char *name, uns
 
 	*n = 0;
 	for (size_t i = 0; i < m->n_fields; i++) {
-		if (!strcasecmp(name_of(m, i), name)) {
+		if (is_named(m, i, name)) {
 			value = value_of(m, i);
 			++*n;
 		}
@@ -268,7 +280,7 @@ static bool list_has(const struct http_message *m, const char *name, const char 
 	for (size_t i = 0; i < m->n_fields; i++) {
 		const char *c = value_of(m, i);
 
-		if (strcasecmp(name_of(m, i), name) != 0)
+		if (!is_named(m, i, name))
 			continue;
 		while (*c) {
 			size_t n;
@@ -413,7 +425,7 @@ static const struct http_refusal *take_head_byte(struct http_parser *p, char c)
 		return &bad_line; /* as TLS is: its sender would wait for an answer for ever */
 	if (p->head_len == p->limits.head_bytes)
 		return head_too_long(p);
-	if (!grow(&p->msg.head, &p->head_room, p->head_len + 1, p->limits.head_bytes))
+	if (!grow(&p->msg.head, &p->head_room, p->head_len + 1, FIRST_ROOM, p->limits.head_bytes))
 		return &no_memory;
 	p->msg.head[p->head_len++] = c;
 	if (line_ends && p->head_len >= 4 && p->msg.head[p->head_len - 3] == '\n')
@@ -443,8 +455,10 @@ static size_t head_run(const struct http_parser *p, const char *data, size_t len
 static const struct http_refusal *append_body(struct http_parser *p, const char *data, size_t len)
 {
 	struct http_message *m = &p->msg;
+	/* What is announced is not believed before it comes, unless it is little. */
+	size_t first = p->left < FIRST_ROOM ? (size_t)p->left + 1 : FIRST_ROOM;
 
-	if (!grow(&m->body, &p->body_room, m->body_len + len, p->limits.body_bytes))
+	if (!grow(&m->body, &p->body_room, m->body_len + len, first, p->limits.body_bytes))
 		return &no_memory;
 	memcpy(m->body + m->body_len, data, len);
 	m->body_len += len;

@@ -17,10 +17,14 @@ static bool is_param(const char *segment, size_t len)
 	return len > 2 && segment[0] == '{' && segment[len - 1] == '}';
 }
 
-/* What stands before the first parameter is there in the path, too: rarely, so it is seen first. */
+/* What stands before the first parameter is there in the path, too: rarely, so it is seen first,
+ * and most often by the letter behind the slash. */
 static bool begins_alike(const char *pattern, const char *path, size_t len)
 {
 	size_t i = 0;
+
+	if (len > 1 && *pattern && pattern[1] != path[1] && pattern[1] != '{')
+		return false;
 
 	while (i < len && pattern[i] && pattern[i] != '{' && pattern[i] == path[i])
 		i++;
