@@ -61,6 +61,20 @@ static long body_length(const char *head, const char *end)
 	return -1;
 }
 
+/* -1 when the answer does not begin with one. */
+static int status_of(const char *answer)
+{
+	static const char version[] = "HTTP/1.1 ";
+	const char *at = answer + strlen(version);
+	char *end;
+	long status;
+
+	if (strncmp(answer, version, strlen(version)) != 0 || at[0] < '1' || at[0] > '9')
+		return -1;
+	status = strtol(at, &end, 10);
+	return end == at + 3 && *end == ' ' ? (int)status : -1;
+}
+
 static int look(struct caller *c, const char **body, int *status)
 {
 	const char *end = strstr(c->answer, "\r\n\r\n");
@@ -69,7 +83,8 @@ static int look(struct caller *c, const char **body, int *status)
 	if (!end)
 		return c->len == CALLER_ANSWER_MAX ? -EFBIG : -EAGAIN;
 	length = body_length(c->answer, end + 2);
-	if (length < 0 || sscanf(c->answer, "HTTP/1.1 %3d ", status) != 1)
+	*status = status_of(c->answer);
+	if (length < 0 || *status < 0)
 		return -EPROTO;
 	*body = end + 4;
 	if ((size_t)length > CALLER_ANSWER_MAX - (size_t)(*body - c->answer))

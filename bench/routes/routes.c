@@ -164,8 +164,8 @@ static int start(struct routes *r, size_t i)
 	return ret ? bad_answer(r, routes_of[r->attr.route].path, ret, &r->callers[i]) : 0;
 }
 
-/* 1 when its answer is whole. */
-static int take(struct routes *r, size_t i, routes_fn *fn, void *arg)
+/* 1 when its answer is whole, since now_ns. */
+static int take(struct routes *r, size_t i, uint64_t *now_ns, routes_fn *fn, void *arg)
 {
 	struct caller *c = &r->callers[i];
 	const char *answer;
@@ -176,7 +176,8 @@ static int take(struct routes *r, size_t i, routes_fn *fn, void *arg)
 		return 0;
 	if (ret || !strstr(answer, routes_of[r->attr.route].has))
 		return bad_answer(r, routes_of[r->attr.route].path, ret, c);
-	fn(arg, sl_clock_ns() - c->begin_ns);
+	*now_ns = sl_clock_ns();
+	fn(arg, *now_ns - c->begin_ns);
 	return 1;
 }
 
@@ -197,10 +198,12 @@ int routes_run(struct routes *r, uint64_t until_ns, routes_fn *fn, void *arg)
 			return failed(r, n ? -errno : -ETIMEDOUT, "%s: it does not answer",
 				      r->attr.url);
 		for (int i = 0; i < n && ret >= 0; i++) {
-			ret = take(r, ready[i].data.u32, fn, arg);
+			uint64_t now_ns = 0;
+
+			ret = take(r, ready[i].data.u32, &now_ns, fn, arg);
 			if (ret <= 0)
 				continue;
-			if (sl_clock_ns() < until_ns)
+			if (now_ns < until_ns)
 				ret = start(r, ready[i].data.u32);
 			else
 				n_out--;
@@ -213,7 +216,8 @@ int routes_run(struct routes *r, uint64_t until_ns, routes_fn *fn, void *arg)
 
 static int connect_all(struct routes *r, const struct addrinfo *to)
 {
-	struct epoll_event e = { .events = EPOLLIN };
+	/* Told once of each piece: it is read whole, so there is nothing to tell of again. */
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
 	int ret = 0;
 
 	for (; r->n_open < r->attr.n_callers && !ret; r->n_open += !ret) {
