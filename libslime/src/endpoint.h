@@ -7,6 +7,7 @@
 #ifndef SL_ENDPOINT_H
 #define SL_ENDPOINT_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -133,20 +134,34 @@ struct slime_endpoint {
 	struct sl_kind_counters served; /* by [token]: besides those of SLIME_KIND_SERVE */
 };
 
-/*
- * Enter the endpoint for a submit: 0 and the connection, which stays until sl_endpoint_leave();
- * else -ENOTCONN (connecting, broken, closed) and nothing to leave.
+/* The connection, for who keeps his layer's down() from returning: NULL when it is not to be used.
  */
-int sl_endpoint_enter(struct slime_endpoint *ep, struct sl_conn **out);
-void sl_endpoint_leave(struct slime_endpoint *ep);
-
-/* The same for who keeps his layer's down() from returning: NULL when it is not to be used. */
 static inline struct sl_conn *sl_endpoint_conn(struct slime_endpoint *ep)
 {
 	if (atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTED ||
 	    atomic_load_explicit(&ep->shut, memory_order_relaxed))
 		return NULL;
 	return atomic_load_explicit(&ep->conn, memory_order_relaxed);
+}
+
+/*
+ * Enter the endpoint for a submit: 0 and the connection, which stays until sl_endpoint_leave();
+ * else -ENOTCONN (connecting, broken, closed) and nothing to leave.
+ */
+static inline int sl_endpoint_enter(struct slime_endpoint *ep, struct sl_conn **out)
+{
+	/* First be counted, then look: went_down() does it the other way round. */
+	atomic_fetch_add(&ep->n_submitting, 1);
+	*out = sl_endpoint_conn(ep);
+	if (*out)
+		return 0;
+	atomic_fetch_sub(&ep->n_submitting, 1);
+	return -ENOTCONN;
+}
+
+static inline void sl_endpoint_leave(struct slime_endpoint *ep)
+{
+	atomic_fetch_sub_explicit(&ep->n_submitting, 1, memory_order_release);
 }
 
 /*

@@ -4,22 +4,6 @@
 
 #include "src/endpoint.h"
 
-int sl_endpoint_enter(struct slime_endpoint *ep, struct sl_conn **out)
-{
-	/* First be counted, then look: went_down() does it the other way round. */
-	atomic_fetch_add(&ep->n_submitting, 1);
-	*out = sl_endpoint_conn(ep);
-	if (*out)
-		return 0;
-	atomic_fetch_sub(&ep->n_submitting, 1);
-	return -ENOTCONN;
-}
-
-void sl_endpoint_leave(struct slime_endpoint *ep)
-{
-	atomic_fetch_sub_explicit(&ep->n_submitting, 1, memory_order_release);
-}
-
 static void add(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);

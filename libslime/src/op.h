@@ -168,7 +168,9 @@ const struct slime_xfer *sl_work_skip(struct sl_work *w);
  */
 static inline const struct slime_xfer *sl_work_at(struct sl_work *w)
 {
-	if (w->piece < w->n && !w->block && w->xfers[w->piece].len)
+	if (w->piece >= w->n)
+		return NULL;
+	if (!w->block && w->xfers[w->piece].len)
 		return &w->xfers[w->piece];
 	return sl_work_skip(w);
 }

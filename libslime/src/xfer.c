@@ -19,7 +19,7 @@ static bool within(uint64_t offset, uint64_t len, uint64_t stride, uint32_t coun
 }
 
 /* Whose regions they are, and what they grant. */
-static int check_regions(struct slime_endpoint *ep, struct sl_conn *conn,
+static inline int check_regions(struct slime_endpoint *ep, struct sl_conn *conn,
 			 const struct slime_xfer *x, uint32_t access)
 {
 	if (!x->local || !x->remote || x->local->ctx != ep->ctx ||
@@ -34,7 +34,7 @@ static int check_regions(struct slime_endpoint *ep, struct sl_conn *conn,
 }
 
 /* Whether the piece lies within its regions. */
-static bool fits(const struct slime_xfer *x)
+static inline bool fits(const struct slime_xfer *x)
 {
 	uint64_t local = x->local->region->len;
 	uint64_t remote = x->remote->len;
@@ -62,34 +62,38 @@ struct sum {
 	size_t n_runs; /* of pieces with the same local region */
 };
 
-static int check_batch(struct slime_endpoint *ep, struct sl_conn *conn,
-		       const struct slime_xfer *xfers, size_t n, uint32_t access, struct sum *out)
+/* The piece after x, with the regions of that one or with others. */
+static inline int check_piece(struct slime_endpoint *ep, struct sl_conn *conn,
+			      const struct slime_xfer *last, const struct slime_xfer *x,
+			      uint32_t access, struct sum *sum)
 {
-	const struct slime_mr *local = NULL;
-	const struct slime_remote_mr *remote = NULL;
-	struct sum sum = { 0 };
+	if (!last || x->local != last->local || x->remote != last->remote) {
+		int ret = check_regions(ep, conn, x, access);
 
-	if (n && !xfers)
-		return -EINVAL;
-	for (size_t i = 0; i < n; i++) {
-		const struct slime_xfer *x = &xfers[i];
-
-		if (x->local != local || x->remote != remote || !local) {
-			int ret = check_regions(ep, conn, x, access);
-
-			if (ret)
-				return ret;
-			sum.n_runs += x->local != local;
-			local = x->local;
-			remote = x->remote;
-		}
-		if (!fits(x))
-			return -ERANGE;
-		if (!add_bytes(&sum.bytes, x))
-			return -EINVAL;
+		if (ret)
+			return ret;
+		sum->n_runs += !last || x->local != last->local;
 	}
-	*out = sum;
-	return 0;
+	if (!fits(x))
+		return -ERANGE;
+	return add_bytes(&sum->bytes, x) ? 0 : -EINVAL;
+}
+
+static inline int check_batch(struct slime_endpoint *ep, struct sl_conn *conn,
+			      const struct slime_xfer *xfers, size_t n, uint32_t access,
+			      struct sum *out)
+{
+	int ret;
+
+	*out = (struct sum){ 0 };
+	if (!n)
+		return 0;
+	if (!xfers)
+		return -EINVAL;
+	ret = check_piece(ep, conn, NULL, xfers, access, out);
+	for (size_t i = 1; i < n && !ret; i++)
+		ret = check_piece(ep, conn, &xfers[i - 1], &xfers[i], access, out);
+	return ret;
 }
 
 /* ---- the regions an op holds: one count for each run of pieces of the same one ---- */
@@ -189,7 +193,7 @@ static void xfer_imm_finished(struct slime_op *op)
 }
 
 /* The op is begun, and the endpoint entered. */
-static int hand_over(struct slime_endpoint *ep, struct sl_conn *conn, struct slime_op *op)
+static inline int hand_over(struct slime_endpoint *ep, struct sl_conn *conn, struct slime_op *op)
 {
 	bool imm = op->work.kind == SLIME_KIND_WRITE_IMM;
 	int ret = hold_runs(op->work.xfers, op->work.n_runs);
@@ -219,9 +223,10 @@ release:
 	return ret;
 }
 
-static int submit(struct slime_endpoint *ep, enum slime_op_kind kind,
-		  const struct slime_xfer *xfers, size_t n, uint32_t flags, uint32_t imm,
-		  struct slime_op *op)
+/* For each kind by itself. */
+__attribute__((always_inline)) static inline int
+submit(struct slime_endpoint *ep, enum slime_op_kind kind, const struct slime_xfer *xfers, size_t n,
+       uint32_t flags, uint32_t imm, struct slime_op *op)
 {
 	uint32_t access =
 		kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;

@@ -290,7 +290,10 @@ static const struct {
 	{ "tcp-call-among-idle", SLIME_TRANSPORT_TCP, call, true },
 	{ "tcp-read", SLIME_TRANSPORT_TCP, read_one, false },
 	{ "tcp-pieces", SLIME_TRANSPORT_TCP, read_many, false },
-	{ "rdma-chain", SLIME_TRANSPORT_RDMA, read_chain, false }, /* linked with fakeverbs */
+	/* Linked with fakeverbs. */
+	{ "rdma-call", SLIME_TRANSPORT_RDMA, call, false },
+	{ "rdma-read", SLIME_TRANSPORT_RDMA, read_one, false },
+	{ "rdma-chain", SLIME_TRANSPORT_RDMA, read_chain, false },
 };
 
 int main(int argc, char **argv)

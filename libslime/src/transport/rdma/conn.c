@@ -420,6 +420,8 @@ static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
 	c->given = calloc(c->t->base.env->attr->max_regions, sizeof(*c->given));
 	if (!c->wrs || !c->sges || !c->given)
 		return -ENOMEM;
+	for (unsigned i = 0; i < RDMA_SENDS; i++)
+		c->wrs[i].sg_list = &c->sges[i * RDMA_SGES];
 	ret = rdma_candidate_read(&c->peer, attr->candidate, attr->candidate_len);
 	if (!ret)
 		ret = make_proofs(c, attr);

@@ -151,19 +151,23 @@ void rdma_key_put(struct rdma_conn *c, struct rdma_key *k)
 	send_frame(c, RDMA_WITHDRAWN, k->id, k->generation);
 }
 
-bool rdma_key_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
+static __attribute__((noinline)) bool is_stale(struct rdma_conn *c, const struct slime_remote_mr *r)
 {
-	struct rdma_conn *c = rdma_conn_of(conn);
 	struct rdma_key *k;
 	bool stale;
 
-	if (!atomic_load_explicit(&c->n_stale, memory_order_relaxed))
-		return false;
 	pthread_mutex_lock(&c->lock);
 	k = find(c, r->id, r->generation);
 	stale = k && k->state == RDMA_KEY_STALE;
 	pthread_mutex_unlock(&c->lock);
 	return stale;
+}
+
+bool rdma_key_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
+{
+	struct rdma_conn *c = rdma_conn_of(conn);
+
+	return atomic_load_explicit(&c->n_stale, memory_order_relaxed) && is_stale(c, r);
 }
 
 /* ---- what the peer says of them ---- */

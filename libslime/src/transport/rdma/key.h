@@ -57,6 +57,18 @@ struct rdma_told {
 	uint64_t until_ns;   /* when the peer must have acknowledged it */
 };
 
+/* The key for r among a connection's, where that is the first of its bucket and READY, as nearly all
+ * are; NULL: as rdma_key_get() says. Under lock. */
+static inline struct rdma_key *rdma_key_at_hand(struct rdma_key *const keys[RDMA_BUCKETS],
+						const struct slime_remote_mr *r)
+{
+	struct rdma_key *k = keys[r->id % RDMA_BUCKETS];
+
+	return k && k->id == r->id && k->generation == r->generation && k->state == RDMA_KEY_READY
+		       ? k
+		       : NULL;
+}
+
 /* The key for r: 0, -EINPROGRESS (not there yet; to be asked for), or what was answered. Under
  * lock.
  */

@@ -6,14 +6,6 @@
 #include "base/log.h"
 #include "src/transport/rdma/rdma.h"
 
-/* A restricted region has two lives in a domain: as memory of ours, and with the rights it grants.
- */
-static _Atomic(struct rdma_mr *) *place_of(struct rdma_domain *d, const struct sl_region *r,
-					   enum rdma_mr_use use)
-{
-	return &d->mrs[2 * r->id + (use == RDMA_MR_SHOWN && r->restricted)];
-}
-
 static uint32_t access_for(const struct sl_region *r, enum rdma_mr_use use)
 {
 	return use == RDMA_MR_SHOWN || !r->restricted ? r->access : 0;
@@ -22,14 +14,6 @@ static uint32_t access_for(const struct sl_region *r, enum rdma_mr_use use)
 static struct rdma_mr *load(_Atomic(struct rdma_mr *) *place)
 {
 	return atomic_load_explicit(place, memory_order_acquire);
-}
-
-/* Without mr_lock. Who sees this region's generation sees a state that is not from before it: see
- * begin_to_register(). */
-static bool is_ready_for(const struct rdma_mr *mr, const struct sl_region *r)
-{
-	return atomic_load_explicit(&mr->generation, memory_order_acquire) == r->generation &&
-	       atomic_load_explicit(&mr->state, memory_order_acquire) == RDMA_MR_READY;
 }
 
 static unsigned n_parts(const struct rdma_mr *mr)
@@ -326,7 +310,7 @@ static int take_failure(struct rdma_mr *mr)
 static int look(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
 		struct rdma_mr **out)
 {
-	_Atomic(struct rdma_mr *) *place = place_of(d, r, use);
+	_Atomic(struct rdma_mr *) *place = rdma_mr_place(d, r, use);
 	struct rdma_mr *mr = load(place);
 	uint32_t state;
 
@@ -352,10 +336,10 @@ static int look(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_u
 int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
 		struct rdma_mr **out)
 {
-	struct rdma_mr *mr = load(place_of(d, r, use));
+	struct rdma_mr *mr = load(rdma_mr_place(d, r, use));
 	int ret;
 
-	if (mr && is_ready_for(mr, r)) {
+	if (mr && rdma_mr_is_ready_for(mr, r)) {
 		*out = mr;
 		return 0;
 	}
@@ -367,9 +351,9 @@ int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_u
 
 void rdma_mr_begin(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use)
 {
-	struct rdma_mr *mr = load(place_of(d, r, use));
+	struct rdma_mr *mr = load(rdma_mr_place(d, r, use));
 
-	if (mr && is_ready_for(mr, r))
+	if (mr && rdma_mr_is_ready_for(mr, r))
 		return;
 	pthread_mutex_lock(&d->t->mr_lock);
 	(void)look(d, r, use, NULL);
@@ -379,7 +363,7 @@ void rdma_mr_begin(struct rdma_domain *d, const struct sl_region *r, enum rdma_m
 void rdma_mr_progress(struct rdma_domain *d, const struct sl_region *r,
 		      struct slime_mr_progress *out)
 {
-	struct rdma_mr *mr = load(place_of(d, r, RDMA_MR_OURS));
+	struct rdma_mr *mr = load(rdma_mr_place(d, r, RDMA_MR_OURS));
 
 	pthread_mutex_lock(&d->t->mr_lock);
 	if (mr && mr->wanted && atomic_load(&mr->generation) == r->generation) {

@@ -121,6 +121,32 @@ static inline uint64_t rdma_chunk_left(unsigned shift, uint64_t addr)
 	return (((addr >> shift) + 1) << shift) - addr;
 }
 
+/* Without a lock. Who sees this region's generation sees a state that is not from before it: see
+ * begin_to_register(). */
+static inline bool rdma_mr_is_ready_for(const struct rdma_mr *mr, const struct sl_region *r)
+{
+	return atomic_load_explicit(&mr->generation, memory_order_acquire) == r->generation &&
+	       atomic_load_explicit(&mr->state, memory_order_acquire) == RDMA_MR_READY;
+}
+
+/* Where one is found. A restricted region has two lives in a domain: as memory of ours, and with
+ * the rights it grants. */
+static inline _Atomic(struct rdma_mr *) *rdma_mr_place(struct rdma_domain *d,
+						       const struct sl_region *r,
+						       enum rdma_mr_use use)
+{
+	return &d->mrs[2 * r->id + (use == RDMA_MR_SHOWN && r->restricted)];
+}
+
+/* The region for our own use, if it is registered; NULL: as rdma_mr_get() says. */
+static inline struct rdma_mr *rdma_mr_at_hand(struct rdma_domain *d, const struct sl_region *r)
+{
+	struct rdma_mr *mr = atomic_load_explicit(rdma_mr_place(d, r, RDMA_MR_OURS),
+						  memory_order_acquire);
+
+	return mr && rdma_mr_is_ready_for(mr, r) ? mr : NULL;
+}
+
 /*
  * The region, registered: 0, or -EINPROGRESS (its users are run when a worker is done), or why it
  * cannot be. The caller keeps it from being withdrawn. Any thread.

@@ -57,11 +57,14 @@ void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, s
 	enum sl_area area = sl_msg_area(m->kind);
 	struct rdma_qp *q = c->lead;
 	struct ibv_send_wr *wr = &c->wrs[n];
-	struct ibv_sge *sge = &c->sges[n * RDMA_SGES];
+	struct ibv_sge *sge = wr->sg_list;
 	uint32_t number = q->head + n;
 	uint8_t *frame;
 
-	*wr = (struct ibv_send_wr){ .sg_list = sge, .num_sge = 1 };
+	/* Not as a whole, since no device looks at the rest. */
+	wr->next = NULL;
+	wr->num_sge = 1;
+	wr->send_flags = 0;
 	frame = area != SL_AREAS && m->len ? prepare_slot(c, m, area, wr, sge)
 					   : prepare_frame(q, number, wr, sge);
 	rdma_frame_write(m, frame);
@@ -78,7 +81,7 @@ void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, s
 	};
 	rdma_qp_number(q, wr, number, op || m->kind == RDMA_READY || m->kind == RDMA_BYE);
 	if (n)
-		c->wrs[n - 1].next = wr;
+		wr[-1].next = wr;
 }
 
 static void post_chain(struct rdma_conn *c, uint32_t n)

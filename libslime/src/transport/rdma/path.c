@@ -58,8 +58,6 @@ static void weigh_all(struct rdma_conn *c)
 
 void rdma_path_took(struct rdma_path *p, uint64_t n_bytes)
 {
-	if (p->c->n_paths == 1)
-		return;
 	p->c->moved_ns = sl_clock_ns();
 	rdma_share_begin(&p->share, n_bytes, p->c->moved_ns);
 }

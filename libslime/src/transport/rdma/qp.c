@@ -445,15 +445,6 @@ int rdma_qp_post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n)
 	return ret;
 }
 
-void rdma_qp_number(struct rdma_qp *q, struct ibv_send_wr *wr, uint32_t number, bool must_signal)
-{
-	wr->wr_id = q->wr_id | number;
-	if (must_signal || number + 1 - q->signaled >= RDMA_SENDS / 4) {
-		wr->send_flags |= IBV_SEND_SIGNALED;
-		q->signaled = number + 1;
-	}
-}
-
 int rdma_qp_probe(struct rdma_qp *q)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };

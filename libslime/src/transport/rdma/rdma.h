@@ -264,9 +264,22 @@ static inline struct rdma_sent *rdma_qp_entry(struct rdma_qp *q, uint32_t number
  */
 int rdma_qp_post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n);
 
-/* Set request number's wr_id, and whether it is signaled: when it must be, or for the sake of room
- * in the queue. Numbers in their order. Under the connection's lock. */
-void rdma_qp_number(struct rdma_qp *q, struct ibv_send_wr *wr, uint32_t number, bool must_signal);
+/* Request number is signaled. Numbers in their order. Under the connection's lock. */
+static inline void rdma_qp_signal(struct rdma_qp *q, struct ibv_send_wr *wr, uint32_t number)
+{
+	wr->send_flags |= IBV_SEND_SIGNALED;
+	q->signaled = number + 1;
+}
+
+/* Set request number's wr_id, and have it signaled when it must be, or for the sake of room in the
+ * queue. As rdma_qp_signal(). */
+static inline void rdma_qp_number(struct rdma_qp *q, struct ibv_send_wr *wr, uint32_t number,
+				  bool must_signal)
+{
+	wr->wr_id = q->wr_id | number;
+	if (must_signal || number + 1 - q->signaled >= RDMA_SENDS / 4)
+		rdma_qp_signal(q, wr, number);
+}
 
 /* A write of nothing, to see that it is answered; room was there. As rdma_qp_post(). */
 int rdma_qp_probe(struct rdma_qp *q);
@@ -393,7 +406,7 @@ struct rdma_conn {
 	unsigned n_tell;	 /* ends of rails that the peer is to be told */
 	unsigned n_moving;	 /* rails with requests that wait for room elsewhere */
 	struct ibv_send_wr *wrs; /* where chains are built; RDMA_SENDS of them */
-	struct ibv_sge *sges;	 /* RDMA_SGES for each */
+	struct ibv_sge *sges;	 /* RDMA_SGES for each, which is its sg_list */
 	struct sl_msg msgs[SL_RING_ENTRIES + RDMA_CONTROLS]; /* that found no room */
 	unsigned msgs_first, n_msgs;
 	uint64_t taken, taken_told;

@@ -98,7 +98,8 @@ struct chain {
 	uint32_t n;
 	uint32_t room;
 	uint64_t bytes;
-	uint64_t share; /* how many there may be */
+	uint64_t share;		/* how many there may be */
+	struct rdma_sent *last; /* the record of the last request, of one-sided work */
 };
 
 /* What a request needs to know of the piece that the work stands at. */
@@ -109,6 +110,7 @@ struct place {
 	uint64_t local;	 /* its address here */
 	uint64_t remote; /* and there */
 	uint64_t left;	 /* bytes of its block */
+	const uint32_t *rkeys; /* by rail of the peer's */
 };
 
 /* p is where the work stands, in x; its regions are known. */
@@ -134,26 +136,38 @@ static int check_key(const struct sl_work *w, const struct place *p)
 	return p->left > k->len || at > k->len - p->left ? -ERANGE : 0;
 }
 
-/* Both regions of the piece: -EINPROGRESS: not yet. */
-static int resolve(struct rdma_conn *c, struct sl_work *w, const struct slime_xfer *x,
-		   struct place *p)
+/* The regions of a piece that are not at hand. */
+static __attribute__((cold, noinline)) int look_up(struct rdma_conn *c, const struct slime_xfer *x,
+						   struct place *p)
 {
-	int ret = 0, of_key = 0;
-
-	if (!p->x || p->x->local != x->local)
-		ret = rdma_mr_get(c->offer->domain, x->local->region, RDMA_MR_OURS, &p->mr);
-	if (!p->x || p->x->remote != x->remote)
-		of_key = rdma_key_get(c, x->remote, &p->key);
+	int ret = rdma_mr_get(c->offer->domain, x->local->region, RDMA_MR_OURS, &p->mr);
 	/* Both are asked for before either is waited for. */
+	int of_key = rdma_key_get(c, x->remote, &p->key);
+
 	if (ret && ret != -EINPROGRESS)
 		return ret;
-	if (of_key || ret)
-		return of_key ? of_key : ret;
+	return of_key ? of_key : ret;
+}
+
+/* Both regions of the piece: -EINPROGRESS: not yet. */
+static inline int resolve(struct rdma_conn *c, const struct sl_work *w, const struct slime_xfer *x,
+			  struct place *p)
+{
+	int ret;
+
+	if (!p->x || p->x->local != x->local || p->x->remote != x->remote) {
+		p->mr = rdma_mr_at_hand(c->offer->domain, x->local->region);
+		p->key = rdma_key_at_hand(c->keys, x->remote);
+		ret = p->mr && p->key ? 0 : look_up(c, x, p);
+		if (ret)
+			return ret;
+	}
 	stand(p, w, x);
 	ret = check_key(w, p);
-	if (!ret && !rdma_key_at(p->key, p->remote))
-		ret = -EINPROGRESS;
-	return ret;
+	if (ret)
+		return ret;
+	p->rkeys = rdma_key_at(p->key, p->remote);
+	return p->rkeys ? 0 : -EINPROGRESS;
 }
 
 /* Ask for what the work will need further on. */
@@ -228,45 +242,54 @@ static bool continues(const struct rdma_mr *mr, const struct rdma_nic *nic,
 	       rdma_mr_part(mr, nic->index, addr)->lkey == last->lkey;
 }
 
+/* The piece that the work stands at, if it follows at the peer on len bytes from p on. */
+static inline const struct slime_xfer *next_adjacent(struct sl_work *w, const struct place *p,
+						     uint32_t len)
+{
+	const struct slime_xfer *x = sl_work_at(w);
+
+	return x && x->remote == p->x->remote && x->local == p->x->local &&
+			       p->key->addr + sl_work_remote_offset(w, x) == p->remote + len
+		       ? x
+		       : NULL;
+}
+
 /*
  * Adjacent pieces go into one request: those that follow each other at the peer, and here as well
  * into one entry of its list, or else into the next as long as there are some. Returns the bytes of
- * the request, whose first len are there.
+ * the request, whose first len are there, and which goes on with x.
  */
-static uint32_t extend(struct chain *ch, struct sl_work *w, const struct place *p,
-		       struct ibv_send_wr *wr, uint32_t len, uint32_t max)
+static __attribute__((noinline)) uint32_t extend(const struct rdma_nic *nic, struct sl_work *w,
+						 const struct place *p, const struct slime_xfer *x,
+						 struct ibv_send_wr *wr, uint32_t len, uint32_t max)
 {
 	struct place here = *p;
-	const struct slime_xfer *x;
 
-	while (len < max && (x = sl_work_at(w)) && x->remote == p->x->remote &&
-	       x->local == p->x->local) {
+	do {
 		struct ibv_sge *last = &wr->sg_list[wr->num_sge - 1];
 		struct ibv_sge *next = last + 1;
 		bool joins;
 
 		stand(&here, w, x);
-		if (here.remote != p->remote + len)
-			break;
-		joins = continues(p->mr, ch->q->nic, last, here.local);
-		if ((!joins && wr->num_sge == (int)ch->q->nic->n_sges) || check_key(w, &here))
+		joins = continues(p->mr, nic, last, here.local);
+		if ((!joins && wr->num_sge == (int)nic->n_sges) || check_key(w, &here))
 			break;
 		if (joins) {
 			struct ibv_sge sge;
 
-			len += take_stretch(w, &here, ch->q->nic, max - len, &sge);
+			len += take_stretch(w, &here, nic, max - len, &sge);
 			last->length += sge.length;
 		} else {
-			len += take_stretch(w, &here, ch->q->nic, max - len, next);
+			len += take_stretch(w, &here, nic, max - len, next);
 			wr->num_sge++;
 		}
-	}
+	} while (len < max && (x = next_adjacent(w, p, len)));
 	return len;
 }
 
 /* The next request of w, which is op's, or a copy that stands elsewhere in it. */
-static void add_request(struct chain *ch, struct slime_op *op, struct sl_work *w,
-			const struct place *p)
+static inline void add_request(struct chain *ch, struct slime_op *op, struct sl_work *w,
+			       const struct place *p)
 {
 	struct rdma_conn *c = ch->c;
 	struct rdma_qp *q = ch->q;
@@ -274,6 +297,7 @@ static void add_request(struct chain *ch, struct slime_op *op, struct sl_work *w
 	uint32_t number = q->head + ch->n;
 	uint32_t max = request_max(ch, p);
 	struct rdma_sent *s = rdma_qp_entry(q, number);
+	const struct slime_xfer *x;
 	uint32_t len;
 
 	*s = (struct rdma_sent){
@@ -285,32 +309,31 @@ static void add_request(struct chain *ch, struct slime_op *op, struct sl_work *w
 	};
 	/* Not as a whole, since no device looks at the rest. */
 	wr->next = NULL;
-	wr->sg_list = &c->sges[ch->n * RDMA_SGES];
 	wr->num_sge = 1;
 	wr->opcode = is_write(op) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
 	wr->send_flags = 0;
 	wr->wr.rdma.remote_addr = p->remote;
-	wr->wr.rdma.rkey = rdma_key_at(p->key, p->remote)[q->path->peer_rail];
+	wr->wr.rdma.rkey = p->rkeys[q->path->peer_rail];
 	len = take_stretch(w, p, q->nic, max, wr->sg_list);
-	len = extend(ch, w, p, wr, len, max);
+	if (len < max && (x = next_adjacent(w, p, len)))
+		len = extend(q->nic, w, p, x, wr, len, max);
 	if (is_write(op) && len <= q->max_inline && !p->mr->is_device)
 		wr->send_flags = IBV_SEND_INLINE;
 	s->len = len;
 	p->key->n_inflight++;
 	rdma_qp_number(q, wr, number, false);
 	if (ch->n)
-		c->wrs[ch->n - 1].next = wr;
+		wr[-1].next = wr;
 	ch->n++;
 	ch->bytes += len;
+	ch->last = s;
 }
 
 /* The last request of the chain says when this part of the op is done. */
 static void close_part(struct chain *ch, struct slime_op *op)
 {
-	uint32_t number = ch->q->head + ch->n - 1;
-
-	rdma_qp_entry(ch->q, number)->last = true;
-	rdma_qp_number(ch->q, &ch->c->wrs[ch->n - 1], number, true);
+	ch->last->last = true;
+	rdma_qp_signal(ch->q, &ch->c->wrs[ch->n - 1], ch->q->head + ch->n - 1);
 	PARTS(op)++;
 }
 
@@ -322,6 +345,7 @@ static void add_imm(struct chain *ch, struct slime_op *op)
 	};
 
 	rdma_msg_prepare(ch->c, ch->n++, &m, op);
+	ch->last = NULL;
 	PARTS(op)++;
 	FLAGS(op) |= SAID;
 }
@@ -381,7 +405,8 @@ static int add_op(struct chain *ch, struct slime_op *op)
 		else
 			ret = -EAGAIN;
 	}
-	if (ch->n > begin && !rdma_qp_entry(ch->q, ch->q->head + ch->n - 1)->last)
+	/* An immediate behind them is one. */
+	if (ch->n > begin && ch->last)
 		close_part(ch, op);
 	return ret;
 }
@@ -421,9 +446,9 @@ static void let_go(struct rdma_conn *c)
 
 /* What one queue pair takes of the works, in one post; why it took no more: 0 they are all posted,
  * or as add_op(). */
-static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint64_t share)
+static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint32_t room, uint64_t share)
 {
-	struct chain ch = { .c = c, .q = q, .room = rdma_qp_room(q), .share = share };
+	struct chain ch = { .c = c, .q = q, .room = room, .share = share };
 	int ret = 0;
 	int err;
 
@@ -441,7 +466,8 @@ static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint64_t share)
 	if (!ch.n)
 		return ret;
 	q->n_bytes += ch.bytes;
-	rdma_path_took(q->path, ch.bytes);
+	if (c->n_paths > 1)
+		rdma_path_took(q->path, ch.bytes);
 	err = rdma_qp_post(q, c->wrs, ch.n);
 	if (!err)
 		return ret;
@@ -463,7 +489,7 @@ static bool is_to_be_measured(const struct rdma_path *p, uint64_t len)
 
 /* The first to be done with the next of len bytes, of those with room; from the one on that is
  * next. */
-static struct rdma_qp *pick(struct rdma_conn *c, uint64_t len)
+static __attribute__((noinline)) struct rdma_qp *pick_one(struct rdma_conn *c, uint64_t len)
 {
 	uint64_t more = len < SHARE_MIN ? len : SHARE_MIN;
 	struct rdma_qp *best = NULL;
@@ -483,6 +509,14 @@ static struct rdma_qp *pick(struct rdma_conn *c, uint64_t len)
 	if (best)
 		c->next_qp = best->index + 1;
 	return best;
+}
+
+/* The same where there may be only one, which may have no room. */
+static inline struct rdma_qp *pick(struct rdma_conn *c, uint64_t len)
+{
+	if (c->n_qps > 1)
+		return pick_one(c, len);
+	return c->qps[0]->path->usable ? c->qps[0] : NULL;
 }
 
 /* What one of several queue pairs takes of the op that is next before another has its turn. */
@@ -522,6 +556,7 @@ static bool repeat(struct rdma_conn *c, struct rdma_sent *s)
 		while (ch.n < ch.room && ch.bytes < ch.share && (x = sl_work_at(&w)) &&
 		       !rdma_mr_get(c->offer->domain, x->local->region, RDMA_MR_OURS, &p.mr)) {
 			stand(&p, &w, x);
+			p.rkeys = rdma_key_at(p.key, p.remote);
 			add_request(&ch, op, &w, &p);
 		}
 		if (!ch.n)
@@ -532,7 +567,8 @@ static bool repeat(struct rdma_conn *c, struct rdma_sent *s)
 		s->block = w.block;
 		s->len -= (uint32_t)ch.bytes;
 		ch.q->n_bytes += ch.bytes;
-		rdma_path_took(ch.q->path, ch.bytes);
+		if (c->n_paths > 1)
+			rdma_path_took(ch.q->path, ch.bytes);
 		if (rdma_qp_post(ch.q, c->wrs, ch.n))
 			rdma_path_fail_locked(ch.q->path, -EIO, "requests cannot be posted");
 	}
@@ -556,7 +592,7 @@ static bool repeat_all(struct rdma_conn *c, struct rdma_qp *q)
 	return true;
 }
 
-static bool move(struct rdma_conn *c)
+static __attribute__((cold, noinline)) bool move(struct rdma_conn *c)
 {
 	for (unsigned i = 0; i < c->n_paths && c->n_moving; i++) {
 		struct rdma_path *p = &c->paths[i];
@@ -571,12 +607,17 @@ static bool move(struct rdma_conn *c)
 	return true;
 }
 
-void rdma_work_pump(struct rdma_conn *c)
+static bool may_work(const struct rdma_conn *c)
+{
+	return rdma_state(c) == RDMA_CONN_UP &&
+	       !atomic_load_explicit(&c->ending, memory_order_relaxed);
+}
+
+/* While it may. */
+static void pump(struct rdma_conn *c)
 {
 	int ret = 0;
 
-	if (rdma_state(c) != RDMA_CONN_UP || atomic_load_explicit(&c->ending, memory_order_relaxed))
-		return;
 	if (c->n_moving && !move(c))
 		return;
 	if (!c->n_held && !sl_list_empty(&c->held))
@@ -584,13 +625,20 @@ void rdma_work_pump(struct rdma_conn *c)
 	while (!sl_list_empty(&c->works) && ret != -EINPROGRESS && ret != -EBUSY) {
 		const struct slime_op *op = SL_CONTAINER_OF(c->works.next, struct slime_op, link);
 		struct rdma_qp *q = ret == -EXDEV ? c->lead : pick(c, op->work.total);
+		uint32_t room = q ? rdma_qp_room(q) : 0;
 
-		if (!q || !rdma_qp_room(q))
+		if (!room)
 			return;
-		ret = pump_qp(c, q, share_of(c, q->path));
+		ret = pump_qp(c, q, room, share_of(c, q->path));
 	}
 	if (ret == -EINPROGRESS)
 		look_ahead_all(c);
+}
+
+void rdma_work_pump(struct rdma_conn *c)
+{
+	if (may_work(c))
+		pump(c);
 }
 
 int rdma_submit(struct sl_conn *conn, struct slime_op *op)
@@ -600,11 +648,11 @@ int rdma_submit(struct sl_conn *conn, struct slime_op *op)
 	int ret = -ENOTCONN;
 
 	pthread_mutex_lock(&c->lock);
-	if (rdma_state(c) == RDMA_CONN_UP && !atomic_load(&c->ending)) {
+	if (may_work(c)) {
 		PARTS(op) = STATUS(op) = FLAGS(op) = 0;
 		sl_list_append(&c->works, &op->link);
 		atomic_store_explicit(posting, 1, memory_order_relaxed);
-		rdma_work_pump(c);
+		pump(c);
 		atomic_store_explicit(posting, 0, memory_order_relaxed);
 		ret = 0;
 	}
