@@ -20,7 +20,7 @@ static bool within(uint64_t offset, uint64_t len, uint64_t stride, uint32_t coun
 
 /* Whose regions they are, and what they grant. */
 static inline int check_regions(struct slime_endpoint *ep, struct sl_conn *conn,
-			 const struct slime_xfer *x, uint32_t access)
+				const struct slime_xfer *x, uint32_t access)
 {
 	if (!x->local || !x->remote || x->local->ctx != ep->ctx ||
 	    x->remote->owner != conn->peer.context)

@@ -156,7 +156,7 @@ bool rdma_cq_fail(struct rdma_cq *cq)
 
 /* ---- rounds ---- */
 
-static unsigned poll(struct rdma_cq *cq)
+__attribute__((always_inline)) static inline unsigned poll(struct rdma_cq *cq)
 {
 	struct ibv_wc wc[RDMA_POLL];
 	unsigned sum = 0;
@@ -166,9 +166,6 @@ static unsigned poll(struct rdma_cq *cq)
 		n = ibv_poll_cq(cq->ibv, RDMA_POLL, wc);
 		for (int k = 0; k < n; k++)
 			rdma_qp_completed(cq->nic->t, &wc[k]);
-		/* A buffer is back before the peer can know of what it brought. */
-		for (int k = 0; k < n; k++)
-			rdma_qp_flush_completed(cq->nic->t, &wc[k]);
 		sum += n > 0 ? (unsigned)n : 0;
 	}
 	/* Those before the one that it stumbles over may be taken, and nobody has them. */

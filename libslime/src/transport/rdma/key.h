@@ -57,8 +57,8 @@ struct rdma_told {
 	uint64_t until_ns;   /* when the peer must have acknowledged it */
 };
 
-/* The key for r among a connection's, where that is the first of its bucket and READY, as nearly all
- * are; NULL: as rdma_key_get() says. Under lock. */
+/* The key for r among a connection's, where that is the first of its bucket and READY, as nearly
+ * all are; NULL: as rdma_key_get() says. Under lock. */
 static inline struct rdma_key *rdma_key_at_hand(struct rdma_key *const keys[RDMA_BUCKETS],
 						const struct slime_remote_mr *r)
 {

@@ -131,9 +131,8 @@ static inline bool rdma_mr_is_ready_for(const struct rdma_mr *mr, const struct s
 
 /* Where one is found. A restricted region has two lives in a domain: as memory of ours, and with
  * the rights it grants. */
-static inline _Atomic(struct rdma_mr *) *rdma_mr_place(struct rdma_domain *d,
-						       const struct sl_region *r,
-						       enum rdma_mr_use use)
+static inline _Atomic(struct rdma_mr *) *
+rdma_mr_place(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use)
 {
 	return &d->mrs[2 * r->id + (use == RDMA_MR_SHOWN && r->restricted)];
 }
@@ -141,8 +140,8 @@ static inline _Atomic(struct rdma_mr *) *rdma_mr_place(struct rdma_domain *d,
 /* The region for our own use, if it is registered; NULL: as rdma_mr_get() says. */
 static inline struct rdma_mr *rdma_mr_at_hand(struct rdma_domain *d, const struct sl_region *r)
 {
-	struct rdma_mr *mr = atomic_load_explicit(rdma_mr_place(d, r, RDMA_MR_OURS),
-						  memory_order_acquire);
+	struct rdma_mr *mr =
+		atomic_load_explicit(rdma_mr_place(d, r, RDMA_MR_OURS), memory_order_acquire);
 
 	return mr && rdma_mr_is_ready_for(mr, r) ? mr : NULL;
 }

@@ -7,16 +7,27 @@
 
 #define N_MSGS (sizeof(((struct rdma_conn *)NULL)->msgs) / sizeof(struct sl_msg))
 
-/* Where a slot's frame lies among the slots of a direction; its payload follows at the pitch. */
-static size_t slot_offset(enum sl_area area, unsigned slot)
-{
-	unsigned number = slot;
+#define SMALL_PITCH (SL_SLOT_SMALL + RDMA_FRAME_PITCH)
+#define LARGE_PITCH (SL_SLOT_LARGE + RDMA_FRAME_PITCH)
+#define SEND_AREA   (SL_SEND_SLOTS * SMALL_PITCH)
+#define CALL_AREA \
+	(SL_CALL_SLOTS_SMALL * SMALL_PITCH + (SL_CALL_SLOTS - SL_CALL_SLOTS_SMALL) * LARGE_PITCH)
 
-	if (area != SL_AREA_SEND)
-		number += SL_SEND_SLOTS;
-	if (area == SL_AREA_REPLY)
-		number += SL_CALL_SLOTS;
-	return sl_slot_offset(area, slot) + (size_t)number * RDMA_FRAME_PITCH;
+_Static_assert(SEND_AREA + 2 * CALL_AREA == RDMA_SLOTS_LEN, "areas are all slots and their frames");
+_Static_assert(SL_SEND_SLOTS <= SL_CALL_SLOTS_SMALL, "slots of sends are small");
+
+/* Where a slot's frame lies among the slots of a direction; its payload follows at the pitch. */
+static inline uint32_t slot_offset(enum sl_area area, unsigned slot)
+{
+	static const uint32_t begins[SL_AREAS] = {
+		[SL_AREA_REQUEST] = SEND_AREA,
+		[SL_AREA_REPLY] = SEND_AREA + CALL_AREA,
+	};
+
+	if (slot < SL_CALL_SLOTS_SMALL)
+		return begins[area] + slot * SMALL_PITCH;
+	return begins[area] + SL_CALL_SLOTS_SMALL * SMALL_PITCH +
+	       (slot - SL_CALL_SLOTS_SMALL) * LARGE_PITCH;
 }
 
 /* ---- sending ---- */
@@ -34,7 +45,7 @@ uint8_t *rdma_slot(struct sl_conn *conn, enum sl_area area, unsigned slot)
 static uint8_t *prepare_slot(struct rdma_conn *c, const struct sl_msg *m, enum sl_area area,
 			     struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
-	size_t offset = slot_offset(area, m->slot);
+	uint32_t offset = slot_offset(area, m->slot);
 
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr->imm_data = htonl(RDMA_IMM_SLOT(area, m->slot));
@@ -52,7 +63,8 @@ static uint8_t *prepare_frame(struct rdma_qp *q, uint32_t number, struct ibv_sen
 	return q->frames + (size_t)(number % q->n_frames) * RDMA_FRAME_PITCH;
 }
 
-void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, struct slime_op *op)
+static inline void prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m,
+			   struct slime_op *op)
 {
 	enum sl_area area = sl_msg_area(m->kind);
 	struct rdma_qp *q = c->lead;
@@ -82,6 +94,11 @@ void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, s
 	rdma_qp_number(q, wr, number, op || m->kind == RDMA_READY || m->kind == RDMA_BYE);
 	if (n)
 		wr[-1].next = wr;
+}
+
+void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, struct slime_op *op)
+{
+	prepare(c, n, m, op);
 }
 
 static void post_chain(struct rdma_conn *c, uint32_t n)
@@ -131,18 +148,23 @@ void rdma_msg_pump(struct rdma_conn *c)
 	post_chain(c, n);
 }
 
-void rdma_msg_put(struct rdma_conn *c, const struct sl_msg *m)
+/* In a state in which it may be sent. */
+static inline void put(struct rdma_conn *c, const struct sl_msg *m)
 {
-	if (!may_send(c))
-		return;
 	if (!c->n_msgs && !c->n_held && rdma_qp_message_room(c->lead)) {
-		rdma_msg_prepare(c, 0, m, NULL);
+		prepare(c, 0, m, NULL);
 		post_chain(c, 1);
 	} else if (c->n_msgs < N_MSGS) {
 		c->msgs[(c->msgs_first + c->n_msgs++) % N_MSGS] = *m;
 	} else {
 		rdma_conn_fail_locked(c, -ENOBUFS, "more messages than the windows allow");
 	}
+}
+
+void rdma_msg_put(struct rdma_conn *c, const struct sl_msg *m)
+{
+	if (may_send(c))
+		put(c, m);
 }
 
 bool rdma_msg_put_back(struct rdma_conn *c, const struct sl_msg *m)
@@ -161,7 +183,7 @@ void rdma_post(struct sl_conn *conn, const struct sl_msg *m)
 
 	pthread_mutex_lock(&c->lock);
 	if (rdma_state(c) == RDMA_CONN_UP)
-		rdma_msg_put(c, m);
+		put(c, m);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -231,7 +253,8 @@ static bool take_slot(struct rdma_conn *c, const struct ibv_wc *wc)
 		return false;
 	frame = c->offer->in_slots + slot_offset(area, slot);
 	rdma_frame_read(&m, frame);
-	if (sl_msg_area(m.kind) != area || m.slot != slot || !m.len || !sl_msg_valid(&m))
+	if (sl_msg_area(m.kind) != area || m.slot != slot || !m.len ||
+	    m.len > sl_slot_len(area, slot))
 		return false;
 	return c->conn.events->msg(c->conn.owner, &m, frame + RDMA_FRAME_PITCH);
 }
@@ -246,29 +269,42 @@ static void fail_early(struct rdma_conn *c)
 		rdma_conn_fail(c, -EPROTO, "the peer spoke before it proved who it is");
 }
 
+/* What comes before we are up, or when we leave; false: broken protocol. */
+static __attribute__((cold, noinline)) bool take_early_or_late(struct rdma_conn *c,
+							       const struct sl_msg *m)
+{
+	uint32_t state = rdma_state(c);
+
+	if (m->kind == RDMA_READY)
+		rdma_conn_greeted(c, m);
+	else if (state == RDMA_CONN_LEAVING)
+		return m->kind != RDMA_BYE || take_control(c, m);
+	else if (state < RDMA_CONN_UP && !atomic_load(&c->ending))
+		fail_early(c);
+	return true;
+}
+
 void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const struct ibv_wc *wc)
 {
-	struct sl_msg m = { 0 };
 	bool in_slot = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
-	bool ok = true;
-	uint32_t state;
+	struct sl_msg m;
+	bool ok;
 
+	m.head = 0; /* of no kind */
 	if (!in_slot && wc->byte_len == RDMA_FRAME_LEN)
 		rdma_frame_read(&m, q->receives + (size_t)i * RDMA_FRAME_PITCH);
 	rdma_qp_return(q, i);
 	/* Who speaks on has our READY, if its acknowledgement was lost. */
 	if (m.kind != RDMA_READY && rdma_state(c) == RDMA_CONN_GREETING)
 		rdma_conn_heard(c);
-	state = rdma_state(c);
-	rdma_path_spoke(q->path);
-	if (m.kind == RDMA_READY)
-		rdma_conn_greeted(c, &m);
-	else if (state == RDMA_CONN_LEAVING)
-		ok = m.kind != RDMA_BYE || take_control(c, &m);
-	else if (state == RDMA_CONN_UP && !atomic_load(&c->ending))
+	if (q->path->state == RDMA_PATH_RISEN)
+		rdma_path_spoke(q->path);
+	if (rdma_state(c) != RDMA_CONN_UP || m.kind == RDMA_READY)
+		ok = take_early_or_late(c, &m);
+	else if (atomic_load(&c->ending))
+		ok = true;
+	else
 		ok = in_slot ? take_slot(c, wc) : take_frame(c, &m);
-	else if (state < RDMA_CONN_UP && !atomic_load(&c->ending))
-		fail_early(c);
 	if (!ok)
 		rdma_conn_fail(c, -EPROTO, "the peer broke the protocol of rdma's frames");
 }

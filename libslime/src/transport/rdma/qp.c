@@ -454,12 +454,10 @@ int rdma_qp_probe(struct rdma_qp *q)
 	return rdma_qp_post(q, &wr, 1);
 }
 
-static void flush_returned(struct rdma_qp *q)
+void rdma_qp_post_returned(struct rdma_qp *q)
 {
 	uint32_t n = q->n_returned;
 
-	if (!n || q->draining)
-		return;
 	q->n_returned = 0;
 	if (post_receives(q, q->returned, n)) {
 		pthread_mutex_lock(&q->conn->lock);
@@ -468,20 +466,11 @@ static void flush_returned(struct rdma_qp *q)
 	}
 }
 
-void rdma_qp_return(struct rdma_qp *q, uint32_t i)
-{
-	if (q->draining)
-		return;
-	q->returned[q->n_returned++] = i;
-	if (q->n_returned == RDMA_POLL)
-		flush_returned(q);
-}
-
 /* ---- completions ---- */
 
 static void look_whether_drained(struct rdma_qp *q)
 {
-	if (!q->draining || q->drained || !q->marker_seen || q->n_posted)
+	if (q->drained || !q->marker_seen || q->n_posted)
 		return;
 	q->drained = true;
 	rdma_conn_drained(q->conn);
@@ -502,7 +491,7 @@ void rdma_qp_reclaim(struct rdma_qp *q, const struct rdma_sent *s)
 }
 
 /* Requests complete in their order: this one, and all before it that were not signaled. */
-static void sent(struct rdma_qp *q, uint32_t number)
+static __attribute__((noinline)) void sent(struct rdma_qp *q, uint32_t number)
 {
 	struct rdma_conn *c = q->conn;
 	bool ready = false, left;
@@ -532,7 +521,8 @@ static void sent(struct rdma_qp *q, uint32_t number)
 
 /* The op that the failed request is a part of learns the cause, unless another rail may do better.
  */
-static void blame(struct rdma_qp *q, uint32_t number, enum ibv_wc_status status)
+static __attribute__((cold, noinline)) void blame(struct rdma_qp *q, uint32_t number,
+						  enum ibv_wc_status status)
 {
 	if (q->conn->n_paths > 1 && rdma_error_is_of_rail(status))
 		return;
@@ -564,13 +554,6 @@ void rdma_qp_completed(struct rdma_transport *t, const struct ibv_wc *wc)
 	} else {
 		sent(q, number);
 	}
-	look_whether_drained(q);
-}
-
-void rdma_qp_flush_completed(struct rdma_transport *t, const struct ibv_wc *wc)
-{
-	struct rdma_qp *q = wc->wr_id & ID_RECEIVE ? find(t, wc->wr_id) : NULL;
-
-	if (q && q->conn)
-		flush_returned(q);
+	if (q->draining)
+		look_whether_drained(q);
 }

@@ -59,7 +59,7 @@
 /*
  * Beside the messages that the protocol's windows allow a peer has these on the way: credits for
  * immediates, and control frames; of rails, those of a life that ends and of the next. What answers
- * them leaves before their buffers are posted again, which is done for those of one poll at once:
+ * them leaves before their buffers are posted again, which is done for RDMA_POLL of them at once:
  * so many more are there, and no frame meets a queue without a receive.
  */
 #define RDMA_CREDITS	 SL_WINDOW_IMM
@@ -287,13 +287,21 @@ int rdma_qp_probe(struct rdma_qp *q);
 /* The request is done. Under the connection's lock. */
 void rdma_qp_reclaim(struct rdma_qp *q, const struct rdma_sent *s);
 
-/* Receive buffer i is free again: posted with others, or by rdma_qp_flush_completed(). [token] */
-void rdma_qp_return(struct rdma_qp *q, uint32_t i);
+/* Receive buffers that came back are posted. [token] */
+void rdma_qp_post_returned(struct rdma_qp *q);
+
+/* Receive buffer i is free again, to be posted with others. [token] */
+static inline void rdma_qp_return(struct rdma_qp *q, uint32_t i)
+{
+	if (q->draining)
+		return;
+	q->returned[q->n_returned++] = i;
+	if (q->n_returned == RDMA_POLL)
+		rdma_qp_post_returned(q);
+}
 
 /* A completion; what it is about is looked up here. [token] */
 void rdma_qp_completed(struct rdma_transport *t, const struct ibv_wc *wc);
-/* After some of them: receive buffers that came back are posted. [token] */
-void rdma_qp_flush_completed(struct rdma_transport *t, const struct ibv_wc *wc);
 
 /* ---- offers ---- */
 

@@ -107,9 +107,9 @@ struct place {
 	const struct slime_xfer *x;
 	struct rdma_mr *mr;
 	struct rdma_key *key;
-	uint64_t local;	 /* its address here */
-	uint64_t remote; /* and there */
-	uint64_t left;	 /* bytes of its block */
+	uint64_t local;	       /* its address here */
+	uint64_t remote;       /* and there */
+	uint64_t left;	       /* bytes of its block */
 	const uint32_t *rkeys; /* by rail of the peer's */
 };
 

@@ -184,9 +184,8 @@ static unsigned look_at(struct tcp_transport *t, struct tcp_conn *c)
 	return n;
 }
 
-static unsigned progress(struct sl_transport *transport)
+static __attribute__((noinline)) unsigned look(struct tcp_transport *t)
 {
-	struct tcp_transport *t = tcp_of(transport);
 	unsigned n = 0;
 
 	if (sl_todo_count(&t->todo))
@@ -199,6 +198,13 @@ static unsigned progress(struct sl_transport *transport)
 		n += look_at(t, SL_CONTAINER_OF(e, struct tcp_conn, active_link));
 	}
 	return n;
+}
+
+static unsigned progress(struct sl_transport *transport)
+{
+	struct tcp_transport *t = tcp_of(transport);
+
+	return sl_todo_count(&t->todo) || !sl_list_empty(&t->active) ? look(t) : 0;
 }
 
 /* The poller tells of everything at any time: who is about to sleep on it need not look. */
