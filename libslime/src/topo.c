@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "src/sysfs.h"
 
+#define CPUS_MAX (1u << 20) /* more than any kernel is built for */
+
 /* The next "a" or "a-b" of a list like "0-3,8"; false at its end or where it is malformed. */
 static bool next_range(const char **list, unsigned long *first, unsigned long *last)
 {
@@ -151,16 +153,34 @@ static int read_cpu_model(char *out, size_t cap)
 	return 0;
 }
 
+/* That this process may use: a kernel that knows more of them than the set has places for says
+ * EINVAL. */
+static int count_cpus(uint32_t *out)
+{
+	int err = EINVAL;
+
+	for (size_t n = CPU_SETSIZE; err == EINVAL && n <= CPUS_MAX; n *= 2) {
+		cpu_set_t *cpus = CPU_ALLOC(n);
+
+		if (!cpus)
+			return -ENOMEM;
+		err = sched_getaffinity(0, CPU_ALLOC_SIZE(n), cpus) ? errno : 0;
+		if (!err)
+			*out = (uint32_t)CPU_COUNT_S(CPU_ALLOC_SIZE(n), cpus);
+		CPU_FREE(cpus);
+	}
+	return -err;
+}
+
 static int read_process(struct slime_topo *t)
 {
 	struct utsname u;
-	cpu_set_t cpus;
+	int ret = uname(&u) ? -errno : count_cpus(&t->n_cpus);
 
-	if (uname(&u) || sched_getaffinity(0, sizeof(cpus), &cpus))
-		return -errno;
+	if (ret)
+		return ret;
 	snprintf(t->hostname, sizeof(t->hostname), "%s", u.nodename);
 	snprintf(t->kernel, sizeof(t->kernel), "%s", u.release);
-	t->n_cpus = (uint32_t)CPU_COUNT(&cpus);
 	t->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
 	return 0;
 }

@@ -7,11 +7,25 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <slime/topo.h>
 #include <tests/support/sysfs_tree.h>
+
+static size_t set_len_min; /* bytes of a set that the kernel takes */
+
+int __real_sched_getaffinity(pid_t pid, size_t len, cpu_set_t *set);
+int __wrap_sched_getaffinity(pid_t pid, size_t len, cpu_set_t *set);
+
+int __wrap_sched_getaffinity(pid_t pid, size_t len, cpu_set_t *set)
+{
+	if (len >= set_len_min)
+		return __real_sched_getaffinity(pid, len, set);
+	errno = EINVAL;
+	return -1;
+}
 
 static void put_node(const struct sysfs_tree *t, int id, const char *cpus, unsigned mem_kb)
 {
@@ -125,6 +139,19 @@ static void topo_get__of_this_host_is_complete(void **state)
 	assert_true(topo.nodes[0].mem_total > topo.nodes[0].mem_free);
 }
 
+/* As a kernel does that is built for so many CPUs. */
+static void topo_get__of_a_kernel_for_many_cpus_counts_them(void **state)
+{
+	struct slime_topo topo, of_few;
+
+	(void)state;
+	assert_int_equal(slime_topo_get(NULL, &of_few), 0);
+	set_len_min = 8192 / 8;
+	assert_int_equal(slime_topo_get(NULL, &topo), 0);
+	set_len_min = 0;
+	assert_int_equal(topo.n_cpus, of_few.n_cpus);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +163,7 @@ int main(void)
 		IN_TREE(topo_get__of_broken_files_is_an_error_and_leaves_the_result),
 		cmocka_unit_test(topo_get__of_no_sysfs_is_an_error),
 		cmocka_unit_test(topo_get__of_this_host_is_complete),
+		cmocka_unit_test(topo_get__of_a_kernel_for_many_cpus_counts_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
