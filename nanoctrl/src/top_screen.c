@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 
-#define ENTER "\033[?1049h\033[?25l" /* another screen, without a cursor */
-#define LEAVE "\033[?25h\033[?1049l"
+#define ENTER "\033[?1049h\033[?25l"	     /* another screen, without a cursor */
+#define LEAVE "\033[?7h\033[?25h\033[?1049l" /* with line wrap, which a look is written without */
 
 /* Of the handlers as well. */
 static volatile sig_atomic_t wanted, shown, has_keys, was_away;
@@ -20,6 +20,18 @@ static struct termios before, keys;
 static bool say(const char *text)
 {
 	return write(STDOUT_FILENO, text, strlen(text)) >= 0;
+}
+
+/* Whose the terminal is not is stopped when it touches it, and when it reads. */
+static bool in_front(void)
+{
+	return tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+static void set_keys(const struct termios *how)
+{
+	if (has_keys && in_front())
+		tcsetattr(STDIN_FILENO, TCSANOW, how);
 }
 
 void top_screen_enter(void)
@@ -35,8 +47,7 @@ void top_screen_enter(void)
 	}
 	first = !shown;
 	wanted = shown = 1; /* before it is so: a signal gives back what may have been taken */
-	if (has_keys)
-		tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+	set_keys(&keys);
 	if (first)
 		say(ENTER);
 }
@@ -45,19 +56,19 @@ static bool give_back(void)
 {
 	bool ok = !shown || say(LEAVE);
 
-	if (shown && has_keys)
-		tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	if (shown)
+		set_keys(&before);
 	shown = 0;
 	return ok;
 }
 
 void top_screen_leave(void)
 {
+	wanted = 0; /* first: a signal takes it again as long as it is */
 	give_back();
-	wanted = 0;
 }
 
-/* At any moment, also while a server is waited for. */
+/* At any moment, also while a server is waited for; whoever was stopped ends before he goes on. */
 static void on_end(int signal)
 {
 	(void)signal;
@@ -105,6 +116,10 @@ void top_screen_init(void)
 	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++) {
 		struct sigaction action = { .sa_handler = caught[i].fn, .sa_flags = SA_RESTART };
 
+		if (caught[i].fn == on_end) {
+			sigaddset(&action.sa_mask, SIGCONT);
+			sigaddset(&action.sa_mask, SIGTSTP);
+		}
 		sigaction(caught[i].signal, &action, NULL);
 	}
 }
@@ -136,7 +151,7 @@ bool top_screen_wait(int ms)
 		struct timespec ts = { .tv_sec = (time_t)((deadline - now) / SL_NS_PER_S),
 				       .tv_nsec = (long)((deadline - now) % SL_NS_PER_S) };
 
-		if (ppoll(&p, has_keys ? 1 : 0, &ts, &none) > 0)
+		if (ppoll(&p, has_keys && in_front() ? 1 : 0, &ts, &none) > 0)
 			left = is_left();
 	}
 	was_away = 0;

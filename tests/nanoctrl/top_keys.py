@@ -8,7 +8,7 @@ import signal
 import sys
 import termios
 
-ENTER, LEAVE = b"\033[?1049h\033[?25l", b"\033[?25h\033[?1049l"
+ENTER, LEAVE = b"\033[?1049h\033[?25l", b"\033[?7h\033[?25h\033[?1049l"
 signal.alarm(100)  # what does not answer at all
 seen = b""
 failed = False
@@ -44,6 +44,7 @@ def echoes():
 def lead(told):
     """As a shell: the program is a job of the terminal that somebody waits for, so it can be stopped."""
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    signal.signal(signal.SIGUSR1, lambda *_: (os.tcsetpgrp(0, os.getpid()), os.write(told, b"taken\n")))
     job = os.fork()
     if not job:
         os.setpgid(0, 0)
@@ -58,9 +59,14 @@ def lead(told):
             os._exit(0)
 
 
+def take_terminal():
+    os.kill(leader, signal.SIGUSR1)
+    check("the terminal is taken from it", words.readline() == "taken\n")
+
+
 def run(shown=b"Peers:"):
     """The program, once it shows that: its pid, and where its stops and its end are told."""
-    global terminal, seen
+    global leader, terminal, seen
     seen = b""
     tells, told = os.pipe()
     leader, terminal = pty.fork()
@@ -82,6 +88,14 @@ check("top__continued_shows_again", until(ENTER) and until(b"Peers:") and not ec
 os.write(terminal, b"x")
 os.write(terminal, b"q")
 check("top__q_on_a_terminal_ends_it", until(LEAVE) and words.readline() == "ended 0\n")
+# Away, and the terminal is another's: as a shell ends a job that is stopped.
+job, words = run()
+os.write(terminal, b"\x1a")
+check("it stops", until(LEAVE) and words.readline() == "stopped\n")
+take_terminal()
+os.kill(job, signal.SIGTERM)
+os.kill(job, signal.SIGCONT)
+check("top__stopped_and_told_to_end_ends_in_the_background", words.readline() == "ended 0\n")
 # At the earliest.
 job, words = run(b"")
 os.kill(job, signal.SIGTERM)
