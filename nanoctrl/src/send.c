@@ -14,14 +14,14 @@ void send_begin(struct bufferevent *bev)
 /* One piece, as nearly every reply is, goes by the system call that takes one. */
 static void write_some(struct evbuffer *out, int fd)
 {
-	struct evbuffer_iovec v;
+	struct evbuffer_iovec v[2]; /* libevent counts no further than these */
 	ssize_t n;
 
-	if (evbuffer_peek(out, -1, NULL, &v, 1) != 1) {
+	if (evbuffer_peek(out, -1, NULL, v, 2) != 1) {
 		evbuffer_write(out, fd);
 		return;
 	}
-	n = send(fd, v.iov_base, v.iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	n = send(fd, v[0].iov_base, v[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n > 0)
 		evbuffer_drain(out, (size_t)n);
 }
