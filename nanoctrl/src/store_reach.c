@@ -202,6 +202,7 @@ static void on_port_set(void *arg, int result, const redisReply *reply)
 			 "the private Redis cannot listen on 127.0.0.1 port %u, which redis.port "
 			 "in its directory keeps (%s): without it no agent of DLSlime can register",
 			 hub->port, reply->str);
+		atomic_store(&hub->tcp_port, 0);
 		result = -ENOTSUP;
 	}
 	if (!result && !atomic_exchange(&hub->tcp_port, hub->port))
@@ -232,10 +233,10 @@ void store_open_tcp(struct store *store, store_done_fn *fn, void *arg)
 }
 
 /* A Redis that was started anew listens on its socket alone. Those who know its port look for it
- * there without asking us; where it fails, who registers next has it tried again. */
+ * there without asking us, and are told of it as before meanwhile; where it fails, who registers
+ * next has it tried again. */
 void store_reach_up(struct store *store)
 {
-	atomic_store(&store->hub->tcp_port, 0);
 	if (atomic_load(&store->hub->port_kept))
 		store_open_tcp(store, NULL, NULL);
 }
