@@ -337,7 +337,12 @@ static int begin_or_adopt(struct redis_child *c, const struct patience *p,
 		ret = adopt(c);
 		if (!ret)
 			return 0;
-		if (ret != -EAGAIN || wait_a_little(p))
+		if (ret == -EAGAIN)
+			ret = wait_a_little(p);
+		if (ret == -ECANCELED)
+			return fail(why, ret, "told to end before the redis-server in %s was known",
+				    c->dir);
+		if (ret)
 			return fail(why, -EBUSY, "a process that nanoctrl does not know uses %s",
 				    c->dir);
 	}

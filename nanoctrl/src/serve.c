@@ -266,6 +266,12 @@ static int open_redis(struct process *p)
 		return 0;
 	ret = redis_child_create(p->data_dir, p->settings->redis.program, REDIS_WAIT_MS,
 				 told_to_end, p, &p->redis, why);
+	if (ret == -ECANCELED) {
+		sl_info("nanoctrl", "%s", why);
+		if (p->daemon)
+			cli_daemon_failed(p->daemon, "%s", why);
+		return ret;
+	}
 	if (ret)
 		return fail(p, ret, "private Redis: %s", why);
 	ret = redis_child_watch(p->redis, loop_base(p->loop));
@@ -384,8 +390,8 @@ int serve(const struct settings *settings, const struct options *options, const 
 	if (!ret)
 		loop_serve(p.loop);
 	close_all(&p);
-	if (!ret)
+	if (!ret || ret == -ECANCELED)
 		sl_info("nanoctrl", "stopped");
 	cli_log_close();
-	return ret ? 1 : 0;
+	return ret && ret != -ECANCELED ? 1 : 0;
 }
