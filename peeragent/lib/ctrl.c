@@ -373,7 +373,7 @@ static int register_now(struct ctrl *ctrl)
 	nc_session_close(ctrl->client);
 	ret = nc_register(ctrl->client, &r, on_registered, ctrl);
 	if (ret)
-		retry_after(ctrl, RETRY_MS);
+		retry_after(ctrl, ret == -EINVAL ? RETRY_SLOW_MS : RETRY_MS);
 	return ret;
 }
 

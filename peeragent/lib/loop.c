@@ -205,15 +205,15 @@ bool loop_is_current(const struct loop *loop)
 
 int loop_take(struct loop *loop)
 {
-	pthread_t before = atomic_load(&loop->thread);
+	pthread_t us = pthread_self(), before = atomic_load(&loop->thread);
 
 	if (loop->own)
 		return loop_is_current(loop) ? -EDEADLK : 0;
-	atomic_store(&loop->thread, pthread_self());
-	/* Which it refuses within a turn, whosever that is. */
+	atomic_store(&loop->thread, us);
+	/* Which it refuses within a turn, whosever that is; he may have said so meanwhile. */
 	if (event_base_loop(loop->base, EVLOOP_NONBLOCK) >= 0)
 		return 0;
-	atomic_store(&loop->thread, before);
+	atomic_compare_exchange_strong(&loop->thread, &us, before);
 	return -EDEADLK;
 }
 
