@@ -350,7 +350,8 @@ int slime_context_destroy(struct slime_context *ctx)
 	/* Its memory and threads come again with the next call, should there be one. */
 	if (ctx->rpc_destroy)
 		ctx->rpc_destroy(ctx);
-	if (has_memory(ctx))
+	/* What a device still reached when it gave up may be free by now: the threads are not. */
+	if (has_memory(ctx) || atomic_load(&ctx->rpc))
 		return -EBUSY;
 	sl_progress_stop(ctx);
 	destroy_transports(ctx);

@@ -5,7 +5,8 @@
  * look at for as long as the region lives. Memory stays with the account, since registering and
  * populating it is what costs; what nobody used for a while is given back to the kernel.
  *
- * Any thread; the pool has a lock of its own, which is held for list work only.
+ * Any thread; the pool has a lock of its own, held for list work, and while regions are abandoned,
+ * which takes the locks of regions and transports behind it.
  */
 #ifndef SL_RPC_POOL_H
 #define SL_RPC_POOL_H

@@ -123,7 +123,8 @@ SLIME_API SLIME_CHECKED int slime_context_create(const struct slime_context_attr
 
 /*
  * Destroy a context. Its endpoints, regions and ops must have been destroyed.
- * -EBUSY when one has not, and nothing changed. destroy(NULL) is 0.
+ * -EBUSY when one has not, and nothing changed; also when a device has not let go of the memory of
+ * long calls within tcp_user_timeout_ms, which is waited for: try again. destroy(NULL) is 0.
  */
 SLIME_API int slime_context_destroy(struct slime_context *ctx);
 

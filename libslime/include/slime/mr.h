@@ -121,7 +121,7 @@ SLIME_API SLIME_CHECKED int slime_mr_register(struct slime_mr *mr, int64_t timeo
 /* How far that is. */
 struct slime_mr_progress {
 	uint64_t registered; /* bytes, on all devices together */
-	uint64_t total;	     /* 0: it has not begun; less once a device turns out to be gone */
+	uint64_t total;	     /* 0: it has not begun, or no device is left; less once one is gone */
 	uint32_t chunks;     /* that each device has it in */
 };
 

@@ -133,7 +133,9 @@ static void reap(struct rdma_nic *nic, unsigned i)
 	struct rdma_cq *cq = atomic_load(&nic->cqs[i]);
 	bool unused;
 
-	pthread_mutex_lock(&nic->t->cq_lock);
+	/* Somebody makes a queue, which takes long: the next round looks again. */
+	if (pthread_mutex_trylock(&nic->t->cq_lock))
+		return;
 	unused = cq->room == cq->len;
 	if (unused)
 		atomic_store(&nic->cqs[i], NULL);
