@@ -336,10 +336,10 @@ static int look(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_u
 int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
 		struct rdma_mr **out)
 {
-	struct rdma_mr *mr = load(rdma_mr_place(d, r, use));
+	struct rdma_mr *mr = rdma_mr_at_hand(d, r, use);
 	int ret;
 
-	if (mr && rdma_mr_is_ready_for(mr, r)) {
+	if (mr) {
 		*out = mr;
 		return 0;
 	}
@@ -351,9 +351,7 @@ int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_u
 
 void rdma_mr_begin(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use)
 {
-	struct rdma_mr *mr = load(rdma_mr_place(d, r, use));
-
-	if (mr && rdma_mr_is_ready_for(mr, r))
+	if (rdma_mr_at_hand(d, r, use))
 		return;
 	pthread_mutex_lock(&d->t->mr_lock);
 	(void)look(d, r, use, NULL);

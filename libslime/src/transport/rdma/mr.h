@@ -137,11 +137,11 @@ rdma_mr_place(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use
 	return &d->mrs[2 * r->id + (use == RDMA_MR_SHOWN && r->restricted)];
 }
 
-/* The region for our own use, if it is registered; NULL: as rdma_mr_get() says. */
-static inline struct rdma_mr *rdma_mr_at_hand(struct rdma_domain *d, const struct sl_region *r)
+/* The region for that use, if it is registered; NULL: as rdma_mr_get() says. */
+static inline struct rdma_mr *rdma_mr_at_hand(struct rdma_domain *d, const struct sl_region *r,
+					      enum rdma_mr_use use)
 {
-	struct rdma_mr *mr =
-		atomic_load_explicit(rdma_mr_place(d, r, RDMA_MR_OURS), memory_order_acquire);
+	struct rdma_mr *mr = atomic_load_explicit(rdma_mr_place(d, r, use), memory_order_acquire);
 
 	return mr && rdma_mr_is_ready_for(mr, r) ? mr : NULL;
 }

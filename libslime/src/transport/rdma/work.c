@@ -156,7 +156,7 @@ static inline int resolve(struct rdma_conn *c, const struct sl_work *w, const st
 	int ret;
 
 	if (!p->x || p->x->local != x->local || p->x->remote != x->remote) {
-		p->mr = rdma_mr_at_hand(c->offer->domain, x->local->region);
+		p->mr = rdma_mr_at_hand(c->offer->domain, x->local->region, RDMA_MR_OURS);
 		p->key = rdma_key_at_hand(c->keys, x->remote);
 		ret = p->mr && p->key ? 0 : look_up(c, x, p);
 		if (ret)
