@@ -222,6 +222,7 @@ static int init_fields(struct slime_context *ctx)
 		.nudge = nudge,
 		.tidy = tidy,
 		.vain_calls = &ctx->progress.vain_calls,
+		.slow_look = &ctx->progress.slow_look,
 		.rounds = &ctx->progress.rounds,
 		.next = &ctx->progress.next,
 		.posting = &ctx->progress.posting,

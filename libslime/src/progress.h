@@ -11,8 +11,9 @@
  * longer it sleeps until that one leaves (PARKED). So a caller in a loop pays no system call for
  * the thread, and what peers want of us rests at most SL_WATCH_US, or that once after such a loop.
  * A caller inside a post is expected back as well, however long a device without hardware makes
- * that: the thread stays aside for SL_POSTING_LOOKS at most. Where there is one CPU for both it
- * also leaves DEEP for him, since it would take that CPU from the post.
+ * that: the thread looks up to every SL_WATCH_POSTING_US then, and stays aside for
+ * SL_POSTING_MAX_US at most when nobody comes. Where there is one CPU for both it also leaves DEEP
+ * for him, since it would take that CPU from the post.
  *
  * A caller that must sleep does so on the poller, holding the token; other callers sleep on their
  * op, and the first of them is woken when the holder leaves.
@@ -34,9 +35,12 @@ struct slime_op;
 /* How long serving may rest after a caller left; and after callers that came without a pause. */
 #define SL_WATCH_US	500
 #define SL_WATCH_MAX_US 4000
-/* In a row that found a caller inside a post: soft-RoCE takes 0.5 ms for 64 KiB where CPUs are
- * emulated, and of such posts there are 16 and more between two visits. */
-#define SL_POSTING_LOOKS 10
+/* And after those that it finds inside posts; and how long it waits for one of them to come:
+ * soft-RoCE takes 0.5 ms for 64 KiB where CPUs are emulated, and with 128 of them in flight there
+ * are as many posts between two visits. A look in the midst of one sends the rest of its work to
+ * another thread of the kernel. */
+#define SL_WATCH_POSTING_US 32000
+#define SL_POSTING_MAX_US   96000
 
 enum sl_thread_state {
 	SL_THREAD_DEEP,	  /* serves, or sleeps on the poller */
@@ -59,6 +63,7 @@ struct sl_progress {
 	uint32_t rounds;      /* since the clock was looked at for the poller's turn */
 	bool look_at_all;     /* in this round: for the transports */
 	uint32_t vain_calls;  /* system calls of the last round that found nothing */
+	bool slow_look;	      /* the last round that looked at everything asked a device */
 	struct sl_next next;  /* for the transports */
 	uint32_t n_expected;  /* rounds in a row that only took what was expected */
 	uint32_t n_coming;    /* messages that likely follow those of the last round soon */
@@ -78,11 +83,10 @@ struct sl_progress {
 
 	pthread_t thread;
 	bool has_thread;
-	int thread_fd;	   /* eventfd that wakes it in DEEP; nobody else reads it, as they do the
-			      poller's */
-	uint64_t watch_ns; /* the thread's: until its next look in WATCH */
-	uint32_t
-		n_posting; /* same: looks that found a caller inside a post, since the last round */
+	int thread_fd; /* eventfd that wakes it in DEEP; nobody else reads it, as they do the
+			  poller's */
+	_Atomic uint64_t watch_ns; /* the thread's: until its next look in WATCH */
+	uint64_t posting_ns;	   /* same: how long it waits already for a caller inside a post */
 	_Atomic uint32_t thread_state; /* enum sl_thread_state; a futex in WATCH and PARKED */
 	_Atomic bool stop;
 };

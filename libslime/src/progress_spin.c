@@ -25,7 +25,8 @@
  * A peer that has several messages on the way writes the next one while we look for it, and each
  * look takes the cache line from it. So after a round of some events the next comes a little later,
  * and finds more of them; after one of many there is more to do than there is time. When the peer
- * says how many there are we wait for a part of them.
+ * says how many there are we wait for a part of them. A device's queue of completions is not
+ * looked at that way.
  */
 #define SOME_EVENTS	  2
 #define MANY_EVENTS	  32
@@ -88,12 +89,17 @@ void sl_spin_woke(struct sl_progress *p)
 	p->asleep_ns = 0;
 }
 
-/* Until what is expected is there, or it is time for a round that looks at everything. Returns how
- * often it looked. */
+/*
+ * Until what is expected is there, or it is time for a round that looks at everything. Returns how
+ * often it looked. A round that asked a device was a pause itself: one more comes on top of each
+ * answer, and where CPUs are emulated it leaves the emulation's loop.
+ */
 static unsigned await_next(struct sl_progress *p)
 {
 	unsigned n = 0;
 
+	if (!p->next.word && p->slow_look)
+		return 1;
 	do
 		sl_cpu_relax();
 	while (++n < LOOKS_AT_NEXT && p->next.word && !sl_token_next_is_here(p));
@@ -105,7 +111,8 @@ static unsigned await_next(struct sl_progress *p)
 /* Messages were handled, and others may be on their way. */
 static void pause_after(struct sl_progress *p, unsigned n)
 {
-	uint32_t pauses = n >= SOME_EVENTS && n < MANY_EVENTS ? PAUSES_AFTER_SOME : 0;
+	bool some = n >= SOME_EVENTS && n < MANY_EVENTS && !p->slow_look;
+	uint32_t pauses = some ? PAUSES_AFTER_SOME : 0;
 
 	if (p->n_coming)
 		pauses = p->n_coming * PAUSES_PER_COMING;

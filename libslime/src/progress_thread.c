@@ -31,7 +31,7 @@ void sl_thread_wake(struct sl_progress *p)
 static bool is_posting(const struct sl_progress *p)
 {
 	return atomic_load_explicit(&p->posting, memory_order_relaxed) &&
-	       p->n_posting < SL_POSTING_LOOKS;
+	       p->posting_ns < SL_POSTING_MAX_US * SL_NS_PER_US;
 }
 
 /* Serve until there is nothing to do, or a caller wants the token, or it is time to stop. */
@@ -48,7 +48,7 @@ static void serve(struct slime_context *ctx)
 			return;
 		}
 		n = sl_token_round(ctx);
-		p->n_posting = 0;
+		p->posting_ns = 0;
 		if (atomic_load_explicit(&p->n_waiting, memory_order_relaxed)) {
 			atomic_store(&p->thread_state, SL_THREAD_WATCH);
 			return;
@@ -98,20 +98,23 @@ static void thread_deep(struct slime_context *ctx)
 		sleep_deep(ctx);
 }
 
-static void watch_less(struct sl_progress *p)
+static void watch_less(struct sl_progress *p, uint64_t max_us)
 {
-	if (p->watch_ns < SL_WATCH_MAX_US * SL_NS_PER_US)
-		p->watch_ns *= 2;
+	uint64_t twice = 2 * p->watch_ns;
+
+	p->watch_ns = twice < max_us * SL_NS_PER_US ? twice : max_us * SL_NS_PER_US;
 }
 
 /* How long until the next look: each is an interrupt of whoever shares the CPU, and callers that
  * hold the token most of the time serve peers themselves. */
 static void pace_watch(struct sl_progress *p, uint64_t visits, bool held)
 {
-	if (!held && visits * VISIT_NS < p->watch_ns)
+	if (is_posting(p))
+		watch_less(p, SL_WATCH_POSTING_US);
+	else if (!held && visits * VISIT_NS < p->watch_ns)
 		p->watch_ns = SL_WATCH_US * SL_NS_PER_US;
 	else
-		watch_less(p);
+		watch_less(p, SL_WATCH_MAX_US);
 }
 
 static void thread_watch(struct slime_context *ctx)
@@ -125,10 +128,10 @@ static void thread_watch(struct slime_context *ctx)
 	visits = atomic_load(&p->n_visits) - visits;
 	held = atomic_load(&p->token);
 	if (visits)
-		p->n_posting = 0;
+		p->posting_ns = 0;
 	if (!held && !visits && is_posting(p)) {
-		p->n_posting++;
-		watch_less(p);
+		p->posting_ns += p->watch_ns;
+		watch_less(p, SL_WATCH_POSTING_US);
 		return;
 	}
 	if (!held && (!visits || sl_token_has_quiet_work(ctx))) {

@@ -245,7 +245,7 @@ static void await_thread(const struct slime_context *ctx, uint32_t state)
 
 static void thread__stays_aside_while_a_caller_posts(void **state)
 {
-	const uint64_t aside_ns = SL_POSTING_LOOKS * SL_WATCH_US * SL_NS_PER_US;
+	const uint64_t aside_ns = SL_POSTING_MAX_US / 2 * SL_NS_PER_US;
 	struct slime_context *ctx;
 	uint64_t began;
 	uint32_t found;
@@ -261,6 +261,26 @@ static void thread__stays_aside_while_a_caller_posts(void **state)
 	assert_true(found == SL_THREAD_WATCH || sl_clock_ns() - began >= aside_ns);
 	atomic_store(&ctx->progress.posting, 0);
 	await_thread(ctx, SL_THREAD_DEEP);
+	assert_ok(slime_context_destroy(ctx));
+}
+
+/* Each look is an interrupt of a post where they share a CPU. */
+static void thread__looks_rarely_while_callers_come_from_posts(void **state)
+{
+	struct slime_context *ctx;
+	uint64_t began = sl_clock_ns();
+
+	(void)state;
+	assert_ok(slime_context_create(NULL, &ctx));
+	atomic_store(&ctx->progress.posting, 1);
+	while (ctx->progress.watch_ns < SL_WATCH_POSTING_US * SL_NS_PER_US &&
+	       within_patience(began)) {
+		sl_progress_enter(ctx);
+		sl_progress_leave(ctx);
+		sched_yield();
+	}
+	assert_int_equal(ctx->progress.watch_ns, SL_WATCH_POSTING_US * SL_NS_PER_US);
+	atomic_store(&ctx->progress.posting, 0);
 	assert_ok(slime_context_destroy(ctx));
 }
 
@@ -415,6 +435,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test(waiter__that_is_done_leaves_the_token_to_the_next),
 		cmocka_unit_test(thread__stays_aside_while_a_caller_posts),
+		cmocka_unit_test(thread__looks_rarely_while_callers_come_from_posts),
 		cmocka_unit_test(thread__with_one_cpu_leaves_it_to_a_post_and_serves_now_and_then),
 		cmocka_unit_test(manual_context__is_woken_by_its_timers),
 		cmocka_unit_test(poller__waits_for_a_timer_of_months_within_what_poll_takes),

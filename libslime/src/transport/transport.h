@@ -324,6 +324,9 @@ struct sl_transport_env {
 	/* progress() counts its system calls that found nothing: a spinner's patience is time, not
 	 * rounds. [token] */
 	uint32_t *vain_calls;
+	/* progress() says whether it asked a device, which takes as long as a pause: a spinner
+	 * makes none besides. [token] */
+	bool *slow_look;
 	/* Rounds since somebody thought of the poller. progress() that took as long as many counts
 	 * for them: an end that waits there is to be heard before more is copied. [token] */
 	uint32_t *rounds;

@@ -360,6 +360,7 @@ static unsigned progress(struct sl_transport *transport)
 		n += run_todo(t);
 	for (unsigned i = 0; i < n_nics; i++)
 		n += rdma_cq_poll(t->nics[i]);
+	*env->slow_look = n_nics > 0;
 	if (atomic_load_explicit(&t->failed, memory_order_relaxed))
 		close_what_failed(t);
 	return n;
