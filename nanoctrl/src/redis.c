@@ -27,10 +27,10 @@
 #include "send.h"
 
 #define BACKOFF_LAST_MS	 1000
-#define CHECK_MS	 250		     /* how often the oldest command's age is looked at */
-#define MOVE_MS		 500		     /* between one move and the next */
-#define PING_MS		 1000		     /* on a connection that only listens */
-#define READ_MAX	 4096		     /* libevent 2.1 takes no more from a socket at once */
+#define CHECK_MS	 250  /* how often the oldest command's age is looked at */
+#define MOVE_MS		 500  /* between one move and the next */
+#define PING_MS		 1000 /* on a connection that only listens */
+#define READ_MAX	 4096 /* at once: the reader keeps room for what it was fed */
 #define REPLY_BUFFER_MAX (64u * 1024 * 1024) /* unparsed answer: more is not from our Redis */
 
 struct command {
@@ -89,6 +89,9 @@ static void fail_inflight(struct redis *r)
 
 static void disconnect(struct redis *r)
 {
+	if (r->readable)
+		event_free(r->readable);
+	r->readable = NULL;
 	if (r->bev)
 		bufferevent_free(r->bev);
 	r->bev = NULL;
@@ -281,24 +284,12 @@ static void take_reply(struct redis *r, const redisReply *reply)
 		redis_broke(r, "the primary has become a replica");
 }
 
-static int feed_reader(struct redis *r, struct evbuffer *in)
-{
-	struct evbuffer_iovec v;
-	int ret = 0;
-
-	while (!ret && evbuffer_get_length(in) && evbuffer_peek(in, -1, NULL, &v, 1) > 0) {
-		ret = redis_reader_feed(&r->reader, v.iov_base, v.iov_len, REPLY_BUFFER_MAX);
-		evbuffer_drain(in, v.iov_len);
-	}
-	return ret;
-}
-
 /* Whoever listens at a pace finds more at once: Redis need not wake us for each. */
 static void rest(struct redis *r)
 {
 	if (!r->rest || r->state != REDIS_SERVING)
 		return;
-	bufferevent_disable(r->bev, EV_READ);
+	event_del(r->readable);
 	add_timer(r->rest, r->attr.push_ms);
 }
 
@@ -308,18 +299,16 @@ static void on_rested(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	bufferevent_enable(r->bev, EV_READ);
+	if (event_add(r->readable, NULL))
+		redis_broke(r, "out of memory");
 }
 
-static void on_read(struct bufferevent *bev, void *arg)
+static void take_bytes(struct redis *r, const char *bytes, size_t n)
 {
-	struct redis *r = arg;
-	struct evbuffer *in = bufferevent_get_input(bev);
-	bool likely_more = evbuffer_get_length(in) >= READ_MAX;
 	const char *why;
 	redisReply *reply;
 
-	if (feed_reader(r, in)) {
+	if (redis_reader_feed(&r->reader, bytes, n, REPLY_BUFFER_MAX)) {
 		redis_broke(r, "Redis sent an answer without an end");
 		return;
 	}
@@ -342,9 +331,25 @@ static void on_read(struct bufferevent *bev, void *arg)
 		redis_broke(r, r->trouble);
 	} else if (r->moving && sl_list_empty(&r->inflight)) {
 		move(r);
-	} else if (!likely_more) {
+	} else if (n < READ_MAX) {
 		rest(r);
 	}
+}
+
+/* A bufferevent would ask how much there is, and make room for it, before it reads. */
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct redis *r = arg;
+	char bytes[READ_MAX];
+	ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	(void)what;
+	if (n > 0)
+		take_bytes(r, bytes, (size_t)n);
+	else if (!n)
+		redis_broke(r, "Redis closed the connection");
+	else if (errno != EAGAIN && errno != EINTR)
+		redis_broke(r, strerror(errno));
 }
 
 static void on_send(evutil_socket_t fd, short what, void *arg)
@@ -378,6 +383,13 @@ static void set_socket_options(struct redis *r)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
+static int begin_reading(struct redis *r)
+{
+	r->readable =
+		event_new(r->base, bufferevent_getfd(r->bev), EV_READ | EV_PERSIST, on_readable, r);
+	return r->readable && !event_add(r->readable, NULL) ? 0 : -ENOMEM;
+}
+
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct redis *r = arg;
@@ -390,12 +402,8 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 		r->state = REDIS_GREETING;
 		if (!strcmp(r->trouble, not_connected))
 			snprintf(r->trouble, sizeof(r->trouble), "it has not answered yet");
-		if (redis_greet(r))
+		if (begin_reading(r) || redis_greet(r))
 			redis_broke(r, "out of memory");
-		return;
-	}
-	if (what & BEV_EVENT_EOF) {
-		redis_broke(r, "Redis closed the connection");
 		return;
 	}
 	dns = bufferevent_socket_get_dns_error(bev);
@@ -468,9 +476,8 @@ static void reach(struct redis *r)
 		redis_broke(r, "out of memory");
 		return;
 	}
-	bufferevent_setcb(r->bev, on_read, on_written, on_event, r);
+	bufferevent_setcb(r->bev, NULL, on_written, on_event, r);
 	bufferevent_set_timeouts(r->bev, NULL, &tv); /* of connecting, and of a stuck write */
-	bufferevent_enable(r->bev, EV_READ | EV_WRITE);
 	add_timer(r->check, CHECK_MS);
 	if (!start_connect(r))
 		return;

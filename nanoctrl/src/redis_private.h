@@ -19,7 +19,8 @@ struct redis {
 	struct locator *locator; /* NULL: the URL says where Redis is */
 	char host[256];		 /* where it is, unless by a unix socket */
 	uint16_t port;
-	struct bufferevent *bev;
+	struct bufferevent *bev; /* connects, and writes what is not taken at once */
+	struct event *readable;	 /* NULL until it is connected */
 	struct redis_reader reader;
 	struct event *retry; /* timer of the next attempt */
 	struct event *check; /* timer of the age check */
