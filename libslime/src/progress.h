@@ -56,7 +56,7 @@ struct sl_progress {
 		n_control; /* sl_progress_enter() wants it: a waiting caller lets it through */
 	_Atomic uint32_t next_ticket, ticket; /* whose turn it is among those */
 	_Atomic uint64_t n_visits;	      /* by callers */
-	_Atomic uint32_t posting; /* a hint: a caller is inside a post, and comes soon */
+	_Atomic uint32_t posting; /* a hint: somebody is inside a post, and comes soon */
 	/* Under the token. */
 	bool armed;	      /* peers ring us */
 	bool owes_wake;	      /* the holder disarmed what the program may sleep on */

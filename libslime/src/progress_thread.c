@@ -113,6 +113,8 @@ static void pace_watch(struct sl_progress *p, uint64_t visits, bool held)
 		watch_less(p, SL_WATCH_POSTING_US);
 	else if (!held && visits * VISIT_NS < p->watch_ns)
 		p->watch_ns = SL_WATCH_US * SL_NS_PER_US;
+	else if (p->watch_ns > SL_WATCH_MAX_US * SL_NS_PER_US)
+		p->watch_ns = p->watch_ns / 2;
 	else
 		watch_less(p, SL_WATCH_MAX_US);
 }

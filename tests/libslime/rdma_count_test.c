@@ -2,6 +2,8 @@
 /* What an operation costs in calls of libibverbs and in work requests. */
 #include <string.h>
 
+#include "src/context.h"
+#include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 
 #define LEN    (1024u * 1024)
@@ -235,6 +237,44 @@ static void post_recv__gives_buffers_back_in_lots(void **state)
 	assert_true(c.calls[FAKEVERBS_POST_RECV] <= c.recv_wrs);
 }
 
+/* ---- the context's thread ---- */
+
+static int (*post_send)(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+static unsigned n_told, n_untold;
+
+static int count_told(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	if (atomic_load(&pair.a.ctx->progress.posting))
+		n_told++;
+	else
+		n_untold++;
+	return post_send(ibv, wr, bad);
+}
+
+/* A device without hardware does the work there: the thread would be in its way. */
+static void post__of_a_transfer_or_a_message_is_known_to_the_thread(void **state)
+{
+	struct sl_transport *t = pair.a.ctx->transports[SLIME_TRANSPORT_RDMA];
+	struct ibv_context *device = ((struct rdma_transport *)t)->nics[0]->device.ibv;
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, 64);
+
+	(void)state;
+	n_told = n_untold = 0;
+	post_send = device->ops.post_send;
+	device->ops.post_send = count_told;
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_int_equal(n_told, 1);
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_ok(slime_recv(pair.b.ep, pair.b.mr, 0, 64, 1, SLIME_TAG_ALL, pair.b.op));
+	assert_ok(slime_send(pair.a.ep, pair.a.mr, 0, 64, 1, pair.a.op));
+	assert_true(n_told >= 2);
+	device->ops.post_send = post_send;
+	assert_int_equal(n_untold, 0);
+	assert_false(atomic_load(&pair.a.ctx->progress.posting));
+	assert_ok(rdma_wait(&pair, pair.b.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+}
+
 #define IN_PAIR(fn) cmocka_unit_test_prestate_setup_teardown(fn, begin, rdma_pair_end, &pair)
 #define ALONE(fn) \
 	cmocka_unit_test_prestate_setup_teardown(fn, rdma_pair_reset, rdma_pair_end, &pair)
@@ -254,6 +294,7 @@ int main(void)
 		IN_PAIR(progress__that_polls_arms_nothing),
 		IN_PAIR(arm__is_one_call_and_not_repeated),
 		IN_PAIR(post_recv__gives_buffers_back_in_lots),
+		IN_PAIR(post__of_a_transfer_or_a_message_is_known_to_the_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

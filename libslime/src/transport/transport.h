@@ -331,7 +331,7 @@ struct sl_transport_env {
 	 * for them: an end that waits there is to be heard before more is copied. [token] */
 	uint32_t *rounds;
 	struct sl_next *next;
-	/* 1 while a caller is inside a post, which may take a device without hardware as long as
+	/* 1 while somebody is inside a post, which may take a device without hardware as long as
 	 * the transfer; 0 from any of several is the word. */
 	_Atomic uint32_t *posting;
 	/* This round looks at everything, also where progress() would look only now and then. */

@@ -434,13 +434,16 @@ void rdma_qp_kill(struct rdma_qp *q)
 
 int rdma_qp_post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n)
 {
+	_Atomic uint32_t *posting = q->conn->t->base.env->posting;
 	int ret;
 
 	if (q->torn) {
 		q->head += n;
 		return -EIO;
 	}
+	atomic_store_explicit(posting, 1, memory_order_relaxed);
 	ret = post(q, first, n);
+	atomic_store_explicit(posting, 0, memory_order_relaxed);
 	q->torn = ret != 0;
 	return ret;
 }

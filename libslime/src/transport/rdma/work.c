@@ -644,16 +644,13 @@ void rdma_work_pump(struct rdma_conn *c)
 int rdma_submit(struct sl_conn *conn, struct slime_op *op)
 {
 	struct rdma_conn *c = rdma_conn_of(conn);
-	_Atomic uint32_t *posting = c->t->base.env->posting;
 	int ret = -ENOTCONN;
 
 	pthread_mutex_lock(&c->lock);
 	if (may_work(c)) {
 		PARTS(op) = STATUS(op) = FLAGS(op) = 0;
 		sl_list_append(&c->works, &op->link);
-		atomic_store_explicit(posting, 1, memory_order_relaxed);
 		pump(c);
-		atomic_store_explicit(posting, 0, memory_order_relaxed);
 		ret = 0;
 	}
 	pthread_mutex_unlock(&c->lock);
