@@ -340,7 +340,7 @@ static struct tcp_stream *pick_bye_stream(struct tcp_conn *c)
 
 		pthread_mutex_lock(&s->tx_lock);
 		idle = s->batch->at == s->batch->n && !s->blocked;
-		pthread_mutex_unlock(&s->tx_lock);
+		tcp_tx_unlock(s);
 		if (idle)
 			return s;
 	}

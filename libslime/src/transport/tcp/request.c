@@ -191,7 +191,7 @@ struct tcp_request *tcp_request_find(struct tcp_stream *s, uint32_t id)
 		return r;
 	/* Its answer may be faster than the thread that sent it: let that one make its note. */
 	pthread_mutex_lock(&s->tx_lock);
-	pthread_mutex_unlock(&s->tx_lock);
+	tcp_tx_unlock(s);
 	pthread_mutex_lock(&s->conn->lock);
 	sent = r->op && r->sent;
 	pthread_mutex_unlock(&s->conn->lock);

@@ -194,7 +194,7 @@ static int on_read(struct tcp_stream *s)
 		return 0;
 	/* The peer may have our answer before the thread that sent it made its note. */
 	pthread_mutex_lock(&s->tx_lock);
-	pthread_mutex_unlock(&s->tx_lock);
+	tcp_tx_unlock(s);
 	return queue_serve(s) ? 0 : -EPROTO; /* it has more requests open than it may */
 }
 

@@ -100,7 +100,7 @@ void tcp_stream_pause(struct tcp_stream *s, bool paused)
 	pthread_mutex_lock(&s->tx_lock);
 	s->rx_paused = paused;
 	tcp_stream_watch(s);
-	pthread_mutex_unlock(&s->tx_lock);
+	tcp_tx_unlock(s);
 }
 
 void tcp_stream_leave(struct tcp_stream *s)
@@ -108,7 +108,7 @@ void tcp_stream_leave(struct tcp_stream *s)
 	pthread_mutex_lock(&s->tx_lock);
 	s->closing = true;
 	tcp_stream_watch(s);
-	pthread_mutex_unlock(&s->tx_lock);
+	tcp_tx_unlock(s);
 }
 
 /* Regions that requests of the peer hold; nobody receives or sends for them any more. */

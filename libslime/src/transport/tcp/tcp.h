@@ -305,8 +305,11 @@ int tcp_acquire_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsig
 
 /* ---- tx.c ---- */
 
-/* Send what there is, unless another thread does. No lock held. */
+/* Send what there is, unless another thread has tx_lock, which then does it. No lock held. */
 void tcp_tx_flush(struct tcp_stream *s);
+/* Let go of tx_lock, of whoever has it for something else than sending: others have left to us what
+ * they wanted sent. No other lock held. */
+void tcp_tx_unlock(struct tcp_stream *s);
 /* The kernel has room again. [token] */
 void tcp_tx_unblock(struct tcp_stream *s);
 /* Release what the batch holds. Under tx_lock. */

@@ -328,9 +328,8 @@ static void send_all(struct tcp_stream *s)
 	set_blocked(s, false);
 }
 
-static void flush(struct tcp_stream *s, bool room)
+static void send_wanted(struct tcp_stream *s, bool room)
 {
-	atomic_store(&s->tx_wanted, true);
 	while (atomic_load(&s->tx_wanted) && pthread_mutex_trylock(&s->tx_lock) == 0) {
 		atomic_store(&s->tx_wanted, false);
 		if (room || !s->blocked)
@@ -338,6 +337,18 @@ static void flush(struct tcp_stream *s, bool room)
 		room = false;
 		pthread_mutex_unlock(&s->tx_lock);
 	}
+}
+
+static void flush(struct tcp_stream *s, bool room)
+{
+	atomic_store(&s->tx_wanted, true);
+	send_wanted(s, room);
+}
+
+void tcp_tx_unlock(struct tcp_stream *s)
+{
+	pthread_mutex_unlock(&s->tx_lock);
+	send_wanted(s, false);
 }
 
 void tcp_tx_flush(struct tcp_stream *s)
