@@ -168,6 +168,52 @@ static void answer_to_map__that_nobody_asked_for_ends_the_link(void **state)
 	}
 }
 
+/* The same read, of that generation, which asks for it: what it came to. */
+static int read_of(struct raw_shm *r, uint64_t generation, const struct shm_packet *answer)
+{
+	struct slime_remote_mr remote = theirs(r);
+	struct slime_xfer x = { .local = r->mr, .remote = &remote, .len = remote.len };
+	struct shm_packet asked;
+
+	remote.generation = generation;
+	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
+	if (answer) {
+		asked = raw_shm_hear(r);
+		assert_int_equal(asked.kind, SHM_MAP);
+		assert_int_equal(asked.a, generation);
+		raw_shm_say(r, answer);
+	}
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	return slime_op_status(r->op);
+}
+
+/* Its descriptor was made up: the region that has this id can be reached all the same. */
+static void read__of_a_generation_that_never_was_leaves_the_others_in_reach(void **state)
+{
+	int fd = sealed_file(8192, SEALS);
+	struct shm_packet never = { .kind = SHM_MAPPED, .id = 3, .a = 9, .status = -ESTALE };
+	struct shm_packet good = good_answer(fd);
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	assert_int_equal(read_of(r, 9, &never), -ESTALE);
+	assert_ok(read_of(r, 5, &good));
+	close(fd);
+}
+
+static void read__of_another_generation_than_what_is_mapped_is_stale(void **state)
+{
+	int fd = sealed_file(8192, SEALS);
+	struct shm_packet good = good_answer(fd);
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	assert_ok(read_of(r, 5, &good));
+	assert_int_equal(read_of(r, 9, NULL), -ESTALE);
+	assert_ok(read_of(r, 5, NULL));
+	close(fd);
+}
+
 static void map__of_what_there_is_not_is_refused(void **state)
 {
 	struct raw_shm *r = *state;
@@ -336,6 +382,8 @@ int main(void)
 		IN_RAW_SHM(answer_to_map__that_cannot_be_ends_the_link),
 		IN_RAW_SHM(answer_to_map__with_less_than_was_promised_fails_the_op),
 		IN_RAW_SHM(answer_to_map__that_nobody_asked_for_ends_the_link),
+		IN_RAW_SHM(read__of_a_generation_that_never_was_leaves_the_others_in_reach),
+		IN_RAW_SHM(read__of_another_generation_than_what_is_mapped_is_stale),
 		IN_RAW_SHM(map__of_what_there_is_not_is_refused),
 		IN_RAW_SHM(withdrawing__what_we_never_had_is_confirmed),
 		IN_RAW_SHM(socket__that_is_not_read_ends_the_link),

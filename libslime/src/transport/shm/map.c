@@ -44,17 +44,6 @@ static struct shm_map *make_map(struct shm_conn *c, uint32_t id)
 	return m;
 }
 
-/* Whether r asks for something that m does not have, and may become. Under lock. */
-static bool may_ask(const struct shm_map *m, const struct slime_remote_mr *r)
-{
-	uint32_t state = atomic_load(&m->state);
-
-	if (state == SHM_MAP_NONE)
-		return true;
-	return (state == SHM_MAP_GONE || state == SHM_MAP_REFUSED) &&
-	       atomic_load(&m->n_users) == 0 && r->generation > atomic_load(&m->generation);
-}
-
 /* Under lock. The answer comes to the holder of the token, who sees all of this through it. */
 static int send_question(struct shm_conn *c, struct shm_map *m, const struct slime_remote_mr *r)
 {
@@ -72,19 +61,66 @@ static int send_question(struct shm_conn *c, struct shm_map *m, const struct sli
 	return 0;
 }
 
+/* Under lock: what comes of asking for another generation than the last one asked for. One that is
+ * lower than a real one is gone, but that one may have been made up. */
+static int ask_for_other(struct shm_conn *c, struct shm_map *m, const struct slime_remote_mr *r)
+{
+	bool is_newer = r->generation > atomic_load(&m->generation);
+
+	switch ((enum shm_map_state)atomic_load(&m->state)) {
+	case SHM_MAP_NONE:
+	case SHM_MAP_REFUSED:
+		return send_question(c, m, r);
+	case SHM_MAP_ASKED:
+		return 0;
+	case SHM_MAP_READY:
+		/* No other region has this id before we let go of the one that has it. */
+		return -ESTALE;
+	case SHM_MAP_STALE:
+		return is_newer ? 0 : -ESTALE;
+	default:
+		return is_newer ? send_question(c, m, r) : -ESTALE;
+	}
+}
+
+/* Under lock, as the next ones: of the one last asked for. */
+static int ask_for_same(struct shm_conn *c, struct shm_map *m, const struct slime_remote_mr *r)
+{
+	int status = m->status;
+
+	switch ((enum shm_map_state)atomic_load(&m->state)) {
+	case SHM_MAP_NONE:
+		return send_question(c, m, r);
+	case SHM_MAP_ASKED:
+	case SHM_MAP_READY: /* since we looked */
+		return 0;
+	case SHM_MAP_REFUSED:
+		/* Memory that was short is no property of the region: who comes next asks again. */
+		if (status == -ENOMEM)
+			atomic_store(&m->state, SHM_MAP_NONE);
+		return status;
+	default:
+		return -ESTALE;
+	}
+}
+
+static int ask_for(struct shm_conn *c, const struct slime_remote_mr *r)
+{
+	struct shm_map *m = make_map(c, r->id);
+
+	if (!m)
+		return r->id < SHM_REGIONS_MAX ? -ENOMEM : -ESTALE;
+	return r->generation == atomic_load(&m->generation) ? ask_for_same(c, m, r)
+							    : ask_for_other(c, m, r);
+}
+
+/* What is not mapped: why not, or -EINPROGRESS. */
 static int ask(struct shm_conn *c, const struct slime_remote_mr *r)
 {
-	struct shm_map *m;
-	int ret = 0;
+	int ret;
 
 	pthread_mutex_lock(&c->lock);
-	m = make_map(c, r->id);
-	if (!m)
-		ret = r->id < SHM_REGIONS_MAX ? -ENOMEM : -ESTALE;
-	else if (may_ask(m, r))
-		ret = send_question(c, m, r);
-	else if (atomic_load(&m->generation) > r->generation)
-		ret = -ESTALE;
+	ret = ask_for(c, r);
 	pthread_mutex_unlock(&c->lock);
 
 	/* Nothing calls who waits for room in the socket. That the peer hung up is read from it. */
@@ -103,39 +139,22 @@ void shm_map_put(struct shm_conn *c, struct shm_map *m)
 		c->t->base.env->kick(c->t->base.env->arg);
 }
 
-/* Memory that was short is no property of the region: who comes next asks again. */
-static void forget_shortage(struct shm_conn *c, struct shm_map *m)
-{
-	pthread_mutex_lock(&c->lock);
-	if (atomic_load(&m->state) == SHM_MAP_REFUSED && m->status == -ENOMEM)
-		atomic_store(&m->state, SHM_MAP_NONE);
-	pthread_mutex_unlock(&c->lock);
-}
-
 int shm_map_get(struct shm_conn *c, const struct slime_remote_mr *r, struct shm_map **out)
 {
 	struct shm_map *m = map_at(c, r->id);
-	uint32_t state;
-	int ret;
 
-	if (!m)
-		return ask(c, r);
-	/* First be counted, then look: who takes the mapping away does it the other way round. */
-	atomic_fetch_add(&m->n_users, 1);
-	state = atomic_load(&m->state);
-	if (state == SHM_MAP_READY && atomic_load(&m->generation) == r->generation) {
-		*out = m;
-		return 0;
+	if (m) {
+		/* First be counted, then look: who takes the mapping away does it the other way
+		 * round. */
+		atomic_fetch_add(&m->n_users, 1);
+		if (atomic_load(&m->state) == SHM_MAP_READY &&
+		    atomic_load(&m->generation) == r->generation) {
+			*out = m;
+			return 0;
+		}
+		shm_map_put(c, m);
 	}
-	ret = state == SHM_MAP_REFUSED ? m->status : -ESTALE;
-	if (ret == -ENOMEM)
-		forget_shortage(c, m);
-	if (state == SHM_MAP_ASKED)
-		ret = -EINPROGRESS;
-	shm_map_put(c, m);
-	if (atomic_load(&m->generation) < r->generation || state == SHM_MAP_NONE)
-		return ask(c, r);
-	return ret;
+	return ask(c, r);
 }
 
 /* Mappings go in rounds of the token's holder, which is us: nothing has to be held. */
@@ -160,13 +179,15 @@ bool shm_map_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
 	struct shm_conn *c = (struct shm_conn *)conn;
 	struct shm_map *m = map_at(c, r->id);
 	uint64_t generation;
+	uint32_t state;
 
 	if (!m)
 		return false;
 	generation = atomic_load_explicit(&m->generation, memory_order_relaxed);
-	return generation > r->generation ||
-	       (generation == r->generation &&
-		atomic_load_explicit(&m->state, memory_order_relaxed) >= SHM_MAP_STALE);
+	state = atomic_load_explicit(&m->state, memory_order_relaxed);
+	/* Of one that was never had nothing is known. */
+	return (generation > r->generation && state == SHM_MAP_READY) ||
+	       (generation >= r->generation && state >= SHM_MAP_STALE);
 }
 
 /* Whether the owner has all of the file's pages: those that lack would be fetched at our cost. */
