@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -290,6 +291,34 @@ static void answer_to_map__that_cannot_be_mapped_fails_the_op(void **state)
 	close(fd);
 }
 
+/* This process has no place for another descriptor, until it has. */
+static void answer_to_map__that_finds_no_descriptor_fails_the_op(void **state)
+{
+	struct raw_shm *r = *state;
+	struct slime_remote_mr remote = theirs(r);
+	struct slime_xfer x = { .local = r->mr, .remote = &remote, .len = remote.len };
+	int fd = sealed_file(8192, SEALS), lowest;
+	struct shm_packet good = good_answer(fd);
+	struct rlimit limit, none;
+
+	raw_shm_link(r);
+	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
+	assert_int_equal(raw_shm_hear(r).kind, SHM_MAP);
+	lowest = dup(fd);
+	assert_ok(close(lowest));
+	assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
+	none = (struct rlimit){ .rlim_cur = (rlim_t)lowest, .rlim_max = limit.rlim_max };
+	assert_ok(setrlimit(RLIMIT_NOFILE, &none));
+	raw_shm_say(r, &good);
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	assert_ok(setrlimit(RLIMIT_NOFILE, &limit));
+	assert_int_equal(slime_op_status(r->op), -EMFILE);
+	assert_false(r->ended);
+
+	assert_ok(read_of(r, remote.generation, &good));
+	close(fd);
+}
+
 static void read__whose_question_cannot_be_sent_fails(void **state)
 {
 	struct raw_shm *r = *state;
@@ -388,6 +417,7 @@ int main(void)
 		IN_RAW_SHM(withdrawing__what_we_never_had_is_confirmed),
 		IN_RAW_SHM(socket__that_is_not_read_ends_the_link),
 		IN_RAW_SHM(answer_to_map__that_cannot_be_mapped_fails_the_op),
+		IN_RAW_SHM(answer_to_map__that_finds_no_descriptor_fails_the_op),
 		IN_RAW_SHM(read__whose_question_cannot_be_sent_fails),
 		IN_RAW_SHM(read__whose_question_finds_a_full_socket_ends_the_link),
 		IN_RAW_SHM(map__that_cannot_be_answered_ends_the_link),

@@ -57,6 +57,7 @@ SLIME_API bool slime_op_test(const struct slime_op *op);
  *   -EMSGSIZE     a send was longer than its receive (at both ends)
  *   -ECANCELED    cancelled, or its endpoint was closed
  *   -EREMOTEIO    the peer refused the access
+ *   -ENOMEM, -EMFILE  the remote region could not be mapped: not so much memory, or no descriptor
  */
 SLIME_API int slime_op_status(const struct slime_op *op);
 

@@ -42,7 +42,7 @@ static int decode(const uint8_t *bytes, size_t len, struct shm_packet *p)
 {
 	struct sl_reader r = { .at = bytes, .left = len };
 	uint8_t version = sl_read_u8(&r);
-	int said;
+	int said, n_fds;
 
 	p->kind = sl_read_u8(&r);
 	p->flags = sl_read_u8(&r);
@@ -57,8 +57,10 @@ static int decode(const uint8_t *bytes, size_t len, struct shm_packet *p)
 	if (r.failed || r.left || version != PACKET_VERSION || p->kind == 0 ||
 	    p->kind >= SHM_PACKET_KINDS)
 		return -EPROTO;
-	if (said != p->n_fds || (p->kind != SHM_MAPPED && p->n_fds != fds_of[p->kind]) ||
-	    p->n_fds > SHM_PACKET_FDS)
+	/* Of what was lost there is only its word. */
+	n_fds = p->fds_lost ? said : p->n_fds;
+	if (said != n_fds || (p->kind != SHM_MAPPED && n_fds != fds_of[p->kind]) ||
+	    n_fds > SHM_PACKET_FDS)
 		return -EPROTO;
 	return 0;
 }
@@ -151,9 +153,16 @@ int shm_channel_recv(int sock, struct shm_packet *out)
 		shm_packet_close_fds(&p);
 		return -ECONNRESET;
 	}
-	if (msg.msg_flags & (MSG_CTRUNC | MSG_TRUNC) || decode(bytes, (size_t)n, &p)) {
+	/* Not all of them came: it sent more than there may be, or we have no place for another. */
+	p.fds_lost = msg.msg_flags & MSG_CTRUNC && p.n_fds < SHM_PACKET_FDS;
+	if (msg.msg_flags & MSG_TRUNC || (msg.msg_flags & MSG_CTRUNC && !p.fds_lost) ||
+	    decode(bytes, (size_t)n, &p)) {
 		shm_packet_close_fds(&p);
 		return -EPROTO;
+	}
+	if (p.fds_lost) {
+		shm_packet_close_fds(&p);
+		p.n_fds = 0;
 	}
 	*out = p;
 	return 0;

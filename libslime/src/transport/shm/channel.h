@@ -6,6 +6,7 @@
 #ifndef SL_SHM_CHANNEL_H
 #define SL_SHM_CHANNEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -36,6 +37,7 @@ struct shm_packet {
 	uint64_t len;
 	int n_fds;
 	int fds[SHM_PACKET_FDS];
+	bool fds_lost; /* this process may not have so many: n_fds is 0 */
 };
 
 /* flags of SEGMENT and ACCEPT */

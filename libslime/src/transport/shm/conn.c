@@ -511,6 +511,9 @@ static int on_packet_when_ready(struct shm_conn *c, struct shm_packet *p)
 
 static int on_packet(struct shm_conn *c, struct shm_packet *p)
 {
+	/* A region that cannot be mapped is its ops' matter. */
+	if (p->fds_lost && p->kind != SHM_MAPPED)
+		return -EMFILE;
 	switch (p->kind) {
 	case SHM_SEGMENT:
 	case SHM_ACCEPT:

@@ -95,8 +95,8 @@ static int ask_for_same(struct shm_conn *c, struct shm_map *m, const struct slim
 	case SHM_MAP_READY: /* since we looked */
 		return 0;
 	case SHM_MAP_REFUSED:
-		/* Memory that was short is no property of the region: who comes next asks again. */
-		if (status == -ENOMEM)
+		/* What we lacked is no property of the region: who comes next asks again. */
+		if (status == -ENOMEM || status == -EMFILE)
 			atomic_store(&m->state, SHM_MAP_NONE);
 		return status;
 	default:
@@ -244,10 +244,10 @@ static bool is_answer(int status)
 /* Under lock: who asked still has it between sending and noting that it did. */
 static int take_answer(struct shm_conn *c, struct shm_map *m, struct shm_packet *p)
 {
-	int ret = p->status;
+	int ret = p->fds_lost ? -EMFILE : p->status;
 
 	if (atomic_load(&m->state) != SHM_MAP_ASKED || atomic_load(&m->generation) != p->a ||
-	    !is_answer(ret))
+	    !is_answer(p->status))
 		return -EPROTO;
 	atomic_fetch_sub(&c->n_asked, 1);
 	m->len = p->len;
