@@ -1,33 +1,35 @@
 -- Only what is an entity or an agent is given a new end: any other key keeps the one it has, or none.
--- ARGV: keep, scope, ttl, then of each: type, id, whether its index is to learn of it (0 or 1). Answers the words of all
--- as one text of digits, as entity_put does.
-local DONE, ABSENT = '0', '1' -- OK, NOT_FOUND
-local scope, ttl = ARGV[2], ARGV[3]
+-- ARGV: keep, scope, ttl, type, then whether the index is to learn of each: a digit (0 or 1) for each, or nothing for none;
+-- then the ids. Answers OK, or { OK, the place of each that is not there }. Functions and tables are made for what is rare, as
+-- in entity_put.
+local scope, ttl, type, due = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local call, try = redis.call, redis.pcall
+local prefix, answer = P .. type .. ':', OK
 
--- A scope that has somebody is among the scopes already. Few beats need to know the time.
-local function note(index, scopes, member)
-	local clock = redis.call('TIME')
-	local ends = clock[1] * 1000 + math.floor(clock[2] / 1000) + tonumber(ttl)
-	if write('ZADD', index .. scope, text(ends), member) ~= 0 then write('SADD', scopes, scope) end
-end
-
-local function beat(type, id, noting)
-	local key = P .. type .. ':' .. id
-	local agent = type == 'agent' and read('HEXISTS', key, 'addr') == 1
-	if not agent and read('HEXISTS', key, 'info') ~= 1 then
-		if read('HEXISTS', key, 'addr') ~= 1 then return ABSENT end
-		noting = '0' -- in no index
+for i = 6, #ARGV do
+	local id = ARGV[i]
+	local key = prefix .. id
+	local agent = type == 'agent' and try('HEXISTS', key, 'addr') == 1
+	local entity = not agent and try('HEXISTS', key, 'info') == 1
+	if agent or entity or try('HEXISTS', key, 'addr') == 1 then
+		call('PEXPIRE', key, ttl)
+		if (agent or entity) and due ~= '' and string.sub(due, i - 5, i - 5) == '1' then
+			-- A scope that has somebody is among the scopes already. Few beats need to know the time.
+			local clock = call('TIME')
+			local ends = string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000) + tonumber(ttl))
+			local function note(index, scopes, member)
+				if write('ZADD', index .. scope, ends, member) ~= 0 then write('SADD', scopes, scope) end
+			end
+			if agent then
+				note('nanoctrl:peers:', 'nanoctrl:peer_scopes', id)
+			else
+				note('nanoctrl:entities:', 'nanoctrl:entity_scopes', #type .. ':' .. type .. id)
+				write('ZADD', 'nanoctrl:types:' .. scope, 0, #type .. ':' .. type .. id)
+			end
+		end
+	else
+		if answer == OK then answer = { OK } end
+		answer[#answer + 1] = i - 5
 	end
-	redis.call('PEXPIRE', key, ttl)
-	if noting == '1' and agent then
-		note('nanoctrl:peers:', 'nanoctrl:peer_scopes', id)
-	elseif noting == '1' then
-		note('nanoctrl:entities:', 'nanoctrl:entity_scopes', #type .. ':' .. type .. id)
-		write('ZADD', 'nanoctrl:types:' .. scope, 0, #type .. ':' .. type .. id)
-	end
-	return DONE
 end
-
-local words = {}
-for i = 4, #ARGV, 3 do words[#words + 1] = beat(ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
-return { OK, table.concat(words) }
+return answer

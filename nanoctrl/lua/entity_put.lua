@@ -1,50 +1,37 @@
--- ARGV: keep, scope, ttl, then of each: type, id, whether the index is to learn of it also if it was there (0 or 1), kind,
--- endpoint, metadata, resource, info, the event up to the info, which is its last member but for the revision and the
--- time. Answers the words of all as one text of digits: to make an array of numbers takes Redis as long as to set a field.
-local DONE, TAKEN = '0', '2' -- OK, NAME_TAKEN
-local scope, ttl = ARGV[2], ARGV[3]
+-- ARGV: keep, scope, ttl, type, then whether the index is to learn of each also if it was there: a digit (0 or 1) for each, or
+-- nothing for none; then of each: id, kind, endpoint, metadata, resource, info, the event up to the info, which is its last
+-- member but for the revision and the time. Answers OK, or { OK, the place of each whose name something else has }: most
+-- of what a call takes is what it makes, so functions and tables are made for what is rare.
+local scope, ttl, type, due = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local call, try = redis.call, redis.pcall
+local clock = call('TIME')
+local counter, n = P .. 'nano_meta:' .. type .. '_revision', (#ARGV - 5) / 7
+local revision = write('INCRBY', counter, n) - n
+local prefix, channel, tail = P .. type .. ':', P .. 'nano_events:' .. type .. '_update', ',"timestamp":' .. clock[1] .. '}'
+local answer = OK
 
--- Whether the key is an entity; nil when it is something else.
-local function is_there(key)
-	local there = redis.pcall('HEXISTS', key, 'info')
-	if there == 1 then return true end
-	if there == 0 and redis.call('EXISTS', key) == 0 then return false end
-	if there ~= 0 then check_junk(there.err) end
-	return nil
-end
-
-local keys, known, wanted = {}, {}, {}
-for i = 4, #ARGV, 9 do
-	local type = ARGV[i]
-	local key = P .. type .. ':' .. ARGV[i + 1]
-	local there = is_there(key)
-	keys[#keys + 1], known[#known + 1] = there ~= nil and key, there == true
-	if there ~= nil then wanted[type] = (wanted[type] or 0) + 1 end
-end
--- Those of one type are counted together.
-local revisions, channels = {}, {}
-for type, n in pairs(wanted) do
-	revisions[type] = write('INCRBY', P .. 'nano_meta:' .. type .. '_revision', n) - n
-	channels[type] = P .. 'nano_events:' .. type .. '_update'
-end
-
-local function put(key, known, type, id, noting, kind, endpoint, metadata, resource, info, event)
-	if not key then return TAKEN end
-	redis.call('HSET', key, 'entity_type', type, 'entity_id', id, 'kind', kind, 'endpoint', endpoint, 'metadata', metadata,
-		'resource', resource, 'info', info)
-	redis.call('PEXPIRE', key, ttl)
-	if not known or noting == '1' then
-		local member = #type .. ':' .. type .. id
-		write('ZADD', 'nanoctrl:entities:' .. scope, text(now + tonumber(ttl)), member)
-		write('ZADD', 'nanoctrl:types:' .. scope, 0, member)
-		write('SADD', 'nanoctrl:entity_scopes', scope)
+for i = 6, #ARGV, 7 do
+	local id, info = ARGV[i], ARGV[i + 5]
+	local key = prefix .. id
+	local there = try('HEXISTS', key, 'info')
+	if there == 1 or there == 0 and call('EXISTS', key) == 0 then
+		call('HSET', key, 'entity_type', type, 'entity_id', id, 'kind', ARGV[i + 1], 'endpoint', ARGV[i + 2],
+			'metadata', ARGV[i + 3], 'resource', ARGV[i + 4], 'info', info)
+		call('PEXPIRE', key, ttl)
+		if there == 0 or due ~= '' and string.sub(due, (i + 1) / 7, (i + 1) / 7) == '1' then
+			local member = #type .. ':' .. type .. id
+			local ends = clock[1] * 1000 + math.floor(clock[2] / 1000) + tonumber(ttl)
+			write('ZADD', 'nanoctrl:entities:' .. scope, string.format('%.0f', ends), member)
+			write('ZADD', 'nanoctrl:types:' .. scope, 0, member)
+			write('SADD', 'nanoctrl:entity_scopes', scope)
+		end
+		revision = revision + 1
+		call('PUBLISH', channel, ARGV[i + 6] .. info .. ',"revision":' .. string.format('%d', revision) .. tail)
+	else
+		if there ~= 0 then check_junk(there.err) end
+		call('DECR', counter)
+		if answer == OK then answer = { OK } end
+		answer[#answer + 1] = (i + 1) / 7
 	end
-	revisions[type] = revisions[type] + 1
-	redis.call('PUBLISH', channels[type], event .. info .. ',"revision":' .. string.format('%d', revisions[type])
-		.. ',"timestamp":' .. clock[1] .. '}')
-	return DONE
 end
-
-local words = {}
-for i, key in ipairs(keys) do words[i] = put(key, known[i], unpack(ARGV, 9 * i - 5, 9 * i + 3)) end
-return { OK, table.concat(words) }
+return answer

@@ -5,21 +5,9 @@ local OK, NOT_FOUND, NAME_TAKEN, SUPERSEDED, LEASE_GONE = 0, 1, 2, 3, 4
 local REPLACED, STALE, PEER_NOT_FOUND, PEER_CHANGED, TOO_MANY, INBOX_FULL, TOO_LARGE = 5, 6, 7, 8, 9, 10, 11
 
 local P = KEYS[1]
--- Lua numbers print with 14 digits; identities have up to 16.
-local function text(n) return string.format('%.0f', n) end
 
--- Others may have written junk into Redis: a value of the wrong type reads as absent.
-local skipped = 0
-local function read(...)
-	local r = redis.pcall(...)
-	if type(r) == 'table' and r.err then
-		skipped = skipped + 1
-		return false
-	end
-	return r
-end
-
--- ...and is replaced where we have to write. Any other error (no memory, read-only) ends the script.
+-- Others may have written junk into Redis: a value of the wrong type is replaced where we have to write. Any other error
+-- (no memory, read-only) ends the script.
 local function check_junk(err)
 	for _, words in ipairs({ 'WRONGTYPE', 'not an integer', 'would overflow' }) do
 		if string.find(err, words) then return end
@@ -33,6 +21,22 @@ local function write(command, key, ...)
 		check_junk(r.err)
 		redis.call('UNLINK', key)
 		r = redis.call(command, key, ...)
+	end
+	return r
+end
+
+-- ---- reading ----
+
+-- Lua numbers print with 14 digits; identities have up to 16.
+local function text(n) return string.format('%.0f', n) end
+
+-- A value of the wrong type reads as absent.
+local skipped = 0
+local function read(...)
+	local r = redis.pcall(...)
+	if type(r) == 'table' and r.err then
+		skipped = skipped + 1
+		return false
 	end
 	return r
 end

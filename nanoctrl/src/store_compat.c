@@ -52,29 +52,20 @@ static void arg_name(struct store_args *a, const struct store_entity_id *name)
 	store_arg_text(a, name->id);
 }
 
-/* What store_group_add() wants first. */
-static void arg_member(struct store_args *a, struct store *store,
-		       const struct store_entity_id *name)
-{
-	store_arg_text(a, name->type);
-	store_arg_text(a, name->id);
-	store_arg(a, noted_is_due(store->hub, name->scope, name->type, name->id) ? "1" : "0");
-}
-
 void store_put_entity(struct store *store, const struct store_entity_id *name,
 		      const struct store_entity *e, store_done_fn *fn, void *arg)
 {
 	struct store_args a = { .n = 0 };
 
 	written_expect(store->hub, name->scope, name->type, name->id);
-	arg_member(&a, store, name);
+	store_arg_text(&a, name->id);
 	store_arg_text(&a, e->kind);
 	store_arg_text(&a, e->endpoint);
 	store_arg_text(&a, e->metadata);
 	store_arg_text(&a, e->resource);
 	store_arg_text(&a, e->info);
 	store_arg_text(&a, e->event);
-	store_group_add(store, STORE_GROUP_PUT, name->scope, &a, fn, arg);
+	store_group_add(store, STORE_GROUP_PUT, name, &a, fn, arg);
 }
 
 void store_beat_entity(struct store *store, const struct store_entity_id *name, store_done_fn *fn,
@@ -82,8 +73,8 @@ void store_beat_entity(struct store *store, const struct store_entity_id *name, 
 {
 	struct store_args a = { .n = 0 };
 
-	arg_member(&a, store, name);
-	store_group_add(store, STORE_GROUP_BEAT, name->scope, &a, fn, arg);
+	store_arg_text(&a, name->id);
+	store_group_add(store, STORE_GROUP_BEAT, name, &a, fn, arg);
 }
 
 void store_delete_entity(struct store *store, const struct store_entity_id *name, store_done_fn *fn,

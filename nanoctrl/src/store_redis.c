@@ -411,6 +411,14 @@ static void end_call_later(struct store_call *call, int result)
 	event_active(call->store->turn, EV_TIMEOUT, 0);
 }
 
+static bool read_outcome(const redisReply *reply, uint64_t *outcome)
+{
+	if (reply->type != REDIS_REPLY_INTEGER)
+		return reply->type != REDIS_REPLY_ERROR && store_u64(reply, 0, outcome);
+	*outcome = (uint64_t)reply->integer;
+	return true;
+}
+
 static int judge(const struct store_call *call, const redisReply *reply)
 {
 	uint32_t held_back;
@@ -420,8 +428,7 @@ static int judge(const struct store_call *call, const redisReply *reply)
 		reaper_refused(call->store->hub);
 		return -EAGAIN;
 	}
-	if (reply->type != REDIS_REPLY_ERROR && (store_u64(reply, 0, &outcome)) &&
-	    outcome <= STORE_TOO_LARGE)
+	if (read_outcome(reply, &outcome) && outcome <= STORE_TOO_LARGE)
 		return (int)outcome;
 	if (sl_log_allow(&odd_answers, &held_back))
 		sl_error("store", "%s: an answer that makes no sense (%u before it): %s",

@@ -69,6 +69,7 @@ enum store_group_id { STORE_GROUP_BEAT, STORE_GROUP_PUT, STORE_GROUPS };
 struct store_group {
 	struct sl_list waiting;
 	struct sl_list sent; /* in the one call that is under way */
+	size_t n_sent;
 };
 
 struct store {
@@ -111,8 +112,8 @@ void store_arg_field(struct store_args *a, const char *name, struct store_text v
 
 struct store_call;
 
-/* reply is an array that begins with an integer, the outcome, when result >= 0; result is that
- * outcome, or a negative errno and reply is NULL. */
+/* reply is an integer, the outcome, or an array that begins with it, when result >= 0; result is
+ * that outcome, or a negative errno and reply is NULL. */
 typedef void store_finish_fn(struct store_call *call, int result, const redisReply *reply);
 
 /* Whom a call answers. */
@@ -242,9 +243,10 @@ void store_send_in_scope(struct store *store, struct store_text scope, enum scri
 			 union store_answer fn, void *arg);
 
 /* store_group.c: one more call of this group, of an entity; fn is called as store.h says. args: its
- * type, its id, whether an index is to learn of it, and what the script wants besides. */
-void store_group_add(struct store *store, enum store_group_id id, struct store_text scope,
-		     const struct store_args *args, store_done_fn *fn, void *arg);
+ * id, and what the script wants besides. */
+void store_group_add(struct store *store, enum store_group_id id,
+		     const struct store_entity_id *name, const struct store_args *args,
+		     store_done_fn *fn, void *arg);
 void store_flush_groups(struct store *store);
 bool store_groups_empty(const struct store *store);
 

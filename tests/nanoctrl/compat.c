@@ -224,13 +224,16 @@ static void requests__that_go_together_are_answered_each(void **state)
 
 	assert_int_equal(post(f, "/register", "{\"entity_id\":\"e1\",\"kind\":\"k\"}"), 200);
 	test_redis_do(r, "SET service:p2 taken");
+	test_redis_do(r, "SET service:p6 taken");
 	test_redis_do(r, "CLIENT PAUSE 60000 WRITE");
 	for (int i = 0; i < MANY; i++) {
 		snprintf(body, sizeof(body),
 			 "{\"entity_type\":\"service\",\"entity_id\":\"e%d\"%s}", i % 3,
 			 i % 4 ? "" : ",\"scope\":\"s\"");
 		beats[i] = api_begin(f, "POST", "/heartbeat", NULL, body);
-		snprintf(body, sizeof(body), "{\"entity_id\":\"p%d\",\"kind\":\"k\"}", i);
+		snprintf(body, sizeof(body),
+			 "{\"entity_type\":\"%s\",\"entity_id\":\"p%d\",\"kind\":\"k\"}",
+			 i % 2 ? "gpu" : "service", i);
 		puts[i] = api_begin(f, "POST", "/register", NULL, body);
 	}
 	while (api_metric(f, "nanoctrl_http_requests_in_flight") < 2LL * MANY)
@@ -240,11 +243,15 @@ static void requests__that_go_together_are_answered_each(void **state)
 		assert_int_equal(api_finish(beats[i], &a), 200);
 		assert_string_equal(api_text(&a, "status", NULL),
 				    i % 3 == 1 && i % 4 ? "ok" : "not_found");
-		assert_int_equal(api_finish(puts[i], &a), i == 2 ? 409 : 200);
+		assert_int_equal(api_finish(puts[i], &a), i == 2 || i == 6 ? 409 : 200);
 	}
-	assert_int_equal(test_redis_do(r, "ZCARD nanoctrl:entities:"), MANY);
-	assert_int_equal(test_redis_do(r, "HLEN service:p23"), 7);
+	assert_int_equal(test_redis_do(r, "ZCARD nanoctrl:entities:"), MANY - 1);
+	assert_int_equal(test_redis_do(r, "HLEN gpu:p23"), 7);
+	assert_int_equal(test_redis_do(r, "HLEN service:p22"), 7);
 	assert_int_equal(test_redis_do(r, "STRLEN service:p2"), 5);
+	/* What was refused has no revision. */
+	assert_int_equal(test_redis_do(r, "INCRBY nano_meta:service_revision 0"), MANY / 2 - 1);
+	assert_int_equal(test_redis_do(r, "INCRBY nano_meta:gpu_revision 0"), MANY / 2);
 }
 
 static void register__that_would_reach_into_other_keys_is_refused(void **state)
