@@ -202,8 +202,10 @@ static void tidy(void *arg)
 	struct slime_context *ctx = arg;
 	void (*rpc_tidy)(struct slime_context *) = atomic_load(&ctx->rpc_tidy);
 
+	atomic_fetch_add(&ctx->n_tidying, 1);
 	if (rpc_tidy)
 		rpc_tidy(ctx);
+	atomic_fetch_sub(&ctx->n_tidying, 1);
 }
 
 static int init_fields(struct slime_context *ctx)

@@ -42,8 +42,9 @@ struct slime_context {
 	void (*rpc_destroy)(struct slime_context *ctx); /* and how it goes; NULL: it was not made */
 	void (*rpc_forget)(struct slime_context *ctx);	/* the same, in a child after fork */
 
-	/* Look again at what sl_mr_abandon() refused. [token] */
+	/* Look again at what sl_mr_abandon() refused: a thread of a transport's. */
 	_Atomic(void (*)(struct slime_context *ctx)) rpc_tidy;
+	_Atomic uint32_t n_tidying; /* such threads; what they look at stays until there is none */
 
 	const uint32_t *alive; /* a page that a fork child sees empty */
 };

@@ -29,7 +29,7 @@ static void destroy(struct sl_rpc *rpc)
 	free(rpc);
 }
 
-/* [token] */
+/* A thread of a transport's. */
 static void tidy_with(struct slime_context *ctx)
 {
 	struct sl_rpc *rpc = atomic_load(&ctx->rpc);
@@ -38,9 +38,12 @@ static void tidy_with(struct slime_context *ctx)
 		(void)sl_pool_tidy(&rpc->pool);
 }
 
+/* No thread is in tidy_with() any more, either, and who comes to it now finds nothing there. */
 static bool is_tidy(void *arg)
 {
-	return sl_pool_tidy(arg);
+	struct sl_rpc *rpc = arg;
+
+	return sl_pool_tidy(&rpc->pool) && !atomic_load(&rpc->ctx->n_tidying);
 }
 
 /* What a device still reaches is waited for; where that takes too long the context stays, and so
@@ -52,8 +55,7 @@ static void destroy_with(struct slime_context *ctx)
 
 	if (!rpc)
 		return;
-	/* It has the token once, so that nobody is in tidy_with() any more. */
-	if (sl_progress_until(ctx, is_tidy, &rpc->pool, deadline_ns))
+	if (sl_progress_until(ctx, is_tidy, rpc, deadline_ns))
 		atomic_store(&ctx->rpc, rpc);
 	else
 		destroy(rpc);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What long calls leave with the devices: the regions of their memory. */
+#include <stdatomic.h>
+#include <sys/mman.h>
+
 #include "base/clock.h"
 #include "tests/libslime/rdma_pair.h"
 
@@ -10,6 +13,20 @@
 static struct rdma_pair pair;
 static struct slime_rpc_service *service;
 static uint8_t request[LONG];
+static _Thread_local bool polling; /* as whoever holds the token does */
+static _Atomic unsigned n_unmapped, n_unmapped_by_pollers;
+
+int __real_munmap(void *addr, size_t len);
+int __wrap_munmap(void *addr, size_t len);
+
+int __wrap_munmap(void *addr, size_t len)
+{
+	if (len >= LONG) {
+		atomic_fetch_add(&n_unmapped, 1);
+		atomic_fetch_add(&n_unmapped_by_pollers, polling);
+	}
+	return __real_munmap(addr, len);
+}
 
 static void answer(void *arg, struct slime_rpc_request *req)
 {
@@ -96,6 +113,30 @@ static void arena__of_a_link_that_ended_is_not_registered_any_more(void **state)
 	assert_ok(slime_rpc_service_destroy(service));
 }
 
+/* Which takes as long as the memory is large, and nobody's transfers wait for it. */
+static void arena__is_unmapped_by_nobody_who_polls(void **state)
+{
+	uint64_t end = sl_deadline_ns(10000);
+
+	(void)state;
+	assert_ok(rdma_pair_create(&pair, NULL, LEN));
+	serve();
+	assert_ok(rdma_pair_connect(&pair));
+	assert_ok(end_call(start_long_call()));
+	atomic_store(&n_unmapped, 0);
+	atomic_store(&n_unmapped_by_pollers, 0);
+	polling = true;
+	destroy_endpoints();
+	/* That of the request, and that of its copy at the other end. */
+	while (atomic_load(&n_unmapped) < 2) {
+		rdma_poll(&pair);
+		assert_true(sl_clock_ns() < end);
+	}
+	polling = false;
+	assert_int_equal(atomic_load(&n_unmapped_by_pollers), 0);
+	assert_ok(slime_rpc_service_destroy(service));
+}
+
 /* At any moment: also while a worker is about to register it. */
 static void arena__of_a_call_that_its_link_does_not_outlive_is_let_go(void **state)
 {
@@ -136,6 +177,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CASE(arena__of_a_link_that_ended_is_not_registered_any_more),
+		CASE(arena__is_unmapped_by_nobody_who_polls),
 		CASE(arena__of_a_call_that_its_link_does_not_outlive_is_let_go),
 		CASE(destroy__waits_until_devices_let_go_of_an_arena),
 	};

@@ -319,7 +319,8 @@ struct sl_transport_env {
 	 * and waits for it at once: the context's thread, when it only watches whether callers
 	 * still come, is not woken to be in its way. */
 	void (*nudge)(void *arg);
-	/* What abandon() refused may be granted by now. [token], with no lock held. */
+	/* What abandon() refused may be granted by now. It takes as long as unmapping memory does:
+	 * a thread of the transport's own, with no lock held, that calls kick() after it. */
 	void (*tidy)(void *arg);
 	/* progress() counts its system calls that found nothing: a spinner's patience is time, not
 	 * rounds. [token] */

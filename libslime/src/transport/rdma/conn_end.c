@@ -71,6 +71,7 @@ static void end(struct rdma_conn *c)
 	rdma_key_end(c);
 	sl_list_remove(&c->link);
 	rdma_work_fail_all(c, cause == 0 && c->end_local ? -ECANCELED : -ECONNRESET);
+	rdma_tidy(c->t);
 	events->broken(owner, cause, why);
 }
 

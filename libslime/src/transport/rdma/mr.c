@@ -176,12 +176,14 @@ static void settle(struct rdma_mr *mr)
 	atomic_fetch_sub(&mr->domain->n_busy, 1);
 }
 
+/* Those who may wait for it: connections, and who wants to be rid of it. [token] */
 static void call_all(struct rdma_transport *t)
 {
 	struct sl_list *e;
 
 	sl_list_for_each (e, &t->conns)
 		rdma_conn_call(SL_CONTAINER_OF(e, struct rdma_conn, link));
+	rdma_tidy(t);
 }
 
 /* Under mr_lock. */

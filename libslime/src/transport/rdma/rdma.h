@@ -528,6 +528,10 @@ struct rdma_transport {
 	uint32_t next_life;
 	struct rdma_entry *table;
 
+	struct rdma_job tidy; /* asks again for what abandon() refused */
+	bool is_tidying;      /* [token] */
+	bool is_untidy;	      /* there is more to be granted since that began. [token] */
+
 	struct rdma_domain *shared; /* under setup_lock; there with the first nic */
 	pthread_mutex_t mr_lock;    /* of the following, and of what is registered in them */
 	struct sl_list domains;
@@ -553,6 +557,8 @@ static inline uint32_t rdma_state(const struct rdma_conn *c)
 	return atomic_load_explicit(&c->state, memory_order_acquire);
 }
 
+/* A device let go of something: have a thread ask again for what abandon() refused. [token] */
+void rdma_tidy(struct rdma_transport *t);
 /* Look from time to time whether the peers of idle connections are there. [token] */
 void rdma_watch_start(struct rdma_transport *t);
 int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q);

@@ -12,6 +12,33 @@
 /* Looks at idle connections in the time after which a silent peer is given up. */
 #define PROBES_PER_TIMEOUT 4
 
+/* ---- what devices let go of ---- */
+
+static void work_tidy(struct rdma_job *job)
+{
+	const struct sl_transport_env *env = job->t->base.env;
+
+	env->tidy(env->arg);
+}
+
+static void done_tidy(struct rdma_job *job)
+{
+	struct rdma_transport *t = job->t;
+
+	t->is_tidying = false;
+	if (t->is_untidy)
+		rdma_tidy(t);
+}
+
+void rdma_tidy(struct rdma_transport *t)
+{
+	t->is_untidy = t->is_tidying;
+	if (t->is_tidying)
+		return;
+	t->is_tidying = true;
+	rdma_registration_start(t, &t->tidy, work_tidy, done_tidy);
+}
+
 /* ---- devices ---- */
 
 static void init_forks(void)
@@ -124,7 +151,6 @@ static void close_devices(struct rdma_transport *t)
  */
 static void close_what_failed(struct rdma_transport *t)
 {
-	const struct sl_transport_env *env = t->base.env;
 	bool unused;
 
 	/* Somebody makes an offer: later. */
@@ -142,7 +168,7 @@ static void close_what_failed(struct rdma_transport *t)
 	}
 	pthread_mutex_unlock(&t->setup_lock);
 	if (unused)
-		env->tidy(env->arg);
+		rdma_tidy(t);
 }
 
 /* The first port of it that can be used, if one can. */
@@ -317,7 +343,10 @@ static void work_drop(struct rdma_job *job)
 
 static void done_drop(struct rdma_job *job)
 {
+	struct rdma_transport *t = job->t;
+
 	rdma_offer_free(SL_CONTAINER_OF(job, struct rdma_offer, job));
+	rdma_tidy(t);
 }
 
 void rdma_offer_drop(struct rdma_offer *o)
@@ -348,19 +377,16 @@ static unsigned run_todo(struct rdma_transport *t)
 static unsigned progress(struct sl_transport *transport)
 {
 	struct rdma_transport *t = rdma_of(transport);
-	const struct sl_transport_env *env = t->base.env;
 	unsigned n_nics = atomic_load_explicit(&t->n_nics, memory_order_acquire);
 	unsigned n = 0;
 
-	if (atomic_load_explicit(&t->n_done, memory_order_acquire)) {
+	if (atomic_load_explicit(&t->n_done, memory_order_acquire))
 		n += rdma_jobs_run_done(t);
-		env->tidy(env->arg);
-	}
 	if (sl_todo_count(&t->todo))
 		n += run_todo(t);
 	for (unsigned i = 0; i < n_nics; i++)
 		n += rdma_cq_poll(t->nics[i]);
-	*env->slow_look = n_nics > 0;
+	*t->base.env->slow_look = n_nics > 0;
 	if (atomic_load_explicit(&t->failed, memory_order_relaxed))
 		close_what_failed(t);
 	return n;
