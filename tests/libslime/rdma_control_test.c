@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 #include "tests/support/log_lines.h"
 
@@ -31,6 +32,7 @@ static struct ibv_qp_attr to_rtr[RECORDS], to_rts[RECORDS];
 static unsigned n_created, n_to_rtr, n_to_rts;
 static size_t n_pinned; /* bytes */
 static _Atomic unsigned n_polled_calls;
+static unsigned n_locked_creates; /* of completion queues, while others cannot give room back */
 static _Thread_local bool polling;
 static void (*after_alloc_pd)(void); /* the next one */
 static unsigned adds_left;	     /* to an epoll set, until one fails; 0: none will */
@@ -84,7 +86,13 @@ struct ibv_pd *__wrap_ibv_alloc_pd(struct ibv_context *ibv)
 struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
 				    struct ibv_comp_channel *channel, int vector)
 {
+	pthread_mutex_t *cq_lock = &((struct rdma_cq *)arg)->nic->t->cq_lock;
+
 	note_call();
+	if (pthread_mutex_trylock(cq_lock))
+		n_locked_creates++;
+	else
+		pthread_mutex_unlock(cq_lock);
 	return __real_ibv_create_cq(ibv, cqe, arg, channel, vector);
 }
 
@@ -181,6 +189,7 @@ static int begin(void **state)
 	memset(&pair, 0, sizeof(pair));
 	n_ends = n_created = n_to_rtr = n_to_rts = 0;
 	n_polled_calls = 0;
+	n_locked_creates = 0;
 	n_pinned = 0;
 	log_lines_keep();
 	return 0;
@@ -226,6 +235,18 @@ static void control_calls__are_made_by_nobody_who_polls(void **state)
 	rdma_settle(&pair);
 	assert_true(n_created >= 4 && n_to_rtr >= 4 && n_pinned >= 2 * LEN);
 	assert_int_equal(n_polled_calls, 0);
+}
+
+/* It gives room back when a link ends. */
+static void completion_queue__is_made_while_nobody_who_polls_has_to_wait(void **state)
+{
+	(void)state;
+	fakeverbs_device(0)->max_cqe = fakeverbs_device(1)->max_cqe = 4000;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	for (unsigned i = 1; i < LINKS; i++)
+		connect_another();
+	assert_true(fakeverbs_counts().calls[FAKEVERBS_CREATE_CQ] > 2);
+	assert_int_equal(n_locked_creates, 0);
 }
 
 /* ---- with what ---- */
@@ -502,6 +523,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(control_calls__are_made_by_nobody_who_polls),
+		TEST(completion_queue__is_made_while_nobody_who_polls_has_to_wait),
 		TEST(link__takes_the_path_that_it_was_told),
 		TEST(link__told_nothing_can_be_routed),
 		TEST(link__begins_at_a_number_of_its_own),

@@ -50,40 +50,53 @@ static struct rdma_cq *find(struct rdma_nic *nic, uint32_t n)
 	return NULL;
 }
 
-/* One more in the first place that is free. */
-static int add(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out)
+/* In the first place that is free. Under cq_lock. */
+static int add(struct rdma_nic *nic, struct rdma_cq *cq)
 {
 	unsigned n_cqs = atomic_load(&nic->n_cqs);
 	unsigned i = 0;
-	int ret;
 
 	while (i < n_cqs && atomic_load(&nic->cqs[i]))
 		i++;
 	if (i == RDMA_CQS_MAX)
 		return -ENOSPC;
-	ret = create(nic, n, out);
-	if (ret)
-		return ret;
-	(*out)->room -= n;
-	atomic_store_explicit(&nic->cqs[i], *out, memory_order_release);
+	atomic_store_explicit(&nic->cqs[i], cq, memory_order_release);
 	if (i == n_cqs)
 		atomic_store_explicit(&nic->n_cqs, n_cqs + 1, memory_order_release);
 	return 0;
 }
 
+/* One more, with room for n taken. Whoever makes another meanwhile has that one, too. */
+static int make(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out)
+{
+	struct rdma_cq *cq;
+	int ret = create(nic, n, &cq);
+
+	if (ret)
+		return ret;
+	cq->room -= n;
+	pthread_mutex_lock(&nic->t->cq_lock);
+	ret = add(nic, cq);
+	pthread_mutex_unlock(&nic->t->cq_lock);
+	if (ret)
+		rdma_cq_close(cq);
+	else
+		*out = cq;
+	return ret;
+}
+
 int rdma_cq_reserve(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out)
 {
 	struct rdma_cq *cq;
-	int ret = 0;
 
 	pthread_mutex_lock(&nic->t->cq_lock);
 	cq = find(nic, n);
-	if (!cq)
-		ret = add(nic, n, &cq);
 	pthread_mutex_unlock(&nic->t->cq_lock);
-	if (!ret)
-		*out = cq;
-	return ret;
+	/* The device takes long, and the token's holder takes that lock. */
+	if (!cq)
+		return make(nic, n, out);
+	*out = cq;
+	return 0;
 }
 
 void rdma_cq_release(struct rdma_cq *cq, uint32_t n)
@@ -133,9 +146,7 @@ static void reap(struct rdma_nic *nic, unsigned i)
 	struct rdma_cq *cq = atomic_load(&nic->cqs[i]);
 	bool unused;
 
-	/* Somebody makes a queue, which takes long: the next round looks again. */
-	if (pthread_mutex_trylock(&nic->t->cq_lock))
-		return;
+	pthread_mutex_lock(&nic->t->cq_lock);
 	unused = cq->room == cq->len;
 	if (unused)
 		atomic_store(&nic->cqs[i], NULL);
