@@ -151,6 +151,10 @@ static void kill_qps(struct rdma_conn *c)
 	if (!rdma_path_end_all(c))
 		return;
 	stop_timers(c);
+	/* Before the worker moves them to ERR, by who posts receives: soft-RoCE does not flush what
+	 * is posted then. */
+	for (unsigned i = 0; i < c->n_qps; i++)
+		c->qps[i]->draining = true;
 	rdma_conn_set_state(c, RDMA_CONN_KILLING);
 	rdma_job_start(c->t, &c->job, work_kill, done_kill);
 }
