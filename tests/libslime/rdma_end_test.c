@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A link on its end, while the threads that are to end it are busy with others. */
+/* A link on its end: while the threads that are to end it are busy with others, and when a device
+ * keeps what is to go. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -8,6 +9,7 @@
 #include "src/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
+#include "tests/support/log_lines.h"
 
 #define LEN	   4096
 #define N_MESSAGES (2 * RDMA_POLL) /* receives are posted by so many */
@@ -70,12 +72,58 @@ static void end__that_has_begun_posts_no_receive_any_more(void **state)
 	}
 }
 
+/* Of what the device kept. */
+static int end_with_leftovers(void **state)
+{
+	return rdma_pair_end(state) ? 0 : -1;
+}
+
+static void destroy_endpoints(void)
+{
+	slime_endpoint_close(pair.a.ep);
+	slime_endpoint_close(pair.b.ep);
+	rdma_settle(&pair);
+	assert_ok(slime_endpoint_destroy(pair.a.ep));
+	assert_ok(slime_endpoint_destroy(pair.b.ep));
+	pair.a.ep = pair.b.ep = NULL;
+}
+
+/* It may still complete, and have events: it is told, and whoever comes next is not in its way. */
+static void end__whose_queue_pair_cannot_be_destroyed_leaves_its_place_to_it(void **state)
+{
+	unsigned device;
+	uint64_t n_cqs;
+	uint32_t qp;
+
+	(void)state;
+	/* Each link completes into a queue of its own. */
+	fakeverbs_device(0)->max_cqe = fakeverbs_device(1)->max_cqe = 1500;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	log_lines_keep();
+	fakeverbs_fail_call_of(FAKEVERBS_DESTROY_QP, 1, EBUSY);
+	destroy_endpoints();
+	assert_true(fakeverbs_failed());
+	assert_int_equal(log_lines_with("cannot be destroyed"), 1);
+	log_lines_release();
+	device = fakeverbs_qps(0, &qp, 1) ? 0 : 1;
+	assert_int_equal(fakeverbs_qps(device, &qp, 1), 1);
+	fakeverbs_raise_qp(device, qp, IBV_EVENT_QP_FATAL);
+	rdma_settle(&pair);
+	n_cqs = fakeverbs_counts().calls[FAKEVERBS_CREATE_CQ];
+	assert_ok(rdma_pair_connect(&pair));
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_CREATE_CQ], n_cqs + 1);
+	rdma_exchange_a_message(&pair);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate_setup_teardown(
 			end__that_has_begun_posts_no_receive_any_more, rdma_pair_reset,
 			rdma_pair_end, &pair),
+		cmocka_unit_test_prestate_setup_teardown(
+			end__whose_queue_pair_cannot_be_destroyed_leaves_its_place_to_it,
+			rdma_pair_reset, end_with_leftovers, &pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,10 +106,11 @@ static void on_channel(struct sl_source *s, uint32_t events)
 
 static void fail_qp(struct rdma_nic *nic, struct ibv_qp *ibv, const char *what, bool fatal)
 {
-	struct rdma_qp *q = ibv->qp_context;
+	struct rdma_entry *e = ibv->qp_context;
+	struct rdma_qp *q = atomic_load(&e->qp);
 	char why[160];
 
-	if (!q->conn)
+	if (!q || !q->conn)
 		return;
 	snprintf(why, sizeof(why), "%.40s: %s", nic->device.name, what);
 	/* The others are the peer's requests, which would be as wrong on another rail. */

@@ -69,7 +69,8 @@ static struct rdma_qp *find(struct rdma_transport *t, uint64_t wr_id)
 static struct ibv_qp *create_ibv(struct rdma_qp *q, struct ibv_pd *pd, uint32_t max_inline)
 {
 	struct ibv_qp_init_attr attr = {
-		.qp_context = q,
+		/* An event of one that cannot be destroyed may come when we have let go of it. */
+		.qp_context = &q->nic->t->table[q->slot],
 		.send_cq = q->cq->ibv,
 		.recv_cq = q->cq->ibv,
 		.cap = { .max_send_wr = RDMA_SENDS,
@@ -186,6 +187,7 @@ int rdma_qp_close(struct rdma_qp *q)
 	uint32_t num = q->ibv ? q->ibv->qp_num : 0;
 	int ret = q->ibv ? ibv_destroy_qp(q->ibv) : 0;
 
+	q->stays |= ret != 0;
 	if (ret && !rdma_nic_took_along(q->nic, ret))
 		sl_error("rdma", "%s: queue pair 0x%x cannot be destroyed: %s", q->nic->device.name,
 			 num, strerror(ret));
@@ -198,7 +200,9 @@ int rdma_qp_close(struct rdma_qp *q)
 void rdma_qp_free(struct rdma_qp *q)
 {
 	rdma_table_remove(q->nic->t, q);
-	release(q, q->cq);
+	/* What it has to say still goes there. */
+	if (!q->stays)
+		release(q, q->cq);
 	free(q->sent);
 	free(q);
 }

@@ -201,6 +201,7 @@ struct rdma_qp {
 	uint32_t marker;	/* number of the last request there will be */
 	uint64_t n_bytes;	/* on the way */
 	uint64_t n_acked;	/* messages, in this life of it */
+	bool stays;		/* it could not be destroyed */
 	bool torn; /* some were not posted: a later one's success would speak for them, too */
 
 	/* [token], but for the worker that brings it up or kills it. */
