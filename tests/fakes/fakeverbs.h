@@ -124,6 +124,8 @@ void fakeverbs_raise_qp(unsigned device, uint32_t qp_num, enum ibv_event_type ty
 
 /* CQ_ERR of the completion queue of that queue pair: it tells of nothing any more. */
 void fakeverbs_break_cq(unsigned device, uint32_t qp_num);
+/* The same of one that no queue pair has yet. */
+void fakeverbs_break_new_cq(struct ibv_cq *cq);
 
 /* Numbers of the queue pairs there are, oldest first; returns how many, also beyond cap. */
 size_t fakeverbs_qps(unsigned device, uint32_t *qp_nums, size_t cap);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rails that are slow, or that end and return, again and again: what goes over them meanwhile. */
+#include <sched.h>
+
 #include "base/clock.h"
 #include "src/endpoint.h"
 #include "src/transport/rdma/rdma.h"
@@ -346,6 +348,52 @@ static void rail__whose_risen_is_lost_with_the_last_takes_over_from_it(void **st
 	await_return(0);
 }
 
+/* ---- a completion queue that fails before it has a queue pair ---- */
+
+static _Atomic bool breaks_next_cq;
+
+struct ibv_cq *__real_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
+				    struct ibv_comp_channel *channel, int vector);
+struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
+				    struct ibv_comp_channel *channel, int vector);
+
+static uint64_t n_looks_for_events(void)
+{
+	return fakeverbs_counts().calls[FAKEVERBS_GET_ASYNC_EVENT];
+}
+
+/* It comes back when the token's holder has heard of it, and looks for the next event. */
+struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
+				    struct ibv_comp_channel *channel, int vector)
+{
+	struct ibv_cq *ibv_cq = __real_ibv_create_cq(ibv, cqe, arg, channel, vector);
+	const struct rdma_cq *cq = arg;
+	uint64_t n;
+
+	if (ibv_cq && atomic_exchange(&breaks_next_cq, false)) {
+		fakeverbs_break_new_cq(ibv_cq);
+		while (!atomic_load(&cq->failed))
+			sched_yield();
+		n = n_looks_for_events();
+		while (n_looks_for_events() == n)
+			sched_yield();
+	}
+	return ibv_cq;
+}
+
+static void rail__whose_next_completion_queue_fails_at_once_comes_back(void **state)
+{
+	uint32_t qp;
+
+	(void)state;
+	assert_int_equal(fakeverbs_qps(0, &qp, 1), 1);
+	atomic_store(&breaks_next_cq, true);
+	fakeverbs_break_cq(0, qp);
+	rails_await(0, SLIME_RAIL_DOWN);
+	await_return(0);
+	assert_false(atomic_load(&breaks_next_cq));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -361,6 +409,7 @@ int main(void)
 		IN_PAIR(rail__that_is_the_last_in_use_is_not_left_for_one_that_is_not_proved),
 		IN_PAIR(rail__whose_probe_is_under_way_takes_over_from_the_last),
 		IN_PAIR(rail__whose_risen_is_lost_with_the_last_takes_over_from_it),
+		IN_PAIR(rail__whose_next_completion_queue_fails_at_once_comes_back),
 	};
 
 	return cmocka_run_group_tests_name("rdma_rails_return", tests, NULL, NULL);

@@ -174,6 +174,13 @@ void fv_cq_overrun(struct fv_cq *cq)
 	}
 }
 
+void fakeverbs_break_new_cq(struct ibv_cq *cq)
+{
+	fv_lock();
+	fv_cq_overrun(fv_cq(cq));
+	fv_unlock();
+}
+
 void fv_cq_add(struct fv_cq *cq, const struct fv_cqe *cqe, bool solicited)
 {
 	if (cq->overrun)

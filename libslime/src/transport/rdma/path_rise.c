@@ -99,6 +99,16 @@ static bool knows_peer_qps(const struct rdma_path *p)
 	return p->peer_qps == (1u << p->n_qps) - 1;
 }
 
+/* When it did, none of them was known to be in it. */
+static bool has_failed_cq(const struct rdma_path *p)
+{
+	for (unsigned i = 0; i < p->n_qps; i++) {
+		if (atomic_load(&atomic_load(&p->qps[i]->cq)->failed))
+			return true;
+	}
+	return false;
+}
+
 static void done_make(struct rdma_job *job)
 {
 	struct rdma_path *p = SL_CONTAINER_OF(job, struct rdma_path, job);
@@ -118,6 +128,8 @@ static void done_make(struct rdma_job *job)
 	pthread_mutex_lock(&p->c->lock);
 	p->state = RDMA_PATH_MADE;
 	rdma_path_explain(p);
+	if (has_failed_cq(p))
+		rdma_path_fail_locked(p, -EIO, "a completion queue failed");
 	pthread_mutex_unlock(&p->c->lock);
 	for (unsigned i = 0; i < p->n_qps; i++) {
 		struct sl_msg m = { .kind = RDMA_RAIL };
