@@ -170,6 +170,64 @@ static void write_imm__when_messages_are_as_many_as_may_be_ends_the_link(void **
 	assert_ok(slime_mr_destroy(x.local));
 }
 
+/* All that the endpoint says until its goodbye: whether an immediate was among it. */
+static bool hears_imm_before_bye(int fd)
+{
+	static uint8_t bytes[TCP_REQUEST_MAX];
+	bool heard = false;
+
+	for (;;) {
+		struct tcp_head h = raw_recv_head(fd);
+		struct sl_msg m;
+
+		if (h.kind == TCP_BYE)
+			return heard;
+		raw_recv(fd, bytes, tcp_head_list_len(&h));
+		if (h.kind == TCP_MSG && tcp_msg_read(&m, &h, bytes) == 0)
+			heard = m.kind == SL_MSG_IMM;
+		raw_recv(fd, bytes, h.len);
+	}
+}
+
+/* It waits behind what the peer does not read, as the one who wrote it closes the link. */
+static void write_imm__that_ended_before_a_close_has_its_immediate_sent(void **state)
+{
+	static uint8_t memory[2 * TCP_REQUEST_MAX];
+	struct raw *r = *state;
+	struct slime_remote_mr theirs = { .owner = 1,
+					  .len = sizeof(memory),
+					  .generation = 1,
+					  .access = SLIME_ACCESS_REMOTE_WRITE };
+	struct slime_xfer x = { .remote = &theirs, .len = sizeof(memory) };
+	struct slime_xfer in_the_way = { .remote = &theirs, .len = 512 << 10 };
+	int fd = raw_link(r);
+	struct tcp_stream *s = conn_of(r)->streams[0];
+	struct slime_op *other;
+	int size = 32 << 10;
+
+	assert_ok(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)));
+	assert_ok(setsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)));
+	assert_ok(slime_op_create(r->ctx, NULL, &other));
+	assert_ok(slime_mr_create(r->ctx, memory, sizeof(memory), 0, &x.local));
+	in_the_way.local = x.local;
+	assert_ok(slime_write_imm(r->ep, &x, 1, 0, 7, r->op));
+	take_write(fd, 0);
+	read_write(fd, 1);
+	assert_ok(slime_write(r->ep, &in_the_way, 1, 0, other));
+	raw_send_head(fd, (struct tcp_head){ .kind = TCP_REPLY, .id = 1 });
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	assert_ok(slime_op_status(r->op));
+	slime_endpoint_close(r->ep);
+	while (atomic_load(&s->conn->state) != TCP_CONN_LEAVING)
+		sched_yield();
+
+	assert_true(hears_imm_before_bye(fd));
+	close(fd);
+	assert_ok(slime_op_wait(other, PATIENCE_MS));
+	assert_ok(slime_op_destroy(other));
+	assert_ok(slime_mr_destroy(x.local));
+}
+
 /* From now on the socket takes no segment, as if its host had lost power. There are kernels where
  * only root may do that. */
 static bool fall_silent(int fd)
@@ -297,6 +355,7 @@ int main(void)
 		IN_RAW(serve__a_peer_that_reads_nothing_for_long_is_not_dead),
 		IN_RAW(read__answered_byte_by_byte_brings_the_bytes),
 		IN_RAW(write__answered_while_the_next_request_is_half_sent_goes_on),
+		IN_RAW(write_imm__that_ended_before_a_close_has_its_immediate_sent),
 		IN_RAW(write_imm__when_messages_are_as_many_as_may_be_ends_the_link),
 		IN_RAW(write__to_a_host_that_fell_silent_is_connreset_in_time),
 		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_the_link),

@@ -3,8 +3,9 @@
  * The life of a connection. What other threads want of it they note, and the token's holder does it
  * in tcp_conn_run(): begin, leave, end.
  *
- * Leaving in order: no frame is begun any more, BYE follows the one that was, and we wait a moment
- * for the peer to hang up, so that BYE is not overtaken by the end of another stream.
+ * Leaving in order: messages that wait are sent and no other frame is begun any more, BYE follows
+ * the last one, and we wait a moment for the peer to hang up, so that BYE is not overtaken by the
+ * end of another stream.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -331,8 +332,8 @@ int tcp_conn_on_ready(struct tcp_conn *c)
 
 /* ---- the end ---- */
 
-/* BYE goes where no frame is half sent, if there is such a stream. */
-static struct tcp_stream *pick_bye_stream(struct tcp_conn *c)
+/* Where no frame is half sent, if there is such a stream. */
+static struct tcp_stream *pick_idle_stream(struct tcp_conn *c)
 {
 	for (unsigned i = 0; i < c->n_streams; i++) {
 		struct tcp_stream *s = c->streams[i];
@@ -347,10 +348,18 @@ static struct tcp_stream *pick_bye_stream(struct tcp_conn *c)
 	return c->streams[0];
 }
 
+/* Whether messages wait for the first stream. Under conn->lock. */
+static bool has_messages(const struct tcp_conn *c)
+{
+	return c->n_msgs || c->streams[0]->batch->messages;
+}
+
 static void leave(struct tcp_conn *c)
 {
-	c->bye_stream = pick_bye_stream(c);
+	struct tcp_stream *idle = pick_idle_stream(c);
+
 	pthread_mutex_lock(&c->lock);
+	c->bye_stream = has_messages(c) ? c->streams[0] : idle;
 	c->bye_due = true;
 	atomic_store(&c->state, TCP_CONN_LEAVING);
 	pthread_mutex_unlock(&c->lock);

@@ -73,6 +73,7 @@ struct tcp_batch {
 	uint64_t sent; /* of them */
 	struct sl_list requests;
 	struct sl_list serves;
+	bool messages; /* it has some */
 	bool bye;
 	uint8_t heads[TCP_BATCH_HEADS];
 };

@@ -85,6 +85,7 @@ static void add_messages(struct tcp_stream *s, struct tcp_batch *b)
 				    m->len);
 		c->msgs_first = (c->msgs_first + 1) % SL_RING_ENTRIES;
 		c->n_msgs--;
+		b->messages = true;
 	}
 }
 
@@ -169,6 +170,20 @@ static void add_requests(struct tcp_stream *s, struct tcp_batch *b)
 	}
 }
 
+/* Messages that were queued before we left: the ops of some have ended already. BYE is behind them.
+ */
+static void add_farewell(struct tcp_stream *s, struct tcp_batch *b)
+{
+	struct tcp_conn *c = s->conn;
+
+	add_messages(s, b);
+	if (c->n_msgs)
+		return;
+	add_head(b, (struct tcp_head){ .kind = TCP_BYE });
+	c->bye_due = false;
+	b->bye = true;
+}
+
 /* Under conn->lock. */
 static void fill(struct tcp_stream *s)
 {
@@ -182,9 +197,7 @@ static void fill(struct tcp_stream *s)
 		add_serves(s, b);
 		add_requests(s, b);
 	} else if (c->bye_due && s == c->bye_stream) {
-		add_head(b, (struct tcp_head){ .kind = TCP_BYE });
-		c->bye_due = false;
-		b->bye = true;
+		add_farewell(s, b);
 	}
 }
 
@@ -231,6 +244,7 @@ static void empty_batch(struct tcp_stream *s, bool sent)
 	struct tcp_batch *b = s->batch;
 
 	let_go(s, UINT64_MAX, sent);
+	b->messages = false;
 	b->bye = false;
 	b->at = 0;
 	b->n = 0;
