@@ -15,7 +15,12 @@
 #include "src/transport/tcp/tcp.h"
 
 static struct sl_poller poller;
-static struct sl_transport_env env = { .poller = &poller };
+static void nobody_sleeps(void *arg)
+{
+	(void)arg;
+}
+
+static struct sl_transport_env env = { .poller = &poller, .kick = nobody_sleeps };
 static struct tcp_transport transport = { .transport = { .env = &env } };
 static struct tcp_conn conn;
 static struct tcp_stream *stream;
@@ -62,6 +67,8 @@ static int setup(void **state)
 	conn.n_streams = 1;
 	pthread_mutex_init(&conn.lock, NULL);
 	sl_list_init(&conn.ops);
+	sl_todo_entry_init(&conn.todo);
+	sl_todo_init(&transport.todo);
 	atomic_store(&conn.state, TCP_CONN_UP);
 	assert_int_equal(sl_poller_init(&poller, false), 0);
 	assert_int_equal(tcp_stream_create(&conn, 0, &conn.streams[0]), 0);
@@ -78,8 +85,10 @@ static int teardown(void **state)
 	(void)state;
 	tcp_stream_stop(stream);
 	tcp_stream_free(stream);
-	close(peer);
+	if (peer >= 0)
+		close(peer);
 	sl_poller_fini(&poller);
+	sl_todo_fini(&transport.todo);
 	pthread_mutex_destroy(&conn.lock);
 	return 0;
 }
@@ -111,6 +120,26 @@ static void flush__while_an_early_answer_waits_for_the_sender_is_made_up_for(voi
 	assert_frame_sent();
 }
 
+/* It said goodbye, and that was not read yet. */
+static void flush__to_a_peer_that_hung_up_leaves_its_end_to_who_reads(void **state)
+{
+	uint8_t bye[TCP_HEAD_LEN];
+
+	(void)state;
+	tcp_head_write(&(struct tcp_head){ .kind = TCP_BYE }, bye);
+	assert_int_equal(send(peer, bye, sizeof(bye), 0), sizeof(bye));
+	close(peer);
+	peer = -1;
+	stream->opened = true;
+	stream->open_due = true;
+	tcp_tx_flush(stream);
+	assert_false(conn.ending);
+
+	tcp_rx_run(stream);
+	assert_true(conn.ending);
+	assert_int_equal(conn.end_cause, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +149,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			flush__while_an_early_answer_waits_for_the_sender_is_made_up_for, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			flush__to_a_peer_that_hung_up_leaves_its_end_to_who_reads, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

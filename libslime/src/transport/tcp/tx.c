@@ -307,6 +307,14 @@ static ssize_t send_some(struct tcp_stream *s)
 	return n;
 }
 
+/* What a peer said before it hung up, a goodbye perhaps, is read first: the poller tells of the
+ * end. */
+static void fail(struct tcp_stream *s, int err)
+{
+	if (err != EPIPE && err != ECONNRESET)
+		tcp_conn_fail(s->conn, -ECONNRESET, strerror(err));
+}
+
 /* While we leave, a frame that was begun is completed only where BYE will follow it. */
 static bool is_over(const struct tcp_stream *s)
 {
@@ -328,7 +336,7 @@ static void send_all(struct tcp_stream *s)
 		}
 		n = turn < TURN_BYTES ? send_some(s) : 0;
 		if (n < 0) {
-			tcp_conn_fail(s->conn, -ECONNRESET, strerror((int)-n));
+			fail(s, (int)-n);
 			return;
 		}
 		if (n == 0) {
