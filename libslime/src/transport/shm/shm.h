@@ -4,7 +4,8 @@
  *
  *	shm.c        the context's part: door, page, rounds
  *	handshake.c  how a connection comes up
- *	conn.c       a connection: messages, packets, end
+ *	conn.c       a connection: packets, life, end
+ *	ring.c       its messages
  *	work.c       one-sided work: a bounded share of it in submit
  *	foreign.c    copies where nothing is mapped, by process_vm_readv and process_vm_writev
  *	map.c        the peer's regions, and ours that it has
@@ -192,6 +193,19 @@ static inline struct sl_poller *shm_poller(const struct shm_conn *c)
 	return c->t->base.env->poller;
 }
 
+/* ring.c */
+
+/* Take at most max messages: how many there were. [token] */
+unsigned shm_ring_drain(struct shm_conn *c, unsigned max);
+/* Take a round's worth, and expect more after some. [token] */
+unsigned shm_ring_take(struct shm_conn *c);
+/* The connection ends. [token] */
+void shm_ring_expect_nothing(const struct shm_conn *c);
+/* As post, post_short and post_many of struct sl_conn_ops. */
+void shm_ring_post(struct sl_conn *conn, const struct sl_msg *m);
+void shm_ring_post_short(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload);
+void shm_ring_post_many(struct sl_conn *conn, const struct sl_post *posts, size_t n_posts);
+
 /* handshake.c; [token] */
 int shm_handshake_dial(struct shm_conn *c);   /* an initiator's first step. Negative errno. */
 void shm_handshake_again(struct sl_timer *t); /* the timer's: the peer's door was full */
@@ -204,7 +218,6 @@ int shm_handshake_packet(struct shm_conn *c, struct shm_packet *p);
 int shm_work_submit(struct sl_conn *conn, struct slime_op *op);
 unsigned shm_work_progress(struct shm_conn *c);	     /* [token] */
 void shm_work_flush(struct shm_conn *c, int status); /* finish all; nobody is busy. [token] */
-void shm_post(struct sl_conn *conn, const struct sl_msg *m);
 
 /* foreign.c */
 
