@@ -118,6 +118,26 @@ static int finish_register(struct nc_call *call, const struct nc_error *error, s
 	return 0;
 }
 
+/* The lease holds, but what was published may be gone: a session would say resync. Nothing of that
+ * when the agent has registered again meanwhile. */
+static int finish_heartbeat(struct nc_call *call, const struct nc_error *error,
+			    struct nc_json *json)
+{
+	static const struct nc_error lost = {
+		.err = -EKEYEXPIRED,
+		.status = 200,
+		.code = "epoch",
+		.message = "the store may have lost what was published: register again",
+	};
+	uint64_t epoch = call->epoch;
+
+	if (!error && nc_json_epoch(json, &epoch))
+		return -EPROTO;
+	if (epoch != call->epoch && call->epoch == call->client->epoch)
+		error = &lost;
+	return finish_done(call, error, json);
+}
+
 static int finish_leave(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
 {
 	if (!error)
@@ -153,6 +173,7 @@ static int prepare(struct nc_client *client, struct request *rq, struct nc_call 
 		return -ENOMEM;
 	}
 	call->with_lease = rq->with_lease;
+	call->epoch = client->epoch;
 	call->raw = rq->raw;
 	call->body = rq->body;
 	call->target = nc_client_target(client, rq->segments, rq->query);
@@ -237,7 +258,7 @@ int nc_heartbeat(struct nc_client *client, nc_done_fn *fn, void *arg)
 	return start(client, (struct request){ .method = NC_POST,
 					       .segments = { "agents", client->agent, "heartbeat" },
 					       .with_lease = true,
-					       .finish = finish_done,
+					       .finish = finish_heartbeat,
 					       .fn = (nc_any_fn *)fn,
 					       .arg = arg });
 }

@@ -78,6 +78,7 @@ struct nc_call {
 	nc_any_fn *fn; /* the user's, of the type that finish knows */
 	void *arg;
 	bool cancelled;
+	uint64_t epoch;	      /* of the registration when it was made */
 	char incarnation[65]; /* of a registration */
 	char agent[NC_NAME_MAX + 1];
 	struct nc_error last; /* why it is tried again */

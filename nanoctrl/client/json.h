@@ -28,6 +28,7 @@ struct nc_json_grant {
 };
 
 int nc_json_grant(struct nc_json *json, struct nc_json_grant *out);
+int nc_json_epoch(struct nc_json *json, uint64_t *out);
 int nc_json_agent(struct nc_json *json, struct nc_agent *out);
 int nc_json_region(struct nc_json *json, struct nc_region *out);
 int nc_json_offer(struct nc_json *json, struct nc_offer *out);

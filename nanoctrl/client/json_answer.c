@@ -60,6 +60,16 @@ int nc_json_grant(struct nc_json *json, struct nc_json_grant *out)
 	return ret;
 }
 
+int nc_json_epoch(struct nc_json *json, uint64_t *out)
+{
+	int ret = 0;
+	uint64_t epoch = nc_number_of(json->root, "epoch", &ret);
+
+	if (!ret)
+		*out = epoch;
+	return ret;
+}
+
 typedef int element_fn(struct nc_json *json, json_t *o, void *out);
 
 /* Every element of the array under key; *out is an array of structs of this size. */

@@ -86,7 +86,7 @@ struct nc_holder {
  *   -EEXIST        name_taken: another owner has the name
  *   -EDQUOT        the agent owns too many objects, or the peer has too many offers (429)
  *   -EKEYREVOKED   superseded: a newer process of this owner is there; stop
- *   -EKEYEXPIRED   the lease has ended: register again, then publish again
+ *   -EKEYEXPIRED   the lease has ended, or its epoch: register again, then publish again
  *   -ESTALE        stale or peer_changed: read again
  *   -EPROTO        an answer that is none
  *   -ETIMEDOUT     no answer in time; the change may have happened
@@ -148,7 +148,8 @@ typedef void nc_grant_fn(void *arg, const struct nc_error *error, const struct n
 int nc_register(struct nc_client *client, const struct nc_registration *r, nc_grant_fn *fn,
 		void *arg);
 
-/* For an agent without a session. */
+/* For an agent without a session. -EKEYEXPIRED also when the lease holds in another epoch than the
+ * registration: the store may have lost what was published. */
 int nc_heartbeat(struct nc_client *client, nc_done_fn *fn, void *arg);
 
 /* Ends the session too. */

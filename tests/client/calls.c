@@ -51,7 +51,7 @@ static void reply_chunked(struct fake_conn *conn, const char *request)
 static void register__keeps_the_lease_and_sends_what_was_held(void **state)
 {
 	(void)state;
-	begin(script(reply_grant, reply_ok, reply_grant), 60000);
+	begin(script(reply_grant, reply_beat, reply_grant), 60000);
 	do_register(1);
 	assert_int_equal(t.number, 7);
 	assert_non_null(strstr(t.requests[0], "PUT /v1/agents/a?scope=demo HTTP/1.1\r\n"));
@@ -68,6 +68,58 @@ static void register__keeps_the_lease_and_sends_what_was_held(void **state)
 
 	do_register(3);
 	assert_non_null(strstr(t.requests[2], "\"previous\":{\"epoch\":5,\"generation\":7}"));
+}
+
+static void reply_beat_of_epoch_6(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 200, "", "{\"status\":\"ok\",\"epoch\":6,\"ttl_ms\":15000}");
+}
+
+static void heartbeat__in_another_epoch_is_of_a_lease_that_has_ended(void **state)
+{
+	(void)state;
+	begin(script(reply_grant, reply_beat, reply_beat_of_epoch_6, reply_ok), 60000);
+	do_register(1);
+	assert_int_equal(nc_heartbeat(t.client, on_done, NULL), 0);
+	await(2);
+	assert_false(t.failed);
+	assert_int_equal(nc_heartbeat(t.client, on_done, NULL), 0);
+	await(3);
+	assert_true(t.failed);
+	assert_int_equal(t.error.err, -EKEYEXPIRED);
+	assert_string_equal(t.error.code, "epoch");
+	assert_int_equal(nc_heartbeat(t.client, on_done, NULL), 0);
+	await(4);
+	assert_int_equal(t.error.err, -EPROTO);
+}
+
+static struct fake_conn *held;
+
+static void hold(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	held = conn;
+}
+
+static void reply_grant_of_epoch_6(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 201, "",
+		   "{\"status\":\"ok\",\"lease\":\"a/2/secret\",\"epoch\":6,\"generation\":8,"
+		   "\"ttl_ms\":15000,\"beat_ms\":5000,\"grace_ms\":2000,\"resumed\":false}");
+}
+
+static void heartbeat__answered_after_a_new_registration_is_none_of_the_old_one(void **state)
+{
+	(void)state;
+	begin(script(reply_grant, hold, reply_grant_of_epoch_6), 60000);
+	do_register(1);
+	assert_int_equal(nc_heartbeat(t.client, on_done, NULL), 0);
+	do_register(2);
+	reply_beat_of_epoch_6(held, NULL);
+	await(3);
+	assert_false(t.failed);
 }
 
 static void calls__without_a_lease_are_refused_here(void **state)
@@ -263,6 +315,8 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, stage_setup, stage_teardown)
 	const struct CMUnitTest tests[] = {
 		T(register__keeps_the_lease_and_sends_what_was_held),
+		T(heartbeat__in_another_epoch_is_of_a_lease_that_has_ended),
+		T(heartbeat__answered_after_a_new_registration_is_none_of_the_old_one),
 		T(calls__without_a_lease_are_refused_here),
 		T(get_agent__decodes_what_it_knows),
 		T(list_agents__takes_chunks_and_asks_for_the_page),

@@ -24,7 +24,7 @@ static void reply_busy_for_long(struct fake_conn *conn, const char *request)
 
 static void reply_and_close(struct fake_conn *conn, const char *request)
 {
-	reply_ok(conn, request);
+	reply_beat(conn, request);
 	fake_close(conn);
 }
 
@@ -179,7 +179,7 @@ static void call__on_a_kept_connection_that_was_closed_is_repeated_at_once(void 
 static void call__after_a_server_that_closes_opens_another_connection(void **state)
 {
 	(void)state;
-	begin(script(reply_grant, reply_and_close, reply_ok), 60000);
+	begin(script(reply_grant, reply_and_close, reply_beat), 60000);
 	do_register(1);
 	assert_int_equal(nc_heartbeat(t.client, on_done, NULL), 0);
 	await(2);

@@ -122,6 +122,12 @@ void reply_ok(struct fake_conn *conn, const char *request)
 	fake_reply(conn, 200, "", "{\"status\":\"ok\"}");
 }
 
+void reply_beat(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 200, "", "{\"status\":\"ok\",\"epoch\":5,\"ttl_ms\":15000}");
+}
+
 void reply_grant(struct fake_conn *conn, const char *request)
 {
 	(void)request;

@@ -65,6 +65,6 @@ void on_grant(void *arg, const struct nc_error *error, const struct nc_grant *gr
 void on_agent(void *arg, const struct nc_error *error, const struct nc_agent *agent);
 
 /* Steps. */
-step_fn reply_ok, reply_grant, reply_agent;
+step_fn reply_ok, reply_beat, reply_grant, reply_agent;
 
 #endif
