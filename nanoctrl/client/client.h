@@ -49,6 +49,7 @@ struct nc_client {
 
 	struct nc_session *session; /* NULL when none is open */
 	uint64_t n_sessions;	    /* opened so far */
+	uint64_t n_upgrades;	    /* asked for so far */
 };
 
 /* Starts of a method, kept for the call's whole life. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -413,9 +414,15 @@ static const struct nc_conn_ops conn_ops = { on_answered, on_data, on_failed };
 static int write_upgrade(struct nc_session *s, struct evbuffer *out)
 {
 	const char *const segments[] = { "agents", s->client->agent, "session", NULL };
-	const char *const query[] = { "cursor", s->cursor[0] ? s->cursor : NULL, NULL };
-	char *target = nc_client_target(s->client, segments, query);
+	char order[24];
+	const char *const query[] = { "cursor", s->cursor[0] ? s->cursor : NULL, "order", order,
+				      NULL };
+	char *target;
 	int n = -1;
+
+	/* One that was given up may arrive behind the next. */
+	snprintf(order, sizeof(order), "%" PRIu64, ++s->client->n_upgrades);
+	target = nc_client_target(s->client, segments, query);
 
 	if (target)
 		n = evbuffer_add_printf(out, "GET %s HTTP/1.1\r\n", target);

@@ -32,7 +32,7 @@ elseif held[6] ~= e then
 	redis.call('HSET', agent_key(name), 'epoch', e, 'acked', cursor)
 end
 redis.call('HSET', agent_key(name), 'generation', generation, 'incarnation', incarnation, 'owner', owner,
-	'lease', lease, 'secret', secret, 'session', '', 'address', ARGV[8], 'labels', ARGV[9], 'services', ARGV[10],
+	'lease', lease, 'secret', secret, 'session', '', 'opened', '0', 'address', ARGV[8], 'labels', ARGV[9], 'services', ARGV[10],
 	'attributes', ARGV[11], 'revision', '0')
 write('ZADD', DUE, text(now + tonumber(ttl)), name)
 write('ZADD', NAMES, 0, name)

@@ -1,8 +1,14 @@
--- ARGV: keep, ttl, name, lease, secret hash, session
-local word, generation = holder(ARGV[3], ARGV[4], ARGV[5])
+-- ARGV: keep, ttl, name, lease, secret hash, session, which of this lease's it is by what the agent counts (0: it does not say)
+local name, order = ARGV[3], ARGV[7]
+local word, generation = holder(name, ARGV[4], ARGV[5])
 if word ~= OK then return { word } end
-redis.call('HSET', agent_key(ARGV[3]), 'session', ARGV[6])
-write('ZADD', DUE, text(now + tonumber(ARGV[2])), ARGV[3])
+local h = agent(name, 'acked', 'epoch', 'opened')
+if order ~= '0' then
+	-- It was given up: the agent has opened another since.
+	if number(order) < number(h[4]) then return { STALE } end
+	redis.call('HSET', agent_key(name), 'opened', order)
+end
+redis.call('HSET', agent_key(name), 'session', ARGV[6])
+write('ZADD', DUE, text(now + tonumber(ARGV[2])), name)
 -- In the epoch of its registration: in a later one, what it acknowledged may not be what there is behind that id now.
-local h = agent(ARGV[3], 'acked', 'epoch')
 return { OK, counted(h[3]) or epoch(), counted(h[2]) or '0', generation, ARGV[4], 1 }

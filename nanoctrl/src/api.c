@@ -204,7 +204,7 @@ static const struct refusal refusals[] = {
 	{ STORE_LEASE_GONE, 410, "lease_gone", OUTCOME_NOT_EXECUTED, "the lease has ended" },
 	{ STORE_REPLACED, 409, "superseded", OUTCOME_NOT_EXECUTED, "the session was replaced" },
 	{ STORE_STALE, 409, "stale", OUTCOME_NOT_EXECUTED,
-	  "a newer revision or connection epoch is stored" },
+	  "a newer revision, connection epoch or session is there" },
 	{ STORE_PEER_NOT_FOUND, 404, "peer_not_found", OUTCOME_NOT_EXECUTED,
 	  "the peer is not registered" },
 	{ STORE_PEER_CHANGED, 409, "peer_changed", OUTCOME_NOT_EXECUTED,

@@ -15,6 +15,7 @@
 
 #define SESSION_ID_BYTES 16
 #define LINE_MAX_BYTES	 512
+#define ORDER_MAX	 UINT64_C(999999999999999)
 
 /* WebSocket close codes of ours. */
 enum { CLOSE_RESYNC = 4001, CLOSE_SUPERSEDED = 4002, CLOSE_REPLACED = 4003 };
@@ -381,12 +382,13 @@ void api_session(struct request *rq)
 	struct api_who who;
 	struct store_cursor from;
 	struct session *s;
+	uint64_t order;
 	bool given;
 
 	/* What is refused must not take the place of the session that is open: the store hears of
 	 * it last. */
 	if (!scope || !api_owner(rq, &who) || !api_cursor(rq, &from, &given) ||
-	    !stream_check_upgrade(rq))
+	    !api_query_number(rq, "order", 1, ORDER_MAX, 0, &order) || !stream_check_upgrade(rq))
 		return;
 	s = calloc(1, sizeof(*s));
 	if (!s || digest_random(s->id, SESSION_ID_BYTES)) {
@@ -403,5 +405,5 @@ void api_session(struct request *rq)
 	s->from_given = given;
 	memcpy(s->scope, scope, strlen(scope) + 1);
 	s->n_inflight = 1;
-	store_open_session(s->store, s->scope, &s->who.lease, s->id, on_opened, s);
+	store_open_session(s->store, s->scope, &s->who.lease, s->id, order, on_opened, s);
 }

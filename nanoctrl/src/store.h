@@ -301,9 +301,11 @@ void store_list_offers(struct store *store, const char *scope, const struct stor
 /* ---- sessions and events ---- */
 
 /* grant->cursor is where the agent goes on: what it acknowledged, or its registration. 0,
- * STORE_LEASE_GONE, STORE_SUPERSEDED. The session replaces an older one and extends the lease. */
+ * STORE_LEASE_GONE, STORE_SUPERSEDED. The session replaces an older one and extends the lease.
+ * order: which of this lease's it is, as the agent counts, or 0 for an agent that does not say;
+ * STORE_STALE when a later one was opened before it. */
 void store_open_session(struct store *store, const char *scope, const struct store_lease *lease,
-			const char *session, store_grant_fn *fn, void *arg);
+			const char *session, uint64_t order, store_grant_fn *fn, void *arg);
 
 /* The session broke: the lease ends after grace, unless the session was replaced meanwhile. */
 void store_lose_session(struct store *store, const char *scope, const struct store_lease *lease,

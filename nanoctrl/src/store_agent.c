@@ -110,13 +110,14 @@ void store_leave(struct store *store, const char *scope, const struct store_leas
 /* ---- sessions ---- */
 
 void store_open_session(struct store *store, const char *scope, const struct store_lease *lease,
-			const char *session, store_grant_fn *fn, void *arg)
+			const char *session, uint64_t order, store_grant_fn *fn, void *arg)
 {
 	struct store_args a = { .n = 0 };
 
 	store_arg_number(&a, store->hub->config.ttl_ms);
 	store_arg_lease(&a, lease);
 	store_arg(&a, session);
+	store_arg_number(&a, order);
 	store_send(store, scope, SCRIPT_SESSION_OPEN, &a, finish_grant,
 		   (union store_answer){ .grant = fn }, arg);
 }

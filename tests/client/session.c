@@ -210,7 +210,8 @@ static void open__says_hello_and_proves_its_lease(void **state)
 	assert_int_equal(nc_session_open(t.client, &ops, NULL), -EBUSY);
 	spin_until_log("up");
 	assert_true(nc_session_is_up(t.client));
-	assert_non_null(strstr(t.upgrade, "GET /v1/agents/a/session?scope=default HTTP/1.1\r\n"));
+	assert_non_null(
+		strstr(t.upgrade, "GET /v1/agents/a/session?scope=default&order=1 HTTP/1.1\r\n"));
 	assert_non_null(strstr(t.upgrade, "Slime-Lease: a/1/secret\r\n"));
 	assert_non_null(strstr(t.upgrade, "Sec-WebSocket-Version: 13\r\n"));
 }
@@ -250,7 +251,7 @@ static void session__comes_back_behind_the_last_event(void **state)
 	spin_until_log("up event down up");
 	assert_string_equal(t.profile, "default");
 	assert_int_equal(t.event.connection_epoch, 3);
-	assert_non_null(strstr(t.upgrade, "/session?scope=default&cursor=5%3A2 HTTP"));
+	assert_non_null(strstr(t.upgrade, "/session?scope=default&cursor=5%3A2&order=2 HTTP"));
 }
 
 static void abort_it(struct fake_conn *conn, const char *request)

@@ -211,6 +211,23 @@ static void session__that_is_replaced_goes_away(void **state)
 	api_close(&new);
 }
 
+static void session__behind_a_later_one_is_refused(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream late, live;
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(api_open(f, &late, SESSION_A "&order=0", lease, true), 400);
+	api_close(&late);
+	assert_int_equal(api_open(f, &live, SESSION_A "&order=2", lease, true), 101);
+	assert_int_equal(api_open(f, &late, SESSION_A "&order=1", lease, true), 409);
+	api_close(&late);
+	api_send(&live, "{\"type\":\"beat\"}");
+	json_decref(api_next_of(&live, "beat"));
+	api_close(&live);
+}
+
 static void session__after_lost_data_says_resync(void **state)
 {
 	struct api_fixture *f = *state;
@@ -498,6 +515,7 @@ int main(void)
 						api_setup_short_leases, api_teardown),
 		TEST(session__is_told_that_it_was_superseded),
 		TEST(session__that_is_replaced_goes_away),
+		TEST(session__behind_a_later_one_is_refused),
 		TEST(session__after_lost_data_says_resync),
 		TEST(session__after_a_lost_tail_says_resync),
 		TEST(session__of_which_redis_lost_the_opening_says_resync),

@@ -234,7 +234,7 @@ static void ask_register(void)
 
 static void ask_session(void)
 {
-	store_open_session(store, scope, &lease, "s", on_grant, NULL);
+	store_open_session(store, scope, &lease, "s", 0, on_grant, NULL);
 }
 
 static void ask_agent(void)

@@ -148,7 +148,7 @@ static void beat__acknowledges_events_of_its_epoch_alone(void **state)
 	at = m.cursor;
 	beat_acked(f, &m, &(struct store_cursor){ at.epoch, at.id + 1 });
 	beat_acked(f, &m, &(struct store_cursor){ at.epoch - 1, at.id + 100 });
-	store_open_session(f->store, SCOPE, &m.lease, "s1", answer_grant, &a);
+	store_open_session(f->store, SCOPE, &m.lease, "s1", 0, answer_grant, &a);
 	fixture_run(f, &a.done);
 	assert_int_equal(a.result, 0);
 	assert_int_equal(a.grant.cursor.epoch, at.epoch);
@@ -223,13 +223,37 @@ static void lease__without_a_beat_ends_and_tells_peers(void **state)
 	assert_int_equal(fixture_register(f, &a, "node-a", "i3", OWNER_B, false), 0);
 }
 
-static int open_session(struct fixture *f, const struct member *m, const char *session)
+static int open_session_in_order(struct fixture *f, const struct member *m, const char *session,
+				 uint64_t order)
 {
 	struct answer a = { .done = false };
 
-	store_open_session(f->store, SCOPE, &m->lease, session, answer_grant, &a);
+	store_open_session(f->store, SCOPE, &m->lease, session, order, answer_grant, &a);
 	fixture_run(f, &a.done);
 	return a.result;
+}
+
+static int open_session(struct fixture *f, const struct member *m, const char *session)
+{
+	return open_session_in_order(f, m, session, 0);
+}
+
+static void session__that_comes_behind_a_later_one_is_stale(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(open_session_in_order(f, &m, "s2", 2), 0);
+	assert_int_equal(open_session_in_order(f, &m, "s1", 1), STORE_STALE);
+	assert_int_equal(fixture_beat(f, &m, "s2"), 0);
+	assert_int_equal(open_session_in_order(f, &m, "s10", 10), 0);
+	assert_int_equal(fixture_beat(f, &m, "s2"), STORE_REPLACED);
+	/* Who does not say is the newest, and so is whoever has a new lease. */
+	assert_int_equal(open_session(f, &m, "s"), 0);
+	assert_int_equal(open_session_in_order(f, &m, "s9", 9), STORE_STALE);
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	assert_int_equal(open_session_in_order(f, &m, "s1", 1), 0);
 }
 
 static void session__that_was_replaced_neither_beats_nor_shortens(void **state)
@@ -433,6 +457,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(lease__without_a_beat_ends_and_tells_peers,
 						fixture_setup_short_leases, fixture_teardown),
 		TEST(session__that_was_replaced_neither_beats_nor_shortens),
+		TEST(session__that_comes_behind_a_later_one_is_stale),
 		TEST(session__that_breaks_leaves_the_grace_period),
 		TEST(scope__with_damaged_names_is_not_empty),
 		TEST(session__that_breaks_over_a_damaged_due_set_leaves_the_grace_period),

@@ -191,7 +191,7 @@ static void lost_tail__lets_an_agent_go_on_in_its_generation_when_it_registers(v
 	test_redis_do(&f->redis, "SAVE");
 	restart_redis(f);
 	/* Where its session goes on tells that there may be a gap. */
-	store_open_session(f->store, SCOPE, &m.lease, "s1", answer_grant, &a);
+	store_open_session(f->store, SCOPE, &m.lease, "s1", 0, answer_grant, &a);
 	fixture_run(f, &a.done);
 	assert_int_equal(a.result, 0);
 	assert_int_equal(a.grant.cursor.epoch, old.epoch);
@@ -201,7 +201,7 @@ static void lost_tail__lets_an_agent_go_on_in_its_generation_when_it_registers(v
 	assert_int_equal(m.generation, generation);
 	assert_true(m.cursor.epoch > old.epoch);
 	a.done = false;
-	store_open_session(f->store, SCOPE, &m.lease, "s2", answer_grant, &a);
+	store_open_session(f->store, SCOPE, &m.lease, "s2", 0, answer_grant, &a);
 	fixture_run(f, &a.done);
 	assert_int_equal(a.grant.cursor.epoch, m.cursor.epoch);
 	assert_int_equal(fixture_events(f, &a.grant.cursor, text, sizeof(text)), 0);
