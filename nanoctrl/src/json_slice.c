@@ -177,6 +177,16 @@ bool json_is_plain(const char *text, size_t len, unsigned max)
 	return at && skip_blanks(at, end) == end;
 }
 
+struct json_slice json_of_plain(const char *text, size_t len)
+{
+	const char *at = skip_blanks(text, text + len);
+	const char *end = text + len;
+
+	while (end > at && is_blank(end[-1]))
+		end--;
+	return (struct json_slice){ at, (size_t)(end - at) };
+}
+
 struct json_slice json_first(const char *text, size_t len)
 {
 	const char *at = skip_blanks(text, text + len);

@@ -26,6 +26,9 @@ bool json_too_deep(const char *text, size_t len, unsigned max);
  */
 bool json_is_plain(const char *text, size_t len, unsigned max);
 
+/* All of a plain text but the blanks around it: what json_first() would look for. */
+struct json_slice json_of_plain(const char *text, size_t len);
+
 /* The members of an object, or the elements of an array, one after the other. */
 struct json_walk {
 	const char *at, *end;

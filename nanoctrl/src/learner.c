@@ -334,12 +334,14 @@ static void events_down(void *arg)
 	schedule(l);
 }
 
+/* Most of what is written we wrote: then there is nothing to do. */
 static void note_event(struct learner *l, const char *key, size_t len)
 {
 	if (key_is_ours(key, len) || written_take(l->store->hub, key, len))
 		return;
 	atomic_fetch_add(&l->store->hub->n_heard, 1);
 	note(l, key, len);
+	schedule(l);
 }
 
 /*
@@ -362,8 +364,8 @@ static void on_event(void *arg, const redisReply *message)
 			note_event(l, key, len);
 	} else if (store_u64(message, 2, &n) && n == N_CHANNELS) {
 		set_hears(l, true);
+		schedule(l);
 	}
-	schedule(l);
 }
 
 /* ---- life ---- */

@@ -99,14 +99,17 @@ static int refuse(struct model_error *err, int status, const char *code, const c
 	return -EINVAL;
 }
 
-/* Whether the body begins with JSON; what follows it is not looked at. */
-static int check_value(const char *body, size_t len, struct model_error *err)
+/* The JSON that the body begins with; what follows it is not looked at. */
+static int check_value(const char *body, size_t len, struct json_slice *value,
+		       struct model_error *err)
 {
 	json_error_t why;
 	json_t *root;
 
-	if (json_is_plain(body, len, DEPTH_MAX))
+	if (json_is_plain(body, len, DEPTH_MAX)) {
+		*value = json_of_plain(body, len);
 		return 0;
+	}
 	if (json_too_deep(body, len, DEPTH_MAX))
 		return refuse(err, 400, "bad_json", "", "nested more than 127 deep");
 	root = json_loadb(body, len,
@@ -120,6 +123,7 @@ static int check_value(const char *body, size_t len, struct model_error *err)
 		return -EINVAL;
 	}
 	json_decref(root);
+	*value = json_first(body, len);
 	return 0;
 }
 
@@ -244,8 +248,9 @@ int compat_parse(enum compat_form form, const char *body, size_t len, struct com
 {
 	struct json_slice values[MAX_FIELDS] = { { NULL, 0 } };
 	const struct field *fields = forms[form];
+	struct json_slice value = { NULL, 0 };
 	char *heap = NULL;
-	int ret = check_value(body, len, err);
+	int ret = check_value(body, len, &value, err);
 
 	memset(out, 0, sizeof(*out));
 	out->scope.at = "";
@@ -255,7 +260,7 @@ int compat_parse(enum compat_form form, const char *body, size_t len, struct com
 		ret = heap ? 0 : -ENOMEM;
 	}
 	if (!ret)
-		ret = match(fields, json_first(body, len), heap, values, err);
+		ret = match(fields, value, heap, values, err);
 	for (size_t i = 0; !ret && fields[i].name; i++)
 		ret = take(&fields[i], values[i], out, &heap, err);
 	if (ret == -ENOMEM)

@@ -150,9 +150,15 @@ static void plain__is_what_next_to_all_bodies_are(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++) {
+		struct json_slice whole = json_of_plain(plain[i], strlen(plain[i]));
+		struct json_slice first = json_first(plain[i], strlen(plain[i]));
+
 		if (!json_is_plain(plain[i], strlen(plain[i]), 3))
 			fail_msg("%s is plain", plain[i]);
+		if (whole.at != first.at || whole.len != first.len)
+			fail_msg("%s is %zu bytes long", plain[i], first.len);
+	}
 	for (size_t i = 0; i < sizeof(other) / sizeof(*other); i++)
 		if (json_is_plain(other[i], strlen(other[i]), 3))
 			fail_msg("%s is not plain", other[i]);
