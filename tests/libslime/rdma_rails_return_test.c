@@ -316,36 +316,61 @@ static void rail__whose_probe_is_under_way_takes_over_from_the_last(void **state
 	await_return(0);
 }
 
-/* b's word that it has risen is with rail 0; what it says over rail 1 is as good. */
-static void rail__whose_risen_is_lost_with_the_last_takes_over_from_it(void **state)
+/* Of all rails only rail 0 is left, and rail 1 returns: b uses it, and its word that it has risen
+ * is with rail 0, where b's queue pair is held. */
+static void hold_the_risen_of_rail_1(uint32_t *a_qp, uint32_t *b_qp)
 {
-	uint32_t a_qp, b_qp;
-
-	(void)state;
 	for (unsigned i = 1; i < RAILS; i++) {
 		rails_set_port(i, false);
 		rails_set_port(RAILS + i, false);
 		rails_await(i, SLIME_RAIL_DOWN);
 	}
-	assert_int_equal(fakeverbs_qps(0, &a_qp, 1), 1);
-	assert_int_equal(fakeverbs_qps(RAILS, &b_qp, 1), 1);
+	assert_int_equal(fakeverbs_qps(0, a_qp, 1), 1);
+	assert_int_equal(fakeverbs_qps(RAILS, b_qp, 1), 1);
 	/* b is told of a's queue pair when it has told of its own. */
-	fakeverbs_hold_qp(0, a_qp, true);
+	fakeverbs_hold_qp(0, *a_qp, true);
 	rails_set_port(1, true);
 	rails_set_port(RAILS + 1, true);
 	await_path(&rails.pair.b, 1, RDMA_PATH_MADE);
-	fakeverbs_hold_qp(RAILS, b_qp, true);
-	fakeverbs_hold_qp(0, a_qp, false);
+	fakeverbs_hold_qp(RAILS, *b_qp, true);
+	fakeverbs_hold_qp(0, *a_qp, false);
 	await_path(&rails.pair.b, 1, RDMA_PATH_UP);
 	await_path(&rails.pair.a, 1, RDMA_PATH_RISEN);
-	fakeverbs_raise_qp(RAILS, b_qp, IBV_EVENT_QP_FATAL);
-	fakeverbs_hold_qp(RAILS, b_qp, false);
+}
+
+static void assert_goes_on_over_rail_1(void)
+{
 	rails_await(1, SLIME_RAIL_UP);
 	rails_post_recv(0);
 	rails_send_value(0, 1);
 	rails_assert_got(0, 1);
 	assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
 	await_return(0);
+}
+
+/* What b says over rail 1 is as good. */
+static void rail__whose_risen_is_lost_with_the_last_takes_over_from_it(void **state)
+{
+	uint32_t a_qp, b_qp;
+
+	(void)state;
+	hold_the_risen_of_rail_1(&a_qp, &b_qp);
+	fakeverbs_raise_qp(RAILS, b_qp, IBV_EVENT_QP_FATAL);
+	fakeverbs_hold_qp(RAILS, b_qp, false);
+	assert_goes_on_over_rail_1();
+}
+
+/* b has said nothing over rail 1 when a finds rail 0 broken. */
+static void rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last(void **state)
+{
+	uint32_t a_qp, b_qp;
+
+	(void)state;
+	hold_the_risen_of_rail_1(&a_qp, &b_qp);
+	fakeverbs_raise_qp(0, a_qp, IBV_EVENT_QP_FATAL);
+	await_path(&rails.pair.a, 0, RDMA_PATH_STOPPED);
+	fakeverbs_hold_qp(RAILS, b_qp, false);
+	assert_goes_on_over_rail_1();
 }
 
 /* ---- a completion queue that fails before it has a queue pair ---- */
@@ -409,6 +434,7 @@ int main(void)
 		IN_PAIR(rail__that_is_the_last_in_use_is_not_left_for_one_that_is_not_proved),
 		IN_PAIR(rail__whose_probe_is_under_way_takes_over_from_the_last),
 		IN_PAIR(rail__whose_risen_is_lost_with_the_last_takes_over_from_it),
+		IN_PAIR(rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last),
 		IN_PAIR(rail__whose_next_completion_queue_fails_at_once_comes_back),
 	};
 

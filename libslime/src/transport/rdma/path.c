@@ -94,12 +94,12 @@ bool rdma_path_is_due(const struct rdma_path *p)
 
 /* ---- found broken ---- */
 
-/* One that is in use, the next of them; or else one that has only its probe to wait for, which the
- * peer may use already. */
+/* One that is in use, the next of them; or else one that has only its probe to wait for, or for the
+ * peer's word that it has risen: the peer may use it already, and its word be lost with p. */
 static struct rdma_path *another(struct rdma_path *p)
 {
 	struct rdma_conn *c = p->c;
-	struct rdma_path *soon = NULL;
+	struct rdma_path *soon = NULL, *later = NULL;
 
 	for (unsigned i = 1; i < c->n_paths; i++) {
 		struct rdma_path *other = &c->paths[(p->index + i) % c->n_paths];
@@ -108,8 +108,10 @@ static struct rdma_path *another(struct rdma_path *p)
 			return other;
 		if (other->state == RDMA_PATH_PROVING && !other->failed)
 			soon = other;
+		if (other->state == RDMA_PATH_RISEN && !other->failed)
+			later = other;
 	}
-	return soon;
+	return soon ? soon : later;
 }
 
 bool rdma_path_leave(struct rdma_path *p, const char *why)
