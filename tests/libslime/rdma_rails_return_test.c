@@ -373,6 +373,35 @@ static void rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last(
 	assert_goes_on_over_rail_1();
 }
 
+/* ---- a rail that does not come up with its link ---- */
+
+static struct ibv_context *_Atomic refuses; /* RTR */
+
+int __real_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+
+int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	if (attr->qp_state == IBV_QPS_RTR && qp->context == atomic_load(&refuses))
+		return ETIMEDOUT;
+	return __real_ibv_modify_qp(qp, attr, mask);
+}
+
+/* As when there is no path to the peer's address. It comes back when there is. */
+static void rail__that_does_not_come_up_leaves_the_link_to_the_others(void **state)
+{
+	const struct rdma_conn *c = rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep));
+
+	(void)state;
+	atomic_store(&refuses, c->paths[2].rail->nic->device.ibv);
+	rdma_next_link(&rails.pair);
+	assert_ok(rdma_write_now(&rails.pair, LEN, 1));
+	rails_await(2, SLIME_RAIL_DOWN);
+	assert_ok(rdma_write_now(&rails.pair, LEN, 2));
+	atomic_store(&refuses, NULL);
+	await_return(2);
+}
+
 /* ---- a completion queue that fails before it has a queue pair ---- */
 
 static _Atomic bool breaks_next_cq;
@@ -435,6 +464,7 @@ int main(void)
 		IN_PAIR(rail__whose_probe_is_under_way_takes_over_from_the_last),
 		IN_PAIR(rail__whose_risen_is_lost_with_the_last_takes_over_from_it),
 		IN_PAIR(rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last),
+		IN_PAIR(rail__that_does_not_come_up_leaves_the_link_to_the_others),
 		IN_PAIR(rail__whose_next_completion_queue_fails_at_once_comes_back),
 	};
 

@@ -51,14 +51,23 @@ static void address(struct sl_conn *conn, char *out, size_t cap)
 static void work_bring_up(struct rdma_job *job)
 {
 	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+	const struct rdma_path *lead = c->lead->path;
 
-	c->job_status = 0;
-	for (unsigned i = 0; i < c->n_qps && !c->job_status; i++) {
-		const struct rdma_path *p = c->qps[i]->path;
+	for (unsigned i = 0; i < c->n_paths; i++)
+		c->paths[i].job_status = 0;
+	/* Without the lead, which is the first, there is no greeting. */
+	for (unsigned i = 0; i < c->n_qps && !lead->job_status; i++) {
+		struct rdma_path *p = c->qps[i]->path;
+		const char *step;
+		int ret = rdma_qp_bring_up(c->qps[i], p->rail, &c->peer.rails[p->peer_rail], &step);
 
-		c->job_status = rdma_qp_bring_up(c->qps[i], p->rail, &c->peer.rails[p->peer_rail],
-						 &c->job_step);
+		if (!ret || p->job_status)
+			continue;
+		p->job_status = ret;
+		p->job_step = step;
 	}
+	c->job_status = lead->job_status;
+	c->job_step = lead->job_step;
 }
 
 static void done_bring_up(struct rdma_job *job);
@@ -147,14 +156,30 @@ static void on_again(struct sl_timer *timer)
 		bring_up_alone(c);
 }
 
+/* As if they had failed since: the peer is told, and they may come back. Under lock. */
+static void leave_what_did_not_come_up(struct rdma_conn *c)
+{
+	char why[128];
+
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		struct rdma_path *p = &c->paths[i];
+
+		if (!p->job_status)
+			continue;
+		snprintf(why, sizeof(why), "%s: %s", p->job_step, strerror(-p->job_status));
+		(void)rdma_path_leave(p, why);
+	}
+}
+
 static void come_up(struct rdma_conn *c)
 {
 	sl_timer_cancel(rdma_poller(c->t), &c->timer);
 	sl_auth_wipe(c->key, sizeof(c->key));
 	for (unsigned i = 0; i < c->n_paths; i++)
 		c->paths[i].up_ns = sl_clock_ns();
-	rdma_conn_set_state(c, RDMA_CONN_UP);
 	pthread_mutex_lock(&c->lock);
+	atomic_store_explicit(&c->state, RDMA_CONN_UP, memory_order_release);
+	leave_what_did_not_come_up(c);
 	rdma_path_leave_ports_that_are_down(c);
 	pthread_mutex_unlock(&c->lock);
 	c->conn.events->ready(c->conn.owner);
