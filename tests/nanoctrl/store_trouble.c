@@ -146,6 +146,20 @@ static void restart_redis(struct fixture *f)
 	fixture_until_serving(f, true);
 }
 
+static void lease__of_a_clock_that_was_ahead_is_cut_to_one_ttl(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	restart_redis(f);
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	test_redis_do(&f->redis, "ZADD {" SCOPE "}:nanoctrl:due 99999999999999 node-a");
+	fixture_until(f, 1,
+		      "EVAL return(tonumber(redis.call('ZSCORE','{" SCOPE
+		      "}:nanoctrl:due','node-a'))<="
+		      "(redis.call('TIME')[1]+60)*1000) 0");
+}
+
 /* As a replica that lagged, or a log of which the end was not on the disk. */
 static void lost_tail__is_a_new_epoch_for_those_who_follow(void **state)
 {
@@ -499,6 +513,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(replica__that_takes_over_is_a_new_epoch,
 						setup_durable, fixture_teardown),
 		TEST(connection__that_breaks_is_no_new_epoch),
+		TEST(lease__of_a_clock_that_was_ahead_is_cut_to_one_ttl),
 		TEST(epoch__is_later_whatever_the_clock_says),
 		TEST(epoch__over_junk_is_a_new_one),
 		TEST(epoch__is_kept_by_scopes_that_registered_in_it),
