@@ -6,10 +6,10 @@ local REPLACED, STALE, PEER_NOT_FOUND, PEER_CHANGED, TOO_MANY, INBOX_FULL, TOO_L
 
 local P = KEYS[1]
 
--- Others may have written junk into Redis: a value of the wrong type is replaced where we have to write. Any other error
--- (no memory, read-only) ends the script.
+-- Others may have written junk into Redis: a value of the wrong type is replaced where we have to write, and so is a stream that
+-- can take no more. Any other error (no memory, read-only) ends the script.
 local function check_junk(err)
-	for _, words in ipairs({ 'WRONGTYPE', 'not an integer', 'would overflow' }) do
+	for _, words in ipairs({ 'WRONGTYPE', 'not an integer', 'would overflow', 'exhausted' }) do
 		if string.find(err, words) then return end
 	end
 	error(err)

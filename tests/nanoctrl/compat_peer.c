@@ -465,6 +465,17 @@ static void topology__over_a_damaged_list_of_the_other_side_replaces_it(void **s
 	assert_int_equal(test_redis_do(&f->redis, "LLEN inbox:a"), 1);
 }
 
+/* Whoever writes to a stream chooses its ids: behind the last one there is none. */
+static void topology__over_a_stream_at_its_last_id_begins_it_anew(void **state)
+{
+	struct api_fixture *f = *state;
+
+	test_redis_do(&f->redis,
+		      "XADD stream:a 18446744073709551615-18446744073709551615 type x peer y");
+	assert_int_equal(post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"b\"]}"), 200);
+	assert_int_equal(test_redis_do(&f->redis, "XLEN stream:a"), 1);
+}
+
 static void routes__never_look_at_every_key(void **state)
 {
 	struct api_fixture *f = *state;
@@ -539,6 +550,7 @@ int main(void)
 						api_setup_short_lists, peer_teardown),
 		TEST(topology__of_many_at_once_keeps_each),
 		TEST(topology__over_a_damaged_list_of_the_other_side_replaces_it),
+		TEST(topology__over_a_stream_at_its_last_id_begins_it_anew),
 		TEST(routes__never_look_at_every_key),
 		cmocka_unit_test(redis_address__is_one_that_the_client_can_use),
 	};
