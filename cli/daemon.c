@@ -42,6 +42,17 @@ static int redirect(int log_fd)
 	return ret;
 }
 
+/* Whoever waits for the end of a pipe, or for a lock, that the caller had open waits for the
+ * caller. A kernel that cannot leaves them open. */
+static void close_inherited(int report_fd)
+{
+	const int first = STDERR_FILENO + 1;
+
+	if (report_fd > first)
+		close_range((unsigned)first, (unsigned)report_fd - 1, 0);
+	close_range((unsigned)report_fd + 1, ~0U, 0);
+}
+
 static int become_child(struct cli_daemon *d, int report_fd, int log_fd)
 {
 	int ret;
@@ -53,7 +64,7 @@ static int become_child(struct cli_daemon *d, int report_fd, int log_fd)
 		ret = -errno;
 	else
 		ret = redirect(log_fd);
-	close(log_fd);
+	close_inherited(report_fd);
 	if (ret) {
 		cli_daemon_failed(d, "cannot leave the terminal: %s", strerror(-ret));
 		_exit(1);

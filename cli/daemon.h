@@ -38,9 +38,9 @@ struct cli_daemon {
 #define CLI_DAEMON_PARENT 1
 
 /*
- * 0 in the child: a session of its own, standard input from /dev/null, output into the log file;
- * the working directory stays. In the parent CLI_DAEMON_PARENT, or a negative errno with the cause
- * in message:
+ * 0 in the child: a session of its own, standard input from /dev/null, output into the log file, no
+ * other descriptor of before; the working directory stays. In the parent CLI_DAEMON_PARENT, or a
+ * negative errno with the cause in message:
  *   -ECHILD      the child reported a failure, or ended without a report
  *   -ETIMEDOUT   no report in time; the child is gone
  *   other        of open, pipe, fork

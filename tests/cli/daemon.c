@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -79,6 +80,24 @@ static void start__returns_with_the_message_of_a_ready_child(void **state)
 	assert_string_equal(text, "session 1, input 0\n");
 }
 
+static void start__leaves_what_the_caller_has_open_to_the_caller(void **state)
+{
+	struct pollfd end = { .events = POLLIN };
+	struct cli_daemon d;
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(start(&d, 60000, be_ready), CLI_DAEMON_PARENT);
+	close(fds[1]);
+	end.fd = fds[0];
+	poll(&end, 1, 0);
+	kill(d.pid, SIGKILL);
+	waitpid(d.pid, NULL, 0);
+	close(fds[0]);
+	assert_int_equal(end.revents, POLLHUP);
+}
+
 static void give_up(struct cli_daemon *d)
 {
 	cli_daemon_failed(d, "cannot listen on port %d", 80);
@@ -151,6 +170,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(start__returns_with_the_message_of_a_ready_child),
+		cmocka_unit_test(start__leaves_what_the_caller_has_open_to_the_caller),
 		cmocka_unit_test(start__tells_why_the_child_failed),
 		cmocka_unit_test(start__tells_how_a_child_without_a_report_ended),
 		cmocka_unit_test(start__ends_a_child_that_is_late),
