@@ -115,6 +115,29 @@ static void end__whose_queue_pair_cannot_be_destroyed_leaves_its_place_to_it(voi
 	rdma_exchange_a_message(&pair);
 }
 
+/* Its events still name what we have of it. */
+static void end__whose_completion_queue_cannot_be_destroyed_keeps_it(void **state)
+{
+	struct ibv_cq *cq;
+	uint32_t qp;
+
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	cq = rdma_conn_of(atomic_load(&pair.a.ep->conn))->qps[0]->cq->ibv;
+	assert_int_equal(fakeverbs_qps(0, &qp, 1), 1);
+	log_lines_keep();
+	fakeverbs_fail_call_of(FAKEVERBS_DESTROY_CQ, 1, EBUSY);
+	fakeverbs_break_cq(0, qp);
+	destroy_endpoints();
+	while (!log_lines_with("completion queue cannot be destroyed") || rdma_is_working(&pair))
+		rdma_poll(&pair);
+	fakeverbs_break_new_cq(cq);
+	rdma_settle(&pair);
+	log_lines_release();
+	assert_ok(rdma_pair_connect(&pair));
+	rdma_exchange_a_message(&pair);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -124,6 +147,9 @@ int main(void)
 		cmocka_unit_test_prestate_setup_teardown(
 			end__whose_queue_pair_cannot_be_destroyed_leaves_its_place_to_it,
 			rdma_pair_reset, end_with_leftovers, &pair),
+		cmocka_unit_test_prestate_setup_teardown(
+			end__whose_completion_queue_cannot_be_destroyed_keeps_it, rdma_pair_reset,
+			rdma_pair_end, &pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

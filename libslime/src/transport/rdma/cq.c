@@ -113,19 +113,21 @@ static void acknowledge(struct rdma_cq *cq)
 	cq->n_events = 0;
 }
 
-static void destroy(struct rdma_cq *cq)
+/* Whether it is there no more; a device that is gone says EIO to it, and takes it along. */
+static bool destroy(struct rdma_cq *cq)
 {
 	int ret = ibv_destroy_cq(cq->ibv);
 
 	if (ret && !rdma_nic_took_along(cq->nic, ret))
 		sl_error("rdma", "%s: a completion queue cannot be destroyed: %s",
 			 cq->nic->device.name, strerror(ret));
+	return !ret || ret == EIO;
 }
 
 void rdma_cq_close(struct rdma_cq *cq)
 {
 	acknowledge(cq);
-	destroy(cq);
+	(void)destroy(cq);
 	free(cq);
 }
 
@@ -133,12 +135,23 @@ void rdma_cq_close(struct rdma_cq *cq)
 
 static void work_destroy(struct rdma_job *job)
 {
-	destroy(SL_CONTAINER_OF(job, struct rdma_cq, job));
+	struct rdma_cq *cq = SL_CONTAINER_OF(job, struct rdma_cq, job);
+
+	cq->stays = !destroy(cq);
 }
 
 static void done_destroy(struct rdma_job *job)
 {
-	free(SL_CONTAINER_OF(job, struct rdma_cq, job));
+	struct rdma_cq *cq = SL_CONTAINER_OF(job, struct rdma_cq, job);
+
+	if (!cq->stays) {
+		free(cq);
+		return;
+	}
+	/* It goes with its nic; where there is no place for it any more it is never freed. */
+	pthread_mutex_lock(&job->t->cq_lock);
+	(void)add(cq->nic, cq);
+	pthread_mutex_unlock(&job->t->cq_lock);
 }
 
 static void reap(struct rdma_nic *nic, unsigned i)
@@ -147,7 +160,7 @@ static void reap(struct rdma_nic *nic, unsigned i)
 	bool unused;
 
 	pthread_mutex_lock(&nic->t->cq_lock);
-	unused = cq->room == cq->len;
+	unused = cq->room == cq->len && !cq->stays;
 	if (unused)
 		atomic_store(&nic->cqs[i], NULL);
 	pthread_mutex_unlock(&nic->t->cq_lock);

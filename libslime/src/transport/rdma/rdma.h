@@ -95,6 +95,7 @@ struct rdma_cq {
 	bool armed;	     /* [token] */
 	unsigned n_events;   /* not acknowledged; [token] */
 	struct rdma_job job; /* that destroys it */
+	bool stays;	     /* the device says no to that: its events name it. [token], as job */
 };
 
 /* A port that the context uses. */
