@@ -242,6 +242,8 @@ static int get_blob(const struct place *p, struct store_text *out)
 	n = strspn(text, digits);
 	if (!out->len || out->len % 4 || out->len - n > 2 || strspn(text + n, "=") != out->len - n)
 		return place_bad_value(p, "descriptor", "base64");
+	if (out->len / 4 * 3 - (out->len - n) > BLOB_MAX)
+		return place_bad_value(p, "descriptor", "at most 64 KiB decoded");
 	return 0;
 }
 

@@ -191,6 +191,33 @@ static void region__with_bad_base64_is_refused(void **state)
 	}
 }
 
+/* With two, one and no byte of padding: what they decode to is 65536 bytes and up. */
+static void region__with_a_descriptor_above_64_kib_is_refused(void **state)
+{
+	static const char begin[] =
+		"{\"revision\":1,\"size\":1,\"access\":[\"read\"],\"descriptor\":\"";
+	static char body[sizeof(begin) + 87384 + 2];
+	static const char *const end[] = { "==\"}", "=\"}", "\"}" };
+	struct model_object m;
+	struct model_error err;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		size_t n = sizeof(begin) - 1 + 87382 + i;
+
+		memset(body, 'A', n);
+		memcpy(body, begin, sizeof(begin) - 1);
+		memcpy(body + n, end[i], strlen(end[i]));
+		n += strlen(end[i]);
+		assert_int_equal(model_parse_region(body, n, &m, &err) < 0, i > 0);
+		if (!i)
+			model_object_fini(&m);
+		else
+			assert_string_equal(err.message,
+					    "descriptor is not at most 64 KiB decoded");
+	}
+}
+
 static void number__beyond_its_range_is_refused(void **state)
 {
 	static const char *const bad[] = { "0", "-1", "9007199254740992", "1.0" };
@@ -269,6 +296,7 @@ int main(void)
 		cmocka_unit_test(region__that_is_wrong_names_the_member),
 		cmocka_unit_test(region__whose_allow_list_is_too_long_is_refused),
 		cmocka_unit_test(region__with_bad_base64_is_refused),
+		cmocka_unit_test(region__with_a_descriptor_above_64_kib_is_refused),
 		cmocka_unit_test(number__beyond_its_range_is_refused),
 		cmocka_unit_test(cursor__is_two_numbers),
 		cmocka_unit_test(selector__matches_labels_and_the_name),
