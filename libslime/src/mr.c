@@ -248,12 +248,13 @@ static int fence(struct slime_mr *mr)
 	if (atomic_load(&r->n_ops))
 		return -EBUSY;
 	if (atomic_load(&r->state) == SL_REGION_LIVE) {
-		sl_region_withdraw(r);
+		atomic_store(&r->state, SL_REGION_CLOSING);
 		/* A submit counts itself first and then looks at the state. */
 		if (atomic_load(&r->n_ops)) {
 			atomic_store(&r->state, SL_REGION_LIVE);
 			return -EBUSY;
 		}
+		sl_region_withdraw(r);
 	}
 	ret = sl_progress_until(mr->ctx, out_of_reach, mr,
 				sl_deadline_ns((int64_t)mr->ctx->attr.tcp_user_timeout_ms));

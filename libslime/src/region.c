@@ -104,7 +104,9 @@ void sl_region_remove(struct sl_region_table *t, struct sl_region *r)
 static int check_access(const struct sl_region *r, uint64_t endpoint, uint64_t generation,
 			uint64_t offset, uint64_t len, uint32_t access)
 {
-	if (atomic_load(&r->state) != SL_REGION_LIVE || r->generation != generation)
+	uint32_t state = atomic_load(&r->state);
+
+	if ((state != SL_REGION_LIVE && state != SL_REGION_CLOSING) || r->generation != generation)
 		return -ESTALE;
 	if (r->lent_to && r->lent_to != endpoint)
 		return -ESTALE;

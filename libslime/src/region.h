@@ -23,6 +23,7 @@ enum sl_region_kind {
 enum sl_region_state {
 	SL_REGION_FREE,
 	SL_REGION_LIVE,
+	SL_REGION_CLOSING,   /* no new op of ours; withdrawn if there is none, else live again */
 	SL_REGION_WITHDRAWN, /* no new access; the slot is not free until the last user left */
 };
 
