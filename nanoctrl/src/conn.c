@@ -345,6 +345,16 @@ void conn_send_all(struct worker *w)
 	}
 }
 
+/* What is to be sent does not go, or is not acknowledged: the first to tell is libevent or the
+ * kernel. */
+static void stalled(struct conn *c)
+{
+	if (c->stream)
+		metrics_count(c->w->metrics->stream_stalls);
+	sl_debug("http", "%s: the client takes nothing, connection closed", c->peer);
+	conn_close(c);
+}
+
 static void on_eof(struct conn *c)
 {
 	c->eof = true;
@@ -391,6 +401,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	} else if (!n) {
 		event_del(&c->readable);
 		on_eof(c);
+	} else if (errno == ETIMEDOUT) {
+		stalled(c);
 	} else if (errno != EAGAIN && errno != EINTR) {
 		conn_close(c);
 	}
@@ -402,12 +414,10 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	struct conn *c = arg;
 
 	(void)bev;
-	if (what & BEV_EVENT_TIMEOUT) {
-		if (c->stream)
-			metrics_count(c->w->metrics->stream_stalls);
-		sl_debug("http", "%s: the client takes nothing, connection closed", c->peer);
-	}
-	conn_close(c);
+	if (what & BEV_EVENT_TIMEOUT)
+		stalled(c);
+	else
+		conn_close(c);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
@@ -431,10 +441,11 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 	conn_close(c);
 }
 
-/* A peer that vanished without a word is noticed within the time that a stalled one is. */
+/* A peer that vanished without a word is noticed in the time that a stalled one is, after several
+ * questions: TCP_USER_TIMEOUT counts from when it was last heard, and ends it at the next one. */
 static void set_socket_options(int fd, unsigned stall_ms)
 {
-	int one = 1, idle = 10, interval = 5, count = 3;
+	int one = 1, idle = 4, interval = 2, count = 3;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &stall_ms, sizeof(stall_ms));

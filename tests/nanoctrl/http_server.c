@@ -355,15 +355,18 @@ static void send_frame(int fd, unsigned first, const char *payload, size_t len)
 	http_send(fd, frame, 6 + len);
 }
 
-static int open_ws(void)
+static int upgrade(int fd)
 {
-	int fd = http_connect();
-
 	say(fd, UPGRADE);
 	http_read(fd, "\r\n\r\n", text, sizeof(text));
 	assert_has("HTTP/1.1 101 ");
 	assert_has("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n");
 	return fd;
+}
+
+static int open_ws(void)
+{
+	return upgrade(http_connect());
 }
 
 static void websocket__messages_pings_and_close_are_answered(void **state)
@@ -484,6 +487,23 @@ static void websocket__a_client_that_takes_nothing_is_cut_off(void **state)
 	close(fd);
 }
 
+/* Little enough for the server's socket: it is the kernel that sees it not acknowledged. */
+static void websocket__a_client_that_does_not_read_counts_as_stalled(void **state)
+{
+	int fd;
+
+	(void)state;
+	fx.config.stall_ms = 200;
+	fx.config.stream_queue = 16 << 10;
+	http_fixture_start();
+	fd = upgrade(http_connect_narrow());
+	send_frame(fd, 0x81, "flood", 5);
+	http_await(&fx.n_closed, 1);
+	close(fd);
+	http_exchange("GET /metrics HTTP/1.1\r\n" CLOSE, text, sizeof(text));
+	assert_has("\nnanoctrl_stream_stalls_total 1\n");
+}
+
 static void drain__what_is_in_flight_ends_and_the_server_is_done(void **state)
 {
 	int waiting, ws;
@@ -557,6 +577,7 @@ int main(void)
 		T(websocket__a_client_that_breaks_the_protocol_is_closed),
 		T(websocket__a_full_queue_is_dropped_whole_and_reset),
 		T(websocket__a_client_that_takes_nothing_is_cut_off),
+		T(websocket__a_client_that_does_not_read_counts_as_stalled),
 		T(drain__what_is_in_flight_ends_and_the_server_is_done),
 		T(create__an_address_in_use_is_refused),
 	};
