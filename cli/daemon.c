@@ -64,6 +64,8 @@ static int become_child(struct cli_daemon *d, int report_fd, int log_fd)
 		ret = -errno;
 	else
 		ret = redirect(log_fd);
+	if (log_fd > STDERR_FILENO)
+		close(log_fd);
 	close_inherited(report_fd);
 	if (ret) {
 		cli_daemon_failed(d, "cannot leave the terminal: %s", strerror(-ret));

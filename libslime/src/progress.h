@@ -63,7 +63,7 @@ struct sl_progress {
 	uint32_t rounds;      /* since the clock was looked at for the poller's turn */
 	bool look_at_all;     /* in this round: for the transports */
 	uint32_t vain_calls;  /* system calls of the last round that found nothing */
-	bool slow_look;	      /* the last round that looked at everything asked a device */
+	bool slow_look;	      /* the last round asked a device */
 	struct sl_next next;  /* for the transports */
 	uint32_t n_expected;  /* rounds in a row that only took what was expected */
 	uint32_t n_coming;    /* messages that likely follow those of the last round soon */

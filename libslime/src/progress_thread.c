@@ -17,6 +17,9 @@
 
 /* Callers that come more often than this leave peers nothing to wait for. */
 #define VISIT_NS (64 * SL_NS_PER_US)
+/* Those that come out of posts and no more often than this make long ones: a post to an adapter is
+ * over in a part of a microsecond. */
+#define LONG_POST_NS (16 * SL_NS_PER_US)
 
 void sl_thread_wake(struct sl_progress *p)
 {
@@ -109,7 +112,7 @@ static void watch_less(struct sl_progress *p, uint64_t max_us)
  * hold the token most of the time serve peers themselves. */
 static void pace_watch(struct sl_progress *p, uint64_t visits, bool held)
 {
-	if (is_posting(p))
+	if (is_posting(p) && visits * LONG_POST_NS < p->watch_ns)
 		watch_less(p, SL_WATCH_POSTING_US);
 	else if (!held && visits * VISIT_NS < p->watch_ns)
 		p->watch_ns = SL_WATCH_US * SL_NS_PER_US;

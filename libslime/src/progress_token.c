@@ -174,6 +174,7 @@ static unsigned take_next(struct sl_progress *p)
 
 	p->n_expected++;
 	p->n_unmet = 0;
+	p->slow_look = false;
 	n = p->next.take(p->next.arg);
 	sl_progress_settle(p);
 	return n;

@@ -87,7 +87,7 @@ struct nc_holder {
  *   -EDQUOT        the agent owns too many objects, or the peer has too many offers (429)
  *   -EKEYREVOKED   superseded: a newer process of this owner is there; stop
  *   -EKEYEXPIRED   the lease has ended, or its epoch: register again, then publish again
- *   -ESTALE        stale or peer_changed: read again
+ *   -ESTALE        stale or peer_changed: read again; of a session: a later one was opened
  *   -EPROTO        an answer that is none
  *   -ETIMEDOUT     no answer in time; the change may have happened
  *   -EIO           a defect of the server (500), or of memory here

@@ -1,7 +1,8 @@
 -- ARGV: keep, scope, ttl, type, then whether the index is to learn of each also if it was there: a digit (0 or 1) for each, or
 -- nothing for none; then of each: id, kind, endpoint, metadata, resource, info, the event up to the info, which is its last
 -- member but for the revision and the time. Answers OK, or { OK, the place of each whose name something else has }: most
--- of what a call takes is what it makes, so functions and tables are made for what is rare.
+-- of what a call takes is what it makes, so functions and tables are made for what is rare. Revisions are taken before it is known
+-- how many are needed, and what is not needed is given back: the counter is there when all were refused, too.
 local scope, ttl, type, due = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local call, try = redis.call, redis.pcall
 local clock = call('TIME')

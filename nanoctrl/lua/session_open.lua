@@ -4,8 +4,8 @@ local word, generation = holder(name, ARGV[4], ARGV[5])
 if word ~= OK then return { word } end
 local h = agent(name, 'acked', 'epoch', 'opened')
 if order ~= '0' then
-	-- It was given up: the agent has opened another since.
-	if number(order) < number(h[4]) then return { STALE } end
+	-- It was given up: the agent has opened another since. Damaged, the number says nothing.
+	if number(order) < number(counted(h[4])) then return { STALE } end
 	redis.call('HSET', agent_key(name), 'opened', order)
 end
 redis.call('HSET', agent_key(name), 'session', ARGV[6])

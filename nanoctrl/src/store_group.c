@@ -4,7 +4,8 @@
  * costs Redis several times what the change does. So one call of such a script is under way at a
  * time, and what comes meanwhile of the same scope and type goes together in the next. Each is
  * answered by itself; what an error ends has not been done for any of them, since Redis refuses the
- * first write of a script or none.
+ * first write of a script or none. (An ACL that tells keys of one type apart may end one in its
+ * midst: what was done then is unknown.)
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -254,6 +254,9 @@ static void session__that_comes_behind_a_later_one_is_stale(void **state)
 	assert_int_equal(open_session_in_order(f, &m, "s9", 9), STORE_STALE);
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
 	assert_int_equal(open_session_in_order(f, &m, "s1", 1), 0);
+	/* Others damaged it. */
+	test_redis_do(&f->redis, "HSET {test}:nanoctrl:agent:6:node-a opened inf");
+	assert_int_equal(open_session_in_order(f, &m, "s2", 2), 0);
 }
 
 static void session__that_was_replaced_neither_beats_nor_shortens(void **state)
