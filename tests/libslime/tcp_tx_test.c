@@ -68,6 +68,7 @@ static int setup(void **state)
 	pthread_mutex_init(&conn.lock, NULL);
 	sl_list_init(&conn.ops);
 	sl_todo_entry_init(&conn.todo);
+	sl_timer_init(&conn.timer, NULL);
 	sl_todo_init(&transport.todo);
 	atomic_store(&conn.state, TCP_CONN_UP);
 	assert_int_equal(sl_poller_init(&poller, false), 0);
@@ -140,6 +141,51 @@ static void flush__to_a_peer_that_hung_up_leaves_its_end_to_who_reads(void **sta
 	assert_int_equal(conn.end_cause, 0);
 }
 
+/* ---- goodbye ---- */
+
+/* What the stream's socket has no room for. */
+static void block(struct tcp_stream *s)
+{
+	static const uint8_t bytes[4096];
+
+	while (send(s->fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	s->open_due = true;
+	tcp_tx_flush(s);
+	assert_true(s->blocked);
+}
+
+/* The peer may read the first stream later than another, and drops what comes behind BYE. */
+static void leave__behind_a_message_that_is_in_the_socket_does_not_overtake_it(void **state)
+{
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(tcp_stream_create(&conn, 1, &conn.streams[1]), 0);
+	conn.n_streams = 2;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+	assert_int_equal(sl_poller_add(&poller, &conn.streams[1]->source, ends[0], 0), 0);
+	conn.streams[1]->fd = ends[0];
+	conn.msgs[0] = (struct sl_msg){ .kind = SL_MSG_IMM };
+	conn.n_msgs = 1;
+	stream->opened = true;
+	tcp_tx_flush(stream);
+	assert_int_equal(conn.n_msgs, 0);
+	block(stream);
+
+	conn.end_local = true;
+	atomic_store(&conn.ending, true);
+	tcp_conn_run(&conn);
+	assert_int_equal(tcp_conn_state(&conn), TCP_CONN_LEAVING);
+	assert_ptr_equal(conn.bye_stream, stream);
+	assert_int_equal(recv(ends[1], ends, 1, 0), -1);
+	sl_timer_cancel(&poller, &conn.timer);
+	tcp_stream_stop(conn.streams[1]);
+	tcp_stream_free(conn.streams[1]);
+	conn.streams[1] = NULL;
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +197,9 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			flush__to_a_peer_that_hung_up_leaves_its_end_to_who_reads, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			leave__behind_a_message_that_is_in_the_socket_does_not_overtake_it, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

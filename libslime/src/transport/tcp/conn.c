@@ -348,18 +348,14 @@ static struct tcp_stream *pick_idle_stream(struct tcp_conn *c)
 	return c->streams[0];
 }
 
-/* Whether messages wait for the first stream. Under conn->lock. */
-static bool has_messages(const struct tcp_conn *c)
-{
-	return c->n_msgs || c->streams[0]->batch->messages;
-}
-
 static void leave(struct tcp_conn *c)
 {
 	struct tcp_stream *idle = pick_idle_stream(c);
 
 	pthread_mutex_lock(&c->lock);
-	c->bye_stream = has_messages(c) ? c->streams[0] : idle;
+	/* Where the peer is in the first stream is not known: BYE is behind its messages there
+	 * alone. */
+	c->bye_stream = c->n_msgs || c->has_said ? c->streams[0] : idle;
 	c->bye_due = true;
 	atomic_store(&c->state, TCP_CONN_LEAVING);
 	pthread_mutex_unlock(&c->lock);

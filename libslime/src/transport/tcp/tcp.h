@@ -73,7 +73,6 @@ struct tcp_batch {
 	uint64_t sent; /* of them */
 	struct sl_list requests;
 	struct sl_list serves;
-	bool messages; /* it has some */
 	bool bye;
 	uint8_t heads[TCP_BATCH_HEADS];
 };
@@ -184,6 +183,7 @@ struct tcp_conn {
 
 	uint8_t *out_slots; /* as the peer's in_slots will be */
 	uint8_t *in_slots;
+	bool has_said; /* a message */
 	struct tcp_stream *bye_stream;
 	unsigned n_streams; /* 0: an acceptor learns it from the first OPEN */
 	struct tcp_stream *streams[TCP_STREAMS_MAX]; /* by index; NULL: not there yet */

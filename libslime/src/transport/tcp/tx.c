@@ -85,7 +85,7 @@ static void add_messages(struct tcp_stream *s, struct tcp_batch *b)
 				    m->len);
 		c->msgs_first = (c->msgs_first + 1) % SL_RING_ENTRIES;
 		c->n_msgs--;
-		b->messages = true;
+		c->has_said = true;
 	}
 }
 
@@ -244,7 +244,6 @@ static void empty_batch(struct tcp_stream *s, bool sent)
 	struct tcp_batch *b = s->batch;
 
 	let_go(s, UINT64_MAX, sent);
-	b->messages = false;
 	b->bye = false;
 	b->at = 0;
 	b->n = 0;
