@@ -23,6 +23,7 @@ struct rails {
 };
 extern struct rails rails;
 
+int rails_open(unsigned n_qps); /* of each rail */
 int rails_begin(void **state);
 int rails_end(void **state);
 #define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, rails_begin, rails_end)

@@ -376,14 +376,20 @@ static void rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last(
 /* ---- a rail that does not come up with its link ---- */
 
 static struct ibv_context *_Atomic refuses; /* RTR */
+static struct ibv_context *_Atomic leads;
+static _Atomic unsigned n_refused, n_led;
 
 int __real_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 
 int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	if (attr->qp_state == IBV_QPS_RTR && qp->context == atomic_load(&refuses))
+	if (attr->qp_state == IBV_QPS_RTR && qp->context == atomic_load(&leads))
+		atomic_fetch_add(&n_led, 1);
+	if (attr->qp_state == IBV_QPS_RTR && qp->context == atomic_load(&refuses)) {
+		atomic_fetch_add(&n_refused, 1);
 		return ETIMEDOUT;
+	}
 	return __real_ibv_modify_qp(qp, attr, mask);
 }
 
@@ -398,6 +404,31 @@ static void rail__that_does_not_come_up_leaves_the_link_to_the_others(void **sta
 	assert_ok(rdma_write_now(&rails.pair, LEN, 1));
 	rails_await(2, SLIME_RAIL_DOWN);
 	assert_ok(rdma_write_now(&rails.pair, LEN, 2));
+	atomic_store(&refuses, NULL);
+	await_return(2);
+}
+
+static int begin_with_two_qps(void **state)
+{
+	(void)state;
+	return rails_open(2);
+}
+
+/* The device waits long for each, and the link's deadline does not. */
+static void rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair(void **state)
+{
+	const struct rdma_conn *c = rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep));
+
+	(void)state;
+	atomic_store(&refuses, c->paths[2].rail->nic->device.ibv);
+	atomic_store(&leads, c->paths[0].rail->nic->device.ibv);
+	atomic_store(&n_refused, 0);
+	atomic_store(&n_led, 0);
+	rdma_next_link(&rails.pair);
+	/* In each try. */
+	assert_int_equal(atomic_load(&n_led), 2 * atomic_load(&n_refused));
+	atomic_store(&leads, NULL);
+	rails_await(2, SLIME_RAIL_DOWN);
 	atomic_store(&refuses, NULL);
 	await_return(2);
 }
@@ -465,6 +496,9 @@ int main(void)
 		IN_PAIR(rail__whose_risen_is_lost_with_the_last_takes_over_from_it),
 		IN_PAIR(rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last),
 		IN_PAIR(rail__that_does_not_come_up_leaves_the_link_to_the_others),
+		cmocka_unit_test_setup_teardown(
+			rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair,
+			begin_with_two_qps, rails_end),
 		IN_PAIR(rail__whose_next_completion_queue_fails_at_once_comes_back),
 	};
 

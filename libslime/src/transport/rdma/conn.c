@@ -58,13 +58,13 @@ static void work_bring_up(struct rdma_job *job)
 	/* Without the lead, which is the first, there is no greeting. */
 	for (unsigned i = 0; i < c->n_qps && !lead->job_status; i++) {
 		struct rdma_path *p = c->qps[i]->path;
-		const char *step;
-		int ret = rdma_qp_bring_up(c->qps[i], p->rail, &c->peer.rails[p->peer_rail], &step);
 
-		if (!ret || p->job_status)
-			continue;
-		p->job_status = ret;
-		p->job_step = step;
+		/* A path that is not there is looked for once, which may take long. */
+		if (p->job_status)
+			(void)rdma_qp_reset(c->qps[i]);
+		else
+			p->job_status = rdma_qp_bring_up(
+				c->qps[i], p->rail, &c->peer.rails[p->peer_rail], &p->job_step);
 	}
 	c->job_status = lead->job_status;
 	c->job_step = lead->job_step;

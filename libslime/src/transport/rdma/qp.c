@@ -209,10 +209,21 @@ void rdma_qp_free(struct rdma_qp *q)
 
 /* ---- up ---- */
 
-static int to_reset(struct rdma_qp *q)
+int rdma_qp_reset(struct rdma_qp *q)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
+	q->head = q->tail = q->signaled = 0;
+	q->n_bytes = 0;
+	q->n_acked = 0;
+	q->n_posted = q->n_returned = 0;
+	q->n_received = q->n_heard;
+	q->draining = false;
+	q->marked = false;
+	q->marker_seen = false;
+	q->drained = false;
+	q->torn = false;
+	memset(q->sent, 0, RDMA_SENDS * sizeof(*q->sent));
 	return ibv_modify_qp(q->ibv, &attr, IBV_QP_STATE);
 }
 
@@ -356,20 +367,8 @@ int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 {
 	int ret;
 
-	q->head = q->tail = q->signaled = 0;
-	q->n_bytes = 0;
-	q->n_acked = 0;
-	q->n_posted = q->n_returned = 0;
-	q->n_received = q->n_heard;
-	q->draining = false;
-	q->marked = false;
-	q->marker_seen = false;
-	q->drained = false;
-	q->torn = false;
-	memset(q->sent, 0, RDMA_SENDS * sizeof(*q->sent));
-
 	*step = "RESET";
-	ret = to_reset(q);
+	ret = rdma_qp_reset(q);
 	if (!ret) {
 		*step = "INIT";
 		ret = to_init(q);

@@ -242,7 +242,8 @@ int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 /* Another in its place, after close; with other numbers, and where its completion queue failed,
  * with room in another. */
 int rdma_qp_renew(struct rdma_qp *q, struct ibv_pd *pd);
-/* Disowned before. */
+/* Disowned before, both. */
+int rdma_qp_reset(struct rdma_qp *q); /* nothing is posted, and nothing arrives */
 int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 		     const struct rdma_rail_address *to, const char **step);
 void rdma_qp_kill(struct rdma_qp *q); /* to ERR, and the marker after all that was posted */
