@@ -115,6 +115,42 @@ static void end__whose_queue_pair_cannot_be_destroyed_leaves_its_place_to_it(voi
 	rdma_exchange_a_message(&pair);
 }
 
+/* The place that is given away next. */
+static void set_next_place(const struct rdma_end *e, uint32_t slot)
+{
+	struct rdma_transport *t = rdma_conn_of(atomic_load(&e->ep->conn))->t;
+
+	pthread_mutex_lock(&t->lock);
+	t->next_slot = slot;
+	pthread_mutex_unlock(&t->lock);
+}
+
+static uint32_t place_of(const struct rdma_end *e)
+{
+	return rdma_conn_of(atomic_load(&e->ep->conn))->qps[0]->slot;
+}
+
+/* As when all other places were given away meanwhile. */
+static void event__of_a_queue_pair_that_could_not_be_destroyed_ends_no_later_link(void **state)
+{
+	unsigned device;
+	uint32_t qp;
+
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	set_next_place(&pair.a, place_of(&pair.a));
+	set_next_place(&pair.b, place_of(&pair.b));
+	fakeverbs_fail_call_of(FAKEVERBS_DESTROY_QP, 1, EBUSY);
+	destroy_endpoints();
+	assert_true(fakeverbs_failed());
+	device = fakeverbs_qps(0, &qp, 1) ? 0 : 1;
+	assert_int_equal(fakeverbs_qps(device, &qp, 1), 1);
+	assert_ok(rdma_pair_connect(&pair));
+	fakeverbs_raise_qp(device, qp, IBV_EVENT_QP_FATAL);
+	rdma_settle(&pair);
+	rdma_exchange_a_message(&pair);
+}
+
 /* Its events still name what we have of it. */
 static void end__whose_completion_queue_cannot_be_destroyed_keeps_it(void **state)
 {
@@ -146,6 +182,9 @@ int main(void)
 			rdma_pair_end, &pair),
 		cmocka_unit_test_prestate_setup_teardown(
 			end__whose_queue_pair_cannot_be_destroyed_leaves_its_place_to_it,
+			rdma_pair_reset, end_with_leftovers, &pair),
+		cmocka_unit_test_prestate_setup_teardown(
+			event__of_a_queue_pair_that_could_not_be_destroyed_ends_no_later_link,
 			rdma_pair_reset, end_with_leftovers, &pair),
 		cmocka_unit_test_prestate_setup_teardown(
 			end__whose_completion_queue_cannot_be_destroyed_keeps_it, rdma_pair_reset,

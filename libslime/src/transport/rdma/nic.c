@@ -110,7 +110,8 @@ static void fail_qp(struct rdma_nic *nic, struct ibv_qp *ibv, const char *what, 
 	struct rdma_qp *q = atomic_load(&e->qp);
 	char why[160];
 
-	if (!q || !q->conn)
+	/* Of a device that failed another's may be in that place. */
+	if (!q || q->nic != nic || !q->conn)
 		return;
 	snprintf(why, sizeof(why), "%.40s: %s", nic->device.name, what);
 	/* The others are the peer's requests, which would be as wrong on another rail. */

@@ -15,6 +15,10 @@
 
 #define NUMBER_MASK 0xffffffu /* of packets: 24 bits */
 
+/* Of a place in the table that stays a queue pair's which could not be destroyed: no id is like it.
+ */
+#define KEPT UINT64_MAX
+
 #define ON_DEMAND_TIMER 20 /* as InfiniBand encodes it: 10.24 ms */
 
 /* ---- the table ---- */
@@ -28,7 +32,7 @@ int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q)
 	for (uint32_t i = 0; i < n && ret; i++) {
 		uint32_t slot = t->next_slot++ % n;
 
-		if (atomic_load(&t->table[slot].qp))
+		if (atomic_load(&t->table[slot].qp) || atomic_load(&t->table[slot].wr_id) == KEPT)
 			continue;
 		q->slot = slot;
 		atomic_store(&t->table[slot].qp, q);
@@ -50,6 +54,9 @@ void rdma_qp_disown(struct rdma_qp *q)
 
 void rdma_table_remove(struct rdma_transport *t, struct rdma_qp *q)
 {
+	/* Its events name that place, as long as the device is there. */
+	if (q->stays && !atomic_load(&q->nic->dead))
+		atomic_store(&t->table[q->slot].wr_id, KEPT);
 	atomic_store(&t->table[q->slot].qp, NULL);
 }
 
