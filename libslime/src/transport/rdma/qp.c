@@ -52,12 +52,19 @@ void rdma_qp_disown(struct rdma_qp *q)
 	pthread_mutex_unlock(&t->lock);
 }
 
-void rdma_table_remove(struct rdma_transport *t, struct rdma_qp *q)
+/* Of one that stays, events name that place, as long as the device is there. */
+static void leave_place(struct rdma_qp *q, uint32_t slot)
 {
-	/* Its events name that place, as long as the device is there. */
+	struct rdma_entry *e = &q->nic->t->table[slot];
+
 	if (q->stays && !atomic_load(&q->nic->dead))
-		atomic_store(&t->table[q->slot].wr_id, KEPT);
-	atomic_store(&t->table[q->slot].qp, NULL);
+		atomic_store(&e->wr_id, KEPT);
+	atomic_store(&e->qp, NULL);
+}
+
+void rdma_table_remove(struct rdma_qp *q)
+{
+	leave_place(q, q->slot);
 }
 
 /* NULL: of a life that is over. */
@@ -153,7 +160,7 @@ int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 	return 0;
 
 remove:
-	rdma_table_remove(nic->t, q);
+	rdma_table_remove(q);
 release:
 	release(q, q->cq);
 free_q:
@@ -162,17 +169,39 @@ free_q:
 	return ret;
 }
 
+/* The former one, which the device keeps, has its room and its place for good. */
+static int part_from_former(struct rdma_qp *q)
+{
+	struct rdma_cq *cq = atomic_load(&q->cq);
+	uint32_t slot = q->slot;
+	int ret = reserve(q);
+
+	if (ret)
+		return ret;
+	ret = rdma_table_add(q->nic->t, q);
+	if (ret) {
+		release(q, atomic_exchange(&q->cq, cq));
+		return ret;
+	}
+	leave_place(q, slot);
+	rdma_qp_disown(q);
+	q->stays = false;
+	return 0;
+}
+
 /* In a queue that works. */
 static int reserve_again(struct rdma_qp *q)
 {
 	struct rdma_cq *former = atomic_load(&q->cq);
-	int ret = 0;
+	int ret;
 
-	if (atomic_load(&former->failed)) {
-		ret = reserve(q);
-		if (!ret)
-			release(q, former);
-	}
+	if (q->stays)
+		return part_from_former(q);
+	if (!atomic_load(&former->failed))
+		return 0;
+	ret = reserve(q);
+	if (!ret)
+		release(q, former);
 	return ret;
 }
 
@@ -206,7 +235,7 @@ int rdma_qp_close(struct rdma_qp *q)
 
 void rdma_qp_free(struct rdma_qp *q)
 {
-	rdma_table_remove(q->nic->t, q);
+	rdma_table_remove(q);
 	/* What it has to say still goes there. */
 	if (!q->stays)
 		release(q, q->cq);

@@ -239,8 +239,8 @@ static inline uint32_t rdma_qp_message_room(const struct rdma_qp *q)
 int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 		   struct rdma_qp **out);
 /* Control calls: for workers. */
-/* Another in its place, after close; with other numbers, and where its completion queue failed,
- * with room in another. */
+/* Another in its stead, after close; with other numbers, where its completion queue failed with
+ * room in another, and where the device kept the former with room and a place of its own. */
 int rdma_qp_renew(struct rdma_qp *q, struct ibv_pd *pd);
 /* Disowned before, both. */
 int rdma_qp_reset(struct rdma_qp *q); /* nothing is posted, and nothing arrives */
@@ -249,7 +249,7 @@ int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 void rdma_qp_kill(struct rdma_qp *q); /* to ERR, and the marker after all that was posted */
 int rdma_qp_close(struct rdma_qp *q); /* no DMA of it after this; its memory stays */
 /* A new life for its work requests: what it may still have to say of this one is of no interest.
- * After close, too. [token] */
+ * After close, too. [token], or the worker that makes another. */
 void rdma_qp_disown(struct rdma_qp *q);
 /* Its completions are of no interest any more, and its room is free. After close. */
 void rdma_qp_free(struct rdma_qp *q);
@@ -565,6 +565,6 @@ void rdma_tidy(struct rdma_transport *t);
 /* Look from time to time whether the peers of idle connections are there. [token] */
 void rdma_watch_start(struct rdma_transport *t);
 int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q);
-void rdma_table_remove(struct rdma_transport *t, struct rdma_qp *q);
+void rdma_table_remove(struct rdma_qp *q);
 
 #endif
