@@ -81,6 +81,46 @@ static void room__is_there_for_a_queue_pair_that_stays_and_its_successor(void **
 	assert_int_equal(cq->room, room);
 }
 
+/* ---- two that make a queue at the same time ---- */
+
+static struct rdma_nic *races; /* somebody else makes one for it first */
+static struct rdma_cq *others;
+
+struct ibv_cq *__real_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
+				    struct ibv_comp_channel *channel, int vector);
+struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
+				    struct ibv_comp_channel *channel, int vector);
+
+struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
+				    struct ibv_comp_channel *channel, int vector)
+{
+	struct rdma_nic *nic = races;
+
+	races = NULL;
+	if (nic)
+		assert_ok(rdma_cq_reserve(nic, RDMA_CQ_LEN / 2, &others));
+	return __real_ibv_create_cq(ibv, cqe, arg, channel, vector);
+}
+
+/* One place is left for a queue, and both come for it. */
+static void room__in_the_last_queue_is_there_for_who_came_second(void **state)
+{
+	struct rdma_nic *nic;
+	struct rdma_cq *cq;
+
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	nic = conn()->qps[0]->nic;
+	while (nic->n_cqs < RDMA_CQS_MAX - 1)
+		assert_ok(rdma_cq_reserve(nic, RDMA_CQ_LEN, &cq));
+	assert_ok(rdma_cq_reserve(nic, RDMA_CQ_LEN / 2, &cq));
+	assert_int_equal(nic->n_cqs, RDMA_CQS_MAX - 1);
+	races = nic;
+	assert_ok(rdma_cq_reserve(nic, RDMA_CQ_LEN / 2, &cq));
+	assert_ptr_equal(cq, others);
+	assert_int_equal(rdma_cq_reserve(nic, RDMA_CQ_LEN / 2, &cq), -ENOSPC);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -90,6 +130,9 @@ int main(void)
 		cmocka_unit_test_prestate_setup_teardown(
 			room__is_there_for_a_queue_pair_that_stays_and_its_successor,
 			rdma_pair_reset, end_with_leftovers, &pair),
+		cmocka_unit_test_prestate_setup_teardown(
+			room__in_the_last_queue_is_there_for_who_came_second, rdma_pair_reset,
+			rdma_pair_end, &pair),
 	};
 
 	return cmocka_run_group_tests_name("rdma_room", tests, NULL, NULL);

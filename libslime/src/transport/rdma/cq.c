@@ -69,7 +69,7 @@ static int add(struct rdma_nic *nic, struct rdma_cq *cq)
 /* One more, with room for n taken. Whoever makes another meanwhile has that one, too. */
 static int make(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out)
 {
-	struct rdma_cq *cq;
+	struct rdma_cq *cq, *other = NULL;
 	int ret = create(nic, n, &cq);
 
 	if (ret)
@@ -77,12 +77,18 @@ static int make(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out)
 	cq->room -= n;
 	pthread_mutex_lock(&nic->t->cq_lock);
 	ret = add(nic, cq);
+	/* Who took the last place meanwhile may have left room there. */
+	if (ret)
+		other = find(nic, n);
 	pthread_mutex_unlock(&nic->t->cq_lock);
 	if (ret)
 		rdma_cq_close(cq);
 	else
-		*out = cq;
-	return ret;
+		other = cq;
+	if (!other)
+		return ret;
+	*out = other;
+	return 0;
 }
 
 int rdma_cq_reserve(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out)
