@@ -378,12 +378,19 @@ static void rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last(
 static struct ibv_context *_Atomic refuses; /* RTR */
 static struct ibv_context *_Atomic leads;
 static _Atomic unsigned n_refused, n_led;
+static struct rdma_path *_Atomic watched;
+static _Atomic bool is_raised; /* though it is found broken */
 
 int __real_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 
 int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
+	const struct rdma_path *p = atomic_load(&watched);
+
+	if (attr->qp_state == IBV_QPS_RTR && p && qp->context == p->rail->nic->device.ibv &&
+	    atomic_load(&p->failed))
+		atomic_store(&is_raised, true);
 	if (attr->qp_state == IBV_QPS_RTR && qp->context == atomic_load(&leads))
 		atomic_fetch_add(&n_led, 1);
 	if (attr->qp_state == IBV_QPS_RTR && qp->context == atomic_load(&refuses)) {
@@ -435,7 +442,7 @@ static void rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair(vo
 
 /* ---- a completion queue that fails before it has a queue pair ---- */
 
-static _Atomic bool breaks_next_cq;
+static _Atomic bool breaks_next_cq, may_have_it;
 
 struct ibv_cq *__real_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
 				    struct ibv_comp_channel *channel, int vector);
@@ -447,7 +454,8 @@ static uint64_t n_looks_for_events(void)
 	return fakeverbs_counts().calls[FAKEVERBS_GET_ASYNC_EVENT];
 }
 
-/* It comes back when the token's holder has heard of it, and looks for the next event. */
+/* It comes back when the token's holder has heard of it, and looks for the next event; and the test
+ * says so. */
 struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
 				    struct ibv_comp_channel *channel, int vector)
 {
@@ -460,7 +468,7 @@ struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ibv, int cqe, void *arg,
 		while (!atomic_load(&cq->failed))
 			sched_yield();
 		n = n_looks_for_events();
-		while (n_looks_for_events() == n)
+		while (n_looks_for_events() == n || !atomic_load(&may_have_it))
 			sched_yield();
 	}
 	return ibv_cq;
@@ -473,10 +481,35 @@ static void rail__whose_next_completion_queue_fails_at_once_comes_back(void **st
 	(void)state;
 	assert_int_equal(fakeverbs_qps(0, &qp, 1), 1);
 	atomic_store(&breaks_next_cq, true);
+	atomic_store(&may_have_it, true);
 	fakeverbs_break_cq(0, qp);
 	rails_await(0, SLIME_RAIL_DOWN);
 	await_return(0);
 	assert_false(atomic_load(&breaks_next_cq));
+}
+
+/* The peer's queue pair is known by then. */
+static void rail__whose_next_completion_queue_fails_at_once_is_not_raised(void **state)
+{
+	struct rdma_path *p = &rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep))->paths[0];
+	uint64_t until = sl_deadline_ns(60000);
+	uint32_t qp;
+
+	(void)state;
+	assert_int_equal(fakeverbs_qps(0, &qp, 1), 1);
+	atomic_store(&is_raised, false);
+	atomic_store(&watched, p);
+	atomic_store(&may_have_it, false);
+	atomic_store(&breaks_next_cq, true);
+	fakeverbs_break_cq(0, qp);
+	while (atomic_load(&breaks_next_cq) || !p->peer_qps) {
+		rdma_poll(&rails.pair);
+		assert_true(sl_clock_ns() < until);
+	}
+	atomic_store(&may_have_it, true);
+	await_return(0);
+	assert_false(atomic_load(&is_raised));
+	atomic_store(&watched, NULL);
 }
 
 int main(void)
@@ -500,6 +533,7 @@ int main(void)
 			rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair,
 			begin_with_two_qps, rails_end),
 		IN_PAIR(rail__whose_next_completion_queue_fails_at_once_comes_back),
+		IN_PAIR(rail__whose_next_completion_queue_fails_at_once_is_not_raised),
 	};
 
 	return cmocka_run_group_tests_name("rdma_rails_return", tests, NULL, NULL);

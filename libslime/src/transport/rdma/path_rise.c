@@ -137,7 +137,7 @@ static void done_make(struct rdma_job *job)
 		rdma_rail_write(&p->rail->local, i, &m);
 		put_frame(p, &m);
 	}
-	if (knows_peer_qps(p))
+	if (knows_peer_qps(p) && !p->failed)
 		rise(p);
 }
 
