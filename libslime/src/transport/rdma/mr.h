@@ -162,8 +162,8 @@ struct ibv_mr *rdma_register(const struct rdma_nic *nic, struct ibv_pd *pd,
 			     const struct rdma_mr *mr, uint8_t *at, uint64_t len);
 /* That errno in words, and what is missing. */
 void rdma_register_why(const struct rdma_mr *mr, int err, char *out, size_t cap);
-/* Nobody uses it: true when the devices let go of it, in all domains; else ask again when a job is
- * done. Any thread. */
+/* Nobody uses it: true when the devices let go of it, in all domains; else ask again after
+ * env->tidy(). Any thread. */
 bool rdma_mr_release(struct rdma_transport *t, const struct sl_region *r);
 /* At once; no worker is at it. Control calls. */
 void rdma_mr_deregister(struct rdma_mr *mr);
