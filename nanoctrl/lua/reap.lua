@@ -1,6 +1,6 @@
 -- The housekeeping of a scope, in portions. ARGV: keep, the time we expect it to be ('0': no lease may end), age of events
--- kept, portion, what a lease may last at most ('0': any time). A clock that strays ends no lease. Answers {OK, leases ended,
--- more to do at once, leases held, skipped}.
+-- kept, portion, what a lease lasts. A clock that strays ends no lease. Answers {OK, leases ended, more to do at once, leases
+-- held, skipped}.
 local portion = tonumber(ARGV[4])
 local ended, more = 0, 0
 
@@ -16,13 +16,6 @@ if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
 		end
 	end
 	if #due == portion then more = 1 end
-end
-
-if ARGV[5] ~= '0' then
-	local last = text(now + tonumber(ARGV[5]))
-	local late = read('ZRANGEBYSCORE', DUE, '(' .. last, '+inf', 'LIMIT', 0, portion) or {}
-	for _, name in ipairs(late) do redis.call('ZADD', DUE, last, name) end
-	if #late == portion then more = 1 end
 end
 
 -- What an ended generation had posted to others...
@@ -73,6 +66,15 @@ if old then
 	-- Junk with the greatest id there is stays until the stream begins anew: nothing is behind it.
 	local gone = number(read('XTRIM', EVENTS, 'MINID', text(n + 1) .. '-0'))
 	if gone > 0 and old == first[#first][1] and #first == 100 then more = 1 end
+end
+
+-- Where no lease may end, the clock may be another one than before, and one that was ahead gave out leases that end late by as
+-- much. Behind all that frees memory: where there is none, the script ends here.
+if ARGV[2] == '0' then
+	local last = text(now + tonumber(ARGV[5]))
+	local late = read('ZRANGEBYSCORE', DUE, '(' .. last, '+inf', 'LIMIT', 0, portion) or {}
+	for _, name in ipairs(late) do redis.call('ZADD', DUE, last, name) end
+	if #late == portion then more = 1 end
 end
 
 -- Sets that are empty are not there; one of another type says nothing of who there is.

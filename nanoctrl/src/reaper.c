@@ -24,7 +24,6 @@ struct reaper {
 	uint64_t time_ns;	/* the monotonic clock when that answer came, */
 	uint64_t time_asked_ns; /* and when it was asked for */
 	uint64_t asked_ns;	/* when the question that is out was asked */
-	uint64_t late_until_ns; /* so long leases of another clock are looked for */
 	char run_id[48];
 	char scan[24];	   /* SSCAN cursor over the scopes */
 	uint64_t pass;	   /* over all of them, from 1 */
@@ -46,13 +45,6 @@ static void hold(struct reaper *r, const char *why)
 		     sl_clock_ns() + (uint64_t)config->ttl_ms * SL_NS_PER_MS);
 	atomic_fetch_add(&r->store->hub->n_holds, 1);
 	sl_info("reaper", "no lease ends for %u ms: %s", config->ttl_ms, why);
-}
-
-/* A clock that was ahead gave out leases that end late by as much: they are cut to a TTL. */
-static void hold_for_another_clock(struct reaper *r, const char *why)
-{
-	hold(r, why);
-	r->late_until_ns = atomic_load(&r->store->hub->hold_until_ns);
 }
 
 void reaper_refused(struct store_hub *hub)
@@ -85,7 +77,7 @@ void reaper_up(struct reaper *r, const char *run_id)
 	if (!*r->run_id)
 		hold(r, "Redis is reached for the first time");
 	else if (strcmp(r->run_id, run_id) != 0)
-		hold_for_another_clock(r, "another Redis process serves");
+		hold(r, "another Redis process serves");
 	else
 		hold(r, "Redis was out of reach");
 	snprintf(r->run_id, sizeof(r->run_id), "%s", *run_id ? run_id : "?");
@@ -143,6 +135,7 @@ static void on_visited(struct store_call *call, int result, const redisReply *re
 	free(v);
 }
 
+/* 0: no lease may end. */
 static uint64_t expected_time(const struct reaper *r)
 {
 	uint64_t now = sl_clock_ns();
@@ -168,7 +161,7 @@ static void visit_scope(struct reaper *r, const char *scope, uint64_t pass)
 	store_arg_number(&a, expected_time(r));
 	store_arg_number(&a, config->keep_ms);
 	store_arg_number(&a, PORTION);
-	store_arg_number(&a, sl_clock_ns() < r->late_until_ns ? config->ttl_ms : 0);
+	store_arg_number(&a, config->ttl_ms);
 	store_send(r->store, scope, SCRIPT_REAP, &a, on_visited,
 		   (union store_answer){ .done = NULL }, v);
 }
@@ -232,7 +225,7 @@ static void on_time(void *arg, int result, const redisReply *reply)
 	least = r->time_ms + (r->asked_ns - r->time_ns) / SL_NS_PER_MS;
 	most = r->time_ms + (now_ns - r->time_asked_ns) / SL_NS_PER_MS;
 	if (r->time_ms && (ms + STRAY_MS < least || ms > most + STRAY_MS))
-		hold_for_another_clock(r, "the clock of Redis jumped");
+		hold(r, "the clock of Redis jumped");
 	r->time_ms = ms;
 	r->time_ns = now_ns;
 	r->time_asked_ns = r->asked_ns;
