@@ -74,12 +74,9 @@ static void keep_up(struct reaper *r)
 
 void reaper_up(struct reaper *r, const char *run_id)
 {
-	if (!*r->run_id)
-		hold(r, "Redis is reached for the first time");
-	else if (strcmp(r->run_id, run_id) != 0)
-		hold(r, "another Redis process serves");
-	else
-		hold(r, "Redis was out of reach");
+	hold(r, !*r->run_id			 ? "Redis is reached for the first time"
+		: strcmp(r->run_id, run_id) != 0 ? "another Redis process serves"
+						 : "Redis was out of reach");
 	snprintf(r->run_id, sizeof(r->run_id), "%s", *run_id ? run_id : "?");
 	r->time_ms = 0;
 	r->up = true;

@@ -70,16 +70,6 @@ static int end_call(struct slime_call *call)
 	return status;
 }
 
-static void destroy_endpoints(void)
-{
-	slime_endpoint_close(pair.a.ep);
-	slime_endpoint_close(pair.b.ep);
-	rdma_settle(&pair);
-	assert_ok(slime_endpoint_destroy(pair.a.ep));
-	assert_ok(slime_endpoint_destroy(pair.b.ep));
-	pair.a.ep = pair.b.ep = NULL;
-}
-
 static uint64_t n_registered(void)
 {
 	struct fakeverbs_counts c = fakeverbs_counts();
@@ -108,7 +98,7 @@ static void arena__of_a_link_that_ended_is_not_registered_any_more(void **state)
 	assert_ok(rdma_pair_connect(&pair));
 	assert_ok(end_call(start_long_call()));
 	assert_true(n_registered() > 0);
-	destroy_endpoints();
+	rdma_pair_destroy_endpoints(&pair);
 	assert_nothing_becomes_registered();
 	assert_ok(slime_rpc_service_destroy(service));
 }
@@ -126,7 +116,7 @@ static void arena__is_unmapped_by_nobody_who_polls(void **state)
 	atomic_store(&n_unmapped, 0);
 	atomic_store(&n_unmapped_by_pollers, 0);
 	polling = true;
-	destroy_endpoints();
+	rdma_pair_destroy_endpoints(&pair);
 	/* That of the request, and that of its copy at the other end. */
 	while (atomic_load(&n_unmapped) < 2) {
 		rdma_poll(&pair);
@@ -153,7 +143,7 @@ static void arena__of_a_call_that_its_link_does_not_outlive_is_let_go(void **sta
 			rdma_poll(&pair);
 		slime_endpoint_close(i % 4 < 2 ? pair.a.ep : pair.b.ep);
 		(void)end_call(call);
-		destroy_endpoints();
+		rdma_pair_destroy_endpoints(&pair);
 		assert_nothing_becomes_registered();
 	}
 	assert_ok(slime_rpc_service_destroy(service));
@@ -167,7 +157,7 @@ static void destroy__waits_until_devices_let_go_of_an_arena(void **state)
 	serve();
 	assert_ok(rdma_pair_connect(&pair));
 	assert_ok(end_call(start_long_call()));
-	destroy_endpoints();
+	rdma_pair_destroy_endpoints(&pair);
 	assert_ok(slime_rpc_service_destroy(service));
 }
 

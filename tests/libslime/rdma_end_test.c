@@ -78,16 +78,6 @@ static int end_with_leftovers(void **state)
 	return rdma_pair_end(state) ? 0 : -1;
 }
 
-static void destroy_endpoints(void)
-{
-	slime_endpoint_close(pair.a.ep);
-	slime_endpoint_close(pair.b.ep);
-	rdma_settle(&pair);
-	assert_ok(slime_endpoint_destroy(pair.a.ep));
-	assert_ok(slime_endpoint_destroy(pair.b.ep));
-	pair.a.ep = pair.b.ep = NULL;
-}
-
 /* It may still complete, and have events: it is told, and whoever comes next is not in its way. */
 static void end__whose_queue_pair_cannot_be_destroyed_leaves_its_place_to_it(void **state)
 {
@@ -101,7 +91,7 @@ static void end__whose_queue_pair_cannot_be_destroyed_leaves_its_place_to_it(voi
 	assert_ok(rdma_pair_open(&pair, NULL, LEN));
 	log_lines_keep();
 	fakeverbs_fail_call_of(FAKEVERBS_DESTROY_QP, 1, EBUSY);
-	destroy_endpoints();
+	rdma_pair_destroy_endpoints(&pair);
 	assert_true(fakeverbs_failed());
 	assert_int_equal(log_lines_with("cannot be destroyed"), 1);
 	log_lines_release();
@@ -141,7 +131,7 @@ static void event__of_a_queue_pair_that_could_not_be_destroyed_ends_no_later_lin
 	set_next_place(&pair.a, place_of(&pair.a));
 	set_next_place(&pair.b, place_of(&pair.b));
 	fakeverbs_fail_call_of(FAKEVERBS_DESTROY_QP, 1, EBUSY);
-	destroy_endpoints();
+	rdma_pair_destroy_endpoints(&pair);
 	assert_true(fakeverbs_failed());
 	device = fakeverbs_qps(0, &qp, 1) ? 0 : 1;
 	assert_int_equal(fakeverbs_qps(device, &qp, 1), 1);
@@ -164,7 +154,7 @@ static void end__whose_completion_queue_cannot_be_destroyed_keeps_it(void **stat
 	log_lines_keep();
 	fakeverbs_fail_call_of(FAKEVERBS_DESTROY_CQ, 1, EBUSY);
 	fakeverbs_break_cq(0, qp);
-	destroy_endpoints();
+	rdma_pair_destroy_endpoints(&pair);
 	while (!log_lines_with("completion queue cannot be destroyed") || rdma_is_working(&pair))
 		rdma_poll(&pair);
 	fakeverbs_break_new_cq(cq);

@@ -149,7 +149,7 @@ static void destroy(struct rdma_pair *p, struct rdma_end *e)
 	e->ctx = NULL;
 }
 
-void rdma_pair_close(struct rdma_pair *p)
+void rdma_pair_destroy_endpoints(struct rdma_pair *p)
 {
 	/* The one that is closed first waits for the other to see it. */
 	if (p->a.ep)
@@ -160,6 +160,11 @@ void rdma_pair_close(struct rdma_pair *p)
 	assert_ok(slime_endpoint_destroy(p->a.ep));
 	assert_ok(slime_endpoint_destroy(p->b.ep));
 	p->a.ep = p->b.ep = NULL;
+}
+
+void rdma_pair_close(struct rdma_pair *p)
+{
+	rdma_pair_destroy_endpoints(p);
 	destroy(p, &p->a);
 	destroy(p, &p->b);
 }
@@ -309,10 +314,6 @@ void rdma_assert_refused(struct rdma_end *e, int status, const char *why)
 
 void rdma_next_link(struct rdma_pair *p)
 {
-	slime_endpoint_close(p->a.ep);
-	slime_endpoint_close(p->b.ep);
-	rdma_settle(p);
-	assert_ok(slime_endpoint_destroy(p->a.ep));
-	assert_ok(slime_endpoint_destroy(p->b.ep));
+	rdma_pair_destroy_endpoints(p);
 	assert_ok(rdma_pair_connect(p));
 }

@@ -49,6 +49,8 @@ int rdma_pair_create_endpoints(struct rdma_pair *p);
 int rdma_pair_begin_to_connect(struct rdma_end *from, const struct rdma_end *to);
 int rdma_pair_wait_for_both(struct rdma_pair *p);
 void rdma_pair_close(struct rdma_pair *p);
+/* Its first step: both are closed, and gone. */
+void rdma_pair_destroy_endpoints(struct rdma_pair *p);
 
 /* Setup: the devices as they come, and no pair; teardown: nothing is left of it on the devices. The
  * state is the pair, for which a test has a place before it begins, or NULL. */

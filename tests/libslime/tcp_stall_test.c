@@ -23,6 +23,13 @@
 
 #define IN_RAW(fn) cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)
 
+static struct slime_remote_mr region_of_the_peer(uint64_t len, uint32_t access)
+{
+	return (struct slime_remote_mr){
+		.owner = 1, .len = len, .generation = 1, .access = access
+	};
+}
+
 /* Its process stands still with much under way, for longer than a dead host may: all comes, late.
  */
 static void serve__a_peer_that_reads_nothing_for_long_is_not_dead(void **state)
@@ -54,9 +61,7 @@ static void serve__a_peer_that_reads_nothing_for_long_is_not_dead(void **state)
 static void read__answered_byte_by_byte_brings_the_bytes(void **state)
 {
 	struct raw *r = *state;
-	struct slime_remote_mr theirs = {
-		.owner = 1, .len = 4096, .generation = 1, .access = SLIME_ACCESS_REMOTE_READ
-	};
+	struct slime_remote_mr theirs = region_of_the_peer(4096, SLIME_ACCESS_REMOTE_READ);
 	struct slime_xfer xfers[] = {
 		{ .local = r->mr, .remote = &theirs, .local_offset = 10, .len = 8 },
 		{ .local = r->mr, .remote = &theirs, .remote_offset = 100, .len = 8 },
@@ -108,10 +113,8 @@ static void write__answered_while_the_next_request_is_half_sent_goes_on(void **s
 {
 	static uint8_t memory[8 * TCP_REQUEST_MAX];
 	struct raw *r = *state;
-	struct slime_remote_mr theirs = { .owner = 1,
-					  .len = sizeof(memory),
-					  .generation = 1,
-					  .access = SLIME_ACCESS_REMOTE_WRITE };
+	struct slime_remote_mr theirs =
+		region_of_the_peer(sizeof(memory), SLIME_ACCESS_REMOTE_WRITE);
 	struct slime_xfer x = { .remote = &theirs, .len = sizeof(memory) };
 	int fd = raw_link(r);
 	int window = 32 << 10;
@@ -139,10 +142,8 @@ static void write_imm__when_messages_are_as_many_as_may_be_ends_the_link(void **
 {
 	static uint8_t memory[2 * TCP_REQUEST_MAX];
 	struct raw *r = *state;
-	struct slime_remote_mr theirs = { .owner = 1,
-					  .len = sizeof(memory),
-					  .generation = 1,
-					  .access = SLIME_ACCESS_REMOTE_WRITE };
+	struct slime_remote_mr theirs =
+		region_of_the_peer(sizeof(memory), SLIME_ACCESS_REMOTE_WRITE);
 	struct slime_xfer x = { .remote = &theirs, .len = sizeof(memory) };
 	int fd = raw_link(r);
 	struct tcp_conn *c;
@@ -194,10 +195,8 @@ static void write_imm__that_ended_before_a_close_has_its_immediate_sent(void **s
 {
 	static uint8_t memory[2 * TCP_REQUEST_MAX];
 	struct raw *r = *state;
-	struct slime_remote_mr theirs = { .owner = 1,
-					  .len = sizeof(memory),
-					  .generation = 1,
-					  .access = SLIME_ACCESS_REMOTE_WRITE };
+	struct slime_remote_mr theirs =
+		region_of_the_peer(sizeof(memory), SLIME_ACCESS_REMOTE_WRITE);
 	struct slime_xfer x = { .remote = &theirs, .len = sizeof(memory) };
 	struct slime_xfer in_the_way = { .remote = &theirs, .len = 512 << 10 };
 	int fd = raw_link(r);
@@ -244,9 +243,7 @@ static bool fall_silent(int fd)
 static void write__to_a_host_that_fell_silent_is_connreset_in_time(void **state)
 {
 	struct raw *r = *state;
-	struct slime_remote_mr theirs = {
-		.owner = 1, .len = 4096, .generation = 1, .access = SLIME_ACCESS_REMOTE_WRITE
-	};
+	struct slime_remote_mr theirs = region_of_the_peer(4096, SLIME_ACCESS_REMOTE_WRITE);
 	struct slime_xfer x = { .local = r->mr, .remote = &theirs, .len = 8 };
 	int fd = raw_link(r);
 	uint64_t begin;

@@ -473,33 +473,31 @@ static void websocket__a_full_queue_is_dropped_whole_and_reset(void **state)
 	http_await(&fx.n_closed, 1);
 }
 
-static void websocket__a_client_that_takes_nothing_is_cut_off(void **state)
+/* A client that takes nothing of what it asks for, until it is cut off. */
+static void stall(size_t queue, int (*dial)(void), const char *what)
 {
 	int fd;
 
-	(void)state;
 	fx.config.stall_ms = 200;
-	fx.config.stream_queue = 64 << 20;
+	fx.config.stream_queue = queue;
 	http_fixture_start();
-	fd = open_ws();
-	send_frame(fd, 0x81, "fill", 4);
+	fd = upgrade(dial());
+	send_frame(fd, 0x81, what, strlen(what));
 	http_await(&fx.n_closed, 1);
 	close(fd);
+}
+
+static void websocket__a_client_that_takes_nothing_is_cut_off(void **state)
+{
+	(void)state;
+	stall(64 << 20, http_connect, "fill");
 }
 
 /* Little enough for the server's socket: it is the kernel that sees it not acknowledged. */
 static void websocket__a_client_that_does_not_read_counts_as_stalled(void **state)
 {
-	int fd;
-
 	(void)state;
-	fx.config.stall_ms = 200;
-	fx.config.stream_queue = 16 << 10;
-	http_fixture_start();
-	fd = upgrade(http_connect_narrow());
-	send_frame(fd, 0x81, "flood", 5);
-	http_await(&fx.n_closed, 1);
-	close(fd);
+	stall(16 << 10, http_connect_narrow, "flood");
 	http_exchange("GET /metrics HTTP/1.1\r\n" CLOSE, text, sizeof(text));
 	assert_has("\nnanoctrl_stream_stalls_total 1\n");
 }

@@ -51,7 +51,7 @@ static struct rdma_cq *find(struct rdma_nic *nic, uint32_t n)
 }
 
 /* In the first place that is free. Under cq_lock. */
-static int add(struct rdma_nic *nic, struct rdma_cq *cq)
+static bool add(struct rdma_nic *nic, struct rdma_cq *cq)
 {
 	unsigned n_cqs = atomic_load(&nic->n_cqs);
 	unsigned i = 0;
@@ -59,35 +59,31 @@ static int add(struct rdma_nic *nic, struct rdma_cq *cq)
 	while (i < n_cqs && atomic_load(&nic->cqs[i]))
 		i++;
 	if (i == RDMA_CQS_MAX)
-		return -ENOSPC;
+		return false;
 	atomic_store_explicit(&nic->cqs[i], cq, memory_order_release);
 	if (i == n_cqs)
 		atomic_store_explicit(&nic->n_cqs, n_cqs + 1, memory_order_release);
-	return 0;
+	return true;
 }
 
 /* One more, with room for n taken. Whoever makes another meanwhile has that one, too. */
 static int make(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out)
 {
-	struct rdma_cq *cq, *other = NULL;
-	int ret = create(nic, n, &cq);
+	struct rdma_cq *made, *cq;
+	int ret = create(nic, n, &made);
 
 	if (ret)
 		return ret;
-	cq->room -= n;
+	made->room -= n;
 	pthread_mutex_lock(&nic->t->cq_lock);
-	ret = add(nic, cq);
 	/* Who took the last place meanwhile may have left room there. */
-	if (ret)
-		other = find(nic, n);
+	cq = add(nic, made) ? made : find(nic, n);
 	pthread_mutex_unlock(&nic->t->cq_lock);
-	if (ret)
-		rdma_cq_close(cq);
-	else
-		other = cq;
-	if (!other)
-		return ret;
-	*out = other;
+	if (cq != made)
+		rdma_cq_close(made);
+	if (!cq)
+		return -ENOSPC;
+	*out = cq;
 	return 0;
 }
 
