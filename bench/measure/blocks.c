@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "bench/load/pattern.h"
 #include "bench/measure/link.h"
 #include "bench/measure/measure.h"
+#include "bench/rounds/ticks.h"
 #include "bench/rounds/walk.h"
 
 /* Counted batches between two looks at the clock. */
@@ -106,7 +106,7 @@ static int start(struct blocks *b, struct lane *lane, struct rounds *r, uint64_t
 	aim(b, lane);
 	ret = submit(b, lane, b->write);
 	if (!b->opt->count)
-		samples_add(&r->posted, sl_clock_ns() - now);
+		samples_add(&r->posted, ticks_ns() - now);
 	return ret;
 }
 
@@ -117,7 +117,7 @@ static void finished(const struct blocks *b, const struct lane *lane, struct rou
 	bool count = b->opt->count;
 
 	if (!count || r->n_ops % BATCHES_PER_LOOK == 0)
-		*now = sl_clock_ns();
+		*now = ticks_ns();
 	if (count)
 		rounds_count(r, lane_bytes(b));
 	else
@@ -128,7 +128,7 @@ static void finished(const struct blocks *b, const struct lane *lane, struct rou
 static int blocks_round(void *arg, struct rounds *r)
 {
 	struct blocks *b = arg;
-	uint64_t now = sl_clock_ns();
+	uint64_t now = ticks_ns();
 	uint64_t pending = 0;
 	int ret = 0;
 

@@ -12,6 +12,7 @@
 #include "bench/measure/link.h"
 #include "bench/measure/measure.h"
 #include "bench/rounds/pair.h"
+#include "bench/rounds/ticks.h"
 
 #define LOST_NS (30 * SL_NS_PER_S)
 /*
@@ -189,14 +190,14 @@ static int bounce_round(void *arg, struct rounds *r)
 {
 	struct bounce *b = arg;
 	int ret = begin_round(b);
-	uint64_t begin, now = sl_clock_ns();
+	uint64_t begin, now = ticks_ns();
 
 	do {
 		begin = now;
 		b->turn = after(b->turn);
 		if (!ret)
 			ret = trip(b, b->turn);
-		now = sl_clock_ns();
+		now = ticks_ns();
 		rounds_add(r, (now - begin) / 2, 2 * b->size);
 	} while (!ret && !rounds_over(r, now));
 	return ret ? ret : trip(b, STOP);

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "bench/measure/link.h"
 #include "bench/measure/measure.h"
 #include "bench/rounds/stamp.h"
+#include "bench/rounds/ticks.h"
 
 /* Counted calls between two looks at the clock. */
 #define CALLS_PER_LOOK 64
@@ -76,7 +76,7 @@ static int finish(struct calls *c, struct lane *lane, struct rounds *r, uint64_t
 	int ret = slime_call_test(lane->call) ? 0 : slime_call_wait(lane->call, -1);
 
 	if (!c->opt->count || lane->number % CALLS_PER_LOOK == 0)
-		*end_ns = sl_clock_ns();
+		*end_ns = ticks_ns();
 	if (!ret)
 		ret = slime_call_status(lane->call);
 	if (ret)
@@ -96,7 +96,7 @@ static int finish(struct calls *c, struct lane *lane, struct rounds *r, uint64_t
 static int rpc_round(void *arg, struct rounds *r)
 {
 	struct calls *c = arg;
-	uint64_t now = sl_clock_ns();
+	uint64_t now = ticks_ns();
 	uint32_t pending = 0;
 	int ret = 0;
 
@@ -121,7 +121,7 @@ static int rpc_round_together(void *arg, struct rounds *r)
 	struct calls *c = arg;
 	const uint32_t most = c->n_lanes < TOGETHER_MAX ? c->n_lanes : TOGETHER_MAX;
 	struct lane *lane = c->lanes;
-	uint64_t now = sl_clock_ns();
+	uint64_t now = ticks_ns();
 	uint32_t pending = c->n_lanes;
 	uint32_t n = 0;
 	int ret = 0;

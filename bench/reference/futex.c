@@ -7,8 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "bench/reference/reference.h"
+#include "bench/rounds/ticks.h"
 
 enum turn { CLIENT, SERVER, END };
 
@@ -40,13 +40,13 @@ static int serve(void *arg, int channel)
 static int futex_round(void *arg, struct rounds *r)
 {
 	_Atomic uint32_t *word = arg;
-	uint64_t begin = sl_clock_ns();
+	uint64_t begin = ticks_ns();
 	uint64_t now;
 
 	do {
 		wake(word, SERVER);
 		sleep_while(word, SERVER);
-		now = sl_clock_ns();
+		now = ticks_ns();
 		rounds_add(r, now - begin, 0);
 		begin = now;
 	} while (!rounds_over(r, begin));

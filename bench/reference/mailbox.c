@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/clock.h"
 #include "bench/reference/reference.h"
 #include "bench/rounds/stamp.h"
+#include "bench/rounds/ticks.h"
 
 #define STOP UINT64_MAX /* instead of the next number: the round is over */
 
@@ -86,13 +86,13 @@ static void trip(struct talk *t)
 
 static int trips(struct talk *t, struct rounds *r)
 {
-	uint64_t begin = sl_clock_ns();
+	uint64_t begin = ticks_ns();
 	uint64_t end;
 
 	do {
 		stamp(t->request, t->size, ++t->number);
 		trip(t);
-		end = sl_clock_ns();
+		end = ticks_ns();
 		rounds_add(r, end - begin, 2 * t->size);
 		if (!stamped(t->reply, t->size, t->number))
 			return -EILSEQ;

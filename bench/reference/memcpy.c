@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "bench/load/pattern.h"
 #include "bench/reference/reference.h"
 #include "bench/rounds/memory.h"
+#include "bench/rounds/ticks.h"
 #include "bench/rounds/walk.h"
 
 struct copy {
@@ -37,14 +37,14 @@ static int copy_round(void *arg, struct rounds *r)
 	struct copy *c = arg;
 	uint64_t block = c->walk.block;
 	uint64_t n = c->walk.n_batch;
-	uint64_t begin = sl_clock_ns();
+	uint64_t begin = ticks_ns();
 
 	do {
 		uint64_t now;
 
 		for (uint64_t i = 0; i < n; i++)
 			memcpy(c->local + i * block, c->pool + walk_offset(&c->walk, i), block);
-		now = sl_clock_ns();
+		now = ticks_ns();
 		rounds_add(r, now - begin, n * block);
 		walk_next(&c->walk);
 		begin = now;

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <sys/uio.h>
 
-#include "base/clock.h"
 #include "bench/load/pattern.h"
 #include "bench/reference/reference.h"
 #include "bench/rounds/memory.h"
+#include "bench/rounds/ticks.h"
 #include "bench/rounds/walk.h"
 
 #define PIECES_MAX 1024 /* of a system call */
@@ -64,7 +64,7 @@ static int pull_batch(const struct pull *p)
 static int pull_round(void *arg, struct rounds *r)
 {
 	struct pull *p = arg;
-	uint64_t begin = sl_clock_ns();
+	uint64_t begin = ticks_ns();
 	uint64_t now;
 	int ret;
 
@@ -72,7 +72,7 @@ static int pull_round(void *arg, struct rounds *r)
 		ret = pull_batch(p);
 		if (ret)
 			return ret;
-		now = sl_clock_ns();
+		now = ticks_ns();
 		rounds_add(r, now - begin, walk_batch_bytes(&p->walk));
 		walk_next(&p->walk);
 		begin = now;

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "bench/reference/reference.h"
 #include "bench/reference/stream.h"
 #include "bench/rounds/memory.h"
+#include "bench/rounds/ticks.h"
 
 struct echo {
 	uint64_t size;
@@ -73,10 +73,10 @@ static int echo_round(void *arg, struct rounds *r)
 
 	do {
 		e->bytes[0] = 1;
-		begin = sl_clock_ns();
+		begin = ticks_ns();
 		if (!ret)
 			ret = trip(e);
-		end = sl_clock_ns();
+		end = ticks_ns();
 		rounds_add(r, end - begin, 2 * e->size);
 	} while (!ret && !rounds_over(r, end));
 	e->bytes[0] = 0;

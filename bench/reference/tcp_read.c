@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "bench/load/pattern.h"
 #include "bench/reference/reference.h"
 #include "bench/reference/stream.h"
 #include "bench/rounds/memory.h"
+#include "bench/rounds/ticks.h"
 #include "bench/rounds/walk.h"
 
 #define STOP UINT64_MAX /* as the first block: the round is over */
@@ -93,14 +93,14 @@ static int read_batch(struct reader *c)
 static int read_round(void *arg, struct rounds *r)
 {
 	struct reader *c = arg;
-	uint64_t begin = sl_clock_ns();
+	uint64_t begin = ticks_ns();
 	uint64_t now;
 	int ret = pair_tell(c->pair->channel, "", 1);
 
 	do {
 		if (!ret)
 			ret = read_batch(c);
-		now = sl_clock_ns();
+		now = ticks_ns();
 		rounds_add(r, now - begin, walk_batch_bytes(&c->walk));
 		walk_next(&c->walk);
 		begin = now;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "bench/rounds/rounds.h"
+#include "bench/rounds/ticks.h"
 
 static int compare_ns(const void *a, const void *b)
 {
@@ -79,7 +80,7 @@ static int one_round(const struct rounds_attr *attr, const struct rounds_side *s
 	uint64_t elapsed;
 	int ret;
 
-	r->end_ns = begin + attr->round_ns;
+	r->end_ns = ticks_ns() + attr->round_ns;
 	r->max_ops = print ? attr->n_ops : attr->n_warm;
 	r->n_ops = r->bytes = r->whole.n = r->posted.n = 0;
 	ret = side->round(side->arg, r);
@@ -122,6 +123,7 @@ int rounds_run(const struct rounds_attr *attr, const struct rounds_side *side)
 	struct rounds r = { 0 };
 	int ret = -ENOMEM;
 
+	ticks_start();
 	r.whole.ns = calloc(SAMPLES_MAX, sizeof(*r.whole.ns));
 	r.posted.ns = calloc(SAMPLES_MAX, sizeof(*r.posted.ns));
 	if (r.whole.ns && r.posted.ns)

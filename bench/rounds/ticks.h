@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nanoseconds by the processor's counter, as perftest takes them: where the kernel's clock is a
+ * system call, as in some guests, looking at it is a part of a latency that can be seen. Where a
+ * program cannot read the counter it is CLOCK_MONOTONIC.
+ */
+#ifndef ROUNDS_TICKS_H
+#define ROUNDS_TICKS_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+/* What ticks_start() found. */
+struct ticks {
+	uint64_t begin;
+	double ns; /* of a tick */
+};
+
+extern struct ticks ticks;
+
+/* Set the counter against CLOCK_MONOTONIC: 10 ms, once for a process, before the first look. */
+void ticks_start(void);
+
+static inline uint64_t ticks_count(void)
+{
+#if defined(__x86_64__)
+	return __rdtsc();
+#elif defined(__aarch64__)
+	uint64_t count;
+
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
+	return count;
+#else
+	return sl_clock_ns();
+#endif
+}
+
+/* Since ticks_start(). */
+static inline uint64_t ticks_ns(void)
+{
+	return (uint64_t)((double)(ticks_count() - ticks.begin) * ticks.ns);
+}
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "bench/rounds/ticks.h"
+
+#define SPAN_NS (50 * SL_NS_PER_MS)
+
+/* The looks at one clock stand within those at the other, so that an interruption between them
+ * makes only the outer span longer. */
+static void ticks_ns__goes_as_fast_as_the_clock(void **state)
+{
+	uint64_t outer, clock, inner, clock_ns, ticks_inner, ticks_outer;
+
+	(void)state;
+	ticks_start();
+	outer = ticks_ns();
+	clock = sl_clock_ns();
+	inner = ticks_ns();
+	while (sl_clock_ns() - clock < SPAN_NS)
+		;
+	ticks_inner = ticks_ns() - inner;
+	clock_ns = sl_clock_ns() - clock;
+	ticks_outer = ticks_ns() - outer;
+	assert_true(ticks_inner <= clock_ns + clock_ns / 100);
+	assert_true(ticks_outer >= clock_ns - clock_ns / 100);
+}
+
+static void ticks_start__again_changes_nothing(void **state)
+{
+	struct ticks first;
+
+	(void)state;
+	ticks_start();
+	first = ticks;
+	ticks_start();
+	assert_int_equal(first.begin, ticks.begin);
+	assert_memory_equal(&first.ns, &ticks.ns, sizeof(first.ns));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ticks_ns__goes_as_fast_as_the_clock),
+		cmocka_unit_test(ticks_start__again_changes_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
