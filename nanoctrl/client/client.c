@@ -7,19 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/random.h"
 #include "nanoctrl/client/client.h"
-
-uint64_t nc_random_up_to(uint64_t most)
-{
-	uint64_t v = 0;
-
-	/* Without random bytes there is no jitter, which costs load and nothing else. */
-	if (getrandom(&v, sizeof(v), 0) != (ssize_t)sizeof(v) || most == UINT64_MAX)
-		return v;
-	return v % (most + 1);
-}
 
 uint64_t nc_backoff_ms(unsigned attempts, uint64_t base_ms, uint64_t most_ms)
 {
@@ -27,7 +17,7 @@ uint64_t nc_backoff_ms(unsigned attempts, uint64_t base_ms, uint64_t most_ms)
 
 	if (ms > most_ms)
 		ms = most_ms;
-	return ms - nc_random_up_to(ms / 2);
+	return ms - sl_random_up_to(ms / 2);
 }
 
 static int copy_urls(struct nc_client *client, const struct nc_client_attr *attr)

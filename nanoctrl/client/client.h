@@ -114,9 +114,6 @@ void nc_client_failed(struct nc_client *client, size_t server, const char *cause
 /* What status and body say, in words of errno. */
 void nc_client_read_error(const struct nc_response *response, struct nc_error *error);
 
-/* Random from 0 to most. */
-uint64_t nc_random_up_to(uint64_t most);
-
 /* Half to all of base, doubled for each attempt, up to most. */
 uint64_t nc_backoff_ms(unsigned attempts, uint64_t base_ms, uint64_t most_ms);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "nanoctrl/client/client.h"
 #include "nanoctrl/client/websocket.h"
 
@@ -222,7 +223,7 @@ static void take_reset(struct nc_session *s, const struct nc_message *m)
 
 static uint64_t spread(uint64_t ms)
 {
-	return nc_random_up_to(ms < SPREAD_MAX_MS ? ms : SPREAD_MAX_MS);
+	return sl_random_up_to(ms < SPREAD_MAX_MS ? ms : SPREAD_MAX_MS);
 }
 
 static void take_resync(struct nc_session *s, uint32_t spread_ms)

@@ -17,6 +17,7 @@
 #include <hiredis/hiredis.h>
 #include <base/clock.h>
 #include <base/log.h>
+#include <base/random.h>
 #include <base/utf8.h>
 #include "dial.h"
 #include "digits.h"
@@ -55,10 +56,7 @@ const char *redis_host(const struct redis *redis, uint16_t *port)
 
 static uint32_t jitter(uint32_t ms)
 {
-	uint32_t r;
-
-	evutil_secure_rng_get_bytes(&r, sizeof(r));
-	return ms / 2 + r % (ms / 2 + 1);
+	return ms / 2 + (uint32_t)sl_random_up_to(ms / 2);
 }
 
 static void add_timer(struct event *ev, uint32_t ms)

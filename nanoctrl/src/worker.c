@@ -3,24 +3,18 @@
 
 #include <string.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "conn.h"
 #include "send.h"
 #include "stream_private.h"
 
 unsigned worker_random(unsigned n)
 {
-	uint64_t r = 0;
-
-	if (n < 2)
-		return 0;
-	if (getrandom(&r, sizeof(r), GRND_NONBLOCK) != (ssize_t)sizeof(r))
-		return 0;
-	return (unsigned)(r % n);
+	return n < 2 ? 0 : (unsigned)sl_random_up_to(n - 1);
 }
 
 const char *worker_date(struct worker *w)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "nanoctrl/client/url.h"
 #include "peeragent/lib/ctrl_private.h"
 #include "peeragent/lib/topology.h"
@@ -164,7 +165,7 @@ static int register_now(struct ctrl *ctrl);
 
 static void retry_after(struct ctrl *ctrl, long ms)
 {
-	long wait_ms = ms / 2 + random() % (ms / 2 + 1);
+	long wait_ms = ms / 2 + (long)sl_random_up_to((uint64_t)ms / 2);
 	struct timeval tv = { wait_ms / 1000, wait_ms % 1000 * 1000 };
 
 	ctrl->state = CTRL_RETRYING;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 
 #define ANSWER_LIMIT 2 /* an answer may take so many connect timeouts */
 
@@ -284,7 +285,7 @@ static int join(struct entry *e, const struct post *peer)
 static void wait(struct entry *e)
 {
 	uint32_t ms = link_backoff_ms(e->link.failures, e->set->retry_min_ms, e->set->retry_max_ms,
-				      (uint32_t)random());
+				      (uint32_t)sl_random_up_to(UINT32_MAX));
 
 	start_timer(e, ms);
 }

@@ -8,12 +8,14 @@
 #include <event2/event.h>
 
 #include "base/log.h"
+#include "base/random.h"
 
 #define RETRY_MS 300 /* half of it is jitter */
 
 static void retry_later(struct publisher *pub)
 {
-	struct timeval tv = { .tv_usec = (RETRY_MS / 2 + random() % (RETRY_MS / 2)) * 1000 };
+	struct timeval tv = { .tv_usec = (RETRY_MS / 2 + (long)sl_random_up_to(RETRY_MS / 2 - 1)) *
+					 1000 };
 
 	if (!evtimer_pending(pub->retry, NULL))
 		evtimer_add(pub->retry, &tv);

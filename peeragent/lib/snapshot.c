@@ -10,6 +10,7 @@
 #include <event2/event.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "nanoctrl/client/nanoctrl_client.h"
 #include "peeragent/lib/entry.h"
 #include "peeragent/lib/traffic.h"
@@ -189,7 +190,7 @@ static void send_one(struct snapshots *s, struct making *m)
 static void wait_for_next(struct snapshots *s)
 {
 	uint32_t ms = s->interval_ms - s->interval_ms / 10 +
-		      (uint32_t)random() % (s->interval_ms / 5 + 1);
+		      (uint32_t)sl_random_up_to(s->interval_ms / 5);
 	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
 
 	evtimer_add(s->timer, &tv);
