@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "src/context.h"
 #include "src/futex.h"
 #include "src/progress_spin.h"
@@ -175,22 +175,13 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are the program's, not this thread's. */
 static int create_thread(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
-	sigset_t all, old;
-	int ret;
+	int ret = sl_thread_create(&p->thread, "slime-progress", run, ctx);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&p->thread, NULL, run, ctx);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (ret)
-		return -ret;
-	pthread_setname_np(p->thread, "slime-progress");
-	p->has_thread = true;
-	return 0;
+	p->has_thread = !ret;
+	return ret;
 }
 
 static int bind_thread(struct slime_context *ctx)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "src/worker.h"
 
 /* The next job, counted as running; NULL when it is time to stop. */
@@ -80,7 +80,6 @@ static void await_all(struct sl_workers *w)
 
 int sl_workers_start(struct sl_workers *w, unsigned n)
 {
-	sigset_t all, old;
 	int ret = 0;
 
 	if (w->n_threads)
@@ -88,20 +87,15 @@ int sl_workers_start(struct sl_workers *w, unsigned n)
 	w->threads = calloc(n, sizeof(*w->threads));
 	if (!w->threads)
 		return -ENOMEM;
-	/* Signals are the program's, not these threads'. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	while (w->n_threads < n && !ret) {
-		ret = pthread_create(&w->threads[w->n_threads], NULL, work, w);
-		if (!ret)
-			pthread_setname_np(w->threads[w->n_threads++], "slime-worker");
+		ret = sl_thread_create(&w->threads[w->n_threads], "slime-worker", work, w);
+		w->n_threads += !ret;
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret)
 		stop(w);
 	else
 		await_all(w);
-	return -ret;
+	return ret;
 }
 
 void sl_workers_fini(struct sl_workers *w)

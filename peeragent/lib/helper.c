@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
+
 struct helper {
 	struct loop *loop;
 	pthread_t thread;
@@ -50,7 +52,7 @@ int helper_create(struct loop *loop, struct helper **out)
 	sl_list_init(&h->jobs);
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_cond_init(&h->more, NULL);
-	ret = -pthread_create(&h->thread, NULL, work, h);
+	ret = sl_thread_create(&h->thread, "slime-helper", work, h);
 	if (ret) {
 		free(h);
 		return ret;

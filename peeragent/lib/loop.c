@@ -10,6 +10,7 @@
 #include <event2/event.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 struct loop {
 	struct event_base *base;
@@ -127,7 +128,7 @@ static int start(struct loop *loop)
 		ask_for_thread(loop);
 		return 0;
 	}
-	ret = -pthread_create(&loop->own_thread, NULL, serve, loop);
+	ret = sl_thread_create(&loop->own_thread, "slime-agent", serve, loop);
 	if (!ret)
 		atomic_store(&loop->thread, loop->own_thread);
 	return ret;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 #include <event2/buffer.h>
 
+#include "base/thread.h"
 #include <slime/rnr.h>
 
 #define METRIC "slime_rdma_port_trouble_total"
@@ -122,21 +122,6 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-/* Signals are the main thread's. */
-static int start_thread(struct fabric *f)
-{
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&f->thread, NULL, ask, f);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!ret)
-		pthread_setname_np(f->thread, "slime-fabric");
-	return -ret;
-}
-
 static void init_locks(struct fabric *f)
 {
 	pthread_condattr_t attr;
@@ -169,7 +154,7 @@ int fabric_create(const char *sysfs_root, uint32_t interval_ms, struct fabric **
 	ret = slime_rnr_monitor_create(sysfs_root, &f->monitor);
 	if (!ret) {
 		renew_text(f);
-		ret = start_thread(f);
+		ret = sl_thread_create(&f->thread, "slime-fabric", ask, f);
 	}
 	if (ret) {
 		free_all(f);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Agents: nanoctrl away, another topology, names. */
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,6 +320,44 @@ static void create__and_destroy_without_a_start(void **state)
 	assert_ok(slime_agent_destroy(NULL));
 }
 
+static bool takes_sigusr1(const char *status)
+{
+	const char *blocked = strstr(status, "SigBlk:");
+
+	assert_non_null(blocked);
+	return !(strtoull(blocked + strlen("SigBlk:"), NULL, 16) >> (SIGUSR1 - 1) & 1);
+}
+
+/* They are the program's: its handlers run on no thread of ours. */
+static void start__makes_threads_that_take_no_signals(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0);
+	char path[300], status[4096];
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *e;
+	int n = 0;
+
+	(void)state;
+	assert_non_null(tasks);
+	while ((e = readdir(tasks))) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		status[fread(status, 1, sizeof(status) - 1, f)] = '\0';
+		fclose(f);
+		if (strncmp(status, "Name:\tslime-", 12))
+			continue;
+		assert_false(takes_sigusr1(status));
+		n++;
+	}
+	closedir(tasks);
+	assert_true(n >= 3); /* progress, loop, helper */
+	end(a);
+}
+
 static void start__after_a_stop_is_refused(void **state)
 {
 	struct slime_agent_attr attr = attr_of("a");
@@ -514,6 +554,7 @@ int main(void)
 				       reset),
 		cmocka_unit_test_setup(create__and_destroy_without_a_start, reset),
 		cmocka_unit_test_setup(change__before_the_start_is_not_connected, reset),
+		cmocka_unit_test_setup(start__makes_threads_that_take_no_signals, reset),
 		cmocka_unit_test_setup(start__after_a_stop_is_refused, reset),
 		cmocka_unit_test_setup(create__of_a_loop_that_another_thread_runs, reset),
 		cmocka_unit_test_setup(wait_ready__on_a_loop_that_another_thread_runs_later, reset),
