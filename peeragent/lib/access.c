@@ -272,7 +272,7 @@ static void put(void *arg)
 {
 	struct put *p = arg;
 
-	if (links_release(&p->agent->reconcile.links, p->ep))
+	if (!p->agent->started || links_release(&p->agent->reconcile.links, p->ep))
 		sl_error("agent", "endpoint_put: not an endpoint that was got");
 }
 

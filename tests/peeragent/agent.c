@@ -397,6 +397,23 @@ static void change__before_the_start_is_not_connected(void **state)
 	end(agent);
 }
 
+static void endpoint_put__before_the_start_is_said(void **state)
+{
+	struct slime_agent_attr attr = attr_of("a");
+	struct slime_agent *agent;
+	struct slime_endpoint *ep;
+
+	(void)state;
+	assert_ok(slime_agent_create(&attr, &agent));
+	assert_ok(slime_endpoint_create(slime_agent_context(agent), NULL, &ep));
+	log_lines_keep();
+	slime_agent_endpoint_put(agent, ep);
+	assert_int_equal(log_lines_with("endpoint_put: not an endpoint that was got"), 1);
+	log_lines_release();
+	assert_ok(slime_endpoint_destroy(ep));
+	end(agent);
+}
+
 /* Threads may wait before another one starts the agent. */
 static void wait_ready__before_the_start_is_a_timeout(void **state)
 {
@@ -556,6 +573,7 @@ int main(void)
 		cmocka_unit_test_setup(change__before_the_start_is_not_connected, reset),
 		cmocka_unit_test_setup(start__makes_threads_that_take_no_signals, reset),
 		cmocka_unit_test_setup(start__after_a_stop_is_refused, reset),
+		cmocka_unit_test_setup(endpoint_put__before_the_start_is_said, reset),
 		cmocka_unit_test_setup(create__of_a_loop_that_another_thread_runs, reset),
 		cmocka_unit_test_setup(wait_ready__on_a_loop_that_another_thread_runs_later, reset),
 		cmocka_unit_test_setup(wait_ready__before_the_start_is_a_timeout, reset),
