@@ -290,12 +290,30 @@ static int carry_out_all(struct reconcile *r, const struct plan *plan,
 	return ret;
 }
 
+/* Two of one name would take turns in the directory. */
+static int check_names(const struct reconcile *r, const struct slime_topology *want)
+{
+	for (size_t i = 0; i < want->n_regions; i++) {
+		const char *name = want->regions[i].name;
+
+		if (region_is_shown(&r->regions, name)) {
+			sl_error("agent",
+				 "topology refused: regions.%zu.name: %s is offered already", i,
+				 name);
+			return -EEXIST;
+		}
+	}
+	return 0;
+}
+
 int reconcile_apply(struct reconcile *r, const struct slime_topology *want)
 {
 	struct slime_topology *copy;
 	struct plan plan;
-	int ret = r->links.closing ? -ESHUTDOWN : topology_copy(want, &copy);
+	int ret = r->links.closing ? -ESHUTDOWN : check_names(r, want);
 
+	if (!ret)
+		ret = topology_copy(want, &copy);
 	if (ret)
 		return ret;
 	ret = topology_diff(copy, r->have, &plan);

@@ -65,7 +65,8 @@ void reconcile_fini(struct reconcile *r);
 
 void reconcile_start(struct reconcile *r);
 
-/* want is checked. -ENOMEM; what was carried out until then stays. */
+/* want is checked. -ENOMEM; what was carried out until then stays. -EEXIST for the name of a region
+ * of the caller's, -ESHUTDOWN when the agent leaves: nothing changed. */
 int reconcile_apply(struct reconcile *r, const struct slime_topology *want);
 
 /* -EEXIST, -ENOMEM; -ENOENT. Beside the topology: for slime_agent_link_add() and _remove(). */

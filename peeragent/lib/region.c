@@ -356,6 +356,13 @@ int region_show(struct regions *set, const char *name, struct slime_mr *mr, uint
 	return ret;
 }
 
+bool region_is_shown(const struct regions *set, const char *name)
+{
+	const struct region *r = find(set, name);
+
+	return r && r->shown;
+}
+
 int region_allow(struct regions *set, const struct slime_agent_region *spec)
 {
 	struct region *r = find(set, spec->name);

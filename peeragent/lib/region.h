@@ -43,6 +43,9 @@ int region_allocate(struct regions *set, const struct slime_agent_region *spec);
 int region_show(struct regions *set, const char *name, struct slime_mr *mr, uint32_t access,
 		const char *const *allow, size_t n_allow);
 
+/* Whether a region of the caller's has this name. */
+bool region_is_shown(const struct regions *set, const char *name);
+
 /* Other readers from now on. -ENOENT, -ENOMEM. */
 int region_allow(struct regions *set, const struct slime_agent_region *spec);
 

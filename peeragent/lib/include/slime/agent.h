@@ -199,6 +199,7 @@ SLIME_API enum slime_agent_state slime_agent_state(struct slime_agent *agent);
  * slime_agent_link_add() and regions of slime_agent_region_offer() stay. Returns when it is
  * accepted; carrying it out goes on.
  *   -EINVAL  malformed, see slime_topology_check(); the earlier one stays     -ENOMEM
+ *   -EEXIST  a region of it has the name of one that was offered; the earlier one stays
  *   -ENOTCONN  the agent was not started     -ESHUTDOWN  it leaves, or has ended
  */
 SLIME_API SLIME_CHECKED int slime_agent_apply(struct slime_agent *agent,
