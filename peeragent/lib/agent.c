@@ -9,7 +9,8 @@
 #include "base/log.h"
 #include "peeragent/lib/topology.h"
 
-#define STOP_TIMEOUT_MS 3000
+/* The goodbye has had its answer by then, or none will come. */
+#define STOP_TIMEOUT_MS (CTRL_CALL_TIMEOUT_MS + 1000)
 
 const char *slime_agent_state_name(enum slime_agent_state state)
 {

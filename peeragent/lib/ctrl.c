@@ -13,13 +13,11 @@
 #include "peeragent/lib/ctrl_private.h"
 #include "peeragent/lib/topology.h"
 
-/* A call with its repeats; one that meets a server that is away ends after this. */
-#define CALL_TIMEOUT_MS 5000
-#define RETRY_MS	500
-#define RETRY_SLOW_MS	5000
-#define SAY_EVERY_NS	(60 * SL_NS_PER_S)
-#define MAX_LABELS	TOPOLOGY_MAX_LABELS
-#define MAX_SERVICES	64
+#define RETRY_MS      500
+#define RETRY_SLOW_MS 5000
+#define SAY_EVERY_NS  (60 * SL_NS_PER_S)
+#define MAX_LABELS    TOPOLOGY_MAX_LABELS
+#define MAX_SERVICES  64
 
 /* ---- what other agents are and say ---- */
 
@@ -459,7 +457,7 @@ static int init(struct ctrl *ctrl, struct event_base *base, const struct ctrl_at
 	client.n_urls = attr->n_urls;
 	client.scope = attr->scope;
 	client.token = attr->token;
-	client.timeout_ms = CALL_TIMEOUT_MS;
+	client.timeout_ms = CTRL_CALL_TIMEOUT_MS;
 	client.on_retry = on_attempt_failed;
 	client.arg = ctrl;
 	return nc_client_create(&ctrl->client, &client);

@@ -19,6 +19,9 @@ struct event_base;
 #define CTRL_OWNER_KEY_LEN   64
 #define CTRL_DESCRIPTOR_MAX  4096
 
+/* A call with its repeats; one that meets a server that is away ends after this. */
+#define CTRL_CALL_TIMEOUT_MS 5000
+
 struct ctrl_attr {
 	const char *name;
 	const char *scope;

@@ -317,7 +317,8 @@ SLIME_API SLIME_CHECKED int slime_agent_links(struct slime_agent *agent,
 SLIME_API int slime_agent_stop(struct slime_agent *agent, int64_t timeout_ms);
 
 /*
- * Stop, free. A caller's loop must be destroyed after it. destroy(NULL) is 0.
+ * Stop, waiting for nanoctrl at most 6 s; free. A caller's loop must be destroyed after it.
+ * destroy(NULL) is 0.
  *   -EBUSY    an endpoint was not put back, and nothing but the stop happened
  *   -EDEADLK  inside a callback of the loop, or another thread runs it: nothing happened
  */
