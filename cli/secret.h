@@ -6,9 +6,11 @@
 #include <stddef.h>
 
 /*
- * Read it into out, without the end of the line. Returns 0, or what cli_secret_error() has words
- * for: -EPERM    others than its owner may read or write the file, so that it is none -ENODATA  its
- * first line is empty -E2BIG    the line is longer than cap - 1 bytes what open(2) and read(2) say
+ * Read it into out, without the end of the line. 0, or what cli_secret_error() has words for:
+ *   -EPERM    others than its owner may read or write the file, so that it is none
+ *   -ENODATA  its first line is empty
+ *   -E2BIG    the line is longer than cap - 1 bytes
+ *   else what open(2) and read(2) say
  */
 int cli_secret_read(const char *path, char *out, size_t cap);
 

@@ -29,8 +29,8 @@ die() {
 packages_run() {
 	only_names <<'END'
 ibverbs-providers        # libibverbs' half of each RDMA driver
-libevent-core-2.1-7      # event loop
-libevent-extra-2.1-7     # HTTP client side
+libevent-core-2.1-7      # event loops
+libevent-extra-2.1-7     # name resolution, the agent's metrics page
 libhiredis0.14           # reads what Redis answers
 libibverbs1              # RDMA
 libjansson4              # JSON

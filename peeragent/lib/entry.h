@@ -43,9 +43,8 @@ struct entry *entry_find(const struct peer *peer, const char *profile);
 struct entry *entry_get(struct links *set, struct peer *peer, const char *profile);
 
 /*
- * Something happened to the link. cause is what the user is told if the link is not connected
- * afterwards, NULL for nothing new; desc is the peer's descriptor of OFFER and ANSWER. The entry
- * may be gone afterwards.
+ * Something happened to the link, or its peer posted something. cause is what the user is told if
+ * the link is not connected afterwards, NULL for nothing new. The entry may be gone afterwards.
  */
 void entry_happen(struct entry *e, enum link_event event, const char *cause);
 void entry_take(struct entry *e, const struct post *post);

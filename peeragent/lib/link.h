@@ -50,7 +50,7 @@ enum link_event {
 	LINK_GOT_GONE,	   /* the peer took back what it had posted: it does not want the link */
 	LINK_UP,	   /* the endpoint is connected */
 	LINK_DOWN,	   /* it failed, or the peer closed it */
-	LINK_TIMER,	   /* what LINK_DO_WAIT or LINK_DO_LIMIT started ran out */
+	LINK_TIMER,	   /* what LINK_DO_OFFER or LINK_DO_WAIT started ran out */
 	LINK_WANTED,	   /* we want it from now on */
 	LINK_UNWANTED,	   /* we no longer do */
 };

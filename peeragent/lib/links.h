@@ -16,7 +16,6 @@
 
 struct links {
 	const char *name; /* the agent's */
-	const char *incarnation;
 	struct event_base *base;
 	struct ctrl *ctrl;
 	struct publisher *publisher;

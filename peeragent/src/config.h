@@ -151,19 +151,18 @@ void config_destroy(struct config *config);
 /* In the order of the words of regions[].backing. */
 enum node_backing { NODE_BACKING_MEMFD, NODE_BACKING_CUDA };
 
+/* What data.rdma says, into the attributes. -ENOMEM. */
+int config_set_rdma(struct config *config);
+bool config_same_rdma(const struct slime_context_attr *a, const struct slime_context_attr *b);
+
 /* Refuse what the tables cannot; the errors are in config->source. Nothing is left behind. */
 void config_check(struct config *config);
 
-/* The same for data.rdma. set: 0, -ENOMEM. */
-int config_set_rdma(struct config *config);
+/* Its parts: of data.rdma; of regions, beside the topology's own check; and whether there is an
+ * RDMA device for the region with the key at path, paging: one that pages it. */
 void config_check_rdma(struct config *config);
-
-/* Whether there is an RDMA device for the region with the key at path; paging: that pages it. */
-void config_check_device(struct config *config, const char *path, bool paging);
-bool config_same_rdma(const struct slime_context_attr *a, const struct slime_context_attr *b);
-
-/* The same for regions, beside the topology's own check. */
 void config_check_regions(struct config *config);
+void config_check_device(struct config *config, const char *path, bool paging);
 
 /* -EINVAL when there are errors in config->source, which are said. */
 int config_errors(const struct config *config);

@@ -248,8 +248,8 @@ SLIME_API SLIME_CHECKED int slime_agent_region_offer(struct slime_agent *agent, 
 SLIME_API int slime_agent_region_withdraw(struct slime_agent *agent, const char *name);
 
 /*
- * A region of the topology, valid while it is there.
- *   -ENOENT  the topology has none of that name     -EAGAIN  it is being allocated
+ * A region of the topology, or one that was offered, valid while it is there.
+ *   -ENOENT  there is none of that name     -EAGAIN  it is being allocated
  *   -ENOTSUP, -ENOMEM, ... it cannot be had: the log line says why. -ENOTSUP is a GPU's on a host
  *            without the driver, or what no device can
  *   -ESHUTDOWN  the agent left before it was allocated
