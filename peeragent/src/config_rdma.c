@@ -198,9 +198,11 @@ void config_check_rdma(struct config *c)
 	size_t n = c->node.data.rdma.n_devices;
 	struct slime_topo_devices *all;
 
-	if (n > SLIME_RAILS_MAX)
+	if (n > SLIME_RAILS_MAX) {
 		cli_config_refuse(c->source, "data.rdma.devices", "expected at most %d",
 				  SLIME_RAILS_MAX);
+		return;
+	}
 	if (!n || slime_topo_devices_create(NULL, &all))
 		return;
 	for (size_t i = 0; i < n; i++)
