@@ -48,6 +48,7 @@ refused 2 "{ plugin: $tests/plugin_upper.so }, { plugin: $tests/plugin_upper.so 
 	'services.1.plugin: expected another service than "upper"'
 refused 2 "{ plugin: $tests/plugin_upper.so, options: { fail: never } }" 'services.0.options: fail: expected init or start, got "never"'
 refused 1 "{ plugin: $tests/plugin_upper.so, options: { fail: init } }" 'upper: Invalid argument'
+# A SIGTERM while it stops after that, which the plugin sends, leaves its status.
 refused 1 "{ plugin: $tests/plugin_upper.so, options: { fail: start } }" 'upper: Input/output error'
 refused 2 '{ name: echo, options: { max_messages: 1GiB } }' 'services.0.options: max_messages: expected max_message'
 refused 2 '{ name: echo, options: { max_message: some } }' 'services.0.options: max_message: expected a size such as 256MiB'

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "tests/peeragent/agents.h"
@@ -317,6 +318,46 @@ static void apply__without_regions_that_wait_allocates_none_of_them(void **state
 	assert_int_equal(gate.n_allocs, 2);
 }
 
+/* ---- a region that is in use ---- */
+
+static atomic_uint n_refusals; /* of slime_mr_destroy(), to come */
+static atomic_uint n_destroyed;
+
+int __wrap_slime_mr_destroy(struct slime_mr *mr);
+int __real_slime_mr_destroy(struct slime_mr *mr);
+
+int __wrap_slime_mr_destroy(struct slime_mr *mr)
+{
+	int ret = -EBUSY;
+
+	if (atomic_load(&n_refusals)) {
+		atomic_fetch_sub(&n_refusals, 1);
+	} else {
+		ret = __real_slime_mr_destroy(mr);
+		atomic_fetch_add(&n_destroyed, !ret);
+	}
+	return ret;
+}
+
+static void apply__without_a_region_in_use_destroys_it_when_it_is_not(void **state)
+{
+	struct slime_topology empty = { .n_regions = 0 };
+	struct slime_agent *b = start_with_kv(1);
+
+	(void)state;
+	atomic_store(&n_destroyed, 0);
+	atomic_store(&n_refusals, 1);
+	log_lines_keep();
+	assert_ok(slime_agent_apply(b, &empty));
+	while (!atomic_load(&n_destroyed))
+		poll(NULL, 0, 1);
+	assert_int_equal(log_lines_with("region kv is still in use"), 1);
+	assert_int_equal(log_lines_with(""), 1);
+	log_lines_release();
+	assert_true(fakectrl_wait_region("b", "kv", false, LONG_MS));
+	end(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +377,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			apply__without_regions_that_wait_allocates_none_of_them, close_gate,
 			remove_gate),
+		cmocka_unit_test_setup(apply__without_a_region_in_use_destroys_it_when_it_is_not,
+				       reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

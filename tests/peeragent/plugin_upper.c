@@ -72,17 +72,24 @@ static int start(void *state)
 	return *(int *)state == 2 ? -EIO : 0;
 }
 
+/* Another SIGTERM, of somebody impatient. */
+static void press(void)
+{
+	kill(getpid(), SIGTERM);
+}
+
 static void stop(void *state)
 {
 	(void)state;
 	say("stop");
+	press();
 }
 
 static void fini(void *state)
 {
 	(void)state;
 	say(parting);
-	kill(getpid(), SIGTERM); /* a second one, of somebody impatient */
+	press();
 }
 
 const struct slime_plugin slime_plugin = {
