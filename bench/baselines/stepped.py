@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from sweep import absent, enter_environment
+from sweep import absent, enter_environment, nearest_rank
 
 ROUND_S = 0.3
 CPUS = sorted(os.sched_getaffinity(0))
@@ -39,11 +39,11 @@ def timed(operate):
         at = now
     samples.sort()
     n = len(samples)
-    p50 = samples[n // 2]
+    p50 = nearest_rank(samples, 50)
     result = {
         "ops": n,
         "p50_us": p50 * 1e6,
-        "p99_us": samples[(n - 1) * 99 // 100] * 1e6,
+        "p99_us": nearest_rank(samples, 99) * 1e6,
         "avg_us": (at - begin) / n * 1e6,
         "gb_s": moved / (at - begin) / 1e9,
         "p50_gb_s": moved / n / p50 / 1e9,

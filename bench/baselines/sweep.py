@@ -55,6 +55,11 @@ def payload(size):
     return os.urandom(min(size, 4096)) * (size // 4096 + 1)
 
 
+def nearest_rank(ordered, percent):
+    """The least of them that this share is not above, as slime-bench counts."""
+    return ordered[(len(ordered) * percent + 99) // 100 - 1]
+
+
 def print_head(text):
     print(f"# {text}\nsize,avg_us,p50_us,p99_us,bw_gbps", flush=True)
 
@@ -63,5 +68,5 @@ def print_row(size, times_ns):
     """Of as many calls as there are times."""
     times = sorted(times_ns)
     average = sum(times) / len(times)
-    p50, p99 = (times[(len(times) - 1) * permille // 1000] for permille in (500, 990))
+    p50, p99 = (nearest_rank(times, percent) for percent in (50, 99))
     print(f"{size},{average / 1e3:.2f},{p50 / 1e3:.2f},{p99 / 1e3:.2f},{2 * size / average:.4g}", flush=True)

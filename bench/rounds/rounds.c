@@ -22,12 +22,13 @@ static size_t n_kept(const struct samples *s)
 	return s->n < SAMPLES_MAX ? s->n : SAMPLES_MAX;
 }
 
-/* Of sorted samples, in microseconds. */
+/* Of sorted samples: the least that this share is not above, as load_histogram_permille() counts;
+ * in microseconds. */
 static double permille_us(const struct samples *s, unsigned permille)
 {
 	size_t n = n_kept(s);
 
-	return n ? s->ns[(n - 1) * permille / 1000] / 1e3 : 0;
+	return n ? s->ns[(n * permille + 999) / 1000 - 1] / 1e3 : 0;
 }
 
 static void sort(struct samples *s)

@@ -42,10 +42,12 @@ sys.path.insert(0, sys.argv[1])
 import sweep
 sweep.print_head("a test")
 sweep.print_row(1000, [1000 * i for i in range(1000, 0, -1)])
+sweep.print_row(1000, [1000 * i for i in range(1, 51)])
 END
 [ "$(cat "$work/out")" = "# a test
 size,avg_us,p50_us,p99_us,bw_gbps
-1000,500.50,500.00,990.00,0.003996" ] || fail "$(cat "$work/out")"
+1000,500.50,500.00,990.00,0.003996
+1000,25.50,25.00,50.00,0.07843" ] || fail "$(cat "$work/out")"
 
 for name in zeromq grpc; do
 	[ -x "$programs/baseline-$name" ] || continue
