@@ -398,7 +398,7 @@ static int run_transfer(struct run *r)
 		ret = run_with_drain(r, &remote, &load);
 	if (writes && ours)
 		(void)ask_as_ourselves(r, BENCH_METHOD_CLAIM, 0, reply,
-				       sizeof(reply)); /* ends by itself otherwise */
+				       sizeof(reply)); /* ends with the link otherwise */
 	return ret;
 }
 

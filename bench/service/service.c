@@ -24,6 +24,8 @@
 #define DEFAULT_SIZE (UINT64_C(64) << 20)
 #define MAX_SIZE     (INT64_C(1) << 40)
 #define N_DRAINS     8
+/* The link of somebody who calls us comes up at our end, too: a moment later. */
+#define LINK_MS 1000
 
 struct offer {
 	const char *name;
@@ -31,6 +33,13 @@ struct offer {
 	struct slime_mem *mem;
 	struct slime_mr *mr;
 	bool offered;
+};
+
+/* Who asks: an agent, and the profile of the link between the two of us. */
+struct caller {
+	char agent[SLIME_AGENT_NAME_MAX + 1];
+	char profile[SLIME_AGENT_NAME_MAX + 1];
+	uint32_t number;
 };
 
 struct service {
@@ -41,7 +50,7 @@ struct service {
 	pthread_mutex_t lock;
 	_Atomic bool stopping; /* written with the lock held */
 	bool running;	       /* a job */
-	char claimed_by[SLIME_AGENT_NAME_MAX + 1];
+	struct caller claimed_by;
 	uint64_t claimed_until_ns;
 	struct bench_drain *drains[N_DRAINS];
 };
@@ -130,12 +139,6 @@ static void on_usage(void *arg, struct slime_rpc_request *req)
 
 /* ---- who asks ---- */
 
-struct caller {
-	char agent[SLIME_AGENT_NAME_MAX + 1];
-	char profile[SLIME_AGENT_NAME_MAX + 1];
-	uint32_t number;
-};
-
 static bool read_name(struct sl_reader *r, char *out)
 {
 	uint16_t len = sl_read_u16(r);
@@ -169,22 +172,56 @@ static void reply_number(struct slime_rpc_request *req, uint64_t n)
 	slime_rpc_reply(req, reply, sizeof(reply));
 }
 
-/* ---- bench.claim: for number milliseconds; 0 gives it back ---- */
+/* ---- bench.claim: for number milliseconds, or until the link ends; 0 gives it back ---- */
+
+/* With the lock held. */
+static bool is_free_for(const struct service *s, const struct caller *c)
+{
+	return sl_clock_ns() >= s->claimed_until_ns || !strcmp(s->claimed_by.agent, c->agent);
+}
+
+static bool is_linked(struct service *s, const struct caller *c)
+{
+	struct slime_endpoint *ep;
+
+	if (slime_agent_endpoint_get(s->agent, c->agent, c->profile, LINK_MS, &ep))
+		return false;
+	slime_agent_endpoint_put(s->agent, ep);
+	return true;
+}
+
+/* Whoever was killed or interrupted gave nothing back: without its link it writes no more. */
+static void drop_stale_claim(struct service *s, const struct caller *but)
+{
+	struct caller holder;
+	bool is_free;
+
+	pthread_mutex_lock(&s->lock);
+	is_free = is_free_for(s, but);
+	holder = s->claimed_by;
+	pthread_mutex_unlock(&s->lock);
+	if (is_free || is_linked(s, &holder))
+		return;
+	pthread_mutex_lock(&s->lock);
+	if (!strcmp(s->claimed_by.agent, holder.agent))
+		s->claimed_until_ns = 0;
+	pthread_mutex_unlock(&s->lock);
+}
 
 static void on_claim(void *arg, struct slime_rpc_request *req)
 {
 	struct service *s = arg;
 	struct caller c;
-	uint64_t now = sl_clock_ns();
 	bool ok;
 
 	if (!read_caller(req, &c))
 		return;
+	drop_stale_claim(s, &c);
 	pthread_mutex_lock(&s->lock);
-	ok = now >= s->claimed_until_ns || !strcmp(s->claimed_by, c.agent);
+	ok = is_free_for(s, &c);
 	if (ok) {
-		snprintf(s->claimed_by, sizeof(s->claimed_by), "%s", c.agent);
-		s->claimed_until_ns = c.number ? now + c.number * SL_NS_PER_MS : 0;
+		s->claimed_by = c;
+		s->claimed_until_ns = c.number ? sl_clock_ns() + c.number * SL_NS_PER_MS : 0;
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (ok)

@@ -91,6 +91,15 @@ for transport in shm tcp; do
 	done
 done
 
+for signal in KILL:137 TERM:143; do
+	say "a writer's end by ${signal%:*} leaves the region to the next one"
+	start_run writer shm transfer --op write --duration 1h
+	end writer "${signal%:*}"
+	[ "$status" -eq "${signal#*:}" ] || fail "it ended with $status"
+	spawn next "$bin/slime-bench" transfer --ctrl "$url" --scope test --peer node-b --op write --duration 100ms
+	ended_within 10 next 0
+done
+
 say "the initiator stopped for a second, which another agent is"
 start_run stopped tcp rpc --from node-a --sizes 64KiB --duration 3s
 kill -STOP "${pids[node-a]}"
