@@ -96,6 +96,7 @@ static int open_both(struct beside *b, const struct settings *s, enum route rout
 		.route = route,
 		.n_callers = (size_t)s->ctrl.agents,
 		.n_entities = ENTITIES,
+		.stop_fd = b->signals,
 	};
 	int ret = 0;
 

@@ -16,6 +16,7 @@
 #include "nanoctrl/client/url.h"
 
 #define ANSWER_MS 10000
+#define STOP	  UINT32_MAX /* of an event, where others have a caller's number */
 
 const char *const route_names[] = { "register", "heartbeat", "lookup", "list", "query", NULL };
 
@@ -200,6 +201,10 @@ int routes_run(struct routes *r, uint64_t until_ns, routes_fn *fn, void *arg)
 		for (int i = 0; i < n && ret >= 0; i++) {
 			uint64_t now_ns = 0;
 
+			if (ready[i].data.u32 == STOP) {
+				until_ns = 0;
+				continue;
+			}
 			ret = take(r, ready[i].data.u32, &now_ns, fn, arg);
 			if (ret <= 0)
 				continue;
@@ -255,6 +260,16 @@ static int reach(struct routes *r)
 	return ret;
 }
 
+/* Told once of it, too. */
+static int watch_stop(struct routes *r)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET, .data.u32 = STOP };
+
+	if (!r->attr.stop_fd || !epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->attr.stop_fd, &e))
+		return 0;
+	return failed(r, -errno, "%s: %s", r->attr.url, strerror(errno));
+}
+
 int routes_init(struct routes *r, const struct routes_attr *attr)
 {
 	int ret;
@@ -266,7 +281,9 @@ int routes_init(struct routes *r, const struct routes_attr *attr)
 	r->requests = calloc(attr->n_callers, sizeof(*r->requests));
 	if (r->epoll < 0 || !r->callers || !r->requests)
 		return failed(r, -ENOMEM, "no memory");
-	ret = reach(r);
+	ret = watch_stop(r);
+	if (!ret)
+		ret = reach(r);
 	if (!ret)
 		ret = make(r);
 	return ret ? ret : check(r);

@@ -32,6 +32,7 @@ struct routes_attr {
 	enum route route;
 	size_t n_callers;
 	size_t n_entities; /* in the scope; there are at least as many as callers */
+	int stop_fd;	   /* when it is readable, no call is begun any more; 0: there is none */
 };
 
 struct routes {
@@ -55,7 +56,8 @@ typedef void routes_fn(void *arg, uint64_t ns);
  * follows anyway. */
 int routes_init(struct routes *r, const struct routes_attr *attr);
 
-/* Call until then, and until all answers have come. A negative errno, and why. */
+/* Call until then, or until stop_fd says so, and until all answers have come. A negative errno, and
+ * why. */
 int routes_run(struct routes *r, uint64_t until_ns, routes_fn *fn, void *arg);
 
 /* Take back what was registered, as far as the server is there. */

@@ -145,6 +145,23 @@ for signal in INT:130 TERM:143; do
 	done
 done
 
+say "INT during a round beside another server"
+registrations() {
+	curl -sf "$url/metrics" | sed -n 's/^nanoctrl_http_request_duration_seconds_count{.*"\/register".*} //p'
+}
+# handled N: more registrations than these, as only its rounds make.
+handled() {
+	[ "$(registrations)" -gt "$1" ]
+}
+before=$(registrations)
+spawn interrupted env --default-signal=INT "$bin/slime-bench" ctrl --ctrl "$url" --baseline "$url" --duration 1h
+wait_for 15 handled $((before + 10000)) || fail "it makes no calls: $(cat "$work/interrupted.err")"
+begin=$SECONDS
+end interrupted INT
+[ "$status" -eq 130 ] || fail "it ended with $status"
+[ $((SECONDS - begin)) -lt 60 ] || fail "it took $((SECONDS - begin)) s to end"
+[ "$(cat "$work/interrupted.err")" = "slime-bench: interrupted" ] || fail "it says $(cat "$work/interrupted.err")"
+
 say "nanoctrl that is not there"
 reap nowhere
 [ "$status" -eq 1 ] || fail "it ended with $status"
