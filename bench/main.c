@@ -19,6 +19,7 @@
 #include "cli/quantity.h"
 #include "cli/signals.h"
 #include "cli/standard.h"
+#include "cli/utf8.h"
 
 /* One run of the program. */
 struct bench {
@@ -235,7 +236,7 @@ static bool is(const struct cli_args *args, const char *command)
 	return !strcmp(args->command->name, command);
 }
 
-/* The command line in one string, for the head of the result. */
+/* The command line in one string, for the head of the result, which is lines of text or JSON. */
 static char *join(int argc, char **argv)
 {
 	size_t len = 1;
@@ -249,6 +250,8 @@ static char *join(int argc, char **argv)
 			strcat(all, " ");
 		strcat(all, argv[i]);
 	}
+	if (all)
+		cli_utf8_make_printable(all);
 	return all;
 }
 

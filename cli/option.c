@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/quote.h"
 #include "cli/reference.h"
+#include "cli/utf8.h"
 #include "cli/version.h"
 
 #define WHY_MAX 512
@@ -47,9 +48,7 @@ static void print_error(const struct cli_program *program, const char *fmt, va_l
 	char line[1024];
 
 	vsnprintf(line, sizeof(line), fmt, args);
-	for (char *c = line; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			*c = '?';
+	cli_utf8_make_printable(line);
 	fprintf(stderr, "%s: %s\n", program->name, line);
 }
 

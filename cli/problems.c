@@ -5,6 +5,7 @@
 
 #include "cli/arena.h"
 #include "cli/problems.h"
+#include "cli/utf8.h"
 
 #define TEXT_MAX 768
 
@@ -37,13 +38,6 @@ static char *line_of(struct cli_problems *p, struct cli_place place, const char 
 				path, sep, text);
 }
 
-static void make_printable(char *line)
-{
-	for (; *line; line++)
-		if ((unsigned char)*line < 0x20 || *line == 0x7f)
-			*line = '?';
-}
-
 int cli_problems_vadd(struct cli_problems *p, struct cli_place place, const char *path,
 		      const char *fmt, va_list args)
 {
@@ -59,7 +53,7 @@ int cli_problems_vadd(struct cli_problems *p, struct cli_place place, const char
 	line = line_of(p, place, path, text);
 	if (!line)
 		return -ENOMEM;
-	make_printable(line);
+	cli_utf8_make_printable(line);
 	for (i = p->n; i && before(&place, &p->list[i - 1].place); i--)
 		p->list[i] = p->list[i - 1];
 	p->list[i] = (struct cli_problem){ .place = place, .text = line };

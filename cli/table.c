@@ -52,17 +52,6 @@ static bool grow(struct cli_table *t)
 	return true;
 }
 
-static void make_printable(char *text)
-{
-	while (*text) {
-		size_t len = cli_utf8_len(text);
-
-		if (!len || (unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
-		text += len ? len : 1;
-	}
-}
-
 int cli_table_cell(struct cli_table *t, const char *fmt, ...)
 {
 	va_list args;
@@ -78,7 +67,7 @@ int cli_table_cell(struct cli_table *t, const char *fmt, ...)
 		t->failed = true;
 		return -ENOMEM;
 	}
-	make_printable(text);
+	cli_utf8_make_printable(text);
 	t->cells[t->n_cells++] = text;
 	return 0;
 }

@@ -83,8 +83,13 @@ END
 say "leases are kept where the calls alone would not"
 measured --agents 4 --ops lookup --rate 1 --duration 4s
 
+say "bytes of the command line that are no text"
+cp "${SLIME_SOURCE:?}/configs/bench.yaml" "$work/odd"$'\xff\n'.yaml
+measured --config "$work/odd"$'\xff\n'.yaml --set 'control.urls=["'"$url"'"]' --ops register --duration 100ms --json
+grep -q 'odd??.yaml' "$work/ctrl.out" || fail "its flags are others: $(cat "$work/ctrl.out")"
+
 say "from a file"
-measured --config "${SLIME_SOURCE:?}/configs/bench.yaml" --set 'control.urls=["'"$url"'"]' --set 'ctrl.ops=[register]' \
+measured --config "$SLIME_SOURCE/configs/bench.yaml" --set 'control.urls=["'"$url"'"]' --set 'ctrl.ops=[register]' \
 	--set ctrl.duration=100ms
 grep -q '^register' "$work/ctrl.out" || fail "not what the file says: $(cat "$work/ctrl.out")"
 
