@@ -68,9 +68,12 @@ class Side:
         os.killpg(self.process.pid, signal.SIGSTOP)
         self.patience_s = ROUND_S
         try:
-            return json.loads(line)
+            measured = json.loads(line)
         except ValueError as e:
             raise Failed(f"{self.command}: it printed {line!r}") from e
+        if not isinstance(measured, dict):
+            raise Failed(f"{self.command}: it printed {line!r}")
+        return measured
 
     def read_line(self):
         until = time.monotonic() + self.patience_s
@@ -86,7 +89,10 @@ class Side:
         return line
 
     def explain_end(self):
-        status = self.process.wait(END_S)
+        try:
+            status = self.process.wait(END_S)
+        except subprocess.TimeoutExpired as e:
+            raise Failed(f"{self.command}: it closed its output and did not end") from e
         self.errors.seek(0)
         said = self.errors.read().decode(errors="replace").strip()
         if status == NOT_INSTALLED:

@@ -4,6 +4,7 @@
 import os
 import tempfile
 import unittest
+import unittest.mock
 
 from verdict import devices, verdict
 from verdict.rows import AOF_OFF, P50, ROWS, Row, at_least, at_most, faster
@@ -49,6 +50,8 @@ class Judge(unittest.TestCase):
         self.write("words", SIDE % ("three", 0))
         self.write("absent", "#!/bin/sh\nexit 77\n")
         self.write("broken", "#!/bin/sh\nexit 1\n")
+        self.write("number", "#!/bin/sh\nread -r line\necho 7\n")
+        self.write("silent", "#!/bin/sh\nexec sleep 60 >&-\n")
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)
@@ -108,10 +111,15 @@ done
         self.assertEqual(verdict.judge(row, [self.folder], [("a", "b")]).verdict, "no rdma device")
 
     def test_a_side_that_breaks_fails_its_row(self):
-        for side in ("broken", "words", "no-such-program"):
+        for side in ("broken", "words", "number", "no-such-program"):
             outcome = self.judge(side, "two", at_most(2))
             self.assertEqual(outcome.verdict, "FAILED")
             self.assertFalse(outcome.is_good())
+
+    @unittest.mock.patch("verdict.side.END_S", 0.1)
+    def test_a_side_that_says_no_more_and_does_not_end_fails_its_row(self):
+        outcome = self.judge("silent", None, at_most(2))
+        self.assertEqual((outcome.verdict, outcome.why), ("FAILED", "silent: it closed its output and did not end"))
 
 
 class Devices(unittest.TestCase):
