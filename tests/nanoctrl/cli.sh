@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034 # what it sets is for them
+# Sourced by scripts of cases with a real nanoctrl, each a function case_NAME, that end with: run_cases "$@"
+set -euo pipefail
+
+command -v redis-server >/dev/null || exit 77
+program=${SLIME_BIN:?}/nanoctrl
+dir=$(mktemp -d)
+export NANOCTRL_RUNTIME_DIR=$dir/run XDG_STATE_HOME=$dir/state
+unset NANOCTRL_REDIS_URL DLSLIME_CTRL_REDIS_URL DLSLIME_CTRL_RUNTIME_DIR NANOCTRL_RUST_LOG DLSLIME_CTRL_RUST_LOG
+options=(--port 0 --data-dir "$dir/data" --set server.drain_accept=0)
+case_name=none
+given= # what a case runs besides: a Redis for nanoctrl, as a rule
+
+nc() {
+	timeout 120 "$program" "$@" </dev/null
+}
+
+# Of a server that runs, ready (0) or not (4).
+field() {
+	{ nc status || [ $? -eq 4 ]; } | sed -n "s/^$1: //p"
+}
+
+redis_pid() {
+	cut -d' ' -f1 "$dir/data/redis.pid"
+}
+
+# Waits until a process has ended; one that nobody has reaped has.
+# Its first thread may be a zombie while others still hold its locks.
+await_end() {
+	timeout 120 sh -c "while cat /proc/$1/task/*/status | grep -q '^State:.[^Z]'; do :; done" 2>/dev/null
+}
+
+# Everything that a case may have left, also when it failed half-way.
+clean() {
+	nc stop --force --timeout 5s --data-dir "$dir/data" >/dev/null 2>&1 || true
+	[ -z "$given" ] || kill "$given" 2>/dev/null || true
+	given=
+	rm -rf "$dir/run" "$dir/data" "$dir/state"
+}
+
+finish() {
+	local status=$?
+
+	[ "$status" -eq 0 ] || {
+		echo "case $case_name failed; the log:"
+		cat "$dir/run/nanoctrl.log" "$dir/data/redis.log" "$dir/out" 2>/dev/null | tail -40 || true
+	}
+	clean
+	rm -rf "$dir"
+	exit "$status"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+
+die() {
+	echo "$*"
+	exit 1
+}
+
+# expect STATUS TEXT COMMAND...: the exit status, and the text somewhere in what it prints.
+expect() {
+	local wanted=$1 text=$2 status=0
+
+	"${@:3}" >"$dir/out" 2>&1 || status=$?
+	[ "$status" -eq "$wanted" ] || die "${*:3}: status $status, not $wanted"
+	grep -qF -- "$text" "$dir/out" || die "${*:3}: does not say \"$text\""
+}
+
+# until_says TEXT COMMAND...: it says so in the end.
+until_says() {
+	local text=$1 deadline=$((SECONDS + 120))
+
+	until "${@:2}" 2>&1 | grep -qF -- "$text"; do
+		[ "$SECONDS" -lt "$deadline" ] || die "${*:2}: never says \"$text\""
+	done
+}
+
+# What a case runs besides has done its work.
+end_given() {
+	kill "$given"
+	wait "$given" || true
+	given=
+}
+
+# A Redis that nanoctrl is given, in the end: $dir/given.sock.
+run_given_redis() {
+	redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
+	given=$!
+}
+
+# The same, once it answers.
+give_redis() {
+	run_given_redis
+	timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do :; done" >/dev/null 2>&1 || die "no Redis"
+}
+
+# A server that is no nanoctrl, and answers 200 to anything; its port is in $port.
+other_server() {
+	python3 -c '
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+	def do_GET(self):
+		self.send_response(200)
+		self.end_headers()
+		self.wfile.write(b"another server")
+s = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+print(s.server_port, flush=True)
+s.serve_forever()' >"$dir/other" 2>/dev/null &
+	given=$!
+	timeout 120 sh -c "until [ -s '$dir/other' ]; do :; done"
+	port=$(cat "$dir/other")
+}
+
+# like FILE LINE...: each line of the file is as its pattern, and there are no others.
+like() {
+	local file=$1 line
+	shift
+
+	while read -r line; do
+		[ $# -gt 0 ] || die "nobody asked for \"$line\""
+		grep -qxE -- "$1" <<<"$line" || die "\"$line\" is not like \"$1\""
+		shift
+	done <"$file"
+	[ $# -eq 0 ] || die "no line like \"$1\""
+}
+
+# An address of this host that is not loopback, if there is one; what needs it is skipped without.
+other_address() {
+	other=$(hostname -I | tr ' ' '\n' | grep -m 1 -F . || true)
+	[ -n "$other" ] || echo "[  SKIPPED ] ${case_name}_beyond_loopback"
+}
+
+# run_cases [CASE...]: these, or all.
+run_cases() {
+	local all
+
+	mapfile -t all < <(declare -F | sed -n 's/^declare -f case_//p')
+	for case_name in "${@:-${all[@]}}"; do
+		clean
+		"case_$case_name"
+		echo "ok: $case_name"
+	done
+}

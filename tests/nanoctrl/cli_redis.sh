@@ -1,0 +1,212 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The Redis of nanoctrl's own, and one that it is given: cli_redis.sh [CASE...]
+. "$(dirname "${BASH_SOURCE[0]}")/cli.sh"
+
+case_keeps_its_state_private() {
+	expect 0 started nc start "${options[@]}"
+	! grep -q warning "$dir/out" || die "it says that its own Redis is not there"
+	[ "$(stat -c %a "$dir/data")" = 700 ] || die "others may look into the data directory"
+	[ "$(stat -c %a "$dir/data/redis.sock")" = 600 ] || die "others may speak to Redis"
+	expect 0 "always" redis-cli -s "$dir/data/redis.sock" config get appendfsync
+	expect 0 "noeviction" redis-cli -s "$dir/data/redis.sock" config get maxmemory-policy
+	expect 0 stopped nc stop
+}
+
+case_a_killed_server_is_replaced_and_its_redis_adopted() {
+	expect 0 started nc start "${options[@]}"
+	local pid redis
+	pid=$(field pid)
+	redis=$(redis_pid)
+	redis-cli -s "$dir/data/redis.sock" set kept yes >/dev/null
+	kill -9 "$pid"
+	await_end "$pid"
+	expect 1 "not running" nc status
+	expect 0 started nc start "${options[@]}"
+	[ "$(redis_pid)" = "$redis" ] || die "another redis-server runs"
+	[ "$(redis-cli -s "$dir/data/redis.sock" get kept)" = yes ] || die "its data is gone"
+	grep -q "adopted" "$dir/run/nanoctrl.log"
+	expect 0 stopped nc stop
+	await_end "$redis"
+}
+
+case_stop_ends_the_redis_of_a_killed_server() {
+	expect 0 started nc start "${options[@]}"
+	local pid redis
+	pid=$(field pid)
+	redis=$(redis_pid)
+	kill -9 "$pid"
+	await_end "$pid"
+	expect 0 "its Redis was ended" nc stop
+	await_end "$redis"
+	# Again without a pause: the dying server may still hold its locks.
+	expect 0 started nc start "${options[@]}"
+	redis=$(redis_pid)
+	kill -9 "$(field pid)"
+	expect 0 "its Redis was ended" nc stop
+	await_end "$redis"
+	expect 0 "nanoctrl is not running" nc stop
+}
+
+case_stop_of_one_with_a_given_redis_leaves_the_private_one_of_another() {
+	local one other redis
+
+	expect 0 started nc start "${options[@]}"
+	one=$(field pid)
+	redis=$(redis_pid)
+	expect 0 started nc start "${options[@]}" --runtime-dir "$dir/second" --redis-url "unix://$dir/data/redis.sock"
+	other=$(nc status --runtime-dir "$dir/second" | sed -n 's/^pid: //p')
+	kill -9 "$one" "$other"
+	await_end "$one"
+	await_end "$other"
+	nc stop --runtime-dir "$dir/second" --data-dir "$dir/data" >"$dir/out" 2>&1 || die "it does not stop"
+	like "$dir/out" 'nanoctrl is not running \(stale pid file cleaned\)'
+	expect 0 "its Redis was ended" nc stop
+	await_end "$redis"
+	rm -rf "$dir/second"
+}
+
+case_a_redis_that_dies_is_started_again() {
+	expect 0 started nc start "${options[@]}"
+	local redis url
+	redis=$(redis_pid)
+	url=$(field address)
+	redis-cli -s "$dir/data/redis.sock" set kept yes >/dev/null
+	kill -9 "$redis"
+	timeout 120 sh -c "until [ \"\$(cut -d' ' -f1 '$dir/data/redis.pid')\" != $redis ] &&
+		redis-cli -s '$dir/data/redis.sock' ping && curl -sf -m 60 '$url/readyz'; do :; done" >/dev/null 2>&1
+	[ "$(redis-cli -s "$dir/data/redis.sock" get kept)" = yes ] || die "its data is gone"
+	expect 0 stopped nc stop
+}
+
+case_a_data_directory_has_one_owner() {
+	expect 0 started nc start "${options[@]}"
+	expect 1 "another nanoctrl owns the data directory" nc start "${options[@]}" --runtime-dir "$dir/second"
+	expect 0 "ready: yes" nc status
+	expect 0 stopped nc stop
+}
+
+case_directories_are_private_also_with_a_slash_at_their_end() {
+	expect 0 started nc start "${options[@]}" --data-dir "$dir/data//" --runtime-dir "$dir/run/"
+	[ "$(stat -c %a "$dir/data" "$dir/run" | sort -u)" = 700 ] || die "others may look into them"
+	expect 0 "data: $dir/data" nc status
+	expect 0 stopped nc stop
+}
+
+case_without_its_redis_it_is_not_ready_until_it_comes() {
+	local url
+	expect 0 "not ready: Redis does not serve" nc start --port 0 --set server.drain_accept=0 \
+		--redis-url "unix://$dir/given.sock"
+	url=$(field address)
+	expect 4 "ready: no (Redis does not serve" nc status
+	expect 0 " 503 " curl -si -m 60 "$url/v1/agents"
+	expect 0 '"status":"ok"' curl -s -m 60 "$url/readyz?local=1"
+	run_given_redis
+	timeout 120 sh -c "until curl -sf -m 60 '$url/readyz'; do :; done" >/dev/null ||
+		die "it did not recover"
+	expect 0 "ready: yes" nc status
+	# Ready means that whichever loop takes a connection can answer it.
+	for _ in 1 2 3 4 5 6 7 8; do
+		expect 0 '"agents":[]' curl -s -m 60 "$url/v1/agents"
+	done
+	expect 0 stopped nc stop
+	kill -0 "$given" || die "it ended a Redis that is not its own"
+	end_given
+}
+
+case_a_node_of_a_redis_cluster_is_used_as_such_only() {
+	local port tries=5
+
+	# Another process may take the port before Redis does.
+	until [ -n "$given" ] || [ $((tries--)) -eq 0 ]; do
+		port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+		redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" --cluster-enabled yes \
+			--cluster-port "$port" --bind 127.0.0.1 >"$dir/cluster" 2>&1 &
+		given=$!
+		timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do kill -0 $given || exit 1; done" >/dev/null 2>&1 || given=
+	done
+	[ -n "$given" ] || die "no Redis: $(cat "$dir/cluster")"
+	expect 0 "not ready: Redis does not serve: it is a node of a Redis Cluster, which is given as redis+cluster://" nc start --port 0 --set server.drain_accept=0 \
+		--redis-url "unix://$dir/given.sock"
+	expect 4 "ready: no (Redis does not serve: it is a node of a Redis Cluster" nc status
+	expect 0 " 503 " curl -si -m 60 "$(field address)/v1/agents"
+	expect 0 "it is a node of a Redis Cluster" cat "$dir/run/nanoctrl.log"
+	[ "$(redis-cli -s "$dir/given.sock" dbsize)" = 0 ] || die "it wrote there"
+	expect 0 stopped nc stop
+	end_given
+}
+
+# start_peer ALIAS: what the client of another control plane is told; its Redis' port.
+start_peer() {
+	curl -s -m 60 -X POST "$(field address)/start_peer_agent" -H 'Content-Type: application/json' \
+		-d "{\"alias\":\"$1\",\"address\":\"192.0.2.99\"}" | sed -n 's/.*"redis_address":"127.0.0.1:\([0-9]*\)".*/\1/p'
+}
+
+case_the_private_redis_listens_only_for_those_who_need_it() {
+	local port other
+	expect 0 started nc start "${options[@]}"
+	[ "$(redis-cli -s "$dir/data/redis.sock" config get port | tail -1)" = 0 ] || die "it listens without need"
+	[ ! -s "$dir/data/redis.port" ] || die "a port is kept without need"
+	port=$(start_peer a)
+	[ "$(cat "$dir/data/redis.port")" = "$port" ] || die "the port is not kept"
+	[ -n "$port" ] || die "a client is not told where Redis is"
+	expect 0 192.0.2.99 redis-cli -p "$port" hget agent:a addr
+	[ "$(start_peer b)" = "$port" ] || die "another client is sent elsewhere"
+	other_address
+	[ -z "$other" ] || expect 1 "Connection refused" redis-cli -h "$other" -p "$port" ping
+	# The port is kept: what runs finds Redis where it was.
+	kill -9 "$(redis_pid)"
+	timeout 100 sh -c "until redis-cli -p $port ping; do :; done" >/dev/null 2>&1 || die "it is not there again"
+	expect 0 stopped nc stop
+	expect 0 started nc start "${options[@]}"
+	[ "$(start_peer c)" = "$port" ] || die "it is elsewhere after a restart"
+	expect 0 stopped nc stop
+}
+
+case_its_redis_serves_although_its_port_is_taken() {
+	local port redis
+
+	other_server
+	mkdir -m 700 "$dir/data"
+	echo "$port" >"$dir/data/redis.port"
+	expect 0 started nc start "${options[@]}"
+	expect 0 "ready: yes" nc status
+	[ -z "$(start_peer a)" ] || die "a client is sent to a stranger"
+	expect 0 "cannot listen on 127.0.0.1 port $port, which redis.port" cat "$dir/run/nanoctrl.log"
+	redis=$(redis_pid)
+	kill -9 "$redis"
+	await_end "$redis"
+	timeout 100 sh -c "until redis-cli -s '$dir/data/redis.sock' ping; do :; done" >/dev/null 2>&1 || die "it is not there again"
+	until_says "ready: yes" nc status
+	end_given
+	[ "$(start_peer a)" = "$port" ] || die "it is not tried again"
+	expect 0 stopped nc stop
+}
+
+# A redis-server that listens as soon as a file is there, which is never.
+make_slow_redis() {
+	printf '#!/bin/sh\necho $$ >"%s"\nuntil [ -e "%s" ]; do :; done\nexec redis-server "$@"\n' \
+		"$dir/slow.pid" "$dir/go" >"$dir/slow"
+	chmod +x "$dir/slow"
+	rm -f "$dir/slow.pid"
+}
+
+case_status_of_a_server_that_waits_for_its_redis() {
+	make_slow_redis
+	"$program" server "${options[@]}" --set redis.program="$dir/slow" </dev/null >"$dir/out1" 2>&1 &
+	given=$!
+	timeout 60 sh -c "until [ -s '$dir/slow.pid' ]; do :; done"
+	expect 1 "nanoctrl is not running, or is only starting" nc status
+	end_given
+}
+
+case_a_start_that_gives_up_leaves_no_redis() {
+	make_slow_redis
+	expect 1 "not ready after 2000 ms" nc start "${options[@]}" --wait 2s --set redis.program="$dir/slow"
+	given=$(cat "$dir/slow.pid")
+	! kill -0 "$given" 2>/dev/null || die "it left its Redis"
+	given=
+	expect 0 "told to end before $dir/slow answered" cat "$dir/run/nanoctrl.log"
+}
+
+run_cases "$@"

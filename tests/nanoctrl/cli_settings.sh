@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What options, the environment and the configuration say to nanoctrl: cli_settings.sh [CASE...]
+. "$(dirname "${BASH_SOURCE[0]}")/cli.sh"
+
+case_the_environment_has_the_names_of_the_original() {
+	local name
+
+	run_given_redis
+	for name in NANOCTRL DLSLIME_CTRL; do
+		unset NANOCTRL_RUNTIME_DIR
+		export "${name}_RUNTIME_DIR=$dir/env-$name" "${name}_REDIS_URL=unix://$dir/given.sock" "${name}_RUST_LOG=debug,x=warn"
+		expect 0 "log: $dir/env-$name/nanoctrl.log" nc start --port 0 --set server.drain_accept=0
+		expect 0 " debug " cat "$dir/env-$name/nanoctrl.log"
+		timeout 120 sh -c "until '$program' status | grep -q 'ready: yes'; do :; done" || die "it has another Redis"
+		expect 0 "nanoctrl stopped" nc stop
+		# What is on the command line counts.
+		expect 0 "not ready: Redis does not serve" nc start --port 0 --set server.drain_accept=0 --runtime-dir "$dir/run" \
+			--redis-url "unix://$dir/none.sock" --log-level error
+		! grep -q " debug " "$dir/run/nanoctrl.log" || die "the environment beat the command line"
+		expect 0 "nanoctrl stopped" nc stop --runtime-dir "$dir/run"
+		unset "${name}_RUNTIME_DIR" "${name}_REDIS_URL" "${name}_RUST_LOG"
+	done
+	export NANOCTRL_RUNTIME_DIR=$dir/run
+	end_given
+}
+
+case_redis_is_told_as_the_environment_says() {
+	local url
+
+	DLSLIME_CTRL_REDIS_ADVERTISE=redis://redis.example:7 expect 0 started nc start "${options[@]}"
+	url=$(field address)
+	expect 0 '"redis_address":"redis.example:7"' curl -s -m 60 -X POST "$url/start_peer_agent" \
+		-H 'Content-Type: application/json' -d '{"alias":"a","address":"10.0.0.9"}'
+	expect 0 '"redis_address":"redis://redis.example:7"' curl -s -m 60 -X POST "$url/get_redis_address" \
+		-H 'Content-Type: application/json' -d '{}'
+	expect 0 stopped nc stop
+}
+
+case_a_password_is_nowhere_to_be_read() {
+	expect 0 started nc start --port 0 --set server.drain_accept=0 --redis-url redis://me:hidden-word@127.0.0.1:1/0
+	local pid
+	pid=$(field pid)
+	! grep -aq hidden-word "/proc/$pid/cmdline" || die "ps shows it"
+	! grep -rq hidden-word "$dir/run" || die "a file has it"
+	expect 0 stopped nc stop
+}
+
+case_wrong_words_and_values_are_refused() {
+	expect 2 "nanoctrl: --port: expected a port" nc start --port 99999
+	expect 2 "server.port" nc start --set server.port=x
+	expect 1 "nanoctrl: --host: expected a loopback address" nc start --host 0.0.0.0
+	expect 2 "nanoctrl: --redis-url: expected a Redis URL: it begins with none of" nc start --redis-url foo
+	expect 0 "Usage: nanoctrl obs COMMAND" nc obs --help
+	nc obs --help | grep -q '^  obs links ' || die "not its commands"
+	! nc obs --help | grep -q '^  start ' || die "other commands"
+	expect 2 "expected one of status, peers, nics, links" nc obs
+	printf 'version: 1\nserver:\n  prot: 1\n' >"$dir/bad.yaml"
+	expect 2 "bad.yaml:3:3: " nc start --config "$dir/bad.yaml"
+	expect 2 "missing.yaml" nc start --config "$dir/missing.yaml"
+	expect 2 "lease.beat: expected at most half of lease.ttl" nc start "${options[@]}" --set lease.ttl=4s
+	expect 2 "HOST:PORT" nc start --port 0 --redis-advertise redis.example:99999
+	expect 2 "HOST:PORT" nc start --port 0 --redis-advertise redis.example:0
+	expect 2 "expected a Redis URL" nc start --port 0 --redis-url http://127.0.0.1
+	expect 1 "cannot run" nc start "${options[@]}" --set redis.program=/nonexistent/redis
+	expect 2 "expected an absolute path" nc start --port 0 --data-dir relative
+	expect 1 "the name of the data directory is longer than" nc start --port 0 --data-dir "$dir/$(printf '%0100d' 0)"
+	expect 1 "$dir/a?b has a question mark" nc start --port 0 --data-dir "$dir/a?b"
+	[ ! -e "$dir/run/nanoctrl.pid" ] || die "something was started"
+}
+
+# What has a default, as KEY=VALUE: by the program's table, and by the file.
+case_the_example_configuration_is_the_defaults() {
+	local file=${SLIME_SOURCE:?}/configs/nanoctrl.yaml
+
+	nc --help=settings | awk -F'|' '
+		/^\| `/ { gsub(/[` ]/, "", $2); gsub(/[` ]/, "", $4); if ($4 != "") print $2 "=" $4 }' | sort >"$dir/defaults"
+	awk '
+		{ sub(/ *#.*/, "") }
+		/^[a-z_]+:$/ { part = $1; sub(":", ".", part) }
+		/^[^ ].*: / { part = "" }
+		/: / { sub(":", "", $1); print part $1 "=" $2 }' "$file" | sort >"$dir/example"
+	[ -s "$dir/defaults" ] || die "no defaults"
+	diff "$dir/defaults" "$dir/example" || die "other than the defaults: $file"
+	expect 0 started nc start "${options[@]}" --config "$file"
+	expect 0 stopped nc stop
+}
+
+# list_entities URL: the HTTP status.
+list_entities() {
+	curl -s -m 60 -o /dev/null -w '%{http_code}' -X POST "$1/list_entities" -H 'Content-Type: application/json' -d '{}'
+}
+
+case_compatible_routes_are_for_whom_the_settings_say() {
+	local url other
+	expect 0 started nc start "${options[@]}" --set server.compat=off
+	expect 0 404 list_entities "$(field address)"
+	expect 0 stopped nc stop
+	other_address
+	expect 0 started nc start "${options[@]}" --host 0.0.0.0 --insecure
+	url=$(field address)
+	expect 0 200 list_entities "http://127.0.0.1:${url##*:}"
+	[ -z "$other" ] || expect 0 403 list_entities "http://$other:${url##*:}"
+	expect 0 stopped nc stop
+	expect 0 started nc start "${options[@]}" --host 0.0.0.0 --insecure --set server.compat=open
+	url=$(field address)
+	[ -z "$other" ] || expect 0 200 list_entities "http://$other:${url##*:}"
+	expect 0 stopped nc stop
+}
+
+case_requests_are_logged_when_asked_for() {
+	local url
+
+	expect 0 started nc start "${options[@]}"
+	url=$(field address)
+	for _ in 1 2 3 4 5 6 7 8; do
+		expect 0 200 list_entities "$url"
+	done
+	! grep -q list_entities "$dir/run/nanoctrl.log" || die "requests are logged"
+	expect 0 stopped nc stop
+	expect 0 started nc start "${options[@]}" --set log.access=true
+	expect 0 200 list_entities "$(field address)"
+	expect 0 /list_entities cat "$dir/run/nanoctrl.log"
+	expect 0 stopped nc stop
+}
+
+run_cases "$@"
