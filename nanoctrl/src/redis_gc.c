@@ -23,7 +23,7 @@ struct scan {
 	void *arg;
 	char cursor[24];
 	size_t n_asked; /* keys whose agents are being looked for */
-	bool more;
+	bool more, ended;
 	int result;
 };
 
@@ -36,12 +36,21 @@ struct question {
 
 static void step(struct scan *s);
 
+/* The first reason counts: others follow from it. */
 static void end(struct scan *s, int result, const char *why)
 {
+	if (s->ended)
+		return;
+	s->ended = true;
 	s->result = result;
 	snprintf(s->report->why, sizeof(s->report->why), "%s", why);
 	sl_utf8_make_printable(s->report->why);
 	event_base_loopbreak(s->base);
+}
+
+static void end_by_answer(struct scan *s, const redisReply *reply, const char *otherwise)
+{
+	end(s, -EPROTO, reply->type == REDIS_REPLY_ERROR ? reply->str : otherwise);
 }
 
 /* ---- whose a key may be ---- */
@@ -132,13 +141,16 @@ static void on_exists(void *arg, int result, const redisReply *reply)
 	struct question *q = arg;
 	struct scan *s = q->scan;
 
-	if (!result && reply->type == REDIS_REPLY_INTEGER && !reply->integer) {
-		s->report->n_orphans++;
-		s->found(s->arg, q->key, q->len);
+	if (!result && !s->ended && reply->type != REDIS_REPLY_INTEGER)
+		end_by_answer(s, reply, "no answer to EXISTS");
+	if (!result && !s->ended) {
+		if (!reply->integer) {
+			s->report->n_orphans++;
+			s->found(s->arg, q->key, q->len);
+		}
+		answered(s);
 	}
 	free(q);
-	if (!s->result && !result)
-		answered(s);
 }
 
 static int ask(struct scan *s, const char *key, size_t len)
@@ -178,13 +190,12 @@ static void on_scan(void *arg, int result, const redisReply *reply)
 	struct scan *s = arg;
 	const redisReply *keys;
 
-	if (result)
+	if (result || s->ended)
 		return; /* on_down() ends it */
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
 	    reply->element[0]->type != REDIS_REPLY_STRING ||
 	    reply->element[1]->type != REDIS_REPLY_ARRAY) {
-		end(s, -EPROTO,
-		    reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer to SCAN");
+		end_by_answer(s, reply, "no answer to SCAN");
 		return;
 	}
 	snprintf(s->cursor, sizeof(s->cursor), "%.20s", reply->element[0]->str);
@@ -262,7 +273,7 @@ int redis_gc(const struct redis_url *url, uint32_t timeout_ms,
 		event_base_dispatch(s.base);
 		ret = s.result;
 	}
-	s.result = ret ? ret : 1; /* what is still in flight asks for nothing more */
+	s.ended = true; /* what is still in flight asks for nothing more */
 	redis_destroy(s.redis);
 	event_base_free(s.base);
 	return ret;

@@ -47,6 +47,14 @@ case_what_others_left_is_listed() {
 	expect 0 stopped nc stop
 }
 
+case_what_redis_refuses_to_tell_is_no_list() {
+	give_redis
+	redis-cli -s "$dir/given.sock" set mr:a:kv x >/dev/null
+	redis-cli -s "$dir/given.sock" acl setuser default -exists >/dev/null
+	expect 1 "given.sock: NOPERM" nc gc --dry-run --redis-url "unix://$dir/given.sock"
+	end_given
+}
+
 case_links_are_listed_and_waited_for() {
 	local url lease
 	expect 1 "no server runs" nc obs links
