@@ -40,6 +40,7 @@ struct listing {
 	struct obs_list snapshots;
 	struct link *links;
 	size_t n, room;
+	unsigned n_pages;
 	bool done;
 	char error[320]; /* "" when the list is complete */
 };
@@ -162,6 +163,10 @@ static void on_page(void *arg, const struct nc_error *error, const struct nc_pag
 	}
 	for (size_t i = 0; i < page->n && !ret; i++)
 		ret = append(l, &page->links[i]);
+	if (!ret && page->next && ++l->n_pages == OBS_PAGES_MAX) {
+		finish(l, "the list of links has no end");
+		return;
+	}
 	if (!ret && page->next)
 		ret = nc_list_links(l->client, page->next, on_page, l);
 	else if (!ret)
@@ -244,7 +249,8 @@ static int take_snapshots(struct listing *l)
 		if (!s->connections.at || !json_walk_init(&w, s->connections))
 			continue;
 		while (!ret && json_walk_next(&w, &key, &c))
-			ret = take_connection(l, n, s, c);
+			if (*c.at == '{')
+				ret = take_connection(l, n, s, c);
 	}
 	if (!ret && !l->client)
 		ret = add_unreported(l);
@@ -259,6 +265,7 @@ static void fetch(struct listing *l)
 	int ret;
 
 	l->n = 0;
+	l->n_pages = 0;
 	l->error[0] = '\0';
 	l->done = false;
 	if (l->client)

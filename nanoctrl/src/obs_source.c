@@ -15,8 +15,7 @@
 #include "runtime.h"
 #include "settings.h"
 
-#define CALL_MS	  10000 /* a server tells after 5 s that its Redis does not answer */
-#define PAGES_MAX 10000 /* a server that always has one more is none */
+#define CALL_MS 10000 /* a server tells after 5 s that its Redis does not answer */
 
 struct obs_source {
 	const struct options *options;
@@ -80,7 +79,11 @@ static void on_page(void *arg, const struct nc_error *error, const char *text, s
 	}
 	ret = take_page(s, page);
 	obs_text(page, "next", next, sizeof(next));
-	if (!ret && *next && ++s->n_pages < PAGES_MAX)
+	if (!ret && *next && ++s->n_pages == OBS_PAGES_MAX) {
+		finish(s, -EPROTO, "the list of snapshots has no end");
+		return;
+	}
+	if (!ret && *next)
 		ret = nc_list_snapshots(s->client, next, on_page, s);
 	else if (!ret)
 		obs_list_finish(s->list, obs_number(page, "now_ms"),
@@ -152,7 +155,8 @@ static int open_client(struct obs_source *s, const char *url)
 	attr.base = s->base;
 	attr.urls = &url;
 	attr.n_urls = 1;
-	attr.scope = s->options->scope;
+	if (s->options->scope && *s->options->scope) /* "" is who names none */
+		attr.scope = s->options->scope;
 	attr.timeout_ms = CALL_MS;
 	ret = nc_client_create(&s->client, &attr);
 	if (ret)

@@ -115,7 +115,7 @@ case_links_are_waited_for_without_a_server() {
 	expect 0 "connected" nc obs links "${there[@]}" --wait 100ms
 	write_snapshot b "$ours"
 	expect 1 "this end has not been reported" nc obs links "${there[@]}" --wait 100ms
-	write_snapshot b "$ours" '{"peer":"a","state":"connected"}'
+	write_snapshot b "$ours" '{"peer":"a","state":"connected"}' 5
 	write_snapshot left "$ours\"status\":\"stopped\"," '{"peer":"a","state":"connected"}'
 	expect 0 "connected" nc obs links "${there[@]}" --wait 100ms
 	end_given
@@ -132,6 +132,7 @@ case_agents_are_observed() {
 	expect 0 "(no obs snapshots found)" nc obs peers
 	expect 0 "(no connections reported)" nc obs links
 	expect 0 "Peers: 0 alive, 0 stale, 0 stopped" nc obs status
+	expect 0 "Scope: (none)" nc obs status --scope ""
 	lease=$(curl -s -m 60 -X PUT "$url/v1/agents/ours" -H 'Content-Type: application/json' -d '{"incarnation":"one",
 		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
 		sed 's/.*"lease":"\([^"]*\)".*/\1/')
@@ -236,6 +237,31 @@ case_agents_are_observed_beside_large_values() {
 	redis-cli -s "$dir/given.sock" eval "for i = 1, 90 do redis.call('SET', 'obs:peer:' .. i, string.rep('x', 3145728)) end
 		for i = 1, 40 do redis.call('SET', 'obs:peer:small' .. i, '{\"peer_id\":\"small' .. i .. '\"}') end" 0 >/dev/null
 	expect 0 "Peers: 0 alive, 40 stale, 0 stopped" nc obs status --redis-url "unix://$dir/given.sock"
+	end_given
+}
+
+# A server of which every page has a next one.
+endless_server() {
+	python3 -c '
+import socket
+s = socket.create_server(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+body = b"""{"status":"ok","now_ms":1,"snapshots":[],"links":[],"next":"more"}"""
+while True:
+	c, _ = s.accept()
+	while c.recv(65536):
+		c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))' >"$dir/endless" 2>/dev/null &
+	given=$!
+	timeout 120 sh -c "until [ -s '$dir/endless' ]; do :; done"
+	url=http://127.0.0.1:$(cat "$dir/endless")
+}
+
+case_a_list_without_an_end_is_none() {
+	local url
+
+	endless_server
+	expect 1 "the list of snapshots has no end" nc obs peers --address "$url"
+	expect 1 "the list of links has no end" nc obs links --address "$url"
 	end_given
 }
 
