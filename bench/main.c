@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "bench/baseline.h"
 #include "bench/client.h"
 #include "bench/comparison.h"
@@ -19,7 +20,6 @@
 #include "cli/quantity.h"
 #include "cli/signals.h"
 #include "cli/standard.h"
-#include "cli/utf8.h"
 
 /* One run of the program. */
 struct bench {
@@ -251,7 +251,7 @@ static char *join(int argc, char **argv)
 		strcat(all, argv[i]);
 	}
 	if (all)
-		cli_utf8_make_printable(all);
+		sl_utf8_make_printable(all);
 	return all;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cli/arena.h"
 #include "cli/help.h"
 #include "cli/nearest.h"
@@ -14,7 +15,6 @@
 #include "cli/output.h"
 #include "cli/quote.h"
 #include "cli/reference.h"
-#include "cli/utf8.h"
 #include "cli/version.h"
 
 #define WHY_MAX 512
@@ -48,7 +48,7 @@ static void print_error(const struct cli_program *program, const char *fmt, va_l
 	char line[1024];
 
 	vsnprintf(line, sizeof(line), fmt, args);
-	cli_utf8_make_printable(line);
+	sl_utf8_make_printable(line);
 	fprintf(stderr, "%s: %s\n", program->name, line);
 }
 

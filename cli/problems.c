@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cli/arena.h"
 #include "cli/problems.h"
-#include "cli/utf8.h"
 
 #define TEXT_MAX 768
 
@@ -53,7 +53,7 @@ int cli_problems_vadd(struct cli_problems *p, struct cli_place place, const char
 	line = line_of(p, place, path, text);
 	if (!line)
 		return -ENOMEM;
-	cli_utf8_make_printable(line);
+	sl_utf8_make_printable(line);
 	for (i = p->n; i && before(&place, &p->list[i - 1].place); i--)
 		p->list[i] = p->list[i - 1];
 	p->list[i] = (struct cli_problem){ .place = place, .text = line };

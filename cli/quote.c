@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 
+#include "base/utf8.h"
 #include "cli/quote.h"
 #include "cli/utf8.h"
 
@@ -18,9 +19,9 @@ char *cli_quote(char out[static CLI_QUOTE_MAX], const char *text)
 				out[n++] = '.';
 			break;
 		}
-		if (!len || (unsigned char)*text < 0x20 || *text == 0x7f) {
+		if (!len || sl_utf8_is_control(text, len)) {
 			out[n++] = '?';
-			text++;
+			text += len ? len : 1;
 			continue;
 		}
 		while (len--)

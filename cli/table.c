@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cli/table.h"
 #include "cli/utf8.h"
 
@@ -67,7 +68,7 @@ int cli_table_cell(struct cli_table *t, const char *fmt, ...)
 		t->failed = true;
 		return -ENOMEM;
 	}
-	cli_utf8_make_printable(text);
+	sl_utf8_make_printable(text);
 	t->cells[t->n_cells++] = text;
 	return 0;
 }

@@ -9,17 +9,6 @@ size_t cli_utf8_len(const char *text)
 	return *text ? sl_utf8_char(text, CHAR_MAX_BYTES) : 0;
 }
 
-void cli_utf8_make_printable(char *text)
-{
-	while (*text) {
-		size_t len = cli_utf8_len(text);
-
-		if (!len || (unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
-		text += len ? len : 1;
-	}
-}
-
 bool cli_utf8_valid(const char *text)
 {
 	while (*text) {

@@ -14,7 +14,4 @@ size_t cli_utf8_len(const char *text);
 
 bool cli_utf8_valid(const char *text);
 
-/* For a line that people read: control characters, and bytes that are no UTF-8, become '?'. */
-void cli_utf8_make_printable(char *text);
-
 #endif

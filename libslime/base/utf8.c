@@ -40,11 +40,21 @@ bool sl_utf8_valid(const char *text, size_t len)
 	return true;
 }
 
+/* Of the characters U+2000 to U+207F, E2 80 80 to E2 81 BF. */
+static bool is_mark(unsigned c)
+{
+	return c == 0x0e || c == 0x0f || (c >= 0x28 && c <= 0x2e) || (c >= 0x66 && c <= 0x69);
+}
+
 bool sl_utf8_is_control(const char *at, size_t len)
 {
 	const unsigned char *c = (const unsigned char *)at;
 
-	return c[0] < 0x20 || c[0] == 0x7f || (len == 2 && c[0] == 0xc2 && c[1] < 0xa0);
+	if (len == 2)
+		return (c[0] == 0xc2 && c[1] < 0xa0) || (c[0] == 0xd8 && c[1] == 0x9c);
+	if (len == 3)
+		return c[0] == 0xe2 && c[1] <= 0x81 && is_mark((c[1] & 1u) << 6 | (c[2] & 0x3f));
+	return c[0] < 0x20 || c[0] == 0x7f;
 }
 
 void sl_utf8_make_printable(char *text)

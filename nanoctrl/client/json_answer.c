@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "nanoctrl/client/json_private.h"
 
 static void copy(char *out, size_t len, const json_t *root, const char *key)
@@ -33,11 +34,18 @@ static void read_holder(const json_t *o, struct nc_holder *out)
 	*out = h;
 }
 
+/* For people, whoever wrote it. */
+static void copy_shown(char *out, size_t len, const json_t *root, const char *key)
+{
+	copy(out, len, root, key);
+	sl_utf8_make_printable(out);
+}
+
 void nc_json_error(struct nc_json *json, struct nc_error *error)
 {
 	copy(error->code, sizeof(error->code), json->root, "code");
-	copy(error->field, sizeof(error->field), json->root, "field");
-	copy(error->message, sizeof(error->message), json->root, "message");
+	copy_shown(error->field, sizeof(error->field), json->root, "field");
+	copy_shown(error->message, sizeof(error->message), json->root, "message");
 	read_holder(json_object_get(json->root, "holder"), &error->holder);
 }
 

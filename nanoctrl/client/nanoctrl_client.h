@@ -97,7 +97,7 @@ struct nc_error {
 	int status;		 /* of HTTP; 0 when there was no answer */
 	char code[32];		 /* "name_taken"; "" when there is none */
 	char field[64];		 /* the member or parameter at fault, or "" */
-	char message[256];	 /* for people */
+	char message[256];	 /* for people: it drives no terminal */
 	struct nc_holder holder; /* of -EEXIST: who has the name */
 };
 

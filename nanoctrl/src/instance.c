@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "cli/daemon.h"
 #include "cli/pidfile.h"
 #include "node.h"
@@ -136,8 +137,10 @@ static int probe_ready(const char *url, char *why, size_t room)
 		return 1;
 	}
 	ret = reply.status != 200;
-	if (ret)
+	if (ret) {
 		snprintf(why, room, "%s", message_of(reply.body));
+		sl_utf8_make_printable(why);
+	}
 	free(reply.text);
 	return ret;
 }

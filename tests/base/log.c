@@ -79,6 +79,10 @@ static void log__foreign_bytes_drive_no_terminal_and_forge_no_line(void **state)
 	sl_error("test", "a\nb\x1b[2Jc\x7f d\xc2\x9b"
 			 "31m e\x9b f\xff\xfe g\xc3\xa9 h\xed\xa0\x80 i\xc3");
 	assert_string_equal(line, "a?b?[2Jc? d??31m e? f?? g\xc3\xa9 h??? i?");
+	/* What turns the text around it, and other ends of a line; others like them stay. */
+	sl_error("test",
+		 "\u061c \u200e\u200f \u2028\u202e \u2066\u2069 \u061b\u2027\u202f\u206a\u2000");
+	assert_string_equal(line, "?? ?????? ?????? ?????? \u061b\u2027\u202f\u206a\u2000");
 
 	memset(what, 'x', sizeof(what) - 1);
 	what[sizeof(what) - 1] = '\0';

@@ -247,7 +247,7 @@ static void quote__hides_controls_and_cuts(void **state)
 	char out[CLI_QUOTE_MAX], full[300];
 
 	(void)state;
-	assert_string_equal(cli_quote(out, "a\x1b[0m\xff\xc3\xa9"), "\"a?[0m?\xc3\xa9\"");
+	assert_string_equal(cli_quote(out, "a\x1b[0m\xff\xc3\xa9\u202e"), "\"a?[0m?\xc3\xa9?\"");
 	memset(full, 'x', sizeof(full) - 1);
 	full[sizeof(full) - 1] = '\0';
 	cli_quote(out, full);

@@ -93,8 +93,8 @@ static void csv__quotes_what_needs_it(void **state)
 static void cell__of_control_characters_drives_no_terminal(void **state)
 {
 	(void)state;
-	cli_table_cell(t, "a\x1b[2J\n\xff");
-	assert_string_equal(print(-1), "peer,size_bytes,only_csv\na?[2J??,,\n");
+	cli_table_cell(t, "a\x1b[2J\n\xff\xc2\x9b\u202e");
+	assert_string_equal(print(-1), "peer,size_bytes,only_csv\na?[2J???????,,\n");
 }
 
 static void style__follows_the_locale(void **state)

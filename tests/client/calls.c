@@ -276,6 +276,23 @@ static void error__is_the_errno_of_its_status(void **state)
 	assert_int_equal(t.fake.n_connections, 1);
 }
 
+static void reply_forged(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 400, "",
+		   "{\"code\":\"bad_json\",\"message\":\"a\\u001b[2J\\u202e\",\"field\":\"\\n\"}");
+}
+
+static void error__drives_no_terminal(void **state)
+{
+	(void)state;
+	begin(script(reply_forged), 60000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_string_equal(t.error.message, "a?[2J???");
+	assert_string_equal(t.error.field, "?");
+}
+
 static void create__refuses_what_it_cannot_use(void **state)
 {
 	static const struct {
@@ -323,6 +340,7 @@ int main(void)
 		T(exchange__carries_bytes_both_ways),
 		T(publish__and_get_region),
 		T(error__is_the_errno_of_its_status),
+		T(error__drives_no_terminal),
 		T(create__refuses_what_it_cannot_use),
 	};
 
