@@ -105,6 +105,9 @@ static int refuse_json(struct model_error *err, const char *body, size_t len,
 		return refuse(err, 422, "duplicate_field", path, "%s is there twice", path);
 	if (json_error_code(why) == json_error_numeric_overflow)
 		return refuse(err, 422, "bad_value", path, "%s is too great a number", path);
+	if (json_error_code(why) == json_error_null_character ||
+	    json_error_code(why) == json_error_null_byte_in_key)
+		return refuse(err, 422, "bad_value", path, "%s has a NUL character", path);
 	return refuse(err, 400, "bad_json", "", "line %d column %d: %.100s", why->line, why->column,
 		      why->text);
 }

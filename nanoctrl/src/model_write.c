@@ -431,8 +431,13 @@ char *model_events(const struct store_events *events, const struct store_cursor 
 
 		if (e->id > cursor->id)
 			break;
-		if (!*e->to || strcmp(e->to, to) == 0)
-			json_array_append_new(items, event_object(events->epoch, e));
+		if (*e->to && strcmp(e->to, to) != 0)
+			continue;
+		/* The cursor is behind it: nobody would miss it. */
+		if (json_array_append_new(items, event_object(events->epoch, e))) {
+			json_decref(items);
+			return NULL;
+		}
 	}
 	return finish(json_pack("{s:s,s:o,s:b,s:o}", "status", "ok", "cursor", cursor_text(cursor),
 				"reset", (int)reset, "events", items));

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <jansson.h>
 
 #define KEY "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -66,6 +67,7 @@ static void registration__that_is_wrong_names_the_member(void **state)
 		  "duplicate_field", "attributes.x\\\"y[2].z" },
 		{ WITH("\"attributes\":{\"n\":[0,18446744073709551615]}"), "bad_value",
 		  "attributes.n[1]" },
+		{ WITH("\"labels\":{\"role\":\"a\\u0000\"}"), "bad_value", "labels.role" },
 		{ WITH("\"services\":[{\"name\":1}]"), "bad_type", "services[0].name" },
 		{ WITH("\"services\":[{\"name\":\"e\"},7]"), "bad_type", "services[1]" },
 		{ WITH("\"services\":[{\"name\":\"a b\"}]"), "bad_value", "services[0].name" },
@@ -248,6 +250,46 @@ static void cursor__is_two_numbers(void **state)
 		assert_false(model_parse_cursor(bad[i], &c));
 }
 
+static long n_left; /* until an allocation fails; the next are made */
+
+static void *scarce(size_t size)
+{
+	return --n_left ? malloc(size) : NULL;
+}
+
+static void events__are_all_told_or_none_without_memory(void **state)
+{
+	struct store_event e[] = { { .id = 1,
+				     .type = "left",
+				     .agent = "a",
+				     .incarnation = "i",
+				     .object = "",
+				     .to = "" },
+				   { .id = 2,
+				     .type = "left",
+				     .agent = "b",
+				     .incarnation = "i",
+				     .object = "",
+				     .to = "" } };
+	const struct store_events events = { .epoch = 1, .last = 3, .n = 2, .events = e };
+	const struct store_cursor at = { 1, 3 };
+
+	(void)state;
+	json_set_alloc_funcs(scarce, free);
+	for (long n = 1;; n++) {
+		char *text;
+
+		n_left = n;
+		text = model_events(&events, &at, false, "");
+		assert_true(!text || (strstr(text, "\"cursor\":\"1:1\"") &&
+				      strstr(text, "\"cursor\":\"1:2\"")));
+		free(text);
+		if (n_left > 0)
+			break;
+	}
+	json_set_alloc_funcs(malloc, free);
+}
+
 static void selector__matches_labels_and_the_name(void **state)
 {
 	struct store_agent a = { .name = "node-a",
@@ -299,6 +341,7 @@ int main(void)
 		cmocka_unit_test(region__with_a_descriptor_above_64_kib_is_refused),
 		cmocka_unit_test(number__beyond_its_range_is_refused),
 		cmocka_unit_test(cursor__is_two_numbers),
+		cmocka_unit_test(events__are_all_told_or_none_without_memory),
 		cmocka_unit_test(selector__matches_labels_and_the_name),
 		cmocka_unit_test(region__allows_who_matches_one_of_its_selectors),
 	};
