@@ -69,12 +69,14 @@ if old then
 end
 
 -- Where no lease may end, the clock may be another one than before, and one that was ahead gave out leases that end late by as
--- much. Behind all that frees memory: where there is none, the script ends here.
+-- much. Behind all that frees memory: where there is none, this is for a later visit.
 if ARGV[2] == '0' then
-	local last = text(now + tonumber(ARGV[5]))
-	local late = read('ZRANGEBYSCORE', DUE, '(' .. last, '+inf', 'LIMIT', 0, portion) or {}
-	for _, name in ipairs(late) do redis.call('ZADD', DUE, last, name) end
-	if #late == portion then more = 1 end
+	local last, cut = text(now + tonumber(ARGV[5])), 0
+	for _, name in ipairs(read('ZRANGEBYSCORE', DUE, '(' .. last, '+inf', 'LIMIT', 0, portion) or {}) do
+		if type(redis.pcall('ZADD', DUE, last, name)) == 'table' then break end
+		cut = cut + 1
+	end
+	if cut == portion then more = 1 end
 end
 
 -- Sets that are empty are not there; one of another type says nothing of who there is.

@@ -55,6 +55,10 @@ struct member {
 #define OWNER_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define SECRET	"cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
 
+/* For EVAL: Redis refuses for want of memory a script's first write only, and one that frees is
+ * not. */
+#define UNREFUSED "redis.call('DEL', '') return redis.call(unpack(ARGV))"
+
 int fixture_setup(void **state);
 /* With short leases; and one that does not wait long for Redis, either. */
 int fixture_setup_short_leases(void **state);

@@ -46,6 +46,23 @@ static void metrics__say_how_many_leases_are_held_in_all_scopes(void **state)
 	until_metrics_say(f, "\nnanoctrl_leases 2\n");
 }
 
+/* The first lease is to be cut, and cannot be; the other one goes. */
+static void metrics__say_how_many_leases_are_held_without_memory(void **state)
+{
+	struct fixture *f = *state;
+	struct member a, b;
+
+	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &b, "node-b", "i2", OWNER_A, false), 0);
+	until_metrics_say(f, "\nnanoctrl_leases 2\n");
+	test_redis_do(&f->redis, "CONFIG SET maxmemory 1");
+	test_redis_do(&f->redis, "EVAL %s 0 ZADD {" SCOPE "}:nanoctrl:due 99999999999999 node-a",
+		      UNREFUSED);
+	test_redis_do(&f->redis, "ZREM {" SCOPE "}:nanoctrl:due node-b");
+	until_metrics_say(f, "\nnanoctrl_leases 1\n");
+	test_redis_do(&f->redis, "CONFIG SET maxmemory 0");
+}
+
 static void metrics__say_whether_redis_serves_and_how_fast(void **state)
 {
 	struct store_follower follower = { .events = NULL };
@@ -83,6 +100,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(metrics__say_how_many_leases_are_held_in_all_scopes),
+		TEST(metrics__say_how_many_leases_are_held_without_memory),
 		TEST(metrics__say_whether_redis_serves_and_how_fast),
 	};
 

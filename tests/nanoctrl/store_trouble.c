@@ -146,9 +146,6 @@ static void restart_redis(struct fixture *f)
 	fixture_until_serving(f, true);
 }
 
-/* Redis refuses for want of memory a script's first write only, and one that frees is not. */
-#define UNREFUSED "redis.call('DEL', '') return redis.call(unpack(ARGV))"
-
 /* Of an agent that beats no more. */
 static void set_late(struct fixture *f)
 {
