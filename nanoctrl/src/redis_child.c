@@ -222,30 +222,6 @@ static int spawn(struct redis_child *c, pid_t *pid)
 	return -err;
 }
 
-/* Run a redis-server; the lock is ours. */
-static int begin(struct redis_child *c)
-{
-	mode_t mask = umask(077);
-	pid_t pid;
-	int ret = spawn(c, &pid);
-
-	umask(mask);
-	if (ret)
-		return ret;
-	c->ours = true;
-	c->started_ns = sl_clock_ns();
-	ret = cli_process_of(pid, &c->process);
-	if (!ret) {
-		c->pidfd = cli_process_open(&c->process);
-		ret = c->pidfd < 0 ? c->pidfd : write_state(c);
-	}
-	if (ret) {
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-	}
-	return ret;
-}
-
 static void forget(struct redis_child *c)
 {
 	if (c->ours)
@@ -255,6 +231,42 @@ static void forget(struct redis_child *c)
 	c->pidfd = -1;
 	c->ours = false;
 	c->process.pid = 0;
+}
+
+/* Who it is that runs, for us and for who comes after us. */
+static int note_process(struct redis_child *c, pid_t pid, char why[REDIS_CHILD_WHY_MAX])
+{
+	int ret = cli_process_of(pid, &c->process);
+
+	c->process.pid = pid;
+	c->ours = true;
+	if (!ret) {
+		c->pidfd = cli_process_open(&c->process);
+		ret = c->pidfd < 0 ? c->pidfd : 0;
+	}
+	if (ret)
+		return fail(why, ret, "%s, process %d: %s", c->server, (int)pid, strerror(-ret));
+	ret = write_state(c);
+	return ret ? fail(why, ret, "%s/%s: %s", c->dir, STATE_NAME, strerror(-ret)) : 0;
+}
+
+/* Run a redis-server; the lock is ours. */
+static int begin(struct redis_child *c, char why[REDIS_CHILD_WHY_MAX])
+{
+	mode_t mask = umask(077);
+	pid_t pid;
+	int ret = spawn(c, &pid);
+
+	umask(mask);
+	if (ret)
+		return fail(why, ret, "cannot run %s: %s", c->server, strerror(-ret));
+	c->started_ns = sl_clock_ns();
+	ret = note_process(c, pid, why);
+	if (ret) {
+		kill(pid, SIGKILL);
+		forget(c);
+	}
+	return ret;
 }
 
 static bool ended(const struct redis_child *c)
@@ -325,11 +337,8 @@ static int begin_or_adopt(struct redis_child *c, const struct patience *p,
 		int ret;
 
 		c->redis_fd = lock_in(c->dir, REDIS_LOCK);
-		if (c->redis_fd >= 0) {
-			ret = begin(c);
-			return ret ? fail(why, ret, "cannot run %s: %s", c->server, strerror(-ret))
-				   : 0;
-		}
+		if (c->redis_fd >= 0)
+			return begin(c, why);
 		if (c->redis_fd != -EBUSY)
 			return fail(why, c->redis_fd, "%s/%s: %s", c->dir, REDIS_LOCK,
 				    strerror(-c->redis_fd));
@@ -424,15 +433,18 @@ static void watch(struct redis_child *c);
 static void on_again(evutil_socket_t fd, short what, void *arg)
 {
 	struct redis_child *c = arg;
-	int ret = 0;
+	char why[REDIS_CHILD_WHY_MAX];
+	int ret;
 
 	(void)fd;
 	(void)what;
 	if (c->redis_fd < 0) /* the one that ended was adopted */
 		c->redis_fd = lock_in(c->dir, REDIS_LOCK);
-	ret = c->redis_fd < 0 ? c->redis_fd : begin(c);
+	ret = c->redis_fd < 0 ? fail(why, c->redis_fd, "%s/%s: %s", c->dir, REDIS_LOCK,
+				     strerror(-c->redis_fd))
+			      : begin(c, why);
 	if (ret)
-		sl_error("redis", "cannot run %s: %s", c->server, strerror(-ret));
+		sl_error("redis", "%s", why);
 	watch(c);
 }
 

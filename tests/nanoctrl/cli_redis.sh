@@ -93,6 +93,13 @@ case_directories_are_private_also_with_a_slash_at_their_end() {
 	expect 0 stopped nc stop
 }
 
+case_a_process_of_redis_that_cannot_be_noted_is_said() {
+	mkdir -m 700 "$dir/data"
+	mkdir "$dir/data/redis.pid"
+	expect 1 "nanoctrl: private Redis: $dir/data/redis.pid: Is a directory" nc start "${options[@]}"
+	! redis-cli -s "$dir/data/redis.sock" ping >/dev/null 2>&1 || die "it left its Redis"
+}
+
 case_without_its_redis_it_is_not_ready_until_it_comes() {
 	local url
 	expect 0 "not ready: Redis does not serve" nc start --port 0 --set server.drain_accept=0 \
