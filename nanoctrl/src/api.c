@@ -83,7 +83,7 @@ bool api_lease(struct request *rq, struct api_who *who)
 				    .field = LEASE_HEADER };
 
 	if (!text) {
-		reply_error(rq, &none, "the " LEASE_HEADER " header is missing");
+		reply_error(rq, &none, "the " LEASE_HEADER " header is missing, or there twice");
 		return false;
 	}
 	if (parse_lease(text, who))

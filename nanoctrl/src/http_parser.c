@@ -85,12 +85,26 @@ static bool is_named(const struct http_message *m, size_t i, const char *name)
 	return (*own | 0x20) == (*name | 0x20) && !strcasecmp(own, name);
 }
 
+/* The only field of this name, or NULL; *n says how many there are. */
+static const char *find_only(const struct http_message *m, const char *name, unsigned *n)
+{
+	const char *value = NULL;
+
+	*n = 0;
+	for (size_t i = 0; i < m->n_fields; i++) {
+		if (is_named(m, i, name)) {
+			value = value_of(m, i);
+			++*n;
+		}
+	}
+	return *n == 1 ? value : NULL;
+}
+
 const char *http_message_field(const struct http_message *m, const char *name)
 {
-	for (size_t i = 0; i < m->n_fields; i++)
-		if (is_named(m, i, name))
-			return value_of(m, i);
-	return NULL;
+	unsigned n;
+
+	return find_only(m, name, &n);
 }
 
 void http_parser_init(struct http_parser *p, const struct http_limits *limits)
@@ -257,21 +271,6 @@ static const struct http_refusal *parse_field(struct http_message *m, char *line
 	return NULL;
 }
 
-/* The only field of this name, or NULL; *n says how many there are. */
-static const char *find_only(const struct http_message *m, const char *name, unsigned *n)
-{
-	const char *value = NULL;
-
-	*n = 0;
-	for (size_t i = 0; i < m->n_fields; i++) {
-		if (is_named(m, i, name)) {
-			value = value_of(m, i);
-			++*n;
-		}
-	}
-	return value;
-}
-
 /* Whether a comma-separated list of tokens, in any of the fields of this name, has one. */
 static bool list_has(const struct http_message *m, const char *name, const char *token)
 {
@@ -358,11 +357,12 @@ static const struct http_refusal *parse_framing(struct http_parser *p)
 static const struct http_refusal *parse_connection(struct http_parser *p)
 {
 	struct http_message *m = &p->msg;
-	const char *expect = http_message_field(m, "Expect");
+	unsigned n_expects;
+	const char *expect = find_only(m, "Expect", &n_expects);
 
 	m->keep_alive = m->minor && !list_has(m, "Connection", "close");
 	m->upgrade = m->minor && list_has(m, "Connection", "upgrade");
-	if (expect && strcasecmp(expect, "100-continue") != 0)
+	if (n_expects && (!expect || strcasecmp(expect, "100-continue") != 0))
 		return &bad_expect;
 	p->expect_continue = expect && m->minor;
 	return NULL;

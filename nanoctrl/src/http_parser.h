@@ -49,7 +49,8 @@ const char *http_method_name(enum http_method method);
 
 void http_message_fini(struct http_message *m);
 
-/* The value of the first field of this name, or NULL. */
+/* The value of the field of this name; NULL when there is none, or several: nobody can tell which
+ * one is meant. */
 const char *http_message_field(const struct http_message *m, const char *name);
 
 /* Why a request is refused. The connection is closed after the reply: nobody knows where the next

@@ -38,8 +38,8 @@ const char *request_param(const struct request *rq, const char *name);
  * when absent. */
 const char *request_query(const struct request *rq, const char *name);
 
-/* The value of a header field, without surrounding blanks, or NULL; name is compared without case.
- */
+/* The value of a header field, without surrounding blanks; name is compared without case. NULL when
+ * there is none, or several. */
 const char *request_header(const struct request *rq, const char *name);
 
 /* The body, with a NUL after its last byte that *len does not count; never NULL. */

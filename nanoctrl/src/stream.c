@@ -398,7 +398,7 @@ static bool check_upgrade(struct request *rq, char accept[WS_ACCEPT_MAX])
 			    &(struct reply_error){ .status = 400,
 						   .code = "bad_request",
 						   .field = "Sec-WebSocket-Key" },
-			    "Sec-WebSocket-Key is missing or malformed");
+			    "Sec-WebSocket-Key is missing, malformed or there twice");
 		return false;
 	}
 	return true;

@@ -413,6 +413,8 @@ static void upgrade__that_is_none_leaves_the_session_that_is_open(void **state)
 		{ "GET", ASKING "Upgrade: h2c\r\n" VERSION KEY, NULL, 426 },
 		{ "GET", ASKING UPGRADE "Sec-WebSocket-Version: 8\r\n" KEY, NULL, 426 },
 		{ "GET", ASKING UPGRADE VERSION, NULL, 400 },
+		{ "GET", ASKING UPGRADE VERSION KEY KEY, NULL, 400 },
+		{ "GET", ASKING UPGRADE VERSION VERSION KEY, NULL, 426 },
 		{ "GET", ASKING UPGRADE VERSION "Sec-WebSocket-Key: short\r\n", NULL, 400 },
 		{ "GET", ASKING UPGRADE VERSION KEY, "{}", 400 },
 		{ "HEAD", ASKING UPGRADE VERSION KEY, NULL, 400 },

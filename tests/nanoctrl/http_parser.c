@@ -217,6 +217,8 @@ static void feed__what_two_readers_could_read_differently_is_refused(void **stat
 		{ 501, "POST / HTTP/1.1\r\n" HOST
 		       "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" },
 		{ 417, "POST / HTTP/1.1\r\n" HOST "Expect: miracles\r\n\r\n" },
+		{ 417,
+		  "POST / HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nExpect: miracles\r\n\r\n" },
 	};
 
 	(void)state;
@@ -347,6 +349,16 @@ static void feed__an_absolute_target_is_its_path(void **state)
 	assert_int_equal(outcome("GET http://other HTTP/1.1\r\n" HOST "\r\n"), 400);
 }
 
+static void field__that_is_there_twice_is_none(void **state)
+{
+	struct http_message m = parsed("GET / HTTP/1.1\r\n" HOST "A: 1\r\nB: 2\r\na: 1\r\n\r\n");
+
+	(void)state;
+	assert_null(http_message_field(&m, "A"));
+	assert_string_equal(http_message_field(&m, "B"), "2");
+	http_message_fini(&m);
+}
+
 static void wants_continue__is_said_once_when_the_body_is_awaited(void **state)
 {
 	static const char head[] =
@@ -380,6 +392,7 @@ int main(void)
 		cmocka_unit_test(feed__a_head_of_any_length_fits_its_buffer),
 		cmocka_unit_test(feed__a_nul_in_the_head_is_refused),
 		cmocka_unit_test(feed__an_absolute_target_is_its_path),
+		cmocka_unit_test(field__that_is_there_twice_is_none),
 		cmocka_unit_test(wants_continue__is_said_once_when_the_body_is_awaited),
 	};
 
