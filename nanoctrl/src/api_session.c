@@ -39,6 +39,7 @@ struct session {
 	unsigned n_inflight;
 	bool beating;
 	bool beat_again;
+	bool looking; /* whether it is still the agent's session, without a beat */
 	bool over;
 	bool lost; /* messages were dropped, and there was no room to say so: a reset is owed */
 	char id[2 * SESSION_ID_BYTES + 1];
@@ -164,6 +165,24 @@ static void end_resync(struct session *s, uint64_t epoch)
 	end(s, line, CLOSE_RESYNC, "resync");
 }
 
+/* What the store says of the lease and the session: false when it is the end of the session. */
+static bool goes_on(struct session *s, int result, uint64_t epoch)
+{
+	/* What replaced it in another epoch may be that Redis lost the session's opening. */
+	if ((result == STORE_OK || result == STORE_REPLACED) && epoch != s->epoch)
+		end_resync(s, epoch);
+	else if (result == STORE_LEASE_GONE)
+		end_resync(s, epoch);
+	else if (result == STORE_SUPERSEDED)
+		end(s, "{\"type\":\"superseded\"}", CLOSE_SUPERSEDED, "superseded");
+	else if (result == STORE_REPLACED)
+		end(s, "{\"type\":\"goaway\",\"reason\":\"replaced\",\"spread_ms\":0}",
+		    CLOSE_REPLACED, "replaced");
+	else
+		return !s->over;
+	return false;
+}
+
 /* ---- beats ---- */
 
 static void beat(struct session *s);
@@ -180,22 +199,13 @@ static void on_beat(void *arg, int result, uint64_t epoch)
 
 	s->n_inflight--;
 	s->beating = false;
-	/* What replaced it in another epoch may be that Redis lost the session's opening. */
-	if ((result == STORE_OK || result == STORE_REPLACED) && epoch != s->epoch) {
-		end_resync(s, epoch);
-	} else if (result == STORE_OK) {
+	if (result == STORE_OK && epoch == s->epoch)
 		s->beat_ns = sl_clock_ns();
-		if (!s->over)
+	if (goes_on(s, result, epoch)) {
+		if (result == STORE_OK)
 			say_beat(s);
-	} else if (result == STORE_LEASE_GONE) {
-		end_resync(s, epoch);
-	} else if (result == STORE_SUPERSEDED) {
-		end(s, "{\"type\":\"superseded\"}", CLOSE_SUPERSEDED, "superseded");
-	} else if (result == STORE_REPLACED) {
-		end(s, "{\"type\":\"goaway\",\"reason\":\"replaced\",\"spread_ms\":0}",
-		    CLOSE_REPLACED, "replaced");
-	} else if (!s->over) {
-		say_unavailable(s);
+		else
+			say_unavailable(s);
 	}
 	if (s->beat_again && s->stream && !s->over)
 		beat(s);
@@ -212,6 +222,29 @@ static void beat(struct session *s)
 	s->n_inflight++;
 	store_beat(s->store, s->scope, &s->who.lease, s->id,
 		   &(struct store_cursor){ s->epoch, s->acked }, on_beat, s);
+}
+
+static void on_looked(void *arg, int result, const struct store_page *page)
+{
+	struct session *s = arg;
+
+	s->n_inflight--;
+	s->looking = false;
+	if (result == STORE_OK && strcmp(page->agents[0].session, s->id) != 0)
+		result = STORE_REPLACED;
+	goes_on(s, result, page ? page->cursor.epoch : s->epoch);
+	free_if_done(s);
+}
+
+/* An agent that beats hears by that of the end of its session. Of one that beats no more the lease
+ * ends, which is an event, unless a newer session or beats without one renew it. */
+static void look_for_end(struct session *s)
+{
+	if (s->looking || s->beating || lease_left_ms(s) > 0)
+		return;
+	s->looking = true;
+	s->n_inflight++;
+	store_get_holder(s->store, s->scope, &s->who.lease, on_looked, s);
 }
 
 /* ---- events ---- */
@@ -307,6 +340,7 @@ static void on_tick(void *arg, struct stream *stream)
 	if (s->lost)
 		say_reset(s);
 	say_beat(s);
+	look_for_end(s);
 	if (s->tail)
 		tail_poke(s->tail);
 }

@@ -209,7 +209,7 @@ static json_t *agent_object(const char *scope, const struct store_agent *a)
 			 stored_or_empty(a->profile.attributes, JSON_OBJECT), "revision",
 			 (json_int_t)a->revision, "registered_at_ms",
 			 (json_int_t)a->registered_at_ms, "lease_left_ms",
-			 (json_int_t)a->lease_left_ms, "session", (int)a->session);
+			 (json_int_t)a->lease_left_ms, "session", *a->session != 0);
 }
 
 char *model_agent(const char *scope, const struct store_page *page)

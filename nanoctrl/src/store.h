@@ -179,7 +179,7 @@ struct store_agent {
 	uint64_t revision;
 	uint64_t registered_at_ms;
 	int64_t lease_left_ms;
-	bool session;
+	const char *session; /* the one that is attached, or "" */
 };
 
 /* Who has the name that somebody else asked for. */

@@ -293,7 +293,7 @@ static bool read_agent(const redisReply *row, void *out)
 		.incarnation = store_string(row, 4, NULL),
 		.profile = { store_text_at(row, 5), store_text_at(row, 6), store_text_at(row, 7),
 			     store_text_at(row, 8) },
-		.session = *store_string(row, 11, NULL) != '\0',
+		.session = store_string(row, 11, NULL),
 	};
 	a->lease_left_ms = strtoll(left, &end, 10);
 	return *left && !*end && key_name_valid(a->name) && *a->incarnation &&

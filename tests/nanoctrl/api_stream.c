@@ -211,6 +211,36 @@ static void session__that_is_replaced_goes_away(void **state)
 	api_close(&new);
 }
 
+/* It says nothing, and the lease is renewed by the newer one. */
+static void session__that_is_replaced_and_never_beats_goes_away(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream old, new;
+	char lease[512];
+
+	join(f, &old, "node-a", "i1", lease);
+	assert_int_equal(open_session(f, &new, "node-a", lease), 101);
+	for (int i = 0, gone = 0; !gone; i++) {
+		json_t *v = api_next(&old);
+		const char *type = json_string_value(json_object_get(v, "type"));
+
+		assert_non_null(v);
+		assert_true(i < 200);
+		gone = strcmp(type, "goaway") == 0;
+		if (gone)
+			assert_string_equal(json_string_value(json_object_get(v, "reason")),
+					    "replaced");
+		else
+			api_send(&new, "{\"type\":\"beat\"}");
+		json_decref(v);
+	}
+	assert_null(api_next(&old));
+	assert_int_equal(old.close_code, 4003);
+	json_decref(api_next_of(&new, "beat"));
+	api_close(&old);
+	api_close(&new);
+}
+
 static void session__behind_a_later_one_is_refused(void **state)
 {
 	struct api_fixture *f = *state;
@@ -517,6 +547,8 @@ int main(void)
 						api_setup_short_leases, api_teardown),
 		TEST(session__is_told_that_it_was_superseded),
 		TEST(session__that_is_replaced_goes_away),
+		cmocka_unit_test_setup_teardown(session__that_is_replaced_and_never_beats_goes_away,
+						api_setup_short_leases, api_teardown),
 		TEST(session__behind_a_later_one_is_refused),
 		TEST(session__after_lost_data_says_resync),
 		TEST(session__after_a_lost_tail_says_resync),
