@@ -138,11 +138,19 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	}
 }
 
+/* Counted from now on. */
+static void set_timeouts(struct nc_conn *conn, int silence_ms)
+{
+	const struct timeval silence = { .tv_sec = silence_ms / 1000,
+					 .tv_usec = silence_ms % 1000 * 1000 };
+	const struct timeval send = { .tv_sec = SEND_TIMEOUT_S };
+
+	bufferevent_set_timeouts(conn->bev, &silence, &send);
+}
+
 int nc_conn_open(struct nc_conn **out, struct event_base *base, struct evdns_base *dns,
 		 const struct nc_url *url, const struct nc_conn_ops *ops, void *arg)
 {
-	const struct timeval idle = { .tv_sec = IDLE_TIMEOUT_S },
-			     send = { .tv_sec = SEND_TIMEOUT_S };
 	struct nc_conn *conn = calloc(1, sizeof(*conn));
 
 	if (!conn)
@@ -159,7 +167,7 @@ int nc_conn_open(struct nc_conn **out, struct event_base *base, struct evdns_bas
 	conn->url = url;
 	nc_response_init(&conn->response);
 	bufferevent_setcb(conn->bev, on_read, NULL, on_event, conn);
-	bufferevent_set_timeouts(conn->bev, &idle, &send);
+	set_timeouts(conn, IDLE_TIMEOUT_S * 1000);
 	bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
 	errno = 0;
 	if (bufferevent_socket_connect_hostname(conn->bev, dns, AF_UNSPEC, url->host, url->port)) {
@@ -182,18 +190,18 @@ void nc_conn_close(struct nc_conn *conn)
 	free(conn);
 }
 
+/* An answer has the time of an idle connection, whatever had passed of that before it was asked
+ * for. */
 int nc_conn_send(struct nc_conn *conn, struct evbuffer *request)
 {
+	if (!conn->upgraded)
+		set_timeouts(conn, IDLE_TIMEOUT_S * 1000);
 	return bufferevent_write_buffer(conn->bev, request) ? -ENOMEM : 0;
 }
 
 void nc_conn_set_silence(struct nc_conn *conn, int timeout_ms)
 {
-	const struct timeval silence = { .tv_sec = timeout_ms / 1000,
-					 .tv_usec = timeout_ms % 1000 * 1000 };
-	const struct timeval send = { .tv_sec = SEND_TIMEOUT_S };
-
-	bufferevent_set_timeouts(conn->bev, &silence, &send);
+	set_timeouts(conn, timeout_ms);
 }
 
 size_t nc_conn_queued(const struct nc_conn *conn)

@@ -2,6 +2,7 @@
 /* Calls that a server does not answer, or not well: what is tried again, where, and for how long.
  */
 #include <errno.h>
+#include <event2/bufferevent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -176,6 +177,57 @@ static void call__on_a_kept_connection_that_was_closed_is_repeated_at_once(void 
 	assert_int_equal(t.second.n_connections, 0);
 }
 
+/* How long an idle connection is kept, in place of twenty seconds; 0: those. */
+static int idle_ms;
+
+int __real_bufferevent_set_timeouts(struct bufferevent *bev, const struct timeval *read,
+				    const struct timeval *write);
+__attribute__((visibility("default"))) int
+__wrap_bufferevent_set_timeouts(struct bufferevent *bev, const struct timeval *read,
+				const struct timeval *write);
+int __wrap_bufferevent_set_timeouts(struct bufferevent *bev, const struct timeval *read,
+				    const struct timeval *write)
+{
+	const struct timeval idle = { idle_ms / 1000, idle_ms % 1000 * 1000 };
+
+	return __real_bufferevent_set_timeouts(
+		bev, idle_ms && read && read->tv_sec == 20 ? &idle : read, write);
+}
+
+static void answer_now(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	reply_agent(arg, "");
+}
+
+static void reply_after_half_of_it(struct fake_conn *conn, const char *request)
+{
+	const struct timeval half = { idle_ms / 2000, idle_ms / 2 % 1000 * 1000 };
+
+	(void)request;
+	assert_int_equal(event_base_once(t.base, -1, EV_TIMEOUT, answer_now, conn, &half), 0);
+}
+
+/* The lapse of time is what is tested: 1.5 s and 1 s of it are more than the 2 s. */
+static void call__on_a_connection_that_was_idle_has_its_time_from_its_start(void **state)
+{
+	struct timeval most = { 1, 500000 };
+
+	(void)state;
+	idle_ms = 2000;
+	begin(script(reply_agent, reply_after_half_of_it, reply_agent), 60000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	event_base_loopexit(t.base, &most);
+	event_base_dispatch(t.base);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(2);
+	assert_false(t.failed);
+	assert_int_equal(t.n_retries, 0);
+	idle_ms = 0;
+}
+
 static void call__after_a_server_that_closes_opens_another_connection(void **state)
 {
 	(void)state;
@@ -242,6 +294,7 @@ int main(void)
 		T(call__of_a_silent_server_goes_to_the_next_one_in_time),
 		T(call__that_waited_names_the_server_that_it_asked),
 		T(call__on_a_kept_connection_that_was_closed_is_repeated_at_once),
+		T(call__on_a_connection_that_was_idle_has_its_time_from_its_start),
 		T(call__after_a_server_that_closes_opens_another_connection),
 		T(call__of_what_is_no_answer_fails_at_once),
 		T(calls__beyond_the_bound_are_refused),
