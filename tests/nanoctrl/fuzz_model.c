@@ -52,7 +52,7 @@ static void compatible(const char *body, size_t len)
 /* What a body says comes back out of the store one day, or something else does. */
 static void stored(const char *body, size_t len)
 {
-	struct store_agent agent = { .name = "a", .incarnation = "i" };
+	struct store_agent agent = { .name = "a", .incarnation = "i", .session = "" };
 	struct store_object object = { .agent = "a",
 				       .incarnation = "i",
 				       .name = "p/x",
