@@ -48,7 +48,8 @@ static int save(void *arg, FILE *to)
 	return report_print(arg, REPORT_CSV, to);
 }
 
-/* all: nothing is missing. Then, with baselines, it is printed beside them, later. */
+/* all: nothing is missing. Then, with baselines, it is printed beside them, later; at once when it
+ * could not be written down for them. */
 static int report_rows(const struct bench *b, const struct report_row *rows, size_t n, bool all)
 {
 	const struct between_settings *between = &b->settings.between;
@@ -61,16 +62,17 @@ static int report_rows(const struct bench *b, const struct report_row *rows, siz
 		.rows = rows,
 		.n_rows = n,
 	};
+	int status = EXIT_SUCCESS;
 	int ret = 0;
 
 	if (b->kind == BENCH_RPC && rpc->results)
 		ret = results_write(rpc->results, SYSTEM_SLIME, save, &r);
 	if (ret)
-		return complain(rpc->results, ret);
-	if (b->kind == BENCH_RPC && rpc->n_baselines && all)
-		return 0;
+		status = complain(rpc->results, ret);
+	else if (b->kind == BENCH_RPC && rpc->n_baselines && all)
+		return EXIT_SUCCESS;
 	ret = report_print(&r, format_of(&b->options), stdout);
-	return ret ? cli_output_fail(bench_program.name, ret) : 0;
+	return ret ? cli_output_fail(bench_program.name, ret) : status;
 }
 
 /* What was measured is printed even when a later size fails. */

@@ -24,7 +24,15 @@ char *results_path(const char *dir, enum system system, const char *suffix)
 
 int results_create(const char *dir)
 {
-	return mkdir(dir, 0777) && errno != EEXIST ? -errno : 0;
+	struct stat st;
+
+	if (!mkdir(dir, 0777))
+		return 0;
+	if (errno != EEXIST || stat(dir, &st))
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	return access(dir, W_OK) ? -errno : 0;
 }
 
 static int write_file(const char *path, int (*write)(void *arg, FILE *to), void *arg)

@@ -30,7 +30,8 @@ extern const struct system_name system_names[N_SYSTEMS];
  * NULL without memory. */
 char *results_path(const char *dir, enum system system, const char *suffix);
 
-/* Make the directory, which may be there already. What mkdir(2) says. */
+/* Make the directory, which may be there already and be written to: before anything is measured for
+ * it. 0, -ENOTDIR, what mkdir(2) and access(2) say. */
 int results_create(const char *dir);
 
 /*

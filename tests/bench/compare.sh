@@ -111,6 +111,18 @@ say "without --baseline the figures are saved and printed"
 grep -q p99.9_us "$work/alone.out" || fail "no table: $(cat "$work/alone.out")"
 [ -s "$work/alone/slime_rpc.csv" ] || fail "no file"
 
+say "figures that cannot be saved are printed, also with --baseline"
+mkdir -p "$work/blocked/slime_rpc.csv.part"
+for more in '' '--baseline ray'; do
+	status=0
+	# shellcheck disable=SC2086 # none, or two words
+	"$bin/slime-bench" rpc --ctrl "$url" --scope test --peer node-b --sizes 8 --iterations 5 --results "$work/blocked" $more \
+		>"$work/blocked.out" 2>"$work/blocked.err" || status=$?
+	[ "$status" -eq 1 ] || fail "it ended with $status"
+	[ "$(cat "$work/blocked.err")" = "slime-bench: $work/blocked: Is a directory" ] || fail "$(cat "$work/blocked.err")"
+	grep -q p99.9_us "$work/blocked.out" || fail "no table: $(cat "$work/blocked.out")"
+done
+
 # refused STATUS WHAT COMMAND...
 refused() {
 	local status=0
@@ -128,6 +140,7 @@ refused 2 'one call in flight' rpc --peer b --results "$results" --baseline ray 
 refused 2 'measured by --iterations' rpc --peer b --results "$results" --baseline ray --duration 1s
 refused 2 'growing sizes' rpc --peer b --results "$results" --sizes 16,8
 refused 2 'exclude each other' rpc --peer b --results "$results" --baseline ray --json
+refused 1 'run.out: Not a directory' rpc --peer b --results "$work/run.out"
 refused 2 'expected DIR' compare
 refused 1 'No such file' compare "$work/nowhere"
 refused 1 'slime_rpc.csv: No such file' plot "$work"
