@@ -33,7 +33,8 @@ static void refuse_at(struct walk *w, struct cli_place place, const struct cli_n
 		fail(w, -EINVAL);
 		return;
 	}
-	if (!node->assigned) {
+	/* What is beyond them is only counted: to find its path takes as long as its list is. */
+	if (!node->assigned && w->problems->n < CLI_PROBLEMS_MAX) {
 		path = cli_node_path(node, w->tree->arena);
 		if (!path) {
 			fail(w, -ENOMEM);
