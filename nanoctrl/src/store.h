@@ -25,6 +25,7 @@
 #include <base/list.h>
 
 struct evbuffer;
+struct feed;
 struct loop;
 struct store;
 struct store_hub;
@@ -356,7 +357,8 @@ void store_share_events(struct store *store, const char *scope, const struct sto
 struct store_follower {
 	void (*events)(void *arg, const struct store_events *events);
 	void *arg;
-	struct sl_list node; /* the store's */
+	struct sl_list node; /* the store's, as the next */
+	struct feed *feed;
 };
 
 /* -ENOMEM. The follower's memory is the store's until store_unfollow(). */

@@ -246,6 +246,7 @@ int store_follow(struct store *store, const char *scope, struct store_follower *
 		f = add_feed(store, scope);
 	if (!f)
 		return -ENOMEM;
+	follower->feed = f;
 	sl_list_append(&f->followers, &follower->node);
 	atomic_fetch_add(&store->hub->n_watchers, 1);
 	if (first)
@@ -255,13 +256,9 @@ int store_follow(struct store *store, const char *scope, struct store_follower *
 
 void store_unfollow(struct store *store, struct store_follower *follower)
 {
-	struct sl_list *e;
-	struct sl_list *tmp;
-
 	sl_list_remove(&follower->node);
 	atomic_fetch_sub(&store->hub->n_watchers, 1);
-	sl_list_for_each_safe (e, tmp, &store->feeds)
-		drop_if_idle(SL_CONTAINER_OF(e, struct feed, node));
+	drop_if_idle(follower->feed);
 }
 
 void store_wake(struct store *store, const char *scope)
