@@ -11,7 +11,8 @@
 #include "src/endpoint.h"
 #include "src/rpc_request.h"
 
-/* The request whose handler runs on this thread. */
+/* The request whose inline handler runs on this thread, which has the token: nobody else looks at
+ * it. None of a worker's: once answered it may come again, as another handler's. */
 static SL_PER_THREAD struct slime_rpc_request *handling;
 
 /* ---- the life of a request ---- */
@@ -52,11 +53,6 @@ static bool is_in_place(const struct slime_rpc_request *req)
 	return req->method->attr.flags & SLIME_RPC_IN_PLACE;
 }
 
-static bool is_inline(const struct slime_rpc_request *req)
-{
-	return req->method->attr.flags & SLIME_RPC_INLINE;
-}
-
 bool sl_request_expired(const struct slime_rpc_request *req)
 {
 	return req->deadline_ns != SL_NEVER && req->deadline_ns <= sl_clock_ns();
@@ -64,13 +60,11 @@ bool sl_request_expired(const struct slime_rpc_request *req)
 
 void sl_request_handle(struct slime_rpc_request *req)
 {
-	/* A handler on a worker may wait for a call and so come to run an inline handler. */
-	struct slime_rpc_request *outer = handling;
 	const struct slime_rpc_method_attr *method = &req->method->attr;
 
-	handling = req;
+	handling = method->flags & SLIME_RPC_INLINE ? req : NULL;
 	method->fn(method->arg, req);
-	handling = outer;
+	handling = NULL;
 }
 
 static void put_chunk(struct slime_rpc_request *req, struct sl_chunk **chunk)
@@ -204,8 +198,8 @@ static int begin(struct slime_rpc_request *req, struct answer *a)
 	a->mb = req->mb;
 	a->entered = false;
 	a->along = NULL;
-	if (handling == req && is_inline(req)) {
-		/* With the token nobody else looks at it, and the connection stays. */
+	if (handling == req) {
+		/* With the token the connection stays, too. */
 		atomic_store_explicit(&req->state, SL_REQUEST_ANSWERING, memory_order_relaxed);
 		a->conn = atomic_load_explicit(&a->mb->ep->conn, memory_order_relaxed);
 	} else {
@@ -267,7 +261,7 @@ static void say_written(struct answer *a, uint64_t len)
  * not to be had like that. */
 static uint8_t *view_room(const struct slime_rpc_request *req, uint64_t len)
 {
-	if (handling != req || !is_inline(req) || !(req->flags & SL_REPLY_LENT))
+	if (handling != req || !(req->flags & SL_REPLY_LENT))
 		return NULL;
 	return sl_lent_view(atomic_load_explicit(&req->mb->ep->conn, memory_order_relaxed),
 			    &req->reply, len, SLIME_ACCESS_REMOTE_WRITE);
@@ -394,7 +388,7 @@ static bool overlap(const void *a, const void *b, size_t len)
 }
 
 /* Most answers: bytes that leave with the message, by the inline handler itself, to a caller that
- * waits for them. With the token nobody else looks at the request. False: it is another one. */
+ * waits for them. False: it is another one. */
 static bool reply_along(struct slime_rpc_request *req, const void *data, size_t len)
 {
 	struct slime_endpoint *ep;
@@ -402,8 +396,8 @@ static bool reply_along(struct slime_rpc_request *req, const void *data, size_t 
 	struct sl_msg reply;
 	uint64_t served;
 
-	if (handling != req || !is_inline(req) || !len || len > SL_SHORT_LEN ||
-	    len > req->reply_cap || atomic_load_explicit(&req->cancelled, memory_order_relaxed))
+	if (handling != req || !len || len > SL_SHORT_LEN || len > req->reply_cap ||
+	    atomic_load_explicit(&req->cancelled, memory_order_relaxed))
 		return false;
 	ep = req->mb->ep;
 	conn = atomic_load_explicit(&ep->conn, memory_order_relaxed);
@@ -493,7 +487,7 @@ void *slime_rpc_reply_buffer(struct slime_rpc_request *req, size_t len)
 	if (sl_context_check(req->ctx) || len > req->reply_cap || slime_rpc_request_cancelled(req))
 		return NULL;
 	/* Otherwise the mailbox could go while we use its memory. */
-	if (!is_short(req, len) && (handling != req || !is_inline(req))) {
+	if (!is_short(req, len) && handling != req) {
 		if (!claim(req))
 			return NULL;
 		claimed = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that do not simply succeed: deadlines, cancelled ones, links that end. */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +167,25 @@ static void wait__that_times_out_leaves_the_call_alone(void **state)
 	assert_int_equal(slime_call_destroy(call), -EBUSY);
 	gate_open(&p->b.gate);
 	assert_int_equal(finish(call), 0);
+}
+
+/* The memory of a request is used again for the next of its slot, which is another handler's. */
+static void reply__by_a_worker_whose_own_request_had_the_slot_is_as_any(void **state)
+{
+	struct pair *p = *state;
+	struct slime_call *call;
+
+	assert_int_equal(finish(start(&p->a, "outlast", 10, -1)), 0);
+	gate_wait(&p->b.gate, 1);
+	call = start(&p->a, "defer", 10, -1);
+	shelf_wait(&p->b.shelf, 1);
+	assert_int_equal(slime_call_cancel(call), 0);
+	assert_int_equal(finish(call), -ECANCELED);
+	gate_open(&p->b.gate);
+	while (!atomic_load(&p->b.outcome))
+		sched_yield();
+	assert_int_equal(atomic_load(&p->b.outcome), -ECANCELED);
+	expect_echo_works(&p->a);
 }
 
 /* ---- memory is bounded ---- */
@@ -396,6 +416,7 @@ int main(void)
 		IN_PAIR(cancel__of_a_call_that_waits_for_a_slot_never_sends_it),
 		IN_PAIR(cancel__of_a_call_that_ended_is_enoent),
 		IN_PAIR(wait__that_times_out_leaves_the_call_alone),
+		IN_PAIR(reply__by_a_worker_whose_own_request_had_the_slot_is_as_any),
 		IN_PAIR(call__more_bytes_than_are_admitted_take_turns),
 		IN_PAIR(call__deadline_of_one_that_waits_for_memory_ends_it),
 		IN_PAIR(call_start__beyond_max_pending_ops_is_eagain),

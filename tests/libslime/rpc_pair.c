@@ -42,23 +42,6 @@ static void count(void *arg, struct slime_rpc_request *req)
 	slime_rpc_reply(req, NULL, 0);
 }
 
-static void pass_gate(void *arg, struct slime_rpc_request *req)
-{
-	struct side *s = arg;
-	struct gate *g = &s->gate;
-
-	pthread_mutex_lock(&g->lock);
-	g->n_inside++;
-	pthread_cond_broadcast(&g->changed);
-	while (!g->open)
-		pthread_cond_wait(&g->changed, &g->lock);
-	g->n_inside--;
-	pthread_mutex_unlock(&g->lock);
-	if (slime_rpc_request_cancelled(req))
-		atomic_fetch_add(&s->n_cancelled, 1);
-	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
-}
-
 static void defer(void *arg, struct slime_rpc_request *req)
 {
 	struct side *s = arg;
@@ -69,6 +52,36 @@ static void defer(void *arg, struct slime_rpc_request *req)
 	f->requests[f->n++] = req;
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
+}
+
+static void wait_at_gate(struct gate *g)
+{
+	pthread_mutex_lock(&g->lock);
+	g->n_inside++;
+	pthread_cond_broadcast(&g->changed);
+	while (!g->open)
+		pthread_cond_wait(&g->changed, &g->lock);
+	g->n_inside--;
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void pass_gate(void *arg, struct slime_rpc_request *req)
+{
+	struct side *s = arg;
+
+	wait_at_gate(&s->gate);
+	if (slime_rpc_request_cancelled(req))
+		atomic_fetch_add(&s->n_cancelled, 1);
+	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
+}
+
+static void outlast(void *arg, struct slime_rpc_request *req)
+{
+	struct side *s = arg;
+
+	slime_rpc_reply(req, NULL, 0);
+	wait_at_gate(&s->gate);
+	atomic_store(&s->outcome, slime_rpc_reply(shelf_take(&s->shelf), NULL, 0));
 }
 
 /* Calls its caller before it answers. */
@@ -105,6 +118,7 @@ static const struct {
 	{ "gate", pass_gate, 0, 0 },
 	{ "defer", defer, SLIME_RPC_INLINE, 0 },
 	{ "defer_pool", defer, 0, 0 },
+	{ "outlast", outlast, 0, 0 },
 };
 
 static void add_methods(struct side *s)

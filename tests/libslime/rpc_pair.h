@@ -43,6 +43,7 @@ struct side {
 	struct gate gate;
 	_Atomic unsigned n_handled;   /* by "count" */
 	_Atomic unsigned n_cancelled; /* "gate" handlers that saw it before they answered */
+	_Atomic int outcome;	      /* what the last call of a handler returned */
 };
 
 struct pair {
@@ -61,6 +62,7 @@ struct pair {
  *	gate		waits until the gate is open, then echo
  *	defer		to the shelf (inline); who takes it answers
  *	defer_pool	the same, by a worker
+ *	outlast		nothing; then waits for the gate and answers who is on the shelf: outcome
  */
 struct pair *pair_open(enum slime_transport transport, const struct slime_context_attr *attr);
 void pair_close(struct pair *p);
