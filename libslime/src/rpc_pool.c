@@ -29,7 +29,8 @@ struct sl_arena {
 void sl_pool_init(struct sl_pool *pool, struct slime_context *ctx)
 {
 	pool->ctx = ctx;
-	pool->admitted = 0;
+	pool->admitted[false] = 0;
+	pool->admitted[true] = 0;
 	sl_list_init(&pool->stuck);
 	pthread_mutex_init(&pool->lock, NULL);
 }
@@ -189,9 +190,11 @@ static int warm(struct sl_pool *pool, struct sl_arena *a)
 static bool is_admissible(const struct sl_pool *pool, const struct sl_account *a, uint64_t bytes,
 			  uint64_t own)
 {
+	uint64_t all = pool->admitted[a->exposed];
+
 	if (bytes && a->admitted > own && a->admitted + bytes > SL_ACCOUNT_ADMIT)
 		return false;
-	return !bytes || pool->admitted <= own || pool->admitted + bytes <= SL_POOL_ADMIT;
+	return !bytes || all <= own || all + bytes <= SL_POOL_ADMIT;
 }
 
 static bool admit(struct sl_pool *pool, struct sl_account *a, uint64_t bytes, uint64_t own)
@@ -199,7 +202,7 @@ static bool admit(struct sl_pool *pool, struct sl_account *a, uint64_t bytes, ui
 	if (!is_admissible(pool, a, bytes, own))
 		return false;
 	a->admitted += bytes;
-	pool->admitted += bytes;
+	pool->admitted[a->exposed] += bytes;
 	return true;
 }
 
@@ -213,11 +216,12 @@ bool sl_pool_would_admit(struct sl_pool *pool, const struct sl_account *a, uint6
 	return would;
 }
 
-static void dismiss(struct sl_pool *pool, struct sl_account *a, uint64_t bytes)
+/* The account, which is exposed or is not, may be gone. */
+static void dismiss(struct sl_pool *pool, bool exposed, struct sl_account *a, uint64_t bytes)
 {
 	if (a)
 		a->admitted -= bytes;
-	pool->admitted -= bytes;
+	pool->admitted[exposed] -= bytes;
 }
 
 /* Add the arena's chunks to the free ones; the account has the arena from now on. */
@@ -294,7 +298,7 @@ int sl_pool_get(struct sl_pool *pool, struct sl_account *account, uint64_t len, 
 		return 0;
 	}
 	pthread_mutex_lock(&pool->lock);
-	dismiss(pool, account, bytes);
+	dismiss(pool, account->exposed, account, bytes);
 	pthread_mutex_unlock(&pool->lock);
 	return ret;
 }
@@ -318,7 +322,7 @@ bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
 	bool last;
 
 	pthread_mutex_lock(&pool->lock);
-	dismiss(pool, a->account, c->admitted);
+	dismiss(pool, a->mem, a->account, c->admitted);
 	c->admitted = 0;
 	a->n_out--;
 	/* It was populated in vain, and some of it may be there. */

@@ -23,8 +23,12 @@ struct slime_context;
 #define SL_CHUNK_MIN_SHIFT 14 /* 16 KiB */
 #define SL_CHUNK_CLASSES   34 /* up to 128 TiB: the kernel refuses before we do */
 
-/* Bytes admitted for requests (other uses are bounded by those), of one account and of all. One
- * that is larger is admitted when there is no other. */
+/*
+ * Bytes admitted for requests (other uses are bounded by those), of one account and of all that are
+ * exposed, or are not. One that is larger is admitted when there is no other. What calls lend comes
+ * back when the peer has read it: were its reading to wait for calls of its own, two who call each
+ * other could wait for ever.
+ */
 #define SL_ACCOUNT_ADMIT (UINT64_C(256) << 20)
 #define SL_POOL_ADMIT	 (UINT64_C(1) << 30)
 
@@ -54,7 +58,7 @@ struct sl_account {
 struct sl_pool {
 	struct slime_context *ctx;
 	pthread_mutex_t lock;
-	uint64_t admitted;
+	uint64_t admitted[2]; /* to accounts that are not exposed, and that are */
 	struct sl_list stuck; /* arenas that go when no peer and no device reaches them */
 };
 

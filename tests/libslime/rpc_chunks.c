@@ -180,12 +180,29 @@ static void call__that_waits_for_two_chunks_lets_its_context_sleep(void **state)
 	close_pair();
 }
 
+/* Of two contexts that call each other each would wait for the other. */
+static void request__is_read_while_calls_have_all_the_memory(void **state)
+{
+	struct sl_pool *pool;
+
+	(void)state;
+	open_pair(SLIME_TRANSPORT_SHM);
+	pool = &((struct sl_mailbox *)p->b.ep->mailbox)->rpc->pool;
+	pool->admitted[true] += SL_POOL_ADMIT;
+	start("echo_inline", LONG_LEN, LONG_LEN);
+	assert_true(came_true(is_over));
+	assert_int_equal(slime_call_status(call), 0);
+	pool->admitted[true] -= SL_POOL_ADMIT;
+	close_pair();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cancel__while_the_request_is_copied_ends_the_call),
 		cmocka_unit_test(cancel__while_the_handler_gets_a_buffer_does_not_wait_for_it),
 		cmocka_unit_test(call__that_waits_for_two_chunks_lets_its_context_sleep),
+		cmocka_unit_test(request__is_read_while_calls_have_all_the_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

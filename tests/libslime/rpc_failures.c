@@ -211,7 +211,7 @@ static void pool__admits_so_much_for_an_account_and_for_all(void **state)
 		sl_pool_put(&pool, full[i]);
 	assert_int_equal(sl_pool_get(&pool, &accounts[4], SL_ACCOUNT_ADMIT + 1, true, NULL, &c), 0);
 	sl_pool_put(&pool, c);
-	assert_int_equal(pool.admitted, 0);
+	assert_int_equal(pool.admitted[false], 0);
 
 	for (size_t i = 0; i < 5; i++)
 		sl_pool_drop(&pool, &accounts[i]);
