@@ -345,7 +345,7 @@ int slime_endpoint_destroy(struct slime_endpoint *ep)
 		forget_endpoint(ep);
 		return 0;
 	}
-	if (sl_progress_in_callback())
+	if (sl_progress_in_callback() || sl_mailbox_is_inside(ep->mailbox))
 		return -EDEADLK;
 	slime_endpoint_close(ep);
 	ret = sl_progress_until(ctx, has_ended, ep, SL_NEVER);

@@ -50,6 +50,9 @@ extern const struct sl_layer sl_mailbox_layer;
 
 struct sl_mailbox;
 
+/* Whether this thread runs one of its pool handlers: its destruction would wait for that. */
+bool sl_mailbox_is_inside(const struct sl_mailbox *mb);
+
 /* What the mailbox's msg does for the two most frequent kinds. */
 bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
 bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);

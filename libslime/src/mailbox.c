@@ -26,6 +26,11 @@ bool sl_mailbox_link_lost(struct sl_mailbox *mb, int status)
 	}
 }
 
+bool sl_mailbox_is_inside(const struct sl_mailbox *mb)
+{
+	return sl_workers_inside(&mb->n_running);
+}
+
 /* ---- the layer ---- */
 
 static int create(struct slime_endpoint *ep, void **state)

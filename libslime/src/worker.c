@@ -2,8 +2,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/cpu.h"
 #include "base/thread.h"
 #include "src/worker.h"
+
+/* What counts the job that this thread runs. */
+static SL_PER_THREAD const _Atomic uint32_t *running;
 
 /* The next job, counted as running; NULL when it is time to stop. */
 static struct sl_job *take(struct sl_workers *w)
@@ -37,7 +41,9 @@ static void *work(void *arg)
 	while ((job = take(w))) {
 		_Atomic uint32_t *n_running = job->n_running;
 
+		running = n_running;
 		job->run(job);
+		running = NULL;
 		atomic_fetch_sub(n_running, 1);
 	}
 	return NULL;
@@ -125,4 +131,9 @@ bool sl_workers_take_back(struct sl_workers *w, struct sl_job *job)
 	sl_list_remove(&job->link);
 	pthread_mutex_unlock(&w->lock);
 	return queued;
+}
+
+bool sl_workers_inside(const _Atomic uint32_t *n_running)
+{
+	return running == n_running;
 }

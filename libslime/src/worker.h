@@ -47,4 +47,7 @@ void sl_workers_put(struct sl_workers *w, struct sl_job *job);
 /* Take a queued job back: false when it runs, or ran, and its state says so. */
 bool sl_workers_take_back(struct sl_workers *w, struct sl_job *job);
 
+/* Whether this thread is inside of a job that n_running counts. */
+bool sl_workers_inside(const _Atomic uint32_t *n_running);
+
 #endif

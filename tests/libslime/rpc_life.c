@@ -405,6 +405,15 @@ static void destroy__waits_for_handlers_that_run(void **state)
 	assert_int_equal(p->b.gate.n_inside, 0);
 }
 
+static void destroy__by_a_handler_of_the_endpoint_is_edeadlk(void **state)
+{
+	struct pair *p = *state;
+
+	assert_int_equal(finish(start(&p->a, "destroy", 0, -1)), 0);
+	assert_int_equal(atomic_load(&p->b.outcome), -EDEADLK);
+	expect_echo_works(&p->a);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -424,6 +433,7 @@ int main(void)
 		IN_PAIR(close__by_the_peer_tells_sent_calls_from_those_that_were_not),
 		IN_PAIR(reply__after_the_link_died_is_econnreset),
 		IN_PAIR(destroy__waits_for_handlers_that_run),
+		IN_PAIR(destroy__by_a_handler_of_the_endpoint_is_edeadlk),
 	};
 
 	return PAIR_RUN("rpc life", tests);

@@ -84,6 +84,14 @@ static void outlast(void *arg, struct slime_rpc_request *req)
 	atomic_store(&s->outcome, slime_rpc_reply(shelf_take(&s->shelf), NULL, 0));
 }
 
+static void destroy_endpoint(void *arg, struct slime_rpc_request *req)
+{
+	struct side *s = arg;
+
+	atomic_store(&s->outcome, slime_endpoint_destroy(s->ep));
+	slime_rpc_reply(req, NULL, 0);
+}
+
 /* Calls its caller before it answers. */
 static void call_back(void *arg, struct slime_rpc_request *req)
 {
@@ -119,6 +127,7 @@ static const struct {
 	{ "defer", defer, SLIME_RPC_INLINE, 0 },
 	{ "defer_pool", defer, 0, 0 },
 	{ "outlast", outlast, 0, 0 },
+	{ "destroy", destroy_endpoint, 0, 0 },
 };
 
 static void add_methods(struct side *s)

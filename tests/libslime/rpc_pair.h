@@ -63,6 +63,7 @@ struct pair {
  *	defer		to the shelf (inline); who takes it answers
  *	defer_pool	the same, by a worker
  *	outlast		nothing; then waits for the gate and answers who is on the shelf: outcome
+ *	destroy		tries to destroy its endpoint: outcome; replies nothing
  */
 struct pair *pair_open(enum slime_transport transport, const struct slime_context_attr *attr);
 void pair_close(struct pair *p);

@@ -96,8 +96,9 @@ SLIME_API SLIME_CHECKED int slime_endpoint_connect(struct slime_endpoint *ep, co
 SLIME_API void slime_endpoint_close(struct slime_endpoint *ep);
 
 /*
- * Close if need be, wait for the end of it, free. Every op and call of it has completed when this
- * returns. -EDEADLK inside a callback or inline handler. destroy(NULL) is 0.
+ * Close if need be, wait for the end of it and for pool handlers that run, free. Every op and call
+ * of it has completed when this returns. -EDEADLK inside a callback, an inline handler, or a pool
+ * handler of this endpoint. destroy(NULL) is 0.
  */
 SLIME_API int slime_endpoint_destroy(struct slime_endpoint *ep);
 
