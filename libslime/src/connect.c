@@ -396,7 +396,8 @@ static int connect_to(struct slime_endpoint *ep, const struct sl_endpoint_desc *
 {
 	int ret;
 
-	if (peer->context == ep->self.context && peer->endpoint == ep->self.endpoint)
+	if (op->ctx != ep->ctx ||
+	    (peer->context == ep->self.context && peer->endpoint == ep->self.endpoint))
 		return -EINVAL;
 	ret = sl_op_begin(op);
 	if (ret)

@@ -168,8 +168,8 @@ static inline void sl_endpoint_leave(struct slime_endpoint *ep)
 }
 
 /*
- * Account for an op: begin takes one of max_pending_ops and begins the op (-EAGAIN, -EBUSY), and
- * finishing it gives the place back and counts it under its kind.
+ * Account for an op: begin takes one of max_pending_ops and begins the op (-EAGAIN, -EBUSY, -EINVAL
+ * it is of another context), and finishing it gives the place back and counts it under its kind.
  */
 int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op, enum slime_op_kind kind);
 void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op);

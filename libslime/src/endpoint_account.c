@@ -42,6 +42,9 @@ int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op, enum sl
 {
 	int ret;
 
+	/* Who waits for it would look after the other one alone. */
+	if (op->ctx != ep->ctx)
+		return -EINVAL;
 	if (room_for(ep, atomic_fetch_add_explicit(&ep->n_pending, 1, memory_order_relaxed),
 		     atomic_load_explicit(&ep->counters[SLIME_KIND_CALL].submitted,
 					  memory_order_relaxed)) <= 0) {

@@ -35,9 +35,10 @@ bool sl_mailbox_is_inside(const struct sl_mailbox *mb)
 
 static int create(struct slime_endpoint *ep, void **state)
 {
+	const struct slime_rpc_service *service = ep->attr.service;
 	struct sl_mailbox *mb;
 	struct sl_rpc *rpc;
-	int ret = sl_rpc_get(ep->ctx, &rpc);
+	int ret = service && service->ctx != ep->ctx ? -EINVAL : sl_rpc_get(ep->ctx, &rpc);
 
 	if (ret)
 		return ret;

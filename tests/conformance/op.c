@@ -84,6 +84,25 @@ static void submit__of_a_pending_op_is_busy(void **state)
 	assert_int_equal(op_end(p->a.op), -ECANCELED);
 }
 
+/* Who waits for it would look after the wrong context. */
+static void submit__of_an_op_of_another_context_is_refused(void **state)
+{
+	struct pair *p = *state;
+	struct slime_xfer x = a_and_b(p, 0, 0, 64);
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	int len = slime_endpoint_export(p->b.ep, desc, sizeof(desc));
+
+	assert_true(len > 0);
+	assert_int_equal(slime_endpoint_connect(p->a.ep, desc, (size_t)len, 0, p->b.op), -EINVAL);
+	assert_int_equal(slime_read(p->a.ep, &x, 1, 0, p->b.op), -EINVAL);
+	assert_int_equal(slime_write(p->a.ep, &x, 1, 0, p->b.op), -EINVAL);
+	assert_int_equal(slime_write_imm(p->a.ep, &x, 1, 0, 1, p->b.op), -EINVAL);
+	assert_int_equal(slime_imm_recv(p->a.ep, p->b.op), -EINVAL);
+	assert_int_equal(slime_send(p->a.ep, p->a.mr, 0, 1, 0, p->b.op), -EINVAL);
+	assert_int_equal(slime_recv(p->a.ep, p->a.mr, 0, 1, 0, 0, p->b.op), -EINVAL);
+	assert_true(slime_op_test(p->b.op));
+}
+
 static void op_create__with_nonsense_is_refused(void **state)
 {
 	struct pair *p = *state;
@@ -481,6 +500,7 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(op_wait__past_its_time_leaves_the_op_pending),
 	cmocka_unit_test(op__that_nobody_waits_for_completes),
 	IN_PAIR(submit__of_a_pending_op_is_busy),
+	IN_PAIR(submit__of_an_op_of_another_context_is_refused),
 	IN_PAIR(op_create__with_nonsense_is_refused),
 	cmocka_unit_test(submit__beyond_max_pending_ops_is_refused_until_one_completed),
 	IN_PAIR(callback__runs_once_with_the_result),

@@ -476,6 +476,16 @@ static void method_add__names_and_flags_are_checked(void **state)
 	assert_int_equal(slime_rpc_service_destroy(p->a.service), -EBUSY);
 }
 
+static void endpoint_create__with_a_service_of_another_context_is_refused(void **state)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+	struct pair *p = *state;
+	struct slime_endpoint *ep;
+
+	attr.service = p->a.service;
+	assert_int_equal(slime_endpoint_create(p->b.ctx, &attr, &ep), -EINVAL);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -498,6 +508,7 @@ int main(void)
 		IN_PAIR(handler__on_a_worker_calls_its_caller),
 		IN_PAIR(wait__inside_a_callback_is_edeadlk),
 		IN_PAIR(method_add__names_and_flags_are_checked),
+		IN_PAIR(endpoint_create__with_a_service_of_another_context_is_refused),
 	};
 
 	return PAIR_RUN("rpc", tests);

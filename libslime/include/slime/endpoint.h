@@ -43,8 +43,8 @@ struct slime_endpoint_attr {
 	uint32_t max_pending_ops;		 /* submitted and not complete */
 	slime_endpoint_fn *on_state;		 /* NULL: none */
 	void *arg;
-	struct slime_rpc_service
-		*service; /* methods offered to the peer; NULL: none; outlives the endpoint */
+	struct slime_rpc_service *service; /* methods offered to the peer, of the same context;
+					      NULL: none; outlives the endpoint */
 	bool isolated; /* rdma: protection domains of its own, so that its peer reaches nothing that
 			* was not shown to it over this link, and may reach restricted regions
 			* (slime/mr.h). Every region that is used over it is registered once more,
@@ -57,7 +57,9 @@ struct slime_endpoint_attr {
 	}
 
 /*
- *   -EINVAL  a value is out of range          -ENOTSUP  a transport that this build lacks
+ * Create an endpoint, which is idle; attr NULL means the defaults.
+ *   -EINVAL  a value is out of range, or the service is of another context
+ *   -ENOTSUP  a transport that this build lacks
  *   -ENOSPC  max_endpoints is reached         -ENOMEM
  */
 SLIME_API SLIME_CHECKED int slime_endpoint_create(struct slime_context *ctx,
@@ -81,7 +83,8 @@ SLIME_API SLIME_CHECKED int slime_endpoint_export(struct slime_endpoint *ep, voi
  *   -EPROTO        the peer speaks another protocol version or broke it
  *   -EACCES        the peer could not prove that it holds our descriptor
  * The call itself:
- *   -EINVAL    malformed descriptor, or our own     -EBUSY  op is pending
+ *   -EINVAL    malformed descriptor, or our own; op is of another context
+ *   -EBUSY     op is pending
  *   -EALREADY  connect was called before            -ENOTCONN  closed before
  */
 SLIME_API SLIME_CHECKED int slime_endpoint_connect(struct slime_endpoint *ep, const void *desc,

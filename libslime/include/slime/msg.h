@@ -31,7 +31,7 @@ struct slime_op;
  * Send len bytes at offset of mr. mr NULL with len 0 sends an empty message. Returns 0 when it was
  * accepted; otherwise nothing was sent and op is untouched:
  *   -EAGAIN    max_pending_ops reached, or too many sends that the peer has not received
- *   -EINVAL    mr is of another context, or half destroyed
+ *   -EINVAL    mr or op is of another context, or mr half destroyed
  *   -ERANGE    the message leaves its region
  *   -EACCES    longer than SLIME_SEND_EAGER, and the region does not grant remote reads
  *   -EBUSY     op is pending                 -ENOTCONN not connected, or the connection failed

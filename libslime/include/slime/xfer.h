@@ -43,7 +43,8 @@ enum slime_xfer_flags {
  * submitted and op is untouched:
  *   -EAGAIN    max_pending_ops reached, or for write_imm too many immediates that the peer has
  *              not taken: try again after a completion
- *   -EINVAL    a piece is malformed, flags are unknown, a region is of another context or peer
+ *   -EINVAL    a piece is malformed, flags are unknown, a region is of another context or peer, or
+ *              op of another context
  *   -ERANGE    a piece leaves its region
  *   -EACCES    the region does not grant that access
  *   -ESTALE    the remote region was withdrawn
@@ -69,7 +70,8 @@ SLIME_API SLIME_CHECKED int slime_write_imm(struct slime_endpoint *ep,
  * Complete op with the next immediate of the link that nobody took: slime_op_imm(), and
  * slime_op_bytes() the bytes of the write it came with. Immediates are taken in the order in which
  * they arrive.
- *   -EBUSY  op is pending     -ENOTCONN  not connected     -EAGAIN  max_pending_ops reached
+ *   -EBUSY  op is pending     -EAGAIN  max_pending_ops reached     -EINVAL  as for slime_read()
+ *   -ENOTCONN  not connected, and none is left of those that arrived before
  */
 SLIME_API SLIME_CHECKED int slime_imm_recv(struct slime_endpoint *ep, struct slime_op *op);
 
