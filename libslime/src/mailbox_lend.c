@@ -196,10 +196,20 @@ void sl_lend_forget(struct sl_mailbox *mb, struct slime_call *call)
 	forget_region(mb, &call->reply_region);
 }
 
+/* No memory is there: its length is wrong. */
+static bool wraps(const void *ptr, uint64_t len)
+{
+	return ptr && len > UINTPTR_MAX - (uintptr_t)ptr;
+}
+
 int sl_lend(struct sl_mailbox *mb, struct slime_call *call)
 {
-	int ret = has_room(mb, call) ? 0 : -EAGAIN;
+	const struct slime_call_args *a = &call->args;
+	int ret;
 
+	if (wraps(a->request, a->request_len) || wraps(a->reply, a->reply_cap))
+		return -EINVAL;
+	ret = has_room(mb, call) ? 0 : -EAGAIN;
 	if (!ret && call->flags & SL_REQUEST_LENT)
 		ret = lend_request(mb, call);
 	if (!ret && call->flags & SL_REPLY_LENT)
@@ -209,8 +219,7 @@ int sl_lend(struct sl_mailbox *mb, struct slime_call *call)
 		return ret;
 	}
 	if (call->request_chunk)
-		sl_copy_whole(call->request_chunk->addr, sl_lend_request_bytes(&call->args),
-			      call->args.request_len);
+		sl_copy_whole(call->request_chunk->addr, sl_lend_request_bytes(a), a->request_len);
 	return 0;
 }
 

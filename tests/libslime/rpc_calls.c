@@ -130,7 +130,15 @@ static void call_start__malformed_args_are_refused(void **state)
 	args.request_offset = UINT64_MAX;
 	assert_int_equal(slime_call_start(p->a.ep, &args, call), -ERANGE);
 	assert_int_equal(slime_call_start(p->b.ep, &good, call), -EINVAL);
+	args = good;
+	args.request_len = SIZE_MAX;
+	assert_int_equal(slime_call_start(p->a.ep, &args, call), -EINVAL);
+	args = good;
+	args.reply = bytes;
+	args.reply_cap = SIZE_MAX;
+	assert_int_equal(slime_call_start(p->a.ep, &args, call), -EINVAL);
 	assert_true(slime_call_test(call));
+	assert_int_equal(call_now(p->a.ep, call, "echo", bytes, 10, bytes, 10), 0);
 	assert_int_equal(slime_call_destroy(call), 0);
 	assert_int_equal(slime_mr_destroy(local), 0);
 }
