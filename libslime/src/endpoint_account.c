@@ -145,4 +145,5 @@ void slime_endpoint_stats(const struct slime_endpoint *ep, struct slime_endpoint
 	serve->completed += atomic_load_explicit(&ep->served.completed, memory_order_relaxed);
 	serve->failed += atomic_load_explicit(&ep->served.failed, memory_order_relaxed);
 	serve->bytes += atomic_load_explicit(&ep->served.bytes, memory_order_relaxed);
+	serve->submitted = serve->completed + serve->failed;
 }

@@ -484,6 +484,26 @@ static void method_add__names_and_flags_are_checked(void **state)
 	assert_int_equal(slime_rpc_service_destroy(p->a.service), -EBUSY);
 }
 
+static void stats__count_requests_that_were_answered(void **state)
+{
+	struct pair *p = *state;
+	struct slime_call *call = make_call(p->a.ctx);
+	struct slime_endpoint_stats stats;
+	const struct slime_kind_stats *served = &stats.kinds[SLIME_KIND_SERVE];
+
+	assert_int_equal(call_now(p->a.ep, call, "echo", "x", 1, NULL, 1), 0);
+	assert_int_equal(call_now(p->a.ep, call, "fail", NULL, 0, NULL, 0), -EREMOTEIO);
+	assert_int_equal(call_now(p->a.ep, call, "nobody", NULL, 0, NULL, 0), -ENOSYS);
+	/* They are counted behind the answer. */
+	do
+		slime_endpoint_stats(p->b.ep, &stats);
+	while (served->completed + served->failed < 3);
+	assert_int_equal(served->completed, 2);
+	assert_int_equal(served->failed, 1);
+	assert_int_equal(served->submitted, 3);
+	assert_int_equal(slime_call_destroy(call), 0);
+}
+
 static void endpoint_create__with_a_service_of_another_context_is_refused(void **state)
 {
 	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
@@ -516,6 +536,7 @@ int main(void)
 		IN_PAIR(handler__on_a_worker_calls_its_caller),
 		IN_PAIR(wait__inside_a_callback_is_edeadlk),
 		IN_PAIR(method_add__names_and_flags_are_checked),
+		IN_PAIR(stats__count_requests_that_were_answered),
 		IN_PAIR(endpoint_create__with_a_service_of_another_context_is_refused),
 	};
 

@@ -26,7 +26,7 @@ enum slime_op_kind {
 SLIME_API const char *slime_op_kind_name(enum slime_op_kind kind);
 
 struct slime_kind_stats {
-	uint64_t submitted;
+	uint64_t submitted; /* of SLIME_KIND_SERVE: answered, well or not */
 	uint64_t completed; /* with success */
 	uint64_t failed;
 	uint64_t bytes; /* of the completed ones */
