@@ -154,6 +154,8 @@ static void destroy__while_connecting_ends_the_connect(void **state)
 	p->a.ep = NULL;
 	assert_true(slime_op_test(p->a.op));
 	assert_int_equal(slime_op_status(p->a.op), -ECANCELED);
+	assert_true(p->a.seen[SLIME_ENDPOINT_CLOSED]);
+	assert_int_equal(p->a.cause, 0);
 }
 
 static void close__is_seen_by_both_ends(void **state)
