@@ -385,6 +385,10 @@ int slime_context_arm(struct slime_context *ctx)
 
 int slime_context_fd(struct slime_context *ctx)
 {
+	int ret = sl_context_check(ctx);
+
+	if (ret)
+		return ret;
 	return ctx->attr.manual ? ctx->poller.fd : ctx->completions.fd;
 }
 

@@ -482,6 +482,9 @@ void slime_endpoint_info(const struct slime_endpoint *const_ep, struct slime_end
 	memset(out, 0, sizeof(*out));
 	pthread_mutex_lock(&ep->lock);
 	out->state = atomic_load(&ep->state);
+	/* In a child after fork the lock may be another thread's, which is not there. */
+	if (sl_context_check(ep->ctx))
+		return;
 	out->cause = ep->cause;
 	memcpy(out->cause_text, ep->cause_text, sizeof(out->cause_text));
 	out->transport = ep->transport;
@@ -491,7 +494,7 @@ void slime_endpoint_info(const struct slime_endpoint *const_ep, struct slime_end
 					   : ep->peer.endpoint << 32 | (uint32_t)ep->self.endpoint;
 	pthread_mutex_unlock(&ep->lock);
 	out->pending_ops = sl_endpoint_n_pending(ep);
-	if (sl_context_check(ep->ctx) == 0 && sl_endpoint_enter(ep, &conn) == 0) {
+	if (sl_endpoint_enter(ep, &conn) == 0) {
 		conn->ops->address(conn, out->address, sizeof(out->address));
 		sl_endpoint_leave(ep);
 	}

@@ -367,6 +367,7 @@ static int use_in_child(struct world *w)
 	CHILD_SAYS(slime_op_wait(w->e.op, 0));
 	CHILD_SAYS(slime_context_poll(w->e.ctx));
 	CHILD_SAYS(slime_context_arm(w->e.ctx));
+	CHILD_SAYS(slime_context_fd(w->e.ctx));
 	CHILD_SAYS(slime_endpoint_create(w->e.ctx, NULL, &ep));
 	CHILD_SAYS(slime_endpoint_export(w->e.ep, buf, sizeof(buf)));
 	CHILD_SAYS(slime_endpoint_connect(w->e.ep, buf, sizeof(buf), 0, w->e.op));

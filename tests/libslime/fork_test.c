@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libslime/rpc_pair.h"
+#include "src/endpoint.h"
 
 #ifdef __has_feature /* clang */
 #define HAS_LSAN __has_feature(address_sanitizer)
@@ -118,6 +119,27 @@ static void destroy__in_a_fork_child_leaves_nothing_behind(void **state)
 	call_each(p);
 }
 
+/* Another thread of the parent had a lock. */
+static void info__in_a_fork_child_waits_for_nobody(void **state)
+{
+	struct pair *p = *state;
+	struct slime_endpoint_info info;
+	int status;
+	pid_t pid;
+
+	pthread_mutex_lock(&p->a.ep->lock);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(PAIR_TIMEOUT_MS / 1000);
+		slime_endpoint_info(p->a.ep, &info);
+		_exit(0);
+	}
+	pthread_mutex_unlock(&p->a.ep->lock);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+}
+
 static void renew_endpoint(struct side *s)
 {
 	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
@@ -158,6 +180,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(destroy__in_a_fork_child_leaves_nothing_behind,
+						open_manual_pair, pair_teardown),
+		cmocka_unit_test_setup_teardown(info__in_a_fork_child_waits_for_nobody,
 						open_manual_pair, pair_teardown),
 		cmocka_unit_test_setup_teardown(
 			destroy__in_a_fork_child_forgets_a_link_that_comes_up, open_manual_pair,
