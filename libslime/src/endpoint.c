@@ -229,8 +229,10 @@ static void run_layers(struct slime_endpoint *ep)
 	uint64_t next = SL_NEVER;
 	uint64_t now;
 
-	/* What is asked for from here on is asked for again below. */
+	/* What is asked for from here on is asked for again below; what was before is seen: whoever
+	 * asks publishes it first, and then looks at the time. */
 	atomic_store(&ep->wake_ns, SL_NEVER);
+	atomic_thread_fence(memory_order_seq_cst);
 	for (size_t i = 0; i < N_LAYERS; i++) {
 		uint64_t when;
 
@@ -480,11 +482,11 @@ void slime_endpoint_info(const struct slime_endpoint *const_ep, struct slime_end
 	struct sl_conn *conn;
 
 	memset(out, 0, sizeof(*out));
-	pthread_mutex_lock(&ep->lock);
-	out->state = atomic_load(&ep->state);
 	/* In a child after fork the lock may be another thread's, which is not there. */
 	if (sl_context_check(ep->ctx))
 		return;
+	pthread_mutex_lock(&ep->lock);
+	out->state = atomic_load(&ep->state);
 	out->cause = ep->cause;
 	memcpy(out->cause_text, ep->cause_text, sizeof(out->cause_text));
 	out->transport = ep->transport;

@@ -409,8 +409,9 @@ bool sl_requests_cancel(struct sl_mailbox *mb, const struct sl_msg *m)
 	/* Our reply and the cancel may have met on the way. */
 	if (!req || state_of(req) == SL_REQUEST_FREE || req->id != m->w[SL_CANCEL_ID])
 		return true;
+	/* Say so first, then look: who gives it back to its handler does it the other way round. */
 	atomic_store(&req->cancelled, true);
-	switch (state_of(req)) {
+	switch (atomic_load(&req->state)) {
 	case SL_REQUEST_UNREAD:
 		take_unread(mb, req);
 		sl_request_refuse(req, SL_REPLY_CANCELLED);
