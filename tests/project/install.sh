@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The build installs into a prefix that then stands alone: a C and a C++ program, and the one of the README, build
-# against it by CMake and by pkg-config, and run; the installed programs run; the library exports what slime.map names.
+# The build installs into a prefix that then stands alone: a C and a C++ program, the one of the README and the lessons
+# build against it by CMake or by pkg-config, and run; the installed programs run; the library exports what slime.map
+# names.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/files.sh"
 
@@ -63,6 +64,18 @@ readme() {
 	[ "$(LD_LIBRARY_PATH=${library%/*} "$work/readme")" = "bytes of the other end" ]
 }
 
+# The lessons need nothing but what was installed.
+lessons() {
+	local -a flags
+	local lesson
+
+	read -ra flags <<<"$(pkg-config --cflags --libs slime)"
+	for lesson in libslime/examples/0*.c; do
+		cc -Wall -Wextra -Werror -o "$work/lesson" "$lesson" libslime/examples/lesson.c "${flags[@]}"
+		LD_LIBRARY_PATH=${library%/*} run "$work/lesson" >/dev/null
+	done
+}
+
 # Each header stands alone, in the oldest dialects that can read it.
 headers() {
 	local header
@@ -92,6 +105,7 @@ by_cmake
 by_pkg_config
 by_agent_library
 readme
+lessons
 headers
 symbols
 programs

@@ -122,9 +122,10 @@ SLIME_API SLIME_CHECKED int slime_context_create(const struct slime_context_attr
 						 struct slime_context **out);
 
 /*
- * Destroy a context. Its endpoints, regions and ops must have been destroyed.
+ * Destroy a context. All that was made of it must have been destroyed, and requests answered.
  * -EBUSY when one has not, and nothing changed; also when a device has not let go of the memory of
- * long calls within tcp_user_timeout_ms, which is waited for: try again. destroy(NULL) is 0.
+ * long calls within tcp_user_timeout_ms, which is waited for: try again. -EDEADLK inside a callback
+ * or inline handler. destroy(NULL) is 0.
  */
 SLIME_API int slime_context_destroy(struct slime_context *ctx);
 

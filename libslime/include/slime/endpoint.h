@@ -29,8 +29,8 @@ enum slime_endpoint_state {
 
 SLIME_API const char *slime_endpoint_state_name(enum slime_endpoint_state state);
 
-/* Runs on the progress thread at each change of state; the endpoint may be closed here, not
- * destroyed. */
+/* Runs on the progress thread at each change of state but the one that slime_endpoint_connect()
+ * makes; the endpoint may be closed here, not destroyed. */
 typedef void slime_endpoint_fn(void *arg, struct slime_endpoint *ep,
 			       enum slime_endpoint_state state, int cause);
 
@@ -82,6 +82,7 @@ SLIME_API SLIME_CHECKED int slime_endpoint_export(struct slime_endpoint *ep, voi
  *                  one's reason
  *   -EPROTO        the peer speaks another protocol version or broke it
  *   -EACCES        the peer could not prove that it holds our descriptor
+ *   -ECANCELED     the endpoint was closed
  * The call itself:
  *   -EINVAL    malformed descriptor, or our own; op is of another context
  *   -EBUSY     op is pending

@@ -53,7 +53,7 @@ struct slime_mem_attr {
  * sealed memfd, populated here, so that no later fault charges or kills another process.
  *   -EINVAL  len is 0, or attr is malformed       -ENODEV  no such NUMA node
  *   -ENOMEM  not so much memory, or no such huge pages
- *   -ECANCELED  attr's cancelled said so
+ *   -EMFILE, -ENFILE  no descriptor is left      -ECANCELED  attr's cancelled said so
  */
 SLIME_API SLIME_CHECKED int slime_mem_alloc(struct slime_context *ctx, size_t len,
 					    const struct slime_mem_attr *attr,
@@ -71,7 +71,9 @@ SLIME_API int slime_mem_destroy(struct slime_mem *mem);
  * on this host; for other memory see foreign_memory in slime/context.h. access 0 makes a region for
  * local use only.
  *   -EINVAL  len is 0, or the range wraps         -ENOSPC  max_regions reached
- *   -EFAULT  the range is not mapped
+ *   -EFAULT  the range is not mapped              -ENOMEM
+ *   -EACCES  peers could write to memory of slime_mem_alloc() whose first region that they reach
+ *            is for reading only: it is sealed for good
  */
 SLIME_API SLIME_CHECKED int slime_mr_create(struct slime_context *ctx, void *addr, size_t len,
 					    uint32_t access, struct slime_mr **out);

@@ -33,6 +33,7 @@ struct slime_op;
  *   -EAGAIN    max_pending_ops reached, or too many sends that the peer has not received
  *   -EINVAL    mr or op is of another context, or mr half destroyed
  *   -ERANGE    the message leaves its region
+ *   -EOPNOTSUPP  the region is memory of a device
  *   -EACCES    longer than SLIME_SEND_EAGER, and the region does not grant remote reads
  *   -EBUSY     op is pending                 -ENOTCONN not connected, or the connection failed
  * Besides what slime/op.h says, the op may end with -EOPNOTSUPP: the peer's transport cannot read

@@ -52,12 +52,13 @@ SLIME_API SLIME_CHECKED int slime_op_wait(struct slime_op *op, int64_t timeout_m
 SLIME_API bool slime_op_test(const struct slime_op *op);
 
 /* The result of the last completed submission; valid until the next. 0 or a negative errno:
- *   -ECONNRESET   the connection died; which bytes arrived is unknown
+ *   -ECONNRESET   the connection died, or the peer closed it; which bytes arrived is unknown
  *   -ESTALE       the remote region was withdrawn
  *   -EMSGSIZE     a send was longer than its receive (at both ends)
  *   -ECANCELED    cancelled, or its endpoint was closed
  *   -EREMOTEIO    the peer refused the access
  *   -ENOMEM, -EMFILE  the remote region could not be mapped: not so much memory, or no descriptor
+ *   -EOPNOTSUPP   the transport cannot reach that memory
  */
 SLIME_API int slime_op_status(const struct slime_op *op);
 

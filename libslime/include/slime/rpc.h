@@ -58,6 +58,7 @@ struct slime_rpc_method_attr {
 
 #define SLIME_RPC_NAME_MAX 128
 
+/* Create a service without methods, for endpoints of this context. -ENOMEM. */
 SLIME_API SLIME_CHECKED int slime_rpc_service_create(struct slime_context *ctx,
 						     struct slime_rpc_service **out);
 
@@ -97,6 +98,7 @@ SLIME_API size_t slime_rpc_request_reply_cap(const struct slime_rpc_request *req
  *   -ENOBUFS     no memory for a long reply: the caller gets this error
  *   -ECONNRESET  the link died: nobody reads it
  *   -ECANCELED   the caller gave up
+ *   others: a long reply cannot be written to the caller's memory: the caller gets -EIO
  */
 SLIME_API int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len);
 
@@ -169,9 +171,10 @@ struct slime_call_args {
  * Returns 0 when the call will end by itself. Otherwise nothing was sent:
  *   -EAGAIN    max_pending_ops of the endpoint reached
  *   -EBUSY     the call is pending
- *   -EINVAL    malformed args
+ *   -EINVAL    malformed args, or a region that is being destroyed
  *   -ERANGE    outside of request_mr or reply_mr
  *   -EACCES    request_mr does not grant remote reads, or reply_mr remote writes
+ *   -EOPNOTSUPP  a region is memory of a device
  *   -ENOTCONN  not connected
  *   -ENOMEM    no memory for a long message
  *   -ENOSPC    max_regions of the context reached: a long message outside of regions takes one
@@ -211,7 +214,7 @@ SLIME_API SLIME_CHECKED int slime_call_start_many(struct slime_endpoint *ep,
 SLIME_API SLIME_CHECKED int slime_call_wait(struct slime_call *call, int64_t timeout_ms);
 
 /* The call will end with -ECANCELED unless its reply is already here. -ENOENT when it is not
- * pending. */
+ * pending. Its start should have returned: while it runs this may go unnoticed. */
 SLIME_API int slime_call_cancel(struct slime_call *call);
 
 /* Whether the call ended, or never was started. Makes no progress. */

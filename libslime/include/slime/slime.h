@@ -12,9 +12,10 @@
  *	topo      what the host has: NUMA nodes, RDMA devices     slime/topo.h
  *	rnr       counters of trouble that RDMA ports keep        slime/rnr.h
  *
- * Functions return 0 or a negative errno unless they say otherwise. Every function may be called
- *from any thread unless it says otherwise. After fork() the child has no use of what it inherited:
- *every call answers -EPERM, and destroy functions only free memory.
+ * Functions return 0 or a negative errno unless they say otherwise. Every function may be called by
+ * any thread unless it says otherwise; one that is inside of a call must not be cancelled
+ * (pthread_cancel()). After fork() the child has no use of what it inherited: every call answers
+ * -EPERM, and destroy functions only free memory.
  */
 #ifndef SLIME_SLIME_H
 #define SLIME_SLIME_H
