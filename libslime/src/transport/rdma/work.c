@@ -204,17 +204,16 @@ static void look_ahead_all(struct rdma_conn *c)
 	}
 }
 
-/* One request stays in one chunk of the peer's region. */
-static uint32_t request_max(const struct chain *ch, const struct place *p)
+/* One request stays in one chunk of the peer's region; and share is left. */
+static inline uint32_t request_max(const struct rdma_qp *q, const struct place *p, uint64_t share)
 {
-	uint32_t max_msg = atomic_load_explicit(&ch->q->nic->max_msg, memory_order_relaxed);
+	uint32_t max_msg = atomic_load_explicit(&q->nic->max_msg, memory_order_relaxed);
 	uint32_t max = max_msg < RDMA_PIECE_MAX ? max_msg : RDMA_PIECE_MAX;
-	uint64_t left = ch->share - ch->bytes;
 	uint64_t in_chunk = rdma_chunk_left(p->key->shift, p->remote);
 
-	if (in_chunk < left)
-		left = in_chunk;
-	return left < max ? (uint32_t)left : max;
+	if (in_chunk < share)
+		share = in_chunk;
+	return share < max ? (uint32_t)share : max;
 }
 
 /* At most max bytes of the block go into an entry of the list, and the work goes on by as many. */
@@ -287,6 +286,31 @@ static __attribute__((noinline)) uint32_t extend(const struct rdma_nic *nic, str
 	return len;
 }
 
+/* What a request says beside its number, its list and how it is sent. */
+static inline void aim(const struct rdma_qp *q, const struct slime_op *op, const struct place *p,
+		       struct ibv_send_wr *wr)
+{
+	/* Not as a whole, since no device looks at the rest. */
+	wr->next = NULL;
+	wr->num_sge = 1;
+	wr->opcode = is_write(op) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+	wr->send_flags = 0;
+	wr->wr.rdma.remote_addr = p->remote;
+	wr->wr.rdma.rkey = p->rkeys[q->path->peer_rail];
+}
+
+/* Its list is there, of so many bytes. */
+static inline void complete_request(struct rdma_qp *q, const struct slime_op *op,
+				    const struct place *p, uint32_t number, uint32_t len,
+				    struct ibv_send_wr *wr)
+{
+	if (is_write(op) && len <= q->max_inline && !p->mr->is_device)
+		wr->send_flags = IBV_SEND_INLINE;
+	rdma_qp_entry(q, number)->len = len;
+	p->key->n_inflight++;
+	rdma_qp_number(q, wr, number, false);
+}
+
 /* The next request of w, which is op's, or a copy that stands elsewhere in it. */
 static inline void add_request(struct chain *ch, struct slime_op *op, struct sl_work *w,
 			       const struct place *p)
@@ -295,7 +319,7 @@ static inline void add_request(struct chain *ch, struct slime_op *op, struct sl_
 	struct rdma_qp *q = ch->q;
 	struct ibv_send_wr *wr = &c->wrs[ch->n];
 	uint32_t number = q->head + ch->n;
-	uint32_t max = request_max(ch, p);
+	uint32_t max = request_max(q, p, ch->share - ch->bytes);
 	struct rdma_sent *s = rdma_qp_entry(q, number);
 	const struct slime_xfer *x;
 	uint32_t len;
@@ -307,21 +331,11 @@ static inline void add_request(struct chain *ch, struct slime_op *op, struct sl_
 		.byte = w->byte,
 		.block = w->block,
 	};
-	/* Not as a whole, since no device looks at the rest. */
-	wr->next = NULL;
-	wr->num_sge = 1;
-	wr->opcode = is_write(op) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
-	wr->send_flags = 0;
-	wr->wr.rdma.remote_addr = p->remote;
-	wr->wr.rdma.rkey = p->rkeys[q->path->peer_rail];
+	aim(q, op, p, wr);
 	len = take_stretch(w, p, q->nic, max, wr->sg_list);
 	if (len < max && (x = next_adjacent(w, p, len)))
 		len = extend(q->nic, w, p, x, wr, len, max);
-	if (is_write(op) && len <= q->max_inline && !p->mr->is_device)
-		wr->send_flags = IBV_SEND_INLINE;
-	s->len = len;
-	p->key->n_inflight++;
-	rdma_qp_number(q, wr, number, false);
+	complete_request(q, op, p, number, len, wr);
 	if (ch->n)
 		wr[-1].next = wr;
 	ch->n++;
@@ -444,13 +458,26 @@ static void let_go(struct rdma_conn *c)
 	sl_list_splice(&c->works, &c->held);
 }
 
+/* So many requests leave, in one post. */
+static int post(struct rdma_conn *c, struct rdma_qp *q, uint32_t n, uint64_t bytes)
+{
+	int ret;
+
+	q->n_bytes += bytes;
+	if (c->n_paths > 1)
+		rdma_path_took(q->path, bytes);
+	ret = rdma_qp_post(q, c->wrs, n);
+	if (ret)
+		rdma_path_fail_locked(q->path, ret, "requests cannot be posted");
+	return ret;
+}
+
 /* What one queue pair takes of the works, in one post; why it took no more: 0 they are all posted,
  * or as add_op(). */
 static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint32_t room, uint64_t share)
 {
 	struct chain ch = { .c = c, .q = q, .room = room, .share = share };
 	int ret = 0;
-	int err;
 
 	while (!sl_list_empty(&c->works) && (!ret || is_of_op(ret))) {
 		struct slime_op *op = SL_CONTAINER_OF(c->works.next, struct slime_op, link);
@@ -463,16 +490,7 @@ static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint32_t room, uint64
 		else if (is_of_op(ret))
 			give_up(c, op, ret);
 	}
-	if (!ch.n)
-		return ret;
-	q->n_bytes += ch.bytes;
-	if (c->n_paths > 1)
-		rdma_path_took(q->path, ch.bytes);
-	err = rdma_qp_post(q, c->wrs, ch.n);
-	if (!err)
-		return ret;
-	rdma_path_fail_locked(q->path, err, "requests cannot be posted");
-	return -EBUSY;
+	return ch.n && post(c, q, ch.n, ch.bytes) ? -EBUSY : ret;
 }
 
 /* Whether so many more bytes arrive on a before they would on b. */
@@ -566,11 +584,7 @@ static bool repeat(struct rdma_conn *c, struct rdma_sent *s)
 		s->byte = w.byte;
 		s->block = w.block;
 		s->len -= (uint32_t)ch.bytes;
-		ch.q->n_bytes += ch.bytes;
-		if (c->n_paths > 1)
-			rdma_path_took(ch.q->path, ch.bytes);
-		if (rdma_qp_post(ch.q, c->wrs, ch.n))
-			rdma_path_fail_locked(ch.q->path, -EIO, "requests cannot be posted");
+		(void)post(c, ch.q, ch.n, ch.bytes);
 	}
 	return true;
 }
@@ -641,6 +655,63 @@ void rdma_work_pump(struct rdma_conn *c)
 		pump(c);
 }
 
+/* Whether op is one piece for the only queue pair, which has room, with nothing before it. */
+static inline bool is_alone(struct rdma_conn *c, const struct slime_op *op)
+{
+	struct rdma_qp *q = c->qps[0];
+
+	return op->work.n == 1 && op->work.xfers->count <= 1 && !is_imm(op) && c->n_qps == 1 &&
+	       q->path->usable && !c->n_moving && sl_list_empty(&c->works) &&
+	       sl_list_empty(&c->held) && rdma_qp_room(q);
+}
+
+/* Where such a piece is; false: that has to be asked for, or it is more than one request. */
+static inline bool place_alone(struct rdma_conn *c, const struct slime_op *op, struct place *p)
+{
+	const struct slime_xfer *x = op->work.xfers;
+
+	p->mr = rdma_mr_at_hand(c->offer->domain, x->local->region, RDMA_MR_OURS);
+	p->key = rdma_key_at_hand(c->keys, x->remote);
+	if (!p->mr || !p->key)
+		return false;
+	p->local = (uintptr_t)x->local->region->base + x->local_offset;
+	p->remote = p->key->addr + x->remote_offset;
+	p->left = x->len;
+	p->rkeys = rdma_key_at(p->key, p->remote);
+	return p->rkeys && !check_key(&op->work, p) &&
+	       p->left <= request_max(c->qps[0], p, UINT64_MAX) &&
+	       p->left <= rdma_chunk_left(p->mr->shift, p->local);
+}
+
+/* The short way of a short op: what pump() would come to, without looking for it. False: it goes
+ * the other way. */
+static inline bool post_alone(struct rdma_conn *c, struct slime_op *op)
+{
+	struct ibv_send_wr *wr = c->wrs;
+	struct rdma_qp *q = c->qps[0];
+	struct rdma_sent *s = rdma_qp_entry(q, q->head);
+	struct place p;
+
+	if (!is_alone(c, op) || !place_alone(c, op, &p))
+		return false;
+	*s = (struct rdma_sent){ .op = op, .key = p.key, .last = true };
+	aim(q, op, &p, wr);
+	*wr->sg_list = (struct ibv_sge){
+		.addr = p.local,
+		.length = (uint32_t)p.left,
+		.lkey = rdma_mr_part(p.mr, q->nic->index, p.local)->lkey,
+	};
+	complete_request(q, op, &p, q->head, (uint32_t)p.left, wr);
+	rdma_qp_signal(q, wr, q->head);
+	op->work.piece = 1;
+	PARTS(op) = 1;
+	FLAGS(op) = ALL_POSTED;
+	sl_list_append(&c->posted, &op->link);
+	c->n_writes += is_write(op);
+	(void)post(c, q, 1, p.left);
+	return true;
+}
+
 int rdma_submit(struct sl_conn *conn, struct slime_op *op)
 {
 	struct rdma_conn *c = rdma_conn_of(conn);
@@ -649,8 +720,10 @@ int rdma_submit(struct sl_conn *conn, struct slime_op *op)
 	pthread_mutex_lock(&c->lock);
 	if (may_work(c)) {
 		PARTS(op) = STATUS(op) = FLAGS(op) = 0;
-		sl_list_append(&c->works, &op->link);
-		pump(c);
+		if (!post_alone(c, op)) {
+			sl_list_append(&c->works, &op->link);
+			pump(c);
+		}
 		ret = 0;
 	}
 	pthread_mutex_unlock(&c->lock);
