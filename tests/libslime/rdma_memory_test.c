@@ -102,6 +102,31 @@ static void restricted__region_is_refused_over_a_link_that_shares_its_domain(voi
 	take_back(&s);
 }
 
+/* Its region is known; that of the write before it, over the same bytes, has to be asked for. */
+static void fence__holds_behind_a_write_whose_key_is_asked_for(void **state)
+{
+	struct slime_xfer first, second;
+	struct slime_op *op;
+	struct shown s;
+
+	(void)state;
+	open_pair(false);
+	assert_ok(write_to(&pair.b.remote, pair.a.ep));
+	assert_ok(slime_op_create(pair.a.ctx, NULL, &op));
+	s = show(ALL_ACCESS, false);
+	memset(pair.a.bytes, 1, 64);
+	memset(pair.a.bytes + 64, 2, 64);
+	first = (struct slime_xfer){ .local = pair.a.mr, .remote = &s.remote, .len = 64 };
+	second = rdma_a_and_b(&pair, 64, LEN / 2, 64);
+	assert_ok(slime_write(pair.a.ep, &first, 1, 0, op));
+	assert_ok(slime_write(pair.a.ep, &second, 1, SLIME_FENCE, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_ok(rdma_wait(&pair, op));
+	assert_memory_equal(pair.b.bytes + LEN / 2, pair.a.bytes + 64, 64);
+	assert_ok(slime_op_destroy(op));
+	take_back(&s);
+}
+
 /* ---- a peer that cheats ---- */
 
 static struct rdma_conn *conn_of(struct slime_endpoint *ep)
@@ -307,6 +332,20 @@ static void chunked__region_is_written_and_read_across_its_borders(void **state)
 	}
 }
 
+static void chunked__few_bytes_cross_a_border_at_one_end(void **state)
+{
+	(void)state;
+	open_chunked(CHUNK, LEN);
+	assert_ok(move(true, 0, 0, LEN));
+	for (uint64_t other = CHUNK; other < 3 * CHUNK; other += CHUNK) {
+		rdma_fill(pair.b.bytes, LEN, (unsigned)other);
+		assert_ok(move(false, CHUNK - 32, other, 64));
+		assert_memory_equal(pair.a.bytes + CHUNK - 32, pair.b.bytes + other, 64);
+		assert_ok(move(false, other, CHUNK - 32, 64));
+		assert_memory_equal(pair.a.bytes + other, pair.b.bytes + CHUNK - 32, 64);
+	}
+}
+
 /* Its first and last chunk are shorter. */
 static void chunked__region_may_begin_anywhere(void **state)
 {
@@ -498,12 +537,14 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(restricted__region_is_reached_over_an_isolated_link),
 		CASE(restricted__region_is_refused_over_a_link_that_shares_its_domain),
+		CASE(fence__holds_behind_a_write_whose_key_is_asked_for),
 		CASE(restricted__region_is_out_of_reach_for_a_guessed_key),
 		CASE(open__region_is_reached_with_a_guessed_key),
 		CASE(restricted__region_of_own_work_grants_nothing),
 		CASE(region__is_registered_with_the_rights_that_it_grants),
 		CASE(open__with_another_secret_ends_the_link),
 		CASE(chunked__region_is_written_and_read_across_its_borders),
+		CASE(chunked__few_bytes_cross_a_border_at_one_end),
 		CASE(chunked__region_may_begin_anywhere),
 		CASE(chunked__keys_are_asked_for_as_they_are_needed),
 		CASE(chunked__region_is_withdrawn_while_a_chunk_is_asked_for),
