@@ -50,7 +50,7 @@ const char *api_name(struct request *rq, const char *param)
 
 bool api_has_lease(const struct request *rq)
 {
-	return request_header(rq, LEASE_HEADER) != NULL;
+	return request_has_header(rq, LEASE_HEADER);
 }
 
 /* "agent/id/secret" */

@@ -107,6 +107,14 @@ const char *http_message_field(const struct http_message *m, const char *name)
 	return find_only(m, name, &n);
 }
 
+bool http_message_has(const struct http_message *m, const char *name)
+{
+	unsigned n;
+
+	find_only(m, name, &n);
+	return n > 0;
+}
+
 void http_parser_init(struct http_parser *p, const struct http_limits *limits)
 {
 	assert(limits->head_bytes <= UINT16_MAX);

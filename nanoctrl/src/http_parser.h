@@ -53,6 +53,9 @@ void http_message_fini(struct http_message *m);
  * one is meant. */
 const char *http_message_field(const struct http_message *m, const char *name);
 
+/* Whether there is one, or several. */
+bool http_message_has(const struct http_message *m, const char *name);
+
 /* Why a request is refused. The connection is closed after the reply: nobody knows where the next
  * request begins. */
 struct http_refusal {

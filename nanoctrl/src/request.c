@@ -261,6 +261,11 @@ const char *request_header(const struct request *rq, const char *name)
 	return http_message_field(&rq->msg, name);
 }
 
+bool request_has_header(const struct request *rq, const char *name)
+{
+	return http_message_has(&rq->msg, name);
+}
+
 const char *request_body(const struct request *rq, size_t *len)
 {
 	*len = rq->msg.body_len;

@@ -42,6 +42,9 @@ const char *request_query(const struct request *rq, const char *name);
  * there is none, or several. */
 const char *request_header(const struct request *rq, const char *name);
 
+/* Whether there is one, or several. */
+bool request_has_header(const struct request *rq, const char *name);
+
 /* The body, with a NUL after its last byte that *len does not count; never NULL. */
 const char *request_body(const struct request *rq, size_t *len);
 

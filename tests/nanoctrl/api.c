@@ -175,6 +175,25 @@ static void region__is_shown_to_all_and_its_descriptor_to_those_allowed(void **s
 	api_answer_fini(&a);
 }
 
+/* Nobody can tell who asks: not even the public part is for him. */
+static void region__for_two_leases_at_once_is_refused(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char lease[512], fields[600];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(
+		api_do(f, &a, "PUT", "/v1/agents/node-a/regions/kv?scope=demo", lease, REGION),
+		201);
+	snprintf(fields, sizeof(fields), "Connection: close\r\nSlime-Lease: %s\r\n", lease);
+	api_finish(api_begin_with(f, "GET", "/v1/agents/node-a/regions/kv?scope=demo", lease,
+				  fields, NULL),
+		   &a);
+	assert_error(&a, 401, "lease_required", "Slime-Lease");
+	api_answer_fini(&a);
+}
+
 /* By its route and in lists alike: there is none, and it is counted. */
 static void region__that_is_junk_in_redis_is_as_if_absent(void **state)
 {
@@ -377,6 +396,7 @@ int main(void)
 		TEST(register__of_a_held_name_is_told_who_has_it),
 		TEST(request__that_is_malformed_names_the_field),
 		TEST(region__is_shown_to_all_and_its_descriptor_to_those_allowed),
+		TEST(region__for_two_leases_at_once_is_refused),
 		TEST(region__that_is_junk_in_redis_is_as_if_absent),
 		TEST(offer__is_read_by_its_two_agents_only),
 		TEST(link__is_reported_with_cause_and_age),
