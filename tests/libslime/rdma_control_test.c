@@ -34,6 +34,7 @@ static size_t n_pinned; /* bytes */
 static _Atomic unsigned n_polled_calls;
 static unsigned n_locked_creates; /* of completion queues, while others cannot give room back */
 static _Thread_local bool polling;
+static pthread_t last_destroyer;     /* of a queue pair */
 static void (*after_alloc_pd)(void); /* the next one */
 static unsigned adds_left;	     /* to an epoll set, until one fails; 0: none will */
 static unsigned n_adds;		     /* that were tried */
@@ -127,6 +128,9 @@ int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 int __wrap_ibv_destroy_qp(struct ibv_qp *qp)
 {
 	note_call();
+	pthread_mutex_lock(&lock);
+	last_destroyer = pthread_self();
+	pthread_mutex_unlock(&lock);
 	return __real_ibv_destroy_qp(qp);
 }
 
@@ -431,6 +435,25 @@ static void link__that_no_completion_queue_holds_is_refused(void **state)
 
 /* ---- while an offer is made ---- */
 
+/* Whoever asked for it may do it while the token's holder has an event of one of them. */
+static void offer__that_fails_leaves_its_queue_pairs_to_a_worker(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	uint64_t n;
+
+	(void)state;
+	attr.rdma_qps = 2;
+	assert_ok(rdma_pair_create(&pair, &attr, LEN));
+	last_destroyer = pthread_self();
+	n = fakeverbs_counts().calls[FAKEVERBS_DESTROY_QP];
+	fakeverbs_fail_call_of(FAKEVERBS_CREATE_QP, 2, ENOMEM);
+	assert_int_not_equal(rdma_pair_connect(&pair), 0);
+	while (rdma_is_working(&pair))
+		rdma_poll(&pair);
+	assert_true(fakeverbs_counts().calls[FAKEVERBS_DESTROY_QP] > n);
+	assert_false(pthread_equal(last_destroyer, pthread_self()));
+}
+
 static void kill_the_second_of_b(void)
 {
 	fakeverbs_kill_device(2);
@@ -532,6 +555,7 @@ int main(void)
 		TEST(completion_queue__holds_all_of_its_links_and_there_is_another),
 		TEST(completion_queue__is_not_overrun_by_flushes),
 		TEST(link__that_no_completion_queue_holds_is_refused),
+		TEST(offer__that_fails_leaves_its_queue_pairs_to_a_worker),
 		TEST(device__that_dies_while_a_domain_is_made_fails_the_offer),
 		TEST(devices__are_not_watched_before_all_is_set_up),
 		TEST(devices__that_cannot_be_watched_are_opened_again),

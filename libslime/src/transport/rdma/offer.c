@@ -272,8 +272,8 @@ int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer
 		*out = o;
 		return 0;
 	}
-	rdma_offer_close(o);
-	rdma_offer_free(o);
+	/* Not here: the token's holder may have an event of a queue pair that stays. */
+	rdma_offer_drop(o);
 say:
 	snprintf(why->text, sizeof(why->text), "no queue pairs: %s%s", strerror(-ret),
 		 ret == -ENOMEM ? " (is the limit of locked memory, ulimit -l, large enough?)"
