@@ -241,6 +241,22 @@ static void control_calls__are_made_by_nobody_who_polls(void **state)
 	assert_int_equal(n_polled_calls, 0);
 }
 
+/* With the memory that was registered there, which may be much. */
+static void devices__of_which_one_failed_are_closed_by_nobody_who_polls(void **state)
+{
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	assert_ok(rdma_write_now(&pair, LEN, 1));
+	fakeverbs_kill_device(0);
+	rdma_pair_destroy_endpoints(&pair);
+	while (!fakeverbs_counts().calls[FAKEVERBS_CLOSE_DEVICE])
+		rdma_poll(&pair);
+	assert_int_equal(n_polled_calls, 0);
+	fakeverbs_revive_device(0);
+	assert_ok(rdma_pair_connect(&pair));
+	assert_ok(rdma_write_now(&pair, LEN, 2));
+}
+
 /* It gives room back when a link ends. */
 static void completion_queue__is_made_while_nobody_who_polls_has_to_wait(void **state)
 {
@@ -546,6 +562,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(control_calls__are_made_by_nobody_who_polls),
+		TEST(devices__of_which_one_failed_are_closed_by_nobody_who_polls),
 		TEST(completion_queue__is_made_while_nobody_who_polls_has_to_wait),
 		TEST(link__takes_the_path_that_it_was_told),
 		TEST(link__told_nothing_can_be_routed),

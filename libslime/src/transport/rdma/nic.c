@@ -374,10 +374,14 @@ int rdma_nic_watch(struct rdma_nic *nic, struct sl_why *why)
 	return ret;
 }
 
-void rdma_nic_close(struct rdma_nic *nic)
+void rdma_nic_unwatch(struct rdma_nic *nic)
 {
 	sl_poller_remove(rdma_poller(nic->t), &nic->async_source);
 	sl_poller_remove(rdma_poller(nic->t), &nic->channel_source);
+}
+
+void rdma_nic_close(struct rdma_nic *nic)
+{
 	for (unsigned i = 0; i < nic->n_cqs; i++) {
 		struct rdma_cq *cq = atomic_load(&nic->cqs[i]);
 

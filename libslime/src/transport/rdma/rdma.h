@@ -129,8 +129,7 @@ struct rdma_nic {
 /* Negative errno, with the words; all under setup_lock. The port may be down: it is to be asked. */
 int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, unsigned index,
 		  struct rdma_nic **out, struct sl_why *why);
-/* From here on the token's holder takes its events, and it alone may close it. It counts as failed
- * when that cannot be. */
+/* From here on the token's holder takes its events. It counts as failed when that cannot be. */
 int rdma_nic_watch(struct rdma_nic *nic, struct sl_why *why);
 /* Ask the port again what it is like. */
 int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why);
@@ -145,7 +144,9 @@ void rdma_nic_look(struct rdma_nic *nic);
 bool rdma_nic_is_gone(struct rdma_nic *nic);
 /* It loses completions: the rails that use it are at their end. [token] */
 void rdma_nic_cq_failed(struct rdma_cq *cq, const char *what);
-/* Nothing of it is in use. */
+/* Nobody takes its events any more. [token], or where nobody else has the transport. */
+void rdma_nic_unwatch(struct rdma_nic *nic);
+/* Nothing of it is in use, and it is not watched. Control calls. */
 void rdma_nic_close(struct rdma_nic *nic);
 
 /* ---- cq.c ---- */
@@ -530,6 +531,10 @@ struct rdma_transport {
 	uint32_t next_slot;
 	uint32_t next_life;
 	struct rdma_entry *table;
+
+	struct rdma_job closer;	  /* closes devices of which one failed */
+	bool is_closing;	  /* it does, and has them for itself. Under setup_lock */
+	pthread_cond_t is_closed; /* it does not any more */
 
 	struct rdma_job tidy; /* asks again for what abandon() refused */
 	bool is_tidying;      /* [token] */

@@ -69,7 +69,6 @@ static int add_nic(struct rdma_transport *t, const char *device, uint8_t port, s
 
 static void close_nics(struct rdma_transport *t)
 {
-	atomic_store(&t->n_nics, 0);
 	while (t->n_open)
 		rdma_nic_close(t->nics[--t->n_open]);
 }
@@ -145,6 +144,31 @@ static void close_devices(struct rdma_transport *t)
 	close_nics(t);
 }
 
+/* Nobody polls them from here on. */
+static void unwatch_nics(struct rdma_transport *t)
+{
+	atomic_store(&t->n_nics, 0);
+	for (unsigned i = 0; i < t->n_open; i++)
+		rdma_nic_unwatch(t->nics[i]);
+}
+
+static void work_close_devices(struct rdma_job *job)
+{
+	struct rdma_transport *t = job->t;
+
+	close_devices(t);
+	sl_info("rdma", "one device failed: all were closed, and the next link opens them");
+	pthread_mutex_lock(&t->setup_lock);
+	t->is_closing = false;
+	pthread_cond_broadcast(&t->is_closed);
+	pthread_mutex_unlock(&t->setup_lock);
+}
+
+static void done_close_devices(struct rdma_job *job)
+{
+	rdma_tidy(job->t);
+}
+
 /*
  * A device that failed stays so for who has it open. When nothing is made of it any more the
  * devices are closed, and the next offer opens what is there. [token]
@@ -163,12 +187,11 @@ static void close_what_failed(struct rdma_transport *t)
 	unused = unused && rdma_domain_begin_to_close(t->shared);
 	if (unused) {
 		atomic_store(&t->failed, false);
-		close_devices(t);
-		sl_info("rdma", "one device failed: all were closed, and the next link opens them");
+		unwatch_nics(t);
+		t->is_closing = true;
+		rdma_registration_start(t, &t->closer, work_close_devices, done_close_devices);
 	}
 	pthread_mutex_unlock(&t->setup_lock);
-	if (unused)
-		rdma_tidy(t);
 }
 
 /* The first port of it that can be used, if one can. */
@@ -325,6 +348,8 @@ static int offer(struct sl_transport *transport, const struct sl_link_id *self, 
 	(void)self;
 	*out = NULL;
 	pthread_mutex_lock(&t->setup_lock);
+	while (t->is_closing)
+		pthread_cond_wait(&t->is_closed, &t->setup_lock);
 	ret = set_up(t, why);
 	if (!ret)
 		ret = rdma_offer_create(t, isolated, &o, why);
@@ -457,9 +482,9 @@ static int prepare(struct sl_transport *transport, const struct sl_region *r)
 
 	if (!atomic_load(&t->n_nics)) {
 		pthread_mutex_lock(&t->setup_lock);
-		ret = set_up(t, &why);
+		ret = t->is_closing ? -EINPROGRESS : set_up(t, &why);
 		pthread_mutex_unlock(&t->setup_lock);
-		if (ret)
+		if (ret && ret != -EINPROGRESS)
 			sl_error("rdma", "region %u is not registered: %s", r->id, why.text);
 	}
 	return ret ? ret : rdma_mr_get(t->shared, r, RDMA_MR_OURS, &mr);
@@ -471,7 +496,7 @@ static void prepared(struct sl_transport *transport, const struct sl_region *r,
 	struct rdma_transport *t = rdma_of(transport);
 
 	pthread_mutex_lock(&t->setup_lock);
-	if (t->shared)
+	if (t->shared && !t->is_closing)
 		rdma_mr_progress(t->shared, r, out);
 	pthread_mutex_unlock(&t->setup_lock);
 }
@@ -510,6 +535,7 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	pthread_mutex_init(&t->mr_lock, NULL);
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->idle, NULL);
+	pthread_cond_init(&t->is_closed, NULL);
 	*out = &t->base;
 	return 0;
 }
@@ -523,8 +549,10 @@ static void destroy(struct sl_transport *transport)
 	rdma_jobs_finish(t);
 	sl_workers_fini(&t->workers);
 	sl_workers_fini(&t->registrars);
+	unwatch_nics(t);
 	close_devices(t);
 	pthread_cond_destroy(&t->idle);
+	pthread_cond_destroy(&t->is_closed);
 	sl_todo_fini(&t->todo);
 	pthread_mutex_destroy(&t->lock);
 	pthread_mutex_destroy(&t->mr_lock);
