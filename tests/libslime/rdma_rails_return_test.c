@@ -376,6 +376,8 @@ static void rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last(
 /* ---- a rail that does not come up with its link ---- */
 
 static struct ibv_context *_Atomic refuses; /* RTR */
+static struct ibv_context *_Atomic waits;   /* with RTS, until it is not to any more */
+static _Atomic bool is_waiting;
 static struct ibv_context *_Atomic leads;
 static _Atomic unsigned n_refused, n_led;
 static struct rdma_path *_Atomic watched;
@@ -391,6 +393,10 @@ int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (attr->qp_state == IBV_QPS_RTR && p && qp->context == p->rail->nic->device.ibv &&
 	    atomic_load(&p->failed))
 		atomic_store(&is_raised, true);
+	while (attr->qp_state == IBV_QPS_RTS && qp->context == atomic_load(&waits)) {
+		atomic_store(&is_waiting, true);
+		sched_yield();
+	}
 	if (attr->qp_state == IBV_QPS_RTR && qp->context == atomic_load(&leads))
 		atomic_fetch_add(&n_led, 1);
 	if (attr->qp_state == IBV_QPS_RTR && qp->context == atomic_load(&refuses)) {
@@ -413,6 +419,36 @@ static void rail__that_does_not_come_up_leaves_the_link_to_the_others(void **sta
 	assert_ok(rdma_write_now(&rails.pair, LEN, 2));
 	atomic_store(&refuses, NULL);
 	await_return(2);
+}
+
+static struct ibv_context *device_of(const struct rdma_end *e, unsigned rail)
+{
+	return rdma_conn_of(sl_endpoint_conn(e->ep))->paths[rail].rail->nic->device.ibv;
+}
+
+/* a's half of rail 1 has risen, and b's has not, when rail 0 fails, of which a tells over it. */
+static void rail__that_rises_takes_over_from_the_last(void **state)
+{
+	uint32_t qp;
+
+	(void)state;
+	for (unsigned i = 1; i < RAILS; i++) {
+		rails_set_port(i, false);
+		rails_set_port(RAILS + i, false);
+		rails_await(i, SLIME_RAIL_DOWN);
+	}
+	assert_int_equal(fakeverbs_qps(0, &qp, 1), 1);
+	atomic_store(&is_waiting, false);
+	atomic_store(&waits, device_of(&rails.pair.b, 1));
+	rails_set_port(1, true);
+	rails_set_port(RAILS + 1, true);
+	await_path(&rails.pair.a, 1, RDMA_PATH_RISEN);
+	while (!atomic_load(&is_waiting))
+		rdma_poll(&rails.pair);
+	fakeverbs_raise_qp(0, qp, IBV_EVENT_QP_FATAL);
+	await_path(&rails.pair.b, 0, RDMA_PATH_DOWN);
+	atomic_store(&waits, NULL);
+	assert_goes_on_over_rail_1();
 }
 
 static int begin_with_two_qps(void **state)
@@ -529,6 +565,7 @@ int main(void)
 		IN_PAIR(rail__whose_risen_is_lost_with_the_last_takes_over_from_it),
 		IN_PAIR(rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last),
 		IN_PAIR(rail__that_does_not_come_up_leaves_the_link_to_the_others),
+		IN_PAIR(rail__that_rises_takes_over_from_the_last),
 		cmocka_unit_test_setup_teardown(
 			rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair,
 			begin_with_two_qps, rails_end),

@@ -133,7 +133,8 @@ void rdma_msg_pump(struct rdma_conn *c)
 	uint32_t room, n = 0;
 	struct sl_msg told;
 
-	if ((!c->n_msgs && c->taken == c->taken_told && !c->n_tell) || !may_send(c))
+	if ((!c->n_msgs && c->taken == c->taken_told && !c->n_tell) || !may_send(c) ||
+	    c->leaderless)
 		return;
 	room = rdma_qp_message_room(c->lead);
 	while (n < room && rdma_path_next_told(c, &told))
@@ -297,10 +298,10 @@ void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const
 	/* Who speaks on has our READY, if its acknowledgement was lost. */
 	if (m.kind != RDMA_READY && rdma_state(c) == RDMA_CONN_GREETING)
 		rdma_conn_heard(c);
-	if (q->path->state == RDMA_PATH_RISEN)
+	if (q->path->state == RDMA_PATH_RISEN || q->path->state == RDMA_PATH_RISING)
 		rdma_path_spoke(q->path);
 	if (rdma_state(c) != RDMA_CONN_UP || m.kind == RDMA_READY)
-		ok = take_early_or_late(c, &m);
+		ok = take_early_or_late(c, q, &m);
 	else if (atomic_load(&c->ending))
 		ok = true;
 	else

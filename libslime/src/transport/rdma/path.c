@@ -114,6 +114,39 @@ static struct rdma_path *another(struct rdma_path *p)
 	return soon ? soon : later;
 }
 
+/* Whether one that the peer may use already is about to rise here, which is a worker's: it cannot
+ * take over before. */
+static bool is_rising_beside(const struct rdma_path *p)
+{
+	const struct rdma_conn *c = p->c;
+
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		if (i != p->index && c->paths[i].state == RDMA_PATH_RISING && !c->paths[i].failed)
+			return true;
+	}
+	return false;
+}
+
+/* NULL: messages wait until one has risen. */
+static void lead_over(struct rdma_conn *c, struct rdma_path *other)
+{
+	c->n_held -= c->leaderless;
+	c->leaderless = !other;
+	c->n_held += c->leaderless;
+	if (!other)
+		return;
+	c->lead = other->qps[0];
+	other->led = true;
+}
+
+void rdma_path_take_over(struct rdma_path *p)
+{
+	if (!p->c->leaderless)
+		return;
+	lead_over(p->c, p);
+	rdma_msg_pump(p->c);
+}
+
 bool rdma_path_leave(struct rdma_path *p, const char *why)
 {
 	struct rdma_conn *c = p->c;
@@ -121,17 +154,16 @@ bool rdma_path_leave(struct rdma_path *p, const char *why)
 
 	if (p->failed)
 		return true;
-	if (!other || rdma_state(c) != RDMA_CONN_UP || atomic_load(&c->ending))
+	if ((!other && !is_rising_beside(p)) || rdma_state(c) != RDMA_CONN_UP ||
+	    atomic_load(&c->ending))
 		return false;
 	p->failed = true;
 	p->n_failed++;
 	p->usable = false;
 	snprintf(p->error, sizeof(p->error), "%s", why);
 	c->n_held += p->led;
-	if (c->lead->path == p) {
-		c->lead = other->qps[0];
-		other->led = true;
-	}
+	if (c->lead->path == p)
+		lead_over(c, other);
 	weigh_all(c);
 	rdma_conn_call(c);
 	return true;

@@ -80,6 +80,9 @@ static void done_rise(struct rdma_job *job)
 		rdma_path_fail_locked(p, p->job_status, why);
 		pthread_mutex_unlock(&p->c->lock);
 	} else if (!p->failed) {
+		pthread_mutex_lock(&p->c->lock);
+		rdma_path_take_over(p);
+		pthread_mutex_unlock(&p->c->lock);
 		put_frame(p, &m);
 		if (p->peer_risen)
 			prove(p);
@@ -231,7 +234,7 @@ bool rdma_path_take_address(struct rdma_path *p, const struct sl_msg *m)
 void rdma_path_spoke(struct rdma_path *p)
 {
 	/* Its word for that may have been lost with another rail. */
-	if (p->state == RDMA_PATH_RISEN && rdma_state(p->c) == RDMA_CONN_UP)
+	if (rdma_state(p->c) == RDMA_CONN_UP)
 		rdma_path_peer_risen(p);
 }
 

@@ -405,6 +405,7 @@ struct rdma_conn {
 	pthread_mutex_t lock;
 	bool end_local;
 	bool end_flushed; /* what is to be told is a flush alone */
+	bool leaderless;  /* the lead failed, and a rail that rises takes over: counts as held */
 	int end_cause;
 	char end_why[256];
 	struct sl_list works;  /* ops with requests that are not posted */
