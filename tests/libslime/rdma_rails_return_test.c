@@ -189,6 +189,17 @@ static void port__that_goes_down_before_the_link_begins_is_left_when_it_is_up(vo
 	rails_await(1, SLIME_RAIL_DOWN);
 }
 
+static void port__of_the_first_rail_that_goes_down_meanwhile_leaves_the_link_to_others(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		connect_while_goes_down(i * RAILS);
+		rails_await(0, SLIME_RAIL_DOWN);
+		rails_set_port(i * RAILS, true);
+		await_return(0);
+	}
+}
+
 static void await_path(const struct rdma_end *e, unsigned rail, enum rdma_path_state state)
 {
 	const struct rdma_path *p = &rdma_conn_of(sl_endpoint_conn(e->ep))->paths[rail];
@@ -426,6 +437,50 @@ static struct ibv_context *device_of(const struct rdma_end *e, unsigned rail)
 	return rdma_conn_of(sl_endpoint_conn(e->ep))->paths[rail].rail->nic->device.ibv;
 }
 
+static void assert_a_message_passes(void)
+{
+	rails_post_recv(0);
+	rails_send_value(0, 1);
+	rails_assert_got(0, 1);
+	assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
+}
+
+/* The ends would greet each other over it; only one of them knows that it cannot be. */
+static void rail__that_is_the_first_and_does_not_come_up_leaves_the_link_to_others(void **state)
+{
+	const struct rdma_end *ends[] = { &rails.pair.a, &rails.pair.b };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		atomic_store(&refuses, device_of(ends[i], 0));
+		rdma_next_link(&rails.pair);
+		assert_a_message_passes();
+		assert_ok(rdma_write_now(&rails.pair, LEN, 1));
+		rails_await(0, SLIME_RAIL_DOWN);
+		atomic_store(&refuses, NULL);
+		await_return(0);
+		assert_a_message_passes();
+	}
+}
+
+/* And no device says so: others have their turn. */
+static void rail__that_is_the_first_and_passes_nothing_leaves_the_link_to_others(void **state)
+{
+	(void)state;
+	rails_cut(0, true);
+	rdma_pair_destroy_endpoints(&rails.pair);
+	assert_ok(rdma_pair_create_endpoints(&rails.pair));
+	assert_ok(rdma_pair_begin_to_connect(&rails.pair.a, &rails.pair.b));
+	assert_ok(rdma_pair_begin_to_connect(&rails.pair.b, &rails.pair.a));
+	rails_settle_workers();
+	rails.ahead_ns += 25 * SL_NS_PER_S; /* of a minute, for three */
+	assert_ok(rdma_pair_wait_for_both(&rails.pair));
+	assert_a_message_passes();
+	rails_await(0, SLIME_RAIL_DOWN);
+	rails_cut(0, false);
+	await_return(0);
+}
+
 /* a's half of rail 1 has risen, and b's has not, when rail 0 fails, of which a tells over it. */
 static void rail__that_rises_takes_over_from_the_last(void **state)
 {
@@ -558,6 +613,7 @@ int main(void)
 		IN_PAIR(port__that_is_down_stays_so_when_its_addresses_go),
 		IN_PAIR(port__that_goes_down_while_the_link_greets_is_left_when_it_is_up),
 		IN_PAIR(port__that_goes_down_before_the_link_begins_is_left_when_it_is_up),
+		IN_PAIR(port__of_the_first_rail_that_goes_down_meanwhile_leaves_the_link_to_others),
 		IN_PAIR(rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on),
 		IN_PAIR(rail__that_ends_again_while_the_first_end_is_not_told_is_agreed_on),
 		IN_PAIR(rail__that_is_the_last_in_use_is_not_left_for_one_that_is_not_proved),
@@ -565,6 +621,8 @@ int main(void)
 		IN_PAIR(rail__whose_risen_is_lost_with_the_last_takes_over_from_it),
 		IN_PAIR(rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last),
 		IN_PAIR(rail__that_does_not_come_up_leaves_the_link_to_the_others),
+		IN_PAIR(rail__that_is_the_first_and_does_not_come_up_leaves_the_link_to_others),
+		IN_PAIR(rail__that_is_the_first_and_passes_nothing_leaves_the_link_to_others),
 		IN_PAIR(rail__that_rises_takes_over_from_the_last),
 		cmocka_unit_test_setup_teardown(
 			rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair,

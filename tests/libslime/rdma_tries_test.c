@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A link whose ends begin at different times: each tries until the other is there. Time is the
  * test's, so that the rounds of both ends stand to each other as it says. */
+#include <errno.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "src/context.h"
+#include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 
 #define STEP_NS	  SL_NS_PER_MS
@@ -54,17 +57,23 @@ static void release_time(void)
 	fakeverbs_hold_time(false);
 }
 
-/* A moment further, and what there is to do then is done, by workers as well. */
-static void step(struct rdma_pair *p)
+/* What there is to do now is done, by workers as well. */
+static void do_all(struct rdma_pair *p)
 {
 	bool working;
 
-	held_ns += STEP_NS;
-	fakeverbs_advance(STEP_NS);
 	do {
 		working = rdma_is_working(p);
 		working |= slime_context_poll(p->a.ctx) + slime_context_poll(p->b.ctx) > 0;
 	} while (working);
+}
+
+/* A moment further. */
+static void step(struct rdma_pair *p)
+{
+	held_ns += STEP_NS;
+	fakeverbs_advance(STEP_NS);
+	do_all(p);
 }
 
 /* ---- links ---- */
@@ -126,10 +135,51 @@ static void connect__meets_a_peer_that_begins_at_any_time(void **state)
 	}
 }
 
+static bool has_links(const struct rdma_end *e)
+{
+	return !sl_list_empty(&rdma_of(e->ctx->transports[SLIME_TRANSPORT_RDMA])->conns);
+}
+
+/* Of two rails the first cannot be brought up a second time: what was posted on the other, in the
+ * try before, is known to be flushed. */
+static void close__after_a_try_that_could_not_begin_takes_no_time(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct rdma_pair p;
+	uint64_t n;
+
+	(void)state;
+	fakeverbs_reset();
+	(void)fakeverbs_device(2);
+	(void)fakeverbs_device(3);
+	attr.rdma_devices = "fake0,fake1;fake2,fake3";
+	attr.rdma_timeout = 10; /* 4 ms */
+	attr.rdma_retry_count = 2;
+	assert_ok(rdma_pair_create(&p, &attr, LEN));
+	create_endpoint(&p.a);
+	create_endpoint(&p.b);
+	hold_time();
+	connect_to(&p.a, &p.b);
+	do_all(&p);
+	n = fakeverbs_counts().calls[FAKEVERBS_MODIFY_QP];
+	fakeverbs_fail_call_of(FAKEVERBS_MODIFY_QP, 3, ETIMEDOUT); /* to RTR */
+	while (fakeverbs_counts().calls[FAKEVERBS_MODIFY_QP] < n + 3)
+		step(&p);
+	assert_true(fakeverbs_failed());
+	assert_true(has_links(&p.a));
+	slime_endpoint_close(p.a.ep);
+	do_all(&p);
+	assert_false(has_links(&p.a));
+	release_time();
+	rdma_pair_close(&p);
+	assert_int_equal(fakeverbs_check(), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connect__meets_a_peer_that_begins_at_any_time),
+		cmocka_unit_test(close__after_a_try_that_could_not_begin_takes_no_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,37 +48,48 @@ static void address(struct sl_conn *conn, char *out, size_t cap)
 
 /* ---- beginning ---- */
 
+static void raise_path(struct rdma_path *p)
+{
+	p->job_status = 0;
+	for (unsigned i = 0; i < p->n_qps; i++) {
+		/* A path that is not there is looked for once, which may take long. */
+		if (p->job_status)
+			(void)rdma_qp_reset(p->qps[i]);
+		else
+			p->job_status = rdma_qp_bring_up(
+				p->qps[i], p->rail, &p->c->peer.rails[p->peer_rail], &p->job_step);
+	}
+}
+
 static void work_bring_up(struct rdma_job *job)
 {
 	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
-	const struct rdma_path *lead = c->lead->path;
+	bool in_vain[RDMA_RAILS_MAX];
 
 	for (unsigned i = 0; i < c->n_paths; i++)
-		c->paths[i].job_status = 0;
-	/* Without the lead, which is the first, there is no greeting. */
-	for (unsigned i = 0; i < c->n_qps && !lead->job_status; i++) {
-		struct rdma_path *p = c->qps[i]->path;
+		in_vain[i] = c->paths[i].job_status;
+	/* While a path is looked for that was not there before, the others hear the peer. */
+	for (unsigned i = 0; i < 2 * c->n_paths; i++) {
+		struct rdma_path *p = &c->paths[i % c->n_paths];
 
-		/* A path that is not there is looked for once, which may take long. */
-		if (p->job_status)
-			(void)rdma_qp_reset(c->qps[i]);
-		else
-			p->job_status = rdma_qp_bring_up(
-				c->qps[i], p->rail, &c->peer.rails[p->peer_rail], &p->job_step);
+		if (p->busy && in_vain[p->index] == (i >= c->n_paths))
+			raise_path(p);
 	}
-	c->job_status = lead->job_status;
-	c->job_step = lead->job_step;
 }
 
 static void done_bring_up(struct rdma_job *job);
 
 static void bring_up(struct rdma_conn *c)
 {
-	/* What the former try still has to say meets no worker at its queue pairs. */
-	for (unsigned i = 0; i < c->n_qps; i++)
-		rdma_qp_disown(c->qps[i]);
-	/* The peer does not say again what arrived in an earlier try. */
-	c->lead->n_heard = c->proven;
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		struct rdma_path *p = &c->paths[i];
+
+		/* What stands hears the peer from try to try: none of its packets is lost. */
+		p->busy = !p->stands;
+		/* What the former try still has to say meets no worker at its queue pairs. */
+		for (unsigned k = 0; k < p->n_qps && p->busy; k++)
+			rdma_qp_disown(p->qps[k]);
+	}
 	c->heard = false;
 	rdma_conn_set_state(c, RDMA_CONN_BRINGING_UP);
 	rdma_job_start(c->t, &c->job, work_bring_up, done_bring_up);
@@ -156,7 +167,9 @@ static void on_again(struct sl_timer *timer)
 		bring_up_alone(c);
 }
 
-/* As if they had failed since: the peer is told, and they may come back. Under lock. */
+/* As if they had failed since: the peer is told, and they may come back. And so with those over
+ * which a READY went in vain, or only its acknowledgement was lost: we do not know which packet the
+ * peer takes next. Under lock. */
 static void leave_what_did_not_come_up(struct rdma_conn *c)
 {
 	char why[128];
@@ -164,9 +177,12 @@ static void leave_what_did_not_come_up(struct rdma_conn *c)
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[i];
 
-		if (!p->job_status)
+		if (p == c->lead->path || (p->stands && !p->greeted))
 			continue;
-		snprintf(why, sizeof(why), "%s: %s", p->job_step, strerror(-p->job_status));
+		if (p->job_status)
+			snprintf(why, sizeof(why), "%s: %s", p->job_step, strerror(-p->job_status));
+		else
+			snprintf(why, sizeof(why), "%.127s", c->greeting_why);
 		(void)rdma_path_leave(p, why);
 	}
 }
@@ -179,22 +195,53 @@ static void come_up(struct rdma_conn *c)
 		c->paths[i].up_ns = sl_clock_ns();
 	pthread_mutex_lock(&c->lock);
 	atomic_store_explicit(&c->state, RDMA_CONN_UP, memory_order_release);
+	c->lead->path->led = true;
 	leave_what_did_not_come_up(c);
 	rdma_path_leave_ports_that_are_down(c);
 	pthread_mutex_unlock(&c->lock);
 	c->conn.events->ready(c->conn.owner);
 }
 
+/* Each rail has its part of the time there is: what is lost on its way nobody may tell. */
+static unsigned whose_turn(const struct rdma_conn *c)
+{
+	uint64_t part_ns = (c->deadline_ns - c->begun_ns) / c->n_paths + 1;
+
+	return (unsigned)((sl_clock_ns() - c->begun_ns) / part_ns);
+}
+
+/* The rail to greet over, of those that stand, NULL: none does. The peer's READY came over one that
+ * it can send over; unless that was tried in vain, as others are. */
+static struct rdma_path *choose_lead(struct rdma_conn *c)
+{
+	struct rdma_path *second = NULL;
+	unsigned turn = whose_turn(c);
+
+	if (c->proven && c->proven->stands && c->proven != c->lead->path)
+		return c->proven;
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		struct rdma_path *p = &c->paths[(turn + i) % c->n_paths];
+
+		if (p->stands && !p->port_is_down)
+			return p;
+		if (p->stands && !second)
+			second = p;
+	}
+	return second;
+}
+
 /* Our word that we are ready, as the first frame. */
-static void greet(struct rdma_conn *c)
+static void greet(struct rdma_conn *c, struct rdma_path *p)
 {
 	struct sl_msg m = { .kind = RDMA_READY };
 
 	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
 		m.w[i] = sl_get_le64(c->proof + 8 * (size_t)i);
 	c->greeted_ns = sl_clock_ns();
-	rdma_conn_set_state(c, RDMA_CONN_GREETING);
+	p->greeted = true;
 	pthread_mutex_lock(&c->lock);
+	c->lead = p->qps[0];
+	atomic_store_explicit(&c->state, RDMA_CONN_GREETING, memory_order_release);
 	rdma_msg_put(c, &m);
 	pthread_mutex_unlock(&c->lock);
 }
@@ -209,21 +256,30 @@ void rdma_conn_heard(struct rdma_conn *c)
 static void done_bring_up(struct rdma_job *job)
 {
 	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+	struct rdma_path *lead;
 
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		struct rdma_path *p = &c->paths[i];
+
+		if (p->busy)
+			p->stands = !p->job_status;
+		p->busy = false;
+	}
+	lead = choose_lead(c);
 	if (atomic_load(&c->ending)) {
 		/* Where its end goes on. */
 		rdma_conn_set_state(c, RDMA_CONN_GREETING);
 		rdma_conn_call(c);
-	} else if (c->job_status) {
-		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s: %s", c->job_step,
-			 strerror(-c->job_status));
+	} else if (!lead) {
+		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s: %s", c->paths[0].job_step,
+			 strerror(-c->paths[0].job_status));
 		begin_again_later(c, UINT64_MAX); /* what is wrong here is not over at once */
 	} else {
-		greet(c);
+		greet(c, lead);
 	}
 }
 
-void rdma_conn_greeted(struct rdma_conn *c, const struct sl_msg *m)
+void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_msg *m)
 {
 	uint8_t proof[SL_AUTH_MAC_LEN];
 	uint32_t state = rdma_state(c);
@@ -238,7 +294,9 @@ void rdma_conn_greeted(struct rdma_conn *c, const struct sl_msg *m)
 		rdma_conn_fail(c, -EACCES, "the peer does not hold the link's key");
 		return;
 	}
-	c->proven = true;
+	/* The peer does not say again what arrived in an earlier try. */
+	q->n_heard = 1;
+	c->proven = q->path;
 	if (c->heard)
 		rdma_conn_heard(c);
 }
@@ -282,6 +340,7 @@ static void begin(struct rdma_conn *c)
 {
 	sl_list_append(&c->t->conns, &c->link);
 	rdma_watch_start(c->t);
+	c->begun_ns = sl_clock_ns();
 	sl_timer_set(rdma_poller(c->t), &c->timer, c->deadline_ns);
 	bring_up_alone(c);
 	look_whether_whole(c);
@@ -303,7 +362,8 @@ void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ib
 	    (state == RDMA_CONN_GREETING || state == RDMA_CONN_RESTING)) {
 		/* Its peer may not be there yet. */
 		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", why);
-		if (state == RDMA_CONN_GREETING)
+		q->path->stands = false;
+		if (state == RDMA_CONN_GREETING && q->path == c->lead->path)
 			begin_again_later(c, sl_clock_ns() - c->greeted_ns);
 	} else if (state >= RDMA_CONN_UP) {
 		pthread_mutex_lock(&c->lock);

@@ -271,13 +271,13 @@ static void fail_early(struct rdma_conn *c)
 }
 
 /* What comes before we are up, or when we leave; false: broken protocol. */
-static __attribute__((cold, noinline)) bool take_early_or_late(struct rdma_conn *c,
-							       const struct sl_msg *m)
+static __attribute__((cold, noinline)) bool
+take_early_or_late(struct rdma_conn *c, struct rdma_qp *q, const struct sl_msg *m)
 {
 	uint32_t state = rdma_state(c);
 
 	if (m->kind == RDMA_READY)
-		rdma_conn_greeted(c, m);
+		rdma_conn_greeted(c, q, m);
 	else if (state == RDMA_CONN_LEAVING)
 		return m->kind != RDMA_BYE || take_control(c, m);
 	else if (state < RDMA_CONN_UP && !atomic_load(&c->ending))

@@ -243,7 +243,8 @@ static void agree(struct rdma_path *p)
 		p->pause_ns = RDMA_PAUSE_MAX_NS;
 	p->up_ns = 0;
 	pthread_mutex_lock(&c->lock);
-	ret = rdma_move_begin(p, p->peer_count);
+	/* What else may be counted of one that never led is a READY, of a try that failed. */
+	ret = rdma_move_begin(p, p->led ? p->peer_count : 0);
 	if (ret) {
 		rdma_conn_fail_locked(c, ret, "what a rail left cannot be sent again");
 	} else {
@@ -592,6 +593,5 @@ int rdma_path_pair(struct rdma_conn *c, struct sl_why *why)
 		rdma_path_explain(&c->paths[i]);
 	}
 	c->lead = c->paths[0].qps[0];
-	c->paths[0].led = true;
 	return 0;
 }

@@ -78,6 +78,8 @@ struct rdma_path {
 
 	/* [token] */
 	uint32_t life;
+	bool stands;	   /* before the connection is up: its queue pairs are */
+	bool greeted;	   /* our READY went over it, then */
 	bool peer_stopped; /* in this life; then: */
 	uint64_t peer_count;
 	uint32_t peer_qps; /* which of its new ones are known */

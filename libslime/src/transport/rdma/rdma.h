@@ -381,9 +381,9 @@ struct rdma_conn {
 	struct rdma_candidate peer;
 	uint8_t key[SL_AUTH_KEY_LEN];
 	bool initiator;
-	uint64_t deadline_ns;
-	uint64_t greeted_ns; /* when this try was up. [token] */
-	uint32_t rest_seed;  /* [token] */
+	uint64_t begun_ns, deadline_ns; /* to be up in between. [token] */
+	uint64_t greeted_ns;		/* when this try was up. [token] */
+	uint32_t rest_seed;		/* [token] */
 	struct rdma_pairing pairing;
 	unsigned n_paths;
 	struct rdma_path paths[RDMA_RAILS_MAX];
@@ -391,11 +391,9 @@ struct rdma_conn {
 	struct rdma_qp *qps[RDMA_RAILS_MAX * RDMA_QPS_MAX];
 	uint8_t proof[SL_AUTH_MAC_LEN]; /* ours */
 	uint8_t peer_proof[SL_AUTH_MAC_LEN];
-	int job_status; /* of the last job */
-	const char *job_step;
-	char greeting_why[160]; /* what the last try failed with. [token] */
-	bool proven;		/* the peer holds the key. [token] */
-	bool heard;		/* it has our READY. [token] */
+	char greeting_why[160];	  /* what the last try failed with. [token] */
+	struct rdma_path *proven; /* the peer holds the key: its READY came over that. [token] */
+	bool heard;		  /* it has our READY. [token] */
 
 	_Atomic uint32_t state; /* enum rdma_conn_state; changes with lock held, by [token] */
 	_Atomic uint64_t imm_taken;
@@ -441,8 +439,9 @@ int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, st
 unsigned rdma_conn_run(struct rdma_conn *c); /* do what is due; c may be gone after it. [token] */
 /* A completion of q failed; of request number, unless it was a receive. [token] */
 void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc);
-void rdma_conn_drained(struct rdma_conn *c);			     /* a queue pair is. [token] */
-void rdma_conn_greeted(struct rdma_conn *c, const struct sl_msg *m); /* READY came. [token] */
+void rdma_conn_drained(struct rdma_conn *c); /* a queue pair is. [token] */
+/* READY came. [token] */
+void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_msg *m);
 void rdma_conn_heard(struct rdma_conn *c); /* the peer has our READY. [token] */
 void rdma_conn_probe(struct rdma_conn *c); /* whether the peer still answers, if idle. [token] */
 /* Have the token's holder run it. Any thread, under any lock. */
