@@ -114,6 +114,10 @@ void fakeverbs_kill_device(unsigned device);
  * says EIO. The event is another's to raise, before or after. */
 void fakeverbs_remove_device(unsigned device);
 
+/* Its event descriptors are in error for ever (POLLERR), as the kernel tells of it in that case.
+ * For who has one watched already it is closed. No event is raised any more. */
+void fakeverbs_end_events(unsigned device);
+
 /* It is there again, for who opens it now: nobody has it open. */
 void fakeverbs_revive_device(unsigned device);
 

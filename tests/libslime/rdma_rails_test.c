@@ -219,6 +219,17 @@ static void rail__whose_device_is_removed_leaves_its_work_to_the_other(void **st
 	assert_connected();
 }
 
+/* No event says so, but that there will be none. */
+static void rail__whose_device_takes_its_events_along_leaves_its_work_to_the_other(void **state)
+{
+	(void)state;
+	fakeverbs_remove_device(1);
+	fakeverbs_end_events(1);
+	await(1, SLIME_RAIL_DOWN);
+	assert_ok(rdma_write_now(&pair, LEN, 4));
+	assert_connected();
+}
+
 /* Its queue pair is destroyed before that. */
 static void rail__whose_device_says_late_that_it_is_removed_is_waited_for(void **state)
 {
@@ -412,6 +423,8 @@ int main(int argc, char **argv)
 		IN_CALM_PAIR(
 			region__whose_device_fails_while_it_is_registered_is_used_over_the_other),
 		IN_CALM_PAIR(rail__whose_device_is_removed_leaves_its_work_to_the_other),
+		IN_CALM_PAIR(
+			rail__whose_device_takes_its_events_along_leaves_its_work_to_the_other),
 		IN_CALM_PAIR(rail__whose_device_says_late_that_it_is_removed_is_waited_for),
 		cmocka_unit_test_prestate_setup_teardown(
 			link__whose_queue_pair_cannot_be_destroyed_ends, begin, end_with_one_left,

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <endian.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -481,6 +482,26 @@ void fakeverbs_remove_device(unsigned device)
 	fv_lock();
 	kill_device(nth(device));
 	nth(device)->removed = true;
+	fv_unlock();
+}
+
+/* A pipe that nobody reads is in error for ever. */
+static void break_fd(int fd)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) || close(ends[0]) || dup3(ends[1], fd, O_CLOEXEC) != fd ||
+	    close(ends[1]))
+		abort();
+}
+
+void fakeverbs_end_events(unsigned device)
+{
+	struct sl_list *e;
+
+	fv_lock();
+	sl_list_for_each (e, &nth(device)->contexts)
+		break_fd(SL_CONTAINER_OF(e, struct fv_context, node)->verbs.context.async_fd);
 	fv_unlock();
 }
 
