@@ -12,6 +12,9 @@
 #define ARENA_SHARED	 (UINT64_C(1) << 20)
 #define ARENA_CHUNKS_MAX 16
 
+/* Given back in one call, which takes the kernel some tenths of a millisecond. */
+#define TRIM_STEP (UINT64_C(4) << 20)
+
 struct sl_arena {
 	struct sl_list link;	    /* among its account's, or the pool's stuck ones */
 	struct sl_account *account; /* NULL: gone, and the arena goes with its last chunk */
@@ -21,7 +24,8 @@ struct sl_arena {
 	uint64_t len;
 	unsigned class;
 	unsigned n_out;
-	bool cold; /* given back to the kernel: populate before use */
+	bool cold;	/* given back to the kernel, or some of it: populate before use */
+	uint64_t given; /* its first bytes that are, while there are others; else 0 */
 	unsigned n_chunks;
 	struct sl_chunk chunks[];
 };
@@ -181,6 +185,7 @@ static int warm(struct sl_pool *pool, struct sl_arena *a)
 	/* Who takes another chunk meanwhile has all of it populated, too. */
 	pthread_mutex_lock(&pool->lock);
 	a->cold = false;
+	a->given = 0;
 	pthread_mutex_unlock(&pool->lock);
 	return 0;
 }
@@ -303,15 +308,22 @@ int sl_pool_get(struct sl_pool *pool, struct sl_account *account, uint64_t len, 
 	return ret;
 }
 
-/* Nothing of the arena is out. */
-static void give_back_locked(struct sl_arena *a)
+/* The next of it, at most max bytes; how many. Nothing of the arena is out. */
+static uint64_t give_back_locked(struct sl_arena *a, uint64_t max)
 {
+	uint64_t len = a->len - a->given < max ? a->len - a->given : max;
+
 	/* What a device reaches would stay with it, and no longer be the memory we see. */
 	if (atomic_load(&a->mr->region->pinned))
-		return;
+		return 0;
 	/* A hole in a file that peers have mapped reads as zeros. */
-	if (madvise(a->addr, a->len, a->mem ? MADV_REMOVE : MADV_DONTNEED) == 0)
-		a->cold = true;
+	if (madvise(a->addr + a->given, len, a->mem ? MADV_REMOVE : MADV_DONTNEED))
+		return 0;
+	a->cold = true;
+	a->given += len;
+	if (a->given == a->len)
+		a->given = 0;
+	return len;
 }
 
 bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
@@ -326,8 +338,10 @@ bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
 	c->admitted = 0;
 	a->n_out--;
 	/* It was populated in vain, and some of it may be there. */
-	if (a->cold && !a->n_out)
-		give_back_locked(a);
+	if (a->cold && !a->n_out) {
+		a->given = 0;
+		(void)give_back_locked(a, a->len);
+	}
 	last = !a->account && !a->n_out;
 	if (last)
 		sl_list_append(&pool->stuck, &a->link);
@@ -345,21 +359,28 @@ bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
 
 /* ---- the end of it ---- */
 
+/* At most so many bytes of the account; how many are left of them. */
+static uint64_t trim_locked(struct sl_account *account, uint64_t max)
+{
+	struct sl_list *e;
+
+	sl_list_for_each (e, &account->arenas) {
+		struct sl_arena *a = SL_CONTAINER_OF(e, struct sl_arena, link);
+
+		if (max && !a->n_out && (!a->cold || a->given))
+			max -= give_back_locked(a, max);
+	}
+	return max;
+}
+
 uint64_t sl_pool_trim(struct sl_pool *pool, struct sl_account *account, uint64_t now_ns)
 {
 	uint64_t again = SL_NEVER;
-	struct sl_list *e;
 
 	pthread_mutex_lock(&pool->lock);
 	if (account->has_idle) {
 		again = account->last_put_ns + SL_POOL_IDLE_MS * SL_NS_PER_MS;
-		if (again <= now_ns) {
-			sl_list_for_each (e, &account->arenas) {
-				struct sl_arena *a = SL_CONTAINER_OF(e, struct sl_arena, link);
-
-				if (!a->n_out && !a->cold)
-					give_back_locked(a);
-			}
+		if (again <= now_ns && trim_locked(account, TRIM_STEP)) {
 			account->has_idle = false;
 			again = SL_NEVER;
 		}

@@ -87,8 +87,8 @@ bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *chunk);
 /* The region the chunk lies in. */
 struct slime_mr *sl_chunk_mr(const struct sl_chunk *chunk);
 
-/* Give idle memory back to the kernel. Returns when to come again, SL_NEVER when nothing is left to
- * do. */
+/* Give idle memory back to the kernel, some of it at a time. Returns when to come again, SL_NEVER
+ * when nothing is left to do. */
 uint64_t sl_pool_trim(struct sl_pool *pool, struct sl_account *a, uint64_t now_ns);
 
 /* The account's connection has ended, and so does the account: its memory goes, and chunks that are

@@ -179,6 +179,37 @@ static void pool__gives_back_what_was_populated_in_vain(void **state)
 	assert_int_equal(slime_context_destroy(ctx), 0);
 }
 
+/* Who waits for the lock, or the token, does not wait for all of it. */
+static void pool__gives_a_large_one_back_bit_by_bit(void **state)
+{
+	struct slime_context *ctx;
+	struct sl_account account;
+	struct sl_chunk *c;
+	struct sl_pool pool;
+	long all, left;
+
+	(void)state;
+	assert_int_equal(slime_context_create(NULL, &ctx), 0);
+	sl_pool_init(&pool, ctx);
+	sl_account_init(&account, true);
+	assert_int_equal(sl_pool_get(&pool, &account, 64 << 20, true, NULL, &c), 0);
+	left = all = blocks_of(c);
+	sl_pool_put(&pool, c);
+	while (sl_pool_trim(&pool, &account, SL_NEVER - 1) != SL_NEVER) {
+		assert_in_range(left - blocks_of(c), 1, all / 8);
+		left = blocks_of(c);
+	}
+	assert_int_equal(left, 0);
+	n_populated = 0;
+	assert_int_equal(sl_pool_get(&pool, &account, 64 << 20, true, NULL, &c), 0);
+	assert_int_equal(n_populated, 1);
+	assert_int_equal(blocks_of(c), all);
+	sl_pool_put(&pool, c);
+	sl_pool_drop(&pool, &account);
+	sl_pool_fini(&pool);
+	assert_int_equal(slime_context_destroy(ctx), 0);
+}
+
 /* What one peer's calls may have out, and what those of all may. One that is larger than that
  * is let in alone, and what is held for the same purpose does not wait for itself. */
 static void pool__admits_so_much_for_an_account_and_for_all(void **state)
@@ -228,6 +259,7 @@ int main(void)
 	static const struct CMUnitTest of_memory[] = {
 		cmocka_unit_test(pool__populates_what_was_given_back_until_it_succeeds),
 		cmocka_unit_test(pool__gives_back_what_was_populated_in_vain),
+		cmocka_unit_test(pool__gives_a_large_one_back_bit_by_bit),
 		cmocka_unit_test(pool__admits_so_much_for_an_account_and_for_all),
 	};
 	int failed;
