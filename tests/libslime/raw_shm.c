@@ -358,12 +358,17 @@ void raw_shm_link(struct raw_shm *r)
 
 /* ---- the link ---- */
 
-void raw_shm_post(struct raw_shm *r, const struct sl_msg *m)
+void raw_shm_write(struct raw_shm *r, const struct sl_msg *m)
 {
 	struct shm_entry *e = &r->own->ring[r->n_posted % SL_RING_ENTRIES];
 
 	e->m = *m;
 	atomic_store_explicit(&e->seq, ++r->n_posted, memory_order_release);
+}
+
+void raw_shm_post(struct raw_shm *r, const struct sl_msg *m)
+{
+	raw_shm_write(r, m);
 	raw_shm_turn(r);
 }
 

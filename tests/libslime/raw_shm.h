@@ -86,7 +86,8 @@ void raw_shm_kill(struct raw_shm *r);
 /* Let our end do what there is to do. */
 void raw_shm_turn(struct raw_shm *r);
 
-/* A message in the ring, as an honest peer posts it, and our end looks at it. */
+/* A message in the ring, as an honest peer posts it; post: and our end looks at it. */
+void raw_shm_write(struct raw_shm *r, const struct sl_msg *m);
 void raw_shm_post(struct raw_shm *r, const struct sl_msg *m);
 
 /* The endpoint breaks with this cause and says so in one line, which contains text. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "raw_shm.h"
+#include "src/context.h"
 #include "src/endpoint.h"
 #include "support/random.h"
 
@@ -76,6 +77,23 @@ static void message__immediates_beyond_the_window_end_the_link(void **state)
 		raw_shm_post(r, &m);
 	assert_false(r->ended);
 	raw_shm_post(r, &m);
+	raw_shm_assert_broken(r, -EPROTO, "the peer broke the protocol");
+}
+
+/* A spinner looks at the ring alone, and takes what comes. */
+static void message__behind_a_malformed_one_is_not_taken(void **state)
+{
+	const struct sl_msg bad = { .kind = SL_MSG_KINDS }, good = { .kind = SL_MSG_IMM };
+	struct raw_shm *r = *state;
+	const struct sl_next *next = r->ctx->transports[SLIME_TRANSPORT_SHM]->env->next;
+
+	raw_shm_link(r);
+	raw_shm_post(r, &good);
+	raw_shm_write(r, &bad);
+	assert_non_null(next->word);
+	assert_int_equal(next->take(next->arg), 1);
+	raw_shm_write(r, &good);
+	assert_null(next->word);
 	raw_shm_assert_broken(r, -EPROTO, "the peer broke the protocol");
 }
 
@@ -322,6 +340,7 @@ int main(void)
 		IN_RAW_SHM(message__malformed_ends_the_link),
 		IN_RAW_SHM(message__answering_what_was_not_asked_ends_the_link),
 		IN_RAW_SHM(message__immediates_beyond_the_window_end_the_link),
+		IN_RAW_SHM(message__behind_a_malformed_one_is_not_taken),
 		IN_RAW_SHM(message__into_a_slot_in_use_ends_the_link),
 		IN_RAW_SHM(ring__numbers_that_are_not_next_are_not_read),
 		IN_RAW_SHM(imm_taken__that_lies_costs_us_nothing),

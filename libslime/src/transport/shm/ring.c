@@ -184,11 +184,15 @@ unsigned shm_ring_drain(struct shm_conn *c, unsigned max)
 
 static unsigned take_next(void *arg);
 
-/* After some messages more of them are likely. */
+/* After some messages more of them are likely; but what follows a malformed one is not taken. */
 static void expect_more(struct shm_conn *c)
 {
 	struct sl_next *next = c->t->base.env->next;
 
+	if (atomic_load_explicit(&c->end_wanted, memory_order_relaxed)) {
+		shm_ring_expect_nothing(c);
+		return;
+	}
 	next->word = &c->rx_next->seq;
 	next->value = c->rx_seq + 1;
 	next->take = take_next;
