@@ -71,6 +71,36 @@ static void region__of_a_link_we_closed_is_free_once_the_peer_says_so(void **sta
 	r->mr = NULL;
 }
 
+static void region__of_a_link_that_broke_is_free_once_the_peer_says_that_it_ended(void **state)
+{
+	struct shm_packet ended = { .kind = SHM_ENDED };
+	struct sl_msg junk = { .kind = SL_MSG_KINDS };
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	give_region(r);
+	raw_shm_post(r, &junk);
+	assert_int_equal(raw_shm_hear(r).kind, SHM_ENDED);
+	assert_int_equal(slime_mr_destroy(r->mr), -EBUSY);
+	raw_shm_say(r, &ended);
+	assert_ok(slime_mr_destroy(r->mr));
+	r->mr = NULL;
+}
+
+static void region__of_a_link_that_the_peer_ended_is_free_at_once(void **state)
+{
+	struct shm_packet ended = { .kind = SHM_ENDED };
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	give_region(r);
+	raw_shm_say(r, &ended);
+	assert_int_equal(raw_shm_hear(r).kind, SHM_ENDED);
+	raw_shm_assert_broken(r, -ECONNRESET, "the peer ended the link");
+	assert_ok(slime_mr_destroy(r->mr));
+	r->mr = NULL;
+}
+
 static void region__of_a_peer_that_closed_is_free_at_once(void **state)
 {
 	struct shm_packet bye = { .kind = SHM_BYE };
@@ -162,6 +192,8 @@ int main(void)
 		IN_RAW_SHM(region__of_a_peer_that_broke_the_protocol_stays_fenced),
 		IN_RAW_SHM(region__stays_fenced_when_there_is_no_memory),
 		IN_RAW_SHM(region__of_a_link_we_closed_is_free_once_the_peer_says_so),
+		IN_RAW_SHM(region__of_a_link_that_broke_is_free_once_the_peer_says_that_it_ended),
+		IN_RAW_SHM(region__of_a_link_that_the_peer_ended_is_free_at_once),
 		IN_RAW_SHM(region__of_a_peer_that_closed_is_free_at_once),
 		IN_RAW_SHM(region__is_not_free_because_the_peer_said_so_unasked),
 		IN_RAW_SHM(link__closed_while_the_peer_stands_still_ends_there_when_it_goes_on),

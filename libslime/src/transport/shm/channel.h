@@ -20,6 +20,7 @@ enum shm_packet_kind {
 	SHM_WITHDRAWN,	 /* it is unmapped */
 	SHM_BYE,	 /* closed: nothing of yours is mapped here any more */
 	SHM_BYE_DONE,	 /* nor of yours here */
+	SHM_ENDED,	 /* not in order; nothing of yours is mapped here any more */
 	SHM_PACKET_KINDS,
 };
 

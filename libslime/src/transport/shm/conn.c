@@ -38,21 +38,23 @@ static void conn_close(struct sl_conn *conn, int cause, const char *why)
  * The peer is told, or sees us hang up. What it has of ours stays fenced until it let go of it:
  * then a ghost keeps listening.
  */
-static void part_from_peer(struct shm_conn *c, bool in_order)
+static void part_from_peer(struct shm_conn *c, bool in_order, bool was_ready)
 {
-	struct shm_packet bye = { .kind = c->said_bye ? SHM_BYE_DONE : SHM_BYE };
-	bool fenced = c->pid_source.fd >= 0 && !c->said_bye && shm_given_any(&c->given);
+	struct shm_packet bye = {
+		.kind = c->said_bye ? SHM_BYE_DONE
+			: in_order  ? SHM_BYE
+				    : SHM_ENDED,
+	};
+	bool fenced = c->pid_source.fd >= 0 && shm_given_any(&c->given);
 
 	/* It sees us hang up if there is no room for this. What it says is heard still. */
-	if (c->sock.fd >= 0 && (in_order || c->said_bye) && shm_channel_send(c->sock.fd, &bye))
+	if (c->sock.fd >= 0 && (in_order || was_ready) && shm_channel_send(c->sock.fd, &bye))
 		(void)shutdown(c->sock.fd, SHUT_WR);
-	/* Without order no packet is answered any more, but its exit is seen. */
-	if (!fenced || !in_order)
-		sl_poller_close(shm_poller(c), &c->sock);
 	if (fenced) {
 		shm_ghost_begin(c->ghost, &c->sock, &c->pid_source, &c->given);
 		c->ghost = NULL;
 	}
+	sl_poller_close(shm_poller(c), &c->sock);
 	sl_poller_close(shm_poller(c), &c->pid_source);
 	shm_given_free(&c->given);
 }
@@ -82,7 +84,7 @@ static void end_now(struct shm_conn *c)
 		sl_greeting_cancel(c->greeting);
 		c->greeting = NULL;
 	}
-	part_from_peer(c, cause == 0);
+	part_from_peer(c, cause == 0, was_ready);
 	sl_list_remove(&c->link);
 	sl_list_remove(&c->turn);
 	events->broken(c->base.owner, cause, why);
@@ -220,6 +222,10 @@ static int on_packet(struct shm_conn *c, struct shm_packet *p)
 		c->said_bye = true;
 		shm_given_free(&c->given);
 		shm_conn_end(c, 0, "closed by the peer");
+		return 0;
+	case SHM_ENDED:
+		shm_given_free(&c->given);
+		shm_conn_end(c, -ECONNRESET, "the peer ended the link");
 		return 0;
 	default:
 		return atomic_load(&c->state) == SHM_CONN_READY ? on_packet_when_ready(c, p)

@@ -31,8 +31,8 @@ void shm_ghost_forget(struct shm_ghost *g)
 	free(g);
 }
 
-/* The answer to our BYE, or one of the peer's that crossed it: either way nothing of ours is mapped
- * there. */
+/* The answer to our goodbye, or one of the peer's that crossed it: either way nothing of ours is
+ * mapped there. */
 static void on_sock(struct sl_source *s, uint32_t events)
 {
 	struct shm_ghost *g = SL_CONTAINER_OF(s, struct shm_ghost, sock);
@@ -46,7 +46,7 @@ static void on_sock(struct sl_source *s, uint32_t events)
 
 		ret = shm_channel_recv(s->fd, &p);
 		if (!ret) {
-			done = p.kind == SHM_BYE || p.kind == SHM_BYE_DONE;
+			done = p.kind == SHM_BYE || p.kind == SHM_BYE_DONE || p.kind == SHM_ENDED;
 			shm_packet_close_fds(&p);
 		}
 	} while (!ret && !done && --left);
