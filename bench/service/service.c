@@ -366,6 +366,57 @@ static int add_methods(struct service *s)
 	return 0;
 }
 
+/* Filling many GiB takes longer than a lease: before there is one. */
+static int make(struct service *s, struct offer *o)
+{
+	struct slime_context *ctx = slime_agent_context(s->agent);
+	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
+	int ret;
+
+	attr.name = o->name;
+	ret = slime_mem_alloc(ctx, s->size, &attr, &o->mem);
+	if (ret)
+		return ret;
+	load_pattern_fill(slime_mem_addr(o->mem), s->size, LOAD_PATTERN_SEED, 0);
+	return slime_mr_create(ctx, slime_mem_addr(o->mem), s->size, o->access, &o->mr);
+}
+
+static int offer(struct service *s, struct offer *o)
+{
+	int ret = slime_agent_region_offer(s->agent, o->name, o->mr, o->access, NULL, 0);
+
+	o->offered = !ret;
+	return ret;
+}
+
+/* What fails is said. */
+static int for_both(struct service *s, int (*what)(struct service *s, struct offer *o))
+{
+	for (int i = 0; i < 2; i++) {
+		int ret = what(s, &s->offers[i]);
+
+		if (ret) {
+			sl_error("bench", "region %s of %llu bytes: %s", s->offers[i].name,
+				 (unsigned long long)s->size, strerror(-ret));
+			return ret;
+		}
+	}
+	return 0;
+}
+
+static void service_fini(void *state)
+{
+	struct service *s = state;
+
+	for (int i = 0; i < 2; i++) {
+		if (slime_mr_destroy(s->offers[i].mr) || slime_mem_destroy(s->offers[i].mem))
+			sl_error("bench", "region %s is still reached by a peer",
+				 s->offers[i].name);
+	}
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
 static int service_init(struct slime_agent *agent, const struct slime_plugin_option *options,
 			size_t n, void **state)
 {
@@ -387,47 +438,18 @@ static int service_init(struct slime_agent *agent, const struct slime_plugin_opt
 		ret = parse_option(&options[i], &s->size) ? -EINVAL : 0;
 	if (!ret)
 		ret = add_methods(s);
-	if (ret) {
-		pthread_mutex_destroy(&s->lock);
-		free(s);
-		return ret;
-	}
-	*state = s;
-	return 0;
-}
-
-static int offer(struct service *s, struct offer *o)
-{
-	struct slime_context *ctx = slime_agent_context(s->agent);
-	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
-	int ret;
-
-	attr.name = o->name;
-	ret = slime_mem_alloc(ctx, s->size, &attr, &o->mem);
-	if (ret)
-		return ret;
-	load_pattern_fill(slime_mem_addr(o->mem), s->size, LOAD_PATTERN_SEED, 0);
-	ret = slime_mr_create(ctx, slime_mem_addr(o->mem), s->size, o->access, &o->mr);
 	if (!ret)
-		ret = slime_agent_region_offer(s->agent, o->name, o->mr, o->access, NULL, 0);
-	o->offered = !ret;
+		ret = for_both(s, make);
+	if (ret)
+		service_fini(s);
+	else
+		*state = s;
 	return ret;
 }
 
 static int service_start(void *state)
 {
-	struct service *s = state;
-
-	for (int i = 0; i < 2; i++) {
-		int ret = offer(s, &s->offers[i]);
-
-		if (ret) {
-			sl_error("bench", "region %s of %llu bytes: %s", s->offers[i].name,
-				 (unsigned long long)s->size, strerror(-ret));
-			return ret;
-		}
-	}
-	return 0;
+	return for_both(state, offer);
 }
 
 static void service_stop(void *state)
@@ -443,19 +465,6 @@ static void service_stop(void *state)
 			slime_agent_region_withdraw(s->agent, s->offers[i].name);
 		s->offers[i].offered = false;
 	}
-}
-
-static void service_fini(void *state)
-{
-	struct service *s = state;
-
-	for (int i = 0; i < 2; i++) {
-		if (slime_mr_destroy(s->offers[i].mr) || slime_mem_destroy(s->offers[i].mem))
-			sl_error("bench", "region %s is still reached by a peer",
-				 s->offers[i].name);
-	}
-	pthread_mutex_destroy(&s->lock);
-	free(s);
 }
 
 const struct slime_plugin slime_plugin = {

@@ -126,6 +126,11 @@ say "memory refused"
 spawn without prlimit --fsize=16777216 "$bin/slime-bench" rpc --ctrl "$url" --scope test --peer node-b --sizes 64MiB
 ended_within 20 without 1
 says without '^slime-bench: echo of 67108864 bytes: File too large'
+write_agent node-e 'services: [ { name: bench } ]'
+spawn node-e prlimit --fsize=16777216 "$bin/peeragent" --config "$work/node-e.yaml" --set "control.url=$url"
+ended_within 20 node-e 1
+says node-e 'region bench of 67108864 bytes: File too large'
+! grep -q 'is ready' "$work/node-e.err" || fail "its memory is filled while the lease runs: $(cat "$work/node-e.err")"
 write_agent node-c 'regions: [ { name: kv, size: 64MiB } ]'
 spawn node-c prlimit --fsize=16777216 "$bin/peeragent" --config "$work/node-c.yaml" --set "control.url=$url"
 ended_within 20 node-c 1

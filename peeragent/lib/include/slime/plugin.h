@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A service in a shared object, for the peeragent program: `services: [ { plugin: ./libmine.so }
- *]`. The object defines the one symbol slime_plugin and links libslime and libslime-agent.
+ * A service in a shared object, for the peeragent program. The object defines the one symbol
+ * slime_plugin and links libslime and libslime-agent. The node's file names it:
+ *
+ *	services: [ { plugin: ./libmine.so } ]
  *
  *	const struct slime_plugin slime_plugin = {
  *		SLIME_PLUGIN_HEAD, .name = "mine", .init = mine_init, .fini = mine_fini,
@@ -41,8 +43,8 @@ struct slime_plugin {
 	int (*init)(struct slime_agent *agent, const struct slime_plugin_option *options,
 		    size_t n_options, void **state);
 
-	/* The agent is registered and its regions are there. May be NULL. An error stops the
-	 * program. */
+	/* The agent is registered and its regions are there. Nothing keeps its lease meanwhile:
+	 * what takes seconds is init's. May be NULL. An error stops the program. */
 	int (*start)(void *state);
 
 	/* End threads, put endpoints back; from here on handlers only refuse. May be NULL. */
