@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/client.h"
+#include "bench/name.h"
 #include "cli/secret.h"
 
 #define READY_TIMEOUT_MS 10000
@@ -79,13 +79,9 @@ static int create_agent(struct client *c, const char *token)
 {
 	const struct settings *s = c->settings;
 	struct slime_agent_attr attr = SLIME_AGENT_ATTR_INIT;
-	char name[SLIME_AGENT_NAME_MAX + 1];
-	char host[64];
+	char name[BENCH_NAME_MAX];
 
-	if (gethostname(host, sizeof(host)))
-		strcpy(host, "host");
-	host[sizeof(host) - 1] = 0;
-	snprintf(name, sizeof(name), "bench-%s-%d", host, (int)getpid());
+	bench_name(name);
 	attr.name = name;
 	attr.scope = s->between.scope;
 	attr.urls = s->control.urls;

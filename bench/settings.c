@@ -242,7 +242,7 @@ static const struct cli_command commands[] = {
 		.name = "ctrl",
 		.summary =
 			"the control plane: registrations, heartbeats, lookups, rendezvous, a crash",
-		.text = "Simulated agents, named bench-HOST-PID-N, over HTTP to nanoctrl; the data path has no part. "
+		.text = "Simulated agents, named bench-HOST-PID-TAG-N, over HTTP to nanoctrl; the data path has no part. "
 			"rendezvous: every two agents exchange what a connection needs, each told by an event of "
 			"the other's offer; event: from such a post to its event. hold: agents in sessions live on "
 			"and beat, for whoever watches nanoctrl meanwhile; thousands by several of these at once, each "

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "bench/name.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
@@ -43,7 +43,8 @@ static int one_round(struct routes *r, uint64_t ns, double *per_s)
 
 struct beside {
 	struct routes pair[2]; /* ours, theirs */
-	char scopes[2][48];
+	char name[BENCH_NAME_MAX];
+	char scopes[2][BENCH_NAME_MAX + 32];
 	double per_s[2][BESIDE_ROUNDS];
 	double ratio[BESIDE_ROUNDS];
 	int signals; /* descriptor */
@@ -102,7 +103,7 @@ static int open_both(struct beside *b, const struct settings *s, enum route rout
 
 	b->pair[0] = b->pair[1] = ROUTES_NONE;
 	for (size_t side = 0; side < 2 && !ret; side++) {
-		snprintf(b->scopes[side], sizeof(b->scopes[side]), "bench-%d-%s-%zu", (int)getpid(),
+		snprintf(b->scopes[side], sizeof(b->scopes[side]), "%s-%s-%zu", b->name,
 			 route_names[route], side);
 		attr.url = urls[side];
 		attr.scope = b->scopes[side];
@@ -139,6 +140,7 @@ int beside_measure(struct beside_result *out)
 		fprintf(stderr, "slime-bench: signals: %s\n", strerror(-b.signals));
 		return EXIT_FAILURE;
 	}
+	bench_name(b.name);
 	cli_progress_init(&progress, stderr);
 	for (int i = 0; i < ROUTE_N && !ret && goes_on(&b); i++) {
 		cli_progress_say(&progress, "%s ...", route_names[i]);

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "bench/ctrl/crowd.h"
+#include "bench/name.h"
 #include "cli/signals.h"
 
 /* Of one call with its repeats, and so of the end of a step. */
@@ -293,14 +293,11 @@ struct agent *crowd_find(struct crowd *c, const char *name)
 
 static int name_crowd(struct crowd *c)
 {
-	char host[64];
-	int ret = write_hex(c->owner_key, 64);
+	char name[BENCH_NAME_MAX];
 
-	if (gethostname(host, sizeof(host)))
-		strcpy(host, "host");
-	host[sizeof(host) - 1] = '\0';
-	snprintf(c->prefix, sizeof(c->prefix), "bench-%s-%d-", host, (int)getpid());
-	return ret;
+	bench_name(name);
+	snprintf(c->prefix, sizeof(c->prefix), "%s-", name);
+	return write_hex(c->owner_key, 64);
 }
 
 static int create_agents(struct crowd *c, const struct settings *s, const char *token)
