@@ -130,6 +130,8 @@ static void fail_attempt(struct nc_call *call, size_t server, int err, const cha
 	snprintf(call->last.message, sizeof(call->last.message), "%.100s: %.150s",
 		 client->urls[server].text, cause);
 	nc_client_failed(client, server, cause, wait_ms);
+	if (client->impatient && call->attempts + 1 >= client->n_urls) /* each was tried */
+		call->deadline_ns = sl_clock_ns();
 	retry(call, wait_ms);
 }
 

@@ -63,6 +63,7 @@ int nc_client_create(struct nc_client **out, const struct nc_client_attr *attr)
 		return -ENOMEM;
 	client->base = attr->base;
 	client->timeout_ms = attr->timeout_ms;
+	client->impatient = attr->impatient;
 	client->on_retry = attr->on_retry;
 	client->arg = attr->arg;
 	sl_list_init(&client->ready);

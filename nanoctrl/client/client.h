@@ -33,6 +33,7 @@ struct nc_client {
 	char scope[NC_NAME_MAX + 1];
 	char *token; /* or NULL */
 	int timeout_ms;
+	bool impatient;
 	nc_retry_fn *on_retry; /* or NULL */
 	void *arg;
 

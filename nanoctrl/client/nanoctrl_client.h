@@ -41,6 +41,8 @@ struct nc_client_attr {
 	int timeout_ms;	       /* of a call with all its repeats; of n_urls servers each has an
 				* equal part of it to answer in before the next is asked, at least
 				* 1 s or half of it */
+	bool impatient;	       /* a call ends when none of the servers could be spoken to, not at
+				* its deadline; one that is busy is asked again */
 	nc_retry_fn *on_retry; /* NULL: none */
 	void *arg;
 };

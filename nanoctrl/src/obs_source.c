@@ -158,6 +158,7 @@ static int open_client(struct obs_source *s, const char *url)
 	if (s->options->scope && *s->options->scope) /* "" is who names none */
 		attr.scope = s->options->scope;
 	attr.timeout_ms = CALL_MS;
+	attr.impatient = true; /* somebody waits, and may ask again */
 	ret = nc_client_create(&s->client, &attr);
 	if (ret)
 		fprintf(stderr, "nanoctrl: %s: %s\n", url, strerror(-ret));

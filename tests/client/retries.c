@@ -138,6 +138,30 @@ static void call__of_a_silent_server_goes_to_the_next_one_in_time(void **state)
 	assert_int_equal(t.n_retries, 1);
 }
 
+static void call__of_an_impatient_client_ends_when_nobody_is_there(void **state)
+{
+	(void)state;
+	t.impatient = true;
+	begin(script(reply_agent), 60000);
+	fake_stop(&t.fake);
+	fake_stop(&t.second);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_int_equal(t.error.err, -ETIMEDOUT);
+	assert_non_null(strstr(t.error.message, "refused"));
+	assert_int_equal(t.n_retries, 2);
+}
+
+static void call__of_an_impatient_client_asks_a_busy_server_again(void **state)
+{
+	(void)state;
+	t.impatient = true;
+	begin(script(abort_it, reply_busy, reply_agent), 60000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_false(t.failed);
+}
+
 static void note_message(void *arg, const struct nc_error *error, const struct nc_agent *agent)
 {
 	(void)agent;
@@ -292,6 +316,8 @@ int main(void)
 		T(call__after_a_long_turn_of_the_loop_is_not_repeated_too_early),
 		T(call__of_a_silent_server_ends_at_its_deadline),
 		T(call__of_a_silent_server_goes_to_the_next_one_in_time),
+		T(call__of_an_impatient_client_ends_when_nobody_is_there),
+		T(call__of_an_impatient_client_asks_a_busy_server_again),
 		T(call__that_waited_names_the_server_that_it_asked),
 		T(call__on_a_kept_connection_that_was_closed_is_repeated_at_once),
 		T(call__on_a_connection_that_was_idle_has_its_time_from_its_start),

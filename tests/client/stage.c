@@ -67,6 +67,7 @@ void begin(step_fn *const *steps, int timeout_ms)
 	attr.scope = "demo";
 	attr.token = "tok.en";
 	attr.timeout_ms = timeout_ms;
+	attr.impatient = t.impatient;
 	attr.on_retry = on_retry;
 	attr.arg = &t;
 	t.steps = steps;

@@ -29,6 +29,7 @@ struct stage {
 	int n_retries;
 	char failed_url[64];
 	uint64_t wait_ms; /* that was told last */
+	bool impatient;	  /* the client */
 	uint64_t turn_ms; /* how long the loop's turn takes that tells of a retry */
 	struct nc_error error;
 	bool failed;

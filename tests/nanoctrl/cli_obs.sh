@@ -126,6 +126,8 @@ case_agents_are_observed() {
 	local url lease redis=$dir/data/redis.sock now
 	local patient=(--stale-ms 3600000) # on a busy machine minutes pass
 	expect 1 "no server runs" nc obs status
+	# At once: not when it has asked for ten seconds.
+	expect 1 "nanoctrl: http://127.0.0.1:1: Connection refused" timeout 9 "$program" obs peers --address http://127.0.0.1:1
 	expect 1 "no server runs" nc top
 	expect 0 started nc start "${options[@]}" --set lease.ttl=300s
 	url=$(field address)
