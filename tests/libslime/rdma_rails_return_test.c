@@ -473,7 +473,7 @@ static void rail__that_is_the_first_and_passes_nothing_leaves_the_link_to_others
 	assert_ok(rdma_pair_begin_to_connect(&rails.pair.a, &rails.pair.b));
 	assert_ok(rdma_pair_begin_to_connect(&rails.pair.b, &rails.pair.a));
 	rails_settle_workers();
-	rails.ahead_ns += 25 * SL_NS_PER_S; /* of a minute, for three */
+	rails.ahead_ns += 15 * SL_NS_PER_S; /* more than a turn, less than two */
 	assert_ok(rdma_pair_wait_for_both(&rails.pair));
 	assert_a_message_passes();
 	rails_await(0, SLIME_RAIL_DOWN);

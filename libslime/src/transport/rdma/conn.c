@@ -10,6 +10,8 @@
 /* Between a try that failed and the next. */
 #define REST_MIN_NS SL_NS_PER_MS
 #define REST_MAX_NS (50 * SL_NS_PER_MS)
+/* A rail has its turn for so long, where the time would last for longer ones. */
+#define TURN_MAX_NS (10 * SL_NS_PER_S)
 /* As of a try of so long: a connection rests until former ones with its peer are drained. */
 #define LOOK_NS (10 * SL_NS_PER_MS)
 
@@ -207,7 +209,9 @@ static unsigned whose_turn(const struct rdma_conn *c)
 {
 	uint64_t part_ns = (c->deadline_ns - c->begun_ns) / c->n_paths + 1;
 
-	return (unsigned)((sl_clock_ns() - c->begun_ns) / part_ns);
+	if (part_ns > TURN_MAX_NS)
+		part_ns = TURN_MAX_NS;
+	return (unsigned)((sl_clock_ns() - c->begun_ns) / part_ns % c->n_paths);
 }
 
 /* The rail to greet over, of those that stand, NULL: none does. The peer's READY came over one that
