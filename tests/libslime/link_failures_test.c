@@ -27,7 +27,8 @@ struct end {
 	struct slime_call *call;
 };
 
-/* No other thread than this one: the n-th allocation is always the same. */
+/* No other thread calls the library: but for registration over rdma, the n-th allocation is always
+ * the same. */
 static struct end ends[2];
 
 static int create_context(struct end *e)
@@ -236,6 +237,12 @@ static void link__over_tcp_without_memory_leaves_nothing_behind(void **state)
 	fail_at_each(SLIME_TRANSPORT_TCP);
 }
 
+static void link__over_rdma_without_memory_leaves_nothing_behind(void **state)
+{
+	(void)state;
+	fail_at_each(SLIME_TRANSPORT_RDMA);
+}
+
 /* They are many, and expected. */
 static void quiet(void *arg, enum slime_log_level level, const char *part, const char *line)
 {
@@ -250,6 +257,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(link__over_shm_without_memory_leaves_nothing_behind),
 		cmocka_unit_test(link__over_tcp_without_memory_leaves_nothing_behind),
+		cmocka_unit_test(link__over_rdma_without_memory_leaves_nothing_behind),
 	};
 
 	slime_log_set(quiet, NULL, SLIME_LOG_ERROR);

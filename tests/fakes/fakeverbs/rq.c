@@ -23,6 +23,8 @@ void fv_rq_fini(struct fv_rq *rq)
 {
 	free(rq->ring);
 	free(rq->sges);
+	rq->ring = NULL;
+	rq->sges = NULL;
 }
 
 int fv_rq_post(struct fv_rq *rq, const struct ibv_recv_wr *wr)
