@@ -64,7 +64,7 @@ instructions 4251 tcp-call-among-idle 500 counted_steps 1
 # Between submit and post, of one work request and for each of 256: without what the device in memory does with them.
 left_out=(--toggle-collect=fv_post_send)
 steps+=-rdma
-instructions 546 rdma-read 500 counted_post 1
+instructions 564 rdma-read 500 counted_post 1
 instructions 276 rdma-chain 20 counted_post 256
 # Besides its start what the two completions of a call come to, the handler and the reply among it. Many calls: how many
 # receives are seen to be flushed at the end differs.

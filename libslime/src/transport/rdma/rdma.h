@@ -16,7 +16,7 @@
  *	share.c      how fast a rail is
  *	move.c       what a rail leaves behind that ended
  *	msg.c        messages, and the control frames between them
- *	work.c       one-sided work
+ *	work.c       one-sided work; request.c: the requests that it becomes
  *	key.c        the peer's regions, and ours that it has
  *	mr.c         our regions, registered; domain.c: in which protection domain;
  *	             register.c: one range with one device, and what is missing

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/request.h"
 
 /* How many ops are looked ahead at for regions that must be asked for. */
 #define OPS_AHEAD 16
@@ -21,11 +21,6 @@ enum {
 	ELSEWHERE = 2,	/* some of it went to another queue pair than the first */
 	ALL_POSTED = 4, /* it is in that list */
 };
-
-static bool is_write(const struct slime_op *op)
-{
-	return op->work.kind != SLIME_KIND_READ;
-}
 
 static bool is_imm(const struct slime_op *op)
 {
@@ -62,7 +57,7 @@ void rdma_work_blame(struct slime_op *op, int status)
 static void finish(struct rdma_conn *c, struct slime_op *op, int status)
 {
 	sl_list_remove(&op->link);
-	c->n_writes -= is_write(op) && FLAGS(op) & ALL_POSTED;
+	c->n_writes -= rdma_is_write(op) && FLAGS(op) & ALL_POSTED;
 	sl_op_finish(op, status, op->work.total);
 }
 
@@ -71,7 +66,7 @@ static void all_posted(struct rdma_conn *c, struct slime_op *op)
 	sl_list_remove(&op->link);
 	sl_list_append(&c->posted, &op->link);
 	FLAGS(op) |= ALL_POSTED;
-	c->n_writes += is_write(op);
+	c->n_writes += rdma_is_write(op);
 }
 
 void rdma_work_done(struct rdma_conn *c, struct slime_op *op)
@@ -87,87 +82,6 @@ void rdma_work_done(struct rdma_conn *c, struct slime_op *op)
 		sl_list_remove(&op->link);
 		sl_list_append(c->works.next, &op->link);
 	}
-}
-
-/* ---- one request after the other ---- */
-
-/* A chain that is being built. */
-struct chain {
-	struct rdma_conn *c;
-	struct rdma_qp *q;
-	uint32_t n;
-	uint32_t room;
-	uint64_t bytes;
-	uint64_t share;		/* how many there may be */
-	struct rdma_sent *last; /* the record of the last request, of one-sided work */
-};
-
-/* What a request needs to know of the piece that the work stands at. */
-struct place {
-	const struct slime_xfer *x;
-	struct rdma_mr *mr;
-	struct rdma_key *key;
-	uint64_t local;	       /* its address here */
-	uint64_t remote;       /* and there */
-	uint64_t left;	       /* bytes of its block */
-	const uint32_t *rkeys; /* by rail of the peer's */
-};
-
-/* p is where the work stands, in x; its regions are known. */
-static void stand(struct place *p, const struct sl_work *w, const struct slime_xfer *x)
-{
-	p->x = x;
-	p->local = (uintptr_t)x->local->region->base + x->local_offset +
-		   w->block * x->local_stride + w->byte;
-	p->remote = p->key->addr + sl_work_remote_offset(w, x);
-	p->left = x->len - w->byte;
-}
-
-/* The owner's word counts, not the descriptor's. */
-static int check_key(const struct sl_work *w, const struct place *p)
-{
-	const struct rdma_key *k = p->key;
-	uint32_t access =
-		w->kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
-	uint64_t at = p->remote - k->addr;
-
-	if (!(k->access & access))
-		return -EACCES;
-	return p->left > k->len || at > k->len - p->left ? -ERANGE : 0;
-}
-
-/* The regions of a piece that are not at hand. */
-static __attribute__((cold, noinline)) int look_up(struct rdma_conn *c, const struct slime_xfer *x,
-						   struct place *p)
-{
-	int ret = rdma_mr_get(c->offer->domain, x->local->region, RDMA_MR_OURS, &p->mr);
-	/* Both are asked for before either is waited for. */
-	int of_key = rdma_key_get(c, x->remote, &p->key);
-
-	if (ret && ret != -EINPROGRESS)
-		return ret;
-	return of_key ? of_key : ret;
-}
-
-/* Both regions of the piece: -EINPROGRESS: not yet. */
-static inline int resolve(struct rdma_conn *c, const struct sl_work *w, const struct slime_xfer *x,
-			  struct place *p)
-{
-	int ret;
-
-	if (!p->x || p->x->local != x->local || p->x->remote != x->remote) {
-		p->mr = rdma_mr_at_hand(c->offer->domain, x->local->region, RDMA_MR_OURS);
-		p->key = rdma_key_at_hand(c->keys, x->remote);
-		ret = p->mr && p->key ? 0 : look_up(c, x, p);
-		if (ret)
-			return ret;
-	}
-	stand(p, w, x);
-	ret = check_key(w, p);
-	if (ret)
-		return ret;
-	p->rkeys = rdma_key_at(p->key, p->remote);
-	return p->rkeys ? 0 : -EINPROGRESS;
 }
 
 /* Ask for what the work will need further on. */
@@ -204,154 +118,15 @@ static void look_ahead_all(struct rdma_conn *c)
 	}
 }
 
-/* One request stays in one chunk of the peer's region; and share is left. */
-static inline uint32_t request_max(const struct rdma_qp *q, const struct place *p, uint64_t share)
-{
-	uint32_t max_msg = atomic_load_explicit(&q->nic->max_msg, memory_order_relaxed);
-	uint32_t max = max_msg < RDMA_PIECE_MAX ? max_msg : RDMA_PIECE_MAX;
-	uint64_t in_chunk = rdma_chunk_left(p->key->shift, p->remote);
-
-	if (in_chunk < share)
-		share = in_chunk;
-	return share < max ? (uint32_t)share : max;
-}
-
-/* At most max bytes of the block go into an entry of the list, and the work goes on by as many. */
-static uint32_t take_stretch(struct sl_work *w, const struct place *p, const struct rdma_nic *nic,
-			     uint32_t max, struct ibv_sge *sge)
-{
-	uint64_t in_chunk = rdma_chunk_left(p->mr->shift, p->local);
-	uint64_t len = p->left < max ? p->left : max;
-
-	/* The bounds keep it within its block, and so within its region. */
-	if (len > in_chunk)
-		len = in_chunk;
-	sge->addr = p->local;
-	sge->length = (uint32_t)len;
-	sge->lkey = rdma_mr_part(p->mr, nic->index, p->local)->lkey;
-	sl_work_pass(w, p->x, len);
-	return (uint32_t)len;
-}
-
-/* Whether the bytes at that address are the next of the entry, in the same chunk. */
-static bool continues(const struct rdma_mr *mr, const struct rdma_nic *nic,
-		      const struct ibv_sge *last, uint64_t addr)
-{
-	return addr == last->addr + last->length &&
-	       rdma_mr_part(mr, nic->index, addr)->lkey == last->lkey;
-}
-
-/* The piece that the work stands at, if it follows at the peer on len bytes from p on. */
-static inline const struct slime_xfer *next_adjacent(struct sl_work *w, const struct place *p,
-						     uint32_t len)
-{
-	const struct slime_xfer *x = sl_work_at(w);
-
-	return x && x->remote == p->x->remote && x->local == p->x->local &&
-			       p->key->addr + sl_work_remote_offset(w, x) == p->remote + len
-		       ? x
-		       : NULL;
-}
-
-/*
- * Adjacent pieces go into one request: those that follow each other at the peer, and here as well
- * into one entry of its list, or else into the next as long as there are some. Returns the bytes of
- * the request, whose first len are there, and which goes on with x.
- */
-static __attribute__((noinline)) uint32_t extend(const struct rdma_nic *nic, struct sl_work *w,
-						 const struct place *p, const struct slime_xfer *x,
-						 struct ibv_send_wr *wr, uint32_t len, uint32_t max)
-{
-	struct place here = *p;
-
-	do {
-		struct ibv_sge *last = &wr->sg_list[wr->num_sge - 1];
-		struct ibv_sge *next = last + 1;
-		bool joins;
-
-		stand(&here, w, x);
-		joins = continues(p->mr, nic, last, here.local);
-		if ((!joins && wr->num_sge == (int)nic->n_sges) || check_key(w, &here))
-			break;
-		if (joins) {
-			struct ibv_sge sge;
-
-			len += take_stretch(w, &here, nic, max - len, &sge);
-			last->length += sge.length;
-		} else {
-			len += take_stretch(w, &here, nic, max - len, next);
-			wr->num_sge++;
-		}
-	} while (len < max && (x = next_adjacent(w, p, len)));
-	return len;
-}
-
-/* What a request says beside its number, its list and how it is sent. */
-static inline void aim(const struct rdma_qp *q, const struct slime_op *op, const struct place *p,
-		       struct ibv_send_wr *wr)
-{
-	/* Not as a whole, since no device looks at the rest. */
-	wr->next = NULL;
-	wr->num_sge = 1;
-	wr->opcode = is_write(op) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
-	wr->send_flags = 0;
-	wr->wr.rdma.remote_addr = p->remote;
-	wr->wr.rdma.rkey = p->rkeys[q->path->peer_rail];
-}
-
-/* Its list is there, of so many bytes. */
-static inline void complete_request(struct rdma_qp *q, const struct slime_op *op,
-				    const struct place *p, uint32_t number, uint32_t len,
-				    struct ibv_send_wr *wr)
-{
-	if (is_write(op) && len <= q->max_inline && !p->mr->is_device)
-		wr->send_flags = IBV_SEND_INLINE;
-	rdma_qp_entry(q, number)->len = len;
-	p->key->n_inflight++;
-	rdma_qp_number(q, wr, number, false);
-}
-
-/* The next request of w, which is op's, or a copy that stands elsewhere in it. */
-static inline void add_request(struct chain *ch, struct slime_op *op, struct sl_work *w,
-			       const struct place *p)
-{
-	struct rdma_conn *c = ch->c;
-	struct rdma_qp *q = ch->q;
-	struct ibv_send_wr *wr = &c->wrs[ch->n];
-	uint32_t number = q->head + ch->n;
-	uint32_t max = request_max(q, p, ch->share - ch->bytes);
-	struct rdma_sent *s = rdma_qp_entry(q, number);
-	const struct slime_xfer *x;
-	uint32_t len;
-
-	*s = (struct rdma_sent){
-		.op = op,
-		.key = p->key,
-		.piece = w->piece,
-		.byte = w->byte,
-		.block = w->block,
-	};
-	aim(q, op, p, wr);
-	len = take_stretch(w, p, q->nic, max, wr->sg_list);
-	if (len < max && (x = next_adjacent(w, p, len)))
-		len = extend(q->nic, w, p, x, wr, len, max);
-	complete_request(q, op, p, number, len, wr);
-	if (ch->n)
-		wr[-1].next = wr;
-	ch->n++;
-	ch->bytes += len;
-	ch->last = s;
-}
-
 /* The last request of the chain says when this part of the op is done. */
-static void close_part(struct chain *ch, struct slime_op *op)
+static void close_part(struct rdma_chain *ch, struct slime_op *op)
 {
 	ch->last->last = true;
 	rdma_qp_signal(ch->q, &ch->c->wrs[ch->n - 1], ch->q->head + ch->n - 1);
 	PARTS(op)++;
 }
 
-static void add_imm(struct chain *ch, struct slime_op *op)
+static void add_imm(struct rdma_chain *ch, struct slime_op *op)
 {
 	const struct sl_msg m = {
 		.kind = SL_MSG_IMM,
@@ -374,31 +149,12 @@ static bool is_for_first(struct slime_op *op)
 	       ((op->work.total < SHARE_MIN && !(FLAGS(op) & ELSEWHERE)) || !sl_work_at(&op->work));
 }
 
-/* The pieces that there is room for: 0 all of them, or as add_op(). */
-static int add_pieces(struct chain *ch, struct slime_op *op)
-{
-	struct place p = { 0 };
-	const struct slime_xfer *x;
-	int ret = 0;
-
-	while (!ret && (x = sl_work_at(&op->work))) {
-		if (ch->n >= ch->room || ch->bytes >= ch->share ||
-		    ch->q->n_bytes + ch->bytes >= RDMA_BYTES)
-			ret = -EAGAIN;
-		else
-			ret = resolve(ch->c, &op->work, x, &p);
-		if (!ret)
-			add_request(ch, op, &op->work, &p);
-	}
-	return ret;
-}
-
 /*
  * Add what there is room for of op: 0 it has nothing left for now, -EAGAIN no room, -EINPROGRESS a
  * region is not known yet, -EXDEV it is for the first queue pair, -EBUSY for later, or why it
  * fails.
  */
-static int add_op(struct chain *ch, struct slime_op *op)
+static int add_op(struct rdma_chain *ch, struct slime_op *op)
 {
 	bool first = ch->q == ch->c->lead;
 	uint32_t begin = ch->n;
@@ -410,7 +166,7 @@ static int add_op(struct chain *ch, struct slime_op *op)
 		return -EBUSY;
 	if (!first && is_for_first(op))
 		return -EXDEV;
-	ret = add_pieces(ch, op);
+	ret = rdma_request_add_op(ch, op);
 	if ((!first || ch->c->n_held) && ch->n > begin)
 		FLAGS(op) |= ELSEWHERE;
 	if (!ret && is_imm(op) && !(FLAGS(op) & ELSEWHERE && (PARTS(op) || ch->n > begin))) {
@@ -476,7 +232,7 @@ static int post(struct rdma_conn *c, struct rdma_qp *q, uint32_t n, uint64_t byt
  * or as add_op(). */
 static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint32_t room, uint64_t share)
 {
-	struct chain ch = { .c = c, .q = q, .room = room, .share = share };
+	struct rdma_chain ch = { .c = c, .q = q, .room = room, .share = share };
 	int ret = 0;
 
 	while (!sl_list_empty(&c->works) && (!ret || is_of_op(ret))) {
@@ -561,9 +317,7 @@ static bool repeat(struct rdma_conn *c, struct rdma_sent *s)
 
 	while (s->len) {
 		struct sl_work w = op->work;
-		struct place p = { .key = s->key };
-		struct chain ch = { .c = c, .q = pick(c, s->len), .share = s->len };
-		const struct slime_xfer *x;
+		struct rdma_chain ch = { .c = c, .q = pick(c, s->len), .share = s->len };
 
 		if (!ch.q)
 			return false;
@@ -571,12 +325,7 @@ static bool repeat(struct rdma_conn *c, struct rdma_sent *s)
 		w.piece = s->piece;
 		w.byte = s->byte;
 		w.block = s->block;
-		while (ch.n < ch.room && ch.bytes < ch.share && (x = sl_work_at(&w)) &&
-		       !rdma_mr_get(c->offer->domain, x->local->region, RDMA_MR_OURS, &p.mr)) {
-			stand(&p, &w, x);
-			p.rkeys = rdma_key_at(p.key, p.remote);
-			add_request(&ch, op, &w, &p);
-		}
+		rdma_request_add_again(&ch, op, &w, s->key);
 		if (!ch.n)
 			return false;
 		close_part(&ch, op);
@@ -665,50 +414,20 @@ static inline bool is_alone(struct rdma_conn *c, const struct slime_op *op)
 	       sl_list_empty(&c->held) && rdma_qp_room(q);
 }
 
-/* Where such a piece is; false: that has to be asked for, or it is more than one request. */
-static inline bool place_alone(struct rdma_conn *c, const struct slime_op *op, struct place *p)
-{
-	const struct slime_xfer *x = op->work.xfers;
-
-	p->mr = rdma_mr_at_hand(c->offer->domain, x->local->region, RDMA_MR_OURS);
-	p->key = rdma_key_at_hand(c->keys, x->remote);
-	if (!p->mr || !p->key)
-		return false;
-	p->local = (uintptr_t)x->local->region->base + x->local_offset;
-	p->remote = p->key->addr + x->remote_offset;
-	p->left = x->len;
-	p->rkeys = rdma_key_at(p->key, p->remote);
-	return p->rkeys && !check_key(&op->work, p) &&
-	       p->left <= request_max(c->qps[0], p, UINT64_MAX) &&
-	       p->left <= rdma_chunk_left(p->mr->shift, p->local);
-}
-
 /* The short way of a short op: what pump() would come to, without looking for it. False: it goes
  * the other way. */
 static inline bool post_alone(struct rdma_conn *c, struct slime_op *op)
 {
-	struct ibv_send_wr *wr = c->wrs;
-	struct rdma_qp *q = c->qps[0];
-	struct rdma_sent *s = rdma_qp_entry(q, q->head);
-	struct place p;
+	struct rdma_chain ch = { .c = c, .q = c->qps[0] };
 
-	if (!is_alone(c, op) || !place_alone(c, op, &p))
+	if (!is_alone(c, op) || !rdma_request_alone(&ch, op))
 		return false;
-	*s = (struct rdma_sent){ .op = op, .key = p.key, .last = true };
-	aim(q, op, &p, wr);
-	*wr->sg_list = (struct ibv_sge){
-		.addr = p.local,
-		.length = (uint32_t)p.left,
-		.lkey = rdma_mr_part(p.mr, q->nic->index, p.local)->lkey,
-	};
-	complete_request(q, op, &p, q->head, (uint32_t)p.left, wr);
-	rdma_qp_signal(q, wr, q->head);
 	op->work.piece = 1;
 	PARTS(op) = 1;
 	FLAGS(op) = ALL_POSTED;
 	sl_list_append(&c->posted, &op->link);
-	c->n_writes += is_write(op);
-	(void)post(c, q, 1, p.left);
+	c->n_writes += rdma_is_write(op);
+	(void)post(c, ch.q, ch.n, ch.bytes);
 	return true;
 }
 
