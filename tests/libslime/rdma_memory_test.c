@@ -387,6 +387,28 @@ static void chunked__keys_are_asked_for_as_they_are_needed(void **state)
 	assert_int_equal(k->known, 1u << 5 | 1u << 6 | 1u << 7);
 }
 
+/* Its owner's word counts: far behind the end there is no chunk to look for. */
+static void chunked__region_is_not_left_where_its_descriptor_says_more(void **state)
+{
+	struct slime_remote_mr longer;
+	struct slime_xfer x;
+
+	(void)state;
+	open_chunked(CHUNK, LEN);
+	assert_ok(rdma_read_now(&pair, 64, 1));
+	longer = pair.b.remote;
+	longer.len = UINT64_C(1) << 40;
+	x = (struct slime_xfer){
+		.local = pair.a.mr,
+		.remote = &longer,
+		.remote_offset = UINT64_C(1) << 39,
+		.len = 8,
+	};
+	assert_ok(slime_read(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ERANGE);
+	assert_ok(rdma_read_now(&pair, 64, 2));
+}
+
 /* The peer asks for a chunk, and is answered that the region is withdrawn before it is told so. */
 static void chunked__region_is_withdrawn_while_a_chunk_is_asked_for(void **state)
 {
@@ -547,6 +569,7 @@ int main(void)
 		CASE(chunked__few_bytes_cross_a_border_at_one_end),
 		CASE(chunked__region_may_begin_anywhere),
 		CASE(chunked__keys_are_asked_for_as_they_are_needed),
+		CASE(chunked__region_is_not_left_where_its_descriptor_says_more),
 		CASE(chunked__region_is_withdrawn_while_a_chunk_is_asked_for),
 		CASE(chunks__are_no_more_than_64),
 		CASE(region__longer_than_the_device_takes_is_divided),

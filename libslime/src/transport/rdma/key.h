@@ -78,8 +78,8 @@ int rdma_key_get(struct rdma_conn *c, const struct slime_remote_mr *r, struct rd
 void rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r, uint64_t offset,
 		  uint64_t len);
 
-/* Where the keys are for the bytes at that address of the peer, in k, which is READY: NULL: to be
- * asked for. */
+/* Where the keys are for the bytes at that address of the peer, in the region of k, which is READY:
+ * NULL: to be asked for. */
 static inline const uint32_t *rdma_key_at(const struct rdma_key *k, uint64_t addr)
 {
 	uint64_t chunk = (addr >> k->shift) - (k->addr >> k->shift);

@@ -260,9 +260,10 @@ static inline bool place_alone(const struct rdma_chain *ch, const struct slime_o
 	p->local = (uintptr_t)x->local->region->base + x->local_offset;
 	p->remote = p->key->addr + x->remote_offset;
 	p->left = x->len;
+	if (check_key(&op->work, p))
+		return false;
 	p->rkeys = rdma_key_at(p->key, p->remote);
-	return p->rkeys && !check_key(&op->work, p) &&
-	       p->left <= request_max(ch->q, p, UINT64_MAX) &&
+	return p->rkeys && p->left <= request_max(ch->q, p, UINT64_MAX) &&
 	       p->left <= rdma_chunk_left(p->mr->shift, p->local);
 }
 
