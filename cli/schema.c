@@ -356,8 +356,8 @@ static struct cli_node *default_of(struct walk *w, const struct cli_setting *s)
 static struct cli_node *child_for(struct walk *w, struct cli_node *map, const struct cli_setting *s)
 {
 	struct cli_node *child = cli_node_find(map, s->name);
-	bool scalar =
-		s->type != CLI_TYPE_MAP && s->type != CLI_TYPE_LIST && !cli_setting_is_list(s);
+	bool has_none = !s->def && s->type != CLI_TYPE_MAP && s->type != CLI_TYPE_LIST &&
+			s->type != CLI_TYPE_PAIRS;
 
 	if (child)
 		return child;
@@ -365,7 +365,7 @@ static struct cli_node *child_for(struct walk *w, struct cli_node *map, const st
 		refuse_missing(w, map, s);
 		return NULL;
 	}
-	if (scalar && !s->def)
+	if (has_none)
 		return NULL;
 	child = default_of(w, s);
 	if (!child) {

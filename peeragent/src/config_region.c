@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine has to have for the regions of the node's file. */
+/* What the tables cannot say of the regions of the node's file, and what this machine has to have
+ * for them. */
 #include <stdio.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "cli/quantity.h"
+#include "peeragent/lib/topology.h"
 #include "peeragent/src/config.h"
 
 /* A key of the i-th region, as a path. */
@@ -124,6 +126,18 @@ static void check_rdma(struct config *c, size_t i)
 		config_check_device(c, key.path, r->on_demand);
 }
 
+/* Whoever took the last one out would have opened the region to everybody. */
+static void check_allow(struct config *c, size_t i)
+{
+	struct key key = key_of(i, "allow");
+
+	if (!c->node.regions[i].n_allow && cli_config_given(c->source, key.path))
+		cli_config_refuse(
+			c->source, key.path,
+			"expected at least one selector, or no allow at all, which is every "
+			"agent of the scope");
+}
+
 void config_check_regions(struct config *c)
 {
 	struct memory memory = { .all = UINT64_MAX };
@@ -132,9 +146,11 @@ void config_check_regions(struct config *c)
 	if (!sysinfo(&info))
 		memory.all = ((uint64_t)info.totalram + info.totalswap) * info.mem_unit;
 	memory.left = memory.all;
-	for (size_t i = 0; i < c->node.n_regions; i++) {
+	/* More are refused as a whole. */
+	for (size_t i = 0; i < c->node.n_regions && i < TOPOLOGY_MAX_REGIONS; i++) {
 		const struct node_region *r = &c->node.regions[i];
 
+		check_allow(c, i);
 		if (r->backing == NODE_BACKING_CUDA)
 			check_gpu(c, i);
 		else

@@ -34,6 +34,8 @@ struct node {
 	size_t n_links;
 	bool wipe;
 	const char *note;
+	const char *const *tags;
+	size_t n_tags;
 };
 
 static const struct cli_setting agent_settings[] = {
@@ -60,6 +62,7 @@ static const struct cli_setting node_settings[] = {
 	CLI_LIST(struct node, links, n_links, "links", link_settings, .unique = "to"),
 	CLI_FLAG(struct node, wipe, "wipe", .def = "false"),
 	CLI_STRING(struct node, note, "note", .help = ""),
+	CLI_STRINGS(struct node, tags, n_tags, "tags", .help = ""),
 	CLI_END,
 };
 
@@ -135,7 +138,7 @@ static void read__names_place_and_what_was_expected(void **state)
 	assert_only_error(
 		"agent: { name: a }\nzzz: 1\n",
 		"n.yaml:2:1: unknown key \"zzz\", expected one of agent, data, links, wipe, "
-		"note");
+		"note, tags");
 	assert_only_error(
 		"agent: { name: a }\nlinks:\n  - to: b\n    qps: many\n",
 		"n.yaml:4:10: links.0.qps: expected an integer from 1 to 64, got \"many\"");
@@ -468,6 +471,21 @@ static void read__of_as_many_values_as_a_file_may_have_has_room_for_defaults(voi
 	free(text);
 }
 
+/* For who has to tell "none" from "nobody said". */
+static void given__of_an_empty_list_is_what_was_written(void **state)
+{
+	(void)state;
+	assert_int_equal(load("agent: { name: a }\ntags: []\n"), 0);
+	assert_int_equal(t.node.n_tags, 0);
+	assert_true(cli_config_given(t.c, "tags"));
+	teardown(NULL);
+	setup(NULL);
+
+	assert_int_equal(load("agent: { name: a }\n"), 0);
+	assert_int_equal(t.node.n_tags, 0);
+	assert_false(cli_config_given(t.c, "tags"));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -487,6 +505,7 @@ int main(void)
 		T(set__of_what_does_not_fit_names_its_key),
 		T(set__within_a_map_that_nobody_wrote_is_not_blamed_for_what_it_lacks),
 		T(refuse__stands_where_the_value_was_given),
+		T(given__of_an_empty_list_is_what_was_written),
 		T(dump__reads_back_to_the_same_values),
 		T(dump__is_in_the_order_of_the_table_with_the_defaults),
 		T(apply__environment_beats_the_file_and_flags_beat_both),

@@ -34,6 +34,7 @@ refuse 4:30 'expected a size' "${head}regions: [ { name: kv, size: lots } ]\n"
 refuse 4:46 'regions.1.name' "${head}regions: [ { name: kv, size: 4KiB }, { name: kv, size: 4KiB } ]\n"
 refuse 4:51 'read, write' "${head}regions: [ { name: kv, size: 4KiB, access: [read, exec] } ]\n"
 refuse 4:44 'label=value' "${head}regions: [ { name: kv, size: 4KiB, allow: [decode] } ]\n"
+refuse 4:43 'regions.0.allow: expected at least one selector' "${head}regions: [ { name: kv, size: 4KiB, allow: [] } ]\n"
 refuse 4:16 'another agent' "${head}links: [ { to: a } ]\n"
 refuse 4:27 'another agent or profile' "${head}links: [ { to: b }, { to: b } ]\n"
 refuse 4:32 'transports' "${head}links: [ { to: b, transports: [pigeon] } ]\n"
@@ -116,7 +117,7 @@ grep -q '^peeragent: --set links.0.to: ' "$work/set.err" || fail "got: $(cat "$w
 
 say "--check and --print-config start nothing, and what is printed reads back to the same"
 "$bin/peeragent" --config "$work/good.yaml" --check || fail "--check"
-"$bin/peeragent" --config "$work/good.yaml" --set data.polling=event --print-config >"$work/printed.yaml"
+"$bin/peeragent" --config "$work/good.yaml" --set data.polling=event --set 'regions=[{name: kv, size: 4KiB}]' --print-config >"$work/printed.yaml"
 grep -q 'polling: event' "$work/printed.yaml" || fail "--set is not in what is printed"
 "$bin/peeragent" --config "$work/printed.yaml" --print-config | cmp - "$work/printed.yaml" || fail "it reads back differently"
 
