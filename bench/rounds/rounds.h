@@ -22,7 +22,7 @@ struct samples {
 };
 
 struct rounds {
-	uint64_t end_ns;  /* of the round at hand, by ticks_ns() */
+	uint64_t end_ns;  /* of the round at hand */
 	uint64_t max_ops; /* or when it has so many operations; 0: then the time counts */
 	uint64_t n_ops;
 	uint64_t bytes;

@@ -43,5 +43,6 @@ void ticks_start(void)
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &setting, NULL);
 	end = look_at_both();
 	ticks.begin = begin.count;
+	ticks.begin_ns = begin.clock_ns;
 	ticks.ns = (double)(end.clock_ns - begin.clock_ns) / (double)(end.count - begin.count);
 }

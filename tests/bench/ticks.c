@@ -29,6 +29,19 @@ static void ticks_ns__goes_as_fast_as_the_clock(void **state)
 	assert_true(ticks_outer >= clock_ns - clock_ns / 100);
 }
 
+/* Whoever compares one with the other compares times. */
+static void ticks_ns__is_the_time_of_the_clock(void **state)
+{
+	uint64_t before, now, after;
+
+	(void)state;
+	ticks_start();
+	before = sl_clock_ns();
+	now = ticks_ns();
+	after = sl_clock_ns();
+	assert_in_range(now, before - SL_NS_PER_MS, after + SL_NS_PER_MS);
+}
+
 static void ticks_start__again_changes_nothing(void **state)
 {
 	struct ticks first;
@@ -45,6 +58,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ticks_ns__goes_as_fast_as_the_clock),
+		cmocka_unit_test(ticks_ns__is_the_time_of_the_clock),
 		cmocka_unit_test(ticks_start__again_changes_nothing),
 	};
 
