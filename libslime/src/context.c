@@ -4,8 +4,10 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -237,6 +239,32 @@ static int init_fields(struct slime_context *ctx)
 	return 0;
 }
 
+/* A set of two: what is to be polled, and what is to be taken. A waiter sleeps on the first alone.
+ */
+static int open_manual_fd(struct slime_context *ctx)
+{
+	const int fds[] = { ctx->poller.fd, ctx->completions.fd };
+	struct epoll_event e = { .events = EPOLLIN };
+	int ret = 0;
+
+	ctx->manual_fd = ctx->attr.manual ? epoll_create1(EPOLL_CLOEXEC) : -1;
+	if (!ctx->attr.manual)
+		return 0;
+	if (ctx->manual_fd < 0)
+		return -errno;
+	for (int i = 0; i < 2 && !ret; i++)
+		ret = epoll_ctl(ctx->manual_fd, EPOLL_CTL_ADD, fds[i], &e) ? -errno : 0;
+	if (ret)
+		close(ctx->manual_fd);
+	return ret;
+}
+
+static void close_manual_fd(struct slime_context *ctx)
+{
+	if (ctx->manual_fd >= 0)
+		close(ctx->manual_fd);
+}
+
 static int init(struct slime_context *ctx, const struct slime_context_attr *attr)
 {
 	int ret = copy_attr(&ctx->attr, attr);
@@ -258,9 +286,12 @@ static int init(struct slime_context *ctx, const struct slime_context_attr *attr
 	ret = sl_poller_init(&ctx->poller, attr->manual);
 	if (ret)
 		goto fini_completions;
-	ret = create_transports(ctx);
+	ret = open_manual_fd(ctx);
 	if (ret)
 		goto fini_poller;
+	ret = create_transports(ctx);
+	if (ret)
+		goto close_fd;
 	ret = sl_progress_start(ctx);
 	if (ret)
 		goto destroy_transports;
@@ -268,6 +299,8 @@ static int init(struct slime_context *ctx, const struct slime_context_attr *attr
 
 destroy_transports:
 	destroy_transports(ctx);
+close_fd:
+	close_manual_fd(ctx);
 fini_poller:
 	sl_poller_fini(&ctx->poller);
 fini_completions:
@@ -358,6 +391,7 @@ int slime_context_destroy(struct slime_context *ctx)
 		return -EBUSY;
 	sl_progress_stop(ctx);
 	destroy_transports(ctx);
+	close_manual_fd(ctx);
 	sl_poller_fini(&ctx->poller);
 	sl_completions_fini(&ctx->completions);
 free_memory:
@@ -389,7 +423,7 @@ int slime_context_fd(struct slime_context *ctx)
 
 	if (ret)
 		return ret;
-	return ctx->attr.manual ? ctx->poller.fd : ctx->completions.fd;
+	return ctx->attr.manual ? ctx->manual_fd : ctx->completions.fd;
 }
 
 struct slime_op *slime_context_next(struct slime_context *ctx)

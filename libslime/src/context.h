@@ -25,6 +25,7 @@ struct slime_context {
 	struct sl_region_table regions;
 	struct sl_completions completions;
 	struct sl_poller poller;
+	int manual_fd; /* what the program of a manual context sleeps on; -1: it has a thread */
 	struct sl_progress progress;
 	struct sl_transport_env env;
 	struct sl_transport *transports[SLIME_TRANSPORT_MAX]; /* NULL: not there */

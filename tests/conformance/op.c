@@ -384,6 +384,36 @@ static void sleep_armed(struct slime_context *ctx, struct slime_op *op)
 	assert_true(slime_op_test(op));
 }
 
+/* Those that completed in the submit, or in the last poll before the sleep. */
+static void manual_context__descriptor_tells_of_queued_ops(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	struct slime_op_attr queued = { .flags = SLIME_OP_QUEUED };
+	struct pair *p;
+	struct pollfd fd;
+	struct slime_op *op;
+	struct slime_xfer x;
+
+	(void)state;
+	attr.manual_a = true;
+	p = pair_open(&attr);
+	fd = (struct pollfd){ .fd = slime_context_fd(p->a.ctx), .events = POLLIN };
+	x = a_and_b(p, 0, 0, 64);
+	assert_ok(slime_op_create(p->a.ctx, &queued, &op));
+	for (int i = 0; i < 100; i++) {
+		assert_ok(slime_read(p->a.ep, &x, 1, 0, op));
+		do {
+			while (slime_context_poll(p->a.ctx) > 0 ||
+			       slime_context_arm(p->a.ctx) == -EAGAIN)
+				;
+			assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+		} while (!slime_context_next(p->a.ctx));
+		assert_ok(slime_op_status(op));
+	}
+	assert_ok(slime_op_destroy(op));
+	pair_close(p);
+}
+
 static void manual_context__is_woken_through_its_descriptor(void **state)
 {
 	struct pair_attr attr = PAIR_ATTR_INIT;
@@ -512,6 +542,7 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(queued_ops__come_out_of_the_context_each_once),
 	IN_PAIR(queued_op__stays_pending_until_it_was_taken),
 	IN_PAIR(op_create__queued_with_a_callback_is_refused),
+	cmocka_unit_test(manual_context__descriptor_tells_of_queued_ops),
 	cmocka_unit_test(manual_context__is_woken_through_its_descriptor),
 	cmocka_unit_test(manual_context__finds_all_of_a_burst_before_it_sleeps),
 	cmocka_unit_test(manual_context__moves_bytes_while_it_is_waited_on),

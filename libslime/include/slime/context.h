@@ -136,8 +136,8 @@ SLIME_API int slime_context_destroy(struct slime_context *ctx);
 SLIME_API int slime_context_poll(struct slime_context *ctx);
 
 /*
- * A descriptor for poll(2)/epoll: readable when slime_context_next() has something, or, for a
- * manual context, when slime_context_poll() has. It belongs to the context. A manual context is
+ * A descriptor for poll(2)/epoll: readable when slime_context_next() has something, and, for a
+ * manual context, also when slime_context_poll() has. It belongs to the context. A manual one is
  * armed before each sleep on it; other threads may wait for ops and calls meanwhile, but not poll;
  * while one does, such a loop goes on without sleep:
  *
