@@ -5,8 +5,8 @@
 
 #include <pthread.h>
 
-/* Begin one. Signals are the program's, never its. name is what ps(1) shows, at most 15 bytes. A
- * negative errno of pthread_create(3). */
+/* Begin one. Signals that others send are the program's, never its. name is what ps(1) shows, at
+ * most 15 bytes. A negative errno of pthread_create(3). */
 int sl_thread_create(pthread_t *out, const char *name, void *(*run)(void *), void *arg);
 
 #endif
