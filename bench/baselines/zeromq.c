@@ -7,8 +7,8 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "base/clock.h"
 #include "bench/baselines/peer.h"
-#include "bench/rounds/ticks.h"
 
 struct echo {
 	uint64_t size;
@@ -61,14 +61,14 @@ static int serve(void *arg, int channel)
 static int echo_round(void *arg, struct rounds *r)
 {
 	struct echo *e = arg;
-	uint64_t begin = ticks_ns();
+	uint64_t begin = sl_clock_ns();
 	uint64_t now;
 
 	do {
 		if (zmq_send(e->socket, e->bytes, e->size, 0) < 0 ||
 		    zmq_recv(e->socket, e->bytes, e->size, 0) != (int)e->size)
 			return negative_errno();
-		now = ticks_ns();
+		now = sl_clock_ns();
 		rounds_add(r, now - begin, 2 * e->size);
 		begin = now;
 	} while (!rounds_over(r, begin));

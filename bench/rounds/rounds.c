@@ -87,6 +87,8 @@ static int one_round(const struct rounds_attr *attr, const struct rounds_side *s
 	ret = side->round(side->arg, r);
 	elapsed = sl_clock_ns() - begin;
 	cpu = pair_cpu_ns(side->pair) - cpu;
+	if (!ret)
+		ret = ticks_check();
 	if (!ret && side->check)
 		ret = side->check(side->arg);
 	if (!ret && print && attr->n_ops)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/rounds/ticks.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <time.h>
 
 #define SETTING_NS (10 * SL_NS_PER_MS)
@@ -45,4 +47,18 @@ void ticks_start(void)
 	ticks.begin = begin.count;
 	ticks.begin_ns = begin.clock_ns;
 	ticks.ns = (double)(end.clock_ns - begin.clock_ns) / (double)(end.count - begin.count);
+}
+
+int ticks_check(void)
+{
+	struct look now = look_at_both();
+	double clock_ns = (double)(now.clock_ns - ticks.begin_ns);
+	double ticks_ns = (double)(now.count - ticks.begin) * ticks.ns;
+
+	if (ticks_ns > clock_ns * 0.99 && ticks_ns < clock_ns * 1.01)
+		return 0;
+	fprintf(stderr,
+		"the processor's counter is no clock here: %.0f us by it, %.0f by the kernel's\n",
+		ticks_ns / 1e3, clock_ns / 1e3);
+	return -ERANGE;
 }

@@ -27,6 +27,10 @@ extern struct ticks ticks;
 /* Set the counter against CLOCK_MONOTONIC: 10 ms, once for a process, before the first look. */
 void ticks_start(void);
 
+/* 0; -ERANGE, and a line on standard error: the counter did not go as fast as the clock since, to a
+ * hundredth. What was timed by it says nothing. */
+int ticks_check(void);
+
 static inline uint64_t ticks_count(void)
 {
 #if defined(__x86_64__)
@@ -41,7 +45,8 @@ static inline uint64_t ticks_count(void)
 #endif
 }
 
-/* As sl_clock_ns(), within a hundred-thousandth of the time since ticks_start(). */
+/* As sl_clock_ns(), within a thousandth of the time since ticks_start(), where the counter is a
+ * clock: ticks_check(). */
 static inline uint64_t ticks_ns(void)
 {
 	return ticks.begin_ns + (uint64_t)((double)(ticks_count() - ticks.begin) * ticks.ns);

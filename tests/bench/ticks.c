@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "bench/rounds/ticks.h"
 
 #define SPAN_NS (50 * SL_NS_PER_MS)
@@ -42,6 +44,21 @@ static void ticks_ns__is_the_time_of_the_clock(void **state)
 	assert_in_range(now, before - SL_NS_PER_MS, after + SL_NS_PER_MS);
 }
 
+static void ticks_check__sees_a_counter_of_another_speed(void **state)
+{
+	double right;
+
+	(void)state;
+	ticks_start();
+	right = ticks.ns;
+	assert_int_equal(ticks_check(), 0);
+	ticks.ns = right * 1.5;
+	assert_int_equal(ticks_check(), -ERANGE);
+	ticks.ns = right / 1.5;
+	assert_int_equal(ticks_check(), -ERANGE);
+	ticks.ns = right;
+}
+
 static void ticks_start__again_changes_nothing(void **state)
 {
 	struct ticks first;
@@ -59,6 +76,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ticks_ns__goes_as_fast_as_the_clock),
 		cmocka_unit_test(ticks_ns__is_the_time_of_the_clock),
+		cmocka_unit_test(ticks_check__sees_a_counter_of_another_speed),
 		cmocka_unit_test(ticks_start__again_changes_nothing),
 	};
 
