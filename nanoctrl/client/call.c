@@ -120,7 +120,7 @@ static void retry(struct nc_call *call, uint64_t delay_ms)
 	arm(call);
 }
 
-/* The server could not be spoken to: another attempt, with the cause kept. */
+/* The server could not be spoken to: another attempt, with the cause kept, or the end. */
 static void fail_attempt(struct nc_call *call, size_t server, int err, const char *cause)
 {
 	struct nc_client *client = call->client;
@@ -129,9 +129,12 @@ static void fail_attempt(struct nc_call *call, size_t server, int err, const cha
 	call->last = (struct nc_error){ .err = err };
 	snprintf(call->last.message, sizeof(call->last.message), "%.100s: %.150s",
 		 client->urls[server].text, cause);
-	nc_client_failed(client, server, cause, wait_ms);
-	if (client->impatient && call->attempts + 1 >= client->n_urls) /* each was tried */
+	call->n_unreachable++;
+	if (client->impatient && call->n_unreachable >= client->n_urls) {
+		wait_ms = 0;
 		call->deadline_ns = sl_clock_ns();
+	}
+	nc_client_failed(client, server, cause, wait_ms);
 	retry(call, wait_ms);
 }
 
@@ -206,6 +209,7 @@ static void take_refusal(struct nc_call *call, const struct nc_response *respons
 		delay_ms += (uint64_t)response->retry_after_s * 1000;
 	nc_client_failed(call->client, server, error.message, delay_ms);
 	call->last = error;
+	call->n_unreachable = 0;
 	retry(call, delay_ms);
 }
 

@@ -69,6 +69,7 @@ struct nc_call {
 	uint64_t deadline_ns, retry_ns;
 	uint64_t silence_ns; /* a server that has not answered by then is left for the next one */
 	unsigned attempts;
+	size_t n_unreachable; /* servers in a row that could not be spoken to */
 
 	enum nc_method method;
 	bool with_lease;

@@ -28,8 +28,8 @@ struct event_base;
 struct nc_client;
 
 /* A server did not serve: what was asked of it, a call or the session, is tried again after
- * wait_ms, of the next server when there is one. Called at every attempt that fails; calls nothing
- * here. */
+ * wait_ms, of the next server when there is one; 0: not again, the call ends. Called at every
+ * attempt that fails; calls nothing here. */
 typedef void nc_retry_fn(void *arg, const char *url, const char *cause, uint64_t wait_ms);
 
 struct nc_client_attr {
@@ -41,8 +41,9 @@ struct nc_client_attr {
 	int timeout_ms;	       /* of a call with all its repeats; of n_urls servers each has an
 				* equal part of it to answer in before the next is asked, at least
 				* 1 s or half of it */
-	bool impatient;	       /* a call ends when none of the servers could be spoken to, not at
-				* its deadline; one that is busy is asked again */
+	bool impatient;	       /* a call ends when none of the servers, one after the other, could
+				* be spoken to, not at its deadline; one that is busy is asked
+				* again */
 	nc_retry_fn *on_retry; /* NULL: none */
 	void *arg;
 };

@@ -23,6 +23,12 @@ static void reply_busy_for_long(struct fake_conn *conn, const char *request)
 		   "{\"code\":\"unavailable\",\"message\":\"no redis\"}");
 }
 
+static void reply_busy_for_now(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 503, "", "{\"code\":\"unavailable\",\"message\":\"no redis\"}");
+}
+
 static void reply_and_close(struct fake_conn *conn, const char *request)
 {
 	reply_beat(conn, request);
@@ -33,6 +39,12 @@ static void abort_it(struct fake_conn *conn, const char *request)
 {
 	(void)request;
 	fake_abort(conn);
+}
+
+static void stop_first(struct fake_conn *conn, const char *request)
+{
+	abort_it(conn, request);
+	fake_stop(&t.fake);
 }
 
 static void say_nothing(struct fake_conn *conn, const char *request)
@@ -150,6 +162,7 @@ static void call__of_an_impatient_client_ends_when_nobody_is_there(void **state)
 	assert_int_equal(t.error.err, -ETIMEDOUT);
 	assert_non_null(strstr(t.error.message, "refused"));
 	assert_int_equal(t.n_retries, 2);
+	assert_int_equal(t.wait_ms, 0);
 }
 
 static void call__of_an_impatient_client_asks_a_busy_server_again(void **state)
@@ -160,6 +173,33 @@ static void call__of_an_impatient_client_asks_a_busy_server_again(void **state)
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	await(1);
 	assert_false(t.failed);
+}
+
+static void call__of_an_impatient_client_asks_the_busy_server_again_when_one_refuses(void **state)
+{
+	(void)state;
+	t.impatient = true;
+	begin(script(reply_busy_for_now, reply_agent), 60000);
+	fake_stop(&t.second);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_false(t.failed);
+	assert_int_equal(t.n_retries, 2);
+}
+
+/* It closes the connection that was kept, and takes no other. */
+static void call__of_an_impatient_client_whose_server_goes_away_asks_the_other_one(void **state)
+{
+	(void)state;
+	t.impatient = true;
+	begin(script(reply_agent, stop_first, reply_agent), 60000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(2);
+	assert_false(t.failed);
+	assert_int_equal(t.n_retries, 1);
+	assert_int_equal(t.second.n_connections, 1);
 }
 
 static void note_message(void *arg, const struct nc_error *error, const struct nc_agent *agent)
@@ -318,6 +358,8 @@ int main(void)
 		T(call__of_a_silent_server_goes_to_the_next_one_in_time),
 		T(call__of_an_impatient_client_ends_when_nobody_is_there),
 		T(call__of_an_impatient_client_asks_a_busy_server_again),
+		T(call__of_an_impatient_client_asks_the_busy_server_again_when_one_refuses),
+		T(call__of_an_impatient_client_whose_server_goes_away_asks_the_other_one),
 		T(call__that_waited_names_the_server_that_it_asked),
 		T(call__on_a_kept_connection_that_was_closed_is_repeated_at_once),
 		T(call__on_a_connection_that_was_idle_has_its_time_from_its_start),
