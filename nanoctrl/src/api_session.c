@@ -165,8 +165,8 @@ static void end_resync(struct session *s, uint64_t epoch)
 	end(s, line, CLOSE_RESYNC, "resync");
 }
 
-/* What the store says of the lease and the session: false when it is the end of the session. */
-static bool goes_on(struct session *s, int result, uint64_t epoch)
+/* Ends the session where the store's answer means that. Whether it is over. */
+static bool end_if_over(struct session *s, int result, uint64_t epoch)
 {
 	/* What replaced it in another epoch may be that Redis lost the session's opening. */
 	if ((result == STORE_OK || result == STORE_REPLACED) && epoch != s->epoch)
@@ -179,8 +179,8 @@ static bool goes_on(struct session *s, int result, uint64_t epoch)
 		end(s, "{\"type\":\"goaway\",\"reason\":\"replaced\",\"spread_ms\":0}",
 		    CLOSE_REPLACED, "replaced");
 	else
-		return !s->over;
-	return false;
+		return s->over;
+	return true;
 }
 
 /* ---- beats ---- */
@@ -201,7 +201,7 @@ static void on_beat(void *arg, int result, uint64_t epoch)
 	s->beating = false;
 	if (result == STORE_OK && epoch == s->epoch)
 		s->beat_ns = sl_clock_ns();
-	if (goes_on(s, result, epoch)) {
+	if (!end_if_over(s, result, epoch)) {
 		if (result == STORE_OK)
 			say_beat(s);
 		else
@@ -232,7 +232,11 @@ static void on_looked(void *arg, int result, const struct store_page *page)
 	s->looking = false;
 	if (result == STORE_OK && strcmp(page->agents[0].session, s->id) != 0)
 		result = STORE_REPLACED;
-	goes_on(s, result, page ? page->cursor.epoch : s->epoch);
+	if (page)
+		end_if_over(s, result, page->cursor.epoch);
+	else if (s->stream && !s->over &&
+		 (result == STORE_LEASE_GONE || result == STORE_SUPERSEDED))
+		beat(s); /* it is over: a beat renews nothing, and brings the epoch */
 	free_if_done(s);
 }
 

@@ -312,6 +312,24 @@ static void session__of_which_redis_lost_the_opening_says_resync(void **state)
 	api_close(&s);
 }
 
+/* Nothing tells of it: neither the agent beats nor has Redis an event. */
+static void session__that_never_beats_hears_of_the_epoch_when_its_lease_is_lost(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream s;
+	char lease[512];
+	json_t *v;
+
+	join(f, &s, "node-a", "i1", lease);
+	test_redis_do(&f->redis, "EVAL %s 0",
+		      "redis.call('DEL', '{demo}:nanoctrl:agent:6:node-a', '{demo}:nanoctrl:due') "
+		      "redis.call('HSET', 'nanoctrl:run', 'since', '8000000000000000')");
+	v = api_next_of(&s, "resync");
+	assert_string_equal(json_string_value(json_object_get(v, "cause")), "epoch");
+	json_decref(v);
+	api_close(&s);
+}
+
 /* Publishes a region under a long name again and again, until the server has dropped a queue. */
 static void flood(struct api_fixture *f, const char *name, const char *lease)
 {
@@ -553,6 +571,9 @@ int main(void)
 		TEST(session__after_lost_data_says_resync),
 		TEST(session__after_a_lost_tail_says_resync),
 		TEST(session__of_which_redis_lost_the_opening_says_resync),
+		cmocka_unit_test_setup_teardown(
+			session__that_never_beats_hears_of_the_epoch_when_its_lease_is_lost,
+			api_setup_short_leases, api_teardown),
 		TEST(session__that_is_not_read_is_reset),
 		cmocka_unit_test_setup_teardown(lines__without_room_for_a_reset_owe_it,
 						api_setup_short_queues, api_teardown),
