@@ -219,6 +219,10 @@ static void feed__what_two_readers_could_read_differently_is_refused(void **stat
 		{ 417, "POST / HTTP/1.1\r\n" HOST "Expect: miracles\r\n\r\n" },
 		{ 417,
 		  "POST / HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nExpect: miracles\r\n\r\n" },
+		{ 417, "POST / HTTP/1.1\r\n" HOST
+		       "Expect: 100-continue\r\nExpect: 100-continue\r\n\r\n" },
+		{ 501, "POST / HTTP/1.1\r\n" HOST
+		       "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" },
 	};
 
 	(void)state;
@@ -355,6 +359,7 @@ static void field__that_is_there_twice_is_none(void **state)
 
 	(void)state;
 	assert_null(http_message_field(&m, "A"));
+	assert_true(http_message_has(&m, "A"));
 	assert_string_equal(http_message_field(&m, "B"), "2");
 	http_message_fini(&m);
 }
