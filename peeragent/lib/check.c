@@ -141,6 +141,10 @@ static int check_region(const struct slime_topology *t, size_t i, struct slime_t
 		return -EINVAL;
 	if (r->access & ~(uint32_t)(SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE))
 		return fault(f, "expected read, write or both", "regions.%zu.access", i);
+	/* A list that became empty would open the region to everybody. */
+	if (!r->allow != !r->n_allow)
+		return fault(f, "expected at least one selector, or NULL: every agent of the scope",
+			     "regions.%zu.allow", i);
 	if (r->n_allow > TOPOLOGY_MAX_ALLOW)
 		return fault(f, "expected at most 64 selectors", "regions.%zu.allow", i);
 	for (size_t k = 0; k < r->n_allow; k++) {

@@ -141,7 +141,7 @@ static void copy_regions(struct block *b, const struct slime_topology *from,
 		struct slime_agent_region r = from->regions[i];
 
 		r.name = take_text(b, r.name);
-		r.allow = take_texts(b, r.allow, r.n_allow);
+		r.allow = r.n_allow ? take_texts(b, r.allow, r.n_allow) : NULL;
 		r.gpu = take_text(b, r.gpu);
 		if (list)
 			list[i] = r;

@@ -158,7 +158,7 @@ static const struct cli_setting region_settings[] = {
 		  .help = "what peers may do"),
 	CLI_STRINGS(struct node_region, allow, n_allow, "allow",
 		    .help = "which peers: label=value or name=AGENT, one match is enough; every "
-			    "agent of the scope when absent"),
+			    "agent of the scope when absent; [] is refused"),
 	CLI_END,
 };
 
@@ -269,7 +269,7 @@ static void set_regions(struct config *c)
 			.huge = huge[r->huge_pages],
 			.numa_node = numa_of(r->numa),
 			.access = access_of(r),
-			.allow = r->allow,
+			.allow = r->n_allow ? r->allow : NULL,
 			.n_allow = r->n_allow,
 			.on_demand = r->on_demand,
 			.gpu = r->gpu,

@@ -177,6 +177,23 @@ static void region__of_the_caller_is_shown_and_withdrawn(void **state)
 	end(a);
 }
 
+static void offer__to_a_list_that_became_empty_is_refused(void **state)
+{
+	static const char *const nobody[] = { NULL };
+	struct slime_agent *a = start("a", NULL, 0);
+	struct slime_mem *mem;
+	struct slime_mr *mr;
+
+	(void)state;
+	assert_ok(slime_mem_alloc(slime_agent_context(a), 4096, NULL, &mem));
+	assert_ok(slime_mr_create(slime_agent_context(a), slime_mem_addr(mem), 4096, 3, &mr));
+	assert_int_equal(slime_agent_region_offer(a, "mine", mr, 3, nobody, 0), -EINVAL);
+	assert_int_equal(slime_agent_region_withdraw(a, "mine"), -ENOENT);
+	assert_ok(slime_mr_destroy(mr));
+	assert_ok(slime_mem_destroy(mem));
+	end(a);
+}
+
 static void apply__of_a_region_with_the_name_of_an_offered_one_is_refused(void **state)
 {
 	struct slime_topology named = { .regions = &kv, .n_regions = 1 };
@@ -369,6 +386,7 @@ int main(void)
 		cmocka_unit_test_setup(region__unknown_is_not_found, reset),
 		cmocka_unit_test_setup(peer_find__says_who_is_registered, reset),
 		cmocka_unit_test_setup(region__of_the_caller_is_shown_and_withdrawn, reset),
+		cmocka_unit_test_setup(offer__to_a_list_that_became_empty_is_refused, reset),
 		cmocka_unit_test_setup(
 			apply__of_a_region_with_the_name_of_an_offered_one_is_refused, reset),
 		cmocka_unit_test_setup(region__of_the_longest_name_is_offered, reset),

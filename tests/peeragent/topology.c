@@ -430,6 +430,18 @@ static void allow_of_two_terms(struct draft *d)
 	d->regions[1].allow = allow;
 	d->regions[1].n_allow = 1;
 }
+static void allow_of_nobody(struct draft *d)
+{
+	static const char *const allow[] = { "role=decode" };
+
+	d->regions[1].allow = allow;
+	d->regions[1].n_allow = 0;
+}
+static void allow_of_nothing(struct draft *d)
+{
+	d->regions[1].allow = NULL;
+	d->regions[1].n_allow = 1;
+}
 static void gpu_without_a_domain(struct draft *d)
 {
 	d->regions[0].gpu = "17:00.0";
@@ -525,6 +537,8 @@ static void check__says_where_the_fault_is(void **state)
 		{ unknown_access, "regions.0.access" },
 		{ bad_allow, "regions.1.allow.1" },
 		{ allow_of_two_terms, "regions.1.allow.0" },
+		{ allow_of_nobody, "regions.1.allow" },
+		{ allow_of_nothing, "regions.1.allow" },
 		{ gpu_without_a_domain, "regions.0.gpu" },
 		{ gpu_by_number, "regions.0.gpu" },
 		{ gpu_and_more, "regions.0.gpu" },

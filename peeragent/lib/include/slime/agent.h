@@ -61,8 +61,8 @@ struct slime_agent_region {
 	int numa_node;		  /* SLIME_NUMA_ANY: the kernel's choice */
 	uint32_t access;	  /* enum slime_access; 0 offers nothing: local use */
 	const char *const *allow; /* who may reach it: "label=value" or "name=AGENT", one match is
-				     enough */
-	size_t n_allow;		  /* 0: every agent of the scope */
+				     enough. NULL: every agent of the scope */
+	size_t n_allow;		  /* 0 with NULL only: a list without a selector is malformed */
 	bool on_demand;		  /* as of struct slime_mr_attr */
 	const char *gpu; /* memory of the GPU at this PCI address, as "0000:17:00.0", by CUDA: for
 			    reads and writes over rdma, and not on_demand; huge and numa_node mean
@@ -236,8 +236,10 @@ SLIME_API void slime_agent_endpoint_put(struct slime_agent *agent, struct slime_
 /*
  * Offer a region of the caller's, made in the agent's context, under a name. It is withdrawn from
  * the directory before the caller destroys it. With allow it should be restricted (slime/mr.h):
- * links that are made from then on are isolated, and reach it over rdma.
- *   -EEXIST  the name is taken     -EINVAL     -ENOMEM
+ * links that are made from then on are isolated, and reach it over rdma. allow NULL with n_allow 0
+ * is every agent of the scope.
+ *   -EEXIST  the name is taken     -ENOMEM
+ *   -EINVAL  malformed, also an allow that is not NULL, without a selector
  *   -ENOTCONN  the agent was not started     -ESHUTDOWN  it was stopped before
  */
 SLIME_API SLIME_CHECKED int slime_agent_region_offer(struct slime_agent *agent, const char *name,
