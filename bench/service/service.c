@@ -180,6 +180,14 @@ static bool is_free_for(const struct service *s, const struct caller *c)
 	return sl_clock_ns() >= s->claimed_until_ns || !strcmp(s->claimed_by.agent, c->agent);
 }
 
+/* With the lock held: the very claim that was looked at, not a later one, be it of the same agent.
+ */
+static bool is_still_claimed(const struct service *s, const struct caller *by, uint64_t until_ns)
+{
+	return s->claimed_until_ns == until_ns && !strcmp(s->claimed_by.agent, by->agent) &&
+	       !strcmp(s->claimed_by.profile, by->profile);
+}
+
 static bool is_linked(struct service *s, const struct caller *c)
 {
 	struct slime_endpoint *ep;
@@ -194,16 +202,18 @@ static bool is_linked(struct service *s, const struct caller *c)
 static void drop_stale_claim(struct service *s, const struct caller *but)
 {
 	struct caller holder;
+	uint64_t until_ns;
 	bool is_free;
 
 	pthread_mutex_lock(&s->lock);
 	is_free = is_free_for(s, but);
 	holder = s->claimed_by;
+	until_ns = s->claimed_until_ns;
 	pthread_mutex_unlock(&s->lock);
 	if (is_free || is_linked(s, &holder))
 		return;
 	pthread_mutex_lock(&s->lock);
-	if (!strcmp(s->claimed_by.agent, holder.agent))
+	if (is_still_claimed(s, &holder, until_ns))
 		s->claimed_until_ns = 0;
 	pthread_mutex_unlock(&s->lock);
 }
