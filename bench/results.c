@@ -32,7 +32,7 @@ int results_create(const char *dir)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		return -ENOTDIR;
-	return access(dir, W_OK) ? -errno : 0;
+	return access(dir, W_OK | X_OK) ? -errno : 0;
 }
 
 static int write_file(const char *path, int (*write)(void *arg, FILE *to), void *arg)

@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "bench/results.h"
 
 #define HEADING "size,avg_us,p50_us,p99_us,bw_gbps\n"
+#define NOBODY	65534 /* a user without rights over the files of others */
 
 static struct sweep sweep;
 
@@ -136,6 +139,34 @@ static void results__are_read_as_they_were_written(void **state)
 	assert_int_equal(rmdir(dir), 0); /* what could not be written left nothing */
 }
 
+/* root may make files in every directory: as somebody else, in a child. */
+static int create_as_a_user(const char *dir)
+{
+	int status;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (!child)
+		_exit(!geteuid() && setuid(NOBODY) ? EPERM : -results_create(dir));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return -WEXITSTATUS(status);
+}
+
+static void results__of_a_directory_without_search_permission_are_refused(void **state)
+{
+	char dir[] = "/tmp/slime-results-XXXXXX";
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	if (!geteuid())
+		assert_int_equal(chown(dir, NOBODY, (gid_t)-1), 0);
+	assert_int_equal(create_as_a_user(dir), 0);
+	assert_int_equal(chmod(dir, 0600), 0);
+	assert_int_equal(create_as_a_user(dir), -EACCES);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +175,7 @@ int main(void)
 		cmocka_unit_test(parse__of_what_is_no_sweep_is_refused),
 		cmocka_unit_test(parse__is_bounded),
 		cmocka_unit_test(results__are_read_as_they_were_written),
+		cmocka_unit_test(results__of_a_directory_without_search_permission_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
