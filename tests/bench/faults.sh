@@ -6,7 +6,7 @@
 
 bench_service='services: [ { name: echo }, { name: bench, options: { size: "4194304" } } ]'
 write_agent node-a "$bench_service"
-write_agent node-b "$bench_service"
+write_agent node-b "$bench_service" 'metrics: { listen: "127.0.0.1:0" }'
 start_control
 start_agent node-a
 start_agent node-b
@@ -91,11 +91,26 @@ for transport in shm tcp; do
 	done
 done
 
+# What node-b itself sees: whoever asks it next is told of that.
+writers_at_node_b() {
+	local address now
+
+	address=$(sed -n 's/.*metrics=//p' "$work/node-b.out")
+	now=$(curl -sf "http://$address/metrics") || return 1
+	grep -c '^slime_link_state{peer="bench-.*state="connected"} 1$' <<<"$now" || true
+}
+
+there_are_writers() {
+	[ "$(writers_at_node_b)" = "$1" ]
+}
+
 for signal in KILL:137 TERM:143; do
 	say "a writer's end by ${signal%:*} leaves the region to the next one"
 	start_run writer shm transfer --op write --duration 1h
+	wait_for 15 there_are_writers 1 || fail "node-b has no link of it"
 	end writer "${signal%:*}"
 	[ "$status" -eq "${signal#*:}" ] || fail "it ended with $status"
+	wait_for 10 there_are_writers 0 || fail "node-b keeps its link"
 	spawn next "$bin/slime-bench" transfer --ctrl "$url" --scope test --peer node-b --op write --duration 100ms
 	ended_within 10 next 0
 done
