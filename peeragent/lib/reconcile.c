@@ -298,8 +298,9 @@ static int check_names(const struct reconcile *r, const struct slime_topology *w
 
 		if (region_is_shown(&r->regions, name)) {
 			sl_error("agent",
-				 "topology refused: regions.%zu.name: %s is offered already", i,
-				 name);
+				 "topology refused: regions.%zu.name: %s is offered already, by a "
+				 "service or the program: the earlier topology stays",
+				 i, name);
 			return -EEXIST;
 		}
 	}

@@ -90,6 +90,8 @@ static void apply(struct daemon *d, const struct config *next)
 {
 	int ret = slime_agent_apply(d->agent, &next->attr.topology);
 
+	if (ret == -EEXIST) /* the agent said which name */
+		return;
 	if (ret)
 		sl_error("peeragent", "reload: %s: the old file stays",
 			 ret == -ESHUTDOWN ? "the agent leaves" : strerror(-ret));

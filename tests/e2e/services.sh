@@ -57,3 +57,15 @@ refused 2 '{ name: echo, options: { max_message: some } }' 'services.0.options: 
 if [ "$(cat /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages 2>/dev/null)" = 0 ]; then
 	refused_with 1 'regions: [ { name: kv, size: 4MiB, huge_pages: 1GiB } ]' 'kv of 4194304 bytes: too few huge pages: .*/hugepages-1048576kB/'
 fi
+
+say "a region in a file read again whose name a service has"
+bench='services: [ { name: bench, options: { size: 64KiB } } ]'
+write_agent node-c "$bench"
+start_agent node-c
+wait_ready node-c
+write_agent node-c "$bench" 'regions: [ { name: bench, size: 64KiB } ]'
+kill -HUP "${pids[node-c]}"
+refusal='topology refused: regions.0.name: bench is offered already, .*: the earlier topology stays$'
+wait_for 5 grep -q "$refusal" "$work/node-c.err" || fail "it does not say why the file is refused"
+end node-c
+! grep -q 'File exists\|: reloaded ' "$work/node-c.err" || fail "it says more: $(cat "$work/node-c.err")"
