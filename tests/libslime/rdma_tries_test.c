@@ -175,11 +175,192 @@ static void close__after_a_try_that_could_not_begin_takes_no_time(void **state)
 	assert_int_equal(fakeverbs_check(), 0);
 }
 
+/* ---- a peer that is up first ---- */
+
+static struct rdma_transport *transport_of(const struct rdma_end *e)
+{
+	return rdma_of(e->ctx->transports[SLIME_TRANSPORT_RDMA]);
+}
+
+static const struct rdma_conn *conn_of(const struct rdma_end *e)
+{
+	assert_true(has_links(e));
+	return SL_CONTAINER_OF(transport_of(e)->conns.next, struct rdma_conn, link);
+}
+
+static void poll_until_is(struct rdma_pair *p, const struct rdma_end *e, enum rdma_conn_state state)
+{
+	while (!has_links(e) || rdma_state(conn_of(e)) != state)
+		rdma_poll(p);
+}
+
+static int (*poll_cq)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+static struct ibv_context *loses_acks;
+
+/* What a sent there arrived, and a is not told so. */
+static int poll_without_acks(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int got = poll_cq(cq, n, wc);
+
+	for (int i = 0; i < got; i++) {
+		if (cq->context == loses_acks && wc[i].status == IBV_WC_SUCCESS &&
+		    wc[i].opcode == IBV_WC_SEND)
+			wc[i].status = IBV_WC_RETRY_EXC_ERR;
+	}
+	return got;
+}
+
+static uint32_t first_qp(unsigned device)
+{
+	uint32_t number;
+
+	assert_int_equal(fakeverbs_qps(device, &number, 1), 1);
+	return number;
+}
+
+/* From here on there are devices, and queue pairs. */
+static void offer(const struct rdma_end *e)
+{
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+
+	assert_true(slime_endpoint_export(e->ep, desc, sizeof(desc)) > 0);
+}
+
+/* Of two rails the first passes nothing from b to a. It has brought a's READY, which a cannot know:
+ * a rests. b is about to greet over the second: to let that go is the test's. */
+static void begin_with_lost_acks(struct rdma_pair *p)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	fakeverbs_reset();
+	(void)fakeverbs_device(2);
+	(void)fakeverbs_device(3);
+	attr.rdma_devices = "fake0,fake1;fake2,fake3";
+	attr.rdma_timeout = 10; /* 4 ms */
+	attr.rdma_retry_count = 2;
+	assert_ok(rdma_pair_create(p, &attr, LEN));
+	create_endpoint(&p->a);
+	create_endpoint(&p->b);
+	offer(&p->a);
+	offer(&p->b);
+	loses_acks = transport_of(&p->a)->nics[0]->device.ibv;
+	poll_cq = loses_acks->ops.poll_cq;
+	loses_acks->ops.poll_cq = poll_without_acks;
+	fakeverbs_raise(2, IBV_EVENT_PORT_ERR, 1); /* b prefers the second */
+	do_all(p);
+	hold_time();
+	fakeverbs_hold_qp(3, first_qp(3), true);
+	connect_to(&p->b, &p->a);
+	poll_until_is(p, &p->b, RDMA_CONN_GREETING);
+	connect_to(&p->a, &p->b);
+	poll_until_is(p, &p->a, RDMA_CONN_RESTING);
+}
+
+/* And see what a makes of it, in the time that there is. */
+static void let_peer_up(struct rdma_pair *p)
+{
+	fakeverbs_hold_qp(3, first_qp(3), false);
+	while (!slime_op_test(p->a.op) || !slime_op_test(p->b.op))
+		rdma_poll(p);
+}
+
+static void end_with_lost_acks(struct rdma_pair *p)
+{
+	loses_acks->ops.poll_cq = poll_cq;
+	release_time();
+	assert_ok(rdma_write_now(p, LEN, 1));
+	rdma_exchange_a_message(p);
+	rdma_pair_close(p);
+	assert_int_equal(fakeverbs_check(), 0);
+}
+
+/* It says at once that it does not use the first. */
+static void connect__that_rests_hears_a_peer_that_is_up(void **state)
+{
+	struct rdma_pair p;
+
+	(void)state;
+	begin_with_lost_acks(&p);
+	let_peer_up(&p);
+	assert_ok(slime_op_status(p.b.op));
+	assert_ok(slime_op_status(p.a.op));
+	end_with_lost_acks(&p);
+}
+
+static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
+
+static void work(struct rdma_job *job)
+{
+	(void)job;
+	pthread_mutex_lock(&busy);
+	pthread_mutex_unlock(&busy);
+}
+
+static void done(struct rdma_job *job)
+{
+	(void)job;
+}
+
+/* Which lasts until busy is given back; the peer is up, and says so. */
+static void begin_to_bring_up(struct rdma_pair *p, struct rdma_job jobs[RDMA_WORKERS])
+{
+	pthread_mutex_lock(&busy);
+	for (unsigned i = 0; i < RDMA_WORKERS; i++)
+		rdma_job_start(transport_of(&p->a), &jobs[i], work, done);
+	while (rdma_state(conn_of(&p->a)) != RDMA_CONN_BRINGING_UP) {
+		held_ns += STEP_NS;
+		(void)slime_context_poll(p->a.ctx);
+	}
+	let_peer_up(p);
+}
+
+/* Where no path is, its device looks for one for seconds. */
+static void connect__that_brings_a_rail_up_hears_a_peer_that_is_up(void **state)
+{
+	struct rdma_job jobs[RDMA_WORKERS];
+	struct rdma_pair p;
+
+	(void)state;
+	begin_with_lost_acks(&p);
+	begin_to_bring_up(&p, jobs);
+	assert_ok(slime_op_status(p.b.op));
+	assert_ok(slime_op_status(p.a.op));
+	assert_int_equal(rdma_state(conn_of(&p.a)), RDMA_CONN_UP);
+	pthread_mutex_unlock(&busy);
+	do_all(&p);
+	end_with_lost_acks(&p);
+}
+
+/* And so is a link that is closed before the worker is done. */
+static void close__while_a_rail_is_brought_up_waits_for_that(void **state)
+{
+	struct rdma_job jobs[RDMA_WORKERS];
+	struct rdma_pair p;
+
+	(void)state;
+	begin_with_lost_acks(&p);
+	begin_to_bring_up(&p, jobs);
+	slime_endpoint_close(p.a.ep);
+	while (has_links(&p.b))
+		rdma_poll(&p);
+	assert_true(has_links(&p.a));
+	pthread_mutex_unlock(&busy);
+	while (has_links(&p.a))
+		step(&p);
+	loses_acks->ops.poll_cq = poll_cq;
+	release_time();
+	rdma_pair_close(&p);
+	assert_int_equal(fakeverbs_check(), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connect__meets_a_peer_that_begins_at_any_time),
 		cmocka_unit_test(close__after_a_try_that_could_not_begin_takes_no_time),
+		cmocka_unit_test(connect__that_rests_hears_a_peer_that_is_up),
+		cmocka_unit_test(connect__that_brings_a_rail_up_hears_a_peer_that_is_up),
+		cmocka_unit_test(close__while_a_rail_is_brought_up_waits_for_that),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

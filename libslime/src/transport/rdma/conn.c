@@ -181,7 +181,9 @@ static void leave_what_did_not_come_up(struct rdma_conn *c)
 
 		if (p == c->lead->path || (p->stands && !p->greeted))
 			continue;
-		if (p->job_status)
+		if (p->busy)
+			snprintf(why, sizeof(why), "it was not up when the link was");
+		else if (p->job_status)
 			snprintf(why, sizeof(why), "%s: %s", p->job_step, strerror(-p->job_status));
 		else
 			snprintf(why, sizeof(why), "%.127s", c->greeting_why);
@@ -192,6 +194,7 @@ static void leave_what_did_not_come_up(struct rdma_conn *c)
 static void come_up(struct rdma_conn *c)
 {
 	sl_timer_cancel(rdma_poller(c->t), &c->timer);
+	sl_timer_cancel(rdma_poller(c->t), &c->again);
 	sl_auth_wipe(c->key, sizeof(c->key));
 	for (unsigned i = 0; i < c->n_paths; i++)
 		c->paths[i].up_ns = sl_clock_ns();
@@ -257,6 +260,25 @@ void rdma_conn_heard(struct rdma_conn *c)
 		come_up(c);
 }
 
+/* Who speaks on has our READY, if its acknowledgement was lost: perhaps one of a try before, so
+ * that we rest, or a worker is at the rails that do not stand. It goes once more over one that
+ * does: over that, too, a READY may have arrived, and its packet is one which the peer does not
+ * take again. */
+void rdma_conn_spoken_to(struct rdma_conn *c, const struct rdma_qp *q)
+{
+	uint32_t state = rdma_state(c);
+	struct rdma_path *p;
+
+	if ((state == RDMA_CONN_RESTING || state == RDMA_CONN_BRINGING_UP) && c->proven &&
+	    !atomic_load(&c->ending)) {
+		p = q->path->stands ? q->path : choose_lead(c);
+		if (!p)
+			return;
+		greet(c, p);
+	}
+	rdma_conn_heard(c);
+}
+
 static void done_bring_up(struct rdma_job *job)
 {
 	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
@@ -268,6 +290,11 @@ static void done_bring_up(struct rdma_job *job)
 		if (p->busy)
 			p->stands = !p->job_status;
 		p->busy = false;
+	}
+	/* Up meanwhile: what was left without them goes on. */
+	if (rdma_state(c) != RDMA_CONN_BRINGING_UP) {
+		rdma_conn_call(c);
+		return;
 	}
 	lead = choose_lead(c);
 	if (atomic_load(&c->ending)) {

@@ -260,8 +260,9 @@ static bool take_slot(struct rdma_conn *c, const struct ibv_wc *wc)
 	return c->conn.events->msg(c->conn.owner, &m, frame + RDMA_FRAME_PITCH);
 }
 
-/* A message before we are up. A peer that has proved itself may have our READY, whose
- * acknowledgement was lost, so that we began again: it breaks no rule. */
+/* A message before we are up, and no rail stands over which we could be. A peer that has proved
+ * itself may have our READY, whose acknowledgement was lost, so that we began again: it breaks no
+ * rule. */
 static void fail_early(struct rdma_conn *c)
 {
 	if (c->proven)
@@ -295,9 +296,8 @@ void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const
 	if (!in_slot && wc->byte_len == RDMA_FRAME_LEN)
 		rdma_frame_read(&m, q->receives + (size_t)i * RDMA_FRAME_PITCH);
 	rdma_qp_return(q, i);
-	/* Who speaks on has our READY, if its acknowledgement was lost. */
-	if (m.kind != RDMA_READY && rdma_state(c) == RDMA_CONN_GREETING)
-		rdma_conn_heard(c);
+	if (m.kind != RDMA_READY && rdma_state(c) < RDMA_CONN_UP)
+		rdma_conn_spoken_to(c, q);
 	if (q->path->state == RDMA_PATH_RISEN || q->path->state == RDMA_PATH_RISING)
 		rdma_path_spoke(q->path);
 	if (rdma_state(c) != RDMA_CONN_UP || m.kind == RDMA_READY)

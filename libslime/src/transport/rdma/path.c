@@ -462,6 +462,9 @@ static void run(struct rdma_path *p)
 	bool failed = p->failed;
 	bool proven;
 
+	/* A worker may still bring it up, of a link that came up without it. */
+	if (p->busy)
+		return;
 	pthread_mutex_lock(&p->c->lock);
 	proven = !p->n_probes;
 	pthread_mutex_unlock(&p->c->lock);
@@ -482,7 +485,7 @@ static void run(struct rdma_path *p)
 		else if (p->state == RDMA_PATH_PROVING && proven)
 			rdma_path_come_up(p);
 		break;
-	default: /* a worker is at it, or the peer's word is waited for */
+	default: /* the peer's word is waited for */
 		break;
 	}
 }

@@ -443,6 +443,8 @@ void rdma_conn_drained(struct rdma_conn *c); /* a queue pair is. [token] */
 /* READY came. [token] */
 void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_msg *m);
 void rdma_conn_heard(struct rdma_conn *c); /* the peer has our READY. [token] */
+/* And says more than its own, over q. [token] */
+void rdma_conn_spoken_to(struct rdma_conn *c, const struct rdma_qp *q);
 void rdma_conn_probe(struct rdma_conn *c); /* whether the peer still answers, if idle. [token] */
 /* Have the token's holder run it. Any thread, under any lock. */
 void rdma_conn_call(struct rdma_conn *c);
