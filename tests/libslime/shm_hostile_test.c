@@ -80,8 +80,30 @@ static void message__immediates_beyond_the_window_end_the_link(void **state)
 	raw_shm_assert_broken(r, -EPROTO, "the peer broke the protocol");
 }
 
-/* A spinner looks at the ring alone, and takes what comes. */
+/* One immediate arrived, and no other. */
+static void assert_one_imm(struct raw_shm *r)
+{
+	assert_ok(slime_imm_recv(r->ep, r->op));
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	assert_int_equal(slime_imm_recv(r->ep, r->op), -ENOTCONN);
+}
+
 static void message__behind_a_malformed_one_is_not_taken(void **state)
+{
+	const struct sl_msg bad = { .kind = SL_MSG_KINDS }, good = { .kind = SL_MSG_IMM };
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	raw_shm_write(r, &good);
+	raw_shm_write(r, &bad);
+	raw_shm_write(r, &good);
+	raw_shm_assert_broken(r, -EPROTO, "the peer broke the protocol");
+	assert_one_imm(r);
+}
+
+/* A spinner looks at the ring alone, and takes what comes; then the round comes that ends the
+ * link, and looks at the ring, too. */
+static void message__behind_one_that_a_spinner_refused_is_not_taken(void **state)
 {
 	const struct sl_msg bad = { .kind = SL_MSG_KINDS }, good = { .kind = SL_MSG_IMM };
 	struct raw_shm *r = *state;
@@ -95,6 +117,24 @@ static void message__behind_a_malformed_one_is_not_taken(void **state)
 	raw_shm_write(r, &good);
 	assert_null(next->word);
 	raw_shm_assert_broken(r, -EPROTO, "the peer broke the protocol");
+	assert_one_imm(r);
+}
+
+/* What the peer posted before it left is taken when the link ends, up to there. */
+static void message__behind_a_malformed_one_of_a_peer_that_left_is_not_taken(void **state)
+{
+	const struct sl_msg bad = { .kind = SL_MSG_KINDS }, good = { .kind = SL_MSG_IMM };
+	struct raw_shm *r = *state;
+	struct sl_conn *conn;
+
+	raw_shm_link(r);
+	conn = atomic_load(&r->ep->conn);
+	raw_shm_write(r, &good);
+	raw_shm_write(r, &bad);
+	raw_shm_write(r, &good);
+	conn->ops->close(conn, -ECONNRESET, "the peer hung up");
+	raw_shm_assert_broken(r, -ECONNRESET, "the peer hung up");
+	assert_one_imm(r);
 }
 
 static void message__into_a_slot_in_use_ends_the_link(void **state)
@@ -341,6 +381,8 @@ int main(void)
 		IN_RAW_SHM(message__answering_what_was_not_asked_ends_the_link),
 		IN_RAW_SHM(message__immediates_beyond_the_window_end_the_link),
 		IN_RAW_SHM(message__behind_a_malformed_one_is_not_taken),
+		IN_RAW_SHM(message__behind_one_that_a_spinner_refused_is_not_taken),
+		IN_RAW_SHM(message__behind_a_malformed_one_of_a_peer_that_left_is_not_taken),
 		IN_RAW_SHM(message__into_a_slot_in_use_ends_the_link),
 		IN_RAW_SHM(ring__numbers_that_are_not_next_are_not_read),
 		IN_RAW_SHM(imm_taken__that_lies_costs_us_nothing),

@@ -74,14 +74,21 @@ static inline const struct shm_entry *next_of(const struct shm_half *half,
 
 /* ---- taking ---- */
 
-__attribute__((cold)) static void end_for_message(struct shm_conn *c, const struct sl_msg *m)
+/* The connection ends, and what follows is not taken. */
+__attribute__((cold)) static void refuse(struct shm_conn *c, const char *why)
+{
+	c->rx_over = true;
+	shm_conn_end(c, -EPROTO, why);
+}
+
+__attribute__((cold)) static void refuse_malformed(struct shm_conn *c, const struct sl_msg *m)
 {
 	char why[96];
 
 	snprintf(why, sizeof(why),
 		 "the peer broke the protocol: malformed message: kind %u, slot %u, %u bytes",
 		 m->kind, m->slot, m->len);
-	shm_conn_end(c, -EPROTO, why);
+	refuse(c, why);
 }
 
 /* Where the payload of a message from that entry is; NULL: there is none. The message is one that
@@ -110,7 +117,7 @@ static inline bool is_valid(const struct sl_msg *m)
 }
 
 /* Take the message of an entry, in a copy that is checked and used: the peer can still write to the
- * entry. False: the connection ends. */
+ * entry. False: none that follows is taken. */
 static inline bool take_message(struct shm_conn *c, const struct shm_entry *e)
 {
 	const uint8_t *payload;
@@ -119,12 +126,12 @@ static inline bool take_message(struct shm_conn *c, const struct shm_entry *e)
 	copy_words(&m, &e->m);
 	atomic_signal_fence(memory_order_seq_cst);
 	if (!is_valid(&m)) {
-		end_for_message(c, &m);
+		refuse_malformed(c, &m);
 		return false;
 	}
 	payload = find_payload(c, e, &m);
 	if (!c->base.events->msg(c->base.owner, &m, payload)) {
-		shm_conn_end(c, -EPROTO, "the peer broke the protocol");
+		refuse(c, "the peer broke the protocol");
 		return false;
 	}
 	return true;
@@ -165,7 +172,7 @@ static inline unsigned drain(struct shm_conn *c, unsigned max)
 {
 	unsigned n;
 
-	if (!shm_conn_has_message(c))
+	if (!shm_conn_has_message(c) || c->rx_over)
 		return 0;
 	draining = c;
 	n = take_messages(c, max);
@@ -184,12 +191,12 @@ unsigned shm_ring_drain(struct shm_conn *c, unsigned max)
 
 static unsigned take_next(void *arg);
 
-/* After some messages more of them are likely; but what follows a malformed one is not taken. */
+/* After some messages more of them are likely; but none that follows a malformed one is taken. */
 static void expect_more(struct shm_conn *c)
 {
 	struct sl_next *next = c->t->base.env->next;
 
-	if (atomic_load_explicit(&c->end_wanted, memory_order_relaxed)) {
+	if (c->rx_over) {
 		shm_ring_expect_nothing(c);
 		return;
 	}

@@ -148,6 +148,7 @@ struct shm_conn {
 	_Atomic uint64_t tx_seq;	 /* entries taken by who posts */
 	uint64_t rx_seq;		 /* messages taken. [token] */
 	const struct shm_entry *rx_next; /* where the next one will be; NULL until ready. [token] */
+	bool rx_over;			 /* nothing more is taken. [token] */
 	_Atomic uint64_t imm_taken;
 	bool ring_later; /* the peer may have to be rung. [token] */
 
