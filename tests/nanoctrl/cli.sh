@@ -11,6 +11,7 @@ unset NANOCTRL_REDIS_URL DLSLIME_CTRL_REDIS_URL DLSLIME_CTRL_RUNTIME_DIR NANOCTR
 options=(--port 0 --data-dir "$dir/data" --set server.drain_accept=0)
 case_name=none
 given= # what a case runs besides: a Redis for nanoctrl, as a rule
+watcher= # a nanoctrl top beside that
 
 nc() {
 	timeout 120 "$program" "$@" </dev/null
@@ -28,14 +29,16 @@ redis_pid() {
 # Waits until a process has ended; one that nobody has reaped has.
 # Its first thread may be a zombie while others still hold its locks.
 await_end() {
-	timeout 120 sh -c "while cat /proc/$1/task/*/status | grep -q '^State:.[^Z]'; do :; done" 2>/dev/null
+	timeout 120 sh -c "while cat /proc/$1/task/*/status | grep -q '^State:.[^Z]'; do sleep 0.02; done" 2>/dev/null
 }
 
 # Everything that a case may have left, also when it failed half-way.
 clean() {
 	nc stop --force --timeout 5s --data-dir "$dir/data" >/dev/null 2>&1 || true
 	[ -z "$given" ] || kill "$given" 2>/dev/null || true
+	[ -z "$watcher" ] || kill "$watcher" 2>/dev/null || true
 	given=
+	watcher=
 	rm -rf "$dir/run" "$dir/data" "$dir/state"
 }
 
@@ -73,6 +76,7 @@ until_says() {
 
 	until "${@:2}" 2>&1 | grep -qF -- "$text"; do
 		[ "$SECONDS" -lt "$deadline" ] || die "${*:2}: never says \"$text\""
+		sleep 0.02
 	done
 }
 
@@ -81,6 +85,16 @@ end_given() {
 	kill "$given"
 	wait "$given" || true
 	given=
+}
+
+# wait_for COMMAND...: it succeeds in the end.
+wait_for() {
+	local deadline=$((SECONDS + 120))
+
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$deadline" ] || die "never: $*"
+		sleep 0.02
+	done
 }
 
 # A Redis that nanoctrl is given, in the end: $dir/given.sock.
@@ -92,7 +106,7 @@ run_given_redis() {
 # The same, once it answers.
 give_redis() {
 	run_given_redis
-	timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do :; done" >/dev/null 2>&1 || die "no Redis"
+	wait_for redis-cli -s "$dir/given.sock" ping
 }
 
 # A server that is no nanoctrl, and answers 200 to anything; its port is in $port.
@@ -108,7 +122,7 @@ s = http.server.HTTPServer(("127.0.0.1", 0), Handler)
 print(s.server_port, flush=True)
 s.serve_forever()' >"$dir/other" 2>/dev/null &
 	given=$!
-	timeout 120 sh -c "until [ -s '$dir/other' ]; do :; done"
+	wait_for test -s "$dir/other"
 	port=$(cat "$dir/other")
 }
 

@@ -70,7 +70,7 @@ fcntl.lockf(f, fcntl.LOCK_EX)
 open(sys.argv[2], "w").close()
 signal.pause()' "$dir/run/nanoctrl.pid" "$dir/run/nanoctrl.meta.json" &
 	given=$!
-	timeout 120 sh -c "until [ -e '$dir/run/nanoctrl.meta.json' ]; do :; done"
+	wait_for test -e "$dir/run/nanoctrl.meta.json"
 	expect 1 "cannot tell who holds $dir/run/nanoctrl.pid: it is no pid file of nanoctrl" nc stop
 	[ -e "$dir/run/nanoctrl.meta.json" ] || die "it took a file of whoever that is"
 	expect 1 "cannot tell who holds $dir/run/nanoctrl.pid" nc status
@@ -186,10 +186,10 @@ case_server_runs_in_the_foreground_until_a_signal() {
 	local pid redis
 	"$program" server "${options[@]}" >"$dir/out1" 2>"$dir/err1" </dev/null &
 	pid=$!
-	timeout 120 sh -c "until grep -q 'serves at http://127.0.0.1:' '$dir/out1'; do :; done"
+	wait_for grep -q 'serves at http://127.0.0.1:' "$dir/out1"
 	redis=$(redis_pid)
 	# It listens before all of its loops have reached Redis.
-	timeout 120 sh -c "until '$program' status | grep -q '^ready: yes'; do :; done" || die "it is not ready"
+	until_says "ready: yes" nc status
 	kill -TERM "$pid"
 	wait "$pid" || die "it ended with $?"
 	await_end "$redis"

@@ -191,7 +191,7 @@ case_top_counts_the_operations_of_others() {
 	}
 	write_all
 	"$program" top --redis-url "unix://$dir/given.sock" --every 100ms </dev/null >"$dir/top" 2>&1 &
-	top=$!
+	watcher=$!
 	until_says "silent" cat "$dir/top"
 	second=2
 	write_all
@@ -199,9 +199,10 @@ case_top_counts_the_operations_of_others() {
 	until_says " 1000 " grep old "$dir/top"
 	until_says " 1000 " grep ours "$dir/top"
 	! grep silent "$dir/top" | grep -vE ' - +- +0 +0 *$' || die "it counts what nobody says"
-	kill "$top" "$given"
-	wait "$top" "$given" || true
-	given=
+	kill "$watcher"
+	wait "$watcher" || true
+	watcher=
+	end_given
 }
 
 case_top_on_a_terminal_ends_with_q() {
@@ -254,7 +255,7 @@ while True:
 	while c.recv(65536):
 		c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))' >"$dir/endless" 2>/dev/null &
 	given=$!
-	timeout 120 sh -c "until [ -s '$dir/endless' ]; do :; done"
+	wait_for test -s "$dir/endless"
 	url=http://127.0.0.1:$(cat "$dir/endless")
 }
 

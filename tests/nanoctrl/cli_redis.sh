@@ -73,8 +73,9 @@ case_a_redis_that_dies_is_started_again() {
 	url=$(field address)
 	redis-cli -s "$dir/data/redis.sock" set kept yes >/dev/null
 	kill -9 "$redis"
-	timeout 120 sh -c "until [ \"\$(cut -d' ' -f1 '$dir/data/redis.pid')\" != $redis ] &&
-		redis-cli -s '$dir/data/redis.sock' ping && curl -sf -m 60 '$url/readyz'; do :; done" >/dev/null 2>&1
+	wait_for sh -c "! grep -q '^$redis ' '$dir/data/redis.pid'"
+	wait_for redis-cli -s "$dir/data/redis.sock" ping
+	wait_for curl -sf -m 60 "$url/readyz"
 	[ "$(redis-cli -s "$dir/data/redis.sock" get kept)" = yes ] || die "its data is gone"
 	expect 0 stopped nc stop
 }
@@ -109,8 +110,7 @@ case_without_its_redis_it_is_not_ready_until_it_comes() {
 	expect 0 " 503 " curl -si -m 60 "$url/v1/agents"
 	expect 0 '"status":"ok"' curl -s -m 60 "$url/readyz?local=1"
 	run_given_redis
-	timeout 120 sh -c "until curl -sf -m 60 '$url/readyz'; do :; done" >/dev/null ||
-		die "it did not recover"
+	wait_for curl -sf -m 60 "$url/readyz"
 	expect 0 "ready: yes" nc status
 	# Ready means that whichever loop takes a connection can answer it.
 	for _ in 1 2 3 4 5 6 7 8; do
@@ -130,7 +130,7 @@ case_a_node_of_a_redis_cluster_is_used_as_such_only() {
 		redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" --cluster-enabled yes \
 			--cluster-port "$port" --bind 127.0.0.1 >"$dir/cluster" 2>&1 &
 		given=$!
-		timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do kill -0 $given || exit 1; done" >/dev/null 2>&1 || given=
+		timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do kill -0 $given || exit 1; sleep 0.02; done" >/dev/null 2>&1 || given=
 	done
 	[ -n "$given" ] || die "no Redis: $(cat "$dir/cluster")"
 	expect 0 "not ready: Redis does not serve: it is a node of a Redis Cluster, which is given as redis+cluster://" nc start --port 0 --set server.drain_accept=0 \
@@ -163,7 +163,7 @@ case_the_private_redis_listens_only_for_those_who_need_it() {
 	[ -z "$other" ] || expect 1 "Connection refused" redis-cli -h "$other" -p "$port" ping
 	# The port is kept: what runs finds Redis where it was.
 	kill -9 "$(redis_pid)"
-	timeout 100 sh -c "until redis-cli -p $port ping; do :; done" >/dev/null 2>&1 || die "it is not there again"
+	wait_for redis-cli -p "$port" ping
 	expect 0 stopped nc stop
 	expect 0 started nc start "${options[@]}"
 	[ "$(start_peer c)" = "$port" ] || die "it is elsewhere after a restart"
@@ -183,7 +183,7 @@ case_its_redis_serves_although_its_port_is_taken() {
 	redis=$(redis_pid)
 	kill -9 "$redis"
 	await_end "$redis"
-	timeout 100 sh -c "until redis-cli -s '$dir/data/redis.sock' ping; do :; done" >/dev/null 2>&1 || die "it is not there again"
+	wait_for redis-cli -s "$dir/data/redis.sock" ping
 	until_says "ready: yes" nc status
 	end_given
 	[ "$(start_peer a)" = "$port" ] || die "it is not tried again"
@@ -192,7 +192,7 @@ case_its_redis_serves_although_its_port_is_taken() {
 
 # A redis-server that listens as soon as a file is there, which is never.
 make_slow_redis() {
-	printf '#!/bin/sh\necho $$ >"%s"\nuntil [ -e "%s" ]; do :; done\nexec redis-server "$@"\n' \
+	printf '#!/bin/sh\necho $$ >"%s"\nuntil [ -e "%s" ]; do sleep 0.02; done\nexec redis-server "$@"\n' \
 		"$dir/slow.pid" "$dir/go" >"$dir/slow"
 	chmod +x "$dir/slow"
 	rm -f "$dir/slow.pid"
@@ -202,7 +202,7 @@ case_status_of_a_server_that_waits_for_its_redis() {
 	make_slow_redis
 	"$program" server "${options[@]}" --set redis.program="$dir/slow" </dev/null >"$dir/out1" 2>&1 &
 	given=$!
-	timeout 60 sh -c "until [ -s '$dir/slow.pid' ]; do :; done"
+	wait_for test -s "$dir/slow.pid"
 	expect 1 "nanoctrl is not running, or is only starting" nc status
 	end_given
 }

@@ -12,7 +12,7 @@ case_the_environment_has_the_names_of_the_original() {
 		export "${name}_RUNTIME_DIR=$dir/env-$name" "${name}_REDIS_URL=unix://$dir/given.sock" "${name}_RUST_LOG=debug,x=warn"
 		expect 0 "log: $dir/env-$name/nanoctrl.log" nc start --port 0 --set server.drain_accept=0
 		expect 0 " debug " cat "$dir/env-$name/nanoctrl.log"
-		timeout 120 sh -c "until '$program' status | grep -q 'ready: yes'; do :; done" || die "it has another Redis"
+		until_says "ready: yes" nc status
 		expect 0 "nanoctrl stopped" nc stop
 		# What is on the command line counts.
 		expect 0 "not ready: Redis does not serve" nc start --port 0 --set server.drain_accept=0 --runtime-dir "$dir/run" \
