@@ -150,6 +150,21 @@ void fixture_until_serving(struct fixture *f, bool serving)
 	}
 }
 
+void fixture_restart_redis(struct fixture *f)
+{
+	test_redis_kill(&f->redis);
+	fixture_until_serving(f, false);
+	test_redis_restart(&f->redis);
+	fixture_until_serving(f, true);
+}
+
+void fixture_reconnect(struct fixture *f)
+{
+	test_redis_do(&f->redis, "CLIENT KILL TYPE normal");
+	fixture_until_serving(f, false);
+	fixture_until_serving(f, true);
+}
+
 void fixture_open(struct fixture *f)
 {
 	struct store_config config = STORE_CONFIG_INIT;

@@ -76,6 +76,9 @@ void fixture_until(struct fixture *f, long long n, const char *command);
 void fixture_spend(struct fixture *f, unsigned ms);
 /* Turn the loop until the store serves, or does not. */
 void fixture_until_serving(struct fixture *f, bool serving);
+/* Redis is killed and started again, or its connections break, until the store serves again. */
+void fixture_restart_redis(struct fixture *f);
+void fixture_reconnect(struct fixture *f);
 
 int fixture_register(struct fixture *f, struct member *m, const char *name, const char *incarnation,
 		     const char *owner, bool again);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store whose Redis is away, refuses, has lost its data, or is none that may be used. */
+/* A store whose Redis is away, refuses, or is none that may be used. */
 #include "store_fixture.h"
 
 #include <errno.h>
@@ -118,34 +118,6 @@ static void script_that_does_not_end__refuses_all_and_ends_no_lease(void **state
 	fixture_until(f, 0, "ZCARD {" SCOPE "}:nanoctrl:names");
 }
 
-static void lost_data__is_a_new_epoch_in_which_agents_register_again(void **state)
-{
-	struct fixture *f = *state;
-	struct member m;
-	struct store_cursor old;
-	char text[256];
-
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	old = m.cursor;
-	test_redis_kill(&f->redis);
-	fixture_until_serving(f, false);
-	test_redis_restart(&f->redis);
-	fixture_until_serving(f, true);
-	assert_int_equal(fixture_beat(f, &m, NULL), STORE_LEASE_GONE);
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
-	assert_true(m.cursor.epoch > old.epoch);
-	assert_int_equal(fixture_events(f, &old, text, sizeof(text)), 1);
-	assert_int_equal(old.epoch, m.cursor.epoch);
-}
-
-static void restart_redis(struct fixture *f)
-{
-	test_redis_kill(&f->redis);
-	fixture_until_serving(f, false);
-	test_redis_restart(&f->redis);
-	fixture_until_serving(f, true);
-}
-
 /* Of an agent that beats no more. */
 static void set_late(struct fixture *f)
 {
@@ -173,7 +145,7 @@ static void lease__of_a_clock_that_was_ahead_is_cut_when_another_process_serves(
 {
 	struct fixture *f = *state;
 
-	restart_redis(f);
+	fixture_restart_redis(f);
 	register_with_a_clock_ahead(f);
 	until_cut(f);
 }
@@ -189,13 +161,6 @@ static void lease__of_a_clock_that_was_ahead_is_cut_when_redis_is_first_reached(
 	until_cut(f);
 }
 
-static void reconnect(struct fixture *f)
-{
-	test_redis_do(&f->redis, "CLIENT KILL TYPE normal");
-	fixture_until_serving(f, false);
-	fixture_until_serving(f, true);
-}
-
 static void lease__of_a_clock_that_was_ahead_is_cut_when_redis_was_out_of_reach(void **state)
 {
 	struct fixture *f = *state;
@@ -203,7 +168,7 @@ static void lease__of_a_clock_that_was_ahead_is_cut_when_redis_was_out_of_reach(
 	/* What begins with the start is over. */
 	fixture_spend(f, SHORT_TTL_MS);
 	register_with_a_clock_ahead(f);
-	reconnect(f);
+	fixture_reconnect(f);
 	until_cut(f);
 }
 
@@ -221,7 +186,7 @@ static void lease__of_a_clock_that_was_ahead_is_cut_when_redis_has_memory_again(
 {
 	struct fixture *f = *state;
 
-	restart_redis(f);
+	fixture_restart_redis(f);
 	register_without_memory_since(f);
 	fixture_spend(f, SHORT_TTL_MS * 5 / 4);
 	test_redis_do(&f->redis, "CONFIG SET maxmemory 0");
@@ -232,200 +197,11 @@ static void lease__that_cannot_be_cut_keeps_no_memory_from_being_freed(void **st
 {
 	struct fixture *f = *state;
 
-	restart_redis(f);
+	fixture_restart_redis(f);
 	register_without_memory_since(f);
 	test_redis_do(&f->redis, "EVAL %s 0 SADD {" SCOPE "}:nanoctrl:dead 7", UNREFUSED);
 	fixture_until(f, 0, "SCARD {" SCOPE "}:nanoctrl:dead");
 	test_redis_do(&f->redis, "CONFIG SET maxmemory 0");
-}
-
-/* As a replica that lagged, or a log of which the end was not on the disk. */
-static void lost_tail__is_a_new_epoch_for_those_who_follow(void **state)
-{
-	struct fixture *f = *state;
-	struct member a, b;
-	struct store_cursor at;
-	struct answer names;
-	char text[256];
-	uint64_t kept;
-
-	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
-	at = a.cursor;
-	assert_int_equal(fixture_events(f, &at, text, sizeof(text)), 0);
-	kept = at.id;
-	test_redis_do(&f->redis, "SAVE");
-	assert_int_equal(fixture_register(f, &b, "node-b", "i2", OWNER_B, false), 0);
-	assert_int_equal(fixture_events(f, &at, text, sizeof(text)), 0);
-	restart_redis(f);
-	/* The number of the event that is lost is given to another one. */
-	assert_int_equal(fixture_beat(f, &a, NULL), 0);
-	assert_int_equal(fixture_register(f, &b, "node-c", "i3", OWNER_B, false), 0);
-	assert_int_equal(b.cursor.id, kept);
-
-	assert_int_equal(fixture_events(f, &at, text, sizeof(text)), 1);
-
-	assert_true(at.epoch > a.cursor.epoch);
-	assert_int_equal(fixture_names(f, &names), 0);
-	assert_string_equal(names.text, "node-a node-c ");
-}
-
-static void lost_tail__lets_an_agent_go_on_in_its_generation_when_it_registers(void **state)
-{
-	struct fixture *f = *state;
-	struct answer a = { .done = false };
-	struct member m;
-	struct store_cursor old;
-	uint64_t generation;
-	char text[256];
-
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	old = m.cursor;
-	generation = m.generation;
-	test_redis_do(&f->redis, "SAVE");
-	restart_redis(f);
-	/* Where its session goes on tells that there may be a gap. */
-	store_open_session(f->store, SCOPE, &m.lease, "s1", 0, answer_grant, &a);
-	fixture_run(f, &a.done);
-	assert_int_equal(a.result, 0);
-	assert_int_equal(a.grant.cursor.epoch, old.epoch);
-
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
-
-	assert_int_equal(m.generation, generation);
-	assert_true(m.cursor.epoch > old.epoch);
-	a.done = false;
-	store_open_session(f->store, SCOPE, &m.lease, "s2", 0, answer_grant, &a);
-	fixture_run(f, &a.done);
-	assert_int_equal(a.grant.cursor.epoch, m.cursor.epoch);
-	assert_int_equal(fixture_events(f, &a.grant.cursor, text, sizeof(text)), 0);
-	assert_string_equal(text, "changed node-a >;");
-}
-
-static int setup_durable(void **state)
-{
-	struct fixture *f;
-
-	fixture_setup(state);
-	f = *state;
-	fixture_close(f);
-	test_redis_stop(&f->redis);
-	test_redis_start_durable(&f->redis);
-	fixture_open(f);
-	fixture_until_serving(f, true);
-	return 0;
-}
-
-static void restart__of_a_redis_that_keeps_all_is_no_new_epoch(void **state)
-{
-	struct fixture *f = *state;
-	struct member m;
-	struct store_cursor at;
-	char text[256];
-
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	at = m.cursor;
-	restart_redis(f);
-	assert_int_equal(fixture_events(f, &at, text, sizeof(text)), 0);
-	assert_int_equal(at.epoch, m.cursor.epoch);
-	assert_string_equal(text, "registered node-a >;");
-}
-
-/* What it acknowledged in between may be lost, although it comes back as it was set before. */
-static void restart__of_a_redis_that_did_not_keep_all_is_a_new_epoch(void **state)
-{
-	struct fixture *f = *state;
-	struct member m;
-	uint64_t old;
-
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	old = m.cursor.epoch;
-	test_redis_do(&f->redis, "CONFIG SET appendfsync everysec");
-	reconnect(f);
-	test_redis_do(&f->redis, "CONFIG SET appendfsync always");
-	reconnect(f);
-	restart_redis(f);
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
-	assert_true(m.cursor.epoch > old);
-}
-
-/* It keeps all that reached it, and it was a replica. */
-static void replica__that_takes_over_is_a_new_epoch(void **state)
-{
-	struct fixture *f = *state;
-	struct member m;
-	struct store_cursor at;
-	char text[256];
-
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	at = m.cursor;
-	fixture_close(f);
-	test_redis_kill(&f->redis);
-	test_redis_restart(&f->redis);
-	test_redis_do(&f->redis, "REPLICAOF 127.0.0.1 1");
-	test_redis_do(&f->redis, "REPLICAOF NO ONE");
-	fixture_open(f);
-	fixture_until_serving(f, true);
-	assert_int_equal(fixture_events(f, &at, text, sizeof(text)), 1);
-	assert_true(at.epoch > m.cursor.epoch);
-}
-
-static void connection__that_breaks_is_no_new_epoch(void **state)
-{
-	struct fixture *f = *state;
-	struct member m;
-	struct store_cursor at;
-	char text[256];
-
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	at = m.cursor;
-	reconnect(f);
-	assert_int_equal(fixture_events(f, &at, text, sizeof(text)), 0);
-	assert_int_equal(at.epoch, m.cursor.epoch);
-	assert_string_equal(text, "registered node-a >;");
-}
-
-/* The clock of a replica that takes over may be behind. */
-static void epoch__is_later_whatever_the_clock_says(void **state)
-{
-	struct fixture *f = *state;
-	struct member m;
-
-	test_redis_do(&f->redis, "HSET nanoctrl:run last 8000000000000000");
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	assert_int_equal(m.cursor.epoch, 8000000000000001);
-	test_redis_do(&f->redis, "SAVE");
-	restart_redis(f);
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
-	assert_int_equal(m.cursor.epoch, 8000000000000002);
-}
-
-static void epoch__over_junk_is_a_new_one(void **state)
-{
-	struct fixture *f = *state;
-	struct member m;
-	uint64_t old;
-
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	old = m.cursor.epoch;
-	test_redis_do(&f->redis, "SET nanoctrl:run x");
-	assert_int_equal(fixture_beat(f, &m, NULL), 0);
-	reconnect(f);
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
-	assert_true(m.cursor.epoch > old);
-}
-
-static void epoch__is_kept_by_scopes_that_registered_in_it(void **state)
-{
-	struct fixture *f = *state;
-	struct member m;
-
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	test_redis_do(&f->redis, "HSET nanoctrl:run since 8000000000000000");
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
-	assert_int_equal(m.cursor.epoch, 8000000000000000);
-	test_redis_do(&f->redis, "DEL nanoctrl:run");
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
-	assert_int_equal(m.cursor.epoch, 8000000000000000);
 }
 
 static void call__without_redis_is_refused_and_works_again_later(void **state)
@@ -574,17 +350,6 @@ int main(void)
 			fixture_setup_short_leases, fixture_teardown),
 		cmocka_unit_test_setup_teardown(refusal__ends_no_lease, fixture_setup_short_leases,
 						fixture_teardown),
-		TEST(lost_data__is_a_new_epoch_in_which_agents_register_again),
-		TEST(lost_tail__is_a_new_epoch_for_those_who_follow),
-		TEST(lost_tail__lets_an_agent_go_on_in_its_generation_when_it_registers),
-		cmocka_unit_test_setup_teardown(restart__of_a_redis_that_keeps_all_is_no_new_epoch,
-						setup_durable, fixture_teardown),
-		cmocka_unit_test_setup_teardown(
-			restart__of_a_redis_that_did_not_keep_all_is_a_new_epoch, setup_durable,
-			fixture_teardown),
-		cmocka_unit_test_setup_teardown(replica__that_takes_over_is_a_new_epoch,
-						setup_durable, fixture_teardown),
-		TEST(connection__that_breaks_is_no_new_epoch),
 		TEST(lease__of_a_clock_that_was_ahead_is_cut_when_another_process_serves),
 		TEST(lease__of_a_clock_that_was_ahead_is_cut_when_redis_is_first_reached),
 		cmocka_unit_test_setup_teardown(
@@ -594,9 +359,6 @@ int main(void)
 			lease__of_a_clock_that_was_ahead_is_cut_when_redis_has_memory_again,
 			fixture_setup_short_leases, fixture_teardown),
 		TEST(lease__that_cannot_be_cut_keeps_no_memory_from_being_freed),
-		TEST(epoch__is_later_whatever_the_clock_says),
-		TEST(epoch__over_junk_is_a_new_one),
-		TEST(epoch__is_kept_by_scopes_that_registered_in_it),
 		TEST(call__without_redis_is_refused_and_works_again_later),
 		cmocka_unit_test_setup_teardown(
 			call__in_flight_when_the_connection_breaks_has_an_unknown_outcome,
