@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/wire.h"
 #include "bench/load/pattern.h"
+#include "bench/service/claim.h"
 #include "bench/service/drain.h"
 #include "bench/service/job.h"
 #include "cli/quantity.h"
@@ -50,8 +51,7 @@ struct service {
 	pthread_mutex_t lock;
 	_Atomic bool stopping; /* written with the lock held */
 	bool running;	       /* a job */
-	struct caller claimed_by;
-	uint64_t claimed_until_ns;
+	struct bench_claim claim;
 	struct bench_drain *drains[N_DRAINS];
 };
 
@@ -174,47 +174,29 @@ static void reply_number(struct slime_rpc_request *req, uint64_t n)
 
 /* ---- bench.claim: for number milliseconds, or until the link ends; 0 gives it back ---- */
 
-/* With the lock held. */
-static bool is_free_for(const struct service *s, const struct caller *c)
-{
-	return sl_clock_ns() >= s->claimed_until_ns || !strcmp(s->claimed_by.agent, c->agent);
-}
-
-/* With the lock held: the very claim that was looked at, not a later one, be it of the same agent.
- */
-static bool is_still_claimed(const struct service *s, const struct caller *by, uint64_t until_ns)
-{
-	return s->claimed_until_ns == until_ns && !strcmp(s->claimed_by.agent, by->agent) &&
-	       !strcmp(s->claimed_by.profile, by->profile);
-}
-
-static bool is_linked(struct service *s, const struct caller *c)
+static bool is_linked(struct service *s, const struct bench_claim *claim)
 {
 	struct slime_endpoint *ep;
 
-	if (slime_agent_endpoint_get(s->agent, c->agent, c->profile, LINK_MS, &ep))
+	if (slime_agent_endpoint_get(s->agent, claim->agent, claim->profile, LINK_MS, &ep))
 		return false;
 	slime_agent_endpoint_put(s->agent, ep);
 	return true;
 }
 
-/* Whoever was killed or interrupted gave nothing back: without its link it writes no more. */
+/* Whoever was killed or interrupted gave nothing back: without its link it writes no more. The look
+ * takes a while, and the claim may be another then. */
 static void drop_stale_claim(struct service *s, const struct caller *but)
 {
-	struct caller holder;
-	uint64_t until_ns;
-	bool is_free;
+	struct bench_claim seen;
 
 	pthread_mutex_lock(&s->lock);
-	is_free = is_free_for(s, but);
-	holder = s->claimed_by;
-	until_ns = s->claimed_until_ns;
+	seen = s->claim;
 	pthread_mutex_unlock(&s->lock);
-	if (is_free || is_linked(s, &holder))
+	if (bench_claim_is_free_for(&seen, but->agent) || is_linked(s, &seen))
 		return;
 	pthread_mutex_lock(&s->lock);
-	if (is_still_claimed(s, &holder, until_ns))
-		s->claimed_until_ns = 0;
+	bench_claim_drop(&s->claim, &seen);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -228,11 +210,9 @@ static void on_claim(void *arg, struct slime_rpc_request *req)
 		return;
 	drop_stale_claim(s, &c);
 	pthread_mutex_lock(&s->lock);
-	ok = is_free_for(s, &c);
-	if (ok) {
-		s->claimed_by = c;
-		s->claimed_until_ns = c.number ? sl_clock_ns() + c.number * SL_NS_PER_MS : 0;
-	}
+	ok = bench_claim_is_free_for(&s->claim, c.agent);
+	if (ok)
+		bench_claim_take(&s->claim, c.agent, c.profile, c.number);
 	pthread_mutex_unlock(&s->lock);
 	if (ok)
 		reply_number(req, 0);
