@@ -301,7 +301,7 @@ static void done(struct rdma_job *job)
 	(void)job;
 }
 
-/* Which lasts until busy is given back; the peer is up, and says so. */
+/* Which lasts until busy is given back. */
 static void begin_to_bring_up(struct rdma_pair *p, struct rdma_job jobs[RDMA_WORKERS])
 {
 	pthread_mutex_lock(&busy);
@@ -311,7 +311,6 @@ static void begin_to_bring_up(struct rdma_pair *p, struct rdma_job jobs[RDMA_WOR
 		held_ns += STEP_NS;
 		(void)slime_context_poll(p->a.ctx);
 	}
-	let_peer_up(p);
 }
 
 /* Where no path is, its device looks for one for seconds. */
@@ -323,11 +322,62 @@ static void connect__that_brings_a_rail_up_hears_a_peer_that_is_up(void **state)
 	(void)state;
 	begin_with_lost_acks(&p);
 	begin_to_bring_up(&p, jobs);
+	let_peer_up(&p);
 	assert_ok(slime_op_status(p.b.op));
 	assert_ok(slime_op_status(p.a.op));
 	assert_int_equal(rdma_state(conn_of(&p.a)), RDMA_CONN_UP);
 	pthread_mutex_unlock(&busy);
 	do_all(&p);
+	end_with_lost_acks(&p);
+}
+
+/* Its receives are flushed. */
+static void break_second_rail(const struct rdma_end *e)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	assert_int_equal(ibv_modify_qp(conn_of(e)->paths[1].qps[0]->ibv, &attr, IBV_QP_STATE), 0);
+	(void)slime_context_poll(e->ctx);
+}
+
+/* As soon as b's READY would be heard there. */
+static void step_until_both_are_up(struct rdma_pair *p)
+{
+	while (!conn_of(&p->a)->paths[1].stands)
+		step(p);
+	fakeverbs_hold_qp(3, first_qp(3), false);
+	while (!slime_op_test(p->a.op) || !slime_op_test(p->b.op))
+		step(p);
+	assert_ok(slime_op_status(p->b.op));
+	assert_ok(slime_op_status(p->a.op));
+}
+
+static void rail__that_breaks_while_the_link_rests_is_brought_up_again(void **state)
+{
+	struct rdma_pair p;
+
+	(void)state;
+	begin_with_lost_acks(&p);
+	assert_true(conn_of(&p.a)->paths[1].stands);
+	break_second_rail(&p.a);
+	assert_false(conn_of(&p.a)->paths[1].stands);
+	step_until_both_are_up(&p);
+	end_with_lost_acks(&p);
+}
+
+static void rail__that_breaks_while_another_is_brought_up_is_so_again(void **state)
+{
+	struct rdma_job jobs[RDMA_WORKERS];
+	struct rdma_pair p;
+
+	(void)state;
+	begin_with_lost_acks(&p);
+	begin_to_bring_up(&p, jobs);
+	assert_true(conn_of(&p.a)->paths[1].stands);
+	break_second_rail(&p.a);
+	assert_false(conn_of(&p.a)->paths[1].stands);
+	pthread_mutex_unlock(&busy);
+	step_until_both_are_up(&p);
 	end_with_lost_acks(&p);
 }
 
@@ -340,6 +390,7 @@ static void close__while_a_rail_is_brought_up_waits_for_that(void **state)
 	(void)state;
 	begin_with_lost_acks(&p);
 	begin_to_bring_up(&p, jobs);
+	let_peer_up(&p);
 	slime_endpoint_close(p.a.ep);
 	while (has_links(&p.b))
 		rdma_poll(&p);
@@ -360,6 +411,8 @@ int main(void)
 		cmocka_unit_test(close__after_a_try_that_could_not_begin_takes_no_time),
 		cmocka_unit_test(connect__that_rests_hears_a_peer_that_is_up),
 		cmocka_unit_test(connect__that_brings_a_rail_up_hears_a_peer_that_is_up),
+		cmocka_unit_test(rail__that_breaks_while_the_link_rests_is_brought_up_again),
+		cmocka_unit_test(rail__that_breaks_while_another_is_brought_up_is_so_again),
 		cmocka_unit_test(close__while_a_rail_is_brought_up_waits_for_that),
 	};
 

@@ -88,6 +88,7 @@ static void bring_up(struct rdma_conn *c)
 
 		/* What stands hears the peer from try to try: none of its packets is lost. */
 		p->busy = !p->stands;
+		p->lost = false;
 		/* What the former try still has to say meets no worker at its queue pairs. */
 		for (unsigned k = 0; k < p->n_qps && p->busy; k++)
 			rdma_qp_disown(p->qps[k]);
@@ -288,7 +289,7 @@ static void done_bring_up(struct rdma_job *job)
 		struct rdma_path *p = &c->paths[i];
 
 		if (p->busy)
-			p->stands = !p->job_status;
+			p->stands = !p->job_status && !p->lost;
 		p->busy = false;
 	}
 	/* Up meanwhile: what was left without them goes on. */
@@ -379,23 +380,31 @@ static void begin(struct rdma_conn *c)
 
 /* ---- while it is up ---- */
 
+/* Before it is up: the peer may not be there yet. */
+static void lose(struct rdma_path *p, const char *why)
+{
+	struct rdma_conn *c = p->c;
+
+	snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", why);
+	p->stands = false;
+	p->lost = p->busy;
+	if (rdma_state(c) == RDMA_CONN_GREETING && p == c->lead->path)
+		begin_again_later(c, sl_clock_ns() - c->greeted_ns);
+}
+
 void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc)
 {
 	bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
+	bool is_news = q->path->stands || q->path->busy;
 	uint32_t state = rdma_state(c);
 	char why[160];
 
-	if (flushed && (atomic_load(&c->ending) || state == RDMA_CONN_RESTING) &&
+	if (flushed && (atomic_load(&c->ending) || (state < RDMA_CONN_UP && !is_news)) &&
 	    state != RDMA_CONN_LEAVING)
 		return;
 	rdma_error_text(q, wc, why, sizeof(why));
-	if (!atomic_load(&c->ending) &&
-	    (state == RDMA_CONN_GREETING || state == RDMA_CONN_RESTING)) {
-		/* Its peer may not be there yet. */
-		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", why);
-		q->path->stands = false;
-		if (state == RDMA_CONN_GREETING && q->path == c->lead->path)
-			begin_again_later(c, sl_clock_ns() - c->greeted_ns);
+	if (!atomic_load(&c->ending) && state < RDMA_CONN_UP) {
+		lose(q->path, why);
 	} else if (state >= RDMA_CONN_UP) {
 		pthread_mutex_lock(&c->lock);
 		if (!q->path->failed &&

@@ -79,6 +79,7 @@ struct rdma_path {
 	/* [token] */
 	uint32_t life;
 	bool stands;	   /* before the connection is up: its queue pairs are */
+	bool lost;	   /* found broken while a worker was at that */
 	bool greeted;	   /* our READY went over it, then */
 	bool peer_stopped; /* in this life; then: */
 	uint64_t peer_count;
