@@ -317,16 +317,21 @@ leave:
 
 /* ---- immediates that arrive ---- */
 
-/* Under imm_lock, with one there. */
-static void take_imm(struct slime_endpoint *ep, struct slime_op *op, uint64_t *bytes)
+/* The oldest receive takes the oldest immediate; NULL: there is not one of each. Under imm_lock. */
+static struct slime_op *match_imm(struct slime_endpoint *ep, uint64_t *bytes)
 {
 	const struct sl_arrived_imm *a = &ep->imms[ep->imm_first];
+	struct slime_op *op;
 
+	if (!ep->imm_n || sl_list_empty(&ep->imm_ops))
+		return NULL;
+	op = SL_CONTAINER_OF(sl_list_pop(&ep->imm_ops), struct slime_op, link);
 	op->imm = a->imm;
 	*bytes = a->bytes;
 	ep->imm_first = (ep->imm_first + 1) % SL_WINDOW_IMM;
 	ep->imm_n--;
 	ep->imm_taken++;
+	return op;
 }
 
 /* The peer may have another on the way. */
@@ -344,27 +349,19 @@ static void return_place(struct slime_endpoint *ep)
 	sl_endpoint_leave(ep);
 }
 
-/* The oldest receive with the oldest immediate, when there is one of each. */
-static bool match_imm(struct slime_endpoint *ep)
+/* Of what was matched, if that is any. */
+static void finish_imm(struct slime_endpoint *ep, struct slime_op *op, uint64_t bytes)
 {
-	struct slime_op *op = NULL;
-	uint64_t bytes = 0;
-
-	pthread_mutex_lock(&ep->imm_lock);
-	if (ep->imm_n && !sl_list_empty(&ep->imm_ops)) {
-		op = SL_CONTAINER_OF(sl_list_pop(&ep->imm_ops), struct slime_op, link);
-		take_imm(ep, op, &bytes);
-	}
-	pthread_mutex_unlock(&ep->imm_lock);
 	if (!op)
-		return false;
+		return;
 	return_place(ep);
 	sl_op_finish(op, 0, bytes);
-	return true;
 }
 
 bool sl_xfer_on_imm(struct slime_endpoint *ep, const struct sl_msg *m)
 {
+	struct slime_op *matched;
+	uint64_t bytes = 0;
 	bool fits;
 
 	pthread_mutex_lock(&ep->imm_lock);
@@ -375,9 +372,9 @@ bool sl_xfer_on_imm(struct slime_endpoint *ep, const struct sl_msg *m)
 			.bytes = m->w[1],
 		};
 	}
+	matched = match_imm(ep, &bytes);
 	pthread_mutex_unlock(&ep->imm_lock);
-	if (fits)
-		match_imm(ep);
+	finish_imm(ep, matched, bytes);
 	return fits;
 }
 
@@ -394,6 +391,8 @@ static bool is_left_over(const struct slime_endpoint *ep)
 
 int slime_imm_recv(struct slime_endpoint *ep, struct slime_op *op)
 {
+	struct slime_op *matched = NULL;
+	uint64_t bytes = 0;
 	struct sl_conn *conn;
 	bool connected;
 	int ret = sl_context_check(ep->ctx);
@@ -405,11 +404,13 @@ int slime_imm_recv(struct slime_endpoint *ep, struct slime_op *op)
 	pthread_mutex_lock(&ep->imm_lock);
 	ret = connected || is_left_over(ep) ? sl_endpoint_op_begin(ep, op, SLIME_KIND_IMM_RECV)
 					    : -ENOTCONN;
-	if (!ret)
+	if (!ret) {
 		sl_list_append(&ep->imm_ops, &op->link);
+		/* Before sl_xfer_down() finds it. */
+		matched = match_imm(ep, &bytes);
+	}
 	pthread_mutex_unlock(&ep->imm_lock);
-	if (!ret)
-		match_imm(ep);
+	finish_imm(ep, matched, bytes);
 	if (connected)
 		sl_endpoint_leave(ep);
 	return ret;

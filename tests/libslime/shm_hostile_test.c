@@ -243,6 +243,43 @@ static void imm_recv__for_what_another_is_about_to_take_is_refused(void **state)
 	assert_ok(slime_op_destroy(other));
 }
 
+/* The endpoint whose immediates' lock is given back, and whose link is down right then. */
+static struct slime_endpoint *down_at_unlock;
+
+int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
+{
+	struct slime_endpoint *ep = down_at_unlock;
+	int ret = __real_pthread_mutex_unlock(lock);
+
+	if (ep && lock == &ep->imm_lock) {
+		down_at_unlock = NULL;
+		sl_xfer_down(ep, -ECONNRESET);
+	}
+	return ret;
+}
+
+static void imm_recv__while_the_link_goes_down_takes_what_is_left(void **state)
+{
+	struct sl_msg imm = { .kind = SL_MSG_IMM, .w = { 7 } };
+	struct shm_packet bye = { .kind = SHM_BYE };
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	raw_shm_post(r, &imm);
+	raw_shm_say(r, &bye);
+	assert_int_equal(raw_shm_hear(r).kind, SHM_BYE_DONE);
+
+	down_at_unlock = r->ep;
+	assert_ok(slime_imm_recv(r->ep, r->op));
+	assert_null(down_at_unlock);
+	assert_true(slime_op_test(r->op));
+	assert_ok(slime_op_status(r->op));
+	assert_int_equal(slime_op_imm(r->op), 7);
+}
+
 /* ---- all of it at once ---- */
 
 #define LINKS	      40
@@ -388,6 +425,7 @@ int main(void)
 		IN_RAW_SHM(imm_taken__that_lies_costs_us_nothing),
 		IN_RAW_SHM(imm_taken__that_the_peer_wrote_over_is_told_again),
 		IN_RAW_SHM(imm_recv__for_what_another_is_about_to_take_is_refused),
+		IN_RAW_SHM(imm_recv__while_the_link_goes_down_takes_what_is_left),
 		IN_RAW_SHM(scribbling__over_all_that_is_shared_harms_nobody_else),
 	};
 
