@@ -65,8 +65,7 @@ static void fail_at_each(const struct attempt *a)
 
 		fail_alloc_at(n);
 		status = try_call(p, a);
-		happened = fail_alloc_happened();
-		fail_alloc_at(0);
+		happened = fail_alloc_end();
 		if (happened)
 			/* -EREMOTEIO: the handler's own answer to a buffer it did not get. */
 			assert_true(status == 0 || status == -ENOMEM || status == -ENOBUFS ||

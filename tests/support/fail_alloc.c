@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <tests/support/fail_alloc.h>
 
-static long left;
-static bool happened;
+#define HAPPENED -1
+
+static _Atomic long left; /* until it fails; 0: none does; HAPPENED: it did */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -29,20 +31,24 @@ int __wrap_vasprintf(char **out, const char *fmt, va_list args)
 
 void fail_alloc_at(long n)
 {
-	left = n;
-	happened = false;
+	atomic_store(&left, n);
 }
 
-bool fail_alloc_happened(void)
+bool fail_alloc_end(void)
 {
-	return happened;
+	return atomic_exchange(&left, 0) == HAPPENED;
 }
 
 static bool fails(void)
 {
-	if (!left || --left)
+	long n = atomic_load(&left);
+
+	do {
+		if (n <= 0)
+			return false;
+	} while (!atomic_compare_exchange_weak(&left, &n, n == 1 ? HAPPENED : n - 1));
+	if (n > 1)
 		return false;
-	happened = true;
 	errno = ENOMEM;
 	return true;
 }

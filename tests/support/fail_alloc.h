@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The n-th allocation from now fails, n >= 1; 0: none does. */
+/* The n-th allocation from now fails, of all threads, n >= 1. */
 void fail_alloc_at(long n);
 
-/* Whether it has come to that since. */
-bool fail_alloc_happened(void);
+/* None does any more: whether one did. */
+bool fail_alloc_end(void);
 
 /* For libraries that take functions. */
 void *fail_alloc_malloc(size_t size);
