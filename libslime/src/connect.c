@@ -65,13 +65,15 @@ void sl_connect_succeeded(struct slime_endpoint *ep, struct sl_attempt *a)
 
 void sl_connect_failed(struct slime_endpoint *ep, int cause, const char *why)
 {
-	if (atomic_load(&ep->shut)) {
+	bool shut = atomic_load(&ep->shut);
+
+	if (shut) {
 		sl_endpoint_set_state(ep, SLIME_ENDPOINT_CLOSED, 0, why);
 	} else {
 		sl_warn("endpoint", "%s: not connected: %s", ep->name, why);
 		sl_endpoint_set_state(ep, SLIME_ENDPOINT_BROKEN, cause, why);
 	}
-	finish_connect_op(ep, cause);
+	finish_connect_op(ep, shut ? -ECANCELED : cause);
 }
 
 /* The key of the link: both secrets and names, in the order both ends know. */

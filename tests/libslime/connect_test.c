@@ -28,6 +28,9 @@
 static uint8_t secret[SL_SECRET_LEN]; /* the one that is looked for */
 static _Thread_local unsigned n_wiped;
 
+/* Closed by this thread in the attempt to connect, when it wipes something. */
+static _Thread_local struct slime_endpoint *close_at_wipe;
+
 void __real_sl_auth_wipe(void *at, size_t len);
 void __wrap_sl_auth_wipe(void *at, size_t len);
 
@@ -35,6 +38,9 @@ void __wrap_sl_auth_wipe(void *at, size_t len)
 {
 	const uint8_t *bytes = at;
 
+	if (close_at_wipe)
+		slime_endpoint_close(close_at_wipe);
+	close_at_wipe = NULL;
 	for (size_t i = 0; i + sizeof(secret) <= len; i++) {
 		if (!memcmp(bytes + i, secret, sizeof(secret))) {
 			n_wiped++;
@@ -59,11 +65,12 @@ struct two {
 	struct side second;
 };
 
-static void side_open(struct side *s, const struct slime_endpoint_attr *attr)
+static void side_open(struct side *s, const struct slime_context_attr *ctx_attr,
+		      const struct slime_endpoint_attr *attr)
 {
 	int len;
 
-	assert_ok(slime_context_create(NULL, &s->ctx));
+	assert_ok(slime_context_create(ctx_attr, &s->ctx));
 	assert_ok(slime_op_create(s->ctx, NULL, &s->op));
 	assert_ok(slime_endpoint_create(s->ctx, attr, &s->ep));
 	len = slime_endpoint_export(s->ep, s->desc, sizeof(s->desc));
@@ -96,8 +103,8 @@ static struct two *two_open(bool with_tcp)
 	attr.transports[0] = SLIME_TRANSPORT_SHM;
 	if (with_tcp)
 		attr.transports[1] = SLIME_TRANSPORT_TCP;
-	side_open(&t->first, &attr);
-	side_open(&t->second, &attr);
+	side_open(&t->first, NULL, &attr);
+	side_open(&t->second, NULL, &attr);
 	/* The smaller id begins. */
 	if (read_desc(&t->first).context > read_desc(&t->second).context) {
 		struct side s = t->first;
@@ -266,6 +273,29 @@ static void connect__with_one_candidate_that_fails_fails(void **state)
 	two_close(t);
 }
 
+/* Its only candidate fails right after. */
+static void connect__that_fails_when_it_is_closed_is_canceled(void **state)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+	struct slime_context_attr manual = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_endpoint_info info;
+	struct two *t = two_open(false);
+	struct side a;
+
+	(void)state;
+	manual.manual = true;
+	attr.transports[0] = SLIME_TRANSPORT_TCP;
+	side_open(&a, &manual, &attr);
+	assert_ok(start(&a, &t->first));
+	close_at_wipe = a.ep;
+	assert_int_equal(ended(&a), -ECANCELED);
+	assert_null(close_at_wipe);
+	slime_endpoint_info(a.ep, &info);
+	assert_int_equal(info.state, SLIME_ENDPOINT_CLOSED);
+	side_close(&a);
+	two_close(t);
+}
+
 /* ---- secrets ---- */
 
 /* The answer, and whether the copy of the peer's secret went. */
@@ -306,6 +336,7 @@ int main(void)
 		cmocka_unit_test(connect__with_a_first_candidate_that_hangs_up_takes_the_next),
 		cmocka_unit_test(connect__to_a_door_that_is_full_waits_at_it),
 		cmocka_unit_test(connect__with_one_candidate_that_fails_fails),
+		cmocka_unit_test(connect__that_fails_when_it_is_closed_is_canceled),
 		cmocka_unit_test(connect__that_is_refused_keeps_no_copy_of_the_secret),
 	};
 
