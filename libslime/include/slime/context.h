@@ -144,6 +144,8 @@ SLIME_API int slime_context_poll(struct slime_context *ctx);
  *	while (slime_context_poll(ctx) > 0 || slime_context_arm(ctx) == -EAGAIN)
  *		;
  *	poll(&fd, 1, -1);
+ *
+ * -EPERM in a child after fork().
  */
 SLIME_API int slime_context_fd(struct slime_context *ctx);
 

@@ -70,7 +70,8 @@ SLIME_API SLIME_CHECKED int slime_endpoint_create(struct slime_context *ctx,
 
 /*
  * Write the descriptor the peer needs to connect: at most SLIME_ENDPOINT_DESC_MAX bytes, for this
- * peer only, a secret. Returns its length, or -ENOSPC.
+ * peer only, a secret. Returns its length, or -ENOSPC. The endpoint's first export, or connect,
+ * may take as long as opening the context's RDMA devices does, and closing those that failed.
  */
 SLIME_API SLIME_CHECKED int slime_endpoint_export(struct slime_endpoint *ep, void *buf, size_t cap);
 
@@ -83,7 +84,7 @@ SLIME_API SLIME_CHECKED int slime_endpoint_export(struct slime_endpoint *ep, voi
  *   -EPROTO        the peer speaks another protocol version or broke it
  *   -EACCES        the peer could not prove that it holds our descriptor
  *   -ECANCELED     the endpoint was closed
- * The call itself:
+ * The call itself, which may take as long as slime_endpoint_export():
  *   -EINVAL    malformed descriptor, or our own; op is of another context
  *   -EBUSY     op is pending
  *   -EALREADY  connect was called before            -ENOTCONN  closed before
