@@ -226,16 +226,16 @@ static void offer(const struct rdma_end *e)
 	assert_true(slime_endpoint_export(e->ep, desc, sizeof(desc)) > 0);
 }
 
-/* Of two rails the first passes nothing from b to a. It has brought a's READY, which a cannot know:
- * a rests. b is about to greet over the second: to let that go is the test's. */
+/* Of three rails the first passes nothing from b to a. It has brought a's READY, which a cannot
+ * know: a rests. b is about to greet over the second: to let that go is the test's. */
 static void begin_with_lost_acks(struct rdma_pair *p)
 {
 	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
 
 	fakeverbs_reset();
-	(void)fakeverbs_device(2);
-	(void)fakeverbs_device(3);
-	attr.rdma_devices = "fake0,fake1;fake2,fake3";
+	for (unsigned i = 2; i < 6; i++)
+		(void)fakeverbs_device(i);
+	attr.rdma_devices = "fake0,fake1,fake4;fake2,fake3,fake5";
 	attr.rdma_timeout = 10; /* 4 ms */
 	attr.rdma_retry_count = 2;
 	assert_ok(rdma_pair_create(p, &attr, LEN));
@@ -331,6 +331,42 @@ static void connect__that_brings_a_rail_up_hears_a_peer_that_is_up(void **state)
 	end_with_lost_acks(&p);
 }
 
+static uint64_t n_steps(void)
+{
+	return fakeverbs_counts().calls[FAKEVERBS_MODIFY_QP];
+}
+
+/* The link is up meanwhile, and the queue pair of the third is taken down: the worker leaves it as
+ * it is. */
+static void rail__that_ends_while_another_is_brought_up_is_not_brought_up_with_it(void **state)
+{
+	struct rdma_job jobs[RDMA_WORKERS];
+	const struct rdma_path *first, *third;
+	struct rdma_pair p;
+	uint64_t before;
+
+	(void)state;
+	begin_with_lost_acks(&p);
+	begin_to_bring_up(&p, jobs);
+	let_peer_up(&p);
+	first = &conn_of(&p.a)->paths[0];
+	third = &conn_of(&p.a)->paths[2];
+	while (conn_of(&p.b)->paths[0].state != RDMA_PATH_STOPPED)
+		rdma_poll(&p);
+	before = n_steps();
+	fakeverbs_raise(4, IBV_EVENT_PORT_ERR, 1);
+	while (third->state == RDMA_PATH_UP) {
+		held_ns += STEP_NS;
+		rdma_poll(&p);
+	}
+	pthread_mutex_unlock(&busy);
+	while (first->state != RDMA_PATH_DOWN || third->state != RDMA_PATH_DOWN)
+		rdma_poll(&p);
+	/* RESET, INIT, RTR, RTS and ERR of the first; ERR of the third, and there. */
+	assert_int_equal(n_steps() - before, 5 + 2);
+	end_with_lost_acks(&p);
+}
+
 /* Its receives are flushed. */
 static void break_second_rail(const struct rdma_end *e)
 {
@@ -411,6 +447,8 @@ int main(void)
 		cmocka_unit_test(close__after_a_try_that_could_not_begin_takes_no_time),
 		cmocka_unit_test(connect__that_rests_hears_a_peer_that_is_up),
 		cmocka_unit_test(connect__that_brings_a_rail_up_hears_a_peer_that_is_up),
+		cmocka_unit_test(
+			rail__that_ends_while_another_is_brought_up_is_not_brought_up_with_it),
 		cmocka_unit_test(rail__that_breaks_while_the_link_rests_is_brought_up_again),
 		cmocka_unit_test(rail__that_breaks_while_another_is_brought_up_is_so_again),
 		cmocka_unit_test(close__while_a_rail_is_brought_up_waits_for_that),

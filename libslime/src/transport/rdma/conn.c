@@ -66,15 +66,12 @@ static void raise_path(struct rdma_path *p)
 static void work_bring_up(struct rdma_job *job)
 {
 	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
-	bool in_vain[RDMA_RAILS_MAX];
 
-	for (unsigned i = 0; i < c->n_paths; i++)
-		in_vain[i] = c->paths[i].job_status;
 	/* While a path is looked for that was not there before, the others hear the peer. */
 	for (unsigned i = 0; i < 2 * c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[i % c->n_paths];
 
-		if (p->busy && in_vain[p->index] == (i >= c->n_paths))
+		if (p->raising && p->in_vain == (i >= c->n_paths))
 			raise_path(p);
 	}
 }
@@ -87,7 +84,8 @@ static void bring_up(struct rdma_conn *c)
 		struct rdma_path *p = &c->paths[i];
 
 		/* What stands hears the peer from try to try: none of its packets is lost. */
-		p->busy = !p->stands;
+		p->raising = p->busy = !p->stands;
+		p->in_vain = p->job_status;
 		p->lost = false;
 		/* What the former try still has to say meets no worker at its queue pairs. */
 		for (unsigned k = 0; k < p->n_qps && p->busy; k++)
@@ -288,9 +286,11 @@ static void done_bring_up(struct rdma_job *job)
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[i];
 
-		if (p->busy)
-			p->stands = !p->job_status && !p->lost;
-		p->busy = false;
+		/* Up meanwhile, others are busy with their own. */
+		if (!p->raising)
+			continue;
+		p->stands = !p->job_status && !p->lost;
+		p->raising = p->busy = false;
 	}
 	/* Up meanwhile: what was left without them goes on. */
 	if (rdma_state(c) != RDMA_CONN_BRINGING_UP) {
