@@ -3,6 +3,7 @@
  * test's, so that the rounds of both ends stand to each other as it says. */
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -388,6 +389,14 @@ static void step_until_both_are_up(struct rdma_pair *p)
 	assert_ok(slime_op_status(p->a.op));
 }
 
+static void assert_says_its_own(const struct rdma_end *e)
+{
+	struct slime_rail_info info[RDMA_RAILS_MAX];
+
+	assert_true(slime_endpoint_rails(e->ep, info, RDMA_RAILS_MAX) > 0);
+	assert_non_null(strstr(info[0].error, "fake0"));
+}
+
 static void rail__that_breaks_while_the_link_rests_is_brought_up_again(void **state)
 {
 	struct rdma_pair p;
@@ -396,8 +405,10 @@ static void rail__that_breaks_while_the_link_rests_is_brought_up_again(void **st
 	begin_with_lost_acks(&p);
 	assert_true(conn_of(&p.a)->paths[1].stands);
 	break_second_rail(&p.a);
+	fakeverbs_raise(0, IBV_EVENT_PORT_ERR, 1); /* a prefers it, too */
 	assert_false(conn_of(&p.a)->paths[1].stands);
 	step_until_both_are_up(&p);
+	assert_says_its_own(&p.a);
 	end_with_lost_acks(&p);
 }
 

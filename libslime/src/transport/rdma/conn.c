@@ -173,20 +173,13 @@ static void on_again(struct sl_timer *timer)
  * peer takes next. Under lock. */
 static void leave_what_did_not_come_up(struct rdma_conn *c)
 {
-	char why[128];
-
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[i];
 
 		if (p == c->lead->path || (p->stands && !p->greeted))
 			continue;
-		if (p->busy)
-			snprintf(why, sizeof(why), "it was not up when the link was");
-		else if (p->job_status)
-			snprintf(why, sizeof(why), "%s: %s", p->job_step, strerror(-p->job_status));
-		else
-			snprintf(why, sizeof(why), "%.127s", c->greeting_why);
-		(void)rdma_path_leave(p, why);
+		(void)rdma_path_leave(p, *p->lost_why ? p->lost_why
+						      : "it was not up when the link was");
 	}
 }
 
@@ -290,6 +283,9 @@ static void done_bring_up(struct rdma_job *job)
 		if (!p->raising)
 			continue;
 		p->stands = !p->job_status && !p->lost;
+		if (p->job_status)
+			snprintf(p->lost_why, sizeof(p->lost_why), "%s: %s", p->job_step,
+				 strerror(-p->job_status));
 		p->raising = p->busy = false;
 	}
 	/* Up meanwhile: what was left without them goes on. */
@@ -386,6 +382,7 @@ static void lose(struct rdma_path *p, const char *why)
 	struct rdma_conn *c = p->c;
 
 	snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", why);
+	snprintf(p->lost_why, sizeof(p->lost_why), "%.127s", why);
 	p->stands = false;
 	p->lost = p->busy;
 	if (rdma_state(c) == RDMA_CONN_GREETING && p == c->lead->path)

@@ -78,12 +78,13 @@ struct rdma_path {
 
 	/* [token] */
 	uint32_t life;
-	bool stands;	   /* before the connection is up: its queue pairs are */
-	bool raising;	   /* busy with that, as a job of the connection */
-	bool in_vain;	   /* the last time it was, too: others have their turn first */
-	bool lost;	   /* found broken while a worker was at that */
-	bool greeted;	   /* our READY went over it, then */
-	bool peer_stopped; /* in this life; then: */
+	bool stands;	    /* before the connection is up: its queue pairs are */
+	bool raising;	    /* busy with that, as a job of the connection */
+	bool in_vain;	    /* the last time it was, too: others have their turn first */
+	bool lost;	    /* found broken while a worker was at that */
+	char lost_why[128]; /* what it failed with last, then */
+	bool greeted;	    /* our READY went over it, then */
+	bool peer_stopped;  /* in this life; then: */
 	uint64_t peer_count;
 	uint32_t peer_qps; /* which of its new ones are known */
 	bool peer_risen;
