@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -73,6 +74,7 @@ static inline void prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg 
 	uint32_t number = q->head + n;
 	uint8_t *frame;
 
+	assert(!c->leaderless);
 	/* Not as a whole, since no device looks at the rest. */
 	wr->next = NULL;
 	wr->num_sge = 1;

@@ -93,9 +93,11 @@ struct rdma_path {
 	struct sl_timer timer;
 	struct rdma_job job;
 	bool busy; /* a worker is at it */
+	/* The worker's while busy, else [token]. */
 	int job_status;
 	const char *job_step;
 	char job_why[128];
+	/* [token] */
 	uint64_t pause_ns; /* before the next try */
 	uint64_t up_ns;	   /* since when it is up */
 };

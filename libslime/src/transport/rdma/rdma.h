@@ -154,12 +154,12 @@ void rdma_nic_close(struct rdma_nic *nic);
 /* Room for n completions in a queue of the nic, if need be in a new one. Any thread. */
 int rdma_cq_reserve(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out);
 void rdma_cq_release(struct rdma_cq *cq, uint32_t n);
-/* [token], all four. */
+/* [token], these four. */
 unsigned rdma_cq_poll(struct rdma_nic *nic); /* all of the nic */
 void rdma_cq_arm(struct rdma_nic *nic);
-void rdma_cq_rang(struct rdma_cq *cq); /* its event arrived */
-bool rdma_cq_fail(struct rdma_cq *cq); /* it does not work any more; whether that is news */
-void rdma_cq_close(struct rdma_cq *cq);
+void rdma_cq_rang(struct rdma_cq *cq);	/* its event arrived */
+bool rdma_cq_fail(struct rdma_cq *cq);	/* it does not work any more; whether that is news */
+void rdma_cq_close(struct rdma_cq *cq); /* nobody uses it. Any thread; control calls */
 
 /* ---- queue pairs ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/transport/rdma/request.h"
 
+#include <assert.h>
 #include <errno.h>
 
 /* ---- the piece ---- */
@@ -241,6 +242,7 @@ void rdma_request_add_again(struct rdma_chain *ch, struct slime_op *op, struct s
 	       !rdma_mr_get(ch->c->offer->domain, x->local->region, RDMA_MR_OURS, &p.mr)) {
 		stand(&p, w, x);
 		p.rkeys = rdma_key_at(key, p.remote);
+		assert(p.rkeys);
 		add(ch, op, w, &p);
 	}
 }

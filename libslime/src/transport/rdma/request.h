@@ -29,7 +29,7 @@ static inline bool rdma_is_write(const struct slime_op *op)
 int rdma_request_add_op(struct rdma_chain *ch, struct slime_op *op);
 
 /* Requests for the bytes at which w stands, a copy of op's work, once more with that key: as many
- * as there is room for. */
+ * as there is room for. The key is that of a request that was posted, so its chunk is known. */
 void rdma_request_add_again(struct rdma_chain *ch, struct slime_op *op, struct sl_work *w,
 			    struct rdma_key *key);
 
