@@ -52,13 +52,13 @@ void ticks_start(void)
 int ticks_check(void)
 {
 	struct look now = look_at_both();
-	double clock_ns = (double)(now.clock_ns - ticks.begin_ns);
-	double ticks_ns = (double)(now.count - ticks.begin) * ticks.ns;
+	double by_clock = (double)(now.clock_ns - ticks.begin_ns);
+	double by_count = (double)(now.count - ticks.begin) * ticks.ns;
 
-	if (ticks_ns > clock_ns * 0.99 && ticks_ns < clock_ns * 1.01)
+	if (by_count > by_clock * 0.99 && by_count < by_clock * 1.01)
 		return 0;
 	fprintf(stderr,
 		"the processor's counter is no clock here: %.0f us by it, %.0f by the kernel's\n",
-		ticks_ns / 1e3, clock_ns / 1e3);
+		by_count / 1e3, by_clock / 1e3);
 	return -ERANGE;
 }

@@ -53,22 +53,6 @@ static void poll_until(struct rdma_pair *p, uint64_t (*count)(void), uint64_t va
 	}
 }
 
-/* ---- workers that are busy ---- */
-
-static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
-
-static void work(struct rdma_job *job)
-{
-	(void)job;
-	pthread_mutex_lock(&busy);
-	pthread_mutex_unlock(&busy);
-}
-
-static void done(struct rdma_job *job)
-{
-	(void)job;
-}
-
 /* ---- links ---- */
 
 /* Its only one, from the beginning on. */
@@ -96,7 +80,6 @@ static void connect__again_takes_no_flushes_of_the_former_try(void **state)
 {
 	const struct slime_context_attr attr = quick();
 	uint8_t a_desc[SLIME_ENDPOINT_DESC_MAX], b_desc[SLIME_ENDPOINT_DESC_MAX];
-	struct rdma_job jobs[RDMA_WORKERS];
 	const struct rdma_conn *c;
 	size_t a_len, b_len;
 	struct rdma_pair p;
@@ -116,9 +99,7 @@ static void connect__again_takes_no_flushes_of_the_former_try(void **state)
 		assert_true(fakeverbs_step());
 		rdma_poll(&p);
 	}
-	pthread_mutex_lock(&busy);
-	for (unsigned i = 0; i < RDMA_WORKERS; i++)
-		rdma_job_start(c->t, &jobs[i], work, done);
+	rdma_busy_begin(&p.a);
 	poll_until_is(&p, c, RDMA_CONN_BRINGING_UP);
 	n_posted = c->lead->n_posted;
 	assert_int_equal(n_posted, c->lead->n_receives);
@@ -127,7 +108,7 @@ static void connect__again_takes_no_flushes_of_the_former_try(void **state)
 	fakeverbs_advance(SL_NS_PER_S);
 	rdma_settle(&p);
 	assert_int_equal(c->lead->n_posted, n_posted);
-	pthread_mutex_unlock(&busy);
+	rdma_busy_end();
 	fakeverbs_hold_time(false);
 	assert_ok(slime_endpoint_connect(p.b.ep, a_desc, a_len, PATIENCE_MS, p.b.op));
 	assert_ok(rdma_wait(&p, p.a.op));

@@ -235,6 +235,39 @@ bool rdma_is_working(const struct rdma_pair *p)
 	return is_working(p->a.ctx) || is_working(p->b.ctx);
 }
 
+/* ---- workers that are busy ---- */
+
+static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
+
+static void work(struct rdma_job *job)
+{
+	(void)job;
+	pthread_mutex_lock(&busy);
+	pthread_mutex_unlock(&busy);
+}
+
+static void done(struct rdma_job *job)
+{
+	(void)job;
+}
+
+void rdma_busy_begin(struct rdma_end *e)
+{
+	static struct rdma_job jobs[RDMA_WORKERS];
+
+	pthread_mutex_lock(&busy);
+	for (unsigned i = 0; i < RDMA_WORKERS; i++)
+		rdma_job_start(rdma_of(e->ctx->transports[SLIME_TRANSPORT_RDMA]), &jobs[i], work,
+			       done);
+}
+
+void rdma_busy_end(void)
+{
+	pthread_mutex_unlock(&busy);
+}
+
+/* ---- bytes ---- */
+
 void rdma_fill(uint8_t *at, size_t len, unsigned seed)
 {
 	for (size_t i = 0; i < len; i++)

@@ -65,6 +65,11 @@ void rdma_settle(struct rdma_pair *p);
 /* Whether a worker of either end has a job, or is to have one. */
 bool rdma_is_working(const struct rdma_pair *p);
 
+/* From begin to end all workers of e have something to do: what is begun there waits. One end at a
+ * time, and the next when the jobs of the last are done. */
+void rdma_busy_begin(struct rdma_end *e);
+void rdma_busy_end(void);
+
 /* Bytes that differ from one to the next, and by seed. */
 void rdma_fill(uint8_t *at, size_t len, unsigned seed);
 struct slime_xfer rdma_a_and_b(struct rdma_pair *p, uint64_t a_offset, uint64_t b_offset,

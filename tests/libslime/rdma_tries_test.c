@@ -288,26 +288,10 @@ static void connect__that_rests_hears_a_peer_that_is_up(void **state)
 	end_with_lost_acks(&p);
 }
 
-static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
-
-static void work(struct rdma_job *job)
+/* Which lasts until its workers are not busy any more. */
+static void begin_to_bring_up(struct rdma_pair *p)
 {
-	(void)job;
-	pthread_mutex_lock(&busy);
-	pthread_mutex_unlock(&busy);
-}
-
-static void done(struct rdma_job *job)
-{
-	(void)job;
-}
-
-/* Which lasts until busy is given back. */
-static void begin_to_bring_up(struct rdma_pair *p, struct rdma_job jobs[RDMA_WORKERS])
-{
-	pthread_mutex_lock(&busy);
-	for (unsigned i = 0; i < RDMA_WORKERS; i++)
-		rdma_job_start(transport_of(&p->a), &jobs[i], work, done);
+	rdma_busy_begin(&p->a);
 	while (rdma_state(conn_of(&p->a)) != RDMA_CONN_BRINGING_UP) {
 		held_ns += STEP_NS;
 		(void)slime_context_poll(p->a.ctx);
@@ -317,17 +301,16 @@ static void begin_to_bring_up(struct rdma_pair *p, struct rdma_job jobs[RDMA_WOR
 /* Where no path is, its device looks for one for seconds. */
 static void connect__that_brings_a_rail_up_hears_a_peer_that_is_up(void **state)
 {
-	struct rdma_job jobs[RDMA_WORKERS];
 	struct rdma_pair p;
 
 	(void)state;
 	begin_with_lost_acks(&p);
-	begin_to_bring_up(&p, jobs);
+	begin_to_bring_up(&p);
 	let_peer_up(&p);
 	assert_ok(slime_op_status(p.b.op));
 	assert_ok(slime_op_status(p.a.op));
 	assert_int_equal(rdma_state(conn_of(&p.a)), RDMA_CONN_UP);
-	pthread_mutex_unlock(&busy);
+	rdma_busy_end();
 	do_all(&p);
 	end_with_lost_acks(&p);
 }
@@ -341,14 +324,13 @@ static uint64_t n_steps(void)
  * it is. */
 static void rail__that_ends_while_another_is_brought_up_is_not_brought_up_with_it(void **state)
 {
-	struct rdma_job jobs[RDMA_WORKERS];
 	const struct rdma_path *first, *third;
 	struct rdma_pair p;
 	uint64_t before;
 
 	(void)state;
 	begin_with_lost_acks(&p);
-	begin_to_bring_up(&p, jobs);
+	begin_to_bring_up(&p);
 	let_peer_up(&p);
 	first = &conn_of(&p.a)->paths[0];
 	third = &conn_of(&p.a)->paths[2];
@@ -360,7 +342,7 @@ static void rail__that_ends_while_another_is_brought_up_is_not_brought_up_with_i
 		held_ns += STEP_NS;
 		rdma_poll(&p);
 	}
-	pthread_mutex_unlock(&busy);
+	rdma_busy_end();
 	while (first->state != RDMA_PATH_DOWN || third->state != RDMA_PATH_DOWN)
 		rdma_poll(&p);
 	/* RESET, INIT, RTR, RTS and ERR of the first; ERR of the third, and there. */
@@ -414,16 +396,15 @@ static void rail__that_breaks_while_the_link_rests_is_brought_up_again(void **st
 
 static void rail__that_breaks_while_another_is_brought_up_is_so_again(void **state)
 {
-	struct rdma_job jobs[RDMA_WORKERS];
 	struct rdma_pair p;
 
 	(void)state;
 	begin_with_lost_acks(&p);
-	begin_to_bring_up(&p, jobs);
+	begin_to_bring_up(&p);
 	assert_true(conn_of(&p.a)->paths[1].stands);
 	break_second_rail(&p.a);
 	assert_false(conn_of(&p.a)->paths[1].stands);
-	pthread_mutex_unlock(&busy);
+	rdma_busy_end();
 	step_until_both_are_up(&p);
 	end_with_lost_acks(&p);
 }
@@ -431,18 +412,17 @@ static void rail__that_breaks_while_another_is_brought_up_is_so_again(void **sta
 /* And so is a link that is closed before the worker is done. */
 static void close__while_a_rail_is_brought_up_waits_for_that(void **state)
 {
-	struct rdma_job jobs[RDMA_WORKERS];
 	struct rdma_pair p;
 
 	(void)state;
 	begin_with_lost_acks(&p);
-	begin_to_bring_up(&p, jobs);
+	begin_to_bring_up(&p);
 	let_peer_up(&p);
 	slime_endpoint_close(p.a.ep);
 	while (has_links(&p.b))
 		rdma_poll(&p);
 	assert_true(has_links(&p.a));
-	pthread_mutex_unlock(&busy);
+	rdma_busy_end();
 	while (has_links(&p.a))
 		step(&p);
 	loses_acks->ops.poll_cq = poll_cq;
