@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "pace.h"
 
 struct posted {
 	struct sl_list link;
@@ -24,7 +27,9 @@ struct loop {
 	unsigned index;
 	pthread_t thread;
 	bool joinable;
-	pthread_t owner; /* whose thread it is; valid while running */
+	uint64_t busy_poll_ns;
+	_Atomic uint64_t vain_ns; /* looked on without finding anything */
+	pthread_t owner;	  /* whose thread it is; valid while running */
 	_Atomic bool running;
 
 	int wake_fd;
@@ -102,14 +107,49 @@ int loop_create(unsigned index, struct loop **out)
 	return 0;
 }
 
+/* As event_base_dispatch() does, but that pace says when it sleeps. */
+static void run_busy(struct loop *loop)
+{
+	struct pace pace;
+	bool on = false;
+
+	pace_init(&pace, loop->busy_poll_ns, sl_clock_ns());
+	do {
+		bool found;
+
+		if (event_base_loop(loop->base, on ? EVLOOP_NONBLOCK : EVLOOP_ONCE) < 0)
+			break;
+		found = event_base_get_max_events(loop->base, EVENT_BASE_COUNT_ACTIVE, 1) > 0;
+		on = pace_looked(&pace, sl_clock_ns(), found);
+		if (found)
+			continue;
+		atomic_store_explicit(&loop->vain_ns, pace.vain_ns, memory_order_relaxed);
+		if (on)
+			sched_yield();
+	} while (!event_base_got_break(loop->base));
+}
+
 void loop_serve(struct loop *loop)
 {
 	loop->owner = pthread_self();
 	loop->running = true;
 	/* Without NO_EXIT_ON_EMPTY the loop lives as long as its wake event, which is until it is
 	 * destroyed. */
-	event_base_dispatch(loop->base);
+	if (loop->busy_poll_ns)
+		run_busy(loop);
+	else
+		event_base_dispatch(loop->base);
 	loop->running = false;
+}
+
+void loop_busy_poll(struct loop *loop, uint64_t ns)
+{
+	loop->busy_poll_ns = ns;
+}
+
+uint64_t loop_vain_ns(const struct loop *loop)
+{
+	return atomic_load_explicit(&loop->vain_ns, memory_order_relaxed);
 }
 
 static void *thread_main(void *arg)

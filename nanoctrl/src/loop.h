@@ -7,6 +7,7 @@
 #define NANOCTRL_LOOP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct event;
 struct event_base;
@@ -16,6 +17,13 @@ typedef void loop_fn(void *arg);
 
 /* The thread starts with loop_run(). -ENOMEM, or what eventfd says. */
 int loop_create(unsigned index, struct loop **out);
+
+/* Before it runs: while it is woken often it looks for ns, after it found something last, before it
+ * sleeps (pace.h). 0: it sleeps at once, as without this call. */
+void loop_busy_poll(struct loop *loop, uint64_t ns);
+
+/* From any thread: how long it has looked so far without finding anything, in all. */
+uint64_t loop_vain_ns(const struct loop *loop);
 
 int loop_run(struct loop *loop);    /* on a new thread */
 void loop_serve(struct loop *loop); /* on the calling thread, until loop_stop() */

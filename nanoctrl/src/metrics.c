@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <event2/buffer.h>
 
+#include "base/clock.h"
 #include "http_parser.h"
 
 static const int statuses[] = {
@@ -172,4 +173,14 @@ void metrics_render(struct metrics *const *all, size_t n, const struct route *ta
 	for (size_t i = 0; i <= n_table; i++)
 		render_latency(all, n, i < n_table ? &table[i] : NULL, i, out);
 	render_totals(all, n, out);
+}
+
+void metrics_render_busy_poll(uint64_t vain_ns, struct evbuffer *out)
+{
+	evbuffer_add_printf(out,
+			    "# HELP nanoctrl_busy_poll_seconds_total Event loops looked on and "
+			    "found nothing; others may have had the CPU meanwhile.\n"
+			    "# TYPE nanoctrl_busy_poll_seconds_total counter\n"
+			    "nanoctrl_busy_poll_seconds_total %.6f\n",
+			    (double)vain_ns / (double)SL_NS_PER_S);
 }

@@ -50,4 +50,7 @@ void metrics_request(struct metrics *m, size_t route, int status, uint64_t took_
 void metrics_render(struct metrics *const *all, size_t n, const struct route *table,
 		    struct evbuffer *out);
 
+/* The same for how long the loops looked without finding anything. */
+void metrics_render_busy_poll(uint64_t vain_ns, struct evbuffer *out);
+
 #endif

@@ -227,6 +227,7 @@ static int open_server(struct process *p)
 	config.port = s->port;
 	config.second_port = s->second_port;
 	config.n_loops = choose_threads(s->threads);
+	config.busy_poll_ns = (uint64_t)s->busy_poll_ns;
 	config.routes = route_table;
 	config.n_routes = route_table_len - (s->compat == COMPAT_OFF ? route_table_n_compat : 0);
 	config.n_local = s->compat == COMPAT_LOOPBACK ? route_table_n_compat : 0;

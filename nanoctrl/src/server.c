@@ -374,6 +374,7 @@ static int worker_init(struct worker *w, struct server *s, unsigned index)
 	ret = loop_create(index, &w->loop);
 	if (ret)
 		goto destroy_metrics;
+	loop_busy_poll(w->loop, s->config.busy_poll_ns);
 	w->send = event_new(loop_base(w->loop), -1, 0, on_send, w);
 	if (!w->send) {
 		ret = -ENOMEM;
@@ -480,10 +481,14 @@ const char *server_url(const struct server *s)
 void server_metrics(struct server *s, struct evbuffer *out)
 {
 	struct metrics *all[SERVER_LOOPS_MAX];
+	uint64_t vain_ns = 0;
 
-	for (unsigned i = 0; i < s->n_workers; i++)
+	for (unsigned i = 0; i < s->n_workers; i++) {
 		all[i] = s->workers[i].metrics;
+		vain_ns += loop_vain_ns(s->workers[i].loop);
+	}
 	metrics_render(all, s->n_workers, s->config.routes, out);
+	metrics_render_busy_poll(vain_ns, out);
 	if (s->config.hooks.metrics)
 		s->config.hooks.metrics(s->config.hooks.arg, out);
 }

@@ -56,6 +56,7 @@ struct server_config {
 	unsigned stream_age_ms;	  /* 20 % more or less */
 	unsigned drain_accept_ms; /* how long a draining server still accepts */
 	unsigned drain_ms;	  /* what is in flight then is cut off */
+	uint64_t busy_poll_ns;	  /* loop_busy_poll() */
 	bool access_log;
 };
 
@@ -65,6 +66,7 @@ struct server_config {
 		.max_connections = 16384, .body_memory = 67108864, .stream_queue = 262144,   \
 		.idle_ms = 75000, .request_ms = 30000, .stall_ms = 10000, .tick_ms = 5000,   \
 		.stream_age_ms = 3600000, .drain_accept_ms = 2000, .drain_ms = 10000,        \
+		.busy_poll_ns = 100000,                                                      \
 	}
 
 /*

@@ -76,6 +76,11 @@ static const struct cli_setting server_table[] = {
 			"on this host, or to all who reach the server"),
 	CLI_INT(struct server_settings, threads, "threads", .def = "auto", .min = 1, .max = 64,
 		.words = auto_words, .help = "event loops; auto is one per core, at most 4"),
+	CLI_DURATION_NS(
+		struct server_settings, busy_poll_ns, "busy_poll", .def = "100us", .min = 0,
+		.max = 1000000,
+		.help = "how long an event loop that is woken more than 4000 times a second "
+			"looks for more before it sleeps; 0 is never"),
 	CLI_INT(struct server_settings, max_connections, "max_connections", .def = "16384",
 		.min = 1, .max = 1000000,
 		.help = "connections at once; one more is turned away with 503"),

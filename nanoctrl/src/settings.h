@@ -16,6 +16,7 @@ struct server_settings {
 	bool insecure;
 	int compat;
 	int64_t threads; /* below 1: one per core, at most 4 */
+	int64_t busy_poll_ns;
 	int64_t max_connections;
 	uint64_t max_body;
 	uint64_t max_list;

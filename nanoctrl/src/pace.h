@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a loop that found nothing to do looks again or sleeps. Sleeping costs the time to be
+ * woken: 5 us, in a virtual machine whose host takes an idle CPU back 30, and where programs wait
+ * for each other in a chain no CPU is busy meanwhile. So a loop that is woken often looks on for a
+ * while. It sleeps where it is woken rarely, and for a time after somebody else had its CPU for
+ * long: others want it, or a cgroup's quota is used up.
+ */
+#ifndef NANOCTRL_PACE_H
+#define NANOCTRL_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/clock.h"
+
+/* Often: in the mean of the last finds no longer from one to the next. */
+#define PACE_OFTEN_NS (250 * SL_NS_PER_US)
+
+/* Between two looks that found nothing the CPU was somebody else's this long: no looking on for
+ * PACE_REST_NS. */
+#define PACE_TAKEN_NS (2 * SL_NS_PER_MS)
+#define PACE_REST_NS  SL_NS_PER_S
+
+struct pace {
+	uint64_t limit_ns;   /* looks on no longer than this after its last find */
+	uint64_t looked;     /* when it looked last; these are sl_clock_ns() */
+	uint64_t found;	     /* when it found something last */
+	uint64_t rest_until; /* sleeps until then */
+	uint64_t period_ns;  /* mean time from one find to the next */
+	bool on;	     /* what it was told last */
+	uint64_t vain_ns;    /* between looks that found nothing, in all */
+};
+
+void pace_init(struct pace *p, uint64_t limit_ns, uint64_t now);
+
+/* The loop looked, or slept until there was something, and has done what it found. Whether to look
+ * again at once. */
+bool pace_looked(struct pace *p, uint64_t now, bool found);
+
+#endif

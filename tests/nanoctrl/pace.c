@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pace.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#define LIMIT  (100 * SL_NS_PER_US)
+#define OFTEN  (50 * SL_NS_PER_US)
+#define MOMENT SL_NS_PER_US
+#define MANY   200 /* finds: more than any mean remembers */
+
+struct loop {
+	struct pace pace;
+	uint64_t now;
+};
+
+static void start(struct loop *l, uint64_t limit)
+{
+	l->now = SL_NS_PER_S;
+	pace_init(&l->pace, limit, l->now);
+}
+
+/* Something is found after that time; whether it looks again at once. */
+static bool find(struct loop *l, uint64_t after)
+{
+	l->now += after;
+	return pace_looked(&l->pace, l->now, true);
+}
+
+static bool look_in_vain(struct loop *l, uint64_t after)
+{
+	l->now += after;
+	return pace_looked(&l->pace, l->now, false);
+}
+
+static void find_many(struct loop *l, uint64_t period)
+{
+	for (int i = 0; i < MANY; i++)
+		find(l, period);
+}
+
+static void looked__first_finds_and_it_sleeps(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	start(&l, LIMIT);
+	for (int i = 0; i < 8; i++)
+		assert_false(find(&l, OFTEN));
+}
+
+static void looked__finds_come_often_and_it_looks_on_for_the_limit(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	start(&l, LIMIT);
+	find_many(&l, OFTEN);
+	assert_true(find(&l, OFTEN));
+	for (uint64_t t = MOMENT; t < LIMIT; t += MOMENT)
+		assert_true(look_in_vain(&l, MOMENT));
+	assert_false(look_in_vain(&l, MOMENT));
+	/* What wakes it soon after is followed again. */
+	assert_true(find(&l, OFTEN));
+}
+
+static void looked__finds_come_rarely_and_it_sleeps(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	start(&l, LIMIT);
+	find_many(&l, 2 * PACE_OFTEN_NS);
+	assert_false(find(&l, 2 * PACE_OFTEN_NS));
+	/* Also where two are close together each time: a request, and Redis' answer. */
+	start(&l, LIMIT);
+	for (int i = 0; i < MANY; i++) {
+		assert_false(find(&l, OFTEN));
+		assert_false(find(&l, 1000 * SL_NS_PER_US));
+	}
+}
+
+static void looked__pause_after_often_and_it_looks_on_again_after_some_finds(void **state)
+{
+	struct loop l;
+	int n = 0;
+
+	(void)state;
+	start(&l, LIMIT);
+	find_many(&l, OFTEN);
+	find(&l, 3600 * SL_NS_PER_S);
+	while (!find(&l, OFTEN))
+		n++;
+	assert_in_range(n, 0, 50);
+}
+
+static void looked__cpu_was_taken_and_it_rests(void **state)
+{
+	struct loop l;
+	uint64_t taken;
+
+	(void)state;
+	start(&l, 10 * PACE_TAKEN_NS);
+	find_many(&l, OFTEN);
+	assert_true(look_in_vain(&l, PACE_TAKEN_NS - 1));
+	assert_false(look_in_vain(&l, PACE_TAKEN_NS));
+	taken = l.now;
+	while (l.now + OFTEN < taken + PACE_REST_NS)
+		assert_false(find(&l, OFTEN));
+	assert_true(find(&l, OFTEN));
+}
+
+static void looked__long_sleep_is_not_taken_for_a_cpu_that_was(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	start(&l, LIMIT);
+	find_many(&l, OFTEN);
+	assert_false(look_in_vain(&l, LIMIT));
+	find(&l, SL_NS_PER_S);
+	find_many(&l, OFTEN);
+	assert_true(find(&l, OFTEN));
+}
+
+static void vain__counts_looks_without_a_find(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	start(&l, LIMIT);
+	find_many(&l, OFTEN);
+	assert_int_equal(l.pace.vain_ns, 0);
+	look_in_vain(&l, 3 * MOMENT);
+	look_in_vain(&l, 2 * MOMENT);
+	find(&l, MOMENT);
+	assert_int_equal(l.pace.vain_ns, 5 * MOMENT);
+	/* Nor what it sleeps. */
+	assert_false(look_in_vain(&l, LIMIT));
+	find(&l, SL_NS_PER_S);
+	assert_int_equal(l.pace.vain_ns, 5 * MOMENT + LIMIT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(looked__first_finds_and_it_sleeps),
+		cmocka_unit_test(looked__finds_come_often_and_it_looks_on_for_the_limit),
+		cmocka_unit_test(looked__finds_come_rarely_and_it_sleeps),
+		cmocka_unit_test(looked__pause_after_often_and_it_looks_on_again_after_some_finds),
+		cmocka_unit_test(looked__cpu_was_taken_and_it_rests),
+		cmocka_unit_test(looked__long_sleep_is_not_taken_for_a_cpu_that_was),
+		cmocka_unit_test(vain__counts_looks_without_a_find),
+	};
+
+	return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
+}
