@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stepper.h"
 
+#include <link.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -16,12 +18,32 @@ static struct {
 	stepper_fn *fn;
 	void *arg;
 	struct sigaction old_segv, old_trap;
+	/* The thread sanitizer's code, which does atomic accesses for the program, under locks: fn
+	 * would want the same ones, so it runs when that is left. */
+	uintptr_t runtime, runtime_end;
 } steps;
 
 static void protect(int prot)
 {
 	if (mprotect(steps.at, steps.len, prot))
 		abort();
+}
+
+static int find_runtime(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	(void)arg;
+	if (!strstr(info->dlpi_name, "libtsan"))
+		return 0;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
+			continue;
+		steps.runtime = info->dlpi_addr + p->p_vaddr;
+		steps.runtime_end = steps.runtime + p->p_memsz;
+	}
+	return 1;
 }
 
 /* The instruction is let through, and nothing behind it. */
@@ -45,6 +67,9 @@ static void after_access(int sig, siginfo_t *info, void *context)
 
 	(void)sig;
 	(void)info;
+	if ((uintptr_t)uc->uc_mcontext.gregs[REG_RIP] - steps.runtime <
+	    steps.runtime_end - steps.runtime)
+		return; /* the next instruction traps, too */
 	uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
 	if (steps.left && !--steps.left)
 		steps.fn(steps.arg);
@@ -67,6 +92,7 @@ void stepper_begin(void *at, size_t len, unsigned n, stepper_fn *fn, void *arg)
 	steps.left = n;
 	steps.fn = fn;
 	steps.arg = arg;
+	(void)dl_iterate_phdr(find_runtime, NULL);
 	handle(SIGSEGV, on_access, &steps.old_segv);
 	handle(SIGTRAP, after_access, &steps.old_trap);
 	protect(PROT_NONE);

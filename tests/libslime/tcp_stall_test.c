@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "raw_peer.h"
 #include "src/endpoint.h"
-#include "src/mailbox.h"
 #include "src/rpc_call.h"
 #include "src/transport/tcp/tcp.h"
 
@@ -261,17 +260,17 @@ static void write__to_a_host_that_fell_silent_is_connreset_in_time(void **state)
 	close(fd);
 }
 
-/* A thread of the library writes there meanwhile, and the test waits for nothing else of it: these
- * two looks are in no order with that. */
-__attribute__((no_sanitize("thread"))) static void await_first_byte(const struct raw *r)
+/* As whoever looks for what a peer writes: there is no other word of it. */
+static void await_first_byte(struct raw *r)
 {
-	while (*(const volatile uint8_t *)&r->memory[0] != 'o')
+	while (__atomic_load_n(&r->memory[0], __ATOMIC_ACQUIRE) != 'o')
 		sched_yield();
 }
 
-__attribute__((no_sanitize("thread"))) static void await_entry(const struct sl_list *list)
+/* It is to come back. */
+static void await_withdrawal(const struct sl_region *lent)
 {
-	while (*(struct sl_list *const volatile *)&list->next == list)
+	while (atomic_load(&lent->state) != SL_REGION_WITHDRAWN)
 		sched_yield();
 }
 
@@ -334,7 +333,6 @@ static void call__ends_with_its_link_once_nobody_looks_at_what_it_lent(void **st
 {
 	struct raw *r = *state;
 	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
-	struct sl_mailbox *mb = r->ep->mailbox;
 	struct sl_region *lent;
 	struct slime_call *call;
 	int fd = raw_link(r);
@@ -347,7 +345,7 @@ static void call__ends_with_its_link_once_nobody_looks_at_what_it_lent(void **st
 	lent = call->reply_region;
 	atomic_fetch_add(&lent->n_users, 1);
 	close(fd);
-	await_entry(&mb->draining);
+	await_withdrawal(lent);
 	/* For as long as it takes to give up on it. */
 	for (int i = 0; i < 10000 && !has_seen(r, SLIME_ENDPOINT_BROKEN); i++)
 		sched_yield();
