@@ -56,7 +56,7 @@ static const uint8_t *goes_along(const struct sl_conn *conn, const struct slime_
 {
 	uint64_t len = call->args.request_len;
 
-	if (call->flags || !len || len > SL_SHORT_LEN || !conn->ops->post_short)
+	if (call->flags || !len || len > SL_SHORT_LEN || !conn->ops->post_request)
 		return NULL;
 	return sl_lend_request_bytes(&call->args);
 }
@@ -103,62 +103,114 @@ static inline struct sl_msg request_msg(const struct slime_call *call, uint64_t 
 }
 
 /*
- * Whether a call that was just shown to those who look for cancelled ones is one: they may have
- * looked before. Who cancels says so first, then looks. What was lent may have taken seconds to
- * copy; others took no time, and are not worth a fence.
+ * Whether the call gave up already; inside the gate. Who cancels says so first; then the mailbox
+ * passes the gate and looks at the slots. So either we see it, or the look comes after what we show
+ * before we leave the gate.
  */
-static inline bool was_cancelled(const struct slime_call *call)
+static inline bool has_given_up(const struct slime_call *call)
 {
-	if (call->flags)
-		atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load_explicit(&call->gave_up, memory_order_relaxed);
 }
 
-/* Send the call by a slot that was taken: the request's id, which its caller notes to have left; 0:
- * it did not. The call may have ended when this returns. */
-static inline uint64_t send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call,
-			    unsigned n)
+/* A request that is written, and that nobody is told of yet. */
+struct leaving {
+	struct sl_msg m;
+	const uint8_t *along; /* bytes that leave with it; NULL: none */
+	bool lost;	      /* there is no place for its bytes: the connection is at its end */
+};
+
+/* By a slot that was taken. */
+static inline void write_request(struct sl_mailbox *mb, struct sl_conn *conn,
+				 struct slime_call *call, unsigned n, struct leaving *out)
 {
 	struct sl_call_slot *slot = &mb->slots[n];
-	uint64_t id = sl_call_next_id(slot, n);
-	uint64_t deadline_ns = call->deadline_ns;
 	const uint8_t *along = goes_along(conn, call);
 	bool in_slot = !along && (call->flags || call->args.request_len);
 	uint8_t *to = in_slot ? conn->ops->slot(conn, SL_AREA_REQUEST, n) : NULL;
 	uint32_t len = to ? fill_slot(call, to) : along ? (uint32_t)call->args.request_len : 0;
-	struct sl_msg m = request_msg(call, id, n, len, others_under_way(mb, conn));
-	bool cancelled;
 
+	out->m = request_msg(call, sl_call_next_id(slot, n), n, len, others_under_way(mb, conn));
+	out->along = along;
+	out->lost = in_slot && !to;
 	slot->call = call;
 	slot->at = to;
 	slot->len = along ? 0 : len < FETCHED_MAX ? len : FETCHED_MAX;
-	atomic_store_explicit(&slot->id, id, memory_order_release);
-	cancelled = was_cancelled(call);
-	/* Without a place to write to the connection is at its end, which ends the call, too. */
-	if (in_slot && !to)
-		id = 0;
-	else if (along)
-		conn->ops->post_short(conn, &m, along);
-	else
-		conn->ops->post(conn, &m);
+}
+
+/* From here on a reply ends the call: nothing of it is touched any more, since a peer may answer
+ * what it was not asked yet. */
+static inline void show(struct sl_call_slot *slot, const struct leaving *l)
+{
+	atomic_store_explicit(&slot->id, l->m.w[SL_REQUEST_ID], memory_order_release);
+}
+
+/* What was shown leaves: its id, or 0 when it does not, and ends with the connection. */
+static inline uint64_t post_shown(struct sl_conn *conn, const struct leaving *l)
+{
+	if (l->lost)
+		return 0;
+	conn->ops->post(conn, &l->m);
+	return l->m.w[SL_REQUEST_ID];
+}
+
+/* As both of them; the bytes that go along are read before it is shown. */
+static inline uint64_t post_along(struct sl_conn *conn, struct sl_call_slot *slot,
+				  const struct leaving *l)
+{
+	conn->ops->post_request(conn, &l->m, l->along, &slot->id);
+	return l->m.w[SL_REQUEST_ID];
+}
+
+/* Send the call by a slot that was taken, inside the gate: the request's id, which its caller notes
+ * to have left; 0: it did not. */
+static inline uint64_t send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call,
+			    unsigned n)
+{
+	struct sl_call_slot *slot = &mb->slots[n];
+	uint64_t deadline_ns = call->deadline_ns;
+	struct leaving l;
+	uint64_t id;
+
+	write_request(mb, conn, call, n, &l);
+	if (l.along) {
+		id = post_along(conn, slot, &l);
+	} else {
+		show(slot, &l);
+		id = post_shown(conn, &l);
+	}
 	sl_mailbox_deadline(mb, deadline_ns);
-	if (cancelled)
-		sl_endpoint_ring(mb->ep);
 	return id;
 }
 
-/* Outside the gate: the call may have ended, and the slot be another's, whose request left later.
- */
+/* By one that was taken outside the gate: when this has left, the call may have ended, and the slot
+ * be another's, whose request left later. */
 static void send_and_note(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call,
 			  unsigned n)
 {
-	_Atomic uint64_t *posted = &mb->slots[n].posted;
-	uint64_t id = send(mb, conn, call, n);
-	uint64_t last = atomic_load_explicit(posted, memory_order_relaxed);
+	struct sl_call_slot *slot = &mb->slots[n];
+	uint64_t deadline_ns = call->deadline_ns;
+	uint64_t id = 0, last;
+	struct leaving l;
+	bool gave_up;
 
-	while (last < id && !atomic_compare_exchange_weak_explicit(
-				    posted, &last, id, memory_order_release, memory_order_relaxed))
+	write_request(mb, conn, call, n, &l);
+	sl_call_slots_enter(&mb->free);
+	gave_up = has_given_up(call);
+	if (l.along)
+		id = post_along(conn, slot, &l);
+	else
+		show(slot, &l);
+	sl_call_slots_leave(&mb->free);
+	if (!l.along)
+		id = post_shown(conn, &l);
+	sl_mailbox_deadline(mb, deadline_ns);
+	last = atomic_load_explicit(&slot->posted, memory_order_relaxed);
+	while (last < id &&
+	       !atomic_compare_exchange_weak_explicit(&slot->posted, &last, id,
+						      memory_order_release, memory_order_relaxed))
 		;
+	if (gave_up)
+		sl_endpoint_ring(mb->ep);
 }
 
 void sl_calls_dispatch(struct sl_mailbox *mb, struct sl_conn *conn)
@@ -182,8 +234,8 @@ void sl_calls_dispatch(struct sl_mailbox *mb, struct sl_conn *conn)
 	}
 }
 
-/* With a small slot at once, as most calls begin: 0; -EAGAIN none is free, or others wait for one;
- * -ENOTCONN. Who is inside the gate keeps sl_calls_down() waiting. */
+/* With a small slot at once, as most calls begin: 0; -EAGAIN none is free, others wait for one, or
+ * the call gave up; -ENOTCONN. Who is inside the gate keeps sl_calls_down() waiting. */
 static __attribute__((noinline)) int send_at_once(struct sl_mailbox *mb, struct slime_call *call)
 {
 	struct sl_conn *conn;
@@ -192,7 +244,7 @@ static __attribute__((noinline)) int send_at_once(struct sl_mailbox *mb, struct 
 
 	sl_call_slots_enter(&mb->free);
 	conn = sl_endpoint_conn(mb->ep);
-	if (conn && !atomic_load(&mb->n_waiting))
+	if (conn && !atomic_load(&mb->n_waiting) && !has_given_up(call))
 		slot = sl_call_slots_take_small(&mb->free);
 	if (slot >= 0) {
 		id = send(mb, conn, call, (unsigned)slot);
@@ -210,7 +262,7 @@ static __attribute__((noinline)) int send_at_once(struct sl_mailbox *mb, struct 
 
 static inline bool goes_along_with_others(const struct slime_call *call)
 {
-	return call->plain_room && call->args.request_len <= SL_SHORT_LEN;
+	return call->plain_room && call->args.request_len <= SL_SHORT_LEN && !has_given_up(call);
 }
 
 /* The call's slot and its message, of which nothing is told yet. The call may end from the moment
@@ -223,7 +275,6 @@ static inline void fill_post(struct sl_mailbox *mb, struct slime_call *call, uns
 	uint32_t len = (uint32_t)call->args.request_len;
 
 	slot->call = call;
-	slot->at = NULL;
 	slot->len = 0;
 	post->m = request_msg(call, sl_call_next_id(slot, n), n, len, 0);
 	post->payload = len ? call->args.request : NULL;

@@ -26,6 +26,7 @@ static inline void finish(struct sl_mailbox *mb, struct slime_call *call, int st
 {
 	sl_calls_leave_regions(&call->args);
 	sl_endpoint_count_call(mb->ep, status, call->reply_len);
+	sl_call_is_over(call);
 	sl_op_finish(&call->op, status, call->reply_len);
 }
 
@@ -248,6 +249,7 @@ static inline void end_plain(struct sl_mailbox *mb, struct sl_call_slot *slot, u
 
 	call->reply_at = room;
 	call->reply_len = len;
+	sl_call_is_over(call);
 	free_slot(mb, slot, n);
 	sl_endpoint_count_call(mb->ep, 0, len);
 	/* While nobody waits, one look at who does is enough for all that come together. */
@@ -410,6 +412,9 @@ uint64_t sl_calls_look(struct sl_mailbox *mb, uint64_t now_ns)
 
 	if (sl_endpoint_enter(mb->ep, &conn))
 		return SL_NEVER; /* down() comes */
+	/* Who was about to show a call without having seen that it gave up has shown it. */
+	sl_call_slots_enter(&mb->free);
+	sl_call_slots_leave(&mb->free);
 	sl_list_init(&over);
 	next = look_at_slots(mb, conn, now_ns);
 	next = sl_earlier(next, collect(mb, &mb->waiting, now_ns, &mb->n_waiting, &over));

@@ -42,6 +42,7 @@ int slime_call_create(struct slime_context *ctx, const struct slime_call_attr *a
 	call->rpc = rpc;
 	call->fn = attr->fn;
 	call->arg = attr->arg;
+	sl_call_is_over(call);
 	sl_rpc_add_child(ctx);
 	*out = call;
 	return 0;
@@ -136,8 +137,10 @@ int slime_call_start(struct slime_endpoint *ep, const struct slime_call_args *ar
 		return ret;
 	reset(call, args);
 	ret = sl_calls_begin(ep->mailbox, call);
-	if (ret)
+	if (ret) {
+		sl_call_is_over(call);
 		sl_endpoint_call_abort(ep, &call->op);
+	}
 	return ret;
 }
 
@@ -166,8 +169,10 @@ static uint32_t start_some(struct slime_endpoint *ep, const struct slime_call_it
 		reset(items[i].call, items[i].args);
 	*why = ret ? ret : -EAGAIN;
 	n_begun = sl_calls_begin_many(ep->mailbox, items, n_ready, why);
-	for (uint32_t i = n_begun; i < n_ready; i++)
+	for (uint32_t i = n_begun; i < n_ready; i++) {
+		sl_call_is_over(items[i].call);
 		sl_op_abort(&items[i].call->op);
+	}
 	if (n_begun < taken)
 		sl_endpoint_calls_give_back(ep, taken - n_begun);
 	return n_begun;
@@ -205,17 +210,16 @@ int slime_call_wait(struct slime_call *call, int64_t timeout_ms)
 
 int slime_call_cancel(struct slime_call *call)
 {
-	int none = 0;
+	struct sl_rpc *rpc = call->rpc;
+	int seen = 0;
 	int ret = sl_context_check(call->ctx);
 
 	if (ret)
 		return ret;
-	if (slime_call_test(call))
-		return -ENOENT;
 	/* The mailbox may be on its end; what we touch is the call, and the context's. */
-	if (atomic_compare_exchange_strong(&call->gave_up, &none, -ECANCELED))
-		sl_rpc_ring(call->rpc);
-	return 0;
+	if (atomic_compare_exchange_strong(&call->gave_up, &seen, -ECANCELED))
+		sl_rpc_ring(rpc);
+	return seen == SL_CALL_OVER ? -ENOENT : 0;
 }
 
 bool slime_call_test(const struct slime_call *call)

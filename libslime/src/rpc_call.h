@@ -24,12 +24,12 @@ struct slime_call {
 	struct slime_context *ctx;
 	const uint8_t *reply_at;
 	size_t reply_len;
-	_Atomic int gave_up; /* 0, -ETIMEDOUT or -ECANCELED: how it will end */
-	uint32_t code;	     /* of the handler's error */
-	bool has_message;    /* the same */
-	uint8_t flags;	     /* enum sl_request_flags, once planned */
-	uint32_t plain_room; /* for its reply, and one byte more; 0: the call is not plain */
-	struct slime_op op;  /* pending while the call is */
+	_Atomic int gave_up;  /* 0; -ETIMEDOUT or -ECANCELED: how it will end; SL_CALL_OVER */
+	uint32_t plain_room;  /* for its reply, and one byte more; 0: the call is not plain */
+	uint32_t code;	      /* of the handler's error */
+	uint16_t has_message; /* the same; with flags a word that is cleared at once */
+	uint16_t flags;	      /* enum sl_request_flags, once planned */
+	struct slime_op op;   /* pending while the call is */
 
 	struct sl_rpc *rpc;
 	struct sl_list link; /* in one of the mailbox's lists */
@@ -50,6 +50,9 @@ struct slime_call {
 	slime_call_fn *fn;
 	void *arg;
 };
+
+/* Nobody can give it up: it was not started, or has its result. */
+#define SL_CALL_OVER 1
 
 _Static_assert(offsetof(struct slime_call, op) == 128, "two cache lines, and the op begins one");
 
@@ -74,6 +77,12 @@ uint32_t sl_calls_begin_many(struct sl_mailbox *mb, const struct slime_call_item
 void sl_calls_send_or_wait(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call);
 /* As long as there are both, slots go to the calls that wait for one. */
 void sl_calls_dispatch(struct sl_mailbox *mb, struct sl_conn *conn);
+
+/* It cannot be given up any more. */
+static inline void sl_call_is_over(struct slime_call *call)
+{
+	atomic_store_explicit(&call->gave_up, SL_CALL_OVER, memory_order_relaxed);
+}
 
 /* It uses the user's regions no more. */
 void sl_calls_leave_regions(const struct slime_call_args *a);

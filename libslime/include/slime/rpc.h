@@ -213,8 +213,8 @@ SLIME_API SLIME_CHECKED int slime_call_start_many(struct slime_endpoint *ep,
  */
 SLIME_API SLIME_CHECKED int slime_call_wait(struct slime_call *call, int64_t timeout_ms);
 
-/* The call will end with -ECANCELED unless its reply is already here. -ENOENT when it is not
- * pending. Its start should have returned: while it runs this may go unnoticed. */
+/* The call will end with -ECANCELED unless its reply is already here. -ENOENT when it has its
+ * result, or was not started: a start that runs meanwhile comes before or after this. */
 SLIME_API int slime_call_cancel(struct slime_call *call);
 
 /* Whether the call ended, or never was started. Makes no progress. */

@@ -222,9 +222,12 @@ struct sl_conn_ops {
 	/* Send a message; in order with the posts of this thread. Dropped when the connection
 	 * ended. */
 	void (*post)(struct sl_conn *conn, const struct sl_msg *m);
-	/* The same of a request or reply with its payload, of 1 to SL_SHORT_LEN bytes, which go
-	 * along. May be NULL: all payloads are written to slots. */
+	/* The same of a reply with its payload, of 1 to SL_SHORT_LEN bytes, which go along. May be
+	 * NULL: all payloads are written to slots. */
 	void (*post_short)(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload);
+	/* The same of a request, and going as in struct sl_post. NULL as post_short is. */
+	void (*post_request)(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload,
+			     _Atomic uint64_t *going);
 	/* Several requests in this order. May be NULL, as it is with post_short: one by one. */
 	void (*post_many)(struct sl_conn *conn, const struct sl_post *posts, size_t n);
 	/* Tell the peer that taken immediates in all have been taken here. Arrives as

@@ -175,6 +175,7 @@ static const struct sl_conn_ops conn_ops = {
 	.slot = conn_slot,
 	.post = shm_ring_post,
 	.post_short = shm_ring_post_short,
+	.post_request = shm_ring_post_request,
 	.post_many = shm_ring_post_many,
 	.take_imm = conn_take_imm,
 	.close = conn_close,

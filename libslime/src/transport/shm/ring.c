@@ -279,17 +279,24 @@ static inline void announce(struct shm_conn *c)
 		ring_peer(c);
 }
 
-/* Take an entry, write it, publish it: those that others take meanwhile are read after it. */
-static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_t *payload)
+/* Take an entry, write it, publish it: those that others take meanwhile are read after it. going:
+ * as in struct sl_post; NULL: nobody is told. */
+static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_t *payload,
+			_Atomic uint64_t *going)
 {
 	struct shm_entry *e;
 	uint64_t n;
 
-	if (atomic_load_explicit(&c->state, memory_order_acquire) != SHM_CONN_READY)
+	if (atomic_load_explicit(&c->state, memory_order_acquire) != SHM_CONN_READY) {
+		if (going)
+			atomic_store_explicit(going, m->w[0], memory_order_release);
 		return;
+	}
 	n = atomic_fetch_add_explicit(&c->tx_seq, 1, memory_order_relaxed);
 	e = shm_half_entry(c->own, n);
 	write_payload(e, m, payload);
+	if (going)
+		atomic_store_explicit(going, m->w[0], memory_order_release);
 	write_message(e, n, m, payload);
 	announce(c);
 	fetch_to_write(c, e, payload);
@@ -297,12 +304,18 @@ static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_
 
 void shm_ring_post(struct sl_conn *conn, const struct sl_msg *m)
 {
-	post((struct shm_conn *)conn, m, NULL);
+	post((struct shm_conn *)conn, m, NULL, NULL);
 }
 
 void shm_ring_post_short(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload)
 {
-	post((struct shm_conn *)conn, m, payload);
+	post((struct shm_conn *)conn, m, payload, NULL);
+}
+
+void shm_ring_post_request(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload,
+			   _Atomic uint64_t *going)
+{
+	post((struct shm_conn *)conn, m, payload, going);
 }
 
 void shm_ring_post_many(struct sl_conn *conn, const struct sl_post *posts, size_t n_posts)
