@@ -111,6 +111,21 @@ static void time_out(struct nc_call *call)
 	finish(call, &error, NULL);
 }
 
+/* It was asked for by a registration that is over: what it says is for the next one to say. */
+static bool is_outlived(const struct nc_call *call)
+{
+	return call->lease_number && call->lease_number != call->client->lease_number;
+}
+
+static void end_outlived(struct nc_call *call)
+{
+	struct nc_error error = { .err = -EKEYEXPIRED,
+				  .code = "lease_gone",
+				  .message = "the lease that it was made with is over" };
+
+	finish(call, &error, NULL);
+}
+
 /* Later, after at least delay_ms. */
 static void retry(struct nc_call *call, uint64_t delay_ms)
 {
@@ -120,15 +135,12 @@ static void retry(struct nc_call *call, uint64_t delay_ms)
 	arm(call);
 }
 
-/* The server could not be spoken to: another attempt, with the cause kept, or the end. */
-static void fail_attempt(struct nc_call *call, size_t server, int err, const char *cause)
+/* The server could not be spoken to, as call->last says: another attempt, or the end. */
+static void try_again(struct nc_call *call, size_t server, const char *cause)
 {
 	struct nc_client *client = call->client;
 	uint64_t wait_ms = nc_backoff_ms(call->attempts, RETRY_BASE_MS, RETRY_MAX_MS);
 
-	call->last = (struct nc_error){ .err = err };
-	snprintf(call->last.message, sizeof(call->last.message), "%.100s: %.150s",
-		 client->urls[server].text, cause);
 	call->n_unreachable++;
 	if (client->impatient && call->n_unreachable >= client->n_urls) {
 		wait_ms = 0;
@@ -136,6 +148,14 @@ static void fail_attempt(struct nc_call *call, size_t server, int err, const cha
 	}
 	nc_client_failed(client, server, cause, wait_ms);
 	retry(call, wait_ms);
+}
+
+static void fail_attempt(struct nc_call *call, size_t server, int err, const char *cause)
+{
+	call->last = (struct nc_error){ .err = err };
+	snprintf(call->last.message, sizeof(call->last.message), "%.100s: %.150s",
+		 call->client->urls[server].text, cause);
+	try_again(call, server, cause);
 }
 
 static void give_up_attempt(struct nc_call *call)
@@ -154,6 +174,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	if (call->outlived) {
+		end_outlived(call);
+		return;
+	}
 	if (now >= call->deadline_ns) {
 		time_out(call);
 		return;
@@ -194,13 +218,24 @@ static void take_answer(struct nc_call *call, const struct nc_response *response
 	finish(call, &error, NULL);
 }
 
+/* A proxy before the server says that it could not speak to it. */
+static bool is_gateway(int status)
+{
+	return status == 502 || status == 504;
+}
+
 static void take_refusal(struct nc_call *call, const struct nc_response *response, size_t server)
 {
 	struct nc_error error;
 	uint64_t delay_ms;
 
 	nc_client_read_error(response, &error);
-	if (response->status != 503) {
+	if (is_gateway(response->status)) {
+		call->last = error;
+		try_again(call, server, error.message);
+		return;
+	}
+	if (response->status != 503 && response->status != 408) {
 		finish(call, &error, NULL);
 		return;
 	}
@@ -369,6 +404,11 @@ static void dispatch(struct nc_client *client)
 		if (!slot)
 			return;
 		call = SL_CONTAINER_OF(sl_list_pop(&client->ready), struct nc_call, in_ready);
+		if (is_outlived(call)) {
+			call->outlived = true;
+			retry(call, 0); /* nobody is called back from inside of a call */
+			continue;
+		}
 		ret = start_on(slot, call);
 		if (!ret)
 			continue;

@@ -107,11 +107,12 @@ static int finish_register(struct nc_call *call, const struct nc_error *error, s
 	if (!error) {
 		if (nc_json_grant(json, &answer) || !is_lease(answer.lease))
 			return -EPROTO;
-		strcpy(client->lease, answer.lease);
+		nc_client_set_lease(client, answer.lease);
 		strcpy(client->agent, call->agent);
 		strcpy(client->incarnation, call->incarnation);
 		client->epoch = answer.grant.epoch;
 		client->generation = answer.grant.generation;
+		client->grace_ms = answer.grant.grace_ms;
 		client->registered = true;
 	}
 	((nc_grant_fn *)call->fn)(call->arg, error, error ? NULL : &answer.grant);
@@ -140,8 +141,8 @@ static int finish_heartbeat(struct nc_call *call, const struct nc_error *error,
 
 static int finish_leave(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
 {
-	if (!error)
-		call->client->lease[0] = '\0';
+	if (!error && call->lease_number == call->client->lease_number)
+		nc_client_set_lease(call->client, "");
 	return finish_done(call, error, json);
 }
 
@@ -173,6 +174,7 @@ static int prepare(struct nc_client *client, struct request *rq, struct nc_call 
 		return -ENOMEM;
 	}
 	call->with_lease = rq->with_lease;
+	call->lease_number = rq->with_lease && client->lease[0] ? client->lease_number : 0;
 	call->epoch = client->epoch;
 	call->raw = rq->raw;
 	call->body = rq->body;

@@ -66,6 +66,7 @@ int nc_client_create(struct nc_client **out, const struct nc_client_attr *attr)
 	client->impatient = attr->impatient;
 	client->on_retry = attr->on_retry;
 	client->arg = attr->arg;
+	client->lease_number = 1;
 	sl_list_init(&client->ready);
 	sl_list_init(&client->all);
 	for (size_t i = 0; i < NC_N_SLOTS; i++)
@@ -110,6 +111,12 @@ void nc_client_destroy(struct nc_client *client)
 const char *nc_client_url(const struct nc_client *client)
 {
 	return client->urls[client->server].text;
+}
+
+void nc_client_set_lease(struct nc_client *client, const char *lease)
+{
+	strcpy(client->lease, lease);
+	client->lease_number++;
 }
 
 void nc_client_avoid(struct nc_client *client, size_t server)

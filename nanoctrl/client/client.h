@@ -39,8 +39,10 @@ struct nc_client {
 
 	char agent[NC_NAME_MAX + 1]; /* "" before the first registration */
 	char lease[NC_LEASE_MAX];    /* "" when there is none */
+	uint64_t lease_number;	     /* of this lease, or of having none; never 0 */
 	bool registered;	     /* once, whatever became of the lease */
 	uint64_t epoch, generation;  /* of the last registration */
+	uint32_t grace_ms;	     /* that it granted */
 	char incarnation[65];	     /* that held them */
 
 	struct nc_slot slots[NC_N_SLOTS];
@@ -73,7 +75,9 @@ struct nc_call {
 
 	enum nc_method method;
 	bool with_lease;
-	bool raw; /* the answer is handed on as it came */
+	uint64_t lease_number; /* the one that it was made with; 0: without */
+	bool outlived;	       /* that lease is over: it ends at its timer */
+	bool raw;	       /* the answer is handed on as it came */
 	char *target;
 	char *body; /* or NULL */
 
@@ -95,6 +99,9 @@ struct nc_call *nc_call_create(struct nc_client *client, enum nc_method method,
 			       nc_finish_fn *finish, nc_any_fn *fn, void *arg);
 void nc_call_destroy(struct nc_call *call);
 int nc_call_start(struct nc_call *call);
+
+/* From now on the client speaks by this lease, or "": for none. */
+void nc_client_set_lease(struct nc_client *client, const char *lease);
 
 /* Closes the connections that carry no call: not from inside of the callback of one. */
 void nc_client_drop_idle(struct nc_client *client);

@@ -57,6 +57,8 @@ struct nc_message {
 	const char *reason; /* GOAWAY; ERROR: its message */
 	uint32_t spread_ms; /* RESYNC, GOAWAY */
 	uint32_t beat_ms;   /* HELLO */
+	uint32_t ttl_ms;    /* HELLO: of the lease; 0: it does not say */
+	uint32_t tick_ms;   /* HELLO: how often it says something; 0: it does not say */
 };
 
 int nc_json_message(struct nc_json *json, struct nc_message *out);

@@ -52,6 +52,14 @@ static int read_event(const json_t *o, enum nc_event_type type, struct nc_messag
 	return ret;
 }
 
+/* 0 when it is not there. */
+static uint32_t ms_or_none(const json_t *o, const char *key)
+{
+	int ret = 0;
+
+	return nc_ms_of(o, key, &ret);
+}
+
 static int read_message(const json_t *o, enum nc_message_type type, struct nc_message *out)
 {
 	int ret = 0;
@@ -60,6 +68,8 @@ static int read_message(const json_t *o, enum nc_message_type type, struct nc_me
 	switch (type) {
 	case NC_MESSAGE_HELLO:
 		out->beat_ms = nc_ms_of(o, "beat_ms", &ret);
+		out->ttl_ms = ms_or_none(o, "ttl_ms");
+		out->tick_ms = ms_or_none(o, "tick_ms");
 		/* fall through */
 	case NC_MESSAGE_RESET:
 		out->cursor = nc_text_of(o, "cursor", &ret);

@@ -9,8 +9,9 @@
  * returns; arguments are copied. A callback may call anything but nc_client_destroy().
  *
  * Every call may be repeated as it was, so one that met a broken connection, a busy or a stopping
- * server (503, whose Retry-After is kept) is sent again, with jitter and from one server to the
- * next, until its deadline: then it ends with -ETIMEDOUT and the last cause as message.
+ * server (503, whose Retry-After is kept), a server that did not get it in time (408), or a proxy
+ * that did not reach one (502, 504) is sent again, with jitter and from one server to the next,
+ * until its deadline: then it ends with -ETIMEDOUT and the last cause as message.
  */
 #ifndef NANOCTRL_CLIENT_H
 #define NANOCTRL_CLIENT_H

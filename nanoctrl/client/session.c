@@ -20,9 +20,10 @@
 #define CURSOR_MAX 64
 
 /* For the connection to stand and the upgrade to be answered; and the silence that means a dead
- * one. */
+ * one, where the server does not say how often it speaks. */
 #define UPGRADE_TIMEOUT_MS 5000
 #define SILENCE_MS	   15000
+#define SILENCE_MIN_MS	   1000
 
 #define RETRY_BASE_MS 50
 #define RETRY_MAX_MS  5000
@@ -48,7 +49,7 @@ struct nc_session {
 	struct nc_ws ws;
 	char key[NC_WS_KEY_LEN + 1];
 	struct event *timer; /* what WAITING and ENDING wait for, the time of UPGRADING, the beat */
-	unsigned attempts;   /* since the last hello */
+	unsigned attempts;   /* since a session last stood */
 	uint32_t beat_ms;
 	bool up;		 /* hello came */
 	char cursor[CURSOR_MAX]; /* behind the last event that was delivered; "" before the first */
@@ -132,9 +133,20 @@ static void reconnect(struct nc_session *s, uint64_t delay_ms, const char *cause
 	say_down(s, cause);
 }
 
+/* A session that was up and broke has cut the lease to its grace: who comes back in time keeps it.
+ */
+static uint64_t pause_ms(const struct nc_session *s)
+{
+	uint64_t half = s->client->grace_ms / 2, most = RETRY_MAX_MS;
+
+	if (s->up && half && half < most)
+		most = half;
+	return nc_backoff_ms(s->attempts, RETRY_BASE_MS, most);
+}
+
 static void back_off(struct nc_session *s, uint64_t least_ms, const char *cause)
 {
-	uint64_t ms = least_ms + nc_backoff_ms(s->attempts, RETRY_BASE_MS, RETRY_MAX_MS);
+	uint64_t ms = least_ms + pause_ms(s);
 
 	s->attempts++;
 	nc_client_failed(s->client, s->server, cause, ms);
@@ -184,16 +196,32 @@ static bool note_cursor(struct nc_session *s, const char *cursor)
 	return true;
 }
 
+/*
+ * Three lines that did not come; or an answer to a beat that did not, for half of what is left of
+ * the lease then: another server is to be found before it ends.
+ */
+static int silence_ms(const struct nc_message *m)
+{
+	uint64_t ms = m->tick_ms ? 3 * (uint64_t)m->tick_ms : SILENCE_MS;
+	uint64_t renewal = ((uint64_t)m->ttl_ms + m->beat_ms) / 2;
+
+	if (m->ttl_ms > m->beat_ms && renewal < ms)
+		ms = renewal;
+	if (ms < SILENCE_MIN_MS)
+		ms = SILENCE_MIN_MS;
+	return ms < INT32_MAX ? (int)ms : INT32_MAX;
+}
+
 static void take_hello(struct nc_session *s, const struct nc_message *m)
 {
 	if (!note_cursor(s, m->cursor)) {
 		back_off(s, 0, "the cursor is too long");
 		return;
 	}
-	s->attempts = 0;
 	s->up = true;
 	s->beat_ms = m->beat_ms < BEAT_MS_MIN ? BEAT_MS_MIN : m->beat_ms;
 	set_timer(s, s->beat_ms);
+	nc_conn_set_silence(s->conn, silence_ms(m));
 	/* From now on one connection is enough, most of the time: there may be thousands of us. */
 	nc_client_drop_idle(s->client);
 	if (s->ops->up)
@@ -230,7 +258,7 @@ static void take_resync(struct nc_session *s, uint32_t spread_ms)
 {
 	drop_connection(s);
 	s->state = ENDING;
-	s->client->lease[0] = '\0';
+	nc_client_set_lease(s->client, "");
 	set_timer(s, spread(spread_ms));
 	say_down(s, "the lease is gone");
 }
@@ -275,8 +303,11 @@ static void take_message(struct nc_session *s, const struct nc_message *m)
 	case NC_MESSAGE_ERROR:
 		sl_warn(PART, "%s: the server says: %s", s->client->agent, m->reason);
 		break;
-	default:
-		/* A beat shows by coming that the server lives; others are of a later release. */
+	case NC_MESSAGE_BEAT:
+		/* It stands: one that died at its beginning each time would not come so far. */
+		s->attempts = 0;
+		break;
+	default: /* of a later release */
 		break;
 	}
 }
@@ -373,7 +404,7 @@ static void refused(struct nc_session *s, const struct nc_response *response)
 		end(s, NC_SESSION_SUPERSEDED, NULL);
 	} else if (error.err == -EKEYEXPIRED) {
 		take_resync(s, 0);
-	} else if (response->status == 429 || response->status >= 500) {
+	} else if (response->status == 408 || response->status == 429 || response->status >= 500) {
 		uint64_t ms =
 			response->retry_after_s > 0 ? (uint64_t)response->retry_after_s * 1000 : 0;
 

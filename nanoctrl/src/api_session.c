@@ -131,8 +131,9 @@ static void say_hello(struct session *s)
 	model_format_cursor(cursor, &s->from);
 	snprintf(line, sizeof(line),
 		 "{\"type\":\"hello\",\"epoch\":%" PRIu64 ",\"generation\":%" PRIu64
-		 ",\"cursor\":\"%s\",\"ttl_ms\":%u,\"beat_ms\":%u}",
-		 s->epoch, s->generation, cursor, ttl_ms(s), store_config(s->store)->beat_ms);
+		 ",\"cursor\":\"%s\",\"ttl_ms\":%u,\"beat_ms\":%u,\"tick_ms\":%u}",
+		 s->epoch, s->generation, cursor, ttl_ms(s), store_config(s->store)->beat_ms,
+		 stream_tick_ms(s->stream));
 	say(s, line);
 }
 

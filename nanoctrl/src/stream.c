@@ -57,6 +57,11 @@ static void drop_queue(struct stream *s)
 	s->queued = 0;
 }
 
+unsigned stream_tick_ms(const struct stream *s)
+{
+	return s->w->config->tick_ms;
+}
+
 size_t stream_queued(const struct stream *s)
 {
 	return s->queued + (s->conn ? conn_unsent(s->conn) : 0);

@@ -59,6 +59,9 @@ struct stream *stream_upgrade(struct request *rq, const struct stream_ops *ops, 
  */
 int stream_send(struct stream *s, const char *text, size_t len);
 
+/* How often ops->tick is called. */
+unsigned stream_tick_ms(const struct stream *s);
+
 /* Bytes queued and not yet taken by the socket. */
 size_t stream_queued(const struct stream *s);
 

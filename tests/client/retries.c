@@ -29,6 +29,26 @@ static void reply_busy_for_now(struct fake_conn *conn, const char *request)
 	fake_reply(conn, 503, "", "{\"code\":\"unavailable\",\"message\":\"no redis\"}");
 }
 
+/* As a proxy whose server is away, or that gives up a request. */
+static void reply_bad_gateway(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 502, "", "<html>bad gateway</html>");
+}
+
+static void reply_gateway_timeout(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 504, "", "<html>gateway timeout</html>");
+}
+
+static void reply_late(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 408, "Connection: close\r\n",
+		   "{\"code\":\"timeout\",\"message\":\"the request did not arrive in time\"}");
+}
+
 static void reply_and_close(struct fake_conn *conn, const char *request)
 {
 	reply_beat(conn, request);
@@ -76,6 +96,30 @@ static void call__is_repeated_after_a_reset_on_the_next_server(void **state)
 	assert_string_equal(nc_client_url(t.client), t.second.url);
 	assert_int_equal(t.n_retries, 1);
 	assert_string_equal(t.failed_url, t.fake.url);
+}
+
+static void call__that_did_not_get_through_is_repeated(void **state)
+{
+	(void)state;
+	begin(script(reply_late, reply_bad_gateway, reply_gateway_timeout, reply_agent), 60000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_false(t.failed);
+	assert_int_equal(t.n_retries, 3);
+	assert_string_equal(nc_client_url(t.client), t.second.url);
+}
+
+static void call__that_never_gets_through_ends_with_the_last_status(void **state)
+{
+	(void)state;
+	t.impatient = true;
+	begin(script(reply_bad_gateway, reply_gateway_timeout), 60000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_int_equal(t.error.err, -ETIMEDOUT);
+	assert_int_equal(t.error.status, 504);
+	assert_int_equal(t.n_retries, 2);
+	assert_int_equal(t.wait_ms, 0);
 }
 
 static void call__goes_to_the_next_server_when_one_refuses(void **state)
@@ -359,6 +403,8 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, stage_setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(call__is_repeated_after_a_reset_on_the_next_server),
+		T(call__that_did_not_get_through_is_repeated),
+		T(call__that_never_gets_through_ends_with_the_last_status),
 		T(call__goes_to_the_next_server_when_one_refuses),
 		T(call__keeps_retry_after),
 		T(call__ends_at_its_deadline_with_the_cause),

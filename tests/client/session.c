@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <event2/bufferevent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 
 #define GRANT                                                                                       \
 	"{\"lease\":\"a/1/secret\",\"epoch\":5,\"generation\":7,\"ttl_ms\":15000,\"beat_ms\":5000," \
-	"\"grace_ms\":2000}"
+	"\"grace_ms\":400}"
 #define HELLO "{\"type\":\"hello\",\"epoch\":5,\"generation\":7,\"cursor\":\"5:1\",\"beat_ms\":100}"
 #define OFFER                                                                                         \
 	"{\"type\":\"offer\",\"cursor\":\"5:2\",\"from\":\"b\",\"to\":\"a\",\"profile\":\"default\"," \
@@ -39,11 +40,20 @@ static struct {
 	struct nc_event event;
 	char agent[64], region[64], profile[64];
 	bool close_on_event;
+	int n_retries;
+	uint64_t wait_ms[16]; /* that was told of each */
+	int n_publications;   /* that came */
 } t;
 
 static void on_request(void *arg, struct fake_conn *conn, const char *text)
 {
 	(void)arg;
+	if (strstr(text, "/regions/")) {
+		t.n_publications++;
+		assert_non_null(strstr(text, "Slime-Lease: a/1/secret\r\n"));
+		fake_reply(conn, 503, "", "{\"code\":\"unavailable\"}");
+		return;
+	}
 	if (!strstr(text, "/session")) {
 		fake_reply(conn, 200, "", GRANT);
 		return;
@@ -112,6 +122,14 @@ static void on_ended(void *arg, enum nc_session_end why, const struct nc_error *
 
 static const struct nc_session_ops ops = { on_up, on_down, on_event, on_reset, on_ended };
 
+static void on_retry(void *arg, const char *url, const char *cause, uint64_t wait_ms)
+{
+	(void)arg;
+	assert_string_equal(url, t.fake.url);
+	assert_true(cause[0] && t.n_retries < 16);
+	t.wait_ms[t.n_retries++] = wait_ms;
+}
+
 static void on_grant(void *arg, const struct nc_error *error, const struct nc_grant *grant)
 {
 	(void)grant;
@@ -152,6 +170,7 @@ static int setup(void **state)
 	attr.base = t.base;
 	attr.urls = &url;
 	attr.n_urls = 1;
+	attr.on_retry = on_retry;
 	assert_int_equal(nc_client_create(&t.client, &attr), 0);
 	assert_int_equal(nc_register(t.client, &r, on_grant, &done), 0);
 	while (!done)
@@ -260,6 +279,12 @@ static void abort_it(struct fake_conn *conn, const char *request)
 	fake_abort(conn);
 }
 
+static void reply_late(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 408, "Connection: close\r\n", "{\"code\":\"timeout\"}");
+}
+
 static void reply_busy(struct fake_conn *conn, const char *request)
 {
 	(void)request;
@@ -296,10 +321,95 @@ static void no_json(struct fake_conn *conn, const char *request)
 static void session__connects_again_whatever_goes_wrong(void **state)
 {
 	(void)state;
-	begin(script(abort_it, reply_busy, bad_accept, no_hello, garbage, no_json, hello));
-	spin_until_upgrades(7);
+	begin(script(abort_it, reply_late, reply_busy, bad_accept, no_hello, garbage, no_json,
+		     hello));
+	spin_until_upgrades(8);
 	spin_until_log("up down up down up");
 	assert_string_equal(t.log, "up down up down up");
+}
+
+/* Each wait is half to all of twice the last, up to half of the grace of 400 ms. */
+static void session__that_dies_at_its_beginning_each_time_waits_longer(void **state)
+{
+	(void)state;
+	begin(script(hello_then_close, hello_then_close, hello_then_close, hello_then_close,
+		     hello_then_close, hello));
+	spin_until_upgrades(6);
+	assert_int_equal(t.n_retries, 5);
+	assert_true(t.wait_ms[0] <= 50);
+	for (int i = 2; i < 5; i++)
+		assert_true(t.wait_ms[i] >= 100 && t.wait_ms[i] <= 200);
+}
+
+static void beat_then_close(struct fake_conn *conn, const char *request)
+{
+	hello(conn, request);
+	fake_text(conn, "{\"type\":\"beat\",\"lease_left_ms\":1}");
+	fake_close(conn);
+}
+
+static void session__that_stood_is_had_again_at_once(void **state)
+{
+	(void)state;
+	begin(script(hello_then_close, hello_then_close, hello_then_close, beat_then_close, hello));
+	spin_until_upgrades(5);
+	assert_true(t.wait_ms[2] >= 100);
+	assert_true(t.wait_ms[3] <= 50);
+}
+
+/* How long the last connection that was told so waits for a word of the server. */
+static int64_t silence_ms;
+
+int __real_bufferevent_set_timeouts(struct bufferevent *bev, const struct timeval *read,
+				    const struct timeval *write);
+__attribute__((visibility("default"))) int
+__wrap_bufferevent_set_timeouts(struct bufferevent *bev, const struct timeval *read,
+				const struct timeval *write);
+int __wrap_bufferevent_set_timeouts(struct bufferevent *bev, const struct timeval *read,
+				    const struct timeval *write)
+{
+	if (read)
+		silence_ms = (int64_t)read->tv_sec * 1000 + read->tv_usec / 1000;
+	return __real_bufferevent_set_timeouts(bev, read, write);
+}
+
+static const char *hello_says;
+
+static void hello_with(struct fake_conn *conn, const char *request)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "{\"type\":\"hello\",\"cursor\":\"5:1\",%s}", hello_says);
+	fake_upgrade(conn, request);
+	fake_text(conn, text);
+}
+
+static void silence__means_a_dead_server_before_the_lease_ends(void **state)
+{
+	static const struct {
+		const char *says;
+		int64_t ms;
+	} rows[] = {
+		{ "\"beat_ms\":5000,\"ttl_ms\":15000,\"tick_ms\":5000", 10000 },
+		{ "\"beat_ms\":7500,\"ttl_ms\":15000,\"tick_ms\":5000", 11250 },
+		/* beats are rare: the server's own lines tell */
+		{ "\"beat_ms\":1200000,\"ttl_ms\":3600000,\"tick_ms\":5000", 15000 },
+		{ "\"beat_ms\":20000,\"ttl_ms\":60000,\"tick_ms\":60000", 40000 },
+		/* never shorter than what a busy machine takes for an answer */
+		{ "\"beat_ms\":100,\"ttl_ms\":300,\"tick_ms\":10", 1000 },
+		/* of an older server */
+		{ "\"beat_ms\":5000,\"ttl_ms\":60000", 15000 },
+		{ "\"beat_ms\":5000", 15000 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		hello_says = rows[i].says;
+		begin(script(hello_with));
+		spin_until_log("up");
+		assert_int_equal(silence_ms, rows[i].ms);
+		teardown(state);
+		setup(state);
+	}
 }
 
 static void ping(struct fake_conn *conn, const char *request)
@@ -407,6 +517,36 @@ static void resync__takes_the_lease_away(void **state)
 	assert_int_equal(nc_session_open(t.client, &ops, NULL), -ENOKEY);
 }
 
+static void on_published(void *arg, const struct nc_error *error)
+{
+	assert_non_null(error);
+	*(int *)arg = error->err;
+}
+
+/* The next registration publishes again, and better than an old call could. */
+static void call__whose_lease_is_over_is_not_repeated(void **state)
+{
+	const struct nc_region region = { .name = "kv",
+					  .revision = 1,
+					  .size = 1,
+					  .access = NC_READ,
+					  .descriptor = "x",
+					  .descriptor_len = 1 };
+	int published = 0;
+
+	(void)state;
+	begin(script(hello));
+	spin_until_log("up");
+	assert_int_equal(nc_publish(t.client, &region, on_published, &published), 0);
+	while (!t.n_publications)
+		assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0);
+	fake_text(t.conn, "{\"type\":\"resync\",\"cause\":\"epoch\",\"spread_ms\":0}");
+	while (!published)
+		assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0);
+	assert_int_equal(published, -EKEYEXPIRED);
+	spin_until_log("resync");
+}
+
 static void say_goaway(struct fake_conn *conn, const char *request)
 {
 	hello(conn, request);
@@ -439,10 +579,14 @@ int main(void)
 		T(events__come_in_order_and_are_acknowledged_by_the_beat),
 		T(session__comes_back_behind_the_last_event),
 		T(session__connects_again_whatever_goes_wrong),
+		T(session__that_dies_at_its_beginning_each_time_waits_longer),
+		T(session__that_stood_is_had_again_at_once),
+		T(silence__means_a_dead_server_before_the_lease_ends),
 		T(ping__is_answered),
 		T(reset__is_told_and_its_cursor_counts),
 		T(session__ends_for_good_reasons),
 		T(resync__takes_the_lease_away),
+		T(call__whose_lease_is_over_is_not_repeated),
 		T(goaway__is_followed_by_a_new_connection),
 		T(close__from_inside_an_event_ends_it_there),
 	};

@@ -131,9 +131,13 @@ static int open_session(struct api_fixture *f, struct api_stream *s, const char 
 static void join(struct api_fixture *f, struct api_stream *s, const char *name,
 		 const char *incarnation, char *lease)
 {
+	json_t *hello;
+
 	assert_int_equal(api_register(f, name, incarnation, OWNER_KEY_A, lease), 201);
 	assert_int_equal(open_session(f, s, name, lease), 101);
-	json_decref(api_next_of(s, "hello"));
+	hello = api_next_of(s, "hello");
+	assert_true(json_integer_value(json_object_get(hello, "tick_ms")) > 0);
+	json_decref(hello);
 }
 
 static void session__hears_of_peers_and_of_offers_to_it(void **state)
