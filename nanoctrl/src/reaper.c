@@ -2,8 +2,8 @@
 /*
  * On the first loop of every replica: the housekeeping of all scopes, and the connection that hears
  * that something happened. A lease ends only when Redis was there, the same one with a steady
- * clock that refused nobody, for a whole TTL: until then agents could not have beaten, however
- * healthy they are.
+ * clock that refused nobody, for a whole TTL, and so were we: until then agents could not have
+ * beaten, however healthy they are.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,6 +24,7 @@ struct reaper {
 	uint64_t time_ns;	/* the monotonic clock when that answer came, */
 	uint64_t time_asked_ns; /* and when it was asked for */
 	uint64_t asked_ns;	/* when the question that is out was asked */
+	uint64_t round_ns;	/* when the last round began; 0: none has */
 	char run_id[48];
 	char scan[24];	   /* SSCAN cursor over the scopes */
 	uint64_t pass;	   /* over all of them, from 1 */
@@ -263,6 +264,26 @@ static void try_write(struct reaper *r)
 		r->trying = !redis_command(r->store->redis, 4, args, NULL, on_tried, r);
 }
 
+/* ---- whether we serve ---- */
+
+/* What agents say waits in sockets of ours while the process is stopped, or its machine is. */
+static void note_standstill(struct reaper *r)
+{
+	const struct store_config *config = &r->store->hub->config;
+	uint64_t now = sl_clock_ns(), since_ms = (now - r->round_ns) / SL_NS_PER_MS;
+
+	if (r->round_ns && since_ms > config->reap_ms + config->ttl_ms / 3)
+		hold(r, "this process stood still");
+	r->round_ns = now;
+}
+
+/* Agents at a loop without its connection cannot beat, while others can. */
+static void note_loops(struct store_hub *hub)
+{
+	if (atomic_load(&hub->n_up) < atomic_load(&hub->n_loops))
+		reaper_refused(hub);
+}
+
 /* ---- notices ---- */
 
 static void subscribe(struct reaper *r)
@@ -338,6 +359,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (atomic_load(&r->store->hub->deaf))
 		subscribe(r);
+	note_standstill(r);
+	note_loops(r->store->hub);
 	if (!r->up || r->busy)
 		return;
 	snprintf(count, sizeof(count), "%d", SCOPES_PER_GO);

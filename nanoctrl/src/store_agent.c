@@ -185,7 +185,9 @@ void store_beat(struct store *store, const char *scope, const struct store_lease
 	event_active(store->turn, EV_TIMEOUT, 0);
 }
 
-static void end_beats(struct sl_list *beats, int result, const redisReply *reply)
+/* Who could not beat is not given up for that. */
+static void end_beats(struct store_hub *hub, struct sl_list *beats, int result,
+		      const redisReply *reply)
 {
 	const redisReply *results = store_item(reply, 2, REDIS_REPLY_ARRAY);
 	uint64_t epoch = 0;
@@ -194,6 +196,8 @@ static void end_beats(struct sl_list *beats, int result, const redisReply *reply
 
 	if (result == STORE_OK && (!store_u64(reply, 1, &epoch) || !results))
 		result = -EPROTO;
+	if (result < 0)
+		reaper_refused(hub);
 	while ((e = sl_list_pop(beats))) {
 		struct beat *b = SL_CONTAINER_OF(e, struct beat, node);
 		uint64_t word = 0;
@@ -214,7 +218,7 @@ static void finish_beats(struct store_call *call, int result, const redisReply *
 
 	if (results)
 		atomic_fetch_add(&call->store->hub->n_beats, results->elements);
-	end_beats(&batch->beats, result, reply);
+	end_beats(call->store->hub, &batch->beats, result, reply);
 	free(batch);
 }
 
@@ -224,7 +228,7 @@ void store_fail_beats(struct store *store)
 
 	sl_list_init(&all);
 	sl_list_splice(&all, &store->beats);
-	end_beats(&all, -ENOTCONN, NULL);
+	end_beats(store->hub, &all, -ENOTCONN, NULL);
 }
 
 /* Moves the beats of one scope, as many as fit, from the waiting to the batch. */
@@ -257,7 +261,7 @@ static void send_batch(struct store *store, struct sl_list *waiting, const char 
 	size_t n;
 
 	if (!batch) {
-		end_beats(waiting, -ENOMEM, NULL);
+		end_beats(store->hub, waiting, -ENOMEM, NULL);
 		return;
 	}
 	sl_list_init(&batch->beats);

@@ -33,7 +33,7 @@ struct store_hub {
 	pthread_mutex_t lock; /* stores, and their wakes */
 	struct store *stores[STORE_LOOPS_MAX];
 	_Atomic uint64_t hold_until_ns; /* no lease ends before: the reaper's */
-	_Atomic uint64_t refused_ns;	/* when Redis last refused to serve, beats perhaps */
+	_Atomic uint64_t refused_ns;	/* when a beat was last refused, or perhaps one was */
 	_Atomic unsigned tcp_port; /* where the private Redis listens for others; 0: nowhere yet */
 	unsigned port;		   /* where it will; 0: Redis is not ours */
 	_Atomic bool port_kept;	   /* the file has it: somebody was told */
@@ -283,7 +283,7 @@ void reaper_destroy(struct reaper *reaper);
 /* The first loop's connection is up, to the server of this run id. */
 void reaper_up(struct reaper *reaper, const char *run_id);
 void reaper_down(struct reaper *reaper);
-/* From any thread: Redis refuses to serve. */
+/* From any thread: Redis refuses to serve, or could not be asked. */
 void reaper_refused(struct store_hub *hub);
 /* No lease ends before. */
 uint64_t reaper_hold_until_ns(struct store_hub *hub);

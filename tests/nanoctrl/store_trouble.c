@@ -3,9 +3,11 @@
 #include "store_fixture.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <hiredis/hiredis.h>
-#include "store_entity.h"
+#include "loop.h"
+#include "store_redis.h"
 
 /* Who has little patience, on a busy machine, finds Redis late before the test makes it so. */
 static bool is_too_late(struct fixture *f, int ret)
@@ -56,6 +58,77 @@ static void refusal__ends_no_lease(void **state)
 	assert_int_equal(fixture_beat(f, &m, NULL), 0);
 	/* And it ends, when it beats no more. */
 	fixture_until(f, 0, "ZCARD {" SCOPE "}:nanoctrl:names");
+}
+
+/* Beats until the time is over in which nobody is given up after the start. */
+static void beat_past_the_start(struct fixture *f, const struct member *m)
+{
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(fixture_beat(f, m, NULL), 0);
+		fixture_spend(f, SHORT_TTL_MS * 3 / 10);
+	}
+	assert_int_equal(fixture_beat(f, m, NULL), 0);
+}
+
+/* Overdue, and still there when it beats again. */
+static void assert_not_given_up(struct fixture *f, const struct member *m)
+{
+	fixture_spend(f, SHORT_TTL_MS / 4);
+	assert_int_equal(fixture_beat(f, m, NULL), 0);
+}
+
+static void standstill_of_ours__ends_no_lease(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	beat_past_the_start(f, &m);
+	/* Nothing of ours runs. */
+	poll(NULL, 0, SHORT_TTL_MS * 5 / 4);
+	assert_not_given_up(f, &m);
+	/* And it ends, when it beats no more. */
+	fixture_until(f, 0, "ZCARD {" SCOPE "}:nanoctrl:names");
+}
+
+static void loop_without_redis__ends_no_lease(void **state)
+{
+	struct fixture *f = *state;
+	struct store *other;
+	struct loop *loop;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	beat_past_the_start(f, &m);
+	/* It never comes up, since nobody runs it. */
+	assert_int_equal(loop_create(1, &loop), 0);
+	assert_int_equal(store_create(f->hub, loop, &other), 0);
+	fixture_spend(f, SHORT_TTL_MS * 5 / 4);
+	store_destroy(other);
+	loop_destroy(loop);
+	assert_not_given_up(f, &m);
+}
+
+static void beat__that_is_not_taken_ends_no_lease(void **state)
+{
+	struct fixture *f = *state;
+	struct answer lists[64], a = { .done = false };
+	uint64_t hold_ns;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	hold_ns = reaper_hold_until_ns(f->hub);
+	memset(lists, 0, sizeof(lists));
+	test_redis_pause(&f->redis);
+	for (int i = 0; i < 64; i++)
+		store_list_agents(f->store, SCOPE, "", 10, answer_page, &lists[i]);
+	store_beat(f->store, SCOPE, &m.lease, NULL, &(struct store_cursor){ 0, 0 }, answer_beat,
+		   &a);
+	fixture_run(f, &a.done);
+	test_redis_resume(&f->redis);
+	assert_int_equal(a.result, -EBUSY);
+	assert_true(reaper_hold_until_ns(f->hub) > hold_ns);
+	fixture_run(f, &lists[63].done);
 }
 
 /* One that does not end by itself; its answer comes when it was killed. */
@@ -350,6 +423,11 @@ int main(void)
 			fixture_setup_short_leases, fixture_teardown),
 		cmocka_unit_test_setup_teardown(refusal__ends_no_lease, fixture_setup_short_leases,
 						fixture_teardown),
+		cmocka_unit_test_setup_teardown(standstill_of_ours__ends_no_lease,
+						fixture_setup_short_leases, fixture_teardown),
+		cmocka_unit_test_setup_teardown(loop_without_redis__ends_no_lease,
+						fixture_setup_short_leases, fixture_teardown),
+		TEST(beat__that_is_not_taken_ends_no_lease),
 		TEST(lease__of_a_clock_that_was_ahead_is_cut_when_another_process_serves),
 		TEST(lease__of_a_clock_that_was_ahead_is_cut_when_redis_is_first_reached),
 		cmocka_unit_test_setup_teardown(
