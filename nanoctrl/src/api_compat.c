@@ -37,6 +37,13 @@ static const char *empty_of(const struct compat_request *r, enum compat_form for
 	}
 }
 
+/* The type begins the key where there is no scope. */
+static bool is_type_refused(const struct compat_request *r, enum compat_form form)
+{
+	return form == COMPAT_REGISTER ? key_reserved(r->type.at, r->type.len)
+				       : key_is_ours(r->type.at, r->type.len);
+}
+
 /* What would reach into keys of another kind is refused; so is what has no name. */
 static bool check_words(struct request *rq, const struct compat_request *r, enum compat_form form)
 {
@@ -45,7 +52,7 @@ static bool check_words(struct request *rq, const struct compat_request *r, enum
 
 	if (key_reserved(r->scope.at, r->scope.len)) {
 		e.field = "scope";
-	} else if (form == COMPAT_REGISTER && key_reserved(r->type.at, r->type.len)) {
+	} else if (is_type_refused(r, form)) {
 		e.field = "entity_type";
 	} else {
 		e.field = empty_of(r, form);

@@ -41,6 +41,15 @@ static bool is_word(const char *bytes, size_t len, const char *word)
 	return len == strlen(word) && !memcmp(bytes, word, len);
 }
 
+/* A native key begins with its scope in braces. */
+bool key_is_ours(const char *key, size_t len)
+{
+	static const char name[] = "nanoctrl:";
+	size_t n = sizeof(name) - 1;
+
+	return (len && *key == '{') || (len >= n && memcmp(key, name, n) == 0);
+}
+
 bool key_reserved(const char *bytes, size_t len)
 {
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
@@ -49,16 +58,7 @@ bool key_reserved(const char *bytes, size_t len)
 	for (size_t i = 0; i < sizeof(reserved_there) / sizeof(*reserved_there); i++)
 		if (is_word(bytes, len, reserved_there[i]))
 			return true;
-	/* A native key begins with its scope in braces. */
-	return len && *bytes == '{';
-}
-
-bool key_is_ours(const char *key, size_t len)
-{
-	static const char name[] = "nanoctrl:";
-	size_t n = sizeof(name) - 1;
-
-	return (len && *key == '{') || (len >= n && memcmp(key, name, n) == 0);
+	return key_is_ours(bytes, len);
 }
 
 static void set_name(char out[48], const struct key_names *names, const char *name)

@@ -214,6 +214,34 @@ static void heartbeat_and_unregister__leave_other_keys_alone(void **state)
 	assert_true(test_redis_do(r, "TTL agent:a") > 50);
 }
 
+/* Regions of a native agent are a hash by their names, which may be those of the fields that make
+ * an entity. */
+static void heartbeat_and_unregister__leave_native_keys_alone(void **state)
+{
+	static const char *const paths[] = { "/heartbeat", "/unregister", "/get_entity_info" };
+	struct api_fixture *f = *state;
+	const char *region =
+		"{\"revision\":1,\"size\":1,\"access\":[\"read\"],\"descriptor\":\"QUJD\"}";
+	char lease[512], body[160], key[64];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(
+		api_do(f, &a, "PUT", "/v1/agents/node-a/regions/info?scope=demo", lease, region),
+		201);
+	assert_int_equal(
+		api_do(f, &a, "GET", "/v1/agents/node-a/regions/info?scope=demo", NULL, NULL), 200);
+	snprintf(key, sizeof(key), "nanoctrl:region:%lld",
+		 api_number(&a, "region", "generation", NULL));
+	snprintf(body, sizeof(body), "{\"entity_type\":\"{demo}\",\"entity_id\":\"%s\"}", key);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		assert_int_equal(post(f, paths[i], body), 422);
+		assert_string_equal(api_text(&a, "field", NULL), "entity_type");
+	}
+	assert_int_equal(test_redis_do(&f->redis, "TTL {demo}:%s", key), -1);
+	assert_int_equal(post(f, "/cleanup", "{\"agent_name\":\"a\",\"scope\":\"nanoctrl:peers\"}"),
+			 422);
+}
+
 /* What waits for Redis at the same time goes in one call. */
 static void requests__that_go_together_are_answered_each(void **state)
 {
@@ -490,6 +518,7 @@ int main(void)
 		TEST(entity__keeps_numbers_and_names_as_they_are),
 		TEST(body__of_every_wrong_form_has_the_status_of_the_original),
 		TEST(heartbeat_and_unregister__leave_other_keys_alone),
+		TEST(heartbeat_and_unregister__leave_native_keys_alone),
 		TEST(requests__that_go_together_are_answered_each),
 		TEST(register__that_would_reach_into_other_keys_is_refused),
 		TEST(list__shows_its_scope_only_and_skips_junk),
