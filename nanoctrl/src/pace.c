@@ -11,6 +11,16 @@ void pace_init(struct pace *p, uint64_t limit_ns, uint64_t now)
 	};
 }
 
+static void rest(struct pace *p, uint64_t now)
+{
+	bool again = p->rest_ns && now - p->rest_until < p->rest_ns;
+
+	p->rest_ns = again ? 2 * p->rest_ns : PACE_REST_NS;
+	if (p->rest_ns > PACE_REST_MAX_NS)
+		p->rest_ns = PACE_REST_MAX_NS;
+	p->rest_until = now + p->rest_ns;
+}
+
 bool pace_looked(struct pace *p, uint64_t now, bool found)
 {
 	uint64_t since_look = now - p->looked, since_find = now - p->found;
@@ -25,7 +35,7 @@ bool pace_looked(struct pace *p, uint64_t now, bool found)
 	} else if (p->on) {
 		p->vain_ns += since_look;
 		if (since_look >= PACE_TAKEN_NS)
-			p->rest_until = now + PACE_REST_NS;
+			rest(p, now);
 	}
 	p->on = p->period_ns < PACE_OFTEN_NS && since_find < p->limit_ns && now >= p->rest_until;
 	return p->on;

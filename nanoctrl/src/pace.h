@@ -17,14 +17,16 @@
 #define PACE_OFTEN_NS (250 * SL_NS_PER_US)
 
 /* Between two looks that found nothing the CPU was somebody else's this long: no looking on for
- * PACE_REST_NS. */
-#define PACE_TAKEN_NS (2 * SL_NS_PER_MS)
-#define PACE_REST_NS  SL_NS_PER_S
+ * PACE_REST_NS, and for twice as long each time that it happens soon again. */
+#define PACE_TAKEN_NS	 (2 * SL_NS_PER_MS)
+#define PACE_REST_NS	 SL_NS_PER_S
+#define PACE_REST_MAX_NS (16 * SL_NS_PER_S)
 
 struct pace {
 	uint64_t limit_ns;   /* looks on no longer than this after its last find */
 	uint64_t looked;     /* when it looked last; these are sl_clock_ns() */
 	uint64_t found;	     /* when it found something last */
+	uint64_t rest_ns;    /* how long it rested last */
 	uint64_t rest_until; /* sleeps until then */
 	uint64_t period_ns;  /* mean time from one find to the next */
 	bool on;	     /* what it was told last */

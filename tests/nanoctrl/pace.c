@@ -112,6 +112,34 @@ static void looked__cpu_was_taken_and_it_rests(void **state)
 	assert_true(find(&l, OFTEN));
 }
 
+/* The CPU is taken after it looked on for that long; how long it then rests. */
+static uint64_t rests_after(struct loop *l, uint64_t on)
+{
+	uint64_t taken;
+
+	for (uint64_t end = l->now + on; l->now < end;)
+		assert_true(find(l, OFTEN));
+	assert_false(look_in_vain(l, PACE_TAKEN_NS));
+	for (taken = l->now; !find(l, OFTEN);)
+		;
+	return (l->now - taken) / PACE_REST_NS;
+}
+
+static void looked__cpu_is_taken_again_and_again_and_it_rests_longer(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	start(&l, 10 * PACE_TAKEN_NS);
+	find_many(&l, OFTEN);
+	for (uint64_t want = 1; want < PACE_REST_MAX_NS / PACE_REST_NS; want *= 2)
+		assert_int_equal(rests_after(&l, PACE_REST_NS / 10), want);
+	assert_int_equal(rests_after(&l, OFTEN), PACE_REST_MAX_NS / PACE_REST_NS);
+	assert_int_equal(rests_after(&l, OFTEN), PACE_REST_MAX_NS / PACE_REST_NS);
+	/* Not soon. */
+	assert_int_equal(rests_after(&l, 2 * PACE_REST_MAX_NS), 1);
+}
+
 static void looked__long_sleep_is_not_taken_for_a_cpu_that_was(void **state)
 {
 	struct loop l;
@@ -151,6 +179,7 @@ int main(void)
 		cmocka_unit_test(looked__finds_come_rarely_and_it_sleeps),
 		cmocka_unit_test(looked__pause_after_often_and_it_looks_on_again_after_some_finds),
 		cmocka_unit_test(looked__cpu_was_taken_and_it_rests),
+		cmocka_unit_test(looked__cpu_is_taken_again_and_again_and_it_rests_longer),
 		cmocka_unit_test(looked__long_sleep_is_not_taken_for_a_cpu_that_was),
 		cmocka_unit_test(vain__counts_looks_without_a_find),
 	};
