@@ -10,6 +10,7 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
+#include <event2/listener.h>
 
 #include "base/log.h"
 #include "peeragent/src/config.h"
@@ -18,10 +19,14 @@
 #define MAX_BODY    1024
 #define MAX_HEADERS 8192
 #define TIMEOUT_S   10
+/* accept() failed for want of a descriptor or memory: what the loop is for has them meanwhile. */
+#define ACCEPT_AGAIN_MS 100
 
 struct metrics {
 	struct slime_agent *agent;
 	struct evhttp *http;
+	struct evconnlistener *listener; /* http's */
+	struct event *again;		 /* when it listens again */
 	struct fabric *fabric;
 	char address[80];
 };
@@ -218,6 +223,35 @@ static void serve(struct evhttp_request *request, void *arg)
 	free(links);
 }
 
+/* ---- the listener ---- */
+
+/* The page of this process: libevent tells its listener's callback of evhttp alone. */
+static struct metrics *page;
+
+/* Whoever waits to be accepted makes the listener ready all the time. */
+static void on_accept_failed(struct evconnlistener *listener, void *arg)
+{
+	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(1, 60000);
+	const struct timeval tv = { .tv_usec = ACCEPT_AGAIN_MS * 1000 };
+	const char *why = strerror(errno);
+	uint32_t held_back;
+
+	(void)arg;
+	if (sl_log_allow(&limit, &held_back))
+		sl_warn("metrics", "cannot accept: %s (%u such lines held back)", why, held_back);
+	if (!evtimer_add(page->again, &tv))
+		evconnlistener_disable(listener);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct metrics *m = arg;
+
+	(void)fd;
+	(void)what;
+	evconnlistener_enable(m->listener);
+}
+
 static int bind_http(struct metrics *m, const char *listen)
 {
 	struct evhttp_bound_socket *socket;
@@ -232,6 +266,8 @@ static int bind_http(struct metrics *m, const char *listen)
 	socket = evhttp_bind_socket_with_handle(m->http, host, port);
 	if (!socket)
 		return errno ? -errno : -EADDRNOTAVAIL;
+	m->listener = evhttp_bound_socket_get_listener(socket);
+	evconnlistener_set_error_cb(m->listener, on_accept_failed);
 	if (getsockname(evhttp_bound_socket_get_fd(socket), (struct sockaddr *)&at, &len))
 		return -errno;
 	if (at.ss_family == AF_INET6) {
@@ -257,9 +293,12 @@ int metrics_create(struct event_base *base, const char *listen, struct slime_age
 	if (!m)
 		return -ENOMEM;
 	m->agent = agent;
+	m->again = evtimer_new(base, on_again, m);
+	if (!m->again)
+		goto free_metrics;
 	m->http = evhttp_new(base);
 	if (!m->http)
-		goto free_metrics;
+		goto free_again;
 	evhttp_set_allowed_methods(m->http, EVHTTP_REQ_GET);
 	evhttp_set_max_body_size(m->http, MAX_BODY);
 	evhttp_set_max_headers_size(m->http, MAX_HEADERS);
@@ -274,11 +313,14 @@ int metrics_create(struct event_base *base, const char *listen, struct slime_age
 	ret = fabric_create(NULL, FABRIC_INTERVAL_MS, &m->fabric);
 	if (ret)
 		goto free_http;
+	page = m;
 	*out = m;
 	return 0;
 
 free_http:
 	evhttp_free(m->http);
+free_again:
+	event_free(m->again);
 free_metrics:
 	free(m);
 	return ret;
@@ -289,6 +331,7 @@ void metrics_destroy(struct metrics *m)
 	if (!m)
 		return;
 	evhttp_free(m->http);
+	event_free(m->again);
 	fabric_destroy(m->fabric);
 	free(m);
 }
