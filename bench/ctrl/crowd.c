@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "bench/ctrl/crowd.h"
 #include "bench/name.h"
+#include "cli/descriptors.h"
 #include "cli/signals.h"
 
 /* Of one call with its repeats, and so of the end of a step. */
@@ -328,17 +328,6 @@ static int create_agents(struct crowd *c, const struct settings *s, const char *
 	return 0;
 }
 
-/* A client has some sockets. */
-static void allow_many_files(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	struct crowd *c = arg;
@@ -371,7 +360,7 @@ int crowd_init(struct crowd *c, const struct settings *settings, const char *tok
 	int ret;
 
 	*c = (struct crowd){ .signals = -1 };
-	allow_many_files();
+	cli_descriptors_raise(); /* a client has some sockets */
 	ret = open_loop(c);
 	if (!ret)
 		ret = name_crowd(c);

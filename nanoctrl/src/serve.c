@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <sys/resource.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
 
 #include "base/log.h"
 #include "cli/daemon.h"
+#include "cli/descriptors.h"
 #include "cli/logsink.h"
 #include "cli/pidfile.h"
 #include "cli/signals.h"
@@ -130,18 +130,15 @@ static int open_pidfile(struct process *p)
  * for. */
 static unsigned raise_limits(int64_t wanted)
 {
-	struct rlimit limit;
+	uint64_t n = cli_descriptors_raise();
 
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return (unsigned)wanted;
-	limit.rlim_cur = limit.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < 128)
+	if (n < 128)
 		return 64;
-	if ((rlim_t)wanted <= limit.rlim_cur - 64)
+	if ((uint64_t)wanted <= n - 64)
 		return (unsigned)wanted;
 	sl_warn("nanoctrl", "at most %llu descriptors, so at most %llu connections",
-		(unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_cur - 64);
-	return (unsigned)(limit.rlim_cur - 64);
+		(unsigned long long)n, (unsigned long long)n - 64);
+	return (unsigned)(n - 64);
 }
 
 static unsigned choose_threads(int64_t wanted)

@@ -8,6 +8,7 @@
 #include <event2/event.h>
 
 #include "base/log.h"
+#include "cli/descriptors.h"
 #include "cli/logsink.h"
 #include "cli/option.h"
 #include "cli/output.h"
@@ -285,6 +286,7 @@ static int run(struct daemon *d)
 		sl_error("peeragent", "signals: %s", strerror(-ret));
 		return 1;
 	}
+	cli_descriptors_raise(); /* a link has some */
 	sl_info("peeragent", "peeragent %s (%s) starts %s", cli_version(), cli_commit(),
 		d->config->node.agent.name);
 	ret = start(d);

@@ -12,6 +12,11 @@ start_with() {
 	wait_ready node-a
 }
 
+say "all that it may have"
+start_with 48:512
+grep -q '^Max open files  *512 ' "/proc/${pids[node-a]}/limits" || fail "it has $(grep '^Max open files' "/proc/${pids[node-a]}/limits")"
+end node-a
+
 say "visitors of /metrics that take all descriptors"
 start_with 48:48
 spawn visitors python3 -c '
