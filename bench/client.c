@@ -88,6 +88,7 @@ static int create_agent(struct client *c, const char *token)
 	attr.n_urls = s->control.n_urls;
 	attr.token = token;
 	attr.data.polling = (enum slime_polling)s->between.polling;
+	attr.data.tcp_bind = s->between.tcp_bind;
 	attr.on_state = on_state;
 	attr.arg = c;
 	return slime_agent_create(&attr, &c->agent);
@@ -97,8 +98,9 @@ static int start_agent(struct client *c, const char *token)
 {
 	int ret = create_agent(c, token);
 
-	if (!ret)
-		ret = interrupt_watch(&c->interrupt, c->agent);
+	if (ret)
+		return complain(c, "no agent of its own", strerror(-ret));
+	ret = interrupt_watch(&c->interrupt, c->agent);
 	if (!ret)
 		ret = slime_agent_start(c->agent);
 	if (!ret)

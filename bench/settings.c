@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/settings.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -37,6 +38,20 @@ static const char *check_name(const char *text)
 		       : "a name: 1 to 253 of letters, digits and ._:@-";
 }
 
+/* Not a wildcard: agents are told of it. */
+static const char *check_address(const char *text)
+{
+	static const char expected[] = "a numeric address of this host, as 10.0.0.1";
+	struct in6_addr in6;
+	struct in_addr in;
+
+	if (inet_pton(AF_INET, text, &in) == 1)
+		return in.s_addr == htonl(INADDR_ANY) ? expected : NULL;
+	if (inet_pton(AF_INET6, text, &in6) == 1)
+		return IN6_IS_ADDR_UNSPECIFIED(&in6) ? expected : NULL;
+	return expected;
+}
+
 /* ---- the file ---- */
 
 static const struct cli_setting control_table[] = {
@@ -60,6 +75,11 @@ static const struct cli_setting between_table[] = {
 		 .help = "what the link between the two may use"),
 	CLI_ENUM(struct between_settings, polling, "polling", pollings, .def = "adaptive",
 		 .help = "how the ephemeral agent waits"),
+	CLI_STRING(
+		struct between_settings, tcp_bind, "tcp_bind", .def = "127.0.0.1",
+		.check = check_address,
+		.help = "where the ephemeral agent listens for tcp: an address of this host that the "
+			"other one reaches, where the agents are on several"),
 	CLI_INT(struct between_settings, threads, "threads", .def = "1", .min = 1,
 		.max = LOAD_THREADS_MAX, .help = "threads that initiate"),
 	CLI_END,
@@ -163,6 +183,7 @@ static const struct cli_setting between_options[] = {
 	CLI_KEY("from", "between.from", .value = "AGENT"),
 	CLI_KEY("transport", "between.transport"),
 	CLI_KEY("polling", "between.polling"),
+	CLI_KEY("tcp-bind", "between.tcp_bind", .value = "ADDRESS"),
 	CLI_KEY("threads", "between.threads"),
 	CLI_END,
 };

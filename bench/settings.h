@@ -19,8 +19,9 @@ struct between_settings {
 	const char *scope;
 	const char *from; /* NULL: this process */
 	const char *peer;
-	int transport; /* enum slime_transport */
-	int polling;   /* enum slime_polling */
+	int transport;	      /* enum slime_transport */
+	int polling;	      /* enum slime_polling */
+	const char *tcp_bind; /* of the ephemeral agent */
 	int64_t threads;
 };
 

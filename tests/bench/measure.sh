@@ -64,6 +64,21 @@ assert row["verified"] and row["bytes"] == row["trips"] * 4 * 4096 > 0
 END
 measured rpc --from node-a --peer node-b --sizes 4KiB --iterations 5 --threads 2 --inflight 3
 
+say "where the ephemeral agent listens: either end of a link may be the one that connects"
+spawn bound "$bin/slime-bench" rpc --ctrl "$url" --scope test --peer node-b --transport tcp --tcp-bind 127.0.0.9 --duration 1h
+wait_for 15 link_is 'bench-.* node-b bench-tcp connected' || fail "no link of slime-bench: $(links)"
+# Of its descriptors that listen at 127.0.0.9.
+listens() {
+	local inode
+
+	while read -r inode; do
+		find "/proc/${pids[bound]}/fd" -lname "socket:\[$inode\]" | grep -q . && return
+	done < <(awk '$2 ~ /^0900007F:/ && $4 == "0A" { print $10 }' /proc/net/tcp)
+	return 1
+}
+listens || fail "it does not listen there: $(cat "$work/bound.err")"
+end bound
+
 say "a result that cannot be printed"
 # not_printed PROGRAM ARGUMENT...
 not_printed() {
@@ -135,6 +150,8 @@ refused 2 'peer' rpc
 refused 2 'exclude' rpc --peer node-b --json --csv
 refused 2 'another agent than the peer' rpc --peer node-b --from node-b
 refused 2 'sizez' rpc --peer node-b --sizez 8
+refused 2 'a numeric address of this host' rpc --peer node-b --tcp-bind localhost
+refused 2 'a numeric address of this host' rpc --peer node-b --tcp-bind ::
 refused 2 'the URL of nanoctrl' rpc --peer node-b --ctrl ftp://127.0.0.1:3000
 echo word >"$work/token"
 chmod 644 "$work/token"
