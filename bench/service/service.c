@@ -25,6 +25,8 @@
 #define DEFAULT_SIZE (UINT64_C(64) << 20)
 #define MAX_SIZE     (INT64_C(1) << 40)
 #define N_DRAINS     8
+/* What is filled between two looks at whether it is wanted still: a tenth of a second. */
+#define FILL_STEP (UINT64_C(64) << 20)
 /* The link of somebody who calls us comes up at our end, too: a moment later. */
 #define LINK_MS 1000
 
@@ -356,6 +358,36 @@ static int add_methods(struct service *s)
 	return 0;
 }
 
+/* The program is to end before there is a service: as slime/plugin.h has it, there is one in a
+ * process. */
+static _Atomic bool cancelled;
+
+static bool is_cancelled(void *arg)
+{
+	(void)arg;
+	return atomic_load(&cancelled);
+}
+
+static void service_cancel(void)
+{
+	atomic_store(&cancelled, true);
+}
+
+static int fill(const struct service *s, const struct offer *o)
+{
+	uint8_t *to = slime_mem_addr(o->mem);
+
+	for (uint64_t at = 0; at < s->size; at += FILL_STEP) {
+		uint64_t left = s->size - at;
+
+		if (is_cancelled(NULL))
+			return -ECANCELED;
+		load_pattern_fill(to + at, left < FILL_STEP ? left : FILL_STEP, LOAD_PATTERN_SEED,
+				  at);
+	}
+	return 0;
+}
+
 /* Filling many GiB takes longer than a lease: before there is one. */
 static int make(struct service *s, struct offer *o)
 {
@@ -364,10 +396,12 @@ static int make(struct service *s, struct offer *o)
 	int ret;
 
 	attr.name = o->name;
+	attr.cancelled = is_cancelled;
 	ret = slime_mem_alloc(ctx, s->size, &attr, &o->mem);
+	if (!ret)
+		ret = fill(s, o);
 	if (ret)
 		return ret;
-	load_pattern_fill(slime_mem_addr(o->mem), s->size, LOAD_PATTERN_SEED, 0);
 	return slime_mr_create(ctx, slime_mem_addr(o->mem), s->size, o->access, &o->mr);
 }
 
@@ -385,11 +419,11 @@ static int for_both(struct service *s, int (*what)(struct service *s, struct off
 	for (int i = 0; i < 2; i++) {
 		int ret = what(s, &s->offers[i]);
 
-		if (ret) {
+		if (ret && ret != -ECANCELED)
 			sl_error("bench", "region %s of %llu bytes: %s", s->offers[i].name,
 				 (unsigned long long)s->size, strerror(-ret));
+		if (ret)
 			return ret;
-		}
 	}
 	return 0;
 }
@@ -458,6 +492,7 @@ static void service_stop(void *state)
 }
 
 const struct slime_plugin slime_plugin = {
-	SLIME_PLUGIN_HEAD,    .name = "bench",	    .init = service_init,   .start = service_start,
-	.stop = service_stop, .fini = service_fini, .check = service_check,
+	SLIME_PLUGIN_HEAD,	.name = "bench",	  .init = service_init,
+	.start = service_start, .stop = service_stop,	  .fini = service_fini,
+	.check = service_check, .cancel = service_cancel,
 };

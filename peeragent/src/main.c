@@ -222,6 +222,18 @@ static int create_loop(struct daemon *d)
 	return d->signals && !event_add(d->signals, NULL) ? 0 : -ENOMEM;
 }
 
+static int init_services(struct daemon *d)
+{
+	struct canceller canceller;
+	int ret = canceller_init(&canceller);
+
+	if (ret)
+		return ret;
+	ret = services_init(&d->services, &d->config->node, d->agent, &canceller);
+	canceller_fini(&canceller);
+	return ret;
+}
+
 static int create_agent(struct daemon *d)
 {
 	struct slime_agent_attr attr = d->config->attr;
@@ -233,7 +245,7 @@ static int create_agent(struct daemon *d)
 	ret = slime_agent_create(&attr, &d->agent);
 	if (ret)
 		return ret;
-	ret = services_init(&d->services, &d->config->node, d->agent);
+	ret = init_services(d);
 	if (ret)
 		return ret;
 	if (d->config->node.metrics.listen)
@@ -290,7 +302,9 @@ static int run(struct daemon *d)
 	sl_info("peeragent", "peeragent %s (%s) starts %s", cli_version(), cli_commit(),
 		d->config->node.agent.name);
 	ret = start(d);
-	if (ret) {
+	if (ret == -ECANCELED) {
+		sl_info("peeragent", "told to end before its services are prepared");
+	} else if (ret) {
 		sl_error("peeragent", "cannot start: %s", strerror(-ret));
 		d->status = 1;
 	} else {

@@ -54,10 +54,8 @@ static int path_of_name(const char *name, char *path, size_t len)
 }
 
 /* A plugin of an earlier release ends before what was added since. */
-static bool has_check(const struct slime_plugin *p)
-{
-	return p->size >= sizeof(*p) && p->check;
-}
+#define HAS(p, member) \
+	((p)->size >= offsetof(struct slime_plugin, member) + sizeof((p)->member) && (p)->member)
 
 static int check_plugin(const struct slime_plugin *p, const char *path, struct why *why)
 {
@@ -125,7 +123,7 @@ static int check_options(const struct service *s, struct config *c, size_t i)
 	char path[32];
 	size_t index = 0;
 
-	if (!has_check(s->plugin))
+	if (!HAS(s->plugin, check))
 		return 0;
 	expected = s->plugin->check(options_of(spec), spec->n_options, &index);
 	if (!expected)
@@ -164,24 +162,39 @@ int services_load(struct services *s, struct config *c)
 	return config_errors(c);
 }
 
-static int init(struct service *s, const struct node_service *spec, struct slime_agent *agent)
+static int prepare(struct service *s, const struct node_service *spec, struct slime_agent *agent,
+		   struct canceller *c)
 {
-	int ret = slime_agent_service_add(agent, s->plugin->name);
+	int ret = canceller_watch(c, HAS(s->plugin, cancel) ? s->plugin->cancel : NULL);
+
+	if (ret)
+		return ret;
+	ret = s->plugin->init(agent, options_of(spec), spec->n_options, &s->state);
+	canceller_rest(c);
+	s->initialised = !ret;
+	return ret == -ECANCELED && !canceller_is_asked(c) ? -EIO : ret;
+}
+
+static int init(struct service *s, const struct node_service *spec, struct slime_agent *agent,
+		struct canceller *c)
+{
+	int ret = canceller_is_asked(c) ? -ECANCELED
+					: slime_agent_service_add(agent, s->plugin->name);
 
 	if (!ret)
-		ret = s->plugin->init(agent, options_of(spec), spec->n_options, &s->state);
-	s->initialised = !ret;
-	if (ret)
+		ret = prepare(s, spec, agent, c);
+	if (ret && ret != -ECANCELED)
 		sl_error("service", "%s: %s", s->plugin->name, strerror(-ret));
 	return ret;
 }
 
-int services_init(struct services *s, const struct node *node, struct slime_agent *agent)
+int services_init(struct services *s, const struct node *node, struct slime_agent *agent,
+		  struct canceller *c)
 {
 	int ret = 0;
 
 	for (size_t i = 0; i < s->n && !ret; i++)
-		ret = init(&s->list[i], &node->services[i], agent);
+		ret = init(&s->list[i], &node->services[i], agent, c);
 	return ret;
 }
 

@@ -3,6 +3,7 @@
 #ifndef PEERAGENT_SERVICE_H
 #define PEERAGENT_SERVICE_H
 
+#include "peeragent/src/canceller.h"
 #include "peeragent/src/config.h"
 #include <slime/plugin.h>
 
@@ -24,8 +25,10 @@ struct services {
  * any case. */
 int services_load(struct services *s, struct config *config);
 
-/* Add what was loaded to the agent, which has not been started. What an init said is logged. */
-int services_init(struct services *s, const struct node *node, struct slime_agent *agent);
+/* Add what was loaded to the agent, which has not been started. What an init said is logged.
+ * -ECANCELED when a signal to end came meanwhile. */
+int services_init(struct services *s, const struct node *node, struct slime_agent *agent,
+		  struct canceller *c);
 
 /* The agent is ready for the first time. An error is logged. */
 int services_start(struct services *s);

@@ -53,6 +53,20 @@ refused 1 "{ plugin: $tests/plugin_upper.so, options: { fail: start } }" 'upper:
 refused 2 '{ name: echo, options: { max_messages: 1GiB } }' 'services.0.options: max_messages: expected max_message'
 refused 2 '{ name: echo, options: { max_message: some } }' 'services.0.options: max_message: expected a size such as 256MiB'
 
+say "a signal to end while a service prepares itself, which one more would do after it, and one of the first release cannot hear of"
+write_agent early "services: [ { plugin: $tests/plugin_upper.so, options: { wait: long } }, { plugin: $tests/plugin_first.so }, { name: bench, options: { size: 1TiB } } ]"
+start_agent early
+wait_for 10 grep -q '^upper: wait$' "$work/early.out" || fail "it does not prepare itself"
+end early
+[ "$status" -eq 0 ] || fail "it ended with $status"
+grep -q 'told to end before its services are prepared$' "$work/early.err" || fail "it does not say why it ends"
+! grep -q ' error \|ready' "$work/early.err" "$work/early.out" || fail "it says more: $(cat "$work/early.err")"
+write_agent early "services: [ { plugin: $tests/plugin_first.so } ]"
+start_agent early
+wait_ready early
+end early
+[ "$status" -eq 0 ] || fail "with a plugin of the first release it ended with $status"
+
 # Where somebody has set pages aside for others, the test would take them.
 if [ "$(cat /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages 2>/dev/null)" = 0 ]; then
 	refused_with 1 'regions: [ { name: kv, size: 4MiB, huge_pages: 1GiB } ]' 'kv of 4194304 bytes: too few huge pages: .*/hugepages-1048576kB/'

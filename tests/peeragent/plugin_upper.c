@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin for the tests: method "upper" answers with its request in capitals; option `fail` says
- * where to fail, option `parting` what fini says. */
+ * where to fail, option `parting` what fini says; with option `wait` init takes half a minute,
+ * unless it is cancelled. */
 #include <ctype.h>
 #include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <slime/plugin.h>
@@ -41,10 +44,34 @@ static const char *check(const struct slime_plugin_option *options, size_t n, si
 	return NULL;
 }
 
+static void say(const char *what)
+{
+	printf("upper: %s\n", what);
+	fflush(stdout);
+}
+
+static sem_t cancelled;
+
+static void cancel(void)
+{
+	sem_post(&cancelled);
+}
+
+static int wait_for_cancel(void)
+{
+	struct timespec until;
+
+	say("wait");
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 30;
+	return sem_timedwait(&cancelled, &until) ? 0 : -ECANCELED;
+}
+
 static int init(struct slime_agent *agent, const struct slime_plugin_option *options, size_t n,
 		void **state)
 {
 	struct slime_rpc_method_attr attr = SLIME_RPC_METHOD_ATTR_INIT;
+	bool waits = false;
 
 	*state = &fails_at;
 	for (size_t i = 0; i < n; i++) {
@@ -52,18 +79,16 @@ static int init(struct slime_agent *agent, const struct slime_plugin_option *opt
 			fails_at = !strcmp(options[i].value, "init") ? 1 : 2;
 		if (!strcmp(options[i].key, "parting"))
 			parting = options[i].value;
+		if (!strcmp(options[i].key, "wait"))
+			waits = true;
 	}
+	if (waits && wait_for_cancel())
+		return -ECANCELED;
 	if (fails_at == 1)
 		return -EINVAL;
 	attr.fn = upper;
 	attr.flags = SLIME_RPC_INLINE;
 	return slime_agent_method_add(agent, "upper", &attr);
-}
-
-static void say(const char *what)
-{
-	printf("upper: %s\n", what);
-	fflush(stdout);
 }
 
 static int start(void *state)
@@ -94,5 +119,5 @@ static void fini(void *state)
 
 const struct slime_plugin slime_plugin = {
 	SLIME_PLUGIN_HEAD, .name = "upper", .init = init,   .start = start,
-	.stop = stop,	   .fini = fini,    .check = check,
+	.stop = stop,	   .fini = fini,    .check = check, .cancel = cancel,
 };

@@ -61,6 +61,13 @@ struct slime_plugin {
 	 */
 	const char *(*check)(const struct slime_plugin_option *options, size_t n_options,
 			     size_t *index);
+
+	/*
+	 * The program is to end, and init has not returned: it gives up what takes long, frees what
+	 * it has and returns -ECANCELED. Called at most once, on another thread, perhaps before
+	 * init begins or as it returns. May be NULL: the end waits for init.
+	 */
+	void (*cancel)(void);
 };
 
 #define SLIME_PLUGIN_HEAD .abi = SLIME_PLUGIN_ABI, .size = sizeof(struct slime_plugin)
