@@ -182,7 +182,7 @@ static int open_link(struct run *r)
 	struct slime_endpoint_info info;
 	int ret;
 
-	snprintf(r->profile, sizeof(r->profile), "bench-%s",
+	snprintf(r->profile, sizeof(r->profile), BENCH_PROFILE "%s",
 		 r->job->transport == SLIME_TRANSPORT_NONE
 			 ? "any"
 			 : slime_transport_name(r->job->transport));

@@ -17,6 +17,9 @@
 #define BENCH_JOB_MAX	  1024 /* bytes of either */
 #define BENCH_MESSAGE_MAX 200
 
+/* So begin the profiles of links that are made for a measurement: the service touches no other. */
+#define BENCH_PROFILE "bench-"
+
 /* What the bench service of an agent offers. */
 #define BENCH_REGION	     "bench"	   /* to be read: holds the pattern of LOAD_PATTERN_SEED */
 #define BENCH_REGION_WRITE   "bench-write" /* to be written by whoever has claimed it */
