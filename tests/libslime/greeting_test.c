@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "raw_peer.h"
+#include "src/endpoint.h"
 #include "src/transport/greeting.h"
 
 #define IN_RAW(fn) cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)
@@ -247,7 +248,8 @@ static void door__a_hello_is_not_held_for_ever(void **state)
 	close(fd);
 }
 
-static void door__full_of_strangers_serves_the_next_when_one_leaves(void **state)
+/* Before the time is over that each has when no others wait. */
+static void door__full_of_strangers_who_say_nothing_serves_the_next(void **state)
 {
 	struct raw *r = *state;
 	int strangers[SL_GREETINGS_MAX];
@@ -256,11 +258,46 @@ static void door__full_of_strangers_serves_the_next_when_one_leaves(void **state
 	for (int i = 0; i < SL_GREETINGS_MAX; i++)
 		strangers[i] = raw_dial(r);
 	raw_connect(r, true, 0, PATIENCE_MS);
-	close(strangers[0]);
 	fd = raw_greet(r, 0);
-	for (int i = 1; i < SL_GREETINGS_MAX; i++)
+	assert_int_equal(log_lines_with("it took too long"), 0);
+	assert_int_equal(log_lines_with("it kept others waiting"), 1);
+	raw_await_end(strangers[0]);
+	for (int i = 0; i < SL_GREETINGS_MAX; i++)
 		close(strangers[i]);
 	close(fd);
+}
+
+/* Those are told to dial again. */
+static void door__full_of_those_whose_endpoint_is_not_ready_serves_the_next(void **state)
+{
+	struct raw *r = *state, other = *r;
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+	int early[SL_GREETINGS_MAX];
+	uint8_t hello[SL_HELLO_LEN], challenge[SL_CHALLENGE_LEN];
+	uint64_t begin = sl_clock_ms();
+	struct sl_hello h;
+	int fd;
+
+	r->peer = (struct sl_link_id){ 1, 1 };
+	h = raw_hello(r, 0);
+	sl_hello_write(&h, hello);
+	for (int i = 0; i < SL_GREETINGS_MAX; i++) {
+		early[i] = raw_dial(r);
+		raw_send(early[i], hello, sizeof(hello));
+	}
+	attr.transports[0] = SLIME_TRANSPORT_TCP;
+	assert_ok(slime_endpoint_create(r->ctx, &attr, &other.ep));
+	other.self = other.ep->self;
+	raw_connect(&other, true, 0, PATIENCE_MS);
+	fd = raw_greet(&other, 0);
+	assert_true(sl_clock_ms() - begin < SL_GREETING_TIMEOUT_MS);
+	raw_recv(early[0], challenge, sizeof(challenge));
+	assert_int_equal(challenge[7], SL_REFUSED_NOT_YET);
+	for (int i = 0; i < SL_GREETINGS_MAX; i++)
+		close(early[i]);
+	close(fd);
+	assert_ok(slime_endpoint_destroy(other.ep));
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
 }
 
 static void door__many_strangers_write_few_lines(void **state)
@@ -353,6 +390,34 @@ static void greeting__told_not_yet_dials_again(void **state)
 	close(listener);
 }
 
+/* Who says so has not proven to be the peer: he cannot keep us busy. */
+static void greeting__told_not_yet_at_once_dials_again_after_a_pause(void **state)
+{
+	struct raw *r = *state;
+	uint8_t hello[SL_HELLO_LEN], refusal[SL_CHALLENGE_LEN];
+	struct pollfd knock = { .events = POLLIN };
+	unsigned n_dials = 0;
+	uint16_t port;
+
+	knock.fd = raw_listen(&port);
+	sl_hello_write_code(SL_REFUSED_NOT_YET, refusal, sizeof(refusal));
+	raw_connect(r, false, port, 10 * SL_GREETING_AGAIN_MS);
+	while (!slime_op_test(r->op)) {
+		int fd;
+
+		if (poll(&knock, 1, 1) == 0)
+			continue;
+		fd = raw_accept(knock.fd);
+		raw_recv(fd, hello, sizeof(hello));
+		raw_send(fd, refusal, sizeof(refusal));
+		close(fd);
+		n_dials++;
+	}
+	assert_int_equal(slime_op_status(r->op), -ETIMEDOUT);
+	assert_in_range(n_dials, 2, 10);
+	close(knock.fd);
+}
+
 static void greeting__with_one_that_says_nothing_times_out(void **state)
 {
 	struct raw *r = *state;
@@ -381,13 +446,15 @@ int main(void)
 		IN_RAW(door__a_proof_that_is_a_reflection_is_refused),
 		IN_RAW(door__a_hello_for_an_endpoint_that_does_not_know_its_peer_is_held),
 		IN_RAW(door__a_hello_is_not_held_for_ever),
-		IN_RAW(door__full_of_strangers_serves_the_next_when_one_leaves),
+		IN_RAW(door__full_of_strangers_who_say_nothing_serves_the_next),
+		IN_RAW(door__full_of_those_whose_endpoint_is_not_ready_serves_the_next),
 		IN_RAW(door__many_strangers_write_few_lines),
 		IN_RAW(greeting__with_one_that_hangs_up_is_connreset),
 		IN_RAW(greeting__with_one_of_another_protocol_is_eproto),
 		IN_RAW(greeting__refused_as_unknown_is_connrefused),
 		IN_RAW(greeting__with_an_impostor_is_eacces),
 		IN_RAW(greeting__told_not_yet_dials_again),
+		IN_RAW(greeting__told_not_yet_at_once_dials_again_after_a_pause),
 		IN_RAW(greeting__with_one_that_says_nothing_times_out),
 	};
 

@@ -20,6 +20,11 @@
 #define ASK_AGAIN_NS (20 * SL_NS_PER_MS)
 /* accept() failed for want of a descriptor or memory: let others have the processor meanwhile. */
 #define ACCEPT_AGAIN_NS (100 * SL_NS_PER_MS)
+/* How long a visitor has its place also when others wait for one: before its hello, which an honest
+ * one sends at once, and in each step after that. So a flood of those who say nothing has us accept
+ * some hundreds in a second, and no newcomer wait for longer than the queue before it takes. */
+#define SILENT_NS (100 * SL_NS_PER_MS)
+#define STEP_NS	  (500 * SL_NS_PER_MS)
 /* Accepted at once, so that a flood does not keep others from their turn. */
 #define KNOCKS_PER_CALL SL_GREETINGS_MAX
 #define ADDRESS_LEN	(INET6_ADDRSTRLEN + 16)
@@ -30,6 +35,7 @@ struct sl_door {
 	int fd;
 	struct sl_source source;
 	struct sl_timer again;
+	struct sl_timer room; /* then somebody has to make room */
 	struct sl_list visitors;
 	unsigned n_visitors;
 	struct sl_log_limit limit;
@@ -47,6 +53,7 @@ struct visitor {
 	struct sl_source source;
 	struct sl_timer timer;
 	uint64_t deadline_ns;
+	uint64_t since_ns; /* in this step */
 	int fd;
 	enum step step;
 	struct sl_hello hello;
@@ -98,7 +105,7 @@ static struct sl_poller *poller_of(const struct sl_door *d)
 
 static void open_door(struct sl_door *d)
 {
-	if (d->n_visitors < SL_GREETINGS_MAX && d->again.when_ns == SL_NEVER)
+	if (d->again.when_ns == SL_NEVER)
 		sl_poller_change(poller_of(d), &d->source, EPOLLIN);
 }
 
@@ -159,11 +166,18 @@ static int find_expected(struct visitor *v, struct sl_expected *e)
 	return -ENOENT;
 }
 
+static void go_on(struct visitor *v, enum step step)
+{
+	if (v->step != step)
+		v->since_ns = sl_clock_ns();
+	v->step = step;
+}
+
 static void hold(struct visitor *v)
 {
 	uint64_t next = sl_clock_ns() + ASK_AGAIN_NS;
 
-	v->step = HELD;
+	go_on(v, HELD);
 	sl_timer_set(poller_of(v->door), &v->timer, next < v->deadline_ns ? next : v->deadline_ns);
 	if (sl_poller_change(poller_of(v->door), &v->source, EPOLLRDHUP))
 		turn_away(v, "no memory to wait for it");
@@ -183,7 +197,7 @@ static int challenge(struct visitor *v, const uint8_t key[SL_AUTH_KEY_LEN])
 	if (ret)
 		return ret;
 	sl_timer_set(poller_of(v->door), &v->timer, v->deadline_ns);
-	v->step = WAITS_PROOF;
+	go_on(v, WAITS_PROOF);
 	v->have = 0;
 	sl_hello_write_challenge(v->hello.acceptor_nonce, mac, out);
 	return sl_hello_send(v->fd, out, sizeof(out));
@@ -329,7 +343,8 @@ static int let_in(struct sl_door *d, int fd)
 	v->door = d;
 	v->fd = fd;
 	v->source = (struct sl_source){ .fn = on_visitor, .fd = -1 };
-	v->deadline_ns = sl_clock_ns() + SL_GREETING_TIMEOUT_MS * SL_NS_PER_MS;
+	v->since_ns = sl_clock_ns();
+	v->deadline_ns = v->since_ns + SL_GREETING_TIMEOUT_MS * SL_NS_PER_MS;
 	sl_timer_init(&v->timer, on_visitor_time);
 	ret = sl_poller_add(poller_of(d), &v->source, fd, EPOLLIN);
 	if (ret) {
@@ -341,6 +356,67 @@ static int let_in(struct sl_door *d, int fd)
 	sl_list_append(&d->visitors, &v->link);
 	d->n_visitors++;
 	return 0;
+}
+
+/* ---- more knock than there are places ---- */
+
+static uint64_t has_place_until(const struct visitor *v)
+{
+	return v->since_ns + (v->step == WAITS_HELLO ? SILENT_NS : STEP_NS);
+}
+
+/* The one whose time is over first. */
+static struct visitor *next_to_go(const struct sl_door *d)
+{
+	struct visitor *first = NULL;
+	struct sl_list *e;
+
+	sl_list_for_each (e, &d->visitors) {
+		struct visitor *v = SL_CONTAINER_OF(e, struct visitor, link);
+
+		if (!first || has_place_until(v) < has_place_until(first))
+			first = v;
+	}
+	return first;
+}
+
+/* What it said counts, though we may not have come to hear it. */
+static void hear(struct visitor *v)
+{
+	if (v->step == WAITS_HELLO)
+		read_hello(v);
+	else if (v->step == WAITS_PROOF)
+		read_proof(v);
+}
+
+/* The visitor that leaves its place to who comes next, if somebody does; NULL: there is room, or
+ * nobody has to yet, and the door is opened again when somebody has. */
+static struct visitor *who_makes_room(struct sl_door *d)
+{
+	uint64_t now = sl_clock_ns();
+
+	while (d->n_visitors == SL_GREETINGS_MAX) {
+		struct visitor *v = next_to_go(d);
+		uint64_t until = has_place_until(v);
+
+		if (until > now) {
+			sl_poller_change(poller_of(d), &d->source, 0);
+			sl_timer_set(poller_of(d), &d->room, until);
+			return NULL;
+		}
+		hear(v);
+		if (d->n_visitors == SL_GREETINGS_MAX && has_place_until(v) == until)
+			return v;
+	}
+	return NULL;
+}
+
+static void make_room(struct visitor *v)
+{
+	if (v->step == HELD)
+		refuse(v, SL_REFUSED_NOT_YET);
+	else
+		turn_away(v, "it kept others waiting");
 }
 
 /* Whoever knocks now waits in the kernel's queue. */
@@ -360,10 +436,13 @@ static void on_knock(struct sl_source *s, uint32_t events)
 	struct sl_door *d = SL_CONTAINER_OF(s, struct sl_door, source);
 
 	(void)events;
-	for (int i = 0; i < KNOCKS_PER_CALL && d->n_visitors < SL_GREETINGS_MAX; i++) {
-		int fd = accept4(d->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		int ret;
+	for (int i = 0; i < KNOCKS_PER_CALL; i++) {
+		struct visitor *leaves = who_makes_room(d);
+		int fd, ret;
 
+		if (!leaves && d->n_visitors == SL_GREETINGS_MAX)
+			return;
+		fd = accept4(d->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			/* Everything else is an error of that one stream. */
 			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
@@ -375,6 +454,8 @@ static void on_knock(struct sl_source *s, uint32_t events)
 			turn_user_away(d, fd);
 			continue;
 		}
+		if (leaves)
+			make_room(leaves);
 		ret = let_in(d, fd);
 		if (ret) {
 			close(fd);
@@ -382,13 +463,16 @@ static void on_knock(struct sl_source *s, uint32_t events)
 			return;
 		}
 	}
-	if (d->n_visitors == SL_GREETINGS_MAX)
-		sl_poller_change(poller_of(d), &d->source, 0);
 }
 
 static void on_again(struct sl_timer *t)
 {
 	open_door(SL_CONTAINER_OF(t, struct sl_door, again));
+}
+
+static void on_room(struct sl_timer *t)
+{
+	open_door(SL_CONTAINER_OF(t, struct sl_door, room));
 }
 
 int sl_door_create(struct sl_transport *t, int fd, sl_door_fn *fn, struct sl_door **out)
@@ -407,6 +491,7 @@ int sl_door_create(struct sl_transport *t, int fd, sl_door_fn *fn, struct sl_doo
 	d->limit = (struct sl_log_limit)SL_LOG_LIMIT_INIT(5, 1000);
 	sl_list_init(&d->visitors);
 	sl_timer_init(&d->again, on_again);
+	sl_timer_init(&d->room, on_room);
 	ret = sl_poller_add(t->env->poller, &d->source, fd, EPOLLIN);
 	if (ret) {
 		close(fd);
@@ -443,6 +528,7 @@ void sl_door_destroy(struct sl_door *d)
 	}
 	sl_poller_remove(poller_of(d), &d->source);
 	sl_timer_cancel(poller_of(d), &d->again);
+	sl_timer_cancel(poller_of(d), &d->room);
 	close(d->fd);
 	free(d);
 }

@@ -5,8 +5,9 @@
  * has the bytes.
  *
  * Before it is through, a stranger costs us at most 5 s, a few hundred bytes, and one of
- * SL_GREETINGS_MAX places; what is wrong with a stranger is logged at a limited rate. Processes of
- * other users that come to a unix socket get none of it.
+ * SL_GREETINGS_MAX places, which it leaves to others that wait for one soon when it says nothing;
+ * what is wrong with a stranger is logged at a limited rate. Processes of other users that come to
+ * a unix socket get none of it.
  */
 #ifndef SL_GREETING_H
 #define SL_GREETING_H
@@ -15,6 +16,7 @@
 
 #define SL_GREETINGS_MAX       64
 #define SL_GREETING_TIMEOUT_MS 5000
+#define SL_GREETING_AGAIN_MS   100 /* before who was told to dial again does */
 
 struct sl_door;
 
@@ -27,7 +29,9 @@ typedef void sl_door_fn(struct sl_transport *t, struct sl_conn *conn, int fd, ui
 /*
  * Watch fd, a non-blocking socket that listens and that the door owns from now on, and hand every
  * stream that passes to fn, non-blocking and close-on-exec. While SL_GREETINGS_MAX strangers are at
- * it, others wait in the kernel's queue. Returns 0 or a negative errno (fd is closed then, too).
+ * it, others wait in the kernel's queue until one of them leaves, or has said nothing for 100 ms,
+ * or got no further for 500 ms: that one has to go, and is told to dial again if it is our endpoint
+ * that does not know its peer yet. Returns 0 or a negative errno (fd is closed then, too).
  * [token] for everything that happens later; destroy(NULL) does nothing.
  */
 int sl_door_create(struct sl_transport *t, int fd, sl_door_fn *fn, struct sl_door **out);
@@ -45,8 +49,9 @@ typedef void sl_greeting_fn(void *arg, int status, int fd, uint16_t stream);
  * the link of attr. fn is called once, unless the greeting is cancelled. Returns 0 or a negative
  * errno (fd is closed then, too). -ETIMEDOUT, -ECONNREFUSED (the peer has no such endpoint),
  * -EACCES (wrong key), -EPROTO, -ECONNRESET (it hung up), -EAGAIN (its endpoint did not learn of us
- * within SL_GREETING_TIMEOUT_MS: dial again), errnos of connect. Nothing is logged: the caller
- * knows what it means. [token]
+ * within SL_GREETING_TIMEOUT_MS, or less where others waited: dial again, after a pause, since
+ * nobody has proven that he is our peer), errnos of connect. Nothing is logged: the caller knows
+ * what it means. [token]
  */
 int sl_greeting_start(struct sl_transport *t, int fd, const struct sl_conn_attr *attr,
 		      uint16_t stream, sl_greeting_fn *fn, void *arg, struct sl_greeting **out);

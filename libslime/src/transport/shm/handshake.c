@@ -234,9 +234,9 @@ static void on_greeted(void *arg, int status, int fd, uint16_t stream)
 	(void)stream;
 	c->greeting = NULL;
 	if (status == -EAGAIN) {
-		status = shm_handshake_dial(c);
-		if (!status)
-			return;
+		sl_timer_set(shm_poller(c), &c->again,
+			     sl_clock_ns() + SL_GREETING_AGAIN_MS * SL_NS_PER_MS);
+		return;
 	}
 	if (status) {
 		snprintf(why, sizeof(why), "%s", strerror(-status));

@@ -171,7 +171,8 @@ static void on_greeted(void *arg, int status, int fd, uint16_t index)
 	(void)index;
 	s->greeting = NULL;
 	if (status == -EAGAIN) {
-		dial(s);
+		sl_timer_set(c->t->transport.env->poller, &s->again,
+			     sl_clock_ns() + SL_GREETING_AGAIN_MS * SL_NS_PER_MS);
 		return;
 	}
 	if (status) {
@@ -188,6 +189,11 @@ static void on_greeted(void *arg, int status, int fd, uint16_t index)
 	s->open_due = true;
 	pthread_mutex_unlock(&c->lock);
 	tcp_tx_flush(s);
+}
+
+void tcp_conn_dial_again(struct sl_timer *t)
+{
+	dial(SL_CONTAINER_OF(t, struct tcp_stream, again));
 }
 
 static void dial_all(struct tcp_conn *c)

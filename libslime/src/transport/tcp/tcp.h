@@ -105,6 +105,7 @@ struct tcp_stream {
 	struct tcp_conn *conn;
 	uint16_t index;
 	struct sl_greeting *greeting; /* an initiator's, while it goes on */
+	struct sl_timer again;	      /* it dials once more; [token] */
 	int fd;			      /* -1: none */
 	bool opened;		      /* the peer's OPEN arrived */
 
@@ -255,6 +256,8 @@ int tcp_read_candidate(struct sockaddr_storage *a, const uint8_t *bytes, size_t 
 /* ---- conn.c ---- */
 
 int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);
+/* A stream is dialled again: its timer's. */
+void tcp_conn_dial_again(struct sl_timer *t);
 /* A stream that was greeted: a sl_door_fn. [token] */
 void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
 /* Do what is due: begin, receive on, leave, end. c may be gone afterwards. Returns what there was.
