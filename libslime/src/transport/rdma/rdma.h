@@ -440,15 +440,24 @@ unsigned rdma_conn_run(struct rdma_conn *c); /* do what is due; c may be gone af
 /* A completion of q failed; of request number, unless it was a receive. [token] */
 void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc);
 void rdma_conn_drained(struct rdma_conn *c); /* a queue pair is. [token] */
-/* READY came. [token] */
-void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_msg *m);
-void rdma_conn_heard(struct rdma_conn *c); /* the peer has our READY. [token] */
-/* And says more than its own, over q. [token] */
-void rdma_conn_spoken_to(struct rdma_conn *c, const struct rdma_qp *q);
 void rdma_conn_probe(struct rdma_conn *c); /* whether the peer still answers, if idle. [token] */
 /* Have the token's holder run it. Any thread, under any lock. */
 void rdma_conn_call(struct rdma_conn *c);
 void rdma_conn_set_state(struct rdma_conn *c, enum rdma_conn_state state); /* [token] */
+
+/* conn_begin.c; all of [token] */
+void rdma_conn_begin(struct rdma_conn *c);
+/* It has rested. */
+void rdma_conn_on_again(struct sl_timer *timer);
+/* READY came. */
+void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_msg *m);
+void rdma_conn_heard(struct rdma_conn *c); /* the peer has our READY */
+/* And says more than its own, over q. */
+void rdma_conn_spoken_to(struct rdma_conn *c, const struct rdma_qp *q);
+/* Before it is up: the rail is broken, as the peer may not be there yet. */
+void rdma_conn_lose(struct rdma_path *p, const char *why);
+/* The time that it had to come up is over. */
+void rdma_conn_give_up(struct rdma_conn *c);
 
 /* conn_end.c */
 /* It is to end; the first reason counts. Any thread; the locked one holds its lock. */

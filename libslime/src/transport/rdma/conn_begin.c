@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a connection comes up: its rails are brought up, and the ends greet each other over one. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "src/transport/rdma/rdma.h"
+
+/* Between a try that failed and the next. */
+#define REST_MIN_NS SL_NS_PER_MS
+#define REST_MAX_NS (50 * SL_NS_PER_MS)
+/* A rail has its turn for so long, where the time would last for longer ones. */
+#define TURN_MAX_NS (10 * SL_NS_PER_S)
+/* As of a try of so long: a connection rests until former ones with its peer are drained. */
+#define LOOK_NS (10 * SL_NS_PER_MS)
+
+static void raise_path(struct rdma_path *p)
+{
+	p->job_status = 0;
+	for (unsigned i = 0; i < p->n_qps; i++) {
+		/* A path that is not there is looked for once, which may take long. */
+		if (p->job_status)
+			(void)rdma_qp_reset(p->qps[i]);
+		else
+			p->job_status = rdma_qp_bring_up(
+				p->qps[i], p->rail, &p->c->peer.rails[p->peer_rail], &p->job_step);
+	}
+}
+
+static void work_bring_up(struct rdma_job *job)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+
+	/* While a path is looked for that was not there before, the others hear the peer. */
+	for (unsigned i = 0; i < 2 * c->n_paths; i++) {
+		struct rdma_path *p = &c->paths[i % c->n_paths];
+
+		if (p->raising && p->in_vain == (i >= c->n_paths))
+			raise_path(p);
+	}
+}
+
+static void done_bring_up(struct rdma_job *job);
+
+static void bring_up(struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		struct rdma_path *p = &c->paths[i];
+
+		/* What stands hears the peer from try to try: none of its packets is lost. */
+		p->raising = p->busy = !p->stands;
+		p->in_vain = p->job_status;
+		p->lost = false;
+		/* What the former try still has to say meets no worker at its queue pairs. */
+		for (unsigned k = 0; k < p->n_qps && p->busy; k++)
+			rdma_qp_disown(p->qps[k]);
+	}
+	c->heard = false;
+	rdma_conn_set_state(c, RDMA_CONN_BRINGING_UP);
+	rdma_job_start(c->t, &c->job, work_bring_up, done_bring_up);
+}
+
+/*
+ * A try meets the peer's when the one hears while the other speaks. With a rest of at most half a
+ * try a try of one end lasts longer than any rest of the other, wherever in their rounds they are;
+ * two that fail in lockstep all the same part, since no two rests are alike.
+ */
+static uint64_t rest_ns(struct rdma_conn *c, uint64_t try_ns)
+{
+	uint64_t half = try_ns / 4;
+
+	if (half < REST_MIN_NS / 2)
+		half = REST_MIN_NS / 2;
+	if (half > REST_MAX_NS / 2)
+		half = REST_MAX_NS / 2;
+	c->rest_seed = c->rest_seed * UINT32_C(1664525) + UINT32_C(1013904223);
+	return half + half * (c->rest_seed >> 16) / UINT16_MAX;
+}
+
+static void begin_again_later(struct rdma_conn *c, uint64_t try_ns)
+{
+	rdma_conn_set_state(c, RDMA_CONN_RESTING);
+	sl_timer_set(rdma_poller(c->t), &c->again, sl_clock_ns() + rest_ns(c, try_ns));
+}
+
+static bool meets(const struct rdma_candidate *a, const struct rdma_candidate *b)
+{
+	for (unsigned i = 0; i < a->n_rails; i++) {
+		for (unsigned k = 0; k < b->n_rails; k++) {
+			if (!memcmp(a->rails[i].gid, b->rails[k].gid, sizeof(a->rails[i].gid)))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * What a former link left on its way must not land after what this one brings. A peer that was
+ * started again is another process at the same port.
+ */
+static bool has_predecessor(const struct rdma_conn *c)
+{
+	struct sl_list *e;
+
+	/* Those that began before it. */
+	for (e = c->t->conns.next; e != &c->link; e = e->next) {
+		const struct rdma_conn *other = SL_CONTAINER_OF(e, struct rdma_conn, link);
+
+		if (atomic_load(&other->ending) && rdma_state(other) >= RDMA_CONN_UP &&
+		    meets(&other->peer, &c->peer))
+			return true;
+	}
+	return false;
+}
+
+static void bring_up_alone(struct rdma_conn *c)
+{
+	if (has_predecessor(c)) {
+		snprintf(c->greeting_why, sizeof(c->greeting_why),
+			 "a former link with the peer is not drained");
+		begin_again_later(c, LOOK_NS);
+	} else {
+		bring_up(c);
+	}
+}
+
+void rdma_conn_on_again(struct sl_timer *timer)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(timer, struct rdma_conn, again);
+
+	if (rdma_state(c) == RDMA_CONN_RESTING && !atomic_load(&c->ending))
+		bring_up_alone(c);
+}
+
+/* As if they had failed since: the peer is told, and they may come back. And so with those over
+ * which a READY went in vain, or only its acknowledgement was lost: we do not know which packet the
+ * peer takes next. Under lock. */
+static void leave_what_did_not_come_up(struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		struct rdma_path *p = &c->paths[i];
+
+		if (p == c->lead->path || (p->stands && !p->greeted))
+			continue;
+		(void)rdma_path_leave(p, *p->lost_why ? p->lost_why
+						      : "it was not up when the link was");
+	}
+}
+
+static void come_up(struct rdma_conn *c)
+{
+	sl_timer_cancel(rdma_poller(c->t), &c->timer);
+	sl_timer_cancel(rdma_poller(c->t), &c->again);
+	sl_auth_wipe(c->key, sizeof(c->key));
+	for (unsigned i = 0; i < c->n_paths; i++)
+		c->paths[i].up_ns = sl_clock_ns();
+	pthread_mutex_lock(&c->lock);
+	atomic_store_explicit(&c->state, RDMA_CONN_UP, memory_order_release);
+	c->lead->path->led = true;
+	leave_what_did_not_come_up(c);
+	rdma_path_leave_ports_that_are_down(c);
+	pthread_mutex_unlock(&c->lock);
+	c->conn.events->ready(c->conn.owner);
+}
+
+/* Each rail has its part of the time there is: what is lost on its way nobody may tell. */
+static unsigned whose_turn(const struct rdma_conn *c)
+{
+	uint64_t part_ns = (c->deadline_ns - c->begun_ns) / c->n_paths + 1;
+
+	if (part_ns > TURN_MAX_NS)
+		part_ns = TURN_MAX_NS;
+	return (unsigned)((sl_clock_ns() - c->begun_ns) / part_ns % c->n_paths);
+}
+
+/* The rail to greet over, of those that stand, NULL: none does. The peer's READY came over one that
+ * it can send over; unless that was tried in vain, as others are. */
+static struct rdma_path *choose_lead(struct rdma_conn *c)
+{
+	struct rdma_path *second = NULL;
+	unsigned turn = whose_turn(c);
+
+	if (c->proven && c->proven->stands && c->proven != c->lead->path)
+		return c->proven;
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		struct rdma_path *p = &c->paths[(turn + i) % c->n_paths];
+
+		if (p->stands && !p->port_is_down)
+			return p;
+		if (p->stands && !second)
+			second = p;
+	}
+	return second;
+}
+
+/* Our word that we are ready, as the first frame. */
+static void greet(struct rdma_conn *c, struct rdma_path *p)
+{
+	struct sl_msg m = { .kind = RDMA_READY };
+
+	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
+		m.w[i] = sl_get_le64(c->proof + 8 * (size_t)i);
+	c->greeted_ns = sl_clock_ns();
+	p->greeted = true;
+	pthread_mutex_lock(&c->lock);
+	c->lead = p->qps[0];
+	atomic_store_explicit(&c->state, RDMA_CONN_GREETING, memory_order_release);
+	rdma_msg_put(c, &m);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void rdma_conn_heard(struct rdma_conn *c)
+{
+	c->heard = true;
+	if (c->proven && rdma_state(c) == RDMA_CONN_GREETING && !atomic_load(&c->ending))
+		come_up(c);
+}
+
+/* Who speaks on has our READY, if its acknowledgement was lost: perhaps one of a try before, so
+ * that we rest, or a worker is at the rails that do not stand. It goes once more over one that
+ * does: over that, too, a READY may have arrived, and its packet is one which the peer does not
+ * take again. */
+void rdma_conn_spoken_to(struct rdma_conn *c, const struct rdma_qp *q)
+{
+	uint32_t state = rdma_state(c);
+	struct rdma_path *p;
+
+	if ((state == RDMA_CONN_RESTING || state == RDMA_CONN_BRINGING_UP) && c->proven &&
+	    !atomic_load(&c->ending)) {
+		p = q->path->stands ? q->path : choose_lead(c);
+		if (!p)
+			return;
+		greet(c, p);
+	}
+	rdma_conn_heard(c);
+}
+
+static void done_bring_up(struct rdma_job *job)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+	struct rdma_path *lead;
+
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		struct rdma_path *p = &c->paths[i];
+
+		/* Up meanwhile, others are busy with their own. */
+		if (!p->raising)
+			continue;
+		p->stands = !p->job_status && !p->lost;
+		if (p->job_status)
+			snprintf(p->lost_why, sizeof(p->lost_why), "%s: %s", p->job_step,
+				 strerror(-p->job_status));
+		p->raising = p->busy = false;
+	}
+	/* Up meanwhile: what was left without them goes on. */
+	if (rdma_state(c) != RDMA_CONN_BRINGING_UP) {
+		rdma_conn_call(c);
+		return;
+	}
+	lead = choose_lead(c);
+	if (atomic_load(&c->ending)) {
+		/* Where its end goes on. */
+		rdma_conn_set_state(c, RDMA_CONN_GREETING);
+		rdma_conn_call(c);
+	} else if (!lead) {
+		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s: %s", c->paths[0].job_step,
+			 strerror(-c->paths[0].job_status));
+		begin_again_later(c, UINT64_MAX); /* what is wrong here is not over at once */
+	} else {
+		greet(c, lead);
+	}
+}
+
+void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_msg *m)
+{
+	uint8_t proof[SL_AUTH_MAC_LEN];
+	uint32_t state = rdma_state(c);
+
+	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
+		sl_put_le64(proof + 8 * (size_t)i, m->w[i]);
+	/* Also that of a try that failed: it does not come again. */
+	if (state != RDMA_CONN_BRINGING_UP && state != RDMA_CONN_GREETING &&
+	    state != RDMA_CONN_RESTING)
+		return;
+	if (!sl_auth_equal(proof, c->peer_proof)) {
+		rdma_conn_fail(c, -EACCES, "the peer does not hold the link's key");
+		return;
+	}
+	/* The peer does not say again what arrived in an earlier try. */
+	q->n_heard = 1;
+	c->proven = q->path;
+	if (c->heard)
+		rdma_conn_heard(c);
+}
+
+void rdma_conn_lose(struct rdma_path *p, const char *why)
+{
+	struct rdma_conn *c = p->c;
+
+	snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", why);
+	snprintf(p->lost_why, sizeof(p->lost_why), "%.127s", why);
+	p->stands = false;
+	p->lost = p->busy;
+	if (rdma_state(c) == RDMA_CONN_GREETING && p == c->lead->path)
+		begin_again_later(c, sl_clock_ns() - c->greeted_ns);
+}
+
+void rdma_conn_give_up(struct rdma_conn *c)
+{
+	char why[256];
+
+	snprintf(why, sizeof(why), "the peer did not come up in time%s%s",
+		 *c->greeting_why ? "; the last try: " : "", c->greeting_why);
+	rdma_conn_fail(c, -ETIMEDOUT, why);
+}
+
+/* What failed since the offer was made, and when no connection was there to hear of it. */
+static void look_whether_whole(struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < c->n_qps; i++) {
+		const struct rdma_qp *q = c->qps[i];
+
+		if (atomic_load(&q->nic->dead))
+			rdma_conn_fail(c, -EIO, "a device failed before the link was made");
+		else if (atomic_load(&q->cq->failed))
+			rdma_conn_fail(c, -EIO,
+				       "a completion queue failed before the link was made");
+	}
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < c->n_paths; i++)
+		c->paths[i].port_is_down = c->paths[i].rail->nic->port_is_down;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void rdma_conn_begin(struct rdma_conn *c)
+{
+	sl_list_append(&c->t->conns, &c->link);
+	rdma_watch_start(c->t);
+	c->begun_ns = sl_clock_ns();
+	sl_timer_set(rdma_poller(c->t), &c->timer, c->deadline_ns);
+	bring_up_alone(c);
+	look_whether_whole(c);
+}
