@@ -3,7 +3,8 @@
  * The rdma transport: reliable connected queue pairs over libibverbs.
  *
  *	transport.c  the context's part: offers, rounds; job.c: what its threads do
- *	device.c     a device, opened, and its ports; gid.c: which address of a port is used
+ *	devices.c    the devices of a context; device.c: one of them, opened, and its ports
+ *	gid.c	     which address of a port is used
  *	nic.c        a port that the context uses: channel, events
  *	cq.c         completion queues: who has room in which, and polling
  *	qp.c         a queue pair and its send queue
@@ -578,6 +579,16 @@ static inline uint32_t rdma_state(const struct rdma_conn *c)
 
 /* A device let go of something: have a thread ask again for what abandon() refused. [token] */
 void rdma_tidy(struct rdma_transport *t);
+/* devices.c */
+/* They are open, and links can be made over one of them at least. Under setup_lock. */
+int rdma_devices_set_up(struct rdma_transport *t, struct sl_why *why);
+/* If one of them failed, and nothing is made of any: have them closed. [token] */
+void rdma_devices_close_what_failed(struct rdma_transport *t);
+/* Nobody polls them from here on. [token], or where nobody else has the transport. */
+void rdma_devices_unwatch(struct rdma_transport *t);
+/* Nothing is made of them, and they are not watched. Control calls. */
+void rdma_devices_close(struct rdma_transport *t);
+
 /* Look from time to time whether the peers of idle connections are there. [token] */
 void rdma_watch_start(struct rdma_transport *t);
 int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q);

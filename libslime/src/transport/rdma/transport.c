@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -39,303 +36,6 @@ void rdma_tidy(struct rdma_transport *t)
 	rdma_registration_start(t, &t->tidy, work_tidy, done_tidy);
 }
 
-/* ---- devices ---- */
-
-static void init_forks(void)
-{
-	int ret = ibv_fork_init();
-
-	if (ret)
-		sl_warn("rdma", "libibverbs cannot prepare for fork(): %s", strerror(ret));
-}
-
-/* Once, before anything is registered: a fork must not move pages away from under a device. */
-static void prepare_for_forks(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	if (ibv_is_fork_initialized() == IBV_FORK_DISABLED)
-		pthread_once(&once, init_forks);
-}
-
-static int add_nic(struct rdma_transport *t, const char *device, uint8_t port, struct sl_why *why)
-{
-	int ret = rdma_nic_open(t, device, port, t->n_open, &t->nics[t->n_open], why);
-
-	if (!ret)
-		t->n_open++;
-	return ret;
-}
-
-static void close_nics(struct rdma_transport *t)
-{
-	while (t->n_open)
-		rdma_nic_close(t->nics[--t->n_open]);
-}
-
-/* "mlx5_1:2", of len bytes, as name and port. */
-static int parse_rail(const char *text, size_t len, char name[static SL_DEVICE_NAME_MAX],
-		      uint8_t *port, struct sl_why *why)
-{
-	const char *colon = memchr(text, ':', len);
-	size_t name_len = colon ? (size_t)(colon - text) : len;
-	unsigned long n = 1;
-	char *end;
-
-	if (colon) {
-		n = strtoul(colon + 1, &end, 10);
-		if (colon[1] < '0' || colon[1] > '9' || end != text + len)
-			n = 0;
-	}
-	if (!name_len || name_len >= SL_DEVICE_NAME_MAX || n < 1 || n > UINT8_MAX) {
-		snprintf(why->text, sizeof(why->text),
-			 "%.*s: expected a device, or device:port with a port of 1 to 255",
-			 (int)(len < 100 ? len : 100), text);
-		return -EINVAL;
-	}
-	memcpy(name, text, name_len);
-	name[name_len] = '\0';
-	*port = (uint8_t)n;
-	return 0;
-}
-
-/* Those that the attributes name, "mlx5_0,mlx5_1:2": all of them, or it is an error. */
-static int open_named(struct rdma_transport *t, const char *names, struct sl_why *why)
-{
-	int ret = 0;
-
-	while (*names && !ret) {
-		size_t len = strcspn(names, ",");
-		char name[SL_DEVICE_NAME_MAX];
-		uint8_t port;
-
-		ret = parse_rail(names, len, name, &port, why);
-		if (!ret && t->n_open == RDMA_RAILS_MAX) {
-			snprintf(why->text, sizeof(why->text), "more than %d devices",
-				 RDMA_RAILS_MAX);
-			ret = -EINVAL;
-		}
-		if (!ret)
-			ret = add_nic(t, name, port, why);
-		names += len + (names[len] == ',');
-	}
-	return ret;
-}
-
-/* Whether links can be made with it now. */
-static int check_nic(struct rdma_nic *nic, struct sl_why *why)
-{
-	if (atomic_load(&nic->dead)) {
-		snprintf(why->text, sizeof(why->text),
-			 "%s failed, and is opened again when no endpoint uses it any more",
-			 nic->device.name);
-		return -ENODEV;
-	}
-	return atomic_load(&nic->changed) ? rdma_nic_refresh(nic, why) : 0;
-}
-
-static void close_devices(struct rdma_transport *t)
-{
-	if (t->shared) {
-		rdma_domain_close(t->shared);
-		rdma_domain_free(t->shared);
-	}
-	t->shared = NULL;
-	close_nics(t);
-}
-
-/* Nobody polls them from here on. */
-static void unwatch_nics(struct rdma_transport *t)
-{
-	atomic_store(&t->n_nics, 0);
-	for (unsigned i = 0; i < t->n_open; i++)
-		rdma_nic_unwatch(t->nics[i]);
-}
-
-static void work_close_devices(struct rdma_job *job)
-{
-	struct rdma_transport *t = job->t;
-
-	close_devices(t);
-	sl_info("rdma", "one device failed: all were closed, and the next link opens them");
-	pthread_mutex_lock(&t->setup_lock);
-	t->is_closing = false;
-	pthread_cond_broadcast(&t->is_closed);
-	pthread_mutex_unlock(&t->setup_lock);
-}
-
-static void done_close_devices(struct rdma_job *job)
-{
-	rdma_tidy(job->t);
-}
-
-/*
- * A device that failed stays so for who has it open. When nothing is made of it any more the
- * devices are closed, and the next offer opens what is there. [token]
- */
-static void close_what_failed(struct rdma_transport *t)
-{
-	bool unused;
-
-	/* Somebody makes an offer: later. */
-	if (pthread_mutex_trylock(&t->setup_lock))
-		return;
-	pthread_mutex_lock(&t->lock);
-	unused = sl_list_empty(&t->offers) && !t->n_jobs;
-	pthread_mutex_unlock(&t->lock);
-	/* From here on nobody begins to let go of what it lets go of. */
-	unused = unused && rdma_domain_begin_to_close(t->shared);
-	if (unused) {
-		atomic_store(&t->failed, false);
-		unwatch_nics(t);
-		t->is_closing = true;
-		rdma_registration_start(t, &t->closer, work_close_devices, done_close_devices);
-	}
-	pthread_mutex_unlock(&t->setup_lock);
-}
-
-/* The first port of it that can be used, if one can. */
-static void open_any_port(struct rdma_transport *t, const char *device, struct sl_why *why)
-{
-	unsigned n_ports = 1;
-
-	for (unsigned port = 1; port <= n_ports && !t->n_open; port++) {
-		if (!add_nic(t, device, (uint8_t)port, why)) {
-			n_ports = t->nics[0]->device.attr.orig_attr.phys_port_cnt;
-			if (check_nic(t->nics[0], why))
-				close_nics(t);
-		}
-		if (!t->n_open)
-			sl_debug("rdma", "%s", why->text);
-	}
-}
-
-/* The first that can be used, or it is an error. */
-static int open_any(struct rdma_transport *t, struct sl_why *why)
-{
-	struct sl_device_names names;
-	struct sl_device_why said;
-	int ret = sl_device_names(&names, &said);
-
-	if (ret || !names.n)
-		snprintf(why->text, sizeof(why->text), "%.180s", said.text);
-	if (ret)
-		return ret;
-	for (size_t i = 0; i < names.n && !t->n_open; i++)
-		open_any_port(t, names.names[i], why);
-	sl_device_names_fini(&names);
-	return t->n_open ? 0 : -ENODEV;
-}
-
-static int make_shared(struct rdma_transport *t, struct sl_why *why)
-{
-	int ret = rdma_domain_create(t, false, &t->shared);
-
-	if (ret)
-		snprintf(why->text, sizeof(why->text), "no protection domain: %s", strerror(-ret));
-	return ret;
-}
-
-static int start_workers(struct rdma_transport *t, struct sl_why *why)
-{
-	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned n = n_cpus < 1			    ? 1
-		     : n_cpus > RDMA_REGISTRARS_MAX ? RDMA_REGISTRARS_MAX
-						    : (unsigned)n_cpus;
-	int ret = sl_workers_start(&t->workers, RDMA_WORKERS);
-
-	if (!ret)
-		ret = sl_workers_start(&t->registrars, n);
-
-	if (ret)
-		snprintf(why->text, sizeof(why->text), "no threads: %s", strerror(-ret));
-	return ret;
-}
-
-/* What no event of the port changes. */
-static bool is_for_good(int status)
-{
-	return status == -EINVAL || status == -EOPNOTSUPP;
-}
-
-static void tell_whether_used(struct rdma_nic *nic, int status, const struct sl_why *said)
-{
-	if (status && !nic->left_out)
-		sl_warn("rdma", "links are made without %s port %u: %s", nic->device.name,
-			nic->port, said->text);
-	else if (!status && nic->left_out)
-		sl_info("rdma", "links are made with %s port %u again", nic->device.name,
-			nic->port);
-	nic->left_out = status != 0;
-}
-
-/* Links are made over those that can be used now; it is an error when none can, or one never will.
- */
-static int look_at_nics(struct rdma_transport *t, struct sl_why *why)
-{
-	struct sl_why said[RDMA_RAILS_MAX];
-	int status[RDMA_RAILS_MAX];
-	unsigned n_usable = 0;
-
-	for (unsigned i = 0; i < t->n_open; i++) {
-		status[i] = check_nic(t->nics[i], &said[i]);
-		n_usable += !status[i];
-		if (is_for_good(status[i])) {
-			*why = said[i];
-			return status[i];
-		}
-	}
-	for (unsigned i = 0; i < t->n_open && n_usable; i++)
-		tell_whether_used(t->nics[i], status[i], &said[i]);
-	if (n_usable)
-		return 0;
-	if (t->n_open == 1)
-		*why = said[0];
-	else
-		snprintf(why->text, sizeof(why->text), "none of %u ports can be used; %.150s",
-			 t->n_open, said[0].text);
-	return status[0];
-}
-
-/* Those beside one that cannot be watched may be used before it is closed. */
-static int watch_nics(struct rdma_transport *t, struct sl_why *why)
-{
-	int status, ret = 0;
-
-	for (unsigned i = 0; i < t->n_open; i++) {
-		status = rdma_nic_watch(t->nics[i], why);
-		if (status)
-			ret = status;
-	}
-	return ret;
-}
-
-/* Under setup_lock. */
-static int set_up(struct rdma_transport *t, struct sl_why *why)
-{
-	const char *names = t->base.env->attr->rdma_devices;
-	int ret = 0;
-
-	if (!t->n_open) {
-		prepare_for_forks();
-		ret = names && *names ? open_named(t, names, why) : open_any(t, why);
-		if (!ret)
-			ret = look_at_nics(t, why);
-		if (!ret)
-			ret = start_workers(t, why);
-		if (!ret)
-			ret = make_shared(t, why);
-		if (ret) {
-			close_nics(t);
-			return ret;
-		}
-		/* All or none: progress looks at them from here on, and closes what failed. */
-		atomic_store(&t->n_nics, t->n_open);
-		return watch_nics(t, why);
-	}
-	return look_at_nics(t, why);
-}
-
 /* ---- offers ---- */
 
 static int offer(struct sl_transport *transport, const struct sl_link_id *self, bool isolated,
@@ -350,7 +50,7 @@ static int offer(struct sl_transport *transport, const struct sl_link_id *self, 
 	pthread_mutex_lock(&t->setup_lock);
 	while (t->is_closing)
 		pthread_cond_wait(&t->is_closed, &t->setup_lock);
-	ret = set_up(t, why);
+	ret = rdma_devices_set_up(t, why);
 	if (!ret)
 		ret = rdma_offer_create(t, isolated, &o, why);
 	pthread_mutex_unlock(&t->setup_lock);
@@ -413,7 +113,7 @@ static unsigned progress(struct sl_transport *transport)
 		n += rdma_cq_poll(t->nics[i]);
 	*t->base.env->slow_look = n_nics > 0;
 	if (atomic_load_explicit(&t->failed, memory_order_relaxed))
-		close_what_failed(t);
+		rdma_devices_close_what_failed(t);
 	return n;
 }
 
@@ -482,7 +182,7 @@ static int prepare(struct sl_transport *transport, const struct sl_region *r)
 
 	if (!atomic_load(&t->n_nics)) {
 		pthread_mutex_lock(&t->setup_lock);
-		ret = t->is_closing ? -EINPROGRESS : set_up(t, &why);
+		ret = t->is_closing ? -EINPROGRESS : rdma_devices_set_up(t, &why);
 		pthread_mutex_unlock(&t->setup_lock);
 		if (ret && ret != -EINPROGRESS)
 			sl_error("rdma", "region %u is not registered: %s", r->id, why.text);
@@ -549,8 +249,8 @@ static void destroy(struct sl_transport *transport)
 	rdma_jobs_finish(t);
 	sl_workers_fini(&t->workers);
 	sl_workers_fini(&t->registrars);
-	unwatch_nics(t);
-	close_devices(t);
+	rdma_devices_unwatch(t);
+	rdma_devices_close(t);
 	pthread_cond_destroy(&t->idle);
 	pthread_cond_destroy(&t->is_closed);
 	sl_todo_fini(&t->todo);
