@@ -141,6 +141,11 @@ void fakeverbs_hold_qp(unsigned device, uint32_t qp_num, bool held);
 void fakeverbs_drop_completion(unsigned device, uint32_t qp_num);
 void fakeverbs_duplicate_completion(unsigned device, uint32_t qp_num);
 
+/* So many requests of the queue pair arrive, and their acknowledgements are lost: each is sent again
+ * after the timeout, as often as its retries allow, and the responder knows it for one that it had.
+ */
+void fakeverbs_lose_acks(unsigned device, uint32_t qp_num, unsigned n);
+
 /* ---- time ---- */
 
 /* Each request takes from min_ns to max_ns to its target and again to its completion, in order
@@ -216,7 +221,8 @@ struct fakeverbs_counts {
 	uint64_t busy_arms; /* of a queue with completions in it */
 	uint64_t cq_events;
 	uint64_t rnr_naks;
-	uint64_t lost; /* packets that nobody answered */
+	uint64_t lost;	     /* packets that nobody answered */
+	uint64_t duplicates; /* requests that their responder had before */
 	uint64_t bytes;
 };
 

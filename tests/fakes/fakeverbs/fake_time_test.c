@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fake's time and order: delays, retries, what is held back. */
+#include <limits.h>
+
 #include "tests/fakes/fakeverbs/fixture.h"
 
 /* ---- time ---- */
@@ -186,6 +188,94 @@ static void cut__that_ends_in_time_loses_nothing(void **state)
 	assert_filled(&p->b, 0, 100, 1);
 }
 
+/* ---- what is sent again ---- */
+
+static void send__whose_acknowledgement_is_lost_is_sent_again_and_taken_once(void **state)
+{
+	struct pair *p = *state;
+	struct ibv_wc wc;
+
+	for (unsigned i = 1; i <= 3; i++)
+		assert_ok(post_recv(&p->b, i, 0, 100));
+	fakeverbs_lose_acks(0, p->a.qp->qp_num, 2);
+	fill(&p->a, 0, 100, 1);
+	post(p, IBV_WR_SEND, 0, 0, 100);
+	fakeverbs_advance(10 * US);
+	fill(&p->a, 0, 100, 2);
+	fakeverbs_advance(10 * MS);
+	assert_int_equal(fakeverbs_counts().duplicates, 2);
+	assert_wc(&p->a, IBV_WC_SUCCESS);
+	wc = next_wc(&p->b);
+	assert_int_equal(wc.wr_id, 1);
+	assert_filled(&p->b, 0, 100, 1);
+	assert_no_wc(&p->b);
+	/* And what comes then is taken. */
+	post(p, IBV_WR_SEND, 0, 0, 100);
+	fakeverbs_advance(10 * MS);
+	assert_wc(&p->a, IBV_WC_SUCCESS);
+	assert_int_equal(next_wc(&p->b).wr_id, 2);
+}
+
+static void write__that_is_sent_again_is_placed_once(void **state)
+{
+	struct pair *p = *state;
+
+	fakeverbs_lose_acks(0, p->a.qp->qp_num, 1);
+	fill(&p->a, 0, 100, 1);
+	post(p, IBV_WR_RDMA_WRITE, 0, 0, 100);
+	fakeverbs_advance(10 * US);
+	assert_filled(&p->b, 0, 100, 1);
+	fill(&p->b, 0, 100, 2);
+	fakeverbs_advance(10 * MS);
+	assert_wc(&p->a, IBV_WC_SUCCESS);
+	assert_filled(&p->b, 0, 100, 2);
+}
+
+static void read__that_is_sent_again_is_read_again(void **state)
+{
+	struct pair *p = *state;
+
+	fakeverbs_lose_acks(0, p->a.qp->qp_num, 1);
+	fill(&p->b, 0, 5000, 1);
+	post(p, IBV_WR_RDMA_READ, 0, 0, 5000);
+	fakeverbs_advance(10 * US);
+	fill(&p->b, 0, 5000, 2);
+	fakeverbs_advance(10 * MS);
+	assert_wc(&p->a, IBV_WC_SUCCESS);
+	assert_filled(&p->a, 0, 5000, 2);
+}
+
+static void atomic__that_is_sent_again_is_done_once_and_told_the_same(void **state)
+{
+	struct pair *p = *state;
+	uint64_t *counter = (uint64_t *)(void *)p->b.bytes;
+	uint64_t *was = (uint64_t *)(void *)p->a.bytes;
+	struct request r;
+
+	*counter = 40;
+	fakeverbs_lose_acks(0, p->a.qp->qp_num, 2);
+	request_init(p, &r, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 8);
+	r.wr.wr.atomic.compare_add = 2;
+	assert_ok(request_post(&p->a, &r));
+	fakeverbs_advance(10 * MS);
+	assert_wc(&p->a, IBV_WC_SUCCESS);
+	assert_int_equal(*was, 40);
+	assert_int_equal(*counter, 42);
+}
+
+static void acknowledgements__that_are_all_lost_exhaust_the_retries(void **state)
+{
+	struct pair *p = *state; /* 2 retries */
+
+	assert_ok(post_recv(&p->b, 1, 0, 100));
+	fakeverbs_lose_acks(0, p->a.qp->qp_num, UINT_MAX);
+	post(p, IBV_WR_SEND, 0, 0, 100);
+	fakeverbs_advance(100 * MS);
+	assert_wc(&p->a, IBV_WC_RETRY_EXC_ERR);
+	assert_wc(&p->b, IBV_WC_SUCCESS);
+	assert_no_wc(&p->b);
+}
+
 /* ---- order ---- */
 
 /* A read of b's bytes, then a write over them: what the read brought. */
@@ -265,6 +355,11 @@ int main(void)
 		IN_STILL_PAIR(cut__exhausts_the_retries_in_their_time),
 		IN_STILL_PAIR(cut__between_a_read_and_its_answer_ends_the_read_too),
 		IN_STILL_PAIR(cut__that_ends_in_time_loses_nothing),
+		IN_STILL_PAIR(send__whose_acknowledgement_is_lost_is_sent_again_and_taken_once),
+		IN_STILL_PAIR(write__that_is_sent_again_is_placed_once),
+		IN_STILL_PAIR(read__that_is_sent_again_is_read_again),
+		IN_STILL_PAIR(atomic__that_is_sent_again_is_done_once_and_told_the_same),
+		IN_STILL_PAIR(acknowledgements__that_are_all_lost_exhaust_the_retries),
 		IN_STILL_PAIR(fence__keeps_a_write_behind_a_read),
 		IN_STILL_PAIR(reads__beyond_max_rd_atomic_wait),
 		IN_PAIR(hold__freezes_one_queue_pair),

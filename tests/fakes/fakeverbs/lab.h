@@ -15,6 +15,7 @@
 #define FV_NEVER     UINT64_MAX
 #define FV_PSN_MASK  0xffffffu
 #define FV_FIRST_QPN 0x11u
+#define FV_REPLIES   16 /* of atomics, that a responder remembers */
 
 /* ---- objects ---- */
 
@@ -134,6 +135,11 @@ struct fv_send {
 	enum ibv_wc_status status;
 };
 
+struct fv_reply {
+	uint32_t psn;
+	uint64_t was; /* there, before the atomic */
+};
+
 struct fv_qp {
 	struct ibv_qp ibv;
 	struct fv_object obj;
@@ -147,6 +153,8 @@ struct fv_qp {
 	uint64_t posted, executed, completed, freed;
 	struct fv_rq rq;
 	uint32_t send_psn, expected_psn;
+	struct fv_reply replies[FV_REPLIES]; /* a ring */
+	unsigned n_replies;
 	unsigned retries_left, rnr_left;
 	unsigned n_reads;    /* executed and not completed */
 	uint64_t wait_until; /* of a retry */
@@ -157,7 +165,7 @@ struct fv_qp {
 	bool failing; /* a completion with an error is on its way */
 	bool running; /* fv_qp_run() is in it */
 	bool held, spoke, drained_told, last_wqe_told;
-	unsigned n_drop, n_duplicate;
+	unsigned n_drop, n_duplicate, n_lose_acks;
 };
 
 static inline struct fv_context *fv_context(struct ibv_context *ibv)

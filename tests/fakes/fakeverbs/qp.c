@@ -194,7 +194,7 @@ void fv_qp_reset(struct fv_qp *qp)
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->posted = qp->executed = qp->completed = qp->freed = 0;
 	qp->rq.posted = qp->rq.taken = qp->rq.freed = 0;
-	qp->n_reads = 0;
+	qp->n_reads = qp->n_replies = 0;
 	qp->wait_until = qp->last_due = qp->last_ack = 0;
 	qp->flush_at = qp->run_at = FV_NEVER;
 	qp->failing = qp->spoke = qp->drained_told = qp->last_wqe_told = false;
@@ -317,6 +317,13 @@ void fakeverbs_duplicate_completion(unsigned device, uint32_t qp_num)
 {
 	fv_lock();
 	must_find(device, qp_num)->n_duplicate++;
+	fv_unlock();
+}
+
+void fakeverbs_lose_acks(unsigned device, uint32_t qp_num, unsigned n)
+{
+	fv_lock();
+	must_find(device, qp_num)->n_lose_acks = n;
 	fv_unlock();
 }
 

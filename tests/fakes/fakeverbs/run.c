@@ -205,22 +205,41 @@ static bool may_begin(const struct fv_qp *qp, const struct fv_send *s, uint64_t 
 	return !is_read(s) || !qp->attr.max_rd_atomic || qp->n_reads < qp->attr.max_rd_atomic;
 }
 
+/* It arrived, and this end does not hear of it: it goes out again, with the number that it had. */
+static bool loses_ack(struct fv_qp *qp, uint32_t psn)
+{
+	if (!qp->n_lose_acks)
+		return false;
+	qp->n_lose_acks--;
+	qp->send_psn = psn;
+	return true;
+}
+
+static void on_done(struct fv_qp *qp, struct fv_send *s, uint64_t now)
+{
+	qp->executed++;
+	qp->n_reads += is_read(s);
+	qp->wait_until = 0;
+	qp->retries_left = qp->attr.retry_cnt;
+	qp->rnr_left = qp->attr.rnr_retry;
+	acknowledge_at(qp, s, now);
+}
+
 /* The next request leaves; false when none may. */
 static bool begin_next(struct fv_qp *qp, uint64_t now)
 {
 	struct fv_send *s = send_at(qp, qp->executed);
+	uint32_t psn = qp->send_psn;
 
 	if (qp->state != IBV_QPS_RTS || qp->failing || qp->executed == qp->posted ||
 	    !may_begin(qp, s, now))
 		return false;
 	switch (fv_execute(qp, s)) {
 	case FV_DONE:
-		qp->executed++;
-		qp->n_reads += is_read(s);
-		qp->wait_until = 0;
-		qp->retries_left = qp->attr.retry_cnt;
-		qp->rnr_left = qp->attr.rnr_retry;
-		acknowledge_at(qp, s, now);
+		if (loses_ack(qp, psn))
+			on_lost(qp, s, now);
+		else
+			on_done(qp, s, now);
 		break;
 	case FV_FAILED:
 		acknowledge_at(qp, s, now);

@@ -372,6 +372,40 @@ static void write__with_a_wrong_sequence_number_never_arrives(void **state)
 	pair_close(p);
 }
 
+/* As one does that begins anew, with the number that it began with. */
+static void begin_anew(struct pair *p, struct end *e, const struct end *other)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
+
+	assert_ok(ibv_modify_qp(e->qp, &a, IBV_QP_STATE));
+	assert_ok(qp_to_init(e->qp));
+	assert_ok(qp_to_rtr(p, e->qp, e, other, other->qp->qp_num));
+	assert_ok(qp_to_rts(p, e->qp, e));
+}
+
+static void send__with_a_number_that_was_taken_is_acknowledged_and_not_taken_again(void **state)
+{
+	struct pair *p = *state;
+
+	assert_ok(post_recv(&p->b, 1, 0, 100));
+	assert_ok(post_recv(&p->b, 2, 0, 100));
+	fill(&p->a, 0, 100, 1);
+	post(p, IBV_WR_SEND, 0, 0, 100);
+	assert_wc(&p->a, IBV_WC_SUCCESS);
+	assert_int_equal(next_wc(&p->b).wr_id, 1);
+	begin_anew(p, &p->a, &p->b);
+	fill(&p->a, 0, 100, 2);
+	post(p, IBV_WR_SEND, 0, 0, 100);
+	assert_wc(&p->a, IBV_WC_SUCCESS);
+	assert_no_wc(&p->b);
+	assert_filled(&p->b, 0, 100, 1);
+	/* The next one is, of the number behind. */
+	post(p, IBV_WR_SEND, 0, 0, 100);
+	assert_wc(&p->a, IBV_WC_SUCCESS);
+	assert_int_equal(next_wc(&p->b).wr_id, 2);
+	assert_filled(&p->b, 0, 100, 2);
+}
+
 #define IN_PAIR(fn) cmocka_unit_test_setup_teardown(fn, pair_setup, pair_teardown)
 
 int main(void)
@@ -397,6 +431,7 @@ int main(void)
 		cmocka_unit_test(send__without_a_receive_fails_when_no_retries_are_allowed),
 		cmocka_unit_test(send__before_its_receive_waits_for_it),
 		IN_PAIR(write__to_nobody_exhausts_the_retries),
+		IN_PAIR(send__with_a_number_that_was_taken_is_acknowledged_and_not_taken_again),
 		cmocka_unit_test(write__with_a_wrong_sequence_number_never_arrives),
 	};
 

@@ -334,6 +334,81 @@ static enum fv_outcome respond(struct fv_qp *qp, struct fv_qp *peer, struct fv_s
 	return FV_DONE;
 }
 
+/* ---- sequence numbers ---- */
+
+/* From one on to another, which half of all are ahead of, and half behind. */
+static int32_t distance(uint32_t from, uint32_t to)
+{
+	return (int32_t)((to - from) << 8) >> 8;
+}
+
+static void remember_reply(struct fv_qp *peer, const struct fv_qp *qp, const struct fv_send *s)
+{
+	peer->replies[peer->n_replies++ % FV_REPLIES] =
+		(struct fv_reply){ .psn = qp->send_psn, .was = s->swap };
+}
+
+static bool find_reply(const struct fv_qp *peer, uint32_t psn, uint64_t *was)
+{
+	for (unsigned i = 0; i < FV_REPLIES && i < peer->n_replies; i++) {
+		if (peer->replies[i].psn != psn)
+			continue;
+		*was = peer->replies[i].was;
+		return true;
+	}
+	return false;
+}
+
+static enum fv_outcome deliver(struct fv_qp *qp, struct fv_qp *peer, struct fv_send *s,
+			       struct span *from, const struct span *from_end)
+{
+	enum fv_outcome outcome = respond(qp, peer, s, from, from_end);
+
+	if (outcome != FV_DONE)
+		return outcome;
+	if (is_atomic(s))
+		remember_reply(peer, qp, s);
+	qp->send_psn = (qp->send_psn + n_packets(qp, s)) & FV_PSN_MASK;
+	peer->expected_psn = qp->send_psn;
+	return FV_DONE;
+}
+
+/* All that the requester has to send, or has sent, and knows no answer to. */
+static uint32_t n_packets_posted(struct fv_qp *qp)
+{
+	uint32_t n = 0;
+
+	for (uint64_t i = qp->executed; i != qp->posted; i++)
+		n += n_packets(qp, &qp->sq[i % qp->init.cap.max_send_wr]);
+	return n;
+}
+
+/*
+ * Packets that the responder has had come again: reads are read again, an atomic is told what it
+ * was told then, and all else is acknowledged and not executed. That acknowledgement names the last
+ * packet that the responder took: whoever did not send so many takes no notice of it.
+ */
+static enum fv_outcome repeat(struct fv_qp *qp, struct fv_qp *peer, struct fv_send *s)
+{
+	uint32_t n = n_packets(qp, s);
+	uint32_t n_had = (uint32_t)distance(qp->send_psn, peer->expected_psn);
+	enum fv_outcome outcome = FV_DONE;
+
+	fv_lab.counts.duplicates++;
+	/* The first that it has not had is in the middle of a message. */
+	if (n_had < n)
+		return refuse(peer, s, IBV_WC_REM_INV_REQ_ERR);
+	if (s->opcode == IBV_WR_RDMA_READ)
+		outcome = respond(qp, peer, s, NULL, NULL);
+	else if (is_atomic(s))
+		outcome = find_reply(peer, qp->send_psn, &s->swap) ? FV_DONE : FV_LOST;
+	else if (n_had > n_packets_posted(qp))
+		outcome = FV_LOST;
+	if (outcome == FV_DONE)
+		qp->send_psn = (qp->send_psn + n) & FV_PSN_MASK;
+	return outcome;
+}
+
 /* ---- the requester ---- */
 
 static enum fv_outcome local_error(struct fv_send *s, enum ibv_wc_status status)
@@ -361,7 +436,7 @@ enum fv_outcome fv_execute(struct fv_qp *qp, struct fv_send *s)
 	const struct fakeverbs_port *port = port_of(qp->dev, qp->attr.port_num);
 	struct span local[FV_SGES];
 	struct fv_qp *peer;
-	enum fv_outcome outcome;
+	int32_t ahead;
 	int n;
 
 	if (s->len > port->max_msg_sz)
@@ -372,15 +447,11 @@ enum fv_outcome fv_execute(struct fv_qp *qp, struct fv_send *s)
 	    !qp->attr.max_rd_atomic)
 		return local_error(s, IBV_WC_LOC_QP_OP_ERR);
 	peer = fv_peer(qp);
-	if (!peer || peer->expected_psn != qp->send_psn)
+	ahead = peer ? distance(peer->expected_psn, qp->send_psn) : 0;
+	if (!peer || ahead > 0)
 		return FV_LOST;
 	raise_established(peer);
-	outcome = respond(qp, peer, s, local, local + n);
-	if (outcome == FV_DONE) {
-		qp->send_psn = (qp->send_psn + n_packets(qp, s)) & FV_PSN_MASK;
-		peer->expected_psn = qp->send_psn;
-	}
-	return outcome;
+	return ahead ? repeat(qp, peer, s) : deliver(qp, peer, s, local, local + n);
 }
 
 enum fv_outcome fv_answer(struct fv_qp *qp, struct fv_send *s)
