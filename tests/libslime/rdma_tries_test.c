@@ -362,7 +362,7 @@ static void break_second_rail(const struct rdma_end *e)
 /* As soon as b's READY would be heard there. */
 static void step_until_both_are_up(struct rdma_pair *p)
 {
-	while (!conn_of(&p->a)->paths[1].stands)
+	while (conn_of(&p->a)->paths[1].state != RDMA_PATH_STANDING)
 		step(p);
 	fakeverbs_hold_qp(3, first_qp(3), false);
 	while (!slime_op_test(p->a.op) || !slime_op_test(p->b.op))
@@ -385,10 +385,10 @@ static void rail__that_breaks_while_the_link_rests_is_brought_up_again(void **st
 
 	(void)state;
 	begin_with_lost_acks(&p);
-	assert_true(conn_of(&p.a)->paths[1].stands);
+	assert_int_equal(conn_of(&p.a)->paths[1].state, RDMA_PATH_STANDING);
 	break_second_rail(&p.a);
 	fakeverbs_raise(0, IBV_EVENT_PORT_ERR, 1); /* a prefers it, too */
-	assert_false(conn_of(&p.a)->paths[1].stands);
+	assert_int_not_equal(conn_of(&p.a)->paths[1].state, RDMA_PATH_STANDING);
 	step_until_both_are_up(&p);
 	assert_says_its_own(&p.a);
 	end_with_lost_acks(&p);
@@ -401,9 +401,9 @@ static void rail__that_breaks_while_another_is_brought_up_is_so_again(void **sta
 	(void)state;
 	begin_with_lost_acks(&p);
 	begin_to_bring_up(&p);
-	assert_true(conn_of(&p.a)->paths[1].stands);
+	assert_int_equal(conn_of(&p.a)->paths[1].state, RDMA_PATH_STANDING);
 	break_second_rail(&p.a);
-	assert_false(conn_of(&p.a)->paths[1].stands);
+	assert_int_not_equal(conn_of(&p.a)->paths[1].state, RDMA_PATH_STANDING);
 	rdma_busy_end();
 	step_until_both_are_up(&p);
 	end_with_lost_acks(&p);

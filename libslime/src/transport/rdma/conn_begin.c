@@ -15,6 +15,16 @@
 /* As of a try of so long: a connection rests until former ones with its peer are drained. */
 #define LOOK_NS (10 * SL_NS_PER_MS)
 
+static bool is_being_raised(const struct rdma_path *p)
+{
+	return p->state == RDMA_PATH_RAISING || p->state == RDMA_PATH_SPOILED;
+}
+
+static bool stands(const struct rdma_path *p)
+{
+	return p->state == RDMA_PATH_STANDING;
+}
+
 static void raise_path(struct rdma_path *p)
 {
 	p->job_status = 0;
@@ -31,13 +41,24 @@ static void raise_path(struct rdma_path *p)
 static void work_bring_up(struct rdma_job *job)
 {
 	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+	bool first[RDMA_RAILS_MAX], later[RDMA_RAILS_MAX];
 
 	/* While a path is looked for that was not there before, the others hear the peer. */
-	for (unsigned i = 0; i < 2 * c->n_paths; i++) {
-		struct rdma_path *p = &c->paths[i % c->n_paths];
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		bool is_meant = is_being_raised(&c->paths[i]);
 
-		if (p->raising && p->in_vain == (i >= c->n_paths))
-			raise_path(p);
+		first[i] = is_meant && !c->paths[i].job_status;
+		later[i] = is_meant && !first[i];
+	}
+	pthread_mutex_unlock(&c->lock);
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		if (first[i])
+			raise_path(&c->paths[i]);
+	}
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		if (later[i])
+			raise_path(&c->paths[i]);
 	}
 }
 
@@ -45,19 +66,22 @@ static void done_bring_up(struct rdma_job *job);
 
 static void bring_up(struct rdma_conn *c)
 {
+	pthread_mutex_lock(&c->lock);
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[i];
 
 		/* What stands hears the peer from try to try: none of its packets is lost. */
-		p->raising = p->busy = !p->stands;
-		p->in_vain = p->job_status;
-		p->lost = false;
+		if (p->state != RDMA_PATH_FALLEN)
+			continue;
+		p->state = RDMA_PATH_RAISING;
+		p->busy = true;
 		/* What the former try still has to say meets no worker at its queue pairs. */
-		for (unsigned k = 0; k < p->n_qps && p->busy; k++)
+		for (unsigned k = 0; k < p->n_qps; k++)
 			rdma_qp_disown(p->qps[k]);
 	}
+	atomic_store_explicit(&c->state, RDMA_CONN_BRINGING_UP, memory_order_release);
+	pthread_mutex_unlock(&c->lock);
 	c->heard = false;
-	rdma_conn_set_state(c, RDMA_CONN_BRINGING_UP);
 	rdma_job_start(c->t, &c->job, work_bring_up, done_bring_up);
 }
 
@@ -133,19 +157,19 @@ void rdma_conn_on_again(struct sl_timer *timer)
 		bring_up_alone(c);
 }
 
-/* As if they had failed since: the peer is told, and they may come back. And so with those over
- * which a READY went in vain, or only its acknowledgement was lost: we do not know which packet the
- * peer takes next. Under lock. */
-static void leave_what_did_not_come_up(struct rdma_conn *c)
+/* Those that do not stand are as if they had failed since: the peer is told, and they may come back.
+ * And so are those over which a READY went in vain, or only its acknowledgement was lost: we do not
+ * know which packet the peer takes next. Under lock. */
+static void begin_path(struct rdma_path *p)
 {
-	for (unsigned i = 0; i < c->n_paths; i++) {
-		struct rdma_path *p = &c->paths[i];
+	bool is_whole = stands(p) && (p == p->c->lead->path || !p->greeted);
 
-		if (p == c->lead->path || (p->stands && !p->greeted))
-			continue;
+	/* A worker may still be at it. */
+	if (!is_being_raised(p))
+		p->state = RDMA_PATH_UP;
+	if (!is_whole)
 		(void)rdma_path_leave(p, *p->lost_why ? p->lost_why
 						      : "it was not up when the link was");
-	}
 }
 
 static void come_up(struct rdma_conn *c)
@@ -158,7 +182,8 @@ static void come_up(struct rdma_conn *c)
 	pthread_mutex_lock(&c->lock);
 	atomic_store_explicit(&c->state, RDMA_CONN_UP, memory_order_release);
 	c->lead->path->led = true;
-	leave_what_did_not_come_up(c);
+	for (unsigned i = 0; i < c->n_paths; i++)
+		begin_path(&c->paths[i]);
 	rdma_path_leave_ports_that_are_down(c);
 	pthread_mutex_unlock(&c->lock);
 	c->conn.events->ready(c->conn.owner);
@@ -181,14 +206,14 @@ static struct rdma_path *choose_lead(struct rdma_conn *c)
 	struct rdma_path *second = NULL;
 	unsigned turn = whose_turn(c);
 
-	if (c->proven && c->proven->stands && c->proven != c->lead->path)
+	if (c->proven && stands(c->proven) && c->proven != c->lead->path)
 		return c->proven;
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[(turn + i) % c->n_paths];
 
-		if (p->stands && !p->port_is_down)
+		if (stands(p) && !p->port_is_down)
 			return p;
-		if (p->stands && !second)
+		if (stands(p) && !second)
 			second = p;
 	}
 	return second;
@@ -228,7 +253,7 @@ void rdma_conn_spoken_to(struct rdma_conn *c, const struct rdma_qp *q)
 
 	if ((state == RDMA_CONN_RESTING || state == RDMA_CONN_BRINGING_UP) && c->proven &&
 	    !atomic_load(&c->ending)) {
-		p = q->path->stands ? q->path : choose_lead(c);
+		p = stands(q->path) ? q->path : choose_lead(c);
 		if (!p)
 			return;
 		greet(c, p);
@@ -236,23 +261,38 @@ void rdma_conn_spoken_to(struct rdma_conn *c, const struct rdma_qp *q)
 	rdma_conn_heard(c);
 }
 
+/* Of a connection that came up meanwhile it was left without being up. */
+static enum rdma_path_state state_after_raising(const struct rdma_path *p)
+{
+	if (rdma_state(p->c) >= RDMA_CONN_UP)
+		return RDMA_PATH_UP;
+	return p->state == RDMA_PATH_RAISING && !p->job_status ? RDMA_PATH_STANDING
+							       : RDMA_PATH_FALLEN;
+}
+
+static void note_raised(struct rdma_conn *c)
+{
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		struct rdma_path *p = &c->paths[i];
+
+		if (!is_being_raised(p))
+			continue;
+		p->state = state_after_raising(p);
+		p->busy = false;
+		if (p->job_status)
+			snprintf(p->lost_why, sizeof(p->lost_why), "%s: %s", p->job_step,
+				 strerror(-p->job_status));
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
 static void done_bring_up(struct rdma_job *job)
 {
 	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
 	struct rdma_path *lead;
 
-	for (unsigned i = 0; i < c->n_paths; i++) {
-		struct rdma_path *p = &c->paths[i];
-
-		/* Up meanwhile, others are busy with their own. */
-		if (!p->raising)
-			continue;
-		p->stands = !p->job_status && !p->lost;
-		if (p->job_status)
-			snprintf(p->lost_why, sizeof(p->lost_why), "%s: %s", p->job_step,
-				 strerror(-p->job_status));
-		p->raising = p->busy = false;
-	}
+	note_raised(c);
 	/* Up meanwhile: what was left without them goes on. */
 	if (rdma_state(c) != RDMA_CONN_BRINGING_UP) {
 		rdma_conn_call(c);
@@ -300,8 +340,9 @@ void rdma_conn_lose(struct rdma_path *p, const char *why)
 
 	snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", why);
 	snprintf(p->lost_why, sizeof(p->lost_why), "%.127s", why);
-	p->stands = false;
-	p->lost = p->busy;
+	pthread_mutex_lock(&c->lock);
+	p->state = is_being_raised(p) ? RDMA_PATH_SPOILED : RDMA_PATH_FALLEN;
+	pthread_mutex_unlock(&c->lock);
 	if (rdma_state(c) == RDMA_CONN_GREETING && p == c->lead->path)
 		begin_again_later(c, sl_clock_ns() - c->greeted_ns);
 }

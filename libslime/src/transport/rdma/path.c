@@ -515,7 +515,7 @@ static void add_path(struct rdma_conn *c, const struct rdma_paired *pair, unsign
 	struct rdma_path *p = &c->paths[c->n_paths];
 
 	p->c = c;
-	p->state = RDMA_PATH_UP;
+	p->state = RDMA_PATH_FALLEN;
 	p->usable = true;
 	p->weight = RDMA_SHARE_WHOLE;
 	sl_timer_init(&p->timer, on_time);

@@ -30,6 +30,12 @@ struct rdma_rail;
 #define RDMA_DRAIN_NS (500 * SL_NS_PER_MS)
 
 enum rdma_path_state {
+	/* Until the connection is up. */
+	RDMA_PATH_FALLEN,   /* its queue pairs are to be brought up */
+	RDMA_PATH_RAISING,  /* a worker does that, as a job of the connection */
+	RDMA_PATH_SPOILED,  /* the same, and it was found broken meanwhile */
+	RDMA_PATH_STANDING, /* they are */
+	/* And then. */
 	RDMA_PATH_UP,	    /* as soon as the connection is */
 	RDMA_PATH_KILLING,  /* a worker moves its queue pairs to ERR */
 	RDMA_PATH_DRAINING, /* their flushes come */
@@ -78,11 +84,7 @@ struct rdma_path {
 
 	/* [token] */
 	uint32_t life;
-	bool stands;	    /* before the connection is up: its queue pairs are */
-	bool raising;	    /* busy with that, as a job of the connection */
-	bool in_vain;	    /* the last time it was, too: others have their turn first */
-	bool lost;	    /* found broken while a worker was at that */
-	char lost_why[128]; /* what it failed with last, then */
+	char lost_why[128]; /* what it failed with last, before the connection is up */
 	bool greeted;	    /* our READY went over it, then */
 	bool peer_stopped;  /* in this life; then: */
 	uint64_t peer_count;
