@@ -5,6 +5,8 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "src/endpoint.h"
+#include "src/transport/rdma/rdma.h"
 
 struct rails rails;
 
@@ -105,6 +107,21 @@ void rails_await(unsigned rail, enum slime_rail_state state)
 	}
 }
 
+void rails_await_return(unsigned rail)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	for (unsigned i = 0; !rails_both_say(rail, SLIME_RAIL_UP); i++) {
+		if (i % 64 == 0) {
+			fakeverbs_raise(rail, IBV_EVENT_PORT_ACTIVE, 1);
+			fakeverbs_raise(RAILS + rail, IBV_EVENT_PORT_ACTIVE, 1);
+		}
+		rdma_poll(&rails.pair);
+		rails_assert_connected();
+		assert_true(sl_clock_ns() < until);
+	}
+}
+
 void rails_set_port(unsigned device, bool up)
 {
 	fakeverbs_set_port_state(device, 1, up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN);
@@ -113,6 +130,11 @@ void rails_set_port(unsigned device, bool up)
 void rails_cut(unsigned rail, bool is_cut)
 {
 	fakeverbs_set_cut(rail, RAILS + rail, is_cut);
+}
+
+struct ibv_context *rails_device_of(const struct rdma_end *e, unsigned rail)
+{
+	return rdma_conn_of(sl_endpoint_conn(e->ep))->paths[rail].rail->nic->device.ibv;
 }
 
 void rails_settle_workers(void)

@@ -33,9 +33,14 @@ void rails_assert_connected(void);
 /* Both ends say that of the rail; or they will. */
 bool rails_both_say(unsigned rail, enum slime_rail_state state);
 void rails_await(unsigned rail, enum slime_rail_state state);
+/* Until it is up at both, which hear that its ports are: they would try by themselves, and wait
+ * longer and longer in between. */
+void rails_await_return(unsigned rail);
 
 void rails_set_port(unsigned device, bool up);
 void rails_cut(unsigned rail, bool is_cut);
+/* That the end has its half on. */
+struct ibv_context *rails_device_of(const struct rdma_end *e, unsigned rail);
 /* Until workers have nothing to do, either. */
 void rails_settle_workers(void);
 

@@ -58,22 +58,6 @@ static void rail__that_is_slow_holds_nothing_up_and_is_noticed_when_it_is_not(vo
 
 /* ---- again and again ---- */
 
-/* Both ends hear of it: they would try by themselves, and wait longer and longer in between. */
-static void await_return(unsigned rail)
-{
-	uint64_t until = sl_deadline_ns(60000);
-
-	for (unsigned i = 0; !rails_both_say(rail, SLIME_RAIL_UP); i++) {
-		if (i % 64 == 0) {
-			fakeverbs_raise(rail, IBV_EVENT_PORT_ACTIVE, 1);
-			fakeverbs_raise(RAILS + rail, IBV_EVENT_PORT_ACTIVE, 1);
-		}
-		rdma_poll(&rails.pair);
-		rails_assert_connected();
-		assert_true(sl_clock_ns() < until);
-	}
-}
-
 /* It goes down once more at each moment of its return; nothing of an earlier life is taken for one
  * of a later. */
 static void rail__that_flaps_while_it_returns_comes_back(void **state)
@@ -94,7 +78,7 @@ static void rail__that_flaps_while_it_returns_comes_back(void **state)
 		rails_send_value(0, (uint8_t)n);
 		rails_assert_got(0, (uint8_t)n);
 		assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
-		await_return(0);
+		rails_await_return(0);
 	}
 }
 
@@ -119,7 +103,7 @@ static void rail__that_fails_in_the_moment_of_its_return_is_not_used(void **stat
 	rdma_path_come_up(p);
 	assert_false(p->usable);
 	rails_cut(0, false);
-	await_return(0);
+	rails_await_return(0);
 }
 
 /* It is the last then, and its device still moves bytes. */
@@ -136,8 +120,8 @@ static void rail__whose_port_went_down_is_left_when_another_comes_up(void **stat
 	rails_settle_workers();
 	rails_assert_connected();
 	rails_set_port(0, true);
-	await_return(0);
-	await_return(2);
+	rails_await_return(0);
+	rails_await_return(2);
 	assert_int_equal(slime_endpoint_rails(rails.pair.a.ep, info, RAILS), RAILS);
 	assert_int_equal(info[2].n_failures, 1);
 }
@@ -156,48 +140,6 @@ static void port__that_is_down_stays_so_when_its_addresses_go(void **state)
 	rails_set_port(RAILS + 1, true);
 	rails_await(1, SLIME_RAIL_UP);
 	rails_await(0, SLIME_RAIL_DOWN);
-}
-
-/* A link anew: the device's port goes down when b has made its offer, and a has begun. */
-static void connect_while_goes_down(unsigned device)
-{
-	slime_endpoint_close(rails.pair.a.ep);
-	slime_endpoint_close(rails.pair.b.ep);
-	rdma_settle(&rails.pair);
-	assert_ok(slime_endpoint_destroy(rails.pair.a.ep));
-	assert_ok(slime_endpoint_destroy(rails.pair.b.ep));
-	assert_ok(rdma_pair_create_endpoints(&rails.pair));
-	assert_ok(rdma_pair_begin_to_connect(&rails.pair.a, &rails.pair.b));
-	rails_settle_workers();
-	rails_set_port(device, false);
-	rails_settle_workers();
-	assert_ok(rdma_pair_begin_to_connect(&rails.pair.b, &rails.pair.a));
-	assert_ok(rdma_pair_wait_for_both(&rails.pair));
-}
-
-static void port__that_goes_down_while_the_link_greets_is_left_when_it_is_up(void **state)
-{
-	(void)state;
-	connect_while_goes_down(1);
-	rails_await(1, SLIME_RAIL_DOWN);
-}
-
-static void port__that_goes_down_before_the_link_begins_is_left_when_it_is_up(void **state)
-{
-	(void)state;
-	connect_while_goes_down(RAILS + 1);
-	rails_await(1, SLIME_RAIL_DOWN);
-}
-
-static void port__of_the_first_rail_that_goes_down_meanwhile_leaves_the_link_to_others(void **state)
-{
-	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
-		connect_while_goes_down(i * RAILS);
-		rails_await(0, SLIME_RAIL_DOWN);
-		rails_set_port(i * RAILS, true);
-		await_return(0);
-	}
 }
 
 static void await_path(const struct rdma_end *e, unsigned rail, enum rdma_path_state state)
@@ -234,8 +176,8 @@ static void await_return_of_rails_0_and_1(uint32_t held_qp)
 	rails_set_port(0, true);
 	rails_set_port(1, true);
 	rails_set_port(RAILS, true);
-	await_return(0);
-	await_return(1);
+	rails_await_return(0);
+	rails_await_return(1);
 }
 
 /* b hears of neither end of rail 0, of two of its lives, before rail 1 over which a says so ends.
@@ -301,7 +243,7 @@ static void rail__that_is_the_last_in_use_is_not_left_for_one_that_is_not_proved
 	rails_assert_got(0, 1);
 	assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
 	fakeverbs_hold_qp(RAILS + 1, qp, false);
-	await_return(1);
+	rails_await_return(1);
 }
 
 /* It is up at a. */
@@ -324,7 +266,7 @@ static void rail__whose_probe_is_under_way_takes_over_from_the_last(void **state
 	assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
 	rails_await(1, SLIME_RAIL_UP);
 	rails_cut(0, false);
-	await_return(0);
+	rails_await_return(0);
 }
 
 /* Of all rails only rail 0 is left, and rail 1 returns: b uses it, and its word that it has risen
@@ -356,7 +298,7 @@ static void assert_goes_on_over_rail_1(void)
 	rails_send_value(0, 1);
 	rails_assert_got(0, 1);
 	assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
-	await_return(0);
+	rails_await_return(0);
 }
 
 /* What b says over rail 1 is as good. */
@@ -384,13 +326,10 @@ static void rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last(
 	assert_goes_on_over_rail_1();
 }
 
-/* ---- a rail that does not come up with its link ---- */
+/* ---- a rail that rises while the last ends ---- */
 
-static struct ibv_context *_Atomic refuses; /* RTR */
-static struct ibv_context *_Atomic waits;   /* with RTS, until it is not to any more */
+static struct ibv_context *_Atomic waits; /* with RTS, until it is not to any more */
 static _Atomic bool is_waiting;
-static struct ibv_context *_Atomic leads;
-static _Atomic unsigned n_refused, n_led;
 static struct rdma_path *_Atomic watched;
 static _Atomic bool is_raised; /* though it is found broken */
 
@@ -408,77 +347,7 @@ int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		atomic_store(&is_waiting, true);
 		sched_yield();
 	}
-	if (attr->qp_state == IBV_QPS_RTR && qp->context == atomic_load(&leads))
-		atomic_fetch_add(&n_led, 1);
-	if (attr->qp_state == IBV_QPS_RTR && qp->context == atomic_load(&refuses)) {
-		atomic_fetch_add(&n_refused, 1);
-		return ETIMEDOUT;
-	}
 	return __real_ibv_modify_qp(qp, attr, mask);
-}
-
-/* As when there is no path to the peer's address. It comes back when there is. */
-static void rail__that_does_not_come_up_leaves_the_link_to_the_others(void **state)
-{
-	const struct rdma_conn *c = rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep));
-
-	(void)state;
-	atomic_store(&refuses, c->paths[2].rail->nic->device.ibv);
-	rdma_next_link(&rails.pair);
-	assert_ok(rdma_write_now(&rails.pair, LEN, 1));
-	rails_await(2, SLIME_RAIL_DOWN);
-	assert_ok(rdma_write_now(&rails.pair, LEN, 2));
-	atomic_store(&refuses, NULL);
-	await_return(2);
-}
-
-static struct ibv_context *device_of(const struct rdma_end *e, unsigned rail)
-{
-	return rdma_conn_of(sl_endpoint_conn(e->ep))->paths[rail].rail->nic->device.ibv;
-}
-
-static void assert_a_message_passes(void)
-{
-	rails_post_recv(0);
-	rails_send_value(0, 1);
-	rails_assert_got(0, 1);
-	assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
-}
-
-/* The ends would greet each other over it; only one of them knows that it cannot be. */
-static void rail__that_is_the_first_and_does_not_come_up_leaves_the_link_to_others(void **state)
-{
-	const struct rdma_end *ends[] = { &rails.pair.a, &rails.pair.b };
-
-	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
-		atomic_store(&refuses, device_of(ends[i], 0));
-		rdma_next_link(&rails.pair);
-		assert_a_message_passes();
-		assert_ok(rdma_write_now(&rails.pair, LEN, 1));
-		rails_await(0, SLIME_RAIL_DOWN);
-		atomic_store(&refuses, NULL);
-		await_return(0);
-		assert_a_message_passes();
-	}
-}
-
-/* And no device says so: others have their turn. */
-static void rail__that_is_the_first_and_passes_nothing_leaves_the_link_to_others(void **state)
-{
-	(void)state;
-	rails_cut(0, true);
-	rdma_pair_destroy_endpoints(&rails.pair);
-	assert_ok(rdma_pair_create_endpoints(&rails.pair));
-	assert_ok(rdma_pair_begin_to_connect(&rails.pair.a, &rails.pair.b));
-	assert_ok(rdma_pair_begin_to_connect(&rails.pair.b, &rails.pair.a));
-	rails_settle_workers();
-	rails.ahead_ns += 15 * SL_NS_PER_S; /* more than a turn, less than two */
-	assert_ok(rdma_pair_wait_for_both(&rails.pair));
-	assert_a_message_passes();
-	rails_await(0, SLIME_RAIL_DOWN);
-	rails_cut(0, false);
-	await_return(0);
 }
 
 /* a's half of rail 1 has risen, and b's has not, when rail 0 fails, of which a tells over it. */
@@ -495,7 +364,7 @@ static void rail__that_rises_takes_over_from_the_last(void **state)
 	}
 	assert_int_equal(fakeverbs_qps(0, &qp, 1), 1);
 	atomic_store(&is_waiting, false);
-	atomic_store(&waits, device_of(&rails.pair.b, 1));
+	atomic_store(&waits, rails_device_of(&rails.pair.b, 1));
 	rails_set_port(1, true);
 	rails_set_port(RAILS + 1, true);
 	await_path(&rails.pair.a, 1, RDMA_PATH_RISEN);
@@ -515,31 +384,6 @@ static int end_of_waiting(void **state)
 {
 	atomic_store(&waits, NULL);
 	return rails_end(state);
-}
-
-static int begin_with_two_qps(void **state)
-{
-	(void)state;
-	return rails_open(2);
-}
-
-/* The device waits long for each, and the link's deadline does not. */
-static void rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair(void **state)
-{
-	const struct rdma_conn *c = rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep));
-
-	(void)state;
-	atomic_store(&refuses, c->paths[2].rail->nic->device.ibv);
-	atomic_store(&leads, c->paths[0].rail->nic->device.ibv);
-	atomic_store(&n_refused, 0);
-	atomic_store(&n_led, 0);
-	rdma_next_link(&rails.pair);
-	/* In each try. */
-	assert_int_equal(atomic_load(&n_led), 2 * atomic_load(&n_refused));
-	atomic_store(&leads, NULL);
-	rails_await(2, SLIME_RAIL_DOWN);
-	atomic_store(&refuses, NULL);
-	await_return(2);
 }
 
 /* ---- a completion queue that fails before it has a queue pair ---- */
@@ -586,7 +430,7 @@ static void rail__whose_next_completion_queue_fails_at_once_comes_back(void **st
 	atomic_store(&may_have_it, true);
 	fakeverbs_break_cq(0, qp);
 	rails_await(0, SLIME_RAIL_DOWN);
-	await_return(0);
+	rails_await_return(0);
 	assert_false(atomic_load(&breaks_next_cq));
 }
 
@@ -609,7 +453,7 @@ static void rail__whose_next_completion_queue_fails_at_once_is_not_raised(void *
 		assert_true(sl_clock_ns() < until);
 	}
 	atomic_store(&may_have_it, true);
-	await_return(0);
+	rails_await_return(0);
 	assert_false(atomic_load(&is_raised));
 	atomic_store(&watched, NULL);
 }
@@ -622,23 +466,14 @@ int main(void)
 		IN_PAIR(rail__that_fails_in_the_moment_of_its_return_is_not_used),
 		IN_PAIR(rail__whose_port_went_down_is_left_when_another_comes_up),
 		IN_PAIR(port__that_is_down_stays_so_when_its_addresses_go),
-		IN_PAIR(port__that_goes_down_while_the_link_greets_is_left_when_it_is_up),
-		IN_PAIR(port__that_goes_down_before_the_link_begins_is_left_when_it_is_up),
-		IN_PAIR(port__of_the_first_rail_that_goes_down_meanwhile_leaves_the_link_to_others),
 		IN_PAIR(rail__that_ends_twice_before_the_peer_hears_of_it_is_agreed_on),
 		IN_PAIR(rail__that_ends_again_while_the_first_end_is_not_told_is_agreed_on),
 		IN_PAIR(rail__that_is_the_last_in_use_is_not_left_for_one_that_is_not_proved),
 		IN_PAIR(rail__whose_probe_is_under_way_takes_over_from_the_last),
 		IN_PAIR(rail__whose_risen_is_lost_with_the_last_takes_over_from_it),
 		IN_PAIR(rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last),
-		IN_PAIR(rail__that_does_not_come_up_leaves_the_link_to_the_others),
-		IN_PAIR(rail__that_is_the_first_and_does_not_come_up_leaves_the_link_to_others),
-		IN_PAIR(rail__that_is_the_first_and_passes_nothing_leaves_the_link_to_others),
 		cmocka_unit_test_setup_teardown(rail__that_rises_takes_over_from_the_last,
 						rails_begin, end_of_waiting),
-		cmocka_unit_test_setup_teardown(
-			rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair,
-			begin_with_two_qps, rails_end),
 		IN_PAIR(rail__whose_next_completion_queue_fails_at_once_comes_back),
 		IN_PAIR(rail__whose_next_completion_queue_fails_at_once_is_not_raised),
 	};
