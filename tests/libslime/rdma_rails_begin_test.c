@@ -7,19 +7,25 @@
 
 /* ---- its port goes down ---- */
 
-/* A link anew: the device's port goes down when b has made its offer, and a has begun. */
-static void connect_while_goes_down(unsigned device)
+static void goes_down(unsigned device)
 {
-	slime_endpoint_close(rails.pair.a.ep);
-	slime_endpoint_close(rails.pair.b.ep);
-	rdma_settle(&rails.pair);
-	assert_ok(slime_endpoint_destroy(rails.pair.a.ep));
-	assert_ok(slime_endpoint_destroy(rails.pair.b.ep));
+	rails_set_port(device, false);
+}
+
+/* A link anew: something happens to the device when b has made its offer, and a greets. */
+static void begin_while(void (*happens)(unsigned device), unsigned device)
+{
+	rdma_pair_destroy_endpoints(&rails.pair);
 	assert_ok(rdma_pair_create_endpoints(&rails.pair));
 	assert_ok(rdma_pair_begin_to_connect(&rails.pair.a, &rails.pair.b));
 	rails_settle_workers();
-	rails_set_port(device, false);
+	happens(device);
 	rails_settle_workers();
+}
+
+static void connect_while(void (*happens)(unsigned device), unsigned device)
+{
+	begin_while(happens, device);
 	assert_ok(rdma_pair_begin_to_connect(&rails.pair.b, &rails.pair.a));
 	assert_ok(rdma_pair_wait_for_both(&rails.pair));
 }
@@ -27,14 +33,14 @@ static void connect_while_goes_down(unsigned device)
 static void port__that_goes_down_while_the_link_greets_is_left_when_it_is_up(void **state)
 {
 	(void)state;
-	connect_while_goes_down(1);
+	connect_while(goes_down, 1);
 	rails_await(1, SLIME_RAIL_DOWN);
 }
 
 static void port__that_goes_down_before_the_link_begins_is_left_when_it_is_up(void **state)
 {
 	(void)state;
-	connect_while_goes_down(RAILS + 1);
+	connect_while(goes_down, RAILS + 1);
 	rails_await(1, SLIME_RAIL_DOWN);
 }
 
@@ -42,7 +48,7 @@ static void port__of_the_first_rail_that_goes_down_meanwhile_leaves_the_link_to_
 {
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		connect_while_goes_down(i * RAILS);
+		connect_while(goes_down, i * RAILS);
 		rails_await(0, SLIME_RAIL_DOWN);
 		rails_set_port(i * RAILS, true);
 		rails_await_return(0);
@@ -153,6 +159,105 @@ static void rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair(vo
 	rails_await_return(2);
 }
 
+/* ---- it breaks before the link is up ---- */
+
+static uint32_t only_qp(unsigned device)
+{
+	uint32_t number;
+
+	assert_int_equal(fakeverbs_qps(device, &number, 1), 1);
+	return number;
+}
+
+static void breaks_qp(unsigned device)
+{
+	fakeverbs_raise_qp(device, only_qp(device), IBV_EVENT_QP_FATAL);
+}
+
+static void breaks_cq(unsigned device)
+{
+	fakeverbs_break_cq(device, only_qp(device));
+}
+
+static void assert_work_passes(void)
+{
+	assert_a_message_passes();
+	assert_ok(rdma_write_now(&rails.pair, LEN, 1));
+	assert_a_message_passes();
+}
+
+/* That a greets over, or not. */
+static void rail__whose_queue_pair_fails_before_the_link_is_up_comes_up(void **state)
+{
+	(void)state;
+	for (unsigned device = 0; device < 2; device++) {
+		connect_while(breaks_qp, device);
+		assert_work_passes();
+		rails_await_return(device);
+	}
+}
+
+/* At a which greets, or at b which has not begun. It gets another when the link is up. */
+static void rail__whose_completion_queue_fails_before_the_link_is_up_leaves_it_to_others(void **state)
+{
+	static const unsigned devices[] = { 0, 1, RAILS };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		connect_while(breaks_cq, devices[i]);
+		assert_work_passes();
+		rails_await_return(devices[i] % RAILS);
+		assert_work_passes();
+	}
+}
+
+/* The same; it is opened again when nobody uses it. */
+static void rail__whose_device_dies_before_the_link_is_up_leaves_it_to_others(void **state)
+{
+	(void)state;
+	connect_while(fakeverbs_kill_device, 0);
+	assert_work_passes();
+	rails_await(0, SLIME_RAIL_DOWN);
+}
+
+static void rail__whose_device_dies_before_the_link_begins_leaves_it_to_others(void **state)
+{
+	(void)state;
+	connect_while(fakeverbs_kill_device, RAILS + 1);
+	assert_work_passes();
+	rails_await(1, SLIME_RAIL_DOWN);
+}
+
+static void rail__over_which_no_greeting_can_be_posted_is_tried_again(void **state)
+{
+	(void)state;
+	rdma_pair_destroy_endpoints(&rails.pair);
+	fakeverbs_fail_call_of(FAKEVERBS_POST_SEND, 1, EIO);
+	assert_ok(rdma_pair_connect(&rails.pair));
+	assert_true(fakeverbs_failed());
+	assert_work_passes();
+	rails_await_return(0);
+}
+
+static void kills_all_of_a(unsigned device)
+{
+	(void)device;
+	for (unsigned i = 0; i < RAILS; i++)
+		fakeverbs_kill_device(i);
+}
+
+/* Long before its time is over. */
+static void link__whose_devices_all_die_before_it_is_up_ends_for_that_reason(void **state)
+{
+	struct slime_endpoint_info info;
+
+	(void)state;
+	begin_while(kills_all_of_a, 0);
+	assert_int_equal(rdma_wait(&rails.pair, rails.pair.a.op), -EIO);
+	slime_endpoint_info(rails.pair.a.ep, &info);
+	rdma_assert_says(&info, ibv_event_type_str(IBV_EVENT_DEVICE_FATAL));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -165,6 +270,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair,
 			begin_with_two_qps, rails_end),
+		IN_PAIR(rail__whose_queue_pair_fails_before_the_link_is_up_comes_up),
+		IN_PAIR(rail__whose_completion_queue_fails_before_the_link_is_up_leaves_it_to_others),
+		IN_PAIR(rail__whose_device_dies_before_the_link_is_up_leaves_it_to_others),
+		IN_PAIR(rail__whose_device_dies_before_the_link_begins_leaves_it_to_others),
+		IN_PAIR(rail__over_which_no_greeting_can_be_posted_is_tried_again),
+		IN_PAIR(link__whose_devices_all_die_before_it_is_up_ends_for_that_reason),
 	};
 
 	return cmocka_run_group_tests_name("rdma_rails_begin", tests, NULL, NULL);

@@ -66,16 +66,15 @@ void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ib
 	    state != RDMA_CONN_LEAVING)
 		return;
 	rdma_error_text(q, wc, why, sizeof(why));
-	if (!atomic_load(&c->ending) && state < RDMA_CONN_UP) {
-		rdma_conn_lose(q->path, why);
-	} else if (state >= RDMA_CONN_UP) {
-		pthread_mutex_lock(&c->lock);
-		if (!q->path->failed &&
-		    !(rdma_error_is_of_rail(wc->status) && rdma_path_leave(q->path, why)))
-			rdma_conn_end_because(c, rdma_error_status(wc->status), why, false,
-					      flushed);
-		pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&c->lock);
+	if (state < RDMA_CONN_UP) {
+		if (!atomic_load(&c->ending))
+			rdma_conn_lose_locked(q->path, rdma_error_status(wc->status), why);
+	} else if (!q->path->failed &&
+		   !(rdma_error_is_of_rail(wc->status) && rdma_path_leave(q->path, why))) {
+		rdma_conn_end_because(c, rdma_error_status(wc->status), why, false, flushed);
 	}
+	pthread_mutex_unlock(&c->lock);
 }
 
 void rdma_conn_probe(struct rdma_conn *c)

@@ -25,6 +25,23 @@ static bool stands(const struct rdma_path *p)
 	return p->state == RDMA_PATH_STANDING;
 }
 
+/* Other queue pairs it gets when the connection is up. */
+static bool may_stand(const struct rdma_path *p)
+{
+	return !atomic_load(&p->rail->nic->dead) && !rdma_path_has_failed_cq(p);
+}
+
+static bool is_hopeless(const struct rdma_conn *c)
+{
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		const struct rdma_path *p = &c->paths[i];
+
+		if (stands(p) || p->state == RDMA_PATH_RAISING || may_stand(p))
+			return false;
+	}
+	return true;
+}
+
 static void raise_path(struct rdma_path *p)
 {
 	p->job_status = 0;
@@ -71,7 +88,7 @@ static void bring_up(struct rdma_conn *c)
 		struct rdma_path *p = &c->paths[i];
 
 		/* What stands hears the peer from try to try: none of its packets is lost. */
-		if (p->state != RDMA_PATH_FALLEN)
+		if (p->state != RDMA_PATH_FALLEN || !may_stand(p))
 			continue;
 		p->state = RDMA_PATH_RAISING;
 		p->busy = true;
@@ -102,10 +119,18 @@ static uint64_t rest_ns(struct rdma_conn *c, uint64_t try_ns)
 	return half + half * (c->rest_seed >> 16) / UINT16_MAX;
 }
 
+/* Under lock. */
+static void rest(struct rdma_conn *c, uint64_t try_ns)
+{
+	atomic_store_explicit(&c->state, RDMA_CONN_RESTING, memory_order_release);
+	sl_timer_set(rdma_poller(c->t), &c->again, sl_clock_ns() + rest_ns(c, try_ns));
+}
+
 static void begin_again_later(struct rdma_conn *c, uint64_t try_ns)
 {
-	rdma_conn_set_state(c, RDMA_CONN_RESTING);
-	sl_timer_set(rdma_poller(c->t), &c->again, sl_clock_ns() + rest_ns(c, try_ns));
+	pthread_mutex_lock(&c->lock);
+	rest(c, try_ns);
+	pthread_mutex_unlock(&c->lock);
 }
 
 static bool meets(const struct rdma_candidate *a, const struct rdma_candidate *b)
@@ -304,8 +329,7 @@ static void done_bring_up(struct rdma_job *job)
 		rdma_conn_set_state(c, RDMA_CONN_GREETING);
 		rdma_conn_call(c);
 	} else if (!lead) {
-		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s: %s", c->paths[0].job_step,
-			 strerror(-c->paths[0].job_status));
+		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", c->paths[0].lost_why);
 		begin_again_later(c, UINT64_MAX); /* what is wrong here is not over at once */
 	} else {
 		greet(c, lead);
@@ -334,17 +358,17 @@ void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_m
 		rdma_conn_heard(c);
 }
 
-void rdma_conn_lose(struct rdma_path *p, const char *why)
+void rdma_conn_lose_locked(struct rdma_path *p, int cause, const char *why)
 {
 	struct rdma_conn *c = p->c;
 
 	snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", why);
 	snprintf(p->lost_why, sizeof(p->lost_why), "%.127s", why);
-	pthread_mutex_lock(&c->lock);
 	p->state = is_being_raised(p) ? RDMA_PATH_SPOILED : RDMA_PATH_FALLEN;
-	pthread_mutex_unlock(&c->lock);
-	if (rdma_state(c) == RDMA_CONN_GREETING && p == c->lead->path)
-		begin_again_later(c, sl_clock_ns() - c->greeted_ns);
+	if (is_hopeless(c))
+		rdma_conn_fail_locked(c, cause, why);
+	else if (rdma_state(c) == RDMA_CONN_GREETING && p == c->lead->path)
+		rest(c, sl_clock_ns() - c->greeted_ns);
 }
 
 void rdma_conn_give_up(struct rdma_conn *c)
@@ -357,20 +381,18 @@ void rdma_conn_give_up(struct rdma_conn *c)
 }
 
 /* What failed since the offer was made, and when no connection was there to hear of it. */
-static void look_whether_whole(struct rdma_conn *c)
+static void look_at_rails(struct rdma_conn *c)
 {
-	for (unsigned i = 0; i < c->n_qps; i++) {
-		const struct rdma_qp *q = c->qps[i];
-
-		if (atomic_load(&q->nic->dead))
-			rdma_conn_fail(c, -EIO, "a device failed before the link was made");
-		else if (atomic_load(&q->cq->failed))
-			rdma_conn_fail(c, -EIO,
-				       "a completion queue failed before the link was made");
-	}
 	pthread_mutex_lock(&c->lock);
-	for (unsigned i = 0; i < c->n_paths; i++)
-		c->paths[i].port_is_down = c->paths[i].rail->nic->port_is_down;
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		struct rdma_path *p = &c->paths[i];
+
+		p->port_is_down = p->rail->nic->port_is_down;
+		if (atomic_load(&p->rail->nic->dead))
+			rdma_conn_lose_locked(p, -EIO, "its device failed before");
+		else if (rdma_path_has_failed_cq(p))
+			rdma_conn_lose_locked(p, -EIO, "its completion queue failed before");
+	}
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -381,5 +403,5 @@ void rdma_conn_begin(struct rdma_conn *c)
 	c->begun_ns = sl_clock_ns();
 	sl_timer_set(rdma_poller(c->t), &c->timer, c->deadline_ns);
 	bring_up_alone(c);
-	look_whether_whole(c);
+	look_at_rails(c);
 }

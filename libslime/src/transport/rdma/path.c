@@ -94,6 +94,15 @@ bool rdma_path_is_due(const struct rdma_path *p)
 
 /* ---- found broken ---- */
 
+bool rdma_path_has_failed_cq(const struct rdma_path *p)
+{
+	for (unsigned i = 0; i < p->n_qps; i++) {
+		if (atomic_load(&atomic_load(&p->qps[i]->cq)->failed))
+			return true;
+	}
+	return false;
+}
+
 /* One that is in use, the next of them; or else one that has only its probe to wait for, or for the
  * peer's word that it has risen: the peer may use it already, and its word be lost with p. */
 static struct rdma_path *another(struct rdma_path *p)
@@ -171,7 +180,9 @@ bool rdma_path_leave(struct rdma_path *p, const char *why)
 
 void rdma_path_fail_locked(struct rdma_path *p, int cause, const char *why)
 {
-	if (!rdma_path_leave(p, why))
+	if (rdma_state(p->c) < RDMA_CONN_UP && !atomic_load(&p->c->ending))
+		rdma_conn_lose_locked(p, cause, why);
+	else if (!rdma_path_leave(p, why))
 		rdma_conn_fail_locked(p->c, cause, why);
 }
 

@@ -112,7 +112,9 @@ int rdma_path_pair(struct rdma_conn *c, struct sl_why *why);
 bool rdma_path_leave(struct rdma_path *p, const char *why);
 /* It has risen: it takes over from one that failed meanwhile, if no other could. Under lock. */
 void rdma_path_take_over(struct rdma_path *p);
-/* Leave it, or the connection fails with cause. */
+/* Whether a completion queue of it tells of nothing any more. */
+bool rdma_path_has_failed_cq(const struct rdma_path *p);
+/* Leave it, or the connection fails with cause; before that is up it is tried again, by [token]. */
 void rdma_path_fail_locked(struct rdma_path *p, int cause, const char *why);
 /* Its port is not active: as above, but where it is the last, when another has come up. */
 void rdma_path_port_down(struct rdma_path *p, const char *why);

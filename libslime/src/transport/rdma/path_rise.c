@@ -102,16 +102,6 @@ static bool knows_peer_qps(const struct rdma_path *p)
 	return p->peer_qps == (1u << p->n_qps) - 1;
 }
 
-/* When it did, none of them was known to be in it. */
-static bool has_failed_cq(const struct rdma_path *p)
-{
-	for (unsigned i = 0; i < p->n_qps; i++) {
-		if (atomic_load(&atomic_load(&p->qps[i]->cq)->failed))
-			return true;
-	}
-	return false;
-}
-
 static void done_make(struct rdma_job *job)
 {
 	struct rdma_path *p = SL_CONTAINER_OF(job, struct rdma_path, job);
@@ -131,7 +121,8 @@ static void done_make(struct rdma_job *job)
 	pthread_mutex_lock(&p->c->lock);
 	p->state = RDMA_PATH_MADE;
 	rdma_path_explain(p);
-	if (has_failed_cq(p))
+	/* When it did, none of them was known to be in it. */
+	if (rdma_path_has_failed_cq(p))
 		rdma_path_fail_locked(p, -EIO, "a completion queue failed");
 	pthread_mutex_unlock(&p->c->lock);
 	for (unsigned i = 0; i < p->n_qps; i++) {

@@ -455,8 +455,9 @@ void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_m
 void rdma_conn_heard(struct rdma_conn *c); /* the peer has our READY */
 /* And says more than its own, over q. */
 void rdma_conn_spoken_to(struct rdma_conn *c, const struct rdma_qp *q);
-/* Before it is up: the rail is broken, as the peer may not be there yet. */
-void rdma_conn_lose(struct rdma_path *p, const char *why);
+/* Before it is up the rail broke: the peer may not be there yet. It fails with cause when no rail
+ * can be tried again. Under lock. */
+void rdma_conn_lose_locked(struct rdma_path *p, int cause, const char *why);
 /* The time that it had to come up is over. */
 void rdma_conn_give_up(struct rdma_conn *c);
 
