@@ -2,6 +2,7 @@
 /* A link whose ends begin at different times: each tries until the other is there. Time is the
  * test's, so that the rounds of both ends stand to each other as it says. */
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -431,6 +432,67 @@ static void close__while_a_rail_is_brought_up_waits_for_that(void **state)
 	assert_int_equal(fakeverbs_check(), 0);
 }
 
+/* ---- a greeting that arrived, of which its sender is not told ---- */
+
+/* Of one rail. b is up, and a rests. */
+static void begin_with_a_greeting_in_doubt(struct rdma_pair *p)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	fakeverbs_reset();
+	attr.rdma_timeout = 10; /* 4 ms */
+	attr.rdma_retry_count = 2;
+	assert_ok(rdma_pair_create(p, &attr, LEN));
+	create_endpoint(&p->a);
+	create_endpoint(&p->b);
+	offer(&p->a);
+	offer(&p->b);
+	hold_time();
+	fakeverbs_lose_acks(0, first_qp(0), UINT_MAX);
+	connect_to(&p->b, &p->a);
+	poll_until_is(p, &p->b, RDMA_CONN_GREETING);
+	connect_to(&p->a, &p->b);
+	poll_until_is(p, &p->a, RDMA_CONN_GREETING);
+	while (rdma_state(conn_of(&p->a)) != RDMA_CONN_RESTING) {
+		held_ns += STEP_NS;
+		fakeverbs_advance(STEP_NS);
+		rdma_poll(p);
+	}
+	assert_true(slime_op_test(p->b.op));
+	assert_ok(slime_op_status(p->b.op));
+	fakeverbs_lose_acks(0, first_qp(0), 0);
+}
+
+static void assert_comes_up(struct rdma_pair *p)
+{
+	while (!slime_op_test(p->a.op))
+		step(p);
+	assert_ok(slime_op_status(p->a.op));
+}
+
+static void end_of_one_rail(struct rdma_pair *p)
+{
+	release_time();
+	assert_ok(rdma_write_now(p, LEN, 1));
+	rdma_exchange_a_message(p);
+	rdma_pair_close(p);
+	assert_int_equal(fakeverbs_check(), 0);
+}
+
+/* The peer's device acknowledges it again, and the peer, which says nothing, does not see it. */
+static void connect__greets_again_a_peer_that_is_up_and_silent(void **state)
+{
+	struct rdma_pair p;
+	uint64_t before;
+
+	(void)state;
+	begin_with_a_greeting_in_doubt(&p);
+	before = fakeverbs_counts().duplicates;
+	assert_comes_up(&p);
+	assert_int_equal(fakeverbs_counts().duplicates, before + 1);
+	end_of_one_rail(&p);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -443,6 +505,7 @@ int main(void)
 		cmocka_unit_test(rail__that_breaks_while_the_link_rests_is_brought_up_again),
 		cmocka_unit_test(rail__that_breaks_while_another_is_brought_up_is_so_again),
 		cmocka_unit_test(close__while_a_rail_is_brought_up_waits_for_that),
+		cmocka_unit_test(connect__greets_again_a_peer_that_is_up_and_silent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
