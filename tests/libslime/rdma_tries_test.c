@@ -3,6 +3,7 @@
  * test's, so that the rounds of both ends stand to each other as it says. */
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -434,12 +435,18 @@ static void close__while_a_rail_is_brought_up_waits_for_that(void **state)
 
 /* ---- a greeting that arrived, of which its sender is not told ---- */
 
-/* Of one rail. b is up, and a rests. */
-static void begin_with_a_greeting_in_doubt(struct rdma_pair *p)
+#define ONE_RAIL  "fake0;fake2"
+#define TWO_RAILS "fake0,fake1;fake2,fake3"
+
+/* b is up, and a rests; if there is a second rail, a could not bring that up so far. */
+static void begin_with_a_greeting_in_doubt(struct rdma_pair *p, const char *devices)
 {
 	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
 
 	fakeverbs_reset();
+	(void)fakeverbs_device(2);
+	(void)fakeverbs_device(3);
+	attr.rdma_devices = devices;
 	attr.rdma_timeout = 10; /* 4 ms */
 	attr.rdma_retry_count = 2;
 	assert_ok(rdma_pair_create(p, &attr, LEN));
@@ -451,8 +458,10 @@ static void begin_with_a_greeting_in_doubt(struct rdma_pair *p)
 	fakeverbs_lose_acks(0, first_qp(0), UINT_MAX);
 	connect_to(&p->b, &p->a);
 	poll_until_is(p, &p->b, RDMA_CONN_GREETING);
+	fakeverbs_fail_call_of(FAKEVERBS_MODIFY_QP, 4 + 3, ETIMEDOUT); /* the second to RTR */
 	connect_to(&p->a, &p->b);
 	poll_until_is(p, &p->a, RDMA_CONN_GREETING);
+	(void)fakeverbs_failed();
 	while (rdma_state(conn_of(&p->a)) != RDMA_CONN_RESTING) {
 		held_ns += STEP_NS;
 		fakeverbs_advance(STEP_NS);
@@ -470,7 +479,7 @@ static void assert_comes_up(struct rdma_pair *p)
 	assert_ok(slime_op_status(p->a.op));
 }
 
-static void end_of_one_rail(struct rdma_pair *p)
+static void end_in_doubt(struct rdma_pair *p)
 {
 	release_time();
 	assert_ok(rdma_write_now(p, LEN, 1));
@@ -486,11 +495,135 @@ static void connect__greets_again_a_peer_that_is_up_and_silent(void **state)
 	uint64_t before;
 
 	(void)state;
-	begin_with_a_greeting_in_doubt(&p);
+	begin_with_a_greeting_in_doubt(&p, ONE_RAIL);
 	before = fakeverbs_counts().duplicates;
 	assert_comes_up(&p);
 	assert_int_equal(fakeverbs_counts().duplicates, before + 1);
-	end_of_one_rail(&p);
+	end_in_doubt(&p);
+}
+
+/* From here on a's worker waits with what it brings up: it can receive, and is not handed back. */
+static struct ibv_context *_Atomic waits;
+static _Atomic bool is_waiting;
+static _Atomic int refusal;
+
+int __real_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+
+int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	bool is_meant = attr->qp_state == IBV_QPS_RTS && qp->context == atomic_load(&waits);
+
+	while (attr->qp_state == IBV_QPS_RTS && qp->context == atomic_load(&waits)) {
+		atomic_store(&is_waiting, true);
+		sched_yield();
+	}
+	if (is_meant && atomic_load(&refusal))
+		return atomic_exchange(&refusal, 0);
+	return __real_ibv_modify_qp(qp, attr, mask);
+}
+
+static void begin_to_raise(struct rdma_pair *p)
+{
+	atomic_store(&is_waiting, false);
+	atomic_store(&waits, transport_of(&p->a)->nics[0]->device.ibv);
+	while (!atomic_load(&is_waiting)) {
+		held_ns += STEP_NS;
+		fakeverbs_advance(STEP_NS);
+		rdma_poll(p);
+	}
+}
+
+/* A write, for which b asks for a key first, and a message. */
+static void begin_two_from_b(struct rdma_pair *p, struct slime_op *ops[2])
+{
+	static struct slime_xfer x;
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_ok(slime_op_create(p->b.ctx, NULL, &ops[i]));
+	rdma_fill(p->b.bytes, LEN, 3);
+	memset(p->a.bytes, 0, LEN);
+	x = (struct slime_xfer){ .local = p->b.mr, .remote = &p->a.remote, .len = LEN / 2 };
+	assert_ok(slime_write(p->b.ep, &x, 1, 0, ops[0]));
+	assert_ok(slime_send(p->b.ep, p->b.mr, LEN / 2, 64, 1, ops[1]));
+	for (unsigned i = 0; i < 100; i++)
+		rdma_poll(p);
+	assert_int_equal(rdma_state(conn_of(&p->a)), RDMA_CONN_BRINGING_UP);
+	assert_int_equal(conn_of(&p->a)->n_early, 2);
+}
+
+static void assert_a_gets_two(struct rdma_pair *p, struct slime_op *ops[2])
+{
+	assert_ok(slime_recv(p->a.ep, p->a.mr, LEN / 2, 64, 1, SLIME_TAG_ALL, p->a.op));
+	while (!slime_op_test(p->a.op) || !slime_op_test(ops[0]) || !slime_op_test(ops[1]))
+		step(p);
+	assert_ok(slime_op_status(p->a.op));
+	for (unsigned i = 0; i < 2; i++) {
+		assert_ok(slime_op_status(ops[i]));
+		assert_ok(slime_op_destroy(ops[i]));
+	}
+	assert_memory_equal(p->a.bytes, p->b.bytes, LEN / 2 + 64);
+}
+
+static void connect__keeps_what_is_said_over_the_rail_that_is_brought_up(void **state)
+{
+	struct slime_op *ops[2];
+	struct rdma_pair p;
+
+	(void)state;
+	begin_with_a_greeting_in_doubt(&p, ONE_RAIL);
+	begin_to_raise(&p);
+	begin_two_from_b(&p, ops);
+	atomic_store(&waits, NULL);
+	assert_comes_up(&p);
+	assert_int_equal(conn_of(&p.a)->n_early, 0);
+	assert_a_gets_two(&p, ops);
+	end_in_doubt(&p);
+}
+
+/* Nothing of it is lost, nor comes twice. */
+static void connect__whose_rail_was_spoken_over_and_is_not_brought_up_takes_another(void **state)
+{
+	struct slime_op *ops[2];
+	struct rdma_pair p;
+
+	(void)state;
+	begin_with_a_greeting_in_doubt(&p, TWO_RAILS);
+	begin_to_raise(&p);
+	begin_two_from_b(&p, ops);
+	atomic_store(&refusal, EIO);
+	atomic_store(&waits, NULL);
+	assert_comes_up(&p);
+	assert_ptr_equal(conn_of(&p.a)->lead->path, &conn_of(&p.a)->paths[1]);
+	assert_a_gets_two(&p, ops);
+	while (conn_of(&p.a)->paths[0].n_failed == 0 || !conn_of(&p.a)->paths[0].usable)
+		step(&p);
+	end_in_doubt(&p);
+}
+
+/* What was said is acknowledged, and would be lost. */
+static void connect__whose_rail_was_spoken_over_and_is_not_brought_up_ends(void **state)
+{
+	struct slime_op *ops[2];
+	struct rdma_pair p;
+
+	(void)state;
+	begin_with_a_greeting_in_doubt(&p, ONE_RAIL);
+	begin_to_raise(&p);
+	begin_two_from_b(&p, ops);
+	atomic_store(&refusal, EIO);
+	atomic_store(&waits, NULL);
+	while (!slime_op_test(p.a.op))
+		step(&p);
+	assert_int_equal(slime_op_status(p.a.op), -ECONNRESET);
+	release_time();
+	slime_endpoint_close(p.b.ep);
+	for (unsigned i = 0; i < 2; i++) {
+		(void)rdma_wait(&p, ops[i]);
+		assert_ok(slime_op_destroy(ops[i]));
+	}
+	rdma_pair_close(&p);
+	assert_int_equal(fakeverbs_check(), 0);
 }
 
 int main(void)
@@ -506,6 +639,10 @@ int main(void)
 		cmocka_unit_test(rail__that_breaks_while_another_is_brought_up_is_so_again),
 		cmocka_unit_test(close__while_a_rail_is_brought_up_waits_for_that),
 		cmocka_unit_test(connect__greets_again_a_peer_that_is_up_and_silent),
+		cmocka_unit_test(connect__keeps_what_is_said_over_the_rail_that_is_brought_up),
+		cmocka_unit_test(
+			connect__whose_rail_was_spoken_over_and_is_not_brought_up_takes_another),
+		cmocka_unit_test(connect__whose_rail_was_spoken_over_and_is_not_brought_up_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

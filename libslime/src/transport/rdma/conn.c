@@ -118,6 +118,7 @@ unsigned rdma_conn_run(struct rdma_conn *c)
 static void free_conn(struct rdma_conn *c)
 {
 	rdma_key_free(c);
+	rdma_msg_forget_early(c);
 	pthread_mutex_destroy(&c->lock);
 	sl_auth_wipe(c->key, sizeof(c->key));
 	free(c->wrs);

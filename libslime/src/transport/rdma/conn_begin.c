@@ -25,10 +25,11 @@ static bool stands(const struct rdma_path *p)
 	return p->state == RDMA_PATH_STANDING;
 }
 
-/* Other queue pairs it gets when the connection is up. */
+/* Whether it can be brought up, if it has fallen. Other queue pairs, which know nothing of what went
+ * over these, it gets when the connection is up. */
 static bool may_stand(const struct rdma_path *p)
 {
-	return !atomic_load(&p->rail->nic->dead) && !rdma_path_has_failed_cq(p);
+	return !p->spoken_over && !atomic_load(&p->rail->nic->dead) && !rdma_path_has_failed_cq(p);
 }
 
 static bool is_hopeless(const struct rdma_conn *c)
@@ -212,6 +213,7 @@ static void come_up(struct rdma_conn *c)
 	rdma_path_leave_ports_that_are_down(c);
 	pthread_mutex_unlock(&c->lock);
 	c->conn.events->ready(c->conn.owner);
+	rdma_msg_take_early(c);
 }
 
 /* Each rail has its part of the time there is: what is lost on its way nobody may tell. */
@@ -267,6 +269,15 @@ void rdma_conn_heard(struct rdma_conn *c)
 		come_up(c);
 }
 
+static void fail_if_hopeless(struct rdma_conn *c)
+{
+	pthread_mutex_lock(&c->lock);
+	if (is_hopeless(c))
+		rdma_conn_fail_locked(c, -ECONNRESET,
+				      "the peer was up before a try that began again");
+	pthread_mutex_unlock(&c->lock);
+}
+
 /* Who speaks on has our READY, if its acknowledgement was lost: perhaps one of a try before, so
  * that we rest, or a worker is at the rails that do not stand. It goes once more over one that
  * does: over that, too, a READY may have arrived, and its packet is one which the peer does not
@@ -276,14 +287,18 @@ void rdma_conn_spoken_to(struct rdma_conn *c, const struct rdma_qp *q)
 	uint32_t state = rdma_state(c);
 	struct rdma_path *p;
 
-	if ((state == RDMA_CONN_RESTING || state == RDMA_CONN_BRINGING_UP) && c->proven &&
-	    !atomic_load(&c->ending)) {
+	if (!c->proven || atomic_load(&c->ending))
+		return;
+	if (state == RDMA_CONN_RESTING || state == RDMA_CONN_BRINGING_UP) {
 		p = stands(q->path) ? q->path : choose_lead(c);
-		if (!p)
-			return;
-		greet(c, p);
+		if (p)
+			greet(c, p);
 	}
 	rdma_conn_heard(c);
+	if (rdma_state(c) == RDMA_CONN_UP)
+		return;
+	q->path->spoken_over = true;
+	fail_if_hopeless(c);
 }
 
 /* Of a connection that came up meanwhile it was left without being up. */
@@ -331,8 +346,12 @@ static void done_bring_up(struct rdma_job *job)
 	} else if (!lead) {
 		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", c->paths[0].lost_why);
 		begin_again_later(c, UINT64_MAX); /* what is wrong here is not over at once */
+		fail_if_hopeless(c);
 	} else {
 		greet(c, lead);
+		/* A peer that has spoken to us has an earlier one. */
+		if (c->n_early)
+			rdma_conn_heard(c);
 	}
 }
 

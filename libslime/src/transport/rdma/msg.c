@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/transport/rdma/rdma.h"
@@ -234,7 +235,8 @@ static bool take_control(struct rdma_conn *c, const struct sl_msg *m)
 	}
 }
 
-static bool take_frame(struct rdma_conn *c, const struct sl_msg *m)
+__attribute__((always_inline)) static inline bool take_frame(struct rdma_conn *c,
+							     const struct sl_msg *m)
 {
 	if (m->kind >= SL_MSG_KINDS)
 		return take_control(c, m);
@@ -244,9 +246,8 @@ static bool take_frame(struct rdma_conn *c, const struct sl_msg *m)
 }
 
 /* The peer wrote a frame and its payload into a slot. */
-static bool take_slot(struct rdma_conn *c, const struct ibv_wc *wc)
+__attribute__((always_inline)) static inline bool take_slot(struct rdma_conn *c, uint32_t imm)
 {
-	uint32_t imm = ntohl(wc->imm_data);
 	enum sl_area area = (enum sl_area)(imm >> 16);
 	unsigned slot = imm & 0xffff;
 	const uint8_t *frame;
@@ -262,20 +263,61 @@ static bool take_slot(struct rdma_conn *c, const struct ibv_wc *wc)
 	return c->conn.events->msg(c->conn.owner, &m, frame + RDMA_FRAME_PITCH);
 }
 
-/* A message before we are up, and no rail stands over which we could be. A peer that has proved
- * itself may have our READY, whose acknowledgement was lost, so that we began again: it breaks no
- * rule. */
-static void fail_early(struct rdma_conn *c)
+static __attribute__((cold, noinline)) void break_protocol(struct rdma_conn *c)
 {
-	if (c->proven)
-		rdma_conn_fail(c, -ECONNRESET, "the peer was up before a try that began again");
+	rdma_conn_fail(c, -EPROTO, "the peer broke the protocol of rdma's frames");
+}
+
+/* One that came before we are up: over a rail that a worker has not handed back, or one that broke
+ * since. It has been acknowledged, and does not come again. */
+struct rdma_early {
+	struct sl_msg m;
+	uint32_t imm;
+	bool in_slot;
+};
+
+static void keep_early(struct rdma_conn *c, const struct sl_msg *m, const struct ibv_wc *wc)
+{
+	if (!c->early)
+		c->early = calloc(RDMA_RECEIVES, sizeof(*c->early));
+	if (!c->early)
+		rdma_conn_fail(c, -ENOMEM, "no memory for what the peer says before we are up");
+	else if (c->n_early == RDMA_RECEIVES)
+		rdma_conn_fail(c, -EPROTO, "the peer says more than the windows allow");
 	else
-		rdma_conn_fail(c, -EPROTO, "the peer spoke before it proved who it is");
+		c->early[c->n_early++] = (struct rdma_early){
+			.m = *m,
+			.imm = ntohl(wc->imm_data),
+			.in_slot = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM,
+		};
+}
+
+__attribute__((cold)) void rdma_msg_take_early(struct rdma_conn *c)
+{
+	bool ok = true;
+
+	for (unsigned i = 0; i < c->n_early && ok && !atomic_load(&c->ending); i++) {
+		const struct rdma_early *e = &c->early[i];
+
+		ok = e->in_slot ? take_slot(c, e->imm) : take_frame(c, &e->m);
+	}
+	rdma_msg_forget_early(c);
+	if (!ok)
+		break_protocol(c);
+}
+
+void rdma_msg_forget_early(struct rdma_conn *c)
+{
+	free(c->early);
+	c->early = NULL;
+	c->n_early = 0;
 }
 
 /* What comes before we are up, or when we leave; false: broken protocol. */
-static __attribute__((cold, noinline)) bool
-take_early_or_late(struct rdma_conn *c, struct rdma_qp *q, const struct sl_msg *m)
+static __attribute__((cold, noinline)) bool take_early_or_late(struct rdma_conn *c,
+							       struct rdma_qp *q,
+							       const struct sl_msg *m,
+							       const struct ibv_wc *wc)
 {
 	uint32_t state = rdma_state(c);
 
@@ -283,8 +325,12 @@ take_early_or_late(struct rdma_conn *c, struct rdma_qp *q, const struct sl_msg *
 		rdma_conn_greeted(c, q, m);
 	else if (state == RDMA_CONN_LEAVING)
 		return m->kind != RDMA_BYE || take_control(c, m);
-	else if (state < RDMA_CONN_UP && !atomic_load(&c->ending))
-		fail_early(c);
+	else if (state >= RDMA_CONN_UP || atomic_load(&c->ending))
+		return true;
+	else if (c->proven)
+		keep_early(c, m, wc);
+	else
+		rdma_conn_fail(c, -EPROTO, "the peer spoke before it proved who it is");
 	return true;
 }
 
@@ -303,11 +349,11 @@ void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const
 	if (q->path->state == RDMA_PATH_RISEN || q->path->state == RDMA_PATH_RISING)
 		rdma_path_spoke(q->path);
 	if (rdma_state(c) != RDMA_CONN_UP || m.kind == RDMA_READY)
-		ok = take_early_or_late(c, q, &m);
+		ok = take_early_or_late(c, q, &m, wc);
 	else if (atomic_load(&c->ending))
 		ok = true;
 	else
-		ok = in_slot ? take_slot(c, wc) : take_frame(c, &m);
+		ok = in_slot ? take_slot(c, ntohl(wc->imm_data)) : take_frame(c, &m);
 	if (!ok)
-		rdma_conn_fail(c, -EPROTO, "the peer broke the protocol of rdma's frames");
+		break_protocol(c);
 }

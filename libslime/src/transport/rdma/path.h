@@ -86,6 +86,7 @@ struct rdma_path {
 	uint32_t life;
 	char lost_why[128]; /* what it failed with last, before the connection is up */
 	bool greeted;	    /* our READY went over it, then */
+	bool spoken_over;   /* so did the peer's frames behind its own; they do not come again */
 	bool peer_stopped;  /* in this life; then: */
 	uint64_t peer_count;
 	uint32_t peer_qps; /* which of its new ones are known */

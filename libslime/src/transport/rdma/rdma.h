@@ -81,6 +81,7 @@ struct rdma_transport;
 struct rdma_conn;
 struct rdma_qp;
 struct rdma_rail;
+struct rdma_early;
 
 /* ---- nics and completion queues ---- */
 
@@ -395,6 +396,9 @@ struct rdma_conn {
 	char greeting_why[160];	  /* what the last try failed with. [token] */
 	struct rdma_path *proven; /* the peer holds the key: its READY came over that. [token] */
 	bool heard;		  /* it has our READY. [token] */
+	/* What it said before we were up, which is taken then. [token] */
+	struct rdma_early *early;
+	unsigned n_early;
 
 	_Atomic uint32_t state; /* enum rdma_conn_state; changes with lock held, by [token] */
 	_Atomic uint64_t imm_taken;
@@ -453,7 +457,7 @@ void rdma_conn_on_again(struct sl_timer *timer);
 /* READY came. */
 void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_msg *m);
 void rdma_conn_heard(struct rdma_conn *c); /* the peer has our READY */
-/* And says more than its own, over q. */
+/* And says more than its own, over q; what it says is kept if we are not up then. */
 void rdma_conn_spoken_to(struct rdma_conn *c, const struct rdma_qp *q);
 /* Before it is up the rail broke: the peer may not be there yet. It fails with cause when no rail
  * can be tried again. Under lock. */
@@ -484,6 +488,9 @@ bool rdma_msg_put_back(struct rdma_conn *c, const struct sl_msg *m);
 /* Prepare the request for m as the n-th of a chain on the lead; op, if any, is done with it. Under
  * lock. */
 void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, struct slime_op *op);
+/* What the peer said before we were up is taken; or is not, as we end. [token] */
+void rdma_msg_take_early(struct rdma_conn *c);
+void rdma_msg_forget_early(struct rdma_conn *c);
 /* A receive completed. [token] */
 void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const struct ibv_wc *wc);
 
