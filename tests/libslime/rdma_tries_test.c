@@ -317,6 +317,44 @@ static void connect__that_brings_a_rail_up_hears_a_peer_that_is_up(void **state)
 	end_with_lost_acks(&p);
 }
 
+static int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+
+static int refuse_once(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	qp->context->ops.post_send = post_send;
+	*bad = wr;
+	return EIO;
+}
+
+/* It greets at once, which cannot be posted: the next greeting waits for the worker. */
+static void connect__that_cannot_greet_while_it_brings_a_rail_up_greets_later(void **state)
+{
+	struct ibv_context *second;
+	struct rdma_pair p;
+
+	(void)state;
+	begin_with_lost_acks(&p);
+	begin_to_bring_up(&p);
+	second = transport_of(&p.a)->nics[1]->device.ibv;
+	post_send = second->ops.post_send;
+	second->ops.post_send = refuse_once;
+	fakeverbs_hold_qp(3, first_qp(3), false);
+	while (conn_of(&p.a)->n_early == 0)
+		rdma_poll(&p);
+	assert_ptr_equal(second->ops.post_send, post_send);
+	for (unsigned i = 0; i < 100; i++) {
+		held_ns += STEP_NS;
+		rdma_poll(&p);
+	}
+	assert_int_equal(rdma_state(conn_of(&p.a)), RDMA_CONN_BRINGING_UP);
+	rdma_busy_end();
+	while (!slime_op_test(p.a.op))
+		step(&p);
+	assert_ok(slime_op_status(p.a.op));
+	assert_ok(slime_op_status(p.b.op));
+	end_with_lost_acks(&p);
+}
+
 static uint64_t n_steps(void)
 {
 	return fakeverbs_counts().calls[FAKEVERBS_MODIFY_QP];
@@ -633,6 +671,7 @@ int main(void)
 		cmocka_unit_test(close__after_a_try_that_could_not_begin_takes_no_time),
 		cmocka_unit_test(connect__that_rests_hears_a_peer_that_is_up),
 		cmocka_unit_test(connect__that_brings_a_rail_up_hears_a_peer_that_is_up),
+		cmocka_unit_test(connect__that_cannot_greet_while_it_brings_a_rail_up_greets_later),
 		cmocka_unit_test(
 			rail__that_ends_while_another_is_brought_up_is_not_brought_up_with_it),
 		cmocka_unit_test(rail__that_breaks_while_the_link_rests_is_brought_up_again),

@@ -100,6 +100,7 @@ static void bring_up(struct rdma_conn *c)
 	atomic_store_explicit(&c->state, RDMA_CONN_BRINGING_UP, memory_order_release);
 	pthread_mutex_unlock(&c->lock);
 	c->heard = false;
+	c->is_raising = true;
 	rdma_job_start(c->t, &c->job, work_bring_up, done_bring_up);
 }
 
@@ -332,6 +333,7 @@ static void done_bring_up(struct rdma_job *job)
 	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
 	struct rdma_path *lead;
 
+	c->is_raising = false;
 	note_raised(c);
 	/* Up meanwhile: what was left without them goes on. */
 	if (rdma_state(c) != RDMA_CONN_BRINGING_UP) {
@@ -386,7 +388,11 @@ void rdma_conn_lose_locked(struct rdma_path *p, int cause, const char *why)
 	p->state = is_being_raised(p) ? RDMA_PATH_SPOILED : RDMA_PATH_FALLEN;
 	if (is_hopeless(c))
 		rdma_conn_fail_locked(c, cause, why);
-	else if (rdma_state(c) == RDMA_CONN_GREETING && p == c->lead->path)
+	else if (rdma_state(c) != RDMA_CONN_GREETING || p != c->lead->path)
+		return;
+	else if (c->is_raising)
+		atomic_store_explicit(&c->state, RDMA_CONN_BRINGING_UP, memory_order_release);
+	else
 		rest(c, sl_clock_ns() - c->greeted_ns);
 }
 

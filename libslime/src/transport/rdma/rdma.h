@@ -396,6 +396,7 @@ struct rdma_conn {
 	char greeting_why[160];	  /* what the last try failed with. [token] */
 	struct rdma_path *proven; /* the peer holds the key: its READY came over that. [token] */
 	bool heard;		  /* it has our READY. [token] */
+	bool is_raising;	  /* a worker brings rails up. [token] */
 	/* What it said before we were up, which is taken then. [token] */
 	struct rdma_early *early;
 	unsigned n_early;
