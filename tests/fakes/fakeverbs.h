@@ -141,8 +141,9 @@ void fakeverbs_hold_qp(unsigned device, uint32_t qp_num, bool held);
 void fakeverbs_drop_completion(unsigned device, uint32_t qp_num);
 void fakeverbs_duplicate_completion(unsigned device, uint32_t qp_num);
 
-/* So many requests of the queue pair arrive, and their acknowledgements are lost: each is sent again
- * after the timeout, as often as its retries allow, and the responder knows it for one that it had.
+/* So many requests of the queue pair arrive, and their acknowledgements are lost: each is sent
+ * again after the timeout, as often as its retries allow, and the responder knows it for one that
+ * it had.
  */
 void fakeverbs_lose_acks(unsigned device, uint32_t qp_num, unsigned n);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A link that comes up though one of its rails does not, or breaks meanwhile. */
 #include "base/clock.h"
+#include "src/context.h"
 #include "src/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_rails.h"
@@ -134,6 +135,82 @@ static void rail__that_is_the_first_and_passes_nothing_leaves_the_link_to_others
 	rails_await_return(0);
 }
 
+static uint32_t only_qp(unsigned device)
+{
+	uint32_t number;
+
+	assert_int_equal(fakeverbs_qps(device, &number, 1), 1);
+	return number;
+}
+
+/* Both ends begin, and no worker has been at it. */
+static void begin_anew(void)
+{
+	rdma_pair_destroy_endpoints(&rails.pair);
+	assert_ok(rdma_pair_create_endpoints(&rails.pair));
+	assert_ok(rdma_pair_begin_to_connect(&rails.pair.a, &rails.pair.b));
+	assert_ok(rdma_pair_begin_to_connect(&rails.pair.b, &rails.pair.a));
+}
+
+static void hold(unsigned device, bool is_held)
+{
+	fakeverbs_hold_qp(device, only_qp(device), is_held);
+}
+
+static const struct rdma_conn *conn_of_a(void)
+{
+	const struct slime_context *ctx = rails.pair.a.ctx;
+	const struct rdma_transport *t = rdma_of(ctx->transports[SLIME_TRANSPORT_RDMA]);
+
+	return SL_CONTAINER_OF(t->conns.next, struct rdma_conn, link);
+}
+
+static void await_greeting_over(unsigned rail)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	while (conn_of_a()->paths[rail].state != RDMA_PATH_GREETING) {
+		rdma_poll(&rails.pair);
+		assert_true(sl_clock_ns() < until);
+	}
+}
+
+/* Nor does a device say so, which repeats it for ever. */
+static void rail__over_which_a_greeting_never_completes_leaves_the_link_to_others(void **state)
+{
+	(void)state;
+	begin_anew();
+	hold(0, true);
+	hold(RAILS, true);
+	rails_settle_workers();
+	await_greeting_over(0);
+	rails.ahead_ns += 15 * SL_NS_PER_S; /* more than a turn, less than two */
+	assert_ok(rdma_pair_wait_for_both(&rails.pair));
+	assert_a_message_passes();
+	rails_await(0, SLIME_RAIL_DOWN);
+	rails_await_return(0);
+}
+
+/* It was under way all the time. */
+static void greeting__that_arrives_when_another_rail_has_its_turn_counts(void **state)
+{
+	(void)state;
+	begin_anew();
+	hold(0, true);
+	hold(1, true);
+	rails_settle_workers();
+	await_greeting_over(0);
+	rails.ahead_ns += 15 * SL_NS_PER_S;
+	await_greeting_over(1);
+	hold(0, false);
+	assert_ok(rdma_pair_wait_for_both(&rails.pair));
+	assert_ptr_equal(conn_of_a()->lead->path, &conn_of_a()->paths[0]);
+	assert_a_message_passes();
+	rails_await(1, SLIME_RAIL_DOWN);
+	rails_await_return(1);
+	assert_ok(rdma_write_now(&rails.pair, LEN, 1));
+}
+
 static int begin_with_two_qps(void **state)
 {
 	(void)state;
@@ -160,14 +237,6 @@ static void rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair(vo
 }
 
 /* ---- it breaks before the link is up ---- */
-
-static uint32_t only_qp(unsigned device)
-{
-	uint32_t number;
-
-	assert_int_equal(fakeverbs_qps(device, &number, 1), 1);
-	return number;
-}
 
 static void breaks_qp(unsigned device)
 {
@@ -198,7 +267,8 @@ static void rail__whose_queue_pair_fails_before_the_link_is_up_comes_up(void **s
 }
 
 /* At a which greets, or at b which has not begun. It gets another when the link is up. */
-static void rail__whose_completion_queue_fails_before_the_link_is_up_leaves_it_to_others(void **state)
+static void
+rail__whose_completion_queue_fails_before_the_link_is_up_leaves_it_to_others(void **state)
 {
 	static const unsigned devices[] = { 0, 1, RAILS };
 
@@ -267,6 +337,8 @@ int main(void)
 		IN_PAIR(rail__that_does_not_come_up_leaves_the_link_to_the_others),
 		IN_PAIR(rail__that_is_the_first_and_does_not_come_up_leaves_the_link_to_others),
 		IN_PAIR(rail__that_is_the_first_and_passes_nothing_leaves_the_link_to_others),
+		IN_PAIR(rail__over_which_a_greeting_never_completes_leaves_the_link_to_others),
+		IN_PAIR(greeting__that_arrives_when_another_rail_has_its_turn_counts),
 		cmocka_unit_test_setup_teardown(
 			rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair,
 			begin_with_two_qps, rails_end),

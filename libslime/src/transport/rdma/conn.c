@@ -58,7 +58,8 @@ static void on_time(struct sl_timer *timer)
 void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc)
 {
 	bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
-	bool is_news = q->path->state == RDMA_PATH_STANDING || q->path->busy;
+	enum rdma_path_state was = q->path->state;
+	bool is_news = was != RDMA_PATH_FALLEN && was != RDMA_PATH_SPOILED;
 	uint32_t state = rdma_state(c);
 	char why[160];
 

@@ -22,11 +22,11 @@ static bool is_being_raised(const struct rdma_path *p)
 
 static bool stands(const struct rdma_path *p)
 {
-	return p->state == RDMA_PATH_STANDING;
+	return p->state == RDMA_PATH_STANDING || p->state == RDMA_PATH_GREETING;
 }
 
-/* Whether it can be brought up, if it has fallen. Other queue pairs, which know nothing of what went
- * over these, it gets when the connection is up. */
+/* Whether it can be brought up, if it has fallen. Other queue pairs, which know nothing of what
+ * went over these, it gets when the connection is up. */
 static bool may_stand(const struct rdma_path *p)
 {
 	return !p->spoken_over && !atomic_load(&p->rail->nic->dead) && !rdma_path_has_failed_cq(p);
@@ -99,7 +99,6 @@ static void bring_up(struct rdma_conn *c)
 	}
 	atomic_store_explicit(&c->state, RDMA_CONN_BRINGING_UP, memory_order_release);
 	pthread_mutex_unlock(&c->lock);
-	c->heard = false;
 	c->is_raising = true;
 	rdma_job_start(c->t, &c->job, work_bring_up, done_bring_up);
 }
@@ -176,17 +175,9 @@ static void bring_up_alone(struct rdma_conn *c)
 	}
 }
 
-void rdma_conn_on_again(struct sl_timer *timer)
-{
-	struct rdma_conn *c = SL_CONTAINER_OF(timer, struct rdma_conn, again);
-
-	if (rdma_state(c) == RDMA_CONN_RESTING && !atomic_load(&c->ending))
-		bring_up_alone(c);
-}
-
-/* Those that do not stand are as if they had failed since: the peer is told, and they may come back.
- * And so are those over which a READY went in vain, or only its acknowledgement was lost: we do not
- * know which packet the peer takes next. Under lock. */
+/* Those that do not stand are as if they had failed since: the peer is told, and they may come
+ * back. And so are those over which a READY went in vain, or only its acknowledgement was lost: we
+ * do not know which packet the peer takes next. Under lock. */
 static void begin_path(struct rdma_path *p)
 {
 	bool is_whole = stands(p) && (p == p->c->lead->path || !p->greeted);
@@ -208,7 +199,8 @@ static void come_up(struct rdma_conn *c)
 		c->paths[i].up_ns = sl_clock_ns();
 	pthread_mutex_lock(&c->lock);
 	atomic_store_explicit(&c->state, RDMA_CONN_UP, memory_order_release);
-	c->lead->path->led = true;
+	c->lead = c->heard->qps[0];
+	c->heard->led = true;
 	for (unsigned i = 0; i < c->n_paths; i++)
 		begin_path(&c->paths[i]);
 	rdma_path_leave_ports_that_are_down(c);
@@ -218,13 +210,23 @@ static void come_up(struct rdma_conn *c)
 }
 
 /* Each rail has its part of the time there is: what is lost on its way nobody may tell. */
-static unsigned whose_turn(const struct rdma_conn *c)
+static uint64_t turn_ns(const struct rdma_conn *c)
 {
 	uint64_t part_ns = (c->deadline_ns - c->begun_ns) / c->n_paths + 1;
 
-	if (part_ns > TURN_MAX_NS)
-		part_ns = TURN_MAX_NS;
-	return (unsigned)((sl_clock_ns() - c->begun_ns) / part_ns % c->n_paths);
+	return part_ns < TURN_MAX_NS ? part_ns : TURN_MAX_NS;
+}
+
+static uint64_t n_turns(const struct rdma_conn *c)
+{
+	return (sl_clock_ns() - c->begun_ns) / turn_ns(c);
+}
+
+static void await_end_of_turn(struct rdma_conn *c)
+{
+	if (c->n_paths > 1)
+		sl_timer_set(rdma_poller(c->t), &c->again,
+			     c->begun_ns + (n_turns(c) + 1) * turn_ns(c));
 }
 
 /* The rail to greet over, of those that stand, NULL: none does. The peer's READY came over one that
@@ -232,8 +234,10 @@ static unsigned whose_turn(const struct rdma_conn *c)
 static struct rdma_path *choose_lead(struct rdma_conn *c)
 {
 	struct rdma_path *second = NULL;
-	unsigned turn = whose_turn(c);
+	unsigned turn = (unsigned)(n_turns(c) % c->n_paths);
 
+	if (c->heard)
+		return c->heard;
 	if (c->proven && stands(c->proven) && c->proven != c->lead->path)
 		return c->proven;
 	for (unsigned i = 0; i < c->n_paths; i++) {
@@ -247,7 +251,7 @@ static struct rdma_path *choose_lead(struct rdma_conn *c)
 	return second;
 }
 
-/* Our word that we are ready, as the first frame. */
+/* Our word that we are ready, as the first frame; where it is under way it is not said twice. */
 static void greet(struct rdma_conn *c, struct rdma_path *p)
 {
 	struct sl_msg m = { .kind = RDMA_READY };
@@ -255,19 +259,52 @@ static void greet(struct rdma_conn *c, struct rdma_path *p)
 	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
 		m.w[i] = sl_get_le64(c->proof + 8 * (size_t)i);
 	c->greeted_ns = sl_clock_ns();
-	p->greeted = true;
+	await_end_of_turn(c);
 	pthread_mutex_lock(&c->lock);
 	c->lead = p->qps[0];
 	atomic_store_explicit(&c->state, RDMA_CONN_GREETING, memory_order_release);
-	rdma_msg_put(c, &m);
+	if (p->state == RDMA_PATH_STANDING) {
+		p->state = RDMA_PATH_GREETING;
+		p->greeted = true;
+		rdma_msg_put(c, &m);
+	}
 	pthread_mutex_unlock(&c->lock);
 }
 
-void rdma_conn_heard(struct rdma_conn *c)
+/* What a device repeats for ever does not fail. It may arrive yet: its rail is left as it is. */
+static void end_turn(struct rdma_conn *c)
 {
-	c->heard = true;
-	if (c->proven && rdma_state(c) == RDMA_CONN_GREETING && !atomic_load(&c->ending))
+	if (c->heard)
+		await_end_of_turn(c);
+	else
+		bring_up(c);
+}
+
+void rdma_conn_on_again(struct sl_timer *timer)
+{
+	struct rdma_conn *c = SL_CONTAINER_OF(timer, struct rdma_conn, again);
+	uint32_t state = rdma_state(c);
+
+	if (atomic_load(&c->ending))
+		return;
+	if (state == RDMA_CONN_RESTING)
+		bring_up_alone(c);
+	else if (state == RDMA_CONN_GREETING)
+		end_turn(c);
+}
+
+static void come_up_if_ready(struct rdma_conn *c)
+{
+	if (c->proven && c->heard && rdma_state(c) < RDMA_CONN_UP && !atomic_load(&c->ending))
 		come_up(c);
+}
+
+void rdma_conn_heard(struct rdma_conn *c, struct rdma_path *p)
+{
+	if (rdma_state(c) >= RDMA_CONN_UP || !stands(p))
+		return;
+	c->heard = p;
+	come_up_if_ready(c);
 }
 
 static void fail_if_hopeless(struct rdma_conn *c)
@@ -279,26 +316,34 @@ static void fail_if_hopeless(struct rdma_conn *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* NULL: none stands. */
+static struct rdma_path *where_to_answer(struct rdma_conn *c, struct rdma_path *p)
+{
+	if (p->state == RDMA_PATH_GREETING)
+		return p;
+	if (rdma_state(c) == RDMA_CONN_GREETING)
+		return c->lead->path;
+	return stands(p) ? p : choose_lead(c);
+}
+
 /* Who speaks on has our READY, if its acknowledgement was lost: perhaps one of a try before, so
  * that we rest, or a worker is at the rails that do not stand. It goes once more over one that
  * does: over that, too, a READY may have arrived, and its packet is one which the peer does not
  * take again. */
-void rdma_conn_spoken_to(struct rdma_conn *c, const struct rdma_qp *q)
+void rdma_conn_spoken_to(struct rdma_conn *c, struct rdma_path *p)
 {
-	uint32_t state = rdma_state(c);
-	struct rdma_path *p;
+	struct rdma_path *answer;
 
 	if (!c->proven || atomic_load(&c->ending))
 		return;
-	if (state == RDMA_CONN_RESTING || state == RDMA_CONN_BRINGING_UP) {
-		p = stands(q->path) ? q->path : choose_lead(c);
-		if (p)
-			greet(c, p);
+	answer = where_to_answer(c, p);
+	if (answer) {
+		greet(c, answer);
+		rdma_conn_heard(c, answer);
 	}
-	rdma_conn_heard(c);
 	if (rdma_state(c) == RDMA_CONN_UP)
 		return;
-	q->path->spoken_over = true;
+	p->spoken_over = true;
 	fail_if_hopeless(c);
 }
 
@@ -353,7 +398,7 @@ static void done_bring_up(struct rdma_job *job)
 		greet(c, lead);
 		/* A peer that has spoken to us has an earlier one. */
 		if (c->n_early)
-			rdma_conn_heard(c);
+			rdma_conn_heard(c, lead);
 	}
 }
 
@@ -375,8 +420,7 @@ void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_m
 	/* The peer does not say again what arrived in an earlier try. */
 	q->n_heard = 1;
 	c->proven = q->path;
-	if (c->heard)
-		rdma_conn_heard(c);
+	come_up_if_ready(c);
 }
 
 void rdma_conn_lose_locked(struct rdma_path *p, int cause, const char *why)
@@ -386,6 +430,8 @@ void rdma_conn_lose_locked(struct rdma_path *p, int cause, const char *why)
 	snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", why);
 	snprintf(p->lost_why, sizeof(p->lost_why), "%.127s", why);
 	p->state = is_being_raised(p) ? RDMA_PATH_SPOILED : RDMA_PATH_FALLEN;
+	if (c->heard == p)
+		c->heard = NULL;
 	if (is_hopeless(c))
 		rdma_conn_fail_locked(c, cause, why);
 	else if (rdma_state(c) != RDMA_CONN_GREETING || p != c->lead->path)

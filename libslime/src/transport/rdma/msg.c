@@ -345,7 +345,7 @@ void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const
 		rdma_frame_read(&m, q->receives + (size_t)i * RDMA_FRAME_PITCH);
 	rdma_qp_return(q, i);
 	if (m.kind != RDMA_READY && rdma_state(c) < RDMA_CONN_UP)
-		rdma_conn_spoken_to(c, q);
+		rdma_conn_spoken_to(c, q->path);
 	if (q->path->state == RDMA_PATH_RISEN || q->path->state == RDMA_PATH_RISING)
 		rdma_path_spoke(q->path);
 	if (rdma_state(c) != RDMA_CONN_UP || m.kind == RDMA_READY)

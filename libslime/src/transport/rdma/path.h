@@ -35,6 +35,7 @@ enum rdma_path_state {
 	RDMA_PATH_RAISING,  /* a worker does that, as a job of the connection */
 	RDMA_PATH_SPOILED,  /* the same, and it was found broken meanwhile */
 	RDMA_PATH_STANDING, /* they are */
+	RDMA_PATH_GREETING, /* and our READY was posted to one of them, since */
 	/* And then. */
 	RDMA_PATH_UP,	    /* as soon as the connection is */
 	RDMA_PATH_KILLING,  /* a worker moves its queue pairs to ERR */
@@ -85,7 +86,7 @@ struct rdma_path {
 	/* [token] */
 	uint32_t life;
 	char lost_why[128]; /* what it failed with last, before the connection is up */
-	bool greeted;	    /* our READY went over it, then */
+	bool greeted;	    /* our READY went over it, then, and perhaps in vain */
 	bool spoken_over;   /* so did the peer's frames behind its own; they do not come again */
 	bool peer_stopped;  /* in this life; then: */
 	uint64_t peer_count;

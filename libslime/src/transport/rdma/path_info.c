@@ -6,10 +6,13 @@
 #include "src/transport/rdma/rdma.h"
 
 static const enum slime_rail_state public_states[RDMA_PATH_STATES] = {
+	/* Before the link is up, when nobody asks. */
 	[RDMA_PATH_FALLEN] = SLIME_RAIL_RISING,
 	[RDMA_PATH_RAISING] = SLIME_RAIL_RISING,
 	[RDMA_PATH_SPOILED] = SLIME_RAIL_RISING,
 	[RDMA_PATH_STANDING] = SLIME_RAIL_RISING,
+	[RDMA_PATH_GREETING] = SLIME_RAIL_RISING,
+	/* And then. */
 	[RDMA_PATH_UP] = SLIME_RAIL_UP,
 	[RDMA_PATH_KILLING] = SLIME_RAIL_STOPPING,
 	[RDMA_PATH_DRAINING] = SLIME_RAIL_STOPPING,

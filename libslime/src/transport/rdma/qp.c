@@ -558,7 +558,7 @@ static __attribute__((noinline)) void sent(struct rdma_qp *q, uint32_t number)
 	if (left)
 		rdma_conn_call(c);
 	if (ready)
-		rdma_conn_heard(c);
+		rdma_conn_heard(c, q->path);
 }
 
 /* The op that the failed request is a part of learns the cause, unless another rail may do better.

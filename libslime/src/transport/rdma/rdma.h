@@ -378,7 +378,7 @@ struct rdma_conn {
 	struct sl_todo_entry todo;
 	struct rdma_job job;
 	struct sl_timer timer; /* to be ready, to have left, to be drained */
-	struct sl_timer again; /* begins once more */
+	struct sl_timer again; /* begins once more, or greets over another rail */
 	struct rdma_offer *offer;
 	struct rdma_candidate peer;
 	uint8_t key[SL_AUTH_KEY_LEN];
@@ -395,7 +395,7 @@ struct rdma_conn {
 	uint8_t peer_proof[SL_AUTH_MAC_LEN];
 	char greeting_why[160];	  /* what the last try failed with. [token] */
 	struct rdma_path *proven; /* the peer holds the key: its READY came over that. [token] */
-	bool heard;		  /* it has our READY. [token] */
+	struct rdma_path *heard;  /* and has our READY, which went over that. [token] */
 	bool is_raising;	  /* a worker brings rails up. [token] */
 	/* What it said before we were up, which is taken then. [token] */
 	struct rdma_early *early;
@@ -446,20 +446,21 @@ unsigned rdma_conn_run(struct rdma_conn *c); /* do what is due; c may be gone af
 /* A completion of q failed; of request number, unless it was a receive. [token] */
 void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc);
 void rdma_conn_drained(struct rdma_conn *c); /* a queue pair is. [token] */
-void rdma_conn_probe(struct rdma_conn *c); /* whether the peer still answers, if idle. [token] */
+void rdma_conn_probe(struct rdma_conn *c);   /* whether the peer still answers, if idle. [token] */
 /* Have the token's holder run it. Any thread, under any lock. */
 void rdma_conn_call(struct rdma_conn *c);
 void rdma_conn_set_state(struct rdma_conn *c, enum rdma_conn_state state); /* [token] */
 
 /* conn_begin.c; all of [token] */
 void rdma_conn_begin(struct rdma_conn *c);
-/* It has rested. */
+/* It has rested; or a rail had its turn. */
 void rdma_conn_on_again(struct sl_timer *timer);
 /* READY came. */
 void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_msg *m);
-void rdma_conn_heard(struct rdma_conn *c); /* the peer has our READY */
-/* And says more than its own, over q; what it says is kept if we are not up then. */
-void rdma_conn_spoken_to(struct rdma_conn *c, const struct rdma_qp *q);
+/* The peer has our READY, over that rail. */
+void rdma_conn_heard(struct rdma_conn *c, struct rdma_path *p);
+/* And says more than its own, over that rail; what it says is kept if we are not up then. */
+void rdma_conn_spoken_to(struct rdma_conn *c, struct rdma_path *p);
 /* Before it is up the rail broke: the peer may not be there yet. It fails with cause when no rail
  * can be tried again. Under lock. */
 void rdma_conn_lose_locked(struct rdma_path *p, int cause, const char *why);
