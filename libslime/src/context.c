@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -252,11 +253,27 @@ static int open_manual_fd(struct slime_context *ctx)
 		return 0;
 	if (ctx->manual_fd < 0)
 		return -errno;
+	ctx->tells_of_poller = true;
 	for (int i = 0; i < 2 && !ret; i++)
 		ret = epoll_ctl(ctx->manual_fd, EPOLL_CTL_ADD, fds[i], &e) ? -errno : 0;
 	if (ret)
 		close(ctx->manual_fd);
 	return ret;
+}
+
+void sl_context_tell_of_poller(struct slime_context *ctx, bool tell)
+{
+	struct epoll_event e = { .events = tell ? EPOLLIN : 0 };
+	int ret = 0;
+
+	pthread_mutex_lock(&ctx->progress.lock);
+	if (ctx->tells_of_poller != tell)
+		ret = epoll_ctl(ctx->manual_fd, EPOLL_CTL_MOD, ctx->poller.fd, &e);
+	ctx->tells_of_poller = tell;
+	pthread_mutex_unlock(&ctx->progress.lock);
+	/* The set has the descriptor, and nothing is allocated for a change. */
+	assert(!ret);
+	(void)ret;
 }
 
 static void close_manual_fd(struct slime_context *ctx)

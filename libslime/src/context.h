@@ -26,6 +26,7 @@ struct slime_context {
 	struct sl_completions completions;
 	struct sl_poller poller;
 	int manual_fd; /* what the program of a manual context sleeps on; -1: it has a thread */
+	bool tells_of_poller; /* that descriptor; under the lock of progress */
 	struct sl_progress progress;
 	struct sl_transport_env env;
 	struct sl_transport *transports[SLIME_TRANSPORT_MAX]; /* NULL: not there */
@@ -49,6 +50,10 @@ struct slime_context {
 
 	const uint32_t *alive; /* a page that a fork child sees empty */
 };
+
+/* Whether the descriptor of a manual context is readable, too, when there is something to poll. Any
+ * thread. */
+void sl_context_tell_of_poller(struct slime_context *ctx, bool tell);
 
 /* Provided by endpoint.c, whose objects these are about. */
 

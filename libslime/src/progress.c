@@ -112,14 +112,42 @@ int sl_progress_poll(struct slime_context *ctx)
 	return n;
 }
 
+/*
+ * Another thread has the token of a manual context, looks after everything, and tells us when it
+ * leaves: until then the descriptor does not tell of what that one is about to find. False: we have
+ * the token after all.
+ */
+static bool park(struct slime_context *ctx)
+{
+	struct sl_progress *p = &ctx->progress;
+
+	sl_context_tell_of_poller(ctx, false);
+	/* First say so, then look: who leaves does it the other way round. */
+	atomic_store(&p->thread_state, SL_THREAD_PARKED);
+	return atomic_load(&p->token) || !sl_token_try(p);
+}
+
+static void unpark(struct slime_context *ctx)
+{
+	if (!ctx->attr.manual)
+		return;
+	atomic_store(&ctx->progress.thread_state, SL_THREAD_DEEP);
+	sl_context_tell_of_poller(ctx, true);
+}
+
 int sl_progress_arm(struct slime_context *ctx)
 {
 	unsigned n;
 
 	if (sl_in_round)
 		return -EDEADLK;
-	if (!sl_token_try(&ctx->progress))
-		return -EAGAIN;
+	if (!sl_token_try(&ctx->progress)) {
+		if (!ctx->attr.manual)
+			return -EAGAIN;
+		if (park(ctx))
+			return 0;
+	}
+	unpark(ctx);
 	sl_token_arm(ctx);
 	n = sl_token_round(ctx);
 	if (n || sl_token_has_quiet_work(ctx)) {

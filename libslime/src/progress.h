@@ -42,6 +42,8 @@ struct slime_op;
 #define SL_WATCH_POSTING_US 32000
 #define SL_POSTING_MAX_US   96000
 
+/* A manual context has no thread: it is PARKED while the program that sleeps on its descriptor is
+ * to be told when the holder leaves, and DEEP otherwise. */
 enum sl_thread_state {
 	SL_THREAD_DEEP,	  /* serves, or sleeps on the poller */
 	SL_THREAD_WATCH,  /* looks again after a while */

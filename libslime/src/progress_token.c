@@ -21,10 +21,25 @@ SL_PER_THREAD struct slime_context *sl_in_round;
 
 /* ---- handing over ---- */
 
+/* The thread, or in a manual context whoever sleeps on its descriptor. */
+static void wake_parked(struct sl_progress *p)
+{
+	struct slime_context *ctx = SL_CONTAINER_OF(p, struct slime_context, progress);
+	uint32_t parked = SL_THREAD_PARKED;
+	uint32_t next = ctx->attr.manual ? SL_THREAD_DEEP : SL_THREAD_WATCH;
+
+	if (!atomic_compare_exchange_strong(&p->thread_state, &parked, next))
+		return;
+	if (!ctx->attr.manual) {
+		sl_futex_wake(&p->thread_state);
+		return;
+	}
+	sl_context_tell_of_poller(ctx, true);
+	sl_poller_wake(&ctx->poller);
+}
+
 void sl_token_wake_successor(struct sl_progress *p)
 {
-	uint32_t parked = SL_THREAD_PARKED;
-
 	if (atomic_load(&p->n_waiting)) {
 		pthread_mutex_lock(&p->lock);
 		if (!sl_list_empty(&p->sleepers)) {
@@ -37,9 +52,8 @@ void sl_token_wake_successor(struct sl_progress *p)
 		}
 		pthread_mutex_unlock(&p->lock);
 	}
-	if (atomic_load_explicit(&p->thread_state, memory_order_relaxed) == SL_THREAD_PARKED &&
-	    atomic_compare_exchange_strong(&p->thread_state, &parked, SL_THREAD_WATCH))
-		sl_futex_wake(&p->thread_state);
+	if (atomic_load_explicit(&p->thread_state, memory_order_relaxed) == SL_THREAD_PARKED)
+		wake_parked(p);
 }
 
 void sl_token_await(struct sl_progress *p, struct slime_op *op, uint64_t deadline_ns)

@@ -140,7 +140,7 @@ static void enter__of_two_contexts_is_left_in_any_order(void **state)
 		sl_progress_enter(sides[0].ctx);
 		sl_progress_enter(sides[1].ctx);
 		sl_progress_leave(sides[first].ctx);
-		assert_int_equal(slime_context_arm(sides[!first].ctx), -EAGAIN);
+		assert_true(atomic_load(&sides[!first].ctx->progress.token));
 		assert_true(slime_context_poll(sides[first].ctx) >= 0);
 		sl_progress_enter(sides[first].ctx);
 		sl_progress_leave(sides[first].ctx);
@@ -413,6 +413,90 @@ static void manual_context__is_told_again_after_another_thread_came(void **state
 	assert_ok(slime_op_destroy(op));
 }
 
+static bool is_readable(const struct slime_context *ctx, int timeout_ms)
+{
+	struct pollfd fd = { .fd = ctx->manual_fd, .events = POLLIN };
+
+	return poll(&fd, 1, timeout_ms) == 1;
+}
+
+static void arm_at_once(struct slime_context *ctx)
+{
+	unsigned n = 0;
+
+	while (slime_context_poll(ctx) > 0 || slime_context_arm(ctx) == -EAGAIN)
+		assert_true(++n < 1000);
+}
+
+/* What the other one is about to find is not told. */
+static void manual_context__sleeps_while_another_thread_makes_progress(void **state)
+{
+	struct slime_op_attr queued = { .flags = SLIME_OP_QUEUED };
+	struct slime_context *ctx = manual_context();
+	struct slime_op *op;
+
+	(void)state;
+	assert_ok(slime_op_create(ctx, &queued, &op));
+	assert_ok(sl_op_begin(op));
+	sl_progress_enter(ctx);
+	arm_at_once(ctx);
+	sl_poller_wake(&ctx->poller);
+	assert_false(is_readable(ctx, 0));
+	/* What can be taken without progress is. */
+	sl_op_finish(op, 0, 0);
+	assert_true(is_readable(ctx, 0));
+	assert_ptr_equal(slime_context_next(ctx), op);
+	assert_null(slime_context_next(ctx));
+	arm_at_once(ctx);
+	assert_false(is_readable(ctx, 0));
+	sl_progress_leave(ctx);
+
+	assert_true(is_readable(ctx, PATIENCE_MS));
+	arm_at_once(ctx);
+	assert_false(is_readable(ctx, 0));
+	sl_poller_wake(&ctx->poller);
+	assert_true(is_readable(ctx, PATIENCE_MS));
+	assert_ok(slime_op_destroy(op));
+	assert_ok(slime_context_destroy(ctx));
+}
+
+static void *wait_for_imm(void *arg)
+{
+	return (void *)(intptr_t)slime_op_wait(arg, PATIENCE_MS);
+}
+
+/* One waits; the other one sleeps until that one has gone, and serves from then on. */
+static void manual_context__is_served_by_a_waiter_and_then_by_who_slept(void **state)
+{
+	struct side *s = &sides[0];
+	struct slime_op *op, *next;
+	pthread_t thread;
+	void *ret;
+
+	(void)state;
+	assert_ok(slime_op_create(s->ctx, NULL, &op));
+	assert_ok(slime_op_create(s->ctx, NULL, &next));
+	assert_ok(slime_imm_recv(s->ep, op));
+	assert_ok(slime_imm_recv(s->ep, next));
+	assert_ok(pthread_create(&thread, NULL, wait_for_imm, op));
+	while (!atomic_load(&s->ctx->progress.token))
+		sched_yield();
+	arm_at_once(s->ctx);
+	send_imm(s->other);
+	assert_ok(pthread_join(thread, &ret));
+	assert_null(ret);
+	while (!slime_op_test(s->other->op))
+		assert_true(slime_context_poll(s->other->ctx) >= 0);
+	send_imm(s->other);
+	assert_true(is_readable(s->ctx, PATIENCE_MS));
+	sleep_until(s->ctx, next);
+	assert_ok(slime_op_status(next));
+	while (!slime_op_test(s->other->op))
+		poll_both();
+	assert_ok(slime_op_destroy(op));
+	assert_ok(slime_op_destroy(next));
+}
+
 static void poller__waits_for_a_timer_of_months_within_what_poll_takes(void **state)
 {
 	static const uint64_t days[] = { 24, 30, 50, 10000 };
@@ -441,6 +525,10 @@ int main(void)
 		cmocka_unit_test(thread__looks_rarely_while_callers_come_from_posts),
 		cmocka_unit_test(thread__with_one_cpu_leaves_it_to_a_post_and_serves_now_and_then),
 		cmocka_unit_test(manual_context__is_woken_by_its_timers),
+		cmocka_unit_test(manual_context__sleeps_while_another_thread_makes_progress),
+		cmocka_unit_test_setup_teardown(
+			manual_context__is_served_by_a_waiter_and_then_by_who_slept, setup,
+			teardown),
 		cmocka_unit_test(poller__waits_for_a_timer_of_months_within_what_poll_takes),
 		cmocka_unit_test_setup_teardown(
 			manual_context__is_told_again_after_another_thread_came, setup, teardown),

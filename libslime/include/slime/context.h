@@ -138,8 +138,8 @@ SLIME_API int slime_context_poll(struct slime_context *ctx);
 /*
  * A descriptor for poll(2)/epoll: readable when slime_context_next() has something, and, for a
  * manual context, also when slime_context_poll() has. It belongs to the context. A manual one is
- * armed before each sleep on it; other threads may wait for ops and calls meanwhile, but not poll;
- * while one does, such a loop goes on without sleep:
+ * armed before each sleep on it; other threads may wait for ops and calls meanwhile, but not poll:
+ * while one does it makes the progress, and the descriptor is readable again when it is done:
  *
  *	while (slime_context_poll(ctx) > 0 || slime_context_arm(ctx) == -EAGAIN)
  *		;
@@ -149,7 +149,8 @@ SLIME_API int slime_context_poll(struct slime_context *ctx);
  */
 SLIME_API int slime_context_fd(struct slime_context *ctx);
 
-/* Manual contexts: 0 when armed, -EAGAIN when there is work already. */
+/* Manual contexts: 0 when armed, or while another thread waits and does the work; -EAGAIN when there
+ * is work already. */
 SLIME_API SLIME_CHECKED int slime_context_arm(struct slime_context *ctx);
 
 struct slime_op;
