@@ -149,8 +149,8 @@ SLIME_API int slime_context_poll(struct slime_context *ctx);
  */
 SLIME_API int slime_context_fd(struct slime_context *ctx);
 
-/* Manual contexts: 0 when armed, or while another thread waits and does the work; -EAGAIN when there
- * is work already. */
+/* Manual contexts: 0 when armed, or while another thread waits and does the work; -EAGAIN when
+ * there is work already. */
 SLIME_API SLIME_CHECKED int slime_context_arm(struct slime_context *ctx);
 
 struct slime_op;
