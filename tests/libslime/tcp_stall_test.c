@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -226,6 +227,66 @@ static void write_imm__that_ended_before_a_close_has_its_immediate_sent(void **s
 	assert_ok(slime_mr_destroy(x.local));
 }
 
+/* The peer stands still in the midst of a write, its window closed, and the link is closed. */
+static int close_at_a_peer_that_stands_still(struct raw *r)
+{
+	uint8_t *memory = malloc(2 * TCP_REQUEST_MAX);
+	struct slime_remote_mr theirs =
+		region_of_the_peer(2 * TCP_REQUEST_MAX, SLIME_ACCESS_REMOTE_WRITE);
+	struct slime_xfer x = { .remote = &theirs, .len = 2 * TCP_REQUEST_MAX };
+	int size = 32 << 10;
+	int fd = raw_link(r);
+
+	assert_non_null(memory);
+	memset(memory, 'm', 2 * TCP_REQUEST_MAX);
+	assert_ok(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)));
+	assert_ok(
+		setsockopt(conn_of(r)->streams[0]->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)));
+	assert_ok(slime_mr_create(r->ctx, memory, 2 * TCP_REQUEST_MAX, 0, &x.local));
+	assert_ok(slime_write(r->ep, &x, 1, 0, r->op));
+	slime_endpoint_close(r->ep);
+	raw_await_state(r, SLIME_ENDPOINT_CLOSED);
+	/* It has all of its memory back. */
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	assert_int_equal(slime_op_status(r->op), -ECANCELED);
+	assert_ok(slime_mr_destroy(x.local));
+	free(memory);
+	return fd;
+}
+
+static void close__at_a_peer_that_stands_still_is_a_close_when_it_goes_on(void **state)
+{
+	static uint8_t bytes[TCP_REQUEST_MAX];
+	int fd = close_at_a_peer_that_stands_still(*state);
+	struct tcp_head h;
+
+	while ((h = raw_recv_head(fd)).kind != TCP_BYE) {
+		assert_int_equal(h.kind, TCP_WRITE);
+		raw_recv(fd, bytes, tcp_head_list_len(&h));
+		raw_recv(fd, bytes, h.len);
+		assert_int_equal(bytes[0], 'm');
+		assert_memory_equal(bytes, bytes + 1, h.len - 1);
+	}
+	raw_await_end(fd);
+	close(fd);
+}
+
+static int open_end = -1;
+
+static void context_destroy__waits_for_no_peer_that_stands_still(void **state)
+{
+	open_end = close_at_a_peer_that_stands_still(*state);
+}
+
+static int teardown_before_the_peer(void **state)
+{
+	int ret = raw_teardown(state);
+
+	raw_await_end(open_end);
+	close(open_end);
+	return ret;
+}
+
 /* From now on the socket takes no segment, as if its host had lost power. There are kernels where
  * only root may do that. */
 static bool fall_silent(int fd)
@@ -363,6 +424,10 @@ int main(void)
 		IN_RAW(write__answered_while_the_next_request_is_half_sent_goes_on),
 		IN_RAW(write_imm__that_ended_before_a_close_has_its_immediate_sent),
 		IN_RAW(write_imm__when_messages_are_as_many_as_may_be_ends_the_link),
+		IN_RAW(close__at_a_peer_that_stands_still_is_a_close_when_it_goes_on),
+		cmocka_unit_test_setup_teardown(
+			context_destroy__waits_for_no_peer_that_stands_still, raw_setup,
+			teardown_before_the_peer),
 		IN_RAW(write__to_a_host_that_fell_silent_is_connreset_in_time),
 		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_the_link),
 		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_while_others_are_destroyed),

@@ -5,7 +5,7 @@
  *
  * Leaving in order: messages that wait are sent and no other frame is begun any more, BYE follows
  * the last one, and we wait a moment for the peer to hang up, so that BYE is not overtaken by the
- * end of another stream.
+ * end of another stream. When it does not the connection ends all the same, and farewell.c waits.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -221,8 +221,10 @@ static void set_state(struct tcp_conn *c, enum tcp_conn_state state)
 
 static void on_time(struct sl_timer *timer)
 {
-	tcp_conn_fail(SL_CONTAINER_OF(timer, struct tcp_conn, timer), -ETIMEDOUT,
-		      "not all streams came up in time");
+	struct tcp_conn *c = SL_CONTAINER_OF(timer, struct tcp_conn, timer);
+
+	c->stands_still = tcp_conn_state(c) == TCP_CONN_LEAVING;
+	tcp_conn_fail(c, -ETIMEDOUT, "not all streams came up in time");
 }
 
 static void begin(struct tcp_conn *c)
@@ -403,6 +405,8 @@ static void end(struct tcp_conn *c)
 	int cause = c->end_cause;
 
 	memcpy(why, c->end_why, sizeof(why));
+	if (c->stands_still)
+		tcp_farewell_begin(c);
 	stop(c, cause == 0 && c->end_local ? -ECANCELED : -ECONNRESET);
 	events->broken(owner, cause, why);
 }

@@ -184,7 +184,8 @@ struct tcp_conn {
 
 	uint8_t *out_slots; /* as the peer's in_slots will be */
 	uint8_t *in_slots;
-	bool has_said; /* a message */
+	bool has_said;	   /* a message */
+	bool stands_still; /* the peer, since we said goodbye; [token] */
 	struct tcp_stream *bye_stream;
 	unsigned n_streams; /* 0: an acceptor learns it from the first OPEN */
 	struct tcp_stream *streams[TCP_STREAMS_MAX]; /* by index; NULL: not there yet */
@@ -212,6 +213,8 @@ struct tcp_transport {
 	bool looks;	     /* spinners look at sockets; else the poller alone tells of them */
 	bool armed;	     /* [token] and so it is now */
 	struct sl_todo todo; /* conns that the token's holder must look at */
+	struct sl_list farewells; /* [token], the oldest first */
+	unsigned n_farewells;
 };
 
 /* What the thread sanitizer cannot know: whoever says so has the reason beside it. */
@@ -278,6 +281,16 @@ void tcp_conn_touch(struct tcp_conn *c);
 /* It is not looked at in every round any more. [token] */
 void tcp_conn_rest(struct tcp_transport *t, struct tcp_conn *c);
 
+/* ---- farewell.c: [token] ---- */
+
+/* The link is closed, and its peer stands still: the sockets stay, with what was not sent, until it
+ * has heard of that. */
+void tcp_farewell_begin(struct tcp_conn *c);
+/* Those who stand still find their links dead. */
+void tcp_farewells_end(struct tcp_transport *t);
+/* In a child after fork: their memory. */
+void tcp_farewells_forget(struct tcp_transport *t);
+
 /* ---- withdraw.c ---- */
 
 /* Whether requests of the peer use r. [token] */
@@ -316,6 +329,9 @@ void tcp_tx_flush(struct tcp_stream *s);
 void tcp_tx_unlock(struct tcp_stream *s);
 /* The kernel has room again. [token] */
 void tcp_tx_unblock(struct tcp_stream *s);
+/* Of a connection that leaves: a copy of all that its stream has still to send, for free(); 0,
+ * -ENOMEM. */
+int tcp_tx_take_rest(struct tcp_stream *s, uint8_t **out, size_t *len);
 /* Release what the batch holds. Under tx_lock. */
 void tcp_tx_drop(struct tcp_stream *s);
 /* For all streams of a mask. */

@@ -93,6 +93,7 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	t->looks = env->attr->polling != SLIME_POLLING_EVENT;
 	sl_list_init(&t->conns);
 	sl_list_init(&t->active);
+	sl_list_init(&t->farewells);
 	tcp_watch_init(t);
 	sl_todo_init(&t->todo);
 	if (!env->attr->tcp_bind || *env->attr->tcp_bind)
@@ -111,6 +112,7 @@ static void destroy(struct sl_transport *transport)
 	struct tcp_transport *t = tcp_of(transport);
 
 	sl_door_destroy(t->door);
+	tcp_farewells_end(t);
 	tcp_watch_stop(t);
 	sl_todo_fini(&t->todo);
 	free(t);
@@ -121,6 +123,7 @@ static void forget(struct sl_transport *transport)
 	struct tcp_transport *t = tcp_of(transport);
 
 	sl_door_forget(t->door);
+	tcp_farewells_forget(t);
 	free(t);
 }
 

@@ -5,6 +5,7 @@
  * lies.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/transport/tcp/tcp.h"
@@ -364,6 +365,50 @@ static void flush(struct tcp_stream *s, bool room)
 {
 	atomic_store(&s->tx_wanted, true);
 	send_wanted(s, room);
+}
+
+/* What of the batch is not sent goes behind the *len bytes at *to. */
+static int append_rest(const struct tcp_batch *b, uint8_t **to, size_t *len)
+{
+	size_t left = b->bytes - b->sent;
+	uint8_t *at;
+
+	if (!left)
+		return 0;
+	at = realloc(*to, *len + left);
+	if (!at)
+		return -ENOMEM;
+	*to = at;
+	at += *len;
+	*len += left;
+	/* As in send_some(). */
+	TCP_TSAN(AnnotateIgnoreReadsBegin);
+	for (unsigned i = b->at; i < b->n; i++) {
+		memcpy(at, b->iov[i].iov_base, b->iov[i].iov_len);
+		at += b->iov[i].iov_len;
+	}
+	TCP_TSAN(AnnotateIgnoreReadsEnd);
+	return 0;
+}
+
+int tcp_tx_take_rest(struct tcp_stream *s, uint8_t **out, size_t *len)
+{
+	uint8_t *rest = NULL;
+	size_t n = 0;
+	int ret;
+
+	pthread_mutex_lock(&s->tx_lock);
+	do
+		ret = append_rest(s->batch, &rest, &n);
+	while (!ret && !s->batch->bye && next_batch(s));
+	pthread_mutex_unlock(&s->tx_lock);
+	if (ret) {
+		free(rest);
+		return ret;
+	}
+	*out = rest;
+	*len = n;
+	return 0;
 }
 
 void tcp_tx_unlock(struct tcp_stream *s)
