@@ -5,8 +5,17 @@
 #include "src/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_rails.h"
+#include "tests/support/log_lines.h"
 
 /* ---- its port goes down ---- */
+
+static uint32_t only_qp(unsigned device)
+{
+	uint32_t number;
+
+	assert_int_equal(fakeverbs_qps(device, &number, 1), 1);
+	return number;
+}
 
 static void goes_down(unsigned device)
 {
@@ -135,14 +144,6 @@ static void rail__that_is_the_first_and_passes_nothing_leaves_the_link_to_others
 	rails_await_return(0);
 }
 
-static uint32_t only_qp(unsigned device)
-{
-	uint32_t number;
-
-	assert_int_equal(fakeverbs_qps(device, &number, 1), 1);
-	return number;
-}
-
 /* Both ends begin, and no worker has been at it. */
 static void begin_anew(void)
 {
@@ -155,6 +156,11 @@ static void begin_anew(void)
 static void hold(unsigned device, bool is_held)
 {
 	fakeverbs_hold_qp(device, only_qp(device), is_held);
+}
+
+static void holds(unsigned device)
+{
+	hold(device, true);
 }
 
 static const struct rdma_conn *conn_of_a(void)
@@ -328,6 +334,35 @@ static void link__whose_devices_all_die_before_it_is_up_ends_for_that_reason(voi
 	rdma_assert_says(&info, ibv_event_type_str(IBV_EVENT_DEVICE_FATAL));
 }
 
+/* ---- none comes up ---- */
+
+/* One cannot be brought up, one passes nothing, one has a greeting under way. */
+static void link__that_does_not_come_up_in_time_says_why_of_each_rail(void **state)
+{
+	struct slime_endpoint_info info;
+
+	(void)state;
+	atomic_store(&refuses, rails_device_of(&rails.pair.a, 1));
+	begin_while(holds, 2);
+	rails.ahead_ns += 25 * SL_NS_PER_S; /* the third has its turn, after two of 10 s */
+	await_greeting_over(2);
+	log_lines_keep();
+	rails.ahead_ns += 60 * SL_NS_PER_S;
+	assert_int_equal(rdma_wait(&rails.pair, rails.pair.a.op), -ETIMEDOUT);
+	atomic_store(&refuses, NULL);
+	slime_endpoint_info(rails.pair.a.ep, &info);
+	rdma_assert_says(&info, "not up in time; rail 0: fake0: transport retry");
+	rdma_assert_says(&info, "; rail 1: RTR (does the path");
+	rdma_assert_says(&info, "; rail 2: our greeting is not");
+	assert_int_equal(log_lines_with("rail 0 did not come up: fake0: transport retry counter "
+					"exceeded (vendor 0x8c): the peer does not answer"),
+			 1);
+	assert_int_equal(log_lines_with("rail 1 did not come up: RTR (does the path to the peer's "
+					"address exist?): Connection timed out"),
+			 1);
+	log_lines_release();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -347,6 +382,7 @@ int main(void)
 		IN_PAIR(rail__whose_device_dies_before_the_link_is_up_leaves_it_to_others),
 		IN_PAIR(rail__whose_device_dies_before_the_link_begins_leaves_it_to_others),
 		IN_PAIR(rail__over_which_no_greeting_can_be_posted_is_tried_again),
+		IN_PAIR(link__that_does_not_come_up_in_time_says_why_of_each_rail),
 		IN_PAIR(link__whose_devices_all_die_before_it_is_up_ends_for_that_reason),
 	};
 

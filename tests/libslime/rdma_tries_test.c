@@ -138,6 +138,32 @@ static void connect__meets_a_peer_that_begins_at_any_time(void **state)
 	}
 }
 
+static void connect__that_meets_nobody_says_what_the_last_try_failed_with(void **state)
+{
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	struct slime_endpoint_info info;
+	struct rdma_pair p;
+	int len;
+
+	(void)state;
+	fakeverbs_reset();
+	assert_ok(rdma_pair_create(&p, NULL, LEN));
+	create_endpoint(&p.a);
+	create_endpoint(&p.b);
+	hold_time();
+	len = slime_endpoint_export(p.b.ep, desc, sizeof(desc));
+	assert_true(len > 0);
+	assert_ok(slime_endpoint_connect(p.a.ep, desc, (size_t)len, 5000, p.a.op));
+	while (!slime_op_test(p.a.op))
+		step(&p);
+	slime_endpoint_info(p.a.ep, &info);
+	rdma_assert_says(&info, "the peer did not come up in time; the last try: fake0: transport "
+				"retry counter exceeded");
+	release_time();
+	rdma_pair_close(&p);
+	assert_int_equal(fakeverbs_check(), 0);
+}
+
 static bool has_links(const struct rdma_end *e)
 {
 	return !sl_list_empty(&rdma_of(e->ctx->transports[SLIME_TRANSPORT_RDMA])->conns);
@@ -678,6 +704,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connect__meets_a_peer_that_begins_at_any_time),
+		cmocka_unit_test(connect__that_meets_nobody_says_what_the_last_try_failed_with),
 		cmocka_unit_test(close__after_a_try_that_could_not_begin_takes_no_time),
 		cmocka_unit_test(connect__that_rests_hears_a_peer_that_is_up),
 		cmocka_unit_test(connect__that_brings_a_rail_up_hears_a_peer_that_is_up),

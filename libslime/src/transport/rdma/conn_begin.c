@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "src/transport/rdma/rdma.h"
 
 /* Between a try that failed and the next. */
@@ -14,6 +15,8 @@
 #define TURN_MAX_NS (10 * SL_NS_PER_S)
 /* As of a try of so long: a connection rests until former ones with its peer are drained. */
 #define LOOK_NS (10 * SL_NS_PER_MS)
+/* Of what is told to people: that much of it fits into their state of a link. */
+#define WHY_LEN 120
 
 static bool is_being_raised(const struct rdma_path *p)
 {
@@ -167,10 +170,10 @@ static bool has_predecessor(const struct rdma_conn *c)
 static void bring_up_alone(struct rdma_conn *c)
 {
 	if (has_predecessor(c)) {
-		snprintf(c->greeting_why, sizeof(c->greeting_why),
-			 "a former link with the peer is not drained");
+		c->held_up = "a former link with the peer is not drained";
 		begin_again_later(c, LOOK_NS);
 	} else {
+		c->held_up = NULL;
 		bring_up(c);
 	}
 }
@@ -391,7 +394,6 @@ static void done_bring_up(struct rdma_job *job)
 		rdma_conn_set_state(c, RDMA_CONN_GREETING);
 		rdma_conn_call(c);
 	} else if (!lead) {
-		snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", c->paths[0].lost_why);
 		begin_again_later(c, UINT64_MAX); /* what is wrong here is not over at once */
 		fail_if_hopeless(c);
 	} else {
@@ -427,7 +429,6 @@ void rdma_conn_lose_locked(struct rdma_path *p, int cause, const char *why)
 {
 	struct rdma_conn *c = p->c;
 
-	snprintf(c->greeting_why, sizeof(c->greeting_why), "%s", why);
 	snprintf(p->lost_why, sizeof(p->lost_why), "%.127s", why);
 	p->state = is_being_raised(p) ? RDMA_PATH_SPOILED : RDMA_PATH_FALLEN;
 	if (c->heard == p)
@@ -442,13 +443,49 @@ void rdma_conn_lose_locked(struct rdma_path *p, int cause, const char *why)
 		rest(c, sl_clock_ns() - c->greeted_ns);
 }
 
+/* NULL: nothing was tried over it. */
+static const char *why_not(const struct rdma_path *p)
+{
+	if (p == p->c->heard)
+		return "the peer's greeting did not come";
+	if (*p->lost_why)
+		return p->lost_why;
+	return p->state == RDMA_PATH_GREETING ? "our greeting is not answered" : NULL;
+}
+
+/* Each rail's reason: all of it to the log, and as much as fits, in equal parts, to out. */
+static void tell_each(const struct rdma_conn *c, char *out, size_t cap)
+{
+	size_t used = strlen(out), part;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->n_paths; i++)
+		n += why_not(&c->paths[i]) != NULL;
+	part = n ? (cap - used - 1) / n : 0;
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		const char *why = why_not(&c->paths[i]);
+
+		if (!why)
+			continue;
+		sl_warn("rdma", "%s: rail %u did not come up: %s", c->conn.name, i, why);
+		snprintf(out + used, part + 1, "; rail %u: %s", i, why);
+		used += strlen(out + used);
+	}
+}
+
 void rdma_conn_give_up(struct rdma_conn *c)
 {
-	char why[256];
+	const char *why = c->held_up ? c->held_up : why_not(&c->paths[0]);
+	char text[WHY_LEN + 1];
 
-	snprintf(why, sizeof(why), "the peer did not come up in time%s%s",
-		 *c->greeting_why ? "; the last try: " : "", c->greeting_why);
-	rdma_conn_fail(c, -ETIMEDOUT, why);
+	if (c->held_up || c->n_paths == 1) {
+		snprintf(text, sizeof(text), "the peer did not come up in time%s%s",
+			 why ? "; the last try: " : "", why ? why : "");
+	} else {
+		snprintf(text, sizeof(text), "not up in time");
+		tell_each(c, text, sizeof(text));
+	}
+	rdma_conn_fail(c, -ETIMEDOUT, text);
 }
 
 /* What failed since the offer was made, and when no connection was there to hear of it. */

@@ -393,7 +393,7 @@ struct rdma_conn {
 	struct rdma_qp *qps[RDMA_RAILS_MAX * RDMA_QPS_MAX];
 	uint8_t proof[SL_AUTH_MAC_LEN]; /* ours */
 	uint8_t peer_proof[SL_AUTH_MAC_LEN];
-	char greeting_why[160];	  /* what the last try failed with. [token] */
+	const char *held_up;	  /* what it waits for before it tries; NULL. [token] */
 	struct rdma_path *proven; /* the peer holds the key: its READY came over that. [token] */
 	struct rdma_path *heard;  /* and has our READY, which went over that. [token] */
 	bool is_raising;	  /* a worker brings rails up. [token] */
