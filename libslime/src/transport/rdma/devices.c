@@ -37,8 +37,14 @@ static int add_nic(struct rdma_transport *t, const char *device, uint8_t port, s
 
 static void close_nics(struct rdma_transport *t)
 {
-	while (t->n_open)
-		rdma_nic_close(t->nics[--t->n_open]);
+	/* A child after fork() has those that are there, also the one that is being closed. */
+	while (t->n_open) {
+		struct rdma_nic *nic = t->nics[t->n_open - 1];
+
+		rdma_nic_close(nic);
+		t->n_open--;
+		free(nic);
+	}
 }
 
 /* "mlx5_1:2", of len bytes, as name and port. */

@@ -383,12 +383,11 @@ void rdma_nic_unwatch(struct rdma_nic *nic)
 void rdma_nic_close(struct rdma_nic *nic)
 {
 	for (unsigned i = 0; i < nic->n_cqs; i++) {
-		struct rdma_cq *cq = atomic_load(&nic->cqs[i]);
+		struct rdma_cq *cq = atomic_exchange(&nic->cqs[i], NULL);
 
 		if (cq)
 			rdma_cq_close(cq);
 	}
 	ibv_destroy_comp_channel(nic->channel);
 	sl_device_fini(&nic->device);
-	free(nic);
 }

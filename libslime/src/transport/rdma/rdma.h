@@ -148,7 +148,8 @@ bool rdma_nic_is_gone(struct rdma_nic *nic);
 void rdma_nic_cq_failed(struct rdma_cq *cq, const char *what);
 /* Nobody takes its events any more. [token], or where nobody else has the transport. */
 void rdma_nic_unwatch(struct rdma_nic *nic);
-/* Nothing of it is in use, and it is not watched. Control calls. */
+/* Nothing of it is in use, and it is not watched: its memory is the caller's then. Control calls.
+ */
 void rdma_nic_close(struct rdma_nic *nic);
 
 /* ---- cq.c ---- */

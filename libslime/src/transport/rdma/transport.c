@@ -269,7 +269,7 @@ static void forget(struct sl_transport *transport)
 	while ((e = sl_list_pop(&t->offers)))
 		rdma_offer_forget(SL_CONTAINER_OF(e, struct rdma_offer, link));
 	/* What libibverbs has is the parent's. */
-	for (unsigned i = 0; i < t->n_nics; i++) {
+	for (unsigned i = 0; i < t->n_open; i++) {
 		for (unsigned k = 0; k < t->nics[i]->n_cqs; k++)
 			free(atomic_load(&t->nics[i]->cqs[k]));
 		free(t->nics[i]);
