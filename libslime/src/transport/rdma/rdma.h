@@ -7,7 +7,7 @@
  *	gid.c	     which address of a port is used
  *	nic.c        a port that the context uses: channel, events
  *	cq.c         completion queues: who has room in which, and polling
- *	qp.c         a queue pair and its send queue
+ *	qp.c         a queue pair and its send queue; qp_up.c: how it comes up
  *	offer.c      what waits for a peer: queue pairs, and memory that it writes to
  *	wire.c       the bytes: candidates, frames, proofs
  *	conn.c       a connection's life: up, its rounds; conn_end.c: and how it ends
@@ -166,6 +166,8 @@ void rdma_cq_close(struct rdma_cq *cq); /* nobody uses it. Any thread; control c
 
 /* ---- queue pairs ---- */
 
+#define RDMA_NUMBER_MASK 0xffffffu /* of packets: 24 bits */
+
 /* What lies in a send queue: all that is needed to send it again. */
 struct rdma_sent {
 	struct slime_op *op;  /* that it is of; NULL */
@@ -294,7 +296,9 @@ int rdma_qp_probe(struct rdma_qp *q);
 /* The request is done. Under the connection's lock. */
 void rdma_qp_reclaim(struct rdma_qp *q, const struct rdma_sent *s);
 
-/* Receive buffers that came back are posted. [token] */
+/* Post these receive buffers: an errno. [token], or the worker that brings it up. */
+int rdma_qp_post_receives(struct rdma_qp *q, const uint32_t *which, uint32_t n);
+/* Those that came back. [token] */
 void rdma_qp_post_returned(struct rdma_qp *q);
 
 /* Receive buffer i is free again, to be posted with others. [token] */
