@@ -157,6 +157,14 @@ local function emit(what, agent, generation, incarnation, object, to, n)
 	redis.call('PUBLISH', P .. 'wake', id)
 end
 
+-- How long a lease lasts, as whoever gave it out told the agent, which may be a nanoctrl with another setting; others may have
+-- damaged it.
+local LASTS_MAX = 3600000
+local function lasting(ttl, ours)
+	local ms = number(counted(ttl))
+	return ms > 0 and ms <= LASTS_MAX and ms or tonumber(ours)
+end
+
 -- The fields of a live agent; nil when there is none.
 local function agent(name, ...)
 	local h = read('HMGET', agent_key(name), 'generation', ...)
@@ -164,16 +172,16 @@ local function agent(name, ...)
 	return h
 end
 
--- Whether a lease is the one that counts: a word, the generation, the incarnation, the session.
+-- Whether a lease is the one that counts: a word, the generation, the incarnation, the session, how long it lasts.
 local function holder(name, lease, secret)
-	local h = agent(name, 'lease', 'secret', 'incarnation', 'taken', 'session')
+	local h = agent(name, 'lease', 'secret', 'incarnation', 'taken', 'session', 'ttl')
 	if not h then return LEASE_GONE end
 	if h[2] ~= lease then
 		if h[5] == lease then return SUPERSEDED end
 		return LEASE_GONE
 	end
 	if h[3] ~= secret then return LEASE_GONE end
-	return OK, h[1], h[4] or '', h[6] or ''
+	return OK, h[1], h[4] or '', h[6] or '', h[7]
 end
 
 -- The end of a generation: whatever it owned is not visible any more. What it posted to others, and what was

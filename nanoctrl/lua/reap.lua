@@ -1,18 +1,25 @@
 -- The housekeeping of a scope, in portions. ARGV: keep, the time we expect it to be ('0': no lease may end), age of events
--- kept, portion, what a lease lasts. A clock that strays ends no lease. Answers {OK, leases ended, more to do at once, leases
--- held, skipped}.
-local portion = tonumber(ARGV[4])
+-- kept, portion, what a lease of ours lasts, since when (ms) agents can beat, and where to look for leases that end late, from 1
+-- ('0': nowhere). A clock that strays ends no lease. Answers {OK, leases ended, more to do at once, leases held, skipped, where
+-- to look on for late ones (0: that was all)}.
+local portion, ours, steady, look = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local ended, more = 0, 0
 
 if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
 	local due = read('ZRANGEBYSCORE', DUE, '-inf', text(now), 'LIMIT', 0, portion) or {}
 	if #due > 0 then gate() end
 	for _, name in ipairs(due) do
-		local h = agent(name, 'incarnation')
-		finish(name, h and h[1] or '0')
-		if h then
-			emit('expired', name, h[1], h[2] or '', '', '', '0')
-			ended = ended + 1
+		local h = agent(name, 'incarnation', 'ttl')
+		local lasts = h and lasting(h[3], ours) or 0
+		if lasts > steady then
+			-- Its agent beats less often than ours: it had no time to come back yet.
+			write('ZADD', DUE, text(now + lasts - steady), name)
+		else
+			finish(name, h and h[1] or '0')
+			if h then
+				emit('expired', name, h[1], h[2] or '', '', '', '0')
+				ended = ended + 1
+			end
 		end
 	end
 	if #due == portion then more = 1 end
@@ -68,15 +75,19 @@ if old then
 	if gone > 0 and old == first[#first][1] and #first == 100 then more = 1 end
 end
 
--- Where no lease may end, the clock may be another one than before, and one that was ahead gave out leases that end late by as
+-- Where no lease could end, the clock may be another one than before, and one that was ahead gave out leases that end late by as
 -- much. Behind all that frees memory: where there is none, this is for a later visit.
-if ARGV[2] == '0' then
-	local last, cut = text(now + tonumber(ARGV[5])), 0
-	for _, name in ipairs(read('ZRANGEBYSCORE', DUE, '(' .. last, '+inf', 'LIMIT', 0, portion) or {}) do
-		if type(redis.pcall('ZADD', DUE, last, name)) == 'table' then break end
-		cut = cut + 1
+if look > 0 then
+	local late = read('ZRANGEBYSCORE', DUE, '(' .. text(now + ours), '+inf', 'WITHSCORES', 'LIMIT', look - 1, portion) or {}
+	local stay, cut = 0, nil
+	for i = 1, #late, 2 do
+		local h = agent(late[i], 'ttl')
+		local lasts = lasting(h and h[2], ours)
+		if tonumber(late[i + 1]) > now + lasts then cut = redis.pcall('ZADD', DUE, text(now + lasts), late[i]) end
+		if type(cut) == 'table' then break end
+		if lasts > ours then stay = stay + 1 end
 	end
-	if cut == portion then more = 1 end
+	look = #late == 2 * portion and type(cut) ~= 'table' and look + stay or 0
 end
 
 -- Sets that are empty are not there; one of another type says nothing of who there is.
@@ -85,4 +96,4 @@ if redis.call('EXISTS', NAMES, DUE, DEAD) == 0 and number(read('XLEN', EVENTS)) 
 	local scopes, scope = scopes_entry()
 	write('SREM', scopes, scope)
 end
-return { OK, ended, more, number(read('ZCARD', DUE)), skipped }
+return { OK, ended, more, number(read('ZCARD', DUE)), skipped, look }

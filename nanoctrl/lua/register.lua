@@ -1,9 +1,11 @@
 -- ARGV: keep, ttl, name, incarnation, owner hash, secret hash, again (0|1), address, labels, services, attributes
 local ttl, name, incarnation, owner, secret, again = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local held = agent(name, 'incarnation', 'owner', 'lease', 'acked', 'epoch', 'ousted')
+local held = agent(name, 'incarnation', 'owner', 'lease', 'acked', 'epoch', 'ousted', 'ttl')
 local resumed, taken, ousted, generation = false, '', held and held[7] or '', nil
 
-if held and held[3] ~= owner then return { NAME_TAKEN, text(now), agent_row(name, read_epoch()) } end
+if held and held[3] ~= owner then
+	return { NAME_TAKEN, text(now), agent_row(name, read_epoch()), lasting(held[8], ttl) }
+end
 -- Who was superseded stays so, also where it repeats its first registration, of which it heard no answer.
 if held and held[2] ~= incarnation and (again == '1' or string.find(' ' .. ousted, ' ' .. incarnation .. ' ', 1, true)) then
 	return { SUPERSEDED }
@@ -32,7 +34,7 @@ elseif held[6] ~= e then
 	redis.call('HSET', agent_key(name), 'epoch', e, 'acked', cursor)
 end
 redis.call('HSET', agent_key(name), 'generation', generation, 'incarnation', incarnation, 'owner', owner,
-	'lease', lease, 'secret', secret, 'session', '', 'opened', '0', 'address', ARGV[8], 'labels', ARGV[9], 'services', ARGV[10],
+	'lease', lease, 'secret', secret, 'ttl', ttl, 'session', '', 'opened', '0', 'address', ARGV[8], 'labels', ARGV[9], 'services', ARGV[10],
 	'attributes', ARGV[11], 'revision', '0')
 write('ZADD', DUE, text(now + tonumber(ttl)), name)
 write('ZADD', NAMES, 0, name)

@@ -26,8 +26,7 @@ static void registered(void *arg, int result, const struct store_grant *grant)
 	char lease[STORE_NAME_MAX + STORE_SECRET_HEX + 32];
 
 	if (result == STORE_NAME_TAKEN && grant) {
-		api_fail_taken(g->rq,
-			       model_holder(grant->holder, store_config(request_store(g->rq))));
+		api_fail_taken(g->rq, model_holder(grant->holder));
 	} else if (result) {
 		api_fail(g->rq, result);
 	} else {

@@ -93,7 +93,7 @@ bool model_region_allows(const struct store_object *region, const struct store_a
 
 char *model_grant(const char *scope, const struct store_registration *r,
 		  const struct store_grant *g, const char *lease, const struct store_config *c);
-char *model_holder(const struct store_holder *h, const struct store_config *c);
+char *model_holder(const struct store_holder *h);
 char *model_agent(const char *scope, const struct store_page *page);
 /* selector may be NULL */
 char *model_agents(const char *scope, const struct store_page *page, const char *selector);

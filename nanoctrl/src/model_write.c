@@ -186,7 +186,7 @@ char *model_grant(const char *scope, const struct store_registration *r,
 		"beat_ms", (json_int_t)c->beat_ms, "grace_ms", (json_int_t)c->grace_ms));
 }
 
-char *model_holder(const struct store_holder *h, const struct store_config *c)
+char *model_holder(const struct store_holder *h)
 {
 	const struct store_agent *a = &h->agent;
 
@@ -195,7 +195,7 @@ char *model_holder(const struct store_holder *h, const struct store_config *c)
 				"address", text_or_null(a->profile.address), "registered_at_ms",
 				(json_int_t)a->registered_at_ms, "at_ms", (json_int_t)h->now_ms,
 				"lease_left_ms", (json_int_t)a->lease_left_ms, "ttl_ms",
-				(json_int_t)c->ttl_ms, "wait_ms", (json_int_t)h->wait_ms));
+				(json_int_t)h->ttl_ms, "wait_ms", (json_int_t)h->wait_ms));
 }
 
 static json_t *agent_object(const char *scope, const struct store_agent *a)

@@ -30,6 +30,9 @@ struct reaper {
 	uint64_t pass;	   /* over all of them, from 1 */
 	uint64_t n_silent; /* scopes that were visited in it and have not said what they hold, */
 	uint64_t held;	   /* and the leases of those that have */
+	uint64_t cut_pass; /* up to this pass it looks for leases that end late */
+	struct sl_list visits; /* of scopes, to be made */
+	unsigned n_visits;     /* that are out */
 	bool up;
 	bool busy;   /* a round is out */
 	bool asking; /* a question for the time is out */
@@ -93,12 +96,14 @@ void reaper_down(struct reaper *r)
 /* ---- one scope ---- */
 
 struct visit {
+	struct sl_list node; /* while it waits to be made */
 	struct reaper *reaper;
 	char scope[KEY_NAME_MAX + 1];
 	uint64_t pass; /* in which its leases are counted; 0: they were */
+	uint64_t late; /* from where on to look for leases that end late; 0: not at all */
 };
 
-static void visit_scope(struct reaper *r, const char *scope, uint64_t pass);
+static void send_visits(struct reaper *r);
 
 static void count_held(struct reaper *r, const struct visit *v, uint64_t held)
 {
@@ -108,29 +113,48 @@ static void count_held(struct reaper *r, const struct visit *v, uint64_t held)
 	r->n_silent--;
 }
 
-/* {outcome, ended, more, held, skipped} */
+/* What is left to do there is for another visit. */
+static void visit_again(struct visit *v, uint64_t late)
+{
+	v->pass = 0;
+	v->late = late;
+	sl_list_append(&v->reaper->visits, &v->node);
+}
+
+/* {outcome, ended, more, held, skipped, late} */
 static void on_visited(struct store_call *call, int result, const redisReply *reply)
 {
 	struct visit *v = call->arg;
+	struct reaper *r = v->reaper;
 	uint64_t ended;
 	uint64_t more;
 	uint64_t held;
 	uint64_t skipped;
+	uint64_t late;
 
+	r->n_visits--;
+	if (result == -EBUSY) { /* with the next round */
+		sl_list_append(&r->visits, &v->node);
+		return;
+	}
 	if (result != STORE_OK || !store_u64(reply, 1, &ended) || !store_u64(reply, 2, &more) ||
-	    !store_u64(reply, 3, &held) || !store_u64(reply, 4, &skipped)) {
+	    !store_u64(reply, 3, &held) || !store_u64(reply, 4, &skipped) ||
+	    !store_u64(reply, 5, &late)) {
 		free(v);
 		return;
 	}
 	atomic_fetch_add(&call->store->hub->n_skipped, skipped);
-	count_held(v->reaper, v, held);
+	count_held(r, v, held);
 	if (ended)
 		sl_info("reaper", "scope %s: %" PRIu64 " leases ended without a word", v->scope,
 			ended);
 	atomic_fetch_add(&call->store->hub->n_expired, ended);
-	if (more && !call->store->closing)
-		visit_scope(v->reaper, v->scope, 0);
-	free(v);
+	if (more || late)
+		visit_again(v, late);
+	else
+		free(v);
+	if (!call->store->closing)
+		send_visits(r);
 }
 
 /* 0: no lease may end. */
@@ -143,25 +167,52 @@ static uint64_t expected_time(const struct reaper *r)
 	return r->time_ms + (now - r->time_ns) / SL_NS_PER_MS;
 }
 
-static void visit_scope(struct reaper *r, const char *scope, uint64_t pass)
+/* For how long agents can beat by now: one whose lease is longer than ours beats less often. */
+static uint64_t steady_ms(const struct reaper *r)
+{
+	uint64_t ttl_ns = (uint64_t)r->store->hub->config.ttl_ms * SL_NS_PER_MS;
+
+	return (sl_clock_ns() + ttl_ns - reaper_hold_until_ns(r->store->hub)) / SL_NS_PER_MS;
+}
+
+static void send_visit(struct reaper *r, struct visit *v)
 {
 	const struct store_config *config = &r->store->hub->config;
-	struct visit *v = calloc(1, sizeof(*v));
 	struct store_args a = { .n = 0 };
 
-	if (pass)
-		r->n_silent++;
-	if (!v)
-		return;
-	v->reaper = r;
-	v->pass = pass;
-	snprintf(v->scope, sizeof(v->scope), "%s", scope);
+	r->n_visits++;
 	store_arg_number(&a, expected_time(r));
 	store_arg_number(&a, config->keep_ms);
 	store_arg_number(&a, PORTION);
 	store_arg_number(&a, config->ttl_ms);
-	store_send(r->store, scope, SCRIPT_REAP, &a, on_visited,
+	store_arg_number(&a, steady_ms(r));
+	store_arg_number(&a, v->late);
+	store_send(r->store, v->scope, SCRIPT_REAP, &a, on_visited,
 		   (union store_answer){ .done = NULL }, v);
+}
+
+/* As many as leave room for others. */
+static void send_visits(struct reaper *r)
+{
+	unsigned most = r->store->hub->config.max_inflight / 4 + 1;
+	struct sl_list *e;
+
+	while (r->n_visits < most && (e = sl_list_pop(&r->visits)))
+		send_visit(r, SL_CONTAINER_OF(e, struct visit, node));
+}
+
+static void add_visit(struct reaper *r, const char *scope, uint64_t late)
+{
+	struct visit *v = calloc(1, sizeof(*v));
+
+	r->n_silent++;
+	if (!v)
+		return;
+	v->reaper = r;
+	v->pass = r->pass;
+	v->late = late;
+	snprintf(v->scope, sizeof(v->scope), "%s", scope);
+	sl_list_append(&r->visits, &v->node);
 }
 
 /* ---- a round ---- */
@@ -171,9 +222,19 @@ static void begin_pass(struct reaper *r)
 {
 	if (!r->n_silent)
 		atomic_store(&r->store->hub->n_held, r->held);
+	else if (r->cut_pass == r->pass)
+		r->cut_pass++; /* some scopes did not answer */
 	r->pass++;
 	r->n_silent = 0;
 	r->held = 0;
+}
+
+/* Late leases are looked for while none may end, and until all scopes have been visited since. */
+static bool must_cut(struct reaper *r)
+{
+	if (!expected_time(r))
+		r->cut_pass = r->pass + 1;
+	return r->pass <= r->cut_pass;
 }
 
 /* {cursor, {scope, ...}} */
@@ -182,6 +243,7 @@ static void on_scopes(void *arg, int result, const redisReply *reply)
 	struct reaper *r = arg;
 	const redisReply *scopes = store_item(reply, 1, REDIS_REPLY_ARRAY);
 	const char *cursor = store_string(reply, 0, NULL);
+	uint64_t late;
 
 	r->busy = false;
 	if (!strcmp(r->scan, "0"))
@@ -192,14 +254,16 @@ static void on_scopes(void *arg, int result, const redisReply *reply)
 		return;
 	}
 	strcpy(r->scan, *cursor ? cursor : "0");
+	late = must_cut(r);
 	for (size_t i = 0; i < scopes->elements; i++) {
 		const char *scope = store_string(scopes, i, NULL);
 
 		if (key_scope_valid(scope))
-			visit_scope(r, scope, r->pass);
+			add_visit(r, scope, late);
 		else
 			atomic_fetch_add(&r->store->hub->n_skipped, 1);
 	}
+	send_visits(r);
 }
 
 /*
@@ -369,7 +433,9 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	if (!store_is_cluster(r->store))
 		store_sweep_compat(r->store);
 	store_sweep_snapshots(r->store);
-	if (!redis_command(r->store->redis, 5, scan, NULL, on_scopes, r))
+	send_visits(r);
+	if (sl_list_empty(&r->visits) &&
+	    !redis_command(r->store->redis, 5, scan, NULL, on_scopes, r))
 		r->busy = true;
 }
 
@@ -391,6 +457,7 @@ int reaper_create(struct store *store, struct reaper **out)
 	if (!r)
 		return -ENOMEM;
 	r->store = store;
+	sl_list_init(&r->visits);
 	strcpy(r->scan, "0");
 	r->timer = event_new(store->base, -1, EV_PERSIST, on_timer, r);
 	if (!r->timer || redis_create(store->base, &attr, &r->notices)) {
@@ -404,8 +471,12 @@ int reaper_create(struct store *store, struct reaper **out)
 
 void reaper_destroy(struct reaper *r)
 {
+	struct sl_list *e;
+
 	if (!r)
 		return;
+	while ((e = sl_list_pop(&r->visits)))
+		free(SL_CONTAINER_OF(e, struct visit, node));
 	if (r->timer)
 		event_free(r->timer);
 	redis_destroy(r->notices);

@@ -188,6 +188,7 @@ struct store_holder {
 	struct store_agent agent;
 	uint64_t now_ms;  /* the store's clock when it was looked at */
 	uint64_t wait_ms; /* until its lease may end if it never beats again */
+	uint64_t ttl_ms;  /* that its lease has after a beat */
 };
 
 /* A page of agents or of objects. */

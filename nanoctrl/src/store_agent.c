@@ -12,30 +12,34 @@
 
 static bool read_agent(const redisReply *row, void *out);
 
-/* A lease that nobody renews ends when it is due, and when leases may end. */
-static uint64_t wait_for_end_ms(struct store_hub *hub, int64_t left_ms)
+/* A lease that nobody renews ends when it is due, and when leases as long as this may end. */
+static uint64_t wait_for_end_ms(struct store_hub *hub, int64_t left_ms, uint64_t ttl_ms)
 {
 	uint64_t hold_ns = reaper_hold_until_ns(hub);
 	uint64_t now_ns = sl_clock_ns();
 	uint64_t wait_ms = left_ms > 0 ? (uint64_t)left_ms : 0;
+
+	if (ttl_ms > hub->config.ttl_ms)
+		hold_ns += (ttl_ms - hub->config.ttl_ms) * SL_NS_PER_MS;
 
 	if (hold_ns > now_ns && (hold_ns - now_ns) / SL_NS_PER_MS > wait_ms)
 		wait_ms = (hold_ns - now_ns) / SL_NS_PER_MS;
 	return wait_ms;
 }
 
-/* {outcome, now, row of the holder} */
+/* {outcome, now, row of the holder, how long its lease lasts} */
 static void finish_taken(struct store_call *call, const redisReply *reply)
 {
 	struct store_holder h = { .now_ms = 0 };
 	struct store_grant g = { .holder = &h };
 	const redisReply *row = store_item(reply, 2, REDIS_REPLY_ARRAY);
 
-	if (!row || !store_u64(reply, 1, &h.now_ms) || !read_agent(row, &h.agent)) {
+	if (!row || !store_u64(reply, 1, &h.now_ms) || !read_agent(row, &h.agent) ||
+	    !store_u64(reply, 3, &h.ttl_ms)) {
 		call->fn.grant(call->arg, STORE_NAME_TAKEN, NULL);
 		return;
 	}
-	h.wait_ms = wait_for_end_ms(call->store->hub, h.agent.lease_left_ms);
+	h.wait_ms = wait_for_end_ms(call->store->hub, h.agent.lease_left_ms, h.ttl_ms);
 	call->fn.grant(call->arg, STORE_NAME_TAKEN, &g);
 }
 

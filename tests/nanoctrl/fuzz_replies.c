@@ -116,7 +116,7 @@ static void on_grant(void *arg, int result, const struct store_grant *g)
 	if (result == STORE_OK)
 		check(model_grant(scope, &r, g, "lease", store_config(store)));
 	if (g && g->holder)
-		check(model_holder(g->holder, store_config(store)));
+		check(model_holder(g->holder));
 }
 
 static void on_page(void *arg, int result, const struct store_page *page)
