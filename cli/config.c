@@ -62,41 +62,59 @@ int cli_config_load_text(struct cli_config *config, const char *name, const char
 }
 
 /* Up to one byte more than is allowed, which tells a file that is too long. */
-static int read_file(const char *file, char *buf, size_t room, size_t *len)
+static int read_all(int fd, char *buf, size_t room, size_t *len)
 {
-	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	int ret = 0;
-
-	if (fd < 0)
-		return -errno;
 	for (*len = 0; *len < room;) {
 		ssize_t n = read(fd, buf + *len, room - *len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			ret = -errno;
-		if (n <= 0)
+			return -errno;
+		if (!n)
 			break;
 		*len += (size_t)n;
 	}
+	return 0;
+}
+
+/* NULL, or why not: what is no file may have no end, or keep its reader waiting for a beginning, a
+ * running program at a reload, too. */
+static const char *read_file(const char *file, char *buf, size_t room, size_t *len)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	const char *why = NULL;
+	struct stat st;
+	int ret;
+
+	if (fd < 0)
+		return strerror(errno);
+	if (fstat(fd, &st)) {
+		why = strerror(errno);
+	} else if (!S_ISREG(st.st_mode)) {
+		why = S_ISDIR(st.st_mode) ? strerror(EISDIR) : "expected a regular file";
+	} else {
+		ret = read_all(fd, buf, room, len);
+		why = ret ? strerror(-ret) : NULL;
+	}
 	close(fd);
-	return ret;
+	return why;
 }
 
 int cli_config_load(struct cli_config *config, const char *file)
 {
 	const size_t room = CLI_CONFIG_MAX_BYTES + 1;
 	char *buf = malloc(room);
+	const char *why;
 	size_t len = 0;
 	int ret;
 
 	if (!buf)
 		return -ENOMEM;
-	ret = read_file(file, buf, room, &len);
-	if (ret) {
+	why = read_file(file, buf, room, &len);
+	if (why) {
 		config->problems.file = cli_arena_strdup(config->arena, file);
-		ret = refuse_file(config, strerror(-ret));
+		ret = refuse_file(config, why);
 	} else {
 		ret = cli_config_load_text(config, file, buf, len);
 	}

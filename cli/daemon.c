@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "cli/daemon.h"
+#include "cli/logsink.h"
 
 /* A report is one byte, ready or not, and the message. */
 #define READY  '+'
@@ -196,21 +197,17 @@ static int await_report(struct cli_daemon *d, const struct cli_daemon_attr *attr
 	return -ECHILD;
 }
 
-static int open_log(const char *file)
-{
-	int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0640);
-
-	return fd < 0 ? -errno : fd;
-}
-
 int cli_daemon_start(struct cli_daemon *d, const struct cli_daemon_attr *attr)
 {
 	int fds[2], log_fd, ret = 0;
 
 	*d = (struct cli_daemon){ .report_fd = -1 };
-	log_fd = open_log(attr->log_file);
-	if (log_fd < 0)
-		return fail(d, log_fd, attr->log_file);
+	log_fd = cli_log_open_file(attr->log_file);
+	if (log_fd < 0) {
+		snprintf(d->message, sizeof(d->message), "%s: %s", attr->log_file,
+			 cli_log_error(log_fd));
+		return log_fd;
+	}
 	if (pipe2(fds, O_CLOEXEC)) {
 		ret = fail(d, -errno, "pipe");
 		goto close_log;

@@ -95,11 +95,20 @@ static void put_json(void *arg, enum slime_log_level level, const char *part, co
 	    sizeof(out));
 }
 
-static int open_file(const char *file)
+/* A FIFO that nobody reads is ENXIO, and one that is read too slowly loses lines: neither keeps the
+ * program waiting. */
+int cli_log_open_file(const char *file)
 {
-	int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0640);
+	int fd =
+		open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0640);
 
 	return fd < 0 ? -errno : fd;
+}
+
+const char *cli_log_error(int ret)
+{
+	return ret == -ENXIO ? "expected a file: it is a FIFO that nobody reads, or a socket"
+			     : strerror(-ret);
 }
 
 int cli_log_open(const struct cli_log_attr *attr)
@@ -111,7 +120,7 @@ int cli_log_open(const struct cli_log_attr *attr)
 		file = strdup(attr->file);
 		if (!file)
 			return -ENOMEM;
-		fd = open_file(file);
+		fd = cli_log_open_file(file);
 		if (fd < 0) {
 			free(file);
 			return fd;
@@ -130,7 +139,7 @@ int cli_log_reopen(void)
 
 	if (!sink.file)
 		return 0;
-	fd = open_file(sink.file);
+	fd = cli_log_open_file(sink.file);
 	if (fd < 0)
 		return fd;
 	/* The number stays and changes its file at once: threads that write meanwhile lose nothing.

@@ -34,6 +34,13 @@ int cli_log_open(const struct cli_log_attr *attr);
  */
 int cli_log_reopen(void);
 
+/* The descriptor of such a file, opened to append to, or a negative errno. It never waits: a FIFO
+ * that nobody reads is -ENXIO. */
+int cli_log_open_file(const char *file);
+
+/* What these negative errnos mean, for people. */
+const char *cli_log_error(int ret);
+
 /* Back to plain lines on standard error. */
 void cli_log_close(void);
 

@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/secret.h"
 
+#define WAIT_MS 2000 /* for a pipe, at most: a running program reads it again at a reload */
+
 /* Until the buffer or the file ends: a pipe gives less at a time than there is. */
 static int read_all(int fd, char *out, size_t cap, size_t *len)
 {
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
 	*len = 0;
 	while (*len < cap) {
 		ssize_t n = read(fd, out + *len, cap - *len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && errno == EAGAIN && poll(&p, 1, WAIT_MS) != 0)
+			continue;
 		if (n < 0)
-			return -errno;
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
 		if (!n)
 			break;
 		*len += (size_t)n;
@@ -48,7 +55,7 @@ static int read_line(int fd, char *out, size_t cap)
 
 int cli_secret_read(const char *path, char *out, size_t cap)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	int ret;
 
 	if (fd < 0)

@@ -35,7 +35,7 @@ static int complain(const char *what, int ret)
 static void print_log_tail(const char *file, off_t from)
 {
 	char text[LOG_TAIL_MAX + 1];
-	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
 	ssize_t n;
 
@@ -53,12 +53,12 @@ static void print_log_tail(const char *file, off_t from)
 
 static off_t length_of(const char *file)
 {
-	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	off_t len = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
 
 	if (fd >= 0)
 		close(fd);
-	return len;
+	return len < 0 ? 0 : len; /* a FIFO has none */
 }
 
 /* Waits until the server behind the pid file says where it is. 0, CLI_PIDFILE_FREE, or -EAGAIN. */

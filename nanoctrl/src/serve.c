@@ -79,7 +79,7 @@ static int next_end(struct process *p)
 	while ((sig = cli_signals_read(p->signals)) == SIGHUP) {
 		ret = cli_log_reopen();
 		if (ret)
-			sl_error("nanoctrl", "cannot open the log again: %s", strerror(-ret));
+			sl_error("nanoctrl", "cannot open the log again: %s", cli_log_error(ret));
 	}
 	return sig > 0 ? sig : 0;
 }
@@ -112,7 +112,7 @@ static int open_log(struct process *p)
 	};
 	int ret = cli_log_open(&attr);
 
-	return ret ? fail(p, ret, "cannot open the log %s: %s", p->log, strerror(-ret)) : 0;
+	return ret ? fail(p, ret, "cannot open the log %s: %s", p->log, cli_log_error(ret)) : 0;
 }
 
 static int open_pidfile(struct process *p)

@@ -184,9 +184,10 @@ static const struct cli_setting service_settings[] = {
 };
 
 static const struct cli_setting metrics_settings[] = {
-	CLI_STRING(struct node_metrics, listen, "listen", .check = check_listen,
-		   .help = "ADDRESS:PORT of GET /metrics; port 0 takes a free one; off when "
-			   "absent"),
+	CLI_STRING(
+		struct node_metrics, listen, "listen", .check = check_listen,
+		.help = "numeric ADDRESS:PORT of GET /metrics; port 0 takes a free one; off when "
+			"absent"),
 	CLI_END,
 };
 

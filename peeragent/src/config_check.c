@@ -58,7 +58,8 @@ static void check_retries(struct config *c)
 /* Whether this host has the address: 0, or a text for people. */
 static const char *try_bind(const char *host)
 {
-	const struct addrinfo hints = { .ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM };
+	const struct addrinfo hints = { .ai_flags = AI_PASSIVE | AI_NUMERICHOST,
+					.ai_socktype = SOCK_STREAM };
 	struct addrinfo *list;
 	int ret = getaddrinfo(host, "0", &hints, &list);
 	int fd;
@@ -122,14 +123,22 @@ static void check_tcp(struct config *c)
 				  tcp->advertise);
 }
 
+/* To look a name up may take its time, also at a reload. */
 static void check_metrics(struct config *c)
 {
 	const char *listen = c->node.metrics.listen, *trouble;
 	char host[64];
 	uint16_t port;
+	bool any;
 
 	if (!listen || config_split_listen(listen, host, sizeof(host), &port))
 		return;
+	if (!is_address(host, &any)) {
+		cli_config_refuse(c->source, "metrics.listen",
+				  "expected a numeric address, as 127.0.0.1:9464, got \"%s\"",
+				  listen);
+		return;
+	}
 	trouble = try_bind(host);
 	if (trouble)
 		cli_config_refuse(c->source, "metrics.listen",

@@ -132,9 +132,9 @@ static void reopen_log(const struct daemon *d)
 
 	if (!ret)
 		return;
-	sl_error("peeragent", "log file %s cannot be opened again: %s", file, strerror(-ret));
+	sl_error("peeragent", "log file %s cannot be opened again: %s", file, cli_log_error(ret));
 	fprintf(stderr, "peeragent: log file %s cannot be opened again: %s\n", file,
-		strerror(-ret));
+		cli_log_error(ret));
 }
 
 static void on_signal(evutil_socket_t fd, short what, void *arg)
@@ -290,7 +290,7 @@ static int run(struct daemon *d)
 	int ret = cli_log_open(&log_attr);
 
 	if (ret) {
-		fprintf(stderr, "peeragent: log file %s: %s\n", log->file, strerror(-ret));
+		fprintf(stderr, "peeragent: log file %s: %s\n", log->file, cli_log_error(ret));
 		return 1;
 	}
 	ret = open_signals(d);

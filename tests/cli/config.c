@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "cli/config.h"
@@ -224,6 +226,21 @@ static void load__of_a_directory_says_so(void **state)
 	(void)state;
 	assert_true(cli_config_load(t.c, "/") < 0);
 	assert_string_equal(cli_config_error(t.c, 0), "/: Is a directory");
+}
+
+static void load__of_what_is_no_file_waits_for_nobody(void **state)
+{
+	char dir[] = "/tmp/slime-config-XXXXXX", fifo[64], expected[96];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+	snprintf(expected, sizeof(expected), "%s: expected a regular file", fifo);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_true(cli_config_load(t.c, fifo) < 0);
+	unlink(fifo);
+	rmdir(dir);
+	assert_string_equal(cli_config_error(t.c, 0), expected);
 }
 
 static void set__beats_the_file(void **state)
@@ -500,6 +517,7 @@ int main(void)
 		T(read__of_as_many_values_as_a_file_may_have_has_room_for_defaults),
 		T(load__of_a_missing_file_says_so),
 		T(load__of_a_directory_says_so),
+		T(load__of_what_is_no_file_waits_for_nobody),
 		T(set__beats_the_file),
 		T(set__over_an_empty_file_is_not_to_blame_for_what_that_lacks),
 		T(set__of_what_does_not_fit_names_its_key),

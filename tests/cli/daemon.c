@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -166,6 +167,22 @@ static void start__without_a_log_file_says_why(void **state)
 	assert_string_equal(d.message, "/nonexistent/log: No such file or directory");
 }
 
+static void start__with_a_log_that_nobody_reads_says_so(void **state)
+{
+	char place[] = "/tmp/slime-fifo-XXXXXX", fifo[64];
+	struct cli_daemon_attr attr = { .log_file = fifo, .timeout_ms = 1000 };
+	struct cli_daemon d;
+
+	(void)state;
+	assert_non_null(mkdtemp(place));
+	snprintf(fifo, sizeof(fifo), "%s/fifo", place);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(cli_daemon_start(&d, &attr), -ENXIO);
+	unlink(fifo);
+	rmdir(place);
+	assert_non_null(strstr(d.message, "a FIFO that nobody reads"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +192,7 @@ int main(void)
 		cmocka_unit_test(start__tells_how_a_child_without_a_report_ended),
 		cmocka_unit_test(start__ends_a_child_that_is_late),
 		cmocka_unit_test(start__without_a_log_file_says_why),
+		cmocka_unit_test(start__with_a_log_that_nobody_reads_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -124,6 +126,29 @@ static void open__of_what_cannot_be_opened_changes_nothing(void **state)
 	assert_non_null(strstr(read_file(file), "still here"));
 }
 
+static void open__of_a_fifo_waits_for_no_reader(void **state)
+{
+	struct cli_log_attr attr = { .file = file, .level = SLIME_LOG_INFO };
+	char line[256] = "";
+	int fd;
+
+	(void)state;
+	assert_int_equal(mkfifo(file, 0600), 0);
+	assert_int_equal(cli_log_open(&attr), -ENXIO);
+	assert_non_null(strstr(cli_log_error(-ENXIO), "a FIFO that nobody reads"));
+	fd = open(file, O_RDONLY | O_NONBLOCK);
+	assert_int_equal(cli_log_open(&attr), 0);
+	assert_int_equal(cli_log_reopen(), 0);
+	sl_info("x", "read");
+	assert_true(read(fd, line, sizeof(line) - 1) > 0);
+	assert_non_null(strstr(line, "read"));
+	/* Nor for one that reads nothing any more. */
+	for (int i = 0; i < 20000; i++)
+		sl_info("x", "not read");
+	close(fd);
+	assert_int_equal(cli_log_reopen(), -ENXIO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -132,6 +157,7 @@ int main(void)
 		cmocka_unit_test_teardown(json__of_the_longest_line_is_whole, clean),
 		cmocka_unit_test_teardown(reopen__follows_a_rotation, clean),
 		cmocka_unit_test_teardown(open__of_what_cannot_be_opened_changes_nothing, clean),
+		cmocka_unit_test_teardown(open__of_a_fifo_waits_for_no_reader, clean),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -96,6 +96,17 @@ static void read__of_no_file_says_why(void **state)
 	assert_string_equal(cli_secret_error(-ENOENT), strerror(ENOENT));
 }
 
+/* One that nobody has written waits for nobody. */
+static void read__of_a_fifo_without_a_writer_is_enodata(void **state)
+{
+	char out[8];
+
+	(void)state;
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(cli_secret_read(path, out, sizeof(out)), -ENODATA);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +114,7 @@ int main(void)
 		cmocka_unit_test(read__of_a_file_that_others_can_use_is_refused),
 		cmocka_unit_test(read__of_nothing_or_too_much_is_refused),
 		cmocka_unit_test(read__of_no_file_says_why),
+		cmocka_unit_test(read__of_a_fifo_without_a_writer_is_enodata),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
