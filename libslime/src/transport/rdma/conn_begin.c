@@ -476,14 +476,14 @@ static void tell_each(const struct rdma_conn *c, char *out, size_t cap)
 void rdma_conn_give_up(struct rdma_conn *c)
 {
 	const char *why = c->held_up ? c->held_up : why_not(&c->paths[0]);
-	char text[WHY_LEN + 1];
+	char text[256];
 
 	if (c->held_up || c->n_paths == 1) {
 		snprintf(text, sizeof(text), "the peer did not come up in time%s%s",
 			 why ? "; the last try: " : "", why ? why : "");
 	} else {
 		snprintf(text, sizeof(text), "not up in time");
-		tell_each(c, text, sizeof(text));
+		tell_each(c, text, WHY_LEN + 1);
 	}
 	rdma_conn_fail(c, -ETIMEDOUT, text);
 }
