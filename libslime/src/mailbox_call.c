@@ -425,13 +425,15 @@ static int hold_regions(const struct slime_call_args *a)
 	return -EINVAL;
 }
 
-/* The call goes by the small slot that comes first. */
+/* The call goes by the small slot that comes first; who came meanwhile waits for this one. */
 static void return_large(struct sl_mailbox *mb, struct slime_call *call, int slot)
 {
 	if (slot < 0)
 		return;
 	sl_call_slots_put_back(&mb->free, (unsigned)slot);
 	call->flags = sl_lend_plan(&call->args, SL_SLOT_SMALL);
+	if (atomic_load(&mb->n_waiting))
+		sl_endpoint_ring(mb->ep);
 }
 
 /* Room, a slot if it has to be a certain one, and lent memory: 0, -EAGAIN it must wait for memory.

@@ -22,6 +22,7 @@ static struct pair *p;
 static struct slime_call *call;
 static struct slime_rpc_request *req;
 static void (*meanwhile)(void); /* while the next chunk is had */
+static int had;			/* what that comes to, unless 0 */
 static uint8_t bytes[LONG_LEN];
 
 int __real_sl_pool_get(struct sl_pool *pool, struct sl_account *a, uint64_t len, bool admitted,
@@ -33,10 +34,14 @@ int __wrap_sl_pool_get(struct sl_pool *pool, struct sl_account *a, uint64_t len,
 		       const struct sl_chunk *beside, struct sl_chunk **out)
 {
 	void (*fn)(void) = meanwhile;
+	int ret = had;
 
 	meanwhile = NULL;
+	had = 0;
 	if (fn)
 		fn();
+	if (ret)
+		return ret;
 	return __real_sl_pool_get(pool, a, len, admitted, beside, out);
 }
 
@@ -92,7 +97,7 @@ static bool is_told(void)
 	return slime_rpc_request_cancelled(req);
 }
 
-static void start(const char *method, size_t len, size_t cap)
+static int start_call(struct slime_call *which, const char *method, size_t len, size_t cap)
 {
 	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
 
@@ -101,7 +106,12 @@ static void start(const char *method, size_t len, size_t cap)
 	args.request_len = len;
 	args.reply = bytes;
 	args.reply_cap = cap;
-	assert_int_equal(slime_call_start(p->a.ep, &args, call), 0);
+	return slime_call_start(p->a.ep, &args, which);
+}
+
+static void start(const char *method, size_t len, size_t cap)
+{
+	assert_int_equal(start_call(call, method, len, cap), 0);
 }
 
 static void cancel_and_look(void)
@@ -180,6 +190,43 @@ static void call__that_waits_for_two_chunks_lets_its_context_sleep(void **state)
 	close_pair();
 }
 
+static struct slime_call *others[SL_CALL_SLOTS];
+
+static void start_one_that_waits(void)
+{
+	assert_int_equal(start_call(others[SL_CALL_SLOTS - 1], "defer", 8, 0), 0);
+}
+
+static bool are_all_on_shelf(void)
+{
+	return shelf_count(&p->b.shelf) == SL_CALL_SLOTS;
+}
+
+/* It had taken the last slot there was. */
+static void call__that_has_no_memory_leaves_its_slot_to_who_waits(void **state)
+{
+	(void)state;
+	open_pair(SLIME_TRANSPORT_SHM);
+	for (unsigned i = 0; i < SL_CALL_SLOTS; i++)
+		others[i] = make_call(p->a.ctx);
+	for (unsigned i = 0; i < SL_CALL_SLOTS - 1; i++)
+		assert_int_equal(
+			start_call(others[i], "defer", i < SL_CALL_SLOTS_SMALL ? 8 : 5000, 0), 0);
+	meanwhile = start_one_that_waits;
+	had = -ENOMEM;
+	assert_int_equal(start_call(call, "defer", 5000, LONG_LEN), -ENOMEM);
+	assert_null(meanwhile);
+	assert_true(came_true(are_all_on_shelf));
+	for (unsigned i = 0; i < SL_CALL_SLOTS; i++)
+		assert_int_equal(slime_rpc_reply(shelf_take(&p->b.shelf), NULL, 0), 0);
+	for (unsigned i = 0; i < SL_CALL_SLOTS; i++) {
+		while (!slime_call_test(others[i]))
+			poll_both();
+		assert_int_equal(slime_call_destroy(others[i]), 0);
+	}
+	close_pair();
+}
+
 /* Of two contexts that call each other each would wait for the other. */
 static void request__is_read_while_calls_have_all_the_memory(void **state)
 {
@@ -202,6 +249,7 @@ int main(void)
 		cmocka_unit_test(cancel__while_the_request_is_copied_ends_the_call),
 		cmocka_unit_test(cancel__while_the_handler_gets_a_buffer_does_not_wait_for_it),
 		cmocka_unit_test(call__that_waits_for_two_chunks_lets_its_context_sleep),
+		cmocka_unit_test(call__that_has_no_memory_leaves_its_slot_to_who_waits),
 		cmocka_unit_test(request__is_read_while_calls_have_all_the_memory),
 	};
 
