@@ -141,6 +141,7 @@ struct sl_mailbox {
 	struct sl_list waiting;	 /* for a slot */
 	struct sl_list starved;	 /* for memory */
 	struct sl_list draining; /* ended, but the peer still reads or writes; [token] */
+	uint64_t n_cancels;	 /* of the rpc's, that were looked after; [token] */
 	struct sl_account calling;
 
 	/* Requests. */

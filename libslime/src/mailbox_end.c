@@ -403,6 +403,19 @@ static uint64_t look_at_draining(struct sl_mailbox *mb, uint64_t now_ns)
 	return sl_list_empty(&mb->draining) ? SL_NEVER : now_ns + AGAIN_NS;
 }
 
+/* Who was about to show a call without having seen that it gave up has shown it then. Inside the
+ * gate others may be sending for a while: it is not passed in vain. */
+static void await_starters(struct sl_mailbox *mb)
+{
+	uint64_t n_cancels = atomic_load(&mb->rpc->n_cancels);
+
+	if (mb->n_cancels == n_cancels)
+		return;
+	mb->n_cancels = n_cancels;
+	sl_call_slots_enter(&mb->free);
+	sl_call_slots_leave(&mb->free);
+}
+
 uint64_t sl_calls_look(struct sl_mailbox *mb, uint64_t now_ns)
 {
 	struct sl_list over;
@@ -412,9 +425,7 @@ uint64_t sl_calls_look(struct sl_mailbox *mb, uint64_t now_ns)
 
 	if (sl_endpoint_enter(mb->ep, &conn))
 		return SL_NEVER; /* down() comes */
-	/* Who was about to show a call without having seen that it gave up has shown it. */
-	sl_call_slots_enter(&mb->free);
-	sl_call_slots_leave(&mb->free);
+	await_starters(mb);
 	sl_list_init(&over);
 	next = look_at_slots(mb, conn, now_ns);
 	next = sl_earlier(next, collect(mb, &mb->waiting, now_ns, &mb->n_waiting, &over));

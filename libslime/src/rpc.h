@@ -26,6 +26,7 @@ struct sl_rpc {
 	struct sl_list mailboxes;
 	_Atomic uint32_t n_detached;
 	_Atomic uint32_t n_starved; /* calls and requests that wait for memory of the pool */
+	_Atomic uint64_t n_cancels; /* ever; before the mailboxes are rung for it */
 };
 
 /* The context's, made by who asks first; it goes with the context. -ENOMEM. */

@@ -217,8 +217,10 @@ int slime_call_cancel(struct slime_call *call)
 	if (ret)
 		return ret;
 	/* The mailbox may be on its end; what we touch is the call, and the context's. */
-	if (atomic_compare_exchange_strong(&call->gave_up, &seen, -ECANCELED))
+	if (atomic_compare_exchange_strong(&call->gave_up, &seen, -ECANCELED)) {
+		atomic_fetch_add(&rpc->n_cancels, 1);
 		sl_rpc_ring(rpc);
+	}
 	return seen == SL_CALL_OVER ? -ENOENT : 0;
 }
 
