@@ -17,16 +17,11 @@ _Static_assert(SLIME_SEND_EAGER == SL_SLOT_SMALL, "an eager payload fills a slot
 _Static_assert(SL_WINDOW_SEND == 64, "the free slots are the bits of one word");
 _Static_assert(SLIME_MR_DESC_MAX <= SL_SLOT_SMALL, "a descriptor fits a slot");
 
-enum arrival_state {
-	ARRIVAL_NONE,	 /* the slot is the peer's to use */
-	ARRIVAL_WAITING, /* in unexpected */
-	ARRIVAL_MATCHED,
-};
-
 /* A message of the peer in the slot of the same number. */
 struct arrival {
 	struct sl_recv *recv;
-	enum arrival_state state;
+	/* The slot is not the peer's to use. [token] makes it so, who ends the match undoes it. */
+	_Atomic bool taken;
 	uint16_t slot;
 	bool by_desc;
 	struct sl_list link; /* in unexpected */
@@ -285,9 +280,7 @@ static void end_match(struct arrival *a, struct slime_op *op, int status)
 
 	op->tag = a->tag;
 	m.w[0] = result_of(status);
-	pthread_mutex_lock(&a->recv->lock);
-	a->state = ARRIVAL_NONE;
-	pthread_mutex_unlock(&a->recv->lock);
+	atomic_store_explicit(&a->taken, false, memory_order_release);
 	if (sl_endpoint_enter(ep, &conn) == 0) {
 		conn->ops->post(conn, &m);
 		sl_endpoint_leave(ep);
@@ -348,11 +341,9 @@ static struct slime_op *match_posted(struct sl_recv *r, struct arrival *a)
 
 		if (matches(op, a)) {
 			sl_list_remove(e);
-			a->state = ARRIVAL_MATCHED;
 			return op;
 		}
 	}
-	a->state = ARRIVAL_WAITING;
 	sl_list_append(&r->unexpected, &a->link);
 	return NULL;
 }
@@ -367,7 +358,6 @@ static struct arrival *match_unexpected(struct sl_recv *r, struct slime_op *op)
 
 		if (matches(op, a)) {
 			sl_list_remove(e);
-			a->state = ARRIVAL_MATCHED;
 			return a;
 		}
 	}
@@ -401,17 +391,6 @@ static bool read_arrival(struct arrival *a, const struct sl_msg *m, const uint8_
 	return m->flags == 0 && a->len == m->len;
 }
 
-/* A slot is written again only after its answer, so that nobody else has one that is NONE. */
-static bool slot_is_free(struct sl_recv *r, const struct arrival *a)
-{
-	bool is_free;
-
-	pthread_mutex_lock(&r->lock);
-	is_free = a->state == ARRIVAL_NONE;
-	pthread_mutex_unlock(&r->lock);
-	return is_free;
-}
-
 static bool on_send(struct sl_recv *r, const struct sl_msg *m, const uint8_t *payload)
 {
 	struct arrival *a;
@@ -420,9 +399,11 @@ static bool on_send(struct sl_recv *r, const struct sl_msg *m, const uint8_t *pa
 	if (m->slot >= SL_WINDOW_SEND)
 		return false;
 	a = &r->arrivals[m->slot];
-	if (!slot_is_free(r, a) || !read_arrival(a, m, payload))
+	/* A slot is written again only after its answer: nobody else has one that is not taken. */
+	if (atomic_load_explicit(&a->taken, memory_order_acquire) || !read_arrival(a, m, payload))
 		return false;
 
+	atomic_store_explicit(&a->taken, true, memory_order_relaxed);
 	pthread_mutex_lock(&r->lock);
 	op = match_posted(r, a);
 	pthread_mutex_unlock(&r->lock);

@@ -192,8 +192,11 @@ __attribute__((always_inline)) static inline unsigned poll(struct rdma_cq *cq)
 
 	for (unsigned i = 0; i < RDMA_POLLS && n == RDMA_POLL; i++) {
 		n = ibv_poll_cq(cq->ibv, RDMA_POLL, wc);
-		for (int k = 0; k < n; k++)
+		for (int k = 0; k < n; k++) {
+			if (k + 1 < n && rdma_qp_is_said_again(&wc[k], &wc[k + 1]))
+				continue;
 			rdma_qp_completed(cq->nic->t, &wc[k]);
+		}
 		sum += n > 0 ? (unsigned)n : 0;
 	}
 	/* Those before the one that it stumbles over may be taken, and nobody has them. */

@@ -405,6 +405,14 @@ static __attribute__((noinline)) void sent(struct rdma_qp *q, uint32_t number)
 		rdma_conn_heard(c, q->path);
 }
 
+bool rdma_qp_is_said_again(const struct ibv_wc *wc, const struct ibv_wc *next)
+{
+	/* Not backwards: one that is told twice is no news. */
+	return wc->status == IBV_WC_SUCCESS && next->status == IBV_WC_SUCCESS &&
+	       !(wc->wr_id & ID_RECEIVE) && wc->wr_id >> 32 == next->wr_id >> 32 &&
+	       (int32_t)((uint32_t)next->wr_id - (uint32_t)wc->wr_id) >= 0;
+}
+
 /* The op that the failed request is a part of learns the cause, unless another rail may do better.
  */
 static __attribute__((cold, noinline)) void blame(struct rdma_qp *q, uint32_t number,

@@ -311,6 +311,8 @@ static inline void rdma_qp_return(struct rdma_qp *q, uint32_t i)
 		rdma_qp_post_returned(q);
 }
 
+/* Whether the completion after this one says all that it does: then this one is left out. */
+bool rdma_qp_is_said_again(const struct ibv_wc *wc, const struct ibv_wc *next);
 /* A completion; what it is about is looked up here. [token] */
 void rdma_qp_completed(struct rdma_transport *t, const struct ibv_wc *wc);
 
