@@ -1,4 +1,5 @@
 -- ARGV: keep, scope, type, kind, whether the type and whether the kind is asked for (0 or 1), the most bytes
+local INFO_MAX = 33554432 -- as in entity_get
 local infos, bytes = {}, 0
 
 -- Those of one type stand together where all scores are 0; no name has the byte 255.
@@ -21,7 +22,9 @@ for member in found do
 	local type = len and string.sub(rest, 1, tonumber(len))
 	if type then
 		local h = read('HMGET', P .. type .. ':' .. string.sub(rest, #type + 1), 'info', 'kind')
-		if h and h[1] and (ARGV[6] == '0' or h[2] == ARGV[4]) then
+		if h and h[1] and #h[1] > INFO_MAX then
+			skipped = skipped + 1
+		elseif h and h[1] and (ARGV[6] == '0' or h[2] == ARGV[4]) then
 			bytes = bytes + ROW + #h[1]
 			if bytes > tonumber(ARGV[7]) then return { TOO_LARGE } end
 			infos[#infos + 1] = h[1]

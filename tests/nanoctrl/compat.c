@@ -341,6 +341,22 @@ static void info__of_others_that_is_too_long_is_none_and_counted(void **state)
 	assert_int_equal(api_metric(f, "nanoctrl_store_skipped_total"), skipped + 1);
 }
 
+/* One such entity is no reason to tell of none. */
+static void list__leaves_out_what_is_too_long(void **state)
+{
+	struct api_fixture *f = *state;
+	long long skipped;
+
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"x\",\"kind\":\"k\"}"), 200);
+	assert_int_equal(post(f, "/register", "{\"entity_id\":\"j\",\"kind\":\"k\"}"), 200);
+	test_redis_do(&f->redis, "EVAL %s 1 service:j",
+		      "redis.call('HSET', KEYS[1], 'info', string.rep('x', 33554433))");
+	skipped = api_metric(f, "nanoctrl_store_skipped_total");
+	assert_int_equal(post(f, "/list_entities", "{}"), 200);
+	assert_int_equal(api_count(&a, "entities"), 1);
+	assert_int_equal(api_metric(f, "nanoctrl_store_skipped_total"), skipped + 1);
+}
+
 /* What many want at once is read once for all of them, by what each asked for. */
 static void list__that_many_ask_for_is_read_for_all_at_once(void **state)
 {
@@ -523,6 +539,7 @@ int main(void)
 		TEST(register__that_would_reach_into_other_keys_is_refused),
 		TEST(list__shows_its_scope_only_and_skips_junk),
 		TEST(info__of_others_that_is_too_long_is_none_and_counted),
+		TEST(list__leaves_out_what_is_too_long),
 		TEST(list__that_many_ask_for_is_read_for_all_at_once),
 		TEST(list__of_more_than_a_thousand_has_all),
 		TEST(list__of_a_type_looks_at_no_other),

@@ -408,6 +408,19 @@ static void query__skips_what_others_damaged(void **state)
 		      "\"memory_keys\":[\"kv\"],\"name\":\"c\",\"resource\":{\"t\":1}}]");
 }
 
+/* One such agent is no reason to tell of none. */
+static void query__leaves_out_who_is_too_long(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 200);
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"b\",\"address\":\"x\"}"), 200);
+	test_redis_do(&f->redis, "EVAL %s 1 agent:b",
+		      "redis.call('HSET', KEYS[1], 'resource', string.rep('x', 33554433))");
+	assert_int_equal(post(f, "/query", "{}"), 200);
+	assert_int_equal(json_array_size(a.body), 1);
+}
+
 static void query__longer_than_the_limit_is_refused(void **state)
 {
 	struct api_fixture *f = *state;
@@ -546,6 +559,7 @@ int main(void)
 		TEST(start__of_a_name_held_without_an_end_gives_it_one),
 		TEST(keys__of_a_name_that_never_comes_have_an_end),
 		TEST(query__skips_what_others_damaged),
+		TEST(query__leaves_out_who_is_too_long),
 		cmocka_unit_test_setup_teardown(query__longer_than_the_limit_is_refused,
 						api_setup_short_lists, peer_teardown),
 		TEST(topology__of_many_at_once_keeps_each),
