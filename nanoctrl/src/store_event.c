@@ -208,9 +208,9 @@ static void read_on(struct feed *f)
 
 static struct feed *find_feed(struct store *store, const char *scope)
 {
-	struct sl_list *e;
+	struct sl_list *bucket = &store->feeds[store_bucket(store->hub, scope)], *e;
 
-	sl_list_for_each (e, &store->feeds) {
+	sl_list_for_each (e, bucket) {
 		struct feed *f = SL_CONTAINER_OF(e, struct feed, node);
 
 		if (strcmp(f->scope, scope) == 0)
@@ -233,7 +233,7 @@ static struct feed *add_feed(struct store *store, const char *scope)
 	f->store = store;
 	sl_list_init(&f->followers);
 	memcpy(f->scope, scope, strlen(scope) + 1);
-	sl_list_append(&store->feeds, &f->node);
+	sl_list_append(&store->feeds[store_bucket(store->hub, scope)], &f->node);
 	return f;
 }
 
@@ -263,14 +263,31 @@ void store_unfollow(struct store *store, struct store_follower *follower)
 
 void store_wake(struct store *store, const char *scope)
 {
-	struct sl_list *e;
-	struct sl_list *tmp;
+	struct feed *f = find_feed(store, scope);
 
-	sl_list_for_each_safe (e, tmp, &store->feeds) {
+	if (f)
+		read_on(f);
+}
+
+static void wake_feeds(struct store *store, unsigned bucket, bool look)
+{
+	struct sl_list *e, *tmp;
+
+	sl_list_for_each_safe (e, tmp, &store->feeds[bucket]) {
 		struct feed *f = SL_CONTAINER_OF(e, struct feed, node);
 
-		f->look = f->look || !scope;
-		if (!scope || strcmp(f->scope, scope) == 0)
-			read_on(f);
+		f->look = f->look || look;
+		read_on(f);
 	}
+}
+
+void store_wake_bucket(struct store *store, unsigned bucket)
+{
+	wake_feeds(store, bucket, false);
+}
+
+void store_wake_all(struct store *store)
+{
+	for (unsigned i = 0; i < SCOPE_BUCKETS; i++)
+		wake_feeds(store, i, true);
 }

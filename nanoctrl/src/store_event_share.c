@@ -83,9 +83,9 @@ static void on_read(void *arg, int result, const struct store_events *ev)
 
 static struct share *find(struct store *store, const char *scope)
 {
-	struct sl_list *e;
+	struct sl_list *bucket = &store->shares[store_bucket(store->hub, scope)], *e;
 
-	sl_list_for_each (e, &store->shares) {
+	sl_list_for_each (e, bucket) {
 		struct share *s = SL_CONTAINER_OF(e, struct share, node);
 
 		if (strcmp(s->scope, scope) == 0)
@@ -103,7 +103,7 @@ static struct share *create(struct store *store, const char *scope)
 	s->store = store;
 	sl_list_init(&s->wants);
 	memcpy(s->scope, scope, strlen(scope) + 1);
-	sl_list_append(&store->shares, &s->node);
+	sl_list_append(&store->shares[store_bucket(store->hub, scope)], &s->node);
 	return s;
 }
 

@@ -66,18 +66,44 @@ struct sl_list *store_lists(struct store *store)
 
 /* ---- waking the loops ---- */
 
-static void note_wake(struct wakes *w, const char *scope)
+unsigned store_bucket(const struct store_hub *hub, const char *scope)
 {
+	uint64_t h = UINT64_C(0xcbf29ce484222325) ^ hub->seed;
+
+	while (*scope) /* FNV-1a */
+		h = (h ^ (unsigned char)*scope++) * UINT64_C(0x100000001b3);
+	return (unsigned)((h ^ h >> 32) % SCOPE_BUCKETS);
+}
+
+static void note_wake(const struct store_hub *hub, struct wakes *w, const char *scope)
+{
+	unsigned bucket;
+
+	w->all |= !scope;
 	if (w->all)
 		return;
-	if (!scope || w->n == WAKES_MAX) {
-		w->all = true;
-		return;
-	}
 	for (unsigned i = 0; i < w->n; i++)
 		if (strcmp(w->scopes[i], scope) == 0)
 			return;
-	snprintf(w->scopes[w->n++], sizeof(w->scopes[0]), "%s", scope);
+	if (w->n < WAKES_MAX) {
+		snprintf(w->scopes[w->n++], sizeof(w->scopes[0]), "%s", scope);
+		return;
+	}
+	bucket = store_bucket(hub, scope);
+	w->buckets[bucket / 64] |= UINT64_C(1) << bucket % 64;
+}
+
+static void wake(struct store *store, const struct wakes *w)
+{
+	if (w->all) {
+		store_wake_all(store);
+		return;
+	}
+	for (unsigned i = 0; i < w->n; i++)
+		store_wake(store, w->scopes[i]);
+	for (unsigned i = 0; w->n == WAKES_MAX && i < SCOPE_BUCKETS; i++)
+		if (w->buckets[i / 64] >> i % 64 & 1)
+			store_wake_bucket(store, i);
 }
 
 struct wake_post {
@@ -100,10 +126,8 @@ static void take_wakes(void *arg)
 	}
 	pthread_mutex_unlock(&hub->lock);
 	free(post);
-	if (w.all)
-		store_wake(store, NULL);
-	for (unsigned i = 0; !w.all && i < w.n; i++)
-		store_wake(store, w.scopes[i]);
+	if (store)
+		wake(store, &w);
 }
 
 static void post_wake(struct store_hub *hub, unsigned slot)
@@ -127,7 +151,7 @@ void store_hub_wake(struct store_hub *hub, const char *scope)
 	for (unsigned i = 0; i < STORE_LOOPS_MAX; i++) {
 		if (!hub->stores[i])
 			continue;
-		note_wake(&hub->stores[i]->wakes, scope);
+		note_wake(hub, &hub->stores[i]->wakes, scope);
 		if (!hub->stores[i]->wakes.posted)
 			post_wake(hub, i);
 	}
@@ -172,7 +196,7 @@ static void on_up(void *arg, const char *run_id)
 	if (store->learner)
 		learner_up(store->learner);
 	store_moved_up(store);
-	store_wake(store, NULL);
+	store_wake_all(store);
 }
 
 static void on_down(void *arg)
@@ -301,8 +325,10 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 		sl_list_init(&store->groups[i].waiting);
 		sl_list_init(&store->groups[i].sent);
 	}
-	sl_list_init(&store->feeds);
-	sl_list_init(&store->shares);
+	for (unsigned i = 0; i < SCOPE_BUCKETS; i++) {
+		sl_list_init(&store->feeds[i]);
+		sl_list_init(&store->shares[i]);
+	}
 	sl_list_init(&store->lists);
 	sl_list_init(&store->later);
 	sl_list_init(&store->waiting);

@@ -21,7 +21,8 @@
 #define STORE_BUCKETS	8 /* of the time that calls take */
 #define STORE_WRITTEN	4096
 #define STORE_NOTED	16384
-#define WAKES_MAX	64 /* scopes noted one by one; more are all scopes */
+#define WAKES_MAX	64 /* scopes noted by their names; more are noted by their buckets */
+#define SCOPE_BUCKETS	1024
 
 struct learner;
 struct reaper;
@@ -51,7 +52,7 @@ struct store_hub {
 	_Atomic bool looking;	     /* through all keys */
 	_Atomic uint64_t written[STORE_WRITTEN];
 	_Atomic uint64_t noted[STORE_NOTED];
-	uint64_t seed; /* of the hashes in both: nobody can tell which names meet in an entry */
+	uint64_t seed; /* of all hashes: nobody can tell which names meet in an entry */
 	_Atomic unsigned n_loops, n_up; /* stores, and those whose connection serves */
 	_Atomic uint64_t took[STORE_BUCKETS], took_us; /* answers by the time they took; its sum */
 };
@@ -62,6 +63,7 @@ struct wakes {
 	bool all;
 	unsigned n;
 	char scopes[WAKES_MAX][KEY_NAME_MAX + 1];
+	uint64_t buckets[SCOPE_BUCKETS / 64]; /* a bit for each */
 };
 
 /* Calls that go together: store_group.c. */
@@ -83,10 +85,10 @@ struct store {
 	struct sl_list ended; /* calls to be called back with what they have */
 	struct sl_list beats; /* to be sent together */
 	struct store_group groups[STORE_GROUPS];
-	struct sl_list feeds;	/* scopes that somebody follows */
-	struct sl_list shares;	/* scopes of which a read for many is out */
-	struct sl_list lists;	/* of store_lists() */
-	struct sl_list waiting; /* calls that wait for the cluster: store_moved.c */
+	struct sl_list feeds[SCOPE_BUCKETS];  /* scopes that somebody follows */
+	struct sl_list shares[SCOPE_BUCKETS]; /* scopes of which a read for many is out */
+	struct sl_list lists;		      /* of store_lists() */
+	struct sl_list waiting;		      /* calls that wait for the cluster: store_moved.c */
 	size_t n_waiting;
 	struct event *again;   /* sends them */
 	struct reaper *reaper; /* on the first loop, as the learner */
@@ -220,11 +222,17 @@ void store_note_time(struct store_hub *hub, uint64_t took_us);
 void store_flush_beats(struct store *store);
 void store_fail_beats(struct store *store);
 
-/* store_event.c: look for new events of a scope; or of all scopes that are followed (NULL), and
- * all followers look whether their places still are ones. */
+/* store_event.c: look for new events of a scope, or of all that are followed and meet in a bucket;
+ * or of all scopes that are followed, and all followers look whether their places still are ones.
+ */
 void store_wake(struct store *store, const char *scope);
+void store_wake_bucket(struct store *store, unsigned bucket);
+void store_wake_all(struct store *store);
 
-/* From any thread: the same on every loop. */
+/* Where a scope is among those that are followed, or read. */
+unsigned store_bucket(const struct store_hub *hub, const char *scope);
+
+/* From any thread: the same on every loop; NULL is all. */
 void store_hub_wake(struct store_hub *hub, const char *scope);
 
 /* store_reach.c: nothing of store_hub_keep_port() is left open; Redis is there, perhaps anew. */

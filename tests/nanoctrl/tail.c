@@ -77,11 +77,19 @@ static redisReply *answer(size_t n, const struct fake_word *words)
 	return answer_events(strtoull(words[5].at, NULL, 10), strtoull(words[6].at, NULL, 10));
 }
 
+static void tell_of(const char *scope)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text),
+		 "*4\r\n$8\r\npmessage\r\n$1\r\np\r\n$%zu\r\n{%s}:nanoctrl:wake\r\n$1\r\n1\r\n",
+		 strlen(scope) + strlen("{}:nanoctrl:wake"), scope);
+	fake_connection_push(FAKE_NOTICES, reply_of(text));
+}
+
 static void tell(void)
 {
-	fake_connection_push(FAKE_NOTICES,
-			     reply_of("*4\r\n$8\r\npmessage\r\n$1\r\np\r\n$21\r\n{scope}:nanoctrl:"
-				      "wake\r\n$1\r\n1\r\n"));
+	tell_of(SCOPE);
 }
 
 static void happen(void)
@@ -234,6 +242,36 @@ static void tail__served_by_a_read_from_before_its_feed_misses_nothing(void **st
 	tail_close(t);
 }
 
+/* More than are noted by their names. */
+static void tell_of_many_others(const struct stage *s)
+{
+	char scope[32];
+
+	for (int i = 0; i < 4 * WAKES_MAX; i++) {
+		snprintf(scope, sizeof(scope), "other-%d", i);
+		if (store_bucket(s->hub, scope) != store_bucket(s->hub, SCOPE))
+			tell_of(scope);
+	}
+}
+
+static void tail__is_read_for_its_own_scope_alone(void **state)
+{
+	struct stage *s = *state;
+	uint64_t heard = 0;
+	struct tail *t = open_tail(s, &heard);
+
+	turn(s, 10);
+	assert_int_equal(held.n_reads, 2);
+	tell_of_many_others(s);
+	turn(s, 10);
+	assert_int_equal(held.n_reads, 2);
+	tell_of_many_others(s);
+	happen();
+	until_heard(s, &heard);
+	assert_int_equal(held.n_reads, 3);
+	tail_close(t);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -243,6 +281,7 @@ int main(void)
 		TEST(tail__hears_later_what_there_was_no_room_to_ask_for),
 		TEST(tail__of_a_feed_that_was_refused_at_first_hears_the_first_event),
 		TEST(tail__served_by_a_read_from_before_its_feed_misses_nothing),
+		TEST(tail__is_read_for_its_own_scope_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
