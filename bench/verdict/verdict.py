@@ -73,8 +73,9 @@ def on_devices(command, pairs):
 
 
 def commands_of(row, pairs):
-    """What the reference runs at the same time, and what we do. Of rails the reference is a link on each."""
-    if not row.rdma:
+    """What the reference runs at the same time, and what we do. Of rails the reference is a link on each. Without enough
+    devices these are the commands without any."""
+    if not row.rdma or len(pairs) < row.rails:
         return [row.reference] if row.reference else [], [row.ours] * row.at_once
     pairs = pairs[: row.rails]
     return [on_devices(row.reference, [pair]) for pair in pairs], [on_devices(row.ours, pairs)]

@@ -141,7 +141,51 @@ class Devices(unittest.TestCase):
         self.assertEqual(devices.pairs_of(None, []), [])
 
 
+    def test_what_has_a_bus_and_is_not_soft_roce_is_an_adapter(self):
+        with tempfile.TemporaryDirectory() as root:
+            for name, files in (("mlx5_0", ["device"]), ("mlx5_1", ["device"]), ("rxe0", ["parent", "device"]), ("siw0", [])):
+                os.makedirs(os.path.join(root, name))
+                for file in files:
+                    open(os.path.join(root, name, file), "w", encoding="ascii").close()
+            self.assertTrue(devices.are_adapters([("mlx5_0", "mlx5_1")], root))
+            self.assertTrue(devices.are_adapters([("mlx5_0", "mlx5_0")], root))
+            for other in ("rxe0", "siw0", "none"):
+                self.assertFalse(devices.are_adapters([("mlx5_0", "mlx5_1"), ("mlx5_0", other)], root), other)
+            self.assertFalse(devices.are_adapters([], root))
+
+
+# Of each row: on soft-RoCE, and between adapters.
+CLAIMS = {
+    "rdma-read-64k": (">= 0.95", ">= 0.98"),
+    "rdma-read-1m": (">= 0.95", ">= 0.98"),
+    "rdma-write-64k": (">= 0.95", ">= 0.98"),
+    "rdma-write-1m": (">= 0.95", ">= 0.98"),
+    "rdma-read-8qp": (">= 1", ">= 0.98"),
+    "rdma-write-lat-64": ("<= 1.1", "<= 1.05"),
+    "rdma-rpc-1k": ("<= 1.2", "<= 1.3"),
+    "rdma-rpc-slime-1k": ("faster 10", "faster 6"),
+    "rdma-rpc-slime-64k": ("faster 5", "faster 3"),
+    "rdma-rpc-slime-1m": ("faster 2", "faster 1.5"),
+    "rdma-rpc-slime-16m": ("faster 2", "faster 1.5"),
+    "rdma-rails": (">= 0.9", ">= 0.9"),
+}
+
+
 class Rows(unittest.TestCase):
+    def test_rows_of_rdma_have_targets_of_their_own_between_adapters(self):
+        rdma = [row for row in ROWS if row.rdma]
+        self.assertEqual({row.name for row in rdma}, set(CLAIMS))
+        for row in rdma:
+            soft, adapters = CLAIMS[row.name]
+            self.assertEqual(row.on_soft_roce().claim(), f"{soft} soft-RoCE")
+            self.assertEqual(row.on_adapters().claim(), f"{adapters} adapters")
+
+    def test_eight_queue_pairs_are_compared_with_one_on_soft_roce_and_with_eight_between_adapters(self):
+        (row,) = [row for row in ROWS if row.name == "rdma-read-8qp"]
+        self.assertIn("--depth 128", row.on_soft_roce().reference)
+        self.assertNotIn("--qps", row.on_soft_roce().reference)
+        self.assertIn("--depth 16 --qps 8", row.on_adapters().reference)
+
     def test_names_are_unique(self):
         names = [row.name for row in ROWS]
         self.assertEqual(len(names), len(set(names)))

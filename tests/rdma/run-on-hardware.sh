@@ -5,14 +5,18 @@ set -uo pipefail
 
 usage() {
 	cat <<'END'
-usage: tests/rdma/run-on-hardware.sh [--tests REGEX] [--no-bench] DEVICE [PEER]
+usage: tests/rdma/run-on-hardware.sh [OPTION...] DEVICE [PEER [SECOND PEER-OF-SECOND]]
 
 Runs the tests of label rdma on DEVICE, and those of links with two rails and of faults on DEVICE and PEER, and compares
-with perftest between both; without PEER everything is between DEVICE and itself. Both take their port 1. What disturbs
-the laboratory's wires, or counts on its addresses, is left out. What each test said is kept in build/dev/rdma/hardware.
+with perftest between both; without PEER everything is between DEVICE and itself. Two more are the second rail of the row
+rdma-rails, which is left out without them. All take their port 1. What disturbs the laboratory's wires, or counts on its
+addresses, is left out. What each test said is kept in build/dev/rdma/hardware.
 
   --tests REGEX  only tests whose names match
   --no-bench     no measurements
+  --targets OF   adapters or soft-RoCE: whose targets the measurements have; found out by default
+  --list         say what would be run, on which devices, and run nothing
+  --sysfs DIR    look for devices there instead; it serves tests
 
 Needs the presets dev (the tests; SLIME_BUILD names its folder) and release (the measurements) to be built. Exits with 0 when
 all that ran passed, and every row that could be measured met its target.
@@ -29,6 +33,9 @@ source=$(cd "$here/../.." && pwd)
 build=${SLIME_BUILD:-$source/build/dev}
 wanted=
 bench=true
+list=false
+of=auto
+sysfs=/sys
 while [ $# -gt 0 ]; do
 	case $1 in
 	--tests)
@@ -37,6 +44,17 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	--no-bench) bench=false ;;
+	--list) list=true ;;
+	--targets)
+		[ $# -ge 2 ] || die "--targets needs a word"
+		of=$2
+		shift
+		;;
+	--sysfs)
+		[ $# -ge 2 ] || die "--sysfs needs a folder"
+		sysfs=$2
+		shift
+		;;
 	-h | --help)
 		usage
 		exit
@@ -46,22 +64,28 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-[ $# -eq 1 ] || [ $# -eq 2 ] || {
+case $# in
+1 | 2 | 4) ;;
+*)
 	usage >&2
 	exit 2
-}
+	;;
+esac
 device=$1
 peer=${2:-$1}
+pairs=("$device" "$peer" "${@:3}")
 
-for name in "$device" "$peer"; do
-	state=/sys/class/infiniband/$name/ports/1/state
-	[ -e "$state" ] || die "there is no device $name: $(find /sys/class/infiniband -mindepth 1 -printf '%f ' 2>/dev/null)"
+for name in "${pairs[@]}"; do
+	state=$sysfs/class/infiniband/$name/ports/1/state
+	[ -e "$state" ] || die "there is no device $name: $(find "$sysfs/class/infiniband" -mindepth 1 -printf '%f ' 2>/dev/null)"
 	grep -q ACTIVE "$state" || die "port 1 of $name is $(<"$state")"
 done
 [ -e "$build/rdma/tests" ] || die "no tests in $build: cmake --preset dev && cmake --build --preset dev"
 results=$build/rdma/hardware
-rm -rf "$results"
-mkdir -p "$results"
+$list || {
+	rm -rf "$results"
+	mkdir -p "$results"
+}
 export SLIME_BUILD=$build SLIME_BIN=$build/bin SLIME_SOURCE=$source
 
 # Their own scripts make devices, wires and addresses of soft-RoCE, or look for them.
@@ -80,6 +104,10 @@ run_one() {
 	local name=$1 limit=$2 status begin=$SECONDS word=passed
 	shift 2
 
+	$list && {
+		printf '%s: %s\n' "$name" "$*"
+		return
+	}
 	timeout --kill-after=5 "$limit" "$@" >"$results/$name.out" 2>&1 </dev/null
 	status=$?
 	case $status in
@@ -117,7 +145,7 @@ on_devices() {
 	command=("${words[@]}")
 }
 
-echo "$(uname -r), $device and $peer, $(date -u +%FT%TZ)"
+echo "$(uname -r), ${pairs[*]}, $(date -u +%FT%TZ)"
 while IFS=$'\t' read -r -a line; do
 	[[ ${line[0]} =~ $wanted ]] || continue
 	if is_of_the_laboratory "${line[3]}"; then
@@ -127,9 +155,11 @@ while IFS=$'\t' read -r -a line; do
 	on_devices "${line[@]:3}"
 	run_one "${line[0]}" "${line[1]}" "${command[@]}"
 done <"$build/rdma/tests"
-echo "$n_failed failed, $n_left_out of the laboratory were left out"
+$list || echo "$n_failed failed, $n_left_out of the laboratory were left out"
 
 if $bench; then
-	"$source/bench/targets" --only 'rdma-*' --rdma-devices "$device,$peer" || n_failed=$((n_failed + 1))
+	rows=(--only 'rdma-*' --sysfs "$sysfs" --rdma-targets "$of" --rdma-devices "$(IFS=,; echo "${pairs[*]}")")
+	! $list || rows+=(--list)
+	"$source/bench/targets" "${rows[@]}" || n_failed=$((n_failed + 1))
 fi
 [ "$n_failed" -eq 0 ]
