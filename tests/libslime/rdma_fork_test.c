@@ -14,8 +14,8 @@
 #define NICS 2
 
 static struct rdma_pair pair;
-static const struct rdma_nic *nics[NICS];
-static unsigned n_freed[NICS];
+static _Atomic(const void *) nics[NICS];
+static _Atomic unsigned n_freed[NICS];
 static _Atomic bool waits, is_waiting;
 
 void __real_free(void *p);
@@ -23,8 +23,10 @@ void __wrap_free(void *p);
 
 void __wrap_free(void *p)
 {
-	for (unsigned i = 0; i < NICS; i++)
-		n_freed[i] += p && p == nics[i];
+	for (unsigned i = 0; i < NICS; i++) {
+		if (p && p == atomic_load(&nics[i]))
+			atomic_fetch_add(&n_freed[i], 1);
+	}
 	__real_free(p);
 }
 
@@ -52,7 +54,7 @@ static int destroy_all(void)
 	    slime_op_destroy(pair.a.op) || slime_context_destroy(pair.a.ctx))
 		return 2;
 	for (unsigned i = 0; i < NICS; i++) {
-		if (n_freed[i] != 1)
+		if (atomic_load(&n_freed[i]) != 1)
 			return 3 + (int)i;
 	}
 	return 0;
@@ -85,7 +87,7 @@ static void destroy__in_a_fork_child_frees_devices_that_are_being_closed(void **
 	attr.rdma_devices = "fake0,fake1;fake2,fake3";
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
 	for (unsigned i = 0; i < NICS; i++)
-		nics[i] = transport_of_a()->nics[i];
+		atomic_store(&nics[i], transport_of_a()->nics[i]);
 	fakeverbs_kill_device(1);
 	rdma_settle(&pair);
 	atomic_store(&waits, true);

@@ -262,7 +262,7 @@ static void assert_work_passes(void)
 }
 
 /* That a greets over, or not. */
-static void rail__whose_queue_pair_fails_before_the_link_is_up_comes_up(void **state)
+static void rail__whose_queue_pair_fails_before_the_link_is_up_leaves_it_to_others(void **state)
 {
 	(void)state;
 	for (unsigned device = 0; device < 2; device++) {
@@ -304,7 +304,7 @@ static void rail__whose_device_dies_before_the_link_begins_leaves_it_to_others(v
 	rails_await(1, SLIME_RAIL_DOWN);
 }
 
-static void rail__over_which_no_greeting_can_be_posted_is_tried_again(void **state)
+static void rail__over_which_no_greeting_can_be_posted_leaves_the_link_to_others(void **state)
 {
 	(void)state;
 	rdma_pair_destroy_endpoints(&rails.pair);
@@ -377,11 +377,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair,
 			begin_with_two_qps, rails_end),
-		IN_PAIR(rail__whose_queue_pair_fails_before_the_link_is_up_comes_up),
+		IN_PAIR(rail__whose_queue_pair_fails_before_the_link_is_up_leaves_it_to_others),
 		IN_PAIR(rail__whose_completion_queue_fails_before_the_link_is_up_leaves_it_to_others),
 		IN_PAIR(rail__whose_device_dies_before_the_link_is_up_leaves_it_to_others),
 		IN_PAIR(rail__whose_device_dies_before_the_link_begins_leaves_it_to_others),
-		IN_PAIR(rail__over_which_no_greeting_can_be_posted_is_tried_again),
+		IN_PAIR(rail__over_which_no_greeting_can_be_posted_leaves_the_link_to_others),
 		IN_PAIR(link__that_does_not_come_up_in_time_says_why_of_each_rail),
 		IN_PAIR(link__whose_devices_all_die_before_it_is_up_ends_for_that_reason),
 	};

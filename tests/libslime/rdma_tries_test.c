@@ -574,6 +574,44 @@ static void connect__greets_again_a_peer_that_is_up_and_silent(void **state)
 	end_in_doubt(&p);
 }
 
+/* The queue pair still hears b, which does not greet twice. */
+static void connect__that_could_not_greet_over_a_rail_still_hears_the_peer_there(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct ibv_context *first;
+	struct rdma_pair p;
+
+	(void)state;
+	fakeverbs_reset();
+	(void)fakeverbs_device(2);
+	(void)fakeverbs_device(3);
+	attr.rdma_devices = TWO_RAILS;
+	attr.tcp_user_timeout_ms = 3600 * 1000; /* no probes of what is idle */
+	assert_ok(rdma_pair_create(&p, &attr, LEN));
+	create_endpoint(&p.a);
+	create_endpoint(&p.b);
+	offer(&p.a);
+	offer(&p.b);
+	hold_time();
+	fakeverbs_hold_qp(2, first_qp(2), true);
+	connect_to(&p.b, &p.a);
+	poll_until_is(&p, &p.b, RDMA_CONN_GREETING);
+	first = transport_of(&p.a)->nics[0]->device.ibv;
+	post_send = first->ops.post_send;
+	first->ops.post_send = refuse_once;
+	connect_to(&p.a, &p.b);
+	poll_until_is(&p, &p.a, RDMA_CONN_RESTING);
+	begin_to_bring_up(&p);
+	fakeverbs_hold_qp(2, first_qp(2), false);
+	(void)slime_context_poll(p.a.ctx);
+	rdma_busy_end();
+	assert_comes_up(&p);
+	while (!slime_op_test(p.b.op))
+		step(&p);
+	assert_ok(slime_op_status(p.b.op));
+	end_in_doubt(&p);
+}
+
 /* From here on a's worker waits with what it brings up: it can receive, and is not handed back. */
 static struct ibv_context *_Atomic waits;
 static _Atomic bool is_waiting;
@@ -715,6 +753,8 @@ int main(void)
 		cmocka_unit_test(rail__that_breaks_while_another_is_brought_up_is_so_again),
 		cmocka_unit_test(close__while_a_rail_is_brought_up_waits_for_that),
 		cmocka_unit_test(connect__greets_again_a_peer_that_is_up_and_silent),
+		cmocka_unit_test(
+			connect__that_could_not_greet_over_a_rail_still_hears_the_peer_there),
 		cmocka_unit_test(connect__keeps_what_is_said_over_the_rail_that_is_brought_up),
 		cmocka_unit_test(
 			connect__whose_rail_was_spoken_over_and_is_not_brought_up_takes_another),

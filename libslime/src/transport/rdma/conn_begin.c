@@ -28,11 +28,11 @@ static bool stands(const struct rdma_path *p)
 	return p->state == RDMA_PATH_STANDING || p->state == RDMA_PATH_GREETING;
 }
 
-/* Whether it can be brought up, if it has fallen. Other queue pairs, which know nothing of what
- * went over these, it gets when the connection is up. */
+/* Whether it can be brought up, if it has fallen. Other queue pairs it gets when the connection is
+ * up. */
 static bool may_stand(const struct rdma_path *p)
 {
-	return !p->spoken_over && !atomic_load(&p->rail->nic->dead) && !rdma_path_has_failed_cq(p);
+	return !p->spent && !atomic_load(&p->rail->nic->dead) && !rdma_path_has_failed_cq(p);
 }
 
 static bool is_hopeless(const struct rdma_conn *c)
@@ -346,7 +346,7 @@ void rdma_conn_spoken_to(struct rdma_conn *c, struct rdma_path *p)
 	}
 	if (rdma_state(c) == RDMA_CONN_UP)
 		return;
-	p->spoken_over = true;
+	p->spent = true;
 	fail_if_hopeless(c);
 }
 

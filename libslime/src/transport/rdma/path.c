@@ -180,10 +180,13 @@ bool rdma_path_leave(struct rdma_path *p, const char *why)
 
 void rdma_path_fail_locked(struct rdma_path *p, int cause, const char *why)
 {
-	if (rdma_state(p->c) < RDMA_CONN_UP && !atomic_load(&p->c->ending))
+	if (rdma_state(p->c) < RDMA_CONN_UP && !atomic_load(&p->c->ending)) {
+		/* Its queue pairs may be up, and take what their peer does not send twice. */
+		p->spent = true;
 		rdma_conn_lose_locked(p, cause, why);
-	else if (!rdma_path_leave(p, why))
+	} else if (!rdma_path_leave(p, why)) {
 		rdma_conn_fail_locked(p->c, cause, why);
+	}
 }
 
 /* Whether another is in use: one that is not proved may turn out to pass nothing. */

@@ -87,7 +87,7 @@ struct rdma_path {
 	uint32_t life;
 	char lost_why[128]; /* what it failed with last, before the connection is up */
 	bool greeted;	    /* our READY went over it, then, and perhaps in vain */
-	bool spoken_over;   /* so did the peer's frames behind its own; they do not come again */
+	bool spent;	    /* not brought up again, then: what it heard would be lost */
 	bool peer_stopped;  /* in this life; then: */
 	uint64_t peer_count;
 	uint32_t peer_qps; /* which of its new ones are known */
@@ -116,7 +116,8 @@ bool rdma_path_leave(struct rdma_path *p, const char *why);
 void rdma_path_take_over(struct rdma_path *p);
 /* Whether a completion queue of it tells of nothing any more. */
 bool rdma_path_has_failed_cq(const struct rdma_path *p);
-/* Leave it, or the connection fails with cause; before that is up it is tried again, by [token]. */
+/* Leave it, or the connection fails with cause; before that is up, it is tried without it: by
+ * [token] then. */
 void rdma_path_fail_locked(struct rdma_path *p, int cause, const char *why);
 /* Its port is not active: as above, but where it is the last, when another has come up. */
 void rdma_path_port_down(struct rdma_path *p, const char *why);
