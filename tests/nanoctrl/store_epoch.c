@@ -2,6 +2,27 @@
 /* A store whose Redis may have lost what it acknowledged: when an epoch ends, and who is told. */
 #include "store_fixture.h"
 
+static void register_a(struct fixture *f, struct member *m)
+{
+	assert_int_equal(fixture_register(f, m, "node-a", "i1", OWNER_A, false), 0);
+}
+
+static void register_again(struct fixture *f, struct member *m)
+{
+	assert_int_equal(fixture_register(f, m, "node-a", "i1", OWNER_A, true), 0);
+}
+
+/* Whoever follows from where m registered hears of that, and of nothing that was lost. */
+static void assert_goes_on(struct fixture *f, const struct member *m)
+{
+	struct store_cursor at = m->cursor;
+	char text[256];
+
+	assert_int_equal(fixture_events(f, &at, text, sizeof(text)), 0);
+	assert_int_equal(at.epoch, m->cursor.epoch);
+	assert_string_equal(text, "registered node-a >;");
+}
+
 static void lost_data__is_a_new_epoch_in_which_agents_register_again(void **state)
 {
 	struct fixture *f = *state;
@@ -9,11 +30,11 @@ static void lost_data__is_a_new_epoch_in_which_agents_register_again(void **stat
 	struct store_cursor old;
 	char text[256];
 
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	register_a(f, &m);
 	old = m.cursor;
 	fixture_restart_redis(f);
 	assert_int_equal(fixture_beat(f, &m, NULL), STORE_LEASE_GONE);
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	register_again(f, &m);
 	assert_true(m.cursor.epoch > old.epoch);
 	assert_int_equal(fixture_events(f, &old, text, sizeof(text)), 1);
 	assert_int_equal(old.epoch, m.cursor.epoch);
@@ -29,7 +50,7 @@ static void lost_tail__is_a_new_epoch_for_those_who_follow(void **state)
 	char text[256];
 	uint64_t kept;
 
-	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
+	register_a(f, &a);
 	at = a.cursor;
 	assert_int_equal(fixture_events(f, &at, text, sizeof(text)), 0);
 	kept = at.id;
@@ -58,7 +79,7 @@ static void lost_tail__lets_an_agent_go_on_in_its_generation_when_it_registers(v
 	uint64_t generation;
 	char text[256];
 
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	register_a(f, &m);
 	old = m.cursor;
 	generation = m.generation;
 	test_redis_do(&f->redis, "SAVE");
@@ -69,7 +90,7 @@ static void lost_tail__lets_an_agent_go_on_in_its_generation_when_it_registers(v
 	assert_int_equal(a.result, 0);
 	assert_int_equal(a.grant.cursor.epoch, old.epoch);
 
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	register_again(f, &m);
 
 	assert_int_equal(m.generation, generation);
 	assert_true(m.cursor.epoch > old.epoch);
@@ -99,15 +120,10 @@ static void restart__of_a_redis_that_keeps_all_is_no_new_epoch(void **state)
 {
 	struct fixture *f = *state;
 	struct member m;
-	struct store_cursor at;
-	char text[256];
 
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	at = m.cursor;
+	register_a(f, &m);
 	fixture_restart_redis(f);
-	assert_int_equal(fixture_events(f, &at, text, sizeof(text)), 0);
-	assert_int_equal(at.epoch, m.cursor.epoch);
-	assert_string_equal(text, "registered node-a >;");
+	assert_goes_on(f, &m);
 }
 
 /* What it acknowledged in between may be lost, although it comes back as it was set before. */
@@ -117,14 +133,14 @@ static void restart__of_a_redis_that_did_not_keep_all_is_a_new_epoch(void **stat
 	struct member m;
 	uint64_t old;
 
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	register_a(f, &m);
 	old = m.cursor.epoch;
 	test_redis_do(&f->redis, "CONFIG SET appendfsync everysec");
 	fixture_reconnect(f);
 	test_redis_do(&f->redis, "CONFIG SET appendfsync always");
 	fixture_reconnect(f);
 	fixture_restart_redis(f);
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	register_again(f, &m);
 	assert_true(m.cursor.epoch > old);
 }
 
@@ -136,7 +152,7 @@ static void replica__that_takes_over_is_a_new_epoch(void **state)
 	struct store_cursor at;
 	char text[256];
 
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	register_a(f, &m);
 	at = m.cursor;
 	fixture_close(f);
 	test_redis_kill(&f->redis);
@@ -153,15 +169,10 @@ static void connection__that_breaks_is_no_new_epoch(void **state)
 {
 	struct fixture *f = *state;
 	struct member m;
-	struct store_cursor at;
-	char text[256];
 
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	at = m.cursor;
+	register_a(f, &m);
 	fixture_reconnect(f);
-	assert_int_equal(fixture_events(f, &at, text, sizeof(text)), 0);
-	assert_int_equal(at.epoch, m.cursor.epoch);
-	assert_string_equal(text, "registered node-a >;");
+	assert_goes_on(f, &m);
 }
 
 /* The clock of a replica that takes over may be behind. */
@@ -171,11 +182,11 @@ static void epoch__is_later_whatever_the_clock_says(void **state)
 	struct member m;
 
 	test_redis_do(&f->redis, "HSET nanoctrl:run last 8000000000000000");
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	register_a(f, &m);
 	assert_int_equal(m.cursor.epoch, 8000000000000001);
 	test_redis_do(&f->redis, "SAVE");
 	fixture_restart_redis(f);
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	register_again(f, &m);
 	assert_int_equal(m.cursor.epoch, 8000000000000002);
 }
 
@@ -185,12 +196,12 @@ static void epoch__over_junk_is_a_new_one(void **state)
 	struct member m;
 	uint64_t old;
 
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	register_a(f, &m);
 	old = m.cursor.epoch;
 	test_redis_do(&f->redis, "SET nanoctrl:run x");
 	assert_int_equal(fixture_beat(f, &m, NULL), 0);
 	fixture_reconnect(f);
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	register_again(f, &m);
 	assert_true(m.cursor.epoch > old);
 }
 
@@ -199,12 +210,12 @@ static void epoch__is_kept_by_scopes_that_registered_in_it(void **state)
 	struct fixture *f = *state;
 	struct member m;
 
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	register_a(f, &m);
 	test_redis_do(&f->redis, "HSET nanoctrl:run since 8000000000000000");
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	register_again(f, &m);
 	assert_int_equal(m.cursor.epoch, 8000000000000000);
 	test_redis_do(&f->redis, "DEL nanoctrl:run");
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
+	register_again(f, &m);
 	assert_int_equal(m.cursor.epoch, 8000000000000000);
 }
 

@@ -3,8 +3,10 @@
 #include "store_fixture.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 #include <hiredis/hiredis.h>
 #include "loop.h"
 #include "store_redis.h"
@@ -393,6 +395,27 @@ static void redis__that_refuses_to_tell_of_events_is_not_ready(void **state)
 	store_unfollow(f->store, &follower);
 }
 
+/* Where Redis has just been reached again, and has not answered yet that it listens. */
+static void port__is_told_as_before_while_it_is_set_again(void **state)
+{
+	struct fixture *f = *state;
+	const struct store_text here = { "127.0.0.1", strlen("127.0.0.1") };
+	char address[STORE_REDIS_ADDRESS_MAX], again[STORE_REDIS_ADDRESS_MAX];
+	char file[sizeof(f->redis.dir) + 16];
+
+	test_redis_do(&f->redis, "CONFIG SET bind 127.0.0.1");
+	snprintf(file, sizeof(file), "%s/redis.port", f->redis.dir);
+	assert_int_equal(store_hub_keep_port(f->hub, file), 0);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(open_tcp(f), 0);
+	assert_int_equal(store_redis_address(f->store, here, true, address), 0);
+
+	fixture_reconnect(f);
+
+	assert_int_equal(store_redis_address(f->store, here, true, again), 0);
+	assert_string_equal(again, address);
+}
+
 /* Ours is form 1. */
 static void redis__of_other_releases_is_not_used(void **state)
 {
@@ -446,6 +469,7 @@ int main(void)
 		TEST(call__that_redis_refuses_is_not_executed),
 		TEST(redis__that_may_evict_is_not_used),
 		TEST(redis__that_refuses_to_tell_of_events_is_not_ready),
+		TEST(port__is_told_as_before_while_it_is_set_again),
 		TEST(redis__of_other_releases_is_not_used),
 	};
 

@@ -55,14 +55,23 @@ static int read_kv(struct slime_agent *a, const struct slime_remote_mr *remote, 
 	return ret;
 }
 
+/* a, which has read the region of b by its name. */
+static struct slime_agent *start_reader(struct slime_remote_mr *remote, int byte)
+{
+	struct slime_agent *a = start("a", &to_b, 1);
+
+	assert_ok(slime_agent_region_remote(a, "b", "kv", LONG_MS, remote));
+	assert_ok(read_kv(a, remote, byte));
+	return a;
+}
+
 static void region__of_a_peer_is_read_by_name(void **state)
 {
-	struct slime_agent *a = start("a", &to_b, 1), *b = start_with_kv(0x5a);
+	struct slime_agent *b = start_with_kv(0x5a), *a;
 	struct slime_remote_mr remote;
 
 	(void)state;
-	assert_ok(slime_agent_region_remote(a, "b", "kv", LONG_MS, &remote));
-	assert_ok(read_kv(a, &remote, 0x5a));
+	a = start_reader(&remote, 0x5a);
 	end(a);
 	end(b);
 }
@@ -70,12 +79,11 @@ static void region__of_a_peer_is_read_by_name(void **state)
 /* Nothing of the former one is remembered, and what was kept of it reaches nothing. */
 static void region__of_a_peer_that_came_again_is_the_new_one(void **state)
 {
-	struct slime_agent *a = start("a", &to_b, 1), *b = start_with_kv(0x5a);
+	struct slime_agent *b = start_with_kv(0x5a), *a;
 	struct slime_remote_mr former, remote;
 
 	(void)state;
-	assert_ok(slime_agent_region_remote(a, "b", "kv", LONG_MS, &former));
-	assert_ok(read_kv(a, &former, 0x5a));
+	a = start_reader(&former, 0x5a);
 	end(b);
 	assert_int_equal(slime_agent_region_remote(a, "b", "kv", LONG_MS, &remote), -ENOENT);
 	b = start_with_kv(0x77);
@@ -158,6 +166,23 @@ static void region__unknown_is_not_found(void **state)
 	end(a);
 }
 
+/* One of the caller's own. */
+static struct slime_mr *make_region(struct slime_agent *a, struct slime_mem **mem)
+{
+	struct slime_context *ctx = slime_agent_context(a);
+	struct slime_mr *mr;
+
+	assert_ok(slime_mem_alloc(ctx, 4096, NULL, mem));
+	assert_ok(slime_mr_create(ctx, slime_mem_addr(*mem), 4096, 3, &mr));
+	return mr;
+}
+
+static void destroy_region(struct slime_mr *mr, struct slime_mem *mem)
+{
+	assert_ok(slime_mr_destroy(mr));
+	assert_ok(slime_mem_destroy(mem));
+}
+
 static void region__of_the_caller_is_shown_and_withdrawn(void **state)
 {
 	struct slime_agent *a = start("a", NULL, 0);
@@ -165,15 +190,13 @@ static void region__of_the_caller_is_shown_and_withdrawn(void **state)
 	struct slime_mr *mr;
 
 	(void)state;
-	assert_ok(slime_mem_alloc(slime_agent_context(a), 4096, NULL, &mem));
-	assert_ok(slime_mr_create(slime_agent_context(a), slime_mem_addr(mem), 4096, 3, &mr));
+	mr = make_region(a, &mem);
 	assert_ok(slime_agent_region_offer(a, "mine", mr, 3, NULL, 0));
 	assert_int_equal(slime_agent_region_offer(a, "mine", mr, 3, NULL, 0), -EEXIST);
 	assert_true(fakectrl_wait_region("a", "mine", true, LONG_MS));
 	assert_ok(slime_agent_region_withdraw(a, "mine"));
 	assert_true(fakectrl_wait_region("a", "mine", false, LONG_MS));
-	assert_ok(slime_mr_destroy(mr));
-	assert_ok(slime_mem_destroy(mem));
+	destroy_region(mr, mem);
 	end(a);
 }
 
@@ -185,12 +208,10 @@ static void offer__to_a_list_that_became_empty_is_refused(void **state)
 	struct slime_mr *mr;
 
 	(void)state;
-	assert_ok(slime_mem_alloc(slime_agent_context(a), 4096, NULL, &mem));
-	assert_ok(slime_mr_create(slime_agent_context(a), slime_mem_addr(mem), 4096, 3, &mr));
+	mr = make_region(a, &mem);
 	assert_int_equal(slime_agent_region_offer(a, "mine", mr, 3, nobody, 0), -EINVAL);
 	assert_int_equal(slime_agent_region_withdraw(a, "mine"), -ENOENT);
-	assert_ok(slime_mr_destroy(mr));
-	assert_ok(slime_mem_destroy(mem));
+	destroy_region(mr, mem);
 	end(a);
 }
 
@@ -202,8 +223,7 @@ static void apply__of_a_region_with_the_name_of_an_offered_one_is_refused(void *
 	struct slime_mr *mr;
 
 	(void)state;
-	assert_ok(slime_mem_alloc(slime_agent_context(a), 4096, NULL, &mem));
-	assert_ok(slime_mr_create(slime_agent_context(a), slime_mem_addr(mem), 4096, 3, &mr));
+	mr = make_region(a, &mem);
 	assert_ok(slime_agent_region_offer(a, kv.name, mr, 3, NULL, 0));
 	log_lines_keep();
 	assert_int_equal(slime_agent_apply(a, &named), -EEXIST);
@@ -211,8 +231,7 @@ static void apply__of_a_region_with_the_name_of_an_offered_one_is_refused(void *
 	log_lines_release();
 	assert_ok(slime_agent_region_withdraw(a, kv.name));
 	assert_ok(slime_agent_apply(a, &named));
-	assert_ok(slime_mr_destroy(mr));
-	assert_ok(slime_mem_destroy(mem));
+	destroy_region(mr, mem);
 	end(a);
 }
 
