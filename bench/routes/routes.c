@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "nanoctrl/client/url.h"
 
 #define ANSWER_MS 10000
@@ -56,6 +57,7 @@ failed(struct routes *r, int ret, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(r->why, sizeof(r->why), fmt, args);
 	va_end(args);
+	sl_utf8_make_printable(r->why); /* the server may have said it */
 	return ret;
 }
 

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "base/wire.h"
 #include "bench/load/memory.h"
 #include "bench/load/pattern.h"
@@ -74,6 +75,7 @@ static int ask(struct slime_agent *agent, struct slime_endpoint *ep, const char 
 	if (ret == -EREMOTEIO && error) {
 		slime_call_error(call, &said);
 		snprintf(error, BENCH_MESSAGE_MAX, "%s", said);
+		sl_utf8_make_printable(error); /* it is shown to people */
 	}
 	if (!ret)
 		ret = (int)slime_call_reply_len(call);

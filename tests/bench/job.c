@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measurements between two agents of one process. */
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -64,12 +65,19 @@ static void usage(void *arg, struct slime_rpc_request *req)
 	slime_rpc_reply(req, reply, sizeof(reply));
 }
 
+/* What it says drives whoever shows it on a terminal. */
+static void refuse(void *arg, struct slime_rpc_request *req)
+{
+	(void)arg;
+	slime_rpc_reply_error(req, 1, "no\x1b[2J\r\nway");
+}
+
 static int start_pair_with(void **state, size_t len)
 {
 	const struct slime_agent_region region = {
 		.name = BENCH_REGION, .size = len, .numa_node = -1, .access = 3
 	};
-	struct slime_rpc_method_attr echo = SLIME_RPC_METHOD_ATTR_INIT, count = echo;
+	struct slime_rpc_method_attr echo = SLIME_RPC_METHOD_ATTR_INIT, count = echo, run = echo;
 	struct slime_agent_attr attr = attr_of("b");
 	struct slime_mr *mr;
 
@@ -77,11 +85,13 @@ static int start_pair_with(void **state, size_t len)
 	echo.fn = test_echo;
 	count.fn = usage;
 	count.flags = SLIME_RPC_INLINE;
+	run.fn = refuse;
 	attr.topology.regions = &region;
 	attr.topology.n_regions = 1;
 	assert_ok(slime_agent_create(&attr, &b));
 	assert_ok(slime_agent_method_add(b, BENCH_METHOD_ECHO, &echo));
 	assert_ok(slime_agent_method_add(b, BENCH_METHOD_USAGE, &count));
+	assert_ok(slime_agent_method_add(b, BENCH_METHOD_RUN, &run));
 	assert_ok(slime_agent_start(b));
 	assert_ok(slime_agent_wait_ready(b, LONG_MS));
 	assert_ok(slime_agent_region_local(b, BENCH_REGION, &mr));
@@ -198,6 +208,21 @@ static void run__of_transfers_whose_memory_is_long_in_filling_has_its_whole_time
 	assert_int_equal(out.n, 1);
 }
 
+static void run__at_another_agent_says_its_words_without_control_characters(void **state)
+{
+	const struct bench_job job = { .kind = BENCH_RPC, .peer = "c" };
+	char message[BENCH_MESSAGE_MAX];
+	struct slime_endpoint *ep;
+	struct bench_result out;
+
+	(void)state;
+	assert_ok(slime_agent_link_add(a, &to_b));
+	ep = get(a, "b", NULL);
+	assert_int_equal(bench_job_run_at(a, ep, &job, LONG_MS, &out, message), -EREMOTEIO);
+	assert_string_equal(message, "no?[2J??way");
+	slime_agent_endpoint_put(a, ep);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +238,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			run__of_transfers_whose_memory_is_long_in_filling_has_its_whole_time,
 			start_large_pair, end_pair),
+		cmocka_unit_test_setup_teardown(
+			run__at_another_agent_says_its_words_without_control_characters, start_pair,
+			end_pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
