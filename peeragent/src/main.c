@@ -337,9 +337,25 @@ static int fail_config(int ret)
 	return 1;
 }
 
+/* Whoever says that there is another file, or another place for the log, says it to a daemon that
+ * begins, too: what comes until it listens to signals waits. */
+static void hold_reloads(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 static int read_and_run(struct daemon *d)
 {
-	int ret = config_create(d->options.config, &d->args, say_on_stderr, &d->config);
+	int ret;
+
+	if (!d->options.check && !d->options.print_config)
+		hold_reloads();
+	ret = config_create(d->options.config, &d->args, say_on_stderr, &d->config);
 
 	if (ret)
 		return fail_config(ret);

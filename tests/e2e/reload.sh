@@ -8,9 +8,23 @@ write_a() {
 	write_agent node-a "log: { file: $work/node-a.log }" "$@"
 }
 
+start_control
+
+say "SIGHUP and SIGUSR1 while it still checks its file for the first time"
+mkfifo "$work/gate"
+write_agent node-c "services: [ { plugin: ${SLIME_BUILD:?}/tests/plugin_upper.so, options: { gate: $work/gate } } ]"
+start_agent node-c
+exec 7>"$work/gate" # when it is read
+kill -HUP "${pids[node-c]}"
+kill -USR1 "${pids[node-c]}"
+echo >&7
+exec 7>&-
+wait_ready node-c
+wait_for 10 grep -q ': reloaded ' "$work/node-c.err" || fail "it does not read the file again"
+end node-c
+
 write_a 'links: [ { to: node-b } ]' 'metrics: { listen: "127.0.0.1:0" }'
 write_agent node-b 'regions: [ { name: kv, size: 64KiB } ]'
-start_control
 start_agent node-a
 start_agent node-b
 wait_ready node-a node-b

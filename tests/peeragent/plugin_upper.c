@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin for the tests: method "upper" answers with its request in capitals; option `fail` says
- * where to fail, option `parting` what fini says; with option `wait` init takes half a minute,
- * unless it is cancelled. */
+ * where to fail, option `parting` what fini says, option `gate` the pipe that is read while the
+ * file is checked; with option `wait` init takes half a minute, unless it is cancelled. */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,6 +33,15 @@ static void upper(void *arg, struct slime_rpc_request *req)
 static int fails_at;
 static const char *parting = "fini"; /* an option lives as long as we do */
 
+static void wait_at(const char *gate)
+{
+	int fd = open(gate, O_RDONLY);
+	char c;
+
+	if (fd >= 0 && read(fd, &c, 1) >= 0)
+		close(fd);
+}
+
 static const char *check(const struct slime_plugin_option *options, size_t n, size_t *index)
 {
 	for (*index = 0; *index < n; ++*index) {
@@ -40,6 +50,8 @@ static const char *check(const struct slime_plugin_option *options, size_t n, si
 		if (!strcmp(o->key, "fail") && strcmp(o->value, "init") &&
 		    strcmp(o->value, "start"))
 			return "init or start";
+		if (!strcmp(o->key, "gate"))
+			wait_at(o->value);
 	}
 	return NULL;
 }
