@@ -64,6 +64,14 @@ assert row["verified"] and row["bytes"] == row["trips"] * 4 * 4096 > 0
 END
 measured rpc --from node-a --peer node-b --sizes 4KiB --iterations 5 --threads 2 --inflight 3
 
+say "no more bandwidth than calls: five of them do not fill a hundred places"
+measured rpc --peer node-b --sizes 64KiB --iterations 5 --inflight 100 --json
+python3 - "$work/bench.out" <<'END' || fail "JSON: $(cat "$work/bench.out")"
+import json, sys
+row = json.load(open(sys.argv[1]))["rows"][0]
+assert 0 < row["bw_gbps"] * 1e9 <= 2 * row["size"] * row["calls"] / (row["latency_us"]["max"] / 1e6)
+END
+
 say "where the ephemeral agent listens: either end of a link may be the one that connects"
 spawn bound "$bin/slime-bench" rpc --ctrl "$url" --scope test --peer node-b --transport tcp --tcp-bind 127.0.0.9 --duration 1h
 wait_for 15 link_is 'bench-.* node-b bench-tcp connected' || fail "no link of slime-bench: $(links)"
