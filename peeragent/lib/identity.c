@@ -35,17 +35,18 @@ static bool is_key(const char *text)
 static int read_key(const char *path, char *key)
 {
 	char text[CTRL_OWNER_KEY_LEN + 3] = "";
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	/* What is no file is not waited for. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	int ret = 0;
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) || read(fd, text, sizeof(text) - 1) < 0)
+	if (fstat(fd, &st) || (S_ISREG(st.st_mode) && read(fd, text, sizeof(text) - 1) < 0))
 		ret = -errno;
 	else if (st.st_mode & (S_IRWXG | S_IRWXO))
 		ret = -EACCES;
-	else if (!is_key(text))
+	else if (!S_ISREG(st.st_mode) || !is_key(text))
 		ret = -EPROTO;
 	else
 		snprintf(key, CTRL_OWNER_KEY_LEN + 1, "%.*s", CTRL_OWNER_KEY_LEN, text);

@@ -194,6 +194,25 @@ static void key__that_others_can_read_is_refused(void **state)
 	assert_ok(rmdir(dir));
 }
 
+static void key__that_is_no_file_is_refused(void **state)
+{
+	char dir[] = "/tmp/slime-agent-XXXXXX", key[64];
+	struct slime_agent_attr attr = attr_of("a");
+	struct slime_agent *agent;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	attr.state_dir = dir;
+	snprintf(key, sizeof(key), "%s/default:a.key", dir);
+	assert_ok(mkfifo(key, 0600));
+	assert_int_equal(slime_agent_create(&attr, &agent), -EPROTO);
+	assert_ok(unlink(key));
+	assert_ok(mkdir(key, 0700));
+	assert_int_equal(slime_agent_create(&attr, &agent), -EPROTO);
+	assert_ok(rmdir(key));
+	assert_ok(rmdir(dir));
+}
+
 /* In /sys nobody makes anything, root neither. */
 static void key__that_cannot_be_made_says_where(void **state)
 {
@@ -562,6 +581,7 @@ int main(void)
 		cmocka_unit_test_setup(name__of_another_owner_is_refused, reset),
 		cmocka_unit_test_setup(name__is_taken_over_with_the_owner_key, reset),
 		cmocka_unit_test_setup(key__that_others_can_read_is_refused, reset),
+		cmocka_unit_test_setup(key__that_is_no_file_is_refused, reset),
 		cmocka_unit_test_setup(key__that_cannot_be_made_says_where, reset),
 		cmocka_unit_test_setup(key__half_made_by_another_process_is_no_hindrance, reset),
 		cmocka_unit_test_setup(create__refuses_what_is_out_of_range, reset),
