@@ -9,9 +9,12 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -272,18 +275,29 @@ static void close__at_a_peer_that_stands_still_is_a_close_when_it_goes_on(void *
 }
 
 static int open_end = -1;
+static pid_t child; /* has all that was open here */
 
 static void context_destroy__waits_for_no_peer_that_stands_still(void **state)
 {
 	open_end = close_at_a_peer_that_stands_still(*state);
+	child = fork();
+	assert_true(child >= 0);
+	if (child)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
 }
 
+/* It hears of that all the same. */
 static int teardown_before_the_peer(void **state)
 {
 	int ret = raw_teardown(state);
 
 	raw_await_end(open_end);
 	close(open_end);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
 	return ret;
 }
 

@@ -47,8 +47,15 @@ static void free_farewell(struct tcp_farewell *f)
 static void end(struct tcp_farewell *f)
 {
 	sl_timer_cancel(poller_of(f), &f->timer);
-	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++)
-		sl_poller_close(poller_of(f), &f->sockets[i].source);
+	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
+		struct sl_source *source = &f->sockets[i].source;
+
+		/* A child that inherited it may have it open for long: the peer hears of the end.
+		 */
+		if (source->fd >= 0)
+			shutdown(source->fd, SHUT_RDWR);
+		sl_poller_close(poller_of(f), source);
+	}
 	sl_list_remove(&f->link);
 	f->t->n_farewells--;
 	free_farewell(f);
