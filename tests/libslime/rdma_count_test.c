@@ -95,6 +95,25 @@ static void write__of_pieces_adjacent_at_the_peer_gathers_them(void **state)
 	assert_int_equal(c.send_wrs, 2); /* of four entries */
 }
 
+/* A read may have fewer entries than a write. */
+static void read__has_no_more_entries_than_its_device_takes_of_a_read(void **state)
+{
+	struct slime_xfer xfers[8];
+
+	(void)state;
+	fakeverbs_device(0)->max_sge = 3;
+	fakeverbs_device(0)->max_sge_rd = 2;
+	begin_pair();
+	rdma_fill(pair.b.bytes, 8 * 1024, 3);
+	for (size_t i = 0; i < 8; i++)
+		xfers[i] = rdma_a_and_b(&pair, i * 4096, i * 1024, 1024);
+	assert_ok(slime_read(pair.a.ep, xfers, 8, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_int_equal(fakeverbs_counts().send_wrs, 4);
+	for (size_t i = 0; i < 8; i++)
+		assert_memory_equal(pair.a.bytes + i * 4096, pair.b.bytes + i * 1024, 1024);
+}
+
 static void write__of_few_bytes_is_inline(void **state)
 {
 	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, 64);
@@ -164,6 +183,28 @@ static void read__of_more_pieces_than_any_queue_flows(void **state)
 	/* The queue is filled by quarters, not piece by piece. */
 	assert_true(c.calls[FAKEVERBS_POST_SEND] <= MANY / 64);
 	assert_int_equal(pair.a.bytes[2 * 32 * (MANY - 1)], 5);
+}
+
+/* The device grants no entry more than is asked for, and none is free before its completion. */
+static void read__of_many_pieces_on_the_shallowest_queues_flows(void **state)
+{
+	static struct slime_xfer xfers[MANY];
+
+	(void)state;
+	fakeverbs_device(0)->max_qp_wr = fakeverbs_device(1)->max_qp_wr = RDMA_RECEIVES;
+	begin_pair();
+	spread(xfers, MANY, 32);
+	assert_ok(slime_read(pair.a.ep, xfers, MANY, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_int_equal(fakeverbs_counts().send_wrs, MANY);
+}
+
+static void device__of_shallower_queues_is_refused(void **state)
+{
+	(void)state;
+	fakeverbs_device(0)->max_qp_wr = RDMA_RECEIVES - 1;
+	rdma_assert_refused(&pair.a, rdma_pair_open(&pair, NULL, LEN),
+			    "queues of 769 entries, and 770 are needed");
 }
 
 /* Many are there when somebody looks: then it is 16 to a call, and one that finds the end. */
@@ -285,11 +326,14 @@ int main(void)
 		IN_PAIR(write__of_a_batch_is_one_post_and_one_completion),
 		IN_PAIR(write__of_adjacent_pieces_is_one_request),
 		IN_PAIR(write__of_pieces_adjacent_at_the_peer_gathers_them),
+		ALONE(read__has_no_more_entries_than_its_device_takes_of_a_read),
 		IN_PAIR(write__of_few_bytes_is_inline),
 		ALONE(write__beyond_max_msg_sz_is_split),
 		ALONE(write__of_few_bytes_takes_one_of_several_queue_pairs),
 		ALONE(write__of_many_bytes_takes_all_queue_pairs),
 		IN_PAIR(read__of_more_pieces_than_any_queue_flows),
+		ALONE(read__of_many_pieces_on_the_shallowest_queues_flows),
+		ALONE(device__of_shallower_queues_is_refused),
 		IN_PAIR(poll__under_load_takes_16_completions_at_a_time),
 		IN_PAIR(progress__that_polls_arms_nothing),
 		IN_PAIR(arm__is_one_call_and_not_repeated),

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <slime/log.h>
-
 #define LINES_MAX 256
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,12 +22,17 @@ static void keep(void *arg, enum slime_log_level level, const char *part, const 
 	pthread_mutex_unlock(&lock);
 }
 
-void log_lines_keep(void)
+void log_lines_keep_from(enum slime_log_level level)
 {
 	pthread_mutex_lock(&lock);
 	n_lines = 0;
 	pthread_mutex_unlock(&lock);
-	slime_log_set(keep, NULL, SLIME_LOG_WARN);
+	slime_log_set(keep, NULL, level);
+}
+
+void log_lines_keep(void)
+{
+	log_lines_keep_from(SLIME_LOG_WARN);
 }
 
 void log_lines_release(void)

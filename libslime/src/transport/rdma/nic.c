@@ -237,6 +237,19 @@ static int read_limits(struct rdma_nic *nic, struct sl_why *why)
 	return 0;
 }
 
+/* A queue pair that has none is tried again and again, as if the peer were to blame. */
+static int check_pkey(const struct rdma_nic *nic, const struct sl_port *port, struct sl_why *why)
+{
+	uint32_t index = nic->t->base.env->attr->rdma_pkey_index;
+
+	if (index < port->attr.pkey_tbl_len)
+		return 0;
+	snprintf(why->text, sizeof(why->text),
+		 "%.40s: the port has %u partition keys, and none at index %u (configured)",
+		 nic->device.name, port->attr.pkey_tbl_len, index);
+	return -EADDRNOTAVAIL;
+}
+
 static int use_port(struct rdma_nic *nic, const struct sl_port *port, struct sl_why *why)
 {
 	const struct slime_context_attr *attr = nic->t->base.env->attr;
@@ -249,6 +262,9 @@ static int use_port(struct rdma_nic *nic, const struct sl_port *port, struct sl_
 			 said.text);
 		return ret;
 	}
+	ret = check_pkey(nic, port, why);
+	if (ret)
+		return ret;
 	ret = sl_gid_choose(port->gids, port->n_gids, port->link_layer, attr->rdma_gid_index,
 			    &choice);
 	if (ret) {
