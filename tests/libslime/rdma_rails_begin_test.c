@@ -315,6 +315,49 @@ static void rail__over_which_no_greeting_can_be_posted_leaves_the_link_to_others
 	rails_await_return(0);
 }
 
+/* Where a greeting went, and nothing since. */
+static void rail__that_the_peer_was_greeted_over_breaks_and_costs_nothing(void **state)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	(void)state;
+	begin_anew();
+	hold(RAILS, true);
+	rails_settle_workers();
+	while (conn_of_a()->heard != &conn_of_a()->paths[0]) {
+		rdma_poll(&rails.pair);
+		assert_true(sl_clock_ns() < until);
+	}
+	fakeverbs_kill_device(0);
+	rails_settle_workers();
+	rails.ahead_ns += 15 * SL_NS_PER_S; /* b greets over another */
+	assert_ok(rdma_pair_wait_for_both(&rails.pair));
+	rails_await(0, SLIME_RAIL_DOWN);
+	assert_work_passes();
+}
+
+/* Its greeting is acknowledged when the link is up over another. */
+static void greeting__that_arrives_when_the_link_is_up_costs_nothing(void **state)
+{
+	(void)state;
+	begin_anew();
+	hold(0, true);
+	hold(1, true);
+	rails_settle_workers();
+	await_greeting_over(0);
+	rails.ahead_ns += 15 * SL_NS_PER_S;
+	await_greeting_over(1);
+	rdma_busy_begin(&rails.pair.a); /* nobody takes the first down meanwhile */
+	hold(1, false);
+	assert_ok(rdma_pair_wait_for_both(&rails.pair));
+	assert_ptr_equal(conn_of_a()->lead->path, &conn_of_a()->paths[1]);
+	hold(0, false);
+	rdma_settle(&rails.pair);
+	rdma_busy_end();
+	rails_await_return(0);
+	assert_work_passes();
+}
+
 static void kills_all_of_a(unsigned device)
 {
 	(void)device;
@@ -382,6 +425,8 @@ int main(void)
 		IN_PAIR(rail__whose_device_dies_before_the_link_is_up_leaves_it_to_others),
 		IN_PAIR(rail__whose_device_dies_before_the_link_begins_leaves_it_to_others),
 		IN_PAIR(rail__over_which_no_greeting_can_be_posted_leaves_the_link_to_others),
+		IN_PAIR(rail__that_the_peer_was_greeted_over_breaks_and_costs_nothing),
+		IN_PAIR(greeting__that_arrives_when_the_link_is_up_costs_nothing),
 		IN_PAIR(link__that_does_not_come_up_in_time_says_why_of_each_rail),
 		IN_PAIR(link__whose_devices_all_die_before_it_is_up_ends_for_that_reason),
 	};

@@ -257,8 +257,7 @@ static void agree(struct rdma_path *p)
 		p->pause_ns = RDMA_PAUSE_MAX_NS;
 	p->up_ns = 0;
 	pthread_mutex_lock(&c->lock);
-	/* What else may be counted of one that never led is a READY, of a try that failed. */
-	ret = rdma_move_begin(p, p->led ? p->peer_count : 0);
+	ret = rdma_move_begin(p, p->peer_count);
 	if (ret) {
 		rdma_conn_fail_locked(c, ret, "what a rail left cannot be sent again");
 	} else {
