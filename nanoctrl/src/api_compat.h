@@ -13,6 +13,7 @@ struct compat_waiting {
 	struct request *rq;
 	struct compat_request r;
 	struct sl_list node; /* of a list's waiting */
+	struct store_later settled;
 };
 
 /* The request as its form has it; NULL: replied. */

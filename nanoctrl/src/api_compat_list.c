@@ -51,7 +51,7 @@ static struct shared_list *find(struct sl_list *all, enum compat_form form,
 	return NULL;
 }
 
-static void read_list(struct store_later *later);
+static void begin_later(struct shared_list *l);
 
 static struct shared_list *create(struct store *store, enum compat_form form,
 				  const struct compat_request *r)
@@ -66,7 +66,6 @@ static struct shared_list *create(struct store *store, enum compat_form form,
 	l->scope = keep(r->scope, &bytes);
 	l->type = keep(r->type, &bytes);
 	l->kind = keep(r->kind, &bytes);
-	l->later.fn = read_list;
 	sl_list_init(&l->answered);
 	sl_list_init(&l->waiting);
 	sl_list_append(store_lists(store), &l->node);
@@ -106,7 +105,7 @@ static void answer(struct shared_list *l, int result, char *text)
 	}
 	free(text);
 	if (!sl_list_empty(&l->waiting)) {
-		store_do_later(l->store, &l->later);
+		begin_later(l);
 		return;
 	}
 	sl_list_remove(&l->node);
@@ -127,11 +126,26 @@ static void read_list(struct store_later *later)
 {
 	struct shared_list *l = SL_CONTAINER_OF(later, struct shared_list, later);
 
-	sl_list_splice(&l->answered, &l->waiting);
 	if (l->form == COMPAT_QUERY)
 		store_list_peers(l->store, l->scope, queried, l);
 	else
 		store_list_entities(l->store, l->scope, l->type, l->kind, listed, l);
+}
+
+/* Those that come from here on may mean what was written since. */
+static void begin_list(struct store_later *later)
+{
+	struct shared_list *l = SL_CONTAINER_OF(later, struct shared_list, later);
+
+	sl_list_splice(&l->answered, &l->waiting);
+	l->later.fn = read_list;
+	store_settle(l->store, &l->later);
+}
+
+static void begin_later(struct shared_list *l)
+{
+	l->later.fn = begin_list;
+	store_do_later(l->store, &l->later);
 }
 
 static void wait_for_list(struct request *rq, enum compat_form form)
@@ -153,7 +167,7 @@ static void wait_for_list(struct request *rq, enum compat_form form)
 	}
 	sl_list_append(&l->waiting, &w->node);
 	if (is_new)
-		store_do_later(l->store, &l->later);
+		begin_later(l);
 }
 
 void api_compat_list(struct request *rq)

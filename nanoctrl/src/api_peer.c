@@ -114,12 +114,21 @@ static void cleaned(void *arg, int result)
 	compat_end(w);
 }
 
+static void clean(struct store_later *later)
+{
+	struct compat_waiting *w = SL_CONTAINER_OF(later, struct compat_waiting, settled);
+
+	store_cleanup_peer(request_store(w->rq), w->r.scope, w->r.name, cleaned, w);
+}
+
 void api_compat_cleanup(struct request *rq)
 {
 	struct compat_waiting *w = compat_begin(rq, COMPAT_CLEANUP);
 
-	if (w)
-		store_cleanup_peer(request_store(rq), w->r.scope, w->r.name, cleaned, w);
+	if (!w)
+		return;
+	w->settled.fn = clean;
+	store_settle(request_store(rq), &w->settled);
 }
 
 /* ---- targets ---- */

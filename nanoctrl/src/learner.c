@@ -33,6 +33,13 @@ _Static_assert(QUEUE_MAX / 2 > PORTION_MAX, "a look finds what the queue has roo
 
 enum look { LOOK_NONE, LOOK_HASHES, LOOK_STRINGS };
 
+/* Of what stores wait for: store_settle(). */
+enum settling {
+	SETTLING_NONE,
+	SETTLING_HEARING,  /* until the pong behind the events of what was written before */
+	SETTLING_LEARNING, /* until what they named is learned */
+};
+
 struct key {
 	char *at;
 	size_t len;
@@ -56,7 +63,15 @@ struct learner {
 	uint64_t look_ns;	 /* when a look begins; 0: not by itself */
 	uint64_t check_ns;	 /* when to see that events are still sent */
 	uint64_t due_ns;	 /* when the timer runs out */
+	enum settling settling;
+	uint64_t asking;  /* slots of the stores that wait for it: a bit each, */
+	uint64_t to_ask;  /* those behind them, */
+	uint64_t to_tell; /* and those for which it is over */
+	uint64_t pings;	  /* sent */
+	uint64_t n_noted, n_learned, learned_until; /* keys */
 };
+
+_Static_assert(STORE_LOOPS_MAX <= 64, "a store has a bit");
 
 static void schedule(struct learner *l);
 
@@ -106,6 +121,7 @@ static void note(struct learner *l, const char *key, size_t len)
 	memcpy(at, key, len);
 	l->queue[(l->first + l->n) % QUEUE_MAX] = (struct key){ at, len };
 	l->n++;
+	l->n_noted++;
 }
 
 static void drop(struct learner *l, size_t n)
@@ -116,14 +132,18 @@ static void drop(struct learner *l, size_t n)
 	}
 }
 
+static void settle_on(struct learner *l);
+
 static void on_learned(struct store_call *call, int result, const redisReply *reply)
 {
 	struct learner *l = call->arg;
 
 	store_note_skipped(call, reply);
 	l->learning = false;
+	l->n_learned = l->n_noted - l->n;
 	if (result < 0)
 		begin_look_in(l, AGAIN_MS);
+	settle_on(l);
 	schedule(l);
 }
 
@@ -141,6 +161,79 @@ static void send_batch(struct learner *l)
 	store_send_prefixed(l->store, (struct store_text){ "", 0 }, SCRIPT_PEER_LEARN, n, args,
 			    on_learned, (union store_answer){ .done = NULL }, l);
 	drop(l, n);
+}
+
+/* ---- what was written before ---- */
+
+static void tell_settled(struct learner *l)
+{
+	for (unsigned i = 0; i < STORE_LOOPS_MAX; i++)
+		if (l->to_tell >> i & 1 && !store_tell_settled(l->store->hub, i))
+			l->to_tell &= ~(UINT64_C(1) << i);
+}
+
+/* Also where it cannot be known: they do with what is learned. */
+static void end_settling(struct learner *l)
+{
+	l->settling = SETTLING_NONE;
+	l->to_tell |= l->asking;
+	l->asking = 0;
+	redis_set_pace(l->events, EVENTS_MS);
+	tell_settled(l);
+}
+
+static bool ping(struct learner *l)
+{
+	char n[24];
+	const char *args[] = { "PING", n };
+
+	if (!l->up || !l->told || !l->hears)
+		return false;
+	snprintf(n, sizeof(n), "%" PRIu64, ++l->pings);
+	return !redis_command(l->events, 2, args, NULL, NULL, NULL);
+}
+
+static void begin_settling(struct learner *l)
+{
+	l->asking = l->to_ask;
+	l->to_ask = 0;
+	if (!ping(l)) {
+		end_settling(l);
+		return;
+	}
+	l->settling = SETTLING_HEARING;
+	redis_set_pace(l->events, 0);
+}
+
+static void settle_on(struct learner *l)
+{
+	bool is_learned = l->n_learned >= l->learned_until || (!l->n && !l->learning);
+
+	if (l->settling == SETTLING_LEARNING && is_learned)
+		end_settling(l);
+	else if (l->settling == SETTLING_LEARNING && !l->learning)
+		send_batch(l);
+	if (l->settling == SETTLING_NONE && l->to_ask)
+		begin_settling(l);
+}
+
+/* {"pong", what was sent with the ping} */
+static void on_pong(struct learner *l, const redisReply *message)
+{
+	uint64_t n;
+
+	if (l->settling != SETTLING_HEARING || !store_u64(message, 1, &n) || n != l->pings)
+		return;
+	l->settling = SETTLING_LEARNING;
+	l->learned_until = l->n_noted;
+	settle_on(l);
+}
+
+void learner_settle(struct learner *l, unsigned slot)
+{
+	l->to_ask |= UINT64_C(1) << slot;
+	settle_on(l);
+	schedule(l);
 }
 
 /* ---- looking through all keys ---- */
@@ -331,6 +424,9 @@ static void events_down(void *arg)
 	struct learner *l = arg;
 
 	set_hears(l, false);
+	if (l->settling == SETTLING_HEARING)
+		end_settling(l);
+	settle_on(l);
 	schedule(l);
 }
 
@@ -362,6 +458,8 @@ static void on_event(void *arg, const redisReply *message)
 
 		if (hash || has_word(key, len))
 			note_event(l, key, len);
+	} else if (strcmp(store_string(message, 0, NULL), "pong") == 0) {
+		on_pong(l, message);
 	} else if (store_u64(message, 2, &n) && n == N_CHANNELS) {
 		set_hears(l, true);
 		schedule(l);
@@ -383,15 +481,12 @@ static void show(const struct learner *l)
 	atomic_store(&hub->told, l->told && l->hears);
 }
 
-/* The timer is what does everything, so that it happens at its pace. */
-static void schedule(struct learner *l)
+static uint64_t when_next(const struct learner *l, uint64_t now)
 {
-	uint64_t now = sl_clock_ns(), at = UINT64_MAX, wait;
-	struct timeval tv;
+	uint64_t at = l->to_tell ? now + STEP_MS * SL_NS_PER_MS : UINT64_MAX;
 
-	show(l);
-	if (!l->up || l->store->closing)
-		return;
+	if (!l->up)
+		return at;
 	at = sooner(at, l->check_ns);
 	if (l->n && !l->learning)
 		at = sooner(at, now + SOON_MS * SL_NS_PER_MS);
@@ -399,6 +494,18 @@ static void schedule(struct learner *l)
 		at = sooner(at, now + STEP_MS * SL_NS_PER_MS);
 	if (l->look == LOOK_NONE && !l->looking && l->look_ns)
 		at = sooner(at, l->look_ns);
+	return at;
+}
+
+/* The timer is what does everything, so that it happens at its pace. */
+static void schedule(struct learner *l)
+{
+	uint64_t now = sl_clock_ns(), at = when_next(l, now), wait;
+	struct timeval tv;
+
+	show(l);
+	if (at == UINT64_MAX || l->store->closing)
+		return;
 	wait = at > now ? (at - now) / 1000 + 1 : 0;
 	tv = (struct timeval){ .tv_sec = (time_t)(wait / 1000000),
 			       .tv_usec = (suseconds_t)(wait % 1000000) };
@@ -415,8 +522,12 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (!l->up)
+	if (l->to_tell)
+		tell_settled(l);
+	if (!l->up) {
+		schedule(l);
 		return;
+	}
 	if (now >= l->check_ns)
 		check_flags(l);
 	if (l->n && !l->learning)
@@ -441,6 +552,7 @@ void learner_down(struct learner *l)
 {
 	l->up = false;
 	evtimer_del(l->timer);
+	schedule(l);
 }
 
 int learner_create(struct store *store, struct learner **out)

@@ -285,7 +285,7 @@ static void take_reply(struct redis *r, const redisReply *reply)
 /* Whoever listens at a pace finds more at once: Redis need not wake us for each. */
 static void rest(struct redis *r)
 {
-	if (!r->rest || r->state != REDIS_SERVING)
+	if (!r->rest || !r->attr.push_ms || r->state != REDIS_SERVING)
 		return;
 	event_del(r->readable);
 	add_timer(r->rest, r->attr.push_ms);
@@ -299,6 +299,15 @@ static void on_rested(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (event_add(r->readable, NULL))
 		redis_broke(r, "out of memory");
+}
+
+void redis_set_pace(struct redis *r, uint32_t push_ms)
+{
+	r->attr.push_ms = push_ms;
+	if (push_ms || !evtimer_pending(r->rest, NULL))
+		return;
+	event_del(r->rest);
+	on_rested(-1, EV_TIMEOUT, r);
 }
 
 static void take_bytes(struct redis *r, const char *bytes, size_t n)

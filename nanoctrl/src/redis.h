@@ -71,6 +71,9 @@ void redis_destroy(struct redis *redis);
 int redis_command(struct redis *redis, int n, const char *const *args, const size_t *lens,
 		  redis_reply_fn *fn, void *arg);
 
+/* A connection that subscribes, made with a pace: 0 is to read what comes at once from now on. */
+void redis_set_pace(struct redis *redis, uint32_t push_ms);
+
 /* Leaves, and looks for its place anew. */
 void redis_reconnect(struct redis *redis);
 

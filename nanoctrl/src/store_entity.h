@@ -94,6 +94,10 @@ struct store_later {
 };
 void store_do_later(struct store *store, struct store_later *later);
 
+/* Call it when everything that others wrote to Redis before is in the indexes, so that lists and
+ * cleanup find it; where Redis does not tell what they write, at the end of this turn. */
+void store_settle(struct store *store, struct store_later *later);
+
 /* Forget an agent and all it owns, and tell those who have to do with it. 0, also when there is
  * none. */
 void store_cleanup_peer(struct store *store, struct store_text scope, struct store_text name,

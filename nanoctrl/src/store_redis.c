@@ -252,6 +252,7 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	do_later(store);
+	store_flush_settled(store);
 	store_flush_beats(store);
 	store_flush_groups(store);
 	end_calls(store);
@@ -266,6 +267,7 @@ static int take_slot(struct store_hub *hub, struct store *store, bool *first)
 		if (hub->stores[i])
 			continue;
 		hub->stores[i] = store;
+		store->slot = i;
 		atomic_fetch_add(&hub->n_loops, 1);
 		*first = i == 0;
 		ret = 0;
@@ -331,6 +333,8 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 	}
 	sl_list_init(&store->lists);
 	sl_list_init(&store->later);
+	sl_list_init(&store->settling);
+	sl_list_init(&store->to_settle);
 	sl_list_init(&store->waiting);
 	attr.arg = store;
 	store->turn = event_new(store->base, -1, 0, on_turn, store);
@@ -363,8 +367,10 @@ void store_destroy(struct store *store)
 	store_moved_fini(store);
 	/* What callbacks called again has ended by now, and is called back here. */
 	while (!sl_list_empty(&store->ended) || !sl_list_empty(&store->beats) ||
-	       !sl_list_empty(&store->later) || !store_groups_empty(store)) {
+	       !sl_list_empty(&store->later) || !sl_list_empty(&store->settling) ||
+	       !store_groups_empty(store)) {
 		do_later(store);
+		store_end_settling(store);
 		store_fail_beats(store);
 		store_flush_groups(store);
 		end_calls(store);

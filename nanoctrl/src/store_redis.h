@@ -81,9 +81,12 @@ struct store {
 	struct redis *redis;
 	struct event
 		*turn; /* the end of this turn of the loop: ended calls, beats, groups, later */
-	struct sl_list later; /* of store_do_later() */
-	struct sl_list ended; /* calls to be called back with what they have */
-	struct sl_list beats; /* to be sent together */
+	struct sl_list later;		    /* of store_do_later() */
+	struct sl_list settling, to_settle; /* of store_settle(): asked for, and those behind */
+	bool settled;			    /* those asked for are, in this turn of the loop */
+	unsigned slot;			    /* its place in the hub */
+	struct sl_list ended;		    /* calls to be called back with what they have */
+	struct sl_list beats;		    /* to be sent together */
 	struct store_group groups[STORE_GROUPS];
 	struct sl_list feeds[SCOPE_BUCKETS];  /* scopes that somebody follows */
 	struct sl_list shares[SCOPE_BUCKETS]; /* scopes of which a read for many is out */
@@ -284,6 +287,15 @@ void learner_destroy(struct learner *learner);
 /* The first loop's connection is up. */
 void learner_up(struct learner *learner);
 void learner_down(struct learner *learner);
+/* store_settle() of the store in that place: store_tell_settled() is called for it. */
+void learner_settle(struct learner *learner, unsigned slot);
+
+/* store_settle.c: at the end of a turn those that are settled are called, at the store's end all.
+ */
+void store_flush_settled(struct store *store);
+void store_end_settling(struct store *store);
+/* From the first loop. -ENOMEM: not told. */
+int store_tell_settled(struct store_hub *hub, unsigned slot);
 
 /* reaper.c */
 int reaper_create(struct store *store, struct reaper **out);

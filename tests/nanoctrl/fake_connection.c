@@ -172,6 +172,11 @@ int redis_command(struct redis *r, int n, const char *const *args, const size_t 
 	return 0;
 }
 
+void redis_set_pace(struct redis *r, uint32_t push_ms)
+{
+	r->attr.push_ms = push_ms;
+}
+
 void redis_reconnect(struct redis *r)
 {
 	broke(r);

@@ -150,6 +150,52 @@ static void lists__have_what_another_server_registered(void **state)
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:types:"), 1);
 }
 
+static void lists__have_what_was_written_right_before(void **state)
+{
+	struct api_fixture *f = *state;
+
+	for (int i = 0; i < 50; i++) {
+		char key[32], id[32];
+
+		snprintf(key, sizeof(key), "agent:a%d.", i);
+		write_agent(f, key);
+		assert_int_equal(post(f, "/query", "{}"), 200);
+		assert_true(says(key + strlen("agent:")));
+		snprintf(key, sizeof(key), "service:%d", i);
+		snprintf(id, sizeof(id), "%d", i);
+		write_entity(f, key, "service", id);
+		assert_int_equal(post(f, "/list_entities", "{}"), 200);
+		assert_int_equal(json_array_size(json_object_get(a.body, "entities")), i + 1);
+	}
+}
+
+static void cleanup__takes_what_was_written_right_before(void **state)
+{
+	struct api_fixture *f = *state;
+
+	for (int i = 0; i < 50; i++) {
+		write_agent(f, "agent:a");
+		test_redis_do(&f->redis, "SET mr:a:kv {}");
+		test_redis_do(&f->redis, "SET exchange:a:b {}");
+		assert_int_equal(post(f, "/cleanup", "{\"agent_name\":\"a\"}"), 200);
+		assert_int_equal(test_redis_do(&f->redis, "EXISTS agent:a mr:a:kv exchange:a:b"),
+				 0);
+	}
+}
+
+/* The connection that hears of keys breaks while a list waits for it. */
+static void list__that_waits_for_a_connection_that_breaks_is_answered(void **state)
+{
+	struct api_fixture *f = *state;
+
+	for (int i = 0; i < 20; i++) {
+		test_redis_do(&f->redis, "CLIENT KILL TYPE pubsub SKIPME no");
+		assert_int_equal(post(f, "/query", "{}"), 200);
+	}
+	write_agent(f, "agent:a");
+	until_post(f, "/query", "{}", "\"name\":\"a\"");
+}
+
 static void lists__find_what_was_there_before_anybody_listened(void **state)
 {
 	struct api_fixture *f = *state;
@@ -513,6 +559,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(lists__have_what_another_server_registered),
+		TEST(lists__have_what_was_written_right_before),
+		TEST(cleanup__takes_what_was_written_right_before),
+		TEST(list__that_waits_for_a_connection_that_breaks_is_answered),
 		TEST(lists__find_what_was_there_before_anybody_listened),
 		TEST(lists__find_it_where_redis_tells_nothing),
 		TEST(lists__find_what_was_written_while_somebody_had_taken_the_flags_away),

@@ -379,6 +379,7 @@ static void push_notices(void)
 
 static void push_keys(void)
 {
+	learner_settle(store->learner, store->slot); /* a pong may be among them */
 	push_all(FAKE_KEYS);
 }
 
