@@ -90,6 +90,23 @@ if look > 0 then
 	look = #late == 2 * portion and type(cut) ~= 'table' and look + stay or 0
 end
 
+-- Whoever is here is in both sets; others may have damaged one. Who is not in the set of ends would have none, and who is not
+-- among the names is in no list. Where there is no memory, this is for a later visit, too.
+local function mend(from, to, score)
+	for _, name in ipairs(read('ZRANDMEMBER', from, portion) or {}) do
+		if not read('ZSCORE', to, name) then
+			if agent(name) then
+				pcall(write, 'ZADD', to, score, name)
+			else
+				redis.call('ZREM', from, name)
+			end
+		end
+	end
+end
+local n_names, n_due = number(read('ZCARD', NAMES)), number(read('ZCARD', DUE))
+if n_names > n_due then mend(NAMES, DUE, text(now + ours)) end
+if n_due > n_names then mend(DUE, NAMES, 0) end
+
 -- Sets that are empty are not there; one of another type says nothing of who there is.
 if redis.call('EXISTS', NAMES, DUE, DEAD) == 0 and number(read('XLEN', EVENTS)) == 0 then
 	redis.call('UNLINK', EPOCH, SEQ, EVENT_SEQ, EVENTS, DUE, NAMES, DEAD)

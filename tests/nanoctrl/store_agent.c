@@ -373,6 +373,30 @@ static void scope__with_damaged_names_is_not_empty(void **state)
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD {test}:nanoctrl:names"), 1);
 }
 
+/* Nobody beats, so that nobody but the reaper mends them. */
+static void agent__that_others_took_out_of_a_set_is_there_again(void **state)
+{
+	static const char *const damage[][2] = {
+		{ "DEL {test}:nanoctrl:due", "ZCARD {test}:nanoctrl:due" },
+		{ "SET {test}:nanoctrl:due x", "ZCARD {test}:nanoctrl:due" },
+		{ "ZREM {test}:nanoctrl:names node-a", "ZCARD {test}:nanoctrl:names" },
+		{ "ZADD {test}:nanoctrl:names 0 junk", "ZCARD {test}:nanoctrl:names" },
+	};
+	struct fixture *f = *state;
+	struct member m;
+	struct answer a;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &m, "node-b", "i1", OWNER_A, false), 0);
+	for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++) {
+		test_redis_do(&f->redis, damage[i][0]);
+		until_reaped(f);
+		fixture_until(f, 2, damage[i][1]);
+	}
+	assert_int_equal(fixture_names(f, &a), 0);
+	assert_string_equal(a.text, "node-a node-b ");
+}
+
 /* Numbers that others wrote by hand, and that no counter of ours can have. */
 static void register__over_damaged_numbers_goes_on(void **state)
 {
@@ -463,6 +487,7 @@ int main(void)
 		TEST(session__that_comes_behind_a_later_one_is_stale),
 		TEST(session__that_breaks_leaves_the_grace_period),
 		TEST(scope__with_damaged_names_is_not_empty),
+		TEST(agent__that_others_took_out_of_a_set_is_there_again),
 		TEST(session__that_breaks_over_a_damaged_due_set_leaves_the_grace_period),
 		TEST(beat__over_a_damaged_set_of_scopes_brings_its_scope_back),
 		TEST(list__skips_junk_that_others_wrote),
