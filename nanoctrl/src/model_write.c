@@ -198,18 +198,33 @@ char *model_holder(const struct store_holder *h)
 				(json_int_t)h->ttl_ms, "wait_ms", (json_int_t)h->wait_ms));
 }
 
+/* Those that are services: a client takes a list as a whole or not at all. */
+static json_t *services_of(const struct store_agent *a)
+{
+	json_t *services = stored_or_empty(a->profile.services, JSON_ARRAY);
+
+	for (size_t i = json_array_size(services); i--;) {
+		const json_t *one = json_array_get(services, i);
+
+		if (json_is_string(json_object_get(one, "name")))
+			continue;
+		model_note_junk();
+		json_array_remove(services, i);
+	}
+	return services;
+}
+
 static json_t *agent_object(const char *scope, const struct store_agent *a)
 {
-	return json_pack("{s:o,s:s,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:b}", "name",
-			 word(a->name), "scope", scope, "epoch", (json_int_t)a->epoch, "generation",
-			 (json_int_t)a->generation, "incarnation", word(a->incarnation), "address",
-			 text_or_null(a->profile.address), "labels",
-			 stored_or_empty(a->profile.labels, JSON_OBJECT), "services",
-			 stored_or_empty(a->profile.services, JSON_ARRAY), "attributes",
-			 stored_or_empty(a->profile.attributes, JSON_OBJECT), "revision",
-			 (json_int_t)a->revision, "registered_at_ms",
-			 (json_int_t)a->registered_at_ms, "lease_left_ms",
-			 (json_int_t)a->lease_left_ms, "session", *a->session != 0);
+	return json_pack(
+		"{s:o,s:s,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:b}", "name", word(a->name),
+		"scope", scope, "epoch", (json_int_t)a->epoch, "generation",
+		(json_int_t)a->generation, "incarnation", word(a->incarnation), "address",
+		text_or_null(a->profile.address), "labels",
+		stored_or_empty(a->profile.labels, JSON_OBJECT), "services", services_of(a),
+		"attributes", stored_or_empty(a->profile.attributes, JSON_OBJECT), "revision",
+		(json_int_t)a->revision, "registered_at_ms", (json_int_t)a->registered_at_ms,
+		"lease_left_ms", (json_int_t)a->lease_left_ms, "session", *a->session != 0);
 }
 
 char *model_agent(const char *scope, const struct store_page *page)
@@ -240,7 +255,7 @@ char *model_agents(const char *scope, const struct store_page *page, const char 
 
 static void add_services(json_t *items, const struct store_agent *a, const char *name)
 {
-	json_t *services = stored_or_empty(a->profile.services, JSON_ARRAY);
+	json_t *services = services_of(a);
 	const json_t *one;
 	size_t i;
 
@@ -249,7 +264,7 @@ static void add_services(json_t *items, const struct store_agent *a, const char 
 		const char *have = json_string_value(json_object_get(one, "name"));
 		json_t *attributes = json_object_get(one, "attributes");
 
-		if (!have || (name && strcmp(name, have) != 0))
+		if (name && strcmp(name, have) != 0)
 			continue;
 		attributes = attributes ? json_incref(attributes) : json_object();
 		json_array_append_new(items,
@@ -279,9 +294,33 @@ static void set(json_t *o, const char *name, json_t *value)
 	json_object_set_new(o, name, value);
 }
 
+static bool are_strings(const json_t *array)
+{
+	bool all = json_is_array(array);
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(array, i, one) all = all && json_is_string(one);
+	return all;
+}
+
+/* What it says of a region has these members, as when it was published; else it is none. */
+static json_t *stored_region(struct store_text doc)
+{
+	json_t *o = stored(doc, JSON_OBJECT);
+	const json_t *size = json_object_get(o, "size"), *allow = json_object_get(o, "allow");
+
+	if (!o || (json_is_integer(size) && json_integer_value(size) >= 0 &&
+		   are_strings(json_object_get(o, "access")) && (!allow || are_strings(allow))))
+		return o;
+	model_note_junk();
+	json_decref(o);
+	return NULL;
+}
+
 static json_t *region_object(const struct store_object *r, bool with_blob)
 {
-	json_t *o = stored(r->doc, JSON_OBJECT);
+	json_t *o = stored_region(r->doc);
 
 	if (!o)
 		return NULL;
@@ -323,11 +362,22 @@ char *model_regions(const struct store_page *page)
 static const char *const link_members[] = { "cause", "transport", "connection_epoch",
 					    "peer_incarnation" };
 
+static json_t *stored_report(struct store_text doc)
+{
+	json_t *o = stored(doc, JSON_OBJECT);
+
+	if (!o || json_is_string(json_object_get(o, "state")))
+		return o;
+	model_note_junk();
+	json_decref(o);
+	return NULL;
+}
+
 /* A report as it is now: the age it had when it came, and how long ago that was. */
 static json_t *link_object(const struct store_object *l, uint64_t now_ms)
 {
 	const char *slash = strrchr(l->name, '/'); /* a selector may have one, too */
-	json_t *o = slash ? stored(l->doc, JSON_OBJECT) : NULL;
+	json_t *o = slash ? stored_report(l->doc) : NULL;
 	json_int_t at;
 
 	if (!o)

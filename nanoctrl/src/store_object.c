@@ -9,6 +9,8 @@
  * by default, and the page that they stand in. */
 #define LIST_BYTES_MAX (80u * 1024 * 1024)
 
+#define NUMBER_MAX (UINT64_C(1) << 53) /* of what an agent or the clock counts */
+
 static const char *const kinds[] = { [STORE_REGION] = "region", [STORE_LINK] = "link" };
 
 /* {outcome, created} */
@@ -70,7 +72,7 @@ static bool read_value(struct store_text v, struct store_object *o)
 	}
 	v.len -= (size_t)(line + 1 - v.at);
 	v.at = line + 1;
-	if (n != 2 || part[2] > v.len)
+	if (n != 2 || part[0] >= NUMBER_MAX || part[1] >= NUMBER_MAX || part[2] > v.len)
 		return false;
 	o->revision = part[0];
 	o->stored_at_ms = part[1];

@@ -197,7 +197,15 @@ static void region__for_two_leases_at_once_is_refused(void **state)
 /* By its route and in lists alike: there is none, and it is counted. */
 static void region__that_is_junk_in_redis_is_as_if_absent(void **state)
 {
-	static const char *const junk[] = { "1 1 4\njunk", "1 1 2\n[]", "junk" };
+	static const char *const junk[] = {
+		"1 1 4\njunk",
+		"1 1 2\n[]",
+		"junk",
+		"1 1 2\n{}",
+		"1 1 29\n{\"size\":-1,\"access\":[\"read\"]}",
+		"1 1 40\n{\"size\":1,\"access\":[\"read\"],\"allow\":[1]}",
+		"9999999999999999999 1 28\n{\"size\":1,\"access\":[\"read\"]}",
+	};
 	struct api_fixture *f = *state;
 	struct api_answer a = { .status = 0 };
 	long long generation;
@@ -220,6 +228,32 @@ static void region__that_is_junk_in_redis_is_as_if_absent(void **state)
 		assert_int_equal(api_do(f, &a, "GET", "/v1/regions?scope=demo", NULL, NULL), 200);
 		assert_int_equal(api_count(&a, "regions"), 0);
 	}
+	api_answer_fini(&a);
+}
+
+/* Clients take a list as a whole: one that they cannot read is none. */
+static void lists__have_only_what_a_client_can_read(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	long long generation;
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a?scope=demo", NULL, NULL), 200);
+	generation = api_number(&a, "agent", "generation", NULL);
+	test_redis_do(&f->redis, "HSET {demo}:nanoctrl:agent:6:node-a services %s",
+		      "[1,{\"name\":\"echo\"},{\"name\":2},{}]");
+	test_redis_do(&f->redis, "HSET {demo}:nanoctrl:link:%lld b/default %s c/default %s",
+		      generation, "1 1 2\n{}", "1 1 21\n{\"state\":\"connected\"}");
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents?scope=demo", NULL, NULL), 200);
+	assert_string_equal(api_text(&a, "agents", "0", "services", "0", "name", NULL), "echo");
+	assert_int_equal(json_array_size(json_object_get(
+				 json_array_get(json_object_get(a.body, "agents"), 0), "services")),
+			 1);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/links?scope=demo", NULL, NULL), 200);
+	assert_int_equal(api_count(&a, "links"), 1);
+	assert_string_equal(api_text(&a, "links", "0", "peer", NULL), "c");
 	api_answer_fini(&a);
 }
 
@@ -398,6 +432,7 @@ int main(void)
 		TEST(region__is_shown_to_all_and_its_descriptor_to_those_allowed),
 		TEST(region__for_two_leases_at_once_is_refused),
 		TEST(region__that_is_junk_in_redis_is_as_if_absent),
+		TEST(lists__have_only_what_a_client_can_read),
 		TEST(offer__is_read_by_its_two_agents_only),
 		TEST(link__is_reported_with_cause_and_age),
 		TEST(link__may_be_wanted_with_whoever_matches),
