@@ -135,14 +135,15 @@ static void retry(struct nc_call *call, uint64_t delay_ms)
 	arm(call);
 }
 
-/* The server could not be spoken to, as call->last says: another attempt, or the end. */
-static void try_again(struct nc_call *call, size_t server, const char *cause)
+/* The server could not be spoken to at n addresses, as call->last says: another attempt, or the
+ * end. */
+static void try_again(struct nc_call *call, size_t server, size_t n, const char *cause)
 {
 	struct nc_client *client = call->client;
 	uint64_t wait_ms = nc_backoff_ms(call->attempts, RETRY_BASE_MS, RETRY_MAX_MS);
 
-	call->n_unreachable++;
-	if (client->impatient && call->n_unreachable >= client->n_urls) {
+	call->n_unreachable += n;
+	if (client->impatient && call->n_unreachable >= nc_client_n_addresses(client)) {
 		wait_ms = 0;
 		call->deadline_ns = sl_clock_ns();
 	}
@@ -150,20 +151,20 @@ static void try_again(struct nc_call *call, size_t server, const char *cause)
 	retry(call, wait_ms);
 }
 
-static void fail_attempt(struct nc_call *call, size_t server, int err, const char *cause)
+static void fail_attempt(struct nc_call *call, size_t server, size_t n, int err, const char *cause)
 {
 	call->last = (struct nc_error){ .err = err };
 	snprintf(call->last.message, sizeof(call->last.message), "%.100s: %.150s",
 		 call->client->urls[server].text, cause);
-	try_again(call, server, cause);
+	try_again(call, server, n, cause);
 }
 
 static void give_up_attempt(struct nc_call *call)
 {
-	size_t server = call->slot->server;
+	size_t server = call->slot->server, n = nc_conn_tried(call->slot->conn);
 
 	drop_slot(call->slot);
-	fail_attempt(call, server, -ETIMEDOUT, "no answer");
+	fail_attempt(call, server, n, -ETIMEDOUT, "no answer");
 }
 
 /* The loop's clock is that of its turn: after a long turn a timer is early. */
@@ -232,7 +233,7 @@ static void take_refusal(struct nc_call *call, const struct nc_response *respons
 	nc_client_read_error(response, &error);
 	if (is_gateway(response->status)) {
 		call->last = error;
-		try_again(call, server, error.message);
+		try_again(call, server, 1, error.message);
 		return;
 	}
 	if (response->status != 503 && response->status != 408) {
@@ -278,7 +279,7 @@ static void on_failed(void *arg, int err, const char *cause)
 	struct nc_client *client = slot->client;
 	struct nc_call *call = slot->call;
 	bool stale = slot->used && err == -ECONNRESET;
-	size_t server = slot->server;
+	size_t server = slot->server, n = nc_conn_tried(slot->conn);
 
 	drop_slot(slot);
 	if (!call)
@@ -296,7 +297,7 @@ static void on_failed(void *arg, int err, const char *cause)
 		retry(call, 0);
 		return;
 	}
-	fail_attempt(call, server, err, cause);
+	fail_attempt(call, server, n, err, cause);
 }
 
 static void on_data(void *arg, struct evbuffer *in)
@@ -306,7 +307,33 @@ static void on_data(void *arg, struct evbuffer *in)
 	(void)in;
 }
 
-static const struct nc_conn_ops slot_ops = { on_answered, on_data, on_failed };
+/* A server that says nothing is left in time for another one, but no slow one for its slowness. */
+static int64_t attempt_ms(const struct nc_client *client)
+{
+	int64_t share = client->timeout_ms / (int64_t)nc_client_n_addresses(client);
+	int64_t half = client->timeout_ms / 2;
+	int64_t least = half < ATTEMPT_MIN_MS ? half : ATTEMPT_MIN_MS;
+
+	return share < least ? least : share;
+}
+
+static void limit_attempt(struct nc_call *call)
+{
+	if (nc_client_n_addresses(call->client) < 2)
+		return;
+	call->silence_ns = sl_deadline_ns(attempt_ms(call->client));
+	arm(call);
+}
+
+static void on_found(void *arg)
+{
+	struct nc_slot *slot = arg;
+
+	if (slot->call)
+		limit_attempt(slot->call);
+}
+
+static const struct nc_conn_ops slot_ops = { on_answered, on_data, on_failed, on_found };
 
 /* --- sending --- */
 
@@ -340,8 +367,8 @@ static int send_on(struct nc_slot *slot, struct nc_call *call)
 	return ret;
 }
 
-/* An idle connection to the server in use, else a free slot; others idle are to a server left
- * behind. */
+/* An idle connection to the server in use, else a free slot; others idle are to a server or an
+ * address left behind. */
 static struct nc_slot *choose_slot(struct nc_client *client)
 {
 	struct nc_slot *free_slot = NULL;
@@ -351,7 +378,7 @@ static struct nc_slot *choose_slot(struct nc_client *client)
 
 		if (slot->call)
 			continue;
-		if (slot->conn && slot->server == client->server)
+		if (slot->conn && slot->server == client->server && !nc_conn_is_left(slot->conn))
 			return slot;
 		if (!free_slot || !slot->conn)
 			free_slot = slot;
@@ -359,27 +386,18 @@ static struct nc_slot *choose_slot(struct nc_client *client)
 	return free_slot;
 }
 
-/* A server that says nothing is left in time for another one, but no slow one for its slowness. */
-static int64_t attempt_ms(const struct nc_client *client)
-{
-	int64_t share = client->timeout_ms / (int64_t)client->n_urls;
-	int64_t half = client->timeout_ms / 2;
-	int64_t least = half < ATTEMPT_MIN_MS ? half : ATTEMPT_MIN_MS;
-
-	return share < least ? least : share;
-}
-
 static int start_on(struct nc_slot *slot, struct nc_call *call)
 {
 	struct nc_client *client = slot->client;
 	int ret = 0;
 
-	if (slot->conn && slot->server != client->server)
+	if (slot->conn && (slot->server != client->server || nc_conn_is_left(slot->conn)))
 		drop_slot(slot);
 	if (!slot->conn) {
 		slot->server = client->server;
 		ret = nc_conn_open(&slot->conn, client->base, client->dns,
-				   &client->urls[slot->server], &slot_ops, slot);
+				   &client->urls[slot->server], &client->names[slot->server],
+				   &slot_ops, slot);
 	}
 	if (!ret)
 		ret = send_on(slot, call);
@@ -387,10 +405,7 @@ static int start_on(struct nc_slot *slot, struct nc_call *call)
 		return ret;
 	slot->call = call;
 	call->slot = slot;
-	if (client->n_urls > 1) {
-		call->silence_ns = sl_deadline_ns(attempt_ms(client));
-		arm(call);
-	}
+	limit_attempt(call);
 	return 0;
 }
 
@@ -413,7 +428,7 @@ static void dispatch(struct nc_client *client)
 		if (!ret)
 			continue;
 		drop_slot(slot);
-		fail_attempt(call, client->server, ret, strerror(-ret));
+		fail_attempt(call, client->server, 1, ret, strerror(-ret));
 	}
 }
 

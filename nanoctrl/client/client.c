@@ -119,6 +119,15 @@ void nc_client_set_lease(struct nc_client *client, const char *lease)
 	client->lease_number++;
 }
 
+size_t nc_client_n_addresses(const struct nc_client *client)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < client->n_urls; i++)
+		n += client->names[i].n ? client->names[i].n : 1;
+	return n;
+}
+
 void nc_client_avoid(struct nc_client *client, size_t server)
 {
 	/* Several connections may find the same server dead: only the first moves on. */

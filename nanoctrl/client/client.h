@@ -28,6 +28,7 @@ struct nc_client {
 	struct event_base *base;
 	struct evdns_base *dns;
 	struct nc_url urls[NC_MAX_URLS];
+	struct nc_name names[NC_MAX_URLS]; /* of these */
 	size_t n_urls;
 	size_t server; /* which of them is tried now */
 	char scope[NC_NAME_MAX + 1];
@@ -71,7 +72,7 @@ struct nc_call {
 	uint64_t deadline_ns, retry_ns;
 	uint64_t silence_ns; /* a server that has not answered by then is left for the next one */
 	unsigned attempts;
-	size_t n_unreachable; /* servers in a row that could not be spoken to */
+	size_t n_unreachable; /* addresses in a row that could not be spoken to */
 
 	enum nc_method method;
 	bool with_lease;
@@ -113,6 +114,9 @@ char *nc_client_target(const struct nc_client *client, const char *const *segmen
 /* The headers that every request has; lease when it is to be proven. -ENOMEM. */
 int nc_client_headers(const struct nc_client *client, struct evbuffer *out, size_t server,
 		      bool with_lease);
+
+/* Addresses of servers, as far as they were looked up. */
+size_t nc_client_n_addresses(const struct nc_client *client);
 
 /* The server does not answer: another one is tried next, when there is one. */
 void nc_client_avoid(struct nc_client *client, size_t server);

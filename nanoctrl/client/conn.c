@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/dns.h>
 #include <event2/event.h>
+#include <event2/util.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -13,8 +13,10 @@
 
 #include "nanoctrl/client/conn.h"
 
-/* For the connection to stand, and for the kernel to take what we send. */
-#define SEND_TIMEOUT_S 3
+/* For the connection to stand, of which each address has an equal part; and for the kernel to take
+ * what we send. */
+#define SEND_TIMEOUT_MS	 3000
+#define CONNECT_LEAST_MS 500
 /* An idle connection is closed before the server does it, which could cross with a request. */
 #define IDLE_TIMEOUT_S 20
 
@@ -22,15 +24,114 @@ struct nc_conn {
 	struct bufferevent *bev;
 	const struct nc_conn_ops *ops;
 	void *arg;
-	const struct nc_url *url;
-	bool upgraded;
+	struct nc_name *name;
+	struct nc_lookup *lookup; /* or NULL */
+	int lookup_error;
+	struct nc_addresses addresses;
+	size_t at;   /* of them */
+	bool opened; /* nc_conn_open() has returned */
+	bool connected, upgraded;
+	bool owes; /* an answer */
 	struct nc_response response;
 };
 
+/* --- the addresses of the name --- */
+
+static void leave(struct nc_conn *conn)
+{
+	if (conn->at < conn->addresses.n)
+		conn->name->left = conn->addresses.list[conn->at];
+}
+
+bool nc_conn_is_left(const struct nc_conn *conn)
+{
+	return conn->name->n > 1 && conn->at < conn->addresses.n &&
+	       nc_address_is(&conn->addresses.list[conn->at], &conn->name->left);
+}
+
+size_t nc_conn_tried(const struct nc_conn *conn)
+{
+	return conn->at + 1;
+}
+
+/* Its end is of meaning; that of an idle one is not. */
+static bool is_needed(const struct nc_conn *conn)
+{
+	return conn->owes || conn->upgraded || !conn->connected;
+}
+
 static void fail(struct nc_conn *conn, int err, const char *cause)
 {
+	if (is_needed(conn))
+		leave(conn);
+	conn->owes = false;
 	conn->ops->failed(conn->arg, err, cause);
 }
+
+static int connect_ms(const struct nc_conn *conn)
+{
+	int ms = conn->addresses.n ? SEND_TIMEOUT_MS / (int)conn->addresses.n : SEND_TIMEOUT_MS;
+
+	return ms < CONNECT_LEAST_MS ? CONNECT_LEAST_MS : ms;
+}
+
+/* Counted from now on. */
+static void set_timeouts(struct nc_conn *conn, int silence_ms)
+{
+	int send_ms = conn->connected ? SEND_TIMEOUT_MS : connect_ms(conn);
+	const struct timeval silence = { .tv_sec = silence_ms / 1000,
+					 .tv_usec = silence_ms % 1000 * 1000 };
+	const struct timeval send = { .tv_sec = send_ms / 1000, .tv_usec = send_ms % 1000 * 1000 };
+
+	bufferevent_set_timeouts(conn->bev, &silence, &send);
+}
+
+/* What comes of it, also a failure at once, comes as an event. */
+static void connect_here(struct nc_conn *conn)
+{
+	const struct nc_address *a = &conn->addresses.list[conn->at];
+
+	set_timeouts(conn, IDLE_TIMEOUT_S * 1000);
+	errno = 0;
+	if (bufferevent_socket_connect(conn->bev, (const struct sockaddr *)&a->at, (int)a->len))
+		bufferevent_trigger_event(conn->bev, BEV_EVENT_ERROR, BEV_TRIG_DEFER_CALLBACKS);
+	else
+		bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
+}
+
+/* True when there is one; what waits to be sent waits for it. */
+static bool try_next_address(struct nc_conn *conn)
+{
+	int fd = bufferevent_getfd(conn->bev);
+
+	if (conn->connected || conn->at + 1 >= conn->addresses.n)
+		return false;
+	leave(conn);
+	conn->at++;
+	bufferevent_disable(conn->bev, EV_READ | EV_WRITE);
+	bufferevent_setfd(conn->bev, -1);
+	if (fd >= 0)
+		evutil_closesocket(fd);
+	connect_here(conn);
+	return true;
+}
+
+static void on_found(void *arg, int error, const struct nc_addresses *found)
+{
+	struct nc_conn *conn = arg;
+
+	conn->addresses = *found;
+	conn->lookup_error = error;
+	if (error) {
+		bufferevent_trigger_event(conn->bev, BEV_EVENT_ERROR, BEV_TRIG_DEFER_CALLBACKS);
+		return;
+	}
+	connect_here(conn);
+	if (conn->opened && conn->ops->found)
+		conn->ops->found(conn->arg);
+}
+
+/* --- answers --- */
 
 static void fail_response(struct nc_conn *conn, int err)
 {
@@ -47,6 +148,11 @@ static void deliver(struct nc_conn *conn)
 	struct nc_response response = conn->response;
 
 	conn->upgraded = response.status == 101;
+	conn->owes = false;
+	if (response.status >= 502 && response.status <= 504)
+		leave(conn);
+	if (nc_conn_is_left(conn))
+		response.keep_alive = false;
 	nc_response_init(&conn->response);
 	conn->ops->answered(conn->arg, &response);
 	nc_response_fini(&response);
@@ -102,6 +208,8 @@ static void on_connected(struct nc_conn *conn)
 	int fd = bufferevent_getfd(conn->bev), on = 1;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	conn->connected = true;
+	set_timeouts(conn, IDLE_TIMEOUT_S * 1000);
 }
 
 static void on_end(struct nc_conn *conn)
@@ -112,46 +220,51 @@ static void on_end(struct nc_conn *conn)
 		fail(conn, -ECONNRESET, "the server closed the connection");
 }
 
+static void on_error(struct nc_conn *conn, int err)
+{
+	char cause[160];
+
+	if (conn->lookup_error) {
+		snprintf(cause, sizeof(cause), "cannot resolve the name: %s",
+			 evutil_gai_strerror(conn->lookup_error));
+		fail(conn, -EHOSTUNREACH, cause);
+		return;
+	}
+	err = err ? err : ECONNRESET;
+	if (conn->connected || conn->addresses.n < 2)
+		snprintf(cause, sizeof(cause), "%s", strerror(err));
+	else
+		snprintf(cause, sizeof(cause), "none of %zu addresses: %s", conn->addresses.n,
+			 strerror(err));
+	fail(conn, -err, cause);
+}
+
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct nc_conn *conn = arg;
 	int err = errno;
-	int dns = bufferevent_socket_get_dns_error(bev);
-	char cause[160];
 
-	if (what & BEV_EVENT_CONNECTED) {
+	(void)bev;
+	if (what & BEV_EVENT_CONNECTED)
 		on_connected(conn);
-	} else if (what & BEV_EVENT_EOF) {
+	else if (try_next_address(conn))
+		return;
+	else if (what & BEV_EVENT_EOF)
 		on_end(conn);
-	} else if (what & BEV_EVENT_TIMEOUT) {
+	else if (what & BEV_EVENT_TIMEOUT)
 		fail(conn, -ETIMEDOUT,
 		     what & BEV_EVENT_READING ? "the server is silent"
 					      : "cannot connect: no answer");
-	} else if (dns) {
-		snprintf(cause, sizeof(cause), "cannot resolve the name: %s",
-			 evutil_gai_strerror(dns));
-		fail(conn, -EHOSTUNREACH, cause);
-	} else {
-		err = err ? err : ECONNRESET;
-		snprintf(cause, sizeof(cause), "%s", strerror(err));
-		fail(conn, -err, cause);
-	}
-}
-
-/* Counted from now on. */
-static void set_timeouts(struct nc_conn *conn, int silence_ms)
-{
-	const struct timeval silence = { .tv_sec = silence_ms / 1000,
-					 .tv_usec = silence_ms % 1000 * 1000 };
-	const struct timeval send = { .tv_sec = SEND_TIMEOUT_S };
-
-	bufferevent_set_timeouts(conn->bev, &silence, &send);
+	else
+		on_error(conn, err);
 }
 
 int nc_conn_open(struct nc_conn **out, struct event_base *base, struct evdns_base *dns,
-		 const struct nc_url *url, const struct nc_conn_ops *ops, void *arg)
+		 const struct nc_url *url, struct nc_name *name, const struct nc_conn_ops *ops,
+		 void *arg)
 {
 	struct nc_conn *conn = calloc(1, sizeof(*conn));
+	int ret;
 
 	if (!conn)
 		return -ENOMEM;
@@ -164,18 +277,17 @@ int nc_conn_open(struct nc_conn **out, struct event_base *base, struct evdns_bas
 	}
 	conn->ops = ops;
 	conn->arg = arg;
-	conn->url = url;
+	conn->name = name;
 	nc_response_init(&conn->response);
 	bufferevent_setcb(conn->bev, on_read, NULL, on_event, conn);
-	set_timeouts(conn, IDLE_TIMEOUT_S * 1000);
-	bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
-	errno = 0;
-	if (bufferevent_socket_connect_hostname(conn->bev, dns, AF_UNSPEC, url->host, url->port)) {
-		int ret = errno ? -errno : -EIO;
-
+	/* What is sent waits for the name's addresses. */
+	bufferevent_disable(conn->bev, EV_READ | EV_WRITE);
+	ret = nc_lookup_start(&conn->lookup, dns, url, name, on_found, conn);
+	if (ret) {
 		nc_conn_close(conn);
 		return ret;
 	}
+	conn->opened = true;
 	*out = conn;
 	return 0;
 }
@@ -184,6 +296,9 @@ void nc_conn_close(struct nc_conn *conn)
 {
 	if (!conn)
 		return;
+	if (conn->owes || conn->upgraded)
+		leave(conn);
+	nc_lookup_cancel(conn->lookup);
 	bufferevent_setcb(conn->bev, NULL, NULL, NULL, NULL);
 	bufferevent_free(conn->bev);
 	nc_response_fini(&conn->response);
@@ -194,8 +309,10 @@ void nc_conn_close(struct nc_conn *conn)
  * for. */
 int nc_conn_send(struct nc_conn *conn, struct evbuffer *request)
 {
-	if (!conn->upgraded)
+	if (!conn->upgraded) {
 		set_timeouts(conn, IDLE_TIMEOUT_S * 1000);
+		conn->owes = true;
+	}
 	return bufferevent_write_buffer(conn->bev, request) ? -ENOMEM : 0;
 }
 

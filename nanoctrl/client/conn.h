@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "nanoctrl/client/http_response.h"
+#include "nanoctrl/client/name.h"
 #include "nanoctrl/client/url.h"
 
 struct event_base;
@@ -22,12 +23,26 @@ struct nc_conn_ops {
 	/* Refused, reset, silent, closed, or what came is no HTTP: err is negative. To be closed.
 	 */
 	void (*failed)(void *arg, int err, const char *cause);
+	/* The name's addresses are known, later than nc_conn_open() returned; or NULL. */
+	void (*found)(void *arg);
 };
 
-/* Connects in the background; a request may be sent at once. -ENOMEM, or -errno of socket(). */
+/*
+ * Connects in the background, to one address of the name after the other until one accepts; a
+ * request may be sent at once. An address that does not serve (it refuses, fails, answers 502, 503
+ * or 504, or is given up while it owes an answer or has a session) is the last one that the next
+ * connection to this name tries. name lives longer than the connection. -ENOMEM.
+ */
 int nc_conn_open(struct nc_conn **out, struct event_base *base, struct evdns_base *dns,
-		 const struct nc_url *url, const struct nc_conn_ops *ops, void *arg);
+		 const struct nc_url *url, struct nc_name *name, const struct nc_conn_ops *ops,
+		 void *arg);
 void nc_conn_close(struct nc_conn *conn);
+
+/* It leads to an address that does not serve, and there are others. */
+bool nc_conn_is_left(const struct nc_conn *conn);
+
+/* How many addresses it has gone to. */
+size_t nc_conn_tried(const struct nc_conn *conn);
 
 /* Takes the bytes out of request. -ENOMEM. */
 int nc_conn_send(struct nc_conn *conn, struct evbuffer *request);

@@ -12,6 +12,9 @@
  * server (503, whose Retry-After is kept), a server that did not get it in time (408), or a proxy
  * that did not reach one (502, 504) is sent again, with jitter and from one server to the next,
  * until its deadline: then it ends with -ETIMEDOUT and the last cause as message.
+ *
+ * A name stands for all its addresses (the first 16 of them): what one of them does not accept goes
+ * to the next one at once, and an attempt after a failure begins with another one.
  */
 #ifndef NANOCTRL_CLIENT_H
 #define NANOCTRL_CLIENT_H
@@ -39,9 +42,9 @@ struct nc_client_attr {
 	size_t n_urls;
 	const char *scope;     /* NULL is "default" */
 	const char *token;     /* sent as a bearer token; NULL for none */
-	int timeout_ms;	       /* of a call with all its repeats; of n_urls servers each has an
-				* equal part of it to answer in before the next is asked, at least
-				* 1 s or half of it */
+	int timeout_ms;	       /* of a call with all its repeats; of several servers, or addresses
+				* of one, each has an equal part of it to answer in before the next
+				* is asked, at least 1 s or half of it */
 	bool impatient;	       /* a call ends when none of the servers, one after the other, could
 				* be spoken to, not at its deadline; one that is busy is asked
 				* again */

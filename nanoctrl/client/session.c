@@ -441,7 +441,7 @@ static void on_failed(void *arg, int err, const char *cause)
 	back_off(s, 0, cause);
 }
 
-static const struct nc_conn_ops conn_ops = { on_answered, on_data, on_failed };
+static const struct nc_conn_ops conn_ops = { on_answered, on_data, on_failed, NULL };
 
 static int write_upgrade(struct nc_session *s, struct evbuffer *out)
 {
@@ -490,8 +490,8 @@ static void connect_now(struct nc_session *s)
 	int ret;
 
 	s->server = client->server;
-	ret = nc_conn_open(&s->conn, client->base, client->dns, &client->urls[s->server], &conn_ops,
-			   s);
+	ret = nc_conn_open(&s->conn, client->base, client->dns, &client->urls[s->server],
+			   &client->names[s->server], &conn_ops, s);
 	if (!ret)
 		ret = send_upgrade(s);
 	if (ret) {

@@ -164,20 +164,30 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
 }
 
-void fake_start(struct fake *f, struct event_base *base, fake_fn *request, fake_fn *message,
-		void *arg)
+void fake_start_at(struct fake *f, struct event_base *base, const struct sockaddr *at, int at_len,
+		   fake_fn *request, fake_fn *message, void *arg)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET,
-				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in addr;
 	socklen_t len = sizeof(addr);
+	char text[INET_ADDRSTRLEN];
 
 	*f = (struct fake){ .base = base, .request = request, .message = message, .arg = arg };
-	f->listener = evconnlistener_new_bind(base, on_accept, f, LEV_OPT_CLOSE_ON_FREE, 64,
-					      (struct sockaddr *)&addr, sizeof(addr));
+	f->listener =
+		evconnlistener_new_bind(base, on_accept, f, LEV_OPT_CLOSE_ON_FREE, 64, at, at_len);
 	assert_non_null(f->listener);
 	assert_int_equal(
 		getsockname(evconnlistener_get_fd(f->listener), (struct sockaddr *)&addr, &len), 0);
-	snprintf(f->url, sizeof(f->url), "http://127.0.0.1:%d", ntohs(addr.sin_port));
+	assert_non_null(inet_ntop(AF_INET, &addr.sin_addr, text, sizeof(text)));
+	snprintf(f->url, sizeof(f->url), "http://%s:%d", text, ntohs(addr.sin_port));
+}
+
+void fake_start(struct fake *f, struct event_base *base, fake_fn *request, fake_fn *message,
+		void *arg)
+{
+	const struct sockaddr_in at = { .sin_family = AF_INET,
+					.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+	fake_start_at(f, base, (const struct sockaddr *)&at, sizeof(at), request, message, arg);
 }
 
 void fake_stop(struct fake *f)

@@ -11,6 +11,7 @@
 #include <event2/event.h>
 
 struct fake_conn;
+struct sockaddr;
 
 /* A request line with headers, and the body behind the empty line; or the text of a WebSocket
  * message. */
@@ -30,6 +31,9 @@ struct fake {
 
 void fake_start(struct fake *f, struct event_base *base, fake_fn *request, fake_fn *message,
 		void *arg);
+/* At an address and port of IPv4. */
+void fake_start_at(struct fake *f, struct event_base *base, const struct sockaddr *at, int at_len,
+		   fake_fn *request, fake_fn *message, void *arg);
 void fake_stop(struct fake *f);
 
 /* Raw bytes. */
