@@ -401,6 +401,11 @@ static void forgive(struct entry *e)
 		e->link.failures = 0;
 }
 
+static const char *why_not(int ret)
+{
+	return ret == -ENOSPC ? "all places for links are taken (data.max_links)" : strerror(-ret);
+}
+
 static void step(struct entry *e, const struct link_input *in, const struct post *peer,
 		 const char *cause)
 {
@@ -421,7 +426,7 @@ static void step(struct entry *e, const struct link_input *in, const struct post
 	}
 	show(e, before, cause);
 	if (ret) {
-		snprintf(failure, sizeof(failure), "cannot connect: %s", strerror(-ret));
+		snprintf(failure, sizeof(failure), "cannot connect: %s", why_not(ret));
 		entry_happen(e, LINK_DOWN, failure);
 	} else if (in->event == LINK_UP && e->link.phase == LINK_CONNECTED) {
 		serve_waiters(e);

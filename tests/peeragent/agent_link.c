@@ -49,6 +49,27 @@ static void link__wanted_by_both_is_one(void **state)
 	end(b);
 }
 
+static void link__beyond_those_that_the_peer_may_have_says_so(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1), *b;
+	struct slime_agent_attr attr = attr_of("b");
+	struct slime_agent_link_info info[2];
+
+	(void)state;
+	attr.data.max_endpoints = 1;
+	b = start_with(&attr);
+	assert_connected(a, b, NULL);
+	assert_ok(slime_agent_link_add(a, &to_b_bulk));
+	do {
+		poll(NULL, 0, 1);
+		assert_int_equal(slime_agent_links(a, info, 2), 2);
+	} while (info[1].state != SLIME_LINK_BROKEN);
+	assert_string_equal(info[1].cause, "b: cannot connect: all places for links are taken "
+					   "(data.max_links)");
+	end(a);
+	end(b);
+}
+
 static void link__waits_for_a_peer_that_is_not_there(void **state)
 {
 	struct slime_agent *a = start("a", &to_b, 1), *b;
@@ -467,6 +488,7 @@ int main(void)
 		cmocka_unit_test_setup(link__wanted_by_the_smaller_name_connects, reset),
 		cmocka_unit_test_setup(link__wanted_by_the_greater_name_connects, reset),
 		cmocka_unit_test_setup(link__wanted_by_both_is_one, reset),
+		cmocka_unit_test_setup(link__beyond_those_that_the_peer_may_have_says_so, reset),
 		cmocka_unit_test_setup(link__waits_for_a_peer_that_is_not_there, reset),
 		cmocka_unit_test_setup(link__of_each_profile_is_its_own, reset),
 		cmocka_unit_test_setup(link__to_a_selector_connects_everyone_it_matches, reset),
