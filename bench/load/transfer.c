@@ -175,7 +175,7 @@ static bool goes_on(struct worker *w)
 }
 
 /* Open loop: when trip number n of this thread is meant to begin. Returns that time, which has
- * come, unless the run is not to go on. */
+ * come, unless it is behind the end or the run is not to go on. */
 static uint64_t wait_for_turn(struct worker *w, uint64_t n)
 {
 	const struct load_transfer *l = w->shared->load;
@@ -185,7 +185,8 @@ static uint64_t wait_for_turn(struct worker *w, uint64_t n)
 
 	if (now > due + interval)
 		w->late++;
-	while (now < due && goes_on(w) && !load_stop_asked(w->shared->stop)) {
+	while (now < due && due < w->shared->end_ns && goes_on(w) &&
+	       !load_stop_asked(w->shared->stop)) {
 		uint64_t until = due - now > MAX_SLEEP_NS ? now + MAX_SLEEP_NS : due;
 		struct timespec ts = { .tv_sec = (time_t)(until / SL_NS_PER_S),
 				       .tv_nsec = (long)(until % SL_NS_PER_S) };

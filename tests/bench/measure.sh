@@ -115,6 +115,10 @@ say "more trips a second than the link can"
 SLIME_CTRL=$url timeout 60 "$bin/slime-bench" transfer --scope test --peer node-b --qps 100000000 "${small[@]}" >"$work/bench.out" ||
 	fail "it does not end with its time: $(cat "$work/bench.out")"
 
+say "fewer trips a second than threads, of which the last would begin after a minute"
+timeout 40 "$bin/slime-bench" transfer --ctrl "$url" --scope test --peer node-b --qps 1 --threads 64 --block-size 8 --batch-size 1 \
+	--duration 100ms >"$work/bench.out" || fail "it does not end with its time: $(cat "$work/bench.out")"
+
 say "from a file, and what is set over it"
 cat >"$work/bench.yaml" <<END
 version: 1
