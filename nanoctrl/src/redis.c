@@ -414,7 +414,11 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 		return;
 	}
 	dns = bufferevent_socket_get_dns_error(bev);
-	redis_broke(r, dns ? evutil_gai_strerror(dns) : evutil_socket_error_to_string(err));
+	if (what & BEV_EVENT_TIMEOUT) /* errno is that of something else */
+		redis_broke(r, r->state == REDIS_CONNECTING ? "it does not take the connection"
+							    : "Redis takes nothing");
+	else
+		redis_broke(r, dns ? evutil_gai_strerror(dns) : evutil_socket_error_to_string(err));
 }
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection that only listens, at a pace of its own. */
+/* A connection that only listens, at a pace of its own; and one that nobody takes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,11 @@
 
 #include "redis.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <event2/event.h>
 #include <base/clock.h>
 #include "loop.h"
@@ -104,10 +109,62 @@ static void messages__that_came_together_are_read_together(void **state)
 	test_redis_stop(&l.server);
 }
 
+/* A listener whose queue is full drops what asks for more. */
+static int listen_and_fill(struct sockaddr_in *at, int fillers[2])
+{
+	socklen_t len = sizeof(*at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*at = (struct sockaddr_in){ .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	assert_int_equal(bind(fd, (struct sockaddr *)at, sizeof(*at)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)at, &len), 0);
+	assert_int_equal(listen(fd, 0), 0);
+	for (int i = 0; i < 2; i++) {
+		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		connect(fillers[i], (struct sockaddr *)at, sizeof(*at));
+	}
+	return fd;
+}
+
+static void connect__that_nobody_takes_says_so(void **state)
+{
+	struct listener l = { .up = true };
+	struct redis_attr attr = { .url = &l.url,
+				   .name = "test",
+				   .timeout_ms = 300,
+				   .max_inflight = 16,
+				   .tries = 1,
+				   .up = on_up,
+				   .down = on_down,
+				   .arg = &l };
+	struct sockaddr_in at;
+	int fillers[2], fd;
+	char url[64];
+	const char *why;
+
+	(void)state;
+	fd = listen_and_fill(&at, fillers);
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%u", ntohs(at.sin_port));
+	assert_int_equal(loop_create(0, &l.loop), 0);
+	assert_int_equal(redis_url_parse(url, &l.url, &why), 0);
+	assert_int_equal(redis_create(loop_base(l.loop), &attr, &l.redis), 0);
+	while (l.up)
+		event_base_loop(loop_base(l.loop), EVLOOP_ONCE);
+	assert_string_equal(redis_trouble(l.redis), "it does not take the connection");
+	redis_destroy(l.redis);
+	redis_url_fini(&l.url);
+	loop_destroy(l.loop);
+	close(fillers[0]);
+	close(fillers[1]);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages__that_came_together_are_read_together),
+		cmocka_unit_test(connect__that_nobody_takes_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
