@@ -1,4 +1,5 @@
 -- What an agent wants to be connected to. ARGV: keep, scope, agent, symmetric (0|1), spec, then its targets.
+local MERGED_BYTES = 8388608 -- of all lists that one call reads and writes: nobody else is served meanwhile
 local scope, me = ARGV[2], ARGV[3]
 
 local function spec_key(name) return P .. 'spec:topology:' .. name end
@@ -21,6 +22,13 @@ local function merge(target)
 	local fits, words = pcall(cjson.encode, spec)
 	redis.call('SET', spec_key(target), fits and words or cjson.encode(list_of(me)))
 end
+
+local bytes = 0
+for i = 6, ARGV[4] == '1' and #ARGV or 0 do
+	local len = number(read('STRLEN', spec_key(ARGV[i])))
+	bytes = bytes + (len <= TARGETS_BYTES and len or 0)
+end
+if bytes > MERGED_BYTES then return { TOO_LARGE } end
 
 redis.call('SET', spec_key(me), ARGV[5])
 expect(scope, me)

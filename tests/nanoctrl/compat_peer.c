@@ -479,6 +479,26 @@ static void topology__over_a_damaged_list_of_the_other_side_replaces_it(void **s
 }
 
 /* Whoever writes to a stream chooses its ids: behind the last one there is none. */
+/* Redis reads and writes each of them, and serves nobody meanwhile. */
+static void topology__of_very_long_lists_is_refused_whole(void **state)
+{
+	struct api_fixture *f = *state;
+
+	test_redis_do(
+		&f->redis, "EVAL %s 0",
+		"for _, n in ipairs({ 'a', 'b', 'c' }) do redis.call('SET', 'spec:topology:' .. n, "
+		"'{\"target_peers\":[\"' .. string.rep('x', 3145728) .. '\"]}') end return 0");
+	assert_int_equal(post(f, "/v1/desired_topology/me",
+			      "{\"target_peers\":[\"a\",\"b\",\"c\"],\"symmetric\":true}"),
+			 413);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS spec:topology:me stream:me stream:a"), 0);
+	assert_int_equal(post(f, "/v1/desired_topology/me",
+			      "{\"target_peers\":[\"a\",\"b\"],\"symmetric\":true}"),
+			 200);
+	assert_int_equal(
+		post(f, "/v1/desired_topology/me", "{\"target_peers\":[\"a\",\"b\",\"c\"]}"), 200);
+}
+
 static void topology__over_a_stream_at_its_last_id_begins_it_anew(void **state)
 {
 	struct api_fixture *f = *state;
@@ -564,6 +584,7 @@ int main(void)
 						api_setup_short_lists, peer_teardown),
 		TEST(topology__of_many_at_once_keeps_each),
 		TEST(topology__over_a_damaged_list_of_the_other_side_replaces_it),
+		TEST(topology__of_very_long_lists_is_refused_whole),
 		TEST(topology__over_a_stream_at_its_last_id_begins_it_anew),
 		TEST(routes__never_look_at_every_key),
 		cmocka_unit_test(redis_address__is_one_that_the_client_can_use),
