@@ -5,6 +5,7 @@
 #include "src/context.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
+#include "tests/support/echo.h"
 
 #define LEN    (1024u * 1024)
 #define PIECES 200
@@ -278,6 +279,56 @@ static void post_recv__gives_buffers_back_in_lots(void **state)
 	assert_true(c.calls[FAKEVERBS_POST_RECV] <= c.recv_wrs);
 }
 
+/* ---- calls ---- */
+
+static const struct slime_rpc_method_attr echo_attr = {
+	.fn = test_echo,
+	.flags = SLIME_RPC_INLINE,
+	.max_message = 4096,
+};
+
+/* What two calls of that length, requests and replies, cost. */
+static struct fakeverbs_counts cost_of_calls(uint64_t len)
+{
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+	struct slime_call *call;
+
+	args.method = slime_rpc_method_id("echo");
+	args.request = pair.a.bytes;
+	args.reply = pair.a.bytes;
+	args.request_len = args.reply_cap = len;
+	assert_ok(slime_call_create(pair.a.ctx, NULL, &call));
+	fakeverbs_reset_counts();
+	for (int i = 0; i < 2; i++) {
+		assert_ok(slime_call_start(pair.a.ep, &args, call));
+		while (!slime_call_test(call))
+			rdma_poll(&pair);
+		assert_ok(slime_call_status(call));
+	}
+	assert_ok(slime_call_destroy(call));
+	return fakeverbs_counts();
+}
+
+/* Frame and payload are the 128 bytes that are asked for. */
+static void call__of_few_bytes_is_inline(void **state)
+{
+	struct slime_rpc_service *service;
+
+	assert_ok(rdma_pair_create(&pair, NULL, LEN));
+	assert_ok(slime_rpc_service_create(pair.b.ctx, &service));
+	assert_ok(slime_rpc_method_add(service, "echo", &echo_attr));
+	pair.b.service = service;
+	assert_ok(rdma_pair_connect(&pair));
+	rdma_settle(&pair);
+	assert_int_equal(cost_of_calls(64).send_wrs, 4);
+	assert_int_equal(cost_of_calls(64).inlined, 4);
+	assert_int_equal(cost_of_calls(65).send_wrs, 4);
+	assert_int_equal(cost_of_calls(65).inlined, 0);
+	rdma_pair_destroy_endpoints(&pair);
+	assert_ok(slime_rpc_service_destroy(service));
+	(void)state;
+}
+
 /* ---- the context's thread ---- */
 
 static int (*post_send)(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
@@ -338,6 +389,7 @@ int main(void)
 		IN_PAIR(progress__that_polls_arms_nothing),
 		IN_PAIR(arm__is_one_call_and_not_repeated),
 		IN_PAIR(post_recv__gives_buffers_back_in_lots),
+		ALONE(call__of_few_bytes_is_inline),
 		IN_PAIR(post__of_a_transfer_or_a_message_is_known_to_the_thread),
 	};
 
