@@ -18,7 +18,7 @@
 /* Of many servers each gets that much of a call's time, or half of it. */
 #define ATTEMPT_MIN_MS 1000
 
-static const char *const method_names[] = { "GET", "PUT", "POST", "DELETE" };
+static const char *const method_names[] = { "GET", "PUT", "POST", "DELETE", "PATCH" };
 
 static void dispatch(struct nc_client *client);
 
@@ -64,6 +64,7 @@ static void finish(struct nc_call *call, struct nc_error *error, struct nc_json 
 	struct nc_client *client = call->client;
 
 	client->n_calls--;
+	client->n_polls -= call->wait_ms > 0;
 	sl_list_remove(&call->in_all);
 	sl_list_remove(&call->in_ready);
 	event_del(call->timer);
@@ -321,7 +322,7 @@ static void limit_attempt(struct nc_call *call)
 {
 	if (nc_client_n_addresses(call->client) < 2)
 		return;
-	call->silence_ns = sl_deadline_ns(attempt_ms(call->client));
+	call->silence_ns = sl_deadline_ns(attempt_ms(call->client) + call->wait_ms);
 	arm(call);
 }
 
@@ -362,7 +363,7 @@ static int send_on(struct nc_slot *slot, struct nc_call *call)
 		return -ENOMEM;
 	ret = write_request(call, out, slot->server);
 	if (!ret)
-		ret = nc_conn_send(slot->conn, out);
+		ret = nc_conn_send(slot->conn, out, call->wait_ms);
 	evbuffer_free(out);
 	return ret;
 }
@@ -462,7 +463,8 @@ int nc_call_start(struct nc_call *call)
 	if (client->n_calls == NC_MAX_CALLS)
 		return -EAGAIN;
 	client->n_calls++;
-	call->deadline_ns = sl_deadline_ns(client->timeout_ms);
+	client->n_polls += call->wait_ms > 0;
+	call->deadline_ns = sl_deadline_ns((int64_t)client->timeout_ms + call->wait_ms);
 	sl_list_append(&client->all, &call->in_all);
 	sl_list_append(&client->ready, &call->in_ready);
 	arm(call);

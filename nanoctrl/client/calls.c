@@ -79,6 +79,22 @@ static int finish_links(struct nc_call *call, const struct nc_error *error, stru
 	return finish_page(call, error, json, nc_json_links);
 }
 
+static int finish_providers(struct nc_call *call, const struct nc_error *error,
+			    struct nc_json *json)
+{
+	return finish_page(call, error, json, nc_json_providers);
+}
+
+static int finish_events(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	struct nc_events events;
+
+	if (!error && nc_json_events(json, &events))
+		return -EPROTO;
+	((nc_events_fn *)call->fn)(call->arg, error, error ? NULL : &events);
+	return 0;
+}
+
 static int finish_text(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
 {
 	size_t len = 0;
@@ -151,11 +167,12 @@ static int finish_leave(struct nc_call *call, const struct nc_error *error, stru
 struct request {
 	enum nc_method method;
 	const char *segments[8]; /* behind /v1; NULL ends them */
-	const char *query[7];	 /* key, value (NULL leaves it out), ...; NULL ends them */
+	const char *query[9];	 /* key, value (NULL leaves it out), ...; NULL ends them */
 	char *body;		 /* taken over */
 	bool has_body;
 	bool with_lease;
 	bool raw;
+	uint32_t wait_ms;
 	nc_finish_fn *finish;
 	nc_any_fn *fn;
 	void *arg;
@@ -177,6 +194,7 @@ static int prepare(struct nc_client *client, struct request *rq, struct nc_call 
 	call->lease_number = rq->with_lease && client->lease[0] ? client->lease_number : 0;
 	call->epoch = client->epoch;
 	call->raw = rq->raw;
+	call->wait_ms = rq->wait_ms;
 	call->body = rq->body;
 	call->target = nc_client_target(client, rq->segments, rq->query);
 	if (!call->target) {
@@ -277,6 +295,21 @@ int nc_leave(struct nc_client *client, nc_done_fn *fn, void *arg)
 					       .arg = arg });
 }
 
+int nc_update(struct nc_client *client, const struct nc_change *change, nc_done_fn *fn, void *arg)
+{
+	check_lease(client);
+	if (!change->revision)
+		return -EINVAL;
+	return start(client, (struct request){ .method = NC_PATCH,
+					       .segments = { "agents", client->agent },
+					       .has_body = true,
+					       .body = nc_json_change(change),
+					       .with_lease = true,
+					       .finish = finish_done,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
 int nc_get_agent(struct nc_client *client, const char *name, nc_agent_fn *fn, void *arg)
 {
 	check_name(name);
@@ -295,6 +328,18 @@ int nc_list_agents(struct nc_client *client, const char *selector, const char *a
 					       .query = { "limit", PAGE_LIMIT, "selector", selector,
 							  "after", after },
 					       .finish = finish_agents,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_list_services(struct nc_client *client, const char *service, const char *selector,
+		     const char *after, nc_page_fn *fn, void *arg)
+{
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "services" },
+					       .query = { "limit", PAGE_LIMIT, "name", service,
+							  "selector", selector, "after", after },
+					       .finish = finish_providers,
 					       .fn = (nc_any_fn *)fn,
 					       .arg = arg });
 }
@@ -349,6 +394,16 @@ int nc_list_regions(struct nc_client *client, const char *agent, nc_page_fn *fn,
 	check_name(agent);
 	return start(client, (struct request){ .method = NC_GET,
 					       .segments = { "agents", agent, "regions" },
+					       .finish = finish_regions,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_list_directory(struct nc_client *client, const char *after, nc_page_fn *fn, void *arg)
+{
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "regions" },
+					       .query = { "limit", PAGE_LIMIT, "after", after },
 					       .finish = finish_regions,
 					       .fn = (nc_any_fn *)fn,
 					       .arg = arg });
@@ -460,6 +515,60 @@ int nc_list_links(struct nc_client *client, const char *after, nc_page_fn *fn, v
 					       .finish = finish_links,
 					       .fn = (nc_any_fn *)fn,
 					       .arg = arg });
+}
+
+int nc_list_links_of(struct nc_client *client, const char *agent, nc_page_fn *fn, void *arg)
+{
+	check_name(agent);
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "agents", agent, "links" },
+					       .finish = finish_links,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+/* --- events --- */
+
+/* Those that wait leave places for other calls. */
+static int poll_events(struct nc_client *client, struct request rq, const char *cursor,
+		       uint32_t wait_ms)
+{
+	char wait[16];
+
+	if (wait_ms > NC_POLL_MS_MAX)
+		return -EINVAL;
+	if (wait_ms && client->n_polls == NC_MAX_POLLS)
+		return -EBUSY;
+	snprintf(wait, sizeof(wait), "%u", wait_ms);
+	rq.method = NC_GET;
+	rq.query[0] = "wait_ms";
+	rq.query[1] = wait;
+	rq.query[2] = "cursor";
+	rq.query[3] = cursor;
+	rq.wait_ms = wait_ms;
+	rq.finish = finish_events;
+	return start(client, rq);
+}
+
+int nc_poll_events(struct nc_client *client, const char *cursor, uint32_t wait_ms, nc_events_fn *fn,
+		   void *arg)
+{
+	return poll_events(
+		client,
+		(struct request){ .segments = { "events" }, .fn = (nc_any_fn *)fn, .arg = arg },
+		cursor, wait_ms);
+}
+
+int nc_poll_own_events(struct nc_client *client, const char *cursor, uint32_t wait_ms,
+		       nc_events_fn *fn, void *arg)
+{
+	check_lease(client);
+	return poll_events(client,
+			   (struct request){ .segments = { "agents", client->agent, "events" },
+					     .with_lease = true,
+					     .fn = (nc_any_fn *)fn,
+					     .arg = arg },
+			   cursor, wait_ms);
 }
 
 /* --- snapshots --- */

@@ -49,7 +49,7 @@ struct nc_client {
 	struct nc_slot slots[NC_N_SLOTS];
 	struct sl_list ready; /* calls to be sent */
 	struct sl_list all;   /* every call */
-	size_t n_calls;
+	size_t n_calls, n_polls;
 
 	struct nc_session *session; /* NULL when none is open */
 	uint64_t n_sessions;	    /* opened so far */
@@ -57,7 +57,7 @@ struct nc_client {
 };
 
 /* Starts of a method, kept for the call's whole life. */
-enum nc_method { NC_GET, NC_PUT, NC_POST, NC_DELETE };
+enum nc_method { NC_GET, NC_PUT, NC_POST, NC_DELETE, NC_PATCH };
 
 /* Decodes the answer and calls the user back; with an error json is NULL. Returns -EPROTO without
  * having called. */
@@ -79,6 +79,7 @@ struct nc_call {
 	uint64_t lease_number; /* the one that it was made with; 0: without */
 	bool outlived;	       /* that lease is over: it ends at its timer */
 	bool raw;	       /* the answer is handed on as it came */
+	uint32_t wait_ms;      /* that the server may take for it */
 	char *target;
 	char *body; /* or NULL */
 

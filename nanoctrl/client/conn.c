@@ -18,7 +18,7 @@
 #define SEND_TIMEOUT_MS	 3000
 #define CONNECT_LEAST_MS 500
 /* An idle connection is closed before the server does it, which could cross with a request. */
-#define IDLE_TIMEOUT_S 20
+#define IDLE_TIMEOUT_MS 20000
 
 struct nc_conn {
 	struct bufferevent *bev;
@@ -31,7 +31,8 @@ struct nc_conn {
 	size_t at;   /* of them */
 	bool opened; /* nc_conn_open() has returned */
 	bool connected, upgraded;
-	bool owes; /* an answer */
+	bool owes;	/* an answer */
+	int silence_ms; /* that it has for it */
 	struct nc_response response;
 };
 
@@ -91,7 +92,7 @@ static void connect_here(struct nc_conn *conn)
 {
 	const struct nc_address *a = &conn->addresses.list[conn->at];
 
-	set_timeouts(conn, IDLE_TIMEOUT_S * 1000);
+	set_timeouts(conn, conn->silence_ms);
 	errno = 0;
 	if (bufferevent_socket_connect(conn->bev, (const struct sockaddr *)&a->at, (int)a->len))
 		bufferevent_trigger_event(conn->bev, BEV_EVENT_ERROR, BEV_TRIG_DEFER_CALLBACKS);
@@ -209,7 +210,7 @@ static void on_connected(struct nc_conn *conn)
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	conn->connected = true;
-	set_timeouts(conn, IDLE_TIMEOUT_S * 1000);
+	set_timeouts(conn, conn->silence_ms);
 }
 
 static void on_end(struct nc_conn *conn)
@@ -278,6 +279,7 @@ int nc_conn_open(struct nc_conn **out, struct event_base *base, struct evdns_bas
 	conn->ops = ops;
 	conn->arg = arg;
 	conn->name = name;
+	conn->silence_ms = IDLE_TIMEOUT_MS;
 	nc_response_init(&conn->response);
 	bufferevent_setcb(conn->bev, on_read, NULL, on_event, conn);
 	/* What is sent waits for the name's addresses. */
@@ -307,10 +309,11 @@ void nc_conn_close(struct nc_conn *conn)
 
 /* An answer has the time of an idle connection, whatever had passed of that before it was asked
  * for. */
-int nc_conn_send(struct nc_conn *conn, struct evbuffer *request)
+int nc_conn_send(struct nc_conn *conn, struct evbuffer *request, uint32_t wait_ms)
 {
 	if (!conn->upgraded) {
-		set_timeouts(conn, IDLE_TIMEOUT_S * 1000);
+		conn->silence_ms = IDLE_TIMEOUT_MS + (int)wait_ms;
+		set_timeouts(conn, conn->silence_ms);
 		conn->owes = true;
 	}
 	return bufferevent_write_buffer(conn->bev, request) ? -ENOMEM : 0;

@@ -44,8 +44,8 @@ bool nc_conn_is_left(const struct nc_conn *conn);
 /* How many addresses it has gone to. */
 size_t nc_conn_tried(const struct nc_conn *conn);
 
-/* Takes the bytes out of request. -ENOMEM. */
-int nc_conn_send(struct nc_conn *conn, struct evbuffer *request);
+/* Takes the bytes out of request. The answer may take wait_ms longer than one at once. -ENOMEM. */
+int nc_conn_send(struct nc_conn *conn, struct evbuffer *request, uint32_t wait_ms);
 
 /* From now on so much silence of the server is a failure. */
 void nc_conn_set_silence(struct nc_conn *conn, int timeout_ms);

@@ -36,6 +36,7 @@ int nc_json_agents(struct nc_json *json, struct nc_page *out);
 int nc_json_regions(struct nc_json *json, struct nc_page *out);
 int nc_json_offers(struct nc_json *json, struct nc_page *out);
 int nc_json_links(struct nc_json *json, struct nc_page *out);
+int nc_json_providers(struct nc_json *json, struct nc_page *out);
 
 enum nc_message_type {
 	NC_MESSAGE_HELLO,
@@ -63,9 +64,13 @@ struct nc_message {
 
 int nc_json_message(struct nc_json *json, struct nc_message *out);
 
+/* Of a poll: what is of a later release is left out. */
+int nc_json_events(struct nc_json *json, struct nc_events *out);
+
 /* Bodies of requests, to be freed; NULL without memory. */
 char *nc_json_registration(const struct nc_registration *r, bool again, uint64_t epoch,
 			   uint64_t generation);
+char *nc_json_change(const struct nc_change *change);
 char *nc_json_publication(const struct nc_region *region);
 char *nc_json_posting(uint64_t connection_epoch, const char *peer_incarnation,
 		      const void *descriptor, size_t len);

@@ -271,7 +271,8 @@ int nc_json_offer(struct nc_json *json, struct nc_offer *out)
 
 static struct nc_page page_of(const struct nc_json *json)
 {
-	return (struct nc_page){ .next = nc_text_or(json->root, "next", NULL) };
+	return (struct nc_page){ .next = nc_text_or(json->root, "next", NULL),
+				 .cursor = nc_text_or(json->root, "cursor", NULL) };
 }
 
 int nc_json_agents(struct nc_json *json, struct nc_page *out)
@@ -300,4 +301,27 @@ int nc_json_links(struct nc_json *json, struct nc_page *out)
 	*out = page_of(json);
 	return read_array(json, json->root, "links", sizeof(struct nc_link), read_link, &out->links,
 			  &out->n);
+}
+
+static int read_provider(struct nc_json *json, json_t *o, void *out)
+{
+	struct nc_provider *provider = out;
+	int ret = 0;
+
+	*provider = (struct nc_provider){
+		.service = nc_text_of(o, "name", &ret),
+		.attributes = nc_pairs_of(json, o, "attributes", &ret),
+		.agent = nc_text_of(o, "agent", &ret),
+		.generation = nc_number_of(o, "generation", &ret),
+		.incarnation = nc_text_of(o, "incarnation", &ret),
+		.address = nc_text_or(o, "address", ""),
+	};
+	return ret;
+}
+
+int nc_json_providers(struct nc_json *json, struct nc_page *out)
+{
+	*out = page_of(json);
+	return read_array(json, json->root, "services", sizeof(struct nc_provider), read_provider,
+			  &out->providers, &out->n);
 }

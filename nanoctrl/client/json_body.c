@@ -63,25 +63,31 @@ static char *finish(struct body *b)
 	return text;
 }
 
+static void put_services(struct body *b, const struct nc_service *list, size_t n)
+{
+	json_t *services = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *service = json_object();
+
+		put_text(b, service, "name", list[i].name);
+		put_pairs(b, service, "attributes", list[i].attributes);
+		append(b, services, service);
+	}
+	put(b, b->root, "services", services);
+}
+
 char *nc_json_registration(const struct nc_registration *r, bool again, uint64_t epoch,
 			   uint64_t generation)
 {
 	struct body b = { .root = json_object() };
-	json_t *services = json_array();
 
 	put_text(&b, b.root, "incarnation", r->incarnation);
 	put_text(&b, b.root, "owner_key", r->owner_key);
 	put_text(&b, b.root, "address", r->address);
 	put_pairs(&b, b.root, "labels", r->labels);
 	put_pairs(&b, b.root, "attributes", r->attributes);
-	for (size_t i = 0; i < r->n_services; i++) {
-		json_t *service = json_object();
-
-		put_text(&b, service, "name", r->services[i].name);
-		put_pairs(&b, service, "attributes", r->services[i].attributes);
-		append(&b, services, service);
-	}
-	put(&b, b.root, "services", services);
+	put_services(&b, r->services, r->n_services);
 	if (again) {
 		json_t *previous = json_object();
 
@@ -89,6 +95,21 @@ char *nc_json_registration(const struct nc_registration *r, bool again, uint64_t
 		put_number(&b, previous, "generation", generation);
 		put(&b, b.root, "previous", previous);
 	}
+	return finish(&b);
+}
+
+char *nc_json_change(const struct nc_change *change)
+{
+	struct body b = { .root = json_object() };
+
+	put_number(&b, b.root, "revision", change->revision);
+	put_text(&b, b.root, "address", change->address);
+	if (change->labels)
+		put_pairs(&b, b.root, "labels", *change->labels);
+	if (change->attributes)
+		put_pairs(&b, b.root, "attributes", *change->attributes);
+	if (change->services || change->no_services)
+		put_services(&b, change->services, change->n_services);
 	return finish(&b);
 }
 

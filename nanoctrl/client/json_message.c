@@ -90,19 +90,51 @@ static int read_message(const json_t *o, enum nc_message_type type, struct nc_me
 	return ret;
 }
 
-int nc_json_message(struct nc_json *json, struct nc_message *out)
+static int read_object(const json_t *o, struct nc_message *out)
 {
 	int ret = 0;
-	const char *type = nc_text_of(json->root, "type", &ret);
+	const char *type = nc_text_of(o, "type", &ret);
 
 	*out = (struct nc_message){ .type = NC_MESSAGE_OTHER };
 	if (ret)
 		return ret;
 	for (size_t i = 0; i < sizeof(event_names) / sizeof(event_names[0]); i++)
 		if (!strcmp(type, event_names[i].name))
-			return read_event(json->root, event_names[i].type, out);
+			return read_event(o, event_names[i].type, out);
 	for (size_t i = 0; i < sizeof(message_names) / sizeof(message_names[0]); i++)
 		if (!strcmp(type, message_names[i].name))
-			return read_message(json->root, message_names[i].type, out);
+			return read_message(o, message_names[i].type, out);
+	return 0;
+}
+
+int nc_json_message(struct nc_json *json, struct nc_message *out)
+{
+	return read_object(json->root, out);
+}
+
+int nc_json_events(struct nc_json *json, struct nc_events *out)
+{
+	const json_t *array = json_object_get(json->root, "events"), *value;
+	struct nc_event *list;
+	int ret = 0;
+	size_t i;
+
+	*out = (struct nc_events){ .cursor = nc_text_of(json->root, "cursor", &ret),
+				   .lost = json_is_true(json_object_get(json->root, "reset")) };
+	if (ret || !json_is_array(array))
+		return -EPROTO;
+	list = nc_json_allocate(json, json_array_size(array), sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	json_array_foreach(array, i, value)
+	{
+		struct nc_message message;
+
+		if (read_object(value, &message))
+			return -EPROTO;
+		if (message.type == NC_MESSAGE_EVENT)
+			list[out->n++] = message.event;
+	}
+	out->list = list;
 	return 0;
 }

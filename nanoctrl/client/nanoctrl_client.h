@@ -162,6 +162,23 @@ int nc_heartbeat(struct nc_client *client, nc_done_fn *fn, void *arg);
 /* Ends the session too. */
 int nc_leave(struct nc_client *client, nc_done_fn *fn, void *arg);
 
+/* Of what the agent registered with; what is NULL or 0 stays as it is. */
+struct nc_change {
+	uint64_t revision;   /* from 1, greater with each change since the registration */
+	const char *address; /* "" for none */
+	const struct nc_pairs *labels, *attributes;
+	const struct nc_service *services;
+	size_t n_services;
+	bool no_services;
+};
+
+/*
+ * Change what the registered agent says of itself; peers see NC_EVENT_CHANGED. The revision that is
+ * stored already is no error and changes nothing. -ENOKEY without a lease, -EINVAL for revision 0;
+ * in the callback -ESTALE when a greater revision is stored, and nothing was changed.
+ */
+int nc_update(struct nc_client *client, const struct nc_change *change, nc_done_fn *fn, void *arg);
+
 struct nc_agent {
 	const char *name;
 	uint64_t epoch, generation, revision;
@@ -180,11 +197,15 @@ int nc_get_agent(struct nc_client *client, const char *name, nc_agent_fn *fn, vo
 /* One page of a list; a page may be empty and have a next. */
 struct nc_page {
 	const char *next; /* what to give as after for the next page; NULL at the end */
+	/* A place in the scope's events, before this page: nc_poll_events() from the first page's
+	 * cursor misses nothing. NULL of links. */
+	const char *cursor;
 	size_t n;
 	const struct nc_agent *agents; /* the one that was asked for */
 	const struct nc_region *regions;
 	const struct nc_link *links;
 	const struct nc_offer *offers;
+	const struct nc_provider *providers;
 };
 
 typedef void nc_page_fn(void *arg, const struct nc_error *error, const struct nc_page *page);
@@ -192,6 +213,20 @@ typedef void nc_page_fn(void *arg, const struct nc_error *error, const struct nc
 /* selector is "role=decode,zone=a" or NULL; after is NULL for the first page. */
 int nc_list_agents(struct nc_client *client, const char *selector, const char *after,
 		   nc_page_fn *fn, void *arg);
+
+/* Who offers a service. */
+struct nc_provider {
+	const char *service;
+	struct nc_pairs attributes; /* of the service */
+	const char *agent;
+	uint64_t generation;
+	const char *incarnation;
+	const char *address; /* "" when the agent has none */
+};
+
+/* Of all agents that match the selector, page by page; service is NULL for those of any name. */
+int nc_list_services(struct nc_client *client, const char *service, const char *selector,
+		     const char *after, nc_page_fn *fn, void *arg);
 
 /* ---- regions ---- */
 
@@ -221,6 +256,9 @@ int nc_get_region(struct nc_client *client, const char *agent, const char *regio
 
 /* Of one agent, without descriptors, in one page. */
 int nc_list_regions(struct nc_client *client, const char *agent, nc_page_fn *fn, void *arg);
+
+/* Of all agents of the scope, without descriptors, page by page: no agent's are cut. */
+int nc_list_directory(struct nc_client *client, const char *after, nc_page_fn *fn, void *arg);
 
 /* ---- connection exchange ---- */
 
@@ -272,6 +310,9 @@ int nc_forget_link(struct nc_client *client, const char *peer, const char *profi
 
 /* Of the whole scope, page by page. */
 int nc_list_links(struct nc_client *client, const char *after, nc_page_fn *fn, void *arg);
+
+/* That one agent reports, in one page. -ENOENT in the callback when it is not there. */
+int nc_list_links_of(struct nc_client *client, const char *agent, nc_page_fn *fn, void *arg);
 
 /* ---- snapshots ---- */
 
@@ -377,6 +418,36 @@ struct nc_event {
 	uint64_t revision;	   /* CHANGED, REGION, REGION_GONE, else 0 */
 	uint64_t connection_epoch; /* OFFER, OFFER_GONE, else 0 */
 };
+
+/* ---- events without a session ---- */
+
+#define NC_POLL_MS_MAX 30000
+/* So many polls of a client at once; one more is -EBUSY. */
+#define NC_MAX_POLLS 2
+
+struct nc_events {
+	const char *cursor; /* behind these: where the next poll goes on */
+	bool lost;	    /* events between were missed: read the lists again, then go on */
+	const struct nc_event *list;
+	size_t n; /* 0: nothing happened for so long */
+};
+
+/*
+ * What happens in the scope behind cursor: the first events, as soon as there are any, at the
+ * latest after wait_ms; offers are not among them. NULL is from now on: its events are only those
+ * of this poll's wait, and one that is repeated begins at its repetition, so take the cursor of a
+ * list, or of a poll of 0 ms. The call has wait_ms more until its deadline than others. Whoever
+ * goes on from the cursor of each answer, of whichever server and however late, hears everything at
+ * least once and in order, or that it was lost. -EINVAL for a longer wait than there is. Neither is
+ * a beat.
+ */
+typedef void nc_events_fn(void *arg, const struct nc_error *error, const struct nc_events *events);
+int nc_poll_events(struct nc_client *client, const char *cursor, uint32_t wait_ms, nc_events_fn *fn,
+		   void *arg);
+
+/* The same for the registered agent, with what is posted for it. -ENOKEY without a lease. */
+int nc_poll_own_events(struct nc_client *client, const char *cursor, uint32_t wait_ms,
+		       nc_events_fn *fn, void *arg);
 
 enum nc_session_end {
 	NC_SESSION_RESYNC,     /* the lease is gone: register, publish, open a new session, now */

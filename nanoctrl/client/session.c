@@ -169,7 +169,7 @@ static int send_frame(struct nc_session *s, enum nc_ws_opcode opcode, const void
 		return -ENOMEM;
 	ret = nc_ws_write(out, opcode, payload, len);
 	if (!ret)
-		ret = nc_conn_send(s->conn, out);
+		ret = nc_conn_send(s->conn, out, 0);
 	evbuffer_free(out);
 	return ret;
 }
@@ -479,7 +479,7 @@ static int send_upgrade(struct nc_session *s)
 	if (!ret)
 		ret = write_upgrade(s, out);
 	if (!ret)
-		ret = nc_conn_send(s->conn, out);
+		ret = nc_conn_send(s->conn, out, 0);
 	evbuffer_free(out);
 	return ret;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "client/stage.h"
 
 static void on_page(void *arg, const struct nc_error *error, const struct nc_page *page)
@@ -227,6 +228,84 @@ static void publish__and_get_region(void **state)
 	assert_string_equal(t.text, "3 0");
 }
 
+static void update__sends_what_changes_only(void **state)
+{
+	static const struct nc_pair pair = { "role", "decode" };
+	static const struct nc_pairs labels = { &pair, 1 };
+	struct nc_change change = { .revision = 3, .labels = &labels };
+
+	(void)state;
+	begin(script(reply_grant, reply_ok, reply_ok), 60000);
+	do_register(1);
+	assert_int_equal(nc_update(t.client, &change, on_done, NULL), 0);
+	await(2);
+	assert_non_null(strstr(t.requests[1], "PATCH /v1/agents/a?scope=demo HTTP/1.1\r\n"));
+	assert_non_null(strstr(t.requests[1], "Slime-Lease: a/1/secret\r\n"));
+	assert_non_null(
+		strstr(t.requests[1], "\r\n{\"revision\":3,\"labels\":{\"role\":\"decode\"}}"));
+	change = (struct nc_change){ .revision = 4, .address = "", .no_services = true };
+	assert_int_equal(nc_update(t.client, &change, on_done, NULL), 0);
+	await(3);
+	assert_non_null(
+		strstr(t.requests[2], "\r\n{\"revision\":4,\"address\":\"\",\"services\":[]}"));
+}
+
+static void on_events(void *arg, const struct nc_error *error, const struct nc_events *events)
+{
+	(void)arg;
+	note(error);
+	if (!events)
+		return;
+	t.n = events->n;
+	t.number = events->n ? events->list[0].epoch : 0;
+	snprintf(t.text, sizeof(t.text), "%s %d", events->cursor, events->lost);
+}
+
+static void reply_events(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 200, "",
+		   "{\"status\":\"ok\",\"cursor\":\"5:9\",\"reset\":false,\"events\":["
+		   "{\"type\":\"of_a_later_release\",\"cursor\":\"5:8\"},"
+		   "{\"type\":\"left\",\"cursor\":\"5:9\",\"agent\":\"b\",\"generation\":2}]}");
+}
+
+static void reply_no_cursor(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 200, "", "{\"status\":\"ok\",\"events\":[]}");
+}
+
+static void poll__knows_its_events_and_passes_over_others(void **state)
+{
+	(void)state;
+	begin(script(reply_events, reply_no_cursor), 60000);
+	assert_int_equal(nc_poll_events(t.client, "5:7", 100, on_events, NULL), 0);
+	await(1);
+	assert_non_null(
+		strstr(t.requests[0], "GET /v1/events?scope=demo&wait_ms=100&cursor=5%3A7 "));
+	assert_int_equal(t.n, 1);
+	assert_int_equal(t.number, 5);
+	assert_string_equal(t.text, "5:9 0");
+	assert_int_equal(nc_poll_events(t.client, "5:9", 100, on_events, NULL), 0);
+	await(2);
+	assert_int_equal(t.error.err, -EPROTO);
+}
+
+/* A silent server is none that waits for an event: each has its wait beside its time. */
+static void poll__that_is_not_answered_has_its_wait_and_the_time_of_a_call(void **state)
+{
+	uint64_t start = sl_clock_ns();
+
+	(void)state;
+	begin(script(hold, hold), 200);
+	assert_int_equal(nc_poll_events(t.client, "5:7", 300, on_events, NULL), 0);
+	await(1);
+	assert_int_equal(t.error.err, -ETIMEDOUT);
+	assert_true(sl_clock_ns() - start >= 500 * SL_NS_PER_MS);
+	assert_int_equal(t.fake.n_connections, 1);
+}
+
 static int next_status;
 static const char *next_code;
 
@@ -339,6 +418,9 @@ int main(void)
 		T(list_agents__takes_chunks_and_asks_for_the_page),
 		T(exchange__carries_bytes_both_ways),
 		T(publish__and_get_region),
+		T(update__sends_what_changes_only),
+		T(poll__knows_its_events_and_passes_over_others),
+		T(poll__that_is_not_answered_has_its_wait_and_the_time_of_a_call),
 		T(error__is_the_errno_of_its_status),
 		T(error__drives_no_terminal),
 		T(create__refuses_what_it_cannot_use),

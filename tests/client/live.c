@@ -31,6 +31,8 @@ struct agent {
 	size_t n;
 	char text[256];
 	unsigned char bytes[8];
+	char cursor[64]; /* of the last page or poll */
+	bool lost;
 };
 
 static struct {
@@ -121,6 +123,65 @@ static void on_links(void *arg, const struct nc_error *error, const struct nc_pa
 	if (g->n)
 		snprintf(g->text, sizeof(g->text), "%s>%s %d %s", page->links[0].agent,
 			 page->links[0].peer, page->links[0].state, page->links[0].transport);
+}
+
+static void on_agent(void *arg, const struct nc_error *error, const struct nc_agent *agent)
+{
+	struct agent *g = arg;
+
+	note(g, error);
+	if (!agent)
+		return;
+	g->number = agent->revision;
+	g->n = agent->n_services;
+	snprintf(g->text, sizeof(g->text), "%s %s %s", agent->address, agent->labels.list[0].value,
+		 agent->attributes.n ? agent->attributes.list[0].value : "-");
+}
+
+static void on_providers(void *arg, const struct nc_error *error, const struct nc_page *page)
+{
+	struct agent *g = arg;
+	const struct nc_provider *p;
+
+	note(g, error);
+	g->n = page ? page->n : 0;
+	if (!g->n)
+		return;
+	p = &page->providers[0];
+	snprintf(g->text, sizeof(g->text), "%s of %s %s at '%s'", p->service, p->agent,
+		 p->incarnation, p->address);
+}
+
+static void on_directory(void *arg, const struct nc_error *error, const struct nc_page *page)
+{
+	struct agent *g = arg;
+
+	note(g, error);
+	g->n = page ? page->n : 0;
+	g->text[0] = '\0';
+	for (size_t i = 0; i < g->n; i++)
+		snprintf(g->text + strlen(g->text), sizeof(g->text) - strlen(g->text), "%s/%s %d ",
+			 page->regions[i].agent, page->regions[i].name,
+			 page->regions[i].descriptor != NULL);
+	if (page)
+		snprintf(g->cursor, sizeof(g->cursor), "%s", page->cursor);
+}
+
+static void on_polled(void *arg, const struct nc_error *error, const struct nc_events *events)
+{
+	struct agent *g = arg;
+
+	note(g, error);
+	if (!events)
+		return;
+	snprintf(g->cursor, sizeof(g->cursor), "%s", events->cursor);
+	g->lost = events->lost;
+	g->n = events->n;
+	g->text[0] = '\0';
+	for (size_t i = 0; i < g->n; i++)
+		snprintf(g->text + strlen(g->text), sizeof(g->text) - strlen(g->text), "%d %s%s%s ",
+			 events->list[i].type, events->list[i].agent, events->list[i].region,
+			 events->list[i].profile);
 }
 
 static void on_up(void *arg)
@@ -267,6 +328,175 @@ static void agents__find_each_other_and_exchange(void **state)
 			 -ENOENT);
 }
 
+static void agent__changes_what_it_says(void **state)
+{
+	static const struct nc_pair label = { "role", "prefill" }, attribute = { "rack", "7" };
+	static const struct nc_pairs labels = { &label, 1 }, attributes = { &attribute, 1 };
+	static const struct nc_service service = { .name = "sum" };
+	struct nc_change change = { .address = "10.0.0.9" };
+
+	(void)state;
+	assert_int_equal(nc_update(t.a.client, &change, on_done, &t.a), -ENOKEY);
+	join(&t.a);
+	join(&t.b);
+	assert_int_equal(nc_update(t.a.client, &change, on_done, &t.a), -EINVAL);
+	change.revision = 2;
+	change.labels = &labels;
+	assert_int_equal(await(&t.a, nc_update(t.a.client, &change, on_done, &t.a)), 0);
+	spin_until_seen(&t.b, NC_EVENT_CHANGED);
+	assert_int_equal(await(&t.b, nc_get_agent(t.b.client, "a", on_agent, &t.b)), 0);
+	assert_string_equal(t.b.text, "10.0.0.9 prefill -");
+	assert_int_equal(t.b.number, 2);
+	assert_int_equal(t.b.n, 1);
+
+	assert_int_equal(await(&t.a, nc_update(t.a.client, &change, on_done, &t.a)), 0);
+	change.revision = 1;
+	assert_int_equal(await(&t.a, nc_update(t.a.client, &change, on_done, &t.a)), -ESTALE);
+	change = (struct nc_change){
+		.revision = 3, .attributes = &attributes, .services = &service, .n_services = 1
+	};
+	assert_int_equal(await(&t.a, nc_update(t.a.client, &change, on_done, &t.a)), 0);
+	assert_int_equal(await(&t.b, nc_get_agent(t.b.client, "a", on_agent, &t.b)), 0);
+	assert_string_equal(t.b.text, "10.0.0.9 prefill 7");
+	assert_int_equal(await(&t.b, nc_list_services(t.b.client, "sum", "role=prefill", NULL,
+						      on_providers, &t.b)),
+			 0);
+	assert_int_equal(t.b.n, 1);
+	assert_string_equal(t.b.text, "sum of a inc-a at '10.0.0.9'");
+
+	change = (struct nc_change){ .revision = 4, .address = "", .no_services = true };
+	assert_int_equal(await(&t.a, nc_update(t.a.client, &change, on_done, &t.a)), 0);
+	assert_int_equal(await(&t.b, nc_get_agent(t.b.client, "a", on_agent, &t.b)), 0);
+	assert_string_equal(t.b.text, " prefill 7");
+	assert_int_equal(t.b.n, 0);
+	assert_int_equal(
+		await(&t.b, nc_list_services(t.b.client, NULL, NULL, NULL, on_providers, &t.b)), 0);
+	assert_int_equal(t.b.n, 1);
+	assert_string_equal(t.b.text, "echo of b inc-b at ''");
+}
+
+static void publish(struct agent *g, const char *name, uint64_t revision)
+{
+	struct nc_region region = { .name = name,
+				    .revision = revision,
+				    .size = 1,
+				    .access = NC_READ,
+				    .descriptor = "x",
+				    .descriptor_len = 1 };
+
+	assert_int_equal(await(g, nc_publish(g->client, &region, on_done, g)), 0);
+}
+
+static void directory__has_the_regions_and_links_of_all(void **state)
+{
+	struct nc_link link = { .peer = "b",
+				.profile = "default",
+				.revision = 1,
+				.state = NC_BROKEN,
+				.transport = "tcp" };
+
+	(void)state;
+	join(&t.a);
+	join(&t.b);
+	publish(&t.a, "kv", 1);
+	publish(&t.b, "w", 1);
+	assert_int_equal(await(&t.a, nc_list_directory(t.a.client, NULL, on_directory, &t.a)), 0);
+	assert_string_equal(t.a.text, "a/kv 0 b/w 0 ");
+	assert_int_equal(await(&t.a, nc_list_directory(t.a.client, "a", on_directory, &t.a)), 0);
+	assert_string_equal(t.a.text, "b/w 0 ");
+
+	assert_int_equal(await(&t.a, nc_report_link(t.a.client, &link, on_done, &t.a)), 0);
+	assert_int_equal(await(&t.b, nc_list_links_of(t.b.client, "a", on_links, &t.b)), 0);
+	assert_string_equal(t.b.text, "a>b 2 tcp");
+	assert_int_equal(await(&t.b, nc_list_links_of(t.b.client, "b", on_links, &t.b)), 0);
+	assert_int_equal(t.b.n, 0);
+	assert_int_equal(await(&t.b, nc_list_links_of(t.b.client, "c", on_links, &t.b)), -ENOENT);
+}
+
+/* c watches, an agent of its own without a session. */
+static void poll__goes_on_from_its_cursor_over_a_killed_server(void **state)
+{
+	int n;
+
+	(void)state;
+	join(&t.a);
+	create_agent(&t.c, "c", "inc-c", KEY_B);
+	assert_int_equal(await(&t.c, nc_list_directory(t.c.client, NULL, on_directory, &t.c)), 0);
+	publish(&t.a, "kv", 1);
+	assert_int_equal(
+		await(&t.c, nc_poll_events(t.c.client, t.c.cursor, 30000, on_polled, &t.c)), 0);
+	assert_string_equal(t.c.text, "4 akv ");
+	assert_false(t.c.lost);
+
+	n = t.c.n_done + 1;
+	assert_int_equal(nc_poll_events(t.c.client, t.c.cursor, 30000, on_polled, &t.c), 0);
+	publish(&t.a, "kv", 2);
+	spin_until(t.c.n_done == n);
+	assert_string_equal(t.c.text, "4 akv ");
+
+	assert_int_equal(nc_poll_events(t.c.client, t.c.cursor, 30000, on_polled, &t.c), 0);
+	server_kill(&t.stand.server);
+	server_start(&t.stand.server);
+	publish(&t.a, "other", 1);
+	spin_until(t.c.n_done == n + 1);
+	assert_int_equal(t.c.error.err, 0);
+	assert_string_equal(t.c.text, "4 aother ");
+	assert_false(t.c.lost);
+
+	assert_int_equal(await(&t.c, nc_poll_events(t.c.client, t.c.cursor, 0, on_polled, &t.c)),
+			 0);
+	assert_int_equal(t.c.n, 0);
+}
+
+static void poll__of_what_is_not_kept_says_that_it_is_lost(void **state)
+{
+	(void)state;
+	join(&t.a);
+	assert_int_equal(await(&t.b, nc_poll_events(t.b.client, "7:1", 30000, on_polled, &t.b)), 0);
+	assert_true(t.b.lost);
+	assert_int_equal(t.b.n, 0);
+	publish(&t.a, "kv", 1);
+	assert_int_equal(
+		await(&t.b, nc_poll_events(t.b.client, t.b.cursor, 30000, on_polled, &t.b)), 0);
+	assert_false(t.b.lost);
+	assert_string_equal(t.b.text, "4 akv ");
+	assert_int_equal(await(&t.b, nc_poll_events(t.b.client, "rubbish", 0, on_polled, &t.b)),
+			 -EINVAL);
+}
+
+static void poll__of_an_agent_has_what_is_posted_for_it(void **state)
+{
+	struct nc_registration r = { .name = "b", .incarnation = "inc-b", .owner_key = KEY_B };
+
+	(void)state;
+	assert_int_equal(nc_poll_own_events(t.b.client, NULL, 0, on_polled, &t.b), -ENOKEY);
+	join(&t.a);
+	assert_int_equal(await(&t.b, nc_register(t.b.client, &r, on_grant, &t.b)), 0);
+	assert_int_equal(await(&t.b, nc_poll_own_events(t.b.client, NULL, 0, on_polled, &t.b)), 0);
+	assert_int_equal(await(&t.a, nc_post_offer(t.a.client, "b", "default", 1, NULL, "x", 1,
+						   on_done, &t.a)),
+			 0);
+	assert_int_equal(
+		await(&t.b, nc_poll_own_events(t.b.client, t.b.cursor, 30000, on_polled, &t.b)), 0);
+	assert_string_equal(t.b.text, "6 adefault ");
+}
+
+static void polls__leave_places_for_other_calls(void **state)
+{
+	(void)state;
+	join(&t.a);
+	assert_int_equal(await(&t.b, nc_poll_events(t.b.client, NULL, 0, on_polled, &t.b)), 0);
+	for (int i = 0; i < NC_MAX_POLLS; i++)
+		assert_int_equal(nc_poll_events(t.b.client, t.b.cursor, 30000, on_polled, &t.b), 0);
+	assert_int_equal(nc_poll_events(t.b.client, NULL, 30000, on_polled, &t.b), -EBUSY);
+	assert_int_equal(nc_poll_events(t.b.client, NULL, 30001, on_polled, &t.b), -EINVAL);
+	assert_int_equal(await(&t.b, nc_get_agent(t.b.client, "a", on_agent, &t.b)), 0);
+	publish(&t.a, "kv", 1);
+	spin_until(t.b.n_done == 2 + NC_MAX_POLLS);
+	assert_string_equal(t.b.text, "4 akv ");
+	assert_int_equal(await(&t.b, nc_poll_events(t.b.client, NULL, 1, on_polled, &t.b)), 0);
+}
+
 static void session__outlives_a_killed_server(void **state)
 {
 	(void)state;
@@ -334,6 +564,12 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(agents__find_each_other_and_exchange),
+		T(agent__changes_what_it_says),
+		T(directory__has_the_regions_and_links_of_all),
+		T(poll__goes_on_from_its_cursor_over_a_killed_server),
+		T(poll__of_what_is_not_kept_says_that_it_is_lost),
+		T(poll__of_an_agent_has_what_is_posted_for_it),
+		T(polls__leave_places_for_other_calls),
 		T(session__outlives_a_killed_server),
 		T(session__of_a_store_that_lost_its_data_ends_in_resync),
 		T(register__by_a_newer_process_supersedes_the_older),
