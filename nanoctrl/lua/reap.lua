@@ -9,8 +9,9 @@ if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
 	local due = read('ZRANGEBYSCORE', DUE, '-inf', text(now), 'LIMIT', 0, portion) or {}
 	if #due > 0 then gate() end
 	for _, name in ipairs(due) do
-		local h = agent(name, 'incarnation', 'ttl')
-		local lasts = h and lasting(h[3], ours) or 0
+		local h = agent(name, 'incarnation', 'ttl', 'session', 'opened')
+		-- Whose session broke was to be back within its grace.
+		local lasts = h and (h[4] ~= '' or h[5] == '0') and lasting(h[3], ours) or 0
 		if lasts > steady then
 			-- Its agent beats less often than ours: it had no time to come back yet.
 			write('ZADD', DUE, text(now + lasts - steady), name)
