@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -408,13 +409,14 @@ static void greeting__told_not_yet_at_once_dials_again_after_a_pause(void **stat
 		if (poll(&knock, 1, 1) == 0)
 			continue;
 		fd = raw_accept(knock.fd);
-		raw_recv(fd, hello, sizeof(hello));
-		raw_send(fd, refusal, sizeof(refusal));
+		/* The last one may be given up before it says anything. */
+		if (recv(fd, hello, sizeof(hello), MSG_WAITALL) == sizeof(hello))
+			(void)send(fd, refusal, sizeof(refusal), MSG_NOSIGNAL);
 		close(fd);
 		n_dials++;
 	}
 	assert_int_equal(slime_op_status(r->op), -ETIMEDOUT);
-	assert_in_range(n_dials, 2, 10);
+	assert_in_range(n_dials, 2, 11);
 	close(knock.fd);
 }
 
