@@ -49,6 +49,15 @@ enum slime_transport slime_transport_by_name(const char *name)
 	return SLIME_TRANSPORT_NONE;
 }
 
+size_t slime_context_device_stats(const struct slime_context *ctx, struct slime_device_stats *out,
+				  size_t cap)
+{
+	struct sl_transport *t = ctx->transports[SLIME_TRANSPORT_RDMA];
+
+	/* In a child after fork they are the parent's. */
+	return sl_context_check(ctx) ? 0 : t->ops->device_stats(t, out, cap);
+}
+
 /* ---- attributes ---- */
 
 static int refuse(const char *what)

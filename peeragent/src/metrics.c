@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "peeragent/src/config.h"
+#include "peeragent/src/devices.h"
 #include "peeragent/src/fabric.h"
 
 #define MAX_BODY    1024
@@ -215,6 +216,7 @@ static void serve(struct evhttp_request *request, void *arg)
 	add_states(out, links, n);
 	add_operations(out, links, n);
 	add_rails(out, links, n);
+	devices_print(slime_agent_context(m->agent), out);
 	fabric_print(m->fabric, out);
 	evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
 			  "text/plain; version=0.0.4");

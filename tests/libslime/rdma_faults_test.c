@@ -270,6 +270,89 @@ static void events__that_end_nothing_end_nothing(void **state)
 	assert_ok(rdma_write_now(&pair, LEN, 9));
 }
 
+/* Events that an end asked for. */
+static uint64_t n_taken(void)
+{
+	return fakeverbs_counts().calls[FAKEVERBS_GET_ASYNC_EVENT];
+}
+
+/* An end has all that wait when it asked for more than n: nobody looks at the poller each time. */
+static void poll_until_taken(uint64_t n)
+{
+	while (n_taken() == n)
+		rdma_poll(&pair);
+}
+
+static uint64_t n_events(const struct rdma_end *e, enum slime_device_event event)
+{
+	struct slime_device_stats all[2];
+
+	assert_int_equal(slime_context_device_stats(e->ctx, all, 2), 1);
+	return all[0].events[event];
+}
+
+static void events__are_counted_by_kind(void **state)
+{
+	static const struct {
+		enum ibv_event_type type;
+		enum slime_device_event counted;
+	} told[] = {
+		{ IBV_EVENT_PORT_ACTIVE, SLIME_DEVICE_PORT_ACTIVE },
+		{ IBV_EVENT_PORT_ERR, SLIME_DEVICE_PORT_ERROR },
+		{ IBV_EVENT_GID_CHANGE, SLIME_DEVICE_ADDRESS_CHANGE },
+		{ IBV_EVENT_LID_CHANGE, SLIME_DEVICE_ADDRESS_CHANGE },
+		{ IBV_EVENT_PKEY_CHANGE, SLIME_DEVICE_ADDRESS_CHANGE },
+		{ IBV_EVENT_SM_CHANGE, SLIME_DEVICE_OTHER },
+		{ IBV_EVENT_DEVICE_FATAL, SLIME_DEVICE_FATAL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		uint64_t before = n_events(&pair.a, told[i].counted);
+		uint64_t n = n_taken();
+
+		fakeverbs_raise(0, told[i].type, 1);
+		poll_until_taken(n);
+		assert_int_equal(n_events(&pair.a, told[i].counted), before + 1);
+	}
+	assert_int_equal(n_events(&pair.b, SLIME_DEVICE_FATAL), 0);
+}
+
+static void events__of_queues_are_counted(void **state)
+{
+	uint64_t n = n_taken();
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(fakeverbs_qps(1, &number, 1), 1);
+	fakeverbs_break_cq(1, number);
+	poll_until_taken(n);
+	assert_int_equal(n_events(&pair.b, SLIME_DEVICE_CQ_ERROR), 1);
+	assert_int_equal(n_events(&pair.a, SLIME_DEVICE_CQ_ERROR), 0);
+	n = n_taken();
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	fakeverbs_raise_qp(0, number, IBV_EVENT_QP_FATAL);
+	poll_until_taken(n);
+	assert_int_equal(n_events(&pair.a, SLIME_DEVICE_QP_ERROR), 1);
+}
+
+static void events__of_another_port_are_not_counted(void **state)
+{
+	uint64_t n = n_taken();
+
+	(void)state;
+	fakeverbs_raise(0, IBV_EVENT_PORT_ERR, 2);
+	poll_until_taken(n);
+	assert_int_equal(n_events(&pair.a, SLIME_DEVICE_PORT_ERROR), 0);
+}
+
+static void events__are_named(void **state)
+{
+	(void)state;
+	assert_string_equal(slime_device_event_name(SLIME_DEVICE_PORT_ERROR), "port error");
+	assert_string_equal(slime_device_event_name(SLIME_DEVICE_EVENTS), "unknown");
+}
+
 /* The op ends when nothing can land any more: its flush was seen, not before. */
 static void op__ends_after_its_queue_pair_was_drained(void **state)
 {
@@ -288,14 +371,12 @@ static void op__ends_after_its_queue_pair_was_drained(void **state)
 	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
 }
 
-/* Until an end has heard of it: nobody looks at the poller each time. */
 static void raise_qp(unsigned device, uint32_t number)
 {
-	uint64_t n = fakeverbs_counts().calls[FAKEVERBS_GET_ASYNC_EVENT];
+	uint64_t n = n_taken();
 
 	fakeverbs_raise_qp(device, number, IBV_EVENT_QP_FATAL);
-	while (fakeverbs_counts().calls[FAKEVERBS_GET_ASYNC_EVENT] == n)
-		rdma_poll(&pair);
+	poll_until_taken(n);
 }
 
 /* What is still on its way over the old link cannot land after what the new one brings. */
@@ -407,6 +488,10 @@ int main(void)
 		IN_PAIR(link__that_lost_its_address_says_so),
 		IN_PAIR(queue_pair__with_a_fatal_event_ends_its_link_for_that_reason),
 		IN_PAIR(events__that_end_nothing_end_nothing),
+		IN_PAIR(events__are_counted_by_kind),
+		IN_PAIR(events__of_queues_are_counted),
+		IN_PAIR(events__of_another_port_are_not_counted),
+		IN_PAIR(events__are_named),
 		IN_PAIR(op__ends_after_its_queue_pair_was_drained),
 		IN_PAIR(link__begins_when_the_one_before_is_drained),
 		IN_PAIR(completion__that_comes_twice_is_taken_once),

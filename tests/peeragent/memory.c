@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions of agents that only RDMA devices can have: on demand, and of GPUs. The devices and the
- * GPU are in memory. */
+/* Regions of agents that only RDMA devices can have: on demand, and of GPUs; and what agents say of
+ * such devices. The devices and the GPU are in memory. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <event2/buffer.h>
 #include <event2/event.h>
 
+#include "peeragent/src/devices.h"
 #include "tests/fakes/fakecuda.h"
 #include "tests/fakes/fakeverbs.h"
 #include "tests/peeragent/agents.h"
@@ -403,6 +406,41 @@ static void destroy__while_a_withdrawn_region_is_allocated_leaves_nothing(void *
 	event_base_free(base);
 }
 
+/* ---- events ---- */
+
+static bool says(const struct slime_agent *agent, const char *words)
+{
+	struct evbuffer *out = evbuffer_new();
+	bool found;
+
+	assert_non_null(out);
+	devices_print(slime_agent_context(agent), out);
+	evbuffer_add(out, "", 1);
+	found = strstr((const char *)evbuffer_pullup(out, -1), words);
+	evbuffer_free(out);
+	return found;
+}
+
+static void metrics__count_what_devices_tell(void **state)
+{
+	struct slime_agent_region region = kv;
+	struct slime_agent *b = start_by("b", "fake1", &region, NULL);
+	struct reader r;
+
+	(void)state;
+	assert_false(says(b, "slime_rdma_events_total"));
+	open_reader(&r);
+	assert_true(says(b,
+			 "# TYPE slime_rdma_events_total counter\n"
+			 "slime_rdma_events_total{device=\"fake1:1\",kind=\"port active\"} 0\n"));
+	fakeverbs_raise(1, IBV_EVENT_GID_CHANGE, 1);
+	while (!says(b, "{device=\"fake1:1\",kind=\"address change\"} 1\n"))
+		sched_yield();
+	assert_true(says(r.agent, "{device=\"fake0:1\",kind=\"address change\"} 0\n"));
+	close_reader(&r);
+	end(b);
+}
+
 int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, reset_all, check)
@@ -423,6 +461,7 @@ int main(void)
 		GPU(gpu__whose_driver_fails_leaves_nothing),
 		GPU(apply__other_readers_while_it_is_allocated_are_taken_then),
 		GPU(destroy__while_a_withdrawn_region_is_allocated_leaves_nothing),
+		CASE(metrics__count_what_devices_tell),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

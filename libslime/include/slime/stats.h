@@ -3,11 +3,13 @@
 #ifndef SLIME_STATS_H
 #define SLIME_STATS_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <slime/export.h>
 
 SLIME_BEGIN_DECLS
 
+struct slime_context;
 struct slime_endpoint;
 
 enum slime_op_kind {
@@ -38,6 +40,37 @@ struct slime_endpoint_stats {
 
 SLIME_API void slime_endpoint_stats(const struct slime_endpoint *ep,
 				    struct slime_endpoint_stats *out);
+
+/* ---- RDMA devices ---- */
+
+/* What a device tells without being asked; beside each, what follows from it. */
+enum slime_device_event {
+	SLIME_DEVICE_PORT_ACTIVE,    /* rails of the port are tried again */
+	SLIME_DEVICE_PORT_ERROR,     /* other rails carry their share, as long as there are any */
+	SLIME_DEVICE_ADDRESS_CHANGE, /* GID, LID or partition: links made from now on have the new
+				      */
+	SLIME_DEVICE_QP_ERROR,	     /* the rail, or the link, of the queue pair ends */
+	SLIME_DEVICE_CQ_ERROR,	     /* completions are lost: the rails that use the queue end */
+	SLIME_DEVICE_FATAL,	     /* all rails of the device end */
+	SLIME_DEVICE_OTHER, /* nothing: the subnet manager changed, a limit was reached, ... */
+	SLIME_DEVICE_EVENTS,
+};
+
+/* "port active", "port error", "address change", "qp error", "cq error", "fatal", "other". */
+SLIME_API const char *slime_device_event_name(enum slime_device_event event);
+
+struct slime_device_stats {
+	char device[68]; /* "mlx5_0:1" with its port */
+	uint64_t events[SLIME_DEVICE_EVENTS];
+};
+
+/*
+ * What the ports that links of the context use have told since it was created: those of a device
+ * come to each of its ports, those of a port to that one. Writes at most cap of them and returns
+ * how many there are, at most eight: 0 before anything was offered over rdma.
+ */
+SLIME_API size_t slime_context_device_stats(const struct slime_context *ctx,
+					    struct slime_device_stats *out, size_t cap);
 
 SLIME_END_DECLS
 

@@ -30,6 +30,7 @@
 #include "src/region.h"
 #include <slime/context.h>
 #include <slime/endpoint.h>
+#include <slime/stats.h>
 
 /* ---- messages ---- */
 
@@ -393,6 +394,8 @@ struct sl_transport_ops {
 	/* How far that is; all zero before. NULL with prepare. Any thread. */
 	void (*prepared)(struct sl_transport *t, const struct sl_region *r,
 			 struct slime_mr_progress *out);
+	/* As slime_context_device_stats(), of rdma alone: others have NULL. Any thread. */
+	size_t (*device_stats)(struct sl_transport *t, struct slime_device_stats *out, size_t cap);
 	/* Do what can be done without sleeping; returns the number of events handled. [token] */
 	unsigned (*progress)(struct sl_transport *t);
 	/* Before everybody sleeps on the poller: make peers ring. After it: a last progress().

@@ -174,6 +174,7 @@ void rdma_nic_look(struct rdma_nic *nic)
 	struct ibv_async_event event;
 
 	while (ibv_get_async_event(nic->device.ibv, &event) == 0) {
+		rdma_news_count(nic, &event);
 		on_event(nic, &event);
 		ibv_ack_async_event(&event);
 	}
@@ -379,6 +380,7 @@ int rdma_nic_watch(struct rdma_nic *nic, struct sl_why *why)
 {
 	int ret = watch(nic, &nic->channel_source, on_channel, nic->channel->fd);
 
+	nic->news = rdma_news_of(nic->t, nic->device.name, nic->port);
 	if (!ret)
 		ret = watch(nic, &nic->async_source, on_async, nic->device.ibv->async_fd);
 	if (!ret)

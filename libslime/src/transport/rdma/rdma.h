@@ -100,6 +100,17 @@ struct rdma_cq {
 	bool stays;	     /* the device says no to that: its events name it. [token], as job */
 };
 
+/* What a port told of itself for as long as the context lives, however often its device is opened.
+ */
+struct rdma_news {
+	char device[SL_DEVICE_NAME_MAX];
+	uint8_t port;
+	_Atomic uint64_t n[SLIME_DEVICE_EVENTS];
+};
+
+/* Four that are named stay the same; those that are found can be others each time. */
+#define RDMA_NEWS_MAX 8
+
 /* A port that the context uses. */
 struct rdma_nic {
 	struct rdma_transport *t;
@@ -115,6 +126,7 @@ struct rdma_nic {
 	char gid_why[SL_GID_WHY_MAX]; /* why that address */
 	_Atomic bool changed;	      /* ask it again */
 	bool left_out;		      /* others are used without it */
+	struct rdma_news *news;	      /* NULL: nobody counts */
 	bool port_is_down;	      /* it said so, and nothing else since. [token] */
 	_Atomic uint32_t max_msg;     /* posts read it without that lock */
 	uint32_t n_sges;
@@ -151,6 +163,14 @@ void rdma_nic_unwatch(struct rdma_nic *nic);
 /* Nothing of it is in use, and it is not watched: its memory is the caller's then. Control calls.
  */
 void rdma_nic_close(struct rdma_nic *nic);
+
+/* ---- news.c ---- */
+
+/* Where what that port tells is counted; NULL when there is no place left. Under setup_lock. */
+struct rdma_news *rdma_news_of(struct rdma_transport *t, const char *device, uint8_t port);
+/* It told that. Any thread. */
+void rdma_news_count(struct rdma_nic *nic, const struct ibv_async_event *event);
+size_t rdma_device_stats(struct sl_transport *t, struct slime_device_stats *out, size_t cap);
 
 /* ---- cq.c ---- */
 
@@ -543,6 +563,8 @@ struct rdma_transport {
 	unsigned n_open;	 /* under setup_lock */
 	struct rdma_nic *nics[RDMA_RAILS_MAX];
 	_Atomic bool failed; /* one of them is dead */
+	_Atomic unsigned n_news;
+	struct rdma_news news[RDMA_NEWS_MAX]; /* they come under setup_lock, and stay */
 
 	pthread_mutex_t setup_lock; /* of nics and what they know of their ports */
 	struct sl_workers workers;

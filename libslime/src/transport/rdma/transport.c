@@ -293,6 +293,7 @@ const struct sl_transport_ops sl_rdma_transport = {
 	.abandon = abandon,
 	.prepare = prepare,
 	.prepared = prepared,
+	.device_stats = rdma_device_stats,
 	.progress = progress,
 	.arm = arm,
 	.disarm = disarm,
