@@ -10,6 +10,7 @@
 #include <slime/topo.h>
 
 #define NAME_MAX_LEN 63
+#define ALL	     "all"
 #define LETTERS	     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 /* In the order of enum slime_rdma_pair. */
@@ -44,7 +45,8 @@ static const char *check_device(const char *text)
 const struct cli_setting rdma_settings[] = {
 	CLI_STRINGS(struct node_rdma, devices, n_devices, "devices", .check = check_device,
 		    .help = "that links use, each a rail, at most four: mlx5_0, or mlx5_0:2 for "
-			    "its second port; absent: the first that can be used"),
+			    "its second port; all, alone: every port that can be used; absent: the "
+			    "first that can be used"),
 	CLI_ENUM(struct node_rdma, pair, "pair", pair_words, .def = "position",
 		 .help = "what the ports of two ends that make a rail have in common; the same at "
 			 "both ends: docs/rdma.md"),
@@ -170,6 +172,11 @@ static bool has_port(const struct slime_topo_device *d, unsigned port)
 	return false;
 }
 
+static bool is_all(const struct node_rdma *r)
+{
+	return r->n_devices == 1 && !strcmp(r->devices[0], ALL);
+}
+
 /* Whether a port is up, and has its addresses, is not the file's matter: it may come up later. */
 static void check_device_at(struct config *c, size_t i, const struct slime_topo_devices *all)
 {
@@ -184,6 +191,8 @@ static void check_device_at(struct config *c, size_t i, const struct slime_topo_
 	if (is_twice(&c->node.data.rdma, i))
 		cli_config_refuse(c->source, path, "expected each port once, got \"%s\" again",
 				  text);
+	else if (!strcmp(text, ALL))
+		cli_config_refuse(c->source, path, "expected \"all\" alone");
 	else if (!d)
 		cli_config_refuse(c->source, path,
 				  "expected an RDMA device of this host, got \"%s\": %s", text,
@@ -205,7 +214,10 @@ void config_check_rdma(struct config *c)
 	}
 	if (!n || slime_topo_devices_create(NULL, &all))
 		return;
-	for (size_t i = 0; i < n; i++)
+	if (is_all(&c->node.data.rdma) && !all->n_devices)
+		cli_config_refuse(c->source, "data.rdma.devices.0",
+				  "expected an RDMA device of this host for it: %s", all->why);
+	for (size_t i = 0; i < n && !is_all(&c->node.data.rdma); i++)
 		check_device_at(c, i, all);
 	slime_topo_devices_destroy(all);
 }
@@ -221,7 +233,7 @@ static bool is_ours(const struct node_rdma *r, const struct slime_topo_device *d
 		if (strlen(d->name) == len && !memcmp(d->name, r->devices[i], len))
 			return true;
 	}
-	return !r->n_devices;
+	return !r->n_devices || is_all(r);
 }
 
 /* A region is registered with each device that is named; without names, with one. */

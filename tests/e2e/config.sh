@@ -60,6 +60,9 @@ refuse 4:42 'expected a numeric address' "${head}data: { tcp: { bind: 0.0.0.0, a
 refuse 4:42 'expected a numeric address' "${head}data: { tcp: { bind: 0.0.0.0, advertise: '::' } }\n"
 refuse 4:27 'expected an RDMA device of this host' "${head}data: { rdma: { devices: [no_such_0] } }\n"
 refuse 4:26 'expected at most 4' "${head}data: { rdma: { devices: [a, b, c, d, e] } }\n"
+refuse 4:27 'expected "all" alone' "${head}data: { rdma: { devices: [all, mlx5_0] } }\n"
+[ -n "$(ls -A /sys/class/infiniband 2>/dev/null)" ] ||
+	refuse 4:27 'expected an RDMA device of this host' "${head}data: { rdma: { devices: [all] } }\n"
 refuse 4:27 'as mlx5_0:2' "${head}data: { rdma: { devices: ['mlx5_0:0'] } }\n"
 refuse 4:27 'as mlx5_0:2' "${head}data: { rdma: { devices: ['mlx5_0,mlx5_1'] } }\n"
 refuse 4:23 'position, numa' "${head}data: { rdma: { pair: node } }\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What devices, ports and paths do to links, hardware's ways among them that no software device
  * has. */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/libslime/rdma_pair.h"
@@ -171,6 +172,90 @@ static void port__that_is_not_the_first_is_found_when_it_alone_can_be_used(void 
 	assert_string_equal(rail.device, "fake0:2");
 }
 
+/* ---- all ports ---- */
+
+/* Those that a's links use, as "fake0:1 fake1:1 ". */
+static void assert_used(const char *expected)
+{
+	struct slime_device_stats used[SLIME_RAILS_MAX];
+	char text[256] = "";
+	size_t n = slime_context_device_stats(pair.a.ctx, used, SLIME_RAILS_MAX);
+
+	for (size_t i = 0; i < n && i < SLIME_RAILS_MAX; i++) {
+		strcat(text, used[i].device);
+		strcat(text, " ");
+	}
+	assert_string_equal(text, expected);
+}
+
+static void copy_device(unsigned to)
+{
+	*fakeverbs_device(to) = *fakeverbs_device(0);
+	snprintf(fakeverbs_device(to)->name, sizeof(fakeverbs_device(to)->name), "fake%u", to);
+}
+
+static void open_all_ports(void)
+{
+	struct slime_context_attr attr = rdma_quick();
+
+	attr.rdma_devices = "all;fake0";
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+}
+
+static void all__takes_each_port_that_is_or_may_come_to_be_usable(void **state)
+{
+	struct fakeverbs_device *second = fakeverbs_device(1);
+
+	(void)state;
+	copy_device(2);
+	fakeverbs_device(2)->transport_type = IBV_TRANSPORT_IWARP;
+	fakeverbs_device(2)->node_type = IBV_NODE_RNIC;
+	second->n_ports = 2;
+	second->ports[1] = second->ports[0];
+	set_up(1, false);
+	log_lines_keep_from(SLIME_LOG_INFO);
+	open_all_ports();
+	assert_used("fake0:1 fake1:1 fake1:2 ");
+	assert_int_equal(log_lines_with("3 of 4 ports of this host: fake2: "), 1);
+	assert_int_equal(log_lines_with("links are made without fake1 port 1"), 1);
+	log_lines_release();
+}
+
+static void all__of_more_than_a_link_has_takes_those_that_are_up(void **state)
+{
+	(void)state;
+	for (unsigned i = 2; i < FAKEVERBS_DEVICES; i++)
+		copy_device(i);
+	set_up(1, false);
+	set_up(3, false);
+	log_lines_keep_from(SLIME_LOG_INFO);
+	open_all_ports();
+	assert_used("fake0:1 fake2:1 fake4:1 fake5:1 ");
+	assert_int_equal(log_lines_with("4 of 6 ports of this host: a link has at most 4"), 1);
+	log_lines_release();
+}
+
+static void all__where_there_is_none_is_refused(void **state)
+{
+	struct slime_context_attr attr = rdma_quick();
+
+	(void)state;
+	fakeverbs_device(0)->name[0] = fakeverbs_device(1)->name[0] = '\0';
+	attr.rdma_devices = "all";
+	rdma_assert_refused(&pair.a, rdma_pair_open(&pair, &attr, LEN), "there is no RDMA device");
+}
+
+static void all__beside_names_is_refused(void **state)
+{
+	struct slime_context_attr attr = rdma_quick();
+
+	(void)state;
+	attr.rdma_devices = "fake0,all";
+	rdma_assert_refused(&pair.a, rdma_pair_open(&pair, &attr, LEN),
+			    "nothing else is named beside it");
+}
+
 static void export_end(const struct rdma_end *e, uint8_t desc[SLIME_ENDPOINT_DESC_MAX], int *len)
 {
 	*len = slime_endpoint_export(e->ep, desc, SLIME_ENDPOINT_DESC_MAX);
@@ -239,6 +324,10 @@ int main(void)
 		ALONE(port__that_is_down_is_left_out_until_it_is_up),
 		ALONE(ports__that_are_all_down_make_no_link),
 		ALONE(port__that_is_not_the_first_is_found_when_it_alone_can_be_used),
+		ALONE(all__takes_each_port_that_is_or_may_come_to_be_usable),
+		ALONE(all__of_more_than_a_link_has_takes_those_that_are_up),
+		ALONE(all__where_there_is_none_is_refused),
+		ALONE(all__beside_names_is_refused),
 		ALONE(rails__go_together_by_the_position_of_their_ports),
 		ALONE(rails__without_a_common_position_go_together_in_their_order),
 		ALONE(device__named_wrongly_is_refused),

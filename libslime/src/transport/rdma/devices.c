@@ -9,6 +9,9 @@
 #include "base/log.h"
 #include "src/transport/rdma/rdma.h"
 
+/* In the place of names; a device of that name is named with its port. */
+#define ALL "all"
+
 static void init_forks(void)
 {
 	int ret = ibv_fork_init();
@@ -60,6 +63,10 @@ static int parse_rail(const char *text, size_t len, char name[static SL_DEVICE_N
 		n = strtoul(colon + 1, &end, 10);
 		if (colon[1] < '0' || colon[1] > '9' || end != text + len)
 			n = 0;
+	}
+	if (!colon && name_len == strlen(ALL) && !memcmp(text, ALL, name_len)) {
+		snprintf(why->text, sizeof(why->text), ALL ": nothing else is named beside it");
+		return -EINVAL;
 	}
 	if (!name_len || name_len >= SL_DEVICE_NAME_MAX || n < 1 || n > UINT8_MAX) {
 		snprintf(why->text, sizeof(why->text),
@@ -183,21 +190,138 @@ static void open_any_port(struct rdma_transport *t, const char *device, struct s
 	}
 }
 
+static int list_devices(struct sl_device_names *names, struct sl_why *why)
+{
+	struct sl_device_why said;
+	int ret = sl_device_names(names, &said);
+
+	if (ret || !names->n)
+		snprintf(why->text, sizeof(why->text), "%.180s", said.text);
+	return ret;
+}
+
 /* The first that can be used, or it is an error. */
 static int open_any(struct rdma_transport *t, struct sl_why *why)
 {
 	struct sl_device_names names;
-	struct sl_device_why said;
-	int ret = sl_device_names(&names, &said);
+	int ret = list_devices(&names, why);
 
-	if (ret || !names.n)
-		snprintf(why->text, sizeof(why->text), "%.180s", said.text);
 	if (ret)
 		return ret;
 	for (size_t i = 0; i < names.n && !t->n_open; i++)
 		open_any_port(t, names.names[i], why);
 	sl_device_names_fini(&names);
 	return t->n_open ? 0 : -ENODEV;
+}
+
+/* ---- all of them ---- */
+
+/* What no event of the port changes. */
+static bool is_for_good(int status)
+{
+	return status == -EINVAL || status == -EOPNOTSUPP;
+}
+
+/* Those that were found; the transport has them at the end, so that a fork meanwhile finds none or
+ * all. */
+struct found {
+	struct rdma_nic *nics[RDMA_RAILS_MAX];
+	unsigned n;
+	unsigned n_ports; /* looked at */
+};
+
+static void discard(struct rdma_nic *nic)
+{
+	rdma_nic_close(nic);
+	free(nic);
+}
+
+/* Of more than a link can have those that are up are taken: the last that is not makes room. */
+static bool make_room(struct found *f)
+{
+	unsigned i = f->n;
+
+	while (i > 0 && !atomic_load(&f->nics[i - 1]->changed))
+		i--;
+	if (!i)
+		return false;
+	discard(f->nics[i - 1]);
+	memmove(&f->nics[i - 1], &f->nics[i], (f->n - i) * sizeof(f->nics[0]));
+	f->n--;
+	return true;
+}
+
+/* If it may ever be used; one that is down may come up. What is in why was left out. */
+static int add_if_usable(struct found *f, struct rdma_nic *nic, struct sl_why *why)
+{
+	int ret = rdma_nic_refresh(nic, why);
+
+	if (is_for_good(ret))
+		return ret;
+	why->text[0] = '\0';
+	if (f->n == RDMA_RAILS_MAX) {
+		snprintf(why->text, sizeof(why->text), "a link has at most %d", RDMA_RAILS_MAX);
+		if (ret || !make_room(f))
+			return -ENOSPC;
+	}
+	f->nics[f->n++] = nic;
+	return 0;
+}
+
+/* Why one is not used is why, unless there was one before it. */
+static void find_ports(struct rdma_transport *t, const char *device, struct found *f,
+		       struct sl_why *why)
+{
+	unsigned n_ports = 1;
+
+	for (unsigned port = 1; port <= n_ports; port++) {
+		struct sl_why said = { .text = "" };
+		struct rdma_nic *nic;
+		int ret = rdma_nic_open(t, device, (uint8_t)port, 0, &nic, &said);
+
+		if (!ret) {
+			n_ports = nic->device.attr.orig_attr.phys_port_cnt;
+			ret = add_if_usable(f, nic, &said);
+			if (ret)
+				discard(nic);
+		}
+		if (!why->text[0])
+			*why = said;
+	}
+	f->n_ports += n_ports;
+}
+
+/* In the order in which libibverbs has them, and of their ports. */
+static int open_all(struct rdma_transport *t, struct sl_why *why)
+{
+	struct sl_device_names names;
+	struct found f = { .n = 0 };
+	int ret = list_devices(&names, why);
+
+	if (ret)
+		return ret;
+	if (names.n)
+		why->text[0] = '\0';
+	for (size_t i = 0; i < names.n; i++)
+		find_ports(t, names.names[i], &f, why);
+	sl_device_names_fini(&names);
+	for (unsigned i = 0; i < f.n; i++) {
+		f.nics[i]->index = i;
+		t->nics[i] = f.nics[i];
+	}
+	t->n_open = f.n;
+	if (f.n && f.n < f.n_ports)
+		sl_info("rdma", "%u of %u ports of this host: %s", f.n, f.n_ports, why->text);
+	return f.n ? 0 : -ENODEV;
+}
+
+static int open_devices(struct rdma_transport *t, struct sl_why *why)
+{
+	const char *names = t->base.env->attr->rdma_devices;
+
+	if (!names || !*names)
+		return open_any(t, why);
+	return strcmp(names, ALL) ? open_named(t, names, why) : open_all(t, why);
 }
 
 static int make_shared(struct rdma_transport *t, struct sl_why *why)
@@ -223,12 +347,6 @@ static int start_workers(struct rdma_transport *t, struct sl_why *why)
 	if (ret)
 		snprintf(why->text, sizeof(why->text), "no threads: %s", strerror(-ret));
 	return ret;
-}
-
-/* What no event of the port changes. */
-static bool is_for_good(int status)
-{
-	return status == -EINVAL || status == -EOPNOTSUPP;
 }
 
 static void tell_whether_used(struct rdma_nic *nic, int status, const struct sl_why *said)
@@ -285,12 +403,11 @@ static int watch_nics(struct rdma_transport *t, struct sl_why *why)
 
 int rdma_devices_set_up(struct rdma_transport *t, struct sl_why *why)
 {
-	const char *names = t->base.env->attr->rdma_devices;
 	int ret = 0;
 
 	if (!t->n_open) {
 		prepare_for_forks();
-		ret = names && *names ? open_named(t, names, why) : open_any(t, why);
+		ret = open_devices(t, why);
 		if (!ret)
 			ret = look_at_nics(t, why);
 		if (!ret)
