@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/run.sh: what it makes of a label that no test has, with others in the place of cmake and ctest, and of a case
-# that was skipped behind much other output, with the real ones.
+# tests/run.sh: what it makes of a label that no test has and of the time that it took, with others in the place of cmake
+# and ctest, and of a case that was skipped behind much other output, with the real ones.
 set -euo pipefail
 
 source=${SLIME_SOURCE:?}
@@ -40,10 +40,18 @@ run() {
 }
 
 run unit || fail "a label that a test has"
+grep -qx 'run.sh: it took 0 min [0-9][0-9] s' "$work/out" || fail "it does not say how long it took"
 if run uint; then
 	fail "a label that no test has passes"
 fi
 grep -qx 'run.sh: no test has the label uint' "$work/out" || fail "it does not say that nothing ran"
+
+# The whole of it, with a limit that is over at once; no test is there.
+cp "$work/tests/run.sh" "$work/run.sh"
+sed -i 's/^LIMIT_S=.*/LIMIT_S=-60/' "$work/tests/run.sh"
+PATH=$work/bin:$PATH "$work/tests/run.sh" >"$work/out" 2>&1 || fail "the whole of it"
+grep -q 'it took 0 min [0-9][0-9] s, more than the -1 minutes that it should$' "$work/out" || fail "it does not say that it took too long"
+mv "$work/run.sh" "$work/tests/"
 
 cp "$source/CMakePresets.json" "$work/"
 cat >"$work/CMakeLists.txt" <<'END'
