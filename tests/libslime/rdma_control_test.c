@@ -13,7 +13,8 @@
 #define LINKS	7
 #define RECORDS 64
 /* docs/decisions/0013-memory-of-an-rdma-link.md */
-#define PINNED_MAX (1100u * 1024)
+#define PINNED_MAX     (1100u * 1024)
+#define PINNED_BY_RAIL 81920u /* its receives and frames */
 
 struct created {
 	struct ibv_qp *qp;
@@ -276,6 +277,32 @@ static void link__pins_little_more_than_a_mebibyte(void **state)
 	assert_in_range(n_pinned, 2, 2 * PINNED_MAX);
 }
 
+/* Each device registers what any of them may have to send or receive: of two ends with two rails.
+ */
+static void rails__each_pin_all_of_the_link(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	size_t of_one;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct fakeverbs_device *d = fakeverbs_device(i);
+
+		d->n_ports = 2;
+		d->ports[1] = d->ports[0];
+	}
+	assert_ok(rdma_pair_create(&pair, NULL, LEN));
+	n_pinned = 0;
+	assert_ok(rdma_pair_connect(&pair));
+	of_one = n_pinned;
+	rdma_pair_close(&pair);
+	attr.rdma_devices = "fake0:1,fake0:2;fake1:1,fake1:2";
+	assert_ok(rdma_pair_create(&pair, &attr, LEN));
+	n_pinned = 0;
+	assert_ok(rdma_pair_connect(&pair));
+	assert_int_equal(n_pinned, 2 * (of_one + 2 * PINNED_BY_RAIL));
+}
+
 /* Each request of each queue pair may end at once, when they are flushed. */
 static unsigned check_room(void)
 {
@@ -477,6 +504,7 @@ int main(void)
 		TEST(devices__of_which_one_failed_are_closed_by_nobody_who_polls),
 		TEST(completion_queue__is_made_while_nobody_who_polls_has_to_wait),
 		TEST(link__pins_little_more_than_a_mebibyte),
+		TEST(rails__each_pin_all_of_the_link),
 		TEST(completion_queue__holds_all_of_its_links_and_there_is_another),
 		TEST(completion_queue__is_not_overrun_by_flushes),
 		TEST(link__that_no_completion_queue_holds_is_refused),
