@@ -140,6 +140,11 @@ static const struct cli_setting ctrl_table[] = {
 			"start); 0: each agent begins one when its last one ended"),
 	CLI_INT(struct ctrl_settings, killed, "kill", .def = "1", .min = 1,
 		.max = CTRL_AGENTS_MAX - 1, .help = "agents that crash"),
+	CLI_INT(struct ctrl_settings, regions, "regions", .def = "0", .min = 0, .max = 500,
+		.help = "regions that each of those has published"),
+	CLI_INT(struct ctrl_settings, links, "links", .def = "0", .min = 0, .max = 500,
+		.help = "links that each of those has reported, with an offer to the peer; fewer than there "
+			"are agents"),
 	CLI_INT(struct ctrl_settings, inflight, "inflight", .def = "0", .min = 0, .max = 1000,
 		.help = "pairs of a rendezvous that are under way at once; 0: four for each agent"),
 	CLI_STRING(
@@ -215,6 +220,8 @@ static const struct cli_setting ctrl_options[] = {
 	CLI_KEY("duration", "ctrl.duration"),
 	CLI_KEY("rate", "ctrl.rate"),
 	CLI_KEY("kill", "ctrl.kill"),
+	CLI_KEY("regions", "ctrl.regions"),
+	CLI_KEY("links", "ctrl.links"),
 	CLI_KEY("inflight", "ctrl.inflight"),
 	CLI_KEY("baseline", "ctrl.baseline", .value = "URL"),
 	CLI_END,
@@ -387,6 +394,8 @@ static void check_ctrl(struct cli_config *config, const struct ctrl_settings *c)
 			cli_config_refuse(config, "ctrl.kill",
 					  "expected fewer than there are agents");
 	}
+	if (c->links >= c->agents)
+		cli_config_refuse(config, "ctrl.links", "expected fewer than there are agents");
 }
 
 static void check_for(struct cli_config *config, const char *command, const struct settings *s)

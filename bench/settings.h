@@ -54,6 +54,7 @@ struct ctrl_settings {
 	int64_t duration_ms;
 	int64_t rate;
 	int64_t killed;
+	int64_t regions, links; /* of each that is killed */
 	int64_t inflight;
 	const char *baseline; /* NULL: ours alone */
 };

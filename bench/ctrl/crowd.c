@@ -219,6 +219,7 @@ static void on_reset(void *arg)
 	struct agent *g = arg;
 	const struct crowd_step *step = g->crowd->step;
 
+	g->crowd->heard_ns = sl_clock_ns();
 	if (step && step->reset && !g->crowd->over)
 		step->reset(step->arg, g);
 }

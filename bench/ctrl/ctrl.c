@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/ctrl/belongings.h"
 #include "bench/ctrl/crash.h"
 #include "bench/ctrl/ctrl.h"
 #include "bench/ctrl/hold.h"
@@ -24,12 +25,20 @@ static bool wants(const struct ctrl_settings *s, enum ctrl_op op)
 	return false;
 }
 
-/* Registered, and in session where that is what it takes. */
-static int prepare(struct crowd *c, enum ctrl_op op)
+static int publish(struct crowd *c, enum ctrl_op op, const struct ctrl_settings *s)
+{
+	if (op != CTRL_CRASH)
+		return 0;
+	return belongings_publish(c, (size_t)s->killed, (size_t)s->regions, (size_t)s->links);
+}
+
+/* Registered, and in session where that is what it takes. What is published before there are
+ * sessions is news to none of them. */
+static int prepare(struct crowd *c, enum ctrl_op op, const struct ctrl_settings *s)
 {
 	if (op >= CTRL_RENDEZVOUS && c->agents[0].in_session)
-		return 0;
-	if (crowd_register(c))
+		return publish(c, op, s);
+	if (crowd_register(c) || publish(c, op, s))
 		return -1;
 	if (op >= CTRL_RENDEZVOUS)
 		return crowd_open_sessions(c);
@@ -63,7 +72,7 @@ static int measure_all(struct crowd *c, const struct ctrl_settings *s, struct ct
 		if (!wants(s, op))
 			continue;
 		cli_progress_say(&progress, "%s ...", ctrl_op_names[op]);
-		ret = prepare(c, op);
+		ret = prepare(c, op, s);
 		if (!ret)
 			ret = measure_op(c, op, s, &out->rows[out->n_rows]);
 		cli_progress_clear(&progress);

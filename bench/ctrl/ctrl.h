@@ -24,7 +24,7 @@ enum ctrl_op {
 /* NULL ends them. */
 extern const char *const ctrl_op_names[];
 
-#define CTRL_AGENTS_MAX 1000
+#define CTRL_AGENTS_MAX 2000
 #define CTRL_MESH_MAX	256
 /* A rendezvous is two. */
 #define CTRL_ROWS_MAX (CTRL_N_OPS + 1)

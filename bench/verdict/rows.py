@@ -161,7 +161,7 @@ def slimerpc_row(name, size, target, adapters):
     return Row(f"rdma-rpc-slime-{name}", ours, reference, AVERAGE, target, "warm", least=9, rdma=True, adapters=adapters)
 
 
-CRASH = "--route crash --agents 1000 --kill 900"
+CRASH = "--route crash --agents 1100 --kill 1000 --regions 16 --links 8"
 HOLD = "--route hold --agents 10000"
 AOF_OFF = "aof off"  # of Redis: no file is written; the rest are its defaults
 BLOCKS_128K = "--block 128KiB --batch 32"

@@ -25,6 +25,12 @@ refused() {
 	[ ! -s "$work/ctrl.out" ] || fail "${*:3}: it printed a result"
 }
 
+# served METHOD ROUTE: how often, by the metrics at hand.
+served() {
+	awk -v m="method=\"$1\",route=\"$2\"," '/^nanoctrl_http_requests_total/ && index($0, m) { n += $NF } END { print n + 0 }' \
+		"$work/metrics"
+}
+
 nobody_is_left() {
 	! curl -sf "$url/v1/agents?scope=test" | grep -q '"bench-'
 }
@@ -47,6 +53,17 @@ for row in rows.values():
     assert 0 < l["min"] <= l["p50"] <= l["p99"] <= l["p999"] <= l["max"] and l["min"] <= l["avg"] <= l["max"]
 END
 wait_for 10 nobody_is_left || fail "left: $(curl -s "$url/v1/agents?scope=test")"
+
+say "agents that crash with regions and links"
+measured --agents 4 --kill 2 --ops crash --regions 3 --links 2 --json
+python3 - "$work/ctrl.out" <<'END' || fail "JSON: $(cat "$work/ctrl.out")"
+import json, sys
+(row,) = json.load(open(sys.argv[1]))["rows"]
+assert row["op"] == "crash" and row["count"] == 2 * 2
+END
+wait_for 10 nobody_is_left || fail "left: $(curl -s "$url/v1/agents?scope=test")"
+curl -sf "$url/metrics" >"$work/metrics"
+[ "$(served PUT '/v1/agents/{name}/regions/{region}')" = 6 ] || fail "regions: $(grep /regions/ "$work/metrics")"
 
 say "a rendezvous of one pair at a time"
 measured --agents 5 --ops rendezvous --inflight 1 --csv
@@ -136,6 +153,7 @@ say "what is refused"
 refused 2 'at most 512 agents with a baseline' --baseline "$url" --agents 513
 refused 1 'http://127.0.0.1:1: Connection refused' --baseline http://127.0.0.1:1 --duration 10ms
 refused 2 'expected fewer than there are agents' --agents 4 --kill 4
+refused 2 '--links: expected fewer than there are agents' --agents 4 --links 4
 refused 2 'at most 256 agents for a rendezvous' --agents 257
 refused 2 'register, heartbeat' --ops registre
 refused 2 'expected at least one' --set 'ctrl.ops=[]'
