@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each call of libibverbs fails in its turn: what was asked for is done, or it is said that it is
  * not; nothing hangs, nothing is left. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "tests/libslime/rdma_pair.h"
+#include "tests/support/echo.h"
 
 #define LEN 20000
 
@@ -88,6 +91,86 @@ static int try_message(struct rdma_pair *p, uint64_t len)
 	return sent ? sent : rdma_wait(p, p->a.op);
 }
 
+static int try_call(struct rdma_pair *p, uint64_t len)
+{
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+	struct slime_call *call;
+	int ret;
+
+	args.method = slime_rpc_method_id("echo");
+	args.request = p->a.bytes;
+	args.reply = p->a.bytes + LEN;
+	args.request_len = args.reply_cap = len;
+	fill(p->a.bytes, len, 4);
+	assert_ok(slime_call_create(p->a.ctx, NULL, &call));
+	ret = slime_call_start(p->a.ep, &args, call);
+	while (!ret && !slime_call_test(call))
+		rdma_poll(p);
+	if (!ret)
+		ret = slime_call_status(call);
+	if (!ret)
+		assert_true(is_filled(p->a.bytes + LEN, len, 4));
+	assert_ok(slime_call_destroy(call));
+	return ret;
+}
+
+/* ---- a region that is withdrawn ---- */
+
+static int try_read_of(struct rdma_pair *p, const struct slime_remote_mr *r)
+{
+	struct slime_xfer x = { .local = p->a.mr, .remote = r, .len = LEN };
+	int ret = slime_read(p->a.ep, &x, 1, 0, p->a.op);
+
+	return ret ? ret : rdma_wait(p, p->a.op);
+}
+
+static _Atomic bool taken_back;
+
+static void *take_back(void *mr)
+{
+	int ret;
+
+	/* It waits for the peer. */
+	while ((ret = slime_mr_destroy(mr)) == -EBUSY)
+		;
+	atomic_store(&taken_back, true);
+	return ret ? mr : NULL;
+}
+
+static void withdraw(struct rdma_pair *p, struct slime_mr *mr)
+{
+	pthread_t thread;
+	void *left;
+
+	atomic_store(&taken_back, false);
+	assert_ok(pthread_create(&thread, NULL, take_back, mr));
+	while (!atomic_load(&taken_back))
+		rdma_poll(p);
+	assert_ok(pthread_join(thread, &left));
+	assert_null(left);
+}
+
+static int try_withdrawal(struct rdma_pair *p)
+{
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	struct slime_remote_mr r;
+	struct slime_mr *mr;
+	int ret, len;
+
+	assert_ok(slime_mr_create(p->b.ctx, p->b.bytes + 3 * LEN, LEN, SLIME_ACCESS_REMOTE_READ,
+				  &mr));
+	len = slime_mr_export(mr, desc, sizeof(desc));
+	assert_true(len > 0);
+	assert_ok(slime_remote_mr_import(desc, (size_t)len, &r));
+	ret = try_read_of(p, &r);
+	withdraw(p, mr);
+	if (ret)
+		return ret;
+	ret = try_read_of(p, &r);
+	assert_int_not_equal(ret, 0);
+	return ret == -ESTALE ? 0 : ret;
+}
+
 static int try_all(struct rdma_pair *p)
 {
 	int ret = try_write(p);
@@ -98,7 +181,13 @@ static int try_all(struct rdma_pair *p)
 		ret = try_imm(p);
 	if (!ret)
 		ret = try_message(p, 100);
-	return ret ? ret : try_message(p, LEN);
+	if (!ret)
+		ret = try_message(p, LEN);
+	if (!ret)
+		ret = try_call(p, 100);
+	if (!ret)
+		ret = try_call(p, LEN);
+	return ret ? ret : try_withdrawal(p);
 }
 
 /* ---- with each call failing ---- */
@@ -114,6 +203,34 @@ static const struct slime_context_attr *quick(void)
 	return &attr;
 }
 
+static int offer_echo(struct rdma_end *e)
+{
+	struct slime_rpc_method_attr attr = SLIME_RPC_METHOD_ATTR_INIT;
+
+	attr.fn = test_echo;
+	attr.flags = SLIME_RPC_INLINE;
+	assert_ok(slime_rpc_service_create(e->ctx, &e->service));
+	return slime_rpc_method_add(e->service, "echo", &attr);
+}
+
+/* b answers calls. */
+static int open_pair(struct rdma_pair *p)
+{
+	int ret = rdma_pair_create(p, quick(), 4 * LEN);
+
+	if (!ret)
+		ret = offer_echo(&p->b);
+	return ret ? ret : rdma_pair_connect(p);
+}
+
+static void close_pair(struct rdma_pair *p)
+{
+	rdma_pair_destroy_endpoints(p);
+	if (p->b.service)
+		assert_ok(slime_rpc_service_destroy(p->b.service));
+	rdma_pair_close(p);
+}
+
 static void links__with_each_call_failing_say_so_and_leave_nothing(void **state)
 {
 	unsigned n = 1;
@@ -125,17 +242,17 @@ static void links__with_each_call_failing_say_so_and_leave_nothing(void **state)
 		int ret;
 
 		fakeverbs_fail_call(n, EIO);
-		ret = rdma_pair_open(&p, quick(), 4 * LEN);
+		ret = open_pair(&p);
 		if (!ret)
 			ret = try_all(&p);
-		rdma_pair_close(&p);
+		close_pair(&p);
 		failed = fakeverbs_failed();
 		if (!failed)
 			assert_ok(ret);
 		if (fakeverbs_check())
 			fail_msg("call %u, %s", n, fakeverbs_call_name(fakeverbs_failed_call()));
 	}
-	assert_true(n > 50);
+	assert_true(n > 150);
 }
 
 /* What such a poll took is lost, whatever it was: nobody waits for it. */
@@ -150,13 +267,13 @@ static void links__with_a_poll_failing_say_so_and_leave_nothing(void **state)
 		int ret;
 
 		fakeverbs_fail_call_of(FAKEVERBS_POLL_CQ, n, EIO);
-		ret = rdma_pair_open(&p, quick(), 4 * LEN);
+		ret = open_pair(&p);
 		if (!ret)
 			ret = try_all(&p);
 		failed = fakeverbs_failed();
 		if (!failed)
 			assert_ok(ret);
-		rdma_pair_close(&p);
+		close_pair(&p);
 		if (fakeverbs_check())
 			fail_msg("poll %u", n);
 	}
@@ -173,9 +290,9 @@ static void links__with_calls_failing_of_one_kind(void **state)
 		struct rdma_pair p;
 
 		fakeverbs_fail_call_of(kinds[k], 20, EIO);
-		assert_ok(rdma_pair_open(&p, quick(), 4 * LEN));
+		assert_ok(open_pair(&p));
 		assert_ok(try_all(&p));
-		rdma_pair_close(&p);
+		close_pair(&p);
 		fakeverbs_failed();
 		assert_int_equal(fakeverbs_check(), 0);
 	}
