@@ -294,6 +294,7 @@ static const struct {
 	{ "rdma-call", SLIME_TRANSPORT_RDMA, call, false },
 	{ "rdma-read", SLIME_TRANSPORT_RDMA, read_one, false },
 	{ "rdma-chain", SLIME_TRANSPORT_RDMA, read_chain, false },
+	{ "rdma-pieces", SLIME_TRANSPORT_RDMA, read_many, false },
 };
 
 int main(int argc, char **argv)
