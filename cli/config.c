@@ -2,17 +2,20 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/arena.h"
 #include "cli/assign.h"
 #include "cli/config.h"
 #include "cli/quote.h"
 #include "cli/schema.h"
 #include "cli/yaml.h"
+
+#define PIPE_MS 2000
 
 struct cli_config {
 	struct cli_arena *arena;
@@ -61,60 +64,68 @@ int cli_config_load_text(struct cli_config *config, const char *name, const char
 	return cli_yaml_read(&config->tree, &config->problems, text, len, NULL, &config->tree.root);
 }
 
+/* Whether there is more to read before the deadline. */
+static bool await_more(int fd, uint64_t deadline_ns)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	uint64_t now = sl_clock_ns();
+
+	return now < deadline_ns && poll(&p, 1, (int)((deadline_ns - now) / SL_NS_PER_MS) + 1) > 0;
+}
+
 /* Up to one byte more than is allowed, which tells a file that is too long. */
 static int read_all(int fd, char *buf, size_t room, size_t *len)
 {
+	uint64_t deadline_ns = sl_deadline_ns(PIPE_MS);
+
 	for (*len = 0; *len < room;) {
 		ssize_t n = read(fd, buf + *len, room - *len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && errno == EAGAIN && await_more(fd, deadline_ns))
+			continue;
 		if (n < 0)
-			return -errno;
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
 		if (!n)
-			break;
+			return 0;
 		*len += (size_t)n;
 	}
 	return 0;
 }
 
-/* NULL, or why not: what is no file may have no end, or keep its reader waiting for a beginning, a
- * running program at a reload, too. */
-static const char *read_file(const char *file, char *buf, size_t room, size_t *len)
+/* A pipe may be one of `<(command)`; but no program waits long for who should write it, a running
+ * one at a reload, too. 0 or a negative errno. */
+static int read_file(const char *file, char *buf, size_t room, size_t *len)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	const char *why = NULL;
-	struct stat st;
 	int ret;
 
 	if (fd < 0)
-		return strerror(errno);
-	if (fstat(fd, &st)) {
-		why = strerror(errno);
-	} else if (!S_ISREG(st.st_mode)) {
-		why = S_ISDIR(st.st_mode) ? strerror(EISDIR) : "expected a regular file";
-	} else {
-		ret = read_all(fd, buf, room, len);
-		why = ret ? strerror(-ret) : NULL;
-	}
+		return -errno;
+	ret = read_all(fd, buf, room, len);
 	close(fd);
-	return why;
+	return ret;
+}
+
+static const char *read_error(int ret)
+{
+	return ret == -ETIMEDOUT ? "it is a pipe, and who writes it says nothing" : strerror(-ret);
 }
 
 int cli_config_load(struct cli_config *config, const char *file)
 {
 	const size_t room = CLI_CONFIG_MAX_BYTES + 1;
 	char *buf = malloc(room);
-	const char *why;
 	size_t len = 0;
 	int ret;
 
 	if (!buf)
 		return -ENOMEM;
-	why = read_file(file, buf, room, &len);
-	if (why) {
+	ret = read_file(file, buf, room, &len);
+	if (ret) {
 		config->problems.file = cli_arena_strdup(config->arena, file);
-		ret = refuse_file(config, why);
+		ret = refuse_file(config, read_error(ret));
 	} else {
 		ret = cli_config_load_text(config, file, buf, len);
 	}
