@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nanoctrl and Redis are killed again and again while agents write and hear of each other's writes.
- * A ledger keeps what was acknowledged and who lives; after each kill, and in the end, what the
- * server says is held against it: no acknowledged write is lost, nobody healthy was given up,
- * everybody has heard of every write, nobody dead stays, and nothing is left of those who are gone.
+ * Two nanoctrl and their Redis are killed again and again, at random, while agents write and hear
+ * of each other's writes, and clients of DLSlime's NanoCtrl write as well. A ledger keeps what was
+ * acknowledged and who lives; after each kill, and in the end, what the servers say is held against
+ * it: no acknowledged write is lost, nobody healthy was given up, everybody has heard of every
+ * write, nobody dead stays, and nothing is left of those who are gone. While one replica is dead
+ * its agents are with the other one, and write.
  *
- * SLIME_SOAK_S=SECONDS goes on for so long, killing at random (SLIME_SOAK_SEED, which is printed).
+ * SLIME_SOAK_S=SECONDS goes on for so long. The seed is printed; SLIME_SOAK_SEED gives it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,14 +25,19 @@
 
 #include "nanoctrl/client/nanoctrl_client.h"
 #include "stand.h"
+#include "theirs.h"
 
+#define SCOPE	  "crash"
 #define N_AGENTS  16
 #define N_DYING	  2 /* of them, in each phase */
 #define N_REGIONS 16
 #define PAUSE_MS  10		      /* between an agent's writes: the load is bounded */
-#define N_KILLS	  9		      /* of a phase, of which a soak has several */
+#define N_KILLS	  10		      /* of a phase, of which a soak has several */
 #define PATIENCE  (120 * SL_NS_PER_S) /* with what is to happen; leases end within a third of it */
 #define KEY	  "00112233445566778899001122334455667788990011223344556677889900aa"
+
+/* What is killed: each of them in each phase, in any order. */
+enum victims { FIRST, SECOND, REDIS, SERVERS, ALL, N_VICTIMS };
 
 /* The ledger: of a region by the numbers of its owner and itself. */
 struct written {
@@ -60,7 +67,8 @@ static struct {
 	bool stop; /* no more writes */
 	size_t n_writing;
 	uint64_t n_acked, n_kills;
-	unsigned seed; /* 0: not at random */
+	const struct server *servers[2];
+	struct server redis_port; /* its number, and nobody else's */
 	size_t n_listed;
 	bool listed;
 } t;
@@ -158,14 +166,21 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	assert_int_equal(nc_publish(g->client, &region, on_written, g), 0);
 }
 
+static void stop_writing(void)
+{
+	t.stop = true;
+	theirs_write(false);
+}
+
 static bool nobody_writes(void)
 {
-	return !t.n_writing;
+	return !t.n_writing && theirs_are_quiet();
 }
 
 static void write_on(void)
 {
 	t.stop = false;
+	theirs_write(true);
 	for (size_t i = 0; i < N_AGENTS; i++)
 		if (t.agents[i].client)
 			pause_then_write(&t.agents[i]);
@@ -265,14 +280,14 @@ static void on_grant(void *arg, const struct nc_error *error, const struct nc_gr
 /* With nothing of its last life. It reads all when it begins. */
 static void begin_life(struct agent *g)
 {
-	const char *url = t.stand.server.url;
+	const char *const urls[] = { t.stand.server.url, t.stand.second.url };
 	struct nc_client_attr attr = NC_CLIENT_ATTR_INIT;
 	struct nc_registration r = { .name = g->name, .incarnation = g->life, .owner_key = KEY };
 
 	attr.base = t.base;
-	attr.urls = &url;
-	attr.n_urls = 1;
-	attr.scope = "crash";
+	attr.urls = urls;
+	attr.n_urls = 2;
+	attr.scope = SCOPE;
 	attr.timeout_ms = 60000;
 	snprintf(g->name, sizeof(g->name), "agent-%zu", (size_t)(g - t.agents));
 	snprintf(g->life, sizeof(g->life), "life-%u", ++t.n_lives);
@@ -324,11 +339,26 @@ static void begin_lives(void)
 
 /* ---- the world ---- */
 
+/* Clients of DLSlime's are told of a port of Redis. */
+static void let_redis_listen(void)
+{
+	test_redis_do(&t.stand.redis, "CONFIG SET port %s", t.redis_port.port);
+}
+
 static int setup(void **state)
 {
+	static char advertise[64];
+	const char *const settings[] = { "lease.ttl=12s", advertise };
+
 	(void)state;
 	test_redis_start_durable(&t.stand.redis);
-	stand_start(&t.stand, "lease.ttl=12s");
+	server_init(&t.redis_port);
+	let_redis_listen();
+	snprintf(advertise, sizeof(advertise), "redis.advertise=127.0.0.1:%s", t.redis_port.port);
+	stand_start_with(&t.stand, settings, 2);
+	stand_start_second(&t.stand, settings, 2);
+	t.servers[0] = &t.stand.server;
+	t.servers[1] = &t.stand.second;
 	t.base = event_base_new();
 	return 0;
 }
@@ -338,32 +368,64 @@ static int teardown(void **state)
 	(void)state;
 	for (size_t i = 0; i < N_AGENTS; i++)
 		end_life(&t.agents[i]);
+	theirs_stop();
 	event_base_free(t.base);
+	server_fini(&t.redis_port);
 	return stand_stop(&t.stand);
 }
 
-static unsigned choose(unsigned i, unsigned factor, unsigned below)
+static unsigned choose(unsigned below)
 {
-	return (t.seed ? (unsigned)rand() : i * factor) % below;
+	return (unsigned)rand() % below;
 }
 
-/* nanoctrl, Redis or both; at moments of no meaning to either. Nobody writes from then on, so that
- * what was acknowledged before is not written anew. */
-static void kill_one(unsigned i)
+static void restart_all(void)
 {
-	unsigned what = choose(i, 1, 3);
-
-	spend(200 + choose(i, 137, 400));
-	if (what != 1)
-		server_kill(&t.stand.server);
-	if (what != 0)
-		test_redis_kill(&t.stand.redis);
-	t.stop = true;
-	spend(choose(i, 61, 300));
-	if (!t.stand.redis.pid)
+	if (!t.stand.redis.pid) {
 		test_redis_restart(&t.stand.redis);
+		let_redis_listen();
+	}
 	if (!t.stand.server.pid)
 		server_start(&t.stand.server);
+	if (!t.stand.second.pid)
+		server_start(&t.stand.second);
+}
+
+static uint64_t wanted; /* writes acknowledged */
+
+static bool so_many_are_acknowledged(void)
+{
+	return t.n_acked >= wanted;
+}
+
+/* Everybody goes on at the other one while this one is dead. */
+static void live_without(struct server *replica)
+{
+	server_kill(replica);
+	spend(choose(300));
+	await(all_up, "everybody to have a session at the other replica");
+	wanted = t.n_acked + (uint64_t)2 * N_AGENTS;
+	await(so_many_are_acknowledged, "writes at the other replica");
+}
+
+/* At moments of no meaning to anybody. Nobody writes when all are there again, so that what was
+ * acknowledged before is not written anew. */
+static void kill_some(enum victims which)
+{
+	spend(200 + choose(400));
+	if (which == FIRST)
+		live_without(&t.stand.server);
+	if (which == SECOND)
+		live_without(&t.stand.second);
+	if (which == SERVERS || which == ALL) {
+		server_kill(&t.stand.server);
+		server_kill(&t.stand.second);
+	}
+	if (which == REDIS || which == ALL)
+		test_redis_kill(&t.stand.redis);
+	stop_writing();
+	spend(choose(300));
+	restart_all();
 	t.n_kills++;
 }
 
@@ -406,6 +468,7 @@ static void check(void)
 	await(nobody_writes, "the last writes to end");
 	await(all_up, "everybody to be back");
 	check_written();
+	theirs_check();
 	await(all_have_heard_all, "everybody to have heard of all that was written");
 }
 
@@ -434,27 +497,46 @@ static bool only_the_living_are_listed(void)
 	return t.n_listed == n;
 }
 
-/* Keys, of those that are there when nobody is: the scope's counters, its events, and our own. */
+/*
+ * Keys, of those that are there when nobody is: the scope's counters and its events, the counter of
+ * its services, and of our own keys what is of this Redis.
+ */
 static bool nothing_is_left(void)
 {
 	return test_redis_do(&t.stand.redis, "EVAL %s 0",
 			     "local n = 0 for _, k in ipairs(redis.call('KEYS', '*')) do "
-			     "if not string.find(k, '^{crash}:nanoctrl:[es][a-z_]*$') and "
-			     "not string.find(k, '^nanoctrl:') then n = n + 1 end end return n") ==
-	       0;
+			     "if not string.find(k, '^{" SCOPE "}:nanoctrl:[es][a-z_]*$') and "
+			     "not string.find(k, '^" SCOPE ":nano_meta:service_revision$') and "
+			     "k ~= 'nanoctrl:schema' and k ~= 'nanoctrl:run' and "
+			     "k ~= 'nanoctrl:scopes' then "
+			     "n = n + 1 end end return n") == 0;
 }
 
 /* ---- the test ---- */
 
+/* Each kind of them N_KILLS / N_VICTIMS times, in any order. */
+static void shuffle(enum victims *which)
+{
+	for (unsigned i = 0; i < N_KILLS; i++) {
+		unsigned k = choose(i + 1);
+
+		which[i] = which[k];
+		which[k] = (enum victims)(i % N_VICTIMS);
+	}
+}
+
 /* Some die among the kills, and come back as others when they are forgotten. */
 static void play_phase(void)
 {
+	enum victims which[N_KILLS];
+
+	shuffle(which);
 	begin_lives();
 	for (unsigned i = 0; i < N_KILLS; i++) {
-		kill_one(i);
+		kill_some(which[i]);
 		check();
 		for (unsigned k = 0; i == N_KILLS / 2 && k < N_DYING; k++)
-			end_life(&t.agents[N_AGENTS - 1 - choose(k, 5, N_AGENTS - 1)]);
+			end_life(&t.agents[1 + choose(N_AGENTS - 1)]);
 		write_on();
 	}
 	await(only_the_living_are_listed, "the dead to be forgotten");
@@ -462,8 +544,9 @@ static void play_phase(void)
 
 static void leave_all(void)
 {
-	t.stop = true;
+	stop_writing();
 	await(nobody_writes, "the last writes to end");
+	theirs_leave();
 	for (size_t i = 0; i < N_AGENTS; i++) {
 		struct agent *g = &t.agents[i];
 
@@ -478,23 +561,25 @@ static void leave_all(void)
 static void crash__under_load_loses_nothing_and_leaves_nothing(void **state)
 {
 	const char *seconds = getenv("SLIME_SOAK_S");
-	const char *seed = getenv("SLIME_SOAK_SEED");
+	const char *given = getenv("SLIME_SOAK_SEED");
+	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
 	uint64_t end = sl_clock_ns() + (seconds ? strtoull(seconds, NULL, 10) : 0) * SL_NS_PER_S;
 
 	(void)state;
-	if (seconds) {
-		t.seed = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
-		srand(t.seed);
-		print_message("SLIME_SOAK_SEED=%u\n", t.seed);
-	}
+	srand(seed);
+	print_message("SLIME_SOAK_SEED=%u\n", seed);
+	theirs_start(t.base, t.servers, 2, SCOPE);
 	do {
 		play_phase();
-		print_message("%" PRIu64 " acknowledged writes, %" PRIu64 " kills, %u lives\n",
-			      t.n_acked, t.n_kills, t.n_lives);
+		print_message("%" PRIu64 " acknowledged writes, %" PRIu64
+			      " of DLSlime's clients, %" PRIu64 " kills, %u lives\n",
+			      t.n_acked, theirs_acknowledged(), t.n_kills, t.n_lives);
 	} while (sl_clock_ns() < end);
 	assert_true(t.n_acked > N_AGENTS);
+	assert_true(theirs_acknowledged() > N_AGENTS);
 	leave_all();
 	assert_int_equal(server_stop(&t.stand.server), 0);
+	assert_int_equal(server_stop(&t.stand.second), 0);
 }
 
 int main(void)
