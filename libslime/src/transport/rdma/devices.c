@@ -418,6 +418,9 @@ int rdma_devices_set_up(struct rdma_transport *t, struct sl_why *why)
 			close_nics(t);
 			return ret;
 		}
+		for (unsigned i = 0; i < t->n_open; i++)
+			t->nics[i]->news =
+				rdma_news_of(t, t->nics[i]->device.name, t->nics[i]->port);
 		/* All or none: progress looks at them from here on, and closes what failed. */
 		atomic_store(&t->n_nics, t->n_open);
 		return watch_nics(t, why);

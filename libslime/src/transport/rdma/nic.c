@@ -380,7 +380,6 @@ int rdma_nic_watch(struct rdma_nic *nic, struct sl_why *why)
 {
 	int ret = watch(nic, &nic->channel_source, on_channel, nic->channel->fd);
 
-	nic->news = rdma_news_of(nic->t, nic->device.name, nic->port);
 	if (!ret)
 		ret = watch(nic, &nic->async_source, on_async, nic->device.ibv->async_fd);
 	if (!ret)
