@@ -39,6 +39,8 @@ int __wrap_evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, cons
 	return unlink(name);
 }
 
+static bool silent; /* it answers nothing */
+
 /* Knows "replicas" only, in letters of any case: the resolver mixes them. */
 static void on_question(struct evdns_server_request *request, void *arg)
 {
@@ -46,6 +48,10 @@ static void on_question(struct evdns_server_request *request, void *arg)
 	int error = 3; /* no such name */
 
 	(void)arg;
+	if (silent) {
+		assert_int_equal(evdns_server_request_drop(request), 0);
+		return;
+	}
 	for (int i = 0; i < request->nquestions; i++) {
 		const struct evdns_server_question *q = request->questions[i];
 
@@ -236,6 +242,63 @@ static void name__of_more_addresses_than_are_looked_at_is_bounded(void **state)
 	assert_non_null(strstr(t.error.message, "none of 16 addresses"));
 }
 
+/* Fills the queue of one who listens and never accepts: the next one hears nothing at all. */
+static int listen_deaf(const char *address, int *queued, size_t n)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(inet_pton(AF_INET, address, &at.sin_addr), 1);
+	at.sin_port = htons((uint16_t)strtoul(strrchr(t.fake.url, ':') + 1, NULL, 10));
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(fd, 0), 0);
+	for (size_t i = 0; i < n; i++) {
+		queued[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		assert_true(queued[i] >= 0);
+		connect(queued[i], (struct sockaddr *)&at, sizeof(at));
+	}
+	return fd;
+}
+
+/* Two addresses share the 3 s in which a connection is to stand. */
+static void call__of_a_name_goes_on_when_an_address_does_not_answer_its_connect(void **state)
+{
+	int queued[4], fd = listen_deaf("127.0.0.2", queued, 4);
+	uint64_t start = sl_clock_ns();
+
+	(void)state;
+	begin_at("127.0.0.2 replicas\n127.0.0.1 replicas\n", script(reply_agent), 60000);
+	get_agent(1);
+	assert_false(t.failed);
+	assert_true(sl_clock_ns() - start >= 1400 * SL_NS_PER_MS);
+	for (int i = 0; i < 4; i++)
+		close(queued[i]);
+	close(fd);
+}
+
+static void lookup__that_is_not_answered_ends_with_its_call_and_with_its_client(void **state)
+{
+	char at[32];
+	struct evdns_server_port *port = serve_names(at, sizeof(at));
+
+	(void)state;
+	name_server = at;
+	silent = true;
+	begin_at("", script(reply_agent), 300);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	await(1);
+	assert_int_equal(t.error.err, -ETIMEDOUT);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
+	event_base_loop(t.base, EVLOOP_NONBLOCK);
+	nc_client_destroy(t.client);
+	t.client = NULL;
+	event_base_loop(t.base, EVLOOP_NONBLOCK);
+	evdns_close_server_port(port);
+	name_server = NULL;
+	silent = false;
+}
+
 static void on_ended(void *arg, enum nc_session_end why, const struct nc_error *error)
 {
 	(void)arg;
@@ -272,6 +335,8 @@ int main(void)
 		T(call__of_a_name_comes_back_when_its_server_goes_away),
 		T(call__of_a_name_of_which_nobody_serves_says_so),
 		T(call__of_a_name_that_is_asked_for_goes_round_its_addresses_in_time),
+		T(call__of_a_name_goes_on_when_an_address_does_not_answer_its_connect),
+		T(lookup__that_is_not_answered_ends_with_its_call_and_with_its_client),
 		T(name__of_more_addresses_than_are_looked_at_is_bounded),
 		T(session__of_a_name_goes_to_its_next_address),
 	};
