@@ -23,8 +23,11 @@ for i = 6, #ARGV do
 			if agent then
 				note('nanoctrl:peers:', 'nanoctrl:peer_scopes', id)
 			else
-				note('nanoctrl:entities:', 'nanoctrl:entity_scopes', #type .. ':' .. type .. id)
-				write('ZADD', 'nanoctrl:types:' .. scope, 0, #type .. ':' .. type .. id)
+				local member = #type .. ':' .. type .. id
+				local kind = call('HSTRLEN', key, 'kind') <= 65536 and call('HGET', key, 'kind') -- as note_kind
+				note('nanoctrl:entities:', 'nanoctrl:entity_scopes', member)
+				write('ZADD', 'nanoctrl:types:' .. scope, 0, member)
+				write('HSET', 'nanoctrl:kinds:' .. scope, member, kind or '')
 			end
 		end
 	else

@@ -7,6 +7,7 @@ local revision = text(write('INCR', P .. 'nano_meta:' .. type .. '_revision'))
 redis.call('DEL', key)
 write('ZREM', 'nanoctrl:entities:' .. ARGV[2], #type .. ':' .. type .. id)
 write('ZREM', 'nanoctrl:types:' .. ARGV[2], #type .. ':' .. type .. id)
+write('HDEL', 'nanoctrl:kinds:' .. ARGV[2], #type .. ':' .. type .. id)
 redis.call('PUBLISH', P .. 'nano_events:' .. type .. '_update', '{"entity_id":' .. cjson.encode(id) .. ',"entity_type":'
 	.. cjson.encode(type) .. ',"event_type":"REMOVE","kind":' .. cjson.encode(kind) .. ',"revision":' .. revision
 	.. ',"timestamp":"' .. clock[1] .. '"}')

@@ -24,6 +24,7 @@ for i = 6, #ARGV, 7 do
 			local ends = clock[1] * 1000 + math.floor(clock[2] / 1000) + tonumber(ttl)
 			write('ZADD', 'nanoctrl:entities:' .. scope, string.format('%.0f', ends), member)
 			write('ZADD', 'nanoctrl:types:' .. scope, 0, member)
+			write('HSET', 'nanoctrl:kinds:' .. scope, member, ARGV[i + 1])
 			write('SADD', 'nanoctrl:entity_scopes', scope)
 		end
 		revision = revision + 1

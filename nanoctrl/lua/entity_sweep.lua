@@ -8,6 +8,7 @@ end
 
 local function sweep(scope)
 	local index = 'nanoctrl:entities:' .. scope
+	local kinds = 'nanoctrl:kinds:' .. scope
 	local prefix = scope == '' and '' or scope .. ':'
 	for _, member in ipairs(read('ZRANGEBYSCORE', index, '-inf', text(now), 'LIMIT', 0, ARGV[2]) or {}) do
 		local type, id = member_of(member)
@@ -15,6 +16,7 @@ local function sweep(scope)
 		local left = key and read('HGET', key, 'info') and redis.call('PTTL', key) or -2
 		if left > 0 then
 			redis.call('ZADD', index, text(now + left), member)
+			note_kind(scope, member, key)
 		elseif left == -1 then -- nobody would ever end it
 			redis.call('PEXPIRE', key, 60000)
 			redis.call('ZADD', index, text(now + 60000), member)
@@ -22,11 +24,14 @@ local function sweep(scope)
 			redis.call('ZREM', index, member)
 			write('ZREM', 'nanoctrl:types:' .. scope, member)
 			if type then
+				local kind = cjson.encode(read('HGET', kinds, member) or '')
 				local revision = text(write('INCR', prefix .. 'nano_meta:' .. type .. '_revision'))
 				redis.call('PUBLISH', prefix .. 'nano_events:' .. type .. '_update', '{"entity_id":'
 					.. cjson.encode(id) .. ',"entity_type":' .. cjson.encode(type)
-					.. ',"event_type":"REMOVE","revision":' .. revision .. ',"timestamp":"' .. clock[1] .. '"}')
+					.. ',"event_type":"REMOVE","kind":' .. kind .. ',"revision":' .. revision
+					.. ',"timestamp":"' .. clock[1] .. '"}')
 			end
+			write('HDEL', kinds, member)
 		end
 	end
 	if number(read('ZCARD', index)) == 0 then redis.call('SREM', 'nanoctrl:entity_scopes', scope) end

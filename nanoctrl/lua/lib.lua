@@ -63,6 +63,14 @@ local function members(key)
 	end
 end
 
+local KIND_MAX = 65536
+
+-- For when the entity is not there any more. Others may have written a kind that is very long.
+local function note_kind(scope, member, key)
+	if (read('HSTRLEN', key, 'kind') or 0) > KIND_MAX then return end
+	write('HSET', 'nanoctrl:kinds:' .. scope, member, read('HGET', key, 'kind') or '')
+end
+
 local function number(s) return tonumber(s or '') or 0 end
 
 -- ---- leases ----

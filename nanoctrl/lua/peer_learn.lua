@@ -77,6 +77,7 @@ local function learn_entity(key)
 	local member = #h[1] .. ':' .. h[1] .. h[2]
 	write('ZADD', 'nanoctrl:entities:' .. scope, text(now + left_of(key)), member)
 	write('ZADD', 'nanoctrl:types:' .. scope, 0, member)
+	note_kind(scope, member, key)
 	write('SADD', 'nanoctrl:entity_scopes', scope)
 end
 

@@ -518,9 +518,11 @@ static void events__tell_of_registration_removal_and_expiry(void **state)
 	v = next_message(c);
 	assert_string_equal(text_in(v, "event_type"), "REMOVE");
 	assert_string_equal(text_in(v, "entity_id"), "d");
+	assert_string_equal(text_in(v, "kind"), "k");
 	json_decref(v);
 	redisFree(c);
-	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:entities:s nanoctrl:types:s"),
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:entities:s nanoctrl:types:s "
+						  "nanoctrl:kinds:s"),
 			 0);
 }
 

@@ -148,6 +148,7 @@ static void lists__have_what_another_server_registered(void **state)
 		   "theirs");
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:entities:"), 1);
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:types:"), 1);
+	assert_int_equal(test_redis_do(&f->redis, "HSTRLEN nanoctrl:kinds: 7:servicee"), 1);
 }
 
 static void lists__have_what_was_written_right_before(void **state)
@@ -317,6 +318,7 @@ static void heartbeat__of_what_nobody_told_of_enters_the_lists(void **state)
 	assert_int_equal(post(f, "/heartbeat", beat), 200);
 	assert_int_equal(post(f, "/list_entities", "{}"), 200);
 	assert_true(says("theirs"));
+	assert_int_equal(test_redis_do(&f->redis, "HSTRLEN nanoctrl:kinds: 7:servicee"), 1);
 	/* The next does not write there again; what it is about has a new end all the same. */
 	test_redis_do(&f->redis, "DEL nanoctrl:entities:");
 	test_redis_do(&f->redis, "PEXPIRE service:e 30000");
