@@ -4,6 +4,8 @@
 #include "tests/libslime/rdma_pair.h"
 #include "tests/support/log_lines.h"
 
+#include "base/clock.h"
+
 #define LEN 65536
 
 static struct rdma_pair pair;
@@ -69,6 +71,83 @@ static void cut__ends_both_sides_with_a_cause(void **state)
 	assert_int_equal(rdma_write_now(&pair, LEN, 9), -ECONNRESET);
 	assert_int_equal(broken_info(&pair.a).state, SLIME_ENDPOINT_BROKEN);
 	assert_int_equal(broken_info(&pair.b).state, SLIME_ENDPOINT_BROKEN);
+}
+
+/* ---- a port, of links without another rail ---- */
+
+/* rdma_quick() lets it take some hundredths of a second; a starved machine has some more. */
+#define REPORT_NS (10 * SL_NS_PER_S)
+
+static bool is_broken(const struct rdma_end *e)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(e->ep, &info);
+	return info.state == SLIME_ENDPOINT_BROKEN;
+}
+
+static void assert_both_are_reset_since(uint64_t begin_ns)
+{
+	while (!is_broken(&pair.a) || !is_broken(&pair.b)) {
+		assert_true(sl_clock_ns() - begin_ns <= REPORT_NS);
+		rdma_poll(&pair);
+	}
+	assert_int_equal(broken_info(&pair.a).cause, -ECONNRESET);
+	assert_int_equal(broken_info(&pair.b).cause, -ECONNRESET);
+}
+
+/* Between the same contexts, once the port is up. */
+static void assert_links_again(unsigned device)
+{
+	fakeverbs_set_port_state(device, 1, IBV_PORT_ACTIVE);
+	rdma_settle(&pair);
+	rdma_next_link(&pair);
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+}
+
+static void port__that_goes_down_under_work_ends_the_link_until_it_is_up(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+	uint64_t begin = sl_clock_ns();
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	fakeverbs_hold_qp(0, number, true);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	fakeverbs_set_port_state(0, 1, IBV_PORT_DOWN);
+	fakeverbs_hold_qp(0, number, false);
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
+	assert_both_are_reset_since(begin);
+	assert_links_again(0);
+}
+
+static void port__that_goes_down_ends_an_idle_link_until_it_is_up(void **state)
+{
+	uint64_t begin = sl_clock_ns();
+
+	(void)state;
+	fakeverbs_set_port_state(1, 1, IBV_PORT_DOWN);
+	assert_both_are_reset_since(begin);
+	assert_links_again(1);
+}
+
+/* soft-RoCE forgets what was under way then, also when it is up again. */
+static void port__that_went_down_and_loses_what_was_under_way_ends_the_link(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
+	uint64_t begin = sl_clock_ns();
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	fakeverbs_hold_qp(0, number, true);
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	fakeverbs_raise(0, IBV_EVENT_PORT_ERR, 1);
+	fakeverbs_raise(0, IBV_EVENT_PORT_ACTIVE, 1);
+	assert_both_are_reset_since(begin);
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
+	assert_links_again(0);
 }
 
 static void device__that_dies_ends_its_links(void **state)
@@ -479,6 +558,9 @@ int main(void)
 			region__that_cannot_be_deregistered_is_told, begin, end_with_leftovers,
 			&pair),
 		IN_PAIR(cut__ends_both_sides_with_a_cause),
+		IN_PAIR(port__that_goes_down_under_work_ends_the_link_until_it_is_up),
+		IN_PAIR(port__that_goes_down_ends_an_idle_link_until_it_is_up),
+		IN_PAIR(port__that_went_down_and_loses_what_was_under_way_ends_the_link),
 		IN_PAIR(device__that_dies_ends_its_links),
 		ALONE(completion_queue__that_fails_ends_its_links_only),
 		IN_PAIR(completion_queue__that_fails_again_and_again_is_logged_once),

@@ -78,7 +78,40 @@ void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ib
 	pthread_mutex_unlock(&c->lock);
 }
 
-void rdma_conn_probe(struct rdma_conn *c)
+/* Longer than a device tries: by the specification a packet's time is up to four times as long. */
+static uint64_t patience_ns(const struct rdma_conn *c)
+{
+	const struct slime_context_attr *attr = c->t->base.env->attr;
+	uint64_t tries_ns =
+		4 * (UINT64_C(4096) << attr->rdma_timeout) * (attr->rdma_retry_count + 1);
+	uint64_t silence_ns = attr->tcp_user_timeout_ms * SL_NS_PER_MS;
+
+	return tries_ns > silence_ns ? tries_ns : silence_ns;
+}
+
+/* Soft-RoCE whose port went down below work that was under way was seen to tell of no error, ever,
+ * also after it came up. Looks are counted, and not the time: a process may have stood still. */
+static bool is_stuck(struct rdma_qp *q, uint64_t every_ns)
+{
+	bool under_way = (int32_t)(q->signaled - q->tail) > 0;
+
+	q->n_still = under_way && q->tail == q->looked_tail ? q->n_still + 1 : 0;
+	q->looked_tail = q->tail;
+	return q->path->usable && q->path->port_was_down &&
+	       q->n_still > patience_ns(q->conn) / every_ns;
+}
+
+static void end_stuck(struct rdma_qp *q)
+{
+	char why[160];
+
+	snprintf(why, sizeof(why),
+		 "%.40s: its port went down, and nothing is heard of what was under way",
+		 q->nic->device.name);
+	rdma_path_fail_locked(q->path, -ECONNRESET, why);
+}
+
+void rdma_conn_probe(struct rdma_conn *c, uint64_t every_ns)
 {
 	if (rdma_state(c) != RDMA_CONN_UP || atomic_load(&c->ending))
 		return;
@@ -86,6 +119,10 @@ void rdma_conn_probe(struct rdma_conn *c)
 	for (unsigned i = 0; i < c->n_qps; i++) {
 		struct rdma_qp *q = c->qps[i];
 
+		if (is_stuck(q, every_ns)) {
+			end_stuck(q);
+			continue;
+		}
 		/* What is signaled and under way tells as well. */
 		if (!q->path->usable || (int32_t)(q->signaled - q->tail) > 0 ||
 		    !rdma_qp_message_room(q))

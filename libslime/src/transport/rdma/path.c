@@ -202,8 +202,10 @@ static bool is_spare(const struct rdma_path *p)
 void rdma_path_port_down(struct rdma_path *p, const char *why)
 {
 	pthread_mutex_lock(&p->c->lock);
-	if (p->state != RDMA_PATH_DOWN && !p->failed)
+	if (p->state != RDMA_PATH_DOWN && !p->failed) {
 		p->port_is_down = !is_spare(p) || !rdma_path_leave(p, why);
+		p->port_was_down = true;
+	}
 	pthread_mutex_unlock(&p->c->lock);
 }
 
@@ -263,7 +265,7 @@ static void agree(struct rdma_path *p)
 	} else {
 		p->state = RDMA_PATH_DOWN;
 		p->failed = false;
-		p->port_is_down = false;
+		p->port_is_down = p->port_was_down = false;
 		c->n_held -= p->led;
 		p->led = false;
 		rdma_share_reset(&p->share);

@@ -72,6 +72,7 @@ struct rdma_path {
 	_Atomic bool usable;	      /* up, and not found broken */
 	_Atomic bool failed;	      /* found broken, until both ends agree on its end */
 	bool port_is_down;	      /* told when it could not be left; until it can */
+	bool port_was_down;	      /* in this life */
 	bool led;		      /* our messages go, or went, over it in this life */
 	bool moving;		      /* requests that it left wait for room on the others */
 	struct rdma_told_end ends[2]; /* of its last two lives, by their parity */

@@ -225,6 +225,8 @@ struct rdma_qp {
 	struct rdma_sent *sent; /* RDMA_SENDS of them */
 	uint32_t head, tail;	/* posted, and completed, ever */
 	uint32_t signaled;	/* head after the last signaled one */
+	uint32_t looked_tail;	/* tail when it was last looked at, */
+	uint32_t n_still;	/* and how often since that has moved, with requests under way */
 	uint32_t marker;	/* number of the last request there will be */
 	uint64_t n_bytes;	/* on the way */
 	uint64_t n_acked;	/* messages, in this life of it */
@@ -473,7 +475,9 @@ unsigned rdma_conn_run(struct rdma_conn *c); /* do what is due; c may be gone af
 /* A completion of q failed; of request number, unless it was a receive. [token] */
 void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc);
 void rdma_conn_drained(struct rdma_conn *c); /* a queue pair is. [token] */
-void rdma_conn_probe(struct rdma_conn *c);   /* whether the peer still answers, if idle. [token] */
+/* Whether the peer still answers, if idle; and what is under way since a port went down. It is
+ * asked every so often. [token] */
+void rdma_conn_probe(struct rdma_conn *c, uint64_t every_ns);
 /* Have the token's holder run it. Any thread, under any lock. */
 void rdma_conn_call(struct rdma_conn *c);
 void rdma_conn_set_state(struct rdma_conn *c, enum rdma_conn_state state); /* [token] */

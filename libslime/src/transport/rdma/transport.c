@@ -142,7 +142,7 @@ static void on_watch(struct sl_timer *timer)
 	struct sl_list *e;
 
 	sl_list_for_each (e, &t->conns)
-		rdma_conn_probe(SL_CONTAINER_OF(e, struct rdma_conn, link));
+		rdma_conn_probe(SL_CONTAINER_OF(e, struct rdma_conn, link), watch_ns(t));
 	if (!sl_list_empty(&t->conns))
 		sl_timer_set(rdma_poller(t), &t->watch, sl_clock_ns() + watch_ns(t));
 }
