@@ -60,6 +60,16 @@ spend() {
 	sleep "$1"
 }
 
+# In clock ticks: user and system time of a process and its threads.
+ticks() {
+	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
+}
+
+# How often the threads of a process slept, and so were woken.
+sleeps() {
+	cat "/proc/$1"/task/*/status | awk '/^voluntary_ctxt_switches:/ { n += $2 } END { print n }'
+}
+
 # spawn NAME COMMAND...: in the background, its output in NAME.out and NAME.err; it dies with us. What a former NAME said
 # is gone when this returns: nobody takes it for what the new one says.
 spawn() {

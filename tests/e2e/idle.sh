@@ -13,11 +13,6 @@ wait_ready node-a node-b
 wait_link 10 node-a node-b shm connected
 wait_link 10 node-a node-b tcp connected
 
-# In clock ticks: user and system time of the process and its threads.
-ticks() {
-	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/${pids[$1]}/stat"
-}
-
 rss_kib() {
 	awk '/^RssAnon:|^RssFile:/ { sum += $2 } END { print sum }' "/proc/${pids[$1]}/status"
 }
@@ -30,7 +25,7 @@ asked() {
 # The sanitizers' own memory and time say nothing about the program.
 sanitized=$(nm -D "$bin/peeragent" 2>/dev/null | grep -c -m 1 '__asan_init\|__tsan_init' || true)
 seconds=10
-declare -A before=([a]=$(ticks node-a) [b]=$(ticks node-b))
+declare -A before=([a]=$(ticks "${pids[node-a]}") [b]=$(ticks "${pids[node-b]}"))
 asked_before=$(asked)
 began=$SECONDS
 spend "$seconds"
@@ -38,7 +33,7 @@ asked=$(($(asked) - asked_before))
 took=$((SECONDS - began + 1))
 per_second=$(getconf CLK_TCK)
 for name in a b; do
-	used=$(($(ticks "node-$name") - before[$name]))
+	used=$(($(ticks "${pids[node-$name]}") - before[$name]))
 	rss=$(rss_kib "node-$name")
 	echo "node-$name: $used ticks of $((seconds * per_second)), $rss KiB"
 	# One per cent of a core, and as much again for the coarseness of ticks.
