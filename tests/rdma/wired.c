@@ -76,12 +76,26 @@ static void mend_wire(int number)
 	sh(command);
 }
 
+/* Of a wire that went up, some time after that. */
+static void await_port(int number)
+{
+	uint64_t begin = now_ms();
+	char command[128];
+
+	snprintf(command, sizeof(command),
+		 "grep -q ACTIVE /sys/class/infiniband/rxe%d/ports/1/state", number);
+	while (system(command))
+		assert_true(now_ms() - begin <= REPORT_MS);
+}
+
 void mend_wires(void)
 {
 	if (!wired_has_wires())
 		return;
 	mend_wire(number_of(wired_near));
 	mend_wire(number_of(wired_far));
+	await_port(number_of(wired_near));
+	await_port(number_of(wired_far));
 }
 
 /* ---- the pair ---- */
@@ -259,13 +273,18 @@ int cause_of(const struct end *e)
 	return info.cause;
 }
 
-void assert_traffic_fails(struct pair *p, uint64_t begin_ms)
+void assert_both_break(struct pair *p, uint64_t begin_ms, uint64_t limit_ms)
 {
-	assert_true(traffic_run(p, REPORT_MS) < 0);
 	end_await(&p->a, SLIME_ENDPOINT_BROKEN);
 	end_await(&p->b, SLIME_ENDPOINT_BROKEN);
 	print_message("reported after %llu ms\n", (unsigned long long)(now_ms() - begin_ms));
-	assert_true(now_ms() - begin_ms <= REPORT_MS);
+	assert_true(now_ms() - begin_ms <= limit_ms);
+}
+
+void assert_traffic_fails(struct pair *p, uint64_t begin_ms)
+{
+	assert_true(traffic_run(p, REPORT_MS) < 0);
+	assert_both_break(p, begin_ms, REPORT_MS);
 }
 
 /* ---- programs ---- */

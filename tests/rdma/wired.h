@@ -24,8 +24,8 @@ struct pair *wired_open(bool manual_a);
 void sh(const char *command);
 /* Begin to delete one: it is gone when nobody has it open. */
 void delete_device(const char *name);
-/* The wires of devices.sh, as it left them, where they are; devices that are being deleted are not
- * open any more. */
+/* The wires of devices.sh, as it left them, where they are, and their devices' ports active;
+ * devices that are being deleted are not open any more. */
 void mend_wires(void);
 bool wired_has_wires(void);
 
@@ -45,6 +45,8 @@ int traffic_run_of(struct pair *p, uint64_t ms, unsigned kinds);
  * traffic ended, and both ends know the cause.
  */
 void assert_traffic_fails(struct pair *p, uint64_t begin_ms);
+/* Both ends break, or have; begin_ms was at most so long ago. */
+void assert_both_break(struct pair *p, uint64_t begin_ms, uint64_t limit_ms);
 /* The cause of an end that broke; printed with its words. */
 int cause_of(const struct end *e);
 
