@@ -38,6 +38,32 @@ static void put_text(json_t *o, const char *key, const char *text)
 	json_object_set_new(o, key, json_string(text));
 }
 
+static void put_as(json_t *o, const char *name, const char *suffix, uint64_t n)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "%s%s", name, suffix);
+	put(o, key, n);
+}
+
+/* Bytes are counted when an operation completes: those of failed ones are not known. */
+static void put_bytes(json_t *o, const char *suffix, uint64_t completed)
+{
+	put_as(o, "submitted_bytes", suffix, completed);
+	put_as(o, "completed_bytes", suffix, completed);
+	put_as(o, "failed_bytes", suffix, 0);
+}
+
+/* An operation is a post of one work request, though it may take more; one that was refused
+ * submitted nothing and is not counted. */
+static void put_posts(json_t *o, const char *suffix, const struct nc_op_count *c)
+{
+	put_as(o, "post_batch", suffix, c->submitted);
+	put_as(o, "post_wr", suffix, c->submitted);
+	put_as(o, "post_bytes", suffix, c->bytes);
+	put_as(o, "post_failures", suffix, 0);
+}
+
 static void put_traffic(json_t *o, const struct nc_traffic *t)
 {
 	struct nc_op_count transfers = { 0 }, all = { 0 };
@@ -53,12 +79,10 @@ static void put_traffic(json_t *o, const struct nc_traffic *t)
 	}
 	put(o, "assign_total", transfers.submitted);
 	put(o, "batch_total", transfers.submitted);
-	put(o, "completed_bytes_total", transfers.bytes);
+	put_bytes(o, "_total", transfers.bytes);
 	put(o, "pending_ops", t->pending);
 	put(o, "error_total", all.failed);
-	put(o, "post_batch_total", all.submitted);
-	put(o, "post_bytes_total", all.bytes);
-	put(o, "post_failures_total", 0); /* a refused post submitted nothing and is not counted */
+	put_posts(o, "_total", &all);
 	put(o, "cq_errors_total", all.failed);
 	json_object_set_new(o, "ewma_bandwidth_bps", json_real(t->bandwidth_bps));
 }
@@ -75,9 +99,10 @@ static json_t *by_op(const struct nc_traffic *t)
 			continue;
 		put(one, "assign", c->submitted);
 		put(one, "batch", c->submitted);
-		put(one, "completed_bytes", c->bytes);
+		put_bytes(one, "", c->bytes);
 		put(one, "pending", pending_of(c));
 		put(one, "errors", c->failed);
+		put_posts(one, "", c);
 		json_object_set_new(o, op_words[k], one);
 	}
 	return o;

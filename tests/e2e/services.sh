@@ -6,7 +6,7 @@
 tests=${SLIME_BUILD:?}/tests
 write_agent node-b "services: [ { name: echo }, { plugin: $tests/plugin_upper.so, options: { parting: goodbye } } ]"
 start_control
-start_agent node-b
+start_agent node-b --set control.snapshots=200ms
 wait_ready node-b
 
 call() {
@@ -18,6 +18,44 @@ say "calls"
 [ "$(call upper hello)" = HELLO ] || fail "upper"
 call nothing hello 2>"$work/nothing.err" && fail "an unknown method answered"
 grep -q 'not implemented' "$work/nothing.err" || fail "$(cat "$work/nothing.err")"
+
+say "what it told nanoctrl has what snapshots of DLSlime's agents have"
+has_members() {
+	curl -sf "$url/v1/snapshots?scope=test" | python3 -c '
+import json, sys
+
+traffic = """assign_total batch_total submitted_bytes_total completed_bytes_total failed_bytes_total pending_ops
+	error_total"""
+regions = "user_mr_count user_mr_bytes sys_mr_count sys_mr_bytes mr_count mr_bytes"
+posts = "post_batch_total post_wr_total post_bytes_total post_failures_total cq_errors_total"
+by_op = """assign batch submitted_bytes completed_bytes failed_bytes pending errors post_batch post_wr post_bytes
+	post_failures"""
+
+def numbers(of, names):
+	for name in names.split():
+		if not isinstance(of.get(name), int):
+			sys.exit(f"no number {name} in {of}")
+
+s = next(s for s in json.load(sys.stdin)["snapshots"] if s["peer_id"] == "node-b")
+if not isinstance(s.get("ewma_bandwidth_bps"), float):
+	sys.exit("no ewma_bandwidth_bps")
+numbers(s["summary"], traffic + " " + regions)
+numbers(s["summary"]["pending_by_op"], "read write write_with_imm send recv imm_recv")
+served = 0
+for nic in s["nics"]:
+	numbers(nic, traffic + " " + posts)
+	if not isinstance(nic["ewma_bandwidth_bps"], float) or nic["nic_bdf"] != "":
+		sys.exit(f"{nic}")
+	for op in nic["by_op"].values():
+		numbers(op, by_op)
+	serve = nic["by_op"].get("serve", {})
+	served += serve.get("assign", 0)
+	if serve and not serve["post_bytes"] == serve["submitted_bytes"] == serve["completed_bytes"] > 0:
+		sys.exit(f"{serve}")
+if served < 2:
+	sys.exit(f"served {served}")' 2>"$work/members.err"
+}
+wait_for 10 has_members || fail "$(cat "$work/members.err")"
 
 say "stop and fini, in order, a second SIGTERM meanwhile, with the options of the start, also when the file was read again"
 kill -HUP "${pids[node-b]}"
