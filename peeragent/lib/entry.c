@@ -388,6 +388,7 @@ static void show(struct entry *e, enum slime_link_state before, const char *caus
 		e->since_ns = sl_clock_ns();
 		e->n_connects += state == SLIME_LINK_CONNECTED;
 		log_state(e, old);
+		e->set->on_change(e->set->arg);
 	}
 	publication_change(e->set->publisher, &e->report);
 }

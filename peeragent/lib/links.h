@@ -29,8 +29,10 @@ struct links {
 	struct sl_list peers;
 	struct sl_list waiters;
 	struct traffic traffic;
-	uint64_t number; /* last one given to an attempt or a post */
-	bool closing;	 /* no new links */
+	uint64_t number;	      /* last one given to an attempt or a post */
+	bool closing;		      /* no new links */
+	void (*on_change)(void *arg); /* the state of a link changed */
+	void *arg;
 };
 
 void links_init(struct links *set);

@@ -56,6 +56,13 @@ static void on_regions_change(void *arg)
 	look(arg);
 }
 
+static void on_link_change(void *arg)
+{
+	struct reconcile *r = arg;
+
+	snapshots_soon(&r->snapshots);
+}
+
 /* ---- what nanoctrl says ---- */
 
 static void on_up(void *arg, bool fresh)
@@ -187,6 +194,8 @@ static void init_links(struct reconcile *r, const struct reconcile_attr *attr)
 	l->connect_timeout_ms = attr->connect_timeout_ms;
 	l->retry_min_ms = attr->retry_min_ms;
 	l->retry_max_ms = attr->retry_max_ms;
+	l->on_change = on_link_change;
+	l->arg = r;
 }
 
 static int init_snapshots(struct reconcile *r, const struct reconcile_attr *attr)

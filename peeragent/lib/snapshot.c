@@ -19,6 +19,12 @@
 #define CONNECTIONS_MAX 256
 #define RAILS_MAX	128
 
+/* After a link's state changed: what changes together is told together, and not at once by all the
+ * agents that lost the same peer. */
+#define SOON_MS		100
+#define SOON_SPREAD_MS	200
+#define BETWEEN_SOON_MS 1000
+
 _Static_assert((int)NC_OP_KINDS == (int)SLIME_KIND_MAX && (int)NC_OP_SERVE == SLIME_KIND_SERVE &&
 		       (int)NC_OP_IMM_RECV == SLIME_KIND_IMM_RECV,
 	       "the same kinds in the same order");
@@ -186,23 +192,33 @@ static void send_one(struct snapshots *s, struct making *m)
 	s->sending = ctrl_put_snapshot(s->ctrl, &snapshot, on_sent, s) == 0;
 }
 
+static void arm(struct snapshots *s, uint64_t ms)
+{
+	struct timeval tv = { .tv_sec = (time_t)(ms / 1000),
+			      .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
+
+	s->next_ns = sl_clock_ns() + ms * SL_NS_PER_MS;
+	evtimer_add(s->timer, &tv);
+}
+
 /* Jittered, so that agents that began together do not stay together. */
 static void wait_for_next(struct snapshots *s)
 {
-	uint32_t ms = s->interval_ms - s->interval_ms / 10 +
-		      (uint32_t)sl_random_up_to(s->interval_ms / 5);
-	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
-
-	evtimer_add(s->timer, &tv);
+	arm(s, s->interval_ms - s->interval_ms / 10 + sl_random_up_to(s->interval_ms / 5));
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct snapshots *s = arg;
-	struct making *m = s->sending ? NULL : calloc(1, sizeof(*m));
+	struct making *m;
 
 	(void)fd;
 	(void)what;
+	if (s->sending) {
+		arm(s, s->interval_ms < BETWEEN_SOON_MS ? s->interval_ms : BETWEEN_SOON_MS);
+		return;
+	}
+	m = calloc(1, sizeof(*m));
 	if (m)
 		send_one(s, m);
 	free(m);
@@ -233,10 +249,8 @@ void snapshots_fini(struct snapshots *s)
 
 void snapshots_up(struct snapshots *s)
 {
-	static const struct timeval now = { 0, 0 };
-
 	if (s->timer)
-		evtimer_add(s->timer, &now);
+		arm(s, 0);
 }
 
 /* What was under way may never be answered. */
@@ -245,4 +259,18 @@ void snapshots_down(struct snapshots *s)
 	if (s->timer)
 		evtimer_del(s->timer);
 	s->sending = false;
+}
+
+void snapshots_soon(struct snapshots *s)
+{
+	uint64_t now_ns = sl_clock_ns();
+	uint64_t ms = SOON_MS + sl_random_up_to(SOON_SPREAD_MS);
+	uint64_t since_ms = (now_ns - s->looked_ns) / SL_NS_PER_MS;
+
+	if (!s->timer || !evtimer_pending(s->timer, NULL))
+		return;
+	if (since_ms < BETWEEN_SOON_MS)
+		ms += BETWEEN_SOON_MS - since_ms;
+	if (now_ns + ms * SL_NS_PER_MS < s->next_ns)
+		arm(s, ms);
 }

@@ -21,6 +21,7 @@ struct snapshots {
 	uint32_t interval_ms;
 	uint64_t started_ns; /* the agent, */
 	uint64_t looked_ns;  /* and the last look */
+	uint64_t next_ns;    /* the timer, while there is a session */
 	char host[256];
 	char session_id[320];
 	bool sending;
@@ -34,5 +35,9 @@ void snapshots_fini(struct snapshots *s);
 /* There is a session, or none any more. */
 void snapshots_up(struct snapshots *s);
 void snapshots_down(struct snapshots *s);
+
+/* The state of a link changed: the next one does not wait for its interval. At most one a second
+ * comes of this. */
+void snapshots_soon(struct snapshots *s);
 
 #endif

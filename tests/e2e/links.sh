@@ -11,18 +11,26 @@ sed -i 's/name: node-b,/name: node-b, labels: { role: decode },/' "$work/node-b.
 
 start_control
 say "an agent whose peer is not there yet"
-start_agent node-a
+start_agent node-a --set control.snapshots=1h
 wait_ready node-a
 wait_link 5 node-a node-b shm connecting
 
 say "two links of two transports to one peer"
-start_agent node-b
+start_agent node-b --set control.snapshots=1h
 wait_ready node-b
 for profile in shm tcp; do
 	wait_link 10 node-a node-b "$profile" connected "$profile"
 	wait_link 10 node-b node-a "$profile" connected "$profile"
 done
 [ "$(metric node-a slime_link_state 'profile="tcp"' 'state="connected"')" = 1 ] || fail "the metrics do not say so"
+
+# Though the next snapshot by the clock is an hour away.
+say "every column of obs links is filled soon after"
+no_dash() {
+	"$bin/nanoctrl" obs links --address "$url" --scope test >"$work/columns" &&
+		[ "$(grep -c ' connected ' "$work/columns")" = 4 ] && ! grep -Eq '(^|[^[:alnum:]])-([^[:alnum:]]|$)' "$work/columns"
+}
+wait_for 10 no_dash || fail "$(cat "$work/columns")"
 
 say "a link to whom a selector matches"
 start_agent node-c
