@@ -81,17 +81,30 @@ static void escape(char *out, size_t room, const char *text)
 	*out = '\0';
 }
 
+static void request_member(char *out, size_t room)
+{
+	const char *id = sl_log_request();
+	char text[256];
+
+	*out = '\0';
+	if (!id)
+		return;
+	escape(text, sizeof(text), id);
+	snprintf(out, room, ",\"request_id\":\"%s\"", text);
+}
+
 static void put_json(void *arg, enum slime_log_level level, const char *part, const char *line)
 {
-	char out[JSON_MAX + 256], message[JSON_MAX], now[64];
+	char out[JSON_MAX + 1024], message[JSON_MAX], member[512], now[64];
 
 	(void)arg;
 	format_time(now, sizeof(now));
 	escape(message, sizeof(message), line);
+	request_member(member, sizeof(member));
 	put(out,
 	    snprintf(out, sizeof(out),
-		     "{\"time\":\"%s\",\"level\":\"%s\",\"part\":\"%s\",\"message\":\"%s\"}\n", now,
-		     cli_log_levels[level], part, message),
+		     "{\"time\":\"%s\",\"level\":\"%s\",\"part\":\"%s\"%s,\"message\":\"%s\"}\n",
+		     now, cli_log_levels[level], part, member, message),
 	    sizeof(out));
 }
 

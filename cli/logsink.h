@@ -5,8 +5,8 @@
  *     2026-11-21T04:05:06.789Z warn shm: ...
  *     {"time":"2026-11-21T04:05:06.789Z","level":"warn","part":"shm","message":"..."}
  *
- * A line is one write, so that lines of threads and processes do not mix. There is one sink per
- * process.
+ * A JSON line about a request (sl_log_set_request()) has a member request_id. A line is one write,
+ * so that lines of threads and processes do not mix. There is one sink per process.
  */
 #ifndef CLI_LOGSINK_H
 #define CLI_LOGSINK_H

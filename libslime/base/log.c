@@ -14,6 +14,8 @@ static struct {
 	_Atomic int level;
 } sink = { .level = SLIME_LOG_WARN };
 
+static _Thread_local const char *request;
+
 static const char *const level_names[] = { "error", "warn", "info", "debug" };
 
 void slime_log_set(slime_log_fn *fn, void *arg, enum slime_log_level level)
@@ -26,6 +28,16 @@ void slime_log_set(slime_log_fn *fn, void *arg, enum slime_log_level level)
 enum slime_log_level slime_log_level(void)
 {
 	return (enum slime_log_level)atomic_load_explicit(&sink.level, memory_order_relaxed);
+}
+
+void sl_log_set_request(const char *id)
+{
+	request = id;
+}
+
+const char *sl_log_request(void)
+{
+	return request;
 }
 
 static void write_to_stderr(enum slime_log_level level, const char *part, const char *line)

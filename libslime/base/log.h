@@ -28,6 +28,13 @@ SLIME_API void sl_log(enum slime_log_level level, const char *part, const char *
 	} while (0)
 
 /*
+ * The request that lines of this thread are about, until the next call; NULL for none. A sink may
+ * have a place of its own for it.
+ */
+void sl_log_set_request(const char *id);
+const char *sl_log_request(void);
+
+/*
  * A line that a stranger can provoke as often as he likes goes through one of these: at most burst
  * lines in each interval_ms, which begins with its first; that one says how many were held back
  * before. Threads may share one.

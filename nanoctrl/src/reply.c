@@ -135,7 +135,9 @@ void reply_header(struct request *rq, const char *name, const char *value)
 
 	if (n < 0 || (size_t)n >= room) {
 		rq->extra[rq->extra_len] = '\0';
+		sl_log_set_request(rq->id);
 		sl_error("http", "%s: no room for header field %s in the reply", rq->id, name);
+		sl_log_set_request(NULL);
 		return;
 	}
 	rq->extra_len += (size_t)n;
@@ -161,6 +163,22 @@ static size_t write_error(char json[ERROR_MAX], const struct reply_error *e, con
 	return at + (size_t)snprintf(json + at, ERROR_MAX - at, "}");
 }
 
+/* What went wrong is said where it did; of whom, only here. */
+static void log_failure(const struct request *rq, const struct reply_error *e, const char *message)
+{
+	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(10, 1000);
+	uint32_t held_back;
+
+	if ((e->status != 500 && e->outcome != OUTCOME_UNKNOWN) ||
+	    !sl_log_allow(&limit, &held_back))
+		return;
+	sl_log_set_request(rq->id);
+	sl_error("http", "%s: %s %s: %d %s: %s (%u more lines held back)", rq->id,
+		 http_method_name(rq->msg.method), rq->msg.path, e->status, e->code, message,
+		 held_back);
+	sl_log_set_request(NULL);
+}
+
 void reply_error(struct request *rq, const struct reply_error *e, const char *fmt, ...)
 {
 	char message[MESSAGE_MAX], json[ERROR_MAX], seconds[16];
@@ -169,6 +187,7 @@ void reply_error(struct request *rq, const struct reply_error *e, const char *fm
 	va_start(args, fmt);
 	vsnprintf(message, sizeof(message), fmt, args);
 	va_end(args);
+	log_failure(rq, e, message);
 	if (e->retry_after_s) {
 		/* spread over twice the time, so that clients that failed together do not come back
 		 * together */
@@ -196,6 +215,9 @@ void reply_refusal(struct conn *c, const struct http_refusal *why)
 			    why->status, reason_of(why->status), worker_date(w), len, id);
 	evbuffer_add(conn_output(c), json, len);
 	metrics_request(w->metrics, w->config->n_routes, why->status, 0);
-	if (w->config->access_log)
+	if (w->config->access_log) {
+		sl_log_set_request(id);
 		sl_info("access", "%s %s - - %d", id, c->peer, why->status);
+		sl_log_set_request(NULL);
+	}
 }

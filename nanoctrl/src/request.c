@@ -76,10 +76,13 @@ void request_destroy(struct request *rq, int status)
 
 	metrics_uncount(w->metrics->in_flight);
 	metrics_request(w->metrics, route, status, took_us);
-	if (w->config->access_log)
+	if (w->config->access_log) {
+		sl_log_set_request(rq->id);
 		sl_info("access", "%s %s %s %s %d %llu us", rq->id, rq->peer,
 			http_method_name(rq->msg.method), rq->msg.path, status,
 			(unsigned long long)took_us);
+		sl_log_set_request(NULL);
+	}
 	w->body_bytes -= rq->held;
 	http_message_fini(&rq->msg);
 	free(rq->params);

@@ -87,6 +87,20 @@ static void json__escapes_what_is_foreign(void **state)
 			    "slash \\\\ bad ? good \xc3\xa9\"}\n");
 }
 
+static void json__about_a_request_has_its_id(void **state)
+{
+	char *text;
+
+	(void)state;
+	open_as(CLI_LOG_JSON);
+	sl_log_set_request("a\"1");
+	sl_info("http", "about it");
+	sl_log_set_request(NULL);
+	text = read_file(file);
+	assert_string_equal(text + 33, "\",\"level\":\"info\",\"part\":\"http\",\"request_id\":"
+				       "\"a\\\"1\",\"message\":\"about it\"}\n");
+}
+
 static void json__of_the_longest_line_is_whole(void **state)
 {
 	char line[4 * SL_LOG_LINE_MAX];
@@ -154,6 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(text__has_time_level_and_part, clean),
 		cmocka_unit_test_teardown(json__escapes_what_is_foreign, clean),
+		cmocka_unit_test_teardown(json__about_a_request_has_its_id, clean),
 		cmocka_unit_test_teardown(json__of_the_longest_line_is_whole, clean),
 		cmocka_unit_test_teardown(reopen__follows_a_rotation, clean),
 		cmocka_unit_test_teardown(open__of_what_cannot_be_opened_changes_nothing, clean),

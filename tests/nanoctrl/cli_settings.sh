@@ -124,4 +124,41 @@ case_requests_are_logged_when_asked_for() {
 	expect 0 stopped nc stop
 }
 
+# whose_outcome_is_unknown URL ID: a request that Redis has when it dies.
+whose_outcome_is_unknown() {
+	local url=$1 id=$2 asker
+
+	kill -STOP "$given"
+	curl -s -m 60 -o "$dir/unknown" -X PUT "$url/v1/agents/a" -H "X-Request-Id: $id" -H 'Content-Type: application/json' -d '{
+		"incarnation":"one","owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' &
+	asker=$!
+	wait_for is_in_flight "$url"
+	kill -KILL "$given"
+	wait "$asker"
+	expect 0 "\"outcome\":\"unknown\",\"request_id\":\"$id\"" cat "$dir/unknown"
+}
+
+# Beside the request that asks.
+is_in_flight() {
+	curl -s -m 60 "$1/metrics" | grep -q '^nanoctrl_http_requests_in_flight 2$'
+}
+
+case_log_lines_of_a_request_have_its_id() {
+	local log=$dir/run/nanoctrl.log url
+
+	give_redis
+	expect 0 started nc start "${options[@]}" --redis-url "unix://$dir/given.sock" --set log.access=true --set log.format=json
+	url=$(field address)
+	curl -s -m 60 -o "$dir/entities" "$url/list_entities" -H 'X-Request-Id: asked.1' -d '{}'
+	wait_for grep -q '"part":"access","request_id":"asked.1","message":"asked.1 ' "$log"
+	curl -s -m 60 -o "$dir/entities" "$url/list_entities" -d '{}'
+	wait_for grep -Eq '"request_id":"([0-9a-f]{24})","message":"\1 ' "$log"
+	whose_outcome_is_unknown "$url" asked.2
+	expect 0 '"level":"error","part":"http","request_id":"asked.2","message":"asked.2: PUT /v1/agents/a: 503 unavailable: ' cat "$log"
+	! grep '"part":"redis"' "$log" | grep request_id || die "a line of no request has one"
+	expect 0 stopped nc stop
+	wait "$given" || true
+	given=
+}
+
 run_cases "$@"
