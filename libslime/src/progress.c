@@ -93,25 +93,6 @@ void sl_progress_leave(struct slime_context *ctx)
 
 /* ---- callers ---- */
 
-int sl_progress_poll(struct slime_context *ctx)
-{
-	int n;
-
-	if (sl_in_round)
-		return -EDEADLK;
-	if (!sl_token_try(&ctx->progress))
-		return 0;
-	caller_entered(ctx);
-	/* It is the one who armed. */
-	ctx->progress.owes_wake = false;
-	n = (int)sl_token_round(ctx);
-	/* A caller that polls now and then must find everything. */
-	if (!n)
-		n = (int)sl_token_poller_round(ctx);
-	caller_leaves(ctx);
-	return n;
-}
-
 /*
  * Another thread has the token of a manual context, looks after everything, and tells us when it
  * leaves: until then the descriptor does not tell of what that one is about to find. False: we have
@@ -133,6 +114,28 @@ static void unpark(struct slime_context *ctx)
 		return;
 	atomic_store(&ctx->progress.thread_state, SL_THREAD_DEEP);
 	sl_context_tell_of_poller(ctx, true);
+}
+
+int sl_progress_poll(struct slime_context *ctx)
+{
+	int n;
+
+	if (sl_in_round)
+		return -EDEADLK;
+	if (!sl_token_try(&ctx->progress))
+		return 0;
+	if (atomic_load_explicit(&ctx->progress.thread_state, memory_order_relaxed) ==
+	    SL_THREAD_PARKED)
+		unpark(ctx);
+	caller_entered(ctx);
+	/* It is the one who armed. */
+	ctx->progress.owes_wake = false;
+	n = (int)sl_token_round(ctx);
+	/* A caller that polls now and then must find everything. */
+	if (!n)
+		n = (int)sl_token_poller_round(ctx);
+	caller_leaves(ctx);
+	return n;
 }
 
 int sl_progress_arm(struct slime_context *ctx)

@@ -21,21 +21,19 @@ SL_PER_THREAD struct slime_context *sl_in_round;
 
 /* ---- handing over ---- */
 
-/* The thread, or in a manual context whoever sleeps on its descriptor. */
+/* The thread, or in a manual context whoever sleeps on its descriptor: he stays parked until he
+ * comes, as the next holder may take the wake-up for his own, and tells again when he leaves. */
 static void wake_parked(struct sl_progress *p)
 {
 	struct slime_context *ctx = SL_CONTAINER_OF(p, struct slime_context, progress);
 	uint32_t parked = SL_THREAD_PARKED;
-	uint32_t next = ctx->attr.manual ? SL_THREAD_DEEP : SL_THREAD_WATCH;
 
-	if (!atomic_compare_exchange_strong(&p->thread_state, &parked, next))
-		return;
-	if (!ctx->attr.manual) {
+	if (ctx->attr.manual) {
+		sl_context_tell_of_poller(ctx, true);
+		sl_poller_wake(&ctx->poller);
+	} else if (atomic_compare_exchange_strong(&p->thread_state, &parked, SL_THREAD_WATCH)) {
 		sl_futex_wake(&p->thread_state);
-		return;
 	}
-	sl_context_tell_of_poller(ctx, true);
-	sl_poller_wake(&ctx->poller);
 }
 
 void sl_token_wake_successor(struct sl_progress *p)

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "src/context.h"
+#include "src/progress_token.h"
 #include "src/futex.h"
 #include <slime/slime.h>
 
@@ -460,6 +461,27 @@ static void manual_context__sleeps_while_another_thread_makes_progress(void **st
 	assert_ok(slime_context_destroy(ctx));
 }
 
+/* Who has the token next takes the wake-up for his own. */
+static void manual_context__whose_wake_up_another_holder_took_is_told_again(void **state)
+{
+	struct slime_context *ctx = manual_context();
+
+	(void)state;
+	sl_progress_enter(ctx);
+	arm_at_once(ctx);
+	sl_progress_leave(ctx);
+	sl_progress_enter(ctx);
+	sl_token_poller_round(ctx);
+	assert_false(is_readable(ctx, 0));
+	sl_progress_leave(ctx);
+	assert_true(is_readable(ctx, PATIENCE_MS));
+	/* The poller is looked at now and then, and at last when the loop has come for it. */
+	arm_at_once(ctx);
+	arm_at_once(ctx);
+	assert_false(is_readable(ctx, 0));
+	assert_ok(slime_context_destroy(ctx));
+}
+
 static void *wait_for_imm(void *arg)
 {
 	return (void *)(intptr_t)slime_op_wait(arg, PATIENCE_MS);
@@ -526,6 +548,7 @@ int main(void)
 		cmocka_unit_test(thread__with_one_cpu_leaves_it_to_a_post_and_serves_now_and_then),
 		cmocka_unit_test(manual_context__is_woken_by_its_timers),
 		cmocka_unit_test(manual_context__sleeps_while_another_thread_makes_progress),
+		cmocka_unit_test(manual_context__whose_wake_up_another_holder_took_is_told_again),
 		cmocka_unit_test_setup_teardown(
 			manual_context__is_served_by_a_waiter_and_then_by_who_slept, setup,
 			teardown),

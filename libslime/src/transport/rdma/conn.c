@@ -44,10 +44,14 @@ static void on_time(struct sl_timer *timer)
 {
 	struct rdma_conn *c = SL_CONTAINER_OF(timer, struct rdma_conn, timer);
 
-	if (rdma_state(c) != RDMA_CONN_DRAINING) {
+	uint32_t state = rdma_state(c);
+
+	if (state == RDMA_CONN_LEAVING)
+		rdma_conn_fail(c, -ETIMEDOUT, "the peer does not answer our goodbye");
+	else if (state != RDMA_CONN_DRAINING && !atomic_load(&c->ending))
 		rdma_conn_give_up(c);
+	if (state != RDMA_CONN_DRAINING)
 		return;
-	}
 	for (unsigned i = 0; i < c->n_qps; i++)
 		c->qps[i]->drained = true;
 	rdma_conn_call(c);

@@ -145,10 +145,10 @@ static void done_kill(struct rdma_job *job)
 	rdma_conn_call(c);
 }
 
-/* Later, while a worker is busy with a rail. */
+/* Later, while a worker is busy with a rail, or has the job: it may bring up none of them. */
 static void kill_qps(struct rdma_conn *c)
 {
-	if (!rdma_path_end_all(c))
+	if (!rdma_path_end_all(c) || c->is_raising)
 		return;
 	stop_timers(c);
 	/* Before the worker moves them to ERR, by who posts receives: soft-RoCE does not flush what
