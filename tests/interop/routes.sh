@@ -40,7 +40,9 @@ post "$theirs" get_entity_info '{"entity_id":"one","scope":"both"}' | grep -q '"
 post "$theirs" list_entities '{"scope":"both","entity_type":"service"}' | grep -q '"one"' || fail "they do not list ours"
 post "$theirs" register '{"entity_id":"two","kind":"k","scope":"both"}' >/dev/null
 post "$beside" get_entity_info '{"entity_id":"two","scope":"both"}' | grep -q '"kind":"k"' || fail "we do not see theirs"
+post "$beside" list_entities '{"scope":"both"}' | grep -q '"two"' || fail "we do not list theirs"
 post "$theirs" start_peer_agent '{"alias":"a","address":"127.0.0.1","scope":"both"}' >/dev/null
+post "$beside" query '{"scope":"both"}' | grep -q '"name":"a"' || fail "we do not list their agent"
 post "$beside" start_peer_agent '{"alias":"a","address":"127.0.0.1","scope":"both"}' >/dev/null &&
 	fail "we gave their alias away"
 post "$beside" heartbeat '{"entity_type":"agent","entity_id":"a","scope":"both"}' | grep -q '"ok"' ||
