@@ -154,6 +154,10 @@ case_agents_are_observed() {
 	expect 0 "Redis: unix://$redis  Scope: (none)" nc obs status --redis-url "unix://$redis"
 	expect 0 "Peers: 1 alive, 1 stale, 1 stopped" nc obs status --redis-url "unix://$redis" "${patient[@]}"
 	expect 0 "Peers: 0 alive, 1 stale, 0 stopped" nc obs status --redis-url "unix://$redis" --scope s
+	NANOCTRL_SCOPE=s expect 0 "Scope: s" nc obs status
+	DLSLIME_CTRL_SCOPE=s expect 0 "Scope: s" nc obs status
+	NANOCTRL_SCOPE=s DLSLIME_CTRL_SCOPE=t expect 0 "Scope: s" nc obs status
+	NANOCTRL_SCOPE=s expect 0 "Scope: t" nc obs status --scope t
 	expect 0 '"assign_total":18446744073709551615' nc obs peers --redis-url "unix://$redis" --json
 	expect 0 '{"peer_id":"theirs","age_ms":' nc obs nics --redis-url "unix://$redis" --json
 	expect 0 '"nic":"shm","assign_total":7,"completed_bytes_total":10,"peer_id":"ours"' nc obs nics --json
