@@ -172,6 +172,7 @@ static int open_hub(struct process *p)
 		config.url = p->redis_url;
 	}
 	config.advertise = s->redis.advertise;
+	config.public_address = s->redis.public_address;
 	config.ttl_ms = (uint32_t)s->lease.ttl_ms;
 	config.beat_ms = (uint32_t)s->lease.beat_ms;
 	config.grace_ms = (uint32_t)s->lease.grace_ms;

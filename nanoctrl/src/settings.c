@@ -47,11 +47,19 @@ static const char *check_host_port(const char *text)
 	return "HOST:PORT";
 }
 
+static const char *check_public(const char *text)
+{
+	for (const char *c = text; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			return "HOST:PORT";
+	return *text && strlen(text) < 256 ? NULL : "HOST:PORT";
+}
+
 /* The names that DLSlime's own server reads, the second after it was renamed. */
 #define ENV_REDIS_URL	"NANOCTRL_REDIS_URL DLSLIME_CTRL_REDIS_URL"
 #define ENV_RUNTIME_DIR "NANOCTRL_RUNTIME_DIR DLSLIME_CTRL_RUNTIME_DIR"
 #define ENV_SCOPE	"NANOCTRL_SCOPE DLSLIME_CTRL_SCOPE"
-#define ENV_ADVERTISE	"NANOCTRL_REDIS_ADVERTISE DLSLIME_CTRL_REDIS_ADVERTISE REDIS_PUBLIC_ADDRESS"
+#define ENV_ADVERTISE	"NANOCTRL_REDIS_ADVERTISE DLSLIME_CTRL_REDIS_ADVERTISE"
 
 static const char *const compat_words[] = {
 	[COMPAT_OFF] = "off",
@@ -131,6 +139,10 @@ static const struct cli_setting redis_table[] = {
 		struct redis_settings, advertise, "advertise", .check = check_host_port,
 		.help = "HOST:PORT at which DLSlime's agents reach this Redis, by TCP and without "
 			"a password; default as the URL says"),
+	CLI_STRING(struct redis_settings, public_address, "public_address", .check = check_public,
+		   .help = "what DLSlime's agents that say they are elsewhere are told, as it "
+			   "stands, of a Redis that only this host reaches; default an address of "
+			   "this host"),
 	CLI_DURATION_MS(struct redis_settings, timeout_ms, "timeout", .def = "5s", .min = 100,
 			.max = 60000, .help = "an answer that takes longer breaks the connection"),
 	CLI_INT(struct redis_settings, max_inflight, "max_inflight", .def = "10000", .min = 1,
@@ -199,6 +211,8 @@ static const struct cli_setting server_options[] = {
 	CLI_KEY("insecure", "server.insecure"),
 	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL),
 	CLI_KEY("redis-advertise", "redis.advertise", .value = "HOST:PORT", .env = ENV_ADVERTISE),
+	CLI_KEY("redis-public-address", "redis.public_address", .value = "HOST:PORT",
+		.env = "REDIS_PUBLIC_ADDRESS"),
 	CLI_KEY("log-level", "log.level", .env = "NANOCTRL_LOG_LEVEL"),
 	CLI_STRING(struct options, log_file, "log-file", .value = "FILE",
 		   .help = "where to write the log; server writes to standard error without it"),

@@ -30,7 +30,8 @@ struct redis_settings {
 	const char *url; /* NULL: a private one */
 	const char *program;
 	const char *data_dir;
-	const char *advertise; /* [redis://]HOST:PORT for others; NULL: as the URL says */
+	const char *advertise;	    /* [redis://]HOST:PORT for others; NULL: as the URL says */
+	const char *public_address; /* for those elsewhere; NULL: an address of this host */
 	int64_t timeout_ms;
 	int64_t max_inflight;
 };

@@ -31,18 +31,19 @@ struct store;
 struct store_hub;
 
 struct store_config {
-	const char *url;       /* redis_url.h */
-	const char *advertise; /* HOST:PORT of Redis for others; NULL: as the URL says */
-	uint32_t ttl_ms;       /* of a lease without a beat */
-	uint32_t beat_ms;      /* how often agents are asked to beat */
-	uint32_t grace_ms;     /* what is left of a lease after its session broke */
-	uint32_t reap_ms;      /* how often overdue leases are looked for */
-	uint32_t timeout_ms;   /* an answer that takes longer breaks the connection */
-	uint32_t max_inflight; /* calls of one loop */
-	uint32_t max_objects;  /* of one agent */
-	uint32_t keep_events;  /* of one scope */
-	uint32_t keep_ms;      /* how long events are kept */
-	uint64_t max_list;     /* bytes of one list of entities or peers */
+	const char *url;	    /* redis_url.h */
+	const char *advertise;	    /* HOST:PORT of Redis for others; NULL: as the URL says */
+	const char *public_address; /* of a Redis that only this host reaches, for others */
+	uint32_t ttl_ms;	    /* of a lease without a beat */
+	uint32_t beat_ms;	    /* how often agents are asked to beat */
+	uint32_t grace_ms;	    /* what is left of a lease after its session broke */
+	uint32_t reap_ms;	    /* how often overdue leases are looked for */
+	uint32_t timeout_ms;	    /* an answer that takes longer breaks the connection */
+	uint32_t max_inflight;	    /* calls of one loop */
+	uint32_t max_objects;	    /* of one agent */
+	uint32_t keep_events;	    /* of one scope */
+	uint32_t keep_ms;	    /* how long events are kept */
+	uint64_t max_list;	    /* bytes of one list of entities or peers */
 };
 
 #define STORE_CONFIG_INIT                                                                         \

@@ -141,7 +141,8 @@ void store_list_snapshots(struct store *store, struct store_text scope, struct s
 
 /*
  * Where clients that speak to Redis themselves, without a password, reach it: "host:port" for one
- * that says that its address is client. local: it is on this host.
+ * that says that its address is client; a text that is NULL: it says nothing. local: it is on this
+ * host.
  *   -ENOTSUP  they cannot; the reason is in out
  *   -EAGAIN   store_open_tcp() first
  *   -ENOTCONN nobody has told yet where it is

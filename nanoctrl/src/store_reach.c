@@ -62,19 +62,36 @@ static int private_address(const struct store_hub *hub, bool local,
 	return 0;
 }
 
+/* What clients elsewhere are told in the place of an address that only this host reaches. */
+static const char *public_address(const struct store_hub *hub, const char *host,
+				  struct store_text client, const char *from)
+{
+	return client.at && !is_loopback(from) && (hub->url.path || is_loopback(host))
+		       ? hub->config.public_address
+		       : NULL;
+}
+
 int store_redis_address(const struct store *store, struct store_text client, bool local,
 			char out[STORE_REDIS_ADDRESS_MAX])
 {
 	const struct redis_url *url = &store->hub->url;
 	char from[64], own[INET_ADDRSTRLEN] = "127.0.0.1";
 	const char *advertise = store->hub->config.advertise;
+	const char *public;
 	uint16_t port = url->port;
 	const char *host = url->n_seeds ? redis_host(store->redis, &port) : url->host;
 
+	snprintf(from, sizeof(from), "%.*s", (int)(client.len < 63 ? client.len : 63),
+		 client.len ? client.at : "");
+	public = public_address(store->hub, host, client, from);
 	if (advertise) {
 		if (!strncmp(advertise, REDIS_SCHEME, strlen(REDIS_SCHEME)))
 			advertise += strlen(REDIS_SCHEME);
 		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", advertise);
+		return 0;
+	}
+	if (public) {
+		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", public);
 		return 0;
 	}
 	if (url->path)
@@ -87,8 +104,6 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 	if (strchr(host, ':'))
 		return unreachable(out, "Redis has an IPv6 address, and clients of this route take "
 					"HOST:PORT apart at the colon");
-	snprintf(from, sizeof(from), "%.*s", (int)(client.len < 63 ? client.len : 63),
-		 client.len ? client.at : "");
 	if (is_loopback(host) && !is_loopback(from)) {
 		if (!address_towards(from, own))
 			address_towards("8.8.8.8", own);

@@ -7,6 +7,7 @@ command -v redis-server >/dev/null || exit 77
 program=${SLIME_BIN:?}/nanoctrl
 dir=$(mktemp -d)
 export NANOCTRL_RUNTIME_DIR=$dir/run XDG_STATE_HOME=$dir/state
+unset NANOCTRL_SCOPE DLSLIME_CTRL_SCOPE NANOCTRL_REDIS_ADVERTISE DLSLIME_CTRL_REDIS_ADVERTISE REDIS_PUBLIC_ADDRESS NANOCTRL_LOG_LEVEL
 unset NANOCTRL_REDIS_URL DLSLIME_CTRL_REDIS_URL DLSLIME_CTRL_RUNTIME_DIR NANOCTRL_RUST_LOG DLSLIME_CTRL_RUST_LOG
 options=(--port 0 --data-dir "$dir/data" --set server.drain_accept=0)
 case_name=none

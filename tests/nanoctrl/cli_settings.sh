@@ -37,6 +37,43 @@ case_redis_is_told_as_the_environment_says() {
 	expect 0 stopped nc stop
 }
 
+# told URL ADDRESS: what an agent there is told.
+told() {
+	curl -s -m 60 -X POST "$1/start_peer_agent" -H 'Content-Type: application/json' -d "{\"address\":\"$2\"}"
+}
+
+case_redis_for_those_elsewhere_is_as_the_environment_says() {
+	local url
+
+	REDIS_PUBLIC_ADDRESS=10.1.2.3 expect 0 started nc start "${options[@]}"
+	url=$(field address)
+	expect 0 '"redis_address":"10.1.2.3"' told "$url" 10.0.0.9
+	expect 0 '"redis_address":"127.0.0.1:' told "$url" 127.0.0.1
+	expect 0 '"redis_address":"redis://127.0.0.1:' curl -s -m 60 -X POST "$url/get_redis_address" \
+		-H 'Content-Type: application/json' -d '{}'
+	expect 0 stopped nc stop
+}
+
+# Of two names of a variable DLSlime's older one counts, and the command line before both.
+case_the_first_of_two_names_of_a_variable_counts() {
+	run_given_redis
+	NANOCTRL_REDIS_ADVERTISE=redis.example:1 DLSLIME_CTRL_REDIS_ADVERTISE=redis.example:2 REDIS_PUBLIC_ADDRESS=10.1.2.3:4 \
+		DLSLIME_CTRL_REDIS_URL="unix://$dir/none.sock" DLSLIME_CTRL_RUNTIME_DIR=$dir/never DLSLIME_CTRL_RUST_LOG=debug \
+		NANOCTRL_RUST_LOG=error NANOCTRL_LOG_LEVEL=debug NANOCTRL_REDIS_URL="unix://$dir/given.sock" \
+		expect 0 "log: $dir/run/nanoctrl.log" nc start "${options[@]}"
+	[ ! -e "$dir/never" ] || die "the second runtime directory"
+	expect 0 " debug " cat "$dir/run/nanoctrl.log"
+	until_says "ready: yes" nc status
+	expect 0 '"redis_address":"redis.example:1"' told "$(field address)" 10.0.0.9
+	expect 0 stopped nc stop
+	# Of the level nanoctrl's own name comes first, then the older one of theirs.
+	rm "$dir/run/nanoctrl.log"
+	NANOCTRL_RUST_LOG=error DLSLIME_CTRL_RUST_LOG=debug expect 0 started nc start "${options[@]}"
+	! grep -q " debug " "$dir/run/nanoctrl.log" || die "the second name of the level"
+	expect 0 stopped nc stop
+	end_given
+}
+
 case_a_password_is_nowhere_to_be_read() {
 	expect 0 started nc start --port 0 --set server.drain_accept=0 --redis-url redis://me:hidden-word@127.0.0.1:1/0
 	local pid
