@@ -524,6 +524,32 @@ static void routes__never_look_at_every_key(void **state)
 			 0);
 }
 
+/* ---- what Redis refuses ---- */
+
+static void routes__that_redis_refuses_say_when_to_come_again(void **state)
+{
+	static const char *const writes[][2] = {
+		{ "/register", "{\"entity_id\":\"e\",\"kind\":\"k\"}" },
+		{ "/heartbeat", "{\"entity_type\":\"service\",\"entity_id\":\"e\"}" },
+		{ "/unregister", "{\"entity_id\":\"e\"}" },
+		{ "/start_peer_agent", "{\"alias\":\"c\",\"address\":\"x\"}" },
+		{ "/cleanup", "{\"agent_name\":\"a\"}" },
+	};
+	struct api_fixture *f = *state;
+
+	set_up_pair(f);
+	assert_int_equal(post(f, writes[0][0], writes[0][1]), 200);
+	test_redis_do(&f->redis, "CONFIG SET min-replicas-to-write 1");
+	for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
+		if (post(f, writes[i][0], writes[i][1]) != 503)
+			fail_msg("%s: %d", writes[i][0], a.status);
+		assert_true(a.retry_after);
+	}
+	test_redis_do(&f->redis, "CONFIG SET min-replicas-to-write 0");
+	assert_int_equal(post(f, writes[1][0], writes[1][1]), 200);
+	assert_string_equal(api_text(&a, "status", NULL), "ok");
+}
+
 /* ---- where Redis is ---- */
 
 static const char *address_with(const char *url, const char *client, const char *advertise,
@@ -623,6 +649,7 @@ int main(void)
 		TEST(topology__of_very_long_lists_is_refused_whole),
 		TEST(topology__over_a_stream_at_its_last_id_begins_it_anew),
 		TEST(routes__never_look_at_every_key),
+		TEST(routes__that_redis_refuses_say_when_to_come_again),
 		cmocka_unit_test(redis_address__that_is_public_is_for_clients_elsewhere),
 		cmocka_unit_test(redis_address__is_one_that_the_client_can_use),
 	};

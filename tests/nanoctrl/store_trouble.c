@@ -436,6 +436,41 @@ static void redis__of_other_releases_is_not_used(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
+/* Of these nothing was done, and it may be tried again; also where a script says what its command
+ * was refused for. */
+static void refusal__is_known_by_each_of_its_words(void **state)
+{
+	static const struct {
+		const char *error;
+		bool refusal;
+	} cases[] = {
+		{ "LOADING Redis is loading the dataset in memory", true },
+		{ "MASTERDOWN Link with MASTER is down", true },
+		{ "READONLY You can't write against a read only replica.", true },
+		{ "CLUSTERDOWN The cluster is down", true },
+		{ "TRYAGAIN Multiple keys request during rehashing of slot", true },
+		{ "NOREPLICAS Not enough good replicas to write.", true },
+		{ "MISCONF Redis is configured to save RDB snapshots", true },
+		{ "OOM command not allowed when used memory > 'maxmemory'.", true },
+		{ "BUSY Redis is busy running a script.", true },
+		{ "MOVED 1 127.0.0.1:7000", true },
+		{ "ASK 1 127.0.0.1:7000", true },
+		{ "ERR Error running script: @user_script:1: -MISCONF Redis is", true },
+		{ "MISCONF Redis is script: 5a, on @user_script:1.", true },
+		{ "NOSCRIPT No matching script.", false },
+		{ "WRONGTYPE Operation against a key", false },
+		{ "BUSYGROUP Consumer Group name already exists", false },
+		{ "ERR the ROOM is full", false },
+		{ "LOADING", false },
+		{ "", false },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (store_is_refusal(cases[i].error) != cases[i].refusal)
+			fail_msg("%s", cases[i].error);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -467,6 +502,7 @@ int main(void)
 		TEST(call__beyond_max_inflight_is_refused),
 		TEST(call__after_script_flush_is_sent_whole),
 		TEST(call__that_redis_refuses_is_not_executed),
+		cmocka_unit_test(refusal__is_known_by_each_of_its_words),
 		TEST(redis__that_may_evict_is_not_used),
 		TEST(redis__that_refuses_to_tell_of_events_is_not_ready),
 		TEST(port__is_told_as_before_while_it_is_set_again),
