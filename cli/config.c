@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -64,32 +65,54 @@ int cli_config_load_text(struct cli_config *config, const char *name, const char
 	return cli_yaml_read(&config->tree, &config->problems, text, len, NULL, &config->tree.root);
 }
 
-/* Whether there is more to read before the deadline. */
-static bool await_more(int fd, uint64_t deadline_ns)
+/* What poll(2) tells of it before the deadline; 0: nothing. */
+static int await_events(int fd, uint64_t deadline_ns)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	uint64_t now = sl_clock_ns();
+	uint64_t now;
+	int n;
 
-	return now < deadline_ns && poll(&p, 1, (int)((deadline_ns - now) / SL_NS_PER_MS) + 1) > 0;
+	do {
+		now = sl_clock_ns();
+		if (now >= deadline_ns)
+			return 0;
+		n = poll(&p, 1, (int)((deadline_ns - now) / SL_NS_PER_MS) + 1);
+	} while (n < 0 && errno == EINTR);
+	return n > 0 ? p.revents : 0;
+}
+
+static bool is_fifo(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISFIFO(st.st_mode);
 }
 
 /* Up to one byte more than is allowed, which tells a file that is too long. */
 static int read_all(int fd, char *buf, size_t room, size_t *len)
 {
 	uint64_t deadline_ns = sl_deadline_ns(PIPE_MS);
+	int events;
 
 	for (*len = 0; *len < room;) {
 		ssize_t n = read(fd, buf + *len, room - *len);
 
+		if (n > 0) {
+			*len += (size_t)n;
+			continue;
+		}
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno == EAGAIN && await_more(fd, deadline_ns))
-			continue;
-		if (n < 0)
-			return errno == EAGAIN ? -ETIMEDOUT : -errno;
-		if (!n)
+		if (n < 0 && errno != EAGAIN)
+			return -errno;
+		/* It also ends where nobody has come yet to write it. */
+		if (n == 0 && (*len || !is_fifo(fd)))
 			return 0;
-		*len += (size_t)n;
+		events = await_events(fd, deadline_ns);
+		if (!events)
+			return -ETIMEDOUT;
+		if (n == 0 && !(events & POLLIN))
+			return 0;
 	}
 	return 0;
 }

@@ -38,12 +38,14 @@ static int prepare(struct crowd *c, enum ctrl_op op, const struct ctrl_settings 
 {
 	if (op >= CTRL_RENDEZVOUS && c->agents[0].in_session)
 		return publish(c, op, s);
-	if (crowd_register(c) || publish(c, op, s))
+	if (crowd_register(c))
+		return -1;
+	if (op != CTRL_REGISTER)
+		crowd_keep(c);
+	if (publish(c, op, s))
 		return -1;
 	if (op >= CTRL_RENDEZVOUS)
 		return crowd_open_sessions(c);
-	if (op != CTRL_REGISTER)
-		crowd_keep(c);
 	return 0;
 }
 

@@ -93,11 +93,12 @@ end
 
 -- Whoever is here is in both sets; others may have damaged one. Who is not in the set of ends would have none, and who is not
 -- among the names is in no list. Where there is no memory, this is for a later visit, too.
-local function mend(from, to, score)
+local function mend(from, to)
 	for _, name in ipairs(read('ZRANDMEMBER', from, portion) or {}) do
 		if not read('ZSCORE', to, name) then
-			if agent(name) then
-				pcall(write, 'ZADD', to, score, name)
+			local h = agent(name, 'ttl')
+			if h then
+				pcall(write, 'ZADD', to, to == DUE and text(now + lasting(h[2], ours)) or 0, name)
 			else
 				redis.call('ZREM', from, name)
 			end
@@ -105,8 +106,8 @@ local function mend(from, to, score)
 	end
 end
 local n_names, n_due = number(read('ZCARD', NAMES)), number(read('ZCARD', DUE))
-if n_names > n_due then mend(NAMES, DUE, text(now + ours)) end
-if n_due > n_names then mend(DUE, NAMES, 0) end
+if n_names > n_due then mend(NAMES, DUE) end
+if n_due > n_names then mend(DUE, NAMES) end
 
 -- Sets that are empty are not there; one of another type says nothing of who there is.
 if redis.call('EXISTS', NAMES, DUE, DEAD) == 0 and number(read('XLEN', EVENTS)) == 0 then

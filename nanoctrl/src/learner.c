@@ -64,10 +64,11 @@ struct learner {
 	uint64_t check_ns;	 /* when to see that events are still sent */
 	uint64_t due_ns;	 /* when the timer runs out */
 	enum settling settling;
-	uint64_t asking;  /* slots of the stores that wait for it: a bit each, */
-	uint64_t to_ask;  /* those behind them, */
-	uint64_t to_tell; /* and those for which it is over */
-	uint64_t pings;	  /* sent */
+	uint64_t asking;      /* slots of the stores that wait for it: a bit each, */
+	uint64_t to_ask;      /* those behind them, */
+	uint64_t to_tell;     /* and those for which it is over */
+	uint64_t pings;	      /* sent, */
+	uint64_t heard_by_ns; /* and when the answer to the last has to be here */
 	uint64_t n_noted, n_learned, learned_until; /* keys */
 };
 
@@ -202,7 +203,16 @@ static void begin_settling(struct learner *l)
 		return;
 	}
 	l->settling = SETTLING_HEARING;
+	l->heard_by_ns = sl_clock_ns() + l->store->hub->config.timeout_ms * SL_NS_PER_MS;
 	redis_set_pace(l->events, 0);
+}
+
+/* No answer comes any more: a ping was refused, is not answered, or its connection broke. */
+static void end_hearing(struct learner *l)
+{
+	if (l->settling == SETTLING_HEARING)
+		end_settling(l);
+	settle_on(l);
 }
 
 static void settle_on(struct learner *l)
@@ -424,9 +434,7 @@ static void events_down(void *arg)
 	struct learner *l = arg;
 
 	set_hears(l, false);
-	if (l->settling == SETTLING_HEARING)
-		end_settling(l);
-	settle_on(l);
+	end_hearing(l);
 	schedule(l);
 }
 
@@ -451,7 +459,10 @@ static void on_event(void *arg, const redisReply *message)
 	size_t len, channel_len;
 	uint64_t n;
 
-	if (strcmp(store_string(message, 0, NULL), "message") == 0) {
+	if (message->type == REDIS_REPLY_ERROR) {
+		end_hearing(l);
+		schedule(l);
+	} else if (strcmp(store_string(message, 0, NULL), "message") == 0) {
 		const char *channel = store_string(message, 1, &channel_len);
 		const char *key = store_string(message, 2, &len);
 		bool hash = channel_len > 5 && !strcmp(channel + channel_len - 5, ":hset");
@@ -485,6 +496,8 @@ static uint64_t when_next(const struct learner *l, uint64_t now)
 {
 	uint64_t at = l->to_tell ? now + STEP_MS * SL_NS_PER_MS : UINT64_MAX;
 
+	if (l->settling == SETTLING_HEARING)
+		at = sooner(at, l->heard_by_ns);
 	if (!l->up)
 		return at;
 	at = sooner(at, l->check_ns);
@@ -524,6 +537,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (l->to_tell)
 		tell_settled(l);
+	if (l->settling == SETTLING_HEARING && now >= l->heard_by_ns)
+		end_hearing(l);
 	if (!l->up) {
 		schedule(l);
 		return;

@@ -157,6 +157,17 @@ static void on_visited(struct store_call *call, int result, const redisReply *re
 		send_visits(r);
 }
 
+/* What agents say waits in sockets of ours while the process is stopped, or its machine is. */
+static void note_standstill(struct reaper *r)
+{
+	const struct store_config *config = &r->store->hub->config;
+	uint64_t now = sl_clock_ns(), since_ms = (now - r->round_ns) / SL_NS_PER_MS;
+
+	if (r->round_ns && since_ms > config->reap_ms + config->ttl_ms / 3)
+		hold(r, "this process stood still");
+	r->round_ns = now;
+}
+
 /* 0: no lease may end. */
 static uint64_t expected_time(const struct reaper *r)
 {
@@ -171,8 +182,10 @@ static uint64_t expected_time(const struct reaper *r)
 static uint64_t steady_ms(const struct reaper *r)
 {
 	uint64_t ttl_ns = (uint64_t)r->store->hub->config.ttl_ms * SL_NS_PER_MS;
+	uint64_t since_ns = sl_clock_ns() + ttl_ns;
+	uint64_t hold_ns = reaper_hold_until_ns(r->store->hub);
 
-	return (sl_clock_ns() + ttl_ns - reaper_hold_until_ns(r->store->hub)) / SL_NS_PER_MS;
+	return since_ns > hold_ns ? (since_ns - hold_ns) / SL_NS_PER_MS : 0;
 }
 
 static void send_visit(struct reaper *r, struct visit *v)
@@ -197,6 +210,8 @@ static void send_visits(struct reaper *r)
 	unsigned most = r->store->hub->config.max_inflight / 4 + 1;
 	struct sl_list *e;
 
+	/* What comes by sockets is done before the timer that would find it. */
+	note_standstill(r);
 	while (r->n_visits < most && (e = sl_list_pop(&r->visits)))
 		send_visit(r, SL_CONTAINER_OF(e, struct visit, node));
 }
@@ -329,17 +344,6 @@ static void try_write(struct reaper *r)
 }
 
 /* ---- whether we serve ---- */
-
-/* What agents say waits in sockets of ours while the process is stopped, or its machine is. */
-static void note_standstill(struct reaper *r)
-{
-	const struct store_config *config = &r->store->hub->config;
-	uint64_t now = sl_clock_ns(), since_ms = (now - r->round_ns) / SL_NS_PER_MS;
-
-	if (r->round_ns && since_ms > config->reap_ms + config->ttl_ms / 3)
-		hold(r, "this process stood still");
-	r->round_ns = now;
-}
 
 /* Agents at a loop without its connection cannot beat, while others can. */
 static void note_loops(struct store_hub *hub)

@@ -189,8 +189,20 @@ void store_beat(struct store *store, const char *scope, const struct store_lease
 	event_active(store->turn, EV_TIMEOUT, 0);
 }
 
-/* Who could not beat is not given up for that. */
-static void end_beats(struct store_hub *hub, struct sl_list *beats, int result,
+/* Who could not beat is not given up for that. A moment in which there is too much to do is one in
+ * which they beat again, and somebody could make many of those. */
+static void note_refused_beats(struct store *store, int result)
+{
+	uint64_t now = sl_clock_ns();
+	uint64_t long_ns = store->hub->config.ttl_ms * SL_NS_PER_MS / 3;
+
+	if (!store->unbeaten_ns)
+		store->unbeaten_ns = now;
+	if ((result != -EBUSY && result != -ENOMEM) || now - store->unbeaten_ns >= long_ns)
+		reaper_refused(store->hub);
+}
+
+static void end_beats(struct store *store, struct sl_list *beats, int result,
 		      const redisReply *reply)
 {
 	const redisReply *results = store_item(reply, 2, REDIS_REPLY_ARRAY);
@@ -201,7 +213,9 @@ static void end_beats(struct store_hub *hub, struct sl_list *beats, int result,
 	if (result == STORE_OK && (!store_u64(reply, 1, &epoch) || !results))
 		result = -EPROTO;
 	if (result < 0)
-		reaper_refused(hub);
+		note_refused_beats(store, result);
+	else
+		store->unbeaten_ns = 0;
 	while ((e = sl_list_pop(beats))) {
 		struct beat *b = SL_CONTAINER_OF(e, struct beat, node);
 		uint64_t word = 0;
@@ -222,7 +236,7 @@ static void finish_beats(struct store_call *call, int result, const redisReply *
 
 	if (results)
 		atomic_fetch_add(&call->store->hub->n_beats, results->elements);
-	end_beats(call->store->hub, &batch->beats, result, reply);
+	end_beats(call->store, &batch->beats, result, reply);
 	free(batch);
 }
 
@@ -232,7 +246,7 @@ void store_fail_beats(struct store *store)
 
 	sl_list_init(&all);
 	sl_list_splice(&all, &store->beats);
-	end_beats(store->hub, &all, -ENOTCONN, NULL);
+	end_beats(store, &all, -ENOTCONN, NULL);
 }
 
 /* Moves the beats of one scope, as many as fit, from the waiting to the batch. */
@@ -265,7 +279,7 @@ static void send_batch(struct store *store, struct sl_list *waiting, const char 
 	size_t n;
 
 	if (!batch) {
-		end_beats(store->hub, waiting, -ENOMEM, NULL);
+		end_beats(store, waiting, -ENOMEM, NULL);
 		return;
 	}
 	sl_list_init(&batch->beats);

@@ -87,6 +87,7 @@ struct store {
 	unsigned slot;			    /* its place in the hub */
 	struct sl_list ended;		    /* calls to be called back with what they have */
 	struct sl_list beats;		    /* to be sent together */
+	uint64_t unbeaten_ns;		    /* since when none got through; 0: the last did */
 	struct store_group groups[STORE_GROUPS];
 	struct sl_list feeds[SCOPE_BUCKETS];  /* scopes that somebody follows */
 	struct sl_list shares[SCOPE_BUCKETS]; /* scopes of which a read for many is out */

@@ -230,7 +230,7 @@ static void load__of_a_directory_says_so(void **state)
 	assert_string_equal(cli_config_error(t.c, 0), "/: Is a directory");
 }
 
-static void load__of_a_fifo_that_nobody_writes_is_empty(void **state)
+static void load__of_a_fifo_that_nobody_writes_is_refused(void **state)
 {
 	char dir[] = "/tmp/slime-config-XXXXXX", fifo[64];
 
@@ -238,9 +238,10 @@ static void load__of_a_fifo_that_nobody_writes_is_empty(void **state)
 	assert_non_null(mkdtemp(dir));
 	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
 	assert_int_equal(mkfifo(fifo, 0600), 0);
-	assert_int_equal(cli_config_load(t.c, fifo), 0);
+	assert_true(cli_config_load(t.c, fifo) < 0);
 	unlink(fifo);
 	rmdir(dir);
+	assert_non_null(strstr(cli_config_error(t.c, 0), "who writes it says nothing"));
 }
 
 /* A pipe as the shell makes one of <(command): its writer may be slow, but not for ever. */
@@ -547,7 +548,7 @@ int main(void)
 		T(read__of_as_many_values_as_a_file_may_have_has_room_for_defaults),
 		T(load__of_a_missing_file_says_so),
 		T(load__of_a_directory_says_so),
-		T(load__of_a_fifo_that_nobody_writes_is_empty),
+		T(load__of_a_fifo_that_nobody_writes_is_refused),
 		T(load__of_a_pipe_takes_what_comes_and_waits_a_while),
 		T(set__beats_the_file),
 		T(set__over_an_empty_file_is_not_to_blame_for_what_that_lacks),

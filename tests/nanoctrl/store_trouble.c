@@ -115,7 +115,7 @@ static void beat__that_is_not_taken_ends_no_lease(void **state)
 {
 	struct fixture *f = *state;
 	struct answer lists[64], a = { .done = false };
-	uint64_t hold_ns;
+	uint64_t hold_ns, start, refused_ns;
 	struct member m;
 
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
@@ -124,12 +124,19 @@ static void beat__that_is_not_taken_ends_no_lease(void **state)
 	test_redis_pause(&f->redis);
 	for (int i = 0; i < 64; i++)
 		store_list_agents(f->store, SCOPE, "", 10, answer_page, &lists[i]);
-	store_beat(f->store, SCOPE, &m.lease, NULL, &(struct store_cursor){ 0, 0 }, answer_beat,
-		   &a);
-	fixture_run(f, &a.done);
+	/* Not for a moment: it beats again. */
+	start = sl_clock_ns();
+	do {
+		refused_ns = sl_clock_ns();
+		a.done = false;
+		store_beat(f->store, SCOPE, &m.lease, NULL, &(struct store_cursor){ 0, 0 },
+			   answer_beat, &a);
+		fixture_run(f, &a.done);
+		assert_int_equal(a.result, -EBUSY);
+	} while (reaper_hold_until_ns(f->hub) == hold_ns);
 	test_redis_resume(&f->redis);
-	assert_int_equal(a.result, -EBUSY);
-	assert_true(reaper_hold_until_ns(f->hub) > hold_ns);
+	assert_true(sl_clock_ns() - start >= SHORT_TTL_MS * SL_NS_PER_MS / 3);
+	assert_true(reaper_hold_until_ns(f->hub) > refused_ns);
 	fixture_run(f, &lists[63].done);
 }
 
@@ -191,6 +198,38 @@ static void script_that_does_not_end__refuses_all_and_ends_no_lease(void **state
 	assert_int_equal(fixture_beat(f, &m, NULL), 0);
 	/* And it ends, when it beats no more. */
 	fixture_until(f, 0, "ZCARD {" SCOPE "}:nanoctrl:names");
+}
+
+struct settled {
+	struct store_later later;
+	bool done;
+};
+
+static void on_settled(struct store_later *later)
+{
+	SL_CONTAINER_OF(later, struct settled, later)->done = true;
+}
+
+/* The ping that it waits for is refused. */
+static void settle__while_redis_refuses_all_does_not_wait_for_ever(void **state)
+{
+	struct settled s = { .later.fn = on_settled };
+	struct fixture *f = *state;
+	redisContext *c;
+	struct answer a;
+
+	test_redis_do(&f->redis, "CONFIG SET lua-time-limit 50");
+	while (!atomic_load(&f->hub->told) || atomic_load(&f->hub->looking))
+		fixture_spend(f, 1);
+	c = begin_script(f);
+	while (fixture_names(f, &a) != -EAGAIN)
+		;
+	store_settle(f->store, &s.later);
+	fixture_run(f, &s.done);
+	end_script(f, c);
+	s.done = false;
+	store_settle(f->store, &s.later);
+	fixture_run(f, &s.done);
 }
 
 /* Of an agent that beats no more. */
@@ -479,13 +518,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			script_that_does_not_end__refuses_all_and_ends_no_lease,
 			fixture_setup_short_leases, fixture_teardown),
+		TEST(settle__while_redis_refuses_all_does_not_wait_for_ever),
 		cmocka_unit_test_setup_teardown(refusal__ends_no_lease, fixture_setup_short_leases,
 						fixture_teardown),
 		cmocka_unit_test_setup_teardown(standstill_of_ours__ends_no_lease,
 						fixture_setup_short_leases, fixture_teardown),
 		cmocka_unit_test_setup_teardown(loop_without_redis__ends_no_lease,
 						fixture_setup_short_leases, fixture_teardown),
-		TEST(beat__that_is_not_taken_ends_no_lease),
+		cmocka_unit_test_setup_teardown(beat__that_is_not_taken_ends_no_lease,
+						fixture_setup_short_leases, fixture_teardown),
 		TEST(lease__of_a_clock_that_was_ahead_is_cut_when_another_process_serves),
 		TEST(lease__of_a_clock_that_was_ahead_is_cut_when_redis_is_first_reached),
 		cmocka_unit_test_setup_teardown(
