@@ -12,11 +12,10 @@
 #include "cli/arena.h"
 #include "cli/assign.h"
 #include "cli/config.h"
+#include "cli/pipe.h"
 #include "cli/quote.h"
 #include "cli/schema.h"
 #include "cli/yaml.h"
-
-#define PIPE_MS 2000
 
 struct cli_config {
 	struct cli_arena *arena;
@@ -65,22 +64,6 @@ int cli_config_load_text(struct cli_config *config, const char *name, const char
 	return cli_yaml_read(&config->tree, &config->problems, text, len, NULL, &config->tree.root);
 }
 
-/* What poll(2) tells of it before the deadline; 0: nothing. */
-static int await_events(int fd, uint64_t deadline_ns)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	uint64_t now;
-	int n;
-
-	do {
-		now = sl_clock_ns();
-		if (now >= deadline_ns)
-			return 0;
-		n = poll(&p, 1, (int)((deadline_ns - now) / SL_NS_PER_MS) + 1);
-	} while (n < 0 && errno == EINTR);
-	return n > 0 ? p.revents : 0;
-}
-
 static bool is_fifo(int fd)
 {
 	struct stat st;
@@ -91,7 +74,7 @@ static bool is_fifo(int fd)
 /* Up to one byte more than is allowed, which tells a file that is too long. */
 static int read_all(int fd, char *buf, size_t room, size_t *len)
 {
-	uint64_t deadline_ns = sl_deadline_ns(PIPE_MS);
+	uint64_t deadline_ns = sl_deadline_ns(CLI_PIPE_MS);
 	int events;
 
 	for (*len = 0; *len < room;) {
@@ -108,7 +91,7 @@ static int read_all(int fd, char *buf, size_t room, size_t *len)
 		/* It also ends where nobody has come yet to write it. */
 		if (n == 0 && (*len || !is_fifo(fd)))
 			return 0;
-		events = await_events(fd, deadline_ns);
+		events = cli_pipe_await(fd, deadline_ns);
 		if (!events)
 			return -ETIMEDOUT;
 		if (n == 0 && !(events & POLLIN))

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/pipe.h"
 #include "cli/secret.h"
-
-#define WAIT_STEP_MS 100
-#define WAIT_MS	     2000 /* for a pipe, at most: a running program reads it again at a reload */
 
 /* Until the buffer or the file ends: a pipe gives less at a time than there is. */
 static int read_all(int fd, char *out, size_t cap, size_t *len)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	uint64_t end_ns = sl_deadline_ns(WAIT_MS);
+	uint64_t deadline_ns = sl_deadline_ns(CLI_PIPE_MS);
 
 	*len = 0;
 	while (*len < cap) {
@@ -24,12 +20,13 @@ static int read_all(int fd, char *out, size_t cap, size_t *len)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno == EAGAIN && sl_clock_ns() < end_ns) {
-			(void)poll(&p, 1, WAIT_STEP_MS);
+		if (n < 0 && errno == EAGAIN) {
+			if (!cli_pipe_await(fd, deadline_ns))
+				return -ETIMEDOUT;
 			continue;
 		}
 		if (n < 0)
-			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+			return -errno;
 		if (!n)
 			break;
 		*len += (size_t)n;

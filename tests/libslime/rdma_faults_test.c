@@ -105,6 +105,17 @@ static void assert_links_again(unsigned device)
 	assert_ok(rdma_write_now(&pair, LEN, 9));
 }
 
+/* a's queue pair completes nothing, and has this write under way: its number. */
+static uint32_t hold_write(const struct slime_xfer *x)
+{
+	uint32_t number;
+
+	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
+	fakeverbs_hold_qp(0, number, true);
+	assert_ok(slime_write(pair.a.ep, x, 1, 0, pair.a.op));
+	return number;
+}
+
 static void port__that_goes_down_under_work_ends_the_link_until_it_is_up(void **state)
 {
 	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
@@ -112,9 +123,7 @@ static void port__that_goes_down_under_work_ends_the_link_until_it_is_up(void **
 	uint32_t number;
 
 	(void)state;
-	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
-	fakeverbs_hold_qp(0, number, true);
-	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	number = hold_write(&x);
 	fakeverbs_set_port_state(0, 1, IBV_PORT_DOWN);
 	fakeverbs_hold_qp(0, number, false);
 	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
@@ -137,12 +146,9 @@ static void port__that_went_down_and_loses_what_was_under_way_ends_the_link(void
 {
 	struct slime_xfer x = rdma_a_and_b(&pair, 0, 0, LEN);
 	uint64_t begin = sl_clock_ns();
-	uint32_t number;
 
 	(void)state;
-	assert_int_equal(fakeverbs_qps(0, &number, 1), 1);
-	fakeverbs_hold_qp(0, number, true);
-	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	hold_write(&x);
 	fakeverbs_raise(0, IBV_EVENT_PORT_ERR, 1);
 	fakeverbs_raise(0, IBV_EVENT_PORT_ACTIVE, 1);
 	assert_both_are_reset_since(begin);
