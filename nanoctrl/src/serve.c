@@ -141,6 +141,7 @@ static unsigned raise_limits(int64_t wanted)
 	return (unsigned)(n - 64);
 }
 
+/* By themselves they leave a CPU to Redis, which has work for one whenever they have. */
 static unsigned choose_threads(int64_t wanted)
 {
 	cpu_set_t cpus;
@@ -149,7 +150,7 @@ static unsigned choose_threads(int64_t wanted)
 		return (unsigned)wanted;
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) > 4)
 		return 4;
-	return (unsigned)CPU_COUNT(&cpus);
+	return CPU_COUNT(&cpus) > 1 ? (unsigned)CPU_COUNT(&cpus) - 1 : 1;
 }
 
 static int open_hub(struct process *p)

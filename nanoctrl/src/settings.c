@@ -83,7 +83,8 @@ static const struct cli_setting server_table[] = {
 		.help = "to whom the routes of DLSlime's NanoCtrl are served: to nobody, to clients "
 			"on this host, or to all who reach the server"),
 	CLI_INT(struct server_settings, threads, "threads", .def = "auto", .min = 1, .max = 64,
-		.words = auto_words, .help = "event loops; auto is one per core, at most 4"),
+		.words = auto_words,
+		.help = "event loops; auto is one per core but one, at least 1 and at most 4"),
 	CLI_DURATION_NS(
 		struct server_settings, busy_poll_ns, "busy_poll", .def = "100us", .min = 0,
 		.max = 1000000,

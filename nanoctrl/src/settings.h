@@ -15,7 +15,7 @@ struct server_settings {
 	uint16_t second_port; /* 0: none */
 	bool insecure;
 	int compat;
-	int64_t threads; /* below 1: one per core, at most 4 */
+	int64_t threads; /* below 1: one per core but one, at least 1 and at most 4 */
 	int64_t busy_poll_ns;
 	int64_t max_connections;
 	uint64_t max_body;
