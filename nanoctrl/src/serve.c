@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,6 +23,7 @@
 #include "model.h"
 #include "node.h"
 #include "redis_child.h"
+#include "serve_config.h"
 #include "server.h"
 #include "store.h"
 
@@ -105,11 +105,7 @@ static bool told_to_end(void *arg)
 
 static int open_log(struct process *p)
 {
-	const struct cli_log_attr attr = {
-		.file = p->log,
-		.format = p->settings->log.format,
-		.level = (enum slime_log_level)p->settings->log.level,
-	};
+	const struct cli_log_attr attr = serve_log_attr(p->settings, p->log);
 	int ret = cli_log_open(&attr);
 
 	return ret ? fail(p, ret, "cannot open the log %s: %s", p->log, cli_log_error(ret)) : 0;
@@ -128,41 +124,27 @@ static int open_pidfile(struct process *p)
 
 /* Sockets are descriptors: take as many as we may have. Returns how many connections they allow
  * for. */
-static unsigned raise_limits(int64_t wanted)
+static unsigned raise_limits(unsigned wanted)
 {
 	uint64_t n = cli_descriptors_raise();
 
 	if (n < 128)
 		return 64;
-	if ((uint64_t)wanted <= n - 64)
-		return (unsigned)wanted;
+	if (wanted <= n - 64)
+		return wanted;
 	sl_warn("nanoctrl", "at most %llu descriptors, so at most %llu connections",
 		(unsigned long long)n, (unsigned long long)n - 64);
 	return (unsigned)(n - 64);
 }
 
-/* By themselves they leave a CPU to Redis, which has work for one whenever they have. */
-static unsigned choose_threads(int64_t wanted)
-{
-	cpu_set_t cpus;
-
-	if (wanted > 0)
-		return (unsigned)wanted;
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) > 4)
-		return 4;
-	return CPU_COUNT(&cpus) > 1 ? (unsigned)CPU_COUNT(&cpus) - 1 : 1;
-}
-
 static int open_hub(struct process *p)
 {
-	const struct settings *s = p->settings;
-	struct store_config config = STORE_CONFIG_INIT;
+	struct store_config config = serve_store_config(p->settings);
 	char why[REDIS_CHILD_WHY_MAX];
 	int ret;
 
-	config.url = s->redis.url;
 	if (!config.url) {
-		ret = runtime_data_dir(s->redis.data_dir, p->data_dir);
+		ret = runtime_data_dir(p->settings->redis.data_dir, p->data_dir);
 		if (ret)
 			return fail(p, ret, "no usable data directory: %s; --data-dir names one",
 				    strerror(-ret));
@@ -172,17 +154,6 @@ static int open_hub(struct process *p)
 		redis_child_url(p->data_dir, p->redis_url, sizeof(p->redis_url));
 		config.url = p->redis_url;
 	}
-	config.advertise = s->redis.advertise;
-	config.public_address = s->redis.public_address;
-	config.ttl_ms = (uint32_t)s->lease.ttl_ms;
-	config.beat_ms = (uint32_t)s->lease.beat_ms;
-	config.grace_ms = (uint32_t)s->lease.grace_ms;
-	config.max_objects = (uint32_t)s->lease.max_objects;
-	config.timeout_ms = (uint32_t)s->redis.timeout_ms;
-	config.max_inflight = (uint32_t)s->redis.max_inflight;
-	config.keep_events = (uint32_t)s->events.keep;
-	config.keep_ms = (uint32_t)s->events.keep_ms;
-	config.max_list = s->server.max_list;
 	ret = store_hub_create(&config, &p->hub);
 	return ret ? fail(p, ret, "cannot use the Redis URL: %s", strerror(-ret)) : 0;
 }
@@ -219,35 +190,15 @@ static void add_store_metrics(void *arg, struct evbuffer *out)
 static int open_server(struct process *p)
 {
 	const struct server_settings *s = &p->settings->server;
-	struct server_config config = SERVER_CONFIG_INIT;
+	struct server_config config = serve_server_config(p->settings);
 	int ret;
 
-	config.host = s->host;
-	config.port = s->port;
-	config.second_port = s->second_port;
-	config.n_loops = choose_threads(s->threads);
-	config.busy_poll_ns = (uint64_t)s->busy_poll_ns;
-	config.routes = route_table;
-	config.n_routes = route_table_len - (s->compat == COMPAT_OFF ? route_table_n_compat : 0);
-	config.n_local = s->compat == COMPAT_LOOPBACK ? route_table_n_compat : 0;
 	config.hooks = (struct server_hooks){ .store_create = create_store,
 					      .store_destroy = store_destroy,
 					      .store_trouble = store_trouble,
 					      .metrics = add_store_metrics,
 					      .arg = p->hub };
-	config.limits.body_bytes = s->max_body;
-	config.max_connections = raise_limits(s->max_connections);
-	config.stream_queue = s->max_queue;
-	config.idle_ms = (unsigned)s->idle_ms;
-	config.request_ms = (unsigned)s->request_ms;
-	config.stall_ms = (unsigned)s->stall_ms;
-	config.tick_ms = (unsigned)s->tick_ms;
-	config.stream_age_ms = (unsigned)s->session_age_ms;
-	config.drain_accept_ms = (unsigned)s->drain_accept_ms;
-	config.drain_ms = (unsigned)s->drain_ms;
-	config.access_log = p->settings->log.access;
-	if (config.body_memory < 4 * config.limits.body_bytes)
-		config.body_memory = 4 * config.limits.body_bytes;
+	config.max_connections = raise_limits(config.max_connections);
 	ret = server_create(&config, p->loop, &p->server);
 	if (ret && s->second_port)
 		return fail(p, ret, "cannot listen on %s port %u and %u: %s", s->host, s->port,

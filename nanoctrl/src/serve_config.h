@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the settings say, as the store, the server and the log take it. */
+#ifndef NANOCTRL_SERVE_CONFIG_H
+#define NANOCTRL_SERVE_CONFIG_H
+
+#include "cli/logsink.h"
+#include "server.h"
+#include "settings.h"
+#include "store.h"
+
+/* Without a URL where Redis is a private one. */
+struct store_config serve_store_config(const struct settings *s);
+
+/* Without hooks. */
+struct server_config serve_server_config(const struct settings *s);
+
+/* file: NULL is standard error. */
+struct cli_log_attr serve_log_attr(const struct settings *s, const char *file);
+
+#endif
