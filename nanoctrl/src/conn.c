@@ -84,8 +84,8 @@ void conn_close(struct conn *c)
 	event_del(&c->again);
 	event_del(&c->deadline);
 	c->w->body_bytes -= c->held;
-	metrics_uncount(c->w->metrics->connections);
 	metrics_uncount(c->w->n_conns);
+	metrics_uncount(c->w->metrics->connections);
 	http_parser_fini(&c->parser);
 	bufferevent_free(c->bev);
 	free(c);

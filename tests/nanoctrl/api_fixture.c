@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <event2/buffer.h>
 #include <base/clock.h>
+#include "api_session.h"
 #include "loop.h"
 #include "model.h"
 #include "route.h"
@@ -336,6 +337,7 @@ long long api_metric(struct api_fixture *f, const char *name)
 	server_metrics(f->server, text);
 	store_hub_metrics(f->hub, text);
 	model_metrics(text);
+	api_session_metrics(text);
 	while ((line = evbuffer_readln(text, NULL, EVBUFFER_EOL_LF))) {
 		if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ' ')
 			value = atoll(line + strlen(name) + 1);

@@ -181,6 +181,26 @@ static void session__hears_of_peers_and_of_offers_to_it(void **state)
 	api_answer_fini(&a);
 }
 
+static void metrics__say_how_many_sessions_are_open(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream a, b, lines;
+	char lease[512];
+
+	assert_int_equal(api_metric(f, "nanoctrl_sessions"), 0);
+	join(f, &a, "node-a", "i1", lease);
+	assert_int_equal(api_metric(f, "nanoctrl_sessions"), 1);
+	join(f, &b, "node-b", "i2", lease);
+	assert_int_equal(api_open(f, &lines, "/v1/events?scope=demo", NULL, false), 200);
+	await_metric(f, "nanoctrl_streams", 3);
+	assert_int_equal(api_metric(f, "nanoctrl_sessions"), 2);
+	api_close(&a);
+	await_metric(f, "nanoctrl_sessions", 1);
+	api_close(&b);
+	api_close(&lines);
+	await_metric(f, "nanoctrl_sessions", 0);
+}
+
 static void session__is_told_that_it_was_superseded(void **state)
 {
 	struct api_fixture *f = *state;
@@ -567,6 +587,7 @@ int main(void)
 		TEST(lines__of_a_client_that_went_meanwhile_end_at_once),
 		cmocka_unit_test_setup_teardown(session__hears_of_peers_and_of_offers_to_it,
 						api_setup_short_leases, api_teardown),
+		TEST(metrics__say_how_many_sessions_are_open),
 		TEST(session__is_told_that_it_was_superseded),
 		TEST(session__that_is_replaced_goes_away),
 		cmocka_unit_test_setup_teardown(session__that_is_replaced_and_never_beats_goes_away,

@@ -182,6 +182,28 @@ case_it_is_asked_where_the_options_say() {
 	expect 1 "not running" nc status
 }
 
+case_metrics_are_those_of_all_its_parts() {
+	local name pid rss said
+
+	expect 0 started nc start "${options[@]}"
+	pid=$(field pid)
+	curl -s -m 60 "$(field address)/metrics" >"$dir/metrics"
+	rss=$(($(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$pid/status") * 1024))
+	said=$(sed -n 's/^process_resident_memory_bytes //p' "$dir/metrics")
+	# It is another one a moment later.
+	[ "$said" -gt $((rss / 2)) ] || die "it says $said and has $rss bytes"
+	[ "$said" -lt $((rss * 2)) ] || die "it says $said and has $rss bytes"
+	for name in http_connections busy_poll_seconds_total store_calls_total model_junk_total sessions; do
+		expect 0 "nanoctrl_$name " cat "$dir/metrics"
+	done
+	# Each is of a type that is said before it.
+	awk '/^# TYPE / { type[$3] = $4 }
+		!/^#/ { sub(/[{ ].*/, ""); part = $0; sub(/_(bucket|sum|count)$/, "", part)
+			if (type[$0] == "" && type[part] != "histogram") { print "no type: " $0; bad = 1 } }
+		END { exit bad }' "$dir/metrics" || die "what is that?"
+	expect 0 stopped nc stop
+}
+
 case_server_runs_in_the_foreground_until_a_signal() {
 	local pid redis
 	"$program" server "${options[@]}" >"$dir/out1" 2>"$dir/err1" </dev/null &

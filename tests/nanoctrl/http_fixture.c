@@ -95,6 +95,15 @@ static void slow(struct request *rq)
 	event_base_once(request_base(rq), -1, EV_TIMEOUT, say_later, rq, &soon);
 }
 
+/* Which one serves the connection. */
+static void say_loop(struct request *rq)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "(%p)", (void *)request_base(rq));
+	reply_text(rq, 200, text, strlen(text));
+}
+
 static void wait_ended(void *arg, struct request *rq, enum request_end why)
 {
 	(void)arg;
@@ -179,11 +188,12 @@ static void open_ws(struct request *rq)
 }
 
 static const struct route table[] = {
-	{ HTTP_GET, "/hello", hello },	      { HTTP_POST, "/echo", echo },
-	{ HTTP_GET, "/p/{name}", say_param }, { HTTP_GET, "/later", later },
-	{ HTTP_GET, "/slow", slow },	      { HTTP_GET, "/wait", wait_for_end },
-	{ HTTP_GET, "/lines", open_lines },   { HTTP_GET, "/ws", open_ws },
-	{ HTTP_GET, "/readyz", api_readyz },  { HTTP_GET, "/metrics", api_metrics },
+	{ HTTP_GET, "/hello", hello },	       { HTTP_POST, "/echo", echo },
+	{ HTTP_GET, "/p/{name}", say_param },  { HTTP_GET, "/later", later },
+	{ HTTP_GET, "/slow", slow },	       { HTTP_GET, "/wait", wait_for_end },
+	{ HTTP_GET, "/loop", say_loop },       { HTTP_GET, "/lines", open_lines },
+	{ HTTP_GET, "/ws", open_ws },	       { HTTP_GET, "/readyz", api_readyz },
+	{ HTTP_GET, "/metrics", api_metrics },
 };
 
 void http_fixture_init(void)

@@ -12,8 +12,8 @@
 
 /*
  * GET /hello, /p/{name}, /readyz, /metrics; POST /echo; GET /later replies from the loop's next
- * turn, GET /slow some milliseconds later; GET /wait only when its end is told; GET /lines sends a
- * line a tick; GET /ws echoes, and floods when told "flood".
+ * turn, GET /slow 20 ms later; GET /wait only when its end is told; GET /loop says the loop in
+ * parentheses; GET /lines sends a line a tick; GET /ws echoes, and floods when told "flood".
  */
 struct http_fixture {
 	struct server_config config;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <math.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -9,6 +11,7 @@
 #include <unistd.h>
 #include <sys/socket.h>
 #include <cmocka.h>
+#include <event2/buffer.h>
 
 #include "http_fixture.h"
 #include "ws_frame.h"
@@ -271,6 +274,110 @@ static void request__the_handler_is_told_when_the_client_goes(void **state)
 	assert_exchange("GET /metrics HTTP/1.1\r\n" CLOSE,
 			"{method=\"GET\",route=\"/wait\",status=\"499\"} 1\n");
 	assert_has("nanoctrl_http_requests_in_flight 1\n"); /* this one */
+}
+
+/* What /metrics says behind these words. */
+static double number_behind(const char *words)
+{
+	const char *at;
+
+	assert_has(words);
+	at = strstr(text, words);
+	return strtod(at + strlen(words), NULL);
+}
+
+#define METRICS "GET /metrics HTTP/1.1\r\n" CLOSE
+#define TIMES	"nanoctrl_http_request_duration_seconds_"
+#define OF_SLOW "{method=\"GET\",route=\"/slow\""
+#define N_SLOW	3
+
+/* The bounds of what /slow took grow up to infinity, and the counts with them. */
+static void assert_counts_grow(void)
+{
+	static const char bucket[] = "\n" TIMES "bucket" OF_SLOW ",le=\"";
+	double bound = 0, count = 0;
+
+	for (char *at = text; (at = strstr(at, bucket));) {
+		double next = strtod(at + strlen(bucket), &at);
+
+		assert_true(next > bound);
+		assert_memory_equal(at, "\"} ", 3);
+		bound = next;
+		next = strtod(at + 3, &at);
+		assert_true(next >= count);
+		count = next;
+	}
+	assert_true(isinf(bound));
+	assert_true(count == N_SLOW);
+}
+
+static void metrics__of_a_route_have_its_statuses_and_times(void **state)
+{
+	(void)state;
+	http_fixture_start();
+	for (int i = 0; i < N_SLOW; i++)
+		assert_exchange("GET /slow HTTP/1.1\r\n" CLOSE, "later");
+	assert_exchange("GET /p/x HTTP/1.1\r\n" CLOSE, "x|");
+	assert_exchange("GET /p/y HTTP/1.1\r\n" CLOSE, "y|");
+	assert_exchange("GET /nothing HTTP/1.1\r\n" CLOSE, "HTTP/1.1 404 ");
+	http_exchange(METRICS, text, sizeof(text));
+	assert_has("\nnanoctrl_http_requests_total" OF_SLOW ",status=\"200\"} 3\n");
+	assert_has("_total{method=\"GET\",route=\"/p/{name}\",status=\"200\"} 2\n");
+	assert_has("_total{method=\"\",route=\"none\",status=\"404\"} 1\n");
+	assert_counts_grow();
+	assert_true(number_behind(TIMES "count" OF_SLOW "} ") == N_SLOW);
+	/* Each took 20 ms by the loop's clock, which may be behind. */
+	assert_true(number_behind(TIMES "bucket" OF_SLOW ",le=\"0.005\"} ") == 0);
+	assert_true(number_behind(TIMES "sum" OF_SLOW "} ") > N_SLOW * 0.005);
+}
+
+#define N_EACH 3
+
+static void ask_loop(int fd, char loop[40])
+{
+	say(fd, "GET /loop HTTP/1.1\r\n" HOST "\r\n");
+	http_read(fd, ")", text, sizeof(text));
+	snprintf(loop, 40, "%s", strchr(text, '('));
+}
+
+static bool metrics_say(const char *line)
+{
+	struct evbuffer *out = evbuffer_new();
+	bool found;
+
+	server_metrics(fx.server, out);
+	found = evbuffer_search(out, line, strlen(line), NULL).pos >= 0;
+	evbuffer_free(out);
+	return found;
+}
+
+/* Neither in turn nor by chance: while one loop has none, those that come are all its. */
+static void connection__goes_to_the_loop_with_the_fewest(void **state)
+{
+	char loops[2 * N_EACH][40], loop[40];
+	int fds[2 * N_EACH], of_first = 0;
+
+	(void)state;
+	http_fixture_start();
+	for (int i = 0; i < 2 * N_EACH; i++) {
+		fds[i] = http_connect();
+		ask_loop(fds[i], loops[i]);
+		of_first += !strcmp(loops[i], loops[0]);
+	}
+	assert_int_equal(of_first, N_EACH);
+	for (int i = 0; i < 2 * N_EACH; i++)
+		if (!strcmp(loops[i], loops[0]))
+			close(fds[i]);
+	while (!metrics_say("\nnanoctrl_http_connections 3\n"))
+		poll(NULL, 0, 1);
+	for (int i = 0; i < 2 * N_EACH; i++)
+		if (!strcmp(loops[i], loops[0])) {
+			fds[i] = http_connect();
+			ask_loop(fds[i], loop);
+			assert_string_equal(loop, loops[0]);
+		}
+	for (int i = 0; i < 2 * N_EACH; i++)
+		close(fds[i]);
 }
 
 static void connections__more_than_allowed_are_turned_away(void **state)
@@ -566,6 +673,8 @@ int main(void)
 		T(connection__without_a_request_is_closed_without_a_word),
 		T(reply__that_takes_longer_than_a_connection_may_be_idle_arrives),
 		T(request__the_handler_is_told_when_the_client_goes),
+		T(metrics__of_a_route_have_its_statuses_and_times),
+		T(connection__goes_to_the_loop_with_the_fewest),
 		T(connections__more_than_allowed_are_turned_away),
 		T(body__memory_of_all_requests_is_bounded),
 		T(lines__go_out_until_the_client_leaves),

@@ -2,6 +2,7 @@
 /* What the store counts, over a real Redis. */
 #include "store_fixture.h"
 
+#include <errno.h>
 #include <string.h>
 #include <event2/buffer.h>
 
@@ -94,6 +95,47 @@ static void metrics__say_whether_redis_serves_and_how_fast(void **state)
 	assert_true(metrics_say(f, "\nnanoctrl_reaper_holds_total 2\n"));
 }
 
+static void metrics__say_which_calls_had_no_answer(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	assert_true(metrics_say(f, "\nnanoctrl_store_connects_total 1\n"));
+	assert_true(metrics_say(f, "\nnanoctrl_store_errors_total 0\n"));
+	/* Redis has it, and refuses. */
+	test_redis_do(&f->redis, "CONFIG SET maxmemory 1");
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), -EAGAIN);
+	assert_false(metrics_say(f, "\nnanoctrl_store_errors_total 0\n"));
+	assert_true(metrics_say(f, "\nnanoctrl_store_refused_total 0\n"));
+	test_redis_do(&f->redis, "CONFIG SET maxmemory 0");
+	/* It is not sent at all. */
+	test_redis_kill(&f->redis);
+	fixture_until_serving(f, false);
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), -ENOTCONN);
+	assert_true(metrics_say(f, "\nnanoctrl_store_refused_total 1\n"));
+	test_redis_restart(&f->redis);
+	fixture_until_serving(f, true);
+	assert_true(metrics_say(f, "\nnanoctrl_store_connects_total 2\n"));
+}
+
+/* Whoever says goodbye, or is superseded, is not among them. */
+static void metrics__count_each_lease_that_ended_without_a_word(void **state)
+{
+	struct fixture *f = *state;
+	struct member a, b, c;
+
+	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &a, "node-a", "i2", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &b, "node-b", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &c, "node-c", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_leave(f, &c), 0);
+	fixture_until(f, 0, "ZCARD {" SCOPE "}:nanoctrl:names");
+	until_metrics_say(f, "\nnanoctrl_leases_expired_total 2\n");
+	until_metrics_say(f, "\nnanoctrl_leases 0\n");
+	assert_true(metrics_say(f, "\nnanoctrl_leases_expired_total 2\n"));
+	assert_true(metrics_say(f, "\nnanoctrl_leases_granted_total 4\n"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -102,6 +144,9 @@ int main(void)
 		TEST(metrics__say_how_many_leases_are_held_in_all_scopes),
 		TEST(metrics__say_how_many_leases_are_held_without_memory),
 		TEST(metrics__say_whether_redis_serves_and_how_fast),
+		TEST(metrics__say_which_calls_had_no_answer),
+		cmocka_unit_test_setup_teardown(metrics__count_each_lease_that_ended_without_a_word,
+						fixture_setup_short_leases, fixture_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
