@@ -30,6 +30,7 @@ struct setup {
 	uint32_t ttl_ms;
 	const char *advertise;
 	uint64_t max_list;
+	uint32_t reap_ms;
 	unsigned tick_ms;
 	size_t stream_queue;
 	unsigned drain_accept_ms;
@@ -38,6 +39,7 @@ struct setup {
 static const struct setup usual = {
 	.ttl_ms = LONG_TTL_MS,
 	.max_list = UINT32_MAX,
+	.reap_ms = 20,
 	.tick_ms = 50,
 	.stream_queue = 262144,
 	.drain_accept_ms = 10,
@@ -505,7 +507,7 @@ static int setup_with(void **state, const struct setup *setup)
 	config.advertise = setup->advertise;
 	config.beat_ms = 200;
 	config.grace_ms = 100;
-	config.reap_ms = 20;
+	config.reap_ms = setup->reap_ms;
 	config.timeout_ms = 10000;
 	config.max_list = setup->max_list;
 	assert_int_equal(store_hub_create(&config, &f->hub), 0);
@@ -532,6 +534,16 @@ int api_setup_advertised(void **state)
 	struct setup setup = usual;
 
 	setup.advertise = ADVERTISED;
+	return setup_with(state, &setup);
+}
+
+int api_setup_as_a_program(void **state)
+{
+	static const struct store_config program = STORE_CONFIG_INIT;
+	struct setup setup = usual;
+
+	setup.advertise = ADVERTISED;
+	setup.reap_ms = program.reap_ms;
 	return setup_with(state, &setup);
 }
 

@@ -39,7 +39,9 @@ int api_setup(void **state);
 int api_setup_short_leases(void **state);
 /* Redis is said to be at redis.example:6379. */
 int api_setup_advertised(void **state);
-/* The same, and lists end at 4096 bytes. */
+/* The same, and what has ended is looked for as rarely as nanoctrl does. */
+int api_setup_as_a_program(void **state);
+/* Redis is said to be there, and lists end at 4096 bytes. */
 int api_setup_short_lists(void **state);
 /* Streams have a line every millisecond, sockets that take little, and queues that are shorter than
  * what is given to a socket at once: when one is full there is no room for anything. */

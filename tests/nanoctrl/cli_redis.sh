@@ -10,6 +10,8 @@ case_keeps_its_state_private() {
 	[ "$(stat -c %a "$dir/data/redis.sock")" = 600 ] || die "others may speak to Redis"
 	expect 0 "always" redis-cli -s "$dir/data/redis.sock" config get appendfsync
 	expect 0 "noeviction" redis-cli -s "$dir/data/redis.sock" config get maxmemory-policy
+	# Everything is in its log: it never writes a copy of all beside that.
+	[ "$(redis-cli -s "$dir/data/redis.sock" config get save)" = save ] || die "it saves copies of its data"
 	expect 0 stopped nc stop
 }
 

@@ -110,17 +110,26 @@ static void write_entity(struct api_fixture *f, const char *key, const char *typ
 }
 
 /* Redis tells, and what was there before has been looked through. */
-static int setup(void **state)
+static int until_told(const struct api_fixture *f)
 {
 	uint64_t start = sl_clock_ns();
-	struct api_fixture *f;
 
-	api_setup_advertised(state);
-	f = *state;
 	while (!atomic_load(&f->hub->told) || atomic_load(&f->hub->looking))
 		if (sl_clock_ns() - start > GIVE_UP_NS)
 			fail_msg("Redis never tells");
 	return 0;
+}
+
+static int setup(void **state)
+{
+	api_setup_advertised(state);
+	return until_told(*state);
+}
+
+static int setup_as_a_program(void **state)
+{
+	api_setup_as_a_program(state);
+	return until_told(*state);
 }
 
 static int teardown(void **state)
@@ -375,6 +384,25 @@ static void end__of_a_foreign_agent_takes_what_it_left(void **state)
 	assert_int_equal(test_redis_do(r, "EXISTS nanoctrl:owned:1:sa"), 0);
 }
 
+#define CLEAN_NS (15 * SL_NS_PER_S)
+
+/* Nobody tells when a key expires: its time is known since it was learned. */
+static void end__of_a_foreign_agent_is_seen_within_15_seconds(void **state)
+{
+	struct api_fixture *f = *state;
+	uint64_t expired_ns;
+
+	until_true(f, "redis.call('HSET', 'agent:a', 'addr', 'x', 'updated_at', 1) "
+		      "redis.call('SET', 'mr:a:kv', '{}') redis.call('SET', 'exchange:a:p', 'x') "
+		      "redis.call('XADD', 'stream:a', '*', 'type', 'connect_peer') "
+		      "return redis.call('PEXPIRE', 'agent:a', 1500)");
+	until_redis(f, 2, "SCARD nanoctrl:owned:0:a");
+	until_redis(f, 0, "EXISTS agent:a");
+	expired_ns = sl_clock_ns();
+	until_redis(f, 0, "EXISTS mr:a:kv exchange:a:p stream:a");
+	assert_in_range(sl_clock_ns() - expired_ns, 0, CLEAN_NS);
+}
+
 static void region__that_its_agent_removed_is_not_kept_in_mind(void **state)
 {
 	struct api_fixture *f = *state;
@@ -574,6 +602,8 @@ int main(void)
 		TEST(registration__of_a_taken_name_shows_who_has_it),
 		TEST(region__that_may_be_anybodys_stays),
 		TEST(end__of_a_foreign_agent_takes_what_it_left),
+		cmocka_unit_test_setup_teardown(end__of_a_foreign_agent_is_seen_within_15_seconds,
+						setup_as_a_program, teardown),
 		TEST(region__that_its_agent_removed_is_not_kept_in_mind),
 		TEST(targets__that_went_for_good_are_not_kept_for_ever),
 		TEST(values__that_are_very_long_are_not_read),

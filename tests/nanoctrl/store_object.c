@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "store_redis.h"
 #include "tail.h"
 
 static void put__of_a_revision_again_changes_nothing_and_of_an_older_is_stale(void **state)
@@ -199,6 +200,86 @@ static void offer__to_agents_that_left_is_not_counted(void **state)
 	assert_int_equal(test_redis_do(&f->redis, "SCARD {test}:nanoctrl:sent:%llu",
 				       (unsigned long long)a.generation),
 			 0);
+}
+
+/* What a owns in others' inboxes is more than three portions of it. */
+#define N_POSTED 1501
+
+static void post_many(struct fixture *f, const struct member *a, const struct member *b)
+{
+	test_redis_do(&f->redis, "EVAL %s 0 %llu %llu %d",
+		      "local from, to = ARGV[1], ARGV[2] for i = 1, ARGV[3] do "
+		      "redis.call('HSET', '{test}:nanoctrl:inbox:' .. to, 'node-a/p' .. i, '1 ' .. "
+		      "from .. ' i1 ' .. to .. ' i2\\nx') redis.call('SADD', "
+		      "'{test}:nanoctrl:sent:' .. from, to .. ' node-a/p' .. i) end",
+		      (unsigned long long)a->generation, (unsigned long long)b->generation,
+		      N_POSTED);
+}
+
+/* They are not visible any more, all at once; then they go, at most 500 with one script. */
+static void leave__of_one_who_posted_much_is_cleaned_up_in_portions(void **state)
+{
+	struct fixture *f = *state;
+	struct member a, b;
+	struct answer got;
+
+	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &b, "node-b", "i2", OWNER_A, false), 0);
+	post_many(f, &a, &b);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 1, "i2", "x"), STORE_TOO_MANY);
+	test_redis_do(&f->redis, "CONFIG RESETSTAT");
+	assert_int_equal(fixture_leave(f, &a), 0);
+	memset(&got, 0, sizeof(got));
+	store_list_offers(f->store, SCOPE, &b.lease, answer_offers, &got);
+	fixture_run(f, &got.done);
+	assert_int_equal(got.n, 0);
+	fixture_until(f, 0, "EXISTS {test}:nanoctrl:dead");
+	assert_int_equal(
+		test_redis_do(&f->redis,
+			      "EXISTS {test}:nanoctrl:inbox:%llu {test}:nanoctrl:sent:%llu",
+			      (unsigned long long)b.generation, (unsigned long long)a.generation),
+		0);
+	assert_int_equal(test_redis_calls(&f->redis, "spop"), (N_POSTED + 499) / 500);
+	assert_int_equal(test_redis_calls(&f->redis, "hdel"), N_POSTED);
+}
+
+/* What others posted to it may be large: there it is fewer. */
+static void leave__of_one_who_got_much_is_cleaned_up_in_portions(void **state)
+{
+	struct fixture *f = *state;
+	struct member a, b;
+
+	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &b, "node-b", "i2", OWNER_A, false), 0);
+	post_many(f, &a, &b);
+	test_redis_do(&f->redis, "CONFIG RESETSTAT");
+	assert_int_equal(fixture_leave(f, &b), 0);
+	fixture_until(f, 0, "EXISTS {test}:nanoctrl:dead");
+	assert_int_equal(
+		test_redis_do(&f->redis,
+			      "EXISTS {test}:nanoctrl:inbox:%llu {test}:nanoctrl:sent:%llu",
+			      (unsigned long long)b.generation, (unsigned long long)a.generation),
+		0);
+	assert_true(test_redis_calls(&f->redis, "hrandfield") > N_POSTED / 500);
+	assert_int_equal(fixture_beat(f, &a, NULL), 0);
+}
+
+static void events__grow_old_and_their_numbers_go_on(void **state)
+{
+	struct fixture *f = *state;
+	struct store_cursor begin;
+	struct member m;
+	char text[256];
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	begin = m.cursor;
+	f->hub->config.keep_ms = 1;
+	fixture_until(f, 0, "XLEN {test}:nanoctrl:events");
+	f->hub->config.keep_ms = LONG_TTL_MS;
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", 1, "{}", ""), 0);
+	assert_int_equal(fixture_events(f, &begin, text, sizeof(text)), 1);
+	assert_int_equal(begin.id, m.cursor.id + 2);
+	assert_int_equal(test_redis_do(&f->redis, "XLEN {test}:nanoctrl:events"), 1);
 }
 
 static void events__that_are_not_kept_any_more_are_a_reset(void **state)
@@ -410,6 +491,9 @@ int main(void)
 		TEST(offer__of_an_agent_that_started_anew_is_gone),
 		TEST(offer__to_a_full_inbox_is_refused_and_one_that_is_there_replaced),
 		TEST(offer__to_agents_that_left_is_not_counted),
+		TEST(leave__of_one_who_posted_much_is_cleaned_up_in_portions),
+		TEST(leave__of_one_who_got_much_is_cleaned_up_in_portions),
+		TEST(events__grow_old_and_their_numbers_go_on),
 		TEST(events__that_are_not_kept_any_more_are_a_reset),
 		TEST(tail__has_each_event_once_from_its_cursor_on),
 		TEST(tail__of_many_who_are_behind_shares_a_read),
