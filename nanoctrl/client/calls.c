@@ -399,11 +399,13 @@ int nc_list_regions(struct nc_client *client, const char *agent, nc_page_fn *fn,
 					       .arg = arg });
 }
 
-int nc_list_directory(struct nc_client *client, const char *after, nc_page_fn *fn, void *arg)
+int nc_list_directory(struct nc_client *client, const char *selector, const char *after,
+		      nc_page_fn *fn, void *arg)
 {
 	return start(client, (struct request){ .method = NC_GET,
 					       .segments = { "regions" },
-					       .query = { "limit", PAGE_LIMIT, "after", after },
+					       .query = { "limit", PAGE_LIMIT, "selector", selector,
+							  "after", after },
 					       .finish = finish_regions,
 					       .fn = (nc_any_fn *)fn,
 					       .arg = arg });
@@ -507,11 +509,13 @@ int nc_forget_link(struct nc_client *client, const char *peer, const char *profi
 					       .arg = arg });
 }
 
-int nc_list_links(struct nc_client *client, const char *after, nc_page_fn *fn, void *arg)
+int nc_list_links(struct nc_client *client, const char *selector, const char *after, nc_page_fn *fn,
+		  void *arg)
 {
 	return start(client, (struct request){ .method = NC_GET,
 					       .segments = { "links" },
-					       .query = { "limit", PAGE_LIMIT, "after", after },
+					       .query = { "limit", PAGE_LIMIT, "selector", selector,
+							  "after", after },
 					       .finish = finish_links,
 					       .fn = (nc_any_fn *)fn,
 					       .arg = arg });

@@ -257,8 +257,10 @@ int nc_get_region(struct nc_client *client, const char *agent, const char *regio
 /* Of one agent, without descriptors, in one page. */
 int nc_list_regions(struct nc_client *client, const char *agent, nc_page_fn *fn, void *arg);
 
-/* Of all agents of the scope, without descriptors, page by page: no agent's are cut. */
-int nc_list_directory(struct nc_client *client, const char *after, nc_page_fn *fn, void *arg);
+/* Of all agents of the scope that match the selector, or of all, without descriptors, page by page:
+ * no agent's are cut. */
+int nc_list_directory(struct nc_client *client, const char *selector, const char *after,
+		      nc_page_fn *fn, void *arg);
 
 /* ---- connection exchange ---- */
 
@@ -308,8 +310,9 @@ int nc_report_link(struct nc_client *client, const struct nc_link *link, nc_done
 int nc_forget_link(struct nc_client *client, const char *peer, const char *profile, nc_done_fn *fn,
 		   void *arg);
 
-/* Of the whole scope, page by page. */
-int nc_list_links(struct nc_client *client, const char *after, nc_page_fn *fn, void *arg);
+/* What agents of the scope that match the selector report, or all, page by page. */
+int nc_list_links(struct nc_client *client, const char *selector, const char *after, nc_page_fn *fn,
+		  void *arg);
 
 /* That one agent reports, in one page. -ENOENT in the callback when it is not there. */
 int nc_list_links_of(struct nc_client *client, const char *agent, nc_page_fn *fn, void *arg);

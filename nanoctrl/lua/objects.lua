@@ -1,5 +1,5 @@
 -- Objects without their blobs, of one agent or of a page of agents.
--- ARGV: keep, kind, agent ('' for a page), after, limit, the most bytes
+-- ARGV: keep, kind, agent ('' for a page), after, limit, the most bytes, whether with the labels of the page's agents ('1': so)
 local cursor = last_event()
 local names, next_name = { ARGV[3] }, ''
 if ARGV[3] == '' then
@@ -8,7 +8,8 @@ elseif not agent(ARGV[3]) then
 	return { NOT_FOUND }
 end
 local PAGE_ROWS, PAGE_BYTES = 4096, 16777216
-local rows, bytes = {}, 0
+local fields = ARGV[7] == '1' and { 'incarnation', 'labels' } or { 'incarnation' }
+local rows, owners, bytes = {}, {}, 0
 -- A portion of what an agent has: with their blobs all of them are more than is to be in memory at once.
 local function add(name, h, all)
 	for j = 1, #all, 2 do
@@ -20,8 +21,12 @@ local function add(name, h, all)
 	end
 end
 for i, name in ipairs(names) do
-	local h = agent(name, 'incarnation')
+	local h = agent(name, unpack(fields))
 	local at = h and '0'
+	if h and fields[2] then
+		owners[#owners + 1] = { name, h[3] or '' }
+		bytes = bytes + ROW + #name + #(h[3] or '')
+	end
 	while at do
 		local portion = read('HSCAN', owned_key(ARGV[2], h[1]), at, 'COUNT', 64)
 		if portion then add(name, h, portion[2]) end
@@ -34,4 +39,4 @@ for i, name in ipairs(names) do
 		break
 	end
 end
-return { OK, read_epoch(), cursor, text(now), next_name, skipped, rows }
+return { OK, read_epoch(), cursor, text(now), next_name, skipped, rows, owners }

@@ -127,23 +127,28 @@ bool api_query_number(struct request *rq, const char *name, uint64_t min, uint64
 	return false;
 }
 
+bool api_selector(struct request *rq, const char **out)
+{
+	*out = request_query(rq, "selector");
+	if (!*out || model_selector_valid(*out))
+		return true;
+	api_bad_query(rq, "selector", "a list of label=value");
+	return false;
+}
+
 bool api_page(struct request *rq, struct api_page *out)
 {
 	uint64_t limit;
 
 	out->after = request_query(rq, "after");
-	out->selector = request_query(rq, "selector");
 	if (!out->after)
 		out->after = "";
 	if (*out->after && !key_name_valid(out->after)) {
 		api_bad_query(rq, "after", "a name");
 		return false;
 	}
-	if (out->selector && !model_selector_valid(out->selector)) {
-		api_bad_query(rq, "selector", "a list of label=value");
-		return false;
-	}
-	if (!api_query_number(rq, "limit", 1, 500, 100, &limit))
+	if (!api_selector(rq, &out->selector) ||
+	    !api_query_number(rq, "limit", 1, 500, 100, &limit))
 		return false;
 	out->limit = (unsigned)limit;
 	return true;

@@ -40,6 +40,9 @@ bool api_has_lease(const struct request *rq);
 bool api_query_number(struct request *rq, const char *name, uint64_t min, uint64_t max,
 		      uint64_t def, uint64_t *out);
 
+/* The selector of the query; NULL when there is none. */
+bool api_selector(struct request *rq, const char **out);
+
 /* limit, after, and selector (NULL when absent) of a list. */
 struct api_page {
 	unsigned limit;

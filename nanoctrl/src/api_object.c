@@ -179,12 +179,23 @@ void api_region_get(struct request *rq)
 		read_region(r);
 }
 
-static void regions_listed(void *arg, int result, const struct store_page *page)
+static void reply_regions(struct request *rq, int result, const struct store_page *page,
+			  const char *selector)
 {
 	if (result)
-		api_fail(arg, result);
+		api_fail(rq, result);
 	else
-		api_reply(arg, 200, model_regions(page));
+		api_reply(rq, 200, model_regions(page, selector));
+}
+
+static void regions_listed(void *arg, int result, const struct store_page *page)
+{
+	reply_regions(arg, result, page, request_query(arg, "selector"));
+}
+
+static void regions_of_listed(void *arg, int result, const struct store_page *page)
+{
+	reply_regions(arg, result, page, NULL);
 }
 
 static void list_of(struct request *rq, enum store_kind kind, store_page_fn *fn)
@@ -202,12 +213,12 @@ static void list(struct request *rq, enum store_kind kind, store_page_fn *fn)
 	struct api_page p;
 
 	if (scope && api_page(rq, &p))
-		store_list(request_store(rq), scope, kind, p.after, p.limit, fn, rq);
+		store_list(request_store(rq), scope, kind, p.after, p.limit, p.selector, fn, rq);
 }
 
 void api_region_list_of(struct request *rq)
 {
-	list_of(rq, STORE_REGION, regions_listed);
+	list_of(rq, STORE_REGION, regions_of_listed);
 }
 
 void api_region_list(struct request *rq)
@@ -262,17 +273,28 @@ void api_link_forget(struct request *rq)
 		store_delete(request_store(rq), scope, &who.lease, STORE_LINK, name, api_done, rq);
 }
 
-static void links_listed(void *arg, int result, const struct store_page *page)
+static void reply_links(struct request *rq, int result, const struct store_page *page,
+			const char *selector)
 {
 	if (result)
-		api_fail(arg, result);
+		api_fail(rq, result);
 	else
-		api_reply(arg, 200, model_links(page));
+		api_reply(rq, 200, model_links(page, selector));
+}
+
+static void links_listed(void *arg, int result, const struct store_page *page)
+{
+	reply_links(arg, result, page, request_query(arg, "selector"));
+}
+
+static void links_of_listed(void *arg, int result, const struct store_page *page)
+{
+	reply_links(arg, result, page, NULL);
 }
 
 void api_link_list_of(struct request *rq)
 {
-	list_of(rq, STORE_LINK, links_listed);
+	list_of(rq, STORE_LINK, links_of_listed);
 }
 
 void api_link_list(struct request *rq)

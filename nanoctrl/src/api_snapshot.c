@@ -31,7 +31,7 @@ static void listed(void *arg, int result, const struct store_snapshots *page)
 	if (result)
 		api_fail(arg, result);
 	else
-		api_reply(arg, 200, model_snapshots(page));
+		api_reply(arg, 200, model_snapshots(page, request_query(arg, "selector")));
 }
 
 /* The scope is one of either kind of agents: any text. */
@@ -39,6 +39,7 @@ void api_snapshot_list(struct request *rq)
 {
 	const char *scope = request_query(rq, "scope");
 	const char *after = request_query(rq, "after");
+	const char *selector;
 	uint64_t limit;
 
 	if (!scope)
@@ -53,8 +54,8 @@ void api_snapshot_list(struct request *rq)
 		api_bad_query(rq, "after", "what a page said");
 		return;
 	}
-	if (api_query_number(rq, "limit", 1, 500, 100, &limit))
+	if (api_selector(rq, &selector) && api_query_number(rq, "limit", 1, 500, 100, &limit))
 		store_list_snapshots(request_store(rq), (struct store_text){ scope, strlen(scope) },
 				     (struct store_text){ after, strlen(after) }, (unsigned)limit,
-				     listed, rq);
+				     selector, listed, rq);
 }

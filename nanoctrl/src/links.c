@@ -168,7 +168,7 @@ static void on_page(void *arg, const struct nc_error *error, const struct nc_pag
 		return;
 	}
 	if (!ret && page->next)
-		ret = nc_list_links(l->client, page->next, on_page, l);
+		ret = nc_list_links(l->client, NULL, page->next, on_page, l);
 	else if (!ret)
 		ret = add_unreported(l);
 	if (ret || !page->next)
@@ -177,7 +177,7 @@ static void on_page(void *arg, const struct nc_error *error, const struct nc_pag
 
 static void fetch_reports(struct listing *l)
 {
-	int ret = nc_list_links(l->client, NULL, on_page, l);
+	int ret = nc_list_links(l->client, NULL, NULL, on_page, l);
 
 	if (ret)
 		finish(l, strerror(-ret));

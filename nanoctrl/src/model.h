@@ -100,8 +100,9 @@ char *model_agents(const char *scope, const struct store_page *page, const char 
 char *model_services(const struct store_page *page, const char *name, const char *selector);
 /* 0; STORE_NOT_FOUND when what is stored is none, which is counted; -ENOMEM. */
 int model_region(const struct store_object *region, bool with_blob, char **out);
-char *model_regions(const struct store_page *page);
-char *model_links(const struct store_page *page);
+/* Without a selector all; with one those whose owners, which are in the page then, match. */
+char *model_regions(const struct store_page *page, const char *selector);
+char *model_links(const struct store_page *page, const char *selector);
 char *model_offer(const struct store_offer *offer);
 char *model_offers(const struct store_cursor *cursor, const struct store_offer *offers, size_t n);
 /* The event's own text, made once for all who are told of it; NULL when there is no memory. */
@@ -110,7 +111,8 @@ const char *model_event(uint64_t epoch, const struct store_event *e);
 char *model_events(const struct store_events *events, const struct store_cursor *cursor, bool reset,
 		   const char *to);
 
-char *model_snapshots(const struct store_snapshots *page);
+/* selector may be NULL */
+char *model_snapshots(const struct store_snapshots *page, const char *selector);
 
 /* A document of the store that is none of ours was left out. */
 void model_note_junk(void);

@@ -123,7 +123,7 @@ bool model_is_snapshot(struct store_text doc)
 	return fits;
 }
 
-char *model_snapshots(const struct store_snapshots *page)
+char *model_snapshots(const struct store_snapshots *page, const char *selector)
 {
 	struct out o = { .at = NULL };
 	const char *comma = "";
@@ -134,6 +134,8 @@ char *model_snapshots(const struct store_snapshots *page)
 	out_words(&o, now);
 	out_words(&o, ",\"snapshots\":[");
 	for (size_t i = 0; i < page->n; i++) {
+		if (selector && !model_selector_matches(selector, &page->owners[i]))
+			continue;
 		if (!model_is_snapshot(page->docs[i])) {
 			model_note_junk();
 			continue;

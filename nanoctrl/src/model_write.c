@@ -346,12 +346,41 @@ int model_region(const struct store_object *region, bool with_blob, char **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-char *model_regions(const struct store_page *page)
+/* A walk over the objects of a page beside their owners, which are in the same order. */
+struct choice {
+	const struct store_page *page;
+	const char *selector; /* NULL: everybody's */
+	size_t at;	      /* of the owner */
+	bool known;	      /* whether its objects are chosen: */
+	bool chosen;
+};
+
+static bool is_chosen(struct choice *c, const struct store_object *o)
 {
+	const struct store_agent *owners = c->page->owners;
+
+	if (!c->selector)
+		return true;
+	while (c->at < c->page->n_owners && strcmp(owners[c->at].name, o->agent) != 0) {
+		c->at++;
+		c->known = false;
+	}
+	if (c->at == c->page->n_owners)
+		return false;
+	if (!c->known)
+		c->chosen = model_selector_matches(c->selector, &owners[c->at]);
+	c->known = true;
+	return c->chosen;
+}
+
+char *model_regions(const struct store_page *page, const char *selector)
+{
+	struct choice choice = { .page = page, .selector = selector };
 	json_t *items = json_array();
 
 	for (size_t i = 0; i < page->n_objects; i++) {
-		json_t *o = region_object(&page->objects[i], false);
+		const struct store_object *r = &page->objects[i];
+		json_t *o = is_chosen(&choice, r) ? region_object(r, false) : NULL;
 
 		if (o)
 			json_array_append_new(items, o);
@@ -396,12 +425,14 @@ static json_t *link_object(const struct store_object *l, uint64_t now_ms)
 	return o;
 }
 
-char *model_links(const struct store_page *page)
+char *model_links(const struct store_page *page, const char *selector)
 {
+	struct choice choice = { .page = page, .selector = selector };
 	json_t *items = json_array();
 
 	for (size_t i = 0; i < page->n_objects; i++) {
-		json_t *o = link_object(&page->objects[i], page->now_ms);
+		const struct store_object *l = &page->objects[i];
+		json_t *o = is_chosen(&choice, l) ? link_object(l, page->now_ms) : NULL;
 
 		if (o)
 			json_array_append_new(items, o);

@@ -201,6 +201,10 @@ struct store_page {
 	const struct store_agent *agents;
 	size_t n_objects;
 	const struct store_object *objects;
+	/* Those whose objects they are, in the same order, with nothing but names and labels; where
+	 * they were asked for. */
+	size_t n_owners;
+	const struct store_agent *owners;
 };
 
 typedef void store_page_fn(void *arg, int result, const struct store_page *page);
@@ -258,9 +262,9 @@ void store_list_of(struct store *store, const char *scope, const char *agent, en
 		   store_page_fn *fn, void *arg);
 
 /* Objects of up to limit agents behind `after`, of fewer when they have many; an agent is never
- * cut. 0, STORE_TOO_LARGE as above. */
+ * cut. owners: with the agents whose they are. 0, STORE_TOO_LARGE as above. */
 void store_list(struct store *store, const char *scope, enum store_kind kind, const char *after,
-		unsigned limit, store_page_fn *fn, void *arg);
+		unsigned limit, bool owners, store_page_fn *fn, void *arg);
 
 /* ---- exchange ---- */
 

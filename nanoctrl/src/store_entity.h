@@ -127,15 +127,17 @@ struct store_snapshots {
 	uint64_t now_ms;	/* the store's clock */
 	struct store_text next; /* what to go on behind; empty at the end */
 	size_t n;
-	const struct store_text *docs; /* as they are stored: anything */
+	const struct store_text *docs;	  /* as they are stored: anything */
+	const struct store_agent *owners; /* of each the name, and the labels when asked for */
 };
 
 typedef void store_snapshots_fn(void *arg, int result, const struct store_snapshots *page);
 
 /* Up to limit snapshots of a scope, of native agents and others, behind `after` ("": from the
- * first). The scope "default" is also that of agents that name none. */
+ * first). The scope "default" is also that of agents that name none. labels: with those of the
+ * agents; others than native ones have none. */
 void store_list_snapshots(struct store *store, struct store_text scope, struct store_text after,
-			  unsigned limit, store_snapshots_fn *fn, void *arg);
+			  unsigned limit, bool labels, store_snapshots_fn *fn, void *arg);
 
 /* ---- for clients of Redis ---- */
 

@@ -95,17 +95,41 @@ static bool read_object(const redisReply *row, void *out)
 	       read_value(value, o);
 }
 
+/* {name, labels} */
+static int read_owners(const redisReply *from, struct store_page *page, struct store_agent **out)
+{
+	struct store_agent *owners;
+
+	if (!from || !from->elements)
+		return 0;
+	owners = calloc(from->elements, sizeof(*owners));
+	if (!owners)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->elements; i++) {
+		owners[i].name = store_string(from->element[i], 0, NULL);
+		owners[i].profile.labels = store_text_at(from->element[i], 1);
+	}
+	page->owners = owners;
+	page->n_owners = from->elements;
+	*out = owners;
+	return 0;
+}
+
 static void finish_objects(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store_page page = { .n_objects = 0 };
+	struct store_agent *owners = NULL;
 	struct store_rows rows = { .size = sizeof(struct store_object),
 				   .read = read_object,
 				   .one = call->script == SCRIPT_OBJECT };
 
 	result = store_read_page(call, result, reply, &rows, &page);
+	if (!result)
+		result = read_owners(store_item(reply, 7, REDIS_REPLY_ARRAY), &page, &owners);
 	page.objects = rows.at;
 	page.n_objects = rows.n;
 	call->fn.page(call->arg, result, result ? NULL : &page);
+	free(owners);
 	free(rows.at);
 }
 
@@ -122,7 +146,7 @@ void store_get(struct store *store, const char *scope, const char *agent, enum s
 }
 
 static void list(struct store *store, const char *scope, enum store_kind kind, const char *agent,
-		 const char *after, unsigned limit, store_page_fn *fn, void *arg)
+		 const char *after, unsigned limit, bool owners, store_page_fn *fn, void *arg)
 {
 	struct store_args a = { .n = 0 };
 
@@ -131,6 +155,7 @@ static void list(struct store *store, const char *scope, enum store_kind kind, c
 	store_arg(&a, after);
 	store_arg_number(&a, limit);
 	store_arg_number(&a, LIST_BYTES_MAX);
+	store_arg(&a, owners ? "1" : "");
 	store_send(store, scope, SCRIPT_OBJECTS, &a, finish_objects,
 		   (union store_answer){ .page = fn }, arg);
 }
@@ -138,13 +163,13 @@ static void list(struct store *store, const char *scope, enum store_kind kind, c
 void store_list_of(struct store *store, const char *scope, const char *agent, enum store_kind kind,
 		   store_page_fn *fn, void *arg)
 {
-	list(store, scope, kind, agent, "", 1, fn, arg);
+	list(store, scope, kind, agent, "", 1, false, fn, arg);
 }
 
 void store_list(struct store *store, const char *scope, enum store_kind kind, const char *after,
-		unsigned limit, store_page_fn *fn, void *arg)
+		unsigned limit, bool owners, store_page_fn *fn, void *arg)
 {
-	list(store, scope, kind, "", after, limit, fn, arg);
+	list(store, scope, kind, "", after, limit, owners, fn, arg);
 }
 
 /* ---- offers ---- */

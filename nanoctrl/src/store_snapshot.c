@@ -42,22 +42,36 @@ void store_put_snapshot(struct store *store, const char *scope, const struct sto
 		   (union store_answer){ .done = fn }, arg);
 }
 
-/* {outcome, now, next, skipped, {document, ...}} */
+/* What a page points to. */
+struct documents {
+	struct store_text *docs;
+	struct store_agent *owners;
+};
+
+/* {outcome, now, next, skipped, {document, ...}, {{agent, its labels}, ...}} */
 static int read_snapshots(const struct store_call *call, const redisReply *reply,
-			  struct store_snapshots *page, struct store_text **docs)
+			  struct store_snapshots *page, struct documents *d)
 {
 	const redisReply *rows = store_item(reply, 4, REDIS_REPLY_ARRAY);
+	const redisReply *owners = store_item(reply, 5, REDIS_REPLY_ARRAY);
 	uint64_t skipped;
 
-	if (!rows || !store_u64(reply, 1, &page->now_ms) || !store_u64(reply, 3, &skipped))
+	if (!rows || !owners || owners->elements != rows->elements ||
+	    !store_u64(reply, 1, &page->now_ms) || !store_u64(reply, 3, &skipped))
 		return -EPROTO;
 	page->next = store_text_at(reply, 2);
-	*docs = calloc(rows->elements + 1, sizeof(**docs));
-	if (!*docs)
+	d->docs = calloc(rows->elements + 1, sizeof(*d->docs));
+	d->owners = calloc(rows->elements + 1, sizeof(*d->owners));
+	if (!d->docs || !d->owners)
 		return -ENOMEM;
-	for (size_t i = 0; i < rows->elements; i++)
-		(*docs)[page->n++] = store_text_at(rows, i);
-	page->docs = *docs;
+	for (size_t i = 0; i < rows->elements; i++) {
+		d->docs[i] = store_text_at(rows, i);
+		d->owners[i].name = store_string(owners->element[i], 0, NULL);
+		d->owners[i].profile.labels = store_text_at(owners->element[i], 1);
+	}
+	page->n = rows->elements;
+	page->docs = d->docs;
+	page->owners = d->owners;
 	atomic_fetch_add(&call->store->hub->n_skipped, skipped);
 	return 0;
 }
@@ -65,12 +79,13 @@ static int read_snapshots(const struct store_call *call, const redisReply *reply
 static void finish_snapshots(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store_snapshots page = { .n = 0 };
-	struct store_text *docs = NULL;
+	struct documents d = { NULL, NULL };
 
 	if (!result)
-		result = read_snapshots(call, reply, &page, &docs);
+		result = read_snapshots(call, reply, &page, &d);
 	call->fn.snapshots(call->arg, result, result ? NULL : &page);
-	free(docs);
+	free(d.docs);
+	free(d.owners);
 }
 
 static struct store_text root_of(const struct store *store)
@@ -81,18 +96,23 @@ static struct store_text root_of(const struct store *store)
 }
 
 void store_list_snapshots(struct store *store, struct store_text scope, struct store_text after,
-			  unsigned limit, store_snapshots_fn *fn, void *arg)
+			  unsigned limit, bool labels, store_snapshots_fn *fn, void *arg)
 {
 	static const char word[] = "default";
+	static const struct store_text nobody = { "", 0 };
+	struct store_text native = { word, sizeof(word) - 1 };
 	struct store_args a = { .n = 0 };
 
-	if (scope.len == sizeof(word) - 1 && !memcmp(scope.at, word, scope.len))
+	if (scope.len == native.len && !memcmp(scope.at, word, scope.len))
 		scope.len = 0;
+	if (scope.len)
+		native = scope;
 	store_arg_text(&a, scope);
 	store_arg_text(&a, after);
 	store_arg_number(&a, limit);
 	store_arg_number(&a, PAGE_BYTES);
 	store_arg_number(&a, DOC_BYTES);
+	store_arg_text(&a, labels ? native : nobody);
 	store_send_prefixed(store, root_of(store), SCRIPT_SNAPSHOT_LIST, (size_t)a.n, a.v,
 			    finish_snapshots, (union store_answer){ .snapshots = fn }, arg);
 }

@@ -319,7 +319,7 @@ static void agents__find_each_other_and_exchange(void **state)
 	assert_string_equal(t.a.error.code, "peer_changed");
 
 	assert_int_equal(await(&t.a, nc_report_link(t.a.client, &link, on_done, &t.a)), 0);
-	assert_int_equal(await(&t.b, nc_list_links(t.b.client, NULL, on_links, &t.b)), 0);
+	assert_int_equal(await(&t.b, nc_list_links(t.b.client, NULL, NULL, on_links, &t.b)), 0);
 	assert_string_equal(t.b.text, "a>b 1 shm");
 
 	assert_int_equal(await(&t.a, nc_leave(t.a.client, on_done, &t.a)), 0);
@@ -400,12 +400,22 @@ static void directory__has_the_regions_and_links_of_all(void **state)
 	join(&t.b);
 	publish(&t.a, "kv", 1);
 	publish(&t.b, "w", 1);
-	assert_int_equal(await(&t.a, nc_list_directory(t.a.client, NULL, on_directory, &t.a)), 0);
+	assert_int_equal(await(&t.a, nc_list_directory(t.a.client, NULL, NULL, on_directory, &t.a)),
+			 0);
 	assert_string_equal(t.a.text, "a/kv 0 b/w 0 ");
-	assert_int_equal(await(&t.a, nc_list_directory(t.a.client, "a", on_directory, &t.a)), 0);
+	assert_int_equal(await(&t.a, nc_list_directory(t.a.client, NULL, "a", on_directory, &t.a)),
+			 0);
 	assert_string_equal(t.a.text, "b/w 0 ");
+	assert_int_equal(await(&t.a, nc_list_directory(t.a.client, "role=decode,name=a", NULL,
+						       on_directory, &t.a)),
+			 0);
+	assert_string_equal(t.a.text, "a/kv 0 ");
 
 	assert_int_equal(await(&t.a, nc_report_link(t.a.client, &link, on_done, &t.a)), 0);
+	assert_int_equal(await(&t.b, nc_list_links(t.b.client, "name=b", NULL, on_links, &t.b)), 0);
+	assert_int_equal(t.b.n, 0);
+	assert_int_equal(await(&t.b, nc_list_links(t.b.client, "name=a", NULL, on_links, &t.b)), 0);
+	assert_int_equal(t.b.n, 1);
 	assert_int_equal(await(&t.b, nc_list_links_of(t.b.client, "a", on_links, &t.b)), 0);
 	assert_string_equal(t.b.text, "a>b 2 tcp");
 	assert_int_equal(await(&t.b, nc_list_links_of(t.b.client, "b", on_links, &t.b)), 0);
@@ -421,7 +431,8 @@ static void poll__goes_on_from_its_cursor_over_a_killed_server(void **state)
 	(void)state;
 	join(&t.a);
 	create_agent(&t.c, "c", "inc-c", KEY_B);
-	assert_int_equal(await(&t.c, nc_list_directory(t.c.client, NULL, on_directory, &t.c)), 0);
+	assert_int_equal(await(&t.c, nc_list_directory(t.c.client, NULL, NULL, on_directory, &t.c)),
+			 0);
 	publish(&t.a, "kv", 1);
 	assert_int_equal(
 		await(&t.c, nc_poll_events(t.c.client, t.c.cursor, 30000, on_polled, &t.c)), 0);

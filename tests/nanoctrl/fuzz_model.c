@@ -58,19 +58,22 @@ static void stored(const char *body, size_t len)
 				       .name = "p/x",
 				       .doc = { body, len },
 				       .blob = { body, len } };
-	struct store_page page = {
-		.n_agents = 1, .agents = &agent, .n_objects = 1, .objects = &object
-	};
+	struct store_page page = { .n_agents = 1,
+				   .agents = &agent,
+				   .n_objects = 1,
+				   .objects = &object,
+				   .n_owners = 1,
+				   .owners = &agent };
 	char *text;
 
 	agent.profile.labels = agent.profile.services = object.doc;
 	agent.profile.attributes = agent.profile.address = object.doc;
 	free(model_agents("s", &page, NULL));
 	free(model_services(&page, NULL, NULL));
-	free(model_regions(&page));
+	free(model_regions(&page, "a=b"));
 	if (!model_region(&object, true, &text))
 		free(text);
-	free(model_links(&page));
+	free(model_links(&page, NULL));
 	model_region_allows(&object, &agent);
 }
 

@@ -130,8 +130,8 @@ static void on_page(void *arg, int result, const struct store_page *page)
 		return;
 	check(model_agents(scope, page, "zone=a,name=b"));
 	check(model_services(page, "s", NULL));
-	check(model_regions(page));
-	check(model_links(page));
+	check(model_regions(page, NULL));
+	check(model_links(page, "zone=a,name=b"));
 	if (page->n_agents)
 		check(model_agent(scope, page));
 	for (size_t i = 0; i < page->n_agents; i++)
@@ -220,7 +220,7 @@ static void on_snapshots(void *arg, int result, const struct store_snapshots *pa
 	(void)arg;
 	told(result);
 	if (result == STORE_OK)
-		check(model_snapshots(page));
+		check(model_snapshots(page, "zone=a"));
 }
 
 static void ask_register(void)
@@ -274,7 +274,7 @@ static void ask_object(void)
 
 static void ask_objects(void)
 {
-	store_list(store, scope, STORE_LINK, "", 10, on_page, NULL);
+	store_list(store, scope, STORE_LINK, "", 10, true, on_page, NULL);
 }
 
 static void ask_offer(void)
@@ -349,7 +349,7 @@ static void ask_mr(void)
 
 static void ask_snapshots(void)
 {
-	store_list_snapshots(store, text, text, 10, on_snapshots, NULL);
+	store_list_snapshots(store, text, text, 10, true, on_snapshots, NULL);
 }
 
 static void ask_port(void)

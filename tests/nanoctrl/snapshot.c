@@ -177,6 +177,44 @@ static void list__comes_in_pages_without_what_is_gone_or_junk(void **state)
 	assert_int_equal(list(f, "?limit=0"), 400);
 }
 
+/* Those of others have no labels, and names. */
+static void list__has_those_of_agents_that_the_selector_matches(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(api_register(f, "a", "one", OWNER_KEY_A, lease), 201);
+	assert_int_equal(put(f, "a", BODY), 200);
+	assert_int_equal(api_register(f, "b", "one", OWNER_KEY_A, lease), 201);
+	assert_int_equal(put(f, "b", BODY), 200);
+	test_redis_do(&f->redis, "SET demo:obs:peer:theirs %s", "{\"peer_id\":\"theirs\"}");
+	test_redis_do(&f->redis, "ZADD nanoctrl:snapshots:demo 0 demo:obs:peer:theirs");
+	assert_int_equal(list(f, "?scope=demo"), 200);
+	assert_int_equal(api_count(&a, "snapshots"), 3);
+	assert_int_equal(list(f, "?scope=demo&selector=role=b"), 200);
+	assert_int_equal(api_count(&a, "snapshots"), 1);
+	assert_string_equal(text(0, "peer_id"), "b");
+	assert_int_equal(list(f, "?scope=demo&selector=name=theirs"), 200);
+	assert_int_equal(api_count(&a, "snapshots"), 1);
+	assert_string_equal(text(0, "peer_id"), "theirs");
+	assert_int_equal(list(f, "?scope=demo&selector=role"), 400);
+}
+
+static void list__in_the_default_scope_is_chosen_from_by_its_labels(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(api_do(f, &a, "PUT", "/v1/agents/a", NULL,
+				"{\"incarnation\":\"one\",\"owner_key\":\"" OWNER_KEY_A
+				"\",\"labels\":{\"zone\":\"z\"}}"),
+			 201);
+	snprintf(lease, sizeof(lease), "%s", api_text(&a, "lease", NULL));
+	assert_int_equal(api_do(f, &a, "PUT", "/v1/agents/a/snapshot", lease, BODY), 200);
+	assert_int_equal(list(f, "?selector=zone=z"), 200);
+	assert_int_equal(api_count(&a, "snapshots"), 1);
+	assert_int_equal(list(f, "?scope=default&selector=zone=y"), 200);
+	assert_int_equal(api_count(&a, "snapshots"), 0);
+}
+
 static void list__loses_what_expired_also_when_nobody_reads_it(void **state)
 {
 	struct api_fixture *f = *state;
@@ -200,6 +238,8 @@ int main(void)
 		TEST(leave__shows_in_the_last_snapshot),
 		TEST(leave__changes_no_snapshot_of_others),
 		TEST(list__comes_in_pages_without_what_is_gone_or_junk),
+		TEST(list__has_those_of_agents_that_the_selector_matches),
+		TEST(list__in_the_default_scope_is_chosen_from_by_its_labels),
 		TEST(list__loses_what_expired_also_when_nobody_reads_it),
 	};
 

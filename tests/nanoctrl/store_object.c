@@ -50,7 +50,7 @@ static void list__has_no_blobs_and_skips_junk(void **state)
 		      (unsigned long long)m.generation);
 	test_redis_do(&f->redis, "HSET {test}:nanoctrl:region:%llu long %s",
 		      (unsigned long long)m.generation, "1 1 99999999999999999999\nx");
-	store_list(f->store, SCOPE, STORE_REGION, "", 10, answer_page, &a);
+	store_list(f->store, SCOPE, STORE_REGION, "", 10, false, answer_page, &a);
 	fixture_run(f, &a.done);
 	assert_string_equal(a.text, "node-a/kv={}| ");
 }
@@ -66,7 +66,7 @@ static void put_large(struct fixture *f, const struct member *m, unsigned n)
 static int list_regions(struct fixture *f, const char *after, struct answer *a)
 {
 	memset(a, 0, sizeof(*a));
-	store_list(f->store, SCOPE, STORE_REGION, after, 10, answer_page, a);
+	store_list(f->store, SCOPE, STORE_REGION, after, 10, false, answer_page, a);
 	fixture_run(f, &a->done);
 	return a->result;
 }
