@@ -61,12 +61,18 @@ if generation then
 	more = 1
 end
 
+-- A later release may have written more than we know.
+local function field(entry, name)
+	for i = 1, #entry, 2 do
+		if entry[i] == name then return entry[i + 1] end
+	end
+end
+
 -- Events grow old; the numbering goes on.
 local first = read('XRANGE', EVENTS, '-', '+', 'COUNT', 100) or {}
 local old = nil
 for _, entry in ipairs(first) do
-	local f = entry[2]
-	if number(f[#f]) + tonumber(ARGV[3]) > now then break end
+	if number(field(entry[2], 'm')) + tonumber(ARGV[3]) > now then break end
 	old = entry[1]
 end
 if old then

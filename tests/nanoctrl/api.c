@@ -231,6 +231,26 @@ static void region__that_is_junk_in_redis_is_as_if_absent(void **state)
 	api_answer_fini(&a);
 }
 
+/* Members that we do not know are told as they are. */
+static void region__of_a_later_release_keeps_its_members(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a?scope=demo", NULL, NULL), 200);
+	test_redis_do(&f->redis, "HSET {demo}:nanoctrl:region:%lld kv %s",
+		      api_number(&a, "agent", "generation", NULL),
+		      "1 1 40\n{\"size\":1,\"access\":[\"read\"],\"later\":[7]}");
+	assert_int_equal(
+		api_do(f, &a, "GET", "/v1/agents/node-a/regions/kv?scope=demo", NULL, NULL), 200);
+	assert_int_equal(api_number(&a, "region", "later", "0", NULL), 7);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/regions?scope=demo", NULL, NULL), 200);
+	assert_int_equal(api_number(&a, "regions", "0", "later", "0", NULL), 7);
+	api_answer_fini(&a);
+}
+
 /* Clients take a list as a whole: one that they cannot read is none. */
 static void lists__have_only_what_a_client_can_read(void **state)
 {
@@ -512,6 +532,7 @@ int main(void)
 		TEST(region__is_shown_to_all_and_its_descriptor_to_those_allowed),
 		TEST(region__for_two_leases_at_once_is_refused),
 		TEST(region__that_is_junk_in_redis_is_as_if_absent),
+		TEST(region__of_a_later_release_keeps_its_members),
 		TEST(lists__have_only_what_a_client_can_read),
 		TEST(offer__is_read_by_its_two_agents_only),
 		TEST(link__is_reported_with_cause_and_age),
