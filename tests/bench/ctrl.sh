@@ -36,7 +36,7 @@ nobody_is_left() {
 }
 
 say "all of it, as JSON"
-measured --agents 6 --kill 2 --duration 300ms --json
+measured --agents 6 --kill 2 --duration 1s --json
 python3 - "$work/ctrl.out" <<'END' || fail "JSON: $(cat "$work/ctrl.out")"
 import json, sys
 r = json.load(open(sys.argv[1]))
