@@ -36,6 +36,13 @@ local function ask_to_connect(prefix, who, target)
 		clock[1])
 end
 
+-- Who wants to be connected to this agent and could not be, since it was not there.
+local function ask_namers(prefix, scope, name)
+	for _, who in ipairs(read('SMEMBERS', named_set(scope, name)) or {}) do
+		if who ~= name and redis.call('EXISTS', prefix .. 'agent:' .. who) == 1 then ask_to_connect(prefix, who, name) end
+	end
+end
+
 -- A string that anybody may have written; a longer one is none.
 local function string_of(key, most)
 	local len = read('STRLEN', key)

@@ -3,6 +3,7 @@
 local WORDS = { 'agent:', 'mr:', 'exchange:', 'spec:topology:', 'obs:peer:' }
 local READINGS = 16 -- of a key whose names have colons
 local VALUE_MAX = 65536
+local MOMENT_MS = 1000
 
 -- The first word at the beginning or behind a colon, the scope before it and what follows.
 local function split(key)
@@ -32,8 +33,21 @@ local function agent_is_there(scope, name)
 	return name ~= '' and read('HEXISTS', in_scope(scope, 'agent:' .. name), 'addr') == 1
 end
 
+-- Whether this is another life than the one that was noted, or the first of what was only expected. Nothing says so of one
+-- that came back before its end was noticed: it begins with all of its time, as other servers give it with every beat, too, and
+-- with no regions. An agent that is taken for one by mistake costs those that named it a message about which they do nothing.
+local function is_new(scope, name, key, left)
+	local noted = tonumber(read('ZSCORE', index_key(scope), name) or nil)
+	if not noted or noted > now + AGENT_MS then return true end
+	return left > AGENT_MS - MOMENT_MS and math.abs(now + left - noted) > MOMENT_MS
+		and number(read('HSTRLEN', key, 'memory_keys')) <= #'[]'
+end
+
 local function note_agent(scope, name)
-	ends_in(scope, name, left_of(in_scope(scope, 'agent:' .. name)))
+	local key = in_scope(scope, 'agent:' .. name)
+	local left = left_of(key)
+	if is_new(scope, name, key, left) then ask_namers(in_scope(scope, ''), scope, name) end
+	ends_in(scope, name, left)
 end
 
 -- The one beginning of text, up to a colon or all of it, that is an agent, and what is behind it. Nobody when it may be

@@ -34,8 +34,5 @@ redis.call('HSET', key, 'updated_at', clock[1], 'memory_keys', '[]', unpack(ARGV
 redis.call('PEXPIRE', key, ttl)
 ends_in(scope, name, ttl)
 
--- Who wants to be connected to it and could not be, since it was not there.
-for _, who in ipairs(read('SMEMBERS', named_set(scope, name)) or {}) do
-	if who ~= name and redis.call('EXISTS', P .. 'agent:' .. who) == 1 then ask_to_connect(P, who, name) end
-end
+ask_namers(P, scope, name)
 return { OK, name, skipped }

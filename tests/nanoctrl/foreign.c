@@ -403,6 +403,75 @@ static void end__of_a_foreign_agent_is_seen_within_15_seconds(void **state)
 	assert_in_range(sl_clock_ns() - expired_ns, 0, CLEAN_NS);
 }
 
+/* As the original does it: every field is told of. */
+static void register_elsewhere(struct api_fixture *f, const char *key)
+{
+	assert_int_equal(test_redis_do(&f->redis, "EVAL %s 1 %s",
+				       "redis.call('HSET', KEYS[1], 'addr', '10.0.0.1') "
+				       "redis.call('HSET', KEYS[1], 'memory_keys', '[]') "
+				       "redis.call('HSET', KEYS[1], 'updated_at', '1') "
+				       "return redis.call('EXPIRE', KEYS[1], 60)",
+				       key),
+			 1);
+}
+
+/* Whether what was written so far has been learned: what comes behind it has. */
+static void until_learned(struct api_fixture *f, const char *scope)
+{
+	char body[64];
+
+	snprintf(body, sizeof(body), "{\"scope\":\"%s\"}", scope);
+	assert_int_equal(post(f, "/query", body), 200);
+}
+
+static void agent__that_comes_back_elsewhere_is_asked_for(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	register_elsewhere(f, "s:agent:a");
+	register_elsewhere(f, "s:agent:b");
+	test_redis_do(r, "SET s:spec:topology:a %s", "{\"target_peers\":[\"b\"]}");
+	until_redis(f, 1, "SCARD nanoctrl:named:1:sb");
+	assert_int_equal(test_redis_do(r, "XLEN s:stream:a"), 0);
+	/* It dies, and who named it is told. */
+	test_redis_do(r, "DEL s:agent:b");
+	test_redis_do(r, "ZADD nanoctrl:peers:s 1 b");
+	until_redis(f, 1, "LLEN s:inbox:a");
+	register_elsewhere(f, "s:agent:b");
+	until_learned(f, "s");
+	assert_int_equal(test_redis_do(r, "XLEN s:stream:a"), 1);
+	until_true(f, "local f = redis.call('XRANGE', 's:stream:a', '-', '+')[1][2] "
+		      "return f[2] .. ' ' .. f[4] == 'connect_peer b' and 1 or 0");
+	/* What it writes in this life asks nobody. */
+	test_redis_do(r, "HSET s:agent:b memory_keys [] updated_at 2");
+	test_redis_do(r, "HSET s:agent:b memory_keys %s", "[\"kv\"]");
+	test_redis_do(r, "PEXPIRE s:agent:b 40000");
+	test_redis_do(r, "HSET s:agent:b memory_keys []");
+	until_learned(f, "s");
+	assert_int_equal(test_redis_do(r, "XLEN s:stream:a"), 1);
+}
+
+/* Its time had not run out yet: it left in order, and the other server told whom it knew of. */
+static void agent__that_comes_back_elsewhere_at_once_is_asked_for(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	register_elsewhere(f, "agent:a");
+	register_elsewhere(f, "agent:b");
+	test_redis_do(r, "SET spec:topology:a %s", "{\"target_peers\":[\"b\"]}");
+	until_redis(f, 1, "SCARD nanoctrl:named:0:b");
+	/* As some seconds after it was noted. */
+	until_true(f, "local t = redis.call('TIME')[1] "
+		      "return redis.call('ZADD', 'nanoctrl:peers:', 'CH', t * 1000 + 30000, 'b')");
+	test_redis_do(r, "DEL agent:b");
+	register_elsewhere(f, "agent:b");
+	until_learned(f, "");
+	assert_int_equal(test_redis_do(r, "XLEN stream:a"), 1);
+	assert_int_equal(test_redis_do(r, "LLEN inbox:a"), 0);
+}
+
 static void region__that_its_agent_removed_is_not_kept_in_mind(void **state)
 {
 	struct api_fixture *f = *state;
@@ -604,6 +673,8 @@ int main(void)
 		TEST(end__of_a_foreign_agent_takes_what_it_left),
 		cmocka_unit_test_setup_teardown(end__of_a_foreign_agent_is_seen_within_15_seconds,
 						setup_as_a_program, teardown),
+		TEST(agent__that_comes_back_elsewhere_is_asked_for),
+		TEST(agent__that_comes_back_elsewhere_at_once_is_asked_for),
 		TEST(region__that_its_agent_removed_is_not_kept_in_mind),
 		TEST(targets__that_went_for_good_are_not_kept_for_ever),
 		TEST(values__that_are_very_long_are_not_read),
