@@ -165,6 +165,33 @@ def parsed(value):
         return value
 
 
+EVENTS = "*nano_events:*"
+APART_S = 60  # at most between the same event of one and of the other, on a busy machine
+
+
+def events(subscriber):
+    """What was published since it subscribed, in order, and when; of the time itself its type is what counts."""
+    subscriber.send("PING")
+    seen = []
+    while (message := subscriber.read())[0] != b"pong":
+        event = json.loads(message[3], parse_float=str)
+        when = event.pop("timestamp")
+        event["type of timestamp"] = type(when).__name__
+        seen.append((message[2].decode(), event, int(when)))
+    return seen
+
+
+def compare_events(theirs, ours, differ):
+    """Ours says of what is removed of which kind it was, too (docs/http-api.md)."""
+    if len(theirs) != len(ours):
+        differ("events", len(theirs), len(ours))
+    for (their_channel, their, their_time), (our_channel, our, our_time) in zip(theirs, ours):
+        if our["event_type"] == "REMOVE" and not isinstance(our.pop("kind", None), str):
+            differ("a removal without its kind", their, our)
+        if (their_channel, their) != (our_channel, our) or abs(their_time - our_time) > APART_S:
+            differ("event", (their_channel, their, their_time), (our_channel, our, our_time))
+
+
 def value_of(redis, key):
     kind = redis("TYPE", key)
     if kind == b"string":
@@ -183,11 +210,23 @@ def value_of(redis, key):
 
 def state(redis):
     """Everything but our own indexes, inboxes at the key where agents without a scope listen (the original writes to
-    another one only), streams of agents that were cleaned up (which the original forgets), and the end of an inbox
-    that nobody is there to empty (which has none there)."""
+    another one only), and streams of agents that were cleaned up (which the original forgets): value and time to live in
+    seconds. The end of an inbox that nobody is there to empty is ours alone, and that it is a minute."""
     gone = {b"stream:" + name.encode() for name in ("a", "q", ODD)}
     keys = [k for k in redis("KEYS", "*") if not k.startswith((b"nanoctrl:", b":inbox:")) and k not in gone]
-    return {k: (value_of(redis, k), redis("TTL", k) > 0 and not k.startswith(b"inbox:")) for k in keys}
+    all_keys = {}
+    for k in keys:
+        left = redis("PTTL", k) / 1000
+        all_keys[k] = value_of(redis, k), -0.001 if k.startswith(b"inbox:") and 0 < left <= 60 else left
+    return all_keys
+
+
+LATER_S = 5  # between the same write of one and of the other
+
+
+def same(a, b):
+    """What two states have of a key: the same value, which ends at the same time, or never with both."""
+    return a and b and a[0] == b[0] and (a[1] < 0) == (b[1] < 0) and abs(a[1] - b[1]) <= LATER_S
 
 
 def comparable(path, text):
@@ -204,6 +243,9 @@ def comparable(path, text):
 def main():
     theirs, their_port, ours, our_port = sys.argv[1:]
     redis = Redis(int(their_port)), Redis(int(our_port))
+    subscribers = Redis(int(their_port)), Redis(int(our_port))
+    for subscriber in subscribers:
+        subscriber("PSUBSCRIBE", EVENTS)
     n_different = 0
 
     def differ(what, a, b):
@@ -215,7 +257,7 @@ def main():
         if path == "STATE":
             a, b = state(redis[0]), state(redis[1])
             for key in sorted(a.keys() | b.keys()):
-                if a.get(key) != b.get(key):
+                if not same(a.get(key), b.get(key)):
                     differ(key, a.get(key), b.get(key))
             continue
         a, b = (call(base, "POST", path, body, "application/json") for base in (theirs, ours))
@@ -230,7 +272,12 @@ def main():
         a, b = (wire(base, pieces, n_answers) for base in (theirs, ours))
         if a != b:
             differ(name, a, b)
-    print(f"{len(CASES) + len(FORMS) + len(WIRES)} requests, {n_different} differences")
+    their_events, our_events = (events(subscriber) for subscriber in subscribers)
+    compare_events(their_events, our_events, differ)
+    kinds = {event["event_type"] for _, event, _ in their_events}
+    if kinds != {"ADD", "REMOVE"}:
+        differ("kinds of events", kinds, {event["event_type"] for _, event, _ in our_events})
+    print(f"{len(CASES) + len(FORMS) + len(WIRES)} requests, {len(their_events)} events, {n_different} differences")
     return n_different != 0
 
 

@@ -10,10 +10,13 @@ class Redis:
         self.stream = socket.create_connection(("127.0.0.1", port)).makefile("rwb")
 
     def __call__(self, *args):
+        self.send(*args)
+        return self.read()
+
+    def send(self, *args):
         words = [a if isinstance(a, bytes) else str(a).encode() for a in args]
         self.stream.write(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
         self.stream.flush()
-        return self.read()
 
     def read(self):
         line = self.stream.readline()[:-2]
