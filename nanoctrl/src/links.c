@@ -30,7 +30,7 @@ struct link {
 	bool counted;
 	uint64_t bytes, pending, errors;
 	double bps;
-	struct json_slice rails; /* in the snapshot's text */
+	struct json_slice conn_id, rails; /* in the snapshot's text */
 };
 
 struct listing {
@@ -201,6 +201,7 @@ static void count(struct link *k, struct json_slice c)
 	k->pending = obs_number(c, "pending_ops");
 	k->errors = obs_number(c, "error_total");
 	k->bps = obs_real(c, "ewma_bandwidth_bps");
+	k->conn_id = obs_member(c, "conn_id");
 	k->rails = obs_member(c, "rails");
 }
 
@@ -317,6 +318,8 @@ static void print_json(const struct listing *l)
 		       "\"remote_nic\":%s,\"connected\":%s",
 		       i ? "," : "", agent, peer, profile, state, transport, k->age_ms, cause,
 		       agent, local, remote, is_connected(k) ? "true" : "false");
+		if (k->conn_id.at)
+			printf(",\"conn_id\":%.*s", (int)k->conn_id.len, k->conn_id.at);
 		if (k->counted)
 			printf(",\"completed_bytes_total\":%" PRIu64 ",\"pending_ops\":%" PRIu64
 			       ",\"error_total\":%" PRIu64 ",\"ewma_bandwidth_bps\":%.1f",
