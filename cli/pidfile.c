@@ -11,23 +11,25 @@
 #include "cli/pidfile.h"
 
 /*
- * "slime-pid 1\n" PID " " START " " BOOT-ID "\n" NOTE "\n" NUL...: one write of one block, so that
- * a reader sees the old or the new text.
+ * PID "\n" "slime-pid/2:" START ":" BOOT-ID "\n" NOTE "\n" "\n"...: one write of one block, so that
+ * a reader sees the old or the new text. Who takes the first line, or the first word, for the pid
+ * is right, and no other word is a number: `kill $(cat FILE)` signals nobody else.
  */
-#define MAGIC	  "slime-pid 1\n"
+#define MAGIC	  "slime-pid/2:"
 #define BLOCK_LEN 2048
 
 static int write_block(int fd, const char *note)
 {
-	char block[BLOCK_LEN] = "";
+	char block[BLOCK_LEN];
 	struct cli_process self;
 	int ret = cli_process_of(getpid(), &self);
 	ssize_t n;
 
 	if (ret)
 		return ret;
-	snprintf(block, sizeof(block), MAGIC "%d %" PRIu64 " %s\n%s\n", (int)self.pid, self.start,
-		 self.boot_id, note);
+	n = snprintf(block, sizeof(block), "%d\n" MAGIC "%" PRIu64 ":%s\n%s\n", (int)self.pid,
+		     self.start, self.boot_id, note);
+	memset(block + n, '\n', sizeof(block) - (size_t)n);
 	n = pwrite(fd, block, sizeof(block), 0);
 	if (n < 0)
 		return -errno;
@@ -110,19 +112,19 @@ void cli_pidfile_destroy(struct cli_pidfile *p)
 static int parse_block(const char *block, struct cli_pidfile_info *out)
 {
 	struct cli_pidfile_info info = { 0 };
-	const char *note, *end;
+	const char *identity = strchr(block, '\n'), *note, *end;
 	int pid;
 
 	if (!*block)
 		return -EAGAIN;
-	if (strncmp(block, MAGIC, strlen(MAGIC)))
+	if (!identity || strncmp(identity + 1, MAGIC, strlen(MAGIC)))
 		return -EPROTO;
-	block += strlen(MAGIC);
-	if (sscanf(block, "%d %" SCNu64 " %36s", &pid, &info.process.start, info.process.boot_id) !=
-	    3)
+	identity += 1 + strlen(MAGIC);
+	if (sscanf(block, "%d", &pid) != 1 ||
+	    sscanf(identity, "%" SCNu64 ":%36s", &info.process.start, info.process.boot_id) != 2)
 		return -EPROTO;
 	info.process.pid = pid;
-	note = strchr(block, '\n');
+	note = strchr(identity, '\n');
 	end = note ? strchr(note + 1, '\n') : NULL;
 	if (!end || end - note > CLI_PIDFILE_NOTE_MAX)
 		return -EPROTO;

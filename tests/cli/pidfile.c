@@ -91,6 +91,35 @@ static void set_note__is_read_by_others(void **state)
 	cli_pidfile_destroy(&p);
 }
 
+/* As `kill $(cat FILE)` has them, also after a longer note. */
+static void file__has_no_number_but_the_pid_and_that_first(void **state)
+{
+	struct cli_pidfile p;
+	char word[256];
+	int n = 0;
+	FILE *file;
+
+	(void)state;
+	assert_int_equal(cli_pidfile_create(&p, path), 0);
+	assert_int_equal(cli_pidfile_set_note(&p, "a 1 longer note"), 0);
+	assert_int_equal(cli_pidfile_set_note(&p, "note"), 0);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	while (fscanf(file, "%255s", word) == 1) {
+		char *end;
+		long number = strtol(word, &end, 10);
+
+		if (n++ == 0)
+			assert_int_equal(number, getpid());
+		else
+			assert_true(end == word);
+	}
+	assert_int_equal(n, 3);
+	assert_int_equal(fgetc(file), EOF);
+	fclose(file);
+	cli_pidfile_destroy(&p);
+}
+
 /* A child that holds the file, ends by SIGKILL and leaves it behind. */
 static void leave_behind(void)
 {
@@ -149,10 +178,12 @@ static void read__of_a_strange_file_is_refused(void **state)
 	(void)state;
 	assert_read("", -EAGAIN);
 	assert_read("1234\n", -EPROTO);
-	assert_read("slime-pid 1\n", -EPROTO);
-	assert_read("slime-pid 1\nx y z\nnote\n", -EPROTO);
-	assert_read("slime-pid 1\n1 2 boot\nnote without end", -EPROTO);
-	assert_read("slime-pid 1\n1 2 boot\nnote\n", 0);
+	assert_read("1", -EPROTO);
+	assert_read("1\nslime-pid/2:", -EPROTO);
+	assert_read("1\nslime-pid/2:x:y\nnote\n", -EPROTO);
+	assert_read("x\nslime-pid/2:2:boot\nnote\n", -EPROTO);
+	assert_read("1\nslime-pid/2:2:boot\nnote without end", -EPROTO);
+	assert_read("1\nslime-pid/2:2:boot\nnote\n", 0);
 }
 
 static void create__does_not_follow_a_link(void **state)
@@ -186,6 +217,8 @@ int main(void)
 					  remove_file),
 		cmocka_unit_test_teardown(create__of_a_held_file_is_eexist, remove_file),
 		cmocka_unit_test_teardown(set_note__is_read_by_others, remove_file),
+		cmocka_unit_test_teardown(file__has_no_number_but_the_pid_and_that_first,
+					  remove_file),
 		cmocka_unit_test_teardown(read__of_what_a_killed_process_left_is_free, remove_file),
 		cmocka_unit_test_teardown(read__of_a_strange_file_is_refused, remove_file),
 		cmocka_unit_test_teardown(create__does_not_follow_a_link, remove_file),

@@ -52,7 +52,7 @@ case_a_stale_pid_file_names_a_stranger() {
 	mkdir -p "$dir/run"
 	chmod 700 "$dir/run"
 	# The pid of a process that lives, in a file that nobody locks.
-	printf 'slime-pid 1\n%d 1 %s\nhttp://127.0.0.1:1\n' $$ "$(cat /proc/sys/kernel/random/boot_id)" >"$dir/run/nanoctrl.pid"
+	printf '%d\nslime-pid/2:1:%s\nhttp://127.0.0.1:1\n' $$ "$(cat /proc/sys/kernel/random/boot_id)" >"$dir/run/nanoctrl.pid"
 	expect 1 "not running" nc status
 	expect 0 "not running" nc stop
 	expect 0 started nc start "${options[@]}"
