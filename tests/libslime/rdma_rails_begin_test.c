@@ -163,12 +163,30 @@ static void holds(unsigned device)
 	hold(device, true);
 }
 
+static const struct sl_list *links_of(const struct rdma_end *e)
+{
+	return &rdma_of(e->ctx->transports[SLIME_TRANSPORT_RDMA])->conns;
+}
+
+static const struct rdma_conn *conn_of(const struct rdma_end *e)
+{
+	return SL_CONTAINER_OF(links_of(e)->next, struct rdma_conn, link);
+}
+
 static const struct rdma_conn *conn_of_a(void)
 {
-	const struct slime_context *ctx = rails.pair.a.ctx;
-	const struct rdma_transport *t = rdma_of(ctx->transports[SLIME_TRANSPORT_RDMA]);
+	return conn_of(&rails.pair.a);
+}
 
-	return SL_CONTAINER_OF(t->conns.next, struct rdma_conn, link);
+/* As a try goes on, or a link ends. */
+static void await_state(const struct rdma_end *e, enum rdma_conn_state state)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	while (sl_list_empty(links_of(e)) || rdma_state(conn_of(e)) != state) {
+		rdma_poll(&rails.pair);
+		assert_true(sl_clock_ns() < until);
+	}
 }
 
 static void await_greeting_over(unsigned rail)
@@ -358,6 +376,60 @@ static void greeting__that_arrives_when_the_link_is_up_costs_nothing(void **stat
 	assert_work_passes();
 }
 
+/* ---- a greeting that arrived, and is lost with a completion queue ---- */
+
+/* Both greet over the first rail, and neither is heard. */
+static void begin_unheard(void)
+{
+	begin_anew();
+	hold(0, true);
+	hold(RAILS, true);
+	rails_settle_workers();
+	await_greeting_over(0);
+	await_state(&rails.pair.b, RDMA_CONN_GREETING);
+}
+
+/* What a's first device has to say is gone, and its queue pair takes what comes. */
+static void lose_completions(void)
+{
+	fakeverbs_fail_call_of(FAKEVERBS_POLL_CQ, 1, EIO);
+	(void)slime_context_poll(rails.pair.a.ctx);
+	assert_true(fakeverbs_failed());
+	assert_int_equal(conn_of_a()->paths[0].state, RDMA_PATH_FALLEN);
+}
+
+static void assert_comes_up_without_the_first_rail(void)
+{
+	assert_ok(rdma_pair_wait_for_both(&rails.pair));
+	assert_ptr_equal(conn_of_a()->heard, &conn_of_a()->paths[1]);
+	assert_ptr_equal(conn_of(&rails.pair.b)->heard, &conn_of(&rails.pair.b)->paths[0]);
+	rails_await(0, SLIME_RAIL_DOWN);
+	assert_work_passes();
+	rails_await_return(0);
+	assert_work_passes();
+}
+
+/* The peer is up then, and has nothing to say by itself. */
+static void greeting__that_is_lost_with_a_completion_queue_is_said_over_another_rail(void **state)
+{
+	(void)state;
+	begin_unheard();
+	hold(RAILS, false);
+	hold(0, false);
+	lose_completions();
+	assert_comes_up_without_the_first_rail();
+}
+
+/* The peer has not heard of us when it is lost, and is up as soon as it does. */
+static void greeting__that_is_lost_before_its_sender_is_up_is_said_over_another_rail(void **state)
+{
+	(void)state;
+	begin_unheard();
+	hold(RAILS, false);
+	lose_completions();
+	assert_comes_up_without_the_first_rail();
+}
+
 static void kills_all_of_a(unsigned device)
 {
 	(void)device;
@@ -427,6 +499,8 @@ int main(void)
 		IN_PAIR(rail__over_which_no_greeting_can_be_posted_leaves_the_link_to_others),
 		IN_PAIR(rail__that_the_peer_was_greeted_over_breaks_and_costs_nothing),
 		IN_PAIR(greeting__that_arrives_when_the_link_is_up_costs_nothing),
+		IN_PAIR(greeting__that_is_lost_with_a_completion_queue_is_said_over_another_rail),
+		IN_PAIR(greeting__that_is_lost_before_its_sender_is_up_is_said_over_another_rail),
 		IN_PAIR(link__that_does_not_come_up_in_time_says_why_of_each_rail),
 		IN_PAIR(link__whose_devices_all_die_before_it_is_up_ends_for_that_reason),
 	};

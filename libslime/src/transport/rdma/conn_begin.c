@@ -193,6 +193,33 @@ static void begin_path(struct rdma_path *p)
 						      : "it was not up when the link was");
 }
 
+static struct sl_msg ready_frame(const struct rdma_conn *c)
+{
+	struct sl_msg m = { .kind = RDMA_READY };
+
+	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
+		m.w[i] = sl_get_le64(c->proof + 8 * (size_t)i);
+	return m;
+}
+
+/*
+ * The peer greets over another rail than ours was acknowledged over: a device that took our
+ * greeting there may have lost it since, with its completion queue. It is said over this one, too;
+ * who has it takes no notice.
+ */
+static void greet_there_too(struct rdma_path *p)
+{
+	const struct sl_msg m = ready_frame(p->c);
+
+	pthread_mutex_lock(&p->c->lock);
+	/* First of all messages there: the peer's count tells whether it was taken. */
+	if (p->usable && !p->greeted && !p->led && rdma_qp_message_room(p->qps[0])) {
+		p->greeted = true;
+		rdma_msg_put_over(p->qps[0], &m);
+	}
+	pthread_mutex_unlock(&p->c->lock);
+}
+
 static void come_up(struct rdma_conn *c)
 {
 	sl_timer_cancel(rdma_poller(c->t), &c->timer);
@@ -208,6 +235,7 @@ static void come_up(struct rdma_conn *c)
 		begin_path(&c->paths[i]);
 	rdma_path_leave_ports_that_are_down(c);
 	pthread_mutex_unlock(&c->lock);
+	greet_there_too(c->proven);
 	c->conn.events->ready(c->conn.owner);
 	rdma_msg_take_early(c);
 }
@@ -257,10 +285,8 @@ static struct rdma_path *choose_lead(struct rdma_conn *c)
 /* Our word that we are ready, as the first frame; where it is under way it is not said twice. */
 static void greet(struct rdma_conn *c, struct rdma_path *p)
 {
-	struct sl_msg m = { .kind = RDMA_READY };
+	const struct sl_msg m = ready_frame(c);
 
-	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
-		m.w[i] = sl_get_le64(c->proof + 8 * (size_t)i);
 	c->greeted_ns = sl_clock_ns();
 	await_end_of_turn(c);
 	pthread_mutex_lock(&c->lock);
@@ -408,14 +434,18 @@ void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_m
 {
 	uint8_t proof[SL_AUTH_MAC_LEN];
 	uint32_t state = rdma_state(c);
+	bool is_known;
 
 	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
 		sl_put_le64(proof + 8 * (size_t)i, m->w[i]);
+	is_known = sl_auth_equal(proof, c->peer_proof);
+	if (state == RDMA_CONN_UP && is_known)
+		greet_there_too(q->path);
 	/* Also that of a try that failed: it does not come again. */
 	if (state != RDMA_CONN_BRINGING_UP && state != RDMA_CONN_GREETING &&
 	    state != RDMA_CONN_RESTING)
 		return;
-	if (!sl_auth_equal(proof, c->peer_proof)) {
+	if (!is_known) {
 		rdma_conn_fail(c, -EACCES, "the peer does not hold the link's key");
 		return;
 	}

@@ -57,6 +57,9 @@ static int put_messages_back(struct rdma_qp *q)
 			continue;
 		rdma_frame_read(&m, s->frame);
 		*s = (struct rdma_sent){ 0 };
+		/* Who agreed on the end of a rail is up. */
+		if (m.kind == RDMA_READY)
+			continue;
 		/* It does not wait for agreements. */
 		if (m.kind == RDMA_STOPPED)
 			rdma_path_tell(&c->paths[m.slot], m.w[0]);
@@ -94,9 +97,12 @@ int rdma_move_begin(struct rdma_path *p, uint64_t count)
 {
 	int ret = 0;
 
-	/* Of one that never led it is a READY, which nobody needs any more, wherever it is. */
+	/* Of one that never led it is a READY, which nobody needs any more, wherever it is. And so
+	 * is the first of another, whose peer's device took it and lost it. */
 	if (!p->led)
 		count = n_messages(p->qps[0]);
+	else if (p->greeted && !count && p->qps[0]->n_acked)
+		count = 1;
 	for (unsigned i = 0; i < p->n_qps && !ret; i++)
 		ret = move_qp(p->qps[i], i ? 0 : count);
 	if (!ret && !p->moving) {

@@ -44,15 +44,16 @@ uint8_t *rdma_slot(struct sl_conn *conn, enum sl_area area, unsigned slot)
 }
 
 /* Frame and payload in one: written behind each other into the peer's slot. */
-static uint8_t *prepare_slot(struct rdma_conn *c, const struct sl_msg *m, enum sl_area area,
+static uint8_t *prepare_slot(struct rdma_qp *q, const struct sl_msg *m, enum sl_area area,
 			     struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
+	const struct rdma_conn *c = q->conn;
 	uint32_t offset = slot_offset(area, m->slot);
 
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr->imm_data = htonl(RDMA_IMM_SLOT(area, m->slot));
 	wr->wr.rdma.remote_addr = c->peer.slots + offset;
-	wr->wr.rdma.rkey = c->peer.rails[c->lead->path->peer_rail].slots_key;
+	wr->wr.rdma.rkey = c->peer.rails[q->path->peer_rail].slots_key;
 	sge->length = RDMA_FRAME_PITCH + m->len;
 	return c->offer->out_slots + offset;
 }
@@ -65,11 +66,11 @@ static uint8_t *prepare_frame(struct rdma_qp *q, uint32_t number, struct ibv_sen
 	return q->frames + (size_t)(number % q->n_frames) * RDMA_FRAME_PITCH;
 }
 
-static inline void prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m,
+static inline void prepare(struct rdma_qp *q, uint32_t n, const struct sl_msg *m,
 			   struct slime_op *op)
 {
 	enum sl_area area = sl_msg_area(m->kind);
-	struct rdma_qp *q = c->lead;
+	const struct rdma_conn *c = q->conn;
 	struct ibv_send_wr *wr = &c->wrs[n];
 	struct ibv_sge *sge = wr->sg_list;
 	uint32_t number = q->head + n;
@@ -80,7 +81,7 @@ static inline void prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg 
 	wr->next = NULL;
 	wr->num_sge = 1;
 	wr->send_flags = 0;
-	frame = area != SL_AREAS && m->len ? prepare_slot(c, m, area, wr, sge)
+	frame = area != SL_AREAS && m->len ? prepare_slot(q, m, area, wr, sge)
 					   : prepare_frame(q, number, wr, sge);
 	rdma_frame_write(m, frame);
 	sge->addr = (uintptr_t)frame;
@@ -101,15 +102,15 @@ static inline void prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg 
 
 void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, struct slime_op *op)
 {
-	prepare(c, n, m, op);
+	prepare(c->lead, n, m, op);
 }
 
-static void post_chain(struct rdma_conn *c, uint32_t n)
+static void post_chain(struct rdma_qp *q, uint32_t n)
 {
-	int ret = n ? rdma_qp_post(c->lead, c->wrs, n) : 0;
+	int ret = n ? rdma_qp_post(q, q->conn->wrs, n) : 0;
 
 	if (ret)
-		rdma_path_fail_locked(c->lead->path, ret, "a request cannot be posted");
+		rdma_path_fail_locked(q->path, ret, "a request cannot be posted");
 }
 
 static bool may_send(const struct rdma_conn *c)
@@ -149,15 +150,15 @@ void rdma_msg_pump(struct rdma_conn *c)
 	}
 	if (n < room && !c->n_held)
 		n += prepare_credit(c, n);
-	post_chain(c, n);
+	post_chain(c->lead, n);
 }
 
 /* In a state in which it may be sent. */
 static inline void put(struct rdma_conn *c, const struct sl_msg *m)
 {
 	if (!c->n_msgs && !c->n_held && rdma_qp_message_room(c->lead)) {
-		prepare(c, 0, m, NULL);
-		post_chain(c, 1);
+		prepare(c->lead, 0, m, NULL);
+		post_chain(c->lead, 1);
 	} else if (c->n_msgs < N_MSGS) {
 		c->msgs[(c->msgs_first + c->n_msgs++) % N_MSGS] = *m;
 	} else {
@@ -169,6 +170,12 @@ void rdma_msg_put(struct rdma_conn *c, const struct sl_msg *m)
 {
 	if (may_send(c))
 		put(c, m);
+}
+
+void rdma_msg_put_over(struct rdma_qp *q, const struct sl_msg *m)
+{
+	prepare(q, 0, m, NULL);
+	post_chain(q, 1);
 }
 
 bool rdma_msg_put_back(struct rdma_conn *c, const struct sl_msg *m)

@@ -267,7 +267,7 @@ static void agree(struct rdma_path *p)
 		p->failed = false;
 		p->port_is_down = p->port_was_down = false;
 		c->n_held -= p->led;
-		p->led = false;
+		p->led = p->greeted = false;
 		rdma_share_reset(&p->share);
 		rdma_msg_pump(c);
 		rdma_work_pump(c);

@@ -87,9 +87,10 @@ struct rdma_path {
 	/* [token] */
 	uint32_t life;
 	char lost_why[128]; /* what it failed with last, before the connection is up */
-	bool greeted;	    /* our READY went over it, then, and perhaps in vain */
-	bool spent;	    /* not brought up again, then: what it heard would be lost */
-	bool peer_stopped;  /* in this life; then: */
+	bool greeted; /* our READY went over it in this life, before all messages; perhaps in vain
+		       */
+	bool spent;   /* not brought up again, then: what it heard would be lost */
+	bool peer_stopped; /* in this life; then: */
 	uint64_t peer_count;
 	uint32_t peer_qps; /* which of its new ones are known */
 	bool peer_risen;

@@ -515,6 +515,7 @@ void rdma_post(struct sl_conn *conn, const struct sl_msg *m);
 void rdma_take_imm(struct sl_conn *conn, uint64_t taken);
 /* Under lock. */
 void rdma_msg_put(struct rdma_conn *c, const struct sl_msg *m);
+void rdma_msg_put_over(struct rdma_qp *q, const struct sl_msg *m); /* at once; room was there */
 void rdma_msg_pump(struct rdma_conn *c); /* what waits, as far as there is room */
 /* Put it before all that wait: false: there is no room. */
 bool rdma_msg_put_back(struct rdma_conn *c, const struct sl_msg *m);
