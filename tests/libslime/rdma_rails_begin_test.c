@@ -430,6 +430,39 @@ static void greeting__that_is_lost_before_its_sender_is_up_is_said_over_another_
 	assert_comes_up_without_the_first_rail();
 }
 
+/* ---- it ends while a worker has nothing to bring up ---- */
+
+/* All rails stand, over which it has its turns; the link comes up before the worker has seen that.
+ */
+static void close__while_no_rail_is_brought_up_waits_for_the_worker(void **state)
+{
+	uint32_t found;
+
+	(void)state;
+	rdma_pair_destroy_endpoints(&rails.pair);
+	assert_ok(rdma_pair_create_endpoints(&rails.pair));
+	assert_ok(rdma_pair_begin_to_connect(&rails.pair.a, &rails.pair.b));
+	hold(0, true);
+	rails_settle_workers();
+	await_greeting_over(0);
+	rdma_busy_begin(&rails.pair.a);
+	rails.ahead_ns += 15 * SL_NS_PER_S;
+	await_state(&rails.pair.a, RDMA_CONN_BRINGING_UP);
+	assert_ok(rdma_pair_begin_to_connect(&rails.pair.b, &rails.pair.a));
+	await_state(&rails.pair.b, RDMA_CONN_GREETING);
+	hold(0, false);
+	assert_ok(rdma_pair_wait_for_both(&rails.pair));
+	slime_endpoint_close(rails.pair.a.ep);
+	while (!sl_list_empty(links_of(&rails.pair.b)))
+		rdma_poll(&rails.pair);
+	rdma_settle(&rails.pair);
+	found = rdma_state(conn_of_a());
+	rdma_busy_end();
+	assert_int_equal(found, RDMA_CONN_LEAVING);
+	while (!sl_list_empty(links_of(&rails.pair.a)))
+		rdma_poll(&rails.pair);
+}
+
 static void kills_all_of_a(unsigned device)
 {
 	(void)device;
@@ -501,6 +534,7 @@ int main(void)
 		IN_PAIR(greeting__that_arrives_when_the_link_is_up_costs_nothing),
 		IN_PAIR(greeting__that_is_lost_with_a_completion_queue_is_said_over_another_rail),
 		IN_PAIR(greeting__that_is_lost_before_its_sender_is_up_is_said_over_another_rail),
+		IN_PAIR(close__while_no_rail_is_brought_up_waits_for_the_worker),
 		IN_PAIR(link__that_does_not_come_up_in_time_says_why_of_each_rail),
 		IN_PAIR(link__whose_devices_all_die_before_it_is_up_ends_for_that_reason),
 	};
