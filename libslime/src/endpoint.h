@@ -98,7 +98,7 @@ struct slime_endpoint {
 
 	pthread_mutex_t lock; /* of the following, which other threads look at */
 	int cause;
-	char cause_text[128];
+	char cause_text[SLIME_CAUSE_TEXT_MAX];
 	enum slime_transport transport; /* of conn */
 	bool any_region;		/* the same of conn */
 	bool connect_called;
@@ -116,7 +116,7 @@ struct slime_endpoint {
 	uint64_t deadline_ns;
 	struct sl_attempt attempts[SLIME_TRANSPORT_MAX]; /* by transport */
 	int last_error;
-	char reasons[256]; /* why candidates failed so far */
+	char reasons[SLIME_CAUSE_TEXT_MAX]; /* why candidates failed so far */
 
 	/* The layers' own rounds. */
 	struct sl_timer timer;	  /* [token] */

@@ -6,8 +6,11 @@
 #include <event2/event.h>
 
 #include "base/log.h"
+#include "peeragent/lib/cause.h"
 #include "peeragent/lib/ctrl_private.h"
 #include "peeragent/lib/topology.h"
+
+#define CAUSE_MAX 253 /* bytes of it that nanoctrl takes */
 
 struct request {
 	struct sl_list node;
@@ -141,12 +144,13 @@ int ctrl_report_link(struct ctrl *ctrl, const struct ctrl_link *l, ctrl_done_fn 
 		[SLIME_LINK_CONNECTED] = NC_CONNECTED,
 		[SLIME_LINK_BROKEN] = NC_BROKEN,
 	};
+	char cause[CAUSE_MAX + 1];
 	struct nc_link link = {
 		.peer = l->peer,
 		.profile = l->profile,
 		.revision = ++ctrl->revision,
 		.state = states[l->state],
-		.cause = l->cause[0] ? l->cause : NULL,
+		.cause = cause_fit(l->cause, cause, sizeof(cause)) ? cause : NULL,
 		.age_ms = l->age_ms,
 		.transport = l->transport,
 		.connection_epoch = l->attempt,

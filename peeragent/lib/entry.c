@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "peeragent/lib/cause.h"
 
 #define ANSWER_LIMIT 2 /* an answer may take so many connect timeouts */
 
@@ -301,7 +302,9 @@ static void withdraw(struct entry *e)
 /* The peer shows the cause to its people. */
 static void ask(struct entry *e)
 {
-	post(e, POST_WANT, e->cause, e->link.attempt ? strnlen(e->cause, POST_CAUSE_MAX) : 0);
+	char cause[POST_CAUSE_SENT + 1];
+
+	post(e, POST_WANT, cause, e->link.attempt ? cause_fit(e->cause, cause, sizeof(cause)) : 0);
 }
 
 /* 0, or why the endpoint of this attempt could not be had. */

@@ -29,7 +29,7 @@ struct entry {
 	size_t posted_len; /* 0: nothing, or taken back */
 	uint64_t post_number;
 	struct publication report;
-	char cause[128];
+	char cause[SLIME_CAUSE_TEXT_MAX];
 	uint64_t since_ns; /* of the state */
 	uint32_t n_connects;
 	struct slime_endpoint_stats stats; /* of connections that are gone */

@@ -24,8 +24,7 @@ size_t post_encode(const struct post *post, void *buf)
 
 static bool rest_fits(uint8_t kind, size_t len)
 {
-	return kind == POST_WANT ? len <= POST_CAUSE_MAX
-				 : len > 0 && len <= SLIME_ENDPOINT_DESC_MAX;
+	return len <= SLIME_ENDPOINT_DESC_MAX && (len || kind == POST_WANT);
 }
 
 int post_decode(const void *buf, size_t len, struct post *out)

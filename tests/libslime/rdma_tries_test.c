@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -159,6 +160,45 @@ static void connect__that_meets_nobody_says_what_the_last_try_failed_with(void *
 	slime_endpoint_info(p.a.ep, &info);
 	rdma_assert_says(&info, "the peer did not come up in time; the last try: fake0: transport "
 				"retry counter exceeded");
+	release_time();
+	rdma_pair_close(&p);
+	assert_int_equal(fakeverbs_check(), 0);
+}
+
+static void connect__that_meets_nobody_over_four_rails_says_why_of_each(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	struct slime_endpoint_info info;
+	struct rdma_pair p;
+	int len;
+
+	(void)state;
+	fakeverbs_reset();
+	for (unsigned i = 2; i < FAKEVERBS_DEVICES; i++)
+		(void)fakeverbs_device(i);
+	attr.rdma_devices = "fake0,fake1,fake2,fake3;fake4,fake5,fake0,fake1";
+	attr.rdma_timeout = 10; /* 4 ms */
+	attr.rdma_retry_count = 2;
+	assert_ok(rdma_pair_create(&p, &attr, LEN));
+	create_endpoint(&p.a);
+	create_endpoint(&p.b);
+	hold_time();
+	len = slime_endpoint_export(p.b.ep, desc, sizeof(desc));
+	assert_true(len > 0);
+	assert_ok(slime_endpoint_connect(p.a.ep, desc, (size_t)len, 1000, p.a.op));
+	while (!slime_op_test(p.a.op))
+		step(&p);
+	slime_endpoint_info(p.a.ep, &info);
+	for (unsigned i = 0; i < 4; i++) {
+		char why[160];
+
+		snprintf(why, sizeof(why),
+			 "; rail %u: fake%u: transport retry counter exceeded (vendor 0x8c): the "
+			 "peer does not answer: gone, unreachable, or packets are lost",
+			 i, i);
+		rdma_assert_says(&info, why);
+	}
 	release_time();
 	rdma_pair_close(&p);
 	assert_int_equal(fakeverbs_check(), 0);
@@ -743,6 +783,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connect__meets_a_peer_that_begins_at_any_time),
 		cmocka_unit_test(connect__that_meets_nobody_says_what_the_last_try_failed_with),
+		cmocka_unit_test(connect__that_meets_nobody_over_four_rails_says_why_of_each),
 		cmocka_unit_test(close__after_a_try_that_could_not_begin_takes_no_time),
 		cmocka_unit_test(connect__that_rests_hears_a_peer_that_is_up),
 		cmocka_unit_test(connect__that_brings_a_rail_up_hears_a_peer_that_is_up),

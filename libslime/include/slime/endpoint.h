@@ -107,10 +107,13 @@ SLIME_API void slime_endpoint_close(struct slime_endpoint *ep);
  */
 SLIME_API int slime_endpoint_destroy(struct slime_endpoint *ep);
 
+/* Why there is no link, in words: room for what each transport says, and rdma of each rail. */
+#define SLIME_CAUSE_TEXT_MAX 768
+
 struct slime_endpoint_info {
 	enum slime_endpoint_state state;
 	int cause; /* negative errno once broken, else 0 */
-	char cause_text[128];
+	char cause_text[SLIME_CAUSE_TEXT_MAX];
 	enum slime_transport transport;
 	uint64_t epoch;	  /* of the connection: both ends' incarnations and a counter */
 	uint64_t peer;	  /* the peer's context */

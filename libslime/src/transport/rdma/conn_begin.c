@@ -15,8 +15,6 @@
 #define TURN_MAX_NS (10 * SL_NS_PER_S)
 /* As of a try of so long: a connection rests until former ones with its peer are drained. */
 #define LOOK_NS (10 * SL_NS_PER_MS)
-/* Of what is told to people: that much of it fits into their state of a link. */
-#define WHY_LEN 120
 
 static bool is_being_raised(const struct rdma_path *p)
 {
@@ -483,37 +481,31 @@ static const char *why_not(const struct rdma_path *p)
 	return p->state == RDMA_PATH_GREETING ? "our greeting is not answered" : NULL;
 }
 
-/* Each rail's reason: all of it to the log, and as much as fits, in equal parts, to out. */
+/* Each rail's reason, to the log and to out. */
 static void tell_each(const struct rdma_conn *c, char *out, size_t cap)
 {
-	size_t used = strlen(out), part;
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < c->n_paths; i++)
-		n += why_not(&c->paths[i]) != NULL;
-	part = n ? (cap - used - 1) / n : 0;
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		const char *why = why_not(&c->paths[i]);
+		size_t used = strlen(out);
 
 		if (!why)
 			continue;
 		sl_warn("rdma", "%s: rail %u did not come up: %s", c->conn.name, i, why);
-		snprintf(out + used, part + 1, "; rail %u: %s", i, why);
-		used += strlen(out + used);
+		snprintf(out + used, cap - used, "; rail %u: %s", i, why);
 	}
 }
 
 void rdma_conn_give_up(struct rdma_conn *c)
 {
 	const char *why = c->held_up ? c->held_up : why_not(&c->paths[0]);
-	char text[256];
+	char text[sizeof(c->end_why)];
 
 	if (c->held_up || c->n_paths == 1) {
 		snprintf(text, sizeof(text), "the peer did not come up in time%s%s",
 			 why ? "; the last try: " : "", why ? why : "");
 	} else {
 		snprintf(text, sizeof(text), "not up in time");
-		tell_each(c, text, WHY_LEN + 1);
+		tell_each(c, text, sizeof(text));
 	}
 	rdma_conn_fail(c, -ETIMEDOUT, text);
 }

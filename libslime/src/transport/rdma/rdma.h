@@ -440,7 +440,7 @@ struct rdma_conn {
 	bool end_flushed; /* what is to be told is a flush alone */
 	bool leaderless;  /* the lead failed, and a rail that rises takes over: counts as held */
 	int end_cause;
-	char end_why[256];
+	char end_why[SLIME_CAUSE_TEXT_MAX];
 	struct sl_list works;  /* ops with requests that are not posted */
 	struct sl_list held;   /* those before them that wait as messages do */
 	struct sl_list posted; /* ops that are, all of them */

@@ -298,7 +298,7 @@ struct slime_agent_link_info {
 	char profile[SLIME_AGENT_NAME_MAX + 1];
 	enum slime_link_state state;
 	enum slime_transport transport;	   /* of the connection */
-	char cause[128];		   /* why it is not connected, "" when it is */
+	char cause[SLIME_CAUSE_TEXT_MAX];  /* why it is not connected, "" when it is */
 	uint64_t age_ms;		   /* since the state began */
 	uint32_t n_connects;		   /* how often it came up */
 	struct slime_endpoint_stats stats; /* of all its connections */

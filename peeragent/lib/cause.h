@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a link is not connected: reasons in words, with "; " between them. */
+#ifndef AGENT_CAUSE_H
+#define AGENT_CAUSE_H
+
+#include <stddef.h>
+
+/*
+ * The text for who takes less of it: cut to cap bytes with the zero, of which each reason has an
+ * equal share, and what shorter ones leave of theirs. Returns its length.
+ */
+size_t cause_fit(const char *text, char *out, size_t cap);
+
+#endif
