@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a failed completion means. */
+#ifndef SL_RDMA_ERROR_H
+#define SL_RDMA_ERROR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <infiniband/verbs.h>
+
+struct rdma_qp;
+
+/* What a failed completion comes to, as the status of its op and the end of its connection. */
+int rdma_error_status(enum ibv_wc_status status);
+/* Whether it is the rail's, so that the same may succeed on another. */
+bool rdma_error_is_of_rail(enum ibv_wc_status status);
+/* In words: also what to do about it. */
+void rdma_error_text(const struct rdma_qp *q, const struct ibv_wc *wc, char *out, size_t cap);
+
+#endif

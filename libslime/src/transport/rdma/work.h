@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One-sided work of a connection: from the op to the requests that are posted, and back. */
+#ifndef SL_RDMA_WORK_H
+#define SL_RDMA_WORK_H
+
+#include "src/transport/transport.h"
+
+struct rdma_conn;
+struct rdma_sent;
+struct slime_op;
+
+int rdma_submit(struct sl_conn *conn, struct slime_op *op);
+void rdma_work_pump(struct rdma_conn *c);		       /* under lock */
+void rdma_work_done(struct rdma_conn *c, struct slime_op *op); /* a part is. Under lock */
+void rdma_work_fail_all(struct rdma_conn *c, int status);      /* nothing is in flight. [token] */
+/* The status that op shall end with, when its connection fails. Under lock. */
+void rdma_work_blame(struct slime_op *op, int status);
+/* A request of it is to be sent again: a part of its own from here on; or its immediate, for which
+ * rdma_work_done() is the next to be called. Under lock. */
+void rdma_work_again(struct slime_op *op, struct rdma_sent *s);
+void rdma_work_unsaid(struct slime_op *op);
+
+#endif
