@@ -4,11 +4,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/libslime/rdma_pair.h"
 #include "tests/support/echo.h"
 
-#define LEN 20000
+#define LEN    20000
+#define CHUNK  32768 /* of a region: that of each end is longer */
+#define REGION 40000 /* and so is one that is withdrawn */
 
 static void fill(uint8_t *at, size_t len, unsigned seed)
 {
@@ -118,7 +122,7 @@ static int try_call(struct rdma_pair *p, uint64_t len)
 
 static int try_read_of(struct rdma_pair *p, const struct slime_remote_mr *r)
 {
-	struct slime_xfer x = { .local = p->a.mr, .remote = r, .len = LEN };
+	struct slime_xfer x = { .local = p->a.mr, .remote = r, .len = REGION };
 	int ret = slime_read(p->a.ep, &x, 1, 0, p->a.op);
 
 	return ret ? ret : rdma_wait(p, p->a.op);
@@ -150,25 +154,53 @@ static void withdraw(struct rdma_pair *p, struct slime_mr *mr)
 	assert_null(left);
 }
 
-static int try_withdrawal(struct rdma_pair *p)
+/* b's at addr, or of its dmabuf; filled before. */
+static int try_region(struct rdma_pair *p, void *addr, const struct slime_mr_attr *attr)
 {
 	uint8_t desc[SLIME_MR_DESC_MAX];
 	struct slime_remote_mr r;
 	struct slime_mr *mr;
 	int ret, len;
 
-	assert_ok(slime_mr_create(p->b.ctx, p->b.bytes + 3 * LEN, LEN, SLIME_ACCESS_REMOTE_READ,
-				  &mr));
+	assert_ok(slime_mr_create_attr(p->b.ctx, addr, REGION, attr, &mr));
 	len = slime_mr_export(mr, desc, sizeof(desc));
 	assert_true(len > 0);
 	assert_ok(slime_remote_mr_import(desc, (size_t)len, &r));
+	memset(p->a.bytes, 0, REGION);
 	ret = try_read_of(p, &r);
+	if (!ret)
+		assert_true(is_filled(p->a.bytes, REGION, 5));
 	withdraw(p, mr);
 	if (ret)
 		return ret;
 	ret = try_read_of(p, &r);
 	assert_int_not_equal(ret, 0);
 	return ret == -ESTALE ? 0 : ret;
+}
+
+/* Longer than a chunk, or paged on demand, or of another device. */
+static int try_regions(struct rdma_pair *p)
+{
+	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
+	int ret;
+
+	attr.access = SLIME_ACCESS_REMOTE_READ;
+	fill(p->b.bytes, REGION, 5);
+	ret = try_region(p, p->b.bytes, &attr);
+	if (ret)
+		return ret;
+	attr.on_demand = true;
+	ret = try_region(p, p->b.bytes, &attr);
+	if (ret)
+		return ret;
+	attr.on_demand = false;
+	attr.device_memory = true;
+	attr.dmabuf_fd = memfd_create("dmabuf", MFD_CLOEXEC);
+	assert_true(attr.dmabuf_fd >= 0);
+	assert_int_equal(write(attr.dmabuf_fd, p->b.bytes, REGION), REGION);
+	ret = try_region(p, NULL, &attr);
+	assert_ok(close(attr.dmabuf_fd));
+	return ret;
 }
 
 static int try_all(struct rdma_pair *p)
@@ -187,7 +219,7 @@ static int try_all(struct rdma_pair *p)
 		ret = try_call(p, 100);
 	if (!ret)
 		ret = try_call(p, LEN);
-	return ret ? ret : try_withdrawal(p);
+	return ret ? ret : try_regions(p);
 }
 
 /* ---- with each call failing ---- */
@@ -198,6 +230,7 @@ static const struct slime_context_attr *quick(void)
 
 	attr.rdma_timeout = 10; /* 4 ms */
 	attr.rdma_retry_count = 2;
+	attr.rdma_chunk = CHUNK;
 	attr.tcp_user_timeout_ms =
 		200; /* a quarter of it until an idle end looks whether its peer is there */
 	return &attr;
@@ -213,11 +246,23 @@ static int offer_echo(struct rdma_end *e)
 	return slime_rpc_method_add(e->service, "echo", &attr);
 }
 
+/* b's device has what regions ask for. */
+static void offer_paging_and_dmabufs(void)
+{
+	struct fakeverbs_device *d = fakeverbs_device(1);
+
+	d->odp_caps.general_caps = IBV_ODP_SUPPORT;
+	d->odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
+	d->dmabuf_errno = 0;
+}
+
 /* b answers calls. */
 static int open_pair(struct rdma_pair *p)
 {
-	int ret = rdma_pair_create(p, quick(), 4 * LEN);
+	int ret;
 
+	offer_paging_and_dmabufs();
+	ret = rdma_pair_create(p, quick(), 4 * LEN);
 	if (!ret)
 		ret = offer_echo(&p->b);
 	return ret ? ret : rdma_pair_connect(p);
