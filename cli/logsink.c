@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cli/logqueue.h"
 #include "cli/logsink.h"
 #include "cli/utf8.h"
 
@@ -17,30 +19,54 @@ const char *const cli_log_formats[] = { "text", "json", NULL };
 /* A byte becomes at most "\u00XX" or the three bytes of U+FFFD. */
 #define JSON_MAX (SL_LOG_LINE_MAX * 6 + 256)
 
+/* What waits at the end has so long to be written. */
+#define FLUSH_MS 1000
+
 static struct {
 	int fd;
-	char *file; /* NULL while it is standard error */
+	char *file;		     /* NULL while it is standard error */
+	struct cli_log_queue *queue; /* or NULL */
+	const char *queued;
 } sink = { .fd = STDERR_FILENO };
 
 static void format_time(char *out, size_t len)
 {
+	static _Thread_local struct {
+		time_t second;
+		char text[32]; /* of it */
+	} last = { .second = -1 };
 	struct timespec now;
 	struct tm tm;
-	char day[32];
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(out, len, "%s.%03ldZ", day, now.tv_nsec / 1000000);
+	if (now.tv_sec != last.second) {
+		gmtime_r(&now.tv_sec, &tm);
+		strftime(last.text, sizeof(last.text), "%Y-%m-%dT%H:%M:%S", &tm);
+		last.second = now.tv_sec;
+	}
+	snprintf(out, len, "%s.%03ldZ", last.text, now.tv_nsec / 1000000);
+}
+
+static bool may_wait(enum slime_log_level level, const char *part)
+{
+	return level > SLIME_LOG_WARN && sink.queued && !strcmp(part, sink.queued);
 }
 
 /* One write: the kernel keeps appended lines of threads and processes apart. */
-static void put(const char *line, int n, size_t room)
+static void put(enum slime_log_level level, const char *part, const char *line, int n, size_t room)
 {
 	size_t len = n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
-	ssize_t written = write(sink.fd, line, len);
+	ssize_t written;
 
-	(void)written; /* a full disk must not stop the program, and there is nowhere to say it */
+	if (!sink.queue) {
+		/* A full disk must not stop the program, and there is nowhere to say it. */
+		written = write(sink.fd, line, len);
+		(void)written;
+	} else if (may_wait(level, part)) {
+		cli_log_queue_put(sink.queue, line, len);
+	} else {
+		cli_log_queue_write(sink.queue, line, len);
+	}
 }
 
 static void put_text(void *arg, enum slime_log_level level, const char *part, const char *line)
@@ -49,7 +75,7 @@ static void put_text(void *arg, enum slime_log_level level, const char *part, co
 
 	(void)arg;
 	format_time(now, sizeof(now));
-	put(out,
+	put(level, part, out,
 	    snprintf(out, sizeof(out), "%s %s %s: %s\n", now, cli_log_levels[level], part, line),
 	    sizeof(out));
 }
@@ -101,7 +127,7 @@ static void put_json(void *arg, enum slime_log_level level, const char *part, co
 	format_time(now, sizeof(now));
 	escape(message, sizeof(message), line);
 	request_member(member, sizeof(member));
-	put(out,
+	put(level, part, out,
 	    snprintf(out, sizeof(out),
 		     "{\"time\":\"%s\",\"level\":\"%s\",\"part\":\"%s\"%s,\"message\":\"%s\"}\n",
 		     now, cli_log_levels[level], part, member, message),
@@ -124,24 +150,61 @@ const char *cli_log_error(int ret)
 			     : strerror(-ret);
 }
 
+/* Others that have standard error may count on it to wait for its reader: what does not wait is a
+ * description of our own. */
+static int open_stderr(void)
+{
+	struct stat st;
+	int fd = -1;
+
+	if (!fstat(STDERR_FILENO, &st) && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)))
+		fd = open("/proc/self/fd/2",
+			  O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	return fd < 0 ? STDERR_FILENO : fd;
+}
+
+static void close_sink(int fd, char *file)
+{
+	if (fd != STDERR_FILENO)
+		close(fd);
+	free(file);
+}
+
+static int open_sink(const struct cli_log_attr *attr, int *fd, char **file)
+{
+	*file = NULL;
+	if (!attr->file) {
+		*fd = attr->queued ? open_stderr() : STDERR_FILENO;
+		return 0;
+	}
+	*file = strdup(attr->file);
+	if (!*file)
+		return -ENOMEM;
+	*fd = cli_log_open_file(*file);
+	if (*fd >= 0)
+		return 0;
+	free(*file);
+	return *fd;
+}
+
 int cli_log_open(const struct cli_log_attr *attr)
 {
-	char *file = NULL;
-	int fd = STDERR_FILENO;
+	struct cli_log_queue *queue = NULL;
+	char *file;
+	int fd, ret = open_sink(attr, &fd, &file);
 
-	if (attr->file) {
-		file = strdup(attr->file);
-		if (!file)
-			return -ENOMEM;
-		fd = cli_log_open_file(file);
-		if (fd < 0) {
-			free(file);
-			return fd;
-		}
+	if (!ret && attr->queued) {
+		ret = cli_log_queue_create(fd, &queue);
+		if (ret)
+			close_sink(fd, file);
 	}
+	if (ret)
+		return ret;
 	cli_log_close();
 	sink.fd = fd;
 	sink.file = file;
+	sink.queue = queue;
+	sink.queued = attr->queued;
 	slime_log_set(attr->format == CLI_LOG_JSON ? put_json : put_text, NULL, attr->level);
 	return 0;
 }
@@ -160,15 +223,22 @@ int cli_log_reopen(void)
 	if (dup3(fd, sink.fd, O_CLOEXEC) < 0)
 		ret = -errno;
 	close(fd);
+	if (!ret && sink.queue)
+		cli_log_queue_reopened(sink.queue);
 	return ret;
+}
+
+uint64_t cli_log_dropped(void)
+{
+	return sink.queue ? cli_log_queue_dropped(sink.queue) : 0;
 }
 
 void cli_log_close(void)
 {
+	cli_log_queue_destroy(sink.queue, FLUSH_MS);
+	sink.queue = NULL;
 	slime_log_set(NULL, NULL, slime_log_level());
-	if (sink.file)
-		close(sink.fd);
-	free(sink.file);
+	close_sink(sink.fd, sink.file);
 	sink.fd = STDERR_FILENO;
 	sink.file = NULL;
 }

@@ -12,6 +12,7 @@
 #define CLI_LOGSINK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <slime/log.h>
 
 /* For CLI_ENUM: their index is the enum slime_log_level, and enum cli_log_format. */
@@ -24,7 +25,16 @@ struct cli_log_attr {
 	const char *file; /* NULL is standard error; appended to, made with mode 0640 */
 	int format;
 	enum slime_log_level level;
+	const char *queued; /* see below; NULL: every line is one write, which may wait */
 };
+
+/*
+ * With queued nobody who says a line waits for a disk or a reader. Lines of this part, unless they
+ * are warnings or errors, wait in a ring of 1 MiB for a thread to write them, 20 ms or so: a
+ * process that is killed takes these with it. All others are written at once, ahead of those that
+ * wait; each has the time when it was said. What cannot be written waits in the ring, too, and what
+ * does not fit there is dropped: the log says how many lines were, every 5 s at most.
+ */
 
 /* Before threads. Negative errno when the file cannot be opened. A second call replaces the first.
  */
@@ -38,10 +48,13 @@ int cli_log_reopen(void);
  * that nobody reads is -ENXIO. */
 int cli_log_open_file(const char *file);
 
+/* Lines that were dropped since the log was opened. */
+uint64_t cli_log_dropped(void);
+
 /* What these negative errnos mean, for people. */
 const char *cli_log_error(int ret);
 
-/* Back to plain lines on standard error. */
+/* Back to plain lines on standard error. Lines that wait have a second to be written. */
 void cli_log_close(void);
 
 #endif

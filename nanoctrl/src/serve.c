@@ -179,9 +179,20 @@ static void add_memory(struct evbuffer *out)
 		fclose(in);
 }
 
+static void add_log(struct evbuffer *out)
+{
+	evbuffer_add_printf(out,
+			    "# HELP nanoctrl_log_dropped_total Lines of the log that were dropped: "
+			    "what it is written to did not keep up.\n"
+			    "# TYPE nanoctrl_log_dropped_total counter\n"
+			    "nanoctrl_log_dropped_total %llu\n",
+			    (unsigned long long)cli_log_dropped());
+}
+
 static void add_store_metrics(void *arg, struct evbuffer *out)
 {
 	add_memory(out);
+	add_log(out);
 	store_hub_metrics(arg, out);
 	model_metrics(out);
 	api_session_metrics(out);

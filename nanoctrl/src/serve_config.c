@@ -75,5 +75,6 @@ struct cli_log_attr serve_log_attr(const struct settings *s, const char *file)
 		.file = file,
 		.format = s->log.format,
 		.level = (enum slime_log_level)s->log.level,
+		.queued = "access", /* as request.c and reply.c name it */
 	};
 }

@@ -178,7 +178,7 @@ static const struct cli_setting log_table[] = {
 	CLI_ENUM(struct log_settings, format, "format", cli_log_formats, .def = "text",
 		 .help = "lines for people or JSON"),
 	CLI_FLAG(struct log_settings, access, "access", .def = "false",
-		 .help = "one line for each request"),
+		 .help = "one line for each request, written soon after it"),
 	CLI_END,
 };
 

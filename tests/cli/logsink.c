@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/logsink.h"
+#include "support/allocations.h"
 
 static char dir[] = "/tmp/slime-log-XXXXXX";
 static char file[64], rotated[64];
@@ -43,7 +48,7 @@ static int teardown(void **state)
 
 static char *read_file(const char *name)
 {
-	static char text[65536];
+	static char text[4 << 20];
 	FILE *f = fopen(name, "r");
 
 	assert_non_null(f);
@@ -163,6 +168,312 @@ static void open__of_a_fifo_waits_for_no_reader(void **state)
 	assert_int_equal(cli_log_reopen(), -ENXIO);
 }
 
+/* ---- lines that wait for a thread to write them ---- */
+
+static int open_queued(enum slime_log_level level)
+{
+	const struct cli_log_attr attr = { .file = file, .level = level, .queued = "access" };
+
+	return cli_log_open(&attr);
+}
+
+static size_t count(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+/* Lines "N " and what makes them long, numbered from `from` on; one of them is 200 bytes. */
+static void say_many(int from, int n)
+{
+	for (int i = from; i < from + n; i++)
+		sl_info("access", "%d %0150d.", i, 0);
+}
+
+/* The lines that say_many() said, each whole and in order. */
+static size_t whole_lines(const char *text)
+{
+	size_t n = 0;
+	int last = -1;
+
+	for (; *text; n++) {
+		const char *part = strchr(text, ' ');
+		int at, end = 0;
+
+		assert_non_null(part);
+		assert_int_equal(sscanf(part, " info access: %d %*150[0].\n%n", &at, &end), 1);
+		assert_true(end > 0 && at > last);
+		last = at;
+		text = part + end;
+	}
+	return n;
+}
+
+static void queued_lines__are_all_there_at_the_end(void **state)
+{
+	(void)state;
+	assert_int_equal(open_queued(SLIME_LOG_INFO), 0);
+	for (int i = 0; i < 20; i++)
+		say_many(i * 100, 100);
+	cli_log_close();
+	assert_int_equal(whole_lines(read_file(file)), 2000);
+}
+
+static void queued_lines__are_written_soon(void **state)
+{
+	(void)state;
+	assert_int_equal(open_queued(SLIME_LOG_INFO), 0);
+	for (int i = 1; i < 4; i++) {
+		sl_info("access", "line");
+		while (count(read_file(file), "access: line\n") < (size_t)i)
+			;
+	}
+	sl_debug("access", "too much");
+	cli_log_close();
+	assert_int_equal(count(read_file(file), "\n"), 3);
+}
+
+static void queued_part__has_warnings_and_others_have_all_at_once(void **state)
+{
+	(void)state;
+	assert_int_equal(open_queued(SLIME_LOG_INFO), 0);
+	sl_warn("access", "one");
+	assert_non_null(strstr(read_file(file), " warn access: one\n"));
+	sl_info("http", "two");
+	assert_non_null(strstr(read_file(file), " info http: two\n"));
+}
+
+#define N_SPEAKERS 4
+#define N_EACH	   500
+
+static void *speak(void *arg)
+{
+	for (int i = 0; i < N_EACH; i++)
+		sl_info("access", "%s said", (const char *)arg);
+	return NULL;
+}
+
+static void queued_lines__of_threads_do_not_mix(void **state)
+{
+	static char names[N_SPEAKERS][8] = { "anna", "bert", "carl", "dora" };
+	pthread_t threads[N_SPEAKERS];
+
+	(void)state;
+	assert_int_equal(open_queued(SLIME_LOG_INFO), 0);
+	for (int i = 0; i < N_SPEAKERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, speak, names[i]), 0);
+	for (int i = 0; i < 200; i++)
+		sl_warn("http", "zoe said");
+	for (int i = 0; i < N_SPEAKERS; i++)
+		pthread_join(threads[i], NULL);
+	cli_log_close();
+	for (int i = 0; i < N_SPEAKERS; i++) {
+		char line[64];
+
+		snprintf(line, sizeof(line), "Z info access: %s said\n", names[i]);
+		assert_int_equal(count(read_file(file), line), N_EACH);
+	}
+	assert_int_equal(count(read_file(file), "Z warn http: zoe said\n"), 200);
+}
+
+static void queued_lines__take_no_memory(void **state)
+{
+	(void)state;
+	assert_true(hook_works());
+	assert_int_equal(open_queued(SLIME_LOG_INFO), 0);
+	say_many(0, 10);
+	while (count(read_file(file), "\n") < 10)
+		; /* the thread has begun */
+	n_allocations = 0;
+	counting = true;
+	say_many(10, 2000);
+	counting = false;
+	cli_log_close();
+	assert_int_equal(n_allocations, 0);
+	assert_int_equal(whole_lines(read_file(file)), 2010);
+}
+
+/* Opens file as a FIFO, which this end does not read yet. */
+static int open_fifo(void)
+{
+	int fd;
+
+	assert_int_equal(mkfifo(file, 0600), 0);
+	fd = open(file, O_RDONLY | O_NONBLOCK);
+	assert_true(fd >= 0);
+	assert_int_equal(open_queued(SLIME_LOG_INFO), 0);
+	return fd;
+}
+
+/* So many lines, once the FIFO has them. */
+static char *read_lines(int fd, size_t n_lines)
+{
+	static char text[4 << 20];
+	size_t len = 0, n_seen = 0;
+
+	while (n_seen < n_lines) {
+		ssize_t n = read(fd, text + len, sizeof(text) - 1 - len);
+
+		assert_true(n > 0 || errno == EAGAIN);
+		for (; n > 0; n--)
+			n_seen += text[len++] == '\n';
+	}
+	text[len] = '\0';
+	return text;
+}
+
+/* How many were dropped, as the text says, out of which that line is taken. */
+static uint64_t take_told(char *text)
+{
+	char *told = strstr(text, " warn log: "), *next;
+	uint64_t n;
+
+	assert_non_null(told);
+	n = strtoull(told + strlen(" warn log: "), NULL, 10);
+	next = strchr(told, '\n') + 1;
+	while (told > text && told[-1] != '\n')
+		told--;
+	memmove(told, next, strlen(next) + 1);
+	return n;
+}
+
+static void queued_lines__of_a_reader_who_reads_nothing_are_dropped_and_counted(void **state)
+{
+	uint64_t dropped;
+	char *text;
+	int fd;
+
+	(void)state;
+	fd = open_fifo();
+	for (int i = 0; i < 20; i++)
+		say_many(i * 1000, 1000); /* 4 MB: nobody waits */
+	dropped = cli_log_dropped();
+	assert_true(dropped > 0);
+	/* Once there is room again the log says how many. */
+	text = read_lines(fd, 20000 - dropped + 1);
+	assert_int_equal(take_told(text), dropped);
+	assert_int_equal(whole_lines(text) + dropped, 20000);
+	close(fd);
+}
+
+static void lines__that_a_full_pipe_does_not_take_wait_for_its_reader(void **state)
+{
+	int fd;
+
+	(void)state;
+	fd = open_fifo();
+	for (int i = 0; i < 1000; i++)
+		sl_warn("http", "%0150d.", i);
+	assert_int_equal(cli_log_dropped(), 0);
+	assert_int_equal(count(read_lines(fd, 1000), ".\n"), 1000);
+	close(fd);
+}
+
+static void close__of_a_pipe_that_nobody_reads_waits_a_second(void **state)
+{
+	uint64_t start;
+	int fd;
+
+	(void)state;
+	fd = open_fifo();
+	say_many(0, 2000);
+	start = sl_clock_ns();
+	cli_log_close();
+	assert_true(sl_clock_ns() - start < 30 * SL_NS_PER_S);
+	close(fd);
+}
+
+/* Standard error is a pipe: it waits for others, not for us. */
+static void queued_log__on_standard_error_leaves_it_as_it_is(void **state)
+{
+	const struct cli_log_attr attr = { .level = SLIME_LOG_INFO, .queued = "access" };
+	int fds[2], before = dup(STDERR_FILENO);
+	char text[4096];
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(cli_log_open(&attr), 0);
+	assert_false(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK);
+	for (int i = 0; i < 20000; i++)
+		sl_warn("http", "nobody reads this");
+	assert_true(read(fds[0], text, sizeof(text)) > 0);
+	cli_log_close();
+	assert_true(fcntl(STDERR_FILENO, F_GETFD) >= 0);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void set_file_limit(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* As a disk that is full for a while. */
+static void queued_lines__that_the_disk_does_not_take_wait_for_room(void **state)
+{
+	struct rlimit before;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(open_queued(SLIME_LOG_INFO), 0);
+	set_file_limit(1000);
+	say_many(0, 1000);
+	while (strlen(read_file(file)) < 1000)
+		;
+	set_file_limit(before.rlim_cur);
+	/* It is tried again at once. */
+	assert_int_equal(cli_log_reopen(), 0);
+	cli_log_close();
+	assert_int_equal(whole_lines(read_file(file)), 1000);
+	signal(SIGXFSZ, SIG_DFL);
+}
+
+static void queued_lines__of_a_full_disk_hold_nobody_up(void **state)
+{
+	const struct cli_log_attr attr = { .file = "/dev/full",
+					   .level = SLIME_LOG_INFO,
+					   .queued = "access" };
+	uint64_t start = sl_clock_ns();
+
+	(void)state;
+	assert_int_equal(cli_log_open(&attr), 0);
+	say_many(0, 20000);
+	sl_error("http", "nor this");
+	assert_true(cli_log_dropped() > 0);
+	cli_log_close();
+	assert_true(sl_clock_ns() - start < 30 * SL_NS_PER_S);
+}
+
+static void reopen__loses_no_line_that_waits(void **state)
+{
+	char *text;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(open_queued(SLIME_LOG_INFO), 0);
+	say_many(0, 500);
+	assert_int_equal(rename(file, rotated), 0);
+	say_many(500, 500);
+	assert_int_equal(cli_log_reopen(), 0);
+	say_many(1000, 500);
+	cli_log_close();
+	text = read_file(file);
+	assert_non_null(strstr(text, " 1499 "));
+	n = whole_lines(text);
+	assert_int_equal(n + whole_lines(read_file(rotated)), 1500);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +484,22 @@ int main(void)
 		cmocka_unit_test_teardown(reopen__follows_a_rotation, clean),
 		cmocka_unit_test_teardown(open__of_what_cannot_be_opened_changes_nothing, clean),
 		cmocka_unit_test_teardown(open__of_a_fifo_waits_for_no_reader, clean),
+		cmocka_unit_test_teardown(queued_lines__are_all_there_at_the_end, clean),
+		cmocka_unit_test_teardown(queued_lines__are_written_soon, clean),
+		cmocka_unit_test_teardown(queued_part__has_warnings_and_others_have_all_at_once,
+					  clean),
+		cmocka_unit_test_teardown(queued_lines__of_threads_do_not_mix, clean),
+		cmocka_unit_test_teardown(queued_lines__take_no_memory, clean),
+		cmocka_unit_test_teardown(
+			queued_lines__of_a_reader_who_reads_nothing_are_dropped_and_counted, clean),
+		cmocka_unit_test_teardown(lines__that_a_full_pipe_does_not_take_wait_for_its_reader,
+					  clean),
+		cmocka_unit_test_teardown(close__of_a_pipe_that_nobody_reads_waits_a_second, clean),
+		cmocka_unit_test_teardown(queued_log__on_standard_error_leaves_it_as_it_is, clean),
+		cmocka_unit_test_teardown(queued_lines__that_the_disk_does_not_take_wait_for_room,
+					  clean),
+		cmocka_unit_test_teardown(queued_lines__of_a_full_disk_hold_nobody_up, clean),
+		cmocka_unit_test_teardown(reopen__loses_no_line_that_waits, clean),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

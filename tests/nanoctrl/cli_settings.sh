@@ -157,8 +157,54 @@ case_requests_are_logged_when_asked_for() {
 	expect 0 stopped nc stop
 	expect 0 started nc start "${options[@]}" --set log.access=true
 	expect 0 200 list_entities "$(field address)"
-	expect 0 /list_entities cat "$dir/run/nanoctrl.log"
+	until_says /list_entities cat "$dir/run/nanoctrl.log"
 	expect 0 stopped nc stop
+}
+
+# ask_for_nothing URL N: so often, in lines of the log that are long; prints how often it was 404.
+ask_for_nothing() {
+	curl -s -m 100 -o /dev/null -w '%{http_code}\n' "$1/$(printf '%0900d' 0)?[1-$2]" | grep -c '^404$'
+}
+
+# From what somebody read of the log.
+dropped_lines() {
+	awk '/ warn log: [0-9]+ lines were dropped/ { n += $4 } END { print n + 0 }' "$dir/read"
+}
+
+case_a_log_that_nobody_reads_holds_no_request_up() {
+	local fifo=$dir/fifo reader url written
+
+	mkfifo "$fifo"
+	exec 9<>"$fifo"
+	expect 0 started nc start "${options[@]}" --log-file "$fifo" --set log.access=true
+	url=$(field address)
+	expect 0 2000 ask_for_nothing "$url" 2000
+	expect 0 200 list_entities "$url"
+	curl -s -m 60 "$url/metrics" | grep -q '^nanoctrl_log_dropped_total [1-9]' || die "no line was dropped"
+	cat "$fifo" >"$dir/read" 9>&- &
+	reader=$!
+	exec 9>&-
+	expect 0 stopped nc stop
+	wait "$reader"
+	written=$(grep -cE ' info access: [0-9a-f]{24} 127.0.0.1 GET /0{900} 404 [0-9]+ us$' "$dir/read")
+	[ "$written" -ge 1000 ] || die "only $written lines"
+	[ $((written + $(dropped_lines))) -ge 2000 ] || die "$written lines, and not all others were said to be dropped"
+	expect 0 'info nanoctrl: stopped' cat "$dir/read"
+}
+
+case_a_log_that_is_rotated_has_all_requests() {
+	local log=$dir/run/nanoctrl.log url
+
+	expect 0 started nc start "${options[@]}" --set log.access=true
+	url=$(field address)
+	expect 0 20 ask_for_nothing "$url" 20
+	mv "$log" "$log.1"
+	expect 0 20 ask_for_nothing "$url" 20
+	kill -HUP "$(field pid)"
+	wait_for test -e "$log"
+	expect 0 20 ask_for_nothing "$url" 20
+	expect 0 stopped nc stop
+	expect 0 60 grep -ch ' info access: .* GET /0* 404 ' <(cat "$log.1" "$log")
 }
 
 # whose_outcome_is_unknown URL ID: a request that Redis has when it dies.

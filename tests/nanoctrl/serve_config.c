@@ -132,6 +132,7 @@ static void setting__reaches_its_own_place_and_no_other(void **state)
 					 i == k ? "does not reach" : "is in", rows[k].key);
 	}
 	assert_string_equal(all.log.file, "the log");
+	assert_string_equal(all.log.queued, "access");
 }
 
 static void setting__that_is_absent_has_another_value(void **state)

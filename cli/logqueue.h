@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lines that wait for a thread to write them, so that nobody who says one waits for a disk or for a
+ * reader: a ring, and the thread that empties it, many lines by one system call. While nothing is
+ * written the ring fills, and lines beyond it are dropped and counted; the log says how many when
+ * it takes lines again.
+ */
+#ifndef CLI_LOGQUEUE_H
+#define CLI_LOGQUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes of lines that wait. */
+#define CLI_LOG_QUEUE_MAX (1024 * 1024)
+
+struct cli_log_queue;
+
+/* fd is the caller's, and outlives the queue; what waits for its reader is to have O_NONBLOCK, or
+ * to be a socket. -ENOMEM, or a negative errno of pthread_create(3). */
+int cli_log_queue_create(int fd, struct cli_log_queue **out);
+
+/* A whole line, with its newline. Any thread; neither waits nor allocates. */
+void cli_log_queue_put(struct cli_log_queue *q, const char *line, size_t len);
+
+/* The same, but written before this returns, ahead of those that wait, if fd takes it now. */
+void cli_log_queue_write(struct cli_log_queue *q, const char *line, size_t len);
+
+/* fd is another file: what could not be written is tried again at once. */
+void cli_log_queue_reopened(struct cli_log_queue *q);
+
+/* Lines dropped so far. */
+uint64_t cli_log_queue_dropped(struct cli_log_queue *q);
+
+/* What waits is written within timeout_ms, or dropped. */
+void cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms);
+
+#endif
