@@ -135,6 +135,8 @@ struct slime_endpoint {
 	void *mailbox;
 	struct sl_kind_counters counters[SLIME_KIND_MAX];
 	struct sl_kind_counters served; /* by [token]: besides those of SLIME_KIND_SERVE */
+	/* Of what reads and writes; apart from the others, which every operation touches. */
+	_Atomic uint64_t failed_bytes[SLIME_KIND_WRITE_IMM + 1];
 };
 
 /* The connection, for who keeps his layer's down() from returning: NULL when it is not to be used.

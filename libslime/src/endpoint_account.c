@@ -22,8 +22,12 @@ void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int s
 void sl_endpoint_op_finished(struct slime_op *op)
 {
 	struct slime_endpoint *ep = op->owner;
+	enum slime_op_kind kind = op->work.kind;
+	int status = op->status;
 
-	sl_endpoint_count(ep, op->work.kind, op->status, op->bytes);
+	sl_endpoint_count(ep, kind, status, op->bytes);
+	if (status && kind <= SLIME_KIND_WRITE_IMM)
+		add(&ep->failed_bytes[kind], op->work.total);
 	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_release);
 }
 
@@ -142,6 +146,9 @@ void slime_endpoint_stats(const struct slime_endpoint *ep, struct slime_endpoint
 			.bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed),
 		};
 	}
+	for (int i = 0; i <= SLIME_KIND_WRITE_IMM; i++)
+		out->kinds[i].failed_bytes =
+			atomic_load_explicit(&ep->failed_bytes[i], memory_order_relaxed);
 	serve->completed += atomic_load_explicit(&ep->served.completed, memory_order_relaxed);
 	serve->failed += atomic_load_explicit(&ep->served.failed, memory_order_relaxed);
 	serve->bytes += atomic_load_explicit(&ep->served.bytes, memory_order_relaxed);

@@ -46,12 +46,12 @@ static void put_as(json_t *o, const char *name, const char *suffix, uint64_t n)
 	put(o, key, n);
 }
 
-/* Bytes are counted when an operation completes: those of failed ones are not known. */
-static void put_bytes(json_t *o, const char *suffix, uint64_t completed)
+/* Bytes are counted when an operation ends: those of operations under way are not there yet. */
+static void put_bytes(json_t *o, const char *suffix, const struct nc_op_count *c)
 {
-	put_as(o, "submitted_bytes", suffix, completed);
-	put_as(o, "completed_bytes", suffix, completed);
-	put_as(o, "failed_bytes", suffix, 0);
+	put_as(o, "submitted_bytes", suffix, c->bytes + c->failed_bytes);
+	put_as(o, "completed_bytes", suffix, c->bytes);
+	put_as(o, "failed_bytes", suffix, c->failed_bytes);
 }
 
 /* An operation is a post of one work request, though it may take more; one that was refused
@@ -60,7 +60,7 @@ static void put_posts(json_t *o, const char *suffix, const struct nc_op_count *c
 {
 	put_as(o, "post_batch", suffix, c->submitted);
 	put_as(o, "post_wr", suffix, c->submitted);
-	put_as(o, "post_bytes", suffix, c->bytes);
+	put_as(o, "post_bytes", suffix, c->bytes + c->failed_bytes);
 	put_as(o, "post_failures", suffix, 0);
 }
 
@@ -75,11 +75,12 @@ static void put_traffic(json_t *o, const struct nc_traffic *t)
 			sums[i]->submitted += t->ops[k].submitted;
 			sums[i]->failed += t->ops[k].failed;
 			sums[i]->bytes += t->ops[k].bytes;
+			sums[i]->failed_bytes += t->ops[k].failed_bytes;
 		}
 	}
 	put(o, "assign_total", transfers.submitted);
 	put(o, "batch_total", transfers.submitted);
-	put_bytes(o, "_total", transfers.bytes);
+	put_bytes(o, "_total", &transfers);
 	put(o, "pending_ops", t->pending);
 	put(o, "error_total", all.failed);
 	put_posts(o, "_total", &all);
@@ -99,7 +100,7 @@ static json_t *by_op(const struct nc_traffic *t)
 			continue;
 		put(one, "assign", c->submitted);
 		put(one, "batch", c->submitted);
-		put_bytes(one, "", c->bytes);
+		put_bytes(one, "", c);
 		put(one, "pending", pending_of(c));
 		put(one, "errors", c->failed);
 		put_posts(one, "", c);
@@ -126,6 +127,7 @@ static json_t *nics_of(const struct nc_snapshot *s, struct nc_traffic *sum)
 			sum->ops[k].completed += t->ops[k].completed;
 			sum->ops[k].failed += t->ops[k].failed;
 			sum->ops[k].bytes += t->ops[k].bytes;
+			sum->ops[k].failed_bytes += t->ops[k].failed_bytes;
 		}
 		sum->pending += t->pending;
 		sum->bandwidth_bps += t->bandwidth_bps;

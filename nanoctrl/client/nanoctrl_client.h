@@ -335,7 +335,8 @@ enum nc_op_kind {
 /* Counted since the process began. */
 struct nc_op_count {
 	uint64_t submitted, completed, failed;
-	uint64_t bytes; /* of the completed ones */
+	uint64_t bytes;	       /* of the completed ones */
+	uint64_t failed_bytes; /* of the failed ones that read or write */
 };
 
 struct nc_traffic {

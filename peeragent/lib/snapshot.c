@@ -53,7 +53,8 @@ static struct nc_traffic traffic_of(const struct slime_endpoint_stats *stats, ui
 	for (int k = 0; k < NC_OP_KINDS; k++)
 		t.ops[k] =
 			(struct nc_op_count){ stats->kinds[k].submitted, stats->kinds[k].completed,
-					      stats->kinds[k].failed, stats->kinds[k].bytes };
+					      stats->kinds[k].failed, stats->kinds[k].bytes,
+					      stats->kinds[k].failed_bytes };
 	return t;
 }
 

@@ -37,6 +37,7 @@ void traffic_sum(struct slime_endpoint_stats *sum, const struct slime_endpoint_s
 		sum->kinds[i].completed += s->kinds[i].completed;
 		sum->kinds[i].failed += s->kinds[i].failed;
 		sum->kinds[i].bytes += s->kinds[i].bytes;
+		sum->kinds[i].failed_bytes += s->kinds[i].failed_bytes;
 	}
 }
 

@@ -284,6 +284,37 @@ static void message__needs_the_members_of_its_type(void **state)
 	}
 }
 
+/* Of a NIC, of all, and of one kind: what ended well, what did not, and both. */
+static void snapshot__has_bytes_of_all_operations_that_ended(void **state)
+{
+	static const char *const texts[] = {
+		"\"by_op\":{\"read\":{\"assign\":3,\"batch\":3,\"submitted_bytes\":140,"
+		"\"completed_bytes\":100,\"failed_bytes\":40,\"pending\":1,\"errors\":1,"
+		"\"post_batch\":3,\"post_wr\":3,\"post_bytes\":140,\"post_failures\":0}}",
+		"\"submitted_bytes_total\":140,\"completed_bytes_total\":100,"
+		"\"failed_bytes_total\":40",
+		"\"post_bytes_total\":140",
+	};
+	struct nc_nic nic = { .name = "shm" };
+	struct nc_snapshot s = { .session_id = "a:1:1", .host = "h", .nics = &nic, .n_nics = 1 };
+	const char *summary;
+	char *text;
+
+	(void)state;
+	nic.traffic.ops[NC_OP_READ] = (struct nc_op_count){
+		.submitted = 3, .completed = 1, .failed = 1, .bytes = 100, .failed_bytes = 40
+	};
+	text = nc_json_snapshot(&s, "a");
+	assert_non_null(text);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		if (!strstr(text, texts[i]))
+			fail_msg("no %s in %s", texts[i], text);
+	summary = strstr(text, "\"summary\":");
+	assert_non_null(summary);
+	assert_non_null(strstr(summary, texts[1]));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +328,7 @@ int main(void)
 		cmocka_unit_test(accept__is_that_of_the_standard),
 		cmocka_unit_test(json__of_the_wrong_shape_is_refused),
 		cmocka_unit_test(message__needs_the_members_of_its_type),
+		cmocka_unit_test(snapshot__has_bytes_of_all_operations_that_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,6 +158,28 @@ static void read__of_a_withdrawn_region_is_stale(void **state)
 	assert_ok(read_now(p, &x));
 }
 
+static void endpoint_stats__of_a_failed_read_have_the_bytes_it_was_to_move(void **state)
+{
+	struct pair *p = *state;
+	struct slime_mr *mr = end_mr(&p->b, p->b.bytes, 4096, SLIME_ACCESS_REMOTE_READ);
+	struct slime_remote_mr remote = remote_of(mr);
+	struct slime_xfer x = a_and_b(p, 0, 0, 4096);
+	struct slime_endpoint_stats stats;
+	const struct slime_kind_stats *reads = &stats.kinds[SLIME_KIND_READ];
+
+	assert_ok(read_now(p, &x));
+	assert_ok(slime_mr_destroy(mr));
+	x.remote = &remote;
+	x.len = 4000;
+	assert_int_equal(read_now(p, &x), -ESTALE);
+	slime_endpoint_stats(p->a.ep, &stats);
+	assert_int_equal(reads->submitted, 2);
+	assert_int_equal(reads->failed, 1);
+	assert_int_equal(reads->bytes, 4096);
+	assert_int_equal(reads->failed_bytes, 4000);
+	assert_int_equal(stats.kinds[SLIME_KIND_WRITE].failed_bytes, 0);
+}
+
 static void read__with_an_old_descriptor_never_reaches_a_new_region(void **state)
 {
 	struct pair *p = *state;
@@ -493,6 +515,7 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(remote_mr_import__of_foreign_bytes_is_refused),
 	IN_PAIR(read__of_a_region_inside_of_memory_starts_at_its_offset),
 	IN_PAIR(read__of_a_withdrawn_region_is_stale),
+	IN_PAIR(endpoint_stats__of_a_failed_read_have_the_bytes_it_was_to_move),
 	IN_PAIR(read__with_an_old_descriptor_never_reaches_a_new_region),
 	IN_PAIR(mr_destroy__with_own_ops_pending_is_busy),
 	IN_PAIR(mr_destroy__that_is_refused_changes_nothing),

@@ -13,7 +13,7 @@ static struct slime_endpoint_stats reads(uint64_t n, uint64_t bytes)
 {
 	struct slime_endpoint_stats s = { 0 };
 
-	s.kinds[SLIME_KIND_READ] = (struct slime_kind_stats){ n, n, 0, bytes };
+	s.kinds[SLIME_KIND_READ] = (struct slime_kind_stats){ n, n, 0, bytes, bytes / 2 };
 	return s;
 }
 
@@ -58,6 +58,7 @@ static void counts__of_a_connection_that_ended_stay(void **state)
 	assert_int_equal(t.n, 1);
 	assert_int_equal(t.nics[0].sum.kinds[SLIME_KIND_READ].submitted, 6);
 	assert_int_equal(traffic_bytes(&t.nics[0].sum), 510);
+	assert_int_equal(t.nics[0].sum.kinds[SLIME_KIND_READ].failed_bytes, 255);
 	assert_int_equal(t.nics[0].pending, 1);
 }
 

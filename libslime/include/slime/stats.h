@@ -31,7 +31,8 @@ struct slime_kind_stats {
 	uint64_t submitted; /* of SLIME_KIND_SERVE: answered, well or not */
 	uint64_t completed; /* with success */
 	uint64_t failed;
-	uint64_t bytes; /* of the completed ones */
+	uint64_t bytes;	       /* of the completed ones */
+	uint64_t failed_bytes; /* that failed reads and writes were to move */
 };
 
 struct slime_endpoint_stats {
