@@ -286,7 +286,9 @@ static void stop(struct daemon *d)
 static int run(struct daemon *d)
 {
 	const struct node_log *log = &d->config->node.log;
-	struct cli_log_attr log_attr = { log->file, log->format, (enum slime_log_level)log->level };
+	struct cli_log_attr log_attr = { .file = log->file,
+					 .format = log->format,
+					 .level = (enum slime_log_level)log->level };
 	int ret = cli_log_open(&log_attr);
 
 	if (ret) {
