@@ -53,6 +53,21 @@ static void put_peer(struct compat_waiting *w)
 	store_put_peer(request_store(w->rq), w->r.scope, &peer, w->r.prefix, started, w);
 }
 
+static void reached(void *arg, int result, const char *why)
+{
+	struct compat_waiting *w = arg;
+
+	if (!result) {
+		w->next(w, 0);
+		return;
+	}
+	if (result == -ENOTSUP)
+		say_unreachable(w->rq, why);
+	else
+		api_fail(w->rq, result);
+	compat_end(w);
+}
+
 /* With w, once its client can reach Redis; else the client is told so. */
 static void with_redis(struct compat_waiting *w, store_done_fn *next)
 {
@@ -68,7 +83,8 @@ static void with_redis(struct compat_waiting *w, store_done_fn *next)
 		say_unreachable(w->rq, redis);
 		compat_end(w);
 	} else {
-		next(w, 0);
+		w->next = next;
+		store_reach(request_store(w->rq), redis, w->r.address, reached, w);
 	}
 }
 

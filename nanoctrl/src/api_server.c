@@ -3,10 +3,12 @@
 #include "api_server.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <event2/buffer.h>
 
+#include "json_text.h"
 #include "reply.h"
 #include "server.h"
 
@@ -29,17 +31,51 @@ void api_healthz(struct request *rq)
 	reply_json(rq, 200, json, (size_t)n);
 }
 
+/* {"status":"ok"[,"warnings":["...", ...]]} */
+static void reply_ready(struct request *rq, bool local)
+{
+	struct evbuffer *lines = evbuffer_new(), *out = evbuffer_new();
+	const char *before = ",\"warnings\":[", *after = "}", *text = NULL;
+	char *line, quoted[1024];
+
+	if (lines && out) {
+		if (!local)
+			request_store_warnings(rq, lines);
+		evbuffer_add_printf(out, "{\"status\":\"ok\"");
+		while ((line = evbuffer_readln(lines, NULL, EVBUFFER_EOL_LF))) {
+			json_text(quoted, sizeof(quoted), line);
+			evbuffer_add_printf(out, "%s%s", before, quoted);
+			before = ",";
+			after = "]}";
+			free(line);
+		}
+		evbuffer_add_printf(out, "%s", after);
+		text = (const char *)evbuffer_pullup(out, -1);
+	}
+	if (text)
+		reply_json(rq, 200, text, evbuffer_get_length(out));
+	else
+		reply_error(
+			rq,
+			&(struct reply_error){ .status = 503, .code = "busy", .retry_after_s = 1 },
+			"no memory for the answer");
+	if (lines)
+		evbuffer_free(lines);
+	if (out)
+		evbuffer_free(out);
+}
+
 void api_readyz(struct request *rq)
 {
-	static const char ready[] = "{\"status\":\"ok\"}";
-	const char *local = request_query(rq, "local");
+	const char *query = request_query(rq, "local");
+	bool local = query && strcmp(query, "1") == 0;
 	const char *trouble = NULL;
 	bool draining = server_draining(request_server(rq));
 
-	if (!draining && (!local || strcmp(local, "1") != 0))
+	if (!draining && !local)
 		trouble = request_store_trouble(rq);
 	if (!draining && !trouble)
-		reply_json(rq, 200, ready, sizeof(ready) - 1);
+		reply_ready(rq, local);
 	else
 		reply_error(rq,
 			    &(struct reply_error){

@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "cli/daemon.h"
 #include "cli/pidfile.h"
+#include "json_slice.h"
 #include "node.h"
 #include "probe.h"
 #include "redis_child.h"
@@ -126,23 +127,74 @@ static const char *message_of(char *json)
 	return at + 11;
 }
 
-/* Whether the server can do its work: 0, or 1 with the reason in why. */
-static int probe_ready(const char *url, char *why, size_t room)
+/* Whether the server can do its work: 0 and its answer, or 1 with the reason in why. */
+static int ask_ready(const char *url, char *why, size_t room, struct probe_reply *out)
 {
-	struct probe_reply reply;
-	int ret = probe_get(url, "/readyz", PROBE_MS, &reply);
+	int ret = probe_get(url, "/readyz", PROBE_MS, out);
 
 	if (ret) {
 		snprintf(why, room, "%s", strerror(-ret));
 		return 1;
 	}
-	ret = reply.status != 200;
-	if (ret) {
-		snprintf(why, room, "%s", message_of(reply.body));
-		sl_utf8_make_printable(why);
-	}
-	free(reply.text);
+	if (out->status == 200)
+		return 0;
+	snprintf(why, room, "%s", message_of(out->body));
+	sl_utf8_make_printable(why);
+	free(out->text);
+	return 1;
+}
+
+static int probe_ready(const char *url, char *why, size_t room)
+{
+	struct probe_reply reply;
+	int ret = ask_ready(url, why, room, &reply);
+
+	if (!ret)
+		free(reply.text);
 	return ret;
+}
+
+/* The elements of an array, a line for each that is a text. */
+static void print_warnings(struct json_slice array)
+{
+	struct json_slice key, value;
+	struct json_walk w;
+
+	if (!json_walk_init(&w, array) || w.object)
+		return;
+	while (json_walk_next(&w, &key, &value)) {
+		char *text = malloc(value.len + 1);
+
+		if (text && json_unquote(value, text) >= 0) {
+			sl_utf8_make_printable(text);
+			printf("warning: %s\n", text);
+		}
+		free(text);
+	}
+}
+
+/* In lines, with what does not do all the same. */
+static bool say_ready(const char *url)
+{
+	struct json_slice key, value;
+	struct probe_reply reply;
+	struct json_walk w;
+	char why[PATH_MAX];
+	size_t len;
+
+	if (ask_ready(url, why, sizeof(why), &reply)) {
+		printf("ready: no (%s)\n", why);
+		return false;
+	}
+	printf("ready: yes\n");
+	len = strlen(reply.body);
+	if (!json_too_deep(reply.body, len, 2) && json_walk_init(&w, json_first(reply.body, len)) &&
+	    w.object)
+		while (json_walk_next(&w, &key, &value))
+			if (json_is(key, "\"warnings\""))
+				print_warnings(value);
+	free(reply.text);
+	return true;
 }
 
 /* So that nothing runs of a start that failed; a server that takes longer to end goes on alone. */
@@ -342,11 +394,7 @@ int instance_status(const struct settings *settings, const struct options *optio
 	printf("pid: %d\nprocess: running\naddress: %s\n", (int)info.process.pid, url);
 	if (!say_health(url, info.process.pid))
 		return 1;
-	ready = !probe_ready(url, text, sizeof(text));
-	if (ready)
-		printf("ready: yes\n");
-	else
-		printf("ready: no (%s)\n", text);
+	ready = say_ready(url);
 	if (runtime_read_meta(rt, &meta) && *meta.log)
 		printf("log: %s\n", meta.log);
 	if (readlink(rt->data_link, text, 1) > 0 && !find_data_dir(settings, rt, text))

@@ -490,6 +490,7 @@ static void show(const struct learner *l)
 
 	atomic_store(&hub->looking, l->look != LOOK_NONE || l->looking || l->look_ns);
 	atomic_store(&hub->told, l->told && l->hears);
+	atomic_store(&hub->untold, l->said);
 }
 
 static uint64_t when_next(const struct learner *l, uint64_t now)

@@ -299,3 +299,11 @@ const char *request_store_trouble(const struct request *rq)
 {
 	return rq->w->config->hooks.store_trouble(rq->w->store);
 }
+
+void request_store_warnings(const struct request *rq, struct evbuffer *out)
+{
+	const struct server_hooks *hooks = &rq->w->config->hooks;
+
+	if (hooks->store_warnings)
+		hooks->store_warnings(rq->w->store, out);
+}

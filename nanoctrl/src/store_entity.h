@@ -153,6 +153,19 @@ void store_list_snapshots(struct store *store, struct store_text scope, struct s
 int store_redis_address(const struct store *store, struct store_text client, bool local,
 			char out[STORE_REDIS_ADDRESS_MAX]);
 
+/*
+ * Whether clients that say that their address is client reach Redis at an address that
+ * store_redis_address() told: somebody connects to it and says PING, without a password. fn may
+ * come at once.
+ *   0         they do; they are elsewhere, and what cannot be reached from here may be so from
+ *             there; or Redis is away, as what comes next finds
+ *   -ENOTSUP  they do not: why says it
+ *   -ENOMEM
+ */
+typedef void store_reach_fn(void *arg, int result, const char *why);
+void store_reach(struct store *store, const char *address, struct store_text client,
+		 store_reach_fn *fn, void *arg);
+
 /* Have the private Redis listen on a port of this host, which it keeps for ever. fn may come at
  * once: 0, -ENOTSUP when it cannot now (logged), or as in store.h. */
 void store_open_tcp(struct store *store, store_done_fn *fn, void *arg);

@@ -37,6 +37,13 @@ static bool address_towards(const char *host, char out[INET_ADDRSTRLEN])
 	return found;
 }
 
+bool store_is_this_host(const char *host)
+{
+	char own[INET_ADDRSTRLEN];
+
+	return is_loopback(host) || (address_towards(host, own) && !strcmp(own, host));
+}
+
 static int unreachable(char out[STORE_REDIS_ADDRESS_MAX], const char *why)
 {
 	snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", why);
@@ -63,12 +70,37 @@ static int private_address(const struct store_hub *hub, bool local,
 }
 
 /* What clients elsewhere are told in the place of an address that only this host reaches. */
-static const char *public_address(const struct store_hub *hub, const char *host,
-				  struct store_text client, const char *from)
+static const char *public_address(const struct store_hub *hub, const char *host)
 {
-	return client.at && !is_loopback(from) && (hub->url.path || is_loopback(host))
-		       ? hub->config.public_address
-		       : NULL;
+	return hub->url.path || is_loopback(host) ? hub->config.public_address : NULL;
+}
+
+/* What everybody is told, if anything. */
+static const char *advertised(const struct store_hub *hub)
+{
+	const char *advertise = hub->config.advertise;
+
+	if (advertise && !strncmp(advertise, REDIS_SCHEME, strlen(REDIS_SCHEME)))
+		advertise += strlen(REDIS_SCHEME);
+	return advertise;
+}
+
+static const char *host_of(const struct store *store, uint16_t *port)
+{
+	const struct redis_url *url = &store->hub->url;
+
+	*port = url->port;
+	return url->n_seeds ? redis_host(store->redis, port) : url->host;
+}
+
+const char *store_configured_address(const struct store *store)
+{
+	const char *told = advertised(store->hub);
+	uint16_t port;
+
+	if (store_is_cluster(store))
+		return NULL;
+	return told ? told : public_address(store->hub, host_of(store, &port));
 }
 
 int store_redis_address(const struct store *store, struct store_text client, bool local,
@@ -76,29 +108,26 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 {
 	const struct redis_url *url = &store->hub->url;
 	char from[64], own[INET_ADDRSTRLEN] = "127.0.0.1";
-	const char *advertise = store->hub->config.advertise;
-	const char *public;
-	uint16_t port = url->port;
-	const char *host = url->n_seeds ? redis_host(store->redis, &port) : url->host;
+	const char *told = advertised(store->hub);
+	uint16_t port;
+	const char *host = host_of(store, &port);
 
 	snprintf(from, sizeof(from), "%.*s", (int)(client.len < 63 ? client.len : 63),
 		 client.len ? client.at : "");
-	public = public_address(store->hub, host, client, from);
-	if (advertise) {
-		if (!strncmp(advertise, REDIS_SCHEME, strlen(REDIS_SCHEME)))
-			advertise += strlen(REDIS_SCHEME);
-		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", advertise);
-		return 0;
-	}
-	if (public) {
-		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", public);
+	if (url->db)
+		return unreachable(out, "nanoctrl uses another database of Redis than 0, and "
+					"clients of this route use that one");
+	if (!told && client.at && !is_loopback(from))
+		told = public_address(store->hub, host);
+	if (told) {
+		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", told);
 		return 0;
 	}
 	if (url->path)
 		return private_address(store->hub, local, out);
-	if (url->password || url->db)
-		return unreachable(out, "Redis has a password or another database than 0, and "
-					"clients of this route know neither");
+	if (url->password)
+		return unreachable(out, "Redis has a password, and clients of this route do not "
+					"know it");
 	if (!*host)
 		return -ENOTCONN; /* nobody has told yet */
 	if (strchr(host, ':'))

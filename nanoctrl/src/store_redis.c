@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <event2/buffer.h>
 #include "digits.h"
 #include "loop.h"
 
@@ -171,6 +172,15 @@ const char *store_trouble(const struct store *store)
 	return trouble;
 }
 
+void store_warnings(const struct store *store, struct evbuffer *out)
+{
+	if (atomic_load(&store->hub->untold))
+		evbuffer_add_printf(
+			out, "Redis does not tell of keys that others write, since it refuses "
+			     "CONFIG: lists have them some seconds later; the log has why\n");
+	reach_warn(store->hub, out);
+}
+
 static void load_scripts(struct store *store)
 {
 	for (int i = 0; i < N_SCRIPTS; i++) {
@@ -192,6 +202,7 @@ static void on_up(void *arg, const char *run_id)
 	if (store->reaper) { /* of the first loop: once is enough */
 		reaper_up(store->reaper, run_id);
 		store_reach_up(store);
+		reach_up(store);
 	}
 	if (store->learner)
 		learner_up(store->learner);
@@ -204,8 +215,10 @@ static void on_down(void *arg)
 	struct store *store = arg;
 
 	atomic_fetch_sub(&store->hub->n_up, 1);
-	if (store->reaper)
+	if (store->reaper) {
 		reaper_down(store->reaper);
+		reach_down(store);
+	}
 	if (store->learner)
 		learner_down(store->learner);
 }
@@ -332,6 +345,7 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 		sl_list_init(&store->shares[i]);
 	}
 	sl_list_init(&store->lists);
+	sl_list_init(&store->probes);
 	sl_list_init(&store->later);
 	sl_list_init(&store->settling);
 	sl_list_init(&store->to_settle);
@@ -345,6 +359,8 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 		ret = take_slot(hub, store, &first);
 	if (!ret && first)
 		ret = reaper_create(store, &store->reaper);
+	if (!ret && first)
+		ret = reach_create(store);
 	if (!ret && first && !store_is_cluster(store))
 		ret = learner_create(store, &store->learner);
 	if (ret) {
@@ -364,6 +380,7 @@ void store_destroy(struct store *store)
 	if (store->redis && !redis_trouble(store->redis))
 		atomic_fetch_sub(&store->hub->n_up, 1); /* down is not called */
 	redis_destroy(store->redis);
+	reach_end(store);
 	store_moved_fini(store);
 	/* What callbacks called again has ended by now, and is called back here. */
 	while (!sl_list_empty(&store->ended) || !sl_list_empty(&store->beats) ||

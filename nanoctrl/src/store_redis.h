@@ -27,12 +27,23 @@
 struct learner;
 struct reaper;
 
+/* What a probe of an address found: reach.c. */
+#define REACH_MAX 8
+enum reach_verdict { REACH_UNKNOWN, REACH_YES, REACH_SILENT, REACH_REFUSES };
+struct reach_known {
+	char address[STORE_REDIS_ADDRESS_MAX];
+	enum reach_verdict verdict;
+	uint64_t at_ns; /* when */
+	char why[160];	/* neither of the first two */
+};
+
 struct store_hub {
 	struct store_config config;
 	struct redis_url url;
 	struct key_names keys;
-	pthread_mutex_t lock; /* stores, and their wakes */
+	pthread_mutex_t lock; /* stores, and their wakes, and reach */
 	struct store *stores[STORE_LOOPS_MAX];
+	struct reach_known reach[REACH_MAX];
 	_Atomic uint64_t hold_until_ns; /* no lease ends before: the reaper's */
 	_Atomic uint64_t refused_ns;	/* when a beat was last refused, or perhaps one was */
 	_Atomic unsigned tcp_port; /* where the private Redis listens for others; 0: nowhere yet */
@@ -48,6 +59,7 @@ struct store_hub {
 	_Atomic unsigned n_watchers; /* who follow events */
 	_Atomic uint64_t n_heard;    /* keys of others that Redis told of */
 	_Atomic bool told;	     /* it does, and we hear it */
+	_Atomic bool untold;	     /* it refuses to be told to */
 	_Atomic bool deaf;	     /* it refuses to tell of events */
 	_Atomic bool looking;	     /* through all keys */
 	_Atomic uint64_t written[STORE_WRITTEN];
@@ -97,7 +109,10 @@ struct store {
 	struct event *again;   /* sends them */
 	struct reaper *reaper; /* on the first loop, as the learner */
 	struct learner *learner;
-	struct wakes wakes; /* under hub->lock */
+	struct sl_list probes;	   /* of reach.c, */
+	struct evdns_base *dns;	   /* and what finds their names */
+	struct event *reach_timer; /* on the first loop */
+	struct wakes wakes;	   /* under hub->lock */
 	bool closing;
 };
 
@@ -242,6 +257,20 @@ void store_hub_wake(struct store_hub *hub, const char *scope);
 /* store_reach.c: nothing of store_hub_keep_port() is left open; Redis is there, perhaps anew. */
 void store_hub_give_port(struct store_hub *hub);
 void store_reach_up(struct store *store);
+/* Whether a client that says so is on this host, or an address is this host's own. */
+bool store_is_this_host(const char *host);
+/* What the settings say that clients are told; NULL: they do not. */
+const char *store_configured_address(const struct store *store);
+
+/* reach.c, which is behind store_reach(): on the first loop it tries by itself what is configured,
+ * while Redis is there. */
+int reach_create(struct store *store);
+void reach_up(struct store *store);
+void reach_down(struct store *store);
+/* Calls back whoever waits. */
+void reach_end(struct store *store);
+/* Which addresses do not do, a line each. */
+void reach_warn(struct store_hub *hub, struct evbuffer *out);
 
 /* store_snapshot.c: the scope of the keys that snapshots of a scope's agents are in. */
 struct store_text store_snapshot_scope(const char *scope);

@@ -130,9 +130,12 @@ else
 fi
 
 say "beside another server"
-# Agents of these routes are told where Redis is by TCP.
+# Agents of these routes are told where Redis is by TCP, and it has to be there.
+take_port told
+redis-cli -s "$work/redis.sock" config set bind 127.0.0.1 >/dev/null
+redis-cli -s "$work/redis.sock" config set port "${port_of[told]}" >/dev/null
 spawn beside "$bin/nanoctrl" server --port 0 --runtime-dir "$work/beside" --redis-url "unix://$work/redis.sock" \
-	--set redis.advertise=redis.example:6379
+	--set redis.advertise="127.0.0.1:${port_of[told]}"
 wait_for 15 grep -q 'serves at' "$work/beside.out" || fail "the other one does not serve"
 beside=$(sed -n 's/.*serves at //p' "$work/beside.out")
 wait_for 15 curl -sf "$beside/readyz" || fail "the other one is not ready"

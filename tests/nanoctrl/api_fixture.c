@@ -23,12 +23,12 @@
 #include "store.h"
 
 #define TIMEOUT_S   60
-#define ADVERTISED  "redis.example:6379"
 #define LONG_TTL_MS 600000 /* a test that floods takes its time on a busy machine */
 
 struct setup {
 	uint32_t ttl_ms;
 	const char *advertise;
+	const char *port; /* of 127.0.0.1, where Redis is reached; NULL: by its unix socket */
 	uint64_t max_list;
 	uint32_t reap_ms;
 	unsigned tick_ms;
@@ -66,6 +66,7 @@ static void start_server(struct api_fixture *f, const struct setup *setup)
 	config.hooks = (struct server_hooks){ .store_create = create_store,
 					      .store_destroy = store_destroy,
 					      .store_trouble = store_trouble,
+					      .store_warnings = store_warnings,
 					      .arg = f->hub };
 	assert_int_equal(loop_create(0, &f->loop), 0);
 	assert_int_equal(server_create(&config, f->loop, &f->server), 0);
@@ -498,11 +499,18 @@ static int setup_with(void **state, const struct setup *setup)
 {
 	struct api_fixture *f = calloc(1, sizeof(*f));
 	struct store_config config = STORE_CONFIG_INIT;
+	char url[64];
 
 	signal(SIGPIPE, SIG_IGN);
 	*state = f;
 	test_redis_start(&f->redis);
 	config.url = f->redis.url;
+	if (setup->port) {
+		test_redis_do(&f->redis, "CONFIG SET bind 127.0.0.1");
+		test_redis_do(&f->redis, "CONFIG SET port %s", setup->port);
+		snprintf(url, sizeof(url), "redis://127.0.0.1:%s", setup->port);
+		config.url = url;
+	}
 	config.ttl_ms = setup->ttl_ms;
 	config.advertise = setup->advertise;
 	config.beat_ms = 200;
@@ -533,7 +541,23 @@ int api_setup_advertised(void **state)
 {
 	struct setup setup = usual;
 
-	setup.advertise = ADVERTISED;
+	setup.advertise = API_ADVERTISED;
+	return setup_with(state, &setup);
+}
+
+int api_setup_told(void **state, const char *advertise)
+{
+	struct setup setup = usual;
+
+	setup.advertise = advertise;
+	return setup_with(state, &setup);
+}
+
+int api_setup_port(void **state, const char *port)
+{
+	struct setup setup = usual;
+
+	setup.port = port;
 	return setup_with(state, &setup);
 }
 
@@ -542,7 +566,7 @@ int api_setup_as_a_program(void **state)
 	static const struct store_config program = STORE_CONFIG_INIT;
 	struct setup setup = usual;
 
-	setup.advertise = ADVERTISED;
+	setup.advertise = API_ADVERTISED;
 	setup.reap_ms = program.reap_ms;
 	return setup_with(state, &setup);
 }
@@ -551,7 +575,7 @@ int api_setup_short_lists(void **state)
 {
 	struct setup setup = usual;
 
-	setup.advertise = ADVERTISED;
+	setup.advertise = API_ADVERTISED;
 	setup.max_list = 4096;
 	return setup_with(state, &setup);
 }

@@ -37,11 +37,15 @@ struct api_answer {
 /* Leases outlive every test, or they are short, to watch their end. */
 int api_setup(void **state);
 int api_setup_short_leases(void **state);
-/* Redis is said to be at redis.example:6379. */
+/* Redis is said to be where nobody gets to from here, and clients elsewhere might. */
+#define API_ADVERTISED "255.255.255.255:6379"
 int api_setup_advertised(void **state);
 /* The same, and what has ended is looked for as rarely as nanoctrl does. */
 int api_setup_as_a_program(void **state);
-/* Redis is said to be there, and lists end at 4096 bytes. */
+/* Redis is said to be there; or it is reached at this port of 127.0.0.1, on which it listens. */
+int api_setup_told(void **state, const char *advertise);
+int api_setup_port(void **state, const char *port);
+/* As advertised, and lists end at 4096 bytes. */
 int api_setup_short_lists(void **state);
 /* Streams have a line every millisecond, sockets that take little, and queues that are shorter than
  * what is given to a socket at once: when one is full there is no room for anything. */

@@ -192,6 +192,77 @@ case_its_redis_serves_although_its_port_is_taken() {
 	expect 0 stopped nc stop
 }
 
+metric_is() {
+	[ "$(curl -sf -m 60 "$(field address)/metrics" | sed -n "s/^nanoctrl_store_$1 //p")" = "$2" ]
+}
+
+is_quiet() {
+	nc status >"$dir/status" && ! grep -q '^warning: ' "$dir/status"
+}
+
+case_a_redis_that_refuses_config_is_said() {
+	local url
+
+	give_redis
+	redis-cli -s "$dir/given.sock" acl setuser default -config >/dev/null
+	expect 0 started nc start --port 0 --set server.drain_accept=0 --redis-url "unix://$dir/given.sock"
+	url=$(field address)
+	until_says "warning: Redis does not tell of keys that others write, since it refuses CONFIG" nc status
+	expect 0 "ready: yes" nc status
+	expect 0 '{"status":"ok","warnings":["Redis does not tell of keys' curl -s -m 60 "$url/readyz"
+	expect 0 "Redis does not tell of keys that others write (NOPERM" cat "$dir/run/nanoctrl.log"
+	metric_is told 0 || die "it says that it is told"
+	metric_is looking 1 || die "it does not look"
+	redis-cli -s "$dir/given.sock" hset service:e entity_type service entity_id e kind k info '{"entity_id":"theirs"}' >/dev/null
+	until_says theirs curl -s -m 60 -X POST "$url/list_entities" -H 'Content-Type: application/json' -d '{}'
+	metric_is heard_total 0 || die "it says that it was told of keys"
+	# It is asked again from time to time.
+	redis-cli -s "$dir/given.sock" acl setuser default +config >/dev/null
+	wait_for metric_is told 1
+	wait_for metric_is looking 0
+	is_quiet || die "it warns of what is mended: $(nc status)"
+	expect 0 '{"status":"ok"}' curl -s -m 60 "$url/readyz"
+	redis-cli -s "$dir/given.sock" hset service:f entity_type service entity_id f kind k info '{}' >/dev/null
+	wait_for metric_is heard_total 1
+	expect 0 stopped nc stop
+	end_given
+}
+
+# start_there ADDRESS: what an agent of others there is answered.
+start_there() {
+	curl -s -m 60 -X POST "$(field address)/start_peer_agent" -H 'Content-Type: application/json' \
+		-d "{\"alias\":\"a\",\"address\":\"$1\"}"
+}
+
+case_where_agents_of_others_cannot_reach_redis_is_said() {
+	local port said
+
+	said="agents of DLSlime are told that Redis is at 127.0.0.1:1: from here it cannot be reached: Connection refused"
+	expect 0 started nc start "${options[@]}" --redis-advertise 127.0.0.1:1
+	until_says "warning: $said" nc status
+	expect 0 "ready: yes" nc status
+	expect 0 "127.0.0.1:1" start_there 127.0.0.1
+	expect 0 '"code":"redis_unreachable"' start_there 127.0.0.1
+	expect 0 '"agents":[]' curl -s -m 60 "$(field address)/v1/agents"
+	expect 0 "[]" curl -s -m 60 -X POST "$(field address)/query" -H 'Content-Type: application/json' -d '{}'
+	[ "$(grep -c "$said" "$dir/run/nanoctrl.log")" = 1 ] || die "the log does not say it once"
+	expect 0 stopped nc stop
+
+	port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+	redis-server --port "$port" --bind 127.0.0.1 --requirepass word --save '' --dir "$dir" >/dev/null 2>&1 &
+	given=$!
+	wait_for redis-cli -p "$port" -a word ping
+	NANOCTRL_REDIS_ADVERTISE=127.0.0.1:$port expect 0 started nc start --port 0 --set server.drain_accept=0 \
+		--redis-url "redis://:word@127.0.0.1:$port"
+	until_says "warning: agents of DLSlime are told that Redis is at 127.0.0.1:$port: it refuses those without a password in database 0: NOAUTH" nc status
+	expect 0 '"code":"redis_unreachable"' start_there 10.0.0.9
+	redis-cli -p "$port" -a word config set requirepass '' 2>/dev/null >/dev/null
+	until_says '"status":"ok"' start_there 10.0.0.9
+	wait_for is_quiet
+	expect 0 stopped nc stop
+	end_given
+}
+
 # A redis-server that listens as soon as a file is there, which is never.
 make_slow_redis() {
 	printf '#!/bin/sh\necho $$ >"%s"\nuntil [ -e "%s" ]; do sleep 0.02; done\nexec redis-server "$@"\n' \

@@ -52,7 +52,7 @@ static void start__with_an_alias_registers_and_says_where_redis_is(void **state)
 		     "{\"alias\":\"a\",\"address\":\"10.0.0.1\",\"device\":\"mlx5_0\",\"ib_port\":2,"
 		     "\"link_type\":\"RoCE\",\"resource\":{ \"nics\":[1] },\"scope\":\"s\"}"),
 		200);
-	assert_answer("{\"name\":\"a\",\"redis_address\":\"redis.example:6379\","
+	assert_answer("{\"name\":\"a\",\"redis_address\":\"" API_ADVERTISED "\","
 		      "\"resource\":{\"nics\":[1]},\"status\":\"ok\"}");
 	assert_value(f, "addr", "s:agent:a", "10.0.0.1");
 	assert_value(f, "resource", "s:agent:a", "{\"nics\":[1]}");
@@ -76,7 +76,7 @@ static void start__with_an_alias_registers_and_says_where_redis_is(void **state)
 	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"b\"}"), 422);
 	assert_string_equal(api_text(&a, "field", NULL), "address");
 	assert_int_equal(post(f, "/get_redis_address", "{}"), 200);
-	assert_answer("{\"redis_address\":\"redis://redis.example:6379\",\"status\":\"ok\"}");
+	assert_answer("{\"redis_address\":\"redis://" API_ADVERTISED "\",\"status\":\"ok\"}");
 }
 
 /* A name that is made up is never one that is there. */
@@ -87,8 +87,8 @@ static void start__without_an_alias_takes_the_next_free_name(void **state)
 	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"agent-2\",\"address\":\"x\"}"),
 			 200);
 	assert_int_equal(post(f, "/start_peer_agent", "{\"address\":\"x\"}"), 200);
-	assert_answer(
-		"{\"name\":\"agent-1\",\"redis_address\":\"redis.example:6379\",\"status\":\"ok\"}");
+	assert_answer("{\"name\":\"agent-1\",\"redis_address\":\"" API_ADVERTISED
+		      "\",\"status\":\"ok\"}");
 	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":null,\"address\":\"x\"}"), 200);
 	assert_string_equal(api_text(&a, "name", NULL), "agent-3");
 	assert_int_equal(post(f, "/start_peer_agent",

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether agents of DLSlime get to Redis where they are told it is. */
+#include "api_fixture.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <base/clock.h>
+#include "store_redis.h"
+
+#define GIVE_UP_MS 60000
+#define AT_ONCE_MS 1000 /* an answer that waits for nobody is here by then */
+
+static struct api_answer a;
+static struct test_redis other; /* at the place that is told */
+static int held = -1;		/* a port of this host, which nobody else takes: */
+static char port[8], place[32]; /* nobody listens there at first */
+
+static void hold_port(void)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(addr);
+	int one = 1;
+
+	held = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(held >= 0);
+	assert_int_equal(setsockopt(held, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+	assert_int_equal(bind(held, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(getsockname(held, (struct sockaddr *)&addr, &len), 0);
+	snprintf(port, sizeof(port), "%d", ntohs(addr.sin_port));
+	snprintf(place, sizeof(place), "127.0.0.1:%s", port);
+}
+
+static void listen_at_port(struct test_redis *r)
+{
+	test_redis_do(r, "CONFIG SET bind 127.0.0.1");
+	test_redis_do(r, "CONFIG SET port %s", port);
+}
+
+static int setup_nobody(void **state)
+{
+	hold_port();
+	return api_setup_told(state, place);
+}
+
+static int setup_other(void **state)
+{
+	hold_port();
+	test_redis_start(&other);
+	listen_at_port(&other);
+	test_redis_do(&other, "CONFIG SET requirepass word");
+	return api_setup_told(state, place);
+}
+
+static int setup_port(void **state)
+{
+	hold_port();
+	return api_setup_port(state, port);
+}
+
+static int setup_elsewhere(void **state)
+{
+	return api_setup_told(state, API_ADVERTISED);
+}
+
+static int teardown(void **state)
+{
+	api_answer_fini(&a);
+	test_redis_stop(&other);
+	memset(&other, 0, sizeof(other));
+	if (held >= 0)
+		close(held);
+	held = -1;
+	return api_teardown(state);
+}
+
+/* A request of an agent "a" that says that it is there. */
+static int begin_start(struct api_fixture *f, const char *address)
+{
+	char body[128];
+
+	snprintf(body, sizeof(body), "{\"alias\":\"a\",\"address\":\"%s\"}", address);
+	return api_begin(f, "POST", "/start_peer_agent", NULL, body);
+}
+
+static int start(struct api_fixture *f, const char *address)
+{
+	return api_finish(begin_start(f, address), &a);
+}
+
+static void assert_refused(struct api_fixture *f, const char *address, const char *why)
+{
+	assert_int_equal(start(f, address), 409);
+	assert_string_equal(api_text(&a, "code", NULL), "redis_unreachable");
+	if (!strstr(api_text(&a, "message", NULL), why))
+		fail_msg("%s", api_text(&a, "message", NULL));
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS agent:a"), 0);
+}
+
+/* What /readyz warns of in the end: one such line, or none. */
+static void until_warned(struct api_fixture *f, const char *what)
+{
+	uint64_t deadline = sl_deadline_ns(GIVE_UP_MS);
+	bool warned;
+
+	do {
+		assert_true(sl_clock_ns() < deadline);
+		assert_int_equal(api_do(f, &a, "GET", "/readyz", NULL, NULL), 200);
+		assert_string_equal(api_text(&a, "status", NULL), "ok");
+		warned = api_count(&a, "warnings") == 1;
+		assert_true(warned || !json_object_get(a.body, "warnings"));
+	} while (warned != (what != NULL));
+	if (what && !strstr(api_text(&a, "warnings", "0", NULL), what))
+		fail_msg("%s", api_text(&a, "warnings", "0", NULL));
+}
+
+static void start__where_nobody_listens_registers_nothing(void **state)
+{
+	struct api_fixture *f = *state;
+	uint64_t deadline = sl_deadline_ns(GIVE_UP_MS);
+	int status;
+
+	until_warned(f, "Connection refused");
+	assert_refused(f, "127.0.0.1", "Connection refused");
+	/* It is this host's own: nobody gets to it from elsewhere, either. */
+	assert_refused(f, "10.0.0.9", place);
+	assert_int_equal(api_do(f, &a, "POST", "/get_redis_address", NULL, "{}"), 409);
+
+	listen_at_port(&f->redis);
+
+	while ((status = start(f, "127.0.0.1")) == 409)
+		assert_true(sl_clock_ns() < deadline);
+	assert_int_equal(status, 200);
+	assert_string_equal(api_text(&a, "redis_address", NULL), place);
+	until_warned(f, NULL);
+}
+
+static void start__where_redis_wants_a_password_registers_nothing(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_refused(f, "127.0.0.1", "NOAUTH");
+	assert_refused(f, "10.0.0.9", "NOAUTH");
+	until_warned(f, "NOAUTH");
+}
+
+/* Says something to whoever connects, until a request is answered. */
+static void answer_as_another_server(int rq)
+{
+	struct pollfd p[] = { { .fd = rq, .events = POLLIN }, { .fd = held, .events = POLLIN } };
+	char asked[64];
+	int fd;
+
+	for (;;) {
+		assert_true(poll(p, 2, GIVE_UP_MS) > 0);
+		if (p[0].revents)
+			return;
+		fd = accept(held, NULL, NULL);
+		assert_true(fd >= 0);
+		assert_true(recv(fd, asked, sizeof(asked), 0) > 0);
+		assert_int_equal(send(fd, "HTTP/1.1 400 Bad\r\n\r\n", 20, MSG_NOSIGNAL), 20);
+		close(fd);
+	}
+}
+
+static void start__where_another_server_answers_registers_nothing(void **state)
+{
+	struct api_fixture *f = *state;
+	uint64_t deadline = sl_deadline_ns(GIVE_UP_MS);
+
+	until_warned(f, "Connection refused");
+	assert_int_equal(listen(held, 8), 0);
+	do {
+		int rq = begin_start(f, "127.0.0.1");
+
+		assert_true(sl_clock_ns() < deadline);
+		answer_as_another_server(rq);
+		assert_int_equal(api_finish(rq, &a), 409);
+	} while (!strstr(api_text(&a, "message", NULL), "no Redis"));
+}
+
+/* Nothing follows from that we cannot reach what is elsewhere, for those who are. */
+static void start__of_a_client_elsewhere_is_told_what_is_out_of_reach_from_here(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_refused(f, "127.0.0.1", "from here it cannot be reached");
+	assert_int_equal(start(f, "10.0.0.9"), 200);
+	assert_string_equal(api_text(&a, "redis_address", NULL), API_ADVERTISED);
+	until_warned(f, "from here it cannot be reached");
+}
+
+/* Redis listens on loopback alone, and its client says another address of this host, or of another
+ * one. */
+static void start__of_a_client_beyond_a_redis_on_loopback_registers_nothing(void **state)
+{
+	struct api_fixture *f = *state;
+
+	if (start(f, "192.0.2.77") == 200) { /* this host has no other address */
+		assert_int_equal(strncmp(api_text(&a, "redis_address", NULL), "127.", 4), 0);
+		skip();
+	}
+	assert_int_equal(a.status, 409);
+	assert_non_null(strstr(api_text(&a, "message", NULL), "Connection refused"));
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS agent:a"), 0);
+	assert_int_equal(start(f, "127.0.0.1"), 200);
+}
+
+/* That of a Redis that has gone meanwhile is no wrong address. */
+static void start__while_redis_goes_away_is_503(void **state)
+{
+	struct api_fixture *f = *state;
+	uint64_t deadline = sl_deadline_ns(GIVE_UP_MS);
+	struct pollfd p;
+
+	until_warned(f, "Connection refused");
+	test_redis_pause(&f->redis);
+	/* What was found a second ago is not held against anybody: it is looked for again, and
+	 * that waits for Redis. */
+	p = (struct pollfd){ .fd = begin_start(f, "127.0.0.1"), .events = POLLIN };
+	while (poll(&p, 1, AT_ONCE_MS)) {
+		assert_true(sl_clock_ns() < deadline);
+		assert_int_equal(api_finish(p.fd, &a), 409);
+		p.fd = begin_start(f, "127.0.0.1");
+	}
+	test_redis_kill(&f->redis);
+	assert_int_equal(api_finish(p.fd, &a), 503);
+	test_redis_restart(&f->redis);
+}
+
+#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(start__where_nobody_listens_registers_nothing, setup_nobody),
+		TEST(start__where_redis_wants_a_password_registers_nothing, setup_other),
+		TEST(start__where_another_server_answers_registers_nothing, setup_nobody),
+		TEST(start__of_a_client_elsewhere_is_told_what_is_out_of_reach_from_here,
+		     setup_elsewhere),
+		TEST(start__of_a_client_beyond_a_redis_on_loopback_registers_nothing, setup_port),
+		TEST(start__while_redis_goes_away_is_503, setup_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
