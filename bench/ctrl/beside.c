@@ -142,7 +142,7 @@ int beside_measure(struct beside_result *out)
 	}
 	bench_name(b.name);
 	cli_progress_init(&progress, stderr);
-	for (int i = 0; i < ROUTE_N && !ret && goes_on(&b); i++) {
+	for (int i = 0; i < ROUTES_BESIDE && !ret && goes_on(&b); i++) {
 		cli_progress_say(&progress, "%s ...", route_names[i]);
 		out->rows[i].route = (enum route)i;
 		ret = measure_route(&b, out->settings, &out->rows[i]);

@@ -21,7 +21,7 @@ struct beside_row {
 struct beside_result {
 	const struct settings *settings;
 	const char *flags; /* the command line as given */
-	struct beside_row rows[ROUTE_N];
+	struct beside_row rows[ROUTES_BESIDE];
 };
 
 /* What goes wrong is said on standard error. Returns the status to exit with, 128 + the signal that

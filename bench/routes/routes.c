@@ -19,11 +19,19 @@
 #define ANSWER_MS 10000
 #define STOP	  UINT32_MAX /* of an event, where others have a caller's number */
 
-const char *const route_names[] = { "register", "heartbeat", "lookup", "list", "query", NULL };
+const char *const route_names[] = { "register", "heartbeat", "lookup", "list",	"query",
+				    "topology", "put-mr",    "get-mr", "agent", NULL };
 
-/* What each is called, and what every right answer has. %1$zu is the entity, %2$s the scope. */
+static const char start_body[] =
+	"{\"alias\":\"bench-%1$zu\",\"address\":\"127.0.0.1\",\"device\":\"mlx5_0\","
+	"\"ib_port\":1,\"link_type\":\"RoCE\",\"scope\":\"%2$s\"}";
+static const char cleanup_body[] = "{\"agent_name\":\"bench-%1$zu\",\"scope\":\"%2$s\"}";
+
+/* What each is called, and what every right answer has; and what is called in turn with it. %1$zu
+ * is the entity, %2$s the scope. */
 static const struct {
 	const char *path, *body, *has;
+	const char *then_path, *then_body;
 } routes_of[ROUTE_N] = {
 	[ROUTE_REGISTER] = { "/register",
 			     "{\"entity_type\":\"service\",\"entity_id\":\"bench-%1$zu\",\"kind\":"
@@ -40,14 +48,22 @@ static const struct {
 			   "\"status\":\"ok\"" },
 	[ROUTE_LIST] = { "/list_entities", "{\"scope\":\"%2$s\"}", "\"status\":\"ok\"" },
 	[ROUTE_QUERY] = { "/query", "{\"scope\":\"%2$s\"}", "\"bench-0\"" },
+	[ROUTE_TOPOLOGY] = { "/v1/desired_topology/bench-%1$zu",
+			     "{\"target_peers\":[\"bench-0\",\"bench-1\"],\"scope\":\"%2$s\"}",
+			     "\"status\":\"ok\"" },
+	[ROUTE_PUT_MR] = { "/register_mr",
+			   "{\"agent_name\":\"bench-%1$zu\",\"mr_name\":\"kv\",\"addr\":4096,"
+			   "\"length\":4096,\"rkey\":1,\"scope\":\"%2$s\"}",
+			   "\"status\":\"ok\"" },
+	[ROUTE_GET_MR] = { "/get_mr_info",
+			   "{\"src\":\"bench\",\"dst\":\"bench-%1$zu\",\"mr_name\":\"kv\","
+			   "\"scope\":\"%2$s\"}",
+			   "\"rkey\":1" },
+	[ROUTE_AGENT] = { "/start_peer_agent", start_body, "\"ok\"", "/cleanup", cleanup_body },
 };
 
 static const char unregister_body[] =
 	"{\"entity_type\":\"service\",\"entity_id\":\"bench-%1$zu\",\"scope\":\"%2$s\"}";
-static const char start_body[] =
-	"{\"alias\":\"bench-%1$zu\",\"address\":\"127.0.0.1\",\"device\":\"mlx5_0\","
-	"\"ib_port\":1,\"link_type\":\"RoCE\",\"scope\":\"%2$s\"}";
-static const char cleanup_body[] = "{\"agent_name\":\"bench-%1$zu\",\"scope\":\"%2$s\"}";
 
 static int __attribute__((format(printf, 3, 4)))
 failed(struct routes *r, int ret, const char *fmt, ...)
@@ -72,16 +88,17 @@ static int bad_answer(struct routes *r, const char *path, int ret, const struct 
 #pragma GCC diagnostic ignored "-Wformat-nonliteral" /* of the table above */
 static int format(struct routes *r, const char *path, const char *body, size_t i, char out[512])
 {
-	char text[400];
+	char text[400], target[64];
 	int len = snprintf(text, sizeof(text), body, i, r->attr.scope);
 	int n = -1;
 
+	snprintf(target, sizeof(target), path, i);
 	if (len >= 0 && (size_t)len < sizeof(text))
 		n = snprintf(
 			out, 512,
 			"POST %s HTTP/1.1\r\nHost: %.100s\r\nContent-Type: application/json\r\n"
 			"Content-Length: %d\r\n\r\n%s",
-			path, r->host, len, text);
+			target, r->host, len, text);
 	return n >= 0 && n < 512 ? 0 : failed(r, -EINVAL, "%s: the scope is too long", r->attr.url);
 }
 #pragma GCC diagnostic pop
@@ -116,14 +133,26 @@ static int call_route(struct routes *r, enum route route, size_t i)
 
 /* ---- what the calls are about ---- */
 
+static bool is_of_agents(const struct routes *r)
+{
+	return r->attr.route >= ROUTE_QUERY;
+}
+
+static int make_one(struct routes *r, size_t i)
+{
+	if (!is_of_agents(r))
+		return call_route(r, ROUTE_REGISTER, i);
+	if (r->attr.route == ROUTE_QUERY)
+		return call_route(r, ROUTE_AGENT, i);
+	return r->attr.route == ROUTE_GET_MR ? call_route(r, ROUTE_PUT_MR, i) : 0;
+}
+
 static int make(struct routes *r)
 {
-	bool agents = r->attr.route == ROUTE_QUERY;
 	int ret = 0;
 
 	while (!ret && r->n_made < r->attr.n_entities) {
-		ret = agents ? call(r, "/start_peer_agent", start_body, "\"ok\"", r->n_made)
-			     : call_route(r, ROUTE_REGISTER, r->n_made);
+		ret = make_one(r, r->n_made);
 		r->n_made += !ret;
 	}
 	return ret;
@@ -131,13 +160,13 @@ static int make(struct routes *r)
 
 static void take_back(struct routes *r)
 {
-	bool agents = r->attr.route == ROUTE_QUERY;
 	int ret = 0;
 
 	while (!ret && r->n_made) {
 		r->n_made--;
-		ret = agents ? call(r, "/cleanup", cleanup_body, "\"ok\"", r->n_made)
-			     : call(r, "/unregister", unregister_body, "\"ok\"", r->n_made);
+		ret = is_of_agents(r)
+			      ? call(r, "/cleanup", cleanup_body, "\"ok\"", r->n_made)
+			      : call(r, "/unregister", unregister_body, "\"ok\"", r->n_made);
 	}
 }
 
@@ -147,6 +176,9 @@ static int check(struct routes *r)
 	size_t n = 0;
 	int ret = call_route(r, r->attr.route, 0);
 
+	if (!ret && routes_of[r->attr.route].then_path)
+		ret = call(r, routes_of[r->attr.route].then_path,
+			   routes_of[r->attr.route].then_body, routes_of[r->attr.route].has, 0);
 	if (ret || (r->attr.route != ROUTE_LIST && r->attr.route != ROUTE_QUERY))
 		return ret;
 	for (const char *at = r->callers[0].answer;
@@ -162,8 +194,10 @@ static int check(struct routes *r)
 
 static int start(struct routes *r, size_t i)
 {
-	int ret = caller_send(&r->callers[i], r->requests[i], strlen(r->requests[i]));
+	const char *request = r->requests[i][r->turn[i]];
+	int ret = caller_send(&r->callers[i], request, strlen(request));
 
+	r->turn[i] ^= routes_of[r->attr.route].then_path != NULL;
 	return ret ? bad_answer(r, routes_of[r->attr.route].path, ret, &r->callers[i]) : 0;
 }
 
@@ -221,6 +255,17 @@ int routes_run(struct routes *r, uint64_t until_ns, routes_fn *fn, void *arg)
 
 /* ---- life ---- */
 
+static int format_all(struct routes *r, size_t i)
+{
+	enum route route = r->attr.route;
+	int ret = format(r, routes_of[route].path, routes_of[route].body, i, r->requests[i][0]);
+
+	if (!ret && routes_of[route].then_path)
+		ret = format(r, routes_of[route].then_path, routes_of[route].then_body, i,
+			     r->requests[i][1]);
+	return ret;
+}
+
 static int connect_all(struct routes *r, const struct addrinfo *to)
 {
 	/* Told once of each piece: it is read whole, so there is nothing to tell of again. */
@@ -235,9 +280,7 @@ static int connect_all(struct routes *r, const struct addrinfo *to)
 		if (epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->callers[r->n_open].fd, &e))
 			ret = failed(r, -errno, "%s: %s", r->attr.url, strerror(errno));
 		if (!ret)
-			ret = format(r, routes_of[r->attr.route].path,
-				     routes_of[r->attr.route].body, r->n_open,
-				     r->requests[r->n_open]);
+			ret = format_all(r, r->n_open);
 	}
 	return ret;
 }
@@ -281,7 +324,8 @@ int routes_init(struct routes *r, const struct routes_attr *attr)
 		r->attr.n_entities = attr->n_callers;
 	r->callers = calloc(attr->n_callers, sizeof(*r->callers));
 	r->requests = calloc(attr->n_callers, sizeof(*r->requests));
-	if (r->epoll < 0 || !r->callers || !r->requests)
+	r->turn = calloc(attr->n_callers, 1);
+	if (r->epoll < 0 || !r->callers || !r->requests || !r->turn)
 		return failed(r, -ENOMEM, "no memory");
 	ret = watch_stop(r);
 	if (!ret)
@@ -299,6 +343,7 @@ void routes_fini(struct routes *r)
 		caller_close(&r->callers[i]);
 	free(r->callers);
 	free(r->requests);
+	free(r->turn);
 	if (r->epoll >= 0)
 		close(r->epoll);
 }

@@ -17,6 +17,12 @@ enum route {
 	ROUTE_LOOKUP,	 /* of it */
 	ROUTE_LIST,	 /* all entities */
 	ROUTE_QUERY,	 /* all agents, as many as entities */
+	ROUTES_BESIDE,	 /* those above are what servers are compared by */
+	/* Of a name each, of which there is no agent but by the last: */
+	ROUTE_TOPOLOGY = ROUTES_BESIDE, /* what it is to be connected to */
+	ROUTE_PUT_MR,			/* a region of it */
+	ROUTE_GET_MR,
+	ROUTE_AGENT, /* one that begins, and is cleaned up, in turn */
 	ROUTE_N,
 };
 
@@ -38,9 +44,10 @@ struct routes_attr {
 struct routes {
 	struct routes_attr attr;
 	struct caller *callers;
-	char (*requests)[512]; /* each caller's, the same every time */
+	char (*requests)[2][512]; /* each caller's: the same every time, or two in turn */
+	unsigned char *turn;	  /* which of them is next */
 	size_t n_open;
-	size_t n_made; /* entities, and of ROUTE_QUERY agents */
+	size_t n_made; /* entities, and from ROUTE_QUERY on agents */
 	int epoll;
 	char host[270];
 	char why[600]; /* what went wrong, after an error */

@@ -125,7 +125,8 @@ def control_row(name, route, connections, target):
 
 def foreign_row(route):
     """Ours, in a Redis with a million keys of others beside an empty one; 0.9 is what two alike differ by."""
-    ours = f"control ours --route {route} --connections 16"
+    # A rendezvous is of every two: of 16 it is over before it can be measured.
+    ours = f"control ours --route {route} --connections {64 if route == 'v1-rendezvous' else 16}"
     return Row(f"ctrl-foreign-{route}", f"{ours} --foreign 1000000", ours, RATE, at_least(0.9), AOF_OFF)
 
 
@@ -163,6 +164,21 @@ def slimerpc_row(name, size, target, adapters):
 
 CRASH = "--route crash --agents 1100 --kill 1000 --regions 16 --links 8"
 HOLD = "--route hold --agents 10000"
+FOREIGN = (  # every kind of route: one entity, lists, agents, regions, and the native ones
+    "register",
+    "heartbeat",
+    "lookup",
+    "list",
+    "query",
+    "agent",
+    "topology",
+    "put-mr",
+    "get-mr",
+    "v1-register",
+    "v1-heartbeat",
+    "v1-lookup",
+    "v1-rendezvous",
+)
 AOF_OFF = "aof off"  # of Redis: no file is written; the rest are its defaults
 BLOCKS_128K = "--block 128KiB --batch 32"
 BLOCKS_4K = "--block 4KiB --batch 256"
@@ -276,10 +292,7 @@ ROWS = [
     Row("ctrl-reap-slowest", f"control ours {CRASH}", None, SLOWEST, at_most(10000), AOF_OFF),
     Row("ctrl-10k-cpu", f"control ours {HOLD}", None, SERVER_CPU, at_most(30), AOF_OFF),
     Row("ctrl-10k-memory", f"control ours {HOLD}", None, SERVER_MEMORY, at_most(20), AOF_OFF),
-    foreign_row("register"),
-    foreign_row("heartbeat"),
-    foreign_row("list"),
-    foreign_row("query"),
+    *map(foreign_row, FOREIGN),
     # One batch of 15 000 pieces.
     read_row("post-15000", SCATTERED, f"memcpy {SCATTERED}", P50, at_most(1.2)),
     Row("post-15000-tcp", f"slime-measure read {TCP} {SCATTERED}", None, POST, at_most(1000), "cold"),

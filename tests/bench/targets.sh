@@ -68,10 +68,11 @@ side() {
 		assert len(rounds) == 2 and all((r.get("per_s") or r.get("p50_us") or r.get("kib_each")) > 0 for r in rounds)
 	END
 }
-for route in register heartbeat lookup list query; do
+for route in register heartbeat lookup list query topology put-mr get-mr agent v1-register v1-heartbeat v1-lookup; do
 	side ours --route $route --connections 2
 done
 side ours --route query --connections 1 --foreign 1000
+side ours --route v1-rendezvous --connections 4
 side redis
 side ours --route event --agents 4
 side ours --route hold --agents 4 --window 0.2
