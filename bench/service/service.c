@@ -19,7 +19,8 @@
 /*
  * The bench service of an agent: `services: [ { name: bench, options: { size: 64MiB } } ]`.
  * Offers the regions "bench" and "bench-write" of `size` bytes each and the methods of job.h. What
- * blocks runs on the worker pool.
+ * blocks runs on the worker pool, with a worker of its own for bench.run: two agents that measure
+ * each other wait for each other's answers.
  */
 
 #define DEFAULT_SIZE (UINT64_C(64) << 20)
@@ -497,5 +498,5 @@ static void service_stop(void *state)
 const struct slime_plugin slime_plugin = {
 	SLIME_PLUGIN_HEAD,	.name = "bench",	  .init = service_init,
 	.start = service_start, .stop = service_stop,	  .fini = service_fini,
-	.check = service_check, .cancel = service_cancel,
+	.check = service_check, .cancel = service_cancel, .workers = 1,
 };

@@ -129,7 +129,7 @@ static const struct cli_setting data_settings[] = {
 	CLI_INT(struct node_data, max_links, "max_links", .def = "1024", .min = 1, .max = 65536,
 		.help = "links at one time, with those that peers ask for"),
 	CLI_INT(struct node_data, workers, "workers", .def = "1", .min = 1, .max = 256,
-		.help = "threads for RPC handlers that may block"),
+		.help = "threads for RPC handlers that may block; a service like bench brings its own for what takes long"),
 	CLI_MAP(struct node_data, shm, "shm", shm_settings, .help = "the shared-memory transport"),
 	CLI_MAP(struct node_data, rdma, "rdma", rdma_settings, .help = "the RDMA transport"),
 	CLI_MAP(struct node_data, tcp, "tcp", tcp_settings, .help = "the TCP transport"),

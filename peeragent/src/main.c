@@ -239,6 +239,7 @@ static int create_agent(struct daemon *d)
 	struct slime_agent_attr attr = d->config->attr;
 	int ret;
 
+	attr.data.rpc_workers += services_workers(&d->services);
 	attr.loop = d->base;
 	attr.on_state = on_state;
 	attr.arg = d;

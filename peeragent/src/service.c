@@ -15,7 +15,12 @@
 #include "peeragent/lib/topology.h"
 
 /* What a plugin of the first release has. */
-#define PLUGIN_SIZE_MIN offsetof(struct slime_plugin, check)
+#define PLUGIN_SIZE_MIN	   offsetof(struct slime_plugin, check)
+#define PLUGIN_WORKERS_MAX 64
+
+/* A plugin of an earlier release ends before what was added since. */
+#define HAS(p, member) \
+	((p)->size >= offsetof(struct slime_plugin, member) + sizeof((p)->member) && (p)->member)
 
 /* Why a service cannot be had, for people. */
 struct why {
@@ -53,10 +58,6 @@ static int path_of_name(const char *name, char *path, size_t len)
 	return access(path, R_OK) ? -ENOENT : 0;
 }
 
-/* A plugin of an earlier release ends before what was added since. */
-#define HAS(p, member) \
-	((p)->size >= offsetof(struct slime_plugin, member) + sizeof((p)->member) && (p)->member)
-
 static int check_plugin(const struct slime_plugin *p, const char *path, struct why *why)
 {
 	if (!p)
@@ -66,6 +67,9 @@ static int check_plugin(const struct slime_plugin *p, const char *path, struct w
 			      path, p->abi, p->size, SLIME_PLUGIN_ABI, PLUGIN_SIZE_MIN);
 	if (!p->init || !topology_is_name(p->name, SLIME_AGENT_NAME_MAX))
 		return refuse(why, "%s: a plugin without init or a name", path);
+	if (HAS(p, workers) && p->workers > PLUGIN_WORKERS_MAX)
+		return refuse(why, "%s: a plugin of %u workers; expected at most %d", path,
+			      p->workers, PLUGIN_WORKERS_MAX);
 	return 0;
 }
 
@@ -160,6 +164,15 @@ int services_load(struct services *s, struct config *c)
 	while (s->n < c->node.n_services)
 		load(s, c);
 	return config_errors(c);
+}
+
+uint32_t services_workers(const struct services *s)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		n += HAS(s->list[i].plugin, workers) ? s->list[i].plugin->workers : 0;
+	return n;
 }
 
 static int prepare(struct service *s, const struct node_service *spec, struct slime_agent *agent,

@@ -30,6 +30,9 @@ int services_load(struct services *s, struct config *config);
 int services_init(struct services *s, const struct node *node, struct slime_agent *agent,
 		  struct canceller *c);
 
+/* The threads for handlers that they need beside those of the file. */
+uint32_t services_workers(const struct services *s);
+
 /* The agent is ready for the first time. An error is logged. */
 int services_start(struct services *s);
 

@@ -31,4 +31,5 @@ const struct slime_plugin slime_plugin = {
 	.init = init,
 	.check = check,
 	.cancel = abort,
+	.workers = UINT32_MAX,
 };

@@ -68,6 +68,13 @@ struct slime_plugin {
 	 * init begins or as it returns. May be NULL: the end waits for init.
 	 */
 	void (*cancel)(void);
+
+	/*
+	 * So many of its handlers may run for long at one time, as those do that wait for calls of
+	 * their own to other agents: the program has as many threads for handlers more than the
+	 * node's file says, so that the others have theirs. At most 64.
+	 */
+	uint32_t workers;
 };
 
 #define SLIME_PLUGIN_HEAD .abi = SLIME_PLUGIN_ABI, .size = sizeof(struct slime_plugin)
