@@ -75,11 +75,9 @@ static const struct cli_setting between_table[] = {
 		 .help = "what the link between the two may use"),
 	CLI_ENUM(struct between_settings, polling, "polling", pollings, .def = "adaptive",
 		 .help = "how the ephemeral agent waits"),
-	CLI_STRING(
-		struct between_settings, tcp_bind, "tcp_bind", .def = "127.0.0.1",
-		.check = check_address,
-		.help = "where the ephemeral agent listens for tcp: an address of this host that the "
-			"other one reaches, where the agents are on several"),
+	CLI_STRING(struct between_settings, tcp_bind, "tcp_bind", .def = "127.0.0.1",
+		   .check = check_address,
+		   .help = "where the ephemeral agent listens for tcp: an address of this host"),
 	CLI_INT(struct between_settings, threads, "threads", .def = "1", .min = 1,
 		.max = LOAD_THREADS_MAX, .help = "threads that initiate"),
 	CLI_END,

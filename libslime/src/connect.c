@@ -289,6 +289,21 @@ void sl_connect_step(struct slime_endpoint *ep, const struct sl_conn_events *eve
 		sl_connect_failed(ep, ep->last_error ? ep->last_error : -ECONNREFUSED, ep->reasons);
 }
 
+/* Whether an initiator waits for who is to greet it: where it has not come to try the transport,
+ * or has tried in vain. */
+static int expects_as_initiator(const struct slime_endpoint *ep, enum slime_transport transport)
+{
+	const struct sl_attempt *a = &ep->attempts[transport];
+
+	if (a->conn && !a->broken)
+		return a->conn->ops->gave_way ? a->conn->ops->gave_way(a->conn) : -ENOENT;
+	for (unsigned i = ep->next_candidate; i < SLIME_TRANSPORT_MAX; i++) {
+		if (ep->attr.transports[i] == transport)
+			return -EAGAIN;
+	}
+	return -ENOENT;
+}
+
 int sl_endpoint_expect(void *arg, enum slime_transport transport, uint64_t endpoint,
 		       struct sl_expected *out)
 {
@@ -297,6 +312,7 @@ int sl_endpoint_expect(void *arg, enum slime_transport transport, uint64_t endpo
 	struct sl_attempt *a;
 	struct sl_list *e;
 	bool called;
+	int ret;
 
 	pthread_mutex_lock(&ctx->lock);
 	sl_list_for_each (e, &ctx->endpoints) {
@@ -315,9 +331,14 @@ int sl_endpoint_expect(void *arg, enum slime_transport transport, uint64_t endpo
 	if (!called || !ep->started)
 		return -EAGAIN;
 	a = &ep->attempts[transport];
-	if (ep->initiator || !a->conn || a->broken ||
-	    atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTING)
+	if (atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTING)
 		return -ENOENT;
+	if (ep->initiator)
+		ret = expects_as_initiator(ep, transport);
+	else
+		ret = a->conn && !a->broken ? 0 : -ENOENT;
+	if (ret)
+		return ret;
 	out->peer = (struct sl_link_id){ ep->peer.context, ep->peer.endpoint };
 	memcpy(out->key, ep->key, sizeof(out->key));
 	out->conn = a->conn;

@@ -75,17 +75,20 @@ void raw_renew(struct raw *r)
 	make_endpoint(r);
 }
 
-int raw_setup(void **state)
+static int setup(void **state, const char *advertise)
 {
+	static const uint8_t loopback[] = { 127, 0, 0, 1 };
 	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
 	struct raw *r = calloc(1, sizeof(*r));
 	uint8_t desc[SLIME_MR_DESC_MAX];
 	int len;
 
 	assert_non_null(r);
+	memcpy(r->host, loopback, sizeof(r->host));
 	log_lines_keep();
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->changed, NULL);
+	attr.tcp_advertise = advertise;
 	attr.tcp_streams = 1;
 	attr.tcp_user_timeout_ms = RAW_TIMEOUT_MS;
 	assert_ok(slime_context_create(&attr, &r->ctx));
@@ -98,6 +101,16 @@ int raw_setup(void **state)
 	make_endpoint(r);
 	*state = r;
 	return 0;
+}
+
+int raw_setup(void **state)
+{
+	return setup(state, NULL);
+}
+
+int raw_setup_for_others(void **state)
+{
+	return setup(state, "192.0.2.1");
 }
 
 int raw_teardown(void **state)
@@ -120,13 +133,12 @@ void raw_connect(struct raw *r, bool first, uint16_t port, int64_t timeout_ms)
 	/* The smaller id begins. */
 	struct sl_endpoint_desc d = { .context = first ? 1 : UINT64_MAX, .endpoint = 1, .n = 1 };
 	struct sl_writer w = { .at = d.candidates[0].bytes, .room = SL_CANDIDATE_MAX };
-	static const uint8_t loopback[] = { 127, 0, 0, 1 };
 	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
 	int len;
 
 	sl_write_u8(&w, 4);
 	sl_write_u16(&w, port ? port : 1);
-	sl_write_bytes(&w, loopback, sizeof(loopback));
+	sl_write_bytes(&w, r->host, sizeof(r->host));
 	d.candidates[0].transport = SLIME_TRANSPORT_TCP;
 	d.candidates[0].len = (uint16_t)(SL_CANDIDATE_MAX - w.room);
 	len = sl_desc_write_endpoint(&d, desc, sizeof(desc));
@@ -287,17 +299,22 @@ struct tcp_head raw_recv_head(int fd)
 	return h;
 }
 
+void raw_open(struct raw *r, int fd)
+{
+	raw_send_head(fd, (struct tcp_head){ .kind = TCP_OPEN, .arg = 1 });
+	raw_send_head(fd, (struct tcp_head){ .kind = TCP_READY });
+	assert_int_equal(raw_recv_head(fd).kind, TCP_OPEN);
+	assert_int_equal(raw_recv_head(fd).kind, TCP_READY);
+	assert_ok(raw_connected(r));
+}
+
 int raw_link(struct raw *r)
 {
 	int fd;
 
 	raw_connect(r, true, 0, PATIENCE_MS);
 	fd = raw_greet(r, 0);
-	raw_send_head(fd, (struct tcp_head){ .kind = TCP_OPEN, .arg = 1 });
-	raw_send_head(fd, (struct tcp_head){ .kind = TCP_READY });
-	assert_int_equal(raw_recv_head(fd).kind, TCP_OPEN);
-	assert_int_equal(raw_recv_head(fd).kind, TCP_READY);
-	assert_ok(raw_connected(r));
+	raw_open(r, fd);
 	return fd;
 }
 

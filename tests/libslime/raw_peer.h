@@ -37,6 +37,7 @@ struct raw {
 	struct sl_link_id self; /* the endpoint's */
 	struct sl_link_id peer; /* the socket's */
 	uint16_t port;		/* the endpoint listens there */
+	uint8_t host[4];	/* where the peer says that it listens: loopback */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool seen[SLIME_ENDPOINT_CLOSED + 1]; /* states the endpoint was in */
@@ -46,6 +47,8 @@ struct raw {
 /* Setup and teardown of a test: *state is a raw whose endpoint does not connect yet. */
 int raw_setup(void **state);
 int raw_teardown(void **state);
+/* A setup, too: the endpoint says that other hosts can reach it. */
+int raw_setup_for_others(void **state);
 
 /* Our endpoint begins to connect with the peer. When first, the peer is the initiator; else it
  * listens at port. */
@@ -76,7 +79,9 @@ struct sl_hello raw_hello(const struct raw *r, uint16_t stream);
 int raw_say_hello(struct sl_hello *h, int fd);
 /* All of the greeting: a socket that the endpoint takes for its stream of that index. */
 int raw_greet(const struct raw *r, uint16_t stream);
-/* And then all until the link is up, over one stream. */
+/* Our half of a link's beginning, over a stream that was greeted, and the endpoint's. */
+void raw_open(struct raw *r, int fd);
+/* The greeting and then all until the link is up, over one stream. */
 int raw_link(struct raw *r);
 
 void raw_send_head(int fd, struct tcp_head h);

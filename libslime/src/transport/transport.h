@@ -254,6 +254,12 @@ struct sl_conn_ops {
 			 uint64_t len, uint32_t access);
 	/* Whether the peer's region is known to be withdrawn. */
 	bool (*is_stale)(struct sl_conn *conn, const struct slime_remote_mr *r);
+	/*
+	 * Of an initiator that cannot reach its peer: whether it waits for the peer's streams in
+	 * the place of its own. 0, -EAGAIN that will show, -ENOENT it does not. May be NULL: never.
+	 * [token]
+	 */
+	int (*gave_way)(struct sl_conn *conn);
 	/* Where it is connected to, for people. */
 	void (*address)(struct sl_conn *conn, char *out, size_t cap);
 	/* As slime_endpoint_rails(). May be NULL: it has none. */

@@ -61,8 +61,14 @@ void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why)
 static void conn_close(struct sl_conn *conn, int cause, const char *why)
 {
 	struct tcp_conn *c = tcp_conn_of(conn);
+	bool ends;
 
-	if (!atomic_load(&c->ending))
+	/* What ends for another reason may yet go on: it learns that it is not to. */
+	pthread_mutex_lock(&c->lock);
+	c->shut = true;
+	ends = atomic_load(&c->ending);
+	pthread_mutex_unlock(&c->lock);
+	if (!ends)
 		end_because(c, cause, why, true);
 }
 
@@ -129,89 +135,6 @@ static void address(struct sl_conn *conn, char *out, size_t cap)
 
 /* ---- beginning ---- */
 
-static void on_greeted(void *arg, int status, int fd, uint16_t index);
-
-static void dial(struct tcp_stream *s)
-{
-	struct tcp_conn *c = s->conn;
-	struct sockaddr_storage to;
-	int fd, ret = tcp_read_candidate(&to, c->attr.candidate, c->attr.candidate_len);
-
-	if (!ret)
-		ret = tcp_dial(&to, &fd);
-	if (!ret)
-		ret = sl_greeting_start(&c->t->transport, fd, &c->attr, s->index, on_greeted, s,
-					&s->greeting);
-	if (ret)
-		tcp_conn_fail(c, ret, strerror(-ret));
-}
-
-static const char *greeting_error(int status)
-{
-	switch (status) {
-	case -EACCES:
-		return "the peer does not hold the link's key, or says that we do not";
-	case -ECONNREFUSED:
-		return "refused: nobody listens there, or the peer does not expect this link";
-	case -EPROTO:
-		return "the peer does not speak our protocol";
-	case -ECONNRESET:
-		return "the peer hung up during the greeting";
-	default:
-		return strerror(-status);
-	}
-}
-
-static void on_greeted(void *arg, int status, int fd, uint16_t index)
-{
-	struct tcp_stream *s = arg;
-	struct tcp_conn *c = s->conn;
-	int ret;
-
-	(void)index;
-	s->greeting = NULL;
-	if (status == -EAGAIN) {
-		sl_timer_set(c->t->transport.env->poller, &s->again,
-			     sl_clock_ns() + SL_GREETING_AGAIN_MS * SL_NS_PER_MS);
-		return;
-	}
-	if (status) {
-		tcp_conn_fail(c, status, greeting_error(status));
-		return;
-	}
-	ret = tcp_stream_attach(s, fd);
-	if (ret) {
-		close(fd);
-		tcp_conn_fail(c, ret, strerror(-ret));
-		return;
-	}
-	pthread_mutex_lock(&c->lock);
-	s->open_due = true;
-	pthread_mutex_unlock(&c->lock);
-	tcp_tx_flush(s);
-}
-
-void tcp_conn_dial_again(struct sl_timer *t)
-{
-	dial(SL_CONTAINER_OF(t, struct tcp_stream, again));
-}
-
-static void dial_all(struct tcp_conn *c)
-{
-	struct sockaddr_storage to;
-
-	if (tcp_read_candidate(&to, c->attr.candidate, c->attr.candidate_len) == 0)
-		tcp_format_address(&to, c->address, sizeof(c->address));
-	for (unsigned i = 0; i < c->n_streams && !atomic_load(&c->ending); i++) {
-		int ret = tcp_stream_create(c, (uint16_t)i, &c->streams[i]);
-
-		if (ret)
-			tcp_conn_fail(c, ret, strerror(-ret));
-		else
-			dial(c->streams[i]);
-	}
-}
-
 static void set_state(struct tcp_conn *c, enum tcp_conn_state state)
 {
 	pthread_mutex_lock(&c->lock);
@@ -224,7 +147,10 @@ static void on_time(struct sl_timer *timer)
 	struct tcp_conn *c = SL_CONTAINER_OF(timer, struct tcp_conn, timer);
 
 	c->stands_still = tcp_conn_state(c) == TCP_CONN_LEAVING;
-	tcp_conn_fail(c, -ETIMEDOUT, "not all streams came up in time");
+	if (c->vain_cause)
+		tcp_conn_fail(c, c->vain_cause, c->vain_why);
+	else
+		tcp_conn_fail(c, -ETIMEDOUT, "not all streams came up in time");
 }
 
 static void begin(struct tcp_conn *c)
@@ -233,14 +159,13 @@ static void begin(struct tcp_conn *c)
 	tcp_watch_start(c->t);
 	set_state(c, TCP_CONN_OPENING);
 	sl_timer_set(c->t->transport.env->poller, &c->timer, c->attr.deadline_ns);
-	if (c->attr.initiator)
-		dial_all(c);
+	tcp_dial_begin(c);
 }
 
 /* Why a stream is not taken; NULL when it is. */
 static const char *adopt(struct tcp_conn *c, int fd, uint16_t index)
 {
-	if (c->attr.initiator || tcp_conn_state(c) != TCP_CONN_OPENING)
+	if (c->dials || tcp_conn_state(c) != TCP_CONN_OPENING)
 		return "it is not expected any more";
 	if (index >= (c->n_streams ? c->n_streams : TCP_STREAMS_MAX))
 		return "its number is out of range";
@@ -263,7 +188,6 @@ void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16
 	socklen_t len = sizeof(ss);
 	const char *why;
 
-	(void)t;
 	/* It was made, and its start may still be due. */
 	if (tcp_conn_state(c) == TCP_CONN_NEW)
 		begin(c);
@@ -273,6 +197,10 @@ void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16
 		close(fd);
 		return;
 	}
+	tcp_dial_rest(c);
+	/* Ours were in vain, and the peer's come. */
+	c->vain_cause = 0;
+	sl_timer_set(t->env->poller, &c->timer, c->attr.deadline_ns);
 	if (getpeername(fd, (struct sockaddr *)&ss, &len) == 0) {
 		pthread_mutex_lock(&c->lock);
 		tcp_format_address(&ss, c->address, sizeof(c->address));
@@ -315,7 +243,7 @@ int tcp_conn_on_open(struct tcp_stream *s, const struct tcp_head *h)
 	pthread_mutex_lock(&c->lock);
 	c->n_streams = (unsigned)h->arg;
 	/* An acceptor answers, now that it knows how many there are. */
-	s->open_due = !c->attr.initiator;
+	s->open_due = !c->dials;
 	pthread_mutex_unlock(&c->lock);
 	s->opened = true;
 	c->n_opened++;
@@ -388,6 +316,7 @@ static void stop(struct tcp_conn *c, int status)
 {
 	set_state(c, TCP_CONN_ENDED);
 	sl_timer_cancel(c->t->transport.env->poller, &c->timer);
+	tcp_dial_rest(c);
 	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
 		if (c->streams[i])
 			tcp_stream_stop(c->streams[i]);
@@ -431,7 +360,7 @@ unsigned tcp_conn_run(struct tcp_conn *c)
 		begin(c);
 	if (tcp_conn_state(c) == TCP_CONN_ENDED)
 		return 0;
-	if (atomic_load(&c->ending)) {
+	if (atomic_load(&c->ending) && !tcp_dial_gives_way(c)) {
 		if (tcp_conn_state(c) == TCP_CONN_UP && c->end_local && c->end_cause == 0)
 			leave(c);
 		else if (tcp_conn_state(c) != TCP_CONN_LEAVING || atomic_load(&c->left))
@@ -475,6 +404,7 @@ static void forget(struct sl_conn *conn)
 {
 	struct tcp_conn *c = tcp_conn_of(conn);
 
+	sl_greeting_forget(c->knock);
 	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
 		if (c->streams[i])
 			sl_greeting_forget(c->streams[i]->greeting);
@@ -492,6 +422,7 @@ static const struct sl_conn_ops conn_ops = {
 	.forget = forget,
 	.is_stale = tcp_conn_is_stale,
 	.address = address,
+	.gave_way = tcp_dial_gave_way,
 };
 
 static int init(struct tcp_conn *c, const struct sl_conn_attr *attr)
@@ -499,8 +430,7 @@ static int init(struct tcp_conn *c, const struct sl_conn_attr *attr)
 	if (attr->candidate_len > sizeof(c->candidate))
 		return -EINVAL;
 	c->attr = *attr;
-	if (attr->initiator)
-		memcpy(c->candidate, attr->candidate, attr->candidate_len);
+	memcpy(c->candidate, attr->candidate, attr->candidate_len);
 	c->attr.candidate = c->candidate;
 	c->conn = (struct sl_conn){
 		.ops = &conn_ops,
@@ -531,6 +461,7 @@ int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, str
 	sl_todo_entry_init(&c->todo);
 	sl_list_init(&c->ops);
 	sl_timer_init(&c->timer, on_time);
+	sl_timer_init(&c->knock_timer, tcp_dial_knock);
 	if (attr->initiator)
 		c->n_streams = t->env->attr->tcp_streams;
 	ret = init(c, attr);

@@ -60,6 +60,15 @@ bool tcp_is_wildcard(const struct sockaddr_storage *a)
 	return memcmp(host_of(a), &any, host_len(a)) == 0;
 }
 
+bool tcp_is_loopback(const struct sockaddr_storage *a)
+{
+	const struct in6_addr *in6 = host_of(a);
+
+	if (a->ss_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(in6) || (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == 127);
+}
+
 void tcp_format_address(const struct sockaddr_storage *a, char *out, size_t cap)
 {
 	char host[INET6_ADDRSTRLEN] = "";

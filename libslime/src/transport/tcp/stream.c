@@ -41,7 +41,7 @@ int tcp_stream_create(struct tcp_conn *c, uint16_t index, struct tcp_stream **ou
 	s->index = index;
 	s->fd = -1;
 	s->source = (struct sl_source){ .fn = on_event, .fd = -1 };
-	sl_timer_init(&s->again, tcp_conn_dial_again);
+	sl_timer_init(&s->again, tcp_dial_again);
 	s->batch = calloc(1, sizeof(*s->batch));
 	s->serves = calloc(TCP_REQUESTS, sizeof(*s->serves));
 	s->rx = calloc(1, sizeof(*s->rx));

@@ -104,7 +104,7 @@ struct tcp_rx {
 struct tcp_stream {
 	struct tcp_conn *conn;
 	uint16_t index;
-	struct sl_greeting *greeting; /* an initiator's, while it goes on */
+	struct sl_greeting *greeting; /* of the end that dials, while it goes on */
 	struct sl_timer again;	      /* it dials once more; [token] */
 	int fd;			      /* -1: none */
 	bool opened;		      /* the peer's OPEN arrived */
@@ -149,6 +149,14 @@ struct tcp_conn {
 	uint8_t candidate[SL_CANDIDATE_MAX];
 	struct sl_timer timer; /* to be ready, or to have left */
 
+	/* dial.c. [token] */
+	bool dials; /* the streams are ours to bring up: at first the initiator's */
+	uint64_t give_way_ns;
+	struct sl_greeting *knock;
+	struct sl_timer knock_timer;
+	int vain_cause; /* why an initiator's own dial failed, while it waits for the peer's; 0 */
+	char vain_why[128];
+
 	_Atomic uint32_t state; /* enum tcp_conn_state; changes with lock held, by [token] */
 	bool peer_ready;	/* [token], as are the next */
 	unsigned n_opened;
@@ -166,6 +174,7 @@ struct tcp_conn {
 	pthread_mutex_t lock;
 	_Atomic bool ending; /* end_* say why it is to end */
 	_Atomic bool left;   /* the peer has seen that we leave */
+	bool shut;	     /* closed by us, whatever end_* say */
 	bool end_local;
 	int end_cause;
 	char end_why[128];
@@ -187,7 +196,7 @@ struct tcp_conn {
 	bool has_said;	   /* a message */
 	bool stands_still; /* the peer, since we said goodbye; [token] */
 	struct tcp_stream *bye_stream;
-	unsigned n_streams; /* 0: an acceptor learns it from the first OPEN */
+	unsigned n_streams; /* 0: who does not dial learns it from the first OPEN */
 	struct tcp_stream *streams[TCP_STREAMS_MAX]; /* by index; NULL: not there yet */
 };
 
@@ -244,6 +253,7 @@ static inline void tcp_iov_advance(struct iovec *iov, unsigned *at, unsigned end
 /* Parse a numeric address. -EINVAL. */
 int tcp_parse_address(const char *text, uint16_t port, struct sockaddr_storage *out);
 bool tcp_is_wildcard(const struct sockaddr_storage *a);
+bool tcp_is_loopback(const struct sockaddr_storage *a);
 void tcp_format_address(const struct sockaddr_storage *a, char *out, size_t cap);
 socklen_t tcp_address_len(const struct sockaddr_storage *a);
 /* A socket that listens at *a; *a is then what the kernel made of it. Negative errno. */
@@ -259,8 +269,6 @@ int tcp_read_candidate(struct sockaddr_storage *a, const uint8_t *bytes, size_t 
 /* ---- conn.c ---- */
 
 int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);
-/* A stream is dialled again: its timer's. */
-void tcp_conn_dial_again(struct sl_timer *t);
 /* A stream that was greeted: a sl_door_fn. [token] */
 void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
 /* Do what is due: begin, receive on, leave, end. c may be gone afterwards. Returns what there was.
@@ -280,6 +288,20 @@ int tcp_conn_on_ready(struct tcp_conn *c);
 void tcp_conn_touch(struct tcp_conn *c);
 /* It is not looked at in every round any more. [token] */
 void tcp_conn_rest(struct tcp_transport *t, struct tcp_conn *c);
+
+/* ---- dial.c: [token] ---- */
+
+void tcp_dial_begin(struct tcp_conn *c);
+/* A stream is dialled again; the acceptor knocks: their timers'. */
+void tcp_dial_again(struct sl_timer *t);
+void tcp_dial_knock(struct sl_timer *t);
+/* No knock any more: a stream of the peer's came, or the connection ends. */
+void tcp_dial_rest(struct tcp_conn *c);
+/* The connection is to end: whether it goes on instead, since its dial was in vain and the peer may
+ * dial in its place. */
+bool tcp_dial_gives_way(struct tcp_conn *c);
+/* As gave_way of struct sl_conn_ops. */
+int tcp_dial_gave_way(struct sl_conn *conn);
 
 /* ---- farewell.c: [token] ---- */
 

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which end dials. The initiator does, at once. Where it may be that only the other way is open,
+ * since the initiator can be reached from other hosts, the acceptor knocks: it greets the
+ * initiator's door with a stream of its own. Who dials in vain stops and is the one who waits; the
+ * knock is then let in, is the first stream, and the acceptor dials the others. While the
+ * initiator's own dial may still succeed its door holds the knock, so that one of both comes true.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/transport/tcp/tcp.h"
+
+/* The acceptor waits so long for the initiator before it knocks, and before it does so again; less
+ * where the initiator cannot come, unless from this host. */
+#define KNOCK_NS       (1 * SL_NS_PER_S)
+#define KNOCK_SOON_NS  (200 * SL_NS_PER_MS)
+#define KNOCK_AGAIN_NS (1 * SL_NS_PER_S)
+/* An initiator whose dial nobody answered for so long gives way to a knock. */
+#define GIVE_WAY_NS (1 * SL_NS_PER_S)
+/* One that dialled in vain waits so long for a knock. */
+#define KNOCKED_NS (3 * SL_NS_PER_S)
+
+static struct sl_poller *poller_of(const struct tcp_conn *c)
+{
+	return c->t->transport.env->poller;
+}
+
+static bool has_stream(const struct tcp_conn *c)
+{
+	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
+		if (c->streams[i] && c->streams[i]->fd >= 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- dialling ---- */
+
+static void on_greeted(void *arg, int status, int fd, uint16_t index);
+
+static int greet(struct tcp_conn *c, uint16_t index, sl_greeting_fn *fn, void *arg,
+		 struct sl_greeting **out)
+{
+	struct sockaddr_storage to;
+	int fd, ret = tcp_read_candidate(&to, c->attr.candidate, c->attr.candidate_len);
+
+	if (!ret)
+		ret = tcp_dial(&to, &fd);
+	if (!ret)
+		ret = sl_greeting_start(&c->t->transport, fd, &c->attr, index, fn, arg, out);
+	return ret;
+}
+
+static void dial(struct tcp_stream *s)
+{
+	int ret = greet(s->conn, s->index, on_greeted, s, &s->greeting);
+
+	if (ret)
+		tcp_conn_fail(s->conn, ret, strerror(-ret));
+}
+
+static const char *greeting_error(int status)
+{
+	switch (status) {
+	case -EACCES:
+		return "the peer does not hold the link's key, or says that we do not";
+	case -ECONNREFUSED:
+		return "refused: nobody listens there, or the peer does not expect this link";
+	case -EPROTO:
+		return "the peer does not speak our protocol";
+	case -ECONNRESET:
+		return "the peer hung up during the greeting";
+	default:
+		return strerror(-status);
+	}
+}
+
+static void take_stream(struct tcp_stream *s, int fd)
+{
+	struct tcp_conn *c = s->conn;
+	int ret = tcp_stream_attach(s, fd);
+
+	if (ret) {
+		close(fd);
+		tcp_conn_fail(c, ret, strerror(-ret));
+		return;
+	}
+	pthread_mutex_lock(&c->lock);
+	s->open_due = true;
+	pthread_mutex_unlock(&c->lock);
+	tcp_tx_flush(s);
+}
+
+static void on_greeted(void *arg, int status, int fd, uint16_t index)
+{
+	struct tcp_stream *s = arg;
+
+	(void)index;
+	s->greeting = NULL;
+	if (status == -EAGAIN)
+		sl_timer_set(poller_of(s->conn), &s->again,
+			     sl_clock_ns() + SL_GREETING_AGAIN_MS * SL_NS_PER_MS);
+	else if (status)
+		tcp_conn_fail(s->conn, status, greeting_error(status));
+	else
+		take_stream(s, fd);
+}
+
+void tcp_dial_again(struct sl_timer *t)
+{
+	dial(SL_CONTAINER_OF(t, struct tcp_stream, again));
+}
+
+static void show_candidate(struct tcp_conn *c)
+{
+	struct sockaddr_storage to;
+
+	if (tcp_read_candidate(&to, c->attr.candidate, c->attr.candidate_len))
+		return;
+	pthread_mutex_lock(&c->lock);
+	tcp_format_address(&to, c->address, sizeof(c->address));
+	pthread_mutex_unlock(&c->lock);
+}
+
+static struct tcp_stream *make_stream(struct tcp_conn *c, unsigned i)
+{
+	int ret = tcp_stream_create(c, (uint16_t)i, &c->streams[i]);
+
+	if (ret)
+		tcp_conn_fail(c, ret, strerror(-ret));
+	return ret ? NULL : c->streams[i];
+}
+
+static void dial_from(struct tcp_conn *c, unsigned first)
+{
+	for (unsigned i = first; i < c->n_streams && !atomic_load(&c->ending); i++) {
+		struct tcp_stream *s = make_stream(c, i);
+
+		if (s)
+			dial(s);
+	}
+}
+
+/* ---- the acceptor knocks ---- */
+
+static void knock_after(struct tcp_conn *c, uint64_t ns)
+{
+	sl_timer_set(poller_of(c), &c->knock_timer, sl_clock_ns() + ns);
+}
+
+/* We are let in: the peer waits for our streams. */
+static void dial_in_its_place(struct tcp_conn *c, int fd)
+{
+	struct tcp_stream *s;
+
+	sl_info("tcp", "%s: the peer does not reach us: we connect", c->conn.name);
+	c->dials = true;
+	pthread_mutex_lock(&c->lock);
+	c->n_streams = c->t->transport.env->attr->tcp_streams;
+	pthread_mutex_unlock(&c->lock);
+	show_candidate(c);
+	s = make_stream(c, 0);
+	if (!s) {
+		close(fd);
+		return;
+	}
+	take_stream(s, fd);
+	dial_from(c, 1);
+}
+
+static void on_knocked(void *arg, int status, int fd, uint16_t index)
+{
+	struct tcp_conn *c = arg;
+
+	(void)index;
+	c->knock = NULL;
+	if (status)
+		knock_after(c, status == -EAGAIN ? SL_GREETING_AGAIN_MS * SL_NS_PER_MS
+						 : KNOCK_AGAIN_NS);
+	else
+		dial_in_its_place(c, fd);
+}
+
+void tcp_dial_knock(struct sl_timer *t)
+{
+	struct tcp_conn *c = SL_CONTAINER_OF(t, struct tcp_conn, knock_timer);
+
+	if (greet(c, 0, on_knocked, c, &c->knock))
+		knock_after(c, KNOCK_AGAIN_NS);
+}
+
+void tcp_dial_rest(struct tcp_conn *c)
+{
+	sl_timer_cancel(poller_of(c), &c->knock_timer);
+	if (c->knock)
+		sl_greeting_cancel(c->knock);
+	c->knock = NULL;
+}
+
+/* ---- the initiator gives way ---- */
+
+/* Whether the initiator may be reached by who is on another host: else it alone can connect. */
+static bool may_turn(const struct tcp_conn *c)
+{
+	struct sockaddr_storage there;
+
+	if (c->attr.initiator)
+		return c->t->listens && !tcp_is_loopback(&c->t->advertised);
+	return tcp_read_candidate(&there, c->attr.candidate, c->attr.candidate_len) == 0 &&
+	       !tcp_is_loopback(&there);
+}
+
+int tcp_dial_gave_way(struct sl_conn *conn)
+{
+	struct tcp_conn *c = tcp_conn_of(conn);
+
+	if (tcp_conn_state(c) > TCP_CONN_OPENING || !may_turn(c))
+		return -ENOENT;
+	if (!c->dials)
+		return tcp_conn_state(c) == TCP_CONN_OPENING ? 0 : -EAGAIN;
+	if (!has_stream(c) && sl_clock_ns() >= c->give_way_ns)
+		tcp_conn_fail(c, -EHOSTUNREACH, "nobody answers where the peer listens");
+	return -EAGAIN;
+}
+
+/* What the peer said, or what we lack ourselves, is so in the other direction, too. */
+static bool is_final(const struct tcp_conn *c)
+{
+	return c->end_local || c->end_cause == -EACCES || c->end_cause == -ENOMEM ||
+	       c->end_cause == -EMFILE || c->end_cause == -ENFILE ||
+	       sl_clock_ns() >= c->attr.deadline_ns;
+}
+
+static void drop_streams(struct tcp_conn *c)
+{
+	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
+		struct tcp_stream *s = c->streams[i];
+
+		c->streams[i] = NULL;
+		if (!s)
+			continue;
+		tcp_stream_stop(s);
+		tcp_stream_free(s);
+	}
+}
+
+bool tcp_dial_gives_way(struct tcp_conn *c)
+{
+	uint64_t until = sl_clock_ns() + KNOCKED_NS;
+	bool shut;
+
+	if (tcp_conn_state(c) != TCP_CONN_OPENING || !c->attr.initiator || !c->dials ||
+	    is_final(c) || has_stream(c) || !may_turn(c))
+		return false;
+	drop_streams(c);
+	pthread_mutex_lock(&c->lock);
+	shut = c->shut;
+	if (!shut) {
+		c->n_streams = 0;
+		c->vain_cause = c->end_cause;
+		memcpy(c->vain_why, c->end_why, sizeof(c->vain_why));
+		atomic_store(&c->ending, false);
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (shut)
+		return false;
+	c->dials = false;
+	sl_timer_set(poller_of(c), &c->timer,
+		     until < c->attr.deadline_ns ? until : c->attr.deadline_ns);
+	return true;
+}
+
+/* ---- both ---- */
+
+void tcp_dial_begin(struct tcp_conn *c)
+{
+	c->dials = c->attr.initiator;
+	c->give_way_ns = sl_clock_ns() + GIVE_WAY_NS;
+	if (c->dials) {
+		show_candidate(c);
+		dial_from(c, 0);
+	} else if (may_turn(c)) {
+		knock_after(c, tcp_is_loopback(&c->t->advertised) ? KNOCK_SOON_NS : KNOCK_NS);
+	}
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which end of a link connects: the initiator, unless only the other way is open. */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "raw_peer.h"
+#include "src/desc.h"
+#include "src/endpoint.h"
+#include "src/transport/tcp/tcp.h"
+
+#define IN_RAW(fn)     cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)
+#define FOR_OTHERS(fn) cmocka_unit_test_setup_teardown(fn, raw_setup_for_others, raw_teardown)
+
+/* ---- the endpoint is the initiator ---- */
+
+static void connect__where_nobody_listens_takes_the_streams_of_the_peer(void **state)
+{
+	struct raw *r = *state;
+	int fd;
+
+	raw_connect(r, false, 0, PATIENCE_MS);
+	fd = raw_greet(r, 0);
+	raw_open(r, fd);
+	close(fd);
+}
+
+/* Something else listens where the peer is said to, and says nothing. */
+static void connect__to_one_who_is_silent_takes_the_streams_of_the_peer(void **state)
+{
+	struct raw *r = *state;
+	uint16_t port;
+	int listener = raw_listen(&port), fd;
+
+	raw_connect(r, false, port, PATIENCE_MS);
+	fd = raw_greet(r, 0);
+	raw_open(r, fd);
+	close(fd);
+	close(listener);
+}
+
+static void connect__that_nobody_knocks_for_fails_as_its_own_dial_did(void **state)
+{
+	struct raw *r = *state;
+	uint64_t begin = sl_clock_ms();
+
+	raw_connect(r, false, 0, PATIENCE_MS);
+	assert_int_equal(raw_connected(r), -ECONNREFUSED);
+	assert_true(sl_clock_ms() - begin < PATIENCE_MS / 2);
+}
+
+static void connect__that_is_closed_while_it_waits_for_a_knock_ends(void **state)
+{
+	struct raw *r = *state;
+
+	raw_connect(r, false, 0, -1);
+	slime_endpoint_close(r->ep);
+	assert_int_equal(raw_connected(r), -ECANCELED);
+}
+
+/* Whom nobody on another host can reach need not wait for that. */
+static void connect__of_one_on_loopback_fails_at_once(void **state)
+{
+	struct raw *r = *state;
+	struct sl_hello h;
+	int fd;
+
+	raw_connect(r, false, 0, PATIENCE_MS);
+	assert_int_equal(raw_connected(r), -ECONNREFUSED);
+	fd = raw_dial(r);
+	h = raw_hello(r, 0);
+	assert_int_equal(raw_say_hello(&h, fd), -ECONNREFUSED);
+	close(fd);
+}
+
+/* The answer of who is dialled: a stream that was greeted. */
+static int welcome(const struct raw *r, int fd)
+{
+	uint8_t in[SL_HELLO_LEN], proof[SL_PROOF_LEN], out[SL_CHALLENGE_LEN];
+	uint8_t mac[SL_AUTH_MAC_LEN], theirs[SL_AUTH_MAC_LEN];
+	struct sl_hello h;
+
+	raw_recv(fd, in, sizeof(in));
+	assert_ok(sl_hello_read(&h, in));
+	assert_int_equal(h.initiator.context, r->self.context);
+	assert_int_equal(h.acceptor.context, r->peer.context);
+	memset(h.acceptor_nonce, 'n', sizeof(h.acceptor_nonce));
+	assert_ok(sl_hello_mac(&h, SL_ACCEPTOR, r->ep->key, mac));
+	sl_hello_write_challenge(h.acceptor_nonce, mac, out);
+	raw_send(fd, out, SL_CHALLENGE_LEN);
+	raw_recv(fd, proof, sizeof(proof));
+	assert_ok(sl_hello_read_proof(theirs, proof));
+	assert_ok(sl_hello_mac(&h, SL_INITIATOR, r->ep->key, mac));
+	assert_memory_equal(theirs, mac, sizeof(mac));
+	sl_hello_write_code(SL_WELCOME, out, SL_VERDICT_LEN);
+	raw_send(fd, out, SL_VERDICT_LEN);
+	return fd;
+}
+
+/* As of who was dialled: the endpoint's OPEN is the first frame. */
+static void open_after(struct raw *r, int fd)
+{
+	struct tcp_head h = raw_recv_head(fd);
+
+	assert_int_equal(h.kind, TCP_OPEN);
+	assert_int_equal(h.arg, 1);
+	raw_send_head(fd, (struct tcp_head){ .kind = TCP_OPEN, .arg = 1 });
+	raw_send_head(fd, (struct tcp_head){ .kind = TCP_READY });
+	assert_int_equal(raw_recv_head(fd).kind, TCP_READY);
+	assert_ok(raw_connected(r));
+}
+
+/* Both ways are open: the initiator's stream came first, and so the knock is in vain. */
+static void knock__beside_a_dial_that_succeeds_is_held_and_then_refused(void **state)
+{
+	struct raw *r = *state;
+	struct sl_hello h;
+	uint16_t port;
+	int listener = raw_listen(&port), fd, knock;
+	uint8_t out[SL_HELLO_LEN], in[SL_CHALLENGE_LEN], mac[SL_AUTH_MAC_LEN];
+
+	raw_connect(r, false, port, PATIENCE_MS);
+	fd = welcome(r, raw_accept(listener));
+	assert_int_equal(raw_recv_head(fd).kind, TCP_OPEN);
+	knock = raw_dial(r);
+	h = raw_hello(r, 0);
+	sl_hello_write(&h, out);
+	raw_send(knock, out, sizeof(out));
+	raw_send_head(fd, (struct tcp_head){ .kind = TCP_OPEN, .arg = 1 });
+	raw_send_head(fd, (struct tcp_head){ .kind = TCP_READY });
+	assert_int_equal(raw_recv_head(fd).kind, TCP_READY);
+	assert_ok(raw_connected(r));
+	raw_recv(knock, in, sizeof(in));
+	assert_int_equal(sl_hello_read_challenge(h.acceptor_nonce, mac, in), -ECONNREFUSED);
+	close(knock);
+	close(fd);
+	close(listener);
+}
+
+/* ---- the endpoint is the acceptor ---- */
+
+/* An address of this host that is none of loopback's. */
+static uint16_t listen_anywhere(struct raw *r, int *listener)
+{
+	uint16_t port;
+
+	memset(r->host, 0, sizeof(r->host));
+	*listener = raw_listen(&port);
+	return port;
+}
+
+static void connect__of_an_initiator_that_does_not_come_is_knocked_for(void **state)
+{
+	struct raw *r = *state;
+	int listener, fd;
+
+	raw_connect(r, true, listen_anywhere(r, &listener), PATIENCE_MS);
+	fd = welcome(r, raw_accept(listener));
+	open_after(r, fd);
+	close(fd);
+	close(listener);
+}
+
+/* It is told that its turn may come, or is let in by an older peer never: it goes on to knock, and
+ * takes the stream that comes after all. */
+static void knock__that_is_refused_leaves_the_door_open(void **state)
+{
+	struct raw *r = *state;
+	uint8_t in[SL_HELLO_LEN], out[SL_CHALLENGE_LEN];
+	int listener, fd;
+
+	raw_connect(r, true, listen_anywhere(r, &listener), PATIENCE_MS);
+	for (int code = SL_REFUSED_UNKNOWN; code <= SL_REFUSED_NOT_YET; code++) {
+		fd = raw_accept(listener);
+		raw_recv(fd, in, sizeof(in));
+		sl_hello_write_code((enum sl_refusal)code, out, sizeof(out));
+		raw_send(fd, out, sizeof(out));
+		raw_await_end(fd);
+		close(fd);
+	}
+	fd = raw_greet(r, 0);
+	raw_open(r, fd);
+	close(fd);
+	close(listener);
+}
+
+/* The initiator comes while a knock is under way, which is given up. */
+static void connect__of_an_initiator_that_comes_late_ends_the_knock(void **state)
+{
+	struct raw *r = *state;
+	int listener, knock, fd;
+
+	raw_connect(r, true, listen_anywhere(r, &listener), PATIENCE_MS);
+	knock = raw_accept(listener);
+	fd = raw_greet(r, 0);
+	raw_open(r, fd);
+	raw_await_end(knock);
+	close(knock);
+	close(fd);
+	close(listener);
+}
+
+/* ---- both ---- */
+
+struct end {
+	struct slime_context *ctx;
+	struct slime_endpoint *ep;
+	struct slime_op *op;
+	struct sl_endpoint_desc desc;
+};
+
+static void make_end(struct end *e, const char *advertise)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_endpoint_attr ep_attr = SLIME_ENDPOINT_ATTR_INIT;
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	int len;
+
+	attr.tcp_advertise = advertise;
+	attr.tcp_streams = advertise ? 2 : 3;
+	ep_attr.transports[0] = SLIME_TRANSPORT_TCP;
+	assert_ok(slime_context_create(&attr, &e->ctx));
+	assert_ok(slime_op_create(e->ctx, NULL, &e->op));
+	assert_ok(slime_endpoint_create(e->ctx, &ep_attr, &e->ep));
+	len = slime_endpoint_export(e->ep, desc, sizeof(desc));
+	assert_true(len > 0);
+	assert_ok(sl_desc_read_endpoint(&e->desc, desc, (size_t)len));
+}
+
+static void destroy_end(struct end *e)
+{
+	assert_ok(slime_endpoint_destroy(e->ep));
+	assert_ok(slime_op_destroy(e->op));
+	assert_ok(slime_context_destroy(e->ctx));
+}
+
+static void connect_end(struct end *e, const struct sl_endpoint_desc *to)
+{
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	int len = sl_desc_write_endpoint(to, desc, sizeof(desc));
+
+	assert_true(len > 0);
+	assert_ok(slime_endpoint_connect(e->ep, desc, (size_t)len, PATIENCE_MS, e->op));
+}
+
+static void assert_connects(struct end *e)
+{
+	assert_ok(slime_op_wait(e->op, PATIENCE_MS));
+	assert_ok(slime_op_status(e->op));
+}
+
+/* One of them listens where the other, the initiator, cannot reach it. */
+static void connect__between_hosts_of_which_one_listens_on_loopback_comes_up(void **state)
+{
+	static const uint8_t nowhere[] = { 1, 0 }, anywhere[] = { 0, 0, 0, 0 };
+	struct end inside, outside;
+
+	(void)state;
+	make_end(&inside, NULL);
+	make_end(&outside, "192.0.2.1");
+	while (outside.desc.context > inside.desc.context) {
+		destroy_end(&outside);
+		destroy_end(&inside);
+		make_end(&inside, NULL);
+		make_end(&outside, "192.0.2.1");
+	}
+	memcpy(inside.desc.candidates[0].bytes + 1, nowhere, sizeof(nowhere));
+	memcpy(outside.desc.candidates[0].bytes + 3, anywhere, sizeof(anywhere));
+	connect_end(&outside, &inside.desc);
+	connect_end(&inside, &outside.desc);
+	assert_connects(&outside);
+	assert_connects(&inside);
+	/* As many as the one that connects has. */
+	assert_int_equal(tcp_conn_of(outside.ep->attempts[SLIME_TRANSPORT_TCP].conn)->n_streams, 3);
+	destroy_end(&outside);
+	destroy_end(&inside);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FOR_OTHERS(connect__where_nobody_listens_takes_the_streams_of_the_peer),
+		FOR_OTHERS(connect__to_one_who_is_silent_takes_the_streams_of_the_peer),
+		FOR_OTHERS(connect__that_nobody_knocks_for_fails_as_its_own_dial_did),
+		FOR_OTHERS(connect__that_is_closed_while_it_waits_for_a_knock_ends),
+		IN_RAW(connect__of_one_on_loopback_fails_at_once),
+		FOR_OTHERS(knock__beside_a_dial_that_succeeds_is_held_and_then_refused),
+		IN_RAW(connect__of_an_initiator_that_does_not_come_is_knocked_for),
+		IN_RAW(knock__that_is_refused_leaves_the_door_open),
+		IN_RAW(connect__of_an_initiator_that_comes_late_ends_the_knock),
+		cmocka_unit_test(connect__between_hosts_of_which_one_listens_on_loopback_comes_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
