@@ -223,20 +223,49 @@ void slime_mr_progress(const struct slime_mr *mr, struct slime_mr_progress *out)
 		t->ops->prepared(t, mr->region, out);
 }
 
+struct fence {
+	struct slime_mr *mr;
+	uint64_t asked_ns; /* since when those who reach it are silent */
+};
+
 /* [token] */
 static bool out_of_reach(void *arg)
 {
-	struct slime_mr *mr = arg;
+	struct fence *f = arg;
+	struct slime_mr *mr = f->mr;
 	struct sl_region *r = mr->region;
 	bool gone = atomic_load(&r->n_users) == 0;
 
+	f->asked_ns = gone ? 0 : sl_clock_ns();
 	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
 		struct sl_transport *t = mr->ctx->transports[i];
+		uint64_t asked_ns = 0;
 
-		if (t && !t->ops->withdraw(t, r))
-			gone = false;
+		if (!t || t->ops->withdraw(t, r, &asked_ns))
+			continue;
+		gone = false;
+		if (!asked_ns)
+			asked_ns = sl_clock_ns();
+		if (asked_ns > f->asked_ns)
+			f->asked_ns = asked_ns;
 	}
 	return gone;
+}
+
+/* Who has been silent for long is not waited for once more: for several regions of a peer that
+ * stands still that is one time. */
+static int wait_for_peers(struct slime_mr *mr)
+{
+	uint64_t timeout_ns = mr->ctx->attr.tcp_user_timeout_ms * SL_NS_PER_MS;
+	struct fence f = { .mr = mr };
+	int ret = sl_progress_until(mr->ctx, out_of_reach, &f, 0);
+
+	if (ret == -ETIMEDOUT)
+		ret = sl_progress_until(mr->ctx, out_of_reach, &f, f.asked_ns + timeout_ns);
+	/* A transport that gave up on a peer with that ends its link in the next round. */
+	if (ret == -ETIMEDOUT)
+		ret = sl_progress_until(mr->ctx, out_of_reach, &f, 0);
+	return ret;
 }
 
 /* Withdraw it, and wait until no peer can reach it. */
@@ -256,8 +285,7 @@ static int fence(struct slime_mr *mr)
 		}
 		sl_region_withdraw(r);
 	}
-	ret = sl_progress_until(mr->ctx, out_of_reach, mr,
-				sl_deadline_ns((int64_t)mr->ctx->attr.tcp_user_timeout_ms));
+	ret = wait_for_peers(mr);
 	if (ret != -ETIMEDOUT)
 		return ret;
 	sl_warn("mr", "region %u: a peer can still reach it and does not answer: kept", r->id);

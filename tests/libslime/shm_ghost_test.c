@@ -2,6 +2,7 @@
 /* What a peer has of ours when its connection ends: fenced until it lets go or is gone. */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "raw_shm.h"
 #include "src/endpoint.h"
 #include "src/transport/shm/shm.h"
@@ -9,16 +10,21 @@
 #include "src/region.h"
 #include "support/fail_alloc.h"
 
-/* The peer has our region. */
-static void give_region(struct raw_shm *r)
+static void give(struct raw_shm *r, uint32_t id, uint64_t generation)
 {
-	struct shm_packet map = { .kind = SHM_MAP, .id = r->remote.id, .a = r->remote.generation };
+	struct shm_packet map = { .kind = SHM_MAP, .id = id, .a = generation };
 	struct shm_packet said;
 
 	raw_shm_say(r, &map);
 	said = raw_shm_hear(r);
 	assert_int_equal(said.kind, SHM_MAPPED);
 	assert_ok(said.status);
+}
+
+/* The peer has our region. */
+static void give_region(struct raw_shm *r)
+{
+	give(r, r->remote.id, r->remote.generation);
 }
 
 /* The region is fenced; once the peer is dead it is not. */
@@ -132,6 +138,78 @@ static void region__is_not_free_because_the_peer_said_so_unasked(void **state)
 	r->mr = NULL;
 }
 
+#define MANY 30
+
+static void give_many(struct raw_shm *r, struct slime_mr **mrs)
+{
+	for (int i = 0; i < MANY; i++) {
+		assert_ok(
+			slime_mr_create(r->ctx, r->bytes, 4096, SLIME_ACCESS_REMOTE_READ, &mrs[i]));
+		give(r, mrs[i]->region->id, mrs[i]->region->generation);
+	}
+}
+
+static void destroy_many(struct slime_mr **mrs, int ret)
+{
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(slime_mr_destroy(mrs[i]), ret);
+}
+
+static void regions__of_a_peer_that_stands_still_wait_for_it_once(void **state)
+{
+	struct raw_shm *r = *state;
+	struct slime_mr *mrs[MANY];
+	uint64_t begin;
+
+	raw_shm_link(r);
+	give_many(r, mrs);
+	begin = sl_clock_ms();
+	destroy_many(mrs, -EBUSY);
+	assert_in_range(sl_clock_ms() - begin, RAW_SHM_TIMEOUT_MS, MANY * RAW_SHM_TIMEOUT_MS / 2);
+	raw_shm_kill(r);
+	destroy_many(mrs, 0);
+}
+
+static void regions__of_a_link_closed_at_a_peer_that_stands_still_wait_for_it_once(void **state)
+{
+	struct raw_shm *r = *state;
+	struct slime_mr *mrs[MANY];
+	uint64_t begin;
+
+	raw_shm_link(r);
+	give_many(r, mrs);
+	slime_endpoint_close(r->ep);
+	raw_shm_turn(r);
+	begin = sl_clock_ms();
+	destroy_many(mrs, -EBUSY);
+	assert_true(sl_clock_ms() - begin < MANY * RAW_SHM_TIMEOUT_MS / 2);
+	raw_shm_kill(r);
+	destroy_many(mrs, 0);
+}
+
+/* It stood still for a while, and then answers: its next answer has the same time. */
+static void region__of_a_peer_that_went_on_waits_for_it_again(void **state)
+{
+	struct shm_packet gone = { .kind = SHM_WITHDRAWN };
+	struct raw_shm *r = *state;
+	struct slime_mr *mrs[MANY];
+	uint64_t begin;
+
+	raw_shm_link(r);
+	give_many(r, mrs);
+	assert_int_equal(slime_mr_destroy(mrs[0]), -EBUSY);
+	gone.id = mrs[0]->region->id;
+	gone.a = mrs[0]->region->generation;
+	raw_shm_say(r, &gone);
+	assert_ok(slime_mr_destroy(mrs[0]));
+	begin = sl_clock_ms();
+	assert_int_equal(slime_mr_destroy(mrs[1]), -EBUSY);
+	assert_true(sl_clock_ms() - begin >= RAW_SHM_TIMEOUT_MS - 1);
+	raw_shm_kill(r);
+	for (int i = 1; i < MANY; i++)
+		assert_ok(slime_mr_destroy(mrs[i]));
+}
+
 /* No more packets go to the peer until it reads some. */
 static void fill_socket(struct raw_shm *r)
 {
@@ -195,6 +273,9 @@ int main(void)
 		IN_RAW_SHM(region__of_a_link_that_broke_is_free_once_the_peer_says_that_it_ended),
 		IN_RAW_SHM(region__of_a_link_that_the_peer_ended_is_free_at_once),
 		IN_RAW_SHM(region__of_a_peer_that_closed_is_free_at_once),
+		IN_RAW_SHM(regions__of_a_peer_that_stands_still_wait_for_it_once),
+		IN_RAW_SHM(regions__of_a_link_closed_at_a_peer_that_stands_still_wait_for_it_once),
+		IN_RAW_SHM(region__of_a_peer_that_went_on_waits_for_it_again),
 		IN_RAW_SHM(region__is_not_free_because_the_peer_said_so_unasked),
 		IN_RAW_SHM(link__closed_while_the_peer_stands_still_ends_there_when_it_goes_on),
 		IN_RAW_SHM(region__with_the_id_of_one_that_a_stopped_peer_has_is_destroyed),

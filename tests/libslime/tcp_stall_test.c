@@ -219,9 +219,12 @@ static void write_imm__that_ended_before_a_close_has_its_immediate_sent(void **s
 	raw_send_head(fd, (struct tcp_head){ .kind = TCP_REPLY, .id = 1 });
 	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
 	assert_ok(slime_op_status(r->op));
+	/* It does not leave before we have seen that it is about to. */
+	pthread_mutex_lock(&s->tx_lock);
 	slime_endpoint_close(r->ep);
-	while (atomic_load(&s->conn->state) != TCP_CONN_LEAVING)
+	while (!atomic_load(&s->conn->ending))
 		sched_yield();
+	pthread_mutex_unlock(&s->tx_lock);
 
 	assert_true(hears_imm_before_bye(fd));
 	close(fd);
@@ -369,6 +372,30 @@ static void *destroy_mr(void *mr)
 	return slime_mr_destroy(mr) ? mr : NULL;
 }
 
+/* Nobody came to look at the peer until all of its time was over: then it still has some. */
+static void mr_destroy__under_a_write_that_stalls_when_nobody_could_look_ends_the_link(void **state)
+{
+	struct raw *r = *state;
+	int fd = raw_link(r);
+	struct tcp_conn *c = conn_of(r);
+	pthread_t thread;
+	void *left;
+
+	raw_send_request(fd, TCP_WRITE, 0, raw_piece(r, 0, 1000));
+	raw_send(fd, "only this", 9);
+	await_first_byte(r);
+	pthread_mutex_lock(&c->lock);
+	assert_ok(pthread_create(&thread, NULL, destroy_mr, r->mr));
+	await_withdrawal(r->mr->region);
+	poll(NULL, 0, RAW_TIMEOUT_MS + 100);
+	pthread_mutex_unlock(&c->lock);
+	assert_ok(pthread_join(thread, &left));
+	assert_null(left);
+	r->mr = NULL;
+	raw_await_end(fd);
+	close(fd);
+}
+
 /* The peer's time is not begun anew by every other region that goes meanwhile. */
 static void mr_destroy__under_a_write_that_stalls_ends_while_others_are_destroyed(void **state)
 {
@@ -444,6 +471,7 @@ int main(void)
 			teardown_before_the_peer),
 		IN_RAW(write__to_a_host_that_fell_silent_is_connreset_in_time),
 		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_the_link),
+		IN_RAW(mr_destroy__under_a_write_that_stalls_when_nobody_could_look_ends_the_link),
 		IN_RAW(mr_destroy__under_a_write_that_stalls_ends_while_others_are_destroyed),
 		IN_RAW(call__ends_with_its_link_once_nobody_looks_at_what_it_lent),
 	};

@@ -381,9 +381,11 @@ struct sl_transport_ops {
 			   struct sl_conn **out);
 	/*
 	 * A region of ours was withdrawn: announce it, once, to every peer that can reach it
-	 * without our help; true when no peer can any more. Asked again until then. [token]
+	 * without our help; true when no peer can any more. Asked again until then. It may set
+	 * *asked_ns to the time since which each of those that can owes us an answer and has said
+	 * nothing; else that is now. [token]
 	 */
-	bool (*withdraw)(struct sl_transport *t, const struct sl_region *r);
+	bool (*withdraw)(struct sl_transport *t, const struct sl_region *r, uint64_t *asked_ns);
 	/*
 	 * A region of ours is of no use any more: the only connection that its memory was for is at
 	 * its end. True when no device reaches it; else to be asked again after env->tidy(). May be

@@ -153,12 +153,13 @@ void rdma_watch_start(struct rdma_transport *t)
 		sl_timer_set(rdma_poller(t), &t->watch, sl_clock_ns() + watch_ns(t));
 }
 
-static bool withdraw(struct sl_transport *transport, const struct sl_region *r)
+static bool withdraw(struct sl_transport *transport, const struct sl_region *r, uint64_t *asked_ns)
 {
 	struct rdma_transport *t = rdma_of(transport);
 	bool gone = true;
 	struct sl_list *e;
 
+	(void)asked_ns;
 	sl_list_for_each (e, &t->conns)
 		gone = rdma_key_withdraw(SL_CONTAINER_OF(e, struct rdma_conn, link), r) && gone;
 	return gone && rdma_mr_release(t, r);

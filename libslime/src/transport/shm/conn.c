@@ -51,6 +51,7 @@ static void part_from_peer(struct shm_conn *c, bool in_order, bool was_ready)
 	if (c->sock.fd >= 0 && (in_order || was_ready) && shm_channel_send(c->sock.fd, &bye))
 		(void)shutdown(c->sock.fd, SHUT_WR);
 	if (fenced) {
+		shm_given_ask(&c->given);
 		shm_ghost_begin(c->ghost, &c->sock, &c->pid_source, &c->given);
 		c->ghost = NULL;
 	}
@@ -264,6 +265,7 @@ static void on_sock(struct sl_source *s, uint32_t events)
 			return;
 		}
 		if (!ret) {
+			shm_given_hear(&c->given);
 			ret = on_packet(c, &p);
 			shm_packet_close_fds(&p);
 		}

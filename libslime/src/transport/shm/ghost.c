@@ -46,6 +46,7 @@ static void on_sock(struct sl_source *s, uint32_t events)
 
 		ret = shm_channel_recv(s->fd, &p);
 		if (!ret) {
+			shm_given_hear(&g->given);
 			done = p.kind == SHM_BYE || p.kind == SHM_BYE_DONE || p.kind == SHM_ENDED;
 			shm_packet_close_fds(&p);
 		}

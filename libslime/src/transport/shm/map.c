@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "src/transport/shm/shm.h"
 
@@ -366,14 +367,19 @@ static bool test_bit(const uint64_t *bits, uint32_t id)
 	return bits[id / WORD_BITS] >> id % WORD_BITS & 1;
 }
 
-static void set_bit(uint64_t *bits, uint32_t id)
+static void announced(struct shm_given *g, uint32_t id)
 {
-	bits[id / WORD_BITS] |= UINT64_C(1) << id % WORD_BITS;
+	g->announced[id / WORD_BITS] |= UINT64_C(1) << id % WORD_BITS;
+	g->n_announced++;
 }
 
-static void clear_bit(uint64_t *bits, uint32_t id)
+static void unannounced(struct shm_given *g, uint32_t id)
 {
-	bits[id / WORD_BITS] &= ~(UINT64_C(1) << id % WORD_BITS);
+	if (!test_bit(g->announced, id))
+		return;
+	g->announced[id / WORD_BITS] &= ~(UINT64_C(1) << id % WORD_BITS);
+	if (!--g->n_announced)
+		g->asked_ns = 0;
 }
 
 static int given_set(struct shm_given *g, uint32_t id, uint64_t generation)
@@ -389,7 +395,7 @@ static int given_set(struct shm_given *g, uint32_t id, uint64_t generation)
 	if (!g->generations[id])
 		g->n++;
 	if (g->generations[id] != generation)
-		clear_bit(g->announced, id);
+		unannounced(g, id);
 	g->generations[id] = generation;
 	return 0;
 }
@@ -397,6 +403,18 @@ static int given_set(struct shm_given *g, uint32_t id, uint64_t generation)
 bool shm_given_any(const struct shm_given *g)
 {
 	return g->n > 0;
+}
+
+void shm_given_ask(struct shm_given *g)
+{
+	if (!g->asked_ns)
+		g->asked_ns = sl_clock_ns();
+}
+
+void shm_given_hear(struct shm_given *g)
+{
+	if (g->asked_ns)
+		g->asked_ns = sl_clock_ns();
 }
 
 static bool given_has(const struct shm_given *g, uint32_t id, uint64_t generation)
@@ -410,7 +428,7 @@ void shm_given_clear(struct shm_given *g, uint32_t id, uint64_t generation)
 	    !test_bit(g->announced, id))
 		return;
 	g->generations[id] = 0;
-	clear_bit(g->announced, id);
+	unannounced(g, id);
 	g->n--;
 }
 
@@ -462,32 +480,39 @@ void shm_map_answer(struct shm_conn *c, const struct shm_packet *p)
 	answer(c, &said);
 }
 
-/* Announce it once; whether the peer has it no more. */
-static bool withdraw_from(struct shm_given *g, int sock, const struct sl_region *r)
+/* Announce it once; whether the peer has it no more. Who cannot be told any more was told of the
+ * end. */
+static bool withdraw_from(struct shm_given *g, int sock, const struct sl_region *r, uint64_t *last)
 {
 	struct shm_packet p = { .kind = SHM_WITHDRAW, .id = r->id, .a = r->generation };
 
 	if (!given_has(g, r->id, r->generation))
 		return true;
 	if (!test_bit(g->announced, r->id) && sock >= 0 && shm_channel_send(sock, &p) == 0)
-		set_bit(g->announced, r->id);
+		announced(g, r->id);
+	shm_given_ask(g);
+	if (g->asked_ns > *last)
+		*last = g->asked_ns;
 	return false;
 }
 
-bool shm_withdraw(struct sl_transport *base, const struct sl_region *r)
+bool shm_withdraw(struct sl_transport *base, const struct sl_region *r, uint64_t *asked_ns)
 {
 	struct shm_transport *t = (struct shm_transport *)base;
 	struct sl_list *e;
+	uint64_t last = 0;
 	bool gone = true;
 
 	sl_list_for_each (e, &t->conns) {
 		struct shm_conn *c = SL_CONTAINER_OF(e, struct shm_conn, link);
 
-		gone &= withdraw_from(&c->given, c->sock.fd, r);
+		gone &= withdraw_from(&c->given, c->sock.fd, r, &last);
 	}
 	/* A ghost answers for everything at once. */
 	sl_list_for_each (e, &t->ghosts)
-		gone &= !given_has(&SL_CONTAINER_OF(e, struct shm_ghost, link)->given, r->id,
-				   r->generation);
+		gone &= withdraw_from(&SL_CONTAINER_OF(e, struct shm_ghost, link)->given, -1, r,
+				      &last);
+	if (!gone)
+		*asked_ns = last;
 	return gone;
 }

@@ -62,6 +62,9 @@ struct shm_given {
 	uint64_t *generations; /* by id; 0: it has not. NULL: it has none */
 	uint64_t *announced;   /* bits by id: told to forget it */
 	uint32_t n;
+	uint32_t n_announced;
+	uint64_t asked_ns; /* it was told, or of our end, and has said nothing since; 0: it was not
+			    */
 };
 
 /*
@@ -263,10 +266,14 @@ void shm_map_drop_all(struct shm_conn *c);     /* nobody is busy */
 void shm_map_free(struct shm_conn *c);
 
 bool shm_given_any(const struct shm_given *g);
+/* The peer is to say something, from now on if it was not before. */
+void shm_given_ask(struct shm_given *g);
+/* It says something. */
+void shm_given_hear(struct shm_given *g);
 /* The peer let go of a region. */
 void shm_given_clear(struct shm_given *g, uint32_t id, uint64_t generation);
 void shm_given_free(struct shm_given *g);
-bool shm_withdraw(struct sl_transport *t, const struct sl_region *r);
+bool shm_withdraw(struct sl_transport *t, const struct sl_region *r, uint64_t *asked_ns);
 
 /* ghost.c */
 

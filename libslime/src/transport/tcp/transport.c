@@ -221,12 +221,14 @@ static void disarm(struct sl_transport *transport)
 	tcp_of(transport)->armed = false;
 }
 
-static bool withdraw(struct sl_transport *transport, const struct sl_region *r)
+/* Who stalls is given a time of its own: withdraw.c. */
+static bool withdraw(struct sl_transport *transport, const struct sl_region *r, uint64_t *asked_ns)
 {
 	struct tcp_transport *t = tcp_of(transport);
 	bool gone = true;
 	struct sl_list *e;
 
+	(void)asked_ns;
 	sl_list_for_each (e, &t->conns) {
 		struct tcp_conn *c = SL_CONTAINER_OF(e, struct tcp_conn, link);
 
