@@ -3,28 +3,7 @@
 # Two nanoctrl on one Redis: what one is told the other knows, a lease ends once, and when one of them dies its agents go
 # on at the other.
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
-
-declare -A urls=()
-
-# start_replica NAME PORT
-start_replica() {
-	spawn "$1" "$bin/nanoctrl" server --port "$2" --runtime-dir "$work/run-$1" --redis-url "unix://$work/redis.sock" \
-		"${lease[@]}"
-	wait_for 15 grep -q 'serves at' "$work/$1.out" || fail "$1 does not serve"
-	urls[$1]=$(sed -n 's/.*serves at //p' "$work/$1.out")
-}
-
-# start_agent_at NAME FIRST SECOND [LINE...]
-start_agent_at() {
-	{
-		echo "version: 1"
-		echo "agent: { name: $1, scope: test, state_dir: $work/state }"
-		echo "control: { urls: [ \"${urls[$2]}\", \"${urls[$3]}\" ] }"
-		echo 'metrics: { listen: "127.0.0.1:0" }'
-		printf '%s\n' "${@:4}"
-	} >"$work/$1.yaml"
-	spawn "$1" "$bin/peeragent" --config "$work/$1.yaml"
-}
+. "$(dirname "${BASH_SOURCE[0]}")/beside.sh"
 
 # agent_at REPLICA NAME: what that replica says of it.
 agent_at() {
@@ -40,28 +19,12 @@ gone_at_both() {
 	done
 }
 
-n_expired() {
-	curl -sf "${urls[$1]}/metrics" | sed -n 's/^nanoctrl_leases_expired_total //p'
-}
-
 in_session() {
 	grep -q '"session":true' <<<"$(agent_at "$1" "$2")"
 }
 
-generation() {
-	agent_at two "$1" | sed 's/.*"generation":\([0-9]*\).*/\1/'
-}
-
-start_redis
 hold_port # of the one that will be away for a while
-start_replica one "$port"
-start_replica two 0
-start_agent_at node-a one two 'links: [ { to: node-b } ]'
-start_agent_at node-b two one
-wait_ready node-a node-b
-url=${urls[two]}
-wait_link 10 node-a node-b default connected
-wait_link 10 node-b node-a default connected
+start_beside "$port"
 in_session two node-a || fail "the second replica does not know the agent of the first"
 in_session one node-b || fail "the first replica does not know the agent of the second"
 
@@ -82,13 +45,12 @@ wait_link 15 node-a node-b default connected
 
 say "a replica dies: its agents go on at the other"
 connects=$(metric node-a slime_link_connects_total 'profile="default"')
-before="$(generation node-a) $(generation node-b)"
+before=$(generations)
 end one KILL
 wait_for 10 in_session two node-a || fail "node-a did not come over"
 spend 5 # longer than a lease
 in_session two node-a || fail "node-a did not stay"
-[ "$(generation node-a) $(generation node-b)" = "$before" ] || fail "somebody had to register again"
-[ "$(metric node-a slime_link_connects_total 'profile="default"')" = "$connects" ] || fail "the link was touched"
+assert_untouched "$before" "$connects"
 
 say "a new agent passes over the dead one"
 start_agent_at node-c one two 'links: [ { to: node-a } ]'
