@@ -38,6 +38,7 @@ wait_for() {
 }
 
 echo "-- until a signal comes"
+: >"$work/out" # of the run before; the next one's is waited for
 "$bin/slime-bench" rnr --sysfs "$sys" --watch 20ms >"$work/out" 2>"$work/err" &
 pid=$!
 trap 'kill -KILL "$pid" 2>/dev/null || true; rm -rf "$work"' EXIT

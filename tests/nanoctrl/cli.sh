@@ -72,11 +72,12 @@ expect() {
 	grep -qF -- "$text" "$dir/out" || die "${*:3}: does not say \"$text\""
 }
 
-# until_says TEXT COMMAND...: it says so in the end.
+# until_says TEXT COMMAND...: it says so in the end, whatever its status. All of it is read before grep looks: who has
+# found what it wants reads no further, and a command that is not read to its end may fail for that.
 until_says() {
 	local text=$1 deadline=$((SECONDS + 120))
 
-	until "${@:2}" 2>&1 | grep -qF -- "$text"; do
+	until grep -qF -- "$text" <<<"$("${@:2}" 2>&1)"; do
 		[ "$SECONDS" -lt "$deadline" ] || die "${*:2}: never says \"$text\""
 		sleep 0.02
 	done
@@ -97,6 +98,20 @@ wait_for() {
 		[ "$SECONDS" -lt "$deadline" ] || die "never: $*"
 		sleep 0.02
 	done
+}
+
+# Keeps a port for nanoctrl, in $port: a socket that is bound and does not listen keeps others from it.
+hold_port() {
+	python3 -c '
+import signal, socket
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+signal.pause()' >"$dir/port" &
+	given=$!
+	wait_for test -s "$dir/port"
+	port=$(cat "$dir/port")
 }
 
 # A Redis that nanoctrl is given, in the end: $dir/given.sock.

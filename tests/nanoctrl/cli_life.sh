@@ -148,7 +148,7 @@ case_options_without_a_command_are_the_servers() {
 	"$program" "${options[@]}" >"$dir/out1" 2>"$dir/err1" </dev/null &
 	pid=$!
 	until_says "ready: yes" nc status
-	grep -q 'serves at http://127.0.0.1:' "$dir/out1" || die "it does not say where"
+	wait_for grep -q 'serves at http://127.0.0.1:' "$dir/out1"
 	expect 0 "process: running" nc status
 	kill -TERM "$pid"
 	wait "$pid" || die "it ended with $?"
@@ -158,16 +158,14 @@ case_options_without_a_command_are_the_servers() {
 case_a_second_port_serves_the_same() {
 	local port
 
-	expect 0 started nc start "${options[@]}"
-	port=$(field address)
-	port=${port##*:}
-	expect 0 stopped nc stop
+	hold_port
 	expect 0 started nc start "${options[@]}" --second-port "$port"
 	[ "$(field address)" != "http://127.0.0.1:$port" ] || die "it has one port only"
 	expect 0 "NanoCtrl Server Running" curl -s -m 60 "http://127.0.0.1:$port/"
 	expect 0 "NanoCtrl Server Running" curl -s -m 60 "$(field address)/"
 	expect 0 stopped nc stop
 	! curl -s -m 60 "http://127.0.0.1:$port/" || die "the second port is left"
+	end_given
 }
 
 case_it_is_asked_where_the_options_say() {
