@@ -43,6 +43,14 @@ local function ask_namers(prefix, scope, name)
 	end
 end
 
+-- The same for one that came back before its end was noticed: whoever is told of that end only now lets go of what it had first,
+-- and not of a connection of the new life. Members are LENGTH:SCOPE NAME (without the blank), by the time to ask at.
+local RETURNED, TOLD_MS = 'nanoctrl:returned', 1000
+
+local function ask_namers_later(scope, name)
+	write('ZADD', RETURNED, text(now + TOLD_MS), #scope .. ':' .. scope .. name)
+end
+
 -- A string that anybody may have written; a longer one is none.
 local function string_of(key, most)
 	local len = read('STRLEN', key)

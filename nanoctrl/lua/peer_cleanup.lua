@@ -1,4 +1,5 @@
--- The end of agents. ARGV: keep, scope, agent; or keep, '', '', how many: of any scope, whose time has run out.
+-- The end of agents. ARGV: keep, scope, agent; or keep, '', '', how many: of any scope, whose time has run out;
+-- and who waits to be asked for.
 local PRUNED, PORTION, TARGETS_MAX = 2, 32, 4096
 
 -- What others removed from Redis does not stay noted with an agent that lives on, nor does every target that went for
@@ -38,7 +39,19 @@ local function sweep(scope)
 	if number(read('ZCARD', index)) == 0 then redis.call('SREM', 'nanoctrl:peer_scopes', scope) end
 end
 
+local function ask_for_returned(member)
+	local len, rest = string.match(member, '^(%d+):(.*)$')
+	redis.call('ZREM', RETURNED, member)
+	if not len then return end
+	local scope, name = string.sub(rest, 1, tonumber(len)), string.sub(rest, tonumber(len) + 1)
+	local prefix = scope == '' and '' or scope .. ':'
+	if redis.call('EXISTS', prefix .. 'agent:' .. name) == 1 then ask_namers(prefix, scope, name) end
+end
+
 if ARGV[4] then
+	for _, member in ipairs(read('ZRANGEBYSCORE', RETURNED, '-inf', text(now), 'LIMIT', 0, ARGV[4]) or {}) do
+		ask_for_returned(member)
+	end
 	for _, scope in ipairs(read('SRANDMEMBER', 'nanoctrl:peer_scopes', 16) or {}) do sweep(scope) end
 else
 	forget(P, ARGV[2], ARGV[3])

@@ -27,12 +27,13 @@ end
 -- A former agent of this name whose end nobody has noticed yet leaves nothing to this one. What others have sent
 -- ahead to a name that is only expected stays.
 local noted = read('ZSCORE', index_key(scope), name)
-if noted and tonumber(noted) <= now + AGENT_MS then forget(P, scope, name) end
+local returned = noted and tonumber(noted) <= now + AGENT_MS
+if returned then forget(P, scope, name) end
 
 local key = P .. 'agent:' .. name
 redis.call('HSET', key, 'updated_at', clock[1], 'memory_keys', '[]', unpack(ARGV, 7))
 redis.call('PEXPIRE', key, ttl)
 ends_in(scope, name, ttl)
 
-ask_namers(P, scope, name)
+if returned then ask_namers_later(scope, name) else ask_namers(P, scope, name) end
 return { OK, name, skipped }

@@ -172,6 +172,12 @@ class Scenario(threading.Thread):
         self.see("they are connected again", self.happens(
             lambda: a("connected", "node:b") is True and b("connected", "node:a") is True, any))
         self.see("it reads who named it", b("read", "node:a"))
+        b.end()
+        self.redis("PEXPIRE", f"{self.prefix}agent:node:b", 1)
+        self.happens(lambda: not self.redis("EXISTS", f"{self.prefix}agent:node:b"), any)
+        b = self.start_agent("node:b")
+        self.see("it comes back unnoticed", self.happens(
+            lambda: a("connected", "node:b") is True and b("connected", "node:a") is True, any) and b("read", "node:a"))
         b.leave()
         self.see("who named it sees it leave", self.happens(lambda: not a("connected", "node:b")))
         a.end()

@@ -20,6 +20,7 @@ WANTED = {
     "it comes back": "node:b",
     "they are connected again": True,
     "it reads who named it": True,
+    "it comes back unnoticed": True,
     "who named it sees it leave": True,
     "left for ever": [],
 }
@@ -28,14 +29,15 @@ WANTED = {
 DIFFERENT = {
     "whom it named sees it leave": "a leaving agent deletes the list by which the original would know whom to tell",
     "who named it sees it die": "the end of the 60 seconds is told to nobody",
-    "they are connected again": "nobody is asked again to connect to an agent that came back",
+    "they are connected again": "nobody is asked to connect to an agent that came back: at best it finds what its former self was sent",
     "it reads who named it": "as the one above",
+    "it comes back unnoticed": "as the two above",
     "who named it sees it leave": "without a scope it tells an inbox that nobody listens to",
     "left for ever": "nothing ends what a dead agent left",
 }
 
 # What ours does for the agents of both, wherever they are registered.
-OF_BOTH = {"who named it sees it die", "they are connected again", "it reads who named it"}
+OF_BOTH = {"who named it sees it die", "they are connected again", "it reads who named it", "it comes back unnoticed"}
 
 
 def main():

@@ -349,6 +349,39 @@ static void start__after_an_end_that_nobody_noticed_leaves_nothing_of_the_former
 	assert_int_equal(test_redis_do(&f->redis, "EXISTS spec:topology:n"), 1);
 }
 
+/* Who is told of the end and asked at once may do the one after the other, and drop what it just
+ * made. */
+static void start__after_an_end_that_nobody_noticed_asks_when_that_is_known(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+	const char *start_b = "{\"alias\":\"b:1\",\"address\":\"x\",\"scope\":\"s\"}";
+	const char *late = "local ids = redis.call('XRANGE', 's:stream:a', '-', '+') "
+			   "local asked = string.match(ids[#ids][1], '%d+') "
+			   "return asked - ARGV[1] >= 1000 and 1 or 0";
+	long long before;
+
+	assert_int_equal(
+		post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\",\"scope\":\"s\"}"),
+		200);
+	assert_int_equal(post(f, "/start_peer_agent", start_b), 200);
+	assert_int_equal(
+		post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"b:1\"],\"scope\":\"s\"}"),
+		200);
+	test_redis_do(r, "DEL s:agent:b:1");
+	before = test_redis_do(r, "EVAL %s 0",
+			       "local t = redis.call('TIME') "
+			       "return t[1] * 1000 + math.floor(t[2] / 1000)");
+	assert_int_equal(post(f, "/start_peer_agent", start_b), 200);
+	assert_int_equal(test_redis_do(r, "LLEN s:inbox:a"), 1);
+	while (test_redis_do(r, "XLEN s:stream:a") < 2)
+		;
+	assert_int_equal(test_redis_do(r, "EVAL %s 0 %lld", late, before), 1);
+	while (test_redis_do(r, "EXISTS nanoctrl:returned"))
+		;
+	assert_int_equal(test_redis_do(r, "XLEN s:stream:a"), 2);
+}
+
 static void keys__of_a_name_that_never_comes_have_an_end(void **state)
 {
 	struct api_fixture *f = *state;
@@ -638,6 +671,7 @@ int main(void)
 		TEST(cleanup__over_a_damaged_set_of_namers_is_whole),
 		TEST(start__of_a_target_asks_those_who_wait_for_it_to_connect),
 		TEST(start__after_an_end_that_nobody_noticed_leaves_nothing_of_the_former),
+		TEST(start__after_an_end_that_nobody_noticed_asks_when_that_is_known),
 		TEST(start__of_a_name_held_without_an_end_gives_it_one),
 		TEST(keys__of_a_name_that_never_comes_have_an_end),
 		TEST(query__skips_what_others_damaged),
