@@ -34,7 +34,7 @@ struct reach_known {
 	char address[STORE_REDIS_ADDRESS_MAX];
 	enum reach_verdict verdict;
 	uint64_t at_ns; /* when */
-	char why[160];	/* neither of the first two */
+	char why[192];	/* neither of the first two */
 };
 
 struct store_hub {
