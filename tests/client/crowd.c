@@ -3,6 +3,7 @@
  * A thousand agents, when the store has lost everything: how soon they are back. Each hears of each
  * other one, which under a sanitizer is too much for one process: there are fewer then.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include <event2/event.h>
@@ -24,11 +26,11 @@
 #define N_AGENTS 1000
 #endif
 #define KEY "00112233445566778899001122334455667788990011223344556677889900aa"
-/* What is promised is 5 s; it takes 2 s, also when two others want both processors. A machine that
- * is busier than that makes no failure: three times as long has. */
+/* It takes 2 s, also when two others want both processors. What a machine that is busier than that
+ * keeps us waiting for a processor does not count. */
 #define PROMISED_MS 5000
-#define LIMIT_MS    (3 * PROMISED_MS)
 #define TIMEOUT_MS  120000
+#define THREADS_MAX 64 /* of us, the server and Redis */
 
 struct agent {
 	struct nc_client *client;
@@ -112,6 +114,73 @@ static void spin_until_all_are_there(void)
 		assert_int_equal(event_base_loop(t.base, EVLOOP_ONCE), 0);
 }
 
+/* ---- how long threads were ready to run and did not ---- */
+
+struct delays {
+	size_t n;
+	pid_t of[THREADS_MAX];
+	uint64_t ns[THREADS_MAX];
+};
+
+static void add_delay(struct delays *d, pid_t pid, pid_t thread)
+{
+	unsigned long long ran, waited = 0;
+	char path[64];
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)thread);
+	in = fopen(path, "re");
+	if (!in)
+		return; /* it has ended, or this kernel does not count */
+	if (fscanf(in, "%llu %llu", &ran, &waited) == 2 && d->n < THREADS_MAX) {
+		d->of[d->n] = thread;
+		d->ns[d->n++] = waited;
+	}
+	fclose(in);
+}
+
+static void add_delays(struct delays *d, pid_t pid)
+{
+	struct dirent *e;
+	char path[64];
+	DIR *threads;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	threads = opendir(path);
+	assert_non_null(threads);
+	while ((e = readdir(threads)))
+		if (e->d_name[0] != '.')
+			add_delay(d, pid, (pid_t)atoi(e->d_name));
+	closedir(threads);
+}
+
+static void take_delays(struct delays *d)
+{
+	d->n = 0;
+	add_delays(d, getpid());
+	add_delays(d, t.stand.server.pid);
+	add_delays(d, t.stand.redis.pid);
+}
+
+/* Of the thread that waited longest since. */
+static uint64_t longest_delay_ns(const struct delays *before)
+{
+	struct delays now;
+	uint64_t longest = 0;
+
+	take_delays(&now);
+	for (size_t i = 0; i < now.n; i++) {
+		uint64_t ns = now.ns[i];
+
+		for (size_t k = 0; k < before->n; k++)
+			if (before->of[k] == now.of[i])
+				ns -= before->ns[k];
+		if (ns > longest)
+			longest = ns;
+	}
+	return longest;
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -132,7 +201,8 @@ static int teardown(void **state)
 
 static void store__that_lost_its_data_has_all_agents_back_in_seconds(void **state)
 {
-	uint64_t begin, took_ms;
+	uint64_t begin, took_ms, waited_ms;
+	struct delays before;
 
 	(void)state;
 	create_agents();
@@ -143,11 +213,14 @@ static void store__that_lost_its_data_has_all_agents_back_in_seconds(void **stat
 		t.agents[i].counted = false;
 	test_redis_kill(&t.stand.redis);
 	test_redis_restart(&t.stand.redis);
+	take_delays(&before);
 	begin = sl_clock_ns();
 	spin_until_all_are_there();
 	took_ms = (t.all_ns - begin) / SL_NS_PER_MS;
-	print_message("%d agents are back after %llu ms\n", N_AGENTS, (unsigned long long)took_ms);
-	assert_true(took_ms < LIMIT_MS);
+	waited_ms = longest_delay_ns(&before) / SL_NS_PER_MS;
+	print_message("%d agents are back after %llu ms, %llu of them without a processor\n",
+		      N_AGENTS, (unsigned long long)took_ms, (unsigned long long)waited_ms);
+	assert_true(took_ms < PROMISED_MS + waited_ms);
 	assert_true(t.agents[0].epoch > t.old);
 	for (size_t i = 1; i < N_AGENTS; i++)
 		assert_int_equal(t.agents[i].epoch, t.agents[0].epoch);
