@@ -472,15 +472,35 @@ int nc_call_start(struct nc_call *call)
 	return 0;
 }
 
+/* Its place, and its connection's, are for others. */
+static void abandon(struct nc_call *call)
+{
+	struct nc_slot *slot = call->slot;
+
+	if (slot) {
+		nc_conn_abandon(slot->conn);
+		slot->conn = NULL;
+		drop_slot(slot);
+	}
+	call->client->n_calls--;
+	call->client->n_polls--;
+	nc_call_destroy(call);
+}
+
 void nc_cancel(struct nc_client *client, const void *arg)
 {
-	struct sl_list *e;
+	struct sl_list *e, *next;
 
-	/* It goes on to its answer, which nobody hears. */
-	sl_list_for_each (e, &client->all) {
+	/* It goes on to its answer, which nobody hears; but that of a poll may be long in coming.
+	 */
+	sl_list_for_each_safe (e, next, &client->all) {
 		struct nc_call *call = SL_CONTAINER_OF(e, struct nc_call, in_all);
 
-		if (call->arg == arg)
-			call->cancelled = true;
+		if (call->arg != arg)
+			continue;
+		call->cancelled = true;
+		if (call->wait_ms)
+			abandon(call);
 	}
+	dispatch(client);
 }

@@ -29,6 +29,7 @@ struct nc_conn {
 	int lookup_error;
 	struct nc_addresses addresses;
 	size_t at;   /* of them */
+	size_t from; /* where it was when it was given the last request */
 	bool opened; /* nc_conn_open() has returned */
 	bool connected, upgraded;
 	bool owes;	/* an answer */
@@ -52,7 +53,7 @@ bool nc_conn_is_left(const struct nc_conn *conn)
 
 size_t nc_conn_tried(const struct nc_conn *conn)
 {
-	return conn->at + 1;
+	return conn->at - conn->from + 1;
 }
 
 /* Its end is of meaning; that of an idle one is not. */
@@ -150,6 +151,10 @@ static void deliver(struct nc_conn *conn)
 
 	conn->upgraded = response.status == 101;
 	conn->owes = false;
+	if (conn->silence_ms != IDLE_TIMEOUT_MS) {
+		conn->silence_ms = IDLE_TIMEOUT_MS;
+		set_timeouts(conn, conn->silence_ms);
+	}
 	if (response.status >= 502 && response.status <= 504)
 		leave(conn);
 	if (nc_conn_is_left(conn))
@@ -307,6 +312,12 @@ void nc_conn_close(struct nc_conn *conn)
 	free(conn);
 }
 
+void nc_conn_abandon(struct nc_conn *conn)
+{
+	conn->owes = false;
+	nc_conn_close(conn);
+}
+
 /* An answer has the time of an idle connection, whatever had passed of that before it was asked
  * for. */
 int nc_conn_send(struct nc_conn *conn, struct evbuffer *request, uint32_t wait_ms)
@@ -315,6 +326,7 @@ int nc_conn_send(struct nc_conn *conn, struct evbuffer *request, uint32_t wait_m
 		conn->silence_ms = IDLE_TIMEOUT_MS + (int)wait_ms;
 		set_timeouts(conn, conn->silence_ms);
 		conn->owes = true;
+		conn->from = conn->at;
 	}
 	return bufferevent_write_buffer(conn->bev, request) ? -ENOMEM : 0;
 }

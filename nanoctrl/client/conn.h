@@ -37,11 +37,13 @@ int nc_conn_open(struct nc_conn **out, struct event_base *base, struct evdns_bas
 		 const struct nc_url *url, struct nc_name *name, const struct nc_conn_ops *ops,
 		 void *arg);
 void nc_conn_close(struct nc_conn *conn);
+/* The same, but what it owes is not wanted any more: that says nothing of its address. */
+void nc_conn_abandon(struct nc_conn *conn);
 
 /* It leads to an address that does not serve, and there are others. */
 bool nc_conn_is_left(const struct nc_conn *conn);
 
-/* How many addresses it has gone to. */
+/* How many addresses it has gone to with the last request. */
 size_t nc_conn_tried(const struct nc_conn *conn);
 
 /* Takes the bytes out of request. The answer may take wait_ms longer than one at once. -ENOMEM. */

@@ -67,7 +67,8 @@ int nc_client_create(struct nc_client **out, const struct nc_client_attr *attr);
 /* Ends the session and all calls without a word to the server and without callbacks. */
 void nc_client_destroy(struct nc_client *client);
 
-/* No callback comes any more for calls with this arg; what was sent may still take effect. */
+/* No callback comes any more for calls with this arg; what was sent may still take effect. Polls
+ * end there, and others may take their places. */
 void nc_cancel(struct nc_client *client, const void *arg);
 
 /* Where the client talks to now: one of its URLs. */

@@ -192,6 +192,49 @@ static void call__of_a_name_comes_back_when_its_server_goes_away(void **state)
 	assert_int_equal(t.fake.n_connections, 1);
 }
 
+/* Its connection was refused by the first address before this call was there: that is no answer to
+ * it. */
+static void call__of_a_name_on_a_kept_connection_counts_no_address_of_its_connect(void **state)
+{
+	(void)state;
+	t.impatient = true;
+	begin_at("127.0.0.2 replicas\n127.0.0.1 replicas\n",
+		 script(reply_agent, say_nothing, reply_agent), 1000);
+	get_agent(1);
+	assert_int_equal(t.fake.n_connections, 1);
+	serve_too("127.0.0.2", &t.second);
+	get_agent(2);
+	assert_false(t.failed);
+	assert_int_equal(t.second.n_connections, 1);
+}
+
+static void on_unwanted(void *arg, const struct nc_error *error, const struct nc_events *events)
+{
+	(void)arg;
+	(void)error;
+	(void)events;
+	fail();
+}
+
+/* That nobody waits for its answer any more is no fault of the address. */
+static void cancel__of_a_poll_of_a_name_leaves_its_address_in_use(void **state)
+{
+	int gone;
+
+	(void)state;
+	serve_too("127.0.0.2", &t.second);
+	begin_at("127.0.0.2 replicas\n127.0.0.1 replicas\n", script(say_nothing, reply_agent),
+		 60000);
+	assert_int_equal(nc_poll_events(t.client, "5:7", 30000, on_unwanted, &gone), 0);
+	while (!t.n_requests)
+		event_base_loop(t.base, EVLOOP_ONCE);
+	nc_cancel(t.client, &gone);
+	get_agent(1);
+	assert_false(t.failed);
+	assert_int_equal(t.second.n_connections, 2);
+	assert_int_equal(t.fake.n_connections, 0);
+}
+
 static void call__of_a_name_of_which_nobody_serves_says_so(void **state)
 {
 	(void)state;
@@ -333,6 +376,8 @@ int main(void)
 		T(call__of_a_name_goes_on_to_another_address_when_one_is_busy),
 		T(call__of_a_name_goes_on_to_another_address_when_one_is_silent),
 		T(call__of_a_name_comes_back_when_its_server_goes_away),
+		T(call__of_a_name_on_a_kept_connection_counts_no_address_of_its_connect),
+		T(cancel__of_a_poll_of_a_name_leaves_its_address_in_use),
 		T(call__of_a_name_of_which_nobody_serves_says_so),
 		T(call__of_a_name_that_is_asked_for_goes_round_its_addresses_in_time),
 		T(call__of_a_name_goes_on_when_an_address_does_not_answer_its_connect),

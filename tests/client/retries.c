@@ -383,6 +383,79 @@ static void calls__beyond_the_bound_are_refused(void **state)
 	assert_int_equal(t.n_done, 0);
 }
 
+static void on_polled(void *arg, const struct nc_error *error, const struct nc_events *events)
+{
+	(void)arg;
+	(void)events;
+	note(error);
+}
+
+static void reply_events(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 200, "", "{\"status\":\"ok\",\"events\":[],\"cursor\":\"5:7\"}");
+}
+
+static void poll_for(void *arg)
+{
+	assert_int_equal(nc_poll_events(t.client, "5:7", 30000, on_polled, arg), 0);
+}
+
+static void cancel__of_polls_makes_room_for_others(void **state)
+{
+	int gone, stays;
+
+	(void)state;
+	begin(script(say_nothing, say_nothing, reply_events, reply_events), 60000);
+	for (int i = 0; i < NC_MAX_POLLS; i++)
+		poll_for(&gone);
+	while (t.n_requests < NC_MAX_POLLS)
+		event_base_loop(t.base, EVLOOP_ONCE);
+	assert_int_equal(nc_poll_events(t.client, "5:7", 30000, on_polled, &stays), -EBUSY);
+	nc_cancel(t.client, &gone);
+	for (int i = 0; i < NC_MAX_POLLS; i++)
+		poll_for(&stays);
+	await(NC_MAX_POLLS);
+	assert_false(t.failed);
+	assert_string_equal(nc_client_url(t.client), t.fake.url);
+	/* The server hears that nobody waits for the others. */
+	assert_int_equal(t.fake.n_open, NC_MAX_POLLS);
+}
+
+static void cancel__of_a_poll_that_waits_for_a_place_ends_it(void **state)
+{
+	int gone, stays;
+
+	(void)state;
+	begin(script(say_nothing, say_nothing, say_nothing, say_nothing), 60000);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(nc_get_agent(t.client, "b", on_agent, &stays), 0);
+	poll_for(&gone);
+	nc_cancel(t.client, &gone);
+	for (int i = 0; i < NC_MAX_POLLS; i++)
+		poll_for(&stays);
+	assert_int_equal(t.n_done, 0);
+}
+
+/* The time that the poll had for its answer is none of the connection that is idle then. */
+static void poll__leaves_its_connection_the_time_of_an_idle_one(void **state)
+{
+	struct timeval most = { 10, 0 };
+	int arg;
+
+	(void)state;
+	idle_ms = 200;
+	begin(script(reply_events), 60000);
+	poll_for(&arg);
+	await(1);
+	assert_false(t.failed);
+	assert_int_equal(t.fake.n_open, 1);
+	event_base_loopexit(t.base, &most);
+	while (t.fake.n_open && !event_base_got_exit(t.base))
+		event_base_loop(t.base, EVLOOP_ONCE);
+	assert_int_equal(t.fake.n_open, 0);
+}
+
 static void cancel__silences_the_calls_of_one_arg(void **state)
 {
 	int gone, stays;
@@ -422,6 +495,9 @@ int main(void)
 		T(call__of_what_is_no_answer_fails_at_once),
 		T(calls__beyond_the_bound_are_refused),
 		T(cancel__silences_the_calls_of_one_arg),
+		T(cancel__of_polls_makes_room_for_others),
+		T(cancel__of_a_poll_that_waits_for_a_place_ends_it),
+		T(poll__leaves_its_connection_the_time_of_an_idle_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
