@@ -1,34 +1,66 @@
 -- What an agent wants to be connected to. ARGV: keep, scope, agent, symmetric (0|1), spec, then its targets.
-local MERGED_BYTES = 8388608 -- of all lists that one call reads and writes: nobody else is served meanwhile
+-- Of all lists that one call writes, since nobody else is served meanwhile; and of those among them that have to be decoded.
+local MERGED_BYTES, DECODED_BYTES = 33554432, 8388608
 local scope, me = ARGV[2], ARGV[3]
+local word = '"' .. me .. '"'
+-- JSON has these in one way, and none of them stands beside a string.
+local is_plain = string.find(me, '^[%w._:@-]+$')
 
 local function spec_key(name) return P .. 'spec:topology:' .. name end
 
+-- How a list begins that we wrote, and what is behind its names.
+local NAMES_FROM, NAMES_TO = '{"target_peers":[', '],"min_bw":'
+
 local function list_of(name)
-	return { target_peers = { name }, symmetric = false, min_bw = cjson.null, scope = scope ~= '' and scope or cjson.null }
+	return NAMES_FROM .. cjson.encode(name) .. NAMES_TO .. 'null,"symmetric":false,"scope":'
+		.. cjson.encode(scope ~= '' and scope or cjson.null) .. '}'
+end
+
+-- The end of the names in such a list of so many bytes, counted from 0; nil where that is not to be seen.
+local function end_of_names(key, len)
+	if not is_plain or redis.call('GETRANGE', key, 0, #NAMES_FROM - 1) ~= NAMES_FROM then return nil end
+	local from = math.max(len - 512, 0)
+	local at = string.find(redis.call('GETRANGE', key, from, -1), NAMES_TO, 1, true)
+	return at and from + at - 1
+end
+
+local function insert(key, at)
+	local text = redis.call('GET', key)
+	local first = string.sub(text, #NAMES_FROM + 1, #NAMES_FROM + #word) == word
+	local found = first and 0 or string.find(text, ',' .. word, #NAMES_FROM, true)
+	if found and found <= at then return end
+	redis.call('SETRANGE', key, at, (at > #NAMES_FROM and ',' or '') .. word .. string.sub(text, at + 1))
 end
 
 -- The other side's list gets us, and keeps what else it says. One that cannot be read, or not be written, is replaced.
 local function merge(target)
-	local read_it, spec = pcall(cjson.decode, string_of(spec_key(target), TARGETS_BYTES) or '')
+	local key = spec_key(target)
+	local len = redis.pcall('STRLEN', key)
+	local at = type(len) == 'number' and len <= TARGETS_BYTES and end_of_names(key, len)
+	if at then return insert(key, at) end
+	local read_it, spec = pcall(cjson.decode, string_of(key, TARGETS_BYTES) or '')
 	if not read_it or type(spec) ~= 'table' or type(spec.target_peers) ~= 'table' then
-		spec = list_of(me)
-	else
-		for _, name in ipairs(spec.target_peers) do
-			if name == me then return end
-		end
-		table.insert(spec.target_peers, me)
+		redis.call('SET', key, list_of(me))
+		return
 	end
+	for _, name in ipairs(spec.target_peers) do
+		if name == me then return end
+	end
+	table.insert(spec.target_peers, me)
 	local fits, words = pcall(cjson.encode, spec)
-	redis.call('SET', spec_key(target), fits and words or cjson.encode(list_of(me)))
+	redis.call('SET', key, fits and words or list_of(me))
 end
 
-local bytes = 0
+local bytes, decoded = 0, 0
 for i = 6, ARGV[4] == '1' and #ARGV or 0 do
-	local len = number(read('STRLEN', spec_key(ARGV[i])))
-	bytes = bytes + (len <= TARGETS_BYTES and len or 0)
+	local key = spec_key(ARGV[i])
+	local len = number(read('STRLEN', key))
+	if len > 0 and len <= TARGETS_BYTES then
+		bytes = bytes + len
+		if not end_of_names(key, len) then decoded = decoded + len end
+	end
 end
-if bytes > MERGED_BYTES then return { TOO_LARGE } end
+if bytes > MERGED_BYTES or decoded > DECODED_BYTES then return { TOO_LARGE } end
 
 redis.call('SET', spec_key(me), ARGV[5])
 expect(scope, me)

@@ -511,7 +511,6 @@ static void topology__over_a_damaged_list_of_the_other_side_replaces_it(void **s
 	assert_int_equal(test_redis_do(&f->redis, "LLEN inbox:a"), 1);
 }
 
-/* Whoever writes to a stream chooses its ids: behind the last one there is none. */
 /* Redis reads and writes each of them, and serves nobody meanwhile. */
 static void topology__of_very_long_lists_is_refused_whole(void **state)
 {
@@ -532,6 +531,72 @@ static void topology__of_very_long_lists_is_refused_whole(void **state)
 		post(f, "/v1/desired_topology/me", "{\"target_peers\":[\"a\",\"b\",\"c\"]}"), 200);
 }
 
+/* Of a mesh where each names all others, symmetric, the last one finds itself in no list yet. */
+static void topology__of_a_mesh_of_a_thousand_is_in_each_list(void **state)
+{
+	static const char fill[] =
+		"local names = {} for i = 1, 1000 do names[i] = '\"agent-' .. 10000 + i .. '\"' end "
+		"local list = '{\"target_peers\":[' .. table.concat(names, ',', 1, 999) .. "
+		"'],\"min_bw\":\"9G\",\"symmetric\":true,\"scope\":null}' "
+		"for i = 1, 999 do redis.call('SET', 'spec:topology:agent-' .. 10000 + i, list) end "
+		"return 0";
+	static const char count[] =
+		"local n = 0 for i = 10001, 10999 do "
+		"local s = cjson.decode(redis.call('GET', 'spec:topology:agent-' .. i)) "
+		"n = n + (#s.target_peers == 1000 and s.target_peers[1000] == 'agent-11000' "
+		"and s.min_bw == '9G' and s.symmetric and 1 or 0) end return n";
+	static char body[32768];
+	struct api_fixture *f = *state;
+	size_t len = 0;
+
+	test_redis_do(&f->redis, "EVAL %s 0", fill);
+	for (int i = 10001; i < 11000; i++)
+		len += (size_t)snprintf(body + len, sizeof(body) - len, "%s\"agent-%d\"",
+					len ? "," : "{\"symmetric\":true,\"target_peers\":[", i);
+	snprintf(body + len, sizeof(body) - len, "]}");
+	assert_int_equal(post(f, "/v1/desired_topology/agent-11000", body), 200);
+	assert_int_equal(test_redis_do(&f->redis, "EVAL %s 0", count), 999);
+	/* Once is enough. */
+	assert_int_equal(post(f, "/v1/desired_topology/agent-11000", body), 200);
+	assert_int_equal(test_redis_do(&f->redis, "EVAL %s 0", count), 999);
+}
+
+static void assert_targets(struct api_fixture *f, const char *before, const char *name,
+			   const char *after)
+{
+	char path[64];
+
+	test_redis_do(&f->redis, "SET spec:topology:b %s", before);
+	snprintf(path, sizeof(path), "/v1/desired_topology/%s", name);
+	assert_int_equal(post(f, path, "{\"target_peers\":[\"b\"],\"symmetric\":true}"), 200);
+	assert_value(f, "GET", "spec:topology:b", after);
+}
+
+/* The text is changed where it is seen to be as ours. */
+static void topology__is_added_to_a_list_whatever_stands_beside_it(void **state)
+{
+	struct api_fixture *f = *state;
+
+#define LIST(names, bw) \
+	"{\"target_peers\":[" names "],\"min_bw\":" bw ",\"symmetric\":false,\"scope\":\"a\"}"
+	assert_targets(f, LIST("", "null"), "a", LIST("\"a\"", "null"));
+	assert_targets(f, LIST("\"a\"", "null"), "a", LIST("\"a\"", "null"));
+	assert_targets(f, LIST("\"c\",\"a\"", "null"), "a", LIST("\"c\",\"a\"", "null"));
+	assert_targets(f, LIST("\"aa\"", "null"), "a", LIST("\"aa\",\"a\"", "null"));
+	assert_targets(f, LIST("\"c,\",\"],\"", "\"a\""), "a",
+		       LIST("\"c,\",\"],\",\"a\"", "\"a\""));
+	assert_targets(f, LIST("\"c\"", "null"), "symmetric", LIST("\"c\",\"symmetric\"", "null"));
+	assert_targets(f, LIST("\"c\"", "null"), "scope", LIST("\"c\",\"scope\"", "null"));
+#undef LIST
+	/* Not as ours: decoded. */
+	test_redis_do(&f->redis, "SET spec:topology:b %s", "{ \"target_peers\": [\"c\"] }");
+	assert_int_equal(
+		post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"b\"],\"symmetric\":true}"),
+		200);
+	assert_value(f, "GET", "spec:topology:b", "{\"target_peers\":[\"c\",\"a\"]}");
+}
+
+/* Whoever writes to a stream chooses its ids: behind the last one there is none. */
 static void topology__over_a_stream_at_its_last_id_begins_it_anew(void **state)
 {
 	struct api_fixture *f = *state;
@@ -681,6 +746,8 @@ int main(void)
 		TEST(topology__of_many_at_once_keeps_each),
 		TEST(topology__over_a_damaged_list_of_the_other_side_replaces_it),
 		TEST(topology__of_very_long_lists_is_refused_whole),
+		TEST(topology__of_a_mesh_of_a_thousand_is_in_each_list),
+		TEST(topology__is_added_to_a_list_whatever_stands_beside_it),
 		TEST(topology__over_a_stream_at_its_last_id_begins_it_anew),
 		TEST(routes__never_look_at_every_key),
 		TEST(routes__that_redis_refuses_say_when_to_come_again),
