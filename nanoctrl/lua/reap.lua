@@ -99,8 +99,8 @@ end
 
 -- Whoever is here is in both sets; others may have damaged one. Who is not in the set of ends would have none, and who is not
 -- among the names is in no list. Where there is no memory, this is for a later visit, too.
-local function mend(from, to)
-	for _, name in ipairs(read('ZRANDMEMBER', from, portion) or {}) do
+local function mend(from, to, n)
+	for _, name in ipairs(read('ZRANDMEMBER', from, n) or {}) do
 		if not read('ZSCORE', to, name) then
 			local h = agent(name, 'ttl')
 			if h then
@@ -112,8 +112,9 @@ local function mend(from, to)
 	end
 end
 local n_names, n_due = number(read('ZCARD', NAMES)), number(read('ZCARD', DUE))
-if n_names > n_due then mend(NAMES, DUE) end
-if n_due > n_names then mend(DUE, NAMES) end
+-- Where the numbers are equal a few are looked at all the same: each set may lack another name.
+mend(NAMES, DUE, n_names > n_due and portion or 3)
+mend(DUE, NAMES, n_due > n_names and portion or 3)
 
 -- Sets that are empty are not there; one of another type says nothing of who there is.
 if redis.call('EXISTS', NAMES, DUE, DEAD) == 0 and number(read('XLEN', EVENTS)) == 0 then
