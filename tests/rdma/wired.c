@@ -316,6 +316,9 @@ static bool is_there(const char *device)
 
 int wired_main(int argc, char **argv, const char *group, const struct CMUnitTest *tests, size_t n)
 {
+	/* Started by a test, which looked. */
+	if (argc > 1 && !strcmp(argv[1], "--peer"))
+		return fixture_main(argc, argv, group, tests, n);
 	take_devices(argc, argv);
 	if (!is_there(wired_near) || !is_there(wired_far)) {
 		printf("skipped: there are no devices %s and %s\n", wired_near, wired_far);
