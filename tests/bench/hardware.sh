@@ -70,6 +70,9 @@ echo "only what is asked for"
 listed --tests two --no-bench a b
 [ "$(wc -l <"$work/out")" -eq 2 ] || fail "$(cat "$work/out")"
 says rdma-two
+listed --tests none --rows rdma-write-lat-64 a b
+says "perftest ib_write_lat --size 64 --device a --server-device b"
+! grep -q rdma-read "$work/out" || fail "$(cat "$work/out")"
 
 echo "it refuses what is not there"
 refused "there is no device e" a e

@@ -14,6 +14,8 @@ addresses, is left out. What each test said is kept in build/dev/rdma/hardware.
 
   --tests REGEX  only tests whose names match
   --no-bench     no measurements
+  --rows NAME    of the measurements these alone: a row, or those that a pattern fits (rdma-*)
+  --bin DIR      measured programs (build/release/bin)
   --targets OF   adapters or soft-RoCE: whose targets the measurements have; found out by default
   --list         say what would be run, on which devices, and run nothing
   --sysfs DIR    look for devices there instead; it serves tests
@@ -33,6 +35,8 @@ source=$(cd "$here/../.." && pwd)
 build=${SLIME_BUILD:-$source/build/dev}
 wanted=
 bench=true
+rows='rdma-*'
+programs=
 list=false
 of=auto
 sysfs=/sys
@@ -44,6 +48,14 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	--no-bench) bench=false ;;
+	--rows | --bin)
+		[ $# -ge 2 ] || die "$1 needs a value"
+		case $1 in
+		--rows) rows=$2 ;;
+		--bin) programs=$2 ;;
+		esac
+		shift
+		;;
 	--list) list=true ;;
 	--targets)
 		[ $# -ge 2 ] || die "--targets needs a word"
@@ -158,8 +170,9 @@ done <"$build/rdma/tests"
 $list || echo "$n_failed failed, $n_left_out of the laboratory were left out"
 
 if $bench; then
-	rows=(--only 'rdma-*' --sysfs "$sysfs" --rdma-targets "$of" --rdma-devices "$(IFS=,; echo "${pairs[*]}")")
-	! $list || rows+=(--list)
-	"$source/bench/targets" "${rows[@]}" || n_failed=$((n_failed + 1))
+	options=(--only "$rows" --sysfs "$sysfs" --rdma-targets "$of" --rdma-devices "$(IFS=,; echo "${pairs[*]}")")
+	[ -z "$programs" ] || options+=(--bin "$programs")
+	! $list || options+=(--list)
+	"$source/bench/targets" "${options[@]}" || n_failed=$((n_failed + 1))
 fi
 [ "$n_failed" -eq 0 ]
