@@ -151,6 +151,7 @@ struct sl_mailbox {
 	struct sl_account serving;
 	_Atomic uint32_t n_running; /* handlers on workers */
 	_Atomic uint32_t n_ops;	    /* reads and writes of lent memory under way */
+	uint32_t n_detached;	    /* requests of its share; under the rpc's detached_lock */
 
 	bool down; /* [token] */
 };

@@ -43,7 +43,6 @@ static struct sl_conn *conn_of(const struct sl_mailbox *mb)
  */
 static void detach(struct sl_mailbox *mb, struct slime_rpc_request *req)
 {
-	uint32_t held = SL_REQUEST_HELD;
 	struct sl_conn *conn = conn_of(mb);
 	struct sl_msg reply = {
 		.kind = SL_MSG_REPLY,
@@ -54,15 +53,8 @@ static void detach(struct sl_mailbox *mb, struct slime_rpc_request *req)
 	uint64_t len = req->len;
 
 	if (req->method->attr.flags & SLIME_RPC_IN_PLACE ||
-	    atomic_load(&mb->rpc->n_detached) >= SL_DETACHED_MAX)
+	    !sl_request_detach(req, SL_REQUEST_DETACHED_CANCELLED))
 		return;
-	atomic_fetch_add(&mb->rpc->n_detached, 1);
-	sl_rpc_add_child(mb->ctx);
-	if (!atomic_compare_exchange_strong(&req->state, &held, SL_REQUEST_DETACHED_CANCELLED)) {
-		atomic_fetch_sub(&mb->rpc->n_detached, 1);
-		sl_rpc_remove_child(mb->ctx);
-		return;
-	}
 	mb->requests[reply.slot] = NULL;
 	sl_endpoint_count(mb->ep, SLIME_KIND_SERVE, -ECANCELED, len);
 	conn->ops->post(conn, &reply);
@@ -470,20 +462,6 @@ bool sl_requests_quiet(struct sl_mailbox *mb)
 	return true;
 }
 
-/* A handler answers this one later: it goes on without us. */
-static bool leave_behind(struct sl_mailbox *mb, struct slime_rpc_request *req)
-{
-	uint32_t held = SL_REQUEST_HELD;
-
-	atomic_fetch_add(&mb->rpc->n_detached, 1);
-	sl_rpc_add_child(mb->ctx);
-	if (atomic_compare_exchange_strong(&req->state, &held, SL_REQUEST_DETACHED_RESET))
-		return true;
-	atomic_fetch_sub(&mb->rpc->n_detached, 1);
-	sl_rpc_remove_child(mb->ctx);
-	return false;
-}
-
 void sl_requests_fini(struct sl_mailbox *mb)
 {
 	for (unsigned i = 0; i < SL_CALL_SLOTS; i++) {
@@ -493,7 +471,8 @@ void sl_requests_fini(struct sl_mailbox *mb)
 			continue;
 		/* One that is being answered this moment is FREE in the next. */
 		while (state_of(req) != SL_REQUEST_FREE) {
-			if (leave_behind(mb, req)) {
+			/* A handler answers it later, and goes on without us. */
+			if (sl_request_detach(req, SL_REQUEST_DETACHED_RESET)) {
 				req = NULL; /* it may be gone already */
 				break;
 			}
@@ -502,5 +481,6 @@ void sl_requests_fini(struct sl_mailbox *mb)
 		if (req)
 			sl_request_destroy(req);
 	}
+	sl_requests_forget(mb);
 	sl_pool_drop(&mb->rpc->pool, &mb->serving);
 }

@@ -18,6 +18,8 @@ static struct sl_rpc *create(struct slime_context *ctx)
 	sl_workers_init(&rpc->workers);
 	pthread_mutex_init(&rpc->lock, NULL);
 	sl_list_init(&rpc->mailboxes);
+	pthread_mutex_init(&rpc->detached_lock, NULL);
+	sl_list_init(&rpc->detached);
 	return rpc;
 }
 
@@ -25,6 +27,7 @@ static void destroy(struct sl_rpc *rpc)
 {
 	sl_workers_fini(&rpc->workers);
 	sl_pool_fini(&rpc->pool);
+	pthread_mutex_destroy(&rpc->detached_lock);
 	pthread_mutex_destroy(&rpc->lock);
 	free(rpc);
 }

@@ -14,9 +14,10 @@
 
 struct slime_context;
 
-/* Requests whose caller was answered while the handler still has them: beyond this, a caller that
- * gives up waits for its handler. */
-#define SL_DETACHED_MAX 1024
+/* Requests whose caller was answered while the handler still has them, of all links, and of one:
+ * beyond this, a caller that gives up waits for its handler. */
+#define SL_DETACHED_MAX	  1024
+#define SL_DETACHED_SHARE 128
 
 struct sl_rpc {
 	struct slime_context *ctx;
@@ -24,7 +25,9 @@ struct sl_rpc {
 	struct sl_workers workers;
 	pthread_mutex_t lock; /* of mailboxes, and of starting workers */
 	struct sl_list mailboxes;
-	_Atomic uint32_t n_detached;
+	pthread_mutex_t detached_lock; /* of the next two, and of each mailbox's count */
+	struct sl_list detached;       /* requests */
+	uint32_t n_detached;
 	_Atomic uint32_t n_starved; /* calls and requests that wait for memory of the pool */
 	_Atomic uint64_t n_cancels; /* ever; before the mailboxes are rung for it */
 };

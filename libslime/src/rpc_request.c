@@ -89,16 +89,61 @@ void sl_request_drop(struct slime_rpc_request *req)
 	let_go(req);
 }
 
+/* ---- those that nobody waits for ---- */
+
+bool sl_request_detach(struct slime_rpc_request *req, enum sl_request_state state)
+{
+	bool is_bounded = state == SL_REQUEST_DETACHED_CANCELLED;
+	uint32_t held = SL_REQUEST_HELD;
+	struct sl_mailbox *mb = req->mb;
+	struct sl_rpc *rpc = req->rpc;
+	bool detached = false;
+
+	pthread_mutex_lock(&rpc->detached_lock);
+	if (!is_bounded ||
+	    (mb->n_detached < SL_DETACHED_SHARE && rpc->n_detached < SL_DETACHED_MAX))
+		detached = atomic_compare_exchange_strong(&req->state, &held, state);
+	/* Its handler may be at dispose(). */
+	if (detached) {
+		sl_rpc_add_child(req->ctx);
+		sl_list_append(&rpc->detached, &req->link);
+		req->sharer = mb;
+		mb->n_detached++;
+		rpc->n_detached++;
+	}
+	pthread_mutex_unlock(&rpc->detached_lock);
+	return detached;
+}
+
+void sl_requests_forget(struct sl_mailbox *mb)
+{
+	struct sl_list *e, *tmp;
+
+	pthread_mutex_lock(&mb->rpc->detached_lock);
+	sl_list_for_each_safe (e, tmp, &mb->rpc->detached) {
+		struct slime_rpc_request *req = SL_CONTAINER_OF(e, struct slime_rpc_request, link);
+
+		if (req->sharer == mb)
+			req->sharer = NULL;
+	}
+	pthread_mutex_unlock(&mb->rpc->detached_lock);
+}
+
 /* Nobody waits for the answer of this one any more. */
 static int dispose(struct slime_rpc_request *req, uint32_t state)
 {
 	struct slime_context *ctx = req->ctx;
 	struct sl_rpc *rpc = req->rpc;
 
+	pthread_mutex_lock(&rpc->detached_lock);
+	sl_list_remove(&req->link);
+	if (req->sharer)
+		req->sharer->n_detached--;
+	rpc->n_detached--;
+	pthread_mutex_unlock(&rpc->detached_lock);
 	put_chunk(req, &req->in);
 	put_chunk(req, &req->out);
 	sl_request_destroy(req);
-	atomic_fetch_sub(&rpc->n_detached, 1);
 	sl_rpc_remove_child(ctx);
 	return state == SL_REQUEST_DETACHED_CANCELLED ? -ECANCELED : -ECONNRESET;
 }

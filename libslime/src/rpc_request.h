@@ -70,7 +70,8 @@ struct slime_rpc_request {
 	struct sl_lent request;
 	struct sl_lent reply;
 
-	struct sl_list link; /* among the unread */
+	struct sl_list link;	   /* among the unread, or the detached */
+	struct sl_mailbox *sharer; /* once detached, of whose share it is; NULL: that is gone */
 	struct sl_job job;
 	struct slime_op op; /* reading or writing lent memory */
 	struct slime_xfer xfer;
@@ -81,6 +82,15 @@ _Static_assert(offsetof(struct slime_rpc_request, buffer_len) == 128, "two cache
 struct slime_rpc_request *sl_request_create(struct sl_mailbox *mb, unsigned slot);
 /* It is FREE. */
 void sl_request_destroy(struct slime_rpc_request *req);
+
+/*
+ * [token] Nobody waits for the answer of a HELD request any more: from here on it is its handler's.
+ * False: it is being answered; or, unless its link is at its end, that or all of them have as many
+ * as they may.
+ */
+bool sl_request_detach(struct slime_rpc_request *req, enum sl_request_state state);
+/* [token] The mailbox goes, and those it had are left. */
+void sl_requests_forget(struct sl_mailbox *mb);
 
 /* Run the handler of a HELD request on this thread; the request may be gone afterwards. */
 void sl_request_handle(struct slime_rpc_request *req);

@@ -169,6 +169,82 @@ static void wait__that_times_out_leaves_the_call_alone(void **state)
 	assert_int_equal(finish(call), 0);
 }
 
+/* ---- callers that give up, and handlers that go on ---- */
+
+#define SLOTS 72
+
+/* So many calls of "defer" that are given up once their handlers have them. */
+static void begin_and_cancel(struct pair *p, struct slime_call *calls[SLOTS], unsigned n_before)
+{
+	for (unsigned i = 0; i < SLOTS; i++)
+		calls[i] = start(&p->a, "defer", 10, -1);
+	shelf_wait(&p->b.shelf, n_before + SLOTS);
+	for (unsigned i = 0; i < SLOTS; i++)
+		assert_int_equal(slime_call_cancel(calls[i]), 0);
+}
+
+static unsigned n_ended(struct slime_call *calls[SLOTS])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < SLOTS; i++)
+		n += slime_call_test(calls[i]);
+	return n;
+}
+
+/* A second link between the two, which is left to the caller. */
+static void link_again(struct pair *p, struct side *a, struct side *b)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+
+	*a = (struct side){ .ctx = p->a.ctx, .op = p->a.op };
+	*b = (struct side){ .ctx = p->b.ctx, .op = p->b.op };
+	attr.transports[0] = p->transport;
+	attr.service = p->b.service;
+	assert_int_equal(slime_endpoint_create(a->ctx, NULL, &a->ep), 0);
+	assert_int_equal(slime_endpoint_create(b->ctx, &attr, &b->ep), 0);
+	connect_to(a->ep, b->ep, a->op);
+	connect_to(b->ep, a->ep, b->op);
+	assert_int_equal(slime_op_wait(a->op, PAIR_TIMEOUT_MS), 0);
+	assert_int_equal(slime_op_wait(b->op, PAIR_TIMEOUT_MS), 0);
+	assert_int_equal(slime_op_status(a->op), 0);
+}
+
+/* 128 of them; then the handlers are waited for, those of other links are not. */
+static void cancel__of_more_than_a_links_share_waits_for_the_handlers(void **state)
+{
+	struct slime_call *first[SLOTS], *second[SLOTS], *other;
+	struct pair *p = *state;
+	struct side a, b;
+
+	begin_and_cancel(p, first, 0);
+	for (unsigned i = 0; i < SLOTS; i++)
+		assert_int_equal(finish(first[i]), -ECANCELED);
+	begin_and_cancel(p, second, SLOTS);
+	while (n_ended(second) < 128 - SLOTS)
+		sched_yield();
+	/* What was cancelled before this one is looked after. */
+	assert_int_equal(finish(start(&p->a, "echo", 10, -1)), 0);
+	assert_int_equal(n_ended(second), 128 - SLOTS);
+
+	link_again(p, &a, &b);
+	other = start(&a, "defer", 10, -1);
+	shelf_wait(&p->b.shelf, 2 * SLOTS + 1);
+	assert_int_equal(slime_call_cancel(other), 0);
+	assert_int_equal(finish(other), -ECANCELED);
+
+	for (unsigned i = 0; i < 2 * SLOTS + 1; i++)
+		assert_int_equal(slime_rpc_reply(shelf_take(&p->b.shelf), NULL, 0), -ECANCELED);
+	for (unsigned i = 0; i < SLOTS; i++)
+		assert_int_equal(finish(second[i]), -ECANCELED);
+	/* The share is there again. */
+	begin_and_cancel(p, first, 0);
+	for (unsigned i = 0; i < SLOTS; i++)
+		assert_int_equal(finish(first[i]), -ECANCELED);
+	assert_int_equal(slime_endpoint_destroy(a.ep), 0);
+	assert_int_equal(slime_endpoint_destroy(b.ep), 0);
+}
+
 /* The memory of a request is used again for the next of its slot, which is another handler's. */
 static void reply__by_a_worker_whose_own_request_had_the_slot_is_as_any(void **state)
 {
@@ -425,6 +501,7 @@ int main(void)
 		IN_PAIR(cancel__of_a_call_that_waits_for_a_slot_never_sends_it),
 		IN_PAIR(cancel__of_a_call_that_ended_is_enoent),
 		IN_PAIR(wait__that_times_out_leaves_the_call_alone),
+		IN_PAIR(cancel__of_more_than_a_links_share_waits_for_the_handlers),
 		IN_PAIR(reply__by_a_worker_whose_own_request_had_the_slot_is_as_any),
 		IN_PAIR(call__more_bytes_than_are_admitted_take_turns),
 		IN_PAIR(call__deadline_of_one_that_waits_for_memory_ends_it),
