@@ -82,9 +82,11 @@ static void with_redis(struct compat_waiting *w, store_done_fn *next)
 	} else if (ret) {
 		say_unreachable(w->rq, redis);
 		compat_end(w);
-	} else {
+	} else if (w->r.address.at) {
 		w->next = next;
 		store_reach(request_store(w->rq), redis, w->r.address, reached, w);
+	} else {
+		next(w, 0);
 	}
 }
 
@@ -238,7 +240,7 @@ static void tell_redis(void *arg, int result)
 	compat_end(w);
 }
 
-/* The client does not say where it is: it is told what one elsewhere is told. */
+/* The client does not say where it is: it is told what one elsewhere is told, untried. */
 void api_compat_redis(struct request *rq)
 {
 	struct compat_waiting *w = compat_begin(rq, COMPAT_NOTHING);
