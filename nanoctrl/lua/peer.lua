@@ -81,9 +81,20 @@ local function drop(prefix, name, kind, word)
 	if redis.call('EXISTS', prefix .. 'agent:' .. name) == 0 then redis.call('PEXPIRE', key, AGENT_MS) end
 end
 
--- The end of an agent: everything of it goes, and whoever has to do with it is told.
-local function forget(prefix, scope, me)
-	local owned, targets, peers = owned_set(scope, me), targets_set(scope, me), {}
+-- The end of an agent: everything of it goes, and whoever has to do with it is told. At once it is not there any more; of what it
+-- owned at most so many keys go with one call, and until there are no more its time is over and nobody is told. Answers how much
+-- that was, and whether it was all.
+local function forget(prefix, scope, me, most)
+	local owned, targets, peers, n = owned_set(scope, me), targets_set(scope, me), {}, 1
+	local keys = read('SPOP', owned, most) or {}
+	for _, key in ipairs(keys) do redis.call('UNLINK', key) end
+	redis.call('UNLINK', prefix .. 'agent:' .. me, prefix .. 'stream:' .. me, prefix .. 'inbox:' .. me)
+	if scope == '' then redis.call('UNLINK', ':inbox:' .. me) end
+	if #keys == most then
+		ends_in(scope, me, 0)
+		return n + most, false
+	end
+
 	for _, name in ipairs(targets_in(prefix, me)) do peers[name] = true end
 	for _, name in ipairs(read('SMEMBERS', named_set(scope, me)) or {}) do peers[name] = true end
 	for _, name in ipairs(read('SMEMBERS', targets) or {}) do
@@ -92,16 +103,15 @@ local function forget(prefix, scope, me)
 	end
 	peers[me] = nil
 
-	for _, key in ipairs(read('SMEMBERS', owned) or {}) do redis.call('UNLINK', key) end
-	redis.call('UNLINK', prefix .. 'agent:' .. me, prefix .. 'spec:topology:' .. me, prefix .. 'stream:' .. me,
-		prefix .. 'inbox:' .. me, owned, targets)
-	if scope == '' then redis.call('UNLINK', ':inbox:' .. me) end
+	redis.call('UNLINK', prefix .. 'spec:topology:' .. me, owned, targets)
 	write('ZREM', index_key(scope), me)
 
 	local word = '{"peer":' .. cjson.encode(me) .. ',"type":"cleanup"}'
 	for name in pairs(peers) do
+		n = n + 1
 		drop(prefix, name, 'inbox:', word)
 		-- Agents without a scope listen here.
 		if scope == '' then drop(prefix, name, ':inbox:', word) end
 	end
+	return n + #keys, true
 end

@@ -1,6 +1,8 @@
 -- The end of agents. ARGV: keep, scope, agent; or keep, '', '', how many: of any scope, whose time has run out;
--- and who waits to be asked for.
+-- and who waits to be asked for. Answers {OK, '', how many were skipped, whether there is more to do at once}.
 local PRUNED, PORTION, TARGETS_MAX = 2, 32, 4096
+local MOST = 500 -- keys that go, and agents that are told
+local done, more = 0, 0
 
 -- What others removed from Redis does not stay noted with an agent that lives on, nor does every target that went for
 -- good: some agents, and some of each, at a time.
@@ -22,7 +24,13 @@ end
 
 local function sweep(scope)
 	local index, prefix = index_key(scope), scope == '' and '' or scope .. ':'
-	for _, me in ipairs(read('ZRANGEBYSCORE', index, '-inf', text(now), 'LIMIT', 0, ARGV[4]) or {}) do
+	local due = read('ZRANGEBYSCORE', index, '-inf', text(now), 'LIMIT', 0, ARGV[4]) or {}
+	if #due == tonumber(ARGV[4]) then more = 1 end
+	for _, me in ipairs(due) do
+		if done >= MOST then
+			more = 1
+			break
+		end
 		local key = prefix .. 'agent:' .. me
 		local left = read('HGET', key, 'addr') and redis.call('PTTL', key) or -2
 		if left == -1 then -- nobody would ever end it
@@ -32,7 +40,9 @@ local function sweep(scope)
 		if left > 0 then
 			ends_in(scope, me, left)
 		else
-			forget(prefix, scope, me)
+			local n, all = forget(prefix, scope, me, MOST - done)
+			done = done + n
+			if not all then more = 1 end
 		end
 	end
 	for _, me in ipairs(read('ZRANDMEMBER', index, PRUNED) or {}) do prune(prefix, scope, me) end
@@ -54,6 +64,7 @@ if ARGV[4] then
 	end
 	for _, scope in ipairs(read('SRANDMEMBER', 'nanoctrl:peer_scopes', 16) or {}) do sweep(scope) end
 else
-	forget(P, ARGV[2], ARGV[3])
+	local _, all = forget(P, ARGV[2], ARGV[3], MOST)
+	more = all and 0 or 1
 end
-return { OK, '', skipped }
+return { OK, '', skipped, more }

@@ -28,7 +28,7 @@ end
 -- ahead to a name that is only expected stays.
 local noted = read('ZSCORE', index_key(scope), name)
 local returned = noted and tonumber(noted) <= now + AGENT_MS
-if returned then forget(P, scope, name) end
+if returned then forget(P, scope, name, 2 ^ 31) end
 
 local key = P .. 'agent:' .. name
 redis.call('HSET', key, 'updated_at', clock[1], 'memory_keys', '[]', unpack(ARGV, 7))

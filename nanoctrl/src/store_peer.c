@@ -85,12 +85,26 @@ void store_list_peers(struct store *store, struct store_text scope, store_peers_
 			    (union store_answer){ .peers = fn }, arg);
 }
 
+/* {outcome, "", skipped, more} */
+static void finish_cleanup(struct store_call *call, int result, const redisReply *reply)
+{
+	uint64_t more = 0;
+
+	if (!result && store_u64(reply, 3, &more) && more) {
+		store_note_skipped(call, reply);
+		store_cleanup_peer(call->store, store_call_arg(call, 2), store_call_arg(call, 3),
+				   call->fn.done, call->arg);
+	} else {
+		store_finish_noted(call, result, reply);
+	}
+}
+
 void store_cleanup_peer(struct store *store, struct store_text scope, struct store_text name,
 			store_done_fn *fn, void *arg)
 {
 	const struct store_text args[] = { scope, name };
 
-	store_send_in_scope(store, scope, SCRIPT_PEER_CLEANUP, 2, args, store_finish_noted,
+	store_send_in_scope(store, scope, SCRIPT_PEER_CLEANUP, 2, args, finish_cleanup,
 			    (union store_answer){ .done = fn }, arg);
 }
 

@@ -113,6 +113,7 @@ struct store {
 	struct evdns_base *dns;	   /* and what finds their names */
 	struct event *reach_timer; /* on the first loop */
 	struct wakes wakes;	   /* under hub->lock */
+	bool sweeping;		   /* agents of DLSlime's that ended: store_compat.c */
 	bool closing;
 };
 

@@ -279,6 +279,66 @@ static void agent__whose_time_has_run_out_is_cleaned_up(void **state)
 	assert_int_equal(test_redis_do(&f->redis, "ZCOUNT nanoctrl:peers: 2 +inf"), 2);
 }
 
+/* More than three portions of what goes with one script. */
+#define N_OWNED 1501
+
+static void give_much(struct api_fixture *f)
+{
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"), 200);
+	assert_int_equal(post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"b\"]}"), 200);
+	test_redis_do(&f->redis, "EVAL %s 0 %d",
+		      "for i = 1, ARGV[1] do redis.call('SET', 'mr:a:' .. i, '{}') "
+		      "redis.call('SADD', 'nanoctrl:owned:0:a', 'mr:a:' .. i) end return 0",
+		      N_OWNED);
+	test_redis_do(&f->redis, "CONFIG RESETSTAT");
+}
+
+static void assert_much_is_gone(struct api_fixture *f)
+{
+	assert_int_equal(test_redis_do(&f->redis, "KEYS *mr:a:*"), 0);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS agent:a stream:a spec:topology:a "
+						  "nanoctrl:owned:0:a nanoctrl:targets:0:a"),
+			 0);
+	assert_int_equal(test_redis_calls(&f->redis, "spop"), (N_OWNED + 499) / 500);
+	assert_value(f, "LIST", "inbox:b", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
+}
+
+/* All of it is gone when the answer comes, and who is told is told once. */
+static void cleanup__of_one_who_owns_much_goes_in_portions(void **state)
+{
+	struct api_fixture *f = *state;
+
+	give_much(f);
+	assert_int_equal(post(f, "/cleanup", "{\"agent_name\":\"a\"}"), 200);
+	assert_much_is_gone(f);
+	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:peers:"), 0);
+}
+
+static void agent__that_owned_much_goes_in_portions_when_its_time_is_over(void **state)
+{
+	struct api_fixture *f = *state;
+
+	give_much(f);
+	test_redis_do(&f->redis, "DEL agent:a");
+	test_redis_do(&f->redis, "ZADD nanoctrl:peers: 1 a");
+	while (test_redis_do(&f->redis, "ZCARD nanoctrl:peers:"))
+		;
+	assert_much_is_gone(f);
+}
+
+/* Whoever takes its name meanwhile has nothing of it. */
+static void start__of_a_name_of_which_much_is_left_begins_with_nothing(void **state)
+{
+	struct api_fixture *f = *state;
+
+	give_much(f);
+	test_redis_do(&f->redis, "DEL agent:a");
+	test_redis_do(&f->redis, "ZADD nanoctrl:peers: 99999999999 a");
+	assert_int_equal(post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"y\"}"), 200);
+	assert_int_equal(test_redis_do(&f->redis, "KEYS *mr:a:*"), 0);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS agent:a"), 1);
+}
+
 /* The list has the last target only, and a leaving agent deletes it before it says that it leaves.
  */
 static void cleanup__tells_everyone_whom_the_agent_ever_named(void **state)
@@ -732,6 +792,9 @@ int main(void)
 		TEST(topology__of_a_name_above_1024_bytes_is_refused),
 		TEST(cleanup__takes_what_is_the_agents_and_nothing_else),
 		TEST(agent__whose_time_has_run_out_is_cleaned_up),
+		TEST(cleanup__of_one_who_owns_much_goes_in_portions),
+		TEST(agent__that_owned_much_goes_in_portions_when_its_time_is_over),
+		TEST(start__of_a_name_of_which_much_is_left_begins_with_nothing),
 		TEST(cleanup__tells_everyone_whom_the_agent_ever_named),
 		TEST(cleanup__over_a_damaged_set_of_namers_is_whole),
 		TEST(start__of_a_target_asks_those_who_wait_for_it_to_connect),

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Agents of DLSlime's NanoCtrl whose time is over, very many at once. */
+#include "store_fixture.h"
+
+#include <string.h>
+#include <hiredis/hiredis.h>
+#include "loop.h"
+#include "script.h"
+#include "store_redis.h"
+
+#define N_AGENTS 100
+#define N_KEYS	 16 /* of each */
+#define N_PEERS	 8
+#define MOST	 500 /* keys and messages of one script, but for the peers of the last agent */
+
+static void make_agents(struct fixture *f)
+{
+	test_redis_do(&f->redis, "EVAL %s 0 %d %d %d",
+		      "redis.call('SADD', 'nanoctrl:peer_scopes', 's') for i = 1, ARGV[1] do "
+		      "redis.call('ZADD', 'nanoctrl:peers:s', 1, 'a' .. i) "
+		      "for k = 1, ARGV[2] do local key = 's:mr:a' .. i .. ':' .. k "
+		      "redis.call('SET', key, '{}') "
+		      "redis.call('SADD', 'nanoctrl:owned:1:sa' .. i, key) end "
+		      "for k = 1, ARGV[3] do "
+		      "redis.call('SADD', 'nanoctrl:targets:1:sa' .. i, 'p' .. k) end end",
+		      N_AGENTS, N_KEYS, N_PEERS);
+}
+
+/* One sweep, as the store asks for it; whether there is more to do. */
+static bool sweep(redisContext *c)
+{
+	const struct script *s = &scripts[SCRIPT_PEER_CLEANUP];
+	redisReply *r = redisCommand(c, "EVAL %b 1 %s 1000 %s %s 100", (const char *)s->text,
+				     s->len, "", "", "");
+	bool more;
+
+	assert_non_null(r);
+	assert_int_equal(r->type, REDIS_REPLY_ARRAY);
+	assert_int_equal(r->element[0]->integer, STORE_OK);
+	more = r->element[3]->integer;
+	freeReplyObject(r);
+	return more;
+}
+
+static long long n_left(struct fixture *f)
+{
+	return test_redis_do(&f->redis, "EVAL %s 0",
+			     "local n = #redis.call('KEYS', 's:mr:*') for i = 1, 8 do "
+			     "n = n - redis.call('LLEN', 's:inbox:p' .. i) end return n");
+}
+
+/* Nothing else runs: the store's loop does not turn. */
+static void sweep__of_many_that_ended_together_is_bounded(void **state)
+{
+	struct fixture *f = *state;
+	redisContext *c = redisConnectUnix(f->redis.socket);
+	int n_sweeps = 0;
+	bool more;
+
+	make_agents(f);
+	do {
+		long long before = n_left(f);
+
+		more = sweep(c);
+		assert_in_range(before - n_left(f), 1, MOST + N_PEERS);
+		assert_true(++n_sweeps < 100);
+	} while (more);
+	assert_in_range(n_sweeps, N_AGENTS * (N_KEYS + N_PEERS) / MOST, 100);
+	assert_int_equal(n_left(f), -N_AGENTS * N_PEERS);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:peers:s nanoctrl:peer_scopes"),
+			 0);
+	redisFree(c);
+}
+
+/* With looks that are this far apart. */
+static void open_slow(struct fixture *f)
+{
+	struct store_config config = STORE_CONFIG_INIT;
+
+	config.url = f->redis.url;
+	config.reap_ms = 1000;
+	assert_int_equal(store_hub_create(&config, &f->hub), 0);
+	assert_int_equal(loop_create(0, &f->loop), 0);
+	assert_int_equal(store_create(f->hub, f->loop, &f->store), 0);
+}
+
+/* Each look at the scopes of our own agents is one at theirs, too: they would be five. */
+static void sweep__that_left_some_goes_on_at_once(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_close(f);
+	make_agents(f);
+	test_redis_do(&f->redis, "CONFIG RESETSTAT");
+	open_slow(f);
+	fixture_until(f, 0, "EXISTS nanoctrl:peers:s");
+	assert_int_equal(n_left(f), -N_AGENTS * N_PEERS);
+	assert_in_range(test_redis_calls(&f->redis, "sscan"), 1, 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(sweep__of_many_that_ended_together_is_bounded),
+		TEST(sweep__that_left_some_goes_on_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
