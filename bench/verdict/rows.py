@@ -126,7 +126,7 @@ def control_row(name, route, connections, target):
 def foreign_row(route):
     """Ours, in a Redis with a million keys of others beside an empty one; 0.9 is what two alike differ by."""
     # A rendezvous is of every two: of 16 it is over before it can be measured.
-    ours = f"control ours --route {route} --connections {64 if route == 'v1-rendezvous' else 16}"
+    ours = f"control ours --route {route} --connections {32 if route == 'v1-rendezvous' else 16}"
     return Row(f"ctrl-foreign-{route}", f"{ours} --foreign 1000000", ours, RATE, at_least(0.9), AOF_OFF)
 
 
