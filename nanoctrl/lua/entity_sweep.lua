@@ -1,5 +1,9 @@
 -- Entities whose time has run out are told of once and forgotten; those that another server renewed are noted.
--- ARGV: keep, portion
+-- ARGV: keep, '', '', portion. Answers {OK, '', how many were skipped, whether there is more to do at once}.
+local SCOPES = 256 -- looked at by one sweep, by chance where there are more
+local MOST = 200 -- that end, or are noted
+local done, more = 0, 0
+
 local function member_of(member)
 	local len, rest = string.match(member, '^(%d+):(.*)$')
 	if not len then return nil end
@@ -10,7 +14,14 @@ local function sweep(scope)
 	local index = 'nanoctrl:entities:' .. scope
 	local kinds = 'nanoctrl:kinds:' .. scope
 	local prefix = scope == '' and '' or scope .. ':'
-	for _, member in ipairs(read('ZRANGEBYSCORE', index, '-inf', text(now), 'LIMIT', 0, ARGV[2]) or {}) do
+	local due = read('ZRANGEBYSCORE', index, '-inf', text(now), 'LIMIT', 0, ARGV[4]) or {}
+	if #due == tonumber(ARGV[4]) then more = 1 end
+	for _, member in ipairs(due) do
+		if done >= MOST then
+			more = 1
+			break
+		end
+		done = done + 1
 		local type, id = member_of(member)
 		local key = type and prefix .. type .. ':' .. id
 		local left = key and read('HGET', key, 'info') and redis.call('PTTL', key) or -2
@@ -37,5 +48,11 @@ local function sweep(scope)
 	if number(read('ZCARD', index)) == 0 then redis.call('SREM', 'nanoctrl:entity_scopes', scope) end
 end
 
-for _, scope in ipairs(read('SRANDMEMBER', 'nanoctrl:entity_scopes', 16) or {}) do sweep(scope) end
-return { OK }
+for _, scope in ipairs(read('SRANDMEMBER', 'nanoctrl:entity_scopes', SCOPES) or {}) do
+	if done >= MOST then
+		more = 1
+		break
+	end
+	sweep(scope)
+end
+return { OK, '', skipped, more }

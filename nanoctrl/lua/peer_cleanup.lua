@@ -1,6 +1,7 @@
 -- The end of agents. ARGV: keep, scope, agent; or keep, '', '', how many: of any scope, whose time has run out;
 -- and who waits to be asked for. Answers {OK, '', how many were skipped, whether there is more to do at once}.
 local PRUNED, PORTION, TARGETS_MAX = 2, 32, 4096
+local SCOPES, SCOPES_PRUNED = 256, 16 -- looked at by one sweep, by chance where there are more
 local MOST = 500 -- keys that go, and agents that are told
 local done, more = 0, 0
 
@@ -22,7 +23,7 @@ local function prune(prefix, scope, me)
 	end
 end
 
-local function sweep(scope)
+local function sweep(scope, pruned)
 	local index, prefix = index_key(scope), scope == '' and '' or scope .. ':'
 	local due = read('ZRANGEBYSCORE', index, '-inf', text(now), 'LIMIT', 0, ARGV[4]) or {}
 	if #due == tonumber(ARGV[4]) then more = 1 end
@@ -45,7 +46,7 @@ local function sweep(scope)
 			if not all then more = 1 end
 		end
 	end
-	for _, me in ipairs(read('ZRANDMEMBER', index, PRUNED) or {}) do prune(prefix, scope, me) end
+	for _, me in ipairs(pruned and read('ZRANDMEMBER', index, PRUNED) or {}) do prune(prefix, scope, me) end
 	if number(read('ZCARD', index)) == 0 then redis.call('SREM', 'nanoctrl:peer_scopes', scope) end
 end
 
@@ -62,7 +63,13 @@ if ARGV[4] then
 	for _, member in ipairs(read('ZRANGEBYSCORE', RETURNED, '-inf', text(now), 'LIMIT', 0, ARGV[4]) or {}) do
 		ask_for_returned(member)
 	end
-	for _, scope in ipairs(read('SRANDMEMBER', 'nanoctrl:peer_scopes', 16) or {}) do sweep(scope) end
+	for i, scope in ipairs(read('SRANDMEMBER', 'nanoctrl:peer_scopes', SCOPES) or {}) do
+		if done >= MOST then
+			more = 1
+			break
+		end
+		sweep(scope, i <= SCOPES_PRUNED)
+	end
 else
 	local _, all = forget(P, ARGV[2], ARGV[3], MOST)
 	more = all and 0 or 1

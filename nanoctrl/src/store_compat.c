@@ -136,42 +136,40 @@ void store_list_entities(struct store *store, struct store_text scope, struct st
 		      (union store_answer){ .entities = fn }, arg);
 }
 
-static void sweep_peers(struct store *store);
+static void sweep(struct store *store, bool *sweeping);
 
 /* {outcome, "", skipped, more} */
-static void finish_peers_swept(struct store_call *call, int result, const redisReply *reply)
+static void finish_sweep(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store *store = call->store;
+	bool *sweeping = call->arg;
 	uint64_t more = 0;
 
 	store_note_skipped(call, reply);
-	store->sweeping = false;
+	*sweeping = false;
 	if (!result && store_u64(reply, 3, &more) && more && !store->closing)
-		sweep_peers(store);
+		sweep(store, sweeping);
 }
 
 /* Those that ended together are many: the rest comes at once, and others come in between. */
-static void sweep_peers(struct store *store)
+static void sweep(struct store *store, bool *sweeping)
 {
 	struct store_args a = { .n = 0 };
 
-	if (store->sweeping)
+	if (*sweeping)
 		return;
-	store->sweeping = true;
+	*sweeping = true;
 	store_arg(&a, "");
 	store_arg(&a, "");
 	store_arg_number(&a, SWEEP_PORTION);
-	store_send_prefixed(store, (struct store_text){ "", 0 }, SCRIPT_PEER_CLEANUP, (size_t)a.n,
-			    a.v, finish_peers_swept, (union store_answer){ .done = NULL }, NULL);
+	store_send_prefixed(
+		store, (struct store_text){ "", 0 },
+		sweeping == &store->sweeping_peers ? SCRIPT_PEER_CLEANUP : SCRIPT_ENTITY_SWEEP,
+		(size_t)a.n, a.v, finish_sweep, (union store_answer){ .done = NULL }, sweeping);
 }
 
 void store_sweep_compat(struct store *store)
 {
-	struct store_args entities = { .n = 0 };
-
-	store_arg_number(&entities, SWEEP_PORTION);
-	store_send_prefixed(store, (struct store_text){ "", 0 }, SCRIPT_ENTITY_SWEEP,
-			    (size_t)entities.n, entities.v, store_finish_done,
-			    (union store_answer){ .done = NULL }, NULL);
-	sweep_peers(store);
+	sweep(store, &store->sweeping_entities);
+	sweep(store, &store->sweeping_peers);
 }

@@ -109,11 +109,11 @@ struct store {
 	struct event *again;   /* sends them */
 	struct reaper *reaper; /* on the first loop, as the learner */
 	struct learner *learner;
-	struct sl_list probes;	   /* of reach.c, */
-	struct evdns_base *dns;	   /* and what finds their names */
-	struct event *reach_timer; /* on the first loop */
-	struct wakes wakes;	   /* under hub->lock */
-	bool sweeping;		   /* agents of DLSlime's that ended: store_compat.c */
+	struct sl_list probes;			/* of reach.c, */
+	struct evdns_base *dns;			/* and what finds their names */
+	struct event *reach_timer;		/* on the first loop */
+	struct wakes wakes;			/* under hub->lock */
+	bool sweeping_peers, sweeping_entities; /* those that ended: store_compat.c */
 	bool closing;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agents of DLSlime's NanoCtrl whose time is over, very many at once. */
+/* Agents and entities of DLSlime's NanoCtrl whose time is over, very many at once. */
 #include "store_fixture.h"
 
 #include <string.h>
@@ -27,9 +27,9 @@ static void make_agents(struct fixture *f)
 }
 
 /* One sweep, as the store asks for it; whether there is more to do. */
-static bool sweep(redisContext *c)
+static bool sweep(redisContext *c, enum script_id script)
 {
-	const struct script *s = &scripts[SCRIPT_PEER_CLEANUP];
+	const struct script *s = &scripts[script];
 	redisReply *r = redisCommand(c, "EVAL %b 1 %s 1000 %s %s 100", (const char *)s->text,
 				     s->len, "", "", "");
 	bool more;
@@ -61,7 +61,7 @@ static void sweep__of_many_that_ended_together_is_bounded(void **state)
 	do {
 		long long before = n_left(f);
 
-		more = sweep(c);
+		more = sweep(c, SCRIPT_PEER_CLEANUP);
 		assert_in_range(before - n_left(f), 1, MOST + N_PEERS);
 		assert_true(++n_sweeps < 100);
 	} while (more);
@@ -69,6 +69,55 @@ static void sweep__of_many_that_ended_together_is_bounded(void **state)
 	assert_int_equal(n_left(f), -N_AGENTS * N_PEERS);
 	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:peers:s nanoctrl:peer_scopes"),
 			 0);
+	redisFree(c);
+}
+
+#define N_ENTITIES    1000
+#define MOST_ENTITIES 200
+
+static void sweep__of_many_entities_that_ended_together_is_bounded(void **state)
+{
+	struct fixture *f = *state;
+	redisContext *c = redisConnectUnix(f->redis.socket);
+	long long left = N_ENTITIES;
+	bool more = true;
+
+	test_redis_do(&f->redis, "EVAL %s 0 %d",
+		      "redis.call('SADD', 'nanoctrl:entity_scopes', 's') for i = 1, ARGV[1] do "
+		      "redis.call('ZADD', 'nanoctrl:entities:s', 1, '7:service' .. i) end",
+		      N_ENTITIES);
+	while (more) {
+		long long before = left;
+
+		more = sweep(c, SCRIPT_ENTITY_SWEEP);
+		left = test_redis_do(&f->redis, "ZCARD nanoctrl:entities:s");
+		assert_in_range(before - left, left ? 1 : 0, MOST_ENTITIES);
+	}
+	assert_int_equal(left, 0);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:entity_scopes"), 0);
+	redisFree(c);
+}
+
+#define N_SCOPES 250
+
+/* Not by chance while there are not very many. */
+static void sweep__looks_at_each_of_many_scopes(void **state)
+{
+	struct fixture *f = *state;
+	redisContext *c = redisConnectUnix(f->redis.socket);
+
+	test_redis_do(&f->redis, "EVAL %s 0 %d",
+		      "for i = 1, ARGV[1] do redis.call('SADD', 'nanoctrl:peer_scopes', 's' .. i) "
+		      "redis.call('SADD', 'nanoctrl:entity_scopes', 's' .. i) "
+		      "redis.call('ZADD', 'nanoctrl:peers:s' .. i, 99999999999999, 'a') "
+		      "redis.call('ZADD', 'nanoctrl:entities:s' .. i, 99999999999999, '1:ab') end "
+		      "redis.call('ZADD', 'nanoctrl:peers:s7', 1, 'b') "
+		      "redis.call('ZADD', 'nanoctrl:entities:s7', 1, '1:ac')",
+		      N_SCOPES);
+	assert_false(sweep(c, SCRIPT_PEER_CLEANUP));
+	assert_false(sweep(c, SCRIPT_ENTITY_SWEEP));
+	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:peers:s7"), 1);
+	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:entities:s7"), 1);
 	redisFree(c);
 }
 
@@ -104,6 +153,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(sweep__of_many_that_ended_together_is_bounded),
+		TEST(sweep__of_many_entities_that_ended_together_is_bounded),
+		TEST(sweep__looks_at_each_of_many_scopes),
 		TEST(sweep__that_left_some_goes_on_at_once),
 	};
 
