@@ -12,6 +12,7 @@
 #include "bench/ctrl/ctrl.h"
 #include "bench/devices.h"
 #include "bench/jobs.h"
+#include "bench/lines.h"
 #include "bench/plot.h"
 #include "bench/report.h"
 #include "bench/rnr.h"
@@ -265,6 +266,7 @@ static int read_and_measure(struct bench *b, const struct cli_args *args)
 
 	if (b->options.json && b->options.csv)
 		return cli_usage_error(&bench_program, "--json and --csv exclude each other");
+	lines_open();
 	ret = cli_config_create(&config);
 	if (ret)
 		return complain("configuration", ret);

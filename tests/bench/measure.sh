@@ -265,6 +265,7 @@ if ! compgen -G '/sys/class/infiniband/*' >/dev/null; then
 	[ "$status" -eq 1 ] || fail "it ended with $status"
 	grep -q 'slime-bench: the link to node-r did not come up: .*rdma' "$work/unreachable.err" ||
 		fail "it says $(cat "$work/unreachable.err")"
+	[ -z "$(sort "$work/unreachable.err" | uniq -d)" ] || fail "it says something twice: $(cat "$work/unreachable.err")"
 fi
 
 say "nobody is left behind"
