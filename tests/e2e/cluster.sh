@@ -102,27 +102,30 @@ start_redis() {
 	wait_for 10 redis-cli -s "$work/redis.sock" ping || fail "Redis does not answer"
 }
 
-# A port for nanoctrl, killed or not: a socket that is bound and does not listen keeps it from everybody who has not set
-# SO_REUSEADDR, and from the kernel's own choice.
-hold_port() {
-	spawn port python3 -c '
+# bind_port NAME: a port that nobody else has while the process of this name lives, in NAME.out: a socket that is bound
+# and does not listen keeps it from everybody who has not set SO_REUSEADDR, and from the kernel's own choice.
+bind_port() {
+	spawn "$1" python3 -c '
 import signal, socket
 s = socket.socket()
 s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 s.bind(("127.0.0.1", 0))
 print(s.getsockname()[1], flush=True)
 signal.pause()'
-	wait_for 10 test -s "$work/port.out" || fail "no port"
+	wait_for 10 test -s "$work/$1.out" || fail "no port"
+}
+
+# A port for nanoctrl, killed or not.
+hold_port() {
+	bind_port port
 	port=$(cat "$work/port.out")
 }
 
 # take_port NAME: a port that nobody else has while the test runs, also while NAME is dead; in port_of[NAME].
 declare -A port_of=()
 take_port() {
-	hold_port
-	port_of[$1]=$port
-	pids[hold-$1]=${pids[port]}
-	unset "pids[port]"
+	bind_port "hold-$1"
+	port_of[$1]=$(cat "$work/hold-$1.out")
 }
 
 # Always on the same port.

@@ -37,11 +37,8 @@ takes() {
 	[ "$(register_other)" = 200 ] || [ "$(register_other)" = 201 ]
 }
 
-hold_port
-primary_port=$port
-pids[hold-primary]=${pids[port]}
-unset "pids[port]"
-port=
+take_port primary
+primary_port=${port_of[primary]}
 start_copy redis
 start_copy copy "$primary_port"
 wait_for 20 n_copies_is 1 || fail "no replica: $(tail -n 20 "$work/copy.out")"
