@@ -1,35 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peeragent/src/metrics.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <event2/buffer.h>
-#include <event2/event.h>
-#include <event2/http.h>
-#include <event2/listener.h>
 
 #include "base/log.h"
 #include "peeragent/src/config.h"
 #include "peeragent/src/devices.h"
 #include "peeragent/src/fabric.h"
+#include "peeragent/src/page.h"
 
-#define MAX_BODY    1024
-#define MAX_HEADERS 8192
-#define TIMEOUT_S   10
-/* accept() failed for want of a descriptor or memory: what the loop is for has them meanwhile. */
-#define ACCEPT_AGAIN_MS 100
+#define MAX_VISITORS 64
+#define VISIT_MS     10000
 
 struct metrics {
 	struct slime_agent *agent;
-	struct evhttp *http;
-	struct evconnlistener *listener; /* http's */
-	struct event *again;		 /* when it listens again */
+	struct page *page;
 	struct fabric *fabric;
-	char address[80];
 };
 
 /* Names of agents and profiles hold no character that Prometheus wants escaped. */
@@ -200,17 +191,12 @@ static struct slime_agent_link_info *read_links(struct slime_agent *agent, size_
 	return links;
 }
 
-static void serve(struct evhttp_request *request, void *arg)
+static void render(void *arg, struct evbuffer *out)
 {
 	struct metrics *m = arg;
-	struct evbuffer *out = evbuffer_new();
 	struct slime_agent_link_info *links;
 	size_t n;
 
-	if (!out) {
-		evhttp_send_error(request, HTTP_SERVUNAVAIL, NULL);
-		return;
-	}
 	links = read_links(m->agent, &n);
 	add_agent(out, m->agent);
 	add_states(out, links, n);
@@ -218,111 +204,49 @@ static void serve(struct evhttp_request *request, void *arg)
 	add_rails(out, links, n);
 	devices_print(slime_agent_context(m->agent), out);
 	fabric_print(m->fabric, out);
-	evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
-			  "text/plain; version=0.0.4");
-	evhttp_send_reply(request, HTTP_OK, "OK", out);
-	evbuffer_free(out);
 	free(links);
 }
 
-/* ---- the listener ---- */
+/* ---- life ---- */
 
-/* The page of this process: libevent tells its listener's callback of evhttp alone. */
-static struct metrics *page;
-
-/* Whoever waits to be accepted makes the listener ready all the time. */
-static void on_accept_failed(struct evconnlistener *listener, void *arg)
+static int listen_at(struct metrics *m, struct event_base *base, const char *listen)
 {
-	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(1, 60000);
-	const struct timeval tv = { .tv_usec = ACCEPT_AGAIN_MS * 1000 };
-	const char *why = strerror(errno);
-	uint32_t held_back;
+	struct page_attr attr = { .path = "/metrics",
+				  .type = "text/plain; version=0.0.4",
+				  .max_visitors = MAX_VISITORS,
+				  .visit_ms = VISIT_MS,
+				  .render = render,
+				  .arg = m };
+	char host[64];
 
-	(void)arg;
-	if (sl_log_allow(&limit, &held_back))
-		sl_warn("metrics", "cannot accept: %s (%u such lines held back)", why, held_back);
-	if (!evtimer_add(page->again, &tv))
-		evconnlistener_disable(listener);
-}
-
-static void on_again(evutil_socket_t fd, short what, void *arg)
-{
-	struct metrics *m = arg;
-
-	(void)fd;
-	(void)what;
-	evconnlistener_enable(m->listener);
-}
-
-static int bind_http(struct metrics *m, const char *listen)
-{
-	struct evhttp_bound_socket *socket;
-	struct sockaddr_storage at;
-	socklen_t len = sizeof(at);
-	char host[64], text[64] = "";
-	uint16_t port;
-
-	if (config_split_listen(listen, host, sizeof(host), &port))
+	if (config_split_listen(listen, host, sizeof(host), &attr.port))
 		return -EINVAL;
-	errno = 0;
-	socket = evhttp_bind_socket_with_handle(m->http, host, port);
-	if (!socket)
-		return errno ? -errno : -EADDRNOTAVAIL;
-	m->listener = evhttp_bound_socket_get_listener(socket);
-	evconnlistener_set_error_cb(m->listener, on_accept_failed);
-	if (getsockname(evhttp_bound_socket_get_fd(socket), (struct sockaddr *)&at, &len))
-		return -errno;
-	if (at.ss_family == AF_INET6) {
-		const struct sockaddr_in6 *in = (const void *)&at;
-
-		inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text));
-		snprintf(m->address, sizeof(m->address), "[%s]:%u", text, ntohs(in->sin6_port));
-	} else {
-		const struct sockaddr_in *in = (const void *)&at;
-
-		inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
-		snprintf(m->address, sizeof(m->address), "%s:%u", text, ntohs(in->sin_port));
-	}
-	return 0;
+	attr.host = host;
+	return page_create(base, &attr, &m->page);
 }
 
 int metrics_create(struct event_base *base, const char *listen, struct slime_agent *agent,
 		   struct metrics **out)
 {
 	struct metrics *m = calloc(1, sizeof(*m));
-	int ret = -ENOMEM;
+	int ret;
 
 	if (!m)
 		return -ENOMEM;
 	m->agent = agent;
-	m->again = evtimer_new(base, on_again, m);
-	if (!m->again)
-		goto free_metrics;
-	m->http = evhttp_new(base);
-	if (!m->http)
-		goto free_again;
-	evhttp_set_allowed_methods(m->http, EVHTTP_REQ_GET);
-	evhttp_set_max_body_size(m->http, MAX_BODY);
-	evhttp_set_max_headers_size(m->http, MAX_HEADERS);
-	evhttp_set_timeout(m->http, TIMEOUT_S);
-	if (evhttp_set_cb(m->http, "/metrics", serve, m))
-		goto free_http;
-	ret = bind_http(m, listen);
+	ret = listen_at(m, base, listen);
 	if (ret) {
 		sl_error("metrics", "cannot listen on %s: %s", listen, strerror(-ret));
-		goto free_http;
+		goto free_metrics;
 	}
 	ret = fabric_create(NULL, FABRIC_INTERVAL_MS, &m->fabric);
 	if (ret)
-		goto free_http;
-	page = m;
+		goto destroy_page;
 	*out = m;
 	return 0;
 
-free_http:
-	evhttp_free(m->http);
-free_again:
-	event_free(m->again);
+destroy_page:
+	page_destroy(m->page);
 free_metrics:
 	free(m);
 	return ret;
@@ -332,13 +256,12 @@ void metrics_destroy(struct metrics *m)
 {
 	if (!m)
 		return;
-	evhttp_free(m->http);
-	event_free(m->again);
+	page_destroy(m->page);
 	fabric_destroy(m->fabric);
 	free(m);
 }
 
 const char *metrics_address(const struct metrics *m)
 {
-	return m->address;
+	return page_address(m->page);
 }

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peeragent/src/page.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <event2/util.h>
+
+#include "base/list.h"
+#include "base/log.h"
+
+#define MAX_HEAD 8192
+#define BACKLOG	 128
+/* accept() failed for want of a descriptor or memory: what the loop is for has them meanwhile. */
+#define ACCEPT_AGAIN_MS 100
+
+struct page {
+	struct page_attr attr;
+	struct evconnlistener *listener;
+	struct event *again; /* when it listens again */
+	struct sl_list visitors;
+	unsigned n_visitors;
+	char address[80];
+};
+
+struct visitor {
+	struct sl_list link;
+	struct page *page;
+	struct bufferevent *bev;
+	struct event *end;
+	bool answered;
+	bool eof; /* it sends no more */
+};
+
+/* ---- a visit ---- */
+
+static void leave(struct visitor *v)
+{
+	struct page *page = v->page;
+
+	sl_list_remove(&v->link);
+	page->n_visitors--;
+	event_free(v->end);
+	bufferevent_free(v->bev);
+	free(v);
+	if (!evtimer_pending(page->again, NULL))
+		evconnlistener_enable(page->listener);
+}
+
+static void answer(struct visitor *v, const char *status, const char *type, struct evbuffer *body)
+{
+	struct evbuffer *out = bufferevent_get_output(v->bev);
+
+	v->answered = true;
+	evbuffer_add_printf(out,
+			    "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+			    "Allow: GET\r\nConnection: close\r\n\r\n",
+			    status, type, evbuffer_get_length(body));
+	evbuffer_add_buffer(out, body);
+}
+
+static void refuse(struct visitor *v, const char *status)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	if (!body) {
+		leave(v);
+		return;
+	}
+	evbuffer_add_printf(body, "%s\n", status);
+	answer(v, status, "text/plain", body);
+	evbuffer_free(body);
+}
+
+static void show(struct visitor *v)
+{
+	const struct page_attr *attr = &v->page->attr;
+	struct evbuffer *body = evbuffer_new();
+
+	if (!body) {
+		leave(v);
+		return;
+	}
+	attr->render(attr->arg, body);
+	answer(v, "200 OK", attr->type, body);
+	evbuffer_free(body);
+}
+
+/* "GET PATH HTTP/1.1", and maybe a query behind the path. */
+static void reply(struct visitor *v, const char *line)
+{
+	const char *path = v->page->attr.path;
+	size_t end = strlen("GET ") + strlen(path);
+
+	if (strncmp(line, "GET ", strlen("GET ")) != 0)
+		refuse(v, "405 Method Not Allowed");
+	else if (strncmp(line + strlen("GET "), path, strlen(path)) != 0 ||
+		 (line[end] != ' ' && line[end] != '?'))
+		refuse(v, "404 Not Found");
+	else
+		show(v);
+}
+
+static void read_request(struct visitor *v, struct evbuffer *in)
+{
+	struct evbuffer_ptr end = evbuffer_search(in, "\r\n\r\n", 4, NULL);
+	char *line;
+
+	if (end.pos < 0 && evbuffer_get_length(in) < MAX_HEAD)
+		return;
+	line = end.pos < 0 ? NULL : evbuffer_readln(in, NULL, EVBUFFER_EOL_CRLF_STRICT);
+	if (line)
+		reply(v, line);
+	else
+		refuse(v, "431 Request Header Fields Too Large");
+	free(line);
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+	struct evbuffer *in = bufferevent_get_input(bev);
+	struct visitor *v = arg;
+
+	if (v->answered)
+		evbuffer_drain(in, evbuffer_get_length(in));
+	else
+		read_request(v, in);
+}
+
+/* What it still sends is read until it has the answer: closed with that unread, it would lose it.
+ */
+static void on_written(struct bufferevent *bev, void *arg)
+{
+	struct visitor *v = arg;
+
+	if (!v->answered)
+		return;
+	if (v->eof)
+		leave(v);
+	else
+		shutdown(bufferevent_getfd(bev), SHUT_WR);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+	struct visitor *v = arg;
+
+	v->eof = what & BEV_EVENT_EOF;
+	if (!v->eof || !evbuffer_get_length(bufferevent_get_output(bev)))
+		leave(v);
+}
+
+static void on_end(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	leave(arg);
+}
+
+/* Takes fd only when it returns true. */
+static bool begin_visit(struct page *page, evutil_socket_t fd)
+{
+	struct event_base *base = evconnlistener_get_base(page->listener);
+	const struct timeval visit = { .tv_sec = page->attr.visit_ms / 1000,
+				       .tv_usec = page->attr.visit_ms % 1000 * 1000 };
+	struct visitor *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return false;
+	v->page = page;
+	v->end = evtimer_new(base, on_end, v);
+	v->bev = v->end && !evtimer_add(v->end, &visit)
+			 ? bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE)
+			 : NULL;
+	if (!v->bev) {
+		if (v->end)
+			event_free(v->end);
+		free(v);
+		return false;
+	}
+	sl_list_append(&page->visitors, &v->link);
+	page->n_visitors++;
+	bufferevent_setcb(v->bev, on_read, on_written, on_event, v);
+	bufferevent_enable(v->bev, EV_READ | EV_WRITE);
+	return true;
+}
+
+/* ---- the listener ---- */
+
+static void on_accepted(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
+			int from_len, void *arg)
+{
+	struct page *page = arg;
+
+	(void)from;
+	(void)from_len;
+	if (!begin_visit(page, fd))
+		close(fd);
+	if (page->n_visitors == page->attr.max_visitors)
+		evconnlistener_disable(listener);
+}
+
+/* Whoever waits to be accepted makes the listener ready all the time. */
+static void on_accept_failed(struct evconnlistener *listener, void *arg)
+{
+	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(1, 60000);
+	const struct timeval tv = { .tv_usec = ACCEPT_AGAIN_MS * 1000 };
+	const char *why = strerror(errno);
+	struct page *page = arg;
+	uint32_t held_back;
+
+	if (sl_log_allow(&limit, &held_back))
+		sl_warn("metrics", "cannot accept: %s (%u such lines held back)", why, held_back);
+	if (!evtimer_add(page->again, &tv))
+		evconnlistener_disable(listener);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct page *page = arg;
+
+	(void)fd;
+	(void)what;
+	evconnlistener_enable(page->listener);
+}
+
+static void note_address(struct page *page)
+{
+	struct sockaddr_storage at = { .ss_family = AF_INET };
+	socklen_t len = sizeof(at);
+	char text[INET6_ADDRSTRLEN] = "";
+
+	getsockname(evconnlistener_get_fd(page->listener), (struct sockaddr *)&at, &len);
+	if (at.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in = (const void *)&at;
+
+		inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text));
+		snprintf(page->address, sizeof(page->address), "[%s]:%u", text,
+			 ntohs(in->sin6_port));
+	} else {
+		const struct sockaddr_in *in = (const void *)&at;
+
+		inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
+		snprintf(page->address, sizeof(page->address), "%s:%u", text, ntohs(in->sin_port));
+	}
+}
+
+static int listen_at(struct page *page, struct event_base *base)
+{
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+					.ai_socktype = SOCK_STREAM };
+	struct addrinfo *at;
+	char port[8];
+
+	snprintf(port, sizeof(port), "%u", page->attr.port);
+	if (getaddrinfo(page->attr.host, port, &hints, &at))
+		return -EINVAL;
+	errno = 0;
+	page->listener = evconnlistener_new_bind(base, on_accepted, page,
+						 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC |
+							 LEV_OPT_REUSEABLE,
+						 BACKLOG, at->ai_addr, (int)at->ai_addrlen);
+	freeaddrinfo(at);
+	if (!page->listener)
+		return errno ? -errno : -ENOMEM;
+	evconnlistener_set_error_cb(page->listener, on_accept_failed);
+	note_address(page);
+	return 0;
+}
+
+int page_create(struct event_base *base, const struct page_attr *attr, struct page **out)
+{
+	struct page *page = calloc(1, sizeof(*page));
+	int ret = -ENOMEM;
+
+	if (!page)
+		return -ENOMEM;
+	page->attr = *attr;
+	sl_list_init(&page->visitors);
+	page->again = evtimer_new(base, on_again, page);
+	if (page->again)
+		ret = listen_at(page, base);
+	if (ret)
+		page_destroy(page);
+	else
+		*out = page;
+	return ret;
+}
+
+void page_destroy(struct page *page)
+{
+	struct sl_list *e, *next;
+
+	if (!page)
+		return;
+	sl_list_for_each_safe (e, next, &page->visitors)
+		leave(SL_CONTAINER_OF(e, struct visitor, link));
+	if (page->listener)
+		evconnlistener_free(page->listener);
+	if (page->again)
+		event_free(page->again);
+	free(page);
+}
+
+const char *page_address(const struct page *page)
+{
+	return page->address;
+}
