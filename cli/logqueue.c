@@ -41,6 +41,7 @@ struct cli_log_queue {
 	bool asleep;	       /* the thread, until it is woken */
 	bool reopened;	       /* and it has not looked since */
 	bool done;	       /* the thread is */
+	bool left;	       /* alone, the thread is: it releases the queue */
 	_Atomic uint64_t dropped;
 	uint64_t told;	       /* of these; the thread's */
 	uint64_t tell_next_ns; /* the thread's */
@@ -245,10 +246,18 @@ static void drop_the_rest(struct cli_log_queue *q)
 			atomic_fetch_add(&q->dropped, 1);
 }
 
+static void release(struct cli_log_queue *q)
+{
+	pthread_mutex_destroy(&q->lock);
+	pthread_cond_destroy(&q->wake);
+	pthread_cond_destroy(&q->ended);
+	free(q);
+}
+
 static void *run(void *arg)
 {
 	struct cli_log_queue *q = arg;
-	bool going = true;
+	bool going = true, left;
 
 	pthread_mutex_lock(&q->lock);
 	while (going) {
@@ -262,20 +271,15 @@ static void *run(void *arg)
 	}
 	drop_the_rest(q);
 	q->done = true;
+	left = q->left;
 	pthread_cond_signal(&q->ended);
 	pthread_mutex_unlock(&q->lock);
+	if (left)
+		release(q);
 	return NULL;
 }
 
 /* ---- life ---- */
-
-static void release(struct cli_log_queue *q)
-{
-	pthread_mutex_destroy(&q->lock);
-	pthread_cond_destroy(&q->wake);
-	pthread_cond_destroy(&q->ended);
-	free(q);
-}
 
 int cli_log_queue_create(int fd, struct cli_log_queue **out)
 {
@@ -311,13 +315,15 @@ void cli_log_queue_reopened(struct cli_log_queue *q)
 	pthread_mutex_unlock(&q->lock);
 }
 
-void cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms)
+bool cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms)
 {
+	pthread_t thread;
 	uint64_t until;
 	bool done;
 
 	if (!q)
-		return;
+		return true;
+	thread = q->thread;
 	pthread_mutex_lock(&q->lock);
 	q->end_ns = sl_deadline_ns(timeout_ms);
 	until = q->end_ns + STUCK_MS * SL_NS_PER_MS;
@@ -325,12 +331,13 @@ void cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms)
 	while (!q->done && sl_clock_ns() < until)
 		wait_until(q, &q->ended, until);
 	done = q->done;
+	q->left = !done;
 	pthread_mutex_unlock(&q->lock);
 	if (!done) {
-		/* As to a file server that has gone: it ends with the process. */
-		pthread_detach(q->thread);
-		return;
+		pthread_detach(thread);
+		return false;
 	}
-	pthread_join(q->thread, NULL);
+	pthread_join(thread, NULL);
 	release(q);
+	return true;
 }

@@ -33,7 +33,8 @@ void cli_log_queue_reopened(struct cli_log_queue *q);
 /* Lines dropped so far. */
 uint64_t cli_log_queue_dropped(struct cli_log_queue *q);
 
-/* What waits is written within timeout_ms, or dropped. */
-void cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms);
+/* What waits is written within timeout_ms, or dropped. False: a write does not end, as to a file
+ * server that has gone. Until it does its thread has fd, which is not to be closed. */
+bool cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms);
 
 #endif

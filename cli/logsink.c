@@ -235,10 +235,12 @@ uint64_t cli_log_dropped(void)
 
 void cli_log_close(void)
 {
-	cli_log_queue_destroy(sink.queue, FLUSH_MS);
+	bool ended = cli_log_queue_destroy(sink.queue, FLUSH_MS);
+
 	sink.queue = NULL;
 	slime_log_set(NULL, NULL, slime_log_level());
-	close_sink(sink.fd, sink.file);
+	/* Else its number could be another file's, and get lines. */
+	close_sink(ended ? sink.fd : STDERR_FILENO, sink.file);
 	sink.fd = STDERR_FILENO;
 	sink.file = NULL;
 }

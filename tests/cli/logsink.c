@@ -386,6 +386,35 @@ static void close__of_a_pipe_that_nobody_reads_waits_a_second(void **state)
 	close(fd);
 }
 
+/* A descriptor of ours of the FIFO waits from now on, as one of a file server that has gone. */
+static void make_it_wait(int reader)
+{
+	struct stat fifo, st;
+
+	assert_int_equal(fstat(reader, &fifo), 0);
+	for (int fd = reader + 1; fd < 64; fd++)
+		if (!fstat(fd, &st) && st.st_dev == fifo.st_dev && st.st_ino == fifo.st_ino)
+			assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
+}
+
+static void close__with_a_write_that_does_not_end_writes_to_no_other_file(void **state)
+{
+	int fd, other;
+	char c;
+
+	(void)state;
+	fd = open_fifo();
+	make_it_wait(fd);
+	say_many(0, 2000);
+	cli_log_close();
+	other = open(rotated, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(other > fd);
+	assert_int_equal(whole_lines(read_lines(fd, 2000)), 2000);
+	assert_int_equal(read(other, &c, 1), 0);
+	close(other);
+	close(fd);
+}
+
 /* Standard error is a pipe: it waits for others, not for us. */
 static void queued_log__on_standard_error_leaves_it_as_it_is(void **state)
 {
@@ -495,6 +524,8 @@ int main(void)
 		cmocka_unit_test_teardown(lines__that_a_full_pipe_does_not_take_wait_for_its_reader,
 					  clean),
 		cmocka_unit_test_teardown(close__of_a_pipe_that_nobody_reads_waits_a_second, clean),
+		cmocka_unit_test_teardown(
+			close__with_a_write_that_does_not_end_writes_to_no_other_file, clean),
 		cmocka_unit_test_teardown(queued_log__on_standard_error_leaves_it_as_it_is, clean),
 		cmocka_unit_test_teardown(queued_lines__that_the_disk_does_not_take_wait_for_room,
 					  clean),
