@@ -36,11 +36,13 @@ local function ask_to_connect(prefix, who, target)
 		clock[1])
 end
 
--- Who wants to be connected to this agent and could not be, since it was not there.
+-- Who wants to be connected to this agent and could not be, since it was not there. Answers how many such were noted.
 local function ask_namers(prefix, scope, name)
-	for _, who in ipairs(read('SMEMBERS', named_set(scope, name)) or {}) do
+	local namers = read('SMEMBERS', named_set(scope, name)) or {}
+	for _, who in ipairs(namers) do
 		if who ~= name and redis.call('EXISTS', prefix .. 'agent:' .. who) == 1 then ask_to_connect(prefix, who, name) end
 	end
+	return #namers
 end
 
 -- The same for one that came back before its end was noticed: whoever is told of that end only now lets go of what it had first,

@@ -2,7 +2,7 @@
 -- and who waits to be asked for. Answers {OK, '', how many were skipped, whether there is more to do at once}.
 local PRUNED, PORTION, TARGETS_MAX = 2, 32, 4096
 local SCOPES, SCOPES_PRUNED = 256, 16 -- looked at by one sweep, by chance where there are more
-local MOST = 500 -- keys that go, and agents that are told
+local MOST = 500 -- keys that go, and agents that are told or asked
 local done, more = 0, 0
 
 -- What others removed from Redis does not stay noted with an agent that lives on, nor does every target that went for
@@ -56,11 +56,18 @@ local function ask_for_returned(member)
 	if not len then return end
 	local scope, name = string.sub(rest, 1, tonumber(len)), string.sub(rest, tonumber(len) + 1)
 	local prefix = scope == '' and '' or scope .. ':'
-	if redis.call('EXISTS', prefix .. 'agent:' .. name) == 1 then ask_namers(prefix, scope, name) end
+	done = done + 1
+	if redis.call('EXISTS', prefix .. 'agent:' .. name) == 1 then done = done + ask_namers(prefix, scope, name) end
 end
 
 if ARGV[4] then
-	for _, member in ipairs(read('ZRANGEBYSCORE', RETURNED, '-inf', text(now), 'LIMIT', 0, ARGV[4]) or {}) do
+	local returned = read('ZRANGEBYSCORE', RETURNED, '-inf', text(now), 'LIMIT', 0, ARGV[4]) or {}
+	if #returned == tonumber(ARGV[4]) then more = 1 end
+	for _, member in ipairs(returned) do
+		if done >= MOST then
+			more = 1
+			break
+		end
 		ask_for_returned(member)
 	end
 	for i, scope in ipairs(read('SRANDMEMBER', 'nanoctrl:peer_scopes', SCOPES) or {}) do

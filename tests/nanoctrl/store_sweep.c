@@ -121,6 +121,39 @@ static void sweep__looks_at_each_of_many_scopes(void **state)
 	redisFree(c);
 }
 
+static long long n_asked(struct fixture *f)
+{
+	return test_redis_do(&f->redis, "EVAL %s 0",
+			     "local n = 0 for i = 1, 8 do "
+			     "n = n + redis.call('XLEN', 's:stream:p' .. i) end return n");
+}
+
+static void sweep__of_many_that_returned_together_is_bounded(void **state)
+{
+	struct fixture *f = *state;
+	redisContext *c = redisConnectUnix(f->redis.socket);
+	int n_sweeps = 0;
+	bool more;
+
+	test_redis_do(&f->redis, "EVAL %s 0 %d %d",
+		      "for k = 1, ARGV[2] do redis.call('HSET', 's:agent:p' .. k, 'addr', 'x') end "
+		      "for i = 1, ARGV[1] do redis.call('HSET', 's:agent:a' .. i, 'addr', 'x') "
+		      "redis.call('ZADD', 'nanoctrl:returned', 1, '1:sa' .. i) "
+		      "for k = 1, ARGV[2] do "
+		      "redis.call('SADD', 'nanoctrl:named:1:sa' .. i, 'p' .. k) end end",
+		      2 * N_AGENTS, N_PEERS);
+	do {
+		long long before = n_asked(f);
+
+		more = sweep(c, SCRIPT_PEER_CLEANUP);
+		assert_in_range(n_asked(f) - before, 1, MOST + N_PEERS);
+		assert_true(++n_sweeps < 100);
+	} while (more);
+	assert_int_equal(n_asked(f), 2 * N_AGENTS * N_PEERS);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:returned"), 0);
+	redisFree(c);
+}
+
 /* With looks that are this far apart. */
 static void open_slow(struct fixture *f)
 {
@@ -155,6 +188,7 @@ int main(void)
 		TEST(sweep__of_many_that_ended_together_is_bounded),
 		TEST(sweep__of_many_entities_that_ended_together_is_bounded),
 		TEST(sweep__looks_at_each_of_many_scopes),
+		TEST(sweep__of_many_that_returned_together_is_bounded),
 		TEST(sweep__that_left_some_goes_on_at_once),
 	};
 
