@@ -4,6 +4,7 @@ local WORDS = { 'agent:', 'mr:', 'exchange:', 'spec:topology:', 'obs:peer:' }
 local READINGS = 16 -- of a key whose names have colons
 local VALUE_MAX = 65536
 local MOMENT_MS = 1000
+local BEAT_MS = 15000 -- of theirs
 
 -- The first word at the beginning or behind a colon, the scope before it and what follows.
 local function split(key)
@@ -35,11 +36,15 @@ end
 
 -- Whether this is another life than the one that was noted, or the first of what was only expected. Nothing says so of one
 -- that came back before its end was noticed: it begins with all of its time, as other servers give it with every beat, too, and
--- with no regions. An agent that is taken for one by mistake costs those that named it a message about which they do nothing.
+-- with no regions. When it registered it says itself, by its server's clock, which is to be within half a beat of ours: else it
+-- would be asked for with every beat. An agent that is taken for one by mistake costs those that named it a message about which
+-- they do nothing.
 local function is_new(scope, name, key, left)
 	local noted = tonumber(read('ZSCORE', index_key(scope), name) or nil)
 	if not noted or noted > now + AGENT_MS then return true end
+	local begun = tonumber(read('HGET', key, 'updated_at') or nil)
 	return left > AGENT_MS - MOMENT_MS and math.abs(now + left - noted) > MOMENT_MS
+		and begun and math.abs(now + left - AGENT_MS - begun * 1000) < BEAT_MS / 2
 		and number(read('HSTRLEN', key, 'memory_keys')) <= #'[]'
 end
 

@@ -406,13 +406,14 @@ static void end__of_a_foreign_agent_is_seen_within_15_seconds(void **state)
 /* As the original does it: every field is told of. */
 static void register_elsewhere(struct api_fixture *f, const char *key)
 {
-	assert_int_equal(test_redis_do(&f->redis, "EVAL %s 1 %s",
-				       "redis.call('HSET', KEYS[1], 'addr', '10.0.0.1') "
-				       "redis.call('HSET', KEYS[1], 'memory_keys', '[]') "
-				       "redis.call('HSET', KEYS[1], 'updated_at', '1') "
-				       "return redis.call('EXPIRE', KEYS[1], 60)",
-				       key),
-			 1);
+	assert_int_equal(
+		test_redis_do(&f->redis, "EVAL %s 1 %s",
+			      "redis.call('HSET', KEYS[1], 'addr', '10.0.0.1') "
+			      "redis.call('HSET', KEYS[1], 'memory_keys', '[]') "
+			      "redis.call('HSET', KEYS[1], 'updated_at', redis.call('TIME')[1]) "
+			      "return redis.call('EXPIRE', KEYS[1], 60)",
+			      key),
+		1);
 }
 
 /* Whether what was written so far has been learned: what comes behind it has. */
@@ -470,6 +471,26 @@ static void agent__that_comes_back_elsewhere_at_once_is_asked_for(void **state)
 	until_learned(f, "");
 	assert_int_equal(test_redis_do(r, "XLEN stream:a"), 1);
 	assert_int_equal(test_redis_do(r, "LLEN inbox:a"), 0);
+}
+
+/* It has all of its time with every beat, and may have no regions ever. */
+static void agent__that_beats_elsewhere_is_not_asked_for(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	register_elsewhere(f, "agent:a");
+	register_elsewhere(f, "agent:b");
+	test_redis_do(r, "SET spec:topology:a %s", "{\"target_peers\":[\"b\"]}");
+	until_redis(f, 1, "SCARD nanoctrl:named:0:b");
+	until_true(f, "local t = redis.call('TIME')[1] "
+		      "redis.call('HSET', 'agent:b', 'updated_at', t - 15) "
+		      "redis.call('PEXPIRE', 'agent:b', 60000) "
+		      "return redis.call('ZADD', 'nanoctrl:peers:', 'CH', t * 1000 + 45000, 'b')");
+	until_learned(f, "");
+	until_true(f, "local noted = redis.call('ZSCORE', 'nanoctrl:peers:', 'b') "
+		      "return noted - redis.call('TIME')[1] * 1000 > 50000 and 1 or 0");
+	assert_int_equal(test_redis_do(r, "XLEN stream:a"), 0);
 }
 
 static void region__that_its_agent_removed_is_not_kept_in_mind(void **state)
@@ -675,6 +696,7 @@ int main(void)
 						setup_as_a_program, teardown),
 		TEST(agent__that_comes_back_elsewhere_is_asked_for),
 		TEST(agent__that_comes_back_elsewhere_at_once_is_asked_for),
+		TEST(agent__that_beats_elsewhere_is_not_asked_for),
 		TEST(region__that_its_agent_removed_is_not_kept_in_mind),
 		TEST(targets__that_went_for_good_are_not_kept_for_ever),
 		TEST(values__that_are_very_long_are_not_read),
