@@ -111,6 +111,8 @@ class Ledger:
 
 def main():
     ledger = Ledger(sys.argv[1])
+    # A thread that ends so writes nothing more, which the others would hide.
+    threading.excepthook = lambda e: ledger.note_wrong(e.thread.name, repr(e.exc_value))
     signal.signal(signal.SIGTERM, lambda *_: ledger.over.set())
     threads = [threading.Thread(target=ledger.beat)]
     threads += [threading.Thread(target=ledger.write, args=(who,)) for who in range(N_WRITERS)]

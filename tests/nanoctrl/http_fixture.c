@@ -92,6 +92,8 @@ static void slow(struct request *rq)
 {
 	static const struct timeval soon = { .tv_usec = 20000 };
 
+	/* From now on, not from when the loop woke up. */
+	event_base_update_cache_time(request_base(rq));
 	event_base_once(request_base(rq), -1, EV_TIMEOUT, say_later, rq, &soon);
 }
 

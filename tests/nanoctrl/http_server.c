@@ -326,7 +326,7 @@ static void metrics__of_a_route_have_its_statuses_and_times(void **state)
 	assert_has("_total{method=\"\",route=\"none\",status=\"404\"} 1\n");
 	assert_counts_grow();
 	assert_true(number_behind(TIMES "count" OF_SLOW "} ") == N_SLOW);
-	/* Each took 20 ms by the loop's clock, which may be behind. */
+	/* Each took 20 ms, by a clock that may be coarse. */
 	assert_true(number_behind(TIMES "bucket" OF_SLOW ",le=\"0.005\"} ") == 0);
 	assert_true(number_behind(TIMES "sum" OF_SLOW "} ") > N_SLOW * 0.005);
 }
