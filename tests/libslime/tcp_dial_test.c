@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which end of a link connects: the initiator, unless only the other way is open. */
 #include <errno.h>
-#include <sched.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -76,8 +76,8 @@ static void connect__of_one_on_loopback_fails_at_once(void **state)
 	close(fd);
 }
 
-/* The answer of who is dialled: a stream that was greeted. */
-static int welcome(const struct raw *r, int fd)
+/* The answer of who is dialled, but for the verdict. */
+static void prove(const struct raw *r, int fd)
 {
 	uint8_t in[SL_HELLO_LEN], proof[SL_PROOF_LEN], out[SL_CHALLENGE_LEN];
 	uint8_t mac[SL_AUTH_MAC_LEN], theirs[SL_AUTH_MAC_LEN];
@@ -95,8 +95,21 @@ static int welcome(const struct raw *r, int fd)
 	assert_ok(sl_hello_read_proof(theirs, proof));
 	assert_ok(sl_hello_mac(&h, SL_INITIATOR, r->ep->key, mac));
 	assert_memory_equal(theirs, mac, sizeof(mac));
-	sl_hello_write_code(SL_WELCOME, out, SL_VERDICT_LEN);
-	raw_send(fd, out, SL_VERDICT_LEN);
+}
+
+static void say_welcome(int fd)
+{
+	uint8_t out[SL_VERDICT_LEN];
+
+	sl_hello_write_code(SL_WELCOME, out, sizeof(out));
+	raw_send(fd, out, sizeof(out));
+}
+
+/* All of it: a stream that was greeted. */
+static int welcome(const struct raw *r, int fd)
+{
+	prove(r, fd);
+	say_welcome(fd);
 	return fd;
 }
 
@@ -113,6 +126,16 @@ static void open_after(struct raw *r, int fd)
 	assert_ok(raw_connected(r));
 }
 
+static struct sl_hello knock_at(const struct raw *r, int fd)
+{
+	struct sl_hello h = raw_hello(r, 0);
+	uint8_t out[SL_HELLO_LEN];
+
+	sl_hello_write(&h, out);
+	raw_send(fd, out, sizeof(out));
+	return h;
+}
+
 /* Both ways are open: the initiator's stream came first, and so the knock is in vain. */
 static void knock__beside_a_dial_that_succeeds_is_held_and_then_refused(void **state)
 {
@@ -120,15 +143,13 @@ static void knock__beside_a_dial_that_succeeds_is_held_and_then_refused(void **s
 	struct sl_hello h;
 	uint16_t port;
 	int listener = raw_listen(&port), fd, knock;
-	uint8_t out[SL_HELLO_LEN], in[SL_CHALLENGE_LEN], mac[SL_AUTH_MAC_LEN];
+	uint8_t in[SL_CHALLENGE_LEN], mac[SL_AUTH_MAC_LEN];
 
 	raw_connect(r, false, port, PATIENCE_MS);
 	fd = welcome(r, raw_accept(listener));
 	assert_int_equal(raw_recv_head(fd).kind, TCP_OPEN);
 	knock = raw_dial(r);
-	h = raw_hello(r, 0);
-	sl_hello_write(&h, out);
-	raw_send(knock, out, sizeof(out));
+	h = knock_at(r, knock);
 	raw_send_head(fd, (struct tcp_head){ .kind = TCP_OPEN, .arg = 1 });
 	raw_send_head(fd, (struct tcp_head){ .kind = TCP_READY });
 	assert_int_equal(raw_recv_head(fd).kind, TCP_READY);
@@ -136,6 +157,47 @@ static void knock__beside_a_dial_that_succeeds_is_held_and_then_refused(void **s
 	raw_recv(knock, in, sizeof(in));
 	assert_int_equal(sl_hello_read_challenge(h.acceptor_nonce, mac, in), -ECONNREFUSED);
 	close(knock);
+	close(fd);
+	close(listener);
+}
+
+/* Nobody answered for long enough; and then the peer does. */
+static void knock__of_one_without_the_key_ends_no_dial(void **state)
+{
+	struct raw *r = *state;
+	uint8_t challenge[SL_CHALLENGE_LEN];
+	uint16_t port;
+	int listener = raw_listen(&port), fd, knock;
+
+	raw_connect(r, false, port, PATIENCE_MS);
+	fd = raw_accept(listener);
+	knock = raw_dial(r);
+	knock_at(r, knock);
+	raw_recv(knock, challenge, sizeof(challenge));
+	welcome(r, fd);
+	open_after(r, fd);
+	close(knock);
+	close(fd);
+	close(listener);
+}
+
+/* The peer has our proof, and may have taken the stream: its word is late. */
+static void knock__beside_a_dial_that_was_answered_is_held(void **state)
+{
+	struct raw *r = *state;
+	struct pollfd held = { .events = POLLIN };
+	uint16_t port;
+	int listener = raw_listen(&port), fd;
+
+	raw_connect(r, false, port, PATIENCE_MS);
+	fd = raw_accept(listener);
+	prove(r, fd);
+	held.fd = raw_dial(r);
+	knock_at(r, held.fd);
+	assert_int_equal(poll(&held, 1, 1500), 0);
+	say_welcome(fd);
+	open_after(r, fd);
+	close(held.fd);
 	close(fd);
 	close(listener);
 }
@@ -288,6 +350,8 @@ int main(void)
 		FOR_OTHERS(connect__that_is_closed_while_it_waits_for_a_knock_ends),
 		IN_RAW(connect__of_one_on_loopback_fails_at_once),
 		FOR_OTHERS(knock__beside_a_dial_that_succeeds_is_held_and_then_refused),
+		FOR_OTHERS(knock__of_one_without_the_key_ends_no_dial),
+		FOR_OTHERS(knock__beside_a_dial_that_was_answered_is_held),
 		IN_RAW(connect__of_an_initiator_that_does_not_come_is_knocked_for),
 		IN_RAW(knock__that_is_refused_leaves_the_door_open),
 		IN_RAW(connect__of_an_initiator_that_comes_late_ends_the_knock),

@@ -181,6 +181,11 @@ close_fd:
 	return ret;
 }
 
+bool sl_greeting_answered(const struct sl_greeting *g)
+{
+	return g->step == PROOF_SENT;
+}
+
 void sl_greeting_cancel(struct sl_greeting *g)
 {
 	int fd = g->fd;

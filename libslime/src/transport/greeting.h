@@ -56,6 +56,9 @@ typedef void sl_greeting_fn(void *arg, int status, int fd, uint16_t stream);
 int sl_greeting_start(struct sl_transport *t, int fd, const struct sl_conn_attr *attr,
 		      uint16_t stream, sl_greeting_fn *fn, void *arg, struct sl_greeting **out);
 
+/* Whether the peer has proven itself and has our proof, or is to get it: it may have taken the
+ * stream. [token] */
+bool sl_greeting_answered(const struct sl_greeting *g);
 /* Closes the fd; fn is not called any more. [token] */
 void sl_greeting_cancel(struct sl_greeting *g);
 /* In a child after fork: free its memory; forget(NULL) does nothing. */

@@ -255,8 +255,8 @@ struct sl_conn_ops {
 	/* Whether the peer's region is known to be withdrawn. */
 	bool (*is_stale)(struct sl_conn *conn, const struct slime_remote_mr *r);
 	/*
-	 * Of an initiator that cannot reach its peer: whether it waits for the peer's streams in
-	 * the place of its own. 0, -EAGAIN that will show, -ENOENT it does not. May be NULL: never.
+	 * Of an initiator that cannot reach its peer: whether it takes the peer's streams in the
+	 * place of its own. 0, -EAGAIN that will show, -ENOENT it does not. May be NULL: never.
 	 * [token]
 	 */
 	int (*gave_way)(struct sl_conn *conn);

@@ -191,6 +191,7 @@ void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16
 	/* It was made, and its start may still be due. */
 	if (tcp_conn_state(c) == TCP_CONN_NEW)
 		begin(c);
+	tcp_dial_let_in(c);
 	why = adopt(c, fd, stream);
 	if (why) {
 		sl_warn("tcp", "%s: stream %u turned away: %s", c->conn.name, stream, why);

@@ -29,10 +29,13 @@ static struct sl_poller *poller_of(const struct tcp_conn *c)
 	return c->t->transport.env->poller;
 }
 
-static bool has_stream(const struct tcp_conn *c)
+/* Whether the peer may have taken one of our streams. */
+static bool is_answered(const struct tcp_conn *c)
 {
 	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
-		if (c->streams[i] && c->streams[i]->fd >= 0)
+		const struct tcp_stream *s = c->streams[i];
+
+		if (s && (s->fd >= 0 || (s->greeting && sl_greeting_answered(s->greeting))))
 			return true;
 	}
 	return false;
@@ -214,19 +217,6 @@ static bool may_turn(const struct tcp_conn *c)
 	       !tcp_is_loopback(&there);
 }
 
-int tcp_dial_gave_way(struct sl_conn *conn)
-{
-	struct tcp_conn *c = tcp_conn_of(conn);
-
-	if (tcp_conn_state(c) > TCP_CONN_OPENING || !may_turn(c))
-		return -ENOENT;
-	if (!c->dials)
-		return tcp_conn_state(c) == TCP_CONN_OPENING ? 0 : -EAGAIN;
-	if (!has_stream(c) && sl_clock_ns() >= c->give_way_ns)
-		tcp_conn_fail(c, -EHOSTUNREACH, "nobody answers where the peer listens");
-	return -EAGAIN;
-}
-
 /* What the peer said, or what we lack ourselves, is so in the other direction, too. */
 static bool is_final(const struct tcp_conn *c)
 {
@@ -248,19 +238,45 @@ static void drop_streams(struct tcp_conn *c)
 	}
 }
 
+/* Who knocks may still be anybody: nothing is given up before he has proven himself. */
+int tcp_dial_gave_way(struct sl_conn *conn)
+{
+	const struct tcp_conn *c = tcp_conn_of(conn);
+
+	if (tcp_conn_state(c) > TCP_CONN_OPENING || !may_turn(c))
+		return -ENOENT;
+	if (tcp_conn_state(c) != TCP_CONN_OPENING || atomic_load(&c->ending))
+		return -EAGAIN;
+	return !c->dials || (!is_answered(c) && sl_clock_ns() >= c->give_way_ns) ? 0 : -EAGAIN;
+}
+
+static void give_way(struct tcp_conn *c)
+{
+	drop_streams(c);
+	pthread_mutex_lock(&c->lock);
+	c->n_streams = 0;
+	pthread_mutex_unlock(&c->lock);
+	c->dials = false;
+}
+
+void tcp_dial_let_in(struct tcp_conn *c)
+{
+	if (c->attr.initiator && c->dials && tcp_dial_gave_way(&c->conn) == 0)
+		give_way(c);
+}
+
 bool tcp_dial_gives_way(struct tcp_conn *c)
 {
 	uint64_t until = sl_clock_ns() + KNOCKED_NS;
 	bool shut;
 
 	if (tcp_conn_state(c) != TCP_CONN_OPENING || !c->attr.initiator || !c->dials ||
-	    is_final(c) || has_stream(c) || !may_turn(c))
+	    is_final(c) || is_answered(c) || !may_turn(c))
 		return false;
-	drop_streams(c);
+	give_way(c);
 	pthread_mutex_lock(&c->lock);
 	shut = c->shut;
 	if (!shut) {
-		c->n_streams = 0;
 		c->vain_cause = c->end_cause;
 		memcpy(c->vain_why, c->end_why, sizeof(c->vain_why));
 		atomic_store(&c->ending, false);
@@ -268,7 +284,6 @@ bool tcp_dial_gives_way(struct tcp_conn *c)
 	pthread_mutex_unlock(&c->lock);
 	if (shut)
 		return false;
-	c->dials = false;
 	sl_timer_set(poller_of(c), &c->timer,
 		     until < c->attr.deadline_ns ? until : c->attr.deadline_ns);
 	return true;

@@ -300,6 +300,8 @@ void tcp_dial_rest(struct tcp_conn *c);
 /* The connection is to end: whether it goes on instead, since its dial was in vain and the peer may
  * dial in its place. */
 bool tcp_dial_gives_way(struct tcp_conn *c);
+/* A stream of the peer's has proven itself: an initiator that nobody answers gives its own up. */
+void tcp_dial_let_in(struct tcp_conn *c);
 /* As gave_way of struct sl_conn_ops. */
 int tcp_dial_gave_way(struct sl_conn *conn);
 
