@@ -138,6 +138,19 @@ static void region__is_not_free_because_the_peer_said_so_unasked(void **state)
 	r->mr = NULL;
 }
 
+/* No more packets go to the peer until it reads some. */
+static void fill_socket(struct raw_shm *r)
+{
+	struct shm_packet p = { .kind = SHM_WITHDRAW };
+	const struct shm_conn *c = (struct shm_conn *)atomic_load(&r->ep->conn);
+	int ret;
+
+	do
+		ret = shm_channel_send(c->sock.fd, &p);
+	while (!ret);
+	assert_int_equal(ret, -EAGAIN);
+}
+
 #define MANY 30
 
 static void give_many(struct raw_shm *r, struct slime_mr **mrs)
@@ -210,17 +223,26 @@ static void region__of_a_peer_that_went_on_waits_for_it_again(void **state)
 		assert_ok(slime_mr_destroy(mrs[i]));
 }
 
-/* No more packets go to the peer until it reads some. */
-static void fill_socket(struct raw_shm *r)
+/* What was asked of it did not go out, so that it owes nothing: its next answer has all its time.
+ */
+static void region__of_a_peer_that_was_not_asked_waits_for_it(void **state)
 {
-	struct shm_packet p = { .kind = SHM_WITHDRAW };
-	const struct shm_conn *c = (struct shm_conn *)atomic_load(&r->ep->conn);
-	int ret;
+	struct raw_shm *r = *state;
+	struct slime_mr *mrs[MANY];
+	struct shm_packet p;
+	uint64_t begin;
 
-	do
-		ret = shm_channel_send(c->sock.fd, &p);
-	while (!ret);
-	assert_int_equal(ret, -EAGAIN);
+	raw_shm_link(r);
+	give_many(r, mrs);
+	fill_socket(r);
+	assert_int_equal(slime_mr_destroy(mrs[0]), -EBUSY);
+	while (shm_channel_recv(r->sock, &p) == 0)
+		continue;
+	begin = sl_clock_ms();
+	assert_int_equal(slime_mr_destroy(mrs[1]), -EBUSY);
+	assert_true(sl_clock_ms() - begin >= RAW_SHM_TIMEOUT_MS - 1);
+	raw_shm_kill(r);
+	destroy_many(mrs, 0);
 }
 
 /* There is no room for our goodbye, and the socket stays for what the peer says. */
@@ -276,6 +298,7 @@ int main(void)
 		IN_RAW_SHM(regions__of_a_peer_that_stands_still_wait_for_it_once),
 		IN_RAW_SHM(regions__of_a_link_closed_at_a_peer_that_stands_still_wait_for_it_once),
 		IN_RAW_SHM(region__of_a_peer_that_went_on_waits_for_it_again),
+		IN_RAW_SHM(region__of_a_peer_that_was_not_asked_waits_for_it),
 		IN_RAW_SHM(region__is_not_free_because_the_peer_said_so_unasked),
 		IN_RAW_SHM(link__closed_while_the_peer_stands_still_ends_there_when_it_goes_on),
 		IN_RAW_SHM(region__with_the_id_of_one_that_a_stopped_peer_has_is_destroyed),

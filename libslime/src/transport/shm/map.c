@@ -370,7 +370,9 @@ static bool test_bit(const uint64_t *bits, uint32_t id)
 static void announced(struct shm_given *g, uint32_t id)
 {
 	g->announced[id / WORD_BITS] |= UINT64_C(1) << id % WORD_BITS;
-	g->n_announced++;
+	/* What could not be sent before it did not have to answer. */
+	if (!g->n_announced++)
+		g->asked_ns = sl_clock_ns();
 }
 
 static void unannounced(struct shm_given *g, uint32_t id)
@@ -414,7 +416,7 @@ void shm_given_ask(struct shm_given *g)
 void shm_given_hear(struct shm_given *g)
 {
 	if (g->asked_ns)
-		g->asked_ns = sl_clock_ns();
+		g->asked_ns = g->n_announced ? sl_clock_ns() : 0;
 }
 
 static bool given_has(const struct shm_given *g, uint32_t id, uint64_t generation)
