@@ -60,12 +60,14 @@ static void leave(struct visitor *v)
 static void answer(struct visitor *v, const char *status, const char *type, struct evbuffer *body)
 {
 	struct evbuffer *out = bufferevent_get_output(v->bev);
+	char date[sizeof("Thu, 01 Jan 1970 00:00:00 GMT")];
 
 	v->answered = true;
+	evutil_date_rfc1123(date, sizeof(date), NULL);
 	evbuffer_add_printf(out,
-			    "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-			    "Allow: GET\r\nConnection: close\r\n\r\n",
-			    status, type, evbuffer_get_length(body));
+			    "HTTP/1.1 %s\r\nDate: %s\r\nContent-Type: %s\r\n"
+			    "Content-Length: %zu\r\nAllow: GET\r\nConnection: close\r\n\r\n",
+			    status, date, type, evbuffer_get_length(body));
 	evbuffer_add_buffer(out, body);
 }
 
@@ -206,7 +208,7 @@ static void on_accepted(struct evconnlistener *listener, evutil_socket_t fd, str
 	(void)from_len;
 	if (!begin_visit(page, fd))
 		close(fd);
-	if (page->n_visitors == page->attr.max_visitors)
+	if (page->n_visitors >= page->attr.max_visitors)
 		evconnlistener_disable(listener);
 }
 
