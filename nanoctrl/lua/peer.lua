@@ -26,6 +26,21 @@ local function expect(scope, name)
 	ends_in(scope, name, left > 0 and left or WAITING_MS)
 end
 
+-- What tells one life of an agent from the next: when its process looked for its devices, as its resource says. Nil where it does
+-- not.
+local function lives_key(scope) return 'nanoctrl:lives:' .. scope end
+
+local function life_in(resource)
+	local life = string.match(resource, '"topology_epoch"%s*:%s*(%d+)%s*[,}]')
+	return life and #life <= 20 and life or nil
+end
+
+local function noted_life(scope, name) return read('HGET', lives_key(scope), name) or nil end
+
+local function note_life(scope, name, life)
+	if life and noted_life(scope, name) ~= life then write('HSET', lives_key(scope), name, life) end
+end
+
 local function note_target(scope, who, target)
 	write('SADD', targets_set(scope, who), target)
 	write('SADD', named_set(scope, target), who)
@@ -36,11 +51,14 @@ local function ask_to_connect(prefix, who, target)
 		clock[1])
 end
 
--- Who wants to be connected to this agent and could not be, since it was not there. Answers how many such were noted.
+-- Who wants to be connected to this agent and could not be, since it was not there. A namer whose time is over, too, may come back
+-- as who it was, and reads it then. Answers how many such were noted.
 local function ask_namers(prefix, scope, name)
 	local namers = read('SMEMBERS', named_set(scope, name)) or {}
 	for _, who in ipairs(namers) do
-		if who ~= name and redis.call('EXISTS', prefix .. 'agent:' .. who) == 1 then ask_to_connect(prefix, who, name) end
+		if who ~= name and (redis.call('EXISTS', prefix .. 'agent:' .. who) == 1 or noted_life(scope, who)) then
+			ask_to_connect(prefix, who, name)
+		end
 	end
 	return #namers
 end
@@ -90,6 +108,7 @@ local function forget(prefix, scope, me, most)
 	local owned, targets, peers, n = owned_set(scope, me), targets_set(scope, me), {}, 1
 	local keys = read('SPOP', owned, most) or {}
 	for _, key in ipairs(keys) do redis.call('UNLINK', key) end
+	write('HDEL', lives_key(scope), me)
 	redis.call('UNLINK', prefix .. 'agent:' .. me, prefix .. 'stream:' .. me, prefix .. 'inbox:' .. me)
 	if scope == '' then redis.call('UNLINK', ':inbox:' .. me) end
 	if #keys == most then

@@ -1,9 +1,11 @@
--- The end of agents. ARGV: keep, scope, agent; or keep, '', '', how many: of any scope, whose time has run out;
--- and who waits to be asked for. Answers {OK, '', how many were skipped, whether there is more to do at once}.
+-- The end of agents. ARGV: keep, scope, agent; or keep, '', '', how many, the time we expect it to be ('0': no agent may end):
+-- of any scope, whose time has run out; and who waits to be asked for. A clock that strays ends nobody.
+-- Answers {OK, '', how many were skipped, whether there is more to do at once}.
 local PRUNED, PORTION, TARGETS_MAX = 2, 32, 4096
 local SCOPES, SCOPES_PRUNED = 256, 16 -- looked at by one sweep, by chance where there are more
 local MOST = 500 -- keys that go, and agents that are told or asked
 local done, more = 0, 0
+local may_end = ARGV[5] and ARGV[5] ~= '0' and math.abs(now - tonumber(ARGV[5])) <= 1000
 
 -- What others removed from Redis does not stay noted with an agent that lives on, nor does every target that went for
 -- good: some agents, and some of each, at a time.
@@ -26,7 +28,7 @@ end
 local function sweep(scope, pruned)
 	local index, prefix = index_key(scope), scope == '' and '' or scope .. ':'
 	local due = read('ZRANGEBYSCORE', index, '-inf', text(now), 'LIMIT', 0, ARGV[4]) or {}
-	if #due == tonumber(ARGV[4]) then more = 1 end
+	if may_end and #due == tonumber(ARGV[4]) then more = 1 end
 	for _, me in ipairs(due) do
 		if done >= MOST then
 			more = 1
@@ -40,14 +42,17 @@ local function sweep(scope, pruned)
 		end
 		if left > 0 then
 			ends_in(scope, me, left)
-		else
+		elseif may_end then
 			local n, all = forget(prefix, scope, me, MOST - done)
 			done = done + n
 			if not all then more = 1 end
 		end
 	end
 	for _, me in ipairs(pruned and read('ZRANDMEMBER', index, PRUNED) or {}) do prune(prefix, scope, me) end
-	if number(read('ZCARD', index)) == 0 then redis.call('SREM', 'nanoctrl:peer_scopes', scope) end
+	if number(read('ZCARD', index)) == 0 then
+		redis.call('SREM', 'nanoctrl:peer_scopes', scope)
+		redis.call('UNLINK', lives_key(scope))
+	end
 end
 
 local function ask_for_returned(member)

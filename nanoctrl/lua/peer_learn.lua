@@ -53,6 +53,9 @@ local function note_agent(scope, name)
 	local left = left_of(key)
 	if is_new(scope, name, key, left) then ask_namers(in_scope(scope, ''), scope, name) end
 	ends_in(scope, name, left)
+	if number(read('HSTRLEN', key, 'resource')) <= VALUE_MAX then
+		note_life(scope, name, life_in(read('HGET', key, 'resource') or ''))
+	end
 end
 
 -- The one beginning of text, up to a colon or all of it, that is an agent, and what is behind it. Nobody when it may be

@@ -24,16 +24,27 @@ else
 	until redis.call('EXISTS', P .. 'agent:' .. name) == 0
 end
 
+local life
+for i = 7, #ARGV, 2 do
+	if ARGV[i] == 'resource' then life = life_in(ARGV[i + 1]) end
+end
+
 -- A former agent of this name whose end nobody has noticed yet leaves nothing to this one. What others have sent
--- ahead to a name that is only expected stays.
+-- ahead to a name that is only expected stays, and so does everything where it is the same one, which could not beat.
 local noted = read('ZSCORE', index_key(scope), name)
 local returned = noted and tonumber(noted) <= now + AGENT_MS
-if returned then forget(P, scope, name, 2 ^ 31) end
+local lives_on = returned and life and noted_life(scope, name) == life
+if returned and not lives_on then forget(P, scope, name, 2 ^ 31) end
 
 local key = P .. 'agent:' .. name
 redis.call('HSET', key, 'updated_at', clock[1], 'memory_keys', '[]', unpack(ARGV, 7))
 redis.call('PEXPIRE', key, ttl)
 ends_in(scope, name, ttl)
+note_life(scope, name, life)
 
-if returned then ask_namers_later(scope, name) else ask_namers(P, scope, name) end
+if not returned then
+	ask_namers(P, scope, name)
+elseif not lives_on then
+	ask_namers_later(scope, name)
+end
 return { OK, name, skipped }

@@ -45,8 +45,7 @@ static void hold(struct reaper *r, const char *why)
 {
 	const struct store_config *config = &r->store->hub->config;
 
-	atomic_store(&r->store->hub->hold_until_ns,
-		     sl_clock_ns() + (uint64_t)config->ttl_ms * SL_NS_PER_MS);
+	atomic_store(&r->store->hub->held_ns, sl_clock_ns());
 	atomic_fetch_add(&r->store->hub->n_holds, 1);
 	sl_info("reaper", "no lease ends for %u ms: %s", config->ttl_ms, why);
 }
@@ -56,13 +55,19 @@ void reaper_refused(struct store_hub *hub)
 	atomic_store(&hub->refused_ns, sl_clock_ns());
 }
 
+/* So long after agents could not beat, or perhaps could not. */
+static uint64_t held_until_ns(struct store_hub *hub, uint32_t ms)
+{
+	uint64_t held_ns = atomic_load(&hub->held_ns);
+	uint64_t refused_ns = atomic_load(&hub->refused_ns);
+	uint64_t since_ns = refused_ns > held_ns ? refused_ns : held_ns;
+
+	return since_ns ? since_ns + (uint64_t)ms * SL_NS_PER_MS : 0;
+}
+
 uint64_t reaper_hold_until_ns(struct store_hub *hub)
 {
-	uint64_t until_ns = atomic_load(&hub->hold_until_ns);
-	uint64_t refused_ns = atomic_load(&hub->refused_ns);
-	uint64_t ttl_ns = (uint64_t)hub->config.ttl_ms * SL_NS_PER_MS;
-
-	return refused_ns && refused_ns + ttl_ns > until_ns ? refused_ns + ttl_ns : until_ns;
+	return held_until_ns(hub, hub->config.ttl_ms);
 }
 
 /* A node that the data have left may have left the cluster, and then hears nothing. */
@@ -168,14 +173,27 @@ static void note_standstill(struct reaper *r)
 	r->round_ns = now;
 }
 
-/* 0: no lease may end. */
-static uint64_t expected_time(const struct reaper *r)
+static uint64_t expected_time_after(const struct reaper *r, uint64_t until_ns)
 {
 	uint64_t now = sl_clock_ns();
 
-	if (!r->time_ms || now < reaper_hold_until_ns(r->store->hub))
+	if (!r->time_ms || now < until_ns)
 		return 0;
 	return r->time_ms + (now - r->time_ns) / SL_NS_PER_MS;
+}
+
+/* 0: no lease may end. */
+static uint64_t expected_time(const struct reaper *r)
+{
+	return expected_time_after(r, reaper_hold_until_ns(r->store->hub));
+}
+
+uint64_t reaper_compat_time(struct reaper *r)
+{
+	struct store_hub *hub = r->store->hub;
+
+	note_standstill(r);
+	return expected_time_after(r, held_until_ns(hub, hub->config.compat_hold_ms));
 }
 
 /* For how long agents can beat by now: one whose lease is longer than ours beats less often. */

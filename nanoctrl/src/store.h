@@ -43,14 +43,16 @@ struct store_config {
 	uint32_t max_objects;	    /* of one agent */
 	uint32_t keep_events;	    /* of one scope */
 	uint32_t keep_ms;	    /* how long events are kept */
+	uint32_t compat_hold_ms;    /* no agent of DLSlime's ends for so long after an outage */
 	uint64_t max_list;	    /* bytes of one list of entities or peers */
 };
 
-#define STORE_CONFIG_INIT                                                                         \
-	{                                                                                         \
-		.url = "redis://127.0.0.1:6379", .ttl_ms = 15000, .beat_ms = 5000,                \
-		.grace_ms = 2000, .reap_ms = 500, .timeout_ms = 5000, .max_inflight = 10000,      \
-		.max_objects = 4096, .keep_events = 1000, .keep_ms = 600000, .max_list = 32 << 20 \
+#define STORE_CONFIG_INIT                                                                    \
+	{                                                                                    \
+		.url = "redis://127.0.0.1:6379", .ttl_ms = 15000, .beat_ms = 5000,           \
+		.grace_ms = 2000, .reap_ms = 500, .timeout_ms = 5000, .max_inflight = 10000, \
+		.max_objects = 4096, .keep_events = 1000, .keep_ms = 600000,                 \
+		.compat_hold_ms = 30000, .max_list = 32 << 20                                \
 	}
 
 /* -EINVAL for a URL that is none (logged), -ENOMEM. The hub outlives its stores. */

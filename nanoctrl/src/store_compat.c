@@ -162,6 +162,8 @@ static void sweep(struct store *store, bool *sweeping)
 	store_arg(&a, "");
 	store_arg(&a, "");
 	store_arg_number(&a, SWEEP_PORTION);
+	if (sweeping == &store->sweeping_peers)
+		store_arg_number(&a, reaper_compat_time(store->reaper));
 	store_send_prefixed(
 		store, (struct store_text){ "", 0 },
 		sweeping == &store->sweeping_peers ? SCRIPT_PEER_CLEANUP : SCRIPT_ENTITY_SWEEP,

@@ -44,8 +44,8 @@ struct store_hub {
 	pthread_mutex_t lock; /* stores, and their wakes, and reach */
 	struct store *stores[STORE_LOOPS_MAX];
 	struct reach_known reach[REACH_MAX];
-	_Atomic uint64_t hold_until_ns; /* no lease ends before: the reaper's */
-	_Atomic uint64_t refused_ns;	/* when a beat was last refused, or perhaps one was */
+	_Atomic uint64_t held_ns;    /* when agents were last seen unable to beat: the reaper's */
+	_Atomic uint64_t refused_ns; /* when a beat was last refused, or perhaps one was */
 	_Atomic unsigned tcp_port; /* where the private Redis listens for others; 0: nowhere yet */
 	unsigned port;		   /* where it will; 0: Redis is not ours */
 	_Atomic bool port_kept;	   /* the file has it: somebody was told */
@@ -338,5 +338,7 @@ void reaper_down(struct reaper *reaper);
 void reaper_refused(struct store_hub *hub);
 /* No lease ends before. */
 uint64_t reaper_hold_until_ns(struct store_hub *hub);
+/* What Redis' clock says if it is steady; 0 while no agent of DLSlime's may end. */
+uint64_t reaper_compat_time(struct reaper *reaper);
 
 #endif

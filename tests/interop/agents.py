@@ -160,6 +160,11 @@ class Scenario(threading.Thread):
                                                     [a("read", "node:b"), b("read", "node:a")]))
         self.see("they beat after its restart", [self.client(i).heartbeat_peer(n)["status"]
                                                  for i, n in enumerate(("node:a", "node:b"))])
+        self.restart_control_plane(lambda: (self.run_out("node:a"), self.run_out("node:b")))
+        there = [f"{self.prefix}agent:node:{n}" for n in "ab"]
+        self.see("their time ran out during an outage", wait_until(lambda: self.redis("EXISTS", *there) == 2, LONG))
+        self.see("they are still connected", [a("connected", "node:b"), b("connected", "node:a")])
+        self.see("they still read each other", [a("read", "node:b"), b("read", "node:a")])
         c = self.start_agent("")
         self.see("one with a name that is made up", [c.name, c("connect", "node:a"), c("read", "node:a")])
         c.leave()

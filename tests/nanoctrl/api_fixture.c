@@ -31,6 +31,7 @@ struct setup {
 	const char *port; /* of 127.0.0.1, where Redis is reached; NULL: by its unix socket */
 	uint64_t max_list;
 	uint32_t reap_ms;
+	uint32_t compat_hold_ms;
 	unsigned tick_ms;
 	size_t stream_queue;
 	unsigned drain_accept_ms;
@@ -516,6 +517,7 @@ static int setup_with(void **state, const struct setup *setup)
 	config.beat_ms = 200;
 	config.grace_ms = 100;
 	config.reap_ms = setup->reap_ms;
+	config.compat_hold_ms = setup->compat_hold_ms;
 	config.timeout_ms = 10000;
 	config.max_list = setup->max_list;
 	assert_int_equal(store_hub_create(&config, &f->hub), 0);
@@ -568,6 +570,15 @@ int api_setup_as_a_program(void **state)
 
 	setup.advertise = API_ADVERTISED;
 	setup.reap_ms = program.reap_ms;
+	return setup_with(state, &setup);
+}
+
+int api_setup_held(void **state, uint32_t hold_ms)
+{
+	struct setup setup = usual;
+
+	setup.advertise = API_ADVERTISED;
+	setup.compat_hold_ms = hold_ms;
 	return setup_with(state, &setup);
 }
 

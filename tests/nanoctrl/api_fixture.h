@@ -45,6 +45,9 @@ int api_setup_as_a_program(void **state);
 /* Redis is said to be there; or it is reached at this port of 127.0.0.1, on which it listens. */
 int api_setup_told(void **state, const char *advertise);
 int api_setup_port(void **state, const char *port);
+/* As advertised, and after an outage, as before this start, no agent of DLSlime's ends for so long;
+ * with the others that is no time at all. */
+int api_setup_held(void **state, uint32_t hold_ms);
 /* As advertised, and lists end at 4096 bytes. */
 int api_setup_short_lists(void **state);
 /* Streams have a line every millisecond, sockets that take little, and queues that are shorter than

@@ -386,7 +386,8 @@ static void end__of_a_foreign_agent_takes_what_it_left(void **state)
 
 #define CLEAN_NS (15 * SL_NS_PER_S)
 
-/* Nobody tells when a key expires: its time is known since it was learned. */
+/* Nobody tells when a key expires: its time is known since it was learned. That no outage was right
+ * before is what the fixture says. */
 static void end__of_a_foreign_agent_is_seen_within_15_seconds(void **state)
 {
 	struct api_fixture *f = *state;
@@ -491,6 +492,26 @@ static void agent__that_beats_elsewhere_is_not_asked_for(void **state)
 	until_true(f, "local noted = redis.call('ZSCORE', 'nanoctrl:peers:', 'b') "
 		      "return noted - redis.call('TIME')[1] * 1000 > 50000 and 1 or 0");
 	assert_int_equal(test_redis_do(r, "XLEN stream:a"), 0);
+}
+
+/* It is the same process that comes back here. */
+static void start__of_one_that_was_registered_elsewhere_is_no_end(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	register_elsewhere(f, "agent:a");
+	test_redis_do(r, "HSET agent:a resource %s",
+		      "{\"topology_epoch\": 1700000000, \"nics\": []}");
+	test_redis_do(r, "SET mr:a:kv {}");
+	until_redis(f, 1, "SCARD nanoctrl:owned:0:a");
+	until_learned(f, "");
+	test_redis_do(r, "DEL agent:a");
+	assert_int_equal(post(f, "/start_peer_agent",
+			      "{\"alias\":\"a\",\"address\":\"x\","
+			      "\"resource\":{\"nics\":[],\"topology_epoch\":1700000000}}"),
+			 200);
+	assert_int_equal(test_redis_do(r, "EXISTS mr:a:kv"), 1);
 }
 
 static void region__that_its_agent_removed_is_not_kept_in_mind(void **state)
@@ -697,6 +718,7 @@ int main(void)
 		TEST(agent__that_comes_back_elsewhere_is_asked_for),
 		TEST(agent__that_comes_back_elsewhere_at_once_is_asked_for),
 		TEST(agent__that_beats_elsewhere_is_not_asked_for),
+		TEST(start__of_one_that_was_registered_elsewhere_is_no_end),
 		TEST(region__that_its_agent_removed_is_not_kept_in_mind),
 		TEST(targets__that_went_for_good_are_not_kept_for_ever),
 		TEST(values__that_are_very_long_are_not_read),

@@ -2,6 +2,7 @@
 /* Agents and entities of DLSlime's NanoCtrl whose time is over, very many at once. */
 #include "store_fixture.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <hiredis/hiredis.h>
 #include "loop.h"
@@ -26,20 +27,29 @@ static void make_agents(struct fixture *f)
 		      N_AGENTS, N_KEYS, N_PEERS);
 }
 
-/* One sweep, as the store asks for it; whether there is more to do. */
-static bool sweep(redisContext *c, enum script_id script)
+/* One sweep, as the store asks for it, by a clock that is so many seconds ahead; whether there is
+ * more to do. */
+static bool sweep_ahead(redisContext *c, enum script_id script, int ahead_s)
 {
 	const struct script *s = &scripts[script];
-	redisReply *r = redisCommand(c, "EVAL %b 1 %s 1000 %s %s 100", (const char *)s->text,
-				     s->len, "", "", "");
+	redisReply *t = redisCommand(c, "TIME"), *r;
 	bool more;
 
+	assert_non_null(t);
+	r = redisCommand(c, "EVAL %b 1 %s 1000 %s %s 100 %d500", (const char *)s->text, s->len, "",
+			 "", "", atoi(t->element[0]->str) + ahead_s);
+	freeReplyObject(t);
 	assert_non_null(r);
 	assert_int_equal(r->type, REDIS_REPLY_ARRAY);
 	assert_int_equal(r->element[0]->integer, STORE_OK);
 	more = r->element[3]->integer;
 	freeReplyObject(r);
 	return more;
+}
+
+static bool sweep(redisContext *c, enum script_id script)
+{
+	return sweep_ahead(c, script, 0);
 }
 
 static long long n_left(struct fixture *f)
@@ -154,6 +164,21 @@ static void sweep__of_many_that_returned_together_is_bounded(void **state)
 	redisFree(c);
 }
 
+/* As one that Redis finds in a socket after it stood still: nobody could beat meanwhile. */
+static void sweep__that_comes_late_ends_nobody(void **state)
+{
+	struct fixture *f = *state;
+	redisContext *c = redisConnectUnix(f->redis.socket);
+	long long before;
+
+	make_agents(f);
+	before = n_left(f);
+	assert_false(sweep_ahead(c, SCRIPT_PEER_CLEANUP, -30));
+	assert_false(sweep_ahead(c, SCRIPT_PEER_CLEANUP, 30));
+	assert_int_equal(n_left(f), before);
+	redisFree(c);
+}
+
 /* With looks that are this far apart. */
 static void open_slow(struct fixture *f)
 {
@@ -161,6 +186,7 @@ static void open_slow(struct fixture *f)
 
 	config.url = f->redis.url;
 	config.reap_ms = 1000;
+	config.compat_hold_ms = 0;
 	assert_int_equal(store_hub_create(&config, &f->hub), 0);
 	assert_int_equal(loop_create(0, &f->loop), 0);
 	assert_int_equal(store_create(f->hub, f->loop, &f->store), 0);
@@ -189,6 +215,7 @@ int main(void)
 		TEST(sweep__of_many_entities_that_ended_together_is_bounded),
 		TEST(sweep__looks_at_each_of_many_scopes),
 		TEST(sweep__of_many_that_returned_together_is_bounded),
+		TEST(sweep__that_comes_late_ends_nobody),
 		TEST(sweep__that_left_some_goes_on_at_once),
 	};
 
