@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What no file may contain: waiting by sleeping in tests, paths of the machine a file was written on, work left open.
+# What no file may contain: waiting by sleeping in tests, paths of the machine a file was written on, work left open. A
+# decision has a number of its own, and what refers to one finds it.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/files.sh"
 
@@ -26,4 +27,16 @@ forbid "a test waits for an event, with a deadline; it does not sleep" '^tests/(
 forbid "a path of somebody's machine" . '/(home|Users)/[a-z]|/root/|/work/|/tmp/[a-z]+\.[A-Za-z0-9]{6,}'
 forbid "work left open" '\.(c|h|sh|lua|txt|cmake)$' '\<(TODO|FIXME|XXX)\>'
 forbid "trailing blanks" '\.(c|h|sh|lua|txt|cmake|md|yaml|json)$' '[[:blank:]]$'
+
+complain() {
+	echo "$*"
+	failed=1
+}
+
+for number in $(project_files '^docs/decisions/' | sed 's|.*/\([0-9]*\)-.*|\1|' | sort | uniq -d); do
+	complain "several decisions have the number $number"
+done
+for decision in $(project_files '\.(md|c|h)$' | xargs -r -d '\n' grep -hoE -- '\<[0-9]{4}-[a-z][a-z0-9-]*\.md' | sort -u); do
+	[ -f "docs/decisions/$decision" ] || complain "there is no docs/decisions/$decision, which something refers to"
+done
 exit "$failed"
