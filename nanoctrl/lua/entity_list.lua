@@ -18,10 +18,9 @@ end
 
 local found = ARGV[5] == '0' and members('nanoctrl:entities:' .. ARGV[2]) or of_type('nanoctrl:types:' .. ARGV[2], ARGV[3])
 for member in found do
-	local len, rest = string.match(member, '^(%d+):(.*)$')
-	local type = len and string.sub(rest, 1, tonumber(len))
+	local type, id = two_of(member)
 	if type then
-		local h = read('HMGET', P .. type .. ':' .. string.sub(rest, #type + 1), 'info', 'kind')
+		local h = read('HMGET', P .. type .. ':' .. id, 'info', 'kind')
 		if h and h[1] and #h[1] > INFO_MAX then
 			skipped = skipped + 1
 		elseif h and h[1] and (ARGV[6] == '0' or h[2] == ARGV[4]) then

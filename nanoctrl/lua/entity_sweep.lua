@@ -4,12 +4,6 @@ local SCOPES = 256 -- looked at by one sweep, by chance where there are more
 local MOST = 200 -- that end, or are noted
 local done, more = 0, 0
 
-local function member_of(member)
-	local len, rest = string.match(member, '^(%d+):(.*)$')
-	if not len then return nil end
-	return string.sub(rest, 1, tonumber(len)), string.sub(rest, tonumber(len) + 1)
-end
-
 local function sweep(scope)
 	local index = 'nanoctrl:entities:' .. scope
 	local kinds = 'nanoctrl:kinds:' .. scope
@@ -22,7 +16,7 @@ local function sweep(scope)
 			break
 		end
 		done = done + 1
-		local type, id = member_of(member)
+		local type, id = two_of(member)
 		local key = type and prefix .. type .. ':' .. id
 		local left = key and read('HGET', key, 'info') and redis.call('PTTL', key) or -2
 		if left > 0 then

@@ -63,6 +63,13 @@ local function members(key)
 	end
 end
 
+-- The two texts of a member LENGTH:ONE OTHER (without the blank); nil where it is none.
+local function two_of(member)
+	local len, rest = string.match(member, '^(%d+):(.*)$')
+	if not len then return nil end
+	return string.sub(rest, 1, tonumber(len)), string.sub(rest, tonumber(len) + 1)
+end
+
 local KIND_MAX = 65536
 
 -- For when the entity is not there any more. Others may have written a kind that is very long.

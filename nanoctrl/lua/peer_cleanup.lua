@@ -56,10 +56,9 @@ local function sweep(scope, pruned)
 end
 
 local function ask_for_returned(member)
-	local len, rest = string.match(member, '^(%d+):(.*)$')
+	local scope, name = two_of(member)
 	redis.call('ZREM', RETURNED, member)
-	if not len then return end
-	local scope, name = string.sub(rest, 1, tonumber(len)), string.sub(rest, tonumber(len) + 1)
+	if not scope then return end
 	local prefix = scope == '' and '' or scope .. ':'
 	done = done + 1
 	if redis.call('EXISTS', prefix .. 'agent:' .. name) == 1 then done = done + ask_namers(prefix, scope, name) end
