@@ -137,6 +137,15 @@ static void begin_two_from_b(struct rdma_pair *p, struct slime_op *ops[2])
 	assert_int_equal(tries_conn_of(&p->a)->n_early, 2);
 }
 
+/* What b says is over the rail that is being raised at a. */
+static void begin_with_two_over_a_rail_in_doubt(struct rdma_pair *p, const char *devices,
+						struct slime_op *ops[2])
+{
+	begin_with_a_greeting_in_doubt(p, devices);
+	begin_to_raise(p);
+	begin_two_from_b(p, ops);
+}
+
 static void assert_a_gets_two(struct rdma_pair *p, struct slime_op *ops[2])
 {
 	assert_ok(slime_recv(p->a.ep, p->a.mr, LEN / 2, 64, 1, SLIME_TAG_ALL, p->a.op));
@@ -156,9 +165,7 @@ static void connect__keeps_what_is_said_over_the_rail_that_is_brought_up(void **
 	struct rdma_pair p;
 
 	(void)state;
-	begin_with_a_greeting_in_doubt(&p, ONE_RAIL);
-	begin_to_raise(&p);
-	begin_two_from_b(&p, ops);
+	begin_with_two_over_a_rail_in_doubt(&p, ONE_RAIL, ops);
 	atomic_store(&waits, NULL);
 	assert_comes_up(&p);
 	assert_int_equal(tries_conn_of(&p.a)->n_early, 0);
@@ -173,9 +180,7 @@ static void connect__whose_rail_was_spoken_over_and_is_not_brought_up_takes_anot
 	struct rdma_pair p;
 
 	(void)state;
-	begin_with_a_greeting_in_doubt(&p, TWO_RAILS);
-	begin_to_raise(&p);
-	begin_two_from_b(&p, ops);
+	begin_with_two_over_a_rail_in_doubt(&p, TWO_RAILS, ops);
 	atomic_store(&refusal, EIO);
 	atomic_store(&waits, NULL);
 	assert_comes_up(&p);
@@ -193,9 +198,7 @@ static void connect__whose_rail_was_spoken_over_and_is_not_brought_up_ends(void 
 	struct rdma_pair p;
 
 	(void)state;
-	begin_with_a_greeting_in_doubt(&p, ONE_RAIL);
-	begin_to_raise(&p);
-	begin_two_from_b(&p, ops);
+	begin_with_two_over_a_rail_in_doubt(&p, ONE_RAIL, ops);
 	atomic_store(&refusal, EIO);
 	atomic_store(&waits, NULL);
 	while (!slime_op_test(p.a.op))

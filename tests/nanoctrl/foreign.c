@@ -426,6 +426,14 @@ static void until_learned(struct api_fixture *f, const char *scope)
 	assert_int_equal(post(f, "/query", body), 200);
 }
 
+static void register_a_that_names_b(struct api_fixture *f)
+{
+	register_elsewhere(f, "agent:a");
+	register_elsewhere(f, "agent:b");
+	test_redis_do(&f->redis, "SET spec:topology:a %s", "{\"target_peers\":[\"b\"]}");
+	until_redis(f, 1, "SCARD nanoctrl:named:0:b");
+}
+
 static void agent__that_comes_back_elsewhere_is_asked_for(void **state)
 {
 	struct api_fixture *f = *state;
@@ -460,10 +468,7 @@ static void agent__that_comes_back_elsewhere_at_once_is_asked_for(void **state)
 	struct api_fixture *f = *state;
 	struct test_redis *r = &f->redis;
 
-	register_elsewhere(f, "agent:a");
-	register_elsewhere(f, "agent:b");
-	test_redis_do(r, "SET spec:topology:a %s", "{\"target_peers\":[\"b\"]}");
-	until_redis(f, 1, "SCARD nanoctrl:named:0:b");
+	register_a_that_names_b(f);
 	/* As some seconds after it was noted. */
 	until_true(f, "local t = redis.call('TIME')[1] "
 		      "return redis.call('ZADD', 'nanoctrl:peers:', 'CH', t * 1000 + 30000, 'b')");
@@ -480,10 +485,7 @@ static void agent__that_beats_elsewhere_is_not_asked_for(void **state)
 	struct api_fixture *f = *state;
 	struct test_redis *r = &f->redis;
 
-	register_elsewhere(f, "agent:a");
-	register_elsewhere(f, "agent:b");
-	test_redis_do(r, "SET spec:topology:a %s", "{\"target_peers\":[\"b\"]}");
-	until_redis(f, 1, "SCARD nanoctrl:named:0:b");
+	register_a_that_names_b(f);
 	until_true(f, "local t = redis.call('TIME')[1] "
 		      "redis.call('HSET', 'agent:b', 'updated_at', t - 15) "
 		      "redis.call('PEXPIRE', 'agent:b', 60000) "

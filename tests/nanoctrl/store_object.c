@@ -216,6 +216,17 @@ static void post_many(struct fixture *f, const struct member *a, const struct me
 		      N_POSTED);
 }
 
+/* The dead are cleaned up, and nothing is left of what one posted to the other. */
+static void until_no_posts(struct fixture *f, const struct member *from, const struct member *to)
+{
+	fixture_until(f, 0, "EXISTS {test}:nanoctrl:dead");
+	assert_int_equal(
+		test_redis_do(
+			&f->redis, "EXISTS {test}:nanoctrl:inbox:%llu {test}:nanoctrl:sent:%llu",
+			(unsigned long long)to->generation, (unsigned long long)from->generation),
+		0);
+}
+
 /* They are not visible any more, all at once; then they go, at most 500 with one script. */
 static void leave__of_one_who_posted_much_is_cleaned_up_in_portions(void **state)
 {
@@ -233,12 +244,7 @@ static void leave__of_one_who_posted_much_is_cleaned_up_in_portions(void **state
 	store_list_offers(f->store, SCOPE, &b.lease, answer_offers, &got);
 	fixture_run(f, &got.done);
 	assert_int_equal(got.n, 0);
-	fixture_until(f, 0, "EXISTS {test}:nanoctrl:dead");
-	assert_int_equal(
-		test_redis_do(&f->redis,
-			      "EXISTS {test}:nanoctrl:inbox:%llu {test}:nanoctrl:sent:%llu",
-			      (unsigned long long)b.generation, (unsigned long long)a.generation),
-		0);
+	until_no_posts(f, &a, &b);
 	assert_int_equal(test_redis_calls(&f->redis, "spop"), (N_POSTED + 499) / 500);
 	assert_int_equal(test_redis_calls(&f->redis, "hdel"), N_POSTED);
 }
@@ -254,12 +260,7 @@ static void leave__of_one_who_got_much_is_cleaned_up_in_portions(void **state)
 	post_many(f, &a, &b);
 	test_redis_do(&f->redis, "CONFIG RESETSTAT");
 	assert_int_equal(fixture_leave(f, &b), 0);
-	fixture_until(f, 0, "EXISTS {test}:nanoctrl:dead");
-	assert_int_equal(
-		test_redis_do(&f->redis,
-			      "EXISTS {test}:nanoctrl:inbox:%llu {test}:nanoctrl:sent:%llu",
-			      (unsigned long long)b.generation, (unsigned long long)a.generation),
-		0);
+	until_no_posts(f, &a, &b);
 	assert_true(test_redis_calls(&f->redis, "hrandfield") > N_POSTED / 500);
 	assert_int_equal(fixture_beat(f, &a, NULL), 0);
 }
