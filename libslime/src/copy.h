@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies between two mappings. Plain memcpy, but for what docs/performance.md measured to be
- * better: two relations of the addresses where a processor's string moves crawl, and bytes that no
- * cache would hold, which go past it.
+ * Copies between two mappings. Plain memcpy, but for what was measured to be better
+ * (docs/measurements/shared-memory.md): two relations of the addresses where a processor's string
+ * moves crawl, and bytes that no cache would hold, which go past it.
  */
 #ifndef SL_COPY_H
 #define SL_COPY_H
