@@ -49,6 +49,29 @@ size,avg_us,p50_us,p99_us,bw_gbps
 1000,500.50,500.00,990.00,0.003996
 1000,25.50,25.00,50.00,0.07843" ] || fail "$(cat "$work/out")"
 
+# perftest's tools take messages for each queue pair, and print them for all: 8 of 64 KiB at 8 Gb/s.
+mkdir "$work/tools"
+cat >"$work/tools/ib_read_bw" <<'END'
+#!/usr/bin/env python3
+import socket, sys
+options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
+port = int(options["-p"])
+if sys.argv[-1] != "127.0.0.1":
+    with socket.create_server(("127.0.0.1", port)) as server:
+        server.settimeout(30)
+        server.accept()[0].close()
+    sys.exit(0)
+socket.create_connection(("127.0.0.1", port)).close()
+print(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]")
+print(f" {options['-s']}      {int(options['-n']) * int(options['-q'])}             9.00               8.00      0.0150")
+with open(sys.argv[0] + ".asked", "a") as f:
+    f.write(f"{options['-n']} over {options['-q']}\n")
+END
+chmod +x "$work/tools/ib_read_bw"
+printf '\n' | PATH=$work/tools:$PATH "$source/perftest" ib_read_bw --depth 16 --qps 8 --device a --server-device b --step >"$work/out"
+[ "$(cat "$work/out")" = '{"gb_s": 1.0}' ] || fail "perftest: $(cat "$work/out")"
+[ "$(tail -1 "$work/tools/ib_read_bw.asked")" = "1907 over 8" ] || fail "a second is $(cat "$work/tools/ib_read_bw.asked")"
+
 for name in zeromq grpc; do
 	[ -x "$programs/baseline-$name" ] || continue
 	"$programs/baseline-$name" --sweep 1:20,65536:20 --warmup 2 >"$work/out"
