@@ -105,6 +105,7 @@ int api_teardown(void **state)
 {
 	struct api_fixture *f = *state;
 
+	api_answer_fini(&f->said);
 	if (f->server) {
 		api_drain(f);
 		api_stop(f);
@@ -254,6 +255,11 @@ int api_do(struct api_fixture *f, struct api_answer *a, const char *method, cons
 	   const char *lease, const char *body)
 {
 	return api_finish(api_begin(f, method, target, lease, body), a);
+}
+
+int api_post(struct api_fixture *f, const char *path, const char *body)
+{
+	return api_do(f, &f->said, "POST", path, NULL, body);
 }
 
 void api_answer_fini(struct api_answer *a)

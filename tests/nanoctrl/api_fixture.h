@@ -13,19 +13,20 @@
 
 #include <tests/support/redis.h>
 
+/* An answer; body is NULL when it is no JSON. */
+struct api_answer {
+	int status;
+	bool retry_after;
+	json_t *body;
+};
+
 struct api_fixture {
 	struct test_redis redis;
 	struct store_hub *hub;
 	struct loop *loop;
 	struct server *server;
 	unsigned port;
-};
-
-/* An answer; body is NULL when it is no JSON. */
-struct api_answer {
-	int status;
-	bool retry_after;
-	json_t *body;
+	struct api_answer said; /* to the last api_post() */
 };
 
 #define OWNER_KEY_A "AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -67,6 +68,8 @@ void api_stop(struct api_fixture *f);
 int api_do(struct api_fixture *f, struct api_answer *a, const char *method, const char *target,
 	   const char *lease, const char *body);
 void api_answer_fini(struct api_answer *a);
+/* Posts without a lease; the answer is f->said until the next. */
+int api_post(struct api_fixture *f, const char *path, const char *body);
 
 /* The two halves of it: sent on a connection of its own, and answered. */
 int api_begin(struct api_fixture *f, const char *method, const char *target, const char *lease,
