@@ -102,6 +102,27 @@ static void register__of_a_held_name_is_told_who_has_it(void **state)
 	api_answer_fini(&a);
 }
 
+/* Whoever looks into Redis can neither take the name over nor speak for its agent. */
+static void register__keeps_key_and_lease_out_of_redis(void **state)
+{
+	static const char script[] =
+		"local h = redis.call('HGETALL', '{demo}:nanoctrl:agent:6:node-a') "
+		"local all, n = string.lower(table.concat(h, ' ')), 0 for i = 1, 2 do "
+		"if string.find(all, string.lower(ARGV[i]), 1, true) then n = n + 1 end end "
+		"return n";
+	struct api_fixture *f = *state;
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(test_redis_do(&f->redis, "EVAL %s 0 %s %s", script, OWNER_KEY_A,
+				       strrchr(lease, '/') + 1),
+			 0);
+	assert_int_equal(test_redis_do(&f->redis, "HSTRLEN {demo}:nanoctrl:agent:6:node-a owner"),
+			 64);
+	assert_int_equal(test_redis_do(&f->redis, "HSTRLEN {demo}:nanoctrl:agent:6:node-a secret"),
+			 64);
+}
+
 static void request__that_is_malformed_names_the_field(void **state)
 {
 	struct api_fixture *f = *state;
@@ -136,6 +157,14 @@ static void request__that_is_malformed_names_the_field(void **state)
 	assert_error(&a, 400, "bad_lease", "Slime-Lease");
 	api_do(f, &a, "GET", "/v1/agents?scope=a&scope=b", NULL, NULL);
 	assert_error(&a, 400, "bad_query", "scope");
+	api_do(f, &a, "GET", "/v1/events?wait_ms=0&cursor=7", NULL, NULL);
+	assert_error(&a, 400, "bad_cursor", "cursor");
+	api_do(f, &a, "GET", "/v1/events?wait_ms=30001", NULL, NULL);
+	assert_error(&a, 400, "bad_query", "wait_ms");
+	api_finish(api_begin_with(f, "PUT", put, NULL,
+				  "Connection: close\r\nContent-Type: text/plain\r\n", "{}"),
+		   &a);
+	assert_error(&a, 415, "unsupported_media_type", "Content-Type");
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
 	api_do(f, &a, "DELETE", put, lease, NULL);
 	assert_error(&a, 403, "forbidden", NULL);
@@ -170,6 +199,11 @@ static void region__is_shown_to_all_and_its_descriptor_to_those_allowed(void **s
 	assert_string_equal(api_text(&a, "region", "descriptor", NULL), "QUJD");
 	assert_int_equal(api_do(f, &a, "GET", "/v1/regions?scope=demo", NULL, NULL), 200);
 	assert_int_equal(api_count(&a, "regions"), 1);
+	/* Whoever was allowed, and has left since, is told so instead. */
+	assert_int_equal(api_do(f, &a, "DELETE", "/v1/agents/node-b?scope=demo", lease_b, NULL),
+			 200);
+	api_do(f, &a, "GET", path, lease_b, NULL);
+	assert_error(&a, 410, "lease_gone", NULL);
 	assert_int_equal(api_do(f, &a, "DELETE", path, lease_a, NULL), 200);
 	assert_int_equal(api_do(f, &a, "GET", path, lease_a, NULL), 404);
 	api_answer_fini(&a);
@@ -194,6 +228,19 @@ static void region__for_two_leases_at_once_is_refused(void **state)
 	api_answer_fini(&a);
 }
 
+static long long generation_of(struct api_fixture *f, const char *name)
+{
+	struct api_answer a = { .status = 0 };
+	long long generation;
+	char target[100];
+
+	snprintf(target, sizeof(target), "/v1/agents/%s?scope=demo", name);
+	assert_int_equal(api_do(f, &a, "GET", target, NULL, NULL), 200);
+	generation = api_number(&a, "agent", "generation", NULL);
+	api_answer_fini(&a);
+	return generation;
+}
+
 /* By its route and in lists alike: there is none, and it is counted. */
 static void region__that_is_junk_in_redis_is_as_if_absent(void **state)
 {
@@ -212,8 +259,7 @@ static void region__that_is_junk_in_redis_is_as_if_absent(void **state)
 	char lease[512];
 
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
-	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a?scope=demo", NULL, NULL), 200);
-	generation = api_number(&a, "agent", "generation", NULL);
+	generation = generation_of(f, "node-a");
 	for (size_t i = 0; i < sizeof(junk) / sizeof(*junk); i++) {
 		long long seen = api_metric(f, "nanoctrl_model_junk_total") +
 				 api_metric(f, "nanoctrl_store_skipped_total");
@@ -239,9 +285,8 @@ static void region__of_a_later_release_keeps_its_members(void **state)
 	char lease[512];
 
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
-	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a?scope=demo", NULL, NULL), 200);
 	test_redis_do(&f->redis, "HSET {demo}:nanoctrl:region:%lld kv %s",
-		      api_number(&a, "agent", "generation", NULL),
+		      generation_of(f, "node-a"),
 		      "1 1 40\n{\"size\":1,\"access\":[\"read\"],\"later\":[7]}");
 	assert_int_equal(
 		api_do(f, &a, "GET", "/v1/agents/node-a/regions/kv?scope=demo", NULL, NULL), 200);
@@ -260,8 +305,7 @@ static void lists__have_only_what_a_client_can_read(void **state)
 	char lease[512];
 
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
-	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a?scope=demo", NULL, NULL), 200);
-	generation = api_number(&a, "agent", "generation", NULL);
+	generation = generation_of(f, "node-a");
 	test_redis_do(&f->redis, "HSET {demo}:nanoctrl:agent:6:node-a services %s",
 		      "[1,{\"name\":\"echo\"},{\"name\":2},{}]");
 	test_redis_do(&f->redis, "HSET {demo}:nanoctrl:link:%lld b/default %s c/default %s",
@@ -309,6 +353,35 @@ static void offer__is_read_by_its_two_agents_only(void **state)
 	assert_int_equal(api_do(f, &a, "GET", path, lease_b, NULL), 404);
 	api_do(f, &a, "PUT", path, lease_a, OFFER);
 	assert_error(&a, 409, "peer_changed", NULL);
+	api_answer_fini(&a);
+}
+
+/* Objects of an agent, or what others have for it: as many as there may be. */
+static void fill(struct api_fixture *f, const char *kind, long long generation, int n)
+{
+	test_redis_do(&f->redis, "EVAL %s 1 {demo}:nanoctrl:%s:%lld %d",
+		      "for i = 1, ARGV[1] do redis.call('HSET', KEYS[1], i .. '/x', "
+		      "'1 1 2\\n{}') end return 0",
+		      kind, generation, n);
+}
+
+static void put__of_more_than_there_may_be_is_too_many(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char lease_a[512], lease_b[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease_a), 201);
+	assert_int_equal(api_register(f, "node-b", "i2", OWNER_KEY_A, lease_b), 201);
+	fill(f, "inbox", generation_of(f, "node-b"), 16384);
+	api_do(f, &a, "PUT", "/v1/agents/node-a/exchange/node-b/default?scope=demo", lease_a,
+	       OFFER);
+	assert_error(&a, 429, "inbox_full", NULL);
+	assert_true(a.retry_after);
+	fill(f, "link", generation_of(f, "node-a"), 4096);
+	api_do(f, &a, "PUT", "/v1/agents/node-a/regions/kv?scope=demo", lease_a, REGION);
+	assert_error(&a, 429, "too_many_objects", NULL);
+	assert_true(a.retry_after);
 	api_answer_fini(&a);
 }
 
@@ -528,6 +601,7 @@ int main(void)
 		TEST(agent__is_registered_read_changed_and_gone),
 		TEST(register__of_a_held_name_needs_the_owner_key),
 		TEST(register__of_a_held_name_is_told_who_has_it),
+		TEST(register__keeps_key_and_lease_out_of_redis),
 		TEST(request__that_is_malformed_names_the_field),
 		TEST(region__is_shown_to_all_and_its_descriptor_to_those_allowed),
 		TEST(region__for_two_leases_at_once_is_refused),
@@ -535,6 +609,7 @@ int main(void)
 		TEST(region__of_a_later_release_keeps_its_members),
 		TEST(lists__have_only_what_a_client_can_read),
 		TEST(offer__is_read_by_its_two_agents_only),
+		TEST(put__of_more_than_there_may_be_is_too_many),
 		TEST(link__is_reported_with_cause_and_age),
 		TEST(link__may_be_wanted_with_whoever_matches),
 		TEST(lists__have_what_is_of_agents_that_the_selector_matches),

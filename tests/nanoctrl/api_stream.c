@@ -181,6 +181,79 @@ static void session__hears_of_peers_and_of_offers_to_it(void **state)
 	api_answer_fini(&a);
 }
 
+/* Until a region is published behind it. */
+static void assert_hears_of_no_offer(struct api_stream *s)
+{
+	for (bool over = false; !over;) {
+		json_t *v = api_next(s);
+		const char *type = json_string_value(json_object_get(v, "type"));
+
+		assert_non_null(type);
+		assert_int_not_equal(strncmp(type, "offer", strlen("offer")), 0);
+		over = strcmp(type, "region") == 0;
+		json_decref(v);
+	}
+}
+
+/* The types of what a poll has, each with a blank behind it. */
+static void assert_polled(struct api_fixture *f, struct api_answer *a, const char *path,
+			  const char *cursor, const char *lease, const char *wanted)
+{
+	char target[200], types[200] = "";
+
+	snprintf(target, sizeof(target), "%s?scope=demo&wait_ms=0&cursor=%s", path, cursor);
+	assert_int_equal(api_do(f, a, "GET", target, lease, NULL), 200);
+	for (size_t i = 0; i < api_count(a, "events"); i++) {
+		const json_t *v = json_array_get(json_object_get(a->body, "events"), i);
+
+		snprintf(types + strlen(types), sizeof(types) - strlen(types), "%s ",
+			 json_string_value(json_object_get(v, "type")));
+	}
+	assert_string_equal(types, wanted);
+}
+
+#define A_TO_B	 "/v1/agents/node-a/exchange/node-b/default?scope=demo"
+#define REGION_A "/v1/agents/node-a/regions/kv?scope=demo"
+
+/* Of what is posted for one agent nobody else hears, in whichever way; of regions everybody does.
+ */
+static void offer__is_told_to_its_agent_alone(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	static struct api_stream session, lines;
+	char lease_a[512], lease_b[512], lease_c[512], cursor[64], target[200];
+
+	join(f, &session, "node-c", "i3", lease_c);
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease_a), 201);
+	assert_int_equal(api_register(f, "node-b", "i2", OWNER_KEY_A, lease_b), 201);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/events?scope=demo&wait_ms=0", NULL, NULL), 200);
+	snprintf(cursor, sizeof(cursor), "%s", api_text(&a, "cursor", NULL));
+	snprintf(target, sizeof(target), "/v1/events?scope=demo&cursor=%s", cursor);
+	assert_int_equal(api_open(f, &lines, target, NULL, false), 200);
+
+	assert_int_equal(api_do(f, &a, "PUT", A_TO_B, lease_a, OFFER), 200);
+	assert_int_equal(api_do(f, &a, "DELETE", A_TO_B, lease_a, NULL), 200);
+	assert_int_equal(api_do(f, &a, "PUT", REGION_A, lease_a,
+				"{\"revision\":3,\"size\":1,\"access\":[\"read\"],"
+				"\"descriptor\":\"QUJD\"}"),
+			 201);
+	assert_int_equal(api_do(f, &a, "DELETE", REGION_A, lease_a, NULL), 200);
+
+	assert_hears_of_no_offer(&session);
+	assert_hears_of_no_offer(&lines);
+	assert_polled(f, &a, "/v1/events", cursor, NULL, "region region_gone ");
+	assert_polled(f, &a, "/v1/agents/node-c/events", cursor, lease_c, "region region_gone ");
+	assert_int_equal(api_number(&a, "events", "1", "revision", NULL), 3);
+	assert_polled(f, &a, "/v1/agents/node-b/events", cursor, lease_b,
+		      "offer offer_gone region region_gone ");
+	assert_string_equal(api_text(&a, "events", "1", "from", NULL), "node-a");
+	assert_int_equal(api_number(&a, "events", "1", "connection_epoch", NULL), 1);
+	api_close(&session);
+	api_close(&lines);
+	api_answer_fini(&a);
+}
+
 static void metrics__say_how_many_sessions_are_open(void **state)
 {
 	struct api_fixture *f = *state;
@@ -587,6 +660,7 @@ int main(void)
 		TEST(lines__of_a_client_that_went_meanwhile_end_at_once),
 		cmocka_unit_test_setup_teardown(session__hears_of_peers_and_of_offers_to_it,
 						api_setup_short_leases, api_teardown),
+		TEST(offer__is_told_to_its_agent_alone),
 		TEST(metrics__say_how_many_sessions_are_open),
 		TEST(session__is_told_that_it_was_superseded),
 		TEST(session__that_is_replaced_goes_away),

@@ -131,6 +131,11 @@ static void mr__is_told_as_it_was_registered(void **state)
 				  "\"rkey\":4294967296}"),
 			 422);
 	assert_string_equal(api_text(&f->said, "field", NULL), "rkey");
+	assert_int_equal(api_post(f, "/register_mr",
+				  "{\"agent_name\":\"a\",\"mr_name\":\"\",\"addr\":1,"
+				  "\"length\":1,\"rkey\":1}"),
+			 422);
+	assert_string_equal(api_text(&f->said, "field", NULL), "mr_name");
 }
 
 /* One answer that long would end the connection, and with it what others have under way. */

@@ -32,6 +32,7 @@ static void topology__is_stored_and_told_to_both_sides(void **state)
 			 1);
 	assert_int_equal(api_post(f, "/v1/desired_topology/a", "{\"target_peers\":\"b\"}"), 422);
 	assert_int_equal(api_post(f, "/v1/desired_topology/a", "{\"target_peers\":[5]}"), 422);
+	assert_int_equal(api_post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"\"]}"), 422);
 	assert_int_equal(
 		api_post(f, "/v1/desired_topology/a", "{\"target_peers\":[],\"symmetric\":null}"),
 		422);

@@ -73,6 +73,22 @@ static void lists__find_what_was_there_before_anybody_listened(void **state)
 	until_post(f, "/list_entities", "{}", "theirs");
 }
 
+#define FOUND_NS (5 * SL_NS_PER_S)
+
+/* Whatever a look is at when it is written. */
+static void find_in_time(struct api_fixture *f, const char *name)
+{
+	uint64_t written_ns;
+	char key[32], listed[48];
+
+	snprintf(key, sizeof(key), "agent:%s", name);
+	snprintf(listed, sizeof(listed), "\"name\":\"%s\"", name);
+	write_agent(f, key);
+	written_ns = sl_clock_ns();
+	until_post(f, "/query", "{}", listed);
+	assert_in_range(sl_clock_ns() - written_ns, 0, FOUND_NS);
+}
+
 static void lists__find_it_where_redis_tells_nothing(void **state)
 {
 	struct api_fixture *f = *state;
@@ -81,6 +97,8 @@ static void lists__find_it_where_redis_tells_nothing(void **state)
 	test_redis_do(r, "CONFIG SET notify-keyspace-events %s", "");
 	test_redis_do(r, "ACL SETUSER default -config");
 	reconnect(f);
+	find_in_time(f, "b");
+	find_in_time(f, "c");
 	write_agent(f, "agent:a");
 	write_entity(f, "service:e", "service", "e");
 	test_redis_do(r, "SET mr:a:kv {}");

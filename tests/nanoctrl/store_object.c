@@ -99,6 +99,24 @@ static void list__of_more_than_an_answer_holds_is_too_large(void **state)
 	assert_int_equal(list_regions(f, "", &a), STORE_TOO_LARGE);
 }
 
+static int withdraw(struct fixture *f, const struct member *m, const char *region)
+{
+	struct answer a = { .done = false };
+
+	store_delete(f->store, SCOPE, &m->lease, STORE_REGION, region, answer_done, &a);
+	fixture_run(f, &a.done);
+	return a.result;
+}
+
+static int withdraw_offer(struct fixture *f, const struct member *m, const char *to)
+{
+	struct answer a = { .done = false };
+
+	store_delete_offer(f->store, SCOPE, &m->lease, to, "default", answer_done, &a);
+	fixture_run(f, &a.done);
+	return a.result;
+}
+
 static int get_offer(struct fixture *f, const struct member *reader, const char *from,
 		     const char *to, struct answer *a)
 {
@@ -151,6 +169,32 @@ static void offer__of_an_agent_that_started_anew_is_gone(void **state)
 	}
 	assert_int_equal(get_offer(f, &b, "node-a", "node-b", &got), 0);
 	assert_string_equal(got.text, "node-a>node-b:1=new ");
+}
+
+/* Once: of what is not there any more there is nothing to tell. */
+static void withdrawal__of_a_region_and_of_an_offer_is_told(void **state)
+{
+	struct answer got, region = { .done = false };
+	struct fixture *f = *state;
+	struct member a, b;
+	char text[256];
+
+	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &b, "node-b", "i2", OWNER_A, false), 0);
+	assert_int_equal(fixture_put(f, &a, STORE_REGION, "kv", 3, "{}", "x"), 0);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 7, NULL, "x"), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(withdraw(f, &a, "kv"), 0);
+		assert_int_equal(withdraw_offer(f, &a, "node-b"), 0);
+	}
+	assert_int_equal(fixture_events(f, &b.cursor, text, sizeof(text)), 0);
+	assert_string_equal(text, "registered node-b >;region node-a kv>;"
+				  "offer node-a default>node-b;region_gone node-a kv>;"
+				  "offer_gone node-a default>node-b;");
+	store_get(f->store, SCOPE, "node-a", STORE_REGION, "kv", answer_page, &region);
+	fixture_run(f, &region.done);
+	assert_int_equal(region.result, STORE_NOT_FOUND);
+	assert_int_equal(get_offer(f, &b, "node-a", "node-b", &got), STORE_NOT_FOUND);
 }
 
 /* Offers of agents that there are not, so that one more is too many. */
@@ -490,6 +534,7 @@ int main(void)
 		TEST(list__of_more_than_an_answer_holds_is_too_large),
 		TEST(offer__is_replaced_by_a_later_attempt_only),
 		TEST(offer__of_an_agent_that_started_anew_is_gone),
+		TEST(withdrawal__of_a_region_and_of_an_offer_is_told),
 		TEST(offer__to_a_full_inbox_is_refused_and_one_that_is_there_replaced),
 		TEST(offer__to_agents_that_left_is_not_counted),
 		TEST(leave__of_one_who_posted_much_is_cleaned_up_in_portions),
