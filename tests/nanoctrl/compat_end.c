@@ -48,7 +48,8 @@ static void agent__whose_time_has_run_out_is_cleaned_up(void **state)
 }
 
 /* More than three portions of what goes with one script. */
-#define N_OWNED 1501
+#define N_OWNED	   1501
+#define N_PORTIONS ((N_OWNED + 499) / 500)
 
 static void give_much(struct api_fixture *f)
 {
@@ -68,7 +69,8 @@ static void assert_much_is_gone(struct api_fixture *f)
 	assert_int_equal(test_redis_do(&f->redis, "EXISTS agent:a stream:a spec:topology:a "
 						  "nanoctrl:owned:0:a nanoctrl:targets:0:a"),
 			 0);
-	assert_int_equal(test_redis_calls(&f->redis, "spop"), (N_OWNED + 499) / 500);
+	/* A sweep that comes between takes one of them, or finds that nothing is left. */
+	assert_in_range(test_redis_calls(&f->redis, "spop"), N_PORTIONS, 2 * N_PORTIONS);
 	assert_value(f, "LIST", "inbox:b", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
 }
 
