@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http_fixture.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <cmocka.h>
 #include <event2/event.h>
 
 #include "api_server.h"
@@ -198,10 +188,11 @@ static const struct route table[] = {
 	{ HTTP_GET, "/metrics", api_metrics },
 };
 
-void http_fixture_init(void)
+int http_fixture_setup(void **state)
 {
 	static const struct server_config defaults = SERVER_CONFIG_INIT;
 
+	(void)state;
 	memset(&fx, 0, sizeof(fx));
 	fx.config = defaults;
 	fx.config.port = 0;
@@ -212,6 +203,7 @@ void http_fixture_init(void)
 	fx.config.hooks.store_destroy = destroy_store;
 	fx.config.hooks.store_trouble = store_trouble_of;
 	fx.config.drain_accept_ms = 0;
+	return 0;
 }
 
 void http_fixture_start(void)
@@ -238,14 +230,16 @@ void http_fixture_drain(void)
 	assert_int_equal(loop_post(fx.main, drain, fx.server), 0);
 }
 
-void http_fixture_stop(void)
+int http_fixture_teardown(void **state)
 {
+	(void)state;
 	if (fx.main)
 		loop_join(fx.main);
 	server_destroy(fx.server);
 	loop_destroy(fx.main);
 	fx.server = NULL;
 	fx.main = NULL;
+	return 0;
 }
 
 void http_await(_Atomic int *counter, int n)
@@ -256,81 +250,4 @@ void http_await(_Atomic int *counter, int n)
 		assert_true(sl_clock_ns() < deadline);
 		poll(NULL, 0, 1);
 	}
-}
-
-static int dial(bool narrow)
-{
-	struct sockaddr_in addr = { .sin_family = AF_INET };
-	int segment = 536, buffer = 4096;
-	unsigned port;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	if (narrow) {
-		/* The kernel sizes the server's buffer by segments. */
-		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
-		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
-	}
-	assert_int_equal(sscanf(server_url(fx.server), "http://127.0.0.1:%u", &port), 1);
-	addr.sin_port = htons((uint16_t)port);
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	return fd;
-}
-
-int http_connect(void)
-{
-	return dial(false);
-}
-
-int http_connect_narrow(void)
-{
-	return dial(true);
-}
-
-void http_send(int fd, const void *data, size_t len)
-{
-	const char *at = data;
-
-	while (len) {
-		ssize_t n = send(fd, at, len, MSG_NOSIGNAL);
-
-		if (n < 0) /* the server has closed already */
-			return;
-		at += n;
-		len -= (size_t)n;
-	}
-}
-
-size_t http_read(int fd, const char *until, char *out, size_t room)
-{
-	uint64_t deadline = sl_deadline_ns(WAIT_MS);
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	size_t len = 0;
-
-	out[0] = '\0';
-	while (!until || !memmem(out, len, until, strlen(until))) {
-		ssize_t n;
-
-		assert_true(len + 1 < room && sl_clock_ns() < deadline);
-		if (poll(&p, 1, 100) <= 0)
-			continue;
-		n = recv(fd, out + len, until ? 1 : room - 1 - len, 0);
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-		out[len] = '\0';
-	}
-	return len;
-}
-
-size_t http_exchange(const char *request, char *out, size_t room)
-{
-	int fd = http_connect();
-	size_t len;
-
-	http_send(fd, request, strlen(request));
-	len = http_read(fd, NULL, out, room);
-	close(fd);
-	return len;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server with handlers that tests command, and a client that says exactly what it is told. */
+/* A server with handlers that tests command. */
 #ifndef TESTS_NANOCTRL_HTTP_FIXTURE_H
 #define TESTS_NANOCTRL_HTTP_FIXTURE_H
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
 
 #include "server.h"
 
@@ -23,30 +27,19 @@ struct http_fixture {
 	_Atomic int n_closed;	       /* streams */
 	_Atomic int n_flooded;	       /* messages until the queue was full */
 	_Atomic int n_done;	       /* drains */
+	char said[1 << 21];	       /* what the client read last, NUL-terminated */
 };
 
-/* The one fixture of the process; handlers reach it. config may be changed between init and start.
- */
+/* The one fixture of the process; handlers reach it. config may be changed between setup and
+ * start. */
 extern struct http_fixture fx;
 
-void http_fixture_init(void);
+int http_fixture_setup(void **state);
 void http_fixture_start(void);
 void http_fixture_drain(void);
-void http_fixture_stop(void);
+int http_fixture_teardown(void **state);
 
 /* Waits until the counter has reached n. */
 void http_await(_Atomic int *counter, int n);
-
-int http_connect(void);
-/* Takes next to nothing unless it is read. */
-int http_connect_narrow(void);
-void http_send(int fd, const void *data, size_t len);
-
-/* Reads until text has come (NULL: until the server closes); what came, NUL-terminated, with its
- * length in *len. */
-size_t http_read(int fd, const char *until, char *out, size_t room);
-
-/* One request on a connection of its own: everything that comes back until the server closes. */
-size_t http_exchange(const char *request, char *out, size_t room);
 
 #endif
