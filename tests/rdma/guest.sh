@@ -115,13 +115,33 @@ accelerator() {
 	fi
 }
 
-# The time-stamp counter of an emulated processor is that of the host, and the kernel finds out its frequency while it
-# boots: on a busy machine it has been wrong by a factor of ten, and so were all clocks and limits. The timer of ACPI
-# has a known frequency. A guest that gets no time from the host is no lock-up, and its timer is not broken: the kernel
-# panics when it sees no tick for a while at its start.
+# The frequency of this host's time-stamp counter; nothing where "cpu MHz" is how fast the processor runs just now.
+counter_khz() {
+	grep -qw constant_tsc /proc/cpuinfo && grep -qw nonstop_tsc /proc/cpuinfo || return 0
+	! grep -qw aperfmperf /proc/cpuinfo && [ ! -e /sys/devices/system/cpu/cpu0/cpufreq ] || return 0
+	awk '$1 == "cpu" && $2 == "MHz" { printf "%.0f", 1000 * $4; exit }' /proc/cpuinfo
+}
+
+# The counter of an emulated processor is that of the host, and a clock by it takes no system call, as on any machine.
+# The kernel is told the frequency: what it finds out while it boots on a busy machine has been wrong by a factor of
+# ten, and so were all clocks and limits. Where that is not known the clock is ACPI's timer. A guest that gets no time
+# from the host is no lock-up, and its timer is not broken: the kernel panics when it sees no tick for a while at its
+# start.
+clock_options() {
+	local khz=
+
+	[ -n "$icount" ] || khz=$(counter_khz)
+	if [ -n "$khz" ]; then
+		echo "tsc=reliable tsc_early_khz=$khz clocksource=tsc"
+	else
+		echo "tsc=unstable clocksource=acpi_pm"
+	fi
+	echo "no_timer_check"
+}
+
 kernel_options() {
 	echo "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic mitigations=off nokaslr nowatchdog"
-	has_kvm || echo "tsc=unstable clocksource=acpi_pm no_timer_check"
+	has_kvm || clock_options
 }
 
 # In QEMU's options a comma ends a value, and two are one.
