@@ -84,6 +84,11 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# It may be gone since the laboratory was made.
+command -v qemu-system-x86_64 >/dev/null || {
+	echo "guest.sh: skipped: qemu-system-x86_64 is not installed (deploy/packages.sh test)" >&2
+	exit 77
+}
 lab=$("$here/prepare.sh")
 case $? in
 0) ;;
