@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions that are taken back from a peer that works on, but needs a while for each. */
+/* Regions that are taken back from a peer that works on, but needs a while for each; and from one
+ * that stands still. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -77,11 +78,43 @@ static void destroy__of_region_after_region_is_no_silence(void **state)
 	assert_int_equal(fakeverbs_check(), 0);
 }
 
+#define PATIENCE_MS 60000
+
+/* It has a key, and nobody there looks: it loses the link, and the key with it. */
+static void destroy__of_a_region_of_a_peer_that_stands_still_ends_its_link(void **state)
+{
+	struct slime_context_attr attr = rdma_quick();
+	uint64_t end = sl_deadline_ns(PATIENCE_MS);
+	struct slime_endpoint_info info;
+	struct slime_mr *mr;
+	struct rdma_pair p;
+	uint32_t qp;
+	int ret;
+
+	(void)state;
+	assert_ok(rdma_pair_open(&p, &attr, 4096));
+	assert_ok(slime_mr_create(p.b.ctx, p.b.bytes, LEN, SLIME_ACCESS_REMOTE_READ, &mr));
+	show(&p, mr);
+	while ((ret = slime_mr_destroy(mr)) == -EBUSY)
+		assert_true(sl_clock_ns() < end);
+	assert_ok(ret);
+	assert_int_equal(fakeverbs_qps(1, &qp, 1), 0);
+	slime_endpoint_info(p.b.ep, &info);
+	assert_int_equal(info.state, SLIME_ENDPOINT_BROKEN);
+	assert_int_equal(info.cause, -ECONNRESET);
+	rdma_assert_says(&info, "the peer keeps a region that is withdrawn");
+	rdma_pair_close(&p);
+	assert_int_equal(fakeverbs_check(), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(destroy__of_region_after_region_is_no_silence,
 				       rdma_pair_reset),
+		cmocka_unit_test_setup(
+			destroy__of_a_region_of_a_peer_that_stands_still_ends_its_link,
+			rdma_pair_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
