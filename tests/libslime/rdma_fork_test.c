@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child after fork() while the devices of its parent's context are being closed. */
+/* What is done for the sake of a fork(), and a child while the devices of its parent's context are
+ * being closed. */
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/context.h"
+#include "src/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 
@@ -41,6 +45,58 @@ int __wrap_ibv_close_device(struct ibv_context *ibv)
 	}
 	return __real_ibv_close_device(ibv);
 }
+
+/* ---- before ---- */
+
+static uint64_t n_preparations(void)
+{
+	return fakeverbs_counts().calls[FAKEVERBS_FORK_INIT];
+}
+
+/* As the kernel says of the mapping that it lies in. */
+static bool is_left_to_the_parent(const void *addr)
+{
+	FILE *f = fopen("/proc/self/smaps", "re");
+	bool is_there = false, is_left = false;
+	char line[1024];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		unsigned long begin, end;
+
+		if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
+			is_there = begin <= (uintptr_t)addr && (uintptr_t)addr < end;
+		else if (is_there && !strncmp(line, "VmFlags:", 8))
+			is_left = strstr(line, " dc");
+	}
+	assert_int_equal(fclose(f), 0);
+	return is_left;
+}
+
+/* Of libibverbs where it has to, once for a process; and of what peers write to always. */
+static void link__comes_with_preparations_for_forks(void **state)
+{
+	const struct rdma_offer *offer;
+
+	(void)state;
+	fakeverbs_reset();
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	assert_int_equal(n_preparations(), 0);
+	offer = rdma_conn_of(sl_endpoint_conn(pair.a.ep))->offer;
+	assert_true(is_left_to_the_parent(offer->in_slots));
+	assert_true(is_left_to_the_parent(offer->memory + offer->memory_len - 1));
+	assert_false(is_left_to_the_parent(&pair));
+	rdma_pair_close(&pair);
+
+	fakeverbs_reset();
+	fakeverbs_set_fork_status(IBV_FORK_DISABLED);
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	assert_int_equal(n_preparations(), 1);
+	rdma_pair_close(&pair);
+	assert_int_equal(fakeverbs_check(), 0);
+}
+
+/* ---- a child ---- */
 
 static struct rdma_transport *transport_of_a(void)
 {
@@ -104,6 +160,7 @@ static void destroy__in_a_fork_child_frees_devices_that_are_being_closed(void **
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(link__comes_with_preparations_for_forks),
 		cmocka_unit_test(destroy__in_a_fork_child_frees_devices_that_are_being_closed),
 	};
 
