@@ -9,6 +9,7 @@
 #include "tests/support/log_lines.h"
 
 #define LEN	65536
+#define LONG	(1u << 20) /* more than one queue pair takes of an op */
 #define LINKS	7
 #define RECORDS 64
 
@@ -191,7 +192,7 @@ static void link__begins_at_a_number_of_its_own(void **state)
 
 static void context__refuses_what_no_queue_pair_takes(void **state)
 {
-	struct slime_context_attr attrs[13];
+	struct slime_context_attr attrs[14];
 	const size_t n = sizeof(attrs) / sizeof(attrs[0]);
 	struct slime_context *ctx;
 
@@ -211,6 +212,7 @@ static void context__refuses_what_no_queue_pair_takes(void **state)
 	attrs[10].rdma_flow_label = 1u << 20;
 	attrs[11].rdma_pkey_index = 65536;
 	attrs[12].rdma_hop_limit = 256;
+	attrs[13].rdma_timeout = 0; /* for ever */
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(slime_context_create(&attrs[i], &ctx), -EINVAL);
 	assert_int_equal(log_lines_with("rdma_"), n);
@@ -242,6 +244,41 @@ static void link__has_as_many_reads_under_way_as_both_ends_can(void **state)
 	assert_int_equal(rise_on("fake1")->rtr.max_dest_rd_atomic, 2);
 	assert_int_equal(rise_on("fake1")->rts.max_rd_atomic, 5);
 	assert_int_equal(rise_on("fake0")->rtr.max_dest_rd_atomic, 5);
+}
+
+/* Each end has made as many as it was told to. */
+static void link_ends_of(uint32_t qps_of_a, uint32_t qps_of_b)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct rdma_pair other;
+	struct rdma_end b;
+
+	attr.rdma_qps = qps_of_a;
+	assert_ok(rdma_pair_create(&pair, &attr, LONG));
+	attr.rdma_qps = qps_of_b;
+	assert_ok(rdma_pair_create(&other, &attr, LONG));
+	b = pair.b;
+	pair.b = other.b;
+	other.b = b;
+	rdma_pair_close(&other);
+	assert_ok(rdma_pair_connect(&pair));
+}
+
+/* What one end has more of is not used. */
+static void link__has_as_many_queue_pairs_as_the_end_that_has_fewer(void **state)
+{
+	static const uint32_t qps[][2] = { { 4, 2 }, { 2, 4 } };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		n_rises = n_risen = 0;
+		link_ends_of(qps[i][0], qps[i][1]);
+		assert_int_equal(n_risen, 2 * 2);
+		assert_ok(rdma_write_now(&pair, LONG, 1));
+		assert_ok(rdma_read_now(&pair, LONG, 2));
+		rdma_exchange_a_message(&pair);
+		rdma_pair_close(&pair);
+	}
 }
 
 static void link__has_the_smaller_mtu_of_both_ends(void **state)
@@ -336,6 +373,7 @@ int main(void)
 		TEST(context__refuses_what_no_queue_pair_takes),
 		TEST(context__takes_as_many_queue_pairs_as_links_have_room_for),
 		TEST(link__has_as_many_reads_under_way_as_both_ends_can),
+		TEST(link__has_as_many_queue_pairs_as_the_end_that_has_fewer),
 		TEST(link__has_the_smaller_mtu_of_both_ends),
 		TEST(infiniband__within_a_subnet_goes_by_lid_alone),
 		TEST(infiniband__between_subnets_has_a_global_route),

@@ -169,6 +169,37 @@ static void write__of_many_bytes_takes_all_queue_pairs(void **state)
 	assert_memory_equal(pair.b.bytes, pair.a.bytes, LEN);
 }
 
+/* As long as each has room, and whatever the shares are rounded to. */
+static void write__of_a_batch_is_one_post_for_each_queue_pair(void **state)
+{
+	struct slime_xfer xfers[PIECES];
+
+	(void)state;
+	begin_pair_of(4);
+	spread(xfers, PIECES, 2048);
+	assert_ok(slime_write(pair.a.ep, xfers, PIECES, 0, pair.a.op));
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_POST_SEND], 4);
+	assert_int_equal(fakeverbs_counts().send_wrs, PIECES);
+}
+
+/* Who submits waits for no completion: what has no room is posted by who polls. */
+static void read__of_more_pieces_than_any_queue_is_submitted_without_a_poll(void **state)
+{
+	static struct slime_xfer xfers[MANY];
+	struct fakeverbs_counts c;
+
+	(void)state;
+	spread(xfers, MANY, 32);
+	assert_ok(slime_read(pair.a.ep, xfers, MANY, 0, pair.a.op));
+	c = fakeverbs_counts();
+	assert_int_equal(c.calls[FAKEVERBS_POST_SEND], 1);
+	assert_in_range(c.send_wrs, 1, RDMA_SENDS);
+	assert_int_equal(c.calls[FAKEVERBS_POLL_CQ], 0);
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_int_equal(fakeverbs_counts().send_wrs, MANY);
+}
+
 static void read__of_more_pieces_than_any_queue_flows(void **state)
 {
 	static struct slime_xfer xfers[MANY];
@@ -382,6 +413,8 @@ int main(void)
 		ALONE(write__beyond_max_msg_sz_is_split),
 		ALONE(write__of_few_bytes_takes_one_of_several_queue_pairs),
 		ALONE(write__of_many_bytes_takes_all_queue_pairs),
+		ALONE(write__of_a_batch_is_one_post_for_each_queue_pair),
+		IN_PAIR(read__of_more_pieces_than_any_queue_is_submitted_without_a_poll),
 		IN_PAIR(read__of_more_pieces_than_any_queue_flows),
 		ALONE(read__of_many_pieces_on_the_shallowest_queues_flows),
 		ALONE(device__of_shallower_queues_is_refused),

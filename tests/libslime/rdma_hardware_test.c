@@ -50,6 +50,20 @@ static void infiniband__port_that_requires_a_global_route_gets_one(void **state)
 	assert_ok(rdma_write_now(&pair, LEN, 9));
 }
 
+/* What packets look like on the one side means nothing on the other. */
+static void infiniband__and_ethernet_make_no_link(void **state)
+{
+	struct slime_context_attr attr = rdma_quick();
+
+	(void)state;
+	fakeverbs_make_infiniband(1, 12, SUBNET);
+	log_lines_keep();
+	assert_int_equal(rdma_pair_open(&pair, &attr, LEN), -ECONNREFUSED);
+	assert_int_equal(log_lines_with("rail 0 is Ethernet here, and InfiniBand at the peer"), 1);
+	assert_int_equal(log_lines_with("rail 0 is InfiniBand here, and Ethernet at the peer"), 1);
+	log_lines_release();
+}
+
 /* ---- capabilities ---- */
 
 static void device__that_can_little_is_used_as_far_as_it_can(void **state)
@@ -70,6 +84,15 @@ static void device__that_can_little_is_used_as_far_as_it_can(void **state)
 	}
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
 	assert_ok(rdma_write_now(&pair, LEN, 9));
+}
+
+static void device__without_reads_is_refused(void **state)
+{
+	struct slime_context_attr attr = rdma_quick();
+
+	(void)state;
+	fakeverbs_device(0)->max_init_rd_atomic = 0;
+	rdma_assert_refused(&pair.a, rdma_pair_open(&pair, &attr, LEN), "it has no RDMA reads");
 }
 
 static void device__that_rounds_up_and_forgets_is_fine(void **state)
@@ -319,7 +342,9 @@ int main(void)
 		ALONE(infiniband__links_by_lid),
 		ALONE(infiniband__links_across_subnets_by_gid),
 		ALONE(infiniband__port_that_requires_a_global_route_gets_one),
+		ALONE(infiniband__and_ethernet_make_no_link),
 		ALONE(device__that_can_little_is_used_as_far_as_it_can),
+		ALONE(device__without_reads_is_refused),
 		ALONE(device__that_rounds_up_and_forgets_is_fine),
 		ALONE(port__that_is_down_is_left_out_until_it_is_up),
 		ALONE(ports__that_are_all_down_make_no_link),

@@ -254,6 +254,25 @@ static void region__is_registered_with_the_rights_that_it_grants(void **state)
 	take_back(&s);
 }
 
+/* The other way round. */
+static void region__that_is_for_writing_cannot_be_read(void **state)
+{
+	struct slime_xfer x = { .local = NULL, .len = 4096 };
+	struct shown s;
+
+	(void)state;
+	open_pair(false);
+	s = show(SLIME_ACCESS_REMOTE_WRITE, false);
+	assert_ok(write_to(&s.remote, pair.a.ep));
+	s.remote.access = ALL_ACCESS;
+	key_of(pair.a.ep, &s.remote)->access = ALL_ACCESS;
+	x.local = pair.a.mr;
+	x.remote = &s.remote;
+	assert_ok(slime_read(pair.a.ep, &x, 1, 0, pair.a.op));
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -EREMOTEIO);
+	take_back(&s);
+}
+
 static void open__with_another_secret_ends_the_link(void **state)
 {
 	struct slime_endpoint_info info;
@@ -564,6 +583,7 @@ int main(void)
 		CASE(open__region_is_reached_with_a_guessed_key),
 		CASE(restricted__region_of_own_work_grants_nothing),
 		CASE(region__is_registered_with_the_rights_that_it_grants),
+		CASE(region__that_is_for_writing_cannot_be_read),
 		CASE(open__with_another_secret_ends_the_link),
 		CASE(chunked__region_is_written_and_read_across_its_borders),
 		CASE(chunked__few_bytes_cross_a_border_at_one_end),
