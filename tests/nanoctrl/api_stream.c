@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "model.h"
+#include "stream_client.h"
 
 #define SESSION_A "/v1/agents/node-a/session?scope=demo"
 
