@@ -165,6 +165,16 @@ size_t api_count(const struct api_answer *a, const char *name)
 	return json_array_size(json_object_get(a->body, name));
 }
 
+void assert_error(const struct api_answer *a, int status, const char *code, const char *field)
+{
+	assert_string_equal(api_text(a, "code", NULL), code);
+	assert_int_equal(a->status, status);
+	assert_string_equal(api_text(a, "status", NULL), "error");
+	assert_string_equal(api_text(a, "outcome", NULL), "not_executed");
+	if (field)
+		assert_string_equal(api_text(a, "field", NULL), field);
+}
+
 int api_register(struct api_fixture *f, const char *name, const char *incarnation, const char *key,
 		 char lease[512])
 {

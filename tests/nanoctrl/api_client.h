@@ -25,6 +25,10 @@ struct api_answer {
 #define OWNER_KEY_A "AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define OWNER_KEY_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
+/* A region, of which those with the label role=node-b may have the descriptor. */
+#define REGION                                                                             \
+	"{\"revision\":1,\"size\":4096,\"access\":[\"read\"],\"allow\":[\"role=node-b\"]," \
+	"\"descriptor\":\"QUJD\"}"
 /* A descriptor for an exchange. */
 #define OFFER "{\"connection_epoch\":1,\"peer_incarnation\":\"i2\",\"descriptor\":\"QUJD\"}"
 
@@ -48,6 +52,8 @@ int api_begin_with(struct api_fixture *f, const char *method, const char *target
 const char *api_text(const struct api_answer *a, const char *first, ...);
 long long api_number(const struct api_answer *a, const char *first, ...);
 size_t api_count(const struct api_answer *a, const char *name);
+/* It is an error of ours; field may be NULL. */
+void assert_error(const struct api_answer *a, int status, const char *code, const char *field);
 
 /* Registers and copies the lease; the status. */
 int api_register(struct api_fixture *f, const char *name, const char *incarnation, const char *key,

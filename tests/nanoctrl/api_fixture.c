@@ -167,6 +167,12 @@ long long api_metric(struct api_fixture *f, const char *name)
 	return value;
 }
 
+void api_await_metric(struct api_fixture *f, const char *name, long long value)
+{
+	while (api_metric(f, name) != value)
+		;
+}
+
 static int setup_with(void **state, const struct setup *setup)
 {
 	struct api_fixture *f = calloc(1, sizeof(*f));

@@ -45,5 +45,6 @@ void api_stop(struct api_fixture *f);
 
 /* What /metrics says of a counter without labels. */
 long long api_metric(struct api_fixture *f, const char *name);
+void api_await_metric(struct api_fixture *f, const char *name, long long value);
 
 #endif

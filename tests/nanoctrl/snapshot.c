@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct api_answer a;
 static char lease[512];
 
 #define BODY                                                                                       \
@@ -19,7 +18,7 @@ static int put(struct api_fixture *f, const char *name, const char *body)
 	char target[128];
 
 	snprintf(target, sizeof(target), "/v1/agents/%s/snapshot?scope=demo", name);
-	return api_do(f, &a, "PUT", target, lease, body);
+	return api_do(f, &f->said, "PUT", target, lease, body);
 }
 
 static int list(struct api_fixture *f, const char *query)
@@ -27,23 +26,17 @@ static int list(struct api_fixture *f, const char *query)
 	char target[128];
 
 	snprintf(target, sizeof(target), "/v1/snapshots%s", query);
-	return api_do(f, &a, "GET", target, NULL, NULL);
+	return api_do(f, &f->said, "GET", target, NULL, NULL);
 }
 
-static json_t *element(size_t i)
+static json_t *element(const struct api_fixture *f, size_t i)
 {
-	return json_array_get(json_object_get(a.body, "snapshots"), i);
+	return json_array_get(json_object_get(f->said.body, "snapshots"), i);
 }
 
-static const char *text(size_t i, const char *name)
+static const char *text(const struct api_fixture *f, size_t i, const char *name)
 {
-	return json_string_value(json_object_get(element(i), name));
-}
-
-static int teardown(void **state)
-{
-	api_answer_fini(&a);
-	return api_teardown(state);
+	return json_string_value(json_object_get(element(f, i), name));
 }
 
 static void put__is_read_where_others_have_theirs(void **state)
@@ -54,16 +47,16 @@ static void put__is_read_where_others_have_theirs(void **state)
 	assert_int_equal(api_register(f, "a", "one", OWNER_KEY_A, lease), 201);
 	assert_int_equal(put(f, "a", BODY), 200);
 	assert_int_equal(list(f, "?scope=demo"), 200);
-	assert_int_equal(api_count(&a, "snapshots"), 1);
-	assert_string_equal(text(0, "peer_id"), "a");
-	assert_null(text(0, "status"));
-	assert_int_equal(json_integer_value(json_object_get(element(0), "schema_version")), 1);
-	at = json_integer_value(json_object_get(element(0), "reported_at_ms"));
-	assert_in_range(api_number(&a, "now_ms", NULL) - at, 0, 60000);
-	assert_true(json_is_real(json_object_get(element(0), "more")));
+	assert_int_equal(api_count(&f->said, "snapshots"), 1);
+	assert_string_equal(text(f, 0, "peer_id"), "a");
+	assert_null(text(f, 0, "status"));
+	assert_int_equal(json_integer_value(json_object_get(element(f, 0), "schema_version")), 1);
+	at = json_integer_value(json_object_get(element(f, 0), "reported_at_ms"));
+	assert_in_range(api_number(&f->said, "now_ms", NULL) - at, 0, 60000);
+	assert_true(json_is_real(json_object_get(element(f, 0), "more")));
 	assert_in_range(test_redis_do(&f->redis, "PTTL demo:obs:peer:a"), 120000, 180000);
 	assert_int_equal(list(f, "?scope=default"), 200);
-	assert_int_equal(api_count(&a, "snapshots"), 0);
+	assert_int_equal(api_count(&f->said, "snapshots"), 0);
 }
 
 /* Whoever names no scope is in "default" here, and in none of the scopes of others. */
@@ -71,16 +64,16 @@ static void put__in_the_default_scope_is_read_by_those_who_name_none(void **stat
 {
 	struct api_fixture *f = *state;
 
-	assert_int_equal(api_do(f, &a, "PUT", "/v1/agents/a", NULL,
+	assert_int_equal(api_do(f, &f->said, "PUT", "/v1/agents/a", NULL,
 				"{\"incarnation\":\"one\",\"owner_key\":\"" OWNER_KEY_A "\"}"),
 			 201);
-	snprintf(lease, sizeof(lease), "%s", api_text(&a, "lease", NULL));
-	assert_int_equal(api_do(f, &a, "PUT", "/v1/agents/a/snapshot", lease, BODY), 200);
+	snprintf(lease, sizeof(lease), "%s", api_text(&f->said, "lease", NULL));
+	assert_int_equal(api_do(f, &f->said, "PUT", "/v1/agents/a/snapshot", lease, BODY), 200);
 	assert_int_equal(test_redis_do(&f->redis, "EXISTS obs:peer:a"), 1);
 	assert_int_equal(list(f, ""), 200);
-	assert_int_equal(api_count(&a, "snapshots"), 1);
+	assert_int_equal(api_count(&f->said, "snapshots"), 1);
 	assert_int_equal(list(f, "?scope=default"), 200);
-	assert_int_equal(api_count(&a, "snapshots"), 1);
+	assert_int_equal(api_count(&f->said, "snapshots"), 1);
 }
 
 static void put__that_is_no_snapshot_is_refused(void **state)
@@ -106,11 +99,12 @@ static void put__that_is_no_snapshot_is_refused(void **state)
 	assert_int_equal(api_register(f, "a", "one", OWNER_KEY_A, lease), 201);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		assert_int_equal(put(f, "a", bad[i].body), 422);
-		assert_string_equal(api_text(&a, "field", NULL), bad[i].field);
+		assert_string_equal(api_text(&f->said, "field", NULL), bad[i].field);
 	}
 	assert_int_equal(put(f, "a", "{"), 400);
 	assert_int_equal(put(f, "b", BODY), 403);
-	assert_int_equal(api_do(f, &a, "PUT", "/v1/agents/a/snapshot?scope=demo", NULL, BODY), 401);
+	assert_int_equal(api_do(f, &f->said, "PUT", "/v1/agents/a/snapshot?scope=demo", NULL, BODY),
+			 401);
 	assert_int_equal(test_redis_do(&f->redis, "EXISTS demo:obs:peer:a nanoctrl:snapshots:demo"),
 			 0);
 }
@@ -136,9 +130,10 @@ static void leave__shows_in_the_last_snapshot(void **state)
 
 	assert_int_equal(api_register(f, "a", "one", OWNER_KEY_A, lease), 201);
 	assert_int_equal(put(f, "a", BODY), 200);
-	assert_int_equal(api_do(f, &a, "DELETE", "/v1/agents/a?scope=demo", lease, NULL), 200);
+	assert_int_equal(api_do(f, &f->said, "DELETE", "/v1/agents/a?scope=demo", lease, NULL),
+			 200);
 	assert_int_equal(list(f, "?scope=demo"), 200);
-	assert_string_equal(text(0, "status"), "stopped");
+	assert_string_equal(text(f, 0, "status"), "stopped");
 	assert_in_range(test_redis_do(&f->redis, "PTTL demo:obs:peer:a"), 1, 10000);
 	assert_int_equal(put(f, "a", BODY), 410);
 }
@@ -150,7 +145,8 @@ static void leave__changes_no_snapshot_of_others(void **state)
 
 	assert_int_equal(api_register(f, "a", "one", OWNER_KEY_A, lease), 201);
 	test_redis_do(&f->redis, "SET demo:obs:peer:a %s", "{\"peer_id\":\"a\"}");
-	assert_int_equal(api_do(f, &a, "DELETE", "/v1/agents/a?scope=demo", lease, NULL), 200);
+	assert_int_equal(api_do(f, &f->said, "DELETE", "/v1/agents/a?scope=demo", lease, NULL),
+			 200);
 	assert_int_equal(test_redis_do(&f->redis, "STRLEN demo:obs:peer:a"), 15);
 	assert_int_equal(test_redis_do(&f->redis, "PTTL demo:obs:peer:a"), -1);
 }
@@ -166,13 +162,13 @@ static void list__comes_in_pages_without_what_is_gone_or_junk(void **state)
 			 "s:obs:peer:gone 0 s:obs:peer:hash");
 	test_redis_do(r, "HSET s:obs:peer:hash x y");
 	assert_int_equal(list(f, "?scope=s&limit=2"), 200);
-	assert_int_equal(api_count(&a, "snapshots"), 1);
-	assert_string_equal(text(0, "peer_id"), "a");
-	assert_string_equal(api_text(&a, "next", NULL), "s:obs:peer:b");
+	assert_int_equal(api_count(&f->said, "snapshots"), 1);
+	assert_string_equal(text(f, 0, "peer_id"), "a");
+	assert_string_equal(api_text(&f->said, "next", NULL), "s:obs:peer:b");
 	assert_int_equal(list(f, "?scope=s&limit=100&after=s:obs:peer:b"), 200);
-	assert_int_equal(api_count(&a, "snapshots"), 1);
-	assert_string_equal(text(0, "peer_id"), "c");
-	assert_true(json_is_null(json_object_get(a.body, "next")));
+	assert_int_equal(api_count(&f->said, "snapshots"), 1);
+	assert_string_equal(text(f, 0, "peer_id"), "c");
+	assert_true(json_is_null(json_object_get(f->said.body, "next")));
 	assert_int_equal(test_redis_do(r, "ZCARD nanoctrl:snapshots:s"), 3);
 	assert_int_equal(list(f, "?limit=0"), 400);
 }
@@ -189,13 +185,13 @@ static void list__has_those_of_agents_that_the_selector_matches(void **state)
 	test_redis_do(&f->redis, "SET demo:obs:peer:theirs %s", "{\"peer_id\":\"theirs\"}");
 	test_redis_do(&f->redis, "ZADD nanoctrl:snapshots:demo 0 demo:obs:peer:theirs");
 	assert_int_equal(list(f, "?scope=demo"), 200);
-	assert_int_equal(api_count(&a, "snapshots"), 3);
+	assert_int_equal(api_count(&f->said, "snapshots"), 3);
 	assert_int_equal(list(f, "?scope=demo&selector=role=b"), 200);
-	assert_int_equal(api_count(&a, "snapshots"), 1);
-	assert_string_equal(text(0, "peer_id"), "b");
+	assert_int_equal(api_count(&f->said, "snapshots"), 1);
+	assert_string_equal(text(f, 0, "peer_id"), "b");
 	assert_int_equal(list(f, "?scope=demo&selector=name=theirs"), 200);
-	assert_int_equal(api_count(&a, "snapshots"), 1);
-	assert_string_equal(text(0, "peer_id"), "theirs");
+	assert_int_equal(api_count(&f->said, "snapshots"), 1);
+	assert_string_equal(text(f, 0, "peer_id"), "theirs");
 	assert_int_equal(list(f, "?scope=demo&selector=role"), 400);
 }
 
@@ -203,16 +199,16 @@ static void list__in_the_default_scope_is_chosen_from_by_its_labels(void **state
 {
 	struct api_fixture *f = *state;
 
-	assert_int_equal(api_do(f, &a, "PUT", "/v1/agents/a", NULL,
+	assert_int_equal(api_do(f, &f->said, "PUT", "/v1/agents/a", NULL,
 				"{\"incarnation\":\"one\",\"owner_key\":\"" OWNER_KEY_A
 				"\",\"labels\":{\"zone\":\"z\"}}"),
 			 201);
-	snprintf(lease, sizeof(lease), "%s", api_text(&a, "lease", NULL));
-	assert_int_equal(api_do(f, &a, "PUT", "/v1/agents/a/snapshot", lease, BODY), 200);
+	snprintf(lease, sizeof(lease), "%s", api_text(&f->said, "lease", NULL));
+	assert_int_equal(api_do(f, &f->said, "PUT", "/v1/agents/a/snapshot", lease, BODY), 200);
 	assert_int_equal(list(f, "?selector=zone=z"), 200);
-	assert_int_equal(api_count(&a, "snapshots"), 1);
+	assert_int_equal(api_count(&f->said, "snapshots"), 1);
 	assert_int_equal(list(f, "?scope=default&selector=zone=y"), 200);
-	assert_int_equal(api_count(&a, "snapshots"), 0);
+	assert_int_equal(api_count(&f->said, "snapshots"), 0);
 }
 
 static void list__loses_what_expired_also_when_nobody_reads_it(void **state)
@@ -226,7 +222,7 @@ static void list__loses_what_expired_also_when_nobody_reads_it(void **state)
 		;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, api_setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, api_setup, api_teardown)
 
 int main(void)
 {

@@ -136,6 +136,27 @@ json_t *api_next_of(struct api_stream *s, const char *type)
 	return NULL;
 }
 
+int api_open_session(struct api_fixture *f, struct api_stream *s, const char *name,
+		     const char *lease)
+{
+	char target[300];
+
+	snprintf(target, sizeof(target), "/v1/agents/%s/session?scope=demo", name);
+	return api_open(f, s, target, lease, true);
+}
+
+void api_join(struct api_fixture *f, struct api_stream *s, const char *name,
+	      const char *incarnation, char lease[512])
+{
+	json_t *hello;
+
+	assert_int_equal(api_register(f, name, incarnation, OWNER_KEY_A, lease), 201);
+	assert_int_equal(api_open_session(f, s, name, lease), 101);
+	hello = api_next_of(s, "hello");
+	assert_true(json_integer_value(json_object_get(hello, "tick_ms")) > 0);
+	json_decref(hello);
+}
+
 void api_send(struct api_stream *s, const char *text)
 {
 	size_t len = strlen(text);

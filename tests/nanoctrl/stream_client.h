@@ -21,6 +21,14 @@ int api_open(struct api_fixture *f, struct api_stream *s, const char *target, co
 /* The same over a connection that takes next to nothing unless it is read. */
 int api_open_narrow(struct api_fixture *f, struct api_stream *s, const char *target,
 		    const char *lease, bool websocket);
+#define SESSION_A "/v1/agents/node-a/session?scope=demo"
+
+/* The session of an agent. */
+int api_open_session(struct api_fixture *f, struct api_stream *s, const char *name,
+		     const char *lease);
+/* Registers it before, and waits for the hello. */
+void api_join(struct api_fixture *f, struct api_stream *s, const char *name,
+	      const char *incarnation, char lease[512]);
 /* The next message; NULL when it was closed. The caller decrefs it. */
 json_t *api_next(struct api_stream *s);
 /* The next message of this type, passing over others; fails when the stream ends before. */
