@@ -8,6 +8,7 @@
 #include <event2/event.h>
 #include <base/clock.h>
 #include "loop.h"
+#include "store_redis.h"
 
 #define GIVE_UP_NS (60 * SL_NS_PER_S)
 
@@ -350,4 +351,13 @@ int fixture_events(struct fixture *f, struct store_cursor *at, char *text, size_
 	fixture_run(f, &l.done);
 	assert_int_equal(l.result, 0);
 	return l.reset;
+}
+
+int fixture_open_tcp(struct fixture *f)
+{
+	struct answer a = { .done = false };
+
+	store_open_tcp(f->store, answer_done, &a);
+	fixture_run(f, &a.done);
+	return a.result;
 }

@@ -80,6 +80,9 @@ void fixture_until_serving(struct fixture *f, bool serving);
 void fixture_restart_redis(struct fixture *f);
 void fixture_reconnect(struct fixture *f);
 
+/* Redis listens on a port, too. */
+int fixture_open_tcp(struct fixture *f);
+
 int fixture_register(struct fixture *f, struct member *m, const char *name, const char *incarnation,
 		     const char *owner, bool again);
 int fixture_beat(struct fixture *f, const struct member *m, const char *session);
