@@ -37,7 +37,6 @@ struct reaper {
 	bool busy;   /* a round is out */
 	bool asking; /* a question for the time is out */
 	bool trying; /* whether Redis takes writes */
-	bool told;   /* that it does not is in the log */
 	bool hears;  /* of events */
 };
 
@@ -338,18 +337,26 @@ static void ask_time(struct reaper *r)
 
 /* ---- whether Redis takes writes ---- */
 
+static void note_refusal(struct reaper *r, const char *why)
+{
+	reaper_refused(r->store->hub);
+	if (atomic_exchange(&r->store->hub->refusing, true))
+		return;
+	sl_warn("reaper", "Redis refuses writes: %s", why);
+	hold(r, "Redis refuses writes");
+}
+
 static void on_tried(void *arg, int result, const redisReply *reply)
 {
 	struct reaper *r = arg;
-	bool refused = !result && reply->type == REDIS_REPLY_ERROR && store_is_refusal(reply->str);
 
 	r->trying = false;
-	if (refused)
-		reaper_refused(r->store->hub);
-	if (refused && !r->told)
-		hold(r, reply->str);
-	if (!result)
-		r->told = refused;
+	if (result)
+		return; /* it said nothing */
+	if (reply->type == REDIS_REPLY_ERROR && store_is_refusal(reply->str))
+		note_refusal(r, reply->str);
+	else if (atomic_exchange(&r->store->hub->refusing, false))
+		sl_info("reaper", "Redis takes writes again");
 }
 
 /* By a write that changes nothing: those whose beats it refuses may all be other replicas'. */

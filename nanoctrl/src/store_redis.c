@@ -174,6 +174,9 @@ const char *store_trouble(const struct store *store)
 
 void store_warnings(const struct store *store, struct evbuffer *out)
 {
+	if (atomic_load(&store->hub->refusing))
+		evbuffer_add_printf(out, "Redis refuses writes: agents neither register nor beat, "
+					 "and none is given up; the log has why\n");
 	if (atomic_load(&store->hub->untold))
 		evbuffer_add_printf(
 			out, "Redis does not tell of keys that others write, since it refuses "

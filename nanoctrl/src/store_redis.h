@@ -61,6 +61,7 @@ struct store_hub {
 	_Atomic bool told;	     /* it does, and we hear it */
 	_Atomic bool untold;	     /* it refuses to be told to */
 	_Atomic bool deaf;	     /* it refuses to tell of events */
+	_Atomic bool refusing;	     /* it refuses writes */
 	_Atomic bool looking;	     /* through all keys */
 	_Atomic uint64_t written[STORE_WRITTEN];
 	_Atomic uint64_t noted[STORE_NOTED];

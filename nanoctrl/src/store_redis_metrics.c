@@ -87,6 +87,8 @@ void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 	      atomic_load(&hub->n_loops));
 	gauge(out, "store_connected", "Event loops whose connection to Redis serves.",
 	      atomic_load(&hub->n_up));
+	gauge(out, "store_writable", "Whether Redis takes writes, as one every round says.",
+	      !atomic_load(&hub->refusing));
 	gauge(out, "store_told", "Whether Redis tells of keys that others write, by its events.",
 	      atomic_load(&hub->told));
 	gauge(out, "store_looking",

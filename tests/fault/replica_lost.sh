@@ -51,7 +51,7 @@ say "the replica is killed"
 end copy KILL
 wait_for 10 refuses || fail "writes are taken: $(cat "$work/answer")"
 grep -q '"outcome":"not_executed"' "$work/answer" || fail "it does not say what became of it: $(cat "$work/answer")"
-wait_for 5 grep -q 'no lease ends for .*NOREPLICAS' "$work/nanoctrl.err" || fail "nanoctrl does not say so"
+wait_for 5 grep -q 'Redis refuses writes: NOREPLICAS' "$work/nanoctrl.err" || fail "nanoctrl does not say so"
 spend 9 # longer than a lease
 agent_is_there node-a || fail "what is stored is not to be read"
 

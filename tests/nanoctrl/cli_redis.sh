@@ -228,6 +228,28 @@ case_a_redis_that_refuses_config_is_said() {
 	end_given
 }
 
+case_a_redis_that_refuses_writes_is_said() {
+	local url
+
+	give_redis
+	expect 0 started nc start --port 0 --set server.drain_accept=0 --redis-url "unix://$dir/given.sock"
+	url=$(field address)
+	metric_is writable 1 || die "it says that nothing can be written"
+	redis-cli -s "$dir/given.sock" config set maxmemory 1 >/dev/null
+	until_says "warning: Redis refuses writes" nc status
+	expect 0 "ready: yes" nc status
+	expect 0 '{"status":"ok","warnings":["Redis refuses writes' curl -s -m 60 "$url/readyz"
+	expect 0 "warn reaper: Redis refuses writes: OOM" cat "$dir/run/nanoctrl.log"
+	metric_is writable 0 || die "it says that it can write"
+	redis-cli -s "$dir/given.sock" config set maxmemory 0 >/dev/null
+	wait_for metric_is writable 1
+	is_quiet || die "it warns of what is mended: $(nc status)"
+	expect 0 "Redis takes writes again" cat "$dir/run/nanoctrl.log"
+	[ "$(grep -c "Redis refuses writes: " "$dir/run/nanoctrl.log")" = 1 ] || die "the log does not say it once"
+	expect 0 stopped nc stop
+	end_given
+}
+
 # start_there ADDRESS: what an agent of others there is answered.
 start_there() {
 	curl -s -m 60 -X POST "$(field address)/start_peer_agent" -H 'Content-Type: application/json' \
