@@ -71,17 +71,19 @@ void api_readyz(struct request *rq)
 	bool local = query && strcmp(query, "1") == 0;
 	const char *trouble = NULL;
 	bool draining = server_draining(request_server(rq));
+	const struct reply_error not_ready = { .status = 503,
+					       .code = "unavailable",
+					       .retry_after_s = 1 };
 
 	if (!draining && !local)
 		trouble = request_store_trouble(rq);
-	if (!draining && !trouble)
-		reply_ready(rq, local);
+	if (draining)
+		reply_error(rq, &not_ready, "shutting down");
+	else if (trouble)
+		reply_error(rq, &not_ready, "Redis at %s does not serve: %s",
+			    request_store_place(rq), trouble);
 	else
-		reply_error(rq,
-			    &(struct reply_error){
-				    .status = 503, .code = "unavailable", .retry_after_s = 1 },
-			    "%s%s", draining ? "shutting down" : "Redis does not serve: ",
-			    draining ? "" : trouble);
+		reply_ready(rq, local);
 }
 
 void api_metrics(struct request *rq)

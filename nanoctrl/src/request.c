@@ -300,6 +300,11 @@ const char *request_store_trouble(const struct request *rq)
 	return rq->w->config->hooks.store_trouble(rq->w->store);
 }
 
+const char *request_store_place(const struct request *rq)
+{
+	return rq->w->config->hooks.store_place(rq->w->store);
+}
+
 void request_store_warnings(const struct request *rq, struct evbuffer *out)
 {
 	const struct server_hooks *hooks = &rq->w->config->hooks;

@@ -207,6 +207,7 @@ static int open_server(struct process *p)
 	config.hooks = (struct server_hooks){ .store_create = create_store,
 					      .store_destroy = store_destroy,
 					      .store_trouble = store_trouble,
+					      .store_place = store_place,
 					      .store_warnings = store_warnings,
 					      .metrics = add_store_metrics,
 					      .arg = p->hub };

@@ -31,6 +31,8 @@ struct server_hooks {
 	void (*store_destroy)(struct store *store);
 	/* On the store's loop: NULL while Redis serves, else the reason why not, in words. */
 	const char *(*store_trouble)(const struct store *store);
+	/* There, when it does not serve: where Redis is, for people. */
+	const char *(*store_place)(const struct store *store);
 	/* On the store's loop: append what does not do all the same, a line each. May be NULL. */
 	void (*store_warnings)(const struct store *store, struct evbuffer *out);
 	/* On any loop: append Prometheus text. May be NULL. */
@@ -102,6 +104,7 @@ void server_metrics(struct server *server, struct evbuffer *out);
 /* The server that a request came to, and why its store does not serve (NULL when it does). */
 struct server *request_server(const struct request *rq);
 const char *request_store_trouble(const struct request *rq);
+const char *request_store_place(const struct request *rq);
 /* What its store warns of, a line each. */
 void request_store_warnings(const struct request *rq, struct evbuffer *out);
 

@@ -77,6 +77,9 @@ void store_destroy(struct store *store);
 /* NULL while this store and those of the other loops serve, else the reason why not. */
 const char *store_trouble(const struct store *store);
 
+/* The URL of its Redis, without the password. */
+const char *store_place(const struct store *store);
+
 /* What does not do although the store serves, for people: append it, a line each. */
 void store_warnings(const struct store *store, struct evbuffer *out);
 

@@ -172,6 +172,11 @@ const char *store_trouble(const struct store *store)
 	return trouble;
 }
 
+const char *store_place(const struct store *store)
+{
+	return store->hub->url.shown;
+}
+
 void store_warnings(const struct store *store, struct evbuffer *out)
 {
 	if (atomic_load(&store->hub->refusing))

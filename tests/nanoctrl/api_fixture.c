@@ -63,6 +63,7 @@ static void start_server(struct api_fixture *f, const struct setup *setup)
 	config.hooks = (struct server_hooks){ .store_create = create_store,
 					      .store_destroy = store_destroy,
 					      .store_trouble = store_trouble,
+					      .store_place = store_place,
 					      .store_warnings = store_warnings,
 					      .arg = f->hub };
 	assert_int_equal(loop_create(0, &f->loop), 0);

@@ -105,10 +105,10 @@ case_a_process_of_redis_that_cannot_be_noted_is_said() {
 
 case_without_its_redis_it_is_not_ready_until_it_comes() {
 	local url
-	expect 0 "not ready: Redis does not serve" nc start --port 0 --set server.drain_accept=0 \
+	expect 0 "not ready: Redis at unix://$dir/given.sock does not serve: " nc start --port 0 --set server.drain_accept=0 \
 		--redis-url "unix://$dir/given.sock"
 	url=$(field address)
-	expect 4 "ready: no (Redis does not serve" nc status
+	expect 4 "ready: no (Redis at unix://$dir/given.sock does not serve: " nc status
 	expect 0 " 503 " curl -si -m 60 "$url/v1/agents"
 	expect 0 '"status":"ok"' curl -s -m 60 "$url/readyz?local=1"
 	run_given_redis
@@ -135,9 +135,9 @@ case_a_node_of_a_redis_cluster_is_used_as_such_only() {
 		timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do kill -0 $given || exit 1; sleep 0.02; done" >/dev/null 2>&1 || given=
 	done
 	[ -n "$given" ] || die "no Redis: $(cat "$dir/cluster")"
-	expect 0 "not ready: Redis does not serve: it is a node of a Redis Cluster, which is given as redis+cluster://" nc start --port 0 --set server.drain_accept=0 \
+	expect 0 "not ready: Redis at unix://$dir/given.sock does not serve: it is a node of a Redis Cluster, which is given as redis+cluster://" nc start --port 0 --set server.drain_accept=0 \
 		--redis-url "unix://$dir/given.sock"
-	expect 4 "ready: no (Redis does not serve: it is a node of a Redis Cluster" nc status
+	expect 4 "ready: no (Redis at unix://$dir/given.sock does not serve: it is a node of a Redis Cluster" nc status
 	expect 0 " 503 " curl -si -m 60 "$(field address)/v1/agents"
 	expect 0 "it is a node of a Redis Cluster" cat "$dir/run/nanoctrl.log"
 	[ "$(redis-cli -s "$dir/given.sock" dbsize)" = 0 ] || die "it wrote there"

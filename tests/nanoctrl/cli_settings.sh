@@ -15,7 +15,7 @@ case_the_environment_has_the_names_of_the_original() {
 		until_says "ready: yes" nc status
 		expect 0 "nanoctrl stopped" nc stop
 		# What is on the command line counts.
-		expect 0 "not ready: Redis does not serve" nc start --port 0 --set server.drain_accept=0 --runtime-dir "$dir/run" \
+		expect 0 "not ready: Redis at" nc start --port 0 --set server.drain_accept=0 --runtime-dir "$dir/run" \
 			--redis-url "unix://$dir/none.sock" --log-level error
 		! grep -q " debug " "$dir/run/nanoctrl.log" || die "the environment beat the command line"
 		expect 0 "nanoctrl stopped" nc stop --runtime-dir "$dir/run"
