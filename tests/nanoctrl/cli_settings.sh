@@ -180,7 +180,7 @@ case_a_log_that_nobody_reads_holds_no_request_up() {
 	url=$(field address)
 	expect 0 2000 ask_for_nothing "$url" 2000
 	expect 0 200 list_entities "$url"
-	curl -s -m 60 "$url/metrics" | grep -q '^nanoctrl_log_dropped_total [1-9]' || die "no line was dropped"
+	grep -q '^nanoctrl_log_dropped_total [1-9]' <<<"$(curl -s -m 60 "$url/metrics")" || die "no line was dropped"
 	cat "$fifo" >"$dir/read" 9>&- &
 	reader=$!
 	exec 9>&-
