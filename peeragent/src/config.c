@@ -100,7 +100,8 @@ static const struct cli_setting shm_settings[] = {
 
 static const struct cli_setting tcp_settings[] = {
 	CLI_STRING(struct node_tcp, bind, "bind", .def = "127.0.0.1",
-		   .help = "numeric address to listen on; \"\" for none"),
+		   .help = "numeric address to listen on; \"\" for none: a link whose other "
+			   "end is the first to connect does not come up then"),
 	CLI_PORT(struct node_tcp, port, "port", .def = "0", .help = "port; 0 takes a free one"),
 	CLI_STRING(struct node_tcp, advertise, "advertise",
 		   .help = "numeric address that peers connect to; needed when bind is a wildcard"),

@@ -52,6 +52,88 @@ static void connect__that_nobody_knocks_for_fails_as_its_own_dial_did(void **sta
 	assert_true(sl_clock_ms() - begin < PATIENCE_MS / 2);
 }
 
+/* Of an address of this host that is none of loopback's; so long the peer has to knock after other
+ * failures. */
+#define KNOCKED_MS 3000
+
+static uint16_t listen_anywhere(struct raw *r, int *listener)
+{
+	uint16_t port;
+
+	memset(r->host, 0, sizeof(r->host));
+	*listener = raw_listen(&port);
+	return port;
+}
+
+/* Whoever comes next is told so in the place of a challenge. */
+static void refuse_next(int listener, enum sl_refusal code)
+{
+	uint8_t in[SL_HELLO_LEN], out[SL_CHALLENGE_LEN];
+	int fd = raw_accept(listener);
+
+	raw_recv(fd, in, sizeof(in));
+	sl_hello_write_code(code, out, sizeof(out));
+	raw_send(fd, out, sizeof(out));
+	raw_await_end(fd);
+	close(fd);
+}
+
+static void connect__to_a_host_that_refuses_fails_soon(void **state)
+{
+	struct raw *r = *state;
+	uint64_t begin = sl_clock_ms();
+
+	memset(r->host, 0, sizeof(r->host));
+	raw_connect(r, false, 0, PATIENCE_MS);
+	assert_int_equal(raw_connected(r), -ECONNREFUSED);
+	assert_true(sl_clock_ms() - begin < KNOCKED_MS);
+	assert_int_equal(log_lines_with("nobody listens there"), 1);
+}
+
+/* It may have been a firewall. */
+static void connect__to_a_host_that_refuses_takes_the_streams_of_the_peer(void **state)
+{
+	struct raw *r = *state;
+	int fd;
+
+	memset(r->host, 0, sizeof(r->host));
+	raw_connect(r, false, 0, PATIENCE_MS);
+	fd = raw_greet(r, 0);
+	raw_open(r, fd);
+	close(fd);
+}
+
+/* The way there is open, and would be no other in the other direction. */
+static void connect__to_one_who_does_not_expect_it_fails_at_once(void **state)
+{
+	struct raw *r = *state;
+	uint64_t begin = sl_clock_ms();
+	int listener;
+
+	raw_connect(r, false, listen_anywhere(r, &listener), PATIENCE_MS);
+	refuse_next(listener, SL_REFUSED_UNKNOWN);
+	assert_int_equal(raw_connected(r), -ECONNREFUSED);
+	assert_true(sl_clock_ms() - begin < KNOCKED_MS);
+	assert_int_equal(log_lines_with("the peer does not expect this link"), 1);
+	close(listener);
+}
+
+/* That is one of this host, and the peer another's. */
+static void
+connect__to_one_on_loopback_who_does_not_expect_it_takes_the_streams_of_the_peer(void **state)
+{
+	struct raw *r = *state;
+	uint16_t port;
+	int listener = raw_listen(&port), fd;
+
+	raw_connect(r, false, port, PATIENCE_MS);
+	refuse_next(listener, SL_REFUSED_UNKNOWN);
+	fd = raw_greet(r, 0);
+	raw_open(r, fd);
+	close(fd);
+	close(listener);
+}
+
 static void connect__that_is_closed_while_it_waits_for_a_knock_ends(void **state)
 {
 	struct raw *r = *state;
@@ -72,7 +154,7 @@ static void connect__of_one_on_loopback_fails_at_once(void **state)
 	assert_int_equal(raw_connected(r), -ECONNREFUSED);
 	fd = raw_dial(r);
 	h = raw_hello(r, 0);
-	assert_int_equal(raw_say_hello(&h, fd), -ECONNREFUSED);
+	assert_int_equal(raw_say_hello(&h, fd), -ENOENT);
 	close(fd);
 }
 
@@ -155,7 +237,7 @@ static void knock__beside_a_dial_that_succeeds_is_held_and_then_refused(void **s
 	assert_int_equal(raw_recv_head(fd).kind, TCP_READY);
 	assert_ok(raw_connected(r));
 	raw_recv(knock, in, sizeof(in));
-	assert_int_equal(sl_hello_read_challenge(h.acceptor_nonce, mac, in), -ECONNREFUSED);
+	assert_int_equal(sl_hello_read_challenge(h.acceptor_nonce, mac, in), -ENOENT);
 	close(knock);
 	close(fd);
 	close(listener);
@@ -204,16 +286,6 @@ static void knock__beside_a_dial_that_was_answered_is_held(void **state)
 
 /* ---- the endpoint is the acceptor ---- */
 
-/* An address of this host that is none of loopback's. */
-static uint16_t listen_anywhere(struct raw *r, int *listener)
-{
-	uint16_t port;
-
-	memset(r->host, 0, sizeof(r->host));
-	*listener = raw_listen(&port);
-	return port;
-}
-
 static void connect__of_an_initiator_that_does_not_come_is_knocked_for(void **state)
 {
 	struct raw *r = *state;
@@ -231,18 +303,11 @@ static void connect__of_an_initiator_that_does_not_come_is_knocked_for(void **st
 static void knock__that_is_refused_leaves_the_door_open(void **state)
 {
 	struct raw *r = *state;
-	uint8_t in[SL_HELLO_LEN], out[SL_CHALLENGE_LEN];
 	int listener, fd;
 
 	raw_connect(r, true, listen_anywhere(r, &listener), PATIENCE_MS);
-	for (int code = SL_REFUSED_UNKNOWN; code <= SL_REFUSED_NOT_YET; code++) {
-		fd = raw_accept(listener);
-		raw_recv(fd, in, sizeof(in));
-		sl_hello_write_code((enum sl_refusal)code, out, sizeof(out));
-		raw_send(fd, out, sizeof(out));
-		raw_await_end(fd);
-		close(fd);
-	}
+	refuse_next(listener, SL_REFUSED_UNKNOWN);
+	refuse_next(listener, SL_REFUSED_NOT_YET);
 	fd = raw_greet(r, 0);
 	raw_open(r, fd);
 	close(fd);
@@ -347,6 +412,11 @@ int main(void)
 		FOR_OTHERS(connect__where_nobody_listens_takes_the_streams_of_the_peer),
 		FOR_OTHERS(connect__to_one_who_is_silent_takes_the_streams_of_the_peer),
 		FOR_OTHERS(connect__that_nobody_knocks_for_fails_as_its_own_dial_did),
+		FOR_OTHERS(connect__to_a_host_that_refuses_fails_soon),
+		FOR_OTHERS(connect__to_a_host_that_refuses_takes_the_streams_of_the_peer),
+		FOR_OTHERS(connect__to_one_who_does_not_expect_it_fails_at_once),
+		FOR_OTHERS(
+			connect__to_one_on_loopback_who_does_not_expect_it_takes_the_streams_of_the_peer),
 		FOR_OTHERS(connect__that_is_closed_while_it_waits_for_a_knock_ends),
 		IN_RAW(connect__of_one_on_loopback_fails_at_once),
 		FOR_OTHERS(knock__beside_a_dial_that_succeeds_is_held_and_then_refused),

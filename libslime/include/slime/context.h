@@ -67,7 +67,8 @@ struct slime_context_attr {
 			      * slime_mem_alloc through process_vm_readv/writev, and do so with
 			      * theirs */
 	const char *tcp_bind; /* numeric address the tcp listener binds, NULL for 127.0.0.1; "" for
-				 no listener */
+				 no listener: links whose other end initiates, which is chance, do
+				 not come up over tcp then */
 	uint16_t tcp_port;    /* 0: a free one */
 	const char *tcp_advertise;    /* numeric address peers connect to; needed when tcp_bind is a
 					 wildcard */

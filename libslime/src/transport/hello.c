@@ -124,7 +124,7 @@ static int refusal_to_errno(uint8_t code)
 	case SL_WELCOME:
 		return 0;
 	case SL_REFUSED_UNKNOWN:
-		return -ECONNREFUSED;
+		return -ENOENT;
 	case SL_REFUSED_NOT_YET:
 		return -EAGAIN;
 	case SL_REFUSED_KEY:

@@ -63,8 +63,8 @@ void sl_hello_write_code(enum sl_refusal code, uint8_t *out, size_t len);
 int sl_hello_read(struct sl_hello *h, const uint8_t in[SL_HELLO_LEN]);
 int sl_hello_read_proof(uint8_t mac[SL_AUTH_MAC_LEN], const uint8_t in[SL_PROOF_LEN]);
 
-/* The initiator's: also what the acceptor's code means, -ECONNREFUSED, -EAGAIN (not yet), -EPROTO
- * (version), -EACCES. */
+/* The initiator's: also what the acceptor's code means, -ENOENT (unknown), -EAGAIN (not yet),
+ * -EPROTO (version), -EACCES. */
 int sl_hello_read_challenge(uint8_t nonce[SL_AUTH_NONCE_LEN], uint8_t mac[SL_AUTH_MAC_LEN],
 			    const uint8_t in[SL_CHALLENGE_LEN]);
 int sl_hello_read_verdict(const uint8_t in[SL_VERDICT_LEN]);

@@ -238,6 +238,10 @@ static void on_greeted(void *arg, int status, int fd, uint16_t stream)
 			     sl_clock_ns() + SL_GREETING_AGAIN_MS * SL_NS_PER_MS);
 		return;
 	}
+	if (status == -ENOENT) {
+		shm_conn_end(c, -ECONNREFUSED, "the peer does not expect this link");
+		return;
+	}
 	if (status) {
 		snprintf(why, sizeof(why), "%s", strerror(-status));
 		shm_conn_end(c, status, why);

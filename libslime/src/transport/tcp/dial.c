@@ -16,13 +16,15 @@
 
 /* The acceptor waits so long for the initiator before it knocks, and before it does so again; less
  * where the initiator cannot come, unless from this host. */
-#define KNOCK_NS       (1 * SL_NS_PER_S)
+#define KNOCK_NS       (500 * SL_NS_PER_MS)
 #define KNOCK_SOON_NS  (200 * SL_NS_PER_MS)
 #define KNOCK_AGAIN_NS (1 * SL_NS_PER_S)
 /* An initiator whose dial nobody answered for so long gives way to a knock. */
 #define GIVE_WAY_NS (1 * SL_NS_PER_S)
-/* One that dialled in vain waits so long for a knock. */
-#define KNOCKED_NS (3 * SL_NS_PER_S)
+/* One that dialled in vain waits so long for a knock; less where the peer's host says that nobody
+ * listens: it mostly is so, and a knock is due by then unless the peer begins later than we. */
+#define KNOCKED_NS	   (3 * SL_NS_PER_S)
+#define KNOCKED_REFUSED_NS (1 * SL_NS_PER_S)
 
 static struct sl_poller *poller_of(const struct tcp_conn *c)
 {
@@ -72,7 +74,7 @@ static const char *greeting_error(int status)
 	case -EACCES:
 		return "the peer does not hold the link's key, or says that we do not";
 	case -ECONNREFUSED:
-		return "refused: nobody listens there, or the peer does not expect this link";
+		return "refused: nobody listens there";
 	case -EPROTO:
 		return "the peer does not speak our protocol";
 	case -ECONNRESET:
@@ -80,6 +82,12 @@ static const char *greeting_error(int status)
 	default:
 		return strerror(-status);
 	}
+}
+
+static void fail_unexpected(struct tcp_conn *c)
+{
+	c->unexpected = true;
+	tcp_conn_fail(c, -ECONNREFUSED, "refused: the peer does not expect this link");
 }
 
 static void take_stream(struct tcp_stream *s, int fd)
@@ -107,6 +115,8 @@ static void on_greeted(void *arg, int status, int fd, uint16_t index)
 	if (status == -EAGAIN)
 		sl_timer_set(poller_of(s->conn), &s->again,
 			     sl_clock_ns() + SL_GREETING_AGAIN_MS * SL_NS_PER_MS);
+	else if (status == -ENOENT)
+		fail_unexpected(s->conn);
 	else if (status)
 		tcp_conn_fail(s->conn, status, greeting_error(status));
 	else
@@ -206,15 +216,23 @@ void tcp_dial_rest(struct tcp_conn *c)
 
 /* ---- the initiator gives way ---- */
 
-/* Whether the initiator may be reached by who is on another host: else it alone can connect. */
-static bool may_turn(const struct tcp_conn *c)
+/* Whether the peer says that other hosts can reach it: at an address that is not loopback's nobody
+ * else answers in its place. */
+static bool is_elsewhere(const struct tcp_conn *c)
 {
 	struct sockaddr_storage there;
 
-	if (c->attr.initiator)
-		return c->t->listens && !tcp_is_loopback(&c->t->advertised);
 	return tcp_read_candidate(&there, c->attr.candidate, c->attr.candidate_len) == 0 &&
 	       !tcp_is_loopback(&there);
+}
+
+/* Whether the initiator may be reached by who is on another host: else it alone can connect. Who
+ * does not listen is no peer that an initiator connects with. */
+static bool may_turn(const struct tcp_conn *c)
+{
+	if (!c->t->listens)
+		return false;
+	return c->attr.initiator ? !tcp_is_loopback(&c->t->advertised) : is_elsewhere(c);
 }
 
 /* What the peer said, or what we lack ourselves, is so in the other direction, too. */
@@ -222,7 +240,13 @@ static bool is_final(const struct tcp_conn *c)
 {
 	return c->end_local || c->end_cause == -EACCES || c->end_cause == -ENOMEM ||
 	       c->end_cause == -EMFILE || c->end_cause == -ENFILE ||
-	       sl_clock_ns() >= c->attr.deadline_ns;
+	       (c->unexpected && is_elsewhere(c)) || sl_clock_ns() >= c->attr.deadline_ns;
+}
+
+/* A firewall may say so, too, in its place. */
+static bool is_refused_by_host(const struct tcp_conn *c)
+{
+	return c->end_cause == -ECONNREFUSED && is_elsewhere(c);
 }
 
 static void drop_streams(struct tcp_conn *c)
@@ -267,12 +291,13 @@ void tcp_dial_let_in(struct tcp_conn *c)
 
 bool tcp_dial_gives_way(struct tcp_conn *c)
 {
-	uint64_t until = sl_clock_ns() + KNOCKED_NS;
+	uint64_t until = sl_clock_ns();
 	bool shut;
 
 	if (tcp_conn_state(c) != TCP_CONN_OPENING || !c->attr.initiator || !c->dials ||
 	    is_final(c) || is_answered(c) || !may_turn(c))
 		return false;
+	until += is_refused_by_host(c) ? KNOCKED_REFUSED_NS : KNOCKED_NS;
 	give_way(c);
 	pthread_mutex_lock(&c->lock);
 	shut = c->shut;
