@@ -311,9 +311,11 @@ int sl_endpoint_expect(void *arg, enum slime_transport transport, uint64_t endpo
 	struct slime_endpoint *ep = NULL;
 	struct sl_attempt *a;
 	struct sl_list *e;
+	enum slime_endpoint_state state;
 	bool called;
 	int ret;
 
+	*out = (struct sl_expected){ 0 };
 	pthread_mutex_lock(&ctx->lock);
 	sl_list_for_each (e, &ctx->endpoints) {
 		ep = SL_CONTAINER_OF(e, struct slime_endpoint, link);
@@ -331,7 +333,10 @@ int sl_endpoint_expect(void *arg, enum slime_transport transport, uint64_t endpo
 	if (!called || !ep->started)
 		return -EAGAIN;
 	a = &ep->attempts[transport];
-	if (atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTING)
+	state = atomic_load(&ep->state);
+	if (state == SLIME_ENDPOINT_CONNECTING || state == SLIME_ENDPOINT_CONNECTED)
+		out->peer = (struct sl_link_id){ ep->peer.context, ep->peer.endpoint };
+	if (state != SLIME_ENDPOINT_CONNECTING)
 		return -ENOENT;
 	if (ep->initiator)
 		ret = expects_as_initiator(ep, transport);
@@ -339,7 +344,6 @@ int sl_endpoint_expect(void *arg, enum slime_transport transport, uint64_t endpo
 		ret = a->conn && !a->broken ? 0 : -ENOENT;
 	if (ret)
 		return ret;
-	out->peer = (struct sl_link_id){ ep->peer.context, ep->peer.endpoint };
 	memcpy(out->key, ep->key, sizeof(out->key));
 	out->conn = a->conn;
 	return 0;

@@ -238,7 +238,40 @@ static void knock__beside_a_dial_that_succeeds_is_held_and_then_refused(void **s
 	assert_ok(raw_connected(r));
 	raw_recv(knock, in, sizeof(in));
 	assert_int_equal(sl_hello_read_challenge(h.acceptor_nonce, mac, in), -ENOENT);
+	raw_await_end(knock);
+	assert_int_equal(log_lines_with("turned "), 0);
 	close(knock);
+	close(fd);
+	close(listener);
+}
+
+/* Who comes now has come and gone; what came before was heard. */
+static void let_a_stranger_pass(const struct raw *r)
+{
+	uint8_t noise[SL_HELLO_LEN] = { 0 };
+	int fd = raw_dial(r);
+
+	raw_send(fd, noise, sizeof(noise));
+	raw_await_end(fd);
+	close(fd);
+}
+
+/* As when the link came up over another transport, at both ends. */
+static void knock__that_is_given_up_while_it_is_held_is_no_line_of_the_log(void **state)
+{
+	struct raw *r = *state;
+	uint16_t port;
+	int listener = raw_listen(&port), fd, knock;
+
+	raw_connect(r, false, port, PATIENCE_MS);
+	fd = raw_accept(listener);
+	knock = raw_dial(r);
+	knock_at(r, knock);
+	let_a_stranger_pass(r);
+	close(knock);
+	let_a_stranger_pass(r);
+	assert_int_equal(log_lines_with("its first bytes are no greeting"), 2);
+	assert_int_equal(log_lines_with("turned "), 2);
 	close(fd);
 	close(listener);
 }
@@ -420,6 +453,7 @@ int main(void)
 		FOR_OTHERS(connect__that_is_closed_while_it_waits_for_a_knock_ends),
 		IN_RAW(connect__of_one_on_loopback_fails_at_once),
 		FOR_OTHERS(knock__beside_a_dial_that_succeeds_is_held_and_then_refused),
+		FOR_OTHERS(knock__that_is_given_up_while_it_is_held_is_no_line_of_the_log),
 		FOR_OTHERS(knock__of_one_without_the_key_ends_no_dial),
 		FOR_OTHERS(knock__beside_a_dial_that_was_answered_is_held),
 		IN_RAW(connect__of_an_initiator_that_does_not_come_is_knocked_for),

@@ -56,6 +56,7 @@ struct visitor {
 	uint64_t since_ns; /* in this step */
 	int fd;
 	enum step step;
+	bool is_known; /* as it says it is whom its endpoint has a link with, or is to have one */
 	struct sl_hello hello;
 	uint8_t proof[SL_AUTH_MAC_LEN]; /* what the initiator must answer */
 	uint8_t in[SL_HELLO_MAX];
@@ -122,13 +123,23 @@ static void forget(struct visitor *v)
 	open_door(d);
 }
 
+/* Both ends of a link may try to reach the other: that one of them need not wait any more is
+ * nothing to be told of. */
+static bool is_in_vain(const struct visitor *v)
+{
+	return v->is_known && v->step != WAITS_PROOF;
+}
+
 static void turn_away(struct visitor *v, const char *why)
 {
 	struct sl_door *d = v->door;
 	uint32_t held_back;
 	int fd = v->fd;
 
-	if (sl_log_allow(&d->limit, &held_back))
+	if (is_in_vain(v))
+		sl_debug(slime_transport_name(d->t->ops->id), "turned %s away: %s", v->address,
+			 why);
+	else if (sl_log_allow(&d->limit, &held_back))
 		sl_warn(slime_transport_name(d->t->ops->id),
 			"turned %s away: %s (%u such lines held back)", v->address, why, held_back);
 	forget(v);
@@ -154,13 +165,18 @@ static bool same_id(struct sl_link_id a, struct sl_link_id b)
 /* Who is wanted: 0, -EAGAIN, -ENOENT. */
 static int find_expected(struct visitor *v, struct sl_expected *e)
 {
+	static const struct sl_link_id nobody;
 	const struct sl_transport *t = v->door->t;
+	bool has_peer;
 	int ret;
 
+	v->is_known = false;
 	if (v->hello.acceptor.context != t->env->context || v->hello.transport != t->ops->id)
 		return -ENOENT;
 	ret = t->env->expect(t->env->arg, t->ops->id, v->hello.acceptor.endpoint, e);
-	if (ret || same_id(e->peer, v->hello.initiator))
+	has_peer = !same_id(e->peer, nobody);
+	v->is_known = has_peer && same_id(e->peer, v->hello.initiator);
+	if (v->is_known || !has_peer)
 		return ret;
 	sl_auth_wipe(e->key, sizeof(e->key));
 	return -ENOENT;
@@ -292,7 +308,8 @@ static void on_visitor(struct sl_source *s, uint32_t events)
 	else if (v->step == WAITS_PROOF)
 		read_proof(v);
 	else
-		turn_away(v, "it left while our endpoint did not know its peer");
+		turn_away(v, v->is_known ? "it left before its turn came"
+					 : "it left while our endpoint did not know its peer");
 }
 
 static void on_visitor_time(struct sl_timer *t)

@@ -317,8 +317,9 @@ struct sl_transport_env {
 	struct sl_poller *poller; /* sources of events; callbacks run as [token] */
 	/*
 	 * The endpoint of this id that waits for a connection over this transport: -ENOENT there is
-	 * none (any more), -EAGAIN it exists and does not know its peer yet: hold the greeting and
-	 * ask again. [token]
+	 * none (any more), -EAGAIN it exists and does not know its peer, or has not come to it:
+	 * hold the greeting and ask again. out->peer is whom it has or is to have a link with,
+	 * whatever is returned; zeros where there is none. [token]
 	 */
 	int (*expect)(void *arg, enum slime_transport transport, uint64_t endpoint,
 		      struct sl_expected *out);
