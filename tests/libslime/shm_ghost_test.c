@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a peer has of ours when its connection ends: fenced until it lets go or is gone. */
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 
 #include "base/clock.h"
 #include "raw_shm.h"
@@ -223,6 +225,51 @@ static void region__of_a_peer_that_went_on_waits_for_it_again(void **state)
 		assert_ok(slime_mr_destroy(mrs[i]));
 }
 
+/* A peer that answers for this region alone, as one does that uses the others. */
+struct answerer {
+	int sock;
+	uint32_t id;
+};
+
+static void *answer(void *arg)
+{
+	struct answerer *a = arg;
+	struct pollfd heard = { .fd = a->sock, .events = POLLIN };
+	struct shm_packet p = { 0 };
+
+	while (p.kind != SHM_WITHDRAW || p.id != a->id)
+		if (shm_channel_recv(a->sock, &p) == -EAGAIN)
+			poll(&heard, 1, PATIENCE_MS);
+	p.kind = SHM_WITHDRAWN;
+	assert_ok(shm_channel_send(a->sock, &p));
+	return NULL;
+}
+
+/* For which it is silent longer than one is that answers at all. */
+static void region__beside_one_that_the_peer_uses_for_long_is_destroyed(void **state)
+{
+	struct raw_shm *r = *state;
+	struct slime_mr *mrs[MANY];
+	struct answerer a;
+	pthread_t thread;
+
+	raw_shm_link(r);
+	give_many(r, mrs);
+	assert_int_equal(slime_mr_destroy(mrs[0]), -EBUSY);
+	for (int i = 1; i < 3; i++) {
+		a = (struct answerer){ r->sock, mrs[i]->region->id };
+		assert_ok(pthread_create(&thread, NULL, answer, &a));
+		assert_ok(slime_mr_destroy(mrs[i]));
+		assert_ok(pthread_join(thread, NULL));
+		/* It is silent again. */
+		assert_int_equal(slime_mr_destroy(mrs[0]), -EBUSY);
+	}
+	raw_shm_kill(r);
+	assert_ok(slime_mr_destroy(mrs[0]));
+	for (int i = 3; i < MANY; i++)
+		assert_ok(slime_mr_destroy(mrs[i]));
+}
+
 /* What was asked of it did not go out, so that it owes nothing: its next answer has all its time.
  */
 static void region__of_a_peer_that_was_not_asked_waits_for_it(void **state)
@@ -298,6 +345,7 @@ int main(void)
 		IN_RAW_SHM(regions__of_a_peer_that_stands_still_wait_for_it_once),
 		IN_RAW_SHM(regions__of_a_link_closed_at_a_peer_that_stands_still_wait_for_it_once),
 		IN_RAW_SHM(region__of_a_peer_that_went_on_waits_for_it_again),
+		IN_RAW_SHM(region__beside_one_that_the_peer_uses_for_long_is_destroyed),
 		IN_RAW_SHM(region__of_a_peer_that_was_not_asked_waits_for_it),
 		IN_RAW_SHM(region__is_not_free_because_the_peer_said_so_unasked),
 		IN_RAW_SHM(link__closed_while_the_peer_stands_still_ends_there_when_it_goes_on),

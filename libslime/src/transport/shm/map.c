@@ -19,6 +19,9 @@
 /* Bytes whose pages are fetched at once: what comes meanwhile waits for some microseconds. */
 #define WARM_STEP (UINT64_C(64) << 10)
 
+/* Who is silent because he uses one region for long answers for another in less. */
+#define ANSWER_NS (500 * SL_NS_PER_MS)
+
 /* ---- the peer's regions ---- */
 
 static struct shm_map *map_at(struct shm_conn *c, uint32_t id)
@@ -373,6 +376,8 @@ static void announced(struct shm_given *g, uint32_t id)
 	/* What could not be sent before it did not have to answer. */
 	if (!g->n_announced++)
 		g->asked_ns = sl_clock_ns();
+	else if (!g->asked_more_ns)
+		g->asked_more_ns = sl_clock_ns();
 }
 
 static void unannounced(struct shm_given *g, uint32_t id)
@@ -381,7 +386,7 @@ static void unannounced(struct shm_given *g, uint32_t id)
 		return;
 	g->announced[id / WORD_BITS] &= ~(UINT64_C(1) << id % WORD_BITS);
 	if (!--g->n_announced)
-		g->asked_ns = 0;
+		g->asked_ns = g->asked_more_ns = 0;
 }
 
 static int given_set(struct shm_given *g, uint32_t id, uint64_t generation)
@@ -417,6 +422,7 @@ void shm_given_hear(struct shm_given *g)
 {
 	if (g->asked_ns)
 		g->asked_ns = g->n_announced ? sl_clock_ns() : 0;
+	g->asked_more_ns = 0;
 }
 
 static bool given_has(const struct shm_given *g, uint32_t id, uint64_t generation)
@@ -482,19 +488,32 @@ void shm_map_answer(struct shm_conn *c, const struct shm_packet *p)
 	answer(c, &said);
 }
 
+/* Since when its silence counts, of which the longest is timeout_ns. One that stands still has a
+ * moment more, once for all that it is told of. */
+static uint64_t silent_since(const struct shm_given *g, uint64_t timeout_ns)
+{
+	uint64_t more = g->asked_more_ns ? g->asked_more_ns + ANSWER_NS : 0;
+
+	return more > g->asked_ns + timeout_ns ? more - timeout_ns : g->asked_ns;
+}
+
 /* Announce it once; whether the peer has it no more. Who cannot be told any more was told of the
  * end. */
-static bool withdraw_from(struct shm_given *g, int sock, const struct sl_region *r, uint64_t *last)
+static bool withdraw_from(const struct shm_transport *t, struct shm_given *g, int sock,
+			  const struct sl_region *r, uint64_t *last)
 {
+	uint64_t timeout_ns = t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS;
 	struct shm_packet p = { .kind = SHM_WITHDRAW, .id = r->id, .a = r->generation };
+	uint64_t since;
 
 	if (!given_has(g, r->id, r->generation))
 		return true;
 	if (!test_bit(g->announced, r->id) && sock >= 0 && shm_channel_send(sock, &p) == 0)
 		announced(g, r->id);
 	shm_given_ask(g);
-	if (g->asked_ns > *last)
-		*last = g->asked_ns;
+	since = silent_since(g, timeout_ns);
+	if (since > *last)
+		*last = since;
 	return false;
 }
 
@@ -508,11 +527,11 @@ bool shm_withdraw(struct sl_transport *base, const struct sl_region *r, uint64_t
 	sl_list_for_each (e, &t->conns) {
 		struct shm_conn *c = SL_CONTAINER_OF(e, struct shm_conn, link);
 
-		gone &= withdraw_from(&c->given, c->sock.fd, r, &last);
+		gone &= withdraw_from(t, &c->given, c->sock.fd, r, &last);
 	}
 	/* A ghost answers for everything at once. */
 	sl_list_for_each (e, &t->ghosts)
-		gone &= withdraw_from(&SL_CONTAINER_OF(e, struct shm_ghost, link)->given, -1, r,
+		gone &= withdraw_from(t, &SL_CONTAINER_OF(e, struct shm_ghost, link)->given, -1, r,
 				      &last);
 	if (!gone)
 		*asked_ns = last;

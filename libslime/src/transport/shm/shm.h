@@ -65,6 +65,8 @@ struct shm_given {
 	uint32_t n_announced;
 	uint64_t asked_ns; /* it was told, or of our end, and has said nothing since; 0: it was not
 			    */
+	uint64_t
+		asked_more_ns; /* it was told of another one meanwhile, first then; 0: it was not */
 };
 
 /*
