@@ -129,6 +129,7 @@ static int create(struct slime_context *ctx, struct sl_region *what, struct slim
 		goto free_mr;
 	mr->ctx = ctx;
 	mr->mem = mem;
+	what->handle = mr;
 	ret = sl_region_add(&ctx->regions, what, &mr->region);
 	if (ret)
 		goto free_mr;
@@ -296,9 +297,9 @@ static int fence(struct slime_mr *mr)
 static void free_mr(struct slime_mr *mr)
 {
 	struct slime_context *ctx = mr->ctx;
-
 	int dmabuf_fd = mr->region->dmabuf_fd;
 
+	mr->region->handle = NULL;
 	sl_region_remove(&ctx->regions, mr->region);
 	atomic_fetch_sub(&ctx->n_regions, 1);
 	release_memory(ctx, mr->mem, dmabuf_fd);

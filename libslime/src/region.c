@@ -75,6 +75,7 @@ int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struc
 		r->has_address = what->has_address;
 		r->dmabuf_fd = what->dmabuf_fd;
 		r->dmabuf_offset = what->dmabuf_offset;
+		r->handle = what->handle;
 		t->next_generation += what->generation;
 		r->generation = t->next_generation++;
 		atomic_store(&r->n_ops, 0);

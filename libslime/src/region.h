@@ -48,7 +48,8 @@ struct sl_region {
 	bool has_address;   /* kind DEVICE: base is one of this process */
 	int dmabuf_fd;	    /* kind DEVICE: the handle's; -1: none */
 	uint64_t dmabuf_offset;
-	struct sl_list link; /* among the table's free ones */
+	struct slime_mr *handle; /* also where its user has forgotten one that a peer reaches */
+	struct sl_list link;	 /* among the table's free ones */
 };
 
 struct sl_region_table {

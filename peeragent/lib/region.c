@@ -417,8 +417,13 @@ void regions_fini(struct regions *set)
 
 		if (r->memory.mr && !r->shown)
 			release(r);
-		if (r->memory.mr && !r->shown)
-			sl_error("agent", "region %s: %s", r->spec->name, strerror(-r->error));
+		if (r->memory.mr && !r->shown) {
+			set->any_kept = true;
+			sl_warn("agent",
+				"region %s: a peer that does not answer still reaches it: its "
+				"memory stays as long as this process",
+				r->spec->name);
+		}
 		destroy(r);
 	}
 }

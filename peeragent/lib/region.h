@@ -28,6 +28,7 @@ struct regions {
 	struct event_base *base;
 	struct sl_list all;
 	bool any_restricted; /* there was one that only some peers may reach, ever */
+	bool any_kept;	     /* after regions_fini(): a peer reaches one that could not go */
 	loop_fn *on_change;  /* one is offered, failed or gone */
 	void *arg;
 };

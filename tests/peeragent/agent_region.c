@@ -394,6 +394,21 @@ static void apply__without_a_region_in_use_destroys_it_when_it_is_not(void **sta
 	end(b);
 }
 
+/* As of a peer that stands still. What stays can still be found: it is no leak. */
+static void destroy__with_a_region_in_use_keeps_it_with_one_line(void **state)
+{
+	struct slime_agent *b = start_with_kv(1);
+
+	(void)state;
+	atomic_store(&n_refusals, 1000);
+	log_lines_keep();
+	end(b);
+	assert_int_equal(log_lines_with("region kv: a peer that does not answer"), 1);
+	assert_int_equal(log_lines_with(""), 1);
+	log_lines_release();
+	atomic_store(&n_refusals, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +431,7 @@ int main(void)
 			remove_gate),
 		cmocka_unit_test_setup(apply__without_a_region_in_use_destroys_it_when_it_is_not,
 				       reset),
+		cmocka_unit_test_setup(destroy__with_a_region_in_use_keeps_it_with_one_line, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
