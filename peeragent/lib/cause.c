@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peeragent/lib/cause.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #define BETWEEN	    "; "
 #define BETWEEN_LEN (sizeof(BETWEEN) - 1)
+/* The end of what is cut. */
+#define MARK	 "..."
+#define MARK_LEN (sizeof(MARK) - 1)
 
 static size_t smaller(size_t a, size_t b)
 {
@@ -37,6 +41,15 @@ static size_t len_with(const char *text, size_t share)
 	return len;
 }
 
+/* The first len bytes of text, within share. */
+static size_t put(const char *text, size_t len, size_t share, char *out, size_t cap)
+{
+	bool marked = len > share && share > MARK_LEN;
+	size_t kept = smaller(len, share) - (marked ? MARK_LEN : 0);
+
+	return (size_t)snprintf(out, cap, "%.*s%s", (int)kept, text, marked ? MARK : "");
+}
+
 size_t cause_fit(const char *text, char *out, size_t cap)
 {
 	size_t share = cap, len = 0;
@@ -45,9 +58,11 @@ size_t cause_fit(const char *text, char *out, size_t cap)
 		share--;
 	/* So many that none has room. */
 	if (!share)
-		return (size_t)snprintf(out, cap, "%.*s", (int)cap - 1, text);
-	for (const char *at = text; at; at = next_reason(at))
-		len += (size_t)snprintf(out + len, cap - len, "%s%.*s", at == text ? "" : BETWEEN,
-					(int)smaller(reason_len(at), share), at);
+		return put(text, strlen(text), cap - 1, out, cap);
+	for (const char *at = text; at; at = next_reason(at)) {
+		if (at != text)
+			len += put(BETWEEN, BETWEEN_LEN, BETWEEN_LEN, out + len, cap - len);
+		len += put(at, reason_len(at), share, out + len, cap - len);
+	}
 	return len;
 }

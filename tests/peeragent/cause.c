@@ -31,7 +31,8 @@ static void cause__that_fits_is_as_it_was(void **state)
 static void cause__of_one_reason_is_cut(void **state)
 {
 	(void)state;
-	assert_fits("no route", 8, "no rout");
+	assert_fits("no route", 8, "no r...");
+	assert_fits("no route", 4, "no ");
 	assert_fits("no route", 1, "");
 }
 
@@ -40,15 +41,15 @@ static void cause__of_several_reasons_has_a_part_of_each(void **state)
 {
 	(void)state;
 	assert_fits("not up; rail 0: aaaaaaaa; rail 1: bbbbbbbb", 35,
-		    "not up; rail 0: aaaa; rail 1: bbbb");
+		    "not up; rail 0: a...; rail 1: b...");
 	assert_fits("not up; rail 0: aaaaaaaa; rail 1: bbbbbbbb", 36,
-		    "not up; rail 0: aaaa; rail 1: bbbb");
+		    "not up; rail 0: a...; rail 1: b...");
 }
 
 static void cause__of_more_reasons_than_have_room_is_cut(void **state)
 {
 	(void)state;
-	assert_fits("a; b; c; d", 6, "a; b;");
+	assert_fits("a; b; c; d", 6, "a;...");
 	assert_fits("; ; ; ; ", 4, "; ;");
 }
 

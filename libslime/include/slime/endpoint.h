@@ -107,8 +107,9 @@ SLIME_API void slime_endpoint_close(struct slime_endpoint *ep);
  */
 SLIME_API int slime_endpoint_destroy(struct slime_endpoint *ep);
 
-/* Why there is no link, in words: room for what each transport says, and rdma of each rail. */
-#define SLIME_CAUSE_TEXT_MAX 768
+/* Why there is no link, in words: room for all that each transport may say, and rdma of each of
+ * four rails. */
+#define SLIME_CAUSE_TEXT_MAX 1024
 
 struct slime_endpoint_info {
 	enum slime_endpoint_state state;
