@@ -12,6 +12,9 @@
 #include "src/mem.h"
 #include "src/transport/auth.h"
 
+/* Devices unpin some GiB a second; one that takes longer is broken. */
+#define DEVICES_NS (60 * SL_NS_PER_S)
+
 /* Whether every page of it is mapped: an answer for now, which is all that can be known. */
 static int check_mapped(const uint8_t *addr, size_t len)
 {
@@ -227,6 +230,7 @@ void slime_mr_progress(const struct slime_mr *mr, struct slime_mr_progress *out)
 struct fence {
 	struct slime_mr *mr;
 	uint64_t asked_ns; /* since when those who reach it are silent */
+	bool by_peers;	   /* there are such; else only devices of ours have it yet */
 };
 
 /* [token] */
@@ -238,6 +242,7 @@ static bool out_of_reach(void *arg)
 	bool gone = atomic_load(&r->n_users) == 0;
 
 	f->asked_ns = gone ? 0 : sl_clock_ns();
+	f->by_peers = !gone;
 	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
 		struct sl_transport *t = mr->ctx->transports[i];
 		uint64_t asked_ns = 0;
@@ -245,6 +250,9 @@ static bool out_of_reach(void *arg)
 		if (!t || t->ops->withdraw(t, r, &asked_ns))
 			continue;
 		gone = false;
+		if (asked_ns == SL_NEVER)
+			continue;
+		f->by_peers = true;
 		if (!asked_ns)
 			asked_ns = sl_clock_ns();
 		if (asked_ns > f->asked_ns)
@@ -266,6 +274,9 @@ static int wait_for_peers(struct slime_mr *mr)
 	/* A transport that gave up on a peer with that ends its link in the next round. */
 	if (ret == -ETIMEDOUT)
 		ret = sl_progress_until(mr->ctx, out_of_reach, &f, 0);
+	/* No peer is at fault. */
+	if (ret == -ETIMEDOUT && !f.by_peers)
+		ret = sl_progress_until(mr->ctx, out_of_reach, &f, sl_clock_ns() + DEVICES_NS);
 	return ret;
 }
 

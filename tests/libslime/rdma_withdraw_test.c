@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions that are taken back from a peer that works on, but needs a while for each; and from one
  * that stands still. */
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -107,6 +108,38 @@ static void destroy__of_a_region_of_a_peer_that_stands_still_ends_its_link(void 
 	assert_int_equal(fakeverbs_check(), 0);
 }
 
+#define TIMEOUT_MS 200
+
+static _Atomic bool is_slow; /* the device, to let go of one */
+
+int __real_ibv_dereg_mr(struct ibv_mr *mr);
+int __wrap_ibv_dereg_mr(struct ibv_mr *mr);
+
+int __wrap_ibv_dereg_mr(struct ibv_mr *mr)
+{
+	if (atomic_exchange(&is_slow, false))
+		poll(NULL, 0, 2 * TIMEOUT_MS);
+	return __real_ibv_dereg_mr(mr);
+}
+
+/* As one that unpins gigabytes does: for longer than a peer has to answer. */
+static void destroy__waits_for_a_device_that_lets_go_slowly(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct rdma_pair p;
+
+	(void)state;
+	attr.tcp_user_timeout_ms = TIMEOUT_MS;
+	assert_ok(rdma_pair_open(&p, &attr, 4096));
+	assert_ok(rdma_read_now(&p, LEN, 1));
+	rdma_pair_destroy_endpoints(&p);
+	atomic_store(&is_slow, true);
+	assert_ok(slime_mr_destroy(p.a.mr));
+	p.a.mr = NULL;
+	assert_false(atomic_load(&is_slow));
+	rdma_pair_close(&p);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -115,6 +148,8 @@ int main(void)
 		cmocka_unit_test_setup(
 			destroy__of_a_region_of_a_peer_that_stands_still_ends_its_link,
 			rdma_pair_reset),
+		cmocka_unit_test_setup(destroy__waits_for_a_device_that_lets_go_slowly,
+				       rdma_pair_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

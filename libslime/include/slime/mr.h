@@ -134,7 +134,8 @@ SLIME_API void slime_mr_progress(const struct slime_mr *mr, struct slime_mr_prog
  * Withdraw a region: peers are told, fail new ops with -ESTALE, finish what runs and acknowledge; a
  * tcp peer that stays silent loses its connection. Waits for that, up to tcp_user_timeout_ms of
  * the context on every transport; of a peer on this host that has been silent for so long already
- * it does not, but for half a second with the first region that it is asked for meanwhile.
+ * it does not, but for half a second with the first region that it is asked for meanwhile. RDMA
+ * devices are waited for until they have let go of it.
  *   -EBUSY  own ops still use it, or a peer on this host that is neither dead nor answering can
  *           still reach it: the region stays, and the call can be repeated
  *   -EDEADLK  inside a callback, while a peer can reach it: the same

@@ -384,7 +384,7 @@ struct sl_transport_ops {
 	 * A region of ours was withdrawn: announce it, once, to every peer that can reach it
 	 * without our help; true when no peer can any more. Asked again until then. It may set
 	 * *asked_ns to the time since which each of those that can owes us an answer and has said
-	 * nothing; else that is now. [token]
+	 * nothing; else that is now; SL_NEVER: none of them can, devices of ours are at it. [token]
 	 */
 	bool (*withdraw)(struct sl_transport *t, const struct sl_region *r, uint64_t *asked_ns);
 	/*

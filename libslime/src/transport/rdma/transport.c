@@ -159,10 +159,12 @@ static bool withdraw(struct sl_transport *transport, const struct sl_region *r, 
 	bool gone = true;
 	struct sl_list *e;
 
-	(void)asked_ns;
 	sl_list_for_each (e, &t->conns)
 		gone = rdma_key_withdraw(SL_CONTAINER_OF(e, struct rdma_conn, link), r) && gone;
-	return gone && rdma_mr_release(t, r);
+	if (!gone || rdma_mr_release(t, r))
+		return gone;
+	*asked_ns = SL_NEVER;
+	return false;
 }
 
 /* Its link's queue pairs are destroyed, and who uses its key over another was not given it. */
