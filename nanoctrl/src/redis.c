@@ -445,6 +445,19 @@ static void ping(struct redis *r)
 	redis_command(r, 1, args, NULL, NULL, NULL);
 }
 
+/* Who operates it may have set it otherwise, or given it to another release. */
+static void look(struct redis *r)
+{
+	uint64_t now = sl_clock_ns();
+
+	if (!r->attr.look_ms || r->state != REDIS_SERVING || r->on_way ||
+	    now - r->look_ns < r->attr.look_ms * SL_NS_PER_MS ||
+	    r->n_inflight >= r->attr.max_inflight)
+		return;
+	r->look_ns = now;
+	redis_look_again(r);
+}
+
 /* A Redis that takes the connection or a command and says nothing is as good as dead. */
 static void on_check(evutil_socket_t fd, short what, void *arg)
 {
@@ -454,6 +467,7 @@ static void on_check(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	look(r);
 	if (!listens) {
 		if (sl_list_empty(&r->inflight))
 			return;

@@ -42,6 +42,9 @@ struct redis_attr {
 	 * not. Two words are added: the run id (see up), and "1" where a server that comes back has
 	 * all that it acknowledged, else "0". */
 	struct redis_words admit;
+	/* So long after the greeting the server is asked again whether it is one to use, as the
+	 * greeting asked, and left where it is not. 0: never. */
+	uint32_t look_ms;
 	/*
 	 * The connection serves: authenticated, database selected. run_id tells one life of a
 	 * server from the next; "" when the server does not say.

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <hiredis/hiredis.h>
+#include <base/clock.h>
 #include <base/log.h>
 #include "redis_info.h"
 #include "redis_private.h"
@@ -64,6 +65,7 @@ static bool is_unfit(struct redis *r, const char *info)
 static void serve(struct redis *r)
 {
 	r->state = REDIS_SERVING;
+	r->look_ns = sl_clock_ns();
 	r->on_way = false;
 	r->backoff_ms = REDIS_BACKOFF_FIRST_MS;
 	if (r->locator)
@@ -92,7 +94,18 @@ static void admitted(void *arg, int result, const redisReply *reply)
 	redis_broke(r, r->trouble);
 }
 
-static int ask_admission(struct redis *r)
+/* A text says why not. An error is of this moment, and commands meet it as well. */
+static void admitted_again(void *arg, int result, const redisReply *reply)
+{
+	struct redis *r = arg;
+
+	if (result || r->broken || r->moving || reply->type != REDIS_REPLY_STRING)
+		return;
+	snprintf(r->trouble, sizeof(r->trouble), "%s", reply->str);
+	redis_broke(r, r->trouble);
+}
+
+static int ask_admission(struct redis *r, redis_reply_fn *fn)
 {
 	const struct redis_words *admit = &r->attr.admit;
 	const char *args[REDIS_WORDS_MAX + 2];
@@ -104,7 +117,7 @@ static int ask_admission(struct redis *r)
 	lens[admit->n] = strlen(r->run_id);
 	args[admit->n + 1] = r->keeps ? "1" : "0";
 	lens[admit->n + 1] = 1;
-	return redis_send(r, admit->n + 2, args, lens, admitted, r);
+	return redis_send(r, admit->n + 2, args, lens, fn, r);
 }
 
 /* INFO answers also while the server is loading; writing is for those that are fit. */
@@ -128,8 +141,20 @@ static void informed(void *arg, int result, const redisReply *reply)
 	r->keeps = r->synced && !strcmp(offset, "-1");
 	if (!r->attr.admit.n)
 		serve(r);
-	else if (ask_admission(r))
+	else if (ask_admission(r, admitted))
 		redis_broke(r, "no memory for the greeting");
+}
+
+static void informed_again(void *arg, int result, const redisReply *reply)
+{
+	struct redis *r = arg;
+
+	if (result || r->broken || r->moving || reply->type != REDIS_REPLY_STRING)
+		return;
+	if (is_unfit(r, reply->str))
+		redis_broke(r, r->trouble);
+	else if (r->attr.admit.n)
+		ask_admission(r, admitted_again);
 }
 
 static int send_words(struct redis *r, redis_reply_fn *fn, const char *a, const char *b,
@@ -164,4 +189,9 @@ int redis_greet(struct redis *r)
 	if (!ret)
 		ret = send_words(r, informed, "INFO", NULL, NULL);
 	return ret;
+}
+
+int redis_look_again(struct redis *r)
+{
+	return send_words(r, informed_again, "INFO", NULL, NULL);
 }

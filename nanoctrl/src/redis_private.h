@@ -32,6 +32,7 @@ struct redis {
 	unsigned backoff_ms;
 	uint64_t read_ns; /* when something came */
 	uint64_t ping_ns; /* when a connection that subscribes last asked for something */
+	uint64_t look_ns; /* when it was last asked whether it is one to use */
 	bool overdue;	  /* an answer is, and nothing has come since we saw that */
 	unsigned tried;	  /* without success since it served */
 	bool logged;	  /* this outage is in the log already */
@@ -58,5 +59,8 @@ int redis_send(struct redis *r, int n, const char *const *args, const size_t *le
 /* redis_greeting.c: what is asked of a server before it serves. -ENOMEM. It serves, or broke, when
  * the last answer has come. */
 int redis_greet(struct redis *r);
+
+/* The same of one that serves, but for who we are and where: it goes on, or broke. */
+int redis_look_again(struct redis *r);
 
 #endif

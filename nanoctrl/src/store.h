@@ -39,6 +39,7 @@ struct store_config {
 	uint32_t grace_ms;	    /* what is left of a lease after its session broke */
 	uint32_t reap_ms;	    /* how often overdue leases are looked for */
 	uint32_t timeout_ms;	    /* an answer that takes longer breaks the connection */
+	uint32_t look_ms;	    /* how often it is seen whether Redis is still one to use */
 	uint32_t max_inflight;	    /* calls of one loop */
 	uint32_t max_objects;	    /* of one agent */
 	uint32_t keep_events;	    /* of one scope */
@@ -47,12 +48,12 @@ struct store_config {
 	uint64_t max_list;	    /* bytes of one list of entities or peers */
 };
 
-#define STORE_CONFIG_INIT                                                                    \
-	{                                                                                    \
-		.url = "redis://127.0.0.1:6379", .ttl_ms = 15000, .beat_ms = 5000,           \
-		.grace_ms = 2000, .reap_ms = 500, .timeout_ms = 5000, .max_inflight = 10000, \
-		.max_objects = 4096, .keep_events = 1000, .keep_ms = 600000,                 \
-		.compat_hold_ms = 30000, .max_list = 32 << 20                                \
+#define STORE_CONFIG_INIT                                                              \
+	{                                                                              \
+		.url = "redis://127.0.0.1:6379", .ttl_ms = 15000, .beat_ms = 5000,     \
+		.grace_ms = 2000, .reap_ms = 500, .timeout_ms = 5000, .look_ms = 3000, \
+		.max_inflight = 10000, .max_objects = 4096, .keep_events = 1000,       \
+		.keep_ms = 600000, .compat_hold_ms = 30000, .max_list = 32 << 20       \
 	}
 
 /* -EINVAL for a URL that is none (logged), -ENOMEM. The hub outlives its stores. */

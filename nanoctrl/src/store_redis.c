@@ -331,6 +331,7 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 				   .name = "nanoctrl",
 				   .timeout_ms = hub->config.timeout_ms,
 				   .max_inflight = hub->config.max_inflight,
+				   .look_ms = hub->config.look_ms,
 				   .admit = ask_schema(&hub->keys),
 				   .up = on_up,
 				   .down = on_down };

@@ -199,6 +199,29 @@ static void refusal__is_known_by_each_of_its_words(void **state)
 			fail_msg("%s", cases[i].error);
 }
 
+/* By whoever operates it, while it is used. */
+static void redis__that_is_set_otherwise_is_left_and_used_again_later(void **state)
+{
+	static const char *const set[][3] = {
+		{ "CONFIG SET maxmemory-policy allkeys-lru", "may evict leases",
+		  "CONFIG SET maxmemory-policy noeviction" },
+		{ "SETRANGE nanoctrl:schema 0 2", "for nanoctrl of the forms 2 to 2",
+		  "SETRANGE nanoctrl:schema 0 1" },
+	};
+	struct fixture *f = *state;
+	struct member m;
+
+	for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++) {
+		assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+		test_redis_do(&f->redis, set[i][0]);
+		until_trouble(f, set[i][1]);
+		assert_int_equal(fixture_beat(f, &m, NULL), -ENOTCONN);
+		test_redis_do(&f->redis, set[i][2]);
+		fixture_until_serving(f, true);
+		assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -216,6 +239,7 @@ int main(void)
 		TEST(redis__that_refuses_to_tell_of_events_is_not_ready),
 		TEST(port__is_told_as_before_while_it_is_set_again),
 		TEST(redis__of_other_releases_is_not_used),
+		TEST(redis__that_is_set_otherwise_is_left_and_used_again_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
