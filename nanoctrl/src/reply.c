@@ -179,6 +179,11 @@ static void log_failure(const struct request *rq, const struct reply_error *e, c
 	sl_log_set_request(NULL);
 }
 
+unsigned reply_retry_after_s(unsigned seconds)
+{
+	return seconds + worker_random(seconds + 1);
+}
+
 void reply_error(struct request *rq, const struct reply_error *e, const char *fmt, ...)
 {
 	char message[MESSAGE_MAX], json[ERROR_MAX], seconds[16];
@@ -189,10 +194,7 @@ void reply_error(struct request *rq, const struct reply_error *e, const char *fm
 	va_end(args);
 	log_failure(rq, e, message);
 	if (e->retry_after_s) {
-		/* spread over twice the time, so that clients that failed together do not come back
-		 * together */
-		snprintf(seconds, sizeof(seconds), "%u",
-			 e->retry_after_s + worker_random(e->retry_after_s + 1));
+		snprintf(seconds, sizeof(seconds), "%u", reply_retry_after_s(e->retry_after_s));
 		reply_header(rq, "Retry-After", seconds);
 	}
 	reply_json(rq, e->status, json, write_error(json, e, message, rq->id));
@@ -204,15 +206,18 @@ void reply_refusal(struct conn *c, const struct http_refusal *why)
 				       .code = why->code,
 				       .field = why->field };
 	struct worker *w = c->w;
-	char json[ERROR_MAX], id[REQUEST_ID_MAX + 1];
+	char json[ERROR_MAX], id[REQUEST_ID_MAX + 1], again[40] = "";
 	size_t len;
 
+	if (why->status == 503)
+		snprintf(again, sizeof(again), "Retry-After: %u\r\n", reply_retry_after_s(1));
 	request_new_id(w, id);
 	len = write_error(json, &e, why->text, id);
-	evbuffer_add_printf(conn_output(c),
-			    "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: application/json\r\n"
-			    "Content-Length: %zu\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
-			    why->status, reason_of(why->status), worker_date(w), len, id);
+	evbuffer_add_printf(
+		conn_output(c),
+		"HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: application/json\r\n"
+		"Content-Length: %zu\r\n%sX-Request-Id: %s\r\nConnection: close\r\n\r\n",
+		why->status, reason_of(why->status), worker_date(w), len, again, id);
 	evbuffer_add(conn_output(c), json, len);
 	metrics_request(w->metrics, w->config->n_routes, why->status, 0);
 	if (w->config->access_log) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replies from the inside: for conn.c, request.c and stream.c. */
+/* Replies from the inside: for conn.c, request.c, server.c and stream.c. */
 #ifndef NANOCTRL_REPLY_PRIVATE_H
 #define NANOCTRL_REPLY_PRIVATE_H
 
@@ -9,6 +9,9 @@
 struct conn;
 struct evbuffer;
 struct http_refusal;
+
+/* Spread over twice the time, so that clients that failed together do not come back together. */
+unsigned reply_retry_after_s(unsigned seconds);
 
 /* To bytes that are no request: the error is written to the connection's output, which is to be
  * closed after it. */

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "conn.h"
 #include "loop.h"
+#include "reply_private.h"
 #include "worker.h"
 
 #define BACKLOG		1024
@@ -100,10 +101,10 @@ static void turn_away(struct server *s, int fd)
 				   "many connections\",\"outcome\":\"not_executed\"}";
 	char busy[512];
 	int len = snprintf(busy, sizeof(busy),
-			   "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"
+			   "HTTP/1.1 503 Service Unavailable\r\nRetry-After: %u\r\n"
 			   "Content-Type: application/json\r\nConnection: close\r\n"
 			   "Content-Length: %zu\r\n\r\n%s",
-			   sizeof(body) - 1, body);
+			   reply_retry_after_s(2), sizeof(body) - 1, body);
 	uint32_t held_back;
 	ssize_t n = send(fd, busy, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
 

@@ -242,6 +242,7 @@ static void body__memory_of_all_requests_is_bounded(void **state)
 			break;
 	}
 	assert_has("\"code\":\"busy\"");
+	assert_has("\r\nRetry-After: ");
 	close(held);
 }
 
