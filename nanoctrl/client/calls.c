@@ -591,11 +591,13 @@ int nc_put_snapshot(struct nc_client *client, const struct nc_snapshot *snapshot
 					       .arg = arg });
 }
 
-int nc_list_snapshots(struct nc_client *client, const char *after, nc_text_fn *fn, void *arg)
+int nc_list_snapshots(struct nc_client *client, const char *selector, const char *after,
+		      nc_text_fn *fn, void *arg)
 {
 	return start(client, (struct request){ .method = NC_GET,
 					       .segments = { "snapshots" },
-					       .query = { "limit", PAGE_LIMIT, "after", after },
+					       .query = { "limit", PAGE_LIMIT, "after", after,
+							  "selector", selector },
 					       .raw = true,
 					       .finish = finish_text,
 					       .fn = (nc_any_fn *)fn,

@@ -393,11 +393,12 @@ int nc_put_snapshot(struct nc_client *client, const struct nc_snapshot *snapshot
 
 /*
  * Snapshots of all agents of the scope and of agents of DLSlime's NanoCtrl, page by page: the
- * answer as it came, a JSON object with now_ms, snapshots and next. after is NULL for the first
- * page.
+ * answer as it came, a JSON object with now_ms, snapshots and next. Of agents whose labels match
+ * selector alone, or of all for NULL. after is NULL for the first page.
  */
 typedef void nc_text_fn(void *arg, const struct nc_error *error, const char *text, size_t len);
-int nc_list_snapshots(struct nc_client *client, const char *after, nc_text_fn *fn, void *arg);
+int nc_list_snapshots(struct nc_client *client, const char *selector, const char *after,
+		      nc_text_fn *fn, void *arg);
 
 /* ---- session ---- */
 

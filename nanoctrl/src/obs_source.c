@@ -84,7 +84,7 @@ static void on_page(void *arg, const struct nc_error *error, const char *text, s
 		return;
 	}
 	if (!ret && *next)
-		ret = nc_list_snapshots(s->client, next, on_page, s);
+		ret = nc_list_snapshots(s->client, NULL, next, on_page, s);
 	else if (!ret)
 		obs_list_finish(s->list, obs_number(page, "now_ms"),
 				(uint64_t)s->options->stale_ms);
@@ -98,7 +98,7 @@ static int read_server(struct obs_source *s)
 
 	s->done = false;
 	s->n_pages = 0;
-	ret = nc_list_snapshots(s->client, NULL, on_page, s);
+	ret = nc_list_snapshots(s->client, NULL, NULL, on_page, s);
 	if (ret)
 		finish(s, ret, strerror(-ret));
 	while (!s->done && event_base_dispatch(s->base) == 0)

@@ -184,6 +184,24 @@ static void on_polled(void *arg, const struct nc_error *error, const struct nc_e
 			 events->list[i].profile);
 }
 
+/* How many there are, and whose the first one is. */
+static void on_snapshots(void *arg, const struct nc_error *error, const char *text, size_t len)
+{
+	static const char who[] = "\"peer_id\":\"";
+	const char *at = text, *end = text + len;
+	struct agent *g = arg;
+
+	note(g, error);
+	g->n = 0;
+	g->text[0] = '\0';
+	while (!error && (at = memmem(at, (size_t)(end - at), who, strlen(who)))) {
+		at += strlen(who);
+		if (g->n++ == 0)
+			snprintf(g->text, sizeof(g->text), "%.*s",
+				 (int)((const char *)memchr(at, '"', (size_t)(end - at)) - at), at);
+	}
+}
+
 static void on_up(void *arg)
 {
 	((struct agent *)arg)->n_up++;
@@ -423,6 +441,33 @@ static void directory__has_the_regions_and_links_of_all(void **state)
 	assert_int_equal(await(&t.b, nc_list_links_of(t.b.client, "c", on_links, &t.b)), -ENOENT);
 }
 
+static int list_snapshots(const char *selector, const char *after)
+{
+	return await(&t.c, nc_list_snapshots(t.c.client, selector, after, on_snapshots, &t.c));
+}
+
+static void snapshots__are_listed_by_the_labels_of_their_agents(void **state)
+{
+	static const struct nc_snapshot snapshot = {
+		.session_id = "s", .host = "h", .pid = 7, .interval_ms = 1000
+	};
+
+	(void)state;
+	create_agent(&t.c, "c", "inc-c", KEY_B);
+	join(&t.a);
+	join(&t.b);
+	assert_int_equal(await(&t.a, nc_put_snapshot(t.a.client, &snapshot, on_done, &t.a)), 0);
+	assert_int_equal(await(&t.b, nc_put_snapshot(t.b.client, &snapshot, on_done, &t.b)), 0);
+	assert_int_equal(list_snapshots(NULL, NULL), 0);
+	assert_int_equal(t.c.n, 2);
+	assert_int_equal(list_snapshots("role=decode,name=b", NULL), 0);
+	assert_int_equal(t.c.n, 1);
+	assert_string_equal(t.c.text, "b");
+	assert_int_equal(list_snapshots("role=prefill", NULL), 0);
+	assert_int_equal(t.c.n, 0);
+	assert_int_equal(list_snapshots("role", NULL), -EINVAL);
+}
+
 /* c watches, an agent of its own without a session. */
 static void poll__goes_on_from_its_cursor_over_a_killed_server(void **state)
 {
@@ -577,6 +622,7 @@ int main(void)
 		T(agents__find_each_other_and_exchange),
 		T(agent__changes_what_it_says),
 		T(directory__has_the_regions_and_links_of_all),
+		T(snapshots__are_listed_by_the_labels_of_their_agents),
 		T(poll__goes_on_from_its_cursor_over_a_killed_server),
 		T(poll__of_what_is_not_kept_says_that_it_is_lost),
 		T(poll__of_an_agent_has_what_is_posted_for_it),
