@@ -4,8 +4,8 @@
  * of each other's writes, and clients of DLSlime's NanoCtrl write as well. A ledger keeps what was
  * acknowledged and who lives; after each kill, and in the end, what the servers say is held against
  * it: no acknowledged write is lost, nobody healthy was given up, everybody has heard of every
- * write, nobody dead stays, and nothing is left of those who are gone. While one replica is dead
- * its agents are with the other one, and write.
+ * write, and so has somebody who only polls, nobody dead stays, and nothing is left of those who
+ * are gone. While one replica is dead its agents are with the other one, and write.
  *
  * SLIME_SOAK_S=SECONDS goes on for so long. The seed is printed; SLIME_SOAK_SEED gives it.
  */
@@ -67,6 +67,9 @@ static struct {
 	bool stop; /* no more writes */
 	size_t n_writing;
 	uint64_t n_acked, n_kills;
+	struct nc_client *watcher; /* it polls, and owns nothing */
+	char cursor[64];
+	uint64_t watched[N_AGENTS][N_REGIONS]; /* as an agent's heard */
 	const struct server *servers[2];
 	struct server redis_port; /* its number, and nobody else's */
 	size_t n_listed;
@@ -198,34 +201,70 @@ static size_t number_of(const char *name, const char *prefix, size_t max)
 	return n;
 }
 
-static void on_event(void *arg, const struct nc_event *event)
+static void hear(uint64_t heard[N_AGENTS][N_REGIONS], const struct nc_event *event)
 {
-	struct agent *g = arg;
-	uint64_t *heard;
+	uint64_t *at;
 
 	if (event->type != NC_EVENT_REGION)
 		return;
-	heard = &g->heard[number_of(event->agent, "agent-", N_AGENTS)]
-			 [number_of(event->region, "kv-", N_REGIONS)];
-	if (event->revision > *heard)
-		*heard = event->revision;
+	at = &heard[number_of(event->agent, "agent-", N_AGENTS)]
+		   [number_of(event->region, "kv-", N_REGIONS)];
+	if (event->revision > *at)
+		*at = event->revision;
 }
 
 /* Whoever is told so reads everything again, and sees what has been written until then. */
-static void on_reset(void *arg)
+static void hear_all(uint64_t heard[N_AGENTS][N_REGIONS])
 {
-	struct agent *g = arg;
-
 	for (size_t i = 0; i < N_AGENTS; i++)
 		for (size_t k = 0; k < N_REGIONS; k++)
-			g->heard[i][k] = t.agents[i].regions[k].sent;
+			heard[i][k] = t.agents[i].regions[k].sent;
 }
 
-static bool has_heard_all(const struct agent *g)
+static void on_event(void *arg, const struct nc_event *event)
 {
-	for (size_t i = 0; g->client && i < N_AGENTS; i++)
+	hear(((struct agent *)arg)->heard, event);
+}
+
+static void on_reset(void *arg)
+{
+	hear_all(((struct agent *)arg)->heard);
+}
+
+static void watch(void);
+
+static void on_polled(void *arg, const struct nc_error *error, const struct nc_events *events)
+{
+	(void)arg;
+	if (error)
+		assert_int_equal(error->err, -ETIMEDOUT);
+	else
+		snprintf(t.cursor, sizeof(t.cursor), "%s", events->cursor);
+	if (events && events->lost)
+		hear_all(t.watched);
+	for (size_t i = 0; events && i < events->n; i++)
+		hear(t.watched, &events->list[i]);
+	watch();
+}
+
+/* The first asks where events are. */
+static void watch(void)
+{
+	assert_int_equal(nc_poll_events(t.watcher, *t.cursor ? t.cursor : NULL,
+					*t.cursor ? NC_POLL_MS_MAX : 0, on_polled, NULL),
+			 0);
+}
+
+static bool watches(void)
+{
+	return *t.cursor != '\0';
+}
+
+static bool has_heard_all(uint64_t heard[N_AGENTS][N_REGIONS])
+{
+	for (size_t i = 0; i < N_AGENTS; i++)
 		for (size_t k = 0; k < N_REGIONS; k++)
-			if (g->heard[i][k] < t.agents[i].regions[k].acked)
+			if (heard[i][k] < t.agents[i].regions[k].acked)
 				return false;
 	return true;
 }
@@ -233,9 +272,9 @@ static bool has_heard_all(const struct agent *g)
 static bool all_have_heard_all(void)
 {
 	for (size_t i = 0; i < N_AGENTS; i++)
-		if (!has_heard_all(&t.agents[i]))
+		if (t.agents[i].client && !has_heard_all(t.agents[i].heard))
 			return false;
-	return true;
+	return has_heard_all(t.watched);
 }
 
 /* ---- the life of an agent ---- */
@@ -277,25 +316,32 @@ static void on_grant(void *arg, const struct nc_error *error, const struct nc_gr
 	assert_int_equal(nc_session_open(g->client, &ops, g), 0);
 }
 
-/* With nothing of its last life. It reads all when it begins. */
-static void begin_life(struct agent *g)
+static void create_client(struct nc_client **out)
 {
 	const char *const urls[] = { t.stand.server.url, t.stand.second.url };
 	struct nc_client_attr attr = NC_CLIENT_ATTR_INIT;
-	struct nc_registration r = { .name = g->name, .incarnation = g->life, .owner_key = KEY };
 
 	attr.base = t.base;
 	attr.urls = urls;
 	attr.n_urls = 2;
 	attr.scope = SCOPE;
 	attr.timeout_ms = 60000;
+	assert_int_equal(nc_client_create(out, &attr), 0);
+}
+
+/* With nothing of its last life. It reads all when it begins. */
+static void begin_life(struct agent *g)
+{
+	struct nc_registration r = { .name = g->name, .incarnation = g->life, .owner_key = KEY };
+
 	snprintf(g->name, sizeof(g->name), "agent-%zu", (size_t)(g - t.agents));
 	snprintf(g->life, sizeof(g->life), "life-%u", ++t.n_lives);
 	memset(g->regions, 0, sizeof(g->regions));
 	for (size_t i = 0; i < N_AGENTS; i++)
 		memset(t.agents[i].heard[g - t.agents], 0, sizeof(g->heard[0]));
+	memset(t.watched[g - t.agents], 0, sizeof(g->heard[0]));
 	g->timer = evtimer_new(t.base, on_timer, g);
-	assert_int_equal(nc_client_create(&g->client, &attr), 0);
+	create_client(&g->client);
 	assert_int_equal(nc_register(g->client, &r, on_grant, g), 0);
 	on_reset(g);
 }
@@ -368,6 +414,7 @@ static int teardown(void **state)
 	(void)state;
 	for (size_t i = 0; i < N_AGENTS; i++)
 		end_life(&t.agents[i]);
+	nc_client_destroy(t.watcher);
 	theirs_stop();
 	event_base_free(t.base);
 	server_fini(&t.redis_port);
@@ -569,6 +616,9 @@ static void crash__under_load_loses_nothing_and_leaves_nothing(void **state)
 	srand(seed);
 	print_message("SLIME_SOAK_SEED=%u\n", seed);
 	theirs_start(t.base, t.servers, 2, SCOPE);
+	create_client(&t.watcher);
+	watch();
+	await(watches, "a place in the events");
 	do {
 		play_phase();
 		print_message("%" PRIu64 " acknowledged writes, %" PRIu64
