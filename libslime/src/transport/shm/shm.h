@@ -65,8 +65,7 @@ struct shm_given {
 	uint32_t n_announced;
 	uint64_t asked_ns; /* it was told, or of our end, and has said nothing since; 0: it was not
 			    */
-	uint64_t
-		asked_more_ns; /* it was told of another one meanwhile, first then; 0: it was not */
+	uint64_t asked_more_ns; /* it was first told of another one meanwhile; 0: it was not */
 };
 
 /*

@@ -320,10 +320,10 @@ SLIME_API int slime_agent_stop(struct slime_agent *agent, int64_t timeout_ms);
 
 /*
  * Stop, waiting for nanoctrl at most 6 s; free. A caller's loop must be destroyed after it. A
- * region that a peer on this host still reaches which stands still keeps its memory, and the
- * context, until the process ends; the log says so. destroy(NULL) is 0. -EBUSY    an endpoint was
- * not put back, and nothing but the stop happened -EDEADLK  inside a callback of the loop, or
- * another thread runs it: nothing happened
+ * region that a stopped peer on this host still reaches keeps its memory, and the context, until
+ * the process ends; the log says so. destroy(NULL) is 0.
+ *   -EBUSY    an endpoint was not put back, and nothing but the stop happened
+ *   -EDEADLK  inside a callback of the loop, or another thread runs it: nothing happened
  */
 SLIME_API int slime_agent_destroy(struct slime_agent *agent);
 
