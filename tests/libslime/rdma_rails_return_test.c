@@ -56,6 +56,59 @@ static void rail__that_is_slow_holds_nothing_up_and_is_noticed_when_it_is_not(vo
 	rails_assert_connected();
 }
 
+/* ---- when it is tried ---- */
+
+static const struct rdma_path *first_of_a(void)
+{
+	return &rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep))->paths[0];
+}
+
+/* Until the first is down at a: how long it waits then. */
+static uint64_t end_first(void)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	rails_set_port(0, false);
+	while (first_of_a()->state != RDMA_PATH_DOWN) {
+		rdma_poll(&rails.pair);
+		assert_true(sl_clock_ns() < until);
+	}
+	return first_of_a()->pause_ns;
+}
+
+static void rail__that_does_not_last_waits_twice_as_long_each_time(void **state)
+{
+	(void)state;
+	for (uint64_t pause = RDMA_PAUSE_MIN_NS; pause < 2 * RDMA_PAUSE_MAX_NS; pause *= 2) {
+		assert_int_equal(end_first(),
+				 pause < RDMA_PAUSE_MAX_NS ? pause : RDMA_PAUSE_MAX_NS);
+		rails_set_port(0, true);
+		rails_await_return(0);
+	}
+	rails.ahead_ns += 10 * SL_NS_PER_S; /* so long it lasts */
+	assert_int_equal(end_first(), RDMA_PAUSE_MIN_NS);
+}
+
+/* And not when its next try is due. */
+static void rail__whose_port_comes_up_is_tried_at_once(void **state)
+{
+	uint64_t due;
+
+	(void)state;
+	end_first();
+	while (first_of_a()->pause_ns < RDMA_PAUSE_MAX_NS) {
+		rails.ahead_ns += RDMA_PAUSE_MAX_NS;
+		rails_settle_workers();
+	}
+	rails.ahead_ns += RDMA_PAUSE_MAX_NS;
+	rails_settle_workers();
+	due = first_of_a()->timer.when_ns;
+	assert_true(due > sl_clock_ns() + RDMA_PAUSE_MAX_NS / 2);
+	rails_set_port(0, true);
+	rails_await(0, SLIME_RAIL_UP);
+	assert_true(sl_clock_ns() < due);
+}
+
 /* ---- again and again ---- */
 
 /* It goes down once more at each moment of its return; nothing of an earlier life is taken for one
@@ -462,6 +515,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		IN_PAIR(rail__that_is_slow_holds_nothing_up_and_is_noticed_when_it_is_not),
+		IN_PAIR(rail__that_does_not_last_waits_twice_as_long_each_time),
+		IN_PAIR(rail__whose_port_comes_up_is_tried_at_once),
 		IN_PAIR(rail__that_flaps_while_it_returns_comes_back),
 		IN_PAIR(rail__that_fails_in_the_moment_of_its_return_is_not_used),
 		IN_PAIR(rail__whose_port_went_down_is_left_when_another_comes_up),
