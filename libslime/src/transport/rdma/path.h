@@ -108,9 +108,8 @@ struct rdma_path {
 	uint64_t up_ns;	   /* since when it is up */
 };
 
-/* Make the rails of a new connection, of what it offered and what its peer did: 0, or with the
- * words and nothing taken of the offer -EPROTONOSUPPORT. */
-int rdma_path_pair(struct rdma_conn *c, struct sl_why *why);
+/* One of a new connection, before anybody brings it up. */
+void rdma_path_init(struct rdma_path *p, struct rdma_conn *c);
 
 /* It is broken: whether another takes over. Any thread, under lock. */
 bool rdma_path_leave(struct rdma_path *p, const char *why);
@@ -153,6 +152,12 @@ void rdma_path_explain(struct rdma_path *p);
 void rdma_path_probed(struct rdma_path *p);
 /* The connection ends: false while a worker is busy with one. [token] */
 bool rdma_path_end_all(struct rdma_conn *c);
+
+/* ---- path_pair.c ---- */
+
+/* Make the rails of a new connection, of what it offered and what its peer did: 0, or with the
+ * words and nothing taken of the offer -EPROTONOSUPPORT. */
+int rdma_path_pair(struct rdma_conn *c, struct sl_why *why);
 
 /* ---- path_rise.c; all of [token] ---- */
 

@@ -13,7 +13,8 @@
  *	conn.c       a connection's life: up, its rounds; conn_end.c: and how it ends
  *	pairing.c    which rails of both ends go together
  *	path.c       a rail of a connection: its end, the agreement on it
- *	path_rise.c  and how it comes back; path_info.c: what people are told of it
+ *	path_rise.c  and how it comes back; path_info.c: what people are told of it;
+ *	             path_pair.c: which ones a connection has
  *	share.c      how fast a rail is
  *	move.c       what a rail leaves behind that ended
  *	msg.c        messages, and the control frames between them
