@@ -220,6 +220,8 @@ struct store_rows {
 int store_read_page(const struct store_call *call, int result, const redisReply *reply,
 		    struct store_rows *rows, struct store_page *page);
 
+/* Those that ended before they were sent are called back. */
+void store_end_calls(struct store *store);
 /* The end of a call: finish, and free it. */
 void store_end_call(struct store_call *call, int result, const redisReply *reply);
 /* Negative errno of redis_command(). */
