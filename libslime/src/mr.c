@@ -263,20 +263,20 @@ static bool out_of_reach(void *arg)
 
 /* Who has been silent for long is not waited for once more: for several regions of a peer that
  * stands still that is one time. */
-static int wait_for_peers(struct slime_mr *mr)
+static int wait_for_peers(struct fence *f)
 {
-	uint64_t timeout_ns = mr->ctx->attr.tcp_user_timeout_ms * SL_NS_PER_MS;
-	struct fence f = { .mr = mr };
-	int ret = sl_progress_until(mr->ctx, out_of_reach, &f, 0);
+	struct slime_context *ctx = f->mr->ctx;
+	uint64_t timeout_ns = ctx->attr.tcp_user_timeout_ms * SL_NS_PER_MS;
+	int ret = sl_progress_until(ctx, out_of_reach, f, 0);
 
 	if (ret == -ETIMEDOUT)
-		ret = sl_progress_until(mr->ctx, out_of_reach, &f, f.asked_ns + timeout_ns);
+		ret = sl_progress_until(ctx, out_of_reach, f, f->asked_ns + timeout_ns);
 	/* A transport that gave up on a peer with that ends its link in the next round. */
 	if (ret == -ETIMEDOUT)
-		ret = sl_progress_until(mr->ctx, out_of_reach, &f, 0);
+		ret = sl_progress_until(ctx, out_of_reach, f, 0);
 	/* No peer is at fault. */
-	if (ret == -ETIMEDOUT && !f.by_peers)
-		ret = sl_progress_until(mr->ctx, out_of_reach, &f, sl_clock_ns() + DEVICES_NS);
+	if (ret == -ETIMEDOUT && !f->by_peers)
+		ret = sl_progress_until(ctx, out_of_reach, f, sl_clock_ns() + DEVICES_NS);
 	return ret;
 }
 
@@ -284,6 +284,7 @@ static int wait_for_peers(struct slime_mr *mr)
 static int fence(struct slime_mr *mr)
 {
 	struct sl_region *r = mr->region;
+	struct fence f = { .mr = mr };
 	int ret;
 
 	if (atomic_load(&r->n_ops))
@@ -297,10 +298,12 @@ static int fence(struct slime_mr *mr)
 		}
 		sl_region_withdraw(r);
 	}
-	ret = wait_for_peers(mr);
+	ret = wait_for_peers(&f);
 	if (ret != -ETIMEDOUT)
 		return ret;
-	sl_warn("mr", "region %u: a peer can still reach it and does not answer: kept", r->id);
+	sl_warn("mr", "region %u: %s: kept", r->id,
+		f.by_peers ? "a peer can still reach it and does not answer"
+			   : "a device does not let go of it");
 	return -EBUSY;
 }
 
