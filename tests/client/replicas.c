@@ -116,18 +116,6 @@ static void serve_too(const char *address, struct fake *f)
 	fake_start_at(f, t.base, (struct sockaddr *)&at, len, t.fake.request, NULL, NULL);
 }
 
-static void reply_busy(struct fake_conn *conn, const char *request)
-{
-	(void)request;
-	fake_reply(conn, 503, "", "{\"code\":\"unavailable\",\"message\":\"no redis\"}");
-}
-
-static void say_nothing(struct fake_conn *conn, const char *request)
-{
-	(void)conn;
-	(void)request;
-}
-
 static void get_agent(int n)
 {
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "client/stage.h"
 
-static void reply_busy(struct fake_conn *conn, const char *request)
+static void reply_busy_for_a_second(struct fake_conn *conn, const char *request)
 {
 	(void)request;
 	fake_reply(conn, 503, "Retry-After: 1\r\n",
@@ -21,12 +21,6 @@ static void reply_busy_for_long(struct fake_conn *conn, const char *request)
 	(void)request;
 	fake_reply(conn, 503, "Retry-After: 60\r\n",
 		   "{\"code\":\"unavailable\",\"message\":\"no redis\"}");
-}
-
-static void reply_busy_for_now(struct fake_conn *conn, const char *request)
-{
-	(void)request;
-	fake_reply(conn, 503, "", "{\"code\":\"unavailable\",\"message\":\"no redis\"}");
 }
 
 /* As a proxy whose server is away, or that gives up a request. */
@@ -42,35 +36,16 @@ static void reply_gateway_timeout(struct fake_conn *conn, const char *request)
 	fake_reply(conn, 504, "", "<html>gateway timeout</html>");
 }
 
-static void reply_late(struct fake_conn *conn, const char *request)
-{
-	(void)request;
-	fake_reply(conn, 408, "Connection: close\r\n",
-		   "{\"code\":\"timeout\",\"message\":\"the request did not arrive in time\"}");
-}
-
 static void reply_and_close(struct fake_conn *conn, const char *request)
 {
 	reply_beat(conn, request);
 	fake_close(conn);
 }
 
-static void abort_it(struct fake_conn *conn, const char *request)
-{
-	(void)request;
-	fake_abort(conn);
-}
-
 static void stop_first(struct fake_conn *conn, const char *request)
 {
 	abort_it(conn, request);
 	fake_stop(&t.fake);
-}
-
-static void say_nothing(struct fake_conn *conn, const char *request)
-{
-	(void)conn;
-	(void)request;
 }
 
 static void reply_garbage(struct fake_conn *conn, const char *request)
@@ -138,7 +113,7 @@ static void call__keeps_retry_after(void **state)
 	uint64_t start;
 
 	(void)state;
-	begin(script(reply_busy, reply_agent), 60000);
+	begin(script(reply_busy_for_a_second, reply_agent), 60000);
 	start = sl_clock_ms();
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	await(1);
@@ -213,7 +188,7 @@ static void call__of_an_impatient_client_asks_a_busy_server_again(void **state)
 {
 	(void)state;
 	t.impatient = true;
-	begin(script(abort_it, reply_busy, reply_agent), 60000);
+	begin(script(abort_it, reply_busy_for_a_second, reply_agent), 60000);
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	await(1);
 	assert_false(t.failed);
@@ -223,7 +198,7 @@ static void call__of_an_impatient_client_asks_the_busy_server_again_when_one_ref
 {
 	(void)state;
 	t.impatient = true;
-	begin(script(reply_busy_for_now, reply_agent), 60000);
+	begin(script(reply_busy, reply_agent), 60000);
 	fake_stop(&t.second);
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	await(1);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "client/fake.h"
+#include "client/steps.h"
 #include "nanoctrl/client/nanoctrl_client.h"
 #include "nanoctrl/client/websocket.h"
 
@@ -23,14 +23,11 @@
 	"{\"type\":\"region\",\"cursor\":\"5:3\",\"agent\":\"b\",\"generation\":9,\"region\":\"kv\"," \
 	"\"revision\":4,\"new\":true}"
 
-/* What the server does with the n-th upgrade. */
-typedef void upgrade_fn(struct fake_conn *conn, const char *request);
-
 static struct {
 	struct event_base *base;
 	struct fake fake;
 	struct nc_client *client;
-	upgrade_fn *const *steps;
+	step_fn *const *steps;	/* what the server does with the next upgrade */
 	struct fake_conn *conn; /* the last that was upgraded */
 	char upgrade[4096];
 	int n_upgrades;
@@ -187,13 +184,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define script(...)               \
-	(upgrade_fn *const[])     \
-	{                         \
-		__VA_ARGS__, NULL \
-	}
-
-static void begin(upgrade_fn *const *steps)
+static void begin(step_fn *const *steps)
 {
 	t.steps = steps;
 	assert_int_equal(nc_session_open(t.client, &ops, NULL), 0);
@@ -271,24 +262,6 @@ static void session__comes_back_behind_the_last_event(void **state)
 	assert_string_equal(t.profile, "default");
 	assert_int_equal(t.event.connection_epoch, 3);
 	assert_non_null(strstr(t.upgrade, "/session?scope=default&cursor=5%3A2&order=2 HTTP"));
-}
-
-static void abort_it(struct fake_conn *conn, const char *request)
-{
-	(void)request;
-	fake_abort(conn);
-}
-
-static void reply_late(struct fake_conn *conn, const char *request)
-{
-	(void)request;
-	fake_reply(conn, 408, "Connection: close\r\n", "{\"code\":\"timeout\"}");
-}
-
-static void reply_busy(struct fake_conn *conn, const char *request)
-{
-	(void)request;
-	fake_reply(conn, 503, "", "{\"code\":\"unavailable\"}");
 }
 
 static void bad_accept(struct fake_conn *conn, const char *request)
@@ -486,7 +459,7 @@ static void reply_forbidden(struct fake_conn *conn, const char *request)
 static void session__ends_for_good_reasons(void **state)
 {
 	static const struct {
-		upgrade_fn *step;
+		step_fn *step;
 		const char *log;
 	} rows[] = {
 		{ say_resync, "up down resync" },

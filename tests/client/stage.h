@@ -12,11 +12,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "client/fake.h"
+#include "client/steps.h"
 #include "nanoctrl/client/nanoctrl_client.h"
-
-/* One step of a script: what the fake does with the next request. */
-typedef void step_fn(struct fake_conn *conn, const char *request);
 
 struct stage {
 	struct event_base *base;
@@ -47,12 +44,6 @@ int stage_teardown(void **state);
 
 /* Create the client, whose requests meet these steps, and whose calls have so long. */
 void begin(step_fn *const *steps, int timeout_ms);
-
-#define script(...)               \
-	(step_fn *const[])        \
-	{                         \
-		__VA_ARGS__, NULL \
-	}
 
 /* Runs the loop until so many calls called back. */
 void await(int n_done);
