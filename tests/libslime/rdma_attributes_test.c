@@ -20,8 +20,6 @@ struct rise {
 };
 
 static struct rdma_pair pair;
-static struct slime_endpoint *ends[2 * LINKS];
-static unsigned n_ends;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rise rises[RECORDS];
@@ -73,29 +71,15 @@ static const struct rise *rise_on(const char *device)
 static int begin(void **state)
 {
 	rdma_pair_reset(state);
-	n_ends = n_rises = n_risen = 0;
+	n_rises = n_risen = 0;
 	log_lines_keep_from(SLIME_LOG_INFO);
 	return 0;
 }
 
 static int end(void **state)
 {
-	for (unsigned i = 0; i < n_ends; i++)
-		slime_endpoint_close(ends[i]);
-	rdma_settle(&pair);
-	for (unsigned i = 0; i < n_ends; i++)
-		assert_ok(slime_endpoint_destroy(ends[i]));
 	log_lines_release();
 	return rdma_pair_end(state);
-}
-
-/* One more between the same contexts; the one before stays. */
-static void connect_another(void)
-{
-	ends[n_ends++] = pair.a.ep;
-	ends[n_ends++] = pair.b.ep;
-	pair.a.ep = pair.b.ep = NULL;
-	assert_ok(rdma_pair_connect(&pair));
 }
 
 /* ---- what was configured ---- */
@@ -179,7 +163,7 @@ static void link__begins_at_a_number_of_its_own(void **state)
 	(void)state;
 	assert_ok(rdma_pair_open(&pair, NULL, LEN));
 	for (unsigned i = 1; i < LINKS; i++)
-		connect_another();
+		assert_ok(rdma_pair_connect_another(&pair));
 	assert_int_equal(n_risen, 2 * LINKS);
 	for (unsigned i = 0; i < n_rises; i++) {
 		for (unsigned k = 0; k < i; k++)
@@ -350,7 +334,7 @@ static void address__that_was_chosen_is_told_once_with_the_reason(void **state)
 	/* The port is asked again, and its address is the same. */
 	fakeverbs_raise(0, IBV_EVENT_LID_CHANGE, 1);
 	rdma_settle(&pair);
-	connect_another();
+	assert_ok(rdma_pair_connect_another(&pair));
 	assert_int_equal(log_lines_with("fake0 port 1: GID index 3, RoCE v2, 10.88.0.1"), 1);
 	assert_int_equal(log_lines_with("fake1 port 1: GID index 3, RoCE v2, 10.88.0.2"), 1);
 	assert_int_equal(log_lines_with(": automatic, the first RoCE v2 one that is IPv4"), 2);

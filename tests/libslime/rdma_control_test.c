@@ -23,8 +23,6 @@ struct created {
 };
 
 static struct rdma_pair pair;
-static struct slime_endpoint *ends[2 * LINKS];
-static unsigned n_ends;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct created created[RECORDS];
@@ -184,7 +182,7 @@ static int begin(void **state)
 	(void)state;
 	fakeverbs_reset();
 	memset(&pair, 0, sizeof(pair));
-	n_ends = n_created = 0;
+	n_created = 0;
 	n_polled_calls = 0;
 	n_locked_creates = 0;
 	n_pinned = 0;
@@ -195,23 +193,9 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < n_ends; i++)
-		slime_endpoint_close(ends[i]);
-	rdma_settle(&pair);
-	for (unsigned i = 0; i < n_ends; i++)
-		assert_ok(slime_endpoint_destroy(ends[i]));
 	rdma_pair_close(&pair);
 	log_lines_release();
 	return fakeverbs_check() ? -1 : 0;
-}
-
-/* One more between the same contexts; the one before stays. */
-static void connect_another(void)
-{
-	ends[n_ends++] = pair.a.ep;
-	ends[n_ends++] = pair.b.ep;
-	pair.a.ep = pair.b.ep = NULL;
-	assert_ok(rdma_pair_connect(&pair));
 }
 
 /* ---- who makes them ---- */
@@ -223,7 +207,7 @@ static void control_calls__are_made_by_nobody_who_polls(void **state)
 	(void)state;
 	assert_ok(rdma_pair_open(&pair, NULL, LEN));
 	assert_ok(rdma_write_now(&pair, LEN, 1));
-	connect_another();
+	assert_ok(rdma_pair_connect_another(&pair));
 	assert_ok(rdma_write_now(&pair, LEN, 1));
 	assert_true(fakeverbs_qps(0, &number, 1) == 2);
 	fakeverbs_raise_qp(0, number, IBV_EVENT_QP_FATAL);
@@ -258,7 +242,7 @@ static void completion_queue__is_made_while_nobody_who_polls_has_to_wait(void **
 	fakeverbs_device(0)->max_cqe = fakeverbs_device(1)->max_cqe = 4000;
 	assert_ok(rdma_pair_open(&pair, NULL, LEN));
 	for (unsigned i = 1; i < LINKS; i++)
-		connect_another();
+		assert_ok(rdma_pair_connect_another(&pair));
 	assert_true(fakeverbs_counts().calls[FAKEVERBS_CREATE_CQ] > 2);
 	assert_int_equal(n_locked_creates, 0);
 }
@@ -273,7 +257,7 @@ static void link__pins_little_more_than_a_mebibyte(void **state)
 	assert_ok(rdma_pair_connect(&pair));
 	assert_in_range(n_pinned, 2, 2 * PINNED_MAX);
 	n_pinned = 0;
-	connect_another();
+	assert_ok(rdma_pair_connect_another(&pair));
 	assert_in_range(n_pinned, 2, 2 * PINNED_MAX);
 }
 
@@ -331,7 +315,7 @@ static void completion_queue__holds_all_of_its_links_and_there_is_another(void *
 	assert_ok(rdma_pair_open(&pair, NULL, LEN));
 	assert_int_equal(check_room(), 2); /* one at each end */
 	for (unsigned i = 1; i < LINKS; i++) {
-		connect_another();
+		assert_ok(rdma_pair_connect_another(&pair));
 		check_room();
 	}
 	assert_int_equal(n_created, 2 * LINKS);
@@ -351,10 +335,10 @@ static void completion_queue__is_not_overrun_by_flushes(void **state)
 	fakeverbs_device(0)->max_cqe = 4000; /* for three links, and little more */
 	assert_ok(rdma_pair_open(&pair, NULL, LEN));
 	assert_ok(rdma_write_now(&pair, LEN, 1));
-	connect_another();
-	connect_another();
-	eps[0] = ends[0];
-	eps[1] = ends[2];
+	assert_ok(rdma_pair_connect_another(&pair));
+	assert_ok(rdma_pair_connect_another(&pair));
+	eps[0] = pair.former[0];
+	eps[1] = pair.former[2];
 	eps[2] = pair.a.ep;
 	for (size_t i = 0; i < 2000; i++)
 		xfers[i] = rdma_a_and_b(&pair, i * 32, i * 16, 16);
@@ -426,10 +410,7 @@ static void device__that_dies_while_a_domain_is_made_fails_the_offer(void **stat
 	assert_ok(rdma_pair_open(&pair, &attr, LEN));
 	pair.a.isolated = pair.b.isolated = true;
 	after_alloc_pd = kill_the_second_of_b;
-	ends[n_ends++] = pair.a.ep;
-	ends[n_ends++] = pair.b.ep;
-	pair.a.ep = pair.b.ep = NULL;
-	assert_int_not_equal(rdma_pair_connect(&pair), 0);
+	assert_int_not_equal(rdma_pair_connect_another(&pair), 0);
 	slime_endpoint_info(pair.b.ep, &info);
 	assert_non_null(strstr(info.cause_text, strerror(ENODEV)));
 }

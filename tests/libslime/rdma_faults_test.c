@@ -78,17 +78,9 @@ static void cut__ends_both_sides_with_a_cause(void **state)
 /* rdma_quick() lets it take some hundredths of a second; a starved machine has some more. */
 #define REPORT_NS (10 * SL_NS_PER_S)
 
-static bool is_broken(const struct rdma_end *e)
-{
-	struct slime_endpoint_info info;
-
-	slime_endpoint_info(e->ep, &info);
-	return info.state == SLIME_ENDPOINT_BROKEN;
-}
-
 static void assert_both_are_reset_since(uint64_t begin_ns)
 {
-	while (!is_broken(&pair.a) || !is_broken(&pair.b)) {
+	while (!rdma_is_broken(&pair.a) || !rdma_is_broken(&pair.b)) {
 		assert_true(sl_clock_ns() - begin_ns <= REPORT_NS);
 		rdma_poll(&pair);
 	}

@@ -87,7 +87,7 @@ int rdma_pair_begin_to_connect(struct rdma_end *from, const struct rdma_end *to)
 		       : slime_endpoint_connect(from->ep, desc, (size_t)len, PATIENCE_MS, from->op);
 }
 
-static bool is_broken(const struct rdma_end *e)
+bool rdma_is_broken(const struct rdma_end *e)
 {
 	struct slime_endpoint_info info;
 
@@ -104,9 +104,9 @@ int rdma_pair_wait_for_both(struct rdma_pair *p)
 
 	while (!slime_op_test(p->a.op) || !slime_op_test(p->b.op)) {
 		rdma_poll(p);
-		if (is_broken(&p->a))
+		if (rdma_is_broken(&p->a))
 			slime_endpoint_close(p->b.ep);
-		if (is_broken(&p->b))
+		if (rdma_is_broken(&p->b))
 			slime_endpoint_close(p->a.ep);
 		assert_true(sl_clock_ns() < end);
 	}
@@ -162,8 +162,30 @@ void rdma_pair_destroy_endpoints(struct rdma_pair *p)
 	p->a.ep = p->b.ep = NULL;
 }
 
+int rdma_pair_connect_another(struct rdma_pair *p)
+{
+	assert_true(p->n_former + 2 <= RDMA_FORMER_MAX);
+	p->former[p->n_former++] = p->a.ep;
+	p->former[p->n_former++] = p->b.ep;
+	p->a.ep = p->b.ep = NULL;
+	return rdma_pair_connect(p);
+}
+
+static void destroy_former(struct rdma_pair *p)
+{
+	if (!p->n_former)
+		return;
+	for (unsigned i = 0; i < p->n_former; i++)
+		slime_endpoint_close(p->former[i]);
+	rdma_settle(p);
+	for (unsigned i = 0; i < p->n_former; i++)
+		assert_ok(slime_endpoint_destroy(p->former[i]));
+	p->n_former = 0;
+}
+
 void rdma_pair_close(struct rdma_pair *p)
 {
+	destroy_former(p);
 	rdma_pair_destroy_endpoints(p);
 	destroy(p, &p->a);
 	destroy(p, &p->b);

@@ -33,8 +33,12 @@ struct rdma_end {
 	struct slime_rpc_service *service;
 };
 
+#define RDMA_FORMER_MAX 14
+
 struct rdma_pair {
 	struct rdma_end a, b;
+	struct slime_endpoint *former[RDMA_FORMER_MAX]; /* of links that stay beside the last */
+	unsigned n_former;
 };
 
 /* attr NULL: the defaults; manual in any case. a is on devices "fake0", b on "fake1", unless attr
@@ -48,6 +52,8 @@ int rdma_pair_connect(struct rdma_pair *p);
 int rdma_pair_create_endpoints(struct rdma_pair *p);
 int rdma_pair_begin_to_connect(struct rdma_end *from, const struct rdma_end *to);
 int rdma_pair_wait_for_both(struct rdma_pair *p);
+/* One more link between the same contexts: the one before stays until rdma_pair_close(). */
+int rdma_pair_connect_another(struct rdma_pair *p);
 void rdma_pair_close(struct rdma_pair *p);
 /* Its first step: both are closed, and gone. */
 void rdma_pair_destroy_endpoints(struct rdma_pair *p);
@@ -62,6 +68,7 @@ int rdma_wait(struct rdma_pair *p, struct slime_op *op);
 void rdma_poll(struct rdma_pair *p);
 /* Until both are idle: no call moves anything. */
 void rdma_settle(struct rdma_pair *p);
+bool rdma_is_broken(const struct rdma_end *e);
 /* Whether a worker of either end has a job, or is to have one. */
 bool rdma_is_working(const struct rdma_pair *p);
 
