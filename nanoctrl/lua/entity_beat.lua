@@ -17,15 +17,17 @@ for i = 6, #ARGV do
 			-- A scope that has somebody is among the scopes already. Few beats need to know the time.
 			local clock = call('TIME')
 			local ends = string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000) + tonumber(ttl))
-			local function note(index, scopes, member)
-				if write('ZADD', index .. scope, ends, member) ~= 0 then write('SADD', scopes, scope) end
+			local function note(index, kind, member)
+				if write('ZADD', index .. scope, ends, member) == 0 then return end
+				write('ZADD', 'nanoctrl:' .. kind .. '_ends', 'LT', ends, scope)
+				write('SADD', 'nanoctrl:' .. kind .. '_scopes', scope)
 			end
 			if agent then
-				note('nanoctrl:peers:', 'nanoctrl:peer_scopes', id)
+				note('nanoctrl:peers:', 'peer', id)
 			else
 				local member = #type .. ':' .. type .. id
 				local kind = call('HSTRLEN', key, 'kind') <= 65536 and call('HGET', key, 'kind') -- as note_kind
-				note('nanoctrl:entities:', 'nanoctrl:entity_scopes', member)
+				note('nanoctrl:entities:', 'entity', member)
 				write('ZADD', 'nanoctrl:types:' .. scope, 0, member)
 				write('HSET', 'nanoctrl:kinds:' .. scope, member, kind or '')
 			end

@@ -9,7 +9,7 @@ local clock = call('TIME')
 local counter, n = P .. 'nano_meta:' .. type .. '_revision', (#ARGV - 5) / 7
 local revision = write('INCRBY', counter, n) - n
 local prefix, channel, tail = P .. type .. ':', P .. 'nano_events:' .. type .. '_update', ',"timestamp":' .. clock[1] .. '}'
-local answer = OK
+local answer, soonest = OK, nil
 
 for i = 6, #ARGV, 7 do
 	local id, info = ARGV[i], ARGV[i + 5]
@@ -21,11 +21,10 @@ for i = 6, #ARGV, 7 do
 		call('PEXPIRE', key, ttl)
 		if there == 0 or due ~= '' and string.sub(due, (i + 1) / 7, (i + 1) / 7) == '1' then
 			local member = #type .. ':' .. type .. id
-			local ends = clock[1] * 1000 + math.floor(clock[2] / 1000) + tonumber(ttl)
-			write('ZADD', 'nanoctrl:entities:' .. scope, string.format('%.0f', ends), member)
+			soonest = soonest or string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000) + tonumber(ttl))
+			write('ZADD', 'nanoctrl:entities:' .. scope, soonest, member)
 			write('ZADD', 'nanoctrl:types:' .. scope, 0, member)
 			write('HSET', 'nanoctrl:kinds:' .. scope, member, ARGV[i + 1])
-			write('SADD', 'nanoctrl:entity_scopes', scope)
 		end
 		revision = revision + 1
 		call('PUBLISH', channel, ARGV[i + 6] .. info .. ',"revision":' .. string.format('%d', revision) .. tail)
@@ -35,5 +34,9 @@ for i = 6, #ARGV, 7 do
 		if answer == OK then answer = { OK } end
 		answer[#answer + 1] = (i + 1) / 7
 	end
+end
+if soonest then -- as note_end
+	write('ZADD', 'nanoctrl:entity_ends', 'LT', soonest, scope)
+	write('SADD', 'nanoctrl:entity_scopes', scope)
 end
 return answer

@@ -63,6 +63,9 @@ local function members(key)
 	end
 end
 
+-- A key of DLSlime's in a scope; '' is none.
+local function in_scope(scope, key) return (scope == '' and '' or scope .. ':') .. key end
+
 -- The two texts of a member LENGTH:ONE OTHER (without the blank); nil where it is none.
 local function two_of(member)
 	local len, rest = string.match(member, '^(%d+):(.*)$')
@@ -80,6 +83,60 @@ end
 
 local function number(s) return tonumber(s or '') or 0 end
 
+-- ---- ends ----
+
+-- Of the scopes that have agents or entities (kind: peer, entity) it is noted when the first of them ends, or a time before that: a beat
+-- moves nothing here. A sweep asks for those that are due, however many scopes there are.
+local function note_end(kind, scope, ms)
+	write('ZADD', 'nanoctrl:' .. kind .. '_ends', 'LT', text(ms), scope)
+	write('SADD', 'nanoctrl:' .. kind .. '_scopes', scope)
+end
+
+-- Where something in an index is due, visit(scope, how much may be done) does it, and answers how much that was and whether it was all.
+-- Some scopes are looked at by chance: a former release notes none, and others may have damaged what is noted.
+-- Answers how much was done, and whether there is more to do at once.
+local SCOPES_DUE, SCOPES = 100, 256 -- that are due, and by chance
+local function sweep_scopes(kind, index, most, visit)
+	local ends, scopes = 'nanoctrl:' .. kind .. '_ends', 'nanoctrl:' .. kind .. '_scopes'
+	local done, more, moved, seen = 0, false, false, {}
+
+	local function first_of(scope)
+		local first = read('ZRANGEBYSCORE', index .. scope, '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1) or {}
+		return tonumber(first[2] or nil)
+	end
+
+	local function look(scope)
+		local first = first_of(scope)
+		if first and first <= now then
+			local n, all = visit(scope, most - done)
+			done, more = done + n, more or not all
+			first = first_of(scope)
+		end
+		-- Where there is no memory, this is for a later visit.
+		if first then
+			redis.pcall('ZADD', ends, text(first), scope)
+		else
+			redis.pcall('ZREM', ends, scope)
+			redis.pcall('SREM', scopes, scope)
+		end
+		seen[scope] = true
+		return not first or first > now
+	end
+
+	local due = read('ZRANGEBYSCORE', ends, '-inf', text(now), 'LIMIT', 0, SCOPES_DUE) or {}
+	for _, scope in ipairs(due) do
+		if done >= most then return done, true end
+		moved = look(scope) or moved
+	end
+	-- Those that nothing can be done about stay where they are.
+	if more or #due == SCOPES_DUE and moved then return done, true end
+	for _, scope in ipairs(read('SRANDMEMBER', scopes, SCOPES) or {}) do
+		if done >= most then return done, true end
+		if not seen[scope] then look(scope) end
+	end
+	return done, more
+end
+
 -- ---- leases ----
 
 local DUE, NAMES, DEAD, EVENTS = P .. 'due', P .. 'names', P .. 'dead', P .. 'events'
@@ -94,10 +151,16 @@ local micros = clock[1] .. string.format('%06d', clock[2])
 -- What stands before all keys: nothing, or in a cluster the tag that keeps them in one slot; and the scope.
 local function place() return string.match(P, '^(.*){(.*)}:nanoctrl:$') end
 
--- The set of the scopes that hold anything, and this one in it.
-local function scopes_entry()
+-- The reaper visits this scope: before long, and by this time.
+local function visit_by(ms)
 	local root, scope = place()
-	return root .. 'nanoctrl:scopes', scope
+	write('ZADD', root .. 'nanoctrl:ends', 'LT', text(ms), scope)
+	write('SADD', root .. 'nanoctrl:scopes', scope)
+end
+
+local function lease_ends(name, ms)
+	write('ZADD', DUE, text(ms), name)
+	visit_by(ms)
 end
 
 -- Epochs, generations and ids of events, as they are stored; false: others damaged it.
@@ -249,5 +312,5 @@ end
 local SNAPSHOT_HEAD = '{"schema_version":1,"reported_at_ms":'
 
 local function snapshot_key(scope, name)
-	return place() .. (scope == '' and '' or scope .. ':') .. 'obs:peer:' .. name
+	return place() .. in_scope(scope, 'obs:peer:' .. name)
 end

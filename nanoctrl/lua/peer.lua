@@ -1,6 +1,7 @@
 -- What the scripts of DLSlime's agents share; it stands between lib.lua and each peer_*.lua.
 local AGENT_MS = 60000        -- the life of what others left without an end
-local TARGETS_BYTES = 4194304 -- of a list of targets; a longer one is none
+local TARGETS_BYTES = 4194304 -- of a list of targets; a longer one is none,
+local DECODED_BYTES = 524288  -- and so is one of this length where all of it has to be decoded
 local WAITING_MS = 3600000    -- how long what is there for an agent that never came is kept
 
 local function index_key(scope) return 'nanoctrl:peers:' .. scope end
@@ -15,14 +16,13 @@ local function named_set(scope, name) return set_key('named', scope, name) end
 -- The agent ends then, unless it is renewed.
 local function ends_in(scope, name, ms)
 	write('ZADD', index_key(scope), text(now + ms), name)
-	write('SADD', 'nanoctrl:peer_scopes', scope)
+	note_end('peer', scope, now + ms)
 end
 
 -- Something is kept for this name: it has an end also if no agent of this name ever comes.
 local function expect(scope, name)
 	if read('ZSCORE', index_key(scope), name) then return end
-	local prefix = scope == '' and '' or scope .. ':'
-	local left = redis.call('PTTL', prefix .. 'agent:' .. name)
+	local left = redis.call('PTTL', in_scope(scope, 'agent:' .. name))
 	ends_in(scope, name, left > 0 and left or WAITING_MS)
 end
 
@@ -51,24 +51,35 @@ local function ask_to_connect(prefix, who, target)
 		clock[1])
 end
 
--- Who wants to be connected to this agent and could not be, since it was not there. A namer whose time is over, too, may come back
--- as who it was, and reads it then. Answers how many such were noted.
-local function ask_namers(prefix, scope, name)
-	local namers = read('SMEMBERS', named_set(scope, name)) or {}
-	for _, who in ipairs(namers) do
-		if who ~= name and (redis.call('EXISTS', prefix .. 'agent:' .. who) == 1 or noted_life(scope, who)) then
-			ask_to_connect(prefix, who, name)
-		end
+-- Who named this agent. A namer whose time is over, too, may come back as who it was, and reads it then.
+local function ask(prefix, scope, who, name)
+	if who ~= name and (redis.call('EXISTS', prefix .. 'agent:' .. who) == 1 or noted_life(scope, who)) then
+		ask_to_connect(prefix, who, name)
 	end
-	return #namers
 end
 
--- The same for one that came back before its end was noticed: whoever is told of that end only now lets go of what it had first,
--- and not of a connection of the new life. Members are LENGTH:SCOPE NAME (without the blank), by the time to ask at.
-local RETURNED, TOLD_MS = 'nanoctrl:returned', 1000
+-- The same of all of them, by a sweep, some at a time. Members are LENGTH:SCOPE NAME (without the blank), by the time to ask at.
+local RETURNED = 'nanoctrl:returned'
 
-local function ask_namers_later(scope, name)
-	write('ZADD', RETURNED, text(now + TOLD_MS), #scope .. ':' .. scope .. name)
+local function ask_namers_in(scope, name, ms)
+	write('ZADD', RETURNED, text(now + ms), #scope .. ':' .. scope .. name)
+end
+
+-- For one that came back before its end was noticed: whoever is told of that end only now lets go of what it had first, and not of
+-- a connection of the new life.
+local TOLD_MS = 1000
+
+-- Who wants to be connected to this agent and could not be, since it was not there: at once where they are few.
+local ASKED_MAX, asked = 200, 0
+local function ask_namers(prefix, scope, name)
+	local n = number(read('SCARD', named_set(scope, name)))
+	if n == 0 then return end
+	asked = asked + n
+	if asked > ASKED_MAX then
+		ask_namers_in(scope, name, 0)
+		return
+	end
+	for _, who in ipairs(read('SMEMBERS', named_set(scope, name)) or {}) do ask(prefix, scope, who, name) end
 end
 
 -- A string that anybody may have written; a longer one is none.
@@ -84,7 +95,7 @@ end
 
 -- The names in a list of targets that anybody may have written; {} when it cannot be read, or not in a moment.
 local function targets_in(prefix, name)
-	local ok, spec = pcall(cjson.decode, string_of(prefix .. 'spec:topology:' .. name, TARGETS_BYTES) or '')
+	local ok, spec = pcall(cjson.decode, string_of(prefix .. 'spec:topology:' .. name, DECODED_BYTES) or '')
 	local names = {}
 	if ok and type(spec) == 'table' and type(spec.target_peers) == 'table' then
 		for _, target in ipairs(spec.target_peers) do
@@ -101,38 +112,73 @@ local function drop(prefix, name, kind, word)
 	if redis.call('EXISTS', prefix .. 'agent:' .. name) == 0 then redis.call('PEXPIRE', key, AGENT_MS) end
 end
 
--- The end of an agent: everything of it goes, and whoever has to do with it is told. At once it is not there any more; of what it
--- owned at most so many keys go with one call, and until there are no more its time is over and nobody is told. Answers how much
--- that was, and whether it was all.
-local function forget(prefix, scope, me, most)
-	local owned, targets, peers, n = owned_set(scope, me), targets_set(scope, me), {}, 1
-	local keys = read('SPOP', owned, most) or {}
-	for _, key in ipairs(keys) do redis.call('UNLINK', key) end
-	write('HDEL', lives_key(scope), me)
-	redis.call('UNLINK', prefix .. 'agent:' .. me, prefix .. 'stream:' .. me, prefix .. 'inbox:' .. me)
-	if scope == '' then redis.call('UNLINK', ':inbox:' .. me) end
-	if #keys == most then
-		ends_in(scope, me, 0)
-		return n + most, false
-	end
+-- What one call does of what is much: keys that go, and what else takes as long as so many of them.
+local MOST, ENDING, TELLING, ASKING = 500, 10, 3, 2
 
-	for _, name in ipairs(targets_in(prefix, me)) do peers[name] = true end
-	for _, name in ipairs(read('SMEMBERS', named_set(scope, me)) or {}) do peers[name] = true end
-	for _, name in ipairs(read('SMEMBERS', targets) or {}) do
-		peers[name] = true
-		write('SREM', named_set(scope, name), me)
-	end
-	peers[me] = nil
+-- Which end is under way: the time that it is noted with; '' for none.
+local function ending(scope, me)
+	local noted = number(read('ZSCORE', index_key(scope), me) or nil)
+	return noted ~= 0 and noted <= now and text(math.abs(noted)) or ''
+end
 
-	redis.call('UNLINK', prefix .. 'spec:topology:' .. me, owned, targets)
-	write('ZREM', index_key(scope), me)
+-- Whoever named it, and whom it ever named.
+local function note_told(prefix, scope, me, told)
+	redis.call('UNLINK', told)
+	for _, set in ipairs({ named_set(scope, me), targets_set(scope, me) }) do read('SUNIONSTORE', told, told, set) end
+	local names = targets_in(prefix, me)
+	for i = 1, #names, 1000 do redis.call('SADD', told, unpack(names, i, math.min(i + 999, #names))) end
+	redis.call('SREM', told, me)
+	redis.call('PEXPIRE', told, WAITING_MS)
+end
 
+local function tell(prefix, scope, me, names)
 	local word = '{"peer":' .. cjson.encode(me) .. ',"type":"cleanup"}'
-	for name in pairs(peers) do
-		n = n + 1
+	for _, name in ipairs(names) do
+		write('SREM', named_set(scope, name), me)
 		drop(prefix, name, 'inbox:', word)
 		-- Agents without a scope listen here.
 		if scope == '' then drop(prefix, name, ':inbox:', word) end
 	end
-	return n + #keys, true
+end
+
+-- The end of an agent: everything of it goes, and whoever has to do with it is told. At once it is not there any more; of what it
+-- owned, and of those that are told, so much goes with one call. Until that is all its time in the index is over, and negative
+-- once there are only some to be told; whoever takes the name has another one. Answers how much it was, and whether it was all.
+local function forget(prefix, scope, me, most)
+	local index, key = index_key(scope), prefix .. 'agent:' .. me
+	local spec, owned, targets = prefix .. 'spec:topology:' .. me, owned_set(scope, me), targets_set(scope, me)
+	local told, noted, n = set_key('told', scope, me), number(read('ZSCORE', index, me) or nil), ENDING
+	local over = noted ~= 0 and noted <= now and redis.call('EXISTS', key) == 0
+	local since = over and math.abs(noted) or now
+
+	local function goes_on(at)
+		write('ZADD', index, text(at), me)
+		note_end('peer', scope, at)
+		return n, false
+	end
+
+	if not (over and noted < 0) then
+		local keys = read('SPOP', owned, math.max(1, most - n)) or {}
+		for _, gone in ipairs(keys) do redis.call('UNLINK', gone) end
+		write('HDEL', lives_key(scope), me)
+		redis.call('UNLINK', key, prefix .. 'stream:' .. me, prefix .. 'inbox:' .. me)
+		if scope == '' then redis.call('UNLINK', ':inbox:' .. me) end
+		n = n + #keys
+		if n >= most then return goes_on(since) end
+		note_told(prefix, scope, me, told)
+		redis.call('UNLINK', spec, owned, targets)
+	end
+
+	local some = math.max(1, math.floor((most - n) / TELLING))
+	local names = read('SPOP', told, some) or {}
+	tell(prefix, scope, me, names)
+	n = n + TELLING * #names
+	if #names == some then return goes_on(-since) end
+	-- Something may be kept for the name again.
+	if redis.call('EXISTS', spec, owned, targets) == 0 then
+		write('ZREM', index, me)
+	else
+		ends_in(scope, me, WAITING_MS)
+	end
+	return n, true
 end

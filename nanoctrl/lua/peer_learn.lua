@@ -20,8 +20,6 @@ local function split(key)
 	end
 end
 
-local function in_scope(scope, key) return (scope == '' and '' or scope .. ':') .. key end
-
 -- What has no end gets one.
 local function left_of(key)
 	local left = redis.call('PTTL', key)
@@ -97,10 +95,11 @@ local function learn_entity(key)
 	local scope = string.sub(key, 1, -#tail - 2)
 	if in_scope(scope, tail) ~= key then return end
 	local member = #h[1] .. ':' .. h[1] .. h[2]
-	write('ZADD', 'nanoctrl:entities:' .. scope, text(now + left_of(key)), member)
+	local ends = now + left_of(key)
+	write('ZADD', 'nanoctrl:entities:' .. scope, text(ends), member)
+	note_end('entity', scope, ends)
 	write('ZADD', 'nanoctrl:types:' .. scope, 0, member)
 	note_kind(scope, member, key)
-	write('SADD', 'nanoctrl:entity_scopes', scope)
 end
 
 local learn = {}

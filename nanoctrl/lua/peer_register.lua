@@ -1,5 +1,6 @@
 -- An agent of DLSlime. ARGV: keep, scope, alias ('' for none), whether it is given (0|1), prefix of a name, ttl, then
--- fields and values of the hash. Answers {OK, name, how many were skipped}.
+-- fields and values of the hash. Answers {OK, name, how many were skipped}; with a fourth, 1, where it is to be asked again, since the
+-- former agent of this name left very much.
 local scope, name, ttl = ARGV[2], ARGV[3], tonumber(ARGV[6])
 
 -- Another server's may be new to the lists. One that is there without an end of its own gets one: its name is not taken
@@ -34,7 +35,10 @@ end
 local noted = read('ZSCORE', index_key(scope), name)
 local returned = noted and tonumber(noted) <= now + AGENT_MS
 local lives_on = returned and life and noted_life(scope, name) == life
-if returned and not lives_on then forget(P, scope, name, 2 ^ 31) end
+if returned and not lives_on then
+	local _, all = forget(P, scope, name, MOST)
+	if not all then return { OK, '', skipped, 1 } end
+end
 
 local key = P .. 'agent:' .. name
 redis.call('HSET', key, 'updated_at', clock[1], 'memory_keys', '[]', unpack(ARGV, 7))
@@ -45,6 +49,6 @@ note_life(scope, name, life)
 if not returned then
 	ask_namers(P, scope, name)
 elseif not lives_on then
-	ask_namers_later(scope, name)
+	ask_namers_in(scope, name, TOLD_MS)
 end
 return { OK, name, skipped }

@@ -116,10 +116,18 @@ local n_names, n_due = number(read('ZCARD', NAMES)), number(read('ZCARD', DUE))
 mend(NAMES, DUE, n_names > n_due and portion or 3)
 mend(DUE, NAMES, n_due > n_names and portion or 3)
 
+-- When it is to be visited next. A lease that may not end now is due all the same.
+local root, scope = place()
+local first = read('ZRANGEBYSCORE', DUE, '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1) or {}
+if first[2] then
+	redis.pcall('ZADD', root .. 'nanoctrl:ends', first[2], scope)
+else
+	redis.pcall('ZREM', root .. 'nanoctrl:ends', scope)
+end
+
 -- Sets that are empty are not there; one of another type says nothing of who there is.
 if redis.call('EXISTS', NAMES, DUE, DEAD) == 0 and number(read('XLEN', EVENTS)) == 0 then
 	redis.call('UNLINK', EPOCH, SEQ, EVENT_SEQ, EVENTS, DUE, NAMES, DEAD)
-	local scopes, scope = scopes_entry()
-	write('SREM', scopes, scope)
+	write('SREM', root .. 'nanoctrl:scopes', scope)
 end
 return { OK, ended, more, number(read('ZCARD', DUE)), skipped, look }

@@ -36,10 +36,8 @@ end
 redis.call('HSET', agent_key(name), 'generation', generation, 'incarnation', incarnation, 'owner', owner,
 	'lease', lease, 'secret', secret, 'ttl', ttl, 'session', '', 'opened', '0', 'address', ARGV[8], 'labels', ARGV[9], 'services', ARGV[10],
 	'attributes', ARGV[11], 'revision', '0')
-write('ZADD', DUE, text(now + tonumber(ttl)), name)
+lease_ends(name, now + tonumber(ttl))
 write('ZADD', NAMES, 0, name)
-local scopes, scope = scopes_entry()
-write('SADD', scopes, scope)
 if resumed then
 	emit('changed', name, generation, incarnation, '', '', '0')
 else

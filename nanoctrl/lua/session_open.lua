@@ -9,6 +9,6 @@ if order ~= '0' then
 	redis.call('HSET', agent_key(name), 'opened', order)
 end
 redis.call('HSET', agent_key(name), 'session', ARGV[6], 'ttl', ARGV[2])
-write('ZADD', DUE, text(now + tonumber(ARGV[2])), name)
+lease_ends(name, now + tonumber(ARGV[2]))
 -- In the epoch of its registration: in a later one, what it acknowledged may not be what there is behind that id now.
 return { OK, counted(h[3]) or epoch(), counted(h[2]) or '0', generation, ARGV[4], 1 }

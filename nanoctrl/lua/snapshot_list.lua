@@ -4,7 +4,7 @@
 local index, limit = P .. 'nanoctrl:snapshots:' .. ARGV[2], tonumber(ARGV[4])
 local keys = read('ZRANGEBYLEX', index, ARGV[3] == '' and '-' or '(' .. ARGV[3], '+', 'LIMIT', 0, limit) or {}
 local rows, owners, bytes, last, more = {}, {}, 0, '', #keys == limit
-local head = #(P .. (ARGV[2] == '' and '' or ARGV[2] .. ':') .. 'obs:peer:')
+local head = #(P .. in_scope(ARGV[2], 'obs:peer:'))
 
 -- Nothing for whoever is no native agent.
 local function labels_of(name)

@@ -70,6 +70,7 @@ void key_names_init(struct key_names *names, bool cluster)
 {
 	snprintf(names->root, sizeof(names->root), "%s", cluster ? KEY_CLUSTER_ROOT : "");
 	set_name(names->scopes, names, "nanoctrl:scopes");
+	set_name(names->ends, names, "nanoctrl:ends");
 	set_name(names->schema, names, "nanoctrl:schema");
 	set_name(names->run, names, "nanoctrl:run");
 	set_name(names->nothing, names, "nanoctrl:nothing");

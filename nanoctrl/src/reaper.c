@@ -15,6 +15,7 @@
 #define PORTION	      100  /* leases ended by one script */
 #define STRAY_MS      1000 /* of Redis' clock against the monotonic one */
 #define SCOPES_PER_GO 256  /* looked at in one round; others come with the next */
+#define DUE_PER_GO    4096 /* besides, of those that are known to have a lease that ends */
 
 struct reaper {
 	struct store *store;
@@ -34,10 +35,11 @@ struct reaper {
 	struct sl_list visits; /* of scopes, to be made */
 	unsigned n_visits;     /* that are out */
 	bool up;
-	bool busy;   /* a round is out */
-	bool asking; /* a question for the time is out */
-	bool trying; /* whether Redis takes writes */
-	bool hears;  /* of events */
+	bool busy;    /* a round is out */
+	bool finding; /* a question for the scopes that are due */
+	bool asking;  /* a question for the time is out */
+	bool trying;  /* whether Redis takes writes */
+	bool hears;   /* of events */
 };
 
 static void hold(struct reaper *r, const char *why)
@@ -111,7 +113,7 @@ static void send_visits(struct reaper *r);
 
 static void count_held(struct reaper *r, const struct visit *v, uint64_t held)
 {
-	if (v->pass != r->pass)
+	if (!v->pass || v->pass != r->pass)
 		return;
 	r->held += held;
 	r->n_silent--;
@@ -233,18 +235,32 @@ static void send_visits(struct reaper *r)
 		send_visit(r, SL_CONTAINER_OF(e, struct visit, node));
 }
 
-static void add_visit(struct reaper *r, const char *scope, uint64_t late)
+static void add_visit(struct reaper *r, const char *scope, uint64_t pass, uint64_t late)
 {
 	struct visit *v = calloc(1, sizeof(*v));
 
-	r->n_silent++;
 	if (!v)
 		return;
 	v->reaper = r;
-	v->pass = r->pass;
+	v->pass = pass;
 	v->late = late;
 	snprintf(v->scope, sizeof(v->scope), "%s", scope);
 	sl_list_append(&r->visits, &v->node);
+}
+
+static void add_visits(struct reaper *r, const redisReply *scopes, uint64_t pass, uint64_t late)
+{
+	for (size_t i = 0; i < scopes->elements; i++) {
+		const char *scope = store_string(scopes, i, NULL);
+
+		if (!key_scope_valid(scope)) {
+			atomic_fetch_add(&r->store->hub->n_skipped, 1);
+			continue;
+		}
+		r->n_silent += pass != 0;
+		add_visit(r, scope, pass, late);
+	}
+	send_visits(r);
 }
 
 /* ---- a round ---- */
@@ -287,15 +303,42 @@ static void on_scopes(void *arg, int result, const redisReply *reply)
 	}
 	strcpy(r->scan, *cursor ? cursor : "0");
 	late = must_cut(r);
-	for (size_t i = 0; i < scopes->elements; i++) {
-		const char *scope = store_string(scopes, i, NULL);
+	add_visits(r, scopes, r->pass, late);
+}
 
-		if (key_scope_valid(scope))
-			add_visit(r, scope, late);
-		else
-			atomic_fetch_add(&r->store->hub->n_skipped, 1);
-	}
-	send_visits(r);
+static void scan_scopes(struct reaper *r)
+{
+	char count[16];
+	const char *scan[] = { "SSCAN", r->store->hub->keys.scopes, r->scan, "COUNT", count };
+
+	snprintf(count, sizeof(count), "%d", SCOPES_PER_GO);
+	r->busy = !redis_command(r->store->redis, 5, scan, NULL, on_scopes, r);
+}
+
+/* {scope, ...} */
+static void on_due(void *arg, int result, const redisReply *reply)
+{
+	struct reaper *r = arg;
+
+	r->finding = false;
+	if (!result && reply->type == REDIS_REPLY_ARRAY)
+		add_visits(r, reply, 0, 0);
+}
+
+/* However many scopes there are, those where a lease is to end are visited at once. */
+static void find_due(struct reaper *r)
+{
+	char time[24], count[16];
+	const char *find[] = {
+		"ZRANGEBYSCORE", r->store->hub->keys.ends, "-inf", time, "LIMIT", "0", count
+	};
+	uint64_t expected = expected_time(r);
+
+	if (!expected || r->finding)
+		return;
+	snprintf(time, sizeof(time), "%" PRIu64, expected);
+	snprintf(count, sizeof(count), "%d", DUE_PER_GO);
+	r->finding = !redis_command(r->store->redis, 7, find, NULL, on_due, r);
 }
 
 /*
@@ -445,8 +488,6 @@ static void on_notice(void *arg, const redisReply *message)
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct reaper *r = arg;
-	char count[16];
-	const char *scan[] = { "SSCAN", r->store->hub->keys.scopes, r->scan, "COUNT", count };
 
 	(void)fd;
 	(void)what;
@@ -456,16 +497,16 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	note_loops(r->store->hub);
 	if (!r->up || r->busy)
 		return;
-	snprintf(count, sizeof(count), "%d", SCOPES_PER_GO);
 	ask_time(r);
 	try_write(r);
 	if (!store_is_cluster(r->store))
 		store_sweep_compat(r->store);
 	store_sweep_snapshots(r->store);
 	send_visits(r);
-	if (sl_list_empty(&r->visits) &&
-	    !redis_command(r->store->redis, 5, scan, NULL, on_scopes, r))
-		r->busy = true;
+	if (!sl_list_empty(&r->visits))
+		return;
+	find_due(r);
+	scan_scopes(r);
 }
 
 int reaper_create(struct store *store, struct reaper **out)

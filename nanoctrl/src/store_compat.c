@@ -6,8 +6,6 @@
 #include <string.h>
 #include "store_redis.h"
 
-#define SWEEP_PORTION 100
-
 /* "scope:", or nothing without a scope; the caller frees at. */
 static struct store_text prefix_of(struct store_text scope)
 {
@@ -159,14 +157,11 @@ static void sweep(struct store *store, bool *sweeping)
 	if (*sweeping)
 		return;
 	*sweeping = true;
-	store_arg(&a, "");
-	store_arg(&a, "");
-	store_arg_number(&a, SWEEP_PORTION);
 	if (sweeping == &store->sweeping_peers)
 		store_arg_number(&a, reaper_compat_time(store->reaper));
 	store_send_prefixed(
 		store, (struct store_text){ "", 0 },
-		sweeping == &store->sweeping_peers ? SCRIPT_PEER_CLEANUP : SCRIPT_ENTITY_SWEEP,
+		sweeping == &store->sweeping_peers ? SCRIPT_PEER_SWEEP : SCRIPT_ENTITY_SWEEP,
 		(size_t)a.n, a.v, finish_sweep, (union store_answer){ .done = NULL }, sweeping);
 }
 

@@ -5,16 +5,55 @@
 #include <string.h>
 #include "store_redis.h"
 
+/* ---- scripts that do a part with each call ---- */
+
+#define PREFIX 3 /* of EVALSHA sha 1 prefix keep ..., and where ARGV[2] is */
+#define ARGV_2 5
+
+/* All arguments of a call from ARGV[2] on, for send_on(); NULL without memory. */
+static struct store_text *args_of(const struct store_call *call, size_t *n)
+{
+	struct store_text *args;
+
+	*n = (size_t)call->n - ARGV_2;
+	args = calloc(*n + 1, sizeof(*args));
+	for (size_t i = 0; args && i < *n; i++)
+		args[i] = (struct store_text){ call->args[ARGV_2 + i], call->lens[ARGV_2 + i] };
+	return args;
+}
+
+/* The same call with these arguments, which are freed. */
+static void send_on(const struct store_call *call, size_t n, struct store_text *args)
+{
+	struct store_text prefix = { call->args[PREFIX], call->lens[PREFIX] };
+
+	store_send_prefixed(call->store, prefix, call->script, n, args, call->finish, call->fn,
+			    call->arg);
+	free(args);
+}
+
 /* ---- register, list, forget ---- */
 
 static const struct store_text agent_word = { "agent", 5 };
+static const struct store_text no_text = { "", 0 };
 
-/* {outcome, name, skipped} */
+/* {outcome, name, skipped}, and 1 behind them when it is to be sent again */
 static void finish_put_peer(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store_peer peer = { .name = { NULL, 0 } };
+	struct store_text *args;
+	uint64_t again = 0;
+	size_t n;
 
 	store_note_skipped(call, reply);
+	if (result == STORE_OK && store_u64(reply, 3, &again) && again) {
+		args = args_of(call, &n);
+		if (args) {
+			send_on(call, n, args);
+			return;
+		}
+		result = -ENOMEM;
+	}
 	if (result == STORE_OK && !store_item(reply, 1, REDIS_REPLY_STRING))
 		result = -EPROTO;
 	if (result != STORE_OK)
@@ -85,26 +124,34 @@ void store_list_peers(struct store *store, struct store_text scope, store_peers_
 			    (union store_answer){ .peers = fn }, arg);
 }
 
-/* {outcome, "", skipped, more} */
+#define CLEANUP_REST 2 /* argument of peer_cleanup */
+
+/* {outcome, "", skipped, the end of which there is more to do} */
 static void finish_cleanup(struct store_call *call, int result, const redisReply *reply)
 {
-	uint64_t more = 0;
+	struct store_text rest = result == STORE_OK ? store_text_at(reply, 3) : no_text;
+	struct store_text *args;
+	size_t n;
 
-	if (!result && store_u64(reply, 3, &more) && more) {
-		store_note_skipped(call, reply);
-		store_cleanup_peer(call->store, store_call_arg(call, 2), store_call_arg(call, 3),
-				   call->fn.done, call->arg);
-	} else {
-		store_finish_noted(call, result, reply);
+	store_note_skipped(call, reply);
+	if (rest.len) {
+		args = args_of(call, &n);
+		if (args) {
+			args[CLEANUP_REST] = rest;
+			send_on(call, n, args);
+			return;
+		}
+		result = -ENOMEM;
 	}
+	store_finish_done(call, result, reply);
 }
 
 void store_cleanup_peer(struct store *store, struct store_text scope, struct store_text name,
 			store_done_fn *fn, void *arg)
 {
-	const struct store_text args[] = { scope, name };
+	const struct store_text args[] = { scope, name, [CLEANUP_REST] = no_text };
 
-	store_send_in_scope(store, scope, SCRIPT_PEER_CLEANUP, 2, args, finish_cleanup,
+	store_send_in_scope(store, scope, SCRIPT_PEER_CLEANUP, 3, args, finish_cleanup,
 			    (union store_answer){ .done = fn }, arg);
 }
 

@@ -68,6 +68,7 @@ static void keys__of_a_cluster_have_one_tag(void **state)
 	(void)state;
 	key_names_init(&names, true);
 	assert_string_equal(names.scopes, "{nanoctrl}:nanoctrl:scopes");
+	assert_string_equal(names.ends, "{nanoctrl}:nanoctrl:ends");
 	assert_string_equal(names.schema, "{nanoctrl}:nanoctrl:schema");
 	assert_string_equal(names.run, "{nanoctrl}:nanoctrl:run");
 	key_prefix(prefix, &names, "demo");

@@ -3,7 +3,9 @@
 #include "store_fixture.h"
 
 #include <stdio.h>
+#include <hiredis/hiredis.h>
 #include "loop.h"
+#include "script.h"
 #include "store_redis.h"
 
 /* ---- a replica whose leases are longer ---- */
@@ -190,6 +192,56 @@ static void lease__that_ends_late_is_cut_in_every_scope(void **state)
 		fixture_spend(f, 20);
 }
 
+/* ---- very many scopes whose leases end together ---- */
+
+#define N_DEAD	 2000
+#define REAP_MS	 500 /* as nanoctrl has it */
+#define DEAD_TTL 1000
+
+/* One agent in each, which never beats. */
+static void register_in_many_scopes(struct fixture *f)
+{
+	const struct script *s = &scripts[SCRIPT_REGISTER];
+	redisContext *c = redisConnectUnix(f->redis.socket);
+
+	for (int i = 0; i < N_DEAD; i++)
+		freeReplyObject(
+			redisCommand(c, "EVAL %b 1 {s%d}:nanoctrl: 1000 1 a i1 %s %s 0 {} {} {} {}",
+				     (const char *)s->text, s->len, i, OWNER_A, SECRET));
+	redisFree(c);
+}
+
+static long long n_told(struct fixture *f)
+{
+	return test_redis_do(&f->redis, "EVAL %s 0 %d",
+			     "local n = 0 for i = 0, ARGV[1] - 1 do "
+			     "n = n + redis.call('XLEN', '{s' .. i .. '}:nanoctrl:events') end "
+			     "return n - ARGV[1]",
+			     N_DEAD);
+}
+
+/* Each round tries a write. In those of the first second no lease may end; one alone would do
+ * behind them, where looking at all scopes in turn takes eight. */
+static void leases__of_very_many_scopes_that_end_together_are_told_of_at_once(void **state)
+{
+	struct store_config config = STORE_CONFIG_INIT;
+	struct fixture *f = *state;
+
+	register_in_many_scopes(f);
+	test_redis_do(&f->redis, "CONFIG RESETSTAT");
+	config.url = f->redis.url;
+	config.ttl_ms = DEAD_TTL;
+	config.reap_ms = REAP_MS;
+	assert_int_equal(store_hub_create(&config, &f->hub), 0);
+	assert_int_equal(loop_create(0, &f->loop), 0);
+	assert_int_equal(store_create(f->hub, f->loop, &f->store), 0);
+	while (n_told(f) < N_DEAD)
+		fixture_spend(f, 20);
+	assert_in_range(test_redis_calls(&f->redis, "setrange"), 1, 6);
+	assert_int_equal(n_told(f), N_DEAD);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:ends"), 0);
+}
+
 #define SHORT(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup_short_leases, fixture_teardown)
 
@@ -203,6 +255,9 @@ int main(void)
 		SHORT(lease__that_is_longer_ends_later_after_an_outage),
 		cmocka_unit_test_setup_teardown(lease__that_ends_late_is_cut_in_every_scope,
 						setup_tiny_leases, fixture_teardown),
+		cmocka_unit_test_setup_teardown(
+			leases__of_very_many_scopes_that_end_together_are_told_of_at_once,
+			setup_tiny_leases, fixture_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,8 +36,8 @@ static bool sweep_ahead(redisContext *c, enum script_id script, int ahead_s)
 	bool more;
 
 	assert_non_null(t);
-	r = redisCommand(c, "EVAL %b 1 %s 1000 %s %s 100 %d500", (const char *)s->text, s->len, "",
-			 "", "", atoi(t->element[0]->str) + ahead_s);
+	r = redisCommand(c, "EVAL %b 1 %s 1000 %d500", (const char *)s->text, s->len, "",
+			 atoi(t->element[0]->str) + ahead_s);
 	freeReplyObject(t);
 	assert_non_null(r);
 	assert_int_equal(r->type, REDIS_REPLY_ARRAY);
@@ -71,7 +71,7 @@ static void sweep__of_many_that_ended_together_is_bounded(void **state)
 	do {
 		long long before = n_left(f);
 
-		more = sweep(c, SCRIPT_PEER_CLEANUP);
+		more = sweep(c, SCRIPT_PEER_SWEEP);
 		assert_in_range(before - n_left(f), 1, MOST + N_PEERS);
 		assert_true(++n_sweeps < 100);
 	} while (more);
@@ -124,10 +124,104 @@ static void sweep__looks_at_each_of_many_scopes(void **state)
 		      "redis.call('ZADD', 'nanoctrl:peers:s7', 1, 'b') "
 		      "redis.call('ZADD', 'nanoctrl:entities:s7', 1, '1:ac')",
 		      N_SCOPES);
-	assert_false(sweep(c, SCRIPT_PEER_CLEANUP));
+	assert_false(sweep(c, SCRIPT_PEER_SWEEP));
 	assert_false(sweep(c, SCRIPT_ENTITY_SWEEP));
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:peers:s7"), 1);
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:entities:s7"), 1);
+	redisFree(c);
+}
+
+#define N_MANY	 2000
+#define N_ENDING 100 /* of them: what others have lives on */
+
+/* What it has ends right after it was made, or does not. */
+static void make_scope(redisContext *c, int i, int ttl_ms)
+{
+	const struct script *agent = &scripts[SCRIPT_PEER_REGISTER];
+	const struct script *entity = &scripts[SCRIPT_ENTITY_PUT];
+
+	freeReplyObject(redisCommand(c, "EVAL %b 1 s%d: 1000 s%d a 1 agent %d addr x",
+				     (const char *)agent->text, agent->len, i, i, ttl_ms));
+	freeReplyObject(redisCommand(
+		c, "EVAL %b 1 s%d: 1000 s%d %d service %s e k %s %s %s {} {\"info\":",
+		(const char *)entity->text, entity->len, i, i, ttl_ms, "", "", "", ""));
+}
+
+static void make_many_scopes(struct fixture *f, redisContext *c)
+{
+	for (int i = 0; i < N_MANY; i++)
+		make_scope(c, i, i % (N_MANY / N_ENDING) ? LONG_TTL_MS : 1);
+	while (test_redis_do(
+		&f->redis, "EVAL %s 0 %d %d",
+		"local n = 0 for i = 0, ARGV[1] - 1, ARGV[2] do n = n + "
+		"redis.call('EXISTS', 's' .. i .. ':agent:a', 's' .. i .. ':service:e') "
+		"end return n",
+		N_MANY, N_MANY / N_ENDING))
+		;
+}
+
+static long long n_with_an_end(struct fixture *f)
+{
+	return test_redis_do(&f->redis, "EVAL %s 0 %d",
+			     "local n = 0 for i = 0, ARGV[1] - 1 do n = n + redis.call('EXISTS', "
+			     "'nanoctrl:peers:s' .. i, 'nanoctrl:entities:s' .. i) end return n",
+			     N_MANY);
+}
+
+/* One after the other, with no time in between: what has ended is found, and not by chance. */
+static void sweep__of_very_many_scopes_finds_all_that_ended(void **state)
+{
+	struct fixture *f = *state;
+	redisContext *c = redisConnectUnix(f->redis.socket);
+	int n_sweeps = 0;
+
+	make_many_scopes(f, c);
+	assert_int_equal(n_with_an_end(f), 2 * N_MANY);
+	while (sweep(c, SCRIPT_PEER_SWEEP))
+		assert_true(++n_sweeps < N_MANY);
+	while (sweep(c, SCRIPT_ENTITY_SWEEP))
+		assert_true(++n_sweeps < N_MANY);
+	assert_int_equal(n_with_an_end(f), 2 * (N_MANY - N_ENDING));
+	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:peer_ends"), N_MANY - N_ENDING);
+	assert_int_equal(test_redis_do(&f->redis, "SCARD nanoctrl:entity_scopes"),
+			 N_MANY - N_ENDING);
+	redisFree(c);
+}
+
+/* It is noted with the end of each, by whatever gives it one, and no later. */
+static void ends__of_scopes_are_noted_with_what_ends_there(void **state)
+{
+	static const char later[] =
+		"local n = 0 for kind, index in pairs({ peer = 'peers', entity = 'entities' }) do "
+		"for _, s in ipairs({ 's', 't', 'u' }) do "
+		"local first = redis.call('ZRANGE', 'nanoctrl:' .. index .. ':' .. s, 0, 0, "
+		"'WITHSCORES')[2] "
+		"local noted = redis.call('ZSCORE', 'nanoctrl:' .. kind .. '_ends', s) "
+		"if not noted or tonumber(noted) > tonumber(first) then n = n + 1 end end end return n";
+	const struct script *agent = &scripts[SCRIPT_PEER_REGISTER];
+	const struct script *entity = &scripts[SCRIPT_ENTITY_PUT];
+	const struct script *beat = &scripts[SCRIPT_ENTITY_BEAT];
+	const struct script *learn = &scripts[SCRIPT_PEER_LEARN];
+	struct fixture *f = *state;
+	redisContext *c = redisConnectUnix(f->redis.socket);
+
+	freeReplyObject(redisCommand(c, "EVAL %b 1 s: 1000 s a 1 agent 60000 addr x",
+				     (const char *)agent->text, agent->len));
+	freeReplyObject(
+		redisCommand(c, "EVAL %b 1 s: 1000 s 60000 service %s e k %s %s %s {} {\"info\":",
+			     (const char *)entity->text, entity->len, "", "", "", ""));
+	test_redis_do(&f->redis, "EVAL %s 0",
+		      "for _, s in ipairs({ 't', 'u' }) do "
+		      "redis.call('HSET', s .. ':agent:a', 'addr', 'x') "
+		      "redis.call('HSET', s .. ':service:e', 'info', '{}', "
+		      "'entity_type', 'service', 'entity_id', 'e') end return 0");
+	freeReplyObject(redisCommand(c, "EVAL %b 1 %s 1000 t:agent:a t:service:e",
+				     (const char *)learn->text, learn->len, ""));
+	freeReplyObject(redisCommand(c, "EVAL %b 1 u: 1000 u 60000 agent 1 a",
+				     (const char *)beat->text, beat->len));
+	freeReplyObject(redisCommand(c, "EVAL %b 1 u: 1000 u 60000 service 1 e",
+				     (const char *)beat->text, beat->len));
+	assert_int_equal(test_redis_do(&f->redis, "EVAL %s 0", later), 0);
 	redisFree(c);
 }
 
@@ -155,7 +249,7 @@ static void sweep__of_many_that_returned_together_is_bounded(void **state)
 	do {
 		long long before = n_asked(f);
 
-		more = sweep(c, SCRIPT_PEER_CLEANUP);
+		more = sweep(c, SCRIPT_PEER_SWEEP);
 		assert_in_range(n_asked(f) - before, 1, MOST + N_PEERS);
 		assert_true(++n_sweeps < 100);
 	} while (more);
@@ -173,8 +267,8 @@ static void sweep__that_comes_late_ends_nobody(void **state)
 
 	make_agents(f);
 	before = n_left(f);
-	assert_false(sweep_ahead(c, SCRIPT_PEER_CLEANUP, -30));
-	assert_false(sweep_ahead(c, SCRIPT_PEER_CLEANUP, 30));
+	assert_false(sweep_ahead(c, SCRIPT_PEER_SWEEP, -30));
+	assert_false(sweep_ahead(c, SCRIPT_PEER_SWEEP, 30));
 	assert_int_equal(n_left(f), before);
 	redisFree(c);
 }
@@ -214,6 +308,8 @@ int main(void)
 		TEST(sweep__of_many_that_ended_together_is_bounded),
 		TEST(sweep__of_many_entities_that_ended_together_is_bounded),
 		TEST(sweep__looks_at_each_of_many_scopes),
+		TEST(sweep__of_very_many_scopes_finds_all_that_ended),
+		TEST(ends__of_scopes_are_noted_with_what_ends_there),
 		TEST(sweep__of_many_that_returned_together_is_bounded),
 		TEST(sweep__that_comes_late_ends_nobody),
 		TEST(sweep__that_left_some_goes_on_at_once),

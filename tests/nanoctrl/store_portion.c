@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is much goes in portions, each a script of its own, and others come in between. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <hiredis/hiredis.h>
+#include <tests/support/redis.h>
+#include "script.h"
+#include "store.h"
+
+#define MOST	 500 /* keys that go, and agents that are told or asked, with one script */
+#define N_OWNED	 1201
+#define N_NAMERS 1201
+
+struct fixture {
+	struct test_redis redis;
+	redisContext *c;
+};
+
+static int setup(void **state)
+{
+	static struct fixture f;
+
+	test_redis_start(&f.redis);
+	f.c = redisConnectUnix(f.redis.socket);
+	assert_true(f.c && !f.c->err);
+	*state = &f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	redisFree(f->c);
+	test_redis_stop(&f->redis);
+	return 0;
+}
+
+/* A script with these arguments behind the number of events, "|" between them, in the scope s; the
+ * caller frees the answer. */
+static redisReply *run(struct fixture *f, enum script_id id, const char *prefix, const char *args)
+{
+	const char *argv[64] = { "EVAL", (const char *)scripts[id].text, "1", prefix, "1000" };
+	size_t len[64] = { 4, scripts[id].len, 1, strlen(prefix), 4 };
+	char text[4096];
+	redisReply *r;
+	int n = 5;
+
+	snprintf(text, sizeof(text), "%s", args);
+	for (char *at = text, *end; at; at = end ? end + 1 : NULL) {
+		end = strchr(at, '|');
+		assert_in_range(n, 5, 63);
+		argv[n] = at;
+		len[n++] = end ? (size_t)(end - at) : strlen(at);
+	}
+	r = redisCommandArgv(f->c, n, argv, len);
+	assert_non_null(r);
+	if (r->type != REDIS_REPLY_ARRAY)
+		fail_msg("%s: %s", scripts[id].name, r->str ? r->str : "no array");
+	assert_int_equal(r->element[0]->integer, STORE_OK);
+	return r;
+}
+
+/* What stands behind how much was skipped; the text of it, or its digits. */
+static const char *run_for(struct fixture *f, enum script_id id, const char *prefix,
+			   const char *args)
+{
+	static char answer[64];
+	redisReply *r = run(f, id, prefix, args);
+	const redisReply *e = r->elements > 3 ? r->element[3] : NULL;
+
+	if (e && e->type == REDIS_REPLY_INTEGER)
+		snprintf(answer, sizeof(answer), "%lld", e->integer);
+	else
+		snprintf(answer, sizeof(answer), "%s", e ? e->str : "");
+	freeReplyObject(r);
+	return answer;
+}
+
+static const char *clean(struct fixture *f, const char *rest)
+{
+	char args[96];
+
+	snprintf(args, sizeof(args), "s|a|%s", rest);
+	return run_for(f, SCRIPT_PEER_CLEANUP, "s:", args);
+}
+
+static void start_a(struct fixture *f)
+{
+	while (*run_for(f, SCRIPT_PEER_REGISTER, "s:", "s|a|1|agent|60000|addr|x"))
+		;
+}
+
+static void give_much(struct fixture *f)
+{
+	test_redis_do(&f->redis, "EVAL %s 0 %d",
+		      "for i = 1, ARGV[1] do redis.call('SET', 's:mr:a:' .. i, '{}') "
+		      "redis.call('SADD', 'nanoctrl:owned:1:sa', 's:mr:a:' .. i) end return 0",
+		      N_OWNED);
+}
+
+/* ---- the end of an agent ---- */
+
+/* It has nothing of the former. */
+static void cleanup__leaves_who_takes_the_name_between_two_portions(void **state)
+{
+	struct fixture *f = *state;
+	char rest[64];
+
+	start_a(f);
+	give_much(f);
+	snprintf(rest, sizeof(rest), "%s", clean(f, ""));
+	assert_int_not_equal(*rest, '\0');
+	start_a(f);
+	assert_int_equal(test_redis_do(&f->redis, "KEYS s:mr:a:*"), 0);
+	freeReplyObject(run(f, SCRIPT_PEER_MR_PUT, "s:", "s|a|kv|{}"));
+	assert_string_equal(clean(f, rest), "");
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS s:agent:a s:mr:a:kv"), 2);
+}
+
+/* It wrote itself to Redis, and nobody has heard of it yet. */
+static void cleanup__leaves_who_takes_the_name_elsewhere(void **state)
+{
+	struct fixture *f = *state;
+	const char *rest;
+
+	start_a(f);
+	give_much(f);
+	rest = clean(f, "");
+	test_redis_do(&f->redis, "HSET s:agent:a addr y");
+	test_redis_do(&f->redis, "EXPIRE s:agent:a 60");
+	assert_string_equal(clean(f, rest), "");
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS s:agent:a"), 1);
+	/* Its own end takes all. */
+	for (rest = clean(f, ""); *rest; rest = clean(f, rest))
+		;
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS s:agent:a nanoctrl:peers:s"), 0);
+	assert_int_equal(test_redis_do(&f->redis, "KEYS s:mr:a:*"), 0);
+}
+
+/* Somebody else does the rest. */
+static void cleanup__that_another_one_ended_tells_nobody_again(void **state)
+{
+	struct fixture *f = *state;
+	char rest[64];
+	const char *other;
+
+	start_a(f);
+	give_much(f);
+	freeReplyObject(run(f, SCRIPT_PEER_TOPOLOGY, "s:", "s|a|0|{}|p"));
+	snprintf(rest, sizeof(rest), "%s", clean(f, ""));
+	for (other = clean(f, rest); *other; other = clean(f, other))
+		;
+	assert_string_equal(clean(f, rest), "");
+	assert_int_equal(test_redis_do(&f->redis, "LLEN s:inbox:p"), 1);
+}
+
+static void name_a(struct fixture *f)
+{
+	test_redis_do(&f->redis, "EVAL %s 0 %d",
+		      "for i = 1, ARGV[1] do redis.call('HSET', 's:agent:n' .. i, 'addr', 'x') "
+		      "redis.call('SADD', 'nanoctrl:named:1:sa', 'n' .. i) end return 0",
+		      N_NAMERS);
+}
+
+static long long sum(struct fixture *f, const char *command, const char *key)
+{
+	return test_redis_do(&f->redis, "EVAL %s 0 %d %s %s",
+			     "local n = 0 for i = 1, ARGV[1] do "
+			     "n = n + redis.call(ARGV[2], ARGV[3] .. i) end return n",
+			     N_NAMERS, command, key);
+}
+
+static void cleanup__of_one_whom_very_many_named_tells_them_in_portions(void **state)
+{
+	struct fixture *f = *state;
+	char rest[64] = "";
+	long long told = 0;
+
+	start_a(f);
+	name_a(f);
+	do {
+		snprintf(rest, sizeof(rest), "%s", clean(f, rest));
+		assert_in_range(sum(f, "LLEN", "s:inbox:n") - told, 1, MOST);
+		told = sum(f, "LLEN", "s:inbox:n");
+	} while (*rest);
+	assert_int_equal(told, N_NAMERS);
+	/* They want it when it comes back. */
+	assert_int_equal(test_redis_do(&f->redis, "SCARD nanoctrl:named:1:sa"), N_NAMERS);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:told:1:sa nanoctrl:peers:s"), 0);
+}
+
+/* What is kept for the name while its namers are told is the next one's. */
+static void cleanup__leaves_targets_that_come_between_two_portions(void **state)
+{
+	struct fixture *f = *state;
+	char rest[64] = "";
+
+	start_a(f);
+	name_a(f);
+	snprintf(rest, sizeof(rest), "%s", clean(f, rest));
+	freeReplyObject(run(f, SCRIPT_PEER_TOPOLOGY, "s:", "s|a|0|{}|p"));
+	while (*rest)
+		snprintf(rest, sizeof(rest), "%s", clean(f, rest));
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS s:spec:topology:a s:stream:a "
+						  "nanoctrl:targets:1:sa nanoctrl:peers:s"),
+			 4);
+}
+
+/* ---- who comes back ---- */
+
+static const char *sweep(struct fixture *f)
+{
+	redisReply *t = redisCommand(f->c, "TIME");
+	char args[32];
+
+	snprintf(args, sizeof(args), "%s500", t->element[0]->str);
+	freeReplyObject(t);
+	return run_for(f, SCRIPT_PEER_SWEEP, "", args);
+}
+
+static void start__of_one_whom_very_many_named_asks_them_in_portions(void **state)
+{
+	struct fixture *f = *state;
+	long long asked = 0;
+	bool more;
+
+	name_a(f);
+	start_a(f);
+	assert_int_equal(sum(f, "XLEN", "s:stream:n"), 0);
+	do {
+		more = *sweep(f) == '1';
+		assert_in_range(sum(f, "XLEN", "s:stream:n") - asked, 1, MOST);
+		asked = sum(f, "XLEN", "s:stream:n");
+	} while (more);
+	assert_int_equal(asked, N_NAMERS);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:returned nanoctrl:ask:1:sa"), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(cleanup__leaves_who_takes_the_name_between_two_portions),
+		TEST(cleanup__leaves_who_takes_the_name_elsewhere),
+		TEST(cleanup__that_another_one_ended_tells_nobody_again),
+		TEST(cleanup__of_one_whom_very_many_named_tells_them_in_portions),
+		TEST(cleanup__leaves_targets_that_come_between_two_portions),
+		TEST(start__of_one_whom_very_many_named_asks_them_in_portions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
