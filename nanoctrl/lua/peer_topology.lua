@@ -1,6 +1,7 @@
--- What an agent wants to be connected to. ARGV: keep, scope, agent, symmetric (0|1), spec, then its targets.
--- Of all lists that one call writes, since nobody else is served meanwhile; and of those among them that have to be decoded.
-local MERGED_BYTES, DECODED_BYTES = 33554432, 8388608
+-- What an agent wants to be connected to, the list at once and its targets in portions. ARGV: keep, scope, agent, symmetric (0|1), spec
+-- ('': it is written), then the targets that are left. Answers {OK, '', how many were skipped, how many of these are done}.
+local PORTION, PORTION_BYTES = 32, 524288 -- targets, and what their lists cost: their bytes, and more where they are decoded
+local DECODE = 8
 local scope, me = ARGV[2], ARGV[3]
 local word = '"' .. me .. '"'
 -- JSON has these in one way, and none of them stands beside a string.
@@ -32,47 +33,56 @@ local function insert(key, at)
 	redis.call('SETRANGE', key, at, (at > #NAMES_FROM and ',' or '') .. word .. string.sub(text, at + 1))
 end
 
--- The other side's list gets us, and keeps what else it says. One that cannot be read, or not be written, is replaced.
+-- The other side's list gets us, and keeps what else it says. One that cannot be read, or not be written, is replaced. Answers what that
+-- cost.
 local function merge(target)
 	local key = spec_key(target)
 	local len = redis.pcall('STRLEN', key)
 	local at = type(len) == 'number' and len <= TARGETS_BYTES and end_of_names(key, len)
-	if at then return insert(key, at) end
+	if at then
+		insert(key, at)
+		return len
+	end
 	local read_it, spec = pcall(cjson.decode, string_of(key, TARGETS_BYTES) or '')
 	if not read_it or type(spec) ~= 'table' or type(spec.target_peers) ~= 'table' then
 		redis.call('SET', key, list_of(me))
-		return
+		return 0
 	end
 	for _, name in ipairs(spec.target_peers) do
-		if name == me then return end
+		if name == me then return DECODE * len end
 	end
 	table.insert(spec.target_peers, me)
 	local fits, words = pcall(cjson.encode, spec)
 	redis.call('SET', key, fits and words or list_of(me))
+	return DECODE * len
 end
 
-local bytes, decoded = 0, 0
-for i = 6, ARGV[4] == '1' and #ARGV or 0 do
-	local key = spec_key(ARGV[i])
-	local len = number(read('STRLEN', key))
-	if len > 0 and len <= TARGETS_BYTES then
-		bytes = bytes + len
-		if not end_of_names(key, len) then decoded = decoded + len end
+-- A list of others that takes long to decode is no reason to write half of what is wanted.
+local function is_too_large(target)
+	local len = number(read('STRLEN', spec_key(target)))
+	return len > DECODED_BYTES and len <= TARGETS_BYTES and not end_of_names(spec_key(target), len)
+end
+
+if ARGV[5] ~= '' then
+	for i = 6, ARGV[4] == '1' and #ARGV or 0 do
+		if is_too_large(ARGV[i]) then return { TOO_LARGE } end
 	end
+	redis.call('SET', spec_key(me), ARGV[5])
 end
-if bytes > MERGED_BYTES or decoded > DECODED_BYTES then return { TOO_LARGE } end
-
-redis.call('SET', spec_key(me), ARGV[5])
 expect(scope, me)
+
+local done, cost = 0, 0
 for i = 6, #ARGV do
+	if done == PORTION or cost >= PORTION_BYTES then break end
 	local target = ARGV[i]
 	ask_to_connect(P, me, target)
 	note_target(scope, me, target)
 	if ARGV[4] == '1' then
-		merge(target)
+		cost = cost + merge(target)
 		ask_to_connect(P, target, me)
 		note_target(scope, target, me)
 		expect(scope, target)
 	end
+	done = done + 1
 end
-return { OK, '', skipped }
+return { OK, '', skipped, done }

@@ -157,11 +157,38 @@ void store_cleanup_peer(struct store *store, struct store_text scope, struct sto
 
 /* ---- targets and memory regions ---- */
 
+#define SPEC	3 /* argument of peer_topology: "" when it is written */
+#define TARGETS 4
+
+/* {outcome, "", skipped, how many targets are done} */
+static void finish_put_targets(struct store_call *call, int result, const redisReply *reply)
+{
+	struct store_text *args = NULL;
+	uint64_t done = 0;
+	size_t n = 0;
+
+	store_note_skipped(call, reply);
+	if (result == STORE_OK && !(args = args_of(call, &n)))
+		result = -ENOMEM;
+	if (result == STORE_OK && n > TARGETS &&
+	    (!store_u64(reply, 3, &done) || !done || done > n - TARGETS))
+		result = -EPROTO;
+	if (result != STORE_OK || n == TARGETS || done == n - TARGETS) {
+		free(args);
+		store_finish_done(call, result, reply);
+		return;
+	}
+	args[SPEC] = no_text;
+	n -= done;
+	memmove(args + TARGETS, args + TARGETS + done, (n - TARGETS) * sizeof(*args));
+	send_on(call, n, args);
+}
+
 void store_put_targets(struct store *store, struct store_text scope, struct store_text agent,
 		       bool symmetric, struct store_text spec, const struct store_text *targets,
 		       size_t n, store_done_fn *fn, void *arg)
 {
-	struct store_text *args = calloc(n + 4, sizeof(*args));
+	struct store_text *args = calloc(n + TARGETS, sizeof(*args));
 
 	if (!args) {
 		fn(arg, -ENOMEM);
@@ -170,11 +197,11 @@ void store_put_targets(struct store *store, struct store_text scope, struct stor
 	args[0] = scope;
 	args[1] = agent;
 	args[2] = (struct store_text){ symmetric ? "1" : "0", 1 };
-	args[3] = spec;
+	args[SPEC] = spec;
 	if (n)
-		memcpy(args + 4, targets, n * sizeof(*args));
-	store_send_in_scope(store, scope, SCRIPT_PEER_TOPOLOGY, n + 4, args, store_finish_noted,
-			    (union store_answer){ .done = fn }, arg);
+		memcpy(args + TARGETS, targets, n * sizeof(*args));
+	store_send_in_scope(store, scope, SCRIPT_PEER_TOPOLOGY, n + TARGETS, args,
+			    finish_put_targets, (union store_answer){ .done = fn }, arg);
 	free(args);
 }
 

@@ -244,6 +244,35 @@ static void start__of_one_whom_very_many_named_asks_them_in_portions(void **stat
 	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:returned nanoctrl:ask:1:sa"), 0);
 }
 
+/* ---- targets ---- */
+
+static void topology__of_many_goes_in_portions(void **state)
+{
+	struct fixture *f = *state;
+	char args[2048] = "s|me|1|{\"target_peers\":[]}";
+	char rest[2048];
+	int n_done;
+
+	/* All arguments of run() but one. */
+	for (int i = 0; i < 30; i++)
+		snprintf(args + strlen(args), sizeof(args) - strlen(args), "|t%d", i);
+	test_redis_do(
+		&f->redis, "EVAL %s 0",
+		"for i = 0, 9 do redis.call('SET', 's:spec:topology:t' .. i, "
+		"'{\"target_peers\":[\"' .. string.rep('x', 300000) .. '\"],\"min_bw\":null}') "
+		"end return 0");
+	n_done = atoi(run_for(f, SCRIPT_PEER_TOPOLOGY, "s:", args));
+	assert_in_range(n_done, 1, 9);
+	assert_int_equal(test_redis_do(&f->redis, "XLEN s:stream:me"), n_done);
+	/* The list is there, and stays. */
+	assert_int_equal(test_redis_do(&f->redis, "STRLEN s:spec:topology:me"),
+			 (long long)strlen("{\"target_peers\":[]}"));
+	snprintf(rest, sizeof(rest), "s|me|1||%s", strstr(args, "|t9|") + 1);
+	assert_int_equal(atoi(run_for(f, SCRIPT_PEER_TOPOLOGY, "s:", rest)), 21);
+	assert_int_equal(test_redis_do(&f->redis, "STRLEN s:spec:topology:me"),
+			 (long long)strlen("{\"target_peers\":[]}"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -255,6 +284,7 @@ int main(void)
 		TEST(cleanup__of_one_whom_very_many_named_tells_them_in_portions),
 		TEST(cleanup__leaves_targets_that_come_between_two_portions),
 		TEST(start__of_one_whom_very_many_named_asks_them_in_portions),
+		TEST(topology__of_many_goes_in_portions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
