@@ -1,10 +1,12 @@
 -- Keys that others wrote to Redis themselves enter the indexes, so that lists, ends and snapshots find them. What is
--- not theirs stays as it is. ARGV: keep, then keys
+-- not theirs stays as it is. ARGV: keep, how many targets of the first key are done, then keys.
+-- Answers {OK, '', how many were skipped, how many keys are done, how many targets of the next}: one call does a part.
 local WORDS = { 'agent:', 'mr:', 'exchange:', 'spec:topology:', 'obs:peer:' }
 local READINGS = 16 -- of a key whose names have colons
 local VALUE_MAX = 65536
 local MOMENT_MS = 1000
 local BEAT_MS = 15000 -- of theirs
+local WORK, work = 1500, 0 -- commands of one call, about
 
 -- The first word at the beginning or behind a colon, the scope before it and what follows.
 local function split(key)
@@ -32,14 +34,16 @@ local function agent_is_there(scope, name)
 	return name ~= '' and read('HEXISTS', in_scope(scope, 'agent:' .. name), 'addr') == 1
 end
 
--- Whether this is another life than the one that was noted, or the first of what was only expected. Nothing says so of one
--- that came back before its end was noticed: it begins with all of its time, as other servers give it with every beat, too, and
--- with no regions. When it registered it says itself, by its server's clock, which is to be within half a beat of ours: else it
--- would be asked for with every beat. An agent that is taken for one by mistake costs those that named it a message about which
--- they do nothing.
-local function is_new(scope, name, key, left)
+-- Whether this is another life than the one that was noted, or the first of what was only expected. Who does not say which it
+-- is, or says the same one, may have come back before its end was noticed all the same: it begins with all of its time, as other
+-- servers give it with every beat, too, and with no regions. When it registered it says then, by its server's clock, which is to be
+-- within half a beat of ours: else it would be asked for with every beat. An agent that is taken for one by mistake costs those
+-- that named it a message about which they do nothing.
+local function is_new(scope, name, key, left, life)
 	local noted = tonumber(read('ZSCORE', index_key(scope), name) or nil)
 	if not noted or noted > now + AGENT_MS then return true end
+	local known = noted_life(scope, name)
+	if life and known and life ~= known then return true end
 	local begun = tonumber(read('HGET', key, 'updated_at') or nil)
 	return left > AGENT_MS - MOMENT_MS and math.abs(now + left - noted) > MOMENT_MS
 		and begun and math.abs(now + left - AGENT_MS - begun * 1000) < BEAT_MS / 2
@@ -47,13 +51,13 @@ local function is_new(scope, name, key, left)
 end
 
 local function note_agent(scope, name)
+	work = work + 10
 	local key = in_scope(scope, 'agent:' .. name)
 	local left = left_of(key)
-	if is_new(scope, name, key, left) then ask_namers(in_scope(scope, ''), scope, name) end
+	local life = number(read('HSTRLEN', key, 'resource')) <= VALUE_MAX and life_in(read('HGET', key, 'resource') or '')
+	if is_new(scope, name, key, left, life) then ask_namers(in_scope(scope, ''), scope, name) end
 	ends_in(scope, name, left)
-	if number(read('HSTRLEN', key, 'resource')) <= VALUE_MAX then
-		note_life(scope, name, life_in(read('HGET', key, 'resource') or ''))
-	end
+	note_life(scope, name, life)
 end
 
 -- The one beginning of text, up to a colon or all of it, that is an agent, and what is behind it. Nobody when it may be
@@ -61,6 +65,7 @@ end
 local function agent_in(scope, text, key)
 	local from, found, behind = 1, nil, nil
 	for _ = 1, READINGS do
+		work = work + 3
 		local colon = string.find(text, ':', from, true)
 		local name = colon and string.sub(text, 1, colon - 1) or text
 		if read('SISMEMBER', owned_set(scope, name), key) == 1 then return nil end
@@ -74,7 +79,10 @@ local function agent_in(scope, text, key)
 	return found, behind
 end
 
+-- It may have gone since we heard of it.
 local function own(scope, name, key)
+	work = work + 3
+	if redis.call('EXISTS', key) == 0 then return end
 	write('SADD', owned_set(scope, name), key)
 	if not read('ZSCORE', index_key(scope), name) then note_agent(scope, name) end
 end
@@ -95,6 +103,7 @@ local function learn_entity(key)
 	local scope = string.sub(key, 1, -#tail - 2)
 	if in_scope(scope, tail) ~= key then return end
 	local member = #h[1] .. ':' .. h[1] .. h[2]
+	work = work + 10
 	local ends = now + left_of(key)
 	write('ZADD', 'nanoctrl:entities:' .. scope, text(ends), member)
 	note_end('entity', scope, ends)
@@ -134,12 +143,15 @@ learn['exchange:'] = function(key, scope, rest)
 	end
 end
 
-learn['spec:topology:'] = function(_, scope, name)
-	if not agent_is_there(scope, name) then return end
-	for _, target in ipairs(targets_in(in_scope(scope, ''), name)) do
-		note_target(scope, name, target)
-	end
+-- Answers how many targets are done where some are left.
+learn['spec:topology:'] = function(_, scope, name, from)
+	if not agent_is_there(scope, name) then return nil end
+	local targets = targets_in(in_scope(scope, ''), name)
+	local upto = math.min(#targets, from + math.max(1, math.floor((WORK - work) / 2)))
+	for i = from + 1, upto do note_target(scope, name, targets[i]) end
+	work = work + 2 * (upto - from)
 	expect(scope, name)
+	return upto < #targets and upto or nil
 end
 
 learn['obs:peer:'] = function(key, scope)
@@ -149,9 +161,15 @@ learn['obs:peer:'] = function(key, scope)
 	write('SADD', 'nanoctrl:snapshot_scopes', scope)
 end
 
-for i = 2, #ARGV do
+local from = tonumber(ARGV[2])
+for i = 3, #ARGV do
+	if work >= WORK then return { OK, '', skipped, i - 3, 0 } end
 	local key = ARGV[i]
 	local word, scope, rest = split(key)
-	if word then learn[word](key, scope, rest) else learn_entity(key) end
+	local upto = nil
+	work = work + 1
+	if word then upto = learn[word](key, scope, rest, from) else learn_entity(key) end
+	if upto then return { OK, '', skipped, i - 3, upto } end
+	from = 0
 end
-return { OK, '', skipped }
+return { OK, '', skipped, #ARGV - 2, 0 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <base/utf8.h>
+#include "digits.h"
 #include "store_redis.h"
 
 #define QUEUE_MAX   16384
@@ -51,7 +52,8 @@ struct learner {
 	struct event *timer;
 	struct key queue[QUEUE_MAX]; /* a ring */
 	size_t first, n;
-	bool learning; /* a batch is out */
+	size_t n_sent; /* of the first of them a batch is out; 0: none is */
+	uint64_t from; /* of the first one's targets so many are learned */
 	bool up;       /* the store's connection */
 	bool told;     /* Redis sends events */
 	bool hears;    /* the connection that they come by has subscribed */
@@ -135,33 +137,43 @@ static void drop(struct learner *l, size_t n)
 
 static void settle_on(struct learner *l);
 
+/* {outcome, "", skipped, how many keys are done, and of the next one's targets} */
 static void on_learned(struct store_call *call, int result, const redisReply *reply)
 {
 	struct learner *l = call->arg;
+	uint64_t done;
+	uint64_t from;
 
 	store_note_skipped(call, reply);
-	l->learning = false;
-	l->n_learned = l->n_noted - l->n;
-	if (result < 0)
+	if (result < 0 || !store_u64(reply, 3, &done) || !store_u64(reply, 4, &from) ||
+	    done > l->n_sent || !(done || from > l->from)) {
+		done = l->n_sent;
+		from = 0;
 		begin_look_in(l, AGAIN_MS);
+	}
+	drop(l, done);
+	l->n_sent = 0;
+	l->from = from;
+	l->n_learned = l->n_noted - l->n;
 	settle_on(l);
 	schedule(l);
 }
 
 static void send_batch(struct learner *l)
 {
-	struct store_text args[BATCH_MAX] = { { NULL, 0 } };
+	struct store_text args[1 + BATCH_MAX] = { { NULL, 0 } };
 	size_t n = l->n < BATCH_MAX ? l->n : BATCH_MAX;
+	char from[DIGITS_MAX];
 
+	args[0] = (struct store_text){ from, (size_t)(digits_put(from, l->from) - from) };
 	for (size_t i = 0; i < n; i++) {
 		const struct key *k = &l->queue[(l->first + i) % QUEUE_MAX];
 
-		args[i] = (struct store_text){ k->at, k->len };
+		args[1 + i] = (struct store_text){ k->at, k->len };
 	}
-	l->learning = true;
-	store_send_prefixed(l->store, (struct store_text){ "", 0 }, SCRIPT_PEER_LEARN, n, args,
+	l->n_sent = n;
+	store_send_prefixed(l->store, (struct store_text){ "", 0 }, SCRIPT_PEER_LEARN, n + 1, args,
 			    on_learned, (union store_answer){ .done = NULL }, l);
-	drop(l, n);
 }
 
 /* ---- what was written before ---- */
@@ -217,11 +229,11 @@ static void end_hearing(struct learner *l)
 
 static void settle_on(struct learner *l)
 {
-	bool is_learned = l->n_learned >= l->learned_until || (!l->n && !l->learning);
+	bool is_learned = l->n_learned >= l->learned_until || (!l->n && !l->n_sent);
 
 	if (l->settling == SETTLING_LEARNING && is_learned)
 		end_settling(l);
-	else if (l->settling == SETTLING_LEARNING && !l->learning)
+	else if (l->settling == SETTLING_LEARNING && !l->n_sent)
 		send_batch(l);
 	if (l->settling == SETTLING_NONE && l->to_ask)
 		begin_settling(l);
@@ -502,7 +514,7 @@ static uint64_t when_next(const struct learner *l, uint64_t now)
 	if (!l->up)
 		return at;
 	at = sooner(at, l->check_ns);
-	if (l->n && !l->learning)
+	if (l->n && !l->n_sent)
 		at = sooner(at, now + SOON_MS * SL_NS_PER_MS);
 	if (l->look != LOOK_NONE && !l->looking)
 		at = sooner(at, now + STEP_MS * SL_NS_PER_MS);
@@ -546,7 +558,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	}
 	if (now >= l->check_ns)
 		check_flags(l);
-	if (l->n && !l->learning)
+	if (l->n && !l->n_sent)
 		send_batch(l);
 	if (l->look != LOOK_NONE && !l->looking && l->n < QUEUE_MAX / 2)
 		look_on(l);

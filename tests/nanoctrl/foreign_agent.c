@@ -160,6 +160,26 @@ static void agent__that_comes_back_elsewhere_at_once_is_asked_for(void **state)
 	assert_int_equal(test_redis_do(r, "LLEN inbox:a"), 0);
 }
 
+/* An hour behind: what tells one process from the next is when it looked for its devices. */
+static void agent__that_comes_back_at_a_server_of_another_clock_is_asked_for(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	register_a_that_names_b(f);
+	test_redis_do(r, "HSET agent:b resource %s", "{\"nics\":[],\"topology_epoch\":1700000000}");
+	until_learned(f, "");
+	assert_int_equal(test_redis_do(r, "XLEN stream:a"), 0);
+	test_redis_do(r, "DEL agent:b");
+	until_true(f, "redis.call('HSET', 'agent:b', 'addr', 'x', 'memory_keys', '[]', "
+		      "'updated_at', redis.call('TIME')[1] - 3600, "
+		      "'resource', '{\"nics\":[],\"topology_epoch\":1700000100}') "
+		      "return redis.call('PEXPIRE', 'agent:b', 60000)");
+	until_learned(f, "");
+	assert_int_equal(test_redis_do(r, "XLEN stream:a"), 1);
+	assert_int_equal(test_redis_do(r, "LLEN inbox:a"), 0);
+}
+
 /* It has all of its time with every beat, and may have no regions ever. */
 static void agent__that_beats_elsewhere_is_not_asked_for(void **state)
 {
@@ -241,6 +261,7 @@ int main(void)
 						foreign_setup_as_a_program, api_teardown),
 		TEST(agent__that_comes_back_elsewhere_is_asked_for),
 		TEST(agent__that_comes_back_elsewhere_at_once_is_asked_for),
+		TEST(agent__that_comes_back_at_a_server_of_another_clock_is_asked_for),
 		TEST(agent__that_beats_elsewhere_is_not_asked_for),
 		TEST(start__of_one_that_was_registered_elsewhere_is_no_end),
 		TEST(region__that_its_agent_removed_is_not_kept_in_mind),

@@ -14,9 +14,10 @@
 #include "script.h"
 #include "store.h"
 
-#define MOST	 500 /* keys that go, and agents that are told or asked, with one script */
-#define N_OWNED	 1201
-#define N_NAMERS 1201
+#define MOST	  500 /* keys that go, and agents that are told or asked, with one script */
+#define N_OWNED	  1201
+#define N_NAMERS  1201
+#define N_TARGETS 5000
 
 struct fixture {
 	struct test_redis redis;
@@ -273,6 +274,48 @@ static void topology__of_many_goes_in_portions(void **state)
 			 (long long)strlen("{\"target_peers\":[]}"));
 }
 
+/* ---- what others wrote ---- */
+
+static void learn__of_very_many_targets_goes_in_portions(void **state)
+{
+	struct fixture *f = *state;
+	redisReply *r;
+	char args[64];
+	int n_calls = 0;
+	long long from = 0, before, after = 0;
+
+	start_a(f);
+	test_redis_do(&f->redis, "EVAL %s 0 %d",
+		      "local names = {} for i = 1, ARGV[1] do names[i] = '\"t' .. i .. '\"' end "
+		      "redis.call('SET', 's:spec:topology:a', '{\"target_peers\":[' .. "
+		      "table.concat(names, ',') .. ']}') return 0",
+		      N_TARGETS);
+	do {
+		before = after;
+		snprintf(args, sizeof(args), "%lld|s:spec:topology:a", from);
+		r = run(f, SCRIPT_PEER_LEARN, "", args);
+		from = r->element[4]->integer;
+		after = test_redis_do(&f->redis, "SCARD nanoctrl:targets:1:sa");
+		assert_in_range(after - before, 1, 1500);
+		assert_int_equal(r->element[3]->integer, from ? 0 : 1);
+		freeReplyObject(r);
+	} while (from && ++n_calls < 100);
+	assert_int_equal(after, N_TARGETS);
+}
+
+/* It was heard of, and its agent removed it before it was looked at. */
+static void learn__of_a_region_that_is_gone_owns_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	start_a(f);
+	freeReplyObject(run(f, SCRIPT_PEER_LEARN, "", "0|s:mr:a:kv|s:exchange:a:p"));
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:owned:1:sa"), 0);
+	test_redis_do(&f->redis, "SET s:mr:a:kv {}");
+	freeReplyObject(run(f, SCRIPT_PEER_LEARN, "", "0|s:mr:a:kv|s:exchange:a:p"));
+	assert_int_equal(test_redis_do(&f->redis, "SCARD nanoctrl:owned:1:sa"), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -285,6 +328,8 @@ int main(void)
 		TEST(cleanup__leaves_targets_that_come_between_two_portions),
 		TEST(start__of_one_whom_very_many_named_asks_them_in_portions),
 		TEST(topology__of_many_goes_in_portions),
+		TEST(learn__of_very_many_targets_goes_in_portions),
+		TEST(learn__of_a_region_that_is_gone_owns_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -215,7 +215,7 @@ static void ends__of_scopes_are_noted_with_what_ends_there(void **state)
 		      "redis.call('HSET', s .. ':agent:a', 'addr', 'x') "
 		      "redis.call('HSET', s .. ':service:e', 'info', '{}', "
 		      "'entity_type', 'service', 'entity_id', 'e') end return 0");
-	freeReplyObject(redisCommand(c, "EVAL %b 1 %s 1000 t:agent:a t:service:e",
+	freeReplyObject(redisCommand(c, "EVAL %b 1 %s 1000 0 t:agent:a t:service:e",
 				     (const char *)learn->text, learn->len, ""));
 	freeReplyObject(redisCommand(c, "EVAL %b 1 u: 1000 u 60000 agent 1 a",
 				     (const char *)beat->text, beat->len));
