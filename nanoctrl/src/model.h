@@ -15,9 +15,13 @@
 struct evbuffer;
 struct store_snapshots;
 
+/* Where memory of JSON documents comes from, before there is one: malloc and free in a program. It
+ * ends, with a line in the log, where a document is read and there is none for a string of it. */
+void model_memory(void *(*get)(size_t), void (*give_back)(void *));
+
 /* Why a body was refused. */
 struct model_error {
-	int status; /* 400 or 422 */
+	int status; /* 400 or 422, 500 without memory */
 	const char *code;
 	char field[80]; /* "" when it is the whole body */
 	char message[200];

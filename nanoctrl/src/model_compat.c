@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include "json_slice.h"
 #include "model_out.h"
+#include "model_place.h"
 
 #define DEPTH_MAX   127
 #define TARGETS_MAX 1024 /* names of a list */
@@ -112,10 +113,12 @@ static int check_value(const char *body, size_t len, struct json_slice *value,
 	}
 	if (json_too_deep(body, len, DEPTH_MAX))
 		return refuse(err, 400, "bad_json", "", "nested more than 127 deep");
-	root = json_loadb(body, len,
-			  JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL |
-				  JSON_DECODE_ANY,
-			  &why);
+	root = place_parse(body, len,
+			   JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL |
+				   JSON_DECODE_ANY,
+			   &why);
+	if (!root && json_error_code(&why) == json_error_out_of_memory)
+		return -ENOMEM;
 	if (!root) {
 		refuse(err, 400, "bad_json", "", "");
 		snprintf(err->message, sizeof(err->message), "line %d column %d: %.100s", why.line,
@@ -327,6 +330,7 @@ char *compat_event(const struct compat_request *r)
 
 bool compat_is_json(struct store_text t, char first)
 {
+	json_error_t why;
 	json_t *v;
 	bool fits;
 
@@ -336,7 +340,7 @@ bool compat_is_json(struct store_text t, char first)
 		return true;
 	if (json_too_deep(t.at, t.len, DEPTH_MAX + 1))
 		return false;
-	v = json_loadb(t.at, t.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
+	v = place_parse(t.at, t.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &why);
 	fits = v != NULL;
 	json_decref(v);
 	return fits;

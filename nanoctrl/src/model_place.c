@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <base/log.h>
 #include "json_slice.h"
 
 #define DEPTH_MAX  32
@@ -25,6 +28,49 @@ static int refuse(struct model_error *err, int status, const char *code, const c
 	vsnprintf(err->message, sizeof(err->message), fmt, args);
 	va_end(args);
 	return -EINVAL;
+}
+
+/* ---- memory ---- */
+
+/* jansson doubles the text of a string from 16 bytes on and does not notice when there is no memory
+ * for that: it goes on as if the whole string was there, and writes beyond what it has. */
+#define TEXT_FIRST 16
+
+static void *(*get_memory)(size_t) = malloc;
+static _Thread_local bool parsing, was_short;
+
+static void *get_or_end(size_t size)
+{
+	void *memory = get_memory(size);
+
+	if (memory || !parsing)
+		return memory;
+	was_short = true;
+	if (size > TEXT_FIRST && !(size & (size - 1))) {
+		sl_error("model", "no memory for %zu bytes while JSON is read: ending", size);
+		abort();
+	}
+	return NULL;
+}
+
+void model_memory(void *(*get)(size_t), void (*give_back)(void *))
+{
+	get_memory = get;
+	json_set_alloc_funcs(get_or_end, give_back);
+}
+
+json_t *place_parse(const char *text, size_t len, size_t flags, json_error_t *why)
+{
+	json_t *root;
+
+	parsing = true;
+	was_short = false;
+	root = json_loadb(text, len, flags, why);
+	parsing = false;
+	/* of which it says "invalid token" */
+	if (!root && was_short)
+		why->text[sizeof(why->text) - 1] = json_error_out_of_memory;
+	return root;
 }
 
 /* ---- the document ---- */
@@ -101,6 +147,10 @@ static int refuse_json(struct model_error *err, const char *body, size_t len,
 	char path[PLACE_FIELD_MAX];
 
 	path_at(body, at < len ? at : len, path);
+	if (json_error_code(why) == json_error_out_of_memory) {
+		refuse(err, 500, "internal", "", "out of memory");
+		return -ENOMEM;
+	}
 	if (json_error_code(why) == json_error_duplicate_key)
 		return refuse(err, 422, "duplicate_field", path, "%s is there twice", path);
 	if (json_error_code(why) == json_error_numeric_overflow)
@@ -121,7 +171,7 @@ int place_load(struct place *p, const char *body, size_t len, struct model_error
 	/* bounds the parser's recursion */
 	if (json_too_deep(body, len, DEPTH_MAX))
 		return refuse(err, 400, "bad_json", "", "nested more than %d deep", DEPTH_MAX);
-	root = json_loadb(body, len, JSON_REJECT_DUPLICATES, &why);
+	root = place_parse(body, len, JSON_REJECT_DUPLICATES, &why);
 	if (!root)
 		return refuse_json(err, body, len, &why);
 	if (!json_is_object(root)) {

@@ -20,8 +20,12 @@ struct place {
 	struct model_error *err;
 };
 
-/* Parses a body, which has to be an object without duplicate members. 0, or -EINVAL with *err; then
- * p->in is NULL. The caller gives p->in back with json_decref(). */
+/* json_loadb(), which says of memory that it is short, and ends the program where it would write
+ * beyond what it has. */
+json_t *place_parse(const char *text, size_t len, size_t flags, json_error_t *why);
+
+/* Parses a body, which has to be an object without duplicate members. 0, or -EINVAL or -ENOMEM with
+ * *err; then p->in is NULL. The caller gives p->in back with json_decref(). */
 int place_load(struct place *p, const char *body, size_t len, struct model_error *err);
 
 /* The object that is element i of the array that is called name here. */

@@ -113,10 +113,11 @@ void model_snapshot_fini(struct model_snapshot *m)
 
 bool model_is_snapshot(struct store_text doc)
 {
+	json_error_t why;
 	json_t *v = !doc.len || json_too_deep(doc.at, doc.len, DEPTH_MAX)
 			    ? NULL
-			    : json_loadb(doc.at, doc.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL,
-					 NULL);
+			    : place_parse(doc.at, doc.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL,
+					  &why);
 	bool fits = json_is_object(v);
 
 	json_decref(v);

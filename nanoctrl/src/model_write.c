@@ -11,6 +11,7 @@
 #include <event2/buffer.h>
 #include <jansson.h>
 #include "key.h"
+#include "model_place.h"
 
 static _Atomic uint64_t n_junk;
 
@@ -32,11 +33,12 @@ void model_note_junk(void)
 /* A document of the store; NULL when it is none of that type. Nothing is the empty one. */
 static json_t *parsed(struct store_text t, json_type type)
 {
+	json_error_t why;
 	json_t *v;
 
 	if (!t.len)
 		return type == JSON_ARRAY ? json_array() : json_object();
-	v = json_loadb(t.at, t.len, 0, NULL);
+	v = place_parse(t.at, t.len, 0, &why);
 	if (v && json_typeof(v) == type)
 		return v;
 	json_decref(v);

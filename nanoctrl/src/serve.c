@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <event2/buffer.h>
@@ -308,7 +309,10 @@ static int announce(struct process *p)
 
 static int open_all(struct process *p)
 {
-	int ret = open_log(p);
+	int ret;
+
+	model_memory(malloc, free);
+	ret = open_log(p);
 
 	if (!ret)
 		ret = open_pidfile(p);

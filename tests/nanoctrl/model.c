@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model.h"
 
+#include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <jansson.h>
 
@@ -290,6 +294,44 @@ static void events__are_all_told_or_none_without_memory(void **state)
 	json_set_alloc_funcs(malloc, free);
 }
 
+/* Registers with the n-th allocation failing: what became of it, or the signal it ended by. */
+static int register_with(long n, const char *body, struct model_error *err)
+{
+	struct model_agent m;
+	int status, ret;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (!child) {
+		n_left = n;
+		ret = model_parse_registration(body, strlen(body), &m, err);
+		_exit(!ret ? 0 : ret == -ENOMEM && err->status == 500 ? 1 : 2);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFSIGNALED(status) ? WTERMSIG(status) + 128 : WEXITSTATUS(status);
+}
+
+static void registration__without_memory_is_refused_or_ends_the_program(void **state)
+{
+	struct model_error err;
+	unsigned n_refused = 0, n_ended = 0;
+	int became = -1;
+	char body[2000];
+
+	(void)state;
+	snprintf(body, sizeof(body), WITH("\"attributes\":{\"x\":\"%01000d\"}"), 0);
+	model_memory(scarce, free);
+	for (long n = 1; became; n++) {
+		became = register_with(n, body, &err);
+		n_refused += became == 1;
+		n_ended += became == SIGABRT + 128;
+		assert_true(!became || became == 1 || became == SIGABRT + 128);
+	}
+	model_memory(malloc, free);
+	assert_true(n_refused > 5);
+	assert_true(n_ended >= 6); /* 32, 64, 128, 256, 512 and 1024 bytes */
+}
+
 static void selector__matches_labels_and_the_name(void **state)
 {
 	struct store_agent a = { .name = "node-a",
@@ -342,6 +384,7 @@ int main(void)
 		cmocka_unit_test(number__beyond_its_range_is_refused),
 		cmocka_unit_test(cursor__is_two_numbers),
 		cmocka_unit_test(events__are_all_told_or_none_without_memory),
+		cmocka_unit_test(registration__without_memory_is_refused_or_ends_the_program),
 		cmocka_unit_test(selector__matches_labels_and_the_name),
 		cmocka_unit_test(region__allows_who_matches_one_of_its_selectors),
 	};
