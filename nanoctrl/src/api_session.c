@@ -323,7 +323,8 @@ static void on_message(void *arg, struct stream *stream, const char *text, size_
 		return;
 	if (model_parse_message(text, len, &cursor, &err)) {
 		say_error(s, &err);
-		if (err.status == 400) {
+		/* all of it is at fault */
+		if (err.status < 500 && !*err.field) {
 			tail_close(s->tail);
 			s->tail = NULL;
 			stream_close(stream, 1008, "not a JSON object");

@@ -85,6 +85,27 @@ static void session__is_told_that_it_was_superseded(void **state)
 	api_close(&s);
 }
 
+static void session__that_sends_what_is_no_object_is_closed(void **state)
+{
+	static const char *const bad[] = { "{", "[]", "7" };
+	struct api_fixture *f = *state;
+	static struct api_stream s;
+	char lease[512];
+
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_int_equal(api_open_session(f, &s, "node-a", lease), 101);
+		api_send(&s, "{\"type\":\"beet\"}");
+		json_decref(api_next_of(&s, "error"));
+		api_send(&s, bad[i]);
+		json_decref(api_next_of(&s, "error"));
+		while (api_next(&s))
+			;
+		assert_int_equal(s.close_code, 1008);
+		api_close(&s);
+	}
+}
+
 static void session__that_is_replaced_goes_away(void **state)
 {
 	struct api_fixture *f = *state;
@@ -336,6 +357,7 @@ int main(void)
 						api_setup_short_leases, api_teardown),
 		TEST(metrics__say_how_many_sessions_are_open),
 		TEST(session__is_told_that_it_was_superseded),
+		TEST(session__that_sends_what_is_no_object_is_closed),
 		TEST(session__that_is_replaced_goes_away),
 		cmocka_unit_test_setup_teardown(session__that_is_replaced_and_never_beats_goes_away,
 						api_setup_short_leases, api_teardown),
