@@ -30,11 +30,16 @@ const char *worker_date(struct worker *w)
 
 void worker_adopt(struct worker *w, int fd, const char *peer)
 {
+	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(5, 10000);
+	uint32_t held_back;
+
 	metrics_count(w->metrics->accepted);
-	if (conn_open(w, fd, peer)) {
-		metrics_uncount(w->n_conns);
-		sl_error("http", "%s: no memory for the connection", peer);
-	}
+	if (!conn_open(w, fd, peer))
+		return;
+	metrics_uncount(w->n_conns);
+	if (sl_log_allow(&limit, &held_back))
+		sl_error("http", "%s: no memory for the connection (%u more lines held back)", peer,
+			 held_back);
 }
 
 static struct conn *conn_at(struct sl_list *link)
