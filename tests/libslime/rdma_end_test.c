@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "src/context.h"
 #include "src/endpoint.h"
 #include "src/transport/rdma/rdma.h"
@@ -70,6 +71,27 @@ static void end__that_has_begun_posts_no_receive_any_more(void **state)
 		assert_int_equal(rdma_wait(&pair, ops[i]), -ECONNRESET);
 		assert_ok(slime_op_destroy(ops[i]));
 	}
+}
+
+/* Nor does its device say that it gave up, or flush what is under way: nobody waits for ever. */
+static void close__whose_goodbye_is_never_acknowledged_ends(void **state)
+{
+	struct slime_context_attr attr = rdma_quick();
+	uint64_t until = sl_deadline_ns(30000);
+	const struct rdma_transport *t;
+	uint32_t qp;
+
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	t = rdma_of(pair.a.ctx->transports[SLIME_TRANSPORT_RDMA]);
+	assert_int_equal(fakeverbs_qps(0, &qp, 1), 1);
+	fakeverbs_hold_qp(0, qp, true);
+	slime_endpoint_close(pair.a.ep);
+	while (!sl_list_empty(&t->conns)) {
+		rdma_poll(&pair);
+		assert_true(sl_clock_ns() < until);
+	}
+	assert_int_equal(fakeverbs_qps(0, &qp, 1), 0);
 }
 
 /* Of what the device kept. */
@@ -169,6 +191,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate_setup_teardown(
 			end__that_has_begun_posts_no_receive_any_more, rdma_pair_reset,
+			rdma_pair_end, &pair),
+		cmocka_unit_test_prestate_setup_teardown(
+			close__whose_goodbye_is_never_acknowledged_ends, rdma_pair_reset,
 			rdma_pair_end, &pair),
 		cmocka_unit_test_prestate_setup_teardown(
 			end__whose_queue_pair_cannot_be_destroyed_leaves_its_place_to_it,
