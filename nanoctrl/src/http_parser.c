@@ -129,7 +129,7 @@ void http_parser_fini(struct http_parser *p)
 
 bool http_parser_busy(const struct http_parser *p)
 {
-	return p->phase != PHASE_START || p->head_len || p->cr;
+	return p->phase > PHASE_HEAD || p->head_len || p->cr;
 }
 
 bool http_parser_wants_continue(struct http_parser *p)

@@ -92,7 +92,8 @@ void http_parser_fini(struct http_parser *p);
  * or refused. */
 enum http_parse http_parser_feed(struct http_parser *p, const void *data, size_t len, size_t *used);
 
-/* Whether something of a request has come and not all of it. */
+/* Whether something of a request has come and not all of it; an empty line before one is nothing.
+ */
 bool http_parser_busy(const struct http_parser *p);
 
 /* True once per request, when its head asks for "100 Continue" before its body. */

@@ -134,6 +134,23 @@ static void feed__pipelined_requests_are_taken_one_by_one(void **state)
 	http_parser_fini(&p);
 }
 
+/* Some clients end a body with one, and then their connection is idle. */
+static void feed__of_an_empty_line_alone_begins_no_request(void **state)
+{
+	static const char text[] = "GET / HTTP/1.1\r\n" HOST "\r\n";
+	struct http_parser p;
+	size_t used;
+
+	(void)state;
+	http_parser_init(&p, &defaults);
+	assert_int_equal(http_parser_feed(&p, "\r\n", 2, &used), HTTP_MORE);
+	assert_false(http_parser_busy(&p));
+	assert_int_equal(http_parser_feed(&p, text, 1, &used), HTTP_MORE);
+	assert_true(http_parser_busy(&p));
+	assert_int_equal(http_parser_feed(&p, text + 1, strlen(text) - 1, &used), HTTP_DONE);
+	http_parser_fini(&p);
+}
+
 static void feed__connection_fields_decide_what_comes_after(void **state)
 {
 	static const struct {
@@ -389,6 +406,7 @@ int main(void)
 		cmocka_unit_test(feed__a_whole_request_gives_its_parts),
 		cmocka_unit_test(feed__chunks_become_one_body),
 		cmocka_unit_test(feed__pipelined_requests_are_taken_one_by_one),
+		cmocka_unit_test(feed__of_an_empty_line_alone_begins_no_request),
 		cmocka_unit_test(feed__connection_fields_decide_what_comes_after),
 		cmocka_unit_test(feed__what_two_readers_could_read_differently_is_refused),
 		cmocka_unit_test(feed__malformed_chunks_are_refused),
