@@ -18,12 +18,22 @@ static struct {
 	unsigned n; /* ever */
 } said = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+static uint64_t add_byte(uint64_t h, uint8_t byte)
+{
+	return (h ^ byte) * UINT64_C(0x100000001b3);
+}
+
 static uint64_t add(uint64_t h, const char *text)
 {
 	do
-		h = (h ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+		h = add_byte(h, (uint8_t)*text);
 	while (*text++);
 	return h;
+}
+
+static uint64_t hash_of(enum slime_log_level level, const char *part, const char *line)
+{
+	return add(add(add_byte(UINT64_C(0xcbf29ce484222325), (uint8_t)level), part), line);
 }
 
 static bool is_new(uint64_t hash)
@@ -45,7 +55,7 @@ static void say(void *arg, enum slime_log_level level, const char *part, const c
 	int n;
 
 	(void)arg;
-	if (!is_new(add(add(UINT64_C(0xcbf29ce484222325), part), line)))
+	if (!is_new(hash_of(level, part, line)))
 		return;
 	n = snprintf(out, sizeof(out), "%s %s: %s", level == SLIME_LOG_ERROR ? "error" : "warn",
 		     part, line);
