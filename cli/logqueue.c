@@ -2,6 +2,7 @@
 #include "cli/logqueue.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
@@ -28,6 +29,12 @@
 /* Beyond its time, until it is left alone with a write that does not end. */
 #define STUCK_MS 500
 
+struct way {
+	size_t most; /* bytes of one write; under the lock */
+	bool socket; /* always or never: what is opened again is none, */
+	bool waits;  /* and this, either: it does when it is full, so it is asked before */
+};
+
 struct cli_log_queue {
 	int fd;
 	pthread_t thread;
@@ -36,37 +43,55 @@ struct cli_log_queue {
 	pthread_cond_t ended;
 	uint64_t put, written; /* bytes, since the ring was last empty */
 	uint64_t end_ns;       /* when the thread gives up; 0: it is not to end */
-	size_t most;	       /* bytes of one write */
-	bool socket;	       /* always or never: what is opened again is none */
+	struct way way;	       /* in which fd is written to */
 	bool asleep;	       /* the thread, until it is woken */
 	bool reopened;	       /* and it has not looked since */
 	bool done;	       /* the thread is */
 	bool left;	       /* alone, the thread is: it releases the queue */
 	_Atomic uint64_t dropped;
-	uint64_t told;	       /* of these; the thread's */
+	uint64_t told;	       /* of these */
+	uint64_t telling;      /* with the last line that told of some, */
+	uint64_t told_at;      /* which ends there in the ring; 0: it is written */
+	bool told_nobody;      /* the ring was full */
 	uint64_t tell_next_ns; /* the thread's */
 	char ring[CLI_LOG_QUEUE_MAX];
 };
 
 /* A pipe takes so much whole or not at all, so no line of others gets into one of ours. */
-static size_t most_at_once(mode_t type)
+static struct way way_of(int fd)
 {
-	return S_ISREG(type) ? CLI_LOG_QUEUE_MAX : PIPE_BUF;
+	struct stat st = { .st_mode = 0 };
+	int flags = fcntl(fd, F_GETFL);
+	struct way way = { .most = PIPE_BUF };
+
+	fstat(fd, &st);
+	way.socket = S_ISSOCK(st.st_mode);
+	if (S_ISREG(st.st_mode))
+		way.most = CLI_LOG_QUEUE_MAX;
+	else
+		way.waits = !way.socket && !(flags & O_NONBLOCK);
+	return way;
 }
 
-static mode_t type_of(int fd)
+/* One that waits is written to when it has room for PIPE_BUF: nobody waits then, unless others
+ * write to it as well. */
+static bool may_write(const struct cli_log_queue *q)
 {
-	struct stat st;
+	struct pollfd p = { .fd = q->fd, .events = POLLOUT };
 
-	return fstat(fd, &st) ? 0 : st.st_mode;
+	if (!q->way.waits || poll(&p, 1, 0) == 1)
+		return true;
+	errno = EAGAIN;
+	return false;
 }
 
 static ssize_t write_now(const struct cli_log_queue *q, struct iovec *v, size_t n)
 {
 	const struct msghdr m = { .msg_iov = v, .msg_iovlen = n };
 
-	return q->socket ? sendmsg(q->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL)
-			 : writev(q->fd, v, (int)n);
+	if (q->way.socket)
+		return sendmsg(q->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return may_write(q) ? writev(q->fd, v, (int)n) : -1;
 }
 
 /* ---- who says lines ---- */
@@ -88,7 +113,7 @@ static bool is_to_wake(const struct cli_log_queue *q, size_t before, size_t now)
 
 void cli_log_queue_put(struct cli_log_queue *q, const char *line, size_t len)
 {
-	bool fits, wake = false;
+	bool fits, wake = false, tells = pthread_equal(pthread_self(), q->thread);
 	struct iovec v[2];
 	size_t before;
 
@@ -103,17 +128,21 @@ void cli_log_queue_put(struct cli_log_queue *q, const char *line, size_t len)
 		wake = is_to_wake(q, before, before + len);
 		q->asleep = false;
 	}
+	if (tells && fits)
+		q->told_at = q->put;
+	else if (tells)
+		q->told_nobody = true;
 	pthread_mutex_unlock(&q->lock);
 	if (wake)
 		pthread_cond_signal(&q->wake);
-	if (!fits)
+	if (!fits && !tells)
 		atomic_fetch_add(&q->dropped, 1);
 }
 
 void cli_log_queue_write(struct cli_log_queue *q, const char *line, size_t len)
 {
 	struct iovec v = { (void *)(uintptr_t)line, len };
-	ssize_t n = write_now(q, &v, 1);
+	ssize_t n = q->way.waits && len > PIPE_BUF ? 0 : write_now(q, &v, 1);
 	size_t done = n < 0 ? 0 : (size_t)n;
 
 	if (done < len)
@@ -168,7 +197,7 @@ static void gather(struct cli_log_queue *q)
 /* Whole lines, if one fits. */
 static size_t length_of_piece(const struct cli_log_queue *q, uint64_t end)
 {
-	size_t len = (size_t)(end - q->written), n = len < q->most ? len : q->most;
+	size_t len = (size_t)(end - q->written), n = len < q->way.most ? len : q->way.most;
 
 	if (n == len)
 		return len;
@@ -222,25 +251,38 @@ static bool write_out(struct cli_log_queue *q)
 	}
 	/* So that few lines use few pages. */
 	if (q->written == q->put)
-		q->written = q->put = 0;
+		q->written = q->put = q->told_at = 0;
 	return true;
 }
 
+void cli_log_queue_tell(uint64_t n)
+{
+	sl_warn("log", "%" PRIu64 " lines were dropped: what takes the log does not keep up", n);
+}
+
+/* At the end whoever ends it tells. */
 static void tell(struct cli_log_queue *q)
 {
 	uint64_t n = atomic_load(&q->dropped) - q->told;
 
-	if (!n || (!q->end_ns && sl_clock_ns() < q->tell_next_ns))
+	if (!n || q->end_ns || sl_clock_ns() < q->tell_next_ns)
 		return;
 	q->told += n;
+	q->telling = n;
+	q->told_nobody = false;
 	q->tell_next_ns = sl_clock_ns() + TELL_MS * SL_NS_PER_MS;
 	pthread_mutex_unlock(&q->lock);
-	sl_warn("log", "%" PRIu64 " lines were dropped: what takes the log does not keep up", n);
+	cli_log_queue_tell(n);
 	pthread_mutex_lock(&q->lock);
+	if (q->told_nobody)
+		q->told -= n;
 }
 
 static void drop_the_rest(struct cli_log_queue *q)
 {
+	/* A line that told of some is none of those that were said. */
+	if (q->told_at > q->written)
+		q->told -= q->telling - 1;
 	for (; q->written < q->put; q->written++)
 		if (q->ring[q->written % CLI_LOG_QUEUE_MAX] == '\n')
 			atomic_fetch_add(&q->dropped, 1);
@@ -290,8 +332,7 @@ int cli_log_queue_create(int fd, struct cli_log_queue **out)
 	if (!q)
 		return -ENOMEM;
 	q->fd = fd;
-	q->most = most_at_once(type_of(fd));
-	q->socket = S_ISSOCK(type_of(fd));
+	q->way = way_of(fd);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_mutex_init(&q->lock, NULL);
@@ -308,19 +349,22 @@ int cli_log_queue_create(int fd, struct cli_log_queue **out)
 
 void cli_log_queue_reopened(struct cli_log_queue *q)
 {
+	size_t most = way_of(q->fd).most;
+
 	pthread_mutex_lock(&q->lock);
-	q->most = most_at_once(type_of(q->fd));
+	q->way.most = most;
 	q->reopened = true;
 	pthread_cond_signal(&q->wake);
 	pthread_mutex_unlock(&q->lock);
 }
 
-bool cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms)
+bool cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms, uint64_t *untold)
 {
 	pthread_t thread;
 	uint64_t until;
 	bool done;
 
+	*untold = 0;
 	if (!q)
 		return true;
 	thread = q->thread;
@@ -332,6 +376,7 @@ bool cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms)
 		wait_until(q, &q->ended, until);
 	done = q->done;
 	q->left = !done;
+	*untold = atomic_load(&q->dropped) - q->told;
 	pthread_mutex_unlock(&q->lock);
 	if (!done) {
 		pthread_detach(thread);

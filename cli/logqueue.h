@@ -3,7 +3,7 @@
  * Lines that wait for a thread to write them, so that nobody who says one waits for a disk or for a
  * reader: a ring, and the thread that empties it, many lines by one system call. While nothing is
  * written the ring fills, and lines beyond it are dropped and counted; the log says how many when
- * it takes lines again.
+ * it takes lines again, or when it ends.
  */
 #ifndef CLI_LOGQUEUE_H
 #define CLI_LOGQUEUE_H
@@ -17,8 +17,9 @@
 
 struct cli_log_queue;
 
-/* fd is the caller's, and outlives the queue; what waits for its reader is to have O_NONBLOCK, or
- * to be a socket. -ENOMEM, or a negative errno of pthread_create(3). */
+/* fd is the caller's, and outlives the queue. Where it is no file it has O_NONBLOCK or is a socket:
+ * one that waits for its reader is written to only while it has room, which others who write to it
+ * may take first. -ENOMEM, or a negative errno of pthread_create(3). */
 int cli_log_queue_create(int fd, struct cli_log_queue **out);
 
 /* A whole line, with its newline. Any thread; neither waits nor allocates. */
@@ -33,8 +34,12 @@ void cli_log_queue_reopened(struct cli_log_queue *q);
 /* Lines dropped so far. */
 uint64_t cli_log_queue_dropped(struct cli_log_queue *q);
 
-/* What waits is written within timeout_ms, or dropped. False: a write does not end, as to a file
- * server that has gone. Until it does its thread has fd, which is not to be closed. */
-bool cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms);
+/* Says in the log that n lines were dropped. */
+void cli_log_queue_tell(uint64_t n);
+
+/* What waits is written within timeout_ms, or dropped; of untold drops the log has said nothing.
+ * False: a write does not end, as to a file server that has gone. Until it does its thread has fd,
+ * which is not to be closed. */
+bool cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms, uint64_t *untold);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,8 @@ static struct {
 	const char *queued;
 } sink = { .fd = STDERR_FILENO };
 
+static _Thread_local bool taken; /* the last line, without a queue */
+
 static void format_time(char *out, size_t len)
 {
 	static _Thread_local struct {
@@ -56,12 +59,10 @@ static bool may_wait(enum slime_log_level level, const char *part)
 static void put(enum slime_log_level level, const char *part, const char *line, int n, size_t room)
 {
 	size_t len = n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
-	ssize_t written;
 
 	if (!sink.queue) {
 		/* A full disk must not stop the program, and there is nowhere to say it. */
-		written = write(sink.fd, line, len);
-		(void)written;
+		taken = write(sink.fd, line, len) == (ssize_t)len;
 	} else if (may_wait(level, part)) {
 		cli_log_queue_put(sink.queue, line, len);
 	} else {
@@ -233,14 +234,30 @@ uint64_t cli_log_dropped(void)
 	return sink.queue ? cli_log_queue_dropped(sink.queue) : 0;
 }
 
+/* Whether it was taken: nobody waits for it, at the end, either. */
+static bool tell_dropped(int fd, uint64_t n)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	taken = poll(&p, 1, 0) == 1 && p.revents == POLLOUT;
+	sink.fd = fd;
+	if (taken)
+		cli_log_queue_tell(n);
+	return taken;
+}
+
 void cli_log_close(void)
 {
-	bool ended = cli_log_queue_destroy(sink.queue, FLUSH_MS);
+	int fd = sink.fd;
+	uint64_t untold;
+	bool ended = cli_log_queue_destroy(sink.queue, FLUSH_MS, &untold);
 
 	sink.queue = NULL;
+	if (untold && (!ended || !tell_dropped(fd, untold)) && fd != STDERR_FILENO)
+		tell_dropped(STDERR_FILENO, untold);
 	slime_log_set(NULL, NULL, slime_log_level());
 	/* Else its number could be another file's, and get lines. */
-	close_sink(ended ? sink.fd : STDERR_FILENO, sink.file);
+	close_sink(ended ? fd : STDERR_FILENO, sink.file);
 	sink.fd = STDERR_FILENO;
 	sink.file = NULL;
 }

@@ -33,8 +33,9 @@ struct cli_log_attr {
  * thread to write them, 20 ms or so: a process that is killed takes these with it. All others are
  * written at once, ahead of those that wait; each has the time when it was said. What cannot be
  * written (a full disk, a reader who does not read) waits in the ring, too, and what does not fit
- * there is dropped: the log says how many lines were, every 5 s at most. So nobody who says a line
- * waits, but for who says one of the others while a disk is slow to take it.
+ * there is dropped: the log says how many lines were, every 5 s at most, and at its end, then on
+ * standard error where it takes nothing itself. So nobody who says a line waits, but for who says
+ * one of the others while a disk is slow to take it.
  */
 
 /* Before threads. Negative errno when the file cannot be opened. A second call replaces the first.

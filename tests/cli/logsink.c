@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cli/logqueue.h"
 #include "cli/logsink.h"
 #include "support/allocations.h"
 
@@ -386,6 +388,42 @@ static void close__of_a_pipe_that_nobody_reads_waits_a_second(void **state)
 	close(fd);
 }
 
+static size_t read_whole_lines(int fd)
+{
+	static char text[1 << 20];
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = read(fd, text + len, sizeof(text) - 1 - len)) > 0)
+		len += (size_t)n;
+	text[len] = '\0';
+	return whole_lines(text);
+}
+
+static void
+close__of_a_pipe_that_nobody_reads_tells_standard_error_of_what_was_dropped(void **state)
+{
+	int fd, other, before = dup(STDERR_FILENO);
+	uint64_t told;
+	char *text;
+
+	(void)state;
+	fd = open_fifo();
+	for (int i = 0; i < 20; i++)
+		say_many(i * 1000, 1000);
+	other = open(rotated, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(dup2(other, STDERR_FILENO), STDERR_FILENO);
+	close(other);
+	cli_log_close();
+	dup2(before, STDERR_FILENO);
+	close(before);
+	text = read_file(rotated);
+	told = take_told(text);
+	assert_string_equal(text, "");
+	assert_int_equal(read_whole_lines(fd) + told, 20000);
+	close(fd);
+}
+
 /* A descriptor of ours of the FIFO waits from now on, as one of a file server that has gone. */
 static void make_it_wait(int reader)
 {
@@ -436,6 +474,126 @@ static void queued_log__on_standard_error_leaves_it_as_it_is(void **state)
 	close(before);
 	close(fds[0]);
 	close(fds[1]);
+}
+
+/* ---- a queue without a log ---- */
+
+#define LINE_200 200
+
+/* A pipe of which others have the description, and count on it to wait. */
+static void write__to_a_pipe_that_waits_holds_nobody_up(void **state)
+{
+	char line[LINE_200];
+	struct cli_log_queue *q;
+	uint64_t untold;
+	int fds[2];
+
+	(void)state;
+	memset(line, '\n', sizeof(line));
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(cli_log_queue_create(fds[1], &q), 0);
+	alarm(60);
+	for (int i = 0; i < 20000; i++)
+		cli_log_queue_write(q, line, sizeof(line));
+	assert_true(cli_log_queue_dropped(q) > 0);
+	assert_true(cli_log_queue_destroy(q, 0, &untold));
+	alarm(0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static struct {
+	struct cli_log_queue *queue;
+	int fds[2];
+	uint64_t n_said, n_read;
+	sem_t begun, go_on, done;
+} teller;
+
+static void say_one(void)
+{
+	char line[LINE_200];
+
+	memset(line, 'x', sizeof(line));
+	line[sizeof(line) - 1] = '\n';
+	cli_log_queue_put(teller.queue, line, sizeof(line));
+	teller.n_said++;
+}
+
+static void say_until_dropped(void)
+{
+	uint64_t dropped = cli_log_queue_dropped(teller.queue);
+
+	while (cli_log_queue_dropped(teller.queue) < dropped + 10)
+		say_one();
+}
+
+static bool read_some(void)
+{
+	char text[4096];
+	ssize_t n = read(teller.fds[0], text, sizeof(text));
+
+	for (ssize_t i = 0; i < n; i++)
+		teller.n_read += text[i] == '\n';
+	return n > 0;
+}
+
+/* The line that tells of drops: nobody reads any more. */
+static void put_told(void *arg, enum slime_log_level level, const char *part, const char *line)
+{
+	static const char junk[64];
+
+	(void)arg;
+	(void)level;
+	(void)part;
+	(void)line;
+	while (write(teller.fds[1], junk, sizeof(junk)) > 0 || write(teller.fds[1], junk, 1) > 0)
+		;
+	sem_post(&teller.begun);
+	sem_wait(&teller.go_on);
+	cli_log_queue_put(teller.queue, "told\n", 5);
+	sem_post(&teller.done);
+}
+
+static void tell_nobody(bool is_full)
+{
+	enum slime_log_level before = slime_log_level();
+	uint64_t untold;
+
+	memset(&teller, 0, sizeof(teller));
+	sem_init(&teller.begun, 0, 0);
+	sem_init(&teller.go_on, 0, 0);
+	sem_init(&teller.done, 0, 0);
+	slime_log_set(put_told, NULL, SLIME_LOG_WARN);
+	assert_int_equal(pipe(teller.fds), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(fcntl(teller.fds[i], F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(cli_log_queue_create(teller.fds[1], &teller.queue), 0);
+	say_until_dropped();
+	while (sem_trywait(&teller.begun))
+		read_some();
+	if (is_full)
+		say_until_dropped();
+	sem_post(&teller.go_on);
+	sem_wait(&teller.done);
+	assert_true(cli_log_queue_destroy(teller.queue, 0, &untold));
+	while (read_some())
+		;
+	assert_int_equal(teller.n_read + untold, teller.n_said);
+	slime_log_set(NULL, NULL, before);
+	close(teller.fds[0]);
+	close(teller.fds[1]);
+}
+
+static void destroy__says_what_a_line_told_that_nobody_read(void **state)
+{
+	(void)state;
+	tell_nobody(false);
+}
+
+static void destroy__says_what_a_line_was_to_tell_that_had_no_room(void **state)
+{
+	(void)state;
+	tell_nobody(true);
 }
 
 static void set_file_limit(rlim_t bytes)
@@ -526,7 +684,13 @@ int main(void)
 		cmocka_unit_test_teardown(close__of_a_pipe_that_nobody_reads_waits_a_second, clean),
 		cmocka_unit_test_teardown(
 			close__with_a_write_that_does_not_end_writes_to_no_other_file, clean),
+		cmocka_unit_test_teardown(
+			close__of_a_pipe_that_nobody_reads_tells_standard_error_of_what_was_dropped,
+			clean),
 		cmocka_unit_test_teardown(queued_log__on_standard_error_leaves_it_as_it_is, clean),
+		cmocka_unit_test(write__to_a_pipe_that_waits_holds_nobody_up),
+		cmocka_unit_test(destroy__says_what_a_line_told_that_nobody_read),
+		cmocka_unit_test(destroy__says_what_a_line_was_to_tell_that_had_no_room),
 		cmocka_unit_test_teardown(queued_lines__that_the_disk_does_not_take_wait_for_room,
 					  clean),
 		cmocka_unit_test_teardown(queued_lines__of_a_full_disk_hold_nobody_up, clean),
