@@ -126,6 +126,25 @@ give_redis() {
 	wait_for redis-cli -s "$dir/given.sock" ping
 }
 
+# redis_at_a_port OPTION ARG...: a Redis, in $given, whose OPTION is a free port of this host, in $port, and other ARGs. Nobody
+# takes the port before Redis does: the process has it bound, and becomes redis-server.
+redis_at_a_port() {
+	rm -f "$dir/port"
+	python3 -c '
+import os, socket, sys
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("127.0.0.1", 0))
+s.set_inheritable(True)
+port = str(s.getsockname()[1])
+with open(sys.argv[1], "w") as f:
+	f.write(port)
+os.execvp("redis-server", ["redis-server", sys.argv[2], port] + sys.argv[3:])' "$dir/port" "$@" >"$dir/other" 2>&1 &
+	given=$!
+	wait_for test -s "$dir/port"
+	port=$(cat "$dir/port")
+}
+
 # A server that is no nanoctrl, and answers 200 to anything; its port is in $port.
 other_server() {
 	python3 -c '

@@ -124,17 +124,11 @@ case_without_its_redis_it_is_not_ready_until_it_comes() {
 }
 
 case_a_node_of_a_redis_cluster_is_used_as_such_only() {
-	local port tries=5
+	local port
 
-	# Another process may take the port before Redis does.
-	until [ -n "$given" ] || [ $((tries--)) -eq 0 ]; do
-		port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-		redis-server --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" --cluster-enabled yes \
-			--cluster-port "$port" --bind 127.0.0.1 >"$dir/cluster" 2>&1 &
-		given=$!
-		timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do kill -0 $given || exit 1; sleep 0.02; done" >/dev/null 2>&1 || given=
-	done
-	[ -n "$given" ] || die "no Redis: $(cat "$dir/cluster")"
+	redis_at_a_port --cluster-port --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" --cluster-enabled yes --bind 127.0.0.1
+	timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do kill -0 $given || exit 1; sleep 0.02; done" >/dev/null 2>&1 ||
+		die "no Redis: $(cat "$dir/other")"
 	expect 0 "not ready: Redis at unix://$dir/given.sock does not serve: it is a node of a Redis Cluster, which is given as redis+cluster://" nc start --port 0 --set server.drain_accept=0 \
 		--redis-url "unix://$dir/given.sock"
 	expect 4 "ready: no (Redis at unix://$dir/given.sock does not serve: it is a node of a Redis Cluster" nc status
@@ -270,9 +264,7 @@ case_where_agents_of_others_cannot_reach_redis_is_said() {
 	[ "$(grep -c "$said" "$dir/run/nanoctrl.log")" = 1 ] || die "the log does not say it once"
 	expect 0 stopped nc stop
 
-	port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-	redis-server --port "$port" --bind 127.0.0.1 --requirepass word --save '' --dir "$dir" >/dev/null 2>&1 &
-	given=$!
+	redis_at_a_port --port --bind 127.0.0.1 --requirepass word --save '' --dir "$dir"
 	wait_for redis-cli -p "$port" -a word ping
 	NANOCTRL_REDIS_ADVERTISE=127.0.0.1:$port expect 0 started nc start --port 0 --set server.drain_accept=0 \
 		--redis-url "redis://:word@127.0.0.1:$port"
