@@ -25,10 +25,11 @@ mr             libslime/src/mr,mem                               context
 endpoint       libslime/src/endpoint,connect,xfer,recv,msg       mr
 rpc            libslime/src/rpc,mailbox                          endpoint
 cli            cli/                                              base
-client         nanoctrl/client/                                  base
+resolver       nanoctrl/client/resolver                          -
+client         nanoctrl/client/                                  base resolver
 nc-main        nanoctrl/src/main,gc,links,obs,top,instance,serve,settings,runtime,probe,redis_child nc-api nc-redis client cli
 nc-api         nanoctrl/src/api,routes,model,tail                nc-http nc-store
-nc-redis       nanoctrl/src/redis,cluster,locator,store_redis,store_hub,store_call,store_moved,store_reply,store_group,store_settle,store_agent,store_compat,store_peer,store_reach,store_snapshot,store_written,store_object,store_event,reach,reaper,learner nc-store
+nc-redis       nanoctrl/src/redis,cluster,dial,locator,store_redis,store_hub,store_call,store_moved,store_reply,store_group,store_settle,store_agent,store_compat,store_peer,store_reach,store_snapshot,store_written,store_object,store_event,reach,reaper,learner nc-store resolver
 nc-store       nanoctrl/src/store                                nc-plain
 nc-http        nanoctrl/src/server,worker,conn,http,route,request,reply,stream,metrics nc-plain
 nc-plain       nanoctrl/src/                                     base
@@ -51,7 +52,7 @@ foreign() {
 yaml.h         cli tests
 jansson.h      nanoctrl/src/model.c nanoctrl/src/model_place.c nanoctrl/src/model_place.h nanoctrl/src/model_write.c nanoctrl/src/model_compat.c nanoctrl/src/model_snapshot.c nanoctrl/client/json_private.h bench/head.h bench/report.c bench/ctrl/report.c bench/devices_json.c bench/rnr_json.c tests
 hiredis/       nc-redis tests support
-event2/        nc-main nc-api nc-redis nc-http nc-plain client agent agent-ctrl agent-parts peeragent bench cli tests support
+event2/        nc-main nc-api nc-redis nc-http nc-plain resolver client agent agent-ctrl agent-parts peeragent bench cli tests support
 openssl/       libslime/src/transport/auth.c nc-http nc-api nc-plain client agent agent-parts peeragent cli tests support
 infiniband/    rdma tests support
 rdma/          rdma tests support

@@ -415,8 +415,11 @@ void crowd_fini(struct crowd *c)
 		event_free(c->tick);
 	if (c->limit)
 		event_free(c->limit);
-	if (c->base)
+	if (c->base) {
+		/* What is left of the clients' connections and lookups ends in a turn. */
+		event_base_loop(c->base, EVLOOP_NONBLOCK);
 		event_base_free(c->base);
+	}
 	if (c->signals >= 0)
 		cli_signals_close(c->signals);
 }

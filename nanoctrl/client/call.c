@@ -396,7 +396,7 @@ static int start_on(struct nc_slot *slot, struct nc_call *call)
 		drop_slot(slot);
 	if (!slot->conn) {
 		slot->server = client->server;
-		ret = nc_conn_open(&slot->conn, client->base, client->dns,
+		ret = nc_conn_open(&slot->conn, client->base, client->resolver,
 				   &client->urls[slot->server], &client->names[slot->server],
 				   &slot_ops, slot);
 	}

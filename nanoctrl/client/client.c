@@ -2,7 +2,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <event2/buffer.h>
-#include <event2/dns.h>
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "base/random.h"
 #include "nanoctrl/client/client.h"
+#include "nanoctrl/client/resolver.h"
 
 uint64_t nc_backoff_ms(unsigned attempts, uint64_t base_ms, uint64_t most_ms)
 {
@@ -74,15 +74,10 @@ int nc_client_create(struct nc_client **out, const struct nc_client_attr *attr)
 	ret = copy_urls(client, attr);
 	if (!ret)
 		ret = copy_scope_and_token(client, attr);
+	if (!ret)
+		ret = nc_resolver_create(client->base, &client->resolver);
 	if (ret)
 		goto free_client;
-	client->dns = evdns_base_new(client->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-	if (!client->dns) {
-		ret = -ENOMEM;
-		goto free_client;
-	}
-	/* Addresses and /etc/hosts need no name server, so one without is fine. */
-	evdns_base_resolv_conf_parse(client->dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
 	*out = client;
 	return 0;
 
@@ -103,7 +98,7 @@ void nc_client_destroy(struct nc_client *client)
 		nc_conn_close(client->slots[i].conn);
 	sl_list_for_each_safe (e, tmp, &client->all)
 		nc_call_destroy(SL_CONTAINER_OF(e, struct nc_call, in_all));
-	evdns_base_free(client->dns, 0);
+	nc_resolver_destroy(client->resolver);
 	free(client->token);
 	free(client);
 }

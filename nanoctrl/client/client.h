@@ -26,7 +26,7 @@ struct nc_slot {
 
 struct nc_client {
 	struct event_base *base;
-	struct evdns_base *dns;
+	struct nc_resolver *resolver;
 	struct nc_url urls[NC_MAX_URLS];
 	struct nc_name names[NC_MAX_URLS]; /* of these */
 	size_t n_urls;

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "nanoctrl/client/conn.h"
+#include "nanoctrl/client/resolver.h"
 
 /* For the connection to stand, of which each address has an equal part; and for the kernel to take
  * what we send. */
@@ -118,11 +119,14 @@ static bool try_next_address(struct nc_conn *conn)
 	return true;
 }
 
-static void on_found(void *arg, int error, const struct nc_addresses *found)
+static void on_found(void *arg, int error, const struct addrinfo *list)
 {
 	struct nc_conn *conn = arg;
 
-	conn->addresses = *found;
+	if (!error)
+		nc_name_take(conn->name, list, &conn->addresses);
+	if (!error && !conn->addresses.n)
+		error = EVUTIL_EAI_NONAME;
 	conn->lookup_error = error;
 	if (error) {
 		bufferevent_trigger_event(conn->bev, BEV_EVENT_ERROR, BEV_TRIG_DEFER_CALLBACKS);
@@ -265,7 +269,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 		on_error(conn, err);
 }
 
-int nc_conn_open(struct nc_conn **out, struct event_base *base, struct evdns_base *dns,
+int nc_conn_open(struct nc_conn **out, struct event_base *base, struct nc_resolver *resolver,
 		 const struct nc_url *url, struct nc_name *name, const struct nc_conn_ops *ops,
 		 void *arg)
 {
@@ -289,7 +293,7 @@ int nc_conn_open(struct nc_conn **out, struct event_base *base, struct evdns_bas
 	bufferevent_setcb(conn->bev, on_read, NULL, on_event, conn);
 	/* What is sent waits for the name's addresses. */
 	bufferevent_disable(conn->bev, EV_READ | EV_WRITE);
-	ret = nc_lookup_start(&conn->lookup, dns, url, name, on_found, conn);
+	ret = nc_lookup_start(&conn->lookup, resolver, url->host, url->port, on_found, conn);
 	if (ret) {
 		nc_conn_close(conn);
 		return ret;

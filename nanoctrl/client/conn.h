@@ -11,8 +11,8 @@
 
 struct event_base;
 struct evbuffer;
-struct evdns_base;
 struct nc_conn;
+struct nc_resolver;
 
 /* Each of these may close the connection. */
 struct nc_conn_ops {
@@ -33,7 +33,7 @@ struct nc_conn_ops {
  * or 504, or is given up while it owes an answer or has a session) is the last one that the next
  * connection to this name tries. name lives longer than the connection. -ENOMEM.
  */
-int nc_conn_open(struct nc_conn **out, struct event_base *base, struct evdns_base *dns,
+int nc_conn_open(struct nc_conn **out, struct event_base *base, struct nc_resolver *resolver,
 		 const struct nc_url *url, struct nc_name *name, const struct nc_conn_ops *ops,
 		 void *arg);
 void nc_conn_close(struct nc_conn *conn);

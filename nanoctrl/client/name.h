@@ -7,9 +7,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-struct evdns_base;
-struct nc_lookup;
-struct nc_url;
+struct addrinfo;
 
 /* Of more only so many are looked at. */
 #define NC_ADDRESSES_MAX 16
@@ -32,16 +30,7 @@ struct nc_name {
 
 bool nc_address_is(const struct nc_address *a, const struct nc_address *b);
 
-/* The addresses in the order in which they are to be tried; an error of getaddrinfo() with none. */
-typedef void nc_found_fn(void *arg, int error, const struct nc_addresses *found);
-
-/*
- * Calls back once, from inside of this call where nobody is to be asked: an address, or a name of
- * /etc/hosts. *out is NULL then. -ENOMEM.
- */
-int nc_lookup_start(struct nc_lookup **out, struct evdns_base *dns, const struct nc_url *url,
-		    struct nc_name *name, nc_found_fn *fn, void *arg);
-/* No callback comes any more. Harmless for NULL. */
-void nc_lookup_cancel(struct nc_lookup *lookup);
+/* What was found for the name, in the order in which it is to be tried. */
+void nc_name_take(struct nc_name *name, const struct addrinfo *list, struct nc_addresses *out);
 
 #endif

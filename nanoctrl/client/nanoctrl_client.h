@@ -64,7 +64,9 @@ struct nc_client_attr {
  */
 int nc_client_create(struct nc_client **out, const struct nc_client_attr *attr);
 
-/* Ends the session and all calls without a word to the server and without callbacks. */
+/* Ends the session and all calls without a word to the server and without callbacks. What libevent
+ * has of connections and lookups ends in the next turn of the base: turn it once, EVLOOP_NONBLOCK,
+ * before it is freed. */
 void nc_client_destroy(struct nc_client *client);
 
 /* No callback comes any more for calls with this arg; what was sent may still take effect. Polls

@@ -490,7 +490,7 @@ static void connect_now(struct nc_session *s)
 	int ret;
 
 	s->server = client->server;
-	ret = nc_conn_open(&s->conn, client->base, client->dns, &client->urls[s->server],
+	ret = nc_conn_open(&s->conn, client->base, client->resolver, &client->urls[s->server],
 			   &client->names[s->server], &conn_ops, s);
 	if (!ret)
 		ret = send_upgrade(s);

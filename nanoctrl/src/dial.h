@@ -7,11 +7,24 @@
 
 struct bufferevent;
 struct event_base;
-struct evdns_base;
+struct nc_lookup;
+struct nc_resolver;
 
-/* *dns is made when host is a name and it is not there yet; the caller frees it. 0, or -1: the
- * bufferevent's error has been called back, or will be. */
-int dial(struct bufferevent *bev, struct event_base *base, struct evdns_base **dns,
-	 const char *host, uint16_t port);
+struct dial {
+	struct bufferevent *bev;  /* that is to connect */
+	struct nc_lookup *lookup; /* of the host's name; NULL: none is out */
+	int error;		  /* that it ended with, of getaddrinfo(); or 0 */
+};
+
+/* What comes of it comes as an event of bev, later. *resolver is made when host is a name and it is
+ * not there yet; the caller destroys it, after dial_end(). */
+void dial(struct dial *d, struct bufferevent *bev, struct event_base *base,
+	  struct nc_resolver **resolver, const char *host, uint16_t port);
+
+/* Before bev is freed; also one that is zeroed and was never begun. */
+void dial_end(struct dial *d);
+
+/* What an event of bev that is an error means: err was the errno when it came. */
+const char *dial_error(const struct dial *d, int err);
 
 #endif

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/dns.h>
 #include <event2/event.h>
 #include <event2/util.h>
 #include <hiredis/hiredis.h>
@@ -18,18 +17,20 @@
 #include "key.h"
 #include "redis_reader.h"
 #include "redis_url.h"
+#include "nanoctrl/client/resolver.h"
 
 #define ANSWER_MAX (8u * 1024 * 1024) /* every slot in a range of its own, with replicas */
 
 struct locator {
 	struct event_base *base;
-	struct evdns_base *dns;
+	struct nc_resolver *resolver; /* made when a host name needs it */
 	const struct redis_url *url;
 	locator_fn *fn;
 	void *arg;
 	struct event *end; /* tells the answer when nothing below us is on the stack */
 	struct timeval timeout;
 	struct bufferevent *bev; /* to the one that is asked */
+	struct dial dial;
 	struct redis_reader reader;
 	bool greets;		  /* the next answer is the one to AUTH */
 	struct cluster_map known; /* of a cluster, as it was last told */
@@ -41,6 +42,7 @@ struct locator {
 
 static void hang_up(struct locator *l)
 {
+	dial_end(&l->dial);
 	if (l->bev)
 		bufferevent_free(l->bev);
 	l->bev = NULL;
@@ -201,19 +203,19 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct locator *l = arg;
 	int err = EVUTIL_SOCKET_ERROR();
-	int dns = bufferevent_socket_get_dns_error(bev);
 
+	(void)bev;
 	if (l->over)
 		return;
 	if (what & BEV_EVENT_CONNECTED) {
 		if (l->url->kind == REDIS_CLUSTER ? ask_slots(l) : ask_primary(l))
 			fail(l, "no memory");
 	} else if (what & BEV_EVENT_TIMEOUT) {
-		fail(l, "it does not answer");
+		fail(l, l->dial.lookup ? "no name server answers" : "it does not answer");
 	} else if (what & BEV_EVENT_EOF) {
 		fail(l, "it closed the connection");
 	} else {
-		fail(l, dns ? evutil_gai_strerror(dns) : evutil_socket_error_to_string(err));
+		fail(l, dial_error(&l->dial, err));
 	}
 }
 
@@ -244,8 +246,7 @@ void locator_ask(struct locator *l)
 	bufferevent_setcb(l->bev, on_read, NULL, on_event, l);
 	bufferevent_set_timeouts(l->bev, &l->timeout, &l->timeout);
 	bufferevent_enable(l->bev, EV_READ | EV_WRITE);
-	if (dial(l->bev, l->base, &l->dns, l->asked.host, l->asked.port) && !l->over)
-		fail(l, "it cannot be reached");
+	dial(&l->dial, l->bev, l->base, &l->resolver, l->asked.host, l->asked.port);
 }
 
 void locator_forget(struct locator *l)
@@ -283,7 +284,6 @@ void locator_destroy(struct locator *l)
 		return;
 	locator_forget(l);
 	event_free(l->end);
-	if (l->dns)
-		evdns_base_free(l->dns, 0);
+	nc_resolver_destroy(l->resolver);
 	free(l);
 }

@@ -218,8 +218,11 @@ void loop_destroy(struct loop *loop)
 	run_posted(loop);
 	if (loop->wake)
 		event_free(loop->wake);
-	if (loop->base)
+	if (loop->base) {
+		/* What is left of connections and lookups ends in a turn. */
+		event_base_loop(loop->base, EVLOOP_NONBLOCK);
 		event_base_free(loop->base);
+	}
 	if (loop->wake_fd >= 0)
 		close(loop->wake_fd);
 	pthread_mutex_destroy(&loop->lock);

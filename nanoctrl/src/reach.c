@@ -11,11 +11,11 @@
 #include <string.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/dns.h>
 #include <event2/util.h>
 #include <base/utf8.h>
 #include "dial.h"
 #include "store_redis.h"
+#include "nanoctrl/client/resolver.h"
 
 #define PROBE_MS 2000	/* for an answer */
 #define ROUND_MS 10000	/* what is configured is tried so often, whoever asks */
@@ -29,6 +29,7 @@ static const char ping[] = "*1\r\n$4\r\nPING\r\n";
 struct probe {
 	struct sl_list node; /* of its store's */
 	struct store *store;
+	struct dial dial;
 	struct bufferevent *bev; /* NULL: it has ended, and our own connection is asked */
 	struct event *timer;	 /* its end, too: when nothing of libevent's is on the stack */
 	struct sl_list askers;
@@ -141,6 +142,14 @@ static void answer(const struct reach_known *known, bool strict, store_reach_fn 
 
 /* ---- a probe ---- */
 
+static void hang_up(struct probe *p)
+{
+	dial_end(&p->dial);
+	if (p->bev)
+		bufferevent_free(p->bev);
+	p->bev = NULL;
+}
+
 static void end_probe(struct probe *p)
 {
 	struct sl_list *e;
@@ -154,8 +163,7 @@ static void end_probe(struct probe *p)
 		answer(&p->found, a->strict, a->fn, a->arg);
 		free(a);
 	}
-	if (p->bev)
-		bufferevent_free(p->bev);
+	hang_up(p);
 	event_free(p->timer);
 	free(p);
 }
@@ -208,9 +216,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	if (p->found.verdict == REACH_UNKNOWN)
 		p->found.verdict = REACH_SILENT;
 	p->found.at_ns = sl_clock_ns();
-	if (p->bev)
-		bufferevent_free(p->bev);
-	p->bev = NULL;
+	hang_up(p);
 	if (p->found.verdict == REACH_YES)
 		end_probe(p);
 	else
@@ -244,15 +250,14 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct probe *p = arg;
 	int err = EVUTIL_SOCKET_ERROR();
-	int dns = bufferevent_socket_get_dns_error(bev);
 
 	if (what & BEV_EVENT_CONNECTED)
 		bufferevent_write(bev, ping, sizeof(ping) - 1);
 	else if (what & BEV_EVENT_EOF)
 		find(p, REACH_REFUSES, "what is there closes the connection", "");
 	else
-		find(p, REACH_SILENT, "from here it cannot be reached: ",
-		     dns ? evutil_gai_strerror(dns) : evutil_socket_error_to_string(err));
+		find(p, REACH_SILENT,
+		     "from here it cannot be reached: ", dial_error(&p->dial, err));
 }
 
 /* HOST:PORT. */
@@ -287,8 +292,7 @@ static void connect_to(struct probe *p)
 	}
 	bufferevent_setcb(p->bev, on_read, NULL, on_event, p);
 	bufferevent_enable(p->bev, EV_READ | EV_WRITE);
-	if (dial(p->bev, store->base, &store->dns, host, port))
-		find(p, REACH_SILENT, "from here it cannot be reached", "");
+	dial(&p->dial, p->bev, store->base, &store->resolver, host, port);
 }
 
 /* That of this address which is under way, or a new one. NULL: no memory. */
@@ -424,10 +428,9 @@ void reach_end(struct store *store)
 		p->found.verdict = REACH_UNKNOWN;
 		end_probe(p);
 	}
-	if (store->dns)
-		evdns_base_free(store->dns, 0);
+	nc_resolver_destroy(store->resolver);
 	if (store->reach_timer)
 		event_free(store->reach_timer);
-	store->dns = NULL;
+	store->resolver = NULL;
 	store->reach_timer = NULL;
 }

@@ -11,7 +11,6 @@
 #include <sys/un.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/dns.h>
 #include <event2/event.h>
 #include <event2/util.h>
 #include <hiredis/hiredis.h>
@@ -19,13 +18,13 @@
 #include <base/log.h>
 #include <base/random.h>
 #include <base/utf8.h>
-#include "dial.h"
 #include "digits.h"
 #include "key.h"
 #include "locator.h"
 #include "redis_private.h"
 #include "redis_url.h"
 #include "send.h"
+#include "nanoctrl/client/resolver.h"
 
 #define BACKOFF_LAST_MS	 1000
 #define CHECK_MS	 250  /* how often the oldest command's age is looked at */
@@ -90,6 +89,7 @@ static void disconnect(struct redis *r)
 	if (r->readable)
 		event_free(r->readable);
 	r->readable = NULL;
+	dial_end(&r->dial);
 	if (r->bev)
 		bufferevent_free(r->bev);
 	r->bev = NULL;
@@ -401,7 +401,6 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct redis *r = arg;
 	int err = EVUTIL_SOCKET_ERROR();
-	int dns;
 
 	if (what & BEV_EVENT_CONNECTED) {
 		set_socket_options(r);
@@ -413,12 +412,11 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 			redis_broke(r, "out of memory");
 		return;
 	}
-	dns = bufferevent_socket_get_dns_error(bev);
 	if (what & BEV_EVENT_TIMEOUT) /* errno is that of something else */
 		redis_broke(r, r->state == REDIS_CONNECTING ? "it does not take the connection"
 							    : "Redis takes nothing");
 	else
-		redis_broke(r, dns ? evutil_gai_strerror(dns) : evutil_socket_error_to_string(err));
+		redis_broke(r, dial_error(&r->dial, err));
 }
 
 /*
@@ -479,15 +477,13 @@ static void on_check(evutil_socket_t fd, short what, void *arg)
 		ping(r);
 }
 
-static int start_connect(struct redis *r)
+static void connect_to_path(struct redis *r)
 {
-	const struct redis_url *url = r->attr.url;
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
-	if (!url->path)
-		return dial(r->bev, r->base, &r->dns, r->host, r->port);
-	strncpy(un.sun_path, url->path, sizeof(un.sun_path) - 1);
-	return bufferevent_socket_connect(r->bev, (struct sockaddr *)&un, sizeof(un));
+	strncpy(un.sun_path, r->attr.url->path, sizeof(un.sun_path) - 1);
+	if (bufferevent_socket_connect(r->bev, (struct sockaddr *)&un, sizeof(un)))
+		redis_broke(r, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
 }
 
 static void reach(struct redis *r)
@@ -504,12 +500,10 @@ static void reach(struct redis *r)
 	bufferevent_setcb(r->bev, NULL, on_written, on_event, r);
 	bufferevent_set_timeouts(r->bev, NULL, &tv); /* of connecting, and of a stuck write */
 	add_timer(r->check, CHECK_MS);
-	if (!start_connect(r))
-		return;
-	/* The failure of a dial has been told as an event; that of a unix socket that is not there
-	 * is told here alone. */
-	if (r->attr.url->path && r->state == REDIS_CONNECTING)
-		redis_broke(r, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+	if (r->attr.url->path)
+		connect_to_path(r);
+	else
+		dial(&r->dial, r->bev, r->base, &r->resolver, r->host, r->port);
 }
 
 static void reach_at(struct redis *r, const char *host, uint16_t port)
@@ -596,8 +590,7 @@ void redis_destroy(struct redis *r)
 		event_free(r->send);
 	if (r->rest)
 		event_free(r->rest);
-	if (r->dns)
-		evdns_base_free(r->dns, 0);
+	nc_resolver_destroy(r->resolver);
 	locator_destroy(r->locator);
 	free(r);
 }

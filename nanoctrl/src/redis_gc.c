@@ -242,7 +242,7 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (redis_trouble(s->redis))
+	if (!s->ended && redis_trouble(s->redis))
 		end(s, -ENOTCONN, redis_trouble(s->redis));
 }
 
@@ -275,6 +275,8 @@ int redis_gc(const struct redis_url *url, uint32_t timeout_ms,
 	}
 	s.ended = true; /* what is still in flight asks for nothing more */
 	redis_destroy(s.redis);
+	/* What is left of a connection or a lookup ends in a turn. */
+	event_base_loop(s.base, EVLOOP_NONBLOCK);
 	event_base_free(s.base);
 	return ret;
 }

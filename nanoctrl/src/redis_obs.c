@@ -221,7 +221,7 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (redis_trouble(r->redis))
+	if (!r->ended && redis_trouble(r->redis))
 		end(r, -ENOTCONN, redis_trouble(r->redis));
 }
 
@@ -260,6 +260,8 @@ int redis_obs(const struct redis_url *url, uint32_t timeout_ms, const char *cons
 	r.ended = true;
 	redis_destroy(r.redis);
 	free_keys(&r);
+	/* What is left of a connection or a lookup ends in a turn. */
+	event_base_loop(r.base, EVLOOP_NONBLOCK);
 	event_base_free(r.base);
 	return ret;
 }

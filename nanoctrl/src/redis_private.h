@@ -5,6 +5,7 @@
 
 #include <base/list.h>
 #include "cluster.h"
+#include "dial.h"
 #include "redis.h"
 #include "redis_reader.h"
 
@@ -15,10 +16,11 @@ enum redis_state { REDIS_WAITING, REDIS_CONNECTING, REDIS_GREETING, REDIS_SERVIN
 struct redis {
 	struct redis_attr attr;
 	struct event_base *base;
-	struct evdns_base *dns;	 /* made when a host name needs it */
-	struct locator *locator; /* NULL: the URL says where Redis is */
-	char host[256];		 /* where it is, unless by a unix socket */
+	struct nc_resolver *resolver; /* made when a host name needs it */
+	struct locator *locator;      /* NULL: the URL says where Redis is */
+	char host[256];		      /* where it is, unless by a unix socket */
 	uint16_t port;
+	struct dial dial;
 	struct bufferevent *bev; /* connects, and writes what is not taken at once */
 	struct event *readable;	 /* NULL until it is connected */
 	struct redis_reader reader;

@@ -111,7 +111,7 @@ struct store {
 	struct reaper *reaper; /* on the first loop, as the learner */
 	struct learner *learner;
 	struct sl_list probes;			/* of reach.c, */
-	struct evdns_base *dns;			/* and what finds their names */
+	struct nc_resolver *resolver;		/* and what finds their names */
 	struct event *reach_timer;		/* on the first loop */
 	struct wakes wakes;			/* under hub->lock */
 	bool sweeping_peers, sweeping_entities; /* those that ended: store_compat.c */

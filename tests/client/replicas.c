@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "client/stage.h"
+#include "support/lookups.h"
 
 /* What the host's /etc/hosts would say, */
 static const char *hosts;
@@ -322,9 +323,11 @@ static void lookup__that_is_not_answered_ends_with_its_call_and_with_its_client(
 	assert_int_equal(t.error.err, -ETIMEDOUT);
 	assert_int_equal(nc_get_agent(t.client, "b", on_agent, NULL), 0);
 	event_base_loop(t.base, EVLOOP_NONBLOCK);
+	assert_int_equal(lookups_out(), 1);
 	nc_client_destroy(t.client);
 	t.client = NULL;
 	event_base_loop(t.base, EVLOOP_NONBLOCK);
+	assert_int_equal(lookups_out(), 0);
 	evdns_close_server_port(port);
 	name_server = NULL;
 	silent = false;

@@ -5,7 +5,7 @@
  * connection it is; where sentinels or nodes of a cluster are asked first, what each of them says
  * ends at a byte 0xfe, and what the next one says follows.
  *
- * dial() is this file's own: every host is the socket that the input comes from.
+ * dial.c is this file's own: every host is the socket that the input comes from.
  */
 #include <assert.h>
 #include <errno.h>
@@ -93,13 +93,26 @@ static void on_connection(evutil_socket_t fd, short what, void *arg)
 	event_add(other.gone, NULL);
 }
 
-int dial(struct bufferevent *bev, struct event_base *with, struct evdns_base **dns,
-	 const char *host, uint16_t port)
+void dial(struct dial *d, struct bufferevent *bev, struct event_base *with,
+	  struct nc_resolver **resolver, const char *host, uint16_t port)
 {
+	(void)d;
 	(void)with;
-	(void)dns;
+	(void)resolver;
 	assert(strlen(host) < 256 && port);
-	return bufferevent_socket_connect(bev, (struct sockaddr *)&address, sizeof(address));
+	if (bufferevent_socket_connect(bev, (struct sockaddr *)&address, sizeof(address)))
+		bufferevent_trigger_event(bev, BEV_EVENT_ERROR, BEV_TRIG_DEFER_CALLBACKS);
+}
+
+void dial_end(struct dial *d)
+{
+	(void)d;
+}
+
+const char *dial_error(const struct dial *d, int err)
+{
+	(void)d;
+	return strerror(err);
 }
 
 /* ---- whoever has the connection ---- */

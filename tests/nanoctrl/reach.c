@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <base/clock.h>
 #include "store_redis.h"
+#include "support/lookups.h"
+#include "support/name_server.h"
 
 #define GIVE_UP_MS 60000
 #define LONG_MS	   500 /* an answer that waits for nobody is here by then, as a rule */
@@ -65,6 +67,12 @@ static int setup_port(void **state)
 	return api_setup_port(state, port);
 }
 
+static int setup_name(void **state)
+{
+	name_server_start();
+	return api_setup_told(state, "silent.example:6379");
+}
+
 static int setup_elsewhere(void **state)
 {
 	return api_setup_told(state, API_ADVERTISED);
@@ -78,6 +86,7 @@ static int teardown(void **state)
 	if (held >= 0)
 		close(held);
 	held = -1;
+	name_server_stop();
 	return api_teardown(state);
 }
 
@@ -214,6 +223,18 @@ static void start__of_a_client_beyond_a_redis_on_loopback_registers_nothing(void
 	assert_int_equal(start(f, "127.0.0.1"), 200);
 }
 
+static void stop__while_a_name_is_asked_for_leaves_nothing(void **state)
+{
+	struct api_fixture *f = *state;
+	uint64_t deadline = sl_deadline_ns(GIVE_UP_MS);
+
+	while (!name_server_is_asked())
+		assert_true(sl_clock_ns() < deadline);
+	api_drain(f);
+	api_stop(f);
+	assert_int_equal(lookups_out(), 0);
+}
+
 /* What was found is held against nobody after a second, and without Redis nothing else is found. */
 static void until_found_is_old(struct api_fixture *f)
 {
@@ -255,6 +276,7 @@ int main(void)
 		TEST(start__of_a_client_elsewhere_is_told_what_is_out_of_reach_from_here,
 		     setup_elsewhere),
 		TEST(start__of_a_client_beyond_a_redis_on_loopback_registers_nothing, setup_port),
+		TEST(stop__while_a_name_is_asked_for_leaves_nothing, setup_name),
 		TEST(start__while_redis_goes_away_is_503, setup_nobody),
 	};
 

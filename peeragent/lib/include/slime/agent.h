@@ -319,7 +319,8 @@ SLIME_API SLIME_CHECKED int slime_agent_links(struct slime_agent *agent,
 SLIME_API int slime_agent_stop(struct slime_agent *agent, int64_t timeout_ms);
 
 /*
- * Stop, waiting for nanoctrl at most 6 s; free. A caller's loop must be destroyed after it. A
+ * Stop, waiting for nanoctrl at most 6 s; free. A caller's loop must be destroyed after it, and
+ * turned once before that (EVLOOP_NONBLOCK): libevent frees then what is left of connections. A
  * region that a stopped peer on this host still reaches keeps its memory, and the context, until
  * the process ends; the log says so. destroy(NULL) is 0.
  *   -EBUSY    an endpoint was not put back, and nothing but the stop happened
