@@ -14,7 +14,7 @@ struct compat_waiting {
 	struct compat_request r;
 	struct sl_list node; /* of a list's waiting */
 	struct store_later settled;
-	store_done_fn *next; /* once its client can reach Redis */
+	void (*next)(struct compat_waiting *w); /* once its client can reach Redis */
 };
 
 /* The request as its form has it; NULL: replied. */

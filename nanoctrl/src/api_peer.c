@@ -58,7 +58,7 @@ static void reached(void *arg, int result, const char *why)
 	struct compat_waiting *w = arg;
 
 	if (!result) {
-		w->next(w, 0);
+		w->next(w);
 		return;
 	}
 	if (result == -ENOTSUP)
@@ -68,14 +68,17 @@ static void reached(void *arg, int result, const char *why)
 	compat_end(w);
 }
 
+static void opened(void *arg, int result);
+
 /* With w, once its client can reach Redis; else the client is told so. */
-static void with_redis(struct compat_waiting *w, store_done_fn *next)
+static void with_redis(struct compat_waiting *w, void (*next)(struct compat_waiting *w))
 {
 	char redis[STORE_REDIS_ADDRESS_MAX];
 	int ret = redis_address(w, redis);
 
+	w->next = next;
 	if (ret == -EAGAIN) {
-		store_open_tcp(request_store(w->rq), next, w);
+		store_open_tcp(request_store(w->rq), opened, w);
 	} else if (ret == -ENOTCONN) {
 		api_fail(w->rq, ret);
 		compat_end(w);
@@ -83,32 +86,26 @@ static void with_redis(struct compat_waiting *w, store_done_fn *next)
 		say_unreachable(w->rq, redis);
 		compat_end(w);
 	} else if (w->r.address.at) {
-		w->next = next;
 		store_reach(request_store(w->rq), redis, w->r.address, reached, w);
 	} else {
-		next(w, 0);
+		next(w);
 	}
 }
 
-/* Whether Redis can be reached; false: replied. */
-static bool reaches(struct compat_waiting *w, int result)
+/* The private Redis listens, or does not. */
+static void opened(void *arg, int result)
 {
-	if (!result)
-		return true;
+	struct compat_waiting *w = arg;
+
+	if (!result) {
+		with_redis(w, w->next);
+		return;
+	}
 	if (result == -ENOTSUP)
 		say_unreachable(w->rq, "the private Redis cannot listen for clients: see the log");
 	else
 		api_fail(w->rq, result);
 	compat_end(w);
-	return false;
-}
-
-static void start_peer(void *arg, int result)
-{
-	struct compat_waiting *w = arg;
-
-	if (reaches(w, result))
-		put_peer(w);
 }
 
 void api_compat_start_peer(struct request *rq)
@@ -116,7 +113,7 @@ void api_compat_start_peer(struct request *rq)
 	struct compat_waiting *w = compat_begin(rq, COMPAT_START_PEER);
 
 	if (w)
-		with_redis(w, start_peer);
+		with_redis(w, put_peer);
 }
 
 static void cleaned(void *arg, int result)
@@ -226,13 +223,10 @@ void api_compat_get_mr(struct request *rq)
 
 /* ---- Redis ---- */
 
-static void tell_redis(void *arg, int result)
+static void tell_redis(struct compat_waiting *w)
 {
-	struct compat_waiting *w = arg;
 	char redis[STORE_REDIS_ADDRESS_MAX];
 
-	if (!reaches(w, result))
-		return;
 	if (redis_address(w, redis))
 		api_fail(w->rq, -EPROTO);
 	else

@@ -8,8 +8,11 @@ struct store_config serve_store_config(const struct settings *s)
 	struct store_config config = STORE_CONFIG_INIT;
 
 	config.url = s->redis.url;
-	config.advertise = s->redis.advertise;
-	config.public_address = s->redis.public_address;
+	/* Without these routes nobody is told. */
+	if (s->server.compat != COMPAT_OFF) {
+		config.advertise = s->redis.advertise;
+		config.public_address = s->redis.public_address;
+	}
 	config.ttl_ms = (uint32_t)s->lease.ttl_ms;
 	config.beat_ms = (uint32_t)s->lease.beat_ms;
 	config.grace_ms = (uint32_t)s->lease.grace_ms;

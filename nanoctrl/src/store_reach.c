@@ -69,6 +69,12 @@ static int private_address(const struct store_hub *hub, bool local,
 	return 0;
 }
 
+/* The private Redis does not listen yet. */
+static bool is_to_open(const struct store *store)
+{
+	return store->hub->port && !atomic_load(&store->hub->tcp_port);
+}
+
 /* What clients elsewhere are told in the place of an address that only this host reaches. */
 static const char *public_address(const struct store_hub *hub, const char *host)
 {
@@ -121,7 +127,7 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 		told = public_address(store->hub, host);
 	if (told) {
 		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", told);
-		return 0;
+		return is_to_open(store) ? -EAGAIN : 0; /* it leads there, if anywhere */
 	}
 	if (url->path)
 		return private_address(store->hub, local, out);
@@ -276,11 +282,22 @@ void store_open_tcp(struct store *store, store_done_fn *fn, void *arg)
 		fn(arg, ret);
 }
 
+static void opened(void *arg, int result)
+{
+	(void)result;
+	reach_up(arg);
+}
+
 /* A Redis that was started anew listens on its socket alone. Those who know its port look for it
  * there without asking us, and are told of it as before meanwhile; where it fails, who registers
- * next has it tried again. */
+ * next has it tried again. What is configured for others leads there, and is tried once it listens.
+ */
 void store_reach_up(struct store *store)
 {
-	if (atomic_load(&store->hub->port_kept))
-		store_open_tcp(store, NULL, NULL);
+	const struct store_hub *hub = store->hub;
+
+	if (hub->port && (atomic_load(&hub->port_kept) || store_configured_address(store)))
+		store_open_tcp(store, opened, store);
+	else
+		reach_up(store);
 }

@@ -72,7 +72,6 @@ static void on_up(void *arg, const char *run_id)
 	if (store->reaper) { /* of the first loop: once is enough */
 		reaper_up(store->reaper, run_id);
 		store_reach_up(store);
-		reach_up(store);
 	}
 	if (store->learner)
 		learner_up(store->learner);

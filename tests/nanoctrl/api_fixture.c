@@ -17,7 +17,7 @@
 #include "model.h"
 #include "route.h"
 #include "server.h"
-#include "store.h"
+#include "store_redis.h"
 
 #define LONG_TTL_MS 600000 /* a test that floods takes its time on a busy machine */
 
@@ -25,6 +25,7 @@ struct setup {
 	uint32_t ttl_ms;
 	const char *advertise;
 	const char *port; /* of 127.0.0.1, where Redis is reached; NULL: by its unix socket */
+	char *public;	  /* gets where it will listen; NULL: it is not the server's own */
 	uint64_t max_list;
 	uint32_t reap_ms;
 	uint32_t compat_hold_ms;
@@ -174,6 +175,17 @@ void api_await_metric(struct api_fixture *f, const char *name, long long value)
 		;
 }
 
+static void keep_port(struct api_fixture *f, char public[API_PLACE_MAX])
+{
+	char file[sizeof(f->redis.dir) + 16];
+
+	test_redis_do(&f->redis, "CONFIG SET bind 127.0.0.1");
+	snprintf(file, sizeof(file), "%s/redis.port", f->redis.dir);
+	assert_int_equal(store_hub_keep_port(f->hub, file), 0);
+	assert_int_equal(unlink(file), 0);
+	snprintf(public, API_PLACE_MAX, "127.0.0.1:%u", f->hub->port);
+}
+
 static int setup_with(void **state, const struct setup *setup)
 {
 	struct api_fixture *f = calloc(1, sizeof(*f));
@@ -198,7 +210,10 @@ static int setup_with(void **state, const struct setup *setup)
 	config.compat_hold_ms = setup->compat_hold_ms;
 	config.timeout_ms = 10000;
 	config.max_list = setup->max_list;
+	config.public_address = setup->public;
 	assert_int_equal(store_hub_create(&config, &f->hub), 0);
+	if (setup->public)
+		keep_port(f, setup->public);
 	start_server(f, setup);
 	wait_until_ready(f);
 	return 0;
@@ -238,6 +253,14 @@ int api_setup_port(void **state, const char *port)
 	struct setup setup = usual;
 
 	setup.port = port;
+	return setup_with(state, &setup);
+}
+
+int api_setup_private(void **state, char public[API_PLACE_MAX])
+{
+	struct setup setup = usual;
+
+	setup.public = public;
 	return setup_with(state, &setup);
 }
 

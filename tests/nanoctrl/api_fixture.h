@@ -26,6 +26,10 @@ int api_setup_as_a_program(void **state);
 /* Redis is said to be there; or it is reached at this port of 127.0.0.1, on which it listens. */
 int api_setup_told(void **state, const char *advertise);
 int api_setup_port(void **state, const char *port);
+/* It is the server's own, and clients elsewhere are told where it will listen; that is in public,
+ * which lasts until the teardown. */
+#define API_PLACE_MAX 32
+int api_setup_private(void **state, char public[API_PLACE_MAX]);
 /* As advertised, and after an outage, as before this start, no agent of DLSlime's ends for so long;
  * with the others that is no time at all. */
 int api_setup_held(void **state, uint32_t hold_ms);

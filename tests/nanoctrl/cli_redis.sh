@@ -277,6 +277,24 @@ case_where_agents_of_others_cannot_reach_redis_is_said() {
 	end_given
 }
 
+case_the_private_redis_listens_before_what_leads_there_is_tried() {
+	local port said="agents of DLSlime are told that Redis is at"
+
+	hold_port
+	mkdir -m 700 "$dir/data"
+	echo "$port" >"$dir/data/redis.port"
+	expect 0 started nc start "${options[@]}" --redis-public-address "127.0.0.1:$port"
+	expect 0 '"status":"ok"' start_there 10.0.0.9
+	kill -9 "$(redis_pid)"
+	wait_for redis-cli -p "$port" ping
+	until_says "ready: yes" nc status
+	until_says '"code":"name_taken"' start_there 10.0.0.9
+	! grep "$said" "$dir/run/nanoctrl.log" || die "it was tried before Redis listened"
+	is_quiet || die "it warns: $(nc status)"
+	expect 0 stopped nc stop
+	end_given
+}
+
 # A redis-server that listens as soon as a file is there, which is never.
 make_slow_redis() {
 	printf '#!/bin/sh\necho $$ >"%s"\nuntil [ -e "%s" ]; do sleep 0.02; done\nexec redis-server "$@"\n' \

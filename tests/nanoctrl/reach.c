@@ -20,9 +20,9 @@
 #define OLD_NS	   (2 * SL_NS_PER_S)
 
 static struct api_answer a;
-static struct test_redis other; /* at the place that is told */
-static int held = -1;		/* a port of this host, which nobody else takes: */
-static char port[8], place[32]; /* nobody listens there at first */
+static struct test_redis other;		   /* at the place that is told */
+static int held = -1;			   /* a port of this host, which nobody else takes: */
+static char port[8], place[API_PLACE_MAX]; /* nobody listens there at first */
 
 static void hold_port(void)
 {
@@ -65,6 +65,11 @@ static int setup_port(void **state)
 {
 	hold_port();
 	return api_setup_port(state, port);
+}
+
+static int setup_private(void **state)
+{
+	return api_setup_private(state, place);
 }
 
 static int setup_name(void **state)
@@ -223,6 +228,18 @@ static void start__of_a_client_beyond_a_redis_on_loopback_registers_nothing(void
 	assert_int_equal(start(f, "127.0.0.1"), 200);
 }
 
+/* It listens where something that is configured leads there. */
+static void start__of_a_client_elsewhere_finds_the_private_redis(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(start(f, "10.0.0.9"), 200);
+	assert_string_equal(api_text(&a, "redis_address", NULL), place);
+	assert_int_equal(start(f, "10.0.0.9"), 409);
+	assert_string_equal(api_text(&a, "code", NULL), "name_taken");
+	until_warned(f, NULL);
+}
+
 static void stop__while_a_name_is_asked_for_leaves_nothing(void **state)
 {
 	struct api_fixture *f = *state;
@@ -276,6 +293,7 @@ int main(void)
 		TEST(start__of_a_client_elsewhere_is_told_what_is_out_of_reach_from_here,
 		     setup_elsewhere),
 		TEST(start__of_a_client_beyond_a_redis_on_loopback_registers_nothing, setup_port),
+		TEST(start__of_a_client_elsewhere_finds_the_private_redis, setup_private),
 		TEST(stop__while_a_name_is_asked_for_leaves_nothing, setup_name),
 		TEST(start__while_redis_goes_away_is_503, setup_nobody),
 	};

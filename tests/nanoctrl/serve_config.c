@@ -187,6 +187,20 @@ static void compat__says_which_routes_there_are_and_for_whom(void **state)
 	assert_int_equal(all.server.n_local, 0);
 }
 
+/* Nor is it tried whether they could reach it. */
+static void compat__that_is_off_tells_nobody_where_redis_is(void **state)
+{
+	struct settings s = { .redis = { .advertise = "two:2", .public_address = "three:3" } };
+
+	(void)state;
+	s.server.compat = COMPAT_OFF;
+	assert_null(serve_store_config(&s).advertise);
+	assert_null(serve_store_config(&s).public_address);
+	s.server.compat = COMPAT_OPEN;
+	assert_string_equal(serve_store_config(&s).advertise, "two:2");
+	assert_string_equal(serve_store_config(&s).public_address, "three:3");
+}
+
 static void max_body__leaves_memory_for_several_bodies(void **state)
 {
 	struct all all = take("server.max_body", "1GiB");
@@ -214,6 +228,7 @@ int main(void)
 		TEST(setting__that_is_absent_has_another_value),
 		TEST(setting__of_the_table_is_known_here),
 		TEST(compat__says_which_routes_there_are_and_for_whom),
+		TEST(compat__that_is_off_tells_nobody_where_redis_is),
 		TEST(max_body__leaves_memory_for_several_bodies),
 	};
 
