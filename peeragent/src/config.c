@@ -72,7 +72,8 @@ static const struct cli_setting agent_settings[] = {
 	CLI_STRING(
 		struct node_agent, state_dir, "state_dir",
 		.help = "directory of the owner key, with which a restarted agent takes its name "
-			"over at once"),
+			"over at once; without it one that was killed waits until its former lease "
+			"has ended"),
 	CLI_PAIRS(struct node_agent, labels, n_labels, "labels",
 		  .help = "what selectors of links and regions look at"),
 	CLI_END,
