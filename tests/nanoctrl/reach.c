@@ -19,7 +19,6 @@
 #define LONG_MS	   500 /* an answer that waits for nobody is here by then, as a rule */
 #define OLD_NS	   (2 * SL_NS_PER_S)
 
-static struct api_answer a;
 static struct test_redis other;		   /* at the place that is told */
 static int held = -1;			   /* a port of this host, which nobody else takes: */
 static char port[8], place[API_PLACE_MAX]; /* nobody listens there at first */
@@ -85,7 +84,6 @@ static int setup_elsewhere(void **state)
 
 static int teardown(void **state)
 {
-	api_answer_fini(&a);
 	test_redis_stop(&other);
 	memset(&other, 0, sizeof(other));
 	if (held >= 0)
@@ -106,15 +104,15 @@ static int begin_start(struct api_fixture *f, const char *address)
 
 static int start(struct api_fixture *f, const char *address)
 {
-	return api_finish(begin_start(f, address), &a);
+	return api_finish(begin_start(f, address), &f->said);
 }
 
 static void assert_refused(struct api_fixture *f, const char *address, const char *why)
 {
 	assert_int_equal(start(f, address), 409);
-	assert_string_equal(api_text(&a, "code", NULL), "redis_unreachable");
-	if (!strstr(api_text(&a, "message", NULL), why))
-		fail_msg("%s", api_text(&a, "message", NULL));
+	assert_string_equal(api_text(&f->said, "code", NULL), "redis_unreachable");
+	if (!strstr(api_text(&f->said, "message", NULL), why))
+		fail_msg("%s", api_text(&f->said, "message", NULL));
 	assert_int_equal(test_redis_do(&f->redis, "EXISTS agent:a"), 0);
 }
 
@@ -126,13 +124,13 @@ static void until_warned(struct api_fixture *f, const char *what)
 
 	do {
 		assert_true(sl_clock_ns() < deadline);
-		assert_int_equal(api_do(f, &a, "GET", "/readyz", NULL, NULL), 200);
-		assert_string_equal(api_text(&a, "status", NULL), "ok");
-		warned = api_count(&a, "warnings") == 1;
-		assert_true(warned || !json_object_get(a.body, "warnings"));
+		assert_int_equal(api_do(f, &f->said, "GET", "/readyz", NULL, NULL), 200);
+		assert_string_equal(api_text(&f->said, "status", NULL), "ok");
+		warned = api_count(&f->said, "warnings") == 1;
+		assert_true(warned || !json_object_get(f->said.body, "warnings"));
 	} while (warned != (what != NULL));
-	if (what && !strstr(api_text(&a, "warnings", "0", NULL), what))
-		fail_msg("%s", api_text(&a, "warnings", "0", NULL));
+	if (what && !strstr(api_text(&f->said, "warnings", "0", NULL), what))
+		fail_msg("%s", api_text(&f->said, "warnings", "0", NULL));
 }
 
 static void start__where_nobody_listens_registers_nothing(void **state)
@@ -146,14 +144,14 @@ static void start__where_nobody_listens_registers_nothing(void **state)
 	/* It is this host's own: nobody gets to it from elsewhere, either. */
 	assert_refused(f, "10.0.0.9", place);
 	/* Who only asks where it is registers nothing, and does not say from where. */
-	assert_int_equal(api_do(f, &a, "POST", "/get_redis_address", NULL, "{}"), 200);
+	assert_int_equal(api_do(f, &f->said, "POST", "/get_redis_address", NULL, "{}"), 200);
 
 	listen_at_port(&f->redis);
 
 	while ((status = start(f, "127.0.0.1")) == 409)
 		assert_true(sl_clock_ns() < deadline);
 	assert_int_equal(status, 200);
-	assert_string_equal(api_text(&a, "redis_address", NULL), place);
+	assert_string_equal(api_text(&f->said, "redis_address", NULL), place);
 	until_warned(f, NULL);
 }
 
@@ -197,8 +195,8 @@ static void start__where_another_server_answers_registers_nothing(void **state)
 
 		assert_true(sl_clock_ns() < deadline);
 		answer_as_another_server(rq);
-		assert_int_equal(api_finish(rq, &a), 409);
-	} while (!strstr(api_text(&a, "message", NULL), "no Redis"));
+		assert_int_equal(api_finish(rq, &f->said), 409);
+	} while (!strstr(api_text(&f->said, "message", NULL), "no Redis"));
 }
 
 /* Nothing follows from that we cannot reach what is elsewhere, for those who are. */
@@ -208,7 +206,7 @@ static void start__of_a_client_elsewhere_is_told_what_is_out_of_reach_from_here(
 
 	assert_refused(f, "127.0.0.1", "from here it cannot be reached");
 	assert_int_equal(start(f, "10.0.0.9"), 200);
-	assert_string_equal(api_text(&a, "redis_address", NULL), API_ADVERTISED);
+	assert_string_equal(api_text(&f->said, "redis_address", NULL), API_ADVERTISED);
 	until_warned(f, "from here it cannot be reached");
 }
 
@@ -219,11 +217,11 @@ static void start__of_a_client_beyond_a_redis_on_loopback_registers_nothing(void
 	struct api_fixture *f = *state;
 
 	if (start(f, "192.0.2.77") == 200) { /* this host has no other address */
-		assert_int_equal(strncmp(api_text(&a, "redis_address", NULL), "127.", 4), 0);
+		assert_int_equal(strncmp(api_text(&f->said, "redis_address", NULL), "127.", 4), 0);
 		skip();
 	}
-	assert_int_equal(a.status, 409);
-	assert_non_null(strstr(api_text(&a, "message", NULL), "Connection refused"));
+	assert_int_equal(f->said.status, 409);
+	assert_non_null(strstr(api_text(&f->said, "message", NULL), "Connection refused"));
 	assert_int_equal(test_redis_do(&f->redis, "EXISTS agent:a"), 0);
 	assert_int_equal(start(f, "127.0.0.1"), 200);
 }
@@ -234,9 +232,9 @@ static void start__of_a_client_elsewhere_finds_the_private_redis(void **state)
 	struct api_fixture *f = *state;
 
 	assert_int_equal(start(f, "10.0.0.9"), 200);
-	assert_string_equal(api_text(&a, "redis_address", NULL), place);
+	assert_string_equal(api_text(&f->said, "redis_address", NULL), place);
 	assert_int_equal(start(f, "10.0.0.9"), 409);
-	assert_string_equal(api_text(&a, "code", NULL), "name_taken");
+	assert_string_equal(api_text(&f->said, "code", NULL), "name_taken");
 	until_warned(f, NULL);
 }
 
@@ -278,7 +276,7 @@ static void start__while_redis_goes_away_is_503(void **state)
 	/* It has the time to come that far. */
 	assert_int_equal(poll(&p, 1, LONG_MS), 0);
 	test_redis_kill(&f->redis);
-	assert_int_equal(api_finish(p.fd, &a), 503);
+	assert_int_equal(api_finish(p.fd, &f->said), 503);
 	test_redis_restart(&f->redis);
 }
 
