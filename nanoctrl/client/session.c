@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "nanoctrl/client/client.h"
@@ -31,6 +32,8 @@
 /* Whatever a server asks for, it is not waited longer. */
 #define SPREAD_MAX_MS	   300000
 #define RETRY_AFTER_MAX_MS 60000
+/* Between two lines of the log about what the server says again and again. */
+#define SAY_AGAIN_MS 60000
 
 enum state {
 	WAITING,   /* for the timer to connect */
@@ -52,6 +55,7 @@ struct nc_session {
 	unsigned attempts;   /* since a session last stood */
 	uint32_t beat_ms;
 	bool up;		 /* hello came */
+	uint64_t said_ns;	 /* when the log was told of an error; 0: never */
 	char cursor[CURSOR_MAX]; /* behind the last event that was delivered; "" before the first */
 };
 
@@ -275,6 +279,17 @@ static void take_goaway(struct nc_session *s, const struct nc_message *m)
 	reconnect(s, spread(m->spread_ms), "the server asked to go away");
 }
 
+/* Every beat has one while Redis is away. */
+static void take_error(struct nc_session *s, const struct nc_message *m)
+{
+	uint64_t now_ns = sl_clock_ns();
+
+	if (s->said_ns && now_ns - s->said_ns < SAY_AGAIN_MS * SL_NS_PER_MS)
+		return;
+	s->said_ns = now_ns;
+	sl_warn(PART, "%s: the server says: %s", s->client->agent, m->reason);
+}
+
 static void take_message(struct nc_session *s, const struct nc_message *m)
 {
 	if (!s->up && m->type <= NC_MESSAGE_RESET && m->type != NC_MESSAGE_HELLO) {
@@ -301,7 +316,7 @@ static void take_message(struct nc_session *s, const struct nc_message *m)
 		take_goaway(s, m);
 		break;
 	case NC_MESSAGE_ERROR:
-		sl_warn(PART, "%s: the server says: %s", s->client->agent, m->reason);
+		take_error(s, m);
 		break;
 	case NC_MESSAGE_BEAT:
 		/* It stands: one that died at its beginning each time would not come so far. */

@@ -11,6 +11,7 @@
 #include "client/steps.h"
 #include "nanoctrl/client/nanoctrl_client.h"
 #include "nanoctrl/client/websocket.h"
+#include "support/log_lines.h"
 
 #define GRANT                                                                                       \
 	"{\"lease\":\"a/1/secret\",\"epoch\":5,\"generation\":7,\"ttl_ms\":15000,\"beat_ms\":5000," \
@@ -314,6 +315,23 @@ static void session__that_dies_at_its_beginning_each_time_waits_longer(void **st
 		assert_true(t.wait_ms[i] >= 100 && t.wait_ms[i] <= 200);
 }
 
+static void refuse_beat(void *arg, struct fake_conn *conn, const char *text)
+{
+	on_message(arg, conn, text);
+	fake_text(conn, "{\"type\":\"error\",\"code\":\"unavailable\",\"message\":\"not taken\"}");
+}
+
+static void beats__that_are_refused_are_in_the_log_once(void **state)
+{
+	(void)state;
+	t.fake.message = refuse_beat;
+	log_lines_keep();
+	begin(script(hello));
+	spin_until_messages(4);
+	assert_int_equal(log_lines_with("the server says: not taken"), 1);
+	log_lines_release();
+}
+
 static void beat_then_close(struct fake_conn *conn, const char *request)
 {
 	hello(conn, request);
@@ -550,6 +568,7 @@ int main(void)
 		T(open__says_hello_and_proves_its_lease),
 		T(open__leaves_one_connection),
 		T(events__come_in_order_and_are_acknowledged_by_the_beat),
+		T(beats__that_are_refused_are_in_the_log_once),
 		T(session__comes_back_behind_the_last_event),
 		T(session__connects_again_whatever_goes_wrong),
 		T(session__that_dies_at_its_beginning_each_time_waits_longer),
