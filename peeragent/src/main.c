@@ -2,6 +2,7 @@
 /* The agent of one node: its file, its signals, its services. */
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,21 @@ struct daemon {
 	bool was_ready;
 	int status; /* to exit with */
 };
+
+/* Why it ends, also for those who started it and do not look into a file. */
+__attribute__((format(printf, 2, 3))) static void say_why(const struct daemon *d, const char *fmt,
+							  ...)
+{
+	char why[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	sl_error("peeragent", "%s", why);
+	if (d->config->node.log.file)
+		fprintf(stderr, "peeragent: %s (log: %s)\n", why, d->config->node.log.file);
+}
 
 /* The first failure stays: a signal may come while we stop because of it. */
 static void finish(struct daemon *d, int status)
@@ -169,17 +185,19 @@ static void on_ready(struct daemon *d)
 	if (d->was_ready)
 		return;
 	d->was_ready = true;
-	if (services_start(&d->services))
+	if (services_start(&d->services)) {
+		say_why(d, "cannot start its services");
 		finish(d, 1);
-	else
+	} else {
 		say_ready(d);
+	}
 }
 
 static void on_refused(struct daemon *d, const char *who)
 {
-	sl_error("peeragent",
-		 "the name %s is held by another agent, whose owner key this one does not have: %s",
-		 slime_agent_name(d->agent), who);
+	say_why(d,
+		"the name %s is held by another agent, whose owner key this one does not have: %s",
+		slime_agent_name(d->agent), who);
 	finish(d, 1);
 }
 
@@ -194,11 +212,11 @@ static void on_state(void *arg, struct slime_agent *agent, enum slime_agent_stat
 	} else if (state == SLIME_AGENT_REFUSED) {
 		on_refused(d, text);
 	} else if (state == SLIME_AGENT_ENDED && cause) {
-		sl_error("peeragent", "stopping: %s", text);
+		say_why(d, "stopping: %s", text);
 		finish(d, 1);
 	} else if (state == SLIME_AGENT_STARTING && cause && cause != -EAGAIN &&
 		   cause != -EADDRINUSE) {
-		sl_error("peeragent", "cannot start: %s: %s", text, strerror(-cause));
+		say_why(d, "cannot start: %s: %s", text, strerror(-cause));
 		finish(d, 1);
 	}
 }
@@ -298,7 +316,7 @@ static int run(struct daemon *d)
 	}
 	ret = open_signals(d);
 	if (ret) {
-		sl_error("peeragent", "signals: %s", strerror(-ret));
+		say_why(d, "signals: %s", strerror(-ret));
 		return 1;
 	}
 	cli_descriptors_raise(); /* a link has some */
@@ -308,7 +326,7 @@ static int run(struct daemon *d)
 	if (ret == -ECANCELED) {
 		sl_info("peeragent", "told to end before its services are prepared");
 	} else if (ret) {
-		sl_error("peeragent", "cannot start: %s", strerror(-ret));
+		say_why(d, "cannot start: %s", strerror(-ret));
 		d->status = 1;
 	} else {
 		event_base_dispatch(d->base);

@@ -112,6 +112,22 @@ status=0
 [ "$status" -eq 2 ] || fail "exit status $status"
 grep -q "^$work/none.yaml: " "$work/none.err" || fail "got: $(cat "$work/none.err")"
 
+say "why it does not start is on standard error, too, when the log is a file"
+spawn taken python3 -c '
+import signal, socket
+s = socket.create_server(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+signal.pause()'
+wait_for 10 test -s "$work/taken.out" || fail "no port"
+taken=$(cat "$work/taken.out")
+printf '%b' "${head}metrics: { listen: '127.0.0.1:$taken' }\nlog: { file: $work/log }\n" >"$work/taken.yaml"
+status=0
+"$bin/peeragent" --config "$work/taken.yaml" 2>"$work/start.err" || status=$?
+[ "$status" -eq 1 ] || fail "exit status $status"
+grep -qx "peeragent: cannot start: Address already in use (log: $work/log)" "$work/start.err" || fail "got: $(cat "$work/start.err")"
+grep -q 'error peeragent: cannot start: Address already in use' "$work/log" || fail "its log: $(cat "$work/log")"
+end taken
+
 say "--set is checked like the file"
 printf '%b' "$head" >"$work/good.yaml"
 status=0
