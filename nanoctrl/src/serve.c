@@ -215,7 +215,7 @@ static int open_server(struct process *p)
 	config.max_connections = raise_limits(config.max_connections);
 	ret = server_create(&config, p->loop, &p->server);
 	if (ret && s->second_port)
-		return fail(p, ret, "cannot listen on %s port %u and %u: %s", s->host, s->port,
+		return fail(p, ret, "cannot listen on %s port %u or %u: %s", s->host, s->port,
 			    s->second_port, strerror(-ret));
 	return ret ? fail(p, ret, "cannot listen on %s port %u: %s", s->host, s->port,
 			  strerror(-ret))

@@ -84,7 +84,7 @@ case_a_port_in_use_is_said() {
 	other_server
 	expect 1 "cannot listen on 127.0.0.1 port $port: Address already in use" nc start "${options[@]}" --port "$port"
 	expect 1 "log: $dir/run/nanoctrl.log" nc start "${options[@]}" --port "$port"
-	expect 1 "port 0 and $port: Address already in use" nc start "${options[@]}" --second-port "$port"
+	expect 1 "port 0 or $port: Address already in use" nc start "${options[@]}" --second-port "$port"
 	[ ! -e "$dir/data/redis.pid" ] || die "it left a Redis"
 	# It answers, but is none.
 	expect 1 "health: down (" nc status --address "http://127.0.0.1:$port"
