@@ -43,6 +43,12 @@ void store_arg_field(struct store_args *a, const char *name, struct store_text v
 	store_arg_text(a, value);
 }
 
+/* We may not do that at all. What is missed inside a script has other words: it may have begun. */
+static bool is_without_leave(const char *error)
+{
+	return !strncmp(error, "NOPERM ", 7) || !strncmp(error, "NOAUTH ", 7);
+}
+
 /* Errors inside scripts carry the word further back. */
 bool store_is_refusal(const char *error)
 {
@@ -50,6 +56,8 @@ bool store_is_refusal(const char *error)
 					     "TRYAGAIN", "NOREPLICAS", "MISCONF",  "OOM",
 					     "BUSY",	 "MOVED",      "ASK" };
 
+	if (is_without_leave(error))
+		return true;
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		const char *at = strstr(error, words[i]);
 
@@ -98,6 +106,10 @@ static int judge(const struct store_call *call, const redisReply *reply)
 
 	if (reply->type == REDIS_REPLY_ERROR && store_is_refusal(reply->str)) {
 		reaper_refused(call->store->hub);
+		/* the reaper's own try may be one that we may make */
+		if (is_without_leave(reply->str) && sl_log_allow(&odd_answers, &held_back))
+			sl_error("store", "%s: Redis refuses it (%u before it): %s",
+				 scripts[call->script].name, held_back, reply->str);
 		return -EAGAIN;
 	}
 	if (read_outcome(reply, &outcome) && outcome <= STORE_TOO_LARGE)

@@ -70,6 +70,10 @@ static void call__that_redis_refuses_is_not_executed(void **state)
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), -EAGAIN);
 	test_redis_do(&f->redis, "CONFIG SET maxmemory 0");
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	test_redis_do(&f->redis, "ACL SETUSER default -eval -evalsha");
+	assert_int_equal(fixture_register(f, &m, "node-b", "i1", OWNER_A, false), -EAGAIN);
+	test_redis_do(&f->redis, "ACL SETUSER default +eval +evalsha");
+	assert_int_equal(fixture_register(f, &m, "node-b", "i1", OWNER_A, false), 0);
 }
 
 static void until_trouble(struct fixture *f, const char *what)
@@ -185,6 +189,9 @@ static void refusal__is_known_by_each_of_its_words(void **state)
 		{ "ASK 1 127.0.0.1:7000", true },
 		{ "ERR Error running script: @user_script:1: -MISCONF Redis is", true },
 		{ "MISCONF Redis is script: 5a, on @user_script:1.", true },
+		{ "NOPERM this user has no permissions to run the 'evalsha' command", true },
+		{ "NOAUTH Authentication required.", true },
+		{ "ERR The user executing the script can't run this command", false },
 		{ "NOSCRIPT No matching script.", false },
 		{ "WRONGTYPE Operation against a key", false },
 		{ "BUSYGROUP Consumer Group name already exists", false },
