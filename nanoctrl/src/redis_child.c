@@ -259,7 +259,8 @@ static int begin(struct redis_child *c, char why[REDIS_CHILD_WHY_MAX])
 
 	umask(mask);
 	if (ret)
-		return fail(why, ret, "cannot run %s: %s", c->server, strerror(-ret));
+		return fail(why, ret, "cannot run %s: %s%s", c->server, strerror(-ret),
+			    ret == -ENOENT ? ": install it, or give yours with --redis-url" : "");
 	c->started_ns = sl_clock_ns();
 	ret = note_process(c, pid, why);
 	if (ret) {
@@ -410,7 +411,9 @@ int redis_child_create(const char *data_dir, const char *server, int wait_ms,
 	c->owner_fd = lock_in(data_dir, OWNER_LOCK);
 	if (c->owner_fd < 0) {
 		ret = c->owner_fd == -EBUSY
-			      ? fail(why, -EBUSY, "another nanoctrl owns the data directory %s",
+			      ? fail(why, -EBUSY,
+				     "another nanoctrl owns the data directory %s: name another one "
+				     "with --data-dir",
 				     data_dir)
 			      : fail(why, c->owner_fd, "%s: %s", data_dir, strerror(-c->owner_fd));
 		goto destroy;

@@ -84,7 +84,7 @@ case_a_redis_that_dies_is_started_again() {
 
 case_a_data_directory_has_one_owner() {
 	expect 0 started nc start "${options[@]}"
-	expect 1 "another nanoctrl owns the data directory" nc start "${options[@]}" --runtime-dir "$dir/second"
+	expect 1 "another nanoctrl owns the data directory $dir/data: name another one with --data-dir" nc start "${options[@]}" --runtime-dir "$dir/second"
 	expect 0 "ready: yes" nc status
 	expect 0 stopped nc stop
 }

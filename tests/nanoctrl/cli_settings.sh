@@ -99,7 +99,7 @@ case_wrong_words_and_values_are_refused() {
 	expect 2 "HOST:PORT" nc start --port 0 --redis-advertise redis.example:99999
 	expect 2 "HOST:PORT" nc start --port 0 --redis-advertise redis.example:0
 	expect 2 "expected a Redis URL" nc start --port 0 --redis-url http://127.0.0.1
-	expect 1 "cannot run" nc start "${options[@]}" --set redis.program=/nonexistent/redis
+	expect 1 "cannot run /nonexistent/redis: No such file or directory: install it, or give yours with --redis-url" nc start "${options[@]}" --set redis.program=/nonexistent/redis
 	expect 2 "expected an absolute path" nc start --port 0 --data-dir relative
 	expect 1 "the name of the data directory is longer than" nc start --port 0 --data-dir "$dir/$(printf '%0100d' 0)"
 	expect 1 "$dir/a?b has a question mark" nc start --port 0 --data-dir "$dir/a?b"
