@@ -43,7 +43,8 @@ void store_arg_field(struct store_args *a, const char *name, struct store_text v
 	store_arg_text(a, value);
 }
 
-/* We may not do that at all. What is missed inside a script has other words: it may have begun. */
+/* We may not call scripts at all, and none has begun. What is missed inside of one has other words.
+ * For others than scripts this is an answer for good, and no refusal. */
 static bool is_without_leave(const char *error)
 {
 	return !strncmp(error, "NOPERM ", 7) || !strncmp(error, "NOAUTH ", 7);
@@ -56,8 +57,6 @@ bool store_is_refusal(const char *error)
 					     "TRYAGAIN", "NOREPLICAS", "MISCONF",  "OOM",
 					     "BUSY",	 "MOVED",      "ASK" };
 
-	if (is_without_leave(error))
-		return true;
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		const char *at = strstr(error, words[i]);
 
@@ -104,7 +103,8 @@ static int judge(const struct store_call *call, const redisReply *reply)
 	uint32_t held_back;
 	uint64_t outcome;
 
-	if (reply->type == REDIS_REPLY_ERROR && store_is_refusal(reply->str)) {
+	if (reply->type == REDIS_REPLY_ERROR &&
+	    (store_is_refusal(reply->str) || is_without_leave(reply->str))) {
 		reaper_refused(call->store->hub);
 		/* the reaper's own try may be one that we may make */
 		if (is_without_leave(reply->str) && sl_log_allow(&odd_answers, &held_back))
