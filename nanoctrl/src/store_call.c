@@ -50,6 +50,12 @@ static bool is_without_leave(const char *error)
 	return !strncmp(error, "NOPERM ", 7) || !strncmp(error, "NOAUTH ", 7);
 }
 
+/* Of these keys alone: by patterns of keys a user may have some scopes, and serves those. */
+static bool is_of_keys(const char *error)
+{
+	return strstr(error, " access a key") || strstr(error, " of the keys");
+}
+
 /* Errors inside scripts carry the word further back. */
 bool store_is_refusal(const char *error)
 {
@@ -103,13 +109,17 @@ static int judge(const struct store_call *call, const redisReply *reply)
 	uint32_t held_back;
 	uint64_t outcome;
 
-	if (reply->type == REDIS_REPLY_ERROR &&
-	    (store_is_refusal(reply->str) || is_without_leave(reply->str))) {
-		reaper_refused(call->store->hub);
+	if (reply->type == REDIS_REPLY_ERROR && is_without_leave(reply->str)) {
 		/* the reaper's own try may be one that we may make */
-		if (is_without_leave(reply->str) && sl_log_allow(&odd_answers, &held_back))
+		if (sl_log_allow(&odd_answers, &held_back))
 			sl_error("store", "%s: Redis refuses it (%u before it): %s",
 				 scripts[call->script].name, held_back, reply->str);
+		if (!is_of_keys(reply->str))
+			reaper_refused(call->store->hub);
+		return -EAGAIN;
+	}
+	if (reply->type == REDIS_REPLY_ERROR && store_is_refusal(reply->str)) {
+		reaper_refused(call->store->hub);
 		return -EAGAIN;
 	}
 	if (read_outcome(reply, &outcome) && outcome <= STORE_TOO_LARGE)

@@ -76,6 +76,21 @@ static void call__that_redis_refuses_is_not_executed(void **state)
 	assert_int_equal(fixture_register(f, &m, "node-b", "i1", OWNER_A, false), 0);
 }
 
+/* Its clients would hold all that ends in the others. */
+static void call__of_a_scope_that_we_may_not_touch_holds_no_end(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t refused_ns = atomic_load(&f->hub->refused_ns);
+	struct member m;
+
+	test_redis_do(&f->redis, "ACL SETUSER default resetkeys ~nanoctrl:* ~{other}*");
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), -EAGAIN);
+	assert_int_equal(atomic_load(&f->hub->refused_ns), refused_ns);
+	test_redis_do(&f->redis, "ACL SETUSER default ~* -eval -evalsha");
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), -EAGAIN);
+	assert_true(atomic_load(&f->hub->refused_ns) > refused_ns);
+}
+
 static void until_trouble(struct fixture *f, const char *what)
 {
 	const char *trouble = NULL;
@@ -241,6 +256,7 @@ int main(void)
 		TEST(call__beyond_max_inflight_is_refused),
 		TEST(call__after_script_flush_is_sent_whole),
 		TEST(call__that_redis_refuses_is_not_executed),
+		TEST(call__of_a_scope_that_we_may_not_touch_holds_no_end),
 		cmocka_unit_test(refusal__is_known_by_each_of_its_words),
 		TEST(redis__that_may_evict_is_not_used),
 		TEST(redis__that_refuses_to_tell_of_events_is_not_ready),
