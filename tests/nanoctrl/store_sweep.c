@@ -273,6 +273,25 @@ static void sweep__that_comes_late_ends_nobody(void **state)
 	redisFree(c);
 }
 
+/* In all of these scopes there are some to look at, and that comes twice a second. */
+static void sweep__that_may_end_nobody_is_bounded(void **state)
+{
+	struct fixture *f = *state;
+	redisContext *c = redisConnectUnix(f->redis.socket);
+
+	test_redis_do(&f->redis, "EVAL %s 0 %d",
+		      "for s = 1, ARGV[1] do for i = 1, 50 do "
+		      "redis.call('ZADD', 'nanoctrl:peers:s' .. s, 1, 'a' .. i) end "
+		      "redis.call('SADD', 'nanoctrl:peer_scopes', 's' .. s) "
+		      "redis.call('ZADD', 'nanoctrl:peer_ends', 1, 's' .. s) end return 0",
+		      N_SCOPES);
+	test_redis_do(&f->redis, "CONFIG RESETSTAT");
+	assert_false(sweep_ahead(c, SCRIPT_PEER_SWEEP, 30));
+	assert_in_range(test_redis_calls(&f->redis, "hexists"), 1, MOST);
+	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:peer_ends"), N_SCOPES);
+	redisFree(c);
+}
+
 /* With looks that are this far apart. */
 static void open_slow(struct fixture *f)
 {
@@ -312,6 +331,7 @@ int main(void)
 		TEST(ends__of_scopes_are_noted_with_what_ends_there),
 		TEST(sweep__of_many_that_returned_together_is_bounded),
 		TEST(sweep__that_comes_late_ends_nobody),
+		TEST(sweep__that_may_end_nobody_is_bounded),
 		TEST(sweep__that_left_some_goes_on_at_once),
 	};
 
