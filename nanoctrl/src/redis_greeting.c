@@ -120,11 +120,19 @@ static int ask_admission(struct redis *r, redis_reply_fn *fn)
 	return redis_send(r, admit->n + 2, args, lens, fn, r);
 }
 
+/* Who takes over for another one has what reached it, wherever that is written to. */
+static void note_keeping(struct redis *r, const char *info)
+{
+	char offset[24]; /* up to which a primary has what it had as a replica; -1: it was none */
+
+	redis_info_value(info, "second_repl_offset", offset, sizeof(offset));
+	r->keeps = r->synced && !strcmp(offset, "-1");
+}
+
 /* INFO answers also while the server is loading; writing is for those that are fit. */
 static void informed(void *arg, int result, const redisReply *reply)
 {
 	struct redis *r = arg;
-	char offset[24]; /* up to which a primary has what it had as a replica; -1: it was none */
 
 	if (result || r->broken)
 		return;
@@ -137,8 +145,7 @@ static void informed(void *arg, int result, const redisReply *reply)
 		return;
 	}
 	redis_info_value(reply->str, "run_id", r->run_id, sizeof(r->run_id));
-	redis_info_value(reply->str, "second_repl_offset", offset, sizeof(offset));
-	r->keeps = r->synced && !strcmp(offset, "-1");
+	note_keeping(r, reply->str);
 	if (!r->attr.admit.n)
 		serve(r);
 	else if (ask_admission(r, admitted))
@@ -151,9 +158,12 @@ static void informed_again(void *arg, int result, const redisReply *reply)
 
 	if (result || r->broken || r->moving || reply->type != REDIS_REPLY_STRING)
 		return;
-	if (is_unfit(r, reply->str))
+	if (is_unfit(r, reply->str)) {
 		redis_broke(r, r->trouble);
-	else if (r->attr.admit.n)
+		return;
+	}
+	note_keeping(r, reply->str);
+	if (r->attr.admit.n)
 		ask_admission(r, admitted_again);
 }
 
@@ -164,6 +174,16 @@ static int send_words(struct redis *r, redis_reply_fn *fn, const char *a, const 
 	int n = c ? 3 : b ? 2 : 1;
 
 	return redis_send(r, n, args, NULL, fn, r);
+}
+
+/* All sections of INFO: "server" has the run id, "persistence" whether it loads. */
+static int ask_state(struct redis *r, redis_reply_fn *fn)
+{
+	int ret = 0;
+
+	if (r->attr.url->kind == REDIS_PLAIN && r->attr.admit.n)
+		ret = send_words(r, configured, "CONFIG", "GET", "*append*");
+	return ret ? ret : send_words(r, fn, "INFO", NULL, NULL);
 }
 
 int redis_greet(struct redis *r)
@@ -181,17 +201,11 @@ int redis_greet(struct redis *r)
 		ret = send_words(r, greeted, "SELECT", db, NULL);
 	if (!ret)
 		ret = send_words(r, named, "CLIENT", "SETNAME", r->attr.name);
-	/* Who takes over for another one has what reached it, wherever that is written to. */
 	r->synced = false;
-	if (!ret && url->kind == REDIS_PLAIN && r->attr.admit.n)
-		ret = send_words(r, configured, "CONFIG", "GET", "*append*");
-	/* All sections: "server" has the run id, "persistence" whether it loads. */
-	if (!ret)
-		ret = send_words(r, informed, "INFO", NULL, NULL);
-	return ret;
+	return ret ? ret : ask_state(r, informed);
 }
 
 int redis_look_again(struct redis *r)
 {
-	return send_words(r, informed_again, "INFO", NULL, NULL);
+	return ask_state(r, informed_again);
 }

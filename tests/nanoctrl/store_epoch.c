@@ -144,6 +144,23 @@ static void restart__of_a_redis_that_did_not_keep_all_is_a_new_epoch(void **stat
 	assert_true(m.cursor.epoch > old);
 }
 
+/* Nor does it where nobody connects to it meanwhile. */
+static void restart__of_a_redis_that_was_set_otherwise_under_us_is_a_new_epoch(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	uint64_t old;
+
+	register_a(f, &m);
+	old = m.cursor.epoch;
+	test_redis_do(&f->redis, "CONFIG SET appendfsync everysec");
+	fixture_until(f, 0, "HINCRBY nanoctrl:run keeps 0");
+	test_redis_do(&f->redis, "CONFIG SET appendfsync always");
+	fixture_restart_redis(f);
+	register_again(f, &m);
+	assert_true(m.cursor.epoch > old);
+}
+
 /* It keeps all that reached it, and it was a replica. */
 static void replica__that_takes_over_is_a_new_epoch(void **state)
 {
@@ -232,6 +249,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			restart__of_a_redis_that_did_not_keep_all_is_a_new_epoch, setup_durable,
 			fixture_teardown),
+		cmocka_unit_test_setup_teardown(
+			restart__of_a_redis_that_was_set_otherwise_under_us_is_a_new_epoch,
+			setup_durable, fixture_teardown),
 		cmocka_unit_test_setup_teardown(replica__that_takes_over_is_a_new_epoch,
 						setup_durable, fixture_teardown),
 		TEST(connection__that_breaks_is_no_new_epoch),
