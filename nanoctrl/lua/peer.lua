@@ -121,9 +121,10 @@ local function ending(scope, me)
 	return noted ~= 0 and noted <= now and text(math.abs(noted)) or ''
 end
 
--- Whoever named it, and whom it ever named.
+-- Whoever named it, and whom it ever named; beside those that were to be told of the former, when the end of who took its name came
+-- between.
 local function note_told(prefix, scope, me, told)
-	redis.call('UNLINK', told)
+	if not read('SCARD', told) then redis.call('UNLINK', told) end
 	for _, set in ipairs({ named_set(scope, me), targets_set(scope, me) }) do read('SUNIONSTORE', told, told, set) end
 	local names = targets_in(prefix, me)
 	for i = 1, #names, 1000 do redis.call('SADD', told, unpack(names, i, math.min(i + 999, #names))) end

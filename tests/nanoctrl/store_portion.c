@@ -198,6 +198,26 @@ static void cleanup__of_one_whom_very_many_named_tells_them_in_portions(void **s
 	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:told:1:sa nanoctrl:peers:s"), 0);
 }
 
+/* Whom the former named hears of one end, be it the one or the other. */
+static void cleanup__of_who_took_the_name_elsewhere_tells_the_rest_of_the_formers(void **state)
+{
+	struct fixture *f = *state;
+	char rest[64] = "";
+
+	start_a(f);
+	test_redis_do(&f->redis, "EVAL %s 0 %d",
+		      "for i = 1, ARGV[1] do redis.call('HSET', 's:agent:n' .. i, 'addr', 'x') "
+		      "redis.call('SADD', 'nanoctrl:targets:1:sa', 'n' .. i) end return 0",
+		      N_NAMERS);
+	assert_int_not_equal(*clean(f, ""), '\0');
+	test_redis_do(&f->redis, "HSET s:agent:a addr y");
+	do {
+		snprintf(rest, sizeof(rest), "%s", clean(f, rest));
+	} while (*rest);
+	assert_int_equal(sum(f, "LLEN", "s:inbox:n"), N_NAMERS);
+	assert_int_equal(test_redis_do(&f->redis, "EXISTS nanoctrl:told:1:sa nanoctrl:peers:s"), 0);
+}
+
 /* What is kept for the name while its namers are told is the next one's. */
 static void cleanup__leaves_targets_that_come_between_two_portions(void **state)
 {
@@ -325,6 +345,7 @@ int main(void)
 		TEST(cleanup__leaves_who_takes_the_name_elsewhere),
 		TEST(cleanup__that_another_one_ended_tells_nobody_again),
 		TEST(cleanup__of_one_whom_very_many_named_tells_them_in_portions),
+		TEST(cleanup__of_who_took_the_name_elsewhere_tells_the_rest_of_the_formers),
 		TEST(cleanup__leaves_targets_that_come_between_two_portions),
 		TEST(start__of_one_whom_very_many_named_asks_them_in_portions),
 		TEST(topology__of_many_goes_in_portions),
