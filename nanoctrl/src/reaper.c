@@ -16,6 +16,7 @@
 #define STRAY_MS      1000 /* of Redis' clock against the monotonic one */
 #define SCOPES_PER_GO 256  /* looked at in one round; others come with the next */
 #define DUE_PER_GO    4096 /* besides, of those that are known to have a lease that ends */
+#define JUNK_PER_GO   1024 /* of what is found there and is no scope, removed */
 
 struct reaper {
 	struct store *store;
@@ -248,12 +249,21 @@ static void add_visit(struct reaper *r, const char *scope, uint64_t pass, uint64
 	sl_list_append(&r->visits, &v->node);
 }
 
+/* The name at i; NULL where others wrote what is none. */
+static const char *scope_at(const redisReply *scopes, size_t i)
+{
+	size_t len;
+	const char *scope = store_string(scopes, i, &len);
+
+	return strlen(scope) == len && key_scope_valid(scope) ? scope : NULL;
+}
+
 static void add_visits(struct reaper *r, const redisReply *scopes, uint64_t pass, uint64_t late)
 {
 	for (size_t i = 0; i < scopes->elements; i++) {
-		const char *scope = store_string(scopes, i, NULL);
+		const char *scope = scope_at(scopes, i);
 
-		if (!key_scope_valid(scope)) {
+		if (!scope) {
 			atomic_fetch_add(&r->store->hub->n_skipped, 1);
 			continue;
 		}
@@ -315,14 +325,33 @@ static void scan_scopes(struct reaper *r)
 	r->busy = !redis_command(r->store->redis, 5, scan, NULL, on_scopes, r);
 }
 
+/* It would be found again and again, and in the place of scopes that are due. */
+static void remove_junk(struct reaper *r, const redisReply *scopes)
+{
+	const char *args[JUNK_PER_GO + 2] = { "ZREM", r->store->hub->keys.ends };
+	size_t lens[JUNK_PER_GO + 2] = { 4, strlen(r->store->hub->keys.ends) };
+	int n = 2;
+
+	for (size_t i = 0; i < scopes->elements && n < JUNK_PER_GO + 2; i++) {
+		if (scope_at(scopes, i))
+			continue;
+		args[n] = store_string(scopes, i, &lens[n]);
+		n++;
+	}
+	if (n > 2)
+		redis_command(r->store->redis, n, args, lens, NULL, NULL);
+}
+
 /* {scope, ...} */
 static void on_due(void *arg, int result, const redisReply *reply)
 {
 	struct reaper *r = arg;
 
 	r->finding = false;
-	if (!result && reply->type == REDIS_REPLY_ARRAY)
-		add_visits(r, reply, 0, 0);
+	if (result || reply->type != REDIS_REPLY_ARRAY)
+		return;
+	remove_junk(r, reply);
+	add_visits(r, reply, 0, 0);
 }
 
 /* However many scopes there are, those where a lease is to end are visited at once. */
