@@ -273,6 +273,9 @@ int obs_show(enum obs_view view, const struct settings *settings, const struct o
 		ret = options->json ? print_json(view, &l)
 				    : obs_print(view, s, &l, options, stdout);
 		ret = ret ? cli_output_fail("nanoctrl", ret) : 0;
+		if (!l.n && !options->scope && !options->json && view != OBS_VIEW_STATUS)
+			fprintf(stderr, "nanoctrl: none in scope default; --scope names another "
+					"scope\n");
 	}
 	obs_list_clear(&l);
 	obs_source_close(s);

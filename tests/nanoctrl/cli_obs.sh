@@ -132,6 +132,8 @@ case_agents_are_observed() {
 	expect 0 started nc start "${options[@]}" --set lease.ttl=300s
 	url=$(field address)
 	expect 0 "(no obs snapshots found)" nc obs peers
+	expect 0 "none in scope default; --scope names another scope" nc obs peers
+	[ "$(nc obs peers --scope s 2>&1)" = "(no obs snapshots found)" ] || die "it names --scope to who named one"
 	expect 0 "(no connections reported)" nc obs links
 	expect 0 "Peers: 0 alive, 0 stale, 0 stopped" nc obs status
 	expect 0 "Scope: (none)" nc obs status --scope ""
