@@ -33,7 +33,9 @@ static int refuse(struct model_error *err, int status, const char *code, const c
 /* ---- memory ---- */
 
 /* jansson doubles the text of a string from 16 bytes on and does not notice when there is no memory
- * for that: it goes on as if the whole string was there, and writes beyond what it has. */
+ * for that: it goes on as if the whole string was there, and writes beyond what it has. The buckets
+ * of an object's names are as many bytes as some text: for want of them, which it notices, we end
+ * too. */
 #define TEXT_FIRST 16
 
 static void *(*get_memory)(size_t) = malloc;
