@@ -22,7 +22,8 @@
 /* An initiator whose dial nobody answered for so long gives way to a knock. */
 #define GIVE_WAY_NS (1 * SL_NS_PER_S)
 /* One that dialled in vain waits so long for a knock; less where the peer's host says that nobody
- * listens: it mostly is so, and a knock is due by then unless the peer begins later than we. */
+ * listens, or somebody there that he does not expect the link: it mostly is so, and a knock is due
+ * by then unless the peer begins later than we. */
 #define KNOCKED_NS	   (3 * SL_NS_PER_S)
 #define KNOCKED_REFUSED_NS (1 * SL_NS_PER_S)
 
@@ -84,12 +85,6 @@ static const char *greeting_error(int status)
 	}
 }
 
-static void fail_unexpected(struct tcp_conn *c)
-{
-	c->unexpected = true;
-	tcp_conn_fail(c, -ECONNREFUSED, "refused: the peer does not expect this link");
-}
-
 static void take_stream(struct tcp_stream *s, int fd)
 {
 	struct tcp_conn *c = s->conn;
@@ -116,7 +111,8 @@ static void on_greeted(void *arg, int status, int fd, uint16_t index)
 		sl_timer_set(poller_of(s->conn), &s->again,
 			     sl_clock_ns() + SL_GREETING_AGAIN_MS * SL_NS_PER_MS);
 	else if (status == -ENOENT)
-		fail_unexpected(s->conn);
+		tcp_conn_fail(s->conn, -ECONNREFUSED,
+			      "refused: the peer does not expect this link");
 	else if (status)
 		tcp_conn_fail(s->conn, status, greeting_error(status));
 	else
@@ -216,8 +212,7 @@ void tcp_dial_rest(struct tcp_conn *c)
 
 /* ---- the initiator gives way ---- */
 
-/* Whether the peer says that other hosts can reach it: at an address that is not loopback's nobody
- * else answers in its place. */
+/* Whether the peer says that other hosts can reach it. */
 static bool is_elsewhere(const struct tcp_conn *c)
 {
 	struct sockaddr_storage there;
@@ -240,11 +235,12 @@ static bool is_final(const struct tcp_conn *c)
 {
 	return c->end_local || c->end_cause == -EACCES || c->end_cause == -ENOMEM ||
 	       c->end_cause == -EMFILE || c->end_cause == -ENFILE ||
-	       (c->unexpected && is_elsewhere(c)) || sl_clock_ns() >= c->attr.deadline_ns;
+	       sl_clock_ns() >= c->attr.deadline_ns;
 }
 
-/* A firewall may say so, too, in its place. */
-static bool is_refused_by_host(const struct tcp_conn *c)
+/* A firewall may say so, too, in its place, or another host's peer: of this host itself, where both
+ * have that address, or of one that is nearer. */
+static bool is_refused_there(const struct tcp_conn *c)
 {
 	return c->end_cause == -ECONNREFUSED && is_elsewhere(c);
 }
@@ -297,7 +293,7 @@ bool tcp_dial_gives_way(struct tcp_conn *c)
 	if (tcp_conn_state(c) != TCP_CONN_OPENING || !c->attr.initiator || !c->dials ||
 	    is_final(c) || is_answered(c) || !may_turn(c))
 		return false;
-	until += is_refused_by_host(c) ? KNOCKED_REFUSED_NS : KNOCKED_NS;
+	until += is_refused_there(c) ? KNOCKED_REFUSED_NS : KNOCKED_NS;
 	give_way(c);
 	pthread_mutex_lock(&c->lock);
 	shut = c->shut;

@@ -154,8 +154,7 @@ struct tcp_conn {
 	uint64_t give_way_ns;
 	struct sl_greeting *knock;
 	struct sl_timer knock_timer;
-	bool unexpected; /* who answered our dial does not expect this link */
-	int vain_cause;	 /* why an initiator's own dial failed, while it waits for the peer's; 0 */
+	int vain_cause; /* why an initiator's own dial failed, while it waits for the peer's; 0 */
 	char vain_why[128];
 
 	_Atomic uint32_t state; /* enum tcp_conn_state; changes with lock held, by [token] */
