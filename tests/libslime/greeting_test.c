@@ -13,6 +13,15 @@
 
 #define IN_RAW(fn) cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)
 
+static _Atomic bool has_no_randomness;
+
+int __real_sl_auth_random(void *out, size_t len);
+int __wrap_sl_auth_random(void *out, size_t len);
+int __wrap_sl_auth_random(void *out, size_t len)
+{
+	return has_no_randomness ? -EIO : __real_sl_auth_random(out, len);
+}
+
 static void mac__is_hmac_sha256(void **state)
 {
 	/* hmac.new(b"\x0b" * 32, b"Hi There", "sha256") of Python. */
@@ -172,6 +181,26 @@ static void door__a_peer_that_is_not_expected_is_refused(void **state)
 	h.initiator.endpoint++;
 	fd = raw_dial(r);
 	assert_int_equal(raw_say_hello(&h, fd), -ENOENT);
+	close(fd);
+}
+
+/* It is we who fail: not as of a knock that nobody needs. */
+static void door__a_peer_that_we_cannot_challenge_is_turned_away_with_one_line(void **state)
+{
+	struct raw *r = *state;
+	uint8_t hello[SL_HELLO_LEN];
+	struct sl_hello h;
+	int fd;
+
+	raw_connect(r, true, 0, PATIENCE_MS);
+	h = raw_hello(r, 0);
+	sl_hello_write(&h, hello);
+	fd = raw_dial(r);
+	has_no_randomness = true;
+	raw_send(fd, hello, sizeof(hello));
+	raw_await_end(fd);
+	has_no_randomness = false;
+	assert_int_equal(log_lines_with("away: Input/output error"), 1);
 	close(fd);
 }
 
@@ -444,6 +473,7 @@ int main(void)
 		IN_RAW(door__an_endpoint_that_does_not_exist_is_refused),
 		IN_RAW(door__a_former_life_of_the_context_is_refused),
 		IN_RAW(door__a_peer_that_is_not_expected_is_refused),
+		IN_RAW(door__a_peer_that_we_cannot_challenge_is_turned_away_with_one_line),
 		IN_RAW(door__a_peer_without_the_key_is_refused),
 		IN_RAW(door__a_proof_that_is_a_reflection_is_refused),
 		IN_RAW(door__a_hello_for_an_endpoint_that_does_not_know_its_peer_is_held),

@@ -12,6 +12,7 @@
 #include "raw_peer.h"
 #include "src/desc.h"
 #include "src/endpoint.h"
+#include "src/transport/greeting.h"
 #include "src/transport/tcp/tcp.h"
 
 #define IN_RAW(fn)     cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)
@@ -325,6 +326,31 @@ static void knock__that_is_given_up_while_it_is_held_is_no_line_of_the_log(void 
 	close(listener);
 }
 
+/* It is in vain no more than that of a stranger: something stands still. */
+static void knock__that_is_held_for_too_long_is_a_line_of_the_log(void **state)
+{
+	struct raw *r = *state;
+	uint8_t in[SL_CHALLENGE_LEN], mac[SL_AUTH_MAC_LEN];
+	struct sl_hello h;
+	uint16_t port;
+	int listener = raw_listen(&port), fd, knock;
+
+	raw_connect(r, false, port, PATIENCE_MS);
+	fd = raw_accept(listener);
+	prove(r, fd);
+	knock = raw_dial(r);
+	h = knock_at(r, knock);
+	let_a_stranger_pass(r);
+	atomic_fetch_add(&ahead_s, SL_GREETING_TIMEOUT_MS / 1000);
+	raw_recv(knock, in, sizeof(in));
+	assert_int_equal(sl_hello_read_challenge(h.acceptor_nonce, mac, in), -EAGAIN);
+	raw_await_end(knock);
+	assert_int_equal(log_lines_with("did not learn of its peer in time"), 1);
+	close(knock);
+	close(fd);
+	close(listener);
+}
+
 /* Nobody answered for long enough; and then the peer does. */
 static void knock__of_one_without_the_key_ends_no_dial(void **state)
 {
@@ -504,6 +530,7 @@ int main(void)
 		IN_RAW(connect__of_one_on_loopback_fails_at_once),
 		FOR_OTHERS(knock__beside_a_dial_that_succeeds_is_held_and_then_refused),
 		FOR_OTHERS(knock__that_is_given_up_while_it_is_held_is_no_line_of_the_log),
+		FOR_OTHERS(knock__that_is_held_for_too_long_is_a_line_of_the_log),
 		FOR_OTHERS(knock__of_one_without_the_key_ends_no_dial),
 		FOR_OTHERS(knock__beside_a_dial_that_was_answered_is_held),
 		IN_RAW(connect__of_an_initiator_that_does_not_come_is_knocked_for),

@@ -123,6 +123,25 @@ static void forget(struct visitor *v)
 	open_door(d);
 }
 
+static void part(struct visitor *v)
+{
+	int fd = v->fd;
+
+	forget(v);
+	close(fd);
+}
+
+static void turn_away(struct visitor *v, const char *why)
+{
+	struct sl_door *d = v->door;
+	uint32_t held_back;
+
+	if (sl_log_allow(&d->limit, &held_back))
+		sl_warn(slime_transport_name(d->t->ops->id),
+			"turned %s away: %s (%u such lines held back)", v->address, why, held_back);
+	part(v);
+}
+
 /* Both ends of a link may try to reach the other: that one of them need not wait any more is
  * nothing to be told of. */
 static bool is_in_vain(const struct visitor *v)
@@ -130,20 +149,10 @@ static bool is_in_vain(const struct visitor *v)
 	return v->is_known && v->step != WAITS_PROOF;
 }
 
-static void turn_away(struct visitor *v, const char *why)
+static void turn_away_unneeded(struct visitor *v, const char *why)
 {
-	struct sl_door *d = v->door;
-	uint32_t held_back;
-	int fd = v->fd;
-
-	if (is_in_vain(v))
-		sl_debug(slime_transport_name(d->t->ops->id), "turned %s away: %s", v->address,
-			 why);
-	else if (sl_log_allow(&d->limit, &held_back))
-		sl_warn(slime_transport_name(d->t->ops->id),
-			"turned %s away: %s (%u such lines held back)", v->address, why, held_back);
-	forget(v);
-	close(fd);
+	sl_debug(slime_transport_name(v->door->t->ops->id), "turned %s away: %s", v->address, why);
+	part(v);
 }
 
 static void refuse(struct visitor *v, enum sl_refusal code)
@@ -154,7 +163,10 @@ static void refuse(struct visitor *v, enum sl_refusal code)
 	sl_hello_write_code(code, out, len);
 	/* It is told if it can be told; it is gone either way. */
 	(void)sl_hello_send(v->fd, out, len);
-	turn_away(v, refusals[code]);
+	if (code == SL_REFUSED_UNKNOWN && is_in_vain(v))
+		turn_away_unneeded(v, refusals[code]);
+	else
+		turn_away(v, refusals[code]);
 }
 
 static bool same_id(struct sl_link_id a, struct sl_link_id b)
@@ -307,9 +319,10 @@ static void on_visitor(struct sl_source *s, uint32_t events)
 		read_hello(v);
 	else if (v->step == WAITS_PROOF)
 		read_proof(v);
+	else if (is_in_vain(v))
+		turn_away_unneeded(v, "it left before its turn came");
 	else
-		turn_away(v, v->is_known ? "it left before its turn came"
-					 : "it left while our endpoint did not know its peer");
+		turn_away(v, "it left while our endpoint did not know its peer");
 }
 
 static void on_visitor_time(struct sl_timer *t)
