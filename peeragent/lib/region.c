@@ -420,8 +420,8 @@ void regions_fini(struct regions *set)
 		if (r->memory.mr && !r->shown) {
 			set->any_kept = true;
 			sl_warn("agent",
-				"region %s: a peer that does not answer still reaches it: its "
-				"memory stays as long as this process",
+				"region %s: a peer or a device does not let go of it: its memory "
+				"stays as long as this process",
 				r->spec->name);
 		}
 		destroy(r);

@@ -403,7 +403,7 @@ static void destroy__with_a_region_in_use_keeps_it_with_one_line(void **state)
 	atomic_store(&n_refusals, 1000);
 	log_lines_keep();
 	end(b);
-	assert_int_equal(log_lines_with("region kv: a peer that does not answer"), 1);
+	assert_int_equal(log_lines_with("region kv: a peer or a device does not let go of it"), 1);
 	assert_int_equal(log_lines_with(""), 1);
 	log_lines_release();
 	atomic_store(&n_refusals, 0);

@@ -135,9 +135,10 @@ SLIME_API void slime_mr_progress(const struct slime_mr *mr, struct slime_mr_prog
  * tcp peer that stays silent loses its connection. Waits for that, up to tcp_user_timeout_ms of
  * the context on every transport; of a peer on this host that has been silent for so long already
  * it does not, but for half a second with the first region that it is asked for meanwhile. RDMA
- * devices are waited for until they have let go of it.
- *   -EBUSY  own ops still use it, or a peer on this host that is neither dead nor answering can
- *           still reach it: the region stays, and the call can be repeated
+ * devices are waited for until they have let go of it, for up to a minute.
+ *   -EBUSY  own ops still use it, a peer on this host that is neither dead nor answering can still
+ *           reach it, or a device has not let go of it in that time: the region stays, and the call
+ *           can be repeated
  *   -EDEADLK  inside a callback, while a peer can reach it: the same
  * destroy(NULL) is 0.
  */
