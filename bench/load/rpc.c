@@ -13,6 +13,8 @@
 #include "bench/load/transfer.h"
 
 #define CALL_TIMEOUT_MS 30000
+/* How long a wish to stop may go unseen by who waits for a call. */
+#define LOOK_MS 1000
 /* Poison and check one byte of each stretch of large replies in between, all of it when nothing is
  * measured any more. */
 #define CHECK_STRIDE 4096
@@ -118,12 +120,25 @@ static int wrong_reply(const struct worker *w, const struct lane *lane, const ch
 	return -EILSEQ;
 }
 
+/* A call whose peer stands still is ended by nothing but the end of its link. */
+static int await(const struct worker *w, const struct lane *lane)
+{
+	uint64_t end = lane->begin_ns + (CALL_TIMEOUT_MS + SLIME_CALL_GRACE_MS) * SL_NS_PER_MS;
+	int ret;
+
+	while ((ret = slime_call_wait(lane->call, LOOK_MS)) == -ETIMEDOUT && sl_clock_ns() < end) {
+		if (load_stop_asked(w->stop))
+			slime_endpoint_close(w->ep);
+	}
+	return ret;
+}
+
 static int finish(struct worker *w, uint32_t i)
 {
 	const struct load_rpc *l = w->load;
 	struct lane *lane = &w->lanes[i];
 	uint64_t end;
-	int ret = slime_call_wait(lane->call, -1);
+	int ret = await(w, lane);
 
 	end = sl_clock_ns();
 	lane->pending = false;

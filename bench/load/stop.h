@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* asked is called by every thread of the load, between its calls and trips. */
+/* asked is called by every thread of the load, between its calls and trips, and of calls also while
+ * it waits. */
 struct load_stop {
 	bool (*asked)(void *arg);
 	void *arg;

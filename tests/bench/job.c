@@ -72,6 +72,18 @@ static void refuse(void *arg, struct slime_rpc_request *req)
 	slime_rpc_reply_error(req, 1, "no\x1b[2J\r\nway");
 }
 
+/* Requests that are kept, as by a peer that stands still, and not answered before the test ends. */
+static _Atomic bool keeps;
+static struct slime_rpc_request *_Atomic kept;
+
+static void echo_or_keep(void *arg, struct slime_rpc_request *req)
+{
+	if (keeps)
+		kept = req;
+	else
+		test_echo(arg, req);
+}
+
 static int start_pair_with(void **state, size_t len)
 {
 	const struct slime_agent_region region = {
@@ -82,7 +94,7 @@ static int start_pair_with(void **state, size_t len)
 	struct slime_mr *mr;
 
 	reset(state);
-	echo.fn = test_echo;
+	echo.fn = echo_or_keep;
 	count.fn = usage;
 	count.flags = SLIME_RPC_INLINE;
 	run.fn = refuse;
@@ -208,6 +220,32 @@ static void run__of_transfers_whose_memory_is_long_in_filling_has_its_whole_time
 	assert_int_equal(out.n, 1);
 }
 
+static bool is_kept(void *arg)
+{
+	(void)arg;
+	return kept;
+}
+
+static void run__that_is_stopped_waits_for_no_call(void **state)
+{
+	const struct bench_job job = {
+		.kind = BENCH_RPC,
+		.peer = "b",
+		.transport = SLIME_TRANSPORT_SHM,
+		.rpc = { .size = 64, .threads = 1, .inflight = 1, .iterations = 1 },
+	};
+	const struct load_stop stop = { .asked = is_kept };
+	char message[BENCH_MESSAGE_MAX];
+	struct bench_result out;
+
+	(void)state;
+	keeps = true;
+	assert_int_equal(bench_job_run(a, &job, &stop, &out, message), -ECANCELED);
+	keeps = false;
+	slime_rpc_reply(kept, NULL, 0);
+	kept = NULL;
+}
+
 static void run__at_another_agent_says_its_words_without_control_characters(void **state)
 {
 	const struct bench_job job = { .kind = BENCH_RPC, .peer = "c" };
@@ -238,6 +276,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			run__of_transfers_whose_memory_is_long_in_filling_has_its_whole_time,
 			start_large_pair, end_pair),
+		cmocka_unit_test_setup_teardown(run__that_is_stopped_waits_for_no_call, start_pair,
+						end_pair),
 		cmocka_unit_test_setup_teardown(
 			run__at_another_agent_says_its_words_without_control_characters, start_pair,
 			end_pair),
