@@ -15,12 +15,12 @@
 #include "src/transport/greeting.h"
 #include "src/transport/tcp/tcp.h"
 
-#define IN_RAW(fn)     cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)
-#define FOR_OTHERS(fn) cmocka_unit_test_setup_teardown(fn, raw_setup_for_others, raw_teardown)
+#define IN_RAW(fn)     cmocka_unit_test_setup_teardown(fn, raw_setup, teardown)
+#define FOR_OTHERS(fn) cmocka_unit_test_setup_teardown(fn, raw_setup_for_others, teardown)
 
 /* ---- time ---- */
 
-static _Atomic time_t ahead_s; /* of the real time; never less than it was */
+static _Atomic time_t ahead_s; /* of the kernel's, by which sleepers wake */
 
 int __real_clock_gettime(clockid_t clock, struct timespec *ts);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
@@ -30,6 +30,14 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 
 	if (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE)
 		ts->tv_sec += atomic_load(&ahead_s);
+	return ret;
+}
+
+static int teardown(void **state)
+{
+	int ret = raw_teardown(state);
+
+	atomic_store(&ahead_s, 0);
 	return ret;
 }
 
