@@ -43,15 +43,21 @@ static int teardown(void **state)
 
 /* ---- the endpoint is the initiator ---- */
 
+/* The peer comes, and the link is up. */
+static void take_streams(struct raw *r)
+{
+	int fd = raw_greet(r, 0);
+
+	raw_open(r, fd);
+	close(fd);
+}
+
 static void connect__where_nobody_listens_takes_the_streams_of_the_peer(void **state)
 {
 	struct raw *r = *state;
-	int fd;
 
 	raw_connect(r, false, 0, PATIENCE_MS);
-	fd = raw_greet(r, 0);
-	raw_open(r, fd);
-	close(fd);
+	take_streams(r);
 }
 
 /* Something else listens where the peer is said to, and says nothing. */
@@ -59,12 +65,10 @@ static void connect__to_one_who_is_silent_takes_the_streams_of_the_peer(void **s
 {
 	struct raw *r = *state;
 	uint16_t port;
-	int listener = raw_listen(&port), fd;
+	int listener = raw_listen(&port);
 
 	raw_connect(r, false, port, PATIENCE_MS);
-	fd = raw_greet(r, 0);
-	raw_open(r, fd);
-	close(fd);
+	take_streams(r);
 	close(listener);
 }
 
@@ -111,6 +115,16 @@ static struct sl_hello knock_at(const struct raw *r, int fd)
 	return h;
 }
 
+/* Its knock is answered with a code, and the door is closed. */
+static void assert_refused(int knock, struct sl_hello *h, int why)
+{
+	uint8_t in[SL_CHALLENGE_LEN], mac[SL_AUTH_MAC_LEN];
+
+	raw_recv(knock, in, sizeof(in));
+	assert_int_equal(sl_hello_read_challenge(h->acceptor_nonce, mac, in), why);
+	raw_await_end(knock);
+}
+
 /* Who comes now has come and gone; what came before was heard. */
 static void let_a_stranger_pass(const struct raw *r)
 {
@@ -125,12 +139,10 @@ static void let_a_stranger_pass(const struct raw *r)
 /* Its dial was in vain: knocks are heard. */
 static void await_giving_way(const struct raw *r)
 {
-	uint8_t in[SL_CHALLENGE_LEN], mac[SL_AUTH_MAC_LEN];
+	struct sl_hello h = raw_hello(r, 0);
 	int fd = raw_dial(r);
-	struct sl_hello h = knock_at(r, fd);
 
-	raw_recv(fd, in, sizeof(in));
-	assert_ok(sl_hello_read_challenge(h.acceptor_nonce, mac, in));
+	assert_ok(raw_say_hello(&h, fd));
 	close(fd);
 }
 
@@ -159,13 +171,10 @@ static void connect__to_a_host_that_refuses_fails_after_a_second(void **state)
 static void connect__to_a_host_that_refuses_takes_the_streams_of_the_peer(void **state)
 {
 	struct raw *r = *state;
-	int fd;
 
 	memset(r->host, 0, sizeof(r->host));
 	raw_connect(r, false, 0, PATIENCE_MS);
-	fd = raw_greet(r, 0);
-	raw_open(r, fd);
-	close(fd);
+	take_streams(r);
 }
 
 static void connect__to_one_who_does_not_expect_it_fails_after_a_second(void **state)
@@ -187,13 +196,11 @@ static void connect__to_one_who_does_not_expect_it_fails_after_a_second(void **s
 static void connect__to_one_who_does_not_expect_it_takes_the_streams_of_the_peer(void **state)
 {
 	struct raw *r = *state;
-	int listener, fd;
+	int listener;
 
 	raw_connect(r, false, listen_anywhere(r, &listener), PATIENCE_MS);
 	refuse_next(listener, SL_REFUSED_UNKNOWN);
-	fd = raw_greet(r, 0);
-	raw_open(r, fd);
-	close(fd);
+	take_streams(r);
 	close(listener);
 }
 
@@ -203,13 +210,11 @@ connect__to_one_on_loopback_who_does_not_expect_it_takes_the_streams_of_the_peer
 {
 	struct raw *r = *state;
 	uint16_t port;
-	int listener = raw_listen(&port), fd;
+	int listener = raw_listen(&port);
 
 	raw_connect(r, false, port, PATIENCE_MS);
 	refuse_next(listener, SL_REFUSED_UNKNOWN);
-	fd = raw_greet(r, 0);
-	raw_open(r, fd);
-	close(fd);
+	take_streams(r);
 	close(listener);
 }
 
@@ -294,7 +299,6 @@ static void knock__beside_a_dial_that_succeeds_is_held_and_then_refused(void **s
 	struct sl_hello h;
 	uint16_t port;
 	int listener = raw_listen(&port), fd, knock;
-	uint8_t in[SL_CHALLENGE_LEN], mac[SL_AUTH_MAC_LEN];
 
 	raw_connect(r, false, port, PATIENCE_MS);
 	fd = welcome(r, raw_accept(listener));
@@ -305,9 +309,7 @@ static void knock__beside_a_dial_that_succeeds_is_held_and_then_refused(void **s
 	raw_send_head(fd, (struct tcp_head){ .kind = TCP_READY });
 	assert_int_equal(raw_recv_head(fd).kind, TCP_READY);
 	assert_ok(raw_connected(r));
-	raw_recv(knock, in, sizeof(in));
-	assert_int_equal(sl_hello_read_challenge(h.acceptor_nonce, mac, in), -ENOENT);
-	raw_await_end(knock);
+	assert_refused(knock, &h, -ENOENT);
 	assert_int_equal(log_lines_with("turned "), 0);
 	close(knock);
 	close(fd);
@@ -338,7 +340,6 @@ static void knock__that_is_given_up_while_it_is_held_is_no_line_of_the_log(void 
 static void knock__that_is_held_for_too_long_is_a_line_of_the_log(void **state)
 {
 	struct raw *r = *state;
-	uint8_t in[SL_CHALLENGE_LEN], mac[SL_AUTH_MAC_LEN];
 	struct sl_hello h;
 	uint16_t port;
 	int listener = raw_listen(&port), fd, knock;
@@ -350,9 +351,7 @@ static void knock__that_is_held_for_too_long_is_a_line_of_the_log(void **state)
 	h = knock_at(r, knock);
 	let_a_stranger_pass(r);
 	atomic_fetch_add(&ahead_s, SL_GREETING_TIMEOUT_MS / 1000);
-	raw_recv(knock, in, sizeof(in));
-	assert_int_equal(sl_hello_read_challenge(h.acceptor_nonce, mac, in), -EAGAIN);
-	raw_await_end(knock);
+	assert_refused(knock, &h, -EAGAIN);
 	assert_int_equal(log_lines_with("did not learn of its peer in time"), 1);
 	close(knock);
 	close(fd);
@@ -419,14 +418,12 @@ static void connect__of_an_initiator_that_does_not_come_is_knocked_for(void **st
 static void knock__that_is_refused_leaves_the_door_open(void **state)
 {
 	struct raw *r = *state;
-	int listener, fd;
+	int listener;
 
 	raw_connect(r, true, listen_anywhere(r, &listener), PATIENCE_MS);
 	refuse_next(listener, SL_REFUSED_UNKNOWN);
 	refuse_next(listener, SL_REFUSED_NOT_YET);
-	fd = raw_greet(r, 0);
-	raw_open(r, fd);
-	close(fd);
+	take_streams(r);
 	close(listener);
 }
 

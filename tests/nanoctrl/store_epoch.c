@@ -12,6 +12,15 @@ static void register_again(struct fixture *f, struct member *m)
 	assert_int_equal(fixture_register(f, m, "node-a", "i1", OWNER_A, true), 0);
 }
 
+/* The same, in a later epoch. */
+static void register_in_a_new_epoch(struct fixture *f, struct member *m)
+{
+	uint64_t old = m->cursor.epoch;
+
+	register_again(f, m);
+	assert_true(m->cursor.epoch > old);
+}
+
 /* Whoever follows from where m registered hears of that, and of nothing that was lost. */
 static void assert_goes_on(struct fixture *f, const struct member *m)
 {
@@ -34,8 +43,7 @@ static void lost_data__is_a_new_epoch_in_which_agents_register_again(void **stat
 	old = m.cursor;
 	fixture_restart_redis(f);
 	assert_int_equal(fixture_beat(f, &m, NULL), STORE_LEASE_GONE);
-	register_again(f, &m);
-	assert_true(m.cursor.epoch > old.epoch);
+	register_in_a_new_epoch(f, &m);
 	assert_int_equal(fixture_events(f, &old, text, sizeof(text)), 1);
 	assert_int_equal(old.epoch, m.cursor.epoch);
 }
@@ -131,17 +139,14 @@ static void restart__of_a_redis_that_did_not_keep_all_is_a_new_epoch(void **stat
 {
 	struct fixture *f = *state;
 	struct member m;
-	uint64_t old;
 
 	register_a(f, &m);
-	old = m.cursor.epoch;
 	test_redis_do(&f->redis, "CONFIG SET appendfsync everysec");
 	fixture_reconnect(f);
 	test_redis_do(&f->redis, "CONFIG SET appendfsync always");
 	fixture_reconnect(f);
 	fixture_restart_redis(f);
-	register_again(f, &m);
-	assert_true(m.cursor.epoch > old);
+	register_in_a_new_epoch(f, &m);
 }
 
 /* Nor does it where nobody connects to it meanwhile. */
@@ -149,16 +154,13 @@ static void restart__of_a_redis_that_was_set_otherwise_under_us_is_a_new_epoch(v
 {
 	struct fixture *f = *state;
 	struct member m;
-	uint64_t old;
 
 	register_a(f, &m);
-	old = m.cursor.epoch;
 	test_redis_do(&f->redis, "CONFIG SET appendfsync everysec");
 	fixture_until(f, 0, "HINCRBY nanoctrl:run keeps 0");
 	test_redis_do(&f->redis, "CONFIG SET appendfsync always");
 	fixture_restart_redis(f);
-	register_again(f, &m);
-	assert_true(m.cursor.epoch > old);
+	register_in_a_new_epoch(f, &m);
 }
 
 /* It keeps all that reached it, and it was a replica. */
@@ -211,15 +213,12 @@ static void epoch__over_junk_is_a_new_one(void **state)
 {
 	struct fixture *f = *state;
 	struct member m;
-	uint64_t old;
 
 	register_a(f, &m);
-	old = m.cursor.epoch;
 	test_redis_do(&f->redis, "SET nanoctrl:run x");
 	assert_int_equal(fixture_beat(f, &m, NULL), 0);
 	fixture_reconnect(f);
-	register_again(f, &m);
-	assert_true(m.cursor.epoch > old);
+	register_in_a_new_epoch(f, &m);
 }
 
 static void epoch__is_kept_by_scopes_that_registered_in_it(void **state)

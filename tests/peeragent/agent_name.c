@@ -4,11 +4,29 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/peeragent/agents.h"
 #include "tests/support/log_lines.h"
+
+/* A directory for the state of agent "a", with the key that it will have there. */
+struct home {
+	char dir[32];
+	char key[64];
+};
+
+static struct slime_agent_attr attr_in(struct home *h)
+{
+	struct slime_agent_attr attr = attr_of("a");
+
+	strcpy(h->dir, "/tmp/slime-agent-XXXXXX");
+	assert_non_null(mkdtemp(h->dir));
+	snprintf(h->key, sizeof(h->key), "%s/default:a.key", h->dir);
+	attr.state_dir = h->dir;
+	return attr;
+}
 
 static void name__of_another_owner_is_refused(void **state)
 {
@@ -26,14 +44,12 @@ static void name__of_another_owner_is_refused(void **state)
 
 static void name__is_taken_over_with_the_owner_key(void **state)
 {
-	char dir[] = "/tmp/slime-agent-XXXXXX", key[64];
-	struct slime_agent_attr attr = attr_of("a");
+	struct home h;
+	struct slime_agent_attr attr = attr_in(&h);
 	struct slime_agent *first, *second;
 	struct stat st;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	attr.state_dir = dir;
 	first = start_with(&attr);
 	assert_ok(slime_agent_wait_ready(first, LONG_MS));
 	second = start_with(&attr);
@@ -42,53 +58,46 @@ static void name__is_taken_over_with_the_owner_key(void **state)
 		poll(NULL, 0, 1);
 	assert_int_equal(slime_agent_wait_ready(first, LONG_MS), -ESHUTDOWN);
 
-	snprintf(key, sizeof(key), "%s/default:a.key", dir);
-	assert_ok(stat(key, &st));
+	assert_ok(stat(h.key, &st));
 	assert_int_equal(st.st_mode & 0777, 0600);
 	end(first);
 	end(second);
-	assert_ok(unlink(key));
-	assert_ok(rmdir(dir));
+	assert_ok(unlink(h.key));
+	assert_ok(rmdir(h.dir));
 }
 
 static void key__that_others_can_read_is_refused(void **state)
 {
-	char dir[] = "/tmp/slime-agent-XXXXXX", key[64];
-	struct slime_agent_attr attr = attr_of("a");
+	struct home h;
+	struct slime_agent_attr attr = attr_in(&h);
 	struct slime_agent *agent;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	attr.state_dir = dir;
 	assert_ok(slime_agent_create(&attr, &agent));
 	end(agent);
-	snprintf(key, sizeof(key), "%s/default:a.key", dir);
-	assert_ok(chmod(key, 0640));
+	assert_ok(chmod(h.key, 0640));
 	assert_int_equal(slime_agent_create(&attr, &agent), -EACCES);
-	assert_ok(truncate(key, 10));
-	assert_ok(chmod(key, 0600));
+	assert_ok(truncate(h.key, 10));
+	assert_ok(chmod(h.key, 0600));
 	assert_int_equal(slime_agent_create(&attr, &agent), -EPROTO);
-	assert_ok(unlink(key));
-	assert_ok(rmdir(dir));
+	assert_ok(unlink(h.key));
+	assert_ok(rmdir(h.dir));
 }
 
 static void key__that_is_no_file_is_refused(void **state)
 {
-	char dir[] = "/tmp/slime-agent-XXXXXX", key[64];
-	struct slime_agent_attr attr = attr_of("a");
+	struct home h;
+	struct slime_agent_attr attr = attr_in(&h);
 	struct slime_agent *agent;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	attr.state_dir = dir;
-	snprintf(key, sizeof(key), "%s/default:a.key", dir);
-	assert_ok(mkfifo(key, 0600));
+	assert_ok(mkfifo(h.key, 0600));
 	assert_int_equal(slime_agent_create(&attr, &agent), -EPROTO);
-	assert_ok(unlink(key));
-	assert_ok(mkdir(key, 0700));
+	assert_ok(unlink(h.key));
+	assert_ok(mkdir(h.key, 0700));
 	assert_int_equal(slime_agent_create(&attr, &agent), -EPROTO);
-	assert_ok(rmdir(key));
-	assert_ok(rmdir(dir));
+	assert_ok(rmdir(h.key));
+	assert_ok(rmdir(h.dir));
 }
 
 /* In /sys nobody makes anything, root neither. */
@@ -112,24 +121,22 @@ static void key__that_cannot_be_made_says_where(void **state)
 /* As a process with our number left it that ended while it made the key. */
 static void key__half_made_by_another_process_is_no_hindrance(void **state)
 {
-	char dir[] = "/tmp/slime-agent-XXXXXX", key[64], half[96];
-	struct slime_agent_attr attr = attr_of("a");
+	struct home h;
+	struct slime_agent_attr attr = attr_in(&h);
+	char half[96];
 	struct slime_agent *agent;
 	FILE *f;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	attr.state_dir = dir;
-	snprintf(key, sizeof(key), "%s/default:a.key", dir);
-	snprintf(half, sizeof(half), "%s.%ld", key, (long)getpid());
+	snprintf(half, sizeof(half), "%s.%ld", h.key, (long)getpid());
 	f = fopen(half, "w");
 	assert_non_null(f);
 	assert_ok(fclose(f));
 	assert_ok(slime_agent_create(&attr, &agent));
 	end(agent);
-	assert_ok(unlink(key));
+	assert_ok(unlink(h.key));
 	assert_ok(unlink(half));
-	assert_ok(rmdir(dir));
+	assert_ok(rmdir(h.dir));
 }
 
 int main(void)
