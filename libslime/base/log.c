@@ -9,8 +9,8 @@
 #include "base/utf8.h"
 
 static struct {
-	slime_log_fn *fn;
-	void *arg;
+	_Atomic(slime_log_fn *) fn;
+	_Atomic(void *) arg;
 	_Atomic int level;
 } sink = { .level = SLIME_LOG_WARN };
 
@@ -20,8 +20,8 @@ static const char *const level_names[] = { "error", "warn", "info", "debug" };
 
 void slime_log_set(slime_log_fn *fn, void *arg, enum slime_log_level level)
 {
-	sink.fn = fn;
-	sink.arg = arg;
+	atomic_store_explicit(&sink.arg, arg, memory_order_relaxed);
+	atomic_store_explicit(&sink.fn, fn, memory_order_release);
 	atomic_store_explicit(&sink.level, (int)level, memory_order_relaxed);
 }
 
@@ -56,6 +56,7 @@ static void write_to_stderr(enum slime_log_level level, const char *part, const 
 void sl_log(enum slime_log_level level, const char *part, const char *fmt, ...)
 {
 	char line[SL_LOG_LINE_MAX];
+	slime_log_fn *fn;
 	va_list args;
 
 	if (level > slime_log_level())
@@ -66,8 +67,9 @@ void sl_log(enum slime_log_level level, const char *part, const char *fmt, ...)
 	va_end(args);
 	sl_utf8_make_printable(line);
 
-	if (sink.fn)
-		sink.fn(sink.arg, level, part, line);
+	fn = atomic_load_explicit(&sink.fn, memory_order_acquire);
+	if (fn)
+		fn(atomic_load_explicit(&sink.arg, memory_order_relaxed), level, part, line);
 	else
 		write_to_stderr(level, part, line);
 }

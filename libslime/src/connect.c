@@ -12,6 +12,8 @@
  */
 #define RDMA_PATIENCE_NS (5 * SL_NS_PER_S)
 
+#define BETWEEN "; " /* reasons */
+
 static void close_others(struct slime_endpoint *ep, const struct sl_attempt *keep)
 {
 	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
@@ -24,10 +26,29 @@ static void close_others(struct slime_endpoint *ep, const struct sl_attempt *kee
 
 static void note_reason(struct slime_endpoint *ep, enum slime_transport t, const char *why)
 {
-	size_t at = strlen(ep->reasons);
+	size_t at = strlen(ep->reasons), between = at ? strlen(BETWEEN) : 0, len;
 
-	snprintf(ep->reasons + at, sizeof(ep->reasons) - at, "%s%s: %s", at ? "; " : "",
+	snprintf(ep->reasons + at, sizeof(ep->reasons) - at, "%s%s: %s", at ? BETWEEN : "",
 		 slime_transport_name(t), why);
+	len = strlen(ep->reasons + at);
+	if (len > between)
+		ep->reason_of[t] =
+			(struct sl_reason){ (uint16_t)(at + between), (uint16_t)(len - between) };
+}
+
+void sl_connect_passed_over(const struct slime_endpoint *ep, char out[SLIME_CAUSE_TEXT_MAX])
+{
+	size_t len = 0;
+
+	out[0] = '\0';
+	for (int i = 0; i < SLIME_TRANSPORT_MAX && ep->attr.transports[i] != ep->transport; i++) {
+		const struct sl_reason *r = &ep->reason_of[ep->attr.transports[i]];
+
+		if (r->len)
+			len += (size_t)snprintf(out + len, SLIME_CAUSE_TEXT_MAX - len, "%s%.*s",
+						len ? BETWEEN : "", (int)r->len,
+						ep->reasons + r->at);
+	}
 }
 
 void sl_connect_attempt_failed(struct slime_endpoint *ep, const struct sl_attempt *a, int cause,

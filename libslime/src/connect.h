@@ -22,6 +22,10 @@ void sl_connect_attempt_failed(struct slime_endpoint *ep, const struct sl_attemp
 /* No attempt is left, or the endpoint was closed meanwhile. */
 void sl_connect_failed(struct slime_endpoint *ep, int cause, const char *why);
 
+/* Of a connected endpoint, whose lock is held: the reasons of the transports that stand before its
+ * own. */
+void sl_connect_passed_over(const struct slime_endpoint *ep, char out[SLIME_CAUSE_TEXT_MAX]);
+
 /* Whether a connection is left that was not destroyed. */
 bool sl_connect_has_attempt(const struct slime_endpoint *ep);
 

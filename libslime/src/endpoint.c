@@ -494,6 +494,10 @@ void slime_endpoint_info(const struct slime_endpoint *const_ep, struct slime_end
 	if (ep->transport != SLIME_TRANSPORT_NONE)
 		out->epoch = ep->initiator ? ep->self.endpoint << 32 | (uint32_t)ep->peer.endpoint
 					   : ep->peer.endpoint << 32 | (uint32_t)ep->self.endpoint;
+	if (out->state == SLIME_ENDPOINT_CONNECTED) {
+		out->own_order = ep->initiator;
+		sl_connect_passed_over(ep, out->passed_over);
+	}
 	pthread_mutex_unlock(&ep->lock);
 	out->pending_ops = sl_endpoint_n_pending(ep);
 	if (sl_endpoint_enter(ep, &conn) == 0) {

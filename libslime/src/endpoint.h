@@ -80,6 +80,11 @@ struct sl_offered {
 	struct sl_why why;
 };
 
+/* Where a reason stands in a text of several. */
+struct sl_reason {
+	uint16_t at, len; /* len 0: there is none */
+};
+
 struct slime_endpoint {
 	struct slime_context *ctx;
 	struct slime_endpoint_attr attr;
@@ -116,7 +121,9 @@ struct slime_endpoint {
 	uint64_t deadline_ns;
 	struct sl_attempt attempts[SLIME_TRANSPORT_MAX]; /* by transport */
 	int last_error;
-	char reasons[SLIME_CAUSE_TEXT_MAX]; /* why candidates failed so far */
+	/* Why candidates failed so far; once the endpoint is connected nothing is added. */
+	char reasons[SLIME_CAUSE_TEXT_MAX];
+	struct sl_reason reason_of[SLIME_TRANSPORT_MAX]; /* by transport */
 
 	/* The layers' own rounds. */
 	struct sl_timer timer;	  /* [token] */

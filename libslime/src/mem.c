@@ -57,14 +57,29 @@ static int create_file(const struct slime_mem_attr *attr, size_t len)
 		flags |= MFD_HUGETLB | MFD_HUGE_1GB;
 	snprintf(name, sizeof(name), "%s", attr->name ? attr->name : "slime");
 	fd = memfd_create(name, flags);
+	/* Who may not have huge pages has none. */
 	if (fd < 0)
-		return -errno;
+		return errno == EPERM && flags & MFD_HUGETLB ? -ENOMEM : -errno;
 	if (ftruncate(fd, (off_t)len) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
 		ret = -errno;
 		close(fd);
 		return ret;
 	}
 	return fd;
+}
+
+/* A kernel that knows of no nodes has one. Containers are kept from binding unless they have
+ * CAP_SYS_NICE. */
+static int not_bound(int node, int error)
+{
+	if (error == ENOSYS)
+		return node == 0 ? 0 : -ENODEV;
+	if (error == EPERM)
+		sl_error("mem",
+			 "memory cannot be bound to NUMA node %d: without CAP_SYS_NICE "
+			 "a container may not call mbind",
+			 node);
+	return error == EINVAL ? -ENODEV : -error;
 }
 
 static int bind_to_node(void *addr, size_t len, int node)
@@ -77,7 +92,7 @@ static int bind_to_node(void *addr, size_t len, int node)
 		return -ENODEV;
 	mask[(size_t)node / (8 * sizeof(mask[0]))] |= 1UL << ((size_t)node % (8 * sizeof(mask[0])));
 	if (syscall(SYS_mbind, addr, len, MPOL_BIND, mask, (unsigned long)NODES_MAX, 0UL))
-		return errno == EINVAL ? -ENODEV : -errno;
+		return not_bound(node, errno);
 	return 0;
 }
 
@@ -203,7 +218,7 @@ int slime_mem_alloc(struct slime_context *ctx, size_t len, const struct slime_me
 	ret = -ENOMEM;
 	if (attr->huge == SLIME_HUGE_AUTO && suits_huge_pages(len))
 		ret = allocate_huge(mem, attr, len);
-	if (ret && ret != -ECANCELED)
+	if (ret && ret != -ECANCELED && ret != -EPERM)
 		ret = allocate(mem, attr, len);
 	if (ret) {
 		free(mem);

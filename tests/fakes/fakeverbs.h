@@ -40,7 +40,7 @@ struct fakeverbs_port {
 	enum ibv_port_state state;
 	enum ibv_mtu max_mtu, active_mtu;
 	uint16_t lid, sm_lid;
-	uint32_t max_msg_sz;
+	uint32_t max_msg_sz; /* 0: it is not told, and there is no limit */
 	uint8_t active_width, active_speed;
 	uint16_t pkeys[FAKEVERBS_PKEYS];
 	struct fakeverbs_gid gids[FAKEVERBS_GIDS];
@@ -71,6 +71,10 @@ struct fakeverbs_device {
 	bool forgets_completions;   /* of a queue pair that is destroyed or reset, as mlx5 has it */
 	bool responder_stays;	    /* a remote access error leaves the responder as it is */
 	bool grants_more;	    /* capabilities of queues are rounded up */
+	bool cannot_reset;	    /* a queue pair that is to be reset goes to the error state, for
+				       good, as irdma has it */
+	bool refuses_in_error; /* requests that are posted to a queue pair in the error state, as
+				  bnxt_re has it */
 };
 
 /*

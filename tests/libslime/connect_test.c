@@ -65,17 +65,22 @@ struct two {
 	struct side second;
 };
 
-static void side_open(struct side *s, const struct slime_context_attr *ctx_attr,
-		      const struct slime_endpoint_attr *attr)
+static void side_open_endpoint(struct side *s, const struct slime_endpoint_attr *attr)
 {
 	int len;
 
-	assert_ok(slime_context_create(ctx_attr, &s->ctx));
-	assert_ok(slime_op_create(s->ctx, NULL, &s->op));
 	assert_ok(slime_endpoint_create(s->ctx, attr, &s->ep));
 	len = slime_endpoint_export(s->ep, s->desc, sizeof(s->desc));
 	assert_true(len > 0);
 	s->len = (size_t)len;
+}
+
+static void side_open(struct side *s, const struct slime_context_attr *ctx_attr,
+		      const struct slime_endpoint_attr *attr)
+{
+	assert_ok(slime_context_create(ctx_attr, &s->ctx));
+	assert_ok(slime_op_create(s->ctx, NULL, &s->op));
+	side_open_endpoint(s, attr);
 }
 
 static void side_close(struct side *s)
@@ -158,16 +163,92 @@ static void assert_connected_over(struct side *s, enum slime_transport transport
 
 /* ---- candidates ---- */
 
-static void connect__with_a_first_candidate_nobody_listens_at_takes_the_next(void **state)
+/* Over tcp, since nobody listens where shm is dialed. */
+static struct two *two_connect_past_shm(void)
 {
 	struct two *t = two_open(true);
 
-	(void)state;
 	set_shm_name(&t->second, "slime-nobody-listens-here");
 	assert_ok(start(&t->first, &t->second));
 	assert_ok(start(&t->second, &t->first));
 	assert_connected_over(&t->first, SLIME_TRANSPORT_TCP);
 	assert_connected_over(&t->second, SLIME_TRANSPORT_TCP);
+	return t;
+}
+
+static void connect__with_a_first_candidate_nobody_listens_at_takes_the_next(void **state)
+{
+	(void)state;
+	two_close(two_connect_past_shm());
+}
+
+/* The second allows the same, and waited for both: it knows of nothing that failed. */
+static void info__says_why_a_transport_was_passed_over(void **state)
+{
+	struct slime_endpoint_info first, second;
+	struct two *t = two_connect_past_shm();
+
+	(void)state;
+	slime_endpoint_info(t->first.ep, &first);
+	slime_endpoint_info(t->second.ep, &second);
+	assert_true(first.own_order);
+	assert_false(second.own_order);
+	assert_ptr_equal(strstr(first.passed_over, "shm: "), first.passed_over);
+	assert_null(strstr(first.passed_over, ";"));
+	assert_string_equal(second.passed_over, "");
+	two_close(t);
+}
+
+/* The second's endpoint made anew, with these: it waits on both. */
+static struct two *two_open_unlike(enum slime_transport one, enum slime_transport other)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+	struct two *t = two_open(false);
+
+	attr.transports[0] = one;
+	attr.transports[1] = other;
+	assert_ok(slime_endpoint_destroy(t->second.ep));
+	side_open_endpoint(&t->second, &attr);
+	return t;
+}
+
+static void assert_second_passed_over(struct two *t, const char *expected)
+{
+	struct slime_endpoint_info info;
+
+	assert_ok(start(&t->first, &t->second));
+	assert_ok(start(&t->second, &t->first));
+	assert_connected_over(&t->first, SLIME_TRANSPORT_SHM);
+	assert_connected_over(&t->second, SLIME_TRANSPORT_SHM);
+	slime_endpoint_info(t->second.ep, &info);
+	assert_string_equal(info.passed_over, expected);
+}
+
+/* The peer has no tcp to offer: that is told where tcp was to come first, and only there. */
+static void info__tells_of_those_before_the_one_in_use(void **state)
+{
+	struct two *t = two_open_unlike(SLIME_TRANSPORT_TCP, SLIME_TRANSPORT_SHM);
+
+	(void)state;
+	assert_second_passed_over(t, "tcp: the peer does not offer it");
+	two_close(t);
+	t = two_open_unlike(SLIME_TRANSPORT_SHM, SLIME_TRANSPORT_TCP);
+	assert_second_passed_over(t, "");
+	two_close(t);
+}
+
+/* The first prefers shm: that the second's tcp is closed then is no reason. */
+static void info__of_who_waited_on_both_has_no_reason(void **state)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+	struct two *t = two_open_unlike(SLIME_TRANSPORT_TCP, SLIME_TRANSPORT_SHM);
+
+	(void)state;
+	attr.transports[0] = SLIME_TRANSPORT_SHM;
+	attr.transports[1] = SLIME_TRANSPORT_TCP;
+	assert_ok(slime_endpoint_destroy(t->first.ep));
+	side_open_endpoint(&t->first, &attr);
+	assert_second_passed_over(t, "");
 	two_close(t);
 }
 
@@ -333,6 +414,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connect__with_a_first_candidate_nobody_listens_at_takes_the_next),
+		cmocka_unit_test(info__says_why_a_transport_was_passed_over),
+		cmocka_unit_test(info__tells_of_those_before_the_one_in_use),
+		cmocka_unit_test(info__of_who_waited_on_both_has_no_reason),
 		cmocka_unit_test(connect__with_a_first_candidate_that_hangs_up_takes_the_next),
 		cmocka_unit_test(connect__to_a_door_that_is_full_waits_at_it),
 		cmocka_unit_test(connect__with_one_candidate_that_fails_fails),

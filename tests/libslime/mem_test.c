@@ -11,10 +11,12 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <slime/slime.h>
 
 #include "base/memory.h"
+#include "tests/support/log_lines.h"
 
 #define LEFT (UINT64_C(4) << 20)
 
@@ -27,6 +29,7 @@ void __wrap_sl_memory_left(const char *root, struct sl_memory *out)
 }
 
 static bool has_huge_pages;
+static int huge_error; /* where it has none */
 static unsigned n_asked_for_huge;
 
 int __wrap_memfd_create(const char *name, unsigned flags);
@@ -38,7 +41,7 @@ int __wrap_memfd_create(const char *name, unsigned flags)
 	if (flags & MFD_HUGETLB) {
 		n_asked_for_huge++;
 		if (!has_huge_pages) {
-			errno = ENOMEM;
+			errno = huge_error;
 			return -1;
 		}
 		flags &= MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -46,9 +49,33 @@ int __wrap_memfd_create(const char *name, unsigned flags)
 	return __real_memfd_create(name, flags);
 }
 
+/* What mbind fails with; 0: it does what it does. */
+static int mbind_error;
+
+long __wrap_syscall(long number, ...);
+long __real_syscall(long number, ...);
+
+long __wrap_syscall(long number, ...)
+{
+	long arg[6];
+	va_list ap;
+
+	va_start(ap, number);
+	for (int i = 0; i < 6; i++)
+		arg[i] = va_arg(ap, long);
+	va_end(ap);
+	if (number == SYS_mbind && mbind_error) {
+		errno = mbind_error;
+		return -1;
+	}
+	return __real_syscall(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+}
+
 static int setup(void **state)
 {
+	mbind_error = 0;
 	has_huge_pages = false;
+	huge_error = ENOMEM;
 	n_asked_for_huge = 0;
 	assert_int_equal(slime_context_create(NULL, (struct slime_context **)state), 0);
 	return 0;
@@ -130,6 +157,20 @@ static void huge__without_huge_pages_is_refused(void **state)
 	assert_null(mem);
 }
 
+/* As memfd_create(2) has it of who has no CAP_IPC_LOCK. */
+static void auto__where_huge_pages_are_forbidden_takes_others(void **state)
+{
+	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
+	struct slime_mem *mem;
+
+	huge_error = EPERM;
+	assert_int_equal(slime_mem_alloc(*state, HUGE_PAGE, &attr, &mem), 0);
+	assert_int_equal(n_asked_for_huge, 1);
+	assert_int_equal(slime_mem_destroy(mem), 0);
+	attr.huge = SLIME_HUGE_2M;
+	assert_int_equal(slime_mem_alloc(*state, HUGE_PAGE, &attr, &mem), -ENOMEM);
+}
+
 static void alloc__with_a_long_name_cuts_it(void **state)
 {
 	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
@@ -141,6 +182,38 @@ static void alloc__with_a_long_name_cuts_it(void **state)
 	attr.name = name;
 	assert_int_equal(slime_mem_alloc(*state, 4096, &attr, &mem), 0);
 	assert_int_equal(slime_mem_destroy(mem), 0);
+}
+
+static int allocated_on(void **state, int node)
+{
+	struct slime_mem_attr attr = SLIME_MEM_ATTR_INIT;
+	struct slime_mem *mem = NULL;
+	int ret;
+
+	attr.numa_node = node;
+	ret = slime_mem_alloc(*state, HUGE_PAGE, &attr, &mem);
+	if (!ret)
+		assert_int_equal(slime_mem_destroy(mem), 0);
+	return ret;
+}
+
+static void node__of_a_kernel_without_nodes_is_0(void **state)
+{
+	mbind_error = ENOSYS;
+	assert_int_equal(allocated_on(state, 0), 0);
+	assert_int_equal(allocated_on(state, 1), -ENODEV);
+	assert_int_equal(allocated_on(state, SLIME_NUMA_ANY), 0);
+}
+
+static void node__where_binding_is_forbidden_is_refused_once(void **state)
+{
+	mbind_error = EPERM;
+	has_huge_pages = true;
+	log_lines_keep();
+	assert_int_equal(allocated_on(state, 0), -EPERM);
+	assert_int_equal(log_lines_with("CAP_SYS_NICE"), 1);
+	log_lines_release();
+	assert_int_equal(allocated_on(state, SLIME_NUMA_ANY), 0);
 }
 
 /* The caller's mind. */
@@ -188,7 +261,10 @@ int main(void)
 		CASE(auto__without_huge_pages_takes_others),
 		CASE(auto__wastes_no_huge_page),
 		CASE(huge__without_huge_pages_is_refused),
+		CASE(auto__where_huge_pages_are_forbidden_takes_others),
 		CASE(alloc__with_a_long_name_cuts_it),
+		CASE(node__of_a_kernel_without_nodes_is_0),
+		CASE(node__where_binding_is_forbidden_is_refused_once),
 		CASE(alloc__that_is_cancelled_ends_before_the_next_part),
 	};
 

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "raw_peer.h"
 #include "src/desc.h"
 #include "src/endpoint.h"
+#include "tests/support/tcp.h"
 
 static void on_state(void *arg, struct slime_endpoint *ep, enum slime_endpoint_state state,
 		     int cause)
@@ -155,26 +153,15 @@ int raw_connected(struct raw *r)
 
 /* ---- sockets ---- */
 
-static struct sockaddr_in loopback_at(uint16_t port)
-{
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons(port),
-				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-}
-
 int raw_dial(const struct raw *r)
 {
-	struct sockaddr_in to = loopback_at(r->port);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	assert_ok(connect(fd, (struct sockaddr *)&to, sizeof(to)));
-	return fd;
+	return tcp_dial(r->port, false);
 }
 
 int raw_listen(uint16_t *port)
 {
-	struct sockaddr_in at = loopback_at(0);
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(at);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -205,15 +192,7 @@ int raw_accept(int listener)
 
 void raw_send(int fd, const void *bytes, size_t len)
 {
-	const uint8_t *at = bytes;
-
-	while (len) {
-		ssize_t n = send(fd, at, len, MSG_NOSIGNAL);
-
-		assert_true(n > 0);
-		at += n;
-		len -= (size_t)n;
-	}
+	assert_true(tcp_send(fd, bytes, len));
 }
 
 void raw_recv(int fd, void *bytes, size_t len)

@@ -275,6 +275,20 @@ static void link__has_the_smaller_mtu_of_both_ends(void **state)
 	assert_int_equal(rise_on("fake1")->rtr.path_mtu, IBV_MTU_2048);
 }
 
+/* The port raises no event when that changes. */
+static void link__has_the_mtu_that_its_ports_have_now(void **state)
+{
+	(void)state;
+	fakeverbs_device(0)->ports[0].active_mtu = IBV_MTU_4096;
+	fakeverbs_device(1)->ports[0].active_mtu = IBV_MTU_4096;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	fakeverbs_device(1)->ports[0].active_mtu = IBV_MTU_1024;
+	n_rises = n_risen = 0;
+	rdma_next_link(&pair);
+	assert_int_equal(rise_on("fake0")->rtr.path_mtu, IBV_MTU_1024);
+	assert_int_equal(rise_on("fake1")->rtr.path_mtu, IBV_MTU_1024);
+}
+
 /* ---- where the peer is ---- */
 
 #define SUBNET UINT64_C(0xfe80000000000000)
@@ -359,6 +373,7 @@ int main(void)
 		TEST(link__has_as_many_reads_under_way_as_both_ends_can),
 		TEST(link__has_as_many_queue_pairs_as_the_end_that_has_fewer),
 		TEST(link__has_the_smaller_mtu_of_both_ends),
+		TEST(link__has_the_mtu_that_its_ports_have_now),
 		TEST(infiniband__within_a_subnet_goes_by_lid_alone),
 		TEST(infiniband__between_subnets_has_a_global_route),
 		TEST(infiniband__with_a_port_that_asks_for_it_has_a_global_route),

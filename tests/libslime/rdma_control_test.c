@@ -372,6 +372,36 @@ static void link__that_no_completion_queue_holds_is_refused(void **state)
 	assert_non_null(strstr(info.cause_text, strerror(ENOSPC)));
 }
 
+/* ---- what there is too little of ---- */
+
+static void assert_a_says(const char *what)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(pair.a.ep, &info);
+	rdma_assert_says(&info, what);
+}
+
+/* It is not memory that lacks, whatever the device's errno. */
+static void link__beyond_the_queue_pairs_of_its_device_says_so(void **state)
+{
+	(void)state;
+	fakeverbs_device(0)->max_qp = 1;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	assert_int_not_equal(rdma_pair_connect_another(&pair), 0);
+	assert_a_says("fake0: no queue pair: ");
+	assert_a_says(" (of 1 for all;");
+}
+
+static void link__whose_memory_may_not_be_locked_says_so(void **state)
+{
+	(void)state;
+	fakeverbs_device(0)->max_pinned = LEN;
+	assert_int_not_equal(rdma_pair_open(&pair, NULL, LEN), 0);
+	assert_a_says("fake0: memory of the link cannot be registered: ");
+	assert_a_says("ulimit -l");
+}
+
 /* ---- while an offer is made ---- */
 
 /* Whoever asked for it may do it while the token's holder has an event of one of them. */
@@ -489,6 +519,8 @@ int main(void)
 		TEST(completion_queue__holds_all_of_its_links_and_there_is_another),
 		TEST(completion_queue__is_not_overrun_by_flushes),
 		TEST(link__that_no_completion_queue_holds_is_refused),
+		TEST(link__beyond_the_queue_pairs_of_its_device_says_so),
+		TEST(link__whose_memory_may_not_be_locked_says_so),
 		TEST(offer__that_fails_leaves_its_queue_pairs_to_a_worker),
 		TEST(device__that_dies_while_a_domain_is_made_fails_the_offer),
 		TEST(devices__are_not_watched_before_all_is_set_up),

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <net/if.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "src/transport/rdma/device.h"
 #include "src/transport/rdma/gid.h"
@@ -77,6 +78,30 @@ static void names__of_a_kernel_without_verbs_say_what_to_load(void **state)
 	assert_non_null(strstr(why.text, "ib_uverbs"));
 	fakeverbs_fail_call_of(FAKEVERBS_GET_DEVICE_LIST, 1, ENOSYS);
 	assert_int_equal(sl_device_init(&dev, "fake0", &why), -ENOSYS);
+}
+
+/* libibverbs says the same when it cannot open the kernel's files, or knows of no device. */
+static void names__without_a_descriptor_left_say_so(void **state)
+{
+	struct rlimit few, before;
+	struct sl_device_names names;
+	struct sl_device_why why, of_device;
+	struct sl_device dev;
+	int ret, of_init;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	fakeverbs_fail_call_of(FAKEVERBS_GET_DEVICE_LIST, 1, ENOSYS);
+	ret = sl_device_names(&names, &why);
+	of_init = sl_device_init(&dev, "fake9", &of_device);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(ret, -EMFILE);
+	assert_non_null(strstr(why.text, strerror(EMFILE)));
+	assert_int_equal(of_init, -EMFILE);
+	assert_non_null(strstr(of_device.text, strerror(EMFILE)));
 }
 
 static void device__tells_its_limits(void **state)
@@ -241,6 +266,7 @@ int main(void)
 		TEST(names__are_those_of_the_devices),
 		TEST(names__of_no_device_say_so),
 		TEST(names__of_a_kernel_without_verbs_say_what_to_load),
+		TEST(names__without_a_descriptor_left_say_so),
 		TEST(device__tells_its_limits),
 		TEST(device__of_no_such_name_names_those_there_are),
 		TEST(device__that_cannot_be_opened_says_which_file_is_missing),

@@ -19,7 +19,7 @@ static void begin_with_a_greeting_in_doubt(struct rdma_pair *p, const char *devi
 	fakeverbs_lose_acks(0, tries_only_qp(0), UINT_MAX);
 	tries_connect(&p->b, &p->a);
 	tries_await(p, &p->b, RDMA_CONN_GREETING);
-	fakeverbs_fail_call_of(FAKEVERBS_MODIFY_QP, 4 + 3, ETIMEDOUT); /* the second to RTR */
+	fakeverbs_fail_call_of(FAKEVERBS_MODIFY_QP, 3 + 2, ETIMEDOUT); /* the second to RTR */
 	tries_connect(&p->a, &p->b);
 	tries_await(p, &p->a, RDMA_CONN_GREETING);
 	(void)fakeverbs_failed();

@@ -186,6 +186,49 @@ static void end__whose_completion_queue_cannot_be_destroyed_keeps_it(void **stat
 	rdma_exchange_a_message(&pair);
 }
 
+static int (*poll_cq)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+static bool is_late;
+
+static int poll_late(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	return is_late ? 0 : poll_cq(cq, n, wc);
+}
+
+static void end_delay(void *arg, struct slime_endpoint *ep, enum slime_endpoint_state state,
+		      int cause)
+{
+	(void)arg;
+	(void)ep;
+	(void)cause;
+	is_late = state == SLIME_ENDPOINT_CONNECTED;
+}
+
+/* soft-RoCE leaves it where it is when the queue pair is destroyed; the op has ended by then, and
+ * may be another's. */
+static void completion__that_is_found_when_its_link_has_ended_is_not_taken(void **state)
+{
+	struct ibv_context *device;
+	struct slime_xfer x;
+	uint32_t qp;
+
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	x = rdma_a_and_b(&pair, 0, 0, 64);
+	assert_ok(rdma_write_now(&pair, 64, 1));
+	assert_int_equal(fakeverbs_qps(0, &qp, 1), 1);
+	device = rdma_conn_of(atomic_load(&pair.a.ep->conn))->qps[0]->nic->device.ibv;
+	poll_cq = device->ops.poll_cq;
+	device->ops.poll_cq = poll_late;
+	is_late = true;
+	pair.a.ep->attr.on_state = end_delay;
+	assert_ok(slime_write(pair.a.ep, &x, 1, 0, pair.a.op));
+	fakeverbs_break_cq(0, qp);
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -ECONNRESET);
+	rdma_settle(&pair);
+	assert_false(is_late);
+	assert_int_equal(slime_op_status(pair.a.op), -ECONNRESET);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -204,6 +247,9 @@ int main(void)
 		cmocka_unit_test_prestate_setup_teardown(
 			end__whose_completion_queue_cannot_be_destroyed_keeps_it, rdma_pair_reset,
 			rdma_pair_end, &pair),
+		cmocka_unit_test_prestate_setup_teardown(
+			completion__that_is_found_when_its_link_has_ended_is_not_taken,
+			rdma_pair_reset, rdma_pair_end, &pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -297,6 +297,25 @@ static void device__that_was_removed_is_used_when_it_is_there_again(void **state
 	lose_and_have_again(remove_device);
 }
 
+/* As soft-RoCE whose network interface is deleted: it raises no event that says so. */
+static void device__that_says_that_it_is_no_more_is_opened_again(void **state)
+{
+	uint64_t until = sl_deadline_ns(60000);
+
+	(void)state;
+	rdma_pair_destroy_endpoints(&pair);
+	fakeverbs_fail_call_of(FAKEVERBS_QUERY_PORT, 1, ENODEV);
+	assert_int_not_equal(rdma_pair_connect(&pair), 0);
+	assert_true(fakeverbs_failed());
+	rdma_pair_destroy_endpoints(&pair);
+	while (!fakeverbs_counts().calls[FAKEVERBS_CLOSE_DEVICE]) {
+		rdma_poll(&pair);
+		assert_true(sl_clock_ns() < until);
+	}
+	assert_ok(rdma_pair_connect(&pair));
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+}
+
 /* All that is heard of it are flushes. */
 static void link__that_lost_its_address_says_so(void **state)
 {
@@ -565,6 +584,7 @@ int main(void)
 		IN_PAIR(device__that_died_is_not_offered_while_it_is_in_use),
 		IN_PAIR(device__that_died_is_used_when_it_is_there_again),
 		IN_PAIR(device__that_was_removed_is_used_when_it_is_there_again),
+		IN_PAIR(device__that_says_that_it_is_no_more_is_opened_again),
 		IN_PAIR(link__that_lost_its_address_says_so),
 		IN_PAIR(queue_pair__with_a_fatal_event_ends_its_link_for_that_reason),
 		IN_PAIR(events__that_end_nothing_end_nothing),

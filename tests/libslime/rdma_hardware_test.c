@@ -95,6 +95,30 @@ static void device__without_reads_is_refused(void **state)
 	rdma_assert_refused(&pair.a, rdma_pair_open(&pair, &attr, LEN), "it has no RDMA reads");
 }
 
+/* As that of a network adapter of Azure. */
+static void device__that_does_not_tell_its_longest_message_is_used(void **state)
+{
+	struct slime_context_attr attr = rdma_quick();
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		fakeverbs_device(i)->ports[0].max_msg_sz = 0;
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+}
+
+/* As irdma's: then queue pairs are in RESET once, when they are made. */
+static void device__whose_queue_pairs_cannot_be_reset_makes_links(void **state)
+{
+	struct slime_context_attr attr = rdma_quick();
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		fakeverbs_device(i)->cannot_reset = true;
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+}
+
 static void device__that_rounds_up_and_forgets_is_fine(void **state)
 {
 	struct slime_context_attr attr = rdma_quick();
@@ -345,6 +369,8 @@ int main(void)
 		ALONE(infiniband__and_ethernet_make_no_link),
 		ALONE(device__that_can_little_is_used_as_far_as_it_can),
 		ALONE(device__without_reads_is_refused),
+		ALONE(device__that_does_not_tell_its_longest_message_is_used),
+		ALONE(device__whose_queue_pairs_cannot_be_reset_makes_links),
 		ALONE(device__that_rounds_up_and_forgets_is_fine),
 		ALONE(port__that_is_down_is_left_out_until_it_is_up),
 		ALONE(ports__that_are_all_down_make_no_link),

@@ -154,6 +154,41 @@ static void immediate__that_was_acknowledged_and_not_seen_ends_the_link(void **s
 	assert_int_equal(rdma_wait(&rails.pair, rails.recvs[0]), -ECONNRESET);
 }
 
+static int (*poll_cq)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+
+/* Its completions come later. */
+static int poll_nothing(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	(void)cq;
+	(void)n;
+	(void)wc;
+	return 0;
+}
+
+/* b's device takes no request behind all others any more, whose flush would say that all were seen.
+ */
+static void immediate__that_is_seen_late_by_a_device_that_flushes_no_marker_counts(void **state)
+{
+	struct ibv_context *device = rails_device_of(&rails.pair.b, 0);
+	const struct rdma_path *p;
+
+	(void)state;
+	p = &rdma_conn_of(sl_endpoint_conn(rails.pair.b.ep))->paths[0];
+	fakeverbs_device(RAILS)->refuses_in_error = true;
+	assert_ok(slime_imm_recv(rails.pair.b.ep, rails.recvs[0]));
+	poll_cq = device->ops.poll_cq;
+	device->ops.poll_cq = poll_nothing;
+	assert_ok(write_imm(0, 0, 0));
+	assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
+	rails_set_port(0, false);
+	while (p->state < RDMA_PATH_DRAINING)
+		rdma_poll(&rails.pair);
+	assert_int_equal(p->state, RDMA_PATH_DRAINING);
+	device->ops.poll_cq = poll_cq;
+	assert_ok(rdma_wait(&rails.pair, rails.recvs[0]));
+	rails_await(0, SLIME_RAIL_DOWN);
+}
+
 /* Flushes are there when it looks again. */
 static void rail__of_who_got_no_cpu_for_long_is_agreed_on(void **state)
 {
@@ -346,6 +381,35 @@ static void op__of_a_dead_rail_is_pending_until_both_ends_have_fenced_it(void **
 	assert_memory_equal(rails.pair.a.bytes, rails.pair.b.bytes, LEN);
 }
 
+/* It says that the peer is ready, and comes, as far as a knows, over that rail. */
+static void take_greeting(struct rdma_conn *c, unsigned rail)
+{
+	struct sl_msg m = { .kind = RDMA_READY };
+
+	for (unsigned i = 0; i < SL_AUTH_MAC_LEN / 8; i++)
+		m.w[i] = sl_get_le64(c->peer_proof + 8 * (size_t)i);
+	rdma_conn_greeted(c, c->paths[rail].qps[0], &m);
+	assert_true(c->paths[rail].greeted);
+}
+
+/* The greeting that answers it is the only message of its rail, and no word on what is before it.
+ */
+static void write__before_a_greeting_on_a_rail_that_ends_is_written_again(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&rails.pair, 0, 0, LEN);
+
+	(void)state;
+	assert_ok(slime_read(rails.pair.a.ep, &x, 1, 0, rails.pair.a.op));
+	assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
+	forget_shares(&rails.pair.a);
+	memset(rails.pair.a.bytes, 6, LEN);
+	rails_cut(1, true);
+	assert_ok(slime_write(rails.pair.a.ep, &x, 1, 0, rails.pair.a.op));
+	take_greeting(rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep)), 1);
+	assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
+	assert_memory_equal(rails.pair.a.bytes, rails.pair.b.bytes, LEN);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -354,12 +418,14 @@ int main(void)
 		IN_PAIR(messages__keep_their_order_when_two_rails_end),
 		IN_PAIR(message__whose_receive_tells_of_nothing_is_sent_again),
 		IN_PAIR(immediate__that_was_acknowledged_and_not_seen_ends_the_link),
+		IN_PAIR(immediate__that_is_seen_late_by_a_device_that_flushes_no_marker_counts),
 		IN_PAIR(rail__of_who_got_no_cpu_for_long_is_agreed_on),
 		IN_PAIR(write_imm__that_arrived_is_not_written_again),
 		IN_PAIR(write_imm__that_was_lost_comes_once_and_behind_its_bytes),
 		IN_PAIR(fence__holds_while_work_moves),
 		IN_PAIR(write__behind_an_immediate_that_waits_goes_over_the_other_rails),
 		IN_PAIR(op__of_a_dead_rail_is_pending_until_both_ends_have_fenced_it),
+		IN_PAIR(write__before_a_greeting_on_a_rail_that_ends_is_written_again),
 	};
 
 	return cmocka_run_group_tests_name("rdma_rails_fence", tests, NULL, NULL);

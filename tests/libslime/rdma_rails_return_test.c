@@ -386,6 +386,18 @@ static _Atomic bool is_waiting;
 static struct rdma_path *_Atomic watched;
 static _Atomic bool is_raised; /* though it is found broken */
 
+/* A worker begins to bring one up, and does no more, so that what it did is no news to others. */
+static struct ibv_context *_Atomic begins;
+static _Atomic bool has_begun;
+
+static void wait_where_it_begins(const struct ibv_qp *qp)
+{
+	while (qp->context == atomic_load_explicit(&begins, memory_order_relaxed)) {
+		atomic_store_explicit(&has_begun, true, memory_order_relaxed);
+		sched_yield();
+	}
+}
+
 int __real_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 
@@ -396,6 +408,8 @@ int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (attr->qp_state == IBV_QPS_RTR && p && qp->context == p->rail->nic->device.ibv &&
 	    atomic_load(&p->failed))
 		atomic_store(&is_raised, true);
+	if (attr->qp_state == IBV_QPS_INIT)
+		wait_where_it_begins(qp);
 	while (attr->qp_state == IBV_QPS_RTS && qp->context == atomic_load(&waits)) {
 		atomic_store(&is_waiting, true);
 		sched_yield();
@@ -436,7 +450,37 @@ static void rail__that_rises_takes_over_from_the_last(void **state)
 static int end_of_waiting(void **state)
 {
 	atomic_store(&waits, NULL);
+	atomic_store(&begins, NULL);
 	return rails_end(state);
+}
+
+static uint64_t n_posts(void)
+{
+	return fakeverbs_counts().calls[FAKEVERBS_POST_SEND];
+}
+
+/* Its queue pairs are the worker's; those of the others are probed. */
+static void rail__that_rises_is_not_looked_at_by_probes(void **state)
+{
+	uint64_t until = sl_deadline_ns(60000);
+	uint64_t n;
+
+	(void)state;
+	end_first();
+	atomic_store(&has_begun, false);
+	atomic_store(&begins, rails_device_of(&rails.pair.a, 0));
+	rails_set_port(0, true);
+	while (!atomic_load_explicit(&has_begun, memory_order_relaxed)) {
+		rdma_poll(&rails.pair);
+		assert_true(sl_clock_ns() < until);
+	}
+	rdma_settle(&rails.pair);
+	n = n_posts();
+	rails.ahead_ns += 3600 * SL_NS_PER_S;
+	rdma_settle(&rails.pair);
+	assert_true(n_posts() >= n + 2 * (RAILS - 1));
+	atomic_store(&begins, NULL);
+	rails_await_return(0);
 }
 
 /* ---- a completion queue that fails before it has a queue pair ---- */
@@ -528,6 +572,8 @@ int main(void)
 		IN_PAIR(rail__whose_risen_is_lost_with_the_last_takes_over_from_it),
 		IN_PAIR(rail__whose_peer_has_not_said_that_it_rose_takes_over_from_the_last),
 		cmocka_unit_test_setup_teardown(rail__that_rises_takes_over_from_the_last,
+						rails_begin, end_of_waiting),
+		cmocka_unit_test_setup_teardown(rail__that_rises_is_not_looked_at_by_probes,
 						rails_begin, end_of_waiting),
 		IN_PAIR(rail__whose_next_completion_queue_fails_at_once_comes_back),
 		IN_PAIR(rail__whose_next_completion_queue_fails_at_once_is_not_raised),

@@ -106,6 +106,13 @@ void tries_begin(struct rdma_pair *p, const char *devices)
 	hold_time();
 }
 
+void tries_end(struct rdma_pair *p)
+{
+	tries_release_time();
+	rdma_pair_close(p);
+	assert_int_equal(fakeverbs_check(), 0);
+}
+
 void tries_connect(struct rdma_end *from, const struct rdma_end *to)
 {
 	assert_ok(rdma_pair_begin_to_connect(from, to));

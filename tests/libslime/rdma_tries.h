@@ -27,6 +27,8 @@ void tries_step(struct rdma_pair *p);
 /* A pair on these devices, of six, whose tries last 12 ms, and where nobody asks whether an idle
  * peer is there; both ends have made their offers. */
 void tries_begin(struct rdma_pair *p, const char *devices);
+/* Time goes on, the pair is closed, and nothing of it is left on the devices. */
+void tries_end(struct rdma_pair *p);
 void tries_connect(struct rdma_end *from, const struct rdma_end *to);
 struct rdma_transport *tries_transport_of(const struct rdma_end *e);
 bool tries_has_links(const struct rdma_end *e);

@@ -69,9 +69,7 @@ static void connect__that_meets_nobody_says_what_the_last_try_failed_with(void *
 	info = meet_nobody(&p, "fake0;fake1");
 	rdma_assert_says(&info, "the peer did not come up in time; the last try: fake0: transport "
 				"retry counter exceeded");
-	tries_release_time();
-	rdma_pair_close(&p);
-	assert_int_equal(fakeverbs_check(), 0);
+	tries_end(&p);
 }
 
 static void connect__that_meets_nobody_over_four_rails_says_why_of_each(void **state)
@@ -90,9 +88,25 @@ static void connect__that_meets_nobody_over_four_rails_says_why_of_each(void **s
 			 i, i);
 		rdma_assert_says(&info, why);
 	}
-	tries_release_time();
-	rdma_pair_close(&p);
-	assert_int_equal(fakeverbs_check(), 0);
+	tries_end(&p);
+}
+
+/* Of irdma's. */
+static void connect__whose_queue_pair_cannot_be_reset_ends_after_its_try(void **state)
+{
+	struct slime_endpoint_info info;
+	struct rdma_pair p;
+
+	(void)state;
+	tries_begin(&p, "fake0;fake2");
+	fakeverbs_device(0)->cannot_reset = true;
+	tries_connect(&p.a, &p.b);
+	while (!slime_op_test(p.a.op))
+		tries_step(&p);
+	assert_int_equal(slime_op_status(p.a.op), -ECONNRESET);
+	slime_endpoint_info(p.a.ep, &info);
+	rdma_assert_says(&info, "transport retry counter exceeded");
+	tries_end(&p);
 }
 
 /* Of two rails the first cannot be brought up a second time: what was posted on the other, in the
@@ -115,9 +129,37 @@ static void close__after_a_try_that_could_not_begin_takes_no_time(void **state)
 	slime_endpoint_close(p.a.ep);
 	tries_do_all(&p);
 	assert_false(tries_has_links(&p.a));
-	tries_release_time();
-	rdma_pair_close(&p);
-	assert_int_equal(fakeverbs_check(), 0);
+	tries_end(&p);
+}
+
+static void connect_both(struct rdma_pair *p)
+{
+	tries_connect(&p->a, &p->b);
+	tries_connect(&p->b, &p->a);
+	while (!slime_op_test(p->a.op) || !slime_op_test(p->b.op))
+		tries_step(p);
+	assert_ok(slime_op_status(p->a.op));
+	assert_ok(slime_op_status(p->b.op));
+}
+
+/* Whether its receives are flushed before it is to end, or after that. */
+static void close__of_a_queue_pair_that_takes_no_marker_takes_no_time(void **state)
+{
+	(void)state;
+	for (unsigned flushed = 0; flushed < 2; flushed++) {
+		struct rdma_pair p;
+
+		tries_begin(&p, "fake0;fake2");
+		fakeverbs_device(0)->refuses_in_error = true;
+		connect_both(&p);
+		if (flushed)
+			fakeverbs_raise_qp(0, tries_only_qp(0), IBV_EVENT_QP_FATAL);
+		else
+			slime_endpoint_close(p.a.ep);
+		tries_do_all(&p);
+		assert_false(tries_has_links(&p.a));
+		tries_end(&p);
+	}
 }
 
 /* ---- a peer that is up first ---- */
@@ -350,9 +392,7 @@ static void close__while_a_rail_is_brought_up_waits_for_that(void **state)
 	while (tries_has_links(&p.a))
 		tries_step(&p);
 	loses_acks->ops.poll_cq = poll_cq;
-	tries_release_time();
-	rdma_pair_close(&p);
-	assert_int_equal(fakeverbs_check(), 0);
+	tries_end(&p);
 }
 
 int main(void)
@@ -361,7 +401,9 @@ int main(void)
 		cmocka_unit_test(connect__meets_a_peer_that_begins_at_any_time),
 		cmocka_unit_test(connect__that_meets_nobody_says_what_the_last_try_failed_with),
 		cmocka_unit_test(connect__that_meets_nobody_over_four_rails_says_why_of_each),
+		cmocka_unit_test(connect__whose_queue_pair_cannot_be_reset_ends_after_its_try),
 		cmocka_unit_test(close__after_a_try_that_could_not_begin_takes_no_time),
+		cmocka_unit_test(close__of_a_queue_pair_that_takes_no_marker_takes_no_time),
 		cmocka_unit_test(connect__that_rests_hears_a_peer_that_is_up),
 		cmocka_unit_test(connect__that_brings_a_rail_up_hears_a_peer_that_is_up),
 		cmocka_unit_test(connect__that_cannot_greet_while_it_brings_a_rail_up_greets_later),

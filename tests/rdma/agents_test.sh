@@ -13,6 +13,11 @@ bench() {
 	cat "$work/bench.out"
 }
 
+# What the receivers of both devices were not ready for, so far.
+not_ready() {
+	cat /sys/class/infiniband/rxe{0,1}/ports/1/hw_counters/{send,rcvd}_rnr_err | awk '{ n += $1 } END { print n }'
+}
+
 write_agent node-a 'data: { transports: [rdma], rdma: { devices: [rxe0] } }' 'links: [ { to: node-b } ]' \
 	'services: [ { name: echo }, { name: bench } ]'
 write_agent node-b 'data: { transports: [rdma], rdma: { devices: [rxe1] } }' 'services: [ { name: echo }, { name: bench } ]'
@@ -22,12 +27,15 @@ start_agent node-b
 wait_ready node-a node-b
 wait_link 10 node-a node-b default connected rdma
 
-say "calls, and transfers each way"
+say "calls, and transfers each way, and no receiver that is not ready"
+before=$(not_ready)
 bench rpc --sizes 64,4KiB,256KiB --iterations 20
 for op in read write write_imm; do
 	bench transfer --op "$op" --block-size 64KiB --batch-size 8 --duration 500ms
 	grep -q verified "$work/bench.out" || fail "$op: not verified"
 done
+bench rpc --sizes 64,16KiB --iterations 200 --threads 2 --inflight 32
+[ "$(not_ready)" = "$before" ] || fail "receivers were not ready $before times before, and $(not_ready) after"
 
 say "a wire that goes down ends the link, and it comes back with the wire"
 ip link set wire1 down

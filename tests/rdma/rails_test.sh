@@ -208,6 +208,11 @@ count node-a '/default: rail 0 stopped'
 [ "$(rail failures_total 'rail="1"')" = 0 ] || fail "rail 1 failed"
 wait_for 25 rails_say 0 "rxe0:1  *rxe1:1  *up .* $n  .*paired by NUMA node, which is unknown; GID index 1, RoCE v2, 10.77.0.1" ||
 	fail "rail 0 is not explained: $(cat "$work/rails.out")"
+explains() {
+	"$bin/nanoctrl" explain node-a node-b --address "$url" --scope test >"$work/explained.out" &&
+		grep -q -- "^  rail 0  *rxe0:1 to rxe1:1: up; .* failed $n time" "$work/explained.out"
+}
+wait_for 25 explains || fail "rail 0 is not explained: $(cat "$work/explained.out")"
 wait_for 25 rails_say 1 "rxe2:1  *rxe3:1  *up .* 0  *-  *paired by NUMA" || fail "rail 1 is not explained: $(cat "$work/rails.out")"
 
 during 10 "${transfer[@]}" --op read -- rails_go_and_return 1

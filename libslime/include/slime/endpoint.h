@@ -120,6 +120,11 @@ struct slime_endpoint_info {
 	uint64_t peer;	  /* the peer's context */
 	char address[80]; /* what the transport connected to, for people */
 	uint32_t pending_ops;
+	/* While connected: whether our order of transports counted, while the peer waited on all
+	 * that it allows, or the peer's; and why those that stand before this one in our order are
+	 * not in use, as far as this end knows: "shm: ...; rdma: ...". */
+	bool own_order;
+	char passed_over[SLIME_CAUSE_TEXT_MAX];
 };
 
 SLIME_API void slime_endpoint_info(const struct slime_endpoint *ep,

@@ -53,6 +53,7 @@ struct slime_mem_attr {
  * sealed memfd, populated here, so that no later fault charges or kills another process.
  *   -EINVAL  len is 0, or attr is malformed       -ENODEV  no such NUMA node
  *   -ENOMEM  not so much memory, or no such huge pages
+ *   -EPERM   numa_node is given, and mbind is forbidden: a container without CAP_SYS_NICE
  *   -EMFILE, -ENFILE  no descriptor is left      -ECANCELED  attr's cancelled said so
  */
 SLIME_API SLIME_CHECKED int slime_mem_alloc(struct slime_context *ctx, size_t len,

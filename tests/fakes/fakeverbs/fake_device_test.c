@@ -36,6 +36,31 @@ static void post_send__beyond_the_capabilities_is_invalid(void **state)
 	assert_int_equal(request_post(&p->a, &r), EINVAL);
 }
 
+static void post_send__in_error_is_flushed_or_refused(void **state)
+{
+	struct pair *p = *state;
+	struct request r;
+
+	assert_ok(qp_to_error(p->a.qp));
+	post(p, IBV_WR_RDMA_WRITE, 0, 0, 8);
+	assert_wc(&p->a, IBV_WC_WR_FLUSH_ERR);
+	fakeverbs_device(0)->refuses_in_error = true;
+	request_init(p, &r, IBV_WR_RDMA_WRITE, 0, 0, 8);
+	assert_int_equal(request_post(&p->a, &r), EINVAL);
+	assert_no_wc(&p->a);
+}
+
+static void queue_pair__that_cannot_be_reset_is_in_error_for_good(void **state)
+{
+	struct pair *p = *state;
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
+
+	fakeverbs_device(0)->cannot_reset = true;
+	assert_ok(ibv_modify_qp(p->a.qp, &a, IBV_QP_STATE));
+	assert_int_equal(qp_state(p->a.qp), IBV_QPS_ERR);
+	assert_int_equal(qp_to_init(p->a.qp), EINVAL);
+}
+
 static void write__beyond_max_msg_sz_is_a_local_length_error(void **state)
 {
 	struct pair *p;
@@ -270,6 +295,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_PAIR(post_send__has_room_only_after_a_poll),
 		IN_PAIR(post_send__beyond_the_capabilities_is_invalid),
+		IN_PAIR(post_send__in_error_is_flushed_or_refused),
+		IN_PAIR(queue_pair__that_cannot_be_reset_is_in_error_for_good),
 		ALONE(write__beyond_max_msg_sz_is_a_local_length_error),
 		ALONE(last_wqe__is_told_of_a_shared_receive_queue),
 		IN_PAIR(remote_access_error__ends_the_responder_with_an_event),

@@ -209,6 +209,8 @@ static int modify(struct fv_qp *qp, const struct ibv_qp_attr *a, unsigned mask)
 	if (err)
 		return err;
 	take(qp, a, mask);
+	if (next == IBV_QPS_RESET && qp->dev->is.cannot_reset)
+		next = IBV_QPS_ERR;
 	if (next == IBV_QPS_RESET) {
 		fv_qp_reset(qp);
 	} else if (next == IBV_QPS_ERR) {

@@ -101,13 +101,18 @@ static void accept_wr(struct fv_qp *qp, const struct ibv_send_wr *wr)
 	count(s);
 }
 
+static bool takes_requests(const struct fv_qp *qp)
+{
+	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD ||
+	       (qp->state == IBV_QPS_ERR && !qp->dev->is.refuses_in_error);
+}
+
 int fv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct fv_qp *qp = fv_qp(ibv);
 	int err = fv_enter(FAKEVERBS_POST_SEND, qp->dev);
 
-	if (!err &&
-	    (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT || qp->state == IBV_QPS_RTR))
+	if (!err && !takes_requests(qp))
 		err = EINVAL;
 	for (; !err && wr; wr = wr->next) {
 		err = check(qp, wr);

@@ -439,7 +439,7 @@ enum fv_outcome fv_execute(struct fv_qp *qp, struct fv_send *s)
 	int32_t ahead;
 	int n;
 
-	if (s->len > port->max_msg_sz)
+	if (port->max_msg_sz && s->len > port->max_msg_sz)
 		return local_error(s, IBV_WC_LOC_LEN_ERR);
 	if (!find_local(qp, s, local, &n))
 		return local_error(s, IBV_WC_LOC_PROT_ERR);

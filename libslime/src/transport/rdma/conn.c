@@ -101,8 +101,7 @@ static bool is_stuck(struct rdma_qp *q, uint64_t every_ns)
 
 	q->n_still = under_way && q->tail == q->looked_tail ? q->n_still + 1 : 0;
 	q->looked_tail = q->tail;
-	return q->path->usable && q->path->port_was_down &&
-	       q->n_still > patience_ns(q->conn) / every_ns;
+	return q->path->port_was_down && q->n_still > patience_ns(q->conn) / every_ns;
 }
 
 static void end_stuck(struct rdma_qp *q)
@@ -123,13 +122,15 @@ void rdma_conn_probe(struct rdma_conn *c, uint64_t every_ns)
 	for (unsigned i = 0; i < c->n_qps; i++) {
 		struct rdma_qp *q = c->qps[i];
 
+		/* Else a worker may be at it. */
+		if (!q->path->usable)
+			continue;
 		if (is_stuck(q, every_ns)) {
 			end_stuck(q);
 			continue;
 		}
 		/* What is signaled and under way tells as well. */
-		if (!q->path->usable || (int32_t)(q->signaled - q->tail) > 0 ||
-		    !rdma_qp_message_room(q))
+		if ((int32_t)(q->signaled - q->tail) > 0 || !rdma_qp_message_room(q))
 			continue;
 		if (rdma_qp_probe(q))
 			rdma_path_fail_locked(q->path, -EIO, "a probe cannot be posted");
@@ -162,7 +163,6 @@ static void free_conn(struct rdma_conn *c)
 	rdma_key_free(c);
 	rdma_msg_forget_early(c);
 	pthread_mutex_destroy(&c->lock);
-	sl_auth_wipe(c->key, sizeof(c->key));
 	free(c->wrs);
 	free(c->sges);
 	free(c);

@@ -49,8 +49,6 @@ struct rdma_conn {
 	struct sl_timer again; /* begins once more, or greets over another rail */
 	struct rdma_offer *offer;
 	struct rdma_candidate peer;
-	uint8_t key[SL_AUTH_KEY_LEN];
-	bool initiator;
 	uint64_t begun_ns, deadline_ns; /* to be up in between. [token] */
 	uint64_t greeted_ns;		/* when this try was up. [token] */
 	uint32_t rest_seed;		/* [token] */
@@ -113,7 +111,6 @@ int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, st
 unsigned rdma_conn_run(struct rdma_conn *c); /* do what is due; c may be gone after it. [token] */
 /* A completion of q failed; of request number, unless it was a receive. [token] */
 void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc);
-void rdma_conn_drained(struct rdma_conn *c); /* a queue pair is. [token] */
 /* Whether the peer still answers, if idle; and what is under way since a port went down. It is
  * asked every so often. [token] */
 void rdma_conn_probe(struct rdma_conn *c, uint64_t every_ns);

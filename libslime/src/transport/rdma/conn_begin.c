@@ -222,7 +222,6 @@ static void come_up(struct rdma_conn *c)
 {
 	sl_timer_cancel(rdma_poller(c->t), &c->timer);
 	sl_timer_cancel(rdma_poller(c->t), &c->again);
-	sl_auth_wipe(c->key, sizeof(c->key));
 	for (unsigned i = 0; i < c->n_paths; i++)
 		c->paths[i].up_ns = sl_clock_ns();
 	pthread_mutex_lock(&c->lock);
@@ -334,12 +333,11 @@ void rdma_conn_heard(struct rdma_conn *c, struct rdma_path *p)
 	come_up_if_ready(c);
 }
 
-static void fail_if_hopeless(struct rdma_conn *c)
+static void fail_if_hopeless(struct rdma_conn *c, const char *why)
 {
 	pthread_mutex_lock(&c->lock);
 	if (is_hopeless(c))
-		rdma_conn_fail_locked(c, -ECONNRESET,
-				      "the peer was up before a try that began again");
+		rdma_conn_fail_locked(c, -ECONNRESET, why);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -371,7 +369,7 @@ void rdma_conn_spoken_to(struct rdma_conn *c, struct rdma_path *p)
 	if (rdma_state(c) == RDMA_CONN_UP)
 		return;
 	p->spent = true;
-	fail_if_hopeless(c);
+	fail_if_hopeless(c, "the peer was up before a try that began again");
 }
 
 /* Of a connection that came up meanwhile it was left without being up. */
@@ -381,6 +379,16 @@ static enum rdma_path_state state_after_raising(const struct rdma_path *p)
 		return RDMA_PATH_UP;
 	return p->state == RDMA_PATH_RAISING && !p->job_status ? RDMA_PATH_STANDING
 							       : RDMA_PATH_FALLEN;
+}
+
+/* It was not raised. With a device that has one try, what that failed with is why. */
+static void note_why(struct rdma_path *p)
+{
+	if (p->job_status == -ENOTRECOVERABLE)
+		p->spent = true;
+	else
+		snprintf(p->lost_why, sizeof(p->lost_why), "%s: %s", p->job_step,
+			 strerror(-p->job_status));
 }
 
 static void note_raised(struct rdma_conn *c)
@@ -394,8 +402,7 @@ static void note_raised(struct rdma_conn *c)
 		p->state = state_after_raising(p);
 		p->busy = false;
 		if (p->job_status)
-			snprintf(p->lost_why, sizeof(p->lost_why), "%s: %s", p->job_step,
-				 strerror(-p->job_status));
+			note_why(p);
 	}
 	pthread_mutex_unlock(&c->lock);
 }
@@ -419,7 +426,7 @@ static void done_bring_up(struct rdma_job *job)
 		rdma_conn_call(c);
 	} else if (!lead) {
 		begin_again_later(c, UINT64_MAX); /* what is wrong here is not over at once */
-		fail_if_hopeless(c);
+		fail_if_hopeless(c, c->paths[0].lost_why);
 	} else {
 		greet(c, lead);
 		/* A peer that has spoken to us has an earlier one. */

@@ -103,7 +103,12 @@ static void work_close(struct rdma_job *job)
 
 static void done_close(struct rdma_job *job)
 {
-	end(SL_CONTAINER_OF(job, struct rdma_conn, job));
+	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
+
+	/* What is still in a completion queue is about ops that end now. */
+	for (unsigned i = 0; i < c->n_qps; i++)
+		rdma_qp_disown(c->qps[i]);
+	end(c);
 }
 
 static void close_qps(struct rdma_conn *c)
@@ -157,11 +162,6 @@ static void kill_qps(struct rdma_conn *c)
 		c->qps[i]->draining = true;
 	rdma_conn_set_state(c, RDMA_CONN_KILLING);
 	rdma_job_start(c->t, &c->job, work_kill, done_kill);
-}
-
-void rdma_conn_drained(struct rdma_conn *c)
-{
-	rdma_conn_call(c);
 }
 
 /* An event may know what a flush does not; those of a queue pair are gone with it. */

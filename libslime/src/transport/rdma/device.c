@@ -29,8 +29,24 @@ say(struct sl_device_why *why, int ret, const char *fmt, ...)
 
 /* ---- the list ---- */
 
+/* libibverbs leaves out what it cannot open, and takes a kernel whose files it cannot open for one
+ * without verbs: 0, or why a file cannot be opened now. */
+static int cannot_open_any(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int err = fd < 0 ? errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return err == EMFILE || err == ENFILE ? err : 0;
+}
+
 static int no_list(int err, struct sl_device_why *why)
 {
+	int other = cannot_open_any();
+
+	if (other)
+		err = other;
 	if (err == ENOSYS)
 		return say(why, -ENOSYS,
 			   "the kernel has no RDMA verbs: modprobe ib_uverbs, or take one that has "
@@ -82,8 +98,11 @@ static bool kernel_has(const char *name)
 static int no_such_device(struct ibv_device *const *list, int n, const char *name,
 			  struct sl_device_why *why)
 {
+	int err = cannot_open_any();
 	size_t used;
 
+	if (err)
+		return no_list(err, why);
 	if (kernel_has(name))
 		return say(why, -ENODEV,
 			   "the kernel has %.63s, and libibverbs does not: its file in "

@@ -112,7 +112,8 @@ static int check_nic(struct rdma_nic *nic, struct sl_why *why)
 			 nic->device.name);
 		return -ENODEV;
 	}
-	return atomic_load(&nic->changed) ? rdma_nic_refresh(nic, why) : 0;
+	/* Not all that changes is an event: an MTU is none. */
+	return rdma_nic_refresh(nic, why);
 }
 
 void rdma_devices_close(struct rdma_transport *t)
@@ -241,7 +242,7 @@ static bool make_room(struct found *f)
 {
 	unsigned i = f->n;
 
-	while (i > 0 && !atomic_load(&f->nics[i - 1]->changed))
+	while (i > 0 && f->nics[i - 1]->usable)
 		i--;
 	if (!i)
 		return false;
@@ -371,6 +372,9 @@ static int look_at_nics(struct rdma_transport *t, struct sl_why *why)
 	for (unsigned i = 0; i < t->n_open; i++) {
 		status[i] = check_nic(t->nics[i], &said[i]);
 		n_usable += !status[i];
+		/* The kernel lets go of one that is no more when nobody has it open. */
+		if (status[i] == -ENODEV && t->shared)
+			atomic_store(&t->failed, true);
 		if (is_for_good(status[i])) {
 			*why = said[i];
 			return status[i];

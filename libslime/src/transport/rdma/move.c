@@ -83,24 +83,15 @@ static int move_qp(struct rdma_qp *q, uint64_t count)
 	return ret;
 }
 
-/* All that it had. */
-static uint64_t n_messages(struct rdma_qp *q)
-{
-	uint64_t n = q->n_acked;
-
-	for (uint32_t i = q->tail; i != q->head; i++)
-		n += rdma_qp_entry(q, i)->frame != NULL;
-	return n;
-}
-
 int rdma_move_begin(struct rdma_path *p, uint64_t count)
 {
 	int ret = 0;
 
-	/* Of one that never led it is a READY, which nobody needs any more, wherever it is. And so
-	 * is the first of another, whose peer's device took it and lost it. */
+	/* Of one that never led it is a READY, which nobody needs any more, wherever it is, and
+	 * which tells nothing of requests before it. And so is the first of another, whose peer's
+	 * device took it and lost it. */
 	if (!p->led)
-		count = n_messages(p->qps[0]);
+		count = p->qps[0]->n_acked;
 	else if (p->greeted && !count && p->qps[0]->n_acked)
 		count = 1;
 	for (unsigned i = 0; i < p->n_qps && !ret; i++)

@@ -126,7 +126,6 @@ static void on_port_event(struct rdma_nic *nic, const struct ibv_async_event *ev
 	const char *what = ibv_event_type_str(event->event_type);
 
 	sl_info("rdma", "%s port %d: %s", nic->device.name, event->element.port_num, what);
-	atomic_store(&nic->changed, true);
 	if (event->element.port_num != nic->port)
 		return;
 	if (event->event_type == IBV_EVENT_PORT_ERR) {
@@ -256,6 +255,7 @@ static int use_port(struct rdma_nic *nic, const struct sl_port *port, struct sl_
 	const struct slime_context_attr *attr = nic->t->base.env->attr;
 	struct sl_gid_choice choice;
 	struct sl_device_why said;
+	uint32_t max_msg;
 	int ret = sl_port_check(port, &said);
 
 	if (ret) {
@@ -283,7 +283,9 @@ static int use_port(struct rdma_nic *nic, const struct sl_port *port, struct sl_
 	nic->lid = port->attr.lid;
 	nic->mtu = port->attr.active_mtu;
 	memcpy(nic->gid_why, choice.why, sizeof(nic->gid_why));
-	atomic_store_explicit(&nic->max_msg, port->attr.max_msg_sz, memory_order_relaxed);
+	/* mana's driver does not say: then it is more than our requests have. */
+	max_msg = port->attr.max_msg_sz ? port->attr.max_msg_sz : UINT32_MAX;
+	atomic_store_explicit(&nic->max_msg, max_msg, memory_order_relaxed);
 	return 0;
 }
 
@@ -293,7 +295,6 @@ int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why)
 	struct sl_port port;
 	int ret;
 
-	atomic_store(&nic->changed, false);
 	ret = sl_port_init(&port, &nic->device, nic->port, &said);
 	if (ret) {
 		snprintf(why->text, sizeof(why->text), "%.180s", said.text);
@@ -301,8 +302,7 @@ int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why)
 		ret = use_port(nic, &port, why);
 		sl_port_fini(&port);
 	}
-	if (ret)
-		atomic_store(&nic->changed, true);
+	nic->usable = !ret;
 	return ret;
 }
 
@@ -349,7 +349,6 @@ int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, un
 	nic->t = t;
 	nic->index = index;
 	nic->port = port;
-	nic->changed = true;
 	nic->channel_source.fd = -1;
 	nic->async_source.fd = -1;
 	ret = sl_device_init(&nic->device, device, &said);

@@ -31,7 +31,7 @@ struct rdma_nic {
 	uint16_t lid;
 	enum ibv_mtu mtu;
 	char gid_why[SL_GID_WHY_MAX]; /* why that address */
-	_Atomic bool changed;	      /* ask it again */
+	bool usable;		      /* when it was asked last */
 	bool left_out;		      /* others are used without it */
 	struct rdma_news *news;	      /* NULL: nobody counts */
 	bool port_is_down;	      /* it said so, and nothing else since. [token] */

@@ -162,20 +162,50 @@ static int make_qps(struct rdma_offer *o, unsigned r, uint8_t **at)
 	return 0;
 }
 
-static int make_rails(struct rdma_offer *o)
+static void say_unregistered(const struct rdma_nic *nic, int ret, struct sl_why *why)
+{
+	snprintf(why->text, sizeof(why->text),
+		 "%.40s: memory of the link cannot be registered: %s%s", nic->device.name,
+		 strerror(-ret),
+		 ret == -ENOMEM ? " (is the limit of locked memory, ulimit -l, large enough?)"
+				: "");
+}
+
+/* A device that has no more of them says so in the words of one that has no memory. What some have
+ * of them is locked memory. */
+static void say_no_qp(const struct rdma_nic *nic, int ret, struct sl_why *why)
+{
+	char hint[96] = "";
+
+	if (ret == -ENOMEM)
+		snprintf(
+			hint, sizeof(hint),
+			" (of %d for all; is the limit of locked memory, ulimit -l, large enough?)",
+			nic->device.attr.orig_attr.max_qp);
+	snprintf(why->text, sizeof(why->text), "%.32s: no queue pair: %.40s%s", nic->device.name,
+		 strerror(-ret), hint);
+}
+
+static int make_rails(struct rdma_offer *o, struct sl_why *why)
 {
 	size_t slots = (size_t)(o->out_slots - o->in_slots);
 	uint8_t *at = o->out_slots + slots;
-	int ret = 0;
 
-	for (unsigned r = 0; r < o->n_rails && !ret; r++) {
-		ret = register_memory(o, &o->rails[r]);
-		if (ret)
-			break;
+	for (unsigned r = 0; r < o->n_rails; r++) {
+		int ret = register_memory(o, &o->rails[r]);
+
+		if (ret) {
+			say_unregistered(o->rails[r].nic, ret, why);
+			return ret;
+		}
 		o->rails[r].local.slots_key = o->rails[r].in->rkey;
 		ret = make_qps(o, r, &at);
+		if (ret) {
+			say_no_qp(o->rails[r].nic, ret, why);
+			return ret;
+		}
 	}
-	return ret;
+	return 0;
 }
 
 static void write_bytes(struct rdma_offer *o)
@@ -254,8 +284,9 @@ int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer
 	struct rdma_offer *o = calloc(1, sizeof(*o));
 	int ret = o ? 0 : -ENOMEM;
 
+	snprintf(why->text, sizeof(why->text), "no memory for a link");
 	if (ret)
-		goto say;
+		return ret;
 	o->t = t;
 	o->n_qps = t->base.env->attr->rdma_qps;
 	choose_rails(o);
@@ -263,10 +294,12 @@ int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer
 	sl_list_append(&t->offers, &o->link);
 	pthread_mutex_unlock(&t->lock);
 	ret = choose_domain(o, isolated);
-	if (!ret)
+	if (ret)
+		snprintf(why->text, sizeof(why->text), "no protection domain: %s", strerror(-ret));
+	else
 		ret = map_memory(o);
 	if (!ret)
-		ret = make_rails(o);
+		ret = make_rails(o, why);
 	if (!ret) {
 		write_bytes(o);
 		*out = o;
@@ -274,9 +307,5 @@ int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer
 	}
 	/* Not here: the token's holder may have an event of a queue pair that stays. */
 	rdma_offer_drop(o);
-say:
-	snprintf(why->text, sizeof(why->text), "no queue pairs: %s%s", strerror(-ret),
-		 ret == -ENOMEM ? " (is the limit of locked memory, ulimit -l, large enough?)"
-				: "");
 	return ret;
 }

@@ -109,6 +109,7 @@ static int create_with_inline(struct rdma_qp *q, struct ibv_pd *pd)
 		if (!q->ibv && err != EINVAL)
 			break;
 	}
+	q->is_new = true;
 	return q->ibv ? 0 : -err;
 }
 
@@ -263,6 +264,16 @@ static bool post_marker(struct rdma_qp *q)
 	return post(q, &wr, 1) == 0;
 }
 
+/* Some devices take no request in ERR (bnxt_re): then the flushes of the receives have to tell,
+ * which come behind all that was done before. */
+static void do_without_marker(struct rdma_qp *q)
+{
+	q->marker_seen = true;
+	/* Who takes the last of them this moment looks the other way round. */
+	if (!q->n_posted)
+		q->drained = true;
+}
+
 void rdma_qp_kill(struct rdma_qp *q)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -279,8 +290,10 @@ void rdma_qp_kill(struct rdma_qp *q)
 	pthread_mutex_lock(&q->conn->lock);
 	/* A device that cannot even do that flushes nothing, and a completion queue that failed
 	 * tells of nothing: destroying the queue pair ends it. */
-	if (!killed || atomic_load(&q->cq->failed) || !post_marker(q))
+	if (!killed || atomic_load(&q->cq->failed))
 		q->drained = true;
+	else if (!post_marker(q))
+		do_without_marker(q);
 	pthread_mutex_unlock(&q->conn->lock);
 }
 
@@ -359,7 +372,7 @@ static void look_whether_drained(struct rdma_qp *q)
 	if (q->drained || !q->marker_seen || q->n_posted)
 		return;
 	q->drained = true;
-	rdma_conn_drained(q->conn);
+	rdma_conn_call(q->conn);
 }
 
 void rdma_qp_reclaim(struct rdma_qp *q, const struct rdma_sent *s)

@@ -48,13 +48,16 @@ struct rdma_qp {
 	uint64_t wr_id;		/* what all of its work requests have, in this life of it */
 	uint32_t psn;
 	struct rdma_qp_address peer;
-	uint32_t n_heard;    /* packets of the peer's that arrived before it was brought up again */
+	/* Packets of the peer's that arrived before it was brought up again: counted by who hears
+	 * them, while a worker may still be at other queue pairs of the rail. */
+	_Atomic uint32_t n_heard;
 	uint32_t n_receives; /* depth of the receive queue */
 	uint32_t n_frames;
 	uint32_t max_inline;
 	uint8_t *receives; /* their buffers, RDMA_FRAME_PITCH each */
 	uint8_t *frames;   /* of requests in the send queue, same */
 	uint32_t lkey;	   /* of both */
+	bool is_new;	   /* in RESET since it was made. The worker's that brings it up */
 
 	/* Under the connection's lock. */
 	struct rdma_sent *sent; /* RDMA_SENDS of them */
@@ -75,8 +78,8 @@ struct rdma_qp {
 	uint32_t returned[RDMA_POLL]; /* buffers that are to be posted again */
 	_Atomic bool draining;	      /* it is in ERR, or soon will be */
 	_Atomic bool marked;	      /* the marker is posted, or right now */
+	_Atomic bool marker_seen;     /* or the device takes none */
 	_Atomic bool drained;
-	bool marker_seen;
 };
 
 enum { RDMA_DATA_RESERVE_SHARE = 4 };
@@ -107,6 +110,7 @@ int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 int rdma_qp_renew(struct rdma_qp *q, struct ibv_pd *pd);
 /* Disowned before, both. */
 int rdma_qp_reset(struct rdma_qp *q); /* nothing is posted, and nothing arrives */
+/* -ENOTRECOVERABLE: it was up before, and its device does not reset it. */
 int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 		     const struct rdma_rail_address *to, const char **step);
 void rdma_qp_kill(struct rdma_qp *q); /* to ERR, and the marker after all that was posted */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a queue pair comes up: from RESET to RTS, with what the rail and the settings say. */
+#include <errno.h>
 #include <string.h>
 
 #include "src/transport/rdma/rdma.h"
@@ -22,7 +23,8 @@ int rdma_qp_reset(struct rdma_qp *q)
 	q->drained = false;
 	q->torn = false;
 	memset(q->sent, 0, RDMA_SENDS * sizeof(*q->sent));
-	return ibv_modify_qp(q->ibv, &attr, IBV_QP_STATE);
+	/* Of some devices that would be its end. */
+	return q->is_new ? 0 : ibv_modify_qp(q->ibv, &attr, IBV_QP_STATE);
 }
 
 static int to_init(struct rdma_qp *q)
@@ -34,6 +36,7 @@ static int to_init(struct rdma_qp *q)
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 	};
 
+	q->is_new = false;
 	return ibv_modify_qp(q->ibv, &attr,
 			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
@@ -131,16 +134,25 @@ static int post_all_receives(struct rdma_qp *q)
 	return ret;
 }
 
+/* irdma takes what is to be reset to ERR. */
+static int to_init_again(struct rdma_qp *q)
+{
+	int ret = to_init(q);
+
+	return ret == EINVAL ? ENOTRECOVERABLE : ret;
+}
+
 int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 		     const struct rdma_rail_address *to, const char **step)
 {
+	bool is_new = q->is_new;
 	int ret;
 
 	*step = "RESET";
 	ret = rdma_qp_reset(q);
 	if (!ret) {
 		*step = "INIT";
-		ret = to_init(q);
+		ret = is_new ? to_init(q) : to_init_again(q);
 	}
 	if (!ret) {
 		*step = "posting receives";

@@ -5,7 +5,7 @@
  *	transport.c  the context's part: offers, rounds; job.c: what its threads do
  *	devices.c    the devices of a context; device.c: one of them, opened, and its ports
  *	gid.c	     which address of a port is used
- *	nic.c        a port that the context uses: channel, events
+ *	nic.c        a port that the context uses: channel, events; news.c: those, counted
  *	cq.c         completion queues: who has room in which, and polling
  *	qp.c         a queue pair and its send queue; qp_up.c: how it comes up
  *	offer.c      what waits for a peer: queue pairs, and memory that it writes to

@@ -338,8 +338,12 @@ int shm_conn_create(struct sl_transport *base, const struct sl_conn_attr *attr,
 	if (!c)
 		return -ENOMEM;
 	ret = init_conn(c, t, attr);
-	if (!ret && c->initiator)
+	if (!ret && c->initiator) {
 		ret = shm_handshake_dial(c);
+		if (ret && attr->why)
+			snprintf(attr->why->text, sizeof(attr->why->text), "%s",
+				 shm_handshake_error(ret));
+	}
 	if (ret) {
 		sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
 		shm_ghost_destroy(c->ghost);

@@ -26,6 +26,8 @@ static int watch_process(struct shm_conn *c, int sock, uint64_t start_time)
 	int pidfd;
 	int ret = shm_channel_peer(sock, &c->pid, &pidfd);
 
+	if (ret == -ENOTSUP)
+		shm_conn_end(c, ret, "the peer is in a PID namespace that is not seen from here");
 	if (ret)
 		return ret;
 	/* The number could have gone to another process between the two looks. */
@@ -250,13 +252,20 @@ static void on_greeted(void *arg, int status, int fd, uint16_t stream)
 	take_sock(c, fd);
 }
 
+const char *shm_handshake_error(int ret)
+{
+	return ret == -ECONNREFUSED
+		       ? "nobody is at the peer's socket: its process has ended, or is in another network namespace"
+		       : strerror(-ret);
+}
+
 void shm_handshake_again(struct sl_timer *t)
 {
 	struct shm_conn *c = SL_CONTAINER_OF(t, struct shm_conn, again);
 	int ret = shm_handshake_dial(c);
 
 	if (ret)
-		shm_conn_end(c, ret, strerror(-ret));
+		shm_conn_end(c, ret, shm_handshake_error(ret));
 }
 
 /* To the peer's abstract socket. */

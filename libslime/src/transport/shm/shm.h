@@ -214,7 +214,8 @@ void shm_ring_post_request(struct sl_conn *conn, const struct sl_msg *m, const u
 void shm_ring_post_many(struct sl_conn *conn, const struct sl_post *posts, size_t n_posts);
 
 /* handshake.c; [token] */
-int shm_handshake_dial(struct shm_conn *c);   /* an initiator's first step. Negative errno. */
+int shm_handshake_dial(struct shm_conn *c);   /* an initiator's first step. Negative errno, */
+const char *shm_handshake_error(int ret);     /* and what that means */
 void shm_handshake_again(struct sl_timer *t); /* the timer's: the peer's door was full */
 /* A socket whose other end has proven itself: a sl_door_fn. */
 void shm_conn_greeted(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
