@@ -12,6 +12,7 @@ struct target {
 	struct cli_tree *tree;
 	struct cli_problems *problems;
 	struct cli_place place;
+	bool by_option; /* whose path is the program's: what is no map on it is the file's error */
 };
 
 #define refuse(t, ...) cli_problems_add((t)->problems, (t)->place, NULL, __VA_ARGS__)
@@ -83,6 +84,8 @@ static int step(struct target *t, struct cli_node *node, const char *part, struc
 	}
 	if (node->type == CLI_NODE_MAP)
 		return step_into_map(t, node, part, out);
+	if (t->by_option)
+		return -EINVAL;
 	if (node->type == CLI_NODE_LIST)
 		return step_into_list(t, node, part, out);
 	return refuse(t, "expected a map or list on the way to %s", part);
@@ -222,7 +225,7 @@ int cli_assign(struct cli_tree *tree, struct cli_problems *problems, const char 
 int cli_assign_texts(struct cli_tree *tree, struct cli_problems *problems, const char *path,
 		     bool list, const char *const *texts, size_t n, const char *origin)
 {
-	struct target t = { .tree = tree, .problems = problems };
+	struct target t = { .tree = tree, .problems = problems, .by_option = true };
 	struct cli_node *value;
 	int ret = 0;
 

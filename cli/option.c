@@ -133,11 +133,44 @@ static const struct cli_setting *typed(const struct parse *p, const struct cli_s
 
 /* --- reading the words --- */
 
+/* What prints the page that has the options. */
+static const char *help_of(const struct parse *p, char out[CLI_QUOTE_MAX])
+{
+	if (!p->args->command || p->args->command == p->program->main)
+		return "--help";
+	snprintf(out, CLI_QUOTE_MAX, "%s %s --help", p->program->name, p->args->command->name);
+	return out;
+}
+
+/* The first command that has the option; NULL when none has. */
+static const struct cli_command *command_with(const struct cli_program *program, const char *option)
+{
+	for (const struct cli_command *c = program->commands; c && c->name; c++)
+		for (size_t i = 0; c->tables[i]; i++)
+			if (cli_setting_find(c->tables[i], option))
+				return c;
+	return NULL;
+}
+
+/* The command may be one that nobody typed, as of who thinks of another that comes behind. */
+static int refuse_of_another(const struct parse *p, const char *word, const struct cli_command *c)
+{
+	const char *program = p->program->name;
+	char page[CLI_QUOTE_MAX];
+
+	if (!p->args->command)
+		return refuse(p->program, "expected a command before --%s, as in %s %s --%s", word,
+			      program, c->name, word);
+	return refuse(p->program, "unknown option --%s of %s %s, though one of %s %s, see %s", word,
+		      program, p->args->command->name, program, c->name, help_of(p, page));
+}
+
 static int refuse_unknown(const struct parse *p, const char *name, size_t len)
 {
-	char word[CLI_QUOTE_MAX] = "";
+	char word[CLI_QUOTE_MAX] = "", page[CLI_QUOTE_MAX];
 	struct cli_nearest nearest = { .word = word };
 	const struct cli_setting *table;
+	const struct cli_command *c;
 	size_t i;
 
 	memcpy(word, name, len < sizeof(word) ? len : sizeof(word) - 1);
@@ -148,9 +181,10 @@ static int refuse_unknown(const struct parse *p, const char *name, size_t len)
 	if (nearest.best)
 		return refuse(p->program, "unknown option --%s, did you mean --%s?", word,
 			      nearest.best);
-	if (!p->args->command)
-		return refuse(p->program, "unknown option --%s before the command", word);
-	return refuse(p->program, "unknown option --%s, see --help", word);
+	c = command_with(p->program, word);
+	if (c)
+		return refuse_of_another(p, word, c);
+	return refuse(p->program, "unknown option --%s, see %s", word, help_of(p, page));
 }
 
 static int give(struct parse *p, const struct cli_setting *option, const char *text)
@@ -236,13 +270,14 @@ static int take_long(struct parse *p, const char *word)
 static int take_short(struct parse *p, const char *word)
 {
 	const struct cli_setting *option = find_letter(p, word[0]);
+	char page[CLI_QUOTE_MAX];
 
 	if (!option && !strcmp(word, "h")) {
 		p->help = true;
 		return 0;
 	}
 	if (!option)
-		return refuse(p->program, "unknown option -%s, see --help", word);
+		return refuse(p->program, "unknown option -%s, see %s", word, help_of(p, page));
 	if (word[1] && typed(p, option)->type == CLI_TYPE_FLAG)
 		return refuse(p->program, "-%c: expected no value, got \"%s\"", word[0], word + 1);
 	return take_value(p, option, word[1] ? word + 1 : NULL);
@@ -335,13 +370,14 @@ static int check_operands(const struct parse *p)
 {
 	const struct cli_command *c = p->args->command;
 	int n = p->args->n_operands;
-	char shown[CLI_QUOTE_MAX];
+	char shown[CLI_QUOTE_MAX], page[CLI_QUOTE_MAX];
 
 	if (n < c->min_operands)
 		return refuse(p->program, "expected %s", c->operands);
 	if (n > c->max_operands)
-		return refuse(p->program, "unexpected argument %s, see --help",
-			      cli_quote(shown, p->args->operands[c->max_operands]));
+		return refuse(p->program, "unexpected argument %s, see %s",
+			      cli_quote(shown, p->args->operands[c->max_operands]),
+			      help_of(p, page));
 	return 0;
 }
 

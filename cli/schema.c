@@ -166,11 +166,8 @@ static const char *element_text(struct walk *w, const struct cli_node *child,
 	int ret;
 
 	if (!fits(child, s)) {
-		struct cli_setting scalar = *s;
+		struct cli_setting scalar = cli_setting_of_element(s);
 
-		scalar.type = s->type == CLI_TYPE_SIZES	  ? CLI_TYPE_SIZE
-			      : s->type == CLI_TYPE_ENUMS ? CLI_TYPE_ENUM
-							  : CLI_TYPE_STRING;
 		refuse_kind(w, child, &scalar);
 		return NULL;
 	}

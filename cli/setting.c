@@ -20,6 +20,16 @@ bool cli_setting_is_list(const struct cli_setting *s)
 	       s->type == CLI_TYPE_ENUMS || s->type == CLI_TYPE_PAIRS;
 }
 
+struct cli_setting cli_setting_of_element(const struct cli_setting *s)
+{
+	struct cli_setting one = *s;
+
+	one.type = s->type == CLI_TYPE_SIZES   ? CLI_TYPE_SIZE
+		   : s->type == CLI_TYPE_ENUMS ? CLI_TYPE_ENUM
+					       : CLI_TYPE_STRING;
+	return one;
+}
+
 const struct cli_setting *cli_setting_find(const struct cli_setting *table, const char *name)
 {
 	for (; table && table->name; table++)
@@ -271,6 +281,13 @@ static int parse_number(const struct cli_setting *s, const char *text, int64_t *
 	return 0;
 }
 
+static int refuse_element(const struct cli_setting *s, const char *text, char *why, size_t why_len)
+{
+	struct cli_setting one = cli_setting_of_element(s);
+
+	return refuse(&one, text, why, why_len);
+}
+
 static int check_string(const struct cli_setting *s, const char *text, char *why, size_t why_len)
 {
 	int64_t len = (int64_t)strlen(text);
@@ -283,7 +300,7 @@ static int check_string(const struct cli_setting *s, const char *text, char *why
 		return -EINVAL;
 	}
 	if (len < s->min || len > max_of(s))
-		return refuse(s, text, why, why_len);
+		return refuse_element(s, text, why, why_len);
 	return 0;
 }
 
@@ -368,7 +385,7 @@ static int parse_element(const struct cli_setting *s, const char *text, void *el
 	if (s->type == CLI_TYPE_STRINGS)
 		return store_string(s, text, elem, arena, why, why_len);
 	if (parse_number(s, text, &v))
-		return refuse(s, text, why, why_len);
+		return refuse_element(s, text, why, why_len);
 	word = (int)v;
 	if (s->type == CLI_TYPE_ENUMS)
 		memcpy(elem, &word, sizeof(word));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -168,8 +169,7 @@ static void read__of_other_kinds_says_what_it_got(void **state)
 		"n.yaml:1:16: agent.name: expected a string that is not empty, got a list");
 	assert_only_error(
 		"agent: { name: a }\ndata: { transports: [shm, udp] }\n",
-		"n.yaml:2:27: data.transports.1: expected a list, each one of shm, rdma, tcp, "
-		"got \"udp\"");
+		"n.yaml:2:27: data.transports.1: expected one of shm, rdma, tcp, got \"udp\"");
 	assert_only_error("agent: { name: a }\ndata: { transports: [shm, shm] }\n",
 			  "n.yaml:2:21: data.transports: expected each once, got \"shm\" twice");
 	assert_only_error("agent: { name: a }\nwipe: yes\n",
@@ -444,7 +444,7 @@ static const struct cli_program program = { .name = "p",
 					    .main = &command,
 					    .settings = node_settings };
 
-static int apply(char **argv)
+static int apply_over(const char *file, char **argv)
 {
 	struct cli_args args;
 	int argc = 0, ret;
@@ -453,13 +453,27 @@ static int apply(char **argv)
 	while (argv[argc])
 		argc++;
 	assert_int_equal(cli_args_init(&args, &program, argc, argv, &unused), 0);
-	assert_int_equal(cli_config_load_text(t.c, "n", "agent: {name: a}\ndata: {beat: 1s}\n", 34),
-			 0);
+	assert_int_equal(cli_config_load_text(t.c, "n", file, strlen(file)), 0);
 	cli_config_apply(t.c, &args);
 	/* What was applied does not lean on the arguments. */
 	cli_args_fini(&args);
 	ret = cli_config_read(t.c, node_settings, &t.node);
 	return ret;
+}
+
+static int apply(char **argv)
+{
+	return apply_over("agent: {name: a}\ndata: {beat: 1s}\n", argv);
+}
+
+static void apply__of_an_option_over_what_is_no_map_is_the_files_error(void **state)
+{
+	(void)state;
+	assert_int_equal(apply_over("agent: {name: a}\ndata: [1]\n",
+				    (char *[]){ "p", "--beat", "3s", NULL }),
+			 -EINVAL);
+	assert_int_equal(cli_config_n_errors(t.c), 1);
+	assert_string_equal(cli_config_error(t.c, 0), "n:2:7: data: expected a map, got a list");
 }
 
 static void apply__environment_beats_the_file_and_flags_beat_both(void **state)
@@ -559,6 +573,7 @@ int main(void)
 		T(dump__reads_back_to_the_same_values),
 		T(dump__is_in_the_order_of_the_table_with_the_defaults),
 		T(apply__environment_beats_the_file_and_flags_beat_both),
+		T(apply__of_an_option_over_what_is_no_map_is_the_files_error),
 		T(apply__of_a_bad_value_names_the_option),
 		T(apply__of_a_repeated_list_adds_up_and_beats_what_was_set_before),
 	};

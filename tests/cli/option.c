@@ -230,11 +230,16 @@ static void init__of_what_it_cannot_understand_says_one_line(void **state)
 	assert_usage(parse("start", "--prot", "1"),
 		     "prog: unknown option --prot, did you mean --port?\n");
 	assert_usage(parse("start", "--gibberish=1"),
-		     "prog: unknown option --gibberish, see --help\n");
+		     "prog: unknown option --gibberish, see prog start --help\n");
+	assert_usage(parse("obs", "links", "--qps", "1"),
+		     "prog: unknown option --qps of prog obs links, though one of prog start, see "
+		     "prog obs links --help\n");
 	assert_usage(parse("start", "--help=me"), "prog: --help: expected no value, got \"me\"\n");
-	assert_usage(parse("start", "-x"), "prog: unknown option -x, see --help\n");
+	assert_usage(parse("start", "-x"), "prog: unknown option -x, see prog start --help\n");
 	assert_usage(parse("--qps", "1", "start"),
-		     "prog: unknown option --qps before the command\n");
+		     "prog: expected a command before --qps, as in prog start --qps\n");
+	assert_usage(parse("--gibberish", "start"),
+		     "prog: unknown option --gibberish, see --help\n");
 	assert_usage(parse("start", "--qps"),
 		     "prog: --qps: expected an integer from 1 to 8, got nothing\n");
 	assert_usage(parse("start", "--qps", "--json"),
@@ -242,8 +247,9 @@ static void init__of_what_it_cannot_understand_says_one_line(void **state)
 	assert_usage(parse("start", "--qps", "9"),
 		     "prog: --qps: expected an integer from 1 to 8, got \"9\"\n");
 	assert_usage(parse("start", "--sizes", "1,x"),
-		     "prog: --sizes: expected a list, each a size such as 128KiB, got \"x\"\n");
-	assert_usage(parse("start", "extra"), "prog: unexpected argument \"extra\", see --help\n");
+		     "prog: --sizes: expected a size such as 128KiB, got \"x\"\n");
+	assert_usage(parse("start", "extra"),
+		     "prog: unexpected argument \"extra\", see prog start --help\n");
 	assert_usage(parse("strat"), "prog: unknown command \"strat\", did you mean start?\n");
 	assert_usage(parse("obs"), "prog: obs: expected one of links, nics, got nothing\n");
 	assert_usage(parse("obs", "x"), "prog: obs: expected one of links, nics, got \"x\"\n");

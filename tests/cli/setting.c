@@ -158,8 +158,7 @@ static void parse__of_a_list_splits_at_commas(void **state)
 	assert_int_equal(f->v.words[0], EVENT);
 	assert_int_equal(parse(f, "texts", ""), 0);
 	assert_int_equal(f->v.n_texts, 0);
-	assert_refused(f, "sizes", "1KiB,",
-		       "expected a list, each a size such as 128KiB, got \"\"");
+	assert_refused(f, "sizes", "1KiB,", "expected a size such as 128KiB, got \"\"");
 	assert_refused(f, "words", "busy,busy", "expected each once, got \"busy\" twice");
 }
 
