@@ -16,22 +16,19 @@ const char *const nc_state_words[NC_N_STATES] = { "connecting", "connected", "br
 
 int nc_json_parse(const char *text, size_t len, struct nc_json **out)
 {
-	struct nc_json *json = calloc(1, sizeof(*json));
-	json_error_t error;
+	struct nc_json *json;
+	int ret = nc_json_wrap(text, len, &json);
 
-	if (!json)
-		return -ENOMEM;
-	json->root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
-	if (!json_is_object(json->root)) {
-		bool no_memory = !json->root && json_error_code(&error) == json_error_out_of_memory;
-
+	if (ret)
+		return ret;
+	ret = nc_json_load(text, len, &json->root);
+	if (!ret && !json_is_object(json->root))
+		ret = -EPROTO;
+	if (ret)
 		nc_json_free(json);
-		return no_memory ? -ENOMEM : -EPROTO;
-	}
-	json->text = text;
-	json->len = len;
-	*out = json;
-	return 0;
+	else
+		*out = json;
+	return ret;
 }
 
 int nc_json_wrap(const char *text, size_t len, struct nc_json **out)

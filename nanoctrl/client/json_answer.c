@@ -132,6 +132,7 @@ static int read_agent(struct nc_json *json, json_t *o, void *out)
 		.attributes = nc_pairs_of(json, o, "attributes", &ret),
 		.lease_left_ms = json_integer_value(left),
 		.session = json_is_true(json_object_get(o, "session")),
+		.registered_at_ms = nc_number_or(o, "registered_at_ms", 0),
 	};
 	if (!ret && json_object_get(o, "services"))
 		ret = read_array(json, o, "services", sizeof(struct nc_service), read_service,
@@ -225,7 +226,6 @@ static int read_link(struct nc_json *json, json_t *o, void *out)
 	const char *state;
 	int ret = 0;
 
-	(void)json;
 	*link = (struct nc_link){
 		.agent = nc_text_of(o, "agent", &ret),
 		.peer = nc_text_of(o, "peer", &ret),
@@ -237,6 +237,7 @@ static int read_link(struct nc_json *json, json_t *o, void *out)
 		.transport = nc_text_or(o, "transport", NULL),
 		.connection_epoch = nc_number_or(o, "connection_epoch", 0),
 		.peer_incarnation = nc_text_or(o, "peer_incarnation", NULL),
+		.attributes = nc_pairs_of(json, o, "attributes", &ret),
 	};
 	state = nc_text_of(o, "state", &ret);
 	for (int i = 0; i < NC_N_STATES && !ret; i++)

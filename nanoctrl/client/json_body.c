@@ -159,6 +159,8 @@ char *nc_json_report(const struct nc_link *link)
 	if (link->connection_epoch)
 		put_number(&b, b.root, "connection_epoch", link->connection_epoch);
 	put_text(&b, b.root, "peer_incarnation", link->peer_incarnation);
+	if (link->attributes.n)
+		put_pairs(&b, b.root, "attributes", link->attributes);
 	return finish(&b);
 }
 

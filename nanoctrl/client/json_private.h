@@ -18,6 +18,9 @@ struct nc_json {
 	struct block *blocks; /* what decoders allocated */
 };
 
+/* Reads any value, for json_decref(): -EPROTO where it is none, -ENOMEM. */
+int nc_json_load(const char *text, size_t len, json_t **out);
+
 /* The words of enum nc_link_state. */
 #define NC_N_STATES 3
 extern const char *const nc_state_words[NC_N_STATES];

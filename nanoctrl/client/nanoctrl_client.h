@@ -192,6 +192,7 @@ struct nc_agent {
 	size_t n_services;
 	int64_t lease_left_ms;
 	bool session;
+	uint64_t registered_at_ms; /* by the server's clock; 0: it does not say */
 };
 
 typedef void nc_agent_fn(void *arg, const struct nc_error *error, const struct nc_agent *agent);
@@ -307,6 +308,7 @@ struct nc_link {
 	const char *transport; /* or NULL */
 	uint64_t connection_epoch;
 	const char *peer_incarnation; /* or NULL */
+	struct nc_pairs attributes;   /* 4 KiB of JSON at most */
 };
 
 int nc_report_link(struct nc_client *client, const struct nc_link *link, nc_done_fn *fn, void *arg);

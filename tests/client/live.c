@@ -121,8 +121,10 @@ static void on_links(void *arg, const struct nc_error *error, const struct nc_pa
 	note(g, error);
 	g->n = page ? page->n : 0;
 	if (g->n)
-		snprintf(g->text, sizeof(g->text), "%s>%s %d %s", page->links[0].agent,
-			 page->links[0].peer, page->links[0].state, page->links[0].transport);
+		snprintf(g->text, sizeof(g->text), "%s>%s %d %s %s", page->links[0].agent,
+			 page->links[0].peer, page->links[0].state, page->links[0].transport,
+			 page->links[0].attributes.n ? page->links[0].attributes.list[0].value
+						     : "-");
 }
 
 static void on_agent(void *arg, const struct nc_error *error, const struct nc_agent *agent)
@@ -290,6 +292,7 @@ static int teardown(void **state)
 
 static void agents__find_each_other_and_exchange(void **state)
 {
+	static const struct nc_pair transports = { "transports", "tcp,shm" };
 	const char *allow[] = { "name=b" };
 	struct nc_region region = { .name = "kv",
 				    .revision = 1,
@@ -303,7 +306,8 @@ static void agents__find_each_other_and_exchange(void **state)
 				.profile = "default",
 				.revision = 1,
 				.state = NC_CONNECTED,
-				.transport = "shm" };
+				.transport = "shm",
+				.attributes = { &transports, 1 } };
 
 	(void)state;
 	join(&t.a);
@@ -338,7 +342,7 @@ static void agents__find_each_other_and_exchange(void **state)
 
 	assert_int_equal(await(&t.a, nc_report_link(t.a.client, &link, on_done, &t.a)), 0);
 	assert_int_equal(await(&t.b, nc_list_links(t.b.client, NULL, NULL, on_links, &t.b)), 0);
-	assert_string_equal(t.b.text, "a>b 1 shm");
+	assert_string_equal(t.b.text, "a>b 1 shm tcp,shm");
 
 	assert_int_equal(await(&t.a, nc_leave(t.a.client, on_done, &t.a)), 0);
 	spin_until_seen(&t.b, NC_EVENT_LEFT);
@@ -435,7 +439,7 @@ static void directory__has_the_regions_and_links_of_all(void **state)
 	assert_int_equal(await(&t.b, nc_list_links(t.b.client, "name=a", NULL, on_links, &t.b)), 0);
 	assert_int_equal(t.b.n, 1);
 	assert_int_equal(await(&t.b, nc_list_links_of(t.b.client, "a", on_links, &t.b)), 0);
-	assert_string_equal(t.b.text, "a>b 2 tcp");
+	assert_string_equal(t.b.text, "a>b 2 tcp -");
 	assert_int_equal(await(&t.b, nc_list_links_of(t.b.client, "b", on_links, &t.b)), 0);
 	assert_int_equal(t.b.n, 0);
 	assert_int_equal(await(&t.b, nc_list_links_of(t.b.client, "c", on_links, &t.b)), -ENOENT);

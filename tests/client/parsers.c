@@ -315,6 +315,25 @@ static void snapshot__has_bytes_of_all_operations_that_ended(void **state)
 	free(text);
 }
 
+/* Who waited for immediates when a link ended did nothing wrong. */
+static void snapshot__has_no_error_of_immediates_that_nobody_sent(void **state)
+{
+	struct nc_nic nic = { .name = "shm" };
+	struct nc_snapshot s = { .session_id = "a:1:1", .host = "h", .nics = &nic, .n_nics = 1 };
+	char *text;
+
+	(void)state;
+	nic.traffic.ops[NC_OP_IMM_RECV] = (struct nc_op_count){ .submitted = 64, .failed = 64 };
+	nic.traffic.ops[NC_OP_RECV] = (struct nc_op_count){ .submitted = 1, .failed = 1 };
+	text = nc_json_snapshot(&s, "a");
+	assert_non_null(text);
+	assert_non_null(strstr(text, "\"error_total\":1,"));
+	assert_non_null(strstr(text, "\"cq_errors_total\":1,"));
+	assert_null(strstr(text, "\"error_total\":65"));
+	assert_non_null(strstr(text, "\"errors\":64"));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +348,7 @@ int main(void)
 		cmocka_unit_test(json__of_the_wrong_shape_is_refused),
 		cmocka_unit_test(message__needs_the_members_of_its_type),
 		cmocka_unit_test(snapshot__has_bytes_of_all_operations_that_ended),
+		cmocka_unit_test(snapshot__has_no_error_of_immediates_that_nobody_sent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
