@@ -450,7 +450,8 @@ static int init(struct ctrl *ctrl, struct event_base *base, const struct ctrl_at
 		return ret;
 	ctrl->retry = evtimer_new(base, on_retry, ctrl);
 	ctrl->list_retry = evtimer_new(base, on_list_retry, ctrl);
-	if (!ctrl->retry || !ctrl->list_retry)
+	ctrl->patience = evtimer_new(base, ctrl_on_patience, ctrl);
+	if (!ctrl->retry || !ctrl->list_retry || !ctrl->patience)
 		return -ENOMEM;
 	client.base = base;
 	client.urls = attr->urls;
@@ -496,6 +497,8 @@ void ctrl_destroy(struct ctrl *ctrl)
 		event_free(ctrl->retry);
 	if (ctrl->list_retry)
 		event_free(ctrl->list_retry);
+	if (ctrl->patience)
+		event_free(ctrl->patience);
 	for (size_t i = 0; i < ctrl->n_services; i++)
 		free(ctrl->services[i]);
 	free(ctrl->services);

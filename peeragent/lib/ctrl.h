@@ -111,8 +111,8 @@ void ctrl_destroy(struct ctrl *ctrl);
  */
 typedef void ctrl_done_fn(void *arg, int result);
 
-/* Say goodbye, and stay away. -EAGAIN: there is nobody to say it to, the lease will end by itself.
- */
+/* Say goodbye, behind the requests that are under way if they are answered soon, and stay away.
+ * -EAGAIN: there is nobody to say it to, the lease will end by itself. */
 int ctrl_leave(struct ctrl *ctrl, ctrl_done_fn *done, void *arg);
 
 /* Report all registrations anew, in a list; without a session as soon as there is one. */
@@ -158,6 +158,9 @@ int ctrl_post(struct ctrl *ctrl, const char *peer, const char *profile,
 int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
 		  void *arg);
 
+/* Of a text for people more is not sent. */
+#define CTRL_TEXT_MAX 511
+
 struct ctrl_link {
 	const char *peer;
 	const char *profile;
@@ -167,6 +170,15 @@ struct ctrl_link {
 	const char *peer_incarnation; /* NULL when unknown */
 	uint64_t attempt;
 	uint64_t age_ms;
+	/* How it came to be so, for people: the transports that are allowed, in order of preference
+	 * ("shm,tcp"), NULL when nothing of all this is known. "" and 0: there is nothing to say.
+	 */
+	const char *transports;
+	bool own_order; /* of a connected one, as in slime_endpoint_info */
+	const char *passed_over;
+	const char *last_error; /* it broke with, or was lost for, before the present state */
+	uint32_t n_connects;
+	uint32_t n_failures; /* in a row */
 };
 
 int ctrl_report_link(struct ctrl *ctrl, const struct ctrl_link *link, ctrl_done_fn *done,

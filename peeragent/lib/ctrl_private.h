@@ -3,6 +3,8 @@
 #ifndef AGENT_CTRL_PRIVATE_H
 #define AGENT_CTRL_PRIVATE_H
 
+#include <event2/util.h>
+
 #include "base/list.h"
 #include "nanoctrl/client/nanoctrl_client.h"
 #include "peeragent/lib/ctrl.h"
@@ -41,8 +43,10 @@ struct ctrl {
 	struct holder holder; /* of our name, while it is not ours */
 	uint64_t said_ns;     /* when the log last had an attempt that failed; 0: none since `up` */
 	struct sl_list requests;
-	struct sl_list unread; /* offers that the last list named, to be read yet */
-	unsigned n_reading;    /* of them being read */
+	struct request *goodbye; /* of them: it waits until the others are answered, */
+	struct event *patience;	 /* for so long */
+	struct sl_list unread;	 /* offers that the last list named, to be read yet */
+	unsigned n_reading;	 /* of them being read */
 };
 
 /* List once more, soon: something could not be read. */
@@ -54,6 +58,9 @@ void ctrl_read_offers(struct ctrl *ctrl, const struct nc_page *page);
 void ctrl_on_offer(void *arg, const struct nc_error *error, const struct nc_offer *offer);
 /* Their calls were cancelled. */
 void ctrl_drop_offers(struct ctrl *ctrl);
+
+/* The goodbye waits no longer. */
+void ctrl_on_patience(evutil_socket_t fd, short what, void *arg);
 
 /* Forget the requests that are under way; nothing is called back. */
 void ctrl_drop_requests(struct ctrl *ctrl);

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The requests of the agent to nanoctrl: each is one call of the client. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "peeragent/lib/cause.h"
 #include "peeragent/lib/ctrl_private.h"
 #include "peeragent/lib/topology.h"
 
-#define CAUSE_MAX 253 /* bytes of it that nanoctrl takes */
+#define CAUSE_MAX   253 /* bytes of it that nanoctrl takes */
+#define PATIENCE_MS 500 /* of a goodbye with what is under way */
 
 struct request {
 	struct sl_list node;
@@ -33,10 +37,22 @@ static struct request *begin(struct ctrl *ctrl, ctrl_done_fn *done, void *arg)
 	return rq;
 }
 
-static void end(struct request *rq)
+static void say_goodbye(struct ctrl *ctrl);
+
+static void forget(struct request *rq)
 {
 	sl_list_remove(&rq->node);
 	free(rq);
+}
+
+/* A goodbye that waits is the only one left in the end. */
+static void end(struct request *rq)
+{
+	struct ctrl *ctrl = rq->ctrl;
+
+	forget(rq);
+	if (ctrl->goodbye && ctrl->requests.next->next == &ctrl->requests)
+		say_goodbye(ctrl);
 }
 
 /* What the caller of a request can act on. */
@@ -80,8 +96,32 @@ static int given(struct request *rq, int ret)
 	return ret == -EINVAL ? ret : -EAGAIN;
 }
 
+/* ---- the end ---- */
+
+static void say_goodbye(struct ctrl *ctrl)
+{
+	struct request *rq = ctrl->goodbye;
+	struct request ended = *rq;
+
+	ctrl->goodbye = NULL;
+	evtimer_del(ctrl->patience);
+	if (!nc_leave(ctrl->client, on_done, rq))
+		return;
+	end(rq);
+	ended.done(ended.arg, -EAGAIN);
+}
+
+void ctrl_on_patience(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	say_goodbye(arg);
+}
+
 int ctrl_leave(struct ctrl *ctrl, ctrl_done_fn *done, void *arg)
 {
+	const struct timeval tv = { .tv_usec = PATIENCE_MS * 1000 };
+	bool alone = sl_list_empty(&ctrl->requests);
 	struct request *rq = begin(ctrl, done, arg);
 
 	/* One that is being had again would be told of everything, and renew the lease. */
@@ -89,8 +129,15 @@ int ctrl_leave(struct ctrl *ctrl, ctrl_done_fn *done, void *arg)
 	ctrl->state = CTRL_ENDED;
 	evtimer_del(ctrl->retry);
 	evtimer_del(ctrl->list_retry);
-	return rq ? given(rq, nc_leave(ctrl->client, on_done, rq)) : -EAGAIN;
+	if (!rq)
+		return -EAGAIN;
+	if (alone || evtimer_add(ctrl->patience, &tv))
+		return given(rq, nc_leave(ctrl->client, on_done, rq));
+	ctrl->goodbye = rq;
+	return 0;
 }
+
+/* ---- of regions, offers and links ---- */
 
 int ctrl_put_region(struct ctrl *ctrl, const struct ctrl_region *r, ctrl_done_fn *done, void *arg)
 {
@@ -137,6 +184,47 @@ int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, ctrl
 		  : -EAGAIN;
 }
 
+/* What nanoctrl keeps of a link for people (docs/http-api.md, 6). */
+struct story {
+	char passed_over[CTRL_TEXT_MAX + 1], last_error[CTRL_TEXT_MAX + 1];
+	char n_connects[16], n_failures[16];
+	struct nc_pair pairs[6];
+	size_t n;
+};
+
+static void add(struct story *s, const char *key, const char *value)
+{
+	if (*value)
+		s->pairs[s->n++] = (struct nc_pair){ key, value };
+}
+
+static void add_text(struct story *s, const char *key, const char *text,
+		     char out[CTRL_TEXT_MAX + 1])
+{
+	cause_fit(text, out, CTRL_TEXT_MAX + 1);
+	sl_utf8_make_printable(out);
+	add(s, key, out);
+}
+
+static void add_number(struct story *s, const char *key, uint32_t n, char out[16])
+{
+	snprintf(out, 16, "%" PRIu32, n);
+	if (n)
+		add(s, key, out);
+}
+
+static void story_of(struct story *s, const struct ctrl_link *l)
+{
+	s->n = 0;
+	add(s, "transports", l->transports);
+	if (l->transport)
+		add(s, "order", l->own_order ? "own" : "peer");
+	add_text(s, "passed_over", l->passed_over, s->passed_over);
+	add_text(s, "last_error", l->last_error, s->last_error);
+	add_number(s, "connects", l->n_connects, s->n_connects);
+	add_number(s, "failures", l->n_failures, s->n_failures);
+}
+
 int ctrl_report_link(struct ctrl *ctrl, const struct ctrl_link *l, ctrl_done_fn *done, void *arg)
 {
 	static const enum nc_link_state states[] = {
@@ -157,8 +245,15 @@ int ctrl_report_link(struct ctrl *ctrl, const struct ctrl_link *l, ctrl_done_fn 
 		.peer_incarnation = l->peer_incarnation,
 	};
 	struct request *rq = begin(ctrl, done, arg);
+	struct story story;
 
-	return rq ? given(rq, nc_report_link(ctrl->client, &link, on_done, rq)) : -EAGAIN;
+	if (!rq)
+		return -EAGAIN;
+	story.n = 0;
+	if (l->transports)
+		story_of(&story, l);
+	link.attributes = (struct nc_pairs){ story.pairs, story.n };
+	return given(rq, nc_report_link(ctrl->client, &link, on_done, rq));
 }
 
 int ctrl_forget_link(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
@@ -248,6 +343,7 @@ void ctrl_drop_requests(struct ctrl *ctrl)
 {
 	struct sl_list *node, *tmp;
 
+	ctrl->goodbye = NULL;
 	sl_list_for_each_safe (node, tmp, &ctrl->requests)
-		end(SL_CONTAINER_OF(node, struct request, node));
+		forget(SL_CONTAINER_OF(node, struct request, node));
 }

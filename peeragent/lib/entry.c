@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "peeragent/lib/cause.h"
+#include "peeragent/lib/entry_report.h"
 
 #define ANSWER_LIMIT 2 /* an answer may take so many connect timeouts */
 
@@ -78,20 +79,12 @@ static const char *transport_of(const struct entry *e)
 static int send_report(struct publication *p)
 {
 	struct entry *e = SL_CONTAINER_OF(p, struct entry, report);
-	struct ctrl_link report = {
-		.peer = e->peer->name,
-		.profile = e->profile,
-		.state = link_state(&e->link),
-		.cause = e->cause,
-		.transport = transport_of(e),
-		.peer_incarnation = e->peer->incarnation[0] ? e->peer->incarnation : NULL,
-		.attempt = e->link.attempt,
-		.age_ms = (sl_clock_ns() - e->since_ns) / SL_NS_PER_MS,
-	};
+	struct entry_report report;
 
 	if (e->forgotten)
 		return ctrl_forget_link(e->set->ctrl, e->peer->name, e->profile, on_report_sent, e);
-	return ctrl_report_link(e->set->ctrl, &report, on_report_sent, e);
+	entry_report_init(&report, e);
+	return ctrl_report_link(e->set->ctrl, &report.link, on_report_sent, e);
 }
 
 static void report_settled(struct publication *p, int result)
@@ -156,6 +149,7 @@ static void begin_life(struct entry *e)
 	e->by = NULL;
 	e->n_connects = 0;
 	e->cause[0] = '\0';
+	e->last_error[0] = '\0';
 	e->since_ns = sl_clock_ns();
 	memset(&e->stats, 0, sizeof(e->stats));
 }
@@ -251,7 +245,7 @@ static void drop(struct entry *e)
 	e->connection = NULL;
 }
 
-static const enum slime_transport *transports_of(const struct entry *e)
+const enum slime_transport *entry_transports(const struct entry *e)
 {
 	bool own = e->by && e->by->link->transports[0] != SLIME_TRANSPORT_NONE;
 
@@ -266,7 +260,7 @@ static int open(struct entry *e, enum post_kind kind)
 	int ret;
 
 	snprintf(name, sizeof(name), "%s/%s", e->peer->name, e->profile);
-	ret = connection_create(&e->set->connections, name, transports_of(e), on_connection, e,
+	ret = connection_create(&e->set->connections, name, entry_transports(e), on_connection, e,
 				&e->connection);
 	if (ret)
 		return ret;
@@ -387,6 +381,8 @@ static void show(struct entry *e, enum slime_link_state before, const char *caus
 		e->cause[0] = '\0';
 	else if (cause)
 		snprintf(e->cause, sizeof(e->cause), "%s", cause);
+	if (cause && (state == SLIME_LINK_BROKEN || before == SLIME_LINK_CONNECTED))
+		cause_fit(e->cause, e->last_error, sizeof(e->last_error));
 	if (state != before) {
 		e->since_ns = sl_clock_ns();
 		e->n_connects += state == SLIME_LINK_CONNECTED;

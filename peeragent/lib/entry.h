@@ -30,7 +30,8 @@ struct entry {
 	uint64_t post_number;
 	struct publication report;
 	char cause[SLIME_CAUSE_TEXT_MAX];
-	uint64_t since_ns; /* of the state */
+	char last_error[CTRL_TEXT_MAX + 1]; /* it broke with, or was lost for */
+	uint64_t since_ns;		    /* of the state */
 	uint32_t n_connects;
 	struct slime_endpoint_stats stats; /* of connections that are gone */
 	struct traffic_rate rate;	   /* as of the last snapshot */
@@ -51,6 +52,9 @@ void entry_take(struct entry *e, const struct post *post);
 
 /* What was posted has to be posted again: nanoctrl dropped it with the peer's registration. */
 void entry_post_again(struct entry *e);
+
+/* Those that it may use, in order of preference. */
+const enum slime_transport *entry_transports(const struct entry *e);
 
 /* At the agent's end: nothing is told to anybody. */
 void entry_destroy(struct entry *e);

@@ -37,12 +37,19 @@ static void look(struct reconcile *r)
 		set_state(r, SLIME_AGENT_STARTING, regions, "a region cannot be had");
 }
 
+static const char *how_it_left(const struct reconcile *r)
+{
+	if (r->state == SLIME_AGENT_REFUSED)
+		return "the name is left to who has it";
+	return r->registered ? "left" : "it was not registered";
+}
+
 static void finish_leaving(struct reconcile *r)
 {
 	if (r->left || !r->said_goodbye || !sl_list_empty(&r->links.connections.all))
 		return;
 	r->left = true;
-	set_state(r, SLIME_AGENT_ENDED, 0, "left");
+	set_state(r, SLIME_AGENT_ENDED, 0, how_it_left(r));
 	r->on_left(r->arg);
 }
 
@@ -381,6 +388,7 @@ void reconcile_leave(struct reconcile *r)
 	if (r->leaving)
 		return;
 	r->leaving = true;
+	snapshots_last(&r->snapshots);
 	regions_cancel(&r->regions);
 	links_close_all(&r->links);
 	publisher_down(&r->publisher);

@@ -226,6 +226,18 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	wait_for_next(s);
 }
 
+/* One that is under way could overtake it. */
+void snapshots_last(struct snapshots *s)
+{
+	struct making *m = NULL;
+
+	if (s->timer && evtimer_pending(s->timer, NULL) && !s->sending)
+		m = calloc(1, sizeof(*m));
+	if (m)
+		send_one(s, m);
+	free(m);
+}
+
 int snapshots_init(struct snapshots *s, struct event_base *base, const char *name,
 		   uint32_t interval_ms)
 {

@@ -36,6 +36,10 @@ void snapshots_fini(struct snapshots *s);
 void snapshots_up(struct snapshots *s);
 void snapshots_down(struct snapshots *s);
 
+/* What was done until now is told, before a goodbye: it is what is seen of the agent when it has
+ * left. */
+void snapshots_last(struct snapshots *s);
+
 /* The state of a link changed: the next one does not wait for its interval. At most one a second
  * comes of this. */
 void snapshots_soon(struct snapshots *s);

@@ -201,7 +201,9 @@ static const char *place_trouble(const char *path, bool directory)
 	slash = strrchr(parent, '/');
 	if (slash)
 		slash[1] = '\0';
-	return stat(slash ? parent : ".", &st) ? strerror(errno) : NULL;
+	if (!stat(slash ? parent : ".", &st))
+		return NULL;
+	return errno == ENOENT ? "what it would be in is not there" : strerror(errno);
 }
 
 static void check_place(struct config *c, const char *key, const char *path, bool directory)

@@ -159,6 +159,19 @@ bool fakectrl_wait_region(const char *agent, const char *region, bool there, int
 	return wait_for(object_is, &w, timeout_ms);
 }
 
+bool fakectrl_report(const char *agent, const char *peer, const char *profile,
+		     struct fakectrl_report *out)
+{
+	const struct object *o;
+
+	server_lock();
+	o = server_object(OBJECT_LINK, agent, peer, profile);
+	if (o)
+		*out = o->report;
+	server_unlock();
+	return o;
+}
+
 unsigned fakectrl_n_posts(void)
 {
 	unsigned n;

@@ -35,6 +35,17 @@ bool fakectrl_wait_no_link(const char *agent, const char *peer, const char *prof
 			   int timeout_ms);
 bool fakectrl_wait_region(const char *agent, const char *region, bool there, int timeout_ms);
 
+/* What an agent says last of how its end of a link came to be as it is. */
+struct fakectrl_report {
+	char transports[64], passed_over[512], last_error[512];
+	bool own_order;
+	uint32_t n_connects, n_failures;
+};
+
+/* False when it reports no such link. */
+bool fakectrl_report(const char *agent, const char *peer, const char *profile,
+		     struct fakectrl_report *out);
+
 /* From now on nothing hears the withdrawals of regions, which stay; or those that came meanwhile
  * are carried out, late. */
 void fakectrl_hold_withdrawals(void);

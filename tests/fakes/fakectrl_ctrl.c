@@ -258,9 +258,23 @@ int ctrl_withdraw(struct ctrl *c, const char *peer, const char *profile, ctrl_do
 
 int ctrl_report_link(struct ctrl *c, const struct ctrl_link *link, ctrl_done_fn *done, void *arg)
 {
+	struct object *o;
+
 	if (!begin(c, done, arg))
 		return -EAGAIN;
-	server_put(c, OBJECT_LINK, link->peer, link->profile, NULL, 0)->state = link->state;
+	o = server_put(c, OBJECT_LINK, link->peer, link->profile, NULL, 0);
+	o->state = link->state;
+	if (link->transports) {
+		o->report = (struct fakectrl_report){ .own_order = link->own_order,
+						      .n_connects = link->n_connects,
+						      .n_failures = link->n_failures };
+		snprintf(o->report.transports, sizeof(o->report.transports), "%s",
+			 link->transports);
+		snprintf(o->report.passed_over, sizeof(o->report.passed_over), "%.511s",
+			 link->passed_over);
+		snprintf(o->report.last_error, sizeof(o->report.last_error), "%.511s",
+			 link->last_error);
+	}
 	return finish();
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "peeragent/lib/ctrl.h"
+#include "tests/fakes/fakectrl.h"
 #include "tests/fakes/fakectrl_inbox.h"
 
 /* Also where assert() is nothing. */
@@ -35,6 +36,7 @@ struct object {
 	char owner[FAKE_NAME], name[FAKE_NAME], profile[FAKE_NAME];
 	uint64_t number;
 	enum slime_link_state state;
+	struct fakectrl_report report;
 	size_t len;
 	uint8_t bytes[CTRL_DESCRIPTOR_MAX];
 };

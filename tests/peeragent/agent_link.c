@@ -86,6 +86,52 @@ static void link__waits_for_a_peer_that_is_not_there(void **state)
 	end(a);
 }
 
+static void report__says_why_a_transport_was_passed_over(void **state)
+{
+	static const struct slime_agent_link tcp_or_shm = {
+		.to = "b", .transports = { SLIME_TRANSPORT_TCP, SLIME_TRANSPORT_SHM }
+	};
+	struct slime_agent_attr attr = attr_of("b");
+	struct fakectrl_report of_a, of_b;
+	struct slime_agent *a, *b;
+
+	(void)state;
+	attr.transports[0] = SLIME_TRANSPORT_SHM;
+	a = start("a", &tcp_or_shm, 1);
+	b = start_with(&attr);
+	assert_connected(a, b, NULL);
+	assert_true(fakectrl_report("a", "b", "default", &of_a));
+	assert_true(fakectrl_report("b", "a", "default", &of_b));
+	assert_string_equal(of_a.transports, "tcp,shm");
+	assert_string_equal(of_b.transports, "shm");
+	assert_string_equal(of_a.passed_over, "tcp: we do not listen");
+	assert_string_equal(of_b.passed_over, "");
+	assert_int_not_equal(of_a.own_order, of_b.own_order);
+	end(b);
+	end(a);
+}
+
+static void report__says_what_a_link_that_is_back_was_lost_for(void **state)
+{
+	struct slime_agent *a = start("a", &to_b, 1), *b = start("b", NULL, 0);
+	struct fakectrl_report report;
+
+	(void)state;
+	assert_connected(a, b, NULL);
+	assert_true(fakectrl_report("a", "b", "default", &report));
+	assert_string_equal(report.last_error, "");
+	assert_int_equal(report.n_connects, 1);
+	end(b);
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_CONNECTING, LONG_MS));
+	b = start("b", NULL, 0);
+	assert_connected(a, b, NULL);
+	assert_true(fakectrl_report("a", "b", "default", &report));
+	assert_string_not_equal(report.last_error, "");
+	assert_int_equal(report.n_connects, 2);
+	end(a);
+	end(b);
+}
+
 static void link__of_each_profile_is_its_own(void **state)
 {
 	const struct slime_agent_link both[] = { to_b, to_b_bulk };
@@ -490,6 +536,8 @@ int main(void)
 		cmocka_unit_test_setup(link__wanted_by_both_is_one, reset),
 		cmocka_unit_test_setup(link__beyond_those_that_the_peer_may_have_says_so, reset),
 		cmocka_unit_test_setup(link__waits_for_a_peer_that_is_not_there, reset),
+		cmocka_unit_test_setup(report__says_why_a_transport_was_passed_over, reset),
+		cmocka_unit_test_setup(report__says_what_a_link_that_is_back_was_lost_for, reset),
 		cmocka_unit_test_setup(link__of_each_profile_is_its_own, reset),
 		cmocka_unit_test_setup(link__to_a_selector_connects_everyone_it_matches, reset),
 		cmocka_unit_test_setup(link__to_a_selector_that_nobody_matches_is_reported, reset),

@@ -42,6 +42,24 @@ static void name__of_another_owner_is_refused(void **state)
 	end(first);
 }
 
+/* Who reads the last line is not to think that it was there. */
+static void end__of_one_that_was_refused_does_not_say_that_it_left(void **state)
+{
+	struct slime_agent_attr attr = attr_of("a");
+	struct slime_agent *first = start("a", NULL, 0), *second;
+
+	(void)state;
+	log_lines_keep_from(SLIME_LOG_INFO);
+	second = start_with(&attr);
+	while (slime_agent_state(second) != SLIME_AGENT_REFUSED)
+		poll(NULL, 0, 1);
+	end(second);
+	assert_int_equal(log_lines_with("a is ended: the name is left to who has it"), 1);
+	end(first);
+	assert_int_equal(log_lines_with("a is ended: left"), 1);
+	log_lines_release();
+}
+
 static void name__is_taken_over_with_the_owner_key(void **state)
 {
 	struct home h;
@@ -143,6 +161,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(name__of_another_owner_is_refused, reset),
+		cmocka_unit_test_setup(end__of_one_that_was_refused_does_not_say_that_it_left,
+				       reset),
 		cmocka_unit_test_setup(name__is_taken_over_with_the_owner_key, reset),
 		cmocka_unit_test_setup(key__that_others_can_read_is_refused, reset),
 		cmocka_unit_test_setup(key__that_is_no_file_is_refused, reset),

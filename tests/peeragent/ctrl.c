@@ -37,11 +37,15 @@ static struct {
 	bool hold_grants, hold_lists; /* they are not answered */
 	bool break_sessions;
 	struct fake_conn *grant, *session;	  /* who waits for a grant; the last session */
+	struct fake_conn *put;			  /* who waits for the answer to a region */
 	char registration[4096];		  /* the last */
 	int epoch, up_epoch;			  /* of grants; of the last session */
 	int n_registrations, n_sessions, n_lists; /* that were asked for */
 	int n_up, n_down, n_list_ends, n_offers;  /* that the agent was told */
 	int n_posted;				  /* by so many peers */
+	int n_reports;				  /* of links */
+	char report[8192];			  /* the last */
+	int n_puts, n_goodbyes, n_left;		  /* of regions; that were said; that were taken */
 	enum ctrl_trouble trouble;		  /* the last */
 } t;
 
@@ -120,7 +124,17 @@ static void on_session(struct fake_conn *conn, const char *text)
 static void on_request(void *arg, struct fake_conn *conn, const char *text)
 {
 	(void)arg;
-	if (!strncmp(text, "PUT ", 4)) {
+	if (!strncmp(text, "PUT ", 4) && strstr(text, "/links/")) {
+		snprintf(t.report, sizeof(t.report), "%s", text);
+		t.n_reports++;
+		fake_reply(conn, 200, "", "{\"status\":\"ok\"}");
+	} else if (!strncmp(text, "PUT ", 4) && strstr(text, "/regions/")) {
+		t.n_puts++;
+		t.put = conn;
+	} else if (!strncmp(text, "DELETE ", 7)) {
+		t.n_goodbyes++;
+		fake_reply(conn, 200, "", "{\"left\":true}");
+	} else if (!strncmp(text, "PUT ", 4)) {
 		on_registration(conn, text);
 	} else if (strstr(text, "/session?")) {
 		on_session(conn, text);
@@ -353,12 +367,85 @@ static void put_region__that_cannot_be_written_is_invalid(void **state)
 	assert_int_equal(ctrl_put_region(t.ctrl, &kv, on_put, NULL), -EINVAL);
 }
 
+/* Which is 4 KiB for all of them, with what JSON needs for each. */
+static void report_link__is_within_bounds_whatever_its_texts_are(void **state)
+{
+	char quotes[1024];
+	struct ctrl_link link = {
+		.peer = "b",
+		.profile = "default",
+		.state = SLIME_LINK_CONNECTED,
+		.cause = "",
+		.transport = "tcp",
+		.attempt = 1,
+		.transports = "shm,tcp",
+		.own_order = true,
+		.passed_over = quotes,
+		.last_error = "shm: \x1b\xff",
+		.n_connects = 2,
+	};
+	const char *attributes;
+
+	(void)state;
+	memset(quotes, '"', sizeof(quotes) - 1);
+	quotes[sizeof(quotes) - 1] = '\0';
+	begin();
+	assert_ok(ctrl_report_link(t.ctrl, &link, on_put, NULL));
+	spin_until(&t.n_reports, 1);
+	attributes = strstr(t.report, "\"attributes\":{");
+	assert_non_null(attributes);
+	assert_in_range(strlen(attributes), 1000, 4000);
+	assert_non_null(strstr(attributes, "\"transports\":\"shm,tcp\""));
+	assert_non_null(strstr(attributes, "\"order\":\"own\""));
+	assert_non_null(strstr(attributes, "\"last_error\":\"shm: ??\""));
+	assert_non_null(strstr(attributes, "\"connects\":\"2\""));
+	assert_null(strstr(attributes, "failures"));
+}
+
 /* ---- the end ---- */
 
 static void on_left(void *arg, int result)
 {
 	(void)arg;
-	(void)result;
+	assert_ok(result);
+	t.n_left++;
+}
+
+/* A region is being put, and a goodbye said. */
+static void leave_meanwhile(void)
+{
+	static const struct ctrl_region region = { .name = "r",
+						   .size = 1,
+						   .access = SLIME_ACCESS_REMOTE_READ,
+						   .descriptor = "d",
+						   .len = 1 };
+
+	ctrl_start(t.ctrl);
+	spin_until(&t.n_list_ends, 1);
+	assert_ok(ctrl_put_region(t.ctrl, &region, on_put, NULL));
+	assert_ok(ctrl_leave(t.ctrl, on_left, NULL));
+	spin_until(&t.n_puts, 1);
+}
+
+static void leave__comes_behind_what_is_under_way(void **state)
+{
+	uint64_t patience_ns = sl_deadline_ns(500);
+
+	(void)state;
+	leave_meanwhile();
+	/* Where all of that took longer it tells nothing. */
+	assert_true(t.n_goodbyes == 0 || sl_clock_ns() > patience_ns);
+	fake_reply(t.put, 200, "", "{\"revision\":1}");
+	spin_until(&t.n_left, 1);
+	assert_int_equal(t.n_goodbyes, 1);
+}
+
+static void leave__does_not_wait_for_ever_for_what_is_under_way(void **state)
+{
+	(void)state;
+	leave_meanwhile();
+	spin_until(&t.n_left, 1);
+	assert_int_equal(t.n_goodbyes, 1);
 }
 
 /* Nothing is left that could bring the session back: the loop ends by itself. */
@@ -397,7 +484,13 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(put_region__that_cannot_be_written_is_invalid,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			report_link__is_within_bounds_whatever_its_texts_are, setup, teardown),
 		cmocka_unit_test_setup_teardown(leave__while_the_session_is_broken_is_for_good,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(leave__comes_behind_what_is_under_way, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(leave__does_not_wait_for_ever_for_what_is_under_way,
 						setup, teardown),
 	};
 
