@@ -1,12 +1,14 @@
 -- Entities whose time has run out are told of once and forgotten; those that another server renewed are noted.
--- ARGV: keep. Answers {OK, '', how many were skipped, whether there is more to do at once}.
+-- ARGV: keep. Answers {OK, how many ended, how many were skipped, whether there is more to do at once}.
 local MOST = 200 -- that end, or are noted
+local n_ended = 0
 
 local function remove(scope, member, type, id)
 	local kinds = 'nanoctrl:kinds:' .. scope
 	redis.call('ZREM', 'nanoctrl:entities:' .. scope, member)
 	write('ZREM', 'nanoctrl:types:' .. scope, member)
 	if type then
+		n_ended = n_ended + 1
 		local kind = cjson.encode(read('HGET', kinds, member) or '')
 		local revision = text(write('INCR', in_scope(scope, 'nano_meta:' .. type .. '_revision')))
 		redis.call('PUBLISH', in_scope(scope, 'nano_events:' .. type .. '_update'), '{"entity_id":' .. cjson.encode(id)
@@ -37,4 +39,4 @@ local function visit(scope, most)
 end
 
 local _, more = sweep_scopes('entity', 'nanoctrl:entities:', MOST, visit)
-return { OK, '', skipped, more and 1 or 0 }
+return { OK, n_ended, skipped, more and 1 or 0 }

@@ -7,13 +7,15 @@ if ARGV[3] == '' then
 elseif not agent(ARGV[3]) then
 	return { NOT_FOUND }
 end
-local PAGE_ROWS, PAGE_BYTES = 4096, 16777216
+-- What is read for a page has a bound of its own, since the blobs are read as well.
+local PAGE_ROWS, PAGE_BYTES, PAGE_READ = 1024, 1048576, 4194304
 local fields = ARGV[7] == '1' and { 'incarnation', 'labels' } or { 'incarnation' }
-local rows, owners, bytes = {}, {}, 0
+local rows, owners, bytes, looked = {}, {}, 0, 0
 -- A portion of what an agent has: with their blobs all of them are more than is to be in memory at once.
 local function add(name, h, all)
 	for j = 1, #all, 2 do
 		local v = object_without_blob(all[j + 1])
+		looked = looked + #all[j + 1]
 		if v then
 			rows[#rows + 1] = { name, h[1], h[2] or '', all[j], v }
 			bytes = bytes + ROW + #name + #all[j] + #v
@@ -34,7 +36,7 @@ for i, name in ipairs(names) do
 		at = portion and portion[1] ~= '0' and portion[1]
 	end
 	-- An answer stays bounded: the rest of the page comes with the next.
-	if (#rows >= PAGE_ROWS or bytes >= PAGE_BYTES) and i < #names then
+	if (#rows >= PAGE_ROWS or bytes >= PAGE_BYTES or looked >= PAGE_READ) and i < #names then
 		next_name = name
 		break
 	end

@@ -46,15 +46,15 @@ local function note_target(scope, who, target)
 	write('SADD', named_set(scope, target), who)
 end
 
-local function ask_to_connect(prefix, who, target)
-	write('XADD', prefix .. 'stream:' .. who, 'MAXLEN', '~', 1000, '*', 'type', 'connect_peer', 'peer', target, 'timestamp',
-		clock[1])
+local function ask_to_connect(scope, who, target)
+	write('XADD', in_scope(scope, 'stream:' .. who), 'MAXLEN', '~', 1000, '*', 'type', 'connect_peer', 'peer', target,
+		'timestamp', clock[1])
 end
 
 -- Who named this agent. A namer whose time is over, too, may come back as who it was, and reads it then.
-local function ask(prefix, scope, who, name)
-	if who ~= name and (redis.call('EXISTS', prefix .. 'agent:' .. who) == 1 or noted_life(scope, who)) then
-		ask_to_connect(prefix, who, name)
+local function ask(scope, who, name)
+	if who ~= name and (redis.call('EXISTS', in_scope(scope, 'agent:' .. who)) == 1 or noted_life(scope, who)) then
+		ask_to_connect(scope, who, name)
 	end
 end
 
@@ -71,7 +71,7 @@ local TOLD_MS = 1000
 
 -- Who wants to be connected to this agent and could not be, since it was not there: at once where they are few.
 local ASKED_MAX, asked = 200, 0
-local function ask_namers(prefix, scope, name)
+local function ask_namers(scope, name)
 	local n = number(read('SCARD', named_set(scope, name)))
 	if n == 0 then return end
 	asked = asked + n
@@ -79,7 +79,7 @@ local function ask_namers(prefix, scope, name)
 		ask_namers_in(scope, name, 0)
 		return
 	end
-	for _, who in ipairs(read('SMEMBERS', named_set(scope, name)) or {}) do ask(prefix, scope, who, name) end
+	for _, who in ipairs(read('SMEMBERS', named_set(scope, name)) or {}) do ask(scope, who, name) end
 end
 
 -- A string that anybody may have written; a longer one is none.
@@ -94,8 +94,8 @@ local function string_of(key, most)
 end
 
 -- The names in a list of targets that anybody may have written; {} when it cannot be read, or not in a moment.
-local function targets_in(prefix, name)
-	local ok, spec = pcall(cjson.decode, string_of(prefix .. 'spec:topology:' .. name, DECODED_BYTES) or '')
+local function targets_in(scope, name)
+	local ok, spec = pcall(cjson.decode, string_of(in_scope(scope, 'spec:topology:' .. name), DECODED_BYTES) or '')
 	local names = {}
 	if ok and type(spec) == 'table' and type(spec.target_peers) == 'table' then
 		for _, target in ipairs(spec.target_peers) do
@@ -106,10 +106,10 @@ local function targets_in(prefix, name)
 end
 
 -- Into an inbox; one that nobody is there to empty does not stay.
-local function drop(prefix, name, kind, word)
-	local key = prefix .. kind .. name
+local function drop(scope, name, kind, word)
+	local key = in_scope(scope, kind .. name)
 	write('LPUSH', key, word)
-	if redis.call('EXISTS', prefix .. 'agent:' .. name) == 0 then redis.call('PEXPIRE', key, AGENT_MS) end
+	if redis.call('EXISTS', in_scope(scope, 'agent:' .. name)) == 0 then redis.call('PEXPIRE', key, AGENT_MS) end
 end
 
 -- What one call does of what is much: keys that go, and what else takes as long as so many of them.
@@ -123,31 +123,31 @@ end
 
 -- Whoever named it, and whom it ever named; beside those that were to be told of the former, when the end of who took its name came
 -- between.
-local function note_told(prefix, scope, me, told)
+local function note_told(scope, me, told)
 	if not read('SCARD', told) then redis.call('UNLINK', told) end
 	for _, set in ipairs({ named_set(scope, me), targets_set(scope, me) }) do read('SUNIONSTORE', told, told, set) end
-	local names = targets_in(prefix, me)
+	local names = targets_in(scope, me)
 	for i = 1, #names, 1000 do redis.call('SADD', told, unpack(names, i, math.min(i + 999, #names))) end
 	redis.call('SREM', told, me)
 	redis.call('PEXPIRE', told, WAITING_MS)
 end
 
-local function tell(prefix, scope, me, names)
+local function tell(scope, me, names)
 	local word = '{"peer":' .. cjson.encode(me) .. ',"type":"cleanup"}'
 	for _, name in ipairs(names) do
 		write('SREM', named_set(scope, name), me)
-		drop(prefix, name, 'inbox:', word)
+		drop(scope, name, 'inbox:', word)
 		-- Agents without a scope listen here.
-		if scope == '' then drop(prefix, name, ':inbox:', word) end
+		if scope == '' then drop(scope, name, ':inbox:', word) end
 	end
 end
 
 -- The end of an agent: everything of it goes, and whoever has to do with it is told. At once it is not there any more; of what it
 -- owned, and of those that are told, so much goes with one call. Until that is all its time in the index is over, and negative
 -- once there are only some to be told; whoever takes the name has another one. Answers how much it was, and whether it was all.
-local function forget(prefix, scope, me, most)
-	local index, key = index_key(scope), prefix .. 'agent:' .. me
-	local spec, owned, targets = prefix .. 'spec:topology:' .. me, owned_set(scope, me), targets_set(scope, me)
+local function forget(scope, me, most)
+	local index, key = index_key(scope), in_scope(scope, 'agent:' .. me)
+	local spec, owned, targets = in_scope(scope, 'spec:topology:' .. me), owned_set(scope, me), targets_set(scope, me)
 	local told, noted, n = set_key('told', scope, me), number(read('ZSCORE', index, me) or nil), ENDING
 	local over = noted ~= 0 and noted <= now and redis.call('EXISTS', key) == 0
 	local since = over and math.abs(noted) or now
@@ -162,17 +162,17 @@ local function forget(prefix, scope, me, most)
 		local keys = read('SPOP', owned, math.max(1, most - n)) or {}
 		for _, gone in ipairs(keys) do redis.call('UNLINK', gone) end
 		write('HDEL', lives_key(scope), me)
-		redis.call('UNLINK', key, prefix .. 'stream:' .. me, prefix .. 'inbox:' .. me)
+		redis.call('UNLINK', key, in_scope(scope, 'stream:' .. me), in_scope(scope, 'inbox:' .. me))
 		if scope == '' then redis.call('UNLINK', ':inbox:' .. me) end
 		n = n + #keys
 		if n >= most then return goes_on(since) end
-		note_told(prefix, scope, me, told)
+		note_told(scope, me, told)
 		redis.call('UNLINK', spec, owned, targets)
 	end
 
 	local some = math.max(1, math.floor((most - n) / TELLING))
 	local names = read('SPOP', told, some) or {}
-	tell(prefix, scope, me, names)
+	tell(scope, me, names)
 	n = n + TELLING * #names
 	if #names == some then return goes_on(-since) end
 	-- Something may be kept for the name again.

@@ -6,5 +6,5 @@ local scope, me, rest = ARGV[2], ARGV[3], ARGV[4]
 if rest ~= '' and (ending(scope, me) ~= rest or redis.call('EXISTS', P .. 'agent:' .. me) == 1) then
 	return { OK, '', skipped, '' }
 end
-local _, all = forget(P, scope, me, MOST)
+local _, all = forget(scope, me, MOST)
 return { OK, '', skipped, all and '' or ending(scope, me) }

@@ -55,7 +55,7 @@ local function note_agent(scope, name)
 	local key = in_scope(scope, 'agent:' .. name)
 	local left = left_of(key)
 	local life = number(read('HSTRLEN', key, 'resource')) <= VALUE_MAX and life_in(read('HGET', key, 'resource') or '')
-	if is_new(scope, name, key, left, life) then ask_namers(in_scope(scope, ''), scope, name) end
+	if is_new(scope, name, key, left, life) then ask_namers(scope, name) end
 	ends_in(scope, name, left)
 	note_life(scope, name, life)
 end
@@ -146,7 +146,7 @@ end
 -- Answers how many targets are done where some are left.
 learn['spec:topology:'] = function(_, scope, name, from)
 	if not agent_is_there(scope, name) then return nil end
-	local targets = targets_in(in_scope(scope, ''), name)
+	local targets = targets_in(scope, name)
 	local upto = math.min(#targets, from + math.max(1, math.floor((WORK - work) / 2)))
 	for i = from + 1, upto do note_target(scope, name, targets[i]) end
 	work = work + 2 * (upto - from)

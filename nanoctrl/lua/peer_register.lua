@@ -36,7 +36,7 @@ local noted = read('ZSCORE', index_key(scope), name)
 local returned = noted and tonumber(noted) <= now + AGENT_MS
 local lives_on = returned and life and noted_life(scope, name) == life
 if returned and not lives_on then
-	local _, all = forget(P, scope, name, MOST)
+	local _, all = forget(scope, name, MOST)
 	if not all then return { OK, '', skipped, 1 } end
 end
 
@@ -47,7 +47,7 @@ ends_in(scope, name, ttl)
 note_life(scope, name, life)
 
 if not returned then
-	ask_namers(P, scope, name)
+	ask_namers(scope, name)
 elseif not lives_on then
 	ask_namers_in(scope, name, TOLD_MS)
 end

@@ -1,5 +1,6 @@
 -- The end of agents of any scope whose time has run out; and who waits to be asked for. ARGV: keep, the time we expect it to be ('0': no
--- agent may end). A clock that strays ends nobody. Answers {OK, '', how many were skipped, whether there is more to do at once}.
+-- agent may end). A clock that strays ends nobody. Answers {OK, how many ended, how many were skipped, whether there is more to do at
+-- once}.
 local RETURNS = 100
 local SCOPES_PRUNED, PRUNED, PORTION, TARGETS_MAX = 16, 2, 32, 4096
 local may_end = ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000
@@ -18,7 +19,7 @@ local function ask_for_returned(member, most)
 			redis.call('PEXPIRE', rest, WAITING_MS)
 		end
 		local namers = read('SPOP', rest, math.max(1, math.floor(most / ASKING))) or {}
-		for _, who in ipairs(namers) do ask(in_scope(scope, ''), scope, who, name) end
+		for _, who in ipairs(namers) do ask(scope, who, name) end
 		n = n + ASKING * #namers
 		if #namers > 0 and redis.call('EXISTS', rest) == 1 then return math.max(n, most), true end
 	end
@@ -40,6 +41,7 @@ end
 
 -- While nobody may end, what is looked at is nothing that is done, and has a bound of its own in all scopes together.
 local looks = 500
+local n_ended = 0
 
 local function visit(scope, most)
 	local index, done, all = index_key(scope), 0, true
@@ -57,8 +59,9 @@ local function visit(scope, most)
 			ends_in(scope, me, left)
 			done = done + TELLING
 		elseif may_end then
-			local n, ended = forget(in_scope(scope, ''), scope, me, most - done)
+			local n, ended = forget(scope, me, most - done)
 			done, all = done + n, all and ended
+			if ended then n_ended = n_ended + 1 end
 		end
 	end
 	if redis.call('EXISTS', index) == 0 then redis.call('UNLINK', lives_key(scope)) end
@@ -71,15 +74,15 @@ end
 -- time. One list of targets in a sweep is read at most.
 local listed = false
 local function prune(scope, me)
-	local prefix, owned, targets = in_scope(scope, ''), owned_set(scope, me), targets_set(scope, me)
+	local owned, targets = owned_set(scope, me), targets_set(scope, me)
 	for _, key in ipairs(read('SRANDMEMBER', owned, PORTION) or {}) do
 		if redis.call('EXISTS', key) == 0 then redis.call('SREM', owned, key) end
 	end
 	if listed or number(read('SCARD', targets)) <= TARGETS_MAX then return end
 	local wanted = {}
-	for _, name in ipairs(targets_in(prefix, me)) do wanted[name] = true end
+	for _, name in ipairs(targets_in(scope, me)) do wanted[name] = true end
 	for _, name in ipairs(redis.call('SRANDMEMBER', targets, PORTION)) do
-		if not wanted[name] and redis.call('EXISTS', prefix .. 'agent:' .. name) == 0 then
+		if not wanted[name] and redis.call('EXISTS', in_scope(scope, 'agent:' .. name)) == 0 then
 			redis.call('SREM', targets, name)
 			write('SREM', named_set(scope, name), me)
 		end
@@ -93,4 +96,4 @@ local more = more_to_ask or more_to_end
 for _, scope in ipairs(not more and read('SRANDMEMBER', 'nanoctrl:peer_scopes', SCOPES_PRUNED) or {}) do
 	for _, me in ipairs(read('ZRANDMEMBER', index_key(scope), PRUNED) or {}) do prune(scope, me) end
 end
-return { OK, '', skipped, more and 1 or 0 }
+return { OK, n_ended, skipped, more and 1 or 0 }

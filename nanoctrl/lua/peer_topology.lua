@@ -75,11 +75,11 @@ local done, cost = 0, 0
 for i = 6, #ARGV do
 	if done == PORTION or cost >= PORTION_BYTES then break end
 	local target = ARGV[i]
-	ask_to_connect(P, me, target)
+	ask_to_connect(scope, me, target)
 	note_target(scope, me, target)
 	if ARGV[4] == '1' then
 		cost = cost + merge(target)
-		ask_to_connect(P, target, me)
+		ask_to_connect(scope, target, me)
 		note_target(scope, target, me)
 		expect(scope, target)
 	end

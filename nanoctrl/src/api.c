@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 #include "key.h"
+#include "stream.h"
 
 #define DEFAULT_SCOPE "default"
 #define LEASE_HEADER  "Slime-Lease"
@@ -25,12 +26,17 @@ void api_bad_query(struct request *rq, const char *name, const char *expected)
 	reply_error(rq, &e, "%s is not %s", name, expected);
 }
 
-const char *api_scope(struct request *rq)
+const char *api_scope_of(const struct request *rq)
 {
 	const char *scope = request_query(rq, "scope");
 
-	if (!scope)
-		return DEFAULT_SCOPE;
+	return scope ? scope : DEFAULT_SCOPE;
+}
+
+const char *api_scope(struct request *rq)
+{
+	const char *scope = api_scope_of(rq);
+
 	if (key_scope_valid(scope))
 		return scope;
 	bad_request(rq, "bad_name", "scope",
@@ -273,6 +279,19 @@ void api_reply(struct request *rq, int status, char *text)
 	else
 		api_fail(rq, -ENOMEM);
 	free(text);
+}
+
+bool api_tell_reset(struct stream *stream, const struct store_cursor *at)
+{
+	char cursor[MODEL_CURSOR_MAX];
+	char line[MODEL_CURSOR_MAX + 64];
+	size_t len;
+
+	model_format_cursor(cursor, at);
+	len = (size_t)snprintf(line, sizeof(line), "{\"type\":\"reset\",\"cursor\":\"%s\"}",
+			       cursor);
+	return stream_send(stream, line, len) != -ENOBUFS ||
+	       stream_send(stream, line, len) != -ENOBUFS;
 }
 
 void api_done(void *arg, int result)

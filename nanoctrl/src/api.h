@@ -15,6 +15,8 @@
 #include "route.h"
 #include "store.h"
 
+struct stream;
+
 /* Who sends a request: the lease of its Slime-Lease header. */
 struct api_who {
 	char agent[STORE_NAME_MAX + 1];
@@ -24,6 +26,9 @@ struct api_who {
 
 /* The scope, or NULL: replied. */
 const char *api_scope(struct request *rq);
+
+/* The same of a request whose scope was found to be one. */
+const char *api_scope_of(const struct request *rq);
 
 /* The path's parameter as a name, or NULL: replied. */
 const char *api_name(struct request *rq, const char *param);
@@ -70,6 +75,10 @@ void api_bad_query(struct request *rq, const char *name, const char *expected);
 
 /* Reply with a text of the model and free it; NULL is 500. */
 void api_reply(struct request *rq, int status, char *text);
+
+/* Tells who follows events that some are missing, and behind which place it goes on. What does not
+ * fit drops all that is queued: there is room for it then, if memory is. False: it is owed. */
+bool api_tell_reset(struct stream *stream, const struct store_cursor *at);
 
 /* {"status":"ok"}; a store_done_fn whose argument is the request. */
 store_done_fn api_done;

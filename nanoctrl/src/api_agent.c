@@ -208,19 +208,12 @@ void api_agent_leave(struct request *rq)
 
 /* ---- reading ---- */
 
-static const char *scope_of(const struct request *rq)
-{
-	const char *scope = request_query(rq, "scope");
-
-	return scope ? scope : "default";
-}
-
 static void got(void *arg, int result, const struct store_page *page)
 {
 	if (result)
 		api_fail(arg, result);
 	else
-		api_reply(arg, 200, model_agent(scope_of(arg), page));
+		api_reply(arg, 200, model_agent(api_scope_of(arg), page));
 }
 
 void api_agent_get(struct request *rq)
@@ -238,7 +231,7 @@ static void listed(void *arg, int result, const struct store_page *page)
 		api_fail(arg, result);
 	else
 		api_reply(arg, 200,
-			  model_agents(scope_of(arg), page, request_query(arg, "selector")));
+			  model_agents(api_scope_of(arg), page, request_query(arg, "selector")));
 }
 
 void api_agent_list(struct request *rq)

@@ -2,11 +2,11 @@
 #include "api_event.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
 #include "api.h"
+#include "loop.h"
 #include "stream.h"
 #include "tail.h"
 
@@ -98,16 +98,13 @@ static void on_poll_end(void *arg, struct request *rq, enum request_end why)
 
 static void start_poll(struct watch *w, const struct store_cursor *from, uint64_t wait_ms)
 {
-	struct timeval tv = { .tv_sec = (time_t)(wait_ms / 1000),
-			      .tv_usec = (suseconds_t)(wait_ms % 1000) * 1000 };
-
 	w->timer = evtimer_new(request_base(w->rq), on_poll_timer, w);
 	if (!w->timer || tail_open(w->store, w->scope, from, on_poll_events, w, &w->tail)) {
 		api_fail(w->rq, -ENOMEM);
 		free_watch(w);
 		return;
 	}
-	event_add(w->timer, &tv);
+	loop_set_timer(w->timer, (unsigned)wait_ms);
 	request_on_end(w->rq, on_poll_end, w);
 }
 
@@ -118,16 +115,11 @@ static bool send_line(struct watch *w, const char *line)
 	return stream_send(w->stream, line, strlen(line)) != -ENOBUFS;
 }
 
-/* What does not fit drops all that is queued: there is room for it then, if memory is. */
 static void send_reset(struct watch *w)
 {
 	struct store_cursor at = w->tail ? tail_at(w->tail) : (struct store_cursor){ 0 };
-	char cursor[MODEL_CURSOR_MAX];
-	char line[96];
 
-	model_format_cursor(cursor, &at);
-	snprintf(line, sizeof(line), "{\"type\":\"reset\",\"cursor\":\"%s\"}", cursor);
-	w->lost = !send_line(w, line) && !send_line(w, line);
+	w->lost = !api_tell_reset(w->stream, &at);
 }
 
 /* A reset tells of all that came with it, too: the tail is behind that already. */

@@ -130,10 +130,9 @@ static void region_read(void *arg, int result, const struct store_page *page)
 static void read_region(struct reading *r)
 {
 	struct request *rq = r->rq;
-	const char *scope = request_query(rq, "scope");
 
-	store_get(request_store(rq), scope ? scope : "default", request_param(rq, "name"),
-		  STORE_REGION, request_param(rq, "region"), region_read, r);
+	store_get(request_store(rq), api_scope_of(rq), request_param(rq, "name"), STORE_REGION,
+		  request_param(rq, "region"), region_read, r);
 }
 
 static void asker_known(void *arg, int result, const struct store_page *page)

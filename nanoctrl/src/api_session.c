@@ -15,6 +15,7 @@
 
 #define SESSION_ID_BYTES 16
 #define LINE_MAX_BYTES	 512
+#define AGENTS_MAX	 1000000 /* that are counted: others may have written any number */
 #define ORDER_MAX	 UINT64_C(999999999999999)
 
 /* WebSocket close codes of ours. */
@@ -56,12 +57,12 @@ void api_session_metrics(struct evbuffer *out)
 			    atomic_load(&n_sessions));
 }
 
-/* All agents of this server that come back at once are spread over this time. */
-static unsigned spread_ms(void)
+/* So many agents that come back at once are spread over this time. */
+static unsigned spread_ms(uint64_t n)
 {
-	unsigned n = atomic_load(&n_sessions);
-
-	return n > 2000 ? n / 2 : 1000;
+	if (n > AGENTS_MAX)
+		n = AGENTS_MAX;
+	return n > 2000 ? (unsigned)n / 2 : 1000;
 }
 
 static void free_if_done(struct session *s)
@@ -86,7 +87,7 @@ static int64_t lease_left_ms(const struct session *s)
 static unsigned absence_ms(const struct session *s)
 {
 	int64_t most = lease_left_ms(s) / 2;
-	unsigned ms = spread_ms();
+	unsigned ms = spread_ms(atomic_load(&n_sessions));
 
 	if (most < 0)
 		return 0;
@@ -95,29 +96,19 @@ static unsigned absence_ms(const struct session *s)
 
 /* ---- to the agent ---- */
 
-static bool fits(struct session *s, const char *line)
-{
-	return stream_send(s->stream, line, strlen(line)) != -ENOBUFS;
-}
-
-/* The agent misses something, and has to look again. What does not fit drops all that is queued:
- * there is room for it then, if memory is. */
+/* The agent misses something, and has to look again. */
 static void say_reset(struct session *s)
 {
 	struct store_cursor at = s->tail ? tail_at(s->tail) : s->from;
-	char cursor[MODEL_CURSOR_MAX];
-	char line[LINE_MAX_BYTES];
 
-	model_format_cursor(cursor, &at);
-	snprintf(line, sizeof(line), "{\"type\":\"reset\",\"cursor\":\"%s\"}", cursor);
-	s->lost = !fits(s, line) && !fits(s, line);
+	s->lost = !api_tell_reset(s->stream, &at);
 }
 
 static bool say(struct session *s, const char *line)
 {
 	if (!s->stream)
 		return false;
-	if (fits(s, line))
+	if (stream_send(s->stream, line, strlen(line)) != -ENOBUFS)
 		return true;
 	say_reset(s);
 	return false;
@@ -157,12 +148,17 @@ static void end(struct session *s, const char *line, unsigned code, const char *
 	stream_close(s->stream, code, reason);
 }
 
+/* With another epoch the agents of all servers come back. */
 static void end_resync(struct session *s, uint64_t epoch)
 {
+	bool all = epoch != s->epoch;
+	uint64_t n = atomic_load(&n_sessions);
 	char line[LINE_MAX_BYTES];
 
+	if (all && store_leases(s->store) > n)
+		n = store_leases(s->store);
 	snprintf(line, sizeof(line), "{\"type\":\"resync\",\"cause\":\"%s\",\"spread_ms\":%u}",
-		 epoch == s->epoch ? "lease" : "epoch", spread_ms());
+		 all ? "epoch" : "lease", spread_ms(n));
 	end(s, line, CLOSE_RESYNC, "resync");
 }
 

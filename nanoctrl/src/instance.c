@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/statvfs.h>
 
 #include "base/clock.h"
 #include "base/utf8.h"
@@ -25,6 +27,7 @@
 #define LET_GO_MS    2000 /* for the last locks of a killed process */
 #define LOOK_MS	     20
 #define LOG_TAIL_MAX 4096
+#define ROOM_MIN     (1024 * 1024) /* of the disk of a private Redis; below it status warns */
 
 static int complain(const char *what, int ret)
 {
@@ -373,6 +376,29 @@ static int say_not_running(const struct settings *settings, const struct options
 	return 1;
 }
 
+/* Where the private Redis keeps its data, and what may keep it from doing so. It ends when it
+ * cannot write, and then nothing but its log tells why. */
+static void say_data(const char *dir, bool ready)
+{
+	char log[PATH_MAX];
+	struct statvfs fs;
+	uint64_t left;
+
+	printf("data: %s\n", dir);
+	if (!ready) {
+		redis_child_log_file(dir, log, sizeof(log));
+		printf("redis log: %s\n", log);
+	}
+	if (statvfs(dir, &fs))
+		return;
+	left = (uint64_t)fs.f_frsize * (geteuid() ? fs.f_bavail : fs.f_bfree);
+	if (left < ROOM_MIN)
+		printf("warning: the disk of %s has %" PRIu64
+		       " KiB left, and the private Redis ends "
+		       "when it cannot write\n",
+		       dir, left / 1024);
+}
+
 int instance_status(const struct settings *settings, const struct options *options,
 		    const struct runtime *rt)
 {
@@ -398,7 +424,7 @@ int instance_status(const struct settings *settings, const struct options *optio
 	if (runtime_read_meta(rt, &meta) && *meta.log)
 		printf("log: %s\n", meta.log);
 	if (readlink(rt->data_link, text, 1) > 0 && !find_data_dir(settings, rt, text))
-		printf("data: %s\n", text);
+		say_data(text, ready);
 	printf("runtime: %s\n", rt->dir);
 	return ready ? 0 : INSTANCE_NOT_READY;
 }

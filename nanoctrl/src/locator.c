@@ -40,6 +40,8 @@ struct locator {
 	char why[384];
 };
 
+static const char no_memory[] = "no memory";
+
 static void hang_up(struct locator *l)
 {
 	dial_end(&l->dial);
@@ -134,29 +136,32 @@ static void take_answer(struct locator *l, const redisReply *reply)
 		take_primary(l, reply);
 }
 
-static bool feed(struct locator *l, struct evbuffer *in)
+static int feed(struct locator *l, struct evbuffer *in)
 {
 	size_t len = evbuffer_get_length(in);
+	const char *bytes = (const char *)evbuffer_pullup(in, -1);
+	int ret = bytes ? redis_reader_feed(&l->reader, bytes, len, ANSWER_MAX) : -ENOMEM;
 
-	if (redis_reader_feed(&l->reader, (const char *)evbuffer_pullup(in, -1), len, ANSWER_MAX))
-		return false;
-	evbuffer_drain(in, len);
-	return true;
+	if (!ret)
+		evbuffer_drain(in, len);
+	return ret;
 }
 
 static void on_read(struct bufferevent *bev, void *arg)
 {
 	struct locator *l = arg;
+	int ret = feed(l, bufferevent_get_input(bev));
 	redisReply *reply;
 	const char *why;
 
-	if (!feed(l, bufferevent_get_input(bev))) {
-		fail(l, "its answer has no end");
+	if (ret) {
+		fail(l, ret == -ENOMEM ? no_memory : "its answer has no end");
 		return;
 	}
 	while (!l->over) {
-		if (redis_reader_next(&l->reader, &reply, &why)) {
-			fail(l, "its answer makes no sense");
+		ret = redis_reader_next(&l->reader, &reply, &why);
+		if (ret) {
+			fail(l, ret == -ENOMEM ? no_memory : "its answer makes no sense");
 			return;
 		}
 		if (!reply)
@@ -209,7 +214,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 		return;
 	if (what & BEV_EVENT_CONNECTED) {
 		if (l->url->kind == REDIS_CLUSTER ? ask_slots(l) : ask_primary(l))
-			fail(l, "no memory");
+			fail(l, no_memory);
 	} else if (what & BEV_EVENT_TIMEOUT) {
 		fail(l, l->dial.lookup ? "no name server answers" : "it does not answer");
 	} else if (what & BEV_EVENT_EOF) {
@@ -240,7 +245,7 @@ void locator_ask(struct locator *l)
 	l->over = l->greets = false;
 	l->bev = bufferevent_socket_new(l->base, -1, BEV_OPT_CLOSE_ON_FREE);
 	if (redis_reader_init(&l->reader) || !l->bev) {
-		fail(l, "no memory");
+		fail(l, no_memory);
 		return;
 	}
 	bufferevent_setcb(l->bev, on_read, NULL, on_event, l);

@@ -13,6 +13,7 @@
 #include "cli/option.h"
 #include "cli/output.h"
 #include "cli/standard.h"
+#include "explain.h"
 #include "gc.h"
 #include "instance.h"
 #include "links.h"
@@ -123,6 +124,8 @@ static int run(const char *command, const struct options *options, const struct 
 		return obs_show(OBS_VIEW_PEERS, settings, options, &rt);
 	if (!strcmp(command, "obs nics"))
 		return obs_show(OBS_VIEW_NICS, settings, options, &rt);
+	if (!strcmp(command, "explain"))
+		return explain_show(settings, options, &rt);
 	if (!strcmp(command, "top"))
 		return top_run(settings, options, &rt);
 	return serve(settings, options, &rt, options->log_file, NULL);
@@ -176,6 +179,8 @@ static int run_program(int argc, char **argv)
 
 	if (ret)
 		return cli_args_exit_status(ret);
+	options.agent = args.n_operands ? args.operands[0] : NULL;
+	options.peer = args.n_operands > 1 ? args.operands[1] : NULL;
 	ret = cli_config_create(&config);
 	if (!ret) {
 		ret = read_settings(config, &options, &args, &settings);

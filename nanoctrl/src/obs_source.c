@@ -43,12 +43,23 @@ static const char *scope_of(const struct options *options)
 
 /* ---- from a server ---- */
 
+void obs_source_await(struct obs_source *s, const bool *done)
+{
+	while (!*done && event_base_dispatch(s->base) == 0)
+		;
+}
+
+void obs_source_done(struct obs_source *s, bool *done)
+{
+	*done = true;
+	event_base_loopbreak(s->base);
+}
+
 static void finish(struct obs_source *s, int result, const char *why)
 {
-	s->done = true;
 	s->result = result;
 	snprintf(s->why, s->room, "%s", why);
-	event_base_loopbreak(s->base);
+	obs_source_done(s, &s->done);
 }
 
 static void on_page(void *arg, const struct nc_error *error, const char *text, size_t len);
@@ -101,8 +112,7 @@ static int read_server(struct obs_source *s)
 	ret = nc_list_snapshots(s->client, NULL, NULL, on_page, s);
 	if (ret)
 		finish(s, ret, strerror(-ret));
-	while (!s->done && event_base_dispatch(s->base) == 0)
-		;
+	obs_source_await(s, &s->done);
 	return s->result;
 }
 
@@ -235,11 +245,6 @@ const char *obs_source_name(const struct obs_source *s)
 struct nc_client *obs_source_client(const struct obs_source *s)
 {
 	return s->client;
-}
-
-struct event_base *obs_source_base(const struct obs_source *s)
-{
-	return s->base;
 }
 
 /* The client names the server where it could not ask it. */

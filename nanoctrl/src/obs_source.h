@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include "obs_snapshot.h"
 
-struct event_base;
 struct nc_client;
 struct options;
 struct runtime;
@@ -28,9 +27,13 @@ void obs_source_close(struct obs_source *s);
 /* "Server: URL" or "Redis: URL", without a password. */
 const char *obs_source_name(const struct obs_source *s);
 
-/* The client that asks the server, and what turns its loop; NULL with a Redis. */
+/* The client that asks the server; NULL with a Redis. */
 struct nc_client *obs_source_client(const struct obs_source *s);
-struct event_base *obs_source_base(const struct obs_source *s);
+
+/* Turns the client's loop until obs_source_done() was called with the same flag, by an answer or
+ * before, or nothing is asked any more. */
+void obs_source_await(struct obs_source *s, const bool *done);
+void obs_source_done(struct obs_source *s, bool *done);
 
 /* All snapshots of the scope in place of what the list had. Negative errno with why. */
 int obs_source_read(struct obs_source *s, struct obs_list *out, char *why, size_t room);

@@ -14,6 +14,7 @@
 #include <event2/util.h>
 #include <base/utf8.h>
 #include "dial.h"
+#include "loop.h"
 #include "store_redis.h"
 #include "nanoctrl/client/resolver.h"
 
@@ -42,13 +43,6 @@ struct asker {
 	store_reach_fn *fn;
 	void *arg;
 };
-
-static void set_timer(struct event *timer, unsigned ms)
-{
-	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
-
-	evtimer_add(timer, &tv);
-}
 
 /* ---- what is known ---- */
 
@@ -317,7 +311,7 @@ static struct probe *begin_probe(struct store *store, const char *address)
 	sl_list_init(&p->askers);
 	sl_list_append(&store->probes, &p->node);
 	snprintf(p->found.address, sizeof(p->found.address), "%s", address);
-	set_timer(p->timer, PROBE_MS);
+	loop_set_timer(p->timer, PROBE_MS);
 	connect_to(p);
 	return p;
 }
@@ -400,7 +394,7 @@ static void on_round(evutil_socket_t fd, short what, void *arg)
 	if (!address || is_proven(store, address))
 		return;
 	begin_probe(store, address);
-	set_timer(store->reach_timer, ROUND_MS);
+	loop_set_timer(store->reach_timer, ROUND_MS);
 }
 
 int reach_create(struct store *store)
@@ -412,7 +406,7 @@ int reach_create(struct store *store)
 void reach_up(struct store *store)
 {
 	forget_all(store->hub);
-	set_timer(store->reach_timer, 0);
+	loop_set_timer(store->reach_timer, 0);
 }
 
 void reach_down(struct store *store)

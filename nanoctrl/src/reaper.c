@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On the first loop of every replica: the housekeeping of all scopes, and the connection that hears
- * that something happened. A lease ends only when Redis was there, the same one with a steady
- * clock that refused nobody, for a whole TTL, and so were we: until then agents could not have
- * beaten, however healthy they are.
+ * On the first loop of every replica: the housekeeping of all scopes. A lease ends only when Redis
+ * was there, the same one with a steady clock that refused nobody, for a whole TTL, and so were we:
+ * until then agents could not have beaten, however healthy they are.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +19,7 @@
 
 struct reaper {
 	struct store *store;
-	struct redis *notices; /* what is published wakes the loops */
+	struct notices *notices;
 	struct event *timer;
 	uint64_t time_ms;	/* Redis' clock when last looked at; 0: not yet */
 	uint64_t time_ns;	/* the monotonic clock when that answer came, */
@@ -40,7 +39,6 @@ struct reaper {
 	bool finding; /* a question for the scopes that are due */
 	bool asking;  /* a question for the time is out */
 	bool trying;  /* whether Redis takes writes */
-	bool hears;   /* of events */
 };
 
 static void hold(struct reaper *r, const char *why)
@@ -72,17 +70,6 @@ uint64_t reaper_hold_until_ns(struct store_hub *hub)
 	return held_until_ns(hub, hub->config.ttl_ms);
 }
 
-/* A node that the data have left may have left the cluster, and then hears nothing. */
-static void keep_up(struct reaper *r)
-{
-	uint16_t port, there_port;
-	const char *host = redis_host(r->notices, &port);
-	const char *there = redis_host(r->store->redis, &there_port);
-
-	if (port != there_port || strcmp(host, there) != 0)
-		redis_reconnect(r->notices);
-}
-
 void reaper_up(struct reaper *r, const char *run_id)
 {
 	hold(r, !*r->run_id			 ? "Redis is reached for the first time"
@@ -91,8 +78,7 @@ void reaper_up(struct reaper *r, const char *run_id)
 	snprintf(r->run_id, sizeof(r->run_id), "%s", *run_id ? run_id : "?");
 	r->time_ms = 0;
 	r->up = true;
-	if (store_is_cluster(r->store))
-		keep_up(r);
+	notices_keep_up(r->notices);
 }
 
 void reaper_down(struct reaper *r)
@@ -295,6 +281,24 @@ static bool must_cut(struct reaper *r)
 	return r->pass <= r->cut_pass;
 }
 
+/* It would be found, and counted, again and again, and in the place of scopes. */
+static void remove_junk(struct reaper *r, const char *command, const char *key,
+			const redisReply *scopes)
+{
+	const char *args[JUNK_PER_GO + 2] = { command, key };
+	size_t lens[JUNK_PER_GO + 2] = { strlen(command), strlen(key) };
+	int n = 2;
+
+	for (size_t i = 0; i < scopes->elements && n < JUNK_PER_GO + 2; i++) {
+		if (scope_at(scopes, i))
+			continue;
+		args[n] = store_string(scopes, i, &lens[n]);
+		n++;
+	}
+	if (n > 2)
+		redis_command(r->store->redis, n, args, lens, NULL, NULL);
+}
+
 /* {cursor, {scope, ...}} */
 static void on_scopes(void *arg, int result, const redisReply *reply)
 {
@@ -313,6 +317,7 @@ static void on_scopes(void *arg, int result, const redisReply *reply)
 	}
 	strcpy(r->scan, *cursor ? cursor : "0");
 	late = must_cut(r);
+	remove_junk(r, "SREM", r->store->hub->keys.scopes, scopes);
 	add_visits(r, scopes, r->pass, late);
 }
 
@@ -325,23 +330,6 @@ static void scan_scopes(struct reaper *r)
 	r->busy = !redis_command(r->store->redis, 5, scan, NULL, on_scopes, r);
 }
 
-/* It would be found again and again, and in the place of scopes that are due. */
-static void remove_junk(struct reaper *r, const redisReply *scopes)
-{
-	const char *args[JUNK_PER_GO + 2] = { "ZREM", r->store->hub->keys.ends };
-	size_t lens[JUNK_PER_GO + 2] = { 4, strlen(r->store->hub->keys.ends) };
-	int n = 2;
-
-	for (size_t i = 0; i < scopes->elements && n < JUNK_PER_GO + 2; i++) {
-		if (scope_at(scopes, i))
-			continue;
-		args[n] = store_string(scopes, i, &lens[n]);
-		n++;
-	}
-	if (n > 2)
-		redis_command(r->store->redis, n, args, lens, NULL, NULL);
-}
-
 /* {scope, ...} */
 static void on_due(void *arg, int result, const redisReply *reply)
 {
@@ -350,7 +338,7 @@ static void on_due(void *arg, int result, const redisReply *reply)
 	r->finding = false;
 	if (result || reply->type != REDIS_REPLY_ARRAY)
 		return;
-	remove_junk(r, reply);
+	remove_junk(r, "ZREM", r->store->hub->keys.ends, reply);
 	add_visits(r, reply, 0, 0);
 }
 
@@ -449,79 +437,13 @@ static void note_loops(struct store_hub *hub)
 		reaper_refused(hub);
 }
 
-/* ---- notices ---- */
-
-static void subscribe(struct reaper *r)
-{
-	const char *args[] = { "PSUBSCRIBE", r->store->hub->keys.wake };
-
-	redis_command(r->notices, 2, args, NULL, NULL, NULL);
-}
-
-static void notices_up(void *arg, const char *run_id)
-{
-	(void)run_id;
-	subscribe(arg);
-}
-
-static void notices_down(void *arg)
-{
-	struct reaper *r = arg;
-
-	r->hears = false; /* events wait in Redis until it is up again */
-}
-
-/* As by an ACL without the channel, or while a script runs. It is tried again with each round. */
-static void take_refusal(struct reaper *r, const char *why)
-{
-	if (r->hears)
-		return; /* a PING was refused, and Redis is there */
-	if (!atomic_exchange(&r->store->hub->deaf, true))
-		sl_error("reaper", "nobody hears of events: %s", why);
-}
-
-/* What happened before the subscription was heard of by nobody. */
-static void begin_to_hear(struct reaper *r)
-{
-	r->hears = true;
-	if (atomic_exchange(&r->store->hub->deaf, false))
-		sl_info("reaper", "events are heard of again");
-	store_hub_wake(r->store->hub, NULL);
-}
-
-/* {"pmessage", pattern, channel, text}, the confirmation of the subscription, or an error */
-static void on_notice(void *arg, const redisReply *message)
-{
-	struct reaper *r = arg;
-	const char *kind = store_string(message, 0, NULL);
-	char scope[KEY_NAME_MAX + 1];
-	const char *channel;
-	size_t len;
-
-	if (message->type == REDIS_REPLY_ERROR) {
-		take_refusal(r, message->str);
-		return;
-	}
-	if (strcmp(kind, "psubscribe") == 0) {
-		begin_to_hear(r);
-		return;
-	}
-	channel = store_string(message, 2, &len);
-	if (strcmp(kind, "pmessage") == 0 &&
-	    key_wake_scope(&r->store->hub->keys, channel, len, scope))
-		store_hub_wake(r->store->hub, scope);
-}
-
-/* ---- rounds ---- */
-
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct reaper *r = arg;
 
 	(void)fd;
 	(void)what;
-	if (atomic_load(&r->store->hub->deaf))
-		subscribe(r);
+	notices_look(r->notices);
 	note_standstill(r);
 	note_loops(r->store->hub);
 	if (!r->up || r->busy)
@@ -542,14 +464,6 @@ int reaper_create(struct store *store, struct reaper **out)
 {
 	struct reaper *r = calloc(1, sizeof(*r));
 	const struct store_config *config = &store->hub->config;
-	struct redis_attr attr = { .url = &store->hub->url,
-				   .name = "nanoctrl-notices",
-				   .timeout_ms = config->timeout_ms,
-				   .max_inflight = 16,
-				   .up = notices_up,
-				   .down = notices_down,
-				   .push = on_notice,
-				   .arg = r };
 	struct timeval tv = { .tv_sec = config->reap_ms / 1000,
 			      .tv_usec = (config->reap_ms % 1000) * 1000 };
 
@@ -559,7 +473,7 @@ int reaper_create(struct store *store, struct reaper **out)
 	sl_list_init(&r->visits);
 	strcpy(r->scan, "0");
 	r->timer = event_new(store->base, -1, EV_PERSIST, on_timer, r);
-	if (!r->timer || redis_create(store->base, &attr, &r->notices)) {
+	if (!r->timer || notices_create(store, &r->notices)) {
 		reaper_destroy(r);
 		return -ENOMEM;
 	}
@@ -578,6 +492,6 @@ void reaper_destroy(struct reaper *r)
 		free(SL_CONTAINER_OF(e, struct visit, node));
 	if (r->timer)
 		event_free(r->timer);
-	redis_destroy(r->notices);
+	notices_destroy(r->notices);
 	free(r);
 }

@@ -21,6 +21,7 @@
 #include "digits.h"
 #include "key.h"
 #include "locator.h"
+#include "loop.h"
 #include "redis_private.h"
 #include "redis_url.h"
 #include "send.h"
@@ -56,13 +57,6 @@ const char *redis_host(const struct redis *redis, uint16_t *port)
 static uint32_t jitter(uint32_t ms)
 {
 	return ms / 2 + (uint32_t)sl_random_up_to(ms / 2);
-}
-
-static void add_timer(struct event *ev, uint32_t ms)
-{
-	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 };
-
-	event_add(ev, &tv);
 }
 
 /* Every command in flight gets its end; what they call may not send while state is not
@@ -101,6 +95,20 @@ static void disconnect(struct redis *r)
 		locator_forget(r->locator);
 }
 
+/* Whoever tries on for itself says so once; of a server that was just started only when it takes
+ * long to read its data. */
+static void note_outage(struct redis *r, bool served)
+{
+	bool early = r->loading && r->backoff_ms < BACKOFF_LAST_MS;
+
+	r->loading = false;
+	if ((r->logged && !served) || (early && !served))
+		return;
+	if (!r->attr.tries)
+		sl_warn("redis", "%s: %s: %s", r->attr.name, r->attr.url->shown, r->trouble);
+	r->logged = true;
+}
+
 void redis_broke(struct redis *r, const char *why)
 {
 	bool served = r->state == REDIS_SERVING;
@@ -114,15 +122,13 @@ void redis_broke(struct redis *r, const char *why)
 		return;
 	}
 	ends = r->attr.tries && (served || ++r->tried == r->attr.tries);
-	if (!r->attr.tries && (served || !r->logged))
-		sl_warn("redis", "%s: %s: %s", r->attr.name, r->attr.url->shown, r->trouble);
-	r->logged = true;
+	note_outage(r, served);
 	r->state = REDIS_WAITING;
 	r->moving = r->on_way = false;
 	r->next.host[0] = '\0';
 	disconnect(r);
 	if (!ends)
-		add_timer(r->retry, jitter(r->backoff_ms));
+		loop_set_timer(r->retry, jitter(r->backoff_ms));
 	r->backoff_ms = r->backoff_ms * 2 < BACKOFF_LAST_MS ? r->backoff_ms * 2 : BACKOFF_LAST_MS;
 	fail_inflight(r);
 	if (served || ends)
@@ -252,7 +258,7 @@ static void move(struct redis *r)
 	r->state = REDIS_WAITING;
 	disconnect(r);
 	/* Nodes that send us to and fro do so at our pace. */
-	add_timer(r->retry, again ? jitter(MOVE_MS) : 0);
+	loop_set_timer(r->retry, again ? jitter(MOVE_MS) : 0);
 	if (served)
 		r->attr.down(r->attr.arg);
 }
@@ -288,7 +294,7 @@ static void rest(struct redis *r)
 	if (!r->rest || !r->attr.push_ms || r->state != REDIS_SERVING)
 		return;
 	event_del(r->readable);
-	add_timer(r->rest, r->attr.push_ms);
+	loop_set_timer(r->rest, r->attr.push_ms);
 }
 
 static void on_rested(evutil_socket_t fd, short what, void *arg)
@@ -312,11 +318,13 @@ void redis_set_pace(struct redis *r, uint32_t push_ms)
 
 static void take_bytes(struct redis *r, const char *bytes, size_t n)
 {
+	int ret = redis_reader_feed(&r->reader, bytes, n, REPLY_BUFFER_MAX);
 	const char *why;
 	redisReply *reply;
 
-	if (redis_reader_feed(&r->reader, bytes, n, REPLY_BUFFER_MAX)) {
-		redis_broke(r, "Redis sent an answer without an end");
+	if (ret) {
+		redis_broke(r, ret == -ENOMEM ? "out of memory"
+					      : "Redis sent an answer without an end");
 		return;
 	}
 	r->read_ns = sl_clock_ns();
@@ -499,7 +507,7 @@ static void reach(struct redis *r)
 	}
 	bufferevent_setcb(r->bev, NULL, on_written, on_event, r);
 	bufferevent_set_timeouts(r->bev, NULL, &tv); /* of connecting, and of a stuck write */
-	add_timer(r->check, CHECK_MS);
+	loop_set_timer(r->check, CHECK_MS);
 	if (r->attr.url->path)
 		connect_to_path(r);
 	else
@@ -569,7 +577,7 @@ int redis_create(struct event_base *base, const struct redis_attr *attr, struct 
 		redis_destroy(r);
 		return -ENOMEM;
 	}
-	add_timer(r->retry, 0);
+	loop_set_timer(r->retry, 0);
 	*out = r;
 	return 0;
 }

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/process.h"
+#include "loop.h"
 #include "runtime.h"
 
 #define SOCKET_NAME "redis.sock"
@@ -102,6 +103,11 @@ static int lock_in(const char *dir, const char *name)
 void redis_child_url(const char *data_dir, char *out, size_t room)
 {
 	snprintf(out, room, "unix://%s/%s", data_dir, SOCKET_NAME);
+}
+
+void redis_child_log_file(const char *data_dir, char *out, size_t room)
+{
+	snprintf(out, room, "%s/%s", data_dir, LOG_NAME);
 }
 
 void redis_child_port_file(const char *data_dir, char *out, size_t room)
@@ -387,6 +393,35 @@ static int make_dir(const char *dir, char why[REDIS_CHILD_WHY_MAX])
 	return ret ? fail(why, ret, "%s: %s", dir, strerror(-ret)) : 0;
 }
 
+static struct redis_child *new_child(const char *dir, const char *server)
+{
+	struct redis_child *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->owner_fd = c->redis_fd = c->pidfd = -1;
+	c->backoff_ms = BACKOFF_MIN_MS;
+	c->dir = strdup(dir);
+	c->server = strdup(server);
+	if (c->dir && c->server)
+		return c;
+	redis_child_destroy(c);
+	return NULL;
+}
+
+static int own_dir(struct redis_child *c, char why[REDIS_CHILD_WHY_MAX])
+{
+	c->owner_fd = lock_in(c->dir, OWNER_LOCK);
+	if (c->owner_fd >= 0)
+		return 0;
+	if (c->owner_fd == -EBUSY)
+		return fail(why, -EBUSY,
+			    "another nanoctrl owns the data directory %s: name another one with "
+			    "--data-dir",
+			    c->dir);
+	return fail(why, c->owner_fd, "%s: %s", c->dir, strerror(-c->owner_fd));
+}
+
 int redis_child_create(const char *data_dir, const char *server, int wait_ms,
 		       bool (*told_to_end)(void *arg), void *arg, struct redis_child **out,
 		       char why[REDIS_CHILD_WHY_MAX])
@@ -397,50 +432,28 @@ int redis_child_create(const char *data_dir, const char *server, int wait_ms,
 
 	if (ret)
 		return ret;
-	c = calloc(1, sizeof(*c));
+	c = new_child(data_dir, server);
 	if (!c)
 		return fail(why, -ENOMEM, "%s", strerror(ENOMEM));
-	c->owner_fd = c->redis_fd = c->pidfd = -1;
-	c->backoff_ms = BACKOFF_MIN_MS;
-	c->dir = strdup(data_dir);
-	c->server = strdup(server);
-	if (!c->dir || !c->server) {
-		ret = fail(why, -ENOMEM, "%s", strerror(ENOMEM));
-		goto destroy;
-	}
-	c->owner_fd = lock_in(data_dir, OWNER_LOCK);
-	if (c->owner_fd < 0) {
-		ret = c->owner_fd == -EBUSY
-			      ? fail(why, -EBUSY,
-				     "another nanoctrl owns the data directory %s: name another one "
-				     "with --data-dir",
-				     data_dir)
-			      : fail(why, c->owner_fd, "%s: %s", data_dir, strerror(-c->owner_fd));
-		goto destroy;
-	}
-	ret = begin_or_adopt(c, &p, why);
+	ret = own_dir(c, why);
+	if (!ret)
+		ret = begin_or_adopt(c, &p, why);
 	if (!ret)
 		ret = await_answer(c, &p, why);
 	if (ret)
-		goto destroy;
-	*out = c;
-	return 0;
-
-destroy:
-	redis_child_destroy(c);
+		redis_child_destroy(c);
+	else
+		*out = c;
 	return ret;
 }
 
 static void watch(struct redis_child *c);
 
-static void on_again(evutil_socket_t fd, short what, void *arg)
+static void begin_again(struct redis_child *c)
 {
-	struct redis_child *c = arg;
 	char why[REDIS_CHILD_WHY_MAX];
 	int ret;
 
-	(void)fd;
-	(void)what;
 	if (c->redis_fd < 0) /* the one that ended was adopted */
 		c->redis_fd = lock_in(c->dir, REDIS_LOCK);
 	ret = c->redis_fd < 0 ? fail(why, c->redis_fd, "%s/%s: %s", c->dir, REDIS_LOCK,
@@ -448,19 +461,29 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
 			      : begin(c, why);
 	if (ret)
 		sl_error("redis", "%s", why);
+}
+
+/* One that lives, and could not be watched, is left alone: two would write to one directory. */
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct redis_child *c = arg;
+
+	(void)fd;
+	(void)what;
+	if (c->pidfd < 0)
+		begin_again(c);
 	watch(c);
 }
 
 static void run_again(struct redis_child *c)
 {
-	struct timeval tv;
+	unsigned ms;
 
 	if (sl_clock_ns() - c->started_ns > STABLE_MS * SL_NS_PER_MS)
 		c->backoff_ms = BACKOFF_MIN_MS;
-	tv = (struct timeval){ .tv_sec = c->backoff_ms / 1000,
-			       .tv_usec = (c->backoff_ms % 1000) * 1000 };
+	ms = c->backoff_ms;
 	c->backoff_ms = c->backoff_ms * 2 < BACKOFF_MAX_MS ? c->backoff_ms * 2 : BACKOFF_MAX_MS;
-	event_add(c->again, &tv);
+	loop_set_timer(c->again, ms);
 }
 
 static void on_gone(evutil_socket_t fd, short what, void *arg)
@@ -480,7 +503,7 @@ static void on_gone(evutil_socket_t fd, short what, void *arg)
 /* Notice when it ends; when there is none, try again later. */
 static void watch(struct redis_child *c)
 {
-	if (c->pidfd >= 0)
+	if (c->pidfd >= 0 && !c->gone)
 		c->gone = event_new(c->base, c->pidfd, EV_READ, on_gone, c);
 	if (!c->gone || event_add(c->gone, NULL))
 		run_again(c);

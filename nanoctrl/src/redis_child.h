@@ -20,9 +20,10 @@ struct redis_child;
 /*
  * Own data_dir (made with mode 0700) and have a redis-server answer in it: one that lives there
  * already, else a new one of the program server. Blocks for at most wait_ms, or until told_to_end,
- * which is asked again and again, says so. On an error why says what is in the way: -EBUSY another
- * nanoctrl owns the directory, or a process that is no redis-server of ours uses it -ENAMETOOLONG
- * the directory's name leaves no room for a socket -ETIMEDOUT     the redis-server does not answer
+ * which is asked again and again, says so. On an error why says what is in the way:
+ *   -EBUSY         another nanoctrl owns the directory, or a process that is not ours uses it
+ *   -ENAMETOOLONG  the directory's name leaves no room for a socket
+ *   -ETIMEDOUT     the redis-server does not answer
  *   -ECHILD        it ended; its log tells why
  *   -ECANCELED     told to end; it does not run
  *   other          of the file system, of starting a process
@@ -39,6 +40,9 @@ int redis_child_check_dir(const char *data_dir, char why[REDIS_CHILD_WHY_MAX]);
 
 /* "unix:///path", of a directory that could be one. */
 void redis_child_url(const char *data_dir, char *out, size_t room);
+
+/* What it says. */
+void redis_child_log_file(const char *data_dir, char *out, size_t room);
 
 /* The file that keeps the port on which it is made to listen for clients on this host; it begins
  * with its socket only. */

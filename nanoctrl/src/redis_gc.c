@@ -5,26 +5,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <event2/event.h>
 #include <hiredis/hiredis.h>
-#include <base/utf8.h>
 #include "key.h"
 #include "redis.h"
-#include "redis_url.h"
+#include "redis_once.h"
 
 #define PER_STEP     "500"
 #define MEANINGS_MAX 64 /* agents that a key may be of */
 
 struct scan {
-	struct event_base *base;
-	struct redis *redis;
+	struct redis_once once;
 	struct redis_gc_report *report;
 	void (*found)(void *arg, const char *key, size_t len);
 	void *arg;
 	char cursor[24];
 	size_t n_asked; /* keys whose agents are being looked for */
-	bool more, ended;
-	int result;
+	bool more;
 };
 
 /* A key on its way: it is an orphan when none of its agents is there. */
@@ -35,23 +31,6 @@ struct question {
 };
 
 static void step(struct scan *s);
-
-/* The first reason counts: others follow from it. */
-static void end(struct scan *s, int result, const char *why)
-{
-	if (s->ended)
-		return;
-	s->ended = true;
-	s->result = result;
-	snprintf(s->report->why, sizeof(s->report->why), "%s", why);
-	sl_utf8_make_printable(s->report->why);
-	event_base_loopbreak(s->base);
-}
-
-static void end_by_answer(struct scan *s, const redisReply *reply, const char *otherwise)
-{
-	end(s, -EPROTO, reply->type == REDIS_REPLY_ERROR ? reply->str : otherwise);
-}
 
 /* ---- whose a key may be ---- */
 
@@ -133,7 +112,7 @@ static void answered(struct scan *s)
 	if (!--s->n_asked && s->more)
 		step(s);
 	else if (!s->n_asked)
-		end(s, 0, "");
+		redis_once_end(&s->once, 0, "");
 }
 
 static void on_exists(void *arg, int result, const redisReply *reply)
@@ -141,9 +120,9 @@ static void on_exists(void *arg, int result, const redisReply *reply)
 	struct question *q = arg;
 	struct scan *s = q->scan;
 
-	if (!result && !s->ended && reply->type != REDIS_REPLY_INTEGER)
-		end_by_answer(s, reply, "no answer to EXISTS");
-	if (!result && !s->ended) {
+	if (!result && !s->once.ended && reply->type != REDIS_REPLY_INTEGER)
+		redis_once_end_by(&s->once, reply, "no answer to EXISTS");
+	if (!result && !s->once.ended) {
 		if (!reply->integer) {
 			s->report->n_orphans++;
 			s->found(s->arg, q->key, q->len);
@@ -174,7 +153,7 @@ static int ask(struct scan *s, const char *key, size_t len)
 		q->len = len;
 		memcpy(q->key, key, len);
 		q->key[len] = '\0';
-		ret = redis_command(s->redis, (int)m.n, m.args, m.lens, on_exists, q);
+		ret = redis_command(s->once.redis, (int)m.n, m.args, m.lens, on_exists, q);
 		if (ret)
 			free(q);
 		else
@@ -190,12 +169,12 @@ static void on_scan(void *arg, int result, const redisReply *reply)
 	struct scan *s = arg;
 	const redisReply *keys;
 
-	if (result || s->ended)
-		return; /* on_down() ends it */
+	if (result || s->once.ended)
+		return; /* it is ended by the connection */
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
 	    reply->element[0]->type != REDIS_REPLY_STRING ||
 	    reply->element[1]->type != REDIS_REPLY_ARRAY) {
-		end_by_answer(s, reply, "no answer to SCAN");
+		redis_once_end_by(&s->once, reply, "no answer to SCAN");
 		return;
 	}
 	snprintf(s->cursor, sizeof(s->cursor), "%.20s", reply->element[0]->str);
@@ -208,7 +187,7 @@ static void on_scan(void *arg, int result, const redisReply *reply)
 
 		if (key->type == REDIS_REPLY_STRING && !key_is_ours(key->str, (size_t)key->len) &&
 		    ask(s, key->str, (size_t)key->len)) {
-			end(s, -ENOMEM, "out of memory");
+			redis_once_end(&s->once, -ENOMEM, "out of memory");
 			return;
 		}
 	}
@@ -219,31 +198,13 @@ static void step(struct scan *s)
 {
 	const char *args[] = { "SCAN", s->cursor, "COUNT", PER_STEP };
 
-	if (redis_command(s->redis, 4, args, NULL, on_scan, s))
-		end(s, -ENOMEM, "out of memory");
+	if (redis_command(s->once.redis, 4, args, NULL, on_scan, s))
+		redis_once_end(&s->once, -ENOMEM, "out of memory");
 }
 
-static void on_up(void *arg, const char *run_id)
+static void on_serving(void *arg)
 {
-	(void)run_id;
 	step(arg);
-}
-
-static void on_down(void *arg)
-{
-	struct scan *s = arg;
-
-	end(s, -ENOTCONN, redis_trouble(s->redis));
-}
-
-static void on_late(evutil_socket_t fd, short what, void *arg)
-{
-	struct scan *s = arg;
-
-	(void)fd;
-	(void)what;
-	if (!s->ended && redis_trouble(s->redis))
-		end(s, -ENOTCONN, redis_trouble(s->redis));
 }
 
 int redis_gc(const struct redis_url *url, uint32_t timeout_ms,
@@ -251,32 +212,16 @@ int redis_gc(const struct redis_url *url, uint32_t timeout_ms,
 	     struct redis_gc_report *report)
 {
 	struct scan s = { .report = report, .found = found, .arg = arg, .cursor = "0" };
-	struct timeval tv = { .tv_sec = timeout_ms / 1000, .tv_usec = (timeout_ms % 1000) * 1000 };
-	struct redis_attr attr = { .url = url,
-				   .name = "nanoctrl-gc",
-				   .timeout_ms = timeout_ms,
-				   .max_inflight = 65536,
-				   .tries = redis_url_tries(url),
-				   .up = on_up,
-				   .down = on_down,
-				   .arg = &s };
 	int ret;
 
+	s.once = (struct redis_once){ .url = url,
+				      .name = "nanoctrl-gc",
+				      .timeout_ms = timeout_ms,
+				      .max_inflight = 65536,
+				      .serves = on_serving,
+				      .arg = &s };
 	memset(report, 0, sizeof(*report));
-	s.base = event_base_new();
-	if (!s.base)
-		return -ENOMEM;
-	ret = redis_create(s.base, &attr, &s.redis);
-	if (!ret)
-		ret = event_base_once(s.base, -1, EV_TIMEOUT, on_late, &s, &tv) ? -ENOMEM : 0;
-	if (!ret) {
-		event_base_dispatch(s.base);
-		ret = s.result;
-	}
-	s.ended = true; /* what is still in flight asks for nothing more */
-	redis_destroy(s.redis);
-	/* What is left of a connection or a lookup ends in a turn. */
-	event_base_loop(s.base, EVLOOP_NONBLOCK);
-	event_base_free(s.base);
+	ret = redis_once(&s.once);
+	snprintf(report->why, sizeof(report->why), "%s", s.once.why);
 	return ret;
 }

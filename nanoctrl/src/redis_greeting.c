@@ -51,10 +51,12 @@ static void configured(void *arg, int result, const redisReply *reply)
 
 static bool is_unfit(struct redis *r, const char *info)
 {
-	char why[160];
+	char why[160], loading[4];
 
 	if (!redis_info_unfit(info, r->attr.url->kind, why, sizeof(why)))
 		return false;
+	redis_info_value(info, "loading", loading, sizeof(loading));
+	r->loading = !strcmp(loading, "1");
 	if (r->locator)
 		snprintf(r->trouble, sizeof(r->trouble), "%.80s:%u: %s", r->host, r->port, why);
 	else

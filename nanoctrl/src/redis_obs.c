@@ -5,11 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <event2/event.h>
 #include <hiredis/hiredis.h>
-#include <base/utf8.h>
 #include "redis.h"
-#include "redis_url.h"
+#include "redis_once.h"
 
 #define PER_STEP  "1000"
 #define WORD	  "obs:peer:"
@@ -17,8 +15,7 @@
 #define AT_ONCE	  16	       /* values that are asked for */
 
 struct reading {
-	struct event_base *base;
-	struct redis *redis;
+	struct redis_once once;
 	struct redis_obs_report *report;
 	const char *const *prefixes;
 	size_t n_prefixes;
@@ -28,26 +25,14 @@ struct reading {
 	size_t *lens;
 	size_t n_keys, next, n_asked; /* and of these so many have no answer yet */
 	char cursor[24];
-	bool more, ended;
-	int result;
+	bool more;
 };
 
 static void step(struct reading *r);
 
 static void end(struct reading *r, int result, const char *why)
 {
-	if (r->ended)
-		return;
-	r->ended = true;
-	r->result = result;
-	snprintf(r->report->why, sizeof(r->report->why), "%s", why);
-	sl_utf8_make_printable(r->report->why);
-	event_base_loopbreak(r->base);
-}
-
-static const char *error_of(const redisReply *reply, const char *otherwise)
-{
-	return reply->type == REDIS_REPLY_ERROR ? reply->str : otherwise;
+	redis_once_end(&r->once, result, why);
 }
 
 static void free_keys(struct reading *r)
@@ -75,15 +60,15 @@ static void on_value(void *arg, int result, const redisReply *reply)
 	struct reading *r = arg;
 	int ret = 0;
 
-	if (result || r->ended)
-		return; /* on_down() ends it */
+	if (result || r->once.ended)
+		return; /* it is ended by the connection */
 	r->n_asked--;
 	if (reply->type == REDIS_REPLY_STRING && reply->len && reply->len <= VALUE_MAX)
 		ret = r->found(r->arg, reply->str, (size_t)reply->len);
 	if (ret)
 		end(r, ret, "out of memory");
 	else if (reply->type != REDIS_REPLY_STRING && !is_of_another_type(reply))
-		end(r, -EPROTO, error_of(reply, "no answer to GETRANGE"));
+		redis_once_end_by(&r->once, reply, "no answer to GETRANGE");
 	else
 		ask_values(r);
 }
@@ -99,7 +84,7 @@ static void ask_values(struct reading *r)
 		const char *args[] = { command, r->keys[r->next], "0", last };
 		size_t lens[] = { strlen(command), r->lens[r->next], 1, (size_t)last_len };
 
-		if (redis_command(r->redis, 4, args, lens, on_value, r)) {
+		if (redis_command(r->once.redis, 4, args, lens, on_value, r)) {
 			end(r, -ENOMEM, "out of memory");
 			return;
 		}
@@ -156,12 +141,12 @@ static void on_scan(void *arg, int result, const redisReply *reply)
 {
 	struct reading *r = arg;
 
-	if (result || r->ended)
+	if (result || r->once.ended)
 		return;
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
 	    reply->element[0]->type != REDIS_REPLY_STRING ||
 	    reply->element[1]->type != REDIS_REPLY_ARRAY) {
-		end(r, -EPROTO, error_of(reply, "no answer to SCAN"));
+		redis_once_end_by(&r->once, reply, "no answer to SCAN");
 		return;
 	}
 	snprintf(r->cursor, sizeof(r->cursor), "%.20s", reply->element[0]->str);
@@ -176,7 +161,7 @@ static void step(struct reading *r)
 {
 	const char *args[] = { "SCAN", r->cursor, "MATCH", "*" WORD "*", "COUNT", PER_STEP };
 
-	if (redis_command(r->redis, 6, args, NULL, on_scan, r))
+	if (redis_command(r->once.redis, 6, args, NULL, on_scan, r))
 		end(r, -ENOMEM, "out of memory");
 }
 
@@ -185,12 +170,12 @@ static void on_time(void *arg, int result, const redisReply *reply)
 {
 	struct reading *r = arg;
 
-	if (result || r->ended)
+	if (result || r->once.ended)
 		return;
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
 	    reply->element[0]->type != REDIS_REPLY_STRING ||
 	    reply->element[1]->type != REDIS_REPLY_STRING) {
-		end(r, -EPROTO, error_of(reply, "no answer to TIME"));
+		redis_once_end_by(&r->once, reply, "no answer to TIME");
 		return;
 	}
 	r->report->now_ms = strtoull(reply->element[0]->str, NULL, 10) * 1000 +
@@ -198,31 +183,13 @@ static void on_time(void *arg, int result, const redisReply *reply)
 	step(r);
 }
 
-static void on_up(void *arg, const char *run_id)
+static void on_serving(void *arg)
 {
 	struct reading *r = arg;
 	const char *args[] = { "TIME" };
 
-	(void)run_id;
-	if (redis_command(r->redis, 1, args, NULL, on_time, r))
+	if (redis_command(r->once.redis, 1, args, NULL, on_time, r))
 		end(r, -ENOMEM, "out of memory");
-}
-
-static void on_down(void *arg)
-{
-	struct reading *r = arg;
-
-	end(r, -ENOTCONN, redis_trouble(r->redis));
-}
-
-static void on_late(evutil_socket_t fd, short what, void *arg)
-{
-	struct reading *r = arg;
-
-	(void)fd;
-	(void)what;
-	if (!r->ended && redis_trouble(r->redis))
-		end(r, -ENOTCONN, redis_trouble(r->redis));
 }
 
 int redis_obs(const struct redis_url *url, uint32_t timeout_ms, const char *const *prefixes,
@@ -235,33 +202,17 @@ int redis_obs(const struct redis_url *url, uint32_t timeout_ms, const char *cons
 			     .found = found,
 			     .arg = arg,
 			     .cursor = "0" };
-	struct timeval tv = { .tv_sec = timeout_ms / 1000, .tv_usec = (timeout_ms % 1000) * 1000 };
-	struct redis_attr attr = { .url = url,
-				   .name = "nanoctrl-obs",
-				   .timeout_ms = timeout_ms,
-				   .max_inflight = AT_ONCE + 1,
-				   .tries = redis_url_tries(url),
-				   .up = on_up,
-				   .down = on_down,
-				   .arg = &r };
 	int ret;
 
+	r.once = (struct redis_once){ .url = url,
+				      .name = "nanoctrl-obs",
+				      .timeout_ms = timeout_ms,
+				      .max_inflight = AT_ONCE + 1,
+				      .serves = on_serving,
+				      .arg = &r };
 	memset(report, 0, sizeof(*report));
-	r.base = event_base_new();
-	if (!r.base)
-		return -ENOMEM;
-	ret = redis_create(r.base, &attr, &r.redis);
-	if (!ret)
-		ret = event_base_once(r.base, -1, EV_TIMEOUT, on_late, &r, &tv) ? -ENOMEM : 0;
-	if (!ret) {
-		event_base_dispatch(r.base);
-		ret = r.result;
-	}
-	r.ended = true;
-	redis_destroy(r.redis);
+	ret = redis_once(&r.once);
+	snprintf(report->why, sizeof(report->why), "%s", r.once.why);
 	free_keys(&r);
-	/* What is left of a connection or a lookup ends in a turn. */
-	event_base_loop(r.base, EVLOOP_NONBLOCK);
-	event_base_free(r.base);
 	return ret;
 }

@@ -38,6 +38,7 @@ struct redis {
 	bool overdue;	  /* an answer is, and nothing has come since we saw that */
 	unsigned tried;	  /* without success since it served */
 	bool logged;	  /* this outage is in the log already */
+	bool loading;	  /* it broke since the server still reads its data */
 	bool parsing;
 	bool broken; /* while parsing: fail when done */
 	bool moving; /* the data are elsewhere: what is in flight ends, then we follow */

@@ -2,7 +2,7 @@
 #include "redis_reader.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 /* A task of hiredis is of the reader that reads it. */
@@ -16,10 +16,10 @@ static bool take(struct redis_reader *r, size_t len)
 {
 	size_t left = REDIS_READER_BYTES_MAX - r->bytes;
 
-	if (len > left || sizeof(redisReply) > left - len)
-		return false;
-	r->bytes += len + sizeof(redisReply);
-	return true;
+	r->too_large = len > left || sizeof(redisReply) > left - len;
+	if (!r->too_large)
+		r->bytes += len + sizeof(redisReply);
+	return !r->too_large;
 }
 
 static void *create_string(const redisReadTask *task, char *text, size_t len)
@@ -37,10 +37,10 @@ static void *create_array(const redisReadTask *task, int n)
 {
 	struct redis_reader *r = reader_of(task);
 	size_t elements = (size_t)n;
+	size_t len =
+		elements > REDIS_READER_ELEMENTS_MAX ? SIZE_MAX : elements * sizeof(redisReply *);
 
-	if (elements > REDIS_READER_ELEMENTS_MAX || !take(r, elements * sizeof(redisReply *)))
-		return NULL;
-	return r->own.createArray(task, n);
+	return take(r, len) ? r->own.createArray(task, n) : NULL;
 }
 
 static void *create_integer(const redisReadTask *task, long long value)
@@ -88,15 +88,23 @@ int redis_reader_feed(struct redis_reader *r, const char *bytes, size_t len, siz
 	return redisReaderFeed(r->hiredis, bytes, len) == REDIS_OK ? 0 : -ENOMEM;
 }
 
+/* What our own bounds refuse is out of memory to hiredis. */
+static int explain(const struct redis_reader *r, const char **why)
+{
+	bool no_memory = r->hiredis->err == REDIS_ERR_OOM;
+
+	*why = !no_memory     ? r->hiredis->errstr
+	       : r->too_large ? "Redis sent an answer that is too large"
+			      : "out of memory";
+	return no_memory && !r->too_large ? -ENOMEM : -EPROTO;
+}
+
 int redis_reader_next(struct redis_reader *r, redisReply **reply, const char **why)
 {
 	void *whole = NULL;
 
-	if (redisReaderGetReply(r->hiredis, &whole) != REDIS_OK) {
-		*why = r->hiredis->err == REDIS_ERR_OOM ? "Redis sent an answer that is too large"
-							: r->hiredis->errstr;
-		return -EPROTO;
-	}
+	if (redisReaderGetReply(r->hiredis, &whole) != REDIS_OK)
+		return explain(r, why);
 	*reply = whole;
 	if (whole)
 		r->bytes = 0;

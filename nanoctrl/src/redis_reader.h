@@ -6,6 +6,7 @@
 #ifndef NANOCTRL_REDIS_READER_H
 #define NANOCTRL_REDIS_READER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <hiredis/hiredis.h>
 
@@ -19,6 +20,7 @@ struct redis_reader {
 	redisReplyObjectFunctions fn;  /* ours, */
 	redisReplyObjectFunctions own; /* and hiredis' */
 	size_t bytes;		       /* of the reply that is being read */
+	bool too_large;		       /* it is */
 };
 
 /* -ENOMEM */
@@ -29,8 +31,8 @@ void redis_reader_fini(struct redis_reader *r); /* also twice, and of one that i
  * -ENOMEM. */
 int redis_reader_feed(struct redis_reader *r, const char *bytes, size_t len, size_t max);
 
-/* The next whole reply, for freeReplyObject(); NULL when there is none yet. On -EPROTO *why says
- * what is wrong with it, until fini, and nothing more can be read. */
+/* The next whole reply, for freeReplyObject(); NULL when there is none yet. On -EPROTO and -ENOMEM
+ * *why says what is wrong, until fini, and nothing more can be read. */
 int redis_reader_next(struct redis_reader *r, redisReply **reply, const char **why);
 
 #endif

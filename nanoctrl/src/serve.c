@@ -123,19 +123,17 @@ static int open_pidfile(struct process *p)
 	return ret ? fail(p, ret, "cannot lock %s: %s", p->rt->pid_file, strerror(-ret)) : 0;
 }
 
-/* Sockets are descriptors: take as many as we may have. Returns how many connections they allow
- * for. */
-static unsigned raise_limits(unsigned wanted)
+/* Sockets are descriptors: take as many as we may have, and no more connections than they allow. */
+static void raise_limits(struct server_config *config)
 {
 	uint64_t n = cli_descriptors_raise();
+	unsigned most = serve_connections(n, config->n_loops);
 
-	if (n < 128)
-		return 64;
-	if (wanted <= n - 64)
-		return wanted;
-	sl_warn("nanoctrl", "at most %llu descriptors, so at most %llu connections",
-		(unsigned long long)n, (unsigned long long)n - 64);
-	return (unsigned)(n - 64);
+	if (config->max_connections <= most)
+		return;
+	sl_warn("nanoctrl", "at most %llu descriptors, so at most %u connections",
+		(unsigned long long)n, most);
+	config->max_connections = most;
 }
 
 static int open_hub(struct process *p)
@@ -212,7 +210,7 @@ static int open_server(struct process *p)
 					      .store_warnings = store_warnings,
 					      .metrics = add_store_metrics,
 					      .arg = p->hub };
-	config.max_connections = raise_limits(config.max_connections);
+	raise_limits(&config);
 	ret = server_create(&config, p->loop, &p->server);
 	if (ret && s->second_port)
 		return fail(p, ret, "cannot listen on %s port %u or %u: %s", s->host, s->port,

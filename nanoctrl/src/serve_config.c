@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve_config.h"
 
+#include <limits.h>
 #include <sched.h>
+
+#define OWN_DESCRIPTORS	 32 /* the log, the pid file, listeners, the private Redis */
+#define LOOP_DESCRIPTORS 8  /* its poller, how it is woken, Redis, who says where that is */
 
 struct store_config serve_store_config(const struct settings *s)
 {
@@ -70,6 +74,14 @@ struct server_config serve_server_config(const struct settings *settings)
 	if (config.body_memory < 4 * config.limits.body_bytes)
 		config.body_memory = 4 * config.limits.body_bytes;
 	return config;
+}
+
+unsigned serve_connections(uint64_t descriptors, unsigned n_loops)
+{
+	uint64_t own = OWN_DESCRIPTORS + LOOP_DESCRIPTORS * (uint64_t)n_loops;
+	uint64_t left = descriptors > 2 * own ? descriptors - own : descriptors / 2;
+
+	return left < UINT_MAX ? (unsigned)left : UINT_MAX;
 }
 
 struct cli_log_attr serve_log_attr(const struct settings *s, const char *file)

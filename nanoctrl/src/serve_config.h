@@ -14,6 +14,10 @@ struct store_config serve_store_config(const struct settings *s);
 /* Without hooks. */
 struct server_config serve_server_config(const struct settings *s);
 
+/* How many connections so many descriptors allow for, of which others are ours: of the process, and
+ * of each loop. */
+unsigned serve_connections(uint64_t descriptors, unsigned n_loops);
+
 /* file: NULL is standard error. */
 struct cli_log_attr serve_log_attr(const struct settings *s, const char *file);
 

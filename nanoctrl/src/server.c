@@ -21,7 +21,7 @@
 
 #define BACKLOG		1024
 #define ACCEPT_BURST	64
-#define ACCEPT_PAUSE_MS 100 /* after the process ran out of descriptors */
+#define ACCEPT_PAUSE_MS 100 /* after the process ran out of descriptors, or of memory */
 #define DRAIN_LOOK_MS	50
 #define URL_MAX		80
 
@@ -187,11 +187,13 @@ static int accept_all(struct server *s)
 	return ret;
 }
 
+/* What keeps us from it passes, or a little later we are here again. */
 static void on_resume(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	accept_all(arg);
+	if (accept_all(arg))
+		pause_accepting(arg, ENOMEM);
 }
 
 /* The address to bind; 0 or -EINVAL. */

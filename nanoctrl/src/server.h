@@ -75,9 +75,10 @@ struct server_config {
 
 /*
  * Bind and listen; nothing is accepted yet. main is the loop of the calling thread, on which the
- * listener lives. config is copied, what it points to has to outlive the server. -EADDRINUSE,
- * -EADDRNOTAVAIL, -EACCES  of bind -EINVAL       host is no address other         -ENOMEM, sockets,
- * threads, what store_create says
+ * listener lives. config is copied, what it points to has to outlive the server.
+ *   -EADDRINUSE, -EADDRNOTAVAIL, -EACCES  of bind
+ *   -EINVAL                               host is no address
+ *   other                                 -ENOMEM, sockets, threads, what store_create says
  */
 int server_create(const struct server_config *config, struct loop *main, struct server **out);
 

@@ -32,14 +32,15 @@ static const char *check_absolute(const char *text)
 	return text[0] == '/' ? NULL : "an absolute path";
 }
 
+/* As clients of DLSlime take it apart: at its only colon. */
 static const char *check_host_port(const char *text)
 {
+	size_t host = strcspn(text, ":/@ ");
 	const char *port;
-	size_t host;
 
-	if (!strncmp(text, REDIS_SCHEME, strlen(REDIS_SCHEME)))
-		text += strlen(REDIS_SCHEME);
-	host = strcspn(text, ":/@ ");
+	for (const char *c = text; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			return "HOST:PORT";
 	port = text[host] == ':' ? text + host + 1 : "";
 	if (host && host < 254 && *port && strspn(port, "0123456789") == strlen(port) &&
 	    strlen(port) <= 5 && atoi(port) >= 1 && atoi(port) <= 65535)
@@ -47,12 +48,11 @@ static const char *check_host_port(const char *text)
 	return "HOST:PORT";
 }
 
-static const char *check_public(const char *text)
+static const char *check_advertise(const char *text)
 {
-	for (const char *c = text; *c; c++)
-		if (*c <= ' ' || *c > '~')
-			return "HOST:PORT";
-	return *text && strlen(text) < 256 ? NULL : "HOST:PORT";
+	if (!strncmp(text, REDIS_SCHEME, strlen(REDIS_SCHEME)))
+		text += strlen(REDIS_SCHEME);
+	return check_host_port(text);
 }
 
 /* The names that DLSlime's own server reads, the second after it was renamed. */
@@ -137,13 +137,14 @@ static const struct cli_setting redis_table[] = {
 		   .help = "where the private one keeps its data; default "
 			   "$XDG_STATE_HOME/nanoctrl, for root /var/lib/nanoctrl"),
 	CLI_STRING(
-		struct redis_settings, advertise, "advertise", .check = check_host_port,
+		struct redis_settings, advertise, "advertise", .check = check_advertise,
 		.help = "HOST:PORT at which DLSlime's agents reach this Redis, by TCP and without "
 			"a password; default as the URL says"),
-	CLI_STRING(struct redis_settings, public_address, "public_address", .check = check_public,
-		   .help = "what DLSlime's agents that say they are elsewhere are told, as it "
-			   "stands, of a Redis that only this host reaches; default an address of "
-			   "this host"),
+	CLI_STRING(
+		struct redis_settings, public_address, "public_address", .check = check_host_port,
+		.help = "HOST:PORT that DLSlime's agents that say they are elsewhere are told, as it "
+			"stands, of a Redis that only this host reaches; default an address of "
+			"this host"),
 	CLI_DURATION_MS(struct redis_settings, timeout_ms, "timeout", .def = "5s", .min = 100,
 			.max = 60000, .help = "an answer that takes longer breaks the connection"),
 	CLI_INT(struct redis_settings, max_inflight, "max_inflight", .def = "10000", .min = 1,
@@ -329,6 +330,15 @@ static const struct cli_command commands[] = {
 	  .summary = "show the links that agents report",
 	  .text = "Exit status with --wait: 0 when all links are connected, 1 when time ran out.",
 	  .tables = { obs_options, json_options, links_options } },
+	{ .name = "explain",
+	  .summary = "say of an agent and its links why they are as they are",
+	  .text = "Or of its links to PEER alone: the state that each end has, since when, which "
+		  "transports it allows, which was taken and why none before, what it broke with "
+		  "last, and each rail of an RDMA link.",
+	  .operands = "AGENT [PEER]",
+	  .min_operands = 1,
+	  .max_operands = 2,
+	  .tables = { obs_options, json_options } },
 	{ .name = "top",
 	  .summary = "show what agents do, again and again",
 	  .text = "On a terminal in place, until q or Ctrl-C; else one look after the other.",

@@ -89,6 +89,10 @@ bool store_is_cluster(const struct store *store);
 
 const struct store_config *store_config(const struct store *store);
 
+/* Leases of all agents in Redis, whichever server they speak to, as the last look at all scopes
+ * found them. */
+uint64_t store_leases(const struct store *store);
+
 enum store_outcome {
 	STORE_OK,
 	STORE_NOT_FOUND,      /* no such agent or object */

@@ -8,6 +8,7 @@
 #include "digits.h"
 
 static struct sl_log_limit odd_answers = SL_LOG_LIMIT_INIT(10, 1000);
+static struct sl_log_limit leave_changes = SL_LOG_LIMIT_INIT(10, 1000);
 
 void store_arg_text(struct store_args *a, struct store_text text)
 {
@@ -104,30 +105,57 @@ static bool read_outcome(const redisReply *reply, uint64_t *outcome)
 	return true;
 }
 
-static int judge(const struct store_call *call, const redisReply *reply)
+/* Of all of them, and not of this one alone; the reaper's own try may be one that we may make. */
+static void note_forbidden(struct store_hub *hub, bool forbidden, const char *why)
 {
 	uint32_t held_back;
+
+	if (forbidden)
+		reaper_refused(hub);
+	if (atomic_load(&hub->forbidden) == forbidden ||
+	    atomic_exchange(&hub->forbidden, forbidden) == forbidden)
+		return;
+	/* With a part of them refused it may change with each answer. */
+	if (!sl_log_allow(&leave_changes, &held_back))
+		return;
+	if (forbidden)
+		sl_error("store", "Redis refuses our scripts (%u changes before it): %s", held_back,
+			 why);
+	else
+		sl_info("store", "Redis takes our scripts again");
+}
+
+/* What each call may be told, at times very often. */
+static void complain(const struct store_call *call, const char *what, const char *answer)
+{
+	uint32_t held_back;
+
+	if (sl_log_allow(&odd_answers, &held_back))
+		sl_error("store", "%s: %s (%u before it): %s", scripts[call->script].name, what,
+			 held_back, answer);
+}
+
+static int judge(const struct store_call *call, const redisReply *reply)
+{
+	const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : NULL;
+	struct store_hub *hub = call->store->hub;
 	uint64_t outcome;
 
-	if (reply->type == REDIS_REPLY_ERROR && is_without_leave(reply->str)) {
-		/* the reaper's own try may be one that we may make */
-		if (sl_log_allow(&odd_answers, &held_back))
-			sl_error("store", "%s: Redis refuses it (%u before it): %s",
-				 scripts[call->script].name, held_back, reply->str);
-		if (!is_of_keys(reply->str))
-			reaper_refused(call->store->hub);
+	if (error && is_without_leave(error)) {
+		if (is_of_keys(error))
+			complain(call, "Redis refuses it", error);
+		else
+			note_forbidden(hub, true, error);
 		return -EAGAIN;
 	}
-	if (reply->type == REDIS_REPLY_ERROR && store_is_refusal(reply->str)) {
-		reaper_refused(call->store->hub);
+	note_forbidden(hub, false, "");
+	if (error && store_is_refusal(error)) {
+		reaper_refused(hub);
 		return -EAGAIN;
 	}
 	if (read_outcome(reply, &outcome) && outcome <= STORE_TOO_LARGE)
 		return (int)outcome;
-	if (sl_log_allow(&odd_answers, &held_back))
-		sl_error("store", "%s: an answer that makes no sense (%u before it): %s",
-			 scripts[call->script].name, held_back,
-			 reply->type == REDIS_REPLY_ERROR ? reply->str : "not of this script");
+	complain(call, "an answer that makes no sense", error ? error : "not of this script");
 	return -EPROTO;
 }
 
@@ -279,10 +307,4 @@ void store_finish_done(struct store_call *call, int result, const redisReply *re
 	(void)reply;
 	if (call->fn.done)
 		call->fn.done(call->arg, result);
-}
-
-void store_finish_noted(struct store_call *call, int result, const redisReply *reply)
-{
-	store_note_skipped(call, reply);
-	store_finish_done(call, result, reply);
 }

@@ -2,6 +2,7 @@
 #include "store_entity.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "store_redis.h"
@@ -134,39 +135,65 @@ void store_list_entities(struct store *store, struct store_text scope, struct st
 		      (union store_answer){ .entities = fn }, arg);
 }
 
-static void sweep(struct store *store, bool *sweeping);
+/* What a sweep is of. */
+struct sweep {
+	enum script_id script;
+	const char *what;
+	bool *sweeping;
+	_Atomic uint64_t *n_ended;
+};
 
-/* {outcome, "", skipped, more} */
+static struct sweep peers_of(struct store *store)
+{
+	return (struct sweep){ SCRIPT_PEER_SWEEP, "agents", &store->sweeping_peers,
+			       &store->hub->n_peers_ended };
+}
+
+static struct sweep entities_of(struct store *store)
+{
+	return (struct sweep){ SCRIPT_ENTITY_SWEEP, "entities", &store->sweeping_entities,
+			       &store->hub->n_entities_ended };
+}
+
+static void sweep(struct store *store, const struct sweep *s);
+
+/* {outcome, ended, skipped, more} */
 static void finish_sweep(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store *store = call->store;
-	bool *sweeping = call->arg;
-	uint64_t more = 0;
+	struct sweep s = call->script == SCRIPT_PEER_SWEEP ? peers_of(store) : entities_of(store);
+	uint64_t ended = 0, more = 0;
 
 	store_note_skipped(call, reply);
-	*sweeping = false;
-	if (!result && store_u64(reply, 3, &more) && more && !store->closing)
-		sweep(store, sweeping);
+	*s.sweeping = false;
+	if (result != STORE_OK || !store_u64(reply, 1, &ended) || !store_u64(reply, 3, &more))
+		return;
+	if (ended)
+		sl_info("reaper", "%" PRIu64 " %s of DLSlime's ended without a word", ended,
+			s.what);
+	atomic_fetch_add(s.n_ended, ended);
+	if (more && !store->closing)
+		sweep(store, &s);
 }
 
 /* Those that ended together are many: the rest comes at once, and others come in between. */
-static void sweep(struct store *store, bool *sweeping)
+static void sweep(struct store *store, const struct sweep *s)
 {
 	struct store_args a = { .n = 0 };
 
-	if (*sweeping)
+	if (*s->sweeping)
 		return;
-	*sweeping = true;
-	if (sweeping == &store->sweeping_peers)
+	*s->sweeping = true;
+	if (s->script == SCRIPT_PEER_SWEEP)
 		store_arg_number(&a, reaper_compat_time(store->reaper));
-	store_send_prefixed(
-		store, (struct store_text){ "", 0 },
-		sweeping == &store->sweeping_peers ? SCRIPT_PEER_SWEEP : SCRIPT_ENTITY_SWEEP,
-		(size_t)a.n, a.v, finish_sweep, (union store_answer){ .done = NULL }, sweeping);
+	store_send_prefixed(store, (struct store_text){ "", 0 }, s->script, (size_t)a.n, a.v,
+			    finish_sweep, (union store_answer){ .done = NULL }, NULL);
 }
 
 void store_sweep_compat(struct store *store)
 {
-	sweep(store, &store->sweeping_entities);
-	sweep(store, &store->sweeping_peers);
+	struct sweep entities = entities_of(store), peers = peers_of(store);
+
+	sweep(store, &entities);
+	sweep(store, &peers);
 }

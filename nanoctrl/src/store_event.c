@@ -42,45 +42,70 @@ static bool read_event(const redisReply *row, struct store_event *e)
 	return e->id && *end == '-' && *e->type && *e->agent;
 }
 
-/* {outcome, epoch, reset, last, entries} */
-static void finish_events(struct store_call *call, int result, const redisReply *reply)
-{
-	const redisReply *rows = store_item(reply, 4, REDIS_REPLY_ARRAY);
-	struct store_events ev = { .n = 0 };
-	struct store_event *events = NULL;
-	char **texts = NULL;
-	uint64_t reset = 0;
+/* Events of an answer, with room for the texts that are made of them. */
+struct parsed_events {
+	struct store_event *events;
+	char **texts;
+	size_t room;
+};
 
-	if (result == STORE_OK && !(store_u64(reply, 1, &ev.epoch) && store_u64(reply, 2, &reset) &&
-				    store_u64(reply, 3, &ev.last) && rows))
-		result = -EPROTO;
-	if (result == STORE_OK && rows->elements) {
-		events = calloc(rows->elements, sizeof(*events));
-		texts = calloc(rows->elements, sizeof(*texts));
-		if (!events || !texts)
-			result = -ENOMEM;
-	}
-	ev.reset = reset != 0;
-	for (size_t i = 0; result == STORE_OK && i < rows->elements; i++) {
-		/* Junk in the stream is a gap, and a gap is a reset. */
-		if (!read_event(rows->element[i], &events[i]) ||
-		    (i && events[i].id != events[i - 1].id + 1)) {
+static void free_events(struct parsed_events *p)
+{
+	for (size_t i = 0; p->texts && i < p->room; i++)
+		free(p->texts[i]);
+	free(p->texts);
+	free(p->events);
+}
+
+/* Junk in the stream is a gap, and a gap is a reset. */
+static void take_rows(const struct store_call *call, const redisReply *rows,
+		      struct parsed_events *p, struct store_events *ev)
+{
+	for (ev->n = 0; ev->n < rows->elements; ev->n++) {
+		struct store_event *e = &p->events[ev->n];
+
+		if (!read_event(rows->element[ev->n], e) || (ev->n && e->id != e[-1].id + 1)) {
 			atomic_fetch_add(&call->store->hub->n_skipped, 1);
-			ev.reset = true;
+			ev->reset = true;
 			break;
 		}
-		events[i].text = &texts[i];
-		ev.n = i + 1;
+		e->text = &p->texts[ev->n];
 	}
-	if (ev.reset)
-		ev.n = 0;
-	ev.events = events;
+	if (ev->reset)
+		ev->n = 0;
+}
+
+/* {outcome, epoch, reset, last, entries} */
+static int read_events(const struct store_call *call, const redisReply *reply,
+		       struct parsed_events *p, struct store_events *ev)
+{
+	const redisReply *rows = store_item(reply, 4, REDIS_REPLY_ARRAY);
+	uint64_t reset;
+
+	if (!store_u64(reply, 1, &ev->epoch) || !store_u64(reply, 2, &reset) ||
+	    !store_u64(reply, 3, &ev->last) || !rows)
+		return -EPROTO;
+	p->room = rows->elements;
+	p->events = calloc(p->room + 1, sizeof(*p->events));
+	p->texts = calloc(p->room + 1, sizeof(*p->texts));
+	if (!p->events || !p->texts)
+		return -ENOMEM;
+	ev->reset = reset != 0;
+	ev->events = p->events;
+	take_rows(call, rows, p, ev);
+	return 0;
+}
+
+static void finish_events(struct store_call *call, int result, const redisReply *reply)
+{
+	struct parsed_events parsed = { .room = 0 };
+	struct store_events ev = { .n = 0 };
+
+	if (result == STORE_OK)
+		result = read_events(call, reply, &parsed, &ev);
 	atomic_fetch_add(&call->store->hub->n_events, ev.n);
 	call->fn.events(call->arg, result, result == STORE_OK ? &ev : NULL);
-	for (size_t i = 0; texts && i < rows->elements; i++)
-		free(texts[i]);
-	free(texts);
-	free(events);
+	free_events(&parsed);
 }
 
 void store_read_events(struct store *store, const char *scope, const struct store_cursor *behind,

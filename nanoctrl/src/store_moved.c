@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "loop.h"
 #include "store_redis.h"
 
 #define AGAIN_MS 50
@@ -18,13 +19,6 @@ bool store_is_redirect(const redisReply *reply)
 {
 	return reply->type == REDIS_REPLY_ERROR &&
 	       (!strncmp(reply->str, "MOVED ", 6) || !strncmp(reply->str, "ASK ", 4));
-}
-
-static void arm(struct store *store, uint32_t ms)
-{
-	struct timeval tv = { .tv_usec = ms * 1000 };
-
-	event_add(store->again, &tv);
 }
 
 bool store_wait_for_cluster(struct store_call *call)
@@ -42,7 +36,7 @@ bool store_wait_for_cluster(struct store_call *call)
 	reaper_refused(store->hub); /* it may be a beat */
 	sl_list_append(&store->waiting, &call->node);
 	if (!store->n_waiting++)
-		arm(store, AGAIN_MS);
+		loop_set_timer(store->again, AGAIN_MS);
 	return true;
 }
 
@@ -69,7 +63,7 @@ static void send_all(evutil_socket_t fd, short what, void *arg)
 void store_moved_up(struct store *store)
 {
 	if (store->n_waiting)
-		arm(store, 0);
+		loop_set_timer(store->again, 0);
 }
 
 int store_moved_init(struct store *store)

@@ -18,6 +18,11 @@ const struct store_config *store_config(const struct store *store)
 	return &store->hub->config;
 }
 
+uint64_t store_leases(const struct store *store)
+{
+	return atomic_load(&store->hub->n_held);
+}
+
 struct sl_list *store_lists(struct store *store)
 {
 	return &store->lists;
@@ -31,6 +36,8 @@ const char *store_trouble(const struct store *store)
 		trouble = "a connection of another loop is not there yet";
 	if (!trouble && atomic_load(&store->hub->deaf))
 		trouble = "it refuses PSUBSCRIBE, by which events are heard of; the log has why";
+	if (!trouble && atomic_load(&store->hub->forbidden))
+		trouble = "it refuses EVALSHA, by which everything is done; the log has why";
 	return trouble;
 }
 
@@ -170,22 +177,13 @@ static struct redis_words ask_schema(const struct key_names *keys)
 	};
 }
 
-int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
+/* One that is empty, and asks nobody. */
+static struct store *new_store(struct store_hub *hub, struct loop *loop)
 {
 	struct store *store = calloc(1, sizeof(*store));
-	struct redis_attr attr = { .url = &hub->url,
-				   .name = "nanoctrl",
-				   .timeout_ms = hub->config.timeout_ms,
-				   .max_inflight = hub->config.max_inflight,
-				   .look_ms = hub->config.look_ms,
-				   .admit = ask_schema(&hub->keys),
-				   .up = on_up,
-				   .down = on_down };
-	bool first = false;
-	int ret;
 
 	if (!store)
-		return -ENOMEM;
+		return NULL;
 	store->hub = hub;
 	store->loop = loop;
 	store->base = loop_base(loop);
@@ -205,19 +203,53 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 	sl_list_init(&store->settling);
 	sl_list_init(&store->to_settle);
 	sl_list_init(&store->waiting);
-	attr.arg = store;
+	return store;
+}
+
+static int connect_store(struct store *store)
+{
+	struct store_hub *hub = store->hub;
+	struct redis_attr attr = { .url = &hub->url,
+				   .name = "nanoctrl",
+				   .timeout_ms = hub->config.timeout_ms,
+				   .max_inflight = hub->config.max_inflight,
+				   .look_ms = hub->config.look_ms,
+				   .admit = ask_schema(&hub->keys),
+				   .up = on_up,
+				   .down = on_down,
+				   .arg = store };
+
+	return redis_create(store->base, &attr, &store->redis);
+}
+
+/* What a server has once. */
+static int create_parts_of_first(struct store *store)
+{
+	int ret = reaper_create(store, &store->reaper);
+
+	if (!ret)
+		ret = reach_create(store);
+	if (!ret && !store_is_cluster(store))
+		ret = learner_create(store, &store->learner);
+	return ret;
+}
+
+int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
+{
+	struct store *store = new_store(hub, loop);
+	bool first = false;
+	int ret;
+
+	if (!store)
+		return -ENOMEM;
 	store->turn = event_new(store->base, -1, 0, on_turn, store);
 	ret = store->turn ? store_moved_init(store) : -ENOMEM;
 	if (!ret)
-		ret = redis_create(store->base, &attr, &store->redis);
+		ret = connect_store(store);
 	if (!ret)
 		ret = take_slot(hub, store, &first);
 	if (!ret && first)
-		ret = reaper_create(store, &store->reaper);
-	if (!ret && first)
-		ret = reach_create(store);
-	if (!ret && first && !store_is_cluster(store))
-		ret = learner_create(store, &store->learner);
+		ret = create_parts_of_first(store);
 	if (ret) {
 		store_destroy(store);
 		return ret;

@@ -54,7 +54,8 @@ struct store_hub {
 	/* Counters of /metrics; every loop adds to them. */
 	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_reconnects, n_holds;
 	_Atomic uint64_t n_redirected;
-	_Atomic uint64_t n_granted, n_beats, n_events; /* leases, their beats, events */
+	_Atomic uint64_t n_granted, n_beats, n_events;	  /* leases, their beats, events */
+	_Atomic uint64_t n_peers_ended, n_entities_ended; /* of DLSlime's */
 	_Atomic uint64_t n_held;     /* leases in Redis when the reaper last looked */
 	_Atomic unsigned n_watchers; /* who follow events */
 	_Atomic uint64_t n_heard;    /* keys of others that Redis told of */
@@ -62,6 +63,7 @@ struct store_hub {
 	_Atomic bool untold;	     /* it refuses to be told to */
 	_Atomic bool deaf;	     /* it refuses to tell of events */
 	_Atomic bool refusing;	     /* it refuses writes */
+	_Atomic bool forbidden;	     /* it refuses our scripts */
 	_Atomic bool looking;	     /* through all keys */
 	_Atomic uint64_t written[STORE_WRITTEN];
 	_Atomic uint64_t noted[STORE_NOTED];
@@ -188,8 +190,6 @@ struct store_text store_call_arg(const struct store_call *call, int i);
 
 /* finish for calls that answer store_done_fn. */
 void store_finish_done(struct store_call *call, int result, const redisReply *reply);
-/* The same for scripts that say what they left out. */
-void store_finish_noted(struct store_call *call, int result, const redisReply *reply);
 
 /* store_reply.c: element i of an array reply; NULL when it is not there or of another type. */
 const redisReply *store_item(const redisReply *reply, size_t i, int type);
@@ -330,6 +330,16 @@ void store_flush_settled(struct store *store);
 void store_end_settling(struct store *store);
 /* From the first loop. -ENOMEM: not told. */
 int store_tell_settled(struct store_hub *hub, unsigned slot);
+
+/* notices.c: the reaper has them. */
+struct notices;
+int notices_create(struct store *store, struct notices **out);
+void notices_destroy(struct notices *notices);
+/* Each round: where Redis refused to tell, it is asked again. */
+void notices_look(struct notices *notices);
+/* The store's connection is up: a node that the data have left may have left the cluster, and then
+ * hears nothing. */
+void notices_keep_up(struct notices *notices);
 
 /* reaper.c */
 int reaper_create(struct store *store, struct reaper **out);

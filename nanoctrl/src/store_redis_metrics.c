@@ -72,6 +72,13 @@ void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 		&hub->n_granted);
 	counter(out, "lease_beats", "Beats of leases that Redis answered.", &hub->n_beats);
 	counter(out, "leases_expired", "Leases that this server ended.", &hub->n_expired);
+	counter(out, "compat_agents_expired",
+		"Agents of DLSlime's whose time this server saw run out, and names that were "
+		"expected and never came.",
+		&hub->n_peers_ended);
+	counter(out, "compat_entities_expired",
+		"Entities of DLSlime's whose time this server saw run out.",
+		&hub->n_entities_ended);
 	gauge(out, "leases",
 	      "Leases of all agents in Redis, as the last look at all scopes found; every server "
 	      "of this Redis says the same.",

@@ -38,7 +38,6 @@ struct stream {
 	struct ws_parser parser;
 	struct event tick;
 	struct event leave;
-	uint64_t leaves_at_ns;
 };
 
 /* One message as it goes over the wire. */

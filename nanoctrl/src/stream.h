@@ -54,8 +54,9 @@ struct stream *stream_upgrade(struct request *rq, const struct stream_ops *ops, 
 
 /*
  * Queue one message of UTF-8 text (without a line break at its end).
- *   -ENOBUFS  the queue would exceed 256 KiB: everything queued was dropped, this message too. The
- * caller says `reset` next, for which there is room now. -EPIPE    the stream is being closed
+ *   -ENOBUFS  the queue would exceed 256 KiB: everything queued was dropped, this message too; the
+ *             caller says `reset` next, for which there is room now
+ *   -EPIPE    the stream is being closed
  */
 int stream_send(struct stream *s, const char *text, size_t len);
 

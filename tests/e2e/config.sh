@@ -75,7 +75,7 @@ refuse 4:20 'expected an address of this host' "${head}metrics: { listen: '192.0
 refuse 4:14 'expected a file' "${head}log: { file: $work/none/log }\n"
 refuse 4:14 'expected a file' "${head}log: { file: $work }\n"
 refuse 4:14 'expected a file' "${head}log: { file: '' }\n"
-refuse 2:30 'expected a directory' "version: 1\nagent: { name: a, state_dir: $work/no/where }\ncontrol: { url: 'http://x' }\n"
+refuse 2:30 'what it would be in is not there' "version: 1\nagent: { name: a, state_dir: $work/no/where }\ncontrol: { url: 'http://x' }\n"
 refuse 2:30 'expected a directory' "version: 1\nagent: { name: a, state_dir: $work/bad.yaml }\ncontrol: { url: 'http://x' }\n"
 refuse 2:30 'expected a directory' "version: 1\nagent: { name: a, state_dir: '' }\ncontrol: { url: 'http://x' }\n"
 refuse 2:269 'expected agent.scope and agent.name of at most 243 bytes together' "version: 1\nagent: { name: $(printf 'x%.0s' {1..240}), state_dir: $work }\ncontrol: { url: 'http://x' }\n"

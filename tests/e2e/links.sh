@@ -24,6 +24,16 @@ for profile in shm tcp; do
 done
 [ "$(metric node-a slime_link_state 'profile="tcp"' 'state="connected"')" = 1 ] || fail "the metrics do not say so"
 
+say "each link is explained"
+explains() {
+	"$bin/nanoctrl" explain "$1" "$2" --address "$url" --scope test >"$work/explained" || fail "explain: $?"
+	grep -qE -- "$3" "$work/explained"
+}
+wait_for 10 explains node-a node-b '^link to node-b, profile shm: connected over shm for ' || fail "$(cat "$work/explained")"
+explains node-a node-b '^link to node-b, profile tcp: connected over tcp for ' || fail "$(cat "$work/explained")"
+explains node-b node-a '^  allowed  *shm, rdma, tcp' || fail "$(cat "$work/explained")"
+explains node-b node-a '^  other end  *node-a says the same; it allows shm$' || fail "$(cat "$work/explained")"
+
 # Though the next snapshot by the clock is an hour away.
 say "every column of obs links is filled soon after"
 no_dash() {

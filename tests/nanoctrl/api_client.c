@@ -1,48 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api_fixture.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 #include <base/clock.h>
+#include <tests/support/tcp.h>
 
 int api_dial(const struct api_fixture *f, bool narrow)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET,
-				  .sin_port = htons((uint16_t)f->port),
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct timeval tv = { .tv_sec = API_TIMEOUT_S };
-	int segment = 536, buffer = 4096;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = tcp_dial(f->port, narrow);
 
-	assert_true(fd >= 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
-	if (narrow) {
-		/* The kernel sizes the server's buffer by segments. */
-		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
-		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
-	}
-	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	return fd;
 }
 
 void api_send_all(int fd, const void *data, size_t len)
 {
-	const char *p = data;
-
-	while (len) {
-		ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
-
-		assert_true(n > 0);
-		p += n;
-		len -= (size_t)n;
-	}
+	assert_true(tcp_send(fd, data, len));
 }
 
 void api_send_head(int fd, const char *method, const char *target, const char *lease,

@@ -207,6 +207,35 @@ static void session__after_a_lost_tail_says_resync(void **state)
 	api_close(&s);
 }
 
+static long long number_in(json_t *message, const char *name)
+{
+	long long n = json_integer_value(json_object_get(message, name));
+
+	json_decref(message);
+	return n;
+}
+
+/* This server has one session; the others are those of its neighbours. */
+static void resync__of_very_many_agents_is_spread_over_those_of_all_servers(void **state)
+{
+	struct api_fixture *f = *state;
+	static struct api_stream s;
+	char lease[512];
+
+	api_join(f, &s, "node-a", "i1", lease);
+	test_redis_do(&f->redis, "EVAL %s 0",
+		      "for i = 1, 8000 do "
+		      "redis.call('ZADD', '{other}:nanoctrl:due', 99999999999999, 'a' .. i) "
+		      "redis.call('ZADD', '{other}:nanoctrl:names', 0, 'a' .. i) end "
+		      "return redis.call('SADD', 'nanoctrl:scopes', 'other')");
+	while (api_metric(f, "nanoctrl_leases") < 8000)
+		;
+	test_redis_do(&f->redis, "HSET nanoctrl:run since 8000000000000000");
+	api_send(&s, "{\"type\":\"beat\"}");
+	assert_in_range(number_in(api_next_of(&s, "resync"), "spread_ms"), 4000, 4001);
+	api_close(&s);
+}
+
 /* The end of what Redis acknowledged was the opening of the session. */
 static void session__of_which_redis_lost_the_opening_says_resync(void **state)
 {
@@ -303,14 +332,6 @@ static void upgrade__that_is_none_leaves_the_session_that_is_open(void **state)
 	api_answer_fini(&a);
 }
 
-static long long number_in(json_t *message, const char *name)
-{
-	long long n = json_integer_value(json_object_get(message, name));
-
-	json_decref(message);
-	return n;
-}
-
 static void drain__asks_nobody_to_stay_away_until_its_lease_ends(void **state)
 {
 	struct api_fixture *f = *state;
@@ -364,6 +385,7 @@ int main(void)
 		TEST(session__behind_a_later_one_is_refused),
 		TEST(session__after_lost_data_says_resync),
 		TEST(session__after_a_lost_tail_says_resync),
+		TEST(resync__of_very_many_agents_is_spread_over_those_of_all_servers),
 		TEST(session__of_which_redis_lost_the_opening_says_resync),
 		cmocka_unit_test_setup_teardown(
 			session__that_never_beats_hears_of_the_epoch_when_its_lease_is_lost,

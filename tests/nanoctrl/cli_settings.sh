@@ -45,9 +45,9 @@ told() {
 case_redis_for_those_elsewhere_is_as_the_environment_says() {
 	local url
 
-	REDIS_PUBLIC_ADDRESS=10.1.2.3 expect 0 started nc start "${options[@]}"
+	REDIS_PUBLIC_ADDRESS=redis.example:8 expect 0 started nc start "${options[@]}"
 	url=$(field address)
-	expect 0 '"redis_address":"10.1.2.3"' told "$url" 10.0.0.9
+	expect 0 '"redis_address":"redis.example:8"' told "$url" 10.0.0.9
 	expect 0 '"redis_address":"127.0.0.1:' told "$url" 127.0.0.1
 	expect 0 '"redis_address":"redis://127.0.0.1:' curl -s -m 60 -X POST "$url/get_redis_address" \
 		-H 'Content-Type: application/json' -d '{}'
@@ -86,6 +86,13 @@ case_a_password_is_nowhere_to_be_read() {
 case_wrong_words_and_values_are_refused() {
 	expect 2 "nanoctrl: --port: expected a port" nc start --port 99999
 	expect 2 "server.port" nc start --set server.port=x
+	# Without a command it is the server's.
+	expect 2 "nanoctrl: unknown option --json of nanoctrl server, though one of nanoctrl " nc --json obs peers
+	# Their clients take it apart at its colon, and fail where there is none, or more.
+	for word in foo 10.1.2.3 redis://10.1.2.3:6379 '[::1]:6379' $'a\tb:1' a:0; do
+		expect 2 "nanoctrl: --redis-public-address: expected HOST:PORT" nc start --redis-public-address "$word"
+	done
+	REDIS_PUBLIC_ADDRESS=10.1.2.3 expect 2 "environment variable REDIS_PUBLIC_ADDRESS: expected HOST:PORT" nc start "${options[@]}"
 	expect 1 "nanoctrl: --host: expected a loopback address" nc start --host 0.0.0.0
 	expect 2 "nanoctrl: --redis-url: expected a Redis URL: it begins with none of" nc start --redis-url foo
 	expect 0 "Usage: nanoctrl obs COMMAND" nc obs --help

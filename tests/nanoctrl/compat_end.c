@@ -2,6 +2,8 @@
 /* How an agent of DLSlime's NanoCtrl ends, and what the next of its name finds. */
 #include "compat_fixture.h"
 
+#include <tests/support/log_lines.h>
+
 static void assert_a_is_gone(struct api_fixture *f)
 {
 	struct test_redis *r = &f->redis;
@@ -45,6 +47,30 @@ static void agent__whose_time_has_run_out_is_cleaned_up(void **state)
 		;
 	assert_a_is_gone(f);
 	assert_int_equal(test_redis_do(&f->redis, "ZCOUNT nanoctrl:peers: 2 +inf"), 2);
+}
+
+/* Who is asked to go, or goes on at another server, is not among them. */
+static void ends__without_a_word_are_counted_and_logged(void **state)
+{
+	struct api_fixture *f = *state;
+	struct test_redis *r = &f->redis;
+
+	set_up_pair(f);
+	assert_int_equal(api_post(f, "/register", "{\"entity_id\":\"e\",\"kind\":\"k\"}"), 200);
+	assert_int_equal(api_post(f, "/register", "{\"entity_id\":\"g\",\"kind\":\"k\"}"), 200);
+	assert_int_equal(api_post(f, "/cleanup", "{\"agent_name\":\"q\"}"), 200);
+	assert_int_equal(api_post(f, "/unregister", "{\"entity_id\":\"g\"}"), 200);
+	log_lines_keep_from(SLIME_LOG_INFO);
+	test_redis_do(r, "DEL agent:a service:e");
+	test_redis_do(r, "ZADD nanoctrl:peers: 1 a:b 1 a");
+	test_redis_do(r, "ZADD nanoctrl:entities: 1 7:servicee");
+	while (test_redis_do(r, "ZCARD nanoctrl:entities:") || test_redis_do(r, "EXISTS mr:a:kv"))
+		;
+	api_await_metric(f, "nanoctrl_compat_agents_expired_total", 1);
+	api_await_metric(f, "nanoctrl_compat_entities_expired_total", 1);
+	log_lines_release();
+	assert_int_equal(log_lines_with("1 agents of DLSlime's ended without a word"), 1);
+	assert_int_equal(log_lines_with("1 entities of DLSlime's ended without a word"), 1);
 }
 
 /* More than three portions of what goes with one script. */
@@ -251,6 +277,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(cleanup__takes_what_is_the_agents_and_nothing_else),
 		TEST(agent__whose_time_has_run_out_is_cleaned_up),
+		TEST(ends__without_a_word_are_counted_and_logged),
 		TEST(cleanup__of_one_who_owns_much_goes_in_portions),
 		TEST(agent__that_owned_much_goes_in_portions_when_its_time_is_over),
 		TEST(start__of_a_name_of_which_much_is_left_begins_with_nothing),

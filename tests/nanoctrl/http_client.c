@@ -1,37 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http_client.h"
 
-#include <arpa/inet.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
+#include <tests/support/tcp.h>
 
 #include "base/clock.h"
 
 static int dial(bool narrow)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET };
-	int segment = 536, buffer = 4096;
 	unsigned port;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	assert_true(fd >= 0);
-	if (narrow) {
-		/* The kernel sizes the server's buffer by segments. */
-		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
-		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
-	}
 	assert_int_equal(sscanf(server_url(fx.server), "http://127.0.0.1:%u", &port), 1);
-	addr.sin_port = htons((uint16_t)port);
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	return fd;
+	return tcp_dial(port, narrow);
 }
 
 int http_connect(void)
@@ -46,16 +31,7 @@ int http_connect_narrow(void)
 
 void http_send(int fd, const void *data, size_t len)
 {
-	const char *at = data;
-
-	while (len) {
-		ssize_t n = send(fd, at, len, MSG_NOSIGNAL);
-
-		if (n < 0) /* the server has closed already */
-			return;
-		at += n;
-		len -= (size_t)n;
-	}
+	(void)tcp_send(fd, data, len); /* the server may have closed already */
 }
 
 void http_say(int fd, const char *text)

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/socket.h>
 #include <event2/buffer.h>
+#include <event2/event.h>
 
 #include "http_client.h"
 
@@ -159,6 +161,59 @@ static void connections__more_than_allowed_are_turned_away(void **state)
 	close(second);
 }
 
+/* ---- accepting ---- */
+
+static _Atomic int accepts_to_fail, listens_to_fail; /* the next so many */
+
+static bool takes(_Atomic int *left)
+{
+	int n = atomic_load(left);
+
+	while (n > 0)
+		if (atomic_compare_exchange_weak(left, &n, n - 1))
+			return true;
+	return false;
+}
+
+static bool is_listener(int fd)
+{
+	socklen_t len = sizeof(int);
+	int listens = 0;
+
+	return fd >= 0 && !getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) && listens;
+}
+
+int __real_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
+int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
+int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	if (!takes(&accepts_to_fail))
+		return __real_accept4(fd, addr, len, flags);
+	errno = EMFILE;
+	return -1;
+}
+
+int __real_event_add(struct event *ev, const struct timeval *tv);
+int __wrap_event_add(struct event *ev, const struct timeval *tv);
+int __wrap_event_add(struct event *ev, const struct timeval *tv)
+{
+	if (!is_listener(event_get_fd(ev)) || !takes(&listens_to_fail))
+		return __real_event_add(ev, tv);
+	errno = ENOSPC;
+	return -1;
+}
+
+static void accept__that_cannot_be_resumed_at_once_is_later(void **state)
+{
+	(void)state;
+	http_fixture_start();
+	atomic_store(&listens_to_fail, 2);
+	atomic_store(&accepts_to_fail, 1);
+	assert_exchange("GET /hello HTTP/1.1\r\n" CLOSE, "hello");
+	assert_int_equal(atomic_load(&accepts_to_fail), 0);
+	assert_int_equal(atomic_load(&listens_to_fail), 0);
+}
+
 static void drain__what_is_in_flight_ends_and_the_server_is_done(void **state)
 {
 	int waiting, ws;
@@ -217,6 +272,7 @@ int main(void)
 		TEST(metrics__of_a_route_have_its_statuses_and_times),
 		TEST(connection__goes_to_the_loop_with_the_fewest),
 		TEST(connections__more_than_allowed_are_turned_away),
+		TEST(accept__that_cannot_be_resumed_at_once_is_later),
 		TEST(drain__what_is_in_flight_ends_and_the_server_is_done),
 		TEST(create__an_address_in_use_is_refused),
 	};

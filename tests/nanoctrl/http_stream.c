@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams of lines, and WebSockets. */
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
+#include <event2/event.h>
 #include <sys/socket.h>
 
 #include "http_client.h"
@@ -29,6 +31,48 @@ static void lines__end_after_their_age_with_a_word(void **state)
 	http_fixture_start();
 	assert_exchange("GET /lines HTTP/1.1\r\n" HOST "\r\n", "4\r\nage\n\r\n0\r\n\r\n");
 	http_await(&fx.n_closed, 1);
+}
+
+#define AGE_MS	  10000000 /* no other timer is set for anything like it */
+#define N_STREAMS 32
+
+static struct {
+	_Atomic int n;
+	_Atomic long ms[N_STREAMS];
+} ages;
+
+int __real_event_add(struct event *ev, const struct timeval *tv);
+int __wrap_event_add(struct event *ev, const struct timeval *tv);
+int __wrap_event_add(struct event *ev, const struct timeval *tv)
+{
+	long ms = tv ? tv->tv_sec * 1000 + tv->tv_usec / 1000 : 0;
+
+	if (ms > AGE_MS / 2)
+		ages.ms[atomic_fetch_add(&ages.n, 1) % N_STREAMS] = ms;
+	return __real_event_add(ev, tv);
+}
+
+/* Those that were opened together do not all come back together. */
+static void streams__are_as_old_as_is_said_a_fifth_more_or_less(void **state)
+{
+	long least = 2 * AGE_MS, most = 0;
+	int fds[N_STREAMS];
+
+	(void)state;
+	ages.n = 0;
+	fx.config.stream_age_ms = AGE_MS;
+	http_fixture_start();
+	for (int i = 0; i < N_STREAMS; i++)
+		fds[i] = http_open_ws();
+	assert_int_equal(ages.n, N_STREAMS);
+	for (int i = 0; i < N_STREAMS; i++) {
+		least = ages.ms[i] < least ? ages.ms[i] : least;
+		most = ages.ms[i] > most ? ages.ms[i] : most;
+		close(fds[i]);
+	}
+	assert_true(least >= AGE_MS - AGE_MS / 5);
+	assert_true(most <= AGE_MS + AGE_MS / 5);
+	assert_true(most - least > AGE_MS / 10);
 }
 
 static void websocket__messages_pings_and_close_are_answered(void **state)
@@ -171,6 +215,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(lines__go_out_until_the_client_leaves),
 		TEST(lines__end_after_their_age_with_a_word),
+		TEST(streams__are_as_old_as_is_said_a_fifth_more_or_less),
 		TEST(websocket__messages_pings_and_close_are_answered),
 		TEST(websocket__a_message_right_behind_the_upgrade_is_answered),
 		TEST(websocket__a_client_that_breaks_the_protocol_is_closed),

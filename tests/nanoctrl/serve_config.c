@@ -211,6 +211,17 @@ static void max_body__leaves_memory_for_several_bodies(void **state)
 	assert_int_equal(all.server.body_memory, 64 << 20);
 }
 
+/* Else those who connect first would take what a loop needs to reach Redis again. */
+static void connections__leave_descriptors_to_each_loop(void **state)
+{
+	(void)state;
+	assert_int_equal(serve_connections(65536, 4), 65536 - 64);
+	for (unsigned loops = 1; loops <= 64; loops++)
+		assert_true(serve_connections(2048, loops) + 16 + 6 * loops <= 2048);
+	assert_int_equal(serve_connections(20, 64), 10);
+	assert_int_equal(serve_connections(UINT64_MAX, 64), UINT32_MAX);
+}
+
 static int forget(void **state)
 {
 	(void)state;
@@ -230,6 +241,7 @@ int main(void)
 		TEST(compat__says_which_routes_there_are_and_for_whom),
 		TEST(compat__that_is_off_tells_nobody_where_redis_is),
 		TEST(max_body__leaves_memory_for_several_bodies),
+		TEST(connections__leave_descriptors_to_each_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,7 +140,7 @@ static void beat_acked(struct fixture *f, const struct member *m, const struct s
 static void beat__acknowledges_events_of_its_epoch_alone(void **state)
 {
 	struct fixture *f = *state;
-	struct answer a = { .done = false };
+	struct store_grant grant;
 	struct store_cursor at;
 	struct member m;
 
@@ -148,11 +148,9 @@ static void beat__acknowledges_events_of_its_epoch_alone(void **state)
 	at = m.cursor;
 	beat_acked(f, &m, &(struct store_cursor){ at.epoch, at.id + 1 });
 	beat_acked(f, &m, &(struct store_cursor){ at.epoch - 1, at.id + 100 });
-	store_open_session(f->store, SCOPE, &m.lease, "s1", 0, answer_grant, &a);
-	fixture_run(f, &a.done);
-	assert_int_equal(a.result, 0);
-	assert_int_equal(a.grant.cursor.epoch, at.epoch);
-	assert_int_equal(a.grant.cursor.id, at.id + 1);
+	assert_int_equal(fixture_open_session(f, &m, "s1", 0, &grant), 0);
+	assert_int_equal(grant.cursor.epoch, at.epoch);
+	assert_int_equal(grant.cursor.id, at.id + 1);
 }
 
 static void leave__removes_everything_and_tells_peers(void **state)
@@ -223,19 +221,9 @@ static void lease__without_a_beat_ends_and_tells_peers(void **state)
 	assert_int_equal(fixture_register(f, &a, "node-a", "i3", OWNER_B, false), 0);
 }
 
-static int open_session_in_order(struct fixture *f, const struct member *m, const char *session,
-				 uint64_t order)
-{
-	struct answer a = { .done = false };
-
-	store_open_session(f->store, SCOPE, &m->lease, session, order, answer_grant, &a);
-	fixture_run(f, &a.done);
-	return a.result;
-}
-
 static int open_session(struct fixture *f, const struct member *m, const char *session)
 {
-	return open_session_in_order(f, m, session, 0);
+	return fixture_open_session(f, m, session, 0, NULL);
 }
 
 static void session__that_comes_behind_a_later_one_is_stale(void **state)
@@ -244,19 +232,19 @@ static void session__that_comes_behind_a_later_one_is_stale(void **state)
 	struct member m;
 
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	assert_int_equal(open_session_in_order(f, &m, "s2", 2), 0);
-	assert_int_equal(open_session_in_order(f, &m, "s1", 1), STORE_STALE);
+	assert_int_equal(fixture_open_session(f, &m, "s2", 2, NULL), 0);
+	assert_int_equal(fixture_open_session(f, &m, "s1", 1, NULL), STORE_STALE);
 	assert_int_equal(fixture_beat(f, &m, "s2"), 0);
-	assert_int_equal(open_session_in_order(f, &m, "s10", 10), 0);
+	assert_int_equal(fixture_open_session(f, &m, "s10", 10, NULL), 0);
 	assert_int_equal(fixture_beat(f, &m, "s2"), STORE_REPLACED);
 	/* Who does not say is the newest, and so is whoever has a new lease. */
 	assert_int_equal(open_session(f, &m, "s"), 0);
-	assert_int_equal(open_session_in_order(f, &m, "s9", 9), STORE_STALE);
+	assert_int_equal(fixture_open_session(f, &m, "s9", 9, NULL), STORE_STALE);
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
-	assert_int_equal(open_session_in_order(f, &m, "s1", 1), 0);
+	assert_int_equal(fixture_open_session(f, &m, "s1", 1, NULL), 0);
 	/* Others damaged it. */
 	test_redis_do(&f->redis, "HSET {test}:nanoctrl:agent:6:node-a opened inf");
-	assert_int_equal(open_session_in_order(f, &m, "s2", 2), 0);
+	assert_int_equal(fixture_open_session(f, &m, "s2", 2, NULL), 0);
 }
 
 static void session__that_was_replaced_neither_beats_nor_shortens(void **state)

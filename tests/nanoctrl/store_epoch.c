@@ -81,7 +81,7 @@ static void lost_tail__is_a_new_epoch_for_those_who_follow(void **state)
 static void lost_tail__lets_an_agent_go_on_in_its_generation_when_it_registers(void **state)
 {
 	struct fixture *f = *state;
-	struct answer a = { .done = false };
+	struct store_grant grant;
 	struct member m;
 	struct store_cursor old;
 	uint64_t generation;
@@ -93,20 +93,16 @@ static void lost_tail__lets_an_agent_go_on_in_its_generation_when_it_registers(v
 	test_redis_do(&f->redis, "SAVE");
 	fixture_restart_redis(f);
 	/* Where its session goes on tells that there may be a gap. */
-	store_open_session(f->store, SCOPE, &m.lease, "s1", 0, answer_grant, &a);
-	fixture_run(f, &a.done);
-	assert_int_equal(a.result, 0);
-	assert_int_equal(a.grant.cursor.epoch, old.epoch);
+	assert_int_equal(fixture_open_session(f, &m, "s1", 0, &grant), 0);
+	assert_int_equal(grant.cursor.epoch, old.epoch);
 
 	register_again(f, &m);
 
 	assert_int_equal(m.generation, generation);
 	assert_true(m.cursor.epoch > old.epoch);
-	a.done = false;
-	store_open_session(f->store, SCOPE, &m.lease, "s2", 0, answer_grant, &a);
-	fixture_run(f, &a.done);
-	assert_int_equal(a.grant.cursor.epoch, m.cursor.epoch);
-	assert_int_equal(fixture_events(f, &a.grant.cursor, text, sizeof(text)), 0);
+	assert_int_equal(fixture_open_session(f, &m, "s2", 0, &grant), 0);
+	assert_int_equal(grant.cursor.epoch, m.cursor.epoch);
+	assert_int_equal(fixture_events(f, &grant.cursor, text, sizeof(text)), 0);
 	assert_string_equal(text, "changed node-a >;");
 }
 

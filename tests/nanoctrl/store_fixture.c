@@ -166,11 +166,18 @@ void fixture_reconnect(struct fixture *f)
 	fixture_until_serving(f, true);
 }
 
+void fixture_open_with(struct fixture *f, struct store_config *config)
+{
+	config->url = f->redis.url;
+	assert_int_equal(store_hub_create(config, &f->hub), 0);
+	assert_int_equal(loop_create(0, &f->loop), 0);
+	assert_int_equal(store_create(f->hub, f->loop, &f->store), 0);
+}
+
 void fixture_open(struct fixture *f)
 {
 	struct store_config config = STORE_CONFIG_INIT;
 
-	config.url = f->redis.url;
 	config.ttl_ms = f->ttl_ms;
 	config.grace_ms = GRACE_MS;
 	config.reap_ms = 20;
@@ -179,9 +186,7 @@ void fixture_open(struct fixture *f)
 	config.max_inflight = 64;
 	config.max_objects = 4;
 	config.keep_events = 100;
-	assert_int_equal(store_hub_create(&config, &f->hub), 0);
-	assert_int_equal(loop_create(0, &f->loop), 0);
-	assert_int_equal(store_create(f->hub, f->loop, &f->store), 0);
+	fixture_open_with(f, &config);
 }
 
 void fixture_close(struct fixture *f)
@@ -267,6 +272,18 @@ int fixture_beat(struct fixture *f, const struct member *m, const char *session)
 	store_beat(f->store, SCOPE, &m->lease, session, &(struct store_cursor){ 0, 0 }, answer_beat,
 		   &a);
 	fixture_run(f, &a.done);
+	return a.result;
+}
+
+int fixture_open_session(struct fixture *f, const struct member *m, const char *session,
+			 uint64_t order, struct store_grant *grant)
+{
+	struct answer a = { .done = false };
+
+	store_open_session(f->store, SCOPE, &m->lease, session, order, answer_grant, &a);
+	fixture_run(f, &a.done);
+	if (grant)
+		*grant = a.grant;
 	return a.result;
 }
 

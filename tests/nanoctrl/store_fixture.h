@@ -65,7 +65,9 @@ int fixture_setup_short_leases(void **state);
 int fixture_setup_impatient(void **state);
 int fixture_teardown(void **state);
 
-void fixture_open(struct fixture *f); /* a hub and a store, serving */
+void fixture_open(struct fixture *f); /* a hub and a store */
+/* The same, with what the fixture does not set itself: the URL is its own. */
+void fixture_open_with(struct fixture *f, struct store_config *config);
 void fixture_close(struct fixture *f);
 
 /* Turn the loop until *done; fails the test after a minute. */
@@ -86,6 +88,9 @@ int fixture_open_tcp(struct fixture *f);
 int fixture_register(struct fixture *f, struct member *m, const char *name, const char *incarnation,
 		     const char *owner, bool again);
 int fixture_beat(struct fixture *f, const struct member *m, const char *session);
+/* grant: NULL when nobody looks at it. */
+int fixture_open_session(struct fixture *f, const struct member *m, const char *session,
+			 uint64_t order, struct store_grant *grant);
 int fixture_leave(struct fixture *f, const struct member *m);
 /* Names of the scope's agents, blank-separated, in a->text. */
 int fixture_names(struct fixture *f, struct answer *a);

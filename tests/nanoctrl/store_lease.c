@@ -93,14 +93,11 @@ static void beat__at_a_replica_of_longer_leases_makes_it_as_long(void **state)
 static void session__at_a_replica_of_shorter_leases_has_their_length(void **state)
 {
 	struct fixture *f = *state;
-	struct answer a = { .done = false };
 	struct replica other;
 	struct member m;
 
 	other = register_elsewhere(f, &m);
-	store_open_session(f->store, SCOPE, &m.lease, "s1", 0, answer_grant, &a);
-	fixture_run(f, &a.done);
-	assert_int_equal(a.result, 0);
+	assert_int_equal(fixture_open_session(f, &m, "s1", 0, NULL), 0);
 	assert_int_equal(fixture_beat(f, &m, "s1"), 0);
 	assert_false(is_left(f, SHORT_TTL_MS));
 	close_replica(f, &other);
@@ -228,12 +225,9 @@ static void leases__of_very_many_scopes_that_end_together_are_told_of_at_once(vo
 	struct fixture *f = *state;
 
 	register_in_many_scopes(f);
-	config.url = f->redis.url;
 	config.ttl_ms = DEAD_TTL;
 	config.reap_ms = REAP_MS;
-	assert_int_equal(store_hub_create(&config, &f->hub), 0);
-	assert_int_equal(loop_create(0, &f->loop), 0);
-	assert_int_equal(store_create(f->hub, f->loop, &f->store), 0);
+	fixture_open_with(f, &config);
 	while (!n_told(f))
 		fixture_spend(f, 20);
 	test_redis_do(&f->redis, "CONFIG RESETSTAT");
@@ -261,6 +255,21 @@ static void ends__that_are_of_no_scope_are_removed(void **state)
 	assert_true(atomic_load(&f->hub->n_skipped) > N_JUNK);
 }
 
+/* The one that is one stays. */
+static void scopes__that_are_none_are_removed(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	test_redis_do(&f->redis, "EVAL %s 0 %d",
+		      "for i = 1, ARGV[1] do "
+		      "redis.call('SADD', 'nanoctrl:scopes', 'no scope\\0' .. i) end return 0",
+		      N_JUNK);
+	fixture_until(f, 1, "SCARD nanoctrl:scopes");
+	assert_int_equal(test_redis_do(&f->redis, "SISMEMBER nanoctrl:scopes " SCOPE), 1);
+}
+
 #define SHORT(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup_short_leases, fixture_teardown)
 
@@ -279,6 +288,8 @@ int main(void)
 			setup_tiny_leases, fixture_teardown),
 		cmocka_unit_test_setup_teardown(ends__that_are_of_no_scope_are_removed,
 						setup_tiny_leases, fixture_teardown),
+		cmocka_unit_test_setup_teardown(scopes__that_are_none_are_removed, fixture_setup,
+						fixture_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -336,6 +336,56 @@ static void learn__of_a_region_that_is_gone_owns_nothing(void **state)
 	assert_int_equal(test_redis_do(&f->redis, "SCARD nanoctrl:owned:1:sa"), 1);
 }
 
+/* ---- pages of what agents own ---- */
+
+/* Agents with so many regions each, whose descriptors are as long. */
+static void make_regions(struct fixture *f, int n_agents, int n_regions, int len)
+{
+	test_redis_do(
+		&f->redis, "EVAL %s 0 %d %d %d",
+		"local p = '{s}:nanoctrl:' for i = 100, 99 + ARGV[1] do "
+		"redis.call('HSET', p .. 'agent:4:a' .. i, 'generation', i, 'incarnation', 'i') "
+		"redis.call('ZADD', p .. 'names', 0, 'a' .. i) for r = 1, ARGV[2] do "
+		"redis.call('HSET', p .. 'region:' .. i, 'r' .. r, "
+		"'1 1 2\\n{}' .. string.rep('x', ARGV[3])) end end return 0",
+		n_agents, n_regions, len);
+}
+
+/* Of each page at most so many; how many pages they are. */
+static int count_pages(struct fixture *f, unsigned long long n_all, unsigned long long most)
+{
+	unsigned long long n = 0;
+	char args[64], after[16] = "";
+	int n_pages = 0;
+
+	do {
+		redisReply *r;
+
+		snprintf(args, sizeof(args), "region||%s|500|80000000|", after);
+		r = run(f, SCRIPT_OBJECTS, "{s}:nanoctrl:", args);
+		assert_in_range(r->element[6]->elements, 1, most);
+		n += r->element[6]->elements;
+		snprintf(after, sizeof(after), "%s", r->element[4]->str);
+		freeReplyObject(r);
+		n_pages++;
+	} while (*after);
+	assert_int_equal(n, n_all);
+	return n_pages;
+}
+
+static void list__of_very_many_regions_is_several_pages(void **state)
+{
+	make_regions(*state, 50, 100, 1);
+	assert_in_range(count_pages(*state, 5000, 1024 + 100), 4, 6);
+}
+
+/* None of which is in the answer. */
+static void list__of_regions_with_long_descriptors_is_several_pages(void **state)
+{
+	make_regions(*state, 40, 8, 65536);
+	assert_in_range(count_pages(*state, 320, 64 + 8), 4, 6);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -351,6 +401,8 @@ int main(void)
 		TEST(topology__of_many_goes_in_portions),
 		TEST(learn__of_very_many_targets_goes_in_portions),
 		TEST(learn__of_a_region_that_is_gone_owns_nothing),
+		TEST(list__of_very_many_regions_is_several_pages),
+		TEST(list__of_regions_with_long_descriptors_is_several_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -297,12 +297,9 @@ static void open_slow(struct fixture *f)
 {
 	struct store_config config = STORE_CONFIG_INIT;
 
-	config.url = f->redis.url;
 	config.reap_ms = 1000;
 	config.compat_hold_ms = 0;
-	assert_int_equal(store_hub_create(&config, &f->hub), 0);
-	assert_int_equal(loop_create(0, &f->loop), 0);
-	assert_int_equal(store_create(f->hub, f->loop, &f->store), 0);
+	fixture_open_with(f, &config);
 }
 
 /* Each look at the scopes of our own agents is one at theirs, too: they would be five. */

@@ -144,6 +144,21 @@ static void redis__that_refuses_to_tell_of_events_is_not_ready(void **state)
 	store_unfollow(f->store, &follower);
 }
 
+/* The right was lost while the connections are there; nobody asks for anything. */
+static void redis__that_refuses_our_scripts_is_not_ready(void **state)
+{
+	struct fixture *f = *state;
+
+	test_redis_do(&f->redis, "ACL SETUSER default -evalsha");
+	until_trouble(f, "it refuses EVALSHA");
+	test_redis_do(&f->redis, "ACL SETUSER default +evalsha");
+	fixture_until_serving(f, true);
+	/* A scope that we may not touch is no matter of all. */
+	test_redis_do(&f->redis, "ACL SETUSER default resetkeys ~nanoctrl:* ~{other}*");
+	fixture_spend(f, 200);
+	assert_null(store_trouble(f->store));
+}
+
 /* Where Redis has just been reached again, and has not answered yet that it listens. */
 static void port__is_told_as_before_while_it_is_set_again(void **state)
 {
@@ -260,6 +275,7 @@ int main(void)
 		cmocka_unit_test(refusal__is_known_by_each_of_its_words),
 		TEST(redis__that_may_evict_is_not_used),
 		TEST(redis__that_refuses_to_tell_of_events_is_not_ready),
+		TEST(redis__that_refuses_our_scripts_is_not_ready),
 		TEST(port__is_told_as_before_while_it_is_set_again),
 		TEST(redis__of_other_releases_is_not_used),
 		TEST(redis__that_is_set_otherwise_is_left_and_used_again_later),
