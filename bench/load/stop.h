@@ -6,8 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* asked is called by every thread of the load, between its calls and trips, and of calls also while
- * it waits. */
+/* asked is called by every thread of the load, between its calls and trips, and while it waits. */
 struct load_stop {
 	bool (*asked)(void *arg);
 	void *arg;

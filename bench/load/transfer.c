@@ -18,8 +18,10 @@ const char *const load_op_names[LOAD_OPS] = {
 	[LOAD_WRITE_IMM] = "write_imm",
 };
 
-/* Longest a trip may take before the run is given up. */
+/* Longest a trip may take before the run is given up, and how long a wish to stop may go unseen by
+ * who waits for it. */
 #define TRIP_TIMEOUT_MS 30000
+#define LOOK_MS		1000
 /* A full window of immediates empties as fast as the peer takes them: wait for that with a tiny
  * read. */
 #define WINDOW_TRIES_NS (10 * SL_NS_PER_S)
@@ -35,6 +37,7 @@ struct shared {
 	uint64_t start_ns; /* of the phase under way */
 	uint64_t end_ns;
 	_Atomic bool failed; /* one thread's failure stops them all */
+	_Atomic bool late;   /* so was a trip: the link was closed for it */
 };
 
 /* One thread's, with its own share of the region, so that writers do not meet. */
@@ -112,7 +115,7 @@ static int worker_open(struct worker *w)
 static void worker_close(struct worker *w)
 {
 	if (slime_op_destroy(w->op) || slime_mr_destroy(w->mr) || slime_mem_destroy(w->mem))
-		sl_error("load", "a transfer that timed out still holds its memory");
+		sl_error("load", "memory of a transfer is still held");
 	free(w->xfers);
 }
 
@@ -134,6 +137,33 @@ static int submit(struct worker *w, enum load_op op, uint32_t imm)
 	default:
 		return slime_write_imm(ep, w->xfers, l->batch_size, 0, imm, w->op);
 	}
+}
+
+/* What a trip failed with, though it may be another worker who closed the link. */
+static int as_the_run(const struct worker *w, int ret)
+{
+	if (ret && atomic_load(&w->shared->late))
+		return -ETIMEDOUT;
+	return ret && load_stop_asked(w->shared->stop) ? -ECANCELED : ret;
+}
+
+/* What is under way has the worker's memory until the end of its link. */
+static int await(struct worker *w)
+{
+	int ret = slime_op_wait(w->op, LOOK_MS);
+
+	for (int ms = LOOK_MS; ret && !load_stop_asked(w->shared->stop); ms += LOOK_MS) {
+		if (ms >= TRIP_TIMEOUT_MS) {
+			atomic_store(&w->shared->late, true);
+			break;
+		}
+		ret = slime_op_wait(w->op, LOOK_MS);
+	}
+	if (ret) {
+		slime_endpoint_close(w->shared->ep);
+		ret = slime_op_wait(w->op, -1);
+	}
+	return ret ? ret : slime_op_status(w->op);
 }
 
 static int trip(struct worker *w, enum load_op op, uint64_t number)
@@ -162,10 +192,7 @@ static int trip(struct worker *w, enum load_op op, uint64_t number)
 			return -ETIMEDOUT;
 		slime_context_poll(w->shared->ctx);
 	}
-	if (ret)
-		return ret;
-	ret = slime_op_wait(w->op, TRIP_TIMEOUT_MS);
-	return ret ? ret : slime_op_status(w->op);
+	return as_the_run(w, ret ? ret : await(w));
 }
 
 /* One thread's failure stops them all. */

@@ -57,7 +57,8 @@ uint64_t load_transfer_memory(const struct load_transfer *load);
  *   -EINVAL  a value out of its range, or a trip of every thread does not fit the region
  *   -E2BIG   it needs more memory than load_memory_budget()
  *   -EILSEQ  bytes were wrong: a log line says which
- *   -ECANCELED  stop was asked for
+ *   -ECANCELED  stop was asked for; where trips did not end by themselves ep is closed
+ *   -ETIMEDOUT  a trip took half a minute: ep is closed, which ended it
  *   -ENOMEM, -EAGAIN (no thread), what a transfer ended with
  */
 int load_transfer_run(struct slime_context *ctx, struct slime_endpoint *ep,

@@ -21,9 +21,9 @@ struct lane {
 
 struct blocks {
 	const struct options *opt;
-	struct walk walk; /* a step of it is a batch of each lane */
+	struct walk walk; /* a step of it is a batch of each lane, or one for all */
 	struct link link;
-	struct space local; /* of all lanes */
+	struct space local; /* of all lanes: of each in turn, or the same */
 	struct slime_remote_mr pool;
 	struct slime_xfer *xfers;
 	struct lane *lanes;
@@ -73,7 +73,7 @@ static uint64_t lane_bytes(const struct blocks *b)
 
 static uint64_t first_block(const struct blocks *b, const struct lane *lane)
 {
-	return (uint64_t)(lane - b->lanes) * b->n_batch;
+	return b->opt->one_place ? 0 : (uint64_t)(lane - b->lanes) * b->n_batch;
 }
 
 static int submit(struct blocks *b, struct lane *lane, bool write)
@@ -194,13 +194,13 @@ static int check(void *arg)
 	return ret ? ret : local_is_right(b) ? 0 : -EILSEQ;
 }
 
-static void make_xfers(struct blocks *b)
+static void make_xfers(struct blocks *b, struct lane *lane)
 {
-	for (uint64_t i = 0; i < b->walk.n_batch; i++)
-		b->xfers[i] = (struct slime_xfer){
+	for (uint64_t i = 0; i < b->n_batch; i++)
+		lane->xfers[i] = (struct slime_xfer){
 			.local = b->local.mr,
 			.remote = &b->pool,
-			.local_offset = i * b->walk.block,
+			.local_offset = (first_block(b, lane) + i) * b->walk.block,
 			.len = b->walk.block,
 		};
 }
@@ -211,6 +211,7 @@ static int open_lanes(struct blocks *b)
 
 	for (uint64_t i = 0; i < b->n_lanes && !ret; i++) {
 		b->lanes[i].xfers = b->xfers + i * b->n_batch;
+		make_xfers(b, &b->lanes[i]);
 		ret = slime_op_create(b->link.ctx, NULL, &b->lanes[i].op);
 	}
 	return ret;
@@ -230,7 +231,6 @@ static int measure_linked(struct blocks *b, const struct rounds_attr *attr, stru
 	if (ret)
 		return ret;
 	ret = space_hear(&b->pool, pair->channel);
-	make_xfers(b);
 	if (!ret)
 		ret = open_lanes(b);
 	if (!ret)
@@ -244,7 +244,7 @@ static int measure(struct blocks *b, const struct rounds_attr *attr, struct pair
 {
 	int ret;
 
-	b->xfers = calloc(b->walk.n_batch, sizeof(*b->xfers));
+	b->xfers = calloc(b->n_lanes * b->n_batch, sizeof(*b->xfers));
 	b->lanes = calloc(b->n_lanes, sizeof(*b->lanes));
 	ret = b->xfers && b->lanes ? 0 : -ENOMEM;
 	if (!ret)
@@ -267,7 +267,8 @@ int measure_blocks(const struct options *o, const struct rounds_attr *attr, bool
 		.write = write,
 	};
 	struct pair pair;
-	int ret = walk_init(&b.walk, o->rounds.block, b.n_lanes * b.n_batch, o->rounds.cold,
+	uint64_t n_places = o->one_place ? 1 : b.n_lanes;
+	int ret = walk_init(&b.walk, o->rounds.block, n_places * b.n_batch, o->rounds.cold,
 			    o->rounds.scatter);
 	int end;
 

@@ -24,6 +24,8 @@ static const struct cli_setting link_settings[] = {
 static const struct cli_setting memory_settings[] = {
 	CLI_INT(struct options, inflight, "inflight", .def = "1", .min = 1, .max = 4096,
 		.help = "batches in flight, each with a place of its own"),
+	CLI_FLAG(struct options, one_place, "one-place",
+		 .help = "all batches in flight are of the same bytes, as perftest's are"),
 	CLI_FLAG(struct options, foreign, "foreign",
 		 .help = "memory that is not from slime_mem_alloc, at both ends"),
 	CLI_FLAG(struct options, count, "count", .help = "count batches without timing each"),

@@ -25,6 +25,7 @@ struct options {
 	int64_t inflight; /* batches, or calls */
 
 	/* read, write */
+	bool one_place; /* of all batches in flight */
 	bool foreign;
 
 	/* rpc */

@@ -263,6 +263,21 @@ static int fail_memory(struct run *r, uint64_t needed)
 	return -E2BIG;
 }
 
+/* A bench service's region is as large as its agent's file says. */
+static int fail_blocks(struct run *r, const struct load_transfer *load, uint64_t region)
+{
+	snprintf(
+		r->message, BENCH_MESSAGE_MAX,
+		"%u x %u x %llu bytes (threads, blocks of a trip, block) do not fit the region of %llu "
+		"bytes: lower them%s",
+		load->threads, load->batch_size, (unsigned long long)load->block_size,
+		(unsigned long long)region,
+		r->job->region[0]
+			? ""
+			: ", or raise size of its bench service (options: { size: 1GiB })");
+	return -EINVAL;
+}
+
 static int fail_length(struct run *r, uint64_t size)
 {
 	snprintf(r->message, BENCH_MESSAGE_MAX,
@@ -317,11 +332,7 @@ static int run_transfer_on(struct run *r, const struct slime_remote_mr *remote,
 				    &got);
 
 	if (ret == -EINVAL)
-		return fail(
-			r, ret,
-			"%u threads of %u blocks of %llu bytes (a multiple of 8) do not fit the region of %llu bytes",
-			load->threads, load->batch_size, (unsigned long long)load->block_size,
-			(unsigned long long)remote->len);
+		return fail_blocks(r, load, remote->len);
 	if (ret == -E2BIG)
 		return fail_memory(r, load_transfer_memory(load));
 	if (ret)

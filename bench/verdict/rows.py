@@ -138,10 +138,11 @@ def rdma_row(name, options, reference, figure, target, adapters, adapters_refere
 
 
 def rdma_block_row(op, name, size, depth, target=None, qps=1):
-    """As many blocks in flight as perftest has, none of them next to another. Counted: to time each takes perftest a look
-    at the processor's counter, and ours one at a clock that is a system call in some guests. Between adapters perftest
-    divides them among as many queue pairs as ours; soft-RoCE is a CPU, for which one is best."""
-    options = f"{op} --block {size} --batch 1 --inflight {depth} --qps {qps} --count"
+    """As many blocks in flight as perftest has, no two in one request, and like perftest's of the same bytes at both ends.
+    Counted: to time each takes perftest a look at the processor's counter, and ours one at a clock that is a system call
+    in some guests. Between adapters perftest divides them among as many queue pairs as ours; soft-RoCE is a CPU, for
+    which one is best."""
+    options = f"{op} --block {size} --batch 1 --inflight {depth} --one-place --qps {qps} --count"
     reference = f"ib_{op}_bw --size {size} --depth {depth}"
     divided = f"ib_{op}_bw --size {size} --depth {depth // qps} --qps {qps}" if qps > 1 else None
     at_all = target or at_least(0.95)

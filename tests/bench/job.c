@@ -10,6 +10,7 @@
 #include "bench/service/job.h"
 #include "tests/peeragent/agents.h"
 #include "tests/support/echo.h"
+#include "tests/support/log_lines.h"
 
 #define REGION_LEN 8192
 #define LARGE_LEN  (64 << 20)
@@ -51,6 +52,20 @@ int __wrap_bcmp(const void *x, const void *y, size_t len);
 int __wrap_bcmp(const void *x, const void *y, size_t len)
 {
 	return __wrap_memcmp(x, y, len);
+}
+
+/* What is waited for takes long, and the time goes by at once. */
+static _Atomic bool takes_long;
+static _Atomic unsigned n_waits;
+
+int __real_slime_op_wait(struct slime_op *op, int64_t timeout_ms);
+int __wrap_slime_op_wait(struct slime_op *op, int64_t timeout_ms);
+int __wrap_slime_op_wait(struct slime_op *op, int64_t timeout_ms)
+{
+	if (!takes_long || timeout_ms < 0)
+		return __real_slime_op_wait(op, timeout_ms);
+	n_waits++;
+	return -ETIMEDOUT;
 }
 
 /* On the progress thread alone. */
@@ -246,6 +261,52 @@ static void run__that_is_stopped_waits_for_no_call(void **state)
 	kept = NULL;
 }
 
+static const struct bench_job long_trip = {
+	.kind = BENCH_TRANSFER,
+	.peer = "b",
+	.transport = SLIME_TRANSPORT_SHM,
+	.transfer = { .op = LOAD_READ,
+		      .block_size = LARGE_LEN / 64,
+		      .batch_size = 64,
+		      .threads = 1,
+		      .duration_ms = 1 },
+};
+
+/* Its memory is the link's until that has ended. */
+static void run__whose_trip_takes_too_long_gives_its_memory_back(void **state)
+{
+	char message[BENCH_MESSAGE_MAX];
+	struct bench_result out;
+
+	(void)state;
+	log_lines_keep();
+	takes_long = true;
+	assert_int_equal(bench_job_run(a, &long_trip, NULL, &out, message), -ETIMEDOUT);
+	takes_long = false;
+	assert_int_equal(log_lines_with("still held"), 0);
+	log_lines_release();
+}
+
+static bool is_waited_for(void *arg)
+{
+	(void)arg;
+	return n_waits > 0;
+}
+
+static void run__that_is_stopped_waits_for_no_trip(void **state)
+{
+	const struct load_stop stop = { .asked = is_waited_for };
+	char message[BENCH_MESSAGE_MAX];
+	struct bench_result out;
+
+	(void)state;
+	n_waits = 0;
+	takes_long = true;
+	assert_int_equal(bench_job_run(a, &long_trip, &stop, &out, message), -ECANCELED);
+	takes_long = false;
+	assert_int_equal(n_waits, 1);
+}
+
 static void run__at_another_agent_says_its_words_without_control_characters(void **state)
 {
 	const struct bench_job job = { .kind = BENCH_RPC, .peer = "c" };
@@ -278,6 +339,11 @@ int main(void)
 			start_large_pair, end_pair),
 		cmocka_unit_test_setup_teardown(run__that_is_stopped_waits_for_no_call, start_pair,
 						end_pair),
+		cmocka_unit_test_setup_teardown(
+			run__whose_trip_takes_too_long_gives_its_memory_back, start_large_pair,
+			end_pair),
+		cmocka_unit_test_setup_teardown(run__that_is_stopped_waits_for_no_trip,
+						start_large_pair, end_pair),
 		cmocka_unit_test_setup_teardown(
 			run__at_another_agent_says_its_words_without_control_characters, start_pair,
 			end_pair),

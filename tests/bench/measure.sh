@@ -62,6 +62,16 @@ row = r["rows"][0]
 assert r["bench"] == "transfer" and r["run"]["from"] == "node-a" and r["run"]["peer"] == "node-b"
 assert row["verified"] and row["bytes"] == row["trips"] * 4 * 4096 > 0
 END
+
+say "what an agent of ours did, when it has left"
+measured rpc --peer node-b --sizes 1KiB --iterations 300 --json
+"$bin/nanoctrl" obs peers --address "$url" --scope test --json >"$work/peers"
+python3 - "$work/bench.out" "$work/peers" <<'END' || fail "obs: $(cat "$work/peers")"
+import json, sys
+name = json.load(open(sys.argv[1]))["run"]["from"]
+[agent] = [p for p in json.load(open(sys.argv[2])) if p["peer_id"] == name]
+assert agent["status"] == "stopped" and agent["summary"]["batch_total"] >= 300 and not agent["summary"]["pending_ops"]
+END
 measured rpc --from node-a --peer node-b --sizes 4KiB --iterations 5 --threads 2 --inflight 3
 
 say "two agents that write to each other, each with one thread for handlers"
@@ -176,7 +186,8 @@ refused 2 'the URL of nanoctrl' rpc --peer node-b --ctrl ftp://127.0.0.1:3000
 echo word >"$work/token"
 chmod 644 "$work/token"
 refused 1 'only its owner' rpc --peer node-b --token-file "$work/token"
-refused 1 'do not fit the region' transfer --peer node-b --block-size 4MiB --batch-size 2
+refused 1 '^slime-bench: 1 x 2 x 4194304 bytes (threads, blocks of a trip, block) do not fit the region of 4194304 bytes: lower them, or raise size of its bench service (options: { size: 1GiB })' \
+	transfer --peer node-b --block-size 4MiB --batch-size 2
 refused 1 'do not fit the region' transfer --from node-a --peer node-b --block-size 4MiB --batch-size 2
 refused 1 'needs 2048.0 GiB of memory' rpc --peer node-b --sizes 256MiB --inflight 4096
 refused 1 'node-a: it needs 2048.0 GiB of memory' rpc --from node-a --peer node-b --sizes 256MiB --inflight 4096

@@ -49,6 +49,7 @@ for transport in shm tcp; do
 	for op in read write; do
 		measures slime-measure $op --transport $transport --block 4KiB --batch 3
 		measures slime-measure $op --transport $transport --block 4KiB --batch 2 --inflight 5 --cold
+		measures slime-measure $op --transport $transport --block 4KiB --batch 2 --inflight 5 --one-place --cold
 		measures slime-measure $op --transport $transport --block 8 --batch 1500 --scatter
 	done
 	for memory in own registered in-place; do
