@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The manual pages: they name each function that the library exports, slime_context(3) each attribute of a context, and
-# no page or document refers to a page of ours that is not there.
+# The manual pages: they name each function that the library exports and each initialiser of its headers, slime_context(3)
+# each attribute of a context, and no page or document refers to a page of ours that is not there.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/files.sh"
 
@@ -14,6 +14,11 @@ complain() {
 while read -r function; do
 	grep -q "\b$function\b" docs/man/*.3 docs/man/slime.7 || complain "no page of docs/man names $function"
 done < <(sed -n 's/^\t\(slime_[a-z_]*\);$/\1/p' libslime/slime.map)
+
+# What is all zeros instead may mean something else.
+while read -r initialiser; do
+	grep -q "\b$initialiser\b" docs/man/*.3 || complain "no page of docs/man names $initialiser"
+done < <(sed -n 's/^#define \(SLIME_[A-Z_]*_INIT\)\b.*/\1/p' libslime/include/slime/*.h)
 
 attributes() {
 	sed -n '/^struct slime_context_attr {/,/^};/s/^\t[a-z][a-z0-9_ ]*[ *]\([a-z0-9_]*\);.*/\1/p' libslime/include/slime/context.h
