@@ -1,23 +1,17 @@
--- ARGV: keep, scope, type, kind, whether the type and whether the kind is asked for (0 or 1), the most bytes
+-- A portion of the entities of a scope, in the order of their names: who is there all the time is in one portion, whoever comes and
+-- goes between two. ARGV: keep, scope, type, kind, whether the type and whether the kind is asked for (0 or 1), the member to go on
+-- behind ('' from the first). Answers {OK, {info, ...}, how many were skipped, the member to go on behind ('' at the end)}.
 local INFO_MAX = 33554432 -- as in entity_get
-local infos, bytes = {}, 0
+local LOOKED, BYTES = 256, 262144 -- entities, and bytes of their infos, that end a portion
 
 -- Those of one type stand together where all scores are 0; no name has the byte 255.
-local function of_type(index, type)
-	local prefix, portion, i = #type .. ':' .. type, {}, 0
-	local from = '[' .. prefix
-	return function()
-		if i == #portion then
-			portion = read('ZRANGEBYLEX', index, from, '(' .. prefix .. '\255', 'LIMIT', 0, 1000) or {}
-			from, i = '(' .. (portion[#portion] or prefix), 0
-		end
-		i = i + 1
-		return portion[i]
-	end
-end
+local prefix = ARGV[5] == '1' and #ARGV[3] .. ':' .. ARGV[3]
+local from = ARGV[7] ~= '' and '(' .. ARGV[7] or prefix and '[' .. prefix or '-'
+local found = read('ZRANGEBYLEX', 'nanoctrl:types:' .. ARGV[2], from, prefix and '(' .. prefix .. '\255' or '+', 'LIMIT', 0, LOOKED)
+	or {}
 
-local found = ARGV[5] == '0' and members('nanoctrl:entities:' .. ARGV[2]) or of_type('nanoctrl:types:' .. ARGV[2], ARGV[3])
-for member in found do
+local infos, bytes, behind = {}, 0, #found == LOOKED and found[LOOKED] or ''
+for i, member in ipairs(found) do
 	local type, id = two_of(member)
 	if type then
 		local h = read('HMGET', P .. type .. ':' .. id, 'info', 'kind')
@@ -25,9 +19,12 @@ for member in found do
 			skipped = skipped + 1
 		elseif h and h[1] and (ARGV[6] == '0' or h[2] == ARGV[4]) then
 			bytes = bytes + ROW + #h[1]
-			if bytes > tonumber(ARGV[7]) then return { TOO_LARGE } end
 			infos[#infos + 1] = h[1]
 		end
 	end
+	if bytes >= BYTES and i < #found then
+		behind = member
+		break
+	end
 end
-return { OK, infos, skipped }
+return { OK, infos, skipped, behind }

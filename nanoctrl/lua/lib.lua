@@ -50,19 +50,6 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local ROW = 128 -- what a row of a list takes besides its texts
 
--- The members of a sorted set in order, without having all of them at once.
-local function members(key)
-	local portion, from, i = {}, 0, 0
-	return function()
-		if i == #portion then
-			portion = read('ZRANGE', key, from, from + 999) or {}
-			from, i = from + #portion, 0
-		end
-		i = i + 1
-		return portion[i]
-	end
-end
-
 -- A key of DLSlime's in a scope; '' is none.
 local function in_scope(scope, key) return (scope == '' and '' or scope .. ':') .. key end
 

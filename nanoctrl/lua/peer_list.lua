@@ -1,21 +1,48 @@
--- ARGV: keep, scope, the most bytes.
--- Answers {OK, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...}, how many were skipped}.
+-- A portion of the agents of a scope. Their index is in the order of their ends, in which each beat moves one, so what is more than
+-- a portion is scanned: who is there all the time is found, at times twice, whoever comes and goes between two portions.
+-- ARGV: keep, scope, the place to scan on from ('' when the scan is over, or has not begun), and names that the portion before had
+-- no room for. Answers {OK, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...}, how many were skipped,
+-- the place to scan on from, {name, ...}}: where either of both is not empty there is more.
 local ROW_MAX = 33554432 -- of what anybody may have written; a longer one is none
-local rows, bytes = {}, 0
-for name in members(index_key(ARGV[2])) do
+local LOOKED, BYTES = 256, 262144 -- agents, and bytes of them, that end a portion
+local STEP = 64 -- agents of a step of the scan, about
+
+local index, place = index_key(ARGV[2]), ARGV[3]
+local rows, left, bytes, looked = {}, {}, 0, 0
+
+local function is_full() return looked >= LOOKED or bytes >= BYTES end
+
+local function take(name)
+	if is_full() then
+		left[#left + 1] = name
+		return
+	end
+	looked = looked + 1
 	local h = read('HMGET', P .. 'agent:' .. name, 'addr', 'device', 'ib_port', 'link_type', 'resource', 'topology', 'memory_keys')
-	if h and h[1] then
-		local row = { name }
-		for i = 1, 7 do row[i + 1] = h[i] or '' end
-		local own = ROW
-		for i = 1, 8 do own = own + #row[i] end
-		if own > ROW_MAX then
-			skipped = skipped + 1
-		else
-			bytes = bytes + own
-			if bytes > tonumber(ARGV[3]) then return { TOO_LARGE } end
-			rows[#rows + 1] = row
-		end
+	if not (h and h[1]) then return end
+	local row, own = { name }, ROW
+	for i = 1, 7 do row[i + 1] = h[i] or '' end
+	for i = 1, 8 do own = own + #row[i] end
+	if own > ROW_MAX then
+		skipped = skipped + 1
+	else
+		bytes = bytes + own
+		rows[#rows + 1] = row
 	end
 end
-return { OK, rows, skipped }
+
+for i = 4, #ARGV do take(ARGV[i]) end
+if place == '' and #ARGV == 3 then
+	-- The beginning: few are all in this portion, or in this one and what it has no room for.
+	if number(read('ZCARD', index)) > LOOKED then
+		place = '0'
+	else
+		for _, name in ipairs(read('ZRANGE', index, 0, -1) or {}) do take(name) end
+	end
+end
+while place ~= '' and not is_full() do
+	local step = read('ZSCAN', index, place, 'COUNT', STEP) or { '0', {} }
+	place = step[1] ~= '0' and step[1] or ''
+	for i = 1, #step[2], 2 do take(step[2][i]) end
+end
+return { OK, rows, skipped, place, left }

@@ -19,7 +19,8 @@ struct shared_list {
 	struct store *store;
 	enum compat_form form;
 	struct store_text scope, type, kind; /* with their bytes behind the struct */
-	struct sl_list answered;	     /* requests that the reading that is out answers */
+	struct out text;		     /* of the reading that is out, so far */
+	struct sl_list answered;	     /* requests that it answers */
 	struct sl_list waiting;		     /* those that came after it began */
 };
 
@@ -63,6 +64,7 @@ static struct shared_list *create(struct store *store, enum compat_form form,
 		return NULL;
 	l->store = store;
 	l->form = form;
+	l->text = (struct out){ .at = NULL };
 	l->scope = keep(r->scope, &bytes);
 	l->type = keep(r->type, &bytes);
 	l->kind = keep(r->kind, &bytes);
@@ -86,12 +88,13 @@ static void too_large(const struct compat_waiting *w, enum compat_form form)
 		    (unsigned long long)store_config(request_store(w->rq))->max_list, narrow);
 }
 
-/* Takes text over, which is NULL without memory. */
-static void answer(struct shared_list *l, int result, char *text)
+static void answer(struct shared_list *l, int result)
 {
-	size_t len = text ? strlen(text) : 0;
+	size_t len = l->text.len;
+	char *text = out_finish(&l->text);
 	struct sl_list *e;
 
+	l->text = (struct out){ .at = NULL };
 	while ((e = sl_list_pop(&l->answered))) {
 		struct compat_waiting *w = SL_CONTAINER_OF(e, struct compat_waiting, node);
 
@@ -114,12 +117,22 @@ static void answer(struct shared_list *l, int result, char *text)
 
 static void listed(void *arg, int result, const struct store_entities *found)
 {
-	answer(arg, result, result ? NULL : compat_listed(found));
+	struct shared_list *l = arg;
+
+	if (!result)
+		compat_listed(&l->text, found);
+	if (result || !found->more)
+		answer(l, result);
 }
 
-static void queried(void *arg, int result, const struct store_peer *peers, size_t n)
+static void queried(void *arg, int result, const struct store_peer_list *found)
 {
-	answer(arg, result, result ? NULL : compat_peers(peers, n));
+	struct shared_list *l = arg;
+
+	if (!result)
+		compat_peers(&l->text, found);
+	if (result || !found->more)
+		answer(l, result);
 }
 
 static void read_list(struct store_later *later)

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <jansson.h>
 #include "json_slice.h"
-#include "model_out.h"
 #include "model_place.h"
 
 #define DEPTH_MAX   127
@@ -358,19 +357,19 @@ char *compat_found(const struct store_entities *found)
 	return out_finish(&o);
 }
 
-char *compat_listed(const struct store_entities *found)
+void compat_listed(struct out *o, const struct store_entities *found)
 {
-	struct out o = { .at = NULL };
-	const char *comma = "";
+	const char *head = "{\"status\":\"ok\",\"entities\":[";
 
-	out_words(&o, "{\"status\":\"ok\",\"entities\":[");
 	for (size_t i = 0; i < found->n; i++) {
 		if (!compat_is_json(found->info[i], '{'))
 			continue;
-		out_words(&o, comma);
-		out_bytes(&o, found->info[i].at, found->info[i].len);
-		comma = ",";
+		out_words(o, o->len ? "," : head);
+		out_bytes(o, found->info[i].at, found->info[i].len);
 	}
-	out_words(&o, "]}");
-	return out_finish(&o);
+	if (found->more)
+		return;
+	if (!o->len)
+		out_words(o, head);
+	out_words(o, "]}");
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "model.h"
+#include "model_out.h"
 #include "store_entity.h"
 
 #define COMPAT_NAME_MAX 1024 /* bytes of a name */
@@ -80,12 +81,14 @@ char *compat_event(const struct compat_request *r);
 bool compat_is_json(struct store_text t, char first);
 
 char *compat_found(const struct store_entities *found);
-char *compat_listed(const struct store_entities *found);
+
+/* The same of a list, which begins with its first portion and ends with its last. */
+void compat_listed(struct out *o, const struct store_entities *found);
 
 /* ---- agents ---- */
 
 char *compat_started(const struct compat_request *r, struct store_text name, const char *redis);
-char *compat_peers(const struct store_peer *peers, size_t n);
+void compat_peers(struct out *o, const struct store_peer_list *found); /* as compat_listed() */
 char *compat_redis(const char *address);
 
 /* What is stored of targets and of a region, and what is told of a stored region. */

@@ -5,7 +5,6 @@
 #include <base/utf8.h>
 #include "json_slice.h"
 #include "model_compat.h"
-#include "model_out.h"
 
 static struct store_text text_of(const char *s)
 {
@@ -61,20 +60,16 @@ static void put_peer(struct out *o, const struct store_peer *p)
 	out_words(o, "}");
 }
 
-char *compat_peers(const struct store_peer *peers, size_t n)
+void compat_peers(struct out *o, const struct store_peer_list *found)
 {
-	struct out o = { .at = NULL };
-	const char *comma = "[";
-
-	for (size_t i = 0; i < n; i++) {
-		if (!sl_utf8_valid(peers[i].name.at, peers[i].name.len))
+	for (size_t i = 0; i < found->n; i++) {
+		if (!sl_utf8_valid(found->peers[i].name.at, found->peers[i].name.len))
 			continue;
-		out_words(&o, comma);
-		put_peer(&o, &peers[i]);
-		comma = ",";
+		out_words(o, o->len ? "," : "[");
+		put_peer(o, &found->peers[i]);
 	}
-	out_words(&o, *comma == '[' ? "[]" : "]");
-	return out_finish(&o);
+	if (!found->more)
+		out_words(o, o->len ? "]" : "[]");
 }
 
 char *compat_spec(const struct compat_request *r)

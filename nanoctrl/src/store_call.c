@@ -296,9 +296,32 @@ void store_send(struct store *store, const char *scope, enum script_id script,
 	store_send_many(store, scope, script, (size_t)args->n, args->v, finish, fn, arg);
 }
 
+#define PREFIX 3 /* of EVALSHA sha 1 prefix keep ..., and where ARGV[2] is */
+#define ARGV_2 5
+
+struct store_text *store_call_args(const struct store_call *call, size_t more, size_t *n)
+{
+	struct store_text *args;
+
+	*n = (size_t)call->n - ARGV_2;
+	args = calloc(*n + more + 1, sizeof(*args));
+	for (size_t i = 0; args && i < *n; i++)
+		args[i] = (struct store_text){ call->args[ARGV_2 + i], call->lens[ARGV_2 + i] };
+	return args;
+}
+
+void store_send_on(const struct store_call *call, size_t n, struct store_text *args)
+{
+	struct store_text prefix = { call->args[PREFIX], call->lens[PREFIX] };
+
+	store_send_prefixed(call->store, prefix, call->script, n, args, call->finish, call->fn,
+			    call->arg);
+	free(args);
+}
+
 struct store_text store_call_arg(const struct store_call *call, int i)
 {
-	i += 3;
+	i += ARGV_2 - 2;
 	return i < call->n ? (struct store_text){ call->args[i], call->lens[i] } : text_of("");
 }
 

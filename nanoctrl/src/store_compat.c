@@ -120,21 +120,6 @@ void store_get_entity(struct store *store, const struct store_entity_id *name,
 		      (union store_answer){ .entities = fn }, arg);
 }
 
-void store_list_entities(struct store *store, struct store_text scope, struct store_text type,
-			 struct store_text kind, store_entities_fn *fn, void *arg)
-{
-	struct store_args a = { .n = 0 };
-
-	store_arg_text(&a, scope);
-	store_arg_text(&a, type);
-	store_arg_text(&a, kind);
-	store_arg(&a, type.at ? "1" : "0");
-	store_arg(&a, kind.at ? "1" : "0");
-	store_arg_number(&a, store->hub->config.max_list);
-	send_in_scope(store, scope, SCRIPT_ENTITY_LIST, &a, finish_entities,
-		      (union store_answer){ .entities = fn }, arg);
-}
-
 /* What a sweep is of. */
 struct sweep {
 	enum script_id script;

@@ -43,6 +43,7 @@ void store_delete_entity(struct store *store, const struct store_entity_id *name
 struct store_entities {
 	size_t n;
 	const struct store_text *info; /* as they are stored: anything */
+	bool more;		       /* another portion of the list follows */
 };
 
 typedef void store_entities_fn(void *arg, int result, const struct store_entities *found);
@@ -51,8 +52,13 @@ typedef void store_entities_fn(void *arg, int result, const struct store_entitie
 void store_get_entity(struct store *store, const struct store_entity_id *name,
 		      store_entities_fn *fn, void *arg);
 
-/* Those of a scope, of this type and this kind when they are given (at != NULL). STORE_TOO_LARGE
- * when they have more than max_list bytes. */
+/*
+ * Those of a scope, of this type and this kind when they are given (at != NULL). A list comes in
+ * portions, since others are to have the store between two: fn is called for each, and last for the
+ * one behind which there is no more, or with an error. Whoever is there all the time is in the
+ * list, who comes or goes meanwhile may be, and nobody is twice. STORE_TOO_LARGE when they have
+ * more than max_list bytes.
+ */
 void store_list_entities(struct store *store, struct store_text scope, struct store_text type,
 			 struct store_text kind, store_entities_fn *fn, void *arg);
 
@@ -78,12 +84,21 @@ typedef void store_peers_fn(void *arg, int result, const struct store_peer *peer
 void store_put_peer(struct store *store, struct store_text scope, const struct store_peer *peer,
 		    struct store_text prefix, store_peers_fn *fn, void *arg);
 
-/* All of a scope; values are as they are stored: anything. STORE_TOO_LARGE when they have more than
- * max_list bytes. */
-void store_list_peers(struct store *store, struct store_text scope, store_peers_fn *fn, void *arg);
+/* A portion of a list. */
+struct store_peer_list {
+	size_t n;
+	const struct store_peer *peers; /* values are as they are stored: anything */
+	bool more;			/* another one follows */
+};
+
+typedef void store_peer_list_fn(void *arg, int result, const struct store_peer_list *found);
+
+/* All of a scope, as entities are listed. */
+void store_list_peers(struct store *store, struct store_text scope, store_peer_list_fn *fn,
+		      void *arg);
 
 /* For whoever shares lists between requests: what it has under way with this store. It is empty
- * when all calls have been called back. */
+ * when all calls have been called back for the last time. */
 struct sl_list *store_lists(struct store *store);
 
 /* Something to do when all that has come in this turn of the loop is taken, or when the store goes;

@@ -5,34 +5,7 @@
 #include <string.h>
 #include "store_redis.h"
 
-/* ---- scripts that do a part with each call ---- */
-
-#define PREFIX 3 /* of EVALSHA sha 1 prefix keep ..., and where ARGV[2] is */
-#define ARGV_2 5
-
-/* All arguments of a call from ARGV[2] on, for send_on(); NULL without memory. */
-static struct store_text *args_of(const struct store_call *call, size_t *n)
-{
-	struct store_text *args;
-
-	*n = (size_t)call->n - ARGV_2;
-	args = calloc(*n + 1, sizeof(*args));
-	for (size_t i = 0; args && i < *n; i++)
-		args[i] = (struct store_text){ call->args[ARGV_2 + i], call->lens[ARGV_2 + i] };
-	return args;
-}
-
-/* The same call with these arguments, which are freed. */
-static void send_on(const struct store_call *call, size_t n, struct store_text *args)
-{
-	struct store_text prefix = { call->args[PREFIX], call->lens[PREFIX] };
-
-	store_send_prefixed(call->store, prefix, call->script, n, args, call->finish, call->fn,
-			    call->arg);
-	free(args);
-}
-
-/* ---- register, list, forget ---- */
+/* ---- register, forget ---- */
 
 static const struct store_text agent_word = { "agent", 5 };
 static const struct store_text no_text = { "", 0 };
@@ -47,9 +20,9 @@ static void finish_put_peer(struct store_call *call, int result, const redisRepl
 
 	store_note_skipped(call, reply);
 	if (result == STORE_OK && store_u64(reply, 3, &again) && again) {
-		args = args_of(call, &n);
+		args = store_call_args(call, 0, &n);
 		if (args) {
-			send_on(call, n, args);
+			store_send_on(call, n, args);
 			return;
 		}
 		result = -ENOMEM;
@@ -86,44 +59,6 @@ void store_put_peer(struct store *store, struct store_text scope, const struct s
 			    (union store_answer){ .peers = fn }, arg);
 }
 
-/* {outcome, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...},
- * skipped} */
-static void finish_list_peers(struct store_call *call, int result, const redisReply *reply)
-{
-	const redisReply *rows = store_item(reply, 1, REDIS_REPLY_ARRAY);
-	struct store_peer *peers = NULL;
-	size_t n = 0;
-
-	store_note_skipped(call, reply);
-	if (result == STORE_OK && !rows)
-		result = -EPROTO;
-	if (result == STORE_OK && rows->elements) {
-		peers = calloc(rows->elements, sizeof(*peers));
-		if (!peers)
-			result = -ENOMEM;
-	}
-	for (; result == STORE_OK && n < rows->elements; n++) {
-		const redisReply *row = rows->element[n];
-
-		peers[n] = (struct store_peer){ store_text_at(row, 0), store_text_at(row, 1),
-						store_text_at(row, 2), store_text_at(row, 3),
-						store_text_at(row, 4), store_text_at(row, 5),
-						store_text_at(row, 6), store_text_at(row, 7) };
-	}
-	call->fn.peers(call->arg, result, peers, n);
-	free(peers);
-}
-
-void store_list_peers(struct store *store, struct store_text scope, store_peers_fn *fn, void *arg)
-{
-	struct store_args a = { .n = 0 };
-
-	store_arg_text(&a, scope);
-	store_arg_number(&a, store->hub->config.max_list);
-	store_send_in_scope(store, scope, SCRIPT_PEER_LIST, (size_t)a.n, a.v, finish_list_peers,
-			    (union store_answer){ .peers = fn }, arg);
-}
-
 #define CLEANUP_REST 2 /* argument of peer_cleanup */
 
 /* {outcome, "", skipped, the end of which there is more to do} */
@@ -135,10 +70,10 @@ static void finish_cleanup(struct store_call *call, int result, const redisReply
 
 	store_note_skipped(call, reply);
 	if (rest.len) {
-		args = args_of(call, &n);
+		args = store_call_args(call, 0, &n);
 		if (args) {
 			args[CLEANUP_REST] = rest;
-			send_on(call, n, args);
+			store_send_on(call, n, args);
 			return;
 		}
 		result = -ENOMEM;
@@ -168,7 +103,7 @@ static void finish_put_targets(struct store_call *call, int result, const redisR
 	size_t n = 0;
 
 	store_note_skipped(call, reply);
-	if (result == STORE_OK && !(args = args_of(call, &n)))
+	if (result == STORE_OK && !(args = store_call_args(call, 0, &n)))
 		result = -ENOMEM;
 	if (result == STORE_OK && n > TARGETS &&
 	    (!store_u64(reply, 3, &done) || !done || done > n - TARGETS))
@@ -181,7 +116,7 @@ static void finish_put_targets(struct store_call *call, int result, const redisR
 	args[SPEC] = no_text;
 	n -= done;
 	memmove(args + TARGETS, args + TARGETS + done, (n - TARGETS) * sizeof(*args));
-	send_on(call, n, args);
+	store_send_on(call, n, args);
 }
 
 void store_put_targets(struct store *store, struct store_text scope, struct store_text agent,
@@ -218,7 +153,7 @@ void store_put_mr(struct store *store, struct store_text scope, struct store_tex
 static void finish_get_mr(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store_text value = { NULL, 0 };
-	struct store_entities found = { 1, &value };
+	struct store_entities found = { .n = 1, .info = &value };
 
 	store_note_skipped(call, reply);
 	if (result == STORE_OK)

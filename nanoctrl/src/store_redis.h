@@ -151,6 +151,7 @@ union store_answer {
 	store_events_fn *events;
 	store_entities_fn *entities;
 	store_peers_fn *peers;
+	store_peer_list_fn *peer_list;
 	store_snapshots_fn *snapshots;
 };
 
@@ -187,6 +188,13 @@ void store_send_prefixed(struct store *store, struct store_text prefix, enum scr
 
 /* ARGV[i] of a call, from 2 on; empty when it has none. */
 struct store_text store_call_arg(const struct store_call *call, int i);
+
+/* For scripts that do a part with each call: all arguments of a call from ARGV[2] on, and room for
+ * as many more, for store_send_on(); NULL without memory. */
+struct store_text *store_call_args(const struct store_call *call, size_t more, size_t *n);
+
+/* The same call with these arguments, which are freed. */
+void store_send_on(const struct store_call *call, size_t n, struct store_text *args);
 
 /* finish for calls that answer store_done_fn. */
 void store_finish_done(struct store_call *call, int result, const redisReply *reply);

@@ -187,21 +187,41 @@ static void on_entities(void *arg, int result, const struct store_entities *foun
 {
 	(void)arg;
 	told(result);
-	if (result != STORE_OK)
-		return;
-	check(compat_listed(found));
-	if (!found->n)
+	if (result != STORE_OK || !found->n)
 		return;
 	check(compat_found(found));
 	check(compat_mr_info(found));
 }
 
-static void on_peers(void *arg, int result, const struct store_peer *peers, size_t n)
+/* A list in portions is told of once, when it is whole. */
+static struct out list;
+
+static void end_of_list(int result, bool more)
 {
-	(void)arg;
+	if (result == STORE_OK && more)
+		return;
 	told(result);
 	if (result == STORE_OK)
-		check(compat_peers(peers, n));
+		check(out_finish(&list));
+	else
+		free(list.at);
+	list = (struct out){ .at = NULL };
+}
+
+static void on_listed(void *arg, int result, const struct store_entities *found)
+{
+	(void)arg;
+	if (result == STORE_OK)
+		compat_listed(&list, found);
+	end_of_list(result, result == STORE_OK && found->more);
+}
+
+static void on_peers(void *arg, int result, const struct store_peer_list *found)
+{
+	(void)arg;
+	if (result == STORE_OK)
+		compat_peers(&list, found);
+	end_of_list(result, result == STORE_OK && found->more);
 }
 
 static void on_started(void *arg, int result, const struct store_peer *peer, size_t n)
@@ -327,7 +347,7 @@ static void ask_entity(void)
 
 static void ask_entities(void)
 {
-	store_list_entities(store, text, text, text, on_entities, NULL);
+	store_list_entities(store, text, text, text, on_listed, NULL);
 }
 
 static void ask_put_peer(void)
