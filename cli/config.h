@@ -2,8 +2,8 @@
 /*
  * A configuration: one YAML file and what the command line sets over it, read through a table
  * (setting.h) into a struct. Strict: an unknown or repeated key, a wrong type, a missing key is an
- * error that names file, line, column and what was expected. At most CLI_CONFIG_MAX_ERRORS are
- * collected, in the order of the file.
+ * error that names file, line, column and what was expected. The first CLI_PROBLEMS_MAX
+ * (problems.h) are kept, in the order of the file, and the others counted.
  *
  *     struct cli_config *c;
  *
@@ -29,7 +29,6 @@
 #include "cli/option.h"
 #include "cli/setting.h"
 
-#define CLI_CONFIG_MAX_ERRORS 20
 /* Beside this: 65536 values, 1024 keys in a map, 16 levels. */
 #define CLI_CONFIG_MAX_BYTES (1024 * 1024)
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "cli/config.h"
+#include "cli/problems.h"
 #include "cli/tree.h"
 
 enum polling { BUSY, ADAPTIVE };
@@ -207,7 +208,7 @@ static void read__of_many_errors_keeps_the_first_and_counts_the_rest(void **stat
 		strcat(text, "  - { qps: 1 }\n");
 	load(text);
 	assert_int_equal(cli_config_n_errors(t.c), 30);
-	assert_null(cli_config_error(t.c, CLI_CONFIG_MAX_ERRORS));
+	assert_null(cli_config_error(t.c, CLI_PROBLEMS_MAX));
 	cli_config_print_errors(t.c, to);
 	fclose(to);
 	assert_non_null(strstr(out, "and 10 more\n"));
