@@ -15,6 +15,7 @@ const char *const explain_life_names[] = { "alive", "starting", "overdue", "stal
 					   "left",  "gone",	"unknown" };
 
 struct reading {
+	const char *agent, *peer; /* the words of the command line; peer NULL: all of them */
 	struct links_list list;
 	struct explanation x;
 	struct explain_agent *asked_for;
@@ -176,7 +177,7 @@ static int refuse(const struct reading *r, const struct options *options)
 {
 	const struct explain_agent *a = &r->x.agent;
 	bool known = a->registered || a->snapshot || r->list.n;
-	struct cli_nearest nearest = { .word = known ? options->peer : options->agent };
+	struct cli_nearest nearest = { .word = known ? r->peer : r->agent };
 	char agent[CLI_QUOTE_MAX], word[CLI_QUOTE_MAX];
 
 	for (size_t i = 0; !known && i < r->list.snapshots.n; i++)
@@ -185,10 +186,10 @@ static int refuse(const struct reading *r, const struct options *options)
 		cli_nearest_offer(&nearest, r->list.ends[i].peer);
 	if (known)
 		fprintf(stderr, "nanoctrl: %s has no link to %s, and that none to it",
-			cli_quote(agent, options->agent), cli_quote(word, options->peer));
+			cli_quote(agent, r->agent), cli_quote(word, r->peer));
 	else
 		fprintf(stderr, "nanoctrl: nobody knows an agent %s in scope %s%s",
-			cli_quote(agent, options->agent), r->x.scope,
+			cli_quote(agent, r->agent), r->x.scope,
 			options->scope ? "" : "; --scope names another scope");
 	if (nearest.best)
 		fprintf(stderr, "; did you mean %s?", cli_quote(word, nearest.best));
@@ -217,8 +218,8 @@ static int show(struct reading *r, const struct options *options)
 
 	links_list_read(&r->list);
 	if (!r->list.error[0])
-		look_at(r, options->agent, &x->agent);
-	if (!r->list.error[0] && !r->error[0] && take_links(r, options->peer))
+		look_at(r, r->agent, &x->agent);
+	if (!r->list.error[0] && !r->error[0] && take_links(r, r->peer))
 		finish(r, strerror(ENOMEM));
 	if (!r->list.error[0] && !r->error[0])
 		look_at_peers(r);
@@ -227,15 +228,17 @@ static int show(struct reading *r, const struct options *options)
 		return 1;
 	}
 	x->now_ms = r->list.snapshots.now_ms;
-	if (!is_known(x, options->peer))
+	if (!is_known(x, r->peer))
 		return refuse(r, options);
 	return print(x, options->json);
 }
 
 int explain_show(const struct settings *settings, const struct options *options,
-		 const struct runtime *rt)
+		 const struct runtime *rt, const struct cli_args *args)
 {
-	struct reading r = { .list = { .about = options->agent } };
+	struct reading r = { .agent = args->operands[0],
+			     .peer = args->n_operands > 1 ? args->operands[1] : NULL,
+			     .list = { .about = args->operands[0] } };
 	int status;
 
 	if (obs_source_open(settings, options, rt, &r.list.source))

@@ -57,13 +57,13 @@ bool explain_ends_agree(const struct explain_link *k);
 void explain_print(const struct explanation *x, FILE *to);
 void explain_print_json(const struct explanation *x);
 
+struct cli_args;
 struct options;
 struct runtime;
 struct settings;
 
-/* Reads and prints; the exit status. options->agent, and peer if that is not NULL, are the words of
- * the command line. */
+/* Reads and prints what the operands name: an agent, and perhaps its peer. The exit status. */
 int explain_show(const struct settings *settings, const struct options *options,
-		 const struct runtime *rt);
+		 const struct runtime *rt, const struct cli_args *args);
 
 #endif

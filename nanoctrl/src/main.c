@@ -94,8 +94,10 @@ static int read_settings(struct cli_config *config, const struct options *option
 	return ret;
 }
 
-static int run(const char *command, const struct options *options, const struct settings *settings)
+static int run(const struct cli_args *args, const struct options *options,
+	       const struct settings *settings)
 {
+	const char *command = args->command->name;
 	bool serves = !strcmp(command, "start") || !strcmp(command, "server");
 	struct runtime rt;
 	int ret = runtime_init(&rt, options->runtime_dir);
@@ -125,7 +127,7 @@ static int run(const char *command, const struct options *options, const struct 
 	if (!strcmp(command, "obs nics"))
 		return obs_show(OBS_VIEW_NICS, settings, options, &rt);
 	if (!strcmp(command, "explain"))
-		return explain_show(settings, options, &rt);
+		return explain_show(settings, options, &rt, args);
 	if (!strcmp(command, "top"))
 		return top_run(settings, options, &rt);
 	return serve(settings, options, &rt, options->log_file, NULL);
@@ -179,14 +181,12 @@ static int run_program(int argc, char **argv)
 
 	if (ret)
 		return cli_args_exit_status(ret);
-	options.agent = args.n_operands ? args.operands[0] : NULL;
-	options.peer = args.n_operands > 1 ? args.operands[1] : NULL;
 	ret = cli_config_create(&config);
 	if (!ret) {
 		ret = read_settings(config, &options, &args, &settings);
 		hide_secrets(argc, argv);
 		if (!ret)
-			status = run(args.command->name, &options, &settings);
+			status = run(&args, &options, &settings);
 		else if (ret != -EINVAL)
 			status = 1;
 		cli_config_destroy(config);

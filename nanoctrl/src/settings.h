@@ -79,7 +79,6 @@ struct options {
 	bool json;
 	bool rails;
 	bool dry_run;
-	const char *agent, *peer; /* of explain: the words behind it; NULL: none */
 };
 
 extern const struct cli_setting settings_table[];
