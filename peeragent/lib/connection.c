@@ -13,6 +13,12 @@ static void report(struct connection *c, enum connection_state state, int cause,
 	c->fn(c->arg, c, state, cause, text);
 }
 
+static void come_up(struct connection *c, enum slime_transport transport)
+{
+	c->transport = transport;
+	report(c, CONNECTION_UP, 0, "");
+}
+
 /* Something changed: look what it is now. A connection can have come up and broken since. */
 static void on_changed(void *arg)
 {
@@ -31,7 +37,7 @@ static void on_changed(void *arg)
 	else if (info.state == SLIME_ENDPOINT_CLOSED)
 		report(c, CONNECTION_DOWN, -ECONNRESET, CONNECTION_CLOSED);
 	else if (c->state == CONNECTION_OPENING && joined == 0)
-		report(c, CONNECTION_UP, 0, "");
+		come_up(c, info.transport);
 }
 
 /* On the progress thread. */

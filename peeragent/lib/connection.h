@@ -45,8 +45,9 @@ struct connection {
 	connection_fn *fn;   /* NULL: retired */
 	void *arg;
 	enum connection_state state;
-	uint32_t n_holds;   /* users of ep */
-	_Atomic int joined; /* result of the connect; 1: not yet */
+	enum slime_transport transport; /* once it is up */
+	uint32_t n_holds;		/* users of ep */
+	_Atomic int joined;		/* result of the connect; 1: not yet */
 	struct loop_task changed;
 	struct job destroy;
 };

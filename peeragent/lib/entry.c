@@ -66,16 +66,6 @@ static void on_report_sent(void *arg, int result)
 	publication_sent(e->set->publisher, &e->report, result);
 }
 
-static const char *transport_of(const struct entry *e)
-{
-	struct slime_endpoint_info info;
-
-	if (e->link.phase != LINK_CONNECTED)
-		return NULL;
-	slime_endpoint_info(e->connection->ep, &info);
-	return slime_transport_name(info.transport);
-}
-
 static int send_report(struct publication *p)
 {
 	struct entry *e = SL_CONTAINER_OF(p, struct entry, report);
@@ -358,7 +348,7 @@ static void log_state(const struct entry *e, const char *before)
 
 	if (state == SLIME_LINK_CONNECTED)
 		sl_info("agent", "link %s/%s is connected over %s", e->peer->name, e->profile,
-			transport_of(e));
+			slime_transport_name(e->connection->transport));
 	else if (strcmp(before, e->cause) != 0)
 		/* A peer that closes in order breaks nothing: nobody needs to hear of it. */
 		sl_log(strcmp(e->cause, CONNECTION_CLOSED) ? SLIME_LOG_WARN : SLIME_LOG_DEBUG,
