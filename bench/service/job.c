@@ -324,6 +324,22 @@ static int run_rpc(struct run *r)
 	return 0;
 }
 
+/* The peer says that its memory cannot be reached, and not why: that is in its log. Where it was
+ * the peer's device that refused, the link is at its end. */
+static int fail_refused(struct run *r, const char *op)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(r->ep, &info);
+	if (info.state == SLIME_ENDPOINT_CONNECTED && info.transport == SLIME_TRANSPORT_RDMA)
+		return fail(r, -EREMOTEIO,
+			    "%s: %.60s cannot register its region with an RDMA device, and its log "
+			    "says why",
+			    op, r->job->peer);
+	return fail(r, -EREMOTEIO, "%s: %.120s", op,
+		    *info.cause_text ? info.cause_text : "refused by the peer");
+}
+
 static int run_transfer_on(struct run *r, const struct slime_remote_mr *remote,
 			   const struct load_transfer *load)
 {
@@ -335,6 +351,8 @@ static int run_transfer_on(struct run *r, const struct slime_remote_mr *remote,
 		return fail_blocks(r, load, remote->len);
 	if (ret == -E2BIG)
 		return fail_memory(r, load_transfer_memory(load));
+	if (ret == -EREMOTEIO)
+		return fail_refused(r, load_op_names[load->op]);
 	if (ret)
 		return fail(r, ret, "%s", load_op_names[load->op]);
 	r->all_trips = got.all_trips;
