@@ -386,6 +386,21 @@ static int run_with_drain(struct run *r, const struct slime_remote_mr *remote,
 	return 0;
 }
 
+static int fail_lookup(struct run *r, int ret, const char *region)
+{
+	const char *peer = r->job->peer;
+
+	if (ret == -ENOENT)
+		snprintf(r->message, BENCH_MESSAGE_MAX, "%.80s offers no region %.80s", peer,
+			 region);
+	else if (ret == -EAGAIN || ret == -ETIMEDOUT)
+		snprintf(r->message, BENCH_MESSAGE_MAX,
+			 "region %.60s of %.60s: nanoctrl does not answer", region, peer);
+	else
+		fail(r, ret, "region %s of %s", region, peer);
+	return ret;
+}
+
 static int run_transfer(struct run *r)
 {
 	const struct bench_job *job = r->job;
@@ -401,13 +416,8 @@ static int run_transfer(struct run *r)
 	if (!region[0])
 		region = writes ? BENCH_REGION_WRITE : BENCH_REGION;
 	ret = slime_agent_region_remote(r->agent, job->peer, region, LOOKUP_TIMEOUT_MS, &remote);
-	if (ret == -ENOENT) {
-		snprintf(r->message, BENCH_MESSAGE_MAX, "%.80s offers no region %.80s", job->peer,
-			 region);
-		return ret;
-	}
 	if (ret)
-		return fail(r, ret, "region %s of %s", region, job->peer);
+		return fail_lookup(r, ret, region);
 	load.seed = LOAD_PATTERN_SEED;
 	load.verify = ours;
 	if (writes) {

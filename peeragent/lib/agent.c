@@ -58,8 +58,14 @@ static void on_state(void *arg, enum slime_agent_state state, int cause, const c
 	sl_info("agent", "%s is %s%s%s", attr->name, slime_agent_state_name(state),
 		text[0] ? ": " : "", text);
 	agent_look_at_waiters(agent);
+	agent_look_up_again(agent);
 	if (attr->on_state)
 		attr->on_state(attr->arg, agent, state, cause, text);
+}
+
+static void on_session(void *arg)
+{
+	agent_look_up_again(arg);
 }
 
 static void on_left(void *arg)
@@ -97,6 +103,7 @@ static int init_reconcile(struct slime_agent *agent)
 		.retry_max_ms = attr->retry_max_ms,
 		.snapshot_ms = attr->snapshot_ms,
 		.on_state = on_state,
+		.on_session = on_session,
 		.on_left = on_left,
 		.arg = agent,
 	};

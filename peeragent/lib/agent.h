@@ -32,6 +32,9 @@ int agent_started(const struct slime_agent *agent);
 /* The state changed: whoever waits for it looks again. */
 void agent_look_at_waiters(struct slime_agent *agent);
 
+/* There is a session, or none will come: lookups that wait for one ask, or end. */
+void agent_look_up_again(struct slime_agent *agent);
+
 /* The session has ended: no lookup is answered any more. */
 void agent_drop_lookups(struct slime_agent *agent);
 

@@ -12,12 +12,13 @@
 struct lookup {
 	struct sl_list node;
 	struct slime_agent *agent;
-	const char *peer;   /* during the first visit only; NULL: who is there? */
-	const char *region; /* NULL: is the peer there? */
+	char peer[SLIME_AGENT_NAME_MAX + 1];   /* "": who is there? */
+	char region[SLIME_AGENT_NAME_MAX + 1]; /* "": is the peer there? */
 	struct slime_remote_mr remote;
 	char names[CTRL_NAMES_MAX][SLIME_AGENT_NAME_MAX + 1];
 	size_t n_names;
 	int result;
+	bool waits; /* for a session */
 	bool done;
 	bool abandoned;
 };
@@ -32,18 +33,26 @@ static void end_lookup(struct lookup *l, int result)
 		loop_signal(l->agent->loop, &l->done);
 }
 
+/* Without a session there is none to answer: it is asked in the next one. */
+static void take_answer(struct lookup *l, int result)
+{
+	l->waits = result == -EAGAIN && !l->agent->reconcile.publisher.up && !l->abandoned;
+	if (!l->waits)
+		end_lookup(l, result);
+}
+
 static void on_region(void *arg, int result, const void *descriptor, size_t len)
 {
 	struct lookup *l = arg;
 
 	if (!result && slime_remote_mr_import(descriptor, len, &l->remote))
 		result = -EPROTO;
-	end_lookup(l, result);
+	take_answer(l, result);
 }
 
 static void on_peer(void *arg, int result)
 {
-	end_lookup(arg, result);
+	take_answer(arg, result);
 }
 
 static void on_names(void *arg, int result, const char *const *names, size_t n)
@@ -52,7 +61,7 @@ static void on_names(void *arg, int result, const char *const *names, size_t n)
 
 	for (size_t i = 0; !result && i < n && i < CTRL_NAMES_MAX; i++)
 		snprintf(l->names[l->n_names++], sizeof(l->names[0]), "%s", names[i]);
-	end_lookup(l, result);
+	take_answer(l, result);
 }
 
 void agent_drop_lookups(struct slime_agent *agent)
@@ -70,35 +79,59 @@ static int send_lookup(struct lookup *l)
 
 	if (ret)
 		return ret;
-	if (!l->peer)
+	if (!l->peer[0])
 		return ctrl_list_names(ctrl, on_names, l);
-	if (!l->region)
+	if (!l->region[0])
 		return ctrl_find_agent(ctrl, l->peer, on_peer, l);
 	return ctrl_get_region(ctrl, l->peer, l->region, on_region, l);
+}
+
+static void try_lookup(struct lookup *l)
+{
+	int ret = send_lookup(l);
+
+	if (ret && l->agent->reconcile.state == SLIME_AGENT_ENDED)
+		ret = -ESHUTDOWN;
+	l->waits = ret == -EAGAIN;
+	if (ret && !l->waits)
+		end_lookup(l, ret);
+}
+
+void agent_look_up_again(struct slime_agent *agent)
+{
+	struct sl_list *node, *tmp;
+
+	sl_list_for_each_safe (node, tmp, &agent->lookups) {
+		struct lookup *l = SL_CONTAINER_OF(node, struct lookup, node);
+
+		if (l->waits)
+			try_lookup(l);
+	}
 }
 
 static void begin_lookup(void *arg)
 {
 	struct lookup *l = arg;
-	int ret;
 
 	sl_list_append(&l->agent->lookups, &l->node);
-	ret = send_lookup(l);
-	if (ret)
-		end_lookup(l, l->agent->reconcile.state == SLIME_AGENT_ENDED ? -ESHUTDOWN : ret);
+	try_lookup(l);
 }
 
 struct abandon {
 	struct lookup *lookup;
+	int why;
 	bool abandoned; /* the lookup is not ours any more */
 };
 
 static void abandon_lookup(void *arg)
 {
 	struct abandon *a = arg;
+	struct lookup *l = a->lookup;
 
-	a->abandoned = !a->lookup->done;
-	a->lookup->abandoned = a->abandoned;
+	if (!l->done && l->waits)
+		end_lookup(l, a->why == -ETIMEDOUT ? -EAGAIN : a->why);
+	a->abandoned = !l->done;
+	l->abandoned = a->abandoned;
 }
 
 /* 0, and *answered is the caller's to free; or how it ended. */
@@ -112,11 +145,12 @@ static int look_up(struct slime_agent *agent, const char *peer, const char *regi
 	if (!l)
 		return -ENOMEM;
 	l->agent = agent;
-	l->peer = peer;
-	l->region = region;
+	snprintf(l->peer, sizeof(l->peer), "%s", peer);
+	snprintf(l->region, sizeof(l->region), "%s", region);
 	loop_call(agent->loop, begin_lookup, l);
 	ret = loop_wait(agent->loop, &l->done, timeout_ms);
 	if (ret) {
+		a.why = ret;
 		loop_call(agent->loop, abandon_lookup, &a);
 		if (a.abandoned)
 			return ret;
@@ -152,7 +186,7 @@ int slime_agent_region_remote(struct slime_agent *agent, const char *peer, const
 int slime_agent_peer_find(struct slime_agent *agent, const char *peer, int64_t timeout_ms)
 {
 	struct lookup *l;
-	int ret = is_name(peer) ? look_up(agent, peer, NULL, timeout_ms, &l) : -EINVAL;
+	int ret = is_name(peer) ? look_up(agent, peer, "", timeout_ms, &l) : -EINVAL;
 
 	if (!ret)
 		free(l);
@@ -163,7 +197,7 @@ int slime_agent_peers(struct slime_agent *agent, char (*names)[SLIME_AGENT_NAME_
 		      int64_t timeout_ms)
 {
 	struct lookup *l;
-	int ret = look_up(agent, NULL, NULL, timeout_ms, &l);
+	int ret = look_up(agent, "", "", timeout_ms, &l);
 
 	if (ret)
 		return ret;

@@ -80,6 +80,7 @@ static void on_up(void *arg, bool fresh)
 	publisher_up(&r->publisher, fresh);
 	snapshots_up(&r->snapshots);
 	look(r);
+	r->on_session(r->arg);
 }
 
 static void on_down(void *arg, enum ctrl_trouble trouble, const char *text)
@@ -226,6 +227,7 @@ int reconcile_init(struct reconcile *r, const struct reconcile_attr *attr)
 	int ret;
 
 	*r = (struct reconcile){ .on_state = attr->on_state,
+				 .on_session = attr->on_session,
 				 .on_left = attr->on_left,
 				 .arg = attr->arg };
 	ret = topology_copy(labels.n_labels ? &labels : &empty, &r->have);

@@ -31,6 +31,7 @@ struct reconcile_attr {
 	uint32_t retry_max_ms;
 	uint32_t snapshot_ms;
 	reconcile_fn *on_state;
+	loop_fn *on_session; /* nanoctrl can be asked, again */
 	loop_fn *on_left; /* after reconcile_leave(): links are closed, the lease is given back */
 	void *arg;
 };
@@ -51,6 +52,7 @@ struct reconcile {
 	bool said_goodbye;
 	bool left;
 	reconcile_fn *on_state;
+	loop_fn *on_session;
 	loop_fn *on_left;
 	void *arg;
 };

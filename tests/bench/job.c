@@ -68,6 +68,23 @@ int __wrap_slime_op_wait(struct slime_op *op, int64_t timeout_ms)
 	return -ETIMEDOUT;
 }
 
+/* As while nanoctrl stands still. */
+static bool is_silent;
+
+int __real_slime_agent_region_remote(struct slime_agent *agent, const char *peer,
+				     const char *region, int64_t timeout_ms,
+				     struct slime_remote_mr *out);
+int __wrap_slime_agent_region_remote(struct slime_agent *agent, const char *peer,
+				     const char *region, int64_t timeout_ms,
+				     struct slime_remote_mr *out);
+int __wrap_slime_agent_region_remote(struct slime_agent *agent, const char *peer,
+				     const char *region, int64_t timeout_ms,
+				     struct slime_remote_mr *out)
+{
+	return is_silent ? -EAGAIN
+			 : __real_slime_agent_region_remote(agent, peer, region, timeout_ms, out);
+}
+
 /* On the progress thread alone. */
 static void usage(void *arg, struct slime_rpc_request *req)
 {
@@ -307,6 +324,18 @@ static void run__that_is_stopped_waits_for_no_trip(void **state)
 	assert_int_equal(n_waits, 1);
 }
 
+static void run__whose_region_nanoctrl_does_not_tell_says_so(void **state)
+{
+	char message[BENCH_MESSAGE_MAX];
+	struct bench_result out;
+
+	(void)state;
+	is_silent = true;
+	assert_int_equal(bench_job_run(a, &long_trip, NULL, &out, message), -EAGAIN);
+	is_silent = false;
+	assert_string_equal(message, "region bench of b: nanoctrl does not answer");
+}
+
 static void run__at_another_agent_says_its_words_without_control_characters(void **state)
 {
 	const struct bench_job job = { .kind = BENCH_RPC, .peer = "c" };
@@ -344,6 +373,8 @@ int main(void)
 			end_pair),
 		cmocka_unit_test_setup_teardown(run__that_is_stopped_waits_for_no_trip,
 						start_large_pair, end_pair),
+		cmocka_unit_test_setup_teardown(run__whose_region_nanoctrl_does_not_tell_says_so,
+						start_pair, end_pair),
 		cmocka_unit_test_setup_teardown(
 			run__at_another_agent_says_its_words_without_control_characters, start_pair,
 			end_pair),

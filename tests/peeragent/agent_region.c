@@ -2,10 +2,13 @@
 /* Regions of agents, and the peers that have them. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "peeragent/lib/agent.h"
+#include "peeragent/lib/loop.h"
 #include "tests/peeragent/agents.h"
 #include "tests/support/log_lines.h"
 
@@ -130,10 +133,84 @@ static void peer_find__says_who_is_registered(void **state)
 	end(b);
 	assert_int_equal(slime_agent_peer_find(a, "b", LONG_MS), -ENOENT);
 	fakectrl_go_away();
-	assert_int_equal(slime_agent_peer_find(a, "b", LONG_MS), -EAGAIN);
-	assert_int_equal(slime_agent_peers(a, names, 2, LONG_MS), -EAGAIN);
+	assert_int_equal(slime_agent_peer_find(a, "b", 1), -EAGAIN);
+	assert_int_equal(slime_agent_peers(a, names, 2, 1), -EAGAIN);
 	fakectrl_come_back(true);
 	end(a);
+}
+
+/* ---- lookups without a session ---- */
+
+struct asker {
+	struct slime_agent *agent;
+	struct slime_remote_mr remote;
+	_Atomic bool answered;
+	int ret;
+	pthread_t thread;
+};
+
+static void *ask(void *arg)
+{
+	struct asker *asker = arg;
+
+	asker->ret = slime_agent_region_remote(asker->agent, "b", "kv", LONG_MS, &asker->remote);
+	asker->answered = true;
+	return NULL;
+}
+
+struct waiting {
+	struct slime_agent *agent;
+	bool any;
+};
+
+static void look_for_lookups(void *arg)
+{
+	struct waiting *w = arg;
+
+	w->any = !sl_list_empty(&w->agent->lookups);
+}
+
+/* Until its question is with the agent; it must not have been answered. */
+static void begin_to_ask(struct asker *asker, struct slime_agent *agent)
+{
+	struct waiting w = { .agent = agent };
+
+	*asker = (struct asker){ .agent = agent };
+	assert_ok(pthread_create(&asker->thread, NULL, ask, asker));
+	while (!w.any && !asker->answered)
+		loop_call(agent->loop, look_for_lookups, &w);
+}
+
+static void region_remote__without_a_session_waits_for_one(void **state)
+{
+	struct slime_agent *b = start_with_kv(0x5a), *a = start("a", &to_b, 1);
+	struct asker asker;
+
+	(void)state;
+	assert_connected(a, b, NULL);
+	fakectrl_go_away();
+	begin_to_ask(&asker, a);
+	fakectrl_come_back(true);
+	assert_ok(pthread_join(asker.thread, NULL));
+	assert_ok(asker.ret);
+	assert_ok(read_kv(a, &asker.remote, 0x5a));
+	end(a);
+	end(b);
+}
+
+static void region_remote__that_waits_for_a_session_ends_with_the_agent(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0);
+	struct asker asker;
+
+	(void)state;
+	fakectrl_go_away();
+	begin_to_ask(&asker, a);
+	assert_ok(slime_agent_stop(a, LONG_MS));
+	assert_ok(pthread_join(asker.thread, NULL));
+	assert_int_equal(asker.ret, -ESHUTDOWN);
+	end(a);
+	fakectrl_come_back(true);
 }
 
 static void lookup__of_what_is_no_name_is_invalid(void **state)
@@ -419,6 +496,9 @@ int main(void)
 		cmocka_unit_test_setup(lookup__of_what_is_no_name_is_invalid, reset),
 		cmocka_unit_test_setup(region__unknown_is_not_found, reset),
 		cmocka_unit_test_setup(peer_find__says_who_is_registered, reset),
+		cmocka_unit_test_setup(region_remote__without_a_session_waits_for_one, reset),
+		cmocka_unit_test_setup(region_remote__that_waits_for_a_session_ends_with_the_agent,
+				       reset),
 		cmocka_unit_test_setup(region__of_the_caller_is_shown_and_withdrawn, reset),
 		cmocka_unit_test_setup(offer__to_a_list_that_became_empty_is_refused, reset),
 		cmocka_unit_test_setup(

@@ -260,7 +260,8 @@ SLIME_API SLIME_CHECKED int slime_agent_region_local(struct slime_agent *agent, 
 						     struct slime_mr **out);
 
 /*
- * Look up a peer's region in the directory. Waits for nanoctrl's answer.
+ * Look up a peer's region in the directory. Waits for nanoctrl's answer, and without a session
+ * until there is one.
  *   -ENOENT  no such agent or region      -EACCES  the region does not allow this agent
  *   -EAGAIN  nanoctrl does not answer     -ETIMEDOUT     -EPROTO  the entry is malformed
  *   -EINVAL  no such names can be     -ENOMEM
@@ -271,7 +272,8 @@ SLIME_API SLIME_CHECKED int slime_agent_region_remote(struct slime_agent *agent,
 						      struct slime_remote_mr *out);
 
 /*
- * Whether an agent of that name is registered in the scope. Waits for nanoctrl's answer. 0, or
+ * Whether an agent of that name is registered in the scope. Waits for nanoctrl, as
+ * slime_agent_region_remote(). 0, or
  *   -ENOENT  it is not
  *   -EAGAIN  nanoctrl does not answer     -ETIMEDOUT
  *   -EINVAL  no such name can be     -ENOMEM
@@ -282,8 +284,8 @@ SLIME_API SLIME_CHECKED int slime_agent_peer_find(struct slime_agent *agent, con
 
 /*
  * Other agents that are registered in the scope, for people: fills the names of at most n, and of
- * at most 32 where there are many. Waits for nanoctrl's answer. Returns how many it filled, or an
- * error of slime_agent_peer_find() or -ENOMEM.
+ * at most 32 where there are many. Waits as well. Returns how many it filled, or an error of
+ * slime_agent_peer_find() or -ENOMEM.
  */
 SLIME_API SLIME_CHECKED int slime_agent_peers(struct slime_agent *agent,
 					      char (*names)[SLIME_AGENT_NAME_MAX + 1], size_t n,
