@@ -9,25 +9,36 @@
 
 #include "base/clock.h"
 #include "cli/output.h"
+#include "cli/quote.h"
 #include "cli/table.h"
 #include "links_json.h"
 #include "settings.h"
 
 #define LOOK_MS 100
 
-/* Of our agents' links, if there are any, else of all. */
-static bool all_connected(const struct links_list *l)
+/* The first end that is waited for and not connected, of our agents' links if there are any, else
+ * of all; NULL: there is none. */
+static const struct links_end *first_missing(const struct links_list *l)
 {
-	size_t n_ours = 0, n_missing = 0, n_missing_ours = 0;
+	const struct links_end *any = NULL, *of_ours = NULL;
+	size_t n_ours = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
-		bool missing = !links_end_is_connected(&l->ends[i]);
+		const struct links_end *e = &l->ends[i];
+		bool missing = !links_end_is_connected(e);
 
-		n_missing += missing;
-		n_ours += l->ends[i].ours;
-		n_missing_ours += missing && l->ends[i].ours;
+		n_ours += e->ours;
+		if (missing && !any)
+			any = e;
+		if (missing && e->ours && !of_ours)
+			of_ours = e;
 	}
-	return !l->error[0] && l->n && !(n_ours ? n_missing_ours : n_missing);
+	return n_ours ? of_ours : any;
+}
+
+static bool all_connected(const struct links_list *l)
+{
+	return !l->error[0] && l->n && !first_missing(l);
 }
 
 static void print_json(const struct links_list *l)
@@ -163,6 +174,20 @@ static int print_links(const struct links_list *l)
 	return printf("(no connections reported)\n") < 0 ? -EIO : 0;
 }
 
+/* Why it is so, another command says at length. */
+static void say_missing(const struct links_end *e)
+{
+	char agent[CLI_QUOTE_MAX], peer[CLI_QUOTE_MAX];
+
+	if (e)
+		fprintf(stderr,
+			"nanoctrl: not all links are connected; nanoctrl explain %s %s says why "
+			"this one is not\n",
+			cli_quote(agent, e->agent), cli_quote(peer, e->peer));
+	else
+		fprintf(stderr, "nanoctrl: no agent reports a link\n");
+}
+
 static int show(struct links_list *l, const struct options *options)
 {
 	uint64_t deadline = sl_deadline_ns(options->links_wait_ms);
@@ -185,8 +210,7 @@ static int show(struct links_list *l, const struct options *options)
 		return cli_output_fail("nanoctrl", ret);
 	if (!options->links_wait_ms || all_connected(l))
 		return 0;
-	fprintf(stderr, "nanoctrl: %s\n",
-		l->n ? "not all links are connected" : "no agent reports a link");
+	say_missing(first_missing(l));
 	return 1;
 }
 
