@@ -79,7 +79,8 @@ void sl_connect_succeeded(struct slime_endpoint *ep, struct sl_attempt *a)
 	atomic_store(&ep->conn, a->conn);
 	close_others(ep, a);
 	sl_connect_drop_offers(ep);
-	sl_info("endpoint", "%s: connected over %s", ep->name, slime_transport_name(a->transport));
+	sl_log(sl_endpoint_level(ep, SLIME_LOG_INFO), "endpoint", "%s: connected over %s", ep->name,
+	       slime_transport_name(a->transport));
 	sl_endpoint_set_state(ep, SLIME_ENDPOINT_CONNECTED, 0, "");
 	finish_connect_op(ep, 0);
 }
@@ -91,7 +92,8 @@ void sl_connect_failed(struct slime_endpoint *ep, int cause, const char *why)
 	if (shut) {
 		sl_endpoint_set_state(ep, SLIME_ENDPOINT_CLOSED, 0, why);
 	} else {
-		sl_warn("endpoint", "%s: not connected: %s", ep->name, why);
+		sl_log(sl_endpoint_level(ep, SLIME_LOG_WARN), "endpoint", "%s: not connected: %s",
+		       ep->name, why);
 		sl_endpoint_set_state(ep, SLIME_ENDPOINT_BROKEN, cause, why);
 	}
 	finish_connect_op(ep, shut ? -ECANCELED : cause);

@@ -177,7 +177,8 @@ static void went_down(struct slime_endpoint *ep, int cause, const char *why)
 	while (atomic_load(&ep->n_submitting))
 		sched_yield();
 	if (cause && !shut)
-		sl_warn("endpoint", "%s: connection lost: %s", ep->name, why);
+		sl_log(sl_endpoint_level(ep, SLIME_LOG_WARN), "endpoint", "%s: connection lost: %s",
+		       ep->name, why);
 	sl_xfer_down(ep, end);
 	for (size_t i = 0; i < N_LAYERS; i++)
 		layers[i].layer->down(*layer_state(ep, i), end);

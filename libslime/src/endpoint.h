@@ -18,6 +18,7 @@
 #include "src/desc.h"
 #include "src/transport/transport.h"
 #include <slime/endpoint.h>
+#include <slime/log.h>
 #include <slime/stats.h>
 
 struct sl_kind_counters {
@@ -241,6 +242,13 @@ static inline void sl_endpoint_count_served(struct slime_endpoint *ep, int statu
 /* Note the state and tell the user. [token], no lock held. */
 void sl_endpoint_set_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
 			   const char *why);
+
+/* Of a line about its state that has this level unless somebody else says it. */
+static inline enum slime_log_level sl_endpoint_level(const struct slime_endpoint *ep,
+						     enum slime_log_level level)
+{
+	return ep->attr.quiet ? SLIME_LOG_DEBUG : level;
+}
 
 /* The endpoint's layers get a round soon. Any thread that keeps the endpoint from being destroyed.
  */

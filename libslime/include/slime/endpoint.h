@@ -49,6 +49,8 @@ struct slime_endpoint_attr {
 			* was not shown to it over this link, and may reach restricted regions
 			* (slime/mr.h). Every region that is used over it is registered once more,
 			* and counts as locked memory once more. Others share their domains. */
+	bool quiet;    /* that it is connected, is not, or was lost is in the log at debug level:
+			* for who sees it by on_state, and says it in his own words */
 };
 
 #define SLIME_ENDPOINT_ATTR_INIT         \
