@@ -34,7 +34,7 @@ nc-store       nanoctrl/src/store                                nc-plain
 nc-http        nanoctrl/src/server,worker,conn,http,route,request,reply,stream,metrics nc-plain
 nc-plain       nanoctrl/src/                                     base
 agent          peeragent/lib/agent,reconcile,settings,access,lookup agent-parts
-agent-plain    peeragent/lib/topology,link,check,post,cause      base agent-api
+agent-plain    peeragent/lib/topology,link,outage,check,post,cause base agent-api
 agent-ctrl     peeragent/lib/ctrl,holder                         agent-plain client
 agent-parts    peeragent/lib/                                    agent-ctrl
 peeragent      peeragent/src/                                    agent cli

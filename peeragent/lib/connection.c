@@ -84,6 +84,7 @@ int connection_create(struct connections *set, const char *name,
 	attr.name = name;
 	memcpy(attr.transports, transports, sizeof(attr.transports));
 	attr.on_state = on_state;
+	attr.quiet = true; /* one of many tries, perhaps */
 	attr.arg = c;
 	attr.service = set->service;
 	attr.isolated = *set->isolated;

@@ -2,6 +2,7 @@
 #include "peeragent/lib/entry.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,7 @@ static void begin_life(struct entry *e)
 	e->cause[0] = '\0';
 	e->last_error[0] = '\0';
 	e->since_ns = sl_clock_ns();
+	memset(&e->outage, 0, sizeof(e->outage));
 	memset(&e->stats, 0, sizeof(e->stats));
 }
 
@@ -342,41 +344,73 @@ static void serve_waiters(struct entry *e)
 	}
 }
 
-static void log_state(const struct entry *e, const char *before)
+static void log_connected(const struct entry *e)
+{
+	const struct outage *o = &e->outage;
+	char story[96] = "", tries[32] = "";
+
+	if (o->n_tries)
+		snprintf(tries, sizeof(tries), ", and %" PRIu32 " tries failed", o->n_tries);
+	if (o->since_ns)
+		snprintf(story, sizeof(story), ": it was not for %.1f s%s",
+			 (double)(sl_clock_ns() - o->since_ns) / SL_NS_PER_S, tries);
+	sl_info("agent", "link %s/%s is connected over %s%s", e->peer->name, e->profile,
+		slime_transport_name(e->connection->transport), story);
+}
+
+/* A peer that closes in order breaks nothing: nobody needs to hear of it. */
+static enum slime_log_level level_of(enum outage_line line, const char *cause)
+{
+	return line == OUTAGE_KNOWN || !strcmp(cause, CONNECTION_CLOSED) ? SLIME_LOG_DEBUG
+									 : SLIME_LOG_WARN;
+}
+
+static void log_cause(struct entry *e)
+{
+	uint64_t now_ns = sl_clock_ns();
+	enum outage_line line = outage_note(&e->outage, e->cause, now_ns);
+	char lasting[64] = "";
+
+	if (line == OUTAGE_LASTS)
+		snprintf(lasting, sizeof(lasting), " for %" PRIu64 " s, after %" PRIu32 " tries",
+			 (now_ns - e->outage.since_ns) / SL_NS_PER_S, e->outage.n_tries);
+	sl_log(level_of(line, e->cause), "agent", "link %s/%s is %s%s: %s", e->peer->name,
+	       e->profile, slime_link_state_name(link_state(&e->link)), lasting, e->cause);
+}
+
+/* One that was never connected yet has an outage from its first failure on. */
+static void log_state(struct entry *e, enum slime_link_state before, const char *cause)
 {
 	enum slime_link_state state = link_state(&e->link);
 
-	if (state == SLIME_LINK_CONNECTED)
-		sl_info("agent", "link %s/%s is connected over %s", e->peer->name, e->profile,
-			slime_transport_name(e->connection->transport));
-	else if (strcmp(before, e->cause) != 0)
-		/* A peer that closes in order breaks nothing: nobody needs to hear of it. */
-		sl_log(strcmp(e->cause, CONNECTION_CLOSED) ? SLIME_LOG_WARN : SLIME_LOG_DEBUG,
-		       "agent", "link %s/%s is %s: %s", e->peer->name, e->profile,
-		       slime_link_state_name(state), e->cause);
+	if (state == SLIME_LINK_CONNECTED) {
+		if (before != SLIME_LINK_CONNECTED)
+			log_connected(e);
+		memset(&e->outage, 0, sizeof(e->outage));
+	} else if (cause && *cause && (state != before || e->outage.since_ns)) {
+		log_cause(e);
+	}
 }
 
 /* The user sees another state, or another reason for it. */
 static void show(struct entry *e, enum slime_link_state before, const char *cause)
 {
 	enum slime_link_state state = link_state(&e->link);
-	char old[sizeof(e->cause)];
 
 	if (state == before && e->shown &&
 	    (!cause || !strcmp(cause, e->cause) || state == SLIME_LINK_CONNECTED))
 		return;
 	e->shown = true;
-	memcpy(old, e->cause, sizeof(old));
 	if (state == SLIME_LINK_CONNECTED)
 		e->cause[0] = '\0';
 	else if (cause)
 		snprintf(e->cause, sizeof(e->cause), "%s", cause);
 	if (cause && (state == SLIME_LINK_BROKEN || before == SLIME_LINK_CONNECTED))
 		cause_fit(e->cause, e->last_error, sizeof(e->last_error));
+	log_state(e, before, cause);
 	if (state != before) {
 		e->since_ns = sl_clock_ns();
 		e->n_connects += state == SLIME_LINK_CONNECTED;
-		log_state(e, old);
 		e->set->on_change(e->set->arg);
 	}
 	publication_change(e->set->publisher, &e->report);
@@ -406,6 +440,7 @@ static void step(struct entry *e, const struct link_input *in, const struct post
 
 	forgive(e);
 	actions = link_step(&e->link, in);
+	e->outage.n_tries += actions & LINK_DO_DROP && before != SLIME_LINK_CONNECTED;
 	/* What the other one offers under is a number of its own, of any size. */
 	if (e->link.initiator && e->link.attempt > e->set->number)
 		e->set->number = e->link.attempt;

@@ -8,6 +8,7 @@
 
 #include "peeragent/lib/link.h"
 #include "peeragent/lib/links.h"
+#include "peeragent/lib/outage.h"
 #include "peeragent/lib/peer.h"
 #include "peeragent/lib/post.h"
 #include "peeragent/lib/wanted.h"
@@ -31,6 +32,7 @@ struct entry {
 	struct publication report;
 	char cause[SLIME_CAUSE_TEXT_MAX];
 	char last_error[CTRL_TEXT_MAX + 1]; /* it broke with, or was lost for */
+	struct outage outage;		    /* what the log has of it */
 	uint64_t since_ns;		    /* of the state */
 	uint32_t n_connects;
 	struct slime_endpoint_stats stats; /* of connections that are gone */

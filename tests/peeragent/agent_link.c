@@ -12,6 +12,7 @@
 #include "peeragent/lib/peer.h"
 #include "peeragent/lib/post.h"
 #include "tests/peeragent/agents.h"
+#include "tests/support/log_lines.h"
 
 static const struct slime_agent_link to_b_bulk = { .to = "b", .profile = "bulk" };
 static const struct slime_agent_link to_decoders = { .to = "role=decode" };
@@ -128,6 +129,62 @@ static void report__says_what_a_link_that_is_back_was_lost_for(void **state)
 	assert_true(fakectrl_report("a", "b", "default", &report));
 	assert_string_not_equal(report.last_error, "");
 	assert_int_equal(report.n_connects, 2);
+	end(a);
+	end(b);
+}
+
+static unsigned n_failures(const char *agent, const char *peer)
+{
+	struct fakectrl_report report;
+
+	return fakectrl_report(agent, peer, "default", &report) ? report.n_failures : 0;
+}
+
+/* Each end has its own reason or, when the other is first, the other's. */
+static void log__of_a_link_that_cannot_connect_has_each_reason_once(void **state)
+{
+	static const struct slime_agent_link over_shm = { .to = "a",
+							  .transports = { SLIME_TRANSPORT_SHM } };
+	struct slime_agent_attr attr = attr_of("b");
+	struct slime_agent *a, *b;
+
+	(void)state;
+	attr.transports[0] = SLIME_TRANSPORT_TCP;
+	log_lines_keep_from(SLIME_LOG_INFO);
+	a = start("a", &to_b, 1);
+	b = start_with(&attr);
+	while (n_failures("a", "b") < 8 || n_failures("b", "a") < 8)
+		poll(NULL, 0, 1);
+	assert_in_range(log_lines_with("link b/default is broken: "), 1, 2);
+	assert_in_range(log_lines_with("link a/default is broken: "), 1, 2);
+	assert_int_equal(log_lines_with("/default: "), 0);
+
+	/* With one that both have they come together. */
+	assert_ok(slime_agent_link_add(b, &over_shm));
+	assert_connected(a, b, NULL);
+	assert_int_equal(log_lines_with("link b/default is connected over shm: it was not for "),
+			 1);
+	assert_int_equal(log_lines_with("link a/default is connected over shm: it was not for "),
+			 1);
+	assert_int_equal(log_lines_with(" tries failed"), 2);
+	log_lines_release();
+	end(b);
+	end(a);
+}
+
+static void log__of_a_link_that_connects_at_once_has_one_line(void **state)
+{
+	struct slime_agent *a, *b;
+
+	(void)state;
+	log_lines_keep_from(SLIME_LOG_INFO);
+	b = start("b", NULL, 0);
+	a = start("a", &to_b, 1);
+	assert_connected(a, b, NULL);
+	assert_int_equal(log_lines_with("link b/default is connected over shm"), 1);
+	assert_int_equal(log_lines_with("it was not for"), 0);
+	assert_int_equal(log_lines_with("/default: "), 0);
+	log_lines_release();
 	end(a);
 	end(b);
 }
@@ -538,6 +595,9 @@ int main(void)
 		cmocka_unit_test_setup(link__waits_for_a_peer_that_is_not_there, reset),
 		cmocka_unit_test_setup(report__says_why_a_transport_was_passed_over, reset),
 		cmocka_unit_test_setup(report__says_what_a_link_that_is_back_was_lost_for, reset),
+		cmocka_unit_test_setup(log__of_a_link_that_cannot_connect_has_each_reason_once,
+				       reset),
+		cmocka_unit_test_setup(log__of_a_link_that_connects_at_once_has_one_line, reset),
 		cmocka_unit_test_setup(link__of_each_profile_is_its_own, reset),
 		cmocka_unit_test_setup(link__to_a_selector_connects_everyone_it_matches, reset),
 		cmocka_unit_test_setup(link__to_a_selector_that_nobody_matches_is_reported, reset),

@@ -144,7 +144,7 @@ still_connected() {
 	local agent
 
 	for agent in node-a node-b; do
-		count "$agent" 'connection lost'
+		count "$agent" ' is broken: '
 		[ "$n" -eq 0 ] || fail "the link ended at $agent"
 	done
 	link_is node-a node-b default connected || fail "the link is not connected: $(links)"
