@@ -219,6 +219,85 @@ static void port__that_is_not_the_first_is_found_when_it_alone_can_be_used(void 
 	assert_string_equal(rail.device, "fake0:2");
 }
 
+static void open_unnamed(void)
+{
+	struct slime_context_attr attr = rdma_quick();
+
+	attr.rdma_devices = ";fake1"; /* which is the other one, for a */
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+}
+
+static void assert_over(const char *device)
+{
+	struct slime_rail_info rail;
+
+	assert_ok(rdma_write_now(&pair, LEN, 9));
+	assert_int_equal(slime_endpoint_rails(pair.a.ep, &rail, 1), 1);
+	assert_string_equal(rail.device, device);
+}
+
+/* Nothing is left of the links, and nobody looks at devices any more. */
+static void end_links(void)
+{
+	rdma_pair_destroy_endpoints(&pair);
+	do
+		rdma_settle(&pair);
+	while (rdma_is_working(&pair));
+}
+
+static void port__that_goes_down_gives_way_to_another_where_none_is_named(void **state)
+{
+	(void)state;
+	open_unnamed();
+	assert_over("fake0:1");
+	log_lines_keep();
+	set_up(0, false);
+	end_links();
+	assert_ok(rdma_pair_connect(&pair));
+	assert_over("fake1:1");
+	assert_int_equal(log_lines_with("fake0 port 1 cannot be used: the next links are made with "
+					"fake1 port 1"),
+			 1);
+	log_lines_release();
+}
+
+/* While it is down nobody hears of other devices: the first link that is tried looks. */
+static void port__that_is_down_gives_way_to_one_that_comes_up_where_none_is_named(void **state)
+{
+	(void)state;
+	open_unnamed();
+	assert_over("fake0:1");
+	set_up(1, false);
+	set_up(0, false);
+	end_links();
+	rdma_assert_refused(&pair.a, rdma_pair_connect(&pair), "fake0");
+	set_up(1, true);
+	end_links();
+	rdma_assert_refused(&pair.a, rdma_pair_connect(&pair), "fake0");
+	end_links();
+	assert_ok(rdma_pair_connect(&pair));
+	assert_over("fake1:1");
+}
+
+/* What is registered may be large. */
+static void port__that_is_down_keeps_its_regions_where_there_is_no_other(void **state)
+{
+	(void)state;
+	open_unnamed();
+	set_up(1, false);
+	set_up(0, false);
+	end_links();
+	rdma_assert_refused(&pair.a, rdma_pair_connect(&pair), "fake0");
+	set_up(0, true);
+	set_up(1, true);
+	end_links();
+	fakeverbs_reset_counts();
+	assert_ok(rdma_pair_connect(&pair));
+	assert_over("fake0:1");
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_OPEN_DEVICE], 0);
+}
+
 /* ---- all ports ---- */
 
 /* Those that a's links use, as "fake0:1 fake1:1 ". */
@@ -375,6 +454,9 @@ int main(void)
 		ALONE(port__that_is_down_is_left_out_until_it_is_up),
 		ALONE(ports__that_are_all_down_make_no_link),
 		ALONE(port__that_is_not_the_first_is_found_when_it_alone_can_be_used),
+		ALONE(port__that_goes_down_gives_way_to_another_where_none_is_named),
+		ALONE(port__that_is_down_gives_way_to_one_that_comes_up_where_none_is_named),
+		ALONE(port__that_is_down_keeps_its_regions_where_there_is_no_other),
 		ALONE(all__takes_each_port_that_is_or_may_come_to_be_usable),
 		ALONE(all__of_more_than_a_link_has_takes_those_that_are_up),
 		ALONE(all__where_there_is_none_is_refused),

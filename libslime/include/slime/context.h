@@ -80,9 +80,9 @@ struct slime_context_attr {
 
 	/* rdma: the devices that links use, as rails, "mlx5_0,mlx5_1:2" (a port's number behind a
 	 * colon, else 1), at most SLIME_RAILS_MAX; "all": each port of the host that can be used,
-	 * those that are up first if there are more; NULL: the first that can be used. Opened with
-	 * the first endpoint that may use them: all that are named, or it is an error. Links are
-	 * made over those whose port is up. */
+	 * those that are up first if there are more; NULL: the first that can be used, and another
+	 * one while that is down. Opened with the first endpoint that may use them: all that are
+	 * named, or it is an error. Links are made over those whose port is up. */
 	const char *rdma_devices;
 	enum slime_rdma_pair rdma_pair; /* of links with several rails; the same at both ends */
 	int rdma_gid_index;    /* in each port's table; -1: chosen, and the choice logged */

@@ -138,7 +138,7 @@ static void work_close_devices(struct rdma_job *job)
 	struct rdma_transport *t = job->t;
 
 	rdma_devices_close(t);
-	sl_info("rdma", "one device failed: all were closed, and the next link opens them");
+	sl_info("rdma", "the devices are closed, and the next link opens them");
 	pthread_mutex_lock(&t->setup_lock);
 	t->is_closing = false;
 	pthread_cond_broadcast(&t->is_closed);
@@ -175,22 +175,6 @@ void rdma_devices_close_what_failed(struct rdma_transport *t)
 	pthread_mutex_unlock(&t->setup_lock);
 }
 
-/* The first port of it that can be used, if one can. */
-static void open_any_port(struct rdma_transport *t, const char *device, struct sl_why *why)
-{
-	unsigned n_ports = 1;
-
-	for (unsigned port = 1; port <= n_ports && !t->n_open; port++) {
-		if (!add_nic(t, device, (uint8_t)port, why)) {
-			n_ports = t->nics[0]->device.attr.orig_attr.phys_port_cnt;
-			if (check_nic(t->nics[0], why))
-				close_nics(t);
-		}
-		if (!t->n_open)
-			sl_debug("rdma", "%s", why->text);
-	}
-}
-
 static int list_devices(struct sl_device_names *names, struct sl_why *why)
 {
 	struct sl_device_why said;
@@ -201,18 +185,109 @@ static int list_devices(struct sl_device_names *names, struct sl_why *why)
 	return ret;
 }
 
-/* The first that can be used, or it is an error. */
-static int open_any(struct rdma_transport *t, struct sl_why *why)
+static void discard(struct rdma_nic *nic)
+{
+	rdma_nic_close(nic);
+	free(nic);
+}
+
+/* ---- any of them ---- */
+
+/* Nobody named one. */
+static bool takes_any(const struct rdma_transport *t)
+{
+	const char *names = t->base.env->attr->rdma_devices;
+
+	return !names || !*names;
+}
+
+/* Its first port that can be used, opened; else why not, of the last one. */
+static int find_port(struct rdma_transport *t, const char *device, struct rdma_nic **out,
+		     struct sl_why *why)
+{
+	unsigned n_ports = 1;
+	int ret = -ENODEV;
+
+	for (unsigned port = 1; port <= n_ports && ret; port++) {
+		ret = rdma_nic_open(t, device, (uint8_t)port, 0, out, why);
+		if (!ret) {
+			n_ports = (*out)->device.attr.orig_attr.phys_port_cnt;
+			ret = rdma_nic_refresh(*out, why);
+			if (ret)
+				discard(*out);
+		}
+		if (ret)
+			sl_debug("rdma", "%s", why->text);
+	}
+	return ret;
+}
+
+static int find_any(struct rdma_transport *t, struct rdma_nic **out, struct sl_why *why)
 {
 	struct sl_device_names names;
 	int ret = list_devices(&names, why);
+	bool found = false;
 
 	if (ret)
 		return ret;
-	for (size_t i = 0; i < names.n && !t->n_open; i++)
-		open_any_port(t, names.names[i], why);
+	for (size_t i = 0; i < names.n && !found; i++)
+		found = !find_port(t, names.names[i], out, why);
 	sl_device_names_fini(&names);
-	return t->n_open ? 0 : -ENODEV;
+	return found ? 0 : -ENODEV;
+}
+
+/* The first that can be used, or it is an error. */
+static int open_any(struct rdma_transport *t, struct sl_why *why)
+{
+	int ret = find_any(t, &t->nics[0], why);
+
+	t->n_open = !ret;
+	return ret;
+}
+
+/* In the place of the one there is, which cannot be used: as one that failed it is closed once
+ * nothing is made of it, and the next offer opens what can be used. Under setup_lock. */
+static void look_elsewhere(struct rdma_transport *t)
+{
+	const struct rdma_nic *ours = t->nics[0];
+	struct rdma_nic *nic;
+	struct sl_why why;
+
+	if (!takes_any(t) || atomic_load(&t->failed) || find_any(t, &nic, &why))
+		return;
+	/* It may have come up again by now. */
+	if (strcmp(nic->device.name, ours->device.name) || nic->port != ours->port) {
+		sl_warn("rdma",
+			"%s port %u cannot be used: the next links are made with %s port %u",
+			ours->device.name, ours->port, nic->device.name, nic->port);
+		atomic_store(&t->failed, true);
+	}
+	discard(nic);
+}
+
+static void work_look_elsewhere(struct rdma_job *job)
+{
+	struct rdma_transport *t = job->t;
+	struct sl_why why;
+
+	pthread_mutex_lock(&t->setup_lock);
+	if (check_nic(t->nics[0], &why))
+		look_elsewhere(t);
+	pthread_mutex_unlock(&t->setup_lock);
+}
+
+static void done_looking(struct rdma_job *job)
+{
+	job->t->is_looking = false;
+}
+
+void rdma_devices_port_down(struct rdma_transport *t)
+{
+	/* Until it is done the devices stay. */
+	if (!takes_any(t) || t->is_looking)
+		return;
+	t->is_looking = true;
+	rdma_job_start(t, &t->look, work_look_elsewhere, done_looking);
 }
 
 /* ---- all of them ---- */
@@ -230,12 +305,6 @@ struct found {
 	unsigned n;
 	unsigned n_ports; /* looked at */
 };
-
-static void discard(struct rdma_nic *nic)
-{
-	rdma_nic_close(nic);
-	free(nic);
-}
 
 /* Of more than a link can have those that are up are taken: the last that is not makes room. */
 static bool make_room(struct found *f)
@@ -320,7 +389,7 @@ static int open_devices(struct rdma_transport *t, struct sl_why *why)
 {
 	const char *names = t->base.env->attr->rdma_devices;
 
-	if (!names || !*names)
+	if (takes_any(t))
 		return open_any(t, why);
 	return strcmp(names, ALL) ? open_named(t, names, why) : open_all(t, why);
 }
@@ -384,6 +453,9 @@ static int look_at_nics(struct rdma_transport *t, struct sl_why *why)
 		tell_whether_used(t->nics[i], status[i], &said[i]);
 	if (n_usable)
 		return 0;
+	/* Of one that went down before another came up nobody has said anything since. */
+	if (t->shared)
+		look_elsewhere(t);
 	if (t->n_open == 1)
 		*why = said[0];
 	else

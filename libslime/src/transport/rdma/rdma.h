@@ -80,7 +80,7 @@ struct rdma_transport {
 	_Atomic unsigned n_nics; /* in use: none, or all that are open */
 	unsigned n_open;	 /* under setup_lock */
 	struct rdma_nic *nics[RDMA_RAILS_MAX];
-	_Atomic bool failed; /* one of them is dead */
+	_Atomic bool failed; /* one of them is dead, or another is to be in its place */
 	_Atomic unsigned n_news;
 	struct rdma_news news[RDMA_NEWS_MAX]; /* they come under setup_lock, and stay */
 
@@ -100,6 +100,9 @@ struct rdma_transport {
 	uint32_t next_slot;
 	uint32_t next_life;
 	struct rdma_entry *table;
+
+	struct rdma_job look; /* whether there is a port in the place of the one that is down */
+	bool is_looking;      /* [token] */
 
 	struct rdma_job closer;	  /* closes devices of which one failed */
 	bool is_closing;	  /* it does, and has them for itself. Under setup_lock */
@@ -139,6 +142,8 @@ void rdma_tidy(struct rdma_transport *t);
 /* devices.c */
 /* They are open, and links can be made over one of them at least. Under setup_lock. */
 int rdma_devices_set_up(struct rdma_transport *t, struct sl_why *why);
+/* A port is down: where nobody named it another may be taken. [token] */
+void rdma_devices_port_down(struct rdma_transport *t);
 /* If one of them failed, and nothing is made of any: have them closed. [token] */
 void rdma_devices_close_what_failed(struct rdma_transport *t);
 /* Nobody polls them from here on. [token], or where nobody else has the transport. */

@@ -54,6 +54,9 @@ static int offer(struct sl_transport *transport, const struct sl_link_id *self, 
 	if (!ret)
 		ret = rdma_offer_create(t, isolated, &o, why);
 	pthread_mutex_unlock(&t->setup_lock);
+	/* What is closed for the next one is closed by the holder of the token. */
+	if (ret && atomic_load(&t->failed))
+		t->base.env->kick(t->base.env->arg);
 	if (ret)
 		return ret;
 	sl_write_bytes(w, o->bytes, o->len);
