@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "src/transport/rdma/rdma.h"
 
 /* Between a try that failed and the next. */
@@ -488,17 +487,14 @@ static const char *why_not(const struct rdma_path *p)
 	return p->state == RDMA_PATH_GREETING ? "our greeting is not answered" : NULL;
 }
 
-/* Each rail's reason, to the log and to out. */
-static void tell_each(const struct rdma_conn *c, char *out, size_t cap)
+static void add_each(const struct rdma_conn *c, char *out, size_t cap)
 {
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		const char *why = why_not(&c->paths[i]);
 		size_t used = strlen(out);
 
-		if (!why)
-			continue;
-		sl_warn("rdma", "%s: rail %u did not come up: %s", c->conn.name, i, why);
-		snprintf(out + used, cap - used, "; rail %u: %s", i, why);
+		if (why)
+			snprintf(out + used, cap - used, "; rail %u: %s", i, why);
 	}
 }
 
@@ -512,7 +508,7 @@ void rdma_conn_give_up(struct rdma_conn *c)
 			 why ? "; the last try: " : "", why ? why : "");
 	} else {
 		snprintf(text, sizeof(text), "not up in time");
-		tell_each(c, text, sizeof(text));
+		add_each(c, text, sizeof(text));
 	}
 	rdma_conn_fail(c, -ETIMEDOUT, text);
 }
