@@ -158,7 +158,7 @@ static void peer_death__under_our_transfers_ends_them(void **state)
 			ret = op_end(w->e.op);
 	} while (!ret && now_ms() - begin < PATIENCE_MS);
 	assert_true(now_ms() - begin <= DEATH_MS);
-	/* A process that is killed loses its memory regions before its queue pairs, or after them. */
+	/* Who is killed loses its memory regions before its queue pairs, or after them. */
 	assert_true(ret == -ECONNRESET || ret == -ENOTCONN ||
 		    (ret == -EREMOTEIO && fixture_transport == SLIME_TRANSPORT_RDMA));
 }
