@@ -6,6 +6,7 @@
 #include <string.h>
 #include "model.h"
 #include "model_compat.h"
+#include "model_out.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,8 +26,10 @@ static void objects(const char *body, size_t len)
 static void compatible(const char *body, size_t len)
 {
 	struct store_text info = { body, len };
-	struct store_entities found = { 1, &info };
+	struct store_entities found = { .n = 1, .info = &info };
 	struct store_peer peer = { info, info, info, info, info, info, info, info };
+	struct store_peer_list peers = { .n = 1, .peers = &peer };
+	struct out listed = { .at = NULL }, peer_list = { .at = NULL };
 	struct compat_request r;
 	struct model_error err;
 	char *entity;
@@ -44,9 +47,11 @@ static void compatible(const char *body, size_t len)
 		compat_request_fini(&r);
 	}
 	free(compat_found(&found));
-	free(compat_listed(&found));
+	compat_listed(&listed, &found);
+	free(out_finish(&listed));
 	free(compat_mr_info(&found));
-	free(compat_peers(&peer, 1));
+	compat_peers(&peer_list, &peers);
+	free(out_finish(&peer_list));
 }
 
 /* What a body says comes back out of the store one day, or something else does. */
