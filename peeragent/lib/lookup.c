@@ -128,8 +128,10 @@ static void abandon_lookup(void *arg)
 	struct abandon *a = arg;
 	struct lookup *l = a->lookup;
 
-	if (!l->done && l->waits)
+	if (!l->done && l->waits) {
 		end_lookup(l, a->why == -ETIMEDOUT ? -EAGAIN : a->why);
+		return;
+	}
 	a->abandoned = !l->done;
 	l->abandoned = a->abandoned;
 }
