@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is not ordinary, over rdma: pages that are not locked, and memory of other devices.
- */
+/* Memory that is not ordinary, over rdma: pages that are not locked, memory that is read-only, and
+ * memory of other devices. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -288,6 +288,147 @@ static void dmabuf__that_is_malformed_is_refused(void **state)
 	assert_int_equal(slime_mr_create_attr(pair.a.ctx, pair.a.bytes, LEN, &attr, &mr), -EINVAL);
 }
 
+/* ---- read-only memory ---- */
+
+static uint8_t *map(void)
+{
+	uint8_t *bytes =
+		mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(bytes, MAP_FAILED);
+	rdma_fill(bytes, LEN, 17);
+	return bytes;
+}
+
+/* A region of a's that is so from at on. */
+static struct slime_mr *read_only_from(uint8_t *bytes, size_t at)
+{
+	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
+
+	attr.access = SLIME_ACCESS_REMOTE_READ;
+	assert_ok(mprotect(bytes + at, LEN - at, PROT_READ));
+	return region_of_a(bytes, &attr);
+}
+
+static void destroy_map(struct slime_mr *mr, uint8_t *bytes)
+{
+	slime_endpoint_close(pair.a.ep);
+	rdma_settle(&pair);
+	assert_ok(slime_mr_destroy(mr));
+	assert_ok(munmap(bytes, LEN));
+}
+
+static int read_into(struct slime_mr *mr, uint64_t offset, uint64_t len)
+{
+	struct slime_xfer x = {
+		.local = mr, .remote = &pair.b.remote, .local_offset = offset, .len = len
+	};
+
+	assert_ok(slime_read(pair.a.ep, &x, 1, 0, pair.a.op));
+	return rdma_wait(&pair, pair.a.op);
+}
+
+static void assert_link_lives(void)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(pair.a.ep, &info);
+	assert_int_equal(info.state, SLIME_ENDPOINT_CONNECTED);
+	assert_ok(rdma_read_now(&pair, LEN, 3));
+	rdma_exchange_a_message(&pair);
+}
+
+/* Also as the first that is done with it, when it has to be registered. */
+static void read__into_read_only_memory_fails_alone(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	uint8_t *bytes = map();
+	struct slime_mr *mr;
+	uint64_t n_posted;
+
+	(void)state;
+	attr.tcp_user_timeout_ms = 3600 * 1000; /* no probes, which would be counted */
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	assert_ok(rdma_read_now(&pair, LEN, 2));
+	mr = read_only_from(bytes, 0);
+	n_posted = fakeverbs_counts().send_wrs;
+	log_lines_keep();
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(read_into(mr, 0, i ? 64 : LEN), -EFAULT);
+	assert_int_equal(
+		log_lines_with("of 65536 bytes cannot be read into: its memory is read-only"), 1);
+	log_lines_release();
+	assert_int_equal(fakeverbs_counts().send_wrs, n_posted);
+	assert_link_lives();
+	destroy_map(mr, bytes);
+}
+
+static void read_only__memory_is_written_from_and_read_by_the_peer(void **state)
+{
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	struct slime_remote_mr remote;
+	struct slime_xfer x = { .remote = &remote, .len = LEN };
+	uint8_t *bytes = map();
+	struct slime_mr *mr;
+	int len;
+
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	mr = read_only_from(bytes, 0);
+	assert_ok(write_from(mr, LEN));
+	assert_memory_equal(pair.b.bytes, bytes, LEN);
+	memset(pair.b.bytes, 0, LEN);
+	len = slime_mr_export(mr, desc, sizeof(desc));
+	assert_true(len > 0);
+	assert_ok(slime_remote_mr_import(desc, (size_t)len, &remote));
+	x.local = pair.b.mr;
+	assert_ok(slime_read(pair.b.ep, &x, 1, 0, pair.b.op));
+	assert_ok(rdma_wait(&pair, pair.b.op));
+	assert_memory_equal(pair.b.bytes, bytes, LEN);
+	destroy_map(mr, bytes);
+}
+
+/* Of several chunks one is: what may be done with the region does not go by the place in it. */
+static void read__into_a_region_that_is_read_only_in_part_fails_alone(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_xfer xfers[2];
+	uint8_t *bytes = map();
+	struct slime_mr *mr;
+
+	(void)state;
+	attr.rdma_chunk = LEN / 4;
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	mr = read_only_from(bytes, LEN / 2);
+	assert_int_equal(read_into(mr, 0, 64), -EFAULT);
+	assert_ok(write_from(mr, LEN));
+	/* Behind a piece that is as it should be. */
+	xfers[0] = xfers[1] = rdma_a_and_b(&pair, 0, 0, 64);
+	xfers[1].local = mr;
+	assert_ok(slime_read(pair.a.ep, xfers, 2, 0, pair.a.op));
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -EFAULT);
+	assert_link_lives();
+	destroy_map(mr, bytes);
+}
+
+/* A message so long is read. */
+static void recv__of_a_long_message_into_read_only_memory_fails_alone(void **state)
+{
+	const uint64_t len = 2 * SLIME_SEND_EAGER;
+	uint8_t *bytes = map();
+	struct slime_mr *mr;
+
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	mr = read_only_from(bytes, 0);
+	assert_ok(slime_recv(pair.a.ep, mr, 0, len, 1, SLIME_TAG_ALL, pair.a.op));
+	assert_ok(slime_send(pair.b.ep, pair.b.mr, 0, len, 1, pair.b.op));
+	assert_int_equal(rdma_wait(&pair, pair.a.op), -EFAULT);
+	assert_int_equal(rdma_wait(&pair, pair.b.op), -EREMOTEIO);
+	assert_link_lives();
+	destroy_map(mr, bytes);
+}
+
 #define CASE(fn) cmocka_unit_test_prestate_setup_teardown(fn, rdma_pair_reset, rdma_pair_end, &pair)
 
 int main(void)
@@ -303,6 +444,10 @@ int main(void)
 		CASE(dmabuf__that_nobody_knows_names_what_is_missing),
 		CASE(dmabuf__that_nobody_knows_is_registered_by_its_address),
 		CASE(dmabuf__that_is_malformed_is_refused),
+		CASE(read__into_read_only_memory_fails_alone),
+		CASE(read_only__memory_is_written_from_and_read_by_the_peer),
+		CASE(read__into_a_region_that_is_read_only_in_part_fails_alone),
+		CASE(recv__of_a_long_message_into_read_only_memory_fails_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

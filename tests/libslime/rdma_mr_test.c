@@ -23,7 +23,8 @@ static struct rdma_mr *await_it(void)
 	struct rdma_mr *mr;
 	int ret;
 
-	while ((ret = rdma_mr_get(transport->shared, &region, RDMA_MR_OURS, &mr)) == -EINPROGRESS)
+	while ((ret = rdma_mr_get(transport->shared, &region, RDMA_MR_OURS, RDMA_MR_READY, &mr)) ==
+	       -EINPROGRESS)
 		sched_yield();
 	assert_ok(ret);
 	return mr;

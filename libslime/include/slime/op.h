@@ -59,6 +59,8 @@ SLIME_API bool slime_op_test(const struct slime_op *op);
  *   -EREMOTEIO    the peer refused the access; over rdma also where it was killed, and its memory
  *                 went first
  *   -ENOMEM, -EMFILE  the remote region could not be mapped: not so much memory, or no descriptor
+ *   -EFAULT       over rdma: devices cannot have the local memory, or it is read-only and the op
+ *                 would write to it
  *   -EOPNOTSUPP   the transport cannot reach that memory
  */
 SLIME_API int slime_op_status(const struct slime_op *op);

@@ -51,7 +51,9 @@ enum slime_xfer_flags {
  *   -EBUSY     op is pending
  *   -ENOTCONN  not connected, or the connection failed
  *   -EOPNOTSUPP  the transport cannot reach that memory; the log names what is missing
- * What only the transport finds out may be the op's status instead.
+ * What only the transport finds out may be the op's status instead. A read whose memory here is
+ * read-only, or a part of whose region is, ends with -EFAULT over rdma, and the link goes on; over
+ * shm and tcp it is like a store of the process's own.
  */
 SLIME_API SLIME_CHECKED int slime_read(struct slime_endpoint *ep, const struct slime_xfer *xfers,
 				       size_t n, uint32_t flags, struct slime_op *op);

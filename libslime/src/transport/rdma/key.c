@@ -298,7 +298,7 @@ static enum rdma_answer answer_of(int err)
 static bool try_answer(struct rdma_conn *c, const struct rdma_open *o)
 {
 	struct rdma_mr *mr;
-	int ret = rdma_mr_get(c->offer->domain, o->region, RDMA_MR_SHOWN, &mr);
+	int ret = rdma_mr_get(c->offer->domain, o->region, RDMA_MR_SHOWN, RDMA_MR_SOURCE, &mr);
 
 	if (ret == -EINPROGRESS)
 		return false;

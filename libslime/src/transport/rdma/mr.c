@@ -116,6 +116,7 @@ static void register_part(struct rdma_mr *mr, unsigned i)
 	uint64_t at = (uintptr_t)mr->base;
 	uint64_t end = at + mr->len;
 	uint64_t chunk = (at >> mr->shift) + i % mr->n_chunks;
+	bool read_only;
 
 	if (chunk << mr->shift > at)
 		at = chunk << mr->shift;
@@ -126,7 +127,9 @@ static void register_part(struct rdma_mr *mr, unsigned i)
 		return;
 	}
 	mr->parts[i] = rdma_register(mr->domain->t->nics[nic], mr->domain->pds[nic], mr,
-				     mr->base + (at - (uintptr_t)mr->base), end - at);
+				     mr->base + (at - (uintptr_t)mr->base), end - at, &read_only);
+	if (read_only)
+		atomic_store(&mr->read_only, true);
 	if (mr->parts[i])
 		atomic_fetch_add(&mr->n_registered, end - at);
 	else
@@ -165,14 +168,19 @@ static void say_why(const struct rdma_mr *mr)
 		 (unsigned long long)mr->len, why);
 }
 
+static enum rdma_mr_state outcome(const struct rdma_mr *mr)
+{
+	if (!mr->wanted)
+		return RDMA_MR_NONE;
+	if (atomic_load(&mr->status))
+		return RDMA_MR_FAILED;
+	return atomic_load(&mr->read_only) ? RDMA_MR_SOURCE : RDMA_MR_READY;
+}
+
 /* [token] or nobody else has it: under mr_lock. */
 static void settle(struct rdma_mr *mr)
 {
-	enum rdma_mr_state state = RDMA_MR_NONE;
-
-	if (mr->wanted)
-		state = atomic_load(&mr->status) ? RDMA_MR_FAILED : RDMA_MR_READY;
-	atomic_store_explicit(&mr->state, state, memory_order_release);
+	atomic_store_explicit(&mr->state, outcome(mr), memory_order_release);
 	atomic_fetch_sub(&mr->domain->n_busy, 1);
 }
 
@@ -210,6 +218,8 @@ static void start_to_register(struct rdma_mr *mr)
 	atomic_store(&mr->n_registered, 0);
 	atomic_store(&mr->n_left_out, 0);
 	atomic_store(&mr->status, 0);
+	atomic_store(&mr->read_only, false);
+	mr->was_refused = false;
 	if (ret) {
 		fail(mr, 0, -ret);
 		say_why(mr);
@@ -308,9 +318,20 @@ static int take_failure(struct rdma_mr *mr)
 	return atomic_load(&mr->status);
 }
 
+/* Under mr_lock: a device that wrote there would end its queue pair, and the link. */
+static int refuse(struct rdma_mr *mr)
+{
+	if (!mr->was_refused)
+		sl_error("rdma",
+			 "region %u of %llu bytes cannot be read into: its memory is read-only",
+			 mr->id, (unsigned long long)mr->len);
+	mr->was_refused = true;
+	return -EFAULT;
+}
+
 /* Under mr_lock. out NULL: a failure stays for whoever needs the region. */
 static int look(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
-		struct rdma_mr **out)
+		uint32_t need, struct rdma_mr **out)
 {
 	_Atomic(struct rdma_mr *) *place = rdma_mr_place(d, r, use);
 	struct rdma_mr *mr = load(place);
@@ -328,17 +349,19 @@ static int look(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_u
 	}
 	if (state == RDMA_MR_FAILED && out)
 		return take_failure(mr);
-	if (state != RDMA_MR_READY)
+	if (!(state & RDMA_MR_READY))
 		return -EINPROGRESS;
+	if (!(state & need))
+		return refuse(mr);
 	if (out)
 		*out = mr;
 	return 0;
 }
 
 int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
-		struct rdma_mr **out)
+		uint32_t need, struct rdma_mr **out)
 {
-	struct rdma_mr *mr = rdma_mr_at_hand(d, r, use);
+	struct rdma_mr *mr = rdma_mr_at_hand(d, r, use, need);
 	int ret;
 
 	if (mr) {
@@ -346,17 +369,17 @@ int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_u
 		return 0;
 	}
 	pthread_mutex_lock(&d->t->mr_lock);
-	ret = look(d, r, use, out);
+	ret = look(d, r, use, need, out);
 	pthread_mutex_unlock(&d->t->mr_lock);
 	return ret;
 }
 
 void rdma_mr_begin(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use)
 {
-	if (rdma_mr_at_hand(d, r, use))
+	if (rdma_mr_at_hand(d, r, use, RDMA_MR_SOURCE))
 		return;
 	pthread_mutex_lock(&d->t->mr_lock);
-	(void)look(d, r, use, NULL);
+	(void)look(d, r, use, RDMA_MR_SOURCE, NULL);
 	pthread_mutex_unlock(&d->t->mr_lock);
 }
 
@@ -382,9 +405,9 @@ static bool let_go(struct rdma_mr *mr)
 	uint32_t state = mr ? atomic_load(&mr->state) : RDMA_MR_NONE;
 
 	/* When its domain is being closed that lets go of it. */
-	if (state == RDMA_MR_READY && !mr->domain->closing)
+	if (state & RDMA_MR_READY && !mr->domain->closing)
 		begin(mr, false);
-	return state != RDMA_MR_READY && state != RDMA_MR_BUSY;
+	return !(state & RDMA_MR_READY) && state != RDMA_MR_BUSY;
 }
 
 bool rdma_mr_release(struct rdma_transport *t, const struct sl_region *r)

@@ -50,11 +50,14 @@ void rdma_domain_free(struct rdma_domain *d); /* after close, or in a child afte
  * on. Else a worker calls all connections when it is done. */
 bool rdma_domain_begin_to_close(struct rdma_domain *d);
 
+/* Of one that is registered: what it is ready for, by what an op of ours does at the peer. */
 enum rdma_mr_state {
 	RDMA_MR_NONE,
-	RDMA_MR_BUSY, /* a worker is at it */
-	RDMA_MR_READY,
-	RDMA_MR_FAILED,
+	RDMA_MR_DESTINATION = SLIME_ACCESS_REMOTE_READ, /* a bit: reads write to it */
+	RDMA_MR_SOURCE = SLIME_ACCESS_REMOTE_WRITE,	/* a bit: its bytes leave */
+	RDMA_MR_READY = RDMA_MR_DESTINATION | RDMA_MR_SOURCE,
+	RDMA_MR_BUSY = 4, /* a worker is at it */
+	RDMA_MR_FAILED = 8,
 };
 
 /* What a region is registered for. */
@@ -95,6 +98,8 @@ struct rdma_mr {
 	bool wanted; /* it is to be registered; else the old one only is taken back */
 	_Atomic int status;
 	unsigned failed_nic;	       /* where that comes from */
+	_Atomic bool read_only;	       /* of some of it the process may not write to the memory */
+	bool was_refused;	       /* a read into it, which was logged; under mr_lock */
 	_Atomic unsigned next;	       /* part that no thread took yet */
 	_Atomic unsigned n_at_it;      /* threads */
 	_Atomic uint64_t n_registered; /* bytes, on all devices */
@@ -123,10 +128,11 @@ static inline uint64_t rdma_chunk_left(unsigned shift, uint64_t addr)
 
 /* Without a lock. Who sees this region's generation sees a state that is not from before it: see
  * begin_to_register(). */
-static inline bool rdma_mr_is_ready_for(const struct rdma_mr *mr, const struct sl_region *r)
+static inline bool rdma_mr_is_ready_for(const struct rdma_mr *mr, const struct sl_region *r,
+					uint32_t need)
 {
 	return atomic_load_explicit(&mr->generation, memory_order_acquire) == r->generation &&
-	       atomic_load_explicit(&mr->state, memory_order_acquire) == RDMA_MR_READY;
+	       atomic_load_explicit(&mr->state, memory_order_acquire) & need;
 }
 
 /* Where one is found. A restricted region has two lives in a domain: as memory of ours, and with
@@ -137,29 +143,32 @@ rdma_mr_place(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use
 	return &d->mrs[2 * r->id + (use == RDMA_MR_SHOWN && r->restricted)];
 }
 
-/* The region for that use, if it is registered; NULL: as rdma_mr_get() says. */
+/* The region for that use, if it is ready for what is needed, one of the bits; NULL: as
+ * rdma_mr_get() says. */
 static inline struct rdma_mr *rdma_mr_at_hand(struct rdma_domain *d, const struct sl_region *r,
-					      enum rdma_mr_use use)
+					      enum rdma_mr_use use, uint32_t need)
 {
 	struct rdma_mr *mr = atomic_load_explicit(rdma_mr_place(d, r, use), memory_order_acquire);
 
-	return mr && rdma_mr_is_ready_for(mr, r) ? mr : NULL;
+	return mr && rdma_mr_is_ready_for(mr, r, need) ? mr : NULL;
 }
 
 /*
  * The region, registered: 0, or -EINPROGRESS (its users are run when a worker is done), or why it
- * cannot be. The caller keeps it from being withdrawn. Any thread.
+ * cannot be: -EFAULT also where RDMA_MR_DESTINATION is needed, and the memory of it, or of a part
+ * of it, is read-only. The caller keeps it from being withdrawn. Any thread.
  */
 int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
-		struct rdma_mr **out);
+		uint32_t need, struct rdma_mr **out);
 /* Begin with it, if nobody has. What comes of it rdma_mr_get() says. Any thread. */
 void rdma_mr_begin(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use);
 /* How far it is, for our own use. Any thread. */
 void rdma_mr_progress(struct rdma_domain *d, const struct sl_region *r,
 		      struct slime_mr_progress *out);
-/* len bytes at that place of it, with one device: NULL, and errno. Control call. */
+/* len bytes at that place of it, with one device: NULL, and errno; *read_only: so that nothing is
+ * written to them. Control call. */
 struct ibv_mr *rdma_register(const struct rdma_nic *nic, struct ibv_pd *pd,
-			     const struct rdma_mr *mr, uint8_t *at, uint64_t len);
+			     const struct rdma_mr *mr, uint8_t *at, uint64_t len, bool *read_only);
 /* That errno in words, and what is missing. */
 void rdma_register_why(const struct rdma_mr *mr, int err, char *out, size_t cap);
 /* Nobody uses it: true when the devices let go of it, in all domains; else ask again after

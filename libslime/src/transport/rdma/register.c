@@ -47,13 +47,14 @@ static void advise(struct ibv_mr *ibv, const uint8_t *at, uint64_t len)
 }
 
 static struct ibv_mr *register_host(struct ibv_pd *pd, const struct rdma_mr *mr, uint8_t *at,
-				    uint64_t len)
+				    uint64_t len, bool *read_only)
 {
 	int access = access_of(mr);
 	struct ibv_mr *ibv = ibv_reg_mr(pd, at, len, access);
 
 	/* Memory that cannot be written to can still be read. */
-	if (!ibv && errno == EFAULT && !(mr->access & SLIME_ACCESS_REMOTE_WRITE))
+	*read_only = !ibv && errno == EFAULT && !(mr->access & SLIME_ACCESS_REMOTE_WRITE);
+	if (*read_only)
 		ibv = ibv_reg_mr(pd, at, len, access & ~IBV_ACCESS_LOCAL_WRITE);
 	return ibv;
 }
@@ -85,10 +86,11 @@ static struct ibv_mr *register_device(struct ibv_pd *pd, const struct rdma_mr *m
 }
 
 struct ibv_mr *rdma_register(const struct rdma_nic *nic, struct ibv_pd *pd,
-			     const struct rdma_mr *mr, uint8_t *at, uint64_t len)
+			     const struct rdma_mr *mr, uint8_t *at, uint64_t len, bool *read_only)
 {
 	struct ibv_mr *ibv;
 
+	*read_only = false;
 	errno = EOPNOTSUPP;
 	if (mr->on_demand && !has_paging(nic))
 		return NULL;
@@ -96,7 +98,7 @@ struct ibv_mr *rdma_register(const struct rdma_nic *nic, struct ibv_pd *pd,
 	if (mr->is_device)
 		ibv = register_device(pd, mr, at, len);
 	else
-		ibv = register_host(pd, mr, at, len);
+		ibv = register_host(pd, mr, at, len, read_only);
 	if (ibv && mr->on_demand)
 		advise(ibv, at, len);
 	return ibv;

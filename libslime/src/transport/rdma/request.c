@@ -27,12 +27,17 @@ static void stand(struct place *p, const struct sl_work *w, const struct slime_x
 	p->left = x->len - w->byte;
 }
 
+/* What the peer's region has to grant, and ours to be ready for: one bit says both. It is taken
+ * once, since behind an acquire the compiler looks at the op again. */
+static inline uint32_t access_of(const struct sl_work *w)
+{
+	return w->kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
+}
+
 /* The owner's word counts, not the descriptor's. */
-static int check_key(const struct sl_work *w, const struct place *p)
+static int check_key(uint32_t access, const struct place *p)
 {
 	const struct rdma_key *k = p->key;
-	uint32_t access =
-		w->kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
 	uint64_t at = p->remote - k->addr;
 
 	if (!(k->access & access))
@@ -41,10 +46,10 @@ static int check_key(const struct sl_work *w, const struct place *p)
 }
 
 /* The regions of a piece that are not at hand. */
-static __attribute__((cold, noinline)) int look_up(struct rdma_conn *c, const struct slime_xfer *x,
-						   struct place *p)
+static __attribute__((cold, noinline)) int look_up(struct rdma_conn *c, uint32_t access,
+						   const struct slime_xfer *x, struct place *p)
 {
-	int ret = rdma_mr_get(c->offer->domain, x->local->region, RDMA_MR_OURS, &p->mr);
+	int ret = rdma_mr_get(c->offer->domain, x->local->region, RDMA_MR_OURS, access, &p->mr);
 	/* Both are asked for before either is waited for. */
 	int of_key = rdma_key_get(c, x->remote, &p->key);
 
@@ -54,20 +59,20 @@ static __attribute__((cold, noinline)) int look_up(struct rdma_conn *c, const st
 }
 
 /* Both regions of the piece: -EINPROGRESS: not yet. */
-static inline int resolve(struct rdma_conn *c, const struct sl_work *w, const struct slime_xfer *x,
-			  struct place *p)
+static inline int resolve(struct rdma_conn *c, const struct sl_work *w, uint32_t access,
+			  const struct slime_xfer *x, struct place *p)
 {
 	int ret;
 
 	if (!p->x || p->x->local != x->local || p->x->remote != x->remote) {
-		p->mr = rdma_mr_at_hand(c->offer->domain, x->local->region, RDMA_MR_OURS);
+		p->mr = rdma_mr_at_hand(c->offer->domain, x->local->region, RDMA_MR_OURS, access);
 		p->key = rdma_key_at_hand(c->keys, x->remote);
-		ret = p->mr && p->key ? 0 : look_up(c, x, p);
+		ret = p->mr && p->key ? 0 : look_up(c, access, x, p);
 		if (ret)
 			return ret;
 	}
 	stand(p, w, x);
-	ret = check_key(w, p);
+	ret = check_key(access, p);
 	if (ret)
 		return ret;
 	p->rkeys = rdma_key_at(p->key, p->remote);
@@ -143,7 +148,7 @@ static __attribute__((noinline)) uint32_t extend(const struct rdma_nic *nic, str
 
 		stand(&here, w, x);
 		joins = continues(p->mr, nic, last, here.local);
-		if ((!joins && wr->num_sge == (int)nic->n_sges) || check_key(w, &here))
+		if ((!joins && wr->num_sge == (int)nic->n_sges) || check_key(access_of(w), &here))
 			break;
 		if (joins) {
 			struct ibv_sge sge;
@@ -216,6 +221,7 @@ static inline void add(struct rdma_chain *ch, struct slime_op *op, struct sl_wor
 
 int rdma_request_add_op(struct rdma_chain *ch, struct slime_op *op)
 {
+	uint32_t access = access_of(&op->work);
 	struct place p = { 0 };
 	const struct slime_xfer *x;
 	int ret = 0;
@@ -225,7 +231,7 @@ int rdma_request_add_op(struct rdma_chain *ch, struct slime_op *op)
 		    ch->q->n_bytes + ch->bytes >= RDMA_BYTES)
 			ret = -EAGAIN;
 		else
-			ret = resolve(ch->c, &op->work, x, &p);
+			ret = resolve(ch->c, &op->work, access, x, &p);
 		if (!ret)
 			add(ch, op, &op->work, &p);
 	}
@@ -239,7 +245,8 @@ void rdma_request_add_again(struct rdma_chain *ch, struct slime_op *op, struct s
 	const struct slime_xfer *x;
 
 	while (ch->n < ch->room && ch->bytes < ch->share && (x = sl_work_at(w)) &&
-	       !rdma_mr_get(ch->c->offer->domain, x->local->region, RDMA_MR_OURS, &p.mr)) {
+	       !rdma_mr_get(ch->c->offer->domain, x->local->region, RDMA_MR_OURS, access_of(w),
+			    &p.mr)) {
 		stand(&p, w, x);
 		p.rkeys = rdma_key_at(key, p.remote);
 		assert(p.rkeys);
@@ -254,15 +261,16 @@ static inline bool place_alone(const struct rdma_chain *ch, const struct slime_o
 			       struct place *p)
 {
 	const struct slime_xfer *x = op->work.xfers;
+	uint32_t access = access_of(&op->work);
 
-	p->mr = rdma_mr_at_hand(ch->c->offer->domain, x->local->region, RDMA_MR_OURS);
+	p->mr = rdma_mr_at_hand(ch->c->offer->domain, x->local->region, RDMA_MR_OURS, access);
 	p->key = rdma_key_at_hand(ch->c->keys, x->remote);
 	if (!p->mr || !p->key)
 		return false;
 	p->local = (uintptr_t)x->local->region->base + x->local_offset;
 	p->remote = p->key->addr + x->remote_offset;
 	p->left = x->len;
-	if (check_key(&op->work, p))
+	if (check_key(access, p))
 		return false;
 	p->rkeys = rdma_key_at(p->key, p->remote);
 	return p->rkeys && p->left <= request_max(ch->q, p, UINT64_MAX) &&

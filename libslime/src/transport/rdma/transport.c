@@ -193,7 +193,7 @@ static int prepare(struct sl_transport *transport, const struct sl_region *r)
 		if (ret && ret != -EINPROGRESS)
 			sl_error("rdma", "region %u is not registered: %s", r->id, why.text);
 	}
-	return ret ? ret : rdma_mr_get(t->shared, r, RDMA_MR_OURS, &mr);
+	return ret ? ret : rdma_mr_get(t->shared, r, RDMA_MR_OURS, RDMA_MR_SOURCE, &mr);
 }
 
 static void prepared(struct sl_transport *transport, const struct sl_region *r,
