@@ -56,8 +56,8 @@ SLIME_API bool slime_op_test(const struct slime_op *op);
  *   -ESTALE       the remote region was withdrawn
  *   -EMSGSIZE     a send was longer than its receive (at both ends)
  *   -ECANCELED    cancelled, or its endpoint was closed
- *   -EREMOTEIO    the peer refused the access; over rdma also where it was killed, and its memory
- *                 went first
+ *   -EREMOTEIO    the peer refused the access; over rdma also a transfer whose peer is killed, and
+ *                 its memory went first
  *   -ENOMEM, -EMFILE  the remote region could not be mapped: not so much memory, or no descriptor
  *   -EFAULT       over rdma: devices cannot have the local memory, or it is read-only and the op
  *                 would write to it

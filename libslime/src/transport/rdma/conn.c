@@ -59,8 +59,10 @@ static void on_time(struct sl_timer *timer)
 
 /* ---- while it is up ---- */
 
-void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc)
+void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc,
+			 bool of_message)
 {
+	int cause = rdma_error_status(wc->status, of_message);
 	bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
 	enum rdma_path_state was = q->path->state;
 	bool is_news = was != RDMA_PATH_FALLEN && was != RDMA_PATH_SPOILED;
@@ -70,14 +72,14 @@ void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ib
 	if (flushed && (atomic_load(&c->ending) || (state < RDMA_CONN_UP && !is_news)) &&
 	    state != RDMA_CONN_LEAVING)
 		return;
-	rdma_error_text(q, wc, why, sizeof(why));
+	rdma_error_text(q, wc, of_message, why, sizeof(why));
 	pthread_mutex_lock(&c->lock);
 	if (state < RDMA_CONN_UP) {
 		if (!atomic_load(&c->ending))
-			rdma_conn_lose_locked(q->path, rdma_error_status(wc->status), why);
+			rdma_conn_lose_locked(q->path, cause, why);
 	} else if (!q->path->failed &&
 		   !(rdma_error_is_of_rail(wc->status) && rdma_path_leave(q->path, why))) {
-		rdma_conn_end_because(c, rdma_error_status(wc->status), why, false, flushed);
+		rdma_conn_end_because(c, cause, why, false, flushed);
 	}
 	pthread_mutex_unlock(&c->lock);
 }

@@ -109,8 +109,9 @@ struct rdma_conn {
 /* conn.c */
 int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);
 unsigned rdma_conn_run(struct rdma_conn *c); /* do what is due; c may be gone after it. [token] */
-/* A completion of q failed; of request number, unless it was a receive. [token] */
-void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc);
+/* A completion of q failed, of a message of ours or not. [token] */
+void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc,
+			 bool of_message);
 /* Whether the peer still answers, if idle; and what is under way since a port went down. It is
  * asked every so often. [token] */
 void rdma_conn_probe(struct rdma_conn *c, uint64_t every_ns);

@@ -426,17 +426,33 @@ bool rdma_qp_is_said_again(const struct ibv_wc *wc, const struct ibv_wc *next)
 	       (int32_t)((uint32_t)next->wr_id - (uint32_t)wc->wr_id) >= 0;
 }
 
-/* The op that the failed request is a part of learns the cause, unless another rail may do better.
- */
-static __attribute__((cold, noinline)) void blame(struct rdma_qp *q, uint32_t number,
-						  enum ibv_wc_status status)
+/* A request failed: whether it is a message. The op that it is a part of learns the cause, unless
+ * another rail may do better. */
+static bool blame(struct rdma_qp *q, uint32_t number, enum ibv_wc_status status)
 {
-	if (q->conn->n_paths > 1 && rdma_error_is_of_rail(status))
-		return;
+	bool may_go_on = q->conn->n_paths > 1 && rdma_error_is_of_rail(status);
+	bool of_message = false;
+
 	pthread_mutex_lock(&q->conn->lock);
-	if (number - q->tail < q->head - q->tail && rdma_qp_entry(q, number)->op)
-		rdma_work_blame(rdma_qp_entry(q, number)->op, rdma_error_status(status));
+	if (number - q->tail < q->head - q->tail) {
+		const struct rdma_sent *s = rdma_qp_entry(q, number);
+
+		of_message = s->frame;
+		if (s->op && !may_go_on)
+			rdma_work_blame(s->op, rdma_error_status(status, of_message));
+	}
 	pthread_mutex_unlock(&q->conn->lock);
+	return of_message;
+}
+
+static __attribute__((cold, noinline)) void failed(struct rdma_qp *q, uint32_t number,
+						   const struct ibv_wc *wc)
+{
+	bool of_message = false;
+
+	if (!(wc->wr_id & ID_RECEIVE) && wc->status != IBV_WC_WR_FLUSH_ERR)
+		of_message = blame(q, number, wc->status);
+	rdma_conn_qp_failed(q->conn, q, wc, of_message);
 }
 
 void rdma_qp_completed(struct rdma_transport *t, const struct ibv_wc *wc)
@@ -452,9 +468,7 @@ void rdma_qp_completed(struct rdma_transport *t, const struct ibv_wc *wc)
 		q->marker_seen = true;
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		if (!(wc->wr_id & ID_RECEIVE) && wc->status != IBV_WC_WR_FLUSH_ERR)
-			blame(q, number, wc->status);
-		rdma_conn_qp_failed(q->conn, q, wc);
+		failed(q, number, wc);
 	} else if (wc->wr_id & ID_RECEIVE) {
 		q->n_received++;
 		rdma_msg_received(q->conn, q, number, wc);
