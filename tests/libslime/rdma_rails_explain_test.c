@@ -276,6 +276,33 @@ static void explain__counts_failures_and_follows_the_address(void **state)
 	assert_non_null(strstr(rail_of_a(1).why, "RoCE v2, 10.99.0.7"));
 }
 
+static void assert_address(const struct rdma_end *e, const char *expected)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(e->ep, &info);
+	assert_string_equal(info.address, expected);
+}
+
+/* Of both ends, when the address of one is another at another place of the table. */
+static void address__follows_the_first_rail(void **state)
+{
+	const union ibv_gid gid = fakeverbs_gid("10.99.0.7");
+
+	(void)state;
+	link_by(SLIME_RDMA_PAIR_POSITION, "fake0,fake1;fake2,fake3");
+	assert_address(&pair.a, "fake0 GID 3 to fake2 10.88.0.3");
+	assert_address(&pair.b, "fake2 GID 3 to fake0 10.88.0.1");
+	fakeverbs_set_port_state(0, 1, IBV_PORT_DOWN);
+	await(0, SLIME_RAIL_DOWN);
+	fakeverbs_set_gid(0, 1, 3, NULL, IBV_GID_TYPE_ROCE_V2);
+	fakeverbs_set_gid(0, 1, 5, &gid, IBV_GID_TYPE_ROCE_V2);
+	fakeverbs_set_port_state(0, 1, IBV_PORT_ACTIVE);
+	await(0, SLIME_RAIL_UP);
+	assert_address(&pair.a, "fake0 GID 5 to fake2 10.88.0.3");
+	assert_address(&pair.b, "fake2 GID 3 to fake0 10.99.0.7");
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
 
 int main(void)
@@ -292,6 +319,7 @@ int main(void)
 		T(explain__counts_what_each_rail_moved),
 		T(explain__counts_bytes_of_the_only_rail),
 		T(explain__counts_failures_and_follows_the_address),
+		T(address__follows_the_first_rail),
 	};
 
 	return cmocka_run_group_tests_name("rdma_rails_explain", tests, NULL, NULL);

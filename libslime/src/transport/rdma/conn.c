@@ -36,8 +36,11 @@ static void conn_close(struct sl_conn *conn, int cause, const char *why)
 
 static void address(struct sl_conn *conn, char *out, size_t cap)
 {
-	/* Written before the connection is told of. */
-	snprintf(out, cap, "%s", rdma_conn_of(conn)->address);
+	struct rdma_conn *c = rdma_conn_of(conn);
+
+	pthread_mutex_lock(&c->lock);
+	snprintf(out, cap, "%s", c->address);
+	pthread_mutex_unlock(&c->lock);
 }
 
 static void on_time(struct sl_timer *timer)
@@ -203,7 +206,7 @@ static const struct sl_conn_ops conn_ops = {
 	.rails = rdma_path_rails,
 };
 
-static void describe(struct rdma_conn *c)
+void rdma_conn_describe(struct rdma_conn *c)
 {
 	const struct rdma_rail *rail = c->paths[0].rail;
 	const struct rdma_rail_address *to = &c->peer.rails[c->paths[0].peer_rail];
@@ -262,7 +265,7 @@ static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
 	if (ret)
 		return ret;
 	c->rest_seed = c->qps[0]->psn;
-	describe(c);
+	rdma_conn_describe(c);
 	return 0;
 }
 

@@ -96,7 +96,7 @@ struct rdma_conn {
 	struct rdma_key *keys[RDMA_BUCKETS];
 	unsigned n_asked; /* keys */
 	_Atomic unsigned n_stale;
-	char address[80];
+	char address[80]; /* of the first rail, for people */
 
 	/* [token] */
 	struct rdma_open opens[RDMA_OPENS];
@@ -115,6 +115,9 @@ void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ib
 /* Whether the peer still answers, if idle; and what is under way since a port went down. It is
  * asked every so often. [token] */
 void rdma_conn_probe(struct rdma_conn *c, uint64_t every_ns);
+/* Its first rail comes back, perhaps with other addresses: say them to people. Under lock, or while
+ * nobody knows it. */
+void rdma_conn_describe(struct rdma_conn *c);
 /* Have the token's holder run it. Any thread, under any lock. */
 void rdma_conn_call(struct rdma_conn *c);
 void rdma_conn_set_state(struct rdma_conn *c, enum rdma_conn_state state); /* [token] */

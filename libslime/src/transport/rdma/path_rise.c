@@ -190,6 +190,8 @@ void rdma_path_come_up(struct rdma_path *p)
 		p->state = RDMA_PATH_UP;
 		p->usable = true;
 		p->weight = RDMA_SHARE_WHOLE;
+		if (p->index == 0)
+			rdma_conn_describe(c);
 		rdma_path_leave_ports_that_are_down(c);
 		rdma_work_pump(c);
 	}
