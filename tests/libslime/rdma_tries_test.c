@@ -109,6 +109,31 @@ static void connect__whose_queue_pair_cannot_be_reset_ends_after_its_try(void **
 	tries_end(&p);
 }
 
+/* As when the subnet manager has not given it yet: its queue pair does not leave RESET before. */
+static void connect__of_a_port_without_its_partition_key_waits_for_it(void **state)
+{
+	uint16_t *pkey = &fakeverbs_device(0)->ports[0].pkeys[0], given;
+	struct rdma_pair p;
+	uint64_t n;
+
+	(void)state;
+	tries_begin(&p, "fake0;fake2");
+	given = *pkey;
+	*pkey = 0;
+	n = fakeverbs_counts().calls[FAKEVERBS_MODIFY_QP];
+	tries_connect(&p.a, &p.b);
+	while (!slime_op_test(p.a.op) && fakeverbs_counts().calls[FAKEVERBS_MODIFY_QP] < n + 3)
+		tries_step(&p);
+	assert_false(slime_op_test(p.a.op));
+	*pkey = given;
+	tries_connect(&p.b, &p.a);
+	while (!slime_op_test(p.a.op) || !slime_op_test(p.b.op))
+		tries_step(&p);
+	assert_ok(slime_op_status(p.a.op));
+	assert_ok(slime_op_status(p.b.op));
+	tries_end(&p);
+}
+
 /* Of two rails the first cannot be brought up a second time: what was posted on the other, in the
  * try before, is known to be flushed. */
 static void close__after_a_try_that_could_not_begin_takes_no_time(void **state)
@@ -402,6 +427,7 @@ int main(void)
 		cmocka_unit_test(connect__that_meets_nobody_says_what_the_last_try_failed_with),
 		cmocka_unit_test(connect__that_meets_nobody_over_four_rails_says_why_of_each),
 		cmocka_unit_test(connect__whose_queue_pair_cannot_be_reset_ends_after_its_try),
+		cmocka_unit_test(connect__of_a_port_without_its_partition_key_waits_for_it),
 		cmocka_unit_test(close__after_a_try_that_could_not_begin_takes_no_time),
 		cmocka_unit_test(close__of_a_queue_pair_that_takes_no_marker_takes_no_time),
 		cmocka_unit_test(connect__that_rests_hears_a_peer_that_is_up),

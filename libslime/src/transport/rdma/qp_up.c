@@ -35,10 +35,14 @@ static int to_init(struct rdma_qp *q)
 		.port_num = q->nic->port,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 	};
+	int ret =
+		ibv_modify_qp(q->ibv, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 
-	q->is_new = false;
-	return ibv_modify_qp(q->ibv, &attr,
-			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	/* Else it is in RESET still, and whatever is wrong may be over with the next try. */
+	if (!ret)
+		q->is_new = false;
+	return ret;
 }
 
 static uint8_t smaller(uint8_t a, uint8_t b)
@@ -134,7 +138,11 @@ static int post_all_receives(struct rdma_qp *q)
 	return ret;
 }
 
-/* irdma takes what is to be reset to ERR. */
+/*
+ * irdma takes what is to be reset to ERR, and it may well say RESET when it is asked
+ * (ibv_query_qp): nobody can tell but by this. All else that is told to INIT was taken by the same
+ * queue pair when it was new; what of it drivers check is within bounds that stay.
+ */
 static int to_init_again(struct rdma_qp *q)
 {
 	int ret = to_init(q);
