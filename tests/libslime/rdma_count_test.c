@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "src/context.h"
+#include "src/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 #include "tests/support/echo.h"
@@ -398,6 +399,101 @@ static void post__of_a_transfer_or_a_message_is_known_to_the_thread(void **state
 	assert_ok(rdma_wait(&pair, pair.a.op));
 }
 
+/* ---- regions that are asked for ---- */
+
+static unsigned long n_asks; /* pieces whose keys were looked after */
+
+void __real_rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r, uint64_t offset,
+			 uint64_t len);
+void __wrap_rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r, uint64_t offset,
+			 uint64_t len);
+
+void __wrap_rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r, uint64_t offset,
+			 uint64_t len)
+{
+	n_asks++;
+	__real_rdma_key_ask(c, r, offset, len);
+}
+
+static unsigned n_asked(void)
+{
+	return rdma_conn_of(sl_endpoint_conn(pair.a.ep))->n_asked;
+}
+
+/* All of b's memory, as a region of which a knows nothing yet. */
+static struct slime_mr *show_another(struct slime_remote_mr *remote)
+{
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	struct slime_mr *mr;
+	int len;
+
+	assert_ok(slime_mr_create(pair.b.ctx, pair.b.bytes, LEN, SLIME_ACCESS_REMOTE_WRITE, &mr));
+	len = slime_mr_export(mr, desc, sizeof(desc));
+	assert_true(len > 0);
+	assert_ok(slime_remote_mr_import(desc, (size_t)len, remote));
+	return mr;
+}
+
+#define WAITING 40
+
+/* Of a batch that waits for its region each piece is looked at once. */
+static void submit__behind_a_batch_that_waits_does_not_look_through_it(void **state)
+{
+	static struct slime_xfer xfers[MANY];
+	struct slime_op *ops[WAITING];
+	struct slime_remote_mr remote;
+	struct slime_mr *mr = show_another(&remote);
+
+	(void)state;
+	spread(xfers, MANY, 32);
+	for (size_t i = 0; i < MANY; i++)
+		xfers[i].remote = &remote;
+	memset(pair.a.bytes, 6, LEN);
+	n_asks = 0;
+	assert_ok(slime_write(pair.a.ep, xfers, MANY, 0, pair.a.op));
+	assert_in_range(n_asks, 1, MANY + 1);
+	n_asks = 0;
+	for (unsigned i = 0; i < WAITING; i++) {
+		assert_ok(slime_op_create(pair.a.ctx, NULL, &ops[i]));
+		assert_ok(slime_write(pair.a.ep, &xfers[i], 1, 0, ops[i]));
+	}
+	assert_int_equal(n_asked(), 1);
+	assert_in_range(n_asks, 1, 2 * WAITING);
+	for (unsigned i = 0; i < WAITING; i++) {
+		assert_ok(rdma_wait(&pair, ops[i]));
+		assert_ok(slime_op_destroy(ops[i]));
+	}
+	assert_ok(rdma_wait(&pair, pair.a.op));
+	assert_int_equal(pair.b.bytes[2 * 32 * (MANY - 1)], 6);
+	rdma_pair_destroy_endpoints(&pair);
+	assert_ok(slime_mr_destroy(mr));
+}
+
+#define N_CHUNKS 8
+
+/* That there are several the answer to the first question tells. */
+static void keys__of_a_region_in_chunks_are_asked_for_all_at_once(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_xfer xfers[N_CHUNKS];
+	unsigned most = 0;
+
+	(void)state;
+	attr.rdma_chunk = LEN / N_CHUNKS;
+	assert_ok(rdma_pair_open(&pair, &attr, LEN));
+	for (size_t i = 0; i < N_CHUNKS; i++)
+		xfers[i] = rdma_a_and_b(&pair, i * LEN / N_CHUNKS, i * LEN / N_CHUNKS, 64);
+	assert_ok(slime_write(pair.a.ep, xfers, N_CHUNKS, 0, pair.a.op));
+	while (!slime_op_test(pair.a.op)) {
+		slime_context_poll(pair.b.ctx);
+		slime_context_poll(pair.a.ctx);
+		if (n_asked() > most)
+			most = n_asked();
+	}
+	assert_ok(slime_op_status(pair.a.op));
+	assert_int_equal(most, N_CHUNKS - 1);
+}
+
 #define IN_PAIR(fn) cmocka_unit_test_prestate_setup_teardown(fn, begin, rdma_pair_end, &pair)
 #define ALONE(fn) \
 	cmocka_unit_test_prestate_setup_teardown(fn, rdma_pair_reset, rdma_pair_end, &pair)
@@ -424,6 +520,8 @@ int main(void)
 		IN_PAIR(post_recv__gives_buffers_back_in_lots),
 		ALONE(call__of_few_bytes_is_inline),
 		IN_PAIR(post__of_a_transfer_or_a_message_is_known_to_the_thread),
+		IN_PAIR(submit__behind_a_batch_that_waits_does_not_look_through_it),
+		ALONE(keys__of_a_region_in_chunks_are_asked_for_all_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,6 +102,29 @@ static void restricted__region_is_refused_over_a_link_that_shares_its_domain(voi
 	take_back(&s);
 }
 
+/* What one that waits is answered is not for the others, which ask for themselves. */
+static void refused__region_is_asked_for_by_each_that_waits_for_it(void **state)
+{
+	struct slime_op *ops[3];
+	struct slime_xfer x;
+	struct shown s;
+
+	(void)state;
+	open_pair(false);
+	s = show(ALL_ACCESS, true);
+	x = (struct slime_xfer){ .local = pair.a.mr, .remote = &s.remote, .len = 64 };
+	for (unsigned i = 0; i < 3; i++) {
+		assert_ok(slime_op_create(pair.a.ctx, NULL, &ops[i]));
+		assert_ok(slime_write(pair.a.ep, &x, 1, 0, ops[i]));
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(rdma_wait(&pair, ops[i]), -EACCES);
+		assert_ok(slime_op_destroy(ops[i]));
+	}
+	assert_ok(write_to(&pair.b.remote, pair.a.ep));
+	take_back(&s);
+}
+
 /* Its region is known; that of the write before it, over the same bytes, has to be asked for. */
 static void fence__holds_behind_a_write_whose_key_is_asked_for(void **state)
 {
@@ -578,6 +601,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(restricted__region_is_reached_over_an_isolated_link),
 		CASE(restricted__region_is_refused_over_a_link_that_shares_its_domain),
+		CASE(refused__region_is_asked_for_by_each_that_waits_for_it),
 		CASE(fence__holds_behind_a_write_whose_key_is_asked_for),
 		CASE(restricted__region_is_out_of_reach_for_a_guessed_key),
 		CASE(open__region_is_reached_with_a_guessed_key),

@@ -222,6 +222,7 @@ static bool opened(struct rdma_conn *c, const struct sl_msg *m)
 	struct rdma_key *k = find(c, m->len, m->w[0]);
 	unsigned code = m->w[1] & UINT8_MAX;
 	uint64_t shift = m->w[1] >> 8;
+	bool was_ready = k && k->state == RDMA_KEY_READY;
 
 	if (!k || !k->n_asked || code >= RDMA_ANSWERS || shift > RDMA_ONE_CHUNK)
 		return false;
@@ -238,6 +239,8 @@ static bool opened(struct rdma_conn *c, const struct sl_msg *m)
 		k->status = statuses[code];
 	} else if (k->state != RDMA_KEY_STALE) {
 		take_keys(k, m);
+		if (!was_ready && k->n_chunks > 1)
+			rdma_work_look_again(c);
 	}
 	rdma_work_pump(c);
 	return true;

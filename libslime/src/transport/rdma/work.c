@@ -15,6 +15,7 @@
 #define PARTS(op)  ((op)->priv[0]) /* posted and not completed */
 #define STATUS(op) ((op)->priv[1]) /* positive errno that it will end with; 0 */
 #define FLAGS(op)  ((op)->priv[2])
+#define AHEAD(op)  ((op)->priv[3]) /* piece from which on it is to be looked ahead */
 
 enum {
 	SAID = 1,	/* WRITE_IMM: the immediate is posted */
@@ -84,29 +85,59 @@ void rdma_work_done(struct rdma_conn *c, struct slime_op *op)
 	}
 }
 
-/* Ask for what the work will need further on. */
+/* ---- looking ahead ---- */
+
+static void ask_key(struct rdma_conn *c, const struct slime_op *op, size_t piece)
+{
+	const struct slime_xfer *x = &op->work.xfers[piece];
+
+	if (piece == op->work.piece)
+		rdma_key_ask(c, x->remote, sl_work_remote_offset(&op->work, x),
+			     x->len - op->work.byte);
+	else
+		rdma_key_ask(c, x->remote, x->remote_offset, x->len);
+}
+
+/* Ask for what the work will need further on; what is wrong with that is found when its turn comes.
+ * Each piece is looked at once, however often others come while it waits. */
 static void look_ahead(struct rdma_conn *c, struct slime_op *op)
 {
-	const struct slime_xfer *last = NULL;
+	const struct slime_mr *begun = NULL;
+	size_t i = AHEAD(op) > op->work.piece ? AHEAD(op) : op->work.piece;
 
-	for (size_t i = op->work.piece; i < op->work.n && c->n_asked < RDMA_OPENS; i++) {
+	while (i < op->work.n && c->n_asked < RDMA_OPENS) {
 		const struct slime_xfer *x = &op->work.xfers[i];
 
-		if (!x->len)
-			continue;
-		/* What is wrong with them is found when their turn comes. */
-		if (!last || last->local != x->local)
-			rdma_mr_begin(c->offer->domain, x->local->region, RDMA_MR_OURS);
-		if (i == op->work.piece)
-			rdma_key_ask(c, x->remote, sl_work_remote_offset(&op->work, x),
-				     x->len - op->work.byte);
-		else
-			rdma_key_ask(c, x->remote, x->remote_offset, x->len);
-		last = x;
+		if (x->len && x->local != begun) {
+			begun = x->local;
+			rdma_mr_begin(c->offer->domain, begun->region, RDMA_MR_OURS);
+		}
+		if (x->len)
+			ask_key(c, op, i);
+		/* Where no more may be asked for, some of this piece may be left. */
+		i += c->n_asked < RDMA_OPENS;
+	}
+	AHEAD(op) = i;
+}
+
+/* The first op waits for a region. */
+static void look_ahead_all(struct rdma_conn *c)
+{
+	struct slime_op *first = SL_CONTAINER_OF(c->works.next, struct slime_op, link);
+	unsigned n = 0;
+	struct sl_list *e;
+
+	/* Whatever became of what was asked when it was looked at. */
+	if (sl_work_at(&first->work))
+		ask_key(c, first, first->work.piece);
+	sl_list_for_each (e, &c->works) {
+		if (++n > OPS_AHEAD)
+			return;
+		look_ahead(c, SL_CONTAINER_OF(e, struct slime_op, link));
 	}
 }
 
-static void look_ahead_all(struct rdma_conn *c)
+void rdma_work_look_again(struct rdma_conn *c)
 {
 	unsigned n = 0;
 	struct sl_list *e;
@@ -114,9 +145,11 @@ static void look_ahead_all(struct rdma_conn *c)
 	sl_list_for_each (e, &c->works) {
 		if (++n > OPS_AHEAD)
 			return;
-		look_ahead(c, SL_CONTAINER_OF(e, struct slime_op, link));
+		AHEAD(SL_CONTAINER_OF(e, struct slime_op, link)) = 0;
 	}
 }
+
+/* ---- an op's requests ---- */
 
 /* The last request of the chain says when this part of the op is done. */
 static void close_part(struct rdma_chain *ch, struct slime_op *op)
@@ -440,6 +473,7 @@ int rdma_submit(struct sl_conn *conn, struct slime_op *op)
 	if (may_work(c)) {
 		PARTS(op) = STATUS(op) = FLAGS(op) = 0;
 		if (!post_alone(c, op)) {
+			AHEAD(op) = 0;
 			sl_list_append(&c->works, &op->link);
 			pump(c);
 		}
