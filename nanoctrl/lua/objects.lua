@@ -1,17 +1,25 @@
 -- Objects without their blobs, of one agent or of a page of agents.
--- ARGV: keep, kind, agent ('' for a page), after, limit, the most bytes, whether with the labels of the page's agents ('1': so)
+-- ARGV: keep, kind, agent ('' for a page), after, limit, the most bytes, whether with the labels of the page's agents ('1': so), and to
+-- go on with an agent that had more than a portion: its generation, and the place ('' and '' from the first).
+-- Answers as store_read_page() has it, with the owners behind the rows, and {agent, generation, place} where there is more of the last
+-- one: who asks for that has to take some twice that Redis comes to twice.
 local cursor = last_event()
-local names, next_name = { ARGV[3] }, ''
+local names, next_name, generation, place = { ARGV[3] }, '', ARGV[8], ARGV[9]
 if ARGV[3] == '' then
 	names, next_name = page(ARGV[4], ARGV[5])
-elseif not agent(ARGV[3]) then
-	return { NOT_FOUND }
+else
+	local h = agent(ARGV[3])
+	if not h then return { NOT_FOUND } end
+	if generation ~= '' and h[1] ~= generation then return { PEER_CHANGED } end
 end
--- What is read for a page has a bound of its own, since the blobs are read as well.
-local PAGE_ROWS, PAGE_BYTES, PAGE_READ = 1024, 1048576, 4194304
+-- What is read has a bound of its own, since the blobs are read as well: of a page, and of one agent.
+local PAGE_ROWS, PAGE_BYTES, PAGE_READ, AGENT_READ = 1024, 1048576, 4194304, 1048576
+local STEP = 16 -- objects, about, which are in memory with their blobs
 local fields = ARGV[7] == '1' and { 'incarnation', 'labels' } or { 'incarnation' }
-local rows, owners, bytes, looked = {}, {}, 0, 0
--- A portion of what an agent has: with their blobs all of them are more than is to be in memory at once.
+local rows, owners, rest, bytes, looked = {}, {}, {}, 0, 0
+
+local function is_full() return #rows >= PAGE_ROWS or bytes >= PAGE_BYTES or looked >= PAGE_READ end
+
 local function add(name, h, all)
 	for j = 1, #all, 2 do
 		local v = object_without_blob(all[j + 1])
@@ -22,23 +30,25 @@ local function add(name, h, all)
 		end
 	end
 end
+
 for i, name in ipairs(names) do
 	local h = agent(name, unpack(fields))
-	local at = h and '0'
+	local at, before = h and (place ~= '' and place or '0'), looked
 	if h and fields[2] then
 		owners[#owners + 1] = { name, h[3] or '' }
 		bytes = bytes + ROW + #name + #(h[3] or '')
 	end
-	while at do
-		local portion = read('HSCAN', owned_key(ARGV[2], h[1]), at, 'COUNT', 64)
-		if portion then add(name, h, portion[2]) end
+	while at and not is_full() and looked - before < AGENT_READ do
+		local step = read('HSCAN', owned_key(ARGV[2], h[1]), at, 'COUNT', STEP)
+		if step then add(name, h, step[2]) end
 		if bytes > tonumber(ARGV[6]) then return { TOO_LARGE } end
-		at = portion and portion[1] ~= '0' and portion[1]
+		at = step and step[1] ~= '0' and step[1]
 	end
+	if at then rest = { name, h[1], at } end
 	-- An answer stays bounded: the rest of the page comes with the next.
-	if (#rows >= PAGE_ROWS or bytes >= PAGE_BYTES or looked >= PAGE_READ) and i < #names then
+	if (at or is_full()) and i < #names then
 		next_name = name
 		break
 	end
 end
-return { OK, read_epoch(), cursor, text(now), next_name, skipped, rows, owners }
+return { OK, read_epoch(), cursor, text(now), next_name, skipped, rows, owners, rest }

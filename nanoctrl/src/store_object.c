@@ -82,7 +82,7 @@ static bool read_value(struct store_text v, struct store_object *o)
 }
 
 /* {agent, generation, incarnation, name, value} */
-static bool read_object(const redisReply *row, void *out)
+bool store_read_object(const redisReply *row, void *out)
 {
 	struct store_object *o = out;
 	struct store_text value;
@@ -120,7 +120,7 @@ static void finish_objects(struct store_call *call, int result, const redisReply
 	struct store_page page = { .n_objects = 0 };
 	struct store_agent *owners = NULL;
 	struct store_rows rows = { .size = sizeof(struct store_object),
-				   .read = read_object,
+				   .read = store_read_object,
 				   .one = call->script == SCRIPT_OBJECT };
 
 	result = store_read_page(call, result, reply, &rows, &page);
@@ -128,7 +128,10 @@ static void finish_objects(struct store_call *call, int result, const redisReply
 		result = read_owners(store_item(reply, 7, REDIS_REPLY_ARRAY), &page, &owners);
 	page.objects = rows.at;
 	page.n_objects = rows.n;
-	call->fn.page(call->arg, result, result ? NULL : &page);
+	if (!result && store_has_rest(reply))
+		store_gather(call, reply, &page, LIST_BYTES_MAX);
+	else
+		call->fn.page(call->arg, result, result ? NULL : &page);
 	free(owners);
 	free(rows.at);
 }
@@ -156,6 +159,8 @@ static void list(struct store *store, const char *scope, enum store_kind kind, c
 	store_arg_number(&a, limit);
 	store_arg_number(&a, LIST_BYTES_MAX);
 	store_arg(&a, owners ? "1" : "");
+	store_arg(&a, "");
+	store_arg(&a, "");
 	store_send(store, scope, SCRIPT_OBJECTS, &a, finish_objects,
 		   (union store_answer){ .page = fn }, arg);
 }

@@ -228,6 +228,15 @@ struct store_rows {
 int store_read_page(const struct store_call *call, int result, const redisReply *reply,
 		    struct store_rows *rows, struct store_page *page);
 
+/* store_object.c: a row of a page of objects. */
+bool store_read_object(const redisReply *row, void *out);
+
+/* store_gather.c: whether the last agent of a page has more objects than came with it. Whoever
+ * called is told of the page once they are there, at most so many bytes. */
+bool store_has_rest(const redisReply *reply);
+void store_gather(const struct store_call *call, const redisReply *reply,
+		  const struct store_page *page, uint64_t most);
+
 /* Those that ended before they were sent are called back. */
 void store_end_calls(struct store *store);
 /* The end of a call: finish, and free it. */

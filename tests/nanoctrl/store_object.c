@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <event2/event.h>
+#include "loop.h"
 #include "store_redis.h"
 #include "tail.h"
 
@@ -97,6 +99,158 @@ static void list__of_more_than_an_answer_holds_is_too_large(void **state)
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
 	put_large(f, &m, 80);
 	assert_int_equal(list_regions(f, "", &a), STORE_TOO_LARGE);
+}
+
+/* ---- what one has in portions ---- */
+
+#define N_MUCH 600 /* objects, which are several portions */
+
+struct names {
+	bool done;
+	int result;
+	int told[2 * N_MUCH]; /* how often, by number */
+	size_t n;
+	bool has_small; /* the agent that has one region */
+	char next[STORE_NAME_MAX + 1];
+};
+
+static void answer_names(void *arg, int result, const struct store_page *page)
+{
+	struct names *a = arg;
+
+	a->result = result;
+	a->done = true;
+	for (size_t i = 0; page && i < page->n_objects; i++) {
+		const struct store_object *o = &page->objects[i];
+
+		a->n++;
+		if (strcmp(o->agent, "a-small") == 0)
+			a->has_small = true;
+		else
+			a->told[atoi(o->name)]++;
+	}
+	if (page && page->next)
+		snprintf(a->next, sizeof(a->next), "%s", page->next);
+}
+
+static void put_much(struct fixture *f, const struct member *m, unsigned from, unsigned n)
+{
+	test_redis_do(&f->redis, "EVAL %s 1 {test}:nanoctrl:region:%llu %u %u",
+		      "for i = ARGV[1], ARGV[1] + ARGV[2] - 1 do redis.call('HSET', KEYS[1], "
+		      "string.format('%d', i), '1 1 4096\\n' .. string.rep('x', 4096)) end",
+		      (unsigned long long)m->generation, from, n);
+}
+
+/* Turns until Redis has read the first portion, which takes many turns to arrive. */
+static void until_first_portion(struct fixture *f)
+{
+	while (!test_redis_calls(&f->redis, "hscan"))
+		event_base_loop(loop_base(f->loop), EVLOOP_ONCE);
+}
+
+static void begin_much(struct fixture *f, struct member *m, struct names *a)
+{
+	assert_int_equal(fixture_register(f, m, "b-much", "i1", OWNER_A, false), 0);
+	put_much(f, m, 0, N_MUCH);
+	test_redis_do(&f->redis, "CONFIG RESETSTAT");
+	store_list_of(f->store, SCOPE, "b-much", STORE_REGION, answer_names, a);
+	until_first_portion(f);
+	assert_false(a->done);
+}
+
+/* Of the first portion, of so many fields, the last stay, and all others go: Redis makes the hash
+ * smaller then, and may come to some again. */
+static void remove_most(struct fixture *f, const struct member *m, const char *kind, int portion)
+{
+	test_redis_do(
+		&f->redis, "EVAL %s 1 {test}:nanoctrl:%s:%llu %d",
+		"local at, names, stay = '0', {}, {} "
+		"repeat local step = redis.call('HSCAN', KEYS[1], at, 'COUNT', 16) at = step[1] "
+		"for i = 1, #step[2], 2 do names[#names + 1] = step[2][i] end "
+		"until #names >= tonumber(ARGV[1]) "
+		"for i = #names - 49, #names do stay[names[i]] = true end "
+		"for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do "
+		"if not stay[name] then redis.call('HDEL', KEYS[1], name) end end",
+		kind, (unsigned long long)m->generation, portion);
+}
+
+static long long is_there(struct fixture *f, const struct member *m, const char *kind, int i,
+			  const char *behind)
+{
+	return test_redis_do(&f->redis, "HEXISTS {test}:nanoctrl:%s:%llu %d%s", kind,
+			     (unsigned long long)m->generation, i, behind);
+}
+
+static void list__of_one_with_much_has_each_that_stays_once(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int round = 0; round < 8; round++) {
+		struct names a = { .n = 0 };
+		struct member m;
+
+		begin_much(f, &m, &a);
+		remove_most(f, &m, "region", 247);
+		put_much(f, &m, N_MUCH, 5);
+		fixture_run(f, &a.done);
+		assert_int_equal(a.result, 0);
+		for (int i = 0; i < N_MUCH; i++)
+			assert_in_range(a.told[i], is_there(f, &m, "region", i, ""), 1);
+		assert_int_equal(fixture_leave(f, &m), 0);
+	}
+}
+
+static void list__of_one_that_leaves_meanwhile_finds_nobody(void **state)
+{
+	struct names a = { .n = 0 };
+	struct fixture *f = *state;
+	struct member m;
+
+	begin_much(f, &m, &a);
+	test_redis_do(&f->redis, "DEL {test}:nanoctrl:agent:6:b-much");
+	fixture_run(f, &a.done);
+	assert_int_equal(a.result, STORE_NOT_FOUND);
+}
+
+/* It is there, and what the former had is not. */
+static void list__of_one_that_starts_anew_meanwhile_is_empty(void **state)
+{
+	struct names a = { .n = 0 };
+	struct fixture *f = *state;
+	struct member m;
+
+	begin_much(f, &m, &a);
+	test_redis_do(&f->redis, "HINCRBY {test}:nanoctrl:agent:6:b-much generation 1");
+	fixture_run(f, &a.done);
+	assert_int_equal(a.result, 0);
+	assert_int_equal(a.n, 0);
+}
+
+/* A page has all of an agent or nothing, and the others anyway. */
+static void page__with_one_that_has_much_cuts_nobody(void **state)
+{
+	struct fixture *f = *state;
+	struct member small, m, last;
+
+	assert_int_equal(fixture_register(f, &small, "a-small", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_put(f, &small, STORE_REGION, "kv", 1, "{}", ""), 0);
+	assert_int_equal(fixture_register(f, &m, "b-much", "i2", OWNER_A, false), 0);
+	put_much(f, &m, 0, N_MUCH);
+	assert_int_equal(fixture_register(f, &last, "c-last", "i3", OWNER_A, false), 0);
+	for (int leaves = 0; leaves < 2; leaves++) {
+		struct names a = { .n = 0 };
+
+		test_redis_do(&f->redis, "CONFIG RESETSTAT");
+		store_list(f->store, SCOPE, STORE_REGION, "", 10, true, answer_names, &a);
+		until_first_portion(f);
+		if (leaves)
+			test_redis_do(&f->redis, "DEL {test}:nanoctrl:agent:6:b-much");
+		fixture_run(f, &a.done);
+		assert_int_equal(a.result, 0);
+		assert_true(a.has_small);
+		assert_int_equal(a.n, leaves ? 1 : 1 + N_MUCH);
+		assert_string_equal(a.next, "b-much");
+	}
 }
 
 static int withdraw(struct fixture *f, const struct member *m, const char *region)
@@ -532,6 +686,10 @@ int main(void)
 		TEST(list__has_no_blobs_and_skips_junk),
 		TEST(list__of_much_goes_on_with_the_next_page),
 		TEST(list__of_more_than_an_answer_holds_is_too_large),
+		TEST(list__of_one_with_much_has_each_that_stays_once),
+		TEST(list__of_one_that_leaves_meanwhile_finds_nobody),
+		TEST(list__of_one_that_starts_anew_meanwhile_is_empty),
+		TEST(page__with_one_that_has_much_cuts_nobody),
 		TEST(offer__is_replaced_by_a_later_attempt_only),
 		TEST(offer__of_an_agent_that_started_anew_is_gone),
 		TEST(withdrawal__of_a_region_and_of_an_offer_is_told),

@@ -361,7 +361,7 @@ static int count_pages(struct fixture *f, unsigned long long n_all, unsigned lon
 	do {
 		redisReply *r;
 
-		snprintf(args, sizeof(args), "region||%s|500|80000000|", after);
+		snprintf(args, sizeof(args), "region||%s|500|80000000|||", after);
 		r = run(f, SCRIPT_OBJECTS, "{s}:nanoctrl:", args);
 		assert_in_range(r->element[6]->elements, 1, most);
 		n += r->element[6]->elements;
@@ -386,6 +386,79 @@ static void list__of_regions_with_long_descriptors_is_several_pages(void **state
 	assert_in_range(count_pages(*state, 320, 64 + 8), 4, 6);
 }
 
+/* A portion of the objects of a100, whose generation is 100; where to go on is in rest, "" at the
+ * end. */
+static unsigned long long read_portion(struct fixture *f, char rest[64])
+{
+	redisReply *r, *left;
+	unsigned long long n;
+	char args[128];
+
+	snprintf(args, sizeof(args), "region|a100||1|80000000||%s", *rest ? rest : "|");
+	r = run(f, SCRIPT_OBJECTS, "{s}:nanoctrl:", args);
+	n = r->element[6]->elements;
+	left = r->element[8];
+	*rest = '\0';
+	if (left->elements) {
+		assert_int_equal(left->elements, 3);
+		assert_string_equal(left->element[0]->str, "a100");
+		snprintf(rest, 64, "%s|%s", left->element[1]->str, left->element[2]->str);
+	}
+	freeReplyObject(r);
+	return n;
+}
+
+/* Of each portion at most so many; how many portions they are. */
+static int count_portions(struct fixture *f, unsigned long long n_all, unsigned long long most)
+{
+	unsigned long long n = 0, n_here;
+	char rest[64] = "";
+	int n_portions = 0;
+
+	do {
+		n_here = read_portion(f, rest);
+		assert_in_range(n_here, 0, most);
+		n += n_here;
+		n_portions++;
+	} while (*rest);
+	assert_int_equal(n, n_all);
+	return n_portions;
+}
+
+/* A step of a scan has some more than it is asked for. */
+#define STEP_MAX 64
+
+static void list__of_one_with_very_many_regions_is_several_portions(void **state)
+{
+	make_regions(*state, 1, 4096, 1);
+	assert_in_range(count_portions(*state, 4096, 1024 + STEP_MAX), 4, 5);
+}
+
+static void list__of_one_with_long_descriptors_is_several_portions(void **state)
+{
+	make_regions(*state, 1, 300, 65536);
+	assert_in_range(count_portions(*state, 300, 16 + STEP_MAX), 8, 19);
+}
+
+/* It is read on in the generation in which that began, or not. */
+static void list__of_one_that_started_anew_does_not_go_on(void **state)
+{
+	struct fixture *f = *state;
+	const struct script *script = &scripts[SCRIPT_OBJECTS];
+	char rest[64] = "", *place;
+
+	make_regions(f, 1, 2000, 1);
+	read_portion(f, rest);
+	place = strchr(rest, '|');
+	assert_non_null(place);
+	test_redis_do(&f->redis, "HSET {s}:nanoctrl:agent:4:a100 generation 101");
+	assert_int_equal(test_redis_do(&f->redis,
+				       "EVAL %b 1 {s}:nanoctrl: 1000 region a100 %s 1 80000000 %s "
+				       "100 %s",
+				       script->text, script->len, "", "", place + 1),
+			 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -403,6 +476,9 @@ int main(void)
 		TEST(learn__of_a_region_that_is_gone_owns_nothing),
 		TEST(list__of_very_many_regions_is_several_pages),
 		TEST(list__of_regions_with_long_descriptors_is_several_pages),
+		TEST(list__of_one_with_very_many_regions_is_several_portions),
+		TEST(list__of_one_with_long_descriptors_is_several_portions),
+		TEST(list__of_one_that_started_anew_does_not_go_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Portions of a list that have some twice, as a scan of Redis may: who asked is told of each once.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <event2/event.h>
+#include "fake_connection.h"
+#include "loop.h"
+#include "redis_reader.h"
+#include "store_redis.h"
+
+#define TURNS_MAX 100
+
+/* ---- what Redis answers ---- */
+
+static const char *portions[3]; /* one after the other */
+static unsigned n_asked;
+static enum script_id asked_for;
+
+static redisReply *reply_of(const char *text)
+{
+	struct redis_reader reader;
+	redisReply *reply = NULL;
+	const char *why;
+
+	assert_int_equal(redis_reader_init(&reader), 0);
+	assert_int_equal(redis_reader_feed(&reader, text, strlen(text), SIZE_MAX), 0);
+	assert_true(redis_reader_next(&reader, &reply, &why) == 0 && reply);
+	redis_reader_fini(&reader);
+	return reply;
+}
+
+static redisReply *answer(size_t n, const struct fake_word *words)
+{
+	if (n < 2 || strcmp(words[1].at, scripts[asked_for].sha1) != 0)
+		return reply_of("-ERR of no interest here\r\n");
+	assert_in_range(n_asked, 0, 2);
+	return reply_of(portions[n_asked++]);
+}
+
+/* ---- who asks ---- */
+
+struct stage {
+	struct store_hub *hub;
+	struct loop *loop;
+	struct store *store;
+	char names[64]; /* of whom it was told, a blank behind each */
+	bool done;
+};
+
+static int setup(void **state)
+{
+	struct store_config config = STORE_CONFIG_INIT;
+	struct stage *s = calloc(1, sizeof(*s));
+
+	*state = s;
+	n_asked = 0;
+	fake_connections_begin(answer);
+	assert_int_equal(store_hub_create(&config, &s->hub), 0);
+	assert_int_equal(loop_create(0, &s->loop), 0);
+	assert_int_equal(store_create(s->hub, s->loop, &s->store), 0);
+	learner_destroy(s->store->learner); /* of no interest here */
+	s->store->learner = NULL;
+	for (int i = 0; i < 2; i++)
+		event_base_loop(loop_base(s->loop), EVLOOP_NONBLOCK);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct stage *s = *state;
+
+	store_destroy(s->store);
+	loop_destroy(s->loop);
+	store_hub_destroy(s->hub);
+	free(s);
+	return 0;
+}
+
+static void run(struct stage *s)
+{
+	/* The reaper's timer ends each. */
+	for (int i = 0; i < TURNS_MAX && !s->done; i++)
+		event_base_loop(loop_base(s->loop), EVLOOP_ONCE);
+	assert_true(s->done);
+}
+
+static void told(struct stage *s, const char *name, size_t len)
+{
+	size_t at = strlen(s->names);
+
+	snprintf(s->names + at, sizeof(s->names) - at, "%.*s ", (int)len, name);
+}
+
+static void on_peers(void *arg, int result, const struct store_peer_list *found)
+{
+	struct stage *s = arg;
+
+	assert_int_equal(result, 0);
+	for (size_t i = 0; i < found->n; i++)
+		told(s, found->peers[i].name.at, found->peers[i].name.len);
+	s->done = !found->more;
+}
+
+#define AGENT(name) "*2\r\n$1\r\n" name "\r\n$1\r\nx\r\n"
+
+static void list__of_agents_that_comes_to_one_twice_has_it_once(void **state)
+{
+	struct stage *s = *state;
+
+	asked_for = SCRIPT_PEER_LIST;
+	portions[0] = "*5\r\n:0\r\n*2\r\n" AGENT("a") AGENT("b") ":0\r\n$1\r\n5\r\n*0\r\n";
+	portions[1] = "*5\r\n:0\r\n*1\r\n" AGENT("b") ":0\r\n$1\r\n7\r\n*1\r\n$1\r\nd\r\n";
+	portions[2] =
+		"*5\r\n:0\r\n*3\r\n" AGENT("c") AGENT("a") AGENT("d") ":0\r\n$0\r\n\r\n*0\r\n";
+	store_list_peers(s->store, (struct store_text){ "", 0 }, on_peers, s);
+	run(s);
+	assert_string_equal(s->names, "a b c d ");
+}
+
+static void on_page(void *arg, int result, const struct store_page *page)
+{
+	struct stage *s = arg;
+
+	assert_int_equal(result, 0);
+	for (size_t i = 0; i < page->n_objects; i++) {
+		told(s, page->objects[i].agent, 1);
+		told(s, page->objects[i].name, strlen(page->objects[i].name));
+	}
+	assert_string_equal(page->next, "n");
+	s->done = true;
+}
+
+#define PAGE(n) "*9\r\n:0\r\n:5\r\n:9\r\n:1\r\n$1\r\nn\r\n:0\r\n*" #n "\r\n"
+#define REGION(agent, name) \
+	"*5\r\n$1\r\n" agent "\r\n:3\r\n$1\r\ni\r\n$1\r\n" name "\r\n$8\r\n1 1 2\n{}\r\n"
+#define REST "*0\r\n*3\r\n$1\r\nb\r\n$1\r\n3\r\n$1\r\n7\r\n"
+
+/* What two agents call the same are two. */
+static void page__of_objects_that_comes_to_one_twice_has_it_once(void **state)
+{
+	struct stage *s = *state;
+
+	asked_for = SCRIPT_OBJECTS;
+	portions[0] = PAGE(2) REGION("a", "x") REGION("b", "x") REST;
+	portions[1] = PAGE(2) REGION("b", "y") REGION("b", "x") REST;
+	portions[2] = PAGE(2) REGION("b", "y") REGION("b", "z") "*0\r\n*0\r\n";
+	store_list(s->store, "s", STORE_REGION, "", 10, true, on_page, s);
+	run(s);
+	assert_string_equal(s->names, "a x b x b y b z ");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(list__of_agents_that_comes_to_one_twice_has_it_once),
+		TEST(page__of_objects_that_comes_to_one_twice_has_it_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
