@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "src/transport/rdma/limits.h"
 #include "src/transport/rdma/wire.h"
 #include "tests/libslime/rdma_pair.h"
 #include "tests/support/log_lines.h"
@@ -25,9 +26,17 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rise rises[RECORDS];
 static unsigned n_rises; /* begun */
 static unsigned n_risen;
+static unsigned n_reachable; /* from where on packets are taken */
+static bool is_unprepared;   /* one was, before its receives were posted */
 
 int __real_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+
+/* Those of all queue pairs, of which each carries messages. */
+static void note_receives(void)
+{
+	is_unprepared |= fakeverbs_counts().recv_wrs < ++n_reachable * RDMA_RECEIVES;
+}
 
 static void note(struct ibv_qp *qp, const struct ibv_qp_attr *attr)
 {
@@ -37,8 +46,10 @@ static void note(struct ibv_qp *qp, const struct ibv_qp_attr *attr)
 		rises[n_rises++] = (struct rise){ .qp = qp, .init = *attr };
 	while (i > 0 && rises[i - 1].qp != qp)
 		i--;
-	if (i > 0 && attr->qp_state == IBV_QPS_RTR)
+	if (i > 0 && attr->qp_state == IBV_QPS_RTR) {
 		rises[i - 1].rtr = *attr;
+		note_receives();
+	}
 	if (i > 0 && attr->qp_state == IBV_QPS_RTS) {
 		rises[i - 1].rts = *attr;
 		n_risen++;
@@ -71,7 +82,8 @@ static const struct rise *rise_on(const char *device)
 static int begin(void **state)
 {
 	rdma_pair_reset(state);
-	n_rises = n_risen = 0;
+	n_rises = n_risen = n_reachable = 0;
+	is_unprepared = false;
 	log_lines_keep_from(SLIME_LOG_INFO);
 	return 0;
 }
@@ -172,6 +184,17 @@ static void link__begins_at_a_number_of_its_own(void **state)
 	}
 	/* By chance it is one pair in a million. */
 	assert_in_range(n_near, 0, 2);
+}
+
+/* The peer may be first, and what it says finds a receive. */
+static void link__has_its_receives_before_it_can_be_reached(void **state)
+{
+	(void)state;
+	assert_ok(rdma_pair_open(&pair, NULL, LEN));
+	for (unsigned i = 1; i < LINKS; i++)
+		assert_ok(rdma_pair_connect_another(&pair));
+	assert_true(n_reachable >= 2 * LINKS);
+	assert_false(is_unprepared);
 }
 
 static void context__refuses_what_no_queue_pair_takes(void **state)
@@ -368,6 +391,7 @@ int main(void)
 		TEST(link__with_a_pkey_that_its_port_has_not_is_refused),
 		TEST(link__told_nothing_can_be_routed),
 		TEST(link__begins_at_a_number_of_its_own),
+		TEST(link__has_its_receives_before_it_can_be_reached),
 		TEST(context__refuses_what_no_queue_pair_takes),
 		TEST(context__takes_as_many_queue_pairs_as_links_have_room_for),
 		TEST(link__has_as_many_reads_under_way_as_both_ends_can),
