@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Devices, queues and paths that fail: which links end with them, for which reason, and which do
  * not. */
-#include "tests/libslime/rdma_pair.h"
-#include "tests/support/log_lines.h"
+#include <stdio.h>
 
 #include "base/clock.h"
+#include "tests/libslime/rdma_pair.h"
+#include "tests/support/log_lines.h"
 
 #define LEN 65536
 
@@ -442,6 +443,33 @@ static void events__of_another_port_are_not_counted(void **state)
 	assert_int_equal(n_events(&pair.a, SLIME_DEVICE_PORT_ERROR), 0);
 }
 
+/* "fake0 port 1: GID change event" */
+static unsigned n_lines_of_port(enum ibv_event_type type)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "fake0 port 1: %s", ibv_event_type_str(type));
+	return log_lines_with(text);
+}
+
+static void events__of_a_port_are_lines_of_the_log(void **state)
+{
+	static const enum ibv_event_type told[] = { IBV_EVENT_PORT_ACTIVE, IBV_EVENT_GID_CHANGE,
+						    IBV_EVENT_LID_CHANGE, IBV_EVENT_PKEY_CHANGE,
+						    IBV_EVENT_PORT_ERR };
+
+	(void)state;
+	log_lines_keep_from(SLIME_LOG_INFO);
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		uint64_t n = n_taken();
+
+		fakeverbs_raise(0, told[i], 1);
+		poll_until_taken(n);
+		assert_int_equal(n_lines_of_port(told[i]), 1);
+	}
+	log_lines_release();
+}
+
 static void events__are_named(void **state)
 {
 	(void)state;
@@ -591,6 +619,7 @@ int main(void)
 		IN_PAIR(events__are_counted_by_kind),
 		IN_PAIR(events__of_queues_are_counted),
 		IN_PAIR(events__of_another_port_are_not_counted),
+		IN_PAIR(events__of_a_port_are_lines_of_the_log),
 		IN_PAIR(events__are_named),
 		IN_PAIR(op__ends_after_its_queue_pair_was_drained),
 		IN_PAIR(link__begins_when_the_one_before_is_drained),

@@ -199,6 +199,20 @@ static void candidate__of_the_most_rails_fits(void **state)
 	(void)write_candidate(&c, bytes);
 }
 
+static void candidate__of_another_version_is_refused(void **state)
+{
+	struct rdma_candidate c = candidate(SLIME_RDMA_PAIR_NUMA, "a.1@0"), got;
+	uint8_t bytes[SL_CANDIDATE_MAX];
+	size_t len = write_candidate(&c, bytes);
+
+	(void)state;
+	for (unsigned version = 0; version < 256; version++) {
+		bytes[0] = (uint8_t)version;
+		if (version != 2 && version != 3)
+			assert_int_equal(rdma_candidate_read(&got, bytes, len), -EPROTONOSUPPORT);
+	}
+}
+
 static void candidate__with_what_cannot_be_is_malformed(void **state)
 {
 	struct rdma_candidate c = candidate(SLIME_RDMA_PAIR_NUMA, "a.1@0"), got;
@@ -236,6 +250,7 @@ int main(void)
 		cmocka_unit_test(candidate__by_position_is_one_of_version_2),
 		cmocka_unit_test(candidate__of_another_pairing_tells_it_and_the_nodes),
 		cmocka_unit_test(candidate__of_the_most_rails_fits),
+		cmocka_unit_test(candidate__of_another_version_is_refused),
 		cmocka_unit_test(candidate__with_what_cannot_be_is_malformed),
 	};
 
