@@ -15,12 +15,14 @@
 #include "src/endpoint.h"
 #include "src/mailbox.h"
 #include "src/rpc_pool.h"
+#include "src/rpc_request.h"
 
 #define LONG_LEN 100000
 
 static struct pair *p;
 static struct slime_call *call;
 static struct slime_rpc_request *req;
+static int64_t timeout_ms = -1;
 static void (*meanwhile)(void); /* while the next chunk is had */
 static int had;			/* what that comes to, unless 0 */
 static uint8_t bytes[LONG_LEN];
@@ -106,6 +108,7 @@ static int start_call(struct slime_call *which, const char *method, size_t len, 
 	args.request_len = len;
 	args.reply = bytes;
 	args.reply_cap = cap;
+	args.timeout_ms = timeout_ms;
 	return slime_call_start(p->a.ep, &args, which);
 }
 
@@ -162,10 +165,10 @@ static void cancel__while_the_handler_gets_a_buffer_does_not_wait_for_it(void **
 	}
 }
 
-static void let_others_have(struct sl_mailbox *mb, uint64_t len)
+static void let_others_have(struct sl_mailbox *mb, struct sl_account *account, uint64_t len)
 {
 	pthread_mutex_lock(&mb->rpc->pool.lock);
-	mb->calling.admitted += len;
+	account->admitted += len;
 	pthread_mutex_unlock(&mb->rpc->pool.lock);
 }
 
@@ -178,12 +181,12 @@ static void call__that_waits_for_two_chunks_lets_its_context_sleep(void **state)
 	(void)state;
 	open_pair(SLIME_TRANSPORT_SHM);
 	mb = p->a.ep->mailbox;
-	let_others_have(mb, SL_ACCOUNT_ADMIT - LONG_LEN);
+	let_others_have(mb, &mb->calling, SL_ACCOUNT_ADMIT - LONG_LEN);
 	start("echo_inline", LONG_LEN, LONG_LEN);
 	while (slime_context_poll(p->a.ctx) > 0 || slime_context_arm(p->a.ctx) == -EAGAIN)
 		assert_true(rounds++ < 1000);
 	assert_false(is_over());
-	let_others_have(mb, -(SL_ACCOUNT_ADMIT - LONG_LEN));
+	let_others_have(mb, &mb->calling, -(SL_ACCOUNT_ADMIT - LONG_LEN));
 	sl_rpc_ring(mb->rpc);
 	assert_true(came_true(is_over));
 	assert_int_equal(slime_call_status(call), 0);
@@ -243,9 +246,82 @@ static void request__is_read_while_calls_have_all_the_memory(void **state)
 	close_pair();
 }
 
+/* ---- what is not admitted ---- */
+
+static bool is_unread(void)
+{
+	return !sl_list_empty(&((struct sl_mailbox *)p->b.ep->mailbox)->unread);
+}
+
+/* Nothing of it is read, and no handler has it, before there is room. */
+static void request__beyond_what_is_admitted_waits_unread(void **state)
+{
+	static const enum slime_transport transports[] = { SLIME_TRANSPORT_SHM,
+							   SLIME_TRANSPORT_TCP };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct sl_mailbox *mb;
+
+		open_pair(transports[i]);
+		mb = p->b.ep->mailbox;
+		let_others_have(mb, &mb->serving, SL_ACCOUNT_ADMIT);
+		start("defer", LONG_LEN, 0);
+		assert_true(came_true(is_unread));
+		poll_while_there_is_something();
+		assert_true(is_unread());
+		assert_false(is_on_shelf());
+		let_others_have(mb, &mb->serving, -SL_ACCOUNT_ADMIT);
+		sl_rpc_ring(mb->rpc);
+		assert_true(came_true(is_on_shelf));
+		assert_int_equal(slime_rpc_reply(shelf_take(&p->b.shelf), NULL, 0), 0);
+		assert_true(came_true(is_over));
+		assert_int_equal(slime_call_status(call), 0);
+		close_pair();
+	}
+}
+
+/* It came, and was refused. */
+static bool is_refused(void)
+{
+	const struct sl_mailbox *mb = p->b.ep->mailbox;
+
+	for (unsigned i = 0; i < SL_CALL_SLOTS; i++) {
+		if (mb->requests[i] && atomic_load(&mb->requests[i]->state) == SL_REQUEST_FREE)
+			return true;
+	}
+	return false;
+}
+
+/* The caller, which nobody moves, does not say that its time is over. */
+static void deadline__of_a_request_that_waits_unread_runs_meanwhile(void **state)
+{
+	uint64_t end = sl_clock_ns() + PAIR_TIMEOUT_MS * SL_NS_PER_MS;
+	struct sl_mailbox *mb;
+
+	(void)state;
+	open_pair(SLIME_TRANSPORT_SHM);
+	mb = p->b.ep->mailbox;
+	let_others_have(mb, &mb->serving, SL_ACCOUNT_ADMIT);
+	timeout_ms = 20;
+	start("defer", LONG_LEN, 0);
+	timeout_ms = -1;
+	while (!is_refused()) {
+		slime_context_poll(p->b.ctx);
+		assert_true(sl_clock_ns() < end);
+	}
+	assert_false(is_on_shelf());
+	let_others_have(mb, &mb->serving, -SL_ACCOUNT_ADMIT);
+	assert_true(came_true(is_over));
+	assert_int_equal(slime_call_status(call), -ETIMEDOUT);
+	close_pair();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(request__beyond_what_is_admitted_waits_unread),
+		cmocka_unit_test(deadline__of_a_request_that_waits_unread_runs_meanwhile),
 		cmocka_unit_test(cancel__while_the_request_is_copied_ends_the_call),
 		cmocka_unit_test(cancel__while_the_handler_gets_a_buffer_does_not_wait_for_it),
 		cmocka_unit_test(call__that_waits_for_two_chunks_lets_its_context_sleep),
