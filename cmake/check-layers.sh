@@ -29,7 +29,7 @@ resolver       nanoctrl/client/resolver                          -
 client         nanoctrl/client/                                  base resolver
 nc-main        nanoctrl/src/main,explain,gc,links,obs,top,instance,serve,settings,runtime,probe,redis_child nc-api nc-redis client cli
 nc-api         nanoctrl/src/api,routes,model,tail                nc-http nc-store
-nc-redis       nanoctrl/src/redis,cluster,dial,locator,store_redis,store_hub,store_call,store_moved,store_reply,store_gather,store_group,store_settle,store_agent,store_compat,store_peer,store_list,store_reach,store_snapshot,store_written,store_object,store_event,reach,reaper,notices,learner nc-store resolver
+nc-redis       nanoctrl/src/redis,cluster,dial,locator,store_redis,store_hub,store_call,store_moved,store_reply,store_gather,store_group,store_settle,store_agent,store_compat,store_peer,store_list,store_reach,store_snapshot,store_written,store_object,store_offer,store_event,reach,reaper,notices,learner nc-store resolver
 nc-store       nanoctrl/src/store                                nc-plain
 nc-http        nanoctrl/src/server,worker,conn,http,route,request,reply,stream,metrics nc-plain
 nc-plain       nanoctrl/src/                                     base

@@ -378,6 +378,61 @@ static void offer__to_a_full_inbox_is_refused_and_one_that_is_there_replaced(voi
 	assert_string_equal(got.text, "node-a>node-b:2= ");
 }
 
+struct names_of_offers {
+	bool done;
+	int result;
+	int told[2 * N_MUCH];
+};
+
+static void answer_offer_names(void *arg, int result, const struct store_cursor *cursor,
+			       const struct store_offer *offers, size_t n)
+{
+	struct names_of_offers *a = arg;
+
+	(void)cursor;
+	a->result = result;
+	a->done = true;
+	for (size_t i = 0; i < n; i++)
+		a->told[atoi(offers[i].from)]++;
+}
+
+/* Agents named by numbers, each with an offer for m. */
+static void post_much(struct fixture *f, const struct member *m, unsigned from, unsigned n)
+{
+	test_redis_do(&f->redis, "EVAL %s 0 %llu %u %u",
+		      "local p, to = '{test}:nanoctrl:', ARGV[1] "
+		      "for i = ARGV[2], ARGV[2] + ARGV[3] - 1 do i = string.format('%d', i) "
+		      "redis.call('HSET', p .. 'agent:' .. #i .. ':' .. i, 'generation', i + 1) "
+		      "redis.call('HSET', p .. 'inbox:' .. to, i .. '/default', "
+		      "'1 ' .. (i + 1) .. ' i ' .. to .. ' i\\n' .. string.rep('x', 16384)) end",
+		      (unsigned long long)m->generation, from, n);
+}
+
+/* As of regions: most of them go meanwhile. */
+static void list__of_many_offers_has_each_that_stays_once(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int round = 0; round < 4; round++) {
+		struct names_of_offers a = { .done = false };
+		struct member m;
+
+		assert_int_equal(fixture_register(f, &m, "b-much", "i1", OWNER_A, false), 0);
+		post_much(f, &m, 0, N_MUCH);
+		test_redis_do(&f->redis, "CONFIG RESETSTAT");
+		store_list_offers(f->store, SCOPE, &m.lease, answer_offer_names, &a);
+		until_first_portion(f);
+		assert_false(a.done);
+		remove_most(f, &m, "inbox", 64);
+		post_much(f, &m, N_MUCH, 5);
+		fixture_run(f, &a.done);
+		assert_int_equal(a.result, 0);
+		for (int i = 0; i < N_MUCH; i++)
+			assert_in_range(a.told[i], is_there(f, &m, "inbox", i, "/default"), 1);
+		assert_int_equal(fixture_leave(f, &m), 0);
+	}
+}
+
 static void offer__to_agents_that_left_is_not_counted(void **state)
 {
 	struct fixture *f = *state;
@@ -694,6 +749,7 @@ int main(void)
 		TEST(offer__of_an_agent_that_started_anew_is_gone),
 		TEST(withdrawal__of_a_region_and_of_an_offer_is_told),
 		TEST(offer__to_a_full_inbox_is_refused_and_one_that_is_there_replaced),
+		TEST(list__of_many_offers_has_each_that_stays_once),
 		TEST(offer__to_agents_that_left_is_not_counted),
 		TEST(leave__of_one_who_posted_much_is_cleaned_up_in_portions),
 		TEST(leave__of_one_who_got_much_is_cleaned_up_in_portions),

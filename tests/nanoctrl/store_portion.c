@@ -459,6 +459,54 @@ static void list__of_one_that_started_anew_does_not_go_on(void **state)
 			 1);
 }
 
+/* ---- what is there for an agent ---- */
+
+/* b is registered, and so many others have posted as long descriptors for it. */
+static void make_offers(struct fixture *f, int n, int len)
+{
+	test_redis_do(&f->redis, "EVAL %s 0 %d %d",
+		      "local p = '{s}:nanoctrl:' redis.call('HSET', p .. 'agent:1:b', "
+		      "'generation', 7, 'incarnation', 'i', 'lease', 8, 'secret', 'x') "
+		      "for i = 1000, 999 + ARGV[1] do "
+		      "redis.call('HSET', p .. 'agent:5:a' .. i, 'generation', i) "
+		      "redis.call('HSET', p .. 'inbox:7', 'a' .. i .. '/default', "
+		      "'1 ' .. i .. ' i 7 i\\n' .. string.rep('x', ARGV[2])) end return 0",
+		      n, len);
+}
+
+static int count_offers(struct fixture *f, unsigned long long n_all, unsigned long long most)
+{
+	unsigned long long n = 0;
+	char args[64], place[32] = "";
+	int n_portions = 0;
+
+	do {
+		redisReply *r;
+
+		snprintf(args, sizeof(args), "b|8|x|%s", place);
+		r = run(f, SCRIPT_OFFER_LIST, "{s}:nanoctrl:", args);
+		assert_in_range(r->element[3]->elements, 0, most);
+		n += r->element[3]->elements;
+		snprintf(place, sizeof(place), "%s", r->element[4]->str);
+		freeReplyObject(r);
+		n_portions++;
+	} while (*place);
+	assert_int_equal(n, n_all);
+	return n_portions;
+}
+
+static void list__of_very_many_offers_is_several_portions(void **state)
+{
+	make_offers(*state, 4096, 1);
+	assert_in_range(count_offers(*state, 4096, 1024 + STEP_MAX), 4, 5);
+}
+
+static void list__of_long_offers_is_several_portions(void **state)
+{
+	make_offers(*state, 300, 65536);
+	assert_in_range(count_offers(*state, 300, 16 + STEP_MAX), 8, 19);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -479,6 +527,8 @@ int main(void)
 		TEST(list__of_one_with_very_many_regions_is_several_portions),
 		TEST(list__of_one_with_long_descriptors_is_several_portions),
 		TEST(list__of_one_that_started_anew_does_not_go_on),
+		TEST(list__of_very_many_offers_is_several_portions),
+		TEST(list__of_long_offers_is_several_portions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

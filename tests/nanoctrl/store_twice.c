@@ -157,6 +157,39 @@ static void page__of_objects_that_comes_to_one_twice_has_it_once(void **state)
 	assert_string_equal(s->names, "a x b x b y b z ");
 }
 
+static void on_offers(void *arg, int result, const struct store_cursor *cursor,
+		      const struct store_offer *offers, size_t n)
+{
+	struct stage *s = arg;
+
+	assert_int_equal(result, 0);
+	assert_int_equal(cursor->id, 9); /* before the first portion */
+	for (size_t i = 0; i < n; i++) {
+		told(s, offers[i].from, 1);
+		told(s, offers[i].profile, 1);
+	}
+	s->done = true;
+}
+
+#define OFFERS(cursor, n) "*5\r\n:0\r\n:5\r\n:" #cursor "\r\n*" #n "\r\n"
+#define OFFER(from, profile)                                              \
+	"*4\r\n$1\r\n" from "\r\n$1\r\nb\r\n$1\r\n" profile "\r\n$10\r\n" \
+	"1 2 i 3 i\n\r\n"
+
+static void list__of_offers_that_comes_to_one_twice_has_it_once(void **state)
+{
+	static const struct store_lease lease = { "b", 7, "0011" };
+	struct stage *s = *state;
+
+	asked_for = SCRIPT_OFFER_LIST;
+	portions[0] = OFFERS(9, 2) OFFER("a", "p") OFFER("c", "p") "$1\r\n7\r\n";
+	portions[1] = OFFERS(10, 0) "$1\r\n8\r\n";
+	portions[2] = OFFERS(11, 3) OFFER("c", "p") OFFER("c", "q") OFFER("d", "p") "$0\r\n\r\n";
+	store_list_offers(s->store, "s", &lease, on_offers, s);
+	run(s);
+	assert_string_equal(s->names, "a p c p c q d p ");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -164,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(list__of_agents_that_comes_to_one_twice_has_it_once),
 		TEST(page__of_objects_that_comes_to_one_twice_has_it_once),
+		TEST(list__of_offers_that_comes_to_one_twice_has_it_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
