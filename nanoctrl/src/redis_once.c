@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <event2/event.h>
 #include <hiredis/hiredis.h>
 #include <base/utf8.h>
@@ -50,6 +51,13 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
 		on_down(o);
 }
 
+/* Nothing was asked. */
+static int fail(struct redis_once *o, int err)
+{
+	snprintf(o->why, sizeof(o->why), "%s", strerror(-err));
+	return err;
+}
+
 static int run(struct redis_once *o)
 {
 	struct timeval tv = { .tv_sec = o->timeout_ms / 1000,
@@ -67,7 +75,7 @@ static int run(struct redis_once *o)
 	if (!ret)
 		ret = event_base_once(o->base, -1, EV_TIMEOUT, on_late, o, &tv) ? -ENOMEM : 0;
 	if (ret)
-		return ret;
+		return fail(o, ret);
 	event_base_dispatch(o->base);
 	return o->result;
 }
@@ -78,7 +86,7 @@ int redis_once(struct redis_once *o)
 
 	o->base = event_base_new();
 	if (!o->base)
-		return -ENOMEM;
+		return fail(o, -ENOMEM);
 	ret = run(o);
 	o->ended = true; /* what is still in flight asks for nothing more */
 	redis_destroy(o->redis);
