@@ -34,6 +34,18 @@ static void release_time(void)
 	fakeverbs_hold_time(false);
 }
 
+/* Nothing is on the way. Where the machine is busy a rail is found slow that is not, and would have
+ * nothing of the next batch. */
+static void forget_shares(const struct rdma_end *e)
+{
+	struct rdma_conn *c = rdma_conn_of(sl_endpoint_conn(e->ep));
+
+	for (unsigned i = 0; i < RAILS; i++) {
+		rdma_share_reset(&c->paths[i].share);
+		c->paths[i].weight = RDMA_SHARE_WHOLE;
+	}
+}
+
 static int write_imm(uint64_t len, uint32_t flags, uint32_t imm)
 {
 	struct slime_xfer x = rdma_a_and_b(&rails.pair, 0, 0, len);
@@ -210,6 +222,40 @@ static void rail__of_who_got_no_cpu_for_long_is_agreed_on(void **state)
 	rails_assert_connected();
 }
 
+/* ---- reads ---- */
+
+/* That b has a message from behind it says that b's device has read, and not that a has the bytes.
+ */
+static void read__whose_answer_was_lost_is_read_again(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&rails.pair, 0, 0, MESSAGE);
+	struct rdma_conn *c = rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep));
+	uint32_t head;
+
+	(void)state;
+	assert_ok(slime_read(rails.pair.a.ep, &x, 1, 0, rails.pair.a.op));
+	assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
+	memset(rails.pair.b.bytes, NEWER, MESSAGE);
+	rails_post_recv(1);
+	stop_time();
+	c->next_qp = 0;
+	head = c->qps[0]->head;
+	assert_ok(slime_read(rails.pair.a.ep, &x, 1, 0, rails.pair.a.op));
+	rails_send_value(1, 2);
+	assert_int_equal(c->qps[0]->head - head, 2);
+	while (!slime_op_test(rails.recvs[1]))
+		go_on();
+	assert_false(slime_op_test(rails.pair.a.op));
+	rails_set_port(0, false);
+	rails_settle_workers();
+	release_time();
+	assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
+	assert_memory_equal(rails.pair.a.bytes, rails.pair.b.bytes, MESSAGE);
+	rails_await(0, SLIME_RAIL_DOWN);
+	rails_assert_got(1, 2);
+	assert_ok(rdma_wait(&rails.pair, rails.sends[1]));
+}
+
 /* ---- writes and their immediates ---- */
 
 static void write_imm__that_arrived_is_not_written_again(void **state)
@@ -261,6 +307,45 @@ static void write_imm__that_was_lost_comes_once_and_behind_its_bytes(void **stat
 		assert_ok(rdma_wait(&rails.pair, rails.sends[2]));
 		rails_cut(i, false);
 		rails_await(i, SLIME_RAIL_UP);
+	}
+}
+
+static void ask_for_key(void)
+{
+	struct slime_xfer x = rdma_a_and_b(&rails.pair, 0, 0, MESSAGE);
+
+	assert_ok(slime_write(rails.pair.a.ep, &x, 1, 0, rails.pair.a.op));
+	assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
+}
+
+/* Of which a rail has a part that takes long; the others have nothing to do. */
+static void fence__holds_behind_a_write_over_all_rails(void **state)
+{
+	struct slime_xfer x = rdma_a_and_b(&rails.pair, 0, 0, LEN - MESSAGE);
+	struct slime_xfer last = rdma_a_and_b(&rails.pair, LEN - MESSAGE, LEN - MESSAGE, MESSAGE);
+	uint32_t qp;
+
+	(void)state;
+	ask_for_key();
+	for (unsigned rail = 1; rail < RAILS; rail++) {
+		forget_shares(&rails.pair.a);
+		memset(rails.pair.a.bytes, (int)rail, LEN);
+		assert_ok(slime_imm_recv(rails.pair.b.ep, rails.recvs[0]));
+		assert_int_equal(fakeverbs_qps(rail, &qp, 1), 1);
+		fakeverbs_hold_qp(rail, qp, true);
+		assert_ok(slime_write(rails.pair.a.ep, &x, 1, 0, rails.pair.a.op));
+		assert_ok(slime_write(rails.pair.a.ep, &last, 1, SLIME_FENCE, rails.sends[0]));
+		assert_ok(write_imm(0, SLIME_FENCE, rail));
+		rdma_settle(&rails.pair);
+		assert_false(slime_op_test(rails.pair.a.op));
+		assert_int_not_equal(rails.pair.b.bytes[LEN - 1], rail);
+		assert_false(slime_op_test(rails.recvs[0]));
+		fakeverbs_hold_qp(rail, qp, false);
+		assert_ok(rdma_wait(&rails.pair, rails.recvs[0]));
+		assert_memory_equal(rails.pair.a.bytes, rails.pair.b.bytes, LEN);
+		assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
+		assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
+		assert_ok(rdma_wait(&rails.pair, rails.sends[rail]));
 	}
 }
 
@@ -333,18 +418,6 @@ static void write__behind_an_immediate_that_waits_goes_over_the_other_rails(void
 	assert_ok(rdma_wait(&rails.pair, rails.sends[0]));
 	assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
 	rails_await(0, SLIME_RAIL_DOWN);
-}
-
-/* Nothing is on the way. Where the machine is busy a rail is found slow that is not, and would have
- * nothing of the next batch. */
-static void forget_shares(const struct rdma_end *e)
-{
-	struct rdma_conn *c = rdma_conn_of(sl_endpoint_conn(e->ep));
-
-	for (unsigned i = 0; i < RAILS; i++) {
-		rdma_share_reset(&c->paths[i].share);
-		c->paths[i].weight = RDMA_SHARE_WHOLE;
-	}
 }
 
 /* As long as its queue pair may still move bytes, the op and its memory are the library's. */
@@ -420,8 +493,10 @@ int main(void)
 		IN_PAIR(immediate__that_was_acknowledged_and_not_seen_ends_the_link),
 		IN_PAIR(immediate__that_is_seen_late_by_a_device_that_flushes_no_marker_counts),
 		IN_PAIR(rail__of_who_got_no_cpu_for_long_is_agreed_on),
+		IN_PAIR(read__whose_answer_was_lost_is_read_again),
 		IN_PAIR(write_imm__that_arrived_is_not_written_again),
 		IN_PAIR(write_imm__that_was_lost_comes_once_and_behind_its_bytes),
+		IN_PAIR(fence__holds_behind_a_write_over_all_rails),
 		IN_PAIR(fence__holds_while_work_moves),
 		IN_PAIR(write__behind_an_immediate_that_waits_goes_over_the_other_rails),
 		IN_PAIR(op__of_a_dead_rail_is_pending_until_both_ends_have_fenced_it),
