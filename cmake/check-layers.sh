@@ -14,7 +14,7 @@ log-api        libslime/include/slime/export,log,version         -
 api            libslime/include/slime/                           log-api
 base           libslime/base/                                    log-api
 examples       libslime/examples/                                api
-op             libslime/src/op,copy,region,desc,stats,poller,futex,worker,version,sysfs base api
+op             libslime/src/op,copy,region,desc,stats,poller,futex,lock,worker,version,sysfs base api
 rdma           libslime/src/transport/rdma/                      seam
 shm            libslime/src/transport/shm/                       seam
 tcp            libslime/src/transport/tcp/                       seam

@@ -4,67 +4,9 @@
 
 #include "src/endpoint.h"
 
-static void add(_Atomic uint64_t *counter, uint64_t n)
-{
-	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
-}
-
-void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,
-		       uint64_t bytes)
-{
-	struct sl_kind_counters *c = &ep->counters[kind];
-
-	add(status ? &c->failed : &c->completed, 1);
-	if (!status)
-		add(&c->bytes, bytes);
-}
-
 void sl_endpoint_op_finished(struct slime_op *op)
 {
-	struct slime_endpoint *ep = op->owner;
-	enum slime_op_kind kind = op->work.kind;
-	int status = op->status;
-
-	sl_endpoint_count(ep, kind, status, op->bytes);
-	if (status && kind <= SLIME_KIND_WRITE_IMM)
-		add(&ep->failed_bytes[kind], op->work.total);
-	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_release);
-}
-
-/* How many of max_pending_ops are left. */
-static int64_t room_for(const struct slime_endpoint *ep, uint64_t n_ops, uint64_t n_calls_ever)
-{
-	const struct sl_kind_counters *calls = &ep->counters[SLIME_KIND_CALL];
-	uint64_t ended = atomic_load_explicit(&calls->completed, memory_order_relaxed) +
-			 atomic_load_explicit(&calls->failed, memory_order_relaxed);
-
-	/* Calls may have begun and ended since they were counted. */
-	return (int64_t)ep->attr.max_pending_ops - (int64_t)(n_ops + n_calls_ever - ended);
-}
-
-int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op, enum slime_op_kind kind)
-{
-	int ret;
-
-	/* Who waits for it would look after the other one alone. */
-	if (op->ctx != ep->ctx)
-		return -EINVAL;
-	if (room_for(ep, atomic_fetch_add_explicit(&ep->n_pending, 1, memory_order_relaxed),
-		     atomic_load_explicit(&ep->counters[SLIME_KIND_CALL].submitted,
-					  memory_order_relaxed)) <= 0) {
-		atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
-		return -EAGAIN;
-	}
-	ret = sl_op_begin(op);
-	if (ret) {
-		atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
-		return ret;
-	}
-	op->owner = ep;
-	op->finished = sl_endpoint_op_finished;
-	op->work.kind = kind;
-	add(&ep->counters[kind].submitted, 1);
-	return 0;
+	sl_endpoint_op_count(op);
 }
 
 void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op)
@@ -74,24 +16,12 @@ void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op)
 	sl_op_abort(op);
 }
 
-int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op)
-{
-	_Atomic uint64_t *submitted = &ep->counters[SLIME_KIND_CALL].submitted;
-	int ret = -EAGAIN;
-
-	if (room_for(ep, atomic_load_explicit(&ep->n_pending, memory_order_relaxed),
-		     atomic_fetch_add_explicit(submitted, 1, memory_order_relaxed)) > 0)
-		ret = sl_op_begin(op);
-	if (ret)
-		atomic_fetch_sub_explicit(submitted, 1, memory_order_relaxed);
-	return ret;
-}
-
 uint32_t sl_endpoint_calls_take(struct slime_endpoint *ep, uint32_t n)
 {
 	_Atomic uint64_t *submitted = &ep->counters[SLIME_KIND_CALL].submitted;
-	int64_t room = room_for(ep, atomic_load_explicit(&ep->n_pending, memory_order_relaxed),
-				atomic_fetch_add_explicit(submitted, n, memory_order_relaxed));
+	int64_t room =
+		sl_endpoint_room(ep, atomic_load_explicit(&ep->n_pending, memory_order_relaxed),
+				 atomic_fetch_add_explicit(submitted, n, memory_order_relaxed));
 	uint32_t took = room >= n ? n : room > 0 ? (uint32_t)room : 0;
 
 	if (took < n)

@@ -25,10 +25,15 @@ static inline void sl_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_
 		deadline_ns == SL_NEVER ? NULL : &ts, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-/* The word is only a name here: it may be gone. */
+/* Of those that sleep. The word is only a name here: it may be gone. */
+static inline void sl_futex_wake_some(_Atomic uint32_t *word, int n)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
+
 static inline void sl_futex_wake(_Atomic uint32_t *word)
 {
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+	sl_futex_wake_some(word, INT32_MAX);
 }
 
 #endif

@@ -133,13 +133,15 @@ void sl_token_arm(struct slime_context *ctx)
 
 /* ---- looking ---- */
 
-static unsigned look_at_transports(struct slime_context *ctx)
+__attribute__((always_inline)) static inline unsigned look_at_transports(struct slime_context *ctx)
 {
 	unsigned n = 0;
 
 	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++) {
-		if (ctx->transports[i])
-			n += ctx->transports[i]->ops->progress(ctx->transports[i]);
+		struct sl_transport *t = ctx->transports[i];
+
+		if (t && !sl_transport_rests(t))
+			n += t->ops->progress(t);
 	}
 	sl_progress_settle(&ctx->progress);
 	return n;

@@ -30,7 +30,10 @@ static inline int check_regions(struct slime_endpoint *ep, struct sl_conn *conn,
 		return -EOPNOTSUPP;
 	if ((x->remote->access & access) != access)
 		return -EACCES;
-	return conn->ops->is_stale(conn, x->remote) ? -ESTALE : 0;
+	return atomic_load_explicit(&conn->n_stale, memory_order_relaxed) &&
+			       conn->ops->is_stale(conn, x->remote)
+		       ? -ESTALE
+		       : 0;
 }
 
 /* Whether the piece lies within its regions. */
@@ -79,9 +82,9 @@ static inline int check_piece(struct slime_endpoint *ep, struct sl_conn *conn,
 	return add_bytes(&sum->bytes, x) ? 0 : -EINVAL;
 }
 
-static inline int check_batch(struct slime_endpoint *ep, struct sl_conn *conn,
-			      const struct slime_xfer *xfers, size_t n, uint32_t access,
-			      struct sum *out)
+__attribute__((always_inline)) static inline int
+check_batch(struct slime_endpoint *ep, struct sl_conn *conn, const struct slime_xfer *xfers,
+	    size_t n, uint32_t access, struct sum *out)
 {
 	int ret;
 
@@ -182,7 +185,7 @@ static void set_work(struct sl_work *w, enum slime_op_kind kind, const struct sl
 static void xfer_finished(struct slime_op *op)
 {
 	release_runs(op->work.xfers, op->work.n_runs);
-	sl_endpoint_op_finished(op);
+	sl_endpoint_op_count(op);
 }
 
 static void xfer_imm_finished(struct slime_op *op)

@@ -3,6 +3,9 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "src/endpoint.h"
+#include "src/lock.h"
+#include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 
 #define LEN    (1024u * 1024)
@@ -63,7 +66,7 @@ static int end(void **state)
 #define LOCKS 64 /* different ones that can be counted */
 
 static struct {
-	const pthread_mutex_t *mutex;
+	const void *lock;
 	unsigned n;
 } locked[LOCKS];
 static unsigned n_locked;
@@ -81,14 +84,14 @@ static bool is_of_the_fake(const pthread_mutex_t *mutex)
 	return (uintptr_t)mutex >= (uintptr_t)__data_start && (uintptr_t)mutex < (uintptr_t)_end;
 }
 
-static void note_lock(const pthread_mutex_t *mutex)
+static void note_lock(const void *lock)
 {
 	unsigned i = 0;
 
-	while (i < n_locked && locked[i].mutex != mutex)
+	while (i < n_locked && locked[i].lock != lock)
 		i++;
 	if (i == n_locked && n_locked < LOCKS)
-		locked[n_locked++].mutex = mutex;
+		locked[n_locked++].lock = lock;
 	if (i < n_locked)
 		locked[i].n++;
 }
@@ -100,17 +103,51 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 	return __real_pthread_mutex_lock(mutex);
 }
 
+/*
+ * A connection's own lock is taken where it stands, without a call, unless somebody has it: while
+ * they are counted nobody does, and it looks as if somebody had, so that each taking asks for a
+ * wait.
+ */
+void __real_sl_lock_wait(struct sl_lock *lock);
+void __wrap_sl_lock_wait(struct sl_lock *lock);
+void __real_sl_lock_wake(struct sl_lock *lock);
+void __wrap_sl_lock_wake(struct sl_lock *lock);
+
+void __wrap_sl_lock_wait(struct sl_lock *lock)
+{
+	if (!counting_locks)
+		__real_sl_lock_wait(lock);
+	else
+		note_lock(lock);
+}
+
+void __wrap_sl_lock_wake(struct sl_lock *lock)
+{
+	if (!counting_locks)
+		__real_sl_lock_wake(lock);
+	else
+		atomic_store(&lock->word, SL_LOCK_AWAITED);
+}
+
+static void set_locks(enum sl_lock_state state)
+{
+	atomic_store(&rdma_conn_of(sl_endpoint_conn(pair.a.ep))->lock.word, state);
+	atomic_store(&rdma_conn_of(sl_endpoint_conn(pair.b.ep))->lock.word, state);
+}
+
 static void count_locks(void)
 {
 	memset(locked, 0, sizeof(locked));
 	n_locked = 0;
 	locker = pthread_self();
 	counting_locks = true;
+	set_locks(SL_LOCK_AWAITED);
 }
 
 /* Since then: n different ones, and none of them twice. */
 static void assert_locked(unsigned n)
 {
+	set_locks(SL_LOCK_FREE);
 	counting_locks = false;
 	assert_int_equal(n_locked, n);
 	for (unsigned i = 0; i < n_locked; i++)

@@ -150,9 +150,9 @@ static void rail__that_fails_in_the_moment_of_its_return_is_not_used(void **stat
 		rdma_poll(&rails.pair);
 		assert_true(sl_clock_ns() < until);
 	}
-	pthread_mutex_lock(&p->c->lock);
+	sl_lock(&p->c->lock);
 	assert_true(rdma_path_leave(p, "a test"));
-	pthread_mutex_unlock(&p->c->lock);
+	sl_unlock(&p->c->lock);
 	rdma_path_come_up(p);
 	assert_false(p->usable);
 	rails_cut(0, false);

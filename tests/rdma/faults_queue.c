@@ -52,12 +52,12 @@ static void queue_pair__forced_into_error_while_idle_is_noticed(void **state)
 /* What a has of b's region. */
 static void spoil_keys(struct rdma_conn *c)
 {
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	for (unsigned i = 0; i < RDMA_BUCKETS; i++) {
 		for (struct rdma_key *k = c->keys[i]; k; k = k->next)
 			k->rkeys[0] ^= 0x5a5a00;
 	}
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 static void key__that_is_wrong_ends_the_link_and_moves_nothing(void **state)

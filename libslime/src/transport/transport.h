@@ -24,10 +24,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "base/wire.h"
 #include "src/op.h"
 #include "src/poller.h"
 #include "src/region.h"
+#include "src/transport/todo.h"
 #include <slime/context.h>
 #include <slime/endpoint.h>
 #include <slime/stats.h>
@@ -252,7 +254,7 @@ struct sl_conn_ops {
 	 */
 	uint8_t *(*view)(struct sl_conn *conn, const struct slime_remote_mr *r, uint64_t offset,
 			 uint64_t len, uint32_t access);
-	/* Whether the peer's region is known to be withdrawn. */
+	/* Whether the peer's region is known to be withdrawn; not asked while n_stale is 0. */
 	bool (*is_stale)(struct sl_conn *conn, const struct slime_remote_mr *r);
 	/*
 	 * Of an initiator that cannot reach its peer: whether it takes the peer's streams in the
@@ -275,7 +277,8 @@ struct sl_conn {
 	struct sl_link_id self;
 	struct sl_link_id peer;
 	const _Atomic uint64_t *imm_taken; /* immediates of ours the peer has taken, ever */
-	bool looks_disturb; /* who looks for a message keeps the peer from writing it */
+	_Atomic uint32_t n_stale; /* of the peer's regions; where it is not counted never 0 */
+	bool looks_disturb;	  /* who looks for a message keeps the peer from writing it */
 	bool any_region;    /* once ready: the peer reaches every region, whatever its memory */
 	bool device_memory; /* also that which no CPU touches, here and there */
 };
@@ -354,7 +357,19 @@ struct sl_transport_env {
 struct sl_transport {
 	const struct sl_transport_ops *ops;
 	const struct sl_transport_env *env;
+	/* What progress() looks at. While all of it is empty a round makes do without it; where no
+	 * list is named there is always something. [token] */
+	const struct sl_list *watched[2];
+	const struct sl_todo *todo;
 };
+
+/* Whether progress() would look at nothing. [token] */
+static inline bool sl_transport_rests(const struct sl_transport *t)
+{
+	return t->watched[0] && sl_list_empty(t->watched[0]) &&
+	       (!t->watched[1] || sl_list_empty(t->watched[1])) &&
+	       (!t->todo || !sl_todo_count(t->todo));
+}
 
 struct sl_transport_ops {
 	enum slime_transport id;

@@ -9,9 +9,9 @@
 
 void rdma_conn_set_state(struct rdma_conn *c, enum rdma_conn_state state)
 {
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	atomic_store_explicit(&c->state, state, memory_order_release);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 /* ---- what other threads ask for ---- */
@@ -28,19 +28,19 @@ static void conn_close(struct sl_conn *conn, int cause, const char *why)
 {
 	struct rdma_conn *c = rdma_conn_of(conn);
 
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	if (!atomic_load(&c->ending))
 		rdma_conn_end_because(c, cause, why, true, false);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 static void address(struct sl_conn *conn, char *out, size_t cap)
 {
 	struct rdma_conn *c = rdma_conn_of(conn);
 
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	snprintf(out, cap, "%s", c->address);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 static void on_time(struct sl_timer *timer)
@@ -76,7 +76,7 @@ void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ib
 	    state != RDMA_CONN_LEAVING)
 		return;
 	rdma_error_text(q, wc, of_message, why, sizeof(why));
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	if (state < RDMA_CONN_UP) {
 		if (!atomic_load(&c->ending))
 			rdma_conn_lose_locked(q->path, cause, why);
@@ -84,7 +84,7 @@ void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ib
 		   !(rdma_error_is_of_rail(wc->status) && rdma_path_leave(q->path, why))) {
 		rdma_conn_end_because(c, cause, why, false, flushed);
 	}
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 /* Longer than a device tries: by the specification a packet's time is up to four times as long. */
@@ -123,7 +123,7 @@ void rdma_conn_probe(struct rdma_conn *c, uint64_t every_ns)
 {
 	if (rdma_state(c) != RDMA_CONN_UP || atomic_load(&c->ending))
 		return;
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	for (unsigned i = 0; i < c->n_qps; i++) {
 		struct rdma_qp *q = c->qps[i];
 
@@ -140,7 +140,7 @@ void rdma_conn_probe(struct rdma_conn *c, uint64_t every_ns)
 		if (rdma_qp_probe(q))
 			rdma_path_fail_locked(q->path, -EIO, "a probe cannot be posted");
 	}
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 /* ---- rounds ---- */
@@ -154,9 +154,9 @@ unsigned rdma_conn_run(struct rdma_conn *c)
 	if (rdma_state(c) == RDMA_CONN_UP) {
 		rdma_path_run(c);
 		rdma_key_run(c);
-		pthread_mutex_lock(&c->lock);
+		sl_lock(&c->lock);
 		rdma_work_pump(c);
-		pthread_mutex_unlock(&c->lock);
+		sl_unlock(&c->lock);
 	}
 	return 0;
 }
@@ -167,7 +167,6 @@ static void free_conn(struct rdma_conn *c)
 {
 	rdma_key_free(c);
 	rdma_msg_forget_early(c);
-	pthread_mutex_destroy(&c->lock);
 	free(c->wrs);
 	free(c->sges);
 	free(c);
@@ -281,7 +280,6 @@ int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, st
 		return -ENOMEM;
 	c->t = rdma_of(t);
 	c->offer = (struct rdma_offer *)attr->offer;
-	pthread_mutex_init(&c->lock, NULL);
 	sl_list_init(&c->link);
 	sl_todo_entry_init(&c->todo);
 	sl_list_init(&c->works);

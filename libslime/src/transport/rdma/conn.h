@@ -11,6 +11,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/list.h"
+#include "src/lock.h"
 #include "src/transport/auth.h"
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/key.h"
@@ -72,7 +73,7 @@ struct rdma_conn {
 	_Atomic bool ending;
 	_Atomic bool left; /* the peer knows that we leave */
 
-	pthread_mutex_t lock;
+	struct sl_lock lock;
 	bool end_local;
 	bool end_flushed; /* what is to be told is a flush alone */
 	bool leaderless;  /* the lead failed, and a rail that rises takes over: counts as held */
@@ -95,7 +96,6 @@ struct rdma_conn {
 	uint64_t taken, taken_told;
 	struct rdma_key *keys[RDMA_BUCKETS];
 	unsigned n_asked; /* keys */
-	_Atomic unsigned n_stale;
 	char address[80]; /* of the first rail, for people */
 
 	/* [token] */
@@ -105,6 +105,18 @@ struct rdma_conn {
 	struct rdma_told told[RDMA_WITHDRAWS];
 	uint64_t refused; /* generation of the last region that is restricted, and asked for */
 };
+
+/* Whether there is anything to be sent when there is room. Under lock. */
+static inline bool rdma_msg_waits(const struct rdma_conn *c)
+{
+	return c->n_msgs || c->taken != c->taken_told || c->n_tell;
+}
+
+/* The same of one-sided work. */
+static inline bool rdma_work_waits(const struct rdma_conn *c)
+{
+	return c->n_moving || !sl_list_empty(&c->works) || !sl_list_empty(&c->held);
+}
 
 /* conn.c */
 int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);

@@ -62,14 +62,14 @@ static void work_bring_up(struct rdma_job *job)
 	bool first[RDMA_RAILS_MAX], later[RDMA_RAILS_MAX];
 
 	/* While a path is looked for that was not there before, the others hear the peer. */
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		bool is_meant = is_being_raised(&c->paths[i]);
 
 		first[i] = is_meant && !c->paths[i].job_status;
 		later[i] = is_meant && !first[i];
 	}
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		if (first[i])
 			raise_path(&c->paths[i]);
@@ -84,7 +84,7 @@ static void done_bring_up(struct rdma_job *job);
 
 static void bring_up(struct rdma_conn *c)
 {
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[i];
 
@@ -98,7 +98,7 @@ static void bring_up(struct rdma_conn *c)
 			rdma_qp_disown(p->qps[k]);
 	}
 	atomic_store_explicit(&c->state, RDMA_CONN_BRINGING_UP, memory_order_release);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 	c->is_raising = true;
 	rdma_job_start(c->t, &c->job, work_bring_up, done_bring_up);
 }
@@ -129,9 +129,9 @@ static void rest(struct rdma_conn *c, uint64_t try_ns)
 
 static void begin_again_later(struct rdma_conn *c, uint64_t try_ns)
 {
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	rest(c, try_ns);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 static bool meets(const struct rdma_candidate *a, const struct rdma_candidate *b)
@@ -208,13 +208,13 @@ static void greet_there_too(struct rdma_path *p)
 {
 	const struct sl_msg m = ready_frame(p->c);
 
-	pthread_mutex_lock(&p->c->lock);
+	sl_lock(&p->c->lock);
 	/* First of all messages there: the peer's count tells whether it was taken. */
 	if (p->usable && !p->greeted && !p->led && rdma_qp_message_room(p->qps[0])) {
 		p->greeted = true;
 		rdma_msg_put_over(p->qps[0], &m);
 	}
-	pthread_mutex_unlock(&p->c->lock);
+	sl_unlock(&p->c->lock);
 }
 
 static void come_up(struct rdma_conn *c)
@@ -223,14 +223,14 @@ static void come_up(struct rdma_conn *c)
 	sl_timer_cancel(rdma_poller(c->t), &c->again);
 	for (unsigned i = 0; i < c->n_paths; i++)
 		c->paths[i].up_ns = sl_clock_ns();
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	atomic_store_explicit(&c->state, RDMA_CONN_UP, memory_order_release);
 	c->lead = c->heard->qps[0];
 	c->heard->led = true;
 	for (unsigned i = 0; i < c->n_paths; i++)
 		begin_path(&c->paths[i]);
 	rdma_path_leave_ports_that_are_down(c);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 	greet_there_too(c->proven);
 	c->conn.events->ready(c->conn.owner);
 	rdma_msg_take_early(c);
@@ -285,7 +285,7 @@ static void greet(struct rdma_conn *c, struct rdma_path *p)
 
 	c->greeted_ns = sl_clock_ns();
 	await_end_of_turn(c);
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	c->lead = p->qps[0];
 	atomic_store_explicit(&c->state, RDMA_CONN_GREETING, memory_order_release);
 	if (p->state == RDMA_PATH_STANDING) {
@@ -293,7 +293,7 @@ static void greet(struct rdma_conn *c, struct rdma_path *p)
 		p->greeted = true;
 		rdma_msg_put(c, &m);
 	}
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 /* What a device repeats for ever does not fail. It may arrive yet: its rail is left as it is. */
@@ -334,10 +334,10 @@ void rdma_conn_heard(struct rdma_conn *c, struct rdma_path *p)
 
 static void fail_if_hopeless(struct rdma_conn *c, const char *why)
 {
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	if (is_hopeless(c))
 		rdma_conn_fail_locked(c, -ECONNRESET, why);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 /* NULL: none stands. */
@@ -392,7 +392,7 @@ static void note_why(struct rdma_path *p)
 
 static void note_raised(struct rdma_conn *c)
 {
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[i];
 
@@ -403,7 +403,7 @@ static void note_raised(struct rdma_conn *c)
 		if (p->job_status)
 			note_why(p);
 	}
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 static void done_bring_up(struct rdma_job *job)
@@ -516,7 +516,7 @@ void rdma_conn_give_up(struct rdma_conn *c)
 /* What failed since the offer was made, and when no connection was there to hear of it. */
 static void look_at_rails(struct rdma_conn *c)
 {
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[i];
 
@@ -526,7 +526,7 @@ static void look_at_rails(struct rdma_conn *c)
 		else if (rdma_path_has_failed_cq(p))
 			rdma_conn_lose_locked(p, -EIO, "its completion queue failed before");
 	}
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 void rdma_conn_begin(struct rdma_conn *c)

@@ -34,9 +34,9 @@ void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why)
 
 void rdma_conn_fail(struct rdma_conn *c, int cause, const char *why)
 {
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	rdma_conn_end_because(c, cause, why, false, false);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 /* ---- step by step ---- */
@@ -47,9 +47,9 @@ static void leave(struct rdma_conn *c)
 
 	rdma_conn_set_state(c, RDMA_CONN_LEAVING);
 	sl_timer_set(rdma_poller(c->t), &c->timer, sl_clock_ns() + LEAVE_NS);
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	rdma_msg_put(c, &m);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 static void stop_timers(struct rdma_conn *c)
@@ -81,16 +81,16 @@ static void look_up_cause(struct rdma_conn *c)
 	char why[sizeof(c->end_why)];
 	bool flushed, found = false;
 
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	flushed = c->end_flushed;
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 	for (unsigned i = 0; i < c->n_qps && flushed && !found; i++)
 		found = rdma_rail_has_changed(c->qps[i]->path->rail, why, sizeof(why));
 	if (!found)
 		return;
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	rdma_conn_end_because(c, c->end_cause, why, false, false);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 static void work_close(struct rdma_job *job)

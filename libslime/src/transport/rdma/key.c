@@ -40,7 +40,7 @@ static struct rdma_key *add(struct rdma_conn *c, uint32_t id, uint64_t generatio
 	while (k && (k->id != id || k->state != RDMA_KEY_STALE || k->n_inflight || k->n_asked))
 		k = k->next;
 	if (k) {
-		atomic_fetch_sub(&c->n_stale, 1);
+		atomic_fetch_sub(&c->conn.n_stale, 1);
 		forget_keys(k);
 		k->state = RDMA_KEY_NEW;
 		k->generation = generation;
@@ -140,34 +140,26 @@ void rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r, uint64_t
 static void become_stale(struct rdma_conn *c, struct rdma_key *k)
 {
 	k->state = RDMA_KEY_STALE;
-	atomic_fetch_add(&c->n_stale, 1);
+	atomic_fetch_add(&c->conn.n_stale, 1);
 }
 
-void rdma_key_put(struct rdma_conn *c, struct rdma_key *k)
+void rdma_key_tell(struct rdma_conn *c, struct rdma_key *k)
 {
-	if (--k->n_inflight || !k->tell)
-		return;
 	k->tell = false;
 	send_frame(c, RDMA_WITHDRAWN, k->id, k->generation);
-}
-
-static __attribute__((noinline)) bool is_stale(struct rdma_conn *c, const struct slime_remote_mr *r)
-{
-	struct rdma_key *k;
-	bool stale;
-
-	pthread_mutex_lock(&c->lock);
-	k = find(c, r->id, r->generation);
-	stale = k && k->state == RDMA_KEY_STALE;
-	pthread_mutex_unlock(&c->lock);
-	return stale;
 }
 
 bool rdma_key_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
 {
 	struct rdma_conn *c = rdma_conn_of(conn);
+	struct rdma_key *k;
+	bool stale;
 
-	return atomic_load_explicit(&c->n_stale, memory_order_relaxed) && is_stale(c, r);
+	sl_lock(&c->lock);
+	k = find(c, r->id, r->generation);
+	stale = k && k->state == RDMA_KEY_STALE;
+	sl_unlock(&c->lock);
+	return stale;
 }
 
 /* ---- what the peer says of them ---- */
@@ -285,9 +277,9 @@ static void answer(struct rdma_conn *c, const struct rdma_open *o, enum rdma_ans
 		m.w[2] = (uintptr_t)mr->base;
 		m.w[3] = mr->len;
 	}
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	rdma_msg_put(c, &m);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 static enum rdma_answer answer_of(int err)
@@ -404,12 +396,12 @@ bool rdma_key_received(struct rdma_conn *c, const struct sl_msg *m)
 	default:
 		break;
 	}
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	if (m->kind == RDMA_OPENED)
 		ok = opened(c, m);
 	else
 		withdrawn_by_peer(c, m);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 	return ok;
 }
 
@@ -426,9 +418,9 @@ static void tell(struct rdma_conn *c, const struct sl_region *r)
 		.until_ns = sl_clock_ns() +
 			    c->t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS / 2,
 	};
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	send_frame(c, RDMA_WITHDRAW, r->id, r->generation);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 bool rdma_key_withdraw(struct rdma_conn *c, const struct sl_region *r)

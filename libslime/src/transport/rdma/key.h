@@ -86,7 +86,16 @@ static inline const uint32_t *rdma_key_at(const struct rdma_key *k, uint64_t add
 
 	return k->known >> chunk & 1 ? &k->rkeys[chunk * RDMA_RAILS_MAX] : NULL;
 }
-void rdma_key_put(struct rdma_conn *c, struct rdma_key *k); /* one request less. Under lock */
+/* Its withdrawal was asked for, and nothing is in flight any more. Under lock. */
+void rdma_key_tell(struct rdma_conn *c, struct rdma_key *k);
+
+/* One request less. Under lock. */
+static inline void rdma_key_put(struct rdma_conn *c, struct rdma_key *k)
+{
+	if (!--k->n_inflight && k->tell)
+		rdma_key_tell(c, k);
+}
+
 bool rdma_key_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
 /* A control frame arrived: false: broken protocol. [token] */
 bool rdma_key_received(struct rdma_conn *c, const struct sl_msg *m);

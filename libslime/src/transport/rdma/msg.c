@@ -137,8 +137,7 @@ void rdma_msg_pump(struct rdma_conn *c)
 	uint32_t room, n = 0;
 	struct sl_msg told;
 
-	if ((!c->n_msgs && c->taken == c->taken_told && !c->n_tell) || !may_send(c) ||
-	    c->leaderless)
+	if (!rdma_msg_waits(c) || !may_send(c) || c->leaderless)
 		return;
 	room = rdma_qp_message_room(c->lead);
 	while (n < room && rdma_path_next_told(c, &told))
@@ -192,21 +191,21 @@ void rdma_post(struct sl_conn *conn, const struct sl_msg *m)
 {
 	struct rdma_conn *c = rdma_conn_of(conn);
 
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	if (rdma_state(c) == RDMA_CONN_UP)
 		put(c, m);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 void rdma_take_imm(struct sl_conn *conn, uint64_t taken)
 {
 	struct rdma_conn *c = rdma_conn_of(conn);
 
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	if (taken > c->taken)
 		c->taken = taken;
 	rdma_msg_pump(c);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 /* ---- receiving ---- */

@@ -41,10 +41,10 @@ static void for_each_path(struct rdma_nic *nic, const struct rdma_cq *cq,
 
 static void fail_path(struct rdma_path *p, const char *why)
 {
-	pthread_mutex_lock(&p->c->lock);
+	sl_lock(&p->c->lock);
 	if (p->state != RDMA_PATH_DOWN)
 		rdma_path_fail_locked(p, -EIO, why);
-	pthread_mutex_unlock(&p->c->lock);
+	sl_unlock(&p->c->lock);
 }
 
 static void try_path(struct rdma_path *p, const char *why)

@@ -13,9 +13,9 @@
 
 void rdma_path_set_state(struct rdma_path *p, enum rdma_path_state state)
 {
-	pthread_mutex_lock(&p->c->lock);
+	sl_lock(&p->c->lock);
 	p->state = state;
-	pthread_mutex_unlock(&p->c->lock);
+	sl_unlock(&p->c->lock);
 }
 
 void rdma_path_work(struct rdma_path *p, enum rdma_path_state state,
@@ -61,13 +61,10 @@ void rdma_path_took(struct rdma_path *p, uint64_t n_bytes)
 	rdma_share_begin(&p->share, n_bytes, p->c->moved_ns);
 }
 
-void rdma_path_did(struct rdma_path *p, uint64_t n_bytes)
+void rdma_path_measure(struct rdma_path *p, uint64_t n_bytes)
 {
 	uint64_t rate = p->share.rate;
 
-	p->n_moved += n_bytes;
-	if (p->c->n_paths == 1 || !n_bytes)
-		return;
 	p->c->moved_ns = sl_clock_ns();
 	rdma_share_end(&p->share, n_bytes, p->c->moved_ns);
 	if (p->share.rate != rate)
@@ -200,12 +197,12 @@ static bool is_spare(const struct rdma_path *p)
 
 void rdma_path_port_down(struct rdma_path *p, const char *why)
 {
-	pthread_mutex_lock(&p->c->lock);
+	sl_lock(&p->c->lock);
 	if (p->state != RDMA_PATH_DOWN && !p->failed) {
 		p->port_is_down = !is_spare(p) || !rdma_path_leave(p, why);
 		p->port_was_down = true;
 	}
-	pthread_mutex_unlock(&p->c->lock);
+	sl_unlock(&p->c->lock);
 }
 
 /* ---- its end ---- */
@@ -257,7 +254,7 @@ static void agree(struct rdma_path *p)
 	if (p->pause_ns > RDMA_PAUSE_MAX_NS)
 		p->pause_ns = RDMA_PAUSE_MAX_NS;
 	p->up_ns = 0;
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	ret = rdma_move_begin(p, p->peer_count);
 	if (ret) {
 		rdma_conn_fail_locked(c, ret, "what a rail left cannot be sent again");
@@ -272,7 +269,7 @@ static void agree(struct rdma_path *p)
 		rdma_work_pump(c);
 		rdma_path_set_timer(p, p->pause_ns);
 	}
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 static uint64_t agree_ns(const struct rdma_path *p)
@@ -286,7 +283,7 @@ static void stopped(struct rdma_path *p)
 	const struct rdma_qp *q = p->qps[0];
 	struct rdma_told_end *end = &p->ends[p->life % 2];
 
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	p->state = RDMA_PATH_STOPPED;
 	end->life = p->life;
 	/* Nothing of this life is taken any more: what came and was not may be sent again. */
@@ -297,7 +294,7 @@ static void stopped(struct rdma_path *p)
 		rdma_path_tell(p, p->life - 1);
 	rdma_path_tell(p, p->life);
 	rdma_msg_pump(c);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 	if (p->peer_stopped)
 		agree(p);
 	else
@@ -415,9 +412,9 @@ static void peer_stopped(struct rdma_path *p, uint64_t count)
 		agree(p);
 		return;
 	}
-	pthread_mutex_lock(&p->c->lock);
+	sl_lock(&p->c->lock);
 	rdma_path_fail_locked(p, -ECONNRESET, "the peer does not use it any more");
-	pthread_mutex_unlock(&p->c->lock);
+	sl_unlock(&p->c->lock);
 }
 
 /* ---- frames ---- */
@@ -479,9 +476,9 @@ static void run(struct rdma_path *p)
 	/* A worker may still bring it up, of a link that came up without it. */
 	if (p->busy)
 		return;
-	pthread_mutex_lock(&p->c->lock);
+	sl_lock(&p->c->lock);
 	proven = !p->n_probes;
-	pthread_mutex_unlock(&p->c->lock);
+	sl_unlock(&p->c->lock);
 	switch (p->state) {
 	case RDMA_PATH_DRAINING:
 		if (is_drained(p)) {

@@ -134,7 +134,7 @@ void rdma_path_run(struct rdma_conn *c);
 bool rdma_path_received(struct rdma_conn *c, const struct sl_msg *m);
 /* Bytes of one-sided work leave over one of several rails, or have arrived over any. Under lock. */
 void rdma_path_took(struct rdma_path *p, uint64_t n_bytes);
-void rdma_path_did(struct rdma_path *p, uint64_t n_bytes);
+void rdma_path_measure(struct rdma_path *p, uint64_t n_bytes);
 /* Of all_bytes those that it should carry. Under lock. */
 uint64_t rdma_path_part(const struct rdma_path *p, uint64_t all_bytes);
 /* Whether it seems slow, and must be given some to see whether it still is. Under lock. */

@@ -57,9 +57,9 @@ size_t rdma_path_rails(struct sl_conn *conn, struct slime_rail_info *out, size_t
 {
 	struct rdma_conn *c = rdma_conn_of(conn);
 
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	for (unsigned i = 0; i < c->n_paths && i < cap; i++)
 		tell_people(&c->paths[i], &out[i]);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 	return c->n_paths;
 }

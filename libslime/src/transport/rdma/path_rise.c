@@ -12,9 +12,9 @@ static void put_frame(struct rdma_path *p, struct sl_msg *m)
 {
 	m->slot = (uint16_t)p->index;
 	m->w[0] = p->life;
-	pthread_mutex_lock(&p->c->lock);
+	sl_lock(&p->c->lock);
 	rdma_msg_put(p->c, m);
-	pthread_mutex_unlock(&p->c->lock);
+	sl_unlock(&p->c->lock);
 }
 
 static void work_make(struct rdma_job *job)
@@ -55,14 +55,14 @@ static void work_rise(struct rdma_job *job)
 
 static void prove(struct rdma_path *p)
 {
-	pthread_mutex_lock(&p->c->lock);
+	sl_lock(&p->c->lock);
 	p->state = RDMA_PATH_PROVING;
 	p->n_probes = p->n_qps;
 	for (unsigned i = 0; i < p->n_qps && !p->failed; i++) {
 		if (rdma_qp_probe(p->qps[i]))
 			rdma_path_fail_locked(p, -EIO, "a probe cannot be posted");
 	}
-	pthread_mutex_unlock(&p->c->lock);
+	sl_unlock(&p->c->lock);
 }
 
 static void done_rise(struct rdma_job *job)
@@ -76,13 +76,13 @@ static void done_rise(struct rdma_job *job)
 	rdma_path_set_state(p, RDMA_PATH_RISEN);
 	if (p->job_status) {
 		snprintf(why, sizeof(why), "%s: %s", p->job_step, strerror(-p->job_status));
-		pthread_mutex_lock(&p->c->lock);
+		sl_lock(&p->c->lock);
 		rdma_path_fail_locked(p, p->job_status, why);
-		pthread_mutex_unlock(&p->c->lock);
+		sl_unlock(&p->c->lock);
 	} else if (!p->failed) {
-		pthread_mutex_lock(&p->c->lock);
+		sl_lock(&p->c->lock);
 		rdma_path_take_over(p);
-		pthread_mutex_unlock(&p->c->lock);
+		sl_unlock(&p->c->lock);
 		put_frame(p, &m);
 		if (p->peer_risen)
 			prove(p);
@@ -109,22 +109,22 @@ static void done_make(struct rdma_job *job)
 	if (!rdma_path_worked(p))
 		return;
 	if (p->job_status) {
-		pthread_mutex_lock(&p->c->lock);
+		sl_lock(&p->c->lock);
 		p->state = RDMA_PATH_DOWN;
 		snprintf(p->error, sizeof(p->error), "%s", p->job_why);
-		pthread_mutex_unlock(&p->c->lock);
+		sl_unlock(&p->c->lock);
 		rdma_path_set_timer(p, p->pause_ns);
 		p->pause_ns =
 			p->pause_ns < RDMA_PAUSE_MAX_NS / 2 ? 2 * p->pause_ns : RDMA_PAUSE_MAX_NS;
 		return;
 	}
-	pthread_mutex_lock(&p->c->lock);
+	sl_lock(&p->c->lock);
 	p->state = RDMA_PATH_MADE;
 	rdma_path_explain(p);
 	/* When it did, none of them was known to be in it. */
 	if (rdma_path_has_failed_cq(p))
 		rdma_path_fail_locked(p, -EIO, "a completion queue failed");
-	pthread_mutex_unlock(&p->c->lock);
+	sl_unlock(&p->c->lock);
 	for (unsigned i = 0; i < p->n_qps; i++) {
 		struct sl_msg m = { .kind = RDMA_RAIL };
 
@@ -146,9 +146,9 @@ void rdma_path_try(struct rdma_path *p)
 	/* A device that failed is opened again when nobody uses it any more. */
 	if (atomic_load(&p->rail->nic->dead))
 		return;
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	moving = p->moving;
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 	if (moving)
 		rdma_path_set_timer(p, p->pause_ns);
 	else
@@ -163,9 +163,9 @@ void rdma_path_port_changed(struct rdma_path *p)
 
 void rdma_path_port_up(struct rdma_path *p)
 {
-	pthread_mutex_lock(&p->c->lock);
+	sl_lock(&p->c->lock);
 	p->port_is_down = false;
-	pthread_mutex_unlock(&p->c->lock);
+	sl_unlock(&p->c->lock);
 	rdma_path_port_changed(p);
 }
 
@@ -183,7 +183,7 @@ void rdma_path_come_up(struct rdma_path *p)
 {
 	struct rdma_conn *c = p->c;
 
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	if (!p->failed) {
 		sl_info("rdma", "%s: rail %u is in use again", c->conn.name, p->index);
 		p->up_ns = sl_clock_ns();
@@ -195,16 +195,16 @@ void rdma_path_come_up(struct rdma_path *p)
 		rdma_path_leave_ports_that_are_down(c);
 		rdma_work_pump(c);
 	}
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }
 
 static bool take_address(struct rdma_path *p, const struct sl_msg *m)
 {
 	int ret;
 
-	pthread_mutex_lock(&p->c->lock);
+	sl_lock(&p->c->lock);
 	ret = rdma_rail_read(&p->c->peer.rails[p->peer_rail], p->n_qps, m);
-	pthread_mutex_unlock(&p->c->lock);
+	sl_unlock(&p->c->lock);
 	return !ret && !(p->peer_qps & 1u << m->flags);
 }
 

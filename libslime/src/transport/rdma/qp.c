@@ -138,6 +138,7 @@ int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 	if (!q)
 		return -ENOMEM;
 	q->nic = nic;
+	q->posting = nic->t->base.env->posting;
 	q->n_receives = n_receives;
 	q->sent = calloc(RDMA_SENDS, sizeof(*q->sent));
 	ret = q->sent ? sl_auth_random(&q->psn, sizeof(q->psn)) : -ENOMEM;
@@ -242,26 +243,18 @@ void rdma_qp_free(struct rdma_qp *q)
 
 /* ---- down ---- */
 
-static int post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n)
-{
-	struct ibv_send_wr *bad;
-	int ret = ibv_post_send(q->ibv, first, &bad);
-
-	q->head += n;
-	return ret > 0 ? -ret : ret;
-}
-
 /* A request behind all others: once its flush was seen nothing of the send queue is left. */
 static bool post_marker(struct rdma_qp *q)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
+	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_RDMA_WRITE };
 
 	/* Before it is posted: the next poll may find its flush. */
 	q->marker = q->head;
 	q->marked = true;
 	*rdma_qp_entry(q, q->head) = (struct rdma_sent){ 0 };
 	rdma_qp_number(q, &wr, q->head, true);
-	return post(q, &wr, 1) == 0;
+	q->head++;
+	return ibv_post_send(q->ibv, &wr, &bad) == 0;
 }
 
 /* Some devices take no request in ERR (bnxt_re): then the flushes of the receives have to tell,
@@ -287,33 +280,17 @@ void rdma_qp_kill(struct rdma_qp *q)
 	 */
 	q->draining = true;
 	killed = ibv_modify_qp(q->ibv, &attr, IBV_QP_STATE) == 0;
-	pthread_mutex_lock(&q->conn->lock);
+	sl_lock(&q->conn->lock);
 	/* A device that cannot even do that flushes nothing, and a completion queue that failed
 	 * tells of nothing: destroying the queue pair ends it. */
 	if (!killed || atomic_load(&q->cq->failed))
 		q->drained = true;
 	else if (!post_marker(q))
 		do_without_marker(q);
-	pthread_mutex_unlock(&q->conn->lock);
+	sl_unlock(&q->conn->lock);
 }
 
 /* ---- work ---- */
-
-int rdma_qp_post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n)
-{
-	_Atomic uint32_t *posting = q->conn->t->base.env->posting;
-	int ret;
-
-	if (q->torn) {
-		q->head += n;
-		return -EIO;
-	}
-	atomic_store_explicit(posting, 1, memory_order_relaxed);
-	ret = post(q, first, n);
-	atomic_store_explicit(posting, 0, memory_order_relaxed);
-	q->torn = ret != 0;
-	return ret;
-}
 
 int rdma_qp_probe(struct rdma_qp *q)
 {
@@ -359,9 +336,9 @@ void rdma_qp_post_returned(struct rdma_qp *q)
 
 	q->n_returned = 0;
 	if (rdma_qp_post_receives(q, q->returned, n)) {
-		pthread_mutex_lock(&q->conn->lock);
+		sl_lock(&q->conn->lock);
 		rdma_path_fail_locked(q->path, -EIO, "a receive cannot be posted");
-		pthread_mutex_unlock(&q->conn->lock);
+		sl_unlock(&q->conn->lock);
 	}
 }
 
@@ -375,7 +352,7 @@ static void look_whether_drained(struct rdma_qp *q)
 	rdma_conn_call(q->conn);
 }
 
-void rdma_qp_reclaim(struct rdma_qp *q, const struct rdma_sent *s)
+static inline void reclaim(struct rdma_qp *q, const struct rdma_sent *s)
 {
 	q->n_bytes -= s->len;
 	q->n_acked += s->frame != NULL;
@@ -389,13 +366,18 @@ void rdma_qp_reclaim(struct rdma_qp *q, const struct rdma_sent *s)
 		rdma_work_done(q->conn, s->op);
 }
 
+void rdma_qp_reclaim(struct rdma_qp *q, const struct rdma_sent *s)
+{
+	reclaim(q, s);
+}
+
 /* Requests complete in their order: this one, and all before it that were not signaled. */
-static __attribute__((noinline)) void sent(struct rdma_qp *q, uint32_t number)
+static void sent(struct rdma_qp *q, uint32_t number)
 {
 	struct rdma_conn *c = q->conn;
 	bool ready = false, left;
 
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	/* Unless it is told twice. */
 	if (number - q->tail < q->head - q->tail) {
 		uint64_t n_bytes = q->n_bytes;
@@ -404,14 +386,19 @@ static __attribute__((noinline)) void sent(struct rdma_qp *q, uint32_t number)
 			const struct rdma_sent *s = rdma_qp_entry(q, q->tail++);
 
 			ready |= s->ready;
-			rdma_qp_reclaim(q, s);
+			reclaim(q, s);
 		}
-		rdma_path_did(q->path, n_bytes - q->n_bytes);
-		rdma_msg_pump(c);
-		rdma_work_pump(c);
+		n_bytes -= q->n_bytes;
+		q->path->n_moved += n_bytes;
+		if (c->n_paths > 1 && n_bytes)
+			rdma_path_measure(q->path, n_bytes);
+		if (rdma_msg_waits(c))
+			rdma_msg_pump(c);
+		if (rdma_work_waits(c))
+			rdma_work_pump(c);
 	}
 	left = atomic_load(&c->left);
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 	if (left)
 		rdma_conn_call(c);
 	if (ready)
@@ -433,7 +420,7 @@ static bool blame(struct rdma_qp *q, uint32_t number, enum ibv_wc_status status)
 	bool may_go_on = q->conn->n_paths > 1 && rdma_error_is_of_rail(status);
 	bool of_message = false;
 
-	pthread_mutex_lock(&q->conn->lock);
+	sl_lock(&q->conn->lock);
 	if (number - q->tail < q->head - q->tail) {
 		const struct rdma_sent *s = rdma_qp_entry(q, number);
 
@@ -441,7 +428,7 @@ static bool blame(struct rdma_qp *q, uint32_t number, enum ibv_wc_status status)
 		if (s->op && !may_go_on)
 			rdma_work_blame(s->op, rdma_error_status(status, of_message));
 	}
-	pthread_mutex_unlock(&q->conn->lock);
+	sl_unlock(&q->conn->lock);
 	return of_message;
 }
 

@@ -3,6 +3,7 @@
 #ifndef SL_RDMA_QP_H
 #define SL_RDMA_QP_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,11 +42,12 @@ struct rdma_qp {
 	struct rdma_nic *nic;
 	_Atomic(struct rdma_cq *) cq; /* another when it is made again: by a worker */
 	struct ibv_qp *ibv;
-	struct rdma_conn *conn; /* NULL: an offer's, still */
-	unsigned index;		/* in the connection */
-	struct rdma_path *path; /* its rail there */
-	uint32_t slot;		/* in the transport's table */
-	uint64_t wr_id;		/* what all of its work requests have, in this life of it */
+	struct rdma_conn *conn;	   /* NULL: an offer's, still */
+	unsigned index;		   /* in the connection */
+	struct rdma_path *path;	   /* its rail there */
+	_Atomic uint32_t *posting; /* as of its transport's env */
+	uint32_t slot;		   /* in the transport's table */
+	uint64_t wr_id;		   /* what all of its work requests have, in this life of it */
 	uint32_t psn;
 	struct rdma_qp_address peer;
 	/* Packets of the peer's that arrived before it was brought up again: counted by who hears
@@ -132,7 +134,20 @@ static inline struct rdma_sent *rdma_qp_entry(struct rdma_qp *q, uint32_t number
  * there. Under the connection's lock. A negative errno when the device does not take them, and for
  * all that come after those: its rail is to end, or the connection.
  */
-int rdma_qp_post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n);
+static inline int rdma_qp_post(struct rdma_qp *q, struct ibv_send_wr *first, uint32_t n)
+{
+	struct ibv_send_wr *bad;
+	int ret = -EIO;
+
+	if (!q->torn) {
+		atomic_store_explicit(q->posting, 1, memory_order_relaxed);
+		ret = ibv_post_send(q->ibv, first, &bad);
+		atomic_store_explicit(q->posting, 0, memory_order_relaxed);
+		q->torn = ret != 0;
+	}
+	q->head += n;
+	return ret > 0 ? -ret : ret;
+}
 
 /* Request number is signaled. Numbers in their order. Under the connection's lock. */
 static inline void rdma_qp_signal(struct rdma_qp *q, struct ibv_send_wr *wr, uint32_t number)

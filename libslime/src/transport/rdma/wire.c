@@ -193,35 +193,6 @@ int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t l
 	return 0;
 }
 
-/* ---- frames ---- */
-
-void rdma_frame_write(const struct sl_msg *m, uint8_t out[RDMA_FRAME_LEN])
-{
-	struct sl_writer w = { .at = out, .room = RDMA_FRAME_LEN };
-
-	sl_write_u8(&w, m->kind);
-	sl_write_u8(&w, m->flags);
-	sl_write_u16(&w, m->slot);
-	sl_write_u32(&w, m->len);
-	for (unsigned i = 0; i < sizeof(m->w) / sizeof(m->w[0]); i++)
-		sl_write_u64(&w, m->w[i]);
-}
-
-void rdma_frame_read(struct sl_msg *m, const uint8_t in[RDMA_FRAME_LEN])
-{
-	uint8_t bytes[RDMA_FRAME_LEN];
-	struct sl_reader r = { .at = bytes, .left = sizeof(bytes) };
-
-	/* The peer can write to slots at any time: what is decided on is a copy. */
-	memcpy(bytes, in, sizeof(bytes));
-	m->kind = sl_read_u8(&r);
-	m->flags = sl_read_u8(&r);
-	m->slot = sl_read_u16(&r);
-	m->len = sl_read_u32(&r);
-	for (unsigned i = 0; i < sizeof(m->w) / sizeof(m->w[0]); i++)
-		m->w[i] = sl_read_u64(&r);
-}
-
 /* ---- proofs ---- */
 
 static void write_id(struct sl_writer *w, struct sl_link_id id)

@@ -8,9 +8,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <slime/context.h>
 
+#include "base/wire.h"
 #include "src/transport/auth.h"
 #include "src/transport/transport.h"
 
@@ -91,8 +93,32 @@ void rdma_candidate_write(const struct rdma_candidate *c, struct sl_writer *w);
 /* -EINVAL malformed, -EPROTONOSUPPORT another version. */
 int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t len);
 
-void rdma_frame_write(const struct sl_msg *m, uint8_t out[RDMA_FRAME_LEN]);
-void rdma_frame_read(struct sl_msg *m, const uint8_t in[RDMA_FRAME_LEN]);
+static inline void rdma_frame_write(const struct sl_msg *m, uint8_t out[RDMA_FRAME_LEN])
+{
+	struct sl_writer w = { .at = out, .room = RDMA_FRAME_LEN };
+
+	sl_write_u8(&w, m->kind);
+	sl_write_u8(&w, m->flags);
+	sl_write_u16(&w, m->slot);
+	sl_write_u32(&w, m->len);
+	for (unsigned i = 0; i < sizeof(m->w) / sizeof(m->w[0]); i++)
+		sl_write_u64(&w, m->w[i]);
+}
+
+static inline void rdma_frame_read(struct sl_msg *m, const uint8_t in[RDMA_FRAME_LEN])
+{
+	uint8_t bytes[RDMA_FRAME_LEN];
+	struct sl_reader r = { .at = bytes, .left = sizeof(bytes) };
+
+	/* The peer can write to slots at any time: what is decided on is a copy. */
+	memcpy(bytes, in, sizeof(bytes));
+	m->kind = sl_read_u8(&r);
+	m->flags = sl_read_u8(&r);
+	m->slot = sl_read_u16(&r);
+	m->len = sl_read_u32(&r);
+	for (unsigned i = 0; i < sizeof(m->w) / sizeof(m->w[0]); i++)
+		m->w[i] = sl_read_u64(&r);
+}
 
 /* The port of a rail and one of its queue pairs, in the words of RAIL. */
 void rdma_rail_write(const struct rdma_rail_address *a, unsigned qp, struct sl_msg *m);

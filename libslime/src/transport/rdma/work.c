@@ -248,7 +248,8 @@ static void let_go(struct rdma_conn *c)
 }
 
 /* So many requests leave, in one post. */
-static int post(struct rdma_conn *c, struct rdma_qp *q, uint32_t n, uint64_t bytes)
+__attribute__((always_inline)) static inline int post(struct rdma_conn *c, struct rdma_qp *q,
+						      uint32_t n, uint64_t bytes)
 {
 	int ret;
 
@@ -469,7 +470,7 @@ int rdma_submit(struct sl_conn *conn, struct slime_op *op)
 	struct rdma_conn *c = rdma_conn_of(conn);
 	int ret = -ENOTCONN;
 
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	if (may_work(c)) {
 		PARTS(op) = STATUS(op) = FLAGS(op) = 0;
 		if (!post_alone(c, op)) {
@@ -479,7 +480,7 @@ int rdma_submit(struct sl_conn *conn, struct slime_op *op)
 		}
 		ret = 0;
 	}
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 	return ret;
 }
 
@@ -489,7 +490,7 @@ void rdma_work_fail_all(struct rdma_conn *c, int status)
 {
 	struct sl_list *lists[] = { &c->posted, &c->held, &c->works };
 
-	pthread_mutex_lock(&c->lock);
+	sl_lock(&c->lock);
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		while (!sl_list_empty(lists[i])) {
 			struct slime_op *op =
@@ -498,5 +499,5 @@ void rdma_work_fail_all(struct rdma_conn *c, int status)
 			finish(c, op, STATUS(op) ? -(int)STATUS(op) : status);
 		}
 	}
-	pthread_mutex_unlock(&c->lock);
+	sl_unlock(&c->lock);
 }

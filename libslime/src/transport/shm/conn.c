@@ -307,6 +307,7 @@ static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct s
 		.self = attr->self,
 		.peer = attr->peer,
 		.looks_disturb = true,
+		.n_stale = 1,
 	};
 	c->t = t;
 	c->attr = *attr;

@@ -65,6 +65,8 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	sl_list_init(&t->ghosts);
 	sl_list_init(&t->awake);
 	sl_list_init(&t->idle);
+	t->base.watched[0] = &t->awake;
+	t->base.watched[1] = &t->idle;
 	ret = shm_start_time(getpid(), &t->start_time);
 	if (ret)
 		goto free_t;

@@ -134,7 +134,7 @@ static int on_credit(struct tcp_conn *c, uint64_t taken)
 static int on_withdraw(struct tcp_conn *c, uint64_t generation)
 {
 	pthread_mutex_lock(&c->lock);
-	c->stale[c->n_stale++ % TCP_WITHDRAWN] = generation;
+	c->stale[c->conn.n_stale++ % TCP_WITHDRAWN] = generation;
 	pthread_mutex_unlock(&c->lock);
 	return 0;
 }

@@ -188,7 +188,6 @@ struct tcp_conn {
 	uint64_t withdrawn[TCP_WITHDRAWN]; /* the last generations of ours that were withdrawn */
 	unsigned n_withdrawn, n_withdrawn_told;
 	uint64_t stale[TCP_WITHDRAWN]; /* and of the peer's */
-	_Atomic unsigned n_stale;
 	char address[80];
 
 	uint8_t *out_slots; /* as the peer's in_slots will be */

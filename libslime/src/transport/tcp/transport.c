@@ -93,6 +93,8 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	t->looks = env->attr->polling != SLIME_POLLING_EVENT;
 	sl_list_init(&t->conns);
 	sl_list_init(&t->active);
+	t->transport.watched[0] = &t->active;
+	t->transport.todo = &t->todo;
 	sl_list_init(&t->farewells);
 	tcp_watch_init(t);
 	sl_todo_init(&t->todo);

@@ -81,8 +81,6 @@ bool tcp_conn_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
 	struct tcp_conn *c = tcp_conn_of(conn);
 	bool stale = false;
 
-	if (!atomic_load_explicit(&c->n_stale, memory_order_relaxed))
-		return false;
 	pthread_mutex_lock(&c->lock);
 	for (unsigned i = 0; i < TCP_WITHDRAWN; i++)
 		stale = stale || c->stale[i] == r->generation;
