@@ -51,7 +51,7 @@ instructions() {
 instructions 1459 shm-call 500 counted_steps 1
 instructions 991 shm-calls 20 counted_steps 64
 instructions 867 shm-calls-together 20 counted_steps 64
-instructions 949 shm-read 500 counted_steps 1
+instructions 930 shm-read 500 counted_steps 1
 instructions 1005 shm-pieces 2 counted_steps 15000
 instructions 4252 tcp-call 500 counted_steps 1
 instructions 4312 tcp-read 500 counted_steps 1
@@ -64,17 +64,17 @@ instructions 4251 tcp-call-among-idle 500 counted_steps 1
 # What the caller of a batch of 15 000 pieces waits for: half of it is what the device in memory does with the first 384 of
 # them, and the others are posted by who polls. It is to be less than a millisecond, and is, at 0.6 instructions a cycle.
 steps+=-rdma
-instructions 1417601 rdma-pieces 2 counted_post 1
+instructions 1402119 rdma-pieces 2 counted_post 1
 # Between submit and post, of one work request and for each of 256: without what the device in memory does with them.
 left_out=(--toggle-collect=fv_post_send)
-instructions 564 rdma-read 500 counted_post 1
+instructions 456 rdma-read 500 counted_post 1
 instructions 276 rdma-chain 20 counted_post 256
 # Each of 15 000 from the start to the end, completions and polls of both ends among it.
-instructions 314 rdma-pieces 2 counted_steps 15000
+instructions 309 rdma-pieces 2 counted_steps 15000
 # Besides its start what the two completions of a call come to, the handler and the reply among it. Many calls: how many
 # receives are seen to be flushed at the end differs.
 left_out+=(--toggle-collect=rdma_qp_completed --toggle-collect=fv_post_recv)
-instructions 1750 rdma-call 3000 slime_call_start 1
+instructions 1611 rdma-call 3000 slime_call_start 1
 steps=${steps%-rdma}
 left_out=()
 
