@@ -113,9 +113,9 @@ rails_go_and_return() {
 
 n_loads=0
 load_is_linked() {
-	count node-a 'endpoint: node-b/bench-rdma: connected'
+	count node-a 'link node-b/bench-rdma is connected'
 	[ "$n" -ge "$n_loads" ] || return 1
-	count node-b 'endpoint: node-a/bench-rdma: connected'
+	count node-b 'link node-a/bench-rdma is connected'
 	[ "$n" -ge "$n_loads" ]
 }
 
