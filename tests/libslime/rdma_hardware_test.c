@@ -262,6 +262,33 @@ static void port__that_goes_down_gives_way_to_another_where_none_is_named(void *
 	log_lines_release();
 }
 
+/* What is on its way from the former one cannot land after what the new link brings. */
+static void link__from_another_port_begins_when_the_one_before_is_drained(void **state)
+{
+	struct slime_endpoint *ends[2];
+	struct slime_endpoint_info info;
+	uint32_t number;
+
+	(void)state;
+	open_unnamed();
+	ends[0] = pair.a.ep;
+	ends[1] = pair.b.ep;
+	assert_int_equal(fakeverbs_qps(1, &number, 1), 1);
+	fakeverbs_hold_qp(1, number, true);
+	set_up(0, false);
+	fakeverbs_raise_qp(1, number, IBV_EVENT_QP_FATAL);
+	while (!rdma_is_broken(&pair.a))
+		rdma_poll(&pair);
+	assert_ok(slime_endpoint_destroy(ends[0]));
+	while (rdma_is_working(&pair))
+		rdma_poll(&pair);
+	assert_ok(rdma_pair_connect(&pair));
+	assert_over("fake1:1");
+	slime_endpoint_info(ends[1], &info);
+	assert_int_equal(info.state, SLIME_ENDPOINT_BROKEN);
+	assert_ok(slime_endpoint_destroy(ends[1]));
+}
+
 /* While it is down nobody hears of other devices: the first link that is tried looks. */
 static void port__that_is_down_gives_way_to_one_that_comes_up_where_none_is_named(void **state)
 {
@@ -455,6 +482,7 @@ int main(void)
 		ALONE(ports__that_are_all_down_make_no_link),
 		ALONE(port__that_is_not_the_first_is_found_when_it_alone_can_be_used),
 		ALONE(port__that_goes_down_gives_way_to_another_where_none_is_named),
+		ALONE(link__from_another_port_begins_when_the_one_before_is_drained),
 		ALONE(port__that_is_down_gives_way_to_one_that_comes_up_where_none_is_named),
 		ALONE(port__that_is_down_keeps_its_regions_where_there_is_no_other),
 		ALONE(all__takes_each_port_that_is_or_may_come_to_be_usable),

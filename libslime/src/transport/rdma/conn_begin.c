@@ -147,7 +147,8 @@ static bool meets(const struct rdma_candidate *a, const struct rdma_candidate *b
 
 /*
  * What a former link left on its way must not land after what this one brings. A peer that was
- * started again is another process at the same port.
+ * started again is another process at the same port, and one whose port went down is the same at
+ * another.
  */
 static bool has_predecessor(const struct rdma_conn *c)
 {
@@ -158,7 +159,8 @@ static bool has_predecessor(const struct rdma_conn *c)
 		const struct rdma_conn *other = SL_CONTAINER_OF(e, struct rdma_conn, link);
 
 		if (atomic_load(&other->ending) && rdma_state(other) >= RDMA_CONN_UP &&
-		    meets(&other->peer, &c->peer))
+		    (other->conn.peer.context == c->conn.peer.context ||
+		     meets(&other->peer, &c->peer)))
 			return true;
 	}
 	return false;
