@@ -55,20 +55,6 @@ static void port_check__of_another_link_layer_is_not_supported(void **state)
 	assert_unusable(&iwarp, -EOPNOTSUPP, "neither");
 }
 
-static void port_mbps__is_lanes_times_speed(void **state)
-{
-	struct ibv_port_attr edr = { .active_speed = 32, .active_width = 2 };
-	struct ibv_port_attr ndr = { .active_speed = 128, .active_width = 2 };
-	struct ibv_port_attr rxe = { .active_speed = 1, .active_width = 1 };
-	struct ibv_port_attr none = { .active_speed = 0, .active_width = 2 };
-
-	(void)state;
-	assert_int_equal(sl_port_mbps(&edr), 100000);
-	assert_int_equal(sl_port_mbps(&ndr), 400000);
-	assert_int_equal(sl_port_mbps(&rxe), 2500);
-	assert_int_equal(sl_port_mbps(&none), 0);
-}
-
 static void mtu_bytes__of_no_mtu_is_zero(void **state)
 {
 	(void)state;
@@ -84,7 +70,6 @@ int main(void)
 		cmocka_unit_test(port_check__of_an_active_port_is_fine),
 		cmocka_unit_test(port_check__of_a_down_port_names_what_brings_it_up),
 		cmocka_unit_test(port_check__of_another_link_layer_is_not_supported),
-		cmocka_unit_test(port_mbps__is_lanes_times_speed),
 		cmocka_unit_test(mtu_bytes__of_no_mtu_is_zero),
 	};
 

@@ -298,53 +298,6 @@ int sl_port_check(const struct sl_port *port, struct sl_device_why *why)
 
 /* ---- their numbers ---- */
 
-/* Of one lane, by the bit that names it: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR. */
-static uint32_t lane_mbps(uint8_t speed)
-{
-	switch (speed) {
-	case 1:
-		return 2500;
-	case 2:
-		return 5000;
-	case 4:
-	case 8:
-		return 10000;
-	case 16:
-		return 14000;
-	case 32:
-		return 25000;
-	case 64:
-		return 50000;
-	case 128:
-		return 100000;
-	default:
-		return 0;
-	}
-}
-
-static uint32_t n_lanes(uint8_t width)
-{
-	switch (width) {
-	case 1:
-		return 1;
-	case 2:
-		return 4;
-	case 4:
-		return 8;
-	case 8:
-		return 12;
-	case 16:
-		return 2;
-	default:
-		return 0;
-	}
-}
-
-uint32_t sl_port_mbps(const struct ibv_port_attr *attr)
-{
-	return lane_mbps(attr->active_speed) * n_lanes(attr->active_width);
-}
-
 uint32_t sl_mtu_bytes(enum ibv_mtu mtu)
 {
 	return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;

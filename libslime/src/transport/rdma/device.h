@@ -78,9 +78,6 @@ void sl_port_fini(struct sl_port *port);
  */
 int sl_port_check(const struct sl_port *port, struct sl_device_why *why);
 
-/* The signalling rate of both directions' lanes together; 0 when the device names none we know. */
-uint32_t sl_port_mbps(const struct ibv_port_attr *attr);
-
 /* 256 to 4096; 0 for what is no path MTU. */
 uint32_t sl_mtu_bytes(enum ibv_mtu mtu);
 
