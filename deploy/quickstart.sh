@@ -144,13 +144,14 @@ fi
 run_in_guest() {
 	local missing
 
+	[ -z "${SLIME_IN_GUEST:-}" ] || fail "no RDMA device can be used in the virtual machine either: $(cat "$dir/devices.log")"
 	[ "$keep" -eq 0 ] || fail "no RDMA device can be used here: a virtual machine ends with this script, without --keep"
 	missing=$(deploy/packages.sh guest --missing)
 	if [ -n "$missing" ]; then
 		step "installing $(wc -l <<<"$missing") packages" "$dir/packages.log" deploy/packages.sh guest
 	fi
 	say "no RDMA device can be used here (slime-bench devices says why): two in software, in a virtual machine"
-	tests/rdma/guest.sh -- env SLIME_BIN="$bin" bash -c 'tests/rdma/devices.sh && deploy/quickstart.sh --no-build --rdma'
+	tests/rdma/guest.sh -- env SLIME_IN_GUEST=1 SLIME_BIN="$bin" bash -c 'tests/rdma/devices.sh && deploy/quickstart.sh --no-build --rdma'
 }
 
 transports=(shm tcp)
