@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <event2/event.h>
+
 #include "peeragent/lib/agent.h"
 #include "peeragent/lib/topology.h"
+
+#define AGAIN_MS 200
 
 /* A question, which may be answered after its asker has given up: on the heap. */
 struct lookup {
@@ -18,7 +22,8 @@ struct lookup {
 	char names[CTRL_NAMES_MAX][SLIME_AGENT_NAME_MAX + 1];
 	size_t n_names;
 	int result;
-	bool waits; /* for a session */
+	bool waits;	     /* for a session, or a call that is free */
+	struct event *again; /* asks again while it does; NULL before it first did */
 	bool done;
 	bool abandoned;
 };
@@ -26,6 +31,8 @@ struct lookup {
 static void end_lookup(struct lookup *l, int result)
 {
 	sl_list_remove(&l->node);
+	if (l->again)
+		event_free(l->again);
 	l->result = result;
 	if (l->abandoned)
 		free(l);
@@ -33,11 +40,37 @@ static void end_lookup(struct lookup *l, int result)
 		loop_signal(l->agent->loop, &l->done);
 }
 
+static void try_lookup(struct lookup *l);
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct lookup *l = arg;
+
+	(void)fd;
+	(void)what;
+	if (l->waits)
+		try_lookup(l);
+}
+
+/* It is asked in the next session, of which we hear; and every now and then, since nobody tells of
+ * a call that is free again. */
+static void wait_to_ask(struct lookup *l)
+{
+	const struct timeval soon = { .tv_usec = AGAIN_MS * 1000 };
+
+	if (!l->again)
+		l->again = evtimer_new(loop_base(l->agent->loop), on_again, l);
+	l->waits = l->again && evtimer_add(l->again, &soon) == 0;
+	if (!l->waits)
+		end_lookup(l, -ENOMEM);
+}
+
 /* Without a session there is none to answer: it is asked in the next one. */
 static void take_answer(struct lookup *l, int result)
 {
-	l->waits = result == -EAGAIN && !l->agent->reconcile.publisher.up && !l->abandoned;
-	if (!l->waits)
+	if (result == -EAGAIN && !l->agent->reconcile.publisher.up && !l->abandoned)
+		wait_to_ask(l);
+	else
 		end_lookup(l, result);
 }
 
@@ -92,8 +125,10 @@ static void try_lookup(struct lookup *l)
 
 	if (ret && l->agent->reconcile.state == SLIME_AGENT_ENDED)
 		ret = -ESHUTDOWN;
-	l->waits = ret == -EAGAIN;
-	if (ret && !l->waits)
+	l->waits = false;
+	if (ret == -EAGAIN)
+		wait_to_ask(l);
+	else if (ret)
 		end_lookup(l, ret);
 }
 

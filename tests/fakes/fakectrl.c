@@ -13,7 +13,14 @@ void fakectrl_reset(void)
 	must(sl_list_empty(&server.agents) && sl_list_empty(&server.withdrawals));
 	each_object(o, at) server_drop(o);
 	server.away = server.holds_withdrawals = false;
-	server.n_posts = 0;
+	server.n_posts = server.n_full = 0;
+	server_unlock();
+}
+
+void fakectrl_fill_calls(unsigned n)
+{
+	server_lock();
+	server.n_full = n;
 	server_unlock();
 }
 

@@ -14,6 +14,9 @@
 /* Forget everything; no agent may be there. */
 void fakectrl_reset(void);
 
+/* The next n lookups of regions find no call free, in a session, too. */
+void fakectrl_fill_calls(unsigned n);
+
 /* The server goes away: sessions end, requests fail. */
 void fakectrl_go_away(void);
 

@@ -206,7 +206,8 @@ int ctrl_get_region(struct ctrl *c, const char *agent, const char *region, ctrl_
 	struct msg *m;
 
 	server_lock();
-	if (server.away || !c->registered) {
+	if (server.away || !c->registered || server.n_full) {
+		server.n_full -= server.n_full > 0;
 		server_unlock();
 		return -EAGAIN;
 	}

@@ -58,6 +58,7 @@ struct server {
 	bool ready, away, holds_withdrawals;
 	uint64_t epoch, generation;
 	unsigned n_posts;
+	unsigned n_full; /* lookups that find no call free */
 };
 
 extern struct server server;

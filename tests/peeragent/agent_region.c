@@ -198,6 +198,21 @@ static void region_remote__without_a_session_waits_for_one(void **state)
 	end(b);
 }
 
+/* Nobody says when one is. */
+static void region_remote__that_finds_no_call_free_asks_again(void **state)
+{
+	struct slime_agent *b = start_with_kv(0x5a), *a = start("a", &to_b, 1);
+	struct slime_remote_mr remote;
+
+	(void)state;
+	assert_connected(a, b, NULL);
+	fakectrl_fill_calls(1);
+	assert_ok(slime_agent_region_remote(a, "b", "kv", -1, &remote));
+	assert_ok(read_kv(a, &remote, 0x5a));
+	end(a);
+	end(b);
+}
+
 static void region_remote__that_waits_for_a_session_ends_with_the_agent(void **state)
 {
 	struct slime_agent *a = start("a", NULL, 0);
@@ -497,6 +512,7 @@ int main(void)
 		cmocka_unit_test_setup(region__unknown_is_not_found, reset),
 		cmocka_unit_test_setup(peer_find__says_who_is_registered, reset),
 		cmocka_unit_test_setup(region_remote__without_a_session_waits_for_one, reset),
+		cmocka_unit_test_setup(region_remote__that_finds_no_call_free_asks_again, reset),
 		cmocka_unit_test_setup(region_remote__that_waits_for_a_session_ends_with_the_agent,
 				       reset),
 		cmocka_unit_test_setup(region__of_the_caller_is_shown_and_withdrawn, reset),
