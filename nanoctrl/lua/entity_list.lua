@@ -2,7 +2,7 @@
 -- goes between two. ARGV: keep, scope, type, kind, whether the type and whether the kind is asked for (0 or 1), the member to go on
 -- behind ('' from the first). Answers {OK, {info, ...}, how many were skipped, the member to go on behind ('' at the end)}.
 local INFO_MAX = 33554432 -- as in entity_get
-local LOOKED, BYTES = 256, 262144 -- entities, and bytes of their infos, that end a portion
+local LOOKED, BYTES = 256, 262144 -- entities, and bytes of their infos, that end a portion: also of those that are left out
 
 -- Those of one type stand together where all scores are 0; no name has the byte 255.
 local prefix = ARGV[5] == '1' and #ARGV[3] .. ':' .. ARGV[3]
@@ -15,10 +15,10 @@ for i, member in ipairs(found) do
 	local type, id = two_of(member)
 	if type then
 		local h = read('HMGET', P .. type .. ':' .. id, 'info', 'kind')
+		if h and h[1] then bytes = bytes + ROW + #h[1] end
 		if h and h[1] and #h[1] > INFO_MAX then
 			skipped = skipped + 1
 		elseif h and h[1] and (ARGV[6] == '0' or h[2] == ARGV[4]) then
-			bytes = bytes + ROW + #h[1]
 			infos[#infos + 1] = h[1]
 		end
 	end

@@ -4,7 +4,7 @@
 -- no room for. Answers {OK, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...}, how many were skipped,
 -- the place to scan on from, {name, ...}}: where either of both is not empty there is more.
 local ROW_MAX = 33554432 -- of what anybody may have written; a longer one is none
-local LOOKED, BYTES = 256, 262144 -- agents, and bytes of them, that end a portion
+local LOOKED, BYTES = 256, 262144 -- agents, and bytes of them, that end a portion: also of those that are left out
 local STEP = 64 -- agents of a step of the scan, about
 
 local index, place = index_key(ARGV[2]), ARGV[3]
@@ -23,10 +23,10 @@ local function take(name)
 	local row, own = { name }, ROW
 	for i = 1, 7 do row[i + 1] = h[i] or '' end
 	for i = 1, 8 do own = own + #row[i] end
+	bytes = bytes + own
 	if own > ROW_MAX then
 		skipped = skipped + 1
 	else
-		bytes = bytes + own
 		rows[#rows + 1] = row
 	end
 end

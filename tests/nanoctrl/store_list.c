@@ -21,6 +21,7 @@ struct listing {
 	struct fixture *f;
 	void (*between)(struct listing *l); /* behind a portion that is not the last */
 	char scope[16];
+	const char *kind;
 	int told[2 * MANY]; /* how often, by number */
 	unsigned n_portions;
 	size_t largest; /* portion */
@@ -77,8 +78,8 @@ static void list_entities(struct fixture *f, struct listing *l, const char *type
 	static const struct store_text any = { NULL, 0 };
 
 	l->f = f;
-	store_list_entities(f->store, text_of(l->scope), type ? text_of(type) : any, any,
-			    on_entities, l);
+	store_list_entities(f->store, text_of(l->scope), type ? text_of(type) : any,
+			    l->kind ? text_of(l->kind) : any, on_entities, l);
 	fixture_run(f, &l->done);
 }
 
@@ -171,6 +172,39 @@ static void list__of_what_is_long_comes_in_portions_of_few(void **state)
 	assert_told(&p, 0, 40, 1);
 	assert_in_range(e.largest, 1, 3);
 	assert_in_range(p.largest, 1, 3);
+}
+
+/* The first three of the scope l: beyond what a row may have. */
+static void make_too_long(struct fixture *f)
+{
+	test_redis_do(&f->redis, "EVAL %s 0",
+		      "local x = string.rep(string.rep('x', 4096), 8193) for i = 0, 2 do "
+		      "redis.call('HSET', 'l:t:000' .. i, 'info', x) "
+		      "redis.call('HSET', 'l:agent:' .. i, 'resource', x) end");
+}
+
+/* Redis has read it all the same. */
+static void list__of_what_is_left_out_comes_in_portions_of_few(void **state)
+{
+	struct listing of_kind = { .scope = "s", .kind = "another" };
+	struct listing e = { .scope = "l" }, p = { .scope = "l" };
+	struct fixture *f = *state;
+
+	add_entities(f, "s", 0, 40, 100000);
+	list_entities(f, &of_kind, NULL);
+	assert_int_equal(of_kind.result, STORE_OK);
+	assert_told(&of_kind, 0, 40, 0);
+	assert_in_range(of_kind.n_portions, 40 / 3, 40);
+
+	add_entities(f, "l", 0, 3, 1);
+	add_peers(f, "l", 0, 3, 1);
+	make_too_long(f);
+	list_entities(f, &e, NULL);
+	list_peers(f, &p);
+	assert_told(&e, 0, 3, 0);
+	assert_told(&p, 0, 3, 0);
+	assert_in_range(e.n_portions, 3, 4);
+	assert_in_range(p.n_portions, 3, 4);
 }
 
 static void list__that_is_short_is_one_portion(void **state)
@@ -361,6 +395,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(list__of_very_many_comes_in_portions),
 		TEST(list__of_what_is_long_comes_in_portions_of_few),
+		TEST(list__of_what_is_left_out_comes_in_portions_of_few),
 		TEST(list__that_is_short_is_one_portion),
 		TEST(entities__that_stay_are_listed_once_whoever_comes_and_goes),
 		TEST(agents__that_stay_are_listed_once_whoever_comes_and_goes),
