@@ -237,13 +237,18 @@ static void assert_over(const char *device)
 	assert_string_equal(rail.device, device);
 }
 
+static void finish_jobs(void)
+{
+	do
+		rdma_settle(&pair);
+	while (rdma_is_working(&pair));
+}
+
 /* Nothing is left of the links, and nobody looks at devices any more. */
 static void end_links(void)
 {
 	rdma_pair_destroy_endpoints(&pair);
-	do
-		rdma_settle(&pair);
-	while (rdma_is_working(&pair));
+	finish_jobs();
 }
 
 static void port__that_goes_down_gives_way_to_another_where_none_is_named(void **state)
@@ -323,6 +328,51 @@ static void port__that_is_down_keeps_its_regions_where_there_is_no_other(void **
 	assert_ok(rdma_pair_connect(&pair));
 	assert_over("fake0:1");
 	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_OPEN_DEVICE], 0);
+}
+
+static void assert_stays(const char *device)
+{
+	end_links();
+	fakeverbs_reset_counts();
+	assert_ok(rdma_pair_connect(&pair));
+	assert_over(device);
+	assert_int_equal(fakeverbs_counts().calls[FAKEVERBS_OPEN_DEVICE], 0);
+}
+
+/* It was about to give way, and links used it yet. */
+static void port__that_is_up_again_stays_where_none_is_named(void **state)
+{
+	(void)state;
+	open_unnamed();
+	assert_over("fake0:1");
+	log_lines_keep_from(SLIME_LOG_INFO);
+	set_up(0, false);
+	finish_jobs();
+	assert_int_equal(log_lines_with("the next links are made with fake1 port 1"), 1);
+	set_up(0, true);
+	finish_jobs();
+	assert_stays("fake0:1");
+	assert_int_equal(log_lines_with("fake0 port 1 can be used again"), 1);
+	log_lines_release();
+}
+
+/* That is no event of the port. */
+static void port__that_makes_links_again_stays_where_none_is_named(void **state)
+{
+	struct fakeverbs_port *port = &fakeverbs_device(0)->ports[0];
+	struct fakeverbs_port with_addresses = *port;
+
+	(void)state;
+	open_unnamed();
+	assert_over("fake0:1");
+	memset(port->gids, 0, sizeof(port->gids));
+	rdma_assert_refused(&pair.a, rdma_pair_connect_another(&pair), "fake0");
+	finish_jobs();
+	*port = with_addresses;
+	assert_ok(rdma_pair_connect_another(&pair));
+	assert_over("fake0:1");
+	rdma_pair_destroy_former(&pair);
+	assert_stays("fake0:1");
 }
 
 /* ---- all ports ---- */
@@ -485,6 +535,8 @@ int main(void)
 		ALONE(link__from_another_port_begins_when_the_one_before_is_drained),
 		ALONE(port__that_is_down_gives_way_to_one_that_comes_up_where_none_is_named),
 		ALONE(port__that_is_down_keeps_its_regions_where_there_is_no_other),
+		ALONE(port__that_is_up_again_stays_where_none_is_named),
+		ALONE(port__that_makes_links_again_stays_where_none_is_named),
 		ALONE(all__takes_each_port_that_is_or_may_come_to_be_usable),
 		ALONE(all__of_more_than_a_link_has_takes_those_that_are_up),
 		ALONE(all__where_there_is_none_is_refused),

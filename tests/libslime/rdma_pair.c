@@ -171,7 +171,7 @@ int rdma_pair_connect_another(struct rdma_pair *p)
 	return rdma_pair_connect(p);
 }
 
-static void destroy_former(struct rdma_pair *p)
+void rdma_pair_destroy_former(struct rdma_pair *p)
 {
 	if (!p->n_former)
 		return;
@@ -185,7 +185,7 @@ static void destroy_former(struct rdma_pair *p)
 
 void rdma_pair_close(struct rdma_pair *p)
 {
-	destroy_former(p);
+	rdma_pair_destroy_former(p);
 	rdma_pair_destroy_endpoints(p);
 	destroy(p, &p->a);
 	destroy(p, &p->b);

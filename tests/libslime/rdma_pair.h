@@ -52,8 +52,9 @@ int rdma_pair_connect(struct rdma_pair *p);
 int rdma_pair_create_endpoints(struct rdma_pair *p);
 int rdma_pair_begin_to_connect(struct rdma_end *from, const struct rdma_end *to);
 int rdma_pair_wait_for_both(struct rdma_pair *p);
-/* One more link between the same contexts: the one before stays until rdma_pair_close(). */
+/* One more link between the same contexts: the one before stays until those are destroyed. */
 int rdma_pair_connect_another(struct rdma_pair *p);
+void rdma_pair_destroy_former(struct rdma_pair *p);
 void rdma_pair_close(struct rdma_pair *p);
 /* Its first step: both are closed, and gone. */
 void rdma_pair_destroy_endpoints(struct rdma_pair *p);

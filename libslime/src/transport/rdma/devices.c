@@ -168,6 +168,7 @@ void rdma_devices_close_what_failed(struct rdma_transport *t)
 	unused = unused && rdma_domain_begin_to_close(t->shared);
 	if (unused) {
 		atomic_store(&t->failed, false);
+		atomic_store(&t->gives_way, false);
 		rdma_devices_unwatch(t);
 		t->is_closing = true;
 		rdma_registration_start(t, &t->closer, work_close_devices, done_close_devices);
@@ -245,22 +246,32 @@ static int open_any(struct rdma_transport *t, struct sl_why *why)
 	return ret;
 }
 
+void rdma_devices_stay(struct rdma_transport *t)
+{
+	if (atomic_exchange(&t->gives_way, false))
+		sl_info("rdma", "%s port %u can be used again: the next links are made with it",
+			t->nics[0]->device.name, t->nics[0]->port);
+}
+
 /* In the place of the one there is, which cannot be used: as one that failed it is closed once
  * nothing is made of it, and the next offer opens what can be used. Under setup_lock. */
 static void look_elsewhere(struct rdma_transport *t)
 {
-	const struct rdma_nic *ours = t->nics[0];
+	struct rdma_nic *ours = t->nics[0];
 	struct rdma_nic *nic;
 	struct sl_why why;
 
-	if (!takes_any(t) || atomic_load(&t->failed) || find_any(t, &nic, &why))
+	if (!takes_any(t) || rdma_devices_are_to_close(t) || find_any(t, &nic, &why))
 		return;
-	/* It may have come up again by now. */
 	if (strcmp(nic->device.name, ours->device.name) || nic->port != ours->port) {
-		sl_warn("rdma",
-			"%s port %u cannot be used: the next links are made with %s port %u",
-			ours->device.name, ours->port, nic->device.name, nic->port);
-		atomic_store(&t->failed, true);
+		atomic_store(&t->gives_way, true);
+		/* Who heard before that it came up did not know of this. */
+		if (check_nic(ours, &why))
+			sl_warn("rdma",
+				"%s port %u cannot be used: the next links are made with %s port %u",
+				ours->device.name, ours->port, nic->device.name, nic->port);
+		else
+			atomic_store(&t->gives_way, false);
 	}
 	discard(nic);
 }
@@ -451,8 +462,10 @@ static int look_at_nics(struct rdma_transport *t, struct sl_why *why)
 	}
 	for (unsigned i = 0; i < t->n_open && n_usable; i++)
 		tell_whether_used(t->nics[i], status[i], &said[i]);
-	if (n_usable)
+	if (n_usable) {
+		rdma_devices_stay(t);
 		return 0;
+	}
 	/* Of one that went down before another came up nobody has said anything since. */
 	if (t->shared)
 		look_elsewhere(t);

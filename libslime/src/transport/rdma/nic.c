@@ -134,6 +134,7 @@ static void on_port_event(struct rdma_nic *nic, const struct ibv_async_event *ev
 		rdma_devices_port_down(nic->t);
 	} else if (event->event_type == IBV_EVENT_PORT_ACTIVE) {
 		nic->port_is_down = false;
+		rdma_devices_stay(nic->t);
 		for_each_path(nic, NULL, bring_back_path, what);
 	} else {
 		/* A port that is down says so as well: its addresses go with its interface. */

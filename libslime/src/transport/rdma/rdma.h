@@ -80,7 +80,8 @@ struct rdma_transport {
 	_Atomic unsigned n_nics; /* in use: none, or all that are open */
 	unsigned n_open;	 /* under setup_lock */
 	struct rdma_nic *nics[RDMA_RAILS_MAX];
-	_Atomic bool failed; /* one of them is dead, or another is to be in its place */
+	_Atomic bool failed;	/* one of them is dead */
+	_Atomic bool gives_way; /* the one there is cannot be used, and another could be */
 	_Atomic unsigned n_news;
 	struct rdma_news news[RDMA_NEWS_MAX]; /* they come under setup_lock, and stay */
 
@@ -144,7 +145,15 @@ void rdma_tidy(struct rdma_transport *t);
 int rdma_devices_set_up(struct rdma_transport *t, struct sl_why *why);
 /* A port is down: where nobody named it another may be taken. [token] */
 void rdma_devices_port_down(struct rdma_transport *t);
-/* If one of them failed, and nothing is made of any: have them closed. [token] */
+/* What there is can be used: no other is. [token] or setup_lock. */
+void rdma_devices_stay(struct rdma_transport *t);
+/* Once nothing is made of them. */
+static inline bool rdma_devices_are_to_close(const struct rdma_transport *t)
+{
+	return atomic_load_explicit(&t->failed, memory_order_relaxed) ||
+	       atomic_load_explicit(&t->gives_way, memory_order_relaxed);
+}
+/* If they are to be closed, and nothing is made of any: have them closed. [token] */
 void rdma_devices_close_what_failed(struct rdma_transport *t);
 /* Nobody polls them from here on. [token], or where nobody else has the transport. */
 void rdma_devices_unwatch(struct rdma_transport *t);

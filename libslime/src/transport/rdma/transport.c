@@ -55,7 +55,7 @@ static int offer(struct sl_transport *transport, const struct sl_link_id *self, 
 		ret = rdma_offer_create(t, isolated, &o, why);
 	pthread_mutex_unlock(&t->setup_lock);
 	/* What is closed for the next one is closed by the holder of the token. */
-	if (ret && atomic_load(&t->failed))
+	if (ret && rdma_devices_are_to_close(t))
 		t->base.env->kick(t->base.env->arg);
 	if (ret)
 		return ret;
@@ -115,7 +115,7 @@ static unsigned progress(struct sl_transport *transport)
 	for (unsigned i = 0; i < n_nics; i++)
 		n += rdma_cq_poll(t->nics[i]);
 	*t->base.env->slow_look = n_nics > 0;
-	if (atomic_load_explicit(&t->failed, memory_order_relaxed))
+	if (rdma_devices_are_to_close(t))
 		rdma_devices_close_what_failed(t);
 	return n;
 }
