@@ -255,28 +255,41 @@ static struct store_call *format_call(const struct store *store, struct store_te
 	return call;
 }
 
-void store_send_prefixed(struct store *store, struct store_text prefix, enum script_id script,
-			 size_t n, const struct store_text *args, store_finish_fn *finish,
-			 union store_answer fn, void *arg)
+/* A new call of like's script, for whom that answers. */
+static void send_like(const struct store_call *like, struct store_text prefix, size_t n,
+		      const struct store_text *args)
 {
-	struct store_call *call = format_call(store, prefix, script, n, args);
-	struct store_call dummy = { .store = store, .fn = fn, .arg = arg };
+	struct store *store = like->store;
+	struct store_call *call = format_call(store, prefix, like->script, n, args);
+	struct store_call dummy = { .store = store, .fn = like->fn, .arg = like->arg };
 	int ret;
 
 	if (!call) {
-		finish(&dummy, -ENOMEM, NULL);
+		like->finish(&dummy, -ENOMEM, NULL);
 		return;
 	}
 	call->store = store;
-	call->script = script;
-	call->finish = finish;
-	call->fn = fn;
-	call->arg = arg;
+	call->script = like->script;
+	call->finish = like->finish;
+	call->fn = like->fn;
+	call->arg = like->arg;
+	call->until_ns = like->until_ns;
 	sl_list_init(&call->node);
 	atomic_fetch_add(&store->hub->n_calls, 1);
 	ret = store->closing ? -ENOTCONN : store_send_call(call);
 	if (ret && !(ret == -EAGAIN && store_wait_for_cluster(call)))
 		end_call_later(call, ret);
+}
+
+void store_send_prefixed(struct store *store, struct store_text prefix, enum script_id script,
+			 size_t n, const struct store_text *args, store_finish_fn *finish,
+			 union store_answer fn, void *arg)
+{
+	struct store_call like = {
+		.store = store, .script = script, .finish = finish, .fn = fn, .arg = arg
+	};
+
+	send_like(&like, prefix, n, args);
 }
 
 void store_send_many(struct store *store, const char *scope, enum script_id script, size_t n,
@@ -310,13 +323,25 @@ struct store_text *store_call_args(const struct store_call *call, size_t more, s
 	return args;
 }
 
-void store_send_on(const struct store_call *call, size_t n, struct store_text *args)
+static void send_on(const struct store_call *call, uint64_t until_ns, size_t n,
+		    struct store_text *args)
 {
 	struct store_text prefix = { call->args[PREFIX], call->lens[PREFIX] };
+	struct store_call like = *call;
 
-	store_send_prefixed(call->store, prefix, call->script, n, args, call->finish, call->fn,
-			    call->arg);
+	like.until_ns = until_ns;
+	send_like(&like, prefix, n, args);
 	free(args);
+}
+
+void store_send_on(const struct store_call *call, size_t n, struct store_text *args)
+{
+	send_on(call, 0, n, args);
+}
+
+void store_scan_on(const struct store_call *call, size_t n, struct store_text *args)
+{
+	send_on(call, 1, n, args); /* its time to wait is over */
 }
 
 struct store_text store_call_arg(const struct store_call *call, int i)

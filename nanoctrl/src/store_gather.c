@@ -136,7 +136,7 @@ static int ask_on(struct gather *g, const struct store_call *call, const redisRe
 	args[PLACE] = store_text_at(rest, 2);
 	next.finish = finish_rest;
 	next.arg = g;
-	store_send_on(&next, n, args);
+	store_scan_on(&next, n, args);
 	return 0;
 }
 

@@ -47,17 +47,19 @@ static bool has_room(struct listing *l, const struct store *store, uint64_t len)
 
 typedef void tell_fn(struct listing *l, int result, const void *found);
 
-/* Tells of a portion. next: the arguments of the call for the next one, n of them; NULL: there is
- * none. */
-static void tell(const struct store_call *call, int result, const void *found, size_t n,
-		 struct store_text *next, tell_fn *fn)
+typedef void send_fn(const struct store_call *call, size_t n, struct store_text *args);
+
+/* Tells of a portion. next: the arguments of the call for the next one, n of them, for send; NULL:
+ * there is none. */
+static void tell(const struct store_call *call, int result, const void *found, send_fn *send,
+		 size_t n, struct store_text *next, tell_fn *fn)
 {
 	struct listing *l = call->arg;
 	bool more = next;
 
 	l->telling = true;
 	if (more)
-		store_send_on(call, n, next);
+		send(call, n, next);
 	fn(l, result, found);
 	l->telling = false;
 	if (l->failed)
@@ -66,7 +68,7 @@ static void tell(const struct store_call *call, int result, const void *found, s
 		end(l);
 }
 
-/* What store_send_on() calls back from inside. */
+/* What sending calls back from inside. */
 static bool has_failed_at_once(struct listing *l, int result)
 {
 	if (l->telling)
@@ -125,7 +127,8 @@ static void finish_entities(struct store_call *call, int result, const redisRepl
 			result = -ENOMEM;
 	}
 	found.more = next;
-	tell(call, result, result == STORE_OK ? &found : NULL, n, next, tell_entities);
+	tell(call, result, result == STORE_OK ? &found : NULL, store_send_on, n, next,
+	     tell_entities);
 	free(infos);
 }
 
@@ -238,7 +241,8 @@ static void finish_peers(struct store_call *call, int result, const redisReply *
 			result = -ENOMEM;
 	}
 	found.more = next;
-	tell(call, result, result == STORE_OK ? &found : NULL, n, next, tell_peers);
+	tell(call, result, result == STORE_OK ? &found : NULL,
+	     place.len ? store_scan_on : store_send_on, n, next, tell_peers);
 	free(peers);
 }
 

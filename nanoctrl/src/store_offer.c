@@ -230,7 +230,7 @@ static void finish_list(struct store_call *call, int result, const redisReply *r
 		return;
 	}
 	args[PLACE] = place;
-	store_send_on(call, n, args);
+	store_scan_on(call, n, args);
 }
 
 void store_list_offers(struct store *store, const char *scope, const struct store_lease *lease,

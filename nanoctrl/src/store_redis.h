@@ -196,6 +196,10 @@ struct store_text *store_call_args(const struct store_call *call, size_t more, s
 /* The same call with these arguments, which are freed. */
 void store_send_on(const struct store_call *call, size_t n, struct store_text *args);
 
+/* The same with the place of a scan, which means nothing to another node: it does not wait for the
+ * cluster, and ends with -EAGAIN. */
+void store_scan_on(const struct store_call *call, size_t n, struct store_text *args);
+
 /* finish for calls that answer store_done_fn. */
 void store_finish_done(struct store_call *call, int result, const redisReply *reply);
 

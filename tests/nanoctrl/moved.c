@@ -22,6 +22,7 @@
 #include "redis.h"
 #include "redis_url.h"
 #include "store.h"
+#include "store_entity.h"
 
 #define GIVE_UP_NS (60 * SL_NS_PER_S)
 #define PEERS_MAX  64
@@ -36,7 +37,8 @@ struct node {
 	unsigned n_infos; /* connections that began to be greeted */
 	char slots[256];  /* to CLUSTER SLOTS */
 	char eval[128];	  /* to EVAL, with which a connection is admitted */
-	char get[128];	  /* to GET and EVALSHA */
+	char get[256];	  /* to GET and EVALSHA */
+	char once[256];	  /* before that, to the first */
 	unsigned n_gets;
 	unsigned n_asks; /* so many times "ASK" before anything else */
 };
@@ -79,6 +81,8 @@ static void answer(struct node *n, struct bufferevent *to, const redisReply *com
 		n->n_gets++;
 		if (n->n_asks && n->n_asks--)
 			say(to, "-ASK 16027 127.0.0.1:1\r\n");
+		else if (n->n_gets == 1 && *n->once)
+			say(to, n->once);
 		else
 			say(to, *n->get ? n->get : "*1\r\n:0\r\n");
 	} else {
@@ -151,9 +155,9 @@ static void set_owner(struct node *n, const struct node *owner)
 		 "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n", owner->port);
 }
 
-static void set_moved(char out[128], const struct node *to)
+static void set_moved(char out[64], const struct node *to)
 {
-	snprintf(out, 128, "-MOVED 16027 127.0.0.1:%u\r\n", to->port);
+	snprintf(out, 64, "-MOVED 16027 127.0.0.1:%u\r\n", to->port);
 }
 
 static void on_up(void *arg, const char *run_id)
@@ -469,6 +473,137 @@ static void call__that_waits_ends_with_the_store(void **state)
 	store_hub_destroy(hub);
 }
 
+/* ---- lists, of which a portion goes on from a place that means nothing to another node ---- */
+
+static void on_offers(void *arg, int result, const struct store_cursor *cursor,
+		      const struct store_offer *offers, size_t n)
+{
+	(void)cursor;
+	(void)offers;
+	(void)n;
+	on_done(arg, result);
+}
+
+static void on_page(void *arg, int result, const struct store_page *page)
+{
+	(void)page;
+	on_done(arg, result);
+}
+
+static void list_offers(struct cluster *c, struct store *store)
+{
+	struct store_lease lease = { .agent = "a", .id = 1, .secret_hash = "s" };
+
+	store_list_offers(store, "test", &lease, on_offers, c);
+}
+
+static void list_regions(struct cluster *c, struct store *store)
+{
+	store_list_of(store, "test", "b", STORE_REGION, on_page, c);
+}
+
+static void on_peers(void *arg, int result, const struct store_peer_list *found)
+{
+	if (result || !found->more)
+		on_done(arg, result);
+}
+
+static void list_peers(struct cluster *c, struct store *store)
+{
+	store_list_peers(store, (struct store_text){ "", 0 }, on_peers, c);
+}
+
+/* Portions of nothing. */
+#define OFFERS "*5\r\n:0\r\n:5\r\n:9\r\n*0\r\n"
+#define PAGE   "*9\r\n:0\r\n:5\r\n:9\r\n:1\r\n$0\r\n\r\n:0\r\n*0\r\n*0\r\n"
+#define PEERS  "*5\r\n:0\r\n*0\r\n:0\r\n"
+#define PLACE  "$1\r\n7\r\n"
+
+static const struct list {
+	void (*start)(struct cluster *c, struct store *store);
+	const char *some, *last;
+} lists[] = {
+	{ list_offers, OFFERS PLACE, OFFERS "$0\r\n\r\n" },
+	{ list_regions, PAGE "*3\r\n$1\r\nb\r\n$1\r\n3\r\n" PLACE, PAGE "*0\r\n" },
+	{ list_peers, PEERS PLACE "*0\r\n", PEERS "$0\r\n\r\n*0\r\n" },
+};
+
+/* a has a portion and not the last one, which b has. leaves: a call before it is told so, and what
+ * comes behind has its first portion still; else the second one is. */
+static int list_while_it_moves(struct cluster *c, const struct list *l, bool leaves)
+{
+	struct store_hub *hub;
+	struct store *store = create_store(c, &hub);
+	struct cluster other = { .done = false };
+
+	c->a.n_gets = 0;
+	c->b.n_gets = 0;
+	snprintf(c->b.get, sizeof(c->b.get), "%s", l->last);
+	if (leaves) {
+		set_moved(c->a.once, &c->b);
+		snprintf(c->a.get, sizeof(c->a.get), "%s", l->some);
+		call_store(&other, store);
+	} else {
+		snprintf(c->a.once, sizeof(c->a.once), "%s", l->some);
+		set_moved(c->a.get, &c->b);
+	}
+	c->done = false;
+	l->start(c, store);
+	RUN_UNTIL(c, c->done);
+	store_destroy(store);
+	store_hub_destroy(hub);
+	return c->result;
+}
+
+static void list__whose_second_portion_is_elsewhere_is_refused(void **state)
+{
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+		struct cluster *c = *state;
+
+		assert_int_equal(list_while_it_moves(c, &lists[i], false), -EAGAIN);
+		assert_int_equal(c->a.n_gets, 2);
+		assert_int_equal(c->b.n_gets, 0);
+		teardown(state);
+		setup(state);
+	}
+}
+
+/* The second portion is not even sent. */
+static void list__whose_connection_leaves_behind_a_portion_is_refused(void **state)
+{
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+		struct cluster *c = *state;
+
+		assert_int_equal(list_while_it_moves(c, &lists[i], true), -EAGAIN);
+		assert_int_equal(c->a.n_gets, 2);
+		teardown(state);
+		setup(state);
+	}
+}
+
+/* Nothing was read yet. */
+static void list__whose_first_portion_is_elsewhere_follows_the_slot(void **state)
+{
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+		struct cluster *c = *state;
+		struct store_hub *hub;
+		struct store *store = create_store(c, &hub);
+
+		set_moved(c->a.get, &c->b);
+		snprintf(c->b.once, sizeof(c->b.once), "%s", lists[i].some);
+		snprintf(c->b.get, sizeof(c->b.get), "%s", lists[i].last);
+		c->done = false;
+		lists[i].start(c, store);
+		RUN_UNTIL(c, c->done);
+		assert_int_equal(c->result, STORE_OK);
+		assert_int_equal(c->b.n_gets, 2);
+		store_destroy(store);
+		store_hub_destroy(hub);
+		teardown(state);
+		setup(state);
+	}
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -484,6 +619,9 @@ int main(void)
 		T(call__follows_the_slot),
 		T(call__of_a_slot_that_never_arrives_was_not_executed),
 		T(call__that_waits_ends_with_the_store),
+		T(list__whose_second_portion_is_elsewhere_is_refused),
+		T(list__whose_connection_leaves_behind_a_portion_is_refused),
+		T(list__whose_first_portion_is_elsewhere_follows_the_slot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
