@@ -304,8 +304,8 @@ static void port__that_is_down_gives_way_to_one_that_comes_up_where_none_is_name
 	set_up(0, false);
 	end_links();
 	rdma_assert_refused(&pair.a, rdma_pair_connect(&pair), "fake0");
-	set_up(1, true);
 	end_links();
+	set_up(1, true);
 	rdma_assert_refused(&pair.a, rdma_pair_connect(&pair), "fake0");
 	end_links();
 	assert_ok(rdma_pair_connect(&pair));
@@ -373,6 +373,27 @@ static void port__that_makes_links_again_stays_where_none_is_named(void **state)
 	assert_over("fake0:1");
 	rdma_pair_destroy_former(&pair);
 	assert_stays("fake0:1");
+}
+
+/* Each device may take long to be opened. */
+static void link__that_cannot_be_made_waits_for_no_other_device(void **state)
+{
+	uint64_t n_opened;
+
+	(void)state;
+	open_unnamed();
+	assert_over("fake0:1");
+	end_links();
+	memset(fakeverbs_device(0)->ports[0].gids, 0, sizeof(struct fakeverbs_gid[FAKEVERBS_GIDS]));
+	rdma_busy_begin(&pair.a);
+	fakeverbs_reset_counts();
+	rdma_assert_refused(&pair.a, rdma_pair_connect(&pair), "fake0");
+	n_opened = fakeverbs_counts().calls[FAKEVERBS_OPEN_DEVICE];
+	rdma_busy_end();
+	assert_int_equal(n_opened, 0);
+	end_links();
+	assert_ok(rdma_pair_connect(&pair));
+	assert_over("fake1:1");
 }
 
 /* ---- all ports ---- */
@@ -537,6 +558,7 @@ int main(void)
 		ALONE(port__that_is_down_keeps_its_regions_where_there_is_no_other),
 		ALONE(port__that_is_up_again_stays_where_none_is_named),
 		ALONE(port__that_makes_links_again_stays_where_none_is_named),
+		ALONE(link__that_cannot_be_made_waits_for_no_other_device),
 		ALONE(all__takes_each_port_that_is_or_may_come_to_be_usable),
 		ALONE(all__of_more_than_a_link_has_takes_those_that_are_up),
 		ALONE(all__where_there_is_none_is_refused),

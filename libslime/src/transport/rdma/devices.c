@@ -253,51 +253,54 @@ void rdma_devices_stay(struct rdma_transport *t)
 			t->nics[0]->device.name, t->nics[0]->port);
 }
 
-/* In the place of the one there is, which cannot be used: as one that failed it is closed once
- * nothing is made of it, and the next offer opens what can be used. Under setup_lock. */
-static void look_elsewhere(struct rdma_transport *t)
+/* It gives way to that one, unless it can be used by now. Who heard before that it came up did not
+ * know of this. Under setup_lock. */
+static void give_way(struct rdma_transport *t, const struct rdma_nic *other)
 {
 	struct rdma_nic *ours = t->nics[0];
-	struct rdma_nic *nic;
 	struct sl_why why;
 
-	if (!takes_any(t) || rdma_devices_are_to_close(t) || find_any(t, &nic, &why))
+	atomic_store(&t->gives_way, true);
+	if (check_nic(ours, &why))
+		sl_warn("rdma",
+			"%s port %u cannot be used: the next links are made with %s port %u",
+			ours->device.name, ours->port, other->device.name, other->port);
+	else
+		atomic_store(&t->gives_way, false);
+}
+
+/* On a worker, since each device that is opened takes its time. Nobody who makes an offer waits for
+ * it; until the job is done the devices stay. */
+static void work_look_elsewhere(struct rdma_job *job)
+{
+	struct rdma_transport *t = job->t;
+	const struct rdma_nic *ours = t->nics[0];
+	struct rdma_nic *nic;
+	struct sl_why why;
+	bool usable;
+
+	pthread_mutex_lock(&t->setup_lock);
+	usable = !check_nic(t->nics[0], &why);
+	pthread_mutex_unlock(&t->setup_lock);
+	if (usable || rdma_devices_are_to_close(t) || find_any(t, &nic, &why))
 		return;
 	if (strcmp(nic->device.name, ours->device.name) || nic->port != ours->port) {
-		atomic_store(&t->gives_way, true);
-		/* Who heard before that it came up did not know of this. */
-		if (check_nic(ours, &why))
-			sl_warn("rdma",
-				"%s port %u cannot be used: the next links are made with %s port %u",
-				ours->device.name, ours->port, nic->device.name, nic->port);
-		else
-			atomic_store(&t->gives_way, false);
+		pthread_mutex_lock(&t->setup_lock);
+		give_way(t, nic);
+		pthread_mutex_unlock(&t->setup_lock);
 	}
 	discard(nic);
 }
 
-static void work_look_elsewhere(struct rdma_job *job)
-{
-	struct rdma_transport *t = job->t;
-	struct sl_why why;
-
-	pthread_mutex_lock(&t->setup_lock);
-	if (check_nic(t->nics[0], &why))
-		look_elsewhere(t);
-	pthread_mutex_unlock(&t->setup_lock);
-}
-
 static void done_looking(struct rdma_job *job)
 {
-	job->t->is_looking = false;
+	atomic_store(&job->t->is_looking, false);
 }
 
-void rdma_devices_port_down(struct rdma_transport *t)
+void rdma_devices_look_elsewhere(struct rdma_transport *t)
 {
-	/* Until it is done the devices stay. */
-	if (!takes_any(t) || t->is_looking)
+	if (!takes_any(t) || rdma_devices_are_to_close(t) || atomic_exchange(&t->is_looking, true))
 		return;
-	t->is_looking = true;
 	rdma_job_start(t, &t->look, work_look_elsewhere, done_looking);
 }
 
@@ -468,7 +471,7 @@ static int look_at_nics(struct rdma_transport *t, struct sl_why *why)
 	}
 	/* Of one that went down before another came up nobody has said anything since. */
 	if (t->shared)
-		look_elsewhere(t);
+		rdma_devices_look_elsewhere(t);
 	if (t->n_open == 1)
 		*why = said[0];
 	else

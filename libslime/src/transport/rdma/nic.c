@@ -131,7 +131,7 @@ static void on_port_event(struct rdma_nic *nic, const struct ibv_async_event *ev
 	if (event->event_type == IBV_EVENT_PORT_ERR) {
 		nic->port_is_down = true;
 		for_each_path(nic, NULL, rdma_path_port_down, "its port went down");
-		rdma_devices_port_down(nic->t);
+		rdma_devices_look_elsewhere(nic->t);
 	} else if (event->event_type == IBV_EVENT_PORT_ACTIVE) {
 		nic->port_is_down = false;
 		rdma_devices_stay(nic->t);

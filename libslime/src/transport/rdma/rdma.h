@@ -103,7 +103,7 @@ struct rdma_transport {
 	struct rdma_entry *table;
 
 	struct rdma_job look; /* whether there is a port in the place of the one that is down */
-	bool is_looking;      /* [token] */
+	_Atomic bool is_looking;
 
 	struct rdma_job closer;	  /* closes devices of which one failed */
 	bool is_closing;	  /* it does, and has them for itself. Under setup_lock */
@@ -143,8 +143,9 @@ void rdma_tidy(struct rdma_transport *t);
 /* devices.c */
 /* They are open, and links can be made over one of them at least. Under setup_lock. */
 int rdma_devices_set_up(struct rdma_transport *t, struct sl_why *why);
-/* A port is down: where nobody named it another may be taken. [token] */
-void rdma_devices_port_down(struct rdma_transport *t);
+/* What there is cannot be used: where nobody named it have another looked for. As one that failed
+ * it is closed once nothing is made of it, and the next offer opens that. [token] or setup_lock. */
+void rdma_devices_look_elsewhere(struct rdma_transport *t);
 /* What there is can be used: no other is. [token] or setup_lock. */
 void rdma_devices_stay(struct rdma_transport *t);
 /* Once nothing is made of them. */
