@@ -506,7 +506,7 @@ static struct {
 	struct cli_log_queue *queue;
 	int fds[2];
 	uint64_t n_said, n_read;
-	sem_t begun, go_on, done;
+	sem_t begun, fill, filled, go_on, done;
 } teller;
 
 static void say_one(void)
@@ -546,9 +546,11 @@ static void put_told(void *arg, enum slime_log_level level, const char *part, co
 	(void)level;
 	(void)part;
 	(void)line;
+	sem_post(&teller.begun);
+	sem_wait(&teller.fill);
 	while (write(teller.fds[1], junk, sizeof(junk)) > 0 || write(teller.fds[1], junk, 1) > 0)
 		;
-	sem_post(&teller.begun);
+	sem_post(&teller.filled);
 	sem_wait(&teller.go_on);
 	cli_log_queue_put(teller.queue, "told\n", 5);
 	sem_post(&teller.done);
@@ -561,6 +563,8 @@ static void tell_nobody(bool is_full)
 
 	memset(&teller, 0, sizeof(teller));
 	sem_init(&teller.begun, 0, 0);
+	sem_init(&teller.fill, 0, 0);
+	sem_init(&teller.filled, 0, 0);
 	sem_init(&teller.go_on, 0, 0);
 	sem_init(&teller.done, 0, 0);
 	slime_log_set(put_told, NULL, SLIME_LOG_WARN);
@@ -571,6 +575,8 @@ static void tell_nobody(bool is_full)
 	say_until_dropped();
 	while (sem_trywait(&teller.begun))
 		read_some();
+	sem_post(&teller.fill);
+	sem_wait(&teller.filled);
 	if (is_full)
 		say_until_dropped();
 	sem_post(&teller.go_on);
