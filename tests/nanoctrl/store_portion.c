@@ -351,39 +351,52 @@ static void make_regions(struct fixture *f, int n_agents, int n_regions, int len
 		n_agents, n_regions, len);
 }
 
-/* Of each page at most so many; how many pages they are. */
-static int count_pages(struct fixture *f, unsigned long long n_all, unsigned long long most)
+/* How many are in the portion of a list at rest, which is what follows then: "" nothing does. */
+typedef unsigned long long read_fn(struct fixture *f, char rest[64]);
+
+/* Of each portion that many; how many portions they are. */
+static int count_portions(struct fixture *f, read_fn *read, unsigned long long n_all,
+			  unsigned long long least, unsigned long long most)
 {
-	unsigned long long n = 0;
-	char args[64], after[16] = "";
-	int n_pages = 0;
+	unsigned long long n = 0, n_here;
+	char rest[64] = "";
+	int n_portions = 0;
 
 	do {
-		redisReply *r;
-
-		snprintf(args, sizeof(args), "region||%s|500|80000000|||", after);
-		r = run(f, SCRIPT_OBJECTS, "{s}:nanoctrl:", args);
-		assert_in_range(r->element[6]->elements, 1, most);
-		n += r->element[6]->elements;
-		snprintf(after, sizeof(after), "%s", r->element[4]->str);
-		freeReplyObject(r);
-		n_pages++;
-	} while (*after);
+		n_here = read(f, rest);
+		assert_in_range(n_here, least, most);
+		n += n_here;
+		n_portions++;
+	} while (*rest);
 	assert_int_equal(n, n_all);
-	return n_pages;
+	return n_portions;
+}
+
+static unsigned long long read_page(struct fixture *f, char rest[64])
+{
+	unsigned long long n;
+	redisReply *r;
+	char args[128];
+
+	snprintf(args, sizeof(args), "region||%s|500|80000000|||", rest);
+	r = run(f, SCRIPT_OBJECTS, "{s}:nanoctrl:", args);
+	n = r->element[6]->elements;
+	snprintf(rest, 64, "%s", r->element[4]->str);
+	freeReplyObject(r);
+	return n;
 }
 
 static void list__of_very_many_regions_is_several_pages(void **state)
 {
 	make_regions(*state, 50, 100, 1);
-	assert_in_range(count_pages(*state, 5000, 1024 + 100), 4, 6);
+	assert_in_range(count_portions(*state, read_page, 5000, 1, 1024 + 100), 4, 6);
 }
 
 /* None of which is in the answer. */
 static void list__of_regions_with_long_descriptors_is_several_pages(void **state)
 {
 	make_regions(*state, 40, 8, 65536);
-	assert_in_range(count_pages(*state, 320, 64 + 8), 4, 6);
+	assert_in_range(count_portions(*state, read_page, 320, 1, 64 + 8), 4, 6);
 }
 
 /* A portion of the objects of a100, whose generation is 100; where to go on is in rest, "" at the
@@ -408,36 +421,19 @@ static unsigned long long read_portion(struct fixture *f, char rest[64])
 	return n;
 }
 
-/* Of each portion at most so many; how many portions they are. */
-static int count_portions(struct fixture *f, unsigned long long n_all, unsigned long long most)
-{
-	unsigned long long n = 0, n_here;
-	char rest[64] = "";
-	int n_portions = 0;
-
-	do {
-		n_here = read_portion(f, rest);
-		assert_in_range(n_here, 0, most);
-		n += n_here;
-		n_portions++;
-	} while (*rest);
-	assert_int_equal(n, n_all);
-	return n_portions;
-}
-
 /* A step of a scan has some more than it is asked for. */
 #define STEP_MAX 64
 
 static void list__of_one_with_very_many_regions_is_several_portions(void **state)
 {
 	make_regions(*state, 1, 4096, 1);
-	assert_in_range(count_portions(*state, 4096, 1024 + STEP_MAX), 4, 5);
+	assert_in_range(count_portions(*state, read_portion, 4096, 0, 1024 + STEP_MAX), 4, 5);
 }
 
 static void list__of_one_with_long_descriptors_is_several_portions(void **state)
 {
 	make_regions(*state, 1, 300, 65536);
-	assert_in_range(count_portions(*state, 300, 16 + STEP_MAX), 8, 19);
+	assert_in_range(count_portions(*state, read_portion, 300, 0, 16 + STEP_MAX), 8, 19);
 }
 
 /* It is read on in the generation in which that began, or not. */
@@ -474,37 +470,30 @@ static void make_offers(struct fixture *f, int n, int len)
 		      n, len);
 }
 
-static int count_offers(struct fixture *f, unsigned long long n_all, unsigned long long most)
+static unsigned long long read_offers(struct fixture *f, char rest[64])
 {
-	unsigned long long n = 0;
-	char args[64], place[32] = "";
-	int n_portions = 0;
+	unsigned long long n;
+	redisReply *r;
+	char args[128];
 
-	do {
-		redisReply *r;
-
-		snprintf(args, sizeof(args), "b|8|x|%s", place);
-		r = run(f, SCRIPT_OFFER_LIST, "{s}:nanoctrl:", args);
-		assert_in_range(r->element[3]->elements, 0, most);
-		n += r->element[3]->elements;
-		snprintf(place, sizeof(place), "%s", r->element[4]->str);
-		freeReplyObject(r);
-		n_portions++;
-	} while (*place);
-	assert_int_equal(n, n_all);
-	return n_portions;
+	snprintf(args, sizeof(args), "b|8|x|%s", rest);
+	r = run(f, SCRIPT_OFFER_LIST, "{s}:nanoctrl:", args);
+	n = r->element[3]->elements;
+	snprintf(rest, 64, "%s", r->element[4]->str);
+	freeReplyObject(r);
+	return n;
 }
 
 static void list__of_very_many_offers_is_several_portions(void **state)
 {
 	make_offers(*state, 4096, 1);
-	assert_in_range(count_offers(*state, 4096, 1024 + STEP_MAX), 4, 5);
+	assert_in_range(count_portions(*state, read_offers, 4096, 0, 1024 + STEP_MAX), 4, 5);
 }
 
 static void list__of_long_offers_is_several_portions(void **state)
 {
 	make_offers(*state, 300, 65536);
-	assert_in_range(count_offers(*state, 300, 16 + STEP_MAX), 8, 19);
+	assert_in_range(count_portions(*state, read_offers, 300, 0, 16 + STEP_MAX), 8, 19);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
