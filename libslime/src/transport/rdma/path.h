@@ -132,7 +132,7 @@ void rdma_path_port_changed(struct rdma_path *p);
 void rdma_path_run(struct rdma_conn *c);
 /* A frame about a rail: false: broken protocol. */
 bool rdma_path_received(struct rdma_conn *c, const struct sl_msg *m);
-/* Bytes of one-sided work leave over one of several rails, or have arrived over any. Under lock. */
+/* Bytes of one-sided work leave over one of several rails, or have arrived over it. Under lock. */
 void rdma_path_took(struct rdma_path *p, uint64_t n_bytes);
 void rdma_path_measure(struct rdma_path *p, uint64_t n_bytes);
 /* Of all_bytes those that it should carry. Under lock. */
