@@ -3,11 +3,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
 #include <base/list.h>
 #include "redis.h"
+#include "redis_reader.h"
 
 struct question {
 	struct sl_list node;
@@ -29,6 +31,22 @@ struct redis {
 static struct redis *connections[N_FAKE_CONNECTIONS];
 static size_t n_connections;
 static fake_answer_fn *answer;
+
+redisReply *fake_reply(const char *text)
+{
+	struct redis_reader reader;
+	redisReply *reply = NULL;
+	const char *why;
+	int ret = redis_reader_init(&reader);
+
+	assert(ret == 0);
+	ret = redis_reader_feed(&reader, text, strlen(text), SIZE_MAX);
+	assert(ret == 0);
+	ret = redis_reader_next(&reader, &reply, &why);
+	assert(ret == 0 && reply);
+	redis_reader_fini(&reader);
+	return reply;
+}
 
 void fake_connections_begin(fake_answer_fn *fn)
 {

@@ -23,6 +23,9 @@ struct fake_word {
  * not matter to the store are not asked about. */
 typedef redisReply *fake_answer_fn(size_t n, const struct fake_word *words);
 
+/* What Redis writes, as a reply that is somebody's to free. */
+redisReply *fake_reply(const char *text);
+
 /* Before a store is made. Every connection comes up by itself, once. */
 void fake_connections_begin(fake_answer_fn *answer);
 

@@ -18,7 +18,6 @@
 #include "fake_connection.h"
 #include "loop.h"
 #include "model.h"
-#include "redis_reader.h"
 #include "store_redis.h"
 #include "tail.h"
 
@@ -38,19 +37,6 @@ static struct {
 	uint64_t n_epochs;  /* so far */
 	unsigned n_failing; /* answers that do not come */
 } held;
-
-static redisReply *reply_of(const char *text)
-{
-	struct redis_reader reader;
-	redisReply *reply = NULL;
-	const char *why;
-
-	assert(!redis_reader_init(&reader));
-	assert(!redis_reader_feed(&reader, text, strlen(text), SIZE_MAX));
-	assert(!redis_reader_next(&reader, &reply, &why) && reply);
-	redis_reader_fini(&reader);
-	return reply;
-}
 
 /* As nanoctrl/lua/events.lua. */
 static redisReply *answer_events(uint64_t epoch, uint64_t behind, uint64_t limit)
@@ -75,7 +61,7 @@ static redisReply *answer_events(uint64_t epoch, uint64_t behind, uint64_t limit
 				       "left\r\n$1\r\na\r\n$1\r\na\r\n",
 				       id);
 	assert(at < sizeof(text));
-	return reply_of(text);
+	return fake_reply(text);
 }
 
 static uint64_t number_of(struct fake_word w)
@@ -92,7 +78,7 @@ static redisReply *answer(size_t n, const struct fake_word *words)
 	/* EVALSHA sha 1 prefix keep epoch behind limit */
 	if (n == 8 && !strcmp(words[1].at, scripts[SCRIPT_EVENTS].sha1))
 		return answer_events(number_of(words[5]), number_of(words[6]), number_of(words[7]));
-	return reply_of("-ERR of no interest here\r\n");
+	return fake_reply("-ERR of no interest here\r\n");
 }
 
 /* ---- those who read ---- */
@@ -152,9 +138,10 @@ static void happen(unsigned n)
 	if (!held.epoch)
 		held.epoch = ++held.n_epochs;
 	held.last += n;
-	fake_connection_push(FAKE_NOTICES,
-			     reply_of("*4\r\n$8\r\npmessage\r\n$1\r\np\r\n$21\r\n{scope}:nanoctrl:"
-				      "wake\r\n$1\r\n1\r\n"));
+	fake_connection_push(
+		FAKE_NOTICES,
+		fake_reply("*4\r\n$8\r\npmessage\r\n$1\r\np\r\n$21\r\n{scope}:nanoctrl:"
+			   "wake\r\n$1\r\n1\r\n"));
 }
 
 static void trim(unsigned keep)
@@ -170,7 +157,7 @@ static void restore(void)
 	fake_connection_restore(FAKE_NOTICES);
 	turn(1);
 	fake_connection_push(FAKE_NOTICES,
-			     reply_of("*3\r\n$10\r\npsubscribe\r\n$1\r\np\r\n:1\r\n"));
+			     fake_reply("*3\r\n$10\r\npsubscribe\r\n$1\r\np\r\n:1\r\n"));
 }
 
 /* Redis comes back with nothing. */

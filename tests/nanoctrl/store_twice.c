@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
-#include "fake_connection.h"
-#include "loop.h"
-#include "redis_reader.h"
-#include "store_redis.h"
+#include "fake_store.h"
 
 #define TURNS_MAX 100
 
@@ -24,33 +21,18 @@ static const char *portions[3]; /* one after the other */
 static unsigned n_asked;
 static enum script_id asked_for;
 
-static redisReply *reply_of(const char *text)
-{
-	struct redis_reader reader;
-	redisReply *reply = NULL;
-	const char *why;
-
-	assert_int_equal(redis_reader_init(&reader), 0);
-	assert_int_equal(redis_reader_feed(&reader, text, strlen(text), SIZE_MAX), 0);
-	assert_true(redis_reader_next(&reader, &reply, &why) == 0 && reply);
-	redis_reader_fini(&reader);
-	return reply;
-}
-
 static redisReply *answer(size_t n, const struct fake_word *words)
 {
 	if (n < 2 || strcmp(words[1].at, scripts[asked_for].sha1) != 0)
-		return reply_of("-ERR of no interest here\r\n");
+		return fake_reply("-ERR of no interest here\r\n");
 	assert_in_range(n_asked, 0, 2);
-	return reply_of(portions[n_asked++]);
+	return fake_reply(portions[n_asked++]);
 }
 
 /* ---- who asks ---- */
 
 struct stage {
-	struct store_hub *hub;
-	struct loop *loop;
-	struct store *store;
+	struct fake_store s;
 	char names[64]; /* of whom it was told, a blank behind each */
 	bool done;
 };
@@ -62,14 +44,7 @@ static int setup(void **state)
 
 	*state = s;
 	n_asked = 0;
-	fake_connections_begin(answer);
-	assert_int_equal(store_hub_create(&config, &s->hub), 0);
-	assert_int_equal(loop_create(0, &s->loop), 0);
-	assert_int_equal(store_create(s->hub, s->loop, &s->store), 0);
-	learner_destroy(s->store->learner); /* of no interest here */
-	s->store->learner = NULL;
-	for (int i = 0; i < 2; i++)
-		event_base_loop(loop_base(s->loop), EVLOOP_NONBLOCK);
+	fake_store_open(&s->s, &config, answer);
 	return 0;
 }
 
@@ -77,9 +52,7 @@ static int teardown(void **state)
 {
 	struct stage *s = *state;
 
-	store_destroy(s->store);
-	loop_destroy(s->loop);
-	store_hub_destroy(s->hub);
+	fake_store_close(&s->s);
 	free(s);
 	return 0;
 }
@@ -88,7 +61,7 @@ static void run(struct stage *s)
 {
 	/* The reaper's timer ends each. */
 	for (int i = 0; i < TURNS_MAX && !s->done; i++)
-		event_base_loop(loop_base(s->loop), EVLOOP_ONCE);
+		event_base_loop(loop_base(s->s.loop), EVLOOP_ONCE);
 	assert_true(s->done);
 }
 
@@ -120,7 +93,7 @@ static void list__of_agents_that_comes_to_one_twice_has_it_once(void **state)
 	portions[1] = "*5\r\n:0\r\n*1\r\n" AGENT("b") ":0\r\n$1\r\n7\r\n*1\r\n$1\r\nd\r\n";
 	portions[2] =
 		"*5\r\n:0\r\n*3\r\n" AGENT("c") AGENT("a") AGENT("d") ":0\r\n$0\r\n\r\n*0\r\n";
-	store_list_peers(s->store, (struct store_text){ "", 0 }, on_peers, s);
+	store_list_peers(s->s.store, (struct store_text){ "", 0 }, on_peers, s);
 	run(s);
 	assert_string_equal(s->names, "a b c d ");
 }
@@ -152,7 +125,7 @@ static void page__of_objects_that_comes_to_one_twice_has_it_once(void **state)
 	portions[0] = PAGE(2) REGION("a", "x") REGION("b", "x") REST;
 	portions[1] = PAGE(2) REGION("b", "y") REGION("b", "x") REST;
 	portions[2] = PAGE(2) REGION("b", "y") REGION("b", "z") "*0\r\n*0\r\n";
-	store_list(s->store, "s", STORE_REGION, "", 10, true, on_page, s);
+	store_list(s->s.store, "s", STORE_REGION, "", 10, true, on_page, s);
 	run(s);
 	assert_string_equal(s->names, "a x b x b y b z ");
 }
@@ -185,7 +158,7 @@ static void list__of_offers_that_comes_to_one_twice_has_it_once(void **state)
 	portions[0] = OFFERS(9, 2) OFFER("a", "p") OFFER("c", "p") "$1\r\n7\r\n";
 	portions[1] = OFFERS(10, 0) "$1\r\n8\r\n";
 	portions[2] = OFFERS(11, 3) OFFER("c", "p") OFFER("c", "q") OFFER("d", "p") "$0\r\n\r\n";
-	store_list_offers(s->store, "s", &lease, on_offers, s);
+	store_list_offers(s->s.store, "s", &lease, on_offers, s);
 	run(s);
 	assert_string_equal(s->names, "a p c p c q d p ");
 }

@@ -13,10 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
-#include "fake_connection.h"
-#include "loop.h"
-#include "redis_reader.h"
-#include "store_redis.h"
+#include "fake_store.h"
 
 #define SCOPE	  "scope"
 #define TURNS_MAX 100
@@ -34,19 +31,6 @@ static struct {
 	unsigned late;	  /* an event happens just before this one is answered */
 } held;
 
-static redisReply *reply_of(const char *text)
-{
-	struct redis_reader reader;
-	redisReply *reply = NULL;
-	const char *why;
-
-	assert_int_equal(redis_reader_init(&reader), 0);
-	assert_int_equal(redis_reader_feed(&reader, text, strlen(text), SIZE_MAX), 0);
-	assert_true(redis_reader_next(&reader, &reply, &why) == 0 && reply);
-	redis_reader_fini(&reader);
-	return reply;
-}
-
 /* As nanoctrl/lua/events.lua. */
 static redisReply *answer_events(uint64_t epoch, uint64_t behind)
 {
@@ -62,16 +46,16 @@ static redisReply *answer_events(uint64_t epoch, uint64_t behind)
 				       "*2\r\n$8\r\n%06" PRIu64 "-0\r\n*4\r\n$1\r\nt\r\n$4\r\n"
 				       "left\r\n$1\r\na\r\n$1\r\na\r\n",
 				       id);
-	return reply_of(text);
+	return fake_reply(text);
 }
 
 static redisReply *answer(size_t n, const struct fake_word *words)
 {
 	/* EVALSHA sha 1 prefix keep epoch behind limit */
 	if (n != 8 || strcmp(words[1].at, scripts[SCRIPT_EVENTS].sha1) != 0)
-		return reply_of("-ERR of no interest here\r\n");
+		return fake_reply("-ERR of no interest here\r\n");
 	if (held.refused & 1U << ++held.n_reads)
-		return reply_of("-BUSY Redis is busy running a script\r\n");
+		return fake_reply("-BUSY Redis is busy running a script\r\n");
 	if (held.n_reads == held.late)
 		held.last++;
 	return answer_events(strtoull(words[5].at, NULL, 10), strtoull(words[6].at, NULL, 10));
@@ -84,7 +68,7 @@ static void tell_of(const char *scope)
 	snprintf(text, sizeof(text),
 		 "*4\r\n$8\r\npmessage\r\n$1\r\np\r\n$%zu\r\n{%s}:nanoctrl:wake\r\n$1\r\n1\r\n",
 		 strlen(scope) + strlen("{}:nanoctrl:wake"), scope);
-	fake_connection_push(FAKE_NOTICES, reply_of(text));
+	fake_connection_push(FAKE_NOTICES, fake_reply(text));
 }
 
 static void tell(void)
@@ -100,44 +84,24 @@ static void happen(void)
 
 /* ---- a store ---- */
 
-struct stage {
-	struct store_hub *hub;
-	struct loop *loop;
-	struct store *store;
-};
-
-static void turn(const struct stage *s, unsigned n)
-{
-	while (n--)
-		event_base_loop(loop_base(s->loop), EVLOOP_NONBLOCK);
-}
-
 static int setup(void **state)
 {
 	struct store_config config = STORE_CONFIG_INIT;
-	struct stage *s = calloc(1, sizeof(*s));
+	struct fake_store *s = calloc(1, sizeof(*s));
 
 	*state = s;
 	config.max_inflight = MAX_INFLIGHT;
 	memset(&held, 0, sizeof(held));
 	held.last = 1;
-	fake_connections_begin(answer);
-	assert_int_equal(store_hub_create(&config, &s->hub), 0);
-	assert_int_equal(loop_create(0, &s->loop), 0);
-	assert_int_equal(store_create(s->hub, s->loop, &s->store), 0);
-	learner_destroy(s->store->learner); /* of no interest here */
-	s->store->learner = NULL;
-	turn(s, 2);
+	fake_store_open(s, &config, answer);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	struct stage *s = *state;
+	struct fake_store *s = *state;
 
-	store_destroy(s->store);
-	loop_destroy(s->loop);
-	store_hub_destroy(s->hub);
+	fake_store_close(s);
 	free(s);
 	return 0;
 }
@@ -153,7 +117,7 @@ static void hear(void *arg, const struct store_events *ev)
 		*heard = ev->events[i].id;
 }
 
-static struct tail *open_tail(struct stage *s, uint64_t *heard)
+static struct tail *open_tail(struct fake_store *s, uint64_t *heard)
 {
 	struct store_cursor from = { EPOCH, held.last };
 	struct tail *t;
@@ -162,7 +126,7 @@ static struct tail *open_tail(struct stage *s, uint64_t *heard)
 	return t;
 }
 
-static void until_heard(const struct stage *s, const uint64_t *heard)
+static void until_heard(const struct fake_store *s, const uint64_t *heard)
 {
 	/* The reaper's timer ends each. */
 	for (int i = 0; i < TURNS_MAX && *heard < held.last; i++)
@@ -172,11 +136,11 @@ static void until_heard(const struct stage *s, const uint64_t *heard)
 
 static void tail__hears_later_what_a_refused_read_would_have_told(void **state)
 {
-	struct stage *s = *state;
+	struct fake_store *s = *state;
 	uint64_t heard = 0;
 	struct tail *t = open_tail(s, &heard);
 
-	turn(s, 10);
+	fake_store_turn(s, 10);
 	assert_int_equal(held.n_reads, 2); /* the feed's and its own */
 	held.refused = 1 << 3 | 1 << 4;
 	happen();
@@ -193,11 +157,11 @@ static void ignore_page(void *arg, int result, const struct store_page *page)
 
 static void tail__hears_later_what_there_was_no_room_to_ask_for(void **state)
 {
-	struct stage *s = *state;
+	struct fake_store *s = *state;
 	uint64_t heard = 0;
 	struct tail *t = open_tail(s, &heard);
 
-	turn(s, 10);
+	fake_store_turn(s, 10);
 	for (int i = 0; i < MAX_INFLIGHT; i++)
 		store_list_agents(s->store, SCOPE, "", 10, ignore_page, NULL);
 	held.last++;
@@ -209,13 +173,13 @@ static void tail__hears_later_what_there_was_no_room_to_ask_for(void **state)
 
 static void tail__of_a_feed_that_was_refused_at_first_hears_the_first_event(void **state)
 {
-	struct stage *s = *state;
+	struct fake_store *s = *state;
 	uint64_t heard = 0;
 	struct tail *t;
 
 	held.refused = 1 << 1;
 	t = open_tail(s, &heard);
-	turn(s, 1);
+	fake_store_turn(s, 1);
 	happen();
 	until_heard(s, &heard);
 	tail_close(t);
@@ -224,18 +188,18 @@ static void tail__of_a_feed_that_was_refused_at_first_hears_the_first_event(void
 /* One that left has asked for it, before the event; the feed that begins anew asks after it. */
 static void tail__served_by_a_read_from_before_its_feed_misses_nothing(void **state)
 {
-	struct stage *s = *state;
+	struct fake_store *s = *state;
 	uint64_t heard = 0;
 	struct tail *left = open_tail(s, &heard);
 	struct tail *t;
 
 	held.refused = 1 << 2;
-	turn(s, 10);
+	fake_store_turn(s, 10);
 	tail_poke(left);
 	tail_close(left);
 	t = open_tail(s, &heard);
 	held.late = 4;
-	turn(s, 10);
+	fake_store_turn(s, 10);
 	assert_true(held.n_reads >= 4);
 	tell();
 	until_heard(s, &heard);
@@ -243,7 +207,7 @@ static void tail__served_by_a_read_from_before_its_feed_misses_nothing(void **st
 }
 
 /* More than are noted by their names. */
-static void tell_of_many_others(const struct stage *s)
+static void tell_of_many_others(const struct fake_store *s)
 {
 	char scope[32];
 
@@ -256,14 +220,14 @@ static void tell_of_many_others(const struct stage *s)
 
 static void tail__is_read_for_its_own_scope_alone(void **state)
 {
-	struct stage *s = *state;
+	struct fake_store *s = *state;
 	uint64_t heard = 0;
 	struct tail *t = open_tail(s, &heard);
 
-	turn(s, 10);
+	fake_store_turn(s, 10);
 	assert_int_equal(held.n_reads, 2);
 	tell_of_many_others(s);
-	turn(s, 10);
+	fake_store_turn(s, 10);
 	assert_int_equal(held.n_reads, 2);
 	tell_of_many_others(s);
 	happen();
