@@ -6,7 +6,7 @@
 
 #include "bench/results.h"
 #include "bench/settings.h"
-#include "cli/progress.h"
+#include "cli/output/progress.h"
 
 enum baseline_outcome {
 	BASELINE_MEASURED,

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "bench/child.h"
-#include "cli/signals.h"
+#include "cli/process/signals.h"
 
 /* How long a program has to end after SIGTERM. */
 #define GRACE_MS 5000

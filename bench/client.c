@@ -5,7 +5,7 @@
 
 #include "bench/client.h"
 #include "bench/name.h"
-#include "cli/secret.h"
+#include "cli/options/secret.h"
 
 #define READY_TIMEOUT_MS 10000
 #define LINK_TIMEOUT_MS	 15000

@@ -8,7 +8,7 @@
 #include "bench/interrupt.h"
 #include "bench/service/job.h"
 #include "bench/settings.h"
-#include "cli/progress.h"
+#include "cli/output/progress.h"
 
 #define CLIENT_TROUBLE_MAX 320
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/comparison.h"
-#include "cli/table.h"
+#include "cli/output/table.h"
 
 #define MAX_COLUMNS (1 + N_FIGURES * 2 * N_SYSTEMS)
 #define TITLE_MAX   80

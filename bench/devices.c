@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "cli/table.h"
+#include "cli/output/table.h"
 
 size_t devices_n_usable(const struct slime_topo_devices *d)
 {

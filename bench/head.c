@@ -5,7 +5,7 @@
 #include <slime/slime.h>
 
 #include "bench/head.h"
-#include "cli/version.h"
+#include "cli/options/version.h"
 
 struct head {
 	struct slime_topo topo; /* this host, now */

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli/table.h"
+#include "cli/output/table.h"
 
 enum report_format {
 	REPORT_TABLE,

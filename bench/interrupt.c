@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "bench/interrupt.h"
-#include "cli/signals.h"
+#include "cli/process/signals.h"
 
 #define STOP_TIMEOUT_MS 3000
 

@@ -17,10 +17,10 @@
 #include "bench/report.h"
 #include "bench/rnr.h"
 #include "bench/settings.h"
-#include "cli/output.h"
-#include "cli/quantity.h"
-#include "cli/signals.h"
-#include "cli/standard.h"
+#include "cli/output/output.h"
+#include "cli/options/quantity.h"
+#include "cli/process/signals.h"
+#include "cli/options/standard.h"
 
 /* One run of the program. */
 struct bench {

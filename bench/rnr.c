@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "cli/signals.h"
-#include "cli/table.h"
+#include "cli/process/signals.h"
+#include "cli/output/table.h"
 
 #define DATE_LEN 24
 

@@ -9,8 +9,8 @@
 #include "bench/routes/routes.h"
 #include "bench/service/job.h"
 #include "bench/sweep.h"
-#include "peeragent/lib/ctrl.h"
-#include "peeragent/lib/topology.h"
+#include "peeragent/lib/control/ctrl.h"
+#include "peeragent/lib/plan/topology.h"
 
 static const char *const transports[] = { "any", "shm", "tcp", "rdma", NULL };
 static const char *const pollings[] = { "adaptive", "busy", "event", NULL };

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/config.h"
+#include "cli/options/config.h"
 
 struct control_settings {
 	const char *const *urls;

@@ -14,29 +14,38 @@ log-api        libslime/include/slime/export,log,version         -
 api            libslime/include/slime/                           log-api
 base           libslime/base/                                    log-api
 examples       libslime/examples/                                api
-op             libslime/src/op,copy,region,desc,stats,poller,futex,lock,worker,version,sysfs base api
+core           libslime/src/core/                                base api
 rdma           libslime/src/transport/rdma/                      seam
 shm            libslime/src/transport/shm/                       seam
 tcp            libslime/src/transport/tcp/                       seam
-seam           libslime/src/transport/                           op
-context        libslime/src/context,progress                     seam
-topo           libslime/src/topo,rnr                       rdma
-mr             libslime/src/mr,mem                               context
-endpoint       libslime/src/endpoint,connect,xfer,recv,msg       mr
-rpc            libslime/src/rpc,mailbox                          endpoint
+seam           libslime/src/transport/                           core
+progress       libslime/src/progress/                            seam
+topo           libslime/src/topo/                                rdma
+memory         libslime/src/memory/                              progress
+endpoint       libslime/src/endpoint/                            memory
+rpc            libslime/src/rpc/                                 endpoint
 cli            cli/                                              base
-resolver       nanoctrl/client/resolver                          -
-client         nanoctrl/client/                                  base resolver
-nc-main        nanoctrl/src/main,explain,gc,links,obs,top,instance,serve,settings,runtime,probe,redis_child nc-api nc-redis client cli
-nc-api         nanoctrl/src/api,routes,model,tail                nc-http nc-store
-nc-redis       nanoctrl/src/redis,cluster,dial,locator,store_redis,store_hub,store_call,store_moved,store_reply,store_gather,store_group,store_settle,store_agent,store_compat,store_peer,store_list,store_reach,store_snapshot,store_written,store_object,store_offer,store_event,reach,reaper,notices,learner nc-store resolver
-nc-store       nanoctrl/src/store                                nc-plain
-nc-http        nanoctrl/src/server,worker,conn,http,route,request,reply,stream,metrics nc-plain
-nc-plain       nanoctrl/src/                                     base
-agent          peeragent/lib/agent,reconcile,settings,access,lookup agent-parts
-agent-plain    peeragent/lib/topology,link,outage,check,post,cause base agent-api
-agent-ctrl     peeragent/lib/ctrl,holder                         agent-plain client
-agent-parts    peeragent/lib/                                    agent-ctrl
+net            nanoctrl/net/                                     base
+client         nanoctrl/client/                                  net
+nc-text        nanoctrl/src/text/                                base
+nc-http        nanoctrl/src/http/                                net nc-text
+nc-store       nanoctrl/src/store/store,entity,key,script        nc-text
+nc-model       nanoctrl/src/model/                               nc-store
+nc-api         nanoctrl/src/api/                                 nc-model nc-http
+nc-runtime     nanoctrl/src/server/runtime                       nc-text
+nc-redis       nanoctrl/src/redis/                               net cli nc-runtime nc-store
+nc-redis-store nanoctrl/src/store/                               nc-redis
+nc-compat-store nanoctrl/src/compat/store,learner,reach,redis_gc nc-redis-store
+nc-compat      nanoctrl/src/compat/                              nc-api
+nc-server      nanoctrl/src/server/                              nc-compat nc-compat-store client
+nc-commands    nanoctrl/src/commands/                            nc-server
+nc-main        nanoctrl/src/main                                 nc-commands
+agent-plan     peeragent/lib/plan/                               base agent-api
+agent-control  peeragent/lib/control/                            agent-plan client
+agent-loop     peeragent/lib/loop/                               base
+agent-links    peeragent/lib/links/                              agent-control agent-loop
+agent-regions  peeragent/lib/regions/                            agent-control agent-loop
+agent          peeragent/lib/agent/                              agent-links agent-regions
 peeragent      peeragent/src/                                    agent cli
 bench          bench/                                            agent cli
 conformance    tests/conformance/                                api support
@@ -50,14 +59,14 @@ foreign() {
 	cat <<'END'
 # header       who
 yaml.h         cli tests
-jansson.h      nanoctrl/src/model.c nanoctrl/src/model_place.c nanoctrl/src/model_place.h nanoctrl/src/model_write.c nanoctrl/src/model_compat.c nanoctrl/src/model_snapshot.c nanoctrl/client/json_private.h bench/head.h bench/report.c bench/ctrl/report.c bench/devices_json.c bench/rnr_json.c tests
-hiredis/       nc-redis tests support
-event2/        nc-main nc-api nc-redis nc-http nc-plain resolver client agent agent-ctrl agent-parts peeragent bench cli tests support
-openssl/       libslime/src/transport/auth.c nc-http nc-api nc-plain client agent agent-parts peeragent cli tests support
+jansson.h      nc-model nc-compat nanoctrl/client/json_private.h bench/head.h bench/report.c bench/ctrl/report.c bench/devices_json.c bench/rnr_json.c tests
+hiredis/       nc-redis nc-redis-store nc-compat-store nanoctrl/src/commands/obs_redis.c tests support
+event2/        net client nc-http nc-redis nc-redis-store nc-compat-store nc-model nc-api nc-compat nc-server nc-commands nc-main agent agent-control agent-loop agent-links agent-regions peeragent bench cli tests support
+openssl/       libslime/src/transport/auth.c net nc-http nc-redis nc-api nc-server client agent peeragent cli tests support
 infiniband/    rdma tests support
 rdma/          rdma tests support
-numa.h         mr tests
-numaif.h       mr tests
+numa.h         memory tests
+numaif.h       memory tests
 END
 }
 
@@ -154,7 +163,7 @@ function plain(path) {
 function resolve(from, header, quoted,    folder, n, i, place) {
 	folder = from
 	sub(/[^\/]*$/, "", folder)
-	n = split("libslime/include/|peeragent/lib/include/" (quoted ? "|libslime/||" folder : ""), place, "|")
+	n = split("libslime/include/|peeragent/lib/include/" (quoted ? "|libslime/||nanoctrl/src/|" folder : ""), place, "|")
 	for (i = 1; i <= n; i++)
 		if (plain(place[i] header) in ours)
 			return plain(place[i] header)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "bench/rounds/options.h"
-#include "cli/output.h"
+#include "cli/output/output.h"
 
 #define SIZE_MAX_BYTES (UINT64_C(1) << 30)
 #define CALLS_MAX      1000000000

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "bench/name.h"
-#include "cli/progress.h"
-#include "cli/signals.h"
+#include "cli/output/progress.h"
+#include "cli/process/signals.h"
 
 #define ENTITIES 100 /* what a list has, where there are not more connections */
 #define WARM_MS	 100

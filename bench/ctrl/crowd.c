@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "bench/ctrl/crowd.h"
 #include "bench/name.h"
-#include "cli/descriptors.h"
-#include "cli/signals.h"
+#include "cli/process/descriptors.h"
+#include "cli/process/signals.h"
 
 /* Of one call with its repeats, and so of the end of a step. */
 #define CALL_TIMEOUT_MS 10000

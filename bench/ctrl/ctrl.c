@@ -9,8 +9,8 @@
 #include "bench/ctrl/hold.h"
 #include "bench/ctrl/load.h"
 #include "bench/ctrl/mesh.h"
-#include "cli/progress.h"
-#include "cli/secret.h"
+#include "cli/output/progress.h"
+#include "cli/options/secret.h"
 
 #define TOKEN_MAX 4096
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bench/measure/measure.h"
-#include "cli/output.h"
-#include "cli/standard.h"
+#include "cli/output/output.h"
+#include "cli/options/standard.h"
 
 static int run(const char *name, const struct options *o)
 {

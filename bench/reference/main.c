@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bench/reference/reference.h"
-#include "cli/output.h"
-#include "cli/standard.h"
+#include "cli/output/output.h"
+#include "cli/options/standard.h"
 
 static const struct {
 	const char *name;

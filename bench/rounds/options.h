@@ -4,7 +4,7 @@
 #define ROUNDS_OPTIONS_H
 
 #include "bench/rounds/rounds.h"
-#include "cli/option.h"
+#include "cli/options/option.h"
 
 struct rounds_options {
 	int64_t round_ms;

@@ -13,7 +13,7 @@
 #include "bench/service/claim.h"
 #include "bench/service/drain.h"
 #include "bench/service/job.h"
-#include "cli/quantity.h"
+#include "cli/options/quantity.h"
 #include <slime/plugin.h>
 
 /*

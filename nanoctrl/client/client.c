@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 #include "nanoctrl/client/client.h"
-#include "nanoctrl/client/resolver.h"
+#include "nanoctrl/net/resolver.h"
 
 uint64_t nc_backoff_ms(unsigned attempts, uint64_t base_ms, uint64_t most_ms)
 {

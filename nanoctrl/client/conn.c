@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "nanoctrl/client/conn.h"
-#include "nanoctrl/client/resolver.h"
+#include "nanoctrl/net/resolver.h"
 
 /* For the connection to stand, of which each address has an equal part; and for the kernel to take
  * what we send. */

@@ -9,19 +9,19 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "cli/config.h"
-#include "cli/option.h"
-#include "cli/output.h"
-#include "cli/standard.h"
-#include "explain.h"
-#include "gc.h"
-#include "instance.h"
-#include "links.h"
-#include "obs.h"
-#include "redis_url.h"
-#include "serve.h"
-#include "settings.h"
-#include "top.h"
+#include "cli/options/config.h"
+#include "cli/options/option.h"
+#include "cli/output/output.h"
+#include "cli/options/standard.h"
+#include "commands/explain.h"
+#include "commands/gc.h"
+#include "commands/instance.h"
+#include "commands/links.h"
+#include "commands/obs.h"
+#include "redis/url.h"
+#include "server/serve.h"
+#include "server/settings.h"
+#include "commands/top.h"
 
 /* A password on the command line is not for everybody who may run ps. The values were copied. */
 static void hide_secrets(int argc, char **argv)

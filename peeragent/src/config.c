@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/logsink.h"
-#include "cli/secret.h"
-#include "peeragent/lib/ctrl.h"
-#include "peeragent/lib/topology.h"
+#include "cli/process/logsink.h"
+#include "cli/options/secret.h"
+#include "peeragent/lib/control/ctrl.h"
+#include "peeragent/lib/plan/topology.h"
 
 #define TOKEN_MAX   4096
 #define ADDRESS_MAX 253

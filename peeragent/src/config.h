@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/config.h"
+#include "cli/options/config.h"
 #include <slime/agent.h>
 
 struct node_region {

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "peeragent/lib/identity.h"
-#include "peeragent/lib/settings.h"
+#include "peeragent/lib/agent/identity.h"
+#include "peeragent/lib/agent/settings.h"
 #include "peeragent/src/config.h"
 
 #define SERVICES_MAX 64

@@ -5,8 +5,8 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "cli/quantity.h"
-#include "peeragent/lib/topology.h"
+#include "cli/options/quantity.h"
+#include "peeragent/lib/plan/topology.h"
 #include "peeragent/src/config.h"
 
 /* A key of the i-th region, as a path. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/wire.h"
-#include "cli/quantity.h"
+#include "cli/options/quantity.h"
 #include "peeragent/src/service.h"
 
 /* A longer one would keep the progress thread from its links for too long: who wants that says so.

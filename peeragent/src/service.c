@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "peeragent/lib/topology.h"
+#include "peeragent/lib/plan/topology.h"
 
 /* What a plugin of the first release has. */
 #define PLUGIN_SIZE_MIN	   offsetof(struct slime_plugin, check)

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "cli/config.h"
-#include "cli/problems.h"
-#include "cli/tree.h"
+#include "cli/options/config.h"
+#include "cli/yaml/problems.h"
+#include "cli/yaml/tree.h"
 
 enum polling { BUSY, ADAPTIVE };
 static const char *const pollings[] = { "busy", "adaptive", NULL };

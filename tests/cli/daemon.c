@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cli/daemon.h"
+#include "cli/process/daemon.h"
 
 static char dir[] = "/tmp/slime-daemon-XXXXXX";
 static char log_file[64];

@@ -10,8 +10,8 @@
 
 #include <tests/support/fail_alloc.h>
 
-#include "cli/config.h"
-#include "cli/table.h"
+#include "cli/options/config.h"
+#include "cli/output/table.h"
 
 struct link {
 	const char *to;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/config.h"
+#include "cli/options/config.h"
 
 static const char *const words[] = { "shm", "rdma", "tcp", NULL };
 

@@ -16,8 +16,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cli/logqueue.h"
-#include "cli/logsink.h"
+#include "cli/process/logqueue.h"
+#include "cli/process/logsink.h"
 #include "support/allocations.h"
 
 static char dir[] = "/tmp/slime-log-XXXXXX";

@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cli/help.h"
-#include "cli/option.h"
+#include "cli/options/help.h"
+#include "cli/options/option.h"
 
 struct options {
 	const char *config;

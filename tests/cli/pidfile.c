@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cli/pidfile.h"
+#include "cli/process/pidfile.h"
 
 static char dir[] = "/tmp/slime-pidfile-XXXXXX";
 static char path[64];

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cli/process.h"
+#include "cli/process/process.h"
 
 static pid_t child;
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cli/secret.h"
+#include "cli/options/secret.h"
 
 static char dir[] = "/tmp/slime-secret-XXXXXX";
 static char path[64];

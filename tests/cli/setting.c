@@ -5,12 +5,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cli/arena.h"
-#include "cli/nearest.h"
-#include "cli/quantity.h"
-#include "cli/quote.h"
-#include "cli/setting.h"
-#include "cli/utf8.h"
+#include "cli/yaml/arena.h"
+#include "cli/options/nearest.h"
+#include "cli/options/quantity.h"
+#include "cli/output/quote.h"
+#include "cli/options/setting.h"
+#include "cli/output/utf8.h"
 
 enum polling { BUSY, ADAPTIVE, EVENT };
 static const char *const pollings[] = { "busy", "adaptive", "event", NULL };

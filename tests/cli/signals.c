@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cli/signals.h"
+#include "cli/process/signals.h"
 
 static const int wanted[] = { SIGTERM, SIGHUP };
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cli/standard.h"
+#include "cli/options/standard.h"
 
 static bool is_null(int fd)
 {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cli/progress.h"
-#include "cli/table.h"
+#include "cli/output/progress.h"
+#include "cli/output/table.h"
 
 static const struct cli_column columns[] = {
 	{ "peer", "peer", false },

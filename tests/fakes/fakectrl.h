@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A control plane in memory, linked in the place of peeragent/lib/ctrl.c: registrations, leases,
- * offers, regions and link reports of all agents of the process. Any thread.
+ * A control plane in memory, linked in the place of peeragent/lib/control/ctrl.c: registrations,
+ * leases, offers, regions and link reports of all agents of the process. Any thread.
  */
 #ifndef TESTS_FAKECTRL_H
 #define TESTS_FAKECTRL_H

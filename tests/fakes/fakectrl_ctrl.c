@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of an agent: ctrl.h, on the state in memory. */
-#include "peeragent/lib/ctrl.h"
+#include "peeragent/lib/control/ctrl.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "peeragent/lib/topology.h"
+#include "peeragent/lib/plan/topology.h"
 #include "tests/fakes/fakectrl_server.h"
 
 bool ctrl_is_url(const char *text)

@@ -6,8 +6,8 @@
 #include <event2/event.h>
 
 #include "base/list.h"
-#include "peeragent/lib/ctrl.h"
-#include "peeragent/lib/topology.h"
+#include "peeragent/lib/control/ctrl.h"
+#include "peeragent/lib/plan/topology.h"
 
 #define FAKE_NAME 256
 

@@ -9,7 +9,7 @@
 #include <slime/agent.h>
 
 #include "base/list.h"
-#include "peeragent/lib/ctrl.h"
+#include "peeragent/lib/control/ctrl.h"
 #include "tests/fakes/fakectrl.h"
 #include "tests/fakes/fakectrl_inbox.h"
 

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "src/desc.h"
+#include "src/core/desc.h"
 #include "src/transport/auth.h"
 #include <slime/slime.h>
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "src/copy.h"
+#include "src/core/copy.h"
 
 /* What must stay as it was. */
 #define AROUND 256

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/wire.h"
-#include "src/desc.h"
+#include "src/core/desc.h"
 
 #define assert_ok(expr) assert_int_equal(expr, 0)
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "libslime/rpc_pair.h"
-#include "src/endpoint.h"
+#include "src/endpoint/endpoint.h"
 
 #ifdef __has_feature /* clang */
 #define HAS_LSAN __has_feature(address_sanitizer)

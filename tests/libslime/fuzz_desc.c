@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/desc.h"
+#include "src/core/desc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/wire.h"
-#include "src/endpoint.h"
-#include "src/mailbox.h"
-#include "src/progress.h"
+#include "src/endpoint/endpoint.h"
+#include "src/rpc/mailbox.h"
+#include "src/progress/progress.h"
 #include <slime/slime.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

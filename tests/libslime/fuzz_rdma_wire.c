@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/desc.h"
+#include "src/core/desc.h"
 #include "src/transport/rdma/pairing.h"
 #include "src/transport/rdma/wire.h"
 #include <slime/topo.h>

@@ -11,9 +11,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "src/desc.h"
-#include "src/endpoint.h"
-#include "src/progress.h"
+#include "src/core/desc.h"
+#include "src/endpoint/endpoint.h"
+#include "src/progress/progress.h"
 #include "support/echo.h"
 #include "support/sealed_file.h"
 #include "support/send_fds.h"

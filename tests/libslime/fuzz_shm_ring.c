@@ -18,7 +18,7 @@
 
 #include "base/wire.h"
 #include "fuzz_shm_peer.h"
-#include "src/mailbox.h"
+#include "src/rpc/mailbox.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

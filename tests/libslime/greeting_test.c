@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "raw_peer.h"
-#include "src/endpoint.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/greeting.h"
 
 #define IN_RAW(fn) cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)

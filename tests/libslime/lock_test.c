@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "src/lock.h"
+#include "src/core/lock.h"
 
 #define THREADS 4
 #define TURNS	20000

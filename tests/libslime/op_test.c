@@ -10,8 +10,8 @@
 #include <poll.h>
 #include <string.h>
 
-#include "src/op.h"
-#include "src/region.h"
+#include "src/core/op.h"
+#include "src/core/region.h"
 
 #define assert_ok(expr) assert_int_equal(expr, 0)
 

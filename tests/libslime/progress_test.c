@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "src/context.h"
-#include "src/progress_token.h"
-#include "src/futex.h"
+#include "src/progress/context.h"
+#include "src/progress/progress_token.h"
+#include "src/core/futex.h"
 #include <slime/slime.h>
 
 #define PATIENCE_MS 60000

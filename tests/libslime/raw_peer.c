@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "raw_peer.h"
-#include "src/desc.h"
-#include "src/endpoint.h"
+#include "src/core/desc.h"
+#include "src/endpoint/endpoint.h"
 #include "tests/support/tcp.h"
 
 static void on_state(void *arg, struct slime_endpoint *ep, enum slime_endpoint_state state,

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "src/desc.h"
-#include "src/endpoint.h"
+#include "src/core/desc.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/hello.h"
 
 #define NONCE UINT64_C(0x6e6f6e6365)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "src/context.h"
+#include "src/progress/context.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/fakes/fakeverbs.h"
 #include "tests/libslime/rpc_pair.h"

@@ -2,8 +2,8 @@
 /* What an operation costs in calls of libibverbs and in work requests. */
 #include <string.h>
 
-#include "src/context.h"
-#include "src/endpoint.h"
+#include "src/progress/context.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 #include "tests/support/echo.h"

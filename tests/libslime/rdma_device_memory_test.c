@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/endpoint.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 #include "tests/support/log_lines.h"

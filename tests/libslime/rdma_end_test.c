@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "src/context.h"
-#include "src/endpoint.h"
+#include "src/progress/context.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 #include "tests/support/log_lines.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "src/endpoint.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How two queue pairs come up: one after the other, over a path that loses packets meanwhile. */
 #include "base/clock.h"
-#include "src/context.h"
+#include "src/progress/context.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "src/context.h"
-#include "src/endpoint.h"
+#include "src/progress/context.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 #include "tests/support/log_lines.h"

@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "src/endpoint.h"
-#include "src/lock.h"
+#include "src/endpoint/endpoint.h"
+#include "src/core/lock.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 

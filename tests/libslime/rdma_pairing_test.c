@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/desc.h"
+#include "src/core/desc.h"
 #include "src/transport/rdma/pairing.h"
 #include <slime/topo.h>
 

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "src/endpoint.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 
 struct rails rails;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A link that comes up though one of its rails does not, or breaks meanwhile. */
 #include "base/clock.h"
-#include "src/context.h"
-#include "src/endpoint.h"
+#include "src/progress/context.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_rails.h"
 #include "tests/support/log_lines.h"

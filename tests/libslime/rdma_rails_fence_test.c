@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "src/endpoint.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_rails.h"
 

@@ -3,7 +3,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
-#include "src/endpoint.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_rails.h"
 

@@ -2,7 +2,7 @@
 /* Who is about to sleep arms the completion queue and looks once more: the queue does not ring for
  * what came right before it was armed. */
 #include "base/clock.h"
-#include "src/context.h"
+#include "src/progress/context.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 

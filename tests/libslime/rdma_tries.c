@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "src/context.h"
+#include "src/progress/context.h"
 
 #define STEP_NS SL_NS_PER_MS
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All that may be on the way to an end that takes nothing is, of each kind at once: each of it has
  * a receive. */
-#include "src/endpoint.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
 #include "tests/support/echo.h"

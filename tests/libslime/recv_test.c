@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/endpoint.h"
-#include "src/recv.h"
+#include "src/endpoint/endpoint.h"
+#include "src/endpoint/recv.h"
 #include <slime/slime.h>
 
 #define assert_ok(expr) assert_int_equal(expr, 0)

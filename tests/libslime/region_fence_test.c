@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "src/context.h"
-#include "src/region.h"
+#include "src/progress/context.h"
+#include "src/core/region.h"
 #include "stepper.h"
 
 #define assert_ok(expr) assert_int_equal(expr, 0)

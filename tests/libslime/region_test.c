@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "src/region.h"
+#include "src/core/region.h"
 
 #define assert_ok(expr) assert_int_equal(expr, 0)
 

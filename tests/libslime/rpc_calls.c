@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "libslime/rpc_pair.h"
-#include "src/region.h"
+#include "src/core/region.h"
 
 static const char *const echoes[] = { "echo", "echo_inline", "echo_in_place" };
 

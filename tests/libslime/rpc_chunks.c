@@ -12,10 +12,10 @@
 
 #include "base/clock.h"
 #include "libslime/rpc_pair.h"
-#include "src/endpoint.h"
-#include "src/mailbox.h"
-#include "src/rpc_pool.h"
-#include "src/rpc_request.h"
+#include "src/endpoint/endpoint.h"
+#include "src/rpc/mailbox.h"
+#include "src/rpc/rpc_pool.h"
+#include "src/rpc/rpc_request.h"
 
 #define LONG_LEN 100000
 

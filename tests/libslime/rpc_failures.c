@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "libslime/rpc_pair.h"
-#include "src/region.h"
-#include "src/rpc_pool.h"
+#include "src/core/region.h"
+#include "src/rpc/rpc_pool.h"
 #include <tests/support/fail_alloc.h>
 
 static enum slime_transport transport;

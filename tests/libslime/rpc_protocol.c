@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "src/endpoint.h"
-#include "src/mailbox.h"
-#include "src/progress.h"
+#include "src/endpoint/endpoint.h"
+#include "src/rpc/mailbox.h"
+#include "src/progress/progress.h"
 #include <slime/slime.h>
 
 /* ---- a connection to nobody ---- */

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "raw_shm.h"
-#include "src/endpoint.h"
-#include "src/mailbox.h"
-#include "src/progress.h"
-#include "src/rpc_call.h"
+#include "src/endpoint/endpoint.h"
+#include "src/rpc/mailbox.h"
+#include "src/progress/progress.h"
+#include "src/rpc/rpc_call.h"
 #include "src/transport/shm/shm.h"
 #include "stepper.h"
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "raw_shm.h"
-#include "src/desc.h"
-#include "src/mailbox.h"
-#include "src/recv.h"
+#include "src/core/desc.h"
+#include "src/rpc/mailbox.h"
+#include "src/endpoint/recv.h"
 #include "src/transport/shm/shm.h"
 #include "stepper.h"
 

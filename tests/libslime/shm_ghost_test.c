@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 #include "raw_shm.h"
-#include "src/endpoint.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/shm/shm.h"
-#include "src/mem.h"
-#include "src/region.h"
+#include "src/memory/mem.h"
+#include "src/core/region.h"
 #include "support/fail_alloc.h"
 
 static void give(struct raw_shm *r, uint32_t id, uint64_t generation)

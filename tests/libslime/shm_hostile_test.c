@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "raw_shm.h"
-#include "src/context.h"
-#include "src/endpoint.h"
+#include "src/progress/context.h"
+#include "src/endpoint/endpoint.h"
 #include "support/random.h"
 
 /* ---- messages ---- */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "raw_shm.h"
-#include "src/endpoint.h"
-#include "src/mailbox.h"
+#include "src/endpoint/endpoint.h"
+#include "src/rpc/mailbox.h"
 
 /* ---- the peer ---- */
 

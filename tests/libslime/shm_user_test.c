@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/desc.h"
+#include "src/core/desc.h"
 #include "src/transport/greeting.h"
 #include <slime/slime.h>
 

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "src/context.h"
+#include "src/progress/context.h"
 #include <slime/slime.h>
 
 #define PATIENCE_MS 60000

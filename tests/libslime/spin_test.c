@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "src/context.h"
-#include "src/progress_spin.h"
+#include "src/progress/context.h"
+#include "src/progress/progress_spin.h"
 
 #define ROUNDS 1000
 /* Of rounds that look at nothing but memory: some microseconds. */

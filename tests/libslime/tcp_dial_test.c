@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "raw_peer.h"
-#include "src/desc.h"
-#include "src/endpoint.h"
+#include "src/core/desc.h"
+#include "src/endpoint/endpoint.h"
 #include "src/transport/greeting.h"
 #include "src/transport/tcp/tcp.h"
 

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "src/desc.h"
+#include "src/core/desc.h"
 #include "src/transport/tcp/tcp.h"
 #include <slime/slime.h>
 

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "src/region.h"
+#include "src/core/region.h"
 #include "src/transport/tcp/tcp.h"
 
 #define FIRST  1u

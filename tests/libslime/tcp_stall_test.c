@@ -20,8 +20,8 @@
 
 #include "base/clock.h"
 #include "raw_peer.h"
-#include "src/endpoint.h"
-#include "src/rpc_call.h"
+#include "src/endpoint/endpoint.h"
+#include "src/rpc/rpc_call.h"
 #include "src/transport/tcp/tcp.h"
 
 #define IN_RAW(fn) cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "src/poller.h"
+#include "src/core/poller.h"
 #include "src/transport/tcp/tcp.h"
 
 static struct sl_poller poller;

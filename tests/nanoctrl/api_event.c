@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "model.h"
+#include "model/model.h"
 #include "stream_client.h"
 
 static void poll__waits_for_the_next_event(void **state)

@@ -12,12 +12,12 @@
 #include <unistd.h>
 #include <event2/buffer.h>
 #include <base/clock.h>
-#include "api_session.h"
-#include "loop.h"
-#include "model.h"
-#include "route.h"
-#include "server.h"
-#include "store_redis.h"
+#include "api/session.h"
+#include "nanoctrl/net/loop.h"
+#include "model/model.h"
+#include "http/route.h"
+#include "http/server.h"
+#include "store/redis_store.h"
 
 #define LONG_TTL_MS 600000 /* a test that floods takes its time on a busy machine, */
 #define PATIENCE_MS 30000  /* and so does Redis, which says nothing while a script runs */

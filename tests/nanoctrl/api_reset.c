@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "model.h"
+#include "model/model.h"
 #include "stream_client.h"
 
 /* Publishes a region under a long name again and again, until the server has dropped a queue. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "model.h"
+#include "model/model.h"
 #include "stream_client.h"
 
 static void session__hears_of_peers_and_of_offers_to_it(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What nodes of a Redis Cluster say, and what somebody else might say in their place. */
-#include "cluster.h"
+#include "redis/cluster.h"
 
 #include <errno.h>
 #include <setjmp.h>

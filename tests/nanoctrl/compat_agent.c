@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "store_redis.h"
+#include "store/redis_store.h"
 
 static void start__with_an_alias_registers_and_says_where_redis_is(void **state)
 {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 #include <base/clock.h>
-#include "store_redis.h"
+#include "store/redis_store.h"
 
 #define HOLD_MS	     1500
 #define LONG_HOLD_MS 600000

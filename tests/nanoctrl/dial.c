@@ -9,9 +9,9 @@
 #include <event2/event.h>
 #include <event2/util.h>
 #include <base/clock.h>
-#include "loop.h"
-#include "redis.h"
-#include "redis_url.h"
+#include "nanoctrl/net/loop.h"
+#include "redis/redis.h"
+#include "redis/url.h"
 #include "support/lookups.h"
 #include "support/name_server.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "digits.h"
+#include "base/digits.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <event2/event.h>
 #include <base/list.h>
-#include "redis.h"
-#include "redis_reader.h"
+#include "redis/redis.h"
+#include "redis/reader.h"
 
 struct question {
 	struct sl_list node;

@@ -4,8 +4,8 @@
 #define TESTS_NANOCTRL_FAKE_STORE_H
 
 #include "fake_connection.h"
-#include "loop.h"
-#include "store_redis.h"
+#include "nanoctrl/net/loop.h"
+#include "store/redis_store.h"
 
 struct fake_store {
 	struct store_hub *hub;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <hiredis/hiredis.h>
-#include "store_redis.h"
+#include "store/redis_store.h"
 
 bool says(const struct api_fixture *f, const char *text)
 {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "store_redis.h"
+#include "store/redis_store.h"
 
 /* Nobody waits until Redis has read all of it. */
 static void values__that_are_very_long_are_not_read(void **state)

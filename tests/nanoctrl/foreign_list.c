@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "store_redis.h"
+#include "store/redis_store.h"
 
 #define SNAPSHOT                                                                     \
 	"{\"interval_ms\":1000,\"pid\":7,\"host\":\"h\",\"summary\":{},\"nics\":[]," \

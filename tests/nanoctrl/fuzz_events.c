@@ -16,10 +16,10 @@
 #include <string.h>
 #include <event2/event.h>
 #include "fake_connection.h"
-#include "loop.h"
-#include "model.h"
-#include "store_redis.h"
-#include "tail.h"
+#include "nanoctrl/net/loop.h"
+#include "model/model.h"
+#include "store/redis_store.h"
+#include "api/tail.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Foreign bytes as HTTP: whole and byte by byte they have to mean the same. */
-#include "http_parser.h"
+#include "http/http_parser.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "percent.h"
+#include "base/percent.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

@@ -4,9 +4,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include "model.h"
-#include "model_compat.h"
-#include "model_out.h"
+#include "model/model.h"
+#include "compat/model.h"
+#include "model/out.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -22,9 +22,9 @@
 #include <hiredis/hiredis.h>
 #include <base/log.h>
 #include <base/utf8.h>
-#include "dial.h"
-#include "redis.h"
-#include "redis_url.h"
+#include "redis/dial.h"
+#include "redis/redis.h"
+#include "redis/url.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

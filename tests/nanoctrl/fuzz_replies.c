@@ -14,13 +14,13 @@
 #include <jansson.h>
 #include <base/utf8.h>
 #include "fake_connection.h"
-#include "loop.h"
-#include "model.h"
-#include "model_compat.h"
-#include "redis_gc.h"
-#include "redis_obs.h"
-#include "redis_reader.h"
-#include "store_redis.h"
+#include "nanoctrl/net/loop.h"
+#include "model/model.h"
+#include "compat/model.h"
+#include "compat/redis_gc.h"
+#include "commands/obs_redis.h"
+#include "redis/reader.h"
+#include "store/redis_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

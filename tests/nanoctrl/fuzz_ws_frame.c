@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Foreign bytes as WebSocket frames: whole and byte by byte they have to mean the same. */
-#include "ws_frame.h"
+#include "nanoctrl/net/ws_frame.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <event2/event.h>
 
-#include "api_server.h"
+#include "api/server.h"
 #include "base/clock.h"
-#include "loop.h"
-#include "reply.h"
-#include "stream.h"
+#include "nanoctrl/net/loop.h"
+#include "http/reply.h"
+#include "http/stream.h"
 
 struct http_fixture fx;
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "server.h"
+#include "http/server.h"
 
 #define WAIT_MS 60000 /* for what has to happen */
 

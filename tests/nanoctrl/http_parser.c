@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http_parser.h"
+#include "http/http_parser.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

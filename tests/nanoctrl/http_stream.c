@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "http_client.h"
-#include "ws_frame.h"
+#include "nanoctrl/net/ws_frame.h"
 
 static void lines__go_out_until_the_client_leaves(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "json_slice.h"
+#include "text/json_slice.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

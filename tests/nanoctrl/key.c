@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names, and where Redis is. */
-#include "key.h"
+#include "store/key.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "redis_url.h"
+#include "redis/url.h"
 
 static void name__is_of_the_allowed_bytes(void **state)
 {

@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 #include <base/clock.h>
-#include "store_redis.h"
+#include "store/redis_store.h"
 #include "stream_client.h"
 
 #define GIVE_UP_NS (60 * SL_NS_PER_S)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model.h"
+#include "model/model.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -18,11 +18,11 @@
 #include <event2/listener.h>
 #include <hiredis/hiredis.h>
 #include <base/clock.h>
-#include "loop.h"
-#include "redis.h"
-#include "redis_url.h"
-#include "store.h"
-#include "store_entity.h"
+#include "nanoctrl/net/loop.h"
+#include "redis/redis.h"
+#include "redis/url.h"
+#include "store/store.h"
+#include "store/entity.h"
 
 #define GIVE_UP_NS (60 * SL_NS_PER_S)
 #define PEERS_MAX  64

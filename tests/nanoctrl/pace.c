@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pace.h"
+#include "nanoctrl/net/pace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

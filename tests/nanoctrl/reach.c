@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <base/clock.h>
-#include "store_redis.h"
+#include "store/redis_store.h"
 #include "support/lookups.h"
 #include "support/name_server.h"
 

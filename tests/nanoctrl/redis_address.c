@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "store_redis.h"
+#include "store/redis_store.h"
 
 static const char *address_with(const char *url, const char *client, const char *advertise,
 				const char *public)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "redis_child.h"
+#include "redis/child.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a Redis says of itself, and whether it can serve us. */
-#include "redis_info.h"
+#include "redis/info.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

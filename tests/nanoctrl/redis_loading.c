@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "redis.h"
+#include "redis/redis.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 #include <unistd.h>
 #include <event2/event.h>
 #include <tests/support/log_lines.h>
-#include "loop.h"
-#include "redis_url.h"
+#include "nanoctrl/net/loop.h"
+#include "redis/url.h"
 
 /* It answers everybody with what its greeting asks for, and knows nothing else. */
 struct server {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "redis_once.h"
+#include "redis/once.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include <event2/event.h>
-#include "redis_url.h"
+#include "redis/url.h"
 
 static unsigned n_allowed; /* allocations of libevent that are left */
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "redis.h"
+#include "redis/redis.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include <event2/event.h>
 #include <base/clock.h>
-#include "loop.h"
-#include "redis_url.h"
+#include "nanoctrl/net/loop.h"
+#include "redis/url.h"
 #include "support/redis.h"
 
 #define GIVE_UP_NS (60 * SL_NS_PER_S)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "redis_reader.h"
+#include "redis/reader.h"
 
 #include <errno.h>
 #include <stdio.h>

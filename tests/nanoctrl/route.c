@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "route.h"
+#include "http/route.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include <base/utf8.h>
-#include "percent.h"
+#include "base/percent.h"
 
 static void handler(struct request *rq)
 {

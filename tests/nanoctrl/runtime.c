@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <cmocka.h>
 
-#include "runtime.h"
+#include "server/runtime.h"
 
 #define NOBODY 65534
 

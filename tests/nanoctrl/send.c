@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "send.h"
+#include "nanoctrl/net/send.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each setting reaches the one place that it is for. */
-#include "serve_config.h"
+#include "server/config.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cli/config.h"
+#include "cli/options/config.h"
 
 struct all {
 	struct store_config store;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <event2/event.h>
 #include <base/clock.h>
-#include "loop.h"
-#include "store_redis.h"
+#include "nanoctrl/net/loop.h"
+#include "store/redis_store.h"
 
 #define GIVE_UP_NS (60 * SL_NS_PER_S)
 

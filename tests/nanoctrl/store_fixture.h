@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "store.h"
+#include "store/store.h"
 #include <tests/support/redis.h>
 
 struct fixture {

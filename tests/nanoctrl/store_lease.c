@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 #include <hiredis/hiredis.h>
-#include "loop.h"
-#include "script.h"
-#include "store_redis.h"
+#include "nanoctrl/net/loop.h"
+#include "store/script.h"
+#include "store/redis_store.h"
 
 /* ---- a replica whose leases are longer ---- */
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
-#include "loop.h"
-#include "store_entity.h"
-#include "store_redis.h"
+#include "nanoctrl/net/loop.h"
+#include "store/entity.h"
+#include "store/redis_store.h"
 
 #define MANY	    3000
 #define PORTION_MAX 256

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
-#include "loop.h"
-#include "store_redis.h"
-#include "tail.h"
+#include "nanoctrl/net/loop.h"
+#include "store/redis_store.h"
+#include "api/tail.h"
 
 static void put__of_a_revision_again_changes_nothing_and_of_an_older_is_stale(void **state)
 {

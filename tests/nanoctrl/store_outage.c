@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <hiredis/hiredis.h>
-#include "store_redis.h"
+#include "store/redis_store.h"
 
 /* Who has little patience, on a busy machine, finds Redis late before the test makes it so. */
 static bool is_too_late(struct fixture *f, int ret)

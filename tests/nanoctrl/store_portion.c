@@ -11,8 +11,8 @@
 #include <string.h>
 #include <hiredis/hiredis.h>
 #include <tests/support/redis.h>
-#include "script.h"
-#include "store.h"
+#include "store/script.h"
+#include "store/store.h"
 
 #define MOST	  500 /* keys that go, and agents that are told or asked, with one script */
 #define N_OWNED	  1201

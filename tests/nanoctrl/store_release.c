@@ -4,8 +4,8 @@
 
 #include <string.h>
 #include <hiredis/hiredis.h>
-#include "script.h"
-#include "store_redis.h"
+#include "store/script.h"
+#include "store/redis_store.h"
 
 /* What a nanoctrl of this form is told by the Redis that is to be its. */
 static bool is_admitted(struct fixture *f, const char *form)

@@ -3,7 +3,7 @@
 #include "store_fixture.h"
 
 #include <poll.h>
-#include "loop.h"
+#include "nanoctrl/net/loop.h"
 
 /* Beats until the time is over in which nobody is given up after the start. */
 static void beat_past_the_start(struct fixture *f, const struct member *m)

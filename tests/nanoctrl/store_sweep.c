@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <hiredis/hiredis.h>
-#include "loop.h"
-#include "script.h"
-#include "store_redis.h"
+#include "nanoctrl/net/loop.h"
+#include "store/script.h"
+#include "store/redis_store.h"
 
 #define N_AGENTS 100
 #define N_KEYS	 16 /* of each */

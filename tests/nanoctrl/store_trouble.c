@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "loop.h"
-#include "store_redis.h"
+#include "nanoctrl/net/loop.h"
+#include "store/redis_store.h"
 
 static void call__without_redis_is_refused_and_works_again_later(void **state)
 {

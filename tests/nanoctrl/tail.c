@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "tail.h"
+#include "api/tail.h"
 
 #include <inttypes.h>
 #include <stdio.h>

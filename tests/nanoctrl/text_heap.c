@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text_heap.h"
+#include "base/text_heap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ws_frame.h"
+#include "nanoctrl/net/ws_frame.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

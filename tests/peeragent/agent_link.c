@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "peeragent/lib/agent.h"
-#include "peeragent/lib/entry.h"
-#include "peeragent/lib/loop.h"
-#include "peeragent/lib/peer.h"
-#include "peeragent/lib/post.h"
+#include "peeragent/lib/agent/agent.h"
+#include "peeragent/lib/links/entry.h"
+#include "peeragent/lib/loop/loop.h"
+#include "peeragent/lib/links/peer.h"
+#include "peeragent/lib/plan/post.h"
 #include "tests/peeragent/agents.h"
 #include "tests/support/log_lines.h"
 

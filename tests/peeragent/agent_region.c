@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "peeragent/lib/agent.h"
-#include "peeragent/lib/loop.h"
+#include "peeragent/lib/agent/agent.h"
+#include "peeragent/lib/loop/loop.h"
 #include "tests/peeragent/agents.h"
 #include "tests/support/log_lines.h"
 

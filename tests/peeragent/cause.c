@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "peeragent/lib/cause.h"
+#include "peeragent/lib/plan/cause.h"
 
 static void assert_fits(const char *text, size_t cap, const char *expected)
 {

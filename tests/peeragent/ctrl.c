@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "tests/client/fake.h"
-#include "peeragent/lib/ctrl.h"
+#include "peeragent/lib/control/ctrl.h"
 
 /* Far more than anything here takes. */
 #define LONG_MS 60000

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "peeragent/lib/post.h"
+#include "peeragent/lib/plan/post.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "nanoctrl/client/nanoctrl_client.h"
-#include "peeragent/lib/holder.h"
+#include "peeragent/lib/control/holder.h"
 
 #define TTL_MS	 15000
 #define AT_MS	 1795236700000

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "peeragent/lib/link.h"
+#include "peeragent/lib/plan/link.h"
 
 static uint32_t step(struct link *l, enum link_event event, uint64_t attempt)
 {

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "peeragent/lib/outage.h"
+#include "peeragent/lib/plan/outage.h"
 
 #define REMIND_NS (OUTAGE_REMIND_MS * SL_NS_PER_MS)
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "peeragent/lib/peer.h"
-#include "peeragent/lib/post.h"
+#include "peeragent/lib/links/peer.h"
+#include "peeragent/lib/plan/post.h"
 
 static void decode__gives_back_what_was_encoded(void **state)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "peeragent/lib/topology.h"
+#include "peeragent/lib/plan/topology.h"
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "peeragent/lib/traffic.h"
+#include "peeragent/lib/links/traffic.h"
 
 static struct slime_endpoint_stats reads(uint64_t n, uint64_t bytes)
 {

@@ -26,9 +26,9 @@
 
 #include "base/list.h"
 #include "base/wire.h"
-#include "src/op.h"
-#include "src/poller.h"
-#include "src/region.h"
+#include "src/core/op.h"
+#include "src/core/poller.h"
+#include "src/core/region.h"
 #include "src/transport/todo.h"
 #include <slime/context.h>
 #include <slime/endpoint.h>

@@ -11,7 +11,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/list.h"
-#include "src/lock.h"
+#include "src/core/lock.h"
 #include "src/transport/auth.h"
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/key.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/sysfs.h"
+#include "src/core/sysfs.h"
 
 /* Entries of one device's tables that we look at: the kernel takes 64 KiB of them at a time. */
 #define GIDS_MAX 1024

@@ -4,7 +4,7 @@
 #define SL_RDMA_JOB_H
 
 #include "base/list.h"
-#include "src/worker.h"
+#include "src/core/worker.h"
 
 struct rdma_transport;
 

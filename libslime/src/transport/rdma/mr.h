@@ -17,7 +17,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "src/region.h"
+#include "src/core/region.h"
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/wire.h"
 

@@ -9,7 +9,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "src/poller.h"
+#include "src/core/poller.h"
 #include "src/transport/rdma/cq.h"
 #include "src/transport/rdma/device.h"
 #include "src/transport/rdma/gid.h"

@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/list.h"
-#include "src/desc.h"
+#include "src/core/desc.h"
 #include "src/transport/rdma/gid.h"
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/wire.h"

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "src/poller.h"
+#include "src/core/poller.h"
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/share.h"
 #include "src/transport/rdma/wire.h"

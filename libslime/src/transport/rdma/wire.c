@@ -6,7 +6,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "src/desc.h"
+#include "src/core/desc.h"
 #include "src/transport/rdma/device.h"
 #include <slime/topo.h>
 

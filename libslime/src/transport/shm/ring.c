@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
-#include "src/copy.h"
+#include "src/core/copy.h"
 #include "src/transport/shm/shm.h"
 
 /* Messages taken in one round, so that others get their turn. */

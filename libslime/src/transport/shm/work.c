@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "src/copy.h"
+#include "src/core/copy.h"
 #include "src/transport/shm/shm.h"
 
 /* Copied in one round, so that messages of others get their turn. */

@@ -23,7 +23,7 @@
 #include <sys/uio.h>
 
 #include "base/list.h"
-#include "src/desc.h"
+#include "src/core/desc.h"
 #include "src/transport/greeting.h"
 #include "src/transport/tcp/frame.h"
 #include "src/transport/todo.h"

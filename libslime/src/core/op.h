@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The future behind slime/op.h, and where finished ones go.
+ *
+ * An op has one owner at a time: the caller until submit, then whoever executes it (a submitting
+ * thread, then a transport's queue), until sl_op_finish(), which is the last touch of the executor.
+ */
+#ifndef SL_OP_H
+#define SL_OP_H
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "src/core/region.h"
+#include <slime/op.h>
+#include <slime/stats.h>
+#include <slime/xfer.h>
+
+/*
+ * Finished ops on their way to their owners; one per context. Callbacks are delivered by whoever
+ * makes progress (sl_completions_deliver), never by the thread that finishes the op.
+ */
+struct sl_completions {
+	_Atomic(struct slime_op *) finished; /* a stack of ops with callbacks, newest first */
+	_Atomic(struct slime_op *) queued;   /* same, for slime_context_next() */
+	struct slime_op *ready;		     /* taken off queued, oldest first; under ready_lock */
+	atomic_flag ready_lock;
+	int fd;			 /* eventfd: readable while queued or ready ops wait */
+	void (*wake)(void *arg); /* somebody must come and deliver */
+	void *wake_arg;
+	_Atomic uint32_t n_ops; /* created and not destroyed */
+};
+
+int sl_completions_init(struct sl_completions *c, void (*wake)(void *arg), void *wake_arg);
+void sl_completions_fini(struct sl_completions *c);
+
+/* The next op for slime_context_next(), idle again; NULL when there is none. Any thread. */
+struct slime_op *sl_completions_next(struct sl_completions *c);
+
+/* Whether sl_completions_deliver() has something to do. */
+static inline bool sl_completions_waiting(const struct sl_completions *c)
+{
+	return atomic_load_explicit(&c->finished, memory_order_acquire) != NULL;
+}
+
+/* Run the callbacks of what has finished. For the holder of the progress token, with no lock held.
+ * Returns how many. */
+unsigned sl_completions_deliver_waiting(struct sl_completions *c);
+
+/* The same where mostly nothing has. */
+static inline unsigned sl_completions_deliver(struct sl_completions *c)
+{
+	return sl_completions_waiting(c) ? sl_completions_deliver_waiting(c) : 0;
+}
+
+/* What is to be done, filled by xfer.c; the transport that executes it keeps its place in it. */
+struct sl_work {
+	enum slime_op_kind kind;
+	uint32_t flags; /* enum slime_xfer_flags */
+	uint32_t imm;
+	const struct slime_xfer *xfers;
+	size_t n;
+	size_t n_runs;	/* of pieces with the same local region, each of which is held */
+	uint64_t total; /* bytes of all pieces */
+	/* The place: piece, block of its run, byte of the block. */
+	size_t piece;
+	uint32_t block;
+	uint64_t byte;
+};
+
+struct slime_op {
+	/* All that a call touches: one cache line. */
+	_Atomic uint32_t state; /* enum sl_op_state */
+	int status;
+	uint32_t imm;
+	uint32_t flags;
+	uint64_t bytes;
+	slime_op_fn *fn;
+	struct sl_completions *completions;
+	struct slime_context *ctx;
+	void (*finished)(struct slime_op *op); /* runs first in sl_op_finish: accounts for the op at
+						  its endpoint */
+	void *owner;			       /* the endpoint */
+
+	uint64_t tag;
+	void *arg;
+	struct slime_op *next; /* in a stack of completions */
+	bool wake;	       /* a thread sleeps on state until the callback was delivered */
+
+	/* The executor's. */
+	struct sl_list link; /* in the executor's queue */
+	struct sl_work work;
+	uint64_t priv[4]; /* the executor's notes */
+};
+
+_Static_assert(offsetof(struct slime_op, tag) == 64, "the first line");
+
+/*
+ * IDLE -> PENDING by sl_op_begin. PENDING -> WAITED by a waiter that goes to sleep on the state
+ * word (futex). PENDING, WAITED -> IDLE by sl_op_finish, or -> FINISHED and then IDLE when a
+ * callback is to run first.
+ */
+enum sl_op_state {
+	SL_OP_IDLE,
+	SL_OP_PENDING,
+	SL_OP_WAITED,
+	SL_OP_FINISHED,
+};
+
+/* The caller hands the op over: -EBUSY when it is pending. */
+static inline int sl_op_begin(struct slime_op *op)
+{
+	uint32_t idle = SL_OP_IDLE;
+
+	return atomic_compare_exchange_strong_explicit(&op->state, &idle, SL_OP_PENDING,
+						       memory_order_acquire, memory_order_relaxed)
+		       ? 0
+		       : -EBUSY;
+}
+
+/* Undo sl_op_begin of an op that was refused in the end; nobody saw it pending but the caller. */
+void sl_op_abort(struct slime_op *op);
+
+/* The op has its result: status, and bytes when that is 0. From any thread, holding any lock; op is
+ * gone after it. */
+void sl_op_finish(struct slime_op *op, int status, uint64_t bytes);
+
+/* A thread sleeps on the state of an op that is finished. */
+void sl_op_wake(struct slime_op *op);
+
+/* The last touch of an op of whose end nobody is told. */
+static inline void sl_op_give_back(struct slime_op *op)
+{
+	if (atomic_exchange_explicit(&op->state, SL_OP_IDLE, memory_order_acq_rel) == SL_OP_WAITED)
+		sl_op_wake(op);
+}
+
+/* As sl_op_finish() of an op of whose end nobody is told and for which nobody accounts: a thread
+ * that sleeps on it is not woken before sl_progress_settle(). */
+static inline void sl_op_finish_quietly(struct slime_op *op, uint64_t bytes)
+{
+	op->status = 0;
+	op->bytes = bytes;
+	atomic_store_explicit(&op->state, SL_OP_IDLE, memory_order_release);
+}
+
+/* An op of the library's own, embedded in something of its own. */
+void sl_op_init(struct slime_op *op, struct slime_context *ctx, struct sl_completions *c,
+		slime_op_fn *fn, void *arg);
+
+/* One contiguous stretch of a batch. */
+struct sl_piece {
+	uint8_t *local;
+	const struct slime_remote_mr *remote;
+	uint64_t remote_offset;
+	uint64_t len;
+};
+
+/* sl_work_at() where there is something to leave behind. */
+const struct slime_xfer *sl_work_skip(struct sl_work *w);
+
+/* The piece that the work stands at: empty and finished ones are left behind. NULL: nothing is
+ * left.
+ */
+static inline const struct slime_xfer *sl_work_at(struct sl_work *w)
+{
+	if (w->piece >= w->n)
+		return NULL;
+	if (!w->block && w->xfers[w->piece].len)
+		return &w->xfers[w->piece];
+	return sl_work_skip(w);
+}
+
+/* Where in the peer's region the work stands, in x. */
+static inline uint64_t sl_work_remote_offset(const struct sl_work *w, const struct slime_xfer *x)
+{
+	return x->remote_offset + w->block * x->remote_stride + w->byte;
+}
+
+/* The work, which stands in x, goes on by len bytes: at most what is left of the block. */
+static inline void sl_work_pass(struct sl_work *w, const struct slime_xfer *x, uint64_t len)
+{
+	if (len < x->len - w->byte) {
+		w->byte += len;
+		return;
+	}
+	w->byte = 0;
+	if (x->count > 1)
+		w->block++;
+	else
+		w->piece++;
+}
+
+/* sl_work_next() where the piece is split, a run, or may continue in the next. */
+bool sl_work_next_part(struct sl_work *w, uint64_t max, struct sl_piece *out);
+
+/*
+ * The next stretch of at most max bytes from the work's place, which moves on by as much. Adjacent
+ * pieces are merged. Returns false when nothing is left.
+ */
+static inline bool sl_work_next(struct sl_work *w, uint64_t max, struct sl_piece *out)
+{
+	const struct slime_xfer *x = sl_work_at(w);
+
+	if (!x || x->count > 1 || w->byte || x->len > max ||
+	    (w->piece + 1 < w->n && x[1].remote_offset == x->remote_offset + x->len))
+		return sl_work_next_part(w, max, out);
+	*out = (struct sl_piece){
+		.local = x->local->region->base + x->local_offset,
+		.remote = x->remote,
+		.remote_offset = x->remote_offset,
+		.len = x->len,
+	};
+	w->piece++;
+	return true;
+}
+
+#endif

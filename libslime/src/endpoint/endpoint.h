@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The endpoint's struct, and what the layers on top of it hook into: xfer (one-sided work and
+ * immediates), recv (send and receive) and mailbox (calls) each have their state in it, get the
+ * messages of their kinds, and are told of its end.
+ */
+#ifndef SL_ENDPOINT_H
+#define SL_ENDPOINT_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "src/progress/context.h"
+#include "src/core/desc.h"
+#include "src/transport/transport.h"
+#include <slime/endpoint.h>
+#include <slime/log.h>
+#include <slime/stats.h>
+
+struct sl_kind_counters {
+	_Atomic uint64_t submitted;
+	_Atomic uint64_t completed;
+	_Atomic uint64_t failed;
+	_Atomic uint64_t bytes;
+};
+
+/*
+ * A layer on top: recv and mailbox. Its state is made with the endpoint and goes with it. msg runs
+ * as [token] and says false when the peer broke the protocol; down runs as [token], once, when the
+ * connection has ended and before the endpoint's state says so: it ends everything the layer has
+ * pending with cause.
+ */
+struct sl_layer {
+	int (*create)(struct slime_endpoint *ep, void **state);
+	void (*destroy)(void *state);
+	void (*forget)(void *state); /* in a child after fork: free its memory, nothing else */
+	bool (*msg)(void *state, const struct sl_msg *m, const uint8_t *payload);
+	void (*down)(void *state, int cause);
+	/* Something to do that no message announces (deadlines, memory that came back): asked in
+	 * the endpoint's rounds, returns when it wants the next at the latest, SL_NEVER: not by
+	 * itself. May be NULL. [token] */
+	uint64_t (*progress)(void *state);
+};
+
+extern const struct sl_layer sl_recv_layer;
+extern const struct sl_layer sl_mailbox_layer;
+
+struct sl_mailbox;
+
+/* Whether this thread runs one of its pool handlers: its destruction would wait for that. */
+bool sl_mailbox_is_inside(const struct sl_mailbox *mb);
+
+/* What the mailbox's msg does for the two most frequent kinds. */
+bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
+bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
+
+/* An immediate that arrived and that nobody took yet. */
+struct sl_arrived_imm {
+	uint32_t imm;
+	uint64_t bytes;
+};
+
+/* A connection of an endpoint: the one in use, or one that is tried. */
+struct sl_attempt {
+	struct slime_endpoint *ep;
+	enum slime_transport transport;
+	struct sl_conn *conn; /* NULL: none, or destroyed */
+	bool broken;	      /* it ended: to be destroyed in the endpoint's next round */
+};
+
+/* What a transport offers to the endpoint's peer. */
+struct sl_offered {
+	bool asked;
+	int status;
+	struct sl_offer *offer; /* NULL: none, or a connection has it */
+	struct sl_candidate candidate;
+	struct sl_why why;
+};
+
+/* Where a reason stands in a text of several. */
+struct sl_reason {
+	uint16_t at, len; /* len 0: there is none */
+};
+
+struct slime_endpoint {
+	struct slime_context *ctx;
+	struct slime_endpoint_attr attr;
+	char name[64];
+	struct sl_list link; /* in the context's list */
+	struct sl_list todo; /* in the context's todo list */
+	struct sl_link_id self;
+	uint8_t secret[SL_SECRET_LEN];
+
+	_Atomic uint32_t state;		/* enum slime_endpoint_state */
+	_Atomic bool shut;		/* closed by us: no new operations */
+	_Atomic uint32_t n_submitting;	/* threads between sl_endpoint_enter and leave */
+	_Atomic uint32_t n_pending;	/* ops but calls */
+	_Atomic(struct sl_conn *) conn; /* usable between enter and leave */
+	_Atomic bool ended;		/* nothing but destroy is left to happen */
+
+	pthread_mutex_t lock; /* of the following, which other threads look at */
+	int cause;
+	char cause_text[SLIME_CAUSE_TEXT_MAX];
+	enum slime_transport transport; /* of conn */
+	bool any_region;		/* the same of conn */
+	bool connect_called;
+	struct sl_endpoint_desc peer;
+	struct slime_op *connect_op;
+
+	pthread_mutex_t offer_lock;			/* of the following */
+	struct sl_offered offered[SLIME_TRANSPORT_MAX]; /* by transport */
+
+	/* Connecting. [token] */
+	uint8_t key[32];
+	bool initiator;
+	bool started;
+	unsigned next_candidate; /* the index in attr.transports that is tried next */
+	uint64_t deadline_ns;
+	struct sl_attempt attempts[SLIME_TRANSPORT_MAX]; /* by transport */
+	int last_error;
+	/* Why candidates failed so far; once the endpoint is connected nothing is added. */
+	char reasons[SLIME_CAUSE_TEXT_MAX];
+	struct sl_reason reason_of[SLIME_TRANSPORT_MAX]; /* by transport */
+
+	/* The layers' own rounds. */
+	struct sl_timer timer;	  /* [token] */
+	_Atomic uint64_t wake_ns; /* when a layer wants a round; SL_NEVER: not */
+
+	/* xfer: immediates, under imm_lock. */
+	pthread_mutex_t imm_lock;
+	struct sl_arrived_imm imms[SL_WINDOW_IMM];
+	unsigned imm_first;
+	unsigned imm_n;
+	uint64_t imm_taken;
+	struct sl_list imm_ops;	     /* receives that wait */
+	_Atomic uint64_t imm_posted; /* window places taken by write_imm, ever */
+
+	void *recv;
+	void *mailbox;
+	struct sl_kind_counters counters[SLIME_KIND_MAX];
+	struct sl_kind_counters served; /* by [token]: besides those of SLIME_KIND_SERVE */
+	/* Of what reads and writes; apart from the others, which every operation touches. */
+	_Atomic uint64_t failed_bytes[SLIME_KIND_WRITE_IMM + 1];
+};
+
+/* The connection, for who keeps his layer's down() from returning: NULL when it is not to be used.
+ */
+static inline struct sl_conn *sl_endpoint_conn(struct slime_endpoint *ep)
+{
+	if (atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTED ||
+	    atomic_load_explicit(&ep->shut, memory_order_relaxed))
+		return NULL;
+	return atomic_load_explicit(&ep->conn, memory_order_relaxed);
+}
+
+/*
+ * Enter the endpoint for a submit: 0 and the connection, which stays until sl_endpoint_leave();
+ * else -ENOTCONN (connecting, broken, closed) and nothing to leave.
+ */
+static inline int sl_endpoint_enter(struct slime_endpoint *ep, struct sl_conn **out)
+{
+	/* First be counted, then look: went_down() does it the other way round. */
+	atomic_fetch_add(&ep->n_submitting, 1);
+	*out = sl_endpoint_conn(ep);
+	if (*out)
+		return 0;
+	atomic_fetch_sub(&ep->n_submitting, 1);
+	return -ENOTCONN;
+}
+
+static inline void sl_endpoint_leave(struct slime_endpoint *ep)
+{
+	atomic_fetch_sub_explicit(&ep->n_submitting, 1, memory_order_release);
+}
+
+/* Count something that is no op, as requests are; or an op. */
+static inline void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,
+				     uint64_t bytes)
+{
+	struct sl_kind_counters *c = &ep->counters[kind];
+
+	atomic_fetch_add_explicit(status ? &c->failed : &c->completed, 1, memory_order_relaxed);
+	if (!status)
+		atomic_fetch_add_explicit(&c->bytes, bytes, memory_order_relaxed);
+}
+
+/* How many of max_pending_ops are left. */
+static inline int64_t sl_endpoint_room(const struct slime_endpoint *ep, uint64_t n_ops,
+				       uint64_t n_calls_ever)
+{
+	const struct sl_kind_counters *calls = &ep->counters[SLIME_KIND_CALL];
+	uint64_t ended = atomic_load_explicit(&calls->completed, memory_order_relaxed) +
+			 atomic_load_explicit(&calls->failed, memory_order_relaxed);
+
+	/* Calls may have begun and ended since they were counted. */
+	return (int64_t)ep->attr.max_pending_ops - (int64_t)(n_ops + n_calls_ever - ended);
+}
+
+/* What op_begin made op->finished; who replaces it does this. */
+void sl_endpoint_op_finished(struct slime_op *op);
+static inline void sl_endpoint_op_count(struct slime_op *op)
+{
+	struct slime_endpoint *ep = op->owner;
+	enum slime_op_kind kind = op->work.kind;
+	int status = op->status;
+
+	sl_endpoint_count(ep, kind, status, op->bytes);
+	if (status && kind <= SLIME_KIND_WRITE_IMM)
+		atomic_fetch_add_explicit(&ep->failed_bytes[kind], op->work.total,
+					  memory_order_relaxed);
+	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_release);
+}
+
+/*
+ * Account for an op: begin takes one of max_pending_ops and begins the op (-EAGAIN, -EBUSY, -EINVAL
+ * it is of another context), and finishing it gives the place back and counts it under its kind.
+ */
+static inline int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op,
+				       enum slime_op_kind kind)
+{
+	int ret;
+
+	/* Who waits for it would look after the other one alone. */
+	if (op->ctx != ep->ctx)
+		return -EINVAL;
+	if (sl_endpoint_room(ep, atomic_fetch_add_explicit(&ep->n_pending, 1, memory_order_relaxed),
+			     atomic_load_explicit(&ep->counters[SLIME_KIND_CALL].submitted,
+						  memory_order_relaxed)) <= 0) {
+		atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
+		return -EAGAIN;
+	}
+	ret = sl_op_begin(op);
+	if (ret) {
+		atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
+		return ret;
+	}
+	op->owner = ep;
+	op->finished = sl_endpoint_op_finished;
+	op->work.kind = kind;
+	atomic_fetch_add_explicit(&ep->counters[kind].submitted, 1, memory_order_relaxed);
+	return 0;
+}
+
+void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op);
+
+/* Calls that were begun and did not end. */
+static inline uint64_t sl_endpoint_calls_under_way(const struct slime_endpoint *ep)
+{
+	const struct sl_kind_counters *c = &ep->counters[SLIME_KIND_CALL];
+
+	return atomic_load_explicit(&c->submitted, memory_order_relaxed) -
+	       atomic_load_explicit(&c->completed, memory_order_relaxed) -
+	       atomic_load_explicit(&c->failed, memory_order_relaxed);
+}
+
+/* The same for a call, which is no part of n_pending: those that were submitted and whose end was
+ * not counted are pending. */
+static inline int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op)
+{
+	_Atomic uint64_t *submitted = &ep->counters[SLIME_KIND_CALL].submitted;
+	int ret = -EAGAIN;
+
+	if (sl_endpoint_room(ep, atomic_load_explicit(&ep->n_pending, memory_order_relaxed),
+			     atomic_fetch_add_explicit(submitted, 1, memory_order_relaxed)) > 0)
+		ret = sl_op_begin(op);
+	if (ret)
+		atomic_fetch_sub_explicit(submitted, 1, memory_order_relaxed);
+	return ret;
+}
+void sl_endpoint_call_abort(struct slime_endpoint *ep, struct slime_op *op);
+
+/* The same for n calls at once, of which as many are taken as there are places for; their ops are
+ * begun by who takes them. */
+uint32_t sl_endpoint_calls_take(struct slime_endpoint *ep, uint32_t n);
+void sl_endpoint_calls_give_back(struct slime_endpoint *ep, uint32_t n);
+
+/* Ops and calls that did not end. */
+uint32_t sl_endpoint_n_pending(struct slime_endpoint *ep);
+
+/* Where one thread at a time counts. */
+static inline void sl_endpoint_count_alone(struct sl_kind_counters *c, int status, uint64_t bytes)
+{
+	_Atomic uint64_t *n = status ? &c->failed : &c->completed;
+
+	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	if (!status)
+		atomic_store_explicit(&c->bytes,
+				      atomic_load_explicit(&c->bytes, memory_order_relaxed) + bytes,
+				      memory_order_relaxed);
+}
+
+/* A call ends: before its op is finished. [token] */
+static inline void sl_endpoint_count_call(struct slime_endpoint *ep, int status, uint64_t bytes)
+{
+	sl_endpoint_count_alone(&ep->counters[SLIME_KIND_CALL], status, bytes);
+}
+
+/* A request was answered by [token]. */
+static inline void sl_endpoint_count_served(struct slime_endpoint *ep, int status, uint64_t bytes)
+{
+	sl_endpoint_count_alone(&ep->served, status, bytes);
+}
+
+/* Note the state and tell the user. [token], no lock held. */
+void sl_endpoint_set_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
+			   const char *why);
+
+/* Of a line about its state that has this level unless somebody else says it. */
+static inline enum slime_log_level sl_endpoint_level(const struct slime_endpoint *ep,
+						     enum slime_log_level level)
+{
+	return ep->attr.quiet ? SLIME_LOG_DEBUG : level;
+}
+
+/* The endpoint's layers get a round soon. Any thread that keeps the endpoint from being destroyed.
+ */
+void sl_endpoint_ring(struct slime_endpoint *ep);
+
+/* As sl_endpoint_ring, at when_ns or before. Cheap when an earlier time was asked for already. */
+void sl_endpoint_wake_at(struct slime_endpoint *ep, uint64_t when_ns);
+
+/* End the connection because of what the layer above found; any thread. */
+void sl_endpoint_fail(struct slime_endpoint *ep, int cause, const char *why);
+
+/*
+ * One-sided work of the library's own, as slime_read/slime_write but for ops of sl_op_init(); also
+ * counted against nothing.
+ */
+int sl_xfer_submit(struct slime_endpoint *ep, enum slime_op_kind kind,
+		   const struct slime_xfer *xfers, size_t n, struct slime_op *op);
+
+/* xfer's part of the messages and of the end. */
+bool sl_xfer_on_imm(struct slime_endpoint *ep, const struct sl_msg *m);
+void sl_xfer_down(struct slime_endpoint *ep, int cause);
+
+#endif

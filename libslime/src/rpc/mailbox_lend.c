@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "base/wire.h"
+#include "src/progress/context.h"
+#include "src/core/copy.h"
+#include "src/core/desc.h"
+#include "src/rpc/mailbox.h"
+#include "src/rpc/rpc_call.h"
+
+/* ---- how it is described ---- */
+
+#define LENT_DESC_LEN	(SL_LENT_LEN - 8)
+#define REGION_DESC_LEN 52
+
+void sl_lent_describe(const struct slime_context *ctx, const struct sl_region *r, uint64_t offset,
+		      struct sl_lent *out)
+{
+	out->remote = (struct slime_remote_mr){
+		.owner = ctx->id,
+		.addr = (uintptr_t)r->base,
+		.len = r->len,
+		.generation = r->generation,
+		.id = r->id,
+		.access = r->access,
+		.secret = r->secret,
+		.kind = r->kind,
+	};
+	out->offset = offset;
+}
+
+void sl_lent_write(const struct sl_lent *lent, uint8_t *to)
+{
+	int len = sl_desc_write_region(&lent->remote, to, LENT_DESC_LEN);
+
+	memset(to + len, 0, LENT_DESC_LEN - (size_t)len);
+	sl_put_le64(to + LENT_DESC_LEN, lent->offset);
+}
+
+bool sl_lent_read(const uint8_t *from, uint64_t owner, uint64_t len, struct sl_lent *out)
+{
+	uint8_t bytes[SL_LENT_LEN];
+
+	/* The peer can still change it: decide on a copy. */
+	memcpy(bytes, from, sizeof(bytes));
+	if (sl_desc_read_region(&out->remote, bytes, REGION_DESC_LEN))
+		return false;
+	out->offset = sl_get_le64(bytes + LENT_DESC_LEN);
+	return out->remote.owner == owner && out->offset <= out->remote.len &&
+	       len <= out->remote.len - out->offset;
+}
+
+uint8_t *sl_lent_view(struct sl_conn *conn, const struct sl_lent *lent, uint64_t len,
+		      uint32_t access)
+{
+	if (!conn->ops->view || (lent->remote.access & access) != access)
+		return NULL;
+	return conn->ops->view(conn, &lent->remote, lent->offset, len, access);
+}
+
+/* ---- what a call lends ---- */
+
+/* tcp reaches no memory without us: a table entry lends it, and taking that out takes it back. */
+static bool lends_any_memory(const struct sl_mailbox *mb)
+{
+	return mb->ep->transport == SLIME_TRANSPORT_TCP;
+}
+
+/* Whether the peer can reach the user's region as it is. */
+static bool is_reachable(const struct sl_mailbox *mb, const struct slime_mr *mr)
+{
+	return lends_any_memory(mb) || mb->ep->any_region || mr->region->kind == SL_REGION_MEMFD;
+}
+
+/* The call's peer alone is told of it, and no descriptor of it has a secret. */
+static int lend_region(struct sl_mailbox *mb, const void *ptr, uint64_t len, uint32_t access,
+		       struct sl_region **region, struct sl_lent *lent)
+{
+	struct sl_region what = {
+		.access = access,
+		.lent_to = mb->ep->self.endpoint,
+		.kind = SL_REGION_FOREIGN,
+		.dmabuf_fd = -1,
+		.base = (uint8_t *)(uintptr_t)ptr,
+		.len = len,
+		.memfd = -1,
+	};
+	int ret = sl_region_add(&mb->ctx->regions, &what, region);
+
+	if (!ret)
+		sl_lent_describe(mb->ctx, *region, 0, lent);
+	return ret;
+}
+
+/* A call's second chunk does not wait for its first one. */
+static int lend_chunk(struct sl_mailbox *mb, uint64_t len, const struct sl_chunk *first,
+		      struct sl_chunk **chunk, struct sl_lent *lent)
+{
+	int ret = sl_pool_get(&mb->rpc->pool, &mb->calling, len, true, first, chunk);
+
+	if (!ret)
+		sl_lent_describe(mb->ctx, sl_chunk_mr(*chunk)->region, (*chunk)->offset, lent);
+	return ret;
+}
+
+/* Of what has to be lent, whether it lies where the peer can have it. */
+static bool lies_well(const struct sl_mailbox *mb, const void *ptr, const struct slime_mr *mr)
+{
+	return mr ? is_reachable(mb, mr) : ptr && lends_any_memory(mb);
+}
+
+/*
+ * Whether there is room for both chunks of a call that needs two. Asked before it has one: who
+ * waits for memory is told when a chunk is given back, and would be so by the first of his own.
+ */
+static bool has_room(struct sl_mailbox *mb, const struct slime_call *call)
+{
+	const struct slime_call_args *a = &call->args;
+
+	if (!(call->flags & SL_REQUEST_LENT) || !(call->flags & SL_REPLY_LENT) ||
+	    lies_well(mb, a->request, a->request_mr) || lies_well(mb, a->reply, a->reply_mr))
+		return true;
+	return sl_pool_would_admit(&mb->rpc->pool, &mb->calling, a->request_len + a->reply_cap);
+}
+
+static int lend_request(struct sl_mailbox *mb, struct slime_call *call)
+{
+	const struct slime_call_args *a = &call->args;
+
+	if (a->request_mr && is_reachable(mb, a->request_mr)) {
+		if (!(a->request_mr->region->access & SLIME_ACCESS_REMOTE_READ))
+			return -EACCES;
+		sl_lent_describe(mb->ctx, a->request_mr->region, a->request_offset, &call->request);
+		return 0;
+	}
+	if (a->request && lends_any_memory(mb))
+		return lend_region(mb, a->request, a->request_len, SLIME_ACCESS_REMOTE_READ,
+				   &call->request_region, &call->request);
+	return lend_chunk(mb, a->request_len, NULL, &call->request_chunk, &call->request);
+}
+
+static int lend_reply(struct sl_mailbox *mb, struct slime_call *call)
+{
+	const struct slime_call_args *a = &call->args;
+
+	if (a->reply_mr && is_reachable(mb, a->reply_mr)) {
+		if (!(a->reply_mr->region->access & SLIME_ACCESS_REMOTE_WRITE))
+			return -EACCES;
+		sl_lent_describe(mb->ctx, a->reply_mr->region, a->reply_offset, &call->reply);
+		return 0;
+	}
+	if (a->reply && lends_any_memory(mb))
+		return lend_region(mb, a->reply, a->reply_cap, SLIME_ACCESS_REMOTE_WRITE,
+				   &call->reply_region, &call->reply);
+	return lend_chunk(mb, a->reply_cap, call->request_chunk, &call->reply_chunk, &call->reply);
+}
+
+static void put_chunk(struct sl_mailbox *mb, struct sl_chunk **chunk)
+{
+	if (*chunk)
+		sl_rpc_put_chunk(mb->rpc, *chunk);
+	*chunk = NULL;
+}
+
+/* Take back a region that was lent for one call: false while the peer still uses it. */
+static bool take_region_back(struct sl_mailbox *mb, struct sl_region **region)
+{
+	struct sl_region *r = *region;
+
+	if (!r)
+		return true;
+	if (atomic_load(&r->state) == SL_REGION_LIVE)
+		sl_region_withdraw(r);
+	if (atomic_load(&r->n_users))
+		return false;
+	sl_region_remove(&mb->ctx->regions, r);
+	*region = NULL;
+	return true;
+}
+
+static void forget_region(struct sl_mailbox *mb, struct sl_region **region)
+{
+	if (!*region)
+		return;
+	sl_region_withdraw(*region);
+	sl_region_remove(&mb->ctx->regions, *region);
+	*region = NULL;
+}
+
+void sl_lend_forget(struct sl_mailbox *mb, struct slime_call *call)
+{
+	put_chunk(mb, &call->request_chunk);
+	put_chunk(mb, &call->reply_chunk);
+	forget_region(mb, &call->request_region);
+	forget_region(mb, &call->reply_region);
+}
+
+/* No memory is there: its length is wrong. */
+static bool wraps(const void *ptr, uint64_t len)
+{
+	return ptr && len > UINTPTR_MAX - (uintptr_t)ptr;
+}
+
+int sl_lend(struct sl_mailbox *mb, struct slime_call *call)
+{
+	const struct slime_call_args *a = &call->args;
+	int ret;
+
+	if (wraps(a->request, a->request_len) || wraps(a->reply, a->reply_cap))
+		return -EINVAL;
+	ret = has_room(mb, call) ? 0 : -EAGAIN;
+	if (!ret && call->flags & SL_REQUEST_LENT)
+		ret = lend_request(mb, call);
+	if (!ret && call->flags & SL_REPLY_LENT)
+		ret = lend_reply(mb, call);
+	if (ret) {
+		sl_lend_forget(mb, call);
+		return ret;
+	}
+	if (call->request_chunk)
+		sl_copy_whole(call->request_chunk->addr, sl_lend_request_bytes(a), a->request_len);
+	return 0;
+}
+
+bool sl_lend_take_back(struct sl_mailbox *mb, struct slime_call *call)
+{
+	bool request_back = take_region_back(mb, &call->request_region);
+	bool reply_back = take_region_back(mb, &call->reply_region);
+
+	put_chunk(mb, &call->request_chunk);
+	if (call->reply_chunk && call->reply_at != call->reply_chunk->addr)
+		put_chunk(mb, &call->reply_chunk);
+	return request_back && reply_back;
+}

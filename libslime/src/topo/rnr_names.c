@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/topo/rnr_names.h"
+
+#include <stddef.h>
+
+/*
+ * Each driver has names of its own: mlx5 (and those that follow it), rxe, bnxt_re; what is below
+ * counters/ belongs to InfiniBand itself.
+ */
+const struct sl_rnr_name sl_rnr_names[] = {
+	{ SLIME_RNR_NOT_READY, "hw_counters/out_of_buffer",
+	  "messages that came here while no receive was posted" },
+	{ SLIME_RNR_NOT_READY, "hw_counters/rnr_nak_retry_err",
+	  "refusals from a peer without a posted receive; tried again" },
+	{ SLIME_RNR_NOT_READY, "hw_counters/rnr_naks_rcvd",
+	  "refusals from a peer without a posted receive" },
+	{ SLIME_RNR_NOT_READY, "hw_counters/send_rnr_err",
+	  "refusals sent, because no receive was posted here" },
+	{ SLIME_RNR_NOT_READY, "hw_counters/rcvd_rnr_err",
+	  "refusals from a peer without a posted receive" },
+
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/local_ack_timeout_err",
+	  "acknowledgements that did not come in time; sent again" },
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/packet_seq_err",
+	  "gaps that the receiver reported; sent again" },
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/implied_nak_seq_err",
+	  "gaps in what a read or atomic brought; asked for again" },
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/out_of_sequence", "gaps in what came here" },
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/duplicate_request",
+	  "requests that came here a second time" },
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/roce_adp_retrans", "adaptive retransmissions" },
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/rcvd_seq_err", "gaps that the receiver reported" },
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/out_of_seq_request", "gaps in what came here" },
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/completer_retry_err",
+	  "requests that were sent again" },
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/to_retransmits",
+	  "acknowledgements that did not come in time; sent again" },
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/seq_err_naks_rcvd",
+	  "gaps that the receiver reported" },
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/missing_resp",
+	  "gaps in what a read or atomic brought" },
+	{ SLIME_RNR_RETRANSMIT, "hw_counters/dup_req", "requests that came here a second time" },
+
+	{ SLIME_RNR_CONGESTION, "hw_counters/np_ecn_marked_roce_packets",
+	  "packets that a switch marked on their way here" },
+	{ SLIME_RNR_CONGESTION, "hw_counters/np_cnp_sent", "senders that we told to slow down" },
+	{ SLIME_RNR_CONGESTION, "hw_counters/rp_cnp_handled", "times we were told to slow down" },
+	{ SLIME_RNR_CONGESTION, "hw_counters/rx_roce_discards", "packets dropped on arrival" },
+	{ SLIME_RNR_CONGESTION, "hw_counters/tx_roce_discards", "packets dropped before sending" },
+	{ SLIME_RNR_CONGESTION, "counters/port_xmit_discards",
+	  "packets dropped before sending: the port was down or congested" },
+
+	{ SLIME_RNR_ERROR, "hw_counters/req_transport_retries_exceeded",
+	  "queue pairs that ended because a peer acknowledged nothing" },
+	{ SLIME_RNR_ERROR, "hw_counters/req_rnr_retries_exceeded",
+	  "queue pairs that ended because a peer posted no receive" },
+	{ SLIME_RNR_ERROR, "hw_counters/retry_exceeded_err",
+	  "queue pairs that ended because a peer acknowledged nothing" },
+	{ SLIME_RNR_ERROR, "hw_counters/retry_rnr_exceeded_err",
+	  "queue pairs that ended because a peer posted no receive" },
+	{ SLIME_RNR_ERROR, "hw_counters/max_retry_exceeded",
+	  "queue pairs that ended because a peer acknowledged nothing" },
+	{ SLIME_RNR_ERROR, "hw_counters/req_remote_access_errors",
+	  "requests of ours that the peer's region refused" },
+	{ SLIME_RNR_ERROR, "hw_counters/resp_remote_access_errors",
+	  "requests of a peer that a region here refused" },
+	{ SLIME_RNR_ERROR, "hw_counters/remote_access_err",
+	  "requests of ours that the peer's region refused" },
+	{ SLIME_RNR_ERROR, "hw_counters/req_cqe_error", "requests that completed with an error" },
+	{ SLIME_RNR_ERROR, "hw_counters/resp_cqe_error", "receives that completed with an error" },
+	{ SLIME_RNR_ERROR, "hw_counters/rx_icrc_encapsulated", "packets with a wrong checksum" },
+	{ SLIME_RNR_ERROR, "hw_counters/send_err", "packets that could not be sent" },
+
+	{ SLIME_RNR_LINK, "hw_counters/link_downed", "times the link went down" },
+	{ SLIME_RNR_LINK, "counters/link_downed", "times the link went down" },
+	{ SLIME_RNR_LINK, "counters/link_error_recovery", "times the link recovered from errors" },
+	{ SLIME_RNR_LINK, "counters/symbol_error", "errors on the wire" },
+	{ SLIME_RNR_LINK, "counters/local_link_integrity_errors", "errors on the wire" },
+	{ SLIME_RNR_LINK, "counters/port_rcv_errors", "damaged packets that came" },
+	{ SLIME_RNR_LINK, "counters/excessive_buffer_overrun_errors",
+	  "packets that found no buffer in the port" },
+	{ SLIME_RNR_KINDS, NULL, NULL },
+};

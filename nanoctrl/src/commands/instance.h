@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands about the server of a runtime directory. Each prints what it finds and returns the
+ * exit status. */
+#ifndef NANOCTRL_INSTANCE_H
+#define NANOCTRL_INSTANCE_H
+
+#include "server/runtime.h"
+#include "server/settings.h"
+
+/* Run it in the background; 0 when it answers, also when it ran before. */
+int instance_start(const struct settings *settings, const struct options *options,
+		   const struct runtime *rt);
+
+/* Of status: it runs and answers, and cannot do its work, as without its Redis. */
+#define INSTANCE_NOT_READY 4
+
+/* 0 when it can do its work; 1 when it does not run, or does not answer; INSTANCE_NOT_READY. */
+int instance_status(const struct settings *settings, const struct options *options,
+		    const struct runtime *rt);
+
+/* End it and its private Redis, also the one that a killed server left. */
+int instance_stop(const struct settings *settings, const struct options *options,
+		  const struct runtime *rt);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/links.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/output/output.h"
+#include "cli/output/quote.h"
+#include "cli/output/table.h"
+#include "commands/links_json.h"
+#include "server/settings.h"
+
+#define LOOK_MS 100
+
+/* The first end that is waited for and not connected, of our agents' links if there are any, else
+ * of all; NULL: there is none. */
+static const struct links_end *first_missing(const struct links_list *l)
+{
+	const struct links_end *any = NULL, *of_ours = NULL;
+	size_t n_ours = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct links_end *e = &l->ends[i];
+		bool missing = !links_end_is_connected(e);
+
+		n_ours += e->ours;
+		if (missing && !any)
+			any = e;
+		if (missing && e->ours && !of_ours)
+			of_ours = e;
+	}
+	return n_ours ? of_ours : any;
+}
+
+static bool all_connected(const struct links_list *l)
+{
+	return !l->error[0] && l->n && !first_missing(l);
+}
+
+static void print_json(const struct links_list *l)
+{
+	printf("[");
+	for (size_t i = 0; i < l->n; i++) {
+		printf("%s\n {", i ? "," : "");
+		links_json_members(&l->ends[i]);
+		printf("}");
+	}
+	printf("%s]\n", l->n ? "\n" : "");
+}
+
+static void add_counts(struct cli_table *t, const struct links_end *k)
+{
+	char word[OBS_WORD];
+
+	if (!k->counted) {
+		for (int i = 0; i < 4; i++)
+			cli_table_cell(t, "-");
+		return;
+	}
+	cli_table_cell(t, "%s", obs_bits(k->bps, word));
+	cli_table_cell(t, "%s", obs_bytes(k->bytes, word));
+	cli_table_cell(t, "%" PRIu64, k->pending);
+	cli_table_cell(t, "%" PRIu64, k->errors);
+}
+
+static int print_table(const struct links_list *l)
+{
+	static const struct cli_column columns[] = {
+		{ "SRC_PEER", NULL, false },  { "SRC_NIC", NULL, false },
+		{ "DST_PEER", NULL, false },  { "DST_NIC", NULL, false },
+		{ "STATE", NULL, false },     { "BW", NULL, true },
+		{ "BYTES", NULL, true },      { "PENDING", NULL, true },
+		{ "ERRORS", NULL, true },     { "PROFILE", NULL, false },
+		{ "TRANSPORT", NULL, false }, { "SINCE", NULL, true },
+		{ "CAUSE", NULL, false },
+	};
+	struct cli_table *t;
+	int ret = cli_table_create(&t, columns, sizeof(columns) / sizeof(columns[0]));
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < l->n; i++) {
+		const struct links_end *k = &l->ends[i];
+
+		cli_table_cell(t, "%s", k->agent);
+		cli_table_cell(t, "%s", *k->local ? k->local : "-");
+		cli_table_cell(t, "%s", k->peer);
+		cli_table_cell(t, "%s", *k->remote ? k->remote : "-");
+		cli_table_cell(t, "%s", k->state);
+		add_counts(t, k);
+		cli_table_cell(t, "%s", k->profile);
+		cli_table_cell(t, "%s", k->transport);
+		cli_table_cell(t, "%.1f s", (double)k->age_ms / 1e3);
+		cli_table_cell(t, "%s", k->cause);
+	}
+	ret = cli_table_print(t, cli_table_style_of_locale(), stdout);
+	cli_table_destroy(t);
+	return ret;
+}
+
+/* ---- rails ---- */
+
+static void add_rail(struct cli_table *t, const struct links_end *k, size_t i, struct json_slice r)
+{
+	char text[OBS_TEXT], word[OBS_WORD];
+
+	cli_table_cell(t, "%s", k->agent);
+	cli_table_cell(t, "%s", k->peer);
+	cli_table_cell(t, "%s", k->profile);
+	cli_table_cell(t, "%zu", i);
+	obs_text(r, "local_nic", text, sizeof(text));
+	cli_table_cell(t, "%s", text);
+	obs_text(r, "remote_nic", text, sizeof(text));
+	cli_table_cell(t, "%s", text);
+	obs_text(r, "state", text, sizeof(text));
+	cli_table_cell(t, "%s", text);
+	cli_table_cell(t, "%.1f %%", (double)obs_number(r, "share") / 10);
+	cli_table_cell(t, "%s", obs_bytes(obs_number(r, "completed_bytes_total"), word));
+	cli_table_cell(t, "%" PRIu64, obs_number(r, "failures_total"));
+	obs_text(r, "error", text, sizeof(text));
+	cli_table_cell(t, "%s", *text ? text : "-");
+	obs_text(r, "why", text, sizeof(text));
+	cli_table_cell(t, "%s", text);
+}
+
+static size_t add_rails(struct cli_table *t, const struct links_end *k)
+{
+	struct json_slice key, r;
+	struct json_walk w;
+	size_t n = 0;
+
+	if (!k->rails.at || !json_walk_init(&w, k->rails) || w.object)
+		return 0;
+	while (json_walk_next(&w, &key, &r))
+		if (*r.at == '{')
+			add_rail(t, k, n++, r);
+	return n;
+}
+
+static int print_rails(const struct links_list *l)
+{
+	static const struct cli_column columns[] = {
+		{ "SRC_PEER", NULL, false }, { "DST_PEER", NULL, false },
+		{ "PROFILE", NULL, false },  { "RAIL", NULL, true },
+		{ "SRC_NIC", NULL, false },  { "DST_NIC", NULL, false },
+		{ "STATE", NULL, false },    { "SHARE", NULL, true },
+		{ "BYTES", NULL, true },     { "FAILURES", NULL, true },
+		{ "ERROR", NULL, false },    { "WHY", NULL, false },
+	};
+	struct cli_table *t;
+	size_t n = 0;
+	int ret = cli_table_create(&t, columns, sizeof(columns) / sizeof(columns[0]));
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < l->n; i++)
+		n += add_rails(t, &l->ends[i]);
+	if (n)
+		ret = cli_table_print(t, cli_table_style_of_locale(), stdout);
+	else if (printf("(no rails reported)\n") < 0)
+		ret = -EIO;
+	cli_table_destroy(t);
+	return ret;
+}
+
+static int print_links(const struct links_list *l)
+{
+	if (l->n)
+		return print_table(l);
+	return printf("(no connections reported)\n") < 0 ? -EIO : 0;
+}
+
+/* Why it is so, another command says at length. */
+static void say_missing(const struct links_end *e)
+{
+	char agent[CLI_QUOTE_MAX], peer[CLI_QUOTE_MAX];
+
+	if (e)
+		fprintf(stderr,
+			"nanoctrl: not all links are connected; nanoctrl explain %s %s says why "
+			"this one is not\n",
+			cli_quote(agent, e->agent), cli_quote(peer, e->peer));
+	else
+		fprintf(stderr, "nanoctrl: no agent reports a link\n");
+}
+
+static int show(struct links_list *l, const struct options *options)
+{
+	uint64_t deadline = sl_deadline_ns(options->links_wait_ms);
+	int ret = 0;
+
+	links_list_read(l);
+	while (!all_connected(l) && sl_clock_ns() < deadline) {
+		poll(NULL, 0, LOOK_MS);
+		links_list_read(l);
+	}
+	if (l->error[0]) {
+		obs_source_complain(l->source, l->error);
+		return 1;
+	}
+	if (options->json)
+		print_json(l);
+	else
+		ret = options->rails ? print_rails(l) : print_links(l);
+	if (ret)
+		return cli_output_fail("nanoctrl", ret);
+	if (!options->links_wait_ms || all_connected(l))
+		return 0;
+	say_missing(first_missing(l));
+	return 1;
+}
+
+int links_show(const struct settings *settings, const struct options *options,
+	       const struct runtime *rt)
+{
+	struct links_list l = { .about = NULL };
+	int status;
+
+	if (obs_source_open(settings, options, rt, &l.source))
+		return 1;
+	status = show(&l, options);
+	links_list_clear(&l);
+	obs_source_close(l.source);
+	return status;
+}

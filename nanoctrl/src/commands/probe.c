@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/probe.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+
+static int parse_url(const char *url, struct sockaddr_storage *addr, socklen_t *len)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
+	unsigned port = 80;
+	char host[64];
+
+	memset(addr, 0, sizeof(*addr));
+	if (sscanf(url, "http://[%63[0-9a-fA-F:.]]:%u", host, &port) >= 1 &&
+	    inet_pton(AF_INET6, host, &in6->sin6_addr) == 1) {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons((uint16_t)port);
+		*len = sizeof(*in6);
+		return 0;
+	}
+	if (sscanf(url, "http://%63[0-9a-zA-Z.-]:%u", host, &port) < 1)
+		return -EINVAL;
+	if (inet_pton(AF_INET, strcmp(host, "localhost") ? host : "127.0.0.1", &in->sin_addr) != 1)
+		return -EINVAL;
+	in->sin_family = AF_INET;
+	in->sin_port = htons((uint16_t)port);
+	*len = sizeof(*in);
+	return 0;
+}
+
+/* Waits until fd is ready for events. */
+static int await(int fd, short events, uint64_t deadline)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	for (;;) {
+		uint64_t now = sl_clock_ns();
+		int n;
+
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		n = poll(&p, 1, (int)((deadline - now) / SL_NS_PER_MS) + 1);
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
+static int connect_to(const char *url, uint64_t deadline)
+{
+	struct sockaddr_storage addr;
+	socklen_t len, err_len = sizeof(int);
+	int fd, err = 0, ret = parse_url(url, &addr, &len);
+
+	if (ret)
+		return ret;
+	fd = socket(addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&addr, len))
+		ret = errno == EINPROGRESS ? await(fd, POLLOUT, deadline) : -errno;
+	if (!ret && !getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &err_len))
+		ret = -err;
+	if (ret) {
+		close(fd);
+		return ret;
+	}
+	return fd;
+}
+
+static int send_request(int fd, const char *path)
+{
+	char text[1024];
+	int n = snprintf(text, sizeof(text),
+			 "GET %s HTTP/1.1\r\nHost: nanoctrl\r\nConnection: close\r\n\r\n", path);
+
+	if (n >= (int)sizeof(text))
+		return -EINVAL;
+	/* A new socket's buffer takes it. */
+	return send(fd, text, (size_t)n, MSG_NOSIGNAL) == n ? 0 : -EIO;
+}
+
+/* Reads until the server closes; NUL-terminated. */
+static int read_all(int fd, uint64_t deadline, char **out)
+{
+	size_t len = 0, room = 4096;
+	char *text = malloc(room);
+
+	for (;;) {
+		ssize_t n = -1;
+		int ret = text ? await(fd, POLLIN, deadline) : -ENOMEM;
+
+		if (!ret)
+			n = recv(fd, text + len, room - 1 - len, 0);
+		if (!ret && n < 0 && errno != EAGAIN)
+			ret = -errno;
+		if (!ret && len > PROBE_BODY_MAX)
+			ret = -EFBIG;
+		if (ret) {
+			free(text);
+			return ret;
+		}
+		if (!n)
+			break;
+		len += n > 0 ? (size_t)n : 0;
+		if (len + 1 == room) {
+			char *bigger = realloc(text, room *= 2);
+
+			if (!bigger)
+				free(text);
+			text = bigger;
+		}
+	}
+	text[len] = '\0';
+	*out = text;
+	return 0;
+}
+
+int probe_get(const char *url, const char *path, int timeout_ms, struct probe_reply *out)
+{
+	uint64_t deadline = sl_deadline_ns(timeout_ms);
+	int ret, fd = connect_to(url, deadline);
+	char *text;
+
+	if (fd < 0)
+		return fd;
+	ret = send_request(fd, path);
+	if (!ret)
+		ret = read_all(fd, deadline, &text);
+	close(fd);
+	if (ret)
+		return ret;
+	out->text = text;
+	out->body = strstr(text, "\r\n\r\n");
+	if (sscanf(text, "HTTP/1.1 %3d ", &out->status) != 1 || !out->body) {
+		free(text);
+		return -EPROTO;
+	}
+	out->body += 4;
+	return 0;
+}
+
+int probe_health(const char *url, int timeout_ms, pid_t *pid)
+{
+	struct probe_reply reply;
+	const char *at;
+	long theirs;
+	int ret = probe_get(url, "/healthz", timeout_ms, &reply);
+
+	if (ret)
+		return ret;
+	at = strstr(reply.body, "\"pid\":");
+	if (reply.status == 200 && strstr(reply.body, "\"product\":\"nanoctrl\"") && at &&
+	    sscanf(at, "\"pid\":%ld", &theirs) == 1)
+		*pid = (pid_t)theirs;
+	else
+		ret = -EPROTO;
+	free(reply.text);
+	return ret;
+}

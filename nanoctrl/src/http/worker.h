@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one loop of the server has: its connections, its store, its counters. Used on the loop's
+ * thread. */
+#ifndef NANOCTRL_WORKER_H
+#define NANOCTRL_WORKER_H
+
+#include <stdatomic.h>
+#include <time.h>
+#include "base/list.h"
+#include "http/metrics.h"
+#include "http/server.h"
+
+struct event;
+
+enum worker_phase {
+	WORKER_SERVING,
+	WORKER_DRAINING, /* still answering; every reply closes its connection */
+	WORKER_CLOSING,	 /* nothing new is read */
+};
+
+struct worker {
+	struct server *server;
+	const struct server_config *config;
+	struct loop *loop;
+	struct store *store;
+	struct metrics *metrics;
+	struct sl_list conns;
+	struct sl_list unsent; /* connections with something in their output */
+	struct event *send;    /* the end of a turn in which there are any */
+	enum worker_phase phase;
+	size_t body_bytes; /* held by requests and parsers */
+	uint64_t id_seed;  /* random: where request ids begin */
+	uint64_t n_ids;	   /* made */
+	time_t date_at;	   /* the second that date says */
+	char date[32];
+	_Atomic unsigned n_conns; /* handed over and not yet closed; the listener reads it */
+};
+
+/* Posted by the listener's thread: a new connection. */
+void worker_adopt(struct worker *w, int fd, const char *peer);
+
+/* Streams say goodbye, long polls are answered, kept connections end with their next reply. */
+void worker_drain(struct worker *w);
+
+/* Idle connections are closed; the others after their reply. */
+void worker_close_idle(struct worker *w);
+
+/* All that is left. Requests that are not replied to yet stay with their handlers. */
+void worker_close_all(struct worker *w);
+
+/* The time for the Date field. */
+const char *worker_date(struct worker *w);
+
+/* Random below n: for spreading, not for secrets. */
+unsigned worker_random(unsigned n);
+
+#endif

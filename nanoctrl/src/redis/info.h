@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a Redis says of itself with INFO. */
+#ifndef NANOCTRL_REDIS_INFO_H
+#define NANOCTRL_REDIS_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "redis/url.h"
+
+/* The value of a line "name:value", cut to size; "" when there is none. */
+void redis_info_value(const char *info, const char *name, char *out, size_t size);
+
+/* Whether it cannot serve us who asked for one of this kind; why says so. What it does not say is
+ * taken for good. */
+bool redis_info_unfit(const char *info, enum redis_kind kind, char *why, size_t size);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every path that nanoctrl serves. */
+#include "api/agent.h"
+#include "compat/api.h"
+#include "api/event.h"
+#include "api/object.h"
+#include "api/server.h"
+#include "api/session.h"
+#include "api/snapshot.h"
+#include "http/route.h"
+
+const struct route route_table[] = {
+	{ HTTP_GET, "/", api_root },
+	{ HTTP_GET, "/healthz", api_healthz },
+	{ HTTP_GET, "/readyz", api_readyz },
+	{ HTTP_GET, "/metrics", api_metrics },
+	{ HTTP_GET, "/v1/agents", api_agent_list },
+	{ HTTP_PUT, "/v1/agents/{name}", api_agent_register },
+	{ HTTP_GET, "/v1/agents/{name}", api_agent_get },
+	{ HTTP_PATCH, "/v1/agents/{name}", api_agent_update },
+	{ HTTP_DELETE, "/v1/agents/{name}", api_agent_leave },
+	{ HTTP_POST, "/v1/agents/{name}/heartbeat", api_agent_heartbeat },
+	{ HTTP_GET, "/v1/agents/{name}/session", api_session },
+	{ HTTP_GET, "/v1/agents/{name}/events", api_event_agent },
+	{ HTTP_GET, "/v1/agents/{name}/regions", api_region_list_of },
+	{ HTTP_PUT, "/v1/agents/{name}/regions/{region}", api_region_publish },
+	{ HTTP_GET, "/v1/agents/{name}/regions/{region}", api_region_get },
+	{ HTTP_DELETE, "/v1/agents/{name}/regions/{region}", api_region_withdraw },
+	{ HTTP_GET, "/v1/agents/{name}/exchange", api_offer_list },
+	{ HTTP_PUT, "/v1/agents/{name}/exchange/{peer}/{profile}", api_offer_post },
+	{ HTTP_GET, "/v1/agents/{name}/exchange/{peer}/{profile}", api_offer_get },
+	{ HTTP_DELETE, "/v1/agents/{name}/exchange/{peer}/{profile}", api_offer_withdraw },
+	{ HTTP_GET, "/v1/agents/{name}/links", api_link_list_of },
+	{ HTTP_PUT, "/v1/agents/{name}/links/{peer}/{profile}", api_link_report },
+	{ HTTP_DELETE, "/v1/agents/{name}/links/{peer}/{profile}", api_link_forget },
+	{ HTTP_PUT, "/v1/agents/{name}/snapshot", api_snapshot_put },
+	{ HTTP_GET, "/v1/events", api_event_scope },
+	{ HTTP_GET, "/v1/links", api_link_list },
+	{ HTTP_GET, "/v1/regions", api_region_list },
+	{ HTTP_GET, "/v1/snapshots", api_snapshot_list },
+	{ HTTP_GET, "/v1/services", api_service_list },
+	/* Of DLSlime's NanoCtrl. */
+	{ HTTP_POST, "/heartbeat", api_compat_heartbeat },
+	{ HTTP_POST, "/register", api_compat_register },
+	{ HTTP_POST, "/unregister", api_compat_unregister },
+	{ HTTP_POST, "/get_entity_info", api_compat_get },
+	{ HTTP_POST, "/list_entities", api_compat_list },
+	{ HTTP_POST, "/start_peer_agent", api_compat_start_peer },
+	{ HTTP_POST, "/query", api_compat_query },
+	{ HTTP_POST, "/cleanup", api_compat_cleanup },
+	{ HTTP_POST, "/v1/desired_topology/{agent_id}", api_compat_topology },
+	{ HTTP_POST, "/register_mr", api_compat_register_mr },
+	{ HTTP_POST, "/get_mr_info", api_compat_get_mr },
+	{ HTTP_POST, "/get_redis_address", api_compat_redis },
+};
+
+const size_t route_table_len = sizeof(route_table) / sizeof(route_table[0]);
+const size_t route_table_n_compat = 12;

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/settings.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/process/logsink.h"
+#include "nanoctrl/client/url.h"
+#include "redis/url.h"
+
+static const char *const auto_words[] = { "auto", NULL };
+
+static const char *check_address(const char *text)
+{
+	unsigned char bytes[16];
+
+	if (inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1)
+		return NULL;
+	return "an IPv4 or IPv6 address";
+}
+
+static const char *check_url(const char *text)
+{
+	struct nc_url url;
+
+	return nc_url_parse(text, &url) ? "the URL of nanoctrl, as http://127.0.0.1:3000" : NULL;
+}
+
+static const char *check_absolute(const char *text)
+{
+	return text[0] == '/' ? NULL : "an absolute path";
+}
+
+/* As clients of DLSlime take it apart: at its only colon. */
+static const char *check_host_port(const char *text)
+{
+	size_t host = strcspn(text, ":/@ ");
+	const char *port;
+
+	for (const char *c = text; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			return "HOST:PORT";
+	port = text[host] == ':' ? text + host + 1 : "";
+	if (host && host < 254 && *port && strspn(port, "0123456789") == strlen(port) &&
+	    strlen(port) <= 5 && atoi(port) >= 1 && atoi(port) <= 65535)
+		return NULL;
+	return "HOST:PORT";
+}
+
+static const char *check_advertise(const char *text)
+{
+	if (!strncmp(text, REDIS_SCHEME, strlen(REDIS_SCHEME)))
+		text += strlen(REDIS_SCHEME);
+	return check_host_port(text);
+}
+
+/* The names that DLSlime's own server reads, the second after it was renamed. */
+#define ENV_REDIS_URL	"NANOCTRL_REDIS_URL DLSLIME_CTRL_REDIS_URL"
+#define ENV_RUNTIME_DIR "NANOCTRL_RUNTIME_DIR DLSLIME_CTRL_RUNTIME_DIR"
+#define ENV_SCOPE	"NANOCTRL_SCOPE DLSLIME_CTRL_SCOPE"
+#define ENV_ADVERTISE	"NANOCTRL_REDIS_ADVERTISE DLSLIME_CTRL_REDIS_ADVERTISE"
+
+static const char *const compat_words[] = {
+	[COMPAT_OFF] = "off",
+	[COMPAT_LOOPBACK] = "loopback",
+	[COMPAT_OPEN] = "open",
+	NULL,
+};
+
+static const struct cli_setting server_table[] = {
+	CLI_STRING(struct server_settings, host, "host", .def = "127.0.0.1", .check = check_address,
+		   .help = "address to listen on"),
+	CLI_PORT(struct server_settings, port, "port", .def = "3000",
+		 .help = "TCP port; 0 lets the kernel choose one, and start prints it"),
+	CLI_PORT(struct server_settings, second_port, "second_port", .def = "0",
+		 .help = "another TCP port of the same server, as 4479 where DLSlime's newer "
+			 "clients look; 0 is none"),
+	CLI_FLAG(struct server_settings, insecure, "insecure", .def = "false",
+		 .help = "listen beyond loopback although anybody there may do anything"),
+	CLI_ENUM(
+		struct server_settings, compat, "compat", compat_words, .def = "loopback",
+		.help = "to whom the routes of DLSlime's NanoCtrl are served: to nobody, to clients "
+			"on this host, or to all who reach the server"),
+	CLI_INT(struct server_settings, threads, "threads", .def = "auto", .min = 1, .max = 64,
+		.words = auto_words,
+		.help = "event loops; auto is one per core but one, at least 1 and at most 4"),
+	CLI_DURATION_NS(
+		struct server_settings, busy_poll_ns, "busy_poll", .def = "100us", .min = 0,
+		.max = 1000000,
+		.help = "how long an event loop that is woken more than 4000 times a second "
+			"looks for more before it sleeps; 0 is never"),
+	CLI_INT(struct server_settings, max_connections, "max_connections", .def = "16384",
+		.min = 1, .max = 1000000,
+		.help = "connections at once; one more is turned away with 503"),
+	CLI_SIZE(struct server_settings, max_body, "max_body", .def = "2MiB", .min = 1024,
+		 .max = 1073741824, .help = "longest request body"),
+	CLI_SIZE(struct server_settings, max_list, "max_list", .def = "32MiB", .min = 1024,
+		 .max = 67108864,
+		 .help = "most bytes of entities or agents in one answer to clients of DLSlime's "
+			 "NanoCtrl; more is 413"),
+	CLI_SIZE(struct server_settings, max_queue, "max_queue", .def = "256KiB", .min = 16384,
+		 .max = 1073741824, .help = "bytes queued to one session before it is reset"),
+	CLI_DURATION_MS(struct server_settings, idle_ms, "idle_timeout", .def = "75s", .min = 100,
+			.max = 86400000, .help = "how long a connection may be without a request"),
+	CLI_DURATION_MS(struct server_settings, request_ms, "request_timeout", .def = "30s",
+			.min = 100, .max = 3600000,
+			.help = "from the first byte of a request to its last"),
+	CLI_DURATION_MS(struct server_settings, stall_ms, "stall_timeout", .def = "10s", .min = 100,
+			.max = 3600000,
+			.help = "how long a client may take nothing of what it is sent"),
+	CLI_DURATION_MS(struct server_settings, tick_ms, "session_tick", .def = "5s", .min = 10,
+			.max = 60000, .help = "how often a session is sent a sign of life"),
+	CLI_DURATION_MS(struct server_settings, session_age_ms, "session_age", .def = "1h",
+			.min = 1000, .max = 864000000,
+			.help = "after which a session is asked to come back, 20 % more or less"),
+	CLI_DURATION_MS(struct server_settings, drain_accept_ms, "drain_accept", .def = "2s",
+			.min = 0, .max = 600000,
+			.help = "how long a stopping server still accepts"),
+	CLI_DURATION_MS(struct server_settings, drain_ms, "drain", .def = "10s", .min = 0,
+			.max = 600000,
+			.help = "how long a stopping server finishes what is in flight"),
+	CLI_END,
+};
+
+static const struct cli_setting redis_table[] = {
+	CLI_STRING(
+		struct redis_settings, url, "url",
+		.help = "redis://[[user]:password@]host[:port][/db], "
+			"redis+sentinel://[[user]:password@]host[:port],.../primary[/db] with the hosts "
+			"of sentinels, redis+cluster://[[user]:password@]host[:port],... with some nodes of "
+			"a Redis Cluster, or unix:///path[?db=n]; without it nanoctrl runs a private "
+			"redis-server"),
+	CLI_STRING(struct redis_settings, program, "program", .def = "redis-server",
+		   .help = "what runs the private one"),
+	CLI_STRING(struct redis_settings, data_dir, "data_dir", .check = check_absolute,
+		   .help = "where the private one keeps its data; default "
+			   "$XDG_STATE_HOME/nanoctrl, for root /var/lib/nanoctrl"),
+	CLI_STRING(
+		struct redis_settings, advertise, "advertise", .check = check_advertise,
+		.help = "HOST:PORT at which DLSlime's agents reach this Redis, by TCP and without "
+			"a password; default as the URL says"),
+	CLI_STRING(
+		struct redis_settings, public_address, "public_address", .check = check_host_port,
+		.help = "HOST:PORT that DLSlime's agents that say they are elsewhere are told, as it "
+			"stands, of a Redis that only this host reaches; default an address of "
+			"this host"),
+	CLI_DURATION_MS(struct redis_settings, timeout_ms, "timeout", .def = "5s", .min = 100,
+			.max = 60000, .help = "an answer that takes longer breaks the connection"),
+	CLI_INT(struct redis_settings, max_inflight, "max_inflight", .def = "10000", .min = 1,
+		.max = 1000000, .help = "commands of one loop; one more is 503"),
+	CLI_END,
+};
+
+static const struct cli_setting lease_table[] = {
+	CLI_DURATION_MS(struct lease_settings, ttl_ms, "ttl", .def = "15s", .min = 100,
+			.max = 3600000, .help = "how long an agent lives without a beat"),
+	CLI_DURATION_MS(struct lease_settings, beat_ms, "beat", .def = "5s", .min = 10,
+			.max = 3600000,
+			.help = "how often agents are asked to beat: at most half of ttl"),
+	CLI_DURATION_MS(struct lease_settings, grace_ms, "grace", .def = "2s", .min = 10,
+			.max = 3600000, .help = "what is left of a lease after its session broke"),
+	CLI_INT(struct lease_settings, max_objects, "max_objects", .def = "4096", .min = 1,
+		.max = 1000000, .help = "regions, offers and links of one agent"),
+	CLI_END,
+};
+
+static const struct cli_setting events_table[] = {
+	CLI_INT(struct events_settings, keep, "keep", .def = "1000", .min = 1, .max = 1000000,
+		.help = "events kept per scope"),
+	CLI_DURATION_MS(struct events_settings, keep_ms, "keep_for", .def = "10m", .min = 1000,
+			.max = 86400000, .help = "how long events are kept"),
+	CLI_END,
+};
+
+static const struct cli_setting log_table[] = {
+	CLI_ENUM(struct log_settings, level, "level", cli_log_levels, .def = "info",
+		 .help = "least level that is written"),
+	CLI_ENUM(struct log_settings, format, "format", cli_log_formats, .def = "text",
+		 .help = "lines for people or JSON"),
+	CLI_FLAG(struct log_settings, access, "access", .def = "false",
+		 .help = "one line for each request, written soon after it"),
+	CLI_END,
+};
+
+const struct cli_setting settings_table[] = {
+	CLI_INT(struct settings, version, "version", .def = "1", .min = 1, .max = 1,
+		.help = "of this file's form"),
+	CLI_MAP(struct settings, server, "server", server_table, .help = "the HTTP server"),
+	CLI_MAP(struct settings, redis, "redis", redis_table, .help = "where the state is"),
+	CLI_MAP(struct settings, lease, "lease", lease_table, .help = "how agents live and die"),
+	CLI_MAP(struct settings, events, "events", events_table, .help = "what is remembered"),
+	CLI_MAP(struct settings, log, "log", log_table, .help = "what is written down"),
+	CLI_END,
+};
+
+static const struct cli_setting where_options[] = {
+	CLI_STRING(struct options, config, "config", .letter = 'c', .value = "FILE",
+		   .help = "configuration, as configs/nanoctrl.yaml"),
+	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
+		   .check = check_absolute, .env = ENV_RUNTIME_DIR,
+		   .help = "pid file and log; default $XDG_RUNTIME_DIR/nanoctrl, else "
+			   "/tmp/nanoctrl-UID"),
+	CLI_KEY("data-dir", "redis.data_dir", .value = "DIR"),
+	CLI_SET,
+	CLI_END,
+};
+
+static const struct cli_setting server_options[] = {
+	CLI_KEY("host", "server.host", .value = "ADDRESS"),
+	CLI_KEY("port", "server.port", .letter = 'p'),
+	CLI_KEY("second-port", "server.second_port"),
+	CLI_KEY("insecure", "server.insecure"),
+	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL),
+	CLI_KEY("redis-advertise", "redis.advertise", .value = "HOST:PORT", .env = ENV_ADVERTISE),
+	CLI_KEY("redis-public-address", "redis.public_address", .value = "HOST:PORT",
+		.env = "REDIS_PUBLIC_ADDRESS"),
+	CLI_KEY("log-level", "log.level", .env = "NANOCTRL_LOG_LEVEL"),
+	CLI_STRING(struct options, log_file, "log-file", .value = "FILE",
+		   .help = "where to write the log; server writes to standard error without it"),
+	CLI_END,
+};
+
+static const struct cli_setting start_options[] = {
+	CLI_DURATION_MS(struct options, wait_ms, "wait", .def = "8s", .min = 100, .max = 600000,
+			.help = "how long to wait for the server to answer"),
+	CLI_STRING(struct options, health_host, "health-host", .value = "ADDRESS",
+		   .check = check_address,
+		   .help = "where it is asked whether it answers; default as it listens"),
+	CLI_PORT(struct options, health_port, "health-port", .def = "0",
+		 .help = "the port of that; 0 is the one it listens on"),
+	CLI_END,
+};
+
+static const struct cli_setting status_options[] = {
+	CLI_STRING(struct options, address, "address", .value = "URL", .check = check_url,
+		   .help = "ask there whether it answers; default as it listens"),
+	CLI_END,
+};
+
+static const struct cli_setting stop_options[] = {
+	CLI_DURATION_MS(struct options, timeout_ms, "timeout", .def = "30s", .min = 0,
+			.max = 600000, .help = "how long to wait for its end"),
+	CLI_FLAG(struct options, force, "force", .help = "then kill it"),
+	CLI_END,
+};
+
+static const char *check_obs_scope(const char *text)
+{
+	return strlen(text) <= 253 ? NULL : "at most 253 bytes";
+}
+
+static const struct cli_setting obs_options[] = {
+	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
+		   .check = check_absolute, .env = ENV_RUNTIME_DIR, .help = "of the server to ask"),
+	CLI_STRING(struct options, address, "address", .value = "URL", .check = check_url,
+		   .help = "the server to ask; default the one of the runtime directory"),
+	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL,
+		.help = "read this Redis, without a server, unless --address is given"),
+	CLI_STRING(struct options, scope, "scope", .check = check_obs_scope, .env = ENV_SCOPE,
+		   .help = "whose; default those who name none"),
+	CLI_INT(struct options, stale_ms, "stale-ms", .def = "45000", .min = 0, .max = 86400000,
+		.help = "milliseconds of silence after which an agent is stale"),
+	CLI_SET,
+	CLI_END,
+};
+
+static const struct cli_setting json_options[] = {
+	CLI_FLAG(struct options, json, "json", .help = "print JSON"),
+	CLI_END,
+};
+
+static const struct cli_setting links_options[] = {
+	CLI_DURATION_MS(struct options, links_wait_ms, "wait", .def = "0", .min = 0,
+			.max = 86400000,
+			.help = "wait until there are links and all are connected"),
+	CLI_FLAG(struct options, rails, "rails",
+		 .help = "explain the rails of links over RDMA, a line for each"),
+	CLI_END,
+};
+
+static const struct cli_setting top_options[] = {
+	CLI_DURATION_MS(struct options, every_ms, "every", .letter = 'd', .def = "2s", .min = 100,
+			.max = 3600000, .help = "how often it looks"),
+	CLI_INT(struct options, times, "times", .letter = 'n', .def = "0", .min = 0,
+		.max = 1000000000, .help = "end after so many looks; 0 is never"),
+	CLI_END,
+};
+
+static const struct cli_setting gc_options[] = {
+	CLI_FLAG(struct options, dry_run, "dry-run", .help = "list, and remove nothing"),
+	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL,
+		.help = "the Redis to look at; default the private one of --data-dir, else of the "
+			"server that runs here"),
+	CLI_END,
+};
+
+static const struct cli_command commands[] = {
+	{ .name = "start",
+	  .summary = "run the server in the background",
+	  .text = "Without --redis-url a private redis-server is run beside it, and ended by stop.",
+	  .tables = { server_options, start_options, where_options } },
+	{ .name = "server",
+	  .summary = "run the server in the foreground",
+	  .text = "Without any command this is the one.",
+	  .tables = { server_options, where_options } },
+	{ .name = "status",
+	  .summary = "say whether a server runs, and what is wrong with it",
+	  .text = "Exit status: 0 when it can do its work; 1 when none runs, or it does not answer; 4 "
+		  "when it runs and is not ready, as without its Redis.",
+	  .tables = { status_options, where_options } },
+	{ .name = "stop",
+	  .summary = "end the server, and the private Redis with it",
+	  .tables = { stop_options, where_options } },
+	{ .name = "gc",
+	  .summary = "list what agents of DLSlime's NanoCtrl left in Redis",
+	  .text = "Keys of memory regions, exchanges, targets, streams and inboxes whose agent is not "
+		  "registered, one a line. It looks at every key, and changes nothing.",
+	  .tables = { gc_options, where_options } },
+	{ .name = "obs status",
+	  .summary = "show how many agents are alive, and what all of them moved",
+	  .tables = { obs_options, json_options } },
+	{ .name = "obs peers",
+	  .summary = "show what each agent says of what it does",
+	  .tables = { obs_options, json_options } },
+	{ .name = "obs nics",
+	  .summary = "show the same for each of their NICs",
+	  .tables = { obs_options, json_options } },
+	{ .name = "obs links",
+	  .summary = "show the links that agents report",
+	  .text = "Exit status with --wait: 0 when all links are connected, 1 when time ran out.",
+	  .tables = { obs_options, json_options, links_options } },
+	{ .name = "explain",
+	  .summary = "say of an agent and its links why they are as they are",
+	  .text = "Or of its links to PEER alone: the state that each end has, since when, which "
+		  "transports it allows, which was taken and why none before, what it broke with "
+		  "last, and each rail of an RDMA link.",
+	  .operands = "AGENT [PEER]",
+	  .min_operands = 1,
+	  .max_operands = 2,
+	  .tables = { obs_options, json_options } },
+	{ .name = "top",
+	  .summary = "show what agents do, again and again",
+	  .text = "On a terminal in place, until q or Ctrl-C; else one look after the other.",
+	  .tables = { obs_options, top_options } },
+	{ .name = NULL },
+};
+
+const struct cli_program nanoctrl_program = {
+	.name = "nanoctrl",
+	.summary = "the control plane: who is alive, what they offer, how they are connected",
+	.commands = commands,
+	.settings = settings_table,
+};

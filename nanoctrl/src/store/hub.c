@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the stores of all loops share, and how each of them hears that something happened. */
+#include "store/redis_store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <event2/util.h>
+#include "nanoctrl/net/loop.h"
+
+int store_hub_create(const struct store_config *config, struct store_hub **out)
+{
+	struct store_hub *hub = calloc(1, sizeof(*hub));
+	const char *why = "";
+	int ret;
+
+	if (!hub)
+		return -ENOMEM;
+	hub->config = *config;
+	hub->port_fd = -1;
+	hub->held_fd = -1;
+	evutil_secure_rng_get_bytes(&hub->seed, sizeof(hub->seed));
+	ret = redis_url_parse(config->url, &hub->url, &why);
+	if (ret) {
+		if (ret == -EINVAL)
+			sl_error("store", "the Redis URL is malformed: %s", why);
+		free(hub);
+		return ret;
+	}
+	hub->config.url = hub->url.shown;
+	key_names_init(&hub->keys, hub->url.kind == REDIS_CLUSTER);
+	pthread_mutex_init(&hub->lock, NULL);
+	*out = hub;
+	return 0;
+}
+
+void store_hub_destroy(struct store_hub *hub)
+{
+	if (!hub)
+		return;
+	store_hub_give_port(hub);
+	pthread_mutex_destroy(&hub->lock);
+	redis_url_fini(&hub->url);
+	free(hub);
+}
+
+/* ---- waking the loops ---- */
+
+unsigned store_bucket(const struct store_hub *hub, const char *scope)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325) ^ hub->seed;
+
+	while (*scope) /* FNV-1a */
+		h = (h ^ (unsigned char)*scope++) * UINT64_C(0x100000001b3);
+	return (unsigned)((h ^ h >> 32) % SCOPE_BUCKETS);
+}
+
+static void note_wake(const struct store_hub *hub, struct wakes *w, const char *scope)
+{
+	unsigned bucket;
+
+	w->all |= !scope;
+	if (w->all)
+		return;
+	for (unsigned i = 0; i < w->n; i++)
+		if (strcmp(w->scopes[i], scope) == 0)
+			return;
+	if (w->n < WAKES_MAX) {
+		snprintf(w->scopes[w->n++], sizeof(w->scopes[0]), "%s", scope);
+		return;
+	}
+	bucket = store_bucket(hub, scope);
+	w->buckets[bucket / 64] |= UINT64_C(1) << bucket % 64;
+}
+
+static void wake(struct store *store, const struct wakes *w)
+{
+	if (w->all) {
+		store_wake_all(store);
+		return;
+	}
+	for (unsigned i = 0; i < w->n; i++)
+		store_wake(store, w->scopes[i]);
+	for (unsigned i = 0; w->n == WAKES_MAX && i < SCOPE_BUCKETS; i++)
+		if (w->buckets[i / 64] >> i % 64 & 1)
+			store_wake_bucket(store, i);
+}
+
+struct wake_post {
+	struct store_hub *hub;
+	unsigned slot;
+};
+
+static void take_wakes(void *arg)
+{
+	struct wake_post *post = arg;
+	struct store_hub *hub = post->hub;
+	struct wakes w = { .n = 0 };
+	struct store *store;
+
+	pthread_mutex_lock(&hub->lock);
+	store = hub->stores[post->slot];
+	if (store) {
+		w = store->wakes;
+		memset(&store->wakes, 0, sizeof(store->wakes));
+	}
+	pthread_mutex_unlock(&hub->lock);
+	free(post);
+	if (store)
+		wake(store, &w);
+}
+
+static void post_wake(struct store_hub *hub, unsigned slot)
+{
+	struct wake_post *post = malloc(sizeof(*post));
+
+	if (!post)
+		return; /* the next event tries again */
+	post->hub = hub;
+	post->slot = slot;
+	if (loop_post(hub->stores[slot]->loop, take_wakes, post)) {
+		free(post);
+		return;
+	}
+	hub->stores[slot]->wakes.posted = true;
+}
+
+void store_hub_wake(struct store_hub *hub, const char *scope)
+{
+	pthread_mutex_lock(&hub->lock);
+	for (unsigned i = 0; i < STORE_LOOPS_MAX; i++) {
+		if (!hub->stores[i])
+			continue;
+		note_wake(hub, &hub->stores[i]->wakes, scope);
+		if (!hub->stores[i]->wakes.posted)
+			post_wake(hub, i);
+	}
+	pthread_mutex_unlock(&hub->lock);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The counters of the store as Prometheus text. */
+#include <inttypes.h>
+#include <event2/buffer.h>
+#include "store/redis_store.h"
+
+static void counter(struct evbuffer *out, const char *name, const char *help,
+		    const _Atomic uint64_t *value)
+{
+	evbuffer_add_printf(out,
+			    "# HELP nanoctrl_%s_total %s\n# TYPE nanoctrl_%s_total counter\n"
+			    "nanoctrl_%s_total %" PRIu64 "\n",
+			    name, help, name, name, atomic_load(value));
+}
+
+static void gauge(struct evbuffer *out, const char *name, const char *help, uint64_t value)
+{
+	evbuffer_add_printf(
+		out, "# HELP nanoctrl_%s %s\n# TYPE nanoctrl_%s gauge\nnanoctrl_%s %" PRIu64 "\n",
+		name, help, name, name, value);
+}
+
+/* The upper bounds of the buckets; the last one has none. */
+static const unsigned bounds_us[STORE_BUCKETS - 1] = {
+	100, 300, 1000, 3000, 10000, 100000, 1000000
+};
+
+void store_note_time(struct store_hub *hub, uint64_t took_us)
+{
+	unsigned i = 0;
+
+	while (i < STORE_BUCKETS - 1 && took_us > bounds_us[i])
+		i++;
+	atomic_fetch_add(&hub->took[i], 1);
+	atomic_fetch_add(&hub->took_us, took_us);
+}
+
+static void render_times(struct store_hub *hub, struct evbuffer *out)
+{
+	static const char name[] = "nanoctrl_store_call_duration_seconds";
+	uint64_t n = 0;
+
+	evbuffer_add_printf(out,
+			    "# HELP %s Time from a script's sending to its answer.\n"
+			    "# TYPE %s histogram\n",
+			    name, name);
+	for (unsigned i = 0; i < STORE_BUCKETS - 1; i++) {
+		n += atomic_load(&hub->took[i]);
+		evbuffer_add_printf(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
+				    bounds_us[i] / 1e6, n);
+	}
+	n += atomic_load(&hub->took[STORE_BUCKETS - 1]);
+	evbuffer_add_printf(
+		out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %.6f\n%s_count %" PRIu64 "\n",
+		name, n, name, (double)atomic_load(&hub->took_us) / 1e6, name, n);
+}
+
+void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
+{
+	counter(out, "store_calls", "Scripts sent to Redis.", &hub->n_calls);
+	counter(out, "store_errors", "Scripts without a usable answer.", &hub->n_errors);
+	counter(out, "store_refused", "Calls not sent: no connection, or too many in flight.",
+		&hub->n_refused);
+	counter(out, "store_skipped", "Values in Redis that were junk and skipped.",
+		&hub->n_skipped);
+	counter(out, "store_connects", "Times that a connection to Redis came up.",
+		&hub->n_reconnects);
+	counter(out, "store_redirected",
+		"Times that a call waited for a slot of the cluster to be where it is sent.",
+		&hub->n_redirected);
+	counter(out, "leases_granted", "Registrations, also of those who held the name.",
+		&hub->n_granted);
+	counter(out, "lease_beats", "Beats of leases that Redis answered.", &hub->n_beats);
+	counter(out, "leases_expired", "Leases that this server ended.", &hub->n_expired);
+	counter(out, "compat_agents_expired",
+		"Agents of DLSlime's whose time this server saw run out, and names that were "
+		"expected and never came.",
+		&hub->n_peers_ended);
+	counter(out, "compat_entities_expired",
+		"Entities of DLSlime's whose time this server saw run out.",
+		&hub->n_entities_ended);
+	gauge(out, "leases",
+	      "Leases of all agents in Redis, as the last look at all scopes found; every server "
+	      "of this Redis says the same.",
+	      atomic_load(&hub->n_held));
+	counter(out, "events_read", "Events that were read for those who follow them.",
+		&hub->n_events);
+	gauge(out, "watchers", "Sessions, streams and long polls that follow events.",
+	      atomic_load(&hub->n_watchers));
+	counter(out, "reaper_holds",
+		"Times that no lease may end for a while: Redis was away, or its clock jumped.",
+		&hub->n_holds);
+	gauge(out, "store_loops", "Event loops, each with a connection to Redis.",
+	      atomic_load(&hub->n_loops));
+	gauge(out, "store_connected", "Event loops whose connection to Redis serves.",
+	      atomic_load(&hub->n_up));
+	gauge(out, "store_writable", "Whether Redis takes writes, as one every round says.",
+	      !atomic_load(&hub->refusing));
+	gauge(out, "store_told", "Whether Redis tells of keys that others write, by its events.",
+	      atomic_load(&hub->told));
+	gauge(out, "store_looking",
+	      "Whether all keys are being looked through for those of others.",
+	      atomic_load(&hub->looking));
+	counter(out, "store_heard", "Keys that others wrote, as Redis told.", &hub->n_heard);
+	render_times(hub, out);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store of a loop: how it begins and ends, its connection, and the turns of its loop. */
+#include "store/redis_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <event2/buffer.h>
+#include "nanoctrl/net/loop.h"
+
+bool store_is_cluster(const struct store *store)
+{
+	return store->hub->url.kind == REDIS_CLUSTER;
+}
+
+const struct store_config *store_config(const struct store *store)
+{
+	return &store->hub->config;
+}
+
+uint64_t store_leases(const struct store *store)
+{
+	return atomic_load(&store->hub->n_held);
+}
+
+struct sl_list *store_lists(struct store *store)
+{
+	return &store->lists;
+}
+
+const char *store_trouble(const struct store *store)
+{
+	const char *trouble = redis_trouble(store->redis);
+
+	if (!trouble && atomic_load(&store->hub->n_up) < atomic_load(&store->hub->n_loops))
+		trouble = "a connection of another loop is not there yet";
+	if (!trouble && atomic_load(&store->hub->deaf))
+		trouble = "it refuses PSUBSCRIBE, by which events are heard of; the log has why";
+	if (!trouble && atomic_load(&store->hub->forbidden))
+		trouble = "it refuses EVALSHA, by which everything is done; the log has why";
+	return trouble;
+}
+
+const char *store_place(const struct store *store)
+{
+	return store->hub->url.shown;
+}
+
+void store_warnings(const struct store *store, struct evbuffer *out)
+{
+	if (atomic_load(&store->hub->refusing))
+		evbuffer_add_printf(out, "Redis refuses writes: agents neither register nor beat, "
+					 "and none is given up; the log has why\n");
+	if (atomic_load(&store->hub->untold))
+		evbuffer_add_printf(
+			out, "Redis does not tell of keys that others write, since it refuses "
+			     "CONFIG: lists have them some seconds later; the log has why\n");
+	reach_warn(store->hub, out);
+}
+
+static void load_scripts(struct store *store)
+{
+	for (int i = 0; i < N_SCRIPTS; i++) {
+		const char *args[] = { "SCRIPT", "LOAD", (const char *)scripts[i].text };
+		size_t lens[] = { 6, 4, scripts[i].len };
+
+		/* A failure shows as NOSCRIPT later and is handled there. */
+		redis_command(store->redis, 3, args, lens, NULL, NULL);
+	}
+}
+
+static void on_up(void *arg, const char *run_id)
+{
+	struct store *store = arg;
+
+	atomic_fetch_add(&store->hub->n_reconnects, 1);
+	atomic_fetch_add(&store->hub->n_up, 1);
+	load_scripts(store);
+	if (store->reaper) { /* of the first loop: once is enough */
+		reaper_up(store->reaper, run_id);
+		store_reach_up(store);
+	}
+	if (store->learner)
+		learner_up(store->learner);
+	store_moved_up(store);
+	store_wake_all(store);
+}
+
+static void on_down(void *arg)
+{
+	struct store *store = arg;
+
+	atomic_fetch_sub(&store->hub->n_up, 1);
+	if (store->reaper) {
+		reaper_down(store->reaper);
+		reach_down(store);
+	}
+	if (store->learner)
+		learner_down(store->learner);
+}
+
+void store_do_later(struct store *store, struct store_later *later)
+{
+	sl_list_append(&store->later, &later->node);
+	event_active(store->turn, EV_TIMEOUT, 0);
+}
+
+static void do_later(struct store *store)
+{
+	struct sl_list now;
+	struct sl_list *e;
+
+	sl_list_init(&now);
+	sl_list_splice(&now, &store->later);
+	while ((e = sl_list_pop(&now))) {
+		struct store_later *later = SL_CONTAINER_OF(e, struct store_later, node);
+
+		later->fn(later);
+	}
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	struct store *store = arg;
+
+	(void)fd;
+	(void)what;
+	do_later(store);
+	store_flush_settled(store);
+	store_flush_beats(store);
+	store_flush_groups(store);
+	store_end_calls(store);
+}
+
+static int take_slot(struct store_hub *hub, struct store *store, bool *first)
+{
+	int ret = -ENOSPC;
+
+	pthread_mutex_lock(&hub->lock);
+	for (unsigned i = 0; i < STORE_LOOPS_MAX && ret; i++) {
+		if (hub->stores[i])
+			continue;
+		hub->stores[i] = store;
+		store->slot = i;
+		atomic_fetch_add(&hub->n_loops, 1);
+		*first = i == 0;
+		ret = 0;
+	}
+	pthread_mutex_unlock(&hub->lock);
+	return ret;
+}
+
+static void give_slot(struct store_hub *hub, const struct store *store)
+{
+	pthread_mutex_lock(&hub->lock);
+	for (unsigned i = 0; i < STORE_LOOPS_MAX; i++)
+		if (hub->stores[i] == store) {
+			hub->stores[i] = NULL;
+			atomic_fetch_sub(&hub->n_loops, 1);
+		}
+	pthread_mutex_unlock(&hub->lock);
+}
+
+/* docs/redis-keys.md: of everything that this release writes. */
+#define FORM "1"
+
+static struct redis_words ask_schema(const struct key_names *keys)
+{
+	const struct script *s = &scripts[SCRIPT_SCHEMA];
+	const char *text = (const char *)s->text;
+
+	return (struct redis_words){
+		.n = 7,
+		.args = { "EVAL", text, "2", keys->schema, keys->run, "0", FORM },
+		.lens = { strlen("EVAL"), s->len, 1, strlen(keys->schema), strlen(keys->run), 1,
+			  strlen(FORM) },
+	};
+}
+
+/* One that is empty, and asks nobody. */
+static struct store *new_store(struct store_hub *hub, struct loop *loop)
+{
+	struct store *store = calloc(1, sizeof(*store));
+
+	if (!store)
+		return NULL;
+	store->hub = hub;
+	store->loop = loop;
+	store->base = loop_base(loop);
+	sl_list_init(&store->ended);
+	sl_list_init(&store->beats);
+	for (unsigned i = 0; i < STORE_GROUPS; i++) {
+		sl_list_init(&store->groups[i].waiting);
+		sl_list_init(&store->groups[i].sent);
+	}
+	for (unsigned i = 0; i < SCOPE_BUCKETS; i++) {
+		sl_list_init(&store->feeds[i]);
+		sl_list_init(&store->shares[i]);
+	}
+	sl_list_init(&store->lists);
+	sl_list_init(&store->probes);
+	sl_list_init(&store->later);
+	sl_list_init(&store->settling);
+	sl_list_init(&store->to_settle);
+	sl_list_init(&store->waiting);
+	return store;
+}
+
+static int connect_store(struct store *store)
+{
+	struct store_hub *hub = store->hub;
+	struct redis_attr attr = { .url = &hub->url,
+				   .name = "nanoctrl",
+				   .timeout_ms = hub->config.timeout_ms,
+				   .max_inflight = hub->config.max_inflight,
+				   .look_ms = hub->config.look_ms,
+				   .admit = ask_schema(&hub->keys),
+				   .up = on_up,
+				   .down = on_down,
+				   .arg = store };
+
+	return redis_create(store->base, &attr, &store->redis);
+}
+
+/* What a server has once. */
+static int create_parts_of_first(struct store *store)
+{
+	int ret = reaper_create(store, &store->reaper);
+
+	if (!ret)
+		ret = reach_create(store);
+	if (!ret && !store_is_cluster(store))
+		ret = learner_create(store, &store->learner);
+	return ret;
+}
+
+int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
+{
+	struct store *store = new_store(hub, loop);
+	bool first = false;
+	int ret;
+
+	if (!store)
+		return -ENOMEM;
+	store->turn = event_new(store->base, -1, 0, on_turn, store);
+	ret = store->turn ? store_moved_init(store) : -ENOMEM;
+	if (!ret)
+		ret = connect_store(store);
+	if (!ret)
+		ret = take_slot(hub, store, &first);
+	if (!ret && first)
+		ret = create_parts_of_first(store);
+	if (ret) {
+		store_destroy(store);
+		return ret;
+	}
+	*out = store;
+	return 0;
+}
+
+void store_destroy(struct store *store)
+{
+	if (!store)
+		return;
+	store->closing = true;
+	give_slot(store->hub, store);
+	if (store->redis && !redis_trouble(store->redis))
+		atomic_fetch_sub(&store->hub->n_up, 1); /* down is not called */
+	redis_destroy(store->redis);
+	reach_end(store);
+	store_moved_fini(store);
+	/* What callbacks called again has ended by now, and is called back here. */
+	while (!sl_list_empty(&store->ended) || !sl_list_empty(&store->beats) ||
+	       !sl_list_empty(&store->later) || !sl_list_empty(&store->settling) ||
+	       !store_groups_empty(store)) {
+		do_later(store);
+		store_end_settling(store);
+		store_fail_beats(store);
+		store_flush_groups(store);
+		store_end_calls(store);
+	}
+	reaper_destroy(store->reaper);
+	learner_destroy(store->learner);
+	if (store->turn)
+		event_free(store->turn);
+	free(store);
+}

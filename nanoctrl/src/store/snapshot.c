@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What agents say of what they do: docs/redis-keys.md. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "store/redis_store.h"
+
+#define PAGE_BYTES    (1024 * 1024)
+#define DOC_BYTES     (512 * 1024) /* a longer one is left out of lists */
+#define SWEEP_PORTION 32
+
+/* Whoever names no scope is in the native scope "default", and in none of the others'. */
+struct store_text store_snapshot_scope(const char *scope)
+{
+	size_t len = strcmp(scope, "default") == 0 ? 0 : strlen(scope);
+
+	return (struct store_text){ scope, len };
+}
+
+static const struct store_text snapshot_word = { "obs:peer", 8 };
+
+static void finish_put_snapshot(struct store_call *call, int result, const redisReply *reply)
+{
+	if (result != STORE_OK)
+		written_forget(call->store->hub, store_call_arg(call, 2), snapshot_word,
+			       store_call_arg(call, 3));
+	store_finish_done(call, result, reply);
+}
+
+void store_put_snapshot(struct store *store, const char *scope, const struct store_lease *lease,
+			struct store_text doc, uint32_t ttl_ms, store_done_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	written_expect(store->hub, store_snapshot_scope(scope), snapshot_word,
+		       (struct store_text){ lease->agent, strlen(lease->agent) });
+	store_arg_text(&a, store_snapshot_scope(scope));
+	store_arg_lease(&a, lease);
+	store_arg_number(&a, ttl_ms);
+	store_arg_text(&a, doc);
+	store_send(store, scope, SCRIPT_SNAPSHOT_PUT, &a, finish_put_snapshot,
+		   (union store_answer){ .done = fn }, arg);
+}
+
+/* What a page points to. */
+struct documents {
+	struct store_text *docs;
+	struct store_agent *owners;
+};
+
+/* {outcome, now, next, skipped, {document, ...}, {{agent, its labels}, ...}} */
+static int read_snapshots(const struct store_call *call, const redisReply *reply,
+			  struct store_snapshots *page, struct documents *d)
+{
+	const redisReply *rows = store_item(reply, 4, REDIS_REPLY_ARRAY);
+	const redisReply *owners = store_item(reply, 5, REDIS_REPLY_ARRAY);
+	uint64_t skipped;
+
+	if (!rows || !owners || owners->elements != rows->elements ||
+	    !store_u64(reply, 1, &page->now_ms) || !store_u64(reply, 3, &skipped))
+		return -EPROTO;
+	page->next = store_text_at(reply, 2);
+	d->docs = calloc(rows->elements + 1, sizeof(*d->docs));
+	d->owners = calloc(rows->elements + 1, sizeof(*d->owners));
+	if (!d->docs || !d->owners)
+		return -ENOMEM;
+	for (size_t i = 0; i < rows->elements; i++) {
+		d->docs[i] = store_text_at(rows, i);
+		d->owners[i].name = store_string(owners->element[i], 0, NULL);
+		d->owners[i].profile.labels = store_text_at(owners->element[i], 1);
+	}
+	page->n = rows->elements;
+	page->docs = d->docs;
+	page->owners = d->owners;
+	atomic_fetch_add(&call->store->hub->n_skipped, skipped);
+	return 0;
+}
+
+static void finish_snapshots(struct store_call *call, int result, const redisReply *reply)
+{
+	struct store_snapshots page = { .n = 0 };
+	struct documents d = { NULL, NULL };
+
+	if (!result)
+		result = read_snapshots(call, reply, &page, &d);
+	call->fn.snapshots(call->arg, result, result ? NULL : &page);
+	free(d.docs);
+	free(d.owners);
+}
+
+static struct store_text root_of(const struct store *store)
+{
+	const char *root = store->hub->keys.root;
+
+	return (struct store_text){ root, strlen(root) };
+}
+
+void store_list_snapshots(struct store *store, struct store_text scope, struct store_text after,
+			  unsigned limit, bool labels, store_snapshots_fn *fn, void *arg)
+{
+	static const char word[] = "default";
+	static const struct store_text nobody = { "", 0 };
+	struct store_text native = { word, sizeof(word) - 1 };
+	struct store_args a = { .n = 0 };
+
+	if (scope.len == native.len && !memcmp(scope.at, word, scope.len))
+		scope.len = 0;
+	if (scope.len)
+		native = scope;
+	store_arg_text(&a, scope);
+	store_arg_text(&a, after);
+	store_arg_number(&a, limit);
+	store_arg_number(&a, PAGE_BYTES);
+	store_arg_number(&a, DOC_BYTES);
+	store_arg_text(&a, labels ? native : nobody);
+	store_send_prefixed(store, root_of(store), SCRIPT_SNAPSHOT_LIST, (size_t)a.n, a.v,
+			    finish_snapshots, (union store_answer){ .snapshots = fn }, arg);
+}
+
+void store_sweep_snapshots(struct store *store)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_number(&a, SWEEP_PORTION);
+	store_send_prefixed(store, root_of(store), SCRIPT_SNAPSHOT_SWEEP, (size_t)a.n, a.v,
+			    store_finish_done, (union store_answer){ .done = NULL }, NULL);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's struct: what is set before it starts, and what hangs on its loop. */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include "peeragent/lib/agent/identity.h"
+#include "peeragent/lib/agent/reconcile.h"
+#include "peeragent/lib/agent/settings.h"
+
+#define AGENT_MAX_SERVICES 64
+
+struct slime_agent {
+	struct settings settings;
+	struct identity identity;
+	struct slime_context *ctx;
+	struct slime_rpc_service *service;
+	struct loop *loop;
+	struct helper *helper;
+	char *services[AGENT_MAX_SERVICES];
+	size_t n_services;
+	bool started;		      /* reconcile is there; written on the loop */
+	bool left;		      /* as loop_signal() */
+	struct reconcile reconcile;   /* on the loop, as what follows */
+	struct sl_list ready_waiters; /* threads in slime_agent_wait_ready() */
+	struct sl_list lookups;	      /* of regions, that wait for nanoctrl */
+};
+
+/* On the loop: 0 once it was started, also when it has ended since; -ENOTCONN before, -ESHUTDOWN
+ * when it never will be. */
+int agent_started(const struct slime_agent *agent);
+
+/* The state changed: whoever waits for it looks again. */
+void agent_look_at_waiters(struct slime_agent *agent);
+
+/* There is a session, or none will come: lookups that wait for one ask, or end. */
+void agent_look_up_again(struct slime_agent *agent);
+
+/* The session has ended: no lookup is answered any more. */
+void agent_drop_lookups(struct slime_agent *agent);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the session share. */
+#ifndef AGENT_CTRL_PRIVATE_H
+#define AGENT_CTRL_PRIVATE_H
+
+#include <event2/util.h>
+
+#include "base/list.h"
+#include "nanoctrl/client/nanoctrl_client.h"
+#include "peeragent/lib/control/ctrl.h"
+#include "peeragent/lib/control/holder.h"
+
+enum ctrl_state {
+	CTRL_IDLE,
+	CTRL_REGISTERING,
+	CTRL_RETRYING, /* waits before it registers again */
+	CTRL_OPENING,  /* registered; the session is not up yet, or not again */
+	CTRL_IN_SESSION,
+	CTRL_ENDED,
+};
+
+struct ctrl {
+	const struct ctrl_ops *ops;
+	void *arg;
+	struct nc_client *client;
+	enum ctrl_state state;
+	char *name;
+	char *incarnation;
+	char *owner_key;
+	char *address;
+	struct slime_topology *labels; /* a copy that has nothing but labels */
+	char **services;
+	size_t n_services;
+	struct event *retry;
+	struct event *list_retry;
+	uint64_t epoch;
+	uint64_t revision; /* of everything that is published */
+	bool fresh;	   /* the next session is of a new registration */
+	bool relabelled;   /* the registration under way has other labels */
+	bool list_due;	   /* the next session begins with a list */
+	bool troubled;	   /* `down` was called since the last `up` */
+	enum ctrl_trouble trouble;
+	struct holder holder; /* of our name, while it is not ours */
+	uint64_t said_ns;     /* when the log last had an attempt that failed; 0: none since `up` */
+	struct sl_list requests;
+	struct request *goodbye; /* of them: it waits until the others are answered, */
+	struct event *patience;	 /* for so long */
+	struct sl_list unread;	 /* offers that the last list named, to be read yet */
+	unsigned n_reading;	 /* of them being read */
+};
+
+/* List once more, soon: something could not be read. */
+void ctrl_list_again(struct ctrl *ctrl);
+
+/* Report the offers that the page names. */
+void ctrl_read_offers(struct ctrl *ctrl, const struct nc_page *page);
+/* Report one. */
+void ctrl_on_offer(void *arg, const struct nc_error *error, const struct nc_offer *offer);
+/* Their calls were cancelled. */
+void ctrl_drop_offers(struct ctrl *ctrl);
+
+/* The goodbye waits no longer. */
+void ctrl_on_patience(evutil_socket_t fd, short what, void *arg);
+
+/* Forget the requests that are under way; nothing is called back. */
+void ctrl_drop_requests(struct ctrl *ctrl);
+
+#endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The requests of the agent to nanoctrl: each is one call of the client. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <event2/event.h>
+
+#include "base/log.h"
+#include "base/utf8.h"
+#include "peeragent/lib/plan/cause.h"
+#include "peeragent/lib/control/ctrl_private.h"
+#include "peeragent/lib/plan/topology.h"
+
+#define CAUSE_MAX   253 /* bytes of it that nanoctrl takes */
+#define PATIENCE_MS 500 /* of a goodbye with what is under way */
+
+struct request {
+	struct sl_list node;
+	struct ctrl *ctrl;
+	ctrl_done_fn *done;
+	ctrl_region_fn *region_done;
+	ctrl_names_fn *names_done;
+	void *arg;
+};
+
+/* NULL without a session, or without memory. */
+static struct request *begin(struct ctrl *ctrl, ctrl_done_fn *done, void *arg)
+{
+	struct request *rq = ctrl->state == CTRL_IN_SESSION ? calloc(1, sizeof(*rq)) : NULL;
+
+	if (!rq)
+		return NULL;
+	*rq = (struct request){ .ctrl = ctrl, .done = done, .arg = arg };
+	sl_list_append(&ctrl->requests, &rq->node);
+	return rq;
+}
+
+static void say_goodbye(struct ctrl *ctrl);
+
+static void forget(struct request *rq)
+{
+	sl_list_remove(&rq->node);
+	free(rq);
+}
+
+/* A goodbye that waits is the only one left in the end. */
+static void end(struct request *rq)
+{
+	struct ctrl *ctrl = rq->ctrl;
+
+	forget(rq);
+	if (ctrl->goodbye && ctrl->requests.next->next == &ctrl->requests)
+		say_goodbye(ctrl);
+}
+
+/* What the caller of a request can act on. */
+static int result_of(const struct nc_error *error)
+{
+	if (!error)
+		return 0;
+	switch (error->err) {
+	case -ETIMEDOUT:
+	case -EKEYEXPIRED: /* the session tells, too */
+	case -EKEYREVOKED:
+	case -EIO:
+	case -EPROTO:
+		return -EAGAIN;
+	case -ENOENT:
+	case -EACCES:
+	case -ESTALE:
+		return error->err;
+	default:
+		sl_error("ctrl", "refused: %s%s%s", error->message, error->field[0] ? ": " : "",
+			 error->field);
+		return -EINVAL;
+	}
+}
+
+static void on_done(void *arg, const struct nc_error *error)
+{
+	struct request *rq = arg;
+	struct request ended = *rq;
+
+	end(rq);
+	ended.done(ended.arg, result_of(error));
+}
+
+/* What nc_*() said when it was given rq. */
+static int given(struct request *rq, int ret)
+{
+	if (!ret)
+		return 0;
+	end(rq);
+	return ret == -EINVAL ? ret : -EAGAIN;
+}
+
+/* ---- the end ---- */
+
+static void say_goodbye(struct ctrl *ctrl)
+{
+	struct request *rq = ctrl->goodbye;
+	struct request ended = *rq;
+
+	ctrl->goodbye = NULL;
+	evtimer_del(ctrl->patience);
+	if (!nc_leave(ctrl->client, on_done, rq))
+		return;
+	end(rq);
+	ended.done(ended.arg, -EAGAIN);
+}
+
+void ctrl_on_patience(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	say_goodbye(arg);
+}
+
+int ctrl_leave(struct ctrl *ctrl, ctrl_done_fn *done, void *arg)
+{
+	const struct timeval tv = { .tv_usec = PATIENCE_MS * 1000 };
+	bool alone = sl_list_empty(&ctrl->requests);
+	struct request *rq = begin(ctrl, done, arg);
+
+	/* One that is being had again would be told of everything, and renew the lease. */
+	nc_session_close(ctrl->client);
+	ctrl->state = CTRL_ENDED;
+	evtimer_del(ctrl->retry);
+	evtimer_del(ctrl->list_retry);
+	if (!rq)
+		return -EAGAIN;
+	if (alone || evtimer_add(ctrl->patience, &tv))
+		return given(rq, nc_leave(ctrl->client, on_done, rq));
+	ctrl->goodbye = rq;
+	return 0;
+}
+
+/* ---- of regions, offers and links ---- */
+
+int ctrl_put_region(struct ctrl *ctrl, const struct ctrl_region *r, ctrl_done_fn *done, void *arg)
+{
+	struct nc_region region = {
+		.name = r->name,
+		.revision = ++ctrl->revision,
+		.size = r->size,
+		.access = (r->access & SLIME_ACCESS_REMOTE_READ ? NC_READ : 0u) |
+			  (r->access & SLIME_ACCESS_REMOTE_WRITE ? NC_WRITE : 0u),
+		.allow = r->n_allow ? r->allow : NULL,
+		.n_allow = r->n_allow,
+		.descriptor = r->descriptor,
+		.descriptor_len = r->len,
+	};
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_publish(ctrl->client, &region, on_done, rq)) : -EAGAIN;
+}
+
+int ctrl_delete_region(struct ctrl *ctrl, const char *name, ctrl_done_fn *done, void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_withdraw(ctrl->client, name, on_done, rq)) : -EAGAIN;
+}
+
+int ctrl_post(struct ctrl *ctrl, const char *peer, const char *profile,
+	      const char *peer_incarnation, uint64_t number, const void *descriptor, size_t len,
+	      ctrl_done_fn *done, void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_post_offer(ctrl->client, peer, profile, number, peer_incarnation,
+					    descriptor, len, on_done, rq))
+		  : -EAGAIN;
+}
+
+int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
+		  void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_withdraw_offer(ctrl->client, peer, profile, on_done, rq))
+		  : -EAGAIN;
+}
+
+/* What nanoctrl keeps of a link for people (docs/http-api.md, 6). */
+struct story {
+	char passed_over[CTRL_TEXT_MAX + 1], last_error[CTRL_TEXT_MAX + 1];
+	char n_connects[16], n_failures[16];
+	struct nc_pair pairs[6];
+	size_t n;
+};
+
+static void add(struct story *s, const char *key, const char *value)
+{
+	if (*value)
+		s->pairs[s->n++] = (struct nc_pair){ key, value };
+}
+
+static void add_text(struct story *s, const char *key, const char *text,
+		     char out[CTRL_TEXT_MAX + 1])
+{
+	cause_fit(text, out, CTRL_TEXT_MAX + 1);
+	sl_utf8_make_printable(out);
+	add(s, key, out);
+}
+
+static void add_number(struct story *s, const char *key, uint32_t n, char out[16])
+{
+	snprintf(out, 16, "%" PRIu32, n);
+	if (n)
+		add(s, key, out);
+}
+
+static void story_of(struct story *s, const struct ctrl_link *l)
+{
+	s->n = 0;
+	add(s, "transports", l->transports);
+	if (l->transport)
+		add(s, "order", l->own_order ? "own" : "peer");
+	add_text(s, "passed_over", l->passed_over, s->passed_over);
+	add_text(s, "last_error", l->last_error, s->last_error);
+	add_number(s, "connects", l->n_connects, s->n_connects);
+	add_number(s, "failures", l->n_failures, s->n_failures);
+}
+
+int ctrl_report_link(struct ctrl *ctrl, const struct ctrl_link *l, ctrl_done_fn *done, void *arg)
+{
+	static const enum nc_link_state states[] = {
+		[SLIME_LINK_CONNECTING] = NC_CONNECTING,
+		[SLIME_LINK_CONNECTED] = NC_CONNECTED,
+		[SLIME_LINK_BROKEN] = NC_BROKEN,
+	};
+	char cause[CAUSE_MAX + 1];
+	struct nc_link link = {
+		.peer = l->peer,
+		.profile = l->profile,
+		.revision = ++ctrl->revision,
+		.state = states[l->state],
+		.cause = cause_fit(l->cause, cause, sizeof(cause)) ? cause : NULL,
+		.age_ms = l->age_ms,
+		.transport = l->transport,
+		.connection_epoch = l->attempt,
+		.peer_incarnation = l->peer_incarnation,
+	};
+	struct request *rq = begin(ctrl, done, arg);
+	struct story story;
+
+	if (!rq)
+		return -EAGAIN;
+	story.n = 0;
+	if (l->transports)
+		story_of(&story, l);
+	link.attributes = (struct nc_pairs){ story.pairs, story.n };
+	return given(rq, nc_report_link(ctrl->client, &link, on_done, rq));
+}
+
+int ctrl_forget_link(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
+		     void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_forget_link(ctrl->client, peer, profile, on_done, rq)) : -EAGAIN;
+}
+
+int ctrl_put_snapshot(struct ctrl *ctrl, const struct nc_snapshot *snapshot, ctrl_done_fn *done,
+		      void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_put_snapshot(ctrl->client, snapshot, on_done, rq)) : -EAGAIN;
+}
+
+static void on_agent(void *arg, const struct nc_error *error, const struct nc_agent *agent)
+{
+	(void)agent;
+	on_done(arg, error);
+}
+
+int ctrl_find_agent(struct ctrl *ctrl, const char *agent, ctrl_done_fn *done, void *arg)
+{
+	struct request *rq = begin(ctrl, done, arg);
+
+	return rq ? given(rq, nc_get_agent(ctrl->client, agent, on_agent, rq)) : -EAGAIN;
+}
+
+static void on_names(void *arg, const struct nc_error *error, const struct nc_page *page)
+{
+	struct request *rq = arg;
+	struct request ended = *rq;
+	const char *names[CTRL_NAMES_MAX];
+	int result = result_of(error);
+	size_t n = 0;
+
+	end(rq);
+	for (size_t i = 0; !result && i < page->n && n < CTRL_NAMES_MAX; i++) {
+		const char *name = page->agents[i].name;
+
+		if (strcmp(name, ended.ctrl->name) && topology_is_name(name, SLIME_AGENT_NAME_MAX))
+			names[n++] = name;
+	}
+	ended.names_done(ended.arg, result, names, n);
+}
+
+int ctrl_list_names(struct ctrl *ctrl, ctrl_names_fn *done, void *arg)
+{
+	struct request *rq = begin(ctrl, NULL, arg);
+
+	if (!rq)
+		return -EAGAIN;
+	rq->names_done = done;
+	return given(rq, nc_list_agents(ctrl->client, NULL, NULL, on_names, rq));
+}
+
+static void on_region(void *arg, const struct nc_error *error, const struct nc_region *region)
+{
+	struct request *rq = arg;
+	struct request ended = *rq;
+	int result = result_of(error);
+
+	end(rq);
+	if (!result && !region->descriptor)
+		result = -EACCES;
+	if (!result && region->descriptor_len > CTRL_DESCRIPTOR_MAX)
+		result = -EPROTO;
+	ended.region_done(ended.arg, result, result ? NULL : region->descriptor,
+			  result ? 0 : region->descriptor_len);
+}
+
+int ctrl_get_region(struct ctrl *ctrl, const char *agent, const char *name, ctrl_region_fn *done,
+		    void *arg)
+{
+	struct request *rq = begin(ctrl, NULL, arg);
+
+	if (!rq)
+		return -EAGAIN;
+	rq->region_done = done;
+	return given(rq, nc_get_region(ctrl->client, agent, name, on_region, rq));
+}
+
+void ctrl_drop_requests(struct ctrl *ctrl)
+{
+	struct sl_list *node, *tmp;
+
+	ctrl->goodbye = NULL;
+	sl_list_for_each_safe (node, tmp, &ctrl->requests)
+		forget(SL_CONTAINER_OF(node, struct request, node));
+}

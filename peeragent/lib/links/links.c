@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peeragent/lib/links/links.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "peeragent/lib/links/entry.h"
+#include "peeragent/lib/plan/topology.h"
+
+/* Links that a peer may ask for beside those that we want. */
+#define MAX_UNWANTED_PER_PEER 64
+
+void links_init(struct links *set)
+{
+	sl_list_init(&set->wanted);
+	sl_list_init(&set->dropped);
+	sl_list_init(&set->peers);
+	sl_list_init(&set->waiters);
+	sl_list_init(&set->connections.all);
+}
+
+void links_fini(struct links *set)
+{
+	struct sl_list *p, *e, *tmp, *next;
+
+	sl_list_for_each_safe (p, tmp, &set->peers) {
+		struct peer *peer = SL_CONTAINER_OF(p, struct peer, node);
+
+		sl_list_for_each_safe (e, next, &peer->links)
+			entry_destroy(SL_CONTAINER_OF(e, struct entry, node));
+		peer_destroy(peer);
+	}
+	sl_list_for_each_safe (e, tmp, &set->wanted)
+		wanted_destroy(SL_CONTAINER_OF(e, struct wanted, node));
+	sl_list_for_each_safe (e, tmp, &set->dropped)
+		wanted_destroy(SL_CONTAINER_OF(e, struct wanted, node));
+}
+
+/* ---- peers ---- */
+
+static struct peer *find_peer(const struct links *set, const char *name)
+{
+	struct sl_list *node;
+
+	sl_list_for_each (node, &set->peers) {
+		struct peer *peer = SL_CONTAINER_OF(node, struct peer, node);
+
+		if (!strcmp(peer->name, name))
+			return peer;
+	}
+	return NULL;
+}
+
+static struct peer *get_peer(struct links *set, const char *name)
+{
+	struct peer *peer = find_peer(set, name);
+
+	if (peer)
+		return peer;
+	peer = peer_create(name);
+	if (peer)
+		sl_list_append(&set->peers, &peer->node);
+	else
+		sl_error("agent", "no memory for peer %s", name);
+	return peer;
+}
+
+static void tell_links(struct peer *peer, enum link_event event, const char *cause)
+{
+	struct sl_list *node, *tmp;
+
+	sl_list_for_each_safe (node, tmp, &peer->links) {
+		struct entry *e = SL_CONTAINER_OF(node, struct entry, node);
+
+		if (!e->forgotten)
+			entry_happen(e, event, cause);
+	}
+}
+
+static void post_again(struct peer *peer)
+{
+	struct sl_list *node;
+
+	sl_list_for_each (node, &peer->links)
+		entry_post_again(SL_CONTAINER_OF(node, struct entry, node));
+}
+
+static void begin_anew(struct peer *peer)
+{
+	struct sl_list *node;
+
+	sl_list_for_each (node, &peer->links)
+		SL_CONTAINER_OF(node, struct entry, node)->seen = 0;
+	tell_links(peer, LINK_PEER_NEW, "the peer is a new process");
+}
+
+/* False when this is older than what we know. */
+static bool update_peer(struct peer *peer, const char *incarnation, uint64_t epoch,
+			uint64_t generation)
+{
+	switch (peer_update(peer, incarnation, epoch, generation)) {
+	case PEER_OLD:
+		return false;
+	case PEER_SAME:
+		break;
+	case PEER_AGAIN:
+		post_again(peer);
+		tell_links(peer, LINK_PEER_UP, NULL);
+		break;
+	case PEER_INCARNATION:
+		begin_anew(peer);
+		break;
+	}
+	return true;
+}
+
+static void want_entry(struct links *set, struct peer *peer, struct wanted *w)
+{
+	struct entry *e = entry_get(set, peer, topology_profile(w->link));
+	char cause[sizeof(e->cause)] = "";
+
+	if (!e) {
+		sl_error("agent", "no memory for a link to %s", peer->name);
+		return;
+	}
+	if (e->by) {
+		if (e->by != w)
+			snprintf(w->shared, sizeof(w->shared), "%s", peer->name);
+		return;
+	}
+	e->by = w;
+	if (!peer->up)
+		snprintf(cause, sizeof(cause), "%.100s is not registered", peer->name);
+	entry_happen(e, LINK_WANTED, cause);
+}
+
+static struct wanted *wanted_by_name(const struct links *set, const char *name, const char *profile,
+				     const struct wanted *but)
+{
+	struct sl_list *node;
+
+	sl_list_for_each (node, &set->wanted) {
+		struct wanted *w = SL_CONTAINER_OF(node, struct wanted, node);
+
+		if (w != but && !strcmp(w->link->to, name) &&
+		    !strcmp(topology_profile(w->link), profile))
+			return w;
+	}
+	return NULL;
+}
+
+static bool wants_peer(const struct links *set, const struct ctrl_peer *cp)
+{
+	struct sl_list *node;
+
+	sl_list_for_each (node, &set->wanted) {
+		struct wanted *w = SL_CONTAINER_OF(node, struct wanted, node);
+
+		if (topology_link_matches(w->link, cp->name, cp->labels, cp->n_labels))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a wish brought about a link, or would have if another had not. */
+static bool has_match(const struct links *set, const struct wanted *w)
+{
+	struct sl_list *p, *node;
+
+	sl_list_for_each (p, &set->peers) {
+		struct peer *peer = SL_CONTAINER_OF(p, struct peer, node);
+
+		if (peer->up && !strcmp(peer->name, w->shared))
+			return true;
+		sl_list_for_each (node, &peer->links)
+			if (SL_CONTAINER_OF(node, struct entry, node)->by == w)
+				return true;
+	}
+	return false;
+}
+
+static void look_for_matches(struct links *set)
+{
+	struct sl_list *node;
+
+	sl_list_for_each (node, &set->wanted) {
+		struct wanted *w = SL_CONTAINER_OF(node, struct wanted, node);
+
+		if (topology_is_selector(w->link->to))
+			wanted_match(w, has_match(set, w));
+	}
+}
+
+/* Selectors that match now, and those that no longer do. */
+static void match_selectors(struct links *set, struct peer *peer, const struct ctrl_peer *cp)
+{
+	struct sl_list *node, *tmp;
+
+	sl_list_for_each_safe (node, tmp, &peer->links) {
+		struct entry *e = SL_CONTAINER_OF(node, struct entry, node);
+
+		if (!e->by ||
+		    topology_link_matches(e->by->link, cp->name, cp->labels, cp->n_labels))
+			continue;
+		e->by = NULL;
+		entry_happen(e, LINK_UNWANTED, NULL);
+	}
+	sl_list_for_each (node, &set->wanted) {
+		struct wanted *w = SL_CONTAINER_OF(node, struct wanted, node);
+
+		if (!strcmp(w->shared, cp->name))
+			w->shared[0] = '\0';
+		if (topology_link_matches(w->link, cp->name, cp->labels, cp->n_labels))
+			want_entry(set, peer, w);
+	}
+	look_for_matches(set);
+}
+
+void links_peer(struct links *set, const struct ctrl_peer *cp)
+{
+	struct peer *peer = find_peer(set, cp->name);
+
+	if (set->closing || (!peer && !wants_peer(set, cp)))
+		return;
+	if (!peer)
+		peer = get_peer(set, cp->name);
+	if (!peer || !update_peer(peer, cp->incarnation, cp->epoch, cp->generation))
+		return;
+	peer->listed = true;
+	match_selectors(set, peer, cp);
+}
+
+static void drop_peer_if_unused(struct peer *peer)
+{
+	if (sl_list_empty(&peer->links))
+		peer_destroy(peer);
+}
+
+/* A selector's link goes with the peer; it comes back with it. */
+static void unmatch(struct peer *peer)
+{
+	struct sl_list *node, *tmp;
+
+	sl_list_for_each_safe (node, tmp, &peer->links) {
+		struct entry *e = SL_CONTAINER_OF(node, struct entry, node);
+
+		if (!e->by || !topology_is_selector(e->by->link->to) ||
+		    e->link.phase != LINK_ABSENT)
+			continue;
+		e->by = NULL;
+		entry_happen(e, LINK_UNWANTED, NULL);
+	}
+}
+
+static void end_peer(struct links *set, struct peer *peer, bool left)
+{
+	char cause[sizeof(((struct entry *)0)->cause)];
+
+	snprintf(cause, sizeof(cause), "%.100s %s", peer->name,
+		 left ? "has left" : "is not registered any more");
+	tell_links(peer, left ? LINK_PEER_LEFT : LINK_PEER_EXPIRED, cause);
+	unmatch(peer);
+	drop_peer_if_unused(peer);
+	look_for_matches(set);
+}
+
+void links_lost(struct links *set, struct peer *peer)
+{
+	if (peer->up)
+		return;
+	unmatch(peer);
+	drop_peer_if_unused(peer);
+	look_for_matches(set);
+}
+
+void links_peer_gone(struct links *set, const char *name, uint64_t epoch, uint64_t generation,
+		     bool left)
+{
+	struct peer *peer = find_peer(set, name);
+
+	if (peer && peer_end(peer, epoch, generation))
+		end_peer(set, peer, left);
+}
+
+void links_list_begin(struct links *set)
+{
+	struct sl_list *node;
+
+	sl_list_for_each (node, &set->peers)
+		SL_CONTAINER_OF(node, struct peer, node)->listed = false;
+}
+
+void links_list_end(struct links *set)
+{
+	struct sl_list *node, *tmp;
+
+	sl_list_for_each_safe (node, tmp, &set->peers) {
+		struct peer *peer = SL_CONTAINER_OF(node, struct peer, node);
+
+		if (peer->up && !peer->listed) {
+			peer->up = false;
+			end_peer(set, peer, false);
+			continue;
+		}
+		if (!peer->up)
+			unmatch(peer);
+		drop_peer_if_unused(peer);
+	}
+	look_for_matches(set);
+}
+
+/* ---- what peers post ---- */
+
+static bool has_room(const struct peer *peer)
+{
+	struct sl_list *node;
+	unsigned n = 0;
+
+	sl_list_for_each (node, &peer->links)
+		n += !SL_CONTAINER_OF(node, struct entry, node)->by;
+	return n < MAX_UNWANTED_PER_PEER;
+}
+
+/* The link that a post is about; one that only the peer wants begins with it. */
+static struct entry *entry_for(struct links *set, struct peer *peer, const char *profile,
+			       enum post_kind kind)
+{
+	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(3, 60000);
+	bool initiator = strcmp(set->name, peer->name) < 0;
+	struct entry *e = entry_find(peer, profile);
+	uint32_t held_back;
+
+	if (e && !e->forgotten)
+		return e;
+	if (kind != (initiator ? POST_WANT : POST_OFFER))
+		return NULL;
+	if (!e && !has_room(peer)) {
+		if (sl_log_allow(&limit, &held_back))
+			sl_warn("agent", "%s asks for more than %d links: refused", peer->name,
+				MAX_UNWANTED_PER_PEER);
+		return NULL;
+	}
+	return entry_get(set, peer, profile);
+}
+
+static void take(struct links *set, struct peer *peer, const struct ctrl_offer *offer,
+		 const struct post *post)
+{
+	struct entry *e = entry_find(peer, offer->profile);
+
+	/* Also by one that is forgotten, which would begin anew with it. */
+	if (e && offer->number <= e->seen)
+		return;
+	e = entry_for(set, peer, offer->profile, post->kind);
+	if (!e)
+		return;
+	e->seen = offer->number;
+	entry_take(e, post);
+}
+
+void links_offer(struct links *set, const struct ctrl_offer *offer)
+{
+	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(4, 10000);
+	uint32_t held_back;
+	struct peer *peer;
+	struct post post;
+
+	if (set->closing)
+		return;
+	if (post_decode(offer->descriptor, offer->len, &post)) {
+		/* Any agent of the scope can post as often as it likes. */
+		if (sl_log_allow(&limit, &held_back))
+			sl_warn("agent",
+				"%s/%s: what the peer posted is malformed, or of another version (%u more "
+				"like it)",
+				offer->from, offer->profile, held_back);
+		return;
+	}
+	peer = get_peer(set, offer->from);
+	if (!peer)
+		return;
+	if (update_peer(peer, offer->incarnation, offer->epoch, offer->generation))
+		take(set, peer, offer, &post);
+	drop_peer_if_unused(peer);
+}
+
+void links_offer_gone(struct links *set, const char *from, const char *profile, uint64_t number)
+{
+	struct peer *peer = find_peer(set, from);
+	struct entry *e = peer ? entry_find(peer, profile) : NULL;
+
+	if (e && !e->forgotten && number >= e->seen)
+		entry_happen(e, LINK_GOT_GONE, "the peer does not want it");
+}
+
+/* ---- what the agent wants ---- */
+
+bool links_wants(const struct links *set, const struct slime_agent_link *link)
+{
+	return wanted_by_name(set, link->to, topology_profile(link), NULL) != NULL;
+}
+
+int links_open(struct links *set, const struct slime_agent_link *link, bool added)
+{
+	struct wanted *w;
+	struct peer *peer;
+	int ret = wanted_create(set, link, &w);
+
+	if (ret)
+		return ret;
+	w->added = added;
+	if (topology_is_selector(link->to))
+		return 0;
+	peer = get_peer(set, link->to);
+	if (!peer) {
+		wanted_destroy(w);
+		return -ENOMEM;
+	}
+	want_entry(set, peer, w);
+	return 0;
+}
+
+/* The links that w brought about: another wish of the same name keeps one. */
+static void unwant(struct links *set, struct peer *peer, const struct wanted *w)
+{
+	struct sl_list *node, *tmp;
+
+	sl_list_for_each_safe (node, tmp, &peer->links) {
+		struct entry *e = SL_CONTAINER_OF(node, struct entry, node);
+
+		if (e->by != w)
+			continue;
+		e->by = wanted_by_name(set, peer->name, e->profile, w);
+		if (!e->by)
+			entry_happen(e, LINK_UNWANTED, NULL);
+	}
+}
+
+/* The same may be wanted twice: by the topology, and added. */
+static struct wanted *wanted_as(const struct links *set, const struct slime_agent_link *link,
+				bool added)
+{
+	struct wanted *w = wanted_by_name(set, link->to, topology_profile(link), NULL);
+
+	return w && w->added != added ? wanted_by_name(set, link->to, topology_profile(link), w)
+				      : w;
+}
+
+bool links_close(struct links *set, const struct slime_agent_link *link, bool added)
+{
+	struct wanted *w = wanted_as(set, link, added);
+	struct sl_list *node, *tmp;
+
+	if (!w)
+		return false;
+	sl_list_for_each_safe (node, tmp, &set->peers) {
+		struct peer *peer = SL_CONTAINER_OF(node, struct peer, node);
+
+		unwant(set, peer, w);
+		drop_peer_if_unused(peer);
+	}
+	wanted_drop(w);
+	return true;
+}
+
+static void end_waits(struct links *set)
+{
+	struct sl_list *node;
+
+	while ((node = sl_list_pop(&set->waiters))) {
+		struct link_waiter *w = SL_CONTAINER_OF(node, struct link_waiter, node);
+
+		w->done(w, NULL);
+	}
+}
+
+void links_close_all(struct links *set)
+{
+	struct sl_list *p, *e, *tmp, *next;
+
+	set->closing = true;
+	end_waits(set);
+	sl_list_for_each_safe (p, tmp, &set->peers) {
+		struct peer *peer = SL_CONTAINER_OF(p, struct peer, node);
+
+		sl_list_for_each_safe (e, next, &peer->links) {
+			struct entry *entry = SL_CONTAINER_OF(e, struct entry, node);
+
+			if (!entry->forgotten)
+				entry_happen(entry, LINK_UNWANTED, NULL);
+		}
+	}
+}
+
+/* ---- who uses a link ---- */
+
+static struct entry *living_entry(const struct links *set, const char *peer, const char *profile)
+{
+	struct peer *p = find_peer(set, peer);
+	struct entry *e = p ? entry_find(p, profile) : NULL;
+
+	return e && !e->forgotten ? e : NULL;
+}
+
+struct slime_endpoint *links_hold(struct links *set, const char *peer, const char *profile,
+				  bool *known)
+{
+	struct entry *e = living_entry(set, peer, profile);
+
+	*known = e != NULL;
+	if (!e || e->link.phase != LINK_CONNECTED)
+		return NULL;
+	connection_hold(e->connection);
+	return e->connection->ep;
+}
+
+int links_release(struct links *set, struct slime_endpoint *ep)
+{
+	struct connection *c = connection_of(&set->connections, ep);
+
+	if (!c)
+		return -ENOENT;
+	connection_release(c);
+	return 0;
+}
+
+void links_wait(struct links *set, struct link_waiter *w)
+{
+	sl_list_append(&set->waiters, &w->node);
+}
+
+void links_stop_waiting(struct link_waiter *w)
+{
+	sl_list_remove(&w->node);
+}
+
+int links_info(const struct links *set, struct slime_agent_link_info *out, size_t n)
+{
+	struct sl_list *p, *node;
+	size_t count = 0;
+
+	sl_list_for_each (p, &set->peers) {
+		struct peer *peer = SL_CONTAINER_OF(p, struct peer, node);
+
+		sl_list_for_each (node, &peer->links) {
+			struct entry *e = SL_CONTAINER_OF(node, struct entry, node);
+
+			if (e->forgotten)
+				continue;
+			if (count < n)
+				entry_info(e, &out[count]);
+			count++;
+		}
+	}
+	return (int)count;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The peers and links of one agent: takes what nanoctrl, the peers and the transports say to the
+ * links' state machines (link.h), and carries out what these decide.
+ */
+#ifndef AGENT_LINKS_H
+#define AGENT_LINKS_H
+
+#include <stdbool.h>
+#include <slime/agent.h>
+
+#include "peeragent/lib/links/connection.h"
+#include "peeragent/lib/control/ctrl.h"
+#include "peeragent/lib/control/publish.h"
+#include "peeragent/lib/links/traffic.h"
+
+struct links {
+	const char *name; /* the agent's */
+	struct event_base *base;
+	struct ctrl *ctrl;
+	struct publisher *publisher;
+	struct connections connections;
+	enum slime_transport transports[SLIME_TRANSPORT_MAX]; /* for links that name none */
+	uint32_t connect_timeout_ms;
+	uint32_t retry_min_ms;
+	uint32_t retry_max_ms;
+	struct sl_list wanted;	/* by the agent itself */
+	struct sl_list dropped; /* no longer, and nanoctrl does not know yet */
+	struct sl_list peers;
+	struct sl_list waiters;
+	struct traffic traffic;
+	uint64_t number;	      /* last one given to an attempt or a post */
+	bool closing;		      /* no new links */
+	void (*on_change)(void *arg); /* the state of a link changed */
+	void *arg;
+};
+
+void links_init(struct links *set);
+
+/* Closes all; their endpoints go by the helper. The session has ended. */
+void links_fini(struct links *set);
+
+/* ---- from nanoctrl ---- */
+
+void links_peer(struct links *set, const struct ctrl_peer *peer);
+void links_peer_gone(struct links *set, const char *name, uint64_t epoch, uint64_t generation,
+		     bool left);
+/* A list begins, and has ended: peers that it did not name have gone. */
+void links_list_begin(struct links *set);
+void links_list_end(struct links *set);
+void links_offer(struct links *set, const struct ctrl_offer *offer);
+void links_offer_gone(struct links *set, const char *from, const char *profile, uint64_t number);
+
+/* ---- from the transports ---- */
+
+struct peer;
+
+/* A connection to the peer ended, and its link has been told: one that outlived the peer's
+ * registration was the last of it. The peer may be gone afterwards. */
+void links_lost(struct links *set, struct peer *peer);
+
+/* ---- from the agent's own side ---- */
+
+/* Want a link of the topology, or one that is added; a selector takes effect with the next list
+ * (ctrl_list()). -ENOMEM. */
+int links_open(struct links *set, const struct slime_agent_link *link, bool added);
+
+/* Want it no more as what it was wanted; whether it was. */
+bool links_close(struct links *set, const struct slime_agent_link *link, bool added);
+
+bool links_wants(const struct links *set, const struct slime_agent_link *link);
+
+/* Close all and open no more: the agent leaves. Who waits for one is told. */
+void links_close_all(struct links *set);
+
+/* Somebody who waits for a link to be connected. */
+struct link_waiter {
+	struct sl_list node;
+	const char *peer;
+	const char *profile;
+	void (*done)(struct link_waiter *w, struct slime_endpoint *ep);
+};
+
+/* The connected endpoint, held; NULL, and *known whether there is such a link. */
+struct slime_endpoint *links_hold(struct links *set, const char *peer, const char *profile,
+				  bool *known);
+int links_release(struct links *set, struct slime_endpoint *ep);
+
+/* done comes when the link is connected, with its endpoint held; or when all are closed, with NULL.
+ * Not once they are. */
+void links_wait(struct links *set, struct link_waiter *w);
+void links_stop_waiting(struct link_waiter *w);
+
+/* Fills at most n, returns how many there are. */
+int links_info(const struct links *set, struct slime_agent_link_info *out, size_t n);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A link that the agent wants. One to a selector that nobody matches is reported to nanoctrl in its
+ * own name, so that whoever waits for all links waits for it too; those that somebody matches are
+ * reported as the links they are (entry.h).
+ */
+#ifndef AGENT_WANTED_H
+#define AGENT_WANTED_H
+
+#include "peeragent/lib/links/links.h"
+
+struct wanted {
+	struct sl_list node;
+	struct links *set;
+	struct slime_topology *topology; /* a copy: its only link */
+	const struct slime_agent_link *link;
+	/* An agent that matches and whose link another wish brought about; "": none is known. */
+	char shared[SLIME_AGENT_NAME_MAX + 1];
+	bool added;   /* by slime_agent_link_add(): not the topology's */
+	bool matched; /* somebody matches the selector */
+	bool dropped; /* stays only until nanoctrl knows */
+	uint64_t since_ns;
+	struct publication report;
+};
+
+/* Of set->wanted. -ENOMEM. */
+int wanted_create(struct links *set, const struct slime_agent_link *link, struct wanted **out);
+
+/* Whether somebody matches the selector, as far as is known. */
+void wanted_match(struct wanted *w, bool matched);
+
+/* It is wanted no more. */
+void wanted_drop(struct wanted *w);
+
+/* At the agent's end: nothing is told to anybody. */
+void wanted_destroy(struct wanted *w);
+
+#endif

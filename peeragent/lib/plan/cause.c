@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peeragent/lib/plan/cause.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BETWEEN	    "; "
+#define BETWEEN_LEN (sizeof(BETWEEN) - 1)
+/* The end of what is cut. */
+#define MARK	 "..."
+#define MARK_LEN (sizeof(MARK) - 1)
+
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Of the reason that text begins with. */
+static size_t reason_len(const char *text)
+{
+	const char *end = strstr(text, BETWEEN);
+
+	return end ? (size_t)(end - text) : strlen(text);
+}
+
+/* The next one; NULL: it was the last. */
+static const char *next_reason(const char *text)
+{
+	const char *end = strstr(text, BETWEEN);
+
+	return end ? end + BETWEEN_LEN : NULL;
+}
+
+static size_t len_with(const char *text, size_t share)
+{
+	size_t len = 0;
+
+	for (const char *at = text; at; at = next_reason(at))
+		len += smaller(reason_len(at), share) + (at == text ? 0 : BETWEEN_LEN);
+	return len;
+}
+
+/* The first len bytes of text, within share. */
+static size_t put(const char *text, size_t len, size_t share, char *out, size_t cap)
+{
+	bool marked = len > share && share > MARK_LEN;
+	size_t kept = smaller(len, share) - (marked ? MARK_LEN : 0);
+
+	return (size_t)snprintf(out, cap, "%.*s%s", (int)kept, text, marked ? MARK : "");
+}
+
+size_t cause_fit(const char *text, char *out, size_t cap)
+{
+	size_t share = cap, len = 0;
+
+	while (share && len_with(text, share) >= cap)
+		share--;
+	/* So many that none has room. */
+	if (!share)
+		return put(text, strlen(text), cap - 1, out, cap);
+	for (const char *at = text; at; at = next_reason(at)) {
+		if (at != text)
+			len += put(BETWEEN, BETWEEN_LEN, BETWEEN_LEN, out + len, cap - len);
+		len += put(at, reason_len(at), share, out + len, cap - len);
+	}
+	return len;
+}
