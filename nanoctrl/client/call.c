@@ -199,34 +199,35 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 /* --- answers --- */
 
-static void take_answer(struct nc_call *call, const struct nc_response *response)
+static void take_answer(struct nc_call *call, const struct http_message *response)
 {
+	const char *body = response->body ? response->body : "";
 	struct nc_json *json = NULL;
 	struct nc_error error;
-	int ret = -EPROTO;
+	int ret;
 
-	if (response->body && call->raw)
-		ret = nc_json_wrap(response->body, response->body_len, &json);
-	else if (response->body)
-		ret = nc_json_parse(response->body, response->body_len, &json);
+	if (call->raw)
+		ret = nc_json_wrap(body, response->body_len, &json);
+	else
+		ret = nc_json_parse(body, response->body_len, &json);
 	if (!ret) {
 		finish(call, NULL, json);
 		nc_json_free(json);
 		return;
 	}
 	error = (struct nc_error){ .err = ret == -ENOMEM ? -EIO : ret,
-				   .status = response->status,
+				   .status = (int)response->status,
 				   .message = "the answer is no JSON object" };
 	finish(call, &error, NULL);
 }
 
 /* A proxy before the server says that it could not speak to it. */
-static bool is_gateway(int status)
+static bool is_gateway(unsigned status)
 {
 	return status == 502 || status == 504;
 }
 
-static void take_refusal(struct nc_call *call, const struct nc_response *response, size_t server)
+static void take_refusal(struct nc_call *call, const struct http_message *response, size_t server)
 {
 	struct nc_error error;
 	uint64_t delay_ms;
@@ -242,15 +243,14 @@ static void take_refusal(struct nc_call *call, const struct nc_response *respons
 		return;
 	}
 	delay_ms = nc_backoff_ms(call->attempts, RETRY_BASE_MS, RETRY_MAX_MS);
-	if (response->retry_after_s > 0)
-		delay_ms += (uint64_t)response->retry_after_s * 1000;
+	delay_ms += nc_client_retry_after_ms(response);
 	nc_client_failed(call->client, server, error.message, delay_ms);
 	call->last = error;
 	call->n_unreachable = 0;
 	retry(call, delay_ms);
 }
 
-static void on_answered(void *arg, const struct nc_response *response)
+static void on_answered(void *arg, const struct http_message *response)
 {
 	struct nc_slot *slot = arg;
 	struct nc_client *client = slot->client;

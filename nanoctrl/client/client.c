@@ -216,16 +216,26 @@ static int errno_of(int status, const char *code)
 	}
 }
 
-void nc_client_read_error(const struct nc_response *response, struct nc_error *error)
+uint64_t nc_client_retry_after_ms(const struct http_message *response)
+{
+	const char *value = http_message_field(response, "Retry-After");
+	size_t len = value ? strspn(value, "0123456789") : 0;
+
+	if (!len || len > 5 || value[len])
+		return 0;
+	return strtoull(value, NULL, 10) * 1000;
+}
+
+void nc_client_read_error(const struct http_message *response, struct nc_error *error)
 {
 	struct nc_json *json;
 
-	*error = (struct nc_error){ .status = response->status };
-	snprintf(error->message, sizeof(error->message), "the server answered %d",
+	*error = (struct nc_error){ .status = (int)response->status };
+	snprintf(error->message, sizeof(error->message), "the server answered %u",
 		 response->status);
 	if (response->body && !nc_json_parse(response->body, response->body_len, &json)) {
 		nc_json_error(json, error);
 		nc_json_free(json);
 	}
-	error->err = errno_of(response->status, error->code);
+	error->err = errno_of((int)response->status, error->code);
 }

@@ -126,7 +126,11 @@ void nc_client_avoid(struct nc_client *client, size_t server);
 void nc_client_failed(struct nc_client *client, size_t server, const char *cause, uint64_t wait_ms);
 
 /* What status and body say, in words of errno. */
-void nc_client_read_error(const struct nc_response *response, struct nc_error *error);
+void nc_client_read_error(const struct http_message *response, struct nc_error *error);
+
+/* How long the server asks to wait before the next try: its Retry-After in seconds, at most a day;
+ * 0 when it says nothing. A date is not read: ours sends seconds. */
+uint64_t nc_client_retry_after_ms(const struct http_message *response);
 
 /* Half to all of base, doubled for each attempt, up to most. */
 uint64_t nc_backoff_ms(unsigned attempts, uint64_t base_ms, uint64_t most_ms);

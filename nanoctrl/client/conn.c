@@ -18,6 +18,7 @@
  * what we send. */
 #define SEND_TIMEOUT_MS	 3000
 #define CONNECT_LEAST_MS 500
+#define BODY_MAX	 (32 * 1024 * 1024)
 /* An idle connection is closed before the server does it, which could cross with a request. */
 #define IDLE_TIMEOUT_MS 20000
 
@@ -35,7 +36,7 @@ struct nc_conn {
 	bool connected, upgraded;
 	bool owes;	/* an answer */
 	int silence_ms; /* that it has for it */
-	struct nc_response response;
+	struct http_parser parser;
 };
 
 /* --- the addresses of the name --- */
@@ -139,20 +140,32 @@ static void on_found(void *arg, int error, const struct addrinfo *list)
 
 /* --- answers --- */
 
-static void fail_response(struct nc_conn *conn, int err)
+static void fail_response(struct nc_conn *conn)
 {
-	fail(conn, err,
-	     err == -EMSGSIZE ? "the answer is too large"
-	     : err == -ENOMEM ? "no memory for the answer"
-			      : "the answer is no HTTP");
+	const struct http_refusal *why = conn->parser.refusal;
+	char cause[160];
+
+	switch (why->status) {
+	case 503:
+		fail(conn, -ENOMEM, "no memory for the answer");
+		break;
+	case 413:
+	case 431:
+		fail(conn, -EMSGSIZE, "the answer is too large");
+		break;
+	default:
+		snprintf(cause, sizeof(cause), "the answer is no HTTP: %s", why->text);
+		fail(conn, -EPROTO, cause);
+	}
 }
 
 /* The response goes out of the connection first: the callback may close it, or send the next
  * request. */
 static void deliver(struct nc_conn *conn)
 {
-	struct nc_response response = conn->response;
+	struct http_message response;
 
+	http_parser_take(&conn->parser, &response);
 	conn->upgraded = response.status == 101;
 	conn->owes = false;
 	if (conn->silence_ms != IDLE_TIMEOUT_MS) {
@@ -163,9 +176,8 @@ static void deliver(struct nc_conn *conn)
 		leave(conn);
 	if (nc_conn_is_left(conn))
 		response.keep_alive = false;
-	nc_response_init(&conn->response);
 	conn->ops->answered(conn->arg, &response);
-	nc_response_fini(&response);
+	http_message_fini(&response);
 }
 
 /* What stands behind the response already: messages after an upgrade, else nothing that was asked
@@ -174,27 +186,27 @@ static void take_rest(struct nc_conn *conn, struct evbuffer *in)
 {
 	if (!evbuffer_get_length(in))
 		return;
-	if (conn->response.status == 101)
+	if (conn->parser.msg.status == 101)
 		bufferevent_trigger(conn->bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
 	else
-		conn->response.keep_alive = false;
+		conn->parser.msg.keep_alive = false;
 }
 
 static void feed(struct nc_conn *conn, struct evbuffer *in)
 {
 	while (evbuffer_get_length(in)) {
 		struct evbuffer_iovec piece;
+		enum http_parse got;
 		size_t used;
-		int ret;
 
 		evbuffer_peek(in, -1, NULL, &piece, 1);
-		ret = nc_response_feed(&conn->response, piece.iov_base, piece.iov_len, &used);
-		if (ret < 0) {
-			fail_response(conn, ret);
+		got = http_parser_feed(&conn->parser, piece.iov_base, piece.iov_len, &used);
+		if (got == HTTP_REFUSED) {
+			fail_response(conn);
 			return;
 		}
 		evbuffer_drain(in, used);
-		if (ret == NC_RESPONSE_MORE)
+		if (got == HTTP_MORE)
 			continue;
 		take_rest(conn, in);
 		deliver(conn);
@@ -224,7 +236,7 @@ static void on_connected(struct nc_conn *conn)
 
 static void on_end(struct nc_conn *conn)
 {
-	if (!conn->upgraded && !nc_response_end(&conn->response))
+	if (!conn->upgraded && http_parser_end(&conn->parser) == HTTP_DONE)
 		deliver(conn);
 	else
 		fail(conn, -ECONNRESET, "the server closed the connection");
@@ -273,6 +285,7 @@ int nc_conn_open(struct nc_conn **out, struct event_base *base, struct nc_resolv
 		 const struct nc_url *url, struct nc_name *name, const struct nc_conn_ops *ops,
 		 void *arg)
 {
+	const struct http_limits limits = { .head_bytes = UINT16_MAX, .body_bytes = BODY_MAX };
 	struct nc_conn *conn = calloc(1, sizeof(*conn));
 	int ret;
 
@@ -289,7 +302,7 @@ int nc_conn_open(struct nc_conn **out, struct event_base *base, struct nc_resolv
 	conn->arg = arg;
 	conn->name = name;
 	conn->silence_ms = IDLE_TIMEOUT_MS;
-	nc_response_init(&conn->response);
+	http_parser_init_response(&conn->parser, &limits);
 	bufferevent_setcb(conn->bev, on_read, NULL, on_event, conn);
 	/* What is sent waits for the name's addresses. */
 	bufferevent_disable(conn->bev, EV_READ | EV_WRITE);
@@ -312,7 +325,7 @@ void nc_conn_close(struct nc_conn *conn)
 	nc_lookup_cancel(conn->lookup);
 	bufferevent_setcb(conn->bev, NULL, NULL, NULL, NULL);
 	bufferevent_free(conn->bev);
-	nc_response_fini(&conn->response);
+	http_parser_fini(&conn->parser);
 	free(conn);
 }
 

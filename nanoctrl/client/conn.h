@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-#include "nanoctrl/client/http_response.h"
 #include "nanoctrl/client/name.h"
 #include "nanoctrl/client/url.h"
+#include "nanoctrl/net/http_parser.h"
 
 struct event_base;
 struct evbuffer;
@@ -17,7 +17,7 @@ struct nc_resolver;
 /* Each of these may close the connection. */
 struct nc_conn_ops {
 	/* The whole response; it lives until this returns. */
-	void (*answered)(void *arg, const struct nc_response *response);
+	void (*answered)(void *arg, const struct http_message *response);
 	/* Bytes after a 101; what stays in the buffer is shown again with more. */
 	void (*data)(void *arg, struct evbuffer *in);
 	/* Refused, reset, silent, closed, or what came is no HTTP: err is negative. To be closed.

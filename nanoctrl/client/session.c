@@ -14,11 +14,13 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "nanoctrl/client/client.h"
-#include "nanoctrl/client/websocket.h"
+#include "nanoctrl/net/ws_frame.h"
 
 #define PART "session"
 
-#define CURSOR_MAX 64
+#define CURSOR_MAX  64
+#define MESSAGE_MAX (256 * 1024)
+#define QUEUED_MAX  65536 /* bytes of ours that the server has not read */
 
 /* For the connection to stand and the upgrade to be answered; and the silence that means a dead
  * one, where the server does not say how often it speaks. */
@@ -49,8 +51,8 @@ struct nc_session {
 	enum state state;
 	struct nc_conn *conn;
 	size_t server;
-	struct nc_ws ws;
-	char key[NC_WS_KEY_LEN + 1];
+	struct ws_parser ws;
+	char key[WS_KEY_MAX];
 	struct event *timer; /* what WAITING and ENDING wait for, the time of UPGRADING, the beat */
 	unsigned attempts;   /* since a session last stood */
 	uint32_t beat_ms;
@@ -71,8 +73,8 @@ static void drop_connection(struct nc_session *s)
 {
 	nc_conn_close(s->conn);
 	s->conn = NULL;
-	nc_ws_fini(&s->ws);
-	nc_ws_init(&s->ws);
+	ws_parser_fini(&s->ws);
+	ws_parser_init(&s->ws, WS_SERVER, MESSAGE_MAX);
 	event_del(s->timer);
 }
 
@@ -159,19 +161,18 @@ static void back_off(struct nc_session *s, uint64_t least_ms, const char *cause)
 
 /* --- talking --- */
 
-static int send_frame(struct nc_session *s, enum nc_ws_opcode opcode, const void *payload,
-		      size_t len)
+static int send_frame(struct nc_session *s, enum ws_opcode opcode, const void *payload, size_t len)
 {
 	struct evbuffer *out;
 	int ret;
 
 	/* What a server does not read is bounded: pongs and beats wait for nobody. */
-	if (nc_conn_queued(s->conn) > NC_HTTP_HEADERS_MAX)
+	if (nc_conn_queued(s->conn) > QUEUED_MAX)
 		return -ENOBUFS;
 	out = evbuffer_new();
 	if (!out)
 		return -ENOMEM;
-	ret = nc_ws_write(out, opcode, payload, len);
+	ret = ws_write_masked(out, opcode, payload, len);
 	if (!ret)
 		ret = nc_conn_send(s->conn, out, 0);
 	evbuffer_free(out);
@@ -181,7 +182,7 @@ static int send_frame(struct nc_session *s, enum nc_ws_opcode opcode, const void
 static void beat(struct nc_session *s)
 {
 	char *text = nc_json_beat(s->cursor[0] ? s->cursor : NULL);
-	int ret = text ? send_frame(s, NC_WS_TEXT, text, strlen(text)) : -ENOMEM;
+	int ret = text ? send_frame(s, WS_TEXT, text, strlen(text)) : -ENOMEM;
 
 	free(text);
 	if (ret)
@@ -331,7 +332,7 @@ static void take_text(struct nc_session *s)
 {
 	struct nc_message message;
 	struct nc_json *json;
-	int ret = nc_json_parse(s->ws.message, s->ws.message_len, &json);
+	int ret = nc_json_parse(s->ws.payload, s->ws.len, &json);
 
 	if (!ret) {
 		ret = nc_json_message(json, &message);
@@ -345,7 +346,7 @@ static void take_text(struct nc_session *s)
 
 static void take_close(struct nc_session *s)
 {
-	unsigned code = s->ws.control_len >= 2 ? s->ws.control[0] << 8 | s->ws.control[1] : 1005;
+	unsigned code = s->ws.close_code;
 	char cause[64];
 
 	snprintf(cause, sizeof(cause), "the server closed the session with %u", code);
@@ -365,25 +366,37 @@ static void take_close(struct nc_session *s)
 	}
 }
 
+static void take_data(struct nc_session *s)
+{
+	if (s->ws.opcode == WS_TEXT)
+		take_text(s);
+	else
+		back_off(s, 0, "the server sent a binary message");
+}
+
+static void take_control(struct nc_session *s)
+{
+	if (s->ws.opcode == WS_CLOSE)
+		take_close(s);
+	else if (s->ws.opcode == WS_PING && send_frame(s, WS_PONG, s->ws.payload, s->ws.len))
+		back_off(s, 0, "the server reads nothing");
+}
+
 /* One result of the parser; false when the connection is not to be read on. */
-static bool take_frame(struct nc_session *s, int what)
+static bool take_frame(struct nc_session *s, enum ws_event what)
 {
 	struct nc_client *client = s->client;
 	struct nc_conn *conn = s->conn;
 	uint64_t serial = client->n_sessions;
 
 	switch (what) {
-	case NC_WS_MORE:
+	case WS_MORE:
 		return true;
-	case NC_WS_MESSAGE:
-		take_text(s);
+	case WS_MESSAGE:
+		take_data(s);
 		break;
-	case NC_WS_PINGED:
-		if (send_frame(s, NC_WS_PONG, s->ws.control, s->ws.control_len))
-			back_off(s, 0, "the server reads nothing");
-		break;
-	case NC_WS_CLOSED:
-		take_close(s);
+	case WS_CONTROL:
+		take_control(s);
 		break;
 	default:
 		back_off(s, 0, "the server sent what is no WebSocket frame");
@@ -397,11 +410,11 @@ static void on_data(void *arg, struct evbuffer *in)
 
 	while (evbuffer_get_length(in)) {
 		struct evbuffer_iovec piece;
+		enum ws_event what;
 		size_t used;
-		int what;
 
 		evbuffer_peek(in, -1, NULL, &piece, 1);
-		what = nc_ws_feed(&s->ws, piece.iov_base, piece.iov_len, &used);
+		what = ws_parser_feed(&s->ws, piece.iov_base, piece.iov_len, &used);
 		evbuffer_drain(in, used);
 		if (!take_frame(s, what))
 			return;
@@ -410,7 +423,7 @@ static void on_data(void *arg, struct evbuffer *in)
 
 /* --- connecting --- */
 
-static void refused(struct nc_session *s, const struct nc_response *response)
+static void refused(struct nc_session *s, const struct http_message *response)
 {
 	struct nc_error error;
 
@@ -420,8 +433,7 @@ static void refused(struct nc_session *s, const struct nc_response *response)
 	} else if (error.err == -EKEYEXPIRED) {
 		take_resync(s, 0);
 	} else if (response->status == 408 || response->status == 429 || response->status >= 500) {
-		uint64_t ms =
-			response->retry_after_s > 0 ? (uint64_t)response->retry_after_s * 1000 : 0;
+		uint64_t ms = nc_client_retry_after_ms(response);
 
 		back_off(s, ms < RETRY_AFTER_MAX_MS ? ms : RETRY_AFTER_MAX_MS, error.message);
 	} else {
@@ -429,17 +441,19 @@ static void refused(struct nc_session *s, const struct nc_response *response)
 	}
 }
 
-static void on_answered(void *arg, const struct nc_response *response)
+static void on_answered(void *arg, const struct http_message *response)
 {
 	struct nc_session *s = arg;
-	char accept[NC_WS_ACCEPT_LEN + 1];
+	char expected[WS_ACCEPT_MAX];
+	const char *accept;
 
 	if (response->status != 101) {
 		refused(s, response);
 		return;
 	}
-	nc_ws_accept(s->key, accept);
-	if (!response->websocket || strcmp(accept, response->ws_accept)) {
+	accept = http_message_field(response, "Sec-WebSocket-Accept");
+	if (!http_message_lists(response, "Upgrade", "websocket") || !accept ||
+	    !ws_accept(s->key, expected) || strcmp(accept, expected)) {
 		back_off(s, 0, "the server's upgrade is none");
 		return;
 	}
@@ -490,7 +504,7 @@ static int send_upgrade(struct nc_session *s)
 
 	if (!out)
 		return -ENOMEM;
-	ret = nc_ws_make_key(s->key);
+	ret = ws_make_key(s->key);
 	if (!ret)
 		ret = write_upgrade(s, out);
 	if (!ret)
@@ -556,7 +570,7 @@ int nc_session_open(struct nc_client *client, const struct nc_session_ops *ops, 
 	s->client = client;
 	s->ops = ops;
 	s->arg = arg;
-	nc_ws_init(&s->ws);
+	ws_parser_init(&s->ws, WS_SERVER, MESSAGE_MAX);
 	s->timer = evtimer_new(client->base, on_timer, s);
 	if (!s->timer) {
 		free(s);

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nanoctrl/net/ws_frame.h"
 
+#include <errno.h>
+#include <event2/buffer.h>
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <openssl/evp.h>
-#include <base/utf8.h>
+#include <sys/random.h>
+
+#include "base/utf8.h"
 
 #define FIN    0x80
 #define RSV    0x70
 #define MASKED 0x80
 
-void ws_parser_init(struct ws_parser *p, size_t message_max)
+void ws_parser_init(struct ws_parser *p, enum ws_sender from, size_t message_max)
 {
 	memset(p, 0, sizeof(*p));
+	p->from = from;
 	p->message_max = message_max;
 }
 
@@ -34,14 +39,20 @@ static bool is_control(const struct ws_parser *p)
 	return p->head[0] & 0x08;
 }
 
-/* The length of the frame's header, as far as its first two bytes tell. */
-static size_t header_len(const struct ws_parser *p)
+/* Bytes of the header after the first two that hold the length. */
+static size_t length_bytes(const struct ws_parser *p)
 {
 	unsigned len7 = p->head[1] & 0x7f;
 
+	return len7 == 127 ? 8 : len7 == 126 ? 2 : 0;
+}
+
+/* The length of the frame's header, as far as its first two bytes tell. */
+static size_t header_len(const struct ws_parser *p)
+{
 	if (p->head_len < 2)
 		return 2;
-	return 2 + (len7 == 127 ? 8u : len7 == 126 ? 2u : 0u) + 4;
+	return 2 + length_bytes(p) + (p->head[1] & MASKED ? 4 : 0);
 }
 
 /* What the first two bytes must not be. */
@@ -50,7 +61,7 @@ static bool frame_allowed(const struct ws_parser *p)
 	unsigned opcode = p->head[0] & 0x0f;
 	bool fin = p->head[0] & FIN;
 
-	if ((p->head[0] & RSV) || !(p->head[1] & MASKED))
+	if ((p->head[0] & RSV) || !(p->head[1] & MASKED) != (p->from == WS_SERVER))
 		return false;
 	if (opcode == WS_CLOSE || opcode == WS_PING || opcode == WS_PONG)
 		return fin && (p->head[1] & 0x7f) <= WS_CONTROL_MAX;
@@ -62,7 +73,7 @@ static bool frame_allowed(const struct ws_parser *p)
 /* The payload's length; false unless it is in its shortest form. */
 static bool decode_length(struct ws_parser *p)
 {
-	size_t n = header_len(p) - 6;
+	size_t n = length_bytes(p);
 	uint64_t len = p->head[1] & 0x7f;
 
 	if (n) {
@@ -112,7 +123,8 @@ static enum ws_event begin_payload(struct ws_parser *p)
 
 static bool take_payload(struct ws_parser *p, const unsigned char *data, size_t n)
 {
-	const unsigned char *mask = p->head + p->head_len - 4;
+	static const unsigned char none[4];
+	const unsigned char *mask = p->head[1] & MASKED ? p->head + p->head_len - 4 : none;
 	char *to;
 
 	if (is_control(p)) {
@@ -178,7 +190,7 @@ static enum ws_event take_header_byte(struct ws_parser *p, unsigned char c)
 	p->head[p->head_len++] = c;
 	if (p->head_len == 2 && !frame_allowed(p))
 		return bad(p, WS_CLOSE_PROTOCOL);
-	return p->head_len == header_len(p) && p->head_len > 2 ? begin_payload(p) : WS_MORE;
+	return p->head_len >= 2 && p->head_len == header_len(p) ? begin_payload(p) : WS_MORE;
 }
 
 enum ws_event ws_parser_feed(struct ws_parser *p, const void *data, size_t len, size_t *used)
@@ -219,11 +231,50 @@ size_t ws_frame_header(enum ws_opcode opcode, size_t len, unsigned char out[WS_H
 	return 2 + n;
 }
 
+static int fill_random(void *out, size_t len)
+{
+	/* So few bytes come whole or not at all. */
+	return getrandom(out, len, 0) == (ssize_t)len ? 0 : -errno;
+}
+
+int ws_write_masked(struct evbuffer *out, enum ws_opcode opcode, const void *payload, size_t len)
+{
+	unsigned char header[WS_HEADER_MAX], *mask;
+	size_t n = ws_frame_header(opcode, len, header);
+	const unsigned char *from = payload;
+	struct evbuffer_iovec to;
+	int ret;
+
+	mask = header + n;
+	header[1] |= MASKED;
+	ret = fill_random(mask, 4);
+	if (ret)
+		return ret;
+	n += 4;
+	if (evbuffer_reserve_space(out, (ssize_t)(n + len), &to, 1) != 1)
+		return -ENOMEM;
+	memcpy(to.iov_base, header, n);
+	for (size_t i = 0; i < len; i++)
+		((unsigned char *)to.iov_base)[n + i] = from[i] ^ mask[i & 3];
+	to.iov_len = n + len;
+	return evbuffer_commit_space(out, &to, 1) ? -ENOMEM : 0;
+}
+
 bool ws_close_code_valid(unsigned code)
 {
 	if (code >= 3000)
 		return code < 5000;
 	return code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006;
+}
+
+int ws_make_key(char out[WS_KEY_MAX])
+{
+	unsigned char bytes[16];
+	int ret = fill_random(bytes, sizeof(bytes));
+
+	if (!ret)
+		EVP_EncodeBlock((unsigned char *)out, bytes, sizeof(bytes));
+	return ret;
 }
 
 bool ws_accept(const char *key, char out[WS_ACCEPT_MAX])

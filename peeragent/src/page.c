@@ -18,9 +18,9 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "nanoctrl/net/http_parser.h"
 
-#define MAX_HEAD 8192
-#define BACKLOG	 128
+#define BACKLOG 128
 /* accept() failed for want of a descriptor or memory: what the loop is for has them meanwhile. */
 #define ACCEPT_AGAIN_MS 100
 
@@ -38,6 +38,7 @@ struct visitor {
 	struct page *page;
 	struct bufferevent *bev;
 	struct event *end;
+	struct http_parser parser;
 	bool answered;
 	bool eof; /* it sends no more */
 };
@@ -52,6 +53,7 @@ static void leave(struct visitor *v)
 	page->n_visitors--;
 	event_free(v->end);
 	bufferevent_free(v->bev);
+	http_parser_fini(&v->parser);
 	free(v);
 	if (!evtimer_pending(page->again, NULL))
 		evconnlistener_enable(page->listener);
@@ -98,34 +100,56 @@ static void show(struct visitor *v)
 	evbuffer_free(body);
 }
 
-/* "GET PATH HTTP/1.1", and maybe a query behind the path. */
-static void reply(struct visitor *v, const char *line)
+static void reply(struct visitor *v)
 {
-	const char *path = v->page->attr.path;
-	size_t end = strlen("GET ") + strlen(path);
+	const struct http_message *m = &v->parser.msg;
 
-	if (strncmp(line, "GET ", strlen("GET ")) != 0)
-		refuse(v, "405 Method Not Allowed");
-	else if (strncmp(line + strlen("GET "), path, strlen(path)) != 0 ||
-		 (line[end] != ' ' && line[end] != '?'))
+	if (strcmp(m->path, v->page->attr.path) != 0)
 		refuse(v, "404 Not Found");
+	else if (m->method != HTTP_GET)
+		refuse(v, "405 Method Not Allowed");
 	else
 		show(v);
 }
 
+static const char *refusal(const struct http_refusal *why)
+{
+	switch (why->status) {
+	case 413:
+		return "413 Content Too Large";
+	case 414:
+		return "414 URI Too Long";
+	case 417:
+		return "417 Expectation Failed";
+	case 431:
+		return "431 Request Header Fields Too Large";
+	case 501:
+		return "501 Not Implemented";
+	case 503:
+		return "503 Service Unavailable";
+	case 505:
+		return "505 HTTP Version Not Supported";
+	default:
+		return "400 Bad Request";
+	}
+}
+
 static void read_request(struct visitor *v, struct evbuffer *in)
 {
-	struct evbuffer_ptr end = evbuffer_search(in, "\r\n\r\n", 4, NULL);
-	char *line;
+	enum http_parse got = HTTP_MORE;
 
-	if (end.pos < 0 && evbuffer_get_length(in) < MAX_HEAD)
-		return;
-	line = end.pos < 0 ? NULL : evbuffer_readln(in, NULL, EVBUFFER_EOL_CRLF_STRICT);
-	if (line)
-		reply(v, line);
-	else
-		refuse(v, "431 Request Header Fields Too Large");
-	free(line);
+	while (got == HTTP_MORE && evbuffer_get_length(in)) {
+		struct evbuffer_iovec piece;
+		size_t used;
+
+		evbuffer_peek(in, -1, NULL, &piece, 1);
+		got = http_parser_feed(&v->parser, piece.iov_base, piece.iov_len, &used);
+		evbuffer_drain(in, used);
+	}
+	if (got == HTTP_DONE)
+		reply(v);
+	else if (got == HTTP_REFUSED)
+		refuse(v, refusal(v->parser.refusal));
 }
 
 static void on_read(struct bufferevent *bev, void *arg)
@@ -172,6 +196,7 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 /* Takes fd only when it returns true. */
 static bool begin_visit(struct page *page, evutil_socket_t fd)
 {
+	const struct http_limits limits = { .head_bytes = 8192, .target_bytes = 4096 };
 	struct event_base *base = evconnlistener_get_base(page->listener);
 	const struct timeval visit = { .tv_sec = page->attr.visit_ms / 1000,
 				       .tv_usec = page->attr.visit_ms % 1000 * 1000 };
@@ -179,6 +204,7 @@ static bool begin_visit(struct page *page, evutil_socket_t fd)
 
 	if (!v)
 		return false;
+	http_parser_init(&v->parser, &limits);
 	v->page = page;
 	v->end = evtimer_new(base, on_end, v);
 	v->bev = v->end && !evtimer_add(v->end, &visit)

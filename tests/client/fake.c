@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "client/fake.h"
-#include "nanoctrl/client/websocket.h"
+#include "nanoctrl/net/ws_frame.h"
 
 struct fake_conn {
 	struct fake *fake;
@@ -97,7 +97,7 @@ static bool take_frame(struct fake_conn *conn, struct evbuffer *in)
 	evbuffer_remove(in, text, len);
 	for (size_t i = 0; i < len; i++)
 		text[i] = (char)(text[i] ^ mask[i % 4]);
-	if ((head[0] & 0x0f) == NC_WS_PONG)
+	if ((head[0] & 0x0f) == WS_PONG)
 		conn->fake->message(conn->fake->arg, conn, "pong");
 	else
 		conn->fake->message(conn->fake->arg, conn, text);
@@ -214,11 +214,11 @@ void fake_reply(struct fake_conn *conn, int status, const char *headers, const c
 void fake_upgrade(struct fake_conn *conn, const char *request)
 {
 	const char *at = strstr(request, "Sec-WebSocket-Key: ");
-	char key[NC_WS_KEY_LEN + 1] = "", accept[NC_WS_ACCEPT_LEN + 1];
+	char key[WS_KEY_MAX] = "", accept[WS_ACCEPT_MAX];
 
 	assert_non_null(at);
-	memcpy(key, at + strlen("Sec-WebSocket-Key: "), NC_WS_KEY_LEN);
-	nc_ws_accept(key, accept);
+	memcpy(key, at + strlen("Sec-WebSocket-Key: "), WS_KEY_MAX - 1);
+	assert_true(ws_accept(key, accept));
 	conn->upgraded = true;
 	evbuffer_add_printf(bufferevent_get_output(conn->bev),
 			    "HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -241,7 +241,7 @@ void fake_text(struct fake_conn *conn, const char *json)
 	unsigned char head[4] = { 0x81, 126, (unsigned char)(len >> 8), (unsigned char)len };
 
 	if (len < 126) {
-		fake_frame(conn, NC_WS_TEXT, json, len);
+		fake_frame(conn, WS_TEXT, json, len);
 		return;
 	}
 	bufferevent_write(conn->bev, head, sizeof(head));

@@ -4,10 +4,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "nanoctrl/client/http_response.h"
+#include "nanoctrl/client/client.h"
 #include "nanoctrl/client/json.h"
+#include "nanoctrl/net/http_parser.h"
 
-static void decode(const struct nc_response *r)
+static void decode(const struct http_message *r)
 {
 	struct nc_error error = { 0 };
 	struct nc_json_grant grant;
@@ -17,7 +18,9 @@ static void decode(const struct nc_response *r)
 	struct nc_page page;
 	struct nc_json *json;
 
-	if (nc_json_parse(r->body, r->body_len, &json))
+	nc_client_read_error(r, &error);
+	nc_client_retry_after_ms(r);
+	if (!r->body || nc_json_parse(r->body, r->body_len, &json))
 		return;
 	nc_json_error(json, &error);
 	nc_json_grant(json, &grant);
@@ -35,25 +38,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct nc_response r;
+	const struct http_limits limits = { .head_bytes = UINT16_MAX, .body_bytes = 1024 * 1024 };
 	size_t step = size ? (size_t)data[0] + 1 : 1;
-	int ret = NC_RESPONSE_MORE;
+	enum http_parse got = HTTP_MORE;
+	struct http_message m;
+	struct http_parser p;
 
-	nc_response_init(&r);
-	for (size_t at = 1; at < size && ret >= 0;) {
+	http_parser_init_response(&p, &limits);
+	for (size_t at = 1; at < size && got != HTTP_REFUSED;) {
 		size_t n = size - at < step ? size - at : step, used;
 
-		ret = nc_response_feed(&r, (const char *)data + at, n, &used);
+		got = http_parser_feed(&p, data + at, n, &used);
 		at += used;
-		if (ret)
+		if (got != HTTP_DONE)
 			continue;
-		if (r.body[r.body_len])
+		http_parser_take(&p, &m);
+		if (m.body && m.body[m.body_len])
 			abort();
-		decode(&r);
-		nc_response_fini(&r);
-		nc_response_init(&r);
+		decode(&m);
+		http_message_fini(&m);
 	}
-	nc_response_end(&r);
-	nc_response_fini(&r);
+	if (http_parser_end(&p) == HTTP_DONE) {
+		http_parser_take(&p, &m);
+		decode(&m);
+		http_message_fini(&m);
+	}
+	http_parser_fini(&p);
 	return 0;
 }

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 
 #include "nanoctrl/client/json.h"
-#include "nanoctrl/client/websocket.h"
+#include "nanoctrl/net/ws_frame.h"
 
-static void decode(const struct nc_ws *ws)
+static void decode(const struct ws_parser *ws)
 {
 	struct nc_message message;
 	struct nc_json *json;
 
-	if (nc_json_parse(ws->message, ws->message_len, &json))
+	if (nc_json_parse(ws->payload, ws->len, &json))
 		return;
 	nc_json_message(json, &message);
 	nc_json_free(json);
@@ -23,18 +23,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	size_t step = size ? (size_t)data[0] + 1 : 1;
-	int what = NC_WS_MORE;
-	struct nc_ws ws;
+	enum ws_event what = WS_MORE;
+	struct ws_parser ws;
 
-	nc_ws_init(&ws);
-	for (size_t at = 1; at < size && what > 0 && what != NC_WS_CLOSED;) {
+	ws_parser_init(&ws, WS_SERVER, 256 * 1024);
+	for (size_t at = 1; at < size && what != WS_BAD;) {
 		size_t n = size - at < step ? size - at : step, used;
 
-		what = nc_ws_feed(&ws, data + at, n, &used);
+		what = ws_parser_feed(&ws, data + at, n, &used);
 		at += used;
-		if (what == NC_WS_MESSAGE)
+		if (what == WS_MESSAGE)
 			decode(&ws);
 	}
-	nc_ws_fini(&ws);
+	ws_parser_fini(&ws);
 	return 0;
 }

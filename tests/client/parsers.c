@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a server sends, in pieces of every size: the outcome must not depend on them. */
 #include <errno.h>
+#include <event2/buffer.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,39 +9,49 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "nanoctrl/client/http_response.h"
+#include "nanoctrl/client/client.h"
 #include "nanoctrl/client/json.h"
-#include "nanoctrl/client/websocket.h"
+#include "nanoctrl/net/http_parser.h"
+#include "nanoctrl/net/ws_frame.h"
 
-static int feed(struct nc_response *r, const char *text, size_t step, size_t *used)
+static const struct http_limits limits = { .head_bytes = UINT16_MAX,
+					   .target_bytes = 100,
+					   .body_bytes = 1024 * 1024 };
+
+#define MORE -1
+
+/* 0 when the response is complete, the status of the refusal, or MORE. */
+static int feed(struct http_parser *p, const char *text, size_t step, size_t *used)
 {
 	size_t len = strlen(text);
 
 	*used = 0;
 	while (*used < len) {
 		size_t n = len - *used < step ? len - *used : step, taken;
-		int ret = nc_response_feed(r, text + *used, n, &taken);
+		enum http_parse got = http_parser_feed(p, text + *used, n, &taken);
 
 		*used += taken;
-		if (ret != NC_RESPONSE_MORE)
-			return ret;
+		if (got == HTTP_DONE)
+			return 0;
+		if (got == HTTP_REFUSED)
+			return p->refusal->status;
 	}
-	return NC_RESPONSE_MORE;
+	return MORE;
 }
 
 static void assert_response(const char *text, int expected, const char *body, size_t rest)
 {
 	for (size_t step = 1; step <= strlen(text) + 1; step++) {
-		struct nc_response r;
+		struct http_parser p;
 		size_t used;
 
-		nc_response_init(&r);
-		assert_int_equal(feed(&r, text, step, &used), expected);
+		http_parser_init_response(&p, &limits);
+		assert_int_equal(feed(&p, text, step, &used), expected);
 		if (!expected) {
 			assert_int_equal(strlen(text) - used, rest);
-			assert_string_equal(r.body, body);
+			assert_string_equal(p.msg.body ? p.msg.body : "", body);
 		}
-		nc_response_fini(&r);
+		http_parser_fini(&p);
 	}
 }
 
@@ -58,45 +69,91 @@ static void response__of_every_framing_gives_its_body(void **state)
 		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", 0,
 		"x", 0);
 	assert_response("HTTP/1.1 101 Up\r\nUpgrade: websocket\r\n\r\n\x81", 0, "", 1);
-	assert_response("HTTP/1.1 200 OK\r\n\r\nto the end", NC_RESPONSE_MORE, NULL, 0);
+	assert_response("HTTP/1.1 200 OK\r\n\r\nto the end", MORE, NULL, 0);
 }
 
 static void response__to_the_end_is_complete_with_it(void **state)
 {
-	struct nc_response r;
+	struct http_message m;
+	struct http_parser p;
 	size_t used;
 
 	(void)state;
-	nc_response_init(&r);
-	assert_int_equal(feed(&r, "HTTP/1.0 200 OK\r\n\r\nabc", 100, &used), NC_RESPONSE_MORE);
-	assert_int_equal(nc_response_end(&r), 0);
-	assert_string_equal(r.body, "abc");
-	assert_false(r.keep_alive);
-	nc_response_fini(&r);
+	http_parser_init_response(&p, &limits);
+	assert_int_equal(feed(&p, "HTTP/1.0 200 OK\r\n\r\nabc", 100, &used), MORE);
+	assert_int_equal(http_parser_end(&p), HTTP_DONE);
+	http_parser_take(&p, &m);
+	assert_string_equal(m.body, "abc");
+	assert_false(m.keep_alive);
+	http_message_fini(&m);
 
-	nc_response_init(&r);
-	feed(&r, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabc", 100, &used);
-	assert_int_equal(nc_response_end(&r), -ECONNRESET);
-	nc_response_fini(&r);
+	feed(&p, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabc", 100, &used);
+	assert_int_equal(http_parser_end(&p), HTTP_MORE);
+	http_parser_fini(&p);
+}
+
+/* What ends the response early does not end a request. */
+static void request__is_never_complete_with_its_connection(void **state)
+{
+	struct http_parser p;
+	size_t used;
+
+	(void)state;
+	http_parser_init(&p, &limits);
+	assert_int_equal(
+		feed(&p, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc", 100, &used),
+		MORE);
+	assert_int_equal(http_parser_end(&p), HTTP_MORE);
+	http_parser_fini(&p);
+}
+
+static void response__to_the_end_is_bounded(void **state)
+{
+	char bytes[4096] = { 0 };
+	struct http_parser p;
+	enum http_parse got = HTTP_MORE;
+	size_t used;
+
+	(void)state;
+	http_parser_init_response(&p, &limits);
+	assert_int_equal(feed(&p, "HTTP/1.1 200 OK\r\n\r\n", 100, &used), MORE);
+	for (size_t i = 0; i <= limits.body_bytes / sizeof(bytes) && got == HTTP_MORE; i++)
+		got = http_parser_feed(&p, bytes, sizeof(bytes), &used);
+	assert_int_equal(got, HTTP_REFUSED);
+	assert_int_equal(p.refusal->status, 413);
+	http_parser_fini(&p);
+}
+
+static void response__behind_endless_interim_ones_is_refused(void **state)
+{
+	struct http_parser p;
+	size_t used;
+	int ret = MORE;
+
+	(void)state;
+	http_parser_init_response(&p, &limits);
+	for (int i = 0; i < HTTP_INTERIM_MAX; i++)
+		assert_int_equal(feed(&p, "HTTP/1.1 102 Wait\r\n\r\n", 100, &used), MORE);
+	ret = feed(&p, "HTTP/1.1 102 Wait\r\n\r\n", 100, &used);
+	assert_int_equal(ret, 400);
+	http_parser_fini(&p);
 }
 
 static void response__that_could_be_read_in_two_ways_is_refused(void **state)
 {
 	static const char *const bad[] = {
-		"HTTP/2 200 OK\r\n",
-		"HTTP/1.1 20 OK\r\n",
-		"HTTP/1.1 200OK\r\n",
-		"HTTP/1.1 600 X\r\n",
-		"HTTP/1.1 200 OK\n",
-		"HTTP/1.1 200 OK\r\r\n",
-		"HTTP/1.1 200 OK\r\nno colon\r\n",
-		"HTTP/1.1 200 OK\r\nA : b\r\n",
-		"HTTP/1.1 200 OK\r\n: b\r\n",
-		"HTTP/1.1 200 OK\r\nA: b\001\r\n",
-		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n",
-		"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n",
-		"HTTP/1.1 200 OK\r\nContent-Length: 1x\r\n",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n",
+		"HTTP/1.1 20 OK\r\n\r\n",
+		"HTTP/1.1 200OK\r\n\r\n",
+		"HTTP/1.1 600 X\r\n\r\n",
+		"HTTP/1.1 200 OK\n\r\n",
+		"HTTP/1.1 200 OK\r\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+		"HTTP/1.1 200 OK\r\n: b\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nA: b\001\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 1x\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
@@ -105,109 +162,156 @@ static void response__that_could_be_read_in_two_ways_is_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_response(bad[i], -EPROTO, NULL, 0);
-	assert_response("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n", -EMSGSIZE, NULL, 0);
-	assert_response("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n",
-			-EMSGSIZE, NULL, 0);
+		assert_response(bad[i], 400, NULL, 0);
+	assert_response("HTTP/2 200 OK", 400, NULL, 0);
+	assert_response("HTTP/1.2 200 OK\r\n\r\n", 505, NULL, 0);
+	assert_response("SSH-2.0-x\r\n", 400, NULL, 0);
+	assert_response("\r\nHTTP/1.1 200 OK\r\n", 400, NULL, 0);
+	assert_response("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501, NULL,
+			0);
+	assert_response("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", 413, NULL, 0);
+	assert_response("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n", 413,
+			NULL, 0);
 }
 
 static void response__with_endless_headers_is_refused(void **state)
 {
-	struct nc_response r;
+	struct http_parser p;
 	size_t used;
 	int ret;
 
 	(void)state;
-	nc_response_init(&r);
-	ret = feed(&r, "HTTP/1.1 200 OK\r\n", 100, &used);
-	for (int i = 0; i < 10000 && ret == NC_RESPONSE_MORE; i++)
-		ret = feed(&r, "Header: value\r\n", 100, &used);
-	assert_int_equal(ret, -EMSGSIZE);
-	nc_response_fini(&r);
+	http_parser_init_response(&p, &limits);
+	ret = feed(&p, "HTTP/1.1 200 OK\r\n", 100, &used);
+	for (int i = 0; i < 10000 && ret == MORE; i++)
+		ret = feed(&p, "Header: value\r\n", 100, &used);
+	assert_int_equal(ret, 431);
+	http_parser_fini(&p);
 }
 
-static void response__reads_the_headers_it_needs(void **state)
+static uint64_t retry_after(const char *value, bool *keep_alive)
 {
-	struct nc_response r;
+	struct http_message m;
+	struct http_parser p;
+	char text[200];
+	uint64_t ms;
 	size_t used;
 
+	snprintf(
+		text, sizeof(text),
+		"HTTP/1.1 503 X\r\nretry-after: %s\r\nConnection: x, Close\r\nContent-Length: 0\r\n\r\n",
+		value);
+	http_parser_init_response(&p, &limits);
+	assert_int_equal(feed(&p, text, 100, &used), 0);
+	http_parser_take(&p, &m);
+	ms = nc_client_retry_after_ms(&m);
+	*keep_alive = m.keep_alive;
+	http_message_fini(&m);
+	http_parser_fini(&p);
+	return ms;
+}
+
+static void response__says_when_to_come_again(void **state)
+{
+	bool keep_alive = true;
+
 	(void)state;
-	nc_response_init(&r);
-	assert_int_equal(feed(&r,
-			      "HTTP/1.1 503 X\r\nretry-after: 7\r\nConnection: x, Close\r\n"
-			      "Content-Length: 0\r\n\r\n",
-			      100, &used),
-			 0);
-	assert_int_equal(r.retry_after_s, 7);
-	assert_false(r.keep_alive);
-	nc_response_fini(&r);
+	assert_int_equal(retry_after("7", &keep_alive), 7000);
+	assert_false(keep_alive);
+	assert_int_equal(retry_after("", &keep_alive), 0);
+	assert_int_equal(retry_after("7x", &keep_alive), 0);
+	assert_int_equal(retry_after("-7", &keep_alive), 0);
+	assert_int_equal(retry_after("999999", &keep_alive), 0);
+	assert_int_equal(retry_after("Mon, 23 Nov 2026 00:00:00 GMT", &keep_alive), 0);
 }
 
 /* --- WebSocket --- */
 
-static void assert_frames(const char *bytes, size_t len, int expected, const char *message)
+static void assert_frames(const char *bytes, size_t len, enum ws_event expected,
+			  const char *message, unsigned code)
 {
 	for (size_t step = 1; step <= len; step++) {
-		int ret = NC_WS_MORE;
-		struct nc_ws ws;
+		enum ws_event got = WS_MORE;
+		struct ws_parser ws;
 		size_t at = 0;
 
-		nc_ws_init(&ws);
-		while (ret == NC_WS_MORE && at < len) {
+		ws_parser_init(&ws, WS_SERVER, 256 * 1024);
+		while (got == WS_MORE && at < len) {
 			size_t n = len - at < step ? len - at : step, used;
 
-			ret = nc_ws_feed(&ws, (const uint8_t *)bytes + at, n, &used);
+			got = ws_parser_feed(&ws, bytes + at, n, &used);
+			if (got == WS_CONTROL && ws.opcode == WS_PONG)
+				got = WS_MORE;
 			at += used;
 		}
-		assert_int_equal(ret, expected);
+		assert_int_equal(got, expected);
 		if (message)
-			assert_string_equal(ws.message, message);
-		nc_ws_fini(&ws);
+			assert_string_equal(ws.payload, message);
+		if (code)
+			assert_int_equal(ws.close_code, code);
+		ws_parser_fini(&ws);
 	}
 }
 
-#define frames(text, expected, message) assert_frames(text, sizeof(text) - 1, expected, message)
+#define frames(text, expected, message) assert_frames(text, sizeof(text) - 1, expected, message, 0)
+#define refused(text, code)		assert_frames(text, sizeof(text) - 1, WS_BAD, NULL, code)
 
 static void websocket__puts_messages_together(void **state)
 {
 	char big[4 + 300];
 
 	(void)state;
-	frames("\x81\x02hi", NC_WS_MESSAGE, "hi");
-	frames("\x81\x00", NC_WS_MESSAGE, "");
-	frames("\x01\x01h\x00\x01i\x80\x01!", NC_WS_MESSAGE, "hi!");
-	frames("\x01\x01h\x8a\x01x\x80\x01i", NC_WS_MESSAGE, "hi");
-	frames("\x89\x02hi", NC_WS_PINGED, NULL);
-	frames("\x88\x02\x03\xe8", NC_WS_CLOSED, NULL);
+	frames("\x81\x02hi", WS_MESSAGE, "hi");
+	frames("\x81\x00", WS_MESSAGE, "");
+	frames("\x01\x01h\x00\x01i\x80\x01!", WS_MESSAGE, "hi!");
+	frames("\x01\x01h\x8a\x01x\x80\x01i", WS_MESSAGE, "hi");
+	frames("\x89\x02hi", WS_CONTROL, "hi");
+	frames("\x88\x02\x03\xe8", WS_CONTROL, NULL);
 	memset(big, 'x', sizeof(big));
 	memcpy(big, "\x81\x7e\x01\x2c", 4);
-	assert_frames(big, sizeof(big), NC_WS_MESSAGE, NULL);
+	assert_frames(big, sizeof(big), WS_MESSAGE, NULL, 0);
 }
 
 static void websocket__refuses_what_servers_must_not_send(void **state)
 {
 	(void)state;
-	frames("\x81\x82", -EPROTO, NULL);	   /* masked */
-	frames("\xc1\x00", -EPROTO, NULL);	   /* a reserved bit */
-	frames("\x82\x00", -EPROTO, NULL);	   /* binary */
-	frames("\x80\x00", -EPROTO, NULL);	   /* nothing to continue */
-	frames("\x01\x00\x81\x00", -EPROTO, NULL); /* a message inside another */
-	frames("\x09\x00", -EPROTO, NULL);	   /* a ping in pieces */
-	frames("\x89\x7e\x00\x7e", -EPROTO, NULL); /* a long ping */
-	frames("\x8b\x00", -EPROTO, NULL);	   /* no such control frame */
-	frames("\x81\x7e\x00\x7d", -EPROTO, NULL); /* not the shortest length */
-	frames("\x81\x7f\x00\x00\x00\x00\x00\x00\xff\xff", -EPROTO, NULL);
-	frames("\x81\x7f\x00\x00\x00\x00\x00\x10\x00\x00", -EMSGSIZE, NULL);
-	frames("\x81\x7f\xff\xff\xff\xff\xff\xff\xff\xff", -EMSGSIZE, NULL);
+	refused("\x81\x82", WS_CLOSE_PROTOCOL);		/* masked */
+	refused("\xc1\x00", WS_CLOSE_PROTOCOL);		/* a reserved bit */
+	refused("\x80\x00", WS_CLOSE_PROTOCOL);		/* nothing to continue */
+	refused("\x01\x00\x81\x00", WS_CLOSE_PROTOCOL); /* a message inside another */
+	refused("\x09\x00", WS_CLOSE_PROTOCOL);		/* a ping in pieces */
+	refused("\x89\x7e\x00\x7e", WS_CLOSE_PROTOCOL); /* a long ping */
+	refused("\x8b\x00", WS_CLOSE_PROTOCOL);		/* no such control frame */
+	refused("\x81\x7e\x00\x7d", WS_CLOSE_PROTOCOL); /* not the shortest length */
+	refused("\x81\x7f\x00\x00\x00\x00\x00\x00\xff\xff", WS_CLOSE_PROTOCOL);
+	refused("\x81\x7f\x00\x00\x00\x00\x00\x10\x00\x00", WS_CLOSE_SIZE);
+	refused("\x81\x7f\xff\xff\xff\xff\xff\xff\xff\xff", WS_CLOSE_PROTOCOL);
 }
 
-static void accept__is_that_of_the_standard(void **state)
+static void masked_frame__is_read_back_by_a_server(void **state)
 {
-	char accept[NC_WS_ACCEPT_LEN + 1];
+	static char payload[70000];
+	static const size_t lengths[] = { 0, 1, 125, 126, 65535, 65536, sizeof(payload) };
 
 	(void)state;
-	nc_ws_accept("dGhlIHNhbXBsZSBub25jZQ==", accept);
-	assert_string_equal(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+	memset(payload, 'p', sizeof(payload));
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		struct evbuffer *out = evbuffer_new();
+		struct ws_parser ws;
+		size_t used, len;
+
+		assert_non_null(out);
+		assert_int_equal(ws_write_masked(out, WS_TEXT, payload, lengths[i]), 0);
+		len = evbuffer_get_length(out);
+		ws_parser_init(&ws, WS_CLIENT, sizeof(payload));
+		assert_int_equal(ws_parser_feed(&ws, evbuffer_pullup(out, -1), len, &used),
+				 WS_MESSAGE);
+		assert_int_equal(used, len);
+		assert_int_equal(ws.len, lengths[i]);
+		assert_memory_equal(ws.payload, payload, lengths[i]);
+		ws_parser_fini(&ws);
+		evbuffer_free(out);
+	}
 }
 
 /* --- JSON --- */
@@ -341,10 +445,13 @@ int main(void)
 		cmocka_unit_test(response__to_the_end_is_complete_with_it),
 		cmocka_unit_test(response__that_could_be_read_in_two_ways_is_refused),
 		cmocka_unit_test(response__with_endless_headers_is_refused),
-		cmocka_unit_test(response__reads_the_headers_it_needs),
+		cmocka_unit_test(response__to_the_end_is_bounded),
+		cmocka_unit_test(response__behind_endless_interim_ones_is_refused),
+		cmocka_unit_test(request__is_never_complete_with_its_connection),
+		cmocka_unit_test(response__says_when_to_come_again),
 		cmocka_unit_test(websocket__puts_messages_together),
 		cmocka_unit_test(websocket__refuses_what_servers_must_not_send),
-		cmocka_unit_test(accept__is_that_of_the_standard),
+		cmocka_unit_test(masked_frame__is_read_back_by_a_server),
 		cmocka_unit_test(json__of_the_wrong_shape_is_refused),
 		cmocka_unit_test(message__needs_the_members_of_its_type),
 		cmocka_unit_test(snapshot__has_bytes_of_all_operations_that_ended),

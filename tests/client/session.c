@@ -10,7 +10,7 @@
 
 #include "client/steps.h"
 #include "nanoctrl/client/nanoctrl_client.h"
-#include "nanoctrl/client/websocket.h"
+#include "nanoctrl/net/ws_frame.h"
 #include "support/log_lines.h"
 
 #define GRANT                                                                                       \
@@ -406,7 +406,7 @@ static void silence__means_a_dead_server_before_the_lease_ends(void **state)
 static void ping(struct fake_conn *conn, const char *request)
 {
 	hello(conn, request);
-	fake_frame(conn, NC_WS_PING, "x", 1);
+	fake_frame(conn, WS_PING, "x", 1);
 }
 
 static void ping__is_answered(void **state)
@@ -447,7 +447,7 @@ static void say_superseded(struct fake_conn *conn, const char *request)
 static void close_superseded(struct fake_conn *conn, const char *request)
 {
 	hello(conn, request);
-	fake_frame(conn, NC_WS_CLOSE, "\x0f\xa2", 2);
+	fake_frame(conn, WS_CLOSE, "\x0f\xa2", 2);
 }
 
 static void say_replaced(struct fake_conn *conn, const char *request)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Foreign bytes as HTTP: whole and byte by byte they have to mean the same. */
-#include "http/http_parser.h"
+#include "nanoctrl/net/http_parser.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -18,7 +18,7 @@ static uint64_t parse(const unsigned char *data, size_t size, size_t step)
 	uint64_t sum = 14695981039346656037u;
 	size_t at = 0;
 
-	ws_parser_init(&p, MESSAGE_MAX);
+	ws_parser_init(&p, WS_CLIENT, MESSAGE_MAX);
 	while (event != WS_BAD && at < size) {
 		size_t n = size - at < step ? size - at : step;
 		size_t used;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/http_parser.h"
+#include "nanoctrl/net/http_parser.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

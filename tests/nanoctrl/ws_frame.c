@@ -38,7 +38,7 @@ static void feed__fragments_become_one_message_around_a_ping(void **state)
 	size_t n;
 
 	(void)state;
-	ws_parser_init(&p, 100);
+	ws_parser_init(&p, WS_CLIENT, 100);
 	n = put_frame(bytes, WS_TEXT, "hel", 3);
 	assert_int_equal(feed(&p, bytes, n), WS_MORE);
 	n = put_frame(bytes, 0x80 | WS_PING, "?", 1);
@@ -63,7 +63,7 @@ static void feed__a_message_may_be_as_long_as_allowed_and_no_longer(void **state
 
 	(void)state;
 	memset(text, 'x', sizeof(text));
-	ws_parser_init(&p, 66000);
+	ws_parser_init(&p, WS_CLIENT, 66000);
 	n = put_frame(bytes, 0x80 | WS_TEXT, text, 66000);
 	assert_int_equal(feed(&p, bytes, n), WS_MESSAGE);
 	assert_int_equal(p.len, 66000);
@@ -103,7 +103,7 @@ static void feed__what_breaks_the_protocol_ends_it(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ws_parser p;
 
-		ws_parser_init(&p, 1000);
+		ws_parser_init(&p, WS_CLIENT, 1000);
 		assert_int_equal(feed(&p, (const unsigned char *)cases[i].bytes, cases[i].len),
 				 WS_BAD);
 		assert_int_equal(p.close_code, cases[i].code);
@@ -119,7 +119,7 @@ static void feed__a_second_message_inside_a_message_is_refused(void **state)
 	size_t n = put_frame(bytes, WS_TEXT, "a", 1);
 
 	(void)state;
-	ws_parser_init(&p, 1000);
+	ws_parser_init(&p, WS_CLIENT, 1000);
 	assert_int_equal(feed(&p, bytes, n), WS_MORE);
 	assert_int_equal(feed(&p, bytes, n), WS_BAD);
 	ws_parser_fini(&p);

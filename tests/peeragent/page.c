@@ -129,11 +129,14 @@ static void page__is_for_who_asks_for_it(void **state)
 			    "Content-Type: text/plain; version=0.0.4\r\n"
 			    "Content-Length: 5\r\nAllow: GET\r\nConnection: close\r\n\r\nxxxxx");
 	assert_answer("GET /metrics?name=a HTTP/1.0\r\n\r\n", "HTTP/1.1 200 OK\r\n");
-	assert_answer("GET /metrics2 HTTP/1.1\r\n\r\n", "HTTP/1.1 404 Not Found\r\n");
-	assert_answer("GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 404 Not Found\r\n");
-	assert_answer("POST /metrics HTTP/1.1\r\nContent-Length: 0\r\n\r\n",
+	assert_answer("GET /metrics2 HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 404 Not Found\r\n");
+	assert_answer("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 404 Not Found\r\n");
+	assert_answer("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
 		      "HTTP/1.1 405 Method Not Allowed\r\n");
-	assert_answer("\r\n\r\n", "HTTP/1.1 405 Method Not Allowed\r\n");
+	assert_answer("\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n");
+	assert_answer("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n");
+	assert_answer("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n",
+		      "HTTP/1.1 413 ");
 	assert_int_equal(n_rendered, 2);
 }
 
@@ -144,7 +147,7 @@ static void page__of_an_endless_request_is_none(void **state)
 	(void)state;
 	open_page(60000);
 	memset(request, 'x', sizeof(request) - 1);
-	assert_answer(request, "HTTP/1.1 431 ");
+	assert_answer(request, "HTTP/1.1 414 ");
 }
 
 static void page__that_is_large_comes_whole_to_who_has_said_all(void **state)

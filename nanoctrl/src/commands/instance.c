@@ -87,7 +87,7 @@ static bool is_ending(const struct cli_pidfile_info *info)
 
 	if (ret)
 		return ret == -ECONNREFUSED || ret == -ECONNRESET;
-	free(reply.text);
+	free(reply.body);
 	return reply.status == 503;
 }
 
@@ -143,7 +143,7 @@ static int ask_ready(const char *url, char *why, size_t room, struct probe_reply
 		return 0;
 	snprintf(why, room, "%s", message_of(out->body));
 	sl_utf8_make_printable(why);
-	free(out->text);
+	free(out->body);
 	return 1;
 }
 
@@ -153,7 +153,7 @@ static int probe_ready(const char *url, char *why, size_t room)
 	int ret = ask_ready(url, why, room, &reply);
 
 	if (!ret)
-		free(reply.text);
+		free(reply.body);
 	return ret;
 }
 
@@ -196,7 +196,7 @@ static bool say_ready(const char *url)
 		while (json_walk_next(&w, &key, &value))
 			if (json_is(key, "\"warnings\""))
 				print_warnings(value);
-	free(reply.text);
+	free(reply.body);
 	return true;
 }
 
@@ -280,7 +280,7 @@ static bool is_served(const struct settings *settings)
 	served = reply.status == 200 &&
 		 (!strcmp(reply.body, "NanoCtrl Server Running") ||
 		  !strcmp(reply.body, "DLSlime control plane Server Running"));
-	free(reply.text);
+	free(reply.body);
 	if (served)
 		printf("nanoctrl appears to be already running at %s (no pid file managed by this "
 		       "CLI)\n",

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "nanoctrl/net/http_parser.h"
 
 static int parse_url(const char *url, struct sockaddr_storage *addr, socklen_t *len)
 {
@@ -92,64 +93,68 @@ static int send_request(int fd, const char *path)
 	return send(fd, text, (size_t)n, MSG_NOSIGNAL) == n ? 0 : -EIO;
 }
 
-/* Reads until the server closes; NUL-terminated. */
-static int read_all(int fd, uint64_t deadline, char **out)
+static int refusal(const struct http_refusal *why)
 {
-	size_t len = 0, room = 4096;
-	char *text = malloc(room);
+	return why->status == 413 ? -EFBIG : why->status == 503 ? -ENOMEM : -EPROTO;
+}
 
-	for (;;) {
-		ssize_t n = -1;
-		int ret = text ? await(fd, POLLIN, deadline) : -ENOMEM;
+/* Reads the response to its end. */
+static int read_response(int fd, uint64_t deadline, struct http_parser *parser)
+{
+	enum http_parse got = HTTP_MORE;
+	char bytes[16384];
 
-		if (!ret)
-			n = recv(fd, text + len, room - 1 - len, 0);
-		if (!ret && n < 0 && errno != EAGAIN)
-			ret = -errno;
-		if (!ret && len > PROBE_BODY_MAX)
-			ret = -EFBIG;
-		if (ret) {
-			free(text);
+	while (got == HTTP_MORE) {
+		int ret = await(fd, POLLIN, deadline);
+		ssize_t n = ret ? 0 : recv(fd, bytes, sizeof(bytes), 0);
+		size_t used;
+
+		if (ret)
 			return ret;
-		}
-		if (!n)
-			break;
-		len += n > 0 ? (size_t)n : 0;
-		if (len + 1 == room) {
-			char *bigger = realloc(text, room *= 2);
-
-			if (!bigger)
-				free(text);
-			text = bigger;
-		}
+		if (n < 0 && errno != EAGAIN)
+			return -errno;
+		if (n > 0)
+			got = http_parser_feed(parser, bytes, (size_t)n, &used);
+		else if (!n && http_parser_end(parser) != HTTP_DONE)
+			return -EPROTO;
+		else if (!n)
+			got = HTTP_DONE;
 	}
-	text[len] = '\0';
-	*out = text;
-	return 0;
+	return got == HTTP_DONE ? 0 : refusal(parser->refusal);
+}
+
+/* The body goes to out, or with the message. */
+static int take_reply(struct http_parser *parser, struct probe_reply *out)
+{
+	struct http_message response;
+
+	http_parser_take(parser, &response);
+	out->status = (int)response.status;
+	out->body = response.body ? response.body : strdup("");
+	response.body = NULL;
+	http_message_fini(&response);
+	return out->body ? 0 : -ENOMEM;
 }
 
 int probe_get(const char *url, const char *path, int timeout_ms, struct probe_reply *out)
 {
+	const struct http_limits limits = { .head_bytes = UINT16_MAX,
+					    .body_bytes = PROBE_BODY_MAX };
 	uint64_t deadline = sl_deadline_ns(timeout_ms);
 	int ret, fd = connect_to(url, deadline);
-	char *text;
+	struct http_parser parser;
 
 	if (fd < 0)
 		return fd;
+	http_parser_init_response(&parser, &limits);
 	ret = send_request(fd, path);
 	if (!ret)
-		ret = read_all(fd, deadline, &text);
+		ret = read_response(fd, deadline, &parser);
 	close(fd);
-	if (ret)
-		return ret;
-	out->text = text;
-	out->body = strstr(text, "\r\n\r\n");
-	if (sscanf(text, "HTTP/1.1 %3d ", &out->status) != 1 || !out->body) {
-		free(text);
-		return -EPROTO;
-	}
-	out->body += 4;
-	return 0;
+	if (!ret)
+		ret = take_reply(&parser, out);
+	http_parser_fini(&parser);
+	return ret;
 }
 
 int probe_health(const char *url, int timeout_ms, pid_t *pid)
@@ -167,6 +172,6 @@ int probe_health(const char *url, int timeout_ms, pid_t *pid)
 		*pid = (pid_t)theirs;
 	else
 		ret = -EPROTO;
-	free(reply.text);
+	free(reply.body);
 	return ret;
 }

@@ -11,8 +11,7 @@
 
 struct probe_reply {
 	int status;
-	char *text; /* the whole reply; free it */
-	char *body; /* in text, NUL-terminated */
+	char *body; /* NUL-terminated; free it */
 };
 
 /*

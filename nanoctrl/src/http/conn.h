@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <event2/event_struct.h>
 #include "base/list.h"
-#include "http/http_parser.h"
+#include "nanoctrl/net/http_parser.h"
 #include "http/request_private.h"
 
 struct bufferevent;

@@ -7,7 +7,7 @@
 #include <event2/buffer.h>
 
 #include "base/clock.h"
-#include "http/http_parser.h"
+#include "nanoctrl/net/http_parser.h"
 
 static const int statuses[] = {
 	101, 200, 201, 202, 204, 400, 401, 403, 404, 405, 408,

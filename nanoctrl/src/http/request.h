@@ -16,17 +16,6 @@ struct event_base;
 struct request;
 struct store;
 
-enum http_method {
-	HTTP_GET,
-	HTTP_HEAD, /* reaches handlers as HTTP_GET; the body is left out of the reply */
-	HTTP_POST,
-	HTTP_PUT,
-	HTTP_PATCH,
-	HTTP_DELETE,
-	HTTP_OPTIONS,
-	HTTP_METHODS
-};
-
 /*
  * The value of {name} in the route's path, percent-decoded: valid UTF-8 without NUL, never empty. A
  * request whose parameter is not is answered with 400 before the handler. NULL only for a name that

@@ -3,7 +3,7 @@
 #ifndef NANOCTRL_REQUEST_PRIVATE_H
 #define NANOCTRL_REQUEST_PRIVATE_H
 
-#include "http/http_parser.h"
+#include "nanoctrl/net/http_parser.h"
 #include "http/route.h"
 
 #define REQUEST_ID_MAX	  64

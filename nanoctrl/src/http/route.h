@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include "http/request.h"
+#include "nanoctrl/net/http_parser.h"
 
 #define ROUTE_PARAMS_MAX 4
 

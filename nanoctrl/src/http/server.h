@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "http/http_parser.h"
+#include "nanoctrl/net/http_parser.h"
 #include "http/route.h"
 
 struct evbuffer;

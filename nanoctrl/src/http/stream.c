@@ -326,7 +326,7 @@ static struct stream *open_stream(struct request *rq, const struct stream_ops *o
 	s->ops = ops;
 	s->arg = arg;
 	sl_list_init(&s->queue);
-	ws_parser_init(&s->parser, MESSAGE_MAX);
+	ws_parser_init(&s->parser, WS_CLIENT, MESSAGE_MAX);
 	event_assign(&s->tick, loop_base(s->w->loop), -1, 0, on_tick, s);
 	event_assign(&s->leave, loop_base(s->w->loop), -1, 0, on_leave, s);
 	if (ops->tick)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/http_parser.h"
+#include "nanoctrl/net/http_parser.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -11,9 +11,10 @@
 #define CHUNK_LINE_MAX 128
 
 enum phase {
-	PHASE_START, /* before the request line: one empty line is skipped */
+	PHASE_START, /* before a request line: one empty line is skipped */
 	PHASE_HEAD,
 	PHASE_BODY,
+	PHASE_BODY_TO_END, /* of the connection */
 	PHASE_CHUNK_LINE,
 	PHASE_CHUNK_DATA,
 	PHASE_CHUNK_END,
@@ -29,6 +30,8 @@ REFUSAL(no_memory, 503, "busy", NULL, "no memory for this request");
 REFUSAL(bare_lf, 400, "bad_request", "head", "a line ends without CR");
 REFUSAL(bare_cr, 400, "bad_request", "head", "CR without LF");
 REFUSAL(bad_line, 400, "bad_request", "request line", "malformed request line");
+REFUSAL(bad_status, 400, "bad_request", "status line", "malformed status line");
+REFUSAL(many_interim, 400, "bad_request", "status line", "too many interim responses");
 REFUSAL(bad_target, 400, "bad_request", "target", "malformed request target");
 REFUSAL(bad_method, 501, "unknown_method", "method", "unknown request method");
 REFUSAL(bad_version, 505, "http_version", "version", "only HTTP/1.1 and HTTP/1.0 are spoken here");
@@ -122,6 +125,12 @@ void http_parser_init(struct http_parser *p, const struct http_limits *limits)
 	p->limits = *limits;
 }
 
+void http_parser_init_response(struct http_parser *p, const struct http_limits *limits)
+{
+	http_parser_init(p, limits);
+	p->response = true;
+}
+
 void http_parser_fini(struct http_parser *p)
 {
 	http_message_fini(&p->msg);
@@ -144,10 +153,12 @@ bool http_parser_wants_continue(struct http_parser *p)
 void http_parser_take(struct http_parser *p, struct http_message *out)
 {
 	struct http_limits limits = p->limits;
+	bool response = p->response;
 
 	assert(p->phase == PHASE_DONE);
 	*out = p->msg;
 	http_parser_init(p, &limits);
+	p->response = response;
 }
 
 static enum http_parse refuse(struct http_parser *p, const struct http_refusal *why)
@@ -252,6 +263,24 @@ static const struct http_refusal *parse_request_line(struct http_parser *p, char
 	return parse_target(p, target);
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* "HTTP/1.1 200 OK"; the reason may be missing. "HTTP/1." is there: is_status_begun(). */
+static const struct http_refusal *parse_status_line(struct http_message *m, const char *line)
+{
+	if (line[7] != '0' && line[7] != '1')
+		return &bad_version;
+	if (line[8] != ' ' || line[9] < '1' || line[9] > '5' || !is_digit(line[10]) ||
+	    !is_digit(line[11]) || (line[12] && line[12] != ' '))
+		return &bad_status;
+	m->minor = line[7] == '1';
+	m->status = (unsigned)((line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0'));
+	return NULL;
+}
+
 static const struct http_refusal *parse_field(struct http_message *m, char *line)
 {
 	char *colon = line;
@@ -279,8 +308,7 @@ static const struct http_refusal *parse_field(struct http_message *m, char *line
 	return NULL;
 }
 
-/* Whether a comma-separated list of tokens, in any of the fields of this name, has one. */
-static bool list_has(const struct http_message *m, const char *name, const char *token)
+bool http_message_lists(const struct http_message *m, const char *name, const char *token)
 {
 	size_t len = strlen(token);
 
@@ -351,8 +379,11 @@ static const struct http_refusal *parse_framing(struct http_parser *p)
 		p->phase = PHASE_CHUNK_LINE;
 		return NULL;
 	}
-	if (!n_lengths)
+	if (!n_lengths) {
+		if (p->response)
+			p->phase = PHASE_BODY_TO_END;
 		return NULL;
+	}
 	if (n_lengths > 1 || !parse_length(length, &p->left))
 		return &bad_length;
 	if (p->left > p->limits.body_bytes)
@@ -368,11 +399,41 @@ static const struct http_refusal *parse_connection(struct http_parser *p)
 	unsigned n_expects;
 	const char *expect = find_only(m, "Expect", &n_expects);
 
-	m->keep_alive = m->minor && !list_has(m, "Connection", "close");
-	m->upgrade = m->minor && list_has(m, "Connection", "upgrade");
+	m->keep_alive = m->minor && !http_message_lists(m, "Connection", "close");
+	m->upgrade = m->minor && http_message_lists(m, "Connection", "upgrade");
+	if (p->response)
+		return NULL;
 	if (n_expects && (!expect || strcasecmp(expect, "100-continue") != 0))
 		return &bad_expect;
 	p->expect_continue = expect && m->minor;
+	return NULL;
+}
+
+/* An interim response is forgotten, and the real one follows. */
+static const struct http_refusal *skip_interim(struct http_parser *p)
+{
+	if (++p->n_interim > HTTP_INTERIM_MAX)
+		return &many_interim;
+	p->msg.n_fields = 0;
+	p->head_len = 0;
+	p->left = 0;
+	p->phase = PHASE_START;
+	return NULL;
+}
+
+/* What a response's status says of its body. */
+static const struct http_refusal *begin_response(struct http_parser *p)
+{
+	const struct http_refusal *why = parse_framing(p);
+
+	if (why)
+		return why;
+	if (p->msg.status < 200 && p->msg.status != 101)
+		return skip_interim(p);
+	if (p->msg.status == 101 || p->msg.status == 204 || p->msg.status == 304)
+		p->phase = PHASE_DONE;
+	if (p->phase == PHASE_BODY_TO_END)
+		p->msg.keep_alive = false;
 	return NULL;
 }
 
@@ -393,22 +454,40 @@ static const struct http_refusal *parse_head(struct http_parser *p)
 		if (end == line)
 			break;
 		*end = '\0';
-		why = first ? parse_request_line(p, line) : parse_field(&p->msg, line);
+		if (!first)
+			why = parse_field(&p->msg, line);
+		else if (p->response)
+			why = parse_status_line(&p->msg, line);
+		else
+			why = parse_request_line(p, line);
 		first = false;
 		line = end + 2;
 	}
-	if (!why)
+	if (!why && !p->response)
 		why = check_host(&p->msg);
 	if (!why)
 		why = parse_connection(p);
-	return why ? why : parse_framing(p);
+	if (why)
+		return why;
+	return p->response ? begin_response(p) : parse_framing(p);
 }
 
 /* A head that has no end within its limit: the request line tells whether the target is to blame.
  */
 static const struct http_refusal *head_too_long(const struct http_parser *p)
 {
+	if (p->response)
+		return &long_head;
 	return memchr(p->msg.head, '\n', p->head_len) ? &long_head : &long_target;
+}
+
+static const char response_begin[] = "HTTP/1.";
+#define RESPONSE_BEGIN_LEN (sizeof(response_begin) - 1)
+
+/* Whether c goes on what every response begins with. */
+static bool is_status_begun(const struct http_parser *p, char c)
+{
+	return p->head_len >= RESPONSE_BEGIN_LEN || response_begin[p->head_len] == c;
 }
 
 /* One byte of the head. */
@@ -421,7 +500,9 @@ static const struct http_refusal *take_head_byte(struct http_parser *p, char c)
 	if (c == '\n' && !p->cr)
 		return &bare_lf;
 	p->cr = c == '\r';
-	if (p->phase == PHASE_START) {
+	if (p->phase == PHASE_START && p->response) {
+		p->phase = PHASE_HEAD;
+	} else if (p->phase == PHASE_START) {
 		if (p->cr)
 			return NULL;
 		p->phase = PHASE_HEAD;
@@ -429,8 +510,11 @@ static const struct http_refusal *take_head_byte(struct http_parser *p, char c)
 				  with one */
 			return NULL;
 	}
-	if (!p->head_len && !is_token((unsigned char)c) && c != '\r' && c != '\n')
-		return &bad_line; /* as TLS is: its sender would wait for an answer for ever */
+	/* What is no HTTP is refused before its head ends, which may never come: TLS as a request,
+	 * the banner of another server as a response. */
+	if (p->response ? !is_status_begun(p, c)
+			: !p->head_len && !is_token((unsigned char)c) && c != '\r' && c != '\n')
+		return p->response ? &bad_status : &bad_line;
 	if (p->head_len == p->limits.head_bytes)
 		return head_too_long(p);
 	if (!grow(&p->msg.head, &p->head_room, p->head_len + 1, FIRST_ROOM, p->limits.head_bytes))
@@ -449,7 +533,7 @@ static size_t head_run(const struct http_parser *p, const char *data, size_t len
 	size_t room = p->head_room ? p->head_room - 1 - p->head_len : 0;
 	const char *end;
 
-	if (p->phase != PHASE_HEAD || !p->head_len || p->cr)
+	if (p->phase != PHASE_HEAD || p->head_len < (p->response ? RESPONSE_BEGIN_LEN : 1) || p->cr)
 		return 0;
 	if (len > room)
 		len = room;
@@ -466,12 +550,15 @@ static const struct http_refusal *append_body(struct http_parser *p, const char 
 	/* What is announced is not believed before it comes, unless it is little. */
 	size_t first = p->left < FIRST_ROOM ? (size_t)p->left + 1 : FIRST_ROOM;
 
+	if (len > p->limits.body_bytes - m->body_len)
+		return &long_body;
 	if (!grow(&m->body, &p->body_room, m->body_len + len, first, p->limits.body_bytes))
 		return &no_memory;
 	memcpy(m->body + m->body_len, data, len);
 	m->body_len += len;
 	m->body[m->body_len] = '\0';
-	p->left -= len;
+	if (p->phase != PHASE_BODY_TO_END)
+		p->left -= len;
 	return NULL;
 }
 
@@ -558,6 +645,20 @@ static const struct http_refusal *take_byte(struct http_parser *p, char c)
 	}
 }
 
+static enum http_parse state_of(const struct http_parser *p)
+{
+	return p->phase == PHASE_REFUSED ? HTTP_REFUSED
+	       : p->phase == PHASE_DONE	 ? HTTP_DONE
+					 : HTTP_MORE;
+}
+
+enum http_parse http_parser_end(struct http_parser *p)
+{
+	if (p->phase == PHASE_BODY_TO_END)
+		p->phase = PHASE_DONE;
+	return state_of(p);
+}
+
 enum http_parse http_parser_feed(struct http_parser *p, const void *data, size_t len, size_t *used)
 {
 	const char *from = data;
@@ -571,6 +672,9 @@ enum http_parse http_parser_feed(struct http_parser *p, const void *data, size_t
 			memcpy(p->msg.head + p->head_len, from + at, run);
 			p->head_len += run;
 			at += run;
+		} else if (p->phase == PHASE_BODY_TO_END) {
+			why = append_body(p, from + at, len - at);
+			at = len;
 		} else if (p->phase == PHASE_BODY || p->phase == PHASE_CHUNK_DATA) {
 			size_t n = p->left < len - at ? (size_t)p->left : len - at;
 
@@ -587,7 +691,5 @@ enum http_parse http_parser_feed(struct http_parser *p, const void *data, size_t
 		}
 	}
 	*used = at;
-	if (p->phase == PHASE_REFUSED)
-		return HTTP_REFUSED;
-	return p->phase == PHASE_DONE ? HTTP_DONE : HTTP_MORE;
+	return state_of(p);
 }
