@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this process sends over sockets, and memory that it shares with others, is changed at
+ * random: it becomes a peer that holds every key and breaks every rule. */
+#ifndef STRESS_MUTATE_H
+#define STRESS_MUTATE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* From now on one in so many sends is changed; 0: none. n counts what was changed. */
+void mutate_sends(uint64_t seed, uint32_t one_in, _Atomic uint64_t *n);
+
+/* A thread begins to write to memory that is shared with others, so often each millisecond. */
+void mutate_memory(uint64_t seed, uint32_t per_ms, _Atomic uint64_t *n);
+
+#endif
