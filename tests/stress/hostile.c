@@ -55,7 +55,7 @@ struct end {
 	struct slime_endpoint *ep;
 	struct slime_op *ops[N_OPS];
 	struct slime_call *calls[N_OPS];
-	struct slime_remote_mr remote;
+	struct slime_remote_mr own, remote; /* the latter: the peer's, for the length of a round */
 	struct slime_xfer xfers[N_OPS];
 };
 
@@ -140,7 +140,7 @@ static void begin(struct end *end, struct dice *dice)
 	uint64_t at = roll_below(dice, REGION / 2), len = roll_len(dice, REGION / 2);
 	struct slime_xfer *x = &end->xfers[i];
 	struct slime_op *op = end->ops[i];
-	int ret = 0;
+	int ret;
 
 	if (roll_percent(dice, 40)) {
 		args.method = slime_rpc_method_id(names[roll_below(dice, 4)]);
@@ -152,7 +152,7 @@ static void begin(struct end *end, struct dice *dice)
 		if (roll_percent(dice, 50))
 			args.reply_mr = end->mr;
 		ret = slime_call_start(end->ep, &args, end->calls[i]);
-		if (roll_percent(dice, 10))
+		if (ret == 0 && roll_percent(dice, 10))
 			(void)slime_call_cancel(end->calls[i]);
 		return;
 	}
@@ -182,8 +182,7 @@ static void begin(struct end *end, struct dice *dice)
 	default:
 		ret = slime_recv(end->ep, end->mr, at, len, 0, SLIME_TAG_ANY, op);
 	}
-	if (ret == -EINVAL && end->remote.len)
-		return; /* a descriptor of the peer's last life */
+	(void)ret;
 }
 
 /* ---- the peer that lies ---- */
@@ -270,7 +269,7 @@ static struct slime_endpoint *connect_honest(struct honest *h)
 
 	create_endpoint(h->victim, 0);
 	ours = h->victim->ep;
-	create_end(&h->end, &h->end.remote);
+	create_end(&h->end, &h->end.own);
 	create_endpoint(&h->end, 1);
 	for (int i = 0; i < 2; i++)
 		must(slime_op_create(i ? h->end.ctx : h->victim->ctx, NULL, &h->ops[i]), "an op");
@@ -315,7 +314,7 @@ static void suffer(struct end *end, struct dice *dice, uint64_t round)
 	int64_t until;
 
 	create_endpoint(end, 0);
-	shared->remote[0] = end->remote; /* of ours, kept here between rounds */
+	shared->remote[0] = end->own;
 	shared->round = round;
 	while (shared->answered < round && shared->gone < round && !shared->stop)
 		pause_us(300);
@@ -329,14 +328,12 @@ static void suffer(struct end *end, struct dice *dice, uint64_t round)
 		if (slime_op_status(op) == 0)
 			shared->n_connected++;
 	}
+	end->remote = shared->remote[1];
 	until = now_ms() + ROUND_MS;
 	while (slime_op_status(op) == 0 && now_ms() < until && shared->gone < round) {
-		struct slime_remote_mr ours = end->remote;
 		struct slime_endpoint_info info;
 
-		end->remote = shared->remote[1];
 		begin(end, dice);
-		end->remote = ours;
 		pause_us(100);
 		slime_endpoint_info(end->ep, &info);
 		if (info.state != SLIME_ENDPOINT_CONNECTED)
@@ -354,7 +351,7 @@ static void suffer(struct end *end, struct dice *dice, uint64_t round)
 	await(&shared->gone, round);
 	if (round % 8 == 0) {
 		destroy_region(end);
-		offer(end, &end->remote);
+		offer(end, &end->own);
 	}
 }
 
@@ -381,7 +378,7 @@ static void be_victim(void)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	report_begin("victim", &shared->failed);
-	create_end(&end, &end.remote);
+	create_end(&end, &end.own);
 	ours = connect_honest(&honest);
 	for (uint64_t round = 1; !shared->stop; round++)
 		suffer(&end, &dice, round);
