@@ -8,6 +8,6 @@ emit('left', ARGV[2], generation, incarnation, '', '', '0')
 local key = snapshot_key(ARGV[5], ARGV[2])
 local last = read('GET', key)
 if last and string.sub(last, 1, #SNAPSHOT_HEAD) == SNAPSHOT_HEAD then
-	read('SET', key, '{"status":"stopped",' .. string.sub(last, 2), 'PX', 10000)
+	read('SET', key, SNAPSHOT_STOPPED .. string.sub(last, 2), 'PX', 10000)
 end
 return { OK }

@@ -298,6 +298,13 @@ end
 -- Ours begin so, up to the time.
 local SNAPSHOT_HEAD = '{"schema_version":1,"reported_at_ms":'
 
+local SNAPSHOT_STOPPED = '{"status":"stopped",'
+
+local function is_native(document)
+	local from = string.sub(document, 1, #SNAPSHOT_STOPPED) == SNAPSHOT_STOPPED and #SNAPSHOT_STOPPED + 1 or 2
+	return string.sub(document, from, from + #SNAPSHOT_HEAD - 2) == string.sub(SNAPSHOT_HEAD, 2)
+end
+
 local function snapshot_key(scope, name)
 	return place() .. in_scope(scope, 'obs:peer:' .. name)
 end

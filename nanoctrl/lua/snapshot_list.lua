@@ -1,15 +1,20 @@
--- KEYS[1] is what stands before all keys. ARGV: keep, scope, the key to go on behind ('' from the first), how many, the most bytes of all, and of one, and
--- the native scope whose agents' labels are wanted, too ('' for none).
--- Answers {OK, now, the key to go on behind ('' at the end), how many were skipped, {document, ...}, {{agent, its labels}, ...}}.
+-- KEYS[1] is what stands before all keys. ARGV: keep, scope, the key to go on behind ('' from the first), how many, the most bytes of all, and of one,
+-- the native scope, and '1' when the labels of its agents are wanted, too.
+-- Answers {OK, now, the key to go on behind ('' at the end), how many were skipped, {document, ...}, {{agent, its labels, lease}, ...}}. lease is '1' or
+-- '0' for a snapshot of a native agent that has or has not a lease, '' for those of others.
 local index, limit = P .. 'nanoctrl:snapshots:' .. ARGV[2], tonumber(ARGV[4])
 local keys = read('ZRANGEBYLEX', index, ARGV[3] == '' and '-' or '(' .. ARGV[3], '+', 'LIMIT', 0, limit) or {}
 local rows, owners, bytes, last, more = {}, {}, 0, '', #keys == limit
 local head = #(P .. in_scope(ARGV[2], 'obs:peer:'))
 
--- Nothing for whoever is no native agent.
-local function labels_of(name)
-	if ARGV[7] == '' then return '' end
-	return read('HGET', P .. '{' .. ARGV[7] .. '}:nanoctrl:agent:' .. #name .. ':' .. name, 'labels') or ''
+local function agent_of(name) return P .. '{' .. ARGV[7] .. '}:nanoctrl:agent:' .. #name .. ':' .. name end
+
+-- Nothing for an agent that is not native.
+local function labels_of(name) return ARGV[8] == '1' and read('HGET', agent_of(name), 'labels') or '' end
+
+local function lease_of(name, document)
+	if not is_native(document) then return '' end
+	return counted(read('HGET', agent_of(name), 'generation')) and '1' or '0'
 end
 
 for _, key in ipairs(keys) do
@@ -23,9 +28,10 @@ for _, key in ipairs(keys) do
 		more = true
 		break
 	else
+		local document = read('GET', key)
 		bytes = bytes + len + #labels
-		rows[#rows + 1] = read('GET', key)
-		owners[#owners + 1] = { name, labels }
+		rows[#rows + 1] = document
+		owners[#owners + 1] = { name, labels, lease_of(name, document) }
 	end
 	last = key
 end

@@ -89,6 +89,11 @@ case_links_are_listed_and_waited_for() {
 	expect 0 stopped nc stop
 }
 
+# give_lease NAME: as far as the command line looks for it, in the given Redis.
+give_lease() {
+	redis-cli -s "$dir/given.sock" hset "{default}:nanoctrl:agent:${#1}:$1" generation 1 >/dev/null
+}
+
 # write_snapshot NAME MEMBERS CONNECTION...: as an agent would, into the given Redis.
 write_snapshot() {
 	local now
@@ -109,6 +114,8 @@ case_links_are_waited_for_without_a_server() {
 	# Of agents of others alone those are waited for.
 	write_snapshot theirs "" '{"peer":"x","state":"connecting"}'
 	expect 1 "not all links are connected" nc obs links "${there[@]}" --wait 100ms
+	give_lease a
+	give_lease b
 	write_snapshot a "$ours" '{"peer":"b","state":"connected"}' '{"peer":"gone","state":"broken"}'
 	expect 1 'nanoctrl explain "a" "gone" says why' nc obs links "${there[@]}" --wait 100ms
 	# b says nothing at all: it may write no snapshots.
@@ -183,6 +190,31 @@ case_agents_are_observed() {
 	expect 0 stopped nc stop
 }
 
+# The age of its snapshot is a column, and says nothing of its life.
+case_the_lease_says_whether_an_agent_of_ours_is_alive() {
+	local url lease redis=$dir/data/redis.sock where
+
+	expect 0 started nc start "${options[@]}" --set lease.ttl=300s
+	url=$(field address)
+	lease=$(curl -s -m 60 -X PUT "$url/v1/agents/ours" -H 'Content-Type: application/json' -d '{"incarnation":"one",
+		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
+		sed 's/.*"lease":"\([^"]*\)".*/\1/')
+	curl -sf -m 60 -X PUT "$url/v1/agents/ours/snapshot" -H "Slime-Lease: $lease" -H 'Content-Type: application/json' \
+		-d '{"interval_ms":3600000,"summary":{}}' >/dev/null
+	for where in "--address $url" "--redis-url unix://$redis"; do
+		# shellcheck disable=SC2086 # two words
+		expect 0 "Peers: 1 alive, 0 stale, 0 stopped" nc obs status $where --stale-ms 0
+	done
+	redis-cli -s "$redis" del '{default}:nanoctrl:agent:4:ours' >/dev/null
+	for where in "--address $url" "--redis-url unix://$redis"; do
+		# shellcheck disable=SC2086
+		expect 0 "Peers: 0 alive, 1 stale, 0 stopped" nc obs status $where --stale-ms 3600000
+		# shellcheck disable=SC2086
+		expect 0 "stale" nc obs peers $where --stale-ms 3600000
+	done
+	expect 0 stopped nc stop
+}
+
 # Counters that grow by a thousand in a second, where agents of each kind have them.
 case_top_counts_the_operations_of_others() {
 	local second=1
@@ -196,6 +228,7 @@ case_top_counts_the_operations_of_others() {
 		write_one old "\"summary\":{\"batch_total\":${second}500}"
 		write_one silent '"summary":{}'
 	}
+	give_lease ours
 	write_all
 	"$program" top --redis-url "unix://$dir/given.sock" --every 100ms </dev/null >"$dir/top" 2>&1 &
 	watcher=$!

@@ -409,9 +409,10 @@ static void on_orphan(void *arg, const char *key, size_t len)
 	assert(strlen(key) <= len);
 }
 
-static int on_snapshot(void *arg, const char *doc, size_t len)
+static int on_snapshot(void *arg, const char *doc, size_t len, enum obs_lease known)
 {
 	(void)arg;
+	(void)known;
 	(void)model_is_snapshot((struct store_text){ doc, len });
 	return 0;
 }
@@ -428,11 +429,11 @@ static void ask_gc(void)
 
 static void ask_obs(void)
 {
-	static const char *const prefixes[] = { "", "s:" };
+	static const struct redis_obs_scope scopes[] = { { "", "", "default" }, { "", "s:", "s" } };
 	struct redis_obs_report report;
 
 	n_asked--;
-	redis_obs(&url, 1000, prefixes, 2, on_snapshot, NULL, &report);
+	redis_obs(&url, 1000, scopes, 2, on_snapshot, NULL, &report);
 }
 
 /* By the first byte, modulo their number. */

@@ -124,6 +124,38 @@ static void put__that_is_too_long_is_refused(void **state)
 	free(body);
 }
 
+static bool registered(const struct api_fixture *f, size_t i)
+{
+	return json_is_true(json_object_get(element(f, i), "registered"));
+}
+
+/* Whatever the agent says of that itself; of others there is nothing to say. */
+static void list__says_whether_the_agent_has_a_lease(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(api_register(f, "a", "one", OWNER_KEY_A, lease), 201);
+	assert_int_equal(
+		put(f, "a", "{\"interval_ms\":1,\"summary\":{},\"registered\":\"perhaps\"}"), 200);
+	test_redis_do(&f->redis, "SET demo:obs:peer:b %s", "{\"peer_id\":\"b\"}");
+	test_redis_do(&f->redis, "ZADD nanoctrl:snapshots:demo 0 demo:obs:peer:b");
+	assert_int_equal(list(f, "?scope=demo"), 200);
+	assert_true(registered(f, 0));
+	assert_null(json_object_get(element(f, 1), "registered"));
+	assert_int_equal(test_redis_do(&f->redis, "DEL {demo}:nanoctrl:agent:1:a"), 1);
+	assert_int_equal(list(f, "?scope=demo"), 200);
+	assert_true(json_is_false(json_object_get(element(f, 0), "registered")));
+	/* The last words of an agent that is back are older than its lease. */
+	assert_int_equal(api_register(f, "a", "two", OWNER_KEY_A, lease), 201);
+	assert_int_equal(put(f, "a", BODY), 200);
+	assert_int_equal(api_do(f, &f->said, "DELETE", "/v1/agents/a?scope=demo", lease, NULL),
+			 200);
+	assert_int_equal(api_register(f, "a", "three", OWNER_KEY_A, lease), 201);
+	assert_int_equal(list(f, "?scope=demo"), 200);
+	assert_string_equal(text(f, 0, "status"), "stopped");
+	assert_true(registered(f, 0));
+}
+
 static void leave__shows_in_the_last_snapshot(void **state)
 {
 	struct api_fixture *f = *state;
@@ -231,6 +263,7 @@ int main(void)
 		TEST(put__in_the_default_scope_is_read_by_those_who_name_none),
 		TEST(put__that_is_no_snapshot_is_refused),
 		TEST(put__that_is_too_long_is_refused),
+		TEST(list__says_whether_the_agent_has_a_lease),
 		TEST(leave__shows_in_the_last_snapshot),
 		TEST(leave__changes_no_snapshot_of_others),
 		TEST(list__comes_in_pages_without_what_is_gone_or_junk),

@@ -14,15 +14,21 @@
 #define VALUE_MAX (512 * 1024) /* a longer one is none, as in lists of a server */
 #define AT_ONCE	  16	       /* values that are asked for */
 
+struct key {
+	char *text;
+	size_t len;
+	const struct redis_obs_scope *scope;
+};
+
 struct reading {
 	struct redis_once once;
 	struct redis_obs_report *report;
-	const char *const *prefixes;
-	size_t n_prefixes;
-	int (*found)(void *arg, const char *text, size_t len);
+	const struct redis_obs_scope *scopes;
+	size_t n_scopes;
+	redis_obs_found_fn *found;
 	void *arg;
-	char **keys; /* of a portion, n_keys of them: those before next were asked for, */
-	size_t *lens;
+	struct key *keys;     /* of a portion, n_keys of them: those before next were asked for, */
+	enum obs_lease lease; /* of the agent of which the next value is */
 	size_t n_keys, next, n_asked; /* and of these so many have no answer yet */
 	char cursor[24];
 	bool more;
@@ -38,11 +44,9 @@ static void end(struct reading *r, int result, const char *why)
 static void free_keys(struct reading *r)
 {
 	for (size_t i = 0; i < r->n_keys; i++)
-		free(r->keys[i]);
+		free(r->keys[i].text);
 	free(r->keys);
-	free(r->lens);
 	r->keys = NULL;
-	r->lens = NULL;
 	r->n_keys = r->next = 0;
 }
 
@@ -52,6 +56,18 @@ static void ask_values(struct reading *r);
 static bool is_of_another_type(const redisReply *reply)
 {
 	return reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "WRONGTYPE ", 10);
+}
+
+/* Before the value of the same agent. */
+static void on_lease(void *arg, int result, const redisReply *reply)
+{
+	struct reading *r = arg;
+
+	if (result || r->once.ended)
+		return;
+	r->lease = reply->type != REDIS_REPLY_INTEGER ? OBS_LEASE_UNKNOWN
+		   : reply->integer		      ? OBS_LEASE_HELD
+						      : OBS_LEASE_ENDED;
 }
 
 /* As much of a string as one may have, and a byte; an error for what is none. */
@@ -64,7 +80,8 @@ static void on_value(void *arg, int result, const redisReply *reply)
 		return; /* it is ended by the connection */
 	r->n_asked--;
 	if (reply->type == REDIS_REPLY_STRING && reply->len && reply->len <= VALUE_MAX)
-		ret = r->found(r->arg, reply->str, (size_t)reply->len);
+		ret = r->found(r->arg, reply->str, (size_t)reply->len, r->lease);
+	r->lease = OBS_LEASE_UNKNOWN;
 	if (ret)
 		end(r, ret, "out of memory");
 	else if (reply->type != REDIS_REPLY_STRING && !is_of_another_type(reply))
@@ -73,18 +90,44 @@ static void on_value(void *arg, int result, const redisReply *reply)
 		ask_values(r);
 }
 
+static int ask_lease(struct reading *r, const struct key *key)
+{
+	const struct redis_obs_scope *s = key->scope;
+	size_t head = strlen(s->snapshots) + strlen(WORD), len = key->len - head;
+	size_t room = key->len + strlen(s->root) + (s->native ? strlen(s->native) : 0) + 64;
+	char *agent = s->native ? malloc(room) : NULL;
+	const char *args[] = { "EXISTS", agent };
+	size_t lens[2] = { strlen(args[0]) };
+	int ret;
+
+	if (!agent)
+		return s->native ? -ENOMEM : 0;
+	lens[1] = (size_t)snprintf(agent, room, "%s{%s}:nanoctrl:agent:%zu:", s->root, s->native,
+				   len);
+	memcpy(agent + lens[1], key->text + head, len);
+	lens[1] += len;
+	ret = redis_command(r->once.redis, 2, args, lens, on_lease, r);
+	free(agent);
+	return ret;
+}
+
+static int ask_value(struct reading *r, const struct key *key)
+{
+	char last[16];
+	int last_len = snprintf(last, sizeof(last), "%d", VALUE_MAX);
+	const char *args[] = { "GETRANGE", key->text, "0", last };
+	size_t lens[] = { strlen(args[0]), key->len, 1, (size_t)last_len };
+
+	return redis_command(r->once.redis, 4, args, lens, on_value, r);
+}
+
 /* Few at a time, and of each a part: anybody may have written them. */
 static void ask_values(struct reading *r)
 {
-	static const char command[] = "GETRANGE";
-	char last[16];
-	int last_len = snprintf(last, sizeof(last), "%d", VALUE_MAX);
-
 	while (r->next < r->n_keys && r->n_asked < AT_ONCE) {
-		const char *args[] = { command, r->keys[r->next], "0", last };
-		size_t lens[] = { strlen(command), r->lens[r->next], 1, (size_t)last_len };
+		const struct key *key = &r->keys[r->next];
 
-		if (redis_command(r->once.redis, 4, args, lens, on_value, r)) {
+		if (ask_lease(r, key) || ask_value(r, key)) {
 			end(r, -ENOMEM, "out of memory");
 			return;
 		}
@@ -100,38 +143,40 @@ static void ask_values(struct reading *r)
 		end(r, 0, "");
 }
 
-static bool is_wanted(const struct reading *r, const redisReply *key)
+/* The scope of a key that is wanted, else NULL. */
+static const struct redis_obs_scope *scope_of(const struct reading *r, const redisReply *key)
 {
 	if (key->type != REDIS_REPLY_STRING)
-		return false;
-	for (size_t i = 0; i < r->n_prefixes; i++) {
-		size_t len = strlen(r->prefixes[i]);
+		return NULL;
+	for (size_t i = 0; i < r->n_scopes; i++) {
+		const char *prefix = r->scopes[i].snapshots;
+		size_t len = strlen(prefix);
 
-		if ((size_t)key->len > len + strlen(WORD) &&
-		    !memcmp(key->str, r->prefixes[i], len) &&
+		if ((size_t)key->len > len + strlen(WORD) && !memcmp(key->str, prefix, len) &&
 		    !memcmp(key->str + len, WORD, strlen(WORD)))
-			return true;
+			return &r->scopes[i];
 	}
-	return false;
+	return NULL;
 }
 
 /* Those of a portion's keys that are wanted. */
 static int take_keys(struct reading *r, const redisReply *keys)
 {
 	r->keys = calloc(keys->elements + 1, sizeof(*r->keys));
-	r->lens = calloc(keys->elements + 1, sizeof(*r->lens));
-	if (!r->keys || !r->lens)
+	if (!r->keys)
 		return -ENOMEM;
 	for (size_t i = 0; i < keys->elements; i++) {
 		const redisReply *key = keys->element[i];
+		const struct redis_obs_scope *scope = scope_of(r, key);
+		char *text = scope ? malloc((size_t)key->len + 1) : NULL;
 
-		if (!is_wanted(r, key))
+		if (!scope)
 			continue;
-		r->keys[r->n_keys] = malloc((size_t)key->len + 1);
-		if (!r->keys[r->n_keys])
+		if (!text)
 			return -ENOMEM;
-		memcpy(r->keys[r->n_keys], key->str, (size_t)key->len + 1);
-		r->lens[r->n_keys++] = (size_t)key->len;
+		memcpy(text, key->str, (size_t)key->len + 1);
+		r->keys[r->n_keys++] =
+			(struct key){ .text = text, .len = (size_t)key->len, .scope = scope };
 	}
 	return 0;
 }
@@ -192,13 +237,13 @@ static void on_serving(void *arg)
 		end(r, -ENOMEM, "out of memory");
 }
 
-int redis_obs(const struct redis_url *url, uint32_t timeout_ms, const char *const *prefixes,
-	      size_t n_prefixes, int (*found)(void *arg, const char *text, size_t len), void *arg,
-	      struct redis_obs_report *report)
+int redis_obs(const struct redis_url *url, uint32_t timeout_ms,
+	      const struct redis_obs_scope *scopes, size_t n_scopes, redis_obs_found_fn *found,
+	      void *arg, struct redis_obs_report *report)
 {
 	struct reading r = { .report = report,
-			     .prefixes = prefixes,
-			     .n_prefixes = n_prefixes,
+			     .scopes = scopes,
+			     .n_scopes = n_scopes,
 			     .found = found,
 			     .arg = arg,
 			     .cursor = "0" };
@@ -207,7 +252,7 @@ int redis_obs(const struct redis_url *url, uint32_t timeout_ms, const char *cons
 	r.once = (struct redis_once){ .url = url,
 				      .name = "nanoctrl-obs",
 				      .timeout_ms = timeout_ms,
-				      .max_inflight = AT_ONCE + 1,
+				      .max_inflight = 2 * AT_ONCE + 1,
 				      .serves = on_serving,
 				      .arg = &r };
 	memset(report, 0, sizeof(*report));

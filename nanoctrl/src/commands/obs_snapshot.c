@@ -67,7 +67,16 @@ void obs_text(struct json_slice object, const char *name, char *out, size_t room
 
 /* ---- one, and all ---- */
 
-static void read_snapshot(struct obs_snapshot *s)
+static enum obs_lease lease_of(struct json_slice doc, enum obs_lease otherwise)
+{
+	struct json_slice registered = obs_member(doc, "registered");
+
+	if (!registered.at)
+		return otherwise;
+	return json_is(registered, "true") ? OBS_LEASE_HELD : OBS_LEASE_ENDED;
+}
+
+static void read_snapshot(struct obs_snapshot *s, enum obs_lease lease)
 {
 	char status[16];
 
@@ -75,6 +84,8 @@ static void read_snapshot(struct obs_snapshot *s)
 	obs_text(s->doc, "host", s->host, sizeof(s->host));
 	obs_text(s->doc, "status", status, sizeof(status));
 	s->native = obs_member(s->doc, "interval_ms").at != NULL;
+	if (s->native)
+		s->lease = lease_of(s->doc, lease);
 	s->pid = obs_number(s->doc, "pid");
 	s->state = !strcmp(status, "stopped")	 ? OBS_STOPPED
 		   : !strcmp(status, "starting") ? OBS_STARTING
@@ -99,7 +110,7 @@ static struct obs_snapshot *new_place(struct obs_list *l)
 	return &l->list[l->n];
 }
 
-int obs_list_add(struct obs_list *l, const char *text, size_t len)
+int obs_list_add(struct obs_list *l, const char *text, size_t len, enum obs_lease lease)
 {
 	struct obs_snapshot *s;
 
@@ -114,7 +125,7 @@ int obs_list_add(struct obs_list *l, const char *text, size_t len)
 	memcpy(s->text, text, len);
 	s->text[len] = '\0';
 	s->doc = json_first(s->text, len);
-	read_snapshot(s);
+	read_snapshot(s, lease);
 	l->n++;
 	return 0;
 }
@@ -141,6 +152,16 @@ static void drop_doubles(struct obs_list *l)
 	l->n = n;
 }
 
+/* The farewell of an earlier life does not count while there is a lease. */
+static enum obs_state state_of(const struct obs_snapshot *s, uint64_t stale_ms)
+{
+	if (s->lease == OBS_LEASE_HELD)
+		return s->state == OBS_STARTING ? OBS_STARTING : OBS_ALIVE;
+	if (s->lease == OBS_LEASE_ENDED)
+		return s->state == OBS_STOPPED ? OBS_STOPPED : OBS_STALE;
+	return s->state == OBS_ALIVE && s->age_ms > stale_ms ? OBS_STALE : s->state;
+}
+
 void obs_list_finish(struct obs_list *l, uint64_t now_ms, uint64_t stale_ms)
 {
 	l->now_ms = now_ms;
@@ -152,8 +173,7 @@ void obs_list_finish(struct obs_list *l, uint64_t now_ms, uint64_t stale_ms)
 		uint64_t at = obs_number(s->doc, "reported_at_ms");
 
 		s->age_ms = now_ms > at ? now_ms - at : 0;
-		if (s->state == OBS_ALIVE && s->age_ms > stale_ms)
-			s->state = OBS_STALE;
+		s->state = state_of(s, stale_ms);
 	}
 }
 

@@ -17,11 +17,14 @@ enum obs_state { OBS_ALIVE, OBS_STARTING, OBS_STALE, OBS_STOPPED };
 
 extern const char *const obs_state_names[];
 
+enum obs_lease { OBS_LEASE_UNKNOWN, OBS_LEASE_HELD, OBS_LEASE_ENDED };
+
 struct obs_snapshot {
 	char *text; /* all of it */
 	struct json_slice doc;
 	char peer[OBS_TEXT], host[OBS_TEXT];
 	bool native; /* of an agent of ours */
+	enum obs_lease lease;
 	uint64_t pid, age_ms;
 	enum obs_state state;
 	struct json_slice summary, nics, connections;
@@ -33,9 +36,12 @@ struct obs_list {
 	uint64_t now_ms; /* the clock that ages are taken by */
 };
 
-/* Takes one from a list's text; what is no snapshot is passed over. -ENOMEM. */
-int obs_list_add(struct obs_list *l, const char *text, size_t len);
-/* The list is complete, as of now_ms; whoever has not said anything for stale_ms is stale. */
+/* Takes one from a list's text; what is no snapshot is passed over. lease: of its agent, where the
+ * text does not say it itself. -ENOMEM. */
+int obs_list_add(struct obs_list *l, const char *text, size_t len, enum obs_lease lease);
+/* The list is complete, as of now_ms. An agent of ours is alive while it has its lease, and stale
+ * when that has ended; of others, and where the lease is not known, the age of the snapshot
+ * decides: beyond stale_ms it is stale. */
 void obs_list_finish(struct obs_list *l, uint64_t now_ms, uint64_t stale_ms);
 void obs_list_clear(struct obs_list *l);
 

@@ -73,7 +73,7 @@ static int take_page(struct obs_source *s, struct json_slice page)
 	if (!snapshots.at || !json_walk_init(&w, snapshots) || w.object)
 		return -EPROTO;
 	while (!ret && json_walk_next(&w, &(struct json_slice){ NULL, 0 }, &doc))
-		ret = obs_list_add(s->list, doc.at, doc.len);
+		ret = obs_list_add(s->list, doc.at, doc.len, OBS_LEASE_UNKNOWN);
 	return ret;
 }
 
@@ -118,9 +118,9 @@ static int read_server(struct obs_source *s)
 
 /* ---- from a Redis ---- */
 
-static int on_text(void *arg, const char *text, size_t len)
+static int on_text(void *arg, const char *text, size_t len, enum obs_lease lease)
 {
-	return obs_list_add(arg, text, len);
+	return obs_list_add(arg, text, len, lease);
 }
 
 static int read_redis(struct obs_source *s)
@@ -128,13 +128,17 @@ static int read_redis(struct obs_source *s)
 	const char *scope = scope_of(s->options);
 	const char *root = s->redis.kind == REDIS_CLUSTER ? KEY_CLUSTER_ROOT : "";
 	char prefix[2 * OBS_TEXT];
-	const char *prefixes[] = { prefix, root };
+	struct redis_obs_scope scopes[] = { { root, prefix, scope },
+					    { root, root, default_scope } };
 	bool unscoped = !strcmp(scope, default_scope) || !*scope;
 	struct redis_obs_report report;
 	int ret;
 
 	snprintf(prefix, sizeof(prefix), "%s%s:", root, scope);
-	ret = redis_obs(&s->redis, s->redis_ms, *scope ? prefixes : prefixes + 1,
+	/* Native agents of the default scope write where those do that name no scope. */
+	if (unscoped)
+		scopes[0].native = NULL;
+	ret = redis_obs(&s->redis, s->redis_ms, *scope ? scopes : scopes + 1,
 			*scope && unscoped ? 2 : 1, on_text, s->list, &report);
 	if (ret)
 		snprintf(s->why, s->room, "%s", *report.why ? report.why : strerror(-ret));

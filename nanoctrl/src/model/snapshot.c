@@ -22,7 +22,8 @@
 #define TTL_LEAST_MS	180000 /* as agents of DLSlime's NanoCtrl have it */
 
 /* Of our making, whatever the body says of them. */
-static const char *const ours[] = { "schema_version", "reported_at_ms", "peer_id", "status" };
+static const char *const ours[] = { "schema_version", "reported_at_ms", "peer_id", "status",
+				    "registered" };
 
 /* ---- one ---- */
 
@@ -124,6 +125,20 @@ bool model_is_snapshot(struct store_text doc)
 	return fits;
 }
 
+/* The document, with whether its agent is registered as its first member. Documents of native
+ * agents begin so; another one was written by others. */
+static void out_snapshot(struct out *o, struct store_text doc, enum store_registered registered)
+{
+	if (registered == STORE_REGISTERED_UNKNOWN || doc.len < 2 ||
+	    memcmp(doc.at, "{\"", 2) != 0) {
+		out_bytes(o, doc.at, doc.len);
+		return;
+	}
+	out_words(o, registered == STORE_REGISTERED_YES ? "{\"registered\":true,"
+							: "{\"registered\":false,");
+	out_bytes(o, doc.at + 1, doc.len - 1);
+}
+
 char *model_snapshots(const struct store_snapshots *page, const char *selector)
 {
 	struct out o = { .at = NULL };
@@ -142,7 +157,7 @@ char *model_snapshots(const struct store_snapshots *page, const char *selector)
 			continue;
 		}
 		out_words(&o, comma);
-		out_bytes(&o, page->docs[i].at, page->docs[i].len);
+		out_snapshot(&o, page->docs[i], page->registered[i]);
 		comma = ",";
 	}
 	out_words(&o, "],\"next\":");

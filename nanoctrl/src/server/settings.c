@@ -260,7 +260,7 @@ static const struct cli_setting obs_options[] = {
 	CLI_STRING(struct options, scope, "scope", .check = check_obs_scope, .env = ENV_SCOPE,
 		   .help = "whose; default those who name none"),
 	CLI_INT(struct options, stale_ms, "stale-ms", .def = "45000", .min = 0, .max = 86400000,
-		.help = "milliseconds of silence after which an agent is stale"),
+		.help = "age in milliseconds beyond which the snapshot of an agent of DLSlime's is stale; ours are stale when their lease has ended"),
 	CLI_SET,
 	CLI_END,
 };

@@ -138,12 +138,19 @@ void store_get_mr(struct store *store, struct store_text scope, struct store_tex
 void store_put_snapshot(struct store *store, const char *scope, const struct store_lease *lease,
 			struct store_text doc, uint32_t ttl_ms, store_done_fn *fn, void *arg);
 
+enum store_registered {
+	STORE_REGISTERED_UNKNOWN, /* it is not of a native agent */
+	STORE_REGISTERED_YES,
+	STORE_REGISTERED_NO,
+};
+
 struct store_snapshots {
 	uint64_t now_ms;	/* the store's clock */
 	struct store_text next; /* what to go on behind; empty at the end */
 	size_t n;
 	const struct store_text *docs;	  /* as they are stored: anything */
 	const struct store_agent *owners; /* of each the name, and the labels when asked for */
+	const enum store_registered *registered; /* whether its agent has a lease */
 };
 
 typedef void store_snapshots_fn(void *arg, int result, const struct store_snapshots *page);

@@ -46,9 +46,17 @@ void store_put_snapshot(struct store *store, const char *scope, const struct sto
 struct documents {
 	struct store_text *docs;
 	struct store_agent *owners;
+	enum store_registered *registered;
 };
 
-/* {outcome, now, next, skipped, {document, ...}, {{agent, its labels}, ...}} */
+static enum store_registered registered_of(struct store_text word)
+{
+	if (word.len != 1)
+		return STORE_REGISTERED_UNKNOWN;
+	return *word.at == '1' ? STORE_REGISTERED_YES : STORE_REGISTERED_NO;
+}
+
+/* {outcome, now, next, skipped, {document, ...}, {{agent, its labels, lease}, ...}} */
 static int read_snapshots(const struct store_call *call, const redisReply *reply,
 			  struct store_snapshots *page, struct documents *d)
 {
@@ -62,16 +70,19 @@ static int read_snapshots(const struct store_call *call, const redisReply *reply
 	page->next = store_text_at(reply, 2);
 	d->docs = calloc(rows->elements + 1, sizeof(*d->docs));
 	d->owners = calloc(rows->elements + 1, sizeof(*d->owners));
-	if (!d->docs || !d->owners)
+	d->registered = calloc(rows->elements + 1, sizeof(*d->registered));
+	if (!d->docs || !d->owners || !d->registered)
 		return -ENOMEM;
 	for (size_t i = 0; i < rows->elements; i++) {
 		d->docs[i] = store_text_at(rows, i);
 		d->owners[i].name = store_string(owners->element[i], 0, NULL);
 		d->owners[i].profile.labels = store_text_at(owners->element[i], 1);
+		d->registered[i] = registered_of(store_text_at(owners->element[i], 2));
 	}
 	page->n = rows->elements;
 	page->docs = d->docs;
 	page->owners = d->owners;
+	page->registered = d->registered;
 	atomic_fetch_add(&call->store->hub->n_skipped, skipped);
 	return 0;
 }
@@ -79,13 +90,14 @@ static int read_snapshots(const struct store_call *call, const redisReply *reply
 static void finish_snapshots(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store_snapshots page = { .n = 0 };
-	struct documents d = { NULL, NULL };
+	struct documents d = { .docs = NULL };
 
 	if (!result)
 		result = read_snapshots(call, reply, &page, &d);
 	call->fn.snapshots(call->arg, result, result ? NULL : &page);
 	free(d.docs);
 	free(d.owners);
+	free(d.registered);
 }
 
 static struct store_text root_of(const struct store *store)
@@ -99,7 +111,6 @@ void store_list_snapshots(struct store *store, struct store_text scope, struct s
 			  unsigned limit, bool labels, store_snapshots_fn *fn, void *arg)
 {
 	static const char word[] = "default";
-	static const struct store_text nobody = { "", 0 };
 	struct store_text native = { word, sizeof(word) - 1 };
 	struct store_args a = { .n = 0 };
 
@@ -112,7 +123,8 @@ void store_list_snapshots(struct store *store, struct store_text scope, struct s
 	store_arg_number(&a, limit);
 	store_arg_number(&a, PAGE_BYTES);
 	store_arg_number(&a, DOC_BYTES);
-	store_arg_text(&a, labels ? native : nobody);
+	store_arg_text(&a, native);
+	store_arg_number(&a, labels);
 	store_send_prefixed(store, root_of(store), SCRIPT_SNAPSHOT_LIST, (size_t)a.n, a.v,
 			    finish_snapshots, (union store_answer){ .snapshots = fn }, arg);
 }
