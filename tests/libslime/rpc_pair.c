@@ -109,6 +109,26 @@ static void call_back(void *arg, struct slime_rpc_request *req)
 	free(reply);
 }
 
+static void slice(void *arg, struct slime_rpc_request *req)
+{
+	const uint8_t *data = slime_rpc_request_data(req);
+	struct slice s;
+	uint8_t *to = NULL;
+
+	(void)arg;
+	memcpy(&s, data, sizeof(s));
+	if (s.how == SLICE_COMMIT || s.how == SLICE_OWN)
+		to = slime_rpc_reply_buffer(req, s.room);
+	if (to)
+		memcpy(to, data + s.at, s.len);
+	if (s.how == SLICE_ERROR)
+		slime_rpc_reply_error(req, s.len, (const char *)data + s.at);
+	else if (to && s.how == SLICE_COMMIT)
+		slime_rpc_reply_commit(req, s.len);
+	else
+		slime_rpc_reply(req, to ? to : data + s.at, s.len);
+}
+
 static const struct {
 	const char *name;
 	slime_rpc_fn *fn;
@@ -128,6 +148,9 @@ static const struct {
 	{ "defer_pool", defer, 0, 0 },
 	{ "outlast", outlast, 0, 0 },
 	{ "destroy", destroy_endpoint, 0, 0 },
+	{ "slice", slice, 0, 0 },
+	{ "slice_inline", slice, SLIME_RPC_INLINE, 0 },
+	{ "slice_in_place", slice, SLIME_RPC_INLINE | SLIME_RPC_IN_PLACE, 0 },
 };
 
 static void add_methods(struct side *s)

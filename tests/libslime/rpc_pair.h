@@ -64,7 +64,24 @@ struct pair {
  *	defer_pool	the same, by a worker
  *	outlast		nothing; then waits for the gate and answers who is on the shelf: outcome
  *	destroy		tries to destroy its endpoint: outcome; replies nothing
+ *	slice, slice_inline, slice_in_place
+ *			part of the request, as the struct slice at its beginning says
  */
+enum slice_how {
+	SLICE_REPLY,  /* slime_rpc_reply() of the part where it lies */
+	SLICE_COMMIT, /* copied to a reply buffer of room bytes */
+	SLICE_OWN,    /* copied to a reply buffer of room bytes, which slime_rpc_reply() is given */
+	SLICE_ERROR,  /* the message of slime_rpc_reply_error() where it lies */
+	SLICE_HOWS,
+};
+
+struct slice {
+	uint32_t how;
+	uint32_t at;
+	uint32_t len;
+	uint32_t room;
+};
+
 struct pair *pair_open(enum slime_transport transport, const struct slime_context_attr *attr);
 void pair_close(struct pair *p);
 

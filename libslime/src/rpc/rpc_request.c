@@ -74,7 +74,7 @@ static void put_chunk(struct slime_rpc_request *req, struct sl_chunk **chunk)
 	*chunk = NULL;
 }
 
-/* The slot's next request may come: the last touch. */
+/* The slot's next request may come: the last touch. The bytes of the answer were read. */
 static void let_go(struct slime_rpc_request *req)
 {
 	put_chunk(req, &req->in);
@@ -198,6 +198,14 @@ static void set_len(struct answer *a, size_t len)
 	a->reply.head = sl_msg_head(SL_MSG_REPLY, 0, a->req->slot, (uint32_t)len);
 }
 
+static void post_reply(const struct answer *a)
+{
+	if (a->along)
+		a->conn->ops->post_short(a->conn, &a->reply, a->along);
+	else
+		a->conn->ops->post(a->conn, &a->reply);
+}
+
 /* Send the reply: the request is gone, its slot the client's. */
 static void send_reply(struct answer *a, int status)
 {
@@ -208,16 +216,18 @@ static void send_reply(struct answer *a, int status)
 		a->req->last_len = 0;
 	else
 		a->req->last_len = a->reply.len < SL_SLOT_SMALL ? a->reply.len : SL_SLOT_SMALL;
-	let_go(a->req);
-	if (a->along)
-		a->conn->ops->post_short(a->conn, &a->reply, a->along);
-	else
-		a->conn->ops->post(a->conn, &a->reply);
-	/* The client need not wait for this. */
+	/* The client need not wait for the counts. */
 	if (a->entered) {
+		/* The next request may come before post() returns. What goes along is not in the
+		 * request's memory. */
+		let_go(a->req);
+		post_reply(a);
 		sl_endpoint_count(ep, SLIME_KIND_SERVE, status, len);
 		sl_endpoint_leave(ep);
 	} else {
+		/* With the token no next request comes; what goes along may be in the request. */
+		post_reply(a);
+		let_go(a->req);
 		sl_endpoint_count_served(ep, status, len);
 	}
 }
@@ -271,7 +281,7 @@ static int send_short(struct answer *a, const void *data, size_t len)
 	if (len && len <= SL_SHORT_LEN && a->conn->ops->post_short) {
 		a->along = data;
 		set_len(a, len);
-		/* They may lie in the request, which is gone before they left. */
+		/* They may lie in the request, which goes before they leave. */
 		if (a->entered)
 			a->along = memcpy(bytes, data, len);
 		send_reply(a, 0);
@@ -455,8 +465,9 @@ static bool reply_along(struct slime_rpc_request *req, const void *data, size_t 
 	};
 	served = req->len;
 	req->last_len = 0;
-	let_go(req);
+	/* They may lie in the request. */
 	conn->ops->post_short(conn, &reply, data);
+	let_go(req);
 	/* The client need not wait for this. */
 	sl_endpoint_count_served(ep, 0, served);
 	return true;
