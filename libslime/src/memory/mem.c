@@ -108,17 +108,23 @@ static bool is_too_much(const struct slime_mem *mem, const struct slime_mem_attr
 	return mem->len > sl_memory_total(&left);
 }
 
-int sl_mem_populate(uint8_t *addr, size_t len)
+/* For a kernel before 5.14. A file's page is made by reading it, too. Parts of the memory may be
+ * poisoned. */
+__attribute__((no_sanitize("address"))) static void read_pages(const uint8_t *addr, size_t len)
 {
 	size_t step = (size_t)sysconf(_SC_PAGESIZE);
 
+	for (size_t at = 0; at < len; at += step)
+		(void)*(const volatile uint8_t *)(addr + at);
+}
+
+int sl_mem_populate(uint8_t *addr, size_t len)
+{
 	if (madvise(addr, len, MADV_POPULATE_WRITE) == 0)
 		return 0;
 	if (errno != EINVAL)
 		return errno == EFAULT || errno == EHWPOISON ? -ENOMEM : -errno;
-	/* A kernel before 5.14. A file's page is made by reading it, too. */
-	for (size_t at = 0; at < len; at += step)
-		(void)*(const volatile uint8_t *)(addr + at);
+	read_pages(addr, len);
 	return 0;
 }
 

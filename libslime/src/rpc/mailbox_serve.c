@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/poison.h"
 #include "src/progress/context.h"
 #include "src/rpc/mailbox.h"
 #include "src/rpc/rpc_request.h"
@@ -113,6 +114,7 @@ static bool place_payload(struct slime_rpc_request *req, const uint8_t *payload)
 		req->copy = malloc(sl_slot_len(SL_AREA_REQUEST, req->slot));
 	if (!req->copy)
 		return false;
+	sl_unpoison(req->copy, req->len);
 	memcpy(req->copy, payload, req->len);
 	req->data = req->copy;
 	return true;

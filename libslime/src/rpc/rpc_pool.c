@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/poison.h"
 #include "src/progress/context.h"
 #include "src/memory/mem.h"
 #include "src/rpc/rpc_pool.h"
@@ -90,6 +91,7 @@ static int map_exposed(struct slime_context *ctx, struct sl_arena *a)
 
 static void unmap(struct sl_arena *a)
 {
+	sl_unpoison(a->addr, a->len);
 	if (a->mem)
 		slime_mem_destroy(a->mem);
 	else
@@ -236,6 +238,12 @@ static void adopt_locked(struct sl_account *account, struct sl_arena *a)
 	sl_list_append(&account->arenas, &a->link);
 	for (unsigned i = 0; i < a->n_chunks; i++)
 		sl_list_append(&account->free[a->class], &a->chunks[i].link);
+	sl_poison(a->addr, a->len);
+}
+
+static uint64_t chunk_len(const struct sl_chunk *c)
+{
+	return UINT64_C(1) << (SL_CHUNK_MIN_SHIFT + c->arena->class);
 }
 
 /* The free chunk that was used last, since its memory is likely in a cache; NULL: none. */
@@ -278,6 +286,7 @@ static int take_chunk(struct sl_pool *pool, struct sl_account *account, unsigned
 		sl_pool_put(pool, c);
 		return -ENOMEM;
 	}
+	sl_unpoison(c->addr, chunk_len(c));
 	*out = c;
 	return 0;
 }
@@ -333,6 +342,7 @@ bool sl_pool_put(struct sl_pool *pool, struct sl_chunk *c)
 	bool fresh = false;
 	bool last;
 
+	sl_poison(c->addr, chunk_len(c));
 	pthread_mutex_lock(&pool->lock);
 	dismiss(pool, a->mem, a->account, c->admitted);
 	c->admitted = 0;

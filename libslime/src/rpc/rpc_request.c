@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/poison.h"
 #include "src/progress/context.h"
 #include "src/core/copy.h"
 #include "src/endpoint/endpoint.h"
@@ -79,6 +80,10 @@ static void let_go(struct slime_rpc_request *req)
 {
 	put_chunk(req, &req->in);
 	put_chunk(req, &req->out);
+	if (req->copy)
+		sl_poison(req->copy, sl_slot_len(SL_AREA_REQUEST, req->slot));
+	if (req->draft)
+		sl_poison(req->draft, sl_slot_len(SL_AREA_REPLY, req->slot));
 	req->buffer = NULL;
 	req->in_room = false;
 	atomic_store_explicit(&req->state, SL_REQUEST_FREE, memory_order_release);
@@ -533,6 +538,8 @@ static uint8_t *find_buffer(struct slime_rpc_request *req, size_t len)
 	}
 	if (!req->draft)
 		req->draft = malloc(sl_slot_len(SL_AREA_REPLY, req->slot));
+	if (req->draft)
+		sl_unpoison(req->draft, len);
 	return req->draft;
 }
 
