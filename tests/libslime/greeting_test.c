@@ -49,11 +49,11 @@ static void proof__of_anything_else_differs(void **state)
 				 .stream = 1,
 				 .initiator = { 2, 3 },
 				 .acceptor = { 4, 5 } };
-	struct sl_hello other[9];
+	struct sl_hello other[11];
 	uint8_t mac[SL_AUTH_MAC_LEN], differs[SL_AUTH_MAC_LEN];
 
 	(void)state;
-	for (int i = 0; i < 9; i++)
+	for (int i = 0; i < 11; i++)
 		other[i] = base;
 	other[0].transport = SLIME_TRANSPORT_SHM;
 	other[1].stream++;
@@ -63,10 +63,12 @@ static void proof__of_anything_else_differs(void **state)
 	other[5].acceptor.endpoint++;
 	other[6].nonce[31]++;
 	other[7].acceptor_nonce[0]++;
+	other[8].features++;
+	other[9].acceptor_features++;
 	assert_ok(sl_hello_mac(&base, SL_INITIATOR, key, mac));
-	for (int i = 0; i < 9; i++) {
-		assert_ok(
-			sl_hello_mac(&other[i], i == 8 ? SL_ACCEPTOR : SL_INITIATOR, key, differs));
+	for (int i = 0; i < 11; i++) {
+		assert_ok(sl_hello_mac(&other[i], i == 10 ? SL_ACCEPTOR : SL_INITIATOR, key,
+				       differs));
 		assert_false(sl_auth_equal(mac, differs));
 	}
 }
@@ -181,6 +183,62 @@ static void door__a_peer_that_is_not_expected_is_refused(void **state)
 	h.initiator.endpoint++;
 	fd = raw_dial(r);
 	assert_int_equal(raw_say_hello(&h, fd), -ENOENT);
+	close(fd);
+}
+
+/* What the acceptor sends back to this HELLO is a refusal of that code, and then it hangs up. */
+static void assert_hello_refused(const struct raw *r, const uint8_t hello[SL_HELLO_LEN],
+				 enum sl_refusal code)
+{
+	uint8_t refusal[SL_CHALLENGE_LEN];
+	int fd = raw_dial(r);
+
+	raw_send(fd, hello, SL_HELLO_LEN);
+	raw_recv(fd, refusal, sizeof(refusal));
+	assert_int_equal(refusal[7], code);
+	raw_await_end(fd);
+	close(fd);
+}
+
+static void door__a_peer_of_another_version_is_refused_with_words(void **state)
+{
+	struct raw *r = *state;
+	uint8_t hello[SL_HELLO_LEN];
+	struct sl_hello h;
+
+	raw_connect(r, true, 0, PATIENCE_MS);
+	h = raw_hello(r, 0);
+	sl_hello_write(&h, hello);
+	hello[4] = SL_HELLO_VERSION - 1;
+	assert_hello_refused(r, hello, SL_REFUSED_VERSION);
+	assert_int_equal(log_lines_with("it speaks another version of the protocol"), 1);
+}
+
+static void door__a_peer_that_requires_an_unknown_feature_is_refused_with_words(void **state)
+{
+	struct raw *r = *state;
+	uint8_t hello[SL_HELLO_LEN];
+	struct sl_hello h;
+
+	raw_connect(r, true, 0, PATIENCE_MS);
+	h = raw_hello(r, 0);
+	h.features = UINT32_C(1) << 16;
+	sl_hello_write(&h, hello);
+	assert_hello_refused(r, hello, SL_REFUSED_FEATURE);
+	assert_int_equal(log_lines_with("it requires a feature that we do not know"), 1);
+}
+
+static void door__a_feature_that_a_peer_offers_may_be_unknown(void **state)
+{
+	struct raw *r = *state;
+	struct sl_hello h;
+	int fd;
+
+	raw_connect(r, true, 0, PATIENCE_MS);
+	h = raw_hello(r, 0);
+	h.features = UINT32_C(1) << 15;
+	fd = raw_dial(r);
+	assert_ok(raw_say_hello(&h, fd));
 	close(fd);
 }
 
@@ -381,6 +439,28 @@ static void greeting__with_one_of_another_protocol_is_eproto(void **state)
 	assert_int_equal(answered_with(*state, noise, sizeof(noise)), -EPROTO);
 }
 
+/* Its refusal is as short as its version has it. */
+static void greeting__with_one_of_the_version_before_is_eproto_with_words(void **state)
+{
+	uint8_t refusal[SL_CHALLENGE_LEN];
+
+	sl_hello_write_code(SL_REFUSED_VERSION, refusal, sizeof(refusal));
+	refusal[4] = SL_HELLO_VERSION - 1;
+	assert_int_equal(answered_with(*state, refusal, 72), -EPROTO);
+	assert_int_equal(log_lines_with("speaks another version of our protocol"), 1);
+}
+
+static void greeting__with_one_that_requires_an_unknown_feature_is_eproto(void **state)
+{
+	const struct sl_hello h = { .acceptor_features = UINT32_C(1) << 31 };
+	const uint8_t mac[SL_AUTH_MAC_LEN] = { 2 };
+	uint8_t challenge[SL_CHALLENGE_LEN];
+
+	sl_hello_write_challenge(&h, mac, challenge);
+	assert_int_equal(answered_with(*state, challenge, sizeof(challenge)), -EPROTO);
+	assert_int_equal(log_lines_with("requires a feature"), 1);
+}
+
 static void greeting__refused_as_unknown_is_connrefused(void **state)
 {
 	uint8_t refusal[SL_CHALLENGE_LEN];
@@ -392,10 +472,11 @@ static void greeting__refused_as_unknown_is_connrefused(void **state)
 /* It takes our hello, and cannot prove that it is whom we called. */
 static void greeting__with_an_impostor_is_eacces(void **state)
 {
-	uint8_t nonce[SL_AUTH_NONCE_LEN] = { 1 }, mac[SL_AUTH_MAC_LEN] = { 2 };
+	const struct sl_hello h = { .acceptor_nonce = { 1 } };
+	uint8_t mac[SL_AUTH_MAC_LEN] = { 2 };
 	uint8_t challenge[SL_CHALLENGE_LEN];
 
-	sl_hello_write_challenge(nonce, mac, challenge);
+	sl_hello_write_challenge(&h, mac, challenge);
 	assert_int_equal(answered_with(*state, challenge, sizeof(challenge)), -EACCES);
 }
 
@@ -473,6 +554,9 @@ int main(void)
 		IN_RAW(door__an_endpoint_that_does_not_exist_is_refused),
 		IN_RAW(door__a_former_life_of_the_context_is_refused),
 		IN_RAW(door__a_peer_that_is_not_expected_is_refused),
+		IN_RAW(door__a_peer_of_another_version_is_refused_with_words),
+		IN_RAW(door__a_peer_that_requires_an_unknown_feature_is_refused_with_words),
+		IN_RAW(door__a_feature_that_a_peer_offers_may_be_unknown),
 		IN_RAW(door__a_peer_that_we_cannot_challenge_is_turned_away_with_one_line),
 		IN_RAW(door__a_peer_without_the_key_is_refused),
 		IN_RAW(door__a_proof_that_is_a_reflection_is_refused),
@@ -483,6 +567,8 @@ int main(void)
 		IN_RAW(door__many_strangers_write_few_lines),
 		IN_RAW(greeting__with_one_that_hangs_up_is_connreset),
 		IN_RAW(greeting__with_one_of_another_protocol_is_eproto),
+		IN_RAW(greeting__with_one_of_the_version_before_is_eproto_with_words),
+		IN_RAW(greeting__with_one_that_requires_an_unknown_feature_is_eproto),
 		IN_RAW(greeting__refused_as_unknown_is_connrefused),
 		IN_RAW(greeting__with_an_impostor_is_eacces),
 		IN_RAW(greeting__told_not_yet_dials_again),

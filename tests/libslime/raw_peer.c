@@ -240,7 +240,7 @@ int raw_say_hello(struct sl_hello *h, int fd)
 	sl_hello_write(h, out);
 	raw_send(fd, out, sizeof(out));
 	raw_recv(fd, in, sizeof(in));
-	return sl_hello_read_challenge(h->acceptor_nonce, mac, in);
+	return sl_hello_read_challenge(h, mac, in);
 }
 
 int raw_greet(const struct raw *r, uint16_t stream)

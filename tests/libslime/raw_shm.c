@@ -246,7 +246,7 @@ static void greet_as_initiator(struct raw_shm *r)
 	sl_hello_write(&h, hello);
 	give(r, hello, sizeof(hello));
 	take(r, challenge, sizeof(challenge));
-	assert_ok(sl_hello_read_challenge(h.acceptor_nonce, mac, challenge));
+	assert_ok(sl_hello_read_challenge(&h, mac, challenge));
 	assert_ok(sl_hello_mac(&h, SL_INITIATOR, r->ep->key, mac));
 	sl_hello_write_proof(mac, proof);
 	give(r, proof, sizeof(proof));
@@ -269,7 +269,7 @@ static void greet_as_acceptor(struct raw_shm *r, int listener)
 	assert_ok(sl_hello_read(&h, hello));
 	memset(h.acceptor_nonce, 7, sizeof(h.acceptor_nonce));
 	assert_ok(sl_hello_mac(&h, SL_ACCEPTOR, r->ep->key, mac));
-	sl_hello_write_challenge(h.acceptor_nonce, mac, challenge);
+	sl_hello_write_challenge(&h, mac, challenge);
 	give(r, challenge, sizeof(challenge));
 	take(r, proof, sizeof(proof));
 	sl_hello_write_code(SL_WELCOME, verdict, sizeof(verdict));

@@ -162,19 +162,18 @@ static size_t write_candidate(const struct rdma_candidate *c, uint8_t bytes[SL_C
 	return SL_CANDIDATE_MAX - w.room;
 }
 
-static void candidate__by_position_is_one_of_version_2(void **state)
+static void candidate__of_two_rails_has_its_bytes(void **state)
 {
 	struct rdma_candidate c = candidate(SLIME_RDMA_PAIR_POSITION, "a.1@0 b.1@1"), got;
 	uint8_t bytes[SL_CANDIDATE_MAX];
 	size_t len = write_candidate(&c, bytes);
 
 	(void)state;
-	assert_int_equal(bytes[0], 2);
+	assert_int_equal(bytes[0], 4);
 	assert_int_equal(bytes[3], 0);
-	assert_int_equal(len, 12 + 2 * (44 + 8));
+	assert_int_equal(len, 16 + 2 * (46 + 8));
 	assert_int_equal(rdma_candidate_read(&got, bytes, len), 0);
-	assert_int_equal(got.pair, SLIME_RDMA_PAIR_POSITION);
-	assert_int_equal(got.rails[1].numa_node, -1);
+	assert_memory_equal(&got, &c, sizeof(c));
 }
 
 static void candidate__of_another_pairing_tells_it_and_the_nodes(void **state)
@@ -184,7 +183,6 @@ static void candidate__of_another_pairing_tells_it_and_the_nodes(void **state)
 	size_t len = write_candidate(&c, bytes);
 
 	(void)state;
-	assert_int_equal(bytes[0], 3);
 	assert_int_equal(rdma_candidate_read(&got, bytes, len), 0);
 	assert_memory_equal(&got, &c, sizeof(c));
 }
@@ -208,8 +206,24 @@ static void candidate__of_another_version_is_refused(void **state)
 	(void)state;
 	for (unsigned version = 0; version < 256; version++) {
 		bytes[0] = (uint8_t)version;
-		if (version != 2 && version != 3)
+		if (version != 4)
 			assert_int_equal(rdma_candidate_read(&got, bytes, len), -EPROTONOSUPPORT);
+	}
+}
+
+static void candidate__that_requires_an_unknown_feature_is_refused(void **state)
+{
+	struct rdma_candidate c = candidate(SLIME_RDMA_PAIR_NUMA, "a.1@0"), got;
+
+	(void)state;
+	for (unsigned bit = 0; bit < 32; bit++) {
+		uint8_t bytes[SL_CANDIDATE_MAX];
+		size_t len;
+
+		c.features = UINT32_C(1) << bit;
+		len = write_candidate(&c, bytes);
+		assert_int_equal(rdma_candidate_read(&got, bytes, len),
+				 bit < 16 ? 0 : -EPROTONOSUPPORT);
 	}
 }
 
@@ -222,14 +236,13 @@ static void candidate__with_what_cannot_be_is_malformed(void **state)
 	(void)state;
 	for (unsigned way = 0; way < 256; way++) {
 		bytes[3] = (uint8_t)way;
-		assert_int_equal(rdma_candidate_read(&got, bytes, len),
-				 way == 1 || way == 2 ? 0 : -EINVAL);
+		assert_int_equal(rdma_candidate_read(&got, bytes, len), way <= 2 ? 0 : -EINVAL);
 	}
 	bytes[3] = 1;
-	bytes[12 + 44] = 0;
-	bytes[12 + 45] = 4; /* 1024 */
+	bytes[16 + 44] = 0;
+	bytes[16 + 45] = 4; /* 1024 */
 	assert_int_equal(rdma_candidate_read(&got, bytes, len), -EINVAL);
-	bytes[12 + 45] = 3;
+	bytes[16 + 45] = 3;
 	assert_int_equal(rdma_candidate_read(&got, bytes, len), 0);
 	for (size_t cut = 0; cut < len; cut++)
 		assert_int_equal(rdma_candidate_read(&got, bytes, cut), -EINVAL);
@@ -247,10 +260,11 @@ int main(void)
 		cmocka_unit_test(rails__of_which_none_agrees_go_together_in_order),
 		cmocka_unit_test(ways__that_differ_are_refused),
 		cmocka_unit_test(end__with_one_rail_goes_along),
-		cmocka_unit_test(candidate__by_position_is_one_of_version_2),
+		cmocka_unit_test(candidate__of_two_rails_has_its_bytes),
 		cmocka_unit_test(candidate__of_another_pairing_tells_it_and_the_nodes),
 		cmocka_unit_test(candidate__of_the_most_rails_fits),
 		cmocka_unit_test(candidate__of_another_version_is_refused),
+		cmocka_unit_test(candidate__that_requires_an_unknown_feature_is_refused),
 		cmocka_unit_test(candidate__with_what_cannot_be_is_malformed),
 	};
 

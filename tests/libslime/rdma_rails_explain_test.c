@@ -197,9 +197,8 @@ static void end__with_one_rail_takes_the_peers_way(void **state)
 	put_on_node(1, "0\n");
 	put_on_node(2, "0\n");
 	assert_ok(connect_mixed("fake0,fake1", "fake2"));
-	/* Version 2 of the single rail's candidate does not tell its node. */
-	assert_rails("fake0:1-fake2:1");
-	assert_why(0, "paired in order, as no NUMA node is the same; ");
+	assert_rails("fake1:1-fake2:1");
+	assert_why(0, "paired by NUMA node 0; ");
 }
 
 /* ---- what it says ---- */

@@ -121,7 +121,7 @@ static void assert_refused(int knock, struct sl_hello *h, int why)
 	uint8_t in[SL_CHALLENGE_LEN], mac[SL_AUTH_MAC_LEN];
 
 	raw_recv(knock, in, sizeof(in));
-	assert_int_equal(sl_hello_read_challenge(h->acceptor_nonce, mac, in), why);
+	assert_int_equal(sl_hello_read_challenge(h, mac, in), why);
 	raw_await_end(knock);
 }
 
@@ -255,7 +255,7 @@ static void prove(const struct raw *r, int fd)
 	assert_int_equal(h.acceptor.context, r->peer.context);
 	memset(h.acceptor_nonce, 'n', sizeof(h.acceptor_nonce));
 	assert_ok(sl_hello_mac(&h, SL_ACCEPTOR, r->ep->key, mac));
-	sl_hello_write_challenge(h.acceptor_nonce, mac, out);
+	sl_hello_write_challenge(&h, mac, out);
 	raw_send(fd, out, SL_CHALLENGE_LEN);
 	raw_recv(fd, proof, sizeof(proof));
 	assert_ok(sl_hello_read_proof(theirs, proof));

@@ -69,6 +69,7 @@ static const char *const refusals[] = {
 	[SL_REFUSED_NOT_YET] = "our endpoint did not learn of its peer in time",
 	[SL_REFUSED_VERSION] = "it speaks another version of the protocol",
 	[SL_REFUSED_KEY] = "it does not hold the link's key",
+	[SL_REFUSED_FEATURE] = "it requires a feature that we do not know",
 };
 
 static void describe_peer(int fd, char out[ADDRESS_LEN])
@@ -216,6 +217,7 @@ static int challenge(struct visitor *v, const uint8_t key[SL_AUTH_KEY_LEN])
 	uint8_t mac[SL_AUTH_MAC_LEN], out[SL_CHALLENGE_LEN];
 	int ret = sl_auth_random(v->hello.acceptor_nonce, sizeof(v->hello.acceptor_nonce));
 
+	v->hello.acceptor_features = SL_FEATURES;
 	if (!ret)
 		ret = sl_hello_mac(&v->hello, SL_INITIATOR, key, v->proof);
 	if (!ret)
@@ -227,7 +229,7 @@ static int challenge(struct visitor *v, const uint8_t key[SL_AUTH_KEY_LEN])
 	sl_timer_set(poller_of(v->door), &v->timer, v->deadline_ns);
 	go_on(v, WAITS_PROOF);
 	v->have = 0;
-	sl_hello_write_challenge(v->hello.acceptor_nonce, mac, out);
+	sl_hello_write_challenge(&v->hello, mac, out);
 	return sl_hello_send(v->fd, out, sizeof(out));
 }
 
@@ -258,7 +260,9 @@ static void read_hello(struct visitor *v)
 		return;
 	if (!ret)
 		ret = sl_hello_read(&v->hello, v->in);
-	if (!ret)
+	if (!ret && !sl_features_known(v->hello.features))
+		refuse(v, SL_REFUSED_FEATURE);
+	else if (!ret)
 		consider(v);
 	else if (ret == -EPROTONOSUPPORT)
 		refuse(v, SL_REFUSED_VERSION);

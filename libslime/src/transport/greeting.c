@@ -85,8 +85,13 @@ static int answer_challenge(struct sl_greeting *g)
 	uint8_t theirs[SL_AUTH_MAC_LEN], mac[SL_AUTH_MAC_LEN], out[SL_PROOF_LEN];
 	int ret = sl_hello_recv(g->fd, g->in, SL_CHALLENGE_LEN, &g->have);
 
+	/* One of another version may be shorter, and then hangs up. */
+	if (ret && sl_hello_is_foreign(g->in, g->have))
+		return -EPROTONOSUPPORT;
 	if (!ret)
-		ret = sl_hello_read_challenge(g->hello.acceptor_nonce, theirs, g->in);
+		ret = sl_hello_read_challenge(&g->hello, theirs, g->in);
+	if (!ret && !sl_features_known(g->hello.acceptor_features))
+		ret = -EPROTONOSUPPORT;
 	if (!ret)
 		ret = sl_hello_mac(&g->hello, SL_ACCEPTOR, g->key, mac);
 	if (ret)
@@ -125,7 +130,7 @@ static int advance(struct sl_greeting *g)
 	 */
 	if (ret == -EAGAIN && g->have < (g->step == HELLO_SENT ? SL_CHALLENGE_LEN : SL_VERDICT_LEN))
 		return 0;
-	return ret == -EPROTONOSUPPORT ? -EPROTO : ret;
+	return ret;
 }
 
 static void on_event(struct sl_source *s, uint32_t events)
@@ -160,6 +165,7 @@ int sl_greeting_start(struct sl_transport *t, int fd, const struct sl_conn_attr 
 		.step = DIALLING,
 		.hello = { .transport = t->ops->id,
 			   .stream = stream,
+			   .features = SL_FEATURES,
 			   .initiator = attr->self,
 			   .acceptor = attr->peer },
 	};
@@ -179,6 +185,25 @@ forget_greeting:
 close_fd:
 	close(fd);
 	return ret;
+}
+
+const char *sl_greeting_error(int status)
+{
+	switch (status) {
+	case -EACCES:
+		return "the peer does not hold the link's key, or says that we do not";
+	case -ECONNREFUSED:
+		return "refused: nobody listens there";
+	case -EPROTO:
+		return "the peer does not speak our protocol";
+	case -EPROTONOSUPPORT:
+		return "the peer speaks another version of our protocol, or one end requires a "
+		       "feature that the other does not know";
+	case -ECONNRESET:
+		return "the peer hung up during the greeting";
+	default:
+		return strerror(-status);
+	}
 }
 
 bool sl_greeting_answered(const struct sl_greeting *g)

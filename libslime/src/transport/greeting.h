@@ -48,13 +48,16 @@ typedef void sl_greeting_fn(void *arg, int status, int fd, uint16_t stream);
  * Prove ourselves on fd, a non-blocking stream that may still be connecting, as the initiator with
  * the link of attr. fn is called once, unless the greeting is cancelled. Returns 0 or a negative
  * errno (fd is closed then, too). -ETIMEDOUT, -ENOENT (who answers has no such endpoint), -EACCES
- * (wrong key), -EPROTO, -ECONNRESET (it hung up), -EAGAIN (its endpoint did not learn of us within
- * SL_GREETING_TIMEOUT_MS, or less where others waited: dial again, after a pause, since nobody has
- * proven that he is our peer), errnos of connect. Nothing is logged: the caller knows what it
- * means. [token]
+ * (wrong key), -EPROTO, -EPROTONOSUPPORT (another version), -ECONNRESET (it hung up), -EAGAIN (its
+ * endpoint did not learn of us within SL_GREETING_TIMEOUT_MS, or less where others waited: dial
+ * again, after a pause, since nobody has proven that he is our peer), errnos of connect. Nothing is
+ * logged: the caller knows what it means. [token]
  */
 int sl_greeting_start(struct sl_transport *t, int fd, const struct sl_conn_attr *attr,
 		      uint16_t stream, sl_greeting_fn *fn, void *arg, struct sl_greeting **out);
+
+/* What the status of a greeting means, for people. */
+const char *sl_greeting_error(int status);
 
 /* Whether the peer has proven itself and has our proof, or is to get it: it may have taken the
  * stream. [token] */

@@ -57,12 +57,12 @@ static struct sl_link_id read_id(struct sl_reader *r)
 
 void sl_hello_write(const struct sl_hello *h, uint8_t out[SL_HELLO_LEN])
 {
-	static const uint8_t reserved[5];
 	struct sl_writer w = begin(out, SL_HELLO_LEN, MSG_HELLO, SL_WELCOME);
 
 	sl_write_u16(&w, h->stream);
 	sl_write_u8(&w, (uint8_t)h->transport);
-	sl_write_bytes(&w, reserved, sizeof(reserved));
+	sl_write_u8(&w, 0);
+	sl_write_u32(&w, h->features);
 	write_id(&w, h->acceptor);
 	write_id(&w, h->initiator);
 	sl_write_bytes(&w, h->nonce, sizeof(h->nonce));
@@ -78,20 +78,22 @@ int sl_hello_read(struct sl_hello *h, const uint8_t in[SL_HELLO_LEN])
 		return ret;
 	h->stream = sl_read_u16(&r);
 	h->transport = sl_read_u8(&r);
-	sl_read_span(&r, 5);
+	sl_read_u8(&r);
+	h->features = sl_read_u32(&r);
 	h->acceptor = read_id(&r);
 	h->initiator = read_id(&r);
 	sl_read_bytes(&r, h->nonce, sizeof(h->nonce));
 	return code == SL_WELCOME && !r.failed ? 0 : -EPROTO;
 }
 
-void sl_hello_write_challenge(const uint8_t nonce[SL_AUTH_NONCE_LEN],
-			      const uint8_t mac[SL_AUTH_MAC_LEN], uint8_t out[SL_CHALLENGE_LEN])
+void sl_hello_write_challenge(const struct sl_hello *h, const uint8_t mac[SL_AUTH_MAC_LEN],
+			      uint8_t out[SL_CHALLENGE_LEN])
 {
 	struct sl_writer w = begin(out, SL_CHALLENGE_LEN, MSG_CHALLENGE, SL_WELCOME);
 
-	sl_write_bytes(&w, nonce, SL_AUTH_NONCE_LEN);
+	sl_write_bytes(&w, h->acceptor_nonce, SL_AUTH_NONCE_LEN);
 	sl_write_bytes(&w, mac, SL_AUTH_MAC_LEN);
+	sl_write_u32(&w, h->acceptor_features);
 }
 
 void sl_hello_write_proof(const uint8_t mac[SL_AUTH_MAC_LEN], uint8_t out[SL_PROOF_LEN])
@@ -129,12 +131,15 @@ static int refusal_to_errno(uint8_t code)
 		return -EAGAIN;
 	case SL_REFUSED_KEY:
 		return -EACCES;
-	default: /* also SL_REFUSED_VERSION */
+	case SL_REFUSED_VERSION:
+	case SL_REFUSED_FEATURE:
+		return -EPROTONOSUPPORT;
+	default:
 		return -EPROTO;
 	}
 }
 
-int sl_hello_read_challenge(uint8_t nonce[SL_AUTH_NONCE_LEN], uint8_t mac[SL_AUTH_MAC_LEN],
+int sl_hello_read_challenge(struct sl_hello *h, uint8_t mac[SL_AUTH_MAC_LEN],
 			    const uint8_t in[SL_CHALLENGE_LEN])
 {
 	struct sl_reader r = { .at = in, .left = SL_CHALLENGE_LEN };
@@ -146,8 +151,9 @@ int sl_hello_read_challenge(uint8_t nonce[SL_AUTH_NONCE_LEN], uint8_t mac[SL_AUT
 	ret = refusal_to_errno(code);
 	if (ret)
 		return ret;
-	sl_read_bytes(&r, nonce, SL_AUTH_NONCE_LEN);
+	sl_read_bytes(&r, h->acceptor_nonce, SL_AUTH_NONCE_LEN);
 	sl_read_bytes(&r, mac, SL_AUTH_MAC_LEN);
+	h->acceptor_features = sl_read_u32(&r);
 	return r.failed ? -EPROTO : 0;
 }
 
@@ -163,8 +169,8 @@ int sl_hello_read_verdict(const uint8_t in[SL_VERDICT_LEN])
 int sl_hello_mac(const struct sl_hello *h, enum sl_role role, const uint8_t key[SL_AUTH_KEY_LEN],
 		 uint8_t out[SL_AUTH_MAC_LEN])
 {
-	static const char label[] = "slime-greeting-1";
-	uint8_t said[116];
+	static const char label[] = "slime-greeting-2";
+	uint8_t said[124];
 	struct sl_writer w = { .at = said, .room = sizeof(said) };
 
 	sl_write_bytes(&w, label, sizeof(label) - 1);
@@ -175,7 +181,18 @@ int sl_hello_mac(const struct sl_hello *h, enum sl_role role, const uint8_t key[
 	write_id(&w, h->acceptor);
 	sl_write_bytes(&w, h->nonce, sizeof(h->nonce));
 	sl_write_bytes(&w, h->acceptor_nonce, sizeof(h->acceptor_nonce));
+	sl_write_u32(&w, h->features);
+	sl_write_u32(&w, h->acceptor_features);
 	return sl_auth_mac(key, said, sizeof(said) - w.room, out);
+}
+
+bool sl_hello_is_foreign(const uint8_t *in, size_t len)
+{
+	struct sl_reader r = { .at = in, .left = len };
+	uint32_t magic = sl_read_u32(&r);
+	uint16_t version = sl_read_u16(&r);
+
+	return !r.failed && magic == SL_HELLO_MAGIC && version != SL_HELLO_VERSION;
 }
 
 int sl_hello_recv(int fd, uint8_t *buf, size_t len, size_t *have)

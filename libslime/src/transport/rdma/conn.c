@@ -257,6 +257,10 @@ static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
 	for (unsigned i = 0; i < RDMA_SENDS; i++)
 		c->wrs[i].sg_list = &c->sges[i * RDMA_SGES];
 	ret = rdma_candidate_read(&c->peer, attr->candidate, attr->candidate_len);
+	if (ret == -EPROTONOSUPPORT)
+		snprintf(attr->why->text, sizeof(attr->why->text),
+			 "the peer's offer is of another version, or requires a feature that we do "
+			 "not know");
 	if (!ret)
 		ret = make_proofs(c, attr);
 	if (!ret)

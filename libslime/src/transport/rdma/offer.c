@@ -214,6 +214,7 @@ static void write_bytes(struct rdma_offer *o)
 	struct rdma_candidate c = {
 		.n_rails = o->n_rails,
 		.n_qps = o->n_qps,
+		.features = RDMA_FEATURES,
 		.pair = o->t->base.env->attr->rdma_pair,
 		.slots = (uintptr_t)o->in_slots,
 	};

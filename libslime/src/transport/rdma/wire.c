@@ -41,8 +41,7 @@ static void write_rail(const struct rdma_rail_address *a, const struct rdma_cand
 	sl_write_bytes(w, a->gid, sizeof(a->gid));
 	sl_write_u32(w, a->slots_key);
 	sl_write_bytes(w, a->device, sizeof(a->device));
-	if (c->pair != SLIME_RDMA_PAIR_POSITION)
-		sl_write_u16(w, a->numa_node < 0 ? NUMA_UNKNOWN : (uint16_t)a->numa_node);
+	sl_write_u16(w, a->numa_node < 0 ? NUMA_UNKNOWN : (uint16_t)a->numa_node);
 	for (unsigned i = 0; i < c->n_qps; i++) {
 		sl_write_u32(w, a->qps[i].qpn);
 		sl_write_u32(w, a->qps[i].psn);
@@ -51,12 +50,11 @@ static void write_rail(const struct rdma_rail_address *a, const struct rdma_cand
 
 void rdma_candidate_write(const struct rdma_candidate *c, struct sl_writer *w)
 {
-	bool by_position = c->pair == SLIME_RDMA_PAIR_POSITION;
-
-	sl_write_u8(w, by_position ? RDMA_WIRE_VERSION : RDMA_WIRE_VERSION_PAIRED);
+	sl_write_u8(w, RDMA_WIRE_VERSION);
 	sl_write_u8(w, (uint8_t)c->n_rails);
 	sl_write_u8(w, (uint8_t)c->n_qps);
 	sl_write_u8(w, (uint8_t)c->pair);
+	sl_write_u32(w, c->features);
 	sl_write_u64(w, c->slots);
 	for (unsigned i = 0; i < c->n_rails; i++)
 		write_rail(&c->rails[i], c, w);
@@ -146,19 +144,13 @@ static bool read_rail(struct rdma_rail_address *a, const struct rdma_candidate *
 	sl_read_bytes(r, a->gid, sizeof(a->gid));
 	a->slots_key = sl_read_u32(r);
 	sl_read_bytes(r, a->device, sizeof(a->device));
-	a->numa_node = -1;
-	if (c->pair != SLIME_RDMA_PAIR_POSITION && !read_numa_node(a, r))
+	if (!read_numa_node(a, r))
 		return false;
 	for (unsigned i = 0; i < c->n_qps; i++) {
 		a->qps[i].qpn = sl_read_u32(r);
 		a->qps[i].psn = sl_read_u32(r);
 	}
 	return !r->failed && rail_is_sane(a, c->n_qps);
-}
-
-static bool is_told(unsigned pair)
-{
-	return pair == SLIME_RDMA_PAIR_NUMA || pair == SLIME_RDMA_PAIR_NAME;
 }
 
 int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t len)
@@ -168,19 +160,18 @@ int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t l
 	uint8_t version = sl_read_u8(&r);
 	uint8_t pair;
 
-	if (!r.failed && version != RDMA_WIRE_VERSION && version != RDMA_WIRE_VERSION_PAIRED)
+	if (!r.failed && version != RDMA_WIRE_VERSION)
 		return -EPROTONOSUPPORT;
 	got.n_rails = sl_read_u8(&r);
 	got.n_qps = sl_read_u8(&r);
 	pair = sl_read_u8(&r);
-	if (version == RDMA_WIRE_VERSION_PAIRED) {
-		if (!is_told(pair))
-			return -EINVAL;
-		got.pair = (enum slime_rdma_pair)pair;
-	}
+	got.features = sl_read_u32(&r);
+	if (!r.failed && got.features & RDMA_FEATURES_REQUIRED & ~RDMA_FEATURES)
+		return -EPROTONOSUPPORT;
 	got.slots = sl_read_u64(&r);
-	if (r.failed || !got.n_rails || got.n_rails > RDMA_RAILS_MAX || !got.n_qps ||
-	    got.n_qps > RDMA_QPS_MAX)
+	got.pair = (enum slime_rdma_pair)pair;
+	if (r.failed || pair > SLIME_RDMA_PAIR_NAME || !got.n_rails ||
+	    got.n_rails > RDMA_RAILS_MAX || !got.n_qps || got.n_qps > RDMA_QPS_MAX)
 		return -EINVAL;
 	for (unsigned i = 0; i < got.n_rails; i++) {
 		if (!read_rail(&got.rails[i], &got, &r) ||

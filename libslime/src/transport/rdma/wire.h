@@ -16,9 +16,11 @@
 #include "src/transport/auth.h"
 #include "src/transport/transport.h"
 
-/* Version 3 is for pairings other than by position, and else as 2, which is written for that. */
-#define RDMA_WIRE_VERSION	 2
-#define RDMA_WIRE_VERSION_PAIRED 3
+#define RDMA_WIRE_VERSION 4
+
+/* Features of rdma, as those of a greeting (hello.h): the same rules. */
+#define RDMA_FEATURES	       UINT32_C(0)
+#define RDMA_FEATURES_REQUIRED UINT32_C(0xffff0000)
 
 #define RDMA_RAILS_MAX 4
 #define RDMA_QPS_MAX   8 /* of a rail */
@@ -77,7 +79,7 @@ struct rdma_rail_address {
 	uint8_t gid[16];
 	uint32_t slots_key;
 	char device[RDMA_NAME_LEN]; /* may lack its terminator */
-	int16_t numa_node;	    /* -1: unknown, or not told, as in version 2 */
+	int16_t numa_node;	    /* -1: unknown */
 	struct rdma_qp_address qps[RDMA_QPS_MAX];
 };
 
@@ -85,12 +87,14 @@ struct rdma_candidate {
 	unsigned n_rails;
 	unsigned n_qps; /* of a rail */
 	enum slime_rdma_pair pair;
+	uint32_t features;
 	uint64_t slots;
 	struct rdma_rail_address rails[RDMA_RAILS_MAX]; /* by position, some of them left out */
 };
 
 void rdma_candidate_write(const struct rdma_candidate *c, struct sl_writer *w);
-/* -EINVAL malformed, -EPROTONOSUPPORT another version. */
+/* -EINVAL malformed, -EPROTONOSUPPORT another version, or it requires a feature that we do not
+ * know. */
 int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t len);
 
 static inline void rdma_frame_write(const struct sl_msg *m, uint8_t out[RDMA_FRAME_LEN])

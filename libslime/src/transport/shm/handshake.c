@@ -231,7 +231,6 @@ void shm_conn_greeted(struct sl_transport *t, struct sl_conn *conn, int fd, uint
 static void on_greeted(void *arg, int status, int fd, uint16_t stream)
 {
 	struct shm_conn *c = arg;
-	char why[96];
 
 	(void)stream;
 	c->greeting = NULL;
@@ -245,8 +244,8 @@ static void on_greeted(void *arg, int status, int fd, uint16_t stream)
 		return;
 	}
 	if (status) {
-		snprintf(why, sizeof(why), "%s", strerror(-status));
-		shm_conn_end(c, status, why);
+		shm_conn_end(c, status == -EPROTONOSUPPORT ? -EPROTO : status,
+			     sl_greeting_error(status));
 		return;
 	}
 	take_sock(c, fd);

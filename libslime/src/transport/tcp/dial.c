@@ -69,22 +69,6 @@ static void dial(struct tcp_stream *s)
 		tcp_conn_fail(s->conn, ret, strerror(-ret));
 }
 
-static const char *greeting_error(int status)
-{
-	switch (status) {
-	case -EACCES:
-		return "the peer does not hold the link's key, or says that we do not";
-	case -ECONNREFUSED:
-		return "refused: nobody listens there";
-	case -EPROTO:
-		return "the peer does not speak our protocol";
-	case -ECONNRESET:
-		return "the peer hung up during the greeting";
-	default:
-		return strerror(-status);
-	}
-}
-
 static void take_stream(struct tcp_stream *s, int fd)
 {
 	struct tcp_conn *c = s->conn;
@@ -114,7 +98,8 @@ static void on_greeted(void *arg, int status, int fd, uint16_t index)
 		tcp_conn_fail(s->conn, -ECONNREFUSED,
 			      "refused: the peer does not expect this link");
 	else if (status)
-		tcp_conn_fail(s->conn, status, greeting_error(status));
+		tcp_conn_fail(s->conn, status == -EPROTONOSUPPORT ? -EPROTO : status,
+			      sl_greeting_error(status));
 	else
 		take_stream(s, fd);
 }
