@@ -149,6 +149,10 @@ static void print_commands(const struct cli_program *program, const char *group,
 		snprintf(label, sizeof(label), "  %s", c->name);
 		print_entry(label, c->summary, to);
 	}
+	if (!group) {
+		print_entry("  help [COMMAND]", "print this page, or that of a command", to);
+		print_entry("  version", "print the version and the commit it was built from", to);
+	}
 	fprintf(to, "\n'%s %s%sCOMMAND --help' says more about one.\n", program->name,
 		group ? group : "", group ? " " : "");
 }

@@ -313,6 +313,8 @@ static int refuse_command(const struct parse *p, const char *word)
 			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
 					      c->name + len + 1);
 	}
+	cli_nearest_offer(&nearest, "help");
+	cli_nearest_offer(&nearest, "version");
 	if (n)
 		return refuse(p->program, "%s: expected one of %s, got %s", word, names,
 			      *second ? cli_quote(shown, second) : "nothing");
@@ -322,33 +324,45 @@ static int refuse_command(const struct parse *p, const char *word)
 	return refuse(p->program, "unknown command %s, see --help", cli_quote(shown, word));
 }
 
-/* The first word of commands of two, and then nothing but a call for help. */
-static bool asks_for_help_on_group(struct parse *p, const char *word)
+/* The first word of commands of two, of which the page is asked for. */
+static bool is_group(struct parse *p, const char *word)
 {
 	size_t len = strlen(word);
+	bool asked = p->help || (p->at < p->argc && (!strcmp(p->argv[p->at], "--help") ||
+						     !strcmp(p->argv[p->at], "-h")));
 
-	if (p->at == p->argc || (strcmp(p->argv[p->at], "--help") && strcmp(p->argv[p->at], "-h")))
-		return false;
-	for (const struct cli_command *c = p->program->commands; c->name; c++)
+	for (const struct cli_command *c = p->program->commands; asked && c->name; c++)
 		if (!strncmp(c->name, word, len) && c->name[len] == ' ')
 			p->group = word;
 	return p->group;
 }
 
+static int take_command(struct parse *p, const char *word)
+{
+	for (const struct cli_command *c = p->program->commands; c->name; c++) {
+		int n = match_command(p, c);
+
+		if (!n)
+			continue;
+		p->args->command = c;
+		p->at += n - 1;
+		return 0;
+	}
+	if (!strcmp(word, "help")) { /* "help COMMAND" is "COMMAND --help" */
+		p->help = true;
+		return 0;
+	}
+	if (!strcmp(word, "version")) {
+		cli_version_print(p->program->name, stdout);
+		return printed(p->program);
+	}
+	return is_group(p, word) ? 0 : refuse_command(p, word);
+}
+
 static int take_operand(struct parse *p, char *word)
 {
-	if (!p->args->command) {
-		for (const struct cli_command *c = p->program->commands; c->name; c++) {
-			int n = match_command(p, c);
-
-			if (!n)
-				continue;
-			p->args->command = c;
-			p->at += n - 1;
-			return 0;
-		}
-		return p->help || asks_for_help_on_group(p, word) ? 0 : refuse_command(p, word);
-	}
+	if (!p->args->command)
+		return take_command(p, word);
 	p->args->operands[p->args->n_operands++] = word;
 	return 0;
 }
@@ -396,8 +410,12 @@ static int read_words(struct parse *p)
 			cli_help_print(p->program, p->args->command, stdout);
 		return printed(p->program);
 	}
-	if (!p->args->command)
+	if (!p->args->command && p->argc > 1)
 		return refuse(p->program, "expected a command, see --help");
+	if (!p->args->command) {
+		cli_help_print(p->program, NULL, stderr);
+		return -EINVAL;
+	}
 	return check_operands(p);
 }
 

@@ -4,8 +4,9 @@
  *
  *     --name value   --name=value   -c value   -cvalue   --flag   --no-flag   -- ends the options
  *
- * --help and --version are understood by every program and command, and --help=settings by those
- * with a configuration: it prints the reference of the file as Markdown. A flag beats the
+ * --help and --version are understood by every program and command; `help [COMMAND]` and `version`
+ * are commands of every program that has some; --help=settings is understood by programs with a
+ * configuration: it prints the reference of the file as Markdown. A flag beats the
  * environment, which beats the file, which beats the default. What cannot be understood is one line
  * on standard error, with the nearest name.
  */
@@ -64,7 +65,7 @@ struct cli_args {
  * strings in out, except on an error.
  *
  * 0; CLI_PRINTED; -EINVAL, or -EIO for a page that could not be written, after one line on standard
- * error; -ENOMEM.
+ * error, or the page of the program where there is not a word; -ENOMEM.
  */
 int cli_args_init(struct cli_args *args, const struct cli_program *program, int argc, char **argv,
 		  void *out);

@@ -153,23 +153,6 @@ static void adopt_log_level(void)
 	}
 }
 
-/* Options without a command are those of the server; its words are in out, which has room for one
- * more than argv. */
-static int add_command(int argc, char **argv, char **out)
-{
-	static char server[] = "server";
-	int n = 0;
-
-	out[n++] = argv[0];
-	if (argc < 2 || (argv[1][0] == '-' && strcmp(argv[1], "--version") != 0 &&
-			 strcmp(argv[1], "-h") != 0 && strncmp(argv[1], "--help", 6) != 0))
-		out[n++] = server;
-	for (int i = 1; i < argc; i++)
-		out[n++] = argv[i];
-	out[n] = NULL;
-	return n;
-}
-
 static int run_program(int argc, char **argv)
 {
 	struct cli_config *config;
@@ -197,18 +180,8 @@ static int run_program(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	char **words;
-	int status;
-
 	if (cli_standard_open())
 		return EXIT_FAILURE;
-	words = calloc((size_t)argc + 2, sizeof(*words));
-	if (!words) {
-		fprintf(stderr, "nanoctrl: %s\n", strerror(ENOMEM));
-		return EXIT_FAILURE;
-	}
 	adopt_log_level();
-	status = run_program(add_command(argc, argv, words), words);
-	free(words);
-	return status;
+	return run_program(argc, argv);
 }

@@ -300,6 +300,51 @@ static void help__of_a_first_word_lists_its_commands(void **state)
 				   "'prog obs COMMAND --help' says more about one.\n");
 }
 
+static void help__as_a_word_is_the_page_of_what_follows(void **state)
+{
+	char page[sizeof(t.out)];
+
+	(void)state;
+	assert_int_equal(parse("--help"), CLI_PRINTED);
+	strcpy(page, t.out);
+	assert_non_null(strstr(page, "  help [COMMAND]            print"));
+	assert_int_equal(parse("help"), CLI_PRINTED);
+	assert_string_equal(t.out, page);
+	assert_int_equal(parse("help", "start"), CLI_PRINTED);
+	assert_non_null(strstr(t.out, "Usage: prog start [OPTION...]"));
+	assert_int_equal(parse("help", "obs", "links"), CLI_PRINTED);
+	assert_non_null(strstr(t.out, "Usage: prog obs links [OPTION...]"));
+	assert_int_equal(parse("help", "obs"), CLI_PRINTED);
+	assert_non_null(strstr(t.out, "Usage: prog obs COMMAND [OPTION...]"));
+	assert_usage(parse("help", "strat"),
+		     "prog: unknown command \"strat\", did you mean start?\n");
+	assert_usage(parse("hepl"), "prog: unknown command \"hepl\", did you mean help?\n");
+}
+
+static void version__as_a_word_is_the_option(void **state)
+{
+	char line[sizeof(t.out)];
+
+	(void)state;
+	assert_int_equal(parse("--version"), CLI_PRINTED);
+	strcpy(line, t.out);
+	assert_int_equal(parse("version"), CLI_PRINTED);
+	assert_string_equal(t.out, line);
+}
+
+/* On standard error: it is a mistake all the same. */
+static void init__without_any_word_prints_the_page(void **state)
+{
+	char page[sizeof(t.out)];
+
+	(void)state;
+	assert_int_equal(parse("--help"), CLI_PRINTED);
+	strcpy(page, t.out);
+	assert_int_equal(parse_as(&program, (char *[]){ "prog", NULL }), -EINVAL);
+	assert_string_equal(t.err, page);
+	assert_string_equal(t.out, "");
+}
+
 static void help__of_settings_is_a_markdown_table(void **state)
 {
 	(void)state;
@@ -335,6 +380,9 @@ int main(void)
 		cmocka_unit_test_teardown(init__of_a_bad_environment_names_the_variable, teardown),
 		cmocka_unit_test_teardown(help__lists_commands_and_options_with_defaults, teardown),
 		cmocka_unit_test_teardown(help__of_a_first_word_lists_its_commands, teardown),
+		cmocka_unit_test_teardown(help__as_a_word_is_the_page_of_what_follows, teardown),
+		cmocka_unit_test_teardown(version__as_a_word_is_the_option, teardown),
+		cmocka_unit_test_teardown(init__without_any_word_prints_the_page, teardown),
 		cmocka_unit_test_teardown(help__of_settings_is_a_markdown_table, teardown),
 		cmocka_unit_test_teardown(version__names_the_commit, teardown),
 	};

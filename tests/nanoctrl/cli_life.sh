@@ -140,19 +140,8 @@ END
 	like "$dir/out" "pid: $pid" 'process: not running' 'address: http://.*' 'health: down .*' "log: $dir/run/nanoctrl.log"
 	expect 0 "nanoctrl is not running (stale pid file cleaned)" nc stop
 	expect 0 "nanoctrl 0." nc --version
-}
-
-case_options_without_a_command_are_the_servers() {
-	local pid
-
-	"$program" "${options[@]}" >"$dir/out1" 2>"$dir/err1" </dev/null &
-	pid=$!
-	until_says "ready: yes" nc status
-	wait_for grep -q 'serves at http://127.0.0.1:' "$dir/out1"
-	expect 0 "process: running" nc status
-	kill -TERM "$pid"
-	wait "$pid" || die "it ended with $?"
-	expect 0 "COMMAND" nc --help
+	expect 0 "nanoctrl 0." nc version
+	expect 0 "Usage: nanoctrl stop" nc help stop
 }
 
 case_a_second_port_serves_the_same() {

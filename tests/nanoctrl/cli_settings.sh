@@ -86,8 +86,8 @@ case_a_password_is_nowhere_to_be_read() {
 case_wrong_words_and_values_are_refused() {
 	expect 2 "nanoctrl: --port: expected a port" nc start --port 99999
 	expect 2 "server.port" nc start --set server.port=x
-	# Without a command it is the server's.
-	expect 2 "nanoctrl: unknown option --json of nanoctrl server, though one of nanoctrl " nc --json obs peers
+	expect 2 "Usage: nanoctrl COMMAND" nc
+	expect 2 "nanoctrl: expected a command before --port, as in nanoctrl start --port" nc --port 0
 	# Their clients take it apart at its colon, and fail where there is none, or more.
 	for word in foo 10.1.2.3 redis://10.1.2.3:6379 '[::1]:6379' $'a\tb:1' a:0; do
 		expect 2 "nanoctrl: --redis-public-address: expected HOST:PORT" nc start --redis-public-address "$word"

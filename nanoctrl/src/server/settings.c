@@ -302,7 +302,6 @@ static const struct cli_command commands[] = {
 	  .tables = { server_options, start_options, where_options } },
 	{ .name = "server",
 	  .summary = "run the server in the foreground",
-	  .text = "Without any command this is the one.",
 	  .tables = { server_options, where_options } },
 	{ .name = "status",
 	  .summary = "say whether a server runs, and what is wrong with it",
