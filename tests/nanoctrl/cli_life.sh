@@ -97,11 +97,35 @@ case_a_nanoctrl_that_nobody_here_knows_is_left_alone() {
 	expect 0 started nc start "${options[@]}"
 	port=$(field address)
 	port=${port##*:}
-	expect 0 "nanoctrl appears to be already running at http://127.0.0.1:$port (no pid file managed by this CLI)" \
-		nc start --port "$port" --data-dir "$dir/data2" --runtime-dir "$dir/second"
+	NANOCTRL_RUNTIME_DIR='' XDG_RUNTIME_DIR=$dir/xdg expect 0 \
+		"nanoctrl appears to be already running at http://127.0.0.1:$port (no pid file managed by this CLI)" nc start --port "$port"
+	expect 1 "nanoctrl: it was not started with this --data-dir: choose another --port, or stop it" \
+		env NANOCTRL_RUNTIME_DIR='' XDG_RUNTIME_DIR="$dir/xdg" "$program" start --port "$port" --data-dir "$dir/data2"
+	expect 1 "nanoctrl: it was not started with this --runtime-dir" nc start --port "$port" --runtime-dir "$dir/second"
 	[ ! -e "$dir/data2/redis.pid" ] || die "it left a Redis"
 	expect 1 "nanoctrl is not running (no pid file)" nc status --runtime-dir "$dir/second"
 	expect 1 "health: ok" nc status --runtime-dir "$dir/second" --address "http://127.0.0.1:$port"
+	expect 0 stopped nc stop
+}
+
+# Whose options the server that runs does not have would believe that it has.
+case_a_start_that_asks_for_something_else_than_runs_fails() {
+	local port
+
+	expect 0 started nc start "${options[@]}"
+	port=$(field address)
+	port=${port##*:}
+	expect 1 "nanoctrl: it was started otherwise: its data directory is $dir/data, not $dir/data2; stop it first" \
+		nc start --port 0 --data-dir "$dir/data2"
+	expect 1 "its Redis is a private one, not redis://127.0.0.1:1/0" nc start --port 0 --redis-url redis://127.0.0.1:1
+	expect 1 "its port is $port, not 1" nc start --port 1 --data-dir "$dir/data"
+	expect 0 "already running" nc start --port "$port" --data-dir "$dir/data/"
+	expect 0 "already running" nc start
+	expect 0 stopped nc stop
+	expect 4 "ready: Redis at redis://127.0.0.1:1/0 does not serve" nc start --port 0 --set server.drain_accept=0 --redis-url redis://127.0.0.1:1
+	expect 1 "its Redis is redis://127.0.0.1:1/0, not redis://127.0.0.1:2/0" nc start --port 0 --redis-url redis://127.0.0.1:2
+	expect 1 "its Redis is redis://127.0.0.1:1/0, not a private one" nc start --port 0 --data-dir "$dir/data"
+	expect 0 "already running" nc start --port 0 --redis-url redis://127.0.0.1:1
 	expect 0 stopped nc stop
 }
 

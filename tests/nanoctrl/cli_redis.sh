@@ -105,7 +105,7 @@ case_a_process_of_redis_that_cannot_be_noted_is_said() {
 
 case_without_its_redis_it_is_not_ready_until_it_comes() {
 	local url
-	expect 0 "not ready: Redis at unix://$dir/given.sock does not serve: " nc start --port 0 --set server.drain_accept=0 \
+	expect 4 "not ready: Redis at unix://$dir/given.sock does not serve: " nc start --port 0 --set server.drain_accept=0 \
 		--redis-url "unix://$dir/given.sock"
 	url=$(field address)
 	expect 4 "ready: no (Redis at unix://$dir/given.sock does not serve: " nc status
@@ -129,7 +129,7 @@ case_a_node_of_a_redis_cluster_is_used_as_such_only() {
 	redis_at_a_port --cluster-port --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" --cluster-enabled yes --bind 127.0.0.1
 	timeout 60 sh -c "until redis-cli -s '$dir/given.sock' ping; do kill -0 $given || exit 1; sleep 0.02; done" >/dev/null 2>&1 ||
 		die "no Redis: $(cat "$dir/other")"
-	expect 0 "not ready: Redis at unix://$dir/given.sock does not serve: it is a node of a Redis Cluster, which is given as redis+cluster://" nc start --port 0 --set server.drain_accept=0 \
+	expect 4 "not ready: Redis at unix://$dir/given.sock does not serve: it is a node of a Redis Cluster, which is given as redis+cluster://" nc start --port 0 --set server.drain_accept=0 \
 		--redis-url "unix://$dir/given.sock"
 	expect 4 "ready: no (Redis at unix://$dir/given.sock does not serve: it is a node of a Redis Cluster" nc status
 	expect 0 " 503 " curl -si -m 60 "$(field address)/v1/agents"

@@ -15,7 +15,7 @@ case_the_environment_has_the_names_of_the_original() {
 		until_says "ready: yes" nc status
 		expect 0 "nanoctrl stopped" nc stop
 		# What is on the command line counts.
-		expect 0 "not ready: Redis at" nc start --port 0 --set server.drain_accept=0 --runtime-dir "$dir/run" \
+		expect 4 "not ready: Redis at" nc start --port 0 --set server.drain_accept=0 --runtime-dir "$dir/run" \
 			--redis-url "unix://$dir/none.sock" --log-level error
 		! grep -q " debug " "$dir/run/nanoctrl.log" || die "the environment beat the command line"
 		expect 0 "nanoctrl stopped" nc stop --runtime-dir "$dir/run"
@@ -75,7 +75,7 @@ case_the_first_of_two_names_of_a_variable_counts() {
 }
 
 case_a_password_is_nowhere_to_be_read() {
-	expect 0 started nc start --port 0 --set server.drain_accept=0 --redis-url redis://me:hidden-word@127.0.0.1:1/0
+	expect 4 "not ready" nc start --port 0 --set server.drain_accept=0 --redis-url redis://me:hidden-word@127.0.0.1:1/0
 	local pid
 	pid=$(field pid)
 	! grep -aq hidden-word "/proc/$pid/cmdline" || die "ps shows it"

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "base/clock.h"
@@ -20,6 +21,7 @@
 #include "server/node.h"
 #include "commands/probe.h"
 #include "redis/child.h"
+#include "redis/url.h"
 #include "server/serve.h"
 
 #define PROBE_MS     2000
@@ -99,8 +101,49 @@ static bool is_running(const struct runtime *rt, int wait_ms, struct cli_pidfile
 	       !(is_ending(out) && !cli_process_wait(&out->process, wait_ms));
 }
 
-static int say_running(const struct cli_pidfile_info *info)
+static bool same_directory(const char *a, const char *b)
 {
+	struct stat sa, sb;
+
+	if (!strcmp(a, b))
+		return true;
+	return !stat(a, &sa) && !stat(b, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/* What a start asks for that the server which runs does not do, in words; "" when there is nothing.
+ * A default asks for nothing. */
+static void find_difference(const struct settings *settings, const struct runtime *rt, char *out,
+			    size_t room)
+{
+	const char *port, *url = settings->redis.url;
+	struct redis_url redis = { .shown = NULL };
+	struct runtime_meta meta;
+	char dir[PATH_MAX];
+	const char *why;
+
+	*out = '\0';
+	if (!runtime_read_meta(rt, &meta))
+		return;
+	port = strrchr(meta.address, ':');
+	if (url && !redis_url_parse(url, &redis, &why) && strcmp(redis.shown, meta.redis) != 0)
+		snprintf(out, room, "its Redis is %s, not %s",
+			 *meta.redis ? meta.redis : "a private one", redis.shown);
+	else if (!url && settings->redis.data_dir && *meta.redis)
+		snprintf(out, room, "its Redis is %s, not a private one", meta.redis);
+	else if (!url && settings->redis.data_dir &&
+		 !runtime_data_dir(settings->redis.data_dir, dir) &&
+		 !same_directory(dir, meta.data_dir))
+		snprintf(out, room, "its data directory is %s, not %s", meta.data_dir, dir);
+	else if (settings->server.port && settings->server.port != SERVER_PORT && port &&
+		 atoi(port + 1) != settings->server.port)
+		snprintf(out, room, "its port is %s, not %u", port + 1, settings->server.port);
+	redis_url_fini(&redis);
+}
+
+static int say_running(const struct settings *settings, const struct runtime *rt,
+		       const struct cli_pidfile_info *info)
+{
+	char difference[3 * PATH_MAX];
 	pid_t pid;
 	int ret = info->note[0] ? probe_health(info->note, PROBE_MS, &pid) : -EAGAIN;
 
@@ -108,9 +151,14 @@ static int say_running(const struct cli_pidfile_info *info)
 	if (info->note[0])
 		printf("address: %s\n", info->note);
 	if (!ret && pid == info->process.pid) {
-		if (!is_ending(info))
+		find_difference(settings, rt, difference, sizeof(difference));
+		if (is_ending(info))
+			fprintf(stderr, "nanoctrl: it is shutting down, and has not ended yet\n");
+		else if (*difference)
+			fprintf(stderr, "nanoctrl: it was started otherwise: %s; stop it first\n",
+				difference);
+		else
 			return 0;
-		fprintf(stderr, "nanoctrl: it is shutting down, and has not ended yet\n");
 		return 1;
 	}
 	fprintf(stderr, "nanoctrl: it does not answer: %s\n",
@@ -230,11 +278,13 @@ static int say_started(const struct cli_daemon *d, const char *log, int wait_ms)
 	while ((ret = probe_ready(url, why, sizeof(why))) && sl_clock_ns() < deadline)
 		poll(NULL, 0, LOOK_MS);
 	node_address(own);
-	printf("Local node IP: %s\n\nnanoctrl started (pid=%d)\naddress: %s\nlog: %s\n", own,
-	       (int)d->pid, url, log);
+	printf("Local node IP: %s\n\n", own);
 	if (ret)
-		fprintf(stderr, "nanoctrl: warning: not ready: %s\n", why);
-	return 0;
+		printf("nanoctrl runs (pid=%d), but is not ready: %s\n", (int)d->pid, why);
+	else
+		printf("nanoctrl started (pid=%d)\n", (int)d->pid);
+	printf("address: %s\nlog: %s\n", url, log);
+	return ret ? INSTANCE_NOT_READY : 0;
 }
 
 /* The log's absolute name: the daemon, status and people elsewhere mean the same file. */
@@ -266,26 +316,40 @@ static void likely_url(const struct settings *settings, char *out, size_t room)
 		 settings->server.port);
 }
 
-/* Whether a nanoctrl that another runtime directory, or nobody, knows of is there already: ours or
- * DLSlime's. Any other server is left to the attempt to listen beside it. */
-static bool is_served(const struct settings *settings)
+/* Whether a nanoctrl of another runtime directory, or of none, is there already: ours or DLSlime's.
+ * Any other server is left to the attempt to listen beside it. */
+static bool is_served(const char *url)
 {
 	struct probe_reply reply;
-	char url[128];
 	bool served;
 
-	likely_url(settings, url, sizeof(url));
-	if (!settings->server.port || probe_get(url, "/", PROBE_MS, &reply))
+	if (probe_get(url, "/", PROBE_MS, &reply))
 		return false;
 	served = reply.status == 200 &&
 		 (!strcmp(reply.body, "NanoCtrl Server Running") ||
 		  !strcmp(reply.body, "DLSlime control plane Server Running"));
 	free(reply.body);
-	if (served)
-		printf("nanoctrl appears to be already running at %s (no pid file managed by this "
-		       "CLI)\n",
-		       url);
 	return served;
+}
+
+/* Of a server that another runtime directory manages nothing is known: it does for a start that
+ * asks for nothing in particular. */
+static int say_served(const struct settings *settings, const struct options *options,
+		      const char *url)
+{
+	const char *asked = options->runtime_dir       ? "--runtime-dir"
+			    : settings->redis.url      ? "--redis-url"
+			    : settings->redis.data_dir ? "--data-dir"
+						       : NULL;
+
+	printf("nanoctrl appears to be already running at %s (no pid file managed by this CLI)\n",
+	       url);
+	if (asked)
+		fprintf(stderr,
+			"nanoctrl: it was not started with this %s: choose another --port, or stop "
+			"it\n",
+			asked);
+	return asked ? 1 : 0;
 }
 
 int instance_start(const struct settings *settings, const struct options *options,
@@ -294,16 +358,17 @@ int instance_start(const struct settings *settings, const struct options *option
 	struct cli_daemon_attr attr = { .timeout_ms = (int)options->wait_ms };
 	struct cli_pidfile_info info;
 	struct cli_daemon d;
-	char log[PATH_MAX];
+	char log[PATH_MAX], url[128];
 	off_t log_len;
 	int ret = choose_log(options, rt, log);
 
 	if (ret)
 		return complain("log file", ret);
 	if (is_running(rt, attr.timeout_ms, &info))
-		return say_running(&info);
-	if (is_served(settings))
-		return 0;
+		return say_running(settings, rt, &info);
+	likely_url(settings, url, sizeof(url));
+	if (settings->server.port && is_served(url))
+		return say_served(settings, options, url);
 	attr.log_file = log;
 	log_len = length_of(log);
 	ret = cli_daemon_start(&d, &attr);
@@ -313,7 +378,7 @@ int instance_start(const struct settings *settings, const struct options *option
 		return say_started(&d, log, settings->redis.url ? READY_MS : (int)options->wait_ms);
 	/* Another start may have been faster. */
 	if (ret == -ECHILD && !find_running(rt, attr.timeout_ms, &info))
-		return say_running(&info);
+		return say_running(settings, rt, &info);
 	fprintf(stderr, "nanoctrl: %s\nlog: %s\n", d.message, log);
 	print_log_tail(log, log_len);
 	return 1;

@@ -7,12 +7,13 @@
 #include "server/runtime.h"
 #include "server/settings.h"
 
-/* Run it in the background; 0 when it answers, also when it ran before. */
+/* It runs and answers, and cannot do its work, as without its Redis. */
+#define INSTANCE_NOT_READY 4
+
+/* Run it in the background. 0 when it can do its work, also when it ran before as it is asked for
+ * now; INSTANCE_NOT_READY; 1. */
 int instance_start(const struct settings *settings, const struct options *options,
 		   const struct runtime *rt);
-
-/* Of status: it runs and answers, and cannot do its work, as without its Redis. */
-#define INSTANCE_NOT_READY 4
 
 /* 0 when it can do its work; 1 when it does not run, or does not answer; INSTANCE_NOT_READY. */
 int instance_status(const struct settings *settings, const struct options *options,

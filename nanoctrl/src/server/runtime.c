@@ -156,19 +156,22 @@ static void command_line(char *out, size_t room)
 }
 
 int runtime_write_meta(const struct runtime *rt, const char *url, const char *log,
-		       const char *data_dir)
+		       const char *data_dir, const char *redis)
 {
-	char log_text[2 * PATH_MAX], dir_text[2 * PATH_MAX], cmd[8192], text[8 * PATH_MAX];
+	char log_text[2 * PATH_MAX], dir_text[2 * PATH_MAX], redis_text[2 * PATH_MAX];
+	char cmd[8192], text[10 * PATH_MAX];
 	int n;
 
 	json_text(log_text, sizeof(log_text), log ? log : "");
 	json_text(dir_text, sizeof(dir_text), data_dir ? data_dir : "");
+	json_text(redis_text, sizeof(redis_text), redis ? redis : "");
 	command_line(cmd, sizeof(cmd));
-	n = snprintf(text, sizeof(text),
-		     "{\n  \"pid\": %ld,\n  \"address\": \"%s\",\n  \"cmd\": %s,\n  \"log\": %s,\n"
-		     "  \"data_dir\": %s,\n  \"version\": \"%s\",\n  \"started_at\": %lld\n}\n",
-		     (long)getpid(), url, cmd, log_text, dir_text, SLIME_VERSION,
-		     (long long)time(NULL));
+	n = snprintf(
+		text, sizeof(text),
+		"{\n  \"pid\": %ld,\n  \"address\": \"%s\",\n  \"cmd\": %s,\n  \"log\": %s,\n"
+		"  \"data_dir\": %s,\n  \"redis\": %s,\n  \"version\": \"%s\",\n  \"started_at\": %lld\n}\n",
+		(long)getpid(), url, cmd, log_text, dir_text, redis_text, SLIME_VERSION,
+		(long long)time(NULL));
 	unlink(rt->data_link);
 	if (data_dir && symlink(data_dir, rt->data_link))
 		return -errno;
@@ -187,7 +190,7 @@ static void take_text(struct json_slice value, char *out, size_t room)
 
 bool runtime_read_meta(const struct runtime *rt, struct runtime_meta *out)
 {
-	char text[8 * PATH_MAX];
+	char text[10 * PATH_MAX];
 	int fd = open(rt->meta_file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
 	struct json_slice key, value;
@@ -209,6 +212,8 @@ bool runtime_read_meta(const struct runtime *rt, struct runtime_meta *out)
 			take_text(value, out->log, sizeof(out->log));
 		else if (json_is(key, "\"data_dir\""))
 			take_text(value, out->data_dir, sizeof(out->data_dir));
+		else if (json_is(key, "\"redis\""))
+			take_text(value, out->redis, sizeof(out->redis));
 	}
 	return true;
 }

@@ -38,9 +38,10 @@ int runtime_make_dir(const char *path);
 /* Replace the file at once: readers see the old or the new one. Mode 0600. */
 int runtime_write(const char *path, const char *text, size_t len);
 
-/* What status and people can read, as JSON. log and data_dir may be NULL. */
+/* What status and people can read, as JSON. log may be NULL, and so may be data_dir, of a private
+ * Redis, and redis, the URL of another one without its password. */
 int runtime_write_meta(const struct runtime *rt, const char *url, const char *log,
-		       const char *data_dir);
+		       const char *data_dir, const char *redis);
 
 /* What the meta file says of the last server, "" where it says nothing. False without one. */
 struct runtime_meta {
@@ -48,6 +49,7 @@ struct runtime_meta {
 	char address[256];
 	char log[PATH_MAX];
 	char data_dir[PATH_MAX]; /* of its private Redis */
+	char redis[PATH_MAX];	 /* the URL of another one, without its password */
 };
 bool runtime_read_meta(const struct runtime *rt, struct runtime_meta *out);
 

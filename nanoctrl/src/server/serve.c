@@ -24,6 +24,7 @@
 #include "model/model.h"
 #include "server/node.h"
 #include "redis/child.h"
+#include "redis/url.h"
 #include "server/config.h"
 #include "http/server.h"
 #include "store/store.h"
@@ -282,6 +283,19 @@ static void choose_url(const struct process *p, char out[URL_MAX])
 	snprintf(out, URL_MAX, strchr(host, ':') ? "http://[%s]:%u" : "http://%s:%u", host, port);
 }
 
+static int write_meta(const struct process *p, const char *url)
+{
+	struct redis_url redis = { .shown = NULL };
+	const char *why;
+	int ret = p->redis ? 0 : redis_url_parse(p->settings->redis.url, &redis, &why);
+
+	if (!ret)
+		ret = runtime_write_meta(p->rt, url, p->log, p->redis ? p->data_dir : NULL,
+					 redis.shown);
+	redis_url_fini(&redis);
+	return ret;
+}
+
 /* Everything is open: others may find us. */
 static int announce(struct process *p)
 {
@@ -292,7 +306,7 @@ static int announce(struct process *p)
 	ret = cli_pidfile_set_note(&p->pidfile, url);
 
 	if (!ret)
-		ret = runtime_write_meta(p->rt, url, p->log, p->redis ? p->data_dir : NULL);
+		ret = write_meta(p, url);
 	if (ret)
 		return fail(p, ret, "%s: %s", p->rt->dir, strerror(-ret));
 	ret = server_start(p->server);

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include "cli/options/option.h"
 
+#define SERVER_PORT 3000 /* the default of server.port */
+
 enum compat_service { COMPAT_OFF, COMPAT_LOOPBACK, COMPAT_OPEN };
 
 struct server_settings {
