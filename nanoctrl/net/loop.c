@@ -13,6 +13,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "nanoctrl/net/event_log.h"
 #include "nanoctrl/net/pace.h"
 
 struct posted {
@@ -94,6 +95,7 @@ int loop_create(unsigned index, struct loop **out)
 
 	if (!loop)
 		return -ENOMEM;
+	nc_event_log_take();
 	loop->index = index;
 	pthread_mutex_init(&loop->lock, NULL);
 	sl_list_init(&loop->posted);

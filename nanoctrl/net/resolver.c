@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "nanoctrl/net/event_log.h"
+
 struct nc_resolver {
 	struct evdns_base *dns;
 	struct event *turn; /* the one of the loop in which nothing is left of what has ended */
@@ -109,6 +111,7 @@ int nc_resolver_create(struct event_base *base, struct nc_resolver **out)
 
 	if (!r)
 		return -ENOMEM;
+	nc_event_log_take();
 	r->turn = evtimer_new(base, on_turn, r);
 	r->dns = r->turn ? evdns_base_new(base, EVDNS_BASE_DISABLE_WHEN_INACTIVE) : NULL;
 	if (!r->dns) {
