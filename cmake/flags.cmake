@@ -44,6 +44,7 @@ if(SLIME_SANITIZE MATCHES thread AND CMAKE_C_COMPILER_ID STREQUAL GNU)
 	# load of atomics, where no other data depends on them.
 	target_compile_options(slime_flags INTERFACE -Wno-tsan)
 endif()
+include(${CMAKE_CURRENT_LIST_DIR}/hardening.cmake)
 target_include_directories(slime_flags INTERFACE
 	${PROJECT_SOURCE_DIR}/libslime/include ${PROJECT_SOURCE_DIR}/libslime
 	${PROJECT_SOURCE_DIR})

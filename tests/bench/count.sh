@@ -48,14 +48,14 @@ instructions() {
 		"instructions: $2, in $4" || failed=1
 }
 
-instructions 1459 shm-call 500 counted_steps 1
-instructions 991 shm-calls 20 counted_steps 64
-instructions 867 shm-calls-together 20 counted_steps 64
-instructions 930 shm-read 500 counted_steps 1
+instructions 1539 shm-call 500 counted_steps 1
+instructions 1026 shm-calls 20 counted_steps 64
+instructions 888 shm-calls-together 20 counted_steps 64
+instructions 965 shm-read 500 counted_steps 1
 instructions 1005 shm-pieces 2 counted_steps 15000
-instructions 4252 tcp-call 500 counted_steps 1
-instructions 4312 tcp-read 500 counted_steps 1
-instructions 338 tcp-pieces 2 counted_steps 15000
+instructions 4447 tcp-call 500 counted_steps 1
+instructions 4585 tcp-read 500 counted_steps 1
+instructions 355 tcp-pieces 2 counted_steps 15000
 instructions 46 tcp-pieces 2 counted_post 15000
 # With 64 more clients that are idle: a server pays for the active ones.
 instructions 1720 shm-call-among-idle 500 counted_steps 1
