@@ -369,6 +369,51 @@ static void send__both_ways_at_once_keeps_every_message(void **state)
 	}
 }
 
+/* ---- the sender closes before its message is read ---- */
+
+#define LONG (64 * KiB)
+
+/* A long message has come, and is not read yet: a short one behind it was received. */
+static void await_long_send(struct pair *p, struct slime_op *longer)
+{
+	assert_ok(send_at(&p->b, 0, LONG, 1, longer));
+	assert_ok(send_at(&p->b, 0, 8, 2, p->b.op));
+	assert_ok(recv_at(&p->a, 0, 8, 2, SLIME_TAG_ALL, p->a.op));
+	assert_received(p->a.op, 8, 2);
+	op_end_ok(p->b.op);
+}
+
+static void recv__of_a_send_whose_sender_closed_is_econnreset(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	struct slime_op *sent;
+	struct pair *p;
+
+	(void)state;
+	/* It does not hear of the end before it looks. */
+	attr.manual_a = true;
+	p = pair_open(&attr);
+	sent = op_new(p->b.ctx);
+	/* What is set up for the first use of a region is there. */
+	await_long_send(p, sent);
+	assert_ok(recv_at(&p->a, 0, LONG, 1, SLIME_TAG_ALL, p->a.op));
+	assert_received(p->a.op, LONG, 1);
+	op_end_ok(sent);
+	await_long_send(p, sent);
+
+	slime_endpoint_close(p->b.ep);
+	assert_int_equal(op_end(sent), -ECANCELED);
+	end_await(&p->b, SLIME_ENDPOINT_CLOSED);
+	/* The memory is the sender's again. */
+	pattern_fill(p->b.bytes, LONG, 3, 0);
+
+	assert_ok(recv_at(&p->a, 0, LONG, 1, SLIME_TAG_ALL, p->a.op));
+	assert_int_equal(op_end(p->a.op), -ECONNRESET);
+	assert_int_equal(slime_op_bytes(p->a.op), 0);
+	assert_ok(slime_op_destroy(sent));
+	pair_close(p);
+}
+
 static const struct CMUnitTest tests[] = {
 	IN_PAIR(send__of_each_size_before_its_receive_arrives),
 	IN_PAIR(send__of_each_size_after_its_receive_arrives),
@@ -386,6 +431,7 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(recv__into_a_region_for_local_use_is_fine),
 	IN_PAIR(mr_destroy__with_a_receive_waiting_is_busy),
 	IN_PAIR(send__both_ways_at_once_keeps_every_message),
+	cmocka_unit_test(recv__of_a_send_whose_sender_closed_is_econnreset),
 };
 
 FIXTURE_MAIN("msg")

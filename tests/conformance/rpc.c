@@ -358,6 +358,78 @@ static void reply__to_a_client_that_was_killed_is_econnreset(void **state)
 	}
 }
 
+/* ---- the caller closes before its request is read ---- */
+
+#define LONG (64 * KiB)
+
+static struct {
+	_Atomic unsigned n_calls;
+	_Atomic unsigned n_wrong;
+} watched;
+
+/* Every request that is sent is the pattern of seed 1. */
+static void watch(void *arg, struct slime_rpc_request *req)
+{
+	(void)arg;
+	if (!pattern_matches(slime_rpc_request_data(req), slime_rpc_request_len(req), 1, 0))
+		watched.n_wrong++;
+	watched.n_calls++;
+	slime_rpc_reply(req, NULL, 0);
+}
+
+static void check_request_of_closed_caller(uint32_t flags)
+{
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	struct slime_endpoint_info info;
+	struct slime_call *call;
+	struct pair *p;
+
+	/* The server does not hear of the end before it looks. */
+	attr.manual_a = true;
+	watched.n_calls = 0;
+	watched.n_wrong = 0;
+	p = pair_create(&attr);
+	assert_ok(slime_rpc_service_create(p->a.ctx, &p->a.service));
+	offer(&p->a, "watch", watch, flags);
+	pair_create_endpoints(p, &attr);
+	pair_connect(p);
+	args.method = slime_rpc_method_id("watch");
+	args.request_mr = p->b.mr;
+	args.request_len = LONG;
+	assert_ok(slime_call_create(p->b.ctx, NULL, &call));
+	pattern_fill(p->b.bytes, LONG, 1, 0);
+	/* What is set up for the first use of a region is there. */
+	assert_ok(slime_call_start(p->b.ep, &args, call));
+	while (!slime_call_test(call))
+		slime_context_poll(p->a.ctx);
+	assert_ok(slime_call_status(call));
+	assert_int_equal(watched.n_calls, 1);
+
+	assert_ok(slime_call_start(p->b.ep, &args, call));
+	slime_endpoint_close(p->b.ep);
+	assert_ok(slime_call_wait(call, PATIENCE_MS));
+	assert_int_equal(slime_call_status(call), -ECANCELED);
+	/* The memory is the caller's again. */
+	pattern_fill(p->b.bytes, LONG, 2, 0);
+	do {
+		slime_context_poll(p->a.ctx);
+		slime_endpoint_info(p->a.ep, &info);
+	} while (info.state == SLIME_ENDPOINT_CONNECTED);
+	assert_ok(slime_endpoint_destroy(p->a.ep));
+	p->a.ep = NULL;
+	assert_int_equal(watched.n_wrong, 0);
+	assert_ok(slime_call_destroy(call));
+	pair_close(p);
+}
+
+static void handler__of_a_long_request_sees_no_bytes_from_after_its_caller_closed(void **state)
+{
+	(void)state;
+	check_request_of_closed_caller(0);
+	check_request_of_closed_caller(SLIME_RPC_INLINE);
+}
+
 #define WITH_SERVICES(fn) cmocka_unit_test_setup_teardown(fn, setup, pair_teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -368,6 +440,7 @@ static const struct CMUnitTest tests[] = {
 	WITH_SERVICES(reply__after_the_deadline_reaches_nobody),
 	cmocka_unit_test(service__of_thousands_of_methods_finds_each),
 	cmocka_unit_test(reply__to_a_client_that_was_killed_is_econnreset),
+	cmocka_unit_test(handler__of_a_long_request_sees_no_bytes_from_after_its_caller_closed),
 };
 
 FIXTURE_MAIN("rpc")

@@ -275,8 +275,8 @@ size_t fuzz_peer_say(struct fuzz_peer *p, const uint8_t *data, size_t size)
 void fuzz_peer_link(struct fuzz_peer *p)
 {
 	static const uint8_t segment[] = { 3 | 3 << 4, FUZZ_FD_SEGMENT, FUZZ_FD_BELL, FUZZ_FD_PAGE,
-					   1,	       SHM_SEGMENT };
-	static const uint8_t ready[] = { 0, 1, SHM_READY };
+					   2,	       SHM_SEGMENT };
+	static const uint8_t ready[] = { 0, 2, SHM_READY };
 	uint8_t out[4 + PACKET_LEN] = { 0 };
 
 	memcpy(out, segment, sizeof(segment));

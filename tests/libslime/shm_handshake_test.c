@@ -181,6 +181,16 @@ static void packet__before_its_time_ends_the_connection(void **state)
 	}
 }
 
+static void packet__of_another_version_ends_the_connection_with_words(void **state)
+{
+	struct raw_shm *r = *state;
+	uint8_t packet[48] = { 1, SHM_READY };
+
+	raw_shm_greet(r, true);
+	assert_int_equal(send(r->sock, packet, sizeof(packet), MSG_NOSIGNAL), sizeof(packet));
+	raw_shm_assert_broken(r, -EPROTO, "the peer speaks another version of the shm protocol");
+}
+
 static void segment__offered_twice_ends_the_connection(void **state)
 {
 	struct raw_shm *r = *state;
@@ -230,6 +240,7 @@ int main(void)
 		IN_RAW_SHM(bell__that_blocks_and_is_full_does_not_stop_us),
 		IN_RAW_SHM(peer__that_is_another_process_than_it_says_is_refused),
 		IN_RAW_SHM(packet__before_its_time_ends_the_connection),
+		IN_RAW_SHM(packet__of_another_version_ends_the_connection_with_words),
 		IN_RAW_SHM(segment__offered_twice_ends_the_connection),
 		IN_RAW_SHM(segment__offered_by_an_acceptor_ends_the_connection),
 		IN_RAW_SHM(ready__said_twice_ends_the_connection),

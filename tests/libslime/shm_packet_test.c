@@ -80,7 +80,7 @@ static void recv__an_empty_packet_leaves_no_descriptor(void **state)
 
 static void recv__descriptors_nobody_expects_are_closed(void **state)
 {
-	const uint8_t bye[PACKET_LEN] = { 1, SHM_BYE, 0, 1 };
+	const uint8_t bye[PACKET_LEN] = { 2, SHM_BYE, 0, 1 };
 
 	(void)state;
 	assert_int_equal(answer_to(bye, sizeof(bye), 1), -EPROTO);
@@ -88,7 +88,7 @@ static void recv__descriptors_nobody_expects_are_closed(void **state)
 
 static void recv__more_descriptors_than_fit_are_closed(void **state)
 {
-	const uint8_t segment[PACKET_LEN] = { 1, SHM_SEGMENT, 0, 3 };
+	const uint8_t segment[PACKET_LEN] = { 2, SHM_SEGMENT, 0, 3 };
 
 	(void)state;
 	assert_int_equal(answer_to(segment, sizeof(segment), 8), -EPROTO);
@@ -96,7 +96,7 @@ static void recv__more_descriptors_than_fit_are_closed(void **state)
 
 static void recv__a_packet_too_long_leaves_no_descriptor(void **state)
 {
-	const uint8_t segment[PACKET_LEN + 8] = { 1, SHM_SEGMENT, 0, 3 };
+	const uint8_t segment[PACKET_LEN + 8] = { 2, SHM_SEGMENT, 0, 3 };
 
 	(void)state;
 	assert_int_equal(answer_to(segment, sizeof(segment), 3), -EPROTO);

@@ -12,7 +12,7 @@
 #include "src/transport/auth.h"
 #include "src/transport/shm/channel.h"
 
-#define PACKET_VERSION 1
+#define PACKET_VERSION 2
 #define PACKET_LEN     48
 
 /* How many descriptors come with each kind. */
@@ -54,8 +54,9 @@ static int decode(const uint8_t *bytes, size_t len, struct shm_packet *p)
 	p->b = sl_read_u64(&r);
 	p->c = sl_read_u64(&r);
 	p->len = sl_read_u64(&r);
-	if (r.failed || r.left || version != PACKET_VERSION || p->kind == 0 ||
-	    p->kind >= SHM_PACKET_KINDS)
+	if (len && version != PACKET_VERSION)
+		return -EPROTONOSUPPORT;
+	if (r.failed || r.left || p->kind == 0 || p->kind >= SHM_PACKET_KINDS)
 		return -EPROTO;
 	/* Of what was lost there is only its word. */
 	n_fds = p->fds_lost ? said : p->n_fds;
@@ -144,6 +145,7 @@ int shm_channel_recv(int sock, struct shm_packet *out)
 	};
 	struct shm_packet p = { 0 };
 	ssize_t n = recv_packet(sock, &msg);
+	int ret;
 
 	if (n < 0)
 		return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -ECONNRESET;
@@ -155,10 +157,12 @@ int shm_channel_recv(int sock, struct shm_packet *out)
 	}
 	/* Not all of them came: it sent more than there may be, or we have no place for another. */
 	p.fds_lost = msg.msg_flags & MSG_CTRUNC && p.n_fds < SHM_PACKET_FDS;
-	if (msg.msg_flags & MSG_TRUNC || (msg.msg_flags & MSG_CTRUNC && !p.fds_lost) ||
-	    decode(bytes, (size_t)n, &p)) {
+	ret = msg.msg_flags & MSG_TRUNC || (msg.msg_flags & MSG_CTRUNC && !p.fds_lost)
+		      ? -EPROTO
+		      : decode(bytes, (size_t)n, &p);
+	if (ret) {
 		shm_packet_close_fds(&p);
-		return -EPROTO;
+		return ret;
 	}
 	if (p.fds_lost) {
 		shm_packet_close_fds(&p);

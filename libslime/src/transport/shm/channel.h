@@ -49,7 +49,7 @@ int shm_channel_send(int sock, const struct shm_packet *p);
 
 /*
  * The next packet: its descriptors are the caller's. -EAGAIN none now, -ECONNRESET hung up, -EPROTO
- * malformed (no descriptor is left open then).
+ * malformed, -EPROTONOSUPPORT of another version (no descriptor is left open then).
  */
 int shm_channel_recv(int sock, struct shm_packet *out);
 

@@ -74,6 +74,8 @@ static void end_now(struct shm_conn *c)
 		(void)shm_ring_drain(c, SL_RING_ENTRIES);
 	shm_ring_expect_nothing(c);
 	atomic_store(&c->state, SHM_CONN_ENDED);
+	if (c->own)
+		atomic_store(&c->own->ended, 1);
 	while (atomic_load(&c->n_busy))
 		sched_yield();
 	memcpy(why, c->end_why, sizeof(why));
@@ -240,6 +242,10 @@ static void end_for_packet(struct shm_conn *c, int cause)
 {
 	char why[96];
 
+	if (cause == -EPROTONOSUPPORT) {
+		shm_conn_end(c, -EPROTO, "the peer speaks another version of the shm protocol");
+		return;
+	}
 	if (c->step)
 		snprintf(why, sizeof(why), "while waiting for %s: %s", c->step, strerror(-cause));
 	else

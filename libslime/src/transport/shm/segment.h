@@ -29,6 +29,9 @@ _Static_assert(sizeof(struct shm_entry) == 2 * SL_CACHE_LINE, "an entry is two o
 
 struct shm_half {
 	_Atomic uint64_t nonce; /* proves that both map the same memory */
+	/* Not 0 from before its owner gives back the first op that the end of the connection ends:
+	 * memory that was read of the owner may be other bytes by then. */
+	_Atomic uint32_t ended;
 	_Atomic uint64_t imm_taken __attribute__((aligned(SL_CACHE_LINE)));
 	struct shm_entry ring[SL_RING_ENTRIES] __attribute__((aligned(2 * SL_CACHE_LINE)));
 	uint8_t slots[SL_SLOTS_LEN] __attribute__((aligned(SL_CACHE_LINE)));

@@ -75,8 +75,19 @@ static int copy_mapped(const struct shm_map *m, struct sl_work *w, uint64_t *bud
 	return ret;
 }
 
+/*
+ * Whether what was read is what the peer lent: it is while the peer has not begun to give its ops
+ * back, whose memory is its user's again then.
+ */
+static bool is_confirmed(const struct shm_conn *c)
+{
+	/* The bytes were read before this look. */
+	atomic_thread_fence(memory_order_acquire);
+	return !atomic_load_explicit(&c->other->ended, memory_order_relaxed);
+}
+
 /* One after the other, at most budget bytes: 0 all done, -EAGAIN more to do, -EINPROGRESS a mapping
- * is on its way. */
+ * is on its way, or the end of the connection. */
 static int copy_some(struct shm_conn *c, struct sl_work *w, uint64_t budget)
 {
 	const struct slime_xfer *x;
@@ -93,6 +104,8 @@ static int copy_some(struct shm_conn *c, struct sl_work *w, uint64_t budget)
 		ret = m->foreign ? shm_foreign_copy(c, m, w, &budget) : copy_mapped(m, w, &budget);
 		shm_map_put(c, m);
 	}
+	if (!ret && w->kind == SLIME_KIND_READ && !is_confirmed(c))
+		return -EINPROGRESS;
 	return ret;
 }
 
@@ -190,8 +203,8 @@ unsigned shm_work_progress(struct shm_conn *c)
 	bool first = true;
 	unsigned n = 0;
 
-	/* The first that can go on gets the round; those that wait for a mapping let others by, a
-	 * fenced one does not. */
+	/* The first that can go on gets the round; those that wait for a mapping, or the end, let
+	 * others by, a fenced one does not. */
 	while (op) {
 		struct slime_op *next = next_of(c, op);
 		int ret;
