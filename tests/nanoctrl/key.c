@@ -100,7 +100,16 @@ static void url__is_taken_apart(void **state)
 	assert_int_equal(redis_url_parse("unix:///run/r.sock?db=2", &u, &why), 0);
 	assert_string_equal(u.path, "/run/r.sock");
 	assert_int_equal(u.db, 2);
+	assert_null(u.password);
 	redis_url_fini(&u);
+	assert_int_equal(redis_url_parse("unix://u:p%40ss@/run/r@/r.sock?db=2", &u, &why), 0);
+	assert_string_equal(u.path, "/run/r@/r.sock");
+	assert_string_equal(u.user, "u");
+	assert_string_equal(u.password, "p@ss");
+	assert_string_equal(u.shown, "unix:///run/r@/r.sock?db=2");
+	redis_url_fini(&u);
+	assert_int_equal(redis_url_parse("unix://u:p@host/r.sock", &u, &why), -EINVAL);
+	assert_int_equal(redis_url_parse("unix://u/r.sock", &u, &why), -EINVAL);
 }
 
 static void url__of_sentinels_names_them_and_the_primary(void **state)

@@ -250,9 +250,15 @@ static int parse_cluster(const char *text, struct redis_url *url, const char **w
 
 static int parse_unix(const char *text, struct redis_url *url, const char **why)
 {
-	const char *query = strchr(text, '?');
-	size_t len = query ? (size_t)(query - text) : strlen(text);
+	const char *slash = strchr(text, '/');
+	size_t len = slash ? (size_t)(slash - text) : strlen(text);
+	const char *query;
+	int ret = parse_secret(&text, &len, url, why);
 
+	if (ret)
+		return ret;
+	query = strchr(text, '?');
+	len = query ? (size_t)(query - text) : strlen(text);
 	if (*text != '/' || len >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
 		*why = "the socket is not an absolute path of at most 107 bytes";
 		return -EINVAL;
@@ -263,7 +269,8 @@ static int parse_unix(const char *text, struct redis_url *url, const char **why)
 		return -EINVAL;
 	}
 	url->path = strndup(text, len);
-	url->shown = strdup(text - strlen("unix://"));
+	if (asprintf(&url->shown, "unix://%s", text) < 0)
+		url->shown = NULL;
 	return url->path && url->shown ? 0 : -ENOMEM;
 }
 

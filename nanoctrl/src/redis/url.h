@@ -36,8 +36,8 @@ struct redis_url {
  * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/primary[/db] where the hosts are
  * sentinels and the rest is of the primary,
  * redis+cluster://[[user]:password@]host[:port][,host[:port]...] where the hosts are some nodes of
- * a Redis Cluster, or unix:///path[?db=n]; user and password may be percent-encoded. On -EINVAL
- * *why says what is wrong. -ENOMEM.
+ * a Redis Cluster, or unix://[[user]:password@]/path[?db=n]; user and password may be
+ * percent-encoded. On -EINVAL *why says what is wrong. -ENOMEM.
  */
 int redis_url_parse(const char *text, struct redis_url *out, const char **why);
 
