@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What DLSlime's unmodified agents live through with a control plane: agents.py PYTHON REDIS_PORT OUT SERVER [-- SERVER].
 SERVER is a word, "ours" or "theirs", a port, and a command that runs the server there; two of them share the Redis, and
-agents go to one and the other in turn. It happens in a scope and without one at the same time. Writes what was seen, a line
+agents go to one and the other in turn. REDIS_PORT may be PORT:FILE (store.py). It happens in a scope and without one at the same time. Writes what was seen, a line
 of JSON for each step: [step, what]."""
 import json
 import os
@@ -90,7 +90,7 @@ class Scenario(threading.Thread):
     def __init__(self, python, redis_port, servers, scope, meet):
         super().__init__(daemon=True)
         self.python, self.servers, self.scope, self.meet = python, servers, scope, meet
-        self.redis = Redis(int(redis_port))
+        self.redis = Redis(redis_port)
         self.n_started = 0
         self.prefix = f"{scope}:" if scope else ""
         self.seen = []

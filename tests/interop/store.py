@@ -4,10 +4,14 @@ import socket
 
 
 class Redis:
-    """As much of a client as it takes to look into a store."""
+    """As much of a client as it takes to look into a store: PORT, or PORT:FILE with the password of a private one's owner."""
 
     def __init__(self, port):
-        self.stream = socket.create_connection(("127.0.0.1", port)).makefile("rwb")
+        port, _, key_file = str(port).partition(":")
+        self.stream = socket.create_connection(("127.0.0.1", int(port))).makefile("rwb")
+        if key_file:
+            with open(key_file, encoding="ascii") as key:
+                self("AUTH", "nanoctrl", key.read().strip())
 
     def __call__(self, *args):
         self.send(*args)

@@ -182,6 +182,7 @@ static void keep_port(struct api_fixture *f, char public[API_PLACE_MAX])
 
 	test_redis_do(&f->redis, "CONFIG SET bind 127.0.0.1");
 	snprintf(file, sizeof(file), "%s/redis.port", f->redis.dir);
+	store_hub_own(f->hub, 0);
 	assert_int_equal(store_hub_keep_port(f->hub, file), 0);
 	assert_int_equal(unlink(file), 0);
 	snprintf(public, API_PLACE_MAX, "127.0.0.1:%u", f->hub->port);
@@ -196,6 +197,8 @@ static int setup_with(void **state, const struct setup *setup)
 	signal(SIGPIPE, SIG_IGN);
 	*state = f;
 	test_redis_start(&f->redis);
+	if (setup->public)
+		test_redis_account(&f->redis);
 	config.url = f->redis.url;
 	if (setup->port) {
 		test_redis_do(&f->redis, "CONFIG SET bind 127.0.0.1");

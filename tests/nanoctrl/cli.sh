@@ -27,6 +27,11 @@ redis_pid() {
 	cut -d' ' -f1 "$dir/data/redis.pid"
 }
 
+# private_redis WORD...: a command to nanoctrl's own Redis, as nanoctrl.
+private_redis() {
+	redis-cli -s "$dir/data/redis.sock" --user nanoctrl --pass "$(cat "$dir/data/redis.key")" --no-auth-warning "$@"
+}
+
 # Waits until a process has ended; one that nobody has reaped has.
 # Its first thread may be a zombie while others still hold its locks.
 await_end() {

@@ -20,7 +20,7 @@ case_a_full_disk_is_said_and_forgotten() {
 	! dd if=/dev/zero of="$disk/others" bs=64k 2>/dev/null || die "the disk is not full"
 	# Redis lives until it has something to write.
 	expect 0 "warning: the disk of $disk/data has 0 KiB left, and the private Redis ends when it cannot write" nc status
-	redis-cli -s "$disk/data/redis.sock" set key "$(head -c 65536 /dev/zero | tr '\0' x)" >/dev/null 2>&1 || true
+	redis-cli -s "$disk/data/redis.sock" --user nanoctrl --pass "$(cat "$disk/data/redis.key")" set key "$(head -c 65536 /dev/zero | tr '\0' x)" >/dev/null 2>&1 || true
 	until_says "ready: no" nc status
 	expect 4 "redis log: $disk/data/redis.log" nc status
 	expect 4 "warning: the disk of $disk/data has 0 KiB left, and the private Redis ends when it cannot write" nc status

@@ -16,13 +16,13 @@ case_what_others_left_is_listed() {
 	local key
 	expect 2 "expected --dry-run" nc gc --data-dir "$dir/data"
 	# Once, and at once.
-	expect 1 "redis.sock: No such file or directory" nc gc --dry-run --data-dir "$dir/data" --set redis.timeout=60s
+	expect 1 "redis.key: No such file or directory" nc gc --dry-run --data-dir "$dir/data" --set redis.timeout=60s
 	[ "$(nc gc --dry-run --data-dir "$dir/data" 2>&1 | wc -l)" = 1 ] || die "it says more than that"
 	[ "$(nc obs peers --redis-url redis://127.0.0.1:1 2>&1)" = \
 		"nanoctrl: redis://127.0.0.1:1/0: Connection refused" ] || die "obs says it otherwise"
 	expect 0 started nc start "${options[@]}"
 	rc() {
-		redis-cli -s "$dir/data/redis.sock" "$@" >/dev/null
+		private_redis "$@" >/dev/null
 	}
 	rc hset agent:a:1 addr x
 	rc hset s:agent:b addr x
@@ -155,30 +155,30 @@ case_agents_are_observed() {
 	expect 0 "ours  h1     11" nc obs peers
 	expect 0 "Total: assign=7 batch=5 bytes=2.0MB pending=1 errors=2" nc obs status
 	expect 0 "Estimated BW: 1.5Kbps (EWMA)" nc obs status --address "$url" "${patient[@]}"
-	now=$(redis-cli -s "$redis" time | head -1)
-	redis-cli -s "$redis" mset obs:peer:theirs '{"peer_id":"theirs","host":"h2","pid":22,"reported_at_ms":'"$((now - 7200))"'000,
+	now=$(private_redis time | head -1)
+	private_redis mset obs:peer:theirs '{"peer_id":"theirs","host":"h2","pid":22,"reported_at_ms":'"$((now - 7200))"'000,
 		"summary":{"assign_total":18446744073709551615},"nics":[{},5],"connections":[{"peer":"x","local_nic":"mlx5_0","state":"connected"}]}' \
 		obs:peer:junk '{broken' obs:peerless x default:obs:peer:d '{"peer_id":"d","status":"stopped"}' s:obs:peer:s '{"peer_id":"s"}' >/dev/null
-	redis-cli -s "$redis" hset obs:peer:hash a b >/dev/null
+	private_redis hset obs:peer:hash a b >/dev/null
 	until_says "Peers: 1 alive, 1 stale, 1 stopped" nc obs status "${patient[@]}"
-	expect 0 "Redis: unix://$redis  Scope: (none)" nc obs status --redis-url "unix://$redis"
-	expect 0 "Peers: 1 alive, 1 stale, 1 stopped" nc obs status --redis-url "unix://$redis" "${patient[@]}"
-	expect 0 "Peers: 0 alive, 1 stale, 0 stopped" nc obs status --redis-url "unix://$redis" --scope s
+	expect 0 "Redis: unix://$redis  Scope: (none)" nc obs status --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis"
+	expect 0 "Peers: 1 alive, 1 stale, 1 stopped" nc obs status --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" "${patient[@]}"
+	expect 0 "Peers: 0 alive, 1 stale, 0 stopped" nc obs status --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" --scope s
 	NANOCTRL_SCOPE=s expect 0 "Scope: s" nc obs status
 	DLSLIME_CTRL_SCOPE=s expect 0 "Scope: s" nc obs status
 	NANOCTRL_SCOPE=s DLSLIME_CTRL_SCOPE=t expect 0 "Scope: s" nc obs status
 	NANOCTRL_SCOPE=s expect 0 "Scope: t" nc obs status --scope t
-	expect 0 '"assign_total":18446744073709551615' nc obs peers --redis-url "unix://$redis" --json
-	expect 0 '{"peer_id":"theirs","age_ms":' nc obs nics --redis-url "unix://$redis" --json
+	expect 0 '"assign_total":18446744073709551615' nc obs peers --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" --json
+	expect 0 '{"peer_id":"theirs","age_ms":' nc obs nics --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" --json
 	expect 0 '"nic":"shm","assign_total":7,"completed_bytes_total":10,"peer_id":"ours"' nc obs nics --json
-	expect 0 "theirs    mlx5_0   x         -        stale" nc obs links --redis-url "unix://$redis" "${patient[@]}"
-	expect 0 "(no rails reported)" nc obs links --rails --redis-url "unix://$redis" "${patient[@]}"
-	redis-cli -s "$redis" set obs:peer:theirs '{"peer_id":"theirs","reported_at_ms":'"$((now - 7200))"'000,"connections":[
+	expect 0 "theirs    mlx5_0   x         -        stale" nc obs links --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" "${patient[@]}"
+	expect 0 "(no rails reported)" nc obs links --rails --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" "${patient[@]}"
+	private_redis set obs:peer:theirs '{"peer_id":"theirs","reported_at_ms":'"$((now - 7200))"'000,"connections":[
 		{"peer":"x","state":"connected","rails":5},{"peer":"y","profile":"p","state":"connected","rails":[7,{"state":"down","local_nic":"mlx5_0:1",
 		"remote_nic":"mlx5_1:2","share":125,"completed_bytes_total":2048,"failures_total":3,"error":"its port went down","why":"by name"},{}]}]}' >/dev/null
 	expect 0 "theirs    y         p           0  mlx5_0:1  mlx5_1:2  down   12.5 %  2.0KB         3  its port went down  by name" \
-		nc obs links --rails --redis-url "unix://$redis" "${patient[@]}"
-	expect 0 '"rails":[7,{"state":"down",' nc obs links --json --redis-url "unix://$redis" "${patient[@]}"
+		nc obs links --rails --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" "${patient[@]}"
+	expect 0 '"rails":[7,{"state":"down",' nc obs links --json --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" "${patient[@]}"
 	expect 0 "1m  2.0KB" nc top --times 1 "${patient[@]}"
 	expect 1 "nanoctrl: unix://$dir/none:" nc obs peers --redis-url "unix://$dir/none" --set redis.timeout=100ms
 	"$program" top "${patient[@]}" >"$dir/top" 2>&1 </dev/null &

@@ -8,10 +8,10 @@ case_keeps_its_state_private() {
 	! grep -q warning "$dir/out" || die "it says that its own Redis is not there"
 	[ "$(stat -c %a "$dir/data")" = 700 ] || die "others may look into the data directory"
 	[ "$(stat -c %a "$dir/data/redis.sock")" = 600 ] || die "others may speak to Redis"
-	expect 0 "always" redis-cli -s "$dir/data/redis.sock" config get appendfsync
-	expect 0 "noeviction" redis-cli -s "$dir/data/redis.sock" config get maxmemory-policy
+	expect 0 "always" private_redis config get appendfsync
+	expect 0 "noeviction" private_redis config get maxmemory-policy
 	# Everything is in its log: it never writes a copy of all beside that.
-	[ "$(redis-cli -s "$dir/data/redis.sock" config get save)" = save ] || die "it saves copies of its data"
+	[ "$(private_redis config get save)" = save ] || die "it saves copies of its data"
 	expect 0 stopped nc stop
 }
 
@@ -20,13 +20,13 @@ case_a_killed_server_is_replaced_and_its_redis_adopted() {
 	local pid redis
 	pid=$(field pid)
 	redis=$(redis_pid)
-	redis-cli -s "$dir/data/redis.sock" set kept yes >/dev/null
+	private_redis set kept yes >/dev/null
 	kill -9 "$pid"
 	await_end "$pid"
 	expect 1 "not running" nc status
 	expect 0 started nc start "${options[@]}"
 	[ "$(redis_pid)" = "$redis" ] || die "another redis-server runs"
-	[ "$(redis-cli -s "$dir/data/redis.sock" get kept)" = yes ] || die "its data is gone"
+	[ "$(private_redis get kept)" = yes ] || die "its data is gone"
 	grep -q "adopted" "$dir/run/nanoctrl.log"
 	expect 0 stopped nc stop
 	await_end "$redis"
@@ -56,7 +56,7 @@ case_stop_of_one_with_a_given_redis_leaves_the_private_one_of_another() {
 	expect 0 started nc start "${options[@]}"
 	one=$(field pid)
 	redis=$(redis_pid)
-	expect 0 started nc start "${options[@]}" --runtime-dir "$dir/second" --redis-url "unix://$dir/data/redis.sock"
+	expect 0 started nc start "${options[@]}" --runtime-dir "$dir/second" --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$dir/data/redis.sock"
 	other=$(nc status --runtime-dir "$dir/second" | sed -n 's/^pid: //p')
 	kill -9 "$one" "$other"
 	await_end "$one"
@@ -68,17 +68,21 @@ case_stop_of_one_with_a_given_redis_leaves_the_private_one_of_another() {
 	rm -rf "$dir/second"
 }
 
+# What scripts wrote is a transaction in the log of Redis, which it reads back with the rights of its default user.
 case_a_redis_that_dies_is_started_again() {
-	expect 0 started nc start "${options[@]}"
+	expect 0 started nc start "${options[@]}" --set lease.ttl=300s
 	local redis url
 	redis=$(redis_pid)
 	url=$(field address)
-	redis-cli -s "$dir/data/redis.sock" set kept yes >/dev/null
+	private_redis set kept yes >/dev/null
+	curl -sf -m 60 -X PUT "$url/v1/agents/node-a" -H 'Content-Type: application/json' -d '{"incarnation":"one",
+		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' >/dev/null
 	kill -9 "$redis"
 	wait_for sh -c "! grep -q '^$redis ' '$dir/data/redis.pid'"
-	wait_for redis-cli -s "$dir/data/redis.sock" ping
+	wait_for private_redis ping
 	wait_for curl -sf -m 60 "$url/readyz"
-	[ "$(redis-cli -s "$dir/data/redis.sock" get kept)" = yes ] || die "its data is gone"
+	[ "$(private_redis get kept)" = yes ] || die "its data is gone"
+	expect 0 '"incarnation":"one"' curl -s -m 60 "$url/v1/agents/node-a"
 	expect 0 stopped nc stop
 }
 
@@ -100,7 +104,7 @@ case_a_process_of_redis_that_cannot_be_noted_is_said() {
 	mkdir -m 700 "$dir/data"
 	mkdir "$dir/data/redis.pid"
 	expect 1 "nanoctrl: private Redis: $dir/data/redis.pid: Is a directory" nc start "${options[@]}"
-	! redis-cli -s "$dir/data/redis.sock" ping >/dev/null 2>&1 || die "it left its Redis"
+	! private_redis ping >/dev/null 2>&1 || die "it left its Redis"
 }
 
 case_without_its_redis_it_is_not_ready_until_it_comes() {
@@ -145,15 +149,38 @@ start_peer() {
 		-d "{\"alias\":\"$1\",\"address\":\"192.0.2.99\"}" | sed -n 's/.*"redis_address":"127.0.0.1:\([0-9]*\)".*/\1/p'
 }
 
+# The rights of those who give no password.
+rights_of_others() {
+	private_redis acl list | sed -n 's/^user default //p'
+}
+
+case_the_private_redis_serves_nobody_else_unless_told_to() {
+	local route said="set redis.compat_port"
+
+	expect 0 started nc start "${options[@]}"
+	[ "$(stat -c %a "$dir/data/redis.key" "$dir/data/redis.acl" | sort -u)" = 600 ] || die "others may read its password"
+	expect 0 "$said" curl -s -m 60 -X POST "$(field address)/start_peer_agent" -H 'Content-Type: application/json' -d '{"alias":"a","address":"127.0.0.1"}'
+	expect 0 "$said" curl -s -m 60 -X POST "$(field address)/get_redis_address" -H 'Content-Type: application/json' -d '{}'
+	for route in start_peer_agent get_redis_address; do
+		[ "$(curl -s -m 60 -o "$dir/out" -w '%{http_code}' -X POST "$(field address)/$route" -H 'Content-Type: application/json' -d '{"address":"x"}')" = 409 ] ||
+			die "$route is not refused"
+	done
+	[ "$(private_redis config get port | tail -1)" = 0 ] || die "it listens"
+	[[ "$(rights_of_others)" = "off "* ]] || die "others are let in: $(rights_of_others)"
+	expect 0 NOAUTH redis-cli -s "$dir/data/redis.sock" ping
+	! grep -rqF "$(cat "$dir/data/redis.key")" "$dir/run" "$dir/data/redis.log" "/proc/$(redis_pid)/cmdline" || die "the password is to be read"
+	expect 0 stopped nc stop
+}
+
 case_the_private_redis_listens_only_for_those_who_need_it() {
 	local port other
-	expect 0 started nc start "${options[@]}"
-	[ "$(redis-cli -s "$dir/data/redis.sock" config get port | tail -1)" = 0 ] || die "it listens without need"
+	expect 0 started nc start "${options[@]}" --set redis.compat_port=auto
+	[ "$(private_redis config get port | tail -1)" = 0 ] || die "it listens without need"
 	[ ! -s "$dir/data/redis.port" ] || die "a port is kept without need"
 	port=$(start_peer a)
 	[ "$(cat "$dir/data/redis.port")" = "$port" ] || die "the port is not kept"
 	[ -n "$port" ] || die "a client is not told where Redis is"
-	expect 0 192.0.2.99 redis-cli -p "$port" hget agent:a addr
+	expect 0 192.0.2.99 redis-cli -p "$port" hgetall agent:a
 	[ "$(start_peer b)" = "$port" ] || die "another client is sent elsewhere"
 	other_address
 	[ -z "$other" ] || expect 1 "Connection refused" redis-cli -h "$other" -p "$port" ping
@@ -161,8 +188,93 @@ case_the_private_redis_listens_only_for_those_who_need_it() {
 	kill -9 "$(redis_pid)"
 	wait_for redis-cli -p "$port" ping
 	expect 0 stopped nc stop
-	expect 0 started nc start "${options[@]}"
+	expect 0 started nc start "${options[@]}" --set redis.compat_port=auto
 	[ "$(start_peer c)" = "$port" ] || die "it is elsewhere after a restart"
+	# Told otherwise, it serves nobody else, also where the same Redis goes on.
+	kill -9 "$(field pid)"
+	expect 0 started nc start "${options[@]}"
+	grep -q adopted "$dir/run/nanoctrl.log" || die "another Redis runs"
+	expect 1 "Connection refused" redis-cli -p "$port" ping
+	[[ "$(rights_of_others)" = "off "*" -@all" ]] || die "others may do $(rights_of_others)"
+	expect 0 stopped nc stop
+}
+
+case_the_private_redis_listens_where_it_is_told_to() {
+	local port
+
+	hold_port
+	expect 0 started nc start "${options[@]}" --set redis.compat_port="$port"
+	wait_for redis-cli -p "$port" ping
+	[ "$(start_peer a)" = "$port" ] || die "a client is sent elsewhere"
+	[ ! -e "$dir/data/redis.port" ] || die "the port of the settings is kept"
+	expect 0 stopped nc stop
+	end_given
+}
+
+# What the agents of dlslime 0.1.23 send, and nothing that is nanoctrl's own.
+case_agents_of_others_may_do_what_they_need() {
+	local port scope command
+
+	expect 0 started nc start "${options[@]}" --set redis.compat_port=auto
+	port=$(start_peer a)
+	others() {
+		timeout 60 redis-cli -p "$port" "$@" >"$dir/out" 2>&1 || true
+	}
+	for scope in "" team: n: nan: nanoctrl2: na-noctrl: x:y:; do
+		for command in "hset ${scope}agent:a memory_keys []" "hgetall ${scope}agent:a" "ttl ${scope}agent:a" \
+			"set ${scope}exchange:a:b:c x" "get ${scope}exchange:a:b:c" "set ${scope}mr:a:kv x" "get ${scope}mr:a:kv" \
+			"set ${scope}obs:peer:a x" "pexpire ${scope}obs:peer:a 1000" "del ${scope}spec:topology:a ${scope}mr:a:kv ${scope}inbox:a" \
+			"xadd ${scope}stream:b maxlen ~ 1000 * type qp_ready" "xread count 1 streams ${scope}stream:b 0-0" \
+			"blpop ${scope}inbox:a 0.01" "scan 0 match ${scope}agent:* count 200"; do
+			# shellcheck disable=SC2086 # words
+			others $command
+			! grep -q NOPERM "$dir/out" || die "$command: $(cat "$dir/out")"
+		done
+	done
+	others blpop :inbox:a 0.01
+	! grep -q NOPERM "$dir/out" || die "$(cat "$dir/out")"
+	private_redis set '{default}:nanoctrl:agent:6:node-a' x >/dev/null
+	for command in flushall "config set dir /tmp" "config get port" "acl list" "acl whoami" "keys x" "client list" "client kill type normal" \
+		"shutdown nosave" "save" "monitor" "eval return 0" "script flush" "module list" "publish a b" "psubscribe *" \
+		"get {default}:nanoctrl:agent:6:node-a" "set {default}:nanoctrl:inbox:7 x" "del nanoctrl:run" "set nanoctrl:agent:x y" \
+		"set nanoctrl:peers:agent:x y" "del {agent:}:nanoctrl:stream:x" "set service:x y" "del agent:x nanoctrl:schema"; do
+		# shellcheck disable=SC2086
+		others $command
+		grep -q NOPERM "$dir/out" || die "$command is not refused: $(cat "$dir/out")"
+	done
+	expect 0 "ready: yes" nc status
+	expect 0 stopped nc stop
+}
+
+case_a_redis_that_does_not_know_the_password_is_replaced() {
+	local redis
+
+	expect 0 started nc start "${options[@]}"
+	redis=$(redis_pid)
+	private_redis set kept yes >/dev/null
+	kill -9 "$(field pid)"
+	rm "$dir/data/redis.key"
+	expect 0 started nc start "${options[@]}"
+	await_end "$redis"
+	[ "$(private_redis get kept)" = yes ] || die "its data is gone"
+	expect 0 "does not accept the password in redis.key" cat "$dir/run/nanoctrl.log"
+	expect 0 stopped nc stop
+	chmod 644 "$dir/data/redis.key"
+	expect 1 "$dir/data/redis.key: others than its owner may use it" nc start "${options[@]}"
+	echo word >"$dir/data/redis.key"
+	chmod 600 "$dir/data/redis.key"
+	expect 1 "$dir/data/redis.key: it is not the password of a private Redis" nc start "${options[@]}"
+}
+
+case_the_memory_of_the_private_redis_has_a_limit() {
+	expect 0 started nc start "${options[@]}"
+	[ "$(private_redis config get maxmemory | tail -1)" = 1073741824 ] || die "it has no limit"
+	kill -9 "$(field pid)"
+	expect 0 started nc start "${options[@]}" --set redis.max_memory=64MiB
+	[ "$(private_redis config get maxmemory | tail -1)" = 67108864 ] || die "one that is adopted keeps the former limit"
+	kill -9 "$(redis_pid)"
+	wait_for private_redis ping
+	[ "$(private_redis config get maxmemory | tail -1)" = 67108864 ] || die "one that is started again has no limit"
 	expect 0 stopped nc stop
 }
 
@@ -172,14 +284,14 @@ case_its_redis_serves_although_its_port_is_taken() {
 	other_server
 	mkdir -m 700 "$dir/data"
 	echo "$port" >"$dir/data/redis.port"
-	expect 0 started nc start "${options[@]}"
+	expect 0 started nc start "${options[@]}" --set redis.compat_port=auto
 	expect 0 "ready: yes" nc status
 	[ -z "$(start_peer a)" ] || die "a client is sent to a stranger"
-	expect 0 "cannot listen on 127.0.0.1 port $port, which redis.port" cat "$dir/run/nanoctrl.log"
+	expect 0 "cannot listen on 127.0.0.1 port $port, which redis.compat_port or the file redis.port" cat "$dir/run/nanoctrl.log"
 	redis=$(redis_pid)
 	kill -9 "$redis"
 	await_end "$redis"
-	wait_for redis-cli -s "$dir/data/redis.sock" ping
+	wait_for private_redis ping
 	until_says "ready: yes" nc status
 	end_given
 	[ "$(start_peer a)" = "$port" ] || die "it is not tried again"
@@ -254,7 +366,7 @@ case_where_agents_of_others_cannot_reach_redis_is_said() {
 	local port said
 
 	said="agents of DLSlime are told that Redis is at 127.0.0.1:1: from here it cannot be reached: Connection refused"
-	expect 0 started nc start "${options[@]}" --redis-advertise 127.0.0.1:1
+	expect 0 started nc start "${options[@]}" --redis-advertise 127.0.0.1:1 --set redis.compat_port=auto
 	until_says "warning: $said" nc status
 	expect 0 "ready: yes" nc status
 	expect 0 "127.0.0.1:1" start_there 127.0.0.1
@@ -283,7 +395,7 @@ case_the_private_redis_listens_before_what_leads_there_is_tried() {
 	hold_port
 	mkdir -m 700 "$dir/data"
 	echo "$port" >"$dir/data/redis.port"
-	expect 0 started nc start "${options[@]}" --redis-public-address "127.0.0.1:$port"
+	expect 0 started nc start "${options[@]}" --redis-public-address "127.0.0.1:$port" --set redis.compat_port=auto
 	expect 0 '"status":"ok"' start_there 10.0.0.9
 	kill -9 "$(redis_pid)"
 	wait_for redis-cli -p "$port" ping

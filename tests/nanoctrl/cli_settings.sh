@@ -28,7 +28,7 @@ case_the_environment_has_the_names_of_the_original() {
 case_redis_is_told_as_the_environment_says() {
 	local url
 
-	DLSLIME_CTRL_REDIS_ADVERTISE=redis://redis.example:7 expect 0 started nc start "${options[@]}"
+	DLSLIME_CTRL_REDIS_ADVERTISE=redis://redis.example:7 expect 0 started nc start "${options[@]}" --set redis.compat_port=auto
 	url=$(field address)
 	expect 0 '"redis_address":"redis.example:7"' curl -s -m 60 -X POST "$url/start_peer_agent" \
 		-H 'Content-Type: application/json' -d '{"alias":"a","address":"10.0.0.9"}'
@@ -45,7 +45,7 @@ told() {
 case_redis_for_those_elsewhere_is_as_the_environment_says() {
 	local url
 
-	REDIS_PUBLIC_ADDRESS=redis.example:8 expect 0 started nc start "${options[@]}"
+	REDIS_PUBLIC_ADDRESS=redis.example:8 expect 0 started nc start "${options[@]}" --set redis.compat_port=auto
 	url=$(field address)
 	expect 0 '"redis_address":"redis.example:8"' told "$url" 10.0.0.9
 	expect 0 '"redis_address":"127.0.0.1:' told "$url" 127.0.0.1

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -75,9 +76,35 @@ static void redis_address__is_one_that_the_client_can_use(void **state)
 	assert_string_equal(address("unix:///run/redis.sock", "127.0.0.1"), "none");
 }
 
+/* Whatever is told: it would lead to where nobody is let in. */
+static void redis_address__of_a_redis_for_nobody_else_names_the_setting(void **state)
+{
+	static const char *const clients[] = { "127.0.0.1", "10.0.0.9", "" };
+	struct store_config config = STORE_CONFIG_INIT;
+	char out[STORE_REDIS_ADDRESS_MAX];
+	struct store store = { .hub = NULL };
+
+	(void)state;
+	config.url = "unix://nanoctrl:word@/run/redis.sock";
+	config.advertise = "a:1";
+	config.public_address = "b:2";
+	assert_int_equal(store_hub_create(&config, &store.hub), 0);
+	store_hub_own(store.hub, 0);
+	for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++) {
+		assert_int_equal(
+			store_redis_address(&store,
+					    (struct store_text){ clients[i], strlen(clients[i]) },
+					    true, out),
+			-ENOTSUP);
+		assert_non_null(strstr(out, "redis.compat_port"));
+	}
+	store_hub_destroy(store.hub);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(redis_address__of_a_redis_for_nobody_else_names_the_setting),
 		cmocka_unit_test(redis_address__that_is_public_is_for_clients_elsewhere),
 		cmocka_unit_test(redis_address__is_one_that_the_client_can_use),
 	};

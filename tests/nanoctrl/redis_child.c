@@ -60,6 +60,16 @@ static void remove_all(const char *dir)
 	assert_int_equal(system(command), 0);
 }
 
+static int start(const char *dir, struct redis_child **out, char why[REDIS_CHILD_WHY_MAX])
+{
+	const struct redis_child_attr attr = { .data_dir = dir,
+					       .server = "redis-server",
+					       .wait_ms = START_MS,
+					       .told_to_end = told_to_end };
+
+	return redis_child_create(&attr, out, why);
+}
+
 static void redis__that_cannot_be_watched_at_once_stays_the_only_one(void **state)
 {
 	char dir[] = "/tmp/slime-child-XXXXXX", why[REDIS_CHILD_WHY_MAX];
@@ -69,7 +79,7 @@ static void redis__that_cannot_be_watched_at_once_stays_the_only_one(void **stat
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
-	ret = redis_child_create(dir, "redis-server", START_MS, told_to_end, NULL, &c, why);
+	ret = start(dir, &c, why);
 	if (ret == -ENOENT) {
 		remove_all(dir);
 		event_base_free(base);

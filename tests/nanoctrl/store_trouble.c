@@ -167,9 +167,14 @@ static void port__is_told_as_before_while_it_is_set_again(void **state)
 	char address[STORE_REDIS_ADDRESS_MAX], again[STORE_REDIS_ADDRESS_MAX];
 	char file[sizeof(f->redis.dir) + 16];
 
+	fixture_close(f);
+	test_redis_account(&f->redis);
 	test_redis_do(&f->redis, "CONFIG SET bind 127.0.0.1");
+	fixture_open(f);
 	snprintf(file, sizeof(file), "%s/redis.port", f->redis.dir);
+	store_hub_own(f->hub, 0);
 	assert_int_equal(store_hub_keep_port(f->hub, file), 0);
+	fixture_until_serving(f, true);
 	assert_int_equal(unlink(file), 0);
 	assert_int_equal(fixture_open_tcp(f), 0);
 	assert_int_equal(store_redis_address(f->store, here, true, address), 0);

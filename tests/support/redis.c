@@ -53,7 +53,16 @@ static redisContext *try_connect(const struct test_redis *r)
 		redisFree(c);
 		c = NULL;
 	}
+	if (c && r->account)
+		freeReplyObject(redisCommand(c, "AUTH test word"));
 	return c;
+}
+
+void test_redis_account(struct test_redis *r)
+{
+	test_redis_do(r, "ACL SETUSER test on >word ~* &* +@all");
+	r->account = true;
+	snprintf(r->url, sizeof(r->url), "unix://test:word@%s", r->socket);
 }
 
 void test_redis_restart(struct test_redis *r)

@@ -12,9 +12,10 @@
 struct test_redis {
 	char dir[64];
 	char socket[96];
-	char url[112]; /* unix://... */
+	char url[128]; /* unix://... */
 	pid_t pid;     /* 0: not running */
 	bool durable;  /* what it acknowledged survives test_redis_kill() */
+	bool account;  /* of test_redis_account() */
 };
 
 /* Starts one and waits until it answers; exits the test with 77 when there is no redis-server. */
@@ -22,6 +23,10 @@ void test_redis_start(struct test_redis *r);
 
 /* The same, with every write on disk before it is answered. */
 void test_redis_start_durable(struct test_redis *r);
+
+/* From now on the url has a user with all rights, as which test_redis_do() comes, too: the user
+ * `default` may be restricted. It ends with the process. */
+void test_redis_account(struct test_redis *r);
 
 /* Kill it, with what it knew unless it is durable. */
 void test_redis_kill(struct test_redis *r);

@@ -45,7 +45,7 @@ static int private_url(const struct settings *settings, const struct runtime *rt
 {
 	const char *named = settings->redis.data_dir;
 	struct runtime_meta meta;
-	char data_dir[PATH_MAX];
+	char data_dir[PATH_MAX], why[REDIS_CHILD_WHY_MAX];
 
 	if (!named && rt && runtime_read_meta(rt, &meta)) {
 		if (!meta.data_dir[0])
@@ -55,8 +55,7 @@ static int private_url(const struct settings *settings, const struct runtime *rt
 	}
 	if (runtime_data_dir(named, data_dir))
 		return complain("no usable data directory; --data-dir names one");
-	redis_child_url(data_dir, out, room);
-	return 0;
+	return redis_child_url(data_dir, false, out, room, why) ? complain(why) : 0;
 }
 
 int gc_list(const struct settings *settings, const struct options *options,

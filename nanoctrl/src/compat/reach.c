@@ -326,7 +326,7 @@ static bool is_proven(const struct store *store, const char *address)
 	uint16_t port = (uint16_t)atomic_load(&store->hub->tcp_port);
 	const char *host = "127.0.0.1";
 
-	if (url->password)
+	if (!url->path && url->password)
 		return false;
 	if (!url->path)
 		host = redis_host(store->redis, &port);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <sys/socket.h>
+#include "compat/store_guest.h"
 #include "store/redis_store.h"
 
 static bool is_loopback(const char *host)
@@ -56,7 +57,7 @@ static int private_address(const struct store_hub *hub, bool local,
 {
 	unsigned port = atomic_load(&hub->tcp_port);
 
-	if (!hub->port)
+	if (!hub->ours)
 		return unreachable(out,
 				   "Redis is reached by a unix socket, and clients of this "
 				   "route need TCP: set redis.advertise, or give a redis:// URL");
@@ -120,6 +121,9 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 
 	snprintf(from, sizeof(from), "%.*s", (int)(client.len < 63 ? client.len : 63),
 		 client.len ? client.at : "");
+	if (store->hub->ours && !store->hub->port)
+		return unreachable(out, "the private Redis serves nanoctrl alone, and clients of "
+					"this route need it: set redis.compat_port");
 	if (url->db)
 		return unreachable(out, "nanoctrl uses another database of Redis than 0, and "
 					"clients of this route use that one");
@@ -194,6 +198,13 @@ static int free_port(struct store_hub *hub)
 	return 0;
 }
 
+void store_hub_own(struct store_hub *hub, unsigned port)
+{
+	hub->ours = true;
+	hub->port = port;
+	atomic_store(&hub->port_kept, port != 0);
+}
+
 /* One that is in the file is not held: Redis has it already, or gets it as soon as it is reached.
  */
 int store_hub_keep_port(struct store_hub *hub, const char *file)
@@ -228,7 +239,8 @@ static void note_port(struct store_hub *hub)
 	char text[16];
 	int n = snprintf(text, sizeof(text), "%u\n", hub->port);
 
-	sl_info("store", "the private Redis listens on 127.0.0.1 port %u", hub->port);
+	sl_info("store", "the private Redis listens for agents of DLSlime on 127.0.0.1 port %u",
+		hub->port);
 	if (!atomic_exchange(&hub->port_kept, true) &&
 	    pwrite(hub->port_fd, text, (size_t)n, 0) != n)
 		sl_error("store", "the port of the private Redis is not kept: %s", strerror(errno));
@@ -240,40 +252,67 @@ struct opening {
 	void *arg;
 };
 
-static void on_port_set(void *arg, int result, const redisReply *reply)
+static void end_opening(struct opening *o, int result)
 {
-	struct opening *o = arg;
-	struct store_hub *hub = o->store->hub;
-
-	if (!result && reply->type == REDIS_REPLY_ERROR && store_is_refusal(reply->str)) {
-		result = -EAGAIN;
-	} else if (!result && reply->type == REDIS_REPLY_ERROR) {
-		sl_error("store",
-			 "the private Redis cannot listen on 127.0.0.1 port %u, which redis.port "
-			 "in its directory keeps (%s): without it no agent of DLSlime can register",
-			 hub->port, reply->str);
-		atomic_store(&hub->tcp_port, 0);
-		result = -ENOTSUP;
-	}
-	if (!result && !atomic_exchange(&hub->tcp_port, hub->port))
-		note_port(hub);
 	if (o->fn)
 		o->fn(o->arg, result);
 	free(o);
 }
 
+/* 0, -EAGAIN where Redis refuses it for the moment, or -ENOTSUP, which the log has then. */
+static int judge_opening(const struct store_hub *hub, int result, const redisReply *reply)
+{
+	if (result || reply->type != REDIS_REPLY_ERROR)
+		return result;
+	if (store_is_refusal(reply->str))
+		return -EAGAIN;
+	sl_error("store",
+		 "the private Redis cannot listen on 127.0.0.1 port %u, which redis.compat_port or "
+		 "the file redis.port in its directory names (%s): without it no agent of DLSlime "
+		 "can register",
+		 hub->port, reply->str);
+	return -ENOTSUP;
+}
+
+static void on_port_set(void *arg, int result, const redisReply *reply)
+{
+	struct opening *o = arg;
+	struct store_hub *hub = o->store->hub;
+	int ret = judge_opening(hub, result, reply);
+
+	if (ret == -ENOTSUP)
+		atomic_store(&hub->tcp_port, 0);
+	else if (!ret && !atomic_exchange(&hub->tcp_port, hub->port))
+		note_port(hub);
+	end_opening(o, ret);
+}
+
+static void on_rights_given(void *arg, int result, const redisReply *reply)
+{
+	struct opening *o = arg;
+	char digits[8];
+	const char *args[] = { "CONFIG", "SET", "port", digits };
+	int ret = judge_opening(o->store->hub, result, reply);
+
+	snprintf(digits, sizeof(digits), "%u", o->store->hub->port % 65536);
+	if (!ret) {
+		let_go(o->store->hub);
+		ret = redis_command(o->store->redis, 4, args, NULL, on_port_set, o);
+		if (!ret)
+			return;
+	}
+	end_opening(o, ret);
+}
+
+/* Rights first: whoever connects at once has them, and no more. */
 void store_open_tcp(struct store *store, store_done_fn *fn, void *arg)
 {
 	struct opening *o = malloc(sizeof(*o));
-	char digits[8];
-	const char *args[] = { "CONFIG", "SET", "port", digits };
 	int ret = o ? 0 : -ENOMEM;
 
 	if (!ret) {
 		*o = (struct opening){ store, fn, arg };
-		snprintf(digits, sizeof(digits), "%u", store->hub->port % 65536);
-		let_go(store->hub);
-		ret = redis_command(store->redis, 4, args, NULL, on_port_set, o);
+		ret = guest_admit(store->redis, on_rights_given, o);
 	}
 	if (!ret)
 		return;

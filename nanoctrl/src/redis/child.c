@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -23,6 +24,7 @@
 #include "base/log.h"
 #include "cli/process/process.h"
 #include "nanoctrl/net/loop.h"
+#include "redis/account.h"
 #include "server/runtime.h"
 
 #define SOCKET_NAME "redis.sock"
@@ -33,6 +35,7 @@
 #define REDIS_LOCK  "redis.lock"
 
 #define LOOK_MS	       20
+#define SETTLE_MS      2000
 #define STOP_MS	       10000
 #define BACKOFF_MIN_MS 200
 #define BACKOFF_MAX_MS 10000
@@ -43,6 +46,9 @@ extern char **environ;
 struct redis_child {
 	char *dir;
 	char *server;
+	char key[REDIS_ACCOUNT_KEY + 1];
+	uint64_t max_memory;
+	bool guests;
 	int owner_fd; /* the lock that says that the directory is ours */
 	int redis_fd; /* the lock that the redis-server inherits; -1 while an adopted one has it */
 	struct cli_process process;
@@ -100,9 +106,56 @@ static int lock_in(const char *dir, const char *name)
 	return err == EWOULDBLOCK ? -EBUSY : -err;
 }
 
-void redis_child_url(const char *data_dir, char *out, size_t room)
+int redis_child_check_dir(const char *dir, char why[REDIS_CHILD_WHY_MAX])
 {
-	snprintf(out, room, "unix://%s/%s", data_dir, SOCKET_NAME);
+	struct sockaddr_un addr;
+
+	if (dir[0] != '/')
+		return fail(why, -EINVAL, "the data directory %.100s is not an absolute path", dir);
+	if (strlen(dir) + sizeof("/" SOCKET_NAME) > sizeof(addr.sun_path))
+		return fail(
+			why, -ENAMETOOLONG,
+			"the name of the data directory is longer than %zu bytes, no room for a socket in it",
+			sizeof(addr.sun_path) - sizeof("/" SOCKET_NAME));
+	if (strchr(dir, '?'))
+		return fail(why, -EINVAL,
+			    "the name of the data directory %s has a question mark, which the URL "
+			    "of a socket in it cannot have",
+			    dir);
+	return 0;
+}
+
+static int make_dir(const char *dir, char why[REDIS_CHILD_WHY_MAX])
+{
+	int ret = redis_child_check_dir(dir, why);
+
+	if (ret)
+		return ret;
+	ret = runtime_make_dir(dir);
+	return ret ? fail(why, ret, "%s: %s", dir, strerror(-ret)) : 0;
+}
+
+static int complain_of_key(const char *dir, int ret, char why[REDIS_CHILD_WHY_MAX])
+{
+	return fail(why, ret, "%s/%s: %s", dir, REDIS_ACCOUNT_FILE,
+		    ret == -EPROTO  ? "it is not the password of a private Redis"
+		    : ret == -EPERM ? "others than its owner may use it"
+				    : strerror(-ret));
+}
+
+int redis_child_url(const char *data_dir, bool make, char *out, size_t room,
+		    char why[REDIS_CHILD_WHY_MAX])
+{
+	char key[REDIS_ACCOUNT_KEY + 1];
+	int ret = make ? make_dir(data_dir, why) : redis_child_check_dir(data_dir, why);
+
+	if (ret)
+		return ret;
+	ret = make ? redis_account_make(data_dir, key) : redis_account_read(data_dir, key);
+	if (ret)
+		return complain_of_key(data_dir, ret, why);
+	snprintf(out, room, "unix://" REDIS_ACCOUNT_USER ":%s@%s/%s", key, data_dir, SOCKET_NAME);
+	return 0;
 }
 
 void redis_child_log_file(const char *data_dir, char *out, size_t room)
@@ -115,13 +168,11 @@ void redis_child_port_file(const char *data_dir, char *out, size_t room)
 	snprintf(out, room, "%s/%s", data_dir, PORT_NAME);
 }
 
-/* Which process listens on the directory's socket: what the kernel says, not what a file claims. */
-static int listener_of(const char *dir, pid_t *out)
+/* A connection to whoever listens on the directory's socket. */
+static int dial(const char *dir)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-	int fd, ret = 0;
+	int fd, ret;
 
 	if ((size_t)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", dir, SOCKET_NAME) >=
 	    sizeof(addr.sun_path))
@@ -129,8 +180,23 @@ static int listener_of(const char *dir, pid_t *out)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* Which process listens on the directory's socket: what the kernel says, not what a file claims. */
+static int listener_of(const char *dir, pid_t *out)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	int fd = dial(dir), ret = 0;
+
+	if (fd < 0)
+		return fd;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
 		ret = -errno;
 	else
 		*out = peer.pid;
@@ -185,6 +251,7 @@ static int read_state(const char *dir, struct cli_process *out)
 static int spawn(struct redis_child *c, pid_t *pid)
 {
 	char *socket_path = path_in(c->dir, SOCKET_NAME);
+	char acl[PATH_MAX], memory[24];
 	/* A port is set when it runs, and may be another's then: it serves us without. bind is for
 	 * that one. */
 	char *const argv[] = { c->server,    "--port",
@@ -198,7 +265,9 @@ static int spawn(struct redis_child *c, pid_t *pid)
 			       "yes",	     "--appendfsync",
 			       "always",     "--save",
 			       "",	     "--maxmemory-policy",
-			       "noeviction", "--set-proc-title",
+			       "noeviction", "--maxmemory",
+			       memory,	     "--aclfile",
+			       acl,	     "--set-proc-title",
 			       "no",	     NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
@@ -207,6 +276,12 @@ static int spawn(struct redis_child *c, pid_t *pid)
 
 	if (!socket_path)
 		return -ENOMEM;
+	snprintf(memory, sizeof(memory), "%" PRIu64, c->max_memory);
+	err = redis_account_write_acl(c->dir, c->key, acl, sizeof(acl));
+	if (err) {
+		free(socket_path);
+		return err;
+	}
 	sigemptyset(&none);
 	sigemptyset(&dflt);
 	sigaddset(&dflt, SIGPIPE);
@@ -321,6 +396,36 @@ static int await_answer(struct redis_child *c, const struct patience *p,
 	return 0;
 }
 
+/* Ends it in order, by force when that takes too long. */
+static void end_process(const struct cli_process *p)
+{
+	if (cli_process_signal(p, SIGTERM))
+		return;
+	if (cli_process_wait(p, STOP_MS)) {
+		sl_warn("redis", "redis-server %d did not end within %d s, killed", (int)p->pid,
+			STOP_MS / 1000);
+		cli_process_signal(p, SIGKILL);
+		cli_process_wait(p, -1);
+	}
+}
+
+/* Let it serve us as a new one would. One that cannot is ended. */
+static int settle(struct redis_child *c)
+{
+	int fd = dial(c->dir);
+	int ret =
+		fd < 0 ? fd : redis_account_settle(fd, c->key, c->max_memory, c->guests, SETTLE_MS);
+
+	if (ret != -EACCES && ret != -EPROTO)
+		return ret;
+	sl_warn("redis", "redis-server %d in %s %s: it is ended, and another one is started",
+		(int)c->process.pid, c->dir,
+		ret == -EACCES ? "does not accept the password in " REDIS_ACCOUNT_FILE
+			       : "refuses its settings");
+	end_process(&c->process);
+	return ret;
+}
+
 /* The redis-server that has the lock: adopt it, unless it is ending or not ours. -EAGAIN: look
  * again. */
 static int adopt(struct redis_child *c)
@@ -332,6 +437,10 @@ static int adopt(struct redis_child *c)
 	c->pidfd = cli_process_open(&c->process);
 	if (c->pidfd < 0)
 		return -EAGAIN;
+	if (settle(c)) {
+		forget(c);
+		return -EAGAIN;
+	}
 	sl_info("redis", "redis-server %d lives in %s already, adopted", (int)c->process.pid,
 		c->dir);
 	return 0;
@@ -359,41 +468,14 @@ static int begin_or_adopt(struct redis_child *c, const struct patience *p,
 			return fail(why, ret, "told to end before the redis-server in %s was known",
 				    c->dir);
 		if (ret)
-			return fail(why, -EBUSY, "a process that nanoctrl does not know uses %s",
+			return fail(why, -EBUSY,
+				    "a process that nanoctrl does not know, or a redis-server that "
+				    "does not answer, uses %s",
 				    c->dir);
 	}
 }
 
-int redis_child_check_dir(const char *dir, char why[REDIS_CHILD_WHY_MAX])
-{
-	struct sockaddr_un addr;
-
-	if (dir[0] != '/')
-		return fail(why, -EINVAL, "the data directory %.100s is not an absolute path", dir);
-	if (strlen(dir) + sizeof("/" SOCKET_NAME) > sizeof(addr.sun_path))
-		return fail(
-			why, -ENAMETOOLONG,
-			"the name of the data directory is longer than %zu bytes, no room for a socket in it",
-			sizeof(addr.sun_path) - sizeof("/" SOCKET_NAME));
-	if (strchr(dir, '?'))
-		return fail(why, -EINVAL,
-			    "the name of the data directory %s has a question mark, which the URL "
-			    "of a socket in it cannot have",
-			    dir);
-	return 0;
-}
-
-static int make_dir(const char *dir, char why[REDIS_CHILD_WHY_MAX])
-{
-	int ret = redis_child_check_dir(dir, why);
-
-	if (ret)
-		return ret;
-	ret = runtime_make_dir(dir);
-	return ret ? fail(why, ret, "%s: %s", dir, strerror(-ret)) : 0;
-}
-
-static struct redis_child *new_child(const char *dir, const char *server)
+static struct redis_child *new_child(const struct redis_child_attr *attr)
 {
 	struct redis_child *c = calloc(1, sizeof(*c));
 
@@ -401,8 +483,10 @@ static struct redis_child *new_child(const char *dir, const char *server)
 		return NULL;
 	c->owner_fd = c->redis_fd = c->pidfd = -1;
 	c->backoff_ms = BACKOFF_MIN_MS;
-	c->dir = strdup(dir);
-	c->server = strdup(server);
+	c->max_memory = attr->max_memory;
+	c->guests = attr->guests;
+	c->dir = strdup(attr->data_dir);
+	c->server = strdup(attr->server);
 	if (c->dir && c->server)
 		return c;
 	redis_child_destroy(c);
@@ -422,20 +506,24 @@ static int own_dir(struct redis_child *c, char why[REDIS_CHILD_WHY_MAX])
 	return fail(why, c->owner_fd, "%s: %s", c->dir, strerror(-c->owner_fd));
 }
 
-int redis_child_create(const char *data_dir, const char *server, int wait_ms,
-		       bool (*told_to_end)(void *arg), void *arg, struct redis_child **out,
+int redis_child_create(const struct redis_child_attr *attr, struct redis_child **out,
 		       char why[REDIS_CHILD_WHY_MAX])
 {
-	const struct patience p = { sl_deadline_ns(wait_ms), told_to_end, arg };
+	const struct patience p = { sl_deadline_ns(attr->wait_ms), attr->told_to_end, attr->arg };
 	struct redis_child *c;
-	int ret = make_dir(data_dir, why);
+	int ret = make_dir(attr->data_dir, why);
 
 	if (ret)
 		return ret;
-	c = new_child(data_dir, server);
+	c = new_child(attr);
 	if (!c)
 		return fail(why, -ENOMEM, "%s", strerror(ENOMEM));
 	ret = own_dir(c, why);
+	if (!ret) {
+		ret = redis_account_make(c->dir, c->key);
+		if (ret)
+			complain_of_key(c->dir, ret, why);
+	}
 	if (!ret)
 		ret = begin_or_adopt(c, &p, why);
 	if (!ret)
@@ -517,19 +605,6 @@ int redis_child_watch(struct redis_child *c, struct event_base *base)
 		return -ENOMEM;
 	watch(c);
 	return 0;
-}
-
-/* Ends it in order, by force when that takes too long. */
-static void end_process(const struct cli_process *p)
-{
-	if (cli_process_signal(p, SIGTERM))
-		return;
-	if (cli_process_wait(p, STOP_MS)) {
-		sl_warn("redis", "redis-server %d did not end within %d s, killed", (int)p->pid,
-			STOP_MS / 1000);
-		cli_process_signal(p, SIGKILL);
-		cli_process_wait(p, -1);
-	}
 }
 
 void redis_child_destroy(struct redis_child *c)

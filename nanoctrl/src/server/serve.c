@@ -40,7 +40,7 @@ struct process {
 	struct cli_daemon *daemon;
 	struct cli_pidfile pidfile;
 	char data_dir[PATH_MAX];
-	char redis_url[PATH_MAX + 16];
+	char redis_url[REDIS_CHILD_URL_MAX];
 	struct redis_child *redis;
 	struct store_hub *hub;
 	struct loop *loop;
@@ -148,10 +148,9 @@ static int open_hub(struct process *p)
 		if (ret)
 			return fail(p, ret, "no usable data directory: %s; --data-dir names one",
 				    strerror(-ret));
-		ret = redis_child_check_dir(p->data_dir, why);
+		ret = redis_child_url(p->data_dir, true, p->redis_url, sizeof(p->redis_url), why);
 		if (ret)
 			return fail(p, ret, "private Redis: %s", why);
-		redis_child_url(p->data_dir, p->redis_url, sizeof(p->redis_url));
 		config.url = p->redis_url;
 	}
 	ret = store_hub_create(&config, &p->hub);
@@ -223,13 +222,20 @@ static int open_server(struct process *p)
 
 static int open_redis(struct process *p)
 {
+	const struct redis_settings *s = &p->settings->redis;
+	struct redis_child_attr attr = { .data_dir = p->data_dir,
+					 .server = s->program,
+					 .max_memory = s->max_memory,
+					 .guests = s->compat_port != REDIS_COMPAT_OFF,
+					 .wait_ms = REDIS_WAIT_MS,
+					 .told_to_end = told_to_end,
+					 .arg = p };
 	char why[REDIS_CHILD_WHY_MAX], port_file[PATH_MAX + 16];
 	int ret;
 
-	if (p->settings->redis.url)
+	if (s->url)
 		return 0;
-	ret = redis_child_create(p->data_dir, p->settings->redis.program, REDIS_WAIT_MS,
-				 told_to_end, p, &p->redis, why);
+	ret = redis_child_create(&attr, &p->redis, why);
 	if (ret == -ECANCELED) {
 		sl_info("nanoctrl", "%s", why);
 		if (p->daemon)
@@ -241,6 +247,9 @@ static int open_redis(struct process *p)
 	ret = redis_child_watch(p->redis, loop_base(p->loop));
 	if (ret)
 		return fail(p, ret, "private Redis: %s", strerror(-ret));
+	store_hub_own(p->hub, s->compat_port > 0 ? (unsigned)s->compat_port : 0);
+	if (s->compat_port != REDIS_COMPAT_AUTO)
+		return 0;
 	redis_child_port_file(p->data_dir, port_file, sizeof(port_file));
 	ret = store_hub_keep_port(p->hub, port_file);
 	return ret ? fail(p, ret, "%s: %s", port_file, strerror(-ret)) : 0;

@@ -123,14 +123,17 @@ static const struct cli_setting server_table[] = {
 	CLI_END,
 };
 
+/* In the order of REDIS_COMPAT_OFF and REDIS_COMPAT_AUTO. */
+static const char *const compat_port_words[] = { "off", "auto", NULL };
+
 static const struct cli_setting redis_table[] = {
 	CLI_STRING(
 		struct redis_settings, url, "url",
 		.help = "redis://[[user]:password@]host[:port][/db], "
 			"redis+sentinel://[[user]:password@]host[:port],.../primary[/db] with the hosts "
 			"of sentinels, redis+cluster://[[user]:password@]host[:port],... with some nodes of "
-			"a Redis Cluster, or unix:///path[?db=n]; without it nanoctrl runs a private "
-			"redis-server"),
+			"a Redis Cluster, or unix://[[user]:password@]/path[?db=n]; without it nanoctrl "
+			"runs a private redis-server"),
 	CLI_STRING(struct redis_settings, program, "program", .def = "redis-server",
 		   .help = "what runs the private one"),
 	CLI_STRING(struct redis_settings, data_dir, "data_dir", .check = check_absolute,
@@ -145,6 +148,14 @@ static const struct cli_setting redis_table[] = {
 		.help = "HOST:PORT that DLSlime's agents that say they are elsewhere are told, as it "
 			"stands, of a Redis that only this host reaches; default an address of "
 			"this host"),
+	CLI_INT(struct redis_settings, compat_port, "compat_port", .def = "off", .min = 1,
+		.max = 65535, .words = compat_port_words,
+		.help = "port of 127.0.0.1 on which the private one serves DLSlime's agents, without "
+			"a password; auto is a free one, kept in the data directory; without it "
+			"they cannot register"),
+	CLI_SIZE(struct redis_settings, max_memory, "max_memory", .def = "1GiB", .min = 0,
+		 .max = 1LL << 46,
+		 .help = "of the private one's data; beyond it writes are refused; 0 is no limit"),
 	CLI_DURATION_MS(struct redis_settings, timeout_ms, "timeout", .def = "5s", .min = 100,
 			.max = 60000, .help = "an answer that takes longer breaks the connection"),
 	CLI_INT(struct redis_settings, max_inflight, "max_inflight", .def = "10000", .min = 1,

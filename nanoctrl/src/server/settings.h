@@ -34,9 +34,14 @@ struct redis_settings {
 	const char *data_dir;
 	const char *advertise;	    /* [redis://]HOST:PORT for others; NULL: as the URL says */
 	const char *public_address; /* for those elsewhere; NULL: an address of this host */
+	int64_t compat_port;	    /* of the private one, for DLSlime's agents; or as below */
+	uint64_t max_memory;	    /* of the private one; 0: no limit */
 	int64_t timeout_ms;
 	int64_t max_inflight;
 };
+
+/* The words for a compat_port that is no port. */
+enum { REDIS_COMPAT_OFF = -1, REDIS_COMPAT_AUTO = -2 };
 
 struct lease_settings {
 	int64_t ttl_ms, beat_ms, grace_ms, max_objects;

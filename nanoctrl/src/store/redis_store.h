@@ -47,8 +47,9 @@ struct store_hub {
 	_Atomic uint64_t held_ns;    /* when agents were last seen unable to beat: the reaper's */
 	_Atomic uint64_t refused_ns; /* when a beat was last refused, or perhaps one was */
 	_Atomic unsigned tcp_port; /* where the private Redis listens for others; 0: nowhere yet */
-	unsigned port;		   /* where it will; 0: Redis is not ours */
-	_Atomic bool port_kept;	   /* the file has it: somebody was told */
+	bool ours;		   /* Redis is the private one */
+	unsigned port;		   /* where it will, for others; 0: for nobody */
+	_Atomic bool port_kept;	   /* somebody may have been told: the file has it, or it is set */
 	int port_fd;		   /* the file that keeps it, or -1 */
 	_Atomic int held_fd;	   /* a socket that nobody else takes it meanwhile, or -1 */
 	/* Counters of /metrics; every loop adds to them. */

@@ -60,9 +60,12 @@ struct store_config {
 int store_hub_create(const struct store_config *config, struct store_hub **out);
 void store_hub_destroy(struct store_hub *hub);
 
-/* For a private Redis, before the loops run: the port on which it is to listen when others need it
- * is the one in file, else one that is free now; file has it from the first use on. Negative errno.
- */
+/* Before the loops run: Redis is private, so that others reach it only where it listens for them:
+ * on this port of 127.0.0.1, or nowhere for 0. */
+void store_hub_own(struct store_hub *hub, unsigned port);
+
+/* After that: the port is the one in file, else one that is free now; file has it from the first
+ * use on. Negative errno. */
 int store_hub_keep_port(struct store_hub *hub, const char *file);
 
 /* Append Prometheus text; from any thread. */
