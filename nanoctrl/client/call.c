@@ -4,17 +4,20 @@
  * answer or its deadline.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "nanoctrl/client/client.h"
 
 #define RETRY_BASE_MS 50
 #define RETRY_MAX_MS  2000
+#define ORDER_MAX     (UINT64_C(1) << 53) /* of a clock that can be believed */
 /* Of many servers each gets that much of a call's time, or half of it. */
 #define ATTEMPT_MIN_MS 1000
 
@@ -238,6 +241,15 @@ static void take_refusal(struct nc_call *call, const struct http_message *respon
 		try_again(call, server, 1, error.message);
 		return;
 	}
+	if (call->ordered && error.err == -ESTALE && error.order) {
+		/* It is we who hear of it, and not an attempt that was given up: we are the later
+		 * one, by a clock that is behind. */
+		if (call->client->order < error.order)
+			call->client->order = error.order;
+		call->last = error;
+		retry(call, nc_backoff_ms(call->attempts, RETRY_BASE_MS, RETRY_MAX_MS));
+		return;
+	}
 	if (response->status != 503 && response->status != 408) {
 		finish(call, &error, NULL);
 		return;
@@ -338,12 +350,27 @@ static const struct nc_conn_ops slot_ops = { on_answered, on_data, on_failed, on
 
 /* --- sending --- */
 
+/* Of this owner, in whatever process: each is greater than the one before. */
+static uint64_t next_order(struct nc_client *client)
+{
+	struct timespec now;
+	uint64_t us;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+	client->order = us > client->order && us < ORDER_MAX ? us : client->order + 1;
+	return client->order;
+}
+
 static int write_request(const struct nc_call *call, struct evbuffer *out, size_t server)
 {
 	size_t len = call->body ? strlen(call->body) : 0;
+	char order[32] = "";
 
-	if (evbuffer_add_printf(out, "%s %s HTTP/1.1\r\n", method_names[call->method],
-				call->target) < 0 ||
+	if (call->ordered)
+		snprintf(order, sizeof(order), "&order=%" PRIu64, next_order(call->client));
+	if (evbuffer_add_printf(out, "%s %s%s HTTP/1.1\r\n", method_names[call->method],
+				call->target, order) < 0 ||
 	    nc_client_headers(call->client, out, server, call->with_lease))
 		return -ENOMEM;
 	if (call->body && evbuffer_add_printf(out, "Content-Type: application/json\r\n") < 0)

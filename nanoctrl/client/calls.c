@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The API, call by call: what is sent, and how the answer is handed on. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,6 +267,7 @@ int nc_register(struct nc_client *client, const struct nc_registration *r, nc_gr
 		return ret;
 	strcpy(call->agent, r->name);
 	strcpy(call->incarnation, r->incarnation);
+	call->ordered = true;
 	ret = nc_call_start(call);
 	if (ret)
 		nc_call_destroy(call);
@@ -363,13 +365,28 @@ int nc_publish(struct nc_client *client, const struct nc_region *region, nc_done
 					       .arg = arg });
 }
 
-int nc_withdraw(struct nc_client *client, const char *region, nc_done_fn *fn, void *arg)
+/* The order of a write that has no body. */
+struct order {
+	char text[24];
+};
+
+static const char *order_text(struct order *out, uint64_t order)
 {
+	snprintf(out->text, sizeof(out->text), "%" PRIu64, order);
+	return out->text;
+}
+
+int nc_withdraw(struct nc_client *client, const char *region, uint64_t revision, nc_done_fn *fn,
+		void *arg)
+{
+	struct order order;
+
 	check_lease(client);
 	check_name(region);
 	return start(client,
 		     (struct request){ .method = NC_DELETE,
 				       .segments = { "agents", client->agent, "regions", region },
+				       .query = { "revision", order_text(&order, revision) },
 				       .with_lease = true,
 				       .finish = finish_done,
 				       .fn = (nc_any_fn *)fn,
@@ -436,18 +453,22 @@ int nc_post_offer(struct nc_client *client, const char *peer, const char *profil
 }
 
 int nc_withdraw_offer(struct nc_client *client, const char *peer, const char *profile,
-		      nc_done_fn *fn, void *arg)
+		      uint64_t connection_epoch, nc_done_fn *fn, void *arg)
 {
+	struct order order;
+
 	check_lease(client);
 	check_name(peer);
 	check_name(profile);
-	return start(client, (struct request){ .method = NC_DELETE,
-					       .segments = { "agents", client->agent, "exchange",
-							     peer, profile },
-					       .with_lease = true,
-					       .finish = finish_done,
-					       .fn = (nc_any_fn *)fn,
-					       .arg = arg });
+	return start(client,
+		     (struct request){
+			     .method = NC_DELETE,
+			     .segments = { "agents", client->agent, "exchange", peer, profile },
+			     .query = { "connection_epoch", order_text(&order, connection_epoch) },
+			     .with_lease = true,
+			     .finish = finish_done,
+			     .fn = (nc_any_fn *)fn,
+			     .arg = arg });
 }
 
 int nc_get_offer(struct nc_client *client, const char *peer, const char *profile, nc_offer_fn *fn,
@@ -494,19 +515,23 @@ int nc_report_link(struct nc_client *client, const struct nc_link *link, nc_done
 					       .arg = arg });
 }
 
-int nc_forget_link(struct nc_client *client, const char *peer, const char *profile, nc_done_fn *fn,
-		   void *arg)
+int nc_forget_link(struct nc_client *client, const char *peer, const char *profile,
+		   uint64_t revision, nc_done_fn *fn, void *arg)
 {
+	struct order order;
+
 	check_lease(client);
 	check_name(peer);
 	check_name(profile);
-	return start(client, (struct request){ .method = NC_DELETE,
-					       .segments = { "agents", client->agent, "links", peer,
-							     profile },
-					       .with_lease = true,
-					       .finish = finish_done,
-					       .fn = (nc_any_fn *)fn,
-					       .arg = arg });
+	return start(
+		client,
+		(struct request){ .method = NC_DELETE,
+				  .segments = { "agents", client->agent, "links", peer, profile },
+				  .query = { "revision", order_text(&order, revision) },
+				  .with_lease = true,
+				  .finish = finish_done,
+				  .fn = (nc_any_fn *)fn,
+				  .arg = arg });
 }
 
 int nc_list_links(struct nc_client *client, const char *selector, const char *after, nc_page_fn *fn,

@@ -45,6 +45,7 @@ struct nc_client {
 	uint64_t epoch, generation;  /* of the last registration */
 	uint32_t grace_ms;	     /* that it granted */
 	char incarnation[65];	     /* that held them */
+	uint64_t order;		     /* of the last attempt to register */
 
 	struct nc_slot slots[NC_N_SLOTS];
 	struct sl_list ready; /* calls to be sent */
@@ -79,6 +80,7 @@ struct nc_call {
 	uint64_t lease_number; /* the one that it was made with; 0: without */
 	bool outlived;	       /* that lease is over: it ends at its timer */
 	bool raw;	       /* the answer is handed on as it came */
+	bool ordered;	       /* each attempt has a number of its own: a registration */
 	uint32_t wait_ms;      /* that the server may take for it */
 	char *target;
 	char *body; /* or NULL */

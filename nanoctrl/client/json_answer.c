@@ -47,6 +47,7 @@ void nc_json_error(struct nc_json *json, struct nc_error *error)
 	copy_shown(error->field, sizeof(error->field), json->root, "field");
 	copy_shown(error->message, sizeof(error->message), json->root, "message");
 	read_holder(json_object_get(json->root, "holder"), &error->holder);
+	error->order = nc_number_or(json->root, "order", 0);
 }
 
 int nc_json_grant(struct nc_json *json, struct nc_json_grant *out)

@@ -97,7 +97,8 @@ struct nc_holder {
  *   -EDQUOT        the agent owns too many objects, or the peer has too many offers (429)
  *   -EKEYREVOKED   superseded: a newer process of this owner is there; stop
  *   -EKEYEXPIRED   the lease has ended, or its epoch: register again, then publish again
- *   -ESTALE        stale or peer_changed: read again; of a session: a later one was opened
+ *   -ESTALE        stale: a newer write was executed before; or peer_changed: read again; of a
+ *                  session: a later one was opened
  *   -EPROTO        an answer that is none
  *   -ETIMEDOUT     no answer in time; the change may have happened
  *   -EIO           a defect of the server (500), or of memory here
@@ -109,6 +110,7 @@ struct nc_error {
 	char field[64];		 /* the member or parameter at fault, or "" */
 	char message[256];	 /* for people: it drives no terminal */
 	struct nc_holder holder; /* of -EEXIST: who has the name */
+	uint64_t order;		 /* of -ESTALE of a registration: of the later one; 0: not said */
 };
 
 /* error is NULL when the call succeeded, here and below; results are NULL when it did not. */
@@ -151,7 +153,10 @@ struct nc_grant {
 
 /*
  * Register, or register again: from the second time of an incarnation on, the client says which
- * generation it held before. The lease of the answer is used from then on. Not while a session is
+ * generation it held before. Each attempt has a number greater than all before, also those of
+ * former processes while the host's clock does not go back: a server that executes an attempt after
+ * a later one was answered refuses it. A client that is behind a number that the server knows goes
+ * on above it. The lease of the answer is used from then on. Not while a session is
  * open: end it first.
  */
 typedef void nc_grant_fn(void *arg, const struct nc_error *error, const struct nc_grant *grant);
@@ -252,7 +257,11 @@ struct nc_region {
 };
 
 int nc_publish(struct nc_client *client, const struct nc_region *region, nc_done_fn *fn, void *arg);
-int nc_withdraw(struct nc_client *client, const char *region, nc_done_fn *fn, void *arg);
+
+/* What was published with this revision or before; both are refused from then on. -ESTALE in the
+ * callback when a greater one was published or withdrawn before. */
+int nc_withdraw(struct nc_client *client, const char *region, uint64_t revision, nc_done_fn *fn,
+		void *arg);
 
 typedef void nc_region_fn(void *arg, const struct nc_error *error, const struct nc_region *region);
 int nc_get_region(struct nc_client *client, const char *agent, const char *region, nc_region_fn *fn,
@@ -278,12 +287,13 @@ struct nc_offer {
 	size_t descriptor_len;
 };
 
-/* Post for peer; peer_incarnation may be NULL: whoever is there. */
+/* Post for peer; peer_incarnation may be NULL: whoever is there. connection_epoch grows for each
+ * peer and profile, from 1; a withdrawal is of what was posted with its number or before. */
 int nc_post_offer(struct nc_client *client, const char *peer, const char *profile,
 		  uint64_t connection_epoch, const char *peer_incarnation, const void *descriptor,
 		  size_t len, nc_done_fn *fn, void *arg);
 int nc_withdraw_offer(struct nc_client *client, const char *peer, const char *profile,
-		      nc_done_fn *fn, void *arg);
+		      uint64_t connection_epoch, nc_done_fn *fn, void *arg);
 
 /* What peer posted for us. */
 typedef void nc_offer_fn(void *arg, const struct nc_error *error, const struct nc_offer *offer);
@@ -312,8 +322,9 @@ struct nc_link {
 };
 
 int nc_report_link(struct nc_client *client, const struct nc_link *link, nc_done_fn *fn, void *arg);
-int nc_forget_link(struct nc_client *client, const char *peer, const char *profile, nc_done_fn *fn,
-		   void *arg);
+/* What was reported with this revision or before, as nc_withdraw(). */
+int nc_forget_link(struct nc_client *client, const char *peer, const char *profile,
+		   uint64_t revision, nc_done_fn *fn, void *arg);
 
 /* What agents of the scope that match the selector report, or all, page by page. */
 int nc_list_links(struct nc_client *client, const char *selector, const char *after, nc_page_fn *fn,

@@ -249,10 +249,49 @@ local function holder(name, lease, secret)
 	return OK, h[1], h[4] or '', h[6] or '', h[7]
 end
 
+-- ---- the order of writes ----
+
+-- A request may be executed after its client gave it up and went on. Each write carries a number that grows, and what is older than a write
+-- that is known is refused. What a generation withdrew is remembered in a sorted set for each kind, by its number: '-NAME'. Of what is there
+-- the value has the number; that of an offer goes with the peer, and so is here as well: '+NAME'. The set is bounded: the member '' has the
+-- greatest number that was forgotten, and what is not known has to be above it.
+local function order_key(kind, generation) return owned_key('order.' .. kind, generation) end
+
+-- The number of the last write that made an object, and that of the last one that withdrew it; `stored` is its value, or false.
+local function last_orders(kind, generation, name, stored)
+	local scores = read('ZMSCORE', order_key(kind, generation), '+' .. name, '-' .. name, '') or {}
+	local made = math.max(number(scores[1]), number(string.match(stored or '', '^(%d+) ')))
+	local gone = number(scores[2])
+	if made == 0 and gone == 0 then gone = number(scores[3]) end
+	return made, gone
+end
+
+local function note_order(kind, generation, name, sign, order, most)
+	local key = order_key(kind, generation)
+	write('ZADD', key, order, sign .. name)
+	redis.call('ZREM', key, (sign == '+' and '-' or '+') .. name)
+	if redis.call('ZCARD', key) <= tonumber(most) then return end
+	local lowest = redis.call('ZRANGE', key, 0, 1, 'WITHSCORES')
+	local i = lowest[1] == '' and 3 or 1
+	redis.call('ZADD', key, 'GT', lowest[i + 1], '')
+	redis.call('ZREM', key, lowest[i])
+end
+
+-- Of a name that was given back, or whose lease ended, it is known for one more lease which registration of that owner was the last one.
+local function left_key(name, owner) return P .. 'left:' .. #name .. ':' .. name .. ':' .. owner end
+
+local function note_left(name)
+	local h = agent(name, 'owner', 'order', 'ttl')
+	if h and h[2] and counted(h[3]) then
+		redis.call('SET', left_key(name, h[2]), h[3], 'PX', text(lasting(h[4], LASTS_MAX)))
+	end
+end
+
 -- The end of a generation: whatever it owned is not visible any more. What it posted to others, and what was
 -- posted to it, is taken back in portions (reap.lua); nobody sees it meanwhile, since its generation is over.
 local function finish(name, generation)
-	redis.call('UNLINK', agent_key(name), owned_key('region', generation), owned_key('link', generation))
+	redis.call('UNLINK', agent_key(name), owned_key('region', generation), owned_key('link', generation),
+		order_key('region', generation), order_key('link', generation), order_key('offer', generation))
 	write('ZREM', DUE, name)
 	write('ZREM', NAMES, name)
 	if redis.call('EXISTS', owned_key('sent', generation), owned_key('inbox', generation)) > 0 then

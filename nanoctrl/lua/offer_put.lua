@@ -11,10 +11,11 @@ local inbox, field, sent = owned_key('inbox', peer[1]), name .. '/' .. profile, 
 local head = attempt .. ' ' .. generation .. ' ' .. incarnation .. ' ' .. peer[1] .. ' ' .. peer_incarnation .. '\n'
 local row = { name, to, profile, head }
 local stored = read('HGET', inbox, field)
-local have, from = string.match(stored or '', '^(%d+) (%d+) ')
-if from == generation then
-	if tonumber(have) > tonumber(attempt) then return { STALE } end
-	if tonumber(have) == tonumber(attempt) then
+local is_ours = stored and string.match(stored, '^%d+ (%d+) ') == generation
+local made, gone = last_orders('offer', generation, to .. '/' .. profile, is_ours and stored)
+if tonumber(attempt) < made or tonumber(attempt) <= gone then return { STALE } end
+if is_ours then
+	if tonumber(attempt) == made then
 		if stored ~= head .. blob then return { STALE } end
 		return { OK, read_epoch(), last_event(), { row } }
 	end
@@ -24,6 +25,7 @@ elseif not stored and number(read('HLEN', inbox)) >= tonumber(ARGV[11]) then
 	return { INBOX_FULL }
 end
 write('HSET', inbox, field, head .. blob)
+note_order('offer', generation, to .. '/' .. profile, '+', attempt, ARGV[10])
 write('SADD', sent, peer[1] .. ' ' .. field)
 emit('offer', name, generation, incarnation, profile, to, attempt)
 return { OK, read_epoch(), last_event(), { row } }

@@ -16,6 +16,7 @@ if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
 			-- Its agent beats less often than ours: it had no time to come back yet.
 			write('ZADD', DUE, text(now + lasts - steady), name)
 		else
+			note_left(name)
 			finish(name, h and h[1] or '0')
 			if h then
 				emit('expired', name, h[1], h[2] or '', '', '', '0')

@@ -1,6 +1,7 @@
--- ARGV: keep, ttl, name, incarnation, owner hash, secret hash, again (0|1), address, labels, services, attributes
+-- ARGV: keep, ttl, name, incarnation, owner hash, secret hash, again (0|1), order, address, labels, services, attributes
 local ttl, name, incarnation, owner, secret, again = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local held = agent(name, 'incarnation', 'owner', 'lease', 'acked', 'epoch', 'ousted', 'ttl')
+local order = tonumber(ARGV[8])
+local held = agent(name, 'incarnation', 'owner', 'lease', 'acked', 'epoch', 'ousted', 'ttl', 'order')
 local resumed, taken, ousted, generation = false, '', held and held[7] or '', nil
 
 if held and held[3] ~= owner then
@@ -10,6 +11,9 @@ end
 if held and held[2] ~= incarnation and (again == '1' or string.find(' ' .. ousted, ' ' .. incarnation .. ' ', 1, true)) then
 	return { SUPERSEDED }
 end
+-- The same process may say it again; a name that was given back, and one that another process holds, is for a later registration.
+local last = number(counted(held and held[9] or not held and read('GET', left_key(name, owner))))
+if order < last or order == last and not (held and held[2] == incarnation) then return { STALE, text(last) } end
 
 local lease = gate()
 local e = epoch()
@@ -34,8 +38,8 @@ elseif held[6] ~= e then
 	redis.call('HSET', agent_key(name), 'epoch', e, 'acked', cursor)
 end
 redis.call('HSET', agent_key(name), 'generation', generation, 'incarnation', incarnation, 'owner', owner,
-	'lease', lease, 'secret', secret, 'ttl', ttl, 'session', '', 'opened', '0', 'address', ARGV[8], 'labels', ARGV[9], 'services', ARGV[10],
-	'attributes', ARGV[11], 'revision', '0')
+	'lease', lease, 'secret', secret, 'ttl', ttl, 'session', '', 'opened', '0', 'order', ARGV[8], 'address', ARGV[9], 'labels', ARGV[10],
+	'services', ARGV[11], 'attributes', ARGV[12], 'revision', '0')
 lease_ends(name, now + tonumber(ttl))
 write('ZADD', NAMES, 0, name)
 if resumed then

@@ -2,6 +2,7 @@
 /* What calls send, and what they make of the answers. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -55,7 +56,7 @@ static void register__keeps_the_lease_and_sends_what_was_held(void **state)
 	begin(script(reply_grant, reply_beat, reply_grant), 60000);
 	do_register(1);
 	assert_int_equal(t.number, 7);
-	assert_non_null(strstr(t.requests[0], "PUT /v1/agents/a?scope=demo HTTP/1.1\r\n"));
+	assert_non_null(strstr(t.requests[0], "PUT /v1/agents/a?scope=demo&order="));
 	assert_non_null(strstr(t.requests[0], "Authorization: Bearer tok.en\r\n"));
 	assert_null(strstr(t.requests[0], "Slime-Lease"));
 	assert_non_null(strstr(t.requests[0], "\"labels\":{\"role\":\"prefill\"}"));
@@ -69,6 +70,41 @@ static void register__keeps_the_lease_and_sends_what_was_held(void **state)
 
 	do_register(3);
 	assert_non_null(strstr(t.requests[2], "\"previous\":{\"epoch\":5,\"generation\":7}"));
+}
+
+static void reply_unavailable(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 503, "", "{\"status\":\"error\",\"code\":\"unavailable\"}");
+}
+
+#define KNOWN UINT64_C(9007199254740000)
+
+static void reply_stale(struct fake_conn *conn, const char *request)
+{
+	(void)request;
+	fake_reply(conn, 409, "",
+		   "{\"status\":\"error\",\"code\":\"stale\",\"order\":9007199254740000}");
+}
+
+static uint64_t order_of(size_t i)
+{
+	const char *at = strstr(t.requests[i], "&order=");
+
+	assert_non_null(at);
+	return strtoull(at + strlen("&order="), NULL, 10);
+}
+
+/* The one before may be executed after it; and the clock of another process was ahead. */
+static void register__is_above_each_attempt_before_and_what_the_server_knows(void **state)
+{
+	(void)state;
+	begin(script(reply_unavailable, reply_stale, reply_grant, reply_grant), 60000);
+	do_register(1);
+	assert_true(order_of(1) > order_of(0));
+	assert_int_equal(order_of(2), KNOWN + 1);
+	do_register(2);
+	assert_int_equal(order_of(3), KNOWN + 2);
 }
 
 static void reply_beat_of_epoch_6(struct fake_conn *conn, const char *request)
@@ -411,6 +447,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, stage_setup, stage_teardown)
 	const struct CMUnitTest tests[] = {
 		T(register__keeps_the_lease_and_sends_what_was_held),
+		T(register__is_above_each_attempt_before_and_what_the_server_knows),
 		T(heartbeat__in_another_epoch_is_of_a_lease_that_has_ended),
 		T(heartbeat__answered_after_a_new_registration_is_none_of_the_old_one),
 		T(calls__without_a_lease_are_refused_here),

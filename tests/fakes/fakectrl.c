@@ -87,6 +87,26 @@ void fakectrl_cut_off(const char *agent)
 	server_unlock();
 }
 
+void fakectrl_withdraw_region(const char *agent, const char *region)
+{
+	struct object *o;
+	struct msg *m;
+
+	server_lock();
+	o = server_object(OBJECT_REGION, agent, region, "");
+	must(o != NULL);
+	each_agent(c, at)
+	{
+		if (!c->registered || strcmp(c->name, agent))
+			continue;
+		m = inbox_tell(&c->inbox, MSG_REGION_GONE);
+		strcpy(m->name, region);
+		m->number = o->number;
+	}
+	server_drop(o);
+	server_unlock();
+}
+
 void fakectrl_hold_withdrawals(void)
 {
 	server_lock();
@@ -103,7 +123,7 @@ void fakectrl_release_withdrawals(void)
 	while ((node = sl_list_pop(&server.withdrawals))) {
 		struct withdrawal *w = SL_CONTAINER_OF(node, struct withdrawal, node);
 
-		server_withdraw(w->from, w->name, w->done, w->arg);
+		server_withdraw(w->from, w->name, w->revision, w->done, w->arg);
 		free(w);
 	}
 	server_unlock();

@@ -49,6 +49,9 @@ struct fakectrl_report {
 bool fakectrl_report(const char *agent, const char *peer, const char *profile,
 		     struct fakectrl_report *out);
 
+/* A region that is there is withdrawn, and not by its agent, which is told. */
+void fakectrl_withdraw_region(const char *agent, const char *region);
+
 /* From now on nothing hears the withdrawals of regions, which stay; or those that came meanwhile
  * are carried out, late. */
 void fakectrl_hold_withdrawals(void);

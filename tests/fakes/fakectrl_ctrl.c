@@ -130,32 +130,36 @@ int ctrl_put_region(struct ctrl *c, const struct ctrl_region *region, ctrl_done_
 {
 	if (!begin(c, done, arg))
 		return -EAGAIN;
-	server_put(c, OBJECT_REGION, region->name, "", region->descriptor, region->len);
+	server_put(c, OBJECT_REGION, region->name, "", region->descriptor, region->len)->number =
+		region->revision;
 	return finish();
 }
 
-static void hold_withdrawal(struct ctrl *c, const char *name, ctrl_done_fn *done, void *arg)
+static void hold_withdrawal(struct ctrl *c, const char *name, uint64_t revision, ctrl_done_fn *done,
+			    void *arg)
 {
 	struct withdrawal *w = calloc(1, sizeof(*w));
 
 	must(w);
 	w->from = c;
 	strcpy(w->name, name);
+	w->revision = revision;
 	w->done = done;
 	w->arg = arg;
 	sl_list_append(&server.withdrawals, &w->node);
 }
 
-int ctrl_delete_region(struct ctrl *c, const char *name, ctrl_done_fn *done, void *arg)
+int ctrl_delete_region(struct ctrl *c, const char *name, uint64_t revision, ctrl_done_fn *done,
+		       void *arg)
 {
 	bool in_session;
 
 	server_lock();
 	in_session = c->registered && !server.away;
 	if (in_session && server.holds_withdrawals)
-		hold_withdrawal(c, name, done, arg);
+		hold_withdrawal(c, name, revision, done, arg);
 	else if (in_session)
-		server_withdraw(c, name, done, arg);
+		server_withdraw(c, name, revision, done, arg);
 	server_unlock();
 	return in_session ? 0 : -EAGAIN;
 }
@@ -236,13 +240,14 @@ int ctrl_post(struct ctrl *c, const char *peer, const char *profile, const char 
 	return finish();
 }
 
-int ctrl_withdraw(struct ctrl *c, const char *peer, const char *profile, ctrl_done_fn *done,
-		  void *arg)
+int ctrl_withdraw(struct ctrl *c, const char *peer, const char *profile, uint64_t number,
+		  ctrl_done_fn *done, void *arg)
 {
 	struct object *o;
 	struct ctrl *to;
 	struct msg *m;
 
+	must(number > 0);
 	if (!begin(c, done, arg))
 		return -EAGAIN;
 	o = server_object(OBJECT_OFFER, c->name, peer, profile);
@@ -279,9 +284,10 @@ int ctrl_report_link(struct ctrl *c, const struct ctrl_link *link, ctrl_done_fn 
 	return finish();
 }
 
-int ctrl_forget_link(struct ctrl *c, const char *peer, const char *profile, ctrl_done_fn *done,
-		     void *arg)
+int ctrl_forget_link(struct ctrl *c, const char *peer, const char *profile, uint64_t revision,
+		     ctrl_done_fn *done, void *arg)
 {
+	must(revision > 0);
 	if (!begin(c, done, arg))
 		return -EAGAIN;
 	drop(c, OBJECT_LINK, peer, profile);

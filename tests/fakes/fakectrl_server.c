@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fakes/fakectrl_server.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,14 +97,17 @@ bool server_sees(const struct ctrl *c, const struct ctrl *other)
 	return c != other && c->registered && !strcmp(c->scope, other->scope);
 }
 
-void server_withdraw(struct ctrl *c, const char *region, ctrl_done_fn *done, void *arg)
+void server_withdraw(struct ctrl *c, const char *region, uint64_t revision, ctrl_done_fn *done,
+		     void *arg)
 {
 	struct object *o = server_object(OBJECT_REGION, c->name, region, "");
 	struct msg *m = inbox_tell(&c->inbox, MSG_DONE);
 
 	m->done = done;
 	m->arg = arg;
-	if (o)
+	if (o && o->number > revision)
+		m->result = -ESTALE;
+	else if (o)
 		server_drop(o);
 }
 

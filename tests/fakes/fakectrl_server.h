@@ -34,7 +34,7 @@ struct object {
 	struct sl_list node;
 	enum object_kind kind;
 	char owner[FAKE_NAME], name[FAKE_NAME], profile[FAKE_NAME];
-	uint64_t number;
+	uint64_t number; /* of an offer; revision of a region */
 	enum slime_link_state state;
 	struct fakectrl_report report;
 	size_t len;
@@ -46,6 +46,7 @@ struct withdrawal {
 	struct sl_list node;
 	struct ctrl *from;
 	char name[FAKE_NAME];
+	uint64_t revision;
 	ctrl_done_fn *done;
 	void *arg;
 };
@@ -85,8 +86,9 @@ struct object *server_put(struct ctrl *c, enum object_kind kind, const char *nam
 			  const char *profile, const void *bytes, size_t len);
 void server_drop(struct object *o);
 
-/* A region goes, and its agent is told so. */
-void server_withdraw(struct ctrl *c, const char *region, ctrl_done_fn *done, void *arg);
+/* A region goes, unless a newer one is there, and its agent is told which. */
+void server_withdraw(struct ctrl *c, const char *region, uint64_t revision, ctrl_done_fn *done,
+		     void *arg);
 
 /* Whether c is told of other. */
 bool server_sees(const struct ctrl *c, const struct ctrl *other);

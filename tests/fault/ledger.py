@@ -31,7 +31,8 @@ class Ledger:
     def call(self, connection, method, path, body=None):
         fields = {"Slime-Lease": self.lease} if self.lease else {}
         fields["Content-Type"] = "application/json"
-        connection.request(method, AGENT + path + QUERY, json.dumps(body) if body else None, fields)
+        query = QUERY + f"&order={time.time_ns() // 1000}" if method == "PUT" and not path else QUERY
+        connection.request(method, AGENT + path + query, json.dumps(body) if body else None, fields)
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read() or "{}")
 

@@ -24,7 +24,7 @@ n_copies_is() {
 
 # register_other: the HTTP status.
 register_other() {
-	curl -s -o "$work/answer" -w '%{http_code}' -X PUT "$url/v1/agents/other?scope=other" \
+	curl -s -o "$work/answer" -w '%{http_code}' -X PUT "$url/v1/agents/other?scope=other&order=1" \
 		-H 'Content-Type: application/json' -d '{"incarnation":"one",
 		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}'
 }

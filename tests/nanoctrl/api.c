@@ -59,7 +59,7 @@ static void register__of_a_held_name_needs_the_owner_key(void **state)
 		 "{\"incarnation\":\"i1\",\"owner_key\":\"%s\","
 		 "\"previous\":{\"epoch\":1,\"generation\":1}}",
 		 OWNER_KEY_A);
-	api_do(f, &a, "PUT", "/v1/agents/node-a?scope=demo", NULL, body);
+	api_do(f, &a, "PUT", "/v1/agents/node-a?scope=demo&order=1", NULL, body);
 	assert_error(&a, 409, "superseded", NULL);
 	api_answer_fini(&a);
 }
@@ -71,7 +71,7 @@ static void register__of_a_held_name_is_told_who_has_it(void **state)
 	char lease[512];
 
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
-	api_do(f, &a, "PUT", "/v1/agents/node-a?scope=demo", NULL,
+	api_do(f, &a, "PUT", "/v1/agents/node-a?scope=demo&order=1", NULL,
 	       "{\"incarnation\":\"i2\",\"owner_key\":\"" OWNER_KEY_B "\"}");
 	assert_error(&a, 409, "name_taken", NULL);
 	assert_string_equal(api_text(&a, "holder", "incarnation", NULL), "i1");
@@ -113,7 +113,7 @@ static void request__that_is_malformed_names_the_field(void **state)
 	struct api_fixture *f = *state;
 	struct api_answer a = { .status = 0 };
 	char lease[512];
-	const char *put = "/v1/agents/x?scope=demo";
+	const char *put = "/v1/agents/x?scope=demo&order=1";
 
 	api_do(f, &a, "PUT", put, NULL, "{");
 	assert_error(&a, 400, "bad_json", NULL);
@@ -130,12 +130,16 @@ static void request__that_is_malformed_names_the_field(void **state)
 	api_do(f, &a, "PUT", put, NULL,
 	       "{\"incarnation\":\"a\",\"owner_key\":\"" OWNER_KEY_A "\",\"labels\":{\"k\":1}}");
 	assert_error(&a, 422, "bad_type", "labels.k");
-	api_do(f, &a, "PUT", "/v1/agents/a%2Fb?scope=demo", NULL, "{}");
+	api_do(f, &a, "PUT", "/v1/agents/a%2Fb?scope=demo&order=1", NULL, "{}");
 	assert_error(&a, 400, "bad_name", "name");
 	api_do(f, &a, "GET", "/v1/agents?scope=agent", NULL, NULL);
 	assert_error(&a, 400, "bad_name", "scope");
 	api_do(f, &a, "GET", "/v1/agents?limit=0", NULL, NULL);
 	assert_error(&a, 400, "bad_query", "limit");
+	api_do(f, &a, "PUT", "/v1/agents/x?scope=demo", NULL, "{}");
+	assert_error(&a, 400, "bad_query", "order");
+	api_do(f, &a, "PUT", "/v1/agents/x?scope=demo&order=9007199254740992", NULL, "{}");
+	assert_error(&a, 400, "bad_query", "order");
 	api_do(f, &a, "DELETE", put, NULL, NULL);
 	assert_error(&a, 401, "lease_required", "Slime-Lease");
 	api_do(f, &a, "DELETE", put, "x/1/2", NULL);
@@ -153,6 +157,13 @@ static void request__that_is_malformed_names_the_field(void **state)
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
 	api_do(f, &a, "DELETE", put, lease, NULL);
 	assert_error(&a, 403, "forbidden", NULL);
+	api_do(f, &a, "DELETE", "/v1/agents/node-a/regions/kv?scope=demo", lease, NULL);
+	assert_error(&a, 400, "bad_query", "revision");
+	api_do(f, &a, "DELETE", "/v1/agents/node-a/links/b/default?scope=demo&revision=0", lease,
+	       NULL);
+	assert_error(&a, 400, "bad_query", "revision");
+	api_do(f, &a, "DELETE", "/v1/agents/node-a/exchange/b/default?scope=demo", lease, NULL);
+	assert_error(&a, 400, "bad_query", "connection_epoch");
 	api_do(f, &a, "PUT", "/v1/agents/node-a/regions/kv?scope=demo", lease,
 	       "{\"revision\":1,\"size\":1,\"access\":[\"read\"],\"descriptor\":\"QUJ\"}");
 	assert_error(&a, 422, "bad_value", "descriptor");
@@ -189,8 +200,15 @@ static void region__is_shown_to_all_and_its_descriptor_to_those_allowed(void **s
 			 200);
 	api_do(f, &a, "GET", path, lease_b, NULL);
 	assert_error(&a, 410, "lease_gone", NULL);
-	assert_int_equal(api_do(f, &a, "DELETE", path, lease_a, NULL), 200);
+	assert_int_equal(api_do(f, &a, "DELETE",
+				"/v1/agents/node-a/regions/kv?scope=demo&revision=9", lease_a,
+				NULL),
+			 200);
 	assert_int_equal(api_do(f, &a, "GET", path, lease_a, NULL), 404);
+	/* A lease that another one took the place of has ended, too. */
+	assert_int_equal(api_register(f, "node-a", "i2", OWNER_KEY_A, lease_b), 201);
+	api_do(f, &a, "GET", path, lease_a, NULL);
+	assert_error(&a, 410, "lease_gone", NULL);
 	api_answer_fini(&a);
 }
 
@@ -375,20 +393,21 @@ static void link__is_reported_with_cause_and_age(void **state)
 	struct api_fixture *f = *state;
 	struct api_answer a = { .status = 0 };
 	const char *path = "/v1/agents/node-a/links/node-b/default?scope=demo";
+	const char *gone = "/v1/agents/node-a/links/node-b/default?scope=demo&revision=2";
 	char lease[512];
 
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
 	assert_int_equal(api_do(f, &a, "PUT", path, lease,
 				"{\"revision\":1,\"state\":\"broken\",\"cause\":\"reset\","
 				"\"age_ms\":5000}"),
-			 201);
+			 200);
 	assert_int_equal(api_do(f, &a, "GET", "/v1/links?scope=demo", NULL, NULL), 200);
 	assert_string_equal(api_text(&a, "links", "0", "cause", NULL), "reset");
 	assert_string_equal(api_text(&a, "links", "0", "peer", NULL), "node-b");
 	assert_true(api_number(&a, "links", "0", "age_ms", NULL) >= 5000);
 	api_do(f, &a, "PUT", path, lease, "{\"revision\":2,\"state\":\"fine\"}");
 	assert_error(&a, 422, "bad_value", "state");
-	assert_int_equal(api_do(f, &a, "DELETE", path, lease, NULL), 200);
+	assert_int_equal(api_do(f, &a, "DELETE", gone, lease, NULL), 200);
 	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-a/links?scope=demo", NULL, NULL),
 			 200);
 	assert_int_equal(api_count(&a, "links"), 0);
@@ -400,16 +419,18 @@ static void link__may_be_wanted_with_whoever_matches(void **state)
 	struct api_fixture *f = *state;
 	struct api_answer a = { .status = 0 };
 	const char *path = "/v1/agents/node-a/links/zone=a%2Fb,role=x/default?scope=demo";
+	const char *gone =
+		"/v1/agents/node-a/links/zone=a%2Fb,role=x/default?scope=demo&revision=2";
 	char lease[512];
 
 	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
 	assert_int_equal(
 		api_do(f, &a, "PUT", path, lease, "{\"revision\":1,\"state\":\"connecting\"}"),
-		201);
+		200);
 	assert_int_equal(api_do(f, &a, "GET", "/v1/links?scope=demo", NULL, NULL), 200);
 	assert_string_equal(api_text(&a, "links", "0", "peer", NULL), "zone=a/b,role=x");
 	assert_string_equal(api_text(&a, "links", "0", "profile", NULL), "default");
-	assert_int_equal(api_do(f, &a, "DELETE", path, lease, NULL), 200);
+	assert_int_equal(api_do(f, &a, "DELETE", gone, lease, NULL), 200);
 	api_do(f, &a, "PUT", "/v1/agents/node-a/links/=x/default?scope=demo", lease, "{}");
 	assert_error(&a, 400, "bad_name", "peer");
 	api_answer_fini(&a);

@@ -159,9 +159,10 @@ int api_register(struct api_fixture *f, const char *name, const char *incarnatio
 	struct api_answer a = { .status = 0 };
 	char target[300];
 	char body[512];
+	static unsigned order;
 	int status;
 
-	snprintf(target, sizeof(target), "/v1/agents/%s?scope=demo", name);
+	snprintf(target, sizeof(target), "/v1/agents/%s?scope=demo&order=%u", name, ++order);
 	snprintf(body, sizeof(body),
 		 "{\"incarnation\":\"%s\",\"owner_key\":\"%s\",\"labels\":{\"role\":\"%s\"},"
 		 "\"services\":[{\"name\":\"echo\"}]}",

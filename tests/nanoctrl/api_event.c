@@ -162,18 +162,18 @@ static void offer__is_told_to_its_agent_alone(void **state)
 	assert_int_equal(api_open(f, &lines, target, NULL, false), 200);
 
 	assert_int_equal(api_do(f, &a, "PUT", A_TO_B, lease_a, OFFER), 200);
-	assert_int_equal(api_do(f, &a, "DELETE", A_TO_B, lease_a, NULL), 200);
+	assert_int_equal(api_do(f, &a, "DELETE", A_TO_B "&connection_epoch=1", lease_a, NULL), 200);
 	assert_int_equal(api_do(f, &a, "PUT", REGION_A, lease_a,
 				"{\"revision\":3,\"size\":1,\"access\":[\"read\"],"
 				"\"descriptor\":\"QUJD\"}"),
 			 201);
-	assert_int_equal(api_do(f, &a, "DELETE", REGION_A, lease_a, NULL), 200);
+	assert_int_equal(api_do(f, &a, "DELETE", REGION_A "&revision=7", lease_a, NULL), 200);
 
 	assert_hears_of_no_offer(&session);
 	assert_hears_of_no_offer(&lines);
 	assert_polled(f, &a, "/v1/events", cursor, NULL, "region region_gone ");
 	assert_polled(f, &a, "/v1/agents/node-c/events", cursor, lease_c, "region region_gone ");
-	assert_int_equal(api_number(&a, "events", "1", "revision", NULL), 3);
+	assert_int_equal(api_number(&a, "events", "1", "revision", NULL), 7);
 	assert_polled(f, &a, "/v1/agents/node-b/events", cursor, lease_b,
 		      "offer offer_gone region region_gone ");
 	assert_string_equal(api_text(&a, "events", "1", "from", NULL), "node-a");

@@ -17,7 +17,7 @@ put() {
 }
 
 register() {
-	lease[$1]=$(put "$1" '{"incarnation":"one","address":"10.0.0.1",
+	lease[$1]=$(put "$1?order=1" '{"incarnation":"one","address":"10.0.0.1",
 		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
 		sed 's/.*"lease":"\([^"]*\)".*/\1/')
 }

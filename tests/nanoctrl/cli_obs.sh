@@ -63,7 +63,7 @@ case_links_are_listed_and_waited_for() {
 	expect 0 "[]" nc obs links --json
 	expect 1 "no agent reports a link" nc obs links --wait 0.2s
 	register() {
-		curl -s -m 60 -X PUT "$url/v1/agents/$1" -H 'Content-Type: application/json' -d '{"incarnation":"one",
+		curl -s -m 60 -X PUT "$url/v1/agents/$1?order=1" -H 'Content-Type: application/json' -d '{"incarnation":"one",
 			"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
 			sed 's/.*"lease":"\([^"]*\)".*/\1/'
 	}
@@ -145,7 +145,7 @@ case_agents_are_observed() {
 	expect 0 "(no connections reported)" nc obs links
 	expect 0 "Peers: 0 alive, 0 stale, 0 stopped" nc obs status
 	expect 0 "Scope: (none)" nc obs status --scope ""
-	lease=$(curl -s -m 60 -X PUT "$url/v1/agents/ours" -H 'Content-Type: application/json' -d '{"incarnation":"one",
+	lease=$(curl -s -m 60 -X PUT "$url/v1/agents/ours?order=1" -H 'Content-Type: application/json' -d '{"incarnation":"one",
 		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
 		sed 's/.*"lease":"\([^"]*\)".*/\1/')
 	curl -sf -m 60 -X PUT "$url/v1/agents/ours/snapshot" -H "Slime-Lease: $lease" -H 'Content-Type: application/json' -d '{
@@ -196,7 +196,7 @@ case_the_lease_says_whether_an_agent_of_ours_is_alive() {
 
 	expect 0 started nc start "${options[@]}" --set lease.ttl=300s
 	url=$(field address)
-	lease=$(curl -s -m 60 -X PUT "$url/v1/agents/ours" -H 'Content-Type: application/json' -d '{"incarnation":"one",
+	lease=$(curl -s -m 60 -X PUT "$url/v1/agents/ours?order=1" -H 'Content-Type: application/json' -d '{"incarnation":"one",
 		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
 		sed 's/.*"lease":"\([^"]*\)".*/\1/')
 	curl -sf -m 60 -X PUT "$url/v1/agents/ours/snapshot" -H "Slime-Lease: $lease" -H 'Content-Type: application/json' \

@@ -219,7 +219,7 @@ whose_outcome_is_unknown() {
 	local url=$1 id=$2 asker
 
 	kill -STOP "$given"
-	curl -s -m 60 -o "$dir/unknown" -X PUT "$url/v1/agents/a" -H "X-Request-Id: $id" -H 'Content-Type: application/json' -d '{
+	curl -s -m 60 -o "$dir/unknown" -X PUT "$url/v1/agents/a?order=1" -H "X-Request-Id: $id" -H 'Content-Type: application/json' -d '{
 		"incarnation":"one","owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' &
 	asker=$!
 	wait_for is_in_flight "$url"

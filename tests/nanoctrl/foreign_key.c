@@ -80,16 +80,16 @@ static void ask_natively(struct api_fixture *f)
 		{ "PUT", "/agents/a/exchange/b/default", OFFER },
 		{ "GET", "/agents/a/exchange/b/default", NULL },
 		{ "GET", "/agents/a/exchange", NULL },
-		{ "DELETE", "/agents/a/exchange/b/default", NULL },
+		{ "DELETE", "/agents/a/exchange/b/default?connection_epoch=9", NULL },
 		{ "PUT", "/agents/a/links/b/default", "{\"revision\":1,\"state\":\"connected\"}" },
 		{ "GET", "/agents/a/links", NULL },
 		{ "GET", "/links", NULL },
-		{ "DELETE", "/agents/a/links/b/default", NULL },
+		{ "DELETE", "/agents/a/links/b/default?revision=9", NULL },
 		{ "PUT", "/agents/a/snapshot", "{\"interval_ms\":1000,\"summary\":{}}" },
 		{ "GET", "/snapshots", NULL },
-		{ "GET", "/agents/a/events", NULL },
-		{ "GET", "/events", NULL },
-		{ "DELETE", "/agents/a/regions/kv", NULL },
+		{ "GET", "/agents/a/events?wait_ms=0", NULL },
+		{ "GET", "/events?wait_ms=0", NULL },
+		{ "DELETE", "/agents/a/regions/kv?revision=9", NULL },
 		{ "DELETE", "/agents/a", NULL },
 	};
 	char lease[512], target[100];
@@ -97,8 +97,8 @@ static void ask_natively(struct api_fixture *f)
 	assert_int_equal(api_register(f, "b", "i2", OWNER_KEY_B, lease), 201);
 	assert_int_equal(api_register(f, "a", "i1", OWNER_KEY_A, lease), 201);
 	for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
-		snprintf(target, sizeof(target), "/v1%s?scope=demo%s", routes[i][1],
-			 strstr(routes[i][1], "/events") ? "&wait_ms=0" : "");
+		snprintf(target, sizeof(target), "/v1%s%cscope=demo", routes[i][1],
+			 strchr(routes[i][1], '?') ? '&' : '?');
 		if (api_do(f, &f->said, routes[i][0], target, lease, routes[i][2]) / 100 != 2)
 			fail_msg("%s %s: %d", routes[i][0], target, f->said.status);
 	}

@@ -115,6 +115,7 @@ static void on_grant(void *arg, int result, const struct store_grant *g)
 	assert(result != STORE_OK || g);
 	if (result == STORE_OK)
 		check(model_grant(scope, &r, g, "lease", store_config(store)));
+	assert(result != STORE_STALE || !g || !g->holder);
 	if (g && g->holder)
 		check(model_holder(g->holder));
 }

@@ -64,7 +64,7 @@ static void put__in_the_default_scope_is_read_by_those_who_name_none(void **stat
 {
 	struct api_fixture *f = *state;
 
-	assert_int_equal(api_do(f, &f->said, "PUT", "/v1/agents/a", NULL,
+	assert_int_equal(api_do(f, &f->said, "PUT", "/v1/agents/a?order=1", NULL,
 				"{\"incarnation\":\"one\",\"owner_key\":\"" OWNER_KEY_A "\"}"),
 			 201);
 	snprintf(lease, sizeof(lease), "%s", api_text(&f->said, "lease", NULL));
@@ -231,7 +231,7 @@ static void list__in_the_default_scope_is_chosen_from_by_its_labels(void **state
 {
 	struct api_fixture *f = *state;
 
-	assert_int_equal(api_do(f, &f->said, "PUT", "/v1/agents/a", NULL,
+	assert_int_equal(api_do(f, &f->said, "PUT", "/v1/agents/a?order=1", NULL,
 				"{\"incarnation\":\"one\",\"owner_key\":\"" OWNER_KEY_A
 				"\",\"labels\":{\"zone\":\"z\"}}"),
 			 201);

@@ -153,6 +153,49 @@ static void beat__acknowledges_events_of_its_epoch_alone(void **state)
 	assert_int_equal(grant.cursor.id, at.id + 1);
 }
 
+/* Of one owner, whichever of its processes sends it. */
+static void register__older_than_one_that_is_known_is_stale(void **state)
+{
+	struct fixture *f = *state;
+	struct member m, other;
+
+	f->order = 7;
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	f->order = 6;
+	assert_int_equal(fixture_register(f, &other, "node-a", "i1", OWNER_A, false), STORE_STALE);
+	f->order = 7;
+	assert_int_equal(fixture_register(f, &other, "node-a", "i0", OWNER_A, false), STORE_STALE);
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	/* As it was: the same process repeats it. */
+	f->order = 7;
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_leave(f, &m), 0);
+	/* When it left, also the last one is older. */
+	f->order = 7;
+	assert_int_equal(fixture_register(f, &other, "node-a", "i1", OWNER_A, false), STORE_STALE);
+	f->order = 0;
+	assert_int_equal(fixture_register(f, &other, "node-a", "i1", OWNER_B, false), 0);
+	assert_int_equal(fixture_leave(f, &other), 0);
+	f->order = 7;
+	assert_int_equal(fixture_register(f, &other, "node-a", "i1", OWNER_A, false), STORE_STALE);
+	assert_int_equal(fixture_register(f, &m, "node-a", "i2", OWNER_A, false), 0);
+}
+
+static void register__of_a_name_that_was_left_is_remembered_for_a_lease(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+
+	f->order = 7;
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_leave(f, &m), 0);
+	assert_in_range(test_redis_do(&f->redis, "PTTL {test}:nanoctrl:left:6:node-a:" OWNER_A), 1,
+			f->ttl_ms);
+	assert_int_equal(test_redis_do(&f->redis, "DEL {test}:nanoctrl:left:6:node-a:" OWNER_A), 1);
+	f->order = 0;
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+}
+
 static void leave__removes_everything_and_tells_peers(void **state)
 {
 	struct fixture *f = *state;
@@ -473,6 +516,8 @@ int main(void)
 		TEST(beat__with_a_wrong_secret_is_refused),
 		TEST(beat__of_many_in_one_turn_answers_each),
 		TEST(beat__acknowledges_events_of_its_epoch_alone),
+		TEST(register__older_than_one_that_is_known_is_stale),
+		TEST(register__of_a_name_that_was_left_is_remembered_for_a_lease),
 		TEST(leave__removes_everything_and_tells_peers),
 		cmocka_unit_test_setup_teardown(lease__without_a_beat_ends_and_tells_peers,
 						fixture_setup_short_leases, fixture_teardown),

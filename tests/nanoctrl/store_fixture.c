@@ -250,6 +250,7 @@ int fixture_register(struct fixture *f, struct member *m, const char *name, cons
 		.owner_hash = owner,
 		.secret_hash = SECRET,
 		.again = again,
+		.order = ++f->order,
 		.profile = { .labels = { "{\"role\":\"x\"}", 12 } },
 	};
 

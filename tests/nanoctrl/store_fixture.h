@@ -19,6 +19,7 @@ struct fixture {
 	struct store *store;
 	unsigned ttl_ms;     /* of leases */
 	unsigned timeout_ms; /* of Redis */
+	uint64_t order;	     /* of the last registration: each has the next one */
 };
 
 /* What the last call answered. */

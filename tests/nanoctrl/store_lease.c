@@ -202,9 +202,9 @@ static void register_in_many_scopes(struct fixture *f)
 	redisContext *c = redisConnectUnix(f->redis.socket);
 
 	for (int i = 0; i < N_DEAD; i++)
-		freeReplyObject(
-			redisCommand(c, "EVAL %b 1 {s%d}:nanoctrl: 1000 1 a i1 %s %s 0 {} {} {} {}",
-				     (const char *)s->text, s->len, i, OWNER_A, SECRET));
+		freeReplyObject(redisCommand(
+			c, "EVAL %b 1 {s%d}:nanoctrl: 1000 1 a i1 %s %s 0 1 {} {} {} {}",
+			(const char *)s->text, s->len, i, OWNER_A, SECRET));
 	redisFree(c);
 }
 

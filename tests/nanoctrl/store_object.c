@@ -253,20 +253,28 @@ static void page__with_one_that_has_much_cuts_nobody(void **state)
 	}
 }
 
-static int withdraw(struct fixture *f, const struct member *m, const char *region)
+static long long n_keys(struct fixture *f, const char *pattern)
+{
+	return test_redis_do(&f->redis, "EVAL %s 0 %s", "return #redis.call('KEYS', ARGV[1])",
+			     pattern);
+}
+
+static int withdraw(struct fixture *f, const struct member *m, enum store_kind kind,
+		    const char *name, uint64_t revision)
 {
 	struct answer a = { .done = false };
 
-	store_delete(f->store, SCOPE, &m->lease, STORE_REGION, region, answer_done, &a);
+	store_delete(f->store, SCOPE, &m->lease, kind, name, revision, answer_done, &a);
 	fixture_run(f, &a.done);
 	return a.result;
 }
 
-static int withdraw_offer(struct fixture *f, const struct member *m, const char *to)
+static int withdraw_offer(struct fixture *f, const struct member *m, const char *to,
+			  uint64_t attempt)
 {
 	struct answer a = { .done = false };
 
-	store_delete_offer(f->store, SCOPE, &m->lease, to, "default", answer_done, &a);
+	store_delete_offer(f->store, SCOPE, &m->lease, to, "default", attempt, answer_done, &a);
 	fixture_run(f, &a.done);
 	return a.result;
 }
@@ -338,8 +346,8 @@ static void withdrawal__of_a_region_and_of_an_offer_is_told(void **state)
 	assert_int_equal(fixture_put(f, &a, STORE_REGION, "kv", 3, "{}", "x"), 0);
 	assert_int_equal(fixture_offer(f, &a, "node-b", 7, NULL, "x"), 0);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(withdraw(f, &a, "kv"), 0);
-		assert_int_equal(withdraw_offer(f, &a, "node-b"), 0);
+		assert_int_equal(withdraw(f, &a, STORE_REGION, "kv", 4), 0);
+		assert_int_equal(withdraw_offer(f, &a, "node-b", 7), 0);
 	}
 	assert_int_equal(fixture_events(f, &b.cursor, text, sizeof(text)), 0);
 	assert_string_equal(text, "registered node-b >;region node-a kv>;"
@@ -349,6 +357,97 @@ static void withdrawal__of_a_region_and_of_an_offer_is_told(void **state)
 	fixture_run(f, &region.done);
 	assert_int_equal(region.result, STORE_NOT_FOUND);
 	assert_int_equal(get_offer(f, &b, "node-a", "node-b", &got), STORE_NOT_FOUND);
+}
+
+/* ---- what is executed late ---- */
+
+static void write__older_than_one_that_is_known_is_stale(void **state)
+{
+	static const enum store_kind kinds[] = { STORE_REGION, STORE_LINK };
+	struct fixture *f = *state;
+	struct member m;
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(fixture_put(f, &m, kinds[i], "x/y", 5, "{}", ""), 0);
+		assert_int_equal(withdraw(f, &m, kinds[i], "x/y", 4), STORE_STALE);
+		assert_int_equal(withdraw(f, &m, kinds[i], "x/y", 6), 0);
+		assert_int_equal(withdraw(f, &m, kinds[i], "x/y", 6), 0);
+		assert_int_equal(withdraw(f, &m, kinds[i], "x/y", 5), STORE_STALE);
+		assert_int_equal(fixture_put(f, &m, kinds[i], "x/y", 5, "{}", ""), STORE_STALE);
+		assert_int_equal(fixture_put(f, &m, kinds[i], "x/y", 6, "{}", ""), STORE_STALE);
+		assert_int_equal(fixture_put(f, &m, kinds[i], "x/y", 7, "{}", ""), 0);
+		assert_int_equal(withdraw(f, &m, kinds[i], "x/y", 6), STORE_STALE);
+		/* A withdrawal takes what has its own number. */
+		assert_int_equal(withdraw(f, &m, kinds[i], "x/y", 7), 0);
+		assert_int_equal(fixture_put(f, &m, kinds[i], "x/y", 7, "{}", ""), STORE_STALE);
+		/* One of what was never there counts as well. */
+		assert_int_equal(withdraw(f, &m, kinds[i], "x/z", 3), 0);
+		assert_int_equal(fixture_put(f, &m, kinds[i], "x/z", 2, "{}", ""), STORE_STALE);
+		assert_int_equal(fixture_put(f, &m, kinds[i], "x/z", 4, "{}", ""), 0);
+	}
+	/* Another generation counts anew, and nothing is kept of the former one. */
+	assert_int_equal(fixture_register(f, &m, "node-a", "i2", OWNER_A, false), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "x/y", 1, "{}", ""), 0);
+	assert_int_equal(n_keys(f, "{test}:nanoctrl:order.*"), 0);
+}
+
+static void offer__older_than_one_that_is_known_is_stale(void **state)
+{
+	struct fixture *f = *state;
+	struct member a, b;
+
+	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_register(f, &b, "node-b", "i2", OWNER_A, false), 0);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 5, NULL, "x"), 0);
+	assert_int_equal(withdraw_offer(f, &a, "node-b", 4), STORE_STALE);
+	/* Also of a later registration of the peer: there the same one may be posted, and later
+	 * ones. */
+	assert_int_equal(fixture_leave(f, &b), 0);
+	assert_int_equal(fixture_register(f, &b, "node-b", "i2", OWNER_A, false), 0);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 4, NULL, "x"), STORE_STALE);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 5, NULL, "x"), 0);
+	assert_int_equal(withdraw_offer(f, &a, "node-b", 5), 0);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 5, NULL, "x"), STORE_STALE);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 6, NULL, "x"), 0);
+	assert_int_equal(withdraw_offer(f, &a, "node-b", 5), STORE_STALE);
+	/* A withdrawal counts where the peer is away. */
+	assert_int_equal(fixture_leave(f, &b), 0);
+	assert_int_equal(withdraw_offer(f, &a, "node-b", 7), 0);
+	assert_int_equal(fixture_register(f, &b, "node-b", "i2", OWNER_A, false), 0);
+	assert_int_equal(fixture_offer(f, &a, "node-b", 7, NULL, "x"), STORE_STALE);
+	assert_int_equal(fixture_leave(f, &a), 0);
+	assert_int_equal(n_keys(f, "{test}:nanoctrl:order.*"), 0);
+}
+
+/* What was forgotten is refused with all that may be older than it. */
+static void withdrawals__beyond_the_limit_are_remembered_together(void **state)
+{
+	struct fixture *f = *state;
+	struct member m;
+	char name[16];
+
+	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "old", 1, "{}", ""), 0);
+	for (unsigned i = 2; i < 100; i++) {
+		snprintf(name, sizeof(name), "r%u", i);
+		assert_int_equal(fixture_put(f, &m, STORE_REGION, name, 2 * i, "{}", ""), 0);
+		assert_int_equal(withdraw(f, &m, STORE_REGION, name, 2 * i + 1), 0);
+	}
+	assert_int_equal(test_redis_do(&f->redis, "ZCARD {test}:nanoctrl:order.region:%llu",
+				       (unsigned long long)m.generation),
+			 4 + 1);
+	for (unsigned i = 2; i < 100; i++) {
+		snprintf(name, sizeof(name), "r%u", i);
+		assert_int_equal(fixture_put(f, &m, STORE_REGION, name, 2 * i, "{}", ""),
+				 STORE_STALE);
+		assert_int_equal(withdraw(f, &m, STORE_REGION, name, 2 * i), STORE_STALE);
+	}
+	/* Of what is there its own number counts. */
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "old", 2, "{}", ""), 0);
+	assert_int_equal(withdraw(f, &m, STORE_REGION, "old", 3), 0);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "old", 4, "{}", ""), STORE_STALE);
+	assert_int_equal(fixture_put(f, &m, STORE_REGION, "new", 200, "{}", ""), 0);
 }
 
 /* Offers of agents that there are not, so that one more is too many. */
@@ -726,6 +825,8 @@ static void scope__without_agents_and_events_is_forgotten(void **state)
 	assert_int_equal(fixture_leave(f, &m), 0);
 	/* Age the events: their time is the last field of each. */
 	test_redis_do(&f->redis, "DEL {test}:nanoctrl:events");
+	/* It is there for a lease. */
+	test_redis_do(&f->redis, "DEL {test}:nanoctrl:left:6:node-a:" OWNER_A);
 	fixture_until(f, 2, "KEYS *"); /* nanoctrl:schema, nanoctrl:run */
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
 	assert_int_equal(test_redis_do(&f->redis, "SISMEMBER nanoctrl:scopes test"), 1);
@@ -748,6 +849,9 @@ int main(void)
 		TEST(offer__is_replaced_by_a_later_attempt_only),
 		TEST(offer__of_an_agent_that_started_anew_is_gone),
 		TEST(withdrawal__of_a_region_and_of_an_offer_is_told),
+		TEST(write__older_than_one_that_is_known_is_stale),
+		TEST(offer__older_than_one_that_is_known_is_stale),
+		TEST(withdrawals__beyond_the_limit_are_remembered_together),
 		TEST(offer__to_a_full_inbox_is_refused_and_one_that_is_there_replaced),
 		TEST(list__of_many_offers_has_each_that_stays_once),
 		TEST(offer__to_agents_that_left_is_not_counted),

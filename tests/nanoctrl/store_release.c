@@ -28,9 +28,9 @@ static void redis__is_shared_with_the_next_release_and_no_later_one(void **state
 	struct fixture *f = *state;
 	struct member m;
 
-	assert_true(is_admitted(f, "1"));
 	assert_true(is_admitted(f, "2"));
-	assert_false(is_admitted(f, "3"));
+	assert_true(is_admitted(f, "3"));
+	assert_false(is_admitted(f, "4"));
 	/* It has written nothing that keeps us away. */
 	fixture_reconnect(f);
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
@@ -42,9 +42,9 @@ static void redis__that_the_next_release_had_first_is_not_ours(void **state)
 	struct fixture *f = *state;
 
 	test_redis_do(&f->redis, "DEL nanoctrl:schema");
-	assert_true(is_admitted(f, "2"));
 	assert_true(is_admitted(f, "3"));
-	assert_false(is_admitted(f, "1"));
+	assert_true(is_admitted(f, "4"));
+	assert_false(is_admitted(f, "2"));
 }
 
 static long long n_later(struct fixture *f)

@@ -185,20 +185,20 @@ static void port__is_told_as_before_while_it_is_set_again(void **state)
 	assert_string_equal(again, address);
 }
 
-/* Ours is form 1. */
+/* Ours is form 2. */
 static void redis__of_other_releases_is_not_used(void **state)
 {
 	struct fixture *f = *state;
 
 	assert_int_equal(test_redis_do(&f->redis, "STRLEN nanoctrl:schema"), 3);
 	fixture_close(f);
-	test_redis_do(&f->redis, "SET nanoctrl:schema %s", "2 3");
+	test_redis_do(&f->redis, "SET nanoctrl:schema %s", "3 4");
 	fixture_open(f);
-	until_trouble(f, "for nanoctrl of the forms 2 to 3, and this one has form 1");
+	until_trouble(f, "for nanoctrl of the forms 3 to 4, and this one has form 2");
 	test_redis_do(&f->redis, "SET nanoctrl:schema x");
 	until_trouble(f, "not two numbers");
 	/* The release before wrote it, and is there as well: it stays as it is. */
-	test_redis_do(&f->redis, "SET nanoctrl:schema %s", "00 1");
+	test_redis_do(&f->redis, "SET nanoctrl:schema %s", "01 2");
 	fixture_until_serving(f, true);
 	assert_int_equal(test_redis_do(&f->redis, "STRLEN nanoctrl:schema"), 4);
 }
@@ -247,8 +247,8 @@ static void redis__that_is_set_otherwise_is_left_and_used_again_later(void **sta
 	static const char *const set[][3] = {
 		{ "CONFIG SET maxmemory-policy allkeys-lru", "may evict leases",
 		  "CONFIG SET maxmemory-policy noeviction" },
-		{ "SETRANGE nanoctrl:schema 0 2", "for nanoctrl of the forms 2 to 2",
-		  "SETRANGE nanoctrl:schema 0 1" },
+		{ "SETRANGE nanoctrl:schema 0 3", "for nanoctrl of the forms 3 to 3",
+		  "SETRANGE nanoctrl:schema 0 2" },
 	};
 	struct fixture *f = *state;
 	struct member m;

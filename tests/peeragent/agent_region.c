@@ -118,6 +118,22 @@ static void region__offered_anew_is_there_after_the_former_is_withdrawn(void **s
 	end(b);
 }
 
+static void region__that_somebody_else_withdrew_is_published_again(void **state)
+{
+	struct slime_agent *b = start_with_kv(0x5a);
+
+	(void)state;
+	assert_true(fakectrl_wait_region("b", "kv", true, LONG_MS));
+	log_lines_keep();
+	for (unsigned i = 1; i <= 2; i++) {
+		fakectrl_withdraw_region("b", "kv");
+		assert_true(fakectrl_wait_region("b", "kv", true, LONG_MS));
+		assert_int_equal(log_lines_with("region kv was withdrawn from the directory"), i);
+	}
+	log_lines_release();
+	end(b);
+}
+
 static void peer_find__says_who_is_registered(void **state)
 {
 	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
@@ -507,6 +523,8 @@ int main(void)
 		cmocka_unit_test_setup(region__of_a_peer_is_read_by_name, reset),
 		cmocka_unit_test_setup(region__of_a_peer_that_came_again_is_the_new_one, reset),
 		cmocka_unit_test_setup(region__offered_anew_is_there_after_the_former_is_withdrawn,
+				       reset),
+		cmocka_unit_test_setup(region__that_somebody_else_withdrew_is_published_again,
 				       reset),
 		cmocka_unit_test_setup(lookup__of_what_is_no_name_is_invalid, reset),
 		cmocka_unit_test_setup(region__unknown_is_not_found, reset),

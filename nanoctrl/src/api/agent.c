@@ -25,7 +25,9 @@ static void registered(void *arg, int result, const struct store_grant *grant)
 	struct registering *g = arg;
 	char lease[STORE_NAME_MAX + STORE_SECRET_HEX + 32];
 
-	if (result == STORE_NAME_TAKEN && grant) {
+	if (result == STORE_STALE && grant) {
+		api_fail_stale(g->rq, grant->order);
+	} else if (result == STORE_NAME_TAKEN && grant) {
 		api_fail_taken(g->rq, model_holder(grant->holder));
 	} else if (result) {
 		api_fail(g->rq, result);
@@ -57,7 +59,7 @@ static int make_secrets(struct registering *g)
 	return ret ? ret : digest_sha256(g->secret, STORE_SECRET_HEX, g->secret_hash);
 }
 
-static void start_registering(struct registering *g, const char *name)
+static void start_registering(struct registering *g, const char *name, uint64_t order)
 {
 	g->r = (struct store_registration){
 		.name = name,
@@ -65,6 +67,7 @@ static void start_registering(struct registering *g, const char *name)
 		.owner_hash = g->owner_hash,
 		.secret_hash = g->secret_hash,
 		.again = g->body.again,
+		.order = order,
 		.profile = g->body.profile,
 	};
 	store_register(request_store(g->rq), g->scope, &g->r, registered, g);
@@ -78,8 +81,9 @@ void api_agent_register(struct request *rq)
 	const char *name = scope ? api_name(rq, "name") : NULL;
 	struct registering *g;
 	struct model_error err;
+	uint64_t order;
 
-	if (!name || !api_is_json(rq))
+	if (!name || !api_order(rq, "order", &order) || !api_is_json(rq))
 		return;
 	g = calloc(1, sizeof(*g));
 	if (!g) {
@@ -99,7 +103,7 @@ void api_agent_register(struct request *rq)
 		free(g);
 		return;
 	}
-	start_registering(g, name);
+	start_registering(g, name, order);
 }
 
 /* ---- heartbeat, update, leave ---- */

@@ -122,7 +122,7 @@ bool api_query_number(struct request *rq, const char *name, uint64_t min, uint64
 	if (!text)
 		return true;
 	len = strlen(text);
-	if (len && len <= 15 && strspn(text, "0123456789") == len) {
+	if (len && len <= 16 && strspn(text, "0123456789") == len) {
 		*out = strtoull(text, NULL, 10);
 		if (*out >= min && *out <= max)
 			return true;
@@ -130,6 +130,14 @@ bool api_query_number(struct request *rq, const char *name, uint64_t min, uint64
 	snprintf(expected, sizeof(expected), "a number from %llu to %llu", (unsigned long long)min,
 		 (unsigned long long)max);
 	api_bad_query(rq, name, expected);
+	return false;
+}
+
+bool api_order(struct request *rq, const char *name, uint64_t *out)
+{
+	if (request_query(rq, name))
+		return api_query_number(rq, name, 1, API_ORDER_MAX, 0, out);
+	api_bad_query(rq, name, "there: it says which of two requests is the newer one");
 	return false;
 }
 
@@ -214,8 +222,7 @@ static const struct refusal refusals[] = {
 	  "a newer process of the same owner holds the name" },
 	{ STORE_LEASE_GONE, 410, "lease_gone", OUTCOME_NOT_EXECUTED, "the lease has ended" },
 	{ STORE_REPLACED, 409, "superseded", OUTCOME_NOT_EXECUTED, "the session was replaced" },
-	{ STORE_STALE, 409, "stale", OUTCOME_NOT_EXECUTED,
-	  "a newer revision, connection epoch or session is there" },
+	{ STORE_STALE, 409, "stale", OUTCOME_NOT_EXECUTED, "a newer one was executed before" },
 	{ STORE_PEER_NOT_FOUND, 404, "peer_not_found", OUTCOME_NOT_EXECUTED,
 	  "the peer is not registered" },
 	{ STORE_PEER_CHANGED, 409, "peer_changed", OUTCOME_NOT_EXECUTED,
@@ -234,12 +241,13 @@ static const struct refusal refusals[] = {
 	{ -ENOMEM, 500, "internal", OUTCOME_NOT_EXECUTED, "out of memory" },
 };
 
-static void fail(struct request *rq, int result, const char *holder)
+static void fail(struct request *rq, int result, const char *holder, uint64_t order)
 {
 	struct reply_error e = { .status = 500, .code = "internal", .outcome = OUTCOME_UNKNOWN };
 	const char *message = "an outcome that nobody expected";
 
 	e.holder = holder;
+	e.order = order;
 	for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
 		if (refusals[i].result != result)
 			continue;
@@ -254,12 +262,17 @@ static void fail(struct request *rq, int result, const char *holder)
 
 void api_fail(struct request *rq, int result)
 {
-	fail(rq, result, NULL);
+	fail(rq, result, NULL, 0);
+}
+
+void api_fail_stale(struct request *rq, uint64_t order)
+{
+	fail(rq, STORE_STALE, NULL, order);
 }
 
 void api_fail_taken(struct request *rq, char *holder)
 {
-	fail(rq, STORE_NAME_TAKEN, holder);
+	fail(rq, STORE_NAME_TAKEN, holder, 0);
 	free(holder);
 }
 

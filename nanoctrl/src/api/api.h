@@ -17,6 +17,9 @@
 
 struct stream;
 
+/* Of the numbers that order writes. */
+#define API_ORDER_MAX ((UINT64_C(1) << 53) - 1)
+
 /* Who sends a request: the lease of its Slime-Lease header. */
 struct api_who {
 	char agent[STORE_NAME_MAX + 1];
@@ -45,6 +48,9 @@ bool api_has_lease(const struct request *rq);
 bool api_query_number(struct request *rq, const char *name, uint64_t min, uint64_t max,
 		      uint64_t def, uint64_t *out);
 
+/* The order of a write, from 1, by the query parameter that has to be there. */
+bool api_order(struct request *rq, const char *name, uint64_t *out);
+
 /* The selector of the query; NULL when there is none. */
 bool api_selector(struct request *rq, const char **out);
 
@@ -67,6 +73,9 @@ void api_fail(struct request *rq, int result);
 
 /* The same for STORE_NAME_TAKEN, with a text of the model, which is freed; NULL is fine. */
 void api_fail_taken(struct request *rq, char *holder);
+
+/* The same for a registration that is STORE_STALE: with the order that is known. */
+void api_fail_stale(struct request *rq, uint64_t order);
 
 /* The same for a body that was refused. */
 void api_refuse(struct request *rq, const struct model_error *err);

@@ -15,6 +15,7 @@
 
 struct putting {
 	struct request *rq;
+	enum store_kind kind;
 	uint64_t revision;
 };
 
@@ -28,7 +29,8 @@ static void put(void *arg, int result, bool created)
 	if (result)
 		api_fail(p->rq, result);
 	else
-		reply_json(p->rq, created ? 201 : 200, text, (size_t)len);
+		reply_json(p->rq, created && p->kind == STORE_REGION ? 201 : 200, text,
+			   (size_t)len);
 	free(p);
 }
 
@@ -53,7 +55,7 @@ static void put_object(struct request *rq, enum store_kind kind, const char *sco
 	}
 	p = malloc(sizeof(*p));
 	if (p) {
-		*p = (struct putting){ rq, m.revision };
+		*p = (struct putting){ rq, kind, m.revision };
 		o = (struct store_object){
 			.name = name, .revision = m.revision, .doc = m.doc, .blob = m.blob
 		};
@@ -80,11 +82,12 @@ void api_region_withdraw(struct request *rq)
 {
 	const char *scope = api_scope(rq);
 	const char *region = scope ? api_name(rq, "region") : NULL;
+	uint64_t revision;
 	struct api_who who;
 
-	if (region && api_owner(rq, &who))
-		store_delete(request_store(rq), scope, &who.lease, STORE_REGION, region, api_done,
-			     rq);
+	if (region && api_owner(rq, &who) && api_order(rq, "revision", &revision))
+		store_delete(request_store(rq), scope, &who.lease, STORE_REGION, region, revision,
+			     api_done, rq);
 }
 
 /* Who asks for a region, remembered until the region is read. */
@@ -148,6 +151,9 @@ static void asker_known(void *arg, int result, const struct store_page *page)
 		r->known = true;
 		result = r->labels ? 0 : -ENOMEM;
 	}
+	/* A lease that another one took the place of has ended as well. */
+	if (result == STORE_SUPERSEDED)
+		result = STORE_LEASE_GONE;
 	if (result) {
 		api_fail(r->rq, result);
 		free_reading(r);
@@ -265,11 +271,13 @@ void api_link_report(struct request *rq)
 void api_link_forget(struct request *rq)
 {
 	char name[LINK_NAME_MAX];
+	uint64_t revision;
 	struct api_who who;
 	const char *scope = link_of(rq, &who, name);
 
-	if (scope)
-		store_delete(request_store(rq), scope, &who.lease, STORE_LINK, name, api_done, rq);
+	if (scope && api_order(rq, "revision", &revision))
+		store_delete(request_store(rq), scope, &who.lease, STORE_LINK, name, revision,
+			     api_done, rq);
 }
 
 static void reply_links(struct request *rq, int result, const struct store_page *page,
@@ -402,9 +410,10 @@ void api_offer_withdraw(struct request *rq)
 	const char *scope = api_scope(rq);
 	const char *peer = scope ? api_name(rq, "peer") : NULL;
 	const char *profile = peer ? api_name(rq, "profile") : NULL;
+	uint64_t epoch;
 	struct api_who who;
 
-	if (profile && api_owner(rq, &who))
-		store_delete_offer(request_store(rq), scope, &who.lease, peer, profile, api_done,
-				   rq);
+	if (profile && api_owner(rq, &who) && api_order(rq, "connection_epoch", &epoch))
+		store_delete_offer(request_store(rq), scope, &who.lease, peer, profile, epoch,
+				   api_done, rq);
 }

@@ -16,7 +16,6 @@
 #define SESSION_ID_BYTES 16
 #define LINE_MAX_BYTES	 512
 #define AGENTS_MAX	 1000000 /* that are counted: others may have written any number */
-#define ORDER_MAX	 UINT64_C(999999999999999)
 
 /* WebSocket close codes of ours. */
 enum { CLOSE_RESYNC = 4001, CLOSE_SUPERSEDED = 4002, CLOSE_REPLACED = 4003 };
@@ -424,7 +423,8 @@ void api_session(struct request *rq)
 	/* What is refused must not take the place of the session that is open: the store hears of
 	 * it last. */
 	if (!scope || !api_owner(rq, &who) || !api_cursor(rq, &from, &given) ||
-	    !api_query_number(rq, "order", 1, ORDER_MAX, 0, &order) || !stream_check_upgrade(rq))
+	    !api_query_number(rq, "order", 1, API_ORDER_MAX, 0, &order) ||
+	    !stream_check_upgrade(rq))
 		return;
 	s = calloc(1, sizeof(*s));
 	if (!s || digest_random(s->id, SESSION_ID_BYTES)) {

@@ -2,6 +2,7 @@
 #include "http/reply.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -158,6 +159,8 @@ static size_t write_error(char json[ERROR_MAX], const struct reply_error *e, con
 		at += (size_t)snprintf(json + at, ERROR_MAX - at, ",\"field\":");
 		at += json_text(json + at, ERROR_MAX - HOLDER_MAX - 32 - at, e->field);
 	}
+	if (e->order)
+		at += (size_t)snprintf(json + at, ERROR_MAX - at, ",\"order\":%" PRIu64, e->order);
 	if (e->holder && strlen(e->holder) < HOLDER_MAX)
 		at += (size_t)snprintf(json + at, ERROR_MAX - at, ",\"holder\":%s", e->holder);
 	return at + (size_t)snprintf(json + at, ERROR_MAX - at, "}");

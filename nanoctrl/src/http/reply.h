@@ -8,6 +8,7 @@
 #define NANOCTRL_REPLY_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <slime/export.h>
 
 struct request;
@@ -33,12 +34,13 @@ struct reply_error {
 	const char *code;   /* a word for programs: "bad_json", "not_found" */
 	const char *field;  /* the member at fault: "regions[2].length" */
 	const char *holder; /* an object as JSON: who has what was asked for */
+	uint64_t order;	    /* of the newer write that was executed before */
 	enum reply_outcome outcome;
 	unsigned retry_after_s; /* Retry-After; jitter is added here */
 };
 
 /*
- *   {"status":"error","code":"not_found","message":"...","outcome":"not_executed","request_id":"..."[,"field":"..."][,"holder":{...}]}
+ *   {"status":"error","code":"not_found","message":"...","outcome":"not_executed","request_id":"..."[,"field":"..."][,"order":N][,"holder":{...}]}
  *
  * The message is for people; what is not UTF-8 in it is replaced.
  */

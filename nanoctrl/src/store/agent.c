@@ -43,6 +43,15 @@ static void finish_taken(struct store_call *call, const redisReply *reply)
 	call->fn.grant(call->arg, STORE_NAME_TAKEN, &g);
 }
 
+/* {outcome, order of the last one} */
+static void finish_stale(struct store_call *call, const redisReply *reply)
+{
+	struct store_grant g = { .order = 0 };
+	bool known = store_u64(reply, 1, &g.order);
+
+	call->fn.grant(call->arg, STORE_STALE, known ? &g : NULL);
+}
+
 /* {outcome, epoch, cursor id, generation, lease, resumed} */
 static void finish_grant(struct store_call *call, int result, const redisReply *reply)
 {
@@ -51,6 +60,10 @@ static void finish_grant(struct store_call *call, int result, const redisReply *
 
 	if (result == STORE_NAME_TAKEN) {
 		finish_taken(call, reply);
+		return;
+	}
+	if (result == STORE_STALE) {
+		finish_stale(call, reply);
 		return;
 	}
 	if (result == STORE_OK &&
@@ -76,6 +89,7 @@ void store_register(struct store *store, const char *scope, const struct store_r
 	store_arg(&a, r->owner_hash);
 	store_arg(&a, r->secret_hash);
 	store_arg(&a, r->again ? "1" : "0");
+	store_arg_number(&a, r->order);
 	store_arg_text(&a, r->profile.address);
 	store_arg_text(&a, r->profile.labels);
 	store_arg_text(&a, r->profile.services);

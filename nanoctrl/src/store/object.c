@@ -40,13 +40,16 @@ void store_put(struct store *store, const char *scope, const struct store_lease 
 }
 
 void store_delete(struct store *store, const char *scope, const struct store_lease *lease,
-		  enum store_kind kind, const char *name, store_done_fn *fn, void *arg)
+		  enum store_kind kind, const char *name, uint64_t revision, store_done_fn *fn,
+		  void *arg)
 {
 	struct store_args a = { .n = 0 };
 
 	store_arg_lease(&a, lease);
 	store_arg(&a, kinds[kind]);
 	store_arg(&a, name);
+	store_arg_number(&a, revision);
+	store_arg_number(&a, store->hub->config.max_objects);
 	store_send(store, scope, SCRIPT_DELETE, &a, store_finish_done,
 		   (union store_answer){ .done = fn }, arg);
 }

@@ -99,13 +99,16 @@ void store_put_offer(struct store *store, const char *scope, const struct store_
 }
 
 void store_delete_offer(struct store *store, const char *scope, const struct store_lease *lease,
-			const char *to, const char *profile, store_done_fn *fn, void *arg)
+			const char *to, const char *profile, uint64_t connection_epoch,
+			store_done_fn *fn, void *arg)
 {
 	struct store_args a = { .n = 0 };
 
 	store_arg_lease(&a, lease);
 	store_arg(&a, to);
 	store_arg(&a, profile);
+	store_arg_number(&a, connection_epoch);
+	store_arg_number(&a, store->hub->config.max_objects);
 	store_send(store, scope, SCRIPT_OFFER_DELETE, &a, store_finish_done,
 		   (union store_answer){ .done = fn }, arg);
 }

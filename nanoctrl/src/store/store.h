@@ -151,6 +151,7 @@ struct store_registration {
 	const char *owner_hash;	 /* SHA-256 of the owner key, in hexadecimal */
 	const char *secret_hash; /* of the lease that this hands out */
 	bool again;		 /* this incarnation was registered before: it takes nothing over */
+	uint64_t order;		 /* greater than that of each registration by this owner before */
 	struct store_profile profile;
 };
 
@@ -160,9 +161,11 @@ struct store_grant {
 	uint64_t lease_id;
 	bool resumed; /* the same incarnation held the name; what it owns is still there */
 	const struct store_holder *holder; /* of STORE_NAME_TAKEN, with nothing else; may be NULL */
+	uint64_t order; /* of STORE_STALE, with nothing else: the one that is known */
 };
 
-/* 0, STORE_NAME_TAKEN, STORE_SUPERSEDED; grant is NULL when it has nothing to say. */
+/* 0, STORE_NAME_TAKEN, STORE_SUPERSEDED, STORE_STALE: a later registration by this owner was
+ * executed before; grant is NULL when it has nothing to say. */
 typedef void store_grant_fn(void *arg, int result, const struct store_grant *grant);
 void store_register(struct store *store, const char *scope, const struct store_registration *r,
 		    store_grant_fn *fn, void *arg);
@@ -258,15 +261,17 @@ struct store_object {
 /* Says also whether the object is new. */
 typedef void store_put_fn(void *arg, int result, bool created);
 
-/* 0 (also for this revision again), STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_STALE,
- * STORE_TOO_MANY. */
+/* 0 (also for this revision again), STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_STALE: a greater
+ * revision was written, or this one was withdrawn, in this generation; STORE_TOO_MANY. */
 void store_put(struct store *store, const char *scope, const struct store_lease *lease,
 	       enum store_kind kind, const struct store_object *object, store_put_fn *fn,
 	       void *arg);
 
-/* 0 (also when there is none), STORE_LEASE_GONE, STORE_SUPERSEDED. */
+/* Withdraw what was published with this revision or before. 0 (also when there is none),
+ * STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_STALE: a greater revision was written. */
 void store_delete(struct store *store, const char *scope, const struct store_lease *lease,
-		  enum store_kind kind, const char *name, store_done_fn *fn, void *arg);
+		  enum store_kind kind, const char *name, uint64_t revision, store_done_fn *fn,
+		  void *arg);
 
 /* One object, with its blob: 0 or STORE_NOT_FOUND. */
 void store_get(struct store *store, const char *scope, const char *agent, enum store_kind kind,
@@ -308,9 +313,11 @@ typedef void store_offers_fn(void *arg, int result, const struct store_cursor *c
 void store_put_offer(struct store *store, const char *scope, const struct store_lease *lease,
 		     const struct store_offer *offer, store_offers_fn *fn, void *arg);
 
-/* 0 (also when there is none), STORE_LEASE_GONE, STORE_SUPERSEDED. */
+/* Withdraw what was posted with this connection epoch or before. 0 (also when there is none),
+ * STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_STALE: a greater one was written. */
 void store_delete_offer(struct store *store, const char *scope, const struct store_lease *lease,
-			const char *to, const char *profile, store_done_fn *fn, void *arg);
+			const char *to, const char *profile, uint64_t connection_epoch,
+			store_done_fn *fn, void *arg);
 
 /* The lease is that of from or of to. 0, STORE_NOT_FOUND, STORE_LEASE_GONE, STORE_SUPERSEDED. */
 void store_get_offer(struct store *store, const char *scope, const struct store_lease *lease,

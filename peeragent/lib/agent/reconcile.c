@@ -157,6 +157,13 @@ static void on_offer_gone(void *arg, const char *from, const char *profile, uint
 	links_offer_gone(&r->links, from, profile, number);
 }
 
+static void on_region_gone(void *arg, const char *name, uint64_t revision)
+{
+	struct reconcile *r = arg;
+
+	regions_gone(&r->regions, name, revision);
+}
+
 static const struct ctrl_ops ctrl_ops = {
 	.up = on_up,
 	.down = on_down,
@@ -166,6 +173,7 @@ static const struct ctrl_ops ctrl_ops = {
 	.list_end = on_list_end,
 	.offer = on_offer,
 	.offer_gone = on_offer_gone,
+	.region_gone = on_region_gone,
 };
 
 /* ---- life ---- */

@@ -152,8 +152,12 @@ static void on_event(void *arg, const struct nc_event *event)
 				      event->connection_epoch);
 		break;
 	case NC_EVENT_REGION:
-	case NC_EVENT_REGION_GONE:
 		break; /* regions are looked up when they are needed */
+	case NC_EVENT_REGION_GONE:
+		if (ourselves && event->epoch == ctrl->epoch &&
+		    event->generation == ctrl->generation)
+			ctrl->ops->region_gone(ctrl->arg, event->region, event->revision);
+		break;
 	}
 }
 
@@ -339,6 +343,7 @@ static void on_registered(void *arg, const struct nc_error *error, const struct 
 	/* In another epoch some of what we published may be lost. */
 	ctrl->fresh |= !grant->resumed || grant->epoch != ctrl->epoch;
 	ctrl->epoch = grant->epoch;
+	ctrl->generation = grant->generation;
 	if (ctrl->relabelled)
 		register_now(ctrl);
 	else

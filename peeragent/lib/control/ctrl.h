@@ -86,6 +86,9 @@ struct ctrl_ops {
 	void (*offer)(void *arg, const struct ctrl_offer *offer);
 	/* It took back what it had posted under this number, or before. */
 	void (*offer_gone)(void *arg, const char *from, const char *profile, uint64_t number);
+	/* A region of ours is not in the directory any more, as of this revision, whoever withdrew
+	 * it. */
+	void (*region_gone)(void *arg, const char *name, uint64_t revision);
 };
 
 /* Whether the text is a URL of nanoctrl. */
@@ -122,8 +125,11 @@ void ctrl_list(struct ctrl *ctrl);
  */
 int ctrl_set_labels(struct ctrl *ctrl, const struct slime_label *labels, size_t n_labels);
 
+/* revision: greater than that of every write of this object before, of whichever kind; a withdrawal
+ * takes back what has its revision or a smaller one. */
 struct ctrl_region {
 	const char *name;
+	uint64_t revision;
 	uint64_t size;
 	uint32_t access;
 	const char *const *allow;
@@ -134,7 +140,8 @@ struct ctrl_region {
 
 int ctrl_put_region(struct ctrl *ctrl, const struct ctrl_region *region, ctrl_done_fn *done,
 		    void *arg);
-int ctrl_delete_region(struct ctrl *ctrl, const char *name, ctrl_done_fn *done, void *arg);
+int ctrl_delete_region(struct ctrl *ctrl, const char *name, uint64_t revision, ctrl_done_fn *done,
+		       void *arg);
 
 /* Whether an agent of that name is registered. */
 int ctrl_find_agent(struct ctrl *ctrl, const char *agent, ctrl_done_fn *done, void *arg);
@@ -155,8 +162,9 @@ int ctrl_get_region(struct ctrl *ctrl, const char *agent, const char *region, ct
 int ctrl_post(struct ctrl *ctrl, const char *peer, const char *profile,
 	      const char *peer_incarnation, uint64_t number, const void *descriptor, size_t len,
 	      ctrl_done_fn *done, void *arg);
-int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
-		  void *arg);
+/* What was posted under this number, or before. */
+int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, uint64_t number,
+		  ctrl_done_fn *done, void *arg);
 
 /* Of a text for people more is not sent. */
 #define CTRL_TEXT_MAX 511
@@ -164,6 +172,7 @@ int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, ctrl
 struct ctrl_link {
 	const char *peer;
 	const char *profile;
+	uint64_t revision;
 	enum slime_link_state state;
 	const char *cause;	      /* "": none */
 	const char *transport;	      /* NULL while not connected */
@@ -183,8 +192,8 @@ struct ctrl_link {
 
 int ctrl_report_link(struct ctrl *ctrl, const struct ctrl_link *link, ctrl_done_fn *done,
 		     void *arg);
-int ctrl_forget_link(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
-		     void *arg);
+int ctrl_forget_link(struct ctrl *ctrl, const char *peer, const char *profile, uint64_t revision,
+		     ctrl_done_fn *done, void *arg);
 
 struct nc_snapshot;
 

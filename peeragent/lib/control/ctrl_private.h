@@ -34,11 +34,11 @@ struct ctrl {
 	struct event *retry;
 	struct event *list_retry;
 	uint64_t epoch;
-	uint64_t revision; /* of everything that is published */
-	bool fresh;	   /* the next session is of a new registration */
-	bool relabelled;   /* the registration under way has other labels */
-	bool list_due;	   /* the next session begins with a list */
-	bool troubled;	   /* `down` was called since the last `up` */
+	uint64_t generation;
+	bool fresh;	 /* the next session is of a new registration */
+	bool relabelled; /* the registration under way has other labels */
+	bool list_due;	 /* the next session begins with a list */
+	bool troubled;	 /* `down` was called since the last `up` */
 	enum ctrl_trouble trouble;
 	struct holder holder; /* of our name, while it is not ours */
 	uint64_t said_ns;     /* when the log last had an attempt that failed; 0: none since `up` */

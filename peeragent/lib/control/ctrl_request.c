@@ -143,7 +143,7 @@ int ctrl_put_region(struct ctrl *ctrl, const struct ctrl_region *r, ctrl_done_fn
 {
 	struct nc_region region = {
 		.name = r->name,
-		.revision = ++ctrl->revision,
+		.revision = r->revision,
 		.size = r->size,
 		.access = (r->access & SLIME_ACCESS_REMOTE_READ ? NC_READ : 0u) |
 			  (r->access & SLIME_ACCESS_REMOTE_WRITE ? NC_WRITE : 0u),
@@ -157,11 +157,12 @@ int ctrl_put_region(struct ctrl *ctrl, const struct ctrl_region *r, ctrl_done_fn
 	return rq ? given(rq, nc_publish(ctrl->client, &region, on_done, rq)) : -EAGAIN;
 }
 
-int ctrl_delete_region(struct ctrl *ctrl, const char *name, ctrl_done_fn *done, void *arg)
+int ctrl_delete_region(struct ctrl *ctrl, const char *name, uint64_t revision, ctrl_done_fn *done,
+		       void *arg)
 {
 	struct request *rq = begin(ctrl, done, arg);
 
-	return rq ? given(rq, nc_withdraw(ctrl->client, name, on_done, rq)) : -EAGAIN;
+	return rq ? given(rq, nc_withdraw(ctrl->client, name, revision, on_done, rq)) : -EAGAIN;
 }
 
 int ctrl_post(struct ctrl *ctrl, const char *peer, const char *profile,
@@ -175,12 +176,12 @@ int ctrl_post(struct ctrl *ctrl, const char *peer, const char *profile,
 		  : -EAGAIN;
 }
 
-int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
-		  void *arg)
+int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, uint64_t number,
+		  ctrl_done_fn *done, void *arg)
 {
 	struct request *rq = begin(ctrl, done, arg);
 
-	return rq ? given(rq, nc_withdraw_offer(ctrl->client, peer, profile, on_done, rq))
+	return rq ? given(rq, nc_withdraw_offer(ctrl->client, peer, profile, number, on_done, rq))
 		  : -EAGAIN;
 }
 
@@ -236,7 +237,7 @@ int ctrl_report_link(struct ctrl *ctrl, const struct ctrl_link *l, ctrl_done_fn 
 	struct nc_link link = {
 		.peer = l->peer,
 		.profile = l->profile,
-		.revision = ++ctrl->revision,
+		.revision = l->revision,
 		.state = states[l->state],
 		.cause = cause_fit(l->cause, cause, sizeof(cause)) ? cause : NULL,
 		.age_ms = l->age_ms,
@@ -256,12 +257,13 @@ int ctrl_report_link(struct ctrl *ctrl, const struct ctrl_link *l, ctrl_done_fn 
 	return given(rq, nc_report_link(ctrl->client, &link, on_done, rq));
 }
 
-int ctrl_forget_link(struct ctrl *ctrl, const char *peer, const char *profile, ctrl_done_fn *done,
-		     void *arg)
+int ctrl_forget_link(struct ctrl *ctrl, const char *peer, const char *profile, uint64_t revision,
+		     ctrl_done_fn *done, void *arg)
 {
 	struct request *rq = begin(ctrl, done, arg);
 
-	return rq ? given(rq, nc_forget_link(ctrl->client, peer, profile, on_done, rq)) : -EAGAIN;
+	return rq ? given(rq, nc_forget_link(ctrl->client, peer, profile, revision, on_done, rq))
+		  : -EAGAIN;
 }
 
 int ctrl_put_snapshot(struct ctrl *ctrl, const struct nc_snapshot *snapshot, ctrl_done_fn *done,

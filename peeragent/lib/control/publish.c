@@ -95,10 +95,17 @@ void publication_init(struct publication *p, const struct publication_ops *ops)
 
 void publication_change(struct publisher *pub, struct publication *p)
 {
-	p->content++;
+	p->content = ++pub->last;
 	if (sl_list_empty(&p->node))
 		sl_list_append(&pub->publications, &p->node);
 	send_if_due(pub, p);
+}
+
+void publication_outdo(struct publisher *pub, struct publication *p, uint64_t number)
+{
+	if (pub->last < number)
+		pub->last = number;
+	publication_change(pub, p);
 }
 
 void publication_sent(struct publisher *pub, struct publication *p, int result)

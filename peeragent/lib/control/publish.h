@@ -3,7 +3,8 @@
  * What the agent shows to nanoctrl: a set of publications, each of which is made true there for as
  * long as it exists. A change is sent when there is a session, repeated when it did not get
  * through, and everything is sent anew when the registration is fresh. Of several changes only the
- * last one needs to arrive.
+ * last one needs to arrive. Each change has a number that is greater than all before, of whichever
+ * publication; by it nanoctrl knows what is older.
  */
 #ifndef AGENT_PUBLISH_H
 #define AGENT_PUBLISH_H
@@ -27,7 +28,7 @@ struct publication_ops {
 struct publication {
 	const struct publication_ops *ops;
 	struct sl_list node;
-	uint64_t content; /* grows with each change */
+	uint64_t content; /* the number of the last change; 0: none yet */
 	uint64_t sending; /* 0: nothing is under way */
 	uint64_t settled; /* the content that arrived */
 };
@@ -35,8 +36,9 @@ struct publication {
 struct publisher {
 	struct sl_list publications;
 	struct event *retry;
-	bool up;   /* there is a session */
-	bool said; /* that something cannot be sent, whatever is tried */
+	uint64_t last; /* number of a change */
+	bool up;       /* there is a session */
+	bool said;     /* that something cannot be sent, whatever is tried */
 };
 
 /* -ENOMEM. */
@@ -51,6 +53,9 @@ void publication_init(struct publication *p, const struct publication_ops *ops);
 
 /* The content changed, for the first time or again. */
 void publication_change(struct publisher *pub, struct publication *p);
+
+/* nanoctrl knows of this number for the publication, which is not ours: changes go on above it. */
+void publication_outdo(struct publisher *pub, struct publication *p, uint64_t number);
 
 /* What send() started has ended. */
 void publication_sent(struct publisher *pub, struct publication *p, int result);

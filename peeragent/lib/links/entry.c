@@ -36,7 +36,8 @@ static int send_post(struct publication *p)
 	struct entry *e = SL_CONTAINER_OF(p, struct entry, post);
 
 	if (!e->posted_len)
-		return ctrl_withdraw(e->set->ctrl, e->peer->name, e->profile, on_post_sent, e);
+		return ctrl_withdraw(e->set->ctrl, e->peer->name, e->profile, e->post_number,
+				     on_post_sent, e);
 	return ctrl_post(e->set->ctrl, e->peer->name, e->profile, e->peer->incarnation,
 			 e->post_number, e->posted, e->posted_len, on_post_sent, e);
 }
@@ -73,8 +74,10 @@ static int send_report(struct publication *p)
 	struct entry_report report;
 
 	if (e->forgotten)
-		return ctrl_forget_link(e->set->ctrl, e->peer->name, e->profile, on_report_sent, e);
+		return ctrl_forget_link(e->set->ctrl, e->peer->name, e->profile, p->content,
+					on_report_sent, e);
 	entry_report_init(&report, e);
+	report.link.revision = p->content;
 	return ctrl_report_link(e->set->ctrl, &report.link, on_report_sent, e);
 }
 

@@ -21,14 +21,15 @@ static int send_report(struct publication *p)
 	struct ctrl_link report = {
 		.peer = w->link->to,
 		.profile = topology_profile(w->link),
+		.revision = p->content,
 		.state = SLIME_LINK_CONNECTING,
 		.cause = "no agent matches",
 		.age_ms = (sl_clock_ns() - w->since_ns) / SL_NS_PER_MS,
 	};
 
 	if (w->matched || w->dropped)
-		return ctrl_forget_link(w->set->ctrl, report.peer, report.profile, on_report_sent,
-					w);
+		return ctrl_forget_link(w->set->ctrl, report.peer, report.profile, report.revision,
+					on_report_sent, w);
 	return ctrl_report_link(w->set->ctrl, &report, on_report_sent, w);
 }
 

@@ -62,27 +62,12 @@ static void on_sent(void *arg, int result)
 	publication_sent(r->set->publisher, &r->entry, result);
 }
 
-/* Whether the directory may still be told that an earlier region of this name is withdrawn. */
-static bool follows_another(const struct region *r)
-{
-	struct sl_list *e;
-
-	sl_list_for_each (e, &r->set->all) {
-		const struct region *former = SL_CONTAINER_OF(e, struct region, node);
-
-		if (former->state == REGION_WITHDRAWING &&
-		    !publication_is_settled(&former->entry) &&
-		    !strcmp(former->spec->name, r->spec->name))
-			return true;
-	}
-	return false;
-}
-
 static int send_entry(struct publication *p)
 {
 	struct region *r = SL_CONTAINER_OF(p, struct region, entry);
 	struct ctrl_region entry = {
 		.name = r->spec->name,
+		.revision = p->content,
 		.size = r->spec->size,
 		.access = r->spec->access,
 		.allow = r->spec->allow,
@@ -92,10 +77,7 @@ static int send_entry(struct publication *p)
 	};
 
 	if (r->state == REGION_WITHDRAWING)
-		return ctrl_delete_region(r->set->ctrl, r->spec->name, on_sent, r);
-	/* Requests may overtake each other, and a withdrawal names no more than the name. */
-	if (follows_another(r))
-		return -EAGAIN;
+		return ctrl_delete_region(r->set->ctrl, r->spec->name, p->content, on_sent, r);
 	return ctrl_put_region(r->set->ctrl, &entry, on_sent, r);
 }
 
@@ -393,6 +375,18 @@ int region_withdraw(struct regions *set, const char *name, bool shown)
 		return -ENOENT;
 	begin_withdraw(r);
 	return 0;
+}
+
+void regions_gone(struct regions *set, const char *name, uint64_t revision)
+{
+	struct region *r = find(set, name);
+
+	/* What we withdrew ourselves is older than what we publish now. */
+	if (!r || !r->entry.content || revision < r->entry.content)
+		return;
+	sl_warn("agent",
+		"region %s was withdrawn from the directory, and not by us: published again", name);
+	publication_outdo(set->publisher, &r->entry, revision);
 }
 
 void regions_cancel(struct regions *set)

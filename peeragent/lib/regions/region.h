@@ -53,6 +53,10 @@ int region_allow(struct regions *set, const struct slime_agent_region *spec);
 /* Withdraw the region allocated, or shown, under this name. -ENOENT. */
 int region_withdraw(struct regions *set, const char *name, bool shown);
 
+/* The directory has it no more, as of this revision: a region that is offered is published again
+ * unless we withdrew an earlier one of its name ourselves. */
+void regions_gone(struct regions *set, const char *name, uint64_t revision);
+
 /* The agent leaves: what is not allocated yet will not be, and is -ESHUTDOWN. What is there stays.
  */
 void regions_cancel(struct regions *set);
