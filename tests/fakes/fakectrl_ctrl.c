@@ -203,6 +203,24 @@ int ctrl_list_names(struct ctrl *c, ctrl_names_fn *done, void *arg)
 	return finish();
 }
 
+/* It knows no services. */
+int ctrl_list_providers(struct ctrl *c, const char *service, ctrl_names_fn *done, void *arg)
+{
+	struct msg *m;
+
+	(void)service;
+	server_lock();
+	if (server.away || !c->registered) {
+		server_unlock();
+		return -EAGAIN;
+	}
+	m = inbox_tell(&c->inbox, MSG_NAMES);
+	m->names_done = done;
+	m->arg = arg;
+	m->len = 0;
+	return finish();
+}
+
 int ctrl_get_region(struct ctrl *c, const char *agent, const char *region, ctrl_region_fn *done,
 		    void *arg)
 {

@@ -18,8 +18,9 @@ struct lookup {
 	struct slime_agent *agent;
 	char peer[SLIME_AGENT_NAME_MAX + 1];   /* "": who is there? */
 	char region[SLIME_AGENT_NAME_MAX + 1]; /* "": is the peer there? */
+	bool by_service; /* peer is the name of a service: which agents offer it? */
 	struct slime_remote_mr remote;
-	char names[CTRL_NAMES_MAX][SLIME_AGENT_NAME_MAX + 1];
+	char names[CTRL_PROVIDERS_MAX][SLIME_AGENT_NAME_MAX + 1];
 	size_t n_names;
 	int result;
 	bool waits;	     /* for a session, or a call that is free */
@@ -92,7 +93,7 @@ static void on_names(void *arg, int result, const char *const *names, size_t n)
 {
 	struct lookup *l = arg;
 
-	for (size_t i = 0; !result && i < n && i < CTRL_NAMES_MAX; i++)
+	for (size_t i = 0; !result && i < n && i < CTRL_PROVIDERS_MAX; i++)
 		snprintf(l->names[l->n_names++], sizeof(l->names[0]), "%s", names[i]);
 	take_answer(l, result);
 }
@@ -112,6 +113,8 @@ static int send_lookup(struct lookup *l)
 
 	if (ret)
 		return ret;
+	if (l->by_service)
+		return ctrl_list_providers(ctrl, l->peer, on_names, l);
 	if (!l->peer[0])
 		return ctrl_list_names(ctrl, on_names, l);
 	if (!l->region[0])
@@ -172,18 +175,13 @@ static void abandon_lookup(void *arg)
 }
 
 /* 0, and *answered is the caller's to free; or how it ended. */
-static int look_up(struct slime_agent *agent, const char *peer, const char *region,
-		   int64_t timeout_ms, struct lookup **answered)
+static int look_up_what(struct slime_agent *agent, struct lookup *l, int64_t timeout_ms,
+			struct lookup **answered)
 {
-	struct lookup *l = calloc(1, sizeof(*l));
 	struct abandon a = { .lookup = l };
 	int ret;
 
-	if (!l)
-		return -ENOMEM;
 	l->agent = agent;
-	snprintf(l->peer, sizeof(l->peer), "%s", peer);
-	snprintf(l->region, sizeof(l->region), "%s", region);
 	loop_call(agent->loop, begin_lookup, l);
 	ret = loop_wait(agent->loop, &l->done, timeout_ms);
 	if (ret) {
@@ -198,6 +196,18 @@ static int look_up(struct slime_agent *agent, const char *peer, const char *regi
 	else
 		*answered = l;
 	return ret;
+}
+
+static int look_up(struct slime_agent *agent, const char *peer, const char *region,
+		   int64_t timeout_ms, struct lookup **answered)
+{
+	struct lookup *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	snprintf(l->peer, sizeof(l->peer), "%s", peer);
+	snprintf(l->region, sizeof(l->region), "%s", region);
+	return look_up_what(agent, l, timeout_ms, answered);
 }
 
 static bool is_name(const char *text)
@@ -230,17 +240,38 @@ int slime_agent_peer_find(struct slime_agent *agent, const char *peer, int64_t t
 	return ret;
 }
 
+/* Frees it. */
+static int take_names(struct lookup *l, char (*names)[SLIME_AGENT_NAME_MAX + 1], size_t n)
+{
+	if (n > l->n_names)
+		n = l->n_names;
+	memcpy(names, l->names, n * sizeof(*names));
+	free(l);
+	return (int)n;
+}
+
 int slime_agent_peers(struct slime_agent *agent, char (*names)[SLIME_AGENT_NAME_MAX + 1], size_t n,
 		      int64_t timeout_ms)
 {
 	struct lookup *l;
 	int ret = look_up(agent, "", "", timeout_ms, &l);
 
-	if (ret)
-		return ret;
-	if (n > l->n_names)
-		n = l->n_names;
-	memcpy(names, l->names, n * sizeof(*names));
-	free(l);
-	return (int)n;
+	return ret ? ret : take_names(l, names, n);
+}
+
+int slime_agent_providers(struct slime_agent *agent, const char *service,
+			  char (*names)[SLIME_AGENT_NAME_MAX + 1], size_t n, int64_t timeout_ms)
+{
+	struct lookup *l;
+	int ret;
+
+	if (!is_name(service))
+		return -EINVAL;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	l->by_service = true;
+	snprintf(l->peer, sizeof(l->peer), "%s", service);
+	ret = look_up_what(agent, l, timeout_ms, &l);
+	return ret ? ret : take_names(l, names, n);
 }

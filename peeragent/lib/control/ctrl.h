@@ -153,6 +153,11 @@ typedef void ctrl_names_fn(void *arg, int result, const char *const *names, size
 #define CTRL_NAMES_MAX 32
 int ctrl_list_names(struct ctrl *ctrl, ctrl_names_fn *done, void *arg);
 
+/* The names of the agents that offer a service, this one included; of many the first
+ * CTRL_PROVIDERS_MAX at most. */
+#define CTRL_PROVIDERS_MAX 256
+int ctrl_list_providers(struct ctrl *ctrl, const char *service, ctrl_names_fn *done, void *arg);
+
 /* descriptor is valid during the call, for result 0. */
 typedef void ctrl_region_fn(void *arg, int result, const void *descriptor, size_t len);
 

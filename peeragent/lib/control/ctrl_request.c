@@ -23,6 +23,14 @@ struct request {
 	ctrl_region_fn *region_done;
 	ctrl_names_fn *names_done;
 	void *arg;
+	struct providers *providers; /* of a list of them that goes on */
+};
+
+/* What the pages of a list had so far. */
+struct providers {
+	char service[SLIME_AGENT_NAME_MAX + 1];
+	char names[CTRL_PROVIDERS_MAX][SLIME_AGENT_NAME_MAX + 1];
+	size_t n;
 };
 
 /* NULL without a session, or without memory. */
@@ -42,6 +50,7 @@ static void say_goodbye(struct ctrl *ctrl);
 static void forget(struct request *rq)
 {
 	sl_list_remove(&rq->node);
+	free(rq->providers);
 	free(rq);
 }
 
@@ -313,6 +322,51 @@ int ctrl_list_names(struct ctrl *ctrl, ctrl_names_fn *done, void *arg)
 		return -EAGAIN;
 	rq->names_done = done;
 	return given(rq, nc_list_agents(ctrl->client, NULL, NULL, on_names, rq));
+}
+
+static void end_providers(struct request *rq, int result)
+{
+	struct request ended = *rq;
+	const char *names[CTRL_PROVIDERS_MAX];
+
+	rq->providers = NULL;
+	end(rq);
+	for (size_t i = 0; i < ended.providers->n; i++)
+		names[i] = ended.providers->names[i];
+	ended.names_done(ended.arg, result, names, ended.providers->n);
+	free(ended.providers);
+}
+
+static void on_providers(void *arg, const struct nc_error *error, const struct nc_page *page)
+{
+	struct request *rq = arg;
+	struct providers *p = rq->providers;
+	int result = result_of(error);
+
+	for (size_t i = 0; !result && i < page->n && p->n < CTRL_PROVIDERS_MAX; i++)
+		if (topology_is_name(page->providers[i].agent, SLIME_AGENT_NAME_MAX))
+			snprintf(p->names[p->n++], sizeof(p->names[0]), "%s",
+				 page->providers[i].agent);
+	if (!result && page->next && p->n < CTRL_PROVIDERS_MAX &&
+	    !nc_list_services(rq->ctrl->client, p->service, NULL, page->next, on_providers, rq))
+		return;
+	end_providers(rq, result);
+}
+
+int ctrl_list_providers(struct ctrl *ctrl, const char *service, ctrl_names_fn *done, void *arg)
+{
+	struct request *rq = begin(ctrl, NULL, arg);
+
+	if (!rq)
+		return -EAGAIN;
+	rq->names_done = done;
+	rq->providers = calloc(1, sizeof(*rq->providers));
+	if (!rq->providers) {
+		end(rq);
+		return -EAGAIN;
+	}
+	snprintf(rq->providers->service, sizeof(rq->providers->service), "%s", service);
+	return given(rq, nc_list_services(ctrl->client, service, NULL, NULL, on_providers, rq));
 }
 
 static void on_region(void *arg, const struct nc_error *error, const struct nc_region *region)

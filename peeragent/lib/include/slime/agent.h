@@ -291,6 +291,16 @@ SLIME_API SLIME_CHECKED int slime_agent_peers(struct slime_agent *agent,
 					      char (*names)[SLIME_AGENT_NAME_MAX + 1], size_t n,
 					      int64_t timeout_ms);
 
+/*
+ * The agents of the scope that offer a service (slime_agent_service_add()), this one included:
+ * fills the names of at most n, and of at most 256 where there are many. Waits for nanoctrl, as
+ * slime_agent_region_remote(). Returns how many it filled, or an error of slime_agent_peer_find()
+ * or -ENOMEM.
+ */
+SLIME_API SLIME_CHECKED int slime_agent_providers(struct slime_agent *agent, const char *service,
+						  char (*names)[SLIME_AGENT_NAME_MAX + 1], size_t n,
+						  int64_t timeout_ms);
+
 enum slime_link_state { SLIME_LINK_CONNECTING, SLIME_LINK_CONNECTED, SLIME_LINK_BROKEN };
 
 SLIME_API const char *slime_link_state_name(enum slime_link_state state);
