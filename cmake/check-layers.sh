@@ -47,6 +47,9 @@ agent-links    peeragent/lib/links/                              agent-control a
 agent-regions  peeragent/lib/regions/                            agent-control agent-loop
 agent          peeragent/lib/agent/                              agent-links agent-regions
 peeragent      peeragent/src/                                    agent cli
+pages-api      pages/include/                                    agent-api
+pages-plugin   pages/src/plugin                                  pages cli
+pages          pages/src/                                        base pages-api
 bench          bench/                                            agent cli
 conformance    tests/conformance/                                api support
 support        tests/support/,tests/fakes/                       everything
@@ -65,6 +68,7 @@ event2/        net client nc-http nc-redis nc-redis-store nc-compat-store nc-mod
 openssl/       libslime/src/transport/auth.c net nc-http nc-redis nc-api nc-server client agent peeragent cli tests support
 infiniband/    rdma tests support
 rdma/          rdma tests support
+xxhash.h       pages tests
 numa.h         memory tests
 numaif.h       memory tests
 END

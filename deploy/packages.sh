@@ -35,6 +35,7 @@ libhiredis0.14           # reads what Redis answers
 libibverbs1              # RDMA
 libjansson4              # JSON
 libssl3                  # HMAC of greetings, hashes
+libxxhash0               # checksums of pages
 libyaml-0-2              # configuration files
 redis-server             # nanoctrl's embedded store
 END
@@ -52,6 +53,7 @@ libhiredis-dev
 libibverbs-dev
 libjansson-dev
 libssl-dev
+libxxhash-dev
 libyaml-dev
 ninja-build
 pkg-config

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Puts, at the owner. A put is one request with many keys: pages are reserved, the bytes are read
+ * from the writer in one batch, and a thread of its own computes checksums, commits and answers.
+ * Until then nobody finds the pages; whatever fails gives them back.
+ */
+#ifndef PAGES_PULL_H
+#define PAGES_PULL_H
+
+#include "pages/src/tenant.h"
+
+struct pulls;
+
+/* Puts that are under way at one time; more are answered with EAGAIN. */
+#define PULLS_MAX 128
+
+int pulls_create(struct slime_agent *agent, struct pulls **out);
+
+/* Begin to answer a put, of which r is behind the head. On a worker. */
+void pulls_begin(struct pulls *pulls, struct tenant *t, struct slime_rpc_request *req,
+		 const struct pages_head *head, struct sl_reader *r);
+
+/* Accept no more, and end those under way: their endpoints are closed and put back. */
+void pulls_stop(struct pulls *pulls);
+void pulls_destroy(struct pulls *pulls);
+
+#endif
