@@ -5,10 +5,12 @@
 
 #include "bench/client.h"
 #include "bench/name.h"
+#include "bench/page/page.h"
 #include "cli/options/secret.h"
 
 #define READY_TIMEOUT_MS 10000
 #define LINK_TIMEOUT_MS	 15000
+#define STOP_TIMEOUT_MS	 6000
 #define TOKEN_MAX	 4096
 #define CLIENT_PROFILE	 "default" /* of the link to the agent that initiates */
 /* Above the load itself: link, lookups, warm-up, check. */
@@ -91,7 +93,18 @@ static int create_agent(struct client *c, const char *token)
 	attr.data.tcp_bind = s->between.tcp_bind;
 	attr.on_state = on_state;
 	attr.arg = c;
+	if (c->settings->between.transport) {
+		attr.transports[0] = (enum slime_transport)c->settings->between.transport;
+	}
+	attr.data.rpc_workers = c->owns_pages ? 2 : 0;
 	return slime_agent_create(&attr, &c->agent);
+}
+
+static int make_owner(struct client *c)
+{
+	int ret = c->owns_pages ? page_prepare_owner(c->agent, c->settings, &c->owner) : 0;
+
+	return ret ? complain(c, "memory for pages", strerror(-ret)) : 0;
 }
 
 static int start_agent(struct client *c, const char *token)
@@ -100,6 +113,8 @@ static int start_agent(struct client *c, const char *token)
 
 	if (ret)
 		return complain(c, "no agent of its own", strerror(-ret));
+	if (make_owner(c))
+		return -1;
 	ret = interrupt_watch(&c->interrupt, c->agent);
 	if (!ret)
 		ret = slime_agent_start(c->agent);
@@ -184,6 +199,12 @@ int client_fini(struct client *c)
 {
 	int sig = interrupt_fini(&c->interrupt);
 
+	if (c->owner) {
+		slime_pages_owner_stop(c->owner);
+		(void)slime_agent_stop(c->agent, STOP_TIMEOUT_MS);
+		if (slime_pages_owner_destroy(c->owner))
+			fprintf(stderr, "slime-bench: a peer that stands still keeps the pages\n");
+	}
 	if (c->from)
 		slime_agent_endpoint_put(c->agent, c->from);
 	slime_agent_destroy(c->agent);

@@ -8,6 +8,7 @@
 #include "bench/interrupt.h"
 #include "bench/service/job.h"
 #include "bench/settings.h"
+#include <slime/pages.h>
 #include "cli/output/progress.h"
 
 #define CLIENT_TROUBLE_MAX 320
@@ -18,6 +19,8 @@ struct client {
 	pthread_mutex_t lock;		  /* trouble is written by the agent's loop */
 	char trouble[CLIENT_TROUBLE_MAX]; /* why we are not registered, "" when nobody knows */
 	struct slime_endpoint *from;	  /* NULL: this process initiates */
+	struct slime_pages_owner *owner;  /* of `page serve`; NULL: this agent has no pages */
+	bool owns_pages;		  /* it is to have some */
 	struct cli_progress progress;
 	struct interrupt interrupt;
 };

@@ -13,6 +13,7 @@
 #include "bench/devices.h"
 #include "bench/jobs.h"
 #include "bench/lines.h"
+#include "bench/page/page.h"
 #include "bench/plot.h"
 #include "bench/report.h"
 #include "bench/rnr.h"
@@ -234,6 +235,40 @@ static int measure_beside(struct bench *b)
 	return ret ? cli_output_fail(bench_program.name, ret) : status;
 }
 
+/* What was measured is printed even when a later rung fails. */
+static int drive_pages(struct bench *b)
+{
+	struct page_result *result = calloc(1, sizeof(*result));
+	int status, ret;
+
+	if (!result)
+		return complain("memory", -ENOMEM);
+	result->settings = &b->settings;
+	result->flags = b->flags;
+	result->agent = slime_agent_name(b->client.agent);
+	status = page_drive(&b->client, result);
+	ret = result->n_rungs ? page_report(result, format_of(&b->options), stdout) : 0;
+	free(result);
+	return ret ? cli_output_fail(bench_program.name, ret) : status;
+}
+
+static int page(struct bench *b, const char *what)
+{
+	bool serves = !strcmp(what, "serve");
+	int status = EXIT_FAILURE;
+	int sig;
+
+	if (!serves && strcmp(what, "drive"))
+		return cli_usage_error(&bench_program, "page: expected serve or drive");
+	if (client_init(&b->client, &b->settings))
+		return EXIT_FAILURE;
+	b->client.owns_pages = serves;
+	if (!client_open(&b->client))
+		status = serves ? page_serve(&b->client) : drive_pages(b);
+	sig = client_fini(&b->client);
+	return sig && !(serves && !status) ? interrupted(sig) : status;
+}
+
 static bool is(const struct cli_args *args, const char *command)
 {
 	return !strcmp(args->command->name, command);
@@ -275,7 +310,8 @@ static int read_and_measure(struct bench *b, const struct cli_args *args)
 		status =
 			cli_usage_error(&bench_program, "--json and --baseline exclude each other");
 	else if (!ret)
-		status = !is(args, "ctrl")	     ? measure_all(b)
+		status = is(args, "page")	     ? page(b, args->operands[0])
+			 : !is(args, "ctrl")	     ? measure_all(b)
 			 : b->settings.ctrl.baseline ? measure_beside(b)
 						     : measure_control(b);
 	else if (ret != -EINVAL)

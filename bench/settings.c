@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench/ctrl/ctrl.h"
+#include "bench/page/page.h"
 #include "bench/routes/routes.h"
 #include "bench/service/job.h"
 #include "bench/sweep.h"
@@ -152,6 +153,47 @@ static const struct cli_setting ctrl_table[] = {
 	CLI_END,
 };
 
+static const struct cli_setting page_table[] = {
+	CLI_ENUM(struct page_settings, op, "op", page_op_names, .def = "get",
+		 .help = "what batches do; mixed: a tenth of them are puts"),
+	CLI_ENUM(struct page_settings, layout, "layout", page_layout_names, .def = "mla",
+		 .help = "mla: one object a page; mha: two"),
+	CLI_SIZE(struct page_settings, page_size, "page_size", .def = "128KiB", .min = 64,
+		 .max = INT64_C(1) << 30, .help = "bytes of an object"),
+	CLI_INT(struct page_settings, working_set, "working_set", .def = "4096", .min = 1,
+		.max = 100000000, .help = "pages that are put before, the same at serve and drive"),
+	CLI_SIZE(struct page_settings, memory, "memory", .def = "0", .min = 0,
+		 .max = INT64_C(1) << 44, .help = "serve: for pages; 0: 1.3 times the working set"),
+	CLI_INT(struct page_settings, batch_size, "batch_size", .def = "32", .min = 1, .max = 65536,
+		.help = "pages of a batch"),
+	CLI_SIZES(struct page_settings, concurrencies, n_concurrencies, "concurrencies",
+		  .def = "1,2,4", .min = 1, .max = PAGE_THREADS_MAX,
+		  .help = "threads with a batch under way, one row each"),
+	CLI_DURATION_MS(struct page_settings, duration_ms, "duration", .def = "10s", .min = 1,
+			.max = LOAD_DURATION_MAX_MS, .help = "how long to measure each"),
+	CLI_DURATION_MS(struct page_settings, warmup_ms, "warmup", .def = "2s", .min = 0,
+			.max = LOAD_DURATION_MAX_MS, .help = "and how long to run it before"),
+	CLI_DURATION_MS(struct page_settings, dir_cache_ttl_ms, "dir_cache_ttl", .def = "1s",
+			.min = 0, .max = 3600000,
+			.help = "for so long a place that an owner told is used; 0: once"),
+	CLI_ENUM(struct page_settings, verify, "verify", page_verify_names, .def = "always",
+		 .help = "which pages' checksums the reader computes"),
+	CLI_FLAG(
+		struct page_settings, check_all, "check_all", .def = "false",
+		.help = "compare every byte of every page with what was put, beside the measurement"),
+	CLI_INT(struct page_settings, hit_percent, "hit_rate", .def = "100", .min = 0, .max = 100,
+		.help = "keys in a hundred that exist"),
+	CLI_INT(struct page_settings, owners, "owners", .def = "1", .min = 1, .max = 256,
+		.help = "agents that offer pages to wait for"),
+	CLI_INT(struct page_settings, replicas, "replicas", .def = "1", .min = 1, .max = 8,
+		.help = "owners that get each page"),
+	CLI_STRING(struct page_settings, tenant, "tenant", .def = "default", .check = check_name,
+		   .help = "whose pages"),
+	CLI_FLAG(struct page_settings, gpu, "gpu", .def = "false",
+		 .help = "read into the memory of a GPU"),
+	CLI_END,
+};
+
 static const struct cli_setting settings_table[] = {
 	CLI_INT(struct settings, version, "version", .def = "1", .min = 1, .max = 1,
 		.help = "of the file's format"),
@@ -163,6 +205,8 @@ static const struct cli_setting settings_table[] = {
 		.help = "what the command transfer measures"),
 	CLI_MAP(struct settings, ctrl, "ctrl", ctrl_table,
 		.help = "what the command ctrl measures"),
+	CLI_MAP(struct settings, page, "page", page_table,
+		.help = "what the command page serves and measures"),
 	CLI_END,
 };
 
@@ -225,6 +269,30 @@ static const struct cli_setting ctrl_options[] = {
 	CLI_END,
 };
 
+static const struct cli_setting page_options[] = {
+	CLI_KEY("transport", "between.transport"),
+	CLI_KEY("polling", "between.polling"),
+	CLI_KEY("tcp-bind", "between.tcp_bind", .value = "ADDRESS"),
+	CLI_KEY("op", "page.op"),
+	CLI_KEY("layout", "page.layout"),
+	CLI_KEY("page-size", "page.page_size"),
+	CLI_KEY("working-set", "page.working_set"),
+	CLI_KEY("memory", "page.memory"),
+	CLI_KEY("batch-size", "page.batch_size"),
+	CLI_KEY("concurrencies", "page.concurrencies"),
+	CLI_KEY("duration", "page.duration"),
+	CLI_KEY("warmup", "page.warmup"),
+	CLI_KEY("dir-cache-ttl", "page.dir_cache_ttl"),
+	CLI_KEY("verify", "page.verify"),
+	CLI_KEY("check-all", "page.check_all"),
+	CLI_KEY("hit-rate", "page.hit_rate"),
+	CLI_KEY("owners", "page.owners"),
+	CLI_KEY("replicas", "page.replicas"),
+	CLI_KEY("tenant", "page.tenant"),
+	CLI_KEY("gpu", "page.gpu"),
+	CLI_END,
+};
+
 static const struct cli_setting compare_options[] = {
 	CLI_FLAG(struct options, csv, "csv", .help = "print CSV"),
 	CLI_END,
@@ -275,6 +343,17 @@ static const struct cli_command commands[] = {
 			"with a --scope. crash: some agents die, and the others hear of it when the leases end. All "
 			"leave at the end, and on Ctrl-C.",
 		.tables = { control_options, ctrl_options },
+	},
+	{
+		.name = "page",
+		.summary = "a store of pages: serve is an owner, drive its readers",
+		.text = "drive puts the working set at the owners that it finds (slime-bench page serve, and agents with "
+			"the service pages), then reads batches of it. Latencies are of a batch. Every page that "
+			"comes is looked at, at both ends, and one of each batch wholly.",
+		.operands = "serve|drive",
+		.min_operands = 1,
+		.max_operands = 1,
+		.tables = { control_options, page_options },
 	},
 	{
 		.name = "compare",
@@ -396,8 +475,26 @@ static void check_ctrl(struct cli_config *config, const struct ctrl_settings *c)
 		cli_config_refuse(config, "ctrl.links", "expected fewer than there are agents");
 }
 
+static void check_page(struct cli_config *config, const struct page_settings *p)
+{
+	if (!p->n_concurrencies || p->n_concurrencies > PAGE_RUNGS_MAX)
+		cli_config_refuse(config, "page.concurrencies", "expected 1 to %d numbers",
+				  PAGE_RUNGS_MAX);
+	if (p->page_size % 8)
+		cli_config_refuse(config, "page.page_size", "expected a multiple of 8");
+	if (p->gpu)
+		cli_config_refuse(
+			config, "page.gpu",
+			"reading into a GPU's memory needs an RDMA device and a GPU that it reaches: "
+			"this build reads into memory of the host alone");
+}
+
 static void check_for(struct cli_config *config, const char *command, const struct settings *s)
 {
+	if (!strcmp(command, "page")) {
+		check_page(config, &s->page);
+		return;
+	}
 	if (!strcmp(command, "ctrl")) {
 		check_ctrl(config, &s->ctrl);
 		return;
@@ -421,7 +518,7 @@ int settings_read(struct cli_config *config, const struct options *options,
 	if (ret == -ENOMEM)
 		return ret;
 	if (!cli_config_n_errors(config) && !out->between.peer &&
-	    strcmp(args->command->name, "ctrl")) {
+	    strcmp(args->command->name, "ctrl") && strcmp(args->command->name, "page")) {
 		cli_usage_error(&bench_program,
 				"expected the agent at the other end: --peer, or between.peer");
 		return -EINVAL;

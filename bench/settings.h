@@ -59,6 +59,25 @@ struct ctrl_settings {
 	const char *baseline; /* NULL: ours alone */
 };
 
+struct page_settings {
+	int op;	    /* enum page_op */
+	int layout; /* enum page_layout */
+	int verify; /* enum slime_pages_verify */
+	uint64_t page_size;
+	uint64_t memory; /* of an owner; 0: what the working set takes */
+	int64_t working_set;
+	int64_t batch_size;
+	const uint64_t *concurrencies;
+	size_t n_concurrencies;
+	int64_t duration_ms, warmup_ms, dir_cache_ttl_ms;
+	int64_t hit_percent;
+	int64_t owners;
+	int64_t replicas;
+	const char *tenant;
+	bool check_all;
+	bool gpu;
+};
+
 /* The file. */
 struct settings {
 	int64_t version;
@@ -67,6 +86,7 @@ struct settings {
 	struct rpc_settings rpc;
 	struct transfer_settings transfer;
 	struct ctrl_settings ctrl;
+	struct page_settings page;
 };
 
 /* The command line beside it. */

@@ -50,7 +50,7 @@ peeragent      peeragent/src/                                    agent cli
 pages-api      pages/include/                                    agent-api
 pages-plugin   pages/src/plugin                                  pages cli
 pages          pages/src/                                        base pages-api
-bench          bench/                                            agent cli
+bench          bench/                                            agent cli pages-api
 conformance    tests/conformance/                                api support
 support        tests/support/,tests/fakes/                       everything
 tests          tests/                                            everything
@@ -62,7 +62,7 @@ foreign() {
 	cat <<'END'
 # header       who
 yaml.h         cli tests
-jansson.h      nc-model nc-compat nanoctrl/client/json_private.h bench/head.h bench/report.c bench/ctrl/report.c bench/devices_json.c bench/rnr_json.c tests
+jansson.h      nc-model nc-compat nanoctrl/client/json_private.h bench/head.h bench/report.c bench/ctrl/report.c bench/devices_json.c bench/rnr_json.c bench/page/report.c tests
 hiredis/       nc-redis nc-redis-store nc-compat-store nanoctrl/src/commands/obs_redis.c tests support
 event2/        net client nc-http nc-redis nc-redis-store nc-compat-store nc-model nc-api nc-compat nc-server nc-commands nc-main agent agent-control agent-loop agent-links agent-regions peeragent bench cli tests support
 openssl/       libslime/src/transport/auth.c net nc-http nc-redis nc-api nc-server client agent peeragent cli tests support

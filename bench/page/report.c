@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "bench/page/page.h"
+
+/* pages/s and GB/s of 10^9 bytes, one direction; latencies of a batch. */
+static const struct cli_column columns[] = {
+	{ "op", "op", false },
+	{ "page", "page_size", true },
+	{ "batch", "batch_size", true },
+	{ "threads", "threads", true },
+	{ "pages/s", "pages_per_s", true },
+	{ "GB/s", "bw_gb_s", true },
+	{ "p50 us", "p50_us", true },
+	{ "p95 us", "p95_us", true },
+	{ "p99 us", "p99_us", true },
+	{ "p99.9 us", "p999_us", true },
+	{ "max us", "max_us", true },
+	{ "hit %", "hit_percent", true },
+	{ "wrong", "wrong_pages", true },
+	{ "CPU s/GB", "cpu_s_gb", true },
+	{ "note", "note", false },
+};
+
+static double per_s(uint64_t n, const struct page_rung *r)
+{
+	return r->elapsed_ns ? (double)n * 1e9 / (double)r->elapsed_ns : 0;
+}
+
+static double gb_s(const struct page_rung *r)
+{
+	return per_s(r->bytes, r) / 1e9;
+}
+
+static double us(const struct page_rung *r, unsigned permille)
+{
+	return (double)load_histogram_permille(&r->latency, permille) / 1e3;
+}
+
+static double hit_percent(const struct page_rung *r)
+{
+	return r->pages ? 100.0 * (double)r->hits / (double)r->pages : 0;
+}
+
+static double cpu_per_gb(const struct page_rung *r)
+{
+	return r->bytes ? (double)r->cpu_ns / (double)r->bytes : 0;
+}
+
+static bool is_peak(const struct page_result *r, size_t i)
+{
+	for (size_t k = 0; k < r->n_rungs; k++)
+		if (per_s(r->rungs[k].hits, &r->rungs[k]) > per_s(r->rungs[i].hits, &r->rungs[i]))
+			return false;
+	return r->n_rungs > 1;
+}
+
+static void cells(struct cli_table *t, const void *result, size_t i)
+{
+	const struct page_result *all = result;
+	const struct page_settings *p = &all->settings->page;
+	const struct page_rung *r = &all->rungs[i];
+
+	cli_table_cell(t, "%s", page_op_names[p->op]);
+	cli_table_cell(t, "%" PRIu64, p->page_size);
+	cli_table_cell(t, "%" PRId64, p->batch_size);
+	cli_table_cell(t, "%u", r->threads);
+	cli_table_cell(t, "%.0f", per_s(r->hits, r));
+	cli_table_cell(t, "%.3f", gb_s(r));
+	cli_table_cell(t, "%.1f", us(r, 500));
+	cli_table_cell(t, "%.1f", us(r, 950));
+	cli_table_cell(t, "%.1f", us(r, 990));
+	cli_table_cell(t, "%.1f", us(r, 999));
+	cli_table_cell(t, "%.1f", (double)r->latency.max_ns / 1e3);
+	cli_table_cell(t, "%.1f", hit_percent(r));
+	cli_table_cell(t, "%" PRIu64, r->wrong);
+	cli_table_cell(t, "%.3f", cpu_per_gb(r));
+	cli_table_cell(t, "%s", is_peak(all, i) ? "[PEAK]" : "");
+}
+
+static json_t *row(const void *result, size_t i)
+{
+	const struct page_result *all = result;
+	const struct page_settings *p = &all->settings->page;
+	const struct page_rung *r = &all->rungs[i];
+
+	return json_pack(
+		"{s:s, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:b}", "op",
+		page_op_names[p->op], "page_size", (json_int_t)p->page_size, "batch_size",
+		(json_int_t)p->batch_size, "threads", (int)r->threads, "pages_per_s",
+		per_s(r->hits, r), "bw_gb_s", gb_s(r), "p50_us", us(r, 500), "p95_us", us(r, 950),
+		"p99_us", us(r, 990), "p999_us", us(r, 999), "max_us",
+		(double)r->latency.max_ns / 1e3, "hit_percent", hit_percent(r), "wrong_pages",
+		(json_int_t)r->wrong, "cpu_s_gb", cpu_per_gb(r), "peak", is_peak(all, i));
+}
+
+static int set(json_t *run, const char *key, json_t *value)
+{
+	return json_object_set_new(run, key, value);
+}
+
+static int add_run(const void *result, json_t *run)
+{
+	const struct page_result *r = result;
+	const struct page_settings *p = &r->settings->page;
+
+	return set(run, "agent", json_string(r->agent)) ||
+	       set(run, "owners", json_integer((json_int_t)r->n_owners)) ||
+	       set(run, "layout", json_string(page_layout_names[p->layout])) ||
+	       set(run, "working_set", json_integer((json_int_t)p->working_set)) ||
+	       set(run, "verify", json_string(page_verify_names[p->verify])) ||
+	       set(run, "dir_cache_ttl_ms", json_integer((json_int_t)p->dir_cache_ttl_ms)) ||
+	       set(run, "replicas", json_integer((json_int_t)p->replicas));
+}
+
+int page_report(const struct page_result *r, enum report_format format, FILE *to)
+{
+	const struct page_settings *p = &r->settings->page;
+	char between[512];
+
+	snprintf(between, sizeof(between),
+		 "%s, %u owners, layout %s, working set %" PRId64
+		 " pages, verify %s, places kept for %" PRId64 " ms",
+		 r->agent, r->n_owners, page_layout_names[p->layout], p->working_set,
+		 page_verify_names[p->verify], p->dir_cache_ttl_ms);
+	return head_print(&(struct head_rows){ .bench = "page",
+					       .flags = r->flags,
+					       .between = between,
+					       .result = r,
+					       .n = r->n_rungs,
+					       .columns = columns,
+					       .n_columns = sizeof(columns) / sizeof(columns[0]),
+					       .cells = cells,
+					       .json = row,
+					       .add_run = add_run },
+			  format, to);
+}
