@@ -4,10 +4,10 @@ include(CMakePackageConfigHelpers)
 set(SLIME_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/slime)
 
 function(slime_install_library)
-	install(TARGETS slime slime_agent EXPORT slimeTargets
+	install(TARGETS slime slime_agent slime_pages EXPORT slimeTargets
 		LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
 		INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-	foreach(headers libslime/include peeragent/lib/include)
+	foreach(headers libslime/include peeragent/lib/include pages/include)
 		install(DIRECTORY ${PROJECT_SOURCE_DIR}/${headers}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
 			FILES_MATCHING PATTERN "*.h")
 	endforeach()
@@ -36,6 +36,7 @@ if(TARGET slime)
 	slime_install_library()
 	slime_install_pc(${PROJECT_SOURCE_DIR}/libslime/slime.pc.in)
 	slime_install_pc(${PROJECT_SOURCE_DIR}/peeragent/lib/slime-agent.pc.in)
+	slime_install_pc(${PROJECT_SOURCE_DIR}/pages/slime-pages.pc.in)
 	slime_install_package()
 endif()
 

@@ -319,6 +319,31 @@ static int run_rung(struct drive *d, uint32_t threads, struct page_rung *out)
 	return ret ? ret : atomic_load(&d->failed);
 }
 
+/* Of the first status that says that a page is not there. */
+static int put_status(const struct reader *r, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (r->items[i].status && r->items[i].status != -EEXIST)
+			return r->items[i].status;
+	return 0;
+}
+
+/* The keys of an owner that dies belong to another one then. */
+static int put_missing(struct reader *r, uint32_t n)
+{
+	uint64_t until = sl_clock_ns() + READY_MS * SL_NS_PER_MS;
+	int ret;
+
+	do {
+		ret = put_batch(r, n, 0);
+		if (ret)
+			return ret;
+		ret = put_status(r, n);
+	} while ((ret == -ECONNRESET || ret == -ENOTCONN) && sl_clock_ns() < until &&
+		 !atomic_load(&r->d->c->interrupt.caught));
+	return ret;
+}
+
 /* Put what is not there. */
 static int prefill(struct drive *d)
 {
@@ -331,10 +356,7 @@ static int prefill(struct drive *d)
 
 		for (uint32_t i = 0; i < n; i++)
 			set_item(&r, i, at + i);
-		ret = put_batch(&r, n, 0);
-		for (uint32_t i = 0; i < n && !ret; i++)
-			if (r.items[i].status && r.items[i].status != -EEXIST)
-				ret = r.items[i].status;
+		ret = put_missing(&r, n);
 	}
 	reader_fini(&r);
 	return ret;

@@ -573,12 +573,21 @@ unsigned members_reachable(struct members *m)
 	return n;
 }
 
-static bool one_refused_locked(const struct members *m)
+/* Owners are known, and each that is not reached refuses us. */
+static bool is_refused_locked(const struct members *m)
 {
-	for (uint16_t i = 0; i < m->n; i++)
-		if (m->all[i].name[0] && m->all[i].error == -EACCES)
-			return true;
-	return false;
+	bool refused = false;
+
+	for (uint16_t i = 0; i < m->n; i++) {
+		const struct member *e = &m->all[i];
+
+		if (!e->name[0] || e->up)
+			continue;
+		if (e->error != -EACCES)
+			return false;
+		refused = true;
+	}
+	return refused;
 }
 
 int members_wait(struct members *m, unsigned n, int64_t timeout_ms)
@@ -588,7 +597,7 @@ int members_wait(struct members *m, unsigned n, int64_t timeout_ms)
 	int ret = 0;
 
 	pthread_mutex_lock(&m->lock);
-	while (m->n_up < n && sl_clock_ns() < until) {
+	while (m->n_up < n && !is_refused_locked(m) && sl_clock_ns() < until) {
 		struct timespec step;
 
 		clock_gettime(CLOCK_MONOTONIC, &step);
@@ -600,7 +609,7 @@ int members_wait(struct members *m, unsigned n, int64_t timeout_ms)
 		pthread_cond_timedwait(&m->changed, &m->lock, &step);
 	}
 	if (m->n_up < n)
-		ret = one_refused_locked(m) ? -EACCES : -ETIMEDOUT;
+		ret = is_refused_locked(m) ? -EACCES : -ETIMEDOUT;
 	pthread_mutex_unlock(&m->lock);
 	return ret;
 }

@@ -21,7 +21,7 @@ int members_create(struct slime_agent *agent, const struct slime_pages_attr *att
 /* Nobody uses a member any more. */
 void members_destroy(struct members *members);
 
-/* -ETIMEDOUT, or -EACCES when one refused and so many did not come. */
+/* -ETIMEDOUT, or -EACCES as soon as each owner that is not reached refuses us. */
 int members_wait(struct members *members, unsigned n, int64_t timeout_ms);
 
 unsigned members_reachable(struct members *members);

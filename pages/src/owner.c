@@ -293,9 +293,9 @@ static int add_methods(struct slime_pages_owner *o)
 		{ PAGES_UNPIN, on_unpin, 0 },
 		{ PAGES_CLEAR, on_clear, 0 },
 	};
-	int ret = 0;
+	int ret;
 
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]) && !ret; i++) {
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		struct slime_rpc_method_attr attr = {
 			.fn = methods[i].fn,
 			.arg = o,
@@ -304,8 +304,12 @@ static int add_methods(struct slime_pages_owner *o)
 		};
 
 		ret = slime_agent_method_add(o->agent, methods[i].name, &attr);
+		if (ret)
+			return ret;
 	}
-	return ret ? ret : slime_agent_service_add(o->agent, SLIME_PAGES_SERVICE);
+	ret = slime_agent_service_add(o->agent, SLIME_PAGES_SERVICE);
+	/* peeragent announces its plugins by itself. */
+	return ret == -EEXIST ? 0 : ret;
 }
 
 static int make_tenants(struct slime_pages_owner *o, const struct slime_pages_owner_attr *attr)

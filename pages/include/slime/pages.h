@@ -151,8 +151,8 @@ SLIME_API SLIME_CHECKED int slime_pages_create(struct slime_agent *agent,
 					       const struct slime_pages_attr *attr,
 					       struct slime_pages **out);
 
-/* Wait until n owners can be reached. -ETIMEDOUT; -EACCES: an owner does not let this agent use the
- * tenant. */
+/* Wait until n owners can be reached. -ETIMEDOUT; -EACCES: so many cannot be, since those that are
+ * left do not let this agent use the tenant. */
 SLIME_API SLIME_CHECKED int slime_pages_wait_ready(struct slime_pages *pages, unsigned n,
 						   int64_t timeout_ms);
 

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Pages between real agents: two owners, readers that check what they get, tenants, an owner that is killed.
+. "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
+
+owner() {
+	write_agent "$1" "services: [ { name: pages, options: { size: 32MiB, classes: 64KiB, tenant.team: 16MiB, allow.team: name=nobody } } ]"
+	start_agent "$1"
+	wait_ready "$1"
+}
+
+drive() {
+	timeout 60 "$bin/slime-bench" page drive --ctrl "$url" --scope test --page-size 64KiB --working-set 128 \
+		--batch-size 16 --concurrencies 2 --warmup 0s --check-all --json "$@"
+}
+
+figure() {
+	python3 -c 'import json, sys; print(json.load(sys.stdin)["rows"][0][sys.argv[1]])' "$1"
+}
+
+say "bad options are refused with their place"
+write_agent bad "services: [ { name: pages, options: { size: 32MiB, classes: \"64KiB,4KiB\" } } ]"
+"$bin/peeragent" --config "$work/bad.yaml" --check 2>"$work/bad.err" && fail "classes that descend were accepted"
+grep -q 'bad.yaml:.*ascending' "$work/bad.err" || fail "$(cat "$work/bad.err")"
+
+start_control
+owner node-a
+owner node-b
+
+say "what was put is read from both owners"
+drive --owners 2 --duration 1s >"$work/both.json" || fail "two owners"
+[ "$(figure hit_percent <"$work/both.json")" = 100.0 ] || fail "$(cat "$work/both.json")"
+[ "$(figure wrong_pages <"$work/both.json")" = 0 ] || fail "wrong pages"
+
+say "over tcp, with puts beside the reads"
+drive --owners 2 --duration 1s --op mixed --transport tcp >"$work/tcp.json" || fail "tcp"
+[ "$(figure wrong_pages <"$work/tcp.json")" = 0 ] || fail "wrong pages over tcp"
+
+say "a tenant is closed to agents that it does not allow"
+drive --tenant team --duration 100ms >/dev/null 2>"$work/team.err" && fail "a stranger used the tenant"
+grep -q 'not open to this agent' "$work/team.err" || fail "$(cat "$work/team.err")"
+
+say "a killed owner's pages are misses, and nothing is wrong"
+spawn reader "$bin/slime-bench" page drive --ctrl "$url" --scope test --page-size 64KiB --working-set 128 --owners 2 \
+	--batch-size 16 --concurrencies 2 --warmup 0s --duration 4s --op mixed --check-all --json
+reads() { link_is node-b bench; }
+wait_for 10 reads || fail "the reader has no link"
+end node-b KILL
+reap reader
+[ "$status" = 0 ] || fail "readers beside a killed owner"
+[ "$(figure wrong_pages <"$work/reader.out")" = 0 ] || fail "wrong pages beside a killed owner"
+
+say "owners end in order"
+end node-a
+[ "$status" = 0 ] || fail "node-a ended with $status"
