@@ -11,6 +11,8 @@
 
 #include <slime/slime.h>
 
+SLIME_BEGIN_DECLS
+
 /* Run both in a process of their own, each with its end of the channel: main()'s exit status. */
 int lesson(void (*alice)(int channel), void (*bob)(int channel));
 
@@ -28,5 +30,7 @@ struct slime_remote_mr hear_region(int channel);
 /* End this process with a line that names the call unless it returned 0 or more. */
 #define TRY(call) must(#call, __FILE__, __LINE__, call)
 int must(const char *call, const char *file, int line, int ret);
+
+SLIME_END_DECLS
 
 #endif

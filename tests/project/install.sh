@@ -76,6 +76,16 @@ lessons() {
 	done
 }
 
+# The one in C++: its author has all warnings on.
+cxx_lesson() {
+	local -a flags
+
+	read -ra flags <<<"$(pkg-config --cflags --libs slime)"
+	cc -c -o "$work/lesson.o" libslime/examples/lesson.c -I"$prefix/include"
+	c++ -std=c++17 -pedantic -Wall -Wextra -Werror -o "$work/lesson" libslime/examples/06-cxx.cc "$work/lesson.o" "${flags[@]}"
+	LD_LIBRARY_PATH=${library%/*} run "$work/lesson" >/dev/null
+}
+
 # Each header stands alone, in the oldest dialects that can read it.
 headers() {
 	local header
@@ -83,7 +93,7 @@ headers() {
 	for header in "$prefix"/include/slime/*.h; do
 		printf '#include <slime/%s>\nint consumer;\n' "${header##*/}" >"$work/alone.c"
 		cc -x c -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$prefix/include" "$work/alone.c"
-		c++ -x c++ -std=c++11 -Wall -Wextra -Werror -fsyntax-only -I"$prefix/include" "$work/alone.c"
+		c++ -x c++ -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I"$prefix/include" "$work/alone.c"
 	done
 }
 
@@ -106,6 +116,7 @@ by_pkg_config
 by_agent_library
 readme
 lessons
+cxx_lesson
 headers
 symbols
 programs

@@ -15,6 +15,12 @@ while read -r function; do
 	grep -q "\b$function\b" docs/man/*.3 docs/man/slime.7 || complain "no page of docs/man names $function"
 done < <(sed -n 's/^\t\(slime_[a-z_]*\);$/\1/p' libslime/slime.map)
 
+# A macro that initialises is of no use to C++ nor to other languages.
+while read -r initialiser; do
+	grep -qw "${initialiser,,}" libslime/slime.map peeragent/lib/include/slime/agent.h ||
+		complain "no function stands beside $initialiser"
+done < <(sed -n 's/^#define \(SLIME_[A-Z_]*_INIT\)\b.*/\1/p' libslime/include/slime/*.h peeragent/lib/include/slime/*.h)
+
 # What is all zeros instead may mean something else.
 while read -r initialiser; do
 	grep -q "\b$initialiser\b" docs/man/*.3 || complain "no page of docs/man names $initialiser"

@@ -113,6 +113,9 @@ struct slime_context_attr {
 		.rdma_timeout = 14, .rdma_retry_count = 6, .rdma_rnr_retry = 6,                    \
 		.rdma_min_rnr_timer = 12, .rdma_hop_limit = 64, .rdma_chunk = UINT64_C(1) << 30,   \
 	}
+/* The same at run time: for C++, whose aggregates have no such initialiser, and other languages.
+ * Each struct with an initialiser has such a function beside it. */
+SLIME_API void slime_context_attr_init(struct slime_context_attr *attr);
 
 /*
  * Create a context; attr NULL means the defaults. The strings in attr are copied.

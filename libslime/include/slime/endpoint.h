@@ -57,6 +57,7 @@ struct slime_endpoint_attr {
 	{                                \
 		.max_pending_ops = 65536 \
 	}
+SLIME_API void slime_endpoint_attr_init(struct slime_endpoint_attr *attr);
 
 /*
  * Create an endpoint, which is idle; attr NULL means the defaults.

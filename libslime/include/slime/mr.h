@@ -47,6 +47,7 @@ struct slime_mem_attr {
 	{                                                            \
 		.huge = SLIME_HUGE_AUTO, .numa_node = SLIME_NUMA_ANY \
 	}
+SLIME_API void slime_mem_attr_init(struct slime_mem_attr *attr);
 
 /*
  * Allocate len bytes (rounded up to pages) of zeroed memory that peers on this host can map: a
@@ -100,6 +101,7 @@ struct slime_mr_attr {
 	{                       \
 		.dmabuf_fd = -1 \
 	}
+SLIME_API void slime_mr_attr_init(struct slime_mr_attr *attr);
 
 /*
  * As slime_mr_create(), with more to say; attr NULL: for local use only. Also

@@ -55,6 +55,7 @@ struct slime_rpc_method_attr {
 	{                                        \
 		.max_message = UINT64_C(1) << 30 \
 	}
+SLIME_API void slime_rpc_method_attr_init(struct slime_rpc_method_attr *attr);
 
 #define SLIME_RPC_NAME_MAX 128
 
@@ -160,6 +161,7 @@ struct slime_call_args {
 	{                        \
 		.timeout_ms = -1 \
 	}
+SLIME_API void slime_call_args_init(struct slime_call_args *args);
 
 /*
  * Start a call. The request and the room for the reply are lent to it until it ends. A call that

@@ -428,6 +428,11 @@ static int init_endpoint(struct slime_endpoint *ep, const struct slime_endpoint_
 	return 0;
 }
 
+void slime_endpoint_attr_init(struct slime_endpoint_attr *attr)
+{
+	*attr = (struct slime_endpoint_attr)SLIME_ENDPOINT_ATTR_INIT;
+}
+
 int slime_endpoint_create(struct slime_context *ctx, const struct slime_endpoint_attr *attr,
 			  struct slime_endpoint **out)
 {

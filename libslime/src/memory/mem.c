@@ -202,6 +202,11 @@ static int allocate_huge(struct slime_mem *mem, const struct slime_mem_attr *att
 	return allocate(mem, &huge, len);
 }
 
+void slime_mem_attr_init(struct slime_mem_attr *attr)
+{
+	*attr = (struct slime_mem_attr)SLIME_MEM_ATTR_INIT;
+}
+
 int slime_mem_alloc(struct slime_context *ctx, size_t len, const struct slime_mem_attr *attr,
 		    struct slime_mem **out)
 {

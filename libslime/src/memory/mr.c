@@ -171,6 +171,11 @@ int slime_mr_create_attr(struct slime_context *ctx, void *addr, size_t len,
 	return ret;
 }
 
+void slime_mr_attr_init(struct slime_mr_attr *attr)
+{
+	*attr = (struct slime_mr_attr)SLIME_MR_ATTR_INIT;
+}
+
 int slime_mr_create(struct slime_context *ctx, void *addr, size_t len, uint32_t access,
 		    struct slime_mr **out)
 {

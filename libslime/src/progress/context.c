@@ -341,6 +341,11 @@ free_strings:
 	return ret;
 }
 
+void slime_context_attr_init(struct slime_context_attr *attr)
+{
+	*attr = (struct slime_context_attr)SLIME_CONTEXT_ATTR_INIT;
+}
+
 int slime_context_create(const struct slime_context_attr *attr, struct slime_context **out)
 {
 	static const struct slime_context_attr defaults = SLIME_CONTEXT_ATTR_INIT;

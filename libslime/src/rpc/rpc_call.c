@@ -18,6 +18,11 @@ static void ended(void *arg, struct slime_op *op)
 	call->fn(call->arg, call);
 }
 
+void slime_call_args_init(struct slime_call_args *args)
+{
+	*args = (struct slime_call_args)SLIME_CALL_ARGS_INIT;
+}
+
 int slime_call_create(struct slime_context *ctx, const struct slime_call_attr *attr,
 		      struct slime_call **out)
 {

@@ -125,6 +125,11 @@ static int add_locked(struct slime_rpc_service *s, const char *name,
 	return 0;
 }
 
+void slime_rpc_method_attr_init(struct slime_rpc_method_attr *attr)
+{
+	*attr = (struct slime_rpc_method_attr)SLIME_RPC_METHOD_ATTR_INIT;
+}
+
 int slime_rpc_method_add(struct slime_rpc_service *s, const char *name,
 			 const struct slime_rpc_method_attr *attr)
 {

@@ -137,6 +137,11 @@ static int create_data(struct slime_agent *agent)
 	return ret;
 }
 
+void slime_agent_attr_init(struct slime_agent_attr *attr)
+{
+	*attr = (struct slime_agent_attr)SLIME_AGENT_ATTR_INIT;
+}
+
 int slime_agent_create(const struct slime_agent_attr *attr, struct slime_agent **out)
 {
 	struct slime_agent *agent = calloc(1, sizeof(*agent));

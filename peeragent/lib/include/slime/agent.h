@@ -153,6 +153,7 @@ struct slime_agent_attr {
 		.data = SLIME_CONTEXT_ATTR_INIT, .connect_timeout_ms = 5000, .retry_min_ms = 100, \
 		.retry_max_ms = 5000, .snapshot_ms = 10000,                                       \
 	}
+SLIME_API void slime_agent_attr_init(struct slime_agent_attr *attr);
 
 /*
  * Create an agent; nothing is sent yet. Everything in attr is copied.
