@@ -48,7 +48,22 @@ static int fail(struct run *r, int ret, const char *fmt, ...)
 
 /* ---- the peer's bench service ---- */
 
-/* A small call to the peer: its length is returned, at most cap bytes. */
+/* The memory of a call that its peer has not confirmed is lent until the call ends, and the end of
+ * the link ends it: -ETIMEDOUT, and the link is closed. */
+static int wait_for_end(struct slime_endpoint *ep, struct slime_call *call)
+{
+	int ret = slime_call_wait(call, -1);
+
+	if (ret != -ETIMEDOUT)
+		return ret;
+	slime_endpoint_close(ep);
+	while (slime_call_wait(call, CALL_TIMEOUT_MS) == -ETIMEDOUT)
+		;
+	return ret;
+}
+
+/* A small call to the peer: its length is returned, at most cap bytes. One whose peer stands still
+ * ends the link. */
 static int ask(struct slime_agent *agent, struct slime_endpoint *ep, const char *method,
 	       const void *request, size_t len, void *reply, size_t cap, int64_t timeout_ms,
 	       char *error)
@@ -69,7 +84,7 @@ static int ask(struct slime_agent *agent, struct slime_endpoint *ep, const char 
 		return ret;
 	ret = slime_call_start(ep, &args, call);
 	if (!ret)
-		ret = slime_call_wait(call, -1);
+		ret = wait_for_end(ep, call);
 	if (!ret)
 		ret = slime_call_status(call);
 	if (ret == -EREMOTEIO && error) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measurements between two agents of one process. */
 #include <errno.h>
+#include <semaphore.h>
 #include <string.h>
 #include <time.h>
 
@@ -68,6 +69,19 @@ int __wrap_slime_op_wait(struct slime_op *op, int64_t timeout_ms)
 	return -ETIMEDOUT;
 }
 
+/* Calls that were destroyed while they were pending. */
+static _Atomic unsigned n_leaked;
+
+int __real_slime_call_destroy(struct slime_call *call);
+int __wrap_slime_call_destroy(struct slime_call *call);
+int __wrap_slime_call_destroy(struct slime_call *call)
+{
+	int ret = __real_slime_call_destroy(call);
+
+	n_leaked += ret != 0;
+	return ret;
+}
+
 /* As while nanoctrl stands still. */
 static bool is_silent;
 
@@ -97,10 +111,16 @@ static void usage(void *arg, struct slime_rpc_request *req)
 	slime_rpc_reply(req, reply, sizeof(reply));
 }
 
+/* While it is true the peer stands still: nothing of its context runs behind an inline handler. */
+static _Atomic bool stands;
+static sem_t goes_on;
+
 /* What it says drives whoever shows it on a terminal. */
 static void refuse(void *arg, struct slime_rpc_request *req)
 {
 	(void)arg;
+	if (stands)
+		sem_wait(&goes_on);
 	slime_rpc_reply_error(req, 1, "no\x1b[2J\r\nway");
 }
 
@@ -130,6 +150,7 @@ static int start_pair_with(void **state, size_t len)
 	count.fn = usage;
 	count.flags = SLIME_RPC_INLINE;
 	run.fn = refuse;
+	run.flags = SLIME_RPC_INLINE;
 	attr.topology.regions = &region;
 	attr.topology.n_regions = 1;
 	assert_ok(slime_agent_create(&attr, &b));
@@ -351,6 +372,26 @@ static void run__at_another_agent_says_its_words_without_control_characters(void
 	slime_agent_endpoint_put(a, ep);
 }
 
+static void run__at_an_agent_that_stands_still_lends_it_no_memory_any_more(void **state)
+{
+	const struct bench_job job = { .kind = BENCH_RPC, .peer = "c" };
+	char message[BENCH_MESSAGE_MAX];
+	struct slime_endpoint *ep;
+	struct bench_result out;
+
+	(void)state;
+	assert_ok(slime_agent_link_add(a, &to_b));
+	ep = get(a, "b", NULL);
+	n_leaked = 0;
+	assert_ok(sem_init(&goes_on, 0, 0));
+	stands = true;
+	assert_int_equal(bench_job_run_at(a, ep, &job, 50, &out, message), -ETIMEDOUT);
+	stands = false;
+	sem_post(&goes_on);
+	assert_int_equal(n_leaked, 0);
+	slime_agent_endpoint_put(a, ep);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +416,9 @@ int main(void)
 						start_large_pair, end_pair),
 		cmocka_unit_test_setup_teardown(run__whose_region_nanoctrl_does_not_tell_says_so,
 						start_pair, end_pair),
+		cmocka_unit_test_setup_teardown(
+			run__at_an_agent_that_stands_still_lends_it_no_memory_any_more, start_pair,
+			end_pair),
 		cmocka_unit_test_setup_teardown(
 			run__at_another_agent_says_its_words_without_control_characters, start_pair,
 			end_pair),
