@@ -75,7 +75,7 @@ case_a_redis_that_dies_is_started_again() {
 	redis=$(redis_pid)
 	url=$(field address)
 	private_redis set kept yes >/dev/null
-	curl -sf -m 60 -X PUT "$url/v1/agents/node-a" -H 'Content-Type: application/json' -d '{"incarnation":"one",
+	curl -sf -m 60 -X PUT "$url/v1/agents/node-a?order=1" -H 'Content-Type: application/json' -d '{"incarnation":"one",
 		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' >/dev/null
 	kill -9 "$redis"
 	wait_for sh -c "! grep -q '^$redis ' '$dir/data/redis.pid'"
