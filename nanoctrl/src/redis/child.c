@@ -230,7 +230,7 @@ static int read_state(const char *dir, struct cli_process *out)
 {
 	char text[128];
 	int pid, fd = open_in(dir, STATE_NAME, O_RDONLY);
-	pid_t listener;
+	pid_t listener = 0;
 	ssize_t n;
 
 	if (fd < 0)
