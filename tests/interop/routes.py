@@ -118,7 +118,7 @@ FORMS = [
 ]
 
 
-HEAD = b"POST /register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /register HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 ONE = b'{"entity_id":"w","kind":"k"}'
 
 # Bytes as they go over the wire, in pieces between which an answer is waited for, and how many answers come.

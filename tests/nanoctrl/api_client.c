@@ -27,10 +27,11 @@ void api_send_head(int fd, const char *method, const char *target, const char *l
 		   const char *more, size_t body_len)
 {
 	char head[2048];
-	int len = snprintf(head, sizeof(head),
-			   "%s %s HTTP/1.1\r\nHost: x\r\n%s%s%s%sContent-Length: %zu\r\n\r\n",
-			   method, target, lease ? "Slime-Lease: " : "", lease ? lease : "",
-			   lease ? "\r\n" : "", more, body_len);
+	int len =
+		snprintf(head, sizeof(head),
+			 "%s %s HTTP/1.1\r\nHost: localhost\r\n%s%s%s%sContent-Length: %zu\r\n\r\n",
+			 method, target, lease ? "Slime-Lease: " : "", lease ? lease : "",
+			 lease ? "\r\n" : "", more, body_len);
 
 	assert_true(len > 0 && (size_t)len < sizeof(head));
 	api_send_all(fd, head, (size_t)len);

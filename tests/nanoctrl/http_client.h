@@ -6,7 +6,7 @@
 #include "http_fixture.h"
 
 /* Ends of a request's head. */
-#define HOST  "Host: a\r\n"
+#define HOST  "Host: localhost\r\n"
 #define CLOSE HOST "Connection: close\r\n\r\n"
 #define UPGRADE                                                                     \
 	"GET /ws HTTP/1.1\r\n" HOST "Connection: Upgrade\r\nUpgrade: WebSocket\r\n" \

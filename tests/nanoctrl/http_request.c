@@ -42,6 +42,19 @@ static void request__every_refusal_is_json_and_closes(void **state)
 		{ "501 ", "transfer_coding", "Transfer-Encoding",
 		  "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip\r\n\r\n" },
 		{ "505 ", "http_version", "version", "GET / HTTP/3.0\r\n" HOST "\r\n" },
+		{ "421 ", "misdirected", "Host",
+		  "GET /hello HTTP/1.1\r\nHost: evil.example:3000\r\nConnection: close\r\n\r\n" },
+		{ "403 ", "forbidden", "Origin",
+		  "POST /echo HTTP/1.1\r\nOrigin: http://evil.example\r\n" CLOSE },
+		{ "403 ", "forbidden", "Origin", "GET /hello HTTP/1.1\r\nOrigin: null\r\n" CLOSE },
+		{ "403 ", "forbidden", "Origin",
+		  "GET /hello HTTP/1.1\r\nOrigin: http://localhost\r\n"
+		  "Origin: http://localhost\r\n" CLOSE },
+		{ "403 ", "forbidden", "Origin", "GET /hello HTTP/1.0\r\nOrigin: null\r\n\r\n" },
+		{ "403 ", "forbidden", "Origin",
+		  "GET /ws HTTP/1.1\r\n" HOST "Origin: http://localhost:1\r\n"
+		  "Connection: Upgrade, close\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\n"
+		  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n" },
 		{ "404 ", "not_found", "path", "GET /nothing HTTP/1.1\r\n" CLOSE },
 		{ "404 ", "not_found", "path", "OPTIONS * HTTP/1.1\r\n" CLOSE },
 		{ "405 ", "method_not_allowed", "method", "POST /hello HTTP/1.1\r\n" CLOSE },
@@ -91,6 +104,25 @@ static void request__too_much_of_anything_is_refused_and_the_reply_arrives(void 
 	memset(big + n, 'x', 30000);
 	assert_exchange(big, "HTTP/1.1 431 ");
 	free(big);
+}
+
+static void request__by_a_name_of_the_settings_is_answered(void **state)
+{
+	static const char *const names[] = { "ctrl.example" };
+
+	(void)state;
+	fx.config.names = names;
+	fx.config.n_names = 1;
+	http_fixture_start();
+	assert_exchange("GET /hello HTTP/1.1\r\nHost: ctrl.example:80\r\nConnection: close\r\n\r\n",
+			"hello");
+	assert_exchange(
+		"GET /hello HTTP/1.1\r\nHost: ctrl.example\r\nOrigin: https://ctrl.example\r\n"
+		"Connection: close\r\n\r\n",
+		"hello");
+	assert_exchange("GET /hello HTTP/1.0\r\n\r\n", "hello");
+	assert_exchange("GET /hello HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n",
+			"other.example is no name of this server: server.names lists them");
 }
 
 static void request__pipelined_ones_are_answered_in_order(void **state)
@@ -253,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(request__every_refusal_is_json_and_closes),
 		TEST(request__too_much_of_anything_is_refused_and_the_reply_arrives),
+		TEST(request__by_a_name_of_the_settings_is_answered),
 		TEST(request__pipelined_ones_are_answered_in_order),
 		TEST(request__pipelined_ones_beyond_the_input_are_all_answered),
 		TEST(request__parts_are_decoded),

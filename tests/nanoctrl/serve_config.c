@@ -63,10 +63,9 @@ static const struct row {
 
 /* compat has a test below; the others are of the program and of the private Redis: cli_settings.sh
  * and cli_redis.sh. */
-static const char *const elsewhere[] = {
-	"server.compat",  "server.insecure",   "redis.program",
-	"redis.data_dir", "redis.compat_port", "redis.max_memory"
-};
+static const char *const elsewhere[] = { "server.compat",   "server.names",   "server.insecure",
+					 "redis.program",   "redis.data_dir", "redis.compat_port",
+					 "redis.max_memory" };
 
 static struct cli_config *config;
 

@@ -81,11 +81,14 @@ static int connect_to(const char *url, uint64_t deadline)
 	return fd;
 }
 
-static int send_request(int fd, const char *path)
+/* Of a URL that parse_url() took. */
+static int send_request(int fd, const char *url, const char *path)
 {
+	const char *host = strstr(url, "://") + 3;
 	char text[1024];
 	int n = snprintf(text, sizeof(text),
-			 "GET %s HTTP/1.1\r\nHost: nanoctrl\r\nConnection: close\r\n\r\n", path);
+			 "GET %s HTTP/1.1\r\nHost: %.*s\r\nConnection: close\r\n\r\n", path,
+			 (int)strcspn(host, "/"), host);
 
 	if (n >= (int)sizeof(text))
 		return -EINVAL;
@@ -147,7 +150,7 @@ int probe_get(const char *url, const char *path, int timeout_ms, struct probe_re
 	if (fd < 0)
 		return fd;
 	http_parser_init_response(&parser, &limits);
-	ret = send_request(fd, path);
+	ret = send_request(fd, url, path);
 	if (!ret)
 		ret = read_response(fd, deadline, &parser);
 	close(fd);

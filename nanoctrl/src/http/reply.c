@@ -44,6 +44,7 @@ static const char *reason_of(int status)
 		{ 414, "URI Too Long" },
 		{ 415, "Unsupported Media Type" },
 		{ 417, "Expectation Failed" },
+		{ 421, "Misdirected Request" },
 		{ 422, "Unprocessable Content" },
 		{ 426, "Upgrade Required" },
 		{ 429, "Too Many Requests" },

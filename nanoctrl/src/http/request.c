@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/conn.h"
+#include "http/host.h"
 #include "base/digits.h"
 #include "nanoctrl/net/loop.h"
 #include "base/percent.h"
@@ -185,11 +186,35 @@ bool request_local(const struct request *rq)
 	       !strncmp(rq->peer, "::ffff:127.", 11);
 }
 
+/* Whether a page of another site may have sent it; replied to then. */
+static bool is_foreign(struct request *rq)
+{
+	const struct server_config *config = rq->w->config;
+	const char *host = request_header(rq, "Host"), *origin = request_header(rq, "Origin");
+
+	if (host && !host_is_served(host, config->names, config->n_names))
+		reply_error(rq,
+			    &(struct reply_error){
+				    .status = 421, .code = "misdirected", .field = "Host" },
+			    "%s is no name of this server: server.names lists them", host);
+	else if (request_has_header(rq, "Origin") &&
+		 !(host && origin && host_is_origin(host, origin)))
+		reply_error(rq,
+			    &(struct reply_error){
+				    .status = 403, .code = "forbidden", .field = "Origin" },
+			    "pages of other sites may not use this server");
+	else
+		return false;
+	return true;
+}
+
 void request_dispatch(struct request *rq)
 {
 	const struct server_config *config = rq->w->config;
 	const char *twice;
 
+	if (is_foreign(rq))
+		return;
 	route_find(config->routes, config->n_routes, rq->msg.method, rq->msg.path,
 		   strlen(rq->msg.path), &rq->match);
 	if (!rq->match.route)

@@ -50,6 +50,8 @@ struct server_config {
 	size_t n_local; /* of them, at the table's end, are for clients on this host only */
 	struct server_hooks hooks;
 	struct http_limits limits;
+	const char *const *names; /* of this server, in Host fields: host.h */
+	size_t n_names;
 	unsigned max_connections;
 	size_t body_memory;	  /* of all requests of a loop */
 	size_t stream_queue;	  /* bytes that one stream may have queued */

@@ -56,6 +56,8 @@ struct server_config serve_server_config(const struct settings *settings)
 
 	config.host = s->host;
 	config.port = s->port;
+	config.names = s->names;
+	config.n_names = s->n_names;
 	config.second_port = s->second_port;
 	config.n_loops = choose_threads(s->threads);
 	config.busy_poll_ns = (uint64_t)s->busy_poll_ns;

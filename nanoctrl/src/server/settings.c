@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/process/logsink.h"
+#include "http/host.h"
 #include "nanoctrl/client/url.h"
 #include "redis/url.h"
 
@@ -78,6 +79,9 @@ static const struct cli_setting server_table[] = {
 			 "clients look; 0 is none"),
 	CLI_FLAG(struct server_settings, insecure, "insecure", .def = "false",
 		 .help = "listen beyond loopback although anybody there may do anything"),
+	CLI_STRINGS(struct server_settings, names, n_names, "names", .check = host_check_name,
+		    .help = "by which clients reach the server, beside addresses and localhost: "
+			    "ctrl.example, or *.example for all below it; other names are 421"),
 	CLI_ENUM(
 		struct server_settings, compat, "compat", compat_words, .def = "loopback",
 		.help = "to whom the routes of DLSlime's NanoCtrl are served: to nobody, to clients "

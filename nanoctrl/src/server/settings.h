@@ -16,6 +16,8 @@ struct server_settings {
 	uint16_t port;
 	uint16_t second_port; /* 0: none */
 	bool insecure;
+	const char *const *names; /* beside its addresses and localhost */
+	size_t n_names;
 	int compat;
 	int64_t threads; /* below 1: one per core but one, at least 1 and at most 4 */
 	int64_t busy_poll_ns;
