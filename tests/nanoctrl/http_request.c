@@ -254,28 +254,77 @@ static void request__the_handler_is_told_when_the_client_goes(void **state)
 	assert_has("nanoctrl_http_requests_in_flight 1\n"); /* this one */
 }
 
-static void body__memory_of_all_requests_is_bounded(void **state)
+/* A connection with a request of which so many bytes of the body are there, and as many are not. */
+static int begin_body(size_t len)
 {
-	static char body[300000];
-	int held;
+	static char body[1 << 20];
+	char head[160];
+	int fd = http_connect();
+
+	memset(body, 'x', sizeof(body));
+	snprintf(head, sizeof(head), "POST /echo HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n",
+		 2 * len);
+	http_say(fd, head);
+	http_send(fd, body, len);
+	return fd;
+}
+
+static void until_503(int fd)
+{
+	http_read(fd, "\"request_id\"");
+	assert_has("HTTP/1.1 503 ");
+	assert_has("\"code\":\"busy\"");
+	assert_has("\r\nRetry-After: ");
+	close(fd);
+}
+
+static void body__that_does_not_end_pays_when_memory_is_short(void **state)
+{
+	static char rest[100000];
+	int small, large, larger;
 
 	(void)state;
 	fx.config.n_loops = 1;
 	fx.config.body_memory = 1 << 20;
 	http_fixture_start();
-	held = http_connect();
-	memset(body, 'x', sizeof(body));
-	http_say(held, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1000000\r\n\r\n");
-	http_send(held, body, sizeof(body));
-	http_send(held, body, sizeof(body)); /* half of it: the buffer is 1 MiB by now */
-	for (int i = 0; i < 5000; i++) {
-		http_exchange("POST /echo HTTP/1.1\r\nContent-Length: 2\r\n" CLOSE "{}");
-		if (strstr(fx.said, "HTTP/1.1 503 "))
-			break;
+	small = begin_body(sizeof(rest));
+	large = begin_body(300000);
+	larger = begin_body(300000);
+	until_503(large); /* of two equal ones the one that came first */
+	for (int i = 0; i < 100; i++)
+		assert_exchange("POST /echo HTTP/1.1\r\nContent-Length: 2\r\n" CLOSE "{}",
+				"HTTP/1.1 200 ");
+	memset(rest, 'y', sizeof(rest));
+	http_send(small, rest, sizeof(rest));
+	http_read(small, "yyy");
+	assert_has("HTTP/1.1 200 ");
+	close(small);
+	until_503(begin_body(600000)); /* too large for what there is */
+	close(larger);
+}
+
+static void heads__that_do_not_end_keep_nobody_else_out(void **state)
+{
+	enum { N = 120 };
+	static char head[12000];
+	int fds[N];
+	int n = sprintf(head, "GET /hello HTTP/1.1\r\n" HOST "X-H: ");
+
+	(void)state;
+	memset(head + n, 'x', sizeof(head) - (size_t)n);
+	fx.config.n_loops = 1;
+	fx.config.body_memory = 1 << 20; /* 64 of them */
+	http_fixture_start();
+	for (int i = 0; i < N; i++) {
+		fds[i] = http_connect();
+		http_send(fds[i], head, sizeof(head));
+		assert_exchange("GET /readyz HTTP/1.1\r\n" CLOSE, "HTTP/1.1 200 ");
 	}
-	assert_has("\"code\":\"busy\"");
-	assert_has("\r\nRetry-After: ");
-	close(held);
+	until_503(fds[0]);
+	http_say(fds[N - 1], "\r\n\r\n");
+	http_read(fds[N - 1], "hello");
+	for (int i = 1; i < N; i++)
+		close(fds[i]);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, http_fixture_setup, http_fixture_teardown)
@@ -293,7 +342,8 @@ int main(void)
 		TEST(request__one_that_does_not_arrive_is_timed_out),
 		TEST(reply__that_takes_longer_than_a_connection_may_be_idle_arrives),
 		TEST(request__the_handler_is_told_when_the_client_goes),
-		TEST(body__memory_of_all_requests_is_bounded),
+		TEST(body__that_does_not_end_pays_when_memory_is_short),
+		TEST(heads__that_do_not_end_keep_nobody_else_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

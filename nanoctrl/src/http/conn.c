@@ -42,8 +42,10 @@ static const struct {
 	[CONN_BROKEN] = { "broken", 0 },
 };
 
-static const struct http_refusal no_body_memory = { 503, "busy", NULL,
-						    "too many large requests at once" };
+static const struct http_refusal given_up = {
+	503, "busy", NULL,
+	"requests that have not arrived in full hold too much memory, and this is one of the largest"
+};
 
 static void move(struct conn *c, enum conn_state to)
 {
@@ -83,7 +85,7 @@ void conn_close(struct conn *c)
 	event_del(&c->readable);
 	event_del(&c->again);
 	event_del(&c->deadline);
-	c->w->body_bytes -= c->held;
+	budget_hold(&c->w->budget, &c->share, 0);
 	metrics_uncount(c->w->n_conns);
 	metrics_uncount(c->w->metrics->connections);
 	http_parser_fini(&c->parser);
@@ -160,36 +162,57 @@ void conn_become_stream(struct conn *c, struct stream *s)
 		event_active(&c->again, EV_TIMEOUT, 0);
 }
 
-/* What the parser holds counts against the loop's memory for bodies. */
-static bool count_held(struct conn *c)
-{
-	size_t now = c->parser.head_room + c->parser.body_room;
-
-	c->w->body_bytes += now - c->held;
-	c->held = now;
-	return c->w->body_bytes <= c->w->config->body_memory;
-}
-
+/* Its route is unknown, and so is whatever the parser had not read yet. */
 static void refuse(struct conn *c, const struct http_refusal *why)
 {
-	/* Its route is unknown, and so is whatever the parser had not read yet. */
 	reply_refusal(c, why);
+	http_parser_fini(&c->parser);
+	http_parser_init(&c->parser, &c->w->config->limits);
+	budget_hold(&c->w->budget, &c->share, 0);
 	move(c, CONN_FLUSHING);
 	event_del(&c->deadline);
+}
+
+static void give_up(struct conn *c)
+{
+	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(5, 10000);
+	uint32_t held_back;
+
+	if (sl_log_allow(&limit, &held_back))
+		sl_warn("http",
+			"requests that have not arrived in full hold too much memory: one of %s of "
+			"%zu bytes was refused (%u more lines held back)",
+			c->peer, c->share.bytes, held_back);
+	refuse(c, &given_up);
+}
+
+/* What the parser holds has its place in the loop's memory, or does not get one. Others may have to
+ * make room for it. */
+static bool make_room(struct conn *c)
+{
+	struct budget *budget = &c->w->budget;
+	struct budget_share *payer;
+
+	budget_hold(budget, &c->share, c->parser.head_room + c->parser.body_room);
+	while ((payer = budget_payer(budget, &c->share))) {
+		give_up(SL_CONTAINER_OF(payer, struct conn, share));
+		if (payer == &c->share)
+			return false;
+	}
+	return true;
 }
 
 static void dispatch(struct conn *c)
 {
 	struct http_message msg;
 	struct request *rq;
-	size_t held = c->held;
+	size_t held = budget_keep(&c->w->budget, &c->share);
 
 	http_parser_take(&c->parser, &msg);
-	c->held = 0;
 	rq = request_create(c, c->w, &msg, held);
 	if (!rq) {
 		http_message_fini(&msg);
-		c->w->body_bytes -= held;
+		budget_release(&c->w->budget, held);
 		conn_break(c);
 		return;
 	}
@@ -226,7 +249,7 @@ static void drop_bytes(struct conn *c, size_t n)
 	c->n_fresh -= n;
 }
 
-/* Feeds the parser what is there. */
+/* Feeds the parser what is there. One that was given up is not reading any more. */
 static enum http_parse parse(struct conn *c)
 {
 	enum http_parse got = HTTP_MORE;
@@ -236,10 +259,8 @@ static enum http_parse parse(struct conn *c)
 	while (got == HTTP_MORE && (len = first_bytes(c, &at))) {
 		got = http_parser_feed(&c->parser, at, len, &used);
 		drop_bytes(c, used);
-		if (!count_held(c) && got != HTTP_REFUSED) {
-			c->parser.refusal = &no_body_memory;
-			return HTTP_REFUSED;
-		}
+		if (got != HTTP_REFUSED && !make_room(c))
+			return HTTP_MORE;
 	}
 	return got;
 }
@@ -276,7 +297,7 @@ static void advance(struct conn *c)
 			dispatch(c);
 		else if (got == HTTP_REFUSED)
 			refuse(c, c->parser.refusal);
-		else
+		else if (c->state == CONN_READING)
 			await_more(c);
 		if (got == HTTP_MORE)
 			break;
@@ -486,6 +507,7 @@ int conn_open(struct worker *w, int fd, const char *peer)
 	event_assign(&c->deadline, base, -1, 0, on_deadline, c);
 	sl_list_append(&w->conns, &c->link);
 	sl_list_init(&c->unsent);
+	budget_enter(&w->budget, &c->share, c->peer);
 	metrics_count(w->metrics->connections);
 	bufferevent_setcb(c->bev, NULL, on_writable, on_event, c);
 	bufferevent_set_timeouts(c->bev, NULL, &stall);

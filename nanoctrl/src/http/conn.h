@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <event2/event_struct.h>
 #include "base/list.h"
+#include "http/budget.h"
 #include "nanoctrl/net/http_parser.h"
 #include "http/request_private.h"
 
@@ -38,13 +39,13 @@ struct conn {
 	struct request *rq;    /* CONN_HANDLING */
 	struct stream *stream; /* CONN_STREAMING, CONN_FLUSHING */
 	enum conn_state state;
-	size_t held;	       /* bytes of the parser counted in w->body_bytes */
-	bool eof;	       /* the client sends no more */
-	bool full;	       /* nothing is read until some of the input is taken */
-	bool advancing;	       /* advance() is on the stack */
-	bool timed;	       /* the deadline for the request that is arriving is set */
-	struct event again;    /* to go on in the loop's next turn */
-	struct event deadline; /* idle, request or linger */
+	struct budget_share share; /* what the parser holds, in w->budget */
+	bool eof;		   /* the client sends no more */
+	bool full;		   /* nothing is read until some of the input is taken */
+	bool advancing;		   /* advance() is on the stack */
+	bool timed;		   /* the deadline for the request that is arriving is set */
+	struct event again;	   /* to go on in the loop's next turn */
+	struct event deadline;	   /* idle, request or linger */
 	char peer[REQUEST_PEER_MAX];
 };
 

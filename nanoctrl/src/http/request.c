@@ -84,7 +84,7 @@ void request_destroy(struct request *rq, int status)
 			(unsigned long long)took_us);
 		sl_log_set_request(NULL);
 	}
-	w->body_bytes -= rq->held;
+	budget_release(&w->budget, rq->held);
 	http_message_fini(&rq->msg);
 	free(rq->params);
 	free(rq->query);

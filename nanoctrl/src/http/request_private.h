@@ -27,7 +27,7 @@ struct request {
 		const char *name, *value;
 	} queries[REQUEST_QUERY_MAX];
 	uint64_t start_ns;
-	size_t held; /* bytes counted in w->body_bytes */
+	size_t held; /* bytes of w->budget */
 	bool head;   /* HEAD: the reply has no body */
 	request_end_fn *end_fn;
 	void *end_arg;
@@ -40,7 +40,7 @@ struct request {
 /* Larger pieces are slow to get from malloc() of glibc, and to give back. */
 _Static_assert(sizeof(struct request) <= 1032, "each request takes one");
 
-/* Takes msg over. held bytes of it are counted already. NULL without memory: msg is untouched. */
+/* Takes msg over. held bytes of w->budget are its own. NULL without memory: msg is untouched. */
 struct request *request_create(struct conn *conn, struct worker *w, struct http_message *msg,
 			       size_t held);
 

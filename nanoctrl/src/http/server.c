@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -358,6 +359,14 @@ static void on_send(evutil_socket_t fd, short what, void *arg)
 	conn_send_all(arg);
 }
 
+static void on_trim(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	(void)arg;
+	malloc_trim(0);
+}
+
 static int worker_init(struct worker *w, struct server *s, unsigned index)
 {
 	const struct server_hooks *hooks = &s->config.hooks;
@@ -379,18 +388,22 @@ static int worker_init(struct worker *w, struct server *s, unsigned index)
 		goto destroy_metrics;
 	loop_busy_poll(w->loop, s->config.busy_poll_ns);
 	w->send = event_new(loop_base(w->loop), -1, 0, on_send, w);
-	if (!w->send) {
+	w->trim = evtimer_new(loop_base(w->loop), on_trim, NULL);
+	if (!w->send || !w->trim) {
 		ret = -ENOMEM;
-		goto destroy_loop;
+		goto free_events;
 	}
+	budget_init(&w->budget, s->config.body_memory, w->trim);
 	ret = hooks->store_create(hooks->arg, w->loop, &w->store);
 	if (ret)
-		goto free_send;
+		goto free_events;
 	return 0;
 
-free_send:
-	event_free(w->send);
-destroy_loop:
+free_events:
+	if (w->send)
+		event_free(w->send);
+	if (w->trim)
+		event_free(w->trim);
 	loop_destroy(w->loop);
 destroy_metrics:
 	metrics_destroy(w->metrics);
@@ -403,6 +416,7 @@ static void worker_fini(struct worker *w)
 	worker_close_all(w);
 	w->config->hooks.store_destroy(w->store);
 	event_free(w->send);
+	event_free(w->trim);
 	loop_destroy(w->loop);
 	metrics_destroy(w->metrics);
 }

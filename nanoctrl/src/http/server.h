@@ -53,7 +53,7 @@ struct server_config {
 	const char *const *names; /* of this server, in Host fields: host.h */
 	size_t n_names;
 	unsigned max_connections;
-	size_t body_memory;	  /* of all requests of a loop */
+	size_t body_memory;	  /* of all requests of a loop: budget.h */
 	size_t stream_queue;	  /* bytes that one stream may have queued */
 	unsigned idle_ms;	  /* a connection without a request */
 	unsigned request_ms;	  /* from the first byte of a request to its last */

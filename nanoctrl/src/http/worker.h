@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <time.h>
 #include "base/list.h"
+#include "http/budget.h"
 #include "http/metrics.h"
 #include "http/server.h"
 
@@ -28,10 +29,11 @@ struct worker {
 	struct sl_list unsent; /* connections with something in their output */
 	struct event *send;    /* the end of a turn in which there are any */
 	enum worker_phase phase;
-	size_t body_bytes; /* held by requests and parsers */
-	uint64_t id_seed;  /* random: where request ids begin */
-	uint64_t n_ids;	   /* made */
-	time_t date_at;	   /* the second that date says */
+	struct budget budget;
+	struct event *trim; /* memory that requests gave back goes to the system */
+	uint64_t id_seed;   /* random: where request ids begin */
+	uint64_t n_ids;	    /* made */
+	time_t date_at;	    /* the second that date says */
 	char date[32];
 	_Atomic unsigned n_conns; /* handed over and not yet closed; the listener reads it */
 };
