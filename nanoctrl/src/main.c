@@ -99,7 +99,7 @@ static int run(const struct cli_args *args, const struct options *options,
 {
 	const char *command = args->command->name;
 	bool serves = !strcmp(command, "start") || !strcmp(command, "server");
-	struct runtime rt;
+	struct runtime rt = { .dir = "" };
 	int ret = runtime_init(&rt, options->runtime_dir);
 
 	if (!strcmp(command, "gc"))
@@ -107,6 +107,11 @@ static int run(const struct cli_args *args, const struct options *options,
 	/* Who only asks leaves no directory behind; one that is there has to be ours. */
 	if (!ret && (serves || !access(rt.dir, F_OK)))
 		ret = runtime_create(&rt);
+	if (ret == -ENOENT && !rt.dir[0]) {
+		fprintf(stderr, "nanoctrl: no runtime directory: neither XDG_RUNTIME_DIR nor HOME "
+				"is set, and --runtime-dir names none\n");
+		return 1;
+	}
 	if (ret) {
 		fprintf(stderr, "nanoctrl: runtime directory %s: %s\n",
 			options->runtime_dir ? options->runtime_dir : rt.dir, strerror(-ret));

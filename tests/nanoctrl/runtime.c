@@ -34,15 +34,31 @@ static void assert_runtime(const char *given, const char *dir)
 	assert_string_equal(rt.pid_file, pid_file);
 }
 
+static void assert_runtime_of_others(void)
+{
+	struct runtime rt;
+
+	assert_runtime(NULL, "/there/me/.local/state/nanoctrl/run");
+	setenv("XDG_STATE_HOME", "/state", 1);
+	assert_runtime(NULL, "/state/nanoctrl/run");
+	unsetenv("XDG_STATE_HOME");
+	unsetenv("HOME");
+	assert_int_equal(runtime_init(&rt, NULL), -ENOENT);
+}
+
+/* Nowhere that a stranger could make before. */
 static void runtime__is_the_users_own(void **state)
 {
-	char own[64];
-
 	(void)state;
-	snprintf(own, sizeof(own), "/tmp/nanoctrl-%u", (unsigned)getuid());
-	assert_runtime(NULL, own);
-	setenv("XDG_RUNTIME_DIR", "relative", 1);
-	assert_runtime(NULL, own);
+	if (geteuid() == 0) {
+		assert_runtime(NULL, "/run/nanoctrl");
+		assert_int_equal(seteuid(NOBODY), 0);
+		assert_runtime_of_others();
+		assert_int_equal(seteuid(0), 0);
+		prctl(PR_SET_DUMPABLE, 1); /* for the look for leaks, as before */
+	} else {
+		assert_runtime_of_others();
+	}
 	setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
 	assert_runtime(NULL, "/run/user/7/nanoctrl");
 	assert_runtime("/there//", "/there");

@@ -30,16 +30,31 @@ static int take_dir(char out[PATH_MAX], const char *dir)
 	return snprintf(out, PATH_MAX, "%.*s", (int)len, dir) < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+/* Of a user who is not root. */
+static int state_dir(char out[PATH_MAX])
+{
+	const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (base && base[0] == '/')
+		return join(out, base, "nanoctrl");
+	return home && home[0] == '/' ? join(out, home, ".local/state/nanoctrl") : -ENOENT;
+}
+
+/* Where nobody else can make it first: a name in /tmp could be taken. */
 static int choose_dir(char out[PATH_MAX], const char *dir)
 {
 	const char *base = getenv("XDG_RUNTIME_DIR");
+	char state[PATH_MAX];
+	int ret;
 
 	if (dir)
 		return take_dir(out, dir);
 	if (base && base[0] == '/')
 		return join(out, base, "nanoctrl");
-	snprintf(out, PATH_MAX, "/tmp/nanoctrl-%u", (unsigned)getuid());
-	return 0;
+	if (geteuid() == 0)
+		return join(out, "/run", "nanoctrl");
+	ret = state_dir(state);
+	return ret ? ret : join(out, state, "run");
 }
 
 int runtime_init(struct runtime *rt, const char *dir)
@@ -89,15 +104,9 @@ int runtime_create(const struct runtime *rt)
 
 int runtime_data_dir(const char *dir, char out[PATH_MAX])
 {
-	const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-
 	if (dir)
-		return choose_dir(out, dir);
-	if (geteuid() == 0)
-		return join(out, "/var/lib", "nanoctrl");
-	if (base && base[0] == '/')
-		return join(out, base, "nanoctrl");
-	return home && home[0] == '/' ? join(out, home, ".local/state/nanoctrl") : -ENOENT;
+		return take_dir(out, dir);
+	return geteuid() ? state_dir(out) : join(out, "/var/lib", "nanoctrl");
 }
 
 static int write_all(int fd, const char *text, size_t len)

@@ -20,8 +20,9 @@ struct runtime {
 };
 
 /*
- * dir, else $XDG_RUNTIME_DIR/nanoctrl, else /tmp/nanoctrl-UID. -ENAMETOOLONG, -EINVAL for a
- * relative path. Nothing is made yet.
+ * dir, else $XDG_RUNTIME_DIR/nanoctrl, else /run/nanoctrl for root, and
+ * $XDG_STATE_HOME/nanoctrl/run or ~/.local/state/nanoctrl/run for others. -ENAMETOOLONG, -EINVAL
+ * for a relative path, -ENOENT where neither says where the user's files are. Nothing is made yet.
  */
 int runtime_init(struct runtime *rt, const char *dir);
 

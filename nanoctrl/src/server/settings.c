@@ -215,7 +215,7 @@ static const struct cli_setting where_options[] = {
 	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
 		   .check = check_absolute, .env = ENV_RUNTIME_DIR,
 		   .help = "pid file and log; default $XDG_RUNTIME_DIR/nanoctrl, else "
-			   "/tmp/nanoctrl-UID"),
+			   "/run/nanoctrl for root and $XDG_STATE_HOME/nanoctrl/run for others"),
 	CLI_KEY("data-dir", "redis.data_dir", .value = "DIR"),
 	CLI_SET,
 	CLI_END,
