@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <base/clock.h>
 
 #define MANY 24 /* of requests at once */
 
@@ -134,6 +135,46 @@ static void routes__that_redis_refuses_say_when_to_come_again(void **state)
 	assert_string_equal(api_text(&f->said, "status", NULL), "ok");
 }
 
+static void until_post(struct api_fixture *f, const char *path, const char *body, int status)
+{
+	uint64_t deadline = sl_deadline_ns(API_TIMEOUT_S * 1000);
+
+	while (api_post(f, path, body) != status)
+		assert_true(sl_clock_ns() < deadline);
+}
+
+static void routes__that_add_keys_leave_the_last_quarter_of_redis(void **state)
+{
+	static const char *const adding[][2] = {
+		{ "/register", "{\"entity_id\":\"e\",\"kind\":\"k\"}" },
+		{ "/start_peer_agent", "{\"alias\":\"c\",\"address\":\"x\"}" },
+		{ "/register_mr",
+		  "{\"agent_name\":\"a\",\"mr_name\":\"m\",\"addr\":1,\"length\":1,\"rkey\":1}" },
+		{ "/v1/desired_topology/a", "{\"target_peers\":[\"b\"]}" },
+	};
+	static const char agent[] =
+		"{\"incarnation\":\"one\",\"owner_key\":"
+		"\"0011223344556677889900112233445566778899001122334455667788990011\"}";
+	struct api_fixture *f = *state;
+	long long used;
+
+	set_up_pair(f);
+	used = test_redis_do(&f->redis, "EVAL %s 0",
+			     "return tonumber(string.match(redis.call('INFO', 'memory'), "
+			     "'used_memory:(%d+)'))");
+	test_redis_do(&f->redis, "CONFIG SET maxmemory %lld", used + used / 5);
+	for (size_t i = 0; i < sizeof(adding) / sizeof(adding[0]); i++) {
+		until_post(f, adding[i][0], adding[i][1], 429);
+		assert_string_equal(api_text(&f->said, "code", NULL), "quota");
+	}
+	assert_int_equal(api_do(f, &f->said, "PUT", "/v1/agents/n?order=1", NULL, agent), 201);
+	assert_int_equal(api_post(f, "/query", "{}"), 200);
+	assert_int_equal(
+		api_post(f, "/heartbeat", "{\"entity_type\":\"agent\",\"entity_id\":\"a\"}"), 200);
+	test_redis_do(&f->redis, "CONFIG SET maxmemory 0");
+	until_post(f, adding[0][0], adding[0][1], 200);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, api_setup, api_teardown)
 
 int main(void)
@@ -145,6 +186,9 @@ int main(void)
 						api_setup_advertised, api_teardown),
 		cmocka_unit_test_setup_teardown(routes__that_redis_refuses_say_when_to_come_again,
 						api_setup_advertised, api_teardown),
+		cmocka_unit_test_setup_teardown(
+			routes__that_add_keys_leave_the_last_quarter_of_redis, api_setup_advertised,
+			api_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

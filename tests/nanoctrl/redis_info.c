@@ -57,9 +57,20 @@ static void unfit__is_nobody_who_does_not_say(void **state)
 		assert_false(redis_info_unfit("", kind, why, sizeof(why)));
 }
 
+static void crowded__is_who_has_little_memory_left(void **state)
+{
+	(void)state;
+	assert_false(redis_info_crowded(""));
+	assert_false(redis_info_crowded("used_memory:900\r\nmaxmemory:0\r\n"));
+	assert_false(redis_info_crowded("used_memory:750\r\nmaxmemory:1000\r\n"));
+	assert_true(
+		redis_info_crowded("used_memory:751\r\nused_memory_rss:1\r\nmaxmemory:1000\r\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(crowded__is_who_has_little_memory_left),
 		cmocka_unit_test(unfit__is_whoever_is_too_old_for_our_commands),
 		cmocka_unit_test(unfit__is_whoever_lets_scripts_write_without_replicas),
 		cmocka_unit_test(unfit__is_nobody_who_does_not_say),

@@ -77,6 +77,21 @@ static bool is_in_cluster(struct request *rq)
 	return true;
 }
 
+/* Requests that add keys: the last quarter of Redis is for agents of /v1. */
+static bool is_over_quota(struct request *rq, enum compat_form form)
+{
+	struct reply_error e = { .status = 429, .code = "quota" };
+
+	if ((form != COMPAT_REGISTER && form != COMPAT_START_PEER && form != COMPAT_TOPOLOGY &&
+	     form != COMPAT_REGISTER_MR) ||
+	    !store_is_crowded(request_store(rq)))
+		return false;
+	reply_error(rq, &e,
+		    "Redis has used three quarters of its maxmemory, of the private one "
+		    "redis.max_memory, and this route gets no more");
+	return true;
+}
+
 struct compat_waiting *compat_begin(struct request *rq, enum compat_form form)
 {
 	size_t len;
@@ -84,7 +99,7 @@ struct compat_waiting *compat_begin(struct request *rq, enum compat_form form)
 	struct model_error err;
 	struct compat_waiting *w;
 
-	if (is_in_cluster(rq) || !api_is_json(rq))
+	if (is_in_cluster(rq) || is_over_quota(rq, form) || !api_is_json(rq))
 		return NULL;
 	w = malloc(sizeof(*w));
 	if (!w) {

@@ -148,6 +148,7 @@ static void informed(void *arg, int result, const redisReply *reply)
 	}
 	redis_info_value(reply->str, "run_id", r->run_id, sizeof(r->run_id));
 	note_keeping(r, reply->str);
+	r->crowded = redis_info_crowded(reply->str);
 	if (!r->attr.admit.n)
 		serve(r);
 	else if (ask_admission(r, admitted))
@@ -165,6 +166,7 @@ static void informed_again(void *arg, int result, const redisReply *reply)
 		return;
 	}
 	note_keeping(r, reply->str);
+	r->crowded = redis_info_crowded(reply->str);
 	if (r->attr.admit.n)
 		ask_admission(r, admitted_again);
 }

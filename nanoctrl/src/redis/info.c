@@ -2,6 +2,7 @@
 #include "redis/info.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void redis_info_value(const char *info, const char *name, char *out, size_t size)
@@ -29,6 +30,21 @@ static bool is(const char *info, const char *name, const char *value)
 
 	redis_info_value(info, name, have, sizeof(have));
 	return strcmp(have, value) == 0;
+}
+
+static unsigned long long number_of(const char *info, const char *name)
+{
+	char text[24];
+
+	redis_info_value(info, name, text, sizeof(text));
+	return strtoull(text, NULL, 10);
+}
+
+bool redis_info_crowded(const char *info)
+{
+	unsigned long long most = number_of(info, "maxmemory");
+
+	return most && number_of(info, "used_memory") > most - most / 4;
 }
 
 static bool is_before(const char *version, unsigned major, unsigned minor)

@@ -11,6 +11,9 @@
 /* The value of a line "name:value", cut to size; "" when there is none. */
 void redis_info_value(const char *info, const char *name, char *out, size_t size);
 
+/* Whether its data have more than three quarters of its maxmemory. */
+bool redis_info_crowded(const char *info);
+
 /* Whether it cannot serve us who asked for one of this kind; why says so. What it does not say is
  * taken for good. */
 bool redis_info_unfit(const char *info, enum redis_kind kind, char *why, size_t size);

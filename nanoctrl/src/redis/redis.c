@@ -48,6 +48,11 @@ const char *redis_trouble(const struct redis *redis)
 	return redis->state == REDIS_SERVING ? NULL : redis->trouble;
 }
 
+bool redis_is_crowded(const struct redis *redis)
+{
+	return redis->crowded;
+}
+
 const char *redis_host(const struct redis *redis, uint16_t *port)
 {
 	*port = redis->port;

@@ -83,6 +83,9 @@ void redis_reconnect(struct redis *redis);
 /* Where it is, or was last; "" before anybody told. Not of a unix socket. */
 const char *redis_host(const struct redis *redis, uint16_t *port);
 
+/* Whether little of its memory is left: redis_info_crowded(), as of the last look. */
+bool redis_is_crowded(const struct redis *redis);
+
 /* NULL while it serves, else why it does not. */
 const char *redis_trouble(const struct redis *redis);
 

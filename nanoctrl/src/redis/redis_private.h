@@ -45,8 +45,9 @@ struct redis {
 	bool on_way; /* from then until it serves there, or something breaks */
 	struct cluster_node next; /* where to, or nobody when that has to be asked */
 	uint64_t moved_ns;
-	bool synced; /* what the server acknowledges is on its disk */
-	bool keeps;  /* ...and it has been nobody's replica: it came back with all of that */
+	bool crowded; /* redis_info_crowded() */
+	bool synced;  /* what the server acknowledges is on its disk */
+	bool keeps;   /* ...and it has been nobody's replica: it came back with all of that */
 	char run_id[48];
 	char trouble[256];
 };

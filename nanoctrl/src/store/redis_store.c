@@ -13,6 +13,11 @@ bool store_is_cluster(const struct store *store)
 	return store->hub->url.kind == REDIS_CLUSTER;
 }
 
+bool store_is_crowded(const struct store *store)
+{
+	return redis_is_crowded(store->redis);
+}
+
 const struct store_config *store_config(const struct store *store)
 {
 	return &store->hub->config;

@@ -87,6 +87,9 @@ const char *store_place(const struct store *store);
 /* What does not do although the store serves, for people: append it, a line each. */
 void store_warnings(const struct store *store, struct evbuffer *out);
 
+/* Whether its Redis has more than three quarters of its maxmemory in use, as of the last look. */
+bool store_is_crowded(const struct store *store);
+
 /* Whether it is in a Redis Cluster: no other control plane and no agents of one share it. */
 bool store_is_cluster(const struct store *store);
 
