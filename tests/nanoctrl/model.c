@@ -346,6 +346,8 @@ static void selector__matches_labels_and_the_name(void **state)
 	assert_false(model_selector_valid("role"));
 	assert_false(model_selector_valid("=x"));
 	assert_false(model_selector_valid("a=b,,c=d"));
+	assert_false(model_selector_valid("role==x"));
+	assert_false(model_selector_valid("role=x,role=y"));
 	a.profile.labels.len = 5; /* junk in the store has no labels */
 	assert_false(model_selector_matches("role=x", &a));
 }

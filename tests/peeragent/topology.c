@@ -475,6 +475,33 @@ static void bad_selector(struct draft *d)
 {
 	d->links[2].to = "role=decode,,zone=a";
 }
+static void selector_by_two_signs(struct draft *d)
+{
+	d->links[2].to = "role==decode";
+}
+static void selector_of_one_label_twice(struct draft *d)
+{
+	d->links[2].to = "role=prefill,zone=a,role=decode";
+}
+static void selector_with_blanks(struct draft *d)
+{
+	d->links[2].to = "role=decode, zone=a";
+}
+static void selector_with_quotes(struct draft *d)
+{
+	d->links[2].to = "role=\"decode\"";
+}
+static void selector_by_a_pattern_sign(struct draft *d)
+{
+	d->links[2].to = "role=~decode";
+}
+static void allow_by_two_signs(struct draft *d)
+{
+	static const char *const allow[] = { "role==decode" };
+
+	d->regions[1].allow = allow;
+	d->regions[1].n_allow = 1;
+}
 static void selector_without_key(struct draft *d)
 {
 	d->links[2].to = "=decode";
@@ -548,6 +575,12 @@ static void check__says_where_the_fault_is(void **state)
 		{ bad_link_name, "links.2.to" },
 		{ bad_selector, "links.2.to" },
 		{ selector_without_key, "links.2.to" },
+		{ selector_by_two_signs, "links.2.to" },
+		{ selector_of_one_label_twice, "links.2.to" },
+		{ selector_with_blanks, "links.2.to" },
+		{ selector_with_quotes, "links.2.to" },
+		{ selector_by_a_pattern_sign, "links.2.to" },
+		{ allow_by_two_signs, "regions.1.allow.0" },
 		{ bad_profile, "links.1.profile" },
 		{ transport_twice, "links.1.transports" },
 		{ bad_label_key, "labels" },

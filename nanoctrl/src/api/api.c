@@ -146,7 +146,9 @@ bool api_selector(struct request *rq, const char **out)
 	*out = request_query(rq, "selector");
 	if (!*out || model_selector_valid(*out))
 		return true;
-	api_bad_query(rq, "selector", "a list of label=value");
+	api_bad_query(
+		rq, "selector",
+		"a list of label=value, each label once and no blanks or quotes around a value");
 	return false;
 }
 

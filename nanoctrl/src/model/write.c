@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <base/selector.h>
 #include <event2/buffer.h>
 #include <jansson.h>
 #include "store/key.h"
@@ -123,7 +124,7 @@ bool model_selector_valid(const char *selector)
 {
 	char key[STORE_NAME_MAX + 1];
 	char value[STORE_NAME_MAX + 1];
-	bool bad = !*selector;
+	bool bad = !*selector || sl_selector_slip(selector);
 
 	while (!bad && next_term(&selector, key, value, &bad))
 		;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/selector.h"
 #include "base/utf8.h"
 
 #define LABEL_KEY_MAX	63
@@ -148,6 +149,10 @@ static int check_region(const struct slime_topology *t, size_t i, struct slime_t
 	if (r->n_allow > TOPOLOGY_MAX_ALLOW)
 		return fault(f, "expected at most 64 selectors", "regions.%zu.allow", i);
 	for (size_t k = 0; k < r->n_allow; k++) {
+		const char *slip = r->allow[k] ? sl_selector_slip(r->allow[k]) : NULL;
+
+		if (slip)
+			return fault(f, slip, "regions.%zu.allow.%zu", i, k);
 		if (!r->allow[k] || !is_selector(r->allow[k], false))
 			return fault(f, "expected label=value or name=AGENT",
 				     "regions.%zu.allow.%zu", i, k);
@@ -173,6 +178,8 @@ static int check_link(const struct slime_topology *t, const char *name, size_t i
 	const struct slime_agent_link *l = &t->links[i];
 	bool selector = l->to && topology_is_selector(l->to);
 
+	if (selector && sl_selector_slip(l->to))
+		return fault(f, sl_selector_slip(l->to), "links.%zu.to", i);
 	if (selector && !is_selector(l->to, true))
 		return fault(f, EXPECTED_SELECTOR, "links.%zu.to", i);
 	if (!selector && !topology_is_name(l->to, SLIME_AGENT_NAME_MAX))
