@@ -9,4 +9,8 @@
  * Returns out. */
 char *cli_quote(char out[static CLI_QUOTE_MAX], const char *text);
 
+/* The same for a word of a command that people are to type: as it stands where a shell takes it so,
+ * and in single quotes else. What cannot be typed makes it a text as above. Returns out. */
+char *cli_quote_word(char out[static CLI_QUOTE_MAX], const char *text);
+
 #endif

@@ -75,13 +75,18 @@ case_links_are_listed_and_waited_for() {
 	lease=$(register node-a)
 	report 1 connecting
 	expect 0 "connecting" nc obs links
-	expect 1 'not all links are connected; nanoctrl explain "node-a" "node-b" says why' nc obs links --wait 0.2s
+	expect 1 'not all links are connected. This says why one is not: nanoctrl explain node-a node-b' nc obs links --wait 0.2s
+	# What it says can be typed, with the scope and the server that were asked for.
+	nc obs links --wait 0.2s --scope default --address "$url" >/dev/null 2>"$dir/hint" && die "all are connected"
+	# shellcheck disable=SC2046 # its words
+	expect 0 "link to node-b" nc $(sed 's/.*: nanoctrl //' "$dir/hint")
+	grep -q -- "--scope default --address $url$" "$dir/hint" || die "$(cat "$dir/hint")"
 	nc obs links --wait 100s --json >"$dir/waited" 2>&1 &
 	report 2 connected
 	expect 0 "this end has not been reported" nc obs links --address "$url"
 	expect 2 "expected the URL of nanoctrl" nc obs links --address there
 	# The end that is missing is the one to ask for.
-	expect 1 'nanoctrl explain "node-b" "node-a" says why' nc obs links --wait 0.2s
+	expect 1 'nanoctrl explain node-b node-a' nc obs links --wait 0.2s
 	report 1 connected "$(register node-b)" node-b node-a
 	wait $! || die "it did not see the link"
 	grep -q '"agent":"node-a","peer":"node-b","profile":"default","state":"connected"' "$dir/waited"
@@ -117,7 +122,7 @@ case_links_are_waited_for_without_a_server() {
 	give_lease a
 	give_lease b
 	write_snapshot a "$ours" '{"peer":"b","state":"connected"}' '{"peer":"gone","state":"broken"}'
-	expect 1 'nanoctrl explain "a" "gone" says why' nc obs links "${there[@]}" --wait 100ms
+	expect 1 "nanoctrl explain a gone --redis-url unix://$dir/given.sock" nc obs links "${there[@]}" --wait 100ms
 	# b says nothing at all: it may write no snapshots.
 	write_snapshot a "$ours" '{"peer":"b","state":"connected"}'
 	expect 0 "connected" nc obs links "${there[@]}" --wait 100ms

@@ -175,15 +175,16 @@ static int print_links(const struct links_list *l)
 }
 
 /* Why it is so, another command says at length. */
-static void say_missing(const struct links_end *e)
+static void say_missing(const struct links_list *l, const struct links_end *e)
 {
-	char agent[CLI_QUOTE_MAX], peer[CLI_QUOTE_MAX];
+	char agent[CLI_QUOTE_MAX], peer[CLI_QUOTE_MAX], options[OBS_HINT_MAX];
 
 	if (e)
 		fprintf(stderr,
-			"nanoctrl: not all links are connected; nanoctrl explain %s %s says why "
-			"this one is not\n",
-			cli_quote(agent, e->agent), cli_quote(peer, e->peer));
+			"nanoctrl: not all links are connected. This says why one is not: nanoctrl "
+			"explain %s %s%s\n",
+			cli_quote_word(agent, e->agent), cli_quote_word(peer, e->peer),
+			obs_source_options(l->source, options));
 	else
 		fprintf(stderr, "nanoctrl: no agent reports a link\n");
 }
@@ -210,7 +211,7 @@ static int show(struct links_list *l, const struct options *options)
 		return cli_output_fail("nanoctrl", ret);
 	if (!options->links_wait_ms || all_connected(l))
 		return 0;
-	say_missing(first_missing(l));
+	say_missing(l, first_missing(l));
 	return 1;
 }
 

@@ -12,6 +12,7 @@
 #include "commands/obs_source.h"
 
 #define LINKS_STORY 512
+#define LINKS_CAUSE 1024 /* as nanoctrl takes them, with the zero */
 
 /* How it came to be as it is, in its agent's words; "" and 0 where it says nothing of it. */
 struct links_story {
@@ -24,7 +25,7 @@ struct links_story {
 };
 
 struct links_end {
-	char agent[OBS_TEXT], peer[OBS_TEXT], profile[OBS_TEXT], transport[64], cause[OBS_TEXT];
+	char agent[OBS_TEXT], peer[OBS_TEXT], profile[OBS_TEXT], transport[64], cause[LINKS_CAUSE];
 	char state[32];
 	uint64_t age_ms;
 	char local[OBS_TEXT], remote[OBS_TEXT];

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <event2/event.h>
 
+#include "cli/output/quote.h"
 #include "cli/process/pidfile.h"
 #include "store/key.h"
 #include "nanoctrl/client/nanoctrl_client.h"
@@ -249,6 +250,29 @@ const char *obs_source_name(const struct obs_source *s)
 struct nc_client *obs_source_client(const struct obs_source *s)
 {
 	return s->client;
+}
+
+static void add_option(char out[OBS_HINT_MAX], const char *option, const char *value)
+{
+	size_t len = strlen(out);
+	char word[CLI_QUOTE_MAX];
+
+	if (value)
+		snprintf(out + len, OBS_HINT_MAX - len, " %s %s", option,
+			 cli_quote_word(word, value));
+}
+
+const char *obs_source_options(const struct obs_source *s, char out[OBS_HINT_MAX])
+{
+	const struct options *o = s->options;
+
+	*out = '\0';
+	add_option(out, "--scope", o->scope);
+	add_option(out, "--address", o->address);
+	add_option(out, "--redis-url", s->has_redis ? s->redis.shown : NULL);
+	if (!o->address && !s->has_redis)
+		add_option(out, "--runtime-dir", o->runtime_dir);
+	return out;
 }
 
 /* The client names the server where it could not ask it. */

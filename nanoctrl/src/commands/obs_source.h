@@ -38,6 +38,11 @@ void obs_source_done(struct obs_source *s, bool *done);
 /* All snapshots of the scope in place of what the list had. Negative errno with why. */
 int obs_source_read(struct obs_source *s, struct obs_list *out, char *why, size_t room);
 
+/* The options that another command needs to read the same: those of this one, each with a blank
+ * before it. A password is not among them. Returns out. */
+#define OBS_HINT_MAX 512
+const char *obs_source_options(const struct obs_source *s, char out[OBS_HINT_MAX]);
+
 /* Says on standard error what went wrong with the source. */
 void obs_source_complain(const struct obs_source *s, const char *why);
 

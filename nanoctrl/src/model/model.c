@@ -13,6 +13,7 @@
 #define ITEMS_MAX	   64 /* labels, services, selectors of a region */
 #define LABEL_MAX	   63
 #define TEXT_MAX	   253
+#define CAUSE_MAX	   1023 /* of a link */
 #define SERVICES_MAX	   65536
 #define ATTRIBUTES_MAX	   16384
 #define OBJ_ATTRIBUTES_MAX 4096
@@ -382,7 +383,7 @@ static int read_link(void *to, const struct place *p)
 	if (!ret)
 		ret = check_state(p);
 	if (!ret)
-		ret = place_text(p, "cause", OPTIONAL, TEXT_MAX, &text);
+		ret = place_text(p, "cause", OPTIONAL, CAUSE_MAX, &text);
 	if (!ret)
 		ret = place_text(p, "transport", OPTIONAL, TEXT_MAX, &text);
 	if (!ret)

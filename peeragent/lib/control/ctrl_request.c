@@ -13,8 +13,8 @@
 #include "peeragent/lib/control/ctrl_private.h"
 #include "peeragent/lib/plan/topology.h"
 
-#define CAUSE_MAX   253 /* bytes of it that nanoctrl takes */
-#define PATIENCE_MS 500 /* of a goodbye with what is under way */
+#define CAUSE_MAX   1023 /* bytes of it that nanoctrl takes */
+#define PATIENCE_MS 500	 /* of a goodbye with what is under way */
 
 struct request {
 	struct sl_list node;
