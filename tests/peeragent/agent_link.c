@@ -254,6 +254,30 @@ static void link__to_a_selector_that_nobody_matches_is_reported(void **state)
 	end(a);
 }
 
+/* A slip in a name shows in the log. */
+static void link__that_nobody_fulfils_has_one_line_in_the_log(void **state)
+{
+	static const struct slime_agent_link links[] = { { .to = "role=decode" },
+							 { .to = "nobody" },
+							 { .to = "b" } };
+	struct slime_agent *a, *b = start("b", NULL, 0);
+
+	(void)state;
+	log_lines_keep_from(SLIME_LOG_INFO);
+	a = start("a", links, 3);
+	assert_connected(a, b, NULL);
+	while (!log_lines_with("link nobody/default waits: no agent of this name is registered"))
+		poll(NULL, 0, 1);
+	while (!log_lines_with("link role=decode/default waits: no agent of the scope matches"))
+		poll(NULL, 0, 1);
+	end(b);
+	end(a);
+	assert_int_equal(log_lines_with("link nobody/default waits"), 1);
+	assert_int_equal(log_lines_with("link role=decode/default waits"), 1);
+	assert_int_equal(log_lines_with("link b/default waits"), 0);
+	log_lines_release();
+}
+
 static void link__comes_back_with_a_peer_that_left(void **state)
 {
 	struct slime_agent *a = start("a", &to_b, 1), *b = start("b", NULL, 0);
@@ -601,6 +625,7 @@ int main(void)
 		cmocka_unit_test_setup(link__of_each_profile_is_its_own, reset),
 		cmocka_unit_test_setup(link__to_a_selector_connects_everyone_it_matches, reset),
 		cmocka_unit_test_setup(link__to_a_selector_that_nobody_matches_is_reported, reset),
+		cmocka_unit_test_setup(link__that_nobody_fulfils_has_one_line_in_the_log, reset),
 		cmocka_unit_test_setup(link__comes_back_with_a_peer_that_left, reset),
 		cmocka_unit_test_setup(link__of_an_expired_peer_goes_on, reset),
 		cmocka_unit_test_setup(

@@ -55,8 +55,9 @@ static void on_state(void *arg, enum slime_agent_state state, int cause, const c
 	struct slime_agent *agent = arg;
 	const struct slime_agent_attr *attr = &agent->settings.attr;
 
-	sl_info("agent", "%s is %s%s%s", attr->name, slime_agent_state_name(state),
-		text[0] ? ": " : "", text);
+	/* Who has the name, where this one cannot have it. */
+	sl_log(cause == -EADDRINUSE ? SLIME_LOG_WARN : SLIME_LOG_INFO, "agent", "%s is %s%s%s",
+	       attr->name, slime_agent_state_name(state), text[0] ? ": " : "", text);
 	agent_look_at_waiters(agent);
 	agent_look_up_again(agent);
 	if (attr->on_state)

@@ -293,6 +293,20 @@ void links_list_begin(struct links *set)
 		SL_CONTAINER_OF(node, struct peer, node)->listed = false;
 }
 
+/* One line for a wish that nobody fulfils, so that a slip in its name is found. */
+static void tell_missing(const struct links *set, struct wanted *w)
+{
+	bool selector = topology_is_selector(w->link->to);
+	const struct peer *peer = selector ? NULL : find_peer(set, w->link->to);
+	bool missing = selector ? !w->matched : !peer || !peer->up;
+
+	if (missing && !w->told)
+		sl_info("agent", "link %s/%s waits: %s", w->link->to, topology_profile(w->link),
+			selector ? "no agent of the scope matches"
+				 : "no agent of this name is registered in the scope");
+	w->told = missing;
+}
+
 void links_list_end(struct links *set)
 {
 	struct sl_list *node, *tmp;
@@ -310,6 +324,8 @@ void links_list_end(struct links *set)
 		drop_peer_if_unused(peer);
 	}
 	look_for_matches(set);
+	sl_list_for_each (node, &set->wanted)
+		tell_missing(set, SL_CONTAINER_OF(node, struct wanted, node));
 }
 
 /* ---- what peers post ---- */

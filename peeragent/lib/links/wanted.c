@@ -94,7 +94,7 @@ int wanted_create(struct links *set, const struct slime_agent_link *link, struct
 	free(w->topology);
 	w->topology = copy;
 	w->link = &copy->links[0];
-	w->dropped = w->matched = false;
+	w->dropped = w->matched = w->told = false;
 	w->shared[0] = '\0';
 	sl_list_remove(&w->node);
 	sl_list_append(&set->wanted, &w->node);

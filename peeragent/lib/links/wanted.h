@@ -19,6 +19,7 @@ struct wanted {
 	bool added;   /* by slime_agent_link_add(): not the topology's */
 	bool matched; /* somebody matches the selector */
 	bool dropped; /* stays only until nanoctrl knows */
+	bool told;    /* the log says that there is nobody for it */
 	uint64_t since_ns;
 	struct publication report;
 };
