@@ -164,11 +164,14 @@ static int run_program(int argc, char **argv)
 	struct options options = { 0 };
 	struct settings settings = { 0 };
 	struct cli_args args;
+	char address[OPTIONS_ADDRESS_MAX];
 	int status = CLI_EXIT_USAGE;
 	int ret = cli_args_init(&args, &nanoctrl_program, argc, argv, &options);
 
 	if (ret)
 		return cli_args_exit_status(ret);
+	if (options.address && !options_address(options.address, address))
+		options.address = address;
 	ret = cli_config_create(&config);
 	if (!ret) {
 		ret = read_settings(config, &options, &args, &settings);

@@ -84,6 +84,8 @@ case_a_port_in_use_is_said() {
 	other_server
 	expect 1 "cannot listen on 127.0.0.1 port $port: Address already in use" nc start "${options[@]}" --port "$port"
 	expect 1 "log: $dir/run/nanoctrl.log" nc start "${options[@]}" --port "$port"
+	nc start "${options[@]}" --port "$port" >"$dir/out" 2>/dev/null && die "it started"
+	grep -q "^recent log:" "$dir/out" || die "the recent log is not where the original has it"
 	expect 1 "port 0 or $port: Address already in use" nc start "${options[@]}" --second-port "$port"
 	[ ! -e "$dir/data/redis.pid" ] || die "it left a Redis"
 	# It answers, but is none.
@@ -105,6 +107,7 @@ case_a_nanoctrl_that_nobody_here_knows_is_left_alone() {
 	[ ! -e "$dir/data2/redis.pid" ] || die "it left a Redis"
 	expect 1 "nanoctrl is not running (no pid file)" nc status --runtime-dir "$dir/second"
 	expect 1 "health: ok" nc status --runtime-dir "$dir/second" --address "http://127.0.0.1:$port"
+	expect 1 "health: ok" nc status --runtime-dir "$dir/second" --address "127.0.0.1:$port"
 	expect 0 stopped nc stop
 }
 
@@ -129,11 +132,65 @@ case_a_start_that_asks_for_something_else_than_runs_fails() {
 	expect 0 stopped nc stop
 }
 
+# A server of DLSlime's, as far as others see it: its name, what it answers, and a pid file that it does not lock.
+run_original() {
+	local python home
+
+	[ -d "$dir/run" ] || mkdir -m 700 "$dir/run"
+	python=$(python3 -c 'import sys; print(sys.executable)') # python3 itself may be a script
+	home=$(python3 -c 'import sys; print(sys.prefix)')
+	(export PYTHONHOME=$home && exec -a "$dir/bin/nanoctrl" "$python" -c '
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+	def do_GET(self):
+		body = b"NanoCtrl Server Running" if self.path == "/" else b""
+		self.send_response(200 if body else 404)
+		self.send_header("Content-Length", str(len(body)))
+		self.end_headers()
+		self.wfile.write(body)
+s = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+print(s.server_port, flush=True)
+s.serve_forever()' >"$dir/original" 2>/dev/null) &
+	given=$!
+	wait_for test -s "$dir/original"
+	port=$(cat "$dir/original")
+	printf %d "$given" >"$dir/run/nanoctrl.pid"
+	printf '{"pid":%d,"address":"http://127.0.0.1:%d","cmd":["nanoctrl","server"],"log":"/its.log"}' "$given" "$port" \
+		>"$dir/run/nanoctrl.meta.json"
+}
+
+case_an_original_in_the_same_runtime_directory_is_known() {
+	local port
+
+	run_original
+	nc status >"$dir/out" || die "it does not run"
+	like "$dir/out" "pid: $given" 'process: running' "address: http://127.0.0.1:$port" 'health: ok' 'log: /its.log' \
+		"note: it is a server of DLSlime's"
+	expect 0 "nanoctrl is already running (pid=$given)" nc start
+	expect 1 "it was not started with this --data-dir" nc start "${options[@]}"
+	kill -STOP "$given"
+	expect 1 "Error: nanoctrl did not stop within 0.2s; rerun with --force" nc stop --timeout 0.2
+	[ -e "$dir/run/nanoctrl.meta.json" ] || die "it took the files of a server that runs"
+	expect 0 "nanoctrl killed (pid=$given)" nc stop --timeout 0.2 --force
+	[ ! -e "$dir/run/nanoctrl.meta.json" ] || die "the meta file of the killed one is left"
+	rm "$dir/original"
+	run_original
+	expect 0 "nanoctrl stopped (pid=$given)" nc stop
+	given=
+	[ ! -e "$dir/run/nanoctrl.pid" ] || die "its pid file is left"
+	[ ! -e "$dir/run/nanoctrl.meta.json" ] || die "its meta file is left"
+	# A pid that is another process's by now is nobody to signal.
+	printf %d $$ >"$dir/run/nanoctrl.pid"
+	expect 1 "not running" nc status
+	expect 0 "nanoctrl is not running (stale pid file cleaned)" nc stop
+	[ ! -e "$dir/run/nanoctrl.pid" ] || die "the stale pid file is left"
+}
+
 case_it_says_what_the_original_says() {
 	local pid
 
 	nc start "${options[@]}" >"$dir/out" || die "it does not start"
-	like "$dir/out" 'Local node IP: [0-9.]+' '' 'nanoctrl started \(pid=[0-9]+\)' 'address: http://127\.0\.0\.1:[0-9]+' \
+	like "$dir/out" 'Local node IP: 127\.0\.0\.1' '' 'nanoctrl started \(pid=[0-9]+\)' 'address: http://127\.0\.0\.1:[0-9]+' \
 		"log: $dir/run/nanoctrl.log"
 	pid=$(sed -n 's/.*pid=\([0-9]*\).*/\1/p' "$dir/out")
 	nc status >"$dir/out" || die "it does not run"
@@ -163,6 +220,7 @@ END
 	nc status >"$dir/out" && die "it runs"
 	like "$dir/out" "pid: $pid" 'process: not running' 'address: http://.*' 'health: down .*' "log: $dir/run/nanoctrl.log"
 	expect 0 "nanoctrl is not running (stale pid file cleaned)" nc stop
+	[ ! -e "$dir/run/nanoctrl.pid" ] || die "it is not cleaned"
 	expect 0 "nanoctrl 0." nc --version
 	expect 0 "nanoctrl 0." nc version
 	expect 0 "Usage: nanoctrl stop" nc help stop

@@ -84,7 +84,8 @@ case_links_are_listed_and_waited_for() {
 	nc obs links --wait 100s --json >"$dir/waited" 2>&1 &
 	report 2 connected
 	expect 0 "this end has not been reported" nc obs links --address "$url"
-	expect 2 "expected the URL of nanoctrl" nc obs links --address there
+	expect 0 "node-b" nc obs links --address "${url#http://}"
+	expect 2 "expected the URL of nanoctrl" nc obs links --address "there:0"
 	# The end that is missing is the one to ask for.
 	expect 1 'nanoctrl explain node-b node-a' nc obs links --wait 0.2s
 	report 1 connected "$(register node-b)" node-b node-a
@@ -174,6 +175,8 @@ case_agents_are_observed() {
 	NANOCTRL_SCOPE=s DLSLIME_CTRL_SCOPE=t expect 0 "Scope: s" nc obs status
 	NANOCTRL_SCOPE=s expect 0 "Scope: t" nc obs status --scope t
 	expect 0 '"assign_total":18446744073709551615' nc obs peers --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" --json
+	expect 0 "(no NICs reported)" nc obs nics --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" --scope s
+	expect 0 "Peers: 1 alive, 0 stale" nc obs status --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" --scope s --stale-ms 9223372036854775807
 	expect 0 '{"peer_id":"theirs","age_ms":' nc obs nics --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" --json
 	expect 0 '"nic":"shm","assign_total":7,"completed_bytes_total":10,"peer_id":"ours"' nc obs nics --json
 	expect 0 "theirs    mlx5_0   x         -        stale" nc obs links --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" "${patient[@]}"

@@ -18,7 +18,6 @@
 #include "cli/process/daemon.h"
 #include "cli/process/pidfile.h"
 #include "text/json_slice.h"
-#include "server/node.h"
 #include "commands/probe.h"
 #include "redis/child.h"
 #include "redis/url.h"
@@ -54,7 +53,7 @@ static void print_log_tail(const char *file, off_t from)
 	if (n <= 0)
 		return;
 	text[n] = '\0';
-	fprintf(stderr, "recent log:\n%s", text);
+	printf("recent log:\n%s", text);
 }
 
 static off_t length_of(const char *file)
@@ -66,6 +65,56 @@ static off_t length_of(const char *file)
 		close(fd);
 	return len < 0 ? 0 : len; /* a FIFO has none */
 }
+
+/* ---- a server of DLSlime's in this runtime directory ---- */
+
+/* The name of a program without its folder. */
+static bool is_program(const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !strcmp(slash ? slash + 1 : path, name);
+}
+
+/* Whether the process is a server of DLSlime's, by its command line. */
+static bool is_original(pid_t pid)
+{
+	char path[32], words[PATH_MAX + 1];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, words, sizeof(words) - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	words[n] = '\0';
+	return is_program(words, "nanoctrl") || is_program(words, "dlslime-ctrl");
+}
+
+/* It locks nothing: its pid file has the pid, and nothing else. A pid that is another process's by
+ * now is nobody. */
+static bool find_original(const struct runtime *rt, struct cli_process *out)
+{
+	char text[16], *end;
+	int fd = open(rt->pid_file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	long pid;
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	pid = strtol(text, &end, 10);
+	if (*text < '1' || *text > '9' || pid > INT32_MAX || (*end && strcmp(end, "\n") != 0))
+		return false;
+	return !cli_process_of((pid_t)pid, out) && is_original(out->pid);
+}
+
+/* ---- ours ---- */
 
 /* Waits until the server behind the pid file says where it is. 0, CLI_PIDFILE_FREE, or -EAGAIN. */
 static int find_running(const struct runtime *rt, int wait_ms, struct cli_pidfile_info *out)
@@ -99,6 +148,21 @@ static bool is_running(const struct runtime *rt, int wait_ms, struct cli_pidfile
 {
 	return !find_running(rt, wait_ms, out) &&
 	       !(is_ending(out) && !cli_process_wait(&out->process, wait_ms));
+}
+
+/* Whether a nanoctrl answers there, ours or DLSlime's. */
+static bool is_served(const char *url)
+{
+	struct probe_reply reply;
+	bool served;
+
+	if (probe_get(url, "/", PROBE_MS, &reply))
+		return false;
+	served = reply.status == 200 &&
+		 (!strcmp(reply.body, "NanoCtrl Server Running") ||
+		  !strcmp(reply.body, "DLSlime control plane Server Running"));
+	free(reply.body);
+	return served;
 }
 
 static bool same_directory(const char *a, const char *b)
@@ -259,12 +323,25 @@ static void take_back(pid_t pid, int wait_ms)
 		fprintf(stderr, "nanoctrl: it (pid=%d) has not ended yet\n", (int)pid);
 }
 
+/* The host of a URL with a port, without the brackets of an IPv6 address. */
+static void print_host(const char *url)
+{
+	const char *from = strstr(url, "://"), *end = strrchr(url, ':');
+
+	from = from ? from + 3 : url;
+	if (!end || end < from)
+		end = from + strlen(from);
+	if (*from == '[' && end > from + 1 && end[-1] == ']')
+		from++, end--;
+	printf("Local node IP: %.*s\n\n", (int)(end - from), from);
+}
+
 /* wait_ms: for the Redis. */
 static int say_started(const struct cli_daemon *d, const char *log, int wait_ms)
 {
 	uint64_t deadline = sl_deadline_ns(wait_ms);
 	const char *url = d->message;
-	char why[512], own[INET_ADDRSTRLEN];
+	char why[512];
 	pid_t pid;
 	int ret = probe_health(url, PROBE_MS, &pid);
 
@@ -277,8 +354,7 @@ static int say_started(const struct cli_daemon *d, const char *log, int wait_ms)
 	}
 	while ((ret = probe_ready(url, why, sizeof(why))) && sl_clock_ns() < deadline)
 		poll(NULL, 0, LOOK_MS);
-	node_address(own);
-	printf("Local node IP: %s\n\n", own);
+	print_host(url);
 	if (ret)
 		printf("nanoctrl runs (pid=%d), but is not ready: %s\n", (int)d->pid, why);
 	else
@@ -316,34 +392,16 @@ static void likely_url(const struct settings *settings, char *out, size_t room)
 		 settings->server.port);
 }
 
-/* Whether a nanoctrl of another runtime directory, or of none, is there already: ours or DLSlime's.
- * Any other server is left to the attempt to listen beside it. */
-static bool is_served(const char *url)
-{
-	struct probe_reply reply;
-	bool served;
-
-	if (probe_get(url, "/", PROBE_MS, &reply))
-		return false;
-	served = reply.status == 200 &&
-		 (!strcmp(reply.body, "NanoCtrl Server Running") ||
-		  !strcmp(reply.body, "DLSlime control plane Server Running"));
-	free(reply.body);
-	return served;
-}
-
 /* Of a server that another runtime directory manages nothing is known: it does for a start that
  * asks for nothing in particular. */
-static int say_served(const struct settings *settings, const struct options *options,
-		      const char *url)
+static int refuse_asked(const struct settings *settings, const struct options *options, bool here)
 {
-	const char *asked = options->runtime_dir       ? "--runtime-dir"
-			    : settings->redis.url      ? "--redis-url"
-			    : settings->redis.data_dir ? "--data-dir"
-						       : NULL;
+	const char *asked = options->runtime_dir && !here ? "--runtime-dir" : NULL;
 
-	printf("nanoctrl appears to be already running at %s (no pid file managed by this CLI)\n",
-	       url);
+	if (settings->redis.url)
+		asked = "--redis-url";
+	else if (settings->redis.data_dir)
+		asked = "--data-dir";
 	if (asked)
 		fprintf(stderr,
 			"nanoctrl: it was not started with this %s: choose another --port, or stop "
@@ -352,11 +410,20 @@ static int say_served(const struct settings *settings, const struct options *opt
 	return asked ? 1 : 0;
 }
 
+static int say_served(const struct settings *settings, const struct options *options,
+		      const char *url)
+{
+	printf("nanoctrl appears to be already running at %s (no pid file managed by this CLI)\n",
+	       url);
+	return refuse_asked(settings, options, false);
+}
+
 int instance_start(const struct settings *settings, const struct options *options,
 		   const struct runtime *rt)
 {
 	struct cli_daemon_attr attr = { .timeout_ms = (int)options->wait_ms };
 	struct cli_pidfile_info info;
+	struct runtime_meta meta;
 	struct cli_daemon d;
 	char log[PATH_MAX], url[128];
 	off_t log_len;
@@ -366,6 +433,12 @@ int instance_start(const struct settings *settings, const struct options *option
 		return complain("log file", ret);
 	if (is_running(rt, attr.timeout_ms, &info))
 		return say_running(settings, rt, &info);
+	if (find_original(rt, &info.process)) {
+		runtime_read_meta(rt, &meta);
+		printf("nanoctrl is already running (pid=%d)\naddress: %s\n", (int)info.process.pid,
+		       meta.address);
+		return refuse_asked(settings, options, true);
+	}
 	likely_url(settings, url, sizeof(url));
 	if (settings->server.port && is_served(url))
 		return say_served(settings, options, url);
@@ -397,13 +470,16 @@ static int find_data_dir(const struct settings *settings, const struct runtime *
 	return 0;
 }
 
-/* Whether a nanoctrl answers there, and of this process when pid is not 0; said in a line. */
+/* Whether a nanoctrl answers there, which is the one of this process when pid is not 0; said in a
+ * line. */
 static bool say_health(const char *url, pid_t pid)
 {
 	pid_t who = 0;
 	int ret = probe_health(url, PROBE_MS, &who);
 	bool ok = !ret && (!pid || who == pid);
 
+	if (ret == -EPROTO && !pid && is_served(url))
+		ok = true; /* DLSlime's has no such page */
 	if (ok)
 		printf("health: ok\n");
 	else
@@ -418,6 +494,24 @@ static int complain_of_pidfile(const struct runtime *rt, int ret)
 	fprintf(stderr, "nanoctrl: cannot tell who holds %s: %s\n", rt->pid_file,
 		ret == -EPROTO ? "it is no pid file of nanoctrl" : strerror(-ret));
 	return 1;
+}
+
+static int say_original(const struct runtime *rt, const struct options *options,
+			const struct cli_process *process)
+{
+	struct runtime_meta meta;
+	const char *url = options->address;
+	bool ok;
+
+	runtime_read_meta(rt, &meta);
+	if (!url)
+		url = meta.address;
+	printf("pid: %d\nprocess: running\naddress: %s\n", (int)process->pid, url);
+	ok = say_health(url, 0);
+	if (*meta.log)
+		printf("log: %s\n", meta.log);
+	printf("note: it is a server of DLSlime's\n");
+	return ok ? 0 : 1;
 }
 
 /* Nobody holds the pid file: what the last server left is all there is to say. */
@@ -474,6 +568,8 @@ int instance_status(const struct settings *settings, const struct options *optio
 	bool ready;
 	int ret = cli_pidfile_read(rt->pid_file, &info);
 
+	if (ret == CLI_PIDFILE_FREE && find_original(rt, &info.process))
+		return say_original(rt, options, &info.process);
 	if (ret == CLI_PIDFILE_FREE)
 		return say_not_running(settings, options, rt);
 	if (ret && ret != -EAGAIN)
@@ -513,6 +609,16 @@ static bool had_private_redis(const struct settings *settings, const struct runt
 	return !settings->redis.url && (!runtime_read_meta(rt, &meta) || *meta.data_dir);
 }
 
+/* The pid file as well, unless somebody has locked it since. */
+static void clean_files(const struct runtime *rt)
+{
+	struct cli_pidfile stale;
+
+	runtime_clean(rt);
+	if (!access(rt->pid_file, F_OK) && !cli_pidfile_create(&stale, rt->pid_file))
+		cli_pidfile_destroy(&stale);
+}
+
 /* Nobody runs. A server that did not end in order, of which files are left, may have left its
  * Redis, too. */
 static int clean_up(const struct settings *settings, const struct runtime *rt, const char *done)
@@ -527,7 +633,7 @@ static int clean_up(const struct settings *settings, const struct runtime *rt, c
 		fprintf(stderr, "nanoctrl: %s\n", why);
 		return 1;
 	}
-	runtime_clean(rt);
+	clean_files(rt);
 	if (ret == -EBUSY && orphaned)
 		printf("%s; a Redis was left: %s\n", done, why);
 	else
@@ -557,19 +663,23 @@ int instance_stop(const struct settings *settings, const struct options *options
 	struct cli_pidfile_info info;
 	char done[64];
 	int ret = find_running(rt, PROBE_MS, &info);
+	bool original = ret == CLI_PIDFILE_FREE && find_original(rt, &info.process);
 
 	if (ret < 0)
 		return complain_of_pidfile(rt, ret);
-	if (ret == CLI_PIDFILE_FREE)
+	if (ret == CLI_PIDFILE_FREE && !original)
 		return clean_up(settings, rt,
-				access(rt->meta_file, F_OK)
+				access(rt->meta_file, F_OK) && access(rt->pid_file, F_OK)
 					? "nanoctrl is not running"
 					: "nanoctrl is not running (stale pid file cleaned)");
 	ret = cli_process_signal(&info.process, SIGTERM);
 	if (ret && ret != -ESRCH)
 		return complain("cannot signal it", ret);
-	if (!cli_process_wait(&info.process, (int)options->timeout_ms))
+	if (!cli_process_wait(&info.process, (int)options->timeout_ms)) {
+		if (original) /* its own command removes them */
+			clean_files(rt);
 		return say_stopped(settings, rt, info.process.pid);
+	}
 	if (!options->force) {
 		fprintf(stderr, "Error: nanoctrl did not stop within %.1fs; rerun with --force\n",
 			(double)options->timeout_ms / 1e3);

@@ -174,10 +174,12 @@ static void print_nic(const struct obs_snapshot *s, struct json_slice nic, const
 
 typedef void nic_fn(const struct obs_snapshot *s, struct json_slice nic, void *arg);
 
-static void each_nic(const struct obs_list *l, nic_fn *fn, void *arg)
+/* Answers how many there are. */
+static size_t each_nic(const struct obs_list *l, nic_fn *fn, void *arg)
 {
 	struct json_slice key, nic;
 	struct json_walk w;
+	size_t n = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
 		const struct obs_snapshot *s = &l->list[i];
@@ -185,9 +187,12 @@ static void each_nic(const struct obs_list *l, nic_fn *fn, void *arg)
 		if (!s->nics.at || !json_walk_init(&w, s->nics) || w.object)
 			continue;
 		while (json_walk_next(&w, &key, &nic))
-			if (nic.len >= 2 && *nic.at == '{')
+			if (nic.len >= 2 && *nic.at == '{') {
 				fn(s, nic, arg);
+				n++;
+			}
 	}
+	return n;
 }
 
 static void on_nic_row(const struct obs_snapshot *s, struct json_slice nic, void *arg)
@@ -227,9 +232,10 @@ static int print_table(enum obs_view view, const struct obs_list *l, FILE *to)
 		return ret;
 	for (size_t i = 0; i < l->n && !nics; i++)
 		add_peer(t, &l->list[i]);
-	if (nics)
-		each_nic(l, on_nic_row, t);
-	ret = cli_table_print(t, cli_table_style_of_locale(), to);
+	if (nics && !each_nic(l, on_nic_row, t))
+		ret = fprintf(to, "(no NICs reported)\n") < 0 ? -EIO : 0;
+	else
+		ret = cli_table_print(t, cli_table_style_of_locale(), to);
 	cli_table_destroy(t);
 	return ret;
 }

@@ -2,6 +2,8 @@
 #include "server/settings.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,11 +23,22 @@ static const char *check_address(const char *text)
 	return "an IPv4 or IPv6 address";
 }
 
+int options_address(const char *text, char out[OPTIONS_ADDRESS_MAX])
+{
+	int n = snprintf(out, OPTIONS_ADDRESS_MAX, "%s%s", strstr(text, "://") ? "" : "http://",
+			 text);
+
+	return n < OPTIONS_ADDRESS_MAX ? 0 : -ENAMETOOLONG;
+}
+
 static const char *check_url(const char *text)
 {
+	char whole[OPTIONS_ADDRESS_MAX];
 	struct nc_url url;
 
-	return nc_url_parse(text, &url) ? "the URL of nanoctrl, as http://127.0.0.1:3000" : NULL;
+	return options_address(text, whole) || nc_url_parse(whole, &url)
+		       ? "the URL of nanoctrl, as http://127.0.0.1:3000"
+		       : NULL;
 }
 
 static const char *check_absolute(const char *text)
@@ -274,7 +287,7 @@ static const struct cli_setting obs_options[] = {
 		.help = "read this Redis, without a server, unless --address is given"),
 	CLI_STRING(struct options, scope, "scope", .check = check_obs_scope, .env = ENV_SCOPE,
 		   .help = "whose; default those who name none"),
-	CLI_INT(struct options, stale_ms, "stale-ms", .def = "45000", .min = 0, .max = 86400000,
+	CLI_INT(struct options, stale_ms, "stale-ms", .def = "45000", .min = 0, .max = INT64_MAX,
 		.help = "age in milliseconds beyond which the snapshot of an agent of DLSlime's is stale; ours are stale when their lease has ended"),
 	CLI_SET,
 	CLI_END,

@@ -90,6 +90,11 @@ struct options {
 	bool dry_run;
 };
 
+/* What --address says, as a URL: HOST:PORT alone is http, as DLSlime's commands take it.
+ * -ENAMETOOLONG. */
+#define OPTIONS_ADDRESS_MAX 320
+int options_address(const char *text, char out[OPTIONS_ADDRESS_MAX]);
+
 extern const struct cli_setting settings_table[];
 extern const struct cli_program nanoctrl_program;
 
