@@ -4,7 +4,7 @@
 #include <base/utf8.h>
 #include "base/hex.h"
 
-bool percent_decode(const char *text, size_t len, bool plus, char *out)
+bool percent_decode(const char *text, size_t len, bool query, char *out)
 {
 	size_t n = 0;
 
@@ -15,11 +15,13 @@ bool percent_decode(const char *text, size_t len, bool plus, char *out)
 			int hi = len - i > 2 ? hex_digit(text[i + 1]) : -1;
 			int lo = hi >= 0 ? hex_digit(text[i + 2]) : -1;
 
-			if (lo < 0)
+			if (lo < 0 && query)
 				return false;
-			c = (char)(hi << 4 | lo);
-			i += 2;
-		} else if (c == '+' && plus) {
+			if (lo >= 0) {
+				c = (char)(hi << 4 | lo);
+				i += 2;
+			}
+		} else if (c == '+' && query) {
 			c = ' ';
 		}
 		if (!c)

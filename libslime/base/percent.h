@@ -7,9 +7,10 @@
 #include <stddef.h>
 
 /*
- * Decodes len bytes into out, which has room for len + 1, and adds a NUL. With plus a '+' is a
- * space. False unless every '%' has two hex digits and the result is UTF-8 without NUL.
+ * Decodes len bytes into out, which has room for len + 1, and adds a NUL. In a query a '+' is a
+ * space, and a '%' without two hex digits is refused; in a path it stands for itself, since some
+ * clients do not encode names. False for that, and unless the result is UTF-8 without NUL.
  */
-bool percent_decode(const char *text, size_t len, bool plus, char *out);
+bool percent_decode(const char *text, size_t len, bool query, char *out);
 
 #endif

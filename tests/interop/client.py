@@ -55,6 +55,9 @@ def peers(url, scope):
     expect(client.heartbeat_peer("a:1")["status"] == "ok", "heartbeat_peer")
     expect(client.set_desired_topology("a:1", target_peers=[other], min_bw="1G", symmetric=True)["status"] == "ok",
            "set_desired_topology")
+    client.register_peer(alias="100%", address="127.0.0.1")
+    expect(client.set_desired_topology("100%", target_peers=[other])["status"] == "ok", "set_desired_topology of 100%")
+    expect(client.cleanup_peer("100%")["status"] == "ok", "cleanup_peer of 100%")
     expect({"a:1", other} <= {p["name"] for p in client.query_peers()}, "query_peers")
     expect(client.cleanup_peer("a:1")["status"] == "ok", "cleanup_peer")
     expect(client.heartbeat_peer("a:1")["status"] == "not_found", "heartbeat_peer of one that is gone")

@@ -164,6 +164,7 @@ static void value__of_others_that_is_too_long_is_none_and_counted(void **state)
 static void query__skips_what_others_damaged(void **state)
 {
 	struct api_fixture *f = *state;
+	long long junk = api_metric(f, "nanoctrl_model_junk_total");
 
 	assert_int_equal(api_post(f, "/start_peer_agent", "{\"alias\":\"a\",\"address\":\"x\"}"),
 			 200);
@@ -183,6 +184,7 @@ static void query__skips_what_others_damaged(void **state)
 			 "\"memory_keys\":[],\"name\":\"b\",\"resource\":null},"
 			 "{\"address\":\"x\",\"device\":\"\",\"ib_port\":1,\"link_type\":\"\","
 			 "\"memory_keys\":[\"kv\"],\"name\":\"c\",\"resource\":{\"t\":1}}]");
+	assert_int_equal(api_metric(f, "nanoctrl_model_junk_total"), junk + 4);
 }
 
 /* One such agent is no reason to tell of none. */

@@ -217,6 +217,7 @@ static void register__that_would_reach_into_other_keys_is_refused(void **state)
 static void list__shows_its_scope_only_and_skips_junk(void **state)
 {
 	struct api_fixture *f = *state;
+	long long junk = api_metric(f, "nanoctrl_model_junk_total");
 
 	assert_int_equal(api_post(f, "/register", "{\"entity_id\":\"x\",\"kind\":\"k\"}"), 200);
 	assert_int_equal(api_post(f, "/register", "{\"entity_id\":\"j\",\"kind\":\"k\"}"), 200);
@@ -228,6 +229,9 @@ static void list__shows_its_scope_only_and_skips_junk(void **state)
 	assert_int_equal(api_post(f, "/list_entities", "{}"), 200);
 	assert_int_equal(api_count(&f->said, "entities"), 1);
 	assert_string_equal(api_text(&f->said, "entities", "0", "entity_id", NULL), "x");
+	assert_int_equal(api_metric(f, "nanoctrl_model_junk_total"), junk + 1);
+	assert_int_equal(api_post(f, "/get_entity_info", "{\"entity_id\":\"j\"}"), 200);
+	assert_int_equal(api_metric(f, "nanoctrl_model_junk_total"), junk + 2);
 	assert_int_equal(api_post(f, "/list_entities", "{\"entity_type\":\"s\"}"), 200);
 	assert_int_equal(api_count(&f->said, "entities"), 0);
 	test_redis_do(&f->redis, "DEL service:j");
@@ -236,6 +240,21 @@ static void list__shows_its_scope_only_and_skips_junk(void **state)
 	assert_int_equal(api_count(&f->said, "entities"), 1);
 	assert_int_equal(api_post(f, "/get_entity_info", "{\"entity_id\":\"j\"}"), 200);
 	assert_string_equal(api_text(&f->said, "status", NULL), "not_found");
+}
+
+/* As the original has it; no kind is a kind. */
+static void list__of_the_type_without_letters_is_of_all_types(void **state)
+{
+	struct api_fixture *f = *state;
+
+	assert_int_equal(api_post(f, "/register", "{\"entity_id\":\"x\",\"kind\":\"k\"}"), 200);
+	assert_int_equal(api_post(f, "/register",
+				  "{\"entity_type\":\"t\",\"entity_id\":\"y\",\"kind\":\"\"}"),
+			 200);
+	assert_int_equal(api_post(f, "/list_entities", "{\"entity_type\":\"\"}"), 200);
+	assert_int_equal(api_count(&f->said, "entities"), 2);
+	assert_int_equal(api_post(f, "/list_entities", "{\"kind\":\"\"}"), 200);
+	assert_int_equal(api_count(&f->said, "entities"), 1);
 }
 
 static void info__of_others_that_is_too_long_is_none_and_counted(void **state)
@@ -453,6 +472,7 @@ int main(void)
 		TEST(heartbeat_and_unregister__leave_native_keys_alone),
 		TEST(register__that_would_reach_into_other_keys_is_refused),
 		TEST(list__shows_its_scope_only_and_skips_junk),
+		TEST(list__of_the_type_without_letters_is_of_all_types),
 		TEST(info__of_others_that_is_too_long_is_none_and_counted),
 		TEST(list__leaves_out_what_is_too_long),
 		TEST(list__that_many_ask_for_is_read_for_all_at_once),

@@ -92,6 +92,12 @@ static void decode__escapes_become_utf8_or_are_refused(void **state)
 	(void)state;
 	assert_true(percent_decode("a%2Fb%3a%c3%A9+", 15, false, out));
 	assert_string_equal(out, "a/b:\xc3\xa9+");
+	assert_true(percent_decode("100%", 4, false, out));
+	assert_string_equal(out, "100%");
+	assert_true(percent_decode("%4%zz%41", 8, false, out));
+	assert_string_equal(out, "%4%zzA");
+	assert_false(percent_decode("%ff", 3, false, out));
+	assert_false(percent_decode("%00", 3, false, out));
 	assert_true(percent_decode("a+b", 3, true, out));
 	assert_string_equal(out, "a b");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

@@ -265,6 +265,9 @@ int compat_parse(enum compat_form form, const char *body, size_t len, struct com
 		ret = match(fields, value, heap, values, err);
 	for (size_t i = 0; !ret && fields[i].name; i++)
 		ret = take(&fields[i], values[i], out, &heap, err);
+	/* As the original has it: no type is none, while no kind is a kind. */
+	if (!ret && form == COMPAT_LIST_ENTITIES && !out->type.len)
+		out->type.at = NULL;
 	if (ret == -ENOMEM)
 		refuse(err, 500, "internal", "", "out of memory");
 	if (ret)
@@ -333,13 +336,14 @@ bool compat_is_json(struct store_text t, char first)
 	json_t *v;
 	bool fits;
 
-	if (!t.len || *t.at != first)
+	if (!t.len || (first && *t.at != first))
 		return false;
 	if (json_is_plain(t.at, t.len, DEPTH_MAX + 1))
 		return true;
 	if (json_too_deep(t.at, t.len, DEPTH_MAX + 1))
 		return false;
-	v = place_parse(t.at, t.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &why);
+	v = place_parse(t.at, t.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL | JSON_DECODE_ANY,
+			&why);
 	fits = v != NULL;
 	json_decref(v);
 	return fits;
@@ -348,8 +352,11 @@ bool compat_is_json(struct store_text t, char first)
 char *compat_found(const struct store_entities *found)
 {
 	struct out o = { .at = NULL };
-	bool there = found && found->n && compat_is_json(found->info[0], '{');
+	bool stored = found && found->n;
+	bool there = stored && compat_is_json(found->info[0], '{');
 
+	if (stored && !there)
+		model_note_junk();
 	out_words(&o, there ? "{\"status\":\"ok\",\"entity_info\":"
 			    : "{\"status\":\"not_found\",\"entity_info\":");
 	out_json(&o, there ? found->info[0] : (struct store_text){ NULL, 0 });
@@ -362,8 +369,10 @@ void compat_listed(struct out *o, const struct store_entities *found)
 	const char *head = "{\"status\":\"ok\",\"entities\":[";
 
 	for (size_t i = 0; i < found->n; i++) {
-		if (!compat_is_json(found->info[i], '{'))
+		if (!compat_is_json(found->info[i], '{')) {
+			model_note_junk();
 			continue;
+		}
 		out_words(o, o->len ? "," : head);
 		out_bytes(o, found->info[i].at, found->info[i].len);
 	}

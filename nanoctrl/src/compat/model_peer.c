@@ -35,10 +35,20 @@ char *compat_redis(const char *address)
 	return out_finish(&o);
 }
 
-/* Text that an agent may have written itself. */
-static struct store_text checked(struct store_text t)
+/* What an agent may have written itself: as it is where it is fine, else counted, and another text.
+ */
+static struct store_text checked(struct store_text t, bool fine, const char *otherwise)
 {
-	return t.len && sl_utf8_valid(t.at, t.len) ? t : text_of("");
+	if (t.len && fine)
+		return t;
+	if (t.len)
+		model_note_junk();
+	return text_of(otherwise);
+}
+
+static struct store_text checked_text(struct store_text t)
+{
+	return checked(t, sl_utf8_valid(t.at, t.len), "");
 }
 
 static void put_peer(struct out *o, const struct store_peer *p)
@@ -48,23 +58,25 @@ static void put_peer(struct out *o, const struct store_peer *p)
 	uint64_t n;
 
 	out_member(o, "{\"name\":", p->name);
-	out_member(o, ",\"device\":", checked(p->device));
+	out_member(o, ",\"device\":", checked_text(p->device));
 	out_words(o, ",\"ib_port\":");
-	out_json(o, json_u64(port, UINT32_MAX, &n) ? p->port : text_of("1"));
-	out_member(o, ",\"link_type\":", checked(p->link_type));
-	out_member(o, ",\"address\":", checked(p->address));
+	out_json(o, checked(p->port, p->port.len && json_u64(port, UINT32_MAX, &n), "1"));
+	out_member(o, ",\"link_type\":", checked_text(p->link_type));
+	out_member(o, ",\"address\":", checked_text(p->address));
 	out_words(o, ",\"resource\":");
-	out_json(o, compat_is_json(resource, '{') ? resource : text_of(""));
+	out_json(o, checked(resource, compat_is_json(resource, 0), ""));
 	out_words(o, ",\"memory_keys\":");
-	out_json(o, compat_is_json(p->memory_keys, '[') ? p->memory_keys : text_of("[]"));
+	out_json(o, checked(p->memory_keys, compat_is_json(p->memory_keys, '['), "[]"));
 	out_words(o, "}");
 }
 
 void compat_peers(struct out *o, const struct store_peer_list *found)
 {
 	for (size_t i = 0; i < found->n; i++) {
-		if (!sl_utf8_valid(found->peers[i].name.at, found->peers[i].name.len))
+		if (!sl_utf8_valid(found->peers[i].name.at, found->peers[i].name.len)) {
+			model_note_junk();
 			continue;
+		}
 		out_words(o, o->len ? "," : "[");
 		put_peer(o, &found->peers[i]);
 	}
@@ -152,6 +164,8 @@ char *compat_mr_info(const struct store_entities *found)
 
 	if (found && read_mr(found->info[0], value))
 		return put_numbers("{\"mr_info\":{", value, names, "}}");
+	if (found)
+		model_note_junk();
 	out_words(&none, "{\"mr_info\":null}");
 	return out_finish(&none);
 }

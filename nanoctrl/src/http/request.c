@@ -226,7 +226,7 @@ void request_dispatch(struct request *rq)
 		reply_error(
 			rq,
 			&(struct reply_error){ .status = 400, .code = "bad_name", .field = "path" },
-			"the path is not percent-encoded UTF-8");
+			"the path is not UTF-8, or has a zero byte");
 	else if (!decode_query(rq))
 		reply_error(rq,
 			    &(struct reply_error){
