@@ -1,7 +1,7 @@
 -- Entities whose time has run out are told of once and forgotten; those that another server renewed are noted.
--- ARGV: keep. Answers {OK, how many ended, how many were skipped, whether there is more to do at once}.
+-- ARGV: keep. Answers {OK, how many ended, how many were skipped, whether there is more to do at once, {some of those that ended}}.
 local MOST = 200 -- that end, or are noted
-local n_ended = 0
+local n_ended, some = 0, {}
 
 local function remove(scope, member, type, id)
 	local kinds = 'nanoctrl:kinds:' .. scope
@@ -9,6 +9,7 @@ local function remove(scope, member, type, id)
 	write('ZREM', 'nanoctrl:types:' .. scope, member)
 	if type then
 		n_ended = n_ended + 1
+		if n_ended <= 3 then some[n_ended] = type .. ':' .. id end
 		local kind = cjson.encode(read('HGET', kinds, member) or '')
 		local revision = text(write('INCR', in_scope(scope, 'nano_meta:' .. type .. '_revision')))
 		redis.call('PUBLISH', in_scope(scope, 'nano_events:' .. type .. '_update'), '{"entity_id":' .. cjson.encode(id)
@@ -39,4 +40,4 @@ local function visit(scope, most)
 end
 
 local _, more = sweep_scopes('entity', 'nanoctrl:entities:', MOST, visit)
-return { OK, n_ended, skipped, more and 1 or 0 }
+return { OK, n_ended, skipped, more and 1 or 0, some }

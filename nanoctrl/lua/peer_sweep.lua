@@ -1,6 +1,6 @@
 -- The end of agents of any scope whose time has run out; and who waits to be asked for. ARGV: keep, the time we expect it to be ('0': no
 -- agent may end). A clock that strays ends nobody. Answers {OK, how many ended, how many were skipped, whether there is more to do at
--- once}.
+-- once, {some of those that ended}}.
 local RETURNS = 100
 local SCOPES_PRUNED, PRUNED, PORTION, TARGETS_MAX = 16, 2, 32, 4096
 local may_end = ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000
@@ -41,7 +41,7 @@ end
 
 -- While nobody may end, what is looked at is nothing that is done, and has a bound of its own in all scopes together.
 local looks = 500
-local n_ended = 0
+local n_ended, some = 0, {}
 
 local function visit(scope, most)
 	local index, done, all = index_key(scope), 0, true
@@ -61,7 +61,10 @@ local function visit(scope, most)
 		elseif may_end then
 			local n, ended = forget(scope, me, most - done)
 			done, all = done + n, all and ended
-			if ended then n_ended = n_ended + 1 end
+			if ended then
+				n_ended = n_ended + 1
+				if n_ended <= 3 then some[n_ended] = me end
+			end
 		end
 	end
 	if redis.call('EXISTS', index) == 0 then redis.call('UNLINK', lives_key(scope)) end
@@ -96,4 +99,4 @@ local more = more_to_ask or more_to_end
 for _, scope in ipairs(not more and read('SRANDMEMBER', 'nanoctrl:peer_scopes', SCOPES_PRUNED) or {}) do
 	for _, me in ipairs(read('ZRANDMEMBER', index_key(scope), PRUNED) or {}) do prune(scope, me) end
 end
-return { OK, n_ended, skipped, more and 1 or 0 }
+return { OK, n_ended, skipped, more and 1 or 0, some }

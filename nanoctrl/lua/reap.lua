@@ -1,9 +1,9 @@
 -- The housekeeping of a scope, in portions. ARGV: keep, the time we expect it to be ('0': no lease may end), age of events
 -- kept, portion, what a lease of ours lasts, since when (ms) agents can beat, and where to look for leases that end late, from 1
 -- ('0': nowhere). A clock that strays ends no lease. Answers {OK, leases ended, more to do at once, leases held, skipped, where
--- to look on for late ones (0: that was all)}.
+-- to look on for late ones (0: that was all), {some of those that ended}}.
 local portion, ours, steady, look = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local ended, more = 0, 0
+local ended, more, some = 0, 0, {}
 
 if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
 	local due = read('ZRANGEBYSCORE', DUE, '-inf', text(now), 'LIMIT', 0, portion) or {}
@@ -21,6 +21,7 @@ if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
 			if h then
 				emit('expired', name, h[1], h[2] or '', '', '', '0')
 				ended = ended + 1
+				if ended <= 3 then some[ended] = name end
 			end
 		end
 	end
@@ -131,4 +132,4 @@ if redis.call('EXISTS', NAMES, DUE, DEAD) == 0 and number(read('XLEN', EVENTS)) 
 	redis.call('UNLINK', EPOCH, SEQ, EVENT_SEQ, EVENTS, DUE, NAMES, DEAD)
 	write('SREM', root .. 'nanoctrl:scopes', scope)
 end
-return { OK, ended, more, number(read('ZCARD', DUE)), skipped, look }
+return { OK, ended, more, number(read('ZCARD', DUE)), skipped, look, some }

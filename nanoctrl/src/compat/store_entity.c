@@ -126,23 +126,25 @@ struct sweep {
 	const char *what;
 	bool *sweeping;
 	_Atomic uint64_t *n_ended;
+	struct ended *ended;
 };
 
 static struct sweep peers_of(struct store *store)
 {
-	return (struct sweep){ SCRIPT_PEER_SWEEP, "agents", &store->sweeping_peers,
-			       &store->hub->n_peers_ended };
+	return (struct sweep){ SCRIPT_PEER_SWEEP, "agents of DLSlime's", &store->sweeping_peers,
+			       &store->hub->n_peers_ended, &store->peers_ended };
 }
 
 static struct sweep entities_of(struct store *store)
 {
-	return (struct sweep){ SCRIPT_ENTITY_SWEEP, "entities", &store->sweeping_entities,
-			       &store->hub->n_entities_ended };
+	return (struct sweep){ SCRIPT_ENTITY_SWEEP, "entities of DLSlime's",
+			       &store->sweeping_entities, &store->hub->n_entities_ended,
+			       &store->entities_ended };
 }
 
 static void sweep(struct store *store, const struct sweep *s);
 
-/* {outcome, ended, skipped, more} */
+/* {outcome, ended, skipped, more, {name of one that ended, ...}} */
 static void finish_sweep(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store *store = call->store;
@@ -151,14 +153,14 @@ static void finish_sweep(struct store_call *call, int result, const redisReply *
 
 	store_note_skipped(call, reply);
 	*s.sweeping = false;
-	if (result != STORE_OK || !store_u64(reply, 1, &ended) || !store_u64(reply, 3, &more))
-		return;
-	if (ended)
-		sl_info("reaper", "%" PRIu64 " %s of DLSlime's ended without a word", ended,
-			s.what);
-	atomic_fetch_add(s.n_ended, ended);
+	if (result == STORE_OK && store_u64(reply, 1, &ended) && store_u64(reply, 3, &more)) {
+		ended_add(s.ended, ended, store_item(reply, 4, REDIS_REPLY_ARRAY));
+		atomic_fetch_add(s.n_ended, ended);
+	}
 	if (more && !store->closing)
 		sweep(store, &s);
+	else
+		ended_log(s.ended, "", s.what);
 }
 
 /* Those that ended together are many: the rest comes at once, and others come in between. */

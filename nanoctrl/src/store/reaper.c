@@ -94,6 +94,7 @@ struct visit {
 	char scope[KEY_NAME_MAX + 1];
 	uint64_t pass; /* in which its leases are counted; 0: they were */
 	uint64_t late; /* from where on to look for leases that end late; 0: not at all */
+	struct ended ended;
 };
 
 static void send_visits(struct reaper *r);
@@ -106,6 +107,15 @@ static void count_held(struct reaper *r, const struct visit *v, uint64_t held)
 	r->n_silent--;
 }
 
+static void end_visit(struct visit *v)
+{
+	char where[KEY_NAME_MAX + 16];
+
+	snprintf(where, sizeof(where), "scope %s: ", v->scope);
+	ended_log(&v->ended, where, "leases");
+	free(v);
+}
+
 /* What is left to do there is for another visit. */
 static void visit_again(struct visit *v, uint64_t late)
 {
@@ -114,7 +124,7 @@ static void visit_again(struct visit *v, uint64_t late)
 	sl_list_append(&v->reaper->visits, &v->node);
 }
 
-/* {outcome, ended, more, held, skipped, late} */
+/* {outcome, ended, more, held, skipped, late, {name of one that ended, ...}} */
 static void on_visited(struct store_call *call, int result, const redisReply *reply)
 {
 	struct visit *v = call->arg;
@@ -133,19 +143,17 @@ static void on_visited(struct store_call *call, int result, const redisReply *re
 	if (result != STORE_OK || !store_u64(reply, 1, &ended) || !store_u64(reply, 2, &more) ||
 	    !store_u64(reply, 3, &held) || !store_u64(reply, 4, &skipped) ||
 	    !store_u64(reply, 5, &late)) {
-		free(v);
+		end_visit(v);
 		return;
 	}
 	atomic_fetch_add(&call->store->hub->n_skipped, skipped);
 	count_held(r, v, held);
-	if (ended)
-		sl_info("reaper", "scope %s: %" PRIu64 " leases ended without a word", v->scope,
-			ended);
+	ended_add(&v->ended, ended, store_item(reply, 6, REDIS_REPLY_ARRAY));
 	atomic_fetch_add(&call->store->hub->n_expired, ended);
 	if (more || late)
 		visit_again(v, late);
 	else
-		free(v);
+		end_visit(v);
 	if (!call->store->closing)
 		send_visits(r);
 }

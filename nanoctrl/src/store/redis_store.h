@@ -10,6 +10,7 @@
 #include <base/clock.h>
 #include <base/list.h>
 #include <base/log.h>
+#include "store/ended.h"
 #include "store/key.h"
 #include "redis/redis.h"
 #include "redis/url.h"
@@ -113,11 +114,12 @@ struct store {
 	struct event *again;   /* sends them */
 	struct reaper *reaper; /* on the first loop, as the learner */
 	struct learner *learner;
-	struct sl_list probes;			/* of reach.c, */
-	struct nc_resolver *resolver;		/* and what finds their names */
-	struct event *reach_timer;		/* on the first loop */
-	struct wakes wakes;			/* under hub->lock */
-	bool sweeping_peers, sweeping_entities; /* those that ended: store_compat.c */
+	struct sl_list probes;			  /* of reach.c, */
+	struct nc_resolver *resolver;		  /* and what finds their names */
+	struct event *reach_timer;		  /* on the first loop */
+	struct wakes wakes;			  /* under hub->lock */
+	struct ended peers_ended, entities_ended; /* in the sweep that is under way */
+	bool sweeping_peers, sweeping_entities;	  /* those that ended: store_compat.c */
 	bool closing;
 };
 
