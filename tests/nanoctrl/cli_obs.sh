@@ -209,12 +209,12 @@ case_the_lease_says_whether_an_agent_of_ours_is_alive() {
 		sed 's/.*"lease":"\([^"]*\)".*/\1/')
 	curl -sf -m 60 -X PUT "$url/v1/agents/ours/snapshot" -H "Slime-Lease: $lease" -H 'Content-Type: application/json' \
 		-d '{"interval_ms":3600000,"summary":{}}' >/dev/null
-	for where in "--address $url" "--redis-url unix://$redis"; do
+	for where in "--address $url" "--redis-url unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis"; do
 		# shellcheck disable=SC2086 # two words
 		expect 0 "Peers: 1 alive, 0 stale, 0 stopped" nc obs status $where --stale-ms 0
 	done
-	redis-cli -s "$redis" del '{default}:nanoctrl:agent:4:ours' >/dev/null
-	for where in "--address $url" "--redis-url unix://$redis"; do
+	private_redis del '{default}:nanoctrl:agent:4:ours' >/dev/null
+	for where in "--address $url" "--redis-url unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis"; do
 		# shellcheck disable=SC2086
 		expect 0 "Peers: 0 alive, 1 stale, 0 stopped" nc obs status $where --stale-ms 3600000
 		# shellcheck disable=SC2086
