@@ -95,24 +95,26 @@ static void received(struct slot *slot)
 {
 	struct side *side = slot->side;
 	uint64_t seq = slot->tag >> 8;
-	const struct note *note = &side->peer->sent[seq % N_NOTES];
+	bool noted = side->peer->n_notes > 0;
+	uint32_t n_sent = side->peer->n_sent;
+	struct note note = side->peer->sent[seq % N_NOTES];
 	const uint8_t *bytes = slot->body + slot->len;
 	size_t at = 0;
 
-	/* A peer that left or died counts from 0 in its next round, which it may have begun. */
-	if (side->peer->n_notes == 0 || seq >= N_NOTES || side->posted_of[seq] ||
-	    (seq >= side->peer->n_sent + 1 && !side_may_break(side)))
+	if (side_peer_went_on(side))
+		return;
+	if (!noted || seq >= n_sent + 1 || seq >= N_NOTES || side->posted_of[seq])
 		fail(slot->what, "message %llu was never sent, or came twice",
 		     (unsigned long long)seq);
 	if ((slot->tag & slot->mask) != (slot->cls & slot->mask))
 		fail(slot->what, "a message with tag %llx", (unsigned long long)slot->tag);
-	if (slot->bytes != note->len || slot->bytes > slot->cap)
+	if (slot->bytes != note.len || slot->bytes > slot->cap)
 		fail(slot->what, "message %llu: %llu bytes, %u were sent", (unsigned long long)seq,
-		     (unsigned long long)slot->bytes, note->len);
-	if (!pattern_check(bytes, note->len, note->seed, 0, &at) &&
+		     (unsigned long long)slot->bytes, note.len);
+	if (!pattern_check(bytes, note.len, note.seed, 0, &at) &&
 	    (board_does(side->node->board, "pulls") || !side_may_break(side)))
 		fail(slot->what, "message %llu at %zu of %u: expected %02x, is %02x",
-		     (unsigned long long)seq, at, note->len, pattern(note->seed, at), bytes[at]);
+		     (unsigned long long)seq, at, note.len, pattern(note.seed, at), bytes[at]);
 	check_order(slot, (uint32_t)seq);
 	side->n_received++;
 }

@@ -73,6 +73,8 @@ void *side_main(void *arg);
 
 /* Whether the link may end without our doing: the peer said so, or is to be killed. */
 bool side_may_break(const struct side *side);
+/* Whether what the board says of the peer is of a later round or life: asked after it was read. */
+bool side_peer_went_on(const struct side *side);
 
 /* A free slot of at least so many bytes, or NULL. */
 struct slot *side_slot(struct side *side, size_t least);

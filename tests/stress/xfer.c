@@ -365,8 +365,11 @@ void xfer_end(struct slot *slot)
 	if (!before)
 		fail(slot->what, "it is well, and the write before it failed: %s",
 		     strerror(-slime_op_status(slot->before)));
-	if (slot->stale && slot->total > 0)
+	/* One that was killed may have been read until its end was seen. */
+	if (slot->stale && slot->total > 0 && !side_may_break(slot->side))
 		fail(slot->what, "status 0, and the region was withdrawn before it was submitted");
+	if (slot->stale && slot->kind == KIND_READ)
+		each_block(slot, forget_local);
 	if (slot->bytes != slot->total)
 		fail(slot->what, "%llu bytes are said", (unsigned long long)slot->bytes);
 	if (slot->kind == KIND_READ)
@@ -392,14 +395,17 @@ static void check_half(const struct slot *slot, const struct note *note, const u
 void xfer_end_imm_recv(struct slot *slot)
 {
 	struct side *side = slot->side;
-	struct note *note = &side->peer->imms[slot->imm % N_NOTES];
+	bool noted = side->peer->n_notes > 0;
+	const struct note of_peer = side->peer->imms[slot->imm % N_NOTES], *note = &of_peer;
 	const uint8_t *place;
 
 	if (slot->status) {
 		side_failed(slot);
 		return;
 	}
-	if (side->peer->n_notes == 0 || slot->imm >= N_NOTES || side->imm_seen[slot->imm])
+	if (side_peer_went_on(side))
+		return;
+	if (!noted || slot->imm >= N_NOTES || side->imm_seen[slot->imm])
 		fail(slot->what, "immediate %u was never sent, or came twice", slot->imm);
 	side->imm_seen[slot->imm] = true;
 	side->n_imms_received++;
