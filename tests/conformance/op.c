@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <poll.h>
+#include <semaphore.h>
 #include <stdlib.h>
 
 static void op__is_reused_without_end(void **state)
@@ -197,6 +198,7 @@ static void callback__runs_once_with_the_result(void **state)
 		assert_ok(slime_read(p->a.ep, &s.x, 1, 0, op));
 		assert_true(await(&s.n, i));
 		assert_ok(s.status);
+		op_end_ok(op);
 	}
 	assert_ok(slime_op_destroy(op));
 }
@@ -243,6 +245,7 @@ static void callback__may_submit_its_op_again(void **state)
 
 	assert_ok(slime_read(p->a.ep, &s.x, 1, 0, op));
 	assert_true(await(&s.n, 1000));
+	op_end_ok(op);
 	assert_ok(slime_op_destroy(op));
 }
 
@@ -288,6 +291,7 @@ static void callback__that_waits_is_told_of_the_deadlock(void **state)
 	assert_int_equal(s.inner_wait, -EDEADLK);
 	assert_int_equal(s.inner_poll, -EDEADLK);
 	assert_int_equal(s.inner_destroy, -EDEADLK);
+	op_end_ok(op);
 	assert_ok(slime_op_destroy(op));
 	slime_endpoint_close(p->a.ep);
 	(void)op_end(p->a.op);
@@ -303,7 +307,174 @@ static void callback__of_a_failed_op_has_its_status(void **state)
 	slime_endpoint_close(p->a.ep);
 	assert_true(await(&s.n, 1));
 	assert_int_equal(s.status, -ECANCELED);
+	assert_int_equal(op_end(op), -ECANCELED);
 	assert_ok(slime_op_destroy(op));
+}
+
+/* ---- other threads while a callback runs ---- */
+
+/* Another thread looks at an op each time that its callback asks for it. */
+struct onlooker {
+	struct pair *p;
+	struct slime_op *op;
+	struct slime_xfer x;
+	sem_t look, looked;
+	_Atomic bool over; /* it looks no more */
+	bool saw_pending;
+	int left;     /* times that the callback submits the op again */
+	bool refused; /* before that the callback submits it in vain */
+	_Atomic int n_wrong;
+	_Atomic bool returned; /* the last callback is at its end */
+};
+
+static void *look_on(void *arg)
+{
+	struct onlooker *o = arg;
+
+	for (;;) {
+		sem_wait(&o->look);
+		if (o->over)
+			return NULL;
+		o->saw_pending = !slime_op_test(o->op) && slime_op_destroy(o->op) == -EBUSY &&
+				 slime_read(o->p->a.ep, &o->x, 1, 0, o->op) == -EBUSY &&
+				 slime_op_wait(o->op, 0) == -ETIMEDOUT;
+		sem_post(&o->looked);
+	}
+}
+
+static void expect(struct onlooker *o, bool right)
+{
+	o->n_wrong += !right;
+}
+
+static void expect_pending(struct onlooker *o)
+{
+	sem_post(&o->look);
+	sem_wait(&o->looked);
+	expect(o, o->saw_pending);
+}
+
+/* To the callback itself the op is idle until it submits it. */
+static void be_looked_at(void *arg, struct slime_op *op)
+{
+	struct onlooker *o = arg;
+	struct slime_xfer outside = o->x;
+
+	expect(o, slime_op_test(op) && slime_op_wait(op, 0) == 0);
+	expect_pending(o);
+	outside.remote_offset = MiB;
+	if (o->refused) {
+		expect(o, slime_read(o->p->a.ep, &outside, 1, 0, op) == -ERANGE);
+		expect(o, slime_op_test(op));
+		expect_pending(o);
+	}
+	if (o->left-- > 0) {
+		expect(o, slime_read(o->p->a.ep, &o->x, 1, 0, op) == 0);
+		expect(o, !slime_op_test(op) && slime_op_destroy(op) == -EBUSY);
+		expect(o, slime_read(o->p->a.ep, &o->x, 1, 0, op) == -EBUSY);
+		expect_pending(o);
+		return;
+	}
+	o->returned = true;
+}
+
+static void look_while_called_back(struct pair *p, int resubmits, bool refused)
+{
+	struct onlooker o = { .p = p, .x = a_and_b(p, 0, 0, 64), .left = resubmits };
+	pthread_t thread;
+
+	o.refused = refused;
+	o.op = op_with(&p->a, be_looked_at, &o);
+	sem_init(&o.look, 0, 0);
+	sem_init(&o.looked, 0, 0);
+	assert_ok(pthread_create(&thread, NULL, look_on, &o));
+	assert_ok(slime_read(p->a.ep, &o.x, 1, 0, o.op));
+	op_end_ok(o.op);
+	assert_true(o.returned);
+	assert_int_equal(o.n_wrong, 0);
+	assert_ok(slime_op_destroy(o.op));
+	o.over = true;
+	sem_post(&o.look);
+	pthread_join(thread, NULL);
+	sem_destroy(&o.look);
+	sem_destroy(&o.looked);
+}
+
+static void callback__keeps_its_op_pending_to_other_threads(void **state)
+{
+	look_while_called_back(*state, 0, false);
+}
+
+static void callback__whose_submit_is_refused_keeps_its_op_pending_to_other_threads(void **state)
+{
+	look_while_called_back(*state, 0, true);
+}
+
+static void callback__that_submits_its_op_again_keeps_it_pending_to_other_threads(void **state)
+{
+	look_while_called_back(*state, 3, true);
+}
+
+/* An op that one thread submits and another destroys as soon as it may. */
+struct reaped {
+	struct slime_op *_Atomic op; /* to be destroyed; NULL: it was */
+	_Atomic bool returned;
+	_Atomic bool early; /* one was destroyed before its callback had returned */
+	_Atomic bool over;
+};
+
+static void read_it_slowly(void *arg, struct slime_op *op)
+{
+	struct reaped *r = arg;
+
+	for (int i = 0; i < 3; i++) {
+		sched_yield();
+		(void)slime_op_status(op);
+		(void)slime_op_bytes(op);
+	}
+	r->returned = slime_op_arg(op) == r;
+}
+
+static void *reap(void *arg)
+{
+	struct reaped *r = arg;
+
+	while (!r->over) {
+		struct slime_op *op = r->op;
+
+		if (!op || slime_op_destroy(op) == -EBUSY) {
+			sched_yield();
+			continue;
+		}
+		r->early |= !r->returned;
+		r->op = NULL;
+	}
+	return NULL;
+}
+
+static void callback__beside_a_thread_that_destroys_its_op_has_it_until_it_returns(void **state)
+{
+	struct pair *p = *state;
+	struct reaped r = { 0 };
+	struct slime_xfer x = a_and_b(p, 0, 0, 64);
+	pthread_t thread;
+
+	assert_ok(pthread_create(&thread, NULL, reap, &r));
+	for (uint64_t i = 0; i < rounds(300); i++) {
+		struct slime_op *op = op_with(&p->a, read_it_slowly, &r);
+		uint64_t end = now_ms() + PATIENCE_MS;
+
+		r.returned = false;
+		x.len = i % 3 ? 64 : 0;
+		assert_ok(slime_read(p->a.ep, &x, 1, 0, op));
+		r.op = op;
+		while (r.op && now_ms() < end)
+			sched_yield();
+		assert_null(r.op);
+	}
+	r.over = true;
+	pthread_join(thread, NULL);
+	assert_false(r.early);
 }
 
 /* ---- the queue ---- */
@@ -539,6 +710,10 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(callback__may_destroy_its_op),
 	IN_PAIR(callback__that_waits_is_told_of_the_deadlock),
 	IN_PAIR(callback__of_a_failed_op_has_its_status),
+	IN_PAIR(callback__keeps_its_op_pending_to_other_threads),
+	IN_PAIR(callback__whose_submit_is_refused_keeps_its_op_pending_to_other_threads),
+	IN_PAIR(callback__that_submits_its_op_again_keeps_it_pending_to_other_threads),
+	IN_PAIR(callback__beside_a_thread_that_destroys_its_op_has_it_until_it_returns),
 	IN_PAIR(queued_ops__come_out_of_the_context_each_once),
 	IN_PAIR(queued_op__stays_pending_until_it_was_taken),
 	IN_PAIR(op_create__queued_with_a_callback_is_refused),

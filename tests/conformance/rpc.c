@@ -219,6 +219,7 @@ static void call__ten_thousand_in_flight_each_end_once_with_their_own_reply(void
 	}
 	for (size_t i = 0; i < MANY; i++) {
 		assert_int_equal(calls[i].n_ends, 1);
+		assert_ok(slime_call_wait(calls[i].call, PATIENCE_MS));
 		assert_ok(slime_call_status(calls[i].call));
 		assert_true(calls[i].echoed == i * i + 1);
 		assert_ok(slime_call_destroy(calls[i].call));

@@ -69,6 +69,9 @@ static int op_ended(struct lane *l, int submitted, const char *what)
 			wrong("%s did not call back in %d s", what, PATIENCE_MS / 1000);
 		poll(NULL, 0, 1);
 	}
+	/* The callback may not have returned. */
+	if (slime_op_wait(l->op, PATIENCE_MS))
+		wrong("the callback of %s did not return in %d s", what, PATIENCE_MS / 1000);
 	return slime_op_status(l->op);
 }
 

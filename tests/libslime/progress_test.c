@@ -188,7 +188,7 @@ static void waiter_begin(struct waiter *w, struct slime_context *ctx)
 	assert_ok(slime_op_create(ctx, NULL, &w->op));
 	assert_ok(sl_op_begin(w->op));
 	assert_ok(pthread_create(&w->thread, NULL, wait_for_op, w));
-	while (atomic_load(&w->op->state) != SL_OP_WAITED)
+	while (!(atomic_load(&w->op->state) & SL_OP_WAITED))
 		sched_yield();
 }
 
@@ -322,6 +322,7 @@ static void thread__with_one_cpu_leaves_it_to_a_post_and_serves_now_and_then(voi
 		;
 	assert_int_equal(n_called, 1);
 	atomic_store(&ctx->progress.posting, 0);
+	assert_ok(slime_op_wait(op, PATIENCE_MS));
 	assert_ok(slime_op_destroy(op));
 	assert_ok(slime_context_destroy(ctx));
 }

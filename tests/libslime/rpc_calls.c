@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that reach a handler: sizes, kinds of memory, kinds of handlers, errors. */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -293,9 +294,81 @@ static void call__thousands_in_flight_end_once_each(void **state)
 		slime_context_poll(p->a.ctx);
 	assert_int_equal(atomic_load(&c.n), N);
 	assert_int_equal(atomic_load(&p->b.n_handled), N);
-	for (int i = 0; i < N; i++)
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(slime_call_wait(calls[i], PAIR_TIMEOUT_MS), 0);
 		assert_int_equal(slime_call_destroy(calls[i]), 0);
+	}
 	free(calls);
+}
+
+/* A call that one thread starts and another destroys as soon as it may. */
+struct reaped {
+	struct slime_call *_Atomic call; /* to be destroyed; NULL: it was */
+	_Atomic bool returned;
+	_Atomic bool early; /* one was destroyed before its callback had returned */
+	_Atomic bool over;
+};
+
+static void read_it_slowly(void *arg, struct slime_call *call)
+{
+	struct reaped *r = arg;
+	const char *message;
+
+	for (int i = 0; i < 3; i++) {
+		sched_yield();
+		(void)slime_call_status(call);
+		(void)slime_call_error(call, &message);
+		(void)slime_call_reply_len(call);
+	}
+	r->returned = slime_call_arg(call) == r;
+}
+
+static void *reap(void *arg)
+{
+	struct reaped *r = arg;
+
+	while (!r->over) {
+		struct slime_call *call = r->call;
+
+		if (!call || slime_call_destroy(call) == -EBUSY) {
+			sched_yield();
+			continue;
+		}
+		r->early |= !r->returned;
+		r->call = NULL;
+	}
+	return NULL;
+}
+
+static void call__beside_a_thread_that_destroys_it_is_there_until_its_callback_returns(void **state)
+{
+	static const char *const methods[] = { "count", "echo", "fail", "nobody" };
+	struct pair *p = *state;
+	struct reaped r = { 0 };
+	struct slime_call_attr attr = { .fn = read_it_slowly, .arg = &r };
+	uint8_t *bytes = calloc(1, 20000);
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, reap, &r), 0);
+	for (unsigned i = 0; i < 160; i++) {
+		struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+		struct slime_call *call;
+
+		assert_int_equal(slime_call_create(p->a.ctx, &attr, &call), 0);
+		args.method = slime_rpc_method_id(methods[i % 4]);
+		args.request = bytes;
+		args.request_len = i % 16 ? 8 : 20000;
+		args.reply_cap = args.request_len;
+		r.returned = false;
+		assert_int_equal(slime_call_start(p->a.ep, &args, call), 0);
+		r.call = call;
+		while (r.call)
+			sched_yield();
+	}
+	r.over = true;
+	pthread_join(thread, NULL);
+	assert_false(r.early);
+	free(bytes);
 }
 
 static void call_start__on_a_pending_call_is_busy(void **state)
@@ -451,6 +524,7 @@ static void wait__inside_a_callback_is_edeadlk(void **state)
 	gate_open(&p->b.gate);
 	assert_int_equal(slime_call_wait(inner, PAIR_TIMEOUT_MS), 0);
 	assert_int_equal(slime_call_destroy(inner), 0);
+	assert_int_equal(slime_call_wait(outer, PAIR_TIMEOUT_MS), 0);
 	assert_int_equal(slime_call_destroy(outer), 0);
 }
 
@@ -529,6 +603,7 @@ int main(void)
 		IN_PAIR(call__reply_longer_than_its_room_is_emsgsize),
 		IN_PAIR(call__both_ways_at_once_do_not_collide),
 		IN_PAIR(call__thousands_in_flight_end_once_each),
+		IN_PAIR(call__beside_a_thread_that_destroys_it_is_there_until_its_callback_returns),
 		IN_PAIR(call_start__on_a_pending_call_is_busy),
 		IN_PAIR(handler__slow_one_does_not_delay_others),
 		IN_PAIR(handler__answers_later_from_another_thread),

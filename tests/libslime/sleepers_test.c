@@ -37,7 +37,7 @@ static void begin(struct sleeper *s)
 {
 	assert_ok(sl_op_begin(s->op));
 	assert_ok(pthread_create(&s->thread, NULL, sleep_on_op, s));
-	while (atomic_load(&s->op->state) != SL_OP_WAITED)
+	while (!(atomic_load(&s->op->state) & SL_OP_WAITED))
 		sched_yield();
 }
 

@@ -17,8 +17,12 @@ SLIME_BEGIN_DECLS
 struct slime_context;
 struct slime_op;
 
-/* Runs on the thread that makes progress, after the op has its result: the op may be resubmitted or
- * destroyed here. */
+/*
+ * Runs on the thread that makes progress, after the op has its result. In here the op is not
+ * pending: it may be submitted again or destroyed. To every other thread it is pending until the
+ * callback has returned, or has submitted or destroyed it: their test is false, their destroy and
+ * submit are -EBUSY, and their wait goes on.
+ */
 typedef void slime_op_fn(void *arg, struct slime_op *op);
 
 enum slime_op_flags {
@@ -48,7 +52,8 @@ SLIME_API int slime_op_destroy(struct slime_op *op);
  */
 SLIME_API SLIME_CHECKED int slime_op_wait(struct slime_op *op, int64_t timeout_ms);
 
-/* Whether the op completed, or never was submitted. Makes no progress. */
+/* Whether the op completed, and its callback returned, or it never was submitted. Makes no
+ * progress. */
 SLIME_API bool slime_op_test(const struct slime_op *op);
 
 /* The result of the last completed submission; valid until the next. 0 or a negative errno:

@@ -124,7 +124,11 @@ SLIME_API int slime_rpc_reply_error(struct slime_rpc_request *req, uint32_t code
 
 /* ---- calling ---- */
 
-/* Runs on the progress thread after the call ended. */
+/*
+ * Runs on the thread that makes progress, after the call ended. In here the call is not pending: it
+ * may be started again or destroyed. To every other thread it is pending until the callback has
+ * returned, or has started or destroyed it.
+ */
 typedef void slime_call_fn(void *arg, struct slime_call *call);
 
 struct slime_call_attr {
@@ -219,7 +223,7 @@ SLIME_API SLIME_CHECKED int slime_call_wait(struct slime_call *call, int64_t tim
  * result, or was not started: a start that runs meanwhile comes before or after this. */
 SLIME_API int slime_call_cancel(struct slime_call *call);
 
-/* Whether the call ended, or never was started. Makes no progress. */
+/* Whether the call ended, and its callback returned, or it never was started. Makes no progress. */
 SLIME_API bool slime_call_test(const struct slime_call *call);
 
 /*

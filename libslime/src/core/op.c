@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "src/core/futex.h"
 #include "src/core/op.h"
 #include "src/core/region.h"
@@ -51,15 +52,40 @@ static struct slime_op *take_all(_Atomic(struct slime_op *) *stack)
 	return first;
 }
 
-/* After this the op is its owner's again. */
-static void make_idle(struct slime_op *op)
-{
-	bool wake = op->wake;
+/* The callback that this thread runs: of op, which is pending to all other threads. */
+static SL_PER_THREAD struct {
+	struct slime_op *op; /* NULL: none, or the callback destroyed it */
+	bool again;	     /* the callback submitted it again */
+} delivering;
 
-	op->wake = false;
-	atomic_store_explicit(&op->state, SL_OP_IDLE, memory_order_release);
-	if (wake)
-		sl_futex_wake(&op->state);
+bool sl_op_is_delivered_here(const struct slime_op *op)
+{
+	return delivering.op == op && !delivering.again;
+}
+
+int sl_op_begin_again(struct slime_op *op)
+{
+	if (!sl_op_is_delivered_here(op))
+		return -EBUSY;
+	delivering.again = true;
+	atomic_fetch_sub_explicit(&op->state, SL_OP_FINISHED - SL_OP_PENDING, memory_order_acquire);
+	return 0;
+}
+
+void sl_op_goes(const struct slime_op *op)
+{
+	if (delivering.op == op)
+		delivering.op = NULL;
+}
+
+static void run_guarded(struct slime_op *op)
+{
+	delivering.op = op;
+	delivering.again = false;
+	op->fn(op->arg, op);
+	if (sl_op_is_delivered_here(op))
+		sl_op_give_back(op);
+	delivering.op = NULL;
 }
 
 unsigned sl_completions_deliver_waiting(struct sl_completions *c)
@@ -69,11 +95,16 @@ unsigned sl_completions_deliver_waiting(struct sl_completions *c)
 
 	while (op) {
 		struct slime_op *next = op->next;
-		slime_op_fn *fn = op->fn;
-		void *arg = op->arg;
 
-		make_idle(op);
-		fn(arg, op);
+		if (op->flags & SL_OP_GUARDED) {
+			run_guarded(op);
+		} else {
+			slime_op_fn *fn = op->fn;
+			void *arg = op->arg;
+
+			sl_op_give_back(op);
+			fn(arg, op);
+		}
 		op = next;
 		n++;
 	}
@@ -120,16 +151,22 @@ struct slime_op *sl_completions_next(struct sl_completions *c)
 	atomic_flag_clear_explicit(&c->ready_lock, memory_order_release);
 
 	if (op)
-		make_idle(op);
+		sl_op_give_back(op);
 	return op;
 }
 
 void sl_op_abort(struct slime_op *op)
 {
 	op->finished = NULL;
+	if (delivering.op == op) {
+		/* Its callback goes on. */
+		delivering.again = false;
+		atomic_fetch_add_explicit(&op->state, SL_OP_FINISHED - SL_OP_PENDING,
+					  memory_order_release);
+		return;
+	}
 	/* Another thread may have come to wait for it already. */
-	if (atomic_exchange_explicit(&op->state, SL_OP_IDLE, memory_order_release) == SL_OP_WAITED)
-		sl_op_wake(op);
+	sl_op_give_back(op);
 }
 
 void sl_op_wake(struct slime_op *op)
@@ -152,8 +189,7 @@ void sl_op_finish(struct slime_op *op, int status, uint64_t bytes)
 		sl_op_give_back(op);
 		return;
 	}
-	op->wake = atomic_exchange_explicit(&op->state, SL_OP_FINISHED, memory_order_acq_rel) ==
-		   SL_OP_WAITED;
+	atomic_fetch_add_explicit(&op->state, SL_OP_FINISHED - SL_OP_PENDING, memory_order_acq_rel);
 	if (op->fn) {
 		if (push(&c->finished, op))
 			c->wake(c->wake_arg);

@@ -89,7 +89,6 @@ struct slime_op {
 	uint64_t tag;
 	void *arg;
 	struct slime_op *next; /* in a stack of completions */
-	bool wake;	       /* a thread sleeps on state until the callback was delivered */
 
 	/* The executor's. */
 	struct sl_list link; /* in the executor's queue */
@@ -100,26 +99,49 @@ struct slime_op {
 _Static_assert(offsetof(struct slime_op, tag) == 64, "the first line");
 
 /*
- * IDLE -> PENDING by sl_op_begin. PENDING -> WAITED by a waiter that goes to sleep on the state
- * word (futex). PENDING, WAITED -> IDLE by sl_op_finish, or -> FINISHED and then IDLE when a
- * callback is to run first.
+ * IDLE -> PENDING by sl_op_begin(). PENDING -> IDLE by sl_op_finish(), or -> FINISHED and then
+ * IDLE: of a queued op once slime_context_next() hands it out, of a guarded one once its callback
+ * has returned. Meanwhile the thread that runs the callback, and no other, may begin the op again,
+ * FINISHED -> PENDING, or destroy it.
  */
 enum sl_op_state {
 	SL_OP_IDLE,
 	SL_OP_PENDING,
-	SL_OP_WAITED,
 	SL_OP_FINISHED,
+	SL_OP_WAITED = 4, /* added to the last two: a thread sleeps on the state word (futex) */
 };
+
+/* In flags, beside those of the user. */
+enum sl_op_flags {
+	SL_OP_GUARDED = 1 << 16, /* a user's; an op of the library's own is idle before its callback
+				    runs, which may free it in any way */
+};
+
+/* Whether this thread runs the op's callback, which neither submitted nor destroyed it. */
+bool sl_op_is_delivered_here(const struct slime_op *op);
+
+/* To this thread the op is not pending. */
+static inline bool sl_op_is_idle(const struct slime_op *op)
+{
+	return atomic_load_explicit(&op->state, memory_order_acquire) == SL_OP_IDLE ||
+	       sl_op_is_delivered_here(op);
+}
+
+/* sl_op_begin() of an op that is not idle: by its callback, or -EBUSY. */
+int sl_op_begin_again(struct slime_op *op);
+
+/* The op, which is not pending, is about to be destroyed. */
+void sl_op_goes(const struct slime_op *op);
 
 /* The caller hands the op over: -EBUSY when it is pending. */
 static inline int sl_op_begin(struct slime_op *op)
 {
 	uint32_t idle = SL_OP_IDLE;
 
-	return atomic_compare_exchange_strong_explicit(&op->state, &idle, SL_OP_PENDING,
-						       memory_order_acquire, memory_order_relaxed)
-		       ? 0
-		       : -EBUSY;
+	if (atomic_compare_exchange_strong_explicit(&op->state, &idle, SL_OP_PENDING,
+						    memory_order_acquire, memory_order_relaxed))
+		return 0;
+	return sl_op_begin_again(op);
 }
 
 /* Undo sl_op_begin of an op that was refused in the end; nobody saw it pending but the caller. */
@@ -132,10 +154,10 @@ void sl_op_finish(struct slime_op *op, int status, uint64_t bytes);
 /* A thread sleeps on the state of an op that is finished. */
 void sl_op_wake(struct slime_op *op);
 
-/* The last touch of an op of whose end nobody is told. */
+/* The op is idle: the last touch. */
 static inline void sl_op_give_back(struct slime_op *op)
 {
-	if (atomic_exchange_explicit(&op->state, SL_OP_IDLE, memory_order_acq_rel) == SL_OP_WAITED)
+	if (atomic_exchange_explicit(&op->state, SL_OP_IDLE, memory_order_acq_rel) & SL_OP_WAITED)
 		sl_op_wake(op);
 }
 

@@ -481,7 +481,7 @@ int slime_op_create(struct slime_context *ctx, const struct slime_op_attr *attr,
 	if (!op)
 		return -ENOMEM;
 	sl_op_init(op, ctx, &ctx->completions, attr->fn, attr->arg);
-	op->flags = attr->flags;
+	op->flags = attr->flags | SL_OP_GUARDED;
 	atomic_fetch_add(&ctx->completions.n_ops, 1);
 	*out = op;
 	return 0;
@@ -493,6 +493,7 @@ int slime_op_destroy(struct slime_op *op)
 		return 0;
 	if (!sl_context_check(op->ctx) && !slime_op_test(op))
 		return -EBUSY;
+	sl_op_goes(op);
 	atomic_fetch_sub(&op->completions->n_ops, 1);
 	free(op);
 	return 0;
@@ -511,7 +512,7 @@ int slime_op_wait(struct slime_op *op, int64_t timeout_ms)
 
 bool slime_op_test(const struct slime_op *op)
 {
-	return atomic_load_explicit(&op->state, memory_order_acquire) == SL_OP_IDLE;
+	return sl_op_is_idle(op);
 }
 
 int slime_op_status(const struct slime_op *op)

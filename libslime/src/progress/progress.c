@@ -165,16 +165,11 @@ int sl_progress_arm(struct slime_context *ctx)
 	return 0;
 }
 
-static bool op_done(struct slime_op *op)
-{
-	return atomic_load_explicit(&op->state, memory_order_acquire) == SL_OP_IDLE;
-}
-
 /* Arm, look once more, sleep. */
 static void caller_sleeps(struct slime_context *ctx, struct slime_op *op, uint64_t deadline_ns)
 {
 	sl_token_arm(ctx);
-	if (!sl_token_round(ctx) && !sl_token_has_quiet_work(ctx) && !op_done(op)) {
+	if (!sl_token_round(ctx) && !sl_token_has_quiet_work(ctx) && !sl_op_is_idle(op)) {
 		sl_token_sleep(ctx, deadline_ns);
 		sl_spin_woke(&ctx->progress);
 	}
@@ -190,7 +185,7 @@ static int wait_holding(struct slime_context *ctx, struct slime_op *op, uint64_t
 	for (;;) {
 		unsigned n = sl_token_round(ctx);
 
-		if (op_done(op)) {
+		if (sl_op_is_idle(op)) {
 			sl_spin_learn(p, &spin, n);
 			return 0;
 		}
@@ -218,7 +213,7 @@ static int wait_as_guest(struct slime_context *ctx, struct slime_op *op, uint64_
 	unsigned spins = ctx->attr.polling == SLIME_POLLING_EVENT || p->one_cpu ? 1 : GUEST_SPINS;
 
 	for (unsigned i = 0; i < spins; i++) {
-		if (op_done(op))
+		if (sl_op_is_idle(op))
 			return 0;
 		if (!atomic_load_explicit(&p->token, memory_order_relaxed))
 			return -EAGAIN;
@@ -227,7 +222,7 @@ static int wait_as_guest(struct slime_context *ctx, struct slime_op *op, uint64_
 	if (deadline_ns != SL_NEVER && sl_clock_ns() >= deadline_ns)
 		return -ETIMEDOUT;
 	sl_token_await(p, op, deadline_ns);
-	return op_done(op) ? 0 : -EAGAIN;
+	return sl_op_is_idle(op) ? 0 : -EAGAIN;
 }
 
 int sl_progress_wait_op(struct slime_context *ctx, struct slime_op *op, uint64_t deadline_ns)
@@ -235,7 +230,7 @@ int sl_progress_wait_op(struct slime_context *ctx, struct slime_op *op, uint64_t
 	struct sl_progress *p = &ctx->progress;
 	int ret;
 
-	if (op_done(op))
+	if (sl_op_is_idle(op))
 		return 0;
 	if (sl_in_round)
 		return -EDEADLK;

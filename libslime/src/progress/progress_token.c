@@ -42,10 +42,9 @@ void sl_token_wake_successor(struct sl_progress *p)
 		pthread_mutex_lock(&p->lock);
 		if (!sl_list_empty(&p->sleepers)) {
 			struct guest *g = SL_CONTAINER_OF(p->sleepers.next, struct guest, link);
-			uint32_t waited = SL_OP_WAITED;
 
 			/* The word changes, or one who is about to sleep on it would. */
-			if (atomic_compare_exchange_strong(&g->op->state, &waited, SL_OP_PENDING))
+			if (atomic_fetch_and(&g->op->state, ~(uint32_t)SL_OP_WAITED) & SL_OP_WAITED)
 				sl_futex_wake(&g->op->state);
 		}
 		pthread_mutex_unlock(&p->lock);
@@ -57,16 +56,18 @@ void sl_token_wake_successor(struct sl_progress *p)
 void sl_token_await(struct sl_progress *p, struct slime_op *op, uint64_t deadline_ns)
 {
 	struct guest here = { .op = op };
-	uint32_t pending = SL_OP_PENDING;
+	uint32_t state;
 
 	pthread_mutex_lock(&p->lock);
 	sl_list_append(&p->sleepers, &here.link);
 	pthread_mutex_unlock(&p->lock);
-	atomic_compare_exchange_strong(&op->state, &pending, SL_OP_WAITED);
+	state = atomic_load(&op->state);
+	while (state && !atomic_compare_exchange_weak(&op->state, &state, state | SL_OP_WAITED))
+		;
 	/* The holder looks at sleepers after it gave the token: look at the token after being one.
 	 */
-	if (atomic_load(&p->token))
-		sl_futex_wait(&op->state, SL_OP_WAITED, deadline_ns);
+	if (state && atomic_load(&p->token))
+		sl_futex_wait(&op->state, state | SL_OP_WAITED, deadline_ns);
 	pthread_mutex_lock(&p->lock);
 	sl_list_remove(&here.link);
 	pthread_mutex_unlock(&p->lock);
@@ -82,7 +83,7 @@ static void wake_from_finished(struct sl_progress *p)
 	sl_list_for_each (e, &p->sleepers) {
 		struct slime_op *op = SL_CONTAINER_OF(e, struct guest, link)->op;
 
-		if (atomic_load_explicit(&op->state, memory_order_relaxed) != SL_OP_WAITED)
+		if (!(atomic_load_explicit(&op->state, memory_order_relaxed) & SL_OP_WAITED))
 			sl_futex_wake(&op->state);
 	}
 	pthread_mutex_unlock(&p->lock);

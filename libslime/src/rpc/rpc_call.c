@@ -42,6 +42,7 @@ int slime_call_create(struct slime_context *ctx, const struct slime_call_attr *a
 		return -ENOMEM;
 	memset(call, 0, sizeof(*call));
 	sl_op_init(&call->op, ctx, &ctx->completions, attr->fn ? ended : NULL, call);
+	call->op.flags = SL_OP_GUARDED;
 	sl_list_init(&call->link);
 	call->ctx = ctx;
 	call->rpc = rpc;
@@ -70,6 +71,7 @@ int slime_call_destroy(struct slime_call *call)
 	if (!sl_context_check(call->ctx)) {
 		if (!slime_call_test(call))
 			return -EBUSY;
+		sl_op_goes(&call->op);
 		release(call);
 		sl_rpc_remove_child(call->ctx);
 	}

@@ -113,7 +113,9 @@ static void destroy_endpoint(void *arg)
 	struct connection *c = arg;
 
 	slime_endpoint_destroy(c->ep);
-	slime_op_destroy(c->op);
+	/* It has ended; its callback may run still. */
+	if (slime_op_wait(c->op, -1) == 0)
+		slime_op_destroy(c->op);
 }
 
 /* No callback can come any more, and those that came have run. */
