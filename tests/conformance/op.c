@@ -477,6 +477,120 @@ static void callback__beside_a_thread_that_destroys_its_op_has_it_until_it_retur
 	assert_false(r.early);
 }
 
+/* ---- callbacks that submit for ever ---- */
+
+#define STORM_OPS 8
+#define STORM_LEN (MiB / STORM_OPS)
+/* Callbacks end by themselves then, so that a wait that they hold up comes back. */
+#define STORM_MS 20000
+/* A wait may be late by so much, under a sanitizer on a busy machine. */
+#define LATE_MS 5000
+
+struct storm {
+	struct pair *p;
+	struct slime_op *ops[STORM_OPS];
+	struct slime_xfer x[STORM_OPS];
+	uint64_t end_ms;
+	_Atomic bool over;
+};
+
+static void submit_for_ever(void *arg, struct slime_op *op)
+{
+	struct storm *s = arg;
+	int i = 0;
+
+	while (s->ops[i] != op)
+		i++;
+	if (s->over || slime_op_status(op) || now_ms() > s->end_ms)
+		return;
+	if (i % 2)
+		(void)!slime_read(s->p->a.ep, &s->x[i], 1, 0, op);
+	else
+		(void)!slime_write(s->p->a.ep, &s->x[i], 1, 0, op);
+}
+
+static void storm_begin(struct storm *s, struct pair *p)
+{
+	*s = (struct storm){ .p = p, .end_ms = now_ms() + STORM_MS };
+	for (int i = 0; i < STORM_OPS; i++) {
+		uint64_t at = (uint64_t)i * STORM_LEN;
+
+		s->x[i] = a_and_b(p, at, at, STORM_LEN);
+		s->ops[i] = op_with(&p->a, submit_for_ever, s);
+	}
+	for (int i = 0; i < STORM_OPS; i++)
+		assert_ok(slime_read(p->a.ep, &s->x[i], 1, 0, s->ops[i]));
+}
+
+static void storm_end(struct storm *s)
+{
+	assert_true(now_ms() < s->end_ms);
+	s->over = true;
+	for (int i = 0; i < STORM_OPS; i++) {
+		op_end_ok(s->ops[i]);
+		assert_ok(slime_op_destroy(s->ops[i]));
+	}
+}
+
+/* One that nobody answers, and one of the storm's own. */
+static void waits_end_in_time(struct storm *s)
+{
+	struct slime_op *waited[] = { s->p->a.op, s->ops[0] };
+	const int64_t timeouts_ms[] = { 0, 1, 100 };
+
+	assert_ok(slime_imm_recv(s->p->a.ep, s->p->a.op));
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 3; k++) {
+			uint64_t began = now_ms();
+
+			assert_int_equal(slime_op_wait(waited[i], timeouts_ms[k]), -ETIMEDOUT);
+			assert_in_range(now_ms() - began, 0, (uint64_t)timeouts_ms[k] + LATE_MS);
+			assert_true(slime_context_poll(s->p->a.ctx) >= 0);
+			assert_in_range(now_ms() - began, 0, (uint64_t)timeouts_ms[k] + LATE_MS);
+		}
+	}
+}
+
+/* A may have no thread. */
+static void end_imm_recv(struct pair *p)
+{
+	uint64_t end = now_ms() + PATIENCE_MS;
+
+	assert_ok(slime_write_imm(p->b.ep, NULL, 0, 0, 1, p->b.op));
+	while (!slime_op_test(p->b.op) && now_ms() < end)
+		assert_true(slime_context_poll(p->a.ctx) >= 0);
+	op_end_ok(p->b.op);
+	op_end_ok(p->a.op);
+}
+
+static void op_wait__beside_callbacks_that_submit_for_ever_ends_in_time(void **state)
+{
+	struct storm s;
+
+	storm_begin(&s, *state);
+	waits_end_in_time(&s);
+	end_imm_recv(*state);
+	storm_end(&s);
+}
+
+/* Nobody else makes progress. */
+static void
+op_wait__of_a_manual_context_beside_callbacks_that_submit_for_ever_ends_in_time(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	struct pair *p;
+	struct storm s;
+
+	(void)state;
+	attr.manual_a = true;
+	p = pair_open(&attr);
+	storm_begin(&s, p);
+	waits_end_in_time(&s);
+	end_imm_recv(p);
+	storm_end(&s);
+	pair_close(p);
+}
+
 /* ---- the queue ---- */
 
 #define QUEUED_OPS 50
@@ -714,6 +828,9 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(callback__whose_submit_is_refused_keeps_its_op_pending_to_other_threads),
 	IN_PAIR(callback__that_submits_its_op_again_keeps_it_pending_to_other_threads),
 	IN_PAIR(callback__beside_a_thread_that_destroys_its_op_has_it_until_it_returns),
+	IN_PAIR(op_wait__beside_callbacks_that_submit_for_ever_ends_in_time),
+	cmocka_unit_test(
+		op_wait__of_a_manual_context_beside_callbacks_that_submit_for_ever_ends_in_time),
 	IN_PAIR(queued_ops__come_out_of_the_context_each_once),
 	IN_PAIR(queued_op__stays_pending_until_it_was_taken),
 	IN_PAIR(op_create__queued_with_a_callback_is_refused),

@@ -51,6 +51,7 @@ static void finish__with_a_callback_delivers_in_order_and_wakes_once(void **stat
 {
 	struct slime_op ops[4];
 	int names[4] = { 0, 1, 2, 3 };
+	uint32_t rounds = 0;
 
 	(void)state;
 	n_order = 0;
@@ -63,11 +64,44 @@ static void finish__with_a_callback_delivers_in_order_and_wakes_once(void **stat
 	assert_int_equal(n_woken, 1);
 	assert_int_equal(n_order, 0);
 	assert_true(sl_completions_waiting(&completions));
-	assert_int_equal(sl_completions_deliver(&completions), 4);
+	assert_int_equal(sl_completions_deliver(&completions, &rounds), 4);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(order[i], i);
 	assert_false(sl_completions_waiting(&completions));
-	assert_int_equal(sl_completions_deliver(&completions), 0);
+	assert_int_equal(sl_completions_deliver(&completions, &rounds), 0);
+}
+
+static void count_it(void *arg, struct slime_op *op)
+{
+	(void)op;
+	++*(unsigned *)arg;
+}
+
+/* Each callback may submit what takes long. */
+static void deliver__of_many_or_of_large_ones_leaves_some_for_the_next_pass(void **state)
+{
+	static struct slime_op ops[100];
+	const uint64_t sizes[] = { 0, UINT64_C(1) << 20, UINT64_C(1) << 40 };
+	const unsigned most[] = { 64, 16, 1 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		unsigned n = 0, n_passes = 0;
+		uint32_t rounds = 0;
+
+		for (int k = 0; k < 100; k++) {
+			sl_op_init(&ops[k], NULL, &completions, count_it, &n);
+			assert_ok(sl_op_begin(&ops[k]));
+			sl_op_finish(&ops[k], 0, sizes[i]);
+		}
+		while (sl_completions_waiting(&completions)) {
+			assert_in_range(sl_completions_deliver(&completions, &rounds), 1, most[i]);
+			n_passes++;
+		}
+		assert_int_equal(n, 100);
+		assert_int_equal(n_passes, (100 + most[i] - 1) / most[i]);
+		assert_true(rounds >= n);
+	}
 }
 
 static void finish__of_a_failed_op_has_no_bytes(void **state)
@@ -272,7 +306,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_COMPLETIONS(finish__with_a_callback_delivers_in_order_and_wakes_once),
-		WITH_COMPLETIONS(finish__of_a_failed_op_has_no_bytes),
+		WITH_COMPLETIONS(deliver__of_many_or_of_large_ones_leaves_some_for_the_next_pass),
+		cmocka_unit_test(finish__of_a_failed_op_has_no_bytes),
 		WITH_COMPLETIONS(begin__of_a_pending_op_is_busy_until_it_is_taken_back),
 		WITH_COMPLETIONS(next__of_queued_ops_empties_the_descriptor),
 		WITH_COMPLETIONS(next__leaves_the_descriptor_readable_until_the_last_was_taken),

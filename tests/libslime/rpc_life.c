@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "libslime/rpc_pair.h"
 
 /* Start a call with a request of len bytes, and as much room. */
@@ -79,6 +80,53 @@ static void deadline__that_is_over_at_once_ends_the_call(void **state)
 		assert_int_equal(status, -ETIMEDOUT);
 	}
 	expect_echo_works(&p->a);
+}
+
+/* Callbacks that call again for ever; by themselves they end then. */
+#define STORM_CALLS 16
+#define STORM_NS    (20 * UINT64_C(1000000000))
+
+struct storm {
+	struct slime_endpoint *ep;
+	uint64_t end_ns;
+	_Atomic bool over;
+};
+
+static void call_for_ever(void *arg, struct slime_call *call)
+{
+	static uint8_t bytes[20000];
+	struct storm *s = arg;
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+
+	if (s->over || sl_clock_ns() > s->end_ns)
+		return;
+	args.method = slime_rpc_method_id("count");
+	args.request = bytes;
+	args.request_len = sl_clock_ns() % 2 ? 8 : sizeof(bytes);
+	(void)!slime_call_start(s->ep, &args, call);
+}
+
+static void deadline__beside_callbacks_that_call_for_ever_ends_the_call(void **state)
+{
+	struct pair *p = *state;
+	struct storm s = { .ep = p->a.ep, .end_ns = sl_clock_ns() + STORM_NS };
+	struct slime_call_attr attr = { .fn = call_for_ever, .arg = &s };
+	struct slime_call *calls[STORM_CALLS];
+
+	for (int i = 0; i < STORM_CALLS; i++) {
+		assert_int_equal(slime_call_create(p->a.ctx, &attr, &calls[i]), 0);
+		call_for_ever(&s, calls[i]);
+	}
+	for (int64_t timeout_ms = 10; timeout_ms <= 160; timeout_ms *= 2) {
+		struct slime_call *call = start(&p->a, "defer", 8, timeout_ms);
+
+		assert_int_equal(slime_call_wait(calls[0], 1), -ETIMEDOUT);
+		assert_int_equal(finish(call), -ETIMEDOUT);
+	}
+	assert_true(sl_clock_ns() < s.end_ns);
+	s.over = true;
+	for (int i = 0; i < STORM_CALLS; i++)
+		finish(calls[i]);
 }
 
 static void deadline__none_is_seen_as_none(void **state)
@@ -495,6 +543,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		IN_PAIR(deadline__shorter_than_the_handler_ends_the_call),
 		IN_PAIR(deadline__that_is_over_at_once_ends_the_call),
+		IN_PAIR(deadline__beside_callbacks_that_call_for_ever_ends_the_call),
 		IN_PAIR(deadline__none_is_seen_as_none),
 		IN_PAIR(cancel__of_a_running_handler_ends_the_call_and_tells_it),
 		IN_PAIR(cancel__of_a_queued_request_keeps_the_handler_from_running),

@@ -11,6 +11,14 @@
 #include "src/core/op.h"
 #include "src/core/region.h"
 
+/* Callbacks that run in one pass, and about the bytes that they move if each submits again what
+ * ended. */
+#define CALLBACKS_PER_PASS 64
+#define BYTES_PER_PASS	   (UINT64_C(16) << 20)
+/* What they count as, in rounds that only look at memory. */
+#define ROUNDS_PER_CALLBACK 8
+#define BYTES_PER_ROUND	    (UINT64_C(16) << 10)
+
 int sl_completions_init(struct sl_completions *c, void (*wake)(void *arg), void *wake_arg)
 {
 	*c = (struct sl_completions){ .wake = wake, .wake_arg = wake_arg };
@@ -88,26 +96,38 @@ static void run_guarded(struct slime_op *op)
 	delivering.op = NULL;
 }
 
-unsigned sl_completions_deliver_waiting(struct sl_completions *c)
+static void run_callback(struct slime_op *op)
 {
-	struct slime_op *op = take_all(&c->finished);
+	slime_op_fn *fn = op->fn;
+	void *arg = op->arg;
+
+	if (op->flags & SL_OP_GUARDED) {
+		run_guarded(op);
+		return;
+	}
+	sl_op_give_back(op);
+	fn(arg, op);
+}
+
+unsigned sl_completions_deliver_waiting(struct sl_completions *c, uint32_t *rounds)
+{
+	struct slime_op *op = atomic_load_explicit(&c->due, memory_order_relaxed);
+	uint64_t bytes = 0;
 	unsigned n = 0;
 
-	while (op) {
+	if (!op)
+		op = take_all(&c->finished);
+	while (op && n < CALLBACKS_PER_PASS && bytes < BYTES_PER_PASS) {
 		struct slime_op *next = op->next;
 
-		if (op->flags & SL_OP_GUARDED) {
-			run_guarded(op);
-		} else {
-			slime_op_fn *fn = op->fn;
-			void *arg = op->arg;
-
-			sl_op_give_back(op);
-			fn(arg, op);
-		}
+		/* What its callback submits is likely as long. */
+		bytes += op->bytes;
+		run_callback(op);
 		op = next;
 		n++;
 	}
+	atomic_store_explicit(&c->due, op, memory_order_relaxed);
+	*rounds += (uint32_t)(n * ROUNDS_PER_CALLBACK + bytes / BYTES_PER_ROUND);
 	return n;
 }
 

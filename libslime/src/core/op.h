@@ -26,8 +26,9 @@
  */
 struct sl_completions {
 	_Atomic(struct slime_op *) finished; /* a stack of ops with callbacks, newest first */
-	_Atomic(struct slime_op *) queued;   /* same, for slime_context_next() */
-	struct slime_op *ready;		     /* taken off queued, oldest first; under ready_lock */
+	_Atomic(struct slime_op *) due; /* taken off finished, oldest first; [token] takes them */
+	_Atomic(struct slime_op *) queued; /* as finished, for slime_context_next() */
+	struct slime_op *ready;		   /* taken off queued, oldest first; under ready_lock */
 	atomic_flag ready_lock;
 	int fd;			 /* eventfd: readable while queued or ready ops wait */
 	void (*wake)(void *arg); /* somebody must come and deliver */
@@ -44,17 +45,21 @@ struct slime_op *sl_completions_next(struct sl_completions *c);
 /* Whether sl_completions_deliver() has something to do. */
 static inline bool sl_completions_waiting(const struct sl_completions *c)
 {
-	return atomic_load_explicit(&c->finished, memory_order_acquire) != NULL;
+	return atomic_load_explicit(&c->finished, memory_order_acquire) != NULL ||
+	       atomic_load_explicit(&c->due, memory_order_relaxed) != NULL;
 }
 
-/* Run the callbacks of what has finished. For the holder of the progress token, with no lock held.
- * Returns how many. */
-unsigned sl_completions_deliver_waiting(struct sl_completions *c);
+/*
+ * Run callbacks of what has finished, as many as a pass may take: each may submit the next op,
+ * which a submit may execute at once. For the holder of the progress token, with no lock held.
+ * Returns how many; *rounds grows by what they may have taken, in looks at memory.
+ */
+unsigned sl_completions_deliver_waiting(struct sl_completions *c, uint32_t *rounds);
 
 /* The same where mostly nothing has. */
-static inline unsigned sl_completions_deliver(struct sl_completions *c)
+static inline unsigned sl_completions_deliver(struct sl_completions *c, uint32_t *rounds)
 {
-	return sl_completions_waiting(c) ? sl_completions_deliver_waiting(c) : 0;
+	return sl_completions_waiting(c) ? sl_completions_deliver_waiting(c, rounds) : 0;
 }
 
 /* What is to be done, filled by xfer.c; the transport that executes it keeps its place in it. */

@@ -43,9 +43,10 @@ static void caller_entered(struct slime_context *ctx)
 }
 
 /*
- * A caller leaves. What was finished by a submit meanwhile, and by nobody seen, is delivered first;
- * with the thread in WATCH it comes by itself, so nothing is armed. Without one somebody may sleep
- * on the descriptor that we disarmed, and has to come and arm it again.
+ * A caller leaves. What was finished by a submit meanwhile, and by nobody seen, is delivered first,
+ * in one pass: callbacks may submit for ever. The rest is the thread's, which in WATCH comes by
+ * itself, so nothing is armed. Without one somebody may sleep on the descriptor that we disarmed,
+ * and has to come and arm it again.
  */
 static void caller_leaves(struct slime_context *ctx)
 {
@@ -53,11 +54,12 @@ static void caller_leaves(struct slime_context *ctx)
 	bool owes_wake = p->owes_wake;
 
 	p->owes_wake = false;
-	for (;;) {
-		sl_token_give(ctx);
-		if (!sl_token_has_quiet_work(ctx) || !sl_token_try(p))
-			break;
+	sl_token_give(ctx);
+	if (sl_token_has_quiet_work(ctx) && sl_token_try(p)) {
 		sl_token_round(ctx);
+		sl_token_give(ctx);
+		if (sl_token_has_quiet_work(ctx))
+			sl_progress_kick(ctx);
 	}
 	if (owes_wake)
 		sl_poller_wake(&ctx->poller);

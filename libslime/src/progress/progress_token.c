@@ -164,7 +164,7 @@ static unsigned poller_turn(struct slime_context *ctx)
 	p->look_at_all = false;
 	n += sl_poller_run(&ctx->poller, 0);
 	sl_progress_settle(p);
-	return n + sl_completions_deliver(&ctx->completions);
+	return n + sl_completions_deliver(&ctx->completions, &ctx->progress.rounds);
 }
 
 void sl_token_want_poller(struct sl_progress *p)
@@ -205,7 +205,7 @@ unsigned sl_token_round(struct slime_context *ctx)
 		n = take_next(p);
 	else
 		n = look_at_everything(ctx);
-	n += sl_completions_deliver(&ctx->completions);
+	n += sl_completions_deliver(&ctx->completions, &ctx->progress.rounds);
 	if (++p->rounds >= ROUNDS_PER_POLLER)
 		n += poller_turn(ctx);
 	sl_in_round = NULL;
@@ -227,6 +227,6 @@ void sl_token_sleep(struct slime_context *ctx, uint64_t deadline_ns)
 	sl_in_round = ctx;
 	sl_poller_run(&ctx->poller, deadline_ns);
 	sl_progress_settle(&ctx->progress);
-	sl_completions_deliver(&ctx->completions);
+	sl_completions_deliver(&ctx->completions, &ctx->progress.rounds);
 	sl_in_round = NULL;
 }
