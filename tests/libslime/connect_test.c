@@ -410,6 +410,190 @@ static void connect__that_is_refused_keeps_no_copy_of_the_secret(void **state)
 	two_close(t);
 }
 
+/* ---- closed while it connects ---- */
+
+/* Without threads: what the other end has sent lies there until this one looks. */
+struct lone {
+	struct slime_context *ctx;
+	struct slime_rpc_service *service;
+	struct slime_endpoint *ep[2];
+	struct slime_op *op[2];
+};
+
+static unsigned n_handled;
+
+static void count_request(void *arg, struct slime_rpc_request *req)
+{
+	(void)arg;
+	n_handled++;
+	slime_rpc_reply(req, NULL, 0);
+}
+
+static void close_second(void *arg, struct slime_endpoint *ep, enum slime_endpoint_state state,
+			 int cause)
+{
+	struct lone *l = arg;
+
+	(void)cause;
+	if (ep == l->ep[0] && state == SLIME_ENDPOINT_CONNECTED)
+		slime_endpoint_close(l->ep[1]);
+}
+
+static void lone_open(struct lone *l)
+{
+	struct slime_context_attr manual = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_rpc_method_attr method = SLIME_RPC_METHOD_ATTR_INIT;
+
+	manual.manual = true;
+	assert_ok(slime_context_create(&manual, &l->ctx));
+	assert_ok(slime_rpc_service_create(l->ctx, &l->service));
+	method.fn = count_request;
+	method.flags = SLIME_RPC_INLINE;
+	assert_ok(slime_rpc_method_add(l->service, "count", &method));
+}
+
+static void lone_open_endpoints(struct lone *l, enum slime_transport transport, bool closes)
+{
+	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
+
+	attr.transports[0] = transport;
+	attr.service = l->service;
+	attr.on_state = closes ? close_second : NULL;
+	attr.arg = l;
+	for (int i = 0; i < 2; i++) {
+		assert_ok(slime_endpoint_create(l->ctx, &attr, &l->ep[i]));
+		assert_ok(slime_op_create(l->ctx, NULL, &l->op[i]));
+	}
+}
+
+static void lone_connect(struct lone *l, int i, const struct lone *to)
+{
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	int len = slime_endpoint_export(to->ep[i], desc, sizeof(desc));
+
+	assert_true(len > 0);
+	assert_ok(slime_endpoint_connect(l->ep[i], desc, (size_t)len, PATIENCE_MS, l->op[i]));
+}
+
+static void look(struct lone *l)
+{
+	assert_true(slime_context_poll(l->ctx) >= 0);
+}
+
+static bool is_open(const struct lone *l)
+{
+	struct slime_endpoint_info info[2];
+
+	for (int i = 0; i < 2; i++)
+		slime_endpoint_info(l->ep[i], &info[i]);
+	return info[0].state <= SLIME_ENDPOINT_CONNECTED ||
+	       info[1].state <= SLIME_ENDPOINT_CONNECTED;
+}
+
+/* Both at once: neither has a thread. */
+static void close_endpoints(struct lone *a, struct lone *b)
+{
+	for (int i = 0; i < 2; i++) {
+		slime_endpoint_close(a->ep[i]);
+		slime_endpoint_close(b->ep[i]);
+	}
+	while (is_open(a) || is_open(b)) {
+		look(a);
+		look(b);
+	}
+	for (int i = 0; i < 2; i++) {
+		assert_ok(slime_endpoint_destroy(a->ep[i]));
+		assert_ok(slime_endpoint_destroy(b->ep[i]));
+		assert_ok(slime_op_destroy(a->op[i]));
+		assert_ok(slime_op_destroy(b->op[i]));
+	}
+}
+
+static void lone_close(struct lone *l)
+{
+	assert_ok(slime_rpc_service_destroy(l->service));
+	assert_ok(slime_context_destroy(l->ctx));
+}
+
+/* Both links of the one who begins are up; the other has not looked since, unless one link alone
+ * came up. */
+static void bring_up(struct lone *first, struct lone *second)
+{
+	unsigned n_looks = 0;
+
+	for (int i = 0; i < 2; i++) {
+		lone_connect(first, i, second);
+		lone_connect(second, i, first);
+	}
+	while (!slime_op_test(first->op[0]) || !slime_op_test(first->op[1])) {
+		look(first);
+		if ((slime_op_test(first->op[0]) || slime_op_test(first->op[1])) &&
+		    ++n_looks < 1000)
+			continue;
+		look(second);
+	}
+}
+
+static void call_closed_endpoint(struct lone *first, struct lone *second)
+{
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+	struct slime_call *call;
+	int ret;
+
+	bring_up(first, second);
+	n_handled = 0;
+	assert_ok(slime_call_create(first->ctx, NULL, &call));
+	args.method = slime_rpc_method_id("count");
+	ret = slime_call_start(first->ep[1], &args, call);
+	while (!slime_op_test(second->op[0]) || !slime_op_test(second->op[1]) ||
+	       !slime_call_test(call)) {
+		look(second);
+		look(first);
+	}
+	if (!ret && slime_op_status(second->op[1])) {
+		assert_int_equal(n_handled, 0);
+		assert_int_not_equal(slime_call_status(call), 0);
+	}
+	assert_ok(slime_call_destroy(call));
+}
+
+static void
+request__to_an_endpoint_that_is_closed_while_it_connects_reaches_no_handler(void **state)
+{
+	static const enum slime_transport transports[] = { SLIME_TRANSPORT_SHM,
+							   SLIME_TRANSPORT_TCP };
+	struct lone a = { 0 }, b = { 0 };
+	struct lone *first, *second;
+
+	(void)state;
+	lone_open(&a);
+	lone_open(&b);
+	for (int i = 0; i < 2 * 20; i++) {
+		uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+		struct sl_endpoint_desc of_a, of_b;
+		int len;
+
+		lone_open_endpoints(&a, transports[i % 2], false);
+		len = slime_endpoint_export(a.ep[0], desc, sizeof(desc));
+		assert_ok(sl_desc_read_endpoint(&of_a, desc, (size_t)len));
+		lone_open_endpoints(&b, transports[i % 2], false);
+		len = slime_endpoint_export(b.ep[0], desc, sizeof(desc));
+		assert_ok(sl_desc_read_endpoint(&of_b, desc, (size_t)len));
+		first = of_a.context < of_b.context ? &a : &b;
+		second = first == &a ? &b : &a;
+		/* Its endpoints again, of which the first closes the second. */
+		for (int k = 0; k < 2; k++) {
+			assert_ok(slime_endpoint_destroy(second->ep[k]));
+			assert_ok(slime_op_destroy(second->op[k]));
+		}
+		lone_open_endpoints(second, transports[i % 2], true);
+		call_closed_endpoint(first, second);
+		close_endpoints(first, second);
+	}
+	lone_close(&a);
+	lone_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -422,6 +606,8 @@ int main(void)
 		cmocka_unit_test(connect__with_one_candidate_that_fails_fails),
 		cmocka_unit_test(connect__that_fails_when_it_is_closed_is_canceled),
 		cmocka_unit_test(connect__that_is_refused_keeps_no_copy_of_the_secret),
+		cmocka_unit_test(
+			request__to_an_endpoint_that_is_closed_while_it_connects_reaches_no_handler),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,6 +105,10 @@ void sl_endpoint_set_state(struct slime_endpoint *ep, enum slime_endpoint_state 
 
 /* ---- what a connection tells ---- */
 
+static const struct sl_conn_events used_events;
+
+/* Until the endpoint uses the connection, and after it decided not to, what the peer sends there
+ * concerns no layer: they may have another connection, or none. */
 static void on_ready(void *owner)
 {
 	struct sl_attempt *a = owner;
@@ -114,7 +118,16 @@ static void on_ready(void *owner)
 		a->conn->ops->close(a->conn, -ECANCELED, "the endpoint does not connect any more");
 		return;
 	}
+	a->conn->events = &used_events;
 	sl_connect_succeeded(ep, a);
+}
+
+static bool drop_msg(void *owner, const struct sl_msg *m, const uint8_t *payload)
+{
+	(void)owner;
+	(void)m;
+	(void)payload;
+	return true;
 }
 
 /* One that is no request and no reply. */
@@ -199,7 +212,13 @@ static void on_broken(void *owner, int cause, const char *why)
 	queue(ep);
 }
 
-static const struct sl_conn_events conn_events = {
+static const struct sl_conn_events unused_events = {
+	.ready = on_ready,
+	.msg = drop_msg,
+	.broken = on_broken,
+};
+
+static const struct sl_conn_events used_events = {
 	.ready = on_ready,
 	.msg = on_msg,
 	.broken = on_broken,
@@ -256,7 +275,7 @@ static void run_endpoint(struct slime_endpoint *ep)
 	if (atomic_load(&ep->shut))
 		close_step(ep);
 	else if (atomic_load(&ep->state) == SLIME_ENDPOINT_CONNECTING)
-		sl_connect_step(ep, &conn_events);
+		sl_connect_step(ep, &unused_events);
 	if (atomic_load(&ep->shut) && !sl_connect_has_attempt(ep)) {
 		sl_timer_cancel(&ep->ctx->poller, &ep->timer);
 		atomic_store(&ep->ended, true);
