@@ -325,11 +325,54 @@ static void recv__of_memory_the_peer_did_not_open_fails_both(void **state)
 	m = by_desc(&r, 0, 2000, desc);
 	assert_true(arrives(f, &m, desc));
 	assert_ok(slime_recv(f->ep, f->mr, 0, 4096, 0, SLIME_TAG_ANY, f->op));
-	assert_int_equal(slime_op_status(f->op), -EACCES);
+	assert_int_equal(slime_op_status(f->op), -EREMOTEIO);
 	assert_int_equal(f->posted[0].w[0], SL_SEND_FAILED);
 }
 
 /* ---- the end ---- */
+
+/* The message is matched at the moment at which the link ends. */
+static int status_after_match(struct fake *f, enum slime_endpoint_state state, bool shut)
+{
+	struct slime_remote_mr r = peer_region();
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	struct sl_msg m = by_desc(&r, 0, 2000, desc);
+
+	assert_ok(slime_recv(f->ep, f->mr, 0, 4096, 0, SLIME_TAG_ANY, f->op));
+	atomic_store(&f->ep->state, state);
+	atomic_store(&f->ep->shut, shut);
+	assert_true(arrives(f, &m, desc));
+	atomic_store(&f->ep->shut, false);
+	atomic_store(&f->ep->state, SLIME_ENDPOINT_CONNECTED);
+	return slime_op_status(f->op);
+}
+
+static void recv__whose_link_ends_before_its_bytes_are_fetched_says_who_ended_it(void **state)
+{
+	struct fake *f = *state;
+
+	assert_int_equal(status_after_match(f, SLIME_ENDPOINT_BROKEN, false), -ECONNRESET);
+	assert_int_equal(status_after_match(f, SLIME_ENDPOINT_CLOSED, false), -ECONNRESET);
+	assert_int_equal(status_after_match(f, SLIME_ENDPOINT_CLOSED, true), -ECANCELED);
+}
+
+static void recv__whose_transfer_fails_with_the_link_is_reset(void **state)
+{
+	static const int causes[] = { -EPROTO, -ETIMEDOUT, -ENOTCONN, -ECONNRESET };
+	struct fake *f = *state;
+	struct slime_remote_mr r = peer_region();
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	struct sl_msg m = by_desc(&r, 0, 2000, desc);
+
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		assert_ok(slime_recv(f->ep, f->mr, 0, 4096, 0, SLIME_TAG_ANY, f->op));
+		assert_true(arrives(f, &m, desc));
+		sl_op_finish(f->pull, causes[i], 0);
+		while (slime_context_poll(f->ctx) > 0)
+			;
+		assert_int_equal(slime_op_status(f->op), -ECONNRESET);
+	}
+}
 
 static void down__ends_sends_and_receives_and_refuses_more(void **state)
 {
@@ -381,6 +424,8 @@ int main(void)
 		ON_FAKE(send__whose_descriptor_changes_after_it_was_read_keeps_the_first),
 		ON_FAKE(recv__whose_transfer_fails_tells_both),
 		ON_FAKE(recv__of_memory_the_peer_did_not_open_fails_both),
+		ON_FAKE(recv__whose_link_ends_before_its_bytes_are_fetched_says_who_ended_it),
+		ON_FAKE(recv__whose_transfer_fails_with_the_link_is_reset),
 		ON_FAKE(down__ends_sends_and_receives_and_refuses_more),
 		ON_FAKE(send__with_every_slot_taken_is_refused),
 	};

@@ -183,7 +183,7 @@ static void went_down(struct slime_endpoint *ep, int cause, const char *why)
 {
 	enum slime_endpoint_state state = cause ? SLIME_ENDPOINT_BROKEN : SLIME_ENDPOINT_CLOSED;
 	bool shut = atomic_load(&ep->shut);
-	int end = shut ? -ECANCELED : cause ? cause : -ECONNRESET;
+	int end = shut ? -ECANCELED : -ECONNRESET; /* of what is pending, whatever the cause */
 
 	/* From here on nobody enters; who is inside leaves soon. */
 	note_state(ep, state, cause, why);

@@ -288,11 +288,30 @@ static void end_match(struct arrival *a, struct slime_op *op, int status)
 	finish(op, status, len);
 }
 
+/*
+ * How a receive ends whose bytes could not be fetched. The link may have ended in whichever way: to
+ * the receive it was closed here, or died. What the peer's descriptor does not grant the peer
+ * refuses.
+ */
+static int pull_status(const struct slime_endpoint *ep, int status)
+{
+	switch (status) {
+	case -ENOTCONN:
+	case -EPROTO:
+	case -ETIMEDOUT:
+		return atomic_load(&ep->shut) ? -ECANCELED : -ECONNRESET;
+	case -EACCES:
+		return -EREMOTEIO;
+	default:
+		return status;
+	}
+}
+
 static void on_pulled(void *arg, struct slime_op *pull)
 {
 	struct arrival *a = arg;
 
-	end_match(a, a->op, pull->status);
+	end_match(a, a->op, pull_status(a->recv->ep, pull->status));
 }
 
 static void pull(struct arrival *a, struct slime_op *op)
@@ -309,7 +328,7 @@ static void pull(struct arrival *a, struct slime_op *op)
 	};
 	ret = sl_xfer_submit(a->recv->ep, SLIME_KIND_READ, &a->xfer, 1, &a->pull);
 	if (ret)
-		end_match(a, op, ret);
+		end_match(a, op, pull_status(a->recv->ep, ret));
 }
 
 static void deliver(struct arrival *a, struct slime_op *op)
