@@ -121,6 +121,8 @@ static void request__by_a_name_of_the_settings_is_answered(void **state)
 		"Connection: close\r\n\r\n",
 		"hello");
 	assert_exchange("GET /hello HTTP/1.0\r\n\r\n", "hello");
+	assert_exchange("GET / HTTP/1.1\r\nHost: nanoctrl\r\nConnection: close\r\n\r\n",
+			"HTTP/1.1 404 ");
 	assert_exchange("GET /hello HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n",
 			"other.example is no name of this server: server.names lists them");
 }

@@ -186,13 +186,20 @@ bool request_local(const struct request *rq)
 	       !strncmp(rq->peer, "::ffff:127.", 11);
 }
 
+/* DLSlime's commands ask / under a name of their own whether a server runs; what it says is known
+ * to everybody. */
+static bool is_for_everybody(const struct request *rq)
+{
+	return rq->msg.method == HTTP_GET && !strcmp(rq->msg.path, "/");
+}
+
 /* Whether a page of another site may have sent it; replied to then. */
 static bool is_foreign(struct request *rq)
 {
 	const struct server_config *config = rq->w->config;
 	const char *host = request_header(rq, "Host"), *origin = request_header(rq, "Origin");
 
-	if (host && !host_is_served(host, config->names, config->n_names))
+	if (host && !host_is_served(host, config->names, config->n_names) && !is_for_everybody(rq))
 		reply_error(rq,
 			    &(struct reply_error){
 				    .status = 421, .code = "misdirected", .field = "Host" },
