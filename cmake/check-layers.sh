@@ -14,6 +14,7 @@ log-api        libslime/include/slime/export,log,version         -
 api            libslime/include/slime/                           log-api
 base           libslime/base/                                    log-api
 examples       libslime/examples/                                api
+agent-examples peeragent/examples/                               agent-api
 core           libslime/src/core/                                base api
 rdma           libslime/src/transport/rdma/                      seam
 shm            libslime/src/transport/shm/                       seam

@@ -15,6 +15,11 @@ while read -r function; do
 	grep -q "\b$function\b" docs/man/*.3 docs/man/slime.7 || complain "no page of docs/man names $function"
 done < <(sed -n 's/^\t\(slime_[a-z_]*\);$/\1/p' libslime/slime.map)
 
+while read -r function; do
+	grep -q "\b$function\b" docs/man/slime_agent.3 || complain "slime_agent(3) does not name $function"
+done < <(grep -oE '\bslime_[a-z_]+\(' peeragent/lib/include/slime/agent.h | tr -d '(' | sort -u |
+	grep -E '^slime_(agent|topology|link)_' | grep -v '_fn$')
+
 # A macro that initialises is of no use to C++ nor to other languages.
 while read -r initialiser; do
 	grep -qw "${initialiser,,}" libslime/slime.map peeragent/lib/include/slime/agent.h ||

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A service in a shared object, for the peeragent program. The object defines the one symbol
- * slime_plugin and links libslime and libslime-agent. The node's file names it:
+ * slime_plugin and links neither libslime nor libslime-agent: the program exports both. The node's
+ * file names it:
  *
  *	services: [ { plugin: ./libmine.so } ]
  *
