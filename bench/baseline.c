@@ -56,12 +56,17 @@ static char *sweep_text(const struct rpc_settings *rpc)
 	return text;
 }
 
-/* "DIR/baseline-ray", where DIR is the one of this build unless another was named. */
+/* Where the programs are, from the folder of ours: in a build tree, and in an installed prefix. */
+#define IN_BUILD  "../baselines"
+#define IN_PREFIX BENCH_BIN_TO_BASELINES
+
+/* "DIR/baseline-ray", where DIR is the one of this build or prefix unless another was named. */
 static char *program_path(const struct rpc_settings *rpc, enum system system)
 {
 	char self[4096];
 	ssize_t len;
 	char *path;
+	bool built;
 
 	if (rpc->programs)
 		return asprintf(&path, "%s/baseline-%s", rpc->programs, system_names[system].key) <
@@ -73,7 +78,12 @@ static char *program_path(const struct rpc_settings *rpc, enum system system)
 		return NULL;
 	self[len] = '\0';
 	*strrchr(self, '/') = '\0';
-	return asprintf(&path, "%s/../baselines/baseline-%s", self, system_names[system].key) < 0
+	if (asprintf(&path, "%s/" IN_BUILD, self) < 0)
+		return NULL;
+	built = access(path, F_OK) == 0;
+	free(path);
+	return asprintf(&path, "%s/%s/baseline-%s", self, built ? IN_BUILD : IN_PREFIX,
+			system_names[system].key) < 0
 		       ? NULL
 		       : path;
 }

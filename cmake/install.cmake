@@ -46,6 +46,26 @@ foreach(program nanoctrl peeragent slime-bench)
 	endif()
 endforeach()
 
+# Documents, example configurations and lessons keep their paths, so that what refers to one finds it.
+foreach(folder docs configs libslime/examples peeragent/examples)
+	get_filename_component(parent ${folder} DIRECTORY)
+	install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${parent}
+		PATTERN man EXCLUDE PATTERN CMakeLists.txt EXCLUDE)
+endforeach()
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# The programs of slime-bench rpc --baseline, which finds them from its own place (bench/baseline.c). Those that are
+# compiled are there where their libraries were.
+set(SLIME_BASELINESDIR ${CMAKE_INSTALL_LIBEXECDIR}/slime/bench/baselines)
+install(PROGRAMS bench/baselines/baseline-ray bench/baselines/baseline-pulsing bench/baselines/setup.sh
+	DESTINATION ${SLIME_BASELINESDIR})
+install(FILES bench/baselines/sweep.py bench/baselines/ray_actor.py DESTINATION ${SLIME_BASELINESDIR})
+foreach(program baseline-zeromq baseline-grpc)
+	if(TARGET ${program})
+		install(TARGETS ${program} RUNTIME DESTINATION ${SLIME_BASELINESDIR} OPTIONAL)
+	endif()
+endforeach()
+
 # A page's section is the end of its name.
 foreach(section 1 3 5 7 8)
 	file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.${section})
