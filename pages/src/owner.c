@@ -333,6 +333,11 @@ static int make_tenants(struct slime_pages_owner *o, const struct slime_pages_ow
 	return ret;
 }
 
+void slime_pages_owner_attr_init(struct slime_pages_owner_attr *attr)
+{
+	*attr = (struct slime_pages_owner_attr)SLIME_PAGES_OWNER_ATTR_INIT;
+}
+
 int slime_pages_owner_create(struct slime_agent *agent, const struct slime_pages_owner_attr *attr,
 			     struct slime_pages_owner **out)
 {

@@ -31,6 +31,11 @@ static int check(const struct slime_pages_attr *attr)
 	return wrong ? -EINVAL : 0;
 }
 
+void slime_pages_attr_init(struct slime_pages_attr *attr)
+{
+	*attr = defaults;
+}
+
 int slime_pages_create(struct slime_agent *agent, const struct slime_pages_attr *attr,
 		       struct slime_pages **out)
 {

@@ -44,6 +44,32 @@ by_pkg_config() {
 	unset LD_LIBRARY_PATH
 }
 
+# The library of pages, which brings the agent's, in both languages; its functions fill what its macros would.
+by_pages_library() {
+	local -a flags
+
+	read -ra flags <<<"$(pkg-config --cflags --libs slime-pages)"
+	cat >"$work/pages.c" <<-'END'
+		#include <slime/pages.h>
+
+		int main(void)
+		{
+			struct slime_pages_owner_attr owner;
+			struct slime_pages_attr attr;
+
+			slime_pages_owner_attr_init(&owner);
+			slime_pages_attr_init(&attr);
+			return owner.numa_node != SLIME_NUMA_ANY || owner.high_percent <= owner.low_percent || owner.tenants ||
+			       attr.replicas != 1 || !attr.timeout_ms || attr.tenant || slime_pages_destroy(0);
+		}
+	END
+	cc -Wall -Wextra -Werror -o "$work/consumer-pages" "$work/pages.c" "${flags[@]}"
+	LD_LIBRARY_PATH=${library%/*} run "$work/consumer-pages"
+	c++ -x c++ -std=c++17 -pedantic -Wall -Wextra -Werror -o "$work/consumer-pages-cxx" "$work/pages.c" "${flags[@]}"
+	LD_LIBRARY_PATH=${library%/*} run "$work/consumer-pages-cxx"
+	[ -n "$(find "$prefix" -path '*/lib*/slime/pages.so')" ] || { echo "the service pages is not installed" && return 1; }
+}
+
 # The agent's library stands for both.
 by_agent_library() {
 	local -a flags
@@ -114,6 +140,7 @@ programs() {
 by_cmake
 by_pkg_config
 by_agent_library
+by_pages_library
 readme
 lessons
 cxx_lesson

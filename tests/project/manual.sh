@@ -20,11 +20,17 @@ while read -r function; do
 done < <(grep -oE '\bslime_[a-z_]+\(' peeragent/lib/include/slime/agent.h | tr -d '(' | sort -u |
 	grep -E '^slime_(agent|topology|link)_' | grep -v '_fn$')
 
+# The page has the functions of one kind in one line, without their arguments.
+while read -r function; do
+	grep -q "\b$function\b" docs/man/slime_pages.3 || complain "slime_pages(3) does not name $function"
+done < <(grep -oE '\bslime_pages_[a-z_]+\(' pages/include/slime/pages.h | tr -d '(' | sort -u |
+	grep -v '_fn$')
+
 # A macro that initialises is of no use to C++ nor to other languages.
 while read -r initialiser; do
-	grep -qw "${initialiser,,}" libslime/slime.map peeragent/lib/include/slime/agent.h ||
+	grep -qw "${initialiser,,}" libslime/slime.map peeragent/lib/include/slime/agent.h pages/include/slime/pages.h ||
 		complain "no function stands beside $initialiser"
-done < <(sed -n 's/^#define \(SLIME_[A-Z_]*_INIT\)\b.*/\1/p' libslime/include/slime/*.h peeragent/lib/include/slime/*.h)
+done < <(sed -n 's/^#define \(SLIME_[A-Z_]*_INIT\)\b.*/\1/p' libslime/include/slime/*.h peeragent/lib/include/slime/*.h pages/include/slime/*.h)
 
 # What is all zeros instead may mean something else.
 while read -r initialiser; do

@@ -5,9 +5,9 @@
  * returns bytes of another page: what a reader cannot prove to be the page is a miss.
  *
  * An owner is an agent with memory for pages. It offers the service "pages"; readers find owners by
- * it, and each key has its owner by rendezvous hashing over those that are there. Nobody but the
- *owner writes to pages: a put asks the owner to read them from the writer's memory. A get asks the
- *owner where pages are, once in dir_cache_ttl, and reads them without it.
+ * it, and each key has its owner by rendezvous hashing over those that are there. Only the owner
+ * writes to pages: a put asks the owner to read them from the writer's memory. A get asks the owner
+ * where pages are, once in dir_cache_ttl, and reads them without it.
  *
  *	struct slime_pages_attr attr = SLIME_PAGES_ATTR_INIT;
  *
@@ -69,13 +69,16 @@ struct slime_pages_owner_attr {
 	{                                                                           \
 		.numa_node = SLIME_NUMA_ANY, .high_percent = 98, .low_percent = 95, \
 	}
+SLIME_API void slime_pages_owner_attr_init(struct slime_pages_owner_attr *attr);
 
 /*
  * Create an owner: allocate the memory of each tenant, and add the methods and the service "pages"
- * to an agent that was not started. attr is copied. -EINVAL  no tenant, a name or a length is
- * malformed, or a tenant's memory does not hold 2 MiB, or its largest page, for each class -EEXIST
- * two tenants have one name, or the agent has such methods -EBUSY   the agent was started and what
- * slime_mem_alloc() says
+ * to an agent that was not started. attr is copied.
+ *   -EINVAL  no tenant, a name or a length is malformed, or a tenant's memory does not hold 2 MiB,
+ *            or its largest page, for each class
+ *   -EEXIST  two tenants have one name, or the agent has such methods
+ *   -EBUSY   the agent was started
+ *   and what slime_mem_alloc() says
  */
 SLIME_API SLIME_CHECKED int slime_pages_owner_create(struct slime_agent *agent,
 						     const struct slime_pages_owner_attr *attr,
@@ -142,6 +145,7 @@ struct slime_pages_attr {
 		.dir_cache_ttl_ms = 1000, .dir_cache_entries = 65536, .replicas = 1, \
 		.refresh_ms = 1000, .timeout_ms = 5000                               \
 	}
+SLIME_API void slime_pages_attr_init(struct slime_pages_attr *attr);
 
 /*
  * Read and write pages through an agent that was started. One thread of it keeps links to the
