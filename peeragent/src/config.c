@@ -38,6 +38,15 @@ static const char *check_listen(const char *text)
 		       : NULL;
 }
 
+static const char *check_ports(const char *text)
+{
+	uint16_t first, last;
+
+	return config_split_ports(text, &first, &last)
+		       ? "a port from 0 to 65535, or a range as 47000-47099"
+		       : NULL;
+}
+
 static const char *check_name(const char *text)
 {
 	return topology_is_name(text, SLIME_AGENT_NAME_MAX)
@@ -103,7 +112,9 @@ static const struct cli_setting tcp_settings[] = {
 	CLI_STRING(struct node_tcp, bind, "bind", .def = "127.0.0.1",
 		   .help = "numeric address to listen on; \"\" for none: a link whose other "
 			   "end is the first to connect does not come up then"),
-	CLI_PORT(struct node_tcp, port, "port", .def = "0", .help = "port; 0 takes a free one"),
+	CLI_STRING(struct node_tcp, port, "port", .def = "0", .check = check_ports,
+		   .help = "port to listen on, or a range as 47000-47099, of which the first free "
+			   "one is taken; 0 takes any free one"),
 	CLI_STRING(struct node_tcp, advertise, "advertise",
 		   .help = "numeric address that peers connect to; needed when bind is a wildcard"),
 	CLI_INT(struct node_tcp, streams, "streams", .def = "4", .min = 1, .max = 16,
@@ -328,7 +339,8 @@ static void set_data(struct config *c)
 	to->rpc_workers = (uint32_t)d->workers;
 	to->foreign_memory = d->shm.foreign_memory;
 	to->tcp_bind = d->tcp.bind;
-	to->tcp_port = d->tcp.port;
+	/* It was checked. */
+	(void)config_split_ports(d->tcp.port, &to->tcp_port, &to->tcp_port_last);
 	to->tcp_advertise = d->tcp.advertise;
 	to->tcp_streams = (uint32_t)d->tcp.streams;
 	to->tcp_user_timeout_ms = (uint32_t)d->tcp.user_timeout_ms;
@@ -492,8 +504,8 @@ static bool same_data(const struct slime_agent_attr *a, const struct slime_agent
 	return x->polling == y->polling && x->cpu == y->cpu &&
 	       x->max_endpoints == y->max_endpoints && x->rpc_workers == y->rpc_workers &&
 	       x->foreign_memory == y->foreign_memory && same_text(x->tcp_bind, y->tcp_bind) &&
-	       x->tcp_port == y->tcp_port && same_text(x->tcp_advertise, y->tcp_advertise) &&
-	       x->tcp_streams == y->tcp_streams &&
+	       x->tcp_port == y->tcp_port && x->tcp_port_last == y->tcp_port_last &&
+	       same_text(x->tcp_advertise, y->tcp_advertise) && x->tcp_streams == y->tcp_streams &&
 	       x->tcp_user_timeout_ms == y->tcp_user_timeout_ms && config_same_rdma(x, y) &&
 	       a->connect_timeout_ms == b->connect_timeout_ms &&
 	       a->retry_min_ms == b->retry_min_ms && a->retry_max_ms == b->retry_max_ms &&
@@ -549,6 +561,34 @@ const char *config_needs_restart(const struct config *have, const struct config 
 	    have->node.log.level != want->node.log.level)
 		return "log";
 	return NULL;
+}
+
+/* A decimal number up to 65535 that ends at end; -EINVAL. */
+static int read_port(const char *text, const char *end, uint16_t *out)
+{
+	unsigned long value = 0;
+
+	if (text == end || end - text > 5)
+		return -EINVAL;
+	for (; text < end; text++) {
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		value = value * 10 + (unsigned long)(*text - '0');
+	}
+	*out = (uint16_t)value;
+	return value <= UINT16_MAX ? 0 : -EINVAL;
+}
+
+int config_split_ports(const char *text, uint16_t *first, uint16_t *last)
+{
+	const char *end = text + strlen(text), *dash = strchr(text, '-');
+	int ret = read_port(text, dash ? dash : end, first);
+
+	*last = 0;
+	if (ret || !dash)
+		return ret;
+	ret = read_port(dash + 1, end, last);
+	return ret || !*first || *last < *first ? -EINVAL : 0;
 }
 
 int config_split_listen(const char *listen, char *host, size_t host_len, uint16_t *port)

@@ -77,7 +77,7 @@ struct node_rdma {
 
 struct node_tcp {
 	const char *bind;
-	uint16_t port;
+	const char *port;
 	const char *advertise;
 	int64_t streams;
 	int64_t user_timeout_ms;
@@ -173,5 +173,9 @@ const char *config_needs_restart(const struct config *have, const struct config 
 /* "address:port" of `metrics.listen` and the like, "[::1]:80" for IPv6. The address is cut out into
  * host. -EINVAL. */
 int config_split_listen(const char *listen, char *host, size_t host_len, uint16_t *port);
+
+/* "47000" or "47000-47099" of `data.tcp.port`; *last is 0 where there is one port alone. -EINVAL.
+ */
+int config_split_ports(const char *text, uint16_t *first, uint16_t *last);
 
 #endif

@@ -106,6 +106,12 @@ say "services that are"
 printf '%b' "${head}services: [ { name: echo, options: { max_message: 1MiB } }, { name: bench, options: { size: 1MiB } } ]\n" >"$work/services.yaml"
 "$bin/peeragent" --config "$work/services.yaml" --check || fail "--check"
 
+say "ports of tcp"
+refuse 4:22 'expected a port from 0 to 65535, or a range' "${head}data: { tcp: { port: 47099-47000 } }\n"
+refuse 4:22 'expected a port from 0 to 65535, or a range' "${head}data: { tcp: { port: 0-47000 } }\n"
+refuse 4:22 'expected a port from 0 to 65535, or a range' "${head}data: { tcp: { port: 65536 } }\n"
+refuse 4:22 'expected a port from 0 to 65535, or a range' "${head}data: { tcp: { port: '47000-' } }\n"
+
 say "a file that is not there"
 status=0
 "$bin/peeragent" --config "$work/none.yaml" 2>"$work/none.err" || status=$?

@@ -27,25 +27,38 @@ static void ignore_line(void *arg, enum slime_log_level level, const char *part,
 }
 
 /* What creating a context with these comes to. */
-static int try_bind(const char *bind_to, const char *advertise, uint16_t port)
+static int try_attr(const struct slime_context_attr *attr)
 {
-	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
 	struct slime_context *ctx;
-	int ret;
+	int ret = slime_context_create(attr, &ctx);
 
-	attr.tcp_bind = bind_to;
-	attr.tcp_advertise = advertise;
-	attr.tcp_port = port;
-	ret = slime_context_create(&attr, &ctx);
 	if (!ret)
 		assert_ok(slime_context_destroy(ctx));
 	return ret;
 }
 
-/* The address in the descriptor of an endpoint; false when it offers no tcp. */
-static bool advertised(const char *bind_to, const char *advertise, struct sockaddr_storage *out)
+static int try_bind(const char *bind_to, const char *advertise, uint16_t port)
 {
 	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	attr.tcp_bind = bind_to;
+	attr.tcp_advertise = advertise;
+	attr.tcp_port = port;
+	return try_attr(&attr);
+}
+
+static int try_ports(uint16_t first, uint16_t last)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	attr.tcp_port = first;
+	attr.tcp_port_last = last;
+	return try_attr(&attr);
+}
+
+/* The address in the descriptor of an endpoint; false when it offers no tcp. */
+static bool advertised_by(const struct slime_context_attr *attr, struct sockaddr_storage *out)
+{
 	struct slime_endpoint_attr ep_attr = SLIME_ENDPOINT_ATTR_INIT;
 	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
 	struct slime_context *ctx;
@@ -53,10 +66,8 @@ static bool advertised(const char *bind_to, const char *advertise, struct sockad
 	struct sl_endpoint_desc d;
 	int len;
 
-	attr.tcp_bind = bind_to;
-	attr.tcp_advertise = advertise;
 	ep_attr.transports[0] = SLIME_TRANSPORT_TCP;
-	assert_ok(slime_context_create(&attr, &ctx));
+	assert_ok(slime_context_create(attr, &ctx));
 	assert_ok(slime_endpoint_create(ctx, &ep_attr, &ep));
 	len = slime_endpoint_export(ep, desc, sizeof(desc));
 	assert_true(len > 0);
@@ -66,6 +77,30 @@ static bool advertised(const char *bind_to, const char *advertise, struct sockad
 	assert_ok(slime_endpoint_destroy(ep));
 	assert_ok(slime_context_destroy(ctx));
 	return d.n;
+}
+
+static bool advertised(const char *bind_to, const char *advertise, struct sockaddr_storage *out)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+
+	attr.tcp_bind = bind_to;
+	attr.tcp_advertise = advertise;
+	return advertised_by(&attr, out);
+}
+
+/* A listener of another program on loopback, at a port of the kernel's choice. */
+static int occupy(uint16_t *port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_ok(bind(fd, (struct sockaddr *)&at, sizeof(at)));
+	assert_ok(listen(fd, 1));
+	assert_ok(getsockname(fd, (struct sockaddr *)&at, &len));
+	*port = ntohs(at.sin_port);
+	return fd;
 }
 
 static void bind__is_loopback_by_default(void **state)
@@ -122,17 +157,45 @@ static void bind__to_another_hosts_address_says_so(void **state)
 
 static void bind__to_a_port_in_use_says_so(void **state)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(at);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	uint16_t port;
+	int fd = occupy(&port);
 
 	(void)state;
-	assert_ok(bind(fd, (struct sockaddr *)&at, sizeof(at)));
-	assert_ok(listen(fd, 1));
-	assert_ok(getsockname(fd, (struct sockaddr *)&at, &len));
-	assert_int_equal(try_bind(NULL, NULL, ntohs(at.sin_port)), -EADDRINUSE);
+	assert_int_equal(try_bind(NULL, NULL, port), -EADDRINUSE);
 	close(fd);
+}
+
+static void bind__to_a_range_takes_a_free_port_of_it(void **state)
+{
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct sockaddr_storage a;
+	uint16_t taken, port;
+	int fd = occupy(&taken);
+
+	(void)state;
+	attr.tcp_port = taken;
+	attr.tcp_port_last = taken < UINT16_MAX - 100 ? taken + 100 : UINT16_MAX;
+	assert_true(advertised_by(&attr, &a));
+	port = ntohs(((struct sockaddr_in *)&a)->sin_port);
+	assert_true(port > taken && port <= attr.tcp_port_last);
+	close(fd);
+}
+
+static void bind__to_a_range_without_a_free_port_says_so(void **state)
+{
+	uint16_t taken;
+	int fd = occupy(&taken);
+
+	(void)state;
+	assert_int_equal(try_ports(taken, taken), -EADDRINUSE);
+	close(fd);
+}
+
+static void bind__to_a_range_that_is_none_is_einval(void **state)
+{
+	(void)state;
+	assert_int_equal(try_ports(47001, 47000), -EINVAL);
+	assert_int_equal(try_ports(0, 47000), -EINVAL);
 }
 
 static void candidate__of_ipv6_is_read_as_written(void **state)
@@ -181,6 +244,9 @@ int main(void)
 		cmocka_unit_test(bind__to_what_is_no_numeric_address_is_einval),
 		cmocka_unit_test(bind__to_another_hosts_address_says_so),
 		cmocka_unit_test(bind__to_a_port_in_use_says_so),
+		cmocka_unit_test(bind__to_a_range_takes_a_free_port_of_it),
+		cmocka_unit_test(bind__to_a_range_without_a_free_port_says_so),
+		cmocka_unit_test(bind__to_a_range_that_is_none_is_einval),
 		cmocka_unit_test(candidate__of_ipv6_is_read_as_written),
 		cmocka_unit_test(candidate__that_is_malformed_is_einval),
 	};

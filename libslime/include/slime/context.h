@@ -69,7 +69,9 @@ struct slime_context_attr {
 	const char *tcp_bind; /* numeric address the tcp listener binds, NULL for 127.0.0.1; "" for
 				 no listener: links whose other end initiates, which is chance, do
 				 not come up over tcp then */
-	uint16_t tcp_port;    /* 0: a free one */
+	uint16_t tcp_port;    /* of the listener; 0: a free one */
+	uint16_t tcp_port_last; /* the listener takes the first free port from tcp_port to this one;
+				 * 0: tcp_port alone */
 	const char *tcp_advertise;    /* numeric address peers connect to; needed when tcp_bind is a
 					 wildcard */
 	uint32_t tcp_streams;	      /* streams per link, 1 to 16 */

@@ -109,6 +109,8 @@ static int check_attr(const struct slime_context_attr *a)
 		return refuse("max_regions: not in 1 to 65536");
 	if (a->max_endpoints < 1 || a->max_endpoints > 65536)
 		return refuse("max_endpoints: not in 1 to 65536");
+	if (a->tcp_port_last && (!a->tcp_port || a->tcp_port_last < a->tcp_port))
+		return refuse("tcp_port_last: below tcp_port, or without one");
 	if (a->tcp_streams < 1 || a->tcp_streams > 16)
 		return refuse("tcp_streams: not in 1 to 16");
 	if (a->tcp_user_timeout_ms < 100 || a->tcp_user_timeout_ms > 3600000)

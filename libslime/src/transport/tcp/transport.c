@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,18 +59,38 @@ static void set_port(struct sockaddr_storage *a, uint16_t port)
 		((struct sockaddr_in6 *)a)->sin6_port = port;
 }
 
+/* At the first port of the attributes' range that is free; *at is then what the kernel made of it.
+ */
+static int listen_in_range(const struct slime_context_attr *attr, struct sockaddr_storage *at,
+			   int *fd)
+{
+	unsigned last = attr->tcp_port_last ? attr->tcp_port_last : attr->tcp_port;
+	int ret = -EADDRINUSE;
+
+	for (unsigned port = attr->tcp_port; port <= last && ret == -EADDRINUSE; port++) {
+		set_port(at, htons((uint16_t)port));
+		ret = tcp_listen(at, fd);
+	}
+	return ret;
+}
+
 static int start_listening(struct tcp_transport *t)
 {
+	const struct slime_context_attr *attr = t->transport.env->attr;
 	struct sockaddr_storage bind_to;
 	char text[80];
-	int fd, ret = parse_addresses(t->transport.env->attr, &bind_to, &t->advertised);
+	int fd, ret = parse_addresses(attr, &bind_to, &t->advertised);
 
 	if (ret)
 		return ret;
 	tcp_format_address(&bind_to, text, sizeof(text));
-	ret = tcp_listen(&bind_to, &fd);
+	ret = listen_in_range(attr, &bind_to, &fd);
 	if (ret) {
-		sl_error("tcp", "cannot listen at %s: %s", text, strerror(-ret));
+		if (attr->tcp_port_last)
+			sl_error("tcp", "cannot listen at %s, or at a port up to %u: %s", text,
+				 attr->tcp_port_last, strerror(-ret));
+		else
+			sl_error("tcp", "cannot listen at %s: %s", text, strerror(-ret));
 		return ret;
 	}
 	set_port(&t->advertised, get_port(&bind_to));
