@@ -399,6 +399,24 @@ static int read_token(struct config *c)
 	return c->token ? 0 : -ENOMEM;
 }
 
+static bool names(const enum slime_transport *list, enum slime_transport transport)
+{
+	for (size_t i = 0; i < SLIME_TRANSPORT_MAX; i++) {
+		if (list[i] == transport)
+			return true;
+	}
+	return false;
+}
+
+bool config_uses(const struct config *c, enum slime_transport transport)
+{
+	bool found = names(c->attr.transports, transport);
+
+	for (size_t i = 0; i < c->node.n_links; i++)
+		found |= names(c->links[i].transports, transport);
+	return found;
+}
+
 int config_errors(const struct config *c)
 {
 	size_t n = cli_config_n_errors(c->source), i;

@@ -164,6 +164,12 @@ void config_check_rdma(struct config *config);
 void config_check_regions(struct config *config);
 void config_check_device(struct config *config, const char *path, bool paging);
 
+/* Whether a link may take this transport: data.transports names it, or a link's own list. */
+bool config_uses(const struct config *config, enum slime_transport transport);
+
+/* What the file may say, and hardly means: one line for each such thing. */
+void config_warn(const struct config *config, config_say_fn *say);
+
 /* -EINVAL when there are errors in config->source, which are said. */
 int config_errors(const struct config *config);
 

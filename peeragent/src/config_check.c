@@ -14,6 +14,7 @@
 
 #include "peeragent/lib/agent/identity.h"
 #include "peeragent/lib/agent/settings.h"
+#include "peeragent/lib/control/ctrl.h"
 #include "peeragent/src/config.h"
 
 #define SERVICES_MAX 64
@@ -240,6 +241,37 @@ static void check_topology(struct config *c)
 	snprintf(path, sizeof(path), "%s%s", strncmp(fault.path, "labels", 6) ? "" : "agent.",
 		 fault.path);
 	cli_config_refuse(c->source, path, "%s", fault.expected);
+}
+
+/* ---- what is allowed, and hardly meant ---- */
+
+static const char *remote_url(const struct config *c)
+{
+	for (size_t i = 0; i < c->attr.n_urls; i++) {
+		if (ctrl_url_is_remote(c->attr.urls[i]))
+			return c->attr.urls[i];
+	}
+	return NULL;
+}
+
+static bool binds_loopback(const struct node_tcp *tcp)
+{
+	return !tcp->advertise && (!strncmp(tcp->bind, "127.", 4) || !strcmp(tcp->bind, "::1"));
+}
+
+void config_warn(const struct config *c, config_say_fn *say)
+{
+	const struct node_tcp *tcp = &c->node.data.tcp;
+	const char *url = remote_url(c);
+	char line[512];
+
+	if (!url || !binds_loopback(tcp) || !config_uses(c, SLIME_TRANSPORT_TCP))
+		return;
+	snprintf(line, sizeof(line),
+		 "data.tcp.bind is %s, which is loopback, while nanoctrl is at %.256s: agents on "
+		 "other hosts cannot connect to this one over tcp; set an address of this host",
+		 tcp->bind, url);
+	say(line);
 }
 
 void config_check(struct config *c)

@@ -94,31 +94,13 @@ static void check_gpu(struct config *c, size_t i)
 				  "expected none: the memory is a GPU's");
 }
 
-static bool names_rdma(const enum slime_transport *list)
-{
-	for (size_t i = 0; i < SLIME_TRANSPORT_MAX; i++) {
-		if (list[i] == SLIME_TRANSPORT_RDMA)
-			return true;
-	}
-	return false;
-}
-
-static bool some_link_is_rdma(const struct config *c)
-{
-	bool found = names_rdma(c->attr.transports);
-
-	for (size_t i = 0; i < c->node.n_links; i++)
-		found |= names_rdma(c->links[i].transports);
-	return found;
-}
-
 /* What only RDMA devices reach, or page. */
 static void check_rdma(struct config *c, size_t i)
 {
 	const struct node_region *r = &c->node.regions[i];
 	struct key key = key_of(i, r->backing == NODE_BACKING_CUDA ? "backing" : "on_demand");
 
-	if (!some_link_is_rdma(c))
+	if (!config_uses(c, SLIME_TRANSPORT_RDMA))
 		cli_config_refuse(
 			c->source, key.path,
 			"expected rdma among data.transports, or those of a link, with it");

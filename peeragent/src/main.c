@@ -302,6 +302,11 @@ static void stop(struct daemon *d)
 	cli_signals_end(d->signal_fd);
 }
 
+static void warn_in_log(const char *line)
+{
+	sl_warn("peeragent", "%s", line);
+}
+
 static int run(struct daemon *d)
 {
 	const struct node_log *log = &d->config->node.log;
@@ -322,6 +327,7 @@ static int run(struct daemon *d)
 	cli_descriptors_raise(); /* a link has some */
 	sl_info("peeragent", "peeragent %s (%s) starts %s", cli_version(), cli_commit(),
 		d->config->node.agent.name);
+	config_warn(d->config, warn_in_log);
 	ret = start(d);
 	if (ret == -ECANCELED) {
 		sl_info("peeragent", "told to end before its services are prepared");
@@ -347,6 +353,11 @@ static int dump(const struct daemon *d)
 static void say_on_stderr(const char *line)
 {
 	fprintf(stderr, "%s\n", line);
+}
+
+static void warn_on_stderr(const char *line)
+{
+	fprintf(stderr, "warning: %s\n", line);
 }
 
 /* The status for a file that cannot be had. */
@@ -385,7 +396,9 @@ static int read_and_run(struct daemon *d)
 		ret = fail_config(ret);
 	else if (d->options.print_config)
 		ret = dump(d);
-	else if (!d->options.check)
+	else if (d->options.check)
+		config_warn(d->config, warn_on_stderr);
+	else
 		ret = run(d);
 	services_unload(&d->services);
 	config_destroy(d->config);

@@ -106,6 +106,31 @@ say "services that are"
 printf '%b' "${head}services: [ { name: echo, options: { max_message: 1MiB } }, { name: bench, options: { size: 1MiB } } ]\n" >"$work/services.yaml"
 "$bin/peeragent" --config "$work/services.yaml" --check || fail "--check"
 
+say "an agent that other hosts cannot reach over tcp, and nanoctrl on another host"
+# check WARNED CONTROL-URL MORE: --check accepts the file, and warns or does not.
+check() {
+	printf '%b' "version: 1\nagent: { name: a }\ncontrol: { url: '$2' }\n$3\n" >"$work/warned.yaml"
+	"$bin/peeragent" --config "$work/warned.yaml" --check >"$work/warned.out" 2>&1 || fail "--check refuses: $3"
+	if [ "$1" = warns ]; then
+		grep -q "^warning: data.tcp.bind is 127.0.0.1, which is loopback, while nanoctrl is at $2: " "$work/warned.out" ||
+			fail "no warning for $2 $3: $(cat "$work/warned.out")"
+	else
+		[ ! -s "$work/warned.out" ] || fail "for $2 $3: $(cat "$work/warned.out")"
+	fi
+}
+check warns http://192.0.2.1:3000 ''
+check warns http://192.0.2.1:3000 'data: { transports: [rdma] }\nlinks: [ { to: b, transports: [tcp] } ]'
+check accepts http://127.0.0.1:3000 ''
+check accepts http://localhost:3000 ''
+check accepts 'http://[::1]:3000' ''
+check accepts http://192.0.2.1:3000 'data: { transports: [rdma] }'
+check accepts http://192.0.2.1:3000 'data: { tcp: { bind: "" } }'
+check accepts http://192.0.2.1:3000 'data: { tcp: { bind: 0.0.0.0, advertise: 192.0.2.2 } }'
+check warns http://0.0.0.0:1 ''
+spawn warned "$bin/peeragent" --config "$work/warned.yaml"
+wait_for 10 grep -q 'warn peeragent: data.tcp.bind is 127.0.0.1' "$work/warned.err" || fail "no warning at start: $(cat "$work/warned.err")"
+end warned
+
 say "ports of tcp"
 refuse 4:22 'expected a port from 0 to 65535, or a range' "${head}data: { tcp: { port: 47099-47000 } }\n"
 refuse 4:22 'expected a port from 0 to 65535, or a range' "${head}data: { tcp: { port: 0-47000 } }\n"

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -154,6 +155,15 @@ static void let_a_second_pass(const struct raw *r)
 	let_a_stranger_pass(r);
 }
 
+static void assert_says(const struct raw *r, const char *text)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(r->ep, &info);
+	assert_string_equal(info.cause_text, text);
+	assert_int_equal(log_lines_with(text), 1);
+}
+
 static void connect__to_a_host_that_refuses_fails_after_a_second(void **state)
 {
 	struct raw *r = *state;
@@ -164,7 +174,9 @@ static void connect__to_a_host_that_refuses_fails_after_a_second(void **state)
 	let_a_second_pass(r);
 	assert_true(slime_op_test(r->op));
 	assert_int_equal(slime_op_status(r->op), -ECONNREFUSED);
-	assert_int_equal(log_lines_with("nobody listens there"), 1);
+	assert_says(
+		r,
+		"tcp: the peer offered 0.0.0.0:1, but nobody listens there, or a firewall refuses");
 }
 
 /* It may have been a firewall. */
@@ -188,7 +200,8 @@ static void connect__to_one_who_does_not_expect_it_fails_after_a_second(void **s
 	let_a_second_pass(r);
 	assert_true(slime_op_test(r->op));
 	assert_int_equal(slime_op_status(r->op), -ECONNREFUSED);
-	assert_int_equal(log_lines_with("the peer does not expect this link"), 1);
+	assert_int_equal(log_lines_with("the process that listens there does not expect this link"),
+			 1);
 	close(listener);
 }
 
@@ -242,12 +255,40 @@ static void connect__of_one_on_loopback_fails_at_once(void **state)
 	close(fd);
 }
 
+static void connect__to_loopback_where_nobody_listens_names_the_setting(void **state)
+{
+	struct raw *r = *state;
+
+	raw_connect(r, false, 0, PATIENCE_MS);
+	assert_int_equal(raw_connected(r), -ECONNREFUSED);
+	assert_says(r, "tcp: the peer offered 127.0.0.1:1, which is loopback, and nobody listens "
+		       "there: if the peer is on another host, set its tcp_bind");
+}
+
+/* Something else listens there, and says nothing. */
+static void connect__to_one_who_is_silent_names_the_address(void **state)
+{
+	struct raw *r = *state;
+	char expected[256];
+	int listener;
+	uint16_t port = listen_anywhere(r, &listener);
+
+	raw_connect(r, false, port, 300);
+	assert_int_equal(raw_connected(r), -ETIMEDOUT);
+	snprintf(expected, sizeof(expected),
+		 "tcp: the peer offered 0.0.0.0:%u, but nobody answers there: its host is down, "
+		 "or a firewall drops the packets",
+		 port);
+	assert_says(r, expected);
+	close(listener);
+}
+
 /* The answer of who is dialled, but for the verdict. */
 static void prove(const struct raw *r, int fd)
 {
 	uint8_t in[SL_HELLO_LEN], proof[SL_PROOF_LEN], out[SL_CHALLENGE_LEN];
 	uint8_t mac[SL_AUTH_MAC_LEN], theirs[SL_AUTH_MAC_LEN];
-	struct sl_hello h;
+	struct sl_hello h = { .acceptor_features = 0 };
 
 	raw_recv(fd, in, sizeof(in));
 	assert_ok(sl_hello_read(&h, in));
@@ -443,6 +484,33 @@ static void connect__of_an_initiator_that_comes_late_ends_the_knock(void **state
 	close(listener);
 }
 
+static void connect__of_an_initiator_that_never_comes_names_our_address(void **state)
+{
+	struct raw *r = *state;
+	char expected[256];
+
+	raw_connect(r, true, 0, 300);
+	assert_int_equal(raw_connected(r), -ETIMEDOUT);
+	snprintf(expected, sizeof(expected),
+		 "tcp: the peer did not connect to 127.0.0.1:%u, which is loopback: if the peer is "
+		 "on another host, set tcp_bind here",
+		 r->port);
+	assert_says(r, expected);
+}
+
+static void connect__of_an_initiator_that_never_comes_names_what_we_advertise(void **state)
+{
+	struct raw *r = *state;
+	char expected[256];
+
+	raw_connect(r, true, 0, 300);
+	assert_int_equal(raw_connected(r), -ETIMEDOUT);
+	snprintf(expected, sizeof(expected),
+		 "tcp: the peer did not connect to 192.0.2.1:%u: a firewall may drop the packets",
+		 r->port);
+	assert_says(r, expected);
+}
+
 /* ---- both ---- */
 
 struct end {
@@ -533,6 +601,8 @@ int main(void)
 			connect__to_one_on_loopback_who_does_not_expect_it_takes_the_streams_of_the_peer),
 		FOR_OTHERS(connect__that_is_closed_while_it_waits_for_a_knock_ends),
 		IN_RAW(connect__of_one_on_loopback_fails_at_once),
+		IN_RAW(connect__to_loopback_where_nobody_listens_names_the_setting),
+		IN_RAW(connect__to_one_who_is_silent_names_the_address),
 		FOR_OTHERS(knock__beside_a_dial_that_succeeds_is_held_and_then_refused),
 		FOR_OTHERS(knock__that_is_given_up_while_it_is_held_is_no_line_of_the_log),
 		FOR_OTHERS(knock__that_is_held_for_too_long_is_a_line_of_the_log),
@@ -541,6 +611,8 @@ int main(void)
 		IN_RAW(connect__of_an_initiator_that_does_not_come_is_knocked_for),
 		IN_RAW(knock__that_is_refused_leaves_the_door_open),
 		IN_RAW(connect__of_an_initiator_that_comes_late_ends_the_knock),
+		IN_RAW(connect__of_an_initiator_that_never_comes_names_our_address),
+		FOR_OTHERS(connect__of_an_initiator_that_never_comes_names_what_we_advertise),
 		cmocka_unit_test(connect__between_hosts_of_which_one_listens_on_loopback_comes_up),
 	};
 

@@ -53,6 +53,43 @@ static void cause__of_more_reasons_than_have_room_is_cut(void **state)
 	assert_fits("; ; ; ; ", 4, "; ;");
 }
 
+static void assert_words(const char *text, size_t cap, const char *expected)
+{
+	char out[256];
+
+	assert_int_equal(cause_in_words(text, "node-b", out, cap), strlen(expected));
+	assert_string_equal(out, expected);
+}
+
+static void words__name_the_peer_and_the_keys_of_the_file(void **state)
+{
+	(void)state;
+	assert_words("", 256, "");
+	assert_words(
+		"tcp: the peer offered 127.0.0.1:7, which is loopback, and nobody listens there: if "
+		"the peer is on another host, set its tcp_bind",
+		256,
+		"tcp: node-b offered 127.0.0.1:7, which is loopback, and nobody listens there: if "
+		"node-b is on another host, set its data.tcp.bind");
+	assert_words("nobody is at the peer's socket", 256, "nobody is at node-b's socket");
+}
+
+/* The name of one who calls itself so stays what it is. */
+static void words__that_are_parts_of_others_stay(void **state)
+{
+	(void)state;
+	assert_words("the peers; bathe peer; my_tcp_bind tcp_binds", 256,
+		     "the peers; bathe peer; my_tcp_bind tcp_binds");
+}
+
+static void words__without_room_are_cut(void **state)
+{
+	(void)state;
+	assert_words("the peer", 4, "nod");
+	assert_words("the peer left", 9, "node-b l");
+	assert_words("the peer left", 1, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -60,6 +97,9 @@ int main(void)
 		cmocka_unit_test(cause__of_one_reason_is_cut),
 		cmocka_unit_test(cause__of_several_reasons_has_a_part_of_each),
 		cmocka_unit_test(cause__of_more_reasons_than_have_room_is_cut),
+		cmocka_unit_test(words__name_the_peer_and_the_keys_of_the_file),
+		cmocka_unit_test(words__that_are_parts_of_others_stay),
+		cmocka_unit_test(words__without_room_are_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -297,7 +297,7 @@ struct sl_offer;
 
 /* Why something is not to be had, for people. */
 struct sl_why {
-	char text[192];
+	char text[256];
 };
 
 /*

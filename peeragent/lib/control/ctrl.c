@@ -427,6 +427,14 @@ bool ctrl_is_url(const char *text)
 	return !nc_url_parse(text, &url);
 }
 
+bool ctrl_url_is_remote(const char *text)
+{
+	struct nc_url url;
+
+	return !nc_url_parse(text, &url) && strcmp(url.host, "localhost") != 0 &&
+	       strcmp(url.host, "::1") != 0 && strncmp(url.host, "127.", 4) != 0;
+}
+
 static int copy_strings(struct ctrl *ctrl, const struct ctrl_attr *attr)
 {
 	ctrl->name = strdup(attr->name);

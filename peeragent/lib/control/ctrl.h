@@ -93,6 +93,8 @@ struct ctrl_ops {
 
 /* Whether the text is a URL of nanoctrl. */
 bool ctrl_is_url(const char *text);
+/* Whether such a URL may lead to another host: it does not name loopback. */
+bool ctrl_url_is_remote(const char *text);
 
 /* Strings are copied. -ENOMEM; -EINVAL for a URL that is none, which is logged. */
 int ctrl_create(struct event_base *base, const struct ctrl_attr *attr, const struct ctrl_ops *ops,

@@ -208,13 +208,18 @@ static void on_connection(void *arg, struct connection *c, enum connection_state
 	struct entry *e = arg;
 	struct links *set = e->set;
 	struct peer *peer = e->peer;
+	char words[sizeof(e->cause)];
 
 	(void)c;
 	if (state == CONNECTION_UP) {
 		entry_happen(e, LINK_UP, NULL);
 		return;
 	}
-	entry_happen(e, LINK_DOWN, text[0] ? text : strerror(-cause));
+	if (strcmp(text, CONNECTION_CLOSED) != 0) {
+		cause_in_words(text[0] ? text : strerror(-cause), peer->name, words, sizeof(words));
+		text = words;
+	}
+	entry_happen(e, LINK_DOWN, text);
 	links_lost(set, peer);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peeragent/lib/plan/cause.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,6 +64,53 @@ size_t cause_fit(const char *text, char *out, size_t cap)
 		if (at != text)
 			len += put(BETWEEN, BETWEEN_LEN, BETWEEN_LEN, out + len, cap - len);
 		len += put(at, reason_len(at), share, out + len, cap - len);
+	}
+	return len;
+}
+
+static bool is_of_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The word that text begins with, if it is one that the agent says otherwise: its length, else 0.
+ */
+static size_t other_word(const char *text, const char *peer, const char **instead)
+{
+	const char *const words[][2] = {
+		{ "the peer", peer },
+		{ "tcp_bind", "data.tcp.bind" },
+		{ "tcp_advertise", "data.tcp.advertise" },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		size_t len = strlen(words[i][0]);
+
+		if (!strncmp(text, words[i][0], len) && !is_of_word(text[len])) {
+			*instead = words[i][1];
+			return len;
+		}
+	}
+	return 0;
+}
+
+size_t cause_in_words(const char *text, const char *peer, char *out, size_t cap)
+{
+	const char *instead;
+	bool within = false; /* a word */
+	size_t len = 0;
+
+	out[0] = '\0';
+	while (*text && len + 1 < cap) {
+		size_t known = within ? 0 : other_word(text, peer, &instead);
+
+		if (known)
+			snprintf(out + len, cap - len, "%s", instead);
+		else
+			snprintf(out + len, cap - len, "%c", *text);
+		len += strlen(out + len);
+		text += known ? known : 1;
+		within = is_of_word(text[-1]);
 	}
 	return len;
 }

@@ -12,4 +12,10 @@
  */
 size_t cause_fit(const char *text, char *out, size_t cap);
 
+/*
+ * The library's text in the agent's words, cut to cap bytes with the zero: "the peer" by its name,
+ * and settings of the context as peeragent's file calls them. Returns its length.
+ */
+size_t cause_in_words(const char *text, const char *peer, char *out, size_t cap);
+
 #endif

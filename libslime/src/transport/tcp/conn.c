@@ -46,7 +46,7 @@ static void end_because(struct tcp_conn *c, int cause, const char *why, bool loc
 	} else if (!atomic_load(&c->ending)) {
 		c->end_cause = cause;
 		c->end_local = local;
-		snprintf(c->end_why, sizeof(c->end_why), "%s", why);
+		snprintf(c->end_why.text, sizeof(c->end_why.text), "%s", why);
 		atomic_store(&c->ending, true);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -147,10 +147,10 @@ static void on_time(struct sl_timer *timer)
 	struct tcp_conn *c = SL_CONTAINER_OF(timer, struct tcp_conn, timer);
 
 	c->stands_still = tcp_conn_state(c) == TCP_CONN_LEAVING;
-	if (c->vain_cause)
-		tcp_conn_fail(c, c->vain_cause, c->vain_why);
+	if (c->stands_still)
+		tcp_conn_fail(c, -ETIMEDOUT, "the peer stands still");
 	else
-		tcp_conn_fail(c, -ETIMEDOUT, "not all streams came up in time");
+		tcp_dial_ran_out(c);
 }
 
 static void begin(struct tcp_conn *c)
@@ -331,14 +331,13 @@ static void end(struct tcp_conn *c)
 {
 	const struct sl_conn_events *events = c->conn.events;
 	void *owner = c->conn.owner;
-	char why[sizeof(c->end_why)];
+	struct sl_why why = c->end_why;
 	int cause = c->end_cause;
 
-	memcpy(why, c->end_why, sizeof(why));
 	if (c->stands_still)
 		tcp_farewell_begin(c);
 	stop(c, cause == 0 && c->end_local ? -ECANCELED : -ECONNRESET);
-	events->broken(owner, cause, why);
+	events->broken(owner, cause, why.text);
 }
 
 /* Streams whose turn was over before all was looked at. */

@@ -7,12 +7,14 @@
  * initiator's own dial may still succeed its door holds the knock, so that one of both comes true.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "src/transport/tcp/tcp.h"
+#include "src/transport/tcp/why.h"
 
 /* The acceptor waits so long for the initiator before it knocks, and before it does so again; less
  * where the initiator cannot come, unless from this host. */
@@ -32,16 +34,26 @@ static struct sl_poller *poller_of(const struct tcp_conn *c)
 	return c->t->transport.env->poller;
 }
 
+/* Whether a stream was greeted. */
+static bool has_stream(const struct tcp_conn *c)
+{
+	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
+		if (c->streams[i] && c->streams[i]->fd >= 0)
+			return true;
+	}
+	return false;
+}
+
 /* Whether the peer may have taken one of our streams. */
 static bool is_answered(const struct tcp_conn *c)
 {
 	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
 		const struct tcp_stream *s = c->streams[i];
 
-		if (s && (s->fd >= 0 || (s->greeting && sl_greeting_answered(s->greeting))))
+		if (s && s->greeting && sl_greeting_answered(s->greeting))
 			return true;
 	}
-	return false;
+	return has_stream(c);
 }
 
 /* ---- dialling ---- */
@@ -61,12 +73,28 @@ static int greet(struct tcp_conn *c, uint16_t index, sl_greeting_fn *fn, void *a
 	return ret;
 }
 
+static void fail_dial(struct tcp_conn *c, int status)
+{
+	struct sockaddr_storage to;
+	struct sl_why why;
+
+	if (tcp_read_candidate(&to, c->attr.candidate, c->attr.candidate_len))
+		snprintf(why.text, sizeof(why.text), "the peer offered a malformed address");
+	else
+		tcp_why_unreached(&to, status, &why);
+	tcp_conn_fail(c,
+		      status == -ENOENT		   ? -ECONNREFUSED
+		      : status == -EPROTONOSUPPORT ? -EPROTO
+						   : status,
+		      why.text);
+}
+
 static void dial(struct tcp_stream *s)
 {
 	int ret = greet(s->conn, s->index, on_greeted, s, &s->greeting);
 
 	if (ret)
-		tcp_conn_fail(s->conn, ret, strerror(-ret));
+		fail_dial(s->conn, ret);
 }
 
 static void take_stream(struct tcp_stream *s, int fd)
@@ -94,12 +122,8 @@ static void on_greeted(void *arg, int status, int fd, uint16_t index)
 	if (status == -EAGAIN)
 		sl_timer_set(poller_of(s->conn), &s->again,
 			     sl_clock_ns() + SL_GREETING_AGAIN_MS * SL_NS_PER_MS);
-	else if (status == -ENOENT)
-		tcp_conn_fail(s->conn, -ECONNREFUSED,
-			      "refused: the peer does not expect this link");
 	else if (status)
-		tcp_conn_fail(s->conn, status == -EPROTONOSUPPORT ? -EPROTO : status,
-			      sl_greeting_error(status));
+		fail_dial(s->conn, status);
 	else
 		take_stream(s, fd);
 }
@@ -284,7 +308,7 @@ bool tcp_dial_gives_way(struct tcp_conn *c)
 	shut = c->shut;
 	if (!shut) {
 		c->vain_cause = c->end_cause;
-		memcpy(c->vain_why, c->end_why, sizeof(c->vain_why));
+		c->vain_why = c->end_why;
 		atomic_store(&c->ending, false);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -296,6 +320,22 @@ bool tcp_dial_gives_way(struct tcp_conn *c)
 }
 
 /* ---- both ---- */
+
+void tcp_dial_ran_out(struct tcp_conn *c)
+{
+	struct sl_why why;
+
+	if (c->vain_cause) {
+		tcp_conn_fail(c, c->vain_cause, c->vain_why.text);
+	} else if (has_stream(c)) {
+		tcp_conn_fail(c, -ETIMEDOUT, "not all streams came up in time");
+	} else if (c->dials) {
+		fail_dial(c, -ETIMEDOUT);
+	} else {
+		tcp_why_not_met(&c->t->advertised, &why);
+		tcp_conn_fail(c, -ETIMEDOUT, why.text);
+	}
+}
 
 void tcp_dial_begin(struct tcp_conn *c)
 {

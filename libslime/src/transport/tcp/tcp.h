@@ -155,7 +155,7 @@ struct tcp_conn {
 	struct sl_greeting *knock;
 	struct sl_timer knock_timer;
 	int vain_cause; /* why an initiator's own dial failed, while it waits for the peer's; 0 */
-	char vain_why[128];
+	struct sl_why vain_why;
 
 	_Atomic uint32_t state; /* enum tcp_conn_state; changes with lock held, by [token] */
 	bool peer_ready;	/* [token], as are the next */
@@ -177,7 +177,7 @@ struct tcp_conn {
 	bool shut;	     /* closed by us, whatever end_* say */
 	bool end_local;
 	int end_cause;
-	char end_why[128];
+	struct sl_why end_why;
 	struct sl_list ops; /* not all of their requests are made */
 	unsigned n_writes;  /* begun and not finished */
 	struct sl_msg msgs[SL_RING_ENTRIES];
@@ -291,6 +291,8 @@ void tcp_conn_rest(struct tcp_transport *t, struct tcp_conn *c);
 /* ---- dial.c: [token] ---- */
 
 void tcp_dial_begin(struct tcp_conn *c);
+/* The time is over, and the connection is not up: it is to end. */
+void tcp_dial_ran_out(struct tcp_conn *c);
 /* A stream is dialled again; the acceptor knocks: their timers'. */
 void tcp_dial_again(struct sl_timer *t);
 void tcp_dial_knock(struct sl_timer *t);
