@@ -87,6 +87,39 @@ static void link__waits_for_a_peer_that_is_not_there(void **state)
 	end(a);
 }
 
+static void await_failures(const char *agent, const char *peer, uint32_t n)
+{
+	uint64_t deadline_ms = sl_clock_ms() + LONG_MS;
+	struct fakectrl_report report = { .n_failures = 0 };
+
+	while (!fakectrl_report(agent, peer, "default", &report) || report.n_failures < n) {
+		assert_true(sl_clock_ms() < deadline_ms);
+		poll(NULL, 0, 1);
+	}
+}
+
+static void outage__of_many_tries_has_one_beginning(void **state)
+{
+	struct slime_agent_attr attr = attr_of("b");
+	struct slime_agent_link_info info;
+	struct slime_agent *a, *b;
+	uint64_t begin_ms, took_ms;
+
+	(void)state;
+	attr.transports[0] = SLIME_TRANSPORT_TCP;
+	a = start("a", &to_b, 1);
+	b = start_with(&attr);
+	await_failures("a", "b", 1);
+	begin_ms = sl_clock_ms();
+	await_failures("a", "b", 6);
+	took_ms = sl_clock_ms() - begin_ms;
+	assert_int_equal(slime_agent_links(a, &info, 1), 1);
+	assert_int_not_equal(info.state, SLIME_LINK_CONNECTED);
+	assert_true(info.age_ms >= took_ms);
+	end(b);
+	end(a);
+}
+
 static void report__says_why_a_transport_was_passed_over(void **state)
 {
 	static const struct slime_agent_link tcp_or_shm = {
@@ -617,6 +650,7 @@ int main(void)
 		cmocka_unit_test_setup(link__wanted_by_both_is_one, reset),
 		cmocka_unit_test_setup(link__beyond_those_that_the_peer_may_have_says_so, reset),
 		cmocka_unit_test_setup(link__waits_for_a_peer_that_is_not_there, reset),
+		cmocka_unit_test_setup(outage__of_many_tries_has_one_beginning, reset),
 		cmocka_unit_test_setup(report__says_why_a_transport_was_passed_over, reset),
 		cmocka_unit_test_setup(report__says_what_a_link_that_is_back_was_lost_for, reset),
 		cmocka_unit_test_setup(log__of_a_link_that_cannot_connect_has_each_reason_once,

@@ -359,9 +359,9 @@ static void log_connected(const struct entry *e)
 
 	if (o->n_tries)
 		snprintf(tries, sizeof(tries), ", and %" PRIu32 " tries failed", o->n_tries);
-	if (o->since_ns)
+	if (o->n_reasons)
 		snprintf(story, sizeof(story), ": it was not for %.1f s%s",
-			 (double)(sl_clock_ns() - o->since_ns) / SL_NS_PER_S, tries);
+			 (double)(sl_clock_ns() - e->since_ns) / SL_NS_PER_S, tries);
 	sl_info("agent", "link %s/%s is connected over %s%s", e->peer->name, e->profile,
 		slime_transport_name(e->connection->transport), story);
 }
@@ -381,7 +381,7 @@ static void log_cause(struct entry *e)
 
 	if (line == OUTAGE_LASTS)
 		snprintf(lasting, sizeof(lasting), " for %" PRIu64 " s, after %" PRIu32 " tries",
-			 (now_ns - e->outage.since_ns) / SL_NS_PER_S, e->outage.n_tries);
+			 (now_ns - e->since_ns) / SL_NS_PER_S, e->outage.n_tries);
 	sl_log(level_of(line, e->cause), "agent", "link %s/%s is %s%s: %s", e->peer->name,
 	       e->profile, slime_link_state_name(link_state(&e->link)), lasting, e->cause);
 }
@@ -395,7 +395,7 @@ static void log_state(struct entry *e, enum slime_link_state before, const char 
 		if (before != SLIME_LINK_CONNECTED)
 			log_connected(e);
 		memset(&e->outage, 0, sizeof(e->outage));
-	} else if (cause && *cause && (state != before || e->outage.since_ns)) {
+	} else if (cause && *cause && (state != before || e->outage.n_reasons)) {
 		log_cause(e);
 	}
 }
@@ -416,8 +416,10 @@ static void show(struct entry *e, enum slime_link_state before, const char *caus
 	if (cause && (state == SLIME_LINK_BROKEN || before == SLIME_LINK_CONNECTED))
 		cause_fit(e->cause, e->last_error, sizeof(e->last_error));
 	log_state(e, before, cause);
-	if (state != before) {
+	/* However often it is tried meanwhile, an outage has one beginning. */
+	if ((state == SLIME_LINK_CONNECTED) != (before == SLIME_LINK_CONNECTED))
 		e->since_ns = sl_clock_ns();
+	if (state != before) {
 		e->n_connects += state == SLIME_LINK_CONNECTED;
 		e->set->on_change(e->set->arg);
 	}

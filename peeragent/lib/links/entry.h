@@ -33,7 +33,7 @@ struct entry {
 	char cause[SLIME_CAUSE_TEXT_MAX];
 	char last_error[CTRL_TEXT_MAX + 1]; /* it broke with, or was lost for */
 	struct outage outage;		    /* what the log has of it */
-	uint64_t since_ns;		    /* of the state */
+	uint64_t since_ns;		    /* connected, or not connected */
 	uint32_t n_connects;
 	struct slime_endpoint_stats stats; /* of connections that are gone */
 	struct traffic_rate rate;	   /* as of the last snapshot */

@@ -33,8 +33,6 @@ enum outage_line outage_note(struct outage *o, const char *reason, uint64_t now_
 {
 	enum outage_line line = OUTAGE_KNOWN;
 
-	if (!o->since_ns)
-		o->since_ns = now_ns;
 	/* Both ends see a try fail, and who is first has the word: two reasons that take turns are
 	 * no news. */
 	if (is_new(o, reason))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A time in which a link is not connected, and what of it the log is to have: its beginning, each
- * reason once, now and then that it lasts, and its end. No I/O, no clock.
+ * What the log is to have of an outage, a time in which a link is not connected: each reason once,
+ * now and then that it lasts, and its end. No I/O, no clock.
  */
 #ifndef AGENT_OUTAGE_H
 #define AGENT_OUTAGE_H
@@ -11,11 +11,10 @@
 #define OUTAGE_REASONS_MAX 8
 #define OUTAGE_REMIND_MS   300000
 
-/* All zero: there is none. */
+/* All zero: nothing was said of it. */
 struct outage {
-	uint64_t since_ns; /* 0: none */
-	uint64_t said_ns;  /* the last line */
-	uint32_t n_tries;  /* that failed */
+	uint64_t said_ns; /* the last line */
+	uint32_t n_tries; /* that failed */
 	uint32_t n_reasons;
 	uint64_t reasons[OUTAGE_REASONS_MAX]; /* that were said, by their hashes */
 };

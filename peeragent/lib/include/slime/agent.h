@@ -310,9 +310,10 @@ struct slime_agent_link_info {
 	char peer[SLIME_AGENT_NAME_MAX + 1];
 	char profile[SLIME_AGENT_NAME_MAX + 1];
 	enum slime_link_state state;
-	enum slime_transport transport;	   /* of the connection */
-	char cause[SLIME_CAUSE_TEXT_MAX];  /* why it is not connected, "" when it is */
-	uint64_t age_ms;		   /* since the state began */
+	enum slime_transport transport;	  /* of the connection */
+	char cause[SLIME_CAUSE_TEXT_MAX]; /* why it is not connected, "" when it is */
+	uint64_t age_ms; /* since it is connected; or since it is not, whether it is tried or waits
+			  */
 	uint32_t n_connects;		   /* how often it came up */
 	struct slime_endpoint_stats stats; /* of all its connections */
 	uint32_t n_rails;		   /* of the connection, if it is over rdma */
