@@ -469,6 +469,26 @@ static void all__where_there_is_none_is_refused(void **state)
 	rdma_assert_refused(&pair.a, rdma_pair_open(&pair, &attr, LEN), "there is no RDMA device");
 }
 
+/* What is missing in the kernel is a long story, and the same for each link. */
+static void any__where_there_is_none_is_short_in_causes_and_whole_in_the_log_once(void **state)
+{
+	struct slime_context_attr attr = rdma_quick();
+
+	(void)state;
+	fakeverbs_device(0)->name[0] = fakeverbs_device(1)->name[0] = '\0';
+	attr.rdma_devices = ";fake1";
+	log_lines_keep_from(SLIME_LOG_INFO);
+	rdma_assert_refused(&pair.a, rdma_pair_open(&pair, &attr, LEN),
+			    "rdma: this host has no RDMA device");
+	rdma_pair_destroy_endpoints(&pair);
+	rdma_assert_refused(&pair.a, rdma_pair_connect(&pair),
+			    "rdma: this host has no RDMA device");
+	assert_int_equal(log_lines_with("no link of this process goes over rdma: there is no RDMA "
+					"device that libibverbs has a driver for"),
+			 1);
+	log_lines_release();
+}
+
 static void all__beside_names_is_refused(void **state)
 {
 	struct slime_context_attr attr = rdma_quick();
@@ -561,6 +581,7 @@ int main(void)
 		ALONE(all__takes_each_port_that_is_or_may_come_to_be_usable),
 		ALONE(all__of_more_than_a_link_has_takes_those_that_are_up),
 		ALONE(all__where_there_is_none_is_refused),
+		ALONE(any__where_there_is_none_is_short_in_causes_and_whole_in_the_log_once),
 		ALONE(all__beside_names_is_refused),
 		ALONE(rails__go_together_by_the_position_of_their_ports),
 		ALONE(rails__without_a_common_position_go_together_in_their_order),

@@ -79,6 +79,13 @@ case_ends_that_differ_are_both_told() {
 	explained node-b
 	grep -qx "cause shm: no such socket" "$dir/said" || die "$(cat "$dir/said")"
 	grep -qx "other end node-a says connected over shm for TIME" "$dir/said" || die "$(cat "$dir/said")"
+	# As long as it may be, and not longer.
+	local long
+	long=$(printf 'no%.0s ' {1..340})xxx
+	report node-b node-a "\"state\":\"broken\",\"cause\":\"$long\""
+	explained node-b
+	grep -qx "cause $long" "$dir/said" || die "$(cat "$dir/said")"
+	! report node-b node-a "\"state\":\"broken\",\"cause\":\"${long}x\"" 2>/dev/null || die "a cause of 1024 bytes is taken"
 	# A peer that is not there, one that nobody is yet, and a link that only the peer tells of.
 	report node-a gone '"state":"connecting","cause":"gone is not registered"'
 	report node-a role=decode '"state":"connecting","cause":"no agent matches"'

@@ -31,7 +31,7 @@ static void cause__that_fits_is_as_it_was(void **state)
 static void cause__of_one_reason_is_cut(void **state)
 {
 	(void)state;
-	assert_fits("no route", 8, "no r...");
+	assert_fits("no route", 8, "no...");
 	assert_fits("no route", 4, "no ");
 	assert_fits("no route", 1, "");
 }
@@ -41,9 +41,15 @@ static void cause__of_several_reasons_has_a_part_of_each(void **state)
 {
 	(void)state;
 	assert_fits("not up; rail 0: aaaaaaaa; rail 1: bbbbbbbb", 35,
-		    "not up; rail 0: a...; rail 1: b...");
-	assert_fits("not up; rail 0: aaaaaaaa; rail 1: bbbbbbbb", 36,
-		    "not up; rail 0: a...; rail 1: b...");
+		    "not up; rail 0:...; rail 1:...");
+	assert_fits("not up; tcp: it is in the way; rail 1: b b b b b", 40,
+		    "not up; tcp: it is...; rail 1: b b...");
+}
+
+static void cause__of_one_long_word_is_cut_within_it(void **state)
+{
+	(void)state;
+	assert_fits("a bbbbbbbbbbbbbbbb", 14, "a bbbbbbbb...");
 }
 
 static void cause__of_more_reasons_than_have_room_is_cut(void **state)
@@ -96,6 +102,7 @@ int main(void)
 		cmocka_unit_test(cause__that_fits_is_as_it_was),
 		cmocka_unit_test(cause__of_one_reason_is_cut),
 		cmocka_unit_test(cause__of_several_reasons_has_a_part_of_each),
+		cmocka_unit_test(cause__of_one_long_word_is_cut_within_it),
 		cmocka_unit_test(cause__of_more_reasons_than_have_room_is_cut),
 		cmocka_unit_test(words__name_the_peer_and_the_keys_of_the_file),
 		cmocka_unit_test(words__that_are_parts_of_others_stay),

@@ -127,7 +127,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (e->link.phase == LINK_OFFERED)
-		snprintf(cause, sizeof(cause), "no answer from %.100s", e->peer->name);
+		snprintf(cause, sizeof(cause), "no answer from %s", e->peer->name);
 	entry_happen(e, LINK_TIMER, cause[0] ? cause : NULL);
 }
 
@@ -479,7 +479,7 @@ void entry_happen(struct entry *e, enum link_event event, const char *cause)
 static void cause_of(const struct entry *e, const struct post *want, char *out, size_t len)
 {
 	const char *text = want->desc;
-	int n = snprintf(out, len, "%.24s: %.*s", e->peer->name, (int)want->desc_len, text);
+	int n = snprintf(out, len, "%s: %.*s", e->peer->name, (int)want->desc_len, text);
 
 	if (!want->desc_len)
 		snprintf(out, len, "the peer saw it end");

@@ -133,7 +133,7 @@ static void want_entry(struct links *set, struct peer *peer, struct wanted *w)
 	}
 	e->by = w;
 	if (!peer->up)
-		snprintf(cause, sizeof(cause), "%.100s is not registered", peer->name);
+		snprintf(cause, sizeof(cause), "%s is not registered", peer->name);
 	entry_happen(e, LINK_WANTED, cause);
 }
 
@@ -259,7 +259,7 @@ static void end_peer(struct links *set, struct peer *peer, bool left)
 {
 	char cause[sizeof(((struct entry *)0)->cause)];
 
-	snprintf(cause, sizeof(cause), "%.100s %s", peer->name,
+	snprintf(cause, sizeof(cause), "%s %s", peer->name,
 		 left ? "has left" : "is not registered any more");
 	tell_links(peer, left ? LINK_PEER_LEFT : LINK_PEER_EXPIRED, cause);
 	unmatch(peer);

@@ -42,11 +42,26 @@ static size_t len_with(const char *text, size_t share)
 	return len;
 }
 
+/* Of the first len bytes of text, those before the word that they end in; all of them where that
+ * word is most of them. */
+static size_t before_word(const char *text, size_t len)
+{
+	size_t at = len;
+
+	while (at > len / 2 && text[at] != ' ')
+		at--;
+	if (text[at] != ' ')
+		return len;
+	while (at && text[at - 1] == ' ')
+		at--;
+	return at;
+}
+
 /* The first len bytes of text, within share. */
 static size_t put(const char *text, size_t len, size_t share, char *out, size_t cap)
 {
 	bool marked = len > share && share > MARK_LEN;
-	size_t kept = smaller(len, share) - (marked ? MARK_LEN : 0);
+	size_t kept = marked ? before_word(text, share - MARK_LEN) : smaller(len, share);
 
 	return (size_t)snprintf(out, cap, "%.*s%s", (int)kept, text, marked ? MARK : "");
 }

@@ -7,8 +7,8 @@
 
 /*
  * The text for who takes less of it: cut to cap bytes with the zero, of which each reason has an
- * equal share, and what shorter ones leave of theirs; one that is cut ends in "...", where there is
- * room for that. Returns its length.
+ * equal share, and what shorter ones leave of theirs; one that is cut ends behind a word and in
+ * "...", where there is room for that. Returns its length.
  */
 size_t cause_fit(const char *text, char *out, size_t cap);
 

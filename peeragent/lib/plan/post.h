@@ -15,7 +15,7 @@ enum post_kind { POST_WANT = 1, POST_OFFER, POST_ANSWER };
 
 #define POST_ATTEMPT_MAX ((UINT64_C(1) << 53) - 1) /* as all numbers that nanoctrl takes */
 #define POST_MAX	 (12 + SLIME_ENDPOINT_DESC_MAX)
-#define POST_CAUSE_SENT	 96 /* bytes of a cause: there are agents that take no more */
+#define POST_CAUSE_SENT	 511 /* bytes of a cause */
 
 struct post {
 	enum post_kind kind;

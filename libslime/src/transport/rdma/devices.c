@@ -223,12 +223,23 @@ static int find_port(struct rdma_transport *t, const char *device, struct rdma_n
 	return ret;
 }
 
+/* Every link of a host without RDMA is passed over for this: the log has it whole, once, and the
+ * cause of each link in short. */
+static void say_none(struct rdma_transport *t, struct sl_why *why)
+{
+	if (!atomic_exchange(&t->said_none, true))
+		sl_info("rdma", "no link of this process goes over rdma: %s", why->text);
+	snprintf(why->text, sizeof(why->text), "this host has no RDMA device");
+}
+
 static int find_any(struct rdma_transport *t, struct rdma_nic **out, struct sl_why *why)
 {
 	struct sl_device_names names;
 	int ret = list_devices(&names, why);
 	bool found = false;
 
+	if (ret == -ENOSYS || (!ret && !names.n))
+		say_none(t, why);
 	if (ret)
 		return ret;
 	for (size_t i = 0; i < names.n && !found; i++)

@@ -106,6 +106,7 @@ struct rdma_transport {
 	_Atomic bool is_looking;
 
 	struct rdma_job closer;	  /* closes devices of which one failed */
+	_Atomic bool said_none;	  /* that this host has no device */
 	bool is_closing;	  /* it does, and has them for itself. Under setup_lock */
 	pthread_cond_t is_closed; /* it does not any more */
 
