@@ -16,6 +16,8 @@
 
 #define MAX_VISITORS 64
 #define VISIT_MS     10000
+/* Of so many links there are series of their own; the agent's totals are of all. */
+#define MAX_LINKS 256
 
 struct metrics {
 	struct slime_agent *agent;
@@ -57,43 +59,50 @@ static void add_states(struct evbuffer *out, const struct slime_agent_link_info 
 		add_link(out, "slime_link_state_seconds", &links[i], links[i].age_ms / 1000);
 }
 
-static void add_kind(struct evbuffer *out, const char *metric,
-		     const struct slime_agent_link_info *l, int kind, uint64_t value)
+/* ---- operations ---- */
+
+static const struct {
+	const char *what, *help;
+	size_t at;
+} counters[] = {
+	{ "ops_submitted_total", "operations submitted",
+	  offsetof(struct slime_kind_stats, submitted) },
+	{ "ops_completed_total", "operations completed with success",
+	  offsetof(struct slime_kind_stats, completed) },
+	{ "ops_failed_total", "operations that failed", offsetof(struct slime_kind_stats, failed) },
+	{ "ops_bytes_total", "bytes of the completed operations",
+	  offsetof(struct slime_kind_stats, bytes) },
+};
+
+#define N_COUNTERS (sizeof(counters) / sizeof(counters[0]))
+
+/* Labels end in a comma, or there are none. */
+static void add_kinds(struct evbuffer *out, const char *metric, const char *labels,
+		      const struct slime_endpoint_stats *stats, size_t at)
 {
-	if (!l->stats.kinds[kind].submitted)
-		return;
-	evbuffer_add_printf(out, "%s{peer=\"%s\",profile=\"%s\",kind=\"%s\"} %llu\n", metric,
-			    l->peer, l->profile, slime_op_kind_name((enum slime_op_kind)kind),
-			    (unsigned long long)value);
+	for (int k = 0; k < SLIME_KIND_MAX; k++) {
+		uint64_t value;
+
+		memcpy(&value, (const char *)&stats->kinds[k] + at, sizeof(value));
+		if (stats->kinds[k].submitted)
+			evbuffer_add_printf(out, "%s{%skind=\"%s\"} %llu\n", metric, labels,
+					    slime_op_kind_name((enum slime_op_kind)k),
+					    (unsigned long long)value);
+	}
 }
 
 static void add_operations(struct evbuffer *out, const struct slime_agent_link_info *links,
 			   size_t n)
 {
-	static const struct {
-		const char *metric, *help;
-		size_t at;
-	} counters[] = {
-		{ "slime_ops_submitted_total", "operations submitted",
-		  offsetof(struct slime_kind_stats, submitted) },
-		{ "slime_ops_completed_total", "operations completed with success",
-		  offsetof(struct slime_kind_stats, completed) },
-		{ "slime_ops_failed_total", "operations that failed",
-		  offsetof(struct slime_kind_stats, failed) },
-		{ "slime_ops_bytes_total", "bytes of the completed operations",
-		  offsetof(struct slime_kind_stats, bytes) },
-	};
+	char labels[2 * SLIME_AGENT_NAME_MAX + 32], metric[64];
 
-	for (size_t c = 0; c < sizeof(counters) / sizeof(counters[0]); c++) {
-		add_head(out, counters[c].metric, "counter", counters[c].help);
+	for (size_t c = 0; c < N_COUNTERS; c++) {
+		snprintf(metric, sizeof(metric), "slime_%s", counters[c].what);
+		add_head(out, metric, "counter", counters[c].help);
 		for (size_t i = 0; i < n; i++) {
-			for (int k = 0; k < SLIME_KIND_MAX; k++) {
-				const char *stats = (const char *)&links[i].stats.kinds[k];
-				uint64_t value;
-
-				memcpy(&value, stats + counters[c].at, sizeof(value));
-				add_kind(out, counters[c].metric, &links[i], k, value);
-			}
+			snprintf(labels, sizeof(labels), "peer=\"%s\",profile=\"%s\",",
+				 links[i].peer, links[i].profile);
+			add_kinds(out, metric, labels, &links[i].stats, counters[c].at);
 		}
 	}
 }
@@ -177,18 +186,40 @@ static void add_agent(struct evbuffer *out, struct slime_agent *agent)
 					    1e6);
 }
 
-/* All links; NULL with *n 0 when there are none, or no memory. Nothing comes between the two looks:
- * we are on the agent's loop. */
+/* Of links that are gone as well: a counter that went back would be taken for a new process. */
+static void add_totals(struct evbuffer *out, struct slime_agent *agent)
+{
+	struct slime_agent_stats stats;
+	char metric[64];
+
+	slime_agent_stats(agent, &stats);
+	add_head(out, "slime_agent_links", "gauge", "links that there are, by state");
+	for (int s = SLIME_LINK_CONNECTING; s <= SLIME_LINK_BROKEN; s++)
+		evbuffer_add_printf(out, "slime_agent_links{state=\"%s\"} %u\n",
+				    slime_link_state_name((enum slime_link_state)s),
+				    stats.n_links[s]);
+	add_head(out, "slime_agent_connects_total", "counter",
+		 "how often a link came up, also of those that are gone");
+	evbuffer_add_printf(out, "slime_agent_connects_total %llu\n",
+			    (unsigned long long)stats.n_connects);
+	for (size_t c = 0; c < N_COUNTERS; c++) {
+		snprintf(metric, sizeof(metric), "slime_agent_%s", counters[c].what);
+		add_head(out, metric, "counter", counters[c].help);
+		add_kinds(out, metric, "", &stats.ops, counters[c].at);
+	}
+}
+
+/* At most MAX_LINKS; NULL with *n 0 when there are none, or no memory. Nothing comes between the
+ * two looks: we are on the agent's loop. */
 static struct slime_agent_link_info *read_links(struct slime_agent *agent, size_t *n)
 {
 	int count = slime_agent_links(agent, NULL, 0);
-	struct slime_agent_link_info *links = NULL;
+	size_t room = count > MAX_LINKS ? MAX_LINKS : count > 0 ? (size_t)count : 0;
+	struct slime_agent_link_info *links = room ? calloc(room, sizeof(*links)) : NULL;
 
-	if (count > 0)
-		links = calloc((size_t)count, sizeof(*links));
-	if (links)
-		count = slime_agent_links(agent, links, (size_t)count);
-	*n = links ? (size_t)count : 0;
+	if (links && slime_agent_links(agent, links, room) < 0)
+		room = 0;
+	*n = links ? room : 0;
 	return links;
 }
 
@@ -200,6 +231,7 @@ static void render(void *arg, struct evbuffer *out)
 
 	links = read_links(m->agent, &n);
 	add_agent(out, m->agent);
+	add_totals(out, m->agent);
 	add_states(out, links, n);
 	add_operations(out, links, n);
 	add_rails(out, links, n);

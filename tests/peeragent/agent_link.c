@@ -259,6 +259,48 @@ static void link__to_a_selector_connects_everyone_it_matches(void **state)
 	end(a);
 }
 
+static void call_nobody(struct slime_agent *agent, struct slime_endpoint *ep)
+{
+	struct slime_call_args args = { .method = slime_rpc_method_id("nobody"),
+					.timeout_ms = LONG_MS };
+	struct slime_call *call;
+
+	assert_ok(slime_call_create(slime_agent_context(agent), NULL, &call));
+	assert_ok(slime_call_start(ep, &args, call));
+	assert_ok(slime_call_wait(call, LONG_MS));
+	assert_int_equal(slime_call_status(call), -ENOSYS);
+	slime_call_destroy(call);
+}
+
+/* A counter that went back would be taken for a new process. */
+static void stats__of_a_link_that_is_gone_stay(void **state)
+{
+	struct slime_agent_attr attr = attr_of("b");
+	struct slime_agent *a = start("a", &to_decoders, 1), *b;
+	struct slime_agent_stats stats;
+	struct slime_endpoint *ep;
+
+	(void)state;
+	attr.topology.labels = &decode;
+	attr.topology.n_labels = 1;
+	for (unsigned i = 1; i <= 2; i++) {
+		b = start_with(&attr);
+		ep = get(a, "b", NULL);
+		call_nobody(a, ep);
+		slime_agent_stats(a, &stats);
+		assert_int_equal(stats.ops.kinds[SLIME_KIND_CALL].submitted, i);
+		assert_int_equal(stats.n_links[SLIME_LINK_CONNECTED], 1);
+		slime_agent_endpoint_put(a, ep);
+		end(b);
+		assert_true(fakectrl_wait_no_link("a", "b", "default", LONG_MS));
+		slime_agent_stats(a, &stats);
+		assert_int_equal(stats.ops.kinds[SLIME_KIND_CALL].submitted, i);
+		assert_int_equal(stats.n_links[SLIME_LINK_CONNECTED], 0);
+		assert_int_equal(stats.n_connects, i);
+	}
+	end(a);
+}
+
 /* Who waits for all links waits for those, too, that have nobody at their other end yet. */
 static void link__to_a_selector_that_nobody_matches_is_reported(void **state)
 {
@@ -650,6 +692,7 @@ int main(void)
 		cmocka_unit_test_setup(link__wanted_by_both_is_one, reset),
 		cmocka_unit_test_setup(link__beyond_those_that_the_peer_may_have_says_so, reset),
 		cmocka_unit_test_setup(link__waits_for_a_peer_that_is_not_there, reset),
+		cmocka_unit_test_setup(stats__of_a_link_that_is_gone_stay, reset),
 		cmocka_unit_test_setup(outage__of_many_tries_has_one_beginning, reset),
 		cmocka_unit_test_setup(report__says_why_a_transport_was_passed_over, reset),
 		cmocka_unit_test_setup(report__says_what_a_link_that_is_back_was_lost_for, reset),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What threads of the caller ask of a running agent: each question is one visit to the loop. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "peeragent/lib/agent/agent.h"
@@ -192,6 +193,27 @@ int slime_agent_links(struct slime_agent *agent, struct slime_agent_link_info *o
 
 	loop_call(agent->loop, answer_links, &q);
 	return q.ret;
+}
+
+struct stats_question {
+	struct slime_agent *agent;
+	struct slime_agent_stats *out;
+};
+
+static void answer_stats(void *arg)
+{
+	struct stats_question *q = arg;
+
+	memset(q->out, 0, sizeof(*q->out));
+	if (q->agent->started)
+		links_stats(&q->agent->reconcile.links, q->out);
+}
+
+void slime_agent_stats(struct slime_agent *agent, struct slime_agent_stats *out)
+{
+	struct stats_question q = { .agent = agent, .out = out };
+
+	loop_call(agent->loop, answer_stats, &q);
 }
 
 /* ---- endpoints ---- */

@@ -233,6 +233,7 @@ static void keep_stats(struct entry *e)
 	slime_endpoint_info(e->connection->ep, &info);
 	traffic_local_nic(&info, nic);
 	traffic_sum(&e->stats, &stats);
+	traffic_sum(&e->set->past, &stats);
 	traffic_keep(&e->set->traffic, nic, &stats);
 }
 
@@ -421,6 +422,7 @@ static void show(struct entry *e, enum slime_link_state before, const char *caus
 		e->since_ns = sl_clock_ns();
 	if (state != before) {
 		e->n_connects += state == SLIME_LINK_CONNECTED;
+		e->set->n_connects += state == SLIME_LINK_CONNECTED;
 		e->set->on_change(e->set->arg);
 	}
 	publication_change(e->set->publisher, &e->report);

@@ -553,6 +553,29 @@ void links_stop_waiting(struct link_waiter *w)
 	sl_list_remove(&w->node);
 }
 
+void links_stats(const struct links *set, struct slime_agent_stats *out)
+{
+	struct slime_endpoint_stats stats;
+	struct sl_list *p, *node;
+
+	*out = (struct slime_agent_stats){ .ops = set->past, .n_connects = set->n_connects };
+	sl_list_for_each (p, &set->peers) {
+		struct peer *peer = SL_CONTAINER_OF(p, struct peer, node);
+
+		sl_list_for_each (node, &peer->links) {
+			struct entry *e = SL_CONTAINER_OF(node, struct entry, node);
+
+			if (e->forgotten)
+				continue;
+			out->n_links[link_state(&e->link)]++;
+			if (!e->connection)
+				continue;
+			slime_endpoint_stats(e->connection->ep, &stats);
+			traffic_sum(&out->ops, &stats);
+		}
+	}
+}
+
 int links_info(const struct links *set, struct slime_agent_link_info *out, size_t n)
 {
 	struct sl_list *p, *node;

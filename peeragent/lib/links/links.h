@@ -29,9 +29,11 @@ struct links {
 	struct sl_list peers;
 	struct sl_list waiters;
 	struct traffic traffic;
-	uint64_t number;	      /* last one given to an attempt or a post */
-	bool closing;		      /* no new links */
-	void (*on_change)(void *arg); /* the state of a link changed */
+	struct slime_endpoint_stats past; /* of connections that are gone, of all links */
+	uint64_t n_connects;		  /* of all links that there ever were */
+	uint64_t number;		  /* last one given to an attempt or a post */
+	bool closing;			  /* no new links */
+	void (*on_change)(void *arg);	  /* the state of a link changed */
 	void *arg;
 };
 
@@ -90,6 +92,9 @@ int links_release(struct links *set, struct slime_endpoint *ep);
  * Not once they are. */
 void links_wait(struct links *set, struct link_waiter *w);
 void links_stop_waiting(struct link_waiter *w);
+
+/* What all of them did, also those that are gone. */
+void links_stats(const struct links *set, struct slime_agent_stats *out);
 
 /* Fills at most n, returns how many there are. */
 int links_info(const struct links *set, struct slime_agent_link_info *out, size_t n);

@@ -324,6 +324,15 @@ struct slime_agent_link_info {
 SLIME_API SLIME_CHECKED int slime_agent_links(struct slime_agent *agent,
 					      struct slime_agent_link_info *out, size_t n);
 
+struct slime_agent_stats {
+	struct slime_endpoint_stats ops; /* of all links, also those that are gone */
+	uint64_t n_connects;		 /* how often any of them came up */
+	uint32_t n_links[3];		 /* that there are now, by enum slime_link_state */
+};
+
+/* The counts of the agent as a whole, which never go back. */
+SLIME_API void slime_agent_stats(struct slime_agent *agent, struct slime_agent_stats *out);
+
 /*
  * Leave in order: links are closed, the lease is given back. Waits at most timeout_ms for nanoctrl;
  * what is not done by then is left to the lease's end. One that was not started never will be. A
