@@ -13,11 +13,13 @@
 #include "bench/load/pattern.h"
 #include "bench/service/job.h"
 
-#define LINK_TIMEOUT_MS	  15000
-#define LINK_SLICE_MS	  200 /* how long a wish to stop may go unseen meanwhile */
-#define LOOKUP_TIMEOUT_MS 5000
-#define CALL_TIMEOUT_MS	  5000
-#define NAMES_SHOWN	  4
+#define LINK_TIMEOUT_MS	   15000
+#define LINK_SLICE_MS	   200 /* how long a wish to stop may go unseen meanwhile */
+#define LOOKUP_TIMEOUT_MS  5000
+#define PROVIDERS_MAX	   256
+#define SERVICE_TIMEOUT_MS 1000 /* nanoctrl may be away, and the measurement goes on */
+#define CALL_TIMEOUT_MS	   5000
+#define NAMES_SHOWN	   4
 
 /* One run: who, over what, and what must be undone. */
 struct run {
@@ -96,6 +98,22 @@ static int ask(struct slime_agent *agent, struct slime_endpoint *ep, const char 
 		ret = (int)slime_call_reply_len(call);
 	slime_call_destroy(call);
 	return ret;
+}
+
+/* Whether the peer is none of those that offer the service: a call of a method that it has not
+ * would count as an error. Without an answer, or with a list that may not be whole, it is asked. */
+static bool peer_lacks(const struct run *r, const char *service)
+{
+	char(*names)[SLIME_AGENT_NAME_MAX + 1] = calloc(PROVIDERS_MAX, sizeof(*names));
+	int n = names ? slime_agent_providers(r->agent, service, names, PROVIDERS_MAX,
+					      SERVICE_TIMEOUT_MS)
+		      : -ENOMEM;
+	bool lacks = n >= 0 && n < PROVIDERS_MAX;
+
+	for (int i = 0; i < n && lacks; i++)
+		lacks = strcmp(names[i], r->job->peer) != 0;
+	free(names);
+	return lacks;
 }
 
 /* CPU time of the peer so far; a peer without a bench service has none to tell. */
@@ -308,8 +326,8 @@ static int check_length(struct run *r, uint64_t size)
 {
 	uint8_t reply[8];
 
-	if (ask(r->agent, r->ep, BENCH_METHOD_ECHO_MAX, NULL, 0, reply, sizeof(reply),
-		CALL_TIMEOUT_MS, NULL) != sizeof(reply))
+	if (peer_lacks(r, "echo") || ask(r->agent, r->ep, BENCH_METHOD_ECHO_MAX, NULL, 0, reply,
+					 sizeof(reply), CALL_TIMEOUT_MS, NULL) != sizeof(reply))
 		return 0;
 	return size > sl_get_le64(reply) ? fail_length(r, size) : 0;
 }
@@ -472,7 +490,7 @@ int bench_job_run(struct slime_agent *agent, const struct bench_job *job,
 	if (ret)
 		return ret;
 	out->verified = true;
-	out->has_peer_cpu = peer_usage(&r, &before);
+	out->has_peer_cpu = !peer_lacks(&r, "bench") && peer_usage(&r, &before);
 	ret = job->kind == BENCH_RPC ? run_rpc(&r) : run_transfer(&r);
 	out->has_peer_cpu = out->has_peer_cpu && !ret && peer_usage(&r, &after);
 	out->peer_cpu_ns = measured_part(&r, after > before ? after - before : 0);

@@ -5,7 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
 
 bench_service='services: [ { name: echo }, { name: bench, options: { size: "4194304" } } ]'
-write_agent node-a "$bench_service"
+write_agent node-a "$bench_service" 'metrics: { listen: "127.0.0.1:0" }'
 write_agent node-b "$bench_service" "regions: [ { name: kv, size: 1MiB, access: [read, write] } ]"
 start_control
 start_agent node-a
@@ -37,6 +37,17 @@ refused() {
 	[ "$(grep -c '^slime-bench: ' "$work/bench.err")" -eq 1 ] || fail "${*:3}: not one line"
 	[ ! -s "$work/bench.out" ] || fail "${*:3}: it printed a result"
 }
+
+say "a clean measurement counts no error, also with a peer that has no bench service"
+write_agent node-e 'services: [ { name: echo } ]'
+start_agent node-e
+wait_ready node-e
+measured rpc --from node-a --peer node-e --sizes 8 --iterations 5
+measured rpc --from node-a --peer node-b --sizes 8 --iterations 5
+page=$(curl -sf "http://$(sed -n 's/.*metrics=//p' "$work/node-a.out")/metrics")
+grep -q '^slime_agent_ops_completed_total{kind="call"} ' <<<"$page" || fail "no calls: $page"
+! grep '^slime_agent_ops_failed_total{' <<<"$page" | grep -qv ' 0$' || fail "errors: $page"
+end node-e
 
 small=(--block-size 4KiB --batch-size 4 --duration 100ms)
 for transport in shm tcp; do
