@@ -426,6 +426,48 @@ static void link__of_a_selector_ends_with_an_expired_peer_whose_connection_break
 	end(a);
 }
 
+struct post_again {
+	struct slime_agent *agent;
+	enum link_phase before, after;
+};
+
+static enum link_phase phase_of_b(struct links *set)
+{
+	const struct peer *b = SL_CONTAINER_OF(set->peers.next, struct peer, node);
+
+	return entry_find(b, "default")->link.phase;
+}
+
+static void post_gone_and_post(void *arg)
+{
+	struct post_again *p = arg;
+	struct links *set = &p->agent->reconcile.links;
+	struct post want = { .kind = POST_WANT, .wants = true };
+	uint8_t bytes[POST_MAX];
+	struct ctrl_offer offer = {
+		"b", "default", "one", 1, 1, 7, bytes, post_encode(&want, bytes)
+	};
+
+	links_offer(set, &offer);
+	p->before = phase_of_b(set);
+	links_offer_gone(set, "b", "default", 7);
+	links_offer(set, &offer);
+	p->after = phase_of_b(set);
+}
+
+/* As after a loss of the session, when events of before are told again. */
+static void post__that_is_told_to_be_gone_and_comes_again_counts(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0);
+	struct post_again p = { .agent = a };
+
+	(void)state;
+	loop_call(a->loop, post_gone_and_post, &p);
+	assert_int_equal(p.before, LINK_OFFERED);
+	assert_int_equal(p.after, LINK_OFFERED);
+	end(a);
+}
+
 /* As each run of a measurement is one. */
 static void peer__that_has_no_link_any_more_is_forgotten(void **state)
 {
@@ -692,6 +734,7 @@ int main(void)
 		cmocka_unit_test_setup(link__wanted_by_both_is_one, reset),
 		cmocka_unit_test_setup(link__beyond_those_that_the_peer_may_have_says_so, reset),
 		cmocka_unit_test_setup(link__waits_for_a_peer_that_is_not_there, reset),
+		cmocka_unit_test_setup(post__that_is_told_to_be_gone_and_comes_again_counts, reset),
 		cmocka_unit_test_setup(stats__of_a_link_that_is_gone_stay, reset),
 		cmocka_unit_test_setup(outage__of_many_tries_has_one_beginning, reset),
 		cmocka_unit_test_setup(report__says_why_a_transport_was_passed_over, reset),

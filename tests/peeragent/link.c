@@ -280,6 +280,26 @@ static void unwanted__closes_and_forgets(void **state)
 			 LINK_DO_DROP | LINK_DO_WITHDRAW | LINK_DO_FORGET);
 }
 
+/* The peer registered again: what it had posted went, and comes once more. */
+static void gone__and_posted_again_is_wanted_as_before(void **state)
+{
+	struct link_input again = { .event = LINK_GOT_ANSWER, .attempt = 7, .peer_wants = true };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct link l = i ? other(LINK_CONNECTED) : initiator(LINK_CONNECTED);
+
+		l.wanted = false;
+		l.peer_wants = true;
+		assert_int_equal(step(&l, LINK_GOT_GONE, 0), 0);
+		assert_false(l.peer_wants);
+		assert_int_equal(link_step(&l, &again), 0);
+		assert_true(l.peer_wants);
+		assert_int_equal(l.phase, LINK_CONNECTED);
+		again.event = LINK_GOT_OFFER;
+	}
+}
+
 static void gone__ends_a_broken_link_that_only_the_peer_wanted(void **state)
 {
 	struct link l = initiator(LINK_BROKEN);
@@ -521,6 +541,7 @@ int main(void)
 		cmocka_unit_test(new_incarnation__drops_the_old_and_begins_anew),
 		cmocka_unit_test(new_incarnation__forgets_a_link_that_the_old_one_wanted),
 		cmocka_unit_test(unwanted__closes_and_forgets),
+		cmocka_unit_test(gone__and_posted_again_is_wanted_as_before),
 		cmocka_unit_test(gone__ends_a_broken_link_that_only_the_peer_wanted),
 		cmocka_unit_test(backoff__doubles_up_to_the_limit_and_is_jittered),
 		cmocka_unit_test(two_ends__converge_whatever_happened),

@@ -408,8 +408,13 @@ void links_offer_gone(struct links *set, const char *from, const char *profile, 
 	struct peer *peer = find_peer(set, from);
 	struct entry *e = peer ? entry_find(peer, profile) : NULL;
 
-	if (e && !e->forgotten && number >= e->seen)
-		entry_happen(e, LINK_GOT_GONE, "the peer does not want it");
+	if (!e || e->forgotten || number < e->seen)
+		return;
+	/* A peer that registers again posts the same again, under its number. Events that are sent
+	 * again after a loss of the session may tell of a post before that, which is there by now:
+	 * it is told of once more. */
+	e->seen = number ? number - 1 : 0;
+	entry_happen(e, LINK_GOT_GONE, "the peer does not want it");
 }
 
 /* ---- what the agent wants ---- */

@@ -118,12 +118,23 @@ static uint32_t got_want(struct link *l, uint64_t attempt, uint64_t next)
 	return 0;
 }
 
+/* What we have acted on, and what was taken back meanwhile: the peer wants the link, or not, as
+ * before. */
+static uint32_t posted_again(struct link *l, const struct link_input *in)
+{
+	if (l->phase == LINK_JOINING || l->phase == LINK_CONNECTED)
+		l->peer_wants = in->peer_wants;
+	return 0;
+}
+
 static uint32_t got_offer(struct link *l, const struct link_input *in)
 {
 	uint32_t actions = has_endpoint(l) ? LINK_DO_DROP : 0;
 
-	if (l->initiator || in->attempt <= l->attempt)
+	if (l->initiator || in->attempt < l->attempt)
 		return 0;
+	if (in->attempt == l->attempt)
+		return posted_again(l, in);
 	l->peer_wants = in->peer_wants;
 	l->peer_up = true;
 	l->attempt = in->attempt;
@@ -135,8 +146,10 @@ static uint32_t got_offer(struct link *l, const struct link_input *in)
 
 static uint32_t got_answer(struct link *l, const struct link_input *in)
 {
-	if (!l->initiator || l->phase != LINK_OFFERED || in->attempt != l->attempt)
+	if (!l->initiator || in->attempt != l->attempt)
 		return 0;
+	if (l->phase != LINK_OFFERED)
+		return posted_again(l, in);
 	l->peer_wants = in->peer_wants;
 	if (!l->wanted && !l->peer_wants)
 		return rest(l);
