@@ -17,12 +17,13 @@ static struct slime_endpoint_stats reads(uint64_t n, uint64_t bytes)
 	return s;
 }
 
-static void look(struct traffic *t, const char *nic, uint64_t n, uint64_t bytes)
+static void look(struct traffic *t, struct traffic_booked *b, uint64_t n, uint64_t bytes)
 {
 	struct slime_endpoint_stats s = reads(n, bytes);
 
 	traffic_look_begin(t);
-	traffic_look_add(t, nic, &s, 1);
+	traffic_book(t, b, "shm", &s, NULL, 0);
+	traffic_look_pending(t, "shm", 1);
 	traffic_look_end(t, 1000000000);
 }
 
@@ -48,18 +49,56 @@ static void nic__is_the_first_device_or_the_transport(void **state)
 
 static void counts__of_a_connection_that_ended_stay(void **state)
 {
-	struct slime_endpoint_stats gone = reads(5, 500);
+	struct traffic_booked first = { .rails = { 0 } }, second = { .rails = { 0 } };
 	struct traffic t = { .n = 0 };
 
 	(void)state;
-	look(&t, "shm", 5, 500);
-	traffic_keep(&t, "shm", &gone);
-	look(&t, "shm", 1, 10);
+	look(&t, &first, 3, 300);
+	look(&t, &first, 5, 500);
+	look(&t, &second, 1, 10);
 	assert_int_equal(t.n, 1);
 	assert_int_equal(t.nics[0].sum.kinds[SLIME_KIND_READ].submitted, 6);
 	assert_int_equal(traffic_bytes(&t.nics[0].sum), 510);
 	assert_int_equal(t.nics[0].sum.kinds[SLIME_KIND_READ].failed_bytes, 255);
 	assert_int_equal(t.nics[0].pending, 1);
+}
+
+static uint64_t read_bytes(const struct traffic *t, const char *nic)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!strcmp(t->nics[i].name, nic))
+			return t->nics[i].sum.kinds[SLIME_KIND_READ].bytes;
+	return 0;
+}
+
+static void bytes__are_booked_at_the_device_of_the_rail_that_moved_them(void **state)
+{
+	struct slime_rail_info rails[] = { { .device = "rxe0:1" }, { .device = "rxe2:1" } };
+	struct traffic_booked b = { .rails = { 0 } };
+	struct slime_endpoint_stats s = reads(4, 1000);
+	struct traffic t = { .n = 0 };
+
+	(void)state;
+	rails[0].bytes = 400;
+	rails[1].bytes = 600;
+	traffic_book(&t, &b, "rxe0", &s, rails, 2);
+	assert_int_equal(read_bytes(&t, "rxe0"), 400);
+	assert_int_equal(read_bytes(&t, "rxe2"), 600);
+	assert_int_equal(t.nics[0].sum.kinds[SLIME_KIND_READ].completed, 4);
+	/* Half of the next operation is moved, and nothing goes back. */
+	rails[1].bytes = 1100;
+	traffic_book(&t, &b, "rxe0", &s, rails, 2);
+	assert_int_equal(read_bytes(&t, "rxe0"), 400);
+	assert_int_equal(read_bytes(&t, "rxe2"), 600);
+	rails[0].bytes = 900;
+	s = reads(5, 2000);
+	traffic_book(&t, &b, "rxe0", &s, rails, 2);
+	assert_int_equal(read_bytes(&t, "rxe0"), 900);
+	assert_int_equal(read_bytes(&t, "rxe2"), 1100);
+	/* A link that broke tells of no rails. */
+	s = reads(6, 2100);
+	traffic_book(&t, &b, "rxe0", &s, rails, 0);
+	assert_int_equal(read_bytes(&t, "rxe0"), 1000);
 }
 
 static void rate__forgets_what_was(void **state)
@@ -85,9 +124,8 @@ static void nics__beyond_the_last_share_its_place(void **state)
 	(void)state;
 	for (int i = 0; i < 2 * TRAFFIC_NICS_MAX; i++) {
 		snprintf(name, sizeof(name), "nic%d", i);
-		traffic_keep(&t, name, &one);
+		traffic_book(&t, &(struct traffic_booked){ .rails = { 0 } }, name, &one, NULL, 0);
 	}
-	traffic_look_begin(&t);
 	assert_int_equal(t.n, TRAFFIC_NICS_MAX);
 	assert_string_equal(t.nics[TRAFFIC_NICS_MAX - 1].name, "others");
 	assert_int_equal(traffic_bytes(&t.nics[TRAFFIC_NICS_MAX - 1].sum), TRAFFIC_NICS_MAX + 1);
@@ -98,6 +136,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nic__is_the_first_device_or_the_transport),
 		cmocka_unit_test(counts__of_a_connection_that_ended_stay),
+		cmocka_unit_test(bytes__are_booked_at_the_device_of_the_rail_that_moved_them),
 		cmocka_unit_test(rate__forgets_what_was),
 		cmocka_unit_test(nics__beyond_the_last_share_its_place),
 	};

@@ -117,15 +117,14 @@ static void add_connection(struct making *m, struct entry *e, uint64_t elapsed_n
 static void look_at_link(struct snapshots *s, struct making *m, struct entry *e,
 			 uint64_t elapsed_ns)
 {
-	struct slime_endpoint_stats stats;
 	struct slime_endpoint_info info;
 	char nic[TRAFFIC_NIC_NAME];
 
 	if (e->connection) {
-		slime_endpoint_stats(e->connection->ep, &stats);
 		slime_endpoint_info(e->connection->ep, &info);
 		traffic_local_nic(&info, nic);
-		traffic_look_add(&s->links->traffic, nic, &stats, info.pending_ops);
+		traffic_book_endpoint(&s->links->traffic, &e->booked, e->connection->ep);
+		traffic_look_pending(&s->links->traffic, nic, info.pending_ops);
 	}
 	if (!e->forgotten && m->n_connections < CONNECTIONS_MAX)
 		add_connection(m, e, elapsed_ns);

@@ -226,15 +226,12 @@ static void on_connection(void *arg, struct connection *c, enum connection_state
 static void keep_stats(struct entry *e)
 {
 	struct slime_endpoint_stats stats;
-	struct slime_endpoint_info info;
-	char nic[TRAFFIC_NIC_NAME];
 
 	slime_endpoint_stats(e->connection->ep, &stats);
-	slime_endpoint_info(e->connection->ep, &info);
-	traffic_local_nic(&info, nic);
 	traffic_sum(&e->stats, &stats);
 	traffic_sum(&e->set->past, &stats);
-	traffic_keep(&e->set->traffic, nic, &stats);
+	traffic_book_endpoint(&e->set->traffic, &e->booked, e->connection->ep);
+	memset(&e->booked, 0, sizeof(e->booked));
 }
 
 static void drop(struct entry *e)

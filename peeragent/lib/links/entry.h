@@ -37,6 +37,7 @@ struct entry {
 	uint32_t n_connects;
 	struct slime_endpoint_stats stats; /* of connections that are gone */
 	struct traffic_rate rate;	   /* as of the last snapshot */
+	struct traffic_booked booked;	   /* of the connection */
 };
 
 /* The peer's link of that profile, also a forgotten one; NULL when there is none. */

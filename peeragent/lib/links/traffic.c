@@ -76,29 +76,100 @@ static struct traffic_nic *find(struct traffic *t, const char *nic)
 	return &t->nics[t->n++];
 }
 
-void traffic_keep(struct traffic *t, const char *nic, const struct slime_endpoint_stats *stats)
+/* Bytes that one-sided operations moved, which rails share. */
+static const enum slime_op_kind shared[] = { SLIME_KIND_READ, SLIME_KIND_WRITE,
+					     SLIME_KIND_WRITE_IMM };
+
+static struct slime_endpoint_stats difference(const struct slime_endpoint_stats *now,
+					      const struct slime_endpoint_stats *before)
 {
-	if (*nic)
-		traffic_sum(&find(t, nic)->past, stats);
+	struct slime_endpoint_stats d;
+
+	for (int i = 0; i < SLIME_KIND_MAX; i++) {
+		const struct slime_kind_stats *n = &now->kinds[i], *b = &before->kinds[i];
+
+		d.kinds[i] = (struct slime_kind_stats){
+			.submitted = n->submitted - b->submitted,
+			.completed = n->completed - b->completed,
+			.failed = n->failed - b->failed,
+			.bytes = n->bytes - b->bytes,
+			.failed_bytes = n->failed_bytes - b->failed_bytes,
+		};
+	}
+	return d;
+}
+
+/* "mlx5_0:1" as "mlx5_0", the name that connections have. */
+static void device_of(const struct slime_rail_info *rail, char out[TRAFFIC_NIC_NAME])
+{
+	snprintf(out, TRAFFIC_NIC_NAME, "%.*s", (int)strcspn(rail->device, ":"), rail->device);
+}
+
+/* A rail counts a byte when it moved it, an operation when it ended: of what ended, a rail has its
+ * part of what the rails moved and was not booked yet. */
+static void book_rail(struct traffic *t, const char *nic, struct slime_endpoint_stats *rest,
+		      const struct slime_endpoint_stats *more, double part, uint64_t *booked)
+{
+	for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++) {
+		uint64_t bytes = (uint64_t)((double)more->kinds[shared[i]].bytes * part);
+
+		if (bytes > rest->kinds[shared[i]].bytes)
+			bytes = rest->kinds[shared[i]].bytes;
+		rest->kinds[shared[i]].bytes -= bytes;
+		find(t, nic)->sum.kinds[shared[i]].bytes += bytes;
+		*booked += bytes;
+	}
+}
+
+void traffic_book(struct traffic *t, struct traffic_booked *booked, const char *nic,
+		  const struct slime_endpoint_stats *stats, const struct slime_rail_info *rails,
+		  size_t n_rails)
+{
+	struct slime_endpoint_stats more = difference(stats, &booked->stats), rest = more;
+	uint64_t unbooked[SLIME_RAILS_MAX] = { 0 }, all = 0;
+	char device[TRAFFIC_NIC_NAME];
+
+	if (!*nic)
+		return;
+	booked->stats = *stats;
+	for (size_t i = 0; i < n_rails; i++) {
+		if (rails[i].bytes > booked->rails[i])
+			unbooked[i] = rails[i].bytes - booked->rails[i];
+		all += unbooked[i];
+	}
+	for (size_t i = 0; i < n_rails && all; i++) {
+		device_of(&rails[i], device);
+		book_rail(t, device, &rest, &more, (double)unbooked[i] / (double)all,
+			  &booked->rails[i]);
+	}
+	traffic_sum(&find(t, nic)->sum, &rest);
+}
+
+void traffic_book_endpoint(struct traffic *t, struct traffic_booked *booked,
+			   const struct slime_endpoint *ep)
+{
+	struct slime_rail_info rails[SLIME_RAILS_MAX];
+	struct slime_endpoint_stats stats;
+	struct slime_endpoint_info info;
+	char nic[TRAFFIC_NIC_NAME];
+
+	slime_endpoint_stats(ep, &stats);
+	slime_endpoint_info(ep, &info);
+	traffic_local_nic(&info, nic);
+	traffic_book(t, booked, nic, &stats, rails,
+		     slime_endpoint_rails(ep, rails, SLIME_RAILS_MAX));
 }
 
 void traffic_look_begin(struct traffic *t)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		t->nics[i].sum = t->nics[i].past;
+	for (size_t i = 0; i < t->n; i++)
 		t->nics[i].pending = 0;
-	}
 }
 
-void traffic_look_add(struct traffic *t, const char *nic, const struct slime_endpoint_stats *stats,
-		      uint64_t pending)
+void traffic_look_pending(struct traffic *t, const char *nic, uint64_t pending)
 {
-	struct traffic_nic *n = *nic ? find(t, nic) : NULL;
-
-	if (!n)
-		return;
-	traffic_sum(&n->sum, stats);
-	n->pending += pending;
+	if (*nic)
+		find(t, nic)->pending += pending;
 }
 
 void traffic_look_end(struct traffic *t, uint64_t elapsed_ns)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an agent has moved, by the NIC that moved it: the first device of an RDMA connection, else
- * the transport. Counts never go back: connections that are gone stay in them.
+ * What an agent has moved, by the NIC that moved it: a device of an RDMA connection, else the
+ * transport. Operations are counted at a connection's first device, bytes of reads and writes at
+ * the device of the rail that moved them. Counts never go back: connections that are gone stay in
+ * them.
  */
 #ifndef AGENT_TRAFFIC_H
 #define AGENT_TRAFFIC_H
@@ -21,9 +23,8 @@ struct traffic_rate {
 
 struct traffic_nic {
 	char name[TRAFFIC_NIC_NAME];
-	struct slime_endpoint_stats past; /* of connections that are gone */
-	struct slime_endpoint_stats sum;  /* of all, at the last look */
-	uint64_t pending;		  /* operations, as then */
+	struct slime_endpoint_stats sum; /* of all that is booked */
+	uint64_t pending;		 /* operations, at the last look */
 	struct traffic_rate rate;
 };
 
@@ -36,14 +37,23 @@ struct traffic {
 void traffic_local_nic(const struct slime_endpoint_info *info, char out[TRAFFIC_NIC_NAME]);
 const char *traffic_remote_nic(const struct slime_endpoint_info *info);
 
-/* A connection ends, with these counts. */
-void traffic_keep(struct traffic *t, const char *nic, const struct slime_endpoint_stats *stats);
+/* What is booked of one connection; all zero at its beginning. */
+struct traffic_booked {
+	struct slime_endpoint_stats stats;
+	uint64_t rails[SLIME_RAILS_MAX]; /* bytes of each */
+};
 
-/* A look: begins with what is kept, is told of each connection that lives, and ends elapsed_ns
- * after the one before it. */
+/* Book what a connection did since the last time; rails may be none. */
+void traffic_book(struct traffic *t, struct traffic_booked *booked, const char *nic,
+		  const struct slime_endpoint_stats *stats, const struct slime_rail_info *rails,
+		  size_t n_rails);
+/* The same, of a connection as it is now. */
+void traffic_book_endpoint(struct traffic *t, struct traffic_booked *booked,
+			   const struct slime_endpoint *ep);
+
+/* A look: is told of each connection that lives, and ends elapsed_ns after the one before it. */
 void traffic_look_begin(struct traffic *t);
-void traffic_look_add(struct traffic *t, const char *nic, const struct slime_endpoint_stats *stats,
-		      uint64_t pending);
+void traffic_look_pending(struct traffic *t, const char *nic, uint64_t pending);
 void traffic_look_end(struct traffic *t, uint64_t elapsed_ns);
 
 /* Bytes of what moves data; messages are counted as posted only. */
