@@ -49,6 +49,7 @@ struct cli_log_queue {
 	bool done;	       /* the thread is */
 	bool left;	       /* alone, the thread is: it releases the queue */
 	_Atomic uint64_t dropped;
+	int why;	       /* the last were: errno, or 0 where the reader is slow */
 	uint64_t told;	       /* of these */
 	uint64_t telling;      /* with the last line that told of some, */
 	uint64_t told_at;      /* which ends there in the ring; 0: it is written */
@@ -212,6 +213,7 @@ static bool wait_for_room(struct cli_log_queue *q, int err)
 {
 	struct pollfd p = { .fd = q->fd, .events = POLLOUT };
 
+	q->why = err == EAGAIN ? 0 : err;
 	if (q->end_ns && (err != EAGAIN || sl_clock_ns() >= q->end_ns))
 		return false;
 	if (err != EAGAIN) {
@@ -255,15 +257,17 @@ static bool write_out(struct cli_log_queue *q)
 	return true;
 }
 
-void cli_log_queue_tell(uint64_t n)
+void cli_log_queue_tell(uint64_t n, int why)
 {
-	sl_warn("log", "%" PRIu64 " lines were dropped: what takes the log does not keep up", n);
+	sl_warn("log", "%" PRIu64 " lines were dropped: %s", n,
+		why ? strerror(why) : "what takes the log does not keep up");
 }
 
 /* At the end whoever ends it tells. */
 static void tell(struct cli_log_queue *q)
 {
 	uint64_t n = atomic_load(&q->dropped) - q->told;
+	int why = q->why;
 
 	if (!n || q->end_ns || sl_clock_ns() < q->tell_next_ns)
 		return;
@@ -272,7 +276,7 @@ static void tell(struct cli_log_queue *q)
 	q->told_nobody = false;
 	q->tell_next_ns = sl_clock_ns() + TELL_MS * SL_NS_PER_MS;
 	pthread_mutex_unlock(&q->lock);
-	cli_log_queue_tell(n);
+	cli_log_queue_tell(n, why);
 	pthread_mutex_lock(&q->lock);
 	if (q->told_nobody)
 		q->told -= n;
@@ -358,13 +362,14 @@ void cli_log_queue_reopened(struct cli_log_queue *q)
 	pthread_mutex_unlock(&q->lock);
 }
 
-bool cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms, uint64_t *untold)
+bool cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms, uint64_t *untold, int *why)
 {
 	pthread_t thread;
 	uint64_t until;
 	bool done;
 
 	*untold = 0;
+	*why = 0;
 	if (!q)
 		return true;
 	thread = q->thread;
@@ -377,6 +382,7 @@ bool cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms, uint64_t *un
 	done = q->done;
 	q->left = !done;
 	*untold = atomic_load(&q->dropped) - q->told;
+	*why = q->why;
 	pthread_mutex_unlock(&q->lock);
 	if (!done) {
 		pthread_detach(thread);

@@ -34,12 +34,13 @@ void cli_log_queue_reopened(struct cli_log_queue *q);
 /* Lines dropped so far. */
 uint64_t cli_log_queue_dropped(struct cli_log_queue *q);
 
-/* Says in the log that n lines were dropped. */
-void cli_log_queue_tell(uint64_t n);
+/* Says in the log that n lines were dropped, and why: an errno of a file that does not take them,
+ * or 0 where its reader is slow. */
+void cli_log_queue_tell(uint64_t n, int why);
 
-/* What waits is written within timeout_ms, or dropped; of untold drops the log has said nothing.
- * False: a write does not end, as to a file server that has gone. Until it does its thread has fd,
- * which is not to be closed. */
-bool cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms, uint64_t *untold);
+/* What waits is written within timeout_ms, or dropped; of untold drops, and why they were, the log
+ * has said nothing. False: a write does not end, as to a file server that has gone. Until it does
+ * its thread has fd, which is not to be closed. */
+bool cli_log_queue_destroy(struct cli_log_queue *q, int timeout_ms, uint64_t *untold, int *why);
 
 #endif

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,8 @@ static struct {
 	char *file;		     /* NULL while it is standard error */
 	struct cli_log_queue *queue; /* or NULL */
 	const char *queued;
+	_Atomic uint64_t lost; /* lines in a row that were not taken, without a queue */
+	_Atomic int why;       /* the last was: errno */
 } sink = { .fd = STDERR_FILENO };
 
 static _Thread_local bool taken; /* the last line, without a queue */
@@ -55,14 +58,41 @@ static bool may_wait(enum slime_log_level level, const char *part)
 	return level > SLIME_LOG_WARN && sink.queued && !strcmp(part, sink.queued);
 }
 
+/* Who looks at standard error hears of the first. */
+static void lose(int err)
+{
+	atomic_store(&sink.why, err);
+	if (!atomic_fetch_add(&sink.lost, 1) && sink.file)
+		dprintf(STDERR_FILENO, "%s: log file %s: %s: its lines are lost meanwhile\n",
+			program_invocation_short_name, sink.file, strerror(err));
+}
+
+/* A full disk does not stop the program. The log says how many lines it lacks once it takes some
+ * again. */
+static void write_now(const char *line, size_t len)
+{
+	ssize_t n = write(sink.fd, line, len);
+	uint64_t lost;
+
+	taken = n == (ssize_t)len;
+	if (!taken) {
+		lose(n < 0 ? errno : ENOSPC);
+		return;
+	}
+	lost = atomic_exchange(&sink.lost, 0);
+	if (!lost)
+		return;
+	cli_log_queue_tell(lost, atomic_load(&sink.why));
+	taken = true;
+}
+
 /* One write: the kernel keeps appended lines of threads and processes apart. */
 static void put(enum slime_log_level level, const char *part, const char *line, int n, size_t room)
 {
 	size_t len = n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 
 	if (!sink.queue) {
-		/* A full disk must not stop the program, and there is nowhere to say it. */
-		taken = write(sink.fd, line, len) == (ssize_t)len;
+		write_now(line, len);
 	} else if (may_wait(level, part)) {
 		cli_log_queue_put(sink.queue, line, len);
 	} else {
@@ -235,14 +265,14 @@ uint64_t cli_log_dropped(void)
 }
 
 /* Whether it was taken: nobody waits for it, at the end, either. */
-static bool tell_dropped(int fd, uint64_t n)
+static bool tell_dropped(int fd, uint64_t n, int why)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
 
 	taken = poll(&p, 1, 0) == 1 && p.revents == POLLOUT;
 	sink.fd = fd;
 	if (taken)
-		cli_log_queue_tell(n);
+		cli_log_queue_tell(n, why);
 	return taken;
 }
 
@@ -250,11 +280,13 @@ void cli_log_close(void)
 {
 	int fd = sink.fd;
 	uint64_t untold;
-	bool ended = cli_log_queue_destroy(sink.queue, FLUSH_MS, &untold);
+	int why;
+	bool ended = cli_log_queue_destroy(sink.queue, FLUSH_MS, &untold, &why);
 
 	sink.queue = NULL;
-	if (untold && (!ended || !tell_dropped(fd, untold)) && fd != STDERR_FILENO)
-		tell_dropped(STDERR_FILENO, untold);
+	if (untold && (!ended || !tell_dropped(fd, untold, why)) && fd != STDERR_FILENO)
+		tell_dropped(STDERR_FILENO, untold, why);
+	atomic_store(&sink.lost, 0);
 	slime_log_set(NULL, NULL, slime_log_level());
 	/* Else its number could be another file's, and get lines. */
 	close_sink(ended ? fd : STDERR_FILENO, sink.file);

@@ -486,7 +486,7 @@ static void write__to_a_pipe_that_waits_holds_nobody_up(void **state)
 	char line[LINE_200];
 	struct cli_log_queue *q;
 	uint64_t untold;
-	int fds[2];
+	int fds[2], why;
 
 	(void)state;
 	memset(line, '\n', sizeof(line));
@@ -496,7 +496,7 @@ static void write__to_a_pipe_that_waits_holds_nobody_up(void **state)
 	for (int i = 0; i < 20000; i++)
 		cli_log_queue_write(q, line, sizeof(line));
 	assert_true(cli_log_queue_dropped(q) > 0);
-	assert_true(cli_log_queue_destroy(q, 0, &untold));
+	assert_true(cli_log_queue_destroy(q, 0, &untold, &why));
 	alarm(0);
 	close(fds[0]);
 	close(fds[1]);
@@ -560,6 +560,7 @@ static void tell_nobody(bool is_full)
 {
 	enum slime_log_level before = slime_log_level();
 	uint64_t untold;
+	int why;
 
 	memset(&teller, 0, sizeof(teller));
 	sem_init(&teller.begun, 0, 0);
@@ -581,7 +582,7 @@ static void tell_nobody(bool is_full)
 		say_until_dropped();
 	sem_post(&teller.go_on);
 	sem_wait(&teller.done);
-	assert_true(cli_log_queue_destroy(teller.queue, 0, &untold));
+	assert_true(cli_log_queue_destroy(teller.queue, 0, &untold, &why));
 	while (read_some())
 		;
 	assert_int_equal(teller.n_read + untold, teller.n_said);
@@ -600,6 +601,23 @@ static void destroy__says_what_a_line_was_to_tell_that_had_no_room(void **state)
 {
 	(void)state;
 	tell_nobody(true);
+}
+
+/* What is said on standard error goes into `rotated`; returns what it was. */
+static int hear_stderr(void)
+{
+	int before = dup(STDERR_FILENO);
+	int other = open(rotated, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+	assert_int_equal(dup2(other, STDERR_FILENO), STDERR_FILENO);
+	close(other);
+	return before;
+}
+
+static void restore_stderr(int before)
+{
+	dup2(before, STDERR_FILENO);
+	close(before);
 }
 
 static void set_file_limit(rlim_t bytes)
@@ -638,14 +656,47 @@ static void queued_lines__of_a_full_disk_hold_nobody_up(void **state)
 					   .level = SLIME_LOG_INFO,
 					   .queued = "access" };
 	uint64_t start = sl_clock_ns();
+	int before;
 
 	(void)state;
 	assert_int_equal(cli_log_open(&attr), 0);
 	say_many(0, 20000);
 	sl_error("http", "nor this");
 	assert_true(cli_log_dropped() > 0);
+	before = hear_stderr();
 	cli_log_close();
+	restore_stderr(before);
 	assert_true(sl_clock_ns() - start < 30 * SL_NS_PER_S);
+	assert_non_null(strstr(read_file(rotated), "lines were dropped: No space left on device"));
+}
+
+/* Without a queue, as peeragent's. */
+static void lines__that_the_disk_does_not_take_are_said_and_counted(void **state)
+{
+	struct rlimit limit;
+	int before;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	open_as(CLI_LOG_TEXT);
+	/* The limit is of each file: what is said on standard error is shorter. */
+	for (int i = 0; i < 100; i++)
+		sl_info("http", "the first");
+	before = hear_stderr();
+	set_file_limit(strlen(read_file(file)));
+	for (int i = 0; i < 3; i++)
+		sl_info("http", "lost");
+	set_file_limit(limit.rlim_cur);
+	sl_info("http", "the last");
+	restore_stderr(before);
+	signal(SIGXFSZ, SIG_DFL);
+	assert_non_null(
+		strstr(read_file(rotated), "/log: File too large: its lines are lost meanwhile\n"));
+	assert_null(strstr(strchr(read_file(rotated), '\n') + 1, "\n"));
+	assert_null(strstr(read_file(file), "lost"));
+	assert_non_null(strstr(read_file(file), "the last\n"));
+	assert_non_null(strstr(read_file(file), "log: 3 lines were dropped: File too large\n"));
 }
 
 static void reopen__loses_no_line_that_waits(void **state)
@@ -700,6 +751,8 @@ int main(void)
 		cmocka_unit_test_teardown(queued_lines__that_the_disk_does_not_take_wait_for_room,
 					  clean),
 		cmocka_unit_test_teardown(queued_lines__of_a_full_disk_hold_nobody_up, clean),
+		cmocka_unit_test_teardown(lines__that_the_disk_does_not_take_are_said_and_counted,
+					  clean),
 		cmocka_unit_test_teardown(reopen__loses_no_line_that_waits, clean),
 	};
 
