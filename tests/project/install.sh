@@ -127,6 +127,9 @@ symbols() {
 	nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$work/exported"
 	grep -oE '^[[:space:]]+slime_[a-z0-9_]+;' libslime/slime.map | tr -d '\t ;' | sort >"$work/promised"
 	diff -u "$work/promised" "$work/exported"
+	nm -D --defined-only "${library%/*}/libslime-agent.so" | awk '$2 != "A" { print $3 }' >"$work/exported"
+	grep -q '^slime_agent_create' "$work/exported"
+	! grep -v '^slime_' "$work/exported" || exit 1
 }
 
 programs() {
