@@ -49,9 +49,14 @@ static uint64_t bytes_of(uint64_t kib)
 	return kib > UINT64_MAX >> 10 ? UINT64_MAX : kib << 10;
 }
 
-static void read_machine(const char *root, struct sl_memory *out)
+/* What is asked: what is left, or the most that there can be. */
+enum extent { LEFT, MOST };
+
+static void read_machine(const char *root, enum extent extent, struct sl_memory *out)
 {
-	char path[PATH_MAX], line[256];
+	const char *ram = extent == LEFT ? "MemAvailable" : "MemTotal";
+	const char *swap = extent == LEFT ? "SwapFree" : "SwapTotal";
+	char path[PATH_MAX], line[256], name[64];
 	uint64_t kib;
 	FILE *f;
 
@@ -60,9 +65,11 @@ static void read_machine(const char *root, struct sl_memory *out)
 	if (!f)
 		return;
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
+		if (sscanf(line, "%63[^:]: %" SCNu64, name, &kib) != 2)
+			continue;
+		if (!strcmp(name, ram))
 			out->ram = bytes_of(kib);
-		else if (sscanf(line, "SwapFree: %" SCNu64, &kib) == 1)
+		else if (!strcmp(name, swap))
 			out->swap = bytes_of(kib);
 	}
 	fclose(f);
@@ -107,6 +114,16 @@ static uint64_t read_cached(const struct version *v, const char *group)
 	return sum;
 }
 
+static void take_limits(const struct version *v, const char *group, struct sl_memory *out)
+{
+	uint64_t limit;
+
+	if (read_number(group, v->limit, &limit))
+		out->ram = least(out->ram, limit);
+	if (v->swap_limit && read_number(group, v->swap_limit, &limit))
+		out->swap = least(out->swap, limit);
+}
+
 static void take_group(const struct version *v, const char *group, struct sl_memory *out)
 {
 	uint64_t limit, used, cached;
@@ -123,15 +140,20 @@ static void take_group(const struct version *v, const char *group, struct sl_mem
 
 /* Ours, then those above it. In a container the path may be the host's, of which only the end is
  * mounted: what is not there has no say. */
-static void take_path(const struct version *v, const char *root, char *path, struct sl_memory *out)
+static void take_path(const struct version *v, const char *root, enum extent extent, char *path,
+		      struct sl_memory *out)
 {
 	char group[PATH_MAX];
 	char *end;
 
 	for (;;) {
 		if (snprintf(group, sizeof(group), "%s%s%s", root, v->mount, path) <
-		    (int)sizeof(group))
-			take_group(v, group, out);
+		    (int)sizeof(group)) {
+			if (extent == LEFT)
+				take_group(v, group, out);
+			else
+				take_limits(v, group, out);
+		}
 		end = strrchr(path, '/');
 		if (!end)
 			return;
@@ -140,7 +162,7 @@ static void take_path(const struct version *v, const char *root, char *path, str
 }
 
 /* "4:memory:/a/b" or "0::/a/b". */
-static void take_line(const char *root, char *line, struct sl_memory *out)
+static void take_line(const char *root, enum extent extent, char *line, struct sl_memory *out)
 {
 	char *controllers = strchr(line, ':');
 	char *path = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -151,23 +173,33 @@ static void take_line(const char *root, char *line, struct sl_memory *out)
 	*path++ = '\0';
 	path[strcspn(path, "\n")] = '\0';
 	if (!*controllers)
-		take_path(&v2, root, path, out);
+		take_path(&v2, root, extent, path, out);
 	else if (!strcmp(controllers, "memory"))
-		take_path(&v1, root, path, out);
+		take_path(&v1, root, extent, path, out);
 }
 
-void sl_memory_left(const char *root, struct sl_memory *out)
+static void look(const char *root, enum extent extent, struct sl_memory *out)
 {
 	char path[PATH_MAX], line[GROUP_MAX];
 	FILE *f;
 
 	*out = (struct sl_memory){ .ram = UINT64_MAX, .swap = 0 };
-	read_machine(root, out);
+	read_machine(root, extent, out);
 	snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
 	f = fopen(path, "re");
 	if (!f)
 		return;
 	while (fgets(line, sizeof(line), f))
-		take_line(root, line, out);
+		take_line(root, extent, line, out);
 	fclose(f);
+}
+
+void sl_memory_left(const char *root, struct sl_memory *out)
+{
+	look(root, LEFT, out);
+}
+
+void sl_memory_most(const char *root, struct sl_memory *out)
+{
+	look(root, MOST, out);
 }

@@ -18,6 +18,9 @@ struct sl_memory {
  */
 void sl_memory_left(const char *root, struct sl_memory *out);
 
+/* The most that there can be: of the machine, and within those limits, whatever is in use now. */
+void sl_memory_most(const char *root, struct sl_memory *out);
+
 /* The sum, without overflow. */
 static inline uint64_t sl_memory_total(const struct sl_memory *m)
 {

@@ -2,9 +2,9 @@
 /* What the tables cannot say of the regions of the node's file, and what this machine has to have
  * for them. */
 #include <stdio.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "cli/options/quantity.h"
 #include "peeragent/lib/plan/topology.h"
 #include "peeragent/src/config.h"
@@ -30,7 +30,7 @@ static bool has_node(int64_t node)
 	return !access(path, F_OK);
 }
 
-/* Of this machine; the regions before it have their part. */
+/* Of this machine and within our control group; the regions before it have their part. */
 struct memory {
 	uint64_t all, left;
 };
@@ -42,12 +42,13 @@ static void check_size(struct config *c, size_t i, struct memory *memory)
 
 	if (size > memory->all)
 		cli_config_refuse(c->source, key_of(i, "size").path,
-				  "expected at most the memory of this machine, %s",
+				  "expected at most the memory of this machine, or of the control "
+				  "group here, %s",
 				  cli_size_format(text, sizeof(text), (int64_t)memory->all));
 	else if (size > memory->left)
 		cli_config_refuse(c->source, key_of(i, "size").path,
 				  "expected at most what the regions before it leave of the memory "
-				  "of this machine, %s",
+				  "of this machine, or of the control group here, %s",
 				  cli_size_format(text, sizeof(text), (int64_t)memory->left));
 	else
 		memory->left -= size;
@@ -122,12 +123,11 @@ static void check_allow(struct config *c, size_t i)
 
 void config_check_regions(struct config *c)
 {
-	struct memory memory = { .all = UINT64_MAX };
-	struct sysinfo info;
+	struct sl_memory most;
+	struct memory memory;
 
-	if (!sysinfo(&info))
-		memory.all = ((uint64_t)info.totalram + info.totalswap) * info.mem_unit;
-	memory.left = memory.all;
+	sl_memory_most("", &most);
+	memory.left = memory.all = sl_memory_total(&most);
 	/* More are refused as a whole. */
 	for (size_t i = 0; i < c->node.n_regions && i < TOPOLOGY_MAX_REGIONS; i++) {
 		const struct node_region *r = &c->node.regions[i];

@@ -158,6 +158,22 @@ static void left__of_a_group_beyond_its_limit_is_nothing(void **state)
 	assert_true(ram_left(t) == 0);
 }
 
+static void most__is_the_smaller_of_the_machine_and_the_limit(void **state)
+{
+	struct tree *t = *state;
+	struct sl_memory m;
+
+	write_file(t, "/proc/meminfo", MEMINFO);
+	sl_memory_most(t->root, &m);
+	assert_int_equal(m.ram, 8 * MIB);
+	assert_int_equal(m.swap, 2 * MIB);
+	write_group(t, "0::/a/b\n", "/a/b", "3145728\n", "3145728\n");
+	write_file(t, "/sys/fs/cgroup/a/b/memory.swap.max", "1048576\n");
+	sl_memory_most(t->root, &m);
+	assert_int_equal(m.ram, 3 * MIB);
+	assert_int_equal(m.swap, MIB);
+}
+
 static void left__in_a_group_of_version_1_is_bounded_by_it(void **state)
 {
 	struct tree *t = *state;
@@ -188,6 +204,7 @@ int main(void)
 		TEST(left__is_bounded_by_every_group_above),
 		TEST(left__where_the_path_is_of_the_host_is_bounded_by_what_is_mounted),
 		TEST(left__of_a_group_beyond_its_limit_is_nothing),
+		TEST(most__is_the_smaller_of_the_machine_and_the_limit),
 		TEST(left__in_a_group_of_version_1_is_bounded_by_it),
 	};
 
