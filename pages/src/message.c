@@ -7,15 +7,16 @@
 
 void pages_right(const struct slime_remote_mr *region, uint8_t right[PAGES_RIGHT_LEN])
 {
-	uint8_t bytes[48];
+	uint8_t bytes[56];
 	XXH128_hash_t h;
 
 	sl_put_le64(bytes, region->owner);
 	sl_put_le64(bytes + 8, region->addr);
 	sl_put_le64(bytes + 16, region->len);
 	sl_put_le64(bytes + 24, region->generation);
-	sl_put_le64(bytes + 32, region->secret);
-	sl_put_le64(bytes + 40, region->id);
+	sl_put_le64(bytes + 32, region->secret[0]);
+	sl_put_le64(bytes + 40, region->secret[1]);
+	sl_put_le64(bytes + 48, region->id);
 	h = XXH3_128bits(bytes, sizeof(bytes));
 	sl_put_le64(right, h.low64);
 	sl_put_le64(right + 8, h.high64);

@@ -23,6 +23,7 @@ static const struct slime_remote_mr region = {
 	.id = 17,
 	.access = SLIME_ACCESS_REMOTE_READ,
 	.kind = 1,
+	.secret = { UINT64_C(0x0123456789abcdef), UINT64_C(0xfedcba9876543210) },
 };
 
 static struct sl_endpoint_desc endpoint(void)

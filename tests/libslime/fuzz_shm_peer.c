@@ -135,6 +135,7 @@ static void make_region(struct fuzz_peer *p)
 	len = slime_mr_export(p->mr, desc, sizeof(desc));
 	fuzz_must(len > 0 && slime_remote_mr_import(desc, (size_t)len, &remote) == 0);
 	p->generation = remote.generation;
+	memcpy(p->secret, remote.secret, sizeof(p->secret));
 }
 
 static void set_up(struct fuzz_peer *p)
@@ -262,6 +263,10 @@ size_t fuzz_peer_say(struct fuzz_peer *p, const uint8_t *data, size_t size)
 	memcpy(packet, data + 1 + n, PACKET_LEN);
 	if (data[0] & 1)
 		put_u64(packet + AT_A, right_word(p, packet[1]));
+	if (data[0] & 1 && packet[1] == SHM_MAP) {
+		put_u64(packet + AT_A + 8, p->secret[0]);
+		put_u64(packet + AT_C, p->secret[1]);
+	}
 	if (data[0] & 2)
 		put_u64(packet + AT_C, p->start_time);
 	if (!(data[0] & 4))

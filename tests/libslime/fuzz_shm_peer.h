@@ -39,6 +39,7 @@ struct fuzz_peer {
 	struct slime_mr *mr;
 	uint8_t *bytes;
 	uint64_t generation; /* of mr */
+	uint64_t secret[2];
 	struct slime_endpoint *ep;
 	struct slime_op *op;   /* of the connect */
 	struct shm_conn *conn; /* NULL once it ended */

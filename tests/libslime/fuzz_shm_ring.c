@@ -40,7 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 _Static_assert(REQUESTS + REQUEST_LEN <= FUZZ_PEER_LEN, "requests lie in the region");
 
 /* In the descriptor of a region. */
-#define AT_GENERATION 32
+/* Of lent memory, and of a region's descriptor. */
+#define LENT_GENERATION 16
+#define DESC_GENERATION 32
+#define SECRET_BEHIND	16
 
 static const char *const methods[] = { "echo", "echo_in_place", "hold" };
 #define N_METHODS (sizeof(methods) / sizeof(methods[0]))
@@ -172,11 +175,16 @@ static void use(uint8_t how)
 /* Descriptors in a slot without a generation get the one that the peer's region has. */
 static void make_right(uint8_t *slot, const struct sl_msg *m)
 {
-	for (unsigned i = 0; i < 2 && (m->flags >> i & 1); i++) {
-		uint8_t *generation = slot + (size_t)i * SL_LENT_LEN + AT_GENERATION;
+	size_t at = m->kind == SL_MSG_SEND ? DESC_GENERATION : LENT_GENERATION;
 
-		if (m->len >= (i + 1) * SL_LENT_LEN - 12 && !sl_get_le64(generation))
+	for (unsigned i = 0; i < 2 && (m->flags >> i & 1); i++) {
+		uint8_t *generation = slot + (size_t)i * SL_LENT_LEN + at;
+
+		if (m->len >= (i + 1) * SL_LENT_LEN && !sl_get_le64(generation)) {
 			sl_put_le64(generation, p->generation);
+			sl_put_le64(generation + SECRET_BEHIND, p->secret[0]);
+			sl_put_le64(generation + SECRET_BEHIND + 8, p->secret[1]);
+		}
 	}
 }
 

@@ -16,6 +16,7 @@
 #include <slime/slime.h>
 
 #include "base/memory.h"
+#include "src/memory/mem.h"
 #include "tests/support/log_lines.h"
 
 #define LEFT (UINT64_C(4) << 20)
@@ -250,6 +251,41 @@ static void alloc__that_is_cancelled_ends_before_the_next_part(void **state)
 	assert_int_equal(slime_mem_destroy(mem), 0);
 }
 
+static int region_of(struct slime_mem *mem, uint32_t access, bool restricted, struct slime_mr **out)
+{
+	struct slime_mr_attr attr = SLIME_MR_ATTR_INIT;
+
+	attr.access = access;
+	attr.restricted = restricted;
+	return slime_mr_create_attr(mem->ctx, slime_mem_addr(mem), 4096, &attr, out);
+}
+
+/* Peers map the whole of it, and may keep that when the region is withdrawn. */
+static void restricted__region_has_memory_of_its_own(void **state)
+{
+	struct slime_mr *mr, *other;
+	struct slime_mem *mem;
+
+	for (int before = 0; before < 2; before++) {
+		assert_int_equal(slime_mem_alloc(*state, 8192, NULL, &mem), 0);
+		/* What no peer reaches is no matter. */
+		assert_int_equal(region_of(mem, 0, false, &other), 0);
+		assert_int_equal(region_of(mem, SLIME_ACCESS_REMOTE_READ, before == 0, &mr), 0);
+		for (int gone = 0; gone < 2; gone++) {
+			struct slime_mr *no;
+
+			assert_int_equal(region_of(mem, SLIME_ACCESS_REMOTE_READ, true, &no),
+					 -EACCES);
+			if (before == 0)
+				assert_int_equal(
+					region_of(mem, SLIME_ACCESS_REMOTE_READ, false, &no),
+					-EACCES);
+			assert_int_equal(slime_mr_destroy(gone ? other : mr), 0);
+		}
+		assert_int_equal(slime_mem_destroy(mem), 0);
+	}
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -266,6 +302,7 @@ int main(void)
 		CASE(node__of_a_kernel_without_nodes_is_0),
 		CASE(node__where_binding_is_forbidden_is_refused_once),
 		CASE(alloc__that_is_cancelled_ends_before_the_next_part),
+		CASE(restricted__region_has_memory_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

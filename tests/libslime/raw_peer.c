@@ -278,6 +278,17 @@ struct tcp_head raw_recv_head(int fd)
 	return h;
 }
 
+void raw_show(int fd, const struct slime_remote_mr *r)
+{
+	uint8_t secret[TCP_SECRET_LEN];
+
+	sl_put_le64(secret, r->secret[0]);
+	sl_put_le64(secret + 8, r->secret[1]);
+	raw_send_head(fd,
+		      (struct tcp_head){ .kind = TCP_SECRET, .id = r->id, .arg = r->generation });
+	raw_send(fd, secret, sizeof(secret));
+}
+
 void raw_open(struct raw *r, int fd)
 {
 	raw_send_head(fd, (struct tcp_head){ .kind = TCP_OPEN, .arg = 1 });
@@ -285,6 +296,7 @@ void raw_open(struct raw *r, int fd)
 	assert_int_equal(raw_recv_head(fd).kind, TCP_OPEN);
 	assert_int_equal(raw_recv_head(fd).kind, TCP_READY);
 	assert_ok(raw_connected(r));
+	raw_show(fd, &r->remote);
 }
 
 int raw_link(struct raw *r)

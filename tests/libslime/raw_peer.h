@@ -79,7 +79,10 @@ struct sl_hello raw_hello(const struct raw *r, uint16_t stream);
 int raw_say_hello(struct sl_hello *h, int fd);
 /* All of the greeting: a socket that the endpoint takes for its stream of that index. */
 int raw_greet(const struct raw *r, uint16_t stream);
-/* Our half of a link's beginning, over a stream that was greeted, and the endpoint's. */
+/* Show the secret of a region. */
+void raw_show(int fd, const struct slime_remote_mr *r);
+/* Our half of a link's beginning, over a stream that was greeted, and the endpoint's; and the
+ * secret of the endpoint's region. */
 void raw_open(struct raw *r, int fd);
 /* The greeting and then all until the link is up, over one stream. */
 int raw_link(struct raw *r);

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "src/core/desc.h"
+#include "src/core/region.h"
 #include "src/endpoint/endpoint.h"
 #include "src/transport/hello.h"
 
@@ -309,6 +310,19 @@ struct shm_packet raw_shm_introduction(struct raw_shm *r, uint8_t kind)
 	p.fds[p.n_fds++] = r->bell;
 	p.fds[p.n_fds++] = r->page_fd;
 	return p;
+}
+
+struct shm_packet raw_shm_map(const struct slime_mr *mr)
+{
+	const struct sl_region *r = mr->region;
+
+	return (struct shm_packet){
+		.kind = SHM_MAP,
+		.id = r->id,
+		.a = r->generation,
+		.b = r->secret[0],
+		.c = r->secret[1],
+	};
 }
 
 void raw_shm_say(struct raw_shm *r, const struct shm_packet *p)

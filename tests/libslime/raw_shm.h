@@ -71,6 +71,9 @@ int raw_shm_teardown(void **state);
 /* Our endpoint connects, and the greeting is through. The peer is the initiator, or it listens. */
 void raw_shm_greet(struct raw_shm *r, bool as_initiator);
 
+/* What asks for that region of ours, as its descriptor says. */
+struct shm_packet raw_shm_map(const struct slime_mr *mr);
+
 /* What an honest peer says first: SEGMENT of an initiator, ACCEPT of an acceptor. */
 struct shm_packet raw_shm_introduction(struct raw_shm *r, uint8_t kind);
 void raw_shm_say(struct raw_shm *r, const struct shm_packet *p);

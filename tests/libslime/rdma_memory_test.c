@@ -7,6 +7,7 @@
 #include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/rdma.h"
 #include "tests/libslime/rdma_pair.h"
+#include "tests/support/log_lines.h"
 
 #define LEN 65536
 
@@ -19,7 +20,10 @@ static void open_pair(bool isolated)
 	assert_ok(rdma_pair_connect(&pair));
 }
 
-/* A region of b's, in its second half. */
+/* Of restricted regions, which have memory of their own. */
+static uint8_t own[LEN / 2];
+
+/* A region of b's, in its second half or there. */
 struct shown {
 	struct slime_mr *mr;
 	struct slime_remote_mr remote;
@@ -36,7 +40,8 @@ static struct shown show(uint32_t access, bool restricted)
 
 	attr.access = access;
 	attr.restricted = restricted;
-	assert_ok(slime_mr_create_attr(pair.b.ctx, pair.b.bytes + LEN / 2, LEN / 2, &attr, &s.mr));
+	assert_ok(slime_mr_create_attr(pair.b.ctx, restricted ? own : pair.b.bytes + LEN / 2,
+				       LEN / 2, &attr, &s.mr));
 	len = slime_mr_export(s.mr, desc, sizeof(desc));
 	assert_true(len > 0);
 	assert_ok(slime_remote_mr_import(desc, (size_t)len, &s.remote));
@@ -84,7 +89,7 @@ static void restricted__region_is_reached_over_an_isolated_link(void **state)
 	open_pair(true);
 	s = show(ALL_ACCESS, true);
 	assert_ok(write_to(&s.remote, pair.a.ep));
-	assert_memory_equal(pair.b.bytes + LEN / 2, pair.a.bytes, 4096);
+	assert_memory_equal(own, pair.a.bytes, 4096);
 	take_back(&s);
 	assert_int_equal(write_to(&pair.b.remote, pair.a.ep), 0);
 }
@@ -199,6 +204,7 @@ static int write_with_the_key_of(struct rdma_pair *first, struct shown *s)
 	known->addr = s->remote.addr;
 	known->rkeys[0] = key_of(first->a.ep, &s->remote)->rkeys[0];
 	memset(pair.b.bytes, 0, LEN);
+	memset(own, 0, sizeof(own));
 	return write_to(&pair.b.remote, pair.a.ep);
 }
 
@@ -212,8 +218,8 @@ static void restricted__region_is_out_of_reach_for_a_guessed_key(void **state)
 	s = show(ALL_ACCESS, true);
 	first = link_again();
 	assert_int_equal(write_with_the_key_of(&first, &s), -EREMOTEIO);
-	for (size_t i = 0; i < LEN; i++)
-		assert_int_equal(pair.b.bytes[i], 0);
+	for (size_t i = 0; i < LEN / 2; i++)
+		assert_int_equal(own[i], 0);
 	close_first(&first);
 	take_back(&s);
 }
@@ -296,19 +302,28 @@ static void region__that_is_for_writing_cannot_be_read(void **state)
 	take_back(&s);
 }
 
-static void open__with_another_secret_ends_the_link(void **state)
+/* Each of another region: of one that is stale nothing more is asked. */
+static void open__with_wrong_secrets_is_stale_and_the_third_ends_the_link(void **state)
 {
 	struct slime_endpoint_info info;
-	struct shown s;
+	struct shown s[SL_WRONG_SECRETS];
 
 	(void)state;
+	log_lines_keep();
 	open_pair(false);
-	s = show(ALL_ACCESS, false);
-	s.remote.secret ^= 1;
-	assert_int_equal(write_to(&s.remote, pair.a.ep), -ECONNRESET);
+	for (unsigned i = 0; i < SL_WRONG_SECRETS; i++) {
+		s[i] = show(ALL_ACCESS, false);
+		s[i].remote.secret[i % 2] ^= UINT64_C(1) << i * 20;
+		assert_int_equal(write_to(&s[i].remote, pair.a.ep),
+				 i + 1 < SL_WRONG_SECRETS ? -ESTALE : -ECONNRESET);
+	}
 	slime_endpoint_info(pair.b.ep, &info);
 	assert_int_equal(info.cause, -EPROTO);
-	take_back(&s);
+	assert_int_equal(log_lines_with("wrong secrets"), 1);
+	log_lines_release();
+	/* The peer, which has no key, is not waited for. */
+	for (unsigned i = 0; i < SL_WRONG_SECRETS; i++)
+		assert_ok(slime_mr_destroy(s[i].mr));
 }
 
 static void close__while_regions_are_registered_waits_for_that(void **state)
@@ -608,7 +623,7 @@ int main(void)
 		CASE(restricted__region_of_own_work_grants_nothing),
 		CASE(region__is_registered_with_the_rights_that_it_grants),
 		CASE(region__that_is_for_writing_cannot_be_read),
-		CASE(open__with_another_secret_ends_the_link),
+		CASE(open__with_wrong_secrets_is_stale_and_the_third_ends_the_link),
 		CASE(chunked__region_is_written_and_read_across_its_borders),
 		CASE(chunked__few_bytes_cross_a_border_at_one_end),
 		CASE(chunked__region_may_begin_anywhere),

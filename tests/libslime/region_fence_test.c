@@ -28,11 +28,12 @@ struct fence {
 static void both_come(void *arg)
 {
 	struct fence *f = arg;
+	const struct sl_region_user user = { .endpoint = 1, .shown = true };
 	struct sl_region *r = f->mr->region, *seen;
 	uint8_t *at;
 
 	atomic_fetch_add(&r->n_ops, 1);
-	f->peer = sl_region_acquire(&f->ctx->regions, 1, r->id, r->generation, 0, 1,
+	f->peer = sl_region_acquire(&f->ctx->regions, user, r->id, r->generation, 0, 1,
 				    SLIME_ACCESS_REMOTE_READ, &seen, &at);
 	if (!f->peer)
 		sl_region_release(seen);

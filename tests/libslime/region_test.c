@@ -50,11 +50,17 @@ static int teardown(void **state)
 /* The endpoint whose peer asks. */
 #define ASKED 7
 
+static struct sl_region_user shown_by(uint64_t endpoint)
+{
+	return (struct sl_region_user){ .endpoint = endpoint, .shown = true };
+}
+
 static int acquire(uint32_t id, uint64_t generation, uint64_t offset, uint64_t len, uint32_t access)
 {
 	struct sl_region *r;
 	uint8_t *ptr;
-	int ret = sl_region_acquire(&world.t, ASKED, id, generation, offset, len, access, &r, &ptr);
+	int ret = sl_region_acquire(&world.t, shown_by(ASKED), id, generation, offset, len, access,
+				    &r, &ptr);
 
 	if (!ret) {
 		assert_int_equal((uintptr_t)ptr, (uintptr_t)memory + offset);
@@ -112,6 +118,54 @@ static void acquire__of_what_is_not_there_is_stale(void **state)
 	assert_int_equal(acquire(world.r->id, g, 0, 1, 1), -ESTALE);
 }
 
+/* Also where it would be refused for another reason. */
+static void acquire__by_a_link_that_did_not_show_the_secret_is_stale(void **state)
+{
+	const struct sl_region_user user = { .endpoint = ASKED };
+	uint64_t g = world.r->generation;
+	struct sl_region *r;
+	uint8_t *ptr;
+
+	(void)state;
+	assert_int_equal(sl_region_acquire(&world.t, user, world.r->id, g, 0, 1,
+					   SLIME_ACCESS_REMOTE_READ, &r, &ptr),
+			 -ESTALE);
+	assert_int_equal(sl_region_acquire(&world.t, user, world.r->id, g, 9999, 1,
+					   SLIME_ACCESS_REMOTE_WRITE, &r, &ptr),
+			 -ESTALE);
+	assert_int_equal(world.r->n_users, 0);
+}
+
+static int check(uint32_t id, uint64_t generation, uint64_t low, uint64_t high)
+{
+	const uint64_t secret[2] = { low, high };
+
+	return sl_region_check_secret(&world.t, id, generation, secret);
+}
+
+static void check_secret__says_whether_it_is_right(void **state)
+{
+	uint64_t g = world.r->generation;
+	uint32_t id = world.r->id;
+
+	(void)state;
+	world.r->secret[0] = 5;
+	world.r->secret[1] = UINT64_C(1) << 63;
+	assert_ok(check(id, g, 5, UINT64_C(1) << 63));
+	assert_int_equal(check(id, g, 4, UINT64_C(1) << 63), -EACCES);
+	assert_int_equal(check(id, g, 5, 0), -EACCES);
+	assert_int_equal(check(id, g, UINT64_C(1) << 63, 5), -EACCES);
+	assert_int_equal(check(id, g + 1, 5, UINT64_C(1) << 63), -ESTALE);
+	assert_int_equal(check(SLOTS, g, 5, UINT64_C(1) << 63), -ESTALE);
+	/* One that is lent to a link has none. */
+	world.r->lent_to = ASKED;
+	assert_int_equal(check(id, g, 5, UINT64_C(1) << 63), -ESTALE);
+	world.r->lent_to = 0;
+	sl_region_withdraw(world.r);
+	assert_int_equal(check(id, g, 5, UINT64_C(1) << 63), -ESTALE);
+	assert_int_equal(world.r->n_users, 0);
+}
+
 static void acquire__of_what_is_lent_to_another_peer_is_stale(void **state)
 {
 	uint64_t g = world.r->generation;
@@ -161,8 +215,8 @@ static void add__skips_a_slot_that_a_peer_still_uses(void **state)
 	uint8_t *ptr;
 
 	(void)state;
-	assert_ok(sl_region_acquire(&world.t, ASKED, world.r->id, world.r->generation, 0, 1, 1,
-				    &held, &ptr));
+	assert_ok(sl_region_acquire(&world.t, shown_by(ASKED), world.r->id, world.r->generation, 0,
+				    1, 1, &held, &ptr));
 	sl_region_withdraw(world.r);
 	sl_region_remove(&world.t, world.r);
 	fresh = add(0);
@@ -180,6 +234,8 @@ int main(void)
 		IN_TABLE(acquire__outside_is_refused),
 		IN_TABLE(acquire__without_the_right_is_refused),
 		IN_TABLE(acquire__of_what_is_not_there_is_stale),
+		IN_TABLE(acquire__by_a_link_that_did_not_show_the_secret_is_stale),
+		IN_TABLE(check_secret__says_whether_it_is_right),
 		IN_TABLE(acquire__of_what_is_lent_to_another_peer_is_stale),
 		IN_TABLE(add__into_a_slot_again_has_a_generation_never_used),
 		IN_TABLE(add__into_a_full_table_is_refused),

@@ -453,7 +453,7 @@ static void request__that_is_not_allowed_ends_the_connection(void **state)
 	expect_request_refused(s, &m, payload);
 }
 
-static void request__with_foreign_memory_ends_the_connection(void **state)
+static void request__with_memory_that_cannot_be_ends_the_connection(void **state)
 {
 	struct scene *s = *state;
 	uint8_t payload[SL_LENT_LEN];
@@ -470,7 +470,7 @@ static void request__with_foreign_memory_ends_the_connection(void **state)
 	m.w[SL_REQUEST_LEN] = 990;
 
 	lent = good;
-	lent.remote.owner = s->ctx->id; /* our own */
+	lent.remote.addr = UINT64_MAX; /* it wraps */
 	sl_lent_write(&lent, payload);
 	expect_request_refused(s, &m, payload);
 	lent = good;
@@ -562,7 +562,7 @@ int main(void)
 		T(call__in_the_slot_of_one_that_is_still_leaving_is_cancelled_at_the_peer),
 		T(call__in_the_slot_of_one_that_is_still_leaving_may_have_been_executed),
 		T(request__that_is_not_allowed_ends_the_connection),
-		T(request__with_foreign_memory_ends_the_connection),
+		T(request__with_memory_that_cannot_be_ends_the_connection),
 		T(request__for_no_method_is_answered_and_not_counted),
 		T(cancel__of_what_is_not_there_is_ignored_unless_it_cannot_be),
 	};

@@ -12,9 +12,9 @@
 #include "src/core/region.h"
 #include "support/fail_alloc.h"
 
-static void give(struct raw_shm *r, uint32_t id, uint64_t generation)
+static void give(struct raw_shm *r, const struct slime_mr *mr)
 {
-	struct shm_packet map = { .kind = SHM_MAP, .id = id, .a = generation };
+	struct shm_packet map = raw_shm_map(mr);
 	struct shm_packet said;
 
 	raw_shm_say(r, &map);
@@ -26,7 +26,7 @@ static void give(struct raw_shm *r, uint32_t id, uint64_t generation)
 /* The peer has our region. */
 static void give_region(struct raw_shm *r)
 {
-	give(r, r->remote.id, r->remote.generation);
+	give(r, r->mr);
 }
 
 /* The region is fenced; once the peer is dead it is not. */
@@ -160,7 +160,7 @@ static void give_many(struct raw_shm *r, struct slime_mr **mrs)
 	for (int i = 0; i < MANY; i++) {
 		assert_ok(
 			slime_mr_create(r->ctx, r->bytes, 4096, SLIME_ACCESS_REMOTE_READ, &mrs[i]));
-		give(r, mrs[i]->region->id, mrs[i]->region->generation);
+		give(r, mrs[i]);
 	}
 }
 

@@ -237,6 +237,32 @@ static void map__of_what_there_is_not_is_refused(void **state)
 	assert_false(r->ended);
 }
 
+/* Of each half of it one bit: who guesses is told no more than of a region that is not there. */
+static void map__with_wrong_secrets_is_stale_and_the_third_ends_the_link(void **state)
+{
+	struct raw_shm *r = *state;
+
+	raw_shm_link(r);
+	for (int i = 0; i < SL_WRONG_SECRETS; i++) {
+		struct shm_packet map = raw_shm_map(r->mr), said;
+
+		*(i % 2 ? &map.b : &map.c) ^= UINT64_C(1) << i * 20;
+		raw_shm_say(r, &map);
+		if (i + 1 == SL_WRONG_SECRETS)
+			break;
+		said = raw_shm_hear(r);
+		assert_int_equal(said.kind, SHM_MAPPED);
+		assert_int_equal(said.status, -ESTALE);
+		assert_int_equal(said.n_fds, 0);
+		assert_false(r->ended);
+	}
+	raw_shm_assert_broken(r, -EPROTO, "wrong secrets");
+	assert_int_equal(log_lines_with("wrong secrets"), 1);
+	/* Nothing was given: nobody is waited for. */
+	assert_ok(slime_mr_destroy(r->mr));
+	r->mr = NULL;
+}
+
 static void withdrawing__what_we_never_had_is_confirmed(void **state)
 {
 	static const uint32_t ids[] = { 0, 65535, 65536, UINT32_MAX };
@@ -359,7 +385,7 @@ static void read__whose_question_finds_a_full_socket_ends_the_link(void **state)
 static void map__that_cannot_be_answered_ends_the_link(void **state)
 {
 	struct raw_shm *r = *state;
-	struct shm_packet map = { .kind = SHM_MAP, .id = r->remote.id, .a = r->remote.generation };
+	struct shm_packet map = raw_shm_map(r->mr);
 
 	raw_shm_link(r);
 	fail_sends(r, ETOOMANYREFS);
@@ -414,6 +440,7 @@ int main(void)
 		IN_RAW_SHM(read__of_a_generation_that_never_was_leaves_the_others_in_reach),
 		IN_RAW_SHM(read__of_another_generation_than_what_is_mapped_is_stale),
 		IN_RAW_SHM(map__of_what_there_is_not_is_refused),
+		IN_RAW_SHM(map__with_wrong_secrets_is_stale_and_the_third_ends_the_link),
 		IN_RAW_SHM(withdrawing__what_we_never_had_is_confirmed),
 		IN_RAW_SHM(socket__that_is_not_read_ends_the_link),
 		IN_RAW_SHM(answer_to_map__that_cannot_be_mapped_fails_the_op),

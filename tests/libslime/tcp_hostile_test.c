@@ -315,6 +315,64 @@ static void serve__what_the_region_does_not_grant_is_refused(void **state)
 	close(fd);
 }
 
+/* It knows the region's number and generation, from another descriptor or by trying. */
+static void serve__a_region_whose_secret_was_not_shown_is_out_of_reach(void **state)
+{
+	struct raw *r = *state;
+	struct tcp_piece piece = raw_piece(r, 0, 8), beyond = raw_piece(r, sizeof(r->memory), 8);
+	struct slime_remote_mr right = r->remote;
+	int fd;
+
+	memset(r->memory, 7, 8);
+	r->remote.id = UINT32_MAX;
+	fd = raw_link(r);
+	write_and_expect(fd, 0, piece, TCP_STALE);
+	write_and_expect(fd, 1, beyond, TCP_STALE);
+	raw_send_request(fd, TCP_READ, 2, piece);
+	assert_reply(fd, 2, TCP_STALE);
+	assert_memory_equal(r->memory, "\7\7\7\7\7\7\7\7", 8);
+	raw_show(fd, &right);
+	write_and_expect(fd, 3, piece, TCP_OK);
+	close(fd);
+}
+
+/* Of each half of it one bit. The two before leave the link as it was. */
+static void serve__the_third_wrong_secret_ends_the_link_with_one_line(void **state)
+{
+	struct raw *r = *state;
+	struct tcp_piece piece = raw_piece(r, 0, 8);
+	struct slime_remote_mr right = r->remote;
+	int fd;
+
+	r->remote.id = UINT32_MAX;
+	fd = raw_link(r);
+	for (int i = 0; i < SL_WRONG_SECRETS; i++) {
+		struct slime_remote_mr wrong = right;
+
+		write_and_expect(fd, 0, piece, TCP_STALE);
+		wrong.secret[i % 2] ^= UINT64_C(1) << i * 20;
+		raw_show(fd, &wrong);
+	}
+	raw_await_end(fd);
+	assert_int_equal(raw_await_state(r, SLIME_ENDPOINT_BROKEN), -EPROTO);
+	assert_int_equal(log_lines_with("wrong secrets"), 1);
+	close(fd);
+}
+
+/* A region that is withdrawn while its secret is on the way: the peer is not to blame. */
+static void serve__secrets_of_regions_that_are_gone_are_not_counted(void **state)
+{
+	struct raw *r = *state;
+	struct slime_remote_mr gone = r->remote;
+	int fd = raw_link(r);
+
+	gone.generation++;
+	for (int i = 0; i < 10 * SL_WRONG_SECRETS; i++)
+		raw_show(fd, &gone);
+	write_and_expect(fd, 0, raw_piece(r, 0, 8), TCP_OK);
+	close(fd);
+}
+
 /* A call's room for its reply, which the peer of that call alone was told of; who has a descriptor
  * of before can tell what its number is. */
 static void serve__memory_lent_for_a_call_is_out_of_reach_of_other_peers(void **state)
@@ -370,6 +428,9 @@ int main(void)
 		IN_RAW(serve__a_write_of_which_one_piece_is_wrong_writes_nothing),
 		IN_RAW(serve__a_read_brings_the_bytes_or_the_reason),
 		IN_RAW(serve__what_the_region_does_not_grant_is_refused),
+		IN_RAW(serve__a_region_whose_secret_was_not_shown_is_out_of_reach),
+		IN_RAW(serve__the_third_wrong_secret_ends_the_link_with_one_line),
+		IN_RAW(serve__secrets_of_regions_that_are_gone_are_not_counted),
 		IN_RAW(serve__memory_lent_for_a_call_is_out_of_reach_of_other_peers),
 	};
 

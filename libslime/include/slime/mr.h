@@ -68,14 +68,18 @@ SLIME_API size_t slime_mem_len(const struct slime_mem *mem);
 SLIME_API int slime_mem_destroy(struct slime_mem *mem);
 
 /*
- * Offer len bytes at addr as a region. The memory stays the caller's and must stay mapped until the
+ * Offer len bytes at addr as a region. Peers reach it that have its descriptor: that has a random
+ * secret of 128 bits, which a link shows the owner before its first use of the region. A message
+ * longer than 1 KiB, and a long call, lend their peer the whole region that they name, not only the
+ * bytes of the call. The memory stays the caller's and must stay mapped until the
  * region is destroyed. Memory from slime_mem_alloc is recognised by its address and mapped by peers
  * on this host; for other memory see foreign_memory in slime/context.h. access 0 makes a region for
  * local use only.
  *   -EINVAL  len is 0, or the range wraps         -ENOSPC  max_regions reached
  *   -EFAULT  the range is not mapped              -ENOMEM
  *   -EACCES  peers could write to memory of slime_mem_alloc() whose first region that they reach
- *            is for reading only: it is sealed for good
+ *            is for reading only: it is sealed for good; or that memory has, or had, a restricted
+ *            region
  */
 SLIME_API SLIME_CHECKED int slime_mr_create(struct slime_context *ctx, void *addr, size_t len,
 					    uint32_t access, struct slime_mr **out);
@@ -85,7 +89,9 @@ struct slime_mr_attr {
 	bool restricted; /* for some peers only: those that are given the descriptor. What keeps the
 			  * others out over rdma, where a key may be guessed, is that only isolated
 			  * endpoints (slime/endpoint.h) reach it: for the peers of others its
-			  * access is none, -EACCES. Over shm and tcp the descriptor is enough. */
+			  * access is none, -EACCES. Over shm and tcp the descriptor's secret is
+			  * enough. Memory of slime_mem_alloc() is its own: else -EACCES, for peers
+			  * over shm map all of it, also what is outside of the region */
 	bool on_demand;	 /* rdma: its pages are not locked; a device asks for each as it needs
 			  * it. With a device that cannot, transfers are -EOPNOTSUPP. Links that
 			  * begin later have peers wait 10 ms for a page, six times by default */
@@ -164,9 +170,9 @@ struct slime_remote_mr {
 	uint64_t len;
 	uint64_t generation; /* never used again by the owner */
 	uint32_t id;
-	uint32_t access; /* enum slime_access */
-	uint32_t secret; /* rdma: who has it was given the descriptor */
-	uint32_t kind;	 /* how the owner's memory came to be; the library's business */
+	uint32_t access;    /* enum slime_access */
+	uint32_t kind;	    /* how the owner's memory came to be; the library's business */
+	uint64_t secret[2]; /* shown to the owner at the first use over a link */
 };
 
 /* Read a descriptor: -EINVAL malformed, -EPROTONOSUPPORT a version this library does not know. */

@@ -151,7 +151,8 @@ struct slime_call_args {
 	uint64_t method;     /* slime_rpc_method_id() */
 	const void *request; /* or, with request_mr, NULL */
 	size_t request_len;
-	struct slime_mr *request_mr; /* registered memory: a long request needs no copy */
+	struct slime_mr *request_mr; /* registered memory: a long request needs no copy. The peer
+				      * gets the descriptor of all of it, here and in reply_mr */
 	uint64_t request_offset;
 	void *reply; /* room for the reply; or, with reply_mr, NULL; or neither: the call keeps it
 		      */

@@ -5,23 +5,24 @@
 #include "base/wire.h"
 #include "src/core/desc.h"
 
-#define DESC_VERSION   1
-#define ENDPOINT_MAGIC UINT32_C(0x4c534550) /* "PESL" */
-#define REGION_MAGIC   UINT32_C(0x4c534d52) /* "RMSL" */
+#define ENDPOINT_VERSION 1
+#define REGION_VERSION	 2
+#define ENDPOINT_MAGIC	 UINT32_C(0x4c534550) /* "PESL" */
+#define REGION_MAGIC	 UINT32_C(0x4c534d52) /* "RMSL" */
 
 static int finish_write(const struct sl_writer *w, size_t cap)
 {
 	return w->failed ? -ENOSPC : (int)(cap - w->room);
 }
 
-static int read_head(struct sl_reader *r, uint32_t magic)
+static int read_head(struct sl_reader *r, uint32_t magic, uint16_t known)
 {
 	uint32_t m = sl_read_u32(r);
 	uint16_t version = sl_read_u16(r);
 
 	if (r->failed || m != magic)
 		return -EINVAL;
-	return version == DESC_VERSION ? 0 : -EPROTONOSUPPORT;
+	return version == known ? 0 : -EPROTONOSUPPORT;
 }
 
 int sl_desc_write_endpoint(const struct sl_endpoint_desc *d, void *buf, size_t cap)
@@ -29,7 +30,7 @@ int sl_desc_write_endpoint(const struct sl_endpoint_desc *d, void *buf, size_t c
 	struct sl_writer w = { .at = buf, .room = cap };
 
 	sl_write_u32(&w, ENDPOINT_MAGIC);
-	sl_write_u16(&w, DESC_VERSION);
+	sl_write_u16(&w, ENDPOINT_VERSION);
 	sl_write_u16(&w, (uint16_t)d->n);
 	sl_write_u64(&w, d->context);
 	sl_write_u64(&w, d->endpoint);
@@ -73,7 +74,7 @@ int sl_desc_read_endpoint(struct sl_endpoint_desc *d, const void *buf, size_t le
 {
 	struct sl_reader r = { .at = buf, .left = len };
 	uint16_t n;
-	int ret = read_head(&r, ENDPOINT_MAGIC);
+	int ret = read_head(&r, ENDPOINT_MAGIC, ENDPOINT_VERSION);
 
 	if (ret)
 		return ret;
@@ -94,7 +95,7 @@ int sl_desc_write_region(const struct slime_remote_mr *m, void *buf, size_t cap)
 	struct sl_writer w = { .at = buf, .room = cap };
 
 	sl_write_u32(&w, REGION_MAGIC);
-	sl_write_u16(&w, DESC_VERSION);
+	sl_write_u16(&w, REGION_VERSION);
 	sl_write_u16(&w, (uint16_t)m->kind);
 	sl_write_u64(&w, m->owner);
 	sl_write_u64(&w, m->addr);
@@ -102,7 +103,8 @@ int sl_desc_write_region(const struct slime_remote_mr *m, void *buf, size_t cap)
 	sl_write_u64(&w, m->generation);
 	sl_write_u32(&w, m->id);
 	sl_write_u32(&w, m->access);
-	sl_write_u32(&w, m->secret);
+	sl_write_u64(&w, m->secret[0]);
+	sl_write_u64(&w, m->secret[1]);
 	return finish_write(&w, cap);
 }
 
@@ -110,7 +112,7 @@ int sl_desc_read_region(struct slime_remote_mr *m, const void *buf, size_t len)
 {
 	struct sl_reader r = { .at = buf, .left = len };
 	struct slime_remote_mr got = { 0 };
-	int ret = read_head(&r, REGION_MAGIC);
+	int ret = read_head(&r, REGION_MAGIC, REGION_VERSION);
 
 	if (ret)
 		return ret;
@@ -121,7 +123,8 @@ int sl_desc_read_region(struct slime_remote_mr *m, const void *buf, size_t len)
 	got.generation = sl_read_u64(&r);
 	got.id = sl_read_u32(&r);
 	got.access = sl_read_u32(&r);
-	got.secret = sl_read_u32(&r);
+	got.secret[0] = sl_read_u64(&r);
+	got.secret[1] = sl_read_u64(&r);
 	if (r.failed || r.left || !got.len || got.addr + got.len < got.addr)
 		return -EINVAL;
 	*m = got;

@@ -60,7 +60,8 @@ int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struc
 	r = take_free(t);
 	if (r) {
 		r->access = what->access;
-		r->secret = what->secret;
+		r->secret[0] = what->secret[0];
+		r->secret[1] = what->secret[1];
 		r->lent_to = what->lent_to;
 		r->restricted = what->restricted;
 		r->kind = what->kind;
@@ -76,7 +77,6 @@ int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struc
 		r->dmabuf_fd = what->dmabuf_fd;
 		r->dmabuf_offset = what->dmabuf_offset;
 		r->handle = what->handle;
-		t->next_generation += what->generation;
 		r->generation = t->next_generation++;
 		atomic_store(&r->n_ops, 0);
 		atomic_store(&r->pinned, false);
@@ -102,14 +102,44 @@ void sl_region_remove(struct sl_region_table *t, struct sl_region *r)
 	pthread_mutex_unlock(&t->lock);
 }
 
-static int check_access(const struct sl_region *r, uint64_t endpoint, uint64_t generation,
-			uint64_t offset, uint64_t len, uint32_t access)
+static bool is_there(const struct sl_region *r, uint64_t generation)
 {
 	uint32_t state = atomic_load(&r->state);
 
-	if ((state != SL_REGION_LIVE && state != SL_REGION_CLOSING) || r->generation != generation)
+	return (state == SL_REGION_LIVE || state == SL_REGION_CLOSING) &&
+	       r->generation == generation;
+}
+
+/* In the same time wherever the two differ. */
+static bool is_secret(const struct sl_region *r, const uint64_t secret[2])
+{
+	return !((r->secret[0] ^ secret[0]) | (r->secret[1] ^ secret[1]));
+}
+
+int sl_region_check_secret(struct sl_region_table *t, uint32_t id, uint64_t generation,
+			   const uint64_t secret[2])
+{
+	struct sl_region *r;
+	int ret = -ESTALE;
+
+	if (id >= t->n)
+		return ret;
+	r = &t->slots[id];
+	/* As in sl_region_acquire(). */
+	atomic_fetch_add(&r->n_users, 1);
+	if (is_there(r, generation) && !r->lent_to)
+		ret = is_secret(r, secret) ? 0 : -EACCES;
+	atomic_fetch_sub(&r->n_users, 1);
+	return ret;
+}
+
+static int check_access(const struct sl_region *r, struct sl_region_user user, uint64_t generation,
+			uint64_t offset, uint64_t len, uint32_t access)
+{
+	if (!is_there(r, generation))
 		return -ESTALE;
-	if (r->lent_to && r->lent_to != endpoint)
+	/* Also where the access would be refused: a guess is told nothing. */
+	if (r->lent_to ? r->lent_to != user.endpoint : !user.shown)
 		return -ESTALE;
 	if ((r->access & access) != access)
 		return -EACCES;
@@ -118,7 +148,7 @@ static int check_access(const struct sl_region *r, uint64_t endpoint, uint64_t g
 	return 0;
 }
 
-int sl_region_acquire(struct sl_region_table *t, uint64_t endpoint, uint32_t id,
+int sl_region_acquire(struct sl_region_table *t, struct sl_region_user user, uint32_t id,
 		      uint64_t generation, uint64_t offset, uint64_t len, uint32_t access,
 		      struct sl_region **out, uint8_t **ptr)
 {
@@ -130,7 +160,7 @@ int sl_region_acquire(struct sl_region_table *t, uint64_t endpoint, uint32_t id,
 	r = &t->slots[id];
 	/* First be counted, then look: the one who withdraws does it the other way round. */
 	atomic_fetch_add(&r->n_users, 1);
-	ret = check_access(r, endpoint, generation, offset, len, access);
+	ret = check_access(r, user, generation, offset, len, access);
 	if (ret) {
 		atomic_fetch_sub(&r->n_users, 1);
 		return ret;

@@ -34,9 +34,9 @@ struct sl_region {
 	_Atomic bool pinned; /* a device reaches the pages it has now, until the slot is free */
 	uint32_t id;
 	uint32_t access;
-	uint32_t secret;  /* whoever was given the descriptor has it; 0: there is none */
-	uint64_t lent_to; /* an endpoint, whose peer alone reaches it; 0: every peer */
-	bool restricted;  /* see struct slime_mr_attr */
+	uint64_t secret[2]; /* in its descriptor: a link shows it before it is used */
+	uint64_t lent_to;   /* an endpoint, whose peer alone reaches it, and shows no secret; 0 */
+	bool restricted;    /* see struct slime_mr_attr */
 	enum sl_region_kind kind;
 	uint64_t generation;
 	uint8_t *base;
@@ -65,8 +65,7 @@ struct sl_region_table {
 int sl_region_table_init(struct sl_region_table *t, uint64_t owner, uint32_t n);
 void sl_region_table_fini(struct sl_region_table *t);
 
-/* A free slot, filled and live: -ENOSPC when there is none. what->generation is how far it is to be
- * beyond the last one, so that who knows one cannot tell the next; 0: as near as can be. */
+/* A free slot, filled and live: -ENOSPC when there is none. */
 int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struct sl_region **out);
 
 /* No access begins after this returns. */
@@ -75,12 +74,27 @@ void sl_region_withdraw(struct sl_region *r);
 /* Give the slot back; it is withdrawn and has no users. */
 void sl_region_remove(struct sl_region_table *t, struct sl_region *r);
 
+#define SL_WRONG_SECRETS 3 /* of a peer: its link ends */
+
 /*
- * Begin an access to len bytes at offset by the peer of that endpoint: *ptr is valid until
- * sl_region_release(). access is one of enum slime_access. -ESTALE  no such region for this peer,
- * or another generation     -ERANGE  outside     -EACCES  not granted
+ * A peer shows the secret of a region: 0, -ESTALE no such region, or another generation, or one
+ * that has no secret, -EACCES another secret. Any thread.
  */
-int sl_region_acquire(struct sl_region_table *t, uint64_t endpoint, uint32_t id,
+int sl_region_check_secret(struct sl_region_table *t, uint32_t id, uint64_t generation,
+			   const uint64_t secret[2]);
+
+/* Who asks for an access. */
+struct sl_region_user {
+	uint64_t endpoint; /* ours, of the link */
+	bool shown;	   /* its peer has shown the secret of this generation */
+};
+
+/*
+ * Begin an access to len bytes at offset by a peer: *ptr is valid until sl_region_release(). access
+ * is one of enum slime_access. -ESTALE  no such region for this peer, or another generation
+ * -ERANGE  outside     -EACCES  not granted
+ */
+int sl_region_acquire(struct sl_region_table *t, struct sl_region_user user, uint32_t id,
 		      uint64_t generation, uint64_t offset, uint64_t len, uint32_t access,
 		      struct sl_region **out, uint8_t **ptr);
 void sl_region_release(struct sl_region *r);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "src/progress/context.h"
+#include "src/core/region.h"
 #include "src/memory/mem.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -310,14 +311,21 @@ static struct slime_mem *find(struct slime_context *ctx, const uint8_t *addr, si
 	return NULL;
 }
 
-int sl_mem_hold(struct slime_context *ctx, const uint8_t *addr, size_t len, uint32_t access,
-		struct slime_mem **out)
+/* Whether the region and those that were before it may be parts of one file. */
+static bool may_share(const struct slime_mem *mem, const struct sl_region *what)
 {
-	struct slime_mem *mem = find(ctx, addr, len);
-	bool write = access & SLIME_ACCESS_REMOTE_WRITE;
+	return !mem->n_shown || (!mem->restricted && !what->restricted);
+}
+
+int sl_mem_hold(struct slime_context *ctx, const struct sl_region *what, struct slime_mem **out)
+{
+	struct slime_mem *mem = find(ctx, what->base, what->len);
+	bool write = what->access & SLIME_ACCESS_REMOTE_WRITE;
 	int ret = 0;
 
-	if (mem && access && !mem->sealed)
+	if (mem && what->access && !may_share(mem, what))
+		ret = -EACCES;
+	else if (mem && what->access && !mem->sealed)
 		ret = seal(mem, write);
 	else if (mem && write && !mem->peers_may_write)
 		ret = -EACCES;
@@ -325,6 +333,10 @@ int sl_mem_hold(struct slime_context *ctx, const uint8_t *addr, size_t len, uint
 		return ret;
 	if (mem)
 		mem->n_regions++;
+	if (mem && what->access) {
+		mem->n_shown++;
+		mem->restricted = what->restricted;
+	}
 	*out = mem;
 	return 0;
 }

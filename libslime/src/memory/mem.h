@@ -19,15 +19,19 @@ struct slime_mem {
 	uint32_t n_regions; /* under the context's lock */
 	bool sealed;	    /* the first region decided whether peers may ever write */
 	bool peers_may_write;
+	uint32_t n_shown; /* regions that peers may reach which it has had, ever */
+	bool restricted;  /* the only one of them is for some peers */
 };
 
+struct sl_region;
+
 /*
- * Count a region on the mem that holds [addr, addr+len), and let the first one decide about
- * writing. Under the context's lock. NULL in *out: no mem holds it. -EACCES: the region would let
- * peers write where the first did not.
+ * Count a region, which is to be, on the mem that holds its bytes, and let the first one decide
+ * about writing. Under the context's lock. NULL in *out: no mem holds it. -EACCES: the region would
+ * let peers write where the first did not, or it would share a file with a restricted one: who maps
+ * a file sees all of it, and may keep it.
  */
-int sl_mem_hold(struct slime_context *ctx, const uint8_t *addr, size_t len, uint32_t access,
-		struct slime_mem **out);
+int sl_mem_hold(struct slime_context *ctx, const struct sl_region *what, struct slime_mem **out);
 
 /*
  * Have all pages of it now: a later fault would charge whoever touches it first, and kill him when

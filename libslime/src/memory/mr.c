@@ -35,17 +35,6 @@ static int check_mapped(const uint8_t *addr, size_t len)
 	return 0;
 }
 
-/* What nobody can know who was not given its descriptor. */
-static int make_unguessable(struct sl_region *what)
-{
-	uint32_t random[2];
-	int ret = sl_auth_random(random, sizeof(random));
-
-	what->secret = random[0] ? random[0] : 1;
-	what->generation = random[1];
-	return ret;
-}
-
 static void release_mem(struct slime_context *ctx, struct slime_mem *mem)
 {
 	if (!mem)
@@ -55,13 +44,12 @@ static void release_mem(struct slime_context *ctx, struct slime_mem *mem)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-static int hold_mem(struct slime_context *ctx, const uint8_t *addr, size_t len, uint32_t access,
-		    struct slime_mem **out)
+static int hold_mem(struct slime_context *ctx, const struct sl_region *what, struct slime_mem **out)
 {
 	int ret;
 
 	pthread_mutex_lock(&ctx->lock);
-	ret = sl_mem_hold(ctx, addr, len, access, out);
+	ret = sl_mem_hold(ctx, what, out);
 	pthread_mutex_unlock(&ctx->lock);
 	return ret;
 }
@@ -102,7 +90,7 @@ static int describe_device(const struct slime_mr_attr *attr, struct sl_region *w
 
 static int describe_host(struct slime_context *ctx, struct sl_region *what, struct slime_mem **mem)
 {
-	int ret = hold_mem(ctx, what->base, what->len, what->access, mem);
+	int ret = hold_mem(ctx, what, mem);
 
 	if (ret)
 		return ret;
@@ -122,11 +110,22 @@ static void release_memory(struct slime_context *ctx, struct slime_mem *mem, int
 		close(dmabuf_fd);
 }
 
+/* The region did not come to be: no peer saw the memory. */
+static void undo(struct slime_context *ctx, const struct sl_region *what, struct slime_mem *mem)
+{
+	if (mem && what->access) {
+		pthread_mutex_lock(&ctx->lock);
+		mem->n_shown--;
+		pthread_mutex_unlock(&ctx->lock);
+	}
+	release_memory(ctx, mem, what->dmabuf_fd);
+}
+
 static int create(struct slime_context *ctx, struct sl_region *what, struct slime_mem *mem,
 		  struct slime_mr **out)
 {
 	struct slime_mr *mr = malloc(sizeof(*mr));
-	int ret = mr ? make_unguessable(what) : -ENOMEM;
+	int ret = mr ? sl_auth_random(what->secret, sizeof(what->secret)) : -ENOMEM;
 
 	if (ret)
 		goto free_mr;
@@ -167,7 +166,7 @@ int slime_mr_create_attr(struct slime_context *ctx, void *addr, size_t len,
 		return ret;
 	ret = create(ctx, &what, mem, out);
 	if (ret)
-		release_memory(ctx, mem, what.dmabuf_fd);
+		undo(ctx, &what, mem);
 	return ret;
 }
 
@@ -377,7 +376,7 @@ int slime_mr_export(const struct slime_mr *mr, void *buf, size_t cap)
 		.generation = mr->region->generation,
 		.id = mr->region->id,
 		.access = mr->region->access,
-		.secret = mr->region->secret,
+		.secret = { mr->region->secret[0], mr->region->secret[1] },
 		.kind = (uint32_t)mr->region->kind,
 	};
 	int ret = sl_context_check(mr->ctx);

@@ -84,7 +84,7 @@ enum sl_reply_status {
 
 /* ---- mailbox_lend.c: how lent memory is described ---- */
 
-#define SL_LENT_LEN 64 /* a region's descriptor, zeros, and in the last 8 bytes the offset */
+#define SL_LENT_LEN 64 /* a region, and in the last 8 bytes the offset in it */
 
 struct sl_lent {
 	struct slime_remote_mr remote;

@@ -5,14 +5,22 @@
 #include "base/wire.h"
 #include "src/progress/context.h"
 #include "src/core/copy.h"
-#include "src/core/desc.h"
 #include "src/rpc/mailbox.h"
 #include "src/rpc/rpc_call.h"
 
 /* ---- how it is described ---- */
 
-#define LENT_DESC_LEN	(SL_LENT_LEN - 8)
-#define REGION_DESC_LEN 52
+/* Where the fields of it are; between the secret and the offset are zeros. */
+enum {
+	AT_ADDR = 0,
+	AT_LEN = 8,
+	AT_GENERATION = 16,
+	AT_ID = 24,
+	AT_ACCESS = 28,
+	AT_KIND = 30,
+	AT_SECRET = 32,
+	AT_OFFSET = 56,
+};
 
 void sl_lent_describe(const struct slime_context *ctx, const struct sl_region *r, uint64_t offset,
 		      struct sl_lent *out)
@@ -24,7 +32,7 @@ void sl_lent_describe(const struct slime_context *ctx, const struct sl_region *r
 		.generation = r->generation,
 		.id = r->id,
 		.access = r->access,
-		.secret = r->secret,
+		.secret = { r->secret[0], r->secret[1] },
 		.kind = r->kind,
 	};
 	out->offset = offset;
@@ -32,23 +40,40 @@ void sl_lent_describe(const struct slime_context *ctx, const struct sl_region *r
 
 void sl_lent_write(const struct sl_lent *lent, uint8_t *to)
 {
-	int len = sl_desc_write_region(&lent->remote, to, LENT_DESC_LEN);
+	const struct slime_remote_mr *r = &lent->remote;
 
-	memset(to + len, 0, LENT_DESC_LEN - (size_t)len);
-	sl_put_le64(to + LENT_DESC_LEN, lent->offset);
+	memset(to, 0, SL_LENT_LEN);
+	sl_put_le64(to + AT_ADDR, r->addr);
+	sl_put_le64(to + AT_LEN, r->len);
+	sl_put_le64(to + AT_GENERATION, r->generation);
+	sl_put_le32(to + AT_ID, r->id);
+	sl_put_le16(to + AT_ACCESS, (uint16_t)r->access);
+	sl_put_le16(to + AT_KIND, (uint16_t)r->kind);
+	sl_put_le64(to + AT_SECRET, r->secret[0]);
+	sl_put_le64(to + AT_SECRET + 8, r->secret[1]);
+	sl_put_le64(to + AT_OFFSET, lent->offset);
 }
 
 bool sl_lent_read(const uint8_t *from, uint64_t owner, uint64_t len, struct sl_lent *out)
 {
+	struct slime_remote_mr *r = &out->remote;
 	uint8_t bytes[SL_LENT_LEN];
 
 	/* The peer can still change it: decide on a copy. */
 	memcpy(bytes, from, sizeof(bytes));
-	if (sl_desc_read_region(&out->remote, bytes, REGION_DESC_LEN))
-		return false;
-	out->offset = sl_get_le64(bytes + LENT_DESC_LEN);
-	return out->remote.owner == owner && out->offset <= out->remote.len &&
-	       len <= out->remote.len - out->offset;
+	*r = (struct slime_remote_mr){
+		.owner = owner,
+		.addr = sl_get_le64(bytes + AT_ADDR),
+		.len = sl_get_le64(bytes + AT_LEN),
+		.generation = sl_get_le64(bytes + AT_GENERATION),
+		.id = sl_get_le32(bytes + AT_ID),
+		.access = sl_get_le16(bytes + AT_ACCESS),
+		.kind = sl_get_le16(bytes + AT_KIND),
+		.secret = { sl_get_le64(bytes + AT_SECRET), sl_get_le64(bytes + AT_SECRET + 8) },
+	};
+	out->offset = sl_get_le64(bytes + AT_OFFSET);
+	return r->len && r->addr + r->len >= r->addr && out->offset <= r->len &&
+	       len <= r->len - out->offset;
 }
 
 uint8_t *sl_lent_view(struct sl_conn *conn, const struct sl_lent *lent, uint64_t len,

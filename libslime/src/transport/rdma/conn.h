@@ -101,6 +101,7 @@ struct rdma_conn {
 	/* [token] */
 	struct rdma_open opens[RDMA_OPENS];
 	unsigned n_opens;
+	unsigned n_wrong_secrets;
 	uint64_t *given; /* by region id: the generation that the peer has the key of; 0: none */
 	struct rdma_told told[RDMA_WITHDRAWS];
 	uint64_t refused; /* generation of the last region that is restricted, and asked for */

@@ -62,7 +62,7 @@ static void ask(struct rdma_conn *c, struct rdma_key *k, const struct slime_remo
 	const struct sl_msg m = {
 		.kind = RDMA_OPEN,
 		.len = r->id,
-		.w = { r->generation, r->secret, offset },
+		.w = { r->generation, r->secret[0], offset, r->secret[1] },
 	};
 
 	k->n_asked++;
@@ -333,21 +333,35 @@ static bool is_out_of_bounds(struct rdma_conn *c, const struct sl_region *r)
 	return true;
 }
 
+/* Who guesses is told no more than of a region that is not there. -EACCES: the link ends. */
+static int check_secret(struct rdma_conn *c, const struct sl_msg *m)
+{
+	const uint64_t secret[2] = { m->w[1], m->w[3] };
+	int ret = sl_region_check_secret(c->t->base.env->regions, m->len, m->w[0], secret);
+
+	if (ret != -EACCES)
+		return ret;
+	if (++c->n_wrong_secrets < SL_WRONG_SECRETS)
+		return -ESTALE;
+	rdma_conn_fail(c, -EPROTO, "the peer showed wrong secrets of our regions");
+	return -EACCES;
+}
+
 static bool open_for_peer(struct rdma_conn *c, const struct sl_msg *m)
 {
 	struct rdma_open o = { .id = m->len, .generation = m->w[0], .offset = m->w[2] };
+	const struct sl_region_user user = { c->conn.self.endpoint, .shown = true };
 	uint8_t *ptr;
 	int ret;
 
 	if (c->n_opens == RDMA_OPENS)
 		return false;
-	ret = sl_region_acquire(c->t->base.env->regions, c->conn.self.endpoint, o.id, o.generation,
-				0, 0, 0, &o.region, &ptr);
-	/* Who knows a region, and not its secret, guesses. */
-	if (!ret && (!o.region->secret || o.region->secret != m->w[1])) {
-		sl_region_release(o.region);
-		return false;
-	}
+	ret = check_secret(c, m);
+	if (ret == -EACCES)
+		return true;
+	if (!ret)
+		ret = sl_region_acquire(c->t->base.env->regions, user, o.id, o.generation, 0, 0, 0,
+					&o.region, &ptr);
 	if (!ret && (!o.region->access || is_out_of_bounds(c, o.region))) {
 		sl_region_release(o.region);
 		ret = -EACCES;

@@ -35,20 +35,20 @@
 /* Kinds of frames beside those of messages. */
 enum rdma_kind {
 	RDMA_READY = 128, /* w[0..3]: proof; the first frame */
-	RDMA_OPEN,	  /* len: id of a region, w[0]: generation, w[1]: secret, w[2]: offset:
-			   * its key there is wanted */
-	RDMA_OPENED,	  /* the answer; w[1]: enum rdma_answer, and from bit 8 the shift of the
-			   * region's chunks, 0: it is in one; slot: the chunk; flags: access, w[2]:
-			   * address, w[3]: length, w[4..5]: keys by rail */
-	RDMA_WITHDRAW,	  /* len, w[0] as of OPEN: no new access */
-	RDMA_WITHDRAWN,	  /* and none is under way any more */
-	RDMA_CREDIT,	  /* w[0]: immediates taken, ever */
-	RDMA_BYE,	  /* the link is closed in order; the last frame */
-	RDMA_STOPPED,	  /* slot: a rail, w[0]: its life: its queue pairs here are no more; w[1]:
-			   * messages that were seen over it */
-	RDMA_RAIL,	  /* slot, w[0] as of STOPPED: a new queue pair of it, flags: its number,
-			   * w[1..5]: where it is */
-	RDMA_RISEN,	  /* slot, w[0]: all of them can receive */
+	RDMA_OPEN,	/* len: id of a region, w[0]: generation, w[1], w[3]: secret, w[2]: offset:
+			 * its key there is wanted */
+	RDMA_OPENED,	/* the answer; w[1]: enum rdma_answer, and from bit 8 the shift of the
+			 * region's chunks, 0: it is in one; slot: the chunk; flags: access, w[2]:
+			 * address, w[3]: length, w[4..5]: keys by rail */
+	RDMA_WITHDRAW,	/* len, w[0] as of OPEN: no new access */
+	RDMA_WITHDRAWN, /* and none is under way any more */
+	RDMA_CREDIT,	/* w[0]: immediates taken, ever */
+	RDMA_BYE,	/* the link is closed in order; the last frame */
+	RDMA_STOPPED,	/* slot: a rail, w[0]: its life: its queue pairs here are no more; w[1]:
+			 * messages that were seen over it */
+	RDMA_RAIL,	/* slot, w[0] as of STOPPED: a new queue pair of it, flags: its number,
+			 * w[1..5]: where it is */
+	RDMA_RISEN,	/* slot, w[0]: all of them can receive */
 };
 
 enum rdma_answer {

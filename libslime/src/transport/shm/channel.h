@@ -14,7 +14,7 @@ enum shm_packet_kind {
 	SHM_SEGMENT = 1, /* initiator: the segment, its eventfd, its page; a: nonce */
 	SHM_ACCEPT,	 /* acceptor: its eventfd and page; a: nonce */
 	SHM_READY,	 /* initiator: go */
-	SHM_MAP,	 /* give me your region id of generation a */
+	SHM_MAP,	 /* give me your region id of generation a; b, c: its secret */
 	SHM_MAPPED,	 /* here it is, or why not: status; b: offset in the file, c: its length */
 	SHM_WITHDRAW,	 /* forget my region id of generation a */
 	SHM_WITHDRAWN,	 /* it is unmapped */

@@ -51,7 +51,13 @@ static struct shm_map *make_map(struct shm_conn *c, uint32_t id)
 /* Under lock. The answer comes to the holder of the token, who sees all of this through it. */
 static int send_question(struct shm_conn *c, struct shm_map *m, const struct slime_remote_mr *r)
 {
-	struct shm_packet p = { .kind = SHM_MAP, .id = r->id, .a = r->generation };
+	struct shm_packet p = {
+		.kind = SHM_MAP,
+		.id = r->id,
+		.a = r->generation,
+		.b = r->secret[0],
+		.c = r->secret[1],
+	};
 	int ret;
 
 	if (atomic_load(&c->n_asked) == SHM_ASKED_MAX)
@@ -449,15 +455,29 @@ void shm_given_free(struct shm_given *g)
 	free(generations);
 }
 
+/* Who guesses is told no more than of a region that is not there. */
+static int check_secret(struct shm_conn *c, const struct shm_packet *asked)
+{
+	const uint64_t secret[2] = { asked->b, asked->c };
+	int ret = sl_region_check_secret(c->t->base.env->regions, asked->id, asked->a, secret);
+
+	if (ret == -EACCES && ++c->n_wrong_secrets == SL_WRONG_SECRETS)
+		shm_conn_end(c, -EPROTO, "the peer showed wrong secrets of our regions");
+	return ret ? -ESTALE : 0;
+}
+
 /* What the peer is told of a region it asks for. */
 static int give(struct shm_conn *c, const struct shm_packet *asked, struct shm_packet *said)
 {
 	const struct sl_transport_env *env = c->t->base.env;
+	const struct sl_region_user user = { c->base.self.endpoint, .shown = true };
 	struct sl_region *r;
 	uint8_t *base;
-	int ret = sl_region_acquire(env->regions, c->base.self.endpoint, asked->id, asked->a, 0, 0,
-				    0, &r, &base);
+	int ret = check_secret(c, asked);
 
+	if (!ret)
+		ret = sl_region_acquire(env->regions, user, asked->id, asked->a, 0, 0, 0, &r,
+					&base);
 	if (ret)
 		return ret;
 	said->access = r->access;

@@ -166,10 +166,11 @@ struct shm_conn {
 	_Atomic(struct shm_map *) *maps; /* by region id; SHM_REGIONS_MAX */
 	struct shm_map *made;		 /* those that there are */
 	_Atomic uint32_t n_asked;
-	struct sl_list leaving;	 /* maps that wait for their users. [token] */
-	struct sl_list cold;	 /* maps whose pages are fetched when there is time. [token] */
-	struct shm_given given;	 /* [token] */
-	struct shm_ghost *ghost; /* what may be left of us; NULL once it is */
+	struct sl_list leaving;	  /* maps that wait for their users. [token] */
+	struct sl_list cold;	  /* maps whose pages are fetched when there is time. [token] */
+	struct shm_given given;	  /* [token] */
+	unsigned n_wrong_secrets; /* [token] */
+	struct shm_ghost *ghost;  /* what may be left of us; NULL once it is */
 };
 
 /* The connection is ready. [token] */

@@ -387,6 +387,8 @@ static void free_conn(struct tcp_conn *c)
 	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
 	free(c->out_slots);
 	free(c->in_slots);
+	free(c->shown);
+	free(c->shown_there);
 	free(c);
 }
 
@@ -444,7 +446,8 @@ static int init(struct tcp_conn *c, const struct sl_conn_attr *attr)
 	/* The pages come when they are written to. */
 	c->out_slots = calloc(1, SL_SLOTS_LEN);
 	c->in_slots = calloc(1, SL_SLOTS_LEN);
-	return c->out_slots && c->in_slots ? 0 : -ENOMEM;
+	c->shown = calloc(c->t->transport.env->regions->n, sizeof(*c->shown));
+	return c->out_slots && c->in_slots && c->shown ? 0 : -ENOMEM;
 }
 
 int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out)

@@ -32,6 +32,7 @@ static const struct bounds {
 	[TCP_CREDIT] = { .arg_max = UINT64_MAX },
 	[TCP_WITHDRAW] = { .arg_max = UINT64_MAX },
 	[TCP_BYE] = { 0 },
+	[TCP_SECRET] = { .id_max = UINT32_MAX, .arg_max = UINT64_MAX },
 };
 
 void tcp_head_write(const struct tcp_head *h, uint8_t out[TCP_HEAD_LEN])

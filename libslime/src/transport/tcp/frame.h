@@ -13,9 +13,10 @@
 
 #define TCP_FRAME_VERSION 2
 
-#define TCP_HEAD_LEN  24
-#define TCP_PIECE_LEN 24
-#define TCP_MSG_LEN   56
+#define TCP_HEAD_LEN   24
+#define TCP_PIECE_LEN  24
+#define TCP_MSG_LEN    56
+#define TCP_SECRET_LEN 16
 /* Zeros between the header of DATA and its bytes, which so begin a cache line behind its start: see
  * docs/decisions/0009-a-pad-before-data.md. */
 #define TCP_PAD_LEN 40
@@ -37,6 +38,7 @@ enum tcp_kind {
 	TCP_CREDIT, /* arg: immediates taken, ever */
 	TCP_WITHDRAW, /* arg: generation of a region that is no more */
 	TCP_BYE,      /* the link is closed in order; the last frame */
+	TCP_SECRET,   /* id, arg: a region of the receiver, its generation; its secret follows */
 	TCP_KINDS,
 };
 
@@ -68,11 +70,13 @@ void tcp_head_write(const struct tcp_head *h, uint8_t out[TCP_HEAD_LEN]);
 void tcp_piece_write(const struct tcp_piece *p, uint8_t out[TCP_PIECE_LEN]);
 void tcp_msg_write(const struct sl_msg *m, uint8_t out[TCP_MSG_LEN]);
 
-/* Bytes of list, message or pad between header and payload. */
+/* Bytes of list, message, pad or secret between header and payload. */
 static inline uint32_t tcp_head_list_len(const struct tcp_head *h)
 {
 	if (h->kind == TCP_DATA)
 		return TCP_PAD_LEN;
+	if (h->kind == TCP_SECRET)
+		return TCP_SECRET_LEN;
 	return h->kind == TCP_MSG ? TCP_MSG_LEN : (uint32_t)h->count * TCP_PIECE_LEN;
 }
 

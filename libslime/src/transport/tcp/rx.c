@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/wire.h"
 #include "src/transport/tcp/tcp.h"
 
 /* A turn: then other streams have theirs. */
@@ -198,6 +199,21 @@ static int on_read(struct tcp_stream *s)
 	return queue_serve(s) ? 0 : -EPROTO; /* it has more requests open than it may */
 }
 
+static int on_secret(struct tcp_stream *s, const uint8_t *bytes)
+{
+	const uint64_t secret[2] = { sl_get_le64(bytes), sl_get_le64(bytes + 8) };
+	struct tcp_conn *c = s->conn;
+	bool ok;
+
+	s->rx->step = TCP_RX_HEAD;
+	pthread_mutex_lock(&c->lock);
+	ok = tcp_secret_take(c, s->rx->head.id, s->rx->head.arg, secret);
+	pthread_mutex_unlock(&c->lock);
+	if (!ok)
+		tcp_conn_fail(c, -EPROTO, "the peer showed wrong secrets of our regions");
+	return 0;
+}
+
 /* Frames without list and payload. */
 static int on_control(struct tcp_stream *s)
 {
@@ -244,6 +260,7 @@ static int on_head(struct tcp_stream *s, const uint8_t *bytes)
 	case TCP_READ:
 	case TCP_WRITE:
 	case TCP_WRITE_IMM:
+	case TCP_SECRET:
 		rx->step = TCP_RX_LIST;
 		return 0;
 	case TCP_DATA:
@@ -264,6 +281,8 @@ static int on_list(struct tcp_stream *s, const uint8_t *bytes)
 		return begin_data_bytes(rx);
 	if (rx->head.kind == TCP_MSG)
 		return begin_msg(s, bytes);
+	if (rx->head.kind == TCP_SECRET)
+		return on_secret(s, bytes);
 	ret = tcp_pieces_read(rx->pieces, &rx->head, bytes);
 	if (ret)
 		return ret;

@@ -166,11 +166,12 @@ int tcp_acquire_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsig
 {
 	for (unsigned i = 0; i < n; i++) {
 		const struct tcp_piece *p = &pieces[i];
+		const struct sl_region_user user = { c->conn.self.endpoint,
+						     tcp_secret_was_shown(c, p) };
 		struct sl_region *r;
 		uint8_t *ptr;
-		int ret = sl_region_acquire(c->t->transport.env->regions, c->conn.self.endpoint,
-					    p->region, p->generation, p->offset, p->len, access, &r,
-					    &ptr);
+		int ret = sl_region_acquire(c->t->transport.env->regions, user, p->region,
+					    p->generation, p->offset, p->len, access, &r, &ptr);
 
 		/* No CPU touches it, ours neither. */
 		if (!ret && r->kind == SL_REGION_DEVICE) {

@@ -30,7 +30,7 @@
 #include "src/transport/transport.h"
 
 #define TCP_BATCH_IOVS	(4 * (TCP_PIECES_MAX + 1)) /* of one sendmsg */
-#define TCP_BATCH_HEADS 4096			   /* bytes of headers and lists in it */
+#define TCP_BATCH_HEADS 6144			   /* bytes of headers and lists in it */
 #define TCP_RX_BUF	9216			   /* read ahead of what is parsed */
 #define TCP_WITHDRAWN	64			   /* withdrawn regions that are remembered */
 #define TCP_HOT_ROUNDS	256 /* rounds without an event before the poller alone looks */
@@ -134,6 +134,12 @@ struct tcp_stream {
 	uint64_t silent_since_ns; /* see tcp_silence_lasts(). [token] */
 };
 
+/* A region of the peer's of which we have shown the secret. */
+struct tcp_shown {
+	uint64_t generation;
+	uint32_t streams; /* on which: a mask. What asks for it goes behind that */
+};
+
 enum tcp_conn_state {
 	TCP_CONN_NEW, /* its start is due */
 	TCP_CONN_OPENING,
@@ -189,6 +195,12 @@ struct tcp_conn {
 	unsigned n_withdrawn, n_withdrawn_told;
 	uint64_t stale[TCP_WITHDRAWN]; /* and of the peer's */
 	char address[80];
+
+	/* secret.c */
+	uint64_t *shown; /* by id of our regions: the generation whose secret the peer has shown */
+	unsigned n_wrong_secrets;
+	struct tcp_shown *shown_there; /* by id of the peer's, n_shown_there of them */
+	uint32_t n_shown_there;
 
 	uint8_t *out_slots; /* as the peer's in_slots will be */
 	uint8_t *in_slots;
@@ -324,6 +336,19 @@ bool tcp_conn_holds(struct tcp_conn *c, const struct sl_region *r);
 void tcp_conn_withdraw(struct tcp_conn *c, const struct sl_region *r);
 /* Whether the peer said that r is withdrawn. */
 bool tcp_conn_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
+
+/* ---- secret.c: under conn->lock ---- */
+
+/* The peer shows the secret of a region of ours: false: it has shown too many that were wrong. */
+bool tcp_secret_take(struct tcp_conn *c, uint32_t id, uint64_t generation,
+		     const uint64_t secret[2]);
+/* Whether the peer has shown the secret of that generation. */
+static inline bool tcp_secret_was_shown(const struct tcp_conn *c, const struct tcp_piece *p)
+{
+	return p->region < c->t->transport.env->regions->n && c->shown[p->region] == p->generation;
+}
+/* Note that r is asked for on a stream: whether its secret has to be shown there first. */
+bool tcp_secret_is_due(struct tcp_conn *c, const struct slime_remote_mr *r, unsigned stream);
 
 /* ---- stream.c ---- */
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/wire.h"
 #include "src/transport/tcp/tcp.h"
 
 /* A batch ends when it has so many bytes, and a thread leaves the rest to the poller after more. */
@@ -20,7 +21,8 @@
 static bool has_room(const struct tcp_batch *b)
 {
 	return b->n + TCP_PIECES_MAX + 1 <= TCP_BATCH_IOVS && b->bytes < BATCH_BYTES &&
-	       b->heads_len + TCP_HEAD_LEN + TCP_MSG_LEN + TCP_PIECES_MAX * TCP_PIECE_LEN <=
+	       b->heads_len + TCP_HEAD_LEN + TCP_MSG_LEN +
+			       TCP_PIECES_MAX * (TCP_PIECE_LEN + TCP_HEAD_LEN + TCP_SECRET_LEN) <=
 		       TCP_BATCH_HEADS;
 }
 
@@ -131,6 +133,29 @@ static void add_serves(struct tcp_stream *s, struct tcp_batch *b)
 	}
 }
 
+static void add_secret(struct tcp_batch *b, const struct slime_remote_mr *r)
+{
+	uint8_t *at;
+
+	add_head(b, (struct tcp_head){ .kind = TCP_SECRET, .id = r->id, .arg = r->generation });
+	at = add_bytes(b, TCP_SECRET_LEN);
+	sl_put_le64(at, r->secret[0]);
+	sl_put_le64(at + 8, r->secret[1]);
+}
+
+/* Secrets that this stream has not shown yet. */
+static void add_secrets(struct tcp_stream *s, struct tcp_batch *b, const struct tcp_request *r)
+{
+	for (unsigned i = 0; i < r->n_pieces; i++) {
+		const struct slime_remote_mr *of = r->pieces[i].remote;
+
+		if (i && of == r->pieces[i - 1].remote)
+			continue;
+		if (tcp_secret_is_due(s->conn, of, s->index))
+			add_secret(b, of);
+	}
+}
+
 static void add_request(struct tcp_batch *b, const struct tcp_request *r)
 {
 	struct tcp_head h = {
@@ -165,6 +190,7 @@ static void add_requests(struct tcp_stream *s, struct tcp_batch *b)
 		struct sl_list *e = sl_list_pop(&s->to_send);
 		struct tcp_request *r = SL_CONTAINER_OF(e, struct tcp_request, link);
 
+		add_secrets(s, b, r);
 		add_request(b, r);
 		r->end = b->bytes;
 		sl_list_append(&b->requests, e);
