@@ -137,10 +137,43 @@ static void say_absent(enum system system, const char *program, bool unbuilt)
 			sources[system]);
 }
 
-static enum baseline_outcome judge(int ret, enum system system, const char *program,
-				   const char *part, const char *log)
+static int save_head(void *arg, FILE *to)
 {
-	struct sweep *sweep;
+	const struct sweep *sweep = arg;
+
+	return fputs(sweep->head, to) == EOF ? -EIO : 0;
+}
+
+static int save_figures(void *arg, FILE *to)
+{
+	sweep_print(arg, to);
+	return 0;
+}
+
+/* What the program printed, in two files. */
+static enum baseline_outcome save(const char *dir, enum system system, const char *printed,
+				  const char *log)
+{
+	struct sweep *sweep = malloc(sizeof(*sweep));
+	enum baseline_outcome outcome = BASELINE_MEASURED;
+	int ret;
+
+	if (!sweep)
+		return fail(system, strerror(ENOMEM), log);
+	if (sweep_read(sweep, printed)) {
+		outcome = fail(system, "it did not print figures", log);
+	} else {
+		ret = results_write(dir, system, save_head, save_figures, sweep);
+		if (ret)
+			outcome = fail(system, strerror(-ret), dir);
+	}
+	free(sweep);
+	return outcome;
+}
+
+static enum baseline_outcome judge(int ret, enum system system, const char *program,
+				   const char *log)
+{
 	char why[64];
 
 	if (ret == -EINTR)
@@ -156,10 +189,7 @@ static enum baseline_outcome judge(int ret, enum system system, const char *prog
 			snprintf(why, sizeof(why), "it ended with status %d", ret);
 		return fail(system, ret == -ETIMEDOUT || ret > 0 ? why : strerror(-ret), log);
 	}
-	sweep = malloc(sizeof(*sweep));
-	ret = sweep ? sweep_read(sweep, part) : -ENOMEM;
-	free(sweep);
-	return ret ? fail(system, "it did not print figures", log) : BASELINE_MEASURED;
+	return BASELINE_MEASURED;
 }
 
 enum baseline_outcome baseline_run(const struct baseline_attr *attr, enum system system,
@@ -167,32 +197,29 @@ enum baseline_outcome baseline_run(const struct baseline_attr *attr, enum system
 {
 	const char *dir = attr->rpc->results;
 	char *program = program_path(attr->rpc, system);
-	char *path = results_path(dir, system, "csv");
-	char *part = results_path(dir, system, "csv.part");
+	char *printed = results_path(dir, system, "out");
 	char *log = results_path(dir, system, "log");
 	enum baseline_outcome outcome = BASELINE_FAILED;
 
-	if (program && path && part && log) {
+	if (program && printed && log) {
 		int ret;
 
 		/* An earlier figure must not stand for one that was not taken. */
-		unlink(path);
-		ret = run_program(attr, program, part, log, caught);
+		results_remove(dir, system);
+		ret = run_program(attr, program, printed, log, caught);
 
 		cli_progress_clear(attr->progress);
-		outcome = judge(ret, system, program, part, log);
-		if (outcome == BASELINE_MEASURED && rename(part, path))
-			outcome = fail(system, strerror(errno), part);
-		if (outcome != BASELINE_MEASURED)
-			unlink(part);
+		outcome = judge(ret, system, program, log);
+		if (outcome == BASELINE_MEASURED)
+			outcome = save(dir, system, printed, log);
+		unlink(printed);
 		if (outcome == BASELINE_MEASURED || outcome == BASELINE_ABSENT)
 			unlink(log);
 	} else {
 		fail(system, strerror(ENOMEM), dir);
 	}
 	free(program);
-	free(path);
-	free(part);
+	free(printed);
 	free(log);
 	return outcome;
 }

@@ -18,12 +18,12 @@ static const struct {
 	[AVERAGE] = { "average, us", "avg_us" },
 	[MEDIAN] = { "p50, us", "p50_us" },
 	[P99] = { "p99, us", "p99_us" },
-	[BANDWIDTH] = { "bandwidth both ways, 10^9 bytes a second", "bw_gbps" },
+	[BANDWIDTH] = { "bandwidth of one direction, GB/s", "bw_gb_s" },
 };
 
 static double figure_of(const struct sweep_point *p, enum figure f)
 {
-	const double all[N_FIGURES] = { p->avg_us, p->p50_us, p->p99_us, p->bw_gbps };
+	const double all[N_FIGURES] = { p->avg_us, p->p50_us, p->p99_us, p->bw_gb_s };
 
 	return all[f];
 }

@@ -39,7 +39,7 @@ static void print_lines(const struct head *h, const struct head_rows *rows, cons
 	fprintf(to, "%sflags     %s\n", mark, rows->flags);
 }
 
-static int print_table(const struct head *h, const struct head_rows *rows, bool csv, FILE *to)
+static int print_rows(const struct head_rows *rows, bool csv, FILE *to)
 {
 	struct cli_table *t;
 	int ret = cli_table_create(&t, rows->columns, rows->n_columns);
@@ -48,13 +48,8 @@ static int print_table(const struct head *h, const struct head_rows *rows, bool 
 		return ret;
 	for (size_t i = 0; i < rows->n; i++)
 		rows->cells(t, rows->result, i);
-	print_lines(h, rows, csv ? "# " : "", to);
-	if (csv) {
-		ret = cli_table_print_csv(t, to);
-	} else {
-		fputc('\n', to);
-		ret = cli_table_print(t, cli_table_style_of_locale(), to);
-	}
+	ret = csv ? cli_table_print_csv(t, to)
+		  : cli_table_print(t, cli_table_style_of_locale(), to);
 	cli_table_destroy(t);
 	return ret;
 }
@@ -110,6 +105,13 @@ int head_print(const struct head_rows *rows, enum report_format format, FILE *to
 
 	if (ret)
 		return ret;
-	return format == REPORT_JSON ? print_json(&h, rows, to)
-				     : print_table(&h, rows, format == REPORT_CSV, to);
+	if (format == REPORT_JSON)
+		return print_json(&h, rows, to);
+	if (format != REPORT_ROWS)
+		print_lines(&h, rows, format == REPORT_CSV ? "# " : "", to);
+	if (format == REPORT_HEAD)
+		return fflush(to) ? -errno : 0;
+	if (format == REPORT_TABLE)
+		fputc('\n', to);
+	return print_rows(rows, format != REPORT_TABLE, to);
 }

@@ -13,6 +13,8 @@ enum report_format {
 	REPORT_TABLE,
 	REPORT_CSV,
 	REPORT_JSON,
+	REPORT_HEAD, /* alone */
+	REPORT_ROWS, /* CSV without its head */
 };
 
 /* A result of some kind, in rows. What returns JSON returns NULL without memory. */

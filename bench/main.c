@@ -45,9 +45,14 @@ static enum report_format format_of(const struct options *o)
 	return o->json ? REPORT_JSON : o->csv ? REPORT_CSV : REPORT_TABLE;
 }
 
-static int save(void *arg, FILE *to)
+static int save_head(void *arg, FILE *to)
 {
-	return report_print(arg, REPORT_CSV, to);
+	return report_print(arg, REPORT_HEAD, to);
+}
+
+static int save_figures(void *arg, FILE *to)
+{
+	return report_print(arg, REPORT_ROWS, to);
 }
 
 /* all: nothing is missing. Then, with baselines, it is printed beside them, later; at once when it
@@ -68,7 +73,7 @@ static int report_rows(const struct bench *b, const struct report_row *rows, siz
 	int ret = 0;
 
 	if (b->kind == BENCH_RPC && rpc->results)
-		ret = results_write(rpc->results, SYSTEM_SLIME, save, &r);
+		ret = results_write(rpc->results, SYSTEM_SLIME, save_head, save_figures, &r);
 	if (ret)
 		status = complain(rpc->results, ret);
 	else if (b->kind == BENCH_RPC && rpc->n_baselines && all)
@@ -123,7 +128,7 @@ static int measure(struct bench *b)
 
 static int unreadable(const char *dir, int ret)
 {
-	char *path = ret == -ENOENT ? results_path(dir, SYSTEM_SLIME, "csv") : NULL;
+	char *path = ret == -ENOENT ? results_path(dir, SYSTEM_SLIME, RESULTS_FIGURES) : NULL;
 	int status = complain(path ? path : dir, ret);
 
 	free(path);

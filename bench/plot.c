@@ -43,7 +43,7 @@ static void write_data(const struct sweep *s, enum system system, FILE *to)
 	fprintf(to, "$%s << END\n", system_names[system].key);
 	for (size_t i = 0; i < s->n; i++)
 		fprintf(to, "%" PRIu64 " %g %g %g\n", s->points[i].size, s->points[i].p50_us,
-			s->points[i].p99_us, s->points[i].bw_gbps);
+			s->points[i].p99_us, s->points[i].bw_gb_s);
 	fputs("END\n", to);
 }
 
@@ -84,8 +84,8 @@ static void write_range(const struct results *r, bool bandwidth, FILE *to)
 	for (enum system s = 0; s < N_SYSTEMS; s++) {
 		for (size_t i = 0; i < r->sweeps[s].n; i++) {
 			const struct sweep_point *p = &r->sweeps[s].points[i];
-			double least = bandwidth ? p->bw_gbps : p->p50_us;
-			double most = bandwidth ? p->bw_gbps : p->p99_us;
+			double least = bandwidth ? p->bw_gb_s : p->p50_us;
+			double most = bandwidth ? p->bw_gb_s : p->p99_us;
 
 			if (least > LEAST && (low <= 0 || least < low))
 				low = least;
@@ -139,7 +139,8 @@ static void write_figure(const struct results *r, const char *terminal, const ch
 		terminal, file);
 	write_range(r, false, to);
 	write_plot(r, 2, 3, to);
-	fputs("set title 'Bandwidth, both ways'\nset ylabel 'GB/s'\nset ytics autofreq\n", to);
+	fputs("set title 'Bandwidth of one direction'\nset ylabel 'GB/s'\nset ytics autofreq\n",
+	      to);
 	write_range(r, true, to);
 	write_plot(r, 4, 0, to);
 	fputs("unset multiplot\nunset output\n", to);

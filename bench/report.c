@@ -25,22 +25,23 @@ static double us(uint64_t ns)
 	return (double)ns / 1e3;
 }
 
-/* Both ways, as echo benchmarks count, in 10^9 bytes a second. A thread with one call in flight
- * looks at its reply before the next: what it reaches while it calls. With several in flight the
- * looks are beside calls, and how many there are at a time nobody knows. */
-static double rpc_gbps(const struct report_row *row)
+/* Bytes of a nanosecond are 10^9 bytes of a second. */
+static double gb_per_s(const struct bench_result *b)
+{
+	return b->elapsed_ns ? (double)b->bytes / (double)b->elapsed_ns : 0;
+}
+
+/* Of one direction. A thread with one call in flight checks its reply before the next call: the
+ * check is left out of the time. With several in flight checks happen beside other calls, and their
+ * part of the time is not known. */
+static double rpc_gb_per_s(const struct report_row *row)
 {
 	const struct load_rpc *l = &row->job.rpc;
 	const struct bench_result *b = &row->result;
 
 	if (l->inflight > 1)
-		return b->elapsed_ns ? (double)b->bytes / (double)b->elapsed_ns : 0;
-	return b->avg_ns ? 2.0 * (double)l->size * l->threads / (double)b->avg_ns : 0;
-}
-
-static double mib_per_s(const struct bench_result *b)
-{
-	return b->elapsed_ns ? (double)b->bytes / MIB / seconds(b) : 0;
+		return gb_per_s(b) / 2;
+	return b->avg_ns ? (double)l->size * l->threads / (double)b->avg_ns : 0;
 }
 
 /* Both processes', when the peer tells. */
@@ -85,10 +86,16 @@ static void describe_rails(const struct bench_result *b, char *out, size_t cap)
 /* ---- tables ---- */
 
 static const struct cli_column rpc_columns[] = {
-	{ "size", "size", true },	{ "avg_us", "avg_us", true },
-	{ "p50_us", "p50_us", true },	{ "p99_us", "p99_us", true },
-	{ "bw_gbps", "bw_gbps", true }, { "p99.9_us", "p999_us", true },
-	{ "max_us", "max_us", true },	{ "calls", "calls", true },
+	{ "size", "size", true },     { "avg_us", "avg_us", true }, { "p50_us", "p50_us", true },
+	{ "p99_us", "p99_us", true }, { "GB/s", "bw_gb_s", true },  { "p99.9_us", "p999_us", true },
+	{ "max_us", "max_us", true }, { "calls", "calls", true },
+};
+
+/* A file of results has the columns of DLSlime's benchmarks, and more behind them. */
+static const struct cli_column results_columns[] = {
+	{ NULL, "size", true },	  { NULL, "avg_us", true },  { NULL, "p50_us", true },
+	{ NULL, "p99_us", true }, { NULL, "bw_gbps", true }, { NULL, "p999_us", true },
+	{ NULL, "max_us", true }, { NULL, "calls", true },
 };
 
 static const struct cli_column transfer_columns[] = {
@@ -99,7 +106,7 @@ static const struct cli_column transfer_columns[] = {
 	{ "total MiB", "total_mib", true },
 	{ "duration s", "duration_s", true },
 	{ "avg ms/trip", "avg_ms", true },
-	{ "MiB/s", "throughput_mib_s", true },
+	{ "GB/s", "bw_gb_s", true },
 	{ "p50 ms", "p50_ms", true },
 	{ "p99 ms", "p99_ms", true },
 	{ "p99.9 ms", "p999_ms", true },
@@ -107,19 +114,33 @@ static const struct cli_column transfer_columns[] = {
 	{ "bytes", "verified", false },
 };
 
-static void rpc_row(struct cli_table *t, const void *result, size_t i)
+static void rpc_cells(struct cli_table *t, const struct report_row *row, double bandwidth)
 {
-	const struct report_row *row = &((const struct report *)result)->rows[i];
 	const struct bench_result *b = &row->result;
 
 	cli_table_cell(t, "%" PRIu64, row->job.rpc.size);
 	cli_table_cell(t, "%.2f", us(b->avg_ns));
 	cli_table_cell(t, "%.2f", us(b->p50_ns));
 	cli_table_cell(t, "%.2f", us(b->p99_ns));
-	cli_table_cell(t, "%.4g", rpc_gbps(row));
+	cli_table_cell(t, "%.4g", bandwidth);
 	cli_table_cell(t, "%.2f", us(b->p999_ns));
 	cli_table_cell(t, "%.2f", us(b->max_ns));
 	cli_table_cell(t, "%" PRIu64, b->trips);
+}
+
+static void rpc_row(struct cli_table *t, const void *result, size_t i)
+{
+	const struct report_row *row = &((const struct report *)result)->rows[i];
+
+	rpc_cells(t, row, rpc_gb_per_s(row));
+}
+
+/* There the bandwidth counts both directions. */
+static void results_row(struct cli_table *t, const void *result, size_t i)
+{
+	const struct report_row *row = &((const struct report *)result)->rows[i];
+
+	rpc_cells(t, row, 2 * rpc_gb_per_s(row));
 }
 
 static void transfer_row(struct cli_table *t, const void *result, size_t i)
@@ -135,7 +156,7 @@ static void transfer_row(struct cli_table *t, const void *result, size_t i)
 	cli_table_cell(t, "%.1f", (double)b->bytes / MIB);
 	cli_table_cell(t, "%.3f", seconds(b));
 	cli_table_cell(t, "%.4f", (double)b->avg_ns / 1e6);
-	cli_table_cell(t, "%.1f", mib_per_s(b));
+	cli_table_cell(t, "%.4g", gb_per_s(b));
 	cli_table_cell(t, "%.4f", (double)b->p50_ns / 1e6);
 	cli_table_cell(t, "%.4f", (double)b->p99_ns / 1e6);
 	cli_table_cell(t, "%.4f", (double)b->p999_ns / 1e6);
@@ -192,7 +213,7 @@ static json_t *json_row(const void *result, size_t i)
 		return json_pack("{s:I, s:i, s:i, s:I, s:f, s:f, s:b, s:o}", "size",
 				 (json_int_t)row->job.rpc.size, "threads",
 				 (int)row->job.rpc.threads, "inflight", (int)row->job.rpc.inflight,
-				 "calls", (json_int_t)b->trips, "bw_gbps", rpc_gbps(row),
+				 "calls", (json_int_t)b->trips, "bw_gb_s", rpc_gb_per_s(row),
 				 "cpu_s_gib", cpu_per_gib(b), "verified", b->verified, "latency_us",
 				 latency);
 	return json_pack("{s:s, s:i, s:I, s:i, s:I, s:I, s:f, s:f, s:f, s:I, s:b, s:o, s:o}", "op",
@@ -200,9 +221,9 @@ static json_t *json_row(const void *result, size_t i)
 			 (int)row->job.transfer.batch_size, "block_size",
 			 (json_int_t)row->job.transfer.block_size, "threads",
 			 (int)row->job.transfer.threads, "trips", (json_int_t)b->trips, "bytes",
-			 (json_int_t)b->bytes, "duration_s", seconds(b), "throughput_mib_s",
-			 mib_per_s(b), "cpu_s_gib", cpu_per_gib(b), "late", (json_int_t)b->late,
-			 "verified", b->verified, "latency_us", latency, "rails", json_rails(b));
+			 (json_int_t)b->bytes, "duration_s", seconds(b), "bw_gb_s", gb_per_s(b),
+			 "cpu_s_gib", cpu_per_gib(b), "late", (json_int_t)b->late, "verified",
+			 b->verified, "latency_us", latency, "rails", json_rails(b));
 }
 
 int report_print(const struct report *r, enum report_format format, FILE *to)
@@ -210,6 +231,7 @@ int report_print(const struct report *r, enum report_format format, FILE *to)
 	char between[2 * SLIME_AGENT_NAME_MAX + 32];
 	char rails[SLIME_RAILS_MAX * RAIL_TEXT] = "";
 	bool rpc = r->kind == BENCH_RPC;
+	bool results = format == REPORT_ROWS;
 	const struct head_rows rows = {
 		.bench = rpc ? "rpc" : "transfer",
 		.flags = r->flags,
@@ -217,10 +239,14 @@ int report_print(const struct report *r, enum report_format format, FILE *to)
 		.rails = !rpc && r->n_rows && r->rows[0].result.n_rails ? rails : NULL,
 		.result = r,
 		.n = r->n_rows,
-		.columns = rpc ? rpc_columns : transfer_columns,
+		.columns = results ? results_columns
+			   : rpc   ? rpc_columns
+				   : transfer_columns,
 		.n_columns = rpc ? sizeof(rpc_columns) / sizeof(rpc_columns[0])
 				 : sizeof(transfer_columns) / sizeof(transfer_columns[0]),
-		.cells = rpc ? rpc_row : transfer_row,
+		.cells = results ? results_row
+			 : rpc	 ? rpc_row
+				 : transfer_row,
 		.json = json_row,
 		.add_run = add_run,
 	};

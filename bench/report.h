@@ -23,7 +23,7 @@ struct report {
 	size_t n_rows;
 };
 
-/* As head_print(). */
+/* As head_print(). REPORT_ROWS are those of a file of results (bench/sweep.h), of calls only. */
 int report_print(const struct report *r, enum report_format format, FILE *to);
 
 #endif

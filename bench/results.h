@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory with the figures of several systems, one file each: "slime_rpc.csv", "ray_rpc.csv".
+/* A directory with the figures of several systems: "slime_rpc.csv", "ray_rpc.csv". How they were
+ * measured stands beside them, in "slime_rpc.txt", so that a reader of CSV needs to skip nothing.
  */
 #ifndef BENCH_RESULTS_H
 #define BENCH_RESULTS_H
@@ -26,6 +27,9 @@ struct system_name {
 
 extern const struct system_name system_names[N_SYSTEMS];
 
+#define RESULTS_FIGURES "csv"
+#define RESULTS_HEAD	"txt"
+
 /* The path of a file of the directory: "DIR/ray_rpc.csv" for suffix "csv". Freed by the caller;
  * NULL without memory. */
 char *results_path(const char *dir, enum system system, const char *suffix);
@@ -34,12 +38,17 @@ char *results_path(const char *dir, enum system system, const char *suffix);
  * it. 0, -ENOTDIR, what mkdir(2) and access(2) say. */
 int results_create(const char *dir);
 
+typedef int results_fn(void *arg, FILE *to);
+
 /*
- * Have write fill a file of the directory, which takes the place of an earlier one when all of it
- * is there. 0, what write returned, or what open(2), write(2) and rename(2) say.
+ * Have these fill the two files of a system, which take the place of earlier ones when all of both
+ * is there. 0, what they returned, or what open(2), write(2) and rename(2) say.
  */
-int results_write(const char *dir, enum system system, int (*write)(void *arg, FILE *to),
+int results_write(const char *dir, enum system system, results_fn *head, results_fn *figures,
 		  void *arg);
+
+/* Remove a system's figures and their head, where they are there. */
+void results_remove(const char *dir, enum system system);
 
 struct results {
 	struct sweep sweeps[N_SYSTEMS]; /* without points: not there */

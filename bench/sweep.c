@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,7 +15,9 @@
 
 enum figure { SIZE, AVG, P50, P99, BW, N_FIGURES };
 
-static const char *const names[N_FIGURES] = { "size", "avg_us", "p50_us", "p99_us", "bw_gbps" };
+static const char *const names[N_FIGURES] = { "size", "avg_us", "p50_us", "p99_us", "bw_gb_s" };
+/* Instead of the last one, in files of results. */
+#define BOTH_WAYS "bw_gbps"
 
 struct parse {
 	const char *path;
@@ -23,6 +26,7 @@ struct parse {
 	struct sweep *sweep;
 	size_t n_columns;	  /* 0: the heading has not come */
 	size_t column[N_FIGURES]; /* where each figure stands */
+	bool both_ways;		  /* the bandwidth counts both directions */
 };
 
 static int refuse(const struct parse *p, const char *fmt, ...)
@@ -70,20 +74,32 @@ static int take_comment(struct parse *p, const char *text)
 	return 0;
 }
 
+/* n: there is none of that name. */
+static size_t column_of(const char *name, char *const *cells, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && strcmp(cells[i], name))
+		i++;
+	return i;
+}
+
 static int take_heading(struct parse *p, char *line)
 {
 	char *cells[MAX_COLUMNS];
 	size_t n = split(line, cells);
 
 	for (int f = 0; f < N_FIGURES; f++) {
-		size_t i = 0;
+		size_t i = column_of(names[f], cells, n);
 
-		while (i < n && strcmp(cells[i], names[f]))
-			i++;
+		if (i == n && f == BW) {
+			i = column_of(BOTH_WAYS, cells, n);
+			p->both_ways = true;
+		}
 		if (i == n)
 			return refuse(p,
 				      "expected a heading with the columns size, avg_us, p50_us, "
-				      "p99_us and bw_gbps");
+				      "p99_us and bw_gb_s or " BOTH_WAYS);
 		p->column[f] = i;
 	}
 	p->n_columns = n;
@@ -114,7 +130,7 @@ static int take_row(struct parse *p, char *line)
 	double *const figures[N_FIGURES] = { [AVG] = &point.avg_us,
 					     [P50] = &point.p50_us,
 					     [P99] = &point.p99_us,
-					     [BW] = &point.bw_gbps };
+					     [BW] = &point.bw_gb_s };
 	char *cells[MAX_COLUMNS];
 
 	if (s->n == SWEEP_MAX_POINTS)
@@ -128,6 +144,8 @@ static int take_row(struct parse *p, char *line)
 		if (!read_figure(cells[p->column[f]], figures[f]))
 			return refuse(p, "%s: expected a number from 0 up", names[f]);
 	}
+	if (p->both_ways)
+		point.bw_gb_s /= 2;
 	s->points[s->n++] = point;
 	return 0;
 }
@@ -161,7 +179,8 @@ int sweep_parse(struct sweep *s, const char *path, char *text, FILE *errors)
 	return ret;
 }
 
-int sweep_read(struct sweep *s, const char *path)
+/* The whole file, which the caller frees. */
+static int read_text(const char *path, char **out)
 {
 	struct parse p = { .path = path, .errors = stderr, .line = 1 };
 	FILE *f = fopen(path, "re");
@@ -181,12 +200,55 @@ int sweep_read(struct sweep *s, const char *path)
 	fclose(f);
 	if (!ret && (len > SWEEP_MAX_BYTES || memchr(text, 0, len)))
 		ret = refuse(&p, "expected at most %d bytes of text", SWEEP_MAX_BYTES);
-	if (!ret) {
-		text[len] = '\0';
-		ret = sweep_parse(s, path, text, stderr);
+	if (ret) {
+		free(text);
+		return ret;
+	}
+	text[len] = '\0';
+	*out = text;
+	return 0;
+}
+
+int sweep_read(struct sweep *s, const char *path)
+{
+	char *text;
+	int ret = read_text(path, &text);
+
+	if (ret)
+		return ret;
+	ret = sweep_parse(s, path, text, stderr);
+	free(text);
+	return ret;
+}
+
+int sweep_read_head(struct sweep *s, const char *path)
+{
+	struct parse p = { .path = path, .errors = stderr, .sweep = s };
+	char *text, *rest;
+	int ret = read_text(path, &text);
+
+	if (ret)
+		return ret;
+	s->head[0] = '\0';
+	rest = text;
+	for (char *line; !ret && (line = strsep(&rest, "\n"));) {
+		p.line++;
+		if (line[0])
+			ret = take_comment(&p, line);
 	}
 	free(text);
 	return ret;
+}
+
+void sweep_print(const struct sweep *s, FILE *to)
+{
+	fprintf(to, "size,avg_us,p50_us,p99_us," BOTH_WAYS "\n");
+	for (size_t i = 0; i < s->n; i++) {
+		const struct sweep_point *p = &s->points[i];
+
+		fprintf(to, "%" PRIu64 ",%.2f,%.2f,%.2f,%.4g\n", p->size, p->avg_us, p->p50_us,
+			p->p99_us, 2 * p->bw_gb_s);
+	}
 }
 
 const struct sweep_point *sweep_at(const struct sweep *s, uint64_t size)

@@ -81,7 +81,7 @@ static int run_sweep(const char *version, const struct options *opt,
 	struct peer_options o = { .rounds = { .n_warm = (uint64_t)opt->warmup } };
 	int ret = 0;
 
-	printf("# %s\nsize,avg_us,p50_us,p99_us,bw_gbps\n", version);
+	printf("# %s\nsize,avg_us,p50_us,p99_us,bw_gb_s\n", version);
 	for (const char *at = opt->sweep; *at && !ret;) {
 		if (!take_size(&at, &o))
 			return -EINVAL;

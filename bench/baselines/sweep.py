@@ -61,7 +61,7 @@ def nearest_rank(ordered, percent):
 
 
 def print_head(text):
-    print(f"# {text}\nsize,avg_us,p50_us,p99_us,bw_gbps", flush=True)
+    print(f"# {text}\nsize,avg_us,p50_us,p99_us,bw_gb_s", flush=True)
 
 
 def print_row(size, times_ns):
@@ -69,4 +69,4 @@ def print_row(size, times_ns):
     times = sorted(times_ns)
     average = sum(times) / len(times)
     p50, p99 = (nearest_rank(times, percent) for percent in (50, 99))
-    print(f"{size},{average / 1e3:.2f},{p50 / 1e3:.2f},{p99 / 1e3:.2f},{2 * size / average:.4g}", flush=True)
+    print(f"{size},{average / 1e3:.2f},{p50 / 1e3:.2f},{p99 / 1e3:.2f},{size / average:.4g}", flush=True)

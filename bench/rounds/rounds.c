@@ -69,7 +69,7 @@ static void print_row(struct rounds *r, uint64_t elapsed_ns)
 	sort(&r->whole);
 	printf("%" PRIu64 ",%.2f,%.2f,%.2f,%.4g\n", r->bytes / r->n_ops / 2, average_ns / 1e3,
 	       permille_us(&r->whole, 500), permille_us(&r->whole, 990),
-	       (double)r->bytes / (double)elapsed_ns);
+	       (double)r->bytes / 2 / (double)elapsed_ns);
 	fflush(stdout);
 }
 

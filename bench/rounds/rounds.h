@@ -44,7 +44,7 @@ struct rounds_attr {
 	bool step; /* a round for each line on standard input, until its end; else one */
 	bool cold; /* what the source of the bytes is, for the line */
 	/* Rounds by operations instead, and a row of CSV each: bytes one way, average, median, 99th
-	 * percentile in microseconds, 10^9 bytes a second. Of echoes only. */
+	 * percentile in microseconds, GB/s of one direction. Of echoes only. */
 	uint64_t n_ops;
 	uint64_t n_warm;
 };

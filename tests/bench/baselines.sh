@@ -45,9 +45,9 @@ sweep.print_row(1000, [1000 * i for i in range(1000, 0, -1)])
 sweep.print_row(1000, [1000 * i for i in range(1, 51)])
 END
 [ "$(cat "$work/out")" = "# a test
-size,avg_us,p50_us,p99_us,bw_gbps
-1000,500.50,500.00,990.00,0.003996
-1000,25.50,25.00,50.00,0.07843" ] || fail "$(cat "$work/out")"
+size,avg_us,p50_us,p99_us,bw_gb_s
+1000,500.50,500.00,990.00,0.001998
+1000,25.50,25.00,50.00,0.03922" ] || fail "$(cat "$work/out")"
 
 # perftest's tools take messages for each queue pair, and print them for all: 8 of 64 KiB at 8 Gb/s.
 mkdir "$work/tools"
@@ -77,5 +77,7 @@ for name in zeromq grpc; do
 	"$programs/baseline-$name" --sweep 1:20,65536:20 --warmup 2 >"$work/out"
 	[ "$(sed '1d; s/,.*//' "$work/out" | tr '\n' ' ')" = "size 1 65536 " ] || fail "$name: $(cat "$work/out")"
 	grep -q "^# $name" "$work/out" || fail "$name says no version"
+	awk -F, '/^[0-9]/ && ($5 * $2 * 1e3 / $1 < 0.9 || $5 * $2 * 1e3 / $1 > 1.1) { exit 1 }' "$work/out" ||
+		fail "$name counts another bandwidth than that of one direction: $(cat "$work/out")"
 	! "$programs/baseline-$name" --sweep 12 2>"$work/err" || fail "$name takes anything"
 done

@@ -19,9 +19,9 @@ fake ray <<'END'
 #!/bin/sh
 [ "$1 $3 $4" = "--sweep --warmup 20" ] || exit 1
 echo "# ray       of a test: $2"
-echo "size,avg_us,p50_us,p99_us,bw_gbps"
+echo "size,avg_us,p50_us,p99_us,bw_gb_s"
 for part in $(echo "$2" | tr , ' '); do
-	echo "${part%%:*},1000000,2000000,4000000,0.000001"
+	echo "${part%%:*},1000000,2000000,4000000,0.0000005"
 done
 END
 fake pulsing <<'END'
@@ -67,7 +67,7 @@ done
 ! grep -q 'S/Pul' "$work/run.out" || fail "a peer that is not there is in the table"
 [ "$(cat "$work/run.err")" = "slime-bench: Pulsing is not installed (bench/baselines/setup.sh pulsing): left out" ] ||
 	fail "it says $(cat "$work/run.err")"
-[ "$(find "$results" -mindepth 1 -printf '%f\n' | sort | tr '\n' ' ')" = "ray_rpc.csv slime_rpc.csv " ] ||
+[ "$(find "$results" -mindepth 1 -printf '%f\n' | sort | tr '\n' ' ')" = "ray_rpc.csv ray_rpc.txt slime_rpc.csv slime_rpc.txt " ] ||
 	fail "$(ls "$results")"
 
 say "one whose program was not built"
@@ -88,8 +88,23 @@ for row in rows:
     for figure in "avg_us", "p50_us", "p99_us":
         ours, theirs, ratio = (float(row[f"{who}_{figure}"]) for who in ("slime", "ray", "s_ray"))
         assert abs(ratio - theirs / ours) < 0.01 * ratio and ratio > 1
-    assert float(row["s_ray_bw_gbps"]) > 1
+    assert float(row["s_ray_bw_gb_s"]) > 1 and float(row["ray_bw_gb_s"]) == 5e-07
+    assert abs(float(row["slime_bw_gb_s"]) * float(row["slime_avg_us"]) * 1e3 / int(row["size"]) - 1) < 0.05
 END
+
+say "the files have the columns of DLSlime's benchmarks, with their meaning, from the first line on"
+python3 - "$results" <<'END' || fail "$(cat "$results"/*.csv)"
+import csv, sys
+for system in "slime", "ray":
+    rows = list(csv.DictReader(open(f"{sys.argv[1]}/{system}_rpc.csv")))
+    assert list(rows[0])[:5] == "size,avg_us,p50_us,p99_us,bw_gbps".split(",") and len(rows) == 2
+for row in csv.DictReader(open(f"{sys.argv[1]}/slime_rpc.csv")):
+    assert abs(float(row["bw_gbps"]) * float(row["avg_us"]) * 1e3 / (2 * int(row["size"])) - 1) < 0.05
+assert [row["bw_gbps"] for row in rows] == ["1e-06", "1e-06"]
+END
+grep -q '^host      ' "$results/slime_rpc.txt" || fail "no host: $(cat "$results/slime_rpc.txt")"
+grep -q '^flags     rpc ' "$results/slime_rpc.txt" || fail "no flags: $(cat "$results/slime_rpc.txt")"
+[ "$(cat "$results/ray_rpc.txt")" = "ray       of a test: 8:50,1024:50" ] || fail "$(cat "$results/ray_rpc.txt")"
 
 say "one that fails is said, and the others are printed"
 run 1 zeromq,ray
@@ -110,6 +125,11 @@ say "without --baseline the figures are saved and printed"
 "$bin/slime-bench" rpc --ctrl "$url" --scope test --peer node-b --sizes 8 --iterations 5 --results "$work/alone" >"$work/alone.out"
 grep -q p99.9_us "$work/alone.out" || fail "no table: $(cat "$work/alone.out")"
 [ -s "$work/alone/slime_rpc.csv" ] || fail "no file"
+
+say "a file of DLSlime's benchmarks, which has no head"
+printf 'size,avg_us,p50_us,p99_us,bw_gbps\r\n8,3,2,4,6\r\n' >"$work/alone/ray_rpc.csv"
+"$bin/slime-bench" compare "$work/alone" --csv >"$work/theirs.csv" || fail "it is refused"
+grep -q ',3,[0-9.]*$' "$work/theirs.csv" || fail "not one direction of it: $(cat "$work/theirs.csv")"
 
 say "figures that cannot be saved are printed, also with --baseline"
 mkdir -p "$work/blocked/slime_rpc.csv.part"

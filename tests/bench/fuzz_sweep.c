@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		for (size_t i = 0; i < s.n; i++) {
 			if (!s.points[i].size || (i && s.points[i].size <= s.points[i - 1].size) ||
-			    !(s.points[i].avg_us >= 0) || !(s.points[i].bw_gbps >= 0))
+			    !(s.points[i].avg_us >= 0) || !(s.points[i].bw_gb_s >= 0))
 				abort();
 		}
 	}

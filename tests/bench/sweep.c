@@ -12,7 +12,7 @@
 
 #include "bench/results.h"
 
-#define HEADING "size,avg_us,p50_us,p99_us,bw_gbps\n"
+#define HEADING "size,avg_us,p50_us,p99_us,bw_gb_s\n"
 #define NOBODY	65534 /* a user without rights over the files of others */
 
 static struct sweep sweep;
@@ -32,16 +32,23 @@ static int parse(const char *text)
 static void parse__takes_columns_by_their_names(void **state)
 {
 	(void)state;
-	assert_int_equal(parse("# host a\n#flags\nbw_gbps,size,max_us,p99_us,p50_us,avg_us\r\n"
+	assert_int_equal(parse("# host a\n#flags\nbw_gb_s,size,max_us,p99_us,p50_us,avg_us\r\n"
 			       "1.5,1024,9,4,3,2\n\n0,2048,9,40,30,2e1"),
 			 0);
 	assert_string_equal(sweep.head, "host a\nflags\n");
 	assert_int_equal(sweep.n, 2);
 	assert_int_equal(sweep.points[0].size, 1024);
 	assert_true(sweep.points[0].avg_us == 2 && sweep.points[0].p50_us == 3);
-	assert_true(sweep.points[0].p99_us == 4 && sweep.points[0].bw_gbps == 1.5);
+	assert_true(sweep.points[0].p99_us == 4 && sweep.points[0].bw_gb_s == 1.5);
 	assert_true(sweep_at(&sweep, 2048) == &sweep.points[1]);
 	assert_null(sweep_at(&sweep, 4096));
+}
+
+static void parse__of_both_directions_halves_the_bandwidth(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("size,avg_us,p50_us,p99_us,bw_gbps\n1024,2,2,2,1.5\n"), 0);
+	assert_true(sweep.points[0].bw_gb_s == 0.75);
 }
 
 static void parse__makes_comments_printable(void **state)
@@ -113,6 +120,13 @@ static void parse__is_bounded(void **state)
 
 /* ---- a directory of them ---- */
 
+static int write_head(void *arg, FILE *to)
+{
+	(void)arg;
+	fprintf(to, "host      a\033b\nflags     rpc\n");
+	return 0;
+}
+
 static int write_row(void *arg, FILE *to)
 {
 	fprintf(to, HEADING "8,1,1,1,1\n");
@@ -122,21 +136,64 @@ static int write_row(void *arg, FILE *to)
 static void results__are_read_as_they_were_written(void **state)
 {
 	static struct results r;
-	char dir[] = "/tmp/slime-results-XXXXXX", file[64];
+	char dir[] = "/tmp/slime-results-XXXXXX";
 	int good = 0, bad = -EIO;
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(results_create(dir), 0);
 	assert_int_equal(results_read(&r, dir), -ENOENT);
-	assert_int_equal(results_write(dir, SYSTEM_SLIME, write_row, &good), 0);
-	assert_int_equal(results_write(dir, SYSTEM_RAY, write_row, &bad), -EIO);
+	assert_int_equal(results_write(dir, SYSTEM_SLIME, write_head, write_row, &good), 0);
+	assert_int_equal(results_write(dir, SYSTEM_RAY, write_head, write_row, &bad), -EIO);
 	assert_int_equal(results_read(&r, dir), 0);
 	assert_int_equal(r.sweeps[SYSTEM_SLIME].n, 1);
 	assert_int_equal(r.sweeps[SYSTEM_RAY].n, 0);
-	snprintf(file, sizeof(file), "%s/slime_rpc.csv", dir);
-	assert_int_equal(unlink(file), 0);
+	assert_string_equal(r.sweeps[SYSTEM_SLIME].head, "host      a?b\nflags     rpc\n");
+	results_remove(dir, SYSTEM_SLIME);
 	assert_int_equal(rmdir(dir), 0); /* what could not be written left nothing */
+}
+
+static void results__that_cannot_be_written_leave_the_earlier_ones(void **state)
+{
+	static struct results r;
+	char dir[] = "/tmp/slime-results-XXXXXX";
+	int good = 0, bad = -EIO;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(results_write(dir, SYSTEM_SLIME, write_head, write_row, &good), 0);
+	assert_int_equal(results_write(dir, SYSTEM_SLIME, write_row, write_row, &bad), -EIO);
+	assert_int_equal(results_read(&r, dir), 0);
+	assert_string_equal(r.sweeps[SYSTEM_SLIME].head, "host      a?b\nflags     rpc\n");
+	results_remove(dir, SYSTEM_SLIME);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+static int print_sweep(void *arg, FILE *to)
+{
+	sweep_print(arg, to);
+	return 0;
+}
+
+/* As DLSlime's benchmarks write and read them. */
+static void results__of_a_baseline_begin_with_their_columns(void **state)
+{
+	char dir[] = "/tmp/slime-results-XXXXXX", file[64], text[256];
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(parse("# ray\n" HEADING "1024,4.5,3,2e1,1.5\n2048,1,1,1,0\n"), 0);
+	assert_int_equal(results_write(dir, SYSTEM_RAY, write_head, print_sweep, &sweep), 0);
+	snprintf(file, sizeof(file), "%s/ray_rpc.csv", dir);
+	f = fopen(file, "re");
+	assert_non_null(f);
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	assert_int_equal(fclose(f), 0);
+	assert_string_equal(text, "size,avg_us,p50_us,p99_us,bw_gbps\n"
+				  "1024,4.50,3.00,20.00,3\n2048,1.00,1.00,1.00,0\n");
+	results_remove(dir, SYSTEM_RAY);
+	assert_int_equal(rmdir(dir), 0);
 }
 
 /* root may make files in every directory: as somebody else, in a child. */
@@ -171,10 +228,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parse__takes_columns_by_their_names),
+		cmocka_unit_test(parse__of_both_directions_halves_the_bandwidth),
 		cmocka_unit_test(parse__makes_comments_printable),
 		cmocka_unit_test(parse__of_what_is_no_sweep_is_refused),
 		cmocka_unit_test(parse__is_bounded),
 		cmocka_unit_test(results__are_read_as_they_were_written),
+		cmocka_unit_test(results__that_cannot_be_written_leave_the_earlier_ones),
+		cmocka_unit_test(results__of_a_baseline_begin_with_their_columns),
 		cmocka_unit_test(results__of_a_directory_without_search_permission_are_refused),
 	};
 
