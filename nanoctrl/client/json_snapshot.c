@@ -44,6 +44,12 @@ static void put(json_t *o, const char *key, uint64_t n)
 	json_object_set_new(o, key, number(n));
 }
 
+/* By DLSlime's name, in bits a second. */
+static void put_bandwidth(json_t *o, double gb_s)
+{
+	json_object_set_new(o, "ewma_bandwidth_bps", json_real(gb_s * 8e9));
+}
+
 static void put_text(json_t *o, const char *key, const char *text)
 {
 	json_object_set_new(o, key, json_string(text));
@@ -95,7 +101,7 @@ static void put_traffic(json_t *o, const struct nc_traffic *t)
 	put(o, "error_total", errors_of(t));
 	put_posts(o, "_total", &all);
 	put(o, "cq_errors_total", errors_of(t));
-	json_object_set_new(o, "ewma_bandwidth_bps", json_real(t->bandwidth_bps));
+	put_bandwidth(o, t->bw_gb_s);
 }
 
 static json_t *by_op(const struct nc_traffic *t)
@@ -140,7 +146,7 @@ static json_t *nics_of(const struct nc_snapshot *s, struct nc_traffic *sum)
 			sum->ops[k].failed_bytes += t->ops[k].failed_bytes;
 		}
 		sum->pending += t->pending;
-		sum->bandwidth_bps += t->bandwidth_bps;
+		sum->bw_gb_s += t->bw_gb_s;
 	}
 	return array;
 }
@@ -229,7 +235,7 @@ char *nc_json_snapshot(const struct nc_snapshot *s, const char *agent)
 	put(root, "uptime_ms", s->uptime_ms);
 	put(root, "rss_bytes", s->rss_bytes);
 	json_object_set_new(root, "nics", nics_of(s, &sum));
-	json_object_set_new(root, "ewma_bandwidth_bps", json_real(sum.bandwidth_bps));
+	put_bandwidth(root, sum.bw_gb_s);
 	json_object_set_new(root, "summary", summary_of(s, &sum));
 	json_object_set_new(root, "connections", connections_of(s, agent));
 	text = json_dumps(root, JSON_COMPACT);

@@ -357,8 +357,8 @@ struct nc_op_count {
 
 struct nc_traffic {
 	struct nc_op_count ops[NC_OP_KINDS];
-	uint64_t pending;     /* operations under way */
-	double bandwidth_bps; /* of late: an average that forgets */
+	uint64_t pending; /* operations under way */
+	double bw_gb_s;	  /* of late: an average that forgets, 10^9 bytes a second */
 };
 
 struct nc_nic {

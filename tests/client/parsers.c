@@ -419,6 +419,24 @@ static void snapshot__has_bytes_of_all_operations_that_ended(void **state)
 	free(text);
 }
 
+/* As DLSlime's agents: bits a second. */
+static void snapshot__has_the_bandwidth_by_its_name_on_the_wire(void **state)
+{
+	struct nc_nic nics[] = { { .name = "shm" }, { .name = "tcp" } };
+	struct nc_snapshot s = { .session_id = "a:1:1", .host = "h", .nics = nics, .n_nics = 2 };
+	char *text;
+
+	(void)state;
+	nics[0].traffic.bw_gb_s = 0.5;
+	nics[1].traffic.bw_gb_s = 1.5;
+	text = nc_json_snapshot(&s, "a");
+	assert_non_null(text);
+	assert_non_null(strstr(text, "\"ewma_bandwidth_bps\":4000000000.0"));
+	assert_non_null(strstr(text, "\"ewma_bandwidth_bps\":12000000000.0"));
+	assert_non_null(strstr(text, "\"ewma_bandwidth_bps\":16000000000.0,\"summary\":"));
+	free(text);
+}
+
 /* Who waited for immediates when a link ended did nothing wrong. */
 static void snapshot__has_no_error_of_immediates_that_nobody_sent(void **state)
 {
@@ -455,6 +473,7 @@ int main(void)
 		cmocka_unit_test(json__of_the_wrong_shape_is_refused),
 		cmocka_unit_test(message__needs_the_members_of_its_type),
 		cmocka_unit_test(snapshot__has_bytes_of_all_operations_that_ended),
+		cmocka_unit_test(snapshot__has_the_bandwidth_by_its_name_on_the_wire),
 		cmocka_unit_test(snapshot__has_no_error_of_immediates_that_nobody_sent),
 	};
 

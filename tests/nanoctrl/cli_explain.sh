@@ -50,7 +50,7 @@ case_a_link_is_explained_from_both_ends() {
 	report node-b node-a '"state":"connected","transport":"tcp","attributes":{"transports":"shm,tcp","order":"own",
 		"passed_over":"shm: nobody listens there","connects":"1"}'
 	snapshot node-a '{"peer":"node-b","profile":"default","state":"connected","local_nic":"tcp","remote_nic":"10.0.0.2:7",
-		"completed_bytes_total":2048,"pending_ops":1,"error_total":3,"ewma_bandwidth_bps":1500.0}'
+		"completed_bytes_total":2048,"pending_ops":1,"error_total":3,"ewma_bandwidth_bps":1500000000.0}'
 	explained node-a "${patient[@]}"
 	like "$dir/said" "node-a is alive" "scope default" \
 		"lease TIME left; it has no session: that broke, or it beats without one" \
@@ -59,7 +59,7 @@ case_a_link_is_explained_from_both_ends() {
 		"link to node-b, profile default: connected over tcp for TIME" "allowed shm, rdma, tcp; node-b chose, in its own order" \
 		"passed over rdma: no device" "node-b says: shm: nobody listens there" "came up 2 times" \
 		"last error connection reset by peer" "it was killed" "path tcp to 10.0.0.2:7" \
-		"moved 2.0KB, of late 1.5Kbps; 1 pending, 3 errors" "other end node-b says the same; it allows shm, tcp"
+		"moved 2.0KB, of late 0.1875GB/s; 1 pending, 3 errors" "other end node-b says the same; it allows shm, tcp"
 	explained node-b node-a
 	grep -qx "allowed shm, tcp, in this order" "$dir/said" || die "$(cat "$dir/said")"
 	expect 0 stopped nc stop

@@ -155,12 +155,12 @@ case_agents_are_observed() {
 		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
 		sed 's/.*"lease":"\([^"]*\)".*/\1/')
 	curl -sf -m 60 -X PUT "$url/v1/agents/ours/snapshot" -H "Slime-Lease: $lease" -H 'Content-Type: application/json' -d '{
-		"interval_ms":1000,"host":"h1","pid":11,"uptime_ms":61000,"rss_bytes":2048,"ewma_bandwidth_bps":1500.0,
+		"interval_ms":1000,"host":"h1","pid":11,"uptime_ms":61000,"rss_bytes":2048,"ewma_bandwidth_bps":1200000000.0,
 		"summary":{"assign_total":7,"batch_total":5,"completed_bytes_total":2097152,"pending_ops":1,"error_total":2},
 		"nics":[{"nic":"shm","assign_total":7,"completed_bytes_total":10}],"connections":[]}' >/dev/null
 	expect 0 "ours  h1     11" nc obs peers
 	expect 0 "Total: assign=7 batch=5 bytes=2.0MB pending=1 errors=2" nc obs status
-	expect 0 "Estimated BW: 1.5Kbps (EWMA)" nc obs status --address "$url" "${patient[@]}"
+	expect 0 "Estimated BW: 0.15GB/s (EWMA)" nc obs status --address "$url" "${patient[@]}"
 	now=$(private_redis time | head -1)
 	private_redis mset obs:peer:theirs '{"peer_id":"theirs","host":"h2","pid":22,"reported_at_ms":'"$((now - 7200))"'000,
 		"summary":{"assign_total":18446744073709551615},"nics":[{},5],"connections":[{"peer":"x","local_nic":"mlx5_0","state":"connected"}]}' \
@@ -279,6 +279,32 @@ json.load(open(sys.argv[1]), object_pairs_hook=once, parse_constant=refuse)
 END
 	done
 	expect 0 '{"nic":"n","peer_id":"one","age_ms":' nc obs nics --redis-url "unix://$dir/given.sock" --json
+	end_given
+}
+
+# In 10^9 bytes a second; the members of snapshots are bits a second, as DLSlime's agents say them.
+case_rates_are_gigabytes_a_second_everywhere() {
+	local from view
+
+	give_redis
+	from=(--redis-url "unix://$dir/given.sock" --stale-ms 3600000)
+	write_snapshot fast '"ewma_bandwidth_bps":98000000000.0,"nics":[{"nic":"n","ewma_bandwidth_bps":98765432109.0}],' \
+		'{"peer":"x","state":"connected","ewma_bandwidth_bps":1200000000,"completed_bytes_total":1}'
+	write_snapshot slow '"ewma_bandwidth_bps":1500.0,'
+	write_snapshot idle '"ewma_bandwidth_bps":0.001,'
+	expect 0 "Estimated BW: 12.25GB/s (EWMA)" nc obs status "${from[@]}"
+	expect 0 '"ewma_bandwidth_bps":98000001500.0}' nc obs status "${from[@]}" --json
+	nc obs peers "${from[@]}" >"$dir/out"
+	nc top --times 1 "${from[@]}" >>"$dir/out"
+	[ "$(grep -E '^(fast|slow|idle) ' "$dir/out" | grep -oE '[^ ]+GB/s' | LC_ALL=C sort | uniq -c | tr -s ' \n' ' ')" = \
+		" 2 0GB/s 2 12.25GB/s 2 <0.0001GB/s " ] || die "$(cat "$dir/out")"
+	expect 0 " 12.35GB/s " nc obs nics "${from[@]}"
+	expect 0 " 0.15GB/s " nc obs links "${from[@]}"
+	expect 0 '"ewma_bandwidth_bps":1200000000.0,"bw_gb_s":0.15' nc obs links "${from[@]}" --json
+	for view in status peers nics links; do
+		nc obs "$view" "${from[@]}" >"$dir/out" 2>&1 || die "$view: $?"
+		! grep -i '[a-z]bps' "$dir/out" || die "$view shows bits"
+	done
 	end_given
 }
 

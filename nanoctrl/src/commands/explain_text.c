@@ -175,14 +175,14 @@ static void write_past(const struct writer *w, const struct links_end *e)
 
 static void write_work(const struct writer *w, const struct links_end *e)
 {
-	char bytes[OBS_WORD], bits[OBS_WORD];
+	char bytes[OBS_WORD], rate[OBS_WORD];
 
 	if (*e->local || *e->remote)
 		write_line(w, "path", "%s to %s", *e->local ? e->local : "-",
 			   *e->remote ? e->remote : "-");
 	if (e->counted && (links_end_is_connected(e) || e->bytes || e->errors))
 		write_line(w, "moved", "%s, of late %s; %" PRIu64 " pending, %" PRIu64 " errors",
-			   obs_bytes(e->bytes, bytes), obs_bits(e->bps, bits), e->pending,
+			   obs_bytes(e->bytes, bytes), obs_rate(e->bps, rate), e->pending,
 			   e->errors);
 }
 

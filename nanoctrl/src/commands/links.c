@@ -61,7 +61,7 @@ static void add_counts(struct cli_table *t, const struct links_end *k)
 			cli_table_cell(t, "-");
 		return;
 	}
-	cli_table_cell(t, "%s", obs_bits(k->bps, word));
+	cli_table_cell(t, "%s", obs_rate(k->bps, word));
 	cli_table_cell(t, "%s", obs_bytes(k->bytes, word));
 	cli_table_cell(t, "%" PRIu64, k->pending);
 	cli_table_cell(t, "%" PRIu64, k->errors);

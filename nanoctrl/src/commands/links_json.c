@@ -31,8 +31,8 @@ void links_json_members(const struct links_end *e)
 		printf(",\"conn_id\":%.*s", (int)e->conn_id.len, e->conn_id.at);
 	if (e->counted)
 		printf(",\"completed_bytes_total\":%" PRIu64 ",\"pending_ops\":%" PRIu64
-		       ",\"error_total\":%" PRIu64 ",\"ewma_bandwidth_bps\":%.1f",
-		       e->bytes, e->pending, e->errors, e->bps);
+		       ",\"error_total\":%" PRIu64 ",\"ewma_bandwidth_bps\":%.1f,\"bw_gb_s\":%.9g",
+		       e->bytes, e->pending, e->errors, e->bps, e->bps / OBS_BITS_PER_GB);
 	if (e->rails.at)
 		printf(",\"rails\":%.*s", (int)e->rails.len, e->rails.at);
 }

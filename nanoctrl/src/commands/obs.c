@@ -41,7 +41,7 @@ static int print_status(const struct obs_source *s, const struct obs_list *l,
 			const struct options *options, FILE *to)
 {
 	struct total t = total_of(l);
-	char bytes[OBS_WORD], bits[OBS_WORD];
+	char bytes[OBS_WORD], rate[OBS_WORD];
 
 	fprintf(to, "%s  Scope: %s\n", obs_source_name(s),
 		options->scope && *options->scope ? options->scope : "(none)");
@@ -51,7 +51,7 @@ static int print_status(const struct obs_source *s, const struct obs_list *l,
 		"Total: assign=%" PRIu64 " batch=%" PRIu64 " bytes=%s pending=%" PRIu64
 		" errors=%" PRIu64 "\n",
 		t.assigned, t.batches, obs_bytes(t.bytes, bytes), t.pending, t.errors);
-	return fprintf(to, "Estimated BW: %s (EWMA)\n", obs_bits(t.bps, bits)) < 0 ? -EIO : 0;
+	return fprintf(to, "Estimated BW: %s (EWMA)\n", obs_rate(t.bps, rate)) < 0 ? -EIO : 0;
 }
 
 static void print_status_json(const struct obs_list *l)
@@ -83,11 +83,11 @@ static void cell_bytes(struct cli_table *t, struct json_slice o, const char *nam
 		       obs_member(o, name).at ? obs_bytes(obs_number(o, name), word) : "-");
 }
 
-static void cell_bits(struct cli_table *t, struct json_slice o)
+static void cell_rate(struct cli_table *t, struct json_slice o)
 {
 	char word[OBS_WORD];
 
-	cli_table_cell(t, "%s", obs_bits(obs_real(o, "ewma_bandwidth_bps"), word));
+	cli_table_cell(t, "%s", obs_rate(obs_real(o, "ewma_bandwidth_bps"), word));
 }
 
 static void cell_age(struct cli_table *t, uint64_t ms)
@@ -115,7 +115,7 @@ static void add_peer(struct cli_table *t, const struct obs_snapshot *s)
 	cli_table_cell(t, "%s", obs_state_names[s->state]);
 	cell_number(t, s->summary, "assign_total");
 	cell_number(t, s->summary, "batch_total");
-	cell_bits(t, s->doc);
+	cell_rate(t, s->doc);
 	cell_bytes(t, s->summary, "completed_bytes_total");
 	cell_number(t, s->summary, "pending_ops");
 	cell_number(t, s->summary, "error_total");
@@ -148,7 +148,7 @@ static void add_nic(struct cli_table *t, const struct obs_snapshot *s, struct js
 	cell_age(t, s->age_ms);
 	cell_number(t, nic, "assign_total");
 	cell_number(t, nic, "batch_total");
-	cell_bits(t, nic);
+	cell_rate(t, nic);
 	cell_bytes(t, nic, "completed_bytes_total");
 	cell_number(t, nic, "pending_ops");
 	cell_number(t, nic, "error_total");

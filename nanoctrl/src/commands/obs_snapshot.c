@@ -208,13 +208,16 @@ const char *obs_bytes(uint64_t bytes, char out[OBS_WORD])
 	return out;
 }
 
-const char *obs_bits(double bps, char out[OBS_WORD])
+/* An average that forgets takes long to become 0: less than a byte a second is. */
+const char *obs_rate(double bps, char out[OBS_WORD])
 {
-	static const char *const units[] = { "Kbps", "Mbps", "Gbps", "Tbps" };
+	double gb_s = bps / OBS_BITS_PER_GB;
 
-	if (bps >= 1000)
-		return scaled(bps, 1000, units, 4, out);
-	snprintf(out, OBS_WORD, "%.0fbps", bps);
+	if (gb_s < 1e-9)
+		return "0GB/s";
+	if (gb_s < 1e-4)
+		return "<0.0001GB/s";
+	snprintf(out, OBS_WORD, "%.4gGB/s", gb_s);
 	return out;
 }
 

@@ -53,10 +53,13 @@ uint64_t obs_number(struct json_slice object, const char *name);
 double obs_real(struct json_slice object, const char *name);
 void obs_text(struct json_slice object, const char *name, char *out, size_t room);
 
-/* "1.5 MB" and the like, as DLSlime's NanoCtrl writes them. */
+/* "1.5MB" and the like, as DLSlime's NanoCtrl writes them. */
 #define OBS_WORD 32
 const char *obs_bytes(uint64_t bytes, char out[OBS_WORD]);
-const char *obs_bits(double bps, char out[OBS_WORD]);
 const char *obs_age(uint64_t ms, char out[OBS_WORD]);
+
+/* Snapshots say bits a second; people read GB/s, 10^9 bytes a second: "0.15GB/s". */
+#define OBS_BITS_PER_GB 8e9
+const char *obs_rate(double bps, char out[OBS_WORD]);
 
 #endif

@@ -122,7 +122,7 @@ static void add_row(struct cli_table *t, const struct top *top, const struct obs
 	cell_if(t, s->doc, "rss_bytes", obs_bytes);
 	cell_if(t, s->summary, "user_mr_bytes", obs_bytes);
 	cli_table_cell(t, "%zu", count_of(s->connections));
-	cli_table_cell(t, "%s", obs_bits(bps_of(s), word));
+	cli_table_cell(t, "%s", obs_rate(bps_of(s), word));
 	if (ops < 0)
 		cli_table_cell(t, "-");
 	else

@@ -46,9 +46,9 @@ struct making {
 };
 
 static struct nc_traffic traffic_of(const struct slime_endpoint_stats *stats, uint64_t pending,
-				    double bps)
+				    double gb_s)
 {
-	struct nc_traffic t = { .pending = pending, .bandwidth_bps = bps };
+	struct nc_traffic t = { .pending = pending, .bw_gb_s = gb_s };
 
 	for (int k = 0; k < NC_OP_KINDS; k++)
 		t.ops[k] =
@@ -108,7 +108,7 @@ static void add_connection(struct making *m, struct entry *e, uint64_t elapsed_n
 		.state = states[p->link.state],
 		.transport = connected ? slime_transport_name(p->info.transport) : NULL,
 		.age_ms = p->link.age_ms,
-		.traffic = traffic_of(&p->link.stats, p->info.pending_ops, e->rate.bps),
+		.traffic = traffic_of(&p->link.stats, p->info.pending_ops, e->rate.gb_s),
 		.rails = p->rails,
 		.n_rails = add_rails(m, p),
 	};
@@ -146,7 +146,7 @@ static void look_at_links(struct snapshots *s, struct making *m, uint64_t elapse
 	for (size_t i = 0; i < t->n; i++)
 		m->nics[i] = (struct nc_nic){ t->nics[i].name,
 					      traffic_of(&t->nics[i].sum, t->nics[i].pending,
-							 t->nics[i].rate.bps) };
+							 t->nics[i].rate.gb_s) };
 }
 
 static uint64_t resident_bytes(void)

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-
 #define WEIGHT 0.3 /* of the latest look */
 
 void traffic_local_nic(const struct slime_endpoint_info *info, char out[TRAFFIC_NIC_NAME])
@@ -59,8 +57,7 @@ void traffic_rate_step(struct traffic_rate *rate, uint64_t bytes, uint64_t elaps
 
 	rate->bytes = bytes;
 	if (elapsed_ns)
-		rate->bps +=
-			WEIGHT * ((double)more * 8 * SL_NS_PER_S / (double)elapsed_ns - rate->bps);
+		rate->gb_s += WEIGHT * ((double)more / (double)elapsed_ns - rate->gb_s);
 }
 
 /* Those for whom there is no room share the last place. */

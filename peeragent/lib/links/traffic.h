@@ -15,10 +15,10 @@
 #define TRAFFIC_NICS_MAX 16
 #define TRAFFIC_NIC_NAME 32
 
-/* Bits a second of late: an average that forgets. */
+/* Of late: an average that forgets. */
 struct traffic_rate {
 	uint64_t bytes; /* at the last look */
-	double bps;
+	double gb_s;	/* 10^9 bytes a second */
 };
 
 struct traffic_nic {
