@@ -18,7 +18,7 @@ static int create(struct link *l, const struct options *o, enum link_side side, 
 	int ret;
 
 	ctx_attr.polling = (enum slime_polling)o->polling;
-	ctx_attr.foreign_memory = o->foreign;
+	ctx_attr.foreign_memory = o->foreign ? SLIME_FOREIGN_REQUIRE : SLIME_FOREIGN_OFF;
 	ctx_attr.manual = manual;
 	ctx_attr.rdma_devices = side == LINK_SERVER ? o->server_device : o->device;
 	ctx_attr.rdma_qps = (uint32_t)o->qps;

@@ -22,6 +22,8 @@ static const char *const transport_words[] = { "shm", "rdma", "tcp", NULL };
 static const enum slime_transport transport_values[] = { SLIME_TRANSPORT_SHM, SLIME_TRANSPORT_RDMA,
 							 SLIME_TRANSPORT_TCP };
 static const char *const polling_words[] = { "adaptive", "busy", "event", NULL };
+/* In the order of enum slime_foreign. */
+static const char *const foreign_words[] = { "auto", "require", "off", NULL };
 static const char *const backing_words[] = { "memfd", "cuda", NULL };
 static const char *const huge_words[] = { "auto", "off", "2MiB", "1GiB", NULL };
 static const char *const numa_words[] = { "any", "local", NULL };
@@ -103,8 +105,11 @@ static const struct cli_setting control_settings[] = {
 };
 
 static const struct cli_setting shm_settings[] = {
-	CLI_FLAG(struct node_shm, foreign_memory, "foreign_memory", .def = "false",
-		 .help = "peers of this user may reach regions of services that are not memfds"),
+	CLI_ENUM(struct node_shm, foreign_memory, "foreign_memory", foreign_words, .def = "auto",
+		 .help = "regions of services whose memory is not a memfd, as their own allocators "
+			 "give it: auto reaches them over shm between processes of one user where "
+			 "the kernel allows it; require passes shm over where it does not work; "
+			 "off never reaches them"),
 	CLI_END,
 };
 
@@ -337,7 +342,7 @@ static void set_data(struct config *c)
 	to->cpu = (int)d->cpu;
 	to->max_endpoints = (uint32_t)d->max_links;
 	to->rpc_workers = (uint32_t)d->workers;
-	to->foreign_memory = d->shm.foreign_memory;
+	to->foreign_memory = (enum slime_foreign)d->shm.foreign_memory;
 	to->tcp_bind = d->tcp.bind;
 	/* It was checked. */
 	(void)config_split_ports(d->tcp.port, &to->tcp_port, &to->tcp_port_last);

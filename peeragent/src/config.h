@@ -55,7 +55,7 @@ struct node_control {
 };
 
 struct node_shm {
-	bool foreign_memory;
+	int foreign_memory; /* enum slime_foreign */
 };
 
 struct node_rdma {

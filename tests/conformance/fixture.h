@@ -59,7 +59,7 @@ struct pair_attr {
 	uint32_t access;	  /* to each end's memory */
 	uint32_t max_pending_ops; /* 0: the default */
 	bool manual_a;		  /* a's context has no thread */
-	bool foreign_memory;
+	enum slime_foreign foreign_memory;
 	enum slime_polling polling;
 	const char *rails; /* rdma: of both ends; NULL: as the group was started */
 };

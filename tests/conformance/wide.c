@@ -72,7 +72,7 @@ static struct huge huge_open(void)
 	struct huge h = { .source = map_huge(), .sink = map_huge() };
 	struct pair_attr attr = PAIR_ATTR_INIT;
 
-	attr.foreign_memory = true;
+	attr.foreign_memory = SLIME_FOREIGN_REQUIRE;
 	h.p = pair_open(&attr);
 	fill_huge(h.source);
 	h.theirs = end_mr(&h.p->b, h.source, HUGE_LEN,

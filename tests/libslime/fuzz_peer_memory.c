@@ -27,6 +27,12 @@ ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned 
 				 unsigned long flags);
 
 static uint8_t memory[FUZZ_PEER_MEMORY_LEN];
+static uint8_t mark[SHM_MARK_LEN];
+
+uint8_t *fuzz_peer_mark(void)
+{
+	return mark;
+}
 
 /* len bytes of the peer's there; NULL with errno. */
 static uint8_t *peer_bytes(const void *at, size_t len)
@@ -36,8 +42,19 @@ static uint8_t *peer_bytes(const void *at, size_t len)
 	if (address - FUZZ_PEER_MEMORY < sizeof(memory) &&
 	    len <= sizeof(memory) - (address - FUZZ_PEER_MEMORY))
 		return memory + (address - FUZZ_PEER_MEMORY);
-	errno = address >= FORBIDDEN ? EPERM : address >= GONE ? ESRCH : EFAULT;
+	if (address == FUZZ_PEER_MARK && len <= sizeof(mark))
+		return mark;
+	errno = EFAULT;
 	return NULL;
+}
+
+/* Whether the kernel says no to all of a call. */
+static bool is_refused(const struct iovec *remote, unsigned long n)
+{
+	uint64_t last = (uintptr_t)remote[n - 1].iov_base;
+
+	errno = last >= FORBIDDEN ? EPERM : ESRCH;
+	return last >= GONE;
 }
 
 /* The library's stretches are as long on both sides, one by one. */
@@ -47,6 +64,8 @@ static ssize_t move(pid_t pid, const struct iovec *local, unsigned long n_local,
 	ssize_t moved = 0;
 
 	fuzz_must(pid == getpid() && n_local == n_remote && n_local > 0);
+	if (is_refused(remote, n_remote))
+		return -1;
 	for (unsigned long i = 0; i < n_local && moved < PER_CALL; i++) {
 		size_t len = local[i].iov_len;
 		uint8_t *theirs = peer_bytes(remote[i].iov_base, len);

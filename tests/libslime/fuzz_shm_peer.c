@@ -22,6 +22,7 @@
 #define AT_FLAGS   2
 #define AT_FDS	   3 /* in a packet: how many descriptors, as it says itself */
 #define AT_A	   16
+#define AT_B	   24
 #define AT_C	   32
 
 #define NONCE UINT64_C(0x6e6f6e6365)
@@ -86,6 +87,8 @@ static void make_fds(struct fuzz_peer *p)
 	fuzz_must(shm_page_create(&page, &p->fds[FUZZ_FD_PAGE]) == 0);
 	/* The peer sleeps: it is rung for everything. */
 	atomic_store(&page->sleeping, 1);
+	if (p->foreign)
+		memcpy(fuzz_peer_mark(), page->mark, SHM_MARK_LEN);
 	shm_page_unmap(page);
 	p->fds[FUZZ_FD_BELL] = eventfd(0, EFD_CLOEXEC);
 	p->fds[FUZZ_FD_FULL_BELL] = eventfd(0, EFD_CLOEXEC);
@@ -144,7 +147,7 @@ static void set_up(struct fuzz_peer *p)
 
 	slime_log_set(drop_line, NULL, SLIME_LOG_ERROR);
 	attr.manual = true;
-	attr.foreign_memory = p->foreign;
+	attr.foreign_memory = p->foreign ? SLIME_FOREIGN_AUTO : SLIME_FOREIGN_OFF;
 	fuzz_must(slime_context_create(&attr, &p->ctx) == 0);
 	fuzz_must(slime_rpc_service_create(p->ctx, &p->service) == 0);
 	add_method(p, "echo", test_echo, 0);
@@ -286,9 +289,11 @@ void fuzz_peer_link(struct fuzz_peer *p)
 
 	memcpy(out, segment, sizeof(segment));
 	out[4 + AT_FLAGS] = p->foreign ? SHM_FOREIGN_ALLOWED : 0;
+	put_u64(out + 4 + AT_B, FUZZ_PEER_MARK);
 	fuzz_must(fuzz_peer_say(p, out, 4 + PACKET_LEN) > 0);
 	memset(out, 0, sizeof(out));
 	memcpy(out, ready, sizeof(ready));
+	out[1 + AT_FLAGS] = p->foreign ? SHM_FOREIGN_REACHED : 0;
 	fuzz_must(fuzz_peer_say(p, out, 1 + PACKET_LEN) > 0);
 	fuzz_must(slime_op_test(p->op) && slime_op_status(p->op) == 0);
 }

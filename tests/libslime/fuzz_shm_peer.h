@@ -18,6 +18,8 @@
 /* Where the peer's process has memory that it did not get from the library. */
 #define FUZZ_PEER_MEMORY     UINT64_C(0x10000)
 #define FUZZ_PEER_MEMORY_LEN 65536
+/* Behind it, where its page's mark is. */
+#define FUZZ_PEER_MARK (FUZZ_PEER_MEMORY + 2 * FUZZ_PEER_MEMORY_LEN)
 
 /* Descriptors that a peer may offer, right and wrong. */
 enum fuzz_fd {
@@ -51,6 +53,9 @@ struct fuzz_peer {
 	uint64_t start_time;
 	bool foreign;
 };
+
+/* The bytes there. */
+uint8_t *fuzz_peer_mark(void);
 
 /* Also where assert() is compiled out. */
 void fuzz_must(bool holds);

@@ -161,10 +161,12 @@ static socklen_t address_of(struct sockaddr_un *addr, const void *name, size_t l
 }
 
 /* The kernel notes whose call it was. */
-static void connect_in_child(int fd, bool listens, const struct sockaddr_un *addr, socklen_t len,
-			     int report)
+static void connect_in_child(int fd, uid_t uid, bool listens, const struct sockaddr_un *addr,
+			     socklen_t len, int report)
 {
-	bool ok = listens ? bind(fd, (const struct sockaddr *)addr, len) == 0 && listen(fd, 1) == 0
+	bool ok = uid && setuid(uid) ? false
+		  : listens
+			  ? bind(fd, (const struct sockaddr *)addr, len) == 0 && listen(fd, 1) == 0
 			  : connect(fd, (const struct sockaddr *)addr, len) == 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -186,10 +188,12 @@ static int make_socket(struct raw_shm *r, bool listens, const void *name, size_t
 
 	assert_true(fd >= 0);
 	assert_ok(pipe2(report, O_CLOEXEC));
+	if (r->foreign)
+		assert_ok(madvise(r->page, sizeof(*r->page), MADV_DOFORK));
 	r->pid = fork();
 	assert_true(r->pid >= 0);
 	if (r->pid == 0)
-		connect_in_child(fd, listens, &addr, len, report[1]);
+		connect_in_child(fd, r->uid, listens, &addr, len, report[1]);
 	close(report[1]);
 	assert_int_equal(read(report[0], &ok, 1), 1);
 	assert_true(ok);
@@ -306,6 +310,10 @@ struct shm_packet raw_shm_introduction(struct raw_shm *r, uint8_t kind)
 		p.fds[p.n_fds++] = r->segment_fd;
 	}
 	atomic_store(&r->own->nonce, NONCE);
+	if (r->foreign) {
+		p.flags = SHM_FOREIGN_ALLOWED;
+		p.b = (uintptr_t)r->page->mark;
+	}
 	assert_ok(shm_start_time(r->pid, &p.c));
 	p.fds[p.n_fds++] = r->bell;
 	p.fds[p.n_fds++] = r->page_fd;

@@ -51,6 +51,8 @@ struct raw_shm {
 	struct sl_link_id peer;
 	int sock; /* the peer's end of the unix socket, greeted; -1: none */
 	pid_t pid;
+	uid_t uid;    /* of its process; 0: as ours */
+	bool foreign; /* it offers its process's memory */
 	bool ended;
 	int cause;
 

@@ -207,7 +207,7 @@ static void in_place__any_memory_may_be_registered(void **state)
 	struct slime_mr *mr, *mapped;
 	struct bench b;
 
-	attr.foreign_memory = true;
+	attr.foreign_memory = SLIME_FOREIGN_REQUIRE;
 	open_bench(&b, pair_open(transport, &attr));
 	assert_int_equal(slime_mr_create(b.p->a.ctx, memory, ROOM + LEN,
 					 SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE, &mr),

@@ -9,9 +9,11 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "raw_shm.h"
+#include "src/core/region.h"
 #include "support/sealed_file.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -78,18 +80,30 @@ static struct shm_packet good_answer(int fd)
 	};
 }
 
-/* What becomes of our read of all of the region when the peer answers this for it. */
+static int wait_for_op(struct raw_shm *r)
+{
+	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
+	return slime_op_status(r->op);
+}
+
+/* What becomes of our read of x, in a region that is new to us, when the peer answers this for it.
+ */
+static int read_new(struct raw_shm *r, const struct slime_xfer *x, const struct shm_packet *answer)
+{
+	raw_shm_link(r);
+	assert_ok(slime_read(r->ep, x, 1, 0, r->op));
+	assert_int_equal(raw_shm_hear(r).kind, SHM_MAP);
+	raw_shm_say(r, answer);
+	return wait_for_op(r);
+}
+
+/* The same of all of the region. */
 static int read_answered_with(struct raw_shm *r, const struct shm_packet *answer)
 {
 	struct slime_remote_mr remote = theirs(r);
 	struct slime_xfer x = { .local = r->mr, .remote = &remote, .len = remote.len };
 
-	raw_shm_link(r);
-	assert_ok(slime_read(r->ep, &x, 1, 0, r->op));
-	assert_int_equal(raw_shm_hear(r).kind, SHM_MAP);
-	raw_shm_say(r, answer);
-	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
-	return slime_op_status(r->op);
+	return read_new(r, &x, answer);
 }
 
 static void answer_to_map__that_is_right_is_read(void **state)
@@ -261,6 +275,95 @@ static void map__with_wrong_secrets_is_stale_and_the_third_ends_the_link(void **
 	/* Nothing was given: nobody is waited for. */
 	assert_ok(slime_mr_destroy(r->mr));
 	r->mr = NULL;
+}
+
+/* ---- foreign memory ---- */
+
+/* The peer's process has a copy of it. */
+static uint8_t in_process[8192];
+
+/* Our transfer with memory of the peer's process, once the mark there is another one than at the
+ * beginning. */
+static int transfer_without_mark(struct raw_shm *r,
+				 int (*transfer)(struct slime_endpoint *, const struct slime_xfer *,
+						 size_t, uint32_t, struct slime_op *))
+{
+	struct slime_remote_mr remote = theirs(r);
+	struct slime_xfer x = { .local = r->mr, .remote = &remote, .len = remote.len };
+	struct shm_packet answer = good_answer(-1);
+
+	answer.n_fds = 0;
+	remote.addr = (uintptr_t)in_process;
+	r->foreign = true;
+	in_process[0] = 1;
+	assert_ok(read_new(r, &x, &answer));
+	assert_int_equal(r->bytes[0], 1);
+	r->bytes[0] = 2;
+	r->page->mark[SHM_MARK_LEN - 1] ^= 1;
+	assert_ok(transfer(r->ep, &x, 1, 0, r->op));
+	return wait_for_op(r);
+}
+
+/* And nothing is written there. */
+static void transfer__with_a_process_of_another_mark_is_econnreset(void **state)
+{
+	struct raw_shm *r = *state;
+	struct iovec here = { .iov_base = r->bytes, .iov_len = 1 };
+	struct iovec there = { .iov_base = in_process, .iov_len = 1 };
+
+	assert_int_equal(transfer_without_mark(r, slime_read), -ECONNRESET);
+	raw_shm_assert_broken(r, -ECONNRESET, "runs another program");
+	assert_ok(raw_shm_teardown(state));
+	assert_ok(raw_shm_setup(state));
+	r = *state;
+	assert_int_equal(transfer_without_mark(r, slime_write), -ECONNRESET);
+	here.iov_base = r->bytes;
+	assert_int_equal(process_vm_readv(r->pid, &here, 1, &there, 1, 0), 1);
+	assert_int_equal(r->bytes[0], 1);
+}
+
+/* ---- holes ---- */
+
+#ifndef MFD_HUGE_2MB
+#define MFD_HUGE_2MB (21U << 26)
+#endif
+#define HUGE_LEN (UINT64_C(2) << 20)
+#define STRANGER 65532
+
+static void map__of_a_region_for_reading_only_gives_a_file_that_cannot_be_punched(void **state)
+{
+	struct raw_shm *r = *state;
+	struct slime_mem *mem;
+	struct slime_mr *mr;
+	int fd;
+
+	assert_ok(slime_mem_alloc(r->ctx, RAW_SHM_LEN, NULL, &mem));
+	assert_ok(slime_mr_create(r->ctx, slime_mem_addr(mem), RAW_SHM_LEN,
+				  SLIME_ACCESS_REMOTE_READ, &mr));
+	fd = mr->region->memfd;
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), -1);
+	assert_int_equal(errno, EPERM);
+	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+	assert_int_equal(errno, EPERM);
+	assert_ok(slime_mr_destroy(mr));
+	assert_ok(slime_mem_destroy(mem));
+}
+
+static void answer_to_map__with_huge_pages_of_another_user_is_unsupported(void **state)
+{
+	struct raw_shm *r = *state;
+	int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | MFD_HUGE_2MB);
+	struct shm_packet answer = good_answer(fd);
+
+	/* Only root can be several users, and not every kernel has huge pages. */
+	if (geteuid() != 0 || fd < 0)
+		skip();
+	assert_ok(ftruncate(fd, HUGE_LEN));
+	assert_ok(fcntl(fd, F_ADD_SEALS, SEALS));
+	answer.c = HUGE_LEN;
+	r->uid = STRANGER;
+	assert_int_equal(read_answered_with(r, &answer), -EOPNOTSUPP);
+	close(fd);
 }
 
 static void withdrawing__what_we_never_had_is_confirmed(void **state)
@@ -441,6 +544,9 @@ int main(void)
 		IN_RAW_SHM(read__of_another_generation_than_what_is_mapped_is_stale),
 		IN_RAW_SHM(map__of_what_there_is_not_is_refused),
 		IN_RAW_SHM(map__with_wrong_secrets_is_stale_and_the_third_ends_the_link),
+		IN_RAW_SHM(transfer__with_a_process_of_another_mark_is_econnreset),
+		IN_RAW_SHM(map__of_a_region_for_reading_only_gives_a_file_that_cannot_be_punched),
+		IN_RAW_SHM(answer_to_map__with_huge_pages_of_another_user_is_unsupported),
 		IN_RAW_SHM(withdrawing__what_we_never_had_is_confirmed),
 		IN_RAW_SHM(socket__that_is_not_read_ends_the_link),
 		IN_RAW_SHM(answer_to_map__that_cannot_be_mapped_fails_the_op),

@@ -100,6 +100,16 @@ case_ends_that_differ_are_both_told() {
 	expect 0 stopped nc stop
 }
 
+case_memory_that_is_out_of_reach_is_explained() {
+	begin
+	register node-a
+	register node-b
+	report node-a node-b '"state":"connected","transport":"shm","attributes":{"transports":"shm","no_foreign_memory":"foreign_memory is off at the peer"}'
+	explained node-a node-b
+	grep -qx "memory only that of slime_mem_alloc is in reach: foreign_memory is off at the peer" "$dir/said" || die "$(cat "$dir/said")"
+	expect 0 stopped nc stop
+}
+
 case_each_rail_is_explained() {
 	local rail='"local_nic":"rxe0:1","remote_nic":"rxe1:1","why":"paired by position; GID index 1, RoCE v2"'
 

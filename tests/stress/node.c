@@ -102,7 +102,7 @@ static void create_context(struct node *node)
 	attr.tcp_streams = 1 + (uint32_t)roll_below(&dice, 4);
 	attr.shm_copy_in_submit = roll_percent(&dice, 50) ? 4096 : 1048576;
 	attr.rpc_workers = 1 + (uint32_t)roll_below(&dice, 4);
-	attr.foreign_memory = roll_percent(&dice, 30);
+	attr.foreign_memory = roll_percent(&dice, 30) ? SLIME_FOREIGN_AUTO : SLIME_FOREIGN_OFF;
 	attr.tcp_user_timeout_ms = 10000; /* a busy machine is no dead peer */
 	attr.rdma_devices = options->devices;
 	attr.rdma_qps = 1 + (uint32_t)roll_below(&dice, 3);

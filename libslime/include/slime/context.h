@@ -53,6 +53,21 @@ enum slime_rdma_pair {
 	SLIME_RDMA_PAIR_NAME,	  /* the device's name, of which 16 bytes count, and the port */
 };
 
+/*
+ * Over shm: whether links reach regions whose memory is not from slime_mem_alloc(), as that of an
+ * engine with an allocator of its own. It is copied by process_vm_readv/writev, which is slower for
+ * small transfers than memory that the peer maps, and the kernel may forbid it. Both ends must be
+ * processes of one user, and regions that are restricted (slime/mr.h) are never reached this way.
+ */
+enum slime_foreign {
+	SLIME_FOREIGN_AUTO,    /* where the peer does not say off; tried when a link comes up, and
+				* slime_endpoint_info() says what came of it. Where it failed, ops on
+				* such memory are -EOPNOTSUPP at submit, and the log has the cure */
+	SLIME_FOREIGN_REQUIRE, /* a link where it does not work in both directions passes shm over
+				* and takes its next transport */
+	SLIME_FOREIGN_OFF,     /* never, in either direction */
+};
+
 struct slime_context_attr {
 	enum slime_polling polling;
 	uint32_t spin_us; /* adaptive: how long to spin after the last event, and less when waits
@@ -61,11 +76,9 @@ struct slime_context_attr {
 	bool manual; /* no thread of our own: nothing moves unless the caller waits or polls; peers
 		      * see stalls meanwhile, which they never take for death */
 	int cpu;     /* CPU for the progress thread, -1 for any */
-	uint32_t max_regions;	/* local regions at one time */
-	uint32_t max_endpoints; /* endpoints at one time */
-	bool foreign_memory; /* shm: let peers of this user read and write regions that are not from
-			      * slime_mem_alloc through process_vm_readv/writev, and do so with
-			      * theirs */
+	uint32_t max_regions;		   /* local regions at one time */
+	uint32_t max_endpoints;		   /* endpoints at one time */
+	enum slime_foreign foreign_memory; /* shm: memory that is not from slime_mem_alloc() */
 	const char *tcp_bind; /* numeric address the tcp listener binds, NULL for 127.0.0.1; "" for
 				 no listener: links whose other end initiates, which is chance, do
 				 not come up over tcp then */

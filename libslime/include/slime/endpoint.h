@@ -128,6 +128,10 @@ struct slime_endpoint_info {
 	 * not in use, as far as this end knows: "shm: ...; rdma: ...". */
 	bool own_order;
 	char passed_over[SLIME_CAUSE_TEXT_MAX];
+	/* While connected: whether ops reach regions of the peer whose memory is not from
+	 * slime_mem_alloc(), and why not: "" when they do. */
+	bool foreign_memory;
+	char no_foreign_memory[128];
 };
 
 SLIME_API void slime_endpoint_info(const struct slime_endpoint *ep,

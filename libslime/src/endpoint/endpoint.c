@@ -527,6 +527,10 @@ void slime_endpoint_info(const struct slime_endpoint *const_ep, struct slime_end
 	out->pending_ops = sl_endpoint_n_pending(ep);
 	if (sl_endpoint_enter(ep, &conn) == 0) {
 		conn->ops->address(conn, out->address, sizeof(out->address));
+		out->foreign_memory = !conn->no_foreign;
+		if (conn->no_foreign)
+			snprintf(out->no_foreign_memory, sizeof(out->no_foreign_memory), "%s",
+				 conn->no_foreign);
 		sl_endpoint_leave(ep);
 	}
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "src/endpoint/endpoint.h"
 #include <slime/xfer.h>
 
@@ -18,6 +19,21 @@ static bool within(uint64_t offset, uint64_t len, uint64_t stride, uint32_t coun
 	return end <= limit;
 }
 
+__attribute__((cold)) static int refuse_foreign(const struct slime_endpoint *ep, const char *why)
+{
+	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(1, 60000);
+	uint32_t held_back;
+
+	if (sl_log_allow(&limit, &held_back))
+		sl_error(
+			"shm",
+			"%s: a region of the peer is not from slime_mem_alloc, and out of reach: %s. "
+			"Allocate it with slime_mem_alloc, or set foreign_memory to require at both "
+			"ends, and such links take their next transport",
+			ep->name, why);
+	return -EOPNOTSUPP;
+}
+
 /* Whose regions they are, and what they grant. */
 static inline int check_regions(struct slime_endpoint *ep, struct sl_conn *conn,
 				const struct slime_xfer *x, uint32_t access)
@@ -28,6 +44,8 @@ static inline int check_regions(struct slime_endpoint *ep, struct sl_conn *conn,
 	if (!conn->device_memory &&
 	    (x->local->region->kind == SL_REGION_DEVICE || x->remote->kind == SL_REGION_DEVICE))
 		return -EOPNOTSUPP;
+	if (x->remote->kind == SL_REGION_FOREIGN && conn->no_foreign)
+		return refuse_foreign(ep, conn->no_foreign);
 	if ((x->remote->access & access) != access)
 		return -EACCES;
 	return atomic_load_explicit(&conn->n_stale, memory_order_relaxed) &&

@@ -117,6 +117,8 @@ static int check_attr(const struct slime_context_attr *a)
 		return refuse("tcp_user_timeout_ms: not in 100 to 3600000");
 	if (a->shm_copy_in_submit > UINT32_C(1) << 30)
 		return refuse("shm_copy_in_submit: more than 1 GiB");
+	if ((unsigned)a->foreign_memory > SLIME_FOREIGN_OFF)
+		return refuse("foreign_memory: not one of auto, require, off");
 	if (a->rpc_workers > 1024)
 		return refuse("rpc_workers: more than 1024");
 	return check_rdma(a);

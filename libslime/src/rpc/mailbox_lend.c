@@ -95,7 +95,10 @@ static bool lends_any_memory(const struct sl_mailbox *mb)
 /* Whether the peer can reach the user's region as it is. */
 static bool is_reachable(const struct sl_mailbox *mb, const struct slime_mr *mr)
 {
-	return lends_any_memory(mb) || mb->ep->any_region || mr->region->kind == SL_REGION_MEMFD;
+	if (lends_any_memory(mb) || mr->region->kind == SL_REGION_MEMFD)
+		return true;
+	return mb->ep->any_region &&
+	       !(mr->region->restricted && mb->ep->transport == SLIME_TRANSPORT_SHM);
 }
 
 /* The call's peer alone is told of it, and no descriptor of it has a secret. */

@@ -281,6 +281,9 @@ struct sl_conn {
 	bool looks_disturb;	  /* who looks for a message keeps the peer from writing it */
 	bool any_region;    /* once ready: the peer reaches every region, whatever its memory */
 	bool device_memory; /* also that which no CPU touches, here and there */
+	/* Why no op reaches a region of the peer that is SL_REGION_FOREIGN, for people; NULL: it
+	 * does. Once ready it stays. */
+	const char *no_foreign;
 };
 
 /* ---- transports ---- */

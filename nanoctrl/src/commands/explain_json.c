@@ -63,6 +63,7 @@ static void print_end(const char *name, const struct links_end *e)
 		print_list("transports", e->story->transports);
 		links_json_text(",", "order", e->story->order);
 		links_json_text(",", "passed_over", e->story->passed_over);
+		links_json_text(",", "no_foreign_memory", e->story->no_foreign_memory);
 		links_json_text(",", "last_error", e->story->last_error);
 		printf(",\"connects\":%" PRIu64 ",\"failures\":%" PRIu64, e->story->n_connects,
 		       e->story->n_failures);

@@ -161,6 +161,9 @@ static void write_transports(const struct writer *w, const struct explain_link *
 	write_reasons(w, "passed over", s->passed_over, NULL);
 	if (other && links_end_is_connected(k->other))
 		write_reasons(w, *s->passed_over ? "" : "passed over", other->passed_over, k->peer);
+	if (*s->no_foreign_memory)
+		write_line(w, "memory", "only that of slime_mem_alloc is in reach: %s",
+			   s->no_foreign_memory);
 }
 
 static void write_past(const struct writer *w, const struct links_end *e)

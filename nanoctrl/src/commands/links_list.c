@@ -127,6 +127,8 @@ static int take_story(struct links_end *e, const struct nc_pairs *pairs)
 			copy(s->order, sizeof(s->order), value);
 		else if (!strcmp(key, "passed_over"))
 			copy(s->passed_over, sizeof(s->passed_over), value);
+		else if (!strcmp(key, "no_foreign_memory"))
+			copy(s->no_foreign_memory, sizeof(s->no_foreign_memory), value);
 		else if (!strcmp(key, "last_error"))
 			copy(s->last_error, sizeof(s->last_error), value);
 		else if (!strcmp(key, "connects"))

@@ -19,9 +19,10 @@ struct links_story {
 	char transports[64]; /* allowed, in the order of preference: "shm,rdma,tcp" */
 	char order[16];	     /* whose order counted: "own" or "peer" */
 	char passed_over[LINKS_STORY];
-	char last_error[LINKS_STORY]; /* it broke with, or was lost for */
-	uint64_t n_connects;	      /* how often it came up */
-	uint64_t n_failures;	      /* in a row */
+	char no_foreign_memory[LINKS_STORY]; /* why such memory is out of reach */
+	char last_error[LINKS_STORY];	     /* it broke with, or was lost for */
+	uint64_t n_connects;		     /* how often it came up */
+	uint64_t n_failures;		     /* in a row */
 };
 
 struct links_end {

@@ -192,6 +192,7 @@ struct ctrl_link {
 	const char *transports;
 	bool own_order; /* of a connected one, as in slime_endpoint_info */
 	const char *passed_over;
+	const char *no_foreign_memory;
 	const char *last_error; /* it broke with, or was lost for, before the present state */
 	uint32_t n_connects;
 	uint32_t n_failures; /* in a row */

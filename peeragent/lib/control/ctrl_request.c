@@ -197,8 +197,9 @@ int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, uint
 /* What nanoctrl keeps of a link for people (docs/http-api.md, 6). */
 struct story {
 	char passed_over[CTRL_TEXT_MAX + 1], last_error[CTRL_TEXT_MAX + 1];
+	char no_foreign_memory[CTRL_TEXT_MAX + 1];
 	char n_connects[16], n_failures[16];
-	struct nc_pair pairs[6];
+	struct nc_pair pairs[7];
 	size_t n;
 };
 
@@ -230,6 +231,7 @@ static void story_of(struct story *s, const struct ctrl_link *l)
 	if (l->transport)
 		add(s, "order", l->own_order ? "own" : "peer");
 	add_text(s, "passed_over", l->passed_over, s->passed_over);
+	add_text(s, "no_foreign_memory", l->no_foreign_memory, s->no_foreign_memory);
 	add_text(s, "last_error", l->last_error, s->last_error);
 	add_number(s, "connects", l->n_connects, s->n_connects);
 	add_number(s, "failures", l->n_failures, s->n_failures);

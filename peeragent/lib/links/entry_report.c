@@ -36,6 +36,7 @@ void entry_report_init(struct entry_report *r, const struct entry *e)
 		.transports = r->transports,
 		.own_order = r->info.own_order,
 		.passed_over = r->info.passed_over,
+		.no_foreign_memory = r->info.no_foreign_memory,
 		/* Of one that is broken it is the cause. */
 		.last_error = e->link.phase != LINK_BROKEN && strcmp(e->last_error, e->cause)
 				      ? e->last_error

@@ -181,22 +181,18 @@ void shm_packet_close_fds(struct shm_packet *p)
 	}
 }
 
-int shm_channel_peer(int sock, pid_t *pid, int *pidfd)
+int shm_channel_peer(int sock, struct ucred *who, int *pidfd)
 {
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
+	socklen_t len = sizeof(*who);
 
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, who, &len))
 		return -errno;
-	if (!sl_auth_user(cred.uid))
+	if (!sl_auth_user(who->uid))
 		return -EACCES;
-	if (cred.pid <= 0)
+	if (who->pid <= 0)
 		return -ENOTSUP;
-	*pidfd = (int)syscall(SYS_pidfd_open, cred.pid, 0);
-	if (*pidfd < 0)
-		return -errno;
-	*pid = cred.pid;
-	return 0;
+	*pidfd = (int)syscall(SYS_pidfd_open, who->pid, 0);
+	return *pidfd < 0 ? -errno : 0;
 }
 
 int shm_start_time(pid_t pid, uint64_t *out)

@@ -8,11 +8,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 enum shm_packet_kind {
-	SHM_SEGMENT = 1, /* initiator: the segment, its eventfd, its page; a: nonce */
-	SHM_ACCEPT,	 /* acceptor: its eventfd and page; a: nonce */
+	SHM_SEGMENT = 1, /* initiator: the segment, its eventfd, its page; a: nonce, b: where its
+			  * page's mark is in its process */
+	SHM_ACCEPT,	 /* acceptor: its eventfd and page; a, b */
 	SHM_READY,	 /* initiator: go */
 	SHM_MAP,	 /* give me your region id of generation a; b, c: its secret */
 	SHM_MAPPED,	 /* here it is, or why not: status; b: offset in the file, c: its length */
@@ -41,8 +43,10 @@ struct shm_packet {
 	bool fds_lost; /* this process may not have so many: n_fds is 0 */
 };
 
-/* flags of SEGMENT and ACCEPT */
-#define SHM_FOREIGN_ALLOWED 1
+/* flags */
+#define SHM_FOREIGN_ALLOWED  1 /* of SEGMENT and ACCEPT: foreign_memory is not off */
+#define SHM_FOREIGN_REQUIRED 2 /* of SEGMENT and ACCEPT */
+#define SHM_FOREIGN_REACHED  4 /* of ACCEPT and READY: the sender reaches the other's memory */
 
 /* -EAGAIN: no room; the peer does not read. Descriptors stay the caller's. */
 int shm_channel_send(int sock, const struct shm_packet *p);
@@ -56,9 +60,9 @@ int shm_channel_recv(int sock, struct shm_packet *out);
 /* Close what came with it and was not taken (set to -1). */
 void shm_packet_close_fds(struct shm_packet *p);
 
-/* Who is at the other end, and a pidfd of it. -EACCES another user, -ENOTSUP another PID namespace.
- */
-int shm_channel_peer(int sock, pid_t *pid, int *pidfd);
+/* Who is at the other end, and a pidfd of it. -EACCES a user that may not, -ENOTSUP another PID
+ * namespace. */
+int shm_channel_peer(int sock, struct ucred *who, int *pidfd);
 
 /* When process pid was started, in the kernel's ticks: tells it from a later one of the same
  * number. */

@@ -314,6 +314,7 @@ static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct s
 		.peer = attr->peer,
 		.looks_disturb = true,
 		.n_stale = 1,
+		.no_foreign = "the link is not up",
 	};
 	c->t = t;
 	c->attr = *attr;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pid is a number: another process may have it, or the process another program, of other rights
+ * than ours towards it. So each copy looks for the mark that the peer's program has.
+ */
 #include <errno.h>
-#include <poll.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #include "base/log.h"
@@ -11,34 +15,30 @@
 /* What one system call moves at most. */
 #define BYTES_PER_CALL 0x7ffff000
 
+/* The mark is the first stretch. Where it is not mapped, nothing behind it is moved; where other
+ * bytes are, what is behind it was read as well, and the op fails. */
 struct batch {
-	struct iovec local[STRETCHES_PER_CALL];
-	struct iovec remote[STRETCHES_PER_CALL];
+	uint8_t mark[SHM_MARK_LEN];
+	struct iovec local[1 + STRETCHES_PER_CALL];
+	struct iovec remote[1 + STRETCHES_PER_CALL];
 	size_t n;
 };
 
-/* A pid is a number that another process can have by now: the pidfd is not. */
-static bool is_alive(struct shm_conn *c)
+/* Of a copy that the kernel refused. */
+static int error_of(int err)
 {
-	struct pollfd fd = { .fd = c->pid_source.fd, .events = POLLIN };
-
-	return fd.fd >= 0 && poll(&fd, 1, 0) == 0;
+	return err == ESRCH    ? -ECONNRESET
+	       : err == EPERM  ? -EOPNOTSUPP
+	       : err == EFAULT ? -EREMOTEIO
+			       : -err;
 }
 
-static int foreign_error(void)
+static void begin(struct batch *b, const struct shm_conn *c)
 {
-	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(1, 60000);
-	uint32_t held_back;
-	int err = errno;
-
-	if (err == ESRCH)
-		return -ECONNRESET;
-	if (err == EPERM && sl_log_allow(&limit, &held_back))
-		sl_error(
-			"shm",
-			"the kernel forbids process_vm_readv/writev: see kernel.yama.ptrace_scope, or use "
-			"memory of slime_mem_alloc");
-	return err == EPERM ? -EOPNOTSUPP : err == EFAULT ? -EREMOTEIO : -err;
+	b->local[0] = (struct iovec){ .iov_base = b->mark, .iov_len = SHM_MARK_LEN };
+	b->remote[0] = (struct iovec){ .iov_base = (void *)(uintptr_t)c->mark_at,
+				       .iov_len = SHM_MARK_LEN };
+	b->n = 1;
 }
 
 /* The work's next stretches within m, at most *budget bytes, which shrinks by as much. */
@@ -48,7 +48,6 @@ static int gather(const struct shm_map *m, struct sl_work *w, uint64_t *budget, 
 	const struct slime_xfer *x = sl_work_at(w);
 	const struct slime_remote_mr *remote = x->remote;
 
-	b->n = 0;
 	do {
 		struct sl_piece p;
 		int ret;
@@ -66,8 +65,47 @@ static int gather(const struct shm_map *m, struct sl_work *w, uint64_t *budget, 
 		left -= p.len;
 		*budget -= p.len;
 		x = sl_work_at(w);
-	} while (x && x->remote == remote && left && b->n < STRETCHES_PER_CALL);
+	} while (x && x->remote == remote && left && b->n <= STRETCHES_PER_CALL);
 	return 0;
+}
+
+/* Read the mark and, in the same call, n stretches from the first on: how many bytes of those.
+ * -ENOEXEC there is no such mark. */
+static ssize_t read_marked(struct shm_conn *c, struct batch *b, size_t first, size_t n)
+{
+	struct iovec local = b->local[first - 1], remote = b->remote[first - 1];
+	ssize_t len;
+
+	b->local[first - 1] = b->local[0];
+	b->remote[first - 1] = b->remote[0];
+	len = process_vm_readv(c->pid, b->local + first - 1, n + 1, b->remote + first - 1, n + 1,
+			       0);
+	b->local[first - 1] = local;
+	b->remote[first - 1] = remote;
+	if (len < 0 && errno != EFAULT)
+		return error_of(errno);
+	if (len < SHM_MARK_LEN || memcmp(b->mark, c->mark, SHM_MARK_LEN) != 0)
+		return -ENOEXEC;
+	return len - SHM_MARK_LEN;
+}
+
+/* The kernel writes no mark: it is looked for just before. */
+static ssize_t write_marked(struct shm_conn *c, struct batch *b, size_t first, size_t n)
+{
+	ssize_t len = read_marked(c, b, 1, 0);
+
+	if (len)
+		return len;
+	len = process_vm_writev(c->pid, b->local + first, n, b->remote + first, n, 0);
+	return len < 0 ? error_of(errno) : len;
+}
+
+int shm_foreign_probe(struct shm_conn *c)
+{
+	struct batch b;
+
+	begin(&b, c);
+	return (int)read_marked(c, &b, 1, 0);
 }
 
 /* The first stretches were moved, len bytes in all: the index of the first that was not, its rest
@@ -88,29 +126,45 @@ static size_t skip(struct batch *b, size_t first, size_t len)
 /* Short counts are normal. */
 static int move(struct shm_conn *c, struct batch *b, bool read)
 {
-	size_t first = 0;
+	size_t first = 1;
 
 	while (first < b->n) {
-		struct iovec *local = b->local + first;
-		struct iovec *remote = b->remote + first;
-		size_t left = b->n - first;
-		ssize_t n = read ? process_vm_readv(c->pid, local, left, remote, left, 0)
-				 : process_vm_writev(c->pid, local, left, remote, left, 0);
+		ssize_t n = read ? read_marked(c, b, first, b->n - first)
+				 : write_marked(c, b, first, b->n - first);
 
 		if (n <= 0)
-			return n ? foreign_error() : -EREMOTEIO;
+			return n ? (int)n : -EREMOTEIO;
 		first = skip(b, first, (size_t)n);
 	}
 	return 0;
+}
+
+static void log_forbidden(const struct shm_conn *c)
+{
+	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(1, 60000);
+	uint32_t held_back;
+
+	if (sl_log_allow(&limit, &held_back))
+		sl_error("shm",
+			 "%s: the kernel forbids process_vm_readv/writev by now: is a process not "
+			 "dumpable? Use memory of slime_mem_alloc",
+			 c->base.name);
 }
 
 int shm_foreign_copy(struct shm_conn *c, const struct shm_map *m, struct sl_work *w,
 		     uint64_t *budget)
 {
 	struct batch b;
-	int ret = gather(m, w, budget, &b);
+	int ret;
 
-	if (ret)
+	begin(&b, c);
+	ret = gather(m, w, budget, &b);
+	if (!ret)
+		ret = move(c, &b, w->kind == SLIME_KIND_READ);
+	if (ret == -EOPNOTSUPP)
+		log_forbidden(c);
+	if (ret != -ENOEXEC)
 		return ret;
-	return is_alive(c) ? move(c, &b, w->kind == SLIME_KIND_READ) : -ECONNRESET;
+	shm_conn_end(c, -ECONNRESET, "the peer's process runs another program");
+	return -ECONNRESET;
 }

@@ -23,13 +23,16 @@
 static int watch_process(struct shm_conn *c, int sock, uint64_t start_time)
 {
 	uint64_t seen;
+	struct ucred who;
 	int pidfd;
-	int ret = shm_channel_peer(sock, &c->pid, &pidfd);
+	int ret = shm_channel_peer(sock, &who, &pidfd);
 
 	if (ret == -ENOTSUP)
 		shm_conn_end(c, ret, "the peer is in a PID namespace that is not seen from here");
 	if (ret)
 		return ret;
+	c->pid = who.pid;
+	c->same_user = who.uid == geteuid();
 	/* The number could have gone to another process between the two looks. */
 	ret = shm_start_time(c->pid, &seen);
 	if (!ret && seen != start_time)
@@ -76,6 +79,43 @@ static void became_ready(struct shm_conn *c)
 	c->base.events->ready(c->base.owner);
 }
 
+/* ---- foreign memory ---- */
+
+/* Why memory of the peer that it did not allocate for sharing is out of our reach; NULL: it is not.
+ */
+static const char *try_foreign(struct shm_conn *c)
+{
+	if (c->t->base.env->attr->foreign_memory == SLIME_FOREIGN_OFF)
+		return "foreign_memory is off here";
+	if (!(c->peer_flags & SHM_FOREIGN_ALLOWED))
+		return "foreign_memory is off at the peer";
+	if (!c->same_user)
+		return "the peer is a process of another user";
+	switch (shm_foreign_probe(c)) {
+	case 0:
+		return NULL;
+	case -EOPNOTSUPP:
+		return "the kernel forbids process_vm_readv: kernel.yama.ptrace_scope, or a process "
+		       "that is not dumpable";
+	default:
+		return "the peer's memory is not where it says";
+	}
+}
+
+/* works: in both directions. False: one of the ends wants no link without it. */
+static bool suits(struct shm_conn *c, bool works)
+{
+	char why[96];
+
+	if (works || (c->t->base.env->attr->foreign_memory != SLIME_FOREIGN_REQUIRE &&
+		      !(c->peer_flags & SHM_FOREIGN_REQUIRED)))
+		return true;
+	snprintf(why, sizeof(why), "foreign_memory is required: %s",
+		 c->base.no_foreign ? c->base.no_foreign : "the peer does not reach ours");
+	shm_conn_end(c, -EOPNOTSUPP, why);
+	return false;
+}
+
 /* What SEGMENT and ACCEPT have in common. */
 static int take_peer(struct shm_conn *c, struct shm_packet *p, int *wake_fd, int *page_fd)
 {
@@ -89,18 +129,31 @@ static int take_peer(struct shm_conn *c, struct shm_packet *p, int *wake_fd, int
 		return ret;
 	c->peer_wake_fd = *wake_fd;
 	*wake_fd = -1;
-	c->peer_allows_foreign = p->flags & SHM_FOREIGN_ALLOWED;
-	c->base.any_region = c->peer_allows_foreign && c->t->base.env->attr->foreign_memory;
+	c->peer_flags = p->flags;
+	c->mark_at = p->b;
+	memcpy(c->mark, c->peer_page->mark, sizeof(c->mark));
+	c->base.no_foreign = try_foreign(c);
 	return 0;
+}
+
+static uint8_t reached(const struct shm_conn *c)
+{
+	return c->base.no_foreign ? 0 : SHM_FOREIGN_REACHED;
 }
 
 static int send_self(struct shm_conn *c, uint8_t kind, int segment_fd)
 {
+	static const uint8_t modes[] = {
+		[SLIME_FOREIGN_AUTO] = SHM_FOREIGN_ALLOWED,
+		[SLIME_FOREIGN_REQUIRE] = SHM_FOREIGN_ALLOWED | SHM_FOREIGN_REQUIRED,
+		[SLIME_FOREIGN_OFF] = 0,
+	};
 	const struct sl_transport_env *env = c->t->base.env;
 	struct shm_packet p = {
 		.kind = kind,
-		.flags = env->attr->foreign_memory ? SHM_FOREIGN_ALLOWED : 0,
+		.flags = modes[env->attr->foreign_memory] | reached(c),
 		.a = c->nonce,
+		.b = (uintptr_t)c->t->page->mark,
 		.c = c->t->start_time,
 	};
 
@@ -151,6 +204,8 @@ static int on_segment(struct shm_conn *c, struct shm_packet *p)
 	if (atomic_load(&c->other->nonce) != p->a)
 		return -EPROTO;
 	ret = take_peer(c, p, &p->fds[1], &p->fds[2]);
+	if (!ret && !suits(c, !c->base.no_foreign))
+		ret = -EOPNOTSUPP;
 	if (!ret)
 		ret = new_nonce(c);
 	if (!ret)
@@ -169,6 +224,10 @@ static int on_accept(struct shm_conn *c, struct shm_packet *p)
 	if (atomic_load(&c->other->nonce) != p->a)
 		return -EPROTO;
 	ret = take_peer(c, p, &p->fds[0], &p->fds[1]);
+	c->base.any_region = p->flags & SHM_FOREIGN_REACHED;
+	if (!ret && !suits(c, !c->base.no_foreign && c->base.any_region))
+		ret = -EOPNOTSUPP;
+	ready.flags = reached(c);
 	if (!ret)
 		ret = shm_channel_send(c->sock.fd, &ready);
 	if (!ret)
@@ -176,10 +235,11 @@ static int on_accept(struct shm_conn *c, struct shm_packet *p)
 	return ret;
 }
 
-static int on_ready(struct shm_conn *c)
+static int on_ready(struct shm_conn *c, const struct shm_packet *p)
 {
 	if (c->initiator || !c->peer_page || atomic_load(&c->state) != SHM_CONN_STARTING)
 		return -EPROTO;
+	c->base.any_region = p->flags & SHM_FOREIGN_REACHED;
 	became_ready(c);
 	return 0;
 }
@@ -192,7 +252,7 @@ int shm_handshake_packet(struct shm_conn *c, struct shm_packet *p)
 	case SHM_ACCEPT:
 		return on_accept(c, p);
 	default:
-		return on_ready(c);
+		return on_ready(c, p);
 	}
 }
 

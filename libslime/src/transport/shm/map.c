@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -208,6 +210,13 @@ static bool is_populated(int fd, uint64_t len)
 	return fstat(fd, &st) == 0 && (uint64_t)st.st_blocks * 512 >= len;
 }
 
+static bool is_of_huge_pages(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) || fs.f_type == HUGETLBFS_MAGIC;
+}
+
 static int map_region(struct shm_conn *c, struct shm_map *m, struct shm_packet *p)
 {
 	int prot = PROT_READ | (p->access & SLIME_ACCESS_REMOTE_WRITE ? PROT_WRITE : 0);
@@ -215,6 +224,10 @@ static int map_region(struct shm_conn *c, struct shm_map *m, struct shm_packet *
 
 	if (p->b > p->c || p->len > p->c - p->b)
 		return -EPROTO;
+	/* Its owner can punch a hole into it, and who touches that without a huge page left has
+	 * SIGBUS. Our own user's processes have other ways to end us. */
+	if (!c->same_user && is_of_huge_pages(p->fds[0]))
+		return -EOPNOTSUPP;
 	ret = shm_map_sealed(p->fds[0], p->c, prot, &m->mapping);
 	if (ret)
 		return ret;
@@ -263,7 +276,7 @@ static int take_answer(struct shm_conn *c, struct shm_map *m, struct shm_packet 
 	m->len = p->len;
 	m->access = p->access;
 	m->foreign = !ret && p->n_fds == 0;
-	if (m->foreign && !c->t->base.env->attr->foreign_memory)
+	if (m->foreign && c->base.no_foreign)
 		ret = -EOPNOTSUPP;
 	if (!ret && !m->foreign)
 		ret = map_region(c, m, p);
@@ -284,8 +297,9 @@ bool shm_map_answered(struct shm_conn *c, struct shm_packet *p)
 	pthread_mutex_unlock(&c->lock);
 	if (ret == -EOPNOTSUPP)
 		sl_warn("shm",
-			"%s: region %u of the peer is not from slime_mem_alloc, and foreign_memory is off "
-			"at one end",
+			"%s: region %u of the peer is out of reach over shm: memory that is not from "
+			"slime_mem_alloc where it is restricted or foreign_memory does not work, a device's, "
+			"or another user's huge pages",
 			c->base.name, p->id);
 	return ret != -EPROTO;
 }
@@ -488,8 +502,7 @@ static int give(struct shm_conn *c, const struct shm_packet *asked, struct shm_p
 		said->fds[said->n_fds++] = r->memfd;
 		said->b = r->memfd_offset;
 		said->c = r->memfd_len;
-	} else if (r->kind == SL_REGION_DEVICE || !env->attr->foreign_memory ||
-		   !c->peer_allows_foreign) {
+	} else if (r->kind == SL_REGION_DEVICE || r->restricted || !c->base.any_region) {
 		ret = -EOPNOTSUPP;
 	}
 	if (!ret)

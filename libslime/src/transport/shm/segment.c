@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/transport/auth.h"
 #include "src/transport/shm/segment.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -104,8 +105,14 @@ int shm_page_create(struct shm_page **out, int *fd)
 	int ret =
 		create("slime-page", sizeof(**out), SEALS_NEEDED | F_SEAL_FUTURE_WRITE, &addr, fd);
 
-	if (!ret)
-		*out = addr;
+	if (ret)
+		return ret;
+	*out = addr;
+	ret = sl_auth_random((*out)->mark, SHM_MARK_LEN);
+	if (ret) {
+		shm_page_unmap(*out);
+		close(*fd);
+	}
 	return ret;
 }
 

@@ -50,9 +50,16 @@ static inline struct shm_entry *shm_half_entry(struct shm_half *half, uint64_t n
 	return &half->ring[n % SL_RING_ENTRIES];
 }
 
-/* A context's page that its peers read: whether somebody there sleeps and must be rung. */
+#define SHM_MARK_LEN 16
+
+/*
+ * A context's page that its peers read: whether somebody there sleeps and must be rung; and random
+ * bytes. A peer that copies from or to memory of this process by its number looks for them where
+ * the owner has this page: they are not there once the process runs another program.
+ */
 struct shm_page {
 	_Atomic uint32_t sleeping;
+	uint8_t mark[SHM_MARK_LEN] __attribute__((aligned(16)));
 };
 
 /* A new segment, mapped; *fd is the memfd to give to the peer, and the caller's. */
@@ -64,7 +71,8 @@ int shm_segment_map(int fd, struct shm_segment **out);
 
 void shm_segment_unmap(struct shm_segment *s);
 
-/* The page of a context: ours to write, and its memfd read-only for everybody else. */
+/* The page of a context, with its mark: ours to write, and its memfd read-only for everybody else.
+ */
 int shm_page_create(struct shm_page **out, int *fd);
 int shm_page_map(int fd, const struct shm_page **out);
 void shm_page_unmap(const struct shm_page *page);

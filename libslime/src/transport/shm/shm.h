@@ -140,7 +140,10 @@ struct shm_conn {
 	struct sl_source sock;
 	struct sl_source pid_source;
 	pid_t pid;
-	bool peer_allows_foreign;
+	bool same_user;	    /* as ours */
+	uint8_t peer_flags; /* of SEGMENT or ACCEPT */
+	uint64_t mark_at;   /* in its address space */
+	uint8_t mark[SHM_MARK_LEN];
 	bool said_bye; /* the peer closed in order */
 
 	struct shm_segment *segment;
@@ -230,6 +233,9 @@ void shm_work_flush(struct shm_conn *c, int status); /* finish all; nobody is bu
 
 /* foreign.c */
 
+/* Whether memory of the peer's process can be copied: 0, -EOPNOTSUPP the kernel forbids it,
+ * others it cannot be. */
+int shm_foreign_probe(struct shm_conn *c);
 /* The work's next stretches, at most *budget bytes, which shrinks by as much; they begin in m. */
 int shm_foreign_copy(struct shm_conn *c, const struct shm_map *m, struct sl_work *w,
 		     uint64_t *budget);
