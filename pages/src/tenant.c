@@ -105,9 +105,12 @@ int tenant_fini(struct tenant *t)
 		return ret;
 	t->mr = NULL;
 	page_store_destroy(t->store);
+	t->store = NULL;
 	for (size_t i = 0; i < t->n_allow; i++)
 		free(t->allow[i]);
 	free(t->allow);
+	t->allow = NULL;
+	t->n_allow = 0;
 	return slime_mem_destroy(t->mem);
 }
 
