@@ -331,12 +331,29 @@ static void bring_up(struct members *m, struct member *e)
 	sl_debug("pages", "%s is reached over %s", e->name, slime_transport_name(info.transport));
 }
 
-static bool is_lost(struct member *e)
+/* Requests change up and broken, too: with the lock. */
+static bool is_up(struct members *m, const struct member *e)
+{
+	bool up;
+
+	pthread_mutex_lock(&m->lock);
+	up = e->up;
+	pthread_mutex_unlock(&m->lock);
+	return up;
+}
+
+static void break_if_lost(struct members *m, struct member *e)
 {
 	struct slime_endpoint_info info;
 
+	if (!is_up(m, e))
+		return;
 	slime_endpoint_info(e->use.ep, &info);
-	return info.state != SLIME_ENDPOINT_CONNECTED;
+	if (info.state == SLIME_ENDPOINT_CONNECTED)
+		return;
+	pthread_mutex_lock(&m->lock);
+	set_broken_locked(m, e);
+	pthread_mutex_unlock(&m->lock);
 }
 
 static void forget(struct members *m, struct member *e)
@@ -351,8 +368,8 @@ static void forget(struct members *m, struct member *e)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* Put back what is broken and not used any more. */
-static void take_down(struct members *m, struct member *e)
+/* Put back what is broken and not used any more. is_down: nobody uses it then. */
+static void take_down(struct members *m, struct member *e, bool *is_down)
 {
 	struct slime_endpoint *ep = NULL;
 
@@ -362,12 +379,23 @@ static void take_down(struct members *m, struct member *e)
 		e->use.ep = NULL;
 		e->broken = false;
 	}
+	*is_down = !e->up && !e->broken;
 	pthread_mutex_unlock(&m->lock);
 	if (ep)
 		slime_agent_endpoint_put(m->agent, ep);
 }
 
 #define REQUEST_MAX (PAGES_HEAD_LEN + SLIME_PAGES_TENANT_MAX + NOTES_MAX)
+
+static bool has_notes(struct members *m, const struct notes *notes)
+{
+	bool has;
+
+	pthread_mutex_lock(&m->lock);
+	has = notes->n > 0;
+	pthread_mutex_unlock(&m->lock);
+	return has;
+}
 
 static bool can_send_notes(struct members *m, struct member *e)
 {
@@ -377,7 +405,7 @@ static bool can_send_notes(struct members *m, struct member *e)
 		notes->sent = false;
 		members_leave(m, &notes->use, false);
 	}
-	if (notes->sent || !notes->n || sl_clock_ns() - notes->sent_ns < m->notes_ns)
+	if (notes->sent || !has_notes(m, notes) || sl_clock_ns() - notes->sent_ns < m->notes_ns)
 		return false;
 	if (!notes->request)
 		notes->request = malloc(REQUEST_MAX);
@@ -434,22 +462,20 @@ static void end_notes(struct member *e)
 /* false: it is to be looked at again soon. */
 static bool look_after(struct members *m, struct member *e)
 {
+	bool is_down;
+
 	if (!e->name[0])
 		return true;
-	if (e->up && is_lost(e)) {
-		pthread_mutex_lock(&m->lock);
-		set_broken_locked(m, e);
-		pthread_mutex_unlock(&m->lock);
-	}
-	take_down(m, e);
-	if (!e->up && !e->broken && e->absent >= LISTS_TO_LEAVE) {
+	break_if_lost(m, e);
+	take_down(m, e, &is_down);
+	if (is_down && e->absent >= LISTS_TO_LEAVE) {
 		forget(m, e);
 		return true;
 	}
-	if (!e->up && !e->broken && !e->absent)
+	if (is_down && !e->absent)
 		bring_up(m, e);
 	send_notes(m, e);
-	return e->up || e->absent || e->error == -EACCES || e->error == -ENOENT;
+	return is_up(m, e) || e->absent || e->error == -EACCES || e->error == -ENOENT;
 }
 
 static void sleep_locked(struct members *m, uint32_t ms)
@@ -592,8 +618,7 @@ static bool is_refused_locked(const struct members *m)
 
 int members_wait(struct members *m, unsigned n, int64_t timeout_ms)
 {
-	uint64_t until =
-		timeout_ms < 0 ? SL_NEVER : sl_clock_ns() + (uint64_t)timeout_ms * SL_NS_PER_MS;
+	uint64_t until = sl_deadline_ns(timeout_ms);
 	int ret = 0;
 
 	pthread_mutex_lock(&m->lock);
