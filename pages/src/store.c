@@ -342,8 +342,10 @@ static bool take_slab(struct page_store *s, unsigned class)
 
 	for (int i = 0; s->slabs[slab].class == class || !can_take_slab(s, slab); i++) {
 		slab = (slab + 1) % s->n_slabs;
-		if (i >= SLABS_MAX || slab == s->next_slab)
-			return false;
+		if (i < SLABS_MAX && slab != s->next_slab)
+			continue;
+		s->next_slab = slab; /* the next search goes on from here */
+		return false;
 	}
 	s->next_slab = (slab + 1) % s->n_slabs;
 	c = &s->classes[s->slabs[slab].class];
@@ -369,8 +371,7 @@ static uint32_t take_page(struct page_store *s, unsigned class)
 		give_slab(s, s->n_slabs - s->n_unused--, class);
 	if (!c->free.n)
 		release_expired_pins(s);
-	/* A class with one slab gets another from those that have more, before it evicts its own.
-	 */
+	/* A slab of another class is taken only when nothing of this one can be evicted. */
 	if (!c->free.n && !evict(s, c) && !take_slab(s, class))
 		return PAGE_NONE;
 	page = c->free.head;

@@ -398,6 +398,35 @@ static void create__with_attributes_that_make_no_sense_is_refused(void **state)
 	assert_int_equal(page_store_create(&attr, &s), -EINVAL);
 }
 
+/* Of 40 slabs 20 have a page that is being filled: the search for another one is cut, and goes on.
+ */
+static void reserve__of_another_length_finds_a_slab_behind_many_that_are_in_use(void **state)
+{
+	enum { IN_USE = 20, ALL = 40 };
+	struct store *t;
+	uint64_t offset;
+	uint32_t page;
+	char key[32];
+	int ret = -ENOSPC;
+
+	setup_with(state, ALL, 2);
+	t = *state;
+	for (int slab = 0; slab < ALL; slab++) {
+		for (int i = 0; i < (int)(SLAB / SMALL); i++) {
+			snprintf(key, sizeof(key), "%d/%d", slab, i);
+			if (i || slab >= IN_USE)
+				assert_ok(put(t, key, 1));
+			else
+				assert_ok(page_store_reserve(t->s, key, strlen(key), SMALL, false,
+							     &page, &offset));
+		}
+	}
+	for (int i = 0; i < 3 && ret == -ENOSPC; i++)
+		ret = put_with(t, "large", 2, LARGE, false);
+	assert_ok(ret);
+	teardown(state);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -414,6 +443,8 @@ int main(void)
 		CASE(pin__keeps_pages_until_they_are_unpinned_or_its_time_is_over),
 		CASE(reserve__with_every_page_pinned_or_filling_has_no_room),
 		CASE(reserve__of_another_length_takes_a_slab_from_the_class_that_has_all),
+		cmocka_unit_test(
+			reserve__of_another_length_finds_a_slab_behind_many_that_are_in_use),
 		CASE(clear__deletes_all),
 		cmocka_unit_test(commit__above_the_high_mark_evicts_down_to_the_low_one),
 		CASE(random_work__agrees_with_a_model),
