@@ -120,6 +120,13 @@ static void finish(struct pull *p, int status)
 	clean(p);
 }
 
+/* The op can be used again, and p be freed, once on_bytes() has returned. */
+static void wait_for_callback(struct pull *p)
+{
+	while (!slime_op_test(p->op) && slime_op_wait(p->op, -1) == -ETIMEDOUT)
+		;
+}
+
 static void *commit_pages(void *arg)
 {
 	struct pulls *pulls = arg;
@@ -132,6 +139,7 @@ static void *commit_pages(void *arg)
 			struct pull *p = SL_CONTAINER_OF(node, struct pull, node);
 
 			pthread_mutex_unlock(&pulls->lock);
+			wait_for_callback(p);
 			finish(p, slime_op_status(p->op));
 			pthread_mutex_lock(&pulls->lock);
 		} else if (pulls->ended) {

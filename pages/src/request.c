@@ -956,7 +956,30 @@ static void finish(struct slime_pages_request *req)
 		set_idle(req);
 }
 
-/* The parts of a round have arrived. */
+/* To other threads than that of their callbacks, calls and ops are pending until these returned. */
+static bool have_callbacks_returned(const struct slime_pages_request *req)
+{
+	for (size_t i = 0; i < req->n_parts; i++)
+		if (!slime_call_test(req->parts[i]->call) || !slime_op_test(req->parts[i]->op))
+			return false;
+	return true;
+}
+
+/* The parts of a round have arrived, so that this waits for no peer. */
+static int wait_for_callbacks(struct slime_pages_request *req)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < req->n_parts && (!ret || ret == -ETIMEDOUT); i++) {
+		while (!slime_call_test(req->parts[i]->call) && (!ret || ret == -ETIMEDOUT))
+			ret = slime_call_wait(req->parts[i]->call, -1);
+		while (!slime_op_test(req->parts[i]->op) && (!ret || ret == -ETIMEDOUT))
+			ret = slime_op_wait(req->parts[i]->op, -1);
+	}
+	return ret == -ETIMEDOUT ? 0 : ret;
+}
+
+/* The parts of a round have arrived, and their callbacks returned. */
 static void advance(struct slime_pages_request *req)
 {
 	do {
@@ -1011,11 +1034,12 @@ int slime_pages_request_destroy(struct slime_pages_request *req)
 		return 0;
 	if (!slime_pages_test(req))
 		return -EBUSY;
+	if (slime_mr_destroy(req->headers_mr))
+		return -EBUSY;
 	leave_callback(req);
 	for (size_t i = 0; i < req->parts_cap; i++)
 		destroy_part(req->parts[i]);
 	free(req->parts);
-	(void)slime_mr_destroy(req->headers_mr);
 	free(req->headers);
 	free(req->states);
 	free(req->order);
@@ -1117,10 +1141,12 @@ static int begin(struct slime_pages_request *req, enum kind kind, struct slime_p
 		init_item(req, i);
 	atomic_store_explicit(&req->state, REQUEST_RUNS, memory_order_relaxed);
 	if (launch(req)) {
-		if (req->fn)
+		if (req->fn) {
+			(void)wait_for_callbacks(req);
 			advance(req);
-		else
+		} else {
 			atomic_store_explicit(&req->state, REQUEST_ARRIVED, memory_order_release);
+		}
 	}
 	return 0;
 }
@@ -1180,10 +1206,16 @@ static int wait_for_part(struct slime_pages_request *req, int64_t timeout_ms)
 	return 0;
 }
 
+/* One that is waited for: on the thread that waits. */
+static void go_on(struct slime_pages_request *req)
+{
+	atomic_store_explicit(&req->state, REQUEST_RUNS, memory_order_relaxed);
+	advance(req);
+}
+
 int slime_pages_wait(struct slime_pages_request *req, int64_t timeout_ms)
 {
-	uint64_t until =
-		timeout_ms < 0 ? SL_NEVER : sl_clock_ns() + (uint64_t)timeout_ms * SL_NS_PER_MS;
+	uint64_t until = sl_deadline_ns(timeout_ms);
 	int ret = 0;
 
 	while (!ret || ret == -ETIMEDOUT) {
@@ -1195,9 +1227,9 @@ int slime_pages_wait(struct slime_pages_request *req, int64_t timeout_ms)
 		if (req->fn)
 			return -EINVAL;
 		if (state == REQUEST_ARRIVED) {
-			atomic_store_explicit(&req->state, REQUEST_RUNS, memory_order_relaxed);
-			advance(req);
-			ret = 0;
+			ret = wait_for_callbacks(req);
+			if (!ret)
+				go_on(req);
 			continue;
 		}
 		if (ret == -ETIMEDOUT && now >= until)
@@ -1213,10 +1245,8 @@ int slime_pages_wait(struct slime_pages_request *req, int64_t timeout_ms)
 bool slime_pages_test(struct slime_pages_request *req)
 {
 	if (atomic_load_explicit(&req->state, memory_order_acquire) == REQUEST_ARRIVED &&
-	    !req->fn) {
-		atomic_store_explicit(&req->state, REQUEST_RUNS, memory_order_relaxed);
-		advance(req);
-	}
+	    have_callbacks_returned(req))
+		go_on(req);
 	return in_callback == req ||
 	       atomic_load_explicit(&req->state, memory_order_acquire) == REQUEST_IDLE;
 }
