@@ -8,7 +8,8 @@
  *	put: u16 length, the writer's name; u16 length, the profile of its link;
  *	     u8 n_regions, for each u16 length and its descriptor
  *	pin: u32 milliseconds
- *	n keys: u16 length, bytes; put adds u8 n_bufs, for each u8 region, u64 offset, u32 length
+ *	n keys: u16 length, bytes; put adds u8 n_bufs, for each u8 region, u64 offset, u32 length;
+ *	     and u64 page_checksum() of the page
  *
  * Replies: lookup: u64 seed, n places; exists: n bits; clear: u64 how many; touch: nothing; all
  * others n statuses, i32. A malformed request is an error of the call with code EINVAL.
@@ -24,7 +25,7 @@
 #include "pages/src/store.h"
 #include <slime/pages.h>
 
-#define PAGES_VERSION 1
+#define PAGES_VERSION 2
 
 #define PAGES_LOOKUP "pages.lookup"
 #define PAGES_EXISTS "pages.exists"

@@ -47,3 +47,11 @@ bool page_is(const struct page_header *copy, const struct page_identity *wanted)
 	       copy->hash.low == wanted->hash.low && copy->hash.high == wanted->hash.high &&
 	       copy->len == wanted->len;
 }
+
+uint64_t page_seal(const struct page_identity *page, uint64_t checksum)
+{
+	const uint64_t covered[] = { page->generation, page->hash.low, page->hash.high, page->len,
+				     checksum };
+
+	return XXH3_64bits(covered, sizeof(covered));
+}

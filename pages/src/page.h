@@ -6,8 +6,10 @@
  * The generation is even while the page holds committed bytes, and odd while it does not. The owner
  * makes it odd before it changes a byte of the page, and even, one higher, after the last. So a
  * reader has the bytes of generation g if
- *   - it finds g in the header, and the checksum in the same header is that of the bytes; or
+ *   - it finds g in the header, and the seal in the same header is that of g and the bytes; or
  *   - it finds g in the header after all of the bytes had arrived.
+ * A header is not read in one step: a reader may find the generation and the hash of one page, and
+ * a seal that was written for the next. The seal covers both, so that such a header fits no bytes.
  */
 #ifndef PAGES_PAGE_H
 #define PAGES_PAGE_H
@@ -28,8 +30,8 @@ struct page_hash {
 struct page_header {
 	_Atomic uint64_t generation;
 	struct page_hash hash;
-	uint64_t checksum; /* of the page's bytes: page_checksum() */
-	uint32_t len;	   /* bytes of the page in use */
+	uint64_t seal; /* page_seal() */
+	uint32_t len;  /* bytes of the page in use */
 	uint32_t reserved[7];
 };
 
@@ -61,5 +63,8 @@ struct page_identity {
 
 /* Whether a copy of a header is that of the page. */
 bool page_is(const struct page_header *copy, const struct page_identity *wanted);
+
+/* Of a page with this identity, whose bytes have this checksum. */
+uint64_t page_seal(const struct page_identity *page, uint64_t checksum);
 
 #endif

@@ -15,8 +15,9 @@
 /* A key of the put. */
 struct target {
 	uint32_t page;
-	uint64_t offset; /* of the page, in the tenant's memory */
-	int status;	 /* 0: reserved */
+	uint64_t offset;   /* of the page, in the tenant's memory */
+	uint64_t checksum; /* as the writer says */
+	int status;	   /* 0: reserved */
 };
 
 struct pull {
@@ -114,7 +115,8 @@ static void finish(struct pull *p, int status)
 			continue;
 		if (status)
 			page_store_abort(store, t->page);
-		t->status = status ? status : page_store_commit(store, t->page, p->replace);
+		t->status = status ? status
+				   : page_store_commit(store, t->page, t->checksum, p->replace);
 	}
 	answer(p);
 	clean(p);
@@ -257,6 +259,9 @@ static int read_target(struct pull *p, struct sl_reader *r)
 	uint8_t n;
 
 	if (!pages_key_read(r, &key) || read_sources(p, r, sources, &n, &len))
+		return -EINVAL;
+	t->checksum = sl_read_u64(r);
+	if (r->failed)
 		return -EINVAL;
 	p->n_targets++;
 	t->status = len > UINT32_MAX

@@ -16,6 +16,7 @@
 #include "pages/src/pages.h"
 
 #define SAMPLE_EVERY 16
+#define ERRNO_MAX    4095
 
 enum kind { GET, EXISTS, PUT, DELETE, PIN, UNPIN, CLEAR };
 
@@ -28,6 +29,7 @@ static const char *const methods[] = {
 struct item_state {
 	struct page_hash id; /* of the key, with seed 0 */
 	struct place_of at;  /* of get */
+	uint64_t checksum;   /* of put */
 	uint16_t member;     /* asked in this round */
 	bool placed;	     /* at is known */
 	bool cached;	     /* and it was before */
@@ -335,7 +337,7 @@ static int take_statuses(struct part *part, const uint8_t *reply, size_t len)
 		struct slime_pages_item *item = &part->req->items[part->items[k]];
 		int status = (int)sl_get_le32(reply + k * sizeof(uint32_t));
 
-		if (status > 0)
+		if (status > 0 || status < -ERRNO_MAX)
 			return -EPROTO;
 		if (item->status)
 			item->status = status;
@@ -370,7 +372,7 @@ static int call_error(struct slime_call *call)
 	if (status != -EREMOTEIO)
 		return status;
 	code = slime_call_error(call, &message);
-	if (!code || code > 4095)
+	if (!code || code > ERRNO_MAX)
 		return -EPROTO;
 	sl_debug("pages", "an owner refused: %s", message);
 	return -(int)code;
@@ -423,21 +425,29 @@ static int region_number(const struct regions *regions, const struct slime_mr *m
 	return i;
 }
 
-static int collect_regions(const struct part *part, struct regions *out)
+/* false: there is no room for all regions of the item. */
+static bool add_regions(const struct slime_pages_item *item, struct regions *out)
 {
-	out->n = 0;
-	for (uint32_t k = 0; k < part->n; k++) {
-		const struct slime_pages_item *item = &part->req->items[part->items[k]];
-
-		for (uint32_t b = 0; b < item->n_bufs; b++) {
-			if (region_number(out, item->bufs[b].mr) < out->n)
-				continue;
-			if (out->n == PAGES_REGIONS_MAX)
-				return -EINVAL;
-			out->mr[out->n++] = item->bufs[b].mr;
-		}
+	for (uint32_t b = 0; b < item->n_bufs; b++) {
+		if (region_number(out, item->bufs[b].mr) < out->n)
+			continue;
+		if (out->n == PAGES_REGIONS_MAX)
+			return false;
+		out->mr[out->n++] = item->bufs[b].mr;
 	}
-	return 0;
+	return true;
+}
+
+/* Of n items so many that the regions of their bufs fit into one message: at least one. */
+static uint32_t count_that_fit(const struct slime_pages_request *req, const uint32_t *items,
+			       uint32_t n)
+{
+	struct regions regions = { .n = 0 };
+	uint32_t k = 0;
+
+	while (k < n && add_regions(&req->items[items[k]], &regions))
+		k++;
+	return k;
 }
 
 static int write_put(const struct part *part, const struct regions *regions, struct sl_writer *w)
@@ -456,15 +466,18 @@ static int write_put(const struct part *part, const struct regions *regions, str
 	return 0;
 }
 
-static void write_bufs(const struct slime_pages_item *item, const struct regions *regions,
-		       struct sl_writer *w)
+static void write_source(const struct slime_pages_request *req, uint32_t i,
+			 const struct regions *regions, struct sl_writer *w)
 {
+	const struct slime_pages_item *item = &req->items[i];
+
 	sl_write_u8(w, (uint8_t)item->n_bufs);
 	for (uint32_t b = 0; b < item->n_bufs; b++) {
 		sl_write_u8(w, (uint8_t)region_number(regions, item->bufs[b].mr));
 		sl_write_u64(w, item->bufs[b].offset);
 		sl_write_u32(w, (uint32_t)item->bufs[b].len);
 	}
+	sl_write_u64(w, req->states[i].checksum);
 }
 
 static bool is_asked(const struct part *part, uint32_t i)
@@ -485,7 +498,7 @@ static size_t message_room(const struct part *part)
 
 		len += 2 + item->key_len;
 		if (req->kind == PUT)
-			len += 1 + (size_t)item->n_bufs * 13;
+			len += 1 + (size_t)item->n_bufs * 13 + 8;
 	}
 	return len;
 }
@@ -507,11 +520,10 @@ static int write_message(struct part *part, size_t *len, uint32_t *n_asked)
 		head.n += is_asked(part, part->items[k]);
 	w = (struct sl_writer){ .at = part->message, .room = part->message_cap };
 	pages_head_write(&w, &head);
-	if (req->kind == PUT) {
-		ret = collect_regions(part, &regions);
-		if (!ret)
-			ret = write_put(part, &regions, &w);
-	}
+	for (uint32_t k = 0; req->kind == PUT && k < part->n; k++)
+		(void)add_regions(&req->items[part->items[k]], &regions);
+	if (req->kind == PUT)
+		ret = write_put(part, &regions, &w);
 	if (req->kind == PIN)
 		sl_write_u32(&w, req->hold_ms);
 	for (uint32_t k = 0; k < part->n && !ret; k++) {
@@ -521,7 +533,7 @@ static int write_message(struct part *part, size_t *len, uint32_t *n_asked)
 			continue;
 		pages_key_write(&w, item->key, item->key_len);
 		if (req->kind == PUT)
-			write_bufs(item, &regions, &w);
+			write_source(req, part->items[k], &regions, &w);
 	}
 	assert(!w.failed);
 	*len = part->message_cap - w.room;
@@ -719,6 +731,8 @@ static void fail_items(struct slime_pages_request *req, const uint32_t *items, u
 		       int error)
 {
 	bool reads = req->kind == GET || req->kind == EXISTS;
+	bool is_dead = reads && is_broken(error) && error != -EACCES;
+	uint64_t n_dead = 0;
 
 	for (uint32_t k = 0; k < n; k++) {
 		struct slime_pages_item *item = &req->items[items[k]];
@@ -727,14 +741,12 @@ static void fail_items(struct slime_pages_request *req, const uint32_t *items, u
 			continue;
 		if (reads && is_lost(req, &req->states[items[k]], error))
 			continue;
-		if (reads && is_broken(error) && error != -EACCES)
-			error = -ENOENT;
+		n_dead += is_dead;
 		if (item->status)
-			item->status = error;
+			item->status = is_dead ? -ENOENT : error;
 		req->states[items[k]].done = reads;
 	}
-	if (reads && error == -ENOENT)
-		pages_count(&req->pages->counts.dead, n);
+	pages_count(&req->pages->counts.dead, n_dead);
 }
 
 /* Items in the order of their members: a counting sort. Each run of one member is cut into parts.
@@ -759,6 +771,8 @@ static void make_parts(struct slime_pages_request *req)
 
 		if (n > PAGES_KEYS_MAX)
 			n = PAGES_KEYS_MAX;
+		if (req->kind == PUT)
+			n = count_that_fit(req, &req->order[at], n);
 		ret = add_part(req, member, &req->order[at], n);
 		if (ret)
 			fail_items(req, &req->order[at], n, ret);
@@ -837,7 +851,7 @@ static bool is_right(const struct slime_pages_request *req, uint32_t i)
 
 	return page_is(header, &wanted) &&
 	       (!is_checked(req, i) ||
-		checksum_of(&req->items[i], at->place.len) == header->checksum);
+		page_seal(&wanted, checksum_of(&req->items[i], at->place.len)) == header->seal);
 }
 
 /* true: it is to be asked for again. */
@@ -1095,13 +1109,59 @@ static int check_item(const struct slime_pages_item *item)
 	return 0;
 }
 
-static int check_items(const struct slime_pages_item *items, size_t n, bool with_bufs)
+/* The owner reads from the region. */
+static int check_access(const struct slime_mr *mr)
 {
+	uint8_t desc[SLIME_MR_DESC_MAX];
+	struct slime_remote_mr seen;
+	int ret = slime_mr_export(mr, desc, sizeof(desc));
+
+	if (ret >= 0)
+		ret = slime_remote_mr_import(desc, (size_t)ret, &seen);
+	if (ret)
+		return ret;
+	return seen.access & SLIME_ACCESS_REMOTE_READ ? 0 : -EACCES;
+}
+
+static int check_regions(const struct slime_pages_item *item, bool is_put,
+			 const struct slime_mr **checked)
+{
+	int ret = 0;
+
+	for (uint32_t b = 0; b < item->n_bufs && !ret; b++) {
+		const struct slime_mr *mr = item->bufs[b].mr;
+
+		if (mr == *checked)
+			continue;
+		ret = !slime_mr_addr(mr) ? -EOPNOTSUPP : is_put ? check_access(mr) : 0;
+		*checked = mr;
+	}
+	return ret;
+}
+
+static int check_items(const struct slime_pages_item *items, size_t n, enum kind kind)
+{
+	const struct slime_mr *checked = NULL;
 	int ret = n > INT_MAX ? -EINVAL : 0;
 
-	for (size_t i = 0; with_bufs && i < n && !ret; i++)
+	if (kind != GET && kind != PUT)
+		return ret;
+	for (size_t i = 0; i < n && !ret; i++) {
 		ret = check_item(&items[i]);
+		if (!ret)
+			ret = check_regions(&items[i], kind == PUT, &checked);
+	}
 	return ret;
+}
+
+/* The owner compares: what it reads may be the bytes of later, when the put has timed out and its
+ * memory is used again. */
+static void note_checksum(struct slime_pages_request *req, size_t i)
+{
+	uint64_t len = room_of(&req->items[i]);
+
+	if (len <= UINT32_MAX)
+		req->states[i].checksum = checksum_of(&req->items[i], (uint32_t)len);
 }
 
 static void init_item(struct slime_pages_request *req, size_t i)
@@ -1116,6 +1176,8 @@ static void init_item(struct slime_pages_request *req, size_t i)
 		settle(req, (uint32_t)i, -EINVAL);
 	else
 		req->states[i].id = page_hash(item->key, item->key_len, 0);
+	if (req->kind == PUT)
+		note_checksum(req, i);
 }
 
 static int begin(struct slime_pages_request *req, enum kind kind, struct slime_pages_item *items,
@@ -1125,7 +1187,7 @@ static int begin(struct slime_pages_request *req, enum kind kind, struct slime_p
 
 	if (!slime_pages_test(req))
 		return -EBUSY;
-	ret = check_items(items, n, kind == GET || kind == PUT);
+	ret = check_items(items, n, kind);
 	if (!ret)
 		ret = make_room(req, n);
 	if (ret)

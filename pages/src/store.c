@@ -615,10 +615,16 @@ static void publish(struct page_store *s, uint32_t page, uint64_t checksum)
 	struct page *p = &s->pages[page];
 	struct page_header *h = header_of(s, page);
 
-	h->hash = p->hash;
-	h->len = p->len;
-	h->checksum = checksum;
-	atomic_fetch_add_explicit(&h->generation, 1, memory_order_release);
+	struct page_identity is = {
+		.generation = 1 + atomic_load_explicit(&h->generation, memory_order_relaxed),
+		.hash = p->hash,
+		.len = p->len,
+	};
+
+	h->hash = is.hash;
+	h->len = is.len;
+	h->seal = page_seal(&is, checksum);
+	atomic_store_explicit(&h->generation, is.generation, memory_order_release);
 }
 
 static void commit(struct page_store *s, uint32_t page, uint64_t checksum)
@@ -637,18 +643,17 @@ static void commit(struct page_store *s, uint32_t page, uint64_t checksum)
 	evict_to_low(s, class_of(s, page));
 }
 
-int page_store_commit(struct page_store *s, uint32_t page, bool replace)
+int page_store_commit(struct page_store *s, uint32_t page, uint64_t checksum, bool replace)
 {
 	struct page *p = &s->pages[page];
-	uint64_t checksum = page_checksum(s->mem + offset_of(s, page), p->len);
+	int ret = page_checksum(s->mem + offset_of(s, page), p->len) == checksum ? 0 : -EIO;
 	uint32_t other;
-	int ret = 0;
 
 	page_store_lock(s);
 	other = find(s, p->hash, key_of(p), p->key_len);
-	if (other != PAGE_NONE && !replace)
+	if (!ret && other != PAGE_NONE && !replace)
 		ret = -EEXIST;
-	else if (other != PAGE_NONE)
+	if (!ret && other != PAGE_NONE)
 		drop(s, other, PAGE_GONE_REPLACED);
 	if (ret) {
 		s->stat.filling--;

@@ -68,9 +68,13 @@ bool page_store_find_locked(struct page_store *store, const void *key, size_t ke
 int page_store_reserve(struct page_store *store, const void *key, size_t key_len, uint32_t len,
 		       bool replace, uint32_t *page, uint64_t *offset);
 
-/* The bytes are there: the key is found from now on. -EEXIST: another writer was faster, and the
- * page is given back; with replace the other's is replaced. */
-int page_store_commit(struct page_store *store, uint32_t page, bool replace);
+/*
+ * The bytes are there: the key is found from now on. checksum is what the writer computed of its
+ * bytes. On an error the page is given back:
+ *   -EEXIST  another writer was faster; with replace the other's page is replaced
+ *   -EIO     the bytes are not those that the writer had: it used its memory again meanwhile
+ */
+int page_store_commit(struct page_store *store, uint32_t page, uint64_t checksum, bool replace);
 
 /* The bytes did not come. */
 void page_store_abort(struct page_store *store, uint32_t page);

@@ -576,6 +576,116 @@ static void callback__may_begin_the_request_again_and_destroy_it(void **state)
 	end_owner(&o);
 }
 
+/* Another thread's callback may run still when the answer is there. */
+static void request__destroyed_as_soon_as_a_test_says_that_it_ended_leaves_nothing(void **state)
+{
+	struct slime_pages_item item = { .key = "none", .key_len = 4 };
+	struct slime_pages_request *req;
+	struct owner o;
+	struct user u;
+
+	(void)state;
+	start_owner(&o, "owner", &tenant, 1);
+	start_user(&u, "user", one_owner, 1);
+	for (int i = 0; i < 5000; i++) {
+		assert_ok(slime_pages_request_create(u.pages, NULL, &req));
+		assert_ok(slime_pages_get(req, &item, 1));
+		while (!slime_pages_test(req))
+			;
+		assert_int_equal(item.status, -ENOENT);
+		assert_ok(slime_pages_request_destroy(req));
+	}
+	end_user(&u);
+	end_owner(&o);
+}
+
+/* Several keys of each page of the user's memory: a put of them takes milliseconds. */
+#define KEYS_OF_A_PAGE 3
+
+struct long_batch {
+	struct batch part[KEYS_OF_A_PAGE];
+	struct slime_pages_item items[KEYS_OF_A_PAGE * N_PAGES];
+};
+
+static void make_long_batch(struct user *u, struct long_batch *b)
+{
+	for (unsigned k = 0; k < KEYS_OF_A_PAGE; k++) {
+		make_batch(u, &b->part[k], k * 1000, N_PAGES);
+		memcpy(&b->items[k * N_PAGES], b->part[k].items, sizeof(b->part[k].items));
+	}
+}
+
+static void assert_no_mixed_page(struct user *u, struct long_batch *b)
+{
+	for (unsigned n = 0; n < KEYS_OF_A_PAGE; n++) {
+		make_batch(u, &b->part[n], n * 1000, N_PAGES);
+		assert_ok(slime_pages_get(u->req, b->part[n].items, N_PAGES));
+		wait_for(u);
+		for (size_t i = 0; i < N_PAGES; i++)
+			for (size_t k = 0; !b->part[n].items[i].status && k < PAGE_LEN; k += 64)
+				assert_int_equal(u->bytes[i * PAGE_LEN + k], i);
+	}
+}
+
+/* The memory is the writer's again when its put ended, even when the owner still reads from it. */
+static void put__whose_time_is_over_leaves_no_page_with_bytes_of_later(void **state)
+{
+	struct slime_pages_attr attr = SLIME_PAGES_ATTR_INIT;
+	struct long_batch *b = malloc(sizeof(*b));
+	struct user hasty, u;
+	struct owner o;
+
+	(void)state;
+	start_owner(&o, "owner", &tenant, 1);
+	start_user(&u, "user", one_owner, 1);
+	attr.owners = one_owner;
+	attr.n_owners = 1;
+	attr.timeout_ms = 1;
+	start_user_with(&hasty, "hasty", &attr);
+	assert_ok(slime_pages_wait_ready(hasty.pages, 1, LONG_MS));
+	for (int round = 0; round < 50; round++) {
+		make_long_batch(&hasty, b);
+		fill(&hasty, &b->part[0], 0);
+		assert_ok(slime_pages_put(hasty.req, b->items, KEYS_OF_A_PAGE * N_PAGES,
+					  SLIME_PAGES_REPLACE));
+		wait_for(&hasty);
+		memset(hasty.bytes, 0xdd, N_PAGES * PAGE_LEN);
+		assert_no_mixed_page(&u, b);
+	}
+	end_user(&hasty);
+	assert_no_mixed_page(&u, b);
+	free(b);
+	end_user(&u);
+	end_owner(&o);
+}
+
+static void put__from_more_regions_than_one_message_has_room_for_puts_all(void **state)
+{
+	enum { N = 40 };
+	struct slime_mr *mr[N];
+	struct owner o;
+	struct batch b;
+	struct user u;
+
+	(void)state;
+	start_owner(&o, "owner", &tenant, 1);
+	start_user(&u, "user", one_owner, 1);
+	make_batch(&u, &b, 0, N);
+	fill(&u, &b, 0);
+	for (size_t i = 0; i < N; i++) {
+		assert_ok(slime_mr_create(slime_agent_context(u.agent), u.bytes + i * PAGE_LEN,
+					  PAGE_LEN, SLIME_ACCESS_REMOTE_READ, &mr[i]));
+		b.bufs[i] = (struct slime_pages_buf){ .mr = mr[i], .len = PAGE_LEN };
+	}
+	put(&u, &b, 0);
+	assert_int_equal(slime_pages_prefix(u.req), N);
+	for (size_t i = 0; i < N; i++)
+		assert_ok(slime_mr_destroy(mr[i]));
+	assert_int_equal(get_pages(&u, 0, N), N);
+	end_user(&u);
+	end_owner(&o);
+}
+
 /* ---- pages that change while they are read ---- */
 
 struct racer {
@@ -676,9 +786,12 @@ int main(void)
 		CASE(put__without_an_owner_is_not_connected_and_get_a_miss),
 		CASE(tenants__have_keys_and_memory_of_their_own),
 		CASE(callback__may_begin_the_request_again_and_destroy_it),
-#ifndef __SANITIZE_THREAD__ /* it reads what another thread writes, which is the point */
+		CASE(request__destroyed_as_soon_as_a_test_says_that_it_ended_leaves_nothing),
+#ifndef __SANITIZE_THREAD__ /* they read what another thread writes, which is the point */
+		CASE(put__whose_time_is_over_leaves_no_page_with_bytes_of_later),
 		CASE(get__of_pages_that_are_rewritten_never_returns_torn_bytes),
 #endif
+		CASE(put__from_more_regions_than_one_message_has_room_for_puts_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

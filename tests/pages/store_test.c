@@ -59,6 +59,11 @@ static int teardown(void **state)
 	return 0;
 }
 
+static int commit(struct store *t, uint32_t page, uint64_t offset, uint32_t len)
+{
+	return page_store_commit(t->s, page, page_checksum(t->mem + offset, len), false);
+}
+
 static int put_with(struct store *t, const char *key, int byte, uint32_t len, bool replace)
 {
 	uint64_t offset;
@@ -68,7 +73,7 @@ static int put_with(struct store *t, const char *key, int byte, uint32_t len, bo
 	if (ret)
 		return ret;
 	memset(t->mem + offset, byte, len);
-	return page_store_commit(t->s, page, replace);
+	return page_store_commit(t->s, page, page_checksum(t->mem + offset, len), replace);
 }
 
 static int put(struct store *t, const char *key, int byte)
@@ -99,7 +104,7 @@ static bool reads(struct store *t, const char *key, const struct page_place *pla
 		if (t->mem[place->page + i] != (uint8_t)byte)
 			return false;
 	return page_is(&copy, &wanted) &&
-	       page_checksum(t->mem + place->page, place->len) == copy.checksum;
+	       page_seal(&wanted, page_checksum(t->mem + place->page, place->len)) == copy.seal;
 }
 
 static const char *name(char *to, unsigned i)
@@ -165,14 +170,53 @@ static void commit__of_the_slower_of_two_writers_is_refused(void **state)
 		assert_ok(page_store_reserve(t->s, "a", 1, SMALL, false, &page[i], &offset[i]));
 		memset(t->mem + offset[i], i, SMALL);
 	}
-	assert_ok(page_store_commit(t->s, page[1], false));
-	assert_int_equal(page_store_commit(t->s, page[0], false), -EEXIST);
+	assert_ok(commit(t, page[1], offset[1], SMALL));
+	assert_int_equal(commit(t, page[0], offset[0], SMALL), -EEXIST);
 	assert_true(find(t, "a", &place));
 	assert_true(reads(t, "a", &place, 1));
 	page_store_stat(t->s, &stat);
 	assert_int_equal(stat.pages, 1);
 	assert_int_equal(stat.filling, 0);
 	assert_int_equal(stat.used, SMALL);
+}
+
+static void commit__of_bytes_that_the_writer_did_not_have_is_refused(void **state)
+{
+	struct store *t = *state;
+	struct page_store_stat stat;
+	uint64_t offset, checksum;
+	struct page_place place;
+	uint32_t page;
+
+	assert_ok(put(t, "a", 1));
+	assert_ok(page_store_reserve(t->s, "a", 1, SMALL, true, &page, &offset));
+	memset(t->mem + offset, 2, SMALL);
+	checksum = page_checksum(t->mem + offset, SMALL);
+	t->mem[offset + SMALL - 1] = 3;
+	assert_int_equal(page_store_commit(t->s, page, checksum, true), -EIO);
+	assert_true(find(t, "a", &place));
+	assert_true(reads(t, "a", &place, 1));
+	page_store_stat(t->s, &stat);
+	assert_int_equal(stat.filling, 0);
+	assert_int_equal(stat.used, SMALL);
+}
+
+/* A reader that is held up between two words of a header may see the seal of the next page there.
+ */
+static void seal__of_another_page_fits_no_bytes(void **state)
+{
+	const struct page_identity a = { .generation = 2, .hash = { 1, 2 }, .len = SMALL };
+	struct page_identity b = a;
+
+	(void)state;
+	assert_true(page_seal(&a, 7) == page_seal(&b, 7));
+	assert_false(page_seal(&a, 7) == page_seal(&b, 8));
+	b.generation = 4;
+	assert_false(page_seal(&a, 7) == page_seal(&b, 7));
+	b = a, b.hash.high = 3;
+	assert_false(page_seal(&a, 7) == page_seal(&b, 7));
+	b = a, b.len--;
+	assert_false(page_seal(&a, 7) == page_seal(&b, 7));
 }
 
 static void abort__leaves_nothing_behind(void **state)
@@ -218,7 +262,7 @@ static void reserve__of_bad_keys_and_lengths_is_refused(void **state)
 	assert_int_equal(page_store_reserve(t->s, key, 1, LARGE + 1, false, &page, &offset),
 			 -EMSGSIZE);
 	assert_ok(page_store_reserve(t->s, key, PAGE_KEY_MAX, LARGE, false, &page, &offset));
-	assert_ok(page_store_commit(t->s, page, false));
+	assert_ok(commit(t, page, offset, LARGE));
 	assert_ok(page_store_delete(t->s, key, PAGE_KEY_MAX));
 }
 
@@ -435,6 +479,8 @@ int main(void)
 		CASE(commit__makes_a_page_found_with_its_bytes),
 		CASE(reserve__of_a_key_that_is_there_is_refused_unless_it_replaces),
 		CASE(commit__of_the_slower_of_two_writers_is_refused),
+		CASE(commit__of_bytes_that_the_writer_did_not_have_is_refused),
+		cmocka_unit_test(seal__of_another_page_fits_no_bytes),
 		CASE(abort__leaves_nothing_behind),
 		CASE(delete__changes_the_generation_before_the_page_is_used_again),
 		CASE(reserve__of_bad_keys_and_lengths_is_refused),

@@ -21,7 +21,7 @@
  *	item.status == 0: item.len bytes are there
  *
  * Threads: any thread may use an object of these, one request at a time belongs to one thread.
- * Functions that begin a request, or wait, may not be called inside callbacks.
+ * Functions that wait may not be called inside callbacks.
  */
 #ifndef SLIME_PAGES_H
 #define SLIME_PAGES_H
@@ -188,6 +188,7 @@ struct slime_pages_item {
 					     *   -ENOTCONN  put, delete, pin: no owner is there
 					     *   -ECONNRESET  put, delete, pin: the owner died, and may have done it
 					     *   -ETIMEDOUT   the owner does not answer, and may have done it
+					     *   -EIO       put: the bytes changed while the owner read them
 					     *   -EAGAIN    too much is under way
 					     *   -EINVAL    the key is empty or too long */
 };
@@ -208,7 +209,8 @@ SLIME_API SLIME_CHECKED int slime_pages_request_create(struct slime_pages *pages
 						       const struct slime_pages_request_attr *attr,
 						       struct slime_pages_request **out);
 
-/* -EBUSY while it is pending. destroy(NULL) is 0. */
+/* -EBUSY while it is pending, or a device has not let go of its memory: nothing happened.
+ * destroy(NULL) is 0. */
 SLIME_API int slime_pages_request_destroy(struct slime_pages_request *req);
 
 /*
@@ -216,7 +218,7 @@ SLIME_API int slime_pages_request_destroy(struct slime_pages_request *req);
  * item's status then says what became of it. An empty batch ends at once.
  *   -EBUSY  the request is pending   -ENOMEM   -EINVAL  n_bufs or a buf is malformed
  *   -EACCES put: a region of bufs does not grant remote reads
- *   -EDEADLK  inside a callback
+ *   -EOPNOTSUPP  a region has no address: checksums are computed by this process
  */
 SLIME_API SLIME_CHECKED int slime_pages_get(struct slime_pages_request *req,
 					    struct slime_pages_item *items, size_t n);
