@@ -94,6 +94,11 @@ static bool is_withdrawn(const struct slot *slot)
 	return area->withdrawing >= slot->version;
 }
 
+bool side_is_of_next_life(const struct side *side, int ret)
+{
+	return ret == -EINVAL && side->node->board->nodes[side->peer_node].doom != side->doom;
+}
+
 void side_refused(struct side *side, const struct slot *slot, int ret)
 {
 	if (ret == -EAGAIN)
@@ -102,8 +107,7 @@ void side_refused(struct side *side, const struct slot *slot, int ret)
 		side->broken = true;
 		return;
 	}
-	/* what the peer offers may be of its next life already */
-	if (ret == -EINVAL && side->node->board->nodes[side->peer_node].doom != side->doom)
+	if (side_is_of_next_life(side, ret))
 		return;
 	if (ret == -ESTALE && slot->area == 1 && is_withdrawn(slot))
 		return;

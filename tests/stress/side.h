@@ -82,6 +82,10 @@ struct slot *side_slot(struct side *side, size_t least);
 /* How many slots are busy with this. */
 int side_count(const struct side *side, enum kind kind);
 
+/* The peer was killed and begins again: what it offers may be of its next life already, so that ret
+ * is -EINVAL. */
+bool side_is_of_next_life(const struct side *side, int ret);
+
 /* An error of a submission: fail if it is not to be expected. */
 void side_refused(struct side *side, const struct slot *slot, int ret);
 

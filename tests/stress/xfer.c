@@ -206,7 +206,7 @@ void xfer_begin_beyond(struct side *side)
 	x->remote_offset =
 		roll_percent(&side->dice, 50) ? AREA_LEN - x->len + 1 : UINT64_MAX - x->len + 1;
 	ret = slime_write(side->ep, slot->pieces, slot->n_pieces, 0, slot->op);
-	if (ret != -ERANGE && ret != -ENOTCONN)
+	if (ret != -ERANGE && ret != -ENOTCONN && !side_is_of_next_life(side, ret))
 		fail(slot->what, "beyond its region: %d", ret);
 }
 
