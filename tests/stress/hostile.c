@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A peer that holds the link's key, and lies: a process with the library whose messages and shared
- * memory are changed at random on their way. Its victim runs in a process of its own and outlives
+ * memory are changed at random on their way, or, with --raw, one without the library, which sends
+ * what docs/wire.md knows in any order. Its victim runs in a process of its own and outlives
  * thousands of them: it ends every operation, touches nothing beside its region, and answers an
- * honest peer all the time. How a message looks is the library's, so this follows every change of
- * the wire.
+ * honest peer all the time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +23,7 @@
 
 #include "tests/stress/dice.h"
 #include "tests/stress/mutate.h"
+#include "tests/stress/raw.h"
 #include "tests/stress/report.h"
 
 #define REGION	 65536
@@ -33,6 +34,7 @@
 
 static struct shared {
 	enum slime_transport transport;
+	bool raw;
 	uint64_t seed;
 	_Atomic bool failed;
 	_Atomic uint64_t round, answered, over; /* of the victim, of the peer, of the victim */
@@ -52,6 +54,9 @@ struct end {
 	struct slime_mem *mem;
 	struct slime_mr *mr;
 	uint8_t *bytes; /* of the region, behind a guard */
+	/* of the victim: memory that every peer might use if it could show the secret */
+	struct slime_mem *hidden_mem;
+	struct slime_mr *hidden;
 	struct slime_endpoint *ep;
 	struct slime_op *ops[N_OPS];
 	struct slime_call *calls[N_OPS];
@@ -193,18 +198,49 @@ static void await(_Atomic uint64_t *what, uint64_t value)
 		pause_us(300);
 }
 
+static void be_quiet(void)
+{
+	int null = open("/dev/null", O_WRONLY);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	dup2(null, STDERR_FILENO);
+	dup2(null, STDOUT_FILENO);
+}
+
+/* Most links live for as long as nothing is wrong: some peers are never wrong, but only unusual. */
+static _Noreturn void lie_raw(uint64_t round)
+{
+	static struct raw raw;
+	struct dice dice = dice_of(shared->seed, round, 1, 0);
+	uint64_t wrong = roll_below(&dice, 8);
+
+	be_quiet();
+	raw_init(&raw, shared->transport, roll(&dice));
+	raw.one_in = wrong ? 8u << 2 * wrong : 0;
+	raw.theirs = shared->remote[0];
+	raw.n_messages = &shared->n_sends;
+	shared->desc_len[1] = (int)raw_write_endpoint(&raw, shared->desc[1]);
+	must(slime_remote_mr_import(raw.own, sizeof(raw.own), &shared->remote[1]),
+	     "a descriptor of a raw region");
+	if (!raw_read_endpoint(&raw, shared->desc[0], (size_t)shared->desc_len[0]))
+		fail("hostile", "the victim has no address");
+	shared->answered = round;
+	if (shared->transport == SLIME_TRANSPORT_TCP)
+		raw_tcp_live(&raw);
+	else
+		raw_shm_live(&raw);
+	_exit(0);
+}
+
 static _Noreturn void lie(uint64_t round)
 {
 	struct dice dice = dice_of(shared->seed, round, 1, 0);
 	uint32_t one_in = 1u << roll_below(&dice, 8);
 	bool early = roll_percent(&dice, 25);
-	int null = open("/dev/null", O_WRONLY);
 	struct end end = { 0 };
 	struct slime_op *op;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	dup2(null, STDERR_FILENO);
-	dup2(null, STDOUT_FILENO);
+	be_quiet();
 	create_end(&end, &shared->remote[1]);
 	create_endpoint(&end, 1);
 	end.remote = shared->remote[0];
@@ -287,9 +323,23 @@ static struct slime_endpoint *connect_honest(struct honest *h)
 	return ours;
 }
 
+static void hide_region(struct end *end)
+{
+	must(slime_mem_alloc(end->ctx, GUARD, NULL, &end->hidden_mem), "memory");
+	memset(slime_mem_addr(end->hidden_mem), 0xa5, GUARD);
+	must(slime_mr_create(end->ctx, slime_mem_addr(end->hidden_mem), GUARD,
+			     SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE, &end->hidden),
+	     "a region");
+}
+
 /* A peer that maps a region over shm maps all of the memory it lies in. */
 static void check_guards(const struct end *end)
 {
+	const uint8_t *hidden = slime_mem_addr(end->hidden_mem);
+
+	for (int i = 0; i < GUARD; i++)
+		if (hidden[i] != 0xa5)
+			fail("hostile", "a region was written whose secret nobody has");
 	if (shared->transport == SLIME_TRANSPORT_SHM)
 		return;
 	for (int i = 0; i < GUARD; i++)
@@ -379,6 +429,7 @@ static void be_victim(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	report_begin("victim", &shared->failed);
 	create_end(&end, &end.own);
+	hide_region(&end);
 	ours = connect_honest(&honest);
 	for (uint64_t round = 1; !shared->stop; round++)
 		suffer(&end, &dice, round);
@@ -386,6 +437,8 @@ static void be_victim(void)
 	must(slime_endpoint_destroy(honest.end.ep), "an endpoint's end");
 	must(slime_endpoint_destroy(ours), "an endpoint's end");
 	destroy_end(&honest.end);
+	must(slime_mr_destroy(end.hidden), "a region's end");
+	must(slime_mem_destroy(end.hidden_mem), "the end of memory");
 	destroy_end(&end);
 	exit(0);
 }
@@ -410,6 +463,8 @@ static int attend(pid_t victim, int64_t until)
 			round = shared->round;
 			fflush(NULL);
 			peer = fork();
+			if (peer == 0 && shared->raw)
+				lie_raw(round);
 			if (peer == 0)
 				lie(round);
 		}
@@ -436,6 +491,7 @@ int main(int argc, char **argv)
 	static const struct option names[] = { { "transport", required_argument, NULL, 't' },
 					       { "seed", required_argument, NULL, 's' },
 					       { "seconds", required_argument, NULL, 'n' },
+					       { "raw", no_argument, NULL, 'r' },
 					       { NULL, 0, NULL, 0 } };
 	int seconds = 10, c, status;
 	pid_t victim;
@@ -452,21 +508,24 @@ int main(int argc, char **argv)
 			shared->seed = strtoull(optarg, NULL, 0);
 		else if (c == 'n')
 			seconds = atoi(optarg);
+		else if (c == 'r')
+			shared->raw = true;
 		else
 			return 2;
 	}
-	printf("test-hostile --transport %s --seed %llu --seconds %d\n",
-	       slime_transport_name(shared->transport), (unsigned long long)shared->seed, seconds);
+	printf("test-hostile --transport %s --seed %llu --seconds %d%s\n",
+	       slime_transport_name(shared->transport), (unsigned long long)shared->seed, seconds,
+	       shared->raw ? " --raw" : "");
 	fflush(stdout);
 	victim = fork();
 	if (victim == 0)
 		be_victim();
 	status = attend(victim, now_ms() + seconds * 1000LL);
-	printf("%llu peers, %llu of them connected, %llu messages and %llu words changed, %llu honest "
-	       "calls\n",
+	printf("%llu peers, %llu of them connected, %llu messages %s and %llu words changed, %llu "
+	       "honest calls\n",
 	       (unsigned long long)shared->round, (unsigned long long)shared->n_connected,
-	       (unsigned long long)shared->n_sends, (unsigned long long)shared->n_words,
-	       (unsigned long long)shared->n_honest);
+	       (unsigned long long)shared->n_sends, shared->raw ? "sent" : "changed",
+	       (unsigned long long)shared->n_words, (unsigned long long)shared->n_honest);
 	if (status)
 		fprintf(stderr, "hostile: the victim ended with %s %d, in round %llu\n",
 			WIFSIGNALED(status) ? "signal" : "status",

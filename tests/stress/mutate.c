@@ -27,7 +27,7 @@ static _Atomic uint64_t *n_sends, *n_words;
 static struct dice word_dice;
 static uint32_t words_per_ms;
 
-static uint64_t odd_word(struct dice *dice)
+uint64_t mutate_word(struct dice *dice)
 {
 	static const uint64_t words[] = { 0,	    1,		2,	   63,	       64,
 					  1024,	    16384,	65535,	   65536,      0x7fffffff,
@@ -37,11 +37,10 @@ static uint64_t odd_word(struct dice *dice)
 				      : words[roll_below(dice, sizeof(words) / sizeof(words[0]))];
 }
 
-/* One change of a few bytes. */
-static void change(struct dice *dice, uint8_t *bytes, size_t len)
+void mutate_bytes(struct dice *dice, uint8_t *bytes, size_t len)
 {
 	size_t width = (size_t)1 << roll_below(dice, 4), at;
-	uint64_t word = odd_word(dice);
+	uint64_t word = mutate_word(dice);
 
 	if (len < width)
 		width = 1;
@@ -74,7 +73,7 @@ static ssize_t send_changed(int fd, const struct msghdr *msg, int flags)
 		return __real_sendmsg(fd, msg, flags);
 	memcpy(copy, msg->msg_iov[0].iov_base, part.iov_len);
 	for (uint64_t i = 0, times = 1 + roll_below(&send_dice, 3); i < times; i++)
-		change(&send_dice, copy, part.iov_len);
+		mutate_bytes(&send_dice, copy, part.iov_len);
 	changed.msg_iov = &part;
 	changed.msg_iovlen = 1;
 	if (changed.msg_controllen && roll_percent(&send_dice, 20))
@@ -165,7 +164,7 @@ static void *write_words(void *arg)
 				roll_percent(&word_dice, 50) && map->len > 4096 ? 4096 : map->len;
 			size_t at = roll_below(&word_dice, most / 64) * 64;
 
-			change(&word_dice, map->at + at, 64);
+			mutate_bytes(&word_dice, map->at + at, 64);
 			atomic_fetch_add(n_words, 1);
 		}
 		pause_us(1000);
