@@ -13,6 +13,7 @@
 #include <event2/buffer.h>
 #include <base/clock.h>
 #include "api/session.h"
+#include "cluster/expander.h"
 #include "nanoctrl/net/loop.h"
 #include "model/model.h"
 #include "http/route.h"
@@ -49,6 +50,21 @@ static int create_store(void *arg, struct loop *loop, struct store **out)
 	return store_create(arg, loop, out);
 }
 
+static int create_expander(void *arg, struct store *store, struct loop *loop, void **out)
+{
+	struct expander *e;
+	int ret = expander_create(store, loop, &e);
+
+	(void)arg;
+	*out = ret ? NULL : e;
+	return ret;
+}
+
+static void destroy_expander(void *task)
+{
+	expander_destroy(task);
+}
+
 static void start_server(struct api_fixture *f, const struct setup *setup)
 {
 	struct server_config config = SERVER_CONFIG_INIT;
@@ -64,6 +80,8 @@ static void start_server(struct api_fixture *f, const struct setup *setup)
 	config.drain_ms = setup->drain_accept_ms + 90;
 	config.hooks = (struct server_hooks){ .store_create = create_store,
 					      .store_destroy = store_destroy,
+					      .task_create = create_expander,
+					      .task_destroy = destroy_expander,
 					      .store_trouble = store_trouble,
 					      .store_place = store_place,
 					      .store_warnings = store_warnings,

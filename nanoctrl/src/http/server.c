@@ -397,8 +397,14 @@ static int worker_init(struct worker *w, struct server *s, unsigned index)
 	ret = hooks->store_create(hooks->arg, w->loop, &w->store);
 	if (ret)
 		goto free_events;
+	if (!index && hooks->task_create)
+		ret = hooks->task_create(hooks->arg, w->store, w->loop, &w->task);
+	if (ret)
+		goto destroy_store;
 	return 0;
 
+destroy_store:
+	hooks->store_destroy(w->store);
 free_events:
 	if (w->send)
 		event_free(w->send);
@@ -414,6 +420,8 @@ destroy_metrics:
 static void worker_fini(struct worker *w)
 {
 	worker_close_all(w);
+	if (w->task)
+		w->config->hooks.task_destroy(w->task);
 	w->config->hooks.store_destroy(w->store);
 	event_free(w->send);
 	event_free(w->trim);

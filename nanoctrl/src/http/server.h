@@ -29,6 +29,10 @@ struct server_hooks {
 	 */
 	int (*store_create)(void *arg, struct loop *loop, struct store **out);
 	void (*store_destroy)(struct store *store);
+	/* What works on the first loop's store beside requests: begins after the store was created,
+	 * and ends before it is destroyed. May be NULL. */
+	int (*task_create)(void *arg, struct store *store, struct loop *loop, void **out);
+	void (*task_destroy)(void *task);
 	/* On the store's loop: NULL while Redis serves, else the reason why not, in words. */
 	const char *(*store_trouble)(const struct store *store);
 	/* There, when it does not serve: where Redis is, for people. */

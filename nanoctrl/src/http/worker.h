@@ -24,6 +24,7 @@ struct worker {
 	const struct server_config *config;
 	struct loop *loop;
 	struct store *store;
+	void *task; /* of server_hooks; NULL: none */
 	struct metrics *metrics;
 	struct sl_list conns;
 	struct sl_list unsent; /* connections with something in their output */

@@ -474,13 +474,28 @@ char *model_offers(const struct store_cursor *cursor, const struct store_offer *
 
 /* ---- events ---- */
 
+/* Of topologies and of what they come to for an agent. */
+static json_t *topology_event(uint64_t epoch, const struct store_event *e)
+{
+	bool wanted = *e->to != '\0';
+	struct store_cursor c = { epoch, e->id };
+
+	return json_pack("{s:o,s:o,s:o,s:I}", "type", word(e->type), "cursor", cursor_text(&c),
+			 wanted ? "agent" : "topology", word(e->agent), "revision",
+			 (json_int_t)e->number);
+}
+
 static json_t *event_object(uint64_t epoch, const struct store_event *e)
 {
 	struct store_cursor c = { epoch, e->id };
 	bool offer = *e->to != '\0';
-	json_t *o = json_pack("{s:o,s:o,s:o,s:I}", "type", word(e->type), "cursor", cursor_text(&c),
-			      offer ? "from" : "agent", word(e->agent), "generation",
-			      (json_int_t)e->generation);
+	json_t *o;
+
+	if (!strcmp(e->type, "wanted") || !strncmp(e->type, "topology", 8))
+		return topology_event(epoch, e);
+	o = json_pack("{s:o,s:o,s:o,s:I}", "type", word(e->type), "cursor", cursor_text(&c),
+		      offer ? "from" : "agent", word(e->agent), "generation",
+		      (json_int_t)e->generation);
 
 	if (!o)
 		return NULL;

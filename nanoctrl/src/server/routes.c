@@ -7,6 +7,7 @@
 #include "api/server.h"
 #include "api/session.h"
 #include "api/snapshot.h"
+#include "api/topology.h"
 #include "http/route.h"
 
 const struct route route_table[] = {
@@ -34,11 +35,17 @@ const struct route route_table[] = {
 	{ HTTP_PUT, "/v1/agents/{name}/links/{peer}/{profile}", api_link_report },
 	{ HTTP_DELETE, "/v1/agents/{name}/links/{peer}/{profile}", api_link_forget },
 	{ HTTP_PUT, "/v1/agents/{name}/snapshot", api_snapshot_put },
+	{ HTTP_GET, "/v1/agents/{name}/wanted", api_wanted_get },
 	{ HTTP_GET, "/v1/events", api_event_scope },
 	{ HTTP_GET, "/v1/links", api_link_list },
 	{ HTTP_GET, "/v1/regions", api_region_list },
 	{ HTTP_GET, "/v1/snapshots", api_snapshot_list },
 	{ HTTP_GET, "/v1/services", api_service_list },
+	{ HTTP_GET, "/v1/topologies", api_topology_list },
+	{ HTTP_PUT, "/v1/topologies", api_topology_apply_all },
+	{ HTTP_GET, "/v1/topologies/{name}", api_topology_get },
+	{ HTTP_PUT, "/v1/topologies/{name}", api_topology_apply },
+	{ HTTP_DELETE, "/v1/topologies/{name}", api_topology_delete },
 	/* Of DLSlime's NanoCtrl. */
 	{ HTTP_POST, "/heartbeat", api_compat_heartbeat },
 	{ HTTP_POST, "/register", api_compat_register },

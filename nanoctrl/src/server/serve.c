@@ -20,6 +20,7 @@
 #include "cli/process/signals.h"
 #include "cli/options/version.h"
 #include "api/session.h"
+#include "cluster/expander.h"
 #include "nanoctrl/net/loop.h"
 #include "model/model.h"
 #include "server/node.h"
@@ -162,6 +163,22 @@ static int create_store(void *arg, struct loop *loop, struct store **out)
 	return store_create(arg, loop, out);
 }
 
+static int create_expander(void *arg, struct store *store, struct loop *loop, void **out)
+{
+	struct expander *e;
+	int ret = expander_create(store, loop, &e);
+
+	(void)arg;
+	if (!ret)
+		*out = e;
+	return ret;
+}
+
+static void destroy_expander(void *task)
+{
+	expander_destroy(task);
+}
+
 static void add_memory(struct evbuffer *out)
 {
 	FILE *in = fopen("/proc/self/statm", "re");
@@ -205,6 +222,8 @@ static int open_server(struct process *p)
 
 	config.hooks = (struct server_hooks){ .store_create = create_store,
 					      .store_destroy = store_destroy,
+					      .task_create = create_expander,
+					      .task_destroy = destroy_expander,
 					      .store_trouble = store_trouble,
 					      .store_place = store_place,
 					      .store_warnings = store_warnings,

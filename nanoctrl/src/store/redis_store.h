@@ -156,6 +156,10 @@ union store_answer {
 	store_peers_fn *peers;
 	store_peer_list_fn *peer_list;
 	store_snapshots_fn *snapshots;
+	store_topologies_fn *topologies;
+	store_revision_fn *revision;
+	store_wanted_fn *wanted;
+	store_scopes_fn *scopes;
 };
 
 struct store_call {

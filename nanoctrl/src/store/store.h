@@ -331,6 +331,93 @@ void store_get_offer(struct store *store, const char *scope, const struct store_
 void store_list_offers(struct store *store, const char *scope, const struct store_lease *lease,
 		       store_offers_fn *fn, void *arg);
 
+/* ---- topologies ---- */
+
+#define STORE_TOPOLOGIES_MAX	 128		    /* of a scope, */
+#define STORE_TOPOLOGY_BYTES_MAX (16 * 1024 * 1024) /* and bytes of them */
+
+struct store_topology {
+	const char *name;
+	uint64_t created;  /* revision of its first write */
+	uint64_t revision; /* of its last one */
+	uint64_t changed_at_ms;
+	struct store_text doc;	  /* JSON text, checked by who stored it */
+	struct store_text report; /* the same, of its last expansion; empty: there was none */
+};
+
+/* All of a scope, in the order of created and name. */
+struct store_topologies {
+	uint64_t revision; /* of the scope's topologies: 0 where there was none of late */
+	uint64_t expanded; /* number of the last expansion */
+	uint64_t now_ms;
+	size_t n;
+	const struct store_topology *list;
+};
+
+/* 0. */
+typedef void store_topologies_fn(void *arg, int result, const struct store_topologies *t);
+void store_list_topologies(struct store *store, const char *scope, bool reports,
+			   store_topologies_fn *fn, void *arg);
+
+/* A document to be written, or with doc.at == NULL a topology to be removed. */
+struct store_topology_write {
+	const char *name;
+	struct store_text doc;
+};
+
+/*
+ * All of these writes or none, if `revision` is that of the scope's topologies. 0 with the new
+ * revision; STORE_STALE with the one that there is; STORE_TOO_MANY: a scope has at most
+ * STORE_TOPOLOGIES_MAX and STORE_TOPOLOGY_BYTES_MAX.
+ */
+typedef void store_revision_fn(void *arg, int result, uint64_t revision);
+void store_write_topologies(struct store *store, const char *scope, uint64_t revision,
+			    const struct store_topology_write *writes, size_t n,
+			    store_revision_fn *fn, void *arg);
+
+/* Up to STORE_SCOPES_MAX of the scopes that have topologies, or lists of some that went. */
+#define STORE_SCOPES_MAX 1000
+typedef void store_scopes_fn(void *arg, int result, const struct store_text *scopes, size_t n);
+void store_topology_scopes(struct store *store, store_scopes_fn *fn, void *arg);
+
+/* The links that an agent is to have. */
+struct store_wanted {
+	const char *agent;
+	uint64_t revision;	/* of this list: number of the expansion that changed it */
+	struct store_text list; /* JSON text; empty: none */
+	bool known;		/* whether it was expanded since the agent came */
+};
+
+typedef void store_wanted_fn(void *arg, int result, const struct store_wanted *lists, size_t n,
+			     const char *next);
+
+/* One agent's list, n is 1. 0. */
+void store_get_wanted(struct store *store, const char *scope, const char *agent,
+		      store_wanted_fn *fn, void *arg);
+
+/* A portion of all lists, from next of the portion before on, or "0"; next is "0" at the end. */
+void store_list_wanted(struct store *store, const char *scope, const char *next,
+		       store_wanted_fn *fn, void *arg);
+
+/* What became of a topology. */
+struct store_topology_report {
+	const char *name;
+	struct store_text doc;
+};
+
+/*
+ * Keep lists that changed (empty: the agent has none any more) and reports, if topologies and lists
+ * are still those of `revision` and `expanded`, and the last expansion had not seen a later event
+ * of agents than `seen`; each agent whose list is another one hears of it. At most STORE_COMMIT_MAX
+ * of both together. 0 with the number of the expansion, STORE_STALE.
+ */
+#define STORE_COMMIT_MAX 500
+void store_commit_wanted(struct store *store, const char *scope, uint64_t revision,
+			 uint64_t expanded, const struct store_cursor *seen,
+			 const struct store_wanted *lists, size_t n,
+			 const struct store_topology_report *reports, size_t n_reports,
+			 store_revision_fn *fn, void *arg);
+
 /* ---- sessions and events ---- */
 
 /* grant->cursor is where the agent goes on: what it acknowledged, or its registration. 0,

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a topology says: its JSON, checked and read into the plain struct. */
+#include "model/topology.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <jansson.h>
+#include <base/selector.h>
+#include "model/place.h"
+#include "store/key.h"
+
+#define WISHES_MAX    1024
+#define EXPECTED_MAX  1024
+#define QPS_MAX	      64
+#define RAILS_MAX     64
+#define TEXT_MAX      4096
+#define BANDWIDTH_MAX UINT64_C(1000000000000000) /* bits per second */
+#define AGENT_NAME    "the name of an agent: 1 to 253 of [A-Za-z0-9._:@-]"
+#define SELECTOR      "the name of an agent, or a selector: LABEL=VALUE,... without blanks or quotes"
+
+/* A slip in a member's name is found, not passed over. */
+static int check_members(const struct place *p, const char *const *known)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(p->in, key, value)
+	{
+		size_t i = 0;
+
+		while (known[i] && strcmp(known[i], key) != 0)
+			i++;
+		if (!known[i])
+			return place_refuse(p, "unknown_field", key, "is unknown");
+	}
+	return 0;
+}
+
+static bool is_who(const char *text)
+{
+	return wish_is_selector(text) ? model_selector_valid(text) : key_name_valid(text);
+}
+
+static int get_who(const struct place *p, const char *name, enum place_need need, const char **out)
+{
+	int ret = place_text(p, name, need, TEXT_MAX, out);
+
+	if (!ret && *out && !is_who(*out))
+		ret = place_bad_value(p, name, SELECTOR);
+	return ret;
+}
+
+static int get_name(const struct place *p, const char *name, enum place_need need, const char **out)
+{
+	int ret = place_text(p, name, need, STORE_NAME_MAX, out);
+
+	if (!ret && *out && !key_name_valid(*out))
+		ret = place_bad_value(p, name, "1 to 253 of [A-Za-z0-9._:@-]");
+	return ret;
+}
+
+/* ---- agents that are expected ---- */
+
+static int read_expected(const struct place *p, struct expected *out)
+{
+	static const char *const known[] = { "select", "name", "count", "labels", "regions", NULL };
+	const char *select = NULL, *name = NULL;
+	int ret = check_members(p, known);
+
+	out->count = 1;
+	if (!ret)
+		ret = get_who(p, "select", OPTIONAL, &select);
+	if (!ret)
+		ret = get_name(p, "name", OPTIONAL, &name);
+	if (!ret && !select == !name)
+		return place_refuse(p, "bad_value", "", "has not one of select and name");
+	if (!ret && name && json_object_get(p->in, "count"))
+		return place_refuse(p, "bad_value", "count", "is there beside a name");
+	if (!ret)
+		ret = place_number(p, "count", OPTIONAL, 1, &out->count);
+	out->who = select ? select : name;
+	return ret;
+}
+
+static int read_all_expected(const struct place *p, struct topology *t)
+{
+	json_t *array, *item;
+	struct place in;
+	size_t i;
+	int ret = place_member(p, "agents", OPTIONAL, JSON_ARRAY, &array);
+
+	if (ret || !array)
+		return ret;
+	if (json_array_size(array) > EXPECTED_MAX)
+		return place_refuse(p, "bad_value", "agents", "are more than %d", EXPECTED_MAX);
+	t->expected = calloc(json_array_size(array) + 1, sizeof(*t->expected));
+	if (!t->expected)
+		return place_no_memory(p);
+	json_array_foreach(array, i, item)
+	{
+		place_element(p, "agents", i, item, &in);
+		ret = json_is_object(item) ? read_expected(&in, &t->expected[i])
+					   : place_bad_type(&in, "", "an object");
+		if (ret)
+			return ret;
+	}
+	t->n_expected = i;
+	return 0;
+}
+
+/* ---- parameters ---- */
+
+static int read_transports(const struct place *p, struct topology_params *out)
+{
+	static const char *const words[] = { "rdma", "shm", "tcp" };
+	json_t *array, *item;
+	size_t i, w;
+	int ret = place_member(p, "transports", OPTIONAL, JSON_ARRAY, &array);
+
+	if (ret || !array)
+		return ret;
+	if (json_array_size(array) > TOPOLOGY_N_TRANSPORTS)
+		return place_refuse(p, "bad_value", "transports", "are more than there are");
+	json_array_foreach(array, i, item)
+	{
+		for (w = 0; w < 3 && (!json_is_string(item) ||
+				      strcmp(json_string_value(item), words[w]) != 0);
+		     w++)
+			;
+		if (w == 3)
+			return place_bad_value(p, "transports", "a list of rdma, shm, tcp");
+		for (size_t j = 0; j < i; j++)
+			if (!strcmp(out->transports[j], words[w]))
+				return place_refuse(p, "bad_value", "transports", "have %s twice",
+						    words[w]);
+		out->transports[i] = words[w];
+	}
+	return 0;
+}
+
+static int read_small(const struct place *p, const char *name, uint64_t most, uint32_t *out)
+{
+	uint64_t n = 0;
+	int ret = place_number(p, name, OPTIONAL, 1, &n);
+
+	if (!ret && n > most)
+		return place_refuse(p, "bad_value", name, "is more than %u", (unsigned)most);
+	*out = (uint32_t)n;
+	return ret;
+}
+
+static int read_rails(const struct place *p, struct topology_params *out)
+{
+	const json_t *v = json_object_get(p->in, "rails");
+
+	if (!json_is_string(v))
+		return read_small(p, "rails", RAILS_MAX, &out->rails);
+	if (strcmp(json_string_value(v), "all") != 0)
+		return place_bad_value(p, "rails", "a number or the word all");
+	out->rails = TOPOLOGY_RAILS_ALL;
+	return 0;
+}
+
+/* "100Gbps" */
+static bool read_bandwidth(const char *text, uint64_t *out)
+{
+	static const struct {
+		const char *unit;
+		uint64_t bits;
+	} units[] = { { "bps", 1 },
+		      { "Kbps", 1000 },
+		      { "Mbps", 1000000 },
+		      { "Gbps", UINT64_C(1000000000) },
+		      { "Tbps", UINT64_C(1000000000000) } };
+	size_t n = strspn(text, "0123456789");
+
+	if (!n || n > 15)
+		return false;
+	*out = strtoull(text, NULL, 10);
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (!strcmp(text + n, units[i].unit)) {
+			if (!*out || *out > BANDWIDTH_MAX / units[i].bits)
+				return false;
+			*out *= units[i].bits;
+			return true;
+		}
+	return false;
+}
+
+static int read_params(const struct place *p, struct topology_params *out)
+{
+	const char *bandwidth = NULL;
+	int ret;
+
+	out->profile = "default";
+	ret = get_name(p, "profile", OPTIONAL, &out->profile);
+	if (!ret)
+		ret = read_transports(p, out);
+	if (!ret)
+		ret = read_small(p, "qps", QPS_MAX, &out->qps);
+	if (!ret)
+		ret = read_rails(p, out);
+	if (!ret)
+		ret = place_text(p, "min_bandwidth", OPTIONAL, 32, &bandwidth);
+	if (!ret && bandwidth && !read_bandwidth(bandwidth, &out->min_bandwidth))
+		ret = place_bad_value(p, "min_bandwidth", "a rate such as 100Gbps");
+	return ret;
+}
+
+/* ---- wishes ---- */
+
+static int read_mesh(const struct place *p, struct wish *w)
+{
+	return get_who(p, "mesh", REQUIRED, &w->from);
+}
+
+static int read_from_to(const struct place *p, struct wish *w)
+{
+	int ret = get_who(p, "from", REQUIRED, &w->from);
+
+	return ret ? ret : get_who(p, "to", REQUIRED, &w->to);
+}
+
+static int read_ring(const struct place *p, struct wish *w)
+{
+	int ret = get_who(p, "ring", REQUIRED, &w->from);
+
+	return ret ? ret : get_name(p, "by", REQUIRED, &w->by);
+}
+
+static int read_star(const struct place *p, struct wish *w)
+{
+	static const char *const known[] = { "center", "leaves", NULL };
+	struct place star;
+	bool there;
+	int ret = place_object(p, "star", REQUIRED, &star, &there);
+
+	if (!ret)
+		ret = check_members(&star, known);
+	if (!ret)
+		ret = get_who(&star, "center", REQUIRED, &w->from);
+	return ret ? ret : get_who(&star, "leaves", REQUIRED, &w->to);
+}
+
+static int read_pair(const struct place *p, const json_t *pair, struct wish_pair *out)
+{
+	out->a = json_string_value(json_array_get(pair, 0));
+	out->b = json_string_value(json_array_get(pair, 1));
+	if (json_array_size(pair) != 2 || !out->a || !out->b)
+		return place_bad_type(p, "", "a list of two agents");
+	if (!key_name_valid(out->a) || !key_name_valid(out->b))
+		return place_bad_value(p, "",
+				       "a list of two names of 1 to 253 of [A-Za-z0-9._:@-]");
+	if (!strcmp(out->a, out->b))
+		return place_refuse(p, "bad_value", "", "links %s with itself", out->a);
+	return 0;
+}
+
+static int read_pairs(const struct place *p, struct wish *w)
+{
+	json_t *array, *item;
+	struct place in;
+	size_t i;
+	int ret = place_member(p, "pairs", REQUIRED, JSON_ARRAY, &array);
+
+	if (ret)
+		return ret;
+	if (json_array_size(array) > TOPOLOGY_LINKS_MAX)
+		return place_refuse(p, "too_many_links", "pairs", "are more than %d links",
+				    TOPOLOGY_LINKS_MAX);
+	w->pairs = calloc(json_array_size(array) + 1, sizeof(*w->pairs));
+	if (!w->pairs)
+		return place_no_memory(p);
+	json_array_foreach(array, i, item)
+	{
+		place_element(p, "pairs", i, item, &in);
+		ret = read_pair(&in, item, &w->pairs[i]);
+		if (ret)
+			return ret;
+	}
+	w->n_pairs = i;
+	return 0;
+}
+
+static const struct {
+	const char *member; /* that tells the kind */
+	int (*read)(const struct place *p, struct wish *w);
+	const char *known[9];
+} kinds[] = {
+#define PARAMS "profile", "transports", "qps", "rails", "min_bandwidth"
+	[WISH_MESH] = { "mesh", read_mesh, { "mesh", PARAMS, NULL } },
+	[WISH_FROM_TO] = { "from", read_from_to, { "from", "to", PARAMS, NULL } },
+	[WISH_PAIRS] = { "pairs", read_pairs, { "pairs", PARAMS, NULL } },
+	[WISH_RING] = { "ring", read_ring, { "ring", "by", PARAMS, NULL } },
+	[WISH_STAR] = { "star", read_star, { "star", PARAMS, NULL } },
+#undef PARAMS
+};
+#define N_KINDS (sizeof(kinds) / sizeof(*kinds))
+
+static int read_wish(const struct place *p, struct wish *w)
+{
+	size_t n = 0;
+	int ret;
+
+	for (size_t i = 0; i < N_KINDS; i++)
+		if (json_object_get(p->in, kinds[i].member)) {
+			w->kind = (enum wish_kind)i;
+			n++;
+		}
+	if (n != 1)
+		return place_refuse(p, "bad_value", "",
+				    "has not exactly one of mesh, from, pairs, ring and star");
+	ret = check_members(p, kinds[w->kind].known);
+	if (!ret)
+		ret = kinds[w->kind].read(p, w);
+	return ret ? ret : read_params(p, &w->params);
+}
+
+static int read_wishes(const struct place *p, struct topology *t)
+{
+	json_t *array, *item;
+	struct place in;
+	size_t i, n_links = 0;
+	int ret = place_member(p, "links", OPTIONAL, JSON_ARRAY, &array);
+
+	if (ret || !array)
+		return ret;
+	if (json_array_size(array) > WISHES_MAX)
+		return place_refuse(p, "bad_value", "links", "are more than %d", WISHES_MAX);
+	t->wishes = calloc(json_array_size(array) + 1, sizeof(*t->wishes));
+	if (!t->wishes)
+		return place_no_memory(p);
+	t->n_wishes = json_array_size(array);
+	json_array_foreach(array, i, item)
+	{
+		place_element(p, "links", i, item, &in);
+		ret = json_is_object(item) ? read_wish(&in, &t->wishes[i])
+					   : place_bad_type(&in, "", "an object");
+		if (ret)
+			return ret;
+		n_links += t->wishes[i].n_pairs;
+		if (n_links > TOPOLOGY_LINKS_MAX)
+			return place_refuse(p, "too_many_links", "links", "name more than %d links",
+					    TOPOLOGY_LINKS_MAX);
+	}
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+int model_topology_read(const struct place *p, struct model_topology *out)
+{
+	static const char *const known[] = { "version", "name", "scope", "agents", "links", NULL };
+	uint64_t version = 0;
+	int ret = check_members(p, known);
+
+	*out = (struct model_topology){ .scope = NULL };
+	if (!ret)
+		ret = place_number(p, "version", REQUIRED, 1, &version);
+	if (!ret && version != 1)
+		ret = place_bad_value(p, "version", "1");
+	if (!ret)
+		ret = get_name(p, "name", REQUIRED, &out->topology.name);
+	if (!ret)
+		ret = place_text(p, "scope", OPTIONAL, STORE_NAME_MAX, &out->scope);
+	if (!ret && out->scope && !key_scope_valid(out->scope))
+		ret = place_bad_value(p, "scope", "a scope");
+	if (!ret)
+		ret = read_all_expected(p, &out->topology);
+	if (!ret)
+		ret = read_wishes(p, &out->topology);
+	if (ret)
+		model_topology_fini(out);
+	return ret;
+}
+
+int model_parse_topology(const char *body, size_t len, struct model_topology *out,
+			 struct model_error *err)
+{
+	struct place p;
+	int ret = place_load(&p, body, len, err);
+
+	*out = (struct model_topology){ .scope = NULL };
+	if (!ret)
+		ret = model_topology_read(&p, out);
+	if (ret)
+		json_decref(p.in);
+	else
+		out->root = p.in;
+	return ret;
+}
+
+void model_topology_fini(struct model_topology *m)
+{
+	struct topology *t = &m->topology;
+
+	for (size_t i = 0; t->wishes && i < t->n_wishes; i++)
+		free(t->wishes[i].pairs);
+	free(t->wishes);
+	free(t->expected);
+	json_decref(m->root);
+	*m = (struct model_topology){ .scope = NULL };
+}
