@@ -599,6 +599,8 @@ static void request__destroyed_as_soon_as_a_test_says_that_it_ended_leaves_nothi
 	end_owner(&o);
 }
 
+#ifndef __SANITIZE_THREAD__ /* one thread reads what another writes, which is the point */
+
 /* Several keys of each page of the user's memory: a put of them takes milliseconds. */
 #define KEYS_OF_A_PAGE 3
 
@@ -659,6 +661,8 @@ static void put__whose_time_is_over_leaves_no_page_with_bytes_of_later(void **st
 	end_owner(&o);
 }
 
+#endif
+
 static void put__from_more_regions_than_one_message_has_room_for_puts_all(void **state)
 {
 	enum { N = 40 };
@@ -685,6 +689,8 @@ static void put__from_more_regions_than_one_message_has_room_for_puts_all(void *
 	end_user(&u);
 	end_owner(&o);
 }
+
+#ifndef __SANITIZE_THREAD__
 
 /* ---- pages that change while they are read ---- */
 
@@ -768,6 +774,8 @@ static void get__of_pages_that_are_rewritten_never_returns_torn_bytes(void **sta
 	end_owner(&o);
 }
 
+#endif
+
 #define CASE(f) cmocka_unit_test_setup(f, reset)
 
 int main(void)
@@ -787,7 +795,7 @@ int main(void)
 		CASE(tenants__have_keys_and_memory_of_their_own),
 		CASE(callback__may_begin_the_request_again_and_destroy_it),
 		CASE(request__destroyed_as_soon_as_a_test_says_that_it_ended_leaves_nothing),
-#ifndef __SANITIZE_THREAD__ /* they read what another thread writes, which is the point */
+#ifndef __SANITIZE_THREAD__
 		CASE(put__whose_time_is_over_leaves_no_page_with_bytes_of_later),
 		CASE(get__of_pages_that_are_rewritten_never_returns_torn_bytes),
 #endif
