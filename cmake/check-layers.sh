@@ -35,7 +35,7 @@ nc-topology    nanoctrl/src/topology/                            base
 nc-model       nanoctrl/src/model/                               nc-store nc-topology
 nc-api         nanoctrl/src/api/                                 nc-model nc-http
 nc-cluster     nanoctrl/src/cluster/                             nc-model net
-nc-runtime     nanoctrl/src/server/runtime                       nc-text
+nc-runtime     nanoctrl/src/server/runtime                       nc-text cli
 nc-redis       nanoctrl/src/redis/                               net cli nc-runtime nc-store
 nc-redis-store nanoctrl/src/store/                               nc-redis
 nc-compat-store nanoctrl/src/compat/store,learner,reach,redis_gc nc-redis-store

@@ -135,7 +135,11 @@ static int run(const struct cli_args *args, const struct options *options,
 		return explain_show(settings, options, &rt, args);
 	if (!strcmp(command, "top"))
 		return top_run(settings, options, &rt);
-	return serve(settings, options, &rt, options->log_file, NULL);
+	return serve(settings, options, &rt,
+		     options->log_file ? options->log_file
+		     : rt.log_is_given ? rt.log_file
+				       : NULL,
+		     NULL);
 }
 
 /* DLSlime's variables for the level of the log: words as "debug" or "info,hyper=warn", of which the

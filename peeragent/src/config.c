@@ -10,6 +10,7 @@
 
 #include "cli/process/logsink.h"
 #include "cli/options/secret.h"
+#include "cli/process/manager.h"
 #include "peeragent/lib/control/ctrl.h"
 #include "peeragent/lib/plan/topology.h"
 
@@ -83,7 +84,7 @@ static const struct cli_setting agent_settings[] = {
 	CLI_STRING(
 		struct node_agent, state_dir, "state_dir",
 		.help = "directory of the owner key, with which a restarted agent takes its name "
-			"over at once; without it one that was killed waits until its former lease "
+			"over at once; default $STATE_DIRECTORY; without one an agent that was killed waits until its former lease "
 			"has ended"),
 	CLI_PAIRS(struct node_agent, labels, n_labels, "labels",
 		  .help = "what selectors of links and regions look at"),
@@ -210,7 +211,8 @@ static const struct cli_setting metrics_settings[] = {
 };
 
 static const struct cli_setting log_settings[] = {
-	CLI_STRING(struct node_log, file, "file", .help = "standard error when absent"),
+	CLI_STRING(struct node_log, file, "file",
+		   .help = "peeragent.log in $LOGS_DIRECTORY when absent, else standard error"),
 	CLI_ENUM(struct node_log, format, "format", cli_log_formats, .def = "text",
 		 .help = "lines for people, or JSON"),
 	CLI_ENUM(struct node_log, level, "level", cli_log_levels, .def = "info",
@@ -356,6 +358,31 @@ static void set_data(struct config *c)
 	c->attr.snapshot_ms = (uint32_t)c->node.control.snapshots_ms;
 }
 
+/* Where the file names none: the directories that a service manager made for us. */
+static int take_directories(struct config *c)
+{
+	char logs[PATH_MAX];
+	int ret;
+
+	if (!c->node.agent.state_dir) {
+		ret = cli_manager_directory("STATE_DIRECTORY", c->state_dir, sizeof(c->state_dir));
+		if (!ret)
+			c->node.agent.state_dir = c->state_dir;
+		else if (ret != -ENOENT)
+			return ret;
+	}
+	if (!c->node.log.file) {
+		ret = cli_manager_directory("LOGS_DIRECTORY", logs, sizeof(logs));
+		if (ret)
+			return ret == -ENOENT ? 0 : ret;
+		if (snprintf(c->log_file, sizeof(c->log_file), "%s/peeragent.log", logs) >=
+		    (int)sizeof(c->log_file))
+			return -ENAMETOOLONG;
+		c->node.log.file = c->log_file;
+	}
+	return 0;
+}
+
 static void set_identity(struct config *c)
 {
 	const struct node *n = &c->node;
@@ -452,8 +479,10 @@ static int read_source(struct config *c, const char *file, const struct cli_args
 
 static int convert(struct config *c)
 {
-	int ret = read_token(c);
+	int ret = take_directories(c);
 
+	if (!ret)
+		ret = read_token(c);
 	if (ret)
 		return ret;
 	c->attr = (struct slime_agent_attr)SLIME_AGENT_ATTR_INIT;

@@ -3,6 +3,7 @@
 #ifndef PEERAGENT_CONFIG_H
 #define PEERAGENT_CONFIG_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -135,7 +136,8 @@ struct config {
 	config_say_fn *say;
 	struct node node;
 	char *token;
-	struct slime_agent_attr attr; /* points into the config */
+	char state_dir[PATH_MAX], log_file[PATH_MAX]; /* of a service manager */
+	struct slime_agent_attr attr;		      /* points into the config */
 	struct slime_label *labels;
 	struct slime_agent_region *regions;
 	struct slime_agent_link *links;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/process/descriptors.h"
 #include "cli/process/logsink.h"
+#include "cli/process/manager.h"
 #include "cli/options/option.h"
 #include "cli/output/output.h"
 #include "cli/process/signals.h"
@@ -65,6 +66,7 @@ struct daemon {
 	struct config *config;
 	struct event_base *base;
 	struct event *signals;
+	struct event *watchdog; /* NULL when no service manager waits for our signs of life */
 	int signal_fd;
 	struct slime_agent *agent;
 	struct services services;
@@ -140,6 +142,14 @@ static void reload(struct daemon *d)
 	config_destroy(next);
 }
 
+static void reload_and_tell(struct daemon *d)
+{
+	cli_manager_tell_reloading();
+	reload(d);
+	if (d->was_ready)
+		cli_manager_tell("READY=1");
+}
+
 /* The old file may be one that nobody sees any more: who looks at standard error hears it, too. */
 static void reopen_log(const struct daemon *d)
 {
@@ -161,7 +171,7 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	while ((signal = cli_signals_read(fd)) > 0) {
 		if (signal == SIGHUP)
-			reload(d);
+			reload_and_tell(d);
 		else if (signal == SIGUSR1)
 			reopen_log(d);
 		else
@@ -174,10 +184,15 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 static void say_ready(struct daemon *d)
 {
 	const struct node *node = &d->config->node;
+	int ret;
 
 	printf("ready: %s scope=%s%s%s\n", node->agent.name, node->agent.scope,
 	       d->metrics ? " metrics=" : "", d->metrics ? metrics_address(d->metrics) : "");
 	fflush(stdout);
+	ret = cli_manager_tell("READY=1\nSTATUS=registered with nanoctrl");
+	if (ret)
+		sl_error("peeragent", "cannot tell the service manager: NOTIFY_SOCKET: %s",
+			 strerror(-ret));
 }
 
 static void on_ready(struct daemon *d)
@@ -231,13 +246,32 @@ static int open_signals(struct daemon *d)
 	return d->signal_fd < 0 ? d->signal_fd : 0;
 }
 
+static void on_watchdog(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	(void)arg;
+	cli_manager_tell("WATCHDOG=1");
+}
+
+static int create_watchdog(struct daemon *d)
+{
+	unsigned ms = cli_manager_watchdog_ms();
+	const struct timeval every = { .tv_sec = ms / 1000, .tv_usec = (long)(ms % 1000) * 1000 };
+
+	if (!ms)
+		return 0;
+	d->watchdog = event_new(d->base, -1, EV_PERSIST, on_watchdog, d);
+	return d->watchdog && !event_add(d->watchdog, &every) ? 0 : -ENOMEM;
+}
+
 static int create_loop(struct daemon *d)
 {
 	d->base = event_base_new();
 	if (!d->base)
 		return -ENOMEM;
 	d->signals = event_new(d->base, d->signal_fd, EV_READ | EV_PERSIST, on_signal, d);
-	return d->signals && !event_add(d->signals, NULL) ? 0 : -ENOMEM;
+	return d->signals && !event_add(d->signals, NULL) ? create_watchdog(d) : -ENOMEM;
 }
 
 static int init_services(struct daemon *d)
@@ -284,6 +318,7 @@ static int start(struct daemon *d)
 
 static void stop(struct daemon *d)
 {
+	cli_manager_tell("STOPPING=1");
 	services_stop(&d->services);
 	if (d->agent && slime_agent_stop(d->agent, STOP_TIMEOUT_MS))
 		sl_warn("peeragent", "did not leave within %d ms", STOP_TIMEOUT_MS);
@@ -291,6 +326,8 @@ static void stop(struct daemon *d)
 	metrics_destroy(d->metrics);
 	if (slime_agent_destroy(d->agent))
 		sl_error("peeragent", "a service did not put an endpoint back");
+	if (d->watchdog)
+		event_free(d->watchdog);
 	if (d->signals)
 		event_free(d->signals);
 	if (d->base) {
@@ -335,6 +372,7 @@ static int run(struct daemon *d)
 		say_why(d, "cannot start: %s", strerror(-ret));
 		d->status = 1;
 	} else {
+		cli_manager_tell("STATUS=waits for nanoctrl");
 		event_base_dispatch(d->base);
 	}
 	stop(d);

@@ -20,6 +20,9 @@ static int setup(void **state)
 	(void)state;
 	unsetenv("XDG_RUNTIME_DIR");
 	unsetenv("XDG_STATE_HOME");
+	unsetenv("RUNTIME_DIRECTORY");
+	unsetenv("STATE_DIRECTORY");
+	unsetenv("LOGS_DIRECTORY");
 	return setenv("HOME", "/there/me", 1);
 }
 
@@ -105,12 +108,38 @@ static void data__are_with_the_state_of_whose_they_are(void **state)
 	prctl(PR_SET_DUMPABLE, 1); /* for the look for leaks, as before */
 }
 
+static void directories__of_a_service_manager_come_before_the_users(void **state)
+{
+	struct runtime rt;
+
+	(void)state;
+	setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
+	setenv("RUNTIME_DIRECTORY", "/run/one:/run/two", 1);
+	setenv("STATE_DIRECTORY", "/var/lib/one", 1);
+	assert_runtime(NULL, "/run/one");
+	assert_runtime("/there", "/there");
+	assert_data(NULL, "/var/lib/one");
+	assert_data("/there", "/there");
+
+	assert_int_equal(runtime_init(&rt, NULL), 0);
+	assert_false(rt.log_is_given);
+	setenv("LOGS_DIRECTORY", "/var/log/one", 1);
+	assert_int_equal(runtime_init(&rt, NULL), 0);
+	assert_true(rt.log_is_given);
+	assert_string_equal(rt.log_file, "/var/log/one/nanoctrl.log");
+	unsetenv("RUNTIME_DIRECTORY");
+	unsetenv("STATE_DIRECTORY");
+	unsetenv("LOGS_DIRECTORY");
+	unsetenv("XDG_RUNTIME_DIR");
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(runtime__is_the_users_own),
+		TEST(directories__of_a_service_manager_come_before_the_users),
 		TEST(data__are_with_the_state_of_whose_they_are),
 	};
 

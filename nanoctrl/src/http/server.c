@@ -269,6 +269,31 @@ static void tell_workers(struct server *s, void (*fn)(void *worker))
 			sl_error("http", "no memory to tell loop %u", i);
 }
 
+static void answer(void *arg)
+{
+	struct worker *w = arg;
+
+	w->asked = false;
+}
+
+bool server_loops_run(struct server *s)
+{
+	bool run = true;
+
+	for (unsigned i = 0; i < s->n_workers; i++) {
+		struct worker *w = &s->workers[i];
+
+		if (w->asked) {
+			run = false;
+			continue;
+		}
+		w->asked = true;
+		if (loop_post(w->loop, answer, w))
+			w->asked = false; /* without memory it is asked the next time */
+	}
+	return run;
+}
+
 static void drain_worker(void *w)
 {
 	worker_drain(w);

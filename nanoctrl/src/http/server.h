@@ -100,6 +100,10 @@ const char *server_url(const struct server *server);
  */
 void server_drain(struct server *server, void (*done)(void *arg), void *arg);
 
+/* On the main loop: whether every loop has run what the call before posted to it; the first call is
+ * true. */
+bool server_loops_run(struct server *server);
+
 bool server_draining(const struct server *server);
 
 /* After the main loop ended. */

@@ -36,6 +36,7 @@ struct worker {
 	uint64_t n_ids;	    /* made */
 	time_t date_at;	    /* the second that date says */
 	char date[32];
+	_Atomic bool asked;	  /* server_loops_run() posted something that has not run */
 	_Atomic unsigned n_conns; /* handed over and not yet closed; the listener reads it */
 };
 

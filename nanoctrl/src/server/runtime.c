@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
+#include "cli/process/manager.h"
 #include "text/json_slice.h"
 #include "text/json_text.h"
 
@@ -49,12 +50,26 @@ static int choose_dir(char out[PATH_MAX], const char *dir)
 
 	if (dir)
 		return take_dir(out, dir);
+	ret = cli_manager_directory("RUNTIME_DIRECTORY", out, PATH_MAX);
+	if (ret != -ENOENT)
+		return ret;
 	if (base && base[0] == '/')
 		return join(out, base, "nanoctrl");
 	if (geteuid() == 0)
 		return join(out, "/run", "nanoctrl");
 	ret = state_dir(state);
 	return ret ? ret : join(out, state, "run");
+}
+
+static int choose_log(struct runtime *rt)
+{
+	char logs[PATH_MAX];
+	int ret = cli_manager_directory("LOGS_DIRECTORY", logs, sizeof(logs));
+
+	if (ret && ret != -ENOENT)
+		return ret;
+	rt->log_is_given = !ret;
+	return join(rt->log_file, ret ? rt->dir : logs, "nanoctrl.log");
 }
 
 int runtime_init(struct runtime *rt, const char *dir)
@@ -64,7 +79,7 @@ int runtime_init(struct runtime *rt, const char *dir)
 	if (!ret)
 		ret = join(rt->pid_file, rt->dir, "nanoctrl.pid");
 	if (!ret)
-		ret = join(rt->log_file, rt->dir, "nanoctrl.log");
+		ret = choose_log(rt);
 	if (!ret)
 		ret = join(rt->meta_file, rt->dir, "nanoctrl.meta.json");
 	return ret ? ret : join(rt->data_link, rt->dir, "data");
@@ -104,8 +119,13 @@ int runtime_create(const struct runtime *rt)
 
 int runtime_data_dir(const char *dir, char out[PATH_MAX])
 {
+	int ret;
+
 	if (dir)
 		return take_dir(out, dir);
+	ret = cli_manager_directory("STATE_DIRECTORY", out, PATH_MAX);
+	if (ret != -ENOENT)
+		return ret;
 	return geteuid() ? state_dir(out) : join(out, "/var/lib", "nanoctrl");
 }
 

@@ -15,22 +15,24 @@ struct runtime {
 	char dir[PATH_MAX];
 	char pid_file[PATH_MAX];
 	char log_file[PATH_MAX]; /* the default one */
+	bool log_is_given; /* by $LOGS_DIRECTORY: a server in the foreground writes there, too */
 	char meta_file[PATH_MAX];
 	char data_link[PATH_MAX];
 };
 
 /*
- * dir, else $XDG_RUNTIME_DIR/nanoctrl, else /run/nanoctrl for root, and
- * $XDG_STATE_HOME/nanoctrl/run or ~/.local/state/nanoctrl/run for others. -ENAMETOOLONG, -EINVAL
- * for a relative path, -ENOENT where neither says where the user's files are. Nothing is made yet.
+ * dir, else $RUNTIME_DIRECTORY of a service manager, else $XDG_RUNTIME_DIR/nanoctrl, else
+ * /run/nanoctrl for root, and $XDG_STATE_HOME/nanoctrl/run or ~/.local/state/nanoctrl/run for
+ * others. -ENAMETOOLONG, -EINVAL for a relative path, -ENOENT where neither says where the user's
+ * files are. Nothing is made yet.
  */
 int runtime_init(struct runtime *rt, const char *dir);
 
 /* Make it. -EPERM when a stranger owns it, or could write into it. */
 int runtime_create(const struct runtime *rt);
 
-/* Where a private Redis keeps its data: dir, else $XDG_STATE_HOME/nanoctrl, for root
- * /var/lib/nanoctrl. */
+/* Where a private Redis keeps its data: dir, else $STATE_DIRECTORY, else $XDG_STATE_HOME/nanoctrl,
+ * for root /var/lib/nanoctrl. */
 int runtime_data_dir(const char *dir, char out[PATH_MAX]);
 
 /* Like mkdir -p; the last one has mode 0700. */

@@ -16,6 +16,7 @@
 #include "cli/process/daemon.h"
 #include "cli/process/descriptors.h"
 #include "cli/process/logsink.h"
+#include "cli/process/manager.h"
 #include "cli/process/pidfile.h"
 #include "cli/process/signals.h"
 #include "cli/options/version.h"
@@ -47,7 +48,9 @@ struct process {
 	struct loop *loop;
 	struct server *server;
 	int signals;
+	bool ready;
 	struct event *signalled;
+	struct event *watchdog; /* NULL when no service manager waits for our signs of life */
 };
 
 /* What keeps us from serving goes to whoever waits for us. */
@@ -80,9 +83,12 @@ static int next_end(struct process *p)
 	int sig, ret;
 
 	while ((sig = cli_signals_read(p->signals)) == SIGHUP) {
+		cli_manager_tell_reloading();
 		ret = cli_log_reopen();
 		if (ret)
 			sl_error("nanoctrl", "cannot open the log again: %s", cli_log_error(ret));
+		if (p->ready)
+			cli_manager_tell("READY=1");
 	}
 	return sig > 0 ? sig : 0;
 }
@@ -96,6 +102,7 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	while ((sig = next_end(p))) {
 		sl_info("nanoctrl", "%s: shutting down", sig == SIGINT ? "SIGINT" : "SIGTERM");
+		cli_manager_tell("STOPPING=1\nSTATUS=finishing what is in flight");
 		server_drain(p->server, on_drained, p);
 	}
 }
@@ -324,6 +331,47 @@ static int write_meta(const struct process *p, const char *url)
 	return ret;
 }
 
+/* A sign of life only when each loop ran what it was asked at the last one: a loop that hangs
+ * serves nobody. */
+static void on_watchdog(evutil_socket_t fd, short what, void *arg)
+{
+	struct process *p = arg;
+
+	(void)fd;
+	(void)what;
+	if (server_loops_run(p->server))
+		cli_manager_tell("WATCHDOG=1");
+	else
+		sl_warn("nanoctrl", "an event loop does not run: the service manager is told "
+				    "nothing");
+}
+
+static int open_watchdog(struct process *p)
+{
+	unsigned ms = cli_manager_watchdog_ms();
+	const struct timeval every = { .tv_sec = ms / 1000, .tv_usec = (long)(ms % 1000) * 1000 };
+
+	if (!ms)
+		return 0;
+	p->watchdog = event_new(loop_base(p->loop), -1, EV_PERSIST, on_watchdog, p);
+	return p->watchdog && !event_add(p->watchdog, &every)
+		       ? 0
+		       : fail(p, -ENOMEM, "event loop: %s", strerror(ENOMEM));
+}
+
+static void tell_manager(struct process *p, const char *url)
+{
+	char state[CLI_MANAGER_STATE_MAX];
+	int ret;
+
+	snprintf(state, sizeof(state), "READY=1\nSTATUS=serves at %s", url);
+	ret = cli_manager_tell(state);
+	if (ret)
+		sl_error("nanoctrl", "cannot tell the service manager: NOTIFY_SOCKET: %s",
+			 strerror(-ret));
+	p->ready = true;
+}
+
 /* Everything is open: others may find us. */
 static int announce(struct process *p)
 {
@@ -340,7 +388,11 @@ static int announce(struct process *p)
 	ret = server_start(p->server);
 	if (ret)
 		return fail(p, ret, "threads: %s", strerror(-ret));
+	ret = open_watchdog(p);
+	if (ret)
+		return ret;
 	sl_info("nanoctrl", "version %s (%s) serves at %s", cli_version(), cli_commit(), url);
+	tell_manager(p, url);
 	if (p->daemon)
 		return cli_daemon_ready(p->daemon, url);
 	printf("nanoctrl serves at %s\n", url);
@@ -370,6 +422,8 @@ static int open_all(struct process *p)
 /* In reverse: nobody reaches the store when Redis goes, and the pid file goes last. */
 static void close_all(struct process *p)
 {
+	if (p->watchdog)
+		event_free(p->watchdog);
 	server_destroy(p->server);
 	store_hub_destroy(p->hub);
 	redis_child_destroy(p->redis);

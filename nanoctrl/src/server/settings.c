@@ -154,7 +154,7 @@ static const struct cli_setting redis_table[] = {
 	CLI_STRING(struct redis_settings, program, "program", .def = "redis-server",
 		   .help = "what runs the private one"),
 	CLI_STRING(struct redis_settings, data_dir, "data_dir", .check = check_absolute,
-		   .help = "where the private one keeps its data; default "
+		   .help = "where the private one keeps its data; default $STATE_DIRECTORY, else "
 			   "$XDG_STATE_HOME/nanoctrl, for root /var/lib/nanoctrl"),
 	CLI_STRING(
 		struct redis_settings, advertise, "advertise", .check = check_advertise,
@@ -225,10 +225,11 @@ const struct cli_setting settings_table[] = {
 static const struct cli_setting where_options[] = {
 	CLI_STRING(struct options, config, "config", .letter = 'c', .value = "FILE",
 		   .help = "configuration, as configs/nanoctrl.yaml"),
-	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
-		   .check = check_absolute, .env = ENV_RUNTIME_DIR,
-		   .help = "pid file and log; default $XDG_RUNTIME_DIR/nanoctrl, else "
-			   "/run/nanoctrl for root and $XDG_STATE_HOME/nanoctrl/run for others"),
+	CLI_STRING(
+		struct options, runtime_dir, "runtime-dir", .value = "DIR", .check = check_absolute,
+		.env = ENV_RUNTIME_DIR,
+		.help = "pid file and log; default $RUNTIME_DIRECTORY, else $XDG_RUNTIME_DIR/nanoctrl, else "
+			"/run/nanoctrl for root and $XDG_STATE_HOME/nanoctrl/run for others"),
 	CLI_KEY("data-dir", "redis.data_dir", .value = "DIR"),
 	CLI_SET,
 	CLI_END,
