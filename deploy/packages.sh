@@ -12,6 +12,7 @@ usage: deploy/packages.sh PURPOSE [--install|--list|--missing]
   build    run, and what builds them
   guest    run, and the virtual machine with RDMA devices in software: tests/rdma/guest.sh
   test     build, guest, and what tests/run.sh needs
+  deploy   test, and what makes and tries packages, units and manifests
   bench    build, and the peers that slime-bench and bench/targets measure beside us
 
   --install   install what is missing (the default); as root, or through sudo
@@ -98,6 +99,20 @@ shellcheck               # scripts
 strace                   # counts system calls
 util-linux               # flock, setarch, setpriv, unshare
 valgrind                 # counts instructions
+END
+}
+
+packages_deploy() {
+	packages_test
+	only_names <<'END'
+debhelper                # Debian packages
+dpkg-dev
+fakeroot                 # a package's files belong to root
+lintian                  # looks for mistakes in packages
+mmdebstrap               # a Debian to install packages in
+prometheus               # promtool: rules and what servers export
+systemd                  # systemd-analyze looks at units
+systemd-container        # boots that Debian
 END
 }
 
@@ -213,7 +228,7 @@ purpose=
 action=--install
 while [ $# -gt 0 ]; do
 	case $1 in
-	run | build | guest | test | bench) purpose=$1 ;;
+	run | build | guest | test | bench | deploy) purpose=$1 ;;
 	--install | --list | --missing) action=$1 ;;
 	--as-root)
 		shift

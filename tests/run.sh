@@ -7,14 +7,14 @@ usage() {
 	cat <<'END'
 usage: tests/run.sh [--quick | --label NAME | --all | --coverage | --soak [SECONDS]]
 
-  (nothing)      every test under ASan and UBSan, label threads again under TSan, labels count and install
+  (nothing)      every test but those of label deploy under ASan and UBSan, label threads again under TSan, labels count and install
                  on the release build; under 20 minutes
   --quick        the inner loop: the dev build, without installing packages and without the labels
-                 slow, fault, install, rdma, long; under 2 minutes when built
-  --label NAME   one label, in the trees where it belongs
-  --all          everything, then label long, the same tests built by clang, every fuzz target for 60 s
+                 slow, fault, install, rdma, long, deploy; under 2 minutes when built
+  --label NAME   one label, in the trees where it belongs; deploy: the packages, units and manifests, as root
+  --all          everything, then labels long and deploy, the same tests built by clang, every fuzz target for 60 s
   --soak [S]     nanoctrl and Redis are killed at random under load for S seconds (300)
-  --coverage     every test but those of labels slow, rdma and long, counted by gcov: the share of lines they execute
+  --coverage     every test but those of labels slow, rdma, long and deploy, counted by gcov: the share of lines they execute
 
 With CI=true a skipped test is a failure unless tests/allowed-skips names it. JOBS=n sets the parallelism.
 RDMA_LAB=required makes it a failure when label rdma cannot run here (docs/testing.md).
@@ -108,12 +108,12 @@ build() {
 	cmake --build --preset "$preset" --parallel "$jobs" --target "${wanted[@]}"
 }
 
-# The tests of a tree that the filters let through. Without a filter every test but label long, which has its own turn.
+# The tests of a tree that the filters let through. Without a filter every test but labels long and deploy, which have their own turn.
 filters() {
 	case $1 in
-	every) echo "-LE ^long$" ;;
-	quick) echo "-LE ^(slow|fault|install|rdma|long)$" ;;
-	brisk) echo "-LE ^(slow|rdma|long)$" ;; # what a guest counts is lost
+	every) echo "-LE ^(long|deploy)$" ;;
+	quick) echo "-LE ^(slow|fault|install|rdma|long|deploy)$" ;;
+	brisk) echo "-LE ^(slow|rdma|long|deploy)$" ;; # what a guest counts is lost
 	*) echo "-L ^($1)$" ;;
 	esac
 }
@@ -232,6 +232,7 @@ quick)
 label)
 	deploy/packages.sh test || exit 1
 	case $label in
+	deploy) deploy/packages.sh deploy || exit 1 ;;
 	threads) build_and_test tsan threads ;;
 	count | install) build_and_test release "$label" ;;
 	esac
@@ -265,6 +266,7 @@ default | all)
 		build_and_test clang every
 		fuzz
 		build_and_test dev long
+		deploy/packages.sh deploy && build_and_test dev deploy
 	fi
 	build_and_test dev every
 	;;

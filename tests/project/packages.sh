@@ -64,6 +64,7 @@ command_words() {
 purpose_of() {
 	case $1 in
 	deploy/packages.sh) echo run ;;
+	deploy/debian/* | tests/deploy/*) echo deploy ;;
 	deploy/*) echo build ;;
 	bench/*) echo bench ;;
 	*) echo test ;;
@@ -124,7 +125,7 @@ for script in $(project_scripts); do
 	needs_of_script "$script"
 done >>"$work/needs"
 cut -d' ' -f4 "$work/needs" | packages_of_files >"$work/packages"
-for purpose in run build test bench; do
+for purpose in run build test bench deploy; do
 	packages_of "$purpose" | sed "s/^/$purpose /"
 done >"$work/listed"
 
