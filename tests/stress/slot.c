@@ -245,7 +245,8 @@ bool slot_reap(struct slot *slot)
 	if (ret)
 		fail(slot->what, "destroy: %s", strerror(-ret));
 	if (!atomic_load(&slot->returning))
-		fail(slot->what, "destroyed by another thread before its callback returned");
+		fail(slot->what, "destroyed by another thread before its callback returned; it %s",
+		     atomic_load(&slot->n_seen) ? "began" : "did not begin");
 	if (slot->kind == KIND_CALL)
 		slot->call = NULL;
 	else
