@@ -207,16 +207,24 @@ static void be_quiet(void)
 	dup2(null, STDOUT_FILENO);
 }
 
-/* Most links live for as long as nothing is wrong: some peers are never wrong, but only unusual. */
+/* One in so many values of a raw peer's fields is wrong; 0: none is. The peer is unusual then, and
+ * does nothing that docs/wire.md forbids. */
+static uint32_t raw_wrong_values(uint64_t round)
+{
+	struct dice dice = dice_of(shared->seed, round, 2, 0);
+	uint64_t n = roll_below(&dice, 8);
+
+	return n ? 8u << 2 * n : 0;
+}
+
 static _Noreturn void lie_raw(uint64_t round)
 {
 	static struct raw raw;
 	struct dice dice = dice_of(shared->seed, round, 1, 0);
-	uint64_t wrong = roll_below(&dice, 8);
 
 	be_quiet();
 	raw_init(&raw, shared->transport, roll(&dice));
-	raw.one_in = wrong ? 8u << 2 * wrong : 0;
+	raw.one_in = raw_wrong_values(round);
 	raw.theirs = shared->remote[0];
 	raw.n_messages = &shared->n_sends;
 	shared->desc_len[1] = (int)raw_write_endpoint(&raw, shared->desc[1]);
@@ -358,6 +366,17 @@ static void destroy_region(struct end *end)
 	must(ret, "a region's end");
 }
 
+/* Else the page or the peer is not like the library, and the test looks at nothing. */
+static void check_link(const struct slime_endpoint *ep, uint64_t round)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(ep, &info);
+	if (shared->raw && !raw_wrong_values(round) && info.cause == -EPROTO)
+		fail("hostile", "a peer that keeps to docs/wire.md was refused in round %llu: %s",
+		     (unsigned long long)round, info.cause_text);
+}
+
 static void suffer(struct end *end, struct dice *dice, uint64_t round)
 {
 	struct slime_op *op;
@@ -390,6 +409,7 @@ static void suffer(struct end *end, struct dice *dice, uint64_t round)
 			break;
 	}
 	must(slime_op_destroy(op), "an op's end");
+	check_link(end->ep, round);
 	watch_begin("hostile", "slime_endpoint_destroy()", WATCH_MS);
 	must(slime_endpoint_destroy(end->ep), "an endpoint's end");
 	watch_end();
@@ -531,5 +551,9 @@ int main(int argc, char **argv)
 			WIFSIGNALED(status) ? "signal" : "status",
 			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
 			(unsigned long long)shared->round);
+	if (shared->raw && shared->round > 16 && shared->n_connected * 2 < shared->round) {
+		fprintf(stderr, "hostile: most peers were never connected\n");
+		status = 1;
+	}
 	return status ? 1 : 0;
 }

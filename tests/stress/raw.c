@@ -73,7 +73,7 @@ static void listen_unix(struct raw *r, struct sl_writer *w)
 	sl_write_bytes(w, name, (size_t)len);
 }
 
-/* A region that the peer may ask for; there is no memory behind it. */
+/* A region that the peer may ask for. */
 static void make_region(struct raw *r)
 {
 	struct sl_writer w = { r->own, sizeof(r->own), false };
@@ -82,8 +82,8 @@ static void make_region(struct raw *r)
 	sl_write_u16(&w, 2);
 	sl_write_u16(&w, 0);
 	sl_write_u64(&w, r->self[0]);
-	sl_write_u64(&w, 0x10000);
-	sl_write_u64(&w, 65536);
+	sl_write_u64(&w, (uintptr_t)r->memory);
+	sl_write_u64(&w, sizeof(r->memory));
 	sl_write_u64(&w, 77);
 	sl_write_u32(&w, 5);
 	sl_write_u32(&w, 3);

@@ -46,7 +46,8 @@ struct raw {
 	size_t address_len;
 	int listener;
 	struct slime_remote_mr theirs; /* a region of the peer */
-	uint8_t own[RAW_DESC_LEN];     /* the descriptor of one of ours, which is nowhere */
+	uint8_t own[RAW_DESC_LEN];     /* the descriptor of one of ours */
+	uint8_t memory[65536];	       /* its bytes */
 
 	/* of messages: what is on the way, and what is to be answered */
 	struct raw_place calls[RAW_CALLS], sends[RAW_SENDS];

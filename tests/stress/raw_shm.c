@@ -29,9 +29,14 @@ enum { SEGMENT = 1, ACCEPT, READY, MAP, MAPPED, WITHDRAW, WITHDRAWN, BYE, BYE_DO
 #define SLOTS_AT   61568
 #define AREA_CALLS (64 * 1024 + 8 * 16384)
 #define SEALS	   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define PAGE_LEN   32 /* whether its owner sleeps, and at 16 the mark */
+#define MARK_AT	   16
 #define OWN_LEN	   (1 << 20) /* of the memory that is offered */
 #define FDS	   3
 #define ASKED	   32
+/* flags of SEGMENT, ACCEPT and READY */
+#define FOREIGN_ALLOWED 1
+#define FOREIGN_REACHED 4
 
 struct packet {
 	uint8_t bytes[PACKET];
@@ -48,6 +53,7 @@ struct link {
 	uint64_t nonce, n_posted, n_read;
 	struct packet asked[ASKED]; /* MAP and WITHDRAW of the peer, not yet answered */
 	unsigned n_asked;
+	bool foreign; /* the peer reaches memory of ours without a descriptor */
 	bool ended;
 	struct raw_msg msg;
 };
@@ -230,6 +236,8 @@ static void answer(struct link *l)
 	} else if (roll_percent(&l->r->dice, 20)) {
 		f.access = 0;
 		f.status = roll_percent(&l->r->dice, 50) ? -ESTALE : -EACCES;
+	} else if (l->foreign && roll_percent(&l->r->dice, 30)) {
+		f.len = sl_get_le64(l->r->own + 24);
 	} else {
 		f.fds[f.n_fds++] = l->own_fd;
 		f.b = roll_below(&l->r->dice, 16) * 4096;
@@ -401,7 +409,11 @@ static bool map_segment(struct link *l, int fd, bool is_initiator)
 
 static void introduce(struct link *l, uint8_t kind)
 {
-	struct fields f = { .kind = kind, .a = l->nonce, .c = start_time() };
+	struct fields f = { .kind = kind,
+			    .flags = roll_percent(&l->r->dice, 80) ? FOREIGN_ALLOWED : 0,
+			    .a = l->nonce,
+			    .b = (uintptr_t)l->page + MARK_AT,
+			    .c = start_time() };
 
 	if (kind == SEGMENT)
 		f.fds[f.n_fds++] = l->segment_fd;
@@ -430,6 +442,7 @@ static bool shake_hands(struct link *l)
 		send_packet(l, (struct fields){ .kind = READY });
 	else if (!raw_is_odd(l->r) && !recv_packet(l, &p, 0))
 		return false;
+	l->foreign = p.bytes[2] & FOREIGN_REACHED;
 	return true;
 }
 
@@ -438,8 +451,9 @@ static void make_offer(struct link *l)
 	void *at = NULL;
 
 	l->segment_fd = memory("raw-segment", (size_t)HALF * 2, SEALS, &at);
-	l->page_fd = memory("raw-page", 4, SEALS, &at);
+	l->page_fd = memory("raw-page", PAGE_LEN, SEALS, &at);
 	l->page = at;
+	sl_put_le64((uint8_t *)at + MARK_AT, roll(&l->r->dice));
 	l->own_fd = memory("raw-region", OWN_LEN, SEALS, &at);
 	l->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	l->nonce = roll(&l->r->dice);
