@@ -6,6 +6,7 @@
  *	mr        memory that peers may reach; remote memory      slime/mr.h
  *	op        the future of one operation                     slime/op.h
  *	endpoint  the local end of a link to one peer             slime/endpoint.h
+ *	listener  endpoints for peers that dial it                slime/listener.h
  *	xfer      read, write, write_imm over a link              slime/xfer.h
  *	msg       send and receive with tags                      slime/msg.h
  *	rpc       calls by method name                            slime/rpc.h
@@ -23,6 +24,7 @@
 #include <slime/context.h>
 #include <slime/endpoint.h>
 #include <slime/export.h>
+#include <slime/listener.h>
 #include <slime/log.h>
 #include <slime/mr.h>
 #include <slime/msg.h>

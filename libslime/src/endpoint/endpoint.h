@@ -94,6 +94,7 @@ struct slime_endpoint {
 	struct sl_list todo; /* in the context's todo list */
 	struct sl_link_id self;
 	uint8_t secret[SL_SECRET_LEN];
+	uint64_t listener; /* that made it; 0: none. Under the lock of the context */
 
 	_Atomic uint32_t state;		/* enum slime_endpoint_state */
 	_Atomic bool shut;		/* closed by us: no new operations */

@@ -378,7 +378,8 @@ static bool has_children(struct slime_context *ctx)
 	bool has;
 
 	pthread_mutex_lock(&ctx->lock);
-	has = ctx->n_endpoints || atomic_load(&ctx->completions.n_ops);
+	has = ctx->n_endpoints || atomic_load(&ctx->completions.n_ops) ||
+	      atomic_load(&ctx->n_listeners);
 	pthread_mutex_unlock(&ctx->lock);
 	return has;
 }

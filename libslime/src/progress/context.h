@@ -38,6 +38,7 @@ struct slime_context {
 	uint32_t n_endpoints;
 	_Atomic uint32_t n_todo;
 	_Atomic uint32_t n_regions;
+	_Atomic uint32_t n_listeners;
 	_Atomic uint64_t next_endpoint;
 
 	_Atomic(struct sl_rpc *) rpc;			/* what calls share, made at first use */

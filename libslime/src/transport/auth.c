@@ -31,6 +31,54 @@ int sl_auth_mac(const uint8_t key[SL_AUTH_KEY_LEN], const void *data, size_t len
 	return -ENOMEM;
 }
 
+#define SEAL_NONCE_LEN (SL_AUTH_SEAL_LEN - SL_AUTH_TAG_LEN)
+
+int sl_auth_seal(const uint8_t key[SL_AUTH_KEY_LEN], const void *with, size_t with_len,
+		 const void *in, size_t len, uint8_t *out)
+{
+	uint8_t *text = out + SEAL_NONCE_LEN;
+	EVP_CIPHER_CTX *c;
+	int n, ret = sl_auth_random(out, SEAL_NONCE_LEN);
+
+	if (ret)
+		return ret;
+	c = EVP_CIPHER_CTX_new();
+	if (!c || EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), NULL, key, out) != 1 ||
+	    (with_len && EVP_EncryptUpdate(c, NULL, &n, with, (int)with_len) != 1) ||
+	    EVP_EncryptUpdate(c, text, &n, in, (int)len) != 1 ||
+	    EVP_EncryptFinal_ex(c, text + len, &n) != 1 ||
+	    EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_GET_TAG, SL_AUTH_TAG_LEN, text + len) != 1)
+		ret = -ENOMEM;
+	EVP_CIPHER_CTX_free(c);
+	return ret;
+}
+
+int sl_auth_open(const uint8_t key[SL_AUTH_KEY_LEN], const void *with, size_t with_len,
+		 const uint8_t *in, size_t len, uint8_t *out)
+{
+	const uint8_t *text = in + SEAL_NONCE_LEN;
+	uint8_t tag[SL_AUTH_TAG_LEN];
+	EVP_CIPHER_CTX *c;
+	int n, ret = 0;
+
+	if (len < SL_AUTH_SEAL_LEN)
+		return -EACCES;
+	len -= SL_AUTH_SEAL_LEN;
+	memcpy(tag, text + len, sizeof(tag));
+	c = EVP_CIPHER_CTX_new();
+	if (!c || EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), NULL, key, in) != 1 ||
+	    (with_len && EVP_DecryptUpdate(c, NULL, &n, with, (int)with_len) != 1) ||
+	    EVP_DecryptUpdate(c, out, &n, text, (int)len) != 1 ||
+	    EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_SET_TAG, SL_AUTH_TAG_LEN, tag) != 1)
+		ret = -ENOMEM;
+	else if (EVP_DecryptFinal_ex(c, out + len, &n) != 1)
+		ret = -EACCES;
+	EVP_CIPHER_CTX_free(c);
+	if (ret)
+		sl_auth_wipe(out, len);
+	return ret;
+}
+
 bool sl_auth_equal(const uint8_t a[SL_AUTH_MAC_LEN], const uint8_t b[SL_AUTH_MAC_LEN])
 {
 	return CRYPTO_memcmp(a, b, SL_AUTH_MAC_LEN) == 0;

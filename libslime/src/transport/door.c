@@ -105,6 +105,14 @@ static struct sl_poller *poller_of(const struct sl_door *d)
 	return d->t->env->poller;
 }
 
+/* In log lines. */
+static const char *part_of(const struct sl_door *d)
+{
+	enum slime_transport id = d->t->ops->id;
+
+	return id == SLIME_TRANSPORT_NONE ? "listener" : slime_transport_name(id);
+}
+
 static void open_door(struct sl_door *d)
 {
 	if (d->again.when_ns == SL_NEVER)
@@ -138,8 +146,8 @@ static void turn_away(struct visitor *v, const char *why)
 	uint32_t held_back;
 
 	if (sl_log_allow(&d->limit, &held_back))
-		sl_warn(slime_transport_name(d->t->ops->id),
-			"turned %s away: %s (%u such lines held back)", v->address, why, held_back);
+		sl_warn(part_of(d), "turned %s away: %s (%u such lines held back)", v->address, why,
+			held_back);
 	part(v);
 }
 
@@ -152,7 +160,7 @@ static bool is_in_vain(const struct visitor *v)
 
 static void turn_away_unneeded(struct visitor *v, const char *why)
 {
-	sl_debug(slime_transport_name(v->door->t->ops->id), "turned %s away: %s", v->address, why);
+	sl_debug(part_of(v->door), "turned %s away: %s", v->address, why);
 	part(v);
 }
 
@@ -362,7 +370,7 @@ static void turn_user_away(struct sl_door *d, int fd)
 	describe_peer(fd, address);
 	close(fd);
 	if (sl_log_allow(&d->limit, &held_back))
-		sl_warn(slime_transport_name(d->t->ops->id),
+		sl_warn(part_of(d),
 			"turned %s away: it is another user's (%u such lines held back)", address,
 			held_back);
 }
@@ -459,8 +467,8 @@ static void rest(struct sl_door *d, int err)
 	uint32_t held_back;
 
 	if (sl_log_allow(&d->limit, &held_back))
-		sl_warn(slime_transport_name(d->t->ops->id),
-			"cannot accept: %s (%u such lines held back)", strerror(err), held_back);
+		sl_warn(part_of(d), "cannot accept: %s (%u such lines held back)", strerror(err),
+			held_back);
 	sl_poller_change(poller_of(d), &d->source, 0);
 	sl_timer_set(poller_of(d), &d->again, sl_clock_ns() + ACCEPT_AGAIN_NS);
 }
