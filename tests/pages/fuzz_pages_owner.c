@@ -2,7 +2,8 @@
 /*
  * An owner under requests of any bytes: each is answered once, nothing is read into memory outside
  * of pages, and no page stays taken. The agent, its links and regions are fakes in this file. The
- * input is a row of requests: u8 number of the method, u16 length, bytes.
+ * input is a row of requests: u8 number of the method, u16 length, bytes. A request gets the right
+ * to the tenant, unless NO_RIGHT is set in the number.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -12,13 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/wire.h"
+#include "pages/src/message.h"
 #include <slime/pages.h>
 
 #define METHODS_MAX 16
 #define REPLY_MAX   (64 * 1024)
 #define SIZE	    (UINT64_C(4) << 20)
 #define REQUESTS    64 /* of one input */
+#define NO_RIGHT    0x80
+#define RIGHT_AT    8 /* in a request */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -277,13 +280,28 @@ int slime_rpc_reply_error(struct slime_rpc_request *req, uint32_t code, const ch
 	return answer(req);
 }
 
-static void ask(const struct slime_rpc_method_attr *method, const uint8_t *data, size_t len)
+static void give_right(uint8_t *request, size_t len)
 {
+	struct slime_remote_mr region;
+	const uint8_t desc = 1;
+
+	if (len < RIGHT_AT + PAGES_RIGHT_LEN)
+		return;
+	must(slime_remote_mr_import(&desc, 1, &region) == 0);
+	pages_right(&region, request + RIGHT_AT);
+}
+
+static void ask(uint8_t number, const uint8_t *data, size_t len)
+{
+	const struct slime_rpc_method_attr *method =
+		&agent.methods[(number & ~NO_RIGHT) % agent.n_methods];
 	struct slime_rpc_request req = { .data = malloc(len), .len = len };
 
 	must(req.data || !len);
 	if (len)
 		memcpy(req.data, data, len);
+	if (!(number & NO_RIGHT))
+		give_right(req.data, len);
 	sem_init(&req.answered, 0, 0);
 	method->fn(method->arg, &req);
 	while (sem_wait(&req.answered))
@@ -318,13 +336,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	must(slime_pages_owner_create(&agent, &attr, &owner) == 0);
 	must(slime_pages_owner_start(owner) == 0);
 	for (int i = 0; i < REQUESTS && r.left; i++) {
-		uint8_t method = sl_read_u8(&r);
+		uint8_t number = sl_read_u8(&r);
 		uint16_t n = sl_read_u16(&r);
 		const uint8_t *bytes = sl_read_span(&r, n);
 
 		if (!bytes)
 			break;
-		ask(&agent.methods[method % agent.n_methods], bytes, n);
+		ask(number, bytes, n);
 		check(owner);
 	}
 	must(slime_pages_owner_destroy(owner) == 0);
