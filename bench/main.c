@@ -241,7 +241,7 @@ static int measure_beside(struct bench *b)
 }
 
 /* What was measured is printed even when a later rung fails. */
-static int drive_pages(struct bench *b)
+static int drive_pages(struct bench *b, bool judges)
 {
 	struct page_result *result = calloc(1, sizeof(*result));
 	int status, ret;
@@ -251,7 +251,7 @@ static int drive_pages(struct bench *b)
 	result->settings = &b->settings;
 	result->flags = b->flags;
 	result->agent = slime_agent_name(b->client.agent);
-	status = page_drive(&b->client, result);
+	status = judges ? page_judge(&b->client, result) : page_drive(&b->client, result);
 	ret = result->n_rungs ? page_report(result, format_of(&b->options), stdout) : 0;
 	free(result);
 	return ret ? cli_output_fail(bench_program.name, ret) : status;
@@ -260,16 +260,17 @@ static int drive_pages(struct bench *b)
 static int page(struct bench *b, const char *what)
 {
 	bool serves = !strcmp(what, "serve");
+	bool judges = !strcmp(what, "judge");
 	int status = EXIT_FAILURE;
 	int sig;
 
-	if (!serves && strcmp(what, "drive"))
-		return cli_usage_error(&bench_program, "page: expected serve or drive");
+	if (!serves && !judges && strcmp(what, "drive"))
+		return cli_usage_error(&bench_program, "page: expected serve, drive or judge");
 	if (client_init(&b->client, &b->settings))
 		return EXIT_FAILURE;
 	b->client.owns_pages = serves;
 	if (!client_open(&b->client))
-		status = serves ? page_serve(&b->client) : drive_pages(b);
+		status = serves ? page_serve(&b->client) : drive_pages(b, judges);
 	sig = client_fini(&b->client);
 	return sig && !(serves && !status) ? interrupted(sig) : status;
 }

@@ -346,11 +346,15 @@ static const struct cli_command commands[] = {
 	},
 	{
 		.name = "page",
-		.summary = "a store of pages: serve is an owner, drive its readers",
+		.summary =
+			"a store of pages: serve is an owner, drive its readers, judge looks for wrong bytes",
 		.text = "drive puts the working set at the owners that it finds (slime-bench page serve, and agents with "
 			"the service pages), then reads batches of it. Latencies are of a batch. Every page that "
-			"comes is looked at, at both ends, and one of each batch wholly.",
-		.operands = "serve|drive",
+			"comes is looked at, at both ends, and one of each batch wholly. judge starts --owners owners "
+			"by itself, with memory for half of the working set, rewrites and deletes pages beside the "
+			"readers (as many as the last of --concurrencies), compares every byte, and after a third of "
+			"the time begins to kill owners; its exit status is 1 when a page was wrong.",
+		.operands = "serve|drive|judge",
 		.min_operands = 1,
 		.max_operands = 1,
 		.tables = { control_options, page_options },

@@ -10,12 +10,11 @@
 #include "base/clock.h"
 #include "bench/load/memory.h"
 #include "bench/load/pattern.h"
+#include "bench/page/batch.h"
 #include "bench/page/page.h"
 
 #define READY_MS    15000
-#define BATCH_MS    60000
 #define PREFILL	    64 /* pages of one put */
-#define KEY_LEN	    64
 #define EDGE	    64 /* bytes of a page that are looked at, at each end; one page a batch wholly */
 #define OBJECTS_MAX 2
 
@@ -33,19 +32,12 @@ struct drive {
 	_Atomic int failed; /* a negative errno */
 };
 
-/* A thread, its memory, and its batch. */
+/* A thread, and its batch. */
 struct reader {
 	struct drive *d;
 	pthread_t thread;
 	uint64_t random;
-	uint32_t n; /* items */
-	struct slime_pages_request *req;
-	struct slime_mem *mem;
-	struct slime_mr *mr;
-	struct slime_pages_item *items;
-	struct slime_pages_buf *bufs;
-	uint64_t *indices;
-	char (*keys)[KEY_LEN];
+	struct page_batch b;
 	struct page_rung rung;
 };
 
@@ -65,86 +57,38 @@ static uint64_t next_random(uint64_t *state)
 /* index counts objects; those from the working set on are never put. */
 static void set_item(struct reader *r, uint32_t i, uint64_t index)
 {
-	const struct page_settings *p = r->d->settings;
-	int len = snprintf(r->keys[i], KEY_LEN, "bench/%s/%" PRIu64 "/%" PRIu64,
-			   page_layout_names[p->layout], p->page_size, index);
-
-	r->indices[i] = index;
-	r->bufs[i] = (struct slime_pages_buf){ .mr = r->mr,
-					       .offset = i * p->page_size,
-					       .len = p->page_size };
-	r->items[i] = (struct slime_pages_item){
-		.key = r->keys[i], .key_len = (size_t)len, .bufs = &r->bufs[i], .n_bufs = 1
-	};
-}
-
-static uint8_t *bytes_of(struct reader *r, uint32_t i)
-{
-	return (uint8_t *)slime_mem_addr(r->mem) + i * r->d->settings->page_size;
+	page_batch_set(&r->b, i, page_layout_names[r->d->settings->layout], index);
 }
 
 static void write_page(struct reader *r, uint32_t i)
 {
-	load_pattern_fill(bytes_of(r, i), r->d->settings->page_size, r->indices[i], 0);
+	load_pattern_fill(page_batch_bytes(&r->b, i), r->d->settings->page_size, r->b.indices[i],
+			  0);
 }
 
 static bool is_right(struct reader *r, uint32_t i, bool wholly)
 {
 	uint64_t len = r->d->settings->page_size, wrong;
-	const uint8_t *at = bytes_of(r, i);
+	const uint8_t *at = page_batch_bytes(&r->b, i);
 
 	if (wholly || len <= 2 * EDGE)
-		return load_pattern_check(at, len, r->indices[i], 0, &wrong);
-	return load_pattern_check(at, EDGE, r->indices[i], 0, &wrong) &&
-	       load_pattern_check(at + len - EDGE, EDGE, r->indices[i], len - EDGE, &wrong);
+		return load_pattern_check(at, len, r->b.indices[i], 0, &wrong);
+	return load_pattern_check(at, EDGE, r->b.indices[i], 0, &wrong) &&
+	       load_pattern_check(at + len - EDGE, EDGE, r->b.indices[i], len - EDGE, &wrong);
 }
 
 /* ---- a reader ---- */
 
 static int reader_init(struct reader *r, struct drive *d, uint64_t seed, uint32_t n)
 {
-	struct slime_context *ctx = slime_agent_context(d->c->agent);
-	size_t len = n * d->settings->page_size;
-	int ret;
-
-	*r = (struct reader){ .d = d, .random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1, .n = n };
-	r->items = calloc(n, sizeof(*r->items));
-	r->bufs = calloc(n, sizeof(*r->bufs));
-	r->indices = calloc(n, sizeof(*r->indices));
-	r->keys = calloc(n, sizeof(*r->keys));
-	if (!r->items || !r->bufs || !r->indices || !r->keys)
-		return -ENOMEM;
+	*r = (struct reader){ .d = d, .random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1 };
 	load_histogram_init(&r->rung.latency);
-	ret = slime_mem_alloc(ctx, len, NULL, &r->mem);
-	if (!ret)
-		ret = slime_mr_create(ctx, slime_mem_addr(r->mem), len, SLIME_ACCESS_REMOTE_READ,
-				      &r->mr);
-	if (!ret)
-		ret = slime_pages_request_create(d->pages, NULL, &r->req);
-	return ret;
-}
-
-static void reader_fini(struct reader *r)
-{
-	if (slime_pages_request_destroy(r->req))
-		return; /* a peer stands still: its memory stays until the process ends */
-	if (slime_mr_destroy(r->mr) == 0)
-		(void)slime_mem_destroy(r->mem);
-	free(r->items);
-	free(r->bufs);
-	free(r->indices);
-	free(r->keys);
+	return page_batch_init(&r->b, d->c->agent, d->pages, n, d->settings->page_size);
 }
 
 static int wait_for_batch(struct reader *r)
 {
-	uint64_t until = sl_clock_ns() + BATCH_MS * SL_NS_PER_MS;
-	int ret;
-
-	while ((ret = slime_pages_wait(r->req, 100)) == -ETIMEDOUT)
-		if (atomic_load(&r->d->c->interrupt.caught) || sl_clock_ns() > until)
-			return ret;
-	return ret;
+	return page_batch_wait(&r->b, r->d->c);
 }
 
 static int put_batch(struct reader *r, uint32_t n, uint32_t flags)
@@ -153,7 +97,7 @@ static int put_batch(struct reader *r, uint32_t n, uint32_t flags)
 
 	for (uint32_t i = 0; i < n; i++)
 		write_page(r, i);
-	ret = slime_pages_put(r->req, r->items, n, flags);
+	ret = slime_pages_put(r->b.req, r->b.items, n, flags);
 	return ret ? ret : wait_for_batch(r);
 }
 
@@ -165,7 +109,7 @@ static void choose(struct reader *r)
 	uint64_t n_objects = (uint64_t)p->working_set * r->d->objects;
 	uint64_t first = next_random(&r->random) % n_objects;
 
-	for (uint32_t i = 0; i < r->n; i++) {
+	for (uint32_t i = 0; i < r->b.n; i++) {
 		bool misses = next_random(&r->random) % 100 >= (uint64_t)p->hit_percent;
 
 		set_item(r, i, (first + i) % n_objects + (misses ? n_objects : 0));
@@ -177,11 +121,11 @@ static int run_op(struct reader *r, enum page_op op)
 	int ret;
 
 	if (op == PAGE_PUT)
-		ret = slime_pages_put(r->req, r->items, r->n, SLIME_PAGES_REPLACE);
+		ret = slime_pages_put(r->b.req, r->b.items, r->b.n, SLIME_PAGES_REPLACE);
 	else if (op == PAGE_EXISTS)
-		ret = slime_pages_exists(r->req, r->items, r->n);
+		ret = slime_pages_exists(r->b.req, r->b.items, r->b.n);
 	else
-		ret = slime_pages_get(r->req, r->items, r->n);
+		ret = slime_pages_get(r->b.req, r->b.items, r->b.n);
 	return ret ? ret : wait_for_batch(r);
 }
 
@@ -190,9 +134,9 @@ static void count(struct reader *r, enum page_op op, uint64_t ns)
 	struct page_rung *rung = &r->rung;
 
 	rung->batches++;
-	rung->pages += r->n;
-	for (uint32_t i = 0; i < r->n; i++) {
-		if (r->items[i].status)
+	rung->pages += r->b.n;
+	for (uint32_t i = 0; i < r->b.n; i++) {
+		if (r->b.items[i].status)
 			continue;
 		rung->hits++;
 		rung->bytes += op == PAGE_EXISTS ? 0 : r->d->settings->page_size;
@@ -204,11 +148,11 @@ static void check(struct reader *r, uint32_t wholly)
 {
 	bool all = r->d->settings->check_all;
 
-	for (uint32_t i = 0; i < r->n; i++) {
-		if (r->items[i].status || is_right(r, i, all || i == wholly))
+	for (uint32_t i = 0; i < r->b.n; i++) {
+		if (r->b.items[i].status || is_right(r, i, all || i == wholly))
 			continue;
 		r->rung.wrong++;
-		fprintf(stderr, "slime-bench: %s came with other bytes\n", r->keys[i]);
+		fprintf(stderr, "slime-bench: %s came with other bytes\n", r->b.keys[i]);
 	}
 }
 
@@ -221,7 +165,7 @@ static int run_batch(struct reader *r)
 	if (op == PAGE_MIXED) /* a tenth of the batches are puts */
 		op = next_random(&r->random) % 10 ? PAGE_GET : PAGE_PUT;
 	choose(r);
-	for (uint32_t i = 0; op == PAGE_PUT && i < r->n; i++)
+	for (uint32_t i = 0; op == PAGE_PUT && i < r->b.n; i++)
 		write_page(r, i);
 	begin = sl_clock_ns();
 	ret = run_op(r, op);
@@ -229,7 +173,7 @@ static int run_batch(struct reader *r)
 	if (ret)
 		return ret;
 	if (op == PAGE_GET)
-		check(r, (uint32_t)(next_random(&r->random) % r->n));
+		check(r, (uint32_t)(next_random(&r->random) % r->b.n));
 	if (atomic_load_explicit(&r->d->measures, memory_order_relaxed))
 		count(r, op, ns);
 	return 0;
@@ -313,7 +257,7 @@ static int run_rung(struct drive *d, uint32_t threads, struct page_rung *out)
 		pthread_join(readers[i].thread, NULL);
 	for (uint32_t i = 0; i < made; i++) {
 		add(out, &readers[i].rung);
-		reader_fini(&readers[i]);
+		page_batch_fini(&readers[i].b);
 	}
 	free(readers);
 	return ret ? ret : atomic_load(&d->failed);
@@ -323,8 +267,8 @@ static int run_rung(struct drive *d, uint32_t threads, struct page_rung *out)
 static int put_status(const struct reader *r, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (r->items[i].status && r->items[i].status != -EEXIST)
-			return r->items[i].status;
+		if (r->b.items[i].status && r->b.items[i].status != -EEXIST)
+			return r->b.items[i].status;
 	return 0;
 }
 
@@ -358,7 +302,7 @@ static int prefill(struct drive *d)
 			set_item(&r, i, at + i);
 		ret = put_missing(&r, n);
 	}
-	reader_fini(&r);
+	page_batch_fini(&r.b);
 	return ret;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slime-bench page: a store of pages under the load of an inference engine. serve is an owner,
- * drive the readers; they find each other through nanoctrl.
+ * drive the readers, judge looks for wrong bytes; they find each other through nanoctrl.
  */
 #ifndef BENCH_PAGE_H
 #define BENCH_PAGE_H
@@ -25,6 +25,7 @@ enum page_layout { PAGE_MLA, PAGE_MHA };
 
 /* One number of threads. */
 struct page_rung {
+	const char *note; /* NULL: none */
 	uint32_t threads;
 	uint64_t batches;
 	uint64_t pages; /* asked for, or put */
@@ -44,11 +45,15 @@ struct page_result {
 	uint32_t n_owners;
 	struct page_rung rungs[PAGE_RUNGS_MAX];
 	size_t n_rungs;
+	bool judged; /* what follows is filled */
+	uint64_t killed, rewritten, deleted;
+	uint64_t rejected; /* pages that had changed when they arrived: no wrong ones */
 };
 
-/* Both say on standard error what is wrong, and return the exit status. */
+/* They say on standard error what is wrong, and return the exit status. */
 int page_serve(struct client *c);
 int page_drive(struct client *c, struct page_result *out);
+int page_judge(struct client *c, struct page_result *out);
 
 /* Before the agent starts: makes an owner of it. 0, a negative errno. */
 int page_prepare_owner(struct slime_agent *agent, const struct settings *settings,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <string.h>
 
 #include "bench/page/page.h"
 
@@ -55,13 +56,18 @@ static bool is_peak(const struct page_result *r, size_t i)
 	return r->n_rungs > 1;
 }
 
+static const char *name_of(const struct page_result *r)
+{
+	return r->judged ? "judge" : page_op_names[r->settings->page.op];
+}
+
 static void cells(struct cli_table *t, const void *result, size_t i)
 {
 	const struct page_result *all = result;
 	const struct page_settings *p = &all->settings->page;
 	const struct page_rung *r = &all->rungs[i];
 
-	cli_table_cell(t, "%s", page_op_names[p->op]);
+	cli_table_cell(t, "%s", name_of(all));
 	cli_table_cell(t, "%" PRIu64, p->page_size);
 	cli_table_cell(t, "%" PRId64, p->batch_size);
 	cli_table_cell(t, "%u", r->threads);
@@ -75,7 +81,7 @@ static void cells(struct cli_table *t, const void *result, size_t i)
 	cli_table_cell(t, "%.1f", hit_percent(r));
 	cli_table_cell(t, "%" PRIu64, r->wrong);
 	cli_table_cell(t, "%.3f", cpu_per_gb(r));
-	cli_table_cell(t, "%s", is_peak(all, i) ? "[PEAK]" : "");
+	cli_table_cell(t, "%s", r->note ? r->note : is_peak(all, i) ? "[PEAK]" : "");
 }
 
 static json_t *row(const void *result, size_t i)
@@ -85,18 +91,27 @@ static json_t *row(const void *result, size_t i)
 	const struct page_rung *r = &all->rungs[i];
 
 	return json_pack(
-		"{s:s, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:b}", "op",
-		page_op_names[p->op], "page_size", (json_int_t)p->page_size, "batch_size",
+		"{s:s, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:b, s:s}",
+		"op", name_of(all), "page_size", (json_int_t)p->page_size, "batch_size",
 		(json_int_t)p->batch_size, "threads", (int)r->threads, "pages_per_s",
 		per_s(r->hits, r), "bw_gb_s", gb_s(r), "p50_us", us(r, 500), "p95_us", us(r, 950),
 		"p99_us", us(r, 990), "p999_us", us(r, 999), "max_us",
 		(double)r->latency.max_ns / 1e3, "hit_percent", hit_percent(r), "wrong_pages",
-		(json_int_t)r->wrong, "cpu_s_gb", cpu_per_gb(r), "peak", is_peak(all, i));
+		(json_int_t)r->wrong, "cpu_s_gb", cpu_per_gb(r), "peak",
+		is_peak(all, i) && !r->note, "note", r->note ? r->note : "");
 }
 
 static int set(json_t *run, const char *key, json_t *value)
 {
 	return json_object_set_new(run, key, value);
+}
+
+static int add_judged(const struct page_result *r, json_t *run)
+{
+	return set(run, "owners_ended", json_integer((json_int_t)r->killed)) ||
+	       set(run, "pages_rewritten", json_integer((json_int_t)r->rewritten)) ||
+	       set(run, "pages_deleted", json_integer((json_int_t)r->deleted)) ||
+	       set(run, "pages_rejected", json_integer((json_int_t)r->rejected));
 }
 
 static int add_run(const void *result, json_t *run)
@@ -110,7 +125,8 @@ static int add_run(const void *result, json_t *run)
 	       set(run, "working_set", json_integer((json_int_t)p->working_set)) ||
 	       set(run, "verify", json_string(page_verify_names[p->verify])) ||
 	       set(run, "dir_cache_ttl_ms", json_integer((json_int_t)p->dir_cache_ttl_ms)) ||
-	       set(run, "replicas", json_integer((json_int_t)p->replicas));
+	       set(run, "replicas", json_integer((json_int_t)p->replicas)) ||
+	       (r->judged && add_judged(r, run));
 }
 
 int page_report(const struct page_result *r, enum report_format format, FILE *to)
@@ -123,6 +139,11 @@ int page_report(const struct page_result *r, enum report_format format, FILE *to
 		 " pages, verify %s, places kept for %" PRId64 " ms",
 		 r->agent, r->n_owners, page_layout_names[p->layout], p->working_set,
 		 page_verify_names[p->verify], p->dir_cache_ttl_ms);
+	if (r->judged)
+		snprintf(between + strlen(between), sizeof(between) - strlen(between),
+			 "; %" PRIu64 " owners ended, %" PRIu64 " pages rewritten, %" PRIu64
+			 " deleted, %" PRIu64 " had changed on arrival",
+			 r->killed, r->rewritten, r->deleted, r->rejected);
 	return head_print(&(struct head_rows){ .bench = "page",
 					       .flags = r->flags,
 					       .between = between,
