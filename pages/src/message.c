@@ -93,3 +93,25 @@ void pages_found_read(const uint8_t from[PAGES_PLACE_LEN], struct pages_found *o
 	out->place.len = sl_get_le32(from + 24);
 	out->status = (int)sl_get_le32(from + 28);
 }
+
+/* All members are figures of 64 bits, so that they are an array. */
+#define N_FIGURES (sizeof(struct slime_pages_stat) / sizeof(uint64_t))
+
+void pages_stat_write(uint8_t to[PAGES_STAT_LEN], const struct slime_pages_stat *stat)
+{
+	uint64_t figures[N_FIGURES];
+
+	memcpy(figures, stat, sizeof(figures));
+	for (size_t i = 0; i < N_FIGURES; i++)
+		sl_put_le64(to + i * sizeof(uint64_t), figures[i]);
+}
+
+void pages_stat_add(const uint8_t from[PAGES_STAT_LEN], struct slime_pages_stat *sums)
+{
+	uint64_t figures[N_FIGURES];
+
+	memcpy(figures, sums, sizeof(figures));
+	for (size_t i = 0; i < N_FIGURES; i++)
+		figures[i] += sl_get_le64(from + i * sizeof(uint64_t));
+	memcpy(sums, figures, sizeof(figures));
+}

@@ -12,7 +12,8 @@
  *	     and u64 page_checksum() of the page
  *
  * Replies: lookup: u64 seed, n places; exists: n bits; clear: u64 how many; touch: nothing; all
- * others n statuses, i32. A malformed request is an error of the call with code EINVAL.
+ * others n statuses, i32. stat: PAGES_STAT_LEN bytes. A malformed request is an error of the call
+ *with code EINVAL.
  */
 #ifndef PAGES_MESSAGE_H
 #define PAGES_MESSAGE_H
@@ -35,6 +36,7 @@
 #define PAGES_UNPIN  "pages.unpin"
 #define PAGES_TOUCH  "pages.touch"
 #define PAGES_CLEAR  "pages.clear"
+#define PAGES_STAT   "pages.stat"
 
 #define PAGES_RIGHT_LEN	  16
 #define PAGES_KEYS_MAX	  4096 /* in one request */
@@ -77,6 +79,13 @@ struct pages_found {
 	struct page_place place;
 	int status;
 };
+
+/* The members of struct slime_pages_stat in their order, each a u64. */
+#define PAGES_STAT_LEN sizeof(struct slime_pages_stat)
+
+void pages_stat_write(uint8_t to[PAGES_STAT_LEN], const struct slime_pages_stat *stat);
+/* Add what was written to the sums. */
+void pages_stat_add(const uint8_t from[PAGES_STAT_LEN], struct slime_pages_stat *sums);
 
 void pages_found_write(uint8_t to[PAGES_PLACE_LEN], const struct pages_found *found);
 void pages_found_read(const uint8_t from[PAGES_PLACE_LEN], struct pages_found *out);

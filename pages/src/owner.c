@@ -266,6 +266,43 @@ static void on_clear(void *arg, struct slime_rpc_request *req)
 	slime_rpc_reply(req, reply, sizeof(reply));
 }
 
+static struct slime_pages_stat stat_of(const struct tenant *t)
+{
+	struct page_store_stat s;
+
+	page_store_stat(t->store, &s);
+	return (struct slime_pages_stat){
+		.size = s.size,
+		.used = s.used,
+		.bytes = s.bytes,
+		.pages = s.pages,
+		.pinned = s.pinned,
+		.filling = s.filling,
+		.found = s.found,
+		.missed = s.missed,
+		.put = s.put,
+		.refused = s.refused,
+		.evicted = s.gone[PAGE_GONE_EVICTED],
+		.evicted_slab = s.gone[PAGE_GONE_SLAB],
+		.deleted = s.gone[PAGE_GONE_DELETED],
+		.replaced = s.gone[PAGE_GONE_REPLACED],
+		.owners = 1,
+	};
+}
+
+static void on_stat(void *arg, struct slime_rpc_request *req)
+{
+	struct slime_pages_stat stat;
+	uint8_t reply[PAGES_STAT_LEN];
+	struct question q;
+
+	if (!read_question(arg, req, &q))
+		return;
+	stat = stat_of(q.tenant);
+	pages_stat_write(reply, &stat);
+	slime_rpc_reply(req, reply, sizeof(reply));
+}
+
 static void on_put(void *arg, struct slime_rpc_request *req)
 {
 	struct slime_pages_owner *o = arg;
@@ -292,6 +329,7 @@ static int add_methods(struct slime_pages_owner *o)
 		{ PAGES_PIN, on_pin, 0 },
 		{ PAGES_UNPIN, on_unpin, 0 },
 		{ PAGES_CLEAR, on_clear, 0 },
+		{ PAGES_STAT, on_stat, SLIME_RPC_INLINE },
 	};
 	int ret;
 
@@ -406,26 +444,9 @@ int slime_pages_owner_stat(struct slime_pages_owner *o, const char *tenant,
 {
 	const char *name = tenant ? tenant : PAGES_DEFAULT_TENANT;
 	struct tenant *t = find_tenant(o, name, strlen(name));
-	struct page_store_stat s;
 
 	if (!t)
 		return -ENOENT;
-	page_store_stat(t->store, &s);
-	*out = (struct slime_pages_stat){
-		.size = s.size,
-		.used = s.used,
-		.bytes = s.bytes,
-		.pages = s.pages,
-		.pinned = s.pinned,
-		.filling = s.filling,
-		.found = s.found,
-		.missed = s.missed,
-		.put = s.put,
-		.refused = s.refused,
-		.evicted = s.gone[PAGE_GONE_EVICTED],
-		.evicted_slab = s.gone[PAGE_GONE_SLAB],
-		.deleted = s.gone[PAGE_GONE_DELETED],
-		.replaced = s.gone[PAGE_GONE_REPLACED],
-	};
+	*out = stat_of(t);
 	return 0;
 }

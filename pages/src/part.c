@@ -15,7 +15,7 @@ static const char *const methods[] = {
 	[REQUEST_GET] = PAGES_LOOKUP,  [REQUEST_EXISTS] = PAGES_EXISTS,
 	[REQUEST_PUT] = PAGES_PUT,     [REQUEST_DELETE] = PAGES_DELETE,
 	[REQUEST_PIN] = PAGES_PIN,     [REQUEST_UNPIN] = PAGES_UNPIN,
-	[REQUEST_CLEAR] = PAGES_CLEAR,
+	[REQUEST_CLEAR] = PAGES_CLEAR, [REQUEST_STAT] = PAGES_STAT,
 };
 
 /* ---- what ends a part ---- */
@@ -263,6 +263,8 @@ static int take_answer(struct part *part)
 		return take_bits(part, reply, len);
 	case REQUEST_CLEAR:
 		return 0;
+	case REQUEST_STAT:
+		return len == PAGES_STAT_LEN ? 0 : -EPROTO;
 	default:
 		return take_statuses(part, reply, len);
 	}
@@ -456,6 +458,8 @@ static size_t reply_room(enum request_kind kind, uint32_t n)
 		return (n + 7) / 8;
 	case REQUEST_CLEAR:
 		return 8;
+	case REQUEST_STAT:
+		return PAGES_STAT_LEN;
 	default:
 		return n * sizeof(uint32_t);
 	}
@@ -489,7 +493,7 @@ static bool asks(const struct part *part)
 	for (uint32_t k = 0; k < part->n; k++)
 		if (is_asked(part, part->items[k]))
 			return true;
-	return part->req->kind == REQUEST_CLEAR;
+	return request_asks_all(part->req);
 }
 
 void part_begin(struct part *part)

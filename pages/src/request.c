@@ -278,6 +278,15 @@ int slime_pages_clear(struct slime_pages_request *req)
 	return begin(req, REQUEST_CLEAR, NULL, 0, 0, 0);
 }
 
+int slime_pages_stat(struct slime_pages_request *req, struct slime_pages_stat *out)
+{
+	if (!slime_pages_test(req))
+		return -EBUSY;
+	*out = (struct slime_pages_stat){ 0 };
+	req->stat = out;
+	return begin(req, REQUEST_STAT, NULL, 0, 0, 0);
+}
+
 /* Wait for one part to go on. */
 static int wait_for_part(struct slime_pages_request *req, int64_t timeout_ms)
 {

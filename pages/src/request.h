@@ -19,7 +19,8 @@ enum request_kind {
 	REQUEST_DELETE,
 	REQUEST_PIN,
 	REQUEST_UNPIN,
-	REQUEST_CLEAR
+	REQUEST_CLEAR,
+	REQUEST_STAT
 };
 
 struct item_state {
@@ -48,9 +49,10 @@ struct slime_pages_request {
 	_Atomic int state;
 
 	enum request_kind kind;
-	uint32_t flags;	  /* of put */
-	uint32_t hold_ms; /* of pin */
-	unsigned rank;	  /* of the owners of this round */
+	uint32_t flags;		       /* of put */
+	uint32_t hold_ms;	       /* of pin */
+	struct slime_pages_stat *stat; /* of stat */
+	unsigned rank;		       /* of the owners of this round */
 	struct slime_pages_item *items;
 	size_t n;
 	struct item_state *states;
@@ -63,6 +65,12 @@ struct slime_pages_request {
 	size_t n_parts, parts_cap;
 	_Atomic size_t n_under_way;
 };
+
+/* It has no items, and goes to every owner. */
+static inline bool request_asks_all(const struct slime_pages_request *req)
+{
+	return req->kind == REQUEST_CLEAR || req->kind == REQUEST_STAT;
+}
 
 /* Bytes that the bufs of an item have room for. */
 uint64_t item_room(const struct slime_pages_item *item);

@@ -146,7 +146,7 @@ static void make_parts(struct slime_pages_request *req)
 	}
 }
 
-static void make_clear_parts(struct slime_pages_request *req)
+static void make_parts_of_all(struct slime_pages_request *req)
 {
 	for (uint16_t member = 0; member < MEMBERS_MAX; member++)
 		(void)add_part(req, member, NULL, 0);
@@ -156,8 +156,8 @@ static void make_clear_parts(struct slime_pages_request *req)
 bool round_launch(struct slime_pages_request *req)
 {
 	req->n_parts = 0;
-	if (req->kind == REQUEST_CLEAR) {
-		make_clear_parts(req);
+	if (request_asks_all(req)) {
+		make_parts_of_all(req);
 	} else {
 		choose_owners(req);
 		make_parts(req);
@@ -233,6 +233,13 @@ static bool ask_former_owner(struct slime_pages_request *req, uint32_t i)
 	return former != MEMBER_NONE && former != state->member;
 }
 
+static void sum_up(struct slime_pages_request *req)
+{
+	for (size_t i = 0; i < req->n_parts; i++)
+		if (!req->parts[i]->error)
+			pages_stat_add(req->parts[i]->reply, req->stat);
+}
+
 /* Whether there is another round. */
 static bool judge(struct slime_pages_request *req)
 {
@@ -247,7 +254,9 @@ static bool judge(struct slime_pages_request *req)
 			fail_items(req, part->items, part->n, part->error);
 		}
 	}
-	if (req->kind == REQUEST_CLEAR)
+	if (req->kind == REQUEST_STAT)
+		sum_up(req);
+	if (request_asks_all(req))
 		return false;
 	if (req->kind != REQUEST_GET && req->kind != REQUEST_EXISTS)
 		return ++req->rank < req->pages->replicas;

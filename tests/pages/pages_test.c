@@ -427,7 +427,7 @@ static void put__into_a_full_owner_evicts_but_what_is_pinned(void **state)
 
 static void keys__are_spread_and_those_of_a_dead_owner_are_misses_at_once(void **state)
 {
-	struct slime_pages_stat stat[2];
+	struct slime_pages_stat stat[2], sums;
 	struct owner o[2];
 	struct user u;
 	unsigned left;
@@ -442,6 +442,12 @@ static void keys__are_spread_and_those_of_a_dead_owner_are_misses_at_once(void *
 		assert_true(stat[i].pages > N_PAGES / 5);
 	}
 	assert_int_equal(get_pages(&u, 0, N_PAGES), N_PAGES);
+	assert_ok(slime_pages_stat(u.req, &sums));
+	wait_for(&u);
+	assert_int_equal(sums.owners, 2);
+	assert_int_equal(sums.pages, N_PAGES);
+	assert_int_equal(sums.bytes, stat[0].bytes + stat[1].bytes);
+	assert_int_equal(sums.put, N_PAGES);
 	end_owner(&o[1]);
 	left = get_pages(&u, 0, N_PAGES);
 	assert_int_equal(left, stat[0].pages);

@@ -110,6 +110,7 @@ struct slime_pages_stat {
 	uint64_t evicted_slab; /* because pages of another length needed the room */
 	uint64_t deleted;
 	uint64_t replaced;
+	uint64_t owners; /* whose figures these are */
 };
 
 /* tenant NULL: "default". -ENOENT. */
@@ -248,6 +249,10 @@ SLIME_API SLIME_CHECKED int slime_pages_unpin(struct slime_pages_request *req,
 
 /* Delete every page of the tenant, at every owner. */
 SLIME_API SLIME_CHECKED int slime_pages_clear(struct slime_pages_request *req);
+
+/* The sums of the tenant's figures at the owners that answer; *out is lent until it ends. */
+SLIME_API SLIME_CHECKED int slime_pages_stat(struct slime_pages_request *req,
+					     struct slime_pages_stat *out);
 
 /* Wait until it ended: 0. -ETIMEDOUT: it is still pending; -EINVAL: it has a callback; -EDEADLK,
  * -EPERM as of slime_op_wait(). */
