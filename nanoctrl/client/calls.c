@@ -96,6 +96,16 @@ static int finish_events(struct nc_call *call, const struct nc_error *error, str
 	return 0;
 }
 
+static int finish_wanted(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
+{
+	struct nc_wanted wanted;
+
+	if (!error && nc_json_wanted(json, &wanted))
+		return -EPROTO;
+	((nc_wanted_fn *)call->fn)(call->arg, error, error ? NULL : &wanted);
+	return 0;
+}
+
 static int finish_text(struct nc_call *call, const struct nc_error *error, struct nc_json *json)
 {
 	size_t len = 0;
@@ -598,6 +608,69 @@ int nc_poll_own_events(struct nc_client *client, const char *cursor, uint32_t wa
 					     .fn = (nc_any_fn *)fn,
 					     .arg = arg },
 			   cursor, wait_ms);
+}
+
+/* --- topologies --- */
+
+int nc_get_wanted(struct nc_client *client, nc_wanted_fn *fn, void *arg)
+{
+	check_lease(client);
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "agents", client->agent, "wanted" },
+					       .finish = finish_wanted,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+int nc_list_topologies(struct nc_client *client, nc_text_fn *fn, void *arg)
+{
+	return start(client, (struct request){ .method = NC_GET,
+					       .segments = { "topologies" },
+					       .raw = true,
+					       .finish = finish_text,
+					       .fn = (nc_any_fn *)fn,
+					       .arg = arg });
+}
+
+static const char *flag(bool on)
+{
+	return on ? "1" : NULL;
+}
+
+int nc_apply_topologies(struct nc_client *client, const struct nc_apply *apply, nc_text_fn *fn,
+			void *arg)
+{
+	struct order order;
+
+	return start(
+		client,
+		(struct request){ .method = NC_PUT,
+				  .segments = { "topologies" },
+				  .query = { "revision", order_text(&order, apply->revision),
+					     "force", flag(apply->force), "prune",
+					     flag(apply->prune), "dry_run", flag(apply->dry_run) },
+				  .has_body = true,
+				  .body = strdup(apply->body),
+				  .raw = true,
+				  .finish = finish_text,
+				  .fn = (nc_any_fn *)fn,
+				  .arg = arg });
+}
+
+int nc_delete_topology(struct nc_client *client, const char *name, uint64_t revision,
+		       nc_text_fn *fn, void *arg)
+{
+	struct order order;
+
+	check_name(name);
+	return start(client,
+		     (struct request){ .method = NC_DELETE,
+				       .segments = { "topologies", name },
+				       .query = { "revision", order_text(&order, revision) },
+				       .raw = true,
+				       .finish = finish_text,
+				       .fn = (nc_any_fn *)fn,
+				       .arg = arg });
 }
 
 /* --- snapshots --- */

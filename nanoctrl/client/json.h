@@ -36,6 +36,7 @@ int nc_json_agents(struct nc_json *json, struct nc_page *out);
 int nc_json_regions(struct nc_json *json, struct nc_page *out);
 int nc_json_offers(struct nc_json *json, struct nc_page *out);
 int nc_json_links(struct nc_json *json, struct nc_page *out);
+int nc_json_wanted(struct nc_json *json, struct nc_wanted *out);
 int nc_json_providers(struct nc_json *json, struct nc_page *out);
 
 enum nc_message_type {

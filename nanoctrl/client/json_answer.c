@@ -327,3 +327,58 @@ int nc_json_providers(struct nc_json *json, struct nc_page *out)
 	return read_array(json, json->root, "services", sizeof(struct nc_provider), read_provider,
 			  &out->providers, &out->n);
 }
+
+static int read_transports(struct nc_json *json, const json_t *o, struct nc_wanted_link *out)
+{
+	const json_t *array = json_object_get(o, "transports"), *value;
+	const char **list = nc_json_allocate(json, json_array_size(array), sizeof(*list));
+	size_t i;
+
+	if (!list)
+		return -ENOMEM;
+	json_array_foreach(array, i, value)
+	{
+		list[i] = json_string_value(value);
+		if (!list[i])
+			return -EPROTO;
+	}
+	out->transports = list;
+	out->n_transports = json_array_size(array);
+	return 0;
+}
+
+static uint32_t small_or_all(const json_t *o, const char *key)
+{
+	uint64_t n;
+
+	if (json_is_string(json_object_get(o, key)))
+		return NC_RAILS_ALL;
+	n = nc_number_or(o, key, 0);
+	return n < NC_RAILS_ALL ? (uint32_t)n : NC_RAILS_ALL;
+}
+
+static int read_wanted(struct nc_json *json, json_t *o, void *out)
+{
+	struct nc_wanted_link *link = out;
+	int ret = 0;
+
+	*link = (struct nc_wanted_link){
+		.peer = nc_text_of(o, "peer", &ret),
+		.profile = nc_text_of(o, "profile", &ret),
+		.topology = nc_text_of(o, "topology", &ret),
+		.qps = small_or_all(o, "qps"),
+		.rails = small_or_all(o, "rails"),
+		.min_bandwidth = nc_number_or(o, "min_bandwidth", 0),
+	};
+	return ret ? ret : read_transports(json, o, link);
+}
+
+int nc_json_wanted(struct nc_json *json, struct nc_wanted *out)
+{
+	*out = (struct nc_wanted){
+		.revision = nc_number_or(json->root, "revision", 0),
+		.known = json_is_true(json_object_get(json->root, "known")),
+	};
+	return read_array(json, json->root, "links", sizeof(struct nc_wanted_link), read_wanted,
+			  &out->list, &out->n);
+}

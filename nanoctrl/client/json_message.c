@@ -18,6 +18,7 @@ static const struct {
 	{ "region_gone", NC_EVENT_REGION_GONE },
 	{ "offer", NC_EVENT_OFFER },
 	{ "offer_gone", NC_EVENT_OFFER_GONE },
+	{ "wanted", NC_EVENT_WANTED },
 };
 
 static const struct {
@@ -41,7 +42,7 @@ static int read_event(const json_t *o, enum nc_event_type type, struct nc_messag
 	out->event = (struct nc_event){
 		.type = type,
 		.epoch = strtoull(out->cursor, NULL, 10),
-		.generation = nc_number_of(o, "generation", &ret),
+		.generation = type == NC_EVENT_WANTED ? 0 : nc_number_of(o, "generation", &ret),
 		.agent = nc_text_of(o, offer ? "from" : "agent", &ret),
 		.incarnation = nc_text_or(o, "incarnation", ""),
 		.region = region ? nc_text_of(o, "region", &ret) : "",

@@ -426,6 +426,7 @@ enum nc_event_type {
 	NC_EVENT_REGION_GONE,
 	NC_EVENT_OFFER,
 	NC_EVENT_OFFER_GONE,
+	NC_EVENT_WANTED, /* of our own: read the list of wanted links */
 };
 
 struct nc_event {
@@ -439,6 +440,47 @@ struct nc_event {
 	uint64_t revision;	   /* CHANGED, REGION, REGION_GONE, else 0 */
 	uint64_t connection_epoch; /* OFFER, OFFER_GONE, else 0 */
 };
+
+/* ---- links that topologies want ---- */
+
+#define NC_RAILS_ALL UINT32_MAX
+
+struct nc_wanted_link {
+	const char *peer;
+	const char *profile;
+	const char *const *transports; /* in order of preference; none: as the agents have it */
+	size_t n_transports;
+	uint32_t qps;		/* 0: as the agents have it, as for the next */
+	uint32_t rails;		/* or NC_RAILS_ALL */
+	uint64_t min_bandwidth; /* bits per second */
+	const char *topology;	/* that wants it */
+};
+
+struct nc_wanted {
+	uint64_t revision; /* grows when the list changes */
+	bool known;	   /* false: it comes soon, and what is there stays until then */
+	const struct nc_wanted_link *list;
+	size_t n;
+};
+
+/* Those of the registered agent. -ENOKEY without a registration. */
+typedef void nc_wanted_fn(void *arg, const struct nc_error *error, const struct nc_wanted *wanted);
+int nc_get_wanted(struct nc_client *client, nc_wanted_fn *fn, void *arg);
+
+/* ---- topologies, as the JSON of the API ---- */
+
+/* All of the scope. */
+int nc_list_topologies(struct nc_client *client, nc_text_fn *fn, void *arg);
+
+struct nc_apply {
+	const char *body;  /* {"topologies":[...]} */
+	uint64_t revision; /* that of the scope's topologies, as the list said it */
+	bool force, prune, dry_run;
+};
+int nc_apply_topologies(struct nc_client *client, const struct nc_apply *apply, nc_text_fn *fn,
+			void *arg);
+int nc_delete_topology(struct nc_client *client, const char *name, uint64_t revision,
+		       nc_text_fn *fn, void *arg);
 
 /* ---- events without a session ---- */
 

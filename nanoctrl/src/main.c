@@ -13,6 +13,7 @@
 #include "cli/options/option.h"
 #include "cli/output/output.h"
 #include "cli/options/standard.h"
+#include "commands/apply.h"
 #include "commands/explain.h"
 #include "commands/gc.h"
 #include "commands/instance.h"
@@ -133,6 +134,12 @@ static int run(const struct cli_args *args, const struct options *options,
 		return obs_show(OBS_VIEW_NICS, settings, options, &rt);
 	if (!strcmp(command, "explain"))
 		return explain_show(settings, options, &rt, args);
+	if (!strcmp(command, "apply") || !strcmp(command, "diff"))
+		return apply_run(settings, options, &rt, !strcmp(command, "diff"));
+	if (!strcmp(command, "get"))
+		return get_run(settings, options, &rt, args);
+	if (!strcmp(command, "delete topology"))
+		return delete_run(settings, options, &rt, args);
 	if (!strcmp(command, "top"))
 		return top_run(settings, options, &rt);
 	return serve(settings, options, &rt,

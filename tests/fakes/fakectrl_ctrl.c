@@ -102,6 +102,13 @@ void ctrl_list(struct ctrl *c)
 	server_unlock();
 }
 
+/* It knows no topologies, which are what would ask for it. */
+void ctrl_look(struct ctrl *c, const char *agent)
+{
+	(void)agent;
+	ctrl_list(c);
+}
+
 int ctrl_set_labels(struct ctrl *c, const struct slime_label *labels, size_t n_labels)
 {
 	struct slime_topology only = { .labels = labels, .n_labels = n_labels };

@@ -708,7 +708,7 @@ static void close_and_hear_again(void *arg)
 		.len = post_encode(&offer, bytes),
 	};
 
-	links_close(links, &to_a, true);
+	links_close(links, &to_a, LINK_OF_CALLER);
 	links_offer(links, &again);
 }
 

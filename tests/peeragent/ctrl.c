@@ -45,8 +45,11 @@ static struct {
 	int n_posted;				  /* by so many peers */
 	int n_reports;				  /* of links */
 	char report[8192];			  /* the last */
-	int n_puts, n_goodbyes, n_left;		  /* of regions; that were said; that were taken */
-	enum ctrl_trouble trouble;		  /* the last */
+	const char *wanted;			  /* the list of wanted links; NULL: not known */
+	int n_wanted;				  /* that the agent was told */
+	char wanted_links[256];		/* in the last: "PEER/PROFILE:TOPOLOGY " for each */
+	int n_puts, n_goodbyes, n_left; /* of regions; that were said; that were taken */
+	enum ctrl_trouble trouble;	/* the last */
 } t;
 
 /* ---- the server ---- */
@@ -109,6 +112,15 @@ static void on_offer_read(struct fake_conn *conn, const char *text)
 	fake_reply(conn, 200, "", body);
 }
 
+static void on_wanted_read(struct fake_conn *conn)
+{
+	char body[1024];
+
+	snprintf(body, sizeof(body), "{\"revision\":1,\"known\":%s,\"links\":[%s]}",
+		 t.wanted ? "true" : "false", t.wanted ? t.wanted : "");
+	fake_reply(conn, 200, "", body);
+}
+
 static void on_session(struct fake_conn *conn, const char *text)
 {
 	t.n_sessions++;
@@ -138,6 +150,8 @@ static void on_request(void *arg, struct fake_conn *conn, const char *text)
 		on_registration(conn, text);
 	} else if (strstr(text, "/session?")) {
 		on_session(conn, text);
+	} else if (strstr(text, "/wanted?")) {
+		on_wanted_read(conn);
 	} else if (strstr(text, "/exchange?")) {
 		on_offer_list(conn);
 	} else if (strstr(text, "/exchange/")) {
@@ -162,6 +176,18 @@ static void on_up(void *arg, bool fresh)
 	assert_int_equal(fresh, !t.n_up || t.epoch != t.up_epoch);
 	t.up_epoch = t.epoch;
 	t.n_up++;
+}
+
+static void on_wanted(void *arg, const struct ctrl_wanted *links, size_t n)
+{
+	char *at = t.wanted_links;
+
+	(void)arg;
+	*at = '\0';
+	for (size_t i = 0; i < n; i++)
+		at += sprintf(at, "%s/%s:%s ", links[i].link.to, links[i].link.profile,
+			      links[i].topology);
+	t.n_wanted++;
 }
 
 static void on_down(void *arg, enum ctrl_trouble trouble, const char *text)
@@ -199,6 +225,7 @@ static void on_offer(void *arg, const struct ctrl_offer *offer)
 static const struct ctrl_ops ops = {
 	.up = on_up,
 	.down = on_down,
+	.wanted = on_wanted,
 	.list_begin = on_list_begin,
 	.list_end = on_list_end,
 	.offer = on_offer,
@@ -303,6 +330,48 @@ static void list__of_very_many_offers_is_read_to_its_end(void **state)
 	begin();
 	spin_until(&t.n_offers, MANY);
 	assert_int_equal(t.n_lists, 1);
+}
+
+/* ---- links that topologies want ---- */
+
+#define WANTED(peer, more) "{\"peer\":\"" peer "\",\"profile\":\"p\",\"topology\":\"t\"" more "}"
+
+static void wanted__is_told_at_the_start_and_with_each_event(void **state)
+{
+	(void)state;
+	t.wanted = WANTED("b", "");
+	begin();
+	spin_until(&t.n_wanted, 1);
+	assert_string_equal(t.wanted_links, "b/p:t ");
+	t.wanted = WANTED("b", ",\"transports\":[\"tcp\"]") "," WANTED("c", ",\"qps\":4");
+	fake_text(t.session,
+		  "{\"type\":\"wanted\",\"cursor\":\"5:2\",\"agent\":\"a\",\"revision\":2}");
+	spin_until(&t.n_wanted, 2);
+	assert_string_equal(t.wanted_links, "b/p:t c/p:t ");
+	assert_int_equal(t.n_lists, 1);
+}
+
+static void wanted__leaves_out_what_this_agent_cannot_do(void **state)
+{
+	(void)state;
+	t.wanted = WANTED("a", "") "," WANTED("b", ",\"transports\":[\"ether\"]") "," WANTED(
+		"c", ",\"transports\":[\"tcp\",\"tcp\"]") "," WANTED("..", "") "," WANTED("d", "");
+	begin();
+	spin_until(&t.n_wanted, 1);
+	assert_string_equal(t.wanted_links, "d/p:t ");
+}
+
+/* The agent registered anew and was not expanded yet: it closes nothing. */
+static void wanted__that_is_not_known_yet_changes_nothing(void **state)
+{
+	(void)state;
+	begin();
+	t.wanted = "";
+	fake_text(t.session,
+		  "{\"type\":\"wanted\",\"cursor\":\"5:2\",\"agent\":\"a\",\"revision\":2}");
+	spin_until(&t.n_wanted, 1);
+	assert_string_equal(t.wanted_links, "");
+	assert_int_equal(t.n_wanted, 1);
 }
 
 /* ---- labels ---- */
@@ -476,6 +545,12 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(list__of_very_many_offers_is_read_to_its_end, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(wanted__is_told_at_the_start_and_with_each_event,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(wanted__leaves_out_what_this_agent_cannot_do, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(wanted__that_is_not_known_yet_changes_nothing,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(set_labels__while_registering_registers_with_them,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(registration__in_another_epoch_publishes_again,

@@ -61,6 +61,7 @@ static void print_end(const char *name, const struct links_end *e)
 	links_json_members(e);
 	if (e->story) {
 		print_list("transports", e->story->transports);
+		links_json_text(",", "source", e->story->source);
 		links_json_text(",", "order", e->story->order);
 		links_json_text(",", "passed_over", e->story->passed_over);
 		links_json_text(",", "no_foreign_memory", e->story->no_foreign_memory);

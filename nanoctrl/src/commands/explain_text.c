@@ -166,6 +166,12 @@ static void write_transports(const struct writer *w, const struct explain_link *
 			   s->no_foreign_memory);
 }
 
+static void write_source(const struct writer *w, const struct links_end *e)
+{
+	if (e->story && *e->story->source)
+		write_line(w, "wanted by", "%s", e->story->source);
+}
+
 static void write_past(const struct writer *w, const struct links_end *e)
 {
 	if (!e->story)
@@ -301,6 +307,7 @@ static void write_link(const struct writer *w, const struct explain_link *k)
 	if (k->own) {
 		write_reasons(w, "cause", k->own->cause, NULL);
 		write_transports(w, k);
+		write_source(w, k->own);
 		write_past(w, k->own);
 		write_work(w, k->own);
 		write_rails(w, k);

@@ -123,6 +123,8 @@ static int take_story(struct links_end *e, const struct nc_pairs *pairs)
 
 		if (!strcmp(key, "transports"))
 			copy(s->transports, sizeof(s->transports), value);
+		else if (!strcmp(key, "source"))
+			copy(s->source, sizeof(s->source), value);
 		else if (!strcmp(key, "order"))
 			copy(s->order, sizeof(s->order), value);
 		else if (!strcmp(key, "passed_over"))

@@ -16,8 +16,10 @@
 
 /* How it came to be as it is, in its agent's words; "" and 0 where it says nothing of it. */
 struct links_story {
-	char transports[64]; /* allowed, in the order of preference: "shm,rdma,tcp" */
-	char order[16];	     /* whose order counted: "own" or "peer" */
+	char source[LINKS_STORY]; /* who wants it: "topology serving", "the agent", "the program",
+				     "the peer" */
+	char transports[64];	  /* allowed, in the order of preference: "shm,rdma,tcp" */
+	char order[16];		  /* whose order counted: "own" or "peer" */
 	char passed_over[LINKS_STORY];
 	char no_foreign_memory[LINKS_STORY]; /* why such memory is out of reach */
 	char last_error[LINKS_STORY];	     /* it broke with, or was lost for */

@@ -316,6 +316,42 @@ static const struct cli_setting top_options[] = {
 	CLI_END,
 };
 
+static const struct cli_setting server_of_options[] = {
+	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
+		   .check = check_absolute, .env = ENV_RUNTIME_DIR, .help = "of the server to ask"),
+	CLI_STRING(struct options, address, "address", .value = "URL", .check = check_url,
+		   .help = "the server to ask; default the one of the runtime directory"),
+	CLI_STRING(struct options, scope, "scope", .check = check_obs_scope, .env = ENV_SCOPE,
+		   .help = "whose; default those who name none"),
+	CLI_END,
+};
+
+static const struct cli_setting file_options[] = {
+	CLI_STRING(struct options, file, "file", .letter = 'f', .value = "PATH",
+		   .help = "a topology, or a directory of them: *.yaml and *.yml"),
+	CLI_FLAG(struct options, force, "force",
+		 .help = "take over links that another topology names"),
+	CLI_FLAG(struct options, prune, "prune",
+		 .help = "remove wishes that the file does not have any more"),
+	CLI_END,
+};
+
+static const struct cli_setting apply_options[] = {
+	CLI_FLAG(struct options, dry_run, "dry-run",
+		 .help = "say what would change, and change nothing"),
+	CLI_END,
+};
+
+static const char *const output_words[] = {
+	[OUTPUT_TABLE] = "table", [OUTPUT_JSON] = "json", NULL
+};
+
+static const struct cli_setting output_options[] = {
+	CLI_ENUM(struct options, output, "output", output_words, .letter = 'o', .def = "table",
+		 .help = "a table for people, or JSON"),
+	CLI_END,
+};
+
 static const struct cli_setting gc_options[] = {
 	CLI_FLAG(struct options, dry_run, "dry-run", .help = "list, and remove nothing"),
 	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL,
@@ -345,6 +381,26 @@ static const struct cli_command commands[] = {
 	  .text = "Keys of memory regions, exchanges, targets, streams and inboxes whose agent is not "
 		  "registered, one a line. It looks at every key, and changes nothing.",
 	  .tables = { gc_options, where_options } },
+	{ .name = "apply",
+	  .summary = "apply topologies: files that say how the agents of a scope are linked",
+	  .text = "All files of a scope are applied, or none. A file's own scope goes before --scope.",
+	  .tables = { server_of_options, file_options, apply_options } },
+	{ .name = "diff",
+	  .summary = "say what apply would change",
+	  .text = "Exit status: 0 when nothing would change, 3 when something would, 1 on an error.",
+	  .tables = { server_of_options, file_options } },
+	{ .name = "get",
+	  .summary = "list the topologies, or the links, of a scope",
+	  .operands = "topologies|links",
+	  .min_operands = 1,
+	  .max_operands = 1,
+	  .tables = { server_of_options, output_options } },
+	{ .name = "delete topology",
+	  .summary = "delete a topology: its links go",
+	  .operands = "NAME",
+	  .min_operands = 1,
+	  .max_operands = 1,
+	  .tables = { server_of_options } },
 	{ .name = "obs status",
 	  .summary = "show how many agents are alive, and what all of them moved",
 	  .tables = { obs_options, json_options } },

@@ -69,6 +69,8 @@ struct settings {
 	struct log_settings log;
 };
 
+enum output_form { OUTPUT_TABLE, OUTPUT_JSON };
+
 /* The command line beside it. */
 struct options {
 	const char *config;
@@ -88,6 +90,9 @@ struct options {
 	bool json;
 	bool rails;
 	bool dry_run;
+	bool prune;
+	const char *file;
+	int output; /* enum output_form */
 };
 
 /* What --address says, as a URL: HOST:PORT alone is http, as DLSlime's commands take it.

@@ -157,6 +157,13 @@ static void on_offer_gone(void *arg, const char *from, const char *profile, uint
 	links_offer_gone(&r->links, from, profile, number);
 }
 
+static void on_wanted(void *arg, const struct ctrl_wanted *links, size_t n)
+{
+	struct reconcile *r = arg;
+
+	links_set_cluster(&r->links, links, n);
+}
+
 static void on_region_gone(void *arg, const char *name, uint64_t revision)
 {
 	struct reconcile *r = arg;
@@ -173,6 +180,7 @@ static const struct ctrl_ops ctrl_ops = {
 	.list_end = on_list_end,
 	.offer = on_offer,
 	.offer_gone = on_offer_gone,
+	.wanted = on_wanted,
 	.region_gone = on_region_gone,
 };
 
@@ -289,7 +297,7 @@ static int carry_out(struct reconcile *r, const struct plan_step *step,
 {
 	switch (step->verb) {
 	case PLAN_LINK_CLOSE:
-		links_close(&r->links, &r->have->links[step->index], false);
+		links_close(&r->links, &r->have->links[step->index], LINK_OF_FILE);
 		return 0;
 	case PLAN_REGION_WITHDRAW:
 		region_withdraw(&r->regions, r->have->regions[step->index].name, false);
@@ -301,7 +309,7 @@ static int carry_out(struct reconcile *r, const struct plan_step *step,
 	case PLAN_LABELS:
 		return ctrl_set_labels(r->ctrl, want->labels, want->n_labels);
 	case PLAN_LINK_OPEN:
-		return links_open(&r->links, &want->links[step->index], false);
+		return links_open(&r->links, &want->links[step->index], LINK_OF_FILE);
 	}
 	return 0;
 }
@@ -367,7 +375,7 @@ int reconcile_add_link(struct reconcile *r, const struct slime_agent_link *link)
 
 	if (r->links.closing)
 		return -ESHUTDOWN;
-	ret = links_wants(&r->links, link) ? -EEXIST : links_open(&r->links, link, true);
+	ret = links_wants(&r->links, link) ? -EEXIST : links_open(&r->links, link, LINK_OF_CALLER);
 	if (!ret)
 		ctrl_list(r->ctrl);
 	return ret;
@@ -375,7 +383,7 @@ int reconcile_add_link(struct reconcile *r, const struct slime_agent_link *link)
 
 int reconcile_remove_link(struct reconcile *r, const struct slime_agent_link *link)
 {
-	if (!links_close(&r->links, link, true))
+	if (!links_close(&r->links, link, LINK_OF_CALLER))
 		return -ENOENT;
 	ctrl_list(r->ctrl); /* a selector may match its peer */
 	return 0;

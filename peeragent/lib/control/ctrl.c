@@ -95,6 +95,7 @@ static void cancel_reads(struct ctrl *ctrl)
 {
 	nc_cancel(ctrl->client, ctrl);
 	ctrl_drop_offers(ctrl);
+	ctrl_drop_wanted(ctrl);
 }
 
 void ctrl_list(struct ctrl *ctrl)
@@ -103,6 +104,7 @@ void ctrl_list(struct ctrl *ctrl)
 	if (ctrl->list_due)
 		return;
 	cancel_reads(ctrl); /* of an earlier list, and of what this one will tell anyway */
+	ctrl_read_wanted(ctrl);
 	ctrl->ops->list_begin(ctrl->arg);
 	if (nc_list_agents(ctrl->client, NULL, NULL, on_agents, ctrl))
 		ctrl_list_again(ctrl);
@@ -119,6 +121,14 @@ static void on_list_retry(evutil_socket_t fd, short what, void *arg)
 		ctrl_list_again(ctrl);
 	else
 		ctrl_list(ctrl);
+}
+
+void ctrl_look(struct ctrl *ctrl, const char *agent)
+{
+	if (ctrl->state != CTRL_IN_SESSION)
+		ctrl->list_due = true;
+	else if (nc_get_agent(ctrl->client, agent, on_agent, ctrl))
+		ctrl_list_again(ctrl);
 }
 
 static void get_offer(struct ctrl *ctrl, const char *from, const char *profile)
@@ -150,6 +160,9 @@ static void on_event(void *arg, const struct nc_event *event)
 	case NC_EVENT_OFFER_GONE:
 		ctrl->ops->offer_gone(ctrl->arg, event->agent, event->profile,
 				      event->connection_epoch);
+		break;
+	case NC_EVENT_WANTED:
+		ctrl_read_wanted(ctrl);
 		break;
 	case NC_EVENT_REGION:
 		break; /* regions are looked up when they are needed */

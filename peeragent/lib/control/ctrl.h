@@ -59,6 +59,12 @@ struct ctrl_offer {
 	size_t len;
 };
 
+/* A link that a topology wants. */
+struct ctrl_wanted {
+	struct slime_agent_link link;
+	const char *topology;
+};
+
 enum ctrl_trouble {
 	CTRL_UNREACHABLE, /* no server answers, or it has no store: tried again and again */
 	CTRL_NAME_HELD,	  /* by another owner's lease, which may be of a process that died: tried
@@ -86,6 +92,8 @@ struct ctrl_ops {
 	void (*offer)(void *arg, const struct ctrl_offer *offer);
 	/* It took back what it had posted under this number, or before. */
 	void (*offer_gone)(void *arg, const char *from, const char *profile, uint64_t number);
+	/* The links that topologies want of this agent, all of them. */
+	void (*wanted)(void *arg, const struct ctrl_wanted *links, size_t n);
 	/* A region of ours is not in the directory any more, as of this revision, whoever withdrew
 	 * it. */
 	void (*region_gone)(void *arg, const char *name, uint64_t revision);
@@ -122,6 +130,9 @@ int ctrl_leave(struct ctrl *ctrl, ctrl_done_fn *done, void *arg);
 
 /* Report all registrations anew, in a list; without a session as soon as there is one. */
 void ctrl_list(struct ctrl *ctrl);
+
+/* Report the registration of one agent, if there is any. */
+void ctrl_look(struct ctrl *ctrl, const char *agent);
 
 /* Register with these labels from now on; within a session at once, which interrupts it. -ENOMEM.
  */
@@ -189,6 +200,7 @@ struct ctrl_link {
 	/* How it came to be so, for people: the transports that are allowed, in order of preference
 	 * ("shm,tcp"), NULL when nothing of all this is known. "" and 0: there is nothing to say.
 	 */
+	const char *source; /* who wants it; NULL when it is not known */
 	const char *transports;
 	bool own_order; /* of a connected one, as in slime_endpoint_info */
 	const char *passed_over;

@@ -47,6 +47,8 @@ struct ctrl {
 	struct event *patience;	 /* for so long */
 	struct sl_list unread;	 /* offers that the last list named, to be read yet */
 	unsigned n_reading;	 /* of them being read */
+	bool wanted_reading;	 /* the list of links that topologies want, */
+	bool wanted_again;	 /* which changed meanwhile */
 };
 
 /* List once more, soon: something could not be read. */
@@ -58,6 +60,11 @@ void ctrl_read_offers(struct ctrl *ctrl, const struct nc_page *page);
 void ctrl_on_offer(void *arg, const struct nc_error *error, const struct nc_offer *offer);
 /* Their calls were cancelled. */
 void ctrl_drop_offers(struct ctrl *ctrl);
+
+/* Read and report what topologies want of us. */
+void ctrl_read_wanted(struct ctrl *ctrl);
+/* Its call was cancelled. */
+void ctrl_drop_wanted(struct ctrl *ctrl);
 
 /* The goodbye waits no longer. */
 void ctrl_on_patience(evutil_socket_t fd, short what, void *arg);

@@ -196,10 +196,11 @@ int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, uint
 
 /* What nanoctrl keeps of a link for people (docs/http-api.md, 6). */
 struct story {
-	char passed_over[CTRL_TEXT_MAX + 1], last_error[CTRL_TEXT_MAX + 1];
+	char source[CTRL_TEXT_MAX + 1], passed_over[CTRL_TEXT_MAX + 1],
+		last_error[CTRL_TEXT_MAX + 1];
 	char no_foreign_memory[CTRL_TEXT_MAX + 1];
 	char n_connects[16], n_failures[16];
-	struct nc_pair pairs[7];
+	struct nc_pair pairs[8];
 	size_t n;
 };
 
@@ -228,6 +229,8 @@ static void story_of(struct story *s, const struct ctrl_link *l)
 {
 	s->n = 0;
 	add(s, "transports", l->transports);
+	if (l->source)
+		add_text(s, "source", l->source, s->source);
 	if (l->transport)
 		add(s, "order", l->own_order ? "own" : "peer");
 	add_text(s, "passed_over", l->passed_over, s->passed_over);

@@ -16,6 +16,18 @@ static void write_transports(const enum slime_transport *list, char *out, size_t
 					slime_transport_name(list[i]));
 }
 
+static void write_source(const struct entry *e, char *out, size_t cap)
+{
+	const struct wanted *w = e->by;
+
+	if (!w)
+		snprintf(out, cap, "the peer");
+	else if (w->source == LINK_OF_CLUSTER)
+		snprintf(out, cap, "topology %s", w->cluster ? w->cluster : "");
+	else
+		snprintf(out, cap, w->source == LINK_OF_FILE ? "the agent" : "the program");
+}
+
 void entry_report_init(struct entry_report *r, const struct entry *e)
 {
 	bool connected = e->link.phase == LINK_CONNECTED;
@@ -24,6 +36,7 @@ void entry_report_init(struct entry_report *r, const struct entry *e)
 	if (connected)
 		slime_endpoint_info(e->connection->ep, &r->info);
 	write_transports(entry_transports(e), r->transports, sizeof(r->transports));
+	write_source(e, r->source, sizeof(r->source));
 	r->link = (struct ctrl_link){
 		.peer = e->peer->name,
 		.profile = e->profile,
@@ -33,6 +46,7 @@ void entry_report_init(struct entry_report *r, const struct entry *e)
 		.peer_incarnation = e->peer->incarnation[0] ? e->peer->incarnation : NULL,
 		.attempt = e->link.attempt,
 		.age_ms = (sl_clock_ns() - e->since_ns) / SL_NS_PER_MS,
+		.source = r->source,
 		.transports = r->transports,
 		.own_order = r->info.own_order,
 		.passed_over = r->info.passed_over,

@@ -8,6 +8,7 @@
 
 struct entry_report {
 	struct ctrl_link link; /* points to what follows, and into the entry */
+	char source[SLIME_AGENT_NAME_MAX + 32];
 	char transports[64];
 	struct slime_endpoint_info info;
 };

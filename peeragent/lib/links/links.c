@@ -129,6 +129,8 @@ static void want_entry(struct links *set, struct peer *peer, struct wanted *w)
 	if (e->by) {
 		if (e->by != w)
 			snprintf(w->shared, sizeof(w->shared), "%s", peer->name);
+		if (e->by->source == LINK_OF_CLUSTER && w->source != LINK_OF_CLUSTER)
+			e->by = w; /* the agent's own wish goes before */
 		return;
 	}
 	e->by = w;
@@ -247,7 +249,7 @@ static void unmatch(struct peer *peer)
 	sl_list_for_each_safe (node, tmp, &peer->links) {
 		struct entry *e = SL_CONTAINER_OF(node, struct entry, node);
 
-		if (!e->by || !topology_is_selector(e->by->link->to) ||
+		if (!e->by || !(topology_is_selector(e->by->link->to) || e->by->ending) ||
 		    e->link.phase != LINK_ABSENT)
 			continue;
 		e->by = NULL;
@@ -419,12 +421,28 @@ void links_offer_gone(struct links *set, const char *from, const char *profile, 
 
 /* ---- what the agent wants ---- */
 
-bool links_wants(const struct links *set, const struct slime_agent_link *link)
+/* The same may be wanted by several. */
+static struct wanted *wanted_of(const struct links *set, const struct slime_agent_link *link,
+				enum link_source source)
 {
-	return wanted_by_name(set, link->to, topology_profile(link), NULL) != NULL;
+	struct sl_list *node;
+
+	sl_list_for_each (node, &set->wanted) {
+		struct wanted *w = SL_CONTAINER_OF(node, struct wanted, node);
+
+		if (w->source == source && !strcmp(w->link->to, link->to) &&
+		    !strcmp(topology_profile(w->link), topology_profile(link)))
+			return w;
+	}
+	return NULL;
 }
 
-int links_open(struct links *set, const struct slime_agent_link *link, bool added)
+bool links_wants(const struct links *set, const struct slime_agent_link *link)
+{
+	return wanted_of(set, link, LINK_OF_FILE) || wanted_of(set, link, LINK_OF_CALLER);
+}
+
+int links_open(struct links *set, const struct slime_agent_link *link, enum link_source source)
 {
 	struct wanted *w;
 	struct peer *peer;
@@ -432,7 +450,7 @@ int links_open(struct links *set, const struct slime_agent_link *link, bool adde
 
 	if (ret)
 		return ret;
-	w->added = added;
+	w->source = source;
 	if (topology_is_selector(link->to))
 		return 0;
 	peer = get_peer(set, link->to);
@@ -460,23 +478,10 @@ static void unwant(struct links *set, struct peer *peer, const struct wanted *w)
 	}
 }
 
-/* The same may be wanted twice: by the topology, and added. */
-static struct wanted *wanted_as(const struct links *set, const struct slime_agent_link *link,
-				bool added)
+static void close_wanted(struct links *set, struct wanted *w)
 {
-	struct wanted *w = wanted_by_name(set, link->to, topology_profile(link), NULL);
-
-	return w && w->added != added ? wanted_by_name(set, link->to, topology_profile(link), w)
-				      : w;
-}
-
-bool links_close(struct links *set, const struct slime_agent_link *link, bool added)
-{
-	struct wanted *w = wanted_as(set, link, added);
 	struct sl_list *node, *tmp;
 
-	if (!w)
-		return false;
 	sl_list_for_each_safe (node, tmp, &set->peers) {
 		struct peer *peer = SL_CONTAINER_OF(node, struct peer, node);
 
@@ -484,7 +489,90 @@ bool links_close(struct links *set, const struct slime_agent_link *link, bool ad
 		drop_peer_if_unused(peer);
 	}
 	wanted_drop(w);
-	return true;
+}
+
+bool links_close(struct links *set, const struct slime_agent_link *link, enum link_source source)
+{
+	struct wanted *w = wanted_of(set, link, source);
+
+	if (w)
+		close_wanted(set, w);
+	return w;
+}
+
+/* ---- what the cluster wants ---- */
+
+static bool same_transports(const struct slime_agent_link *a, const struct slime_agent_link *b)
+{
+	return !memcmp(a->transports, b->transports, sizeof(a->transports));
+}
+
+/* Whether it is there as it is wanted; else it is made. */
+static bool open_of_cluster(struct links *set, const struct ctrl_wanted *want)
+{
+	struct wanted *w = wanted_of(set, &want->link, LINK_OF_CLUSTER);
+	bool there = w && same_transports(w->link, &want->link);
+
+	if (w && !there)
+		close_wanted(set, w);
+	if (!there && links_open(set, &want->link, LINK_OF_CLUSTER))
+		return true; /* without memory: the next list has it */
+	w = wanted_of(set, &want->link, LINK_OF_CLUSTER);
+	w->listed = true;
+	w->ending = false;
+	free(w->cluster);
+	w->cluster = strdup(want->topology);
+	return there;
+}
+
+/* The lease of an agent that stands still ends, and its link may be whole. */
+static bool is_out_of_reach(const struct links *set, const struct wanted *w)
+{
+	const struct peer *peer = find_peer(set, w->link->to);
+	const struct entry *e = peer ? entry_find(peer, topology_profile(w->link)) : NULL;
+
+	return e && e->by == w && !peer->up && e->link.phase == LINK_CONNECTED;
+}
+
+static void close_unlisted(struct links *set)
+{
+	struct sl_list *node, *tmp;
+
+	sl_list_for_each_safe (node, tmp, &set->wanted) {
+		struct wanted *w = SL_CONTAINER_OF(node, struct wanted, node);
+
+		if (w->source != LINK_OF_CLUSTER || w->listed)
+			continue;
+		w->ending = true;
+		if (!is_out_of_reach(set, w))
+			close_wanted(set, w);
+	}
+}
+
+#define LOOKS_MAX 8 /* for single agents; for more all are listed */
+
+void links_set_cluster(struct links *set, const struct ctrl_wanted *links, size_t n)
+{
+	const char *looks[LOOKS_MAX];
+	struct sl_list *node;
+	size_t n_new = 0;
+
+	if (set->closing)
+		return;
+	sl_list_for_each (node, &set->wanted)
+		SL_CONTAINER_OF(node, struct wanted, node)->listed = false;
+	for (size_t i = 0; i < n; i++) {
+		if (open_of_cluster(set, &links[i]))
+			continue;
+		if (n_new < LOOKS_MAX)
+			looks[n_new] = links[i].link.to;
+		n_new++;
+	}
+	close_unlisted(set);
+	if (n_new > LOOKS_MAX)
+		ctrl_list(set->ctrl);
+	for (size_t i = 0; n_new <= LOOKS_MAX && i < n_new; i++)
+		ctrl_look(set->ctrl, looks[i]);
 }
 
 static void end_waits(struct links *set)

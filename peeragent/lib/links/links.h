@@ -14,6 +14,13 @@
 #include "peeragent/lib/control/publish.h"
 #include "peeragent/lib/links/traffic.h"
 
+/* Who wants a link. The file's and the caller's wish goes before that of the cluster. */
+enum link_source {
+	LINK_OF_FILE,	 /* the agent's topology: slime_agent_apply() */
+	LINK_OF_CALLER,	 /* slime_agent_link_add() */
+	LINK_OF_CLUSTER, /* a topology of nanoctrl */
+};
+
 struct links {
 	const char *name; /* the agent's */
 	struct event_base *base;
@@ -63,13 +70,18 @@ void links_lost(struct links *set, struct peer *peer);
 
 /* ---- from the agent's own side ---- */
 
-/* Want a link of the topology, or one that is added; a selector takes effect with the next list
+/* Want a link; a selector takes effect with the next list
  * (ctrl_list()). -ENOMEM. */
-int links_open(struct links *set, const struct slime_agent_link *link, bool added);
+int links_open(struct links *set, const struct slime_agent_link *link, enum link_source source);
 
 /* Want it no more as what it was wanted; whether it was. */
-bool links_close(struct links *set, const struct slime_agent_link *link, bool added);
+bool links_close(struct links *set, const struct slime_agent_link *link, enum link_source source);
 
+/* What the cluster wants from now on, in place of what it wanted before. A link to a peer that
+ * nanoctrl does not hear of stays while it is connected. */
+void links_set_cluster(struct links *set, const struct ctrl_wanted *links, size_t n);
+
+/* Whether the file or the caller does. */
 bool links_wants(const struct links *set, const struct slime_agent_link *link);
 
 /* Close all and open no more: the agent leaves. Who waits for one is told. */

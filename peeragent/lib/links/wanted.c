@@ -94,7 +94,9 @@ int wanted_create(struct links *set, const struct slime_agent_link *link, struct
 	free(w->topology);
 	w->topology = copy;
 	w->link = &copy->links[0];
-	w->dropped = w->matched = w->told = false;
+	w->dropped = w->matched = w->told = w->ending = false;
+	free(w->cluster);
+	w->cluster = NULL;
 	w->shared[0] = '\0';
 	sl_list_remove(&w->node);
 	sl_list_append(&set->wanted, &w->node);
@@ -129,5 +131,6 @@ void wanted_destroy(struct wanted *w)
 	publication_fini(&w->report);
 	sl_list_remove(&w->node);
 	free(w->topology);
+	free(w->cluster);
 	free(w);
 }

@@ -16,10 +16,13 @@ struct wanted {
 	const struct slime_agent_link *link;
 	/* An agent that matches and whose link another wish brought about; "": none is known. */
 	char shared[SLIME_AGENT_NAME_MAX + 1];
-	bool added;   /* by slime_agent_link_add(): not the topology's */
-	bool matched; /* somebody matches the selector */
-	bool dropped; /* stays only until nanoctrl knows */
-	bool told;    /* the log says that there is nobody for it */
+	enum link_source source;
+	char *cluster; /* of LINK_OF_CLUSTER: the topology that wants it */
+	bool listed;   /* in the list of the cluster that is taken now */
+	bool ending;   /* of the cluster: wanted no more, and its peer may only be out of reach */
+	bool matched;  /* somebody matches the selector */
+	bool dropped;  /* stays only until nanoctrl knows */
+	bool told;     /* the log says that there is nobody for it */
 	uint64_t since_ns;
 	struct publication report;
 };

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A topology from a file: its links come up, follow agents that join and die, and go with it.
+. "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
+
+write_agent prefill-0 'links: [ { to: decode-0, profile: own, transports: [tcp] } ]'
+write_agent decode-0
+write_agent decode-1
+for node in prefill-0 decode-0 decode-1; do
+	sed -i "s/name: $node,/name: $node, labels: { role: ${node%-*} },/" "$work/$node.yaml"
+done
+sed 's/^scope: .*/scope: test/; s/rdma, shm/shm/' "$(dirname "${BASH_SOURCE[0]}")/../../configs/cluster-prefill-decode.yaml" >"$work/serving.yaml"
+
+ctl() {
+	"$bin/nanoctrl" "$@" --address "$url"
+}
+
+no_link() {
+	! link_is "$@"
+}
+
+topology_is() {
+	ctl get topologies --scope test >"$work/topologies" && grep -qE -- "$1" "$work/topologies"
+}
+
+start_control
+
+say "a file with a mistake is refused at its place"
+printf 'version: 1\nname: t\nlinks:\n  - { mesh: "role=x", qsp: 4 }\n' >"$work/wrong.yaml"
+! ctl apply -f "$work/wrong.yaml" 2>"$work/wrong.err" || fail "it was applied"
+grep -q "^$work/wrong.yaml:4:23: links\[0\].qsp is unknown" "$work/wrong.err" || fail "$(cat "$work/wrong.err")"
+
+say "diff tells of changes and makes none"
+status=0
+ctl diff -f "$work/serving.yaml" >"$work/diff" || status=$?
+[ "$status" -eq 3 ] || fail "diff ended with $status"
+grep -q '^  + {"from":"role=prefill"' "$work/diff" || fail "$(cat "$work/diff")"
+ctl get topologies --scope test | grep -q serving && fail "diff applied it"
+
+say "applied before anybody is there"
+ctl apply -f "$work/serving.yaml" >"$work/apply" || fail "$(cat "$work/apply")"
+ctl diff -f "$work/serving.yaml" >"$work/diff" || fail "what was applied is different: $(cat "$work/diff")"
+wait_for 5 topology_is 'serving.* waiting .* 3 ' || fail "$(cat "$work/topologies")"
+
+say "agents that come are linked"
+for node in prefill-0 decode-0 decode-1; do
+	start_agent "$node"
+done
+wait_ready prefill-0 decode-0 decode-1
+wait_link 10 prefill-0 decode-0 kv connected shm
+wait_link 10 prefill-0 decode-1 kv connected shm
+wait_link 10 decode-0 decode-1 move connected shm
+wait_link 10 prefill-0 decode-0 own connected tcp
+wait_for 5 topology_is 'serving.* ok .* 3 ' || fail "$(cat "$work/topologies")"
+
+say "both ends say who wants a link"
+ctl explain decode-1 prefill-0 --scope test | grep -q 'wanted by  *topology serving$' || fail "decode-1 does not say so"
+ctl explain prefill-0 --scope test >"$work/explained"
+grep -q 'wanted by  *topology serving$' "$work/explained" || fail "$(cat "$work/explained")"
+grep -q 'wanted by  *the agent$' "$work/explained" || fail "$(cat "$work/explained")"
+
+say "an agent that is killed is left out, and linked when it is back"
+end decode-1 KILL
+wait_for 10 agent_is_gone decode-1 || fail "decode-1 is registered"
+wait_for 5 topology_is 'serving.* waiting .* 1 ' || fail "$(cat "$work/topologies")"
+wait_for 10 no_link prefill-0 decode-1 || fail "the link is wanted on"
+start_agent decode-1
+wait_link 10 prefill-0 decode-1 kv connected
+wait_link 10 decode-0 decode-1 move connected
+
+say "nanoctrl that is killed changes nothing"
+end nanoctrl KILL
+start_nanoctrl
+wait_link 15 prefill-0 decode-1 kv connected
+wait_for 5 topology_is 'serving.* ok .* 3 ' || fail "$(cat "$work/topologies")"
+
+say "a topology that goes takes its links along, and no others"
+ctl delete topology serving --scope test || fail "delete: $?"
+wait_for 10 no_link decode-0 decode-1 move || fail "$(links)"
+wait_for 10 no_link prefill-0 decode-1 kv || fail "$(links)"
+wait_link 5 prefill-0 decode-0 own connected
+! ctl delete topology serving --scope test 2>"$work/deleted" || fail "it was there"
+
+for node in prefill-0 decode-0 decode-1; do
+	end "$node"
+	[ "$status" -eq 0 ] || fail "$node ended with $status"
+done
