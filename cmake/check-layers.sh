@@ -54,6 +54,7 @@ peeragent      peeragent/src/                                    agent cli
 pages-api      pages/include/                                    agent-api
 pages-plugin   pages/src/plugin                                  pages cli
 pages          pages/src/                                        base pages-api
+python         python/                                          pages-api
 bench          bench/                                            agent cli pages-api
 conformance    tests/conformance/                                api support
 support        tests/support/,tests/fakes/                       everything

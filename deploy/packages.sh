@@ -93,6 +93,7 @@ libnuma1                 # another system's agents, beside ours
 perftest                 # others' programs over the guest's devices
 procps                   # ps, of the tests with real processes
 python3                  # reads the JSON that slime-bench writes
+python3-dev              # the Python package
 python3-venv             # clients and servers of others, beside ours
 redis-tools              # redis-cli looks into the store
 shellcheck               # scripts

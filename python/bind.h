@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the module has beside the public headers. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <slime/agent.h>
+#include <slime/pages.h>
+#include <slime/slime.h>
+
+/* The attributes' defaults, which are initialisers in C. */
+static void py_context_attr(struct slime_context_attr *a)
+{
+	*a = (struct slime_context_attr)SLIME_CONTEXT_ATTR_INIT;
+}
+
+static void py_endpoint_attr(struct slime_endpoint_attr *a)
+{
+	*a = (struct slime_endpoint_attr)SLIME_ENDPOINT_ATTR_INIT;
+}
+
+static void py_mem_attr(struct slime_mem_attr *a)
+{
+	*a = (struct slime_mem_attr)SLIME_MEM_ATTR_INIT;
+}
+
+static void py_mr_attr(struct slime_mr_attr *a)
+{
+	*a = (struct slime_mr_attr)SLIME_MR_ATTR_INIT;
+}
+
+static void py_agent_attr(struct slime_agent_attr *a)
+{
+	*a = (struct slime_agent_attr)SLIME_AGENT_ATTR_INIT;
+}
+
+static void py_pages_attr(struct slime_pages_attr *a)
+{
+	*a = (struct slime_pages_attr)SLIME_PAGES_ATTR_INIT;
+}
+
+static void py_pages_owner_attr(struct slime_pages_owner_attr *a)
+{
+	*a = (struct slime_pages_owner_attr)SLIME_PAGES_OWNER_ATTR_INIT;
+}
+
+static void py_call_args(struct slime_call_args *a)
+{
+	*a = (struct slime_call_args)SLIME_CALL_ARGS_INIT;
+}
+
+static void py_method_attr(struct slime_rpc_method_attr *a)
+{
+	*a = (struct slime_rpc_method_attr)SLIME_RPC_METHOD_ATTR_INIT;
+}
+
+/* A batch from arrays of offsets and lengths, without a loop in Python. */
+static void py_fill_xfers(struct slime_xfer *x, size_t n, struct slime_mr *local,
+			  const struct slime_remote_mr *remote, const uint64_t *local_offsets,
+			  const uint64_t *remote_offsets, const uint64_t *lengths)
+{
+	for (size_t i = 0; i < n; i++)
+		x[i] = (struct slime_xfer){ .local = local,
+					    .remote = remote,
+					    .local_offset = local_offsets[i],
+					    .remote_offset = remote_offsets[i],
+					    .len = lengths[i] };
+}
+
+/* ---- what asyncio awaits ---- */
+
+/* Ops and calls of a context that ended and are awaited: a stack, and a descriptor that says when
+ * it is not empty. */
+struct py_queue {
+	_Atomic(struct py_future *) head;
+	int fd;
+};
+
+enum { PY_NOT_AWAITED, PY_AWAITED, PY_DONE };
+
+/* Belongs to one op or call. It is in the queue at most once, and only when it is awaited. */
+struct py_future {
+	struct py_future *next;
+	struct py_queue *queue;
+	_Atomic int state;
+	uint64_t key;
+};
+
+static struct py_queue *py_queue_create(void)
+{
+	struct py_queue *q = calloc(1, sizeof(*q));
+
+	if (q)
+		q->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (q && q->fd < 0) {
+		free(q);
+		q = NULL;
+	}
+	return q;
+}
+
+static void py_queue_destroy(struct py_queue *q)
+{
+	if (q)
+		close(q->fd);
+	free(q);
+}
+
+static int py_queue_fd(const struct py_queue *q)
+{
+	return q->fd;
+}
+
+/* All that ended since the last call, as a list. */
+static struct py_future *py_queue_take(struct py_queue *q)
+{
+	uint64_t count;
+	ssize_t n = read(q->fd, &count, sizeof(count));
+
+	(void)n; /* nothing to read is normal */
+	return atomic_exchange(&q->head, NULL);
+}
+
+static struct py_future *py_future_create(struct py_queue *q, uint64_t key)
+{
+	struct py_future *f = calloc(1, sizeof(*f));
+
+	if (f) {
+		f->queue = q;
+		f->key = key;
+	}
+	return f;
+}
+
+static void py_future_destroy(struct py_future *f)
+{
+	free(f);
+}
+
+/* Whether it will come by the queue; else it has ended already. */
+static bool py_future_await(struct py_future *f)
+{
+	int state = PY_NOT_AWAITED;
+
+	return atomic_compare_exchange_strong(&f->state, &state, PY_AWAITED) || state == PY_AWAITED;
+}
+
+static void py_end(struct py_future *f)
+{
+	struct py_queue *q = f->queue;
+	uint64_t one = 1;
+	ssize_t n;
+
+	if (atomic_exchange(&f->state, PY_DONE) != PY_AWAITED)
+		return;
+	f->next = atomic_load(&q->head);
+	while (!atomic_compare_exchange_weak(&q->head, &f->next, f))
+		;
+	n = write(q->fd, &one, sizeof(one));
+	(void)n; /* a full counter is readable */
+}
+
+static void py_op_end(void *arg, struct slime_op *op)
+{
+	(void)op;
+	py_end(arg);
+}
+
+static void py_call_end(void *arg, struct slime_call *call)
+{
+	(void)call;
+	py_end(arg);
+}
+
+static int py_op_create(struct slime_context *ctx, struct py_future *f, struct slime_op **out)
+{
+	struct slime_op_attr attr = { .fn = py_op_end, .arg = f };
+
+	return slime_op_create(ctx, &attr, out);
+}
+
+static int py_call_create(struct slime_context *ctx, struct py_future *f, struct slime_call **out)
+{
+	struct slime_call_attr attr = { .fn = py_call_end, .arg = f };
+
+	return slime_call_create(ctx, &attr, out);
+}
+
+/* ---- why something failed, in the library's words ---- */
+
+static _Thread_local char py_said[512];
+static enum slime_log_level py_level = SLIME_LOG_WARN;
+/* The last trouble with nanoctrl, which the loops of agents log. */
+static pthread_mutex_t py_control_lock = PTHREAD_MUTEX_INITIALIZER;
+static char py_control_said[512];
+
+/* The last warning or error of this thread is kept for the exception; what py_level allows goes to
+ * standard error as well. No Python runs here: threads of the library log, too. */
+static void py_log(void *arg, enum slime_log_level level, const char *part, const char *line)
+{
+	static const char *const names[] = { "error", "warn", "info", "debug" };
+
+	(void)arg;
+	if (level <= SLIME_LOG_WARN)
+		snprintf(py_said, sizeof(py_said), "%s: %s", part, line);
+	if (level <= SLIME_LOG_WARN && !strcmp(part, "ctrl")) {
+		pthread_mutex_lock(&py_control_lock);
+		snprintf(py_control_said, sizeof(py_control_said), "%s", line);
+		pthread_mutex_unlock(&py_control_lock);
+	}
+	if (level <= py_level)
+		fprintf(stderr, "%s %s: %s\n", names[level], part, line);
+}
+
+static void py_log_to_stderr(int level)
+{
+	py_level = (enum slime_log_level)level;
+	slime_log_set(py_log, NULL, level < SLIME_LOG_WARN ? SLIME_LOG_WARN : py_level);
+}
+
+static void py_log_of_control(char *out, size_t cap)
+{
+	pthread_mutex_lock(&py_control_lock);
+	snprintf(out, cap, "%s", py_control_said);
+	pthread_mutex_unlock(&py_control_lock);
+}
+
+static void py_log_forget(void)
+{
+	py_said[0] = 0;
+}
+
+static const char *py_log_said(void)
+{
+	return py_said;
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of other processes and machines, read and written by RDMA, shared memory or TCP."""
+
+from libslime._core import (
+    Busy,
+    Cancelled,
+    ConnectionLost,
+    Invalid,
+    NotConnected,
+    NotFound,
+    Refused,
+    SlimeError,
+    Stale,
+    Timeout,
+    Unsupported,
+    log_level,
+)
+from libslime.agent import Agent, Call, Proxy, RemoteRpcError, RpcError, RpcTimeoutError, call, method
+from libslime.context import READ, WRITE, Context, Endpoint, Memory, MemoryRegion, Op, RemoteRegion
+from libslime.pages import Pages, PagesOwner
+
+__all__ = [
+    "READ",
+    "WRITE",
+    "Agent",
+    "Busy",
+    "Call",
+    "Cancelled",
+    "ConnectionLost",
+    "Context",
+    "Endpoint",
+    "Invalid",
+    "Memory",
+    "MemoryRegion",
+    "NotConnected",
+    "NotFound",
+    "Op",
+    "Pages",
+    "PagesOwner",
+    "Proxy",
+    "Refused",
+    "RemoteRegion",
+    "RemoteRpcError",
+    "RpcError",
+    "RpcTimeoutError",
+    "SlimeError",
+    "Stale",
+    "Timeout",
+    "Unsupported",
+    "call",
+    "log_level",
+    "method",
+]

@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contexts, memory, regions, endpoints and operations: libslime without a control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Self
+
+from libslime._core import Handle, Invalid, check, error, ffi, lib, milliseconds, wait_sliced
+
+READ = 1
+WRITE = 2
+
+# With so many pending, those that have ended and that nobody waits for are released.
+_SWEEP_AT = 1024
+
+_POLLING = {"adaptive": 0, "busy": 1, "event": 2}
+_TRANSPORTS = {"shm": "SLIME_TRANSPORT_SHM", "tcp": "SLIME_TRANSPORT_TCP", "rdma": "SLIME_TRANSPORT_RDMA"}
+
+
+def set_transports(array: Any, names: Sequence[str]) -> None:
+    if len(names) > 3:
+        raise Invalid(errno.EINVAL, "at most three transports")
+    for i, name in enumerate(names):
+        if name not in _TRANSPORTS:
+            raise Invalid(errno.EINVAL, f"a transport is one of shm, tcp, rdma, not {name!r}")
+        array[i] = getattr(lib, _TRANSPORTS[name])
+
+
+class Context(Handle):
+    """The root of everything. Settings are those of struct slime_context_attr by their names there; polling is
+    "adaptive", "busy" or "event"."""
+
+    def __init__(self, *, polling: str = "adaptive", **settings: Any) -> None:
+        attr = ffi.new("struct slime_context_attr *")
+        lib.py_context_attr(attr)
+        attr.polling = _POLLING[polling]
+        keep = fill_attr(attr, settings)
+        out = ffi.new("struct slime_context **")
+        check(lib.slime_context_create(attr, out))
+        del keep
+        super().__init__(out[0])
+        self._owned = True
+        self._init_queue()
+
+    @classmethod
+    def _borrow(cls, pointer: Any, parent: Handle) -> Context:
+        """The context of an agent, which the agent destroys."""
+        self = cls.__new__(cls)
+        Handle.__init__(self, pointer, parent)
+        self._owned = False
+        self._init_queue()
+        return self
+
+    def _init_queue(self) -> None:
+        self._queue = lib.py_queue_create()
+        if self._queue == ffi.NULL:
+            raise error(-errno.EMFILE)
+        self._pending: dict[int, Pending] = {}
+        self._keys = itertools.count(1)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _destroy(self, pointer: Any) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(lib.py_queue_fd(self._queue))
+        self._loop = None
+        self._forget_ended()
+        if self._owned:
+            check(lib.slime_context_destroy(pointer))
+        lib.py_queue_destroy(self._queue)
+
+    def _close_children(self) -> None:
+        # The end of links ends their operations, which use regions.
+        for child in list(self._children):
+            if isinstance(child, Endpoint):
+                child.close()
+        self._forget_ended()
+        super()._close_children()
+
+    def allocate(self, size: int, *, huge_pages: str = "auto", numa_node: int = -1) -> Memory:
+        """Memory that peers on this host map: the fastest there is between processes of one host."""
+        return Memory(self, size, huge_pages=huge_pages, numa_node=numa_node)
+
+    def register(self, buffer: Any, access: int = 0) -> MemoryRegion:
+        """A region over memory of Python's: any writable buffer, as bytearray, mmap, array or numpy; it is kept alive.
+        access is READ, WRITE, both, or 0 for local use."""
+        view = memoryview(buffer)
+        if not view.c_contiguous:
+            raise Invalid(errno.EINVAL, "the buffer is not contiguous")
+        if view.readonly:
+            raise Invalid(errno.EINVAL, "the buffer is read-only")
+        return MemoryRegion(self, ffi.from_buffer("char[]", view), view.nbytes, access, keep=view)
+
+    def endpoint(self, *, transports: Sequence[str] = (), name: str = "") -> Endpoint:
+        return Endpoint._create(self, transports, name)
+
+    # What is pending is kept alive here, with its memory, until it is waited for or known to have ended.
+
+    def _keep(self, pending: Pending) -> None:
+        if len(self._pending) >= _SWEEP_AT and len(self._pending) % _SWEEP_AT == 0:
+            self._forget_ended()
+        self._pending[pending.key] = pending
+
+    def _forget_ended(self) -> None:
+        for pending in [p for p in list(self._pending.values()) if p.done() and p.future is None]:
+            pending.release()
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._loop is loop:
+            return
+        if self._loop is not None and not self._loop.is_closed():
+            raise Invalid(errno.EINVAL, "another event loop awaits operations of this context")
+        self._loop = loop
+        loop.add_reader(lib.py_queue_fd(self._queue), self._resolve_ended)
+
+    def _resolve_ended(self) -> None:
+        future = lib.py_queue_take(self._queue)
+        while future != ffi.NULL:
+            pending, future = self._pending.get(future.key), future.next
+            if pending is not None:
+                pending.resolve()
+
+
+def fill_attr(attr: Any, settings: dict[str, Any]) -> list[Any]:
+    """Set members by name; what must live as long as the call is returned."""
+    keep = []
+    for name, value in settings.items():
+        if not hasattr(attr, name):
+            raise TypeError(f"there is no setting {name}")
+        if isinstance(value, str):
+            value = ffi.new("char[]", value.encode())
+            keep.append(value)
+        setattr(attr, name, value)
+    return keep
+
+
+class MemoryRegion(Handle):
+    """Memory that operations use, and that peers may reach as access says. As a buffer: region.view."""
+
+    def __init__(self, context: Context, address: Any, size: int, access: int, keep: object, parent: Handle | None = None):
+        out = ffi.new("struct slime_mr **")
+        check(lib.slime_mr_create(context.pointer, address, size, access, out))
+        super().__init__(out[0], parent or context)
+        self.context = context
+        self._address = address
+        self._keep = keep
+        self._withdrawals: list[Callable[[], object]] = []  # from the directories of agents
+        self.size = size
+        self.access = access
+
+    def _destroy(self, pointer: Any) -> None:
+        while self._withdrawals:
+            self._withdrawals.pop()()
+        check(lib.slime_mr_destroy(pointer))
+
+    @property
+    def view(self) -> memoryview:
+        self.pointer  # raises when it is closed
+        return memoryview(ffi.buffer(self._address, self.size)).cast("B")
+
+    def export(self) -> bytes:
+        """What a peer needs to reach it: a secret for those that may."""
+        buffer = ffi.new(f"unsigned char[{lib.SLIME_MR_DESC_MAX}]")
+        n = check(lib.slime_mr_export(self.pointer, buffer, lib.SLIME_MR_DESC_MAX))
+        return bytes(ffi.buffer(buffer, n))
+
+    def __len__(self) -> int:
+        return self.size
+
+
+class Memory(Handle):
+    """Zeroed memory of the library's, with a region over all of it: memory.region(READ | WRITE)."""
+
+    def __init__(self, context: Context, size: int, *, huge_pages: str = "auto", numa_node: int = -1) -> None:
+        attr = ffi.new("struct slime_mem_attr *")
+        lib.py_mem_attr(attr)
+        attr.huge = {"auto": 0, "off": 1, "2MiB": 2, "1GiB": 3}[huge_pages]
+        attr.numa_node = numa_node
+        out = ffi.new("struct slime_mem **")
+        check(lib.slime_mem_alloc(context.pointer, size, attr, out))
+        super().__init__(out[0], context)
+        self.context = context
+        self.size = size
+
+    def _destroy(self, pointer: Any) -> None:
+        check(lib.slime_mem_destroy(pointer))
+
+    @property
+    def view(self) -> memoryview:
+        return memoryview(ffi.buffer(lib.slime_mem_addr(self.pointer), self.size)).cast("B")
+
+    def region(self, access: int = 0, offset: int = 0, size: int | None = None) -> MemoryRegion:
+        length = self.size - offset if size is None else size
+        if offset < 0 or length < 1 or offset + length > self.size:
+            raise Invalid(errno.EINVAL, "the region leaves its memory")
+        address = ffi.cast("char *", lib.slime_mem_addr(self.pointer)) + offset
+        return MemoryRegion(self.context, address, length, access, keep=None, parent=self)
+
+
+class RemoteRegion:
+    """A peer's region: a plain value."""
+
+    def __init__(self, descriptor: bytes | None = None) -> None:
+        self.value = ffi.new("struct slime_remote_mr *")
+        if descriptor is not None:
+            check(lib.slime_remote_mr_import(descriptor, len(descriptor), self.value))
+
+    @property
+    def size(self) -> int:
+        return int(self.value.len)
+
+    def __len__(self) -> int:
+        return self.size
+
+
+class Pending:
+    """Something that was begun: wait for it, or await it, once. It is kept alive until it has ended, with its memory."""
+
+    def __init__(self, context: Context, keep: Any) -> None:
+        self.context = context
+        self.key = next(context._keys)
+        self.future: asyncio.Future[Any] | None = None
+        self._keep = keep
+        self._ended = lib.py_future_create(context._queue, self.key)
+        if self._ended == ffi.NULL:
+            raise error(-errno.ENOMEM)
+        self._pointer: Any = None
+
+    # What the kinds have of their own.
+    _test: Any
+    _wait: Any
+    _destroy: Any
+
+    def _take_result(self, pointer: Any) -> Any:
+        raise NotImplementedError
+
+    def _begun(self, ret: int, what: str) -> Self:
+        if ret < 0:
+            failure = error(ret, what)
+            self.release()
+            raise failure
+        self.context._keep(self)
+        return self
+
+    def release(self) -> None:
+        """It has ended, or never began."""
+        self.context._pending.pop(self.key, None)
+        if self._pointer is not None:
+            type(self)._destroy(self._pointer)
+            lib.py_future_destroy(self._ended)
+        self._pointer = self._keep = None
+
+    def done(self) -> bool:
+        return self._pointer is None or bool(type(self)._test(self._pointer))
+
+    def _unused(self) -> None:
+        if self._pointer is None or self.future is not None:
+            raise Invalid(errno.EINVAL, "it was waited for already")
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """The result. Raises what became of it; Timeout has only stopped the waiting."""
+        self._unused()
+        wait_sliced(type(self)._wait, self._pointer, timeout)
+        return self._end()
+
+    def _end(self) -> Any:
+        try:
+            return self._take_result(self._pointer)
+        finally:
+            self.release()
+
+    def resolve(self) -> None:
+        # Its callback is about to return, on another thread: until then the library has it.
+        wait_sliced(type(self)._wait, self._pointer, None)
+        try:
+            result = self._end()
+        except OSError as failure:
+            if self.future is not None and not self.future.done():
+                self.future.set_exception(failure)
+        else:
+            if self.future is not None and not self.future.done():
+                self.future.set_result(result)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        self._unused()
+        loop = asyncio.get_running_loop()
+        self.context._watch(loop)
+        self.future = loop.create_future()
+        if not lib.py_future_await(self._ended):
+            self.resolve()
+        return (yield from self.future)
+
+
+class Op(Pending):
+    """A transfer, a message or a connect: its result is the number of bytes that were moved."""
+
+    _test = lib.slime_op_test
+    _wait = lib.slime_op_wait
+    _destroy = lib.slime_op_destroy
+
+    def __init__(self, context: Context, keep: Any) -> None:
+        super().__init__(context, keep)
+        out = ffi.new("struct slime_op **")
+        check(lib.py_op_create(context.pointer, self._ended, out))
+        self._pointer = out[0]
+
+    def _take_result(self, pointer: Any) -> int:
+        self.bytes = int(lib.slime_op_bytes(pointer))
+        self.imm = int(lib.slime_op_imm(pointer))
+        self.tag = int(lib.slime_op_tag(pointer))
+        check(lib.slime_op_status(pointer))
+        return self.bytes
+
+
+class Endpoint(Handle):
+    """The local end of a link to one peer."""
+
+    context: Context
+    _put: Any
+
+    @classmethod
+    def _create(cls, context: Context, transports: Sequence[str], name: str) -> Endpoint:
+        attr = ffi.new("struct slime_endpoint_attr *")
+        lib.py_endpoint_attr(attr)
+        set_transports(attr.transports, transports)
+        text = ffi.new("char[]", name.encode())
+        if name:
+            attr.name = text
+        out = ffi.new("struct slime_endpoint **")
+        check(lib.slime_endpoint_create(context.pointer, attr, out))
+        return cls(out[0], context, context, None)
+
+    def __init__(self, pointer: Any, context: Context, parent: Handle, put: Any) -> None:
+        super().__init__(pointer, parent)
+        self.context = context
+        self._put = put
+
+    def _destroy(self, pointer: Any) -> None:
+        if self._put is not None:
+            self._put(pointer)
+        else:
+            check(lib.slime_endpoint_destroy(pointer))
+
+    def export(self) -> bytes:
+        """What the peer needs to connect: for it alone, a secret."""
+        size = lib.SLIME_ENDPOINT_DESC_MAX
+        buffer = ffi.new(f"unsigned char[{size}]")
+        n = check(lib.slime_endpoint_export(self.pointer, buffer, size))
+        return bytes(ffi.buffer(buffer, n))
+
+    def connect(self, descriptor: bytes, timeout: float = 5.0) -> Op:
+        op = Op(self.context, None)
+        return op._begun(
+            lib.slime_endpoint_connect(self.pointer, descriptor, len(descriptor), milliseconds(timeout), op._pointer),
+            "connect",
+        )
+
+    # ---- transfers ----
+
+    def _transfer(self, function: Any, local: MemoryRegion, remote: RemoteRegion, lo: int, ro: int, length: int | None, *more: Any) -> Op:
+        x = ffi.new("struct slime_xfer *")
+        x.local, x.remote = local.pointer, remote.value
+        x.local_offset, x.remote_offset = lo, ro
+        x.len = min(local.size - lo, remote.size - ro) if length is None else length
+        op = Op(self.context, (x, local, remote, self))
+        return op._begun(function(self.pointer, x, 1, 0, *more, op._pointer), "transfer")
+
+    def read(self, local: MemoryRegion, remote: RemoteRegion, local_offset: int = 0, remote_offset: int = 0, length: int | None = None) -> Op:
+        return self._transfer(lib.slime_read, local, remote, local_offset, remote_offset, length)
+
+    def write(self, local: MemoryRegion, remote: RemoteRegion, local_offset: int = 0, remote_offset: int = 0, length: int | None = None) -> Op:
+        return self._transfer(lib.slime_write, local, remote, local_offset, remote_offset, length)
+
+    def write_imm(self, local: MemoryRegion, remote: RemoteRegion, imm: int, local_offset: int = 0, remote_offset: int = 0, length: int | None = None) -> Op:
+        return self._transfer(lib.slime_write_imm, local, remote, local_offset, remote_offset, length, imm)
+
+    def imm_recv(self) -> Op:
+        """The next immediate of the peer: op.imm when it has ended."""
+        op = Op(self.context, self)
+        return op._begun(lib.slime_imm_recv(self.pointer, op._pointer), "imm_recv")
+
+    def _batch(self, function: Any, local: MemoryRegion, remote: RemoteRegion, arrays: tuple[Any, Any, Any]) -> Op:
+        pointers = [ffi.from_buffer("uint64_t[]", check_offsets(a)) for a in arrays]
+        n = len(pointers[0])
+        if len(pointers[1]) != n or len(pointers[2]) != n:
+            raise Invalid(errno.EINVAL, "arrays of different lengths")
+        x = ffi.new("struct slime_xfer[]", n)
+        lib.py_fill_xfers(x, n, local.pointer, remote.value, *pointers)
+        op = Op(self.context, (x, local, remote, self))
+        return op._begun(function(self.pointer, x, n, 0, op._pointer), "batch")
+
+    def read_batch(self, local: MemoryRegion, remote: RemoteRegion, local_offsets: Any, remote_offsets: Any, lengths: Any) -> Op:
+        """n pieces in one operation: three arrays of 64-bit unsigned numbers, as numpy's or array('Q')."""
+        return self._batch(lib.slime_read, local, remote, (local_offsets, remote_offsets, lengths))
+
+    def write_batch(self, local: MemoryRegion, remote: RemoteRegion, local_offsets: Any, remote_offsets: Any, lengths: Any) -> Op:
+        return self._batch(lib.slime_write, local, remote, (local_offsets, remote_offsets, lengths))
+
+    # ---- messages ----
+
+    def send(self, region: MemoryRegion, offset: int = 0, length: int | None = None, tag: int = 0) -> Op:
+        op = Op(self.context, (region, self))
+        n = region.size - offset if length is None else length
+        return op._begun(lib.slime_send(self.pointer, region.pointer, offset, n, tag, op._pointer), "send")
+
+    def recv(self, region: MemoryRegion, offset: int = 0, length: int | None = None, tag: int = 0, mask: int = 0) -> Op:
+        """Of any tag unless mask says which bits count."""
+        op = Op(self.context, (region, self))
+        n = region.size - offset if length is None else length
+        return op._begun(lib.slime_recv(self.pointer, region.pointer, offset, n, tag, mask, op._pointer), "recv")
+
+    @property
+    def transport(self) -> str:
+        info = ffi.new("struct slime_endpoint_info *")
+        lib.slime_endpoint_info(self.pointer, info)
+        return str(ffi.string(lib.slime_transport_name(info.transport)).decode())
+
+
+def check_offsets(array: Any) -> memoryview:
+    view = memoryview(array)
+    if view.itemsize != 8 or view.format not in ("Q", "L", "N", "@Q", "@L", "=Q", "<Q"):
+        raise Invalid(errno.EINVAL, f"an array of 64-bit unsigned numbers, not of format {view.format!r}")
+    if not view.c_contiguous or view.ndim != 1:
+        raise Invalid(errno.EINVAL, "a contiguous array of one dimension")
+    return view
