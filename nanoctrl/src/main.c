@@ -16,6 +16,7 @@
 #include "commands/apply.h"
 #include "commands/explain.h"
 #include "commands/gc.h"
+#include "commands/get.h"
 #include "commands/instance.h"
 #include "commands/links.h"
 #include "commands/obs.h"

@@ -9,9 +9,7 @@
 
 #include "cli/options/option.h"
 #include "cli/output/output.h"
-#include "cli/output/table.h"
 #include "commands/cluster_file.h"
-#include "commands/links.h"
 #include "commands/topology_call.h"
 #include "model/out.h"
 #include "server/settings.h"
@@ -193,83 +191,4 @@ int delete_run(const struct settings *settings, const struct options *options,
 		ret = -ENOENT;
 	topology_call_close(&c);
 	return ret ? 1 : 0;
-}
-
-/* ---- reading ---- */
-
-static int print_topologies(struct json_slice answer)
-{
-	static const struct cli_column columns[] = {
-		{ "NAME", NULL, false },   { "STATE", NULL, false },	{ "LINKS", NULL, true },
-		{ "ABSENT", NULL, true },  { "CONFLICTS", NULL, true }, { "REVISION", NULL, true },
-		{ "CHANGED", NULL, true }, { "NOTE", NULL, false },
-	};
-	uint64_t now_ms = obs_number(answer, "now_ms");
-	struct json_slice key, one, note;
-	struct json_walk w, notes;
-	struct cli_table *t;
-	int ret = cli_table_create(&t, columns, sizeof(columns) / sizeof(*columns));
-
-	if (ret)
-		return ret;
-	if (!json_walk_init(&w, obs_member(answer, "topologies"))) {
-		cli_table_destroy(t);
-		return -EPROTO;
-	}
-	while (json_walk_next(&w, &key, &one)) {
-		struct json_slice result = obs_member(one, "result");
-		char text[256], first[800] = "-", word[OBS_WORD];
-		uint64_t changed_ms = obs_number(one, "changed_at_ms");
-
-		obs_text(one, "name", text, sizeof(text));
-		cli_table_cell(t, "%s", text);
-		obs_text(result, "state", text, sizeof(text));
-		cli_table_cell(t, "%s", *text ? text : "new");
-		cli_table_cell(t, "%" PRIu64, obs_number(result, "links"));
-		cli_table_cell(t, "%" PRIu64, obs_number(result, "absent"));
-		cli_table_cell(t, "%" PRIu64, obs_number(result, "conflicts"));
-		cli_table_cell(t, "%" PRIu64, obs_number(one, "revision"));
-		cli_table_cell(t, "%s",
-			       obs_age(now_ms > changed_ms ? now_ms - changed_ms : 0, word));
-		if (json_walk_init(&notes, obs_member(result, "notes")) &&
-		    json_walk_next(&notes, &key, &note) && note.len < sizeof(first))
-			json_unquote(note, first);
-		cli_table_cell(t, "%s", first);
-	}
-	ret = cli_table_print(t, cli_table_style_of_locale(), stdout);
-	cli_table_destroy(t);
-	return ret;
-}
-
-static int get_topologies(const struct settings *settings, const struct options *options,
-			  const struct runtime *rt)
-{
-	struct topology_call c;
-	int ret;
-
-	if (topology_call_open(&c, settings, options, rt))
-		return 1;
-	ret = topology_call_list(&c);
-	if (ret)
-		topology_call_complain(&c);
-	else if (options->output == OUTPUT_JSON)
-		printf("%s\n", c.text);
-	else
-		ret = print_topologies(c.answer);
-	topology_call_close(&c);
-	return ret ? 1 : 0;
-}
-
-int get_run(const struct settings *settings, const struct options *options,
-	    const struct runtime *rt, const struct cli_args *args)
-{
-	const char *kind = args->operands[0];
-	struct options ours = *options;
-
-	ours.json = options->output == OUTPUT_JSON;
-	if (!strcmp(kind, "topologies"))
-		return get_topologies(settings, options, rt);
-	if (!strcmp(kind, "links"))
-		return links_show(settings, &ours, rt);
-	return cli_usage_error(&nanoctrl_program, "expected topologies or links, got %s", kind);
 }

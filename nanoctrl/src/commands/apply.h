@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `nanoctrl apply`, `diff`, `delete topology` and `get topologies`. Each returns the exit status.
+/* `nanoctrl apply`, `diff` and `delete topology`. Each returns the exit status.
  */
 #ifndef NANOCTRL_APPLY_H
 #define NANOCTRL_APPLY_H
@@ -16,7 +16,5 @@ int apply_run(const struct settings *settings, const struct options *options,
 	      const struct runtime *rt, bool diff);
 int delete_run(const struct settings *settings, const struct options *options,
 	       const struct runtime *rt, const struct cli_args *args);
-int get_run(const struct settings *settings, const struct options *options,
-	    const struct runtime *rt, const struct cli_args *args);
 
 #endif
