@@ -53,6 +53,13 @@ wait_link 10 decode-0 decode-1 move connected shm
 wait_link 10 prefill-0 decode-0 own connected tcp
 wait_for 5 topology_is 'serving.* ok .* 3 ' || fail "$(cat "$work/topologies")"
 
+say "agents are listed with their labels"
+ctl get agents --scope test | grep -q 'decode-1 .* role=decode' || fail "no table"
+ctl get agents --scope test -o json >"$work/agents" || fail "get agents: $?"
+python3 -c 'import json, sys; print(*sorted(a["labels"]["role"] for a in json.load(sys.stdin)))' <"$work/agents" |
+	grep -qx 'decode decode prefill' || fail "$(cat "$work/agents")"
+ctl get links --scope test | grep -q 'decode-1 .* connected ' || fail "no links"
+
 say "both ends say who wants a link"
 ctl explain decode-1 prefill-0 --scope test | grep -q 'wanted by  *topology serving$' || fail "decode-1 does not say so"
 ctl explain prefill-0 --scope test >"$work/explained"
@@ -67,6 +74,27 @@ wait_for 10 no_link prefill-0 decode-1 || fail "the link is wanted on"
 start_agent decode-1
 wait_link 10 prefill-0 decode-1 kv connected
 wait_link 10 decode-0 decode-1 move connected
+
+# Its lease ends, and its list is gone; the link is whole.
+say "an agent that stands still keeps its links"
+connections() {
+	grep -c 'link decode-1/kv is connected' "$work/prefill-0.err"
+}
+list_has() {
+	curl -sf "$url/v1/agents/prefill-0/wanted?scope=test" | grep -q '"peer":"decode-1"'
+}
+list_lacks() {
+	! list_has
+}
+before=$(connections)
+kill -STOP "${pids[decode-1]}"
+wait_for 10 agent_is_gone decode-1 || fail "decode-1 is registered"
+wait_for 5 list_lacks || fail "the list names decode-1"
+kill -CONT "${pids[decode-1]}"
+wait_for 10 list_has || fail "decode-1 did not come back"
+wait_link 10 decode-1 prefill-0 kv connected
+wait_link 5 prefill-0 decode-1 kv connected
+[ "$(connections)" -eq "$before" ] || fail "the link was closed meanwhile"
 
 say "nanoctrl that is killed changes nothing"
 end nanoctrl KILL

@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "compat/model.h"
 #include "model/out.h"
+#include "model/topology.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -52,6 +53,36 @@ static void compatible(const char *body, size_t len)
 	free(compat_mr_info(&found));
 	compat_peers(&peer_list, &peers);
 	free(out_finish(&peer_list));
+}
+
+/* Expanded over a few agents, and applied over itself. */
+static void topologies(const char *body, size_t len)
+{
+	const struct topology_label labels[] = { { "role", "x" }, { "rank", "1" } };
+	const struct topology_agent agents[] = { { "a", labels, 2 },
+						 { "b", labels, 1 },
+						 { "c", NULL, 0 } };
+	struct store_topology one = { .name = "t", .doc = { body, len } };
+	struct store_topologies have = { .n = 1, .list = &one };
+	struct model_apply how = { .scope = "s", .name = "t" };
+	struct model_topology m;
+	struct model_change change;
+	struct model_error err;
+	struct expansion e;
+
+	for (int force = 0; force < 2; force++) {
+		how.force = force;
+		how.prune = !force;
+		if (!model_apply(&how, &have, body, len, &change, &err))
+			model_change_fini(&change);
+	}
+	if (model_parse_topology(body, len, &m, &err))
+		return;
+	if (!expand(&m.topology, 1, agents, 3, NULL, 0, &e)) {
+		free(model_topology_report(&e.topologies[0]));
+		expansion_fini(&e);
+	}
+	model_topology_fini(&m);
 }
 
 /* What a body says comes back out of the store one day, or something else does. */
@@ -104,6 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (model_selector_valid(body))
 		model_selector_matches(body, &agent);
 	objects(body, size);
+	topologies(body, size);
 	compatible(body, size);
 	stored(body, size);
 	free(body);
