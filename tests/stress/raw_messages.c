@@ -67,12 +67,11 @@ static void write_lent(struct raw *r, uint8_t *out, uint64_t offset)
 static uint64_t method_id(const char *name)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	uint32_t id;
 
 	for (; *name; name++)
 		hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
-	id = (uint32_t)(hash ^ hash >> 32);
-	return id ? id : 1;
+	hash ^= hash >> 32;
+	return hash ? hash : 1;
 }
 
 static bool write_send(struct raw *r, struct raw_msg *m)
