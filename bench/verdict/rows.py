@@ -57,6 +57,7 @@ SLOWEST = Figure("slowest_us", "us")  # command in Redis
 SERVER_CPU = Figure("cpu_percent", "%")  # of one core, that nanoctrl takes
 SERVER_MEMORY = Figure("kib_each", "KiB")  # resident memory of nanoctrl for each agent
 CPU = Figure("cpu_s_gib", "s/GiB")  # of both processes
+WRONG = Figure("wrong_pages", "pages")  # that came with bytes of others
 
 
 class Row(NamedTuple):
@@ -163,6 +164,11 @@ def slimerpc_row(name, size, target, adapters):
     return Row(f"rdma-rpc-slime-{name}", ours, reference, AVERAGE, target, "warm", least=9, rdma=True, adapters=adapters)
 
 
+def page_row(name, options, reference, figure, target):
+    """A store of pages, an owner and a reader on this host, which both walk over 512 MiB."""
+    return Row(name, f"pages {options}", reference, figure, target, "cold")
+
+
 CRASH = "--route crash --agents 1100 --kill 1000 --regions 16 --links 8"
 HOLD = "--route hold --agents 10000"
 FOREIGN = (  # every kind of route: one entity, lists, agents, regions, and the native ones
@@ -186,6 +192,8 @@ BLOCKS_4K = "--block 4KiB --batch 256"
 PAGES = "--block 4KiB --batch 32 --cold"
 SCATTERED = "--block 4KiB --batch 15000 --cold --scatter"
 TCP = "--transport tcp"
+MEMCPY_128K = f"slime-reference memcpy {BLOCKS_128K} --cold"
+PAGES_128K = "--page-size 131072 --batch 32 --working-set 4096"
 PEER_128K = (32, 128 << 10)
 PEER_4K = (32, 4 << 10)
 
@@ -294,6 +302,12 @@ ROWS = [
     Row("ctrl-10k-cpu", f"control ours {HOLD}", None, SERVER_CPU, at_most(30), AOF_OFF),
     Row("ctrl-10k-memory", f"control ours {HOLD}", None, SERVER_MEMORY, at_most(20), AOF_OFF),
     *map(foreign_row, FOREIGN),
+    # A store of pages, whose owner and reader find each other through nanoctrl.
+    page_row("page-get-shm", f"get {PAGES_128K} --verify never", MEMCPY_128K, BANDWIDTH, at_least(0.9)),
+    page_row("page-get-shm-verify", f"get {PAGES_128K}", MEMCPY_128K, BANDWIDTH, at_least(0.45)),
+    page_row("page-exists-shm", "exists --page-size 4096 --batch 1000 --working-set 131072", None, RATE, at_least(5e6)),
+    page_row("page-put", f"put {PAGES_128K}", f"pages get {PAGES_128K}", BANDWIDTH, at_least(0.7)),
+    page_row("page-torn", "judge --page-size 16384 --batch 32 --threads 4 --round 20s", None, WRONG, at_most(0)),
     # One batch of 15 000 pieces.
     read_row("post-15000", SCATTERED, f"memcpy {SCATTERED}", P50, at_most(1.2)),
     Row("post-15000-tcp", f"slime-measure read {TCP} {SCATTERED}", None, POST, at_most(1000), "cold"),
