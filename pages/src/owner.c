@@ -450,3 +450,8 @@ int slime_pages_owner_stat(struct slime_pages_owner *o, const char *tenant,
 	*out = stat_of(t);
 	return 0;
 }
+
+const char *slime_pages_owner_tenant(const struct slime_pages_owner *o, size_t i)
+{
+	return i < o->n_tenants ? o->tenants[i].name : NULL;
+}

@@ -295,9 +295,66 @@ static void plugin_fini(void *state)
 			strerror(-ret));
 }
 
+#define TOTAL "_total"
+#define FIGURE(member, suffix, text)                                                              \
+	{                                                                                         \
+		.at = offsetof(struct slime_pages_stat, member),                                  \
+		.name = "slime_pages_" #member suffix, .counts = sizeof(suffix) > 1, .help = text \
+	}
+
+static const struct {
+	size_t at;
+	const char *name;
+	const char *help;
+	bool counts;
+} figures[] = {
+	FIGURE(size, "", "bytes that pages can have"),
+	FIGURE(used, "", "bytes of the pages that are taken"),
+	FIGURE(bytes, "", "bytes in use in them"),
+	FIGURE(pages, "", "pages that are there"),
+	FIGURE(pinned, "", "pages that are pinned"),
+	FIGURE(filling, "", "pages that are being read from their writers"),
+	FIGURE(found, TOTAL, "look-ups of keys that are there"),
+	FIGURE(missed, TOTAL, "look-ups of keys that are not"),
+	FIGURE(put, TOTAL, "pages that were put"),
+	FIGURE(refused, TOTAL, "pages that were refused for want of room"),
+	FIGURE(evicted, TOTAL, "pages that left by age and use"),
+	FIGURE(evicted_slab, TOTAL, "pages that left because another length needed the room"),
+	FIGURE(deleted, TOTAL, "pages that were deleted"),
+	FIGURE(replaced, TOTAL, "pages that were replaced"),
+};
+
+static void add_figure(struct slime_pages_owner *owner, size_t which, slime_plugin_figure_fn *add,
+		       void *arg)
+{
+	const char *tenant;
+
+	for (size_t i = 0; (tenant = slime_pages_owner_tenant(owner, i)) != NULL; i++) {
+		char labels[SLIME_PAGES_TENANT_MAX + sizeof("tenant=\"\"")];
+		struct slime_plugin_figure f = { .name = figures[which].name,
+						 .help = figures[which].help,
+						 .counts = figures[which].counts,
+						 .labels = labels };
+		struct slime_pages_stat stat;
+
+		if (slime_pages_owner_stat(owner, tenant, &stat))
+			continue;
+		snprintf(labels, sizeof(labels), "tenant=\"%s\"", tenant);
+		memcpy(&f.value, (const char *)&stat + figures[which].at, sizeof(f.value));
+		add(arg, &f);
+	}
+}
+
+static void plugin_figures(void *state, slime_plugin_figure_fn *add, void *arg)
+{
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+		add_figure(state, i, add, arg);
+}
+
 /* Two workers: a put waits for its writer's link, which takes a moment. */
 SLIME_API const struct slime_plugin slime_plugin = {
-	SLIME_PLUGIN_HEAD,     .name = SLIME_PAGES_SERVICE, .init = plugin_init,
-	.start = plugin_start, .stop = plugin_stop,	    .fini = plugin_fini,
-	.check = plugin_check, .cancel = plugin_cancel,	    .workers = 2,
+	SLIME_PLUGIN_HEAD,	   .name = SLIME_PAGES_SERVICE, .init = plugin_init,
+	.start = plugin_start,	   .stop = plugin_stop,		.fini = plugin_fini,
+	.check = plugin_check,	   .cancel = plugin_cancel,	.workers = 2,
+	.figures = plugin_figures,
 };

@@ -303,7 +303,7 @@ static int create_agent(struct daemon *d)
 		return ret;
 	if (d->config->node.metrics.listen)
 		ret = metrics_create(d->base, d->config->node.metrics.listen, d->agent,
-				     &d->metrics);
+				     &d->services, &d->metrics);
 	return ret;
 }
 
@@ -322,8 +322,8 @@ static void stop(struct daemon *d)
 	services_stop(&d->services);
 	if (d->agent && slime_agent_stop(d->agent, STOP_TIMEOUT_MS))
 		sl_warn("peeragent", "did not leave within %d ms", STOP_TIMEOUT_MS);
-	services_fini(&d->services);
 	metrics_destroy(d->metrics);
+	services_fini(&d->services);
 	if (slime_agent_destroy(d->agent))
 		sl_error("peeragent", "a service did not put an endpoint back");
 	if (d->watchdog)

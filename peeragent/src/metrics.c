@@ -13,6 +13,7 @@
 #include "peeragent/src/devices.h"
 #include "peeragent/src/fabric.h"
 #include "peeragent/src/page.h"
+#include "peeragent/src/service.h"
 
 #define MAX_VISITORS 64
 #define VISIT_MS     10000
@@ -21,6 +22,7 @@
 
 struct metrics {
 	struct slime_agent *agent;
+	const struct services *services;
 	struct page *page;
 	struct fabric *fabric;
 };
@@ -223,6 +225,22 @@ static struct slime_agent_link_info *read_links(struct slime_agent *agent, size_
 	return links;
 }
 
+struct figures {
+	struct evbuffer *out;
+	char name[128]; /* of the one before */
+};
+
+static void add_figure(void *arg, const struct slime_plugin_figure *f)
+{
+	struct figures *figures = arg;
+
+	if (strcmp(figures->name, f->name))
+		add_head(figures->out, f->name, f->counts ? "counter" : "gauge", f->help);
+	snprintf(figures->name, sizeof(figures->name), "%s", f->name);
+	evbuffer_add_printf(figures->out, f->labels[0] ? "%s{%s} %llu\n" : "%s%s %llu\n", f->name,
+			    f->labels, (unsigned long long)f->value);
+}
+
 static void render(void *arg, struct evbuffer *out)
 {
 	struct metrics *m = arg;
@@ -237,6 +255,7 @@ static void render(void *arg, struct evbuffer *out)
 	add_rails(out, links, n);
 	devices_print(slime_agent_context(m->agent), out);
 	fabric_print(m->fabric, out);
+	services_figures(m->services, add_figure, &(struct figures){ .out = out });
 	free(links);
 }
 
@@ -259,7 +278,7 @@ static int listen_at(struct metrics *m, struct event_base *base, const char *lis
 }
 
 int metrics_create(struct event_base *base, const char *listen, struct slime_agent *agent,
-		   struct metrics **out)
+		   const struct services *services, struct metrics **out)
 {
 	struct metrics *m = calloc(1, sizeof(*m));
 	int ret;
@@ -267,6 +286,7 @@ int metrics_create(struct event_base *base, const char *listen, struct slime_age
 	if (!m)
 		return -ENOMEM;
 	m->agent = agent;
+	m->services = services;
 	ret = listen_at(m, base, listen);
 	if (ret) {
 		sl_error("metrics", "cannot listen on %s: %s", listen, strerror(-ret));

@@ -8,10 +8,11 @@
 
 struct event_base;
 struct metrics;
+struct services;
 
-/* listen as in the file. Errors of bind are logged. */
+/* listen as in the file. Errors of bind are logged. services outlive it. */
 int metrics_create(struct event_base *base, const char *listen, struct slime_agent *agent,
-		   struct metrics **out);
+		   const struct services *services, struct metrics **out);
 void metrics_destroy(struct metrics *metrics);
 
 /* Where it listens, "127.0.0.1:9464". */

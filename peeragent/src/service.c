@@ -255,3 +255,10 @@ void services_unload(struct services *s)
 	free(s->list);
 	*s = (struct services){ NULL, 0 };
 }
+
+void services_figures(const struct services *s, slime_plugin_figure_fn *add, void *arg)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->list[i].initialised && HAS(s->list[i].plugin, figures))
+			s->list[i].plugin->figures(s->list[i].state, add, arg);
+}

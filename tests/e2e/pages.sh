@@ -4,7 +4,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
 
 owner() {
-	write_agent "$1" "services: [ { name: pages, options: { size: 32MiB, classes: 64KiB, tenant.team: 16MiB, allow.team: name=nobody } } ]"
+	write_agent "$1" "services: [ { name: pages, options: { size: 32MiB, classes: 64KiB, tenant.team: 16MiB, allow.team: name=nobody } } ]" \
+		'metrics: { listen: "127.0.0.1:0" }'
 	start_agent "$1"
 	wait_ready "$1"
 }
@@ -31,6 +32,12 @@ say "what was put is read from both owners"
 drive --owners 2 --duration 1s >"$work/both.json" || fail "two owners"
 [ "$(figure hit_percent <"$work/both.json")" = 100.0 ] || fail "$(cat "$work/both.json")"
 [ "$(figure wrong_pages <"$work/both.json")" = 0 ] || fail "wrong pages"
+
+say "an owner's figures stand in its metrics"
+curl -sf "http://$(sed -n 's/.*metrics=//p' "$work/node-a.out")/metrics" >"$work/metrics"
+grep -q '^slime_pages_put_total{tenant="default"} [1-9]' "$work/metrics" || fail "$(cat "$work/metrics")"
+[ "$(grep -c '^# TYPE slime_pages_put_total counter' "$work/metrics")" = 1 ] || fail "$(cat "$work/metrics")"
+[ "$(grep -c '^slime_pages_pages{' "$work/metrics")" = 2 ] || fail "$(cat "$work/metrics")"
 
 say "over tcp, with puts beside the reads"
 drive --owners 2 --duration 1s --op mixed --transport tcp >"$work/tcp.json" || fail "tcp"

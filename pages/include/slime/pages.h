@@ -117,6 +117,9 @@ struct slime_pages_stat {
 SLIME_API int slime_pages_owner_stat(struct slime_pages_owner *owner, const char *tenant,
 				     struct slime_pages_stat *out);
 
+/* The name of the tenant number i, from 0; NULL behind the last. */
+SLIME_API const char *slime_pages_owner_tenant(const struct slime_pages_owner *owner, size_t i);
+
 /* ---- readers and writers ---- */
 
 struct slime_pages;

@@ -17,6 +17,7 @@
 #ifndef SLIME_PLUGIN_H
 #define SLIME_PLUGIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <slime/agent.h>
@@ -31,6 +32,17 @@ struct slime_plugin_option {
 	const char *key;
 	const char *value;
 };
+
+/* One series of GET /metrics. Those of one name follow each other. */
+struct slime_plugin_figure {
+	const char *name;   /* as Prometheus wants it, "mine_pages" */
+	const char *help;   /* one line */
+	const char *labels; /* "", or "tenant=\"a\"", whose values need no escapes */
+	bool counts;	    /* a counter; false: a gauge */
+	uint64_t value;
+};
+
+typedef void slime_plugin_figure_fn(void *arg, const struct slime_plugin_figure *figure);
 
 struct slime_plugin {
 	uint32_t abi;	  /* SLIME_PLUGIN_ABI */
@@ -76,6 +88,12 @@ struct slime_plugin {
 	 * node's file says, so that the others have theirs. At most 64.
 	 */
 	uint32_t workers;
+
+	/*
+	 * For GET /metrics: call add with arg for each figure. Between init and fini, on the
+	 * agent's loop: it does not wait. May be NULL.
+	 */
+	void (*figures)(void *state, slime_plugin_figure_fn *add, void *arg);
 };
 
 #define SLIME_PLUGIN_HEAD .abi = SLIME_PLUGIN_ABI, .size = sizeof(struct slime_plugin)
