@@ -369,13 +369,17 @@ static int make_ops(struct pulls *pulls)
 int pulls_create(struct slime_agent *agent, struct pulls **out)
 {
 	struct pulls *pulls = calloc(1, sizeof(*pulls));
+	pthread_condattr_t clock;
 	int ret;
 
 	if (!pulls)
 		return -ENOMEM;
 	pulls->agent = agent;
 	pthread_mutex_init(&pulls->lock, NULL);
-	pthread_cond_init(&pulls->changed, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&pulls->changed, &clock);
+	pthread_condattr_destroy(&clock);
 	sl_list_init(&pulls->free);
 	sl_list_init(&pulls->done);
 	ret = make_ops(pulls);
@@ -406,7 +410,7 @@ void pulls_stop(struct pulls *pulls)
 		struct timespec soon;
 
 		close_endpoints(pulls);
-		clock_gettime(CLOCK_REALTIME, &soon);
+		clock_gettime(CLOCK_MONOTONIC, &soon);
 		soon.tv_sec++;
 		pthread_cond_timedwait(&pulls->changed, &pulls->lock, &soon);
 	}
