@@ -234,7 +234,7 @@ static int take_bits(struct part *part, const uint8_t *reply, size_t len)
 	return 0;
 }
 
-/* Of several replicas one that did it is enough. */
+/* Of several replicas one that did it is enough; else the first error stays. */
 static int take_statuses(struct part *part, const uint8_t *reply, size_t len)
 {
 	if (len < part->n * sizeof(uint32_t))
@@ -245,7 +245,7 @@ static int take_statuses(struct part *part, const uint8_t *reply, size_t len)
 
 		if (status > 0 || status < -ERRNO_MAX)
 			return -EPROTO;
-		if (item->status)
+		if (item->status && (!status || item->status == -ENOENT))
 			item->status = status;
 	}
 	return 0;

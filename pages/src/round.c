@@ -233,6 +233,27 @@ static bool ask_former_owner(struct slime_pages_request *req, uint32_t i)
 	return former != MEMBER_NONE && former != state->member;
 }
 
+/* They are asked by gets that miss: what is deleted must not be found there. */
+static bool delete_at_former_owners(struct slime_pages_request *req)
+{
+	bool more = false;
+
+	members_lock(req->pages->members);
+	for (size_t i = 0; i < req->n; i++) {
+		struct item_state *state = &req->states[i];
+		uint16_t former;
+
+		if (state->former || req->items[i].status == -EINVAL)
+			continue;
+		former = members_former_owner_locked(req->pages->members, state->id.low);
+		state->former = true;
+		state->done = former == MEMBER_NONE || former == state->member;
+		more |= !state->done;
+	}
+	members_unlock(req->pages->members);
+	return more;
+}
+
 static void sum_up(struct slime_pages_request *req)
 {
 	for (size_t i = 0; i < req->n_parts; i++)
@@ -259,7 +280,8 @@ static bool judge(struct slime_pages_request *req)
 	if (request_asks_all(req))
 		return false;
 	if (req->kind != REQUEST_GET && req->kind != REQUEST_EXISTS)
-		return ++req->rank < req->pages->replicas;
+		return ++req->rank < req->pages->replicas ||
+		       (req->kind == REQUEST_DELETE && delete_at_former_owners(req));
 	for (uint32_t i = 0; i < req->n; i++) {
 		struct item_state *state = &req->states[i];
 

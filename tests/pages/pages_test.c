@@ -464,6 +464,35 @@ static void keys__are_spread_and_those_of_a_dead_owner_are_misses_at_once(void *
 	end_owner(&o[0]);
 }
 
+/* Keys move to an owner that comes, and a get that misses there asks where they were before. */
+static void delete__reaches_the_owner_that_had_the_key_before(void **state)
+{
+	struct slime_pages_attr attr = SLIME_PAGES_ATTR_INIT;
+	struct owner o[2];
+	struct batch b;
+	struct user u;
+
+	(void)state;
+	start_owner(&o[0], "owner", &tenant, 1);
+	attr.owners = two_owners;
+	attr.n_owners = 2;
+	attr.refresh_ms = 50;
+	start_user_with(&u, "user", &attr);
+	assert_ok(slime_pages_wait_ready(u.pages, 1, LONG_MS));
+	put_all(&u, 0, N_PAGES);
+	start_owner(&o[1], "other", &tenant, 1);
+	assert_ok(slime_pages_wait_ready(u.pages, 2, LONG_MS));
+	assert_int_equal(get_pages(&u, 0, N_PAGES), N_PAGES);
+	make_batch(&u, &b, 0, N_PAGES);
+	assert_ok(slime_pages_delete(u.req, b.items, N_PAGES));
+	wait_for(&u);
+	assert_int_equal(slime_pages_prefix(u.req), N_PAGES);
+	assert_int_equal(get_pages(&u, 0, N_PAGES), 0);
+	end_user(&u);
+	end_owner(&o[1]);
+	end_owner(&o[0]);
+}
+
 static void replicas__of_a_page_outlive_one_owner(void **state)
 {
 	struct slime_pages_attr attr = SLIME_PAGES_ATTR_INIT;
@@ -796,6 +825,7 @@ int main(void)
 		CASE(requests__with_bad_items_say_so_for_each),
 		CASE(put__into_a_full_owner_evicts_but_what_is_pinned),
 		CASE(keys__are_spread_and_those_of_a_dead_owner_are_misses_at_once),
+		CASE(delete__reaches_the_owner_that_had_the_key_before),
 		CASE(replicas__of_a_page_outlive_one_owner),
 		CASE(put__without_an_owner_is_not_connected_and_get_a_miss),
 		CASE(tenants__have_keys_and_memory_of_their_own),
