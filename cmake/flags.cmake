@@ -16,8 +16,9 @@ set(SLIME_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize= (address,unde
 
 add_library(slime_flags INTERFACE)
 target_compile_definitions(slime_flags INTERFACE _GNU_SOURCE SLIME_VERSION="${PROJECT_VERSION}")
+# Some of C alone: the others are none of C++, or complain that a function and a struct have one name.
 target_compile_options(slime_flags INTERFACE
-	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
+	-Wall -Wextra $<$<COMPILE_LANGUAGE:C>:-Wshadow> $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes> -Wvla -Wundef
 	-Wcast-qual -Wformat=2 -Wpointer-arith)
 if(SLIME_WERROR)
 	target_compile_options(slime_flags INTERFACE -Werror)

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine.hh"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include "notice.hh"
+#include "transfer.hh"
+
+namespace
+{
+
+// Longer than the library takes to find that a peer is dead.
+constexpr auto WITHDRAW_PATIENCE = std::chrono::seconds(3);
+// Notifications without a transfer that wait for their answer.
+constexpr size_t NOTICES_MAX = 1024;
+
+void must(const char *what, int ret)
+{
+	if (ret < 0)
+		throw std::runtime_error(std::string(what) + ": " + std::strerror(-ret));
+}
+
+} // namespace
+
+void say(const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	std::vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	std::fprintf(stderr, "nixl slime: %s\n", line);
+}
+
+abi::Status status_of(int err)
+{
+	switch (err) {
+	case 0:
+		return abi::SUCCESS;
+	case -ECONNRESET:
+	case -ENOTCONN:
+	case -ECONNREFUSED:
+	case -ETIMEDOUT:
+		return abi::ERR_REMOTE_DISCONNECT;
+	case -ECANCELED:
+		return abi::ERR_CANCELED;
+	case -EINVAL:
+	case -ERANGE:
+		return abi::ERR_INVALID_PARAM;
+	case -ESTALE:
+		return abi::ERR_NOT_FOUND;
+	case -EACCES:
+		return abi::ERR_NOT_ALLOWED;
+	case -EOPNOTSUPP:
+		return abi::ERR_NOT_SUPPORTED;
+	default:
+		return abi::ERR_BACKEND;
+	}
+}
+
+// ---- life ----
+
+void Engine::open()
+{
+	slime_context_attr ctx_attr;
+	slime_rpc_method_attr method;
+	slime_listener_attr attr;
+	char desc[SLIME_LISTENER_DESC_MAX];
+
+	slime_context_attr_init(&ctx_attr);
+	ctx_attr.polling = settings.polling;
+	ctx_attr.foreign_memory = settings.foreign_memory;
+	ctx_attr.max_regions = 65536;
+	ctx_attr.max_endpoints = 65536;
+	ctx_attr.tcp_bind = settings.bind.c_str();
+	if (!settings.advertise.empty())
+		ctx_attr.tcp_advertise = settings.advertise.c_str();
+	if (!settings.devices.empty())
+		ctx_attr.rdma_devices = settings.devices.c_str();
+	must("no context", slime_context_create(&ctx_attr, &ctx));
+
+	must("no service", slime_rpc_service_create(ctx, &service));
+	slime_rpc_method_attr_init(&method);
+	method.fn = on_notice;
+	method.arg = this;
+	method.flags = SLIME_RPC_INLINE;
+	method.max_message = NOTICE_MAX;
+	must("no method", slime_rpc_method_add(service, NOTICE_METHOD, &method));
+
+	slime_listener_attr_init(&attr);
+	attr.tcp_bind = settings.bind.c_str();
+	attr.tcp_advertise = ctx_attr.tcp_advertise;
+	attr.max_endpoints = ctx_attr.max_endpoints / 2;
+	attr.endpoint.name = "nixl peer";
+	for (size_t i = 0; i < settings.transports.size(); i++)
+		attr.endpoint.transports[i] = settings.transports[i];
+	attr.endpoint.service = service;
+	attr.endpoint.on_state = on_state;
+	attr.endpoint.arg = this;
+	attr.on_endpoint = on_endpoint;
+	attr.arg = this;
+	must("cannot listen", slime_listener_create(ctx, &attr, &listener));
+	int len = slime_listener_export(listener, desc, sizeof(desc));
+
+	must("no descriptor", len);
+	info.assign(desc, static_cast<size_t>(len));
+}
+
+Engine::Engine(const abi::InitParams *init) : abi::Engine(init)
+{
+	try {
+		settings = settings_read(init->custom ? *init->custom : abi::Params());
+		open();
+	} catch (const std::exception &e) {
+		say("agent %s: %s", local_agent.c_str(), e.what());
+		init_error = true;
+	}
+}
+
+Engine::~Engine()
+{
+	slime_listener_destroy(listener);
+	for (auto &t : released)
+		t->close();
+	released.clear();
+	for (auto &n : notices)
+		n->close();
+	notices.clear();
+	peers.clear();
+	for (slime_endpoint *ep : incoming)
+		slime_endpoint_destroy(ep);
+	for (slime_mr *mr : stuck)
+		slime_mr_destroy(mr);
+	slime_rpc_service_destroy(service);
+	int ret = slime_context_destroy(ctx);
+
+	if (ret)
+		say("agent %s: its context is left behind: %s", local_agent.c_str(),
+		    std::strerror(-ret));
+}
+
+// ---- peers that dialled us ----
+
+void Engine::on_endpoint(void *arg, slime_listener *, slime_endpoint *ep)
+{
+	static_cast<Engine *>(arg)->add_incoming(ep);
+}
+
+void Engine::on_state(void *arg, slime_endpoint *, slime_endpoint_state state, int)
+{
+	if (state == SLIME_ENDPOINT_BROKEN || state == SLIME_ENDPOINT_CLOSED)
+		static_cast<Engine *>(arg)->some_ended = true;
+}
+
+void Engine::add_incoming(slime_endpoint *ep)
+{
+	drop_ended();
+	std::lock_guard<std::mutex> lock(mutex);
+	incoming.push_back(ep);
+	// It may have ended before it was ours.
+	some_ended = true;
+}
+
+void Engine::drop_ended()
+{
+	std::vector<slime_endpoint *> ended;
+
+	if (!some_ended.exchange(false))
+		return;
+	{
+		std::lock_guard<std::mutex> lock(mutex);
+
+		for (size_t i = 0; i < incoming.size();) {
+			struct slime_endpoint_info ep_info;
+
+			slime_endpoint_info(incoming[i], &ep_info);
+			if (ep_info.state == SLIME_ENDPOINT_BROKEN ||
+			    ep_info.state == SLIME_ENDPOINT_CLOSED) {
+				ended.push_back(incoming[i]);
+				incoming[i] = incoming.back();
+				incoming.pop_back();
+			} else {
+				i++;
+			}
+		}
+	}
+	for (slime_endpoint *ep : ended)
+		slime_endpoint_destroy(ep);
+}
+
+void Engine::on_notice(void *arg, slime_rpc_request *req)
+{
+	auto *e = static_cast<Engine *>(arg);
+	std::string from, msg;
+
+	if (!notice_read(slime_rpc_request_data(req), slime_rpc_request_len(req), from, msg))
+		slime_rpc_reply_error(req, 1, "not a notification");
+	else if (!e->inbox.put(std::move(from), std::move(msg)))
+		slime_rpc_reply_error(req, 2, "the agent takes no notifications out of its inbox");
+	else
+		slime_rpc_reply(req, nullptr, 0);
+}
+
+// ---- memory ----
+
+abi::Status Engine::registerMem(const abi::BlobDesc &d, const abi::Mem &mem, abi::Metadata *&out)
+{
+	slime_mr *mr;
+
+	if (mem != abi::DRAM_SEG)
+		return abi::ERR_NOT_SUPPORTED;
+	int ret = slime_mr_create(ctx, reinterpret_cast<void *>(d.addr), d.len,
+				  SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE, &mr);
+
+	if (ret) {
+		say("cannot register %zu bytes: %s", d.len, std::strerror(-ret));
+		return status_of(ret);
+	}
+	auto *md = new LocalMetadata;
+
+	md->region = std::make_shared<Region>();
+	md->region->addr = d.addr;
+	md->region->len = d.len;
+	md->region->mr = mr;
+	out = md;
+	return abi::SUCCESS;
+}
+
+abi::Status Engine::deregisterMem(abi::Metadata *m)
+{
+	std::unique_ptr<LocalMetadata> md(dynamic_cast<LocalMetadata *>(m));
+
+	if (!md)
+		return abi::ERR_INVALID_PARAM;
+	slime_mr *mr = md->region->mr.exchange(nullptr);
+	auto deadline = std::chrono::steady_clock::now() + WITHDRAW_PATIENCE;
+	int ret = slime_mr_destroy(mr);
+
+	while (ret == -EBUSY && std::chrono::steady_clock::now() < deadline) {
+		slime_context_poll(ctx);
+		std::this_thread::sleep_for(std::chrono::milliseconds(1));
+		ret = slime_mr_destroy(mr);
+	}
+	if (!ret)
+		return abi::SUCCESS;
+	say("a region of %zu bytes cannot be withdrawn: %s", md->region->len, std::strerror(-ret));
+	std::lock_guard<std::mutex> lock(mutex);
+	stuck.push_back(mr);
+	return status_of(ret);
+}
+
+abi::Status Engine::getPublicData(const abi::Metadata *m, std::string &out) const
+{
+	auto *md = dynamic_cast<const LocalMetadata *>(m);
+	char desc[SLIME_MR_DESC_MAX];
+
+	if (!md || !md->region->mr)
+		return abi::ERR_INVALID_PARAM;
+	int len = slime_mr_export(md->region->mr, desc, sizeof(desc));
+
+	if (len < 0)
+		return status_of(len);
+	out.assign(desc, static_cast<size_t>(len));
+	return abi::SUCCESS;
+}
+
+abi::Status Engine::loadLocalMD(abi::Metadata *in, abi::Metadata *&out)
+{
+	auto *md = dynamic_cast<LocalMetadata *>(in);
+
+	if (!md)
+		return abi::ERR_INVALID_PARAM;
+	auto *made = new RemoteMetadata;
+
+	made->remote = std::make_shared<Remote>();
+	made->remote->region = md->region;
+	out = made;
+	return abi::SUCCESS;
+}
+
+abi::Status Engine::loadRemoteMD(const abi::BlobDesc &in, const abi::Mem &mem,
+				 const std::string &agent, abi::Metadata *&out)
+{
+	std::shared_ptr<Peer> peer = find(agent);
+	slime_remote_mr mr;
+
+	if (!peer)
+		return abi::ERR_NOT_FOUND;
+	if (mem != abi::DRAM_SEG)
+		return abi::ERR_NOT_SUPPORTED;
+	if (slime_remote_mr_import(in.meta.data(), in.meta.size(), &mr)) {
+		say("agent %s: the descriptor of a region is malformed", agent.c_str());
+		return abi::ERR_MISMATCH;
+	}
+	auto *md = new RemoteMetadata;
+
+	md->remote = std::make_shared<Remote>();
+	md->remote->peer = peer;
+	md->remote->mr = mr;
+	out = md;
+	return abi::SUCCESS;
+}
+
+abi::Status Engine::unloadMD(abi::Metadata *m)
+{
+	delete m;
+	return abi::SUCCESS;
+}
+
+// ---- agents ----
+
+std::shared_ptr<Peer> Engine::find(const std::string &agent) const
+{
+	std::lock_guard<std::mutex> lock(mutex);
+	auto found = peers.find(agent);
+
+	return found == peers.end() ? nullptr : found->second;
+}
+
+abi::Status Engine::getConnInfo(std::string &out) const
+{
+	out = info;
+	return abi::SUCCESS;
+}
+
+abi::Status Engine::loadRemoteConnInfo(const std::string &agent, const std::string &peer_info)
+{
+	std::shared_ptr<Peer> old; // goes without the lock
+	std::lock_guard<std::mutex> lock(mutex);
+	auto &place = peers[agent];
+
+	if (place && place->info == peer_info)
+		return abi::SUCCESS;
+	old = std::move(place);
+	place = std::make_shared<Peer>(ctx, settings, agent, peer_info);
+	return abi::SUCCESS;
+}
+
+abi::Status Engine::connect(const std::string &agent)
+{
+	if (agent == local_agent)
+		return abi::SUCCESS;
+	std::shared_ptr<Peer> peer = find(agent);
+
+	if (!peer)
+		return abi::ERR_NOT_FOUND;
+	return peer->link() ? abi::SUCCESS : abi::ERR_REMOTE_DISCONNECT;
+}
+
+abi::Status Engine::disconnect(const std::string &agent)
+{
+	std::shared_ptr<Peer> old; // goes without the lock
+
+	std::lock_guard<std::mutex> lock(mutex);
+	auto found = peers.find(agent);
+
+	if (found == peers.end())
+		return agent == local_agent ? abi::SUCCESS : abi::ERR_NOT_FOUND;
+	old = std::move(found->second);
+	peers.erase(found);
+	return abi::SUCCESS;
+}
+
+// ---- transfers ----
+
+abi::Status Engine::prepXfer(const abi::Op &op, const abi::DescList<abi::MetaDesc> &local,
+			     const abi::DescList<abi::MetaDesc> &remote, const std::string &,
+			     abi::Request *&handle, const abi::OptionalArgs *) const
+{
+	auto t = std::make_unique<Transfer>(*this, op);
+	abi::Status s = t->prepare(local.descs, remote.descs);
+
+	if (s == abi::SUCCESS)
+		handle = t.release();
+	return s;
+}
+
+abi::Status Engine::postXfer(const abi::Op &, const abi::DescList<abi::MetaDesc> &,
+			     const abi::DescList<abi::MetaDesc> &, const std::string &,
+			     abi::Request *&handle, const abi::OptionalArgs *args) const
+{
+	auto *t = static_cast<Transfer *>(handle);
+
+	return t->post(args && args->has_notif ? &args->notif : nullptr);
+}
+
+abi::Status Engine::checkXfer(abi::Request *handle) const
+{
+	return static_cast<Transfer *>(handle)->check();
+}
+
+// What is in flight ends by itself, and is looked at until then: its memory is lent to the library.
+void Engine::drop_over() const
+{
+	std::lock_guard<std::mutex> lock(mutex);
+
+	std::erase_if(released, [](const std::unique_ptr<Transfer> &t) {
+		return t->check() != abi::IN_PROG;
+	});
+	std::erase_if(notices, [](const std::unique_ptr<Notice> &n) {
+		if (!n->over())
+			return false;
+		if (n->status())
+			say("a notification was not delivered: %s", std::strerror(-n->status()));
+		return true;
+	});
+}
+
+abi::Status Engine::releaseReqH(abi::Request *handle) const
+{
+	std::unique_ptr<Transfer> t(static_cast<Transfer *>(handle));
+
+	drop_over();
+	if (!t->in_flight() || t->check() != abi::IN_PROG)
+		return abi::SUCCESS;
+	std::lock_guard<std::mutex> lock(mutex);
+	released.push_back(std::move(t));
+	return abi::SUCCESS;
+}
+
+// ---- notifications ----
+
+abi::Status Engine::getNotifs(abi::NotifList &out)
+{
+	slime_context_poll(ctx);
+	drop_ended();
+	inbox.take(out);
+	return abi::SUCCESS;
+}
+
+abi::Status Engine::genNotif(const std::string &agent, const std::string &msg) const
+{
+	if (agent == local_agent)
+		return inbox.put(local_agent, msg) ? abi::SUCCESS : abi::ERR_BACKEND;
+	std::shared_ptr<Peer> peer = find(agent);
+
+	if (!peer)
+		return abi::ERR_NOT_FOUND;
+	drop_over();
+	std::shared_ptr<Link> link = peer->link();
+
+	if (!link)
+		return abi::ERR_REMOTE_DISCONNECT;
+	auto n = std::make_unique<Notice>(ctx, local_agent, msg);
+	std::lock_guard<std::mutex> lock(mutex);
+
+	if (notices.size() >= NOTICES_MAX) {
+		say("agent %s does not answer %zu notifications", agent.c_str(), notices.size());
+		return abi::ERR_BACKEND;
+	}
+	int ret = n->start(link);
+
+	if (!ret)
+		notices.push_back(std::move(n));
+	return status_of(ret);
+}
