@@ -172,7 +172,8 @@ static int exchange(struct slime_endpoint *ep, const struct sl_listener_desc *d,
 		    uint64_t deadline_ns, uint8_t *out)
 {
 	uint8_t tag[SL_AUTH_TAG_LEN];
-	int fd, ret = open_stream(ep, d, deadline_ns, &fd);
+	int fd = -1; /* some compilers do not see that it is set */
+	int ret = open_stream(ep, d, deadline_ns, &fd);
 
 	if (ret)
 		return ret;
