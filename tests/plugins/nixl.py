@@ -12,8 +12,8 @@ from nixl_cu12._api import nixl_agent, nixl_agent_config, nixlBind
 
 PATIENCE = 60
 DEATH = 2.5  # seconds until a dead peer is noticed
-LENGTH = 4 << 20
-PIECES, PIECE = 256, 4096
+LENGTH = 2 << 20
+PIECES, PIECE = 128, 4096
 
 
 class Memory:
@@ -26,7 +26,7 @@ class Memory:
         ctypes.memmove(self.addr, random.Random(seed).randbytes(LENGTH), LENGTH)
 
     def piece(self, i):
-        return bytes(self.bytes[i : i + PIECE])
+        return ctypes.string_at(self.addr + i, PIECE)
 
 
 def make_agent(name, transport):
