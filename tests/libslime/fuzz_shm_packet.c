@@ -31,8 +31,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock) == 0);
 	must(send(sock[1], data, size, MSG_NOSIGNAL) == (ssize_t)size);
 	if (shm_channel_recv(sock[0], &p) == 0) {
-		must(p.kind > 0 && p.kind < SHM_PACKET_KINDS && p.n_fds == 0);
-		must(shm_channel_send(sock[0], &p) == 0);
+		must(p.kind < SHM_PACKET_KINDS && p.n_fds == 0);
+		must((p.kind != SHM_BELL ? shm_channel_send(sock[0], &p)
+					 : shm_channel_ring(sock[0])) == 0);
 		must(recv(sock[1], again, sizeof(again), 0) == (ssize_t)size);
 		must(memcmp(again, data, size) == 0);
 	}

@@ -79,7 +79,6 @@ static void add_method(struct fuzz_peer *p, const char *name, slime_rpc_fn *fn, 
 
 static void make_fds(struct fuzz_peer *p)
 {
-	uint64_t full = UINT64_C(0xfffffffffffffffe);
 	struct shm_page *page;
 	int ends[2];
 
@@ -90,9 +89,7 @@ static void make_fds(struct fuzz_peer *p)
 	if (p->foreign)
 		memcpy(fuzz_peer_mark(), page->mark, SHM_MARK_LEN);
 	shm_page_unmap(page);
-	p->fds[FUZZ_FD_BELL] = eventfd(0, EFD_CLOEXEC);
-	p->fds[FUZZ_FD_FULL_BELL] = eventfd(0, EFD_CLOEXEC);
-	fuzz_must(write(p->fds[FUZZ_FD_FULL_BELL], &full, sizeof(full)) == sizeof(full));
+	p->fds[FUZZ_FD_EVENT] = eventfd(0, EFD_CLOEXEC);
 	p->fds[FUZZ_FD_REGION] = sealed_file(8192, SEALS);
 	p->fds[FUZZ_FD_UNSEALED] = sealed_file(sizeof(struct shm_segment), 0);
 	p->fds[FUZZ_FD_SHORT] = sealed_file(16, SEALS);
@@ -274,23 +271,25 @@ size_t fuzz_peer_say(struct fuzz_peer *p, const uint8_t *data, size_t size)
 		put_u64(packet + AT_C, p->start_time);
 	if (!(data[0] & 4))
 		packet[AT_FDS] = (uint8_t)n;
+	if (!(data[0] & 8))
+		packet[0] = SHM_PACKET_VERSION;
 	/* Our end may have hung up. */
-	(void)send_fds(p->sock, packet, PACKET_LEN, fds, n);
+	(void)send_fds(p->sock, packet, data[0] & 0x40 ? 1 : PACKET_LEN, fds, n);
 	fuzz_peer_turn(p);
 	return 1 + n + PACKET_LEN;
 }
 
 void fuzz_peer_link(struct fuzz_peer *p)
 {
-	static const uint8_t segment[] = { 3 | 3 << 4, FUZZ_FD_SEGMENT, FUZZ_FD_BELL, FUZZ_FD_PAGE,
-					   2,	       SHM_SEGMENT };
-	static const uint8_t ready[] = { 0, 2, SHM_READY };
-	uint8_t out[4 + PACKET_LEN] = { 0 };
+	static const uint8_t segment[] = { 3 | 2 << 4, FUZZ_FD_SEGMENT, FUZZ_FD_PAGE, 0,
+					   SHM_SEGMENT };
+	static const uint8_t ready[] = { 0, 0, SHM_READY };
+	uint8_t out[3 + PACKET_LEN] = { 0 };
 
 	memcpy(out, segment, sizeof(segment));
-	out[4 + AT_FLAGS] = p->foreign ? SHM_FOREIGN_ALLOWED : 0;
-	put_u64(out + 4 + AT_B, FUZZ_PEER_MARK);
-	fuzz_must(fuzz_peer_say(p, out, 4 + PACKET_LEN) > 0);
+	out[3 + AT_FLAGS] = p->foreign ? SHM_FOREIGN_ALLOWED : 0;
+	put_u64(out + 3 + AT_B, FUZZ_PEER_MARK);
+	fuzz_must(fuzz_peer_say(p, out, 3 + PACKET_LEN) > 0);
 	memset(out, 0, sizeof(out));
 	memcpy(out, ready, sizeof(ready));
 	out[1 + AT_FLAGS] = p->foreign ? SHM_FOREIGN_REACHED : 0;

@@ -24,13 +24,12 @@
 /* Descriptors that a peer may offer, right and wrong. */
 enum fuzz_fd {
 	FUZZ_FD_SEGMENT,
-	FUZZ_FD_BELL,
+	FUZZ_FD_EVENT, /* no memory */
 	FUZZ_FD_PAGE,
 	FUZZ_FD_REGION, /* a memfd of 8192 bytes, sealed */
 	FUZZ_FD_UNSEALED,
 	FUZZ_FD_PIPE,
 	FUZZ_FD_SHORT, /* sealed, 16 bytes */
-	FUZZ_FD_FULL_BELL,
 	FUZZ_FDS,
 };
 
@@ -67,8 +66,10 @@ struct fuzz_peer *fuzz_peer_begin(bool initiator, bool foreign);
 void fuzz_peer_turn(struct fuzz_peer *p);
 /*
  * A packet from the input: a byte that says which of its words are made right (1: the nonce or
- * generation, 2: the start time) and how many descriptors come with it (bits 4 and 5), a byte for
- * each, and the packet. Returns how many bytes that took, 0 when there are too few.
+ * generation, 2: the start time) and which are left wrong (4: the count of descriptors, 8: the
+ * version), how many descriptors come with it (bits 4 and 5), and whether it is a bell, of its
+ * first byte alone (bit 6); a byte for each descriptor, and the packet. Returns how many bytes that
+ * took, 0 when there are too few.
  */
 size_t fuzz_peer_say(struct fuzz_peer *p, const uint8_t *data, size_t size);
 /* The honest handshake of an initiator, until the link is up. */

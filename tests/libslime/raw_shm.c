@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -37,8 +36,6 @@ static void make_offer(struct raw_shm *r)
 {
 	assert_ok(shm_segment_create(&r->segment, &r->segment_fd));
 	assert_ok(shm_page_create(&r->page, &r->page_fd));
-	r->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	assert_true(r->bell >= 0);
 }
 
 static void echo(void *arg, struct slime_rpc_request *req)
@@ -117,7 +114,6 @@ int raw_shm_teardown(void **state)
 	shm_page_unmap(r->page);
 	close(r->segment_fd);
 	close(r->page_fd);
-	close(r->bell);
 	free(r);
 	return 0;
 }
@@ -315,7 +311,6 @@ struct shm_packet raw_shm_introduction(struct raw_shm *r, uint8_t kind)
 		p.b = (uintptr_t)r->page->mark;
 	}
 	assert_ok(shm_start_time(r->pid, &p.c));
-	p.fds[p.n_fds++] = r->bell;
 	p.fds[p.n_fds++] = r->page_fd;
 	return p;
 }

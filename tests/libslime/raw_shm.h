@@ -61,7 +61,7 @@ struct raw_shm {
 	struct shm_half *own;	/* the peer writes */
 	struct shm_half *other; /* our end writes */
 	struct shm_page *page;
-	int segment_fd, page_fd, bell;
+	int segment_fd, page_fd;
 	uint64_t n_posted;
 };
 

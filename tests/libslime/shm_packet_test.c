@@ -80,15 +80,25 @@ static void recv__an_empty_packet_leaves_no_descriptor(void **state)
 
 static void recv__descriptors_nobody_expects_are_closed(void **state)
 {
-	const uint8_t bye[PACKET_LEN] = { 2, SHM_BYE, 0, 1 };
+	const uint8_t bye[PACKET_LEN] = { SHM_PACKET_VERSION, SHM_BYE, 0, 1 };
 
 	(void)state;
 	assert_int_equal(answer_to(bye, sizeof(bye), 1), -EPROTO);
 }
 
+static void recv__a_bell_with_a_descriptor_leaves_none(void **state)
+{
+	const uint8_t bell = SHM_PACKET_VERSION;
+
+	(void)state;
+	assert_int_equal(answer_to(&bell, 1, 0), 0);
+	assert_int_equal(answer_to(&bell, 1, 1), -EPROTO);
+	assert_int_equal(answer_to(&bell, 1, 8), -EPROTO);
+}
+
 static void recv__more_descriptors_than_fit_are_closed(void **state)
 {
-	const uint8_t segment[PACKET_LEN] = { 2, SHM_SEGMENT, 0, 3 };
+	const uint8_t segment[PACKET_LEN] = { SHM_PACKET_VERSION, SHM_SEGMENT, 0, 2 };
 
 	(void)state;
 	assert_int_equal(answer_to(segment, sizeof(segment), 8), -EPROTO);
@@ -96,10 +106,10 @@ static void recv__more_descriptors_than_fit_are_closed(void **state)
 
 static void recv__a_packet_too_long_leaves_no_descriptor(void **state)
 {
-	const uint8_t segment[PACKET_LEN + 8] = { 2, SHM_SEGMENT, 0, 3 };
+	const uint8_t segment[PACKET_LEN + 8] = { SHM_PACKET_VERSION, SHM_SEGMENT, 0, 2 };
 
 	(void)state;
-	assert_int_equal(answer_to(segment, sizeof(segment), 3), -EPROTO);
+	assert_int_equal(answer_to(segment, sizeof(segment), 2), -EPROTO);
 }
 
 int main(void)
@@ -108,6 +118,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(recv__an_empty_packet_leaves_no_descriptor,
 						open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(recv__descriptors_nobody_expects_are_closed,
+						open_pair, close_pair),
+		cmocka_unit_test_setup_teardown(recv__a_bell_with_a_descriptor_leaves_none,
 						open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(recv__more_descriptors_than_fit_are_closed,
 						open_pair, close_pair),

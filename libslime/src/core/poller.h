@@ -40,7 +40,7 @@ struct sl_timer {
 
 struct sl_poller {
 	int fd;	     /* of epoll; itself pollable */
-	int wake_fd; /* eventfd in the set: peers ring it, and so do threads of ours */
+	int wake_fd; /* eventfd in the set, which threads of ours ring; no other process has it */
 	struct sl_list timers;
 	_Atomic uint64_t next_timer_ns;
 	struct sl_source wake;

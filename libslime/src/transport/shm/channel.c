@@ -12,20 +12,19 @@
 #include "src/transport/auth.h"
 #include "src/transport/shm/channel.h"
 
-#define PACKET_VERSION 2
-#define PACKET_LEN     48
+#define PACKET_LEN 48
 
-/* How many descriptors come with each kind. */
+/* How many descriptors come with each kind. A bell is no packet of that form. */
 static const int8_t fds_of[SHM_PACKET_KINDS] = {
-	[SHM_SEGMENT] = 3,
-	[SHM_ACCEPT] = 2,
+	[SHM_SEGMENT] = 2,
+	[SHM_ACCEPT] = 1,
 };
 
 static void encode(const struct shm_packet *p, uint8_t *bytes)
 {
 	struct sl_writer w = { .at = bytes, .room = PACKET_LEN };
 
-	sl_write_u8(&w, PACKET_VERSION);
+	sl_write_u8(&w, SHM_PACKET_VERSION);
 	sl_write_u8(&w, p->kind);
 	sl_write_u8(&w, p->flags);
 	sl_write_u8(&w, (uint8_t)p->n_fds);
@@ -44,6 +43,8 @@ static int decode(const uint8_t *bytes, size_t len, struct shm_packet *p)
 	uint8_t version = sl_read_u8(&r);
 	int said, n_fds;
 
+	if (len == 1 && version == SHM_PACKET_VERSION)
+		return p->n_fds || p->fds_lost ? -EPROTO : 0;
 	p->kind = sl_read_u8(&r);
 	p->flags = sl_read_u8(&r);
 	said = sl_read_u8(&r);
@@ -54,7 +55,7 @@ static int decode(const uint8_t *bytes, size_t len, struct shm_packet *p)
 	p->b = sl_read_u64(&r);
 	p->c = sl_read_u64(&r);
 	p->len = sl_read_u64(&r);
-	if (len && version != PACKET_VERSION)
+	if (len && version != SHM_PACKET_VERSION)
 		return -EPROTONOSUPPORT;
 	if (r.failed || r.left || p->kind == 0 || p->kind >= SHM_PACKET_KINDS)
 		return -EPROTO;
@@ -64,6 +65,15 @@ static int decode(const uint8_t *bytes, size_t len, struct shm_packet *p)
 	    n_fds > SHM_PACKET_FDS)
 		return -EPROTO;
 	return 0;
+}
+
+int shm_channel_ring(int sock)
+{
+	static const uint8_t bell[] = { SHM_PACKET_VERSION };
+
+	if (send(sock, bell, sizeof(bell), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(bell))
+		return 0;
+	return errno == EPIPE ? -ECONNRESET : errno == EWOULDBLOCK ? -EAGAIN : -errno;
 }
 
 int shm_channel_send(int sock, const struct shm_packet *p)

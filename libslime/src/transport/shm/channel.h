@@ -12,9 +12,10 @@
 #include <sys/types.h>
 
 enum shm_packet_kind {
-	SHM_SEGMENT = 1, /* initiator: the segment, its eventfd, its page; a: nonce, b: where its
-			  * page's mark is in its process */
-	SHM_ACCEPT,	 /* acceptor: its eventfd and page; a, b */
+	SHM_BELL,	 /* one byte: whoever sleeps there is to look at the ring */
+	SHM_SEGMENT = 1, /* initiator: the segment, its page; a: nonce, b: where its page's mark is
+			  * in its process */
+	SHM_ACCEPT,	 /* acceptor: its page; a, b */
 	SHM_READY,	 /* initiator: go */
 	SHM_MAP,	 /* give me your region id of generation a; b, c: its secret */
 	SHM_MAPPED,	 /* here it is, or why not: status; b: offset in the file, c: its length */
@@ -26,7 +27,8 @@ enum shm_packet_kind {
 	SHM_PACKET_KINDS,
 };
 
-#define SHM_PACKET_FDS 3
+#define SHM_PACKET_VERSION 3
+#define SHM_PACKET_FDS	   2
 
 struct shm_packet {
 	uint8_t kind;
@@ -47,6 +49,10 @@ struct shm_packet {
 #define SHM_FOREIGN_ALLOWED  1 /* of SEGMENT and ACCEPT: foreign_memory is not off */
 #define SHM_FOREIGN_REQUIRED 2 /* of SEGMENT and ACCEPT */
 #define SHM_FOREIGN_REACHED  4 /* of ACCEPT and READY: the sender reaches the other's memory */
+
+/* A bell; does not wait, whatever the peer does. -EAGAIN: no room, so that the peer has something
+ * to wake up for. */
+int shm_channel_ring(int sock);
 
 /* -EAGAIN: no room; the peer does not read. Descriptors stay the caller's. */
 int shm_channel_send(int sock, const struct shm_packet *p);

@@ -113,8 +113,6 @@ static void conn_destroy(struct sl_conn *conn)
 	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
 	shm_segment_unmap(c->segment);
 	shm_page_unmap(c->peer_page);
-	if (c->peer_wake_fd >= 0)
-		close(c->peer_wake_fd);
 	shm_map_free(c);
 	shm_ghost_destroy(c->ghost);
 	pthread_mutex_destroy(&c->lock);
@@ -195,6 +193,11 @@ static const struct sl_conn_ops conn_ops = {
 static int on_packet_when_ready(struct shm_conn *c, struct shm_packet *p)
 {
 	switch (p->kind) {
+	case SHM_BELL:
+		/* Before the next look at the ring: what comes behind that is rung for again. */
+		atomic_store(&c->own->n_heard, ++c->n_heard);
+		atomic_thread_fence(memory_order_seq_cst);
+		return 0;
 	case SHM_MAP:
 		shm_map_answer(c, p);
 		return 0;
@@ -271,9 +274,14 @@ static void on_sock(struct sl_source *s, uint32_t events)
 			return;
 		}
 		if (!ret) {
-			shm_given_hear(&c->given);
+			/* Who rings may be silent on what it is asked for. */
+			if (p.kind != SHM_BELL)
+				shm_given_hear(&c->given);
 			ret = on_packet(c, &p);
 			shm_packet_close_fds(&p);
+			/* Mostly nothing follows; what does makes the socket readable. */
+			if (!ret && p.kind == SHM_BELL)
+				return;
 		}
 		if (ret)
 			end_for_packet(c, ret);
@@ -323,7 +331,6 @@ static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct s
 	c->attr.candidate = c->candidate;
 	c->sock = (struct sl_source){ .fn = on_sock, .fd = -1 };
 	c->pid_source = (struct sl_source){ .fn = on_pid, .fd = -1 };
-	c->peer_wake_fd = -1;
 	c->step = "the peer to come";
 	sl_list_init(&c->link);
 	sl_list_init(&c->turn);

@@ -45,7 +45,7 @@ static void on_sock(struct sl_source *s, uint32_t events)
 		struct shm_packet p;
 
 		ret = shm_channel_recv(s->fd, &p);
-		if (!ret) {
+		if (!ret && p.kind != SHM_BELL) {
 			shm_given_hear(&g->given);
 			done = p.kind == SHM_BYE || p.kind == SHM_BYE_DONE || p.kind == SHM_ENDED;
 			shm_packet_close_fds(&p);

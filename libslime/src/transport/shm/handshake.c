@@ -4,7 +4,6 @@
  * is used before it was looked at, and nobody posts before both know that the other is there.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -42,30 +41,6 @@ static int watch_process(struct shm_conn *c, int sock, uint64_t start_time)
 	if (ret)
 		close(pidfd);
 	return ret;
-}
-
-/*
- * What the peer gave us to ring it with is an eventfd, and writing to it does not block: anything
- * else could make us wait, or answer with a signal. It is the peer's as well, who can have it block
- * again: that takes a process of our user, or root's.
- */
-static int check_bell(int fd)
-{
-	static const char eventfd[] = "anon_inode:[eventfd]";
-	char path[32], is[sizeof(eventfd)];
-	ssize_t len;
-	int flags;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	len = readlink(path, is, sizeof(is));
-	if (len < 0)
-		return -errno;
-	if (len != sizeof(eventfd) - 1 || memcmp(is, eventfd, sizeof(eventfd) - 1))
-		return -EPROTO;
-	flags = fcntl(fd, F_GETFL);
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
-		return -errno;
-	return 0;
 }
 
 static void became_ready(struct shm_conn *c)
@@ -117,18 +92,14 @@ static bool suits(struct shm_conn *c, bool works)
 }
 
 /* What SEGMENT and ACCEPT have in common. */
-static int take_peer(struct shm_conn *c, struct shm_packet *p, int *wake_fd, int *page_fd)
+static int take_peer(struct shm_conn *c, const struct shm_packet *p, int page_fd)
 {
 	int ret = watch_process(c, c->sock.fd, p->c);
 
 	if (!ret)
-		ret = check_bell(*wake_fd);
-	if (!ret)
-		ret = shm_page_map(*page_fd, &c->peer_page);
+		ret = shm_page_map(page_fd, &c->peer_page);
 	if (ret)
 		return ret;
-	c->peer_wake_fd = *wake_fd;
-	*wake_fd = -1;
 	c->peer_flags = p->flags;
 	c->mark_at = p->b;
 	memcpy(c->mark, c->peer_page->mark, sizeof(c->mark));
@@ -159,7 +130,6 @@ static int send_self(struct shm_conn *c, uint8_t kind, int segment_fd)
 
 	if (segment_fd >= 0)
 		p.fds[p.n_fds++] = segment_fd;
-	p.fds[p.n_fds++] = env->poller->wake_fd;
 	p.fds[p.n_fds++] = c->t->page_fd;
 	return shm_channel_send(c->sock.fd, &p);
 }
@@ -203,7 +173,7 @@ static int on_segment(struct shm_conn *c, struct shm_packet *p)
 	c->other = &c->segment->initiator;
 	if (atomic_load(&c->other->nonce) != p->a)
 		return -EPROTO;
-	ret = take_peer(c, p, &p->fds[1], &p->fds[2]);
+	ret = take_peer(c, p, p->fds[1]);
 	if (!ret && !suits(c, !c->base.no_foreign))
 		ret = -EOPNOTSUPP;
 	if (!ret)
@@ -223,7 +193,7 @@ static int on_accept(struct shm_conn *c, struct shm_packet *p)
 		return -EPROTO;
 	if (atomic_load(&c->other->nonce) != p->a)
 		return -EPROTO;
-	ret = take_peer(c, p, &p->fds[0], &p->fds[1]);
+	ret = take_peer(c, p, p->fds[0]);
 	c->base.any_region = p->flags & SHM_FOREIGN_REACHED;
 	if (!ret && !suits(c, !c->base.no_foreign && c->base.any_region))
 		ret = -EOPNOTSUPP;

@@ -3,8 +3,8 @@
  * The messages of a connection: an entry of the peer's ring is taken in a copy that is checked, one
  * of ours is written and the peer rung if it sleeps.
  */
+#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/cpu.h"
 #include "src/core/copy.h"
@@ -22,15 +22,32 @@ static bool peer_sleeps(const struct shm_conn *c)
 	return atomic_load_explicit(&c->peer_page->sleeping, memory_order_relaxed);
 }
 
-__attribute__((cold)) static void wake_peer(const struct shm_conn *c)
+/*
+ * A bell makes the socket readable: the peer does not sleep before it took that out, said so, and
+ * looked at the ring once more. Several are better than one: what comes while the peer wakes up has
+ * it look again instead of sleep. Bounded, they leave room for packets. The socket stays while we
+ * are counted and the connection is ready.
+ */
+__attribute__((cold)) static void wake_peer(struct shm_conn *c)
 {
-	uint64_t one = 1;
-	ssize_t n = write(c->peer_wake_fd, &one, sizeof(one));
+	uint32_t rung = atomic_load(&c->n_rung);
+	int ret = 0;
 
-	(void)n; /* a full counter is readable already */
+	do {
+		if (rung - atomic_load(&c->other->n_heard) >= SHM_BELLS_MAX)
+			return;
+	} while (!atomic_compare_exchange_weak(&c->n_rung, &rung, rung + 1));
+	atomic_fetch_add(&c->n_busy, 1);
+	if (atomic_load(&c->state) == SHM_CONN_READY)
+		ret = shm_channel_ring(c->sock.fd);
+	atomic_fetch_sub(&c->n_busy, 1);
+	if (ret == -EAGAIN)
+		atomic_fetch_sub(&c->n_rung, 1);
+	else if (ret && ret != -ECONNRESET) /* that it hung up is read from the socket */
+		shm_conn_end(c, ret, "cannot wake the peer");
 }
 
-static inline void ring_peer(const struct shm_conn *c)
+static inline void ring_peer(struct shm_conn *c)
 {
 	/* What was published comes before the look at whether the peer sleeps. */
 	atomic_thread_fence(memory_order_seq_cst);

@@ -32,6 +32,7 @@ struct shm_half {
 	/* Not 0 from before its owner gives back the first op that the end of the connection ends:
 	 * memory that was read of the owner may be other bytes by then. */
 	_Atomic uint32_t ended;
+	_Atomic uint32_t n_heard; /* bells that its owner took out of the socket */
 	_Atomic uint64_t imm_taken __attribute__((aligned(SL_CACHE_LINE)));
 	struct shm_entry ring[SL_RING_ENTRIES] __attribute__((aligned(2 * SL_CACHE_LINE)));
 	uint8_t slots[SL_SLOTS_LEN] __attribute__((aligned(SL_CACHE_LINE)));

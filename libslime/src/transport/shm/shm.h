@@ -33,6 +33,8 @@
 #define SHM_REGIONS_MAX 65536
 /* Asked for and not answered, per connection: what the socket's buffer holds without doubt. */
 #define SHM_ASKED_MAX 32
+/* Bells that were not heard yet: together with what is asked they find room in the socket. */
+#define SHM_BELLS_MAX 16
 /* Packets read at once, so that a flood of them does not keep others from their turn. */
 #define SHM_PACKETS_PER_CALL 64
 #define SHM_CANDIDATE_MAX    64
@@ -124,7 +126,7 @@ struct shm_conn {
 	struct sl_list turn;	 /* among the awake or the idle ones */
 	uint32_t quiet_rounds;	 /* while awake */
 	_Atomic uint32_t state;	 /* enum shm_conn_state */
-	_Atomic uint32_t n_busy; /* submits that copy */
+	_Atomic uint32_t n_busy; /* submits that copy, and posts that ring */
 	bool initiator;
 
 	/* Handshake. [token] */
@@ -149,8 +151,9 @@ struct shm_conn {
 	struct shm_segment *segment;
 	struct shm_half *own;	/* we write */
 	struct shm_half *other; /* we read */
-	int peer_wake_fd;
 	const struct shm_page *peer_page;
+	_Atomic uint32_t n_rung; /* bells that were sent */
+	uint32_t n_heard;	 /* and that came. [token] */
 
 	_Atomic uint64_t tx_seq;	 /* entries taken by who posts */
 	uint64_t rx_seq;		 /* messages taken. [token] */
