@@ -105,12 +105,29 @@ static const struct cli_setting control_settings[] = {
 	CLI_END,
 };
 
+/* As slime_context_attr has them. */
+static const char *check_users(const char *text)
+{
+	while (*text) {
+		char *end;
+
+		if (*text < '0' || *text > '9' || strtoull(text, &end, 10) >= UINT32_MAX ||
+		    (*end && (*end != ',' || !end[1])))
+			return "not numbers of users with commas between them, such as 1000,1001";
+		text = *end ? end + 1 : end;
+	}
+	return NULL;
+}
+
 static const struct cli_setting shm_settings[] = {
 	CLI_ENUM(struct node_shm, foreign_memory, "foreign_memory", foreign_words, .def = "auto",
 		 .help = "regions of services whose memory is not a memfd, as their own allocators "
 			 "give it: auto reaches them over shm between processes of one user where "
 			 "the kernel allows it; require passes shm over where it does not work; "
 			 "off never reaches them"),
+	CLI_STRING(struct node_shm, users, "users", .check = check_users,
+		   .help = "other users whose agents may be peers over shm, by number: 1000,1001; "
+			   "both ends name the other's"),
 	CLI_END,
 };
 
@@ -345,6 +362,7 @@ static void set_data(struct config *c)
 	to->max_endpoints = (uint32_t)d->max_links;
 	to->rpc_workers = (uint32_t)d->workers;
 	to->foreign_memory = (enum slime_foreign)d->shm.foreign_memory;
+	to->shm_users = d->shm.users;
 	to->tcp_bind = d->tcp.bind;
 	/* It was checked. */
 	(void)config_split_ports(d->tcp.port, &to->tcp_port, &to->tcp_port_last);
@@ -555,8 +573,9 @@ static bool same_data(const struct slime_agent_attr *a, const struct slime_agent
 
 	return x->polling == y->polling && x->cpu == y->cpu &&
 	       x->max_endpoints == y->max_endpoints && x->rpc_workers == y->rpc_workers &&
-	       x->foreign_memory == y->foreign_memory && same_text(x->tcp_bind, y->tcp_bind) &&
-	       x->tcp_port == y->tcp_port && x->tcp_port_last == y->tcp_port_last &&
+	       x->foreign_memory == y->foreign_memory && same_text(x->shm_users, y->shm_users) &&
+	       same_text(x->tcp_bind, y->tcp_bind) && x->tcp_port == y->tcp_port &&
+	       x->tcp_port_last == y->tcp_port_last &&
 	       same_text(x->tcp_advertise, y->tcp_advertise) && x->tcp_streams == y->tcp_streams &&
 	       x->tcp_user_timeout_ms == y->tcp_user_timeout_ms && config_same_rdma(x, y) &&
 	       a->connect_timeout_ms == b->connect_timeout_ms &&

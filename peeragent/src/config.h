@@ -57,6 +57,7 @@ struct node_control {
 
 struct node_shm {
 	int foreign_memory; /* enum slime_foreign */
+	const char *users;
 };
 
 struct node_rdma {

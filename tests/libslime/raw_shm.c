@@ -79,6 +79,7 @@ int raw_shm_setup(void **state)
 	attr.manual = true;
 	attr.tcp_user_timeout_ms = RAW_SHM_TIMEOUT_MS;
 	attr.shm_copy_in_submit = RAW_SHM_SHARE;
+	attr.shm_users = RAW_SHM_OTHER_USER;
 	ep_attr.transports[0] = SLIME_TRANSPORT_SHM;
 	ep_attr.on_state = on_state;
 	ep_attr.arg = r;

@@ -32,6 +32,9 @@
 /* The context's tcp_user_timeout_ms: how long a peer has to let go of a region. */
 #define RAW_SHM_TIMEOUT_MS 100
 
+/* Another user whose processes may be peers: the context's shm_users. */
+#define RAW_SHM_OTHER_USER "65532"
+
 /* The context's shm_copy_in_submit. */
 #define RAW_SHM_SHARE 16384
 

@@ -79,10 +79,13 @@ struct slime_context_attr {
 	uint32_t max_regions;		   /* local regions at one time */
 	uint32_t max_endpoints;		   /* endpoints at one time */
 	enum slime_foreign foreign_memory; /* shm: memory that is not from slime_mem_alloc() */
-	const char *tcp_bind; /* numeric address the tcp listener binds, NULL for 127.0.0.1; "" for
-				 no listener: links whose other end initiates, which is chance, do
-				 not come up over tcp then */
-	uint16_t tcp_port;    /* of the listener; 0: a free one */
+	const char *shm_users; /* other users whose processes may be peers over shm, by number:
+				* "1000,1001"; both ends name the other's. NULL: none, not even
+				* root */
+	const char *tcp_bind;  /* numeric address the tcp listener binds, NULL for 127.0.0.1; "" for
+				  no listener: links whose other end initiates, which is chance, do
+				  not come up over tcp then */
+	uint16_t tcp_port;     /* of the listener; 0: a free one */
 	uint16_t tcp_port_last; /* the listener takes the first free port from tcp_port to this one;
 				 * 0: tcp_port alone */
 	const char *tcp_advertise;    /* numeric address peers connect to; needed when tcp_bind is a

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "src/progress/context.h"
+#include "src/transport/auth.h"
 #include <slime/version.h>
 
 static const struct sl_transport_ops *const all_transports[] = {
@@ -119,6 +120,8 @@ static int check_attr(const struct slime_context_attr *a)
 		return refuse("shm_copy_in_submit: more than 1 GiB");
 	if ((unsigned)a->foreign_memory > SLIME_FOREIGN_OFF)
 		return refuse("foreign_memory: not one of auto, require, off");
+	if (a->shm_users && !sl_auth_users_valid(a->shm_users))
+		return refuse("shm_users: not numbers of users with commas between them");
 	if (a->rpc_workers > 1024)
 		return refuse("rpc_workers: more than 1024");
 	return check_rdma(a);
@@ -134,6 +137,7 @@ static int copy_string(const char **s)
 
 static void free_attr(struct slime_context_attr *a)
 {
+	free((void *)(uintptr_t)a->shm_users);
 	free((void *)(uintptr_t)a->tcp_bind);
 	free((void *)(uintptr_t)a->tcp_advertise);
 	free((void *)(uintptr_t)a->rdma_devices);
@@ -142,9 +146,9 @@ static void free_attr(struct slime_context_attr *a)
 static int copy_attr(struct slime_context_attr *to, const struct slime_context_attr *from)
 {
 	*to = *from;
-	/* All three, so that free_attr() frees copies only. */
-	if (!(copy_string(&to->tcp_bind) | copy_string(&to->tcp_advertise) |
-	      copy_string(&to->rdma_devices)))
+	/* All of them, so that free_attr() frees copies only. */
+	if (!(copy_string(&to->shm_users) | copy_string(&to->tcp_bind) |
+	      copy_string(&to->tcp_advertise) | copy_string(&to->rdma_devices)))
 		return 0;
 	free_attr(to);
 	return -ENOMEM;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -84,11 +85,44 @@ bool sl_auth_equal(const uint8_t a[SL_AUTH_MAC_LEN], const uint8_t b[SL_AUTH_MAC
 	return CRYPTO_memcmp(a, b, SL_AUTH_MAC_LEN) == 0;
 }
 
-bool sl_auth_user(uid_t uid)
+/* The number that the text begins with, and goes behind it and a comma. False: there is none. */
+static bool next_user(const char **at, uid_t *out)
 {
-	uid_t own = geteuid();
+	unsigned long long uid;
+	char *end;
 
-	return uid == own || uid == 0 || own == 0;
+	if (**at < '0' || **at > '9')
+		return false;
+	uid = strtoull(*at, &end, 10);
+	if (uid >= (uid_t)-1 || (*end && *end != ',') || (*end && !end[1]))
+		return false;
+	*at = *end ? end + 1 : end;
+	*out = (uid_t)uid;
+	return true;
+}
+
+bool sl_auth_users_valid(const char *users)
+{
+	uid_t uid;
+
+	while (*users) {
+		if (!next_user(&users, &uid))
+			return false;
+	}
+	return true;
+}
+
+bool sl_auth_user(const char *users, uid_t uid)
+{
+	uid_t named;
+
+	if (uid == geteuid())
+		return true;
+	while (users && *users && next_user(&users, &named)) {
+		if (named == uid)
+			return true;
+	}
+	return false;
 }
 
 void sl_auth_wipe(void *secret, size_t len)

@@ -39,11 +39,12 @@ SLIME_CHECKED int sl_auth_open(const uint8_t key[SL_AUTH_KEY_LEN], const void *w
 /* Whether two MACs are equal, in constant time. */
 bool sl_auth_equal(const uint8_t a[SL_AUTH_MAC_LEN], const uint8_t b[SL_AUTH_MAC_LEN]);
 
-/*
- * Whether a process of that user, on this host, may be a peer at all: ours and root's may, and root
- * talks to everybody.
- */
-bool sl_auth_user(uid_t uid);
+/* Whether the text names users as shm_users of slime_context_attr does. */
+bool sl_auth_users_valid(const char *users);
+
+/* Whether a process of that user, on this host, may be a peer at all: ours may, and those of users
+ * that are named. */
+bool sl_auth_user(const char *users, uid_t uid);
 
 /* Clear a secret so that the compiler does not leave it out. */
 void sl_auth_wipe(void *secret, size_t len);

@@ -350,7 +350,7 @@ static void on_visitor_time(struct sl_timer *t)
 }
 
 /* Who can reach a unix socket may be nobody's peer: then it takes nobody's place, either. */
-static bool is_other_user(int fd)
+static bool is_other_user(const struct sl_door *d, int fd)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(int);
@@ -359,7 +359,8 @@ static bool is_other_user(int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) || domain != AF_UNIX)
 		return false;
 	len = sizeof(cred);
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || !sl_auth_user(cred.uid);
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
+	       !sl_auth_user(d->t->env->attr->shm_users, cred.uid);
 }
 
 static void turn_user_away(struct sl_door *d, int fd)
@@ -371,8 +372,8 @@ static void turn_user_away(struct sl_door *d, int fd)
 	close(fd);
 	if (sl_log_allow(&d->limit, &held_back))
 		sl_warn(part_of(d),
-			"turned %s away: it is another user's (%u such lines held back)", address,
-			held_back);
+			"turned %s away: it is another user's, whom shm_users does not name (%u such lines held back)",
+			address, held_back);
 }
 
 static int let_in(struct sl_door *d, int fd)
@@ -492,7 +493,7 @@ static void on_knock(struct sl_source *s, uint32_t events)
 				rest(d, errno);
 			return;
 		}
-		if (is_other_user(fd)) {
+		if (is_other_user(d, fd)) {
 			turn_user_away(d, fd);
 			continue;
 		}

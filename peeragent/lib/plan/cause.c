@@ -94,6 +94,7 @@ static size_t other_word(const char *text, const char *peer, const char **instea
 {
 	const char *const words[][2] = {
 		{ "the peer", peer },
+		{ "shm_users", "data.shm.users" },
 		{ "tcp_bind", "data.tcp.bind" },
 		{ "tcp_advertise", "data.tcp.advertise" },
 	};

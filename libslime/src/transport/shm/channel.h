@@ -66,8 +66,7 @@ int shm_channel_recv(int sock, struct shm_packet *out);
 /* Close what came with it and was not taken (set to -1). */
 void shm_packet_close_fds(struct shm_packet *p);
 
-/* Who is at the other end, and a pidfd of it. -EACCES a user that may not, -ENOTSUP another PID
- * namespace. */
+/* Who is at the other end, and a pidfd of it. -ENOTSUP another PID namespace. */
 int shm_channel_peer(int sock, struct ucred *who, int *pidfd);
 
 /* When process pid was started, in the kernel's ticks: tells it from a later one of the same

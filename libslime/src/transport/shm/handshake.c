@@ -283,9 +283,11 @@ static void on_greeted(void *arg, int status, int fd, uint16_t stream)
 
 const char *shm_handshake_error(int ret)
 {
-	return ret == -ECONNREFUSED
-		       ? "nobody is at the peer's socket: its process has ended, or is in another network namespace"
-		       : strerror(-ret);
+	if (ret == -ECONNREFUSED)
+		return "nobody is at the peer's socket: its process has ended, or is in another network namespace";
+	if (ret == -EACCES)
+		return "the peer is another user's process: shm_users of both ends has to name the other one's user";
+	return strerror(-ret);
 }
 
 void shm_handshake_again(struct sl_timer *t)
@@ -297,11 +299,23 @@ void shm_handshake_again(struct sl_timer *t)
 		shm_conn_end(c, ret, shm_handshake_error(ret));
 }
 
+/* Whose socket it is, before anything is said: the peer's door does the same. */
+static int check_user(const struct shm_conn *c, int fd)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len))
+		return -errno;
+	return sl_auth_user(c->t->base.env->attr->shm_users, who.uid) ? 0 : -EACCES;
+}
+
 /* To the peer's abstract socket. */
 int shm_handshake_dial(struct shm_conn *c)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	size_t len = c->attr.candidate_len;
+	int ret;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
@@ -309,8 +323,7 @@ int shm_handshake_dial(struct shm_conn *c)
 	memcpy(addr.sun_path + 1, c->candidate, len);
 	if (connect(fd, (struct sockaddr *)&addr,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len))) {
-		int ret = -errno;
-
+		ret = -errno;
 		close(fd);
 		if (ret != -EAGAIN)
 			return ret;
@@ -318,6 +331,11 @@ int shm_handshake_dial(struct shm_conn *c)
 		c->step = "a place at the peer's door";
 		sl_timer_set(shm_poller(c), &c->again, sl_clock_ns() + DIAL_AGAIN_NS);
 		return 0;
+	}
+	ret = check_user(c, fd);
+	if (ret) {
+		close(fd);
+		return ret;
 	}
 	c->step = "the greeting";
 	return sl_greeting_start(&c->t->base, fd, &c->attr, 0, on_greeted, c, &c->greeting);
