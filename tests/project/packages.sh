@@ -71,12 +71,12 @@ purpose_of() {
 	esac
 }
 
-# sudo and systemctl are used where they are there.
+# sudo, systemctl and kubectl are used where they are there.
 needs_of_script() {
 	local word
 
 	for word in $(command_words "$1"); do
-		if [ "$(type -t "$word")" != file ] || [[ $word =~ ^(sudo|systemctl)$ ]] || grep -q "^$word()" "$1"; then
+		if [ "$(type -t "$word")" != file ] || [[ $word =~ ^(sudo|systemctl|kubectl)$ ]] || grep -q "^$word()" "$1"; then
 			continue
 		fi
 		echo "$(purpose_of "$1") $1 $word $(type -P "$word")"
