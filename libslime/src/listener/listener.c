@@ -224,9 +224,11 @@ static void init_fields(struct slime_listener *l, struct slime_context *ctx,
 	sl_list_init(&l->arrivals);
 	l->limit = (struct sl_log_limit)SL_LOG_LIMIT_INIT(5, 1000);
 	l->ops = (struct sl_transport_ops){ .id = SLIME_TRANSPORT_NONE };
-	l->env = (struct sl_transport_env){
-		.context = l->desc.id, .poller = &l->poller, .expect = expect, .arg = l
-	};
+	l->env = (struct sl_transport_env){ .attr = &l->ctx->attr,
+					    .context = l->desc.id,
+					    .poller = &l->poller,
+					    .expect = expect,
+					    .arg = l };
 	l->transport = (struct sl_transport){ .ops = &l->ops, .env = &l->env };
 }
 
