@@ -10,7 +10,7 @@
 #include "pages/src/pull.h"
 
 /* The link of a writer comes up at our end, too: a moment later. */
-#define LINK_MS 1000
+#define LINK_MS 5000
 
 /* A key of the put. */
 struct target {

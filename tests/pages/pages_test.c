@@ -153,6 +153,8 @@ static void put_all(struct user *u, unsigned first, size_t n)
 	make_batch(u, &b, first, n);
 	fill(u, &b, first);
 	put(u, &b, 0);
+	for (size_t i = 0; i < n; i++)
+		assert_ok(b.items[i].status);
 	assert_int_equal(slime_pages_prefix(u->req), n);
 }
 
