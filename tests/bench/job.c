@@ -157,6 +157,7 @@ static int start_pair_with(void **state, size_t len)
 	assert_ok(slime_agent_method_add(b, BENCH_METHOD_ECHO, &echo));
 	assert_ok(slime_agent_method_add(b, BENCH_METHOD_USAGE, &count));
 	assert_ok(slime_agent_method_add(b, BENCH_METHOD_RUN, &run));
+	assert_ok(slime_agent_service_add(b, "bench"));
 	assert_ok(slime_agent_start(b));
 	assert_ok(slime_agent_wait_ready(b, LONG_MS));
 	assert_ok(slime_agent_region_local(b, BENCH_REGION, &mr));

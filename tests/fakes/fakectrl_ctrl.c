@@ -25,6 +25,9 @@ int ctrl_create(struct event_base *base, const struct ctrl_attr *attr, const str
 	strcpy(c->scope, attr->scope);
 	strcpy(c->incarnation, attr->incarnation);
 	strcpy(c->owner, attr->owner_key);
+	must(attr->n_services <= FAKE_SERVICES);
+	for (; c->n_services < attr->n_services; c->n_services++)
+		strcpy(c->services[c->n_services], attr->services[c->n_services]);
 	inbox_init(&c->inbox, base, ops, arg);
 	server_lock();
 	sl_list_append(&server.agents, &c->node);
@@ -210,12 +213,19 @@ int ctrl_list_names(struct ctrl *c, ctrl_names_fn *done, void *arg)
 	return finish();
 }
 
-/* It knows no services. */
+static bool offers(const struct ctrl *c, const char *service)
+{
+	for (size_t i = 0; i < c->n_services; i++)
+		if (!strcmp(c->services[i], service))
+			return true;
+	return false;
+}
+
+/* Of all that offer it one. */
 int ctrl_list_providers(struct ctrl *c, const char *service, ctrl_names_fn *done, void *arg)
 {
 	struct msg *m;
 
-	(void)service;
 	server_lock();
 	if (server.away || !c->registered) {
 		server_unlock();
@@ -225,6 +235,14 @@ int ctrl_list_providers(struct ctrl *c, const char *service, ctrl_names_fn *done
 	m->names_done = done;
 	m->arg = arg;
 	m->len = 0;
+	each_agent(other, at)
+	{
+		if (other->registered && !strcmp(other->scope, c->scope) &&
+		    offers(other, service)) {
+			strcpy(m->name, other->name);
+			m->len = 1;
+		}
+	}
 	return finish();
 }
 

@@ -16,12 +16,16 @@
 /* Also where assert() is nothing. */
 void must(bool holds);
 
+#define FAKE_SERVICES 4
+
 struct ctrl {
 	struct sl_list node;
 	struct inbox inbox;
 	char name[FAKE_NAME], scope[FAKE_NAME], incarnation[CTRL_INCARNATION_MAX + 1];
 	char owner[CTRL_OWNER_KEY_LEN + 1];
 	struct slime_topology *labels;
+	char services[FAKE_SERVICES][FAKE_NAME];
+	size_t n_services;
 	bool started, registered, ended;
 	bool list_due; /* asked for without a session */
 	uint64_t generation;
