@@ -33,6 +33,9 @@ enum { SEGMENT = 1, ACCEPT, READY, MAP, MAPPED, WITHDRAW, WITHDRAWN, BYE, BYE_DO
 #define MARK_AT	   16
 #define OWN_LEN	   (1 << 20) /* of the memory that is offered */
 #define FDS	   3
+#define VERSION	   3
+#define HEARD_AT   12 /* in a half: bells that its owner took */
+#define UNHEARD	   16
 #define ASKED	   32
 /* flags of SEGMENT, ACCEPT and READY */
 #define FOREIGN_ALLOWED 1
@@ -47,10 +50,12 @@ struct packet {
 struct link {
 	struct raw *r;
 	int sock;
-	int segment_fd, page_fd, bell, peer_bell, own_fd;
+	int segment_fd, page_fd, own_fd;
+	int odd_fd;	      /* nothing that belongs into a packet */
 	uint8_t *own, *other; /* halves */
 	_Atomic uint32_t *page;
 	uint64_t nonce, n_posted, n_read;
+	uint32_t n_rung, n_heard;   /* bells */
 	struct packet asked[ASKED]; /* MAP and WITHDRAW of the peer, not yet answered */
 	unsigned n_asked;
 	bool foreign; /* the peer reaches memory of ours without a descriptor */
@@ -139,8 +144,8 @@ static void send_packet(struct link *l, struct fields f)
 	if (f.n_fds && raw_is_odd(r))
 		f.n_fds--;
 	else if (f.n_fds < FDS && raw_is_odd(r))
-		f.fds[f.n_fds++] = l->bell;
-	sl_write_u8(&w, (uint8_t)(raw_is_odd(r) && raw_is_odd(r) ? 1 : 2));
+		f.fds[f.n_fds++] = l->odd_fd;
+	sl_write_u8(&w, (uint8_t)(raw_is_odd(r) && raw_is_odd(r) ? VERSION - 1 : VERSION));
 	sl_write_u8(&w, (uint8_t)raw_field(r, f.kind));
 	sl_write_u8(&w, (uint8_t)raw_field(r, f.flags));
 	sl_write_u8(&w, (uint8_t)raw_field(r, (uint64_t)f.n_fds));
@@ -173,7 +178,13 @@ static void send_packet(struct link *l, struct fields f)
 	}
 }
 
-static bool recv_packet(struct link *l, struct packet *p, int flags)
+static _Atomic uint32_t *heard_at(uint8_t *half)
+{
+	return (_Atomic uint32_t *)(half + HEARD_AT);
+}
+
+/* Also a bell, a packet of one byte: *len is the length. */
+static bool recv_any(struct link *l, struct packet *p, int flags, ssize_t *len)
 {
 	union {
 		struct cmsghdr align;
@@ -194,9 +205,22 @@ static bool recv_packet(struct link *l, struct packet *p, int flags)
 	}
 	if (n < 0 && errno == EAGAIN)
 		return false;
-	if (n != PACKET)
+	if (n != PACKET && n != 1)
 		l->ended = true;
-	return n == PACKET;
+	*len = n;
+	return !l->ended;
+}
+
+static bool recv_packet(struct link *l, struct packet *p, int flags)
+{
+	ssize_t len;
+
+	while (recv_any(l, p, flags, &len)) {
+		if (len == PACKET)
+			return true;
+		atomic_store(heard_at(l->own), (uint32_t)raw_field(l->r, ++l->n_heard));
+	}
+	return false;
 }
 
 static void close_fds(struct packet *p)
@@ -269,7 +293,7 @@ static void send_stray(struct link *l)
 			    .c = mutate_word(dice),
 			    .len = mutate_word(dice),
 			    .n_fds = (int)roll_below(dice, FDS + 1) };
-	const int fds[] = { l->own_fd, l->segment_fd, l->page_fd, l->bell };
+	const int fds[] = { l->own_fd, l->segment_fd, l->page_fd, l->odd_fd };
 
 	for (int i = 0; i < f.n_fds; i++)
 		f.fds[i] = fds[roll_below(dice, 4)];
@@ -293,9 +317,12 @@ static size_t slot_at(unsigned area, unsigned slot)
 
 static void ring_bell(struct link *l)
 {
-	uint64_t one = 1;
+	uint8_t bell = VERSION;
 
-	if (write(l->peer_bell, &one, sizeof(one)) < 0 && errno != EAGAIN)
+	if (l->n_rung - atomic_load(heard_at(l->other)) >= UNHEARD && !raw_is_odd(l->r))
+		return;
+	l->n_rung++;
+	if (send(l->sock, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN)
 		l->ended = true;
 }
 
@@ -417,7 +444,6 @@ static void introduce(struct link *l, uint8_t kind)
 
 	if (kind == SEGMENT)
 		f.fds[f.n_fds++] = l->segment_fd;
-	f.fds[f.n_fds++] = l->bell;
 	f.fds[f.n_fds++] = l->page_fd;
 	send_packet(l, f);
 }
@@ -431,9 +457,8 @@ static bool shake_hands(struct link *l)
 		return false;
 	if (first)
 		introduce(l, SEGMENT);
-	if (!recv_packet(l, &p, 0) || p.n_fds < 2)
+	if (!recv_packet(l, &p, 0) || p.n_fds != (first ? 1 : 2))
 		return false;
-	l->peer_bell = p.fds[p.n_fds - 2];
 	if (!first && !map_segment(l, p.fds[0], false))
 		return false;
 	if (!first)
@@ -455,7 +480,7 @@ static void make_offer(struct link *l)
 	l->page = at;
 	sl_put_le64((uint8_t *)at + MARK_AT, roll(&l->r->dice));
 	l->own_fd = memory("raw-region", OWN_LEN, SEALS, &at);
-	l->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	l->odd_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	l->nonce = roll(&l->r->dice);
 }
 
