@@ -101,8 +101,8 @@ static int put_batch(struct reader *r, uint32_t n, uint32_t flags)
 	return ret ? ret : wait_for_batch(r);
 }
 
-/* A batch begins anywhere in the working set, as a prefix of an engine's does; as many keys as
- * hit_rate leaves are those that nobody put. */
+/* A batch begins anywhere in the working set, as a prefix of an engine's does. hit_rate percent of
+ * its keys are in the working set; the others were never put. */
 static void choose(struct reader *r)
 {
 	const struct page_settings *p = r->d->settings;
