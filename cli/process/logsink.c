@@ -58,7 +58,7 @@ static bool may_wait(enum slime_log_level level, const char *part)
 	return level > SLIME_LOG_WARN && sink.queued && !strcmp(part, sink.queued);
 }
 
-/* Who looks at standard error hears of the first. */
+/* Standard error is told of the first line that is lost. */
 static void lose(int err)
 {
 	atomic_store(&sink.why, err);

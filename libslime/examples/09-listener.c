@@ -4,8 +4,8 @@
  *
  * Bob listens, and tells the listener's descriptor once. Every holder of it may dial: Alice makes
  * two links with it, one after the other, and reads Bob's memory over both. Bob has an endpoint for
- * each of them. All who hold the descriptor are equal: give it only to peers that may have the same
- * rights.
+ * each of them. All holders of the descriptor are equal: give it only to peers that may have the
+ * same rights.
  */
 #include "lesson.h"
 
@@ -57,7 +57,7 @@ static void bob(int channel)
 	tell_region(channel, mr);
 	hear(channel, done, sizeof(done));
 
-	/* From here on nobody else gets an endpoint; those that we have are not touched. */
+	/* No more endpoints come after this; those that we have are not touched. */
 	TRY(slime_listener_destroy(listener));
 	printf("bob has had %u links\n", links.n);
 	for (unsigned i = 0; i < links.n; i++)

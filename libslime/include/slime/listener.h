@@ -31,8 +31,8 @@ struct slime_listener;
 #define SLIME_LISTENER_TIMEOUT_MS  5000
 
 /*
- * ep is connected, or was a moment ago: it belongs to the callee from now on, who destroys it. Runs
- * on the listener's thread, which makes no progress for the context: any call may be made but
+ * ep is connected, or was a moment ago. The callee owns it now, and destroys it. This runs on the
+ * listener's thread, which makes no progress for the context: any call may be made but
  * slime_listener_destroy() of this listener. Others wait for their turn meanwhile.
  */
 typedef void slime_listener_fn(void *arg, struct slime_listener *listener,
@@ -95,11 +95,15 @@ SLIME_API int slime_listener_destroy(struct slime_listener *listener);
  * SLIME_LISTENER_TIMEOUT_MS, also when timeout_ms is negative. The exchange takes place inside of
  * this call, which blocks for a few round trips to the listener, and for the whole time when it
  * does not answer; the rest follows, and op completes as of slime_endpoint_connect(). On an error
- * op is untouched and ep is still idle: -ECONNREFUSED  nobody listens there, or the listener of
- * this descriptor is no more, or it failed -EACCES     the other side does not hold the key of this
- * descriptor -ETIMEDOUT  it did not answer in time       -ECONNRESET  it hung up: too many others
- * are pending -ENOSPC     it has max_endpoints endpoints -EPROTO     it speaks another version of
- * the protocol, or broke it -EINVAL     malformed descriptor            -EDEADLK  inside a callback
+ * op is untouched and ep is still idle:
+ *   -ECONNREFUSED  no process listens there, or the listener is gone or failed
+ *   -EACCES        the other side does not hold the key of this descriptor
+ *   -ETIMEDOUT     it did not answer in time
+ *   -ECONNRESET    it hung up: too many others are pending
+ *   -ENOSPC        it has max_endpoints endpoints
+ *   -EPROTO        it speaks another version of the protocol, or broke it
+ *   -EINVAL        malformed descriptor
+ *   -EDEADLK       inside a callback
  *   -EMFILE, -ENOMEM, -ENETUNREACH and other errors of connect(2)
  *   -EBUSY, -EALREADY, -ENOTCONN  as of slime_endpoint_connect()
  */
