@@ -161,15 +161,13 @@ static int read_access(const json_t *o, unsigned *access)
 	return 0;
 }
 
-static int read_allow(struct nc_json *json, const json_t *o, struct nc_region *region)
+/* A list of texts. -EPROTO: it has something else; -ENOMEM. */
+static int read_texts(struct nc_json *json, const json_t *array, const char *const **out, size_t *n)
 {
-	const json_t *array = json_object_get(o, "allow"), *value;
-	const char **list;
+	const char **list = nc_json_allocate(json, json_array_size(array), sizeof(*list));
+	const json_t *value;
 	size_t i;
 
-	if (!json_is_array(array))
-		return 0;
-	list = nc_json_allocate(json, json_array_size(array), sizeof(*list));
 	if (!list)
 		return -ENOMEM;
 	json_array_foreach(array, i, value)
@@ -178,9 +176,16 @@ static int read_allow(struct nc_json *json, const json_t *o, struct nc_region *r
 		if (!list[i])
 			return -EPROTO;
 	}
-	region->allow = list;
-	region->n_allow = json_array_size(array);
+	*out = list;
+	*n = json_array_size(array);
 	return 0;
+}
+
+static int read_allow(struct nc_json *json, const json_t *o, struct nc_region *region)
+{
+	const json_t *array = json_object_get(o, "allow");
+
+	return json_is_array(array) ? read_texts(json, array, &region->allow, &region->n_allow) : 0;
 }
 
 static int read_region(struct nc_json *json, json_t *o, void *out)
@@ -330,21 +335,8 @@ int nc_json_providers(struct nc_json *json, struct nc_page *out)
 
 static int read_transports(struct nc_json *json, const json_t *o, struct nc_wanted_link *out)
 {
-	const json_t *array = json_object_get(o, "transports"), *value;
-	const char **list = nc_json_allocate(json, json_array_size(array), sizeof(*list));
-	size_t i;
-
-	if (!list)
-		return -ENOMEM;
-	json_array_foreach(array, i, value)
-	{
-		list[i] = json_string_value(value);
-		if (!list[i])
-			return -EPROTO;
-	}
-	out->transports = list;
-	out->n_transports = json_array_size(array);
-	return 0;
+	return read_texts(json, json_object_get(o, "transports"), &out->transports,
+			  &out->n_transports);
 }
 
 static uint32_t small_or_all(const json_t *o, const char *key)
