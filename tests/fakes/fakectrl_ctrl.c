@@ -190,29 +190,6 @@ int ctrl_find_agent(struct ctrl *c, const char *agent, ctrl_done_fn *done, void 
 	return finish();
 }
 
-/* Of all the others one. */
-int ctrl_list_names(struct ctrl *c, ctrl_names_fn *done, void *arg)
-{
-	struct msg *m;
-
-	server_lock();
-	if (server.away || !c->registered) {
-		server_unlock();
-		return -EAGAIN;
-	}
-	m = inbox_tell(&c->inbox, MSG_NAMES);
-	m->names_done = done;
-	m->arg = arg;
-	each_agent(other, at)
-	{
-		if (other != c && other->registered && !strcmp(other->scope, c->scope)) {
-			strcpy(m->name, other->name);
-			m->len = 1;
-		}
-	}
-	return finish();
-}
-
 static bool offers(const struct ctrl *c, const char *service)
 {
 	for (size_t i = 0; i < c->n_services; i++)
@@ -221,8 +198,8 @@ static bool offers(const struct ctrl *c, const char *service)
 	return false;
 }
 
-/* Of all that offer it one. */
-int ctrl_list_providers(struct ctrl *c, const char *service, ctrl_names_fn *done, void *arg)
+/* Of those that offer the service one; of all others but c, if it is NULL. */
+static int list_one(struct ctrl *c, const char *service, ctrl_names_fn *done, void *arg)
 {
 	struct msg *m;
 
@@ -234,16 +211,25 @@ int ctrl_list_providers(struct ctrl *c, const char *service, ctrl_names_fn *done
 	m = inbox_tell(&c->inbox, MSG_NAMES);
 	m->names_done = done;
 	m->arg = arg;
-	m->len = 0;
 	each_agent(other, at)
 	{
 		if (other->registered && !strcmp(other->scope, c->scope) &&
-		    offers(other, service)) {
+		    (service ? offers(other, service) : other != c)) {
 			strcpy(m->name, other->name);
 			m->len = 1;
 		}
 	}
 	return finish();
+}
+
+int ctrl_list_names(struct ctrl *c, ctrl_names_fn *done, void *arg)
+{
+	return list_one(c, NULL, done, arg);
+}
+
+int ctrl_list_providers(struct ctrl *c, const char *service, ctrl_names_fn *done, void *arg)
+{
+	return list_one(c, service, done, arg);
 }
 
 int ctrl_get_region(struct ctrl *c, const char *agent, const char *region, ctrl_region_fn *done,
