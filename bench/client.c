@@ -93,9 +93,8 @@ static int create_agent(struct client *c, const char *token)
 	attr.data.tcp_bind = s->between.tcp_bind;
 	attr.on_state = on_state;
 	attr.arg = c;
-	if (c->settings->between.transport) {
+	if (c->settings->between.transport)
 		attr.transports[0] = (enum slime_transport)c->settings->between.transport;
-	}
 	attr.data.rpc_workers = c->owns_pages ? 2 : 0;
 	return slime_agent_create(&attr, &c->agent);
 }

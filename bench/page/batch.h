@@ -19,6 +19,18 @@ struct page_batch {
 	char (*keys)[PAGE_KEY_LEN];
 };
 
+/* The next of a sequence (xorshift) that begins with a state other than 0. */
+static inline uint64_t page_random(uint64_t *state)
+{
+	uint64_t x = *state;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	*state = x;
+	return x;
+}
+
 /* 0, a negative errno; page_batch_fini() follows in any case. */
 int page_batch_init(struct page_batch *b, struct slime_agent *agent, struct slime_pages *pages,
 		    uint32_t n, uint64_t page_size);

@@ -41,17 +41,6 @@ struct reader {
 	struct page_rung rung;
 };
 
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t x = *state;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	*state = x;
-	return x;
-}
-
 /* ---- keys and bytes ---- */
 
 /* index counts objects; those from the working set on are never put. */
@@ -107,10 +96,10 @@ static void choose(struct reader *r)
 {
 	const struct page_settings *p = r->d->settings;
 	uint64_t n_objects = (uint64_t)p->working_set * r->d->objects;
-	uint64_t first = next_random(&r->random) % n_objects;
+	uint64_t first = page_random(&r->random) % n_objects;
 
 	for (uint32_t i = 0; i < r->b.n; i++) {
-		bool misses = next_random(&r->random) % 100 >= (uint64_t)p->hit_percent;
+		bool misses = page_random(&r->random) % 100 >= (uint64_t)p->hit_percent;
 
 		set_item(r, i, (first + i) % n_objects + (misses ? n_objects : 0));
 	}
@@ -163,7 +152,7 @@ static int run_batch(struct reader *r)
 	int ret;
 
 	if (op == PAGE_MIXED) /* a tenth of the batches are puts */
-		op = next_random(&r->random) % 10 ? PAGE_GET : PAGE_PUT;
+		op = page_random(&r->random) % 10 ? PAGE_GET : PAGE_PUT;
 	choose(r);
 	for (uint32_t i = 0; op == PAGE_PUT && i < r->b.n; i++)
 		write_page(r, i);
@@ -173,7 +162,7 @@ static int run_batch(struct reader *r)
 	if (ret)
 		return ret;
 	if (op == PAGE_GET)
-		check(r, (uint32_t)(next_random(&r->random) % r->b.n));
+		check(r, (uint32_t)(page_random(&r->random) % r->b.n));
 	if (atomic_load_explicit(&r->d->measures, memory_order_relaxed))
 		count(r, op, ns);
 	return 0;

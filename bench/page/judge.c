@@ -55,17 +55,6 @@ struct hand {
 	struct page_rung rungs[N_PHASES];
 };
 
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t x = *state;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	*state = x;
-	return x;
-}
-
 static bool is_interrupted(const struct judge *j)
 {
 	return atomic_load(&j->c->interrupt.caught) != 0;
@@ -102,10 +91,10 @@ static bool is_right(const struct page_batch *b, uint32_t i)
 static void choose(struct hand *h, unsigned hit_percent)
 {
 	uint64_t n = (uint64_t)h->j->settings->working_set;
-	uint64_t first = next_random(&h->random) % n;
+	uint64_t first = page_random(&h->random) % n;
 
 	for (uint32_t i = 0; i < h->b.n; i++) {
-		bool misses = next_random(&h->random) % 100 >= hit_percent;
+		bool misses = page_random(&h->random) % 100 >= hit_percent;
 
 		page_batch_set(&h->b, i, KIND, (first + i) % n + (misses ? n : 0));
 	}
@@ -114,7 +103,7 @@ static void choose(struct hand *h, unsigned hit_percent)
 /* Of eight batches seven rewrite, and one deletes. */
 static int write_batch(struct hand *h)
 {
-	bool deletes = next_random(&h->random) % 8 == 0;
+	bool deletes = page_random(&h->random) % 8 == 0;
 	uint64_t version = atomic_fetch_add(&h->j->version, 1);
 	struct page_batch *b = &h->b;
 	int ret;
