@@ -128,7 +128,7 @@ else
 end
 
 -- Sets that are empty are not there; one of another type says nothing of who there is.
-if redis.call('EXISTS', NAMES, DUE, DEAD) == 0 and number(read('XLEN', EVENTS)) == 0 then
+if redis.call('EXISTS', NAMES, DUE, DEAD, P .. 'topologies') == 0 and number(read('XLEN', EVENTS)) == 0 then
 	redis.call('UNLINK', EPOCH, SEQ, EVENT_SEQ, EVENTS, DUE, NAMES, DEAD)
 	write('SREM', root .. 'nanoctrl:scopes', scope)
 end

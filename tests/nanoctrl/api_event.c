@@ -38,6 +38,28 @@ static void poll__waits_for_the_next_event(void **state)
 	api_answer_fini(&a);
 }
 
+static void list__of_the_last_events_is_in_their_order(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char lease[512];
+
+	assert_int_equal(api_do(f, &a, "GET", "/v1/events?scope=demo&last=5", NULL, NULL), 200);
+	assert_int_equal(api_count(&a, "events"), 0);
+	assert_int_equal(api_register(f, "node-a", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(api_register(f, "node-b", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(api_register(f, "node-c", "i1", OWNER_KEY_A, lease), 201);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/events?scope=demo&last=2", NULL, NULL), 200);
+	assert_int_equal(api_count(&a, "events"), 2);
+	assert_string_equal(api_text(&a, "events", "0", "agent", NULL), "node-b");
+	assert_string_equal(api_text(&a, "events", "1", "agent", NULL), "node-c");
+	assert_string_equal(api_text(&a, "events", "1", "cursor", NULL),
+			    api_text(&a, "cursor", NULL));
+	assert_true(api_number(&a, "events", "1", "at_ms", NULL) > 1500000000000);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/events?scope=demo&last=1001", NULL, NULL), 400);
+	api_answer_fini(&a);
+}
+
 static void lines__carry_events_and_beats(void **state)
 {
 	struct api_fixture *f = *state;
@@ -208,6 +230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(poll__waits_for_the_next_event),
+		TEST(list__of_the_last_events_is_in_their_order),
 		TEST(lines__carry_events_and_beats),
 		TEST(lines__of_a_head_request_are_a_head_and_the_end),
 		TEST(lines__of_a_client_that_went_meanwhile_end_at_once),

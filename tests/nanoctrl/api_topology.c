@@ -155,6 +155,53 @@ static void agents__that_come_change_and_leave_are_expanded(void **state)
 	api_answer_fini(&a);
 }
 
+static void list__of_scopes_counts_agents_and_topologies(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char lease[512];
+
+	assert_int_equal(api_do(f, &a, "GET", "/v1/scopes", NULL, NULL), 200);
+	assert_int_equal(api_count(&a, "scopes"), 0);
+	assert_int_equal(put(f, &a, "t", "", T("t", "{\"mesh\":\"role=x\"}")), 200);
+	join(f, "node-a", lease);
+	join(f, "node-b", lease);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/scopes", NULL, NULL), 200);
+	assert_int_equal(api_count(&a, "scopes"), 1);
+	assert_string_equal(api_text(&a, "scopes", "0", "name", NULL), "demo");
+	assert_int_equal(api_number(&a, "scopes", "0", "agents", NULL), 2);
+	assert_int_equal(api_number(&a, "scopes", "0", "topologies", NULL), 1);
+	assert_int_equal(api_do(f, &a, "GET", "/v1/scopes?after=x", NULL, NULL), 400);
+	api_answer_fini(&a);
+}
+
+/* In no order: it is by agent, and an agent that has no link has a list, too. */
+static void list__of_wanted_links_has_those_of_all_agents(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	size_t i, n_links = 0;
+	const json_t *one;
+	char lease[512];
+
+	join(f, "node-a", lease);
+	join(f, "node-b", lease);
+	join(f, "node-c", lease);
+	assert_int_equal(put(f, &a, "t", "", T("t", "{\"pairs\":[[\"node-a\",\"node-b\"]]}")), 200);
+	await_wanted(f, "node-a", "node-b/default");
+	await_wanted(f, "node-c", "");
+	assert_int_equal(api_do(f, &a, "GET", "/v1/wanted?scope=demo", NULL, NULL), 200);
+	assert_int_equal(api_count(&a, "wanted"), 3);
+	json_array_foreach(json_object_get(a.body, "wanted"), i, one)
+	{
+		assert_true(json_integer_value(json_object_get(one, "revision")) > 0);
+		n_links += json_array_size(json_object_get(one, "links"));
+	}
+	assert_int_equal(n_links, 2);
+	assert_true(json_is_null(json_object_get(a.body, "next")));
+	api_answer_fini(&a);
+}
+
 static void put__of_an_older_revision_is_stale(void **state)
 {
 	struct api_fixture *f = *state;
@@ -352,6 +399,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(put__expands_to_lists_of_agents),
 		TEST(agents__that_come_change_and_leave_are_expanded),
+		TEST(list__of_scopes_counts_agents_and_topologies),
+		TEST(list__of_wanted_links_has_those_of_all_agents),
 		TEST(put__of_an_older_revision_is_stale),
 		TEST(put__of_a_link_of_another_topology_is_a_conflict),
 		TEST(put__of_several_is_all_or_nothing),

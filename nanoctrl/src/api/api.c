@@ -170,6 +170,18 @@ bool api_page(struct request *rq, struct api_page *out)
 	return true;
 }
 
+bool api_scan(struct request *rq, const char **out)
+{
+	const char *text = request_query(rq, "after");
+	size_t len = text ? strlen(text) : 0;
+
+	*out = text ? text : "0";
+	if (!text || (len && len <= 20 && strspn(text, "0123456789") == len))
+		return true;
+	api_bad_query(rq, "after", "what a page said");
+	return false;
+}
+
 bool api_cursor(struct request *rq, struct store_cursor *out, bool *given)
 {
 	const char *text = request_query(rq, "cursor");

@@ -80,6 +80,8 @@ void api_fail_stale(struct request *rq, uint64_t order);
 /* The same for a body that was refused. */
 void api_refuse(struct request *rq, const struct model_error *err);
 
+/* ?after= of a list that Redis scans: what the page before said, or "0". */
+bool api_scan(struct request *rq, const char **out);
 void api_bad_query(struct request *rq, const char *name, const char *expected);
 
 /* Reply with a text of the model and free it; NULL is 500. */

@@ -11,6 +11,7 @@
 #include "api/tail.h"
 
 #define WAIT_MAX_MS 30000
+#define LAST_MAX    1000
 
 /* One who watches: a request that waits, or a stream. */
 struct watch {
@@ -221,11 +222,36 @@ static struct watch *new_watch(struct request *rq, const char *scope, const char
 	return w;
 }
 
+static void last_read(void *arg, int result, const struct store_events *ev)
+{
+	struct store_cursor at = { 0 };
+
+	if (result) {
+		api_fail(arg, result);
+		return;
+	}
+	at = (struct store_cursor){ ev->epoch, ev->last };
+	api_reply(arg, 200, model_events(ev, &at, ev->reset, ""));
+}
+
+/* Events that are kept, and no waiting for others. */
+static void start_last(struct request *rq, const char *scope)
+{
+	uint64_t n;
+
+	if (api_query_number(rq, "last", 1, LAST_MAX, 0, &n))
+		store_read_last_events(request_store(rq), scope, (unsigned)n, last_read, rq);
+}
+
 void api_event_scope(struct request *rq)
 {
 	const char *scope = api_scope(rq);
-	struct watch *w = scope ? new_watch(rq, scope, "") : NULL;
+	struct watch *w = NULL;
 
+	if (scope && request_query(rq, "last"))
+		start_last(rq, scope);
+	else if (scope)
+		w = new_watch(rq, scope, "");
 	if (w)
 		start(w);
 }

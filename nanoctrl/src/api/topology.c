@@ -77,6 +77,25 @@ void api_wanted_get(struct request *rq)
 		store_get_wanted(request_store(rq), scope, name, got_wanted, rq);
 }
 
+static void listed_wanted(void *arg, int result, const struct store_wanted *lists, size_t n,
+			  const char *next)
+{
+	if (result)
+		api_fail(arg, result);
+	else
+		api_reply(arg, 200, model_wanted_lists(api_scope_of(arg), lists, n, next));
+}
+
+void api_wanted_list(struct request *rq)
+{
+	const char *scope = api_scope(rq), *after;
+	uint64_t limit;
+
+	if (scope && api_scan(rq, &after) && api_query_number(rq, "limit", 1, 500, 100, &limit))
+		store_list_wanted(request_store(rq), scope, after, (unsigned)limit, listed_wanted,
+				  rq);
+}
+
 /* ---- writing ---- */
 
 struct writing {

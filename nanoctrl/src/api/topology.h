@@ -6,6 +6,6 @@
 #include "http/route.h"
 
 route_fn api_topology_list, api_topology_get, api_topology_apply, api_topology_apply_all,
-	api_topology_delete, api_wanted_get;
+	api_topology_delete, api_wanted_get, api_wanted_list;
 
 #endif

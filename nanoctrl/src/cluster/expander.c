@@ -47,16 +47,18 @@ static bool knows(const struct expander *e, const char *name)
 	return false;
 }
 
-static void on_scopes(void *arg, int result, const struct store_text *scopes, size_t n)
+static void on_scopes(void *arg, int result, const struct store_scope *scopes, size_t n,
+		      const char *next)
 {
 	struct expander *e = arg;
 
+	(void)next;
 	e->looking = false;
 	for (size_t i = 0; !result && !e->closing && i < n; i++) {
-		if (knows(e, scopes[i].at))
+		if (knows(e, scopes[i].name))
 			continue;
 		/* Without memory the next look finds it. */
-		if (!scope_create(e->store, e->base, scopes[i].at, &e->scopes, on_scope_ended, e))
+		if (!scope_create(e->store, e->base, scopes[i].name, &e->scopes, on_scope_ended, e))
 			e->n_scopes++;
 	}
 	free_if_done(e);

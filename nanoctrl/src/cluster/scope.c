@@ -19,6 +19,7 @@
 #define SWEEP_MS    5000 /* at the latest */
 #define RELOAD_NS   (60 * SL_NS_PER_S)
 #define PAGE	    500
+#define LISTS	    256
 #define DIRTY_MAX   256 /* agents that are read one by one; of more all are read */
 #define COMMIT_MAX  (STORE_COMMIT_MAX - STORE_TOPOLOGIES_MAX)
 #define COMMIT_SIZE (4u << 20)
@@ -464,7 +465,7 @@ static void on_lists(void *arg, int result, const struct store_wanted *lists, si
 	if (!goes_on(s, result))
 		return;
 	if (strcmp(next, "0") != 0) {
-		store_list_wanted(s->store, s->name, next, on_lists, s);
+		store_list_wanted(s->store, s->name, next, LISTS, on_lists, s);
 		return;
 	}
 	lists_sort(&s->have);
@@ -480,7 +481,7 @@ static void read_lists(struct scope *s)
 		return;
 	}
 	drop_have(s);
-	store_list_wanted(s->store, s->name, "0", on_lists, s);
+	store_list_wanted(s->store, s->name, "0", LISTS, on_lists, s);
 }
 
 static int take_topologies(struct scope *s, const struct store_topologies *t)

@@ -115,6 +115,8 @@ const char *model_event(uint64_t epoch, const struct store_event *e);
 char *model_events(const struct store_events *events, const struct store_cursor *cursor, bool reset,
 		   const char *to);
 
+char *model_scopes(const struct store_scope *scopes, size_t n, const char *next);
+
 /* selector may be NULL */
 char *model_snapshots(const struct store_snapshots *page, const char *selector);
 

@@ -69,6 +69,10 @@ int model_wanted_links(const struct store_wanted *lists, size_t n_lists,
 		       size_t *n_out, void **memory);
 void model_links_fini(struct expanded_link *links, void *memory);
 
+/* A portion of the lists of all agents. */
+char *model_wanted_lists(const char *scope, const struct store_wanted *lists, size_t n,
+			 const char *next);
+
 /* What became of a topology. */
 char *model_topology_report(const struct expanded_topology *t);
 

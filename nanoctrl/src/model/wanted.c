@@ -172,6 +172,29 @@ char *model_wanted(const struct store_wanted *w)
 	return out_finish(&o);
 }
 
+char *model_wanted_lists(const char *scope, const struct store_wanted *lists, size_t n,
+			 const char *next)
+{
+	struct out o = { .at = NULL };
+
+	out_text(&o, "{\"status\":\"ok\",\"scope\":", scope);
+	out_words(&o, ",\"wanted\":[");
+	for (size_t i = 0; i < n; i++) {
+		out_text(&o, i ? ",{\"agent\":" : "{\"agent\":", lists[i].agent);
+		out_number(&o, ",\"revision\":", lists[i].revision);
+		out_words(&o, ",\"links\":");
+		out_json(&o, lists[i].list);
+		out_words(&o, "}");
+	}
+	out_words(&o, "],\"next\":");
+	out_words(&o, strcmp(next, "0") ? "\"" : "null}");
+	if (strcmp(next, "0") != 0) {
+		out_words(&o, next);
+		out_words(&o, "\"}");
+	}
+	return out_finish(&o);
+}
+
 static const struct topology *topology_named(const struct topology *t, size_t n, const char *name)
 {
 	for (size_t i = 0; name && i < n; i++)

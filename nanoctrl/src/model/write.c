@@ -240,10 +240,10 @@ char *model_agent(const char *scope, const struct store_page *page)
 /* {"status","epoch","cursor",NAME:[items],"next"}; takes items over. */
 static char *page_text(const struct store_page *page, const char *name, json_t *items)
 {
-	return finish(json_pack("{s:s,s:I,s:o,s:o,s:o}", "status", "ok", "epoch",
+	return finish(json_pack("{s:s,s:I,s:o,s:I,s:o,s:o}", "status", "ok", "epoch",
 				(json_int_t)page->cursor.epoch, "cursor",
-				cursor_text(&page->cursor), name, items, "next",
-				page->next ? word(page->next) : json_null()));
+				cursor_text(&page->cursor), "now_ms", (json_int_t)page->now_ms,
+				name, items, "next", page->next ? word(page->next) : json_null()));
 }
 
 char *model_agents(const char *scope, const struct store_page *page, const char *selector)
@@ -472,6 +472,21 @@ char *model_offers(const struct store_cursor *cursor, const struct store_offer *
 				"offers", items));
 }
 
+/* ---- scopes ---- */
+
+char *model_scopes(const struct store_scope *scopes, size_t n, const char *next)
+{
+	json_t *items = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(items,
+				      json_pack("{s:s,s:I,s:I}", "name", scopes[i].name, "agents",
+						(json_int_t)scopes[i].n_agents, "topologies",
+						(json_int_t)scopes[i].n_topologies));
+	return finish(json_pack("{s:s,s:o,s:o}", "status", "ok", "scopes", items, "next",
+				strcmp(next, "0") ? word(next) : json_null()));
+}
+
 /* ---- events ---- */
 
 /* Of topologies and of what they come to for an agent. */
@@ -480,9 +495,9 @@ static json_t *topology_event(uint64_t epoch, const struct store_event *e)
 	bool wanted = *e->to != '\0';
 	struct store_cursor c = { epoch, e->id };
 
-	return json_pack("{s:o,s:o,s:o,s:I}", "type", word(e->type), "cursor", cursor_text(&c),
-			 wanted ? "agent" : "topology", word(e->agent), "revision",
-			 (json_int_t)e->number);
+	return json_pack("{s:o,s:o,s:I,s:o,s:I}", "type", word(e->type), "cursor", cursor_text(&c),
+			 "at_ms", (json_int_t)e->at_ms, wanted ? "agent" : "topology",
+			 word(e->agent), "revision", (json_int_t)e->number);
 }
 
 static json_t *event_object(uint64_t epoch, const struct store_event *e)
@@ -493,9 +508,9 @@ static json_t *event_object(uint64_t epoch, const struct store_event *e)
 
 	if (!strcmp(e->type, "wanted") || !strncmp(e->type, "topology", 8))
 		return topology_event(epoch, e);
-	o = json_pack("{s:o,s:o,s:o,s:I}", "type", word(e->type), "cursor", cursor_text(&c),
-		      offer ? "from" : "agent", word(e->agent), "generation",
-		      (json_int_t)e->generation);
+	o = json_pack("{s:o,s:o,s:I,s:o,s:I}", "type", word(e->type), "cursor", cursor_text(&c),
+		      "at_ms", (json_int_t)e->at_ms, offer ? "from" : "agent", word(e->agent),
+		      "generation", (json_int_t)e->generation);
 
 	if (!o)
 		return NULL;

@@ -5,6 +5,7 @@
 #include "api/event.h"
 #include "api/object.h"
 #include "api/server.h"
+#include "api/scope.h"
 #include "api/session.h"
 #include "api/snapshot.h"
 #include "api/topology.h"
@@ -39,6 +40,7 @@ const struct route route_table[] = {
 	{ HTTP_GET, "/v1/events", api_event_scope },
 	{ HTTP_GET, "/v1/links", api_link_list },
 	{ HTTP_GET, "/v1/regions", api_region_list },
+	{ HTTP_GET, "/v1/scopes", api_scope_list },
 	{ HTTP_GET, "/v1/snapshots", api_snapshot_list },
 	{ HTTP_GET, "/v1/services", api_service_list },
 	{ HTTP_GET, "/v1/topologies", api_topology_list },
@@ -46,6 +48,7 @@ const struct route route_table[] = {
 	{ HTTP_GET, "/v1/topologies/{name}", api_topology_get },
 	{ HTTP_PUT, "/v1/topologies/{name}", api_topology_apply },
 	{ HTTP_DELETE, "/v1/topologies/{name}", api_topology_delete },
+	{ HTTP_GET, "/v1/wanted", api_wanted_list },
 	/* Of DLSlime's NanoCtrl. */
 	{ HTTP_POST, "/heartbeat", api_compat_heartbeat },
 	{ HTTP_POST, "/register", api_compat_register },

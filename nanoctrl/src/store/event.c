@@ -38,6 +38,7 @@ static bool read_event(const redisReply *row, struct store_event *e)
 		.object = field(fields, 'o'),
 		.to = field(fields, 'd'),
 		.number = strtoull(field(fields, 'n'), NULL, 10),
+		.at_ms = strtoull(field(fields, 'm'), NULL, 10),
 	};
 	return e->id && *end == '-' && *e->type && *e->agent;
 }
@@ -117,6 +118,16 @@ void store_read_events(struct store *store, const char *scope, const struct stor
 	store_arg_number(&a, behind->id);
 	store_arg_number(&a, limit);
 	store_send(store, scope, SCRIPT_EVENTS, &a, finish_events,
+		   (union store_answer){ .events = fn }, arg);
+}
+
+void store_read_last_events(struct store *store, const char *scope, unsigned limit,
+			    store_events_fn *fn, void *arg)
+{
+	struct store_args a = { .n = 0 };
+
+	store_arg_number(&a, limit);
+	store_send(store, scope, SCRIPT_EVENTS_LAST, &a, finish_events,
 		   (union store_answer){ .events = fn }, arg);
 }
 

@@ -331,6 +331,26 @@ void store_get_offer(struct store *store, const char *scope, const struct store_
 void store_list_offers(struct store *store, const char *scope, const struct store_lease *lease,
 		       store_offers_fn *fn, void *arg);
 
+/* ---- scopes ---- */
+
+struct store_scope {
+	const char *name;
+	uint64_t n_agents, n_topologies; /* 0 where only their scopes are told */
+};
+
+/* next: where the next portion begins, "0" at the end. */
+typedef void store_scopes_fn(void *arg, int result, const struct store_scope *scopes, size_t n,
+			     const char *next);
+
+/* About `limit` of the scopes that hold anything, from next of the portion before on, or "0". One
+ * may come twice. 0. */
+void store_list_scopes(struct store *store, const char *next, unsigned limit, store_scopes_fn *fn,
+		       void *arg);
+
+/* Up to STORE_SCOPES_MAX of the scopes that have topologies, or lists of some that went. 0. */
+#define STORE_SCOPES_MAX 1000
+void store_topology_scopes(struct store *store, store_scopes_fn *fn, void *arg);
+
 /* ---- topologies ---- */
 
 #define STORE_TOPOLOGIES_MAX	 128		    /* of a scope, */
@@ -375,11 +395,6 @@ void store_write_topologies(struct store *store, const char *scope, uint64_t rev
 			    const struct store_topology_write *writes, size_t n,
 			    store_revision_fn *fn, void *arg);
 
-/* Up to STORE_SCOPES_MAX of the scopes that have topologies, or lists of some that went. */
-#define STORE_SCOPES_MAX 1000
-typedef void store_scopes_fn(void *arg, int result, const struct store_text *scopes, size_t n);
-void store_topology_scopes(struct store *store, store_scopes_fn *fn, void *arg);
-
 /* The links that an agent is to have. */
 struct store_wanted {
 	const char *agent;
@@ -395,8 +410,9 @@ typedef void store_wanted_fn(void *arg, int result, const struct store_wanted *l
 void store_get_wanted(struct store *store, const char *scope, const char *agent,
 		      store_wanted_fn *fn, void *arg);
 
-/* A portion of all lists, from next of the portion before on, or "0"; next is "0" at the end. */
-void store_list_wanted(struct store *store, const char *scope, const char *next,
+/* About `limit` of all lists, from next of the portion before on, or "0"; next is "0" at the end.
+ * One may come twice. */
+void store_list_wanted(struct store *store, const char *scope, const char *next, unsigned limit,
 		       store_wanted_fn *fn, void *arg);
 
 /* What became of a topology. */
@@ -440,6 +456,7 @@ struct store_event {
 	const char *object;	 /* region or profile, "" where the type has none */
 	const char *to;		 /* the one agent that it is for, "" for all */
 	uint64_t number;	 /* revision or connection epoch */
+	uint64_t at_ms;		 /* the store's clock when it happened */
 	/*
 	 * Where whoever needs the event as text keeps it, malloc()ed, for all others who are told
 	 * of the same batch; the store frees it. A thousand sessions hear of most events.
@@ -459,6 +476,10 @@ struct store_events {
 typedef void store_events_fn(void *arg, int result, const struct store_events *events);
 void store_read_events(struct store *store, const char *scope, const struct store_cursor *behind,
 		       unsigned limit, store_events_fn *fn, void *arg);
+
+/* The last `limit` events that are kept; result 0. */
+void store_read_last_events(struct store *store, const char *scope, unsigned limit,
+			    store_events_fn *fn, void *arg);
 
 /* The same for one of many who want much the same: at most STORE_SHARED_EVENTS, and the answer may
  * begin before the cursor and tell less than is there by now. */

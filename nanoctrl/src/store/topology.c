@@ -128,39 +128,6 @@ void store_write_topologies(struct store *store, const char *scope, uint64_t rev
 	free(args);
 }
 
-/* {outcome, {scope, ...}} */
-static void finish_scopes(struct store_call *call, int result, const redisReply *reply)
-{
-	const redisReply *rows = store_item(reply, 1, REDIS_REPLY_ARRAY);
-	struct store_text *scopes = NULL;
-	size_t n = 0;
-
-	if (result == STORE_OK && !rows)
-		result = -EPROTO;
-	if (result == STORE_OK)
-		scopes = calloc(rows->elements + 1, sizeof(*scopes));
-	if (result == STORE_OK && !scopes)
-		result = -ENOMEM;
-	for (size_t i = 0; result == STORE_OK && i < rows->elements; i++) {
-		scopes[n] = store_text_at(rows, i);
-		if (strlen(scopes[n].at) == scopes[n].len && key_scope_valid(scopes[n].at))
-			n++;
-	}
-	call->fn.scopes(call->arg, result, scopes, n);
-	free(scopes);
-}
-
-void store_topology_scopes(struct store *store, store_scopes_fn *fn, void *arg)
-{
-	const char *root = store->hub->keys.root;
-	struct store_args a = { .n = 0 };
-
-	store_arg_number(&a, STORE_SCOPES_MAX);
-	store_send_prefixed(store, (struct store_text){ root, strlen(root) },
-			    SCRIPT_TOPOLOGY_SCOPES, (size_t)a.n, a.v, finish_scopes,
-			    (union store_answer){ .scopes = fn }, arg);
-}
-
 void store_commit_wanted(struct store *store, const char *scope, uint64_t revision,
 			 uint64_t expanded, const struct store_cursor *seen,
 			 const struct store_wanted *lists, size_t n,

@@ -5,8 +5,6 @@
 #include <string.h>
 #include "store/redis_store.h"
 
-#define PORTION 256
-
 /* "REVISION\n" list */
 static bool read_list(struct store_text v, struct store_wanted *w)
 {
@@ -81,13 +79,13 @@ static void finish_lists(struct store_call *call, int result, const redisReply *
 	free(lists);
 }
 
-void store_list_wanted(struct store *store, const char *scope, const char *next,
+void store_list_wanted(struct store *store, const char *scope, const char *next, unsigned limit,
 		       store_wanted_fn *fn, void *arg)
 {
 	struct store_args a = { .n = 0 };
 
 	store_arg(&a, next);
-	store_arg_number(&a, PORTION);
+	store_arg_number(&a, limit);
 	store_send(store, scope, SCRIPT_WANTED_LISTS, &a, finish_lists,
 		   (union store_answer){ .wanted = fn }, arg);
 }
