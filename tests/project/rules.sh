@@ -3,6 +3,7 @@
 # The tests that docs/rules.md names exist, and it has each rule once: a test is a function of cmocka's, a "case_" of a
 # script, or a file.
 set -euo pipefail
+export LC_ALL=C
 . "$(dirname "${BASH_SOURCE[0]}")/files.sh"
 
 page=docs/rules.md
@@ -17,21 +18,14 @@ complain() {
 	bad=1
 }
 
-exists() {
-	case $1 in
-	*.*) grep -q "/$1\$" < <(printf '/%s\n' "${files[@]}") ;;
-	*) grep -qx -- "$1" <<<"$functions" ;;
-	esac
-}
-
 # In backquotes: words with two underscores, words that begin with case_, and paths.
 names() {
 	grep -oE "\`([a-z0-9_]+__[a-z0-9_]+|case_[a-z0-9_]+|[a-z0-9_/.-]+\.(c|sh|py|md))\`" "$page" | tr -d "\`" | sort -u
 }
 
-# The first cells of the tables: "S1", "C7, C8" or "C21-C23".
+# A rule begins its paragraph: "**S1.** It has a sentence.", also "**C7, C8.**" or "**C21-C23.**".
 rules() {
-	sed -nE 's/^\| ([SCW][0-9][SCW0-9, -]*) \|.*/\1/p' "$page" | tr -d ' ' | tr ',' '\n' | while IFS=- read -r from to; do
+	sed -nE 's/^\*\*([SCW][0-9][SCW0-9, -]*)\.\*\* [A-Z].*/\1/p' "$page" | tr -d ' ' | tr ',' '\n' | while IFS=- read -r from to; do
 		to=${to:-$from}
 		seq -f "${from:0:1}%g" "${from:1}" "${to:1}"
 	done
@@ -43,11 +37,15 @@ all_rules() {
 	printf 'W%d\n' {1..25} {30..44} {50..67} {70..82}
 }
 
-n=0
+# What may be named: a function, a file, and each end of a path that begins at a folder.
+existing() {
+	printf '%s\n' "$functions"
+	printf '%s\n' "${files[@]}" | awk -F/ '{ name = $NF; print name; for (i = NF - 1; i; i--) print name = $i "/" name }'
+}
 while read -r name; do
-	exists "$name" || complain "names $name: there is no such test"
-	n=$((n + 1))
-done < <(names)
+	complain "names $name: there is no such test"
+done < <(comm -23 <(names) <(existing | sort -u))
+n=$(names | wc -l)
 [ "$n" -gt 0 ] || complain "names no test"
 diff <(all_rules | sort) <(rules | sort) || complain "has not each rule once"
 echo "$n tests"
