@@ -25,6 +25,7 @@ topo           libslime/src/topo/                                rdma
 memory         libslime/src/memory/                              progress
 endpoint       libslime/src/endpoint/                            memory
 rpc            libslime/src/rpc/                                 endpoint
+link           libslime/src/link/                                rpc
 listener       libslime/src/listener/                            endpoint tcp
 cli            cli/                                              base
 net            nanoctrl/net/                                     base

@@ -327,8 +327,8 @@ static int expects_as_initiator(const struct slime_endpoint *ep, enum slime_tran
 	return -ENOENT;
 }
 
-int sl_endpoint_expect(void *arg, enum slime_transport transport, uint64_t endpoint,
-		       struct sl_expected *out)
+int sl_connect_expect(void *arg, enum slime_transport transport, uint64_t endpoint,
+		      struct sl_expected *out)
 {
 	struct slime_context *ctx = arg;
 	struct slime_endpoint *ep = NULL;
@@ -338,7 +338,6 @@ int sl_endpoint_expect(void *arg, enum slime_transport transport, uint64_t endpo
 	bool called;
 	int ret;
 
-	*out = (struct sl_expected){ 0 };
 	pthread_mutex_lock(&ctx->lock);
 	sl_list_for_each (e, &ctx->endpoints) {
 		ep = SL_CONTAINER_OF(e, struct slime_endpoint, link);

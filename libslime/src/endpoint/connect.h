@@ -31,6 +31,9 @@ bool sl_connect_has_attempt(const struct slime_endpoint *ep);
 
 void sl_connect_destroy_broken(struct slime_endpoint *ep);
 
+/* Of a context, with *out zeroed. */
+sl_expect_fn sl_connect_expect;
+
 /* Nobody connects to what is offered and not in use by a connection. */
 void sl_connect_drop_offers(struct slime_endpoint *ep);
 

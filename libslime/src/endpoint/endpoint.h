@@ -28,36 +28,6 @@ struct sl_kind_counters {
 	_Atomic uint64_t bytes;
 };
 
-/*
- * A layer on top: recv and mailbox. Its state is made with the endpoint and goes with it. msg runs
- * as [token] and says false when the peer broke the protocol; down runs as [token], once, when the
- * connection has ended and before the endpoint's state says so: it ends everything the layer has
- * pending with cause.
- */
-struct sl_layer {
-	int (*create)(struct slime_endpoint *ep, void **state);
-	void (*destroy)(void *state);
-	void (*forget)(void *state); /* in a child after fork: free its memory, nothing else */
-	bool (*msg)(void *state, const struct sl_msg *m, const uint8_t *payload);
-	void (*down)(void *state, int cause);
-	/* Something to do that no message announces (deadlines, memory that came back): asked in
-	 * the endpoint's rounds, returns when it wants the next at the latest, SL_NEVER: not by
-	 * itself. May be NULL. [token] */
-	uint64_t (*progress)(void *state);
-};
-
-extern const struct sl_layer sl_recv_layer;
-extern const struct sl_layer sl_mailbox_layer;
-
-struct sl_mailbox;
-
-/* Whether this thread runs one of its pool handlers: its destruction would wait for that. */
-bool sl_mailbox_is_inside(const struct sl_mailbox *mb);
-
-/* What the mailbox's msg does for the two most frequent kinds. */
-bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
-bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
-
 /* An immediate that arrived and that nobody took yet. */
 struct sl_arrived_imm {
 	uint32_t imm;
@@ -91,7 +61,7 @@ struct slime_endpoint {
 	struct slime_endpoint_attr attr;
 	char name[64];
 	struct sl_list link; /* in the context's list */
-	struct sl_list todo; /* in the context's todo list */
+	struct sl_task task; /* its round, among the tasks of the context */
 	struct sl_link_id self;
 	uint8_t secret[SL_SECRET_LEN];
 	uint64_t listener; /* that made it; 0: none. Under the lock of the context */
@@ -307,7 +277,12 @@ static inline void sl_endpoint_count_served(struct slime_endpoint *ep, int statu
 	sl_endpoint_count_alone(&ep->served, status, bytes);
 }
 
-/* Note the state and tell the user. [token], no lock held. */
+/* Other threads see the state from here on. [token] */
+void sl_endpoint_note_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
+			    const char *why);
+/* Tell the user. [token], no lock held. */
+void sl_endpoint_tell_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause);
+/* Both. [token], no lock held. */
 void sl_endpoint_set_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
 			   const char *why);
 
@@ -317,6 +292,9 @@ static inline enum slime_log_level sl_endpoint_level(const struct slime_endpoint
 {
 	return ep->attr.quiet ? SLIME_LOG_DEBUG : level;
 }
+
+/* The holder of the token runs the endpoint's round; nobody is woken. Any thread, as below. */
+void sl_endpoint_queue(struct slime_endpoint *ep);
 
 /* The endpoint's layers get a round soon. Any thread that keeps the endpoint from being destroyed.
  */

@@ -14,6 +14,10 @@
 #ifndef SL_RECV_H
 #define SL_RECV_H
 
+#include "src/endpoint/layer.h"
+
+extern const struct sl_layer sl_recv_layer;
+
 enum sl_send_flags {
 	SL_SEND_BY_DESC = 1, /* the slot holds a descriptor */
 };

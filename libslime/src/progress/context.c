@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <arpa/inet.h>
-#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "src/progress/context.h"
+#include "src/progress/manual.h"
 #include "src/transport/auth.h"
 #include <slime/version.h>
 
@@ -22,32 +19,9 @@ static const struct sl_transport_ops *const all_transports[] = {
 	&sl_tcp_transport,
 };
 
-static const char *const transport_names[SLIME_TRANSPORT_MAX] = {
-	[SLIME_TRANSPORT_NONE] = "none",
-	[SLIME_TRANSPORT_SHM] = "shm",
-	[SLIME_TRANSPORT_TCP] = "tcp",
-	[SLIME_TRANSPORT_RDMA] = "rdma",
-};
-
 const char *slime_version(void)
 {
 	return SLIME_VERSION;
-}
-
-const char *slime_transport_name(enum slime_transport transport)
-{
-	if ((unsigned)transport >= SLIME_TRANSPORT_MAX)
-		transport = SLIME_TRANSPORT_NONE;
-	return transport_names[transport];
-}
-
-enum slime_transport slime_transport_by_name(const char *name)
-{
-	for (int i = SLIME_TRANSPORT_NONE + 1; i < SLIME_TRANSPORT_MAX; i++) {
-		if (!strcmp(name, transport_names[i]))
-			return (enum slime_transport)i;
-	}
-	return SLIME_TRANSPORT_NONE;
 }
 
 size_t slime_context_device_stats(const struct slime_context *ctx, struct slime_device_stats *out,
@@ -228,18 +202,28 @@ static void tidy(void *arg)
 	atomic_fetch_sub(&ctx->n_tidying, 1);
 }
 
+static int expect(void *arg, enum slime_transport transport, uint64_t endpoint,
+		  struct sl_expected *out)
+{
+	struct slime_context *ctx = arg;
+	sl_expect_fn *of_endpoints = atomic_load(&ctx->expect);
+
+	*out = (struct sl_expected){ 0 };
+	return of_endpoints ? of_endpoints(ctx, transport, endpoint, out) : -ENOENT;
+}
+
 static int init_fields(struct slime_context *ctx)
 {
 	sl_list_init(&ctx->endpoints);
 	sl_list_init(&ctx->mems);
-	sl_list_init(&ctx->todo);
+	sl_todo_init(&ctx->tasks);
 	pthread_mutex_init(&ctx->lock, NULL);
 	atomic_store(&ctx->next_endpoint, 1);
 	ctx->env = (struct sl_transport_env){
 		.attr = &ctx->attr,
 		.regions = &ctx->regions,
 		.poller = &ctx->poller,
-		.expect = sl_endpoint_expect,
+		.expect = expect,
 		.kick = kick,
 		.nudge = nudge,
 		.tidy = tidy,
@@ -255,48 +239,6 @@ static int init_fields(struct slime_context *ctx)
 		return -EIO;
 	ctx->env.context = ctx->id;
 	return 0;
-}
-
-/* A set of two: what is to be polled, and what is to be taken. A waiter sleeps on the first alone.
- */
-static int open_manual_fd(struct slime_context *ctx)
-{
-	const int fds[] = { ctx->poller.fd, ctx->completions.fd };
-	struct epoll_event e = { .events = EPOLLIN };
-	int ret = 0;
-
-	ctx->manual_fd = ctx->attr.manual ? epoll_create1(EPOLL_CLOEXEC) : -1;
-	if (!ctx->attr.manual)
-		return 0;
-	if (ctx->manual_fd < 0)
-		return -errno;
-	ctx->tells_of_poller = true;
-	for (int i = 0; i < 2 && !ret; i++)
-		ret = epoll_ctl(ctx->manual_fd, EPOLL_CTL_ADD, fds[i], &e) ? -errno : 0;
-	if (ret)
-		close(ctx->manual_fd);
-	return ret;
-}
-
-void sl_context_tell_of_poller(struct slime_context *ctx, bool tell)
-{
-	struct epoll_event e = { .events = tell ? EPOLLIN : 0 };
-	int ret = 0;
-
-	pthread_mutex_lock(&ctx->progress.lock);
-	if (ctx->tells_of_poller != tell)
-		ret = epoll_ctl(ctx->manual_fd, EPOLL_CTL_MOD, ctx->poller.fd, &e);
-	ctx->tells_of_poller = tell;
-	pthread_mutex_unlock(&ctx->progress.lock);
-	/* The set has the descriptor, and nothing is allocated for a change. */
-	assert(!ret);
-	(void)ret;
-}
-
-static void close_manual_fd(struct slime_context *ctx)
-{
-	if (ctx->manual_fd >= 0)
-		close(ctx->manual_fd);
 }
 
 static int init(struct slime_context *ctx, const struct slime_context_attr *attr)
@@ -320,7 +262,7 @@ static int init(struct slime_context *ctx, const struct slime_context_attr *attr
 	ret = sl_poller_init(&ctx->poller, attr->manual);
 	if (ret)
 		goto fini_completions;
-	ret = open_manual_fd(ctx);
+	ret = sl_manual_open(ctx);
 	if (ret)
 		goto fini_poller;
 	ret = create_transports(ctx);
@@ -334,7 +276,7 @@ static int init(struct slime_context *ctx, const struct slime_context_attr *attr
 destroy_transports:
 	destroy_transports(ctx);
 close_fd:
-	close_manual_fd(ctx);
+	sl_manual_close(ctx);
 fini_poller:
 	sl_poller_fini(&ctx->poller);
 fini_completions:
@@ -345,6 +287,7 @@ unmap_alive:
 	unmap_alive(ctx->alive);
 free_strings:
 	pthread_mutex_destroy(&ctx->lock);
+	sl_todo_fini(&ctx->tasks);
 	free_attr(&ctx->attr);
 	return ret;
 }
@@ -431,13 +374,14 @@ int slime_context_destroy(struct slime_context *ctx)
 		return -EBUSY;
 	sl_progress_stop(ctx);
 	destroy_transports(ctx);
-	close_manual_fd(ctx);
+	sl_manual_close(ctx);
 	sl_poller_fini(&ctx->poller);
 	sl_completions_fini(&ctx->completions);
 free_memory:
 	sl_region_table_fini(&ctx->regions);
 	unmap_alive(ctx->alive);
 	pthread_mutex_destroy(&ctx->lock);
+	sl_todo_fini(&ctx->tasks);
 	free_attr(&ctx->attr);
 	free(ctx);
 	return 0;

@@ -14,10 +14,18 @@
 #include "src/core/poller.h"
 #include "src/progress/progress.h"
 #include "src/core/region.h"
+#include "src/transport/todo.h"
 #include "src/transport/transport.h"
 #include <slime/context.h>
 
 struct sl_rpc;
+
+/* Work of a layer above, embedded in its owner. run is called once for each time that the task is
+ * put on the list. [token] */
+struct sl_task {
+	struct sl_todo_entry todo;
+	void (*run)(struct sl_task *t);
+};
 
 struct slime_context {
 	struct slime_context_attr attr; /* its strings are ours */
@@ -31,12 +39,15 @@ struct slime_context {
 	struct sl_transport_env env;
 	struct sl_transport *transports[SLIME_TRANSPORT_MAX]; /* NULL: not there */
 
+	struct sl_todo tasks; /* of struct sl_task; any thread puts them, the holder of the token
+				 runs them */
+	/* Of the endpoints: sl_transport_env's expect. NULL: there was none yet. */
+	_Atomic(sl_expect_fn *) expect;
+
 	pthread_mutex_t lock; /* of the lists below */
 	struct sl_list endpoints;
 	struct sl_list mems;
-	struct sl_list todo; /* endpoints that want a round of their own */
 	uint32_t n_endpoints;
-	_Atomic uint32_t n_todo;
 	_Atomic uint32_t n_regions;
 	_Atomic uint32_t n_listeners;
 	_Atomic uint64_t next_endpoint;
@@ -51,19 +62,6 @@ struct slime_context {
 
 	const uint32_t *alive; /* a page that a fork child sees empty */
 };
-
-/* Whether the descriptor of a manual context is readable, too, when there is something to poll. Any
- * thread. */
-void sl_context_tell_of_poller(struct slime_context *ctx, bool tell);
-
-/* Provided by endpoint.c, whose objects these are about. */
-
-/* sl_transport_env's. */
-int sl_endpoint_expect(void *arg, enum slime_transport transport, uint64_t endpoint,
-		       struct sl_expected *out);
-
-/* A round for each endpoint on the todo list; returns how many. [token] */
-unsigned sl_endpoint_run_todo(struct slime_context *ctx);
 
 /* -EPERM in a child after fork, else 0: the first thing every public function asks. */
 static inline int sl_context_check(const struct slime_context *ctx)

@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "src/progress/context.h"
 #include "src/core/futex.h"
+#include "src/progress/manual.h"
 #include "src/progress/progress_spin.h"
 #include "src/progress/progress_thread.h"
 #include "src/progress/progress_token.h"
@@ -104,7 +105,7 @@ static bool park(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
 
-	sl_context_tell_of_poller(ctx, false);
+	sl_manual_tell(ctx, false);
 	/* First say so, then look: who leaves does it the other way round. */
 	atomic_store(&p->thread_state, SL_THREAD_PARKED);
 	return atomic_load(&p->token) || !sl_token_try(p);
@@ -115,7 +116,7 @@ static void unpark(struct slime_context *ctx)
 	if (!ctx->attr.manual)
 		return;
 	atomic_store(&ctx->progress.thread_state, SL_THREAD_DEEP);
-	sl_context_tell_of_poller(ctx, true);
+	sl_manual_tell(ctx, true);
 }
 
 int sl_progress_poll(struct slime_context *ctx)

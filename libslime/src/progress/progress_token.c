@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "src/core/futex.h"
+#include "src/progress/manual.h"
 
 /* The poller is a system call, and tells of what is not worth one in every round: it is looked at
  * when this time has passed, which is asked every so many rounds. */
@@ -29,7 +30,7 @@ static void wake_parked(struct sl_progress *p)
 	uint32_t parked = SL_THREAD_PARKED;
 
 	if (ctx->attr.manual) {
-		sl_context_tell_of_poller(ctx, true);
+		sl_manual_tell(ctx, true);
 		sl_poller_wake(&ctx->poller);
 	} else if (atomic_compare_exchange_strong(&p->thread_state, &parked, SL_THREAD_WATCH)) {
 		sl_futex_wake(&p->thread_state);
@@ -173,13 +174,32 @@ void sl_token_want_poller(struct sl_progress *p)
 	p->poller_ns = 0;
 }
 
+/* Those that are there now: a task may put itself on the list again. */
+static unsigned run_tasks(struct slime_context *ctx)
+{
+	unsigned max = sl_todo_count(&ctx->tasks);
+	unsigned n = 0;
+
+	while (n < max) {
+		struct sl_todo_entry *e = sl_todo_take(&ctx->tasks);
+		struct sl_task *task;
+
+		if (!e)
+			break;
+		task = SL_CONTAINER_OF(e, struct sl_task, todo);
+		task->run(task);
+		n++;
+	}
+	return n;
+}
+
 static unsigned look_at_everything(struct slime_context *ctx)
 {
 	unsigned n = look_at_transports(ctx);
 
 	ctx->progress.n_expected = 0;
-	if (atomic_load_explicit(&ctx->n_todo, memory_order_acquire))
-		n += sl_endpoint_run_todo(ctx);
+	if (sl_todo_count(&ctx->tasks))
+		n += run_tasks(ctx);
 	return n;
 }
 

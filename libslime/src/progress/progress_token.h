@@ -48,7 +48,7 @@ void sl_token_await(struct sl_progress *p, struct slime_op *op, uint64_t deadlin
 /* Work that is not announced by any descriptor. */
 static inline bool sl_token_has_quiet_work(struct slime_context *ctx)
 {
-	return sl_completions_waiting(&ctx->completions) || atomic_load(&ctx->n_todo);
+	return sl_completions_waiting(&ctx->completions) || atomic_load(&ctx->tasks.n);
 }
 
 /* All from here on: [token]. */

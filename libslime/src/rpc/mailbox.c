@@ -10,22 +10,6 @@
 #include "src/rpc/rpc_request.h"
 #include "src/rpc/rpc_service.h"
 
-bool sl_mailbox_link_lost(struct sl_mailbox *mb, int status)
-{
-	switch (status) {
-	case -ENOTCONN:
-	case -ECANCELED:
-	case -ECONNRESET:
-	case -EPROTO:
-	case -ETIMEDOUT:
-		/* So that it is true, and nobody waits for an answer that is not given. */
-		sl_endpoint_fail(mb->ep, -ECONNRESET, "a transfer failed with the link");
-		return true;
-	default:
-		return false;
-	}
-}
-
 bool sl_mailbox_is_inside(const struct sl_mailbox *mb)
 {
 	return sl_workers_inside(&mb->n_running);

@@ -22,9 +22,11 @@
 #include "base/list.h"
 #include "src/rpc/mailbox_slots.h"
 #include "src/endpoint/endpoint.h"
+#include "src/endpoint/layer.h"
 #include "src/rpc/rpc.h"
 
 struct slime_call;
+struct sl_mailbox;
 struct slime_rpc_request;
 struct slime_rpc_service;
 
@@ -101,6 +103,13 @@ bool sl_lent_read(const uint8_t *from, uint64_t owner, uint64_t len, struct sl_l
 uint8_t *sl_lent_view(struct sl_conn *conn, const struct sl_lent *lent, uint64_t len,
 		      uint32_t access);
 
+/*
+ * Whether a transfer of lent memory failed because the link is at its end, and not for its memory:
+ * then there is nothing to answer, down() ends what is pending. Any thread that entered the
+ * endpoint, or [token].
+ */
+bool sl_lent_link_lost(struct sl_mailbox *mb, int status);
+
 /* ---- the mailbox ---- */
 
 /* A slot of ours, for one call at a time. Starters of calls write next to each other: a line each.
@@ -167,11 +176,12 @@ static inline void sl_mailbox_deadline(struct sl_mailbox *mb, uint64_t deadline_
 	sl_endpoint_wake_at(mb->ep, deadline_ns);
 }
 
-/*
- * Whether a transfer failed because the link is at its end, and not for its memory: then there is
- * nothing to answer, down() ends what is pending. Any thread that entered the endpoint, or [token].
- */
-bool sl_mailbox_link_lost(struct sl_mailbox *mb, int status);
+/* ---- mailbox.c ---- */
+
+extern const struct sl_layer sl_mailbox_layer;
+
+/* Whether this thread runs one of its pool handlers: its destruction would wait for that. */
+bool sl_mailbox_is_inside(const struct sl_mailbox *mb);
 
 /* ---- mailbox_call.c ---- */
 
@@ -180,6 +190,9 @@ void sl_calls_fini(struct sl_mailbox *mb);
 
 /* ---- mailbox_end.c: [token] all of them ---- */
 
+/* What the layer's msg does for a reply. */
+bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
+
 /* Deadlines, cancelled calls, and calls that wait for memory. Returns when to look again. */
 uint64_t sl_calls_look(struct sl_mailbox *mb, uint64_t now_ns);
 void sl_calls_down(struct sl_mailbox *mb, int cause);
@@ -187,6 +200,8 @@ void sl_calls_down(struct sl_mailbox *mb, int cause);
 /* ---- mailbox_serve.c: [token] but fini ---- */
 
 void sl_requests_init(struct sl_mailbox *mb);
+/* What the layer's msg does for a request. */
+bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
 bool sl_requests_cancel(struct sl_mailbox *mb, const struct sl_msg *m);
 uint64_t sl_requests_look(struct sl_mailbox *mb, uint64_t now_ns);
 void sl_requests_down(struct sl_mailbox *mb);

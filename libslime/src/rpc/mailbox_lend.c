@@ -261,3 +261,19 @@ bool sl_lend_take_back(struct sl_mailbox *mb, struct slime_call *call)
 		put_chunk(mb, &call->reply_chunk);
 	return request_back && reply_back;
 }
+
+bool sl_lent_link_lost(struct sl_mailbox *mb, int status)
+{
+	switch (status) {
+	case -ENOTCONN:
+	case -ECANCELED:
+	case -ECONNRESET:
+	case -EPROTO:
+	case -ETIMEDOUT:
+		/* So that it is true, and nobody waits for an answer that is not given. */
+		sl_endpoint_fail(mb->ep, -ECONNRESET, "a transfer failed with the link");
+		return true;
+	default:
+		return false;
+	}
+}

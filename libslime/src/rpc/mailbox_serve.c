@@ -124,7 +124,7 @@ static bool place_payload(struct slime_rpc_request *req, const uint8_t *payload)
 
 static void was_read(struct slime_rpc_request *req, int status)
 {
-	if (status && sl_mailbox_link_lost(req->mb, status))
+	if (status && sl_lent_link_lost(req->mb, status))
 		sl_request_drop(req);
 	else if (status)
 		sl_request_refuse(req, sl_request_transfer_status(status));
@@ -170,7 +170,7 @@ static void read_lent(struct sl_mailbox *mb, struct slime_rpc_request *req)
 	if (!ret)
 		return;
 	atomic_fetch_sub(&mb->n_ops, 1);
-	if (sl_mailbox_link_lost(mb, ret))
+	if (sl_lent_link_lost(mb, ret))
 		sl_request_drop(req);
 	else
 		sl_request_refuse(req, sl_request_transfer_status(ret));

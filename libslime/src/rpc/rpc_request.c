@@ -347,7 +347,7 @@ static int send_long(struct answer *a, struct sl_chunk *chunk, uint64_t offset, 
 	if (ret) {
 		atomic_store_explicit(&req->state, SL_REQUEST_ANSWERING, memory_order_relaxed);
 		atomic_fetch_sub(&mb->n_ops, 1);
-		if (!sl_mailbox_link_lost(mb, ret))
+		if (!sl_lent_link_lost(mb, ret))
 			return send_error(a, sl_request_transfer_status(ret), ret);
 		let_go(req);
 		ret = -ECONNRESET;
@@ -361,7 +361,7 @@ void sl_request_written(struct slime_rpc_request *req, int status)
 {
 	struct answer a = { .req = req, .mb = req->mb };
 
-	if (status && sl_mailbox_link_lost(a.mb, status)) {
+	if (status && sl_lent_link_lost(a.mb, status)) {
 		let_go(req);
 		return;
 	}

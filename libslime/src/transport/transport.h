@@ -295,6 +295,9 @@ struct sl_expected {
 	struct sl_conn *conn; /* made by conn_create as acceptor, waiting for its stream(s) */
 };
 
+typedef int sl_expect_fn(void *arg, enum slime_transport transport, uint64_t endpoint,
+			 struct sl_expected *out);
+
 /* What a transport keeps ready for the peer of one endpoint; its own business. */
 struct sl_offer;
 
@@ -327,8 +330,7 @@ struct sl_transport_env {
 	 * hold the greeting and ask again. out->peer is whom it has or is to have a link with,
 	 * whatever is returned; zeros where there is none. [token]
 	 */
-	int (*expect)(void *arg, enum slime_transport transport, uint64_t endpoint,
-		      struct sl_expected *out);
+	sl_expect_fn *expect;
 	/* There is work that no descriptor announces: whoever sleeps comes to progress(). Cheap
 	 * when nobody does. Any thread. */
 	void (*kick)(void *arg);

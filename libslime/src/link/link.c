@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of an endpoint: what its connection tells goes to the layers, which are made with it and
+ * told of its end.
+ */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -9,9 +13,11 @@
 #include "base/log.h"
 #include "src/endpoint/connect.h"
 #include "src/endpoint/endpoint.h"
+#include "src/endpoint/recv.h"
+#include "src/rpc/mailbox.h"
 #include "src/transport/auth.h"
 
-/* The layers on top, and where each keeps its state. */
+/* The layers that use the connection, and where each keeps its state. */
 static const struct {
 	const struct sl_layer *layer;
 	size_t state;
@@ -27,80 +33,9 @@ static void **layer_state(struct slime_endpoint *ep, size_t i)
 	return (void **)(void *)((char *)ep + layers[i].state);
 }
 
-static const char *const state_names[] = {
-	[SLIME_ENDPOINT_IDLE] = "idle",		  [SLIME_ENDPOINT_CONNECTING] = "connecting",
-	[SLIME_ENDPOINT_CONNECTED] = "connected", [SLIME_ENDPOINT_BROKEN] = "broken",
-	[SLIME_ENDPOINT_CLOSED] = "closed",
-};
-
-const char *slime_endpoint_state_name(enum slime_endpoint_state state)
-{
-	return (unsigned)state <= SLIME_ENDPOINT_CLOSED ? state_names[state] : "unknown";
-}
-
-/* ---- rounds ---- */
-
-/* Put it on the todo list. */
-static void queue(struct slime_endpoint *ep)
-{
-	struct slime_context *ctx = ep->ctx;
-
-	pthread_mutex_lock(&ctx->lock);
-	if (sl_list_empty(&ep->todo)) {
-		sl_list_append(&ctx->todo, &ep->todo);
-		atomic_fetch_add(&ctx->n_todo, 1);
-	}
-	pthread_mutex_unlock(&ctx->lock);
-}
-
-void sl_endpoint_ring(struct slime_endpoint *ep)
-{
-	queue(ep);
-	sl_progress_kick(ep->ctx);
-}
-
-void sl_endpoint_wake_at(struct slime_endpoint *ep, uint64_t when_ns)
-{
-	uint64_t now = atomic_load_explicit(&ep->wake_ns, memory_order_relaxed);
-
-	while (when_ns < now) {
-		if (atomic_compare_exchange_weak(&ep->wake_ns, &now, when_ns)) {
-			sl_endpoint_ring(ep);
-			return;
-		}
-	}
-}
-
 static void on_timer(struct sl_timer *t)
 {
-	queue(SL_CONTAINER_OF(t, struct slime_endpoint, timer));
-}
-
-/* ---- states ---- */
-
-/* From here on it is seen by who looks. */
-static void note_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
-		       const char *why)
-{
-	pthread_mutex_lock(&ep->lock);
-	ep->cause = cause;
-	snprintf(ep->cause_text, sizeof(ep->cause_text), "%s", why);
-	atomic_store(&ep->state, state);
-	pthread_mutex_unlock(&ep->lock);
-}
-
-/* [token], no lock held. */
-static void tell_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause)
-{
-	if (ep->attr.on_state)
-		ep->attr.on_state(ep->attr.arg, ep, state, cause);
-}
-
-void sl_endpoint_set_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
-			   const char *why)
-{
-	note_state(ep, state, cause, why);
-	tell_state(ep, state, cause);
+	sl_endpoint_queue(SL_CONTAINER_OF(t, struct slime_endpoint, timer));
 }
 
 /* ---- what a connection tells ---- */
@@ -186,7 +121,7 @@ static void went_down(struct slime_endpoint *ep, int cause, const char *why)
 	int end = shut ? -ECANCELED : -ECONNRESET; /* of what is pending, whatever the cause */
 
 	/* From here on nobody enters; who is inside leaves soon. */
-	note_state(ep, state, cause, why);
+	sl_endpoint_note_state(ep, state, cause, why);
 	while (atomic_load(&ep->n_submitting))
 		sched_yield();
 	if (cause && !shut)
@@ -195,7 +130,7 @@ static void went_down(struct slime_endpoint *ep, int cause, const char *why)
 	sl_xfer_down(ep, end);
 	for (size_t i = 0; i < N_LAYERS; i++)
 		layers[i].layer->down(*layer_state(ep, i), end);
-	tell_state(ep, state, cause);
+	sl_endpoint_tell_state(ep, state, cause);
 }
 
 static void on_broken(void *owner, int cause, const char *why)
@@ -209,7 +144,7 @@ static void on_broken(void *owner, int cause, const char *why)
 	} else if (atomic_load(&ep->state) == SLIME_ENDPOINT_CONNECTING) {
 		sl_connect_attempt_failed(ep, a, cause, why);
 	}
-	queue(ep);
+	sl_endpoint_queue(ep);
 }
 
 static const struct sl_conn_events unused_events = {
@@ -268,8 +203,10 @@ static void run_layers(struct slime_endpoint *ep)
 	sl_timer_set(&ep->ctx->poller, &ep->timer, next < now ? next : now);
 }
 
-static void run_endpoint(struct slime_endpoint *ep)
+static void run_endpoint(struct sl_task *task)
 {
+	struct slime_endpoint *ep = SL_CONTAINER_OF(task, struct slime_endpoint, task);
+
 	sl_connect_destroy_broken(ep);
 	run_layers(ep);
 	if (atomic_load(&ep->shut))
@@ -282,41 +219,11 @@ static void run_endpoint(struct slime_endpoint *ep)
 	}
 }
 
-unsigned sl_endpoint_run_todo(struct slime_context *ctx)
-{
-	unsigned n = 0;
-	unsigned max;
-
-	pthread_mutex_lock(&ctx->lock);
-	max = atomic_load(&ctx->n_todo);
-	while (n < max && !sl_list_empty(&ctx->todo)) {
-		struct sl_list *e = sl_list_pop(&ctx->todo);
-
-		atomic_fetch_sub(&ctx->n_todo, 1);
-		n++;
-		pthread_mutex_unlock(&ctx->lock);
-		run_endpoint(SL_CONTAINER_OF(e, struct slime_endpoint, todo));
-		pthread_mutex_lock(&ctx->lock);
-	}
-	pthread_mutex_unlock(&ctx->lock);
-	return n;
-}
-
 void slime_endpoint_close(struct slime_endpoint *ep)
 {
 	if (sl_context_check(ep->ctx) || atomic_exchange(&ep->shut, true))
 		return;
 	sl_endpoint_ring(ep);
-}
-
-void sl_endpoint_fail(struct slime_endpoint *ep, int cause, const char *why)
-{
-	struct sl_conn *conn;
-
-	if (sl_endpoint_enter(ep, &conn))
-		return;
-	conn->ops->close(conn, cause, why);
-	sl_endpoint_leave(ep);
 }
 
 static bool has_ended(void *arg)
@@ -379,11 +286,8 @@ int slime_endpoint_destroy(struct slime_endpoint *ep)
 	pthread_mutex_lock(&ctx->lock);
 	sl_list_remove(&ep->link);
 	ctx->n_endpoints--;
-	if (!sl_list_empty(&ep->todo)) {
-		sl_list_remove(&ep->todo);
-		atomic_fetch_sub(&ctx->n_todo, 1);
-	}
 	pthread_mutex_unlock(&ctx->lock);
+	sl_todo_forget(&ctx->tasks, &ep->task.todo);
 	sl_timer_cancel(&ctx->poller, &ep->timer);
 	sl_progress_leave(ctx);
 	free_endpoint(ep);
@@ -470,7 +374,8 @@ int slime_endpoint_create(struct slime_context *ctx, const struct slime_endpoint
 		return -ENOMEM;
 	ep->ctx = ctx;
 	sl_list_init(&ep->link);
-	sl_list_init(&ep->todo);
+	sl_todo_entry_init(&ep->task.todo);
+	ep->task.run = run_endpoint;
 	sl_list_init(&ep->imm_ops);
 	sl_timer_init(&ep->timer, on_timer);
 	atomic_store(&ep->wake_ns, SL_NEVER);
@@ -481,6 +386,7 @@ int slime_endpoint_create(struct slime_context *ctx, const struct slime_endpoint
 	if (ret)
 		goto free_ep;
 
+	atomic_store(&ctx->expect, sl_connect_expect);
 	pthread_mutex_lock(&ctx->lock);
 	if (ctx->n_endpoints < ctx->attr.max_endpoints) {
 		ctx->n_endpoints++;
