@@ -22,42 +22,6 @@
 
 /* ---- what other threads ask for ---- */
 
-/* Have the token's holder run it. */
-static void call_and_kick(struct tcp_conn *c)
-{
-	const struct sl_transport_env *env = c->t->transport.env;
-
-	sl_todo_put(&c->t->todo, &c->todo);
-	env->kick(env->arg);
-}
-
-void tcp_conn_touch(struct tcp_conn *c)
-{
-	atomic_store_explicit(&c->idle_rounds, 0, memory_order_relaxed);
-	if (c->t->looks && !atomic_load_explicit(&c->is_active, memory_order_relaxed))
-		sl_todo_put(&c->t->todo, &c->todo);
-}
-
-static void end_because(struct tcp_conn *c, int cause, const char *why, bool local)
-{
-	pthread_mutex_lock(&c->lock);
-	if (atomic_load(&c->state) == TCP_CONN_LEAVING) {
-		atomic_store(&c->left, true);
-	} else if (!atomic_load(&c->ending)) {
-		c->end_cause = cause;
-		c->end_local = local;
-		snprintf(c->end_why.text, sizeof(c->end_why.text), "%s", why);
-		atomic_store(&c->ending, true);
-	}
-	pthread_mutex_unlock(&c->lock);
-	call_and_kick(c);
-}
-
-void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why)
-{
-	end_because(c, cause, why, false);
-}
-
 static void conn_close(struct sl_conn *conn, int cause, const char *why)
 {
 	struct tcp_conn *c = tcp_conn_of(conn);
@@ -69,7 +33,7 @@ static void conn_close(struct sl_conn *conn, int cause, const char *why)
 	ends = atomic_load(&c->ending);
 	pthread_mutex_unlock(&c->lock);
 	if (!ends)
-		end_because(c, cause, why, true);
+		tcp_conn_end_because(c, cause, why, true);
 }
 
 static uint8_t *slot(struct sl_conn *conn, enum sl_area area, unsigned number)
@@ -78,19 +42,6 @@ static uint8_t *slot(struct sl_conn *conn, enum sl_area area, unsigned number)
 
 	return tcp_conn_state(c) == TCP_CONN_UP ? c->out_slots + sl_slot_offset(area, number)
 						: NULL;
-}
-
-bool tcp_conn_queue(struct tcp_conn *c, const struct sl_msg *m)
-{
-	if (c->n_msgs == SL_RING_ENTRIES)
-		return false;
-	c->msgs[(c->msgs_first + c->n_msgs++) % SL_RING_ENTRIES] = *m;
-	return true;
-}
-
-void tcp_conn_fail_queue(struct tcp_conn *c)
-{
-	tcp_conn_fail(c, -ENOBUFS, "more messages than the windows allow");
 }
 
 static void post(struct sl_conn *conn, const struct sl_msg *m)
@@ -235,7 +186,7 @@ static void say_ready(struct tcp_conn *c)
 	tcp_tx_flush(c->streams[0]);
 }
 
-int tcp_conn_on_open(struct tcp_stream *s, const struct tcp_head *h)
+static int on_open(struct tcp_stream *s, const struct tcp_head *h)
 {
 	struct tcp_conn *c = s->conn;
 
@@ -258,7 +209,7 @@ int tcp_conn_on_open(struct tcp_stream *s, const struct tcp_head *h)
 	return 0;
 }
 
-int tcp_conn_on_ready(struct tcp_conn *c)
+static int on_ready(struct tcp_conn *c)
 {
 	if (c->peer_ready)
 		return -EPROTO;
@@ -414,6 +365,11 @@ static void forget(struct sl_conn *conn)
 	free_conn(c);
 }
 
+static const struct tcp_conn_parts parts = {
+	.on_open = on_open,
+	.on_ready = on_ready,
+};
+
 static const struct sl_conn_ops conn_ops = {
 	.submit = tcp_submit,
 	.slot = slot,
@@ -458,6 +414,7 @@ int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, str
 	if (!c)
 		return -ENOMEM;
 	c->t = SL_CONTAINER_OF(t, struct tcp_transport, transport);
+	c->parts = &parts;
 	pthread_mutex_init(&c->lock, NULL);
 	sl_list_init(&c->active_link);
 	sl_list_init(&c->link);
@@ -473,6 +430,6 @@ int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, str
 		return ret;
 	}
 	*out = &c->conn;
-	call_and_kick(c);
+	tcp_conn_call(c);
 	return 0;
 }

@@ -128,7 +128,7 @@ static void on_greeted(void *arg, int status, int fd, uint16_t index)
 		take_stream(s, fd);
 }
 
-void tcp_dial_again(struct sl_timer *t)
+static void dial_again(struct sl_timer *t)
 {
 	dial(SL_CONTAINER_OF(t, struct tcp_stream, again));
 }
@@ -148,9 +148,12 @@ static struct tcp_stream *make_stream(struct tcp_conn *c, unsigned i)
 {
 	int ret = tcp_stream_create(c, (uint16_t)i, &c->streams[i]);
 
-	if (ret)
+	if (ret) {
 		tcp_conn_fail(c, ret, strerror(-ret));
-	return ret ? NULL : c->streams[i];
+		return NULL;
+	}
+	sl_timer_init(&c->streams[i]->again, dial_again);
+	return c->streams[i];
 }
 
 static void dial_from(struct tcp_conn *c, unsigned first)

@@ -221,9 +221,9 @@ static int on_control(struct tcp_stream *s)
 
 	switch (h->kind) {
 	case TCP_OPEN:
-		return tcp_conn_on_open(s, h);
+		return s->conn->parts->on_open(s, h);
 	case TCP_READY:
-		return s->index ? -EPROTO : tcp_conn_on_ready(s->conn);
+		return s->index ? -EPROTO : s->conn->parts->on_ready(s->conn);
 	case TCP_REPLY:
 		return on_reply(s, h);
 	case TCP_CREDIT:

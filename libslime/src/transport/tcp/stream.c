@@ -41,7 +41,7 @@ int tcp_stream_create(struct tcp_conn *c, uint16_t index, struct tcp_stream **ou
 	s->index = index;
 	s->fd = -1;
 	s->source = (struct sl_source){ .fn = on_event, .fd = -1 };
-	sl_timer_init(&s->again, tcp_dial_again);
+	sl_timer_init(&s->again, NULL);
 	s->batch = calloc(1, sizeof(*s->batch));
 	s->serves = calloc(TCP_REQUESTS, sizeof(*s->serves));
 	s->rx = calloc(1, sizeof(*s->rx));
@@ -85,22 +85,11 @@ int tcp_stream_attach(struct tcp_stream *s, int fd)
 	return ret;
 }
 
-void tcp_stream_watch(struct tcp_stream *s)
-{
-	uint32_t events = s->closing ? EPOLLRDHUP : s->rx_paused ? 0 : EPOLLIN;
-
-	if (s->blocked)
-		events |= EPOLLOUT;
-	/* It can fail only for a descriptor that is not in the set. */
-	if (!s->dead && s->fd >= 0)
-		sl_poller_change(s->conn->t->transport.env->poller, &s->source, events);
-}
-
 void tcp_stream_pause(struct tcp_stream *s, bool paused)
 {
 	pthread_mutex_lock(&s->tx_lock);
 	s->rx_paused = paused;
-	tcp_stream_watch(s);
+	tcp_tx_watch(s);
 	tcp_tx_unlock(s);
 }
 
@@ -108,7 +97,7 @@ void tcp_stream_leave(struct tcp_stream *s)
 {
 	pthread_mutex_lock(&s->tx_lock);
 	s->closing = true;
-	tcp_stream_watch(s);
+	tcp_tx_watch(s);
 	tcp_tx_unlock(s);
 }
 
@@ -149,40 +138,4 @@ void tcp_stream_stop(struct tcp_stream *s)
 	tcp_tx_drop(s);
 	pthread_mutex_unlock(&s->tx_lock);
 	release_held(s);
-}
-
-/* ---- regions that the peer's requests name ---- */
-
-void tcp_release_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsigned n)
-{
-	struct sl_region_table *t = c->t->transport.env->regions;
-
-	for (unsigned i = 0; i < n; i++)
-		sl_region_release(&t->slots[pieces[i].region]);
-}
-
-int tcp_acquire_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsigned n,
-		       uint32_t access, struct iovec *iov)
-{
-	for (unsigned i = 0; i < n; i++) {
-		const struct tcp_piece *p = &pieces[i];
-		const struct sl_region_user user = { c->conn.self.endpoint,
-						     tcp_secret_was_shown(c, p) };
-		struct sl_region *r;
-		uint8_t *ptr;
-		int ret = sl_region_acquire(c->t->transport.env->regions, user, p->region,
-					    p->generation, p->offset, p->len, access, &r, &ptr);
-
-		/* No CPU touches it, ours neither. */
-		if (!ret && r->kind == SL_REGION_DEVICE) {
-			sl_region_release(r);
-			ret = -EACCES;
-		}
-		if (ret) {
-			tcp_release_pieces(c, pieces, i);
-			return ret;
-		}
-		iov[i] = (struct iovec){ .iov_base = ptr, .iov_len = p->len };
-	}
-	return 0;
 }

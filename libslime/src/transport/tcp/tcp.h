@@ -105,7 +105,7 @@ struct tcp_stream {
 	struct tcp_conn *conn;
 	uint16_t index;
 	struct sl_greeting *greeting; /* of the end that dials, while it goes on */
-	struct sl_timer again;	      /* it dials once more; [token] */
+	struct sl_timer again;	      /* it dials once more: dial.c; [token] */
 	int fd;			      /* -1: none */
 	bool opened;		      /* the peer's OPEN arrived */
 
@@ -148,8 +148,15 @@ enum tcp_conn_state {
 	TCP_CONN_ENDED,
 };
 
+/* What a stream tells its connection: OPEN or READY arrived. 0, -EPROTO. [token] */
+struct tcp_conn_parts {
+	int (*on_open)(struct tcp_stream *s, const struct tcp_head *h);
+	int (*on_ready)(struct tcp_conn *c);
+};
+
 struct tcp_conn {
 	struct sl_conn conn;
+	const struct tcp_conn_parts *parts;
 	struct tcp_transport *t;
 	struct sl_conn_attr attr;
 	uint8_t candidate[SL_CANDIDATE_MAX];
@@ -285,6 +292,17 @@ void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16
 /* Do what is due: begin, receive on, leave, end. c may be gone afterwards. Returns what there was.
  * [token] */
 unsigned tcp_conn_run(struct tcp_conn *c);
+/* It is not looked at in every round any more. [token] */
+void tcp_conn_rest(struct tcp_transport *t, struct tcp_conn *c);
+
+/* ---- conn_report.c ---- */
+
+/* Have the holder of the token run it. Any thread, any lock but the transport's. */
+void tcp_conn_call(struct tcp_conn *c);
+/* It will be looked at in every round for a while. Any thread. */
+void tcp_conn_touch(struct tcp_conn *c);
+/* As tcp_conn_fail(); local: we close it. */
+void tcp_conn_end_because(struct tcp_conn *c, int cause, const char *why, bool local);
 /* It is to end; the first reason counts. Any thread, any lock but the transport's. */
 void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why);
 /* A message to be sent; false: there are as many as the windows allow, and the caller has the link
@@ -292,21 +310,13 @@ void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why);
 bool tcp_conn_queue(struct tcp_conn *c, const struct sl_msg *m);
 /* More messages than that: a peer that answers what it was not asked, or reads nothing. */
 void tcp_conn_fail_queue(struct tcp_conn *c);
-/* OPEN or READY arrived. -EPROTO. [token] */
-int tcp_conn_on_open(struct tcp_stream *s, const struct tcp_head *h);
-int tcp_conn_on_ready(struct tcp_conn *c);
-/* It will be looked at in every round for a while. Any thread. */
-void tcp_conn_touch(struct tcp_conn *c);
-/* It is not looked at in every round any more. [token] */
-void tcp_conn_rest(struct tcp_transport *t, struct tcp_conn *c);
 
 /* ---- dial.c: [token] ---- */
 
 void tcp_dial_begin(struct tcp_conn *c);
 /* The time is over, and the connection is not up: it is to end. */
 void tcp_dial_ran_out(struct tcp_conn *c);
-/* A stream is dialled again; the acceptor knocks: their timers'. */
-void tcp_dial_again(struct sl_timer *t);
+/* The acceptor knocks: its timer's. */
 void tcp_dial_knock(struct sl_timer *t);
 /* No knock any more: a stream of the peer's came, or the connection ends. */
 void tcp_dial_rest(struct tcp_conn *c);
@@ -361,8 +371,9 @@ void tcp_stream_free(struct tcp_stream *s);
 /* [token] */
 void tcp_stream_pause(struct tcp_stream *s, bool paused);
 void tcp_stream_leave(struct tcp_stream *s);
-/* Ask the poller for what is of interest now. Under tx_lock. */
-void tcp_stream_watch(struct tcp_stream *s);
+
+/* ---- piece.c ---- */
+
 /* Give back the regions of pieces. Under conn->lock. */
 void tcp_release_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsigned n);
 /* Take them, and say where they lie: 0 or -ESTALE, -ERANGE, -EACCES, and none is held. Under
@@ -377,6 +388,8 @@ void tcp_tx_flush(struct tcp_stream *s);
 /* Let go of tx_lock, of whoever has it for something else than sending: others have left to us what
  * they wanted sent. No other lock held. */
 void tcp_tx_unlock(struct tcp_stream *s);
+/* Ask the poller for what is of interest now. Under tx_lock. */
+void tcp_tx_watch(struct tcp_stream *s);
 /* The kernel has room again. [token] */
 void tcp_tx_unblock(struct tcp_stream *s);
 /* Of a connection that leaves: a copy of all that its stream has still to send, for free(); 0,

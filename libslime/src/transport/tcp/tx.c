@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "base/wire.h"
 #include "src/transport/tcp/tcp.h"
@@ -298,6 +299,17 @@ static bool next_batch(struct tcp_stream *s)
 	return s->batch->n > 0;
 }
 
+void tcp_tx_watch(struct tcp_stream *s)
+{
+	uint32_t events = s->closing ? EPOLLRDHUP : s->rx_paused ? 0 : EPOLLIN;
+
+	if (s->blocked)
+		events |= EPOLLOUT;
+	/* It can fail only for a descriptor that is not in the set. */
+	if (!s->dead && s->fd >= 0)
+		sl_poller_change(s->conn->t->transport.env->poller, &s->source, events);
+}
+
 static void set_blocked(struct tcp_stream *s, bool blocked)
 {
 	if (s->blocked == blocked)
@@ -307,7 +319,7 @@ static void set_blocked(struct tcp_stream *s, bool blocked)
 		atomic_fetch_add(&s->conn->n_blocked, 1);
 	else
 		atomic_fetch_sub(&s->conn->n_blocked, 1);
-	tcp_stream_watch(s);
+	tcp_tx_watch(s);
 }
 
 /*

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What its parts and other threads report to a connection. They note it, and have the holder of the
+ * token run tcp_conn_run(), which decides what follows.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "src/transport/tcp/tcp.h"
+
+void tcp_conn_call(struct tcp_conn *c)
+{
+	const struct sl_transport_env *env = c->t->transport.env;
+
+	sl_todo_put(&c->t->todo, &c->todo);
+	env->kick(env->arg);
+}
+
+void tcp_conn_touch(struct tcp_conn *c)
+{
+	atomic_store_explicit(&c->idle_rounds, 0, memory_order_relaxed);
+	if (c->t->looks && !atomic_load_explicit(&c->is_active, memory_order_relaxed))
+		sl_todo_put(&c->t->todo, &c->todo);
+}
+
+void tcp_conn_end_because(struct tcp_conn *c, int cause, const char *why, bool local)
+{
+	pthread_mutex_lock(&c->lock);
+	if (atomic_load(&c->state) == TCP_CONN_LEAVING) {
+		atomic_store(&c->left, true);
+	} else if (!atomic_load(&c->ending)) {
+		c->end_cause = cause;
+		c->end_local = local;
+		snprintf(c->end_why.text, sizeof(c->end_why.text), "%s", why);
+		atomic_store(&c->ending, true);
+	}
+	pthread_mutex_unlock(&c->lock);
+	tcp_conn_call(c);
+}
+
+void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why)
+{
+	tcp_conn_end_because(c, cause, why, false);
+}
+
+bool tcp_conn_queue(struct tcp_conn *c, const struct sl_msg *m)
+{
+	if (c->n_msgs == SL_RING_ENTRIES)
+		return false;
+	c->msgs[(c->msgs_first + c->n_msgs++) % SL_RING_ENTRIES] = *m;
+	return true;
+}
+
+void tcp_conn_fail_queue(struct tcp_conn *c)
+{
+	tcp_conn_fail(c, -ENOBUFS, "more messages than the windows allow");
+}
