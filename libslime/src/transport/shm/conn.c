@@ -17,18 +17,6 @@ static struct shm_conn *conn_of(struct sl_conn *conn)
 
 /* ---- the end ---- */
 
-void shm_conn_end(struct shm_conn *c, int cause, const char *why)
-{
-	pthread_mutex_lock(&c->lock);
-	if (!atomic_load(&c->end_wanted)) {
-		c->end_cause = cause;
-		snprintf(c->end_why, sizeof(c->end_why), "%s", why);
-		atomic_store(&c->end_wanted, true);
-	}
-	pthread_mutex_unlock(&c->lock);
-	c->t->base.env->kick(c->t->base.env->arg);
-}
-
 static void conn_close(struct sl_conn *conn, int cause, const char *why)
 {
 	shm_conn_end(conn_of(conn), cause, why);
@@ -199,7 +187,7 @@ static int on_packet_when_ready(struct shm_conn *c, struct shm_packet *p)
 		atomic_thread_fence(memory_order_seq_cst);
 		return 0;
 	case SHM_MAP:
-		shm_map_answer(c, p);
+		shm_given_answer(c, p);
 		return 0;
 	case SHM_MAPPED:
 		return shm_map_answered(c, p) ? 0 : -EPROTO;

@@ -2,16 +2,18 @@
 /*
  * The shm transport: its context part, its connections, and what they know of their peer's regions.
  *
- *	shm.c        the context's part: door, page, rounds
- *	handshake.c  how a connection comes up
- *	conn.c       a connection: packets, life, end
- *	ring.c       its messages
- *	work.c       one-sided work: a bounded share of it in submit
- *	foreign.c    copies where nothing is mapped, by process_vm_readv and process_vm_writev
- *	map.c        the peer's regions, and ours that it has
- *	ghost.c      what is left of a connection while its peer has regions of ours
- *	segment.c    the memory both ends share
- *	channel.c    the unix socket between them
+ *	shm.c         the context's part: door, page, rounds
+ *	handshake.c   how a connection comes up
+ *	conn.c        a connection: packets, life, end
+ *	conn_report.c what its parts report to it
+ *	ring.c        its messages
+ *	work.c        one-sided work: a bounded share of it in submit
+ *	foreign.c     copies where nothing is mapped, by process_vm_readv and process_vm_writev
+ *	map.c         the peer's regions that we have
+ *	given.c       our regions that the peer has
+ *	ghost.c       what is left of a connection while its peer has regions of ours
+ *	segment.c     the memory both ends share
+ *	channel.c     the unix socket between them
  */
 #ifndef SL_SHM_H
 #define SL_SHM_H
@@ -197,8 +199,15 @@ static inline bool shm_conn_is_quiet(const struct shm_conn *c)
 
 /* conn.c */
 int shm_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);
-unsigned shm_conn_progress(struct shm_conn *c);			   /* [token] */
-void shm_conn_end(struct shm_conn *c, int cause, const char *why); /* wish it; any thread */
+unsigned shm_conn_progress(struct shm_conn *c); /* [token] */
+
+/* conn_report.c */
+
+/* It is to end; the first reason counts. Any thread. */
+void shm_conn_end(struct shm_conn *c, int cause, const char *why);
+/* Send what the peer waits for; the connection ends where that fails, unless the peer hung up: it
+ * may have said goodbye before, which is read from the socket. [token] */
+void shm_conn_answer(struct shm_conn *c, const struct shm_packet *p);
 
 static inline struct sl_poller *shm_poller(const struct shm_conn *c)
 {
@@ -267,8 +276,7 @@ static inline int shm_map_check(const struct shm_map *m, const struct sl_piece *
 
 bool shm_map_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
 uint8_t *shm_map_view(struct sl_conn *conn, const struct slime_remote_mr *r, uint64_t offset,
-		      uint64_t len, uint32_t access);		     /* [token] */
-void shm_map_answer(struct shm_conn *c, const struct shm_packet *p); /* MAP arrived: answer it */
+		      uint64_t len, uint32_t access); /* [token] */
 bool shm_map_answered(struct shm_conn *c,
 		      struct shm_packet *p); /* MAPPED arrived; false: broken protocol */
 void shm_map_withdrawn(struct shm_conn *c, const struct shm_packet *p); /* WITHDRAW arrived */
@@ -277,6 +285,9 @@ unsigned shm_map_warm(struct shm_conn *c);     /* fetch some pages of a cold one
 void shm_map_drop_all(struct shm_conn *c);     /* nobody is busy */
 void shm_map_free(struct shm_conn *c);
 
+/* given.c */
+
+void shm_given_answer(struct shm_conn *c, const struct shm_packet *p); /* MAP arrived: answer it */
 bool shm_given_any(const struct shm_given *g);
 /* The peer is to say something, from now on if it was not before. */
 void shm_given_ask(struct shm_given *g);
