@@ -46,6 +46,26 @@ foreach(program nanoctrl peeragent slime-bench)
 	endif()
 endforeach()
 
+# What completes their command lines in shells: they print it themselves.
+set(SLIME_ZSHDIR share/zsh/site-functions CACHE STRING "folder of completions for zsh")
+function(slime_install_completion program shell file)
+	set(made ${CMAKE_BINARY_DIR}/completion/${file})
+	get_filename_component(folder ${made} DIRECTORY)
+	install(CODE "
+		file(MAKE_DIRECTORY ${folder})
+		execute_process(COMMAND $<TARGET_FILE:${program}> --completion=${shell} OUTPUT_FILE ${made} COMMAND_ERROR_IS_FATAL ANY)
+		file(INSTALL ${made} DESTINATION \${CMAKE_INSTALL_PREFIX}/${ARGN})")
+endfunction()
+if(NOT CMAKE_CROSSCOMPILING)
+	foreach(program nanoctrl peeragent slime-bench)
+		if(TARGET ${program})
+			slime_install_completion(${program} bash bash/${program} share/bash-completion/completions)
+			slime_install_completion(${program} zsh zsh/_${program} ${SLIME_ZSHDIR})
+			slime_install_completion(${program} fish fish/${program}.fish share/fish/vendor_completions.d)
+		endif()
+	endforeach()
+endif()
+
 # Documents, example configurations and lessons keep their paths, so that what refers to one finds it.
 foreach(folder docs configs libslime/examples peeragent/examples)
 	get_filename_component(parent ${folder} DIRECTORY)

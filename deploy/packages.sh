@@ -84,6 +84,7 @@ clang                    # the second compiler; fuzzing
 clang-format-14          # layout
 curl                     # HTTP requests that no client of ours would send
 faketime                 # a Redis whose clock jumps
+fish                     # completions of the programs
 g++                      # the C++ consumer of the installed library
 gnuplot-nox              # slime-bench plot
 iproute2                 # network namespaces of the fault tests
@@ -100,6 +101,7 @@ shellcheck               # scripts
 strace                   # counts system calls
 util-linux               # flock, setarch, setpriv, unshare
 valgrind                 # counts instructions
+zsh                      # completions of the programs
 END
 }
 

@@ -27,8 +27,8 @@ static const char *const value_words[] = {
 	[CLI_TYPE_ASSIGN] = "KEY.PATH=VALUE",
 };
 
-/* What the page says about an option; one with a path inherits from the file's table. */
-static struct cli_setting described(const struct cli_program *program, const struct cli_setting *s)
+struct cli_setting cli_help_described(const struct cli_program *program,
+				      const struct cli_setting *s)
 {
 	struct cli_setting all = *s;
 	const struct cli_setting *target;
@@ -44,6 +44,11 @@ static struct cli_setting described(const struct cli_program *program, const str
 	if (!all.help)
 		all.help = target->help;
 	return all;
+}
+
+const char *cli_help_value(const struct cli_setting *s)
+{
+	return s->value ? s->value : value_words[s->type];
 }
 
 /* Words of text from column at on, each line indented to TEXT_START. */
@@ -89,8 +94,8 @@ static void append(char *out, size_t len, const char *a, const char *b, const ch
 static void print_option(const struct cli_program *program, const struct cli_setting *option,
 			 FILE *to)
 {
-	struct cli_setting s = described(program, option);
-	const char *value = s.value ? s.value : value_words[s.type];
+	struct cli_setting s = cli_help_described(program, option);
+	const char *value = cli_help_value(&s);
 	char label[LABEL_MAX], text[1024] = "";
 
 	if (s.hidden)
@@ -133,6 +138,7 @@ static void print_options(const struct cli_program *program, const struct cli_co
 		print_entry("      --help=settings", "print the keys of the configuration file",
 			    to);
 	print_entry("      --version", "print the version and the commit it was built from", to);
+	print_entry("      --completion=SHELL", "print the completion for bash, zsh or fish", to);
 }
 
 /* Those of two words that begin with group; all for NULL. */

@@ -13,6 +13,13 @@ void cli_help_print(const struct cli_program *program, const struct cli_command 
 /* What --help prints behind the first word of commands of two. */
 void cli_help_print_group(const struct cli_program *program, const char *group, FILE *to);
 
+/* An option as its page shows it: one with a path inherits from the file's table. */
+struct cli_setting cli_help_described(const struct cli_program *program,
+				      const struct cli_setting *s);
+
+/* What a described option's value is called; NULL when it takes none. */
+const char *cli_help_value(const struct cli_setting *s);
+
 /* "NAME 0.1.0 (4cec2e5a0b1c, Release)" */
 void cli_version_print(const char *program, FILE *to);
 

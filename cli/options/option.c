@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "cli/yaml/arena.h"
+#include "cli/options/completion.h"
 #include "cli/options/help.h"
 #include "cli/options/nearest.h"
 #include "cli/options/option.h"
@@ -235,6 +236,12 @@ static int take_builtin(struct parse *p, const char *name, const char *word, con
 		cli_reference_print(p->program->settings, stdout);
 		return printed(p->program);
 	}
+	if (!strcmp(name, "completion") && value &&
+	    !cli_completion_print(p->program, value, stdout))
+		return printed(p->program);
+	if (!strcmp(name, "completion"))
+		return refuse(p->program, "--completion: expected bash, zsh or fish, got %s",
+			      value ? cli_quote(shown, value) : "nothing");
 	if (!strcmp(name, "version") && !value) {
 		cli_version_print(p->program->name, stdout);
 		return printed(p->program);

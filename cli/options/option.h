@@ -6,7 +6,8 @@
  *
  * --help and --version are understood by every program and command; `help [COMMAND]` and `version`
  * are commands of every program that has some; --help=settings is understood by programs with a
- * configuration: it prints the reference of the file as Markdown. A flag beats the
+ * configuration: it prints the reference of the file as Markdown; --completion=SHELL by every
+ * program: it prints the script of completion.h. A flag beats the
  * environment, which beats the file, which beats the default. What cannot be understood is one line
  * on standard error, with the nearest name.
  */
