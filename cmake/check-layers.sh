@@ -37,12 +37,13 @@ nc-topology    nanoctrl/src/topology/                            base
 nc-model       nanoctrl/src/model/                               nc-store nc-topology
 nc-api         nanoctrl/src/api/                                 nc-model nc-http
 nc-cluster     nanoctrl/src/cluster/                             nc-model net
-nc-runtime     nanoctrl/src/server/runtime                       nc-text cli
+nc-runtime     nanoctrl/src/daemon/runtime,probe                       nc-text cli net
 nc-redis       nanoctrl/src/redis/                               net cli nc-runtime nc-store
 nc-redis-store nanoctrl/src/store/                               nc-redis
 nc-compat-store nanoctrl/src/compat/store,learner,reach,redis_gc nc-redis-store
 nc-compat      nanoctrl/src/compat/                              nc-api
-nc-server      nanoctrl/src/server/                              nc-compat nc-compat-store nc-cluster client
+nc-daemon      nanoctrl/src/daemon/                              nc-runtime nc-http
+nc-server      nanoctrl/src/server/                              nc-compat nc-compat-store nc-cluster nc-daemon client
 nc-commands    nanoctrl/src/commands/                            nc-server
 nc-main        nanoctrl/src/main                                 nc-commands
 agent-plan     peeragent/lib/plan/                               base agent-api
@@ -70,7 +71,7 @@ foreign() {
 yaml.h         cli tests
 jansson.h      nc-model nc-compat nanoctrl/client/json_private.h bench/head.h bench/report.c bench/ctrl/report.c bench/devices_json.c bench/rnr_json.c bench/page/report.c tests
 hiredis/       nc-redis nc-redis-store nc-compat-store nanoctrl/src/commands/obs_redis.c tests support
-event2/        net client nc-cluster nc-http nc-redis nc-redis-store nc-compat-store nc-model nc-api nc-compat nc-server nc-commands nc-main agent agent-control agent-loop agent-links agent-regions peeragent bench cli tests support
+event2/        net client nc-cluster nc-http nc-redis nc-redis-store nc-compat-store nc-model nc-api nc-compat nc-daemon nc-server nc-commands nc-main agent agent-control agent-loop agent-links agent-regions peeragent bench cli tests support
 openssl/       libslime/src/transport/auth.c net nc-http nc-redis nc-api nc-server client agent peeragent cli tests support
 infiniband/    rdma tests support
 rdma/          rdma tests support

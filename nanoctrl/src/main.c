@@ -102,7 +102,7 @@ static int run(const struct cli_args *args, const struct options *options,
 	const char *command = args->command->name;
 	bool serves = !strcmp(command, "start") || !strcmp(command, "server");
 	struct runtime rt = { .dir = "" };
-	int ret = runtime_init(&rt, options->runtime_dir);
+	int ret = runtime_init(&rt, "nanoctrl", options->runtime_dir);
 
 	if (!strcmp(command, "gc"))
 		return gc_list(settings, options, ret ? NULL : &rt);

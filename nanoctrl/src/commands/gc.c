@@ -10,7 +10,7 @@
 #include "redis/child.h"
 #include "compat/redis_gc.h"
 #include "redis/url.h"
-#include "server/runtime.h"
+#include "daemon/runtime.h"
 #include "server/settings.h"
 
 /* A key on a line of its own, whatever is in it. */

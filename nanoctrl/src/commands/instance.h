@@ -4,18 +4,15 @@
 #ifndef NANOCTRL_INSTANCE_H
 #define NANOCTRL_INSTANCE_H
 
-#include "server/runtime.h"
+#include "daemon/background.h"
 #include "server/settings.h"
 
-/* It runs and answers, and cannot do its work, as without its Redis. */
-#define INSTANCE_NOT_READY 4
-
 /* Run it in the background. 0 when it can do its work, also when it ran before as it is asked for
- * now; INSTANCE_NOT_READY; 1. */
+ * now; BACKGROUND_NOT_READY; 1. */
 int instance_start(const struct settings *settings, const struct options *options,
 		   const struct runtime *rt);
 
-/* 0 when it can do its work; 1 when it does not run, or does not answer; INSTANCE_NOT_READY. */
+/* 0 when it can do its work; 1 when it does not run, or does not answer; BACKGROUND_NOT_READY. */
 int instance_status(const struct settings *settings, const struct options *options,
 		    const struct runtime *rt);
 

@@ -13,7 +13,7 @@
 #include "nanoctrl/client/nanoctrl_client.h"
 #include "commands/obs_redis.h"
 #include "redis/url.h"
-#include "server/runtime.h"
+#include "daemon/runtime.h"
 #include "server/settings.h"
 
 #define CALL_MS 10000 /* a server tells after 5 s that its Redis does not answer */

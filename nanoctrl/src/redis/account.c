@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "server/runtime.h"
+#include "daemon/runtime.h"
 
 #define ACL_FILE  "redis.acl"
 #define REPLY_MAX 512

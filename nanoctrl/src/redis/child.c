@@ -25,7 +25,7 @@
 #include "cli/process/process.h"
 #include "nanoctrl/net/loop.h"
 #include "redis/account.h"
-#include "server/runtime.h"
+#include "daemon/runtime.h"
 
 #define SOCKET_NAME "redis.sock"
 #define LOG_NAME    "redis.log"

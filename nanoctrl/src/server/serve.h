@@ -3,7 +3,7 @@
 #ifndef NANOCTRL_SERVE_H
 #define NANOCTRL_SERVE_H
 
-#include "server/runtime.h"
+#include "daemon/runtime.h"
 #include "server/settings.h"
 
 struct cli_daemon;

@@ -71,7 +71,7 @@ open(sys.argv[2], "w").close()
 signal.pause()' "$dir/run/nanoctrl.pid" "$dir/run/nanoctrl.meta.json" &
 	given=$!
 	wait_for test -e "$dir/run/nanoctrl.meta.json"
-	expect 1 "cannot tell who holds $dir/run/nanoctrl.pid: it is no pid file of nanoctrl" nc stop
+	expect 1 "cannot tell who holds $dir/run/nanoctrl.pid: it is no pid file of ours" nc stop
 	[ -e "$dir/run/nanoctrl.meta.json" ] || die "it took a file of whoever that is"
 	expect 1 "cannot tell who holds $dir/run/nanoctrl.pid" nc status
 	end_given

@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <cmocka.h>
 
-#include "server/runtime.h"
+#include "daemon/runtime.h"
 
 #define NOBODY 65534
 
@@ -31,7 +31,7 @@ static void assert_runtime(const char *given, const char *dir)
 	struct runtime rt;
 	char pid_file[PATH_MAX];
 
-	assert_int_equal(runtime_init(&rt, given), 0);
+	assert_int_equal(runtime_init(&rt, "nanoctrl", given), 0);
 	assert_string_equal(rt.dir, dir);
 	snprintf(pid_file, sizeof(pid_file), "%s/nanoctrl.pid", dir);
 	assert_string_equal(rt.pid_file, pid_file);
@@ -46,7 +46,7 @@ static void assert_runtime_of_others(void)
 	assert_runtime(NULL, "/state/nanoctrl/run");
 	unsetenv("XDG_STATE_HOME");
 	unsetenv("HOME");
-	assert_int_equal(runtime_init(&rt, NULL), -ENOENT);
+	assert_int_equal(runtime_init(&rt, "nanoctrl", NULL), -ENOENT);
 }
 
 /* Nowhere that a stranger could make before. */
@@ -121,10 +121,10 @@ static void directories__of_a_service_manager_come_before_the_users(void **state
 	assert_data(NULL, "/var/lib/one");
 	assert_data("/there", "/there");
 
-	assert_int_equal(runtime_init(&rt, NULL), 0);
+	assert_int_equal(runtime_init(&rt, "nanoctrl", NULL), 0);
 	assert_false(rt.log_is_given);
 	setenv("LOGS_DIRECTORY", "/var/log/one", 1);
-	assert_int_equal(runtime_init(&rt, NULL), 0);
+	assert_int_equal(runtime_init(&rt, "nanoctrl", NULL), 0);
 	assert_true(rt.log_is_given);
 	assert_string_equal(rt.log_file, "/var/log/one/nanoctrl.log");
 	unsetenv("RUNTIME_DIRECTORY");

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a nanoctrl leaves what others find it by. The runtime directory has its pid file, its log
- * unless another is given, nanoctrl.meta.json, and a link `data` to the data directory of a private
- * Redis.
+ * Where a server leaves what its commands find it by. The runtime directory has its pid file, its
+ * log unless another is given, PROGRAM.meta.json, and a link `data` to the data directory of a
+ * private Redis.
  */
-#ifndef NANOCTRL_RUNTIME_H
-#define NANOCTRL_RUNTIME_H
+#ifndef NANOCTRL_DAEMON_RUNTIME_H
+#define NANOCTRL_DAEMON_RUNTIME_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 struct runtime {
+	const char *program; /* "nanoctrl" */
 	char dir[PATH_MAX];
 	char pid_file[PATH_MAX];
 	char log_file[PATH_MAX]; /* the default one */
@@ -21,18 +22,18 @@ struct runtime {
 };
 
 /*
- * dir, else $RUNTIME_DIRECTORY of a service manager, else $XDG_RUNTIME_DIR/nanoctrl, else
- * /run/nanoctrl for root, and $XDG_STATE_HOME/nanoctrl/run or ~/.local/state/nanoctrl/run for
- * others. -ENAMETOOLONG, -EINVAL for a relative path, -ENOENT where neither says where the user's
- * files are. Nothing is made yet.
+ * dir, else $RUNTIME_DIRECTORY of a service manager, else $XDG_RUNTIME_DIR/PROGRAM, else
+ * /run/PROGRAM for root, and $XDG_STATE_HOME/PROGRAM/run or ~/.local/state/PROGRAM/run for
+ * others. program is kept. -ENAMETOOLONG, -EINVAL for a relative path, -ENOENT where neither says
+ * where the user's files are. Nothing is made yet.
  */
-int runtime_init(struct runtime *rt, const char *dir);
+int runtime_init(struct runtime *rt, const char *program, const char *dir);
 
 /* Make it. -EPERM when a stranger owns it, or could write into it. */
 int runtime_create(const struct runtime *rt);
 
-/* Where a private Redis keeps its data: dir, else $STATE_DIRECTORY, else $XDG_STATE_HOME/nanoctrl,
- * for root /var/lib/nanoctrl. */
+/* Where nanoctrl's private Redis keeps its data: dir, else $STATE_DIRECTORY, else
+ * $XDG_STATE_HOME/nanoctrl, for root /var/lib/nanoctrl. */
 int runtime_data_dir(const char *dir, char out[PATH_MAX]);
 
 /* Like mkdir -p; the last one has mode 0700. */

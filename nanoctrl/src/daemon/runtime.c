@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/runtime.h"
+#include "daemon/runtime.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,17 +32,20 @@ static int take_dir(char out[PATH_MAX], const char *dir)
 }
 
 /* Of a user who is not root. */
-static int state_dir(char out[PATH_MAX])
+static int state_dir(char out[PATH_MAX], const char *program)
 {
 	const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	char state[PATH_MAX];
 
 	if (base && base[0] == '/')
-		return join(out, base, "nanoctrl");
-	return home && home[0] == '/' ? join(out, home, ".local/state/nanoctrl") : -ENOENT;
+		return join(out, base, program);
+	if (!home || home[0] != '/')
+		return -ENOENT;
+	return join(state, home, ".local/state") ? -ENAMETOOLONG : join(out, state, program);
 }
 
 /* Where nobody else can make it first: a name in /tmp could be taken. */
-static int choose_dir(char out[PATH_MAX], const char *dir)
+static int choose_dir(char out[PATH_MAX], const char *program, const char *dir)
 {
 	const char *base = getenv("XDG_RUNTIME_DIR");
 	char state[PATH_MAX];
@@ -54,11 +57,19 @@ static int choose_dir(char out[PATH_MAX], const char *dir)
 	if (ret != -ENOENT)
 		return ret;
 	if (base && base[0] == '/')
-		return join(out, base, "nanoctrl");
+		return join(out, base, program);
 	if (geteuid() == 0)
-		return join(out, "/run", "nanoctrl");
-	ret = state_dir(state);
+		return join(out, "/run", program);
+	ret = state_dir(state, program);
 	return ret ? ret : join(out, state, "run");
+}
+
+/* A file of the program in dir. */
+static int join_own(char out[PATH_MAX], const char *dir, const char *program, const char *suffix)
+{
+	int n = snprintf(out, PATH_MAX, "%s/%s%s", dir, program, suffix);
+
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
 static int choose_log(struct runtime *rt)
@@ -69,19 +80,20 @@ static int choose_log(struct runtime *rt)
 	if (ret && ret != -ENOENT)
 		return ret;
 	rt->log_is_given = !ret;
-	return join(rt->log_file, ret ? rt->dir : logs, "nanoctrl.log");
+	return join_own(rt->log_file, ret ? rt->dir : logs, rt->program, ".log");
 }
 
-int runtime_init(struct runtime *rt, const char *dir)
+int runtime_init(struct runtime *rt, const char *program, const char *dir)
 {
-	int ret = choose_dir(rt->dir, dir);
+	int ret = choose_dir(rt->dir, program, dir);
 
+	rt->program = program;
 	if (!ret)
-		ret = join(rt->pid_file, rt->dir, "nanoctrl.pid");
+		ret = join_own(rt->pid_file, rt->dir, program, ".pid");
 	if (!ret)
 		ret = choose_log(rt);
 	if (!ret)
-		ret = join(rt->meta_file, rt->dir, "nanoctrl.meta.json");
+		ret = join_own(rt->meta_file, rt->dir, program, ".meta.json");
 	return ret ? ret : join(rt->data_link, rt->dir, "data");
 }
 
@@ -126,7 +138,7 @@ int runtime_data_dir(const char *dir, char out[PATH_MAX])
 	ret = cli_manager_directory("STATE_DIRECTORY", out, PATH_MAX);
 	if (ret != -ENOENT)
 		return ret;
-	return geteuid() ? state_dir(out) : join(out, "/var/lib", "nanoctrl");
+	return geteuid() ? state_dir(out, "nanoctrl") : join(out, "/var/lib", "nanoctrl");
 }
 
 static int write_all(int fd, const char *text, size_t len)

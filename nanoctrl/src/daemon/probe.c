@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/probe.h"
+#include "daemon/probe.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -160,9 +160,10 @@ int probe_get(const char *url, const char *path, int timeout_ms, struct probe_re
 	return ret;
 }
 
-int probe_health(const char *url, int timeout_ms, pid_t *pid)
+int probe_health(const char *url, const char *product, int timeout_ms, pid_t *pid)
 {
 	struct probe_reply reply;
+	char member[64];
 	const char *at;
 	long theirs;
 	int ret = probe_get(url, "/healthz", timeout_ms, &reply);
@@ -170,7 +171,8 @@ int probe_health(const char *url, int timeout_ms, pid_t *pid)
 	if (ret)
 		return ret;
 	at = strstr(reply.body, "\"pid\":");
-	if (reply.status == 200 && strstr(reply.body, "\"product\":\"nanoctrl\"") && at &&
+	snprintf(member, sizeof(member), "\"product\":\"%s\"", product);
+	if (reply.status == 200 && strstr(reply.body, member) && at &&
 	    sscanf(at, "\"pid\":%ld", &theirs) == 1)
 		*pid = (pid_t)theirs;
 	else

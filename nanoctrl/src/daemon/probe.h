@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One blocking request to a nanoctrl, from its command line. */
-#ifndef NANOCTRL_PROBE_H
-#define NANOCTRL_PROBE_H
+/* One blocking request to a server of ours, from its command line. */
+#ifndef NANOCTRL_DAEMON_PROBE_H
+#define NANOCTRL_DAEMON_PROBE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +22,8 @@ struct probe_reply {
  */
 int probe_get(const char *url, const char *path, int timeout_ms, struct probe_reply *out);
 
-/* Whether a nanoctrl answers at url: 0 and its pid, or as above; -EPROTO for any other server. */
-int probe_health(const char *url, int timeout_ms, pid_t *pid);
+/* Whether the product, as "nanoctrl", answers at url: 0 and its pid, or as above; -EPROTO for any
+ * other server. */
+int probe_health(const char *url, const char *product, int timeout_ms, pid_t *pid);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/node.h"
+#include "daemon/node.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
