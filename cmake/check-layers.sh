@@ -32,12 +32,13 @@ net            nanoctrl/net/                                     base
 client         nanoctrl/client/                                  net
 nc-text        nanoctrl/src/text/                                base
 nc-http        nanoctrl/src/http/                                net nc-text
+nc-about       nanoctrl/src/api/server                           nc-http
 nc-store       nanoctrl/src/store/store,entity,key,script        nc-text
 nc-topology    nanoctrl/src/topology/                            base
 nc-model       nanoctrl/src/model/                               nc-store nc-topology
-nc-api         nanoctrl/src/api/                                 nc-model nc-http
+nc-api         nanoctrl/src/api/                                 nc-model nc-about
 nc-cluster     nanoctrl/src/cluster/                             nc-model net
-nc-runtime     nanoctrl/src/daemon/runtime,probe                       nc-text cli net
+nc-runtime     nanoctrl/src/daemon/runtime,probe                 nc-text cli net
 nc-redis       nanoctrl/src/redis/                               net cli nc-runtime nc-store
 nc-redis-store nanoctrl/src/store/                               nc-redis
 nc-compat-store nanoctrl/src/compat/store,learner,reach,redis_gc nc-redis-store
@@ -56,6 +57,7 @@ peeragent      peeragent/src/                                    agent cli
 pages-api      pages/include/                                    agent-api
 pages-plugin   pages/src/plugin                                  pages cli
 pages          pages/src/                                        base pages-api
+cache          pages/cache/                                      nc-daemon nc-about client
 python         python/                                          pages-api
 bench          bench/                                            agent cli pages-api
 conformance    tests/conformance/                                api support
@@ -69,9 +71,9 @@ foreign() {
 	cat <<'END'
 # header       who
 yaml.h         cli tests
-jansson.h      nc-model nc-compat nanoctrl/client/json_private.h bench/head.h bench/report.c bench/ctrl/report.c bench/devices_json.c bench/rnr_json.c bench/page/report.c tests
+jansson.h      nc-model nc-compat nanoctrl/client/json_private.h bench/head.h bench/report.c bench/ctrl/report.c bench/devices_json.c bench/rnr_json.c bench/page/report.c pages/cache/order.c tests
 hiredis/       nc-redis nc-redis-store nc-compat-store nanoctrl/src/commands/obs_redis.c tests support
-event2/        net client nc-cluster nc-http nc-redis nc-redis-store nc-compat-store nc-model nc-api nc-compat nc-daemon nc-server nc-commands nc-main agent agent-control agent-loop agent-links agent-regions peeragent bench cli tests support
+event2/        net client nc-cluster nc-http nc-redis nc-redis-store nc-compat-store nc-model nc-api nc-compat nc-about nc-daemon nc-server nc-commands nc-main agent agent-control agent-loop agent-links agent-regions peeragent bench cache cli tests support
 openssl/       libslime/src/transport/auth.c net nc-http nc-redis nc-api nc-server client agent peeragent cli tests support
 infiniband/    rdma tests support
 rdma/          rdma tests support

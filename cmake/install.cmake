@@ -40,7 +40,7 @@ if(TARGET slime)
 	slime_install_package()
 endif()
 
-foreach(program nanoctrl peeragent slime-bench)
+foreach(program nanoctrl peeragent slime-bench slime-cache)
 	if(TARGET ${program})
 		install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 	endif()

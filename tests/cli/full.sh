@@ -19,7 +19,7 @@ full() {
 	fi
 }
 
-for program in nanoctrl peeragent slime-bench slime-measure slime-reference; do
+for program in nanoctrl peeragent slime-bench slime-cache slime-measure slime-reference; do
 	[ -x "$bin/$program" ] || continue
 	full "$program" --help
 	full "$program" --version
@@ -34,5 +34,6 @@ if [ -x "$bin/slime-bench" ]; then
 	full slime-bench compare "$work" --csv
 fi
 [ ! -x "$bin/nanoctrl" ] || full nanoctrl status --runtime-dir "$work/none"
+[ ! -x "$bin/slime-cache" ] || full slime-cache status --runtime-dir "$work/none"
 [ ! -x "$bin/peeragent" ] || full peeragent --config configs/quickstart/node-a.yaml --print-config
 exit "$failed"
