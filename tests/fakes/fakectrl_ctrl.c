@@ -142,6 +142,16 @@ int ctrl_put_region(struct ctrl *c, const struct ctrl_region *region, ctrl_done_
 		return -EAGAIN;
 	server_put(c, OBJECT_REGION, region->name, "", region->descriptor, region->len)->number =
 		region->revision;
+	each_agent(other, at)
+	{
+		struct msg *m;
+
+		if (!server_sees(other, c))
+			continue;
+		m = inbox_tell(&other->inbox, MSG_REGION_CHANGED);
+		strcpy(m->name, c->name);
+		strcpy(m->profile, region->name);
+	}
 	return finish();
 }
 

@@ -52,6 +52,9 @@ static void deliver(struct inbox *in, struct msg *m)
 	case MSG_OFFER_GONE:
 		in->ops->offer_gone(in->arg, m->name, m->profile, m->number);
 		break;
+	case MSG_REGION_CHANGED:
+		in->ops->region(in->arg, m->name, m->profile);
+		break;
 	case MSG_REGION_GONE:
 		in->ops->region_gone(in->arg, m->name, m->number);
 		break;

@@ -44,6 +44,7 @@ static struct {
 	int n_up, n_down, n_list_ends, n_offers;  /* that the agent was told */
 	int n_posted;				  /* by so many peers */
 	int n_reports;				  /* of links */
+	int n_regions;				  /* of others, that the agent was told */
 	char report[8192];			  /* the last */
 	const char *wanted;			  /* the list of wanted links; NULL: not known */
 	int n_wanted;				  /* that the agent was told */
@@ -222,6 +223,14 @@ static void on_offer(void *arg, const struct ctrl_offer *offer)
 	t.n_offers++;
 }
 
+static void on_region(void *arg, const char *agent, const char *name)
+{
+	(void)arg;
+	assert_string_equal(agent, "b");
+	assert_string_equal(name, "kv");
+	t.n_regions++;
+}
+
 static const struct ctrl_ops ops = {
 	.up = on_up,
 	.down = on_down,
@@ -229,6 +238,7 @@ static const struct ctrl_ops ops = {
 	.list_begin = on_list_begin,
 	.list_end = on_list_end,
 	.offer = on_offer,
+	.region = on_region,
 };
 
 static void spin_until(const int *count, int n)
@@ -372,6 +382,22 @@ static void wanted__that_is_not_known_yet_changes_nothing(void **state)
 	spin_until(&t.n_wanted, 1);
 	assert_string_equal(t.wanted_links, "");
 	assert_int_equal(t.n_wanted, 1);
+}
+
+/* ---- regions of others ---- */
+
+static void region__of_another_agent_is_told(void **state)
+{
+	(void)state;
+	begin();
+	fake_text(t.session,
+		  "{\"type\":\"region\",\"cursor\":\"5:2\",\"agent\":\"a\",\"generation\":1,"
+		  "\"region\":\"kv\",\"revision\":1}");
+	fake_text(t.session,
+		  "{\"type\":\"region\",\"cursor\":\"5:3\",\"agent\":\"b\",\"generation\":2,"
+		  "\"region\":\"kv\",\"revision\":1}");
+	spin_until(&t.n_regions, 1);
+	assert_int_equal(t.n_regions, 1);
 }
 
 /* ---- labels ---- */
@@ -551,6 +577,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(wanted__that_is_not_known_yet_changes_nothing,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(region__of_another_agent_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(set_labels__while_registering_registers_with_them,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(registration__in_another_epoch_publishes_again,

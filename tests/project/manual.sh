@@ -20,6 +20,10 @@ while read -r function; do
 done < <(grep -oE '\bslime_[a-z_]+\(' peeragent/lib/include/slime/agent.h | tr -d '(' | sort -u |
 	grep -E '^slime_(agent|topology|link)_' | grep -v '_fn$')
 
+while read -r function; do
+	grep -q "\b$function\b" docs/man/slime_target.3 || complain "slime_target(3) does not name $function"
+done < <(grep -oE '\bslime_(agent_)?target_[a-z_]+\(' peeragent/lib/include/slime/target.h | tr -d '(' | sort -u)
+
 # The page has the functions of one kind in one line, without their arguments.
 while read -r function; do
 	grep -q "\b$function\b" docs/man/slime_pages.3 || complain "slime_pages(3) does not name $function"

@@ -60,6 +60,7 @@ static void on_state(void *arg, enum slime_agent_state state, int cause, const c
 	       attr->name, slime_agent_state_name(state), text[0] ? ": " : "", text);
 	agent_look_at_waiters(agent);
 	agent_look_up_again(agent);
+	agent_look_at_targets(agent);
 	if (attr->on_state)
 		attr->on_state(attr->arg, agent, state, cause, text);
 }
@@ -67,6 +68,12 @@ static void on_state(void *arg, enum slime_agent_state state, int cause, const c
 static void on_session(void *arg)
 {
 	agent_look_up_again(arg);
+	agent_resolve_targets(arg);
+}
+
+static void on_region(void *arg, const char *peer, const char *region)
+{
+	agent_region_changed(arg, peer, region);
 }
 
 static void on_left(void *arg)
@@ -105,6 +112,7 @@ static int init_reconcile(struct slime_agent *agent)
 		.snapshot_ms = attr->snapshot_ms,
 		.on_state = on_state,
 		.on_session = on_session,
+		.on_region = on_region,
 		.on_left = on_left,
 		.arg = agent,
 	};
@@ -152,6 +160,8 @@ int slime_agent_create(const struct slime_agent_attr *attr, struct slime_agent *
 		return -ENOMEM;
 	sl_list_init(&agent->ready_waiters);
 	sl_list_init(&agent->lookups);
+	sl_list_init(&agent->targets);
+	sl_list_init(&agent->questions);
 	ret = settings_init(&agent->settings, attr);
 	if (ret)
 		goto free_agent;
@@ -259,6 +269,7 @@ static void look_for_holders(void *arg)
 	struct count *c = arg;
 	struct sl_list *node;
 
+	c->held = !sl_list_empty(&c->agent->targets);
 	if (!c->agent->started)
 		return;
 	sl_list_for_each (node, &c->agent->reconcile.links.connections.all)
@@ -272,6 +283,7 @@ static void close_all(void *arg)
 	if (agent->started)
 		reconcile_close(&agent->reconcile);
 	agent_drop_lookups(agent);
+	agent_drop_questions(agent);
 }
 
 static void fini_all(void *arg)

@@ -23,6 +23,8 @@ struct slime_agent {
 	struct reconcile reconcile;   /* on the loop, as what follows */
 	struct sl_list ready_waiters; /* threads in slime_agent_wait_ready() */
 	struct sl_list lookups;	      /* of regions, that wait for nanoctrl */
+	struct sl_list targets;	      /* that were not put back */
+	struct sl_list questions;     /* of targets, also of those that are gone */
 };
 
 /* On the loop: 0 once it was started, also when it has ended since; -ENOTCONN before, -ESHUTDOWN
@@ -34,6 +36,18 @@ void agent_look_at_waiters(struct slime_agent *agent);
 
 /* There is a session, or none will come: lookups that wait for one ask, or end. */
 void agent_look_up_again(struct slime_agent *agent);
+
+/* The agent's state changed: whoever waits for a target looks again. */
+void agent_look_at_targets(struct slime_agent *agent);
+
+/* There is a session: targets that are not resolved ask again. */
+void agent_resolve_targets(struct slime_agent *agent);
+
+/* The peer put this region into the directory, or changed it: its targets ask for it. */
+void agent_region_changed(struct slime_agent *agent, const char *peer, const char *region);
+
+/* The session has ended, and all targets were put: no question is answered any more. */
+void agent_drop_questions(struct slime_agent *agent);
 
 /* The session has ended: no lookup is answered any more. */
 void agent_drop_lookups(struct slime_agent *agent);

@@ -164,6 +164,13 @@ static void on_wanted(void *arg, const struct ctrl_wanted *links, size_t n)
 	links_set_cluster(&r->links, links, n);
 }
 
+static void on_region(void *arg, const char *agent, const char *name)
+{
+	struct reconcile *r = arg;
+
+	r->on_region(r->arg, agent, name);
+}
+
 static void on_region_gone(void *arg, const char *name, uint64_t revision)
 {
 	struct reconcile *r = arg;
@@ -181,6 +188,7 @@ static const struct ctrl_ops ctrl_ops = {
 	.offer = on_offer,
 	.offer_gone = on_offer_gone,
 	.wanted = on_wanted,
+	.region = on_region,
 	.region_gone = on_region_gone,
 };
 
@@ -244,6 +252,7 @@ int reconcile_init(struct reconcile *r, const struct reconcile_attr *attr)
 
 	*r = (struct reconcile){ .on_state = attr->on_state,
 				 .on_session = attr->on_session,
+				 .on_region = attr->on_region,
 				 .on_left = attr->on_left,
 				 .arg = attr->arg };
 	ret = topology_copy(labels.n_labels ? &labels : &empty, &r->have);

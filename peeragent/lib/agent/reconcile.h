@@ -19,6 +19,9 @@ struct reconcile;
 /* The agent's state may be another one. */
 typedef void reconcile_fn(void *arg, enum slime_agent_state state, int cause, const char *text);
 
+/* Another agent put a region into the directory, or changed it there. */
+typedef void reconcile_region_fn(void *arg, const char *agent, const char *name);
+
 struct reconcile_attr {
 	struct ctrl_attr ctrl;
 	struct loop *loop;
@@ -32,6 +35,7 @@ struct reconcile_attr {
 	uint32_t snapshot_ms;
 	reconcile_fn *on_state;
 	loop_fn *on_session; /* nanoctrl can be asked, again */
+	reconcile_region_fn *on_region;
 	loop_fn *on_left; /* after reconcile_leave(): links are closed, the lease is given back */
 	void *arg;
 };
@@ -53,6 +57,7 @@ struct reconcile {
 	bool left;
 	reconcile_fn *on_state;
 	loop_fn *on_session;
+	reconcile_region_fn *on_region;
 	loop_fn *on_left;
 	void *arg;
 };

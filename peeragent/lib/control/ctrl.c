@@ -165,7 +165,9 @@ static void on_event(void *arg, const struct nc_event *event)
 		ctrl_read_wanted(ctrl);
 		break;
 	case NC_EVENT_REGION:
-		break; /* regions are looked up when they are needed */
+		if (!ourselves)
+			ctrl->ops->region(ctrl->arg, event->agent, event->region);
+		break;
 	case NC_EVENT_REGION_GONE:
 		if (ourselves && event->epoch == ctrl->epoch &&
 		    event->generation == ctrl->generation)

@@ -94,6 +94,8 @@ struct ctrl_ops {
 	void (*offer_gone)(void *arg, const char *from, const char *profile, uint64_t number);
 	/* The links that topologies want of this agent, all of them. */
 	void (*wanted)(void *arg, const struct ctrl_wanted *links, size_t n);
+	/* Another agent put a region into the directory, or changed it there. */
+	void (*region)(void *arg, const char *agent, const char *name);
 	/* A region of ours is not in the directory any more, as of this revision, whoever withdrew
 	 * it. */
 	void (*region_gone)(void *arg, const char *name, uint64_t revision);

@@ -75,6 +75,7 @@ int connection_create(struct connections *set, const char *name,
 	c->set = set;
 	c->fn = fn;
 	c->arg = arg;
+	sl_list_init(&c->memory);
 	atomic_init(&c->joined, NOT_JOINED);
 	loop_task_init(&c->changed, on_changed, c);
 	op_attr.arg = c;
@@ -123,7 +124,14 @@ static void on_destroyed(void *arg)
 {
 	struct connection *c = arg;
 	struct connections *set = c->set;
+	struct sl_list *node;
 
+	while ((node = sl_list_pop(&c->memory))) {
+		struct connection_memory *memory =
+			SL_CONTAINER_OF(node, struct connection_memory, node);
+
+		memory->free(memory);
+	}
 	sl_list_remove(&c->node);
 	free(c);
 	if (sl_list_empty(&set->all) && set->on_empty)
@@ -145,6 +153,11 @@ void connection_release(struct connection *c)
 {
 	c->n_holds--;
 	destroy_if_unused(c);
+}
+
+void connection_keep(struct connection *c, struct connection_memory *memory)
+{
+	sl_list_append(&c->memory, &memory->node);
 }
 
 void connection_retire(struct connection *c)

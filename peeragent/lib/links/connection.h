@@ -37,6 +37,12 @@ struct connections {
 	void *arg;
 };
 
+/* Memory that ops of a connection may use until it is destroyed, which ends them. */
+struct connection_memory {
+	struct sl_list node;
+	void (*free)(struct connection_memory *memory);
+};
+
 struct connection {
 	struct sl_list node; /* of all */
 	struct connections *set;
@@ -47,6 +53,7 @@ struct connection {
 	enum connection_state state;
 	enum slime_transport transport; /* once it is up */
 	uint32_t n_holds;		/* users of ep */
+	struct sl_list memory;		/* freed after ep */
 	_Atomic int joined;		/* result of the connect; 1: not yet */
 	struct loop_task changed;
 	struct job destroy;
@@ -62,6 +69,9 @@ int connection_join(struct connection *c, const void *desc, size_t len, uint32_t
 
 void connection_hold(struct connection *c);
 void connection_release(struct connection *c);
+
+/* Free the memory once the connection is destroyed. */
+void connection_keep(struct connection *c, struct connection_memory *memory);
 
 /* The owner is done with it: the endpoint is closed. */
 void connection_retire(struct connection *c);

@@ -234,10 +234,23 @@ static void keep_stats(struct entry *e)
 	memset(&e->booked, 0, sizeof(e->booked));
 }
 
+static void tell_watchers(struct entry *e, struct connection *c)
+{
+	struct sl_list *node, *tmp;
+
+	sl_list_for_each_safe (node, tmp, &e->set->watchers) {
+		struct link_watcher *w = SL_CONTAINER_OF(node, struct link_watcher, node);
+
+		if (!strcmp(w->peer, e->peer->name) && !strcmp(w->profile, e->profile))
+			w->changed(w, c);
+	}
+}
+
 static void drop(struct entry *e)
 {
 	if (!e->connection)
 		return;
+	tell_watchers(e, NULL);
 	keep_stats(e);
 	connection_retire(e->connection);
 	e->connection = NULL;
@@ -464,6 +477,7 @@ static void step(struct entry *e, const struct link_input *in, const struct post
 		entry_happen(e, LINK_DOWN, failure);
 	} else if (in->event == LINK_UP && e->link.phase == LINK_CONNECTED) {
 		serve_waiters(e);
+		tell_watchers(e, e->connection);
 	}
 }
 

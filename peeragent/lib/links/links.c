@@ -19,6 +19,7 @@ void links_init(struct links *set)
 	sl_list_init(&set->dropped);
 	sl_list_init(&set->peers);
 	sl_list_init(&set->waiters);
+	sl_list_init(&set->watchers);
 	sl_list_init(&set->connections.all);
 }
 
@@ -642,6 +643,20 @@ void links_wait(struct links *set, struct link_waiter *w)
 }
 
 void links_stop_waiting(struct link_waiter *w)
+{
+	sl_list_remove(&w->node);
+}
+
+void links_watch(struct links *set, struct link_watcher *w)
+{
+	const struct entry *e = living_entry(set, w->peer, w->profile);
+
+	sl_list_append(&set->watchers, &w->node);
+	if (e && e->link.phase == LINK_CONNECTED)
+		w->changed(w, e->connection);
+}
+
+void links_stop_watching(struct link_watcher *w)
 {
 	sl_list_remove(&w->node);
 }

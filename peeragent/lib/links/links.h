@@ -35,6 +35,7 @@ struct links {
 	struct sl_list dropped; /* no longer, and nanoctrl does not know yet */
 	struct sl_list peers;
 	struct sl_list waiters;
+	struct sl_list watchers;
 	struct traffic traffic;
 	struct slime_endpoint_stats past; /* of connections that are gone, of all links */
 	uint64_t n_connects;		  /* of all links that there ever were */
@@ -104,6 +105,21 @@ int links_release(struct links *set, struct slime_endpoint *ep);
  * Not once they are. */
 void links_wait(struct links *set, struct link_waiter *w);
 void links_stop_waiting(struct link_waiter *w);
+
+/* Somebody who follows the connections of a link for as long as he likes, whether there is a link
+ * or not. */
+struct link_watcher {
+	struct sl_list node;
+	const char *peer;
+	const char *profile;
+	/* The link is connected by c; NULL: it is not any more, and who holds its endpoint gives it
+	 * back. */
+	void (*changed)(struct link_watcher *w, struct connection *c);
+};
+
+/* changed comes at once when the link is connected. */
+void links_watch(struct links *set, struct link_watcher *w);
+void links_stop_watching(struct link_watcher *w);
 
 /* What all of them did, also those that are gone. */
 void links_stats(const struct links *set, struct slime_agent_stats *out);

@@ -346,7 +346,7 @@ SLIME_API int slime_agent_stop(struct slime_agent *agent, int64_t timeout_ms);
  * turned once before that (EVLOOP_NONBLOCK): libevent frees then what is left of connections. A
  * region that a stopped peer on this host still reaches keeps its memory, and the context, until
  * the process ends; the log says so. destroy(NULL) is 0.
- *   -EBUSY    an endpoint was not put back, and nothing but the stop happened
+ *   -EBUSY    an endpoint or a target was not put back, and nothing but the stop happened
  *   -EDEADLK  inside a callback of the loop, or another thread runs it: nothing happened
  */
 SLIME_API int slime_agent_destroy(struct slime_agent *agent);
