@@ -622,6 +622,24 @@ int nc_get_wanted(struct nc_client *client, nc_wanted_fn *fn, void *arg)
 					       .arg = arg });
 }
 
+int nc_list(struct nc_client *client, const struct nc_list *list, nc_text_fn *fn, void *arg)
+{
+	char limit[16], last[16];
+
+	snprintf(limit, sizeof(limit), "%u", list->limit);
+	snprintf(last, sizeof(last), "%u", list->last);
+	return start(client,
+		     (struct request){ .method = NC_GET,
+				       .segments = { list->name },
+				       .query = { "limit", list->limit ? limit : PAGE_LIMIT, "last",
+						  list->last ? last : NULL, "selector",
+						  list->selector, "after", list->after },
+				       .raw = true,
+				       .finish = finish_text,
+				       .fn = (nc_any_fn *)fn,
+				       .arg = arg });
+}
+
 int nc_list_topologies(struct nc_client *client, nc_text_fn *fn, void *arg)
 {
 	return start(client, (struct request){ .method = NC_GET,

@@ -467,6 +467,19 @@ struct nc_wanted {
 typedef void nc_wanted_fn(void *arg, const struct nc_error *error, const struct nc_wanted *wanted);
 int nc_get_wanted(struct nc_client *client, nc_wanted_fn *fn, void *arg);
 
+/* ---- lists, as the JSON of the API ---- */
+
+struct nc_list {
+	const char *name;     /* "agents", "topologies", "wanted": a list of docs/http-api.md */
+	const char *selector; /* NULL: all */
+	const char *after;    /* what the page before said as next; NULL for the first one */
+	unsigned limit;	      /* of a page; 0: 200 */
+	unsigned last;	      /* of events: how many; 0 of other lists */
+};
+
+/* One page. */
+int nc_list(struct nc_client *client, const struct nc_list *list, nc_text_fn *fn, void *arg);
+
 /* ---- topologies, as the JSON of the API ---- */
 
 /* All of the scope. */

@@ -14,6 +14,7 @@
 #include "cli/output/output.h"
 #include "cli/options/standard.h"
 #include "commands/apply.h"
+#include "commands/describe.h"
 #include "commands/explain.h"
 #include "commands/gc.h"
 #include "commands/get.h"
@@ -139,6 +140,8 @@ static int run(const struct cli_args *args, const struct options *options,
 		return apply_run(settings, options, &rt, !strcmp(command, "diff"));
 	if (!strcmp(command, "get"))
 		return get_run(settings, options, &rt, args);
+	if (!strcmp(command, "describe"))
+		return describe_run(settings, options, &rt, args);
 	if (!strcmp(command, "delete topology"))
 		return delete_run(settings, options, &rt, args);
 	if (!strcmp(command, "top"))

@@ -205,11 +205,15 @@ static bool is_known(const struct explanation *x, bool with_peer)
 
 static int print(const struct explanation *x, bool json)
 {
+	int ret = 0;
+
 	if (json)
-		explain_print_json(x);
+		ret = explain_print_json(x);
 	else
 		explain_print(x, stdout);
-	return ferror(stdout) ? cli_output_fail("nanoctrl", -EIO) : 0;
+	if (!ret && ferror(stdout))
+		ret = -EIO;
+	return ret ? cli_output_fail("nanoctrl", ret) : 0;
 }
 
 static int show(struct reading *r, const struct options *options)

@@ -55,7 +55,7 @@ struct explanation {
 bool explain_ends_agree(const struct explain_link *k);
 
 void explain_print(const struct explanation *x, FILE *to);
-void explain_print_json(const struct explanation *x);
+int explain_print_json(const struct explanation *x); /* 0 or a negative errno */
 
 struct cli_args;
 struct options;

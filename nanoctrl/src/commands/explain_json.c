@@ -1,93 +1,108 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "commands/explain.h"
-#include "text/json_text.h"
 #include "commands/links_json.h"
+#include "model/out.h"
+#include "text/json_text.h"
 
-static void print_agent(const struct explanation *x)
+static void add_flag(struct out *o, const char *name, bool on)
+{
+	out_words(o, ",\"");
+	out_words(o, name);
+	out_words(o, on ? "\":true" : "\":false");
+}
+
+static void add_agent(struct out *o, const struct explanation *x)
 {
 	const struct explain_agent *a = &x->agent;
+	char word[64];
 
-	links_json_text("", "name", a->name);
-	links_json_text(",", "scope", x->scope);
-	links_json_text(",", "state", explain_life_names[a->life]);
-	printf(",\"registered\":%s", a->registered ? "true" : "false");
+	links_json_text(o, "", "name", a->name);
+	links_json_text(o, ",", "scope", x->scope);
+	links_json_text(o, ",", "state", explain_life_names[a->life]);
+	add_flag(o, "registered", a->registered);
 	if (a->registered) {
-		links_json_text(",", "incarnation", a->incarnation);
-		printf(",\"generation\":%" PRIu64, a->generation);
-		links_json_text(",", "address", a->address);
-		printf(",\"registered_at_ms\":%" PRIu64 ",\"lease_left_ms\":%" PRId64
-		       ",\"session\":%s",
-		       a->registered_at_ms, a->lease_left_ms, a->session ? "true" : "false");
+		links_json_text(o, ",", "incarnation", a->incarnation);
+		links_json_number(o, "generation", a->generation);
+		links_json_text(o, ",", "address", a->address);
+		links_json_number(o, "registered_at_ms", a->registered_at_ms);
+		snprintf(word, sizeof(word), ",\"lease_left_ms\":%" PRId64, a->lease_left_ms);
+		out_words(o, word);
+		add_flag(o, "session", a->session);
 	}
 	if (a->snapshot) {
-		links_json_text(",", "host", a->snapshot->host);
-		printf(",\"pid\":%" PRIu64 ",\"uptime_ms\":%" PRIu64
-		       ",\"snapshot_age_ms\":%" PRIu64,
-		       a->snapshot->pid, obs_number(a->snapshot->doc, "uptime_ms"),
-		       a->snapshot->age_ms);
+		links_json_text(o, ",", "host", a->snapshot->host);
+		links_json_number(o, "pid", a->snapshot->pid);
+		links_json_number(o, "uptime_ms", obs_number(a->snapshot->doc, "uptime_ms"));
+		links_json_number(o, "snapshot_age_ms", a->snapshot->age_ms);
 	}
 }
 
 /* "shm,tcp" as an array. */
-static void print_list(const char *name, const char *words)
+static void add_list(struct out *o, const char *name, const char *words)
 {
 	char word[64], shown[6 * sizeof(word)];
 	const char *comma = "";
 
-	printf(",\"%s\":[", name);
+	out_words(o, ",\"");
+	out_words(o, name);
+	out_words(o, "\":[");
 	while (*words) {
 		size_t len = strcspn(words, ",");
 
 		snprintf(word, sizeof(word), "%.*s", (int)len, words);
 		json_text(shown, sizeof(shown), word);
-		printf("%s%s", comma, shown);
+		out_words(o, comma);
+		out_words(o, shown);
 		comma = ",";
 		words += len + (words[len] == ',');
 	}
-	printf("]");
+	out_words(o, "]");
 }
 
-static void print_end(const char *name, const struct links_end *e)
+static void add_end(struct out *o, const char *before, const struct links_end *e)
 {
-	printf(",\"%s\":", name);
+	out_words(o, before);
 	if (!e) {
-		printf("null");
+		out_words(o, "null");
 		return;
 	}
-	printf("{");
-	links_json_members(e);
+	out_words(o, "{");
+	links_json_members(o, e);
 	if (e->story) {
-		print_list("transports", e->story->transports);
-		links_json_text(",", "source", e->story->source);
-		links_json_text(",", "order", e->story->order);
-		links_json_text(",", "passed_over", e->story->passed_over);
-		links_json_text(",", "no_foreign_memory", e->story->no_foreign_memory);
-		links_json_text(",", "last_error", e->story->last_error);
-		printf(",\"connects\":%" PRIu64 ",\"failures\":%" PRIu64, e->story->n_connects,
-		       e->story->n_failures);
+		add_list(o, "transports", e->story->transports);
+		links_json_text(o, ",", "order", e->story->order);
+		links_json_text(o, ",", "passed_over", e->story->passed_over);
+		links_json_text(o, ",", "no_foreign_memory", e->story->no_foreign_memory);
+		links_json_text(o, ",", "last_error", e->story->last_error);
+		links_json_number(o, "connects", e->story->n_connects);
+		links_json_number(o, "failures", e->story->n_failures);
 	}
-	printf("}");
+	out_words(o, "}");
 }
 
-void explain_print_json(const struct explanation *x)
+int explain_print_json(const struct explanation *x)
 {
-	printf("{\"agent\":{");
-	print_agent(x);
-	printf("},\"links\":[");
+	struct out o = { .at = NULL };
+
+	out_words(&o, "{\"agent\":{");
+	add_agent(&o, x);
+	out_words(&o, "},\"links\":[");
 	for (size_t i = 0; i < x->n; i++) {
 		const struct explain_link *k = &x->links[i];
 
-		printf("%s\n {", i ? "," : "");
-		links_json_text("", "peer", k->peer);
-		links_json_text(",", "profile", k->profile);
-		links_json_text(",", "peer_state", explain_life_names[k->peer_life]);
-		printf(",\"agree\":%s", explain_ends_agree(k) ? "true" : "false");
-		print_end("own", k->own);
-		print_end("other", k->other);
-		printf("}");
+		out_words(&o, i ? ",\n {" : "\n {");
+		links_json_text(&o, "", "peer", k->peer);
+		links_json_text(&o, ",", "profile", k->profile);
+		links_json_text(&o, ",", "peer_state", explain_life_names[k->peer_life]);
+		add_flag(&o, "agree", explain_ends_agree(k));
+		add_end(&o, ",\"own\":", k->own);
+		add_end(&o, ",\"other\":", k->other);
+		out_words(&o, "}");
 	}
-	printf("%s]}\n", x->n ? "\n" : "");
+	out_words(&o, x->n ? "\n]}\n" : "]}\n");
+	return links_json_print(&o);
 }

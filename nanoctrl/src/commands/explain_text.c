@@ -168,8 +168,8 @@ static void write_transports(const struct writer *w, const struct explain_link *
 
 static void write_source(const struct writer *w, const struct links_end *e)
 {
-	if (e->story && *e->story->source)
-		write_line(w, "wanted by", "%s", e->story->source);
+	if (*e->source)
+		write_line(w, "wanted by", "%s", e->source);
 }
 
 static void write_past(const struct writer *w, const struct links_end *e)

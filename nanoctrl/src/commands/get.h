@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `nanoctrl get topologies|agents|links`. Returns the exit status. */
+/* `nanoctrl get KIND`. Returns the exit status. */
 #ifndef NANOCTRL_GET_H
 #define NANOCTRL_GET_H
 

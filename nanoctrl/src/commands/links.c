@@ -12,6 +12,7 @@
 #include "cli/output/quote.h"
 #include "cli/output/table.h"
 #include "commands/links_json.h"
+#include "model/out.h"
 #include "server/settings.h"
 
 #define LOOK_MS 100
@@ -41,15 +42,18 @@ static bool all_connected(const struct links_list *l)
 	return !l->error[0] && l->n && !first_missing(l);
 }
 
-static void print_json(const struct links_list *l)
+static int print_json(const struct links_list *l)
 {
-	printf("[");
+	struct out o = { .at = NULL };
+
+	out_words(&o, "[");
 	for (size_t i = 0; i < l->n; i++) {
-		printf("%s\n {", i ? "," : "");
-		links_json_members(&l->ends[i]);
-		printf("}");
+		out_words(&o, i ? ",\n {" : "\n {");
+		links_json_members(&o, &l->ends[i]);
+		out_words(&o, "}");
 	}
-	printf("%s]\n", l->n ? "\n" : "");
+	out_words(&o, l->n ? "\n]\n" : "]\n");
+	return links_json_print(&o);
 }
 
 static void add_counts(struct cli_table *t, const struct links_end *k)
@@ -204,7 +208,7 @@ static int show(struct links_list *l, const struct options *options)
 		return 1;
 	}
 	if (options->json)
-		print_json(l);
+		ret = print_json(l);
 	else
 		ret = options->rails ? print_rails(l) : print_links(l);
 	if (ret)

@@ -123,8 +123,6 @@ static int take_story(struct links_end *e, const struct nc_pairs *pairs)
 
 		if (!strcmp(key, "transports"))
 			copy(s->transports, sizeof(s->transports), value);
-		else if (!strcmp(key, "source"))
-			copy(s->source, sizeof(s->source), value);
 		else if (!strcmp(key, "order"))
 			copy(s->order, sizeof(s->order), value);
 		else if (!strcmp(key, "passed_over"))
@@ -139,6 +137,14 @@ static int take_story(struct links_end *e, const struct nc_pairs *pairs)
 			s->n_failures = number_of(value);
 	}
 	return 0;
+}
+
+static const char *attribute(const struct nc_pairs *pairs, const char *key)
+{
+	for (size_t i = 0; i < pairs->n; i++)
+		if (!strcmp(pairs->list[i].key, key))
+			return pairs->list[i].value;
+	return NULL;
 }
 
 static int append(struct links_list *l, const struct nc_link *from)
@@ -157,6 +163,7 @@ static int append(struct links_list *l, const struct nc_link *from)
 	copy(to->transport, sizeof(to->transport), from->transport);
 	copy(to->cause, sizeof(to->cause), from->cause);
 	copy(to->state, sizeof(to->state), state_names[from->state]);
+	copy(to->source, sizeof(to->source), attribute(&from->attributes, "source"));
 	return l->about ? take_story(to, &from->attributes) : 0;
 }
 
@@ -220,8 +227,9 @@ static void on_page(void *arg, const struct nc_error *error, const struct nc_pag
 		return;
 	}
 	if (!ret && page->next)
-		ret = nc_list_links(obs_source_client(l->source), NULL, page->next, on_page, l);
-	else if (!ret)
+		ret = nc_list_links(obs_source_client(l->source), l->selector, page->next, on_page,
+				    l);
+	else if (!ret && !l->selector)
 		ret = add_unreported(l);
 	if (ret || !page->next)
 		finish(l, ret ? strerror(-ret) : NULL);
@@ -229,7 +237,7 @@ static void on_page(void *arg, const struct nc_error *error, const struct nc_pag
 
 static void read_reports(struct links_list *l)
 {
-	int ret = nc_list_links(obs_source_client(l->source), NULL, NULL, on_page, l);
+	int ret = nc_list_links(obs_source_client(l->source), l->selector, NULL, on_page, l);
 
 	if (ret)
 		finish(l, strerror(-ret));
@@ -264,8 +272,8 @@ static int take_connection(struct links_list *l, size_t n, const struct obs_snap
 	if (!*e.profile)
 		copy(e.profile, sizeof(e.profile), "default");
 	to = find(l, n, &e);
-	if (!to &&
-	    ((s->native && obs_source_client(l->source)) || !is_asked_for(l, e.agent, e.peer)))
+	if (!to && ((s->native && obs_source_client(l->source)) || l->selector ||
+		    !is_asked_for(l, e.agent, e.peer)))
 		return 0;
 	if (!to) {
 		obs_text(c, "state", e.state, sizeof(e.state));

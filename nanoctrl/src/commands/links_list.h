@@ -16,10 +16,8 @@
 
 /* How it came to be as it is, in its agent's words; "" and 0 where it says nothing of it. */
 struct links_story {
-	char source[LINKS_STORY]; /* who wants it: "topology serving", "the agent", "the program",
-				     "the peer" */
-	char transports[64];	  /* allowed, in the order of preference: "shm,rdma,tcp" */
-	char order[16];		  /* whose order counted: "own" or "peer" */
+	char transports[64]; /* allowed, in the order of preference: "shm,rdma,tcp" */
+	char order[16];	     /* whose order counted: "own" or "peer" */
 	char passed_over[LINKS_STORY];
 	char no_foreign_memory[LINKS_STORY]; /* why such memory is out of reach */
 	char last_error[LINKS_STORY];	     /* it broke with, or was lost for */
@@ -35,6 +33,8 @@ struct links_end {
 	bool ours;     /* of an agent of this control plane that has not left: what is waited for */
 	bool reported; /* by its agent, and age_ms is of its state */
 	bool missing;  /* not heard of, while the other end says it is connected */
+	char source[OBS_TEXT]; /* who wants it: "topology serving", "the agent", "the program", "the
+				  peer"; "" where its agent does not say */
 	struct links_story *story; /* NULL: nobody asked, or its agent tells none */
 	bool counted;
 	uint64_t bytes, pending, errors;
@@ -46,6 +46,7 @@ struct links_list {
 	struct obs_source *source;
 	const char
 		*about; /* ends of one agent alone, and its peers', with their stories; NULL: all */
+	const char *selector; /* of the labels of the agents that report; NULL: all */
 	struct obs_list snapshots;
 	struct links_end *ends; /* by agent, peer and profile */
 	size_t n, room;
@@ -54,7 +55,8 @@ struct links_list {
 	char error[320]; /* "" when the list is complete */
 };
 
-/* In place of what the list had; source and about are set. error says whether it worked. */
+/* In place of what the list had; source, about and selector are set. error says whether it worked.
+ */
 void links_list_read(struct links_list *l);
 void links_list_clear(struct links_list *l);
 

@@ -538,7 +538,7 @@ const char *model_event(uint64_t epoch, const struct store_event *e)
 char *model_events(const struct store_events *events, const struct store_cursor *cursor, bool reset,
 		   const char *to)
 {
-	json_t *items = json_array();
+	json_t *items = json_array(), *o;
 
 	for (size_t i = 0; events && i < events->n; i++) {
 		const struct store_event *e = &events->events[i];
@@ -553,6 +553,9 @@ char *model_events(const struct store_events *events, const struct store_cursor 
 			return NULL;
 		}
 	}
-	return finish(json_pack("{s:s,s:o,s:b,s:o}", "status", "ok", "cursor", cursor_text(cursor),
-				"reset", (int)reset, "events", items));
+	o = json_pack("{s:s,s:o,s:b,s:o}", "status", "ok", "cursor", cursor_text(cursor), "reset",
+		      (int)reset, "events", items);
+	if (o && events && events->now_ms)
+		set(o, "now_ms", json_integer((json_int_t)events->now_ms));
+	return finish(o);
 }

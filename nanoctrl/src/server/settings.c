@@ -342,13 +342,36 @@ static const struct cli_setting apply_options[] = {
 	CLI_END,
 };
 
-static const char *const output_words[] = {
-	[OUTPUT_TABLE] = "table", [OUTPUT_JSON] = "json", NULL
+static const char *const output_words[] = { [OUTPUT_YAML] = "yaml",
+					    [OUTPUT_JSON] = "json",
+					    [OUTPUT_TABLE] = "table",
+					    [OUTPUT_WIDE] = "wide",
+					    NULL };
+
+static const struct cli_setting get_options[] = {
+	CLI_ENUM(struct options, output, "output", output_words, .letter = 'o', .def = "table",
+		 .help = "a table, one with more columns, or all that the server says"),
+	CLI_FLAG(struct options, all_scopes, "all-scopes", .letter = 'A',
+		 .help = "of all scopes, each row with its own"),
+	CLI_STRING(struct options, selector, "selector", .letter = 'l', .value = "LABEL=VALUE,...",
+		   .help = "of agents whose labels all match"),
+	CLI_STRING(struct options, agent, "agent", .value = "NAME", .help = "about this agent"),
+	CLI_STRING(struct options, state, "state", .value = "WORD",
+		   .help = "in this state, as the column STATE has it"),
+	CLI_FLAG(struct options, watch, "watch", .letter = 'w',
+		 .help = "then look again and again, and print what is new or another one"),
+	CLI_DURATION_MS(struct options, every_ms, "every", .def = "1s", .min = 100, .max = 3600000,
+			.help = "how often --watch looks"),
+	CLI_END,
 };
 
-static const struct cli_setting output_options[] = {
-	CLI_ENUM(struct options, output, "output", output_words, .letter = 'o', .def = "table",
-		 .help = "a table for people, or JSON"),
+static const char *const describe_words[] = {
+	[OUTPUT_YAML] = "yaml", [OUTPUT_JSON] = "json", NULL
+};
+
+static const struct cli_setting describe_options[] = {
+	CLI_ENUM(struct options, output, "output", describe_words, .letter = 'o', .def = "yaml",
+		 .help = "the form of all that the server says"),
 	CLI_END,
 };
 
@@ -390,11 +413,21 @@ static const struct cli_command commands[] = {
 	  .text = "Exit status: 0 when nothing would change, 3 when something would, 1 on an error.",
 	  .tables = { server_of_options, file_options } },
 	{ .name = "get",
-	  .summary = "list the topologies, the agents or the links of a scope",
-	  .operands = "topologies|agents|links",
+	  .summary = "list what there is of a kind",
+	  .text = "Of the kinds that have them: --selector goes by the labels of agents, --agent by "
+		  "the names of agents in a row, --state by the column STATE.",
+	  .operands = "topologies|agents|links|regions|services|events|scopes",
 	  .min_operands = 1,
 	  .max_operands = 1,
-	  .tables = { server_of_options, output_options } },
+	  .tables = { server_of_options, get_options } },
+	{ .name = "describe",
+	  .summary = "show all that is known of one object, and what belongs to it",
+	  .text = "NAME is AGENT/REGION of a region, AGENT/PEER or AGENT/PEER/PROFILE of a link, and "
+		  "SERVICE or SERVICE/AGENT of a service. Exit status: 1 when there is none.",
+	  .operands = "topology|agent|link|region|service|scope NAME",
+	  .min_operands = 2,
+	  .max_operands = 2,
+	  .tables = { server_of_options, describe_options } },
 	{ .name = "delete topology",
 	  .summary = "delete a topology: its links go",
 	  .operands = "NAME",

@@ -69,7 +69,8 @@ struct settings {
 	struct log_settings log;
 };
 
-enum output_form { OUTPUT_TABLE, OUTPUT_JSON };
+/* describe has the first two. */
+enum output_form { OUTPUT_YAML, OUTPUT_JSON, OUTPUT_TABLE, OUTPUT_WIDE };
 
 /* The command line beside it. */
 struct options {
@@ -92,6 +93,11 @@ struct options {
 	bool dry_run;
 	bool prune;
 	const char *file;
+	bool all_scopes;
+	const char *selector; /* of labels; NULL: all */
+	const char *agent;    /* NULL: of any */
+	const char *state;    /* NULL: any */
+	bool watch;
 	int output; /* enum output_form */
 };
 

@@ -76,7 +76,7 @@ static void take_rows(const struct store_call *call, const redisReply *rows,
 		ev->n = 0;
 }
 
-/* {outcome, epoch, reset, last, entries} */
+/* {outcome, epoch, reset, last, entries, now or nothing} */
 static int read_events(const struct store_call *call, const redisReply *reply,
 		       struct parsed_events *p, struct store_events *ev)
 {
@@ -86,6 +86,7 @@ static int read_events(const struct store_call *call, const redisReply *reply,
 	if (!store_u64(reply, 1, &ev->epoch) || !store_u64(reply, 2, &reset) ||
 	    !store_u64(reply, 3, &ev->last) || !rows)
 		return -EPROTO;
+	store_u64(reply, 5, &ev->now_ms);
 	p->room = rows->elements;
 	p->events = calloc(p->room + 1, sizeof(*p->events));
 	p->texts = calloc(p->room + 1, sizeof(*p->texts));

@@ -466,8 +466,9 @@ struct store_event {
 
 struct store_events {
 	uint64_t epoch;
-	bool reset;    /* events behind the cursor asked for are lost; events is empty */
-	uint64_t last; /* id of the last event there is in the scope */
+	bool reset;	 /* events behind the cursor asked for are lost; events is empty */
+	uint64_t last;	 /* id of the last event there is in the scope */
+	uint64_t now_ms; /* the store's clock; 0: it was not asked */
 	size_t n;
 	const struct store_event *events; /* with ids that follow each other without a gap */
 };
