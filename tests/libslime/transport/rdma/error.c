@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a failed completion comes to, and what people are told of it: docs/rdma.md, "What a
- * completion says". */
+/* The result of a failed completion, and its text for people: docs/rdma.md, "Errors of
+ * completions". */
 #include <errno.h>
 #include <string.h>
 
