@@ -42,6 +42,9 @@ ctl apply -f "$work/serving.yaml" >"$work/apply" || fail "$(cat "$work/apply")"
 ctl diff -f "$work/serving.yaml" >"$work/diff" || fail "what was applied is different: $(cat "$work/diff")"
 wait_for 5 topology_is 'serving.* waiting .* 3 ' || fail "$(cat "$work/topologies")"
 
+! ctl obs links --scope test --topology serving --wait 200ms 2>"$work/missing" || fail "nobody is there"
+grep -q 'topology "serving" is waiting: absent: ' "$work/missing" || fail "$(cat "$work/missing")"
+
 say "agents that come are linked"
 for node in prefill-0 decode-0 decode-1; do
 	start_agent "$node"
@@ -51,6 +54,8 @@ wait_link 10 prefill-0 decode-0 kv connected shm
 wait_link 10 prefill-0 decode-1 kv connected shm
 wait_link 10 decode-0 decode-1 move connected shm
 wait_link 10 prefill-0 decode-0 own connected tcp
+ctl obs links --scope test --topology serving --wait 10s >"$work/waited" || fail "not all of them are there"
+! grep -q ' own ' "$work/waited" || fail "a link of an agent's own is of the topology: $(cat "$work/waited")"
 wait_for 5 topology_is 'serving.* ok .* 3 ' || fail "$(cat "$work/topologies")"
 
 say "agents are listed with their labels"
@@ -71,6 +76,8 @@ end decode-1 KILL
 wait_for 10 agent_is_gone decode-1 || fail "decode-1 is registered"
 wait_for 5 topology_is 'serving.* waiting .* 1 ' || fail "$(cat "$work/topologies")"
 wait_for 10 no_link prefill-0 decode-1 || fail "the link is wanted on"
+! ctl obs links --scope test --topology serving --wait 200ms 2>"$work/missing" || fail "nobody misses it"
+grep -q 'absent: role=decode: 1 of 2 are registered' "$work/missing" || fail "$(cat "$work/missing")"
 start_agent decode-1
 wait_link 10 prefill-0 decode-1 kv connected
 wait_link 10 decode-0 decode-1 move connected

@@ -227,7 +227,8 @@ static size_t collect_reports(struct scope *s, struct store_topology_report *out
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_topologies && i < s->expansion.n_topologies; i++) {
-		texts[n] = model_topology_report(&s->expansion.topologies[i]);
+		texts[n] = model_topology_report(&s->expansion.topologies[i],
+						 s->topologies[i].revision);
 		if (texts[n] && strcmp(texts[n], s->reports[i]) != 0) {
 			out[n].name = s->topologies[i].name;
 			out[n].doc = (struct store_text){ texts[n], strlen(texts[n]) };

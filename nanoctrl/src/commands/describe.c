@@ -10,7 +10,7 @@
 #include "cli/options/option.h"
 #include "cli/output/output.h"
 #include "cli/output/quote.h"
-#include "commands/rows.h"
+#include "commands/objects.h"
 #include "commands/scopes.h"
 #include "commands/yaml_text.h"
 #include "model/out.h"
@@ -99,7 +99,7 @@ static int read_own(struct describing *d, struct obs_source *source, const char 
 {
 	struct rows_query query = { .kind = d->kind, .scope = scope };
 	struct rows rows = { .n = 0 };
-	int ret = rows_read(&rows, source, &query, why, room);
+	int ret = objects_read(&rows, source, &query, why, room);
 
 	add_array(d, d->kind->name);
 	for (size_t i = 0; i < rows.n && !ret; i++) {
@@ -118,7 +118,7 @@ static int read_related(struct describing *d, const struct relation *r, struct o
 {
 	struct rows_query query = { .kind = kind_find(r->other), .scope = scope };
 	struct rows rows = { .n = 0 };
-	int ret = rows_read(&rows, source, &query, why, room);
+	int ret = objects_read(&rows, source, &query, why, room);
 	size_t n = 0;
 
 	add_array(d, r->other);

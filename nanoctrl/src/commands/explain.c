@@ -8,6 +8,7 @@
 #include "cli/options/nearest.h"
 #include "cli/output/output.h"
 #include "cli/output/quote.h"
+#include "commands/links_wanted.h"
 #include "nanoctrl/client/nanoctrl_client.h"
 #include "server/settings.h"
 
@@ -94,9 +95,10 @@ static void look_at(struct reading *r, const char *name, struct explain_agent *o
 
 /* ---- links ---- */
 
+/* What is wanted alone is shown as its own end says, and the other one has nothing to say of it. */
 static const struct links_end *reported(const struct links_end *e)
 {
-	return e && !e->missing ? e : NULL;
+	return e && !e->missing && !e->wanted_only ? e : NULL;
 }
 
 bool explain_ends_agree(const struct explain_link *k)
@@ -113,6 +115,14 @@ static void add_link(struct explanation *x, const char *peer, const char *profil
 	};
 }
 
+/* Whether an end of the agent's own is shown. */
+static bool own_end(const struct reading *r, const char *peer, const char *profile)
+{
+	const struct links_end *e = links_list_find(&r->list, r->x.agent.name, peer, profile);
+
+	return e && (reported(e) || e->wanted_only);
+}
+
 /* Of the end in the list: one of ours, or one of a peer that we do not report. */
 static void take_end(struct reading *r, const struct links_end *e, const char *peer)
 {
@@ -121,11 +131,11 @@ static void take_end(struct reading *r, const struct links_end *e, const char *p
 	const char *other = own ? e->peer : e->agent;
 	const struct links_end *back = links_list_find(&r->list, other, name, e->profile);
 
-	if (!reported(e) || (peer && strcmp(peer, other) != 0))
+	if ((!reported(e) && !(own && e->wanted_only)) || (peer && strcmp(peer, other) != 0))
 		return;
 	if (own)
 		add_link(&r->x, other, e->profile, e, reported(back));
-	else if (!reported(links_list_find(&r->list, name, other, e->profile)))
+	else if (!own_end(r, other, e->profile))
 		add_link(&r->x, other, e->profile, NULL, e);
 }
 
@@ -220,7 +230,7 @@ static int show(struct reading *r, const struct options *options)
 {
 	struct explanation *x = &r->x;
 
-	links_list_read(&r->list);
+	links_wanted_read(&r->list);
 	if (!r->list.error[0])
 		look_at(r, r->agent, &x->agent);
 	if (!r->list.error[0] && !r->error[0] && take_links(r, r->peer))

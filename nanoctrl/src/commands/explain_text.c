@@ -117,12 +117,13 @@ static const char *state_words(const struct links_end *e, char *out, size_t room
 {
 	char age[OBS_WORD], failures[64] = "";
 	uint64_t n = e->story ? e->story->n_failures : 0;
+	bool timed = e->reported || e->wanted_only;
 
 	if (n && !links_end_is_connected(e))
 		snprintf(failures, sizeof(failures), ", %" PRIu64 " failure%s in a row", n,
 			 n == 1 ? "" : "s");
 	snprintf(out, room, "%s%s%s%s%s%s", e->state, *e->transport ? " over " : "", e->transport,
-		 e->reported ? " for " : "", e->reported ? obs_age(e->age_ms, age) : "", failures);
+		 timed ? " for " : "", timed ? obs_age(e->age_ms, age) : "", failures);
 	return out;
 }
 
@@ -168,8 +169,13 @@ static void write_transports(const struct writer *w, const struct explain_link *
 
 static void write_source(const struct writer *w, const struct links_end *e)
 {
+	char age[OBS_WORD];
+
 	if (*e->source)
 		write_line(w, "wanted by", "%s", e->source);
+	if (e->topology_revision)
+		write_line(w, "", "topology %s is of revision %" PRIu64 ", changed %s ago",
+			   e->topology, e->topology_revision, obs_age(e->topology_age_ms, age));
 }
 
 static void write_past(const struct writer *w, const struct links_end *e)

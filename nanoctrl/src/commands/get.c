@@ -10,7 +10,7 @@
 #include "cli/options/option.h"
 #include "cli/output/output.h"
 #include "cli/output/table.h"
-#include "commands/rows.h"
+#include "commands/objects.h"
 #include "commands/scopes.h"
 #include "commands/yaml_text.h"
 #include "model/out.h"
@@ -32,7 +32,7 @@ static int read_scope(void *arg, struct obs_source *source, const char *scope, c
 				    .scope = scope,
 				    .selector = g->options->selector };
 
-	return rows_read(&g->rows, source, &query, why, room);
+	return objects_read(&g->rows, source, &query, why, room);
 }
 
 /* ---- printing ---- */

@@ -38,6 +38,7 @@ struct kind {
 	const char *id[3];  /* the members that name one, NULL after the last */
 	const char *who[3]; /* those that name an agent */
 	bool labels;	    /* the API selects by labels of agents */
+	unsigned limit;	    /* of a page; 0: as many as of others */
 	unsigned last;	    /* so many of them, the last ones; 0: all */
 	bool scanned;	    /* the API lists them in no order, and one may come twice */
 	const struct kind_column *columns;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -12,34 +13,51 @@
 #include "cli/output/quote.h"
 #include "cli/output/table.h"
 #include "commands/links_json.h"
+#include "commands/links_wanted.h"
 #include "model/out.h"
 #include "server/settings.h"
 
 #define LOOK_MS 100
 
-/* The first end that is waited for and not connected, of our agents' links if there are any, else
- * of all; NULL: there is none. */
-static const struct links_end *first_missing(const struct links_list *l)
+/* Whether it is waited for: of our agents' links if there are any, else of all; of one topology
+ * those that it wants. */
+static bool is_waited_for(const struct links_list *l, const struct links_end *e, size_t n_ours)
 {
-	const struct links_end *any = NULL, *of_ours = NULL;
-	size_t n_ours = 0;
-
-	for (size_t i = 0; i < l->n; i++) {
-		const struct links_end *e = &l->ends[i];
-		bool missing = !links_end_is_connected(e);
-
-		n_ours += e->ours;
-		if (missing && !any)
-			any = e;
-		if (missing && e->ours && !of_ours)
-			of_ours = e;
-	}
-	return n_ours ? of_ours : any;
+	if (l->topology)
+		return !strcmp(l->topology, e->topology);
+	return e->ours || !n_ours;
 }
 
+/* The first end that is waited for and not connected; NULL: there is none. */
+static const struct links_end *first_missing(const struct links_list *l, size_t *n_waited)
+{
+	const struct links_end *first = NULL;
+	size_t n_ours = 0;
+
+	*n_waited = 0;
+	for (size_t i = 0; i < l->n; i++)
+		n_ours += l->ends[i].ours;
+	for (size_t i = 0; i < l->n; i++) {
+		const struct links_end *e = &l->ends[i];
+
+		if (!is_waited_for(l, e, n_ours))
+			continue;
+		++*n_waited;
+		if (!first && !links_end_is_connected(e))
+			first = e;
+	}
+	return first;
+}
+
+/* A topology is as it should be when it was expanded, and everybody is there. */
 static bool all_connected(const struct links_list *l)
 {
-	return !l->error[0] && l->n && !first_missing(l);
+	size_t n_waited;
+	bool none_missing = !first_missing(l, &n_waited) && !l->error[0];
+
+	if (!l->topology)
+		return none_missing && n_waited;
+	return none_missing && l->of.expanded && !strcmp(l->of.state, "ok");
 }
 
 static int print_json(const struct links_list *l)
@@ -178,19 +196,52 @@ static int print_links(const struct links_list *l)
 	return printf("(no connections reported)\n") < 0 ? -EIO : 0;
 }
 
+/* What a topology lacks besides links. */
+static void say_topology(const struct links_list *l)
+{
+	char name[CLI_QUOTE_MAX];
+
+	cli_quote(name, l->topology);
+	if (!l->of.known)
+		fprintf(stderr, "nanoctrl: there is no topology %s\n", name);
+	else if (!l->of.expanded)
+		fprintf(stderr, "nanoctrl: topology %s was not expanded since it changed\n", name);
+	else if (strcmp(l->of.state, "ok") != 0)
+		fprintf(stderr, "nanoctrl: topology %s is %s: %s\n", name, l->of.state, l->of.note);
+}
+
 /* Why it is so, another command says at length. */
-static void say_missing(const struct links_list *l, const struct links_end *e)
+static void say_missing(const struct links_list *l)
 {
 	char agent[CLI_QUOTE_MAX], peer[CLI_QUOTE_MAX], options[OBS_HINT_MAX];
+	size_t n_waited;
+	const struct links_end *e = first_missing(l, &n_waited);
 
+	if (l->topology)
+		say_topology(l);
 	if (e)
 		fprintf(stderr,
 			"nanoctrl: not all links are connected. This says why one is not: nanoctrl "
 			"explain %s %s%s\n",
 			cli_quote_word(agent, e->agent), cli_quote_word(peer, e->peer),
 			obs_source_options(l->source, options));
-	else
+	else if (!l->topology)
 		fprintf(stderr, "nanoctrl: no agent reports a link\n");
+}
+
+/* Of a topology that is asked for, its own ends alone. */
+static void keep_asked_for(struct links_list *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->n && l->topology; i++) {
+		if (strcmp(l->topology, l->ends[i].topology) != 0)
+			free(l->ends[i].story);
+		else
+			l->ends[kept++] = l->ends[i];
+	}
+	if (l->topology)
+		l->n = kept;
 }
 
 static int show(struct links_list *l, const struct options *options)
@@ -198,15 +249,20 @@ static int show(struct links_list *l, const struct options *options)
 	uint64_t deadline = sl_deadline_ns(options->links_wait_ms);
 	int ret = 0;
 
-	links_list_read(l);
+	links_wanted_read(l);
 	while (!all_connected(l) && sl_clock_ns() < deadline) {
 		poll(NULL, 0, LOOK_MS);
-		links_list_read(l);
+		links_wanted_read(l);
 	}
 	if (l->error[0]) {
 		obs_source_complain(l->source, l->error);
 		return 1;
 	}
+	if (l->topology && !l->of.known) {
+		say_topology(l);
+		return 1;
+	}
+	keep_asked_for(l);
 	if (options->json)
 		ret = print_json(l);
 	else
@@ -215,18 +271,24 @@ static int show(struct links_list *l, const struct options *options)
 		return cli_output_fail("nanoctrl", ret);
 	if (!options->links_wait_ms || all_connected(l))
 		return 0;
-	say_missing(l, first_missing(l));
+	say_missing(l);
 	return 1;
 }
 
 int links_show(const struct settings *settings, const struct options *options,
 	       const struct runtime *rt)
 {
-	struct links_list l = { .about = NULL };
+	struct links_list l = { .topology = options->topology };
 	int status;
 
 	if (obs_source_open(settings, options, rt, &l.source))
 		return 1;
+	if (l.topology && !obs_source_client(l.source)) {
+		obs_source_complain(l.source,
+				    "a topology is asked of a server: --address names one");
+		obs_source_close(l.source);
+		return 1;
+	}
 	status = show(&l, options);
 	links_list_clear(&l);
 	obs_source_close(l.source);

@@ -59,6 +59,8 @@ void links_json_members(struct out *o, const struct links_end *e)
 	links_json_number(o, "age_ms", e->age_ms);
 	links_json_text(o, ",", "cause", e->cause);
 	links_json_text(o, ",", "source", e->source);
+	links_json_text(o, ",", "topology", e->topology);
+	links_json_number(o, "topology_revision", e->topology_revision);
 	links_json_text(o, ",", "src_peer", e->agent);
 	links_json_text(o, ",", "local_nic", e->local);
 	links_json_text(o, ",", "remote_nic", e->remote);

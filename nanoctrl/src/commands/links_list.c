@@ -22,7 +22,7 @@ bool links_end_is_connected(const struct links_end *e)
 
 /* ---- the list ---- */
 
-static struct links_end *new_end(struct links_list *l)
+struct links_end *links_list_new(struct links_list *l)
 {
 	if (l->n == l->room) {
 		size_t room = l->room ? 2 * l->room : 64;
@@ -51,14 +51,15 @@ static int compare(const void *a, const void *b)
 	return d ? d : strcmp(x->profile, y->profile);
 }
 
-static void sort(struct links_list *l)
+void links_list_sort(struct links_list *l)
 {
 	if (l->n)
 		qsort(l->ends, l->n, sizeof(*l->ends), compare);
 }
 
 /* Among the first n, which are sorted. */
-static struct links_end *find(const struct links_list *l, size_t n, const struct links_end *like)
+struct links_end *links_list_find_first(const struct links_list *l, size_t n,
+					const struct links_end *like)
 {
 	return n ? bsearch(like, l->ends, n, sizeof(*l->ends), compare) : NULL;
 }
@@ -71,7 +72,7 @@ const struct links_end *links_list_find(const struct links_list *l, const char *
 	copy(like.agent, sizeof(like.agent), agent);
 	copy(like.peer, sizeof(like.peer), peer);
 	copy(like.profile, sizeof(like.profile), profile);
-	return find(l, l->n, &like);
+	return links_list_find_first(l, l->n, &like);
 }
 
 static int by_name(const void *name, const void *snapshot)
@@ -153,7 +154,7 @@ static int append(struct links_list *l, const struct nc_link *from)
 
 	if (!is_asked_for(l, from->agent, from->peer))
 		return 0;
-	to = new_end(l);
+	to = links_list_new(l);
 	if (!to)
 		return -ENOMEM;
 	*to = (struct links_end){ .ours = true, .reported = true, .age_ms = from->age_ms };
@@ -185,7 +186,7 @@ static int add_unreported(struct links_list *l)
 {
 	size_t n = l->n;
 
-	sort(l);
+	links_list_sort(l);
 	for (size_t i = 0; i < n; i++) {
 		struct links_end end = { .ours = true, .missing = true }, *to;
 
@@ -194,10 +195,10 @@ static int add_unreported(struct links_list *l)
 		copy(end.peer, sizeof(end.peer), l->ends[i].agent);
 		copy(end.profile, sizeof(end.profile), l->ends[i].profile);
 		copy(end.cause, sizeof(end.cause), "this end has not been reported");
-		if (!l->ends[i].ours || !links_end_is_connected(&l->ends[i]) || find(l, n, &end) ||
-		    !would_report(l, end.agent))
+		if (!l->ends[i].ours || !links_end_is_connected(&l->ends[i]) ||
+		    links_list_find_first(l, n, &end) || !would_report(l, end.agent))
 			continue;
-		to = new_end(l);
+		to = links_list_new(l);
 		if (!to)
 			return -ENOMEM;
 		*to = end;
@@ -271,7 +272,7 @@ static int take_connection(struct links_list *l, size_t n, const struct obs_snap
 	obs_text(c, "profile", e.profile, sizeof(e.profile));
 	if (!*e.profile)
 		copy(e.profile, sizeof(e.profile), "default");
-	to = find(l, n, &e);
+	to = links_list_find_first(l, n, &e);
 	if (!to && ((s->native && obs_source_client(l->source)) || l->selector ||
 		    !is_asked_for(l, e.agent, e.peer)))
 		return 0;
@@ -280,7 +281,7 @@ static int take_connection(struct links_list *l, size_t n, const struct obs_snap
 		if (s->state == OBS_STALE || s->state == OBS_STOPPED)
 			copy(e.state, sizeof(e.state), obs_state_names[s->state]);
 		obs_text(c, "transport", e.transport, sizeof(e.transport));
-		to = new_end(l);
+		to = links_list_new(l);
 		if (!to)
 			return -ENOMEM;
 		*to = e;
@@ -296,7 +297,7 @@ static int take_snapshots(struct links_list *l)
 	size_t n = l->n;
 	int ret = 0;
 
-	sort(l);
+	links_list_sort(l);
 	for (size_t i = 0; i < l->snapshots.n && !ret; i++) {
 		const struct obs_snapshot *s = &l->snapshots.list[i];
 
@@ -308,7 +309,7 @@ static int take_snapshots(struct links_list *l)
 	}
 	if (!ret && !obs_source_client(l->source))
 		ret = add_unreported(l);
-	sort(l);
+	links_list_sort(l);
 	return ret;
 }
 

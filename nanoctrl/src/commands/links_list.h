@@ -35,6 +35,10 @@ struct links_end {
 	bool missing;  /* not heard of, while the other end says it is connected */
 	char source[OBS_TEXT]; /* who wants it: "topology serving", "the agent", "the program", "the
 				  peer"; "" where its agent does not say */
+	char topology[OBS_TEXT];		     /* that wants it; "": none does */
+	uint64_t topology_revision, topology_age_ms; /* of its last change; 0: not known */
+	bool wanted_only; /* no agent reports it, and age_ms is since it is wanted, or since the
+			     topology changed */
 	struct links_story *story; /* NULL: nobody asked, or its agent tells none */
 	bool counted;
 	uint64_t bytes, pending, errors;
@@ -42,11 +46,22 @@ struct links_end {
 	struct json_slice conn_id, rails; /* in the snapshot's text */
 };
 
+/* A topology, as its last expansion left it. */
+struct links_topology {
+	bool known;	   /* there is one of that name */
+	bool expanded;	   /* as it is now */
+	uint64_t n_absent; /* expected agents */
+	char state[32];
+	char note[800]; /* the first one, or "" */
+};
+
 struct links_list {
 	struct obs_source *source;
 	const char
 		*about; /* ends of one agent alone, and its peers', with their stories; NULL: all */
 	const char *selector; /* of the labels of the agents that report; NULL: all */
+	const char *topology; /* that is waited for; NULL: none */
+	struct links_topology of;
 	struct obs_list snapshots;
 	struct links_end *ends; /* by agent, peer and profile */
 	size_t n, room;
@@ -65,6 +80,13 @@ const struct links_end *links_list_find(const struct links_list *l, const char *
 					const char *peer, const char *profile);
 /* The last snapshot of an agent; NULL when there is none. */
 const struct obs_snapshot *links_list_snapshot(const struct links_list *l, const char *agent);
+
+/* For those who add ends: room for one, NULL without memory; the end like this one among the first
+ * n, which are in order, NULL: none; and all in order again. */
+struct links_end *links_list_new(struct links_list *l);
+struct links_end *links_list_find_first(const struct links_list *l, size_t n,
+					const struct links_end *like);
+void links_list_sort(struct links_list *l);
 
 bool links_end_is_connected(const struct links_end *e);
 

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/links_json.h"
-#include "commands/links_list.h"
-#include "model/out.h"
 #include "nanoctrl/client/nanoctrl_client.h"
 
 /* ---- the list ---- */
@@ -133,6 +130,7 @@ static int ask(struct reading *r, const char *after)
 	const struct nc_list list = { .name = r->query->kind->name,
 				      .selector = r->query->selector,
 				      .after = after,
+				      .limit = r->query->kind->limit,
 				      .last = r->query->kind->last };
 
 	return nc_list(obs_source_client(r->source), &list, on_page, r);
@@ -161,35 +159,6 @@ static void on_page(void *arg, const struct nc_error *error, const char *text, s
 		finish(r, ret, ret ? strerror(-ret) : "");
 }
 
-/* ---- links, which are more than one list says ---- */
-
-static char *link_text(const struct links_end *e)
-{
-	struct out o = { .at = NULL };
-
-	out_words(&o, "{");
-	links_json_members(&o, e);
-	out_words(&o, "}");
-	return out_finish(&o);
-}
-
-static int read_links(struct rows *r, struct obs_source *source, const struct rows_query *query,
-		      char *why, size_t room)
-{
-	struct links_list l = { .source = source, .selector = query->selector };
-	int ret = 0;
-
-	links_list_read(&l);
-	if (l.error[0]) {
-		snprintf(why, room, "%s", l.error);
-		ret = -EIO;
-	}
-	for (size_t i = 0; i < l.n && !ret; i++)
-		ret = rows_add(r, query->scope, link_text(&l.ends[i]), l.snapshots.now_ms);
-	links_list_clear(&l);
-	return ret;
-}
-
 int rows_read(struct rows *r, struct obs_source *source, const struct rows_query *query, char *why,
 	      size_t room)
 {
@@ -199,8 +168,6 @@ int rows_read(struct rows *r, struct obs_source *source, const struct rows_query
 	int ret;
 
 	*why = '\0';
-	if (!strcmp(query->kind->name, "links"))
-		return read_links(r, source, query, why, room);
 	ret = ask(&reading, NULL);
 	if (ret)
 		finish(&reading, ret, strerror(-ret));

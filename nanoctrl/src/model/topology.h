@@ -73,8 +73,8 @@ void model_links_fini(struct expanded_link *links, void *memory);
 char *model_wanted_lists(const char *scope, const struct store_wanted *lists, size_t n,
 			 const char *next);
 
-/* What became of a topology. */
-char *model_topology_report(const struct expanded_topology *t);
+/* What became of a topology that was as of this revision. */
+char *model_topology_report(const struct expanded_topology *t, uint64_t revision);
 
 /* The answer to an agent that reads its list. */
 char *model_wanted(const struct store_wanted *wanted);

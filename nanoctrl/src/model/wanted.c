@@ -76,7 +76,7 @@ char *model_topology(const char *scope, const struct store_topologies *t, const 
 	return out_finish(&o);
 }
 
-char *model_topology_report(const struct expanded_topology *t)
+char *model_topology_report(const struct expanded_topology *t, uint64_t revision)
 {
 	static const char *const states[] = { [TOPOLOGY_OK] = "ok",
 					      [TOPOLOGY_WAITING] = "waiting",
@@ -85,6 +85,7 @@ char *model_topology_report(const struct expanded_topology *t)
 	struct out o = { .at = NULL };
 
 	out_text(&o, "{\"state\":", states[t->state]);
+	out_number(&o, ",\"revision\":", revision);
 	out_number(&o, ",\"links\":", t->n_links);
 	out_number(&o, ",\"conflicts\":", t->n_conflicts);
 	out_number(&o, ",\"absent\":", t->n_absent);

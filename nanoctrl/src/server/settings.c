@@ -303,6 +303,10 @@ static const struct cli_setting links_options[] = {
 	CLI_DURATION_MS(struct options, links_wait_ms, "wait", .def = "0", .min = 0,
 			.max = 86400000,
 			.help = "wait until there are links and all are connected"),
+	CLI_STRING(
+		struct options, topology, "topology", .value = "NAME",
+		.help = "links that this topology wants; with --wait until all of them are there, "
+			"and all agents that it expects"),
 	CLI_FLAG(struct options, rails, "rails",
 		 .help = "explain the rails of links over RDMA, a line for each"),
 	CLI_END,
@@ -444,7 +448,7 @@ static const struct cli_command commands[] = {
 	  .summary = "show the same for each of their NICs",
 	  .tables = { obs_options, json_options } },
 	{ .name = "obs links",
-	  .summary = "show the links that agents report",
+	  .summary = "show the links that agents report, and those that topologies want",
 	  .text = "Exit status with --wait: 0 when all links are connected, 1 when time ran out.",
 	  .tables = { obs_options, json_options, links_options } },
 	{ .name = "explain",

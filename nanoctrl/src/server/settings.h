@@ -85,6 +85,7 @@ struct options {
 	const char *address;
 	const char *scope; /* NULL: none is named */
 	int64_t links_wait_ms;
+	const char *topology; /* NULL: none is named */
 	int64_t stale_ms;
 	int64_t every_ms;
 	int64_t times;

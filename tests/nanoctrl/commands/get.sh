@@ -31,6 +31,10 @@ shows() {
 	grep -qE -- "$1" "$dir/out" || die "${*:2}: no line as $1: $(cat "$dir/out")"
 }
 
+is_listed() {
+	nc get links | grep -qE -- "$1"
+}
+
 # n_rows N COMMAND...: the JSON that it prints has so many objects.
 n_rows() {
 	"${@:2}" -o json >"$dir/out" 2>&1 || die "${*:2}: status $?"
@@ -53,6 +57,35 @@ case_each_kind_is_listed() {
 	n_rows 2 nc get agents
 	# By the name of one, too.
 	n_rows 2 nc get agent
+	expect 0 stopped nc stop
+}
+
+# What a topology wants, beside what agents say of it.
+case_links_that_are_wanted_have_a_state() {
+	start
+	register default node-d decode
+	cat >"$dir/t.yaml" <<-END
+		version: 1
+		name: t
+		agents:
+		  - { select: "role=decode", count: 3 }
+		links:
+		  - { pairs: [[node-a, node-b], [node-b, node-d], [node-a, gone], [gone, lost]], profile: kv }
+	END
+	expect 0 "topology t" nc apply -f "$dir/t.yaml"
+	wait_for is_listed '^node-b +node-d +kv +wanted +- +[0-9.]+m?s +topology t +node-b has not reported it yet'
+	shows '^node-a +node-b +kv +broken ' nc get links
+	shows '^node-a +gone +kv +absent +- +[0-9.]+m?s +topology t +gone is not registered' nc get links
+	shows '^lost +gone +kv +absent +- +[0-9.]+m?s +topology t +lost is not registered' nc get links
+	n_rows 3 nc get links --state wanted
+	expect 0 '"state":"wanted"' nc obs links --topology t --json
+	expect 1 'topology "t" is waiting: absent: role=decode: 2 of 3 are registered' nc obs links --topology t --wait 100ms
+	expect 1 'nanoctrl explain gone lost' nc obs links --topology t --wait 100ms
+	expect 1 'there is no topology "u"' nc obs links --topology u
+	expect 1 'there is no topology "u"' nc obs links --topology u --wait 100ms
+	shows 'link to node-d, profile kv: wanted for ' nc explain node-b node-d
+	shows 'topology t is of revision [0-9]+, changed ' nc explain node-b node-d
+	shows 'gone is not registered' nc explain gone lost
 	expect 0 stopped nc stop
 }
 

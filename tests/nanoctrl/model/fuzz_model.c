@@ -79,7 +79,7 @@ static void topologies(const char *body, size_t len)
 	if (model_parse_topology(body, len, &m, &err))
 		return;
 	if (!expand(&m.topology, 1, agents, 3, NULL, 0, &e)) {
-		free(model_topology_report(&e.topologies[0]));
+		free(model_topology_report(&e.topologies[0], 1));
 		expansion_fini(&e);
 	}
 	model_topology_fini(&m);
