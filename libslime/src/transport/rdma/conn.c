@@ -7,22 +7,7 @@
 #include "base/clock.h"
 #include "src/transport/rdma/rdma.h"
 
-void rdma_conn_set_state(struct rdma_conn *c, enum rdma_conn_state state)
-{
-	sl_lock(&c->lock);
-	atomic_store_explicit(&c->state, state, memory_order_release);
-	sl_unlock(&c->lock);
-}
-
 /* ---- what other threads ask for ---- */
-
-void rdma_conn_call(struct rdma_conn *c)
-{
-	const struct sl_transport_env *env = c->t->base.env;
-
-	sl_todo_put(&c->t->todo, &c->todo);
-	env->kick(env->arg);
-}
 
 static void conn_close(struct sl_conn *conn, int cause, const char *why)
 {
@@ -61,31 +46,6 @@ static void on_time(struct sl_timer *timer)
 }
 
 /* ---- while it is up ---- */
-
-void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc,
-			 bool of_message)
-{
-	int cause = rdma_error_status(wc->status, of_message);
-	bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
-	enum rdma_path_state was = q->path->state;
-	bool is_news = was != RDMA_PATH_FALLEN && was != RDMA_PATH_SPOILED;
-	uint32_t state = rdma_state(c);
-	char why[160];
-
-	if (flushed && (atomic_load(&c->ending) || (state < RDMA_CONN_UP && !is_news)) &&
-	    state != RDMA_CONN_LEAVING)
-		return;
-	rdma_error_text(q, wc, of_message, why, sizeof(why));
-	sl_lock(&c->lock);
-	if (state < RDMA_CONN_UP) {
-		if (!atomic_load(&c->ending))
-			rdma_conn_lose_locked(q->path, cause, why);
-	} else if (!q->path->failed &&
-		   !(rdma_error_is_of_rail(wc->status) && rdma_path_leave(q->path, why))) {
-		rdma_conn_end_because(c, cause, why, false, flushed);
-	}
-	sl_unlock(&c->lock);
-}
 
 /* Longer than a device tries: by the specification a packet's time is up to four times as long. */
 static uint64_t patience_ns(const struct rdma_conn *c)
@@ -166,7 +126,7 @@ unsigned rdma_conn_run(struct rdma_conn *c)
 static void free_conn(struct rdma_conn *c)
 {
 	rdma_key_free(c);
-	rdma_msg_forget_early(c);
+	rdma_receive_forget_early(c);
 	free(c->wrs);
 	free(c->sges);
 	free(c);
@@ -204,16 +164,6 @@ static const struct sl_conn_ops conn_ops = {
 	.address = address,
 	.rails = rdma_path_rails,
 };
-
-void rdma_conn_describe(struct rdma_conn *c)
-{
-	const struct rdma_rail *rail = c->paths[0].rail;
-	const struct rdma_rail_address *to = &c->peer.rails[c->paths[0].peer_rail];
-	char gid[SLIME_GID_TEXT_MAX];
-
-	snprintf(c->address, sizeof(c->address), "%.24s GID %u to %.16s %s", rail->nic->device.name,
-		 rail->gid_index, to->device[0] ? to->device : "?", slime_gid_text(to->gid, gid));
-}
 
 static int make_proofs(struct rdma_conn *c, const struct sl_conn_attr *attr)
 {
@@ -268,7 +218,7 @@ static int init(struct rdma_conn *c, const struct sl_conn_attr *attr)
 	if (ret)
 		return ret;
 	c->rest_seed = c->qps[0]->psn;
-	rdma_conn_describe(c);
+	rdma_path_describe(c);
 	return 0;
 }
 
@@ -284,6 +234,7 @@ int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, st
 		return -ENOMEM;
 	c->t = rdma_of(t);
 	c->offer = (struct rdma_offer *)attr->offer;
+	c->on_up = rdma_receive_early;
 	sl_list_init(&c->link);
 	sl_todo_entry_init(&c->todo);
 	sl_list_init(&c->works);

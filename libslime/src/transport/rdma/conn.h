@@ -67,6 +67,7 @@ struct rdma_conn {
 	/* What it said before we were up, which is taken then. [token] */
 	struct rdma_early *early;
 	unsigned n_early;
+	void (*on_up)(struct rdma_conn *c); /* it is: take that */
 
 	_Atomic uint32_t state; /* enum rdma_conn_state; changes with lock held, by [token] */
 	_Atomic uint64_t imm_taken;
@@ -122,18 +123,30 @@ static inline bool rdma_work_waits(const struct rdma_conn *c)
 /* conn.c */
 int rdma_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);
 unsigned rdma_conn_run(struct rdma_conn *c); /* do what is due; c may be gone after it. [token] */
-/* A completion of q failed, of a message of ours or not. [token] */
-void rdma_conn_qp_failed(struct rdma_conn *c, struct rdma_qp *q, const struct ibv_wc *wc,
-			 bool of_message);
 /* Whether the peer still answers, if idle; and what is under way since a port went down. It is
  * asked every so often. [token] */
 void rdma_conn_probe(struct rdma_conn *c, uint64_t every_ns);
-/* Its first rail comes back, perhaps with other addresses: say them to people. Under lock, or while
- * nobody knows it. */
-void rdma_conn_describe(struct rdma_conn *c);
+
+/* conn_report.c */
 /* Have the token's holder run it. Any thread, under any lock. */
 void rdma_conn_call(struct rdma_conn *c);
 void rdma_conn_set_state(struct rdma_conn *c, enum rdma_conn_state state); /* [token] */
+/* It is to end; the first reason counts. Any thread; the locked one holds its lock. */
+void rdma_conn_fail(struct rdma_conn *c, int cause, const char *why);
+void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why);
+/* The same: local, it was asked for here; flushed, by a flush alone, which follows from something
+ * else, and that counts when it is heard of later. Under lock. */
+void rdma_conn_end_because(struct rdma_conn *c, int cause, const char *why, bool local,
+			   bool flushed);
+
+/* path_fail.c */
+/* Before it is up the rail broke: the peer may not be there yet. It fails with cause when no rail
+ * can be tried again. Under lock. */
+void rdma_conn_lose_locked(struct rdma_path *p, int cause, const char *why);
+/* Whether no rail can be tried any more. Under lock. */
+bool rdma_conn_is_hopeless(const struct rdma_conn *c);
+/* Until the next try, after one that took so long. Under lock. */
+void rdma_conn_rest(struct rdma_conn *c, uint64_t try_ns);
 
 /* conn_begin.c; all of [token] */
 void rdma_conn_begin(struct rdma_conn *c);
@@ -145,20 +158,10 @@ void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_m
 void rdma_conn_heard(struct rdma_conn *c, struct rdma_path *p);
 /* And says more than its own, over that rail; what it says is kept if we are not up then. */
 void rdma_conn_spoken_to(struct rdma_conn *c, struct rdma_path *p);
-/* Before it is up the rail broke: the peer may not be there yet. It fails with cause when no rail
- * can be tried again. Under lock. */
-void rdma_conn_lose_locked(struct rdma_path *p, int cause, const char *why);
 /* The time that it had to come up is over. */
 void rdma_conn_give_up(struct rdma_conn *c);
 
 /* conn_end.c */
-/* It is to end; the first reason counts. Any thread; the locked one holds its lock. */
-void rdma_conn_fail(struct rdma_conn *c, int cause, const char *why);
-void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why);
-/* The same: local, it was asked for here; flushed, by a flush alone, which follows from something
- * else, and that counts when it is heard of later. Under lock. */
-void rdma_conn_end_because(struct rdma_conn *c, int cause, const char *why, bool local,
-			   bool flushed);
 /* One that is to end: do what is due. How much was done. [token] */
 unsigned rdma_conn_go_on_ending(struct rdma_conn *c);
 

@@ -7,41 +7,10 @@
 #include "base/clock.h"
 #include "src/transport/rdma/rdma.h"
 
-/* Between a try that failed and the next. */
-#define REST_MIN_NS SL_NS_PER_MS
-#define REST_MAX_NS (50 * SL_NS_PER_MS)
 /* A rail has its turn for so long, where the time would last for longer ones. */
 #define TURN_MAX_NS (10 * SL_NS_PER_S)
 /* As of a try of so long: a connection rests until former ones with its peer are drained. */
 #define LOOK_NS (10 * SL_NS_PER_MS)
-
-static bool is_being_raised(const struct rdma_path *p)
-{
-	return p->state == RDMA_PATH_RAISING || p->state == RDMA_PATH_SPOILED;
-}
-
-static bool stands(const struct rdma_path *p)
-{
-	return p->state == RDMA_PATH_STANDING || p->state == RDMA_PATH_GREETING;
-}
-
-/* Whether it can be brought up, if it has fallen. Other queue pairs it gets when the connection is
- * up. */
-static bool may_stand(const struct rdma_path *p)
-{
-	return !p->spent && !atomic_load(&p->rail->nic->dead) && !rdma_path_has_failed_cq(p);
-}
-
-static bool is_hopeless(const struct rdma_conn *c)
-{
-	for (unsigned i = 0; i < c->n_paths; i++) {
-		const struct rdma_path *p = &c->paths[i];
-
-		if (stands(p) || p->state == RDMA_PATH_RAISING || may_stand(p))
-			return false;
-	}
-	return true;
-}
 
 static void raise_path(struct rdma_path *p)
 {
@@ -64,7 +33,7 @@ static void work_bring_up(struct rdma_job *job)
 	/* While a path is looked for that was not there before, the others hear the peer. */
 	sl_lock(&c->lock);
 	for (unsigned i = 0; i < c->n_paths; i++) {
-		bool is_meant = is_being_raised(&c->paths[i]);
+		bool is_meant = rdma_path_is_being_raised(&c->paths[i]);
 
 		first[i] = is_meant && !c->paths[i].job_status;
 		later[i] = is_meant && !first[i];
@@ -89,7 +58,7 @@ static void bring_up(struct rdma_conn *c)
 		struct rdma_path *p = &c->paths[i];
 
 		/* What stands hears the peer from try to try: none of its packets is lost. */
-		if (p->state != RDMA_PATH_FALLEN || !may_stand(p))
+		if (p->state != RDMA_PATH_FALLEN || !rdma_path_may_stand(p))
 			continue;
 		p->state = RDMA_PATH_RAISING;
 		p->busy = true;
@@ -103,34 +72,10 @@ static void bring_up(struct rdma_conn *c)
 	rdma_job_start(c->t, &c->job, work_bring_up, done_bring_up);
 }
 
-/*
- * A try meets the peer's when the one hears while the other speaks. With a rest of at most half a
- * try a try of one end lasts longer than any rest of the other, wherever in their rounds they are;
- * two that fail in lockstep all the same part, since no two rests are alike.
- */
-static uint64_t rest_ns(struct rdma_conn *c, uint64_t try_ns)
-{
-	uint64_t half = try_ns / 4;
-
-	if (half < REST_MIN_NS / 2)
-		half = REST_MIN_NS / 2;
-	if (half > REST_MAX_NS / 2)
-		half = REST_MAX_NS / 2;
-	c->rest_seed = c->rest_seed * UINT32_C(1664525) + UINT32_C(1013904223);
-	return half + half * (c->rest_seed >> 16) / UINT16_MAX;
-}
-
-/* Under lock. */
-static void rest(struct rdma_conn *c, uint64_t try_ns)
-{
-	atomic_store_explicit(&c->state, RDMA_CONN_RESTING, memory_order_release);
-	sl_timer_set(rdma_poller(c->t), &c->again, sl_clock_ns() + rest_ns(c, try_ns));
-}
-
 static void begin_again_later(struct rdma_conn *c, uint64_t try_ns)
 {
 	sl_lock(&c->lock);
-	rest(c, try_ns);
+	rdma_conn_rest(c, try_ns);
 	sl_unlock(&c->lock);
 }
 
@@ -182,10 +127,10 @@ static void bring_up_alone(struct rdma_conn *c)
  * do not know which packet the peer takes next. Under lock. */
 static void begin_path(struct rdma_path *p)
 {
-	bool is_whole = stands(p) && (p == p->c->lead->path || !p->greeted);
+	bool is_whole = rdma_path_stands(p) && (p == p->c->lead->path || !p->greeted);
 
 	/* A worker may still be at it. */
-	if (!is_being_raised(p))
+	if (!rdma_path_is_being_raised(p))
 		p->state = RDMA_PATH_UP;
 	if (!is_whole)
 		(void)rdma_path_leave(p, *p->lost_why ? p->lost_why
@@ -235,7 +180,7 @@ static void come_up(struct rdma_conn *c)
 	sl_unlock(&c->lock);
 	greet_there_too(c->proven);
 	c->conn.events->ready(c->conn.owner);
-	rdma_msg_take_early(c);
+	c->on_up(c);
 }
 
 /* Each rail has its part of the time there is: what is lost on its way nobody may tell. */
@@ -267,14 +212,14 @@ static struct rdma_path *choose_lead(struct rdma_conn *c)
 
 	if (c->heard)
 		return c->heard;
-	if (c->proven && stands(c->proven) && c->proven != c->lead->path)
+	if (c->proven && rdma_path_stands(c->proven) && c->proven != c->lead->path)
 		return c->proven;
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[(turn + i) % c->n_paths];
 
-		if (stands(p) && !p->port_is_down)
+		if (rdma_path_stands(p) && !p->port_is_down)
 			return p;
-		if (stands(p) && !second)
+		if (rdma_path_stands(p) && !second)
 			second = p;
 	}
 	return second;
@@ -328,7 +273,7 @@ static void come_up_if_ready(struct rdma_conn *c)
 
 void rdma_conn_heard(struct rdma_conn *c, struct rdma_path *p)
 {
-	if (rdma_state(c) >= RDMA_CONN_UP || !stands(p))
+	if (rdma_state(c) >= RDMA_CONN_UP || !rdma_path_stands(p))
 		return;
 	c->heard = p;
 	come_up_if_ready(c);
@@ -337,7 +282,7 @@ void rdma_conn_heard(struct rdma_conn *c, struct rdma_path *p)
 static void fail_if_hopeless(struct rdma_conn *c, const char *why)
 {
 	sl_lock(&c->lock);
-	if (is_hopeless(c))
+	if (rdma_conn_is_hopeless(c))
 		rdma_conn_fail_locked(c, -ECONNRESET, why);
 	sl_unlock(&c->lock);
 }
@@ -349,7 +294,7 @@ static struct rdma_path *where_to_answer(struct rdma_conn *c, struct rdma_path *
 		return p;
 	if (rdma_state(c) == RDMA_CONN_GREETING)
 		return c->lead->path;
-	return stands(p) ? p : choose_lead(c);
+	return rdma_path_stands(p) ? p : choose_lead(c);
 }
 
 /* Who speaks on has our READY, if its acknowledgement was lost: perhaps one of a try before, so
@@ -398,7 +343,7 @@ static void note_raised(struct rdma_conn *c)
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[i];
 
-		if (!is_being_raised(p))
+		if (!rdma_path_is_being_raised(p))
 			continue;
 		p->state = state_after_raising(p);
 		p->busy = false;
@@ -459,24 +404,6 @@ void rdma_conn_greeted(struct rdma_conn *c, struct rdma_qp *q, const struct sl_m
 	q->n_heard = 1;
 	c->proven = q->path;
 	come_up_if_ready(c);
-}
-
-void rdma_conn_lose_locked(struct rdma_path *p, int cause, const char *why)
-{
-	struct rdma_conn *c = p->c;
-
-	snprintf(p->lost_why, sizeof(p->lost_why), "%.127s", why);
-	p->state = is_being_raised(p) ? RDMA_PATH_SPOILED : RDMA_PATH_FALLEN;
-	if (c->heard == p)
-		c->heard = NULL;
-	if (is_hopeless(c))
-		rdma_conn_fail_locked(c, cause, why);
-	else if (rdma_state(c) != RDMA_CONN_GREETING || p != c->lead->path)
-		return;
-	else if (c->is_raising)
-		atomic_store_explicit(&c->state, RDMA_CONN_BRINGING_UP, memory_order_release);
-	else
-		rest(c, sl_clock_ns() - c->greeted_ns);
 }
 
 /* NULL: nothing was tried over it. */

@@ -10,35 +10,6 @@
 /* A peer that does not acknowledge our BYE so long is left without it. */
 #define LEAVE_NS SL_NS_PER_S
 
-/* ---- why ---- */
-
-void rdma_conn_end_because(struct rdma_conn *c, int cause, const char *why, bool local,
-			   bool flushed)
-{
-	if (rdma_state(c) == RDMA_CONN_LEAVING) {
-		atomic_store(&c->left, true);
-	} else if (!atomic_load(&c->ending) || (c->end_flushed && !flushed)) {
-		c->end_cause = cause;
-		c->end_local = local;
-		c->end_flushed = flushed;
-		snprintf(c->end_why, sizeof(c->end_why), "%s", why);
-		atomic_store(&c->ending, true);
-	}
-	rdma_conn_call(c);
-}
-
-void rdma_conn_fail_locked(struct rdma_conn *c, int cause, const char *why)
-{
-	rdma_conn_end_because(c, cause, why, false, false);
-}
-
-void rdma_conn_fail(struct rdma_conn *c, int cause, const char *why)
-{
-	sl_lock(&c->lock);
-	rdma_conn_end_because(c, cause, why, false, false);
-	sl_unlock(&c->lock);
-}
-
 /* ---- step by step ---- */
 
 static void leave(struct rdma_conn *c)

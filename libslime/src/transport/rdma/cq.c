@@ -156,7 +156,7 @@ static void done_destroy(struct rdma_job *job)
 	pthread_mutex_unlock(&job->t->cq_lock);
 }
 
-static void reap(struct rdma_nic *nic, unsigned i)
+void rdma_cq_reap(struct rdma_nic *nic, unsigned i)
 {
 	struct rdma_cq *cq = atomic_load(&nic->cqs[i]);
 	bool unused;
@@ -182,45 +182,7 @@ bool rdma_cq_fail(struct rdma_cq *cq)
 	return !failed;
 }
 
-/* ---- rounds ---- */
-
-__attribute__((always_inline)) static inline unsigned poll(struct rdma_cq *cq)
-{
-	struct ibv_wc wc[RDMA_POLL];
-	unsigned sum = 0;
-	int n = RDMA_POLL;
-
-	for (unsigned i = 0; i < RDMA_POLLS && n == RDMA_POLL; i++) {
-		n = ibv_poll_cq(cq->ibv, RDMA_POLL, wc);
-		for (int k = 0; k < n; k++) {
-			if (k + 1 < n && rdma_qp_is_said_again(&wc[k], &wc[k + 1]))
-				continue;
-			rdma_qp_completed(cq->nic->t, &wc[k]);
-		}
-		sum += n > 0 ? (unsigned)n : 0;
-	}
-	/* Those before the one that it stumbles over may be taken, and nobody has them. */
-	if (n < 0)
-		rdma_nic_cq_failed(cq, "a completion queue cannot be polled");
-	return sum;
-}
-
-unsigned rdma_cq_poll(struct rdma_nic *nic)
-{
-	unsigned n_cqs = atomic_load_explicit(&nic->n_cqs, memory_order_acquire);
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < n_cqs; i++) {
-		struct rdma_cq *cq = atomic_load_explicit(&nic->cqs[i], memory_order_acquire);
-
-		if (!cq)
-			continue;
-		n += poll(cq);
-		if (atomic_load_explicit(&cq->failed, memory_order_relaxed))
-			reap(nic, i);
-	}
-	return n;
-}
+/* ---- events ---- */
 
 void rdma_cq_arm(struct rdma_nic *nic)
 {

@@ -32,7 +32,8 @@ struct rdma_cq {
 int rdma_cq_reserve(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out);
 void rdma_cq_release(struct rdma_cq *cq, uint32_t n);
 /* [token], these four. */
-unsigned rdma_cq_poll(struct rdma_nic *nic); /* all of the nic */
+/* The nic's queue of that place failed: it goes, if nobody has room in it. */
+void rdma_cq_reap(struct rdma_nic *nic, unsigned i);
 void rdma_cq_arm(struct rdma_nic *nic);
 void rdma_cq_rang(struct rdma_cq *cq);	/* its event arrived */
 bool rdma_cq_fail(struct rdma_cq *cq);	/* it does not work any more; whether that is news */

@@ -257,7 +257,7 @@ static int open_any(struct rdma_transport *t, struct sl_why *why)
 	return ret;
 }
 
-void rdma_devices_stay(struct rdma_transport *t)
+static void stay(struct rdma_transport *t)
 {
 	if (atomic_exchange(&t->gives_way, false))
 		sl_info("rdma", "%s port %u can be used again: the next links are made with it",
@@ -308,11 +308,19 @@ static void done_looking(struct rdma_job *job)
 	atomic_store(&job->t->is_looking, false);
 }
 
-void rdma_devices_look_elsewhere(struct rdma_transport *t)
+static void look_elsewhere(struct rdma_transport *t)
 {
 	if (!takes_any(t) || rdma_devices_are_to_close(t) || atomic_exchange(&t->is_looking, true))
 		return;
 	rdma_job_start(t, &t->look, work_look_elsewhere, done_looking);
+}
+
+void rdma_devices_port_changed(struct rdma_transport *t, bool up)
+{
+	if (up)
+		stay(t);
+	else
+		look_elsewhere(t);
 }
 
 /* ---- all of them ---- */
@@ -477,12 +485,12 @@ static int look_at_nics(struct rdma_transport *t, struct sl_why *why)
 	for (unsigned i = 0; i < t->n_open && n_usable; i++)
 		tell_whether_used(t->nics[i], status[i], &said[i]);
 	if (n_usable) {
-		rdma_devices_stay(t);
+		stay(t);
 		return 0;
 	}
 	/* Of one that went down before another came up nobody has said anything since. */
 	if (t->shared)
-		rdma_devices_look_elsewhere(t);
+		look_elsewhere(t);
 	if (t->n_open == 1)
 		*why = said[0];
 	else

@@ -205,7 +205,7 @@ static void take_keys(struct rdma_key *k, const struct sl_msg *m)
 	k->state = RDMA_KEY_READY;
 }
 
-static bool opened(struct rdma_conn *c, const struct sl_msg *m)
+bool rdma_key_opened(struct rdma_conn *c, const struct sl_msg *m, bool *divided)
 {
 	static const int statuses[RDMA_ANSWERS] = {
 		[RDMA_ANSWER_ACCESS] = -EACCES,
@@ -231,10 +231,8 @@ static bool opened(struct rdma_conn *c, const struct sl_msg *m)
 		k->status = statuses[code];
 	} else if (k->state != RDMA_KEY_STALE) {
 		take_keys(k, m);
-		if (!was_ready && k->n_chunks > 1)
-			rdma_work_look_again(c);
+		*divided = !was_ready && k->n_chunks > 1;
 	}
-	rdma_work_pump(c);
 	return true;
 }
 
@@ -400,23 +398,14 @@ static bool withdrawal_acknowledged(struct rdma_conn *c, const struct sl_msg *m)
 
 bool rdma_key_received(struct rdma_conn *c, const struct sl_msg *m)
 {
-	bool ok = true;
-
-	switch (m->kind) {
-	case RDMA_OPEN:
+	if (m->kind == RDMA_OPEN)
 		return open_for_peer(c, m);
-	case RDMA_WITHDRAWN:
+	if (m->kind == RDMA_WITHDRAWN)
 		return withdrawal_acknowledged(c, m);
-	default:
-		break;
-	}
 	sl_lock(&c->lock);
-	if (m->kind == RDMA_OPENED)
-		ok = opened(c, m);
-	else
-		withdrawn_by_peer(c, m);
+	withdrawn_by_peer(c, m);
 	sl_unlock(&c->lock);
-	return ok;
+	return true;
 }
 
 static void tell(struct rdma_conn *c, const struct sl_region *r)

@@ -97,7 +97,10 @@ static inline void rdma_key_put(struct rdma_conn *c, struct rdma_key *k)
 }
 
 bool rdma_key_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
-/* A control frame arrived: false: broken protocol. [token] */
+/* OPENED arrived: false: broken protocol. *divided: the region turned out to have several chunks,
+ * and what was looked ahead at knew of one. Under lock. [token] */
+bool rdma_key_opened(struct rdma_conn *c, const struct sl_msg *m, bool *divided);
+/* OPEN, WITHDRAW or WITHDRAWN arrived: false: broken protocol. [token] */
 bool rdma_key_received(struct rdma_conn *c, const struct sl_msg *m);
 void rdma_key_run(struct rdma_conn *c); /* answer what can be answered. [token] */
 /* Whether the peer cannot reach r (any more); it is told. [token] */

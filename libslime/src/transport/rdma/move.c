@@ -40,7 +40,7 @@ static void sort_out(struct rdma_qp *q, struct rdma_sent *s, bool executed)
 	}
 	s->probe = false;
 	q->path->n_moved += executed ? s->len : 0;
-	rdma_qp_reclaim(q, s);
+	rdma_work_reclaim(q, s);
 	*s = (struct rdma_sent){ 0 };
 }
 

@@ -26,10 +26,4 @@ bool rdma_msg_put_back(struct rdma_conn *c, const struct sl_msg *m);
 /* Prepare the request for m as the n-th of a chain on the lead; op, if any, is done with it. Under
  * lock. */
 void rdma_msg_prepare(struct rdma_conn *c, uint32_t n, const struct sl_msg *m, struct slime_op *op);
-/* What the peer said before we were up is taken; or is not, as we end. [token] */
-void rdma_msg_take_early(struct rdma_conn *c);
-void rdma_msg_forget_early(struct rdma_conn *c);
-/* A receive completed. [token] */
-void rdma_msg_received(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const struct ibv_wc *wc);
-
 #endif

@@ -3,6 +3,7 @@
 #ifndef SL_RDMA_NIC_H
 #define SL_RDMA_NIC_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,14 +51,23 @@ struct rdma_nic {
 /* Negative errno, with the words; all under setup_lock. The port may be down: it is to be asked. */
 int rdma_nic_open(struct rdma_transport *t, const char *device, uint8_t port, unsigned index,
 		  struct rdma_nic **out, struct sl_why *why);
-/* From here on the token's holder takes its events. It counts as failed when that cannot be. */
-int rdma_nic_watch(struct rdma_nic *nic, struct sl_why *why);
 /* Ask the port again what it is like. */
 int rdma_nic_refresh(struct rdma_nic *nic, struct sl_why *why);
 /* Take registered memory back from it, if there is some: *ibv is NULL after it. */
 void rdma_nic_deregister(const struct rdma_nic *nic, struct ibv_mr **ibv);
 /* Whether that errno of destroying something says that it went with its device. */
-bool rdma_nic_took_along(const struct rdma_nic *nic, int err);
+static inline bool rdma_nic_took_along(const struct rdma_nic *nic, int err)
+{
+	return err == EIO && atomic_load(&nic->dead);
+}
+/* Nothing of it is in use, and it is not watched: its memory is the caller's then. Control calls.
+ */
+void rdma_nic_close(struct rdma_nic *nic);
+
+/* ---- nic_events.c ---- */
+
+/* From here on the token's holder takes its events. It counts as failed when that cannot be. */
+int rdma_nic_watch(struct rdma_nic *nic, struct sl_why *why);
 /* Take the events that wait. [token] */
 void rdma_nic_look(struct rdma_nic *nic);
 /* Whether the device is no more; the word of it may still be waiting. It takes locks of
@@ -67,8 +77,5 @@ bool rdma_nic_is_gone(struct rdma_nic *nic);
 void rdma_nic_cq_failed(struct rdma_cq *cq, const char *what);
 /* Nobody takes its events any more. [token], or where nobody else has the transport. */
 void rdma_nic_unwatch(struct rdma_nic *nic);
-/* Nothing of it is in use, and it is not watched: its memory is the caller's then. Control calls.
- */
-void rdma_nic_close(struct rdma_nic *nic);
 
 #endif

@@ -279,6 +279,24 @@ static int choose_domain(struct rdma_offer *o, bool isolated)
 	return 0;
 }
 
+static void work_drop(struct rdma_job *job)
+{
+	rdma_offer_close(SL_CONTAINER_OF(job, struct rdma_offer, job));
+}
+
+static void done_drop(struct rdma_job *job)
+{
+	struct rdma_transport *t = job->t;
+
+	rdma_offer_free(SL_CONTAINER_OF(job, struct rdma_offer, job));
+	rdma_tidy(t);
+}
+
+void rdma_offer_drop(struct rdma_offer *o)
+{
+	rdma_job_start(o->t, &o->job, work_drop, done_drop);
+}
+
 int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer **out,
 		      struct sl_why *why)
 {

@@ -13,6 +13,7 @@
 #include "src/core/desc.h"
 #include "src/transport/rdma/gid.h"
 #include "src/transport/rdma/job.h"
+#include "src/transport/rdma/slot.h"
 #include "src/transport/rdma/wire.h"
 #include "src/transport/transport.h"
 
@@ -20,10 +21,6 @@ struct rdma_domain;
 struct rdma_nic;
 struct rdma_qp;
 struct rdma_transport;
-
-/* One direction's slots, each behind the frame of its message. */
-#define RDMA_N_SLOTS   (SL_SEND_SLOTS + 2 * SL_CALL_SLOTS)
-#define RDMA_SLOTS_LEN (SL_SLOTS_LEN + RDMA_N_SLOTS * RDMA_FRAME_PITCH)
 
 struct rdma_rail {
 	struct rdma_nic *nic;

@@ -34,175 +34,12 @@ bool rdma_path_worked(struct rdma_path *p)
 	return !atomic_load(&p->c->ending);
 }
 
-void rdma_path_set_timer(struct rdma_path *p, uint64_t wait_ns)
-{
-	sl_timer_set(rdma_poller(p->c->t), &p->timer, sl_clock_ns() + wait_ns);
-}
-
-/* ---- its share ---- */
-
-static void weigh_all(struct rdma_conn *c)
-{
-	uint64_t max_rate = 0;
-
-	for (unsigned i = 0; i < c->n_paths; i++) {
-		const struct rdma_path *p = &c->paths[i];
-
-		if (p->usable && p->share.rate > max_rate)
-			max_rate = p->share.rate;
-	}
-	for (unsigned i = 0; i < c->n_paths; i++)
-		c->paths[i].weight = rdma_share_weight(&c->paths[i].share, max_rate);
-}
-
-void rdma_path_took(struct rdma_path *p, uint64_t n_bytes)
-{
-	p->c->moved_ns = sl_clock_ns();
-	rdma_share_begin(&p->share, n_bytes, p->c->moved_ns);
-}
-
-void rdma_path_measure(struct rdma_path *p, uint64_t n_bytes)
-{
-	uint64_t rate = p->share.rate;
-
-	p->c->moved_ns = sl_clock_ns();
-	rdma_share_end(&p->share, n_bytes, p->c->moved_ns);
-	if (p->share.rate != rate)
-		weigh_all(p->c);
-}
-
-uint64_t rdma_path_part(const struct rdma_path *p, uint64_t all_bytes)
-{
-	const struct rdma_conn *c = p->c;
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < c->n_paths; i++)
-		sum += c->paths[i].usable ? c->paths[i].weight : 0;
-	/* Without the product, which need not fit. */
-	return sum ? all_bytes / sum * p->weight + all_bytes % sum * p->weight / sum : all_bytes;
-}
-
-/* Others are measured with what they carry anyhow. */
-bool rdma_path_is_due(const struct rdma_path *p)
-{
-	return p->weight < RDMA_SHARE_WHOLE / 2 && rdma_share_is_stale(&p->share, p->c->moved_ns);
-}
-
-/* ---- found broken ---- */
-
-bool rdma_path_has_failed_cq(const struct rdma_path *p)
-{
-	for (unsigned i = 0; i < p->n_qps; i++) {
-		if (atomic_load(&atomic_load(&p->qps[i]->cq)->failed))
-			return true;
-	}
-	return false;
-}
-
-/* One that is in use, the next of them; or else one that has only its probe to wait for, or for the
- * peer's word that it has risen: the peer may use it already, and its word be lost with p. */
-static struct rdma_path *another(struct rdma_path *p)
-{
-	struct rdma_conn *c = p->c;
-	struct rdma_path *soon = NULL, *later = NULL;
-
-	for (unsigned i = 1; i < c->n_paths; i++) {
-		struct rdma_path *other = &c->paths[(p->index + i) % c->n_paths];
-
-		if (other->usable)
-			return other;
-		if (other->state == RDMA_PATH_PROVING && !other->failed)
-			soon = other;
-		if (other->state == RDMA_PATH_RISEN && !other->failed)
-			later = other;
-	}
-	return soon ? soon : later;
-}
-
-/* Whether one that the peer may use already is about to rise here, which is a worker's: it cannot
- * take over before. */
-static bool is_rising_beside(const struct rdma_path *p)
-{
-	const struct rdma_conn *c = p->c;
-
-	for (unsigned i = 0; i < c->n_paths; i++) {
-		if (i != p->index && c->paths[i].state == RDMA_PATH_RISING && !c->paths[i].failed)
-			return true;
-	}
-	return false;
-}
-
-/* NULL: messages wait until one has risen. */
-static void lead_over(struct rdma_conn *c, struct rdma_path *other)
-{
-	c->n_held -= c->leaderless;
-	c->leaderless = !other;
-	c->n_held += c->leaderless;
-	if (!other)
-		return;
-	c->lead = other->qps[0];
-	other->led = true;
-}
-
 void rdma_path_take_over(struct rdma_path *p)
 {
 	if (!p->c->leaderless)
 		return;
-	lead_over(p->c, p);
+	rdma_path_lead_over(p->c, p);
 	rdma_msg_pump(p->c);
-}
-
-bool rdma_path_leave(struct rdma_path *p, const char *why)
-{
-	struct rdma_conn *c = p->c;
-	struct rdma_path *other = another(p);
-
-	if (p->failed)
-		return true;
-	if ((!other && !is_rising_beside(p)) || rdma_state(c) != RDMA_CONN_UP ||
-	    atomic_load(&c->ending))
-		return false;
-	p->failed = true;
-	p->n_failed++;
-	p->usable = false;
-	snprintf(p->error, sizeof(p->error), "%s", why);
-	c->n_held += p->led;
-	if (c->lead->path == p)
-		lead_over(c, other);
-	weigh_all(c);
-	rdma_conn_call(c);
-	return true;
-}
-
-void rdma_path_fail_locked(struct rdma_path *p, int cause, const char *why)
-{
-	if (rdma_state(p->c) < RDMA_CONN_UP && !atomic_load(&p->c->ending)) {
-		/* Its queue pairs may be up, and take what their peer does not send twice. */
-		p->spent = true;
-		rdma_conn_lose_locked(p, cause, why);
-	} else if (!rdma_path_leave(p, why)) {
-		rdma_conn_fail_locked(p->c, cause, why);
-	}
-}
-
-/* Whether another is in use: one that is not proved may turn out to pass nothing. */
-static bool is_spare(const struct rdma_path *p)
-{
-	for (unsigned i = 0; i < p->c->n_paths; i++) {
-		if (i != p->index && p->c->paths[i].usable)
-			return true;
-	}
-	return false;
-}
-
-void rdma_path_port_down(struct rdma_path *p, const char *why)
-{
-	sl_lock(&p->c->lock);
-	if (p->state != RDMA_PATH_DOWN && !p->failed) {
-		p->port_is_down = !is_spare(p) || !rdma_path_leave(p, why);
-		p->port_was_down = true;
-	}
-	sl_unlock(&p->c->lock);
 }
 
 /* ---- its end ---- */
@@ -362,45 +199,7 @@ static bool is_drained(const struct rdma_path *p)
 	return all || p->drained;
 }
 
-/* ---- told and heard ---- */
-
-void rdma_path_tell(struct rdma_path *p, uint64_t life)
-{
-	struct rdma_told_end *end = &p->ends[life % 2];
-
-	/* The peer is further on. */
-	if (end->life != life)
-		return;
-	p->c->n_tell += !end->tell;
-	end->tell = true;
-}
-
-/* The earlier one first. */
-static struct rdma_told_end *next_end(struct rdma_path *p)
-{
-	struct rdma_told_end *even = &p->ends[0], *odd = &p->ends[1];
-
-	if (even->tell && odd->tell)
-		return even->life < odd->life ? even : odd;
-	return even->tell ? even : odd->tell ? odd : NULL;
-}
-
-bool rdma_path_next_told(struct rdma_conn *c, struct sl_msg *out)
-{
-	for (unsigned i = 0; i < c->n_paths && c->n_tell; i++) {
-		struct rdma_told_end *end = next_end(&c->paths[i]);
-
-		if (!end)
-			continue;
-		end->tell = false;
-		c->n_tell--;
-		*out = (struct sl_msg){ .kind = RDMA_STOPPED,
-					.slot = (uint16_t)i,
-					.w = { end->life, end->count } };
-		return true;
-	}
-	return false;
-}
+/* ---- what the peer says ---- */
 
 static void peer_stopped(struct rdma_path *p, uint64_t count)
 {
@@ -438,12 +237,6 @@ bool rdma_path_received(struct rdma_conn *c, const struct sl_msg *m)
 	else
 		rdma_path_peer_risen(p);
 	return true;
-}
-
-void rdma_path_probed(struct rdma_path *p)
-{
-	if (p->n_probes && !--p->n_probes)
-		rdma_conn_call(p->c);
 }
 
 /* ---- rounds ---- */

@@ -108,13 +108,31 @@ struct rdma_path {
 	uint64_t up_ns;	   /* since when it is up */
 };
 
+/* Before the connection is up: a worker brings it up; and its queue pairs are up. */
+static inline bool rdma_path_is_being_raised(const struct rdma_path *p)
+{
+	return p->state == RDMA_PATH_RAISING || p->state == RDMA_PATH_SPOILED;
+}
+
+static inline bool rdma_path_stands(const struct rdma_path *p)
+{
+	return p->state == RDMA_PATH_STANDING || p->state == RDMA_PATH_GREETING;
+}
+
 /* One of a new connection, before anybody brings it up. */
 void rdma_path_init(struct rdma_path *p, struct rdma_conn *c);
 
+/* Do what is due, all of [token]. */
+void rdma_path_run(struct rdma_conn *c);
+/* A frame about a rail: false: broken protocol. */
+bool rdma_path_received(struct rdma_conn *c, const struct sl_msg *m);
+/* The connection ends: false while a worker is busy with one. [token] */
+bool rdma_path_end_all(struct rdma_conn *c);
+
+/* ---- path_fail.c ---- */
+
 /* It is broken: whether another takes over. Any thread, under lock. */
 bool rdma_path_leave(struct rdma_path *p, const char *why);
-/* It has risen: it takes over from one that failed meanwhile, if no other could. Under lock. */
-void rdma_path_take_over(struct rdma_path *p);
 /* Whether a completion queue of it tells of nothing any more. */
 bool rdma_path_has_failed_cq(const struct rdma_path *p);
 /* Leave it, or the connection fails with cause; before that is up, it is tried without it: by
@@ -128,10 +146,21 @@ void rdma_path_leave_ports_that_are_down(struct rdma_conn *c);
 void rdma_path_port_up(struct rdma_path *p);
 void rdma_path_port_changed(struct rdma_path *p);
 
-/* Do what is due, all of [token]. */
-void rdma_path_run(struct rdma_conn *c);
-/* A frame about a rail: false: broken protocol. */
-bool rdma_path_received(struct rdma_conn *c, const struct sl_msg *m);
+/* Whether it can be brought up, if it has fallen. Other queue pairs it gets when the connection is
+ * up. */
+bool rdma_path_may_stand(const struct rdma_path *p);
+/* Messages go over other from here on; NULL: they wait until a rail has risen. Under lock. */
+void rdma_path_lead_over(struct rdma_conn *c, struct rdma_path *other);
+void rdma_path_set_timer(struct rdma_path *p, uint64_t wait_ns);
+/* The peer is to be told, once more, how the rail stopped in that life. Under lock. */
+void rdma_path_tell(struct rdma_path *p, uint64_t life);
+/* The frame that does so, for the next that is to be told. Under lock. */
+bool rdma_path_next_told(struct rdma_conn *c, struct sl_msg *out);
+/* A probe was answered. Under lock. */
+void rdma_path_probed(struct rdma_path *p);
+
+/* ---- path_share.c ---- */
+
 /* Bytes of one-sided work leave over one of several rails, or have arrived over it. Under lock. */
 void rdma_path_took(struct rdma_path *p, uint64_t n_bytes);
 void rdma_path_measure(struct rdma_path *p, uint64_t n_bytes);
@@ -139,19 +168,19 @@ void rdma_path_measure(struct rdma_path *p, uint64_t n_bytes);
 uint64_t rdma_path_part(const struct rdma_path *p, uint64_t all_bytes);
 /* Whether it seems slow, and must be given some to see whether it still is. Under lock. */
 bool rdma_path_is_due(const struct rdma_path *p);
-/* The peer is to be told, once more, how the rail stopped in that life. Under lock. */
-void rdma_path_tell(struct rdma_path *p, uint64_t life);
-/* The frame that does so, for the next that is to be told. Under lock. */
-bool rdma_path_next_told(struct rdma_conn *c, struct sl_msg *out);
+/* Rails come or go, or one is faster than before. Under lock. */
+void rdma_path_weigh(struct rdma_conn *c);
+
+/* ---- path_info.c ---- */
+
 /* As of struct sl_conn_ops. */
 size_t rdma_path_rails(struct sl_conn *conn, struct slime_rail_info *out, size_t cap);
 /* Our half of it is described, as it is from now on: say so to people. Under lock, or while nobody
  * knows the connection. */
 void rdma_path_explain(struct rdma_path *p);
-/* A probe was answered. Under lock. */
-void rdma_path_probed(struct rdma_path *p);
-/* The connection ends: false while a worker is busy with one. [token] */
-bool rdma_path_end_all(struct rdma_conn *c);
+/* The first rail comes back, perhaps with other addresses: say those of the connection to people.
+ * Under lock, or while nobody knows it. */
+void rdma_path_describe(struct rdma_conn *c);
 
 /* ---- path_pair.c ---- */
 
@@ -174,11 +203,12 @@ void rdma_path_peer_risen(struct rdma_path *p);
 void rdma_path_spoke(struct rdma_path *p); /* the peer, over it: it has risen there */
 
 /* What it needs of path.c. */
+/* It has risen: it takes over from one that failed meanwhile, if no other could. Under lock. */
+void rdma_path_take_over(struct rdma_path *p);
 void rdma_path_set_state(struct rdma_path *p, enum rdma_path_state state);
 void rdma_path_work(struct rdma_path *p, enum rdma_path_state state,
 		    void (*work)(struct rdma_job *), void (*done)(struct rdma_job *));
 bool rdma_path_worked(struct rdma_path *p); /* a worker is done: whether the connection goes on */
-void rdma_path_set_timer(struct rdma_path *p, uint64_t wait_ns);
 
 /* ---- move.c ---- */
 

@@ -63,3 +63,13 @@ size_t rdma_path_rails(struct sl_conn *conn, struct slime_rail_info *out, size_t
 	sl_unlock(&c->lock);
 	return c->n_paths;
 }
+
+void rdma_path_describe(struct rdma_conn *c)
+{
+	const struct rdma_rail *rail = c->paths[0].rail;
+	const struct rdma_rail_address *to = &c->peer.rails[c->paths[0].peer_rail];
+	char gid[SLIME_GID_TEXT_MAX];
+
+	snprintf(c->address, sizeof(c->address), "%.24s GID %u to %.16s %s", rail->nic->device.name,
+		 rail->gid_index, to->device[0] ? to->device : "?", slime_gid_text(to->gid, gid));
+}

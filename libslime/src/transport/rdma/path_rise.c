@@ -155,30 +155,6 @@ void rdma_path_try(struct rdma_path *p)
 		rdma_path_work(p, RDMA_PATH_MAKING, work_make, done_make);
 }
 
-void rdma_path_port_changed(struct rdma_path *p)
-{
-	if (p->state == RDMA_PATH_DOWN && !atomic_load(&p->c->ending))
-		rdma_path_set_timer(p, 0);
-}
-
-void rdma_path_port_up(struct rdma_path *p)
-{
-	sl_lock(&p->c->lock);
-	p->port_is_down = false;
-	sl_unlock(&p->c->lock);
-	rdma_path_port_changed(p);
-}
-
-void rdma_path_leave_ports_that_are_down(struct rdma_conn *c)
-{
-	for (unsigned i = 0; i < c->n_paths; i++) {
-		struct rdma_path *p = &c->paths[i];
-
-		if (p->port_is_down)
-			p->port_is_down = !rdma_path_leave(p, "its port went down before");
-	}
-}
-
 void rdma_path_come_up(struct rdma_path *p)
 {
 	struct rdma_conn *c = p->c;
@@ -191,7 +167,7 @@ void rdma_path_come_up(struct rdma_path *p)
 		p->usable = true;
 		p->weight = RDMA_SHARE_WHOLE;
 		if (p->index == 0)
-			rdma_conn_describe(c);
+			rdma_path_describe(c);
 		rdma_path_leave_ports_that_are_down(c);
 		rdma_work_pump(c);
 	}

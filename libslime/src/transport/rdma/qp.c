@@ -6,13 +6,6 @@
 #include "base/log.h"
 #include "src/transport/rdma/rdma.h"
 
-/* A work request's id: where its queue pair is in the table, which of its lives it is, whether it
- * is a receive, and its number or buffer. */
-#define ID_SLOT_SHIFT 48
-#define ID_LIFE_MASK  (UINT64_C(0x7fff) << 33)
-#define ID_RECEIVE    (UINT64_C(1) << 32)
-#define ID_LIFE(life) ((uint64_t)(life) << 33 & ID_LIFE_MASK)
-
 /* Of a place in the table that stays a queue pair's which could not be destroyed: no id is like it.
  */
 #define KEPT UINT64_MAX
@@ -43,7 +36,7 @@ void rdma_qp_disown(struct rdma_qp *q)
 	struct rdma_transport *t = q->nic->t;
 
 	pthread_mutex_lock(&t->lock);
-	q->wr_id = (uint64_t)q->slot << ID_SLOT_SHIFT | ID_LIFE(++t->next_life);
+	q->wr_id = (uint64_t)q->slot << RDMA_ID_SLOT_SHIFT | RDMA_ID_LIFE(++t->next_life);
 	atomic_store(&t->table[q->slot].wr_id, q->wr_id);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -61,17 +54,6 @@ static void leave_place(struct rdma_qp *q, uint32_t slot)
 void rdma_table_remove(struct rdma_qp *q)
 {
 	leave_place(q, q->slot);
-}
-
-/* NULL: of a life that is over. */
-static struct rdma_qp *find(struct rdma_transport *t, uint64_t wr_id)
-{
-	struct rdma_entry *e = &t->table[wr_id >> ID_SLOT_SHIFT];
-	struct rdma_qp *q = atomic_load_explicit(&e->qp, memory_order_acquire);
-	uint64_t mask = ~(uint64_t)(ID_RECEIVE | UINT32_MAX);
-
-	return q && atomic_load_explicit(&e->wr_id, memory_order_relaxed) == (wr_id & mask) ? q
-											    : NULL;
 }
 
 /* ---- life ---- */
@@ -315,7 +297,7 @@ int rdma_qp_post_receives(struct rdma_qp *q, const uint32_t *which, uint32_t n)
 			.lkey = q->lkey,
 		};
 		wrs[k] = (struct ibv_recv_wr){
-			.wr_id = q->wr_id | ID_RECEIVE | which[k],
+			.wr_id = q->wr_id | RDMA_ID_RECEIVE | which[k],
 			.next = k + 1 < n ? &wrs[k + 1] : NULL,
 			.sg_list = &sges[k],
 			.num_sge = 1,
@@ -340,128 +322,4 @@ void rdma_qp_post_returned(struct rdma_qp *q)
 		rdma_path_fail_locked(q->path, -EIO, "a receive cannot be posted");
 		sl_unlock(&q->conn->lock);
 	}
-}
-
-/* ---- completions ---- */
-
-static void look_whether_drained(struct rdma_qp *q)
-{
-	if (q->drained || !q->marker_seen || q->n_posted)
-		return;
-	q->drained = true;
-	rdma_conn_call(q->conn);
-}
-
-static inline void reclaim(struct rdma_qp *q, const struct rdma_sent *s)
-{
-	q->n_bytes -= s->len;
-	q->n_acked += s->frame != NULL;
-	if (s->key)
-		rdma_key_put(q->conn, s->key);
-	if (s->bye)
-		atomic_store(&q->conn->left, true);
-	if (s->probe)
-		rdma_path_probed(q->path);
-	if (s->last)
-		rdma_work_done(q->conn, s->op);
-}
-
-void rdma_qp_reclaim(struct rdma_qp *q, const struct rdma_sent *s)
-{
-	reclaim(q, s);
-}
-
-/* Requests complete in their order: this one, and all before it that were not signaled. */
-static void sent(struct rdma_qp *q, uint32_t number)
-{
-	struct rdma_conn *c = q->conn;
-	bool ready = false, left;
-
-	sl_lock(&c->lock);
-	/* Unless it is told twice. */
-	if (number - q->tail < q->head - q->tail) {
-		uint64_t n_bytes = q->n_bytes;
-
-		while (q->tail != number + 1) {
-			const struct rdma_sent *s = rdma_qp_entry(q, q->tail++);
-
-			ready |= s->ready;
-			reclaim(q, s);
-		}
-		n_bytes -= q->n_bytes;
-		q->path->n_moved += n_bytes;
-		if (c->n_paths > 1 && n_bytes)
-			rdma_path_measure(q->path, n_bytes);
-		if (rdma_msg_waits(c))
-			rdma_msg_pump(c);
-		if (rdma_work_waits(c))
-			rdma_work_pump(c);
-	}
-	left = atomic_load(&c->left);
-	sl_unlock(&c->lock);
-	if (left)
-		rdma_conn_call(c);
-	if (ready)
-		rdma_conn_heard(c, q->path);
-}
-
-bool rdma_qp_is_said_again(const struct ibv_wc *wc, const struct ibv_wc *next)
-{
-	/* Not backwards: one that is told twice is no news. */
-	return wc->status == IBV_WC_SUCCESS && next->status == IBV_WC_SUCCESS &&
-	       !(wc->wr_id & ID_RECEIVE) && wc->wr_id >> 32 == next->wr_id >> 32 &&
-	       (int32_t)((uint32_t)next->wr_id - (uint32_t)wc->wr_id) >= 0;
-}
-
-/* A request failed: whether it is a message. The op that it is a part of learns the cause, unless
- * another rail may do better. */
-static bool blame(struct rdma_qp *q, uint32_t number, enum ibv_wc_status status)
-{
-	bool may_go_on = q->conn->n_paths > 1 && rdma_error_is_of_rail(status);
-	bool of_message = false;
-
-	sl_lock(&q->conn->lock);
-	if (number - q->tail < q->head - q->tail) {
-		const struct rdma_sent *s = rdma_qp_entry(q, number);
-
-		of_message = s->frame;
-		if (s->op && !may_go_on)
-			rdma_work_blame(s->op, rdma_error_status(status, of_message));
-	}
-	sl_unlock(&q->conn->lock);
-	return of_message;
-}
-
-static __attribute__((cold, noinline)) void failed(struct rdma_qp *q, uint32_t number,
-						   const struct ibv_wc *wc)
-{
-	bool of_message = false;
-
-	if (!(wc->wr_id & ID_RECEIVE) && wc->status != IBV_WC_WR_FLUSH_ERR)
-		of_message = blame(q, number, wc->status);
-	rdma_conn_qp_failed(q->conn, q, wc, of_message);
-}
-
-void rdma_qp_completed(struct rdma_transport *t, const struct ibv_wc *wc)
-{
-	struct rdma_qp *q = find(t, wc->wr_id);
-	uint32_t number = (uint32_t)wc->wr_id;
-
-	if (!q || !q->conn)
-		return;
-	if (wc->wr_id & ID_RECEIVE)
-		q->n_posted--;
-	else if (q->marked && number == q->marker)
-		q->marker_seen = true;
-
-	if (wc->status != IBV_WC_SUCCESS) {
-		failed(q, number, wc);
-	} else if (wc->wr_id & ID_RECEIVE) {
-		q->n_received++;
-		rdma_msg_received(q->conn, q, number, wc);
-	} else {
-		sent(q, number);
-	}
-	if (q->draining)
-		look_whether_drained(q);
 }

@@ -22,6 +22,13 @@ struct rdma_rail;
 struct rdma_transport;
 struct slime_op;
 
+/* A work request's id: where its queue pair is in the table, which of its lives it is, whether it
+ * is a receive, and its number or buffer. */
+#define RDMA_ID_SLOT_SHIFT 48
+#define RDMA_ID_LIFE_MASK  (UINT64_C(0x7fff) << 33)
+#define RDMA_ID_RECEIVE	   (UINT64_C(1) << 32)
+#define RDMA_ID_LIFE(life) ((uint64_t)(life) << 33 & RDMA_ID_LIFE_MASK)
+
 #define RDMA_NUMBER_MASK 0xffffffu /* of packets: 24 bits */
 
 /* What lies in a send queue: all that is needed to send it again. */
@@ -169,9 +176,6 @@ static inline void rdma_qp_number(struct rdma_qp *q, struct ibv_send_wr *wr, uin
 /* A write of nothing, to see that it is answered; room was there. As rdma_qp_post(). */
 int rdma_qp_probe(struct rdma_qp *q);
 
-/* The request is done. Under the connection's lock. */
-void rdma_qp_reclaim(struct rdma_qp *q, const struct rdma_sent *s);
-
 /* Post these receive buffers: an errno. [token], or the worker that brings it up. */
 int rdma_qp_post_receives(struct rdma_qp *q, const uint32_t *which, uint32_t n);
 /* Those that came back. [token] */
@@ -186,10 +190,5 @@ static inline void rdma_qp_return(struct rdma_qp *q, uint32_t i)
 	if (q->n_returned == RDMA_POLL)
 		rdma_qp_post_returned(q);
 }
-
-/* Whether the completion after this one says all that it does: then this one is left out. */
-bool rdma_qp_is_said_again(const struct ibv_wc *wc, const struct ibv_wc *next);
-/* A completion; what it is about is looked up here. [token] */
-void rdma_qp_completed(struct rdma_transport *t, const struct ibv_wc *wc);
 
 #endif

@@ -40,6 +40,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/cq.h"
@@ -57,6 +58,7 @@
 #include "src/transport/rdma/pairing.h"
 #include "src/transport/rdma/path.h"
 #include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/receive.h"
 #include "src/transport/rdma/share.h"
 #include "src/transport/rdma/wire.h"
 #include "src/transport/rdma/work.h"
@@ -77,8 +79,9 @@ struct rdma_transport {
 	struct sl_list conns; /* [token] */
 	struct sl_todo todo;  /* those that the token's holder must look at */
 	struct sl_timer watch;
-	_Atomic unsigned n_nics; /* in use: none, or all that are open */
-	unsigned n_open;	 /* under setup_lock */
+	void (*on_port)(struct rdma_transport *t, bool up); /* what devices.c does then. [token] */
+	_Atomic unsigned n_nics;			    /* in use: none, or all that are open */
+	unsigned n_open;				    /* under setup_lock */
 	struct rdma_nic *nics[RDMA_RAILS_MAX];
 	_Atomic bool failed;	/* one of them is dead */
 	_Atomic bool gives_way; /* the one there is cannot be used, and another could be */
@@ -139,16 +142,18 @@ static inline uint32_t rdma_state(const struct rdma_conn *c)
 	return atomic_load_explicit(&c->state, memory_order_acquire);
 }
 
+/* tidy.c */
 /* A device let go of something: have a thread ask again for what abandon() refused. [token] */
 void rdma_tidy(struct rdma_transport *t);
 /* devices.c */
 /* They are open, and links can be made over one of them at least. Under setup_lock. */
 int rdma_devices_set_up(struct rdma_transport *t, struct sl_why *why);
-/* What there is cannot be used: where nobody named it have another looked for. As one that failed
- * it is closed once nothing is made of it, and the next offer opens that. [token] or setup_lock. */
-void rdma_devices_look_elsewhere(struct rdma_transport *t);
-/* What there is can be used: no other is. [token] or setup_lock. */
-void rdma_devices_stay(struct rdma_transport *t);
+/*
+ * A port came up, or went down. Where nobody named a device and the one there is cannot be used,
+ * another is looked for; as one that failed it is closed once nothing is made of it, and the next
+ * offer opens that. Unless the one there is can be used again by then. [token]
+ */
+void rdma_devices_port_changed(struct rdma_transport *t, bool up);
 /* Once nothing is made of them. */
 static inline bool rdma_devices_are_to_close(const struct rdma_transport *t)
 {
@@ -162,8 +167,20 @@ void rdma_devices_unwatch(struct rdma_transport *t);
 /* Nothing is made of them, and they are not watched. Control calls. */
 void rdma_devices_close(struct rdma_transport *t);
 
+/* Looks at idle connections in the time after which a silent peer is given up. */
+#define RDMA_PROBES_PER_TIMEOUT 4
+
+static inline uint64_t rdma_watch_ns(const struct rdma_transport *t)
+{
+	return t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS / RDMA_PROBES_PER_TIMEOUT;
+}
+
 /* Look from time to time whether the peers of idle connections are there. [token] */
-void rdma_watch_start(struct rdma_transport *t);
+static inline void rdma_watch_start(struct rdma_transport *t)
+{
+	if (t->watch.when_ns == SL_NEVER)
+		sl_timer_set(rdma_poller(t), &t->watch, sl_clock_ns() + rdma_watch_ns(t));
+}
 int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q);
 void rdma_table_remove(struct rdma_qp *q);
 

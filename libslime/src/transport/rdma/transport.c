@@ -5,36 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "src/transport/rdma/rdma.h"
-
-/* Looks at idle connections in the time after which a silent peer is given up. */
-#define PROBES_PER_TIMEOUT 4
-
-/* ---- what devices let go of ---- */
-
-static void work_tidy(struct rdma_job *job)
-{
-	const struct sl_transport_env *env = job->t->base.env;
-
-	env->tidy(env->arg);
-}
-
-static void done_tidy(struct rdma_job *job)
-{
-	struct rdma_transport *t = job->t;
-
-	t->is_tidying = false;
-	if (t->is_untidy)
-		rdma_tidy(t);
-}
-
-void rdma_tidy(struct rdma_transport *t)
-{
-	t->is_untidy = t->is_tidying;
-	if (t->is_tidying)
-		return;
-	t->is_tidying = true;
-	rdma_registration_start(t, &t->tidy, work_tidy, done_tidy);
-}
+#include "src/transport/rdma/completion.h"
 
 /* ---- offers ---- */
 
@@ -62,24 +33,6 @@ static int offer(struct sl_transport *transport, const struct sl_link_id *self, 
 	sl_write_bytes(w, o->bytes, o->len);
 	*out = (struct sl_offer *)o;
 	return 0;
-}
-
-static void work_drop(struct rdma_job *job)
-{
-	rdma_offer_close(SL_CONTAINER_OF(job, struct rdma_offer, job));
-}
-
-static void done_drop(struct rdma_job *job)
-{
-	struct rdma_transport *t = job->t;
-
-	rdma_offer_free(SL_CONTAINER_OF(job, struct rdma_offer, job));
-	rdma_tidy(t);
-}
-
-void rdma_offer_drop(struct rdma_offer *o)
-{
-	rdma_job_start(o->t, &o->job, work_drop, done_drop);
 }
 
 static void drop_offer(struct sl_transport *t, struct sl_offer *o)
@@ -113,7 +66,7 @@ static unsigned progress(struct sl_transport *transport)
 	if (sl_todo_count(&t->todo))
 		n += run_todo(t);
 	for (unsigned i = 0; i < n_nics; i++)
-		n += rdma_cq_poll(t->nics[i]);
+		n += rdma_completions_poll(t->nics[i]);
 	*t->base.env->slow_look = n_nics > 0;
 	if (rdma_devices_are_to_close(t))
 		rdma_devices_close_what_failed(t);
@@ -134,26 +87,15 @@ static void disarm(struct sl_transport *transport)
 	(void)transport;
 }
 
-static uint64_t watch_ns(const struct rdma_transport *t)
-{
-	return t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS / PROBES_PER_TIMEOUT;
-}
-
 static void on_watch(struct sl_timer *timer)
 {
 	struct rdma_transport *t = SL_CONTAINER_OF(timer, struct rdma_transport, watch);
 	struct sl_list *e;
 
 	sl_list_for_each (e, &t->conns)
-		rdma_conn_probe(SL_CONTAINER_OF(e, struct rdma_conn, link), watch_ns(t));
+		rdma_conn_probe(SL_CONTAINER_OF(e, struct rdma_conn, link), rdma_watch_ns(t));
 	if (!sl_list_empty(&t->conns))
-		sl_timer_set(rdma_poller(t), &t->watch, sl_clock_ns() + watch_ns(t));
-}
-
-void rdma_watch_start(struct rdma_transport *t)
-{
-	if (t->watch.when_ns == SL_NEVER)
-		sl_timer_set(rdma_poller(t), &t->watch, sl_clock_ns() + watch_ns(t));
+		sl_timer_set(rdma_poller(t), &t->watch, sl_clock_ns() + rdma_watch_ns(t));
 }
 
 static bool withdraw(struct sl_transport *transport, const struct sl_region *r, uint64_t *asked_ns)
@@ -228,6 +170,7 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 		free_transport(t);
 		return -ENOMEM;
 	}
+	t->on_port = rdma_devices_port_changed;
 	sl_list_init(&t->conns);
 	sl_todo_init(&t->todo);
 	sl_list_init(&t->done);

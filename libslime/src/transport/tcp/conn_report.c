@@ -16,13 +16,6 @@ void tcp_conn_call(struct tcp_conn *c)
 	env->kick(env->arg);
 }
 
-void tcp_conn_touch(struct tcp_conn *c)
-{
-	atomic_store_explicit(&c->idle_rounds, 0, memory_order_relaxed);
-	if (c->t->looks && !atomic_load_explicit(&c->is_active, memory_order_relaxed))
-		sl_todo_put(&c->t->todo, &c->todo);
-}
-
 void tcp_conn_end_because(struct tcp_conn *c, int cause, const char *why, bool local)
 {
 	pthread_mutex_lock(&c->lock);
@@ -41,14 +34,6 @@ void tcp_conn_end_because(struct tcp_conn *c, int cause, const char *why, bool l
 void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why)
 {
 	tcp_conn_end_because(c, cause, why, false);
-}
-
-bool tcp_conn_queue(struct tcp_conn *c, const struct sl_msg *m)
-{
-	if (c->n_msgs == SL_RING_ENTRIES)
-		return false;
-	c->msgs[(c->msgs_first + c->n_msgs++) % SL_RING_ENTRIES] = *m;
-	return true;
 }
 
 void tcp_conn_fail_queue(struct tcp_conn *c)

@@ -300,14 +300,27 @@ void tcp_conn_rest(struct tcp_transport *t, struct tcp_conn *c);
 /* Have the holder of the token run it. Any thread, any lock but the transport's. */
 void tcp_conn_call(struct tcp_conn *c);
 /* It will be looked at in every round for a while. Any thread. */
-void tcp_conn_touch(struct tcp_conn *c);
+static inline void tcp_conn_touch(struct tcp_conn *c)
+{
+	atomic_store_explicit(&c->idle_rounds, 0, memory_order_relaxed);
+	if (c->t->looks && !atomic_load_explicit(&c->is_active, memory_order_relaxed))
+		sl_todo_put(&c->t->todo, &c->todo);
+}
+
 /* As tcp_conn_fail(); local: we close it. */
 void tcp_conn_end_because(struct tcp_conn *c, int cause, const char *why, bool local);
 /* It is to end; the first reason counts. Any thread, any lock but the transport's. */
 void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why);
 /* A message to be sent; false: there are as many as the windows allow, and the caller has the link
  * fail once it let go of conn->lock. Under conn->lock. */
-bool tcp_conn_queue(struct tcp_conn *c, const struct sl_msg *m);
+static inline bool tcp_conn_queue(struct tcp_conn *c, const struct sl_msg *m)
+{
+	if (c->n_msgs == SL_RING_ENTRIES)
+		return false;
+	c->msgs[(c->msgs_first + c->n_msgs++) % SL_RING_ENTRIES] = *m;
+	return true;
+}
+
 /* More messages than that: a peer that answers what it was not asked, or reads nothing. */
 void tcp_conn_fail_queue(struct tcp_conn *c);
 
