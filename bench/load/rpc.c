@@ -32,6 +32,7 @@ struct worker {
 	struct slime_endpoint *ep;
 	const struct load_stop *stop;
 	_Atomic bool *failed;
+	_Atomic bool *late; /* a call did not end in time: the link was closed for it */
 	pthread_t thread;
 	uint32_t index;
 	int ret;
@@ -120,17 +121,20 @@ static int wrong_reply(const struct worker *w, const struct lane *lane, const ch
 	return -EILSEQ;
 }
 
-/* A call whose peer stands still is ended by nothing but the end of its link. */
+/* The call has the worker's memory until it ends. When its peer stands still, only the end of the
+ * link ends it. Returns the status of the call. */
 static int await(const struct worker *w, const struct lane *lane)
 {
 	uint64_t end = lane->begin_ns + (CALL_TIMEOUT_MS + SLIME_CALL_GRACE_MS) * SL_NS_PER_MS;
 	int ret;
 
-	while ((ret = slime_call_wait(lane->call, LOOK_MS)) == -ETIMEDOUT && sl_clock_ns() < end) {
-		if (load_stop_asked(w->stop))
+	while ((ret = slime_call_wait(lane->call, LOOK_MS)) == -ETIMEDOUT) {
+		if (sl_clock_ns() >= end)
+			atomic_store(w->late, true);
+		if (atomic_load(w->late) || load_stop_asked(w->stop))
 			slime_endpoint_close(w->ep);
 	}
-	return ret;
+	return ret ? ret : slime_call_status(lane->call);
 }
 
 static int finish(struct worker *w, uint32_t i)
@@ -142,8 +146,6 @@ static int finish(struct worker *w, uint32_t i)
 
 	end = sl_clock_ns();
 	lane->pending = false;
-	if (!ret)
-		ret = slime_call_status(lane->call);
 	if (ret)
 		return ret;
 	if (lane->number >= (uint64_t)l->warmup) {
@@ -192,12 +194,14 @@ static int worker_open(struct worker *w)
 
 static void worker_close(struct worker *w)
 {
-	bool stuck = false;
+	int ret = 0;
 
 	for (uint32_t i = 0; w->lanes && i < w->load->inflight; i++)
-		stuck |= slime_call_destroy(w->lanes[i].call) != 0;
-	if (stuck || slime_mr_destroy(w->mr) || slime_mem_destroy(w->mem))
-		sl_error("load", "a call that ended early still holds its memory");
+		ret |= slime_call_destroy(w->lanes[i].call);
+	/* A peer on this host that stands still reaches a region until it goes on or dies. */
+	if (ret || slime_mr_destroy(w->mr) || slime_mem_destroy(w->mem))
+		sl_error("load",
+			 "memory of calls is still held, and stays until this process ends");
 	free(w->lanes);
 }
 
@@ -275,6 +279,7 @@ int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const str
 		 const struct load_stop *stop, struct load_rpc_result *out)
 {
 	_Atomic bool failed = false;
+	_Atomic bool late = false;
 	struct worker *workers;
 	uint64_t cpu = load_cpu_ns();
 	uint32_t n;
@@ -294,6 +299,7 @@ int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const str
 			.ep = ep,
 			.stop = stop,
 			.failed = &failed,
+			.late = &late,
 			.index = n,
 		};
 		ret = -pthread_create(&workers[n].thread, NULL, run_worker, &workers[n]);
@@ -314,5 +320,6 @@ int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const str
 	}
 	out->cpu_ns = load_cpu_ns() - cpu;
 	free(workers);
-	return ret;
+	/* All saw that the link was closed; a wrong reply is the worse news. */
+	return ret && ret != -EILSEQ && late ? -ETIMEDOUT : ret;
 }

@@ -43,6 +43,7 @@ uint64_t load_rpc_memory(const struct load_rpc *load);
  *   -E2BIG   it needs more memory than load_memory_budget()
  *   -EILSEQ  a reply was wrong: a log line says where
  *   -ECANCELED  stop was asked for; where calls did not end by themselves ep is closed
+ *   -ETIMEDOUT  a call did not end in time: its peer stands still, and ep is closed
  *   -ENOMEM, -EAGAIN (no thread), what a call ended with
  */
 int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const struct load_rpc *load,

@@ -82,6 +82,21 @@ int __wrap_slime_call_destroy(struct slime_call *call)
 	return ret;
 }
 
+/* While it is true the peer stands still: nothing of its context runs behind an inline handler. */
+static _Atomic bool stands;
+static sem_t goes_on;
+
+/* Of such a peer: the time goes by at once. */
+int __real_slime_call_wait(struct slime_call *call, int64_t timeout_ms);
+int __wrap_slime_call_wait(struct slime_call *call, int64_t timeout_ms);
+int __wrap_slime_call_wait(struct slime_call *call, int64_t timeout_ms)
+{
+	if (!stands || timeout_ms < 0)
+		return __real_slime_call_wait(call, timeout_ms);
+	compared_s += COMPARISON_S;
+	return __real_slime_call_wait(call, 1);
+}
+
 /* As while nanoctrl stands still. */
 static bool is_silent;
 
@@ -111,10 +126,6 @@ static void usage(void *arg, struct slime_rpc_request *req)
 	slime_rpc_reply(req, reply, sizeof(reply));
 }
 
-/* While it is true the peer stands still: nothing of its context runs behind an inline handler. */
-static _Atomic bool stands;
-static sem_t goes_on;
-
 /* What it says drives whoever shows it on a terminal. */
 static void refuse(void *arg, struct slime_rpc_request *req)
 {
@@ -136,7 +147,14 @@ static void echo_or_keep(void *arg, struct slime_rpc_request *req)
 		test_echo(arg, req);
 }
 
-static int start_pair_with(void **state, size_t len)
+static void echo_unless_it_stands(void *arg, struct slime_rpc_request *req)
+{
+	if (stands)
+		sem_wait(&goes_on);
+	test_echo(arg, req);
+}
+
+static int start_pair_with(void **state, size_t len, bool inline_echo)
 {
 	const struct slime_agent_region region = {
 		.name = BENCH_REGION, .size = len, .numa_node = -1, .access = 3
@@ -146,7 +164,8 @@ static int start_pair_with(void **state, size_t len)
 	struct slime_mr *mr;
 
 	reset(state);
-	echo.fn = echo_or_keep;
+	echo.fn = inline_echo ? echo_unless_it_stands : echo_or_keep;
+	echo.flags = inline_echo ? SLIME_RPC_INLINE : 0;
 	count.fn = usage;
 	count.flags = SLIME_RPC_INLINE;
 	run.fn = refuse;
@@ -169,12 +188,17 @@ static int start_pair_with(void **state, size_t len)
 
 static int start_pair(void **state)
 {
-	return start_pair_with(state, REGION_LEN);
+	return start_pair_with(state, REGION_LEN, false);
+}
+
+static int start_pair_of_inline_echo(void **state)
+{
+	return start_pair_with(state, REGION_LEN, true);
 }
 
 static int start_large_pair(void **state)
 {
-	return start_pair_with(state, LARGE_LEN);
+	return start_pair_with(state, LARGE_LEN, false);
 }
 
 static int end_pair(void **state)
@@ -300,6 +324,32 @@ static void run__that_is_stopped_waits_for_no_call(void **state)
 	kept = NULL;
 }
 
+/* Several threads: one ends the link, and the calls of all of them. Such short calls lend no
+ * region, which the peer could reach until it goes on. */
+static void run__of_calls_to_an_agent_that_stands_still_gives_their_memory_back(void **state)
+{
+	const struct bench_job job = {
+		.kind = BENCH_RPC,
+		.peer = "b",
+		.transport = SLIME_TRANSPORT_SHM,
+		.rpc = { .size = 64, .threads = 2, .inflight = 2, .iterations = 10 },
+	};
+	char message[BENCH_MESSAGE_MAX];
+	struct bench_result out;
+
+	(void)state;
+	n_leaked = 0;
+	assert_ok(sem_init(&goes_on, 0, 0));
+	log_lines_keep();
+	stands = true;
+	assert_int_equal(bench_job_run(a, &job, NULL, &out, message), -ETIMEDOUT);
+	stands = false;
+	sem_post(&goes_on);
+	assert_int_equal(n_leaked, 0);
+	assert_int_equal(log_lines_with("still held"), 0);
+	log_lines_release();
+}
+
 static const struct bench_job long_trip = {
 	.kind = BENCH_TRANSFER,
 	.peer = "b",
@@ -410,6 +460,9 @@ int main(void)
 			start_large_pair, end_pair),
 		cmocka_unit_test_setup_teardown(run__that_is_stopped_waits_for_no_call, start_pair,
 						end_pair),
+		cmocka_unit_test_setup_teardown(
+			run__of_calls_to_an_agent_that_stands_still_gives_their_memory_back,
+			start_pair_of_inline_echo, end_pair),
 		cmocka_unit_test_setup_teardown(
 			run__whose_trip_takes_too_long_gives_its_memory_back, start_large_pair,
 			end_pair),
