@@ -75,6 +75,10 @@ SLIME_API SLIME_CHECKED int slime_rpc_method_add(struct slime_rpc_service *servi
 						 const char *name,
 						 const struct slime_rpc_method_attr *attr);
 
+/* Take a method out again: before the first endpoint uses the service, else -EBUSY. -ENOENT: there
+ * is no method of that name. */
+SLIME_API int slime_rpc_method_remove(struct slime_rpc_service *service, const char *name);
+
 /* -EBUSY while an endpoint uses it. destroy(NULL) is 0. */
 SLIME_API int slime_rpc_service_destroy(struct slime_rpc_service *service);
 

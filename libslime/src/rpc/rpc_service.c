@@ -145,6 +145,45 @@ int slime_rpc_method_add(struct slime_rpc_service *s, const char *name,
 	return ret;
 }
 
+/* The place becomes free; those behind it that are not at their own place move up. */
+static void take_out(struct slime_rpc_service *s, struct sl_method *m)
+{
+	uint32_t i = (uint32_t)(m - s->table);
+
+	free(m->name);
+	*m = (struct sl_method){ 0 };
+	s->n_methods--;
+	for (;;) {
+		struct sl_method moved;
+
+		i = (i + 1) & (s->n_places - 1);
+		moved = s->table[i];
+		if (!moved.id)
+			return;
+		s->table[i] = (struct sl_method){ 0 };
+		*place(s->table, s->n_places, moved.id) = moved;
+	}
+}
+
+int slime_rpc_method_remove(struct slime_rpc_service *s, const char *name)
+{
+	struct sl_method *m;
+	int ret = sl_context_check(s->ctx);
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&s->lock);
+	m = place(s->table, s->n_places, slime_rpc_method_id(name));
+	if (s->n_endpoints)
+		ret = -EBUSY;
+	else if (!m->id || strcmp(m->name, name) != 0)
+		ret = -ENOENT;
+	else
+		take_out(s, m);
+	pthread_mutex_unlock(&s->lock);
+	return ret;
+}
+
 int slime_rpc_service_destroy(struct slime_rpc_service *s)
 {
 	uint32_t n_endpoints;

@@ -194,6 +194,11 @@ int slime_agent_method_add(struct slime_agent *agent, const char *name,
 	return agent->started ? -EBUSY : slime_rpc_method_add(agent->service, name, attr);
 }
 
+int slime_agent_method_remove(struct slime_agent *agent, const char *name)
+{
+	return agent->started ? -EBUSY : slime_rpc_method_remove(agent->service, name);
+}
+
 int slime_agent_service_add(struct slime_agent *agent, const char *name)
 {
 	if (agent->started)

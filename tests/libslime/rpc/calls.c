@@ -2,6 +2,7 @@
 /* Calls that reach a handler: sizes, kinds of memory, kinds of handlers, errors. */
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -578,6 +579,35 @@ static void stats__count_requests_that_were_answered(void **state)
 	assert_int_equal(slime_call_destroy(call), 0);
 }
 
+/* So many that some lie behind others of the same place. */
+static void method_remove__leaves_all_others(void **state)
+{
+	enum { N = 200 };
+	struct slime_rpc_method_attr attr = SLIME_RPC_METHOD_ATTR_INIT;
+	struct pair *p = *state;
+	struct slime_rpc_service *s;
+	char name[16];
+
+	attr.fn = (slime_rpc_fn *)(uintptr_t)wait_inside;
+	attr.flags = SLIME_RPC_INLINE;
+	assert_int_equal(slime_rpc_service_create(p->a.ctx, &s), 0);
+	for (int i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "m%d", i);
+		assert_int_equal(slime_rpc_method_add(s, name, &attr), 0);
+	}
+	for (int i = 0; i < N; i += 2) {
+		snprintf(name, sizeof(name), "m%d", i);
+		assert_int_equal(slime_rpc_method_remove(s, name), 0);
+		assert_int_equal(slime_rpc_method_remove(s, name), -ENOENT);
+	}
+	for (int i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "m%d", i);
+		assert_int_equal(slime_rpc_method_add(s, name, &attr), i % 2 ? -EEXIST : 0);
+	}
+	assert_int_equal(slime_rpc_service_destroy(s), 0);
+	assert_int_equal(slime_rpc_method_remove(p->a.service, "echo"), -EBUSY);
+}
+
 static void endpoint_create__with_a_service_of_another_context_is_refused(void **state)
 {
 	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
@@ -611,6 +641,7 @@ int main(void)
 		IN_PAIR(handler__on_a_worker_calls_its_caller),
 		IN_PAIR(wait__inside_a_callback_is_edeadlk),
 		IN_PAIR(method_add__names_and_flags_are_checked),
+		IN_PAIR(method_remove__leaves_all_others),
 		IN_PAIR(stats__count_requests_that_were_answered),
 		IN_PAIR(endpoint_create__with_a_service_of_another_context_is_refused),
 	};

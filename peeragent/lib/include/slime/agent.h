@@ -176,6 +176,10 @@ SLIME_API const char *slime_agent_scope(const struct slime_agent *agent);
 SLIME_API SLIME_CHECKED int slime_agent_method_add(struct slime_agent *agent, const char *name,
 						   const struct slime_rpc_method_attr *attr);
 
+/* Take a method back: before slime_agent_start(), else -EBUSY. -ENOENT: there is none of that name.
+ */
+SLIME_API int slime_agent_method_remove(struct slime_agent *agent, const char *name);
+
 /* Announce a service by name in the registration: before slime_agent_start(). -EEXIST, -EINVAL,
  * -ENOSPC (more than 64), -EBUSY, -ENOMEM. */
 SLIME_API SLIME_CHECKED int slime_agent_service_add(struct slime_agent *agent, const char *name);
