@@ -13,6 +13,7 @@ struct slime_pages_owner {
 	struct slime_agent *agent;
 	struct pulls *pulls;
 	_Atomic bool stopping;
+	size_t n_methods; /* that were added */
 	size_t n_tenants;
 	struct tenant *tenants;
 };
@@ -314,40 +315,50 @@ static void on_put(void *arg, struct slime_rpc_request *req)
 
 /* ---- life ---- */
 
+static const struct {
+	const char *name;
+	slime_rpc_fn *fn;
+	uint32_t flags;
+} methods[] = {
+	{ PAGES_LOOKUP, on_lookup, SLIME_RPC_INLINE },
+	{ PAGES_EXISTS, on_exists, SLIME_RPC_INLINE },
+	{ PAGES_TOUCH, on_touch, SLIME_RPC_INLINE },
+	{ PAGES_PUT, on_put, 0 },
+	{ PAGES_DELETE, on_delete, 0 },
+	{ PAGES_PIN, on_pin, 0 },
+	{ PAGES_UNPIN, on_unpin, 0 },
+	{ PAGES_CLEAR, on_clear, 0 },
+	{ PAGES_STAT, on_stat, SLIME_RPC_INLINE },
+};
+
+#define N_METHODS (sizeof(methods) / sizeof(methods[0]))
+
 static int add_methods(struct slime_pages_owner *o)
 {
-	static const struct {
-		const char *name;
-		slime_rpc_fn *fn;
-		uint32_t flags;
-	} methods[] = {
-		{ PAGES_LOOKUP, on_lookup, SLIME_RPC_INLINE },
-		{ PAGES_EXISTS, on_exists, SLIME_RPC_INLINE },
-		{ PAGES_TOUCH, on_touch, SLIME_RPC_INLINE },
-		{ PAGES_PUT, on_put, 0 },
-		{ PAGES_DELETE, on_delete, 0 },
-		{ PAGES_PIN, on_pin, 0 },
-		{ PAGES_UNPIN, on_unpin, 0 },
-		{ PAGES_CLEAR, on_clear, 0 },
-		{ PAGES_STAT, on_stat, SLIME_RPC_INLINE },
-	};
 	int ret;
 
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+	for (; o->n_methods < N_METHODS; o->n_methods++) {
 		struct slime_rpc_method_attr attr = {
-			.fn = methods[i].fn,
+			.fn = methods[o->n_methods].fn,
 			.arg = o,
-			.flags = methods[i].flags,
+			.flags = methods[o->n_methods].flags,
 			.max_message = PAGES_REQUEST_MAX,
 		};
 
-		ret = slime_agent_method_add(o->agent, methods[i].name, &attr);
+		ret = slime_agent_method_add(o->agent, methods[o->n_methods].name, &attr);
 		if (ret)
 			return ret;
 	}
 	ret = slime_agent_service_add(o->agent, SLIME_PAGES_SERVICE);
 	/* peeragent announces its plugins by itself. */
 	return ret == -EEXIST ? 0 : ret;
+}
+
+/* An agent that was started keeps them, and has closed its links. */
+static void remove_methods(struct slime_pages_owner *o)
+{
+	while (o->n_methods)
+		(void)slime_agent_method_remove(o->agent, methods[--o->n_methods].name);
 }
 
 static int make_tenants(struct slime_pages_owner *o, const struct slime_pages_owner_attr *attr)
@@ -434,6 +445,7 @@ int slime_pages_owner_destroy(struct slime_pages_owner *o)
 	if (ret)
 		return ret;
 	pulls_destroy(o->pulls);
+	remove_methods(o);
 	free(o->tenants);
 	free(o);
 	return 0;

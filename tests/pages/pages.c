@@ -700,6 +700,56 @@ static void put__whose_time_is_over_leaves_no_page_with_bytes_of_later(void **st
 
 #endif
 
+static void own_method(void *arg, struct slime_rpc_request *req)
+{
+	(void)arg;
+	slime_rpc_reply(req, NULL, 0);
+}
+
+/* The name of its last method is taken. */
+static void owner_create__that_is_refused_leaves_no_method(void **state)
+{
+	struct slime_pages_owner_attr attr = SLIME_PAGES_OWNER_ATTR_INIT;
+	struct slime_rpc_method_attr method = SLIME_RPC_METHOD_ATTR_INIT;
+	struct slime_agent_attr agent = attr_of("owner");
+	struct slime_pages_owner *pages = NULL;
+	struct slime_agent *owner;
+
+	(void)state;
+	method.fn = own_method;
+	attr.tenants = &tenant;
+	attr.n_tenants = 1;
+	attr.classes = classes;
+	attr.n_classes = 2;
+	assert_ok(slime_agent_create(&agent, &owner));
+	assert_ok(slime_agent_method_add(owner, "pages.stat", &method));
+	assert_int_equal(slime_pages_owner_create(owner, &attr, &pages), -EEXIST);
+	assert_int_equal(slime_agent_method_remove(owner, "pages.lookup"), -ENOENT);
+	assert_ok(slime_agent_method_remove(owner, "pages.stat"));
+	assert_ok(slime_agent_destroy(owner));
+}
+
+/* Before its agent was started: the agent may get another one. */
+static void owner_destroy__before_the_agent_starts_takes_its_methods_back(void **state)
+{
+	struct slime_pages_owner_attr attr = SLIME_PAGES_OWNER_ATTR_INIT;
+	struct slime_agent_attr agent = attr_of("owner");
+	struct slime_pages_owner *pages;
+	struct slime_agent *owner;
+
+	(void)state;
+	attr.tenants = &tenant;
+	attr.n_tenants = 1;
+	attr.classes = classes;
+	attr.n_classes = 2;
+	assert_ok(slime_agent_create(&agent, &owner));
+	for (int i = 0; i < 2; i++) {
+		assert_ok(slime_pages_owner_create(owner, &attr, &pages));
+		assert_ok(slime_pages_owner_destroy(pages));
+	}
+	assert_ok(slime_agent_destroy(owner));
+}
+
 static void put__from_more_regions_than_one_message_has_room_for_puts_all(void **state)
 {
 	enum { N = 40 };
@@ -838,6 +888,8 @@ int main(void)
 		CASE(get__of_pages_that_are_rewritten_never_returns_torn_bytes),
 #endif
 		CASE(put__from_more_regions_than_one_message_has_room_for_puts_all),
+		CASE(owner_create__that_is_refused_leaves_no_method),
+		CASE(owner_destroy__before_the_agent_starts_takes_its_methods_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

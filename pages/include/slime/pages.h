@@ -90,8 +90,9 @@ SLIME_API SLIME_CHECKED int slime_pages_owner_start(struct slime_pages_owner *ow
 /* Refuse requests from here on, end what is under way. Before the agent is stopped. */
 SLIME_API void slime_pages_owner_stop(struct slime_pages_owner *owner);
 
-/* Free everything: when the agent's links are closed. What slime_mr_destroy() says; then nothing
- * but the stop happened. destroy(NULL) is 0. */
+/* Free everything: when the agent's links are closed, or before it was started, which takes its
+ * methods back. What slime_mr_destroy() says; then nothing but the stop happened. destroy(NULL) is
+ * 0. */
 SLIME_API int slime_pages_owner_destroy(struct slime_pages_owner *owner);
 
 /* What a tenant has and did. */
