@@ -15,6 +15,7 @@
 #define PROFILE	       "default"
 #define SOON_MS	       20 /* until the thread looks again at owners that are not reached yet */
 #define DIRECTORY_MS   2000
+#define SILENCE_MIN_MS 2000
 #define SETTLE_NS      (30 * SL_NS_PER_S)
 #define NOTES_MAX      (32 * 1024) /* bytes of keys that are told at one time */
 #define NOTES_KEYS     1024
@@ -41,6 +42,7 @@ struct member {
 	bool broken;	 /* to be reached anew once nobody uses it */
 	int error;	 /* of the last try */
 	unsigned n_users;
+	uint64_t busy_ns;  /* since when it has users */
 	uint64_t since_ns; /* up */
 	enum slime_transport transport;
 	struct member_use use;
@@ -53,6 +55,7 @@ struct members {
 	char region[PAGES_REGION_NAME_MAX];
 	uint32_t refresh_ms;
 	uint64_t notes_ns;
+	uint32_t silence_ms; /* a member that answers nothing for so long stands still */
 	char (*fixed)[SLIME_AGENT_NAME_MAX + 1]; /* NULL: those that offer the service */
 	size_t n_fixed;
 
@@ -154,7 +157,8 @@ int members_enter(struct members *m, uint16_t member, struct member_use *out)
 
 	pthread_mutex_lock(&m->lock);
 	if (e->up) {
-		e->n_users++;
+		if (!e->n_users++)
+			e->busy_ns = sl_clock_coarse_ns();
 		*out = e->use;
 		ret = 0;
 	}
@@ -387,14 +391,23 @@ static void take_down(struct members *m, struct member *e, bool *is_down)
 
 #define REQUEST_MAX (PAGES_HEAD_LEN + SLIME_PAGES_TENANT_MAX + NOTES_MAX)
 
-static bool has_notes(struct members *m, const struct notes *notes)
+/*
+ * Whether there are notes to send, or a question has been under way for long. Then notes are sent
+ * even if there are none: a member that does not answer them stands still, and would never end what
+ * it was asked.
+ */
+static bool is_time_to_send(struct members *m, struct member *e)
 {
-	bool has;
+	uint64_t silence_ns = m->silence_ms * SL_NS_PER_MS;
+	uint64_t now = sl_clock_ns();
+	bool is_time;
 
 	pthread_mutex_lock(&m->lock);
-	has = notes->n > 0;
+	is_time = (e->notes.n && now - e->notes.sent_ns >= m->notes_ns) ||
+		  (e->n_users && now - e->busy_ns >= silence_ns &&
+		   now - e->notes.sent_ns >= silence_ns);
 	pthread_mutex_unlock(&m->lock);
-	return has;
+	return is_time;
 }
 
 static bool can_send_notes(struct members *m, struct member *e)
@@ -405,7 +418,7 @@ static bool can_send_notes(struct members *m, struct member *e)
 		notes->sent = false;
 		members_leave(m, &notes->use, false);
 	}
-	if (notes->sent || !has_notes(m, notes) || sl_clock_ns() - notes->sent_ns < m->notes_ns)
+	if (notes->sent || !is_time_to_send(m, e))
 		return false;
 	if (!notes->request)
 		notes->request = malloc(REQUEST_MAX);
@@ -413,6 +426,23 @@ static bool can_send_notes(struct members *m, struct member *e)
 	    slime_call_create(slime_agent_context(m->agent), NULL, &notes->call))
 		return false;
 	return notes->request != NULL;
+}
+
+/* A call to a peer that stands still is ended by nothing but the end of its link. */
+static void close_if_silent(struct members *m, struct member *e)
+{
+	uint64_t limit_ns = (m->silence_ms + SLIME_CALL_GRACE_MS) * SL_NS_PER_MS;
+	struct slime_endpoint_info info;
+	struct notes *notes = &e->notes;
+
+	if (!notes->sent || slime_call_test(notes->call) ||
+	    sl_clock_ns() - notes->sent_ns < limit_ns)
+		return;
+	slime_endpoint_info(notes->use.ep, &info);
+	if (info.state != SLIME_ENDPOINT_CONNECTED)
+		return;
+	sl_warn("pages", "%s: no answer for %u ms: its link is closed", e->name, m->silence_ms);
+	slime_endpoint_close(notes->use.ep);
 }
 
 /* Nobody waits for the answer. */
@@ -423,6 +453,7 @@ static void send_notes(struct members *m, struct member *e)
 	struct pages_head head;
 	struct sl_writer w;
 
+	close_if_silent(m, e);
 	if (!can_send_notes(m, e) || members_enter(m, e->use.member, &notes->use))
 		return;
 	w = (struct sl_writer){ .at = notes->request, .room = REQUEST_MAX };
@@ -432,14 +463,15 @@ static void send_notes(struct members *m, struct member *e)
 				    .right = notes->use.right,
 				    .n = notes->n };
 	pages_head_write(&w, &head);
-	sl_write_bytes(&w, notes->bytes, notes->len);
+	if (notes->len)
+		sl_write_bytes(&w, notes->bytes, notes->len);
 	notes->n = notes->len = 0;
 	pthread_mutex_unlock(&m->lock);
 	notes->sent_ns = sl_clock_ns();
 	args.method = slime_rpc_method_id(PAGES_TOUCH);
 	args.request = notes->request;
 	args.request_len = REQUEST_MAX - w.room;
-	args.timeout_ms = DIRECTORY_MS;
+	args.timeout_ms = m->silence_ms;
 	notes->sent = slime_call_start(notes->use.ep, &args, notes->call) == 0;
 	if (!notes->sent)
 		members_leave(m, &notes->use, false);
@@ -547,6 +579,7 @@ int members_create(struct slime_agent *agent, const struct slime_pages_attr *att
 	snprintf(m->region, sizeof(m->region), PAGES_REGION_PREFIX "%s", tenant);
 	m->refresh_ms = attr->refresh_ms;
 	m->notes_ns = attr->dir_cache_ttl_ms * SL_NS_PER_MS;
+	m->silence_ms = attr->timeout_ms > SILENCE_MIN_MS ? attr->timeout_ms : SILENCE_MIN_MS;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);

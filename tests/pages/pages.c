@@ -700,6 +700,89 @@ static void put__whose_time_is_over_leaves_no_page_with_bytes_of_later(void **st
 
 #endif
 
+/* While an owner runs this method, nothing else of its context runs. */
+struct stand {
+	sem_t begun, ends;
+};
+
+static void stand_still(void *arg, struct slime_rpc_request *req)
+{
+	struct stand *stand = arg;
+
+	sem_post(&stand->begun);
+	sem_wait(&stand->ends);
+	slime_rpc_reply(req, NULL, 0);
+}
+
+/* An owner as start_owner() starts it, with that method. */
+static void start_owner_that_may_stand(struct owner *o, struct stand *stand)
+{
+	struct slime_pages_owner_attr attr = SLIME_PAGES_OWNER_ATTR_INIT;
+	struct slime_rpc_method_attr method = SLIME_RPC_METHOD_ATTR_INIT;
+	struct slime_agent_attr agent = attr_of("owner");
+
+	assert_ok(sem_init(&stand->begun, 0, 0));
+	assert_ok(sem_init(&stand->ends, 0, 0));
+	method.fn = stand_still;
+	method.arg = stand;
+	method.flags = SLIME_RPC_INLINE;
+	attr.tenants = &tenant;
+	attr.n_tenants = 1;
+	attr.classes = classes;
+	attr.n_classes = 2;
+	assert_ok(slime_agent_create(&agent, &o->agent));
+	assert_ok(slime_agent_method_add(o->agent, "stand", &method));
+	assert_ok(slime_pages_owner_create(o->agent, &attr, &o->pages));
+	assert_ok(slime_agent_start(o->agent));
+	assert_ok(slime_agent_wait_ready(o->agent, LONG_MS));
+	assert_ok(slime_pages_owner_start(o->pages));
+}
+
+static void begin_to_stand(struct slime_agent *other, struct stand *stand, struct slime_call *call)
+{
+	struct slime_call_args args = SLIME_CALL_ARGS_INIT;
+	struct slime_endpoint *ep = get(other, "owner", "default");
+
+	args.method = slime_rpc_method_id("stand");
+	assert_ok(slime_call_start(ep, &args, call));
+	sem_wait(&stand->begun);
+	slime_agent_endpoint_put(other, ep);
+}
+
+static void request__to_an_owner_that_stands_still_ends(void **state)
+{
+	const struct slime_agent_link link = { .to = "owner", .profile = "default" };
+	struct slime_pages_attr attr = SLIME_PAGES_ATTR_INIT;
+	struct slime_call *call;
+	struct slime_agent *other;
+	struct stand stand;
+	struct owner o;
+	struct user u;
+	struct batch b;
+
+	(void)state;
+	start_owner_that_may_stand(&o, &stand);
+	other = start("third", &link, 1);
+	assert_ok(slime_call_create(slime_agent_context(other), NULL, &call));
+	attr.owners = one_owner;
+	attr.n_owners = 1;
+	attr.refresh_ms = 20;
+	attr.timeout_ms = 20;
+	start_user_with(&u, "user", &attr);
+	assert_ok(slime_pages_wait_ready(u.pages, 1, LONG_MS));
+	begin_to_stand(other, &stand, call);
+	make_batch(&u, &b, 0, 2);
+	put(&u, &b, 0);
+	assert_int_equal(b.items[0].status, -ETIMEDOUT);
+	assert_int_equal(b.items[1].status, -ETIMEDOUT);
+	sem_post(&stand.ends);
+	assert_ok(slime_call_wait(call, LONG_MS));
+	assert_ok(slime_call_destroy(call));
+	end(other);
+	end_user(&u);
+	end_owner(&o);
+}
+
 static void own_method(void *arg, struct slime_rpc_request *req)
 {
 	(void)arg;
@@ -888,6 +971,7 @@ int main(void)
 		CASE(get__of_pages_that_are_rewritten_never_returns_torn_bytes),
 #endif
 		CASE(put__from_more_regions_than_one_message_has_room_for_puts_all),
+		CASE(request__to_an_owner_that_stands_still_ends),
 		CASE(owner_create__that_is_refused_leaves_no_method),
 		CASE(owner_destroy__before_the_agent_starts_takes_its_methods_back),
 	};

@@ -142,7 +142,8 @@ struct slime_pages_attr {
 	const char *const *owners;  /* names of agents; NULL: those that offer the service */
 	size_t n_owners;
 	uint32_t refresh_ms; /* how often owners are looked for */
-	uint32_t timeout_ms; /* of a question to an owner */
+	uint32_t timeout_ms; /* of a question to an owner; one that does not answer for so long, and
+				for 2 s, loses its link, which ends what it was asked */
 };
 
 #define SLIME_PAGES_ATTR_INIT                                                        \
