@@ -16,6 +16,8 @@ static int run(const char *name, const struct options *o)
 		ret = measure_rpc(o, &attr);
 	else if (!strcmp(name, "bounce"))
 		ret = measure_bounce(o, &attr);
+	else if (!strcmp(name, "target"))
+		ret = measure_target(o, &attr);
 	else if (!strcmp(name, "control"))
 		ret = measure_control(o, &attr);
 	else

@@ -10,6 +10,9 @@ int measure_blocks(const struct options *o, const struct rounds_attr *attr, bool
 int measure_bounce(const struct options *o, const struct rounds_attr *attr);
 int measure_rpc(const struct options *o, const struct rounds_attr *attr);
 
+/* Two agents of a control plane that runs already. */
+int measure_target(const struct options *o, const struct rounds_attr *attr);
+
 /* Of a server that runs already. 1: it failed, and said why. */
 int measure_control(const struct options *o, const struct rounds_attr *attr);
 

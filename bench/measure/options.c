@@ -41,6 +41,16 @@ static const struct cli_setting calls[] = {
 	CLI_END,
 };
 
+static const struct cli_setting target[] = {
+	CLI_STRING(struct options, url, "url", .value = "URL", .def = "http://127.0.0.1:3000",
+		   .help = "nanoctrl"),
+	CLI_SIZE(struct options, rounds.block, "block", .def = "4KiB", .min = 8,
+		 .max = INT64_C(1) << 28, .help = "bytes of a read, a multiple of 8"),
+	CLI_FLAG(struct options, by_handles, "by-handles",
+		 .help = "by an endpoint and a region's descriptor, without a target"),
+	CLI_END,
+};
+
 static const struct cli_setting routes[] = {
 	CLI_STRING(struct options, url, "url", .value = "URL", .def = "http://127.0.0.1:3000",
 		   .help = "the server, ours or DLSlime's NanoCtrl"),
@@ -77,6 +87,11 @@ static const struct cli_command commands[] = {
 		.summary =
 			"write, and wait until the answer was written: half of it, as ib_write_lat says",
 		.tables = { rounds_settings, link_settings, rounds_message_settings },
+	},
+	{
+		.name = "target",
+		.summary = "read one block of another agent's region, one after the other",
+		.tables = { rounds_settings, link_settings, target },
 	},
 	{
 		.name = "control",

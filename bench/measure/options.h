@@ -32,8 +32,13 @@ struct options {
 	int memory; /* enum measure_memory */
 	bool count;
 
-	/* control */
+	/* target */
+	bool by_handles;
+
+	/* control, target */
 	const char *url;
+
+	/* control */
 	int route; /* enum route */
 	int64_t connections;
 	int64_t entities;

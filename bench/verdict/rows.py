@@ -308,6 +308,15 @@ ROWS = [
     page_row("page-exists-shm", "exists --page-size 4096 --batch 1000 --working-set 131072", None, RATE, at_least(5e6)),
     page_row("page-put", f"put {PAGES_128K}", f"pages get {PAGES_128K}", BANDWIDTH, at_least(0.7)),
     page_row("page-torn", "judge --page-size 16384 --batch 32 --threads 4 --round 20s", None, WRONG, at_most(0)),
+    # Names cost next to nothing beside handles.
+    Row(
+        "agent-target-read",
+        "agents --transport shm --block 4KiB",
+        "agents --transport shm --block 4KiB --by-handles",
+        P50,
+        at_most(1.1),
+        "warm",
+    ),
     # One batch of 15 000 pieces.
     read_row("post-15000", SCATTERED, f"memcpy {SCATTERED}", P50, at_most(1.2)),
     Row("post-15000-tcp", f"slime-measure read {TCP} {SCATTERED}", None, POST, at_most(1000), "cold"),

@@ -78,6 +78,13 @@ side redis
 side ours --route event --agents 4
 side ours --route hold --agents 4 --window 0.2
 
+echo "a target and handles"
+for way in "" --by-handles; do
+	printf '\n\n' | "$SLIME_SOURCE/bench/baselines/agents" --transport shm $way --step --round 1ms >"$work/out" ||
+		fail "agents $way ended with $?"
+	[ "$(grep -c '"p50_us"' "$work/out")" -eq 2 ] || fail "agents $way: $(cat "$work/out")"
+done
+
 echo "the verdict"
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$SLIME_SOURCE/bench python3 "$(dirname "$0")/targets_verdict.py" -q 2>"$work/err" ||
 	fail "$(cat "$work/err")"
