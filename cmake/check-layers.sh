@@ -33,7 +33,7 @@ client         nanoctrl/client/                                  net
 nc-text        nanoctrl/src/text/                                base
 nc-http        nanoctrl/src/http/                                net nc-text
 nc-about       nanoctrl/src/api/server                           nc-http
-nc-store       nanoctrl/src/store/store,entity,key,script        nc-text
+nc-store       nanoctrl/src/store/store,compat,key,script        nc-text
 nc-topology    nanoctrl/src/topology/                            base
 nc-model       nanoctrl/src/model/                               nc-store nc-topology
 nc-api         nanoctrl/src/api/                                 nc-model nc-about
@@ -41,12 +41,12 @@ nc-cluster     nanoctrl/src/cluster/                             nc-model net
 nc-runtime     nanoctrl/src/daemon/runtime,probe                 nc-text cli net
 nc-redis       nanoctrl/src/redis/                               net cli nc-runtime nc-store
 nc-redis-store nanoctrl/src/store/                               nc-redis
-nc-compat-store nanoctrl/src/compat/store,learner,reach,redis_gc nc-redis-store
-nc-compat      nanoctrl/src/compat/                              nc-api
 nc-daemon      nanoctrl/src/daemon/                              nc-runtime nc-http
-nc-server      nanoctrl/src/server/                              nc-compat nc-compat-store nc-cluster nc-daemon client
+nc-compat-of   nanoctrl/src/server/compat,no_compat              nc-store nc-http
+nc-server      nanoctrl/src/server/                              nc-compat-of nc-api nc-redis-store nc-cluster nc-daemon client
 nc-commands    nanoctrl/src/commands/                            nc-server
 nc-main        nanoctrl/src/main                                 nc-commands
+nc-compat      nanoctrl/src/compat/                              nc-server
 agent-plan     peeragent/lib/plan/                               base agent-api
 agent-control  peeragent/lib/control/                            agent-plan client
 agent-loop     peeragent/lib/loop/                               base
@@ -72,8 +72,8 @@ foreign() {
 # header       who
 yaml.h         cli tests
 jansson.h      nc-model nc-compat nanoctrl/client/json_private.h bench/head.h bench/report.c bench/ctrl/report.c bench/devices_json.c bench/rnr_json.c bench/page/report.c pages/cache/order.c tests
-hiredis/       nc-redis nc-redis-store nc-compat-store nanoctrl/src/commands/obs_redis.c tests support
-event2/        net client nc-cluster nc-http nc-redis nc-redis-store nc-compat-store nc-model nc-api nc-compat nc-about nc-daemon nc-server nc-commands nc-main agent agent-control agent-loop agent-links agent-regions peeragent bench cache cli tests support
+hiredis/       nc-redis nc-redis-store nc-compat nanoctrl/src/commands/obs_redis.c tests support
+event2/        net client nc-cluster nc-http nc-redis nc-redis-store nc-model nc-api nc-compat nc-about nc-daemon nc-server nc-commands nc-main agent agent-control agent-loop agent-links agent-regions peeragent bench cache cli tests support
 openssl/       libslime/src/transport/auth.c net nc-http nc-redis nc-api nc-server client agent peeragent cli tests support
 infiniband/    rdma tests support
 rdma/          rdma tests support

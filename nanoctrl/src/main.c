@@ -16,12 +16,12 @@
 #include "commands/apply.h"
 #include "commands/describe.h"
 #include "commands/explain.h"
-#include "commands/gc.h"
 #include "commands/get.h"
 #include "commands/instance.h"
 #include "commands/links.h"
 #include "commands/obs.h"
 #include "redis/url.h"
+#include "server/compat.h"
 #include "server/serve.h"
 #include "server/settings.h"
 #include "commands/top.h"
@@ -65,6 +65,16 @@ static void check_lease(struct cli_config *config, const struct lease_settings *
 				  lease->beat_ms, lease->ttl_ms);
 }
 
+static void check_compat(struct cli_config *config, const struct settings *s)
+{
+	if (s->server.compat != COMPAT_OFF)
+		cli_config_refuse(config, "server.compat",
+				  "expected off: this nanoctrl was built without compat");
+	if (s->redis.compat_port != REDIS_COMPAT_OFF)
+		cli_config_refuse(config, "redis.compat_port",
+				  "expected off: this nanoctrl was built without compat");
+}
+
 /* 0, or -EINVAL after saying what is wrong with the configuration; -EACCES when it is well-formed
  * and asks for what it may not have. */
 static int read_settings(struct cli_config *config, const struct options *options,
@@ -80,6 +90,8 @@ static int read_settings(struct cli_config *config, const struct options *option
 	if (!ret) {
 		check_redis_url(config, out);
 		check_lease(config, &out->lease);
+		if (!compat.store)
+			check_compat(config, out);
 	}
 	exposed = !ret && !cli_config_n_errors(config) && !is_loopback(out->server.host) &&
 		  !out->server.insecure;
@@ -105,8 +117,12 @@ static int run(const struct cli_args *args, const struct options *options,
 	struct runtime rt = { .dir = "" };
 	int ret = runtime_init(&rt, "nanoctrl", options->runtime_dir);
 
+	if (!strcmp(command, "gc") && !compat.gc) {
+		fprintf(stderr, "nanoctrl: gc: this nanoctrl was built without compat\n");
+		return 1;
+	}
 	if (!strcmp(command, "gc"))
-		return gc_list(settings, options, ret ? NULL : &rt);
+		return compat.gc(settings, options, ret ? NULL : &rt);
 	/* Who only asks leaves no directory behind; one that is there has to be ours. */
 	if (!ret && (serves || !access(rt.dir, F_OK)))
 		ret = runtime_create(&rt);

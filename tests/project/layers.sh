@@ -47,6 +47,10 @@ bad  nanoctrl/src/http/server.c              "src/core/op.h"               libsl
 bad  nanoctrl/src/http/server.c              <jansson.h>                   -
 bad  nanoctrl/src/http/server.c              <infiniband/verbs.h>          -
 bad  nanoctrl/src/api/agent.c                "store/redis_store.h"         nanoctrl/src/store/redis_store.h
+bad  nanoctrl/src/store/hub.c                "compat/reach.h"              nanoctrl/src/compat/reach.h
+bad  nanoctrl/src/server/serve.c             "compat/store.h"              nanoctrl/src/compat/store.h
+bad  nanoctrl/src/main.c                     "compat/gc.h"                 nanoctrl/src/compat/gc.h
+ok   nanoctrl/src/compat/reach.c             "server/compat.h"             nanoctrl/src/server/compat.h
 bad  nanoctrl/src/api/agent.c                <hiredis/hiredis.h>           -
 bad  nanoctrl/src/store/redis_store.c        "http/request.h"              nanoctrl/src/http/request.h
 bad  nanoctrl/src/http/reply.c               "store/store.h"               nanoctrl/src/store/store.h

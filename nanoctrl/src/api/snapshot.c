@@ -3,7 +3,7 @@
 
 #include <string.h>
 #include "api/api.h"
-#include "store/entity.h"
+#include "store/store.h"
 
 #define AFTER_MAX 4096
 

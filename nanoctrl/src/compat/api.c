@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "api/api.h"
-#include "store/key.h"
+#include "compat/foreign_key.h"
 
 void compat_end(struct compat_waiting *w)
 {
@@ -40,8 +40,8 @@ static const char *empty_of(const struct compat_request *r, enum compat_form for
 /* The type begins the key where there is no scope. */
 static bool is_type_refused(const struct compat_request *r, enum compat_form form)
 {
-	return form == COMPAT_REGISTER ? key_reserved(r->type.at, r->type.len)
-				       : key_is_ours(r->type.at, r->type.len);
+	return form == COMPAT_REGISTER ? foreign_key_reserved(r->type.at, r->type.len)
+				       : foreign_key_is_ours(r->type.at, r->type.len);
 }
 
 /* What would reach into keys of another kind is refused; so is what has no name. */
@@ -50,7 +50,7 @@ static bool check_words(struct request *rq, const struct compat_request *r, enum
 	struct reply_error e = { .status = 422, .code = "bad_value" };
 	const char *what = "is a reserved word";
 
-	if (key_reserved(r->scope.at, r->scope.len)) {
+	if (foreign_key_reserved(r->scope.at, r->scope.len)) {
 		e.field = "scope";
 	} else if (is_type_refused(r, form)) {
 		e.field = "entity_type";

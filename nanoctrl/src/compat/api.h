@@ -5,6 +5,7 @@
 
 #include <base/list.h>
 
+#include "compat/later.h"
 #include "compat/model.h"
 #include "http/route.h"
 

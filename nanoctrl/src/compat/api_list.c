@@ -152,7 +152,7 @@ static void begin_list(struct store_later *later)
 
 	sl_list_splice(&l->answered, &l->waiting);
 	l->later.fn = read_list;
-	store_settle(l->store, &l->later);
+	store_wait_for_index(l->store, &l->later);
 }
 
 static void begin_later(struct shared_list *l)

@@ -6,6 +6,8 @@
 #include <base/utf8.h>
 #include "api/api.h"
 #include "compat/api.h"
+#include "compat/private_port.h"
+#include "compat/reach.h"
 
 /* ---- start, cleanup ---- */
 
@@ -78,7 +80,7 @@ static void with_redis(struct compat_waiting *w, void (*next)(struct compat_wait
 
 	w->next = next;
 	if (ret == -EAGAIN) {
-		store_open_tcp(request_store(w->rq), opened, w);
+		private_port_open(request_store(w->rq), opened, w);
 	} else if (ret == -ENOTCONN) {
 		api_fail(w->rq, ret);
 		compat_end(w);
@@ -143,7 +145,7 @@ void api_compat_cleanup(struct request *rq)
 	if (!w)
 		return;
 	w->settled.fn = clean;
-	store_settle(request_store(rq), &w->settled);
+	store_wait_for_index(request_store(rq), &w->settled);
 }
 
 /* ---- targets ---- */

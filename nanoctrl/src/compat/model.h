@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include "model/model.h"
 #include "model/out.h"
-#include "store/entity.h"
+#include "compat/peer.h"
 
 #define COMPAT_NAME_MAX 1024 /* bytes of a name */
 

@@ -5,6 +5,8 @@
  * all loops. That it fails counts once our own connection, asked behind it, has answered: a Redis
  * that is away is not at a wrong address.
  */
+#include "compat/reach.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +15,9 @@
 #include <event2/bufferevent.h>
 #include <event2/util.h>
 #include <base/utf8.h>
+#include "compat/store.h"
 #include "redis/dial.h"
 #include "nanoctrl/net/loop.h"
-#include "store/redis_store.h"
 #include "nanoctrl/net/resolver.h"
 
 #define PROBE_MS 2000	/* for an answer */
@@ -52,8 +54,8 @@ static struct reach_known look_up(struct store_hub *hub, const char *address)
 
 	pthread_mutex_lock(&hub->lock);
 	for (size_t i = 0; i < REACH_MAX; i++)
-		if (strcmp(hub->reach[i].address, address) == 0)
-			known = hub->reach[i];
+		if (strcmp(hub->compat->reach[i].address, address) == 0)
+			known = hub->compat->reach[i];
 	pthread_mutex_unlock(&hub->lock);
 	return known;
 }
@@ -61,13 +63,13 @@ static struct reach_known look_up(struct store_hub *hub, const char *address)
 /* Its place, or that of the one that is known longest. */
 static struct reach_known *place_of(struct store_hub *hub, const char *address)
 {
-	struct reach_known *oldest = &hub->reach[0];
+	struct reach_known *oldest = &hub->compat->reach[0];
 
 	for (size_t i = 0; i < REACH_MAX; i++) {
-		if (strcmp(hub->reach[i].address, address) == 0)
-			return &hub->reach[i];
-		if (hub->reach[i].at_ns < oldest->at_ns)
-			oldest = &hub->reach[i];
+		if (strcmp(hub->compat->reach[i].address, address) == 0)
+			return &hub->compat->reach[i];
+		if (hub->compat->reach[i].at_ns < oldest->at_ns)
+			oldest = &hub->compat->reach[i];
 	}
 	memset(oldest, 0, sizeof(*oldest));
 	return oldest;
@@ -94,7 +96,7 @@ static void keep(struct store_hub *hub, const struct reach_known *found)
 static void forget_all(struct store_hub *hub)
 {
 	pthread_mutex_lock(&hub->lock);
-	memset(hub->reach, 0, sizeof(hub->reach));
+	memset(hub->compat->reach, 0, sizeof(hub->compat->reach));
 	pthread_mutex_unlock(&hub->lock);
 }
 
@@ -104,11 +106,11 @@ void reach_warn(struct store_hub *hub, struct evbuffer *out)
 
 	pthread_mutex_lock(&hub->lock);
 	for (size_t i = 0; i < REACH_MAX; i++)
-		if (hub->reach[i].verdict > REACH_YES &&
-		    now - hub->reach[i].at_ns < SAID_MS * SL_NS_PER_MS)
-			evbuffer_add_printf(out,
-					    "agents of DLSlime are told that Redis is at %s: %s\n",
-					    hub->reach[i].address, hub->reach[i].why);
+		if (hub->compat->reach[i].verdict > REACH_YES &&
+		    now - hub->compat->reach[i].at_ns < SAID_MS * SL_NS_PER_MS)
+			evbuffer_add_printf(
+				out, "agents of DLSlime are told that Redis is at %s: %s\n",
+				hub->compat->reach[i].address, hub->compat->reach[i].why);
 	pthread_mutex_unlock(&hub->lock);
 }
 
@@ -286,7 +288,7 @@ static void connect_to(struct probe *p)
 	}
 	bufferevent_setcb(p->bev, on_read, NULL, on_event, p);
 	bufferevent_enable(p->bev, EV_READ | EV_WRITE);
-	dial(&p->dial, p->bev, store->base, &store->resolver, host, port);
+	dial(&p->dial, p->bev, store->base, &store->compat->resolver, host, port);
 }
 
 /* That of this address which is under way, or a new one. NULL: no memory. */
@@ -294,7 +296,8 @@ static struct probe *begin_probe(struct store *store, const char *address)
 {
 	struct probe *p;
 
-	for (struct sl_list *e = store->probes.next; e != &store->probes; e = e->next) {
+	for (struct sl_list *e = store->compat->probes.next; e != &store->compat->probes;
+	     e = e->next) {
 		p = SL_CONTAINER_OF(e, struct probe, node);
 		if (strcmp(p->found.address, address) == 0)
 			return p;
@@ -309,7 +312,7 @@ static struct probe *begin_probe(struct store *store, const char *address)
 		return NULL;
 	}
 	sl_list_init(&p->askers);
-	sl_list_append(&store->probes, &p->node);
+	sl_list_append(&store->compat->probes, &p->node);
 	snprintf(p->found.address, sizeof(p->found.address), "%s", address);
 	loop_set_timer(p->timer, PROBE_MS);
 	connect_to(p);
@@ -323,7 +326,7 @@ static bool is_proven(const struct store *store, const char *address)
 {
 	const struct redis_url *url = &store->hub->url;
 	char own[STORE_REDIS_ADDRESS_MAX];
-	uint16_t port = (uint16_t)atomic_load(&store->hub->tcp_port);
+	uint16_t port = (uint16_t)atomic_load(&store->hub->compat->port.open);
 	const char *host = "127.0.0.1";
 
 	if (!url->path && url->password)
@@ -394,37 +397,39 @@ static void on_round(evutil_socket_t fd, short what, void *arg)
 	if (!address || is_proven(store, address))
 		return;
 	begin_probe(store, address);
-	loop_set_timer(store->reach_timer, ROUND_MS);
+	loop_set_timer(store->compat->reach_timer, ROUND_MS);
 }
 
 int reach_create(struct store *store)
 {
-	store->reach_timer = evtimer_new(store->base, on_round, store);
-	return store->reach_timer ? 0 : -ENOMEM;
+	store->compat->reach_timer = evtimer_new(store->base, on_round, store);
+	return store->compat->reach_timer ? 0 : -ENOMEM;
 }
 
 void reach_up(struct store *store)
 {
 	forget_all(store->hub);
-	loop_set_timer(store->reach_timer, 0);
+	loop_set_timer(store->compat->reach_timer, 0);
 }
 
 void reach_down(struct store *store)
 {
-	evtimer_del(store->reach_timer);
+	evtimer_del(store->compat->reach_timer);
 }
 
 void reach_end(struct store *store)
 {
-	while (!sl_list_empty(&store->probes)) {
-		struct probe *p = SL_CONTAINER_OF(store->probes.next, struct probe, node);
+	while (!sl_list_empty(&store->compat->probes)) {
+		struct probe *p = SL_CONTAINER_OF(store->compat->probes.next, struct probe, node);
 
 		p->found.verdict = REACH_UNKNOWN;
 		end_probe(p);
 	}
-	nc_resolver_destroy(store->resolver);
-	if (store->reach_timer)
-		event_free(store->reach_timer);
-	store->resolver = NULL;
-	store->reach_timer = NULL;
+}
+
+void reach_destroy(struct store *store)
+{
+	nc_resolver_destroy(store->compat->resolver);
+	if (store->compat->reach_timer)
+		event_free(store->compat->reach_timer);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <hiredis/hiredis.h>
-#include "store/key.h"
+#include "compat/foreign_key.h"
 #include "redis/redis.h"
 #include "redis/once.h"
 
@@ -185,7 +185,8 @@ static void on_scan(void *arg, int result, const redisReply *reply)
 	for (size_t i = 0; i < keys->elements; i++) {
 		const redisReply *key = keys->element[i];
 
-		if (key->type == REDIS_REPLY_STRING && !key_is_ours(key->str, (size_t)key->len) &&
+		if (key->type == REDIS_REPLY_STRING &&
+		    !foreign_key_is_ours(key->str, (size_t)key->len) &&
 		    ask(s, key->str, (size_t)key->len)) {
 			redis_once_end(&s->once, -ENOMEM, "out of memory");
 			return;

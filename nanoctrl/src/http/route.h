@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which handler answers which path. The table is routes.c; a path is literal but for {name}
+ * Which handler answers which path. In a table of routes a path is literal but for {name}
  * segments, each of which matches one whole non-empty segment. Of two routes that match, the one
  * with the literal segment first wins. GET serves HEAD as well. An unknown path is 404, a known one
  * with another method 405 with Allow.
@@ -22,10 +22,6 @@ struct route {
 	const char *path;
 	route_fn *handler;
 };
-
-extern const struct route route_table[];
-extern const size_t route_table_len;
-extern const size_t route_table_n_compat; /* of them, at its end, are those of DLSlime's NanoCtrl */
 
 struct route_match {
 	const struct route *route; /* NULL: see allowed */

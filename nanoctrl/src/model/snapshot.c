@@ -11,7 +11,7 @@
 #include "model/model.h"
 #include "model/out.h"
 #include "model/place.h"
-#include "store/entity.h"
+#include "store/store.h"
 
 #define TEXT_MAX	1024
 #define NICS_MAX	16

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <sched.h>
+#include "server/compat.h"
 
 #define OWN_DESCRIPTORS	 32 /* the log, the pid file, listeners, the private Redis */
 #define LOOP_DESCRIPTORS 8  /* its poller, how it is woken, Redis, who says where that is */
@@ -26,6 +27,7 @@ struct store_config serve_store_config(const struct settings *s)
 	config.keep_events = (uint32_t)s->events.keep;
 	config.keep_ms = (uint32_t)s->events.keep_ms;
 	config.max_list = s->server.max_list;
+	config.compat = compat.store;
 	return config;
 }
 
@@ -41,15 +43,8 @@ static unsigned choose_threads(int64_t wanted)
 	return CPU_COUNT(&cpus) > 1 ? (unsigned)CPU_COUNT(&cpus) - 1 : 1;
 }
 
-/* Those of DLSlime's NanoCtrl are the last ones of the table. */
-static void choose_routes(enum compat_service compat, struct server_config *config)
-{
-	config->routes = route_table;
-	config->n_routes = route_table_len - (compat == COMPAT_OFF ? route_table_n_compat : 0);
-	config->n_local = compat == COMPAT_LOOPBACK ? route_table_n_compat : 0;
-}
-
-struct server_config serve_server_config(const struct settings *settings)
+struct server_config serve_server_config(const struct settings *settings,
+					 struct route table[ROUTES_MAX])
 {
 	const struct server_settings *s = &settings->server;
 	struct server_config config = SERVER_CONFIG_INIT;
@@ -61,7 +56,9 @@ struct server_config serve_server_config(const struct settings *settings)
 	config.second_port = s->second_port;
 	config.n_loops = choose_threads(s->threads);
 	config.busy_poll_ns = (uint64_t)s->busy_poll_ns;
-	choose_routes((enum compat_service)s->compat, &config);
+	config.routes = table;
+	config.n_routes = routes_fill(table, s->compat != COMPAT_OFF);
+	config.n_local = s->compat == COMPAT_LOOPBACK ? compat.n_routes : 0;
 	config.limits.body_bytes = s->max_body;
 	config.max_connections = (unsigned)s->max_connections;
 	config.stream_queue = s->max_queue;

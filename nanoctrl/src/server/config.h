@@ -5,14 +5,15 @@
 
 #include "cli/process/logsink.h"
 #include "http/server.h"
+#include "server/routes.h"
 #include "server/settings.h"
 #include "store/store.h"
 
 /* Without a URL where Redis is a private one. */
 struct store_config serve_store_config(const struct settings *s);
 
-/* Without hooks. */
-struct server_config serve_server_config(const struct settings *s);
+/* Without hooks; fills the table of its routes. */
+struct server_config serve_server_config(const struct settings *s, struct route table[ROUTES_MAX]);
 
 /* How many connections so many descriptors allow for, of which others are ours: of the process, and
  * of each loop. */

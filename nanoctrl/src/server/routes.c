@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every path that nanoctrl serves. */
+#include "server/routes.h"
+
+#include <assert.h>
+#include <string.h>
 #include "api/agent.h"
-#include "compat/api.h"
 #include "api/event.h"
 #include "api/object.h"
 #include "api/server.h"
@@ -9,9 +11,9 @@
 #include "api/session.h"
 #include "api/snapshot.h"
 #include "api/topology.h"
-#include "http/route.h"
+#include "server/compat.h"
 
-const struct route route_table[] = {
+static const struct route own[] = {
 	{ HTTP_GET, "/", api_root },
 	{ HTTP_GET, "/healthz", api_healthz },
 	{ HTTP_GET, "/readyz", api_readyz },
@@ -49,20 +51,17 @@ const struct route route_table[] = {
 	{ HTTP_PUT, "/v1/topologies/{name}", api_topology_apply },
 	{ HTTP_DELETE, "/v1/topologies/{name}", api_topology_delete },
 	{ HTTP_GET, "/v1/wanted", api_wanted_list },
-	/* Of DLSlime's NanoCtrl. */
-	{ HTTP_POST, "/heartbeat", api_compat_heartbeat },
-	{ HTTP_POST, "/register", api_compat_register },
-	{ HTTP_POST, "/unregister", api_compat_unregister },
-	{ HTTP_POST, "/get_entity_info", api_compat_get },
-	{ HTTP_POST, "/list_entities", api_compat_list },
-	{ HTTP_POST, "/start_peer_agent", api_compat_start_peer },
-	{ HTTP_POST, "/query", api_compat_query },
-	{ HTTP_POST, "/cleanup", api_compat_cleanup },
-	{ HTTP_POST, "/v1/desired_topology/{agent_id}", api_compat_topology },
-	{ HTTP_POST, "/register_mr", api_compat_register_mr },
-	{ HTTP_POST, "/get_mr_info", api_compat_get_mr },
-	{ HTTP_POST, "/get_redis_address", api_compat_redis },
 };
 
-const size_t route_table_len = sizeof(route_table) / sizeof(route_table[0]);
-const size_t route_table_n_compat = 12;
+#define N_OWN (sizeof(own) / sizeof(own[0]))
+
+size_t routes_fill(struct route table[ROUTES_MAX], bool with_compat)
+{
+	size_t n = with_compat ? compat.n_routes : 0;
+
+	assert(N_OWN + n <= ROUTES_MAX);
+	memcpy(table, own, sizeof(own));
+	if (n)
+		memcpy(table + N_OWN, compat.routes, n * sizeof(*table));
+	return N_OWN + n;
+}

@@ -19,6 +19,7 @@
 #include "daemon/process.h"
 #include "redis/child.h"
 #include "redis/url.h"
+#include "server/compat.h"
 #include "server/config.h"
 #include "http/server.h"
 #include "store/store.h"
@@ -34,6 +35,7 @@ struct serving {
 	char redis_url[REDIS_CHILD_URL_MAX];
 	struct redis_child *redis;
 	struct store_hub *hub;
+	struct route routes[ROUTES_MAX];
 };
 
 /* Sockets are descriptors: take as many as we may have, and no more connections than they allow. */
@@ -130,7 +132,7 @@ static void add_store_metrics(void *arg, struct evbuffer *out)
 static int open_server(struct serving *s)
 {
 	const struct server_settings *given = &s->settings->server;
-	struct server_config config = serve_server_config(s->settings);
+	struct server_config config = serve_server_config(s->settings, s->routes);
 	int ret;
 
 	config.hooks = (struct server_hooks){ .store_create = create_store,
@@ -179,11 +181,12 @@ static int open_redis(struct serving *s)
 	ret = redis_child_watch(s->redis, loop_base(s->process.loop));
 	if (ret)
 		return process_fail(&s->process, ret, "private Redis: %s", strerror(-ret));
-	store_hub_own(s->hub, given->compat_port > 0 ? (unsigned)given->compat_port : 0);
+	if (compat.store)
+		compat.set_port(s->hub, given->compat_port > 0 ? (unsigned)given->compat_port : 0);
 	if (given->compat_port != REDIS_COMPAT_AUTO)
 		return 0;
 	redis_child_port_file(s->data_dir, port_file, sizeof(port_file));
-	ret = store_hub_keep_port(s->hub, port_file);
+	ret = compat.keep_port(s->hub, port_file);
 	return ret ? process_fail(&s->process, ret, "%s: %s", port_file, strerror(-ret)) : 0;
 }
 

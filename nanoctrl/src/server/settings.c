@@ -75,6 +75,12 @@ static const char *check_advertise(const char *text)
 #define ENV_SCOPE	"NANOCTRL_SCOPE DLSLIME_CTRL_SCOPE"
 #define ENV_ADVERTISE	"NANOCTRL_REDIS_ADVERTISE DLSLIME_CTRL_REDIS_ADVERTISE"
 
+#ifdef NANOCTRL_COMPAT
+#define COMPAT_DEFAULT "loopback"
+#else
+#define COMPAT_DEFAULT "off"
+#endif
+
 static const char *const compat_words[] = {
 	[COMPAT_OFF] = "off",
 	[COMPAT_LOOPBACK] = "loopback",
@@ -96,7 +102,7 @@ static const struct cli_setting server_table[] = {
 		    .help = "by which clients reach the server, beside addresses and localhost: "
 			    "ctrl.example, or *.example for all below it; other names are 421"),
 	CLI_ENUM(
-		struct server_settings, compat, "compat", compat_words, .def = "loopback",
+		struct server_settings, compat, "compat", compat_words, .def = COMPAT_DEFAULT,
 		.help = "to whom the routes of DLSlime's NanoCtrl are served: to nobody, to clients "
 			"on this host, or to all who reach the server"),
 	CLI_INT(struct server_settings, threads, "threads", .def = "auto", .min = 1, .max = 64,

@@ -73,7 +73,7 @@ static void finish_grant(struct store_call *call, int result, const redisReply *
 		result = -EPROTO;
 	if (result == STORE_OK)
 		g.resumed = resumed != 0;
-	if (result == STORE_OK && call->script == SCRIPT_REGISTER)
+	if (result == STORE_OK && call->script == &scripts[SCRIPT_REGISTER])
 		atomic_fetch_add(&call->store->hub->n_granted, 1);
 	call->fn.grant(call->arg, result, result == STORE_OK ? &g : NULL);
 }
@@ -94,7 +94,7 @@ void store_register(struct store *store, const char *scope, const struct store_r
 	store_arg_text(&a, r->profile.labels);
 	store_arg_text(&a, r->profile.services);
 	store_arg_text(&a, r->profile.attributes);
-	store_send(store, scope, SCRIPT_REGISTER, &a, finish_grant,
+	store_send(store, scope, &scripts[SCRIPT_REGISTER], &a, finish_grant,
 		   (union store_answer){ .grant = fn }, arg);
 }
 
@@ -110,7 +110,7 @@ void store_update(struct store *store, const char *scope, const struct store_lea
 	store_arg_field(&a, "labels", profile->labels);
 	store_arg_field(&a, "services", profile->services);
 	store_arg_field(&a, "attributes", profile->attributes);
-	store_send(store, scope, SCRIPT_UPDATE, &a, store_finish_done,
+	store_send(store, scope, &scripts[SCRIPT_UPDATE], &a, store_finish_done,
 		   (union store_answer){ .done = fn }, arg);
 }
 
@@ -121,7 +121,7 @@ void store_leave(struct store *store, const char *scope, const struct store_leas
 
 	store_arg_lease(&a, lease);
 	store_arg_text(&a, store_snapshot_scope(scope));
-	store_send(store, scope, SCRIPT_LEAVE, &a, store_finish_done,
+	store_send(store, scope, &scripts[SCRIPT_LEAVE], &a, store_finish_done,
 		   (union store_answer){ .done = fn }, arg);
 }
 
@@ -136,7 +136,7 @@ void store_open_session(struct store *store, const char *scope, const struct sto
 	store_arg_lease(&a, lease);
 	store_arg(&a, session);
 	store_arg_number(&a, order);
-	store_send(store, scope, SCRIPT_SESSION_OPEN, &a, finish_grant,
+	store_send(store, scope, &scripts[SCRIPT_SESSION_OPEN], &a, finish_grant,
 		   (union store_answer){ .grant = fn }, arg);
 }
 
@@ -148,7 +148,7 @@ void store_lose_session(struct store *store, const char *scope, const struct sto
 	store_arg_number(&a, store->hub->config.grace_ms);
 	store_arg_lease(&a, lease);
 	store_arg(&a, session);
-	store_send(store, scope, SCRIPT_SESSION_LOSE, &a, store_finish_done,
+	store_send(store, scope, &scripts[SCRIPT_SESSION_LOSE], &a, store_finish_done,
 		   (union store_answer){ .done = NULL }, NULL);
 }
 
@@ -299,8 +299,8 @@ static void send_batch(struct store *store, struct sl_list *waiting, const char 
 	sl_list_init(&batch->beats);
 	memcpy(scope, SL_CONTAINER_OF(waiting->next, struct beat, node)->scope, sizeof(scope));
 	n = gather(waiting, batch, scope, args);
-	store_send_many(store, scope, SCRIPT_BEAT, 1 + ARGS_PER_BEAT * n, args, finish_beats,
-			(union store_answer){ .done = NULL }, batch);
+	store_send_many(store, scope, &scripts[SCRIPT_BEAT], 1 + ARGS_PER_BEAT * n, args,
+			finish_beats, (union store_answer){ .done = NULL }, batch);
 }
 
 void store_flush_beats(struct store *store)
@@ -342,7 +342,7 @@ static void finish_agents(struct store_call *call, int result, const redisReply 
 	struct store_page page = { .n_agents = 0 };
 	struct store_rows rows = { .size = sizeof(struct store_agent),
 				   .read = read_agent,
-				   .one = call->script == SCRIPT_AGENT };
+				   .one = call->script == &scripts[SCRIPT_AGENT] };
 
 	result = store_read_page(call, result, reply, &rows, &page);
 	page.agents = rows.at;
@@ -359,7 +359,7 @@ void store_get_agent(struct store *store, const char *scope, const char *name, s
 	store_arg(&a, name);
 	store_arg(&a, "");
 	store_arg(&a, "");
-	store_send(store, scope, SCRIPT_AGENT, &a, finish_agents,
+	store_send(store, scope, &scripts[SCRIPT_AGENT], &a, finish_agents,
 		   (union store_answer){ .page = fn }, arg);
 }
 
@@ -369,7 +369,7 @@ void store_get_holder(struct store *store, const char *scope, const struct store
 	struct store_args a = { .n = 0 };
 
 	store_arg_lease(&a, lease);
-	store_send(store, scope, SCRIPT_AGENT, &a, finish_agents,
+	store_send(store, scope, &scripts[SCRIPT_AGENT], &a, finish_agents,
 		   (union store_answer){ .page = fn }, arg);
 }
 
@@ -380,6 +380,6 @@ void store_list_agents(struct store *store, const char *scope, const char *after
 
 	store_arg(&a, after);
 	store_arg_number(&a, limit);
-	store_send(store, scope, SCRIPT_AGENTS, &a, finish_agents,
+	store_send(store, scope, &scripts[SCRIPT_AGENTS], &a, finish_agents,
 		   (union store_answer){ .page = fn }, arg);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/digits.h"
+#include "store/metrics.h"
 
 static struct sl_log_limit odd_answers = SL_LOG_LIMIT_INIT(10, 1000);
 static struct sl_log_limit leave_changes = SL_LOG_LIMIT_INIT(10, 1000);
@@ -131,8 +132,8 @@ static void complain(const struct store_call *call, const char *what, const char
 	uint32_t held_back;
 
 	if (sl_log_allow(&odd_answers, &held_back))
-		sl_error("store", "%s: %s (%u before it): %s", scripts[call->script].name, what,
-			 held_back, answer);
+		sl_error("store", "%s: %s (%u before it): %s", call->script->name, what, held_back,
+			 answer);
 }
 
 static int judge(const struct store_call *call, const redisReply *reply)
@@ -168,8 +169,8 @@ static void on_reply(void *arg, int result, const redisReply *reply)
 		call->whole = true;
 		call->args[0] = "EVAL";
 		call->lens[0] = 4;
-		call->args[1] = (const char *)scripts[call->script].text;
-		call->lens[1] = scripts[call->script].len;
+		call->args[1] = (const char *)call->script->text;
+		call->lens[1] = call->script->len;
 		result = store_send_call(call);
 		if (!result)
 			return;
@@ -229,12 +230,12 @@ static struct store_text text_of(const char *s)
 
 /* EVALSHA sha 1 prefix keep args... */
 static struct store_call *format_call(const struct store *store, struct store_text prefix,
-				      enum script_id script, size_t n,
+				      const struct script *script, size_t n,
 				      const struct store_text *args)
 {
 	char keep[DIGITS_MAX];
 	struct store_text head[5] = {
-		text_of("EVALSHA"), text_of(scripts[script].sha1), text_of("1"), prefix, { keep, 0 }
+		text_of("EVALSHA"), text_of(script->sha1), text_of("1"), prefix, { keep, 0 }
 	};
 	struct store_call *call;
 	size_t len = 0;
@@ -281,7 +282,7 @@ static void send_like(const struct store_call *like, struct store_text prefix, s
 		end_call_later(call, ret);
 }
 
-void store_send_prefixed(struct store *store, struct store_text prefix, enum script_id script,
+void store_send_prefixed(struct store *store, struct store_text prefix, const struct script *script,
 			 size_t n, const struct store_text *args, store_finish_fn *finish,
 			 union store_answer fn, void *arg)
 {
@@ -292,7 +293,7 @@ void store_send_prefixed(struct store *store, struct store_text prefix, enum scr
 	send_like(&like, prefix, n, args);
 }
 
-void store_send_many(struct store *store, const char *scope, enum script_id script, size_t n,
+void store_send_many(struct store *store, const char *scope, const struct script *script, size_t n,
 		     const struct store_text *args, store_finish_fn *finish, union store_answer fn,
 		     void *arg)
 {
@@ -302,7 +303,7 @@ void store_send_many(struct store *store, const char *scope, enum script_id scri
 	store_send_prefixed(store, text_of(prefix), script, n, args, finish, fn, arg);
 }
 
-void store_send(struct store *store, const char *scope, enum script_id script,
+void store_send(struct store *store, const char *scope, const struct script *script,
 		const struct store_args *args, store_finish_fn *finish, union store_answer fn,
 		void *arg)
 {

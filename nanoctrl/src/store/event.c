@@ -118,7 +118,7 @@ void store_read_events(struct store *store, const char *scope, const struct stor
 	store_arg_number(&a, behind->epoch);
 	store_arg_number(&a, behind->id);
 	store_arg_number(&a, limit);
-	store_send(store, scope, SCRIPT_EVENTS, &a, finish_events,
+	store_send(store, scope, &scripts[SCRIPT_EVENTS], &a, finish_events,
 		   (union store_answer){ .events = fn }, arg);
 }
 
@@ -128,7 +128,7 @@ void store_read_last_events(struct store *store, const char *scope, unsigned lim
 	struct store_args a = { .n = 0 };
 
 	store_arg_number(&a, limit);
-	store_send(store, scope, SCRIPT_EVENTS_LAST, &a, finish_events,
+	store_send(store, scope, &scripts[SCRIPT_EVENTS_LAST], &a, finish_events,
 		   (union store_answer){ .events = fn }, arg);
 }
 

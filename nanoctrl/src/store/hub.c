@@ -18,8 +18,7 @@ int store_hub_create(const struct store_config *config, struct store_hub **out)
 	if (!hub)
 		return -ENOMEM;
 	hub->config = *config;
-	hub->port_fd = -1;
-	hub->held_fd = -1;
+	hub->hooks = config->compat;
 	evutil_secure_rng_get_bytes(&hub->seed, sizeof(hub->seed));
 	ret = redis_url_parse(config->url, &hub->url, &why);
 	if (ret) {
@@ -31,6 +30,11 @@ int store_hub_create(const struct store_config *config, struct store_hub **out)
 	hub->config.url = hub->url.shown;
 	key_names_init(&hub->keys, hub->url.kind == REDIS_CLUSTER);
 	pthread_mutex_init(&hub->lock, NULL);
+	ret = hub->hooks ? hub->hooks->hub_create(hub) : 0;
+	if (ret) {
+		store_hub_destroy(hub);
+		return ret;
+	}
 	*out = hub;
 	return 0;
 }
@@ -39,7 +43,8 @@ void store_hub_destroy(struct store_hub *hub)
 {
 	if (!hub)
 		return;
-	store_hub_give_port(hub);
+	if (hub->hooks)
+		hub->hooks->hub_destroy(hub);
 	pthread_mutex_destroy(&hub->lock);
 	redis_url_fini(&hub->url);
 	free(hub);

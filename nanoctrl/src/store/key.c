@@ -6,13 +6,18 @@
 
 #define NAME_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-"
 
-/* As scopes these would collide with keys of the compatible routes. */
+/* The first words of other keys in the same Redis. */
 static const char *const reserved[] = {
 	"agent", "mr", "stream", "spec", "exchange", "obs", "inbox", "nanoctrl",
 };
 
-/* Of those routes alone. */
-static const char *const reserved_there[] = { "nano_meta", "nano_events", "agent_name_counter" };
+bool key_reserved(const char *bytes, size_t len)
+{
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
+		if (len == strlen(reserved[i]) && !memcmp(bytes, reserved[i], len))
+			return true;
+	return false;
+}
 
 static bool made_of(const char *name, const char *bytes)
 {
@@ -30,35 +35,7 @@ bool key_scope_valid(const char *scope)
 {
 	if (!made_of(scope, NAME_BYTES))
 		return false;
-	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
-		if (strcmp(scope, reserved[i]) == 0)
-			return false;
-	return true;
-}
-
-static bool is_word(const char *bytes, size_t len, const char *word)
-{
-	return len == strlen(word) && !memcmp(bytes, word, len);
-}
-
-/* A native key begins with its scope in braces. */
-bool key_is_ours(const char *key, size_t len)
-{
-	static const char name[] = "nanoctrl:";
-	size_t n = sizeof(name) - 1;
-
-	return (len && *key == '{') || (len >= n && memcmp(key, name, n) == 0);
-}
-
-bool key_reserved(const char *bytes, size_t len)
-{
-	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
-		if (is_word(bytes, len, reserved[i]))
-			return true;
-	for (size_t i = 0; i < sizeof(reserved_there) / sizeof(*reserved_there); i++)
-		if (is_word(bytes, len, reserved_there[i]))
-			return true;
-	return key_is_ours(bytes, len);
+	return !key_reserved(scope, strlen(scope));
 }
 
 static void set_name(char out[48], const struct key_names *names, const char *name)

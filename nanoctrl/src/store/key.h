@@ -44,10 +44,7 @@ bool key_name_valid(const char *name);
 /* The same without ':', and none of the reserved words. */
 bool key_scope_valid(const char *scope);
 
-/* Whether a key of a Redis that is shared with other control planes is ours alone. */
-bool key_is_ours(const char *key, size_t len);
-
-/* Whether a scope or a type of the compatible routes would reach into keys of another kind. */
+/* Whether it is one of those words. */
 bool key_reserved(const char *bytes, size_t len);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counters of the store as Prometheus text. */
+#include "store/metrics.h"
+
 #include <inttypes.h>
 #include <event2/buffer.h>
 #include "store/redis_store.h"
 
-static void counter(struct evbuffer *out, const char *name, const char *help,
-		    const _Atomic uint64_t *value)
+void metrics_counter(struct evbuffer *out, const char *name, const char *help,
+		     const _Atomic uint64_t *value)
 {
 	evbuffer_add_printf(out,
 			    "# HELP nanoctrl_%s_total %s\n# TYPE nanoctrl_%s_total counter\n"
@@ -13,7 +14,7 @@ static void counter(struct evbuffer *out, const char *name, const char *help,
 			    name, help, name, name, atomic_load(value));
 }
 
-static void gauge(struct evbuffer *out, const char *name, const char *help, uint64_t value)
+void metrics_gauge(struct evbuffer *out, const char *name, const char *help, uint64_t value)
 {
 	evbuffer_add_printf(
 		out, "# HELP nanoctrl_%s %s\n# TYPE nanoctrl_%s gauge\nnanoctrl_%s %" PRIu64 "\n",
@@ -57,50 +58,42 @@ static void render_times(struct store_hub *hub, struct evbuffer *out)
 
 void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 {
-	counter(out, "store_calls", "Scripts sent to Redis.", &hub->n_calls);
-	counter(out, "store_errors", "Scripts without a usable answer.", &hub->n_errors);
-	counter(out, "store_refused", "Calls not sent: no connection, or too many in flight.",
-		&hub->n_refused);
-	counter(out, "store_skipped", "Values in Redis that were junk and skipped.",
-		&hub->n_skipped);
-	counter(out, "store_connects", "Times that a connection to Redis came up.",
-		&hub->n_reconnects);
-	counter(out, "store_redirected",
+	metrics_counter(out, "store_calls", "Scripts sent to Redis.", &hub->n_calls);
+	metrics_counter(out, "store_errors", "Scripts without a usable answer.", &hub->n_errors);
+	metrics_counter(out, "store_refused",
+			"Calls not sent: no connection, or too many in flight.", &hub->n_refused);
+	metrics_counter(out, "store_skipped", "Values in Redis that were junk and skipped.",
+			&hub->n_skipped);
+	metrics_counter(out, "store_connects", "Times that a connection to Redis came up.",
+			&hub->n_reconnects);
+	metrics_counter(
+		out, "store_redirected",
 		"Times that a call waited for a slot of the cluster to be where it is sent.",
 		&hub->n_redirected);
-	counter(out, "leases_granted", "Registrations, also of those who held the name.",
-		&hub->n_granted);
-	counter(out, "lease_beats", "Beats of leases that Redis answered.", &hub->n_beats);
-	counter(out, "leases_expired", "Leases that this server ended.", &hub->n_expired);
-	counter(out, "compat_agents_expired",
-		"Agents of DLSlime's whose time this server saw run out, and names that were "
-		"expected and never came.",
-		&hub->n_peers_ended);
-	counter(out, "compat_entities_expired",
-		"Entities of DLSlime's whose time this server saw run out.",
-		&hub->n_entities_ended);
-	gauge(out, "leases",
-	      "Leases of all agents in Redis, as the last look at all scopes found; every server "
-	      "of this Redis says the same.",
-	      atomic_load(&hub->n_held));
-	counter(out, "events_read", "Events that were read for those who follow them.",
-		&hub->n_events);
-	gauge(out, "watchers", "Sessions, streams and long polls that follow events.",
-	      atomic_load(&hub->n_watchers));
-	counter(out, "reaper_holds",
+	metrics_counter(out, "leases_granted", "Registrations, also of those who held the name.",
+			&hub->n_granted);
+	metrics_counter(out, "lease_beats", "Beats of leases that Redis answered.", &hub->n_beats);
+	metrics_counter(out, "leases_expired", "Leases that this server ended.", &hub->n_expired);
+	metrics_gauge(
+		out, "leases",
+		"Leases of all agents in Redis, as the last look at all scopes found; every server "
+		"of this Redis says the same.",
+		atomic_load(&hub->n_held));
+	metrics_counter(out, "events_read", "Events that were read for those who follow them.",
+			&hub->n_events);
+	metrics_gauge(out, "watchers", "Sessions, streams and long polls that follow events.",
+		      atomic_load(&hub->n_watchers));
+	metrics_counter(
+		out, "reaper_holds",
 		"Times that no lease may end for a while: Redis was away, or its clock jumped.",
 		&hub->n_holds);
-	gauge(out, "store_loops", "Event loops, each with a connection to Redis.",
-	      atomic_load(&hub->n_loops));
-	gauge(out, "store_connected", "Event loops whose connection to Redis serves.",
-	      atomic_load(&hub->n_up));
-	gauge(out, "store_writable", "Whether Redis takes writes, as one every round says.",
-	      !atomic_load(&hub->refusing));
-	gauge(out, "store_told", "Whether Redis tells of keys that others write, by its events.",
-	      atomic_load(&hub->told));
-	gauge(out, "store_looking",
-	      "Whether all keys are being looked through for those of others.",
-	      atomic_load(&hub->looking));
-	counter(out, "store_heard", "Keys that others wrote, as Redis told.", &hub->n_heard);
+	metrics_gauge(out, "store_loops", "Event loops, each with a connection to Redis.",
+		      atomic_load(&hub->n_loops));
+	metrics_gauge(out, "store_connected", "Event loops whose connection to Redis serves.",
+		      atomic_load(&hub->n_up));
+	metrics_gauge(out, "store_writable", "Whether Redis takes writes, as one every round says.",
+		      !atomic_load(&hub->refusing));
+	if (hub->hooks)
+		hub->hooks->metrics(hub, out);
 	render_times(hub, out);
 }

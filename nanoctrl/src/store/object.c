@@ -35,8 +35,8 @@ void store_put(struct store *store, const char *scope, const struct store_lease 
 	store_arg_text(&a, object->doc);
 	store_arg_text(&a, object->blob);
 	store_arg_number(&a, store->hub->config.max_objects);
-	store_send(store, scope, SCRIPT_PUT, &a, finish_put, (union store_answer){ .put = fn },
-		   arg);
+	store_send(store, scope, &scripts[SCRIPT_PUT], &a, finish_put,
+		   (union store_answer){ .put = fn }, arg);
 }
 
 void store_delete(struct store *store, const char *scope, const struct store_lease *lease,
@@ -50,7 +50,7 @@ void store_delete(struct store *store, const char *scope, const struct store_lea
 	store_arg(&a, name);
 	store_arg_number(&a, revision);
 	store_arg_number(&a, store->hub->config.max_objects);
-	store_send(store, scope, SCRIPT_DELETE, &a, store_finish_done,
+	store_send(store, scope, &scripts[SCRIPT_DELETE], &a, store_finish_done,
 		   (union store_answer){ .done = fn }, arg);
 }
 
@@ -124,7 +124,7 @@ static void finish_objects(struct store_call *call, int result, const redisReply
 	struct store_agent *owners = NULL;
 	struct store_rows rows = { .size = sizeof(struct store_object),
 				   .read = store_read_object,
-				   .one = call->script == SCRIPT_OBJECT };
+				   .one = call->script == &scripts[SCRIPT_OBJECT] };
 
 	result = store_read_page(call, result, reply, &rows, &page);
 	if (!result)
@@ -147,7 +147,7 @@ void store_get(struct store *store, const char *scope, const char *agent, enum s
 	store_arg(&a, agent);
 	store_arg(&a, kinds[kind]);
 	store_arg(&a, name);
-	store_send(store, scope, SCRIPT_OBJECT, &a, finish_objects,
+	store_send(store, scope, &scripts[SCRIPT_OBJECT], &a, finish_objects,
 		   (union store_answer){ .page = fn }, arg);
 }
 
@@ -164,7 +164,7 @@ static void list(struct store *store, const char *scope, enum store_kind kind, c
 	store_arg(&a, owners ? "1" : "");
 	store_arg(&a, "");
 	store_arg(&a, "");
-	store_send(store, scope, SCRIPT_OBJECTS, &a, finish_objects,
+	store_send(store, scope, &scripts[SCRIPT_OBJECTS], &a, finish_objects,
 		   (union store_answer){ .page = fn }, arg);
 }
 

@@ -94,7 +94,7 @@ void store_put_offer(struct store *store, const char *scope, const struct store_
 	store_arg_text(&a, offer->blob);
 	store_arg_number(&a, store->hub->config.max_objects);
 	store_arg_number(&a, STORE_INBOX_MAX);
-	store_send(store, scope, SCRIPT_OFFER_PUT, &a, finish_offers,
+	store_send(store, scope, &scripts[SCRIPT_OFFER_PUT], &a, finish_offers,
 		   (union store_answer){ .offers = fn }, arg);
 }
 
@@ -109,7 +109,7 @@ void store_delete_offer(struct store *store, const char *scope, const struct sto
 	store_arg(&a, profile);
 	store_arg_number(&a, connection_epoch);
 	store_arg_number(&a, store->hub->config.max_objects);
-	store_send(store, scope, SCRIPT_OFFER_DELETE, &a, store_finish_done,
+	store_send(store, scope, &scripts[SCRIPT_OFFER_DELETE], &a, store_finish_done,
 		   (union store_answer){ .done = fn }, arg);
 }
 
@@ -135,7 +135,7 @@ void store_get_offer(struct store *store, const char *scope, const struct store_
 	store_arg(&a, from);
 	store_arg(&a, to);
 	store_arg(&a, profile);
-	store_send(store, scope, SCRIPT_OFFER_GET, &a, finish_one_offer,
+	store_send(store, scope, &scripts[SCRIPT_OFFER_GET], &a, finish_one_offer,
 		   (union store_answer){ .offers = fn }, arg);
 }
 
@@ -251,6 +251,6 @@ void store_list_offers(struct store *store, const char *scope, const struct stor
 	l->names.seed = store->hub->seed;
 	store_arg_lease(&a, lease);
 	store_arg(&a, "");
-	store_send(store, scope, SCRIPT_OFFER_LIST, &a, finish_list,
+	store_send(store, scope, &scripts[SCRIPT_OFFER_LIST], &a, finish_list,
 		   (union store_answer){ .offers = fn }, l);
 }

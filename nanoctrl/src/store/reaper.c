@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "store/ended.h"
 #include "store/redis_store.h"
 
 #define PORTION	      100  /* leases ended by one script */
@@ -184,12 +185,10 @@ static uint64_t expected_time(const struct reaper *r)
 	return expected_time_after(r, reaper_hold_until_ns(r->store->hub));
 }
 
-uint64_t reaper_compat_time(struct reaper *r)
+uint64_t reaper_time_after(struct reaper *r, uint32_t hold_ms)
 {
-	struct store_hub *hub = r->store->hub;
-
 	note_standstill(r);
-	return expected_time_after(r, held_until_ns(hub, hub->config.compat_hold_ms));
+	return expected_time_after(r, held_until_ns(r->store->hub, hold_ms));
 }
 
 /* For how long agents can beat by now: one whose lease is longer than ours beats less often. */
@@ -214,7 +213,7 @@ static void send_visit(struct reaper *r, struct visit *v)
 	store_arg_number(&a, config->ttl_ms);
 	store_arg_number(&a, steady_ms(r));
 	store_arg_number(&a, v->late);
-	store_send(r->store, v->scope, SCRIPT_REAP, &a, on_visited,
+	store_send(r->store, v->scope, &scripts[SCRIPT_REAP], &a, on_visited,
 		   (union store_answer){ .done = NULL }, v);
 }
 
@@ -458,8 +457,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		return;
 	ask_time(r);
 	try_write(r);
-	if (!store_is_cluster(r->store))
-		store_sweep_compat(r->store);
+	if (r->store->compat && !store_is_cluster(r->store))
+		r->store->hub->hooks->sweep(r->store);
 	store_sweep_snapshots(r->store);
 	send_visits(r);
 	if (!sl_list_empty(&r->visits))

@@ -28,11 +28,6 @@ uint64_t store_leases(const struct store *store)
 	return atomic_load(&store->hub->n_held);
 }
 
-struct sl_list *store_lists(struct store *store)
-{
-	return &store->lists;
-}
-
 const char *store_trouble(const struct store *store)
 {
 	const char *trouble = redis_trouble(store->redis);
@@ -56,18 +51,15 @@ void store_warnings(const struct store *store, struct evbuffer *out)
 	if (atomic_load(&store->hub->refusing))
 		evbuffer_add_printf(out, "Redis refuses writes: agents neither register nor beat, "
 					 "and none is given up; the log has why\n");
-	if (atomic_load(&store->hub->untold))
-		evbuffer_add_printf(
-			out, "Redis does not tell of keys that others write, since it refuses "
-			     "CONFIG: lists have them some seconds later; the log has why\n");
-	reach_warn(store->hub, out);
+	if (store->hub->hooks)
+		store->hub->hooks->warnings(store->hub, out);
 }
 
-static void load_scripts(struct store *store)
+void store_load_scripts(struct store *store, const struct script *table, size_t n)
 {
-	for (int i = 0; i < N_SCRIPTS; i++) {
-		const char *args[] = { "SCRIPT", "LOAD", (const char *)scripts[i].text };
-		size_t lens[] = { 6, 4, scripts[i].len };
+	for (size_t i = 0; i < n; i++) {
+		const char *args[] = { "SCRIPT", "LOAD", (const char *)table[i].text };
+		size_t lens[] = { 6, 4, table[i].len };
 
 		/* A failure shows as NOSCRIPT later and is handled there. */
 		redis_command(store->redis, 3, args, lens, NULL, NULL);
@@ -80,13 +72,11 @@ static void on_up(void *arg, const char *run_id)
 
 	atomic_fetch_add(&store->hub->n_reconnects, 1);
 	atomic_fetch_add(&store->hub->n_up, 1);
-	load_scripts(store);
-	if (store->reaper) { /* of the first loop: once is enough */
+	store_load_scripts(store, scripts, N_SCRIPTS);
+	if (store->reaper) /* of the first loop: once is enough */
 		reaper_up(store->reaper, run_id);
-		store_reach_up(store);
-	}
-	if (store->learner)
-		learner_up(store->learner);
+	if (store->compat)
+		store->hub->hooks->up(store);
 	store_moved_up(store);
 	store_wake_all(store);
 }
@@ -96,32 +86,10 @@ static void on_down(void *arg)
 	struct store *store = arg;
 
 	atomic_fetch_sub(&store->hub->n_up, 1);
-	if (store->reaper) {
+	if (store->reaper)
 		reaper_down(store->reaper);
-		reach_down(store);
-	}
-	if (store->learner)
-		learner_down(store->learner);
-}
-
-void store_do_later(struct store *store, struct store_later *later)
-{
-	sl_list_append(&store->later, &later->node);
-	event_active(store->turn, EV_TIMEOUT, 0);
-}
-
-static void do_later(struct store *store)
-{
-	struct sl_list now;
-	struct sl_list *e;
-
-	sl_list_init(&now);
-	sl_list_splice(&now, &store->later);
-	while ((e = sl_list_pop(&now))) {
-		struct store_later *later = SL_CONTAINER_OF(e, struct store_later, node);
-
-		later->fn(later);
-	}
+	if (store->compat)
+		store->hub->hooks->down(store);
 }
 
 static void on_turn(evutil_socket_t fd, short what, void *arg)
@@ -130,10 +98,9 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	do_later(store);
-	store_flush_settled(store);
+	if (store->compat)
+		store->hub->hooks->turn(store);
 	store_flush_beats(store);
-	store_flush_groups(store);
 	store_end_calls(store);
 }
 
@@ -194,19 +161,10 @@ static struct store *new_store(struct store_hub *hub, struct loop *loop)
 	store->base = loop_base(loop);
 	sl_list_init(&store->ended);
 	sl_list_init(&store->beats);
-	for (unsigned i = 0; i < STORE_GROUPS; i++) {
-		sl_list_init(&store->groups[i].waiting);
-		sl_list_init(&store->groups[i].sent);
-	}
 	for (unsigned i = 0; i < SCOPE_BUCKETS; i++) {
 		sl_list_init(&store->feeds[i]);
 		sl_list_init(&store->shares[i]);
 	}
-	sl_list_init(&store->lists);
-	sl_list_init(&store->probes);
-	sl_list_init(&store->later);
-	sl_list_init(&store->settling);
-	sl_list_init(&store->to_settle);
 	sl_list_init(&store->waiting);
 	return store;
 }
@@ -227,18 +185,6 @@ static int connect_store(struct store *store)
 	return redis_create(store->base, &attr, &store->redis);
 }
 
-/* What a server has once. */
-static int create_parts_of_first(struct store *store)
-{
-	int ret = reaper_create(store, &store->reaper);
-
-	if (!ret)
-		ret = reach_create(store);
-	if (!ret && !store_is_cluster(store))
-		ret = learner_create(store, &store->learner);
-	return ret;
-}
-
 int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 {
 	struct store *store = new_store(hub, loop);
@@ -254,7 +200,9 @@ int store_create(struct store_hub *hub, struct loop *loop, struct store **out)
 	if (!ret)
 		ret = take_slot(hub, store, &first);
 	if (!ret && first)
-		ret = create_parts_of_first(store);
+		ret = reaper_create(store, &store->reaper);
+	if (!ret && hub->hooks)
+		ret = hub->hooks->create(store, first);
 	if (ret) {
 		store_destroy(store);
 		return ret;
@@ -272,20 +220,18 @@ void store_destroy(struct store *store)
 	if (store->redis && !redis_trouble(store->redis))
 		atomic_fetch_sub(&store->hub->n_up, 1); /* down is not called */
 	redis_destroy(store->redis);
-	reach_end(store);
 	store_moved_fini(store);
 	/* What callbacks called again has ended by now, and is called back here. */
 	while (!sl_list_empty(&store->ended) || !sl_list_empty(&store->beats) ||
-	       !sl_list_empty(&store->later) || !sl_list_empty(&store->settling) ||
-	       !store_groups_empty(store)) {
-		do_later(store);
-		store_end_settling(store);
+	       (store->compat && store->hub->hooks->is_busy(store))) {
+		if (store->compat)
+			store->hub->hooks->turn(store);
 		store_fail_beats(store);
-		store_flush_groups(store);
 		store_end_calls(store);
 	}
 	reaper_destroy(store->reaper);
-	learner_destroy(store->learner);
+	if (store->compat)
+		store->hub->hooks->destroy(store);
 	if (store->turn)
 		event_free(store->turn);
 	free(store);

@@ -10,65 +10,41 @@
 #include <base/clock.h>
 #include <base/list.h>
 #include <base/log.h>
-#include "store/ended.h"
 #include "store/key.h"
 #include "redis/redis.h"
 #include "redis/url.h"
 #include "store/script.h"
 #include "store/store.h"
-#include "store/entity.h"
+#include "store/compat.h"
 
 #define STORE_LOOPS_MAX 64
-#define STORE_BUCKETS	8 /* of the time that calls take */
-#define STORE_WRITTEN	4096
-#define STORE_NOTED	16384
+#define STORE_BUCKETS	8  /* of the time that calls take */
 #define WAKES_MAX	64 /* scopes noted by their names; more are noted by their buckets */
 #define SCOPE_BUCKETS	1024
 
-struct learner;
 struct reaper;
-
-/* What a probe of an address found: reach.c. */
-#define REACH_MAX 8
-enum reach_verdict { REACH_UNKNOWN, REACH_YES, REACH_SILENT, REACH_REFUSES };
-struct reach_known {
-	char address[STORE_REDIS_ADDRESS_MAX];
-	enum reach_verdict verdict;
-	uint64_t at_ns; /* when */
-	char why[192];	/* neither of the first two */
-};
+struct compat_hub;
+struct compat_store;
 
 struct store_hub {
 	struct store_config config;
+	const struct store_compat *hooks; /* of compat/, as the next; both NULL without it */
+	struct compat_hub *compat;
 	struct redis_url url;
 	struct key_names keys;
-	pthread_mutex_t lock; /* stores, and their wakes, and reach */
+	pthread_mutex_t lock; /* stores, and their wakes */
 	struct store *stores[STORE_LOOPS_MAX];
-	struct reach_known reach[REACH_MAX];
 	_Atomic uint64_t held_ns;    /* when agents were last seen unable to beat: the reaper's */
 	_Atomic uint64_t refused_ns; /* when a beat was last refused, or perhaps one was */
-	_Atomic unsigned tcp_port; /* where the private Redis listens for others; 0: nowhere yet */
-	bool ours;		   /* Redis is the private one */
-	unsigned port;		   /* where it will, for others; 0: for nobody */
-	_Atomic bool port_kept;	   /* somebody may have been told: the file has it, or it is set */
-	int port_fd;		   /* the file that keeps it, or -1 */
-	_Atomic int held_fd;	   /* a socket that nobody else takes it meanwhile, or -1 */
 	/* Counters of /metrics; every loop adds to them. */
 	_Atomic uint64_t n_calls, n_errors, n_refused, n_skipped, n_expired, n_reconnects, n_holds;
 	_Atomic uint64_t n_redirected;
-	_Atomic uint64_t n_granted, n_beats, n_events;	  /* leases, their beats, events */
-	_Atomic uint64_t n_peers_ended, n_entities_ended; /* of DLSlime's */
+	_Atomic uint64_t n_granted, n_beats, n_events; /* leases, their beats, events */
 	_Atomic uint64_t n_held;     /* leases in Redis when the reaper last looked */
 	_Atomic unsigned n_watchers; /* who follow events */
-	_Atomic uint64_t n_heard;    /* keys of others that Redis told of */
-	_Atomic bool told;	     /* it does, and we hear it */
-	_Atomic bool untold;	     /* it refuses to be told to */
 	_Atomic bool deaf;	     /* it refuses to tell of events */
 	_Atomic bool refusing;	     /* it refuses writes */
 	_Atomic bool forbidden;	     /* it refuses our scripts */
-	_Atomic bool looking;	     /* through all keys */
-	_Atomic uint64_t written[STORE_WRITTEN];
-	_Atomic uint64_t noted[STORE_NOTED];
 	uint64_t seed; /* of all hashes: nobody can tell which names meet in an entry */
 	_Atomic unsigned n_loops, n_up; /* stores, and those whose connection serves */
 	_Atomic uint64_t took[STORE_BUCKETS], took_us; /* answers by the time they took; its sum */
@@ -83,43 +59,24 @@ struct wakes {
 	uint64_t buckets[SCOPE_BUCKETS / 64]; /* a bit for each */
 };
 
-/* Calls that go together: store_group.c. */
-enum store_group_id { STORE_GROUP_BEAT, STORE_GROUP_PUT, STORE_GROUPS };
-struct store_group {
-	struct sl_list waiting;
-	struct sl_list sent; /* in the one call that is under way */
-	size_t n_sent;
-};
-
 struct store {
 	struct store_hub *hub;
 	struct loop *loop;
 	struct event_base *base;
 	struct redis *redis;
-	struct event
-		*turn; /* the end of this turn of the loop: ended calls, beats, groups, later */
-	struct sl_list later;		    /* of store_do_later() */
-	struct sl_list settling, to_settle; /* of store_settle(): asked for, and those behind */
-	bool settled;			    /* those asked for are, in this turn of the loop */
-	unsigned slot;			    /* its place in the hub */
-	struct sl_list ended;		    /* calls to be called back with what they have */
-	struct sl_list beats;		    /* to be sent together */
-	uint64_t unbeaten_ns;		    /* since when none got through; 0: the last did */
-	struct store_group groups[STORE_GROUPS];
+	struct event *turn;   /* the end of this turn of the loop: ended calls, beats, compat */
+	unsigned slot;	      /* its place in the hub */
+	struct sl_list ended; /* calls to be called back with what they have */
+	struct sl_list beats; /* to be sent together */
+	uint64_t unbeaten_ns; /* since when none got through; 0: the last did */
 	struct sl_list feeds[SCOPE_BUCKETS];  /* scopes that somebody follows */
 	struct sl_list shares[SCOPE_BUCKETS]; /* scopes of which a read for many is out */
-	struct sl_list lists;		      /* of store_lists() */
 	struct sl_list waiting;		      /* calls that wait for the cluster: store_moved.c */
 	size_t n_waiting;
 	struct event *again;   /* sends them */
-	struct reaper *reaper; /* on the first loop, as the learner */
-	struct learner *learner;
-	struct sl_list probes;			  /* of reach.c, */
-	struct nc_resolver *resolver;		  /* and what finds their names */
-	struct event *reach_timer;		  /* on the first loop */
-	struct wakes wakes;			  /* under hub->lock */
-	struct ended peers_ended, entities_ended; /* in the sweep that is under way */
-	bool sweeping_peers, sweeping_entities;	  /* those that ended: store_compat.c */
+	struct reaper *reaper; /* on the first loop */
+	struct compat_store *compat;
+	struct wakes wakes; /* under hub->lock */
 	bool closing;
 };
 
@@ -152,14 +109,12 @@ union store_answer {
 	store_put_fn *put;
 	store_offers_fn *offers;
 	store_events_fn *events;
-	store_entities_fn *entities;
-	store_peers_fn *peers;
-	store_peer_list_fn *peer_list;
 	store_snapshots_fn *snapshots;
 	store_topologies_fn *topologies;
 	store_revision_fn *revision;
 	store_wanted_fn *wanted;
 	store_scopes_fn *scopes;
+	void (*compat)(void); /* of a call of compat/, which knows its type */
 };
 
 struct store_call {
@@ -168,7 +123,7 @@ struct store_call {
 	store_finish_fn *finish;
 	union store_answer fn;
 	void *arg;
-	enum script_id script;
+	const struct script *script;
 	uint64_t sent_ns;
 	uint64_t until_ns; /* how long it may wait for the cluster; 0: it has not yet */
 	bool whole;	   /* sent as EVAL: the server did not know the script */
@@ -179,17 +134,17 @@ struct store_call {
 };
 
 /* Send a script; finish comes later on the loop (only for -ENOMEM at once). */
-void store_send(struct store *store, const char *scope, enum script_id script,
+void store_send(struct store *store, const char *scope, const struct script *script,
 		const struct store_args *args, store_finish_fn *finish, union store_answer fn,
 		void *arg);
 
 /* The same with any number of arguments. */
-void store_send_many(struct store *store, const char *scope, enum script_id script, size_t n,
+void store_send_many(struct store *store, const char *scope, const struct script *script, size_t n,
 		     const struct store_text *args, store_finish_fn *finish, union store_answer fn,
 		     void *arg);
 
 /* The same with KEYS[1] as it is. */
-void store_send_prefixed(struct store *store, struct store_text prefix, enum script_id script,
+void store_send_prefixed(struct store *store, struct store_text prefix, const struct script *script,
 			 size_t n, const struct store_text *args, store_finish_fn *finish,
 			 union store_answer fn, void *arg);
 
@@ -266,9 +221,6 @@ bool store_wait_for_cluster(struct store_call *call);
 /* The connection serves: what waits is sent at once. */
 void store_moved_up(struct store *store);
 
-/* store_redis_metrics.c */
-void store_note_time(struct store_hub *hub, uint64_t took_us);
-
 /* store_agent.c */
 void store_flush_beats(struct store *store);
 void store_fail_beats(struct store *store);
@@ -286,78 +238,12 @@ unsigned store_bucket(const struct store_hub *hub, const char *scope);
 /* From any thread: the same on every loop; NULL is all. */
 void store_hub_wake(struct store_hub *hub, const char *scope);
 
-/* store_reach.c: nothing of store_hub_keep_port() is left open; Redis is there, perhaps anew. */
-void store_hub_give_port(struct store_hub *hub);
-void store_reach_up(struct store *store);
-/* Whether a client that says so is on this host, or an address is this host's own. */
-bool store_is_this_host(const char *host);
-/* What the settings say that clients are told; NULL: they do not. */
-const char *store_configured_address(const struct store *store);
-
-/* reach.c, which is behind store_reach(): on the first loop it tries by itself what is configured,
- * while Redis is there. */
-int reach_create(struct store *store);
-void reach_up(struct store *store);
-void reach_down(struct store *store);
-/* Calls back whoever waits. */
-void reach_end(struct store *store);
-/* Which addresses do not do, a line each. */
-void reach_warn(struct store_hub *hub, struct evbuffer *out);
-
 /* store_snapshot.c: the scope of the keys that snapshots of a scope's agents are in. */
 struct store_text store_snapshot_scope(const char *scope);
 void store_sweep_snapshots(struct store *store);
 
-/* store_compat.c: entities and agents whose time has run out, of all scopes. */
-void store_sweep_compat(struct store *store);
-/* "scope:", or nothing without a scope, as KEYS[1] of a script. */
-void store_send_in_scope(struct store *store, struct store_text scope, enum script_id script,
-			 size_t n, const struct store_text *args, store_finish_fn *finish,
-			 union store_answer fn, void *arg);
-
-/* store_group.c: one more call of this group, of an entity; fn is called as store.h says. args: its
- * id, and what the script wants besides. */
-void store_group_add(struct store *store, enum store_group_id id,
-		     const struct store_entity_id *name, const struct store_args *args,
-		     store_done_fn *fn, void *arg);
-void store_flush_groups(struct store *store);
-bool store_groups_empty(const struct store *store);
-
-/* store_written.c: from any thread. This process is about to write "[SCOPE:]WORD:NAME". */
-void written_expect(struct store_hub *hub, struct store_text scope, struct store_text word,
-		    struct store_text name);
-/* It was not written, or nobody knows. */
-void written_forget(struct store_hub *hub, struct store_text scope, struct store_text word,
-		    struct store_text name);
-/* Whether a key that Redis tells of is that; once for each write. */
-bool written_take(struct store_hub *hub, const char *key, size_t len);
-/* What was not told of will not be. */
-void written_clear(struct store_hub *hub);
-/* Whether the index is to learn of this entity's life: not, when it did of late from this process.
- * The caller does it. */
-bool noted_is_due(struct store_hub *hub, struct store_text scope, struct store_text type,
-		  struct store_text id);
-/* It was not done, or nobody knows. */
-void noted_forget(struct store_hub *hub, struct store_text scope, struct store_text type,
-		  struct store_text id);
-/* Redis may have lost what it had. */
-void noted_clear(struct store_hub *hub);
-
-/* learner.c */
-int learner_create(struct store *store, struct learner **out);
-void learner_destroy(struct learner *learner);
-/* The first loop's connection is up. */
-void learner_up(struct learner *learner);
-void learner_down(struct learner *learner);
-/* store_settle() of the store in that place: store_tell_settled() is called for it. */
-void learner_settle(struct learner *learner, unsigned slot);
-
-/* store_settle.c: at the end of a turn those that are settled are called, at the store's end all.
- */
-void store_flush_settled(struct store *store);
-void store_end_settling(struct store *store);
-/* From the first loop. -ENOMEM: not told. */
-int store_tell_settled(struct store_hub *hub, unsigned slot);
+/* Have Redis load n scripts; one that it does not load is sent as a whole later. */
+void store_load_scripts(struct store *store, const struct script *table, size_t n);
 
 /* notices.c: the reaper has them. */
 struct notices;
@@ -379,7 +265,7 @@ void reaper_down(struct reaper *reaper);
 void reaper_refused(struct store_hub *hub);
 /* No lease ends before. */
 uint64_t reaper_hold_until_ns(struct store_hub *hub);
-/* What Redis' clock says if it is steady; 0 while no agent of DLSlime's may end. */
-uint64_t reaper_compat_time(struct reaper *reaper);
+/* What Redis' clock says if it is steady; 0 until hold_ms after agents could not beat. */
+uint64_t reaper_time_after(struct reaper *reaper, uint32_t hold_ms);
 
 #endif

@@ -55,7 +55,7 @@ static void finish_some(struct store_call *call, int result, const redisReply *r
 	tell(call, result, store_item(reply, 1, REDIS_REPLY_ARRAY), 1, "0");
 }
 
-static void ask(struct store *store, enum script_id script, const struct store_args *a,
+static void ask(struct store *store, const struct script *script, const struct store_args *a,
 		store_finish_fn *finish, store_scopes_fn *fn, void *arg)
 {
 	const char *root = store->hub->keys.root;
@@ -71,7 +71,7 @@ void store_list_scopes(struct store *store, const char *next, unsigned limit, st
 
 	store_arg(&a, next);
 	store_arg_number(&a, limit);
-	ask(store, SCRIPT_SCOPES, &a, finish_list, fn, arg);
+	ask(store, &scripts[SCRIPT_SCOPES], &a, finish_list, fn, arg);
 }
 
 void store_topology_scopes(struct store *store, store_scopes_fn *fn, void *arg)
@@ -79,5 +79,5 @@ void store_topology_scopes(struct store *store, store_scopes_fn *fn, void *arg)
 	struct store_args a = { .n = 0 };
 
 	store_arg_number(&a, STORE_SCOPES_MAX);
-	ask(store, SCRIPT_TOPOLOGY_SCOPES, &a, finish_some, fn, arg);
+	ask(store, &scripts[SCRIPT_TOPOLOGY_SCOPES], &a, finish_some, fn, arg);
 }

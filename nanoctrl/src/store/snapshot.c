@@ -21,24 +21,28 @@ static const struct store_text snapshot_word = { "obs:peer", 8 };
 
 static void finish_put_snapshot(struct store_call *call, int result, const redisReply *reply)
 {
-	if (result != STORE_OK)
-		written_forget(call->store->hub, store_call_arg(call, 2), snapshot_word,
-			       store_call_arg(call, 3));
+	struct store_hub *hub = call->store->hub;
+
+	if (result != STORE_OK && hub->hooks)
+		hub->hooks->forget_write(hub, store_call_arg(call, 2), snapshot_word,
+					 store_call_arg(call, 3));
 	store_finish_done(call, result, reply);
 }
 
 void store_put_snapshot(struct store *store, const char *scope, const struct store_lease *lease,
 			struct store_text doc, uint32_t ttl_ms, store_done_fn *fn, void *arg)
 {
+	struct store_text name = { lease->agent, strlen(lease->agent) };
 	struct store_args a = { .n = 0 };
 
-	written_expect(store->hub, store_snapshot_scope(scope), snapshot_word,
-		       (struct store_text){ lease->agent, strlen(lease->agent) });
+	if (store->hub->hooks)
+		store->hub->hooks->expect_write(store->hub, store_snapshot_scope(scope),
+						snapshot_word, name);
 	store_arg_text(&a, store_snapshot_scope(scope));
 	store_arg_lease(&a, lease);
 	store_arg_number(&a, ttl_ms);
 	store_arg_text(&a, doc);
-	store_send(store, scope, SCRIPT_SNAPSHOT_PUT, &a, finish_put_snapshot,
+	store_send(store, scope, &scripts[SCRIPT_SNAPSHOT_PUT], &a, finish_put_snapshot,
 		   (union store_answer){ .done = fn }, arg);
 }
 
@@ -125,7 +129,7 @@ void store_list_snapshots(struct store *store, struct store_text scope, struct s
 	store_arg_number(&a, DOC_BYTES);
 	store_arg_text(&a, native);
 	store_arg_number(&a, labels);
-	store_send_prefixed(store, root_of(store), SCRIPT_SNAPSHOT_LIST, (size_t)a.n, a.v,
+	store_send_prefixed(store, root_of(store), &scripts[SCRIPT_SNAPSHOT_LIST], (size_t)a.n, a.v,
 			    finish_snapshots, (union store_answer){ .snapshots = fn }, arg);
 }
 
@@ -134,6 +138,6 @@ void store_sweep_snapshots(struct store *store)
 	struct store_args a = { .n = 0 };
 
 	store_arg_number(&a, SWEEP_PORTION);
-	store_send_prefixed(store, root_of(store), SCRIPT_SNAPSHOT_SWEEP, (size_t)a.n, a.v,
-			    store_finish_done, (union store_answer){ .done = NULL }, NULL);
+	store_send_prefixed(store, root_of(store), &scripts[SCRIPT_SNAPSHOT_SWEEP], (size_t)a.n,
+			    a.v, store_finish_done, (union store_answer){ .done = NULL }, NULL);
 }

@@ -28,6 +28,7 @@ struct evbuffer;
 struct feed;
 struct loop;
 struct store;
+struct store_compat;
 struct store_hub;
 
 struct store_config {
@@ -46,6 +47,7 @@ struct store_config {
 	uint32_t keep_ms;	    /* how long events are kept */
 	uint32_t compat_hold_ms;    /* no agent of DLSlime's ends for so long after an outage */
 	uint64_t max_list;	    /* bytes of one list of entities or peers */
+	const struct store_compat *compat; /* store/compat.h; NULL: none */
 };
 
 #define STORE_CONFIG_INIT                                                              \
@@ -59,14 +61,6 @@ struct store_config {
 /* -EINVAL for a URL that is none (logged), -ENOMEM. The hub outlives its stores. */
 int store_hub_create(const struct store_config *config, struct store_hub **out);
 void store_hub_destroy(struct store_hub *hub);
-
-/* Before the loops run: Redis is private, so that others reach it only where it listens for them:
- * on this port of 127.0.0.1, or nowhere for 0. */
-void store_hub_own(struct store_hub *hub, unsigned port);
-
-/* After that: the port is the one in file, else one that is free now; file has it from the first
- * use on. Negative errno. */
-int store_hub_keep_port(struct store_hub *hub, const char *file);
 
 /* Append Prometheus text; from any thread. */
 void store_hub_metrics(struct store_hub *hub, struct evbuffer *out);
@@ -433,6 +427,36 @@ void store_commit_wanted(struct store *store, const char *scope, uint64_t revisi
 			 const struct store_wanted *lists, size_t n,
 			 const struct store_topology_report *reports, size_t n_reports,
 			 store_revision_fn *fn, void *arg);
+
+/* ---- snapshots: what agents say of their work ---- */
+
+/* A native agent's; doc is a JSON object of one member at least, without its version and its time.
+ * 0, STORE_LEASE_GONE, STORE_SUPERSEDED. */
+void store_put_snapshot(struct store *store, const char *scope, const struct store_lease *lease,
+			struct store_text doc, uint32_t ttl_ms, store_done_fn *fn, void *arg);
+
+enum store_registered {
+	STORE_REGISTERED_UNKNOWN, /* it is not of a native agent */
+	STORE_REGISTERED_YES,
+	STORE_REGISTERED_NO,
+};
+
+struct store_snapshots {
+	uint64_t now_ms;	/* the store's clock */
+	struct store_text next; /* what to go on behind; empty at the end */
+	size_t n;
+	const struct store_text *docs;	  /* as they are stored: anything */
+	const struct store_agent *owners; /* of each the name, and the labels when asked for */
+	const enum store_registered *registered; /* whether its agent has a lease */
+};
+
+typedef void store_snapshots_fn(void *arg, int result, const struct store_snapshots *page);
+
+/* Up to limit snapshots of a scope, of native agents and others, behind `after` ("": from the
+ * first). The scope "default" is also that of agents that name none. labels: with those of the
+ * agents; others than native ones have none. */
+void store_list_snapshots(struct store *store, struct store_text scope, struct store_text after,
+			  unsigned limit, bool labels, store_snapshots_fn *fn, void *arg);
 
 /* ---- sessions and events ---- */
 

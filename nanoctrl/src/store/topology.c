@@ -82,7 +82,7 @@ void store_list_topologies(struct store *store, const char *scope, bool reports,
 	struct store_args a = { .n = 0 };
 
 	store_arg(&a, reports ? "1" : "0");
-	store_send(store, scope, SCRIPT_TOPOLOGIES, &a, finish_list,
+	store_send(store, scope, &scripts[SCRIPT_TOPOLOGIES], &a, finish_list,
 		   (union store_answer){ .topologies = fn }, arg);
 }
 
@@ -123,7 +123,7 @@ void store_write_topologies(struct store *store, const char *scope, uint64_t rev
 	store_arg_number(&head, STORE_TOPOLOGY_BYTES_MAX);
 	store_arg_number(&head, n_puts);
 	memcpy(args, head.v, 4 * sizeof(*args));
-	store_send_many(store, scope, SCRIPT_TOPOLOGY_PUT, n_args, args, finish_revision,
+	store_send_many(store, scope, &scripts[SCRIPT_TOPOLOGY_PUT], n_args, args, finish_revision,
 			(union store_answer){ .revision = fn }, arg);
 	free(args);
 }
@@ -156,7 +156,7 @@ void store_commit_wanted(struct store *store, const char *scope, uint64_t revisi
 		args[n_args++] = (struct store_text){ reports[i].name, strlen(reports[i].name) };
 		args[n_args++] = reports[i].doc;
 	}
-	store_send_many(store, scope, SCRIPT_TOPOLOGY_COMMIT, n_args, args, finish_revision,
-			(union store_answer){ .revision = fn }, arg);
+	store_send_many(store, scope, &scripts[SCRIPT_TOPOLOGY_COMMIT], n_args, args,
+			finish_revision, (union store_answer){ .revision = fn }, arg);
 	free(args);
 }

@@ -42,7 +42,7 @@ void store_get_wanted(struct store *store, const char *scope, const char *agent,
 	struct store_args a = { .n = 0 };
 
 	store_arg(&a, agent);
-	store_send(store, scope, SCRIPT_WANTED, &a, finish_one,
+	store_send(store, scope, &scripts[SCRIPT_WANTED], &a, finish_one,
 		   (union store_answer){ .wanted = fn }, arg);
 }
 
@@ -86,6 +86,6 @@ void store_list_wanted(struct store *store, const char *scope, const char *next,
 
 	store_arg(&a, next);
 	store_arg_number(&a, limit);
-	store_send(store, scope, SCRIPT_WANTED_LISTS, &a, finish_lists,
+	store_send(store, scope, &scripts[SCRIPT_WANTED_LISTS], &a, finish_lists,
 		   (union store_answer){ .wanted = fn }, arg);
 }

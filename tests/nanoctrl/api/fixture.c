@@ -16,8 +16,8 @@
 #include "cluster/expander.h"
 #include "nanoctrl/net/loop.h"
 #include "model/model.h"
-#include "http/route.h"
 #include "http/server.h"
+#include "server/compat.h"
 #include "store/redis_store.h"
 
 #define LONG_TTL_MS 600000 /* a test that floods takes its time on a busy machine, */
@@ -28,6 +28,7 @@ struct setup {
 	const char *advertise;
 	const char *port; /* of 127.0.0.1, where Redis is reached; NULL: by its unix socket */
 	char *public;	  /* gets where it will listen; NULL: it is not the server's own */
+	api_own_fn *own;
 	uint64_t max_list;
 	uint32_t reap_ms;
 	uint32_t compat_hold_ms;
@@ -71,8 +72,8 @@ static void start_server(struct api_fixture *f, const struct setup *setup)
 
 	config.port = 0;
 	config.n_loops = 2;
-	config.routes = route_table;
-	config.n_routes = route_table_len;
+	config.routes = f->routes;
+	config.n_routes = routes_fill(f->routes, true);
 	config.tick_ms = setup->tick_ms;
 	config.stream_queue = setup->stream_queue;
 	config.stall_ms = 60000;
@@ -194,18 +195,6 @@ void api_await_metric(struct api_fixture *f, const char *name, long long value)
 		;
 }
 
-static void keep_port(struct api_fixture *f, char public[API_PLACE_MAX])
-{
-	char file[sizeof(f->redis.dir) + 16];
-
-	test_redis_do(&f->redis, "CONFIG SET bind 127.0.0.1");
-	snprintf(file, sizeof(file), "%s/redis.port", f->redis.dir);
-	store_hub_own(f->hub, 0);
-	assert_int_equal(store_hub_keep_port(f->hub, file), 0);
-	assert_int_equal(unlink(file), 0);
-	snprintf(public, API_PLACE_MAX, "127.0.0.1:%u", f->hub->port);
-}
-
 static int setup_with(void **state, const struct setup *setup)
 {
 	struct api_fixture *f = calloc(1, sizeof(*f));
@@ -218,6 +207,7 @@ static int setup_with(void **state, const struct setup *setup)
 	if (setup->public)
 		test_redis_account(&f->redis);
 	config.url = f->redis.url;
+	config.compat = compat.store;
 	if (setup->port) {
 		test_redis_do(&f->redis, "CONFIG SET bind 127.0.0.1");
 		test_redis_do(&f->redis, "CONFIG SET port %s", setup->port);
@@ -235,7 +225,7 @@ static int setup_with(void **state, const struct setup *setup)
 	config.public_address = setup->public;
 	assert_int_equal(store_hub_create(&config, &f->hub), 0);
 	if (setup->public)
-		keep_port(f, setup->public);
+		setup->own(f, setup->public);
 	start_server(f, setup);
 	wait_until_ready(f);
 	return 0;
@@ -278,10 +268,11 @@ int api_setup_port(void **state, const char *port)
 	return setup_with(state, &setup);
 }
 
-int api_setup_private(void **state, char public[API_PLACE_MAX])
+int api_setup_private(void **state, char public[API_PLACE_MAX], api_own_fn *own)
 {
 	struct setup setup = usual;
 
+	setup.own = own;
 	setup.public = public;
 	return setup_with(state, &setup);
 }

@@ -4,11 +4,13 @@
 #define TESTS_NANOCTRL_API_FIXTURE_H
 
 #include <tests/support/redis.h>
+#include "server/routes.h"
 #include "tests/nanoctrl/api/client.h"
 
 struct api_fixture {
 	struct test_redis redis;
 	struct store_hub *hub;
+	struct route routes[ROUTES_MAX];
 	struct loop *loop;
 	struct server *server;
 	unsigned port;
@@ -29,7 +31,8 @@ int api_setup_port(void **state, const char *port);
 /* It is the server's own, and clients elsewhere are told where it will listen; that is in public,
  * which lasts until the teardown. */
 #define API_PLACE_MAX 32
-int api_setup_private(void **state, char public[API_PLACE_MAX]);
+typedef void api_own_fn(struct api_fixture *f, char public[API_PLACE_MAX]);
+int api_setup_private(void **state, char public[API_PLACE_MAX], api_own_fn *own);
 /* As advertised, and after an outage, as before this start, no agent of DLSlime's ends for so long;
  * with the others that is no time at all. */
 int api_setup_held(void **state, uint32_t hold_ms);

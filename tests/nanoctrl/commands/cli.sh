@@ -38,6 +38,21 @@ await_end() {
 	timeout 120 sh -c "while cat /proc/$1/task/*/status | grep -q '^State:.[^Z]'; do sleep 0.02; done" 2>/dev/null
 }
 
+# The rights of those who give no password.
+rights_of_others() {
+	private_redis acl list | sed -n 's/^user default //p'
+}
+
+# metric_is NAME VALUE: a metric of the store.
+metric_is() {
+	[ "$(curl -sf -m 60 "$(field address)/metrics" | sed -n "s/^nanoctrl_store_$1 //p")" = "$2" ]
+}
+
+# Whether the status has no warning.
+is_quiet() {
+	nc status >"$dir/status" && ! grep -q '^warning: ' "$dir/status"
+}
+
 # Everything that a case may have left, also when it failed half-way.
 clean() {
 	nc stop --force --timeout 5s --data-dir "$dir/data" >/dev/null 2>&1 || true

@@ -1,57 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# nanoctrl obs, top and gc: cli_obs.sh [CASE...]
+# nanoctrl obs and top: cli_obs.sh [CASE...]
 . "$(dirname "${BASH_SOURCE[0]}")/cli.sh"
 
 case_a_redis_that_says_nothing_is_said_to() {
 	give_redis
 	kill -STOP "$given"
 	expect 1 "given.sock: it has not answered yet" nc obs peers --redis-url "unix://$dir/given.sock" --set redis.timeout=100ms
-	expect 1 "it has not answered yet" nc gc --dry-run --redis-url "unix://$dir/given.sock" --set redis.timeout=100ms
 	kill -CONT "$given"
-	end_given
-}
-
-case_what_others_left_is_listed() {
-	local key
-	expect 2 "expected --dry-run" nc gc --data-dir "$dir/data"
-	# Once, and at once.
-	expect 1 "redis.key: No such file or directory" nc gc --dry-run --data-dir "$dir/data" --set redis.timeout=60s
-	[ "$(nc gc --dry-run --data-dir "$dir/data" 2>&1 | wc -l)" = 1 ] || die "it says more than that"
-	[ "$(nc obs peers --redis-url redis://127.0.0.1:1 2>&1)" = \
-		"nanoctrl: redis://127.0.0.1:1/0: Connection refused" ] || die "obs says it otherwise"
-	expect 0 started nc start "${options[@]}"
-	rc() {
-		private_redis "$@" >/dev/null
-	}
-	rc hset agent:a:1 addr x
-	rc hset s:agent:b addr x
-	# Of agents that are there, however their names are read; and of none of these kinds.
-	for key in mr:a:1:kv mr:a:1:kv:dev:1:RoCE s:mr:b:kv exchange:z:a:1:c exchange:a:1:z:c s:exchange:z:b spec:topology:a:1 \
-		stream:a:1 s:inbox:b inbox:a:1 :inbox:a:1 agent:c other service:x:mr; do
-		rc set "$key" x NX
-	done
-	# Nor keys of our own, whatever words are in them.
-	rc set '{default}:nanoctrl:inbox:7' x
-	rc set nanoctrl:stream:a x
-	for key in mr:a:2:kv mr:b:kv exchange:y:z:w spec:topology:b s:stream:a s:inbox:a:1 :inbox:b $'mr:n\nl:kv' $'mr:\xc2\x9b\xff:kv'; do
-		rc set "$key" x
-	done
-	nc gc --dry-run --data-dir "$dir/data" >"$dir/orphans" 2>"$dir/out" || die "$(cat "$dir/out")"
-	sort "$dir/orphans" >"$dir/sorted"
-	printf '%s\n' :inbox:b exchange:y:z:w mr:a:2:kv mr:b:kv 'mr:n\x0al:kv' 'mr:\xc2\x9b\xff:kv' s:inbox:a:1 s:stream:a spec:topology:b | sort >"$dir/wanted"
-	cmp -s "$dir/sorted" "$dir/wanted" || die "$(diff "$dir/sorted" "$dir/wanted")"
-	# Where the server keeps its data, it says itself.
-	nc gc --dry-run 2>/dev/null | sort | cmp -s - "$dir/wanted" || die "not without --data-dir"
-	grep -q '^nanoctrl: 9 of [0-9]* keys have no agent' "$dir/out" || die "$(cat "$dir/out")"
-	expect 0 stopped nc stop
-}
-
-case_what_redis_refuses_to_tell_is_no_list() {
-	give_redis
-	redis-cli -s "$dir/given.sock" set mr:a:kv x >/dev/null
-	redis-cli -s "$dir/given.sock" acl setuser default -exists >/dev/null
-	expect 1 "given.sock: NOPERM" nc gc --dry-run --redis-url "unix://$dir/given.sock"
 	end_given
 }
 
@@ -133,69 +89,6 @@ case_links_are_waited_for_without_a_server() {
 	write_snapshot left "$ours\"status\":\"stopped\"," '{"peer":"a","state":"connected"}'
 	expect 0 "connected" nc obs links "${there[@]}" --wait 100ms
 	end_given
-}
-
-# What agents say of what they do: ours by the server, others' straight from a Redis as well.
-case_agents_are_observed() {
-	local url lease redis=$dir/data/redis.sock now
-	local patient=(--stale-ms 3600000) # on a busy machine minutes pass
-	expect 1 "no server runs" nc obs status
-	# At once: not when it has asked for ten seconds.
-	expect 1 "nanoctrl: http://127.0.0.1:1: Connection refused" timeout 9 "$program" obs peers --address http://127.0.0.1:1
-	expect 1 "no server runs" nc top
-	expect 0 started nc start "${options[@]}" --set lease.ttl=300s
-	url=$(field address)
-	expect 0 "(no obs snapshots found)" nc obs peers
-	expect 0 "none in scope default; --scope names another scope" nc obs peers
-	[ "$(nc obs peers --scope s 2>&1)" = "(no obs snapshots found)" ] || die "it names --scope to who named one"
-	expect 0 "(no connections reported)" nc obs links
-	expect 0 "Peers: 0 alive, 0 stale, 0 stopped" nc obs status
-	expect 0 "Scope: (none)" nc obs status --scope ""
-	lease=$(curl -s -m 60 -X PUT "$url/v1/agents/ours?order=1" -H 'Content-Type: application/json' -d '{"incarnation":"one",
-		"owner_key":"0011223344556677889900112233445566778899001122334455667788990011"}' |
-		sed 's/.*"lease":"\([^"]*\)".*/\1/')
-	curl -sf -m 60 -X PUT "$url/v1/agents/ours/snapshot" -H "Slime-Lease: $lease" -H 'Content-Type: application/json' -d '{
-		"interval_ms":1000,"host":"h1","pid":11,"uptime_ms":61000,"rss_bytes":2048,"ewma_bandwidth_bps":1200000000.0,
-		"summary":{"assign_total":7,"batch_total":5,"completed_bytes_total":2097152,"pending_ops":1,"error_total":2},
-		"nics":[{"nic":"shm","assign_total":7,"completed_bytes_total":10}],"connections":[]}' >/dev/null
-	expect 0 "ours  h1     11" nc obs peers
-	expect 0 "Total: assign=7 batch=5 bytes=2.0MB pending=1 errors=2" nc obs status
-	expect 0 "Estimated BW: 0.15GB/s (EWMA)" nc obs status --address "$url" "${patient[@]}"
-	now=$(private_redis time | head -1)
-	private_redis mset obs:peer:theirs '{"peer_id":"theirs","host":"h2","pid":22,"reported_at_ms":'"$((now - 7200))"'000,
-		"summary":{"assign_total":18446744073709551615},"nics":[{},5],"connections":[{"peer":"x","local_nic":"mlx5_0","state":"connected"}]}' \
-		obs:peer:junk '{broken' obs:peerless x default:obs:peer:d '{"peer_id":"d","status":"stopped"}' s:obs:peer:s '{"peer_id":"s"}' >/dev/null
-	private_redis hset obs:peer:hash a b >/dev/null
-	until_says "Peers: 1 alive, 1 stale, 1 stopped" nc obs status "${patient[@]}"
-	expect 0 "Redis: unix://$redis  Scope: (none)" nc obs status --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis"
-	expect 0 "Peers: 1 alive, 1 stale, 1 stopped" nc obs status --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" "${patient[@]}"
-	expect 0 "Peers: 0 alive, 1 stale, 0 stopped" nc obs status --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" --scope s
-	NANOCTRL_SCOPE=s expect 0 "Scope: s" nc obs status
-	DLSLIME_CTRL_SCOPE=s expect 0 "Scope: s" nc obs status
-	NANOCTRL_SCOPE=s DLSLIME_CTRL_SCOPE=t expect 0 "Scope: s" nc obs status
-	NANOCTRL_SCOPE=s expect 0 "Scope: t" nc obs status --scope t
-	expect 0 '"assign_total":18446744073709551615' nc obs peers --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" --json
-	expect 0 "(no NICs reported)" nc obs nics --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" --scope s
-	expect 0 "Peers: 1 alive, 0 stale" nc obs status --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" --scope s --stale-ms 9223372036854775807
-	expect 0 '{"peer_id":"theirs","age_ms":' nc obs nics --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" --json
-	expect 0 '"nic":"shm","assign_total":7,"completed_bytes_total":10,"peer_id":"ours"' nc obs nics --json
-	expect 0 "theirs    mlx5_0   x         -        stale" nc obs links --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" "${patient[@]}"
-	expect 0 "(no rails reported)" nc obs links --rails --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" "${patient[@]}"
-	private_redis set obs:peer:theirs '{"peer_id":"theirs","reported_at_ms":'"$((now - 7200))"'000,"connections":[
-		{"peer":"x","state":"connected","rails":5},{"peer":"y","profile":"p","state":"connected","rails":[7,{"state":"down","local_nic":"mlx5_0:1",
-		"remote_nic":"mlx5_1:2","share":125,"completed_bytes_total":2048,"failures_total":3,"error":"its port went down","why":"by name"},{}]}]}' >/dev/null
-	expect 0 "theirs    y         p           0  mlx5_0:1  mlx5_1:2  down   12.5 %  2.0KB         3  its port went down  by name" \
-		nc obs links --rails --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" "${patient[@]}"
-	expect 0 '"rails":[7,{"state":"down",' nc obs links --json --redis-url "unix://nanoctrl:$(cat "$dir/data/redis.key")@$redis" "${patient[@]}"
-	expect 0 "1m  2.0KB" nc top --times 1 "${patient[@]}"
-	expect 1 "nanoctrl: unix://$dir/none:" nc obs peers --redis-url "unix://$dir/none" --set redis.timeout=100ms
-	"$program" top "${patient[@]}" >"$dir/top" 2>&1 </dev/null &
-	given=$!
-	until_says "Peers: 1 alive" cat "$dir/top"
-	kill "$given"
-	wait "$given" || die "$(cat "$dir/top")"
-	given=
-	expect 0 stopped nc stop
 }
 
 # The age of its snapshot is a column, and says nothing of its life.

@@ -128,6 +128,7 @@ case_without_its_redis_it_is_not_ready_until_it_comes() {
 }
 
 case_a_node_of_a_redis_cluster_is_used_as_such_only() {
+	# shellcheck disable=SC2034 # redis_at_a_port sets it
 	local port
 
 	redis_at_a_port --cluster-port --port 0 --unixsocket "$dir/given.sock" --save '' --dir "$dir" --cluster-enabled yes --bind 127.0.0.1
@@ -143,106 +144,16 @@ case_a_node_of_a_redis_cluster_is_used_as_such_only() {
 	end_given
 }
 
-# start_peer ALIAS: what the client of another control plane is told; its Redis' port.
-start_peer() {
-	curl -s -m 60 -X POST "$(field address)/start_peer_agent" -H 'Content-Type: application/json' \
-		-d "{\"alias\":\"$1\",\"address\":\"192.0.2.99\"}" | sed -n 's/.*"redis_address":"127.0.0.1:\([0-9]*\)".*/\1/p'
-}
-
-# The rights of those who give no password.
-rights_of_others() {
-	private_redis acl list | sed -n 's/^user default //p'
-}
-
 case_the_private_redis_serves_nobody_else_unless_told_to() {
-	local route said="set redis.compat_port"
+	local rights
 
 	expect 0 started nc start "${options[@]}"
 	[ "$(stat -c %a "$dir/data/redis.key" "$dir/data/redis.acl" | sort -u)" = 600 ] || die "others may read its password"
-	expect 0 "$said" curl -s -m 60 -X POST "$(field address)/start_peer_agent" -H 'Content-Type: application/json' -d '{"alias":"a","address":"127.0.0.1"}'
-	expect 0 "$said" curl -s -m 60 -X POST "$(field address)/get_redis_address" -H 'Content-Type: application/json' -d '{}'
-	for route in start_peer_agent get_redis_address; do
-		[ "$(curl -s -m 60 -o "$dir/out" -w '%{http_code}' -X POST "$(field address)/$route" -H 'Content-Type: application/json' -d '{"address":"x"}')" = 409 ] ||
-			die "$route is not refused"
-	done
 	[ "$(private_redis config get port | tail -1)" = 0 ] || die "it listens"
-	[[ "$(rights_of_others)" = "off "* ]] || die "others are let in: $(rights_of_others)"
+	rights=$(rights_of_others)
+	[[ "$rights" = "off "* ]] || die "others are let in: $rights"
 	expect 0 NOAUTH redis-cli -s "$dir/data/redis.sock" ping
 	! grep -rqF "$(cat "$dir/data/redis.key")" "$dir/run" "$dir/data/redis.log" "/proc/$(redis_pid)/cmdline" || die "the password is to be read"
-	expect 0 stopped nc stop
-}
-
-case_the_private_redis_listens_only_for_those_who_need_it() {
-	local port other
-	expect 0 started nc start "${options[@]}" --set redis.compat_port=auto
-	[ "$(private_redis config get port | tail -1)" = 0 ] || die "it listens without need"
-	[ ! -s "$dir/data/redis.port" ] || die "a port is kept without need"
-	port=$(start_peer a)
-	[ "$(cat "$dir/data/redis.port")" = "$port" ] || die "the port is not kept"
-	[ -n "$port" ] || die "a client is not told where Redis is"
-	expect 0 192.0.2.99 redis-cli -p "$port" hgetall agent:a
-	[ "$(start_peer b)" = "$port" ] || die "another client is sent elsewhere"
-	other_address
-	[ -z "$other" ] || expect 1 "Connection refused" redis-cli -h "$other" -p "$port" ping
-	# The port is kept: what runs finds Redis where it was.
-	kill -9 "$(redis_pid)"
-	wait_for redis-cli -p "$port" ping
-	expect 0 stopped nc stop
-	expect 0 started nc start "${options[@]}" --set redis.compat_port=auto
-	[ "$(start_peer c)" = "$port" ] || die "it is elsewhere after a restart"
-	# Told otherwise, it serves nobody else, also where the same Redis goes on.
-	kill -9 "$(field pid)"
-	expect 0 started nc start "${options[@]}"
-	grep -q adopted "$dir/run/nanoctrl.log" || die "another Redis runs"
-	expect 1 "Connection refused" redis-cli -p "$port" ping
-	[[ "$(rights_of_others)" = "off "*" -@all" ]] || die "others may do $(rights_of_others)"
-	expect 0 stopped nc stop
-}
-
-case_the_private_redis_listens_where_it_is_told_to() {
-	local port
-
-	hold_port
-	expect 0 started nc start "${options[@]}" --set redis.compat_port="$port"
-	wait_for redis-cli -p "$port" ping
-	[ "$(start_peer a)" = "$port" ] || die "a client is sent elsewhere"
-	[ ! -e "$dir/data/redis.port" ] || die "the port of the settings is kept"
-	expect 0 stopped nc stop
-	end_given
-}
-
-# What the agents of dlslime 0.1.23 send, and nothing that is nanoctrl's own.
-case_agents_of_others_may_do_what_they_need() {
-	local port scope command
-
-	expect 0 started nc start "${options[@]}" --set redis.compat_port=auto
-	port=$(start_peer a)
-	others() {
-		timeout 60 redis-cli -p "$port" "$@" >"$dir/out" 2>&1 || true
-	}
-	for scope in "" team: n: nan: nanoctrl2: na-noctrl: x:y:; do
-		for command in "hset ${scope}agent:a memory_keys []" "hgetall ${scope}agent:a" "ttl ${scope}agent:a" \
-			"set ${scope}exchange:a:b:c x" "get ${scope}exchange:a:b:c" "set ${scope}mr:a:kv x" "get ${scope}mr:a:kv" \
-			"set ${scope}obs:peer:a x" "pexpire ${scope}obs:peer:a 1000" "del ${scope}spec:topology:a ${scope}mr:a:kv ${scope}inbox:a" \
-			"xadd ${scope}stream:b maxlen ~ 1000 * type qp_ready" "xread count 1 streams ${scope}stream:b 0-0" \
-			"blpop ${scope}inbox:a 0.01" "scan 0 match ${scope}agent:* count 200"; do
-			# shellcheck disable=SC2086 # words
-			others $command
-			! grep -q NOPERM "$dir/out" || die "$command: $(cat "$dir/out")"
-		done
-	done
-	others blpop :inbox:a 0.01
-	! grep -q NOPERM "$dir/out" || die "$(cat "$dir/out")"
-	private_redis set '{default}:nanoctrl:agent:6:node-a' x >/dev/null
-	for command in flushall "config set dir /tmp" "config get port" "acl list" "acl whoami" "keys x" "client list" "client kill type normal" \
-		"shutdown nosave" "save" "monitor" "eval return 0" "script flush" "module list" "publish a b" "psubscribe *" \
-		"get {default}:nanoctrl:agent:6:node-a" "set {default}:nanoctrl:inbox:7 x" "del nanoctrl:run" "set nanoctrl:agent:x y" \
-		"set nanoctrl:peers:agent:x y" "del {agent:}:nanoctrl:stream:x" "set service:x y" "del agent:x nanoctrl:schema"; do
-		# shellcheck disable=SC2086
-		others $command
-		grep -q NOPERM "$dir/out" || die "$command is not refused: $(cat "$dir/out")"
-	done
-	expect 0 "ready: yes" nc status
 	expect 0 stopped nc stop
 }
 
@@ -278,62 +189,6 @@ case_the_memory_of_the_private_redis_has_a_limit() {
 	expect 0 stopped nc stop
 }
 
-case_its_redis_serves_although_its_port_is_taken() {
-	local port redis
-
-	other_server
-	mkdir -m 700 "$dir/data"
-	echo "$port" >"$dir/data/redis.port"
-	expect 0 started nc start "${options[@]}" --set redis.compat_port=auto
-	expect 0 "ready: yes" nc status
-	[ -z "$(start_peer a)" ] || die "a client is sent to a stranger"
-	expect 0 "cannot listen on 127.0.0.1 port $port, which redis.compat_port or the file redis.port" cat "$dir/run/nanoctrl.log"
-	redis=$(redis_pid)
-	kill -9 "$redis"
-	await_end "$redis"
-	wait_for private_redis ping
-	until_says "ready: yes" nc status
-	end_given
-	[ "$(start_peer a)" = "$port" ] || die "it is not tried again"
-	expect 0 stopped nc stop
-}
-
-metric_is() {
-	[ "$(curl -sf -m 60 "$(field address)/metrics" | sed -n "s/^nanoctrl_store_$1 //p")" = "$2" ]
-}
-
-is_quiet() {
-	nc status >"$dir/status" && ! grep -q '^warning: ' "$dir/status"
-}
-
-case_a_redis_that_refuses_config_is_said() {
-	local url
-
-	give_redis
-	redis-cli -s "$dir/given.sock" acl setuser default -config >/dev/null
-	expect 0 started nc start --port 0 --set server.drain_accept=0 --redis-url "unix://$dir/given.sock"
-	url=$(field address)
-	until_says "warning: Redis does not tell of keys that others write, since it refuses CONFIG" nc status
-	expect 0 "ready: yes" nc status
-	expect 0 '{"status":"ok","warnings":["Redis does not tell of keys' curl -s -m 60 "$url/readyz"
-	expect 0 "Redis does not tell of keys that others write (NOPERM" cat "$dir/run/nanoctrl.log"
-	metric_is told 0 || die "it says that it is told"
-	metric_is looking 1 || die "it does not look"
-	redis-cli -s "$dir/given.sock" hset service:e entity_type service entity_id e kind k info '{"entity_id":"theirs"}' >/dev/null
-	until_says theirs curl -s -m 60 -X POST "$url/list_entities" -H 'Content-Type: application/json' -d '{}'
-	metric_is heard_total 0 || die "it says that it was told of keys"
-	# It is asked again from time to time.
-	redis-cli -s "$dir/given.sock" acl setuser default +config >/dev/null
-	wait_for metric_is told 1
-	wait_for metric_is looking 0
-	is_quiet || die "it warns of what is mended: $(nc status)"
-	expect 0 '{"status":"ok"}' curl -s -m 60 "$url/readyz"
-	redis-cli -s "$dir/given.sock" hset service:f entity_type service entity_id f kind k info '{}' >/dev/null
-	wait_for metric_is heard_total 1
-	expect 0 stopped nc stop
-	end_given
-}
-
 case_a_redis_that_refuses_writes_is_said() {
 	local url
 
@@ -352,57 +207,6 @@ case_a_redis_that_refuses_writes_is_said() {
 	is_quiet || die "it warns of what is mended: $(nc status)"
 	expect 0 "Redis takes writes again" cat "$dir/run/nanoctrl.log"
 	[ "$(grep -c "Redis refuses writes: " "$dir/run/nanoctrl.log")" = 1 ] || die "the log does not say it once"
-	expect 0 stopped nc stop
-	end_given
-}
-
-# start_there ADDRESS: what an agent of others there is answered.
-start_there() {
-	curl -s -m 60 -X POST "$(field address)/start_peer_agent" -H 'Content-Type: application/json' \
-		-d "{\"alias\":\"a\",\"address\":\"$1\"}"
-}
-
-case_where_agents_of_others_cannot_reach_redis_is_said() {
-	local port said
-
-	said="agents of DLSlime are told that Redis is at 127.0.0.1:1: from here it cannot be reached: Connection refused"
-	expect 0 started nc start "${options[@]}" --redis-advertise 127.0.0.1:1 --set redis.compat_port=auto
-	until_says "warning: $said" nc status
-	expect 0 "ready: yes" nc status
-	expect 0 "127.0.0.1:1" start_there 127.0.0.1
-	expect 0 '"code":"redis_unreachable"' start_there 127.0.0.1
-	expect 0 '"agents":[]' curl -s -m 60 "$(field address)/v1/agents"
-	expect 0 "[]" curl -s -m 60 -X POST "$(field address)/query" -H 'Content-Type: application/json' -d '{}'
-	[ "$(grep -c "$said" "$dir/run/nanoctrl.log")" = 1 ] || die "the log does not say it once"
-	expect 0 stopped nc stop
-
-	redis_at_a_port --port --bind 127.0.0.1 --requirepass word --save '' --dir "$dir"
-	wait_for redis-cli -p "$port" -a word ping
-	NANOCTRL_REDIS_ADVERTISE=127.0.0.1:$port expect 0 started nc start --port 0 --set server.drain_accept=0 \
-		--redis-url "redis://:word@127.0.0.1:$port"
-	until_says "warning: agents of DLSlime are told that Redis is at 127.0.0.1:$port: it refuses those without a password in database 0: NOAUTH" nc status
-	expect 0 '"code":"redis_unreachable"' start_there 10.0.0.9
-	redis-cli -p "$port" -a word config set requirepass '' 2>/dev/null >/dev/null
-	until_says '"status":"ok"' start_there 10.0.0.9
-	wait_for is_quiet
-	expect 0 stopped nc stop
-	end_given
-}
-
-case_the_private_redis_listens_before_what_leads_there_is_tried() {
-	local port said="agents of DLSlime are told that Redis is at"
-
-	hold_port
-	mkdir -m 700 "$dir/data"
-	echo "$port" >"$dir/data/redis.port"
-	expect 0 started nc start "${options[@]}" --redis-public-address "127.0.0.1:$port" --set redis.compat_port=auto
-	expect 0 '"status":"ok"' start_there 10.0.0.9
-	kill -9 "$(redis_pid)"
-	wait_for redis-cli -p "$port" ping
-	until_says "ready: yes" nc status
-	until_says '"code":"name_taken"' start_there 10.0.0.9
-	! grep "$said" "$dir/run/nanoctrl.log" || die "it was tried before Redis listened"
-	is_quiet || die "it warns: $(nc status)"
 	expect 0 stopped nc stop
 	end_given
 }

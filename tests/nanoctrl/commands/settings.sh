@@ -25,46 +25,15 @@ case_the_environment_has_the_names_of_the_original() {
 	end_given
 }
 
-case_redis_is_told_as_the_environment_says() {
-	local url
-
-	DLSLIME_CTRL_REDIS_ADVERTISE=redis://redis.example:7 expect 0 started nc start "${options[@]}" --set redis.compat_port=auto
-	url=$(field address)
-	expect 0 '"redis_address":"redis.example:7"' curl -s -m 60 -X POST "$url/start_peer_agent" \
-		-H 'Content-Type: application/json' -d '{"alias":"a","address":"10.0.0.9"}'
-	expect 0 '"redis_address":"redis://redis.example:7"' curl -s -m 60 -X POST "$url/get_redis_address" \
-		-H 'Content-Type: application/json' -d '{}'
-	expect 0 stopped nc stop
-}
-
-# told URL ADDRESS: what an agent there is told.
-told() {
-	curl -s -m 60 -X POST "$1/start_peer_agent" -H 'Content-Type: application/json' -d "{\"address\":\"$2\"}"
-}
-
-case_redis_for_those_elsewhere_is_as_the_environment_says() {
-	local url
-
-	REDIS_PUBLIC_ADDRESS=redis.example:8 expect 0 started nc start "${options[@]}" --set redis.compat_port=auto
-	url=$(field address)
-	expect 0 '"redis_address":"redis.example:8"' told "$url" 10.0.0.9
-	expect 0 '"redis_address":"127.0.0.1:' told "$url" 127.0.0.1
-	expect 0 '"redis_address":"redis://127.0.0.1:' curl -s -m 60 -X POST "$url/get_redis_address" \
-		-H 'Content-Type: application/json' -d '{}'
-	expect 0 stopped nc stop
-}
-
 # Of two names of a variable DLSlime's older one counts, and the command line before both.
 case_the_first_of_two_names_of_a_variable_counts() {
 	run_given_redis
-	NANOCTRL_REDIS_ADVERTISE=redis.example:1 DLSLIME_CTRL_REDIS_ADVERTISE=redis.example:2 REDIS_PUBLIC_ADDRESS=10.1.2.3:4 \
-		DLSLIME_CTRL_REDIS_URL="unix://$dir/none.sock" DLSLIME_CTRL_RUNTIME_DIR=$dir/never DLSLIME_CTRL_RUST_LOG=debug \
+	DLSLIME_CTRL_REDIS_URL="unix://$dir/none.sock" DLSLIME_CTRL_RUNTIME_DIR=$dir/never DLSLIME_CTRL_RUST_LOG=debug \
 		NANOCTRL_RUST_LOG=error NANOCTRL_LOG_LEVEL=debug NANOCTRL_REDIS_URL="unix://$dir/given.sock" \
 		expect 0 "log: $dir/run/nanoctrl.log" nc start "${options[@]}"
 	[ ! -e "$dir/never" ] || die "the second runtime directory"
 	expect 0 " debug " cat "$dir/run/nanoctrl.log"
 	until_says "ready: yes" nc status
-	expect 0 '"redis_address":"redis.example:1"' told "$(field address)" 10.0.0.9
 	expect 0 stopped nc stop
 	# Of the level nanoctrl's own name comes first, then the older one of theirs.
 	rm "$dir/run/nanoctrl.log"
@@ -113,43 +82,9 @@ case_wrong_words_and_values_are_refused() {
 	[ ! -e "$dir/run/nanoctrl.pid" ] || die "something was started"
 }
 
-# What has a default, as KEY=VALUE: by the program's table, and by the file.
-case_the_example_configuration_is_the_defaults() {
-	local file=${SLIME_SOURCE:?}/configs/nanoctrl.yaml
-
-	nc --help=settings | awk -F'|' '
-		/^\| `/ { gsub(/[` ]/, "", $2); gsub(/[` ]/, "", $4); if ($4 != "") print $2 "=" $4 }' | sort >"$dir/defaults"
-	awk '
-		{ sub(/ *#.*/, "") }
-		/^[a-z_]+:$/ { part = $1; sub(":", ".", part) }
-		/^[^ ].*: / { part = "" }
-		/: / { sub(":", "", $1); print part $1 "=" $2 }' "$file" | sort >"$dir/example"
-	[ -s "$dir/defaults" ] || die "no defaults"
-	diff "$dir/defaults" "$dir/example" || die "other than the defaults: $file"
-	expect 0 started nc start "${options[@]}" --config "$file"
-	expect 0 stopped nc stop
-}
-
-# list_entities URL: the HTTP status.
-list_entities() {
-	curl -s -m 60 -o /dev/null -w '%{http_code}' -X POST "$1/list_entities" -H 'Content-Type: application/json' -d '{}'
-}
-
-case_compatible_routes_are_for_whom_the_settings_say() {
-	local url other
-	expect 0 started nc start "${options[@]}" --set server.compat=off
-	expect 0 404 list_entities "$(field address)"
-	expect 0 stopped nc stop
-	other_address
-	expect 0 started nc start "${options[@]}" --host 0.0.0.0 --insecure
-	url=$(field address)
-	expect 0 200 list_entities "http://127.0.0.1:${url##*:}"
-	[ -z "$other" ] || expect 0 403 list_entities "http://$other:${url##*:}"
-	expect 0 stopped nc stop
-	expect 0 started nc start "${options[@]}" --host 0.0.0.0 --insecure --set server.compat=open
-	url=$(field address)
-	[ -z "$other" ] || expect 0 200 list_entities "http://$other:${url##*:}"
-	expect 0 stopped nc stop
+# list_agents URL: the HTTP status.
+list_agents() {
+	curl -s -m 60 -o /dev/null -w '%{http_code}' "$1/v1/agents"
 }
 
 case_requests_are_logged_when_asked_for() {
@@ -158,13 +93,13 @@ case_requests_are_logged_when_asked_for() {
 	expect 0 started nc start "${options[@]}"
 	url=$(field address)
 	for _ in 1 2 3 4 5 6 7 8; do
-		expect 0 200 list_entities "$url"
+		expect 0 200 list_agents "$url"
 	done
-	! grep -q list_entities "$dir/run/nanoctrl.log" || die "requests are logged"
+	! grep -q /v1/agents "$dir/run/nanoctrl.log" || die "requests are logged"
 	expect 0 stopped nc stop
 	expect 0 started nc start "${options[@]}" --set log.access=true
-	expect 0 200 list_entities "$(field address)"
-	until_says /list_entities cat "$dir/run/nanoctrl.log"
+	expect 0 200 list_agents "$(field address)"
+	until_says /v1/agents cat "$dir/run/nanoctrl.log"
 	expect 0 stopped nc stop
 }
 
@@ -186,7 +121,7 @@ case_a_log_that_nobody_reads_holds_no_request_up() {
 	expect 0 started nc start "${options[@]}" --log-file "$fifo" --set log.access=true
 	url=$(field address)
 	expect 0 2000 ask_for_nothing "$url" 2000
-	expect 0 200 list_entities "$url"
+	expect 0 200 list_agents "$url"
 	grep -q '^nanoctrl_log_dropped_total [1-9]' <<<"$(curl -s -m 60 "$url/metrics")" || die "no line was dropped"
 	cat "$fifo" >"$dir/read" 9>&- &
 	reader=$!
@@ -239,9 +174,9 @@ case_log_lines_of_a_request_have_its_id() {
 	give_redis
 	expect 0 started nc start "${options[@]}" --redis-url "unix://$dir/given.sock" --set log.access=true --set log.format=json
 	url=$(field address)
-	curl -s -m 60 -o "$dir/entities" "$url/list_entities" -H 'X-Request-Id: asked.1' -d '{}'
+	curl -s -m 60 -o "$dir/agents" "$url/v1/agents" -H 'X-Request-Id: asked.1'
 	wait_for grep -q '"part":"access","request_id":"asked.1","message":"asked.1 ' "$log"
-	curl -s -m 60 -o "$dir/entities" "$url/list_entities" -d '{}'
+	curl -s -m 60 -o "$dir/agents" "$url/v1/agents"
 	wait_for grep -Eq '"request_id":"([0-9a-f]{24})","message":"\1 ' "$log"
 	whose_outcome_is_unknown "$url" asked.2
 	expect 0 '"level":"error","part":"http","request_id":"asked.2","message":"asked.2: PUT /v1/agents/a: 503 unavailable: ' cat "$log"

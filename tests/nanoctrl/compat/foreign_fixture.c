@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <hiredis/hiredis.h>
-#include "store/redis_store.h"
+#include "compat/store.h"
 
 bool says(const struct api_fixture *f, const char *text)
 {
@@ -96,7 +96,7 @@ static int until_told(const struct api_fixture *f)
 {
 	uint64_t start = sl_clock_ns();
 
-	while (!atomic_load(&f->hub->told) || atomic_load(&f->hub->looking))
+	while (!atomic_load(&f->hub->compat->told) || atomic_load(&f->hub->compat->looking))
 		if (sl_clock_ns() - start > GIVE_UP_NS)
 			fail_msg("Redis never tells");
 	return 0;

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "store/redis_store.h"
+#include "compat/store.h"
 
 /* Nobody waits until Redis has read all of it. */
 static void values__that_are_very_long_are_not_read(void **state)
@@ -154,7 +154,7 @@ static void look__that_meets_more_keys_than_it_knew_of_takes_larger_portions(voi
 	test_redis_do(r, "CONFIG RESETSTAT");
 	reconnect(f);
 	until_redis_says(f, "INFO commandstats", 0, "cmdstat_dbsize:");
-	while (atomic_load(&f->hub->looking))
+	while (atomic_load(&f->hub->compat->looking))
 		if (sl_clock_ns() - start > GIVE_UP_NS)
 			fail_msg("it never ends");
 	assert_in_range(test_redis_calls(r, "scan"), 164, 300);

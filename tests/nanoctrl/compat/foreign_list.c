@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "store/redis_store.h"
+#include "compat/store.h"
 
 #define SNAPSHOT                                                                     \
 	"{\"interval_ms\":1000,\"pid\":7,\"host\":\"h\",\"summary\":{},\"nics\":[]," \
@@ -105,7 +105,7 @@ static void lists__find_it_where_redis_tells_nothing(void **state)
 	until_post(f, "/list_entities", "{}", "theirs");
 	until_post(f, "/query", "{}", "\"name\":\"a\"");
 	until_redis(f, 1, "SCARD nanoctrl:owned:0:a");
-	assert_false(atomic_load(&f->hub->told));
+	assert_false(atomic_load(&f->hub->compat->told));
 }
 
 static void lists__find_what_was_written_while_somebody_had_taken_the_flags_away(void **state)
@@ -158,7 +158,7 @@ static void events__of_what_we_wrote_are_no_news(void **state)
 	}
 	write_agent(f, "agent:b");
 	until_post(f, "/query", "{}", "\"name\":\"b\"");
-	assert_in_range(atomic_load(&f->hub->n_heard), 1, 1 + PLACES_LOST);
+	assert_in_range(atomic_load(&f->hub->compat->n_heard), 1, 1 + PLACES_LOST);
 }
 
 /* What Redis tells of a key then is of another server, to which the client went. */
@@ -176,7 +176,7 @@ static void registration__that_redis_refused_hides_nobody(void **state)
 	write_entity(f, "service:e", "service", "e");
 	until_post(f, "/query", "{}", "\"name\":\"a\"");
 	until_post(f, "/list_entities", "{}", "theirs");
-	assert_int_equal(atomic_load(&f->hub->n_heard), 2);
+	assert_int_equal(atomic_load(&f->hub->compat->n_heard), 2);
 }
 
 static void registration__of_a_taken_name_shows_who_has_it(void **state)

@@ -11,13 +11,25 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <base/clock.h>
-#include "store/redis_store.h"
+#include "compat/store.h"
 #include "support/lookups.h"
 #include "support/name_server.h"
 
 #define GIVE_UP_MS 60000
 #define LONG_MS	   500 /* an answer that waits for nobody is here by then, as a rule */
 #define OLD_NS	   (2 * SL_NS_PER_S)
+
+static void keep_port(struct api_fixture *f, char public[API_PLACE_MAX])
+{
+	char file[sizeof(f->redis.dir) + 16];
+
+	test_redis_do(&f->redis, "CONFIG SET bind 127.0.0.1");
+	snprintf(file, sizeof(file), "%s/redis.port", f->redis.dir);
+	private_port_set(f->hub, 0);
+	assert_int_equal(private_port_keep(f->hub, file), 0);
+	assert_int_equal(unlink(file), 0);
+	snprintf(public, API_PLACE_MAX, "127.0.0.1:%u", f->hub->compat->port.port);
+}
 
 static struct test_redis other;		   /* at the place that is told */
 static int held = -1;			   /* a port of this host, which nobody else takes: */
@@ -68,7 +80,7 @@ static int setup_port(void **state)
 
 static int setup_private(void **state)
 {
-	return api_setup_private(state, place);
+	return api_setup_private(state, place, keep_port);
 }
 
 static int setup_name(void **state)
@@ -258,7 +270,7 @@ static void until_found_is_old(struct api_fixture *f)
 	do {
 		poll(NULL, 0, 1);
 		pthread_mutex_lock(&f->hub->lock);
-		at_ns = f->hub->reach[0].at_ns;
+		at_ns = f->hub->compat->reach[0].at_ns;
 		pthread_mutex_unlock(&f->hub->lock);
 	} while (sl_clock_ns() - at_ns < OLD_NS);
 }

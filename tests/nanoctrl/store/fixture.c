@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
+#include <hiredis/hiredis.h>
 #include <base/clock.h>
 #include "nanoctrl/net/loop.h"
+#include "server/compat.h"
 #include "store/redis_store.h"
 
 #define GIVE_UP_NS (60 * SL_NS_PER_S)
@@ -169,6 +171,7 @@ void fixture_reconnect(struct fixture *f)
 void fixture_open_with(struct fixture *f, struct store_config *config)
 {
 	config->url = f->redis.url;
+	config->compat = compat.store;
 	assert_int_equal(store_hub_create(config, &f->hub), 0);
 	assert_int_equal(loop_create(0, &f->loop), 0);
 	assert_int_equal(store_create(f->hub, f->loop, &f->store), 0);
@@ -373,11 +376,24 @@ int fixture_events(struct fixture *f, struct store_cursor *at, char *text, size_
 	return l.reset;
 }
 
-int fixture_open_tcp(struct fixture *f)
+redisContext *fixture_begin_script(struct fixture *f)
 {
-	struct answer a = { .done = false };
+	redisContext *c = redisConnectUnix(f->redis.socket);
+	int done = 0;
 
-	store_open_tcp(f->store, answer_done, &a);
-	fixture_run(f, &a.done);
-	return a.result;
+	assert_true(c && !c->err);
+	assert_int_equal(redisAppendCommand(c, "EVAL %s 0", "while true do end"), REDIS_OK);
+	while (!done)
+		assert_int_equal(redisBufferWrite(c, &done), REDIS_OK);
+	return c;
+}
+
+void fixture_end_script(struct fixture *f, redisContext *c)
+{
+	void *reply = NULL;
+
+	test_redis_do(&f->redis, "SCRIPT KILL");
+	assert_int_equal(redisGetReply(c, &reply), REDIS_OK);
+	freeReplyObject(reply);
+	redisFree(c);
 }

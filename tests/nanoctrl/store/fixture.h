@@ -83,8 +83,10 @@ void fixture_until_serving(struct fixture *f, bool serving);
 void fixture_restart_redis(struct fixture *f);
 void fixture_reconnect(struct fixture *f);
 
-/* Redis listens on a port, too. */
-int fixture_open_tcp(struct fixture *f);
+/* Redis is busy with a script that does not end by itself, until it is killed. */
+struct redisContext;
+struct redisContext *fixture_begin_script(struct fixture *f);
+void fixture_end_script(struct fixture *f, struct redisContext *c);
 
 int fixture_register(struct fixture *f, struct member *m, const char *name, const char *incarnation,
 		     const char *owner, bool again);

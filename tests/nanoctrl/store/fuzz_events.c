@@ -284,8 +284,6 @@ static void play(const uint8_t *steps, size_t n, const struct store_cursor *curs
 	assert(!store_hub_create(&config, &hub));
 	assert(!loop_create(0, &loop));
 	assert(!store_create(hub, loop, &store));
-	learner_destroy(store->learner); /* of no interest here */
-	store->learner = NULL;
 	restore();
 	for (size_t i = 0; i < n && i < STEPS_MAX; i++)
 		step(steps[i], cursor);

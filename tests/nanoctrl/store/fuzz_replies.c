@@ -20,7 +20,8 @@
 #include "compat/redis_gc.h"
 #include "commands/obs_redis.h"
 #include "redis/reader.h"
-#include "store/redis_store.h"
+#include "compat/store.h"
+#include "compat/peer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -375,7 +376,7 @@ static void ask_snapshots(void)
 
 static void ask_port(void)
 {
-	store_open_tcp(store, on_done, NULL);
+	private_port_open(store, on_done, NULL);
 }
 
 /* What the housekeeping asks by itself. */
@@ -400,7 +401,7 @@ static void push_notices(void)
 
 static void push_keys(void)
 {
-	learner_settle(store->learner, store->slot); /* a pong may be among them */
+	key_indexer_wait(store->compat->indexer, store->slot); /* a pong may be among them */
 	push_all(FAKE_KEYS);
 }
 
@@ -455,9 +456,9 @@ static void ask(uint8_t what)
 	/* Beside the one question nothing is asked, unless it is the housekeeping's. */
 	if (question != keep_house && question != push_notices && question != push_keys) {
 		reaper_destroy(store->reaper);
-		learner_destroy(store->learner);
+		key_indexer_destroy(store->compat->indexer);
 		store->reaper = NULL;
-		store->learner = NULL;
+		store->compat->indexer = NULL;
 	}
 	n_asked++;
 	input.pushed = question == push_notices || question == push_keys;
@@ -476,6 +477,7 @@ static void begin(void)
 	fake_connections_begin(answer);
 	n_asked = n_told = 0;
 	follows = false;
+	config.compat = &compat_store;
 	config.ttl_ms = 0; /* what leases do begins at once */
 	assert(!store_hub_create(&config, &hub));
 	assert(!loop_create(0, &loop));

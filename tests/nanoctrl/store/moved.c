@@ -22,7 +22,9 @@
 #include "redis/redis.h"
 #include "redis/url.h"
 #include "store/store.h"
-#include "store/entity.h"
+#ifdef NANOCTRL_COMPAT
+#include "compat/peer.h"
+#endif
 
 #define GIVE_UP_NS (60 * SL_NS_PER_S)
 #define PEERS_MAX  64
@@ -502,6 +504,7 @@ static void list_regions(struct cluster *c, struct store *store)
 	store_list_of(store, "test", "b", STORE_REGION, on_page, c);
 }
 
+#ifdef NANOCTRL_COMPAT
 static void on_peers(void *arg, int result, const struct store_peer_list *found)
 {
 	if (result || !found->more)
@@ -512,6 +515,7 @@ static void list_peers(struct cluster *c, struct store *store)
 {
 	store_list_peers(store, (struct store_text){ "", 0 }, on_peers, c);
 }
+#endif
 
 /* Portions of nothing. */
 #define OFFERS "*5\r\n:0\r\n:5\r\n:9\r\n*0\r\n"
@@ -525,7 +529,9 @@ static const struct list {
 } lists[] = {
 	{ list_offers, OFFERS PLACE, OFFERS "$0\r\n\r\n" },
 	{ list_regions, PAGE "*3\r\n$1\r\nb\r\n$1\r\n3\r\n" PLACE, PAGE "*0\r\n" },
+#ifdef NANOCTRL_COMPAT
 	{ list_peers, PEERS PLACE "*0\r\n", PEERS "$0\r\n\r\n*0\r\n" },
+#endif
 };
 
 /* a has a portion and not the last one, which b has. leaves: a call before it is told so, and what

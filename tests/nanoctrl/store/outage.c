@@ -98,29 +98,6 @@ static void beat__that_is_not_taken_ends_no_lease(void **state)
 	fixture_run(f, &lists[63].done);
 }
 
-/* One that does not end by itself; its answer comes when it was killed. */
-static redisContext *begin_script(struct fixture *f)
-{
-	redisContext *c = redisConnectUnix(f->redis.socket);
-	int done = 0;
-
-	assert_true(c && !c->err);
-	assert_int_equal(redisAppendCommand(c, "EVAL %s 0", "while true do end"), REDIS_OK);
-	while (!done)
-		assert_int_equal(redisBufferWrite(c, &done), REDIS_OK);
-	return c;
-}
-
-static void end_script(struct fixture *f, redisContext *c)
-{
-	void *reply = NULL;
-
-	test_redis_do(&f->redis, "SCRIPT KILL");
-	assert_int_equal(redisGetReply(c, &reply), REDIS_OK);
-	freeReplyObject(reply);
-	redisFree(c);
-}
-
 static void script_that_does_not_end__refuses_all_and_ends_no_lease(void **state)
 {
 	struct fixture *f = *state;
@@ -133,55 +110,20 @@ static void script_that_does_not_end__refuses_all_and_ends_no_lease(void **state
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
 	fixture_spend(f, SHORT_TTL_MS / 2);
 	assert_int_equal(fixture_beat(f, &m, NULL), 0);
-	c = begin_script(f);
+	c = fixture_begin_script(f);
 	do
 		ret = fixture_beat(f, &m, NULL);
 	while (!ret); /* it may be asked before it */
 	assert_int_equal(ret, -EAGAIN);
 	assert_int_equal(fixture_names(f, &a), -EAGAIN);
-	assert_int_equal(fixture_open_tcp(f), -EAGAIN);
 	fixture_spend(f, SHORT_TTL_MS * 3 / 2);
-	end_script(f, c);
+	fixture_end_script(f, c);
 	/* Overdue, and still there when it beats again. */
 	fixture_spend(f, SHORT_TTL_MS / 4);
 	assert_int_equal(fixture_beat(f, &m, NULL), 0);
 	/* And it ends, when it beats no more. */
 	fixture_until(f, 0, "ZCARD {" SCOPE "}:nanoctrl:names");
 }
-
-struct settled {
-	struct store_later later;
-	bool done;
-};
-
-static void on_settled(struct store_later *later)
-{
-	SL_CONTAINER_OF(later, struct settled, later)->done = true;
-}
-
-/* The ping that it waits for is refused. */
-static void settle__while_redis_refuses_all_does_not_wait_for_ever(void **state)
-{
-	struct settled s = { .later.fn = on_settled };
-	struct fixture *f = *state;
-	redisContext *c;
-	struct answer a;
-
-	test_redis_do(&f->redis, "CONFIG SET lua-time-limit 50");
-	while (!atomic_load(&f->hub->told) || atomic_load(&f->hub->looking))
-		fixture_spend(f, 1);
-	c = begin_script(f);
-	while (fixture_names(f, &a) != -EAGAIN)
-		;
-	store_settle(f->store, &s.later);
-	fixture_run(f, &s.done);
-	end_script(f, c);
-	s.done = false;
-	store_settle(f->store, &s.later);
-	fixture_run(f, &s.done);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
 {
@@ -191,7 +133,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			script_that_does_not_end__refuses_all_and_ends_no_lease,
 			fixture_setup_short_leases, fixture_teardown),
-		TEST(settle__while_redis_refuses_all_does_not_wait_for_ever),
 		cmocka_unit_test_setup_teardown(refusal__ends_no_lease, fixture_setup_short_leases,
 						fixture_teardown),
 		cmocka_unit_test_setup_teardown(beat__that_is_not_taken_ends_no_lease,

@@ -159,32 +159,6 @@ static void redis__that_refuses_our_scripts_is_not_ready(void **state)
 	assert_null(store_trouble(f->store));
 }
 
-/* Where Redis has just been reached again, and has not answered yet that it listens. */
-static void port__is_told_as_before_while_it_is_set_again(void **state)
-{
-	struct fixture *f = *state;
-	const struct store_text here = { "127.0.0.1", strlen("127.0.0.1") };
-	char address[STORE_REDIS_ADDRESS_MAX], again[STORE_REDIS_ADDRESS_MAX];
-	char file[sizeof(f->redis.dir) + 16];
-
-	fixture_close(f);
-	test_redis_account(&f->redis);
-	test_redis_do(&f->redis, "CONFIG SET bind 127.0.0.1");
-	fixture_open(f);
-	snprintf(file, sizeof(file), "%s/redis.port", f->redis.dir);
-	store_hub_own(f->hub, 0);
-	assert_int_equal(store_hub_keep_port(f->hub, file), 0);
-	fixture_until_serving(f, true);
-	assert_int_equal(unlink(file), 0);
-	assert_int_equal(fixture_open_tcp(f), 0);
-	assert_int_equal(store_redis_address(f->store, here, true, address), 0);
-
-	fixture_reconnect(f);
-
-	assert_int_equal(store_redis_address(f->store, here, true, again), 0);
-	assert_string_equal(again, address);
-}
-
 /* Ours is form 2. */
 static void redis__of_other_releases_is_not_used(void **state)
 {
@@ -281,7 +255,6 @@ int main(void)
 		TEST(redis__that_may_evict_is_not_used),
 		TEST(redis__that_refuses_to_tell_of_events_is_not_ready),
 		TEST(redis__that_refuses_our_scripts_is_not_ready),
-		TEST(port__is_told_as_before_while_it_is_set_again),
 		TEST(redis__of_other_releases_is_not_used),
 		TEST(redis__that_is_set_otherwise_is_left_and_used_again_later),
 	};

@@ -11,6 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
+#ifdef NANOCTRL_COMPAT
+#include "compat/peer.h"
+#include "compat/script.h"
+#endif
 #include "tests/nanoctrl/store/fake_store.h"
 
 #define TURNS_MAX 100
@@ -19,11 +23,11 @@
 
 static const char *portions[3]; /* one after the other */
 static unsigned n_asked;
-static enum script_id asked_for;
+static const struct script *asked_for;
 
 static redisReply *answer(size_t n, const struct fake_word *words)
 {
-	if (n < 2 || strcmp(words[1].at, scripts[asked_for].sha1) != 0)
+	if (n < 2 || strcmp(words[1].at, asked_for->sha1) != 0)
 		return fake_reply("-ERR of no interest here\r\n");
 	assert_in_range(n_asked, 0, 2);
 	return fake_reply(portions[n_asked++]);
@@ -72,6 +76,7 @@ static void told(struct stage *s, const char *name, size_t len)
 	snprintf(s->names + at, sizeof(s->names) - at, "%.*s ", (int)len, name);
 }
 
+#ifdef NANOCTRL_COMPAT
 static void on_peers(void *arg, int result, const struct store_peer_list *found)
 {
 	struct stage *s = arg;
@@ -88,7 +93,7 @@ static void list__of_agents_that_comes_to_one_twice_has_it_once(void **state)
 {
 	struct stage *s = *state;
 
-	asked_for = SCRIPT_PEER_LIST;
+	asked_for = &compat_scripts[COMPAT_PEER_LIST];
 	portions[0] = "*5\r\n:0\r\n*2\r\n" AGENT("a") AGENT("b") ":0\r\n$1\r\n5\r\n*0\r\n";
 	portions[1] = "*5\r\n:0\r\n*1\r\n" AGENT("b") ":0\r\n$1\r\n7\r\n*1\r\n$1\r\nd\r\n";
 	portions[2] =
@@ -97,6 +102,7 @@ static void list__of_agents_that_comes_to_one_twice_has_it_once(void **state)
 	run(s);
 	assert_string_equal(s->names, "a b c d ");
 }
+#endif
 
 static void on_page(void *arg, int result, const struct store_page *page)
 {
@@ -121,7 +127,7 @@ static void page__of_objects_that_comes_to_one_twice_has_it_once(void **state)
 {
 	struct stage *s = *state;
 
-	asked_for = SCRIPT_OBJECTS;
+	asked_for = &scripts[SCRIPT_OBJECTS];
 	portions[0] = PAGE(2) REGION("a", "x") REGION("b", "x") REST;
 	portions[1] = PAGE(2) REGION("b", "y") REGION("b", "x") REST;
 	portions[2] = PAGE(2) REGION("b", "y") REGION("b", "z") "*0\r\n*0\r\n";
@@ -154,7 +160,7 @@ static void list__of_offers_that_comes_to_one_twice_has_it_once(void **state)
 	static const struct store_lease lease = { "b", 7, "0011" };
 	struct stage *s = *state;
 
-	asked_for = SCRIPT_OFFER_LIST;
+	asked_for = &scripts[SCRIPT_OFFER_LIST];
 	portions[0] = OFFERS(9, 2) OFFER("a", "p") OFFER("c", "p") "$1\r\n7\r\n";
 	portions[1] = OFFERS(10, 0) "$1\r\n8\r\n";
 	portions[2] = OFFERS(11, 3) OFFER("c", "p") OFFER("c", "q") OFFER("d", "p") "$0\r\n\r\n";
@@ -168,7 +174,9 @@ static void list__of_offers_that_comes_to_one_twice_has_it_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+#ifdef NANOCTRL_COMPAT
 		TEST(list__of_agents_that_comes_to_one_twice_has_it_once),
+#endif
 		TEST(page__of_objects_that_comes_to_one_twice_has_it_once),
 		TEST(list__of_offers_that_comes_to_one_twice_has_it_once),
 	};

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "store/redis_store.h"
+#include "compat/store.h"
 
 static const char *address_with(const char *url, const char *client, const char *advertise,
 				const char *public)
@@ -18,6 +18,7 @@ static const char *address_with(const char *url, const char *client, const char 
 	struct store store = { .hub = NULL };
 	int ret;
 
+	config.compat = &compat_store;
 	config.url = url;
 	config.advertise = advertise;
 	config.public_address = public;
@@ -85,11 +86,12 @@ static void redis_address__of_a_redis_for_nobody_else_names_the_setting(void **s
 	struct store store = { .hub = NULL };
 
 	(void)state;
+	config.compat = &compat_store;
 	config.url = "unix://nanoctrl:word@/run/redis.sock";
 	config.advertise = "a:1";
 	config.public_address = "b:2";
 	assert_int_equal(store_hub_create(&config, &store.hub), 0);
-	store_hub_own(store.hub, 0);
+	private_port_set(store.hub, 0);
 	for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++) {
 		assert_int_equal(
 			store_redis_address(&store,

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <hiredis/hiredis.h>
 #include "nanoctrl/net/loop.h"
-#include "store/script.h"
+#include "compat/script.h"
 #include "store/redis_store.h"
 
 #define N_AGENTS 100
@@ -29,14 +29,13 @@ static void make_agents(struct fixture *f)
 
 /* One sweep, as the store asks for it, by a clock that is so many seconds ahead; whether there is
  * more to do. */
-static bool sweep_ahead(redisContext *c, enum script_id script, int ahead_s)
+static bool sweep_ahead(redisContext *c, const struct script *script, int ahead_s)
 {
-	const struct script *s = &scripts[script];
 	redisReply *t = redisCommand(c, "TIME"), *r;
 	bool more;
 
 	assert_non_null(t);
-	r = redisCommand(c, "EVAL %b 1 %s 1000 %d500", (const char *)s->text, s->len, "",
+	r = redisCommand(c, "EVAL %b 1 %s 1000 %d500", (const char *)script->text, script->len, "",
 			 atoi(t->element[0]->str) + ahead_s);
 	freeReplyObject(t);
 	assert_non_null(r);
@@ -47,7 +46,7 @@ static bool sweep_ahead(redisContext *c, enum script_id script, int ahead_s)
 	return more;
 }
 
-static bool sweep(redisContext *c, enum script_id script)
+static bool sweep(redisContext *c, const struct script *script)
 {
 	return sweep_ahead(c, script, 0);
 }
@@ -71,7 +70,7 @@ static void sweep__of_many_that_ended_together_is_bounded(void **state)
 	do {
 		long long before = n_left(f);
 
-		more = sweep(c, SCRIPT_PEER_SWEEP);
+		more = sweep(c, &compat_scripts[COMPAT_PEER_SWEEP]);
 		assert_in_range(before - n_left(f), 1, MOST + N_PEERS);
 		assert_true(++n_sweeps < 100);
 	} while (more);
@@ -99,7 +98,7 @@ static void sweep__of_many_entities_that_ended_together_is_bounded(void **state)
 	while (more) {
 		long long before = left;
 
-		more = sweep(c, SCRIPT_ENTITY_SWEEP);
+		more = sweep(c, &compat_scripts[COMPAT_ENTITY_SWEEP]);
 		left = test_redis_do(&f->redis, "ZCARD nanoctrl:entities:s");
 		assert_in_range(before - left, left ? 1 : 0, MOST_ENTITIES);
 	}
@@ -124,8 +123,8 @@ static void sweep__looks_at_each_of_many_scopes(void **state)
 		      "redis.call('ZADD', 'nanoctrl:peers:s7', 1, 'b') "
 		      "redis.call('ZADD', 'nanoctrl:entities:s7', 1, '1:ac')",
 		      N_SCOPES);
-	assert_false(sweep(c, SCRIPT_PEER_SWEEP));
-	assert_false(sweep(c, SCRIPT_ENTITY_SWEEP));
+	assert_false(sweep(c, &compat_scripts[COMPAT_PEER_SWEEP]));
+	assert_false(sweep(c, &compat_scripts[COMPAT_ENTITY_SWEEP]));
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:peers:s7"), 1);
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:entities:s7"), 1);
 	redisFree(c);
@@ -137,8 +136,8 @@ static void sweep__looks_at_each_of_many_scopes(void **state)
 /* What it has ends right after it was made, or does not. */
 static void make_scope(redisContext *c, int i, int ttl_ms)
 {
-	const struct script *agent = &scripts[SCRIPT_PEER_REGISTER];
-	const struct script *entity = &scripts[SCRIPT_ENTITY_PUT];
+	const struct script *agent = &compat_scripts[COMPAT_PEER_REGISTER];
+	const struct script *entity = &compat_scripts[COMPAT_ENTITY_PUT];
 
 	freeReplyObject(redisCommand(c, "EVAL %b 1 s%d: 1000 s%d a 1 agent %d addr x",
 				     (const char *)agent->text, agent->len, i, i, ttl_ms));
@@ -177,9 +176,9 @@ static void sweep__of_very_many_scopes_finds_all_that_ended(void **state)
 
 	make_many_scopes(f, c);
 	assert_int_equal(n_with_an_end(f), 2 * N_MANY);
-	while (sweep(c, SCRIPT_PEER_SWEEP))
+	while (sweep(c, &compat_scripts[COMPAT_PEER_SWEEP]))
 		assert_true(++n_sweeps < N_MANY);
-	while (sweep(c, SCRIPT_ENTITY_SWEEP))
+	while (sweep(c, &compat_scripts[COMPAT_ENTITY_SWEEP]))
 		assert_true(++n_sweeps < N_MANY);
 	assert_int_equal(n_with_an_end(f), 2 * (N_MANY - N_ENDING));
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:peer_ends"), N_MANY - N_ENDING);
@@ -198,10 +197,10 @@ static void ends__of_scopes_are_noted_with_what_ends_there(void **state)
 		"'WITHSCORES')[2] "
 		"local noted = redis.call('ZSCORE', 'nanoctrl:' .. kind .. '_ends', s) "
 		"if not noted or tonumber(noted) > tonumber(first) then n = n + 1 end end end return n";
-	const struct script *agent = &scripts[SCRIPT_PEER_REGISTER];
-	const struct script *entity = &scripts[SCRIPT_ENTITY_PUT];
-	const struct script *beat = &scripts[SCRIPT_ENTITY_BEAT];
-	const struct script *learn = &scripts[SCRIPT_PEER_LEARN];
+	const struct script *agent = &compat_scripts[COMPAT_PEER_REGISTER];
+	const struct script *entity = &compat_scripts[COMPAT_ENTITY_PUT];
+	const struct script *beat = &compat_scripts[COMPAT_ENTITY_BEAT];
+	const struct script *learn = &compat_scripts[COMPAT_PEER_LEARN];
 	struct fixture *f = *state;
 	redisContext *c = redisConnectUnix(f->redis.socket);
 
@@ -249,7 +248,7 @@ static void sweep__of_many_that_returned_together_is_bounded(void **state)
 	do {
 		long long before = n_asked(f);
 
-		more = sweep(c, SCRIPT_PEER_SWEEP);
+		more = sweep(c, &compat_scripts[COMPAT_PEER_SWEEP]);
 		assert_in_range(n_asked(f) - before, 1, MOST + N_PEERS);
 		assert_true(++n_sweeps < 100);
 	} while (more);
@@ -267,8 +266,8 @@ static void sweep__that_comes_late_ends_nobody(void **state)
 
 	make_agents(f);
 	before = n_left(f);
-	assert_false(sweep_ahead(c, SCRIPT_PEER_SWEEP, -30));
-	assert_false(sweep_ahead(c, SCRIPT_PEER_SWEEP, 30));
+	assert_false(sweep_ahead(c, &compat_scripts[COMPAT_PEER_SWEEP], -30));
+	assert_false(sweep_ahead(c, &compat_scripts[COMPAT_PEER_SWEEP], 30));
 	assert_int_equal(n_left(f), before);
 	redisFree(c);
 }
@@ -286,7 +285,7 @@ static void sweep__that_may_end_nobody_is_bounded(void **state)
 		      "redis.call('ZADD', 'nanoctrl:peer_ends', 1, 's' .. s) end return 0",
 		      N_SCOPES);
 	test_redis_do(&f->redis, "CONFIG RESETSTAT");
-	assert_false(sweep_ahead(c, SCRIPT_PEER_SWEEP, 30));
+	assert_false(sweep_ahead(c, &compat_scripts[COMPAT_PEER_SWEEP], 30));
 	assert_in_range(test_redis_calls(&f->redis, "hexists"), 1, MOST);
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:peer_ends"), N_SCOPES);
 	redisFree(c);

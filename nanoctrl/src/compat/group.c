@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Registrations and heartbeats of entities come by the thousand, and a script of its own for each
- * costs Redis several times what the change does. So one call of such a script is under way at a
- * time, and what comes meanwhile of the same scope and type goes together in the next. Each is
- * answered by itself; what an error ends has not been done for any of them, since Redis refuses the
- * first write of a script or none. (An ACL that tells keys of one type apart may end one in its
- * midst: what was done then is unknown.)
- */
+#include "compat/group.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "store/redis_store.h"
+#include "compat/store.h"
 
 #define MEMBERS_MAX 64
 #define BYTES_MAX   65536 /* of a call's arguments; a longer member goes alone */
@@ -18,12 +12,12 @@
 #define ARGS_MAX    7
 
 static const struct {
-	enum script_id script;
+	const struct script *script;
 	size_t n_args; /* of a member, the first is its id */
 	int refused;   /* what those are answered whom the script names */
 } kinds[STORE_GROUPS] = {
-	[STORE_GROUP_BEAT] = { SCRIPT_ENTITY_BEAT, 1, STORE_NOT_FOUND },
-	[STORE_GROUP_PUT] = { SCRIPT_ENTITY_PUT, ARGS_MAX, STORE_NAME_TAKEN },
+	[STORE_GROUP_BEAT] = { &compat_scripts[COMPAT_ENTITY_BEAT], 1, STORE_NOT_FOUND },
+	[STORE_GROUP_PUT] = { &compat_scripts[COMPAT_ENTITY_PUT], ARGS_MAX, STORE_NAME_TAKEN },
 };
 
 struct member {
@@ -69,7 +63,7 @@ void store_group_add(struct store *store, enum store_group_id id,
 	m->due = noted_is_due(store->hub, name->scope, name->type, name->id);
 	for (int i = 0; i < args->n; i++)
 		m->v[i] = keep(&bytes, args->v[i]);
-	sl_list_append(&store->groups[id].waiting, &m->node);
+	sl_list_append(&store->compat->groups[id].waiting, &m->node);
 	event_active(store->turn, EV_TIMEOUT, 0);
 }
 
@@ -104,7 +98,7 @@ static void finish_group(struct store_call *call, int result, const redisReply *
 {
 	struct store_group *g = call->arg;
 	struct store *store = call->store;
-	int refused = kinds[g - store->groups].refused;
+	int refused = kinds[g - store->compat->groups].refused;
 	struct sl_list done, *e;
 	uint64_t place;
 	size_t next = 1;
@@ -162,7 +156,7 @@ static void gather(struct store_group *g, size_t n_args, const struct member *fi
 
 static void send_group(struct store *store, struct store_group *g)
 {
-	enum store_group_id id = (enum store_group_id)(g - store->groups);
+	enum store_group_id id = (enum store_group_id)(g - store->compat->groups);
 	const struct member *first = SL_CONTAINER_OF(g->waiting.next, struct member, node);
 	struct store_text scope = first->scope;
 	struct store_args head = { .n = 0 };
@@ -184,7 +178,7 @@ static void send_group(struct store *store, struct store_group *g)
 void store_flush_groups(struct store *store)
 {
 	for (unsigned id = 0; id < STORE_GROUPS; id++) {
-		struct store_group *g = &store->groups[id];
+		struct store_group *g = &store->compat->groups[id];
 
 		if (sl_list_empty(&g->sent) && !sl_list_empty(&g->waiting))
 			send_group(store, g);
@@ -194,8 +188,8 @@ void store_flush_groups(struct store *store)
 bool store_groups_empty(const struct store *store)
 {
 	for (unsigned id = 0; id < STORE_GROUPS; id++)
-		if (!sl_list_empty(&store->groups[id].sent) ||
-		    !sl_list_empty(&store->groups[id].waiting))
+		if (!sl_list_empty(&store->compat->groups[id].sent) ||
+		    !sl_list_empty(&store->compat->groups[id].waiting))
 			return false;
 	return true;
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * On the first loop of every replica: hears of keys that others write to Redis, and has the indexes
- * learn them. Redis tells of them by keyspace events; what was written while nobody listened, and
- * everything where Redis will not tell, is found by looking through all keys, a portion at a time.
- * What is not theirs stays as it is: the script looks at each key.
- */
+#include "compat/key_indexer.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +8,8 @@
 #include <string.h>
 #include <base/utf8.h>
 #include "base/digits.h"
-#include "store/redis_store.h"
+#include "compat/foreign_key.h"
+#include "compat/store.h"
 
 #define QUEUE_MAX   16384
 #define BATCH_MAX   256
@@ -46,7 +43,7 @@ struct key {
 	size_t len;
 };
 
-struct learner {
+struct key_indexer {
 	struct store *store;
 	struct redis *events;
 	struct event *timer;
@@ -76,7 +73,7 @@ struct learner {
 
 _Static_assert(STORE_LOOPS_MAX <= 64, "a store has a bit");
 
-static void schedule(struct learner *l);
+static void schedule(struct key_indexer *l);
 
 /* ---- which keys ---- */
 
@@ -104,17 +101,17 @@ static bool has_word(const char *key, size_t len)
 
 /* ---- the queue ---- */
 
-static void begin_look_in(struct learner *l, uint32_t ms)
+static void begin_look_in(struct key_indexer *l, uint32_t ms)
 {
 	l->look_ns = sl_clock_ns() + ms * SL_NS_PER_MS;
 }
 
 /* One for which there is no room is found by a look later. */
-static void note(struct learner *l, const char *key, size_t len)
+static void note(struct key_indexer *l, const char *key, size_t len)
 {
 	char *at;
 
-	if (!len || len > KEY_MAX || key_is_ours(key, len) || !sl_utf8_valid(key, len))
+	if (!len || len > KEY_MAX || foreign_key_is_ours(key, len) || !sl_utf8_valid(key, len))
 		return;
 	at = l->n < QUEUE_MAX ? malloc(len) : NULL;
 	if (!at) {
@@ -127,7 +124,7 @@ static void note(struct learner *l, const char *key, size_t len)
 	l->n_noted++;
 }
 
-static void drop(struct learner *l, size_t n)
+static void drop(struct key_indexer *l, size_t n)
 {
 	for (; n && l->n; n--, l->n--) {
 		free(l->queue[l->first].at);
@@ -135,12 +132,12 @@ static void drop(struct learner *l, size_t n)
 	}
 }
 
-static void settle_on(struct learner *l);
+static void settle_on(struct key_indexer *l);
 
 /* {outcome, "", skipped, how many keys are done, and of the next one's targets} */
 static void on_learned(struct store_call *call, int result, const redisReply *reply)
 {
-	struct learner *l = call->arg;
+	struct key_indexer *l = call->arg;
 	uint64_t done;
 	uint64_t from;
 
@@ -159,7 +156,7 @@ static void on_learned(struct store_call *call, int result, const redisReply *re
 	schedule(l);
 }
 
-static void send_batch(struct learner *l)
+static void send_batch(struct key_indexer *l)
 {
 	struct store_text args[1 + BATCH_MAX] = { { NULL, 0 } };
 	size_t n = l->n < BATCH_MAX ? l->n : BATCH_MAX;
@@ -172,21 +169,22 @@ static void send_batch(struct learner *l)
 		args[1 + i] = (struct store_text){ k->at, k->len };
 	}
 	l->n_sent = n;
-	store_send_prefixed(l->store, (struct store_text){ "", 0 }, SCRIPT_PEER_LEARN, n + 1, args,
-			    on_learned, (union store_answer){ .done = NULL }, l);
+	store_send_prefixed(l->store, (struct store_text){ "", 0 },
+			    &compat_scripts[COMPAT_PEER_LEARN], n + 1, args, on_learned,
+			    (union store_answer){ .done = NULL }, l);
 }
 
 /* ---- what was written before ---- */
 
-static void tell_settled(struct learner *l)
+static void tell_settled(struct key_indexer *l)
 {
 	for (unsigned i = 0; i < STORE_LOOPS_MAX; i++)
-		if (l->to_tell >> i & 1 && !store_tell_settled(l->store->hub, i))
+		if (l->to_tell >> i & 1 && !index_wait_end(l->store->hub, i))
 			l->to_tell &= ~(UINT64_C(1) << i);
 }
 
 /* Also where it cannot be known: they do with what is learned. */
-static void end_settling(struct learner *l)
+static void end_settling(struct key_indexer *l)
 {
 	l->settling = SETTLING_NONE;
 	l->to_tell |= l->asking;
@@ -195,7 +193,7 @@ static void end_settling(struct learner *l)
 	tell_settled(l);
 }
 
-static bool ping(struct learner *l)
+static bool ping(struct key_indexer *l)
 {
 	char n[24];
 	const char *args[] = { "PING", n };
@@ -206,7 +204,7 @@ static bool ping(struct learner *l)
 	return !redis_command(l->events, 2, args, NULL, NULL, NULL);
 }
 
-static void begin_settling(struct learner *l)
+static void begin_settling(struct key_indexer *l)
 {
 	l->asking = l->to_ask;
 	l->to_ask = 0;
@@ -220,14 +218,14 @@ static void begin_settling(struct learner *l)
 }
 
 /* No answer comes any more: a ping was refused, is not answered, or its connection broke. */
-static void end_hearing(struct learner *l)
+static void end_hearing(struct key_indexer *l)
 {
 	if (l->settling == SETTLING_HEARING)
 		end_settling(l);
 	settle_on(l);
 }
 
-static void settle_on(struct learner *l)
+static void settle_on(struct key_indexer *l)
 {
 	bool is_learned = l->n_learned >= l->learned_until || (!l->n && !l->n_sent);
 
@@ -240,7 +238,7 @@ static void settle_on(struct learner *l)
 }
 
 /* {"pong", what was sent with the ping} */
-static void on_pong(struct learner *l, const redisReply *message)
+static void on_pong(struct key_indexer *l, const redisReply *message)
 {
 	uint64_t n;
 
@@ -251,7 +249,7 @@ static void on_pong(struct learner *l, const redisReply *message)
 	settle_on(l);
 }
 
-void learner_settle(struct learner *l, unsigned slot)
+void key_indexer_wait(struct key_indexer *l, unsigned slot)
 {
 	l->to_ask |= UINT64_C(1) << slot;
 	settle_on(l);
@@ -260,7 +258,7 @@ void learner_settle(struct learner *l, unsigned slot)
 
 /* ---- looking through all keys ---- */
 
-static void end_look(struct learner *l)
+static void end_look(struct key_indexer *l)
 {
 	l->look = LOOK_NONE;
 	if (!(l->told && l->hears) && !l->look_ns)
@@ -270,7 +268,7 @@ static void end_look(struct learner *l)
 /* {cursor, {key, ...}} */
 static void on_portion(void *arg, int result, const redisReply *reply)
 {
-	struct learner *l = arg;
+	struct key_indexer *l = arg;
 	const redisReply *keys = store_item(reply, 1, REDIS_REPLY_ARRAY);
 	const char *cursor = store_string(reply, 0, NULL);
 
@@ -299,7 +297,7 @@ static void on_portion(void *arg, int result, const redisReply *reply)
 	schedule(l);
 }
 
-static void look_on(struct learner *l)
+static void look_on(struct key_indexer *l)
 {
 	const char *type = l->look == LOOK_HASHES ? "hash" : "string";
 	char portion[16];
@@ -316,7 +314,7 @@ static void look_on(struct learner *l)
 
 static void on_size(void *arg, int result, const redisReply *reply)
 {
-	struct learner *l = arg;
+	struct key_indexer *l = arg;
 	long long n = !result && reply->type == REDIS_REPLY_INTEGER ? reply->integer / STEPS : 0;
 
 	l->looking = false;
@@ -327,7 +325,7 @@ static void on_size(void *arg, int result, const redisReply *reply)
 	schedule(l);
 }
 
-static void begin_look(struct learner *l)
+static void begin_look(struct key_indexer *l)
 {
 	const char *args[] = { "DBSIZE" };
 
@@ -339,10 +337,10 @@ static void begin_look(struct learner *l)
 
 /* ---- whether Redis tells ---- */
 
-static void set_told(struct learner *l, bool told, const char *why)
+static void set_told(struct key_indexer *l, bool told, const char *why)
 {
 	if (!told && !l->said)
-		sl_warn("learner",
+		sl_warn("key-indexer",
 			"Redis does not tell of keys that others write (%s): they are looked for "
 			"all the time",
 			why);
@@ -359,7 +357,7 @@ static const char *why_not(const redisReply *reply)
 }
 
 /* One that is busy, say, is asked again. */
-static bool says_nothing(struct learner *l, int result, const redisReply *reply)
+static bool says_nothing(struct key_indexer *l, int result, const redisReply *reply)
 {
 	if (result)
 		return true;
@@ -380,7 +378,7 @@ static void on_set(void *arg, int result, const redisReply *reply)
 }
 
 /* What others have set stays: we add what we lack. */
-static void add_flags(struct learner *l, const char *have)
+static void add_flags(struct key_indexer *l, const char *have)
 {
 	char flags[64];
 	size_t n = (size_t)snprintf(flags, sizeof(flags) - 5, "%.48s", have);
@@ -400,7 +398,7 @@ static void add_flags(struct learner *l, const char *have)
 /* {name, value} */
 static void on_flags(void *arg, int result, const redisReply *reply)
 {
-	struct learner *l = arg;
+	struct key_indexer *l = arg;
 
 	if (says_nothing(l, result, reply))
 		return;
@@ -410,7 +408,7 @@ static void on_flags(void *arg, int result, const redisReply *reply)
 		set_told(l, false, why_not(reply));
 }
 
-static void check_flags(struct learner *l)
+static void check_flags(struct key_indexer *l)
 {
 	const char *args[] = { "CONFIG", "GET", SETTING };
 
@@ -422,7 +420,7 @@ static void check_flags(struct learner *l)
 
 static void events_up(void *arg, const char *run_id)
 {
-	struct learner *l = arg;
+	struct key_indexer *l = arg;
 	unsigned db = l->store->hub->url.db;
 	char hset[48], set[48];
 	const char *args[1 + N_CHANNELS] = { "SUBSCRIBE", hset, set };
@@ -435,7 +433,7 @@ static void events_up(void *arg, const char *run_id)
 	redis_command(l->events, 1 + N_CHANNELS, args, NULL, NULL, NULL);
 }
 
-static void set_hears(struct learner *l, bool hears)
+static void set_hears(struct key_indexer *l, bool hears)
 {
 	l->hears = hears;
 	begin_look_in(l, 0);
@@ -443,7 +441,7 @@ static void set_hears(struct learner *l, bool hears)
 
 static void events_down(void *arg)
 {
-	struct learner *l = arg;
+	struct key_indexer *l = arg;
 
 	set_hears(l, false);
 	end_hearing(l);
@@ -451,11 +449,11 @@ static void events_down(void *arg)
 }
 
 /* Most of what is written we wrote: then there is nothing to do. */
-static void note_event(struct learner *l, const char *key, size_t len)
+static void note_event(struct key_indexer *l, const char *key, size_t len)
 {
-	if (key_is_ours(key, len) || written_take(l->store->hub, key, len))
+	if (foreign_key_is_ours(key, len) || written_take(l->store->hub, key, len))
 		return;
-	atomic_fetch_add(&l->store->hub->n_heard, 1);
+	atomic_fetch_add(&l->store->hub->compat->n_heard, 1);
 	note(l, key, len);
 	schedule(l);
 }
@@ -467,7 +465,7 @@ static void note_event(struct learner *l, const char *key, size_t len)
  */
 static void on_event(void *arg, const redisReply *message)
 {
-	struct learner *l = arg;
+	struct key_indexer *l = arg;
 	size_t len, channel_len;
 	uint64_t n;
 
@@ -496,16 +494,16 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static void show(const struct learner *l)
+static void show(const struct key_indexer *l)
 {
 	struct store_hub *hub = l->store->hub;
 
-	atomic_store(&hub->looking, l->look != LOOK_NONE || l->looking || l->look_ns);
-	atomic_store(&hub->told, l->told && l->hears);
-	atomic_store(&hub->untold, l->said);
+	atomic_store(&hub->compat->looking, l->look != LOOK_NONE || l->looking || l->look_ns);
+	atomic_store(&hub->compat->told, l->told && l->hears);
+	atomic_store(&hub->compat->untold, l->said);
 }
 
-static uint64_t when_next(const struct learner *l, uint64_t now)
+static uint64_t when_next(const struct key_indexer *l, uint64_t now)
 {
 	uint64_t at = l->to_tell ? now + STEP_MS * SL_NS_PER_MS : UINT64_MAX;
 
@@ -524,7 +522,7 @@ static uint64_t when_next(const struct learner *l, uint64_t now)
 }
 
 /* The timer is what does everything, so that it happens at its pace. */
-static void schedule(struct learner *l)
+static void schedule(struct key_indexer *l)
 {
 	uint64_t now = sl_clock_ns(), at = when_next(l, now), wait;
 	struct timeval tv;
@@ -543,7 +541,7 @@ static void schedule(struct learner *l)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	struct learner *l = arg;
+	struct key_indexer *l = arg;
 	uint64_t now = sl_clock_ns();
 
 	(void)fd;
@@ -567,7 +565,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	schedule(l);
 }
 
-void learner_up(struct learner *l)
+void key_indexer_up(struct key_indexer *l)
 {
 	l->up = true;
 	l->look = LOOK_NONE;
@@ -576,16 +574,16 @@ void learner_up(struct learner *l)
 	schedule(l);
 }
 
-void learner_down(struct learner *l)
+void key_indexer_down(struct key_indexer *l)
 {
 	l->up = false;
 	evtimer_del(l->timer);
 	schedule(l);
 }
 
-int learner_create(struct store *store, struct learner **out)
+int key_indexer_create(struct store *store, struct key_indexer **out)
 {
-	struct learner *l = calloc(1, sizeof(*l));
+	struct key_indexer *l = calloc(1, sizeof(*l));
 	struct redis_attr attr = { .url = &store->hub->url,
 				   .name = "nanoctrl-keys",
 				   .timeout_ms = store->hub->config.timeout_ms,
@@ -601,14 +599,14 @@ int learner_create(struct store *store, struct learner **out)
 	l->store = store;
 	l->timer = evtimer_new(store->base, on_timer, l);
 	if (!l->timer || redis_create(store->base, &attr, &l->events)) {
-		learner_destroy(l);
+		key_indexer_destroy(l);
 		return -ENOMEM;
 	}
 	*out = l;
 	return 0;
 }
 
-void learner_destroy(struct learner *l)
+void key_indexer_destroy(struct key_indexer *l)
 {
 	if (!l)
 		return;

@@ -1,17 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What this process wrote of late, in two small tables that every loop uses. What does not fit into
- * them costs a write or a look more, and does no harm.
- *
- * written: Redis tells of every key that is written, by ourselves as well, and to look at ours
- * again would cost as much as to write them. Every entry has an end, and a write that failed takes
- * its own back: what is heard of then is another's.
- *
- * noted: the indexes hold when an entity's time runs out, and who sweeps them looks at the entity
- * before it ends it. So an index that is a little late is as good, and a beat need not write there
- * each time.
- */
-#include "store/redis_store.h"
+#include "compat/store.h"
 
 #define GOOD_S	     30
 #define NOTED_GOOD_S 20		    /* of STORE_COMPAT_TTL_MS */
@@ -67,7 +55,7 @@ static bool is_good(uint64_t have, uint64_t hash, uint64_t seconds)
 
 static _Atomic uint64_t *written_entry(struct store_hub *hub, uint64_t hash)
 {
-	return &hub->written[(hash >> 32) % STORE_WRITTEN];
+	return &hub->compat->written.written[(hash >> 32) % WRITTEN_ENTRIES];
 }
 
 static bool take(struct store_hub *hub, uint64_t hash)
@@ -82,7 +70,7 @@ static bool take(struct store_hub *hub, uint64_t hash)
 	return true;
 }
 
-/* An entry that another name has is taken over. */
+/* An entry of another name is overwritten. */
 void written_expect(struct store_hub *hub, struct store_text scope, struct store_text word,
 		    struct store_text name)
 {
@@ -90,7 +78,7 @@ void written_expect(struct store_hub *hub, struct store_text scope, struct store
 	_Atomic uint64_t *entry = written_entry(hub, hash);
 	uint64_t have = atomic_load(entry), count;
 
-	if (!atomic_load(&hub->told))
+	if (!atomic_load(&hub->compat->told))
 		return;
 	do {
 		count = is_good(have, hash, GOOD_S) ? have & COUNT : 0;
@@ -111,8 +99,8 @@ bool written_take(struct store_hub *hub, const char *key, size_t len)
 
 void written_clear(struct store_hub *hub)
 {
-	for (size_t i = 0; i < STORE_WRITTEN; i++)
-		atomic_store(&hub->written[i], 0);
+	for (size_t i = 0; i < WRITTEN_ENTRIES; i++)
+		atomic_store(&hub->compat->written.written[i], 0);
 }
 
 /* ---- noted ---- */
@@ -128,7 +116,7 @@ static uint64_t noted_hash(const struct store_hub *hub, struct store_text scope,
 
 static _Atomic uint64_t *noted_entry(struct store_hub *hub, uint64_t hash)
 {
-	return &hub->noted[(hash >> 32) % STORE_NOTED];
+	return &hub->compat->written.noted[(hash >> 32) % NOTED_ENTRIES];
 }
 
 bool noted_is_due(struct store_hub *hub, struct store_text scope, struct store_text type,
@@ -156,6 +144,6 @@ void noted_forget(struct store_hub *hub, struct store_text scope, struct store_t
 
 void noted_clear(struct store_hub *hub)
 {
-	for (size_t i = 0; i < STORE_NOTED; i++)
-		atomic_store(&hub->noted[i], 0);
+	for (size_t i = 0; i < NOTED_ENTRIES; i++)
+		atomic_store(&hub->compat->written.noted[i], 0);
 }

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <event2/event.h>
 #include "nanoctrl/net/loop.h"
-#include "store/entity.h"
-#include "store/redis_store.h"
+#include "compat/peer.h"
+#include "compat/store.h"
 
 #define MANY	    3000
 #define PORTION_MAX 256
@@ -383,8 +383,8 @@ static int setup(void **state)
 	int ret = fixture_setup(state);
 	struct fixture *f = *state;
 
-	learner_destroy(f->store->learner);
-	f->store->learner = NULL;
+	key_indexer_destroy(f->store->compat->indexer);
+	f->store->compat->indexer = NULL;
 	return ret;
 }
 

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who looks through an index first waits until the learner has learned what others wrote to Redis
- * before. A store asks for all that wait at once, and again for those that came meanwhile.
+ * A store asks the key indexer once for all requests that wait, and again for those that came
+ * meanwhile.
  */
+#include "compat/index_wait.h"
+
 #include <errno.h>
 #include <stdlib.h>
+#include "compat/store.h"
 #include "nanoctrl/net/loop.h"
-#include "store/redis_store.h"
 
-struct settle_post {
+void index_wait_init(struct index_wait *wait)
+{
+	sl_list_init(&wait->asked);
+	sl_list_init(&wait->behind);
+}
+
+struct wait_post {
 	struct store_hub *hub;
 	unsigned slot;
 };
@@ -26,12 +34,12 @@ static struct store *store_in(struct store_hub *hub, unsigned slot)
 /* Has fn run on the loop of the store in the slot `to`; nothing when that one is gone. */
 static int post(struct store_hub *hub, unsigned to, loop_fn *fn, unsigned slot)
 {
-	struct settle_post *p = malloc(sizeof(*p));
+	struct wait_post *p = malloc(sizeof(*p));
 	int ret = 0;
 
 	if (!p)
 		return -ENOMEM;
-	*p = (struct settle_post){ hub, slot };
+	*p = (struct wait_post){ hub, slot };
 	pthread_mutex_lock(&hub->lock);
 	if (hub->stores[to])
 		ret = loop_post(hub->stores[to]->loop, fn, p);
@@ -41,9 +49,9 @@ static int post(struct store_hub *hub, unsigned to, loop_fn *fn, unsigned slot)
 	return ret;
 }
 
-static struct settle_post take_post(void *arg)
+static struct wait_post take_post(void *arg)
 {
-	struct settle_post p = *(struct settle_post *)arg;
+	struct wait_post p = *(struct wait_post *)arg;
 
 	free(arg);
 	return p;
@@ -53,70 +61,69 @@ static struct settle_post take_post(void *arg)
 
 static void on_asked(void *arg)
 {
-	struct settle_post p = take_post(arg);
+	struct wait_post p = take_post(arg);
 	struct store *first = store_in(p.hub, 0);
 
 	if (first)
-		learner_settle(first->learner, p.slot);
+		key_indexer_wait(first->compat->indexer, p.slot);
 }
 
-static void on_settled(void *arg)
+static void on_indexed(void *arg)
 {
-	struct settle_post p = take_post(arg);
+	struct wait_post p = take_post(arg);
 	struct store *store = store_in(p.hub, p.slot);
 
 	if (!store)
 		return;
-	store->settled = true;
+	store->compat->wait.over = true;
 	event_active(store->turn, EV_TIMEOUT, 0);
 }
 
-int store_tell_settled(struct store_hub *hub, unsigned slot)
+int index_wait_end(struct store_hub *hub, unsigned slot)
 {
-	return post(hub, slot, on_settled, slot);
+	return post(hub, slot, on_indexed, slot);
 }
 
 /* ---- on each ---- */
 
-/* Those that wait are asked for; at once settled where nobody learns: in a cluster, while the first
- * loop ends, and without memory to ask. */
+/* Where no one indexes the wait is over at once: in a cluster, while the first loop ends, and
+ * without memory to ask. */
 static void ask(struct store *store)
 {
-	sl_list_splice(&store->settling, &store->to_settle);
+	struct index_wait *w = &store->compat->wait;
+
+	sl_list_splice(&w->asked, &w->behind);
 	if (!store->closing && !store_is_cluster(store) && store_in(store->hub, 0) &&
 	    !post(store->hub, 0, on_asked, store->slot))
 		return;
-	store->settled = true;
+	w->over = true;
 	event_active(store->turn, EV_TIMEOUT, 0);
 }
 
-void store_settle(struct store *store, struct store_later *later)
+void store_wait_for_index(struct store *store, struct store_later *later)
 {
-	sl_list_append(&store->to_settle, &later->node);
-	if (sl_list_empty(&store->settling))
+	struct index_wait *w = &store->compat->wait;
+
+	sl_list_append(&w->behind, &later->node);
+	if (sl_list_empty(&w->asked))
 		ask(store);
 }
 
-void store_flush_settled(struct store *store)
+void index_wait_flush(struct store *store)
 {
+	struct index_wait *w = &store->compat->wait;
 	struct sl_list now, *e;
 
-	if (!store->settled)
+	if (!w->over && !store->closing)
 		return;
-	store->settled = false;
+	w->over = false;
 	sl_list_init(&now);
-	sl_list_splice(&now, &store->settling);
-	if (!sl_list_empty(&store->to_settle))
+	sl_list_splice(&now, &w->asked);
+	if (!sl_list_empty(&w->behind))
 		ask(store);
 	while ((e = sl_list_pop(&now))) {
 		struct store_later *later = SL_CONTAINER_OF(e, struct store_later, node);
 
 		later->fn(later);
 	}
-}
-
-void store_end_settling(struct store *store)
-{
-	store->settled = true;
-	store_flush_settled(store);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/entity.h"
+#include "compat/entity.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "store/redis_store.h"
+#include "compat/store.h"
 
 /* "scope:", or nothing without a scope; the caller frees at. */
 static struct store_text prefix_of(struct store_text scope)
@@ -23,7 +23,7 @@ static struct store_text prefix_of(struct store_text scope)
 	return p;
 }
 
-void store_send_in_scope(struct store *store, struct store_text scope, enum script_id script,
+void store_send_in_scope(struct store *store, struct store_text scope, const struct script *script,
 			 size_t n, const struct store_text *args, store_finish_fn *finish,
 			 union store_answer fn, void *arg)
 {
@@ -37,7 +37,7 @@ void store_send_in_scope(struct store *store, struct store_text scope, enum scri
 	free((char *)(uintptr_t)prefix.at);
 }
 
-static void send_in_scope(struct store *store, struct store_text scope, enum script_id script,
+static void send_in_scope(struct store *store, struct store_text scope, const struct script *script,
 			  const struct store_args *a, store_finish_fn *finish,
 			  union store_answer fn, void *arg)
 {
@@ -82,8 +82,8 @@ void store_delete_entity(struct store *store, const struct store_entity_id *name
 	struct store_args a = { .n = 0 };
 
 	arg_name(&a, name);
-	send_in_scope(store, name->scope, SCRIPT_ENTITY_DELETE, &a, store_finish_done,
-		      (union store_answer){ .done = fn }, arg);
+	send_in_scope(store, name->scope, &compat_scripts[COMPAT_ENTITY_DELETE], &a,
+		      store_finish_done, (union store_answer){ .done = fn }, arg);
 }
 
 /* {outcome, {info, ...}, skipped} */
@@ -106,7 +106,8 @@ static void finish_entities(struct store_call *call, int result, const redisRepl
 		found.n++;
 	}
 	found.info = info;
-	call->fn.entities(call->arg, result, result == STORE_OK ? &found : NULL);
+	((store_entities_fn *)call->fn.compat)(call->arg, result,
+					       result == STORE_OK ? &found : NULL);
 	free(info);
 }
 
@@ -116,13 +117,13 @@ void store_get_entity(struct store *store, const struct store_entity_id *name,
 	struct store_args a = { .n = 0 };
 
 	arg_name(&a, name);
-	send_in_scope(store, name->scope, SCRIPT_ENTITY_GET, &a, finish_entities,
-		      (union store_answer){ .entities = fn }, arg);
+	send_in_scope(store, name->scope, &compat_scripts[COMPAT_ENTITY_GET], &a, finish_entities,
+		      (union store_answer){ .compat = (void (*)(void))fn }, arg);
 }
 
 /* What a sweep is of. */
 struct sweep {
-	enum script_id script;
+	const struct script *script;
 	const char *what;
 	bool *sweeping;
 	_Atomic uint64_t *n_ended;
@@ -131,15 +132,17 @@ struct sweep {
 
 static struct sweep peers_of(struct store *store)
 {
-	return (struct sweep){ SCRIPT_PEER_SWEEP, "agents of DLSlime's", &store->sweeping_peers,
-			       &store->hub->n_peers_ended, &store->peers_ended };
+	return (struct sweep){ &compat_scripts[COMPAT_PEER_SWEEP], "agents of DLSlime's",
+			       &store->compat->sweeping_peers, &store->hub->compat->n_peers_ended,
+			       &store->compat->peers_ended };
 }
 
 static struct sweep entities_of(struct store *store)
 {
-	return (struct sweep){ SCRIPT_ENTITY_SWEEP, "entities of DLSlime's",
-			       &store->sweeping_entities, &store->hub->n_entities_ended,
-			       &store->entities_ended };
+	return (struct sweep){ &compat_scripts[COMPAT_ENTITY_SWEEP], "entities of DLSlime's",
+			       &store->compat->sweeping_entities,
+			       &store->hub->compat->n_entities_ended,
+			       &store->compat->entities_ended };
 }
 
 static void sweep(struct store *store, const struct sweep *s);
@@ -148,7 +151,8 @@ static void sweep(struct store *store, const struct sweep *s);
 static void finish_sweep(struct store_call *call, int result, const redisReply *reply)
 {
 	struct store *store = call->store;
-	struct sweep s = call->script == SCRIPT_PEER_SWEEP ? peers_of(store) : entities_of(store);
+	struct sweep s = call->script == &compat_scripts[COMPAT_PEER_SWEEP] ? peers_of(store)
+									    : entities_of(store);
 	uint64_t ended = 0, more = 0;
 
 	store_note_skipped(call, reply);
@@ -171,8 +175,9 @@ static void sweep(struct store *store, const struct sweep *s)
 	if (*s->sweeping)
 		return;
 	*s->sweeping = true;
-	if (s->script == SCRIPT_PEER_SWEEP)
-		store_arg_number(&a, reaper_compat_time(store->reaper));
+	if (s->script == &compat_scripts[COMPAT_PEER_SWEEP])
+		store_arg_number(
+			&a, reaper_time_after(store->reaper, store->hub->config.compat_hold_ms));
 	store_send_prefixed(store, (struct store_text){ "", 0 }, s->script, (size_t)a.n, a.v,
 			    finish_sweep, (union store_answer){ .done = NULL }, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/gc.h"
+#include "compat/gc.h"
 
 #include <inttypes.h>
 #include <limits.h>

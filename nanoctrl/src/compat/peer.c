@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agents of the compatible routes. */
+#include "compat/peer.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "store/redis_store.h"
+#include "compat/store.h"
 
 /* ---- register, forget ---- */
 
@@ -34,7 +35,7 @@ static void finish_put_peer(struct store_call *call, int result, const redisRepl
 			       store_call_arg(call, 3));
 	if (result == STORE_OK)
 		peer.name.at = store_string(reply, 1, &peer.name.len);
-	call->fn.peers(call->arg, result, &peer, result == STORE_OK);
+	((store_peers_fn *)call->fn.compat)(call->arg, result, &peer, result == STORE_OK);
 }
 
 void store_put_peer(struct store *store, struct store_text scope, const struct store_peer *p,
@@ -55,8 +56,9 @@ void store_put_peer(struct store *store, struct store_text scope, const struct s
 	store_arg_field(&a, "device", p->device);
 	store_arg_field(&a, "ib_port", p->port);
 	store_arg_field(&a, "link_type", p->link_type);
-	store_send_in_scope(store, scope, SCRIPT_PEER_REGISTER, (size_t)a.n, a.v, finish_put_peer,
-			    (union store_answer){ .peers = fn }, arg);
+	store_send_in_scope(store, scope, &compat_scripts[COMPAT_PEER_REGISTER], (size_t)a.n, a.v,
+			    finish_put_peer, (union store_answer){ .compat = (void (*)(void))fn },
+			    arg);
 }
 
 #define CLEANUP_REST 2 /* argument of peer_cleanup */
@@ -86,8 +88,8 @@ void store_cleanup_peer(struct store *store, struct store_text scope, struct sto
 {
 	const struct store_text args[] = { scope, name, [CLEANUP_REST] = no_text };
 
-	store_send_in_scope(store, scope, SCRIPT_PEER_CLEANUP, 3, args, finish_cleanup,
-			    (union store_answer){ .done = fn }, arg);
+	store_send_in_scope(store, scope, &compat_scripts[COMPAT_PEER_CLEANUP], 3, args,
+			    finish_cleanup, (union store_answer){ .done = fn }, arg);
 }
 
 /* ---- targets and memory regions ---- */
@@ -135,7 +137,7 @@ void store_put_targets(struct store *store, struct store_text scope, struct stor
 	args[SPEC] = spec;
 	if (n)
 		memcpy(args + TARGETS, targets, n * sizeof(*args));
-	store_send_in_scope(store, scope, SCRIPT_PEER_TOPOLOGY, n + TARGETS, args,
+	store_send_in_scope(store, scope, &compat_scripts[COMPAT_PEER_TOPOLOGY], n + TARGETS, args,
 			    finish_put_targets, (union store_answer){ .done = fn }, arg);
 	free(args);
 }
@@ -145,8 +147,8 @@ void store_put_mr(struct store *store, struct store_text scope, struct store_tex
 {
 	const struct store_text args[] = { scope, agent, name, value };
 
-	store_send_in_scope(store, scope, SCRIPT_PEER_MR_PUT, 4, args, store_finish_done,
-			    (union store_answer){ .done = fn }, arg);
+	store_send_in_scope(store, scope, &compat_scripts[COMPAT_PEER_MR_PUT], 4, args,
+			    store_finish_done, (union store_answer){ .done = fn }, arg);
 }
 
 /* {outcome, value, skipped} */
@@ -158,7 +160,8 @@ static void finish_get_mr(struct store_call *call, int result, const redisReply 
 	store_note_skipped(call, reply);
 	if (result == STORE_OK)
 		value.at = store_string(reply, 1, &value.len);
-	call->fn.entities(call->arg, result, result == STORE_OK ? &found : NULL);
+	((store_entities_fn *)call->fn.compat)(call->arg, result,
+					       result == STORE_OK ? &found : NULL);
 }
 
 void store_get_mr(struct store *store, struct store_text scope, struct store_text agent,
@@ -166,6 +169,7 @@ void store_get_mr(struct store *store, struct store_text scope, struct store_tex
 {
 	const struct store_text args[] = { agent, name };
 
-	store_send_in_scope(store, scope, SCRIPT_PEER_MR_GET, 2, args, finish_get_mr,
-			    (union store_answer){ .entities = fn }, arg);
+	store_send_in_scope(store, scope, &compat_scripts[COMPAT_PEER_MR_GET], 2, args,
+			    finish_get_mr, (union store_answer){ .compat = (void (*)(void))fn },
+			    arg);
 }

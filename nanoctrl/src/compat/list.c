@@ -7,8 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "store/redis_store.h"
 #include "base/text_set.h"
+#include "compat/peer.h"
+#include "compat/store.h"
 
 #define ROW 128 /* what a row of a list takes besides its texts */
 
@@ -82,7 +83,7 @@ static bool has_failed_at_once(struct listing *l, int result)
 
 static void tell_entities(struct listing *l, int result, const void *found)
 {
-	l->fn.entities(l->arg, result, found);
+	((store_entities_fn *)l->fn.compat)(l->arg, result, found);
 }
 
 static int read_entities(struct listing *l, const struct store *store, const redisReply *reply,
@@ -135,7 +136,7 @@ static void finish_entities(struct store_call *call, int result, const redisRepl
 void store_list_entities(struct store *store, struct store_text scope, struct store_text type,
 			 struct store_text kind, store_entities_fn *fn, void *arg)
 {
-	union store_answer answer = { .entities = fn };
+	union store_answer answer = { .compat = (void (*)(void))fn };
 	struct listing *l = new_listing(store, answer, arg);
 	struct store_args a = { .n = 0 };
 
@@ -149,8 +150,8 @@ void store_list_entities(struct store *store, struct store_text scope, struct st
 	store_arg(&a, type.at ? "1" : "0");
 	store_arg(&a, kind.at ? "1" : "0");
 	store_arg(&a, "");
-	store_send_in_scope(store, scope, SCRIPT_ENTITY_LIST, (size_t)a.n, a.v, finish_entities,
-			    answer, l);
+	store_send_in_scope(store, scope, &compat_scripts[COMPAT_ENTITY_LIST], (size_t)a.n, a.v,
+			    finish_entities, answer, l);
 }
 
 /* ---- agents ---- */
@@ -160,7 +161,7 @@ void store_list_entities(struct store *store, struct store_text scope, struct st
 
 static void tell_peers(struct listing *l, int result, const void *found)
 {
-	l->fn.peer_list(l->arg, result, found);
+	((store_peer_list_fn *)l->fn.compat)(l->arg, result, found);
 }
 
 /* {name, addr, device, ib_port, link_type, resource, topology, memory_keys} */
@@ -250,12 +251,13 @@ void store_list_peers(struct store *store, struct store_text scope, store_peer_l
 		      void *arg)
 {
 	const struct store_text args[] = { scope, [PLACE] = { "", 0 } };
-	union store_answer answer = { .peer_list = fn };
+	union store_answer answer = { .compat = (void (*)(void))fn };
 	struct listing *l = new_listing(store, answer, arg);
 
 	if (!l) {
 		fn(arg, -ENOMEM, NULL);
 		return;
 	}
-	store_send_in_scope(store, scope, SCRIPT_PEER_LIST, NAMES, args, finish_peers, answer, l);
+	store_send_in_scope(store, scope, &compat_scripts[COMPAT_PEER_LIST], NAMES, args,
+			    finish_peers, answer, l);
 }

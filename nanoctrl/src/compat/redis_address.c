@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where clients that speak to Redis themselves find it. The private one is made to listen for them.
- */
+#include "compat/redis_address.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/socket.h>
-#include "compat/store_guest.h"
-#include "store/redis_store.h"
+#include "compat/store.h"
 
 static bool is_loopback(const char *host)
 {
@@ -55,9 +52,9 @@ static int unreachable(char out[STORE_REDIS_ADDRESS_MAX], const char *why)
 static int private_address(const struct store_hub *hub, bool local,
 			   char out[STORE_REDIS_ADDRESS_MAX])
 {
-	unsigned port = atomic_load(&hub->tcp_port);
+	unsigned port = atomic_load(&hub->compat->port.open);
 
-	if (!hub->ours)
+	if (!hub->compat->port.ours)
 		return unreachable(out,
 				   "Redis is reached by a unix socket, and clients of this "
 				   "route need TCP: set redis.advertise, or give a redis:// URL");
@@ -73,7 +70,7 @@ static int private_address(const struct store_hub *hub, bool local,
 /* The private Redis does not listen yet. */
 static bool is_to_open(const struct store *store)
 {
-	return store->hub->port && !atomic_load(&store->hub->tcp_port);
+	return store->hub->compat->port.port && !atomic_load(&store->hub->compat->port.open);
 }
 
 /* What clients elsewhere are told in the place of an address that only this host reaches. */
@@ -121,7 +118,7 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 
 	snprintf(from, sizeof(from), "%.*s", (int)(client.len < 63 ? client.len : 63),
 		 client.len ? client.at : "");
-	if (store->hub->ours && !store->hub->port)
+	if (store->hub->compat->port.ours && !store->hub->compat->port.port)
 		return unreachable(out, "the private Redis serves nanoctrl alone, and clients of "
 					"this route need it: set redis.compat_port");
 	if (url->db)
@@ -152,175 +149,6 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 	return 0;
 }
 
-/* ---- the private Redis' port ---- */
-
-/* 0: none is in it. */
-static unsigned read_port(int fd)
-{
-	char text[8];
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-	unsigned port = 0;
-
-	text[n > 0 ? n : 0] = '\0';
-	return sscanf(text, "%5u", &port) == 1 && port <= 65535 ? port : 0;
-}
-
-/* A socket that has the port, or any free one for 0. */
-static int hold_port(unsigned port)
-{
-	struct sockaddr_in addr = { .sin_family = AF_INET,
-				    .sin_port = htons((uint16_t)port),
-				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int ret;
-
-	if (fd < 0)
-		return -errno;
-	if (!bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
-		return fd;
-	ret = -errno;
-	close(fd);
-	return ret;
-}
-
-static int free_port(struct store_hub *hub)
-{
-	struct sockaddr_in addr;
-	socklen_t len = sizeof(addr);
-	int fd = hold_port(0);
-
-	if (fd < 0)
-		return fd;
-	hub->held_fd = fd;
-	if (getsockname(fd, (struct sockaddr *)&addr, &len))
-		return -errno;
-	hub->port = ntohs(addr.sin_port);
-	return 0;
-}
-
-void store_hub_own(struct store_hub *hub, unsigned port)
-{
-	hub->ours = true;
-	hub->port = port;
-	atomic_store(&hub->port_kept, port != 0);
-}
-
-/* One that is in the file is not held: Redis has it already, or gets it as soon as it is reached.
- */
-int store_hub_keep_port(struct store_hub *hub, const char *file)
-{
-	hub->port_fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (hub->port_fd < 0)
-		return -errno;
-	hub->port = read_port(hub->port_fd);
-	atomic_store(&hub->port_kept, hub->port != 0);
-	return hub->port ? 0 : free_port(hub);
-}
-
-static void let_go(struct store_hub *hub)
-{
-	int fd = atomic_exchange(&hub->held_fd, -1);
-
-	if (fd >= 0)
-		close(fd);
-}
-
-void store_hub_give_port(struct store_hub *hub)
-{
-	let_go(hub);
-	if (hub->port_fd >= 0)
-		close(hub->port_fd);
-	hub->port_fd = -1;
-}
-
-/* A few bytes to a file that is open, once in its life: the only write on a loop. */
-static void note_port(struct store_hub *hub)
-{
-	char text[16];
-	int n = snprintf(text, sizeof(text), "%u\n", hub->port);
-
-	sl_info("store", "the private Redis listens for agents of DLSlime on 127.0.0.1 port %u",
-		hub->port);
-	if (!atomic_exchange(&hub->port_kept, true) &&
-	    pwrite(hub->port_fd, text, (size_t)n, 0) != n)
-		sl_error("store", "the port of the private Redis is not kept: %s", strerror(errno));
-}
-
-struct opening {
-	struct store *store;
-	store_done_fn *fn;
-	void *arg;
-};
-
-static void end_opening(struct opening *o, int result)
-{
-	if (o->fn)
-		o->fn(o->arg, result);
-	free(o);
-}
-
-/* 0, -EAGAIN where Redis refuses it for the moment, or -ENOTSUP, which the log has then. */
-static int judge_opening(const struct store_hub *hub, int result, const redisReply *reply)
-{
-	if (result || reply->type != REDIS_REPLY_ERROR)
-		return result;
-	if (store_is_refusal(reply->str))
-		return -EAGAIN;
-	sl_error("store",
-		 "the private Redis cannot listen on 127.0.0.1 port %u, which redis.compat_port or "
-		 "the file redis.port in its directory names (%s): without it no agent of DLSlime "
-		 "can register",
-		 hub->port, reply->str);
-	return -ENOTSUP;
-}
-
-static void on_port_set(void *arg, int result, const redisReply *reply)
-{
-	struct opening *o = arg;
-	struct store_hub *hub = o->store->hub;
-	int ret = judge_opening(hub, result, reply);
-
-	if (ret == -ENOTSUP)
-		atomic_store(&hub->tcp_port, 0);
-	else if (!ret && !atomic_exchange(&hub->tcp_port, hub->port))
-		note_port(hub);
-	end_opening(o, ret);
-}
-
-static void on_rights_given(void *arg, int result, const redisReply *reply)
-{
-	struct opening *o = arg;
-	char digits[8];
-	const char *args[] = { "CONFIG", "SET", "port", digits };
-	int ret = judge_opening(o->store->hub, result, reply);
-
-	snprintf(digits, sizeof(digits), "%u", o->store->hub->port % 65536);
-	if (!ret) {
-		let_go(o->store->hub);
-		ret = redis_command(o->store->redis, 4, args, NULL, on_port_set, o);
-		if (!ret)
-			return;
-	}
-	end_opening(o, ret);
-}
-
-/* Rights first: whoever connects at once has them, and no more. */
-void store_open_tcp(struct store *store, store_done_fn *fn, void *arg)
-{
-	struct opening *o = malloc(sizeof(*o));
-	int ret = o ? 0 : -ENOMEM;
-
-	if (!ret) {
-		*o = (struct opening){ store, fn, arg };
-		ret = guest_admit(store->redis, on_rights_given, o);
-	}
-	if (!ret)
-		return;
-	free(o);
-	if (fn)
-		fn(arg, ret);
-}
-
 static void opened(void *arg, int result)
 {
 	(void)result;
@@ -331,12 +159,13 @@ static void opened(void *arg, int result)
  * there without asking us, and are told of it as before meanwhile; where it fails, who registers
  * next has it tried again. What is configured for others leads there, and is tried once it listens.
  */
-void store_reach_up(struct store *store)
+void redis_address_up(struct store *store)
 {
 	const struct store_hub *hub = store->hub;
 
-	if (hub->port && (atomic_load(&hub->port_kept) || store_configured_address(store)))
-		store_open_tcp(store, opened, store);
+	if (hub->compat->port.port &&
+	    (atomic_load(&hub->compat->port.kept) || store_configured_address(store)))
+		private_port_open(store, opened, store);
 	else
 		reach_up(store);
 }

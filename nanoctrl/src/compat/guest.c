@@ -3,7 +3,7 @@
  * The commands are those that agents of dlslime 0.1.0.post1 and 0.1.23 were seen to send, and PING,
  * by which an address is tried. SCAN tells the names of all keys, and no value.
  */
-#include "compat/store_guest.h"
+#include "compat/guest.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,0 +1,27 @@
+# cmake -DOUT=scripts.c -DLUA=nanoctrl/lua -DNAMES="a b" -P embed.cmake: the scripts of compat. Redis makes all functions anew
+# in each run, so a script has the parts of lib.lua that it needs and no more: no leases, and the two that run most have less
+# still. keys.lua follows, and peer.lua in those of agents.
+include(${LUA}/table.cmake)
+separate_arguments(NAMES)
+file(READ ${LUA}/lib.lua lib)
+file(READ ${CMAKE_CURRENT_LIST_DIR}/keys.lua keys)
+file(READ ${CMAKE_CURRENT_LIST_DIR}/peer.lua peer)
+
+function(lib_before heading out)
+	string(FIND "${lib}" "-- ---- ${heading} ----" end)
+	string(SUBSTRING "${lib}" 0 ${end} part)
+	set(${out} "${part}" PARENT_SCOPE)
+endfunction()
+lib_before(reading bare)
+lib_before(leases plain)
+foreach(name ${NAMES})
+	file(READ ${CMAKE_CURRENT_LIST_DIR}/${name}.lua body)
+	if(name MATCHES "^entity_(beat|put)$")
+		script_add(COMPAT ${name} "${bare}${body}")
+	elseif(name MATCHES "^peer_")
+		script_add(COMPAT ${name} "${plain}${keys}${peer}${body}")
+	else()
+		script_add(COMPAT ${name} "${plain}${keys}${body}")
+	endif()
+endforeach()
+script_write(${OUT} compat/script.h compat_scripts)

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/compat.h"
+
+const struct compat compat = { .store = NULL };
