@@ -3,13 +3,16 @@
  * Queue pairs and completion queues that fail, and keys that a device refuses: things that only
  * somebody else's mistake does, done here behind the library's back.
  */
+#include "src/core/lock.h"
+#include "src/endpoint/endpoint.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/cq.h"
+#include "src/transport/rdma/key.h"
+#include "src/transport/rdma/qp.h"
 #include "tests/rdma/wired.h"
 
 #include <stdatomic.h>
 #include <string.h>
-
-#include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
 
 static struct rdma_conn *conn_of(const struct end *e)
 {

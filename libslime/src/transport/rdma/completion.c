@@ -5,9 +5,19 @@
  */
 #include <stdio.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "src/core/lock.h"
 #include "src/transport/rdma/completion.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/cq.h"
+#include "src/transport/rdma/error.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/msg.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
 #include "src/transport/rdma/receive.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/work.h"
 
 /* NULL: of a life that is over. */
 static struct rdma_qp *find(struct rdma_transport *t, uint64_t wr_id)

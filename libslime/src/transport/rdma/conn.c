@@ -5,7 +5,20 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "src/transport/rdma/rdma.h"
+#include "base/list.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/key.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/msg.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/receive.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
+#include "src/transport/rdma/work.h"
 
 /* ---- what other threads ask for ---- */
 

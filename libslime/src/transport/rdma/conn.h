@@ -108,6 +108,16 @@ struct rdma_conn {
 	uint64_t refused; /* generation of the last region that is restricted, and asked for */
 };
 
+static inline struct rdma_conn *rdma_conn_of(struct sl_conn *conn)
+{
+	return SL_CONTAINER_OF(conn, struct rdma_conn, conn);
+}
+
+static inline uint32_t rdma_state(const struct rdma_conn *c)
+{
+	return atomic_load_explicit(&c->state, memory_order_acquire);
+}
+
 /* Whether there is anything to be sent when there is room. Under lock. */
 static inline bool rdma_msg_waits(const struct rdma_conn *c)
 {

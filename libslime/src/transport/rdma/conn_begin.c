@@ -5,7 +5,18 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "src/transport/rdma/rdma.h"
+#include "base/list.h"
+#include "base/wire.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/msg.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
 
 /* A rail has its turn for so long, where the time would last for longer ones. */
 #define TURN_MAX_NS (10 * SL_NS_PER_S)

@@ -5,7 +5,21 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "src/transport/rdma/rdma.h"
+#include "base/list.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/domain.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/key.h"
+#include "src/transport/rdma/msg.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/tidy.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
+#include "src/transport/rdma/work.h"
 
 /* A peer that does not acknowledge our BYE so long is left without it. */
 #define LEAVE_NS SL_NS_PER_S

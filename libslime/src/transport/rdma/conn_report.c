@@ -5,7 +5,9 @@
  */
 #include <stdio.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/transport.h"
 
 void rdma_conn_set_state(struct rdma_conn *c, enum rdma_conn_state state)
 {

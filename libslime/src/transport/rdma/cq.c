@@ -3,8 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/log.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/cq.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/transport.h"
 
 /* Events are acknowledged in lots: each time takes a lock of libibverbs'. */
 #define EVENTS_PER_ACK 64

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "src/core/sysfs.h"
 #include "src/transport/rdma/device.h"
 
 #include <errno.h>
@@ -10,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "src/core/sysfs.h"
 
 /* Entries of one device's tables that we look at: the kernel takes 64 KiB of them at a time. */
 #define GIDS_MAX 1024

@@ -6,8 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/list.h"
 #include "base/log.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/device.h"
+#include "src/transport/rdma/devices.h"
+#include "src/transport/rdma/domain.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/mr.h"
+#include "src/transport/rdma/news.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/tidy.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
 
 /* In the place of names; a device of that name is named with its port. */
 #define ALL "all"

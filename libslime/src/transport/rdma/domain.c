@@ -2,7 +2,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "base/list.h"
+#include "src/transport/rdma/domain.h"
+#include "src/transport/rdma/mr.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/transport.h"
 
 static uint32_t n_slots(const struct rdma_domain *d)
 {

@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/error.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/qp.h"
 
 struct meaning {
 	enum ibv_wc_status status;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/transport/rdma/rdma.h"
+#include "base/list.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/transport.h"
 
 /* On a worker. */
 static void run_job(struct sl_job *base)

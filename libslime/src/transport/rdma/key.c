@@ -4,7 +4,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/key.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/mr.h"
+#include "src/transport/rdma/msg.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
 
 /* ---- the peer's regions; under the connection's lock ---- */
 

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/move.h"
+#include "src/transport/rdma/msg.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/wire.h"
+#include "src/transport/rdma/work.h"
 
 /*
  * Requests are executed in their order, and so those before a message that arrived have been: the

@@ -3,8 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/log.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/domain.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/mr.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/register.h"
+#include "src/transport/rdma/tidy.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
 
 static uint32_t access_for(const struct sl_region *r, enum rdma_mr_use use)
 {

@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Regions of ours with the devices: protection domains, and what is registered in each.
- *
- * A key of a region is a number of 32 bits that a peer may guess; what it cannot get around is the
- * protection domain of its queue pairs. All links share one, and every region that is not
- * restricted is registered in it with the rights that it grants. An isolated link has a domain of
- * its own, in which a restricted region is registered with these rights when that link's peer has
- * shown that it was given the descriptor. Elsewhere it is only memory that we read and write.
- */
+/* Regions of ours with the devices: what is registered in each protection domain. */
 #ifndef SL_RDMA_MR_H
 #define SL_RDMA_MR_H
 
@@ -18,37 +10,12 @@
 #include <infiniband/verbs.h>
 
 #include "src/core/region.h"
+#include "src/transport/rdma/domain.h"
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/wire.h"
 
 #define RDMA_REGISTRARS_MAX 8  /* threads that register */
 #define RDMA_ONE_CHUNK	    63 /* shift of a region that is in one piece */
-
-struct rdma_nic;
-
-/* A protection domain of each nic. */
-struct rdma_domain {
-	struct rdma_transport *t;
-	struct sl_list link; /* in the transport's; under mr_lock */
-	bool isolated;
-	bool closing; /* under mr_lock */
-	unsigned n_nics;
-	struct ibv_pd *pds[RDMA_RAILS_MAX]; /* by nic; NULL where it was dead */
-	_Atomic unsigned n_busy;	    /* regions that a worker is at */
-	_Atomic(struct rdma_mr *)
-		*mrs; /* two for each region, by its id; NULL until there is one */
-};
-
-/* For the nics that are open. Under setup_lock, or while nics come and go no more. */
-int rdma_domain_create(struct rdma_transport *t, bool isolated, struct rdma_domain **out);
-/* Let go of all that is in it: no queue pair of it is left, and no worker is at it. Control calls.
- */
-void rdma_domain_close(struct rdma_domain *d);
-void rdma_domain_free(struct rdma_domain *d); /* after close, or in a child after fork */
-
-/* Whether it can be closed: no worker is at a region of it, and none is let go by others from here
- * on. Else a worker calls all connections when it is done. */
-bool rdma_domain_begin_to_close(struct rdma_domain *d);
 
 /* Of one that is registered: what it is ready for, by what an op of ours does at the peer. */
 enum rdma_mr_state {
@@ -165,12 +132,6 @@ void rdma_mr_begin(struct rdma_domain *d, const struct sl_region *r, enum rdma_m
 /* How far it is, for our own use. Any thread. */
 void rdma_mr_progress(struct rdma_domain *d, const struct sl_region *r,
 		      struct slime_mr_progress *out);
-/* len bytes at that place of it, with one device: NULL, and errno; *read_only: so that nothing is
- * written to them. Control call. */
-struct ibv_mr *rdma_register(const struct rdma_nic *nic, struct ibv_pd *pd,
-			     const struct rdma_mr *mr, uint8_t *at, uint64_t len, bool *read_only);
-/* That errno in words, and what is missing. */
-void rdma_register_why(const struct rdma_mr *mr, int err, char *out, size_t cap);
 /* Nobody uses it: true when the devices let go of it, in all domains; else ask again after
  * env->tidy(). Any thread. */
 bool rdma_mr_release(struct rdma_transport *t, const struct sl_region *r);

@@ -5,8 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/msg.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
 #include "src/transport/rdma/slot.h"
+#include "src/transport/rdma/wire.h"
 
 #define N_MSGS (sizeof(((struct rdma_conn *)NULL)->msgs) / sizeof(struct sl_msg))
 

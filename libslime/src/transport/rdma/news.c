@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/news.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/transport.h"
 
 static const char *const names[SLIME_DEVICE_EVENTS] = {
 	[SLIME_DEVICE_PORT_ACTIVE] = "port active",

@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include <slime/context.h>
+#include <slime/stats.h>
 
 #include "src/transport/rdma/device.h"
 

@@ -5,7 +5,12 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/cq.h"
+#include "src/transport/rdma/device.h"
+#include "src/transport/rdma/gid.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/transport.h"
 
 /* ---- what it can do ---- */
 

@@ -6,8 +6,17 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 
+#include "base/list.h"
 #include "base/log.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/cq.h"
+#include "src/transport/rdma/news.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/transport.h"
 
 #define GONE "the device is gone"
 

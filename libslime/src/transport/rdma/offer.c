@@ -6,7 +6,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "base/list.h"
+#include "base/wire.h"
+#include "src/transport/rdma/device.h"
+#include "src/transport/rdma/domain.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/slot.h"
+#include "src/transport/rdma/tidy.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
 
 #define FEW_RECEIVES 4 /* of a queue pair that carries no messages */
 

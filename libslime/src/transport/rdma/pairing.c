@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/transport/rdma/pairing.h"
+#include "src/transport/rdma/wire.h"
 
 #include <errno.h>
 #include <stdio.h>

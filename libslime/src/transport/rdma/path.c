@@ -3,8 +3,21 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/move.h"
+#include "src/transport/rdma/msg.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/share.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
+#include "src/transport/rdma/work.h"
 
 /* Who got no CPU for long looks in between. */
 #define LOOK_NS (RDMA_DRAIN_NS / 2)

@@ -210,13 +210,4 @@ void rdma_path_work(struct rdma_path *p, enum rdma_path_state state,
 		    void (*work)(struct rdma_job *), void (*done)(struct rdma_job *));
 bool rdma_path_worked(struct rdma_path *p); /* a worker is done: whether the connection goes on */
 
-/* ---- move.c ---- */
-
-/*
- * Both ends are without the rail's queue pairs, and the peer had count messages over it: finish
- * what is known to be done, put messages back, and leave requests to rdma_work_pump(). A negative
- * errno when that cannot be: the connection is to end. Under lock.
- */
-int rdma_move_begin(struct rdma_path *p, uint64_t count);
-
 #endif

@@ -3,7 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/pairing.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/wire.h"
 
 static const enum slime_rail_state public_states[RDMA_PATH_STATES] = {
 	/* Before the link is up, when nobody asks. */

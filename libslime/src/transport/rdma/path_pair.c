@@ -3,7 +3,12 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/pairing.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/wire.h"
 
 static void add_path(struct rdma_conn *c, const struct rdma_paired *pair, unsigned n_qps)
 {

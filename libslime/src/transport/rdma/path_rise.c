@@ -5,8 +5,21 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/domain.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/msg.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/share.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
+#include "src/transport/rdma/work.h"
 
 static void put_frame(struct rdma_path *p, struct sl_msg *m)
 {

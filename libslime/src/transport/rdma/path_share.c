@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How fast the rails of a connection are beside each other, and what each is given of a batch. */
 #include "base/clock.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/share.h"
 
 void rdma_path_weigh(struct rdma_conn *c)
 {

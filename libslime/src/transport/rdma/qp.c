@@ -4,7 +4,15 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/cq.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
 
 /* Of a place in the table that stays a queue pair's which could not be destroyed: no id is like it.
  */
@@ -12,7 +20,7 @@
 
 /* ---- the table ---- */
 
-int rdma_table_add(struct rdma_transport *t, struct rdma_qp *q)
+static int table_add(struct rdma_transport *t, struct rdma_qp *q)
 {
 	const uint32_t n = 1u << RDMA_TABLE_BITS;
 	int ret = -ENOSPC;
@@ -51,7 +59,7 @@ static void leave_place(struct rdma_qp *q, uint32_t slot)
 	atomic_store(&e->qp, NULL);
 }
 
-void rdma_table_remove(struct rdma_qp *q)
+static void table_remove(struct rdma_qp *q)
 {
 	leave_place(q, q->slot);
 }
@@ -130,7 +138,7 @@ int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 	ret = reserve(q);
 	if (ret)
 		goto free_q;
-	ret = rdma_table_add(nic->t, q);
+	ret = table_add(nic->t, q);
 	if (ret)
 		goto release;
 	ret = create_with_inline(q, pd);
@@ -140,7 +148,7 @@ int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 	return 0;
 
 remove:
-	rdma_table_remove(q);
+	table_remove(q);
 release:
 	release(q, q->cq);
 free_q:
@@ -158,7 +166,7 @@ static int part_from_former(struct rdma_qp *q)
 
 	if (ret)
 		return ret;
-	ret = rdma_table_add(q->nic->t, q);
+	ret = table_add(q->nic->t, q);
 	if (ret) {
 		release(q, atomic_exchange(&q->cq, cq));
 		return ret;
@@ -215,7 +223,7 @@ int rdma_qp_close(struct rdma_qp *q)
 
 void rdma_qp_free(struct rdma_qp *q)
 {
-	rdma_table_remove(q);
+	table_remove(q);
 	/* What it has to say still goes there. */
 	if (!q->stays)
 		release(q, q->cq);

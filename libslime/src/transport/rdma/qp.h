@@ -91,6 +91,14 @@ struct rdma_qp {
 	_Atomic bool drained;
 };
 
+#define RDMA_TABLE_BITS 16
+
+/* Where a completion finds its queue pair. */
+struct rdma_entry {
+	_Atomic(struct rdma_qp *) qp;
+	_Atomic uint64_t wr_id; /* of its life */
+};
+
 enum { RDMA_DATA_RESERVE_SHARE = 4 };
 
 /* Entries that one-sided work may still take: a share is left to messages, and one to the marker.

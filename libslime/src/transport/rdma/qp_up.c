@@ -3,7 +3,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/gid.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
 
 #define ON_DEMAND_TIMER 20 /* as InfiniBand encodes it: 10.24 ms */
 

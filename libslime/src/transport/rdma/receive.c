@@ -4,8 +4,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/key.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/receive.h"
 #include "src/transport/rdma/slot.h"
+#include "src/transport/rdma/wire.h"
+#include "src/transport/rdma/work.h"
 
 static bool take_credit(struct rdma_conn *c, const struct sl_msg *m)
 {

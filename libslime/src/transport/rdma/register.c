@@ -4,7 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/mr.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/register.h"
 
 #define ADVISE_STEP (UINT64_C(1) << 30) /* a list entry counts 32 bits */
 

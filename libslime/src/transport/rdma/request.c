@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/key.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/mr.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/qp.h"
 #include "src/transport/rdma/request.h"
 
 #include <assert.h>

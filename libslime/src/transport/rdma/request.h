@@ -6,7 +6,13 @@
 #ifndef SL_RDMA_REQUEST_H
 #define SL_RDMA_REQUEST_H
 
-#include "src/transport/rdma/rdma.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/core/op.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/key.h"
+#include "src/transport/rdma/qp.h"
 
 /* A chain that is being built. */
 struct rdma_chain {

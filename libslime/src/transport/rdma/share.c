@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "src/transport/rdma/share.h"
 
 /* What a measurement counts beside those before it. */

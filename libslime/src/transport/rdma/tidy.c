@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What abandon() refused is asked for again when devices let go of something. */
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/tidy.h"
+#include "src/transport/rdma/transport.h"
 
 static void work_tidy(struct rdma_job *job)
 {

@@ -3,9 +3,22 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
-#include "src/transport/rdma/rdma.h"
+#include "base/wire.h"
 #include "src/transport/rdma/completion.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/cq.h"
+#include "src/transport/rdma/devices.h"
+#include "src/transport/rdma/domain.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/key.h"
+#include "src/transport/rdma/mr.h"
+#include "src/transport/rdma/news.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/transport.h"
 
 /* ---- offers ---- */
 

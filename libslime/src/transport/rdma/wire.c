@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/wire.h"
+#include "src/core/desc.h"
+#include "src/transport/rdma/device.h"
 #include "src/transport/rdma/wire.h"
 
 #include <errno.h>
@@ -6,8 +9,6 @@
 
 #include <infiniband/verbs.h>
 
-#include "src/core/desc.h"
-#include "src/transport/rdma/device.h"
 #include <slime/topo.h>
 
 #define NUMBER_MAX   0xffffffu /* of queue pairs and packets: 24 bits */

@@ -2,7 +2,19 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/list.h"
+#include "src/core/lock.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/key.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/mr.h"
+#include "src/transport/rdma/msg.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
 #include "src/transport/rdma/request.h"
+#include "src/transport/rdma/share.h"
+#include "src/transport/rdma/work.h"
 
 /* How many ops are looked ahead at for regions that must be asked for. */
 #define OPS_AHEAD 16

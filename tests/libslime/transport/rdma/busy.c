@@ -7,7 +7,8 @@
 
 #include "base/clock.h"
 #include "src/progress/context.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/transport.h"
 #include "tests/fakes/fakeverbs.h"
 #include "tests/libslime/rpc/pair.h"
 

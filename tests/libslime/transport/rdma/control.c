@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/cq.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/transport.h"
 #include "tests/libslime/transport/rdma/pair.h"
 #include "tests/support/log_lines.h"
 

@@ -2,9 +2,12 @@
 /* What an operation costs in calls of libibverbs and in work requests. */
 #include <string.h>
 
-#include "src/progress/context.h"
 #include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/progress/context.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/transport.h"
 #include "tests/libslime/transport/rdma/pair.h"
 #include "tests/support/echo.h"
 

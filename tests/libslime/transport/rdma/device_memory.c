@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/qp.h"
 #include "tests/libslime/transport/rdma/pair.h"
 #include "tests/support/log_lines.h"
 

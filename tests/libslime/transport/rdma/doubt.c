@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/qp.h"
 #include "tests/libslime/transport/rdma/tries_fixture.h"
 
 #define ONE_RAIL  "fake0;fake2"

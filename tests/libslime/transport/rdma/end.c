@@ -6,9 +6,17 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "src/progress/context.h"
+#include "base/list.h"
 #include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/progress/context.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/cq.h"
+#include "src/transport/rdma/devices.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/transport.h"
 #include "tests/libslime/transport/rdma/pair.h"
 #include "tests/support/log_lines.h"
 

@@ -5,7 +5,12 @@
 #include <string.h>
 
 #include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/error.h"
+#include "src/transport/rdma/key.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/qp.h"
 #include "tests/libslime/transport/rdma/pair.h"
 
 static const struct {

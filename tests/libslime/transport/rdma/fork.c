@@ -9,9 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/progress/context.h"
 #include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/progress/context.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/transport.h"
 #include "tests/libslime/transport/rdma/pair.h"
 
 #define LEN  4096

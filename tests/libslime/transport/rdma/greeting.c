@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How two queue pairs come up: one after the other, over a path that loses packets meanwhile. */
 #include "base/clock.h"
+#include "base/list.h"
 #include "src/progress/context.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/transport.h"
 #include "tests/libslime/transport/rdma/pair.h"
 
 #define PATIENCE_MS 60000

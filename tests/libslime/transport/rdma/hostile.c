@@ -7,9 +7,14 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "src/progress/context.h"
+#include "base/list.h"
 #include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/progress/context.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
 #include "tests/libslime/transport/rdma/pair.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/random.h"

@@ -3,9 +3,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "src/endpoint/endpoint.h"
 #include "src/core/lock.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/endpoint/endpoint.h"
+#include "src/transport/rdma/conn.h"
 #include "tests/libslime/transport/rdma/pair.h"
 
 #define LEN    (1024u * 1024)

@@ -5,7 +5,13 @@
 #include <string.h>
 
 #include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/key.h"
+#include "src/transport/rdma/mr.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/transport.h"
+#include "src/transport/rdma/wire.h"
 #include "tests/libslime/transport/rdma/pair.h"
 #include "tests/support/log_lines.h"
 

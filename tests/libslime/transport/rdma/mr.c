@@ -5,7 +5,8 @@
 #include <stdatomic.h>
 
 #include "src/progress/context.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/mr.h"
+#include "src/transport/rdma/transport.h"
 #include "tests/libslime/transport/rdma/pair.h"
 
 #define LEN    4096

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "src/progress/context.h"
+#include "src/transport/rdma/devices.h"
+#include "src/transport/rdma/job.h"
+#include "src/transport/rdma/transport.h"
 #include "tests/libslime/transport/rdma/pair.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/clock.h"
-#include "src/progress/context.h"
-#include "src/transport/rdma/rdma.h"
 
 /* Longer than anything takes, but what hangs. */
 #define PATIENCE_MS 60000

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A link that comes up though one of its rails does not, or breaks meanwhile. */
 #include "base/clock.h"
-#include "src/progress/context.h"
+#include "base/list.h"
 #include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/progress/context.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/transport.h"
 #include "tests/libslime/transport/rdma/rails_fixture.h"
 #include "tests/support/log_lines.h"
 

@@ -6,8 +6,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/wire.h"
 #include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/path.h"
+#include "src/transport/rdma/qp.h"
+#include "src/transport/rdma/share.h"
+#include "src/transport/rdma/wire.h"
 #include "tests/libslime/transport/rdma/rails_fixture.h"
 
 #define NEWER 0xee

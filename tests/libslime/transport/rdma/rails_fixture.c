@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "src/endpoint/endpoint.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
 #include "tests/libslime/transport/rdma/rails_fixture.h"
 
 #include <string.h>
 #include <time.h>
-
-#include "base/clock.h"
-#include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
 
 struct rails rails;
 

@@ -3,8 +3,13 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "src/core/lock.h"
 #include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/cq.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/path.h"
 #include "tests/libslime/transport/rdma/rails_fixture.h"
 
 /* ---- a slow rail ---- */

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Room in completion queues: who has it, and where there is more. */
 #include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/cq.h"
+#include "src/transport/rdma/domain.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/offer.h"
+#include "src/transport/rdma/qp.h"
 #include "tests/libslime/transport/rdma/pair.h"
 
 #define LEN 4096

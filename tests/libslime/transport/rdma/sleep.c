@@ -3,7 +3,8 @@
  * what came right before it was armed. */
 #include "base/clock.h"
 #include "src/progress/context.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/transport.h"
 #include "tests/libslime/transport/rdma/pair.h"
 
 #define LEN	    4096

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/transport/rdma/nic.h"
+#include "src/transport/rdma/qp.h"
 #include "tests/libslime/transport/rdma/tries_fixture.h"
 
 #define LATEST_MS 60  /* begins the one end after the other */

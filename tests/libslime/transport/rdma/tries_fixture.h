@@ -6,7 +6,8 @@
 #ifndef TEST_RDMA_TRIES_H
 #define TEST_RDMA_TRIES_H
 
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/transport.h"
 #include "tests/libslime/transport/rdma/pair.h"
 
 #define LEN 4096

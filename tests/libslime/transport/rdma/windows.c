@@ -2,7 +2,9 @@
 /* All that may be on the way to an end that takes nothing is, of each kind at once: each of it has
  * a receive. */
 #include "src/endpoint/endpoint.h"
-#include "src/transport/rdma/rdma.h"
+#include "src/transport/rdma/conn.h"
+#include "src/transport/rdma/limits.h"
+#include "src/transport/rdma/qp.h"
 #include "tests/libslime/transport/rdma/pair.h"
 #include "tests/support/echo.h"
 
