@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The endpoint's struct, and what the layers on top of it hook into: xfer (one-sided work and
- * immediates), recv (send and receive) and mailbox (calls) each have their state in it, get the
- * messages of their kinds, and are told of its end.
+ * The endpoint's struct, its state, and who is inside of it. xfer (one-sided work and immediates),
+ * recv (send and receive) and mailbox (calls) each have their state in it, get the messages of
+ * their kinds, and are told of its end.
  */
 #ifndef SL_ENDPOINT_H
 #define SL_ENDPOINT_H
@@ -16,17 +16,11 @@
 #include "base/list.h"
 #include "src/progress/context.h"
 #include "src/core/desc.h"
+#include "src/endpoint/counters.h"
 #include "src/transport/transport.h"
 #include <slime/endpoint.h>
 #include <slime/log.h>
 #include <slime/stats.h>
-
-struct sl_kind_counters {
-	_Atomic uint64_t submitted;
-	_Atomic uint64_t completed;
-	_Atomic uint64_t failed;
-	_Atomic uint64_t bytes;
-};
 
 /* An immediate that arrived and that nobody took yet. */
 struct sl_arrived_imm {
@@ -148,135 +142,6 @@ static inline void sl_endpoint_leave(struct slime_endpoint *ep)
 	atomic_fetch_sub_explicit(&ep->n_submitting, 1, memory_order_release);
 }
 
-/* Count something that is no op, as requests are; or an op. */
-static inline void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_kind kind, int status,
-				     uint64_t bytes)
-{
-	struct sl_kind_counters *c = &ep->counters[kind];
-
-	atomic_fetch_add_explicit(status ? &c->failed : &c->completed, 1, memory_order_relaxed);
-	if (!status)
-		atomic_fetch_add_explicit(&c->bytes, bytes, memory_order_relaxed);
-}
-
-/* How many of max_pending_ops are left. */
-static inline int64_t sl_endpoint_room(const struct slime_endpoint *ep, uint64_t n_ops,
-				       uint64_t n_calls_ever)
-{
-	const struct sl_kind_counters *calls = &ep->counters[SLIME_KIND_CALL];
-	uint64_t ended = atomic_load_explicit(&calls->completed, memory_order_relaxed) +
-			 atomic_load_explicit(&calls->failed, memory_order_relaxed);
-
-	/* Calls may have begun and ended since they were counted. */
-	return (int64_t)ep->attr.max_pending_ops - (int64_t)(n_ops + n_calls_ever - ended);
-}
-
-/* What op_begin made op->finished; who replaces it does this. */
-void sl_endpoint_op_finished(struct slime_op *op);
-static inline void sl_endpoint_op_count(struct slime_op *op)
-{
-	struct slime_endpoint *ep = op->owner;
-	enum slime_op_kind kind = op->work.kind;
-	int status = op->status;
-
-	sl_endpoint_count(ep, kind, status, op->bytes);
-	if (status && kind <= SLIME_KIND_WRITE_IMM)
-		atomic_fetch_add_explicit(&ep->failed_bytes[kind], op->work.total,
-					  memory_order_relaxed);
-	atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_release);
-}
-
-/*
- * Account for an op: begin takes one of max_pending_ops and begins the op (-EAGAIN, -EBUSY, -EINVAL
- * it is of another context), and finishing it gives the place back and counts it under its kind.
- */
-static inline int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op,
-				       enum slime_op_kind kind)
-{
-	int ret;
-
-	/* Who waits for it would look after the other one alone. */
-	if (op->ctx != ep->ctx)
-		return -EINVAL;
-	if (sl_endpoint_room(ep, atomic_fetch_add_explicit(&ep->n_pending, 1, memory_order_relaxed),
-			     atomic_load_explicit(&ep->counters[SLIME_KIND_CALL].submitted,
-						  memory_order_relaxed)) <= 0) {
-		atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
-		return -EAGAIN;
-	}
-	ret = sl_op_begin(op);
-	if (ret) {
-		atomic_fetch_sub_explicit(&ep->n_pending, 1, memory_order_relaxed);
-		return ret;
-	}
-	op->owner = ep;
-	op->finished = sl_endpoint_op_finished;
-	op->work.kind = kind;
-	atomic_fetch_add_explicit(&ep->counters[kind].submitted, 1, memory_order_relaxed);
-	return 0;
-}
-
-void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op);
-
-/* Calls that were begun and did not end. */
-static inline uint64_t sl_endpoint_calls_under_way(const struct slime_endpoint *ep)
-{
-	const struct sl_kind_counters *c = &ep->counters[SLIME_KIND_CALL];
-
-	return atomic_load_explicit(&c->submitted, memory_order_relaxed) -
-	       atomic_load_explicit(&c->completed, memory_order_relaxed) -
-	       atomic_load_explicit(&c->failed, memory_order_relaxed);
-}
-
-/* The same for a call, which is no part of n_pending: those that were submitted and whose end was
- * not counted are pending. */
-static inline int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op)
-{
-	_Atomic uint64_t *submitted = &ep->counters[SLIME_KIND_CALL].submitted;
-	int ret = -EAGAIN;
-
-	if (sl_endpoint_room(ep, atomic_load_explicit(&ep->n_pending, memory_order_relaxed),
-			     atomic_fetch_add_explicit(submitted, 1, memory_order_relaxed)) > 0)
-		ret = sl_op_begin(op);
-	if (ret)
-		atomic_fetch_sub_explicit(submitted, 1, memory_order_relaxed);
-	return ret;
-}
-void sl_endpoint_call_abort(struct slime_endpoint *ep, struct slime_op *op);
-
-/* The same for n calls at once, of which as many are taken as there are places for; their ops are
- * begun by who takes them. */
-uint32_t sl_endpoint_calls_take(struct slime_endpoint *ep, uint32_t n);
-void sl_endpoint_calls_give_back(struct slime_endpoint *ep, uint32_t n);
-
-/* Ops and calls that did not end. */
-uint32_t sl_endpoint_n_pending(struct slime_endpoint *ep);
-
-/* Where one thread at a time counts. */
-static inline void sl_endpoint_count_alone(struct sl_kind_counters *c, int status, uint64_t bytes)
-{
-	_Atomic uint64_t *n = status ? &c->failed : &c->completed;
-
-	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
-	if (!status)
-		atomic_store_explicit(&c->bytes,
-				      atomic_load_explicit(&c->bytes, memory_order_relaxed) + bytes,
-				      memory_order_relaxed);
-}
-
-/* A call ends: before its op is finished. [token] */
-static inline void sl_endpoint_count_call(struct slime_endpoint *ep, int status, uint64_t bytes)
-{
-	sl_endpoint_count_alone(&ep->counters[SLIME_KIND_CALL], status, bytes);
-}
-
-/* A request was answered by [token]. */
-static inline void sl_endpoint_count_served(struct slime_endpoint *ep, int status, uint64_t bytes)
-{
-	sl_endpoint_count_alone(&ep->served, status, bytes);
-}
-
 /* Other threads see the state from here on. [token] */
 void sl_endpoint_note_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
 			    const char *why);
@@ -305,16 +170,5 @@ void sl_endpoint_wake_at(struct slime_endpoint *ep, uint64_t when_ns);
 
 /* End the connection because of what the layer above found; any thread. */
 void sl_endpoint_fail(struct slime_endpoint *ep, int cause, const char *why);
-
-/*
- * One-sided work of the library's own, as slime_read/slime_write but for ops of sl_op_init(); also
- * counted against nothing.
- */
-int sl_xfer_submit(struct slime_endpoint *ep, enum slime_op_kind kind,
-		   const struct slime_xfer *xfers, size_t n, struct slime_op *op);
-
-/* xfer's part of the messages and of the end. */
-bool sl_xfer_on_imm(struct slime_endpoint *ep, const struct sl_msg *m);
-void sl_xfer_down(struct slime_endpoint *ep, int cause);
 
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "src/endpoint/endpoint.h"
+#include "src/endpoint/endpoint_account.h"
 
 void sl_endpoint_op_finished(struct slime_op *op)
 {

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "src/endpoint/endpoint.h"
+#include "src/endpoint/endpoint_account.h"
+#include "src/endpoint/xfer.h"
 #include <slime/msg.h>
 
 _Static_assert(SLIME_SEND_EAGER == SL_SLOT_SMALL, "an eager payload fills a slot");

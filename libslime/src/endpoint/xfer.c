@@ -4,6 +4,8 @@
 
 #include "base/log.h"
 #include "src/endpoint/endpoint.h"
+#include "src/endpoint/endpoint_account.h"
+#include "src/endpoint/xfer.h"
 #include <slime/xfer.h>
 
 /* ---- what may be submitted ---- */

@@ -13,7 +13,9 @@
 #include "base/log.h"
 #include "src/endpoint/connect.h"
 #include "src/endpoint/endpoint.h"
+#include "src/endpoint/endpoint_account.h"
 #include "src/endpoint/recv.h"
+#include "src/endpoint/xfer.h"
 #include "src/rpc/mailbox.h"
 #include "src/transport/auth.h"
 

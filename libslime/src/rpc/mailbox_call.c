@@ -9,6 +9,7 @@
 #include "src/core/copy.h"
 #include "src/rpc/mailbox.h"
 #include "src/rpc/rpc_call.h"
+#include "src/endpoint/endpoint_account.h"
 
 /* What is fetched ahead of a slot. */
 #define FETCHED_MAX SL_SLOT_SMALL

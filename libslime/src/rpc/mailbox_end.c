@@ -10,6 +10,7 @@
 #include "src/core/copy.h"
 #include "src/rpc/mailbox.h"
 #include "src/rpc/rpc_call.h"
+#include "src/endpoint/endpoint_account.h"
 
 /* When to look again after what changes without telling us. */
 #define AGAIN_NS SL_NS_PER_MS

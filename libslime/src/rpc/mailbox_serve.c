@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/poison.h"
+#include "src/endpoint/endpoint_account.h"
+#include "src/endpoint/xfer.h"
 #include "src/progress/context.h"
 #include "src/rpc/mailbox.h"
 #include "src/rpc/rpc_request.h"

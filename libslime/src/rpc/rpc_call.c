@@ -9,6 +9,7 @@
 #include "src/endpoint/endpoint.h"
 #include "src/progress/progress.h"
 #include "src/rpc/rpc_call.h"
+#include "src/endpoint/endpoint_account.h"
 
 static void ended(void *arg, struct slime_op *op)
 {

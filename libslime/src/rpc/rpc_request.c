@@ -11,6 +11,8 @@
 #include "src/core/copy.h"
 #include "src/endpoint/endpoint.h"
 #include "src/rpc/rpc_request.h"
+#include "src/endpoint/endpoint_account.h"
+#include "src/endpoint/xfer.h"
 
 /* The request whose inline handler runs on this thread, which has the token: nobody else looks at
  * it. None of a worker's: once answered it may come again, as another handler's. */

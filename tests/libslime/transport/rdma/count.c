@@ -2,7 +2,6 @@
 /* What an operation costs in calls of libibverbs and in work requests. */
 #include <string.h>
 
-#include "src/endpoint/endpoint.h"
 #include "src/progress/context.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/limits.h"
@@ -426,7 +425,7 @@ void __wrap_rdma_key_ask(struct rdma_conn *c, const struct slime_remote_mr *r, u
 
 static unsigned n_asked(void)
 {
-	return rdma_conn_of(sl_endpoint_conn(pair.a.ep))->n_asked;
+	return rdma_endpoint_conn(pair.a.ep)->n_asked;
 }
 
 /* All of b's memory, as a region of which a knows nothing yet. */

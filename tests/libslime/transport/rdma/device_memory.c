@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/qp.h"
 #include "tests/libslime/transport/rdma/pair.h"
@@ -80,8 +79,8 @@ static uint8_t timer_of(struct slime_endpoint *ep)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	assert_ok(ibv_query_qp(rdma_conn_of(sl_endpoint_conn(ep))->qps[0]->ibv, &attr,
-			       IBV_QP_MIN_RNR_TIMER, &init));
+	assert_ok(ibv_query_qp(rdma_endpoint_conn(ep)->qps[0]->ibv, &attr, IBV_QP_MIN_RNR_TIMER,
+			       &init));
 	return attr.min_rnr_timer;
 }
 

@@ -61,7 +61,7 @@ static void end__that_has_begun_posts_no_receive_any_more(void **state)
 
 	(void)state;
 	assert_ok(rdma_pair_open(&pair, NULL, LEN));
-	c = rdma_conn_of(atomic_load(&pair.b.ep->conn));
+	c = rdma_endpoint_conn(pair.b.ep);
 	occupy_workers(c->t);
 	rdma_conn_fail(c, -EIO, "the test says so");
 	while (rdma_state(c) != RDMA_CONN_KILLING)
@@ -138,7 +138,7 @@ static void end__whose_queue_pair_cannot_be_destroyed_leaves_its_place_to_it(voi
 /* The place that is given away next. */
 static void set_next_place(const struct rdma_end *e, uint32_t slot)
 {
-	struct rdma_transport *t = rdma_conn_of(atomic_load(&e->ep->conn))->t;
+	struct rdma_transport *t = rdma_endpoint_conn(e->ep)->t;
 
 	pthread_mutex_lock(&t->lock);
 	t->next_slot = slot;
@@ -147,7 +147,7 @@ static void set_next_place(const struct rdma_end *e, uint32_t slot)
 
 static uint32_t place_of(const struct rdma_end *e)
 {
-	return rdma_conn_of(atomic_load(&e->ep->conn))->qps[0]->slot;
+	return rdma_endpoint_conn(e->ep)->qps[0]->slot;
 }
 
 /* As when all other places were given away meanwhile. */
@@ -179,7 +179,7 @@ static void end__whose_completion_queue_cannot_be_destroyed_keeps_it(void **stat
 
 	(void)state;
 	assert_ok(rdma_pair_open(&pair, NULL, LEN));
-	cq = rdma_conn_of(atomic_load(&pair.a.ep->conn))->qps[0]->cq->ibv;
+	cq = rdma_endpoint_conn(pair.a.ep)->qps[0]->cq->ibv;
 	assert_int_equal(fakeverbs_qps(0, &qp, 1), 1);
 	log_lines_keep();
 	fakeverbs_fail_call_of(FAKEVERBS_DESTROY_CQ, 1, EBUSY);
@@ -224,7 +224,7 @@ static void completion__that_is_found_when_its_link_has_ended_is_not_taken(void 
 	x = rdma_a_and_b(&pair, 0, 0, 64);
 	assert_ok(rdma_write_now(&pair, 64, 1));
 	assert_int_equal(fakeverbs_qps(0, &qp, 1), 1);
-	device = rdma_conn_of(atomic_load(&pair.a.ep->conn))->qps[0]->nic->device.ibv;
+	device = rdma_endpoint_conn(pair.a.ep)->qps[0]->nic->device.ibv;
 	poll_cq = device->ops.poll_cq;
 	device->ops.poll_cq = poll_late;
 	is_late = true;

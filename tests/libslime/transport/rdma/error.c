@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/error.h"
 #include "src/transport/rdma/key.h"
@@ -126,13 +125,13 @@ static struct rdma_pair pair;
 /* With requests that nobody knows of, until the peer, which does not look, has no receive left. */
 static void use_up_receives_of_b(void)
 {
-	struct ibv_qp *ibv = rdma_conn_of(sl_endpoint_conn(pair.a.ep))->qps[0]->ibv;
+	struct ibv_qp *ibv = rdma_endpoint_conn(pair.a.ep)->qps[0]->ibv;
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = UINT64_MAX,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
-	uint32_t n_left = rdma_conn_of(sl_endpoint_conn(pair.b.ep))->qps[0]->n_posted;
+	uint32_t n_left = rdma_endpoint_conn(pair.b.ep)->qps[0]->n_posted;
 
 	while (n_left--) {
 		assert_ok(ibv_post_send(ibv, &wr, &bad));
@@ -165,7 +164,7 @@ static void link__whose_peer_posts_no_receives_says_so(void **state)
 /* As a kernel does with a process that is killed, before it takes the queue pairs. */
 static void take_memory_of_b(bool slots)
 {
-	struct rdma_rail *rail = rdma_conn_of(sl_endpoint_conn(pair.b.ep))->qps[0]->path->rail;
+	struct rdma_rail *rail = rdma_endpoint_conn(pair.b.ep)->qps[0]->path->rail;
 
 	rdma_nic_deregister(rail->nic, slots ? &rail->in : &rail->own);
 }
@@ -224,7 +223,7 @@ static void transfer__that_is_refused_says_so(void **state)
 	(void)state;
 	assert_ok(rdma_pair_open(&pair, NULL, 4096));
 	assert_ok(rdma_write_now(&pair, 64, 3));
-	k = rdma_key_at_hand(rdma_conn_of(sl_endpoint_conn(pair.a.ep))->keys, &pair.b.remote);
+	k = rdma_key_at_hand(rdma_endpoint_conn(pair.a.ep)->keys, &pair.b.remote);
 	assert_non_null(k);
 	k->few[0] ^= 1;
 	x = rdma_a_and_b(&pair, 0, 0, 64);

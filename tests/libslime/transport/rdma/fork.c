@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/endpoint/endpoint.h"
 #include "src/progress/context.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/offer.h"
@@ -84,7 +83,7 @@ static void link__comes_with_preparations_for_forks(void **state)
 	fakeverbs_reset();
 	assert_ok(rdma_pair_open(&pair, NULL, LEN));
 	assert_int_equal(n_preparations(), 0);
-	offer = rdma_conn_of(sl_endpoint_conn(pair.a.ep))->offer;
+	offer = rdma_endpoint_conn(pair.a.ep)->offer;
 	assert_true(is_left_to_the_parent(offer->in_slots));
 	assert_true(is_left_to_the_parent(offer->memory + offer->memory_len - 1));
 	assert_false(is_left_to_the_parent(&pair));

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "src/endpoint/endpoint.h"
 #include "src/progress/context.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/nic.h"
@@ -88,7 +87,7 @@ static void link_again(void)
 
 static struct rdma_qp *qp_of_a(void)
 {
-	return rdma_conn_of(sl_endpoint_conn(pair.a.ep))->qps[0];
+	return rdma_endpoint_conn(pair.a.ep)->qps[0];
 }
 
 /* ---- what it sends, of which its own library knows nothing ---- */
@@ -123,7 +122,7 @@ static void say(const struct sl_msg *m)
 /* Into the first slot of sends, and it says that it was that one. */
 static void fill_slot(const struct sl_msg *m, uint32_t imm)
 {
-	const struct rdma_conn *c = rdma_conn_of(sl_endpoint_conn(pair.a.ep));
+	const struct rdma_conn *c = rdma_endpoint_conn(pair.a.ep);
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.imm_data = htonl(imm),

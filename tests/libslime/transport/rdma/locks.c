@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "src/core/lock.h"
-#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/conn.h"
 #include "tests/libslime/transport/rdma/pair.h"
 
@@ -131,8 +130,8 @@ void __wrap_sl_lock_wake(struct sl_lock *lock)
 
 static void set_locks(enum sl_lock_state state)
 {
-	atomic_store(&rdma_conn_of(sl_endpoint_conn(pair.a.ep))->lock.word, state);
-	atomic_store(&rdma_conn_of(sl_endpoint_conn(pair.b.ep))->lock.word, state);
+	atomic_store(&rdma_endpoint_conn(pair.a.ep)->lock.word, state);
+	atomic_store(&rdma_endpoint_conn(pair.b.ep)->lock.word, state);
 }
 
 static void count_locks(void)

@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/key.h"
 #include "src/transport/rdma/mr.h"
@@ -165,7 +164,7 @@ static void fence__holds_behind_a_write_whose_key_is_asked_for(void **state)
 
 static struct rdma_conn *conn_of(struct slime_endpoint *ep)
 {
-	return rdma_conn_of(atomic_load(&ep->conn));
+	return rdma_endpoint_conn(ep);
 }
 
 /* What the peer of ep's end knows of that region. */

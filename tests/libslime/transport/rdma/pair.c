@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "src/endpoint/endpoint.h"
+#include "src/transport/rdma/conn.h"
 #include "src/progress/context.h"
 #include "src/transport/rdma/devices.h"
 #include "src/transport/rdma/job.h"
@@ -148,6 +150,11 @@ static void destroy(struct rdma_pair *p, struct rdma_end *e)
 	assert_ok(slime_op_destroy(e->op));
 	assert_ok(slime_context_destroy(e->ctx));
 	e->ctx = NULL;
+}
+
+struct rdma_conn *rdma_endpoint_conn(struct slime_endpoint *ep)
+{
+	return rdma_conn_of(atomic_load(&ep->conn));
 }
 
 void rdma_pair_destroy_endpoints(struct rdma_pair *p)

@@ -20,6 +20,8 @@
 
 #define assert_ok(expr) assert_int_equal(expr, 0)
 
+struct rdma_conn;
+
 struct rdma_end {
 	struct slime_context *ctx;
 	struct slime_endpoint *ep;
@@ -58,6 +60,8 @@ void rdma_pair_destroy_former(struct rdma_pair *p);
 void rdma_pair_close(struct rdma_pair *p);
 /* Its first step: both are closed, and gone. */
 void rdma_pair_destroy_endpoints(struct rdma_pair *p);
+/* The connection in use of an endpoint over rdma. */
+struct rdma_conn *rdma_endpoint_conn(struct slime_endpoint *ep);
 
 /* Setup: the devices as they come, and no pair; teardown: nothing is left of it on the devices. The
  * state is the pair, for which a test has a place before it begins, or NULL. */

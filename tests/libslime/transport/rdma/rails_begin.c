@@ -2,7 +2,6 @@
 /* A link that comes up though one of its rails does not, or breaks meanwhile. */
 #include "base/clock.h"
 #include "base/list.h"
-#include "src/endpoint/endpoint.h"
 #include "src/progress/context.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/nic.h"
@@ -94,7 +93,7 @@ int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 /* As when there is no path to the peer's address. It comes back when there is. */
 static void rail__that_does_not_come_up_leaves_the_link_to_the_others(void **state)
 {
-	const struct rdma_conn *c = rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep));
+	const struct rdma_conn *c = rdma_endpoint_conn(rails.pair.a.ep);
 
 	(void)state;
 	atomic_store(&refuses, c->paths[2].rail->nic->device.ibv);
@@ -250,7 +249,7 @@ static int begin_with_two_qps(void **state)
 /* The device waits long for each, and the link's deadline does not. */
 static void rail__that_does_not_come_up_is_given_up_with_its_first_queue_pair(void **state)
 {
-	const struct rdma_conn *c = rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep));
+	const struct rdma_conn *c = rdma_endpoint_conn(rails.pair.a.ep);
 
 	(void)state;
 	atomic_store(&refuses, c->paths[2].rail->nic->device.ibv);

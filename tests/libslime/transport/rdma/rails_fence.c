@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/wire.h"
-#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/path.h"
 #include "src/transport/rdma/qp.h"
@@ -43,7 +42,7 @@ static void release_time(void)
  * nothing of the next batch. */
 static void forget_shares(const struct rdma_end *e)
 {
-	struct rdma_conn *c = rdma_conn_of(sl_endpoint_conn(e->ep));
+	struct rdma_conn *c = rdma_endpoint_conn(e->ep);
 
 	for (unsigned i = 0; i < RAILS; i++) {
 		rdma_share_reset(&c->paths[i].share);
@@ -190,7 +189,7 @@ static void immediate__that_is_seen_late_by_a_device_that_flushes_no_marker_coun
 	const struct rdma_path *p;
 
 	(void)state;
-	p = &rdma_conn_of(sl_endpoint_conn(rails.pair.b.ep))->paths[0];
+	p = &rdma_endpoint_conn(rails.pair.b.ep)->paths[0];
 	fakeverbs_device(RAILS)->refuses_in_error = true;
 	assert_ok(slime_imm_recv(rails.pair.b.ep, rails.recvs[0]));
 	poll_cq = device->ops.poll_cq;
@@ -234,7 +233,7 @@ static void rail__of_who_got_no_cpu_for_long_is_agreed_on(void **state)
 static void read__whose_answer_was_lost_is_read_again(void **state)
 {
 	struct slime_xfer x = rdma_a_and_b(&rails.pair, 0, 0, MESSAGE);
-	struct rdma_conn *c = rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep));
+	struct rdma_conn *c = rdma_endpoint_conn(rails.pair.a.ep);
 	uint32_t head;
 
 	(void)state;
@@ -483,7 +482,7 @@ static void write__before_a_greeting_on_a_rail_that_ends_is_written_again(void *
 	memset(rails.pair.a.bytes, 6, LEN);
 	rails_cut(1, true);
 	assert_ok(slime_write(rails.pair.a.ep, &x, 1, 0, rails.pair.a.op));
-	take_greeting(rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep)), 1);
+	take_greeting(rdma_endpoint_conn(rails.pair.a.ep), 1);
 	assert_ok(rdma_wait(&rails.pair, rails.pair.a.op));
 	assert_memory_equal(rails.pair.a.bytes, rails.pair.b.bytes, LEN);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/nic.h"
 #include "src/transport/rdma/offer.h"
@@ -135,7 +134,7 @@ void rails_cut(unsigned rail, bool is_cut)
 
 struct ibv_context *rails_device_of(const struct rdma_end *e, unsigned rail)
 {
-	return rdma_conn_of(sl_endpoint_conn(e->ep))->paths[rail].rail->nic->device.ibv;
+	return rdma_endpoint_conn(e->ep)->paths[rail].rail->nic->device.ibv;
 }
 
 void rails_settle_workers(void)

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "src/core/lock.h"
-#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/cq.h"
 #include "src/transport/rdma/nic.h"
@@ -65,7 +64,7 @@ static void rail__that_is_slow_holds_nothing_up_and_is_noticed_when_it_is_not(vo
 
 static const struct rdma_path *first_of_a(void)
 {
-	return &rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep))->paths[0];
+	return &rdma_endpoint_conn(rails.pair.a.ep)->paths[0];
 }
 
 /* Until the first is down at a: how long it waits then. */
@@ -143,7 +142,7 @@ static void rail__that_flaps_while_it_returns_comes_back(void **state)
 /* Its probes are answered, and it fails, before anybody looks. */
 static void rail__that_fails_in_the_moment_of_its_return_is_not_used(void **state)
 {
-	struct rdma_path *p = &rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep))->paths[0];
+	struct rdma_path *p = &rdma_endpoint_conn(rails.pair.a.ep)->paths[0];
 	uint64_t until = sl_deadline_ns(60000);
 
 	(void)state;
@@ -202,7 +201,7 @@ static void port__that_is_down_stays_so_when_its_addresses_go(void **state)
 
 static void await_path(const struct rdma_end *e, unsigned rail, enum rdma_path_state state)
 {
-	const struct rdma_path *p = &rdma_conn_of(sl_endpoint_conn(e->ep))->paths[rail];
+	const struct rdma_path *p = &rdma_endpoint_conn(e->ep)->paths[rail];
 	uint64_t until = sl_deadline_ns(60000);
 
 	while (p->state != state) {
@@ -294,7 +293,7 @@ static void rail__that_is_the_last_in_use_is_not_left_for_one_that_is_not_proved
 	(void)state;
 	rails_set_port(RAILS, false);
 	rdma_settle(&rails.pair);
-	assert_true(rdma_conn_of(sl_endpoint_conn(rails.pair.b.ep))->paths[0].usable);
+	assert_true(rdma_endpoint_conn(rails.pair.b.ep)->paths[0].usable);
 	rails_set_port(RAILS, true);
 	rails_post_recv(0);
 	rails_send_value(0, 1);
@@ -425,7 +424,7 @@ int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 /* a's half of rail 1 has risen, and b's has not, when rail 0 fails, of which a tells over it. */
 static void rail__that_rises_takes_over_from_the_last(void **state)
 {
-	struct rdma_conn *b = rdma_conn_of(sl_endpoint_conn(rails.pair.b.ep));
+	struct rdma_conn *b = rdma_endpoint_conn(rails.pair.b.ep);
 	uint32_t qp;
 
 	(void)state;
@@ -539,7 +538,7 @@ static void rail__whose_next_completion_queue_fails_at_once_comes_back(void **st
 /* The peer's queue pair is known by then. */
 static void rail__whose_next_completion_queue_fails_at_once_is_not_raised(void **state)
 {
-	struct rdma_path *p = &rdma_conn_of(sl_endpoint_conn(rails.pair.a.ep))->paths[0];
+	struct rdma_path *p = &rdma_endpoint_conn(rails.pair.a.ep)->paths[0];
 	uint64_t until = sl_deadline_ns(60000);
 	uint32_t qp;
 

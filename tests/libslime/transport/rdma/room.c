@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Room in completion queues: who has it, and where there is more. */
-#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/cq.h"
 #include "src/transport/rdma/domain.h"
@@ -16,7 +15,7 @@ static struct rdma_pair pair;
 
 static struct rdma_conn *conn(void)
 {
-	return rdma_conn_of(atomic_load(&pair.a.ep->conn));
+	return rdma_endpoint_conn(pair.a.ep);
 }
 
 /* Of what the device kept. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All that may be on the way to an end that takes nothing is, of each kind at once: each of it has
  * a receive. */
-#include "src/endpoint/endpoint.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/limits.h"
 #include "src/transport/rdma/qp.h"
@@ -102,7 +101,7 @@ static void offer_echo(struct rdma_end *e)
 /* Posted, and not completed as far as the end has looked. */
 static uint32_t n_receives_of(const struct rdma_end *e)
 {
-	return rdma_conn_of(sl_endpoint_conn(e->ep))->qps[0]->n_posted;
+	return rdma_endpoint_conn(e->ep)->qps[0]->n_posted;
 }
 
 static void receives__are_there_for_all_windows_at_once(void **state)

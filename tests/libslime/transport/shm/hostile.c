@@ -12,6 +12,7 @@
 #include "src/progress/context.h"
 #include "src/endpoint/endpoint.h"
 #include "support/random.h"
+#include "src/endpoint/xfer.h"
 
 /* ---- messages ---- */
 
