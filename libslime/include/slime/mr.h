@@ -75,6 +75,10 @@ SLIME_API int slime_mem_destroy(struct slime_mem *mem);
  * region is destroyed. Memory from slime_mem_alloc is recognised by its address and mapped by peers
  * on this host; for other memory see foreign_memory in slime/context.h. access 0 makes a region for
  * local use only.
+ *
+ * Over rdma the secret protects restricted regions only. From its first use on, by this process or
+ * by a peer, any other region is open to each peer of a link that is not isolated: a peer that
+ * breaks the protocol can guess its key, which has 32 bits.
  *   -EINVAL  len is 0, or the range wraps         -ENOSPC  max_regions reached
  *   -EFAULT  the range is not mapped              -ENOMEM
  *   -EACCES  peers could write to memory of slime_mem_alloc() whose first region that they reach
