@@ -41,7 +41,8 @@ typedef void slime_listener_fn(void *arg, struct slime_listener *listener,
 struct slime_listener_attr {
 	/* "": a name of its own in the abstract namespace, which dialers in the same network
 	 * namespace reach; else the path of a socket, at most 107 bytes, which is removed with the
-	 * listener; NULL: no unix socket. Only processes of the same user, and root, are let in. */
+	 * listener; NULL: no unix socket. Only processes of the same user, and of those that
+	 * shm_users of the context names, are let in. */
 	const char *unix_path;
 	const char *tcp_bind;	   /* numeric address; NULL: no tcp socket */
 	uint16_t tcp_port;	   /* 0: a free one */
@@ -98,6 +99,8 @@ SLIME_API int slime_listener_destroy(struct slime_listener *listener);
  * op is untouched and ep is still idle:
  *   -ECONNREFUSED  no process listens there, or the listener is gone or failed
  *   -EACCES        the other side does not hold the key of this descriptor
+ *   -EPERM         on a unix socket: its process is another user's, and does not let ours in; the
+ *                  log says how it would
  *   -ETIMEDOUT     it did not answer in time
  *   -ECONNRESET    it hung up: too many others are pending
  *   -ENOSPC        it has max_endpoints endpoints

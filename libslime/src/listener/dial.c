@@ -83,6 +83,9 @@ static int greet(const struct slime_endpoint *ep, const struct sl_listener_desc 
 		return -EPROTO;
 	case -EAGAIN:
 		return -ECONNRESET;
+	case -EPERM:
+		sl_error("listener", "%s: %s", ep->name, sl_greeting_error(-EPERM));
+		return -EPERM;
 	default:
 		return g.status;
 	}

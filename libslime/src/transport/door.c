@@ -70,6 +70,7 @@ static const char *const refusals[] = {
 	[SL_REFUSED_VERSION] = "it speaks another version of the protocol",
 	[SL_REFUSED_KEY] = "it does not hold the link's key",
 	[SL_REFUSED_FEATURE] = "it requires a feature that we do not know",
+	[SL_REFUSED_USER] = "it is another user's, whom shm_users does not name",
 };
 
 static void describe_peer(int fd, char out[ADDRESS_LEN])
@@ -363,17 +364,20 @@ static bool is_other_user(const struct sl_door *d, int fd)
 	       !sl_auth_user(d->t->env->attr->shm_users, cred.uid);
 }
 
+/* It is told why before it has said anything. */
 static void turn_user_away(struct sl_door *d, int fd)
 {
+	uint8_t out[SL_CHALLENGE_LEN];
 	char address[ADDRESS_LEN];
 	uint32_t held_back;
 
 	describe_peer(fd, address);
+	sl_hello_write_code(SL_REFUSED_USER, out, sizeof(out));
+	(void)sl_hello_send(fd, out, sizeof(out));
 	close(fd);
 	if (sl_log_allow(&d->limit, &held_back))
-		sl_warn(part_of(d),
-			"turned %s away: it is another user's, whom shm_users does not name (%u such lines held back)",
-			address, held_back);
+		sl_warn(part_of(d), "turned %s away: %s (%u such lines held back)", address,
+			refusals[SL_REFUSED_USER], held_back);
 }
 
 static int let_in(struct sl_door *d, int fd)

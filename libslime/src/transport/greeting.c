@@ -67,17 +67,20 @@ static int send_hello(struct sl_greeting *g)
 	uint8_t out[SL_HELLO_LEN];
 	socklen_t len = sizeof(int);
 	int err = 0;
+	int ret;
 
 	if (getsockopt(g->fd, SOL_SOCKET, SO_ERROR, &err, &len))
 		return -errno;
-	if (err)
+	if (err && err != ECONNRESET)
 		return -err;
 	sl_hello_write(&g->hello, out);
 	g->step = HELLO_SENT;
 	g->have = 0;
 	if (sl_poller_change(g->poller, &g->source, EPOLLIN))
 		return -ENOMEM;
-	return sl_hello_send(g->fd, out, sizeof(out));
+	ret = sl_hello_send(g->fd, out, sizeof(out));
+	/* Who refuses our user hangs up before this, and has said so. */
+	return ret == -ECONNRESET ? 0 : ret;
 }
 
 static int answer_challenge(struct sl_greeting *g)
@@ -85,6 +88,10 @@ static int answer_challenge(struct sl_greeting *g)
 	uint8_t theirs[SL_AUTH_MAC_LEN], mac[SL_AUTH_MAC_LEN], out[SL_PROOF_LEN];
 	int ret = sl_hello_recv(g->fd, g->in, SL_CHALLENGE_LEN, &g->have);
 
+	/* On a packet socket of a peer that hung up with our hello unread the error comes before
+	 * what the peer said. */
+	if (ret == -ECONNRESET)
+		ret = sl_hello_recv(g->fd, g->in, SL_CHALLENGE_LEN, &g->have);
 	/* One of another version may be shorter, and then hangs up. */
 	if (ret && sl_hello_is_foreign(g->in, g->have))
 		return -EPROTONOSUPPORT;
@@ -192,6 +199,9 @@ const char *sl_greeting_error(int status)
 	switch (status) {
 	case -EACCES:
 		return "the peer does not hold the link's key, or says that we do not";
+	case -EPERM:
+		return "the peer is another user's process, and its shm_users does not name our "
+		       "user";
 	case -ECONNREFUSED:
 		return "refused: nobody listens there";
 	case -EPROTO:

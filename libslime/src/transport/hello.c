@@ -131,6 +131,8 @@ static int refusal_to_errno(uint8_t code)
 		return -EAGAIN;
 	case SL_REFUSED_KEY:
 		return -EACCES;
+	case SL_REFUSED_USER:
+		return -EPERM;
 	case SL_REFUSED_VERSION:
 	case SL_REFUSED_FEATURE:
 		return -EPROTONOSUPPORT;

@@ -49,6 +49,7 @@ enum sl_refusal {
 	SL_REFUSED_VERSION,
 	SL_REFUSED_KEY,
 	SL_REFUSED_FEATURE, /* the initiator requires one that we do not know */
+	SL_REFUSED_USER,    /* of a unix socket: processes of its user are not let in */
 };
 
 enum sl_role {
@@ -83,7 +84,7 @@ int sl_hello_read(struct sl_hello *h, const uint8_t in[SL_HELLO_LEN]);
 int sl_hello_read_proof(uint8_t mac[SL_AUTH_MAC_LEN], const uint8_t in[SL_PROOF_LEN]);
 
 /* The initiator's: also what the acceptor's code means, -ENOENT (unknown), -EAGAIN (not yet),
- * -EPROTONOSUPPORT (version, or feature), -EACCES. */
+ * -EPROTONOSUPPORT (version, or feature), -EACCES (key), -EPERM (user). */
 int sl_hello_read_challenge(struct sl_hello *h, uint8_t mac[SL_AUTH_MAC_LEN],
 			    const uint8_t in[SL_CHALLENGE_LEN]);
 int sl_hello_read_verdict(const uint8_t in[SL_VERDICT_LEN]);

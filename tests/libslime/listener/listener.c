@@ -349,6 +349,53 @@ static void dial_inside(void *arg, struct slime_op *op)
 	assert_int_equal(slime_listener_destroy(s->listener), -EDEADLK);
 }
 
+#define STRANGER 65532
+
+/* What a dial comes to in a process of another user, which sees that the log says why. */
+static int dial_as_stranger(const uint8_t *desc, size_t len)
+{
+	struct slime_context *ctx;
+	struct slime_endpoint *ep;
+	struct slime_op *op;
+	int ret;
+
+	if (setgid(STRANGER) || setuid(STRANGER))
+		return 1;
+	if (slime_context_create(NULL, &ctx) || slime_endpoint_create(ctx, NULL, &ep) ||
+	    slime_op_create(ctx, NULL, &op))
+		return 2;
+	ret = slime_endpoint_dial(ep, desc, len, -1, op);
+	if (log_lines_with("its shm_users does not name our user") != 1)
+		return 3;
+	return ret;
+}
+
+static void dial__by_another_user_is_refused_and_told_why(void **state)
+{
+	struct slime_listener_attr attr = SLIME_LISTENER_ATTR_INIT;
+	uint8_t desc[SLIME_LISTENER_DESC_MAX];
+	struct slime_listener *listener;
+	struct stand *s = *state;
+	int len, status;
+	pid_t pid;
+
+	/* Only root can be several users. */
+	if (geteuid() != 0)
+		skip();
+	attr.on_endpoint = on_endpoint;
+	attr.arg = s;
+	assert_ok(slime_listener_create(s->ctx, &attr, &listener));
+	len = slime_listener_export(listener, desc, sizeof(desc));
+	assert_true(len > 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(dial_as_stranger(desc, (size_t)len) == -EPERM ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_ok(slime_listener_destroy(listener));
+}
+
 static void dial__inside_a_callback_is_a_deadlock(void **state)
 {
 	struct stand *s = *state;
@@ -397,6 +444,7 @@ int main(void)
 		LISTENING(dial__to_an_impostor_that_talks_nonsense_fails),
 		LISTENING(dial__to_one_that_says_nothing_times_out),
 		cmocka_unit_test(seal__opens_only_what_is_whole),
+		LISTENING(dial__by_another_user_is_refused_and_told_why),
 		LISTENING(dial__inside_a_callback_is_a_deadlock),
 		LISTENING(destroy__in_a_child_frees_memory_only),
 	};

@@ -273,6 +273,10 @@ static void on_greeted(void *arg, int status, int fd, uint16_t stream)
 		shm_conn_end(c, -ECONNREFUSED, "the peer does not expect this link");
 		return;
 	}
+	if (status == -EPERM) {
+		shm_conn_end(c, -ECONNREFUSED, sl_greeting_error(status));
+		return;
+	}
 	if (status) {
 		shm_conn_end(c, status == -EPROTONOSUPPORT ? -EPROTO : status,
 			     sl_greeting_error(status));
