@@ -108,14 +108,19 @@ END
 packages_deploy() {
 	packages_test
 	only_names <<'END'
+buildah                  # the image
 debhelper                # Debian packages
 dpkg-dev
 fakeroot                 # a package's files belong to root
 lintian                  # looks for mistakes in packages
 mmdebstrap               # a Debian to install packages in
+podman                   # runs the image
 prometheus               # promtool: rules and what servers export
+runc                     # what podman runs with where control groups are of both versions
+skopeo                   # looks at images
 systemd                  # systemd-analyze looks at units
 systemd-container        # boots that Debian
+umoci                    # unpacks images
 END
 }
 

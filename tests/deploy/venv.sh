@@ -7,7 +7,7 @@ if [ ! -e "$venv/made" ]; then
 	exec 8>"$SLIME_BUILD/deploy/lock"
 	flock 8
 	if [ ! -e "$venv/made" ]; then
-		if ! python3 -m venv "$venv" || ! "$venv/bin/pip" -q install kubernetes-validate==1.37.0 PyYAML==6.0.4; then
+		if ! python3 -m venv "$venv" || ! "$venv/bin/pip" -q install kubernetes-validate==1.37.0 podman-compose==1.6.0 PyYAML==6.0.4; then
 			skip "the package index is out of reach"
 		fi
 		touch "$venv/made"
