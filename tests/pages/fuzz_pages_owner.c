@@ -76,6 +76,13 @@ int slime_agent_method_add(struct slime_agent *a, const char *name,
 	return 0;
 }
 
+int slime_agent_method_remove(struct slime_agent *a, const char *name)
+{
+	(void)a;
+	(void)name;
+	return 0;
+}
+
 int slime_agent_service_add(struct slime_agent *a, const char *name)
 {
 	(void)a;
