@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/process/logsink.h"
 #include "cli/options/secret.h"
@@ -75,8 +76,8 @@ static const char *check_url(const char *text)
 }
 
 static const struct cli_setting agent_settings[] = {
-	CLI_STRING(struct node_agent, name, "name", .required = true, .check = check_name,
-		   .help = "the agent's name, unique in its scope"),
+	CLI_STRING(struct node_agent, name, "name", .check = check_name,
+		   .help = "the agent's name, unique in its scope; default the host's name"),
 	CLI_STRING(struct node_agent, scope, "scope", .def = "default", .check = check_scope,
 		   .help = "agents of different scopes do not see each other"),
 	CLI_STRING(struct node_agent, address, "address", .check = check_address,
@@ -132,9 +133,11 @@ static const struct cli_setting shm_settings[] = {
 };
 
 static const struct cli_setting tcp_settings[] = {
-	CLI_STRING(struct node_tcp, bind, "bind", .def = "127.0.0.1",
-		   .help = "numeric address to listen on; \"\" for none: a link whose other "
-			   "end is the first to connect does not come up then"),
+	CLI_STRING(
+		struct node_tcp, bind, "bind", .def = "127.0.0.1",
+		.help = "numeric address to listen on; or an interface, as eth0, or a network, as "
+			"10.0.0.0/8, for the address that this host has there; \"\" for none: a "
+			"link whose other end is the first to connect does not come up then"),
 	CLI_STRING(struct node_tcp, port, "port", .def = "0", .check = check_ports,
 		   .help = "port to listen on, or a range as 47000-47099, of which the first free "
 			   "one is taken; 0 takes any free one"),
@@ -363,7 +366,7 @@ static void set_data(struct config *c)
 	to->rpc_workers = (uint32_t)d->workers;
 	to->foreign_memory = (enum slime_foreign)d->shm.foreign_memory;
 	to->shm_users = d->shm.users;
-	to->tcp_bind = d->tcp.bind;
+	config_set_bind(c);
 	/* It was checked. */
 	(void)config_split_ports(d->tcp.port, &to->tcp_port, &to->tcp_port_last);
 	to->tcp_advertise = d->tcp.advertise;
@@ -374,6 +377,22 @@ static void set_data(struct config *c)
 	c->attr.retry_min_ms = (uint32_t)d->retry_min_ms;
 	c->attr.retry_max_ms = (uint32_t)d->retry_max_ms;
 	c->attr.snapshot_ms = (uint32_t)c->node.control.snapshots_ms;
+}
+
+/* One file serves many hosts: without a name an agent is called as its host. */
+static void take_name(struct config *c)
+{
+	if (c->node.agent.name)
+		return;
+	if (gethostname(c->host, sizeof(c->host) - 1))
+		c->host[0] = '\0';
+	c->node.agent.name = c->host;
+	if (check_name(c->host))
+		cli_config_refuse(
+			c->source, "agent.name",
+			"expected a name: without one the agent is called as its host, whose "
+			"name, \"%s\", is not %s",
+			c->host, check_name(c->host));
 }
 
 /* Where the file names none: the directories that a service manager made for us. */
@@ -499,6 +518,7 @@ static int convert(struct config *c)
 {
 	int ret = take_directories(c);
 
+	take_name(c);
 	if (!ret)
 		ret = read_token(c);
 	if (ret)

@@ -138,7 +138,9 @@ struct config {
 	struct node node;
 	char *token;
 	char state_dir[PATH_MAX], log_file[PATH_MAX]; /* of a service manager */
-	struct slime_agent_attr attr;		      /* points into the config */
+	char host[HOST_NAME_MAX + 1];		      /* in the place of agent.name */
+	char tcp_bind[46];	      /* the address that was found for data.tcp.bind */
+	struct slime_agent_attr attr; /* points into the config */
 	struct slime_label *labels;
 	struct slime_agent_region *regions;
 	struct slime_agent_link *links;
@@ -157,6 +159,9 @@ enum node_backing { NODE_BACKING_MEMFD, NODE_BACKING_CUDA };
 /* What data.rdma says, into the attributes. -ENOMEM. */
 int config_set_rdma(struct config *config);
 bool config_same_rdma(const struct slime_context_attr *a, const struct slime_context_attr *b);
+
+/* data.tcp.bind as an address, into the attributes. */
+void config_set_bind(struct config *config);
 
 /* Refuse what the tables cannot; the errors are in config->source. Nothing is left behind. */
 void config_check(struct config *config);

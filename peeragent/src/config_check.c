@@ -96,11 +96,8 @@ static void check_bind(struct config *c, const char *address)
 	const char *trouble;
 	bool any;
 
-	if (!is_address(address, &any)) {
-		cli_config_refuse(c->source, "data.tcp.bind",
-				  "expected a numeric address, as 10.0.0.1, got \"%s\"", address);
+	if (!is_address(address, &any)) /* it was refused */
 		return;
-	}
 	if (any && !c->node.data.tcp.advertise)
 		cli_config_refuse(c->source, "data.tcp.bind",
 				  "expected one address, or data.tcp.advertise beside %s", address);
@@ -117,7 +114,7 @@ static void check_tcp(struct config *c)
 	bool any;
 
 	if (tcp->bind[0])
-		check_bind(c, tcp->bind);
+		check_bind(c, c->attr.data.tcp_bind);
 	if (tcp->advertise && (!is_address(tcp->advertise, &any) || any))
 		cli_config_refuse(c->source, "data.tcp.advertise",
 				  "expected a numeric address that peers can reach, got \"%s\"",
@@ -254,23 +251,24 @@ static const char *remote_url(const struct config *c)
 	return NULL;
 }
 
-static bool binds_loopback(const struct node_tcp *tcp)
+static bool binds_loopback(const struct config *c)
 {
-	return !tcp->advertise && (!strncmp(tcp->bind, "127.", 4) || !strcmp(tcp->bind, "::1"));
+	const char *bind = c->attr.data.tcp_bind;
+
+	return !c->node.data.tcp.advertise && (!strncmp(bind, "127.", 4) || !strcmp(bind, "::1"));
 }
 
 void config_warn(const struct config *c, config_say_fn *say)
 {
-	const struct node_tcp *tcp = &c->node.data.tcp;
 	const char *url = remote_url(c);
 	char line[512];
 
-	if (!url || !binds_loopback(tcp) || !config_uses(c, SLIME_TRANSPORT_TCP))
+	if (!url || !binds_loopback(c) || !config_uses(c, SLIME_TRANSPORT_TCP))
 		return;
 	snprintf(line, sizeof(line),
 		 "data.tcp.bind is %s, which is loopback, while nanoctrl is at %.256s: agents on "
 		 "other hosts cannot connect to this one over tcp; set an address of this host",
-		 tcp->bind, url);
+		 c->attr.data.tcp_bind, url);
 	say(line);
 }
 

@@ -26,7 +26,6 @@ refuse 2:19 'unknown key "scpe"' 'version: 1\nagent: { name: a, scpe: b }\ncontr
 refuse 2:26 'expected a scope' 'version: 1\nagent: { name: a, scope: obs }\ncontrol: { url: "http://x" }\n'
 refuse 2:27 'agent.labels: expected a label key' 'version: 1\nagent: { name: a, labels: { name: x } }\ncontrol: { url: "http://x" }\n'
 refuse 1:10 'version' 'version: 2\nagent: { name: a }\ncontrol: { url: "http://x" }\n'
-refuse 1:1 'name' 'version: 1\ncontrol: { url: "http://x" }\n'
 refuse 3:17 'control.url: expected the URL' 'version: 1\nagent: { name: a }\ncontrol: { url: "ftp://x" }\n'
 refuse 3:33 'control.urls.1: expected the URL' 'version: 1\nagent: { name: a }\ncontrol: { urls: ["http://x:1", x] }\n'
 refuse 1:1 'expected the URL of nanoctrl' 'version: 1\nagent: { name: a }\n'
@@ -53,6 +52,9 @@ refuse 4:12 'regions.0.gpu: expected the PCI address of a GPU' "${head}regions: 
 refuse 4:41 'expected a PCI address of this machine' "${head}regions: [ { name: kv, size: 4KiB, gpu: 'ffff:99:00.0', backing: cuda } ]\n"
 refuse 4:41 'expected backing: cuda with it' "${head}regions: [ { name: kv, size: 4KiB, gpu: '0000:00:00.0' } ]\n"
 refuse 4:22 'expected a numeric address' "${head}data: { tcp: { bind: nowhere } }\n"
+refuse 4:22 'an interface of this host, or a network' "${head}data: { tcp: { bind: 192.0.2.0/33 } }\n"
+refuse 4:22 'expected a network in which this host has an address' "${head}data: { tcp: { bind: 198.51.100.0/24 } }\n"
+refuse 4:22 'expected a network in which this host has an address' "${head}data: { tcp: { bind: '2001:db8::/32' } }\n"
 refuse 4:22 'data.tcp.advertise' "${head}data: { tcp: { bind: 0.0.0.0 } }\n"
 refuse 4:22 'data.tcp.advertise' "${head}data: { tcp: { bind: '::' } }\n"
 refuse 4:22 'expected an address of this host' "${head}data: { tcp: { bind: 192.0.2.7 } }\n"
@@ -177,6 +179,6 @@ grep -q 'polling: event' "$work/printed.yaml" || fail "--set is not in what is p
 "$bin/peeragent" --config "$work/printed.yaml" --print-config | cmp - "$work/printed.yaml" || fail "it reads back differently"
 
 say "the files of the repository are right"
-for file in "${SLIME_SOURCE:?}"/configs/quickstart/*.yaml "$SLIME_SOURCE"/configs/node-*.yaml; do
+for file in "${SLIME_SOURCE:?}"/configs/quickstart/*.yaml "$SLIME_SOURCE"/configs/node*.yaml; do
 	"$bin/peeragent" --config "$file" --check || fail "$file"
 done
