@@ -139,6 +139,19 @@ static void retry(struct nc_call *call, uint64_t delay_ms)
 	arm(call);
 }
 
+void nc_client_restart_calls(struct nc_client *client)
+{
+	for (size_t i = 0; i < NC_N_SLOTS; i++) {
+		struct nc_slot *slot = &client->slots[i];
+		struct nc_call *call = slot->call;
+
+		if (slot->conn)
+			drop_slot(slot);
+		if (call)
+			retry(call, 0);
+	}
+}
+
 /* The server could not be spoken to at n addresses, as call->last says: another attempt, or the
  * end. */
 static void try_again(struct nc_call *call, size_t server, size_t n, const char *cause)

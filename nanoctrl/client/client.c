@@ -20,17 +20,16 @@ uint64_t nc_backoff_ms(unsigned attempts, uint64_t base_ms, uint64_t most_ms)
 	return ms - sl_random_up_to(ms / 2);
 }
 
-static int copy_urls(struct nc_client *client, const struct nc_client_attr *attr)
+static int parse_urls(struct nc_url *out, const char *const *urls, size_t n)
 {
-	if (!attr->n_urls || attr->n_urls > NC_MAX_URLS)
+	if (!n || n > NC_MAX_URLS)
 		return -EINVAL;
-	for (size_t i = 0; i < attr->n_urls; i++) {
-		int ret = nc_url_parse(attr->urls[i], &client->urls[i]);
+	for (size_t i = 0; i < n; i++) {
+		int ret = nc_url_parse(urls[i], &out[i]);
 
 		if (ret)
 			return ret;
 	}
-	client->n_urls = attr->n_urls;
 	return 0;
 }
 
@@ -71,7 +70,8 @@ int nc_client_create(struct nc_client **out, const struct nc_client_attr *attr)
 	sl_list_init(&client->all);
 	for (size_t i = 0; i < NC_N_SLOTS; i++)
 		client->slots[i].client = client;
-	ret = copy_urls(client, attr);
+	ret = parse_urls(client->urls, attr->urls, attr->n_urls);
+	client->n_urls = attr->n_urls;
 	if (!ret)
 		ret = copy_scope_and_token(client, attr);
 	if (!ret)
@@ -99,8 +99,58 @@ void nc_client_destroy(struct nc_client *client)
 	sl_list_for_each_safe (e, tmp, &client->all)
 		nc_call_destroy(SL_CONTAINER_OF(e, struct nc_call, in_all));
 	nc_resolver_destroy(client->resolver);
+	if (client->move)
+		event_free(client->move);
+	free(client->next_urls);
 	free(client->token);
 	free(client);
+}
+
+/* ---- other servers ---- */
+
+static void on_move(evutil_socket_t fd, short what, void *arg)
+{
+	struct nc_client *client = arg;
+
+	(void)fd;
+	(void)what;
+	nc_client_restart_calls(client);
+	memcpy(client->urls, client->next_urls, client->n_next_urls * sizeof(*client->urls));
+	memset(client->names, 0, sizeof(client->names));
+	client->n_urls = client->n_next_urls;
+	client->server = 0;
+	free(client->next_urls);
+	client->next_urls = NULL;
+	if (client->session)
+		nc_session_restart(client->session, "other servers are to be asked");
+}
+
+static bool are_same(const struct nc_url *have, size_t n, const struct nc_url *want, size_t n_want)
+{
+	for (size_t i = 0; n == n_want && i < n; i++)
+		if (strcmp(have[i].text, want[i].text) != 0)
+			return false;
+	return n == n_want;
+}
+
+int nc_client_set_urls(struct nc_client *client, const char *const *urls, size_t n_urls)
+{
+	struct nc_url *next = calloc(NC_MAX_URLS, sizeof(*next));
+	int ret = next ? parse_urls(next, urls, n_urls) : -ENOMEM;
+
+	if (!ret && !client->move)
+		client->move = evtimer_new(client->base, on_move, client);
+	if (!ret && !client->move)
+		ret = -ENOMEM;
+	if (ret || (!client->next_urls && are_same(client->urls, client->n_urls, next, n_urls))) {
+		free(next);
+		return ret;
+	}
+	free(client->next_urls);
+	client->next_urls = next;
+	client->n_next_urls = n_urls;
+	event_active(client->move, EV_TIMEOUT, 0);
+	return 0;
 }
 
 const char *nc_client_url(const struct nc_client *client)

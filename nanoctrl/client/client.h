@@ -30,7 +30,10 @@ struct nc_client {
 	struct nc_url urls[NC_MAX_URLS];
 	struct nc_name names[NC_MAX_URLS]; /* of these */
 	size_t n_urls;
-	size_t server; /* which of them is tried now */
+	size_t server;		  /* which of them is tried now */
+	struct nc_url *next_urls; /* those of nc_client_set_urls() until the turn that takes them */
+	size_t n_next_urls;
+	struct event *move; /* is that turn; NULL before the first */
 	char scope[NC_NAME_MAX + 1];
 	char *token; /* or NULL */
 	int timeout_ms;
@@ -137,6 +140,12 @@ uint64_t nc_client_retry_after_ms(const struct http_message *response);
 /* Half to all of base, doubled for each attempt, up to most. */
 uint64_t nc_backoff_ms(unsigned attempts, uint64_t base_ms, uint64_t most_ms);
 
+/* Connections end, and calls that they carry are sent again. Not from inside of a callback. */
+void nc_client_restart_calls(struct nc_client *client);
+
 void nc_session_destroy(struct nc_session *session);
+
+/* Connects again, at once. The last thing that its caller does. */
+void nc_session_restart(struct nc_session *session, const char *cause);
 
 #endif

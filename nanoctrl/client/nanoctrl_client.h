@@ -73,6 +73,11 @@ void nc_client_destroy(struct nc_client *client);
  * end there, and others may take their places. */
 void nc_cancel(struct nc_client *client, const void *arg);
 
+/* From its next turn on the client speaks to these servers, as if it had been created with them:
+ * calls under way are sent again, and the session comes back at one of them, after a down. The same
+ * list changes nothing. -EINVAL, -EPROTONOSUPPORT, -ENOMEM: nothing changed. */
+int nc_client_set_urls(struct nc_client *client, const char *const *urls, size_t n_urls);
+
 /* Where the client talks to now: one of its URLs. */
 const char *nc_client_url(const struct nc_client *client);
 

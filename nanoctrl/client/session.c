@@ -139,6 +139,12 @@ static void reconnect(struct nc_session *s, uint64_t delay_ms, const char *cause
 	say_down(s, cause);
 }
 
+void nc_session_restart(struct nc_session *s, const char *cause)
+{
+	if (s->state != ENDING)
+		reconnect(s, 0, cause);
+}
+
 /* A session that was up and broke has cut the lease to its grace: who comes back in time keeps it.
  */
 static uint64_t pause_ms(const struct nc_session *s)

@@ -576,17 +576,6 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-static bool same_urls(const struct slime_agent_attr *a, const struct slime_agent_attr *b)
-{
-	if (a->n_urls != b->n_urls)
-		return false;
-	for (size_t i = 0; i < a->n_urls; i++) {
-		if (!same_text(a->urls[i], b->urls[i]))
-			return false;
-	}
-	return true;
-}
-
 static bool same_data(const struct slime_agent_attr *a, const struct slime_agent_attr *b)
 {
 	const struct slime_context_attr *x = &a->data, *y = &b->data;
@@ -639,8 +628,10 @@ const char *config_needs_restart(const struct config *have, const struct config 
 		return "agent.address";
 	if (!same_text(a->state_dir, b->state_dir))
 		return "agent.state_dir";
-	if (!same_urls(a, b) || !same_text(a->token, b->token) || a->snapshot_ms != b->snapshot_ms)
-		return "control";
+	if (!same_text(a->token, b->token))
+		return "control.token_file";
+	if (a->snapshot_ms != b->snapshot_ms)
+		return "control.snapshots";
 	if (!same_data(a, b))
 		return "data";
 	if (!same_services(&have->node, &want->node))

@@ -111,6 +111,8 @@ static void apply(struct daemon *d, const struct config *next)
 
 	if (ret == -EEXIST) /* the agent said which name */
 		return;
+	if (!ret)
+		ret = slime_agent_urls_set(d->agent, next->attr.urls, next->attr.n_urls);
 	if (ret)
 		sl_error("peeragent", "reload: %s: the old file stays",
 			 ret == -ESHUTDOWN ? "the agent leaves" : strerror(-ret));

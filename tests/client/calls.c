@@ -408,6 +408,23 @@ static void error__drives_no_terminal(void **state)
 	assert_string_equal(t.error.field, "?");
 }
 
+/* What is under way is asked of the other server, once more. */
+static void set_urls__repeats_calls_at_the_other_server(void **state)
+{
+	const char *to[] = { t.second.url };
+
+	(void)state;
+	begin(script(say_nothing, reply_agent), 20000);
+	assert_int_equal(nc_get_agent(t.client, "b", on_agent, &t), 0);
+	while (!t.n_requests)
+		event_base_loop(t.base, EVLOOP_ONCE);
+	assert_int_equal(nc_client_set_urls(t.client, to, 1), 0);
+	await(1);
+	assert_false(t.failed);
+	assert_int_equal(t.n_requests, 2);
+	assert_string_equal(nc_client_url(t.client), t.second.url);
+}
+
 static void create__refuses_what_it_cannot_use(void **state)
 {
 	static const struct {
@@ -460,6 +477,7 @@ int main(void)
 		T(poll__that_is_not_answered_has_its_wait_and_the_time_of_a_call),
 		T(error__is_the_errno_of_its_status),
 		T(error__drives_no_terminal),
+		T(set_urls__repeats_calls_at_the_other_server),
 		T(create__refuses_what_it_cannot_use),
 	};
 

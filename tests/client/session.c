@@ -551,6 +551,32 @@ static void goaway__is_followed_by_a_new_connection(void **state)
 	spin_until_log("up down up");
 }
 
+/* The lease is proved at the other server, and events go on behind the last one. */
+static void set_urls__moves_the_session_to_the_other_server(void **state)
+{
+	const char *const none[] = { "ftp://x" };
+	const char *to[1];
+	struct fake other;
+
+	(void)state;
+	fake_start(&other, t.base, on_request, on_message, NULL);
+	to[0] = other.url;
+	begin(script(hello, hello));
+	spin_until_log("up");
+	assert_int_equal(nc_client_set_urls(t.client, none, 1), -EPROTONOSUPPORT);
+	assert_int_equal(nc_client_set_urls(t.client, none, 0), -EINVAL);
+	assert_int_equal(nc_client_set_urls(t.client, to, 1), 0);
+	spin_until_log("up down up");
+	assert_string_equal(nc_client_url(t.client), other.url);
+	assert_non_null(strstr(t.upgrade, "Slime-Lease: a/1/secret\r\n"));
+	/* Nothing is moved where nothing is another one. */
+	assert_int_equal(nc_client_set_urls(t.client, to, 1), 0);
+	event_base_loop(t.base, EVLOOP_NONBLOCK);
+	assert_true(nc_session_is_up(t.client));
+	assert_int_equal(t.n_upgrades, 2);
+	fake_stop(&other);
+}
+
 static void close__from_inside_an_event_ends_it_there(void **state)
 {
 	(void)state;
@@ -580,6 +606,7 @@ int main(void)
 		T(resync__takes_the_lease_away),
 		T(call__whose_lease_is_over_is_not_repeated),
 		T(goaway__is_followed_by_a_new_connection),
+		T(set_urls__moves_the_session_to_the_other_server),
 		T(close__from_inside_an_event_ends_it_there),
 	};
 

@@ -40,6 +40,25 @@ for name in "$host" decode-0 decode-1; do
 	grep -q 'listening at 127.0.0.1:' "$work/$name.err" || fail "$name: $(cat "$work/$name.err")"
 done
 
+# control.url is in the file here: an option would go before it.
+say "nanoctrl is at another place: SIGHUP tells the agents"
+spawn second "$bin/nanoctrl" server --port 0 --runtime-dir "$work/second" --redis-url "unix://$work/redis.sock" "${lease[@]}"
+wait_for 15 grep -q 'serves at' "$work/second.out" || fail "the second nanoctrl does not serve"
+second=$(sed -n 's/.*serves at //p' "$work/second.out")
+sed "s|http://127.0.0.1:3000|$url|" "${SLIME_SOURCE:?}/configs/node.yaml" >"$work/moving.yaml"
+spawn moving "$bin/peeragent" --config "$work/moving.yaml" --set agent.name=moving --set agent.scope=test --set "agent.state_dir=$work/state"
+wait_ready moving
+wait_link 10 moving decode-0 default connected tcp
+sed -i "s|$url|$second|" "$work/moving.yaml"
+kill -HUP "${pids[moving]}"
+has_sessions() {
+	[ "$(curl -sf "$second/metrics" | sed -n 's/^nanoctrl_sessions //p')" = "$1" ]
+}
+wait_for 10 has_sessions 1 || fail "it did not move"
+end moving
+[ "$status" -eq 0 ] || fail "moving ended with $status"
+[ "$(grep -c 'link decode-0/default is connected' "$work/moving.err")" -eq 1 ] || fail "the link was closed meanwhile"
+
 for name in "$host" decode-0 decode-1; do
 	end "$name"
 	[ "$status" -eq 0 ] || fail "$name ended with $status"

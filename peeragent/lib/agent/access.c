@@ -133,6 +133,32 @@ int slime_agent_apply(struct slime_agent *agent, const struct slime_topology *to
 	return c.ret;
 }
 
+struct move {
+	struct slime_agent *agent;
+	const char *const *urls;
+	size_t n_urls;
+	int ret;
+};
+
+static void set_urls(void *arg)
+{
+	struct move *m = arg;
+
+	m->ret = agent_started(m->agent);
+	if (!m->ret && m->agent->reconcile.links.closing)
+		m->ret = -ESHUTDOWN;
+	if (!m->ret)
+		m->ret = ctrl_set_urls(m->agent->reconcile.ctrl, m->urls, m->n_urls);
+}
+
+int slime_agent_urls_set(struct slime_agent *agent, const char *const *urls, size_t n_urls)
+{
+	struct move m = { .agent = agent, .urls = urls, .n_urls = n_urls };
+
+	loop_call(agent->loop, set_urls, &m);
+	return m.ret;
+}
+
 static void add_link(void *arg)
 {
 	struct change *c = arg;

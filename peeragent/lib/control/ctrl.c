@@ -433,6 +433,15 @@ int ctrl_set_labels(struct ctrl *ctrl, const struct slime_label *labels, size_t 
 	return 0;
 }
 
+int ctrl_set_urls(struct ctrl *ctrl, const char *const *urls, size_t n_urls)
+{
+	int ret = nc_client_set_urls(ctrl->client, urls, n_urls);
+
+	if (ret && ret != -ENOMEM)
+		sl_error("agent", "nanoctrl is at none of the URLs that were given");
+	return ret && ret != -ENOMEM ? -EINVAL : ret;
+}
+
 /* ---- life ---- */
 
 bool ctrl_is_url(const char *text)

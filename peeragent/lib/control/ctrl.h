@@ -140,6 +140,9 @@ void ctrl_look(struct ctrl *ctrl, const char *agent);
  */
 int ctrl_set_labels(struct ctrl *ctrl, const struct slime_label *labels, size_t n_labels);
 
+/* Speak to these servers from now on. -EINVAL, which is logged; -ENOMEM: the former ones stay. */
+int ctrl_set_urls(struct ctrl *ctrl, const char *const *urls, size_t n_urls);
+
 /* revision: greater than that of every write of this object before, of whichever kind; a withdrawal
  * takes back what has its revision or a smaller one. */
 struct ctrl_region {

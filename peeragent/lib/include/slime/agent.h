@@ -211,6 +211,15 @@ SLIME_API SLIME_CHECKED int slime_agent_apply(struct slime_agent *agent,
 					      const struct slime_topology *topology);
 
 /*
+ * Ask these servers of nanoctrl in place of those of the attributes or an earlier call. The session
+ * moves there, and links stay. The same list changes nothing.
+ *   -EINVAL  no URL, more than 16, or one that is malformed; the earlier ones stay     -ENOMEM
+ *   -ENOTCONN  the agent was not started     -ESHUTDOWN  it leaves, or has ended
+ */
+SLIME_API SLIME_CHECKED int slime_agent_urls_set(struct slime_agent *agent, const char *const *urls,
+						 size_t n_urls);
+
+/*
  * Want one more link, as if it stood in the topology.
  *   -EEXIST  a link to that agent with that profile is wanted already     -EINVAL, -ENOMEM
  *   -ENOTCONN  the agent was not started     -ESHUTDOWN  it leaves, or has ended
