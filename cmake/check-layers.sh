@@ -49,7 +49,7 @@ nc-main        nanoctrl/src/main                                 nc-commands
 nc-compat      nanoctrl/src/compat/                              nc-server
 agent-plan     peeragent/lib/plan/                               base agent-api
 agent-control  peeragent/lib/control/                            agent-plan client
-agent-loop     peeragent/lib/loop/                               base
+agent-loop     peeragent/lib/loop/                               net
 agent-links    peeragent/lib/links/                              agent-control agent-loop
 agent-regions  peeragent/lib/regions/                            agent-control agent-loop
 agent          peeragent/lib/agent/                              agent-links agent-regions

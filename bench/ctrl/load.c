@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "bench/ctrl/load.h"
+#include "nanoctrl/net/loop.h"
 
 /* Calls that begin in that time are not counted: connections come up, and caches fill. */
 #define WARMUP_MS 200
@@ -97,10 +98,8 @@ static void start(struct load *l, struct agent *g, uint64_t begin_ns)
 static void wake_at(struct load *l, uint64_t now, uint64_t at)
 {
 	uint64_t us = (at - now + SL_NS_PER_US - 1) / SL_NS_PER_US;
-	struct timeval tv = { .tv_sec = (time_t)(us / 1000000),
-			      .tv_usec = (suseconds_t)(us % 1000000) };
 
-	evtimer_add(l->timer, &tv);
+	loop_set_timer_us(l->timer, us);
 }
 
 /* Begin what is due, as far as there are agents for it. */

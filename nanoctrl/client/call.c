@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "nanoctrl/client/client.h"
+#include "nanoctrl/net/loop.h"
 
 #define RETRY_BASE_MS 50
 #define RETRY_MAX_MS  2000
@@ -30,20 +31,13 @@ static void dispatch(struct nc_client *client);
 static void arm(struct nc_call *call)
 {
 	uint64_t now = sl_clock_ns(), at = call->deadline_ns;
-	struct timeval tv = { 0 };
 
 	if (call->retry_ns && call->retry_ns < at)
 		at = call->retry_ns;
 	if (call->silence_ns && call->silence_ns < at)
 		at = call->silence_ns;
-	if (at > now) {
-		/* Rounded up: never early. */
-		uint64_t us = (at - now + SL_NS_PER_US - 1) / SL_NS_PER_US;
-
-		tv.tv_sec = (time_t)(us / 1000000);
-		tv.tv_usec = (suseconds_t)(us % 1000000);
-	}
-	evtimer_add(call->timer, &tv);
+	/* Rounded up: never early. */
+	loop_set_timer_us(call->timer, at > now ? (at - now + SL_NS_PER_US - 1) / SL_NS_PER_US : 0);
 }
 
 /* --- ends --- */

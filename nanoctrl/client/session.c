@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "nanoctrl/client/client.h"
+#include "nanoctrl/net/loop.h"
 #include "nanoctrl/net/ws_frame.h"
 
 #define PART "session"
@@ -60,14 +61,6 @@ struct nc_session {
 	uint64_t said_ns;	 /* when the log was told of an error; 0: never */
 	char cursor[CURSOR_MAX]; /* behind the last event that was delivered; "" before the first */
 };
-
-static void set_timer(struct nc_session *s, uint64_t ms)
-{
-	const struct timeval tv = { .tv_sec = (time_t)(ms / 1000),
-				    .tv_usec = (suseconds_t)(ms % 1000 * 1000) };
-
-	evtimer_add(s->timer, &tv);
-}
 
 static void drop_connection(struct nc_session *s)
 {
@@ -133,7 +126,7 @@ static void reconnect(struct nc_session *s, uint64_t delay_ms, const char *cause
 
 	drop_connection(s);
 	s->state = WAITING;
-	set_timer(s, delay_ms);
+	loop_set_timer(s->timer, delay_ms);
 	if (s->up)
 		sl_info(PART, "%s: %s: connecting again", client->agent, cause);
 	say_down(s, cause);
@@ -194,7 +187,7 @@ static void beat(struct nc_session *s)
 	if (ret)
 		back_off(s, 0, strerror(-ret));
 	else
-		set_timer(s, s->beat_ms);
+		loop_set_timer(s->timer, s->beat_ms);
 }
 
 /* --- messages --- */
@@ -231,7 +224,7 @@ static void take_hello(struct nc_session *s, const struct nc_message *m)
 	}
 	s->up = true;
 	s->beat_ms = m->beat_ms < BEAT_MS_MIN ? BEAT_MS_MIN : m->beat_ms;
-	set_timer(s, s->beat_ms);
+	loop_set_timer(s->timer, s->beat_ms);
 	nc_conn_set_silence(s->conn, silence_ms(m));
 	/* From now on one connection is enough, most of the time: there may be thousands of us. */
 	nc_client_drop_idle(s->client);
@@ -270,7 +263,7 @@ static void take_resync(struct nc_session *s, uint32_t spread_ms)
 	drop_connection(s);
 	s->state = ENDING;
 	nc_client_set_lease(s->client, "");
-	set_timer(s, spread(spread_ms));
+	loop_set_timer(s->timer, spread(spread_ms));
 	say_down(s, "the lease is gone");
 }
 
@@ -534,7 +527,7 @@ static void connect_now(struct nc_session *s)
 		return;
 	}
 	s->state = UPGRADING;
-	set_timer(s, UPGRADE_TIMEOUT_MS);
+	loop_set_timer(s->timer, UPGRADE_TIMEOUT_MS);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -585,6 +578,6 @@ int nc_session_open(struct nc_client *client, const struct nc_session_ops *ops, 
 	client->session = s;
 	client->n_sessions++;
 	s->state = WAITING;
-	set_timer(s, 0);
+	loop_set_timer(s->timer, 0);
 	return 0;
 }

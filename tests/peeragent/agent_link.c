@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "peeragent/lib/agent/agent.h"
 #include "peeragent/lib/links/entry.h"
-#include "peeragent/lib/loop/loop.h"
+#include "nanoctrl/net/loop.h"
 #include "peeragent/lib/links/peer.h"
 #include "peeragent/lib/plan/post.h"
 #include "tests/peeragent/agents.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "peeragent/lib/agent/agent.h"
-#include "peeragent/lib/loop/loop.h"
+#include "nanoctrl/net/loop.h"
 #include "tests/peeragent/agents.h"
 #include "tests/support/log_lines.h"
 

@@ -17,6 +17,7 @@ void index_wait_init(struct index_wait *wait)
 }
 
 struct wait_post {
+	struct loop_task task;
 	struct store_hub *hub;
 	unsigned slot;
 };
@@ -35,18 +36,18 @@ static struct store *store_in(struct store_hub *hub, unsigned slot)
 static int post(struct store_hub *hub, unsigned to, loop_fn *fn, unsigned slot)
 {
 	struct wait_post *p = malloc(sizeof(*p));
-	int ret = 0;
 
 	if (!p)
 		return -ENOMEM;
-	*p = (struct wait_post){ hub, slot };
+	*p = (struct wait_post){ .hub = hub, .slot = slot };
+	loop_task_init(&p->task, fn, p);
 	pthread_mutex_lock(&hub->lock);
 	if (hub->stores[to])
-		ret = loop_post(hub->stores[to]->loop, fn, p);
-	if (!hub->stores[to] || ret)
+		loop_post(hub->stores[to]->loop, &p->task);
+	else
 		free(p);
 	pthread_mutex_unlock(&hub->lock);
-	return ret;
+	return 0;
 }
 
 static struct wait_post take_post(void *arg)

@@ -524,18 +524,14 @@ static uint64_t when_next(const struct key_indexer *l, uint64_t now)
 /* The timer is what does everything, so that it happens at its pace. */
 static void schedule(struct key_indexer *l)
 {
-	uint64_t now = sl_clock_ns(), at = when_next(l, now), wait;
-	struct timeval tv;
+	uint64_t now = sl_clock_ns(), at = when_next(l, now);
 
 	show(l);
 	if (at == UINT64_MAX || l->store->closing)
 		return;
-	wait = at > now ? (at - now) / 1000 + 1 : 0;
-	tv = (struct timeval){ .tv_sec = (time_t)(wait / 1000000),
-			       .tv_usec = (suseconds_t)(wait % 1000000) };
 	if (!evtimer_pending(l->timer, NULL) || at < l->due_ns) {
 		l->due_ns = at;
-		evtimer_add(l->timer, &tv);
+		loop_set_timer_us(l->timer, at > now ? (at - now) / SL_NS_PER_US + 1 : 0);
 	}
 }
 

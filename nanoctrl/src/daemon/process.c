@@ -104,7 +104,7 @@ static int open_loop(struct process *p)
 	p->signals = cli_signals_open(handled, sizeof(handled) / sizeof(handled[0]));
 	if (p->signals < 0)
 		return process_fail(p, p->signals, "signals: %s", strerror(-p->signals));
-	ret = loop_create(0, &p->loop);
+	ret = loop_create(&p->loop);
 	if (ret)
 		return process_fail(p, ret, "event loop: %s", strerror(-ret));
 	p->signalled =

@@ -28,7 +28,7 @@ void request_new_id(struct worker *w, char id[REQUEST_ID_MAX + 1])
 	uint64_t n = w->n_ids++;
 
 	id = digits_put_hex(id, mix(w->id_seed + n), 16);
-	id = digits_put_hex(id, loop_index(w->loop), 2);
+	id = digits_put_hex(id, w->index, 2);
 	id = digits_put_hex(id, n, 6);
 	*id = '\0';
 }

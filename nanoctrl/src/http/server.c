@@ -51,6 +51,7 @@ struct server {
 
 /* A connection on its way to its loop. */
 struct handover {
+	struct loop_task task;
 	struct worker *w;
 	int fd;
 	char peer[INET6_ADDRSTRLEN];
@@ -136,11 +137,8 @@ static void hand_over(struct server *s, int fd, const struct sockaddr_storage *f
 	h->fd = fd;
 	say_peer(from, h->peer);
 	metrics_count(w->n_conns);
-	if (loop_post(w->loop, adopt, h)) {
-		metrics_uncount(w->n_conns);
-		close(fd);
-		free(h);
-	}
+	loop_task_init(&h->task, adopt, h);
+	loop_post(w->loop, &h->task);
 }
 
 /* Without descriptors the listeners would spin; others are freed meanwhile. */
@@ -261,12 +259,10 @@ static void stop_accepting(struct server *s)
 	}
 }
 
-/* Call fn on every worker's loop. */
-static void tell_workers(struct server *s, void (*fn)(void *worker))
+static void tell_workers(struct server *s, enum worker_task task)
 {
 	for (unsigned i = 0; i < s->n_workers; i++)
-		if (loop_post(s->workers[i].loop, fn, &s->workers[i]))
-			sl_error("http", "no memory to tell loop %u", i);
+		loop_post(s->workers[i].loop, &s->workers[i].tasks[task]);
 }
 
 static void answer(void *arg)
@@ -288,8 +284,7 @@ bool server_loops_run(struct server *s)
 			continue;
 		}
 		w->asked = true;
-		if (loop_post(w->loop, answer, w))
-			w->asked = false; /* without memory it is asked the next time */
+		loop_post(w->loop, &w->tasks[WORKER_ANSWER]);
 	}
 	return run;
 }
@@ -331,7 +326,7 @@ static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (s->n_listeners && now >= s->accept_until_ns) {
 		stop_accepting(s);
-		tell_workers(s, close_idle);
+		tell_workers(s, WORKER_CLOSE_IDLE);
 	}
 	if (now >= s->drain_until_ns || (!s->n_listeners && !count_conns(s)))
 		end_drain(s);
@@ -351,7 +346,7 @@ void server_drain(struct server *s, void (*done)(void *arg), void *arg)
 	s->draining = true;
 	s->accept_until_ns = sl_deadline_ns(s->config.drain_accept_ms);
 	s->drain_until_ns = sl_deadline_ns(s->config.drain_ms);
-	tell_workers(s, drain_worker);
+	tell_workers(s, WORKER_DRAIN);
 	loop_set_timer(s->drain_timer,
 		       s->config.drain_accept_ms < DRAIN_LOOK_MS ? 0 : DRAIN_LOOK_MS);
 }
@@ -392,12 +387,22 @@ static void on_trim(evutil_socket_t fd, short what, void *arg)
 	malloc_trim(0);
 }
 
+static loop_fn *const task_fns[WORKER_TASKS] = {
+	[WORKER_ANSWER] = answer,
+	[WORKER_DRAIN] = drain_worker,
+	[WORKER_CLOSE_IDLE] = close_idle,
+	[WORKER_CLOSE_ALL] = close_all,
+};
+
 static int worker_init(struct worker *w, struct server *s, unsigned index)
 {
 	const struct server_hooks *hooks = &s->config.hooks;
 	int ret;
 
 	w->server = s;
+	w->index = index;
+	for (unsigned i = 0; i < WORKER_TASKS; i++)
+		loop_task_init(&w->tasks[i], task_fns[i], w);
 	w->config = &s->config;
 	/* Without randomness the clock tells processes apart. */
 	if (getrandom(&w->id_seed, sizeof(w->id_seed), GRND_NONBLOCK) !=
@@ -408,7 +413,7 @@ static int worker_init(struct worker *w, struct server *s, unsigned index)
 	ret = metrics_create(s->config.n_routes, &w->metrics);
 	if (ret)
 		return ret;
-	ret = loop_create(index, &w->loop);
+	ret = loop_create(&w->loop);
 	if (ret)
 		goto destroy_metrics;
 	loop_busy_poll(w->loop, s->config.busy_poll_ns);
@@ -497,7 +502,11 @@ int server_create(const struct server_config *config, struct loop *main, struct 
 int server_start(struct server *s)
 {
 	for (unsigned i = 0; i < s->n_workers; i++) {
-		int ret = loop_run(s->workers[i].loop);
+		char name[16];
+		int ret;
+
+		snprintf(name, sizeof(name), "loop-%u", i);
+		ret = loop_run(s->workers[i].loop, name);
 
 		if (ret)
 			return ret;
@@ -510,7 +519,7 @@ void server_destroy(struct server *s)
 	if (!s)
 		return;
 	stop_accepting(s);
-	tell_workers(s, close_all);
+	tell_workers(s, WORKER_CLOSE_ALL);
 	for (unsigned i = 0; i < s->n_workers; i++)
 		loop_join(s->workers[i].loop);
 	for (unsigned i = 0; i < s->n_workers; i++)

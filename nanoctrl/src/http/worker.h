@@ -10,6 +10,7 @@
 #include "http/budget.h"
 #include "http/metrics.h"
 #include "http/server.h"
+#include "nanoctrl/net/loop.h"
 
 struct event;
 
@@ -19,8 +20,19 @@ enum worker_phase {
 	WORKER_CLOSING,	 /* nothing new is read */
 };
 
+/* What the server has every worker do, on its loop. */
+enum worker_task {
+	WORKER_ANSWER, /* that its loop runs */
+	WORKER_DRAIN,
+	WORKER_CLOSE_IDLE,
+	WORKER_CLOSE_ALL,
+	WORKER_TASKS
+};
+
 struct worker {
 	struct server *server;
+	unsigned index;
+	struct loop_task tasks[WORKER_TASKS];
 	const struct server_config *config;
 	struct loop *loop;
 	struct store *store;

@@ -92,43 +92,16 @@ static void wake(struct store *store, const struct wakes *w)
 			store_wake_bucket(store, i);
 }
 
-struct wake_post {
-	struct store_hub *hub;
-	unsigned slot;
-};
-
-static void take_wakes(void *arg)
+void store_take_wakes(void *arg)
 {
-	struct wake_post *post = arg;
-	struct store_hub *hub = post->hub;
-	struct wakes w = { .n = 0 };
-	struct store *store;
+	struct store *store = arg;
+	struct wakes w;
 
-	pthread_mutex_lock(&hub->lock);
-	store = hub->stores[post->slot];
-	if (store) {
-		w = store->wakes;
-		memset(&store->wakes, 0, sizeof(store->wakes));
-	}
-	pthread_mutex_unlock(&hub->lock);
-	free(post);
-	if (store)
-		wake(store, &w);
-}
-
-static void post_wake(struct store_hub *hub, unsigned slot)
-{
-	struct wake_post *post = malloc(sizeof(*post));
-
-	if (!post)
-		return; /* the next event tries again */
-	post->hub = hub;
-	post->slot = slot;
-	if (loop_post(hub->stores[slot]->loop, take_wakes, post)) {
-		free(post);
-		return;
-	}
-	hub->stores[slot]->wakes.posted = true;
+	pthread_mutex_lock(&store->hub->lock);
+	w = store->wakes;
+	memset(&store->wakes, 0, sizeof(store->wakes));
+	pthread_mutex_unlock(&store->hub->lock);
+	wake(store, &w);
 }
 
 void store_hub_wake(struct store_hub *hub, const char *scope)
@@ -138,8 +111,7 @@ void store_hub_wake(struct store_hub *hub, const char *scope)
 		if (!hub->stores[i])
 			continue;
 		note_wake(hub, &hub->stores[i]->wakes, scope);
-		if (!hub->stores[i]->wakes.posted)
-			post_wake(hub, i);
+		loop_post(hub->stores[i]->loop, &hub->stores[i]->take_wakes);
 	}
 	pthread_mutex_unlock(&hub->lock);
 }

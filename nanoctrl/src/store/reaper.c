@@ -480,11 +480,10 @@ int reaper_create(struct store *store, struct reaper **out)
 	sl_list_init(&r->visits);
 	strcpy(r->scan, "0");
 	r->timer = event_new(store->base, -1, EV_PERSIST, on_timer, r);
-	if (!r->timer || notices_create(store, &r->notices)) {
+	if (!r->timer || notices_create(store, &r->notices) || event_add(r->timer, &tv)) {
 		reaper_destroy(r);
 		return -ENOMEM;
 	}
-	event_add(r->timer, &tv);
 	*out = r;
 	return 0;
 }

@@ -159,6 +159,7 @@ static struct store *new_store(struct store_hub *hub, struct loop *loop)
 	store->hub = hub;
 	store->loop = loop;
 	store->base = loop_base(loop);
+	loop_task_init(&store->take_wakes, store_take_wakes, store);
 	sl_list_init(&store->ended);
 	sl_list_init(&store->beats);
 	for (unsigned i = 0; i < SCOPE_BUCKETS; i++) {
@@ -217,6 +218,7 @@ void store_destroy(struct store *store)
 		return;
 	store->closing = true;
 	give_slot(store->hub, store);
+	loop_cancel(store->loop, &store->take_wakes);
 	if (store->redis && !redis_trouble(store->redis))
 		atomic_fetch_sub(&store->hub->n_up, 1); /* down is not called */
 	redis_destroy(store->redis);

@@ -10,6 +10,7 @@
 #include <base/clock.h>
 #include <base/list.h>
 #include <base/log.h>
+#include "nanoctrl/net/loop.h"
 #include "store/key.h"
 #include "redis/redis.h"
 #include "redis/url.h"
@@ -52,7 +53,6 @@ struct store_hub {
 
 /* Scopes in which something happened, on their way to a loop. */
 struct wakes {
-	bool posted;
 	bool all;
 	unsigned n;
 	char scopes[WAKES_MAX][KEY_NAME_MAX + 1];
@@ -77,6 +77,7 @@ struct store {
 	struct reaper *reaper; /* on the first loop */
 	struct compat_store *compat;
 	struct wakes wakes; /* under hub->lock */
+	struct loop_task take_wakes;
 	bool closing;
 };
 
@@ -237,6 +238,8 @@ unsigned store_bucket(const struct store_hub *hub, const char *scope);
 
 /* From any thread: the same on every loop; NULL is all. */
 void store_hub_wake(struct store_hub *hub, const char *scope);
+/* The task of a store for which scopes were noted. */
+void store_take_wakes(void *store);
 
 /* store_snapshot.c: the scope of the keys that snapshots of a scope's agents are in. */
 struct store_text store_snapshot_scope(const char *scope);

@@ -124,11 +124,15 @@ static int init_reconcile(struct slime_agent *agent)
 
 static int create_threads(struct slime_agent *agent)
 {
-	int ret = loop_create(agent->settings.attr.loop, &agent->loop);
+	struct event_base *base = agent->settings.attr.loop;
+	int ret = base ? loop_adopt(base, &agent->loop) : loop_create(&agent->loop);
 
 	if (ret)
 		return ret;
-	ret = helper_create(agent->loop, &agent->helper);
+	if (!base)
+		ret = loop_run(agent->loop, "slime-agent");
+	if (!ret)
+		ret = helper_create(agent->loop, &agent->helper);
 	if (ret)
 		loop_destroy(agent->loop);
 	return ret;

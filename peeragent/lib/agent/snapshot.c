@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "nanoctrl/client/nanoctrl_client.h"
+#include "nanoctrl/net/loop.h"
 #include "peeragent/lib/links/entry.h"
 #include "peeragent/lib/links/traffic.h"
 
@@ -194,11 +195,8 @@ static void send_one(struct snapshots *s, struct making *m)
 
 static void arm(struct snapshots *s, uint64_t ms)
 {
-	struct timeval tv = { .tv_sec = (time_t)(ms / 1000),
-			      .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
-
 	s->next_ns = sl_clock_ns() + ms * SL_NS_PER_MS;
-	evtimer_add(s->timer, &tv);
+	loop_set_timer(s->timer, ms);
 }
 
 /* Jittered, so that agents that began together do not stay together. */

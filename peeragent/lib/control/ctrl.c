@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "nanoctrl/client/url.h"
+#include "nanoctrl/net/loop.h"
 #include "peeragent/lib/control/ctrl_private.h"
 #include "peeragent/lib/plan/topology.h"
 
@@ -44,10 +45,8 @@ static void report_peer(struct ctrl *ctrl, const struct nc_agent *agent)
 
 void ctrl_list_again(struct ctrl *ctrl)
 {
-	struct timeval tv = { .tv_usec = RETRY_MS * 1000 };
-
 	if (!evtimer_pending(ctrl->list_retry, NULL))
-		evtimer_add(ctrl->list_retry, &tv);
+		loop_set_timer(ctrl->list_retry, RETRY_MS);
 }
 
 static void on_agent(void *arg, const struct nc_error *error, const struct nc_agent *agent)

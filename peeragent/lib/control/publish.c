@@ -9,16 +9,14 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "nanoctrl/net/loop.h"
 
 #define RETRY_MS 300 /* half of it is jitter */
 
 static void retry_later(struct publisher *pub)
 {
-	struct timeval tv = { .tv_usec = (RETRY_MS / 2 + (long)sl_random_up_to(RETRY_MS / 2 - 1)) *
-					 1000 };
-
 	if (!evtimer_pending(pub->retry, NULL))
-		evtimer_add(pub->retry, &tv);
+		loop_set_timer(pub->retry, RETRY_MS / 2 + sl_random_up_to(RETRY_MS / 2 - 1));
 }
 
 static void send_if_due(struct publisher *pub, struct publication *p)

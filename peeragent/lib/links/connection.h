@@ -12,7 +12,7 @@
 #include <slime/slime.h>
 
 #include "peeragent/lib/loop/helper.h"
-#include "peeragent/lib/loop/loop.h"
+#include "nanoctrl/net/loop.h"
 
 /* The cause of an end that the peer brought about in order. */
 #define CONNECTION_CLOSED "closed by the peer"

@@ -6,7 +6,7 @@
 #ifndef AGENT_HELPER_H
 #define AGENT_HELPER_H
 
-#include "peeragent/lib/loop/loop.h"
+#include "nanoctrl/net/loop.h"
 
 struct helper;
 

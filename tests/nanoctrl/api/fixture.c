@@ -87,11 +87,11 @@ static void start_server(struct api_fixture *f, const struct setup *setup)
 					      .store_place = store_place,
 					      .store_warnings = store_warnings,
 					      .arg = f->hub };
-	assert_int_equal(loop_create(0, &f->loop), 0);
+	assert_int_equal(loop_create(&f->loop), 0);
 	assert_int_equal(server_create(&config, f->loop, &f->server), 0);
 	assert_int_equal(server_start(f->server), 0);
 	assert_int_equal(sscanf(server_url(f->server), "http://127.0.0.1:%u", &f->port), 1);
-	assert_int_equal(loop_run(f->loop), 0);
+	assert_int_equal(loop_run(f->loop, "main"), 0);
 }
 
 static void stop_loop(void *arg)
@@ -108,7 +108,8 @@ static void drain(void *arg)
 
 void api_drain(struct api_fixture *f)
 {
-	assert_int_equal(loop_post(f->loop, drain, f), 0);
+	loop_task_init(&f->drain, drain, f);
+	loop_post(f->loop, &f->drain);
 }
 
 void api_stop(struct api_fixture *f)

@@ -4,6 +4,7 @@
 #define TESTS_NANOCTRL_API_FIXTURE_H
 
 #include <tests/support/redis.h>
+#include "nanoctrl/net/loop.h"
 #include "server/routes.h"
 #include "tests/nanoctrl/api/client.h"
 
@@ -12,6 +13,7 @@ struct api_fixture {
 	struct store_hub *hub;
 	struct route routes[ROUTES_MAX];
 	struct loop *loop;
+	struct loop_task drain;
 	struct server *server;
 	unsigned port;
 	struct api_answer said; /* to the last api_post() */

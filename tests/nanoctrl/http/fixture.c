@@ -208,10 +208,10 @@ int http_fixture_setup(void **state)
 
 void http_fixture_start(void)
 {
-	assert_int_equal(loop_create(0, &fx.main), 0);
+	assert_int_equal(loop_create(&fx.main), 0);
 	assert_int_equal(server_create(&fx.config, fx.main, &fx.server), 0);
 	assert_int_equal(server_start(fx.server), 0);
-	assert_int_equal(loop_run(fx.main), 0);
+	assert_int_equal(loop_run(fx.main, "main"), 0);
 }
 
 static void drained(void *arg)
@@ -227,7 +227,10 @@ static void drain(void *arg)
 
 void http_fixture_drain(void)
 {
-	assert_int_equal(loop_post(fx.main, drain, fx.server), 0);
+	static struct loop_task task;
+
+	loop_task_init(&task, drain, fx.server);
+	loop_post(fx.main, &task);
 }
 
 int http_fixture_teardown(void **state)

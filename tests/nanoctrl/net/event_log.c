@@ -27,7 +27,7 @@ static void loop__has_the_messages_of_libevent_in_the_log(void **state)
 	struct loop *loop;
 
 	(void)state;
-	assert_int_equal(loop_create(0, &loop), 0);
+	assert_int_equal(loop_create(&loop), 0);
 	log_lines_keep();
 	provoke(loop_base(loop));
 	assert_int_equal(log_lines_with("no address"), 1);

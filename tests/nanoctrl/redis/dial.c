@@ -52,7 +52,7 @@ static void begin(struct user *u, const char *url, uint32_t timeout_ms)
 	const char *why;
 
 	*u = (struct user){ .over = false };
-	assert_int_equal(loop_create(0, &u->loop), 0);
+	assert_int_equal(loop_create(&u->loop), 0);
 	assert_int_equal(redis_url_parse(url, &u->url, &why), 0);
 	assert_int_equal(redis_create(loop_base(u->loop), &attr, &u->redis), 0);
 }

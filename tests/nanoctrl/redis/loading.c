@@ -74,7 +74,7 @@ static void start(struct server *s, unsigned loads_for)
 	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(s->fd, (struct sockaddr *)&s->at, sizeof(s->at)), 0);
 	assert_int_equal(listen(s->fd, 8), 0);
-	assert_int_equal(loop_create(0, &s->loop), 0);
+	assert_int_equal(loop_create(&s->loop), 0);
 	s->accept = event_new(loop_base(s->loop), s->fd, EV_READ | EV_PERSIST, on_connection, s);
 	assert_int_equal(event_add(s->accept, NULL), 0);
 	assert_int_equal(redis_url_parse(url, &s->url, &why), 0);

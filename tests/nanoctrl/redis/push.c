@@ -91,7 +91,7 @@ static void messages__that_came_together_are_read_together(void **state)
 
 	(void)state;
 	test_redis_start(&l.server);
-	assert_int_equal(loop_create(0, &l.loop), 0);
+	assert_int_equal(loop_create(&l.loop), 0);
 	assert_int_equal(redis_url_parse(l.server.url, &l.url, &why), 0);
 	assert_int_equal(redis_create(loop_base(l.loop), &attr, &l.redis), 0);
 	until_heard(&l, 0);
@@ -146,7 +146,7 @@ static void connect__that_nobody_takes_says_so(void **state)
 	(void)state;
 	fd = listen_and_fill(&at, fillers);
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%u", ntohs(at.sin_port));
-	assert_int_equal(loop_create(0, &l.loop), 0);
+	assert_int_equal(loop_create(&l.loop), 0);
 	assert_int_equal(redis_url_parse(url, &l.url, &why), 0);
 	assert_int_equal(redis_create(loop_base(l.loop), &attr, &l.redis), 0);
 	while (l.up)

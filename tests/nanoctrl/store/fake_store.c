@@ -20,7 +20,7 @@ void fake_store_open(struct fake_store *s, const struct store_config *config,
 {
 	fake_connections_begin(answer);
 	assert_int_equal(store_hub_create(config, &s->hub), 0);
-	assert_int_equal(loop_create(0, &s->loop), 0);
+	assert_int_equal(loop_create(&s->loop), 0);
 	assert_int_equal(store_create(s->hub, s->loop, &s->store), 0);
 	fake_store_turn(s, 2);
 }

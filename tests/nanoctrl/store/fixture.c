@@ -173,7 +173,7 @@ void fixture_open_with(struct fixture *f, struct store_config *config)
 	config->url = f->redis.url;
 	config->compat = compat.store;
 	assert_int_equal(store_hub_create(config, &f->hub), 0);
-	assert_int_equal(loop_create(0, &f->loop), 0);
+	assert_int_equal(loop_create(&f->loop), 0);
 	assert_int_equal(store_create(f->hub, f->loop, &f->store), 0);
 }
 

@@ -282,7 +282,7 @@ static void play(const uint8_t *steps, size_t n, const struct store_cursor *curs
 	memset(readers, 0, sizeof(readers));
 	fake_connections_begin(answer);
 	assert(!store_hub_create(&config, &hub));
-	assert(!loop_create(0, &loop));
+	assert(!loop_create(&loop));
 	assert(!store_create(hub, loop, &store));
 	restore();
 	for (size_t i = 0; i < n && i < STEPS_MAX; i++)

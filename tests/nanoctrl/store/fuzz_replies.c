@@ -480,7 +480,7 @@ static void begin(void)
 	config.compat = &compat_store;
 	config.ttl_ms = 0; /* what leases do begins at once */
 	assert(!store_hub_create(&config, &hub));
-	assert(!loop_create(0, &loop));
+	assert(!loop_create(&loop));
 	assert(!store_create(hub, loop, &store));
 }
 

@@ -182,7 +182,7 @@ static int setup(void **state)
 	struct cluster *c = calloc(1, sizeof(*c));
 
 	assert_non_null(c);
-	assert_int_equal(loop_create(0, &c->loop), 0);
+	assert_int_equal(loop_create(&c->loop), 0);
 	start_node(&c->a, loop_base(c->loop));
 	start_node(&c->b, loop_base(c->loop));
 	set_owner(&c->a, &c->a);

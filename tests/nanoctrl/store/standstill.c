@@ -46,7 +46,7 @@ static void loop_without_redis__ends_no_lease(void **state)
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
 	beat_past_the_start(f, &m);
 	/* It never comes up, since nobody runs it. */
-	assert_int_equal(loop_create(1, &loop), 0);
+	assert_int_equal(loop_create(&loop), 0);
 	assert_int_equal(store_create(f->hub, loop, &other), 0);
 	fixture_spend(f, SHORT_TTL_MS * 5 / 4);
 	store_destroy(other);

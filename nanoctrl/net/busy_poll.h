@@ -6,23 +6,23 @@
  * while. It sleeps where it is woken rarely, and for a time after somebody else had its CPU for
  * long: others want it, or a cgroup's quota is used up.
  */
-#ifndef NANOCTRL_PACE_H
-#define NANOCTRL_PACE_H
+#ifndef NC_BUSY_POLL_H
+#define NC_BUSY_POLL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/clock.h"
 
 /* Often: in the mean of the last finds no longer from one to the next. */
-#define PACE_OFTEN_NS (250 * SL_NS_PER_US)
+#define BUSY_POLL_OFTEN_NS (250 * SL_NS_PER_US)
 
 /* Between two looks that found nothing the CPU was somebody else's this long: no looking on for
- * PACE_REST_NS, and for twice as long each time that it happens soon again. */
-#define PACE_TAKEN_NS	 (2 * SL_NS_PER_MS)
-#define PACE_REST_NS	 SL_NS_PER_S
-#define PACE_REST_MAX_NS (16 * SL_NS_PER_S)
+ * BUSY_POLL_REST_NS, and for twice as long each time that it happens soon again. */
+#define BUSY_POLL_TAKEN_NS    (2 * SL_NS_PER_MS)
+#define BUSY_POLL_REST_NS     SL_NS_PER_S
+#define BUSY_POLL_REST_MAX_NS (16 * SL_NS_PER_S)
 
-struct pace {
+struct busy_poll {
 	uint64_t limit_ns;   /* looks on no longer than this after its last find */
 	uint64_t looked;     /* when it looked last; these are sl_clock_ns() */
 	uint64_t found;	     /* when it found something last */
@@ -33,10 +33,10 @@ struct pace {
 	uint64_t vain_ns;    /* between looks that found nothing, in all */
 };
 
-void pace_init(struct pace *p, uint64_t limit_ns, uint64_t now);
+void busy_poll_init(struct busy_poll *p, uint64_t limit_ns, uint64_t now);
 
 /* The loop looked, or slept until there was something, and has done what it found. Whether to look
  * again at once. */
-bool pace_looked(struct pace *p, uint64_t now, bool found);
+bool busy_poll_again(struct busy_poll *p, uint64_t now, bool found);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nanoctrl/net/pace.h"
+#include "nanoctrl/net/busy_poll.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,27 +12,27 @@
 #define MANY   200 /* finds: more than any mean remembers */
 
 struct loop {
-	struct pace pace;
+	struct busy_poll poll;
 	uint64_t now;
 };
 
 static void start(struct loop *l, uint64_t limit)
 {
 	l->now = SL_NS_PER_S;
-	pace_init(&l->pace, limit, l->now);
+	busy_poll_init(&l->poll, limit, l->now);
 }
 
 /* Something is found after that time; whether it looks again at once. */
 static bool find(struct loop *l, uint64_t after)
 {
 	l->now += after;
-	return pace_looked(&l->pace, l->now, true);
+	return busy_poll_again(&l->poll, l->now, true);
 }
 
 static bool look_in_vain(struct loop *l, uint64_t after)
 {
 	l->now += after;
-	return pace_looked(&l->pace, l->now, false);
+	return busy_poll_again(&l->poll, l->now, false);
 }
 
 static void find_many(struct loop *l, uint64_t period)
@@ -72,8 +72,8 @@ static void looked__finds_come_rarely_and_it_sleeps(void **state)
 
 	(void)state;
 	start(&l, LIMIT);
-	find_many(&l, 2 * PACE_OFTEN_NS);
-	assert_false(find(&l, 2 * PACE_OFTEN_NS));
+	find_many(&l, 2 * BUSY_POLL_OFTEN_NS);
+	assert_false(find(&l, 2 * BUSY_POLL_OFTEN_NS));
 	/* Also where two are close together each time: a request, and Redis' answer. */
 	start(&l, LIMIT);
 	for (int i = 0; i < MANY; i++) {
@@ -102,12 +102,12 @@ static void looked__cpu_was_taken_and_it_rests(void **state)
 	uint64_t taken;
 
 	(void)state;
-	start(&l, 10 * PACE_TAKEN_NS);
+	start(&l, 10 * BUSY_POLL_TAKEN_NS);
 	find_many(&l, OFTEN);
-	assert_true(look_in_vain(&l, PACE_TAKEN_NS - 1));
-	assert_false(look_in_vain(&l, PACE_TAKEN_NS));
+	assert_true(look_in_vain(&l, BUSY_POLL_TAKEN_NS - 1));
+	assert_false(look_in_vain(&l, BUSY_POLL_TAKEN_NS));
 	taken = l.now;
-	while (l.now + OFTEN < taken + PACE_REST_NS)
+	while (l.now + OFTEN < taken + BUSY_POLL_REST_NS)
 		assert_false(find(&l, OFTEN));
 	assert_true(find(&l, OFTEN));
 }
@@ -119,10 +119,10 @@ static uint64_t rests_after(struct loop *l, uint64_t on)
 
 	for (uint64_t end = l->now + on; l->now < end;)
 		assert_true(find(l, OFTEN));
-	assert_false(look_in_vain(l, PACE_TAKEN_NS));
+	assert_false(look_in_vain(l, BUSY_POLL_TAKEN_NS));
 	for (taken = l->now; !find(l, OFTEN);)
 		;
-	return (l->now - taken) / PACE_REST_NS;
+	return (l->now - taken) / BUSY_POLL_REST_NS;
 }
 
 static void looked__cpu_is_taken_again_and_again_and_it_rests_longer(void **state)
@@ -130,14 +130,14 @@ static void looked__cpu_is_taken_again_and_again_and_it_rests_longer(void **stat
 	struct loop l;
 
 	(void)state;
-	start(&l, 10 * PACE_TAKEN_NS);
+	start(&l, 10 * BUSY_POLL_TAKEN_NS);
 	find_many(&l, OFTEN);
-	for (uint64_t want = 1; want < PACE_REST_MAX_NS / PACE_REST_NS; want *= 2)
-		assert_int_equal(rests_after(&l, PACE_REST_NS / 10), want);
-	assert_int_equal(rests_after(&l, OFTEN), PACE_REST_MAX_NS / PACE_REST_NS);
-	assert_int_equal(rests_after(&l, OFTEN), PACE_REST_MAX_NS / PACE_REST_NS);
+	for (uint64_t want = 1; want < BUSY_POLL_REST_MAX_NS / BUSY_POLL_REST_NS; want *= 2)
+		assert_int_equal(rests_after(&l, BUSY_POLL_REST_NS / 10), want);
+	assert_int_equal(rests_after(&l, OFTEN), BUSY_POLL_REST_MAX_NS / BUSY_POLL_REST_NS);
+	assert_int_equal(rests_after(&l, OFTEN), BUSY_POLL_REST_MAX_NS / BUSY_POLL_REST_NS);
 	/* Not soon. */
-	assert_int_equal(rests_after(&l, 2 * PACE_REST_MAX_NS), 1);
+	assert_int_equal(rests_after(&l, 2 * BUSY_POLL_REST_MAX_NS), 1);
 }
 
 static void looked__long_sleep_is_not_taken_for_a_cpu_that_was(void **state)
@@ -160,15 +160,15 @@ static void vain__counts_looks_without_a_find(void **state)
 	(void)state;
 	start(&l, LIMIT);
 	find_many(&l, OFTEN);
-	assert_int_equal(l.pace.vain_ns, 0);
+	assert_int_equal(l.poll.vain_ns, 0);
 	look_in_vain(&l, 3 * MOMENT);
 	look_in_vain(&l, 2 * MOMENT);
 	find(&l, MOMENT);
-	assert_int_equal(l.pace.vain_ns, 5 * MOMENT);
+	assert_int_equal(l.poll.vain_ns, 5 * MOMENT);
 	/* Nor what it sleeps. */
 	assert_false(look_in_vain(&l, LIMIT));
 	find(&l, SL_NS_PER_S);
-	assert_int_equal(l.pace.vain_ns, 5 * MOMENT + LIMIT);
+	assert_int_equal(l.poll.vain_ns, 5 * MOMENT + LIMIT);
 }
 
 int main(void)
@@ -184,5 +184,5 @@ int main(void)
 		cmocka_unit_test(vain__counts_looks_without_a_find),
 	};
 
-	return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("busy_poll", tests, NULL, NULL);
 }
