@@ -2,6 +2,16 @@
 #include <xxhash.h>
 
 #include "pages/src/page.h"
+#include "pages/src/page_avx2.h"
+
+static bool has_avx2(void)
+{
+#ifdef __x86_64__
+	return __builtin_cpu_supports("avx2");
+#else
+	return false;
+#endif
+}
 
 struct page_hash page_hash(const void *key, size_t len, uint64_t seed)
 {
@@ -12,7 +22,7 @@ struct page_hash page_hash(const void *key, size_t len, uint64_t seed)
 
 uint64_t page_checksum(const void *data, size_t len)
 {
-	return XXH3_64bits(data, len);
+	return has_avx2() ? page_avx2_checksum(data, len) : XXH3_64bits(data, len);
 }
 
 struct page_sum *page_sum_create(void)
@@ -32,7 +42,10 @@ void page_sum_begin(struct page_sum *sum)
 
 void page_sum_add(struct page_sum *sum, const void *data, size_t len)
 {
-	XXH3_64bits_update((XXH3_state_t *)sum, data, len);
+	if (has_avx2())
+		page_avx2_sum_add(sum, data, len);
+	else
+		XXH3_64bits_update((XXH3_state_t *)sum, data, len);
 }
 
 uint64_t page_sum_end(const struct page_sum *sum)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/clock.h"
 #include "pages/src/store.h"
@@ -217,6 +218,28 @@ static void seal__of_another_page_fits_no_bytes(void **state)
 	assert_false(page_seal(&a, 7) == page_seal(&b, 7));
 	b = a, b.len--;
 	assert_false(page_seal(&a, 7) == page_seal(&b, 7));
+}
+
+/* Whatever vectors the CPU has. */
+static void checksum__is_that_of_xxh3_whole_and_in_pieces(void **state)
+{
+	static uint8_t bytes[300000];
+	struct page_sum *sum = page_sum_create();
+
+	(void)state;
+	assert_non_null(sum);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+	for (size_t len = 0; len <= sizeof(bytes); len += len < 2100 ? 1 : 50001) {
+		uint64_t right = XXH3_64bits(bytes, len);
+
+		assert_true(page_checksum(bytes, len) == right);
+		page_sum_begin(sum);
+		page_sum_add(sum, bytes, len / 3);
+		page_sum_add(sum, bytes + len / 3, len - len / 3);
+		assert_true(page_sum_end(sum) == right);
+	}
+	page_sum_destroy(sum);
 }
 
 static void abort__leaves_nothing_behind(void **state)
@@ -481,6 +504,7 @@ int main(void)
 		CASE(commit__of_the_slower_of_two_writers_is_refused),
 		CASE(commit__of_bytes_that_the_writer_did_not_have_is_refused),
 		cmocka_unit_test(seal__of_another_page_fits_no_bytes),
+		cmocka_unit_test(checksum__is_that_of_xxh3_whole_and_in_pieces),
 		CASE(abort__leaves_nothing_behind),
 		CASE(delete__changes_the_generation_before_the_page_is_used_again),
 		CASE(reserve__of_bad_keys_and_lengths_is_refused),
