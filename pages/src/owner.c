@@ -323,7 +323,7 @@ static const struct {
 	{ PAGES_LOOKUP, on_lookup, SLIME_RPC_INLINE },
 	{ PAGES_EXISTS, on_exists, SLIME_RPC_INLINE },
 	{ PAGES_TOUCH, on_touch, SLIME_RPC_INLINE },
-	{ PAGES_PUT, on_put, 0 },
+	{ PAGES_PUT, on_put, SLIME_RPC_INLINE },
 	{ PAGES_DELETE, on_delete, 0 },
 	{ PAGES_PIN, on_pin, 0 },
 	{ PAGES_UNPIN, on_unpin, 0 },

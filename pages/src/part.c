@@ -346,15 +346,24 @@ static bool add_regions(const struct slime_pages_item *item, struct regions *out
 	return true;
 }
 
-/* Of n items so many that the regions of their bufs fit into one message: at least one. */
+uint64_t part_bytes(const struct slime_pages_request *req, const uint32_t *items, uint32_t n)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		bytes += item_room(&req->items[items[k]]);
+	return bytes / PUT_PARTS > PUT_PART_BYTES ? bytes / PUT_PARTS : PUT_PART_BYTES;
+}
+
 uint32_t part_count_that_fit(const struct slime_pages_request *req, const uint32_t *items,
-			     uint32_t n)
+			     uint32_t n, uint64_t bytes)
 {
 	struct regions regions = { .n = 0 };
+	uint64_t len = 0;
 	uint32_t k = 0;
 
-	while (k < n && add_regions(&req->items[items[k]], &regions))
-		k++;
+	while (k < n && len < bytes && add_regions(&req->items[items[k]], &regions))
+		len += item_room(&req->items[items[k++]]);
 	return k;
 }
 
@@ -374,10 +383,23 @@ static int write_put(const struct part *part, const struct regions *regions, str
 	return 0;
 }
 
-static void write_source(const struct slime_pages_request *req, uint32_t i,
-			 const struct regions *regions, struct sl_writer *w)
+/* The owner compares: what it reads may be the bytes of later, when the put has timed out and its
+ * memory is used again. */
+static void note_checksum(struct slime_pages_request *req, uint32_t i)
+{
+	uint64_t len = item_room(&req->items[i]);
+
+	if (!req->states[i].summed && len <= UINT32_MAX)
+		req->states[i].checksum = item_checksum(&req->items[i], (uint32_t)len);
+	req->states[i].summed = true;
+}
+
+static void write_source(struct slime_pages_request *req, uint32_t i, const struct regions *regions,
+			 struct sl_writer *w)
 {
 	const struct slime_pages_item *item = &req->items[i];
+
+	note_checksum(req, i);
 
 	sl_write_u8(w, (uint8_t)item->n_bufs);
 	for (uint32_t b = 0; b < item->n_bufs; b++) {
@@ -413,7 +435,7 @@ static size_t message_room(const struct part *part)
 
 static int write_message(struct part *part, size_t *len, uint32_t *n_asked)
 {
-	const struct slime_pages_request *req = part->req;
+	struct slime_pages_request *req = part->req;
 	struct regions regions = { .n = 0 };
 	struct pages_head head = { .flags = (uint8_t)req->flags,
 				   .tenant = (const uint8_t *)req->pages->tenant,

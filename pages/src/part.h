@@ -40,8 +40,20 @@ void part_begin(struct part *part);
 /* The link, or what we know of the owner, is of no use any more. */
 bool part_is_broken(int error);
 
-/* Of n items to put so many that the regions of their bufs fit into one message: at least one. */
+/*
+ * A put goes to an owner in parts of about so many bytes: while the owner reads and checks one, the
+ * writer sums up the next. Of a long put there are about so many parts, for the owner has room for
+ * PULLS_MAX of all writers.
+ */
+#define PUT_PART_BYTES (UINT64_C(1) << 20)
+#define PUT_PARTS      4
+
+/* Bytes of each part of a put of these n items, of one owner. */
+uint64_t part_bytes(const struct slime_pages_request *req, const uint32_t *items, uint32_t n);
+
+/* Of n items to put so many that they have these bytes, and that the regions of their bufs fit into
+ * one message: at least one. */
 uint32_t part_count_that_fit(const struct slime_pages_request *req, const uint32_t *items,
-			     uint32_t n);
+			     uint32_t n, uint64_t bytes);
 
 #endif

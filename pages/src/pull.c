@@ -4,36 +4,63 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "pages/src/pull.h"
 
 /* The link of a writer comes up at our end, too: a moment later. */
-#define LINK_MS 5000
+#define LINK_MS	     5000
+#define LINK_LOOK_MS 5
+/* Endpoints are got from the agent's loop, which takes the turns of two threads: those of writers
+ * are kept for a while. One that broke goes at the next look. */
+#define KEEP_MS	     10000
+#define KEEP_LOOK_MS 100
+#define NAME_MAX_LEN (SLIME_AGENT_NAME_MAX + 1)
+/* Pages are read in steps of about so many bytes, and checked while these are in a cache of the CPU
+ * that read them: of the thread that makes progress, which looks at its links between two steps. */
+#define STEP_BYTES (UINT64_C(512) << 10)
 
 /* A key of the put. */
 struct target {
 	uint32_t page;
 	uint64_t offset;   /* of the page, in the tenant's memory */
 	uint64_t checksum; /* as the writer says */
-	int status;	   /* 0: reserved */
+	uint64_t len;
+	size_t xfers_end;
+	int status; /* 0: reserved */
+};
+
+/* An endpoint that is kept; all under the lock. */
+struct writer {
+	struct slime_endpoint *ep; /* NULL: the place is free */
+	char name[NAME_MAX_LEN], profile[NAME_MAX_LEN];
+	unsigned n_pulls;
+	uint64_t used_ns;
 };
 
 struct pull {
-	struct sl_list node; /* of free, or done */
+	struct sl_list node; /* of free, or unlinked */
 	struct pulls *pulls;
 	struct slime_op *op;
 	struct tenant *tenant;
 	struct slime_rpc_request *req;
-	struct slime_endpoint *ep;
+	struct writer *writer;
+	/* While there is no link: */
+	char name[NAME_MAX_LEN], profile[NAME_MAX_LEN];
+	uint64_t until_ns;
+	struct sl_reader r; /* behind these */
+
 	bool replace;
+	uint32_t n_asked;
 	uint32_t n_targets;
 	struct target *targets;
 	struct slime_remote_mr *regions;
 	uint8_t n_regions;
 	struct slime_xfer *xfers;
 	size_t n_xfers, cap_xfers;
+	uint32_t step, step_end; /* targets of this step */
 };
 
 struct pulls {
@@ -46,8 +73,9 @@ struct pulls {
 	bool ended;    /* and none is left */
 	unsigned n_busy;
 	struct sl_list free;
-	struct sl_list done; /* the bytes are there, or do not come */
+	struct sl_list unlinked; /* no endpoint leads to their writers yet */
 	struct pull all[PULLS_MAX];
+	struct writer writers[PULLS_MAX];
 };
 
 static void refuse(struct slime_rpc_request *req, int err, const char *message)
@@ -55,20 +83,85 @@ static void refuse(struct slime_rpc_request *req, int err, const char *message)
 	slime_rpc_reply_error(req, (uint32_t)-err, message);
 }
 
-/* ---- the thread that commits ---- */
+/* ---- writers ---- */
 
-/* In the place of the one it holds. pulls_stop() closes those that are held. */
-static void hold_endpoint(struct pull *p, struct slime_endpoint *ep)
+static bool is_connected(const struct slime_endpoint *ep)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(ep, &info);
+	return info.state == SLIME_ENDPOINT_CONNECTED;
+}
+
+/* The writer of this name, for one pull more; NULL: no endpoint is kept that leads to it. */
+static struct writer *take_writer(struct pulls *pulls, const char *name, const char *profile)
+{
+	struct writer *found = NULL;
+
+	pthread_mutex_lock(&pulls->lock);
+	for (int i = 0; i < PULLS_MAX && !found; i++) {
+		struct writer *w = &pulls->writers[i];
+
+		if (w->ep && !strcmp(w->name, name) && !strcmp(w->profile, profile) &&
+		    is_connected(w->ep))
+			found = w;
+	}
+	if (found) {
+		found->n_pulls++;
+		found->used_ns = sl_clock_ns();
+	}
+	pthread_mutex_unlock(&pulls->lock);
+	return found;
+}
+
+/* For one pull of it. There is a place: there are as many as pulls, and unused ones give theirs. */
+static struct writer *keep_writer(struct pulls *pulls, const struct pull *p,
+				  struct slime_endpoint *ep)
 {
 	struct slime_endpoint *former;
+	struct writer *w = NULL;
 
-	pthread_mutex_lock(&p->pulls->lock);
-	former = p->ep;
-	p->ep = ep;
-	pthread_mutex_unlock(&p->pulls->lock);
+	pthread_mutex_lock(&pulls->lock);
+	for (int i = 0; i < PULLS_MAX; i++) {
+		struct writer *other = &pulls->writers[i];
+
+		if (!other->n_pulls && (!w || !other->ep || (w->ep && other->used_ns < w->used_ns)))
+			w = other;
+	}
+	former = w->ep;
+	w->ep = ep;
+	w->n_pulls = 1;
+	w->used_ns = sl_clock_ns();
+	memcpy(w->name, p->name, sizeof(w->name));
+	memcpy(w->profile, p->profile, sizeof(w->profile));
+	pthread_mutex_unlock(&pulls->lock);
 	if (former)
-		slime_agent_endpoint_put(p->pulls->agent, former);
+		slime_agent_endpoint_put(pulls->agent, former);
+	return w;
 }
+
+/* Give back what broke, or is not used any more; with all whatever no pull uses. */
+static void drop_writers(struct pulls *pulls, bool all)
+{
+	uint64_t now = sl_clock_ns();
+
+	for (int i = 0; i < PULLS_MAX; i++) {
+		struct writer *w = &pulls->writers[i];
+		struct slime_endpoint *ep = NULL;
+
+		pthread_mutex_lock(&pulls->lock);
+		if (w->ep && !w->n_pulls &&
+		    (all || now - w->used_ns > KEEP_MS * SL_NS_PER_MS || !is_connected(w->ep))) {
+			ep = w->ep;
+			w->ep = NULL;
+		}
+		pthread_mutex_unlock(&pulls->lock);
+		if (ep)
+			slime_agent_endpoint_put(pulls->agent, ep);
+	}
+}
+
+/* ---- reading, checking, answering ---- */
 
 static void clean(struct pull *p)
 {
@@ -82,11 +175,14 @@ static void clean(struct pull *p)
 	p->xfers = NULL;
 	p->n_targets = p->n_regions = 0;
 	p->n_xfers = p->cap_xfers = 0;
-	hold_endpoint(p, NULL);
 	pthread_mutex_lock(&pulls->lock);
+	if (p->writer)
+		p->writer->n_pulls--;
+	p->writer = NULL;
 	sl_list_append(&pulls->free, &p->node);
 	pulls->n_busy--;
-	pthread_cond_broadcast(&pulls->changed);
+	if (pulls->stopping)
+		pthread_cond_broadcast(&pulls->changed);
 	pthread_mutex_unlock(&pulls->lock);
 }
 
@@ -103,12 +199,12 @@ static void answer(struct pull *p)
 	slime_rpc_reply_commit(p->req, p->n_targets * sizeof(uint32_t));
 }
 
-/* All pages of a put share the fate of its one batch. */
-static void finish(struct pull *p, int status)
+/* The pages of a step share the fate of its batch. */
+static void end_step(struct pull *p, int status)
 {
 	struct page_store *store = p->tenant->store;
 
-	for (uint32_t i = 0; i < p->n_targets; i++) {
+	for (uint32_t i = p->step; i < p->step_end; i++) {
 		struct target *t = &p->targets[i];
 
 		if (t->status)
@@ -118,53 +214,67 @@ static void finish(struct pull *p, int status)
 		t->status = status ? status
 				   : page_store_commit(store, t->page, t->checksum, p->replace);
 	}
+	p->step = p->step_end;
+}
+
+/* What is left is not read. */
+static void fail(struct pull *p, int status)
+{
+	p->step_end = p->n_targets;
+	end_step(p, status);
+}
+
+static void choose_step(struct pull *p)
+{
+	uint64_t len = 0;
+
+	while (p->step_end < p->n_targets && len < STEP_BYTES)
+		len += p->targets[p->step_end++].len;
+}
+
+/* true: a step is under way. */
+static bool begin_step(struct pull *p)
+{
+	size_t from = p->step ? p->targets[p->step - 1].xfers_end : 0;
+	size_t to = p->targets[p->step_end - 1].xfers_end;
+	int ret = from < to ? slime_read(p->writer->ep, p->xfers + from, to - from, 0, p->op) : 0;
+
+	if (ret)
+		fail(p, ret);
+	else if (from == to)
+		end_step(p, 0);
+	return !ret && from < to;
+}
+
+static void go_on(struct pull *p)
+{
+	while (p->step < p->n_targets) {
+		choose_step(p);
+		if (begin_step(p))
+			return;
+	}
 	answer(p);
 	clean(p);
 }
 
-/* The op can be used again, and p be freed, once on_bytes() has returned. */
+/* Until this returned p's op is pending to other threads, also when p is free already. */
+static void on_bytes(void *arg, struct slime_op *op)
+{
+	struct pull *p = arg;
+	int status = slime_op_status(op);
+
+	if (status)
+		fail(p, status);
+	else
+		end_step(p, 0);
+	go_on(p);
+}
+
+/* The op can be used again once on_bytes() has returned. */
 static void wait_for_callback(struct pull *p)
 {
 	while (!slime_op_test(p->op) && slime_op_wait(p->op, -1) == -ETIMEDOUT)
 		;
-}
-
-static void *commit_pages(void *arg)
-{
-	struct pulls *pulls = arg;
-	struct sl_list *node;
-
-	pthread_mutex_lock(&pulls->lock);
-	for (;;) {
-		node = sl_list_pop(&pulls->done);
-		if (node) {
-			struct pull *p = SL_CONTAINER_OF(node, struct pull, node);
-
-			pthread_mutex_unlock(&pulls->lock);
-			wait_for_callback(p);
-			finish(p, slime_op_status(p->op));
-			pthread_mutex_lock(&pulls->lock);
-		} else if (pulls->ended) {
-			break;
-		} else {
-			pthread_cond_wait(&pulls->changed, &pulls->lock);
-		}
-	}
-	pthread_mutex_unlock(&pulls->lock);
-	return NULL;
-}
-
-/* On the thread that makes progress: computing checksums here would hold up its links. */
-static void on_bytes(void *arg, struct slime_op *op)
-{
-	struct pull *p = arg;
-	struct pulls *pulls = p->pulls;
-
-	(void)op;
-	pthread_mutex_lock(&pulls->lock);
-	sl_list_append(&pulls->done, &p->node);
-	pthread_cond_broadcast(&pulls->changed);
-	pthread_mutex_unlock(&pulls->lock);
 }
 
 /* ---- reading a request ---- */
@@ -257,6 +367,7 @@ static int read_target(struct pull *p, struct sl_reader *r)
 	struct pages_key key;
 	uint64_t len;
 	uint8_t n;
+	int ret;
 
 	if (!pages_key_read(r, &key) || read_sources(p, r, sources, &n, &len))
 		return -EINVAL;
@@ -264,11 +375,14 @@ static int read_target(struct pull *p, struct sl_reader *r)
 	if (r->failed)
 		return -EINVAL;
 	p->n_targets++;
+	t->len = len;
 	t->status = len > UINT32_MAX
 			    ? -EMSGSIZE
 			    : page_store_reserve(p->tenant->store, key.at, key.len, (uint32_t)len,
 						 p->replace, &t->page, &t->offset);
-	return t->status ? 0 : add_sources(p, t, sources, n);
+	ret = t->status ? 0 : add_sources(p, t, sources, n);
+	t->xfers_end = p->n_xfers;
+	return ret;
 }
 
 static int read_targets(struct pull *p, uint32_t n, struct sl_reader *r)
@@ -303,25 +417,27 @@ static struct pull *take_pull(struct pulls *pulls)
 	return node ? SL_CONTAINER_OF(node, struct pull, node) : NULL;
 }
 
-static int begin(struct pull *p, const struct pages_head *head, struct sl_reader *r)
+/* Begin to read from the writer; the request is answered. */
+static void pull_pages(struct pull *p)
 {
-	struct slime_endpoint *ep;
-	char writer[SLIME_AGENT_NAME_MAX + 1], profile[SLIME_AGENT_NAME_MAX + 1];
-	int ret;
+	int ret = read_targets(p, p->n_asked, &p->r);
 
-	if (!pages_name_read(r, writer, SLIME_AGENT_NAME_MAX) ||
-	    !pages_name_read(r, profile, SLIME_AGENT_NAME_MAX))
-		return -EINVAL;
-	ret = read_regions(p, r);
-	if (!ret)
-		ret = slime_agent_endpoint_get(p->pulls->agent, writer, profile, LINK_MS, &ep);
-	if (!ret) {
-		hold_endpoint(p, ep);
-		ret = read_targets(p, head->n, r);
-	}
-	if (ret)
+	if (ret) {
 		give_pages_back(p);
-	return ret;
+		refuse(p->req, ret, "malformed put");
+		clean(p);
+		return;
+	}
+	p->step = p->step_end = 0;
+	go_on(p);
+}
+
+static int read_writer(struct pull *p)
+{
+	if (!pages_name_read(&p->r, p->name, SLIME_AGENT_NAME_MAX) ||
+	    !pages_name_read(&p->r, p->profile, SLIME_AGENT_NAME_MAX))
+		return -EINVAL;
+	return read_regions(p, &p->r);
 }
 
 void pulls_begin(struct pulls *pulls, struct tenant *t, struct slime_rpc_request *req,
@@ -337,16 +453,108 @@ void pulls_begin(struct pulls *pulls, struct tenant *t, struct slime_rpc_request
 	p->tenant = t;
 	p->req = req;
 	p->replace = head->flags & SLIME_PAGES_REPLACE;
-	ret = begin(p, head, r);
+	p->n_asked = head->n;
+	p->r = *r;
+	ret = read_writer(p);
 	if (ret) {
-		refuse(req, ret,
-		       ret == -EINVAL ? "malformed put" : "cannot read the pages from the writer");
+		refuse(req, ret, "malformed put");
 		clean(p);
 		return;
 	}
-	ret = slime_read(p->ep, p->xfers, p->n_xfers, 0, p->op);
-	if (ret)
-		finish(p, ret);
+	p->writer = take_writer(pulls, p->name, p->profile);
+	if (p->writer) {
+		pull_pages(p);
+		return;
+	}
+	p->until_ns = sl_clock_ns() + LINK_MS * SL_NS_PER_MS;
+	pthread_mutex_lock(&pulls->lock);
+	sl_list_append(&pulls->unlinked, &p->node);
+	pthread_cond_broadcast(&pulls->changed);
+	pthread_mutex_unlock(&pulls->lock);
+}
+
+/* ---- the thread that finds links ---- */
+
+/* false: its link is not up yet. */
+static bool link_one(struct pull *p)
+{
+	struct pulls *pulls = p->pulls;
+	struct slime_endpoint *ep;
+	bool stopping;
+	int ret = 0;
+
+	p->writer = take_writer(pulls, p->name, p->profile);
+	if (!p->writer) {
+		ret = slime_agent_endpoint_get(pulls->agent, p->name, p->profile, 0, &ep);
+		if (!ret)
+			p->writer = keep_writer(pulls, p, ep);
+	}
+	if (!ret) {
+		wait_for_callback(p);
+		pull_pages(p);
+		return true;
+	}
+	pthread_mutex_lock(&pulls->lock);
+	stopping = pulls->stopping;
+	pthread_mutex_unlock(&pulls->lock);
+	if ((ret == -ETIMEDOUT || ret == -ENOENT) && sl_clock_ns() < p->until_ns && !stopping)
+		return false;
+	refuse(p->req, ret, "cannot read the pages from the writer");
+	clean(p);
+	return true;
+}
+
+static void link_all(struct pulls *pulls)
+{
+	struct sl_list waiting, *node;
+
+	sl_list_init(&waiting);
+	pthread_mutex_lock(&pulls->lock);
+	sl_list_splice(&waiting, &pulls->unlinked);
+	pthread_mutex_unlock(&pulls->lock);
+	while ((node = sl_list_pop(&waiting))) {
+		struct pull *p = SL_CONTAINER_OF(node, struct pull, node);
+
+		if (link_one(p))
+			continue;
+		pthread_mutex_lock(&pulls->lock);
+		sl_list_append(&pulls->unlinked, &p->node);
+		pthread_mutex_unlock(&pulls->lock);
+	}
+}
+
+/* Waits for work: for a time while something is to be looked at again. */
+static void wait_for_change(struct pulls *pulls)
+{
+	bool waits = !sl_list_empty(&pulls->unlinked), keeps = false;
+	uint64_t until = sl_clock_ns() + (waits ? LINK_LOOK_MS : KEEP_LOOK_MS) * SL_NS_PER_MS;
+	struct timespec ts = { .tv_sec = (time_t)(until / SL_NS_PER_S),
+			       .tv_nsec = (long)(until % SL_NS_PER_S) };
+
+	for (int i = 0; i < PULLS_MAX && !keeps; i++)
+		keeps = pulls->writers[i].ep;
+	if (waits || keeps)
+		pthread_cond_timedwait(&pulls->changed, &pulls->lock, &ts);
+	else
+		pthread_cond_wait(&pulls->changed, &pulls->lock);
+}
+
+static void *find_links(void *arg)
+{
+	struct pulls *pulls = arg;
+	bool ended = false;
+
+	while (!ended) {
+		link_all(pulls);
+		drop_writers(pulls, false);
+		pthread_mutex_lock(&pulls->lock);
+		ended = pulls->ended;
+		if (!ended)
+			wait_for_change(pulls);
+		pthread_mutex_unlock(&pulls->lock);
+	}
+	drop_writers(pulls, true);
+	return NULL;
 }
 
 /* ---- life ---- */
@@ -381,10 +589,10 @@ int pulls_create(struct slime_agent *agent, struct pulls **out)
 	pthread_cond_init(&pulls->changed, &clock);
 	pthread_condattr_destroy(&clock);
 	sl_list_init(&pulls->free);
-	sl_list_init(&pulls->done);
+	sl_list_init(&pulls->unlinked);
 	ret = make_ops(pulls);
 	if (!ret)
-		ret = sl_thread_create(&pulls->thread, "slime-pages-put", commit_pages, pulls);
+		ret = sl_thread_create(&pulls->thread, "slime-pages-put", find_links, pulls);
 	pulls->thread_runs = !ret;
 	if (ret) {
 		pulls_destroy(pulls);
@@ -398,8 +606,8 @@ int pulls_create(struct slime_agent *agent, struct pulls **out)
 static void close_endpoints(struct pulls *pulls)
 {
 	for (int i = 0; i < PULLS_MAX; i++)
-		if (pulls->all[i].ep)
-			slime_endpoint_close(pulls->all[i].ep);
+		if (pulls->writers[i].n_pulls)
+			slime_endpoint_close(pulls->writers[i].ep);
 }
 
 void pulls_stop(struct pulls *pulls)
@@ -417,6 +625,9 @@ void pulls_stop(struct pulls *pulls)
 	pulls->ended = true;
 	pthread_cond_broadcast(&pulls->changed);
 	pthread_mutex_unlock(&pulls->lock);
+	if (pulls->thread_runs)
+		pthread_join(pulls->thread, NULL);
+	pulls->thread_runs = false;
 }
 
 void pulls_destroy(struct pulls *pulls)
@@ -424,8 +635,6 @@ void pulls_destroy(struct pulls *pulls)
 	if (!pulls)
 		return;
 	pulls_stop(pulls);
-	if (pulls->thread_runs)
-		pthread_join(pulls->thread, NULL);
 	for (int i = 0; i < PULLS_MAX; i++)
 		(void)slime_op_destroy(pulls->all[i].op);
 	pthread_cond_destroy(&pulls->changed);

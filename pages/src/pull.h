@@ -16,11 +16,12 @@ struct pulls;
 
 int pulls_create(struct slime_agent *agent, struct pulls **out);
 
-/* Begin to answer a put, of which r is behind the head. On a worker. */
+/* Begin to answer a put, of which r is behind the head. On the thread that makes progress: a put of
+ * a writer whose link is not up here yet goes on elsewhere. */
 void pulls_begin(struct pulls *pulls, struct tenant *t, struct slime_rpc_request *req,
 		 const struct pages_head *head, struct sl_reader *r);
 
-/* Accept no more, and end those under way: their endpoints are closed and put back. */
+/* Accept no more, and end those under way: their endpoints are closed, and all are put back. */
 void pulls_stop(struct pulls *pulls);
 void pulls_destroy(struct pulls *pulls);
 

@@ -182,16 +182,6 @@ static int check_items(const struct slime_pages_item *items, size_t n, enum requ
 	return ret;
 }
 
-/* The owner compares: what it reads may be the bytes of later, when the put has timed out and its
- * memory is used again. */
-static void note_checksum(struct slime_pages_request *req, size_t i)
-{
-	uint64_t len = item_room(&req->items[i]);
-
-	if (len <= UINT32_MAX)
-		req->states[i].checksum = item_checksum(&req->items[i], (uint32_t)len);
-}
-
 static void init_item(struct slime_pages_request *req, size_t i)
 {
 	struct slime_pages_item *item = &req->items[i];
@@ -204,8 +194,6 @@ static void init_item(struct slime_pages_request *req, size_t i)
 		item_settle(req, (uint32_t)i, -EINVAL);
 	else
 		req->states[i].id = page_hash(item->key, item->key_len, 0);
-	if (req->kind == REQUEST_PUT)
-		note_checksum(req, i);
 }
 
 static int begin(struct slime_pages_request *req, enum request_kind kind,

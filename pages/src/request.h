@@ -28,6 +28,7 @@ struct item_state {
 	struct place_of at;  /* of get */
 	uint64_t checksum;   /* of put */
 	uint16_t member;     /* asked in this round */
+	bool summed;	     /* the checksum is known */
 	bool placed;	     /* at is known */
 	bool cached;	     /* and it was before */
 	bool arrived;	     /* bytes and header were read in this round */

@@ -120,6 +120,8 @@ static void fail_items(struct slime_pages_request *req, const uint32_t *items, u
 static void make_parts(struct slime_pages_request *req)
 {
 	uint32_t counts[MEMBERS_MAX + 1] = { 0 };
+	uint16_t last = MEMBER_NONE;
+	uint64_t bytes = 0; /* of a part of the member's */
 
 	for (uint32_t i = 0; i < req->n; i++)
 		if (!req->states[i].done)
@@ -135,10 +137,13 @@ static void make_parts(struct slime_pages_request *req)
 		uint32_t n = counts[member] - at;
 		int ret;
 
+		if (req->kind == REQUEST_PUT && member != last)
+			bytes = part_bytes(req, &req->order[at], n);
+		last = member;
 		if (n > PAGES_KEYS_MAX)
 			n = PAGES_KEYS_MAX;
 		if (req->kind == REQUEST_PUT)
-			n = part_count_that_fit(req, &req->order[at], n);
+			n = part_count_that_fit(req, &req->order[at], n, bytes);
 		ret = add_part(req, member, &req->order[at], n);
 		if (ret)
 			fail_items(req, &req->order[at], n, ret);

@@ -536,6 +536,22 @@ static void put__without_an_owner_is_not_connected_and_get_a_miss(void **state)
 }
 
 /* Who may use a tenant is nanoctrl's to say: tests/e2e/pages.sh. */
+/* The owner keeps the endpoint of a writer, which this one is not any more. */
+static void put__of_a_writer_that_came_back_uses_its_new_link(void **state)
+{
+	struct owner owner;
+	struct user u;
+
+	(void)state;
+	start_owner(&owner, "owner", &tenant, 1);
+	for (unsigned life = 0; life < 3; life++) {
+		start_user(&u, "writer", one_owner, 1);
+		put_all(&u, life * N_PAGES, N_PAGES);
+		end_user(&u);
+	}
+	end_owner(&owner);
+}
+
 static void tenants__have_keys_and_memory_of_their_own(void **state)
 {
 	const struct slime_pages_tenant tenants[] = {
@@ -963,6 +979,7 @@ int main(void)
 		CASE(delete__reaches_the_owner_that_had_the_key_before),
 		CASE(replicas__of_a_page_outlive_one_owner),
 		CASE(put__without_an_owner_is_not_connected_and_get_a_miss),
+		CASE(put__of_a_writer_that_came_back_uses_its_new_link),
 		CASE(tenants__have_keys_and_memory_of_their_own),
 		CASE(callback__may_begin_the_request_again_and_destroy_it),
 		CASE(request__destroyed_as_soon_as_a_test_says_that_it_ended_leaves_nothing),
