@@ -10,19 +10,30 @@
 
 #define BATCH_MS 60000
 
+void page_batch_use(struct page_batch *b, uint32_t set)
+{
+	size_t at = (size_t)set * b->n;
+
+	b->items = b->all_items + at;
+	b->indices = b->all_indices + at;
+	b->keys = b->all_keys + at;
+}
+
 int page_batch_init(struct page_batch *b, struct slime_agent *agent, struct slime_pages *pages,
-		    uint32_t n, uint64_t page_size)
+		    uint32_t n, uint64_t page_size, uint32_t n_sets)
 {
 	struct slime_context *ctx = slime_agent_context(agent);
+	size_t n_all = (size_t)n * n_sets;
 	int ret;
 
-	*b = (struct page_batch){ .n = n, .page_size = page_size };
-	b->items = calloc(n, sizeof(*b->items));
+	*b = (struct page_batch){ .n = n, .n_sets = n_sets, .page_size = page_size };
 	b->bufs = calloc(n, sizeof(*b->bufs));
-	b->indices = calloc(n, sizeof(*b->indices));
-	b->keys = calloc(n, sizeof(*b->keys));
-	if (!b->items || !b->bufs || !b->indices || !b->keys)
+	b->all_items = calloc(n_all, sizeof(*b->items));
+	b->all_indices = calloc(n_all, sizeof(*b->indices));
+	b->all_keys = calloc(n_all, sizeof(*b->keys));
+	if (!b->bufs || !b->all_items || !b->all_indices || !b->all_keys)
 		return -ENOMEM;
+	page_batch_use(b, 0);
 	ret = slime_mem_alloc(ctx, n * page_size, NULL, &b->mem);
 	if (!ret)
 		ret = slime_mr_create(ctx, slime_mem_addr(b->mem), n * page_size,
@@ -38,10 +49,10 @@ void page_batch_fini(struct page_batch *b)
 		return; /* a peer stands still: its memory stays until the process ends */
 	if (slime_mr_destroy(b->mr) == 0)
 		(void)slime_mem_destroy(b->mem);
-	free(b->items);
 	free(b->bufs);
-	free(b->indices);
-	free(b->keys);
+	free(b->all_items);
+	free(b->all_indices);
+	free(b->all_keys);
 }
 
 void page_batch_set(struct page_batch *b, uint32_t i, const char *kind, uint64_t index)

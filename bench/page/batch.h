@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request for n pages, with their keys and the memory for their bytes. */
+/*
+ * A request for n pages, with their keys and the memory for their bytes. Of keys there may be
+ * several sets, made before what is measured.
+ */
 #ifndef BENCH_PAGE_BATCH_H
 #define BENCH_PAGE_BATCH_H
 
@@ -13,10 +16,16 @@ struct page_batch {
 	struct slime_pages_request *req;
 	struct slime_mem *mem;
 	struct slime_mr *mr;
-	struct slime_pages_item *items;
 	struct slime_pages_buf *bufs;
+	/* Of the set in use. */
+	struct slime_pages_item *items;
 	uint64_t *indices;
 	char (*keys)[PAGE_KEY_LEN];
+
+	uint32_t n_sets;
+	struct slime_pages_item *all_items;
+	uint64_t *all_indices;
+	char (*all_keys)[PAGE_KEY_LEN];
 };
 
 /* The next of a sequence (xorshift) that begins with a state other than 0. */
@@ -33,8 +42,11 @@ static inline uint64_t page_random(uint64_t *state)
 
 /* 0, a negative errno; page_batch_fini() follows in any case. */
 int page_batch_init(struct page_batch *b, struct slime_agent *agent, struct slime_pages *pages,
-		    uint32_t n, uint64_t page_size);
+		    uint32_t n, uint64_t page_size, uint32_t n_sets);
 void page_batch_fini(struct page_batch *b);
+
+/* Use this set, from 0: what was set of the others stays. */
+void page_batch_use(struct page_batch *b, uint32_t set);
 
 /* Item i is the object of this index, of pages of this kind. */
 void page_batch_set(struct page_batch *b, uint32_t i, const char *kind, uint64_t index);

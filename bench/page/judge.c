@@ -322,7 +322,8 @@ static int hand_init(struct hand *h, struct judge *j, uint64_t seed)
 	*h = (struct hand){ .j = j, .random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1 };
 	for (int i = 0; i < N_PHASES; i++)
 		load_histogram_init(&h->rungs[i].latency);
-	return page_batch_init(&h->b, j->c->agent, j->pages, (uint32_t)p->batch_size, p->page_size);
+	return page_batch_init(&h->b, j->c->agent, j->pages, (uint32_t)p->batch_size, p->page_size,
+			       1);
 }
 
 static void add(struct page_rung *to, const struct page_rung *from)

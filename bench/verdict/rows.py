@@ -193,6 +193,8 @@ PAGES = "--block 4KiB --batch 32 --cold"
 SCATTERED = "--block 4KiB --batch 15000 --cold --scatter"
 TCP = "--transport tcp"
 MEMCPY_128K = f"slime-reference memcpy {BLOCKS_128K} --cold"
+TCP_READ_128K = f"slime-reference tcp-read {BLOCKS_128K} --cold"
+KEYS = "--page-size 4096 --batch 1000 --working-set 131072"
 PAGES_128K = "--page-size 131072 --batch 32 --working-set 4096"
 PEER_128K = (32, 128 << 10)
 PEER_4K = (32, 4 << 10)
@@ -305,7 +307,9 @@ ROWS = [
     # A store of pages, whose owner and reader find each other through nanoctrl.
     page_row("page-get-shm", f"get {PAGES_128K} --verify never", MEMCPY_128K, BANDWIDTH, at_least(0.9)),
     page_row("page-get-shm-verify", f"get {PAGES_128K}", MEMCPY_128K, BANDWIDTH, at_least(0.45)),
-    page_row("page-exists-shm", "exists --page-size 4096 --batch 1000 --working-set 131072", None, RATE, at_least(5e6)),
+    page_row("page-get-tcp", f"get {PAGES_128K} --verify never {TCP}", TCP_READ_128K, BANDWIDTH, at_least(0.9)),
+    page_row("page-exists-shm", f"exists {KEYS}", None, RATE, at_least(5e6)),
+    page_row("page-exists-tcp", f"exists {KEYS} {TCP}", None, RATE, at_least(2e6)),
     page_row("page-put", f"put {PAGES_128K}", f"pages get {PAGES_128K}", BANDWIDTH, at_least(0.7)),
     page_row("page-torn", "judge --page-size 16384 --batch 32 --threads 4 --round 20s", None, WRONG, at_most(0)),
     # Names cost next to nothing beside handles.
