@@ -114,6 +114,8 @@ static int run(const struct cli_args *args, const struct options *options,
 {
 	const char *command = args->command->name;
 	bool serves = !strcmp(command, "start") || !strcmp(command, "server");
+	/* A command that asks a server by its address needs no directory. */
+	bool named = options->address && strcmp(command, "status") != 0;
 	struct runtime rt = { .dir = "" };
 	int ret = runtime_init(&rt, "nanoctrl", options->runtime_dir);
 
@@ -124,8 +126,10 @@ static int run(const struct cli_args *args, const struct options *options,
 	if (!strcmp(command, "gc"))
 		return compat.gc(settings, options, ret ? NULL : &rt);
 	/* Who only asks leaves no directory behind; one that is there has to be ours. */
-	if (!ret && (serves || !access(rt.dir, F_OK)))
+	if (!ret && !named && (serves || !access(rt.dir, F_OK)))
 		ret = runtime_create(&rt);
+	if (named)
+		ret = 0;
 	if (ret == -ENOENT && !rt.dir[0]) {
 		fprintf(stderr, "nanoctrl: no runtime directory: neither XDG_RUNTIME_DIR nor HOME "
 				"is set, and --runtime-dir names none\n");

@@ -156,6 +156,13 @@ class Pod:
             time.sleep(0.1)
         print(f"{self.name}: {which} passes", flush=True)
 
+    def succeed(self):
+        """A pod of a Job."""
+        self.start()
+        if self.process.wait(timeout=60) != 0:
+            fail(f"{self.name}: {self.log.read_text()}")
+        print(f"{self.name}: succeeded", flush=True)
+
     def stop(self):
         grace = self.spec["terminationGracePeriodSeconds"]
         self.process.send_signal(signal.SIGTERM)
@@ -199,10 +206,11 @@ class World:
             if o["kind"] != kind or o["metadata"]["name"] != name:
                 continue
             template = o["spec"]["template"]
-            if o["spec"]["selector"]["matchLabels"].items() - template["metadata"]["labels"].items():
+            labels = o["spec"].get("selector", {}).get("matchLabels", {})
+            if labels.items() - template["metadata"]["labels"].items():
                 fail(f"{kind} {name} does not select its own pods")
             claims = [c["metadata"]["name"] for c in o["spec"].get("volumeClaimTemplates", [])]
-            for i in range(len(NODES) if kind == "DaemonSet" else o["spec"]["replicas"]):
+            for i in range(len(NODES) if kind == "DaemonSet" else o["spec"].get("replicas", 1)):
                 pod = Pod(self, f"{name}-{i}", template["spec"], NODES[i % len(NODES)], claims)
                 pod.labels = template["metadata"]["labels"]
                 self.pods.append(pod)
@@ -254,6 +262,10 @@ class World:
             for which in ["startupProbe", "readinessProbe", "livenessProbe"]:
                 pod.wait(which)
         self.check()
+        self.add("Job", "topology")
+        job = self.pods.pop()
+        job.succeed()
+        self.check_links()
         for pod in reversed(self.pods):
             pod.stop()
 
@@ -268,6 +280,20 @@ class World:
             if status != 421:
                 fail(f"{pod.name} answers {status} to a name that is not its own")
         print("each replica knows both agents", flush=True)
+
+    def check_links(self):
+        """The topology links the agents."""
+        ctrl = self.pods[1]
+        end = time.monotonic() + 60
+        while True:
+            status, body = self.get(ctrl.ip, 3000, "/v1/links?scope=serving", "nanoctrl.slime.svc:3000")
+            links = json.loads(body)["links"] if status == 200 else []
+            if [link["state"] for link in links] == ["connected"] * 2:
+                break
+            if time.monotonic() > end:
+                fail(f"the links of the topology: {status} {body}")
+            time.sleep(0.2)
+        print("both agents report the link of the topology as connected", flush=True)
 
 
 def main():
