@@ -136,6 +136,15 @@ static void drop(struct ctrl *c, enum object_kind kind, const char *name, const 
 		server_drop(o);
 }
 
+/* There is one server, whatever it is called. */
+int ctrl_set_urls(struct ctrl *c, const char *const *urls, size_t n_urls)
+{
+	(void)c;
+	(void)urls;
+	(void)n_urls;
+	return 0;
+}
+
 int ctrl_put_region(struct ctrl *c, const struct ctrl_region *region, ctrl_done_fn *done, void *arg)
 {
 	if (!begin(c, done, arg))
