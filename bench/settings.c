@@ -57,7 +57,7 @@ static const char *check_address(const char *text)
 
 static const struct cli_setting control_table[] = {
 	CLI_STRINGS(struct control_settings, urls, n_urls, "urls", .def = "http://127.0.0.1:3000",
-		    .check = check_url, .help = "nanoctrl's replicas, tried in turn"),
+		    .check = check_url, .help = "URLs of nanoctrl's replicas, tried in turn"),
 	CLI_STRING(struct control_settings, token_file, "token_file",
 		   .help = "file with the bearer token for nanoctrl, readable by its owner only"),
 	CLI_END,
@@ -66,19 +66,19 @@ static const struct cli_setting control_table[] = {
 static const struct cli_setting between_table[] = {
 	CLI_STRING(struct between_settings, scope, "scope", .def = "default", .check = check_scope,
 		   .help = "the agents' scope"),
-	CLI_STRING(
-		struct between_settings, from, "from", .check = check_name,
-		.help = "the agent that initiates, by its bench service; absent: an ephemeral agent in this "
-			"process"),
+	CLI_STRING(struct between_settings, from, "from", .check = check_name,
+		   .help = "agent that initiates, with its bench service; absent: an agent in this "
+			   "process for the time of the measurement"),
 	CLI_STRING(struct between_settings, peer, "peer", .check = check_name,
-		   .help = "the agent at the other end"),
+		   .help = "agent at the other end"),
 	CLI_ENUM(struct between_settings, transport, "transport", transports, .def = "any",
-		 .help = "what the link between the two may use"),
+		 .help = "transport of the link between the two"),
 	CLI_ENUM(struct between_settings, polling, "polling", pollings, .def = "adaptive",
-		 .help = "how the ephemeral agent waits"),
-	CLI_STRING(struct between_settings, tcp_bind, "tcp_bind", .def = "127.0.0.1",
-		   .check = check_address,
-		   .help = "where the ephemeral agent listens for tcp: an address of this host"),
+		 .help = "polling of the agent in this process"),
+	CLI_STRING(
+		struct between_settings, tcp_bind, "tcp_bind", .def = "127.0.0.1",
+		.check = check_address,
+		.help = "address of this host on which the agent in this process listens for tcp"),
 	CLI_INT(struct between_settings, threads, "threads", .def = "1", .min = 1,
 		.max = LOAD_THREADS_MAX, .help = "threads that initiate"),
 	CLI_END,
@@ -87,126 +87,131 @@ static const struct cli_setting between_table[] = {
 static const struct cli_setting rpc_table[] = {
 	CLI_SIZES(struct rpc_settings, sizes, n_sizes, "sizes",
 		  .def = "1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB,64MiB", .min = 8,
-		  .max = LOAD_CALL_MAX, .help = "of request and reply, one row each"),
+		  .max = LOAD_CALL_MAX, .help = "sizes of request and reply, one row each"),
 	CLI_INT(struct rpc_settings, iterations, "iterations", .def = "0", .min = 0,
 		.max = LOAD_CALLS_MAX,
-		.help = "measured calls per thread and size; 0: 50 MB worth, at least 50 and at most 500"),
+		.help = "measured calls for each thread and size; 0: 50 MB, at least 50 and at "
+			"most 500 calls"),
 	CLI_DURATION_MS(
 		struct rpc_settings, duration_ms, "duration", .def = "0", .min = 0,
 		.max = LOAD_DURATION_MAX_MS,
-		.help = "measure each size for so long instead; with iterations, until the first of both"),
+		.help = "measure each size for this time instead; with iterations, until the "
+			"first limit"),
 	CLI_INT(struct rpc_settings, inflight, "inflight", .def = "1", .min = 1,
-		.max = LOAD_INFLIGHT_MAX, .help = "calls in flight per thread"),
+		.max = LOAD_INFLIGHT_MAX, .help = "calls in flight for each thread"),
 	CLI_STRING(struct rpc_settings, results, "results",
-		   .help = "directory for the figures as CSV, a file a system"),
+		   .help = "directory for the figures as CSV, one file for each system"),
 	CLI_ENUMS(struct rpc_settings, baselines, n_baselines, "baselines", baselines, .def = "",
-		  .help = "who else makes the same calls afterwards, into the results"),
+		  .help = "other libraries that make the same calls afterwards, into the results"),
 	CLI_STRING(struct rpc_settings, programs, "programs",
-		   .help = "where their programs are, as baseline-ray; of the build when absent"),
+		   .help = "directory of their programs, such as baseline-ray; default is that of "
+			   "the build"),
 	CLI_END,
 };
 
 static const struct cli_setting transfer_table[] = {
 	CLI_ENUM(struct transfer_settings, op, "op", ops, .def = "read",
-		 .help = "which way the bytes go"),
+		 .help = "direction of the bytes"),
 	CLI_STRING(struct transfer_settings, region, "region", .check = check_name,
-		   .help = "the peer's region; absent: the one its bench service offers for this"),
+		   .help = "the peer's region; absent: the one that its bench service offers for "
+			   "this"),
 	CLI_FLAG(struct transfer_settings, overwrite, "overwrite", .def = "false",
-		 .help = "allow writing to a region of the peer's own"),
+		 .help = "allow writing to a region that is not for measurements"),
 	CLI_SIZE(struct transfer_settings, block_size, "block_size", .def = "128KiB", .min = 8,
 		 .max = INT64_C(1) << 34, .help = "bytes of a block, a multiple of 8"),
 	CLI_INT(struct transfer_settings, batch_size, "batch_size", .def = "32", .min = 1,
 		.max = LOAD_BATCH_MAX, .help = "blocks of a trip"),
 	CLI_DURATION_MS(struct transfer_settings, duration_ms, "duration", .def = "3s", .min = 1,
-			.max = LOAD_DURATION_MAX_MS, .help = "how long to measure"),
+			.max = LOAD_DURATION_MAX_MS, .help = "duration of the measurement"),
 	CLI_INT(struct transfer_settings, qps, "qps", .def = "0", .min = 0, .max = 100000000,
-		.help = "trips a second (open loop: latency counts from the intended start); 0: as fast as it goes"),
+		.help = "trips per second (open loop: latency counts from the planned start); 0: "
+			"without a pause"),
 	CLI_END,
 };
 
 static const struct cli_setting ctrl_table[] = {
 	CLI_ENUMS(struct ctrl_settings, ops, n_ops, "ops", ctrl_op_names,
 		  .def = "register,heartbeat,lookup,rendezvous,crash",
-		  .help = "what to measure; always in this order"),
+		  .help = "operations to measure; always in this order"),
 	CLI_INT(struct ctrl_settings, agents, "agents", .def = "16", .min = 2,
-		.max = CTRL_AGENTS_MAX,
-		.help = "simulated agents, each with connections of its own"),
+		.max = CTRL_AGENTS_MAX, .help = "simulated agents, each with its own connections"),
 	CLI_DURATION_MS(struct ctrl_settings, duration_ms, "duration", .def = "2s", .min = 1,
 			.max = LOAD_DURATION_MAX_MS,
-			.help = "how long to register, beat, look up and hold"),
+			.help = "duration of register, heartbeat, lookup and hold"),
 	CLI_INT(struct ctrl_settings, rate, "rate", .def = "0", .min = 0, .max = 1000000,
-		.help = "of these a second, by all agents (open loop: latency counts from the intended "
-			"start); 0: each agent begins one when its last one ended"),
+		.help = "operations per second of all agents (open loop: latency counts from the "
+			"planned start); 0: each agent begins one when its last one ended"),
 	CLI_INT(struct ctrl_settings, killed, "kill", .def = "1", .min = 1,
 		.max = CTRL_AGENTS_MAX - 1, .help = "agents that crash"),
 	CLI_INT(struct ctrl_settings, regions, "regions", .def = "0", .min = 0, .max = 500,
-		.help = "regions that each of those has published"),
+		.help = "regions that each of those agents has published"),
 	CLI_INT(struct ctrl_settings, links, "links", .def = "0", .min = 0, .max = 500,
-		.help = "links that each of those has reported, with an offer to the peer; fewer than there "
-			"are agents"),
+		.help = "links that each of those agents has reported, with an offer to the "
+			"peer; fewer than there are agents"),
 	CLI_INT(struct ctrl_settings, inflight, "inflight", .def = "0", .min = 0, .max = 1000,
-		.help = "pairs of a rendezvous that are under way at once; 0: four for each agent"),
+		.help = "pairs of a rendezvous in progress at once; 0: four for each agent"),
 	CLI_STRING(
 		struct ctrl_settings, baseline, "baseline", .check = check_url,
-		.help = "URL of a server of DLSlime's NanoCtrl, or of another of ours: the routes that "
-			"they have in common, by turns, from --agents connections; instead of ops"),
+		.help = "URL of a server of DLSlime's NanoCtrl, or of another nanoctrl: call "
+			"their common routes in turn, from --agents connections; instead of ops"),
 	CLI_END,
 };
 
 static const struct cli_setting page_table[] = {
 	CLI_ENUM(struct page_settings, op, "op", page_op_names, .def = "get",
-		 .help = "what batches do; mixed: a tenth of them are puts"),
+		 .help = "operation of the batches; mixed: a tenth of them are puts"),
 	CLI_ENUM(struct page_settings, layout, "layout", page_layout_names, .def = "mla",
-		 .help = "mla: one object a page; mha: two"),
+		 .help = "mla: one object for each page; mha: two"),
 	CLI_SIZE(struct page_settings, page_size, "page_size", .def = "128KiB", .min = 64,
 		 .max = INT64_C(1) << 30, .help = "bytes of an object"),
 	CLI_INT(struct page_settings, working_set, "working_set", .def = "4096", .min = 1,
-		.max = 100000000, .help = "pages that are put before, the same at serve and drive"),
+		.max = 100000000, .help = "pages that are put first, the same for serve and drive"),
 	CLI_SIZE(struct page_settings, memory, "memory", .def = "0", .min = 0,
-		 .max = INT64_C(1) << 44, .help = "serve: for pages; 0: 1.3 times the working set"),
+		 .max = INT64_C(1) << 44,
+		 .help = "serve: memory for pages; 0: 1.3 times the working set"),
 	CLI_INT(struct page_settings, batch_size, "batch_size", .def = "32", .min = 1, .max = 65536,
 		.help = "pages of a batch"),
 	CLI_SIZES(struct page_settings, concurrencies, n_concurrencies, "concurrencies",
 		  .def = "1,2,4", .min = 1, .max = PAGE_THREADS_MAX,
-		  .help = "threads with a batch under way, one row each"),
+		  .help = "threads, each with a batch in flight; one row for each number"),
 	CLI_DURATION_MS(struct page_settings, duration_ms, "duration", .def = "10s", .min = 1,
-			.max = LOAD_DURATION_MAX_MS, .help = "how long to measure each"),
+			.max = LOAD_DURATION_MAX_MS, .help = "duration of each measurement"),
 	CLI_DURATION_MS(struct page_settings, warmup_ms, "warmup", .def = "2s", .min = 0,
-			.max = LOAD_DURATION_MAX_MS, .help = "and how long to run it before"),
+			.max = LOAD_DURATION_MAX_MS, .help = "duration of its warm-up"),
 	CLI_DURATION_MS(struct page_settings, dir_cache_ttl_ms, "dir_cache_ttl", .def = "1s",
 			.min = 0, .max = 3600000,
-			.help = "for so long a place that an owner told is used; 0: once"),
+			.help = "how long a reader uses a place from an owner; 0: once"),
 	CLI_ENUM(struct page_settings, verify, "verify", page_verify_names, .def = "always",
-		 .help = "which pages' checksums the reader computes"),
-	CLI_FLAG(
-		struct page_settings, check_all, "check_all", .def = "false",
-		.help = "compare every byte of every page with what was put, beside the measurement"),
+		 .help = "pages whose checksums the reader computes"),
+	CLI_FLAG(struct page_settings, check_all, "check_all", .def = "false",
+		 .help = "compare every byte of every page with the bytes that were put, outside "
+			 "the measurement"),
 	CLI_INT(struct page_settings, hit_percent, "hit_rate", .def = "100", .min = 0, .max = 100,
-		.help = "keys in a hundred that exist"),
+		.help = "percentage of keys that exist"),
 	CLI_INT(struct page_settings, owners, "owners", .def = "1", .min = 1, .max = 256,
-		.help = "agents that offer pages to wait for"),
+		.help = "number of owners to wait for"),
 	CLI_INT(struct page_settings, replicas, "replicas", .def = "1", .min = 1, .max = 8,
-		.help = "owners that get each page"),
+		.help = "number of owners that get each page"),
 	CLI_STRING(struct page_settings, tenant, "tenant", .def = "default", .check = check_name,
-		   .help = "whose pages"),
+		   .help = "tenant of the pages"),
 	CLI_FLAG(struct page_settings, gpu, "gpu", .def = "false",
-		 .help = "read into the memory of a GPU"),
+		 .help = "read into memory of a GPU"),
 	CLI_END,
 };
 
 static const struct cli_setting settings_table[] = {
 	CLI_INT(struct settings, version, "version", .def = "1", .min = 1, .max = 1,
-		.help = "of the file's format"),
-	CLI_MAP(struct settings, control, "control", control_table, .help = "where nanoctrl is"),
+		.help = "version of the file format"),
+	CLI_MAP(struct settings, control, "control", control_table, .help = "the control plane"),
 	CLI_MAP(struct settings, between, "between", between_table,
-		.help = "which agents, and how they are linked"),
-	CLI_MAP(struct settings, rpc, "rpc", rpc_table, .help = "what the command rpc measures"),
+		.help = "the agents and their link"),
+	CLI_MAP(struct settings, rpc, "rpc", rpc_table, .help = "measurements of the command rpc"),
 	CLI_MAP(struct settings, transfer, "transfer", transfer_table,
-		.help = "what the command transfer measures"),
+		.help = "measurements of the command transfer"),
 	CLI_MAP(struct settings, ctrl, "ctrl", ctrl_table,
-		.help = "what the command ctrl measures"),
+		.help = "measurements of the command ctrl"),
 	CLI_MAP(struct settings, page, "page", page_table,
-		.help = "what the command page serves and measures"),
+		.help = "pages and measurements of the command page"),
 	CLI_END,
 };
 
@@ -214,10 +219,10 @@ static const struct cli_setting settings_table[] = {
 
 static const struct cli_setting control_options[] = {
 	CLI_STRING(struct options, config, "config", .letter = 'c', .value = "FILE",
-		   .help = "configuration, as configs/bench.yaml"),
+		   .help = "configuration file, such as configs/bench.yaml"),
 	CLI_SET,
 	CLI_KEY("ctrl", "control.urls", .value = "URL", .env = "SLIME_CTRL",
-		.help = "nanoctrl; several replicas by repeating it"),
+		.help = "URL of nanoctrl; repeat it for several replicas"),
 	CLI_KEY("token-file", "control.token_file", .value = "FILE"),
 	CLI_KEY("scope", "between.scope"),
 	CLI_FLAG(struct options, json, "json", .help = "print JSON"),
@@ -302,15 +307,16 @@ static const struct cli_setting plot_options[] = { CLI_END };
 
 static const struct cli_setting devices_options[] = {
 	CLI_FLAG(struct options, json, "json", .help = "print JSON"),
-	CLI_STRING(
-		struct options, sysfs, "sysfs", .value = "DIR",
-		.help = "read devices from this directory instead of /sys, and open none: for tests"),
+	CLI_STRING(struct options, sysfs, "sysfs", .value = "DIR",
+		   .help = "read devices from this directory instead of /sys, and open no device: "
+			   "for tests"),
 	CLI_END,
 };
 
 static const struct cli_setting rnr_options[] = {
 	CLI_FLAG(struct options, watch, "watch",
-		 .help = "print what grew, every INTERVAL, until COUNT samples or Ctrl-C"),
+		 .help = "print the counters that grew, every INTERVAL, until COUNT samples or "
+			 "Ctrl-C"),
 	CLI_FLAG(struct options, json, "json", .help = "print JSON, a line for each sample"),
 	CLI_STRING(struct options, sysfs, "sysfs", .value = "DIR",
 		   .help = "read counters from this directory instead of /sys: for tests"),

@@ -9,9 +9,9 @@ static const char *const memories[] = { "own", "registered", "in-place", NULL };
 
 static const struct cli_setting link_settings[] = {
 	CLI_ENUM(struct options, transport, "transport", transports, .def = "shm",
-		 .help = "what the link may use"),
+		 .help = "transport of the link"),
 	CLI_ENUM(struct options, polling, "polling", pollings, .def = "adaptive",
-		 .help = "how both ends wait"),
+		 .help = "polling of both ends"),
 	CLI_STRING(struct options, device, "device", .value = "NAME",
 		   .help = "over rdma: the client's device; else the first"),
 	CLI_STRING(struct options, server_device, "server-device", .value = "NAME",
@@ -55,7 +55,7 @@ static const struct cli_setting routes[] = {
 	CLI_STRING(struct options, url, "url", .value = "URL", .def = "http://127.0.0.1:3000",
 		   .help = "the server, ours or DLSlime's NanoCtrl"),
 	CLI_ENUM(struct options, route, "route", route_names, .def = "heartbeat",
-		 .help = "what is called"),
+		 .help = "route to call"),
 	CLI_INT(struct options, connections, "connections", .def = "1", .min = 1,
 		.max = ROUTES_CALLERS_MAX, .help = "that stay open, with one call each"),
 	CLI_INT(struct options, entities, "entities", .def = "0", .min = 0,

@@ -88,10 +88,12 @@ static const struct cli_setting server_options[] = {
 		   .help = "address to listen on"),
 	CLI_PORT(S, port, "port", .def = "8765",
 		 .help = "TCP port; 0 lets the kernel choose one, and start prints it"),
-	CLI_FLAG(S, insecure, "insecure",
-		 .help = "listen beyond loopback although anybody there may do anything"),
-	CLI_STRINGS(S, names, n_names, "names", .value = "NAME,...", .check = host_check_name,
-		    .help = "by which clients reach it, beside addresses and localhost"),
+	CLI_FLAG(
+		S, insecure, "insecure",
+		.help = "listen beyond loopback, although every client that reaches it may do anything"),
+	CLI_STRINGS(
+		S, names, n_names, "names", .value = "NAME,...", .check = host_check_name,
+		.help = "host names by which clients reach it, besides addresses and localhost"),
 	CLI_STRING(S, slab_size, "slab-size", .value = "SIZE", .def = "256K", .check = check_slab,
 		   .help = "most bytes of a piece, from 128K to 1G"),
 	CLI_STRING(S, memory_size, "memory-size", .value = "SIZE", .def = "0", .check = check_size,
@@ -99,43 +101,47 @@ static const struct cli_setting server_options[] = {
 			   "pieces keep their offsets"),
 	CLI_STRING(S, ctrl, "ctrl", .value = "URL", .check = check_url,
 		   .help = "control plane at which clients find the cache; default none"),
-	CLI_STRING(S, scope, "scope", .max = 253, .help = "of the control plane; default none"),
+	CLI_STRING(S, scope, "scope", .max = 253,
+		   .help = "scope at the control plane; default none"),
 	CLI_STRING(S, service_id, "service-id", .value = "ID", .def = "cache:0", .min = 1,
-		   .max = 253, .help = "its name there"),
-	CLI_STRING(S, advertise_host, "advertise-host", .value = "HOST", .max = 253,
-		   .help = "where clients reach it; default as it listens"),
+		   .max = 253, .help = "name of the service at the control plane"),
+	CLI_STRING(
+		S, advertise_host, "advertise-host", .value = "HOST", .max = 253,
+		.help = "host at which clients reach it; default is the address on which it listens"),
 	CLI_DURATION_MS(S, beat_ms, "heartbeat-interval", .def = "15s", .min = 100, .max = 3600000,
-			.help = "how often the control plane hears of it"),
+			.help = "interval of the heartbeats to the control plane"),
 	CLI_FLAG(S, metadata_only, "metadata-only",
-		 .help = "keep the directory only, which is all that slime-cache does"),
+		 .help = "accepted for users of DLSlimeCache; always true"),
 	CLI_FLAG(S, quiet, "quiet", .help = "write no line for each request"),
 	CLI_ENUM(S, log_level, "log-level", cli_log_levels, .def = "info",
-		 .help = "least level that is written"),
+		 .help = "lowest level that is logged"),
 	CLI_STRING(S, log_file, "log-file", .value = "FILE",
-		   .help = "where to write the log; server writes to standard error without it"),
+		   .help = "log file; without it server logs to standard error"),
 	CLI_END,
 };
 
 static const struct cli_setting start_options[] = {
 	CLI_DURATION_MS(S, wait_ms, "wait", .def = "8s", .min = 100, .max = 600000,
 			.help = "how long to wait for the server to answer"),
-	CLI_STRING(S, health_host, "health-host", .value = "ADDRESS", .check = check_address,
-		   .help = "where it is asked whether it answers; default as it listens"),
+	CLI_STRING(
+		S, health_host, "health-host", .value = "ADDRESS", .check = check_address,
+		.help = "address at which the server is checked; default is the address on which it listens"),
 	CLI_PORT(S, health_port, "health-port", .def = "0",
-		 .help = "the port of that; 0 is the one it listens on"),
+		 .help = "port at which the server is checked; 0 is the port on which it listens"),
 	CLI_END,
 };
 
 static const struct cli_setting status_options[] = {
-	CLI_STRING(S, address, "address", .value = "URL", .check = check_url,
-		   .help = "ask there whether it answers; default as it listens"),
+	CLI_STRING(
+		S, address, "address", .value = "URL", .check = check_url,
+		.help = "check the server at this address; default is the address on which it listens"),
 	CLI_END,
 };
 
 static const struct cli_setting stop_options[] = {
 	CLI_DURATION_MS(S, timeout_ms, "timeout", .def = "8s", .min = 0, .max = 600000,
-			.help = "how long to wait for its end"),
-	CLI_FLAG(S, force, "force", .help = "then kill it"),
+			.help = "how long to wait for the end of the server"),
+	CLI_FLAG(S, force, "force", .help = "kill the server after that time"),
 	CLI_END,
 };
 

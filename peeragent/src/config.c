@@ -77,32 +77,32 @@ static const char *check_url(const char *text)
 
 static const struct cli_setting agent_settings[] = {
 	CLI_STRING(struct node_agent, name, "name", .check = check_name,
-		   .help = "the agent's name, unique in its scope; default the host's name"),
+		   .help = "the agent's name, unique in its scope; default is the host's name"),
 	CLI_STRING(struct node_agent, scope, "scope", .def = "default", .check = check_scope,
 		   .help = "agents of different scopes do not see each other"),
 	CLI_STRING(struct node_agent, address, "address", .check = check_address,
-		   .help = "shown to peers and people; the host's name when absent"),
+		   .help = "address that peers and people see; default is the host's name"),
 	CLI_STRING(
 		struct node_agent, state_dir, "state_dir",
 		.help = "directory of the owner key, with which a restarted agent takes its name "
-			"over at once; default $STATE_DIRECTORY; without one an agent that was killed waits until its former lease "
-			"has ended"),
+			"over at once; default $STATE_DIRECTORY; without it an agent that was "
+			"killed waits until its former lease has ended"),
 	CLI_PAIRS(struct node_agent, labels, n_labels, "labels",
-		  .help = "what selectors of links and regions look at"),
+		  .help = "labels that selectors of links and regions match"),
 	CLI_END,
 };
 
 static const struct cli_setting control_settings[] = {
 	CLI_STRING(struct node_control, url, "url", .check = check_url,
-		   .help = "nanoctrl, as http://127.0.0.1:3000"),
+		   .help = "URL of nanoctrl, such as http://127.0.0.1:3000"),
 	CLI_STRINGS(struct node_control, urls, n_urls, "urls", .check = check_url,
-		    .help = "its replicas, tried in turn; instead of url"),
+		    .help = "URLs of nanoctrl's replicas, tried in turn; instead of url"),
 	CLI_STRING(struct node_control, token_file, "token_file",
 		   .help = "file with the bearer token, readable by its owner only"),
 	CLI_DURATION_MS(struct node_control, snapshots_ms, "snapshots", .def = "10s", .min = 0,
 			.max = 3600000,
-			.help = "how often nanoctrl is told what the agent does, for nanoctrl obs; "
-				"0 is never"),
+			.help = "interval of the snapshots that the agent sends to nanoctrl, for "
+				"nanoctrl obs; 0 is never"),
 	CLI_END,
 };
 
@@ -122,10 +122,10 @@ static const char *check_users(const char *text)
 
 static const struct cli_setting shm_settings[] = {
 	CLI_ENUM(struct node_shm, foreign_memory, "foreign_memory", foreign_words, .def = "auto",
-		 .help = "regions of services whose memory is not a memfd, as their own allocators "
-			 "give it: auto reaches them over shm between processes of one user where "
-			 "the kernel allows it; require passes shm over where it does not work; "
-			 "off never reaches them"),
+		 .help = "access over shm to regions of services whose memory is not a memfd, "
+			 "such as memory of their own allocators: auto uses it between processes "
+			 "of one user if the kernel allows it; require does not use shm if it "
+			 "does not work; off never uses it"),
 	CLI_STRING(struct node_shm, users, "users", .check = check_users,
 		   .help = "other users whose agents may be peers over shm, by number: 1000,1001; "
 			   "both ends name the other's"),
@@ -135,40 +135,44 @@ static const struct cli_setting shm_settings[] = {
 static const struct cli_setting tcp_settings[] = {
 	CLI_STRING(
 		struct node_tcp, bind, "bind", .def = "127.0.0.1",
-		.help = "numeric address to listen on; or an interface, as eth0, or a network, as "
-			"10.0.0.0/8, for the address that this host has there; \"\" for none: a "
-			"link whose other end is the first to connect does not come up then"),
+		.help = "numeric address to listen on; or an interface, such as eth0, or a "
+			"network, such as 10.0.0.0/8, for the address that this host has there; "
+			"\"\" for none: then a link whose other end connects first does not come "
+			"up"),
 	CLI_STRING(struct node_tcp, port, "port", .def = "0", .check = check_ports,
-		   .help = "port to listen on, or a range as 47000-47099, of which the first free "
-			   "one is taken; 0 takes any free one"),
+		   .help = "port to listen on, or a range such as 47000-47099, whose first free "
+			   "port is used; 0 uses any free port"),
 	CLI_STRING(struct node_tcp, advertise, "advertise",
 		   .help = "numeric address that peers connect to; needed when bind is a wildcard"),
 	CLI_INT(struct node_tcp, streams, "streams", .def = "4", .min = 1, .max = 16,
-		.help = "streams of a link"),
+		.help = "number of streams of a link"),
 	CLI_DURATION_MS(struct node_tcp, user_timeout_ms, "user_timeout", .def = "2s", .min = 100,
 			.max = 600000,
-			.help = "a peer that acknowledges nothing for so long is dead"),
+			.help = "a peer that acknowledges nothing for this time is dead"),
 	CLI_END,
 };
 
 static const struct cli_setting data_settings[] = {
 	CLI_ENUMS(struct node_data, transports, n_transports, "transports", transport_words,
 		  .def = "shm,rdma,tcp",
-		  .help = "for links that name none, in order of preference"),
+		  .help = "transports of links that name none, in order of preference"),
 	CLI_ENUM(struct node_data, polling, "polling", polling_words, .def = "adaptive",
-		 .help = "what the progress thread does when there is nothing to do"),
+		 .help = "what the progress thread does without work: adaptive polls for a while "
+			 "and then sleeps, busy polls, event sleeps"),
 	CLI_INT(struct node_data, cpu, "cpu", .words = cpu_words, .def = "any", .min = 0,
 		.max = 4095, .help = "CPU of the progress thread"),
 	CLI_DURATION_MS(struct node_data, connect_timeout_ms, "connect_timeout", .def = "5s",
-			.min = 100, .max = 600000, .help = "for one attempt to bring a link up"),
+			.min = 100, .max = 600000,
+			.help = "time for one attempt to connect a link"),
 	CLI_DURATION_MS(struct node_data, retry_min_ms, "retry_min", .def = "100ms", .min = 10,
-			.max = 600000, .help = "the first wait before another attempt"),
+			.max = 600000, .help = "first wait before another attempt"),
 	CLI_DURATION_MS(struct node_data, retry_max_ms, "retry_max", .def = "5s", .min = 10,
-			.max = 600000, .help = "the waits double up to this"),
+			.max = 600000, .help = "longest wait: the waits double up to this"),
 	CLI_INT(struct node_data, max_links, "max_links", .def = "1024", .min = 1, .max = 65536,
-		.help = "links at one time, with those that peers ask for"),
+		.help = "most links at one time, including those that peers ask for"),
 	CLI_INT(struct node_data, workers, "workers", .def = "1", .min = 1, .max = 256,
-		.help = "threads for RPC handlers that may block; a service like bench brings its own for what takes long"),
+		.help = "threads for RPC handlers that may block; a service such as bench adds "
+			"its own threads for long work"),
 	CLI_MAP(struct node_data, shm, "shm", shm_settings, .help = "the shared-memory transport"),
 	CLI_MAP(struct node_data, rdma, "rdma", rdma_settings, .help = "the RDMA transport"),
 	CLI_MAP(struct node_data, tcp, "tcp", tcp_settings, .help = "the TCP transport"),
@@ -176,83 +180,86 @@ static const struct cli_setting data_settings[] = {
 };
 
 static const struct cli_setting region_settings[] = {
-	CLI_STRING(struct node_region, name, "name", .required = true, .help = "its name"),
+	CLI_STRING(struct node_region, name, "name", .required = true,
+		   .help = "name of the region"),
 	CLI_SIZE(struct node_region, size, "size", .required = true, .min = 1,
-		 .max = INT64_C(1) << 46, .help = "its length"),
+		 .max = INT64_C(1) << 46, .help = "length of the region"),
 	CLI_ENUM(struct node_region, backing, "backing", backing_words, .def = "memfd",
-		 .help = "what the memory is made of: memfd is this host's, cuda a GPU's, which "
-			 "moves over rdma alone"),
+		 .help = "kind of the memory: memfd is memory of this host, cuda is memory of a "
+			 "GPU, which moves over rdma only"),
 	CLI_STRING(struct node_region, gpu, "gpu",
-		   .help = "with cuda: its PCI address, as slime-bench devices shows it: "
+		   .help = "with cuda: PCI address of the GPU, as slime-bench devices shows it: "
 			   "0000:17:00.0"),
-	CLI_FLAG(
-		struct node_region, on_demand, "on_demand", .def = "false",
-		.help = "its pages are not locked: the RDMA devices, which have to be able to, ask "
-			"for each"),
+	CLI_FLAG(struct node_region, on_demand, "on_demand", .def = "false",
+		 .help = "do not lock the pages: the RDMA devices ask for each page, and have to "
+			 "support this"),
 	CLI_ENUM(struct node_region, huge_pages, "huge_pages", huge_words, .def = "auto",
-		 .help = "auto takes what the system gives, a size insists on it"),
+		 .help = "auto uses huge pages if there are enough, a size requires them"),
 	CLI_INT(struct node_region, numa, "numa", .words = numa_words, .def = "any", .min = 0,
-		.max = 1023, .help = "NUMA node of the memory; local: of the CPU at the start"),
+		.max = 1023,
+		.help = "NUMA node of the memory; local is the node of the CPU at the start"),
 	CLI_ENUMS(struct node_region, access, n_access, "access", access_words, .def = "read",
-		  .help = "what peers may do"),
-	CLI_STRINGS(struct node_region, allow, n_allow, "allow",
-		    .help = "which peers: label=value or name=AGENT, one match is enough; every "
-			    "agent of the scope when absent; [] is refused"),
+		  .help = "access of peers"),
+	CLI_STRINGS(
+		struct node_region, allow, n_allow, "allow",
+		.help = "peers that may use it: label=value or name=AGENT, one match is enough; "
+			"absent: every agent of the scope; [] is refused"),
 	CLI_END,
 };
 
 static const struct cli_setting link_settings[] = {
 	CLI_STRING(struct node_link, to, "to", .required = true,
-		   .help = "an agent's name, or labels that all match, as role=decode"),
+		   .help = "an agent's name, or labels that all match, such as role=decode"),
 	CLI_STRING(struct node_link, profile, "profile", .def = "default",
-		   .help = "tells links between the same two agents apart"),
+		   .help = "distinguishes links between the same two agents"),
 	CLI_ENUMS(struct node_link, transports, n_transports, "transports", transport_words,
-		  .help = "in order of preference; data.transports when absent"),
+		  .help = "allowed transports in order of preference; absent: data.transports"),
 	CLI_END,
 };
 
 static const struct cli_setting service_settings[] = {
 	CLI_STRING(struct node_service, name, "name",
-		   .help = "a service that comes with the program: echo, bench"),
-	CLI_STRING(struct node_service, plugin, "plugin", .help = "or the path of a shared object"),
-	CLI_PAIRS(
-		struct node_service, options, n_options, "options",
-		.help = "given to it; echo: max_message (256MiB), the longest request; bench: size "
-			"(64MiB), of each of its regions"),
+		   .help = "a service of the program: echo, bench"),
+	CLI_STRING(struct node_service, plugin, "plugin",
+		   .help = "path of a shared object, instead of a name"),
+	CLI_PAIRS(struct node_service, options, n_options, "options",
+		  .help = "options of the service; echo: max_message (256MiB), the longest "
+			  "request; bench: size (64MiB) of each of its regions"),
 	CLI_END,
 };
 
 static const struct cli_setting metrics_settings[] = {
-	CLI_STRING(
-		struct node_metrics, listen, "listen", .check = check_listen,
-		.help = "numeric ADDRESS:PORT of GET /metrics; port 0 takes a free one; off when "
-			"absent"),
+	CLI_STRING(struct node_metrics, listen, "listen", .check = check_listen,
+		   .help = "numeric ADDRESS:PORT of GET /metrics; port 0 uses a free one; absent: "
+			   "no metrics"),
 	CLI_END,
 };
 
 static const struct cli_setting log_settings[] = {
 	CLI_STRING(struct node_log, file, "file",
-		   .help = "peeragent.log in $LOGS_DIRECTORY when absent, else standard error"),
+		   .help = "the log file; default peeragent.log in $LOGS_DIRECTORY, else standard "
+			   "error"),
 	CLI_ENUM(struct node_log, format, "format", cli_log_formats, .def = "text",
-		 .help = "lines for people, or JSON"),
+		 .help = "text lines or JSON"),
 	CLI_ENUM(struct node_log, level, "level", cli_log_levels, .def = "info",
-		 .help = "lines of this level and graver ones"),
+		 .help = "lowest level that is logged"),
 	CLI_END,
 };
 
 const struct cli_setting node_settings[] = {
 	CLI_INT(struct node, version, "version", .required = true, .min = 1, .max = 1,
-		.help = "of the file's format"),
-	CLI_MAP(struct node, agent, "agent", agent_settings, .help = "who this is"),
-	CLI_MAP(struct node, control, "control", control_settings, .help = "where nanoctrl is"),
-	CLI_MAP(struct node, data, "data", data_settings, .help = "how data moves"),
+		.help = "version of the file format"),
+	CLI_MAP(struct node, agent, "agent", agent_settings, .help = "the agent's identity"),
+	CLI_MAP(struct node, control, "control", control_settings, .help = "the control plane"),
+	CLI_MAP(struct node, data, "data", data_settings, .help = "the transports of data"),
 	CLI_LIST(struct node, regions, n_regions, "regions", region_settings, .unique = "name",
 		 .help = "memory that peers may reach"),
 	CLI_LIST(struct node, links, n_links, "links", link_settings,
-		 .help = "which agents to be linked with"),
+		 .help = "agents with which links are wanted"),
 	CLI_LIST(struct node, services, n_services, "services", service_settings,
-		 .help = "RPC services offered to peers"),
-	CLI_MAP(struct node, metrics, "metrics", metrics_settings, .help = "Prometheus"),
+		 .help = "RPC services for peers"),
+	CLI_MAP(struct node, metrics, "metrics", metrics_settings,
+		.help = "the metrics page for Prometheus"),
 	CLI_MAP(struct node, log, "log", log_settings, .help = "the program's log"),
 	CLI_END,
 };

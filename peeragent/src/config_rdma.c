@@ -43,36 +43,39 @@ static const char *check_device(const char *text)
 }
 
 const struct cli_setting rdma_settings[] = {
-	CLI_STRINGS(struct node_rdma, devices, n_devices, "devices", .check = check_device,
-		    .help = "that links use, each a rail, at most four: mlx5_0, or mlx5_0:2 for "
-			    "its second port; all, alone: every port that can be used; absent: the "
-			    "first that can be used"),
+	CLI_STRINGS(
+		struct node_rdma, devices, n_devices, "devices", .check = check_device,
+		.help = "ports that links use, each as a rail, at most four: mlx5_0, or mlx5_0:2 "
+			"for its second port; all, alone: every usable port; absent: the first "
+			"usable port"),
 	CLI_ENUM(struct node_rdma, pair, "pair", pair_words, .def = "position",
-		 .help = "what the ports of two ends that make a rail have in common; the same at "
-			 "both ends: docs/rdma.md"),
+		 .help = "how the ports of two ends are paired to rails; the same at both ends: "
+			 "docs/rdma.md"),
 	CLI_INT(struct node_rdma, gid_index, "gid_index", .words = gid_words, .def = "auto",
 		.min = 0, .max = 255,
-		.help = "in each port's table; docs/rdma.md says what auto takes"),
+		.help = "index of the address in each port's table; docs/rdma.md describes the "
+			"choice of auto"),
 	CLI_INT(struct node_rdma, qps_per_rail, "qps_per_rail", .def = "1", .min = 1, .max = 8,
 		.help = "queue pairs of a link on each of its rails"),
 	CLI_INT(struct node_rdma, timeout, "timeout", .def = "14", .min = 1, .max = 31,
-		.help = "what is not acknowledged within 4.096 us * 2^timeout is sent again"),
+		.help = "a packet that is not acknowledged within 4.096 us * 2^timeout is sent "
+			"again"),
 	CLI_INT(struct node_rdma, retry_count, "retry_count", .def = "6", .min = 0, .max = 7,
-		.help = "so often, then the peer is gone"),
+		.help = "number of these retries; then the peer counts as dead"),
 	CLI_INT(struct node_rdma, rnr_retry, "rnr_retry", .def = "6", .min = 0, .max = 7,
-		.help = "the same for a peer that has no receive posted; 7 is for ever"),
+		.help = "the same for a peer without a posted receive; 7 is for ever"),
 	CLI_INT(struct node_rdma, min_rnr_timer, "min_rnr_timer", .def = "12", .min = 0, .max = 31,
-		.help = "how long a peer waits before that, as a code: 12 is 0.64 ms"),
+		.help = "time before such a retry, as a code: 12 is 0.64 ms"),
 	CLI_INT(struct node_rdma, service_level, "service_level", .def = "0", .min = 0, .max = 15,
-		.help = "of packets, on InfiniBand and in VLANs"),
+		.help = "service level of packets, on InfiniBand and in VLANs"),
 	CLI_INT(struct node_rdma, traffic_class, "traffic_class", .def = "0", .min = 0, .max = 255,
-		.help = "of RoCE packets: four times the DSCP value, and ECN"),
+		.help = "traffic class of RoCE packets: four times the DSCP value, and ECN"),
 	CLI_INT(struct node_rdma, hop_limit, "hop_limit", .def = "64", .min = 1, .max = 255,
-		.help = "routers that a packet may pass"),
+		.help = "most routers that a packet may pass"),
 	CLI_INT(struct node_rdma, pkey_index, "pkey_index", .def = "0", .min = 0, .max = 65535,
-		.help = "of the partition, in each port's table"),
+		.help = "index of the partition in each port's table"),
 	CLI_INT(struct node_rdma, flow_label, "flow_label", .def = "0", .min = 0, .max = 1048575,
-		.help = "of packets with a global route header"),
+		.help = "flow label of packets with a global route header"),
 	CLI_END,
 };
 

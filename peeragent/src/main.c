@@ -38,10 +38,9 @@ static const struct cli_setting option_table[] = {
 	CLI_FLAG(struct options, print_config, "print-config",
 		 .help = "print the effective values, start nothing"),
 	CLI_SET,
-	CLI_KEY("log-file", "log.file", .value = "FILE", .help = "where the log goes"),
-	CLI_KEY("log-format", "log.format", .value = "text|json", .help = "its form"),
-	CLI_KEY("log-level", "log.level", .value = "LEVEL",
-		.help = "the least severe level written"),
+	CLI_KEY("log-file", "log.file", .value = "FILE", .help = "log file"),
+	CLI_KEY("log-format", "log.format", .value = "text|json", .help = "form of the log"),
+	CLI_KEY("log-level", "log.level", .value = "LEVEL", .help = "lowest level that is logged"),
 	CLI_END,
 };
 

@@ -94,28 +94,30 @@ static const struct cli_setting server_table[] = {
 	CLI_PORT(struct server_settings, port, "port", .def = "3000",
 		 .help = "TCP port; 0 lets the kernel choose one, and start prints it"),
 	CLI_PORT(struct server_settings, second_port, "second_port", .def = "0",
-		 .help = "another TCP port of the same server, as 4479 where DLSlime's newer "
-			 "clients look; 0 is none"),
+		 .help = "another TCP port of the same server, such as 4479, which DLSlime's "
+			 "newer clients use; 0 is none"),
 	CLI_FLAG(struct server_settings, insecure, "insecure", .def = "false",
-		 .help = "listen beyond loopback although anybody there may do anything"),
+		 .help = "listen beyond loopback, although every client that reaches the server "
+			 "may do anything"),
 	CLI_STRINGS(struct server_settings, names, n_names, "names", .check = host_check_name,
-		    .help = "by which clients reach the server, beside addresses and localhost: "
-			    "ctrl.example, or *.example for all below it; other names are 421"),
-	CLI_ENUM(
-		struct server_settings, compat, "compat", compat_words, .def = COMPAT_DEFAULT,
-		.help = "to whom the routes of DLSlime's NanoCtrl are served: to nobody, to clients "
-			"on this host, or to all who reach the server"),
+		    .help = "host names by which clients reach the server, besides addresses and "
+			    "localhost: ctrl.example, or *.example for all names below it; other "
+			    "names are 421"),
+	CLI_ENUM(struct server_settings, compat, "compat", compat_words, .def = COMPAT_DEFAULT,
+		 .help = "which clients may use the routes of DLSlime's NanoCtrl: none, those on "
+			 "this host, or all that reach the server"),
 	CLI_INT(struct server_settings, threads, "threads", .def = "auto", .min = 1, .max = 64,
 		.words = auto_words,
-		.help = "event loops; auto is one per core but one, at least 1 and at most 4"),
+		.help = "number of event loops; auto is one less than the number of cores, at "
+			"least 1 and at most 4"),
 	CLI_DURATION_NS(
 		struct server_settings, busy_poll_ns, "busy_poll", .def = "100us", .min = 0,
 		.max = 1000000,
-		.help = "how long an event loop that is woken more than 4000 times a second "
-			"looks for more before it sleeps; 0 is never"),
+		.help = "how long an event loop that is woken more than 4000 times per second "
+			"polls before it sleeps; 0 is never"),
 	CLI_INT(struct server_settings, max_connections, "max_connections", .def = "16384",
 		.min = 1, .max = 1000000,
-		.help = "connections at once; one more is turned away with 503"),
+		.help = "most connections at one time; one more is refused with 503"),
 	CLI_SIZE(struct server_settings, max_body, "max_body", .def = "2MiB", .min = 1024,
 		 .max = 1073741824, .help = "longest request body"),
 	CLI_SIZE(struct server_settings, max_list, "max_list", .def = "32MiB", .min = 1024,
@@ -123,26 +125,29 @@ static const struct cli_setting server_table[] = {
 		 .help = "most bytes of entities or agents in one answer to clients of DLSlime's "
 			 "NanoCtrl; more is 413"),
 	CLI_SIZE(struct server_settings, max_queue, "max_queue", .def = "256KiB", .min = 16384,
-		 .max = 1073741824, .help = "bytes queued to one session before it is reset"),
+		 .max = 1073741824,
+		 .help = "most bytes in the queue of one session before it gets a reset"),
 	CLI_DURATION_MS(struct server_settings, idle_ms, "idle_timeout", .def = "75s", .min = 100,
-			.max = 86400000, .help = "how long a connection may be without a request"),
+			.max = 86400000,
+			.help = "how long a connection may be open without a request"),
 	CLI_DURATION_MS(struct server_settings, request_ms, "request_timeout", .def = "30s",
 			.min = 100, .max = 3600000,
-			.help = "from the first byte of a request to its last"),
+			.help = "longest time from the first byte of a request to its last"),
 	CLI_DURATION_MS(struct server_settings, stall_ms, "stall_timeout", .def = "10s", .min = 100,
 			.max = 3600000,
-			.help = "how long a client may take nothing of what it is sent"),
+			.help = "how long a client may read none of the bytes that are sent to it"),
 	CLI_DURATION_MS(struct server_settings, tick_ms, "session_tick", .def = "5s", .min = 10,
-			.max = 60000, .help = "how often a session is sent a sign of life"),
-	CLI_DURATION_MS(struct server_settings, session_age_ms, "session_age", .def = "1h",
-			.min = 1000, .max = 864000000,
-			.help = "after which a session is asked to come back, 20 % more or less"),
+			.max = 60000, .help = "how often a session gets a sign of life"),
+	CLI_DURATION_MS(
+		struct server_settings, session_age_ms, "session_age", .def = "1h", .min = 1000,
+		.max = 864000000,
+		.help = "age at which a session is asked to connect again, 20 % more or less"),
 	CLI_DURATION_MS(struct server_settings, drain_accept_ms, "drain_accept", .def = "2s",
 			.min = 0, .max = 600000,
 			.help = "how long a stopping server still accepts"),
 	CLI_DURATION_MS(struct server_settings, drain_ms, "drain", .def = "10s", .min = 0,
 			.max = 600000,
-			.help = "how long a stopping server finishes what is in flight"),
+			.help = "how long a stopping server finishes running requests"),
 	CLI_END,
 };
 
@@ -158,50 +163,50 @@ static const struct cli_setting redis_table[] = {
 			"a Redis Cluster, or unix://[[user]:password@]/path[?db=n]; without it nanoctrl "
 			"runs a private redis-server"),
 	CLI_STRING(struct redis_settings, program, "program", .def = "redis-server",
-		   .help = "what runs the private one"),
+		   .help = "program of the private Redis"),
 	CLI_STRING(struct redis_settings, data_dir, "data_dir", .check = check_absolute,
-		   .help = "where the private one keeps its data; default $STATE_DIRECTORY, else "
+		   .help = "data directory of the private Redis; default $STATE_DIRECTORY, else "
 			   "$XDG_STATE_HOME/nanoctrl, for root /var/lib/nanoctrl"),
-	CLI_STRING(
-		struct redis_settings, advertise, "advertise", .check = check_advertise,
-		.help = "HOST:PORT at which DLSlime's agents reach this Redis, by TCP and without "
-			"a password; default as the URL says"),
-	CLI_STRING(
-		struct redis_settings, public_address, "public_address", .check = check_host_port,
-		.help = "HOST:PORT that DLSlime's agents that say they are elsewhere are told, as it "
-			"stands, of a Redis that only this host reaches; default an address of "
-			"this host"),
+	CLI_STRING(struct redis_settings, advertise, "advertise", .check = check_advertise,
+		   .help = "HOST:PORT at which DLSlime's agents reach this Redis, by TCP and "
+			   "without a password; default is that of the URL"),
+	CLI_STRING(struct redis_settings, public_address, "public_address",
+		   .check = check_host_port,
+		   .help = "HOST:PORT that DLSlime's agents on other hosts get, unchanged, for a "
+			   "Redis that only this host reaches; default is an address of this host"),
 	CLI_INT(struct redis_settings, compat_port, "compat_port", .def = "off", .min = 1,
 		.max = 65535, .words = compat_port_words,
-		.help = "port of 127.0.0.1 on which the private one serves DLSlime's agents, without "
-			"a password; auto is a free one, kept in the data directory; without it "
-			"they cannot register"),
+		.help = "port of 127.0.0.1 on which the private Redis serves DLSlime's agents, "
+			"without a password; auto is a free one, kept in the data directory; "
+			"with off they cannot register"),
 	CLI_SIZE(struct redis_settings, max_memory, "max_memory", .def = "1GiB", .min = 0,
 		 .max = 1LL << 46,
-		 .help = "of the private one's data; beyond it writes are refused; 0 is no limit"),
-	CLI_DURATION_MS(struct redis_settings, timeout_ms, "timeout", .def = "5s", .min = 100,
-			.max = 60000, .help = "an answer that takes longer breaks the connection"),
+		 .help = "most memory for the data of the private Redis; beyond it writes are "
+			 "refused; 0 is no limit"),
+	CLI_DURATION_MS(
+		struct redis_settings, timeout_ms, "timeout", .def = "5s", .min = 100, .max = 60000,
+		.help = "longest time for an answer of Redis; then the connection is closed"),
 	CLI_INT(struct redis_settings, max_inflight, "max_inflight", .def = "10000", .min = 1,
-		.max = 1000000, .help = "commands of one loop; one more is 503"),
+		.max = 1000000, .help = "most pending commands of one loop; one more is 503"),
 	CLI_END,
 };
 
 static const struct cli_setting lease_table[] = {
 	CLI_DURATION_MS(struct lease_settings, ttl_ms, "ttl", .def = "15s", .min = 100,
 			.max = 3600000, .help = "how long an agent lives without a beat"),
-	CLI_DURATION_MS(struct lease_settings, beat_ms, "beat", .def = "5s", .min = 10,
-			.max = 3600000,
-			.help = "how often agents are asked to beat: at most half of ttl"),
+	CLI_DURATION_MS(
+		struct lease_settings, beat_ms, "beat", .def = "5s", .min = 10, .max = 3600000,
+		.help = "interval of the beats that agents are asked for: at most half of ttl"),
 	CLI_DURATION_MS(struct lease_settings, grace_ms, "grace", .def = "2s", .min = 10,
-			.max = 3600000, .help = "what is left of a lease after its session broke"),
+			.max = 3600000, .help = "length of a lease after its session broke"),
 	CLI_INT(struct lease_settings, max_objects, "max_objects", .def = "4096", .min = 1,
-		.max = 1000000, .help = "regions, offers and links of one agent"),
+		.max = 1000000, .help = "most regions, offers and links of one agent"),
 	CLI_END,
 };
 
 static const struct cli_setting events_table[] = {
 	CLI_INT(struct events_settings, keep, "keep", .def = "1000", .min = 1, .max = 1000000,
-		.help = "events kept per scope"),
+		.help = "number of events kept for each scope"),
 	CLI_DURATION_MS(struct events_settings, keep_ms, "keep_for", .def = "10m", .min = 1000,
 			.max = 86400000, .help = "how long events are kept"),
 	CLI_END,
@@ -209,9 +214,9 @@ static const struct cli_setting events_table[] = {
 
 static const struct cli_setting log_table[] = {
 	CLI_ENUM(struct log_settings, level, "level", cli_log_levels, .def = "info",
-		 .help = "least level that is written"),
+		 .help = "lowest level that is logged"),
 	CLI_ENUM(struct log_settings, format, "format", cli_log_formats, .def = "text",
-		 .help = "lines for people or JSON"),
+		 .help = "text lines or JSON"),
 	CLI_FLAG(struct log_settings, access, "access", .def = "false",
 		 .help = "one line for each request, written soon after it"),
 	CLI_END,
@@ -219,18 +224,18 @@ static const struct cli_setting log_table[] = {
 
 const struct cli_setting settings_table[] = {
 	CLI_INT(struct settings, version, "version", .def = "1", .min = 1, .max = 1,
-		.help = "of this file's form"),
+		.help = "version of the file format"),
 	CLI_MAP(struct settings, server, "server", server_table, .help = "the HTTP server"),
-	CLI_MAP(struct settings, redis, "redis", redis_table, .help = "where the state is"),
-	CLI_MAP(struct settings, lease, "lease", lease_table, .help = "how agents live and die"),
-	CLI_MAP(struct settings, events, "events", events_table, .help = "what is remembered"),
-	CLI_MAP(struct settings, log, "log", log_table, .help = "what is written down"),
+	CLI_MAP(struct settings, redis, "redis", redis_table, .help = "the Redis with the state"),
+	CLI_MAP(struct settings, lease, "lease", lease_table, .help = "leases of agents"),
+	CLI_MAP(struct settings, events, "events", events_table, .help = "events that are kept"),
+	CLI_MAP(struct settings, log, "log", log_table, .help = "the log"),
 	CLI_END,
 };
 
 static const struct cli_setting where_options[] = {
 	CLI_STRING(struct options, config, "config", .letter = 'c', .value = "FILE",
-		   .help = "configuration, as configs/nanoctrl.yaml"),
+		   .help = "configuration file, such as configs/nanoctrl.yaml"),
 	CLI_STRING(
 		struct options, runtime_dir, "runtime-dir", .value = "DIR", .check = check_absolute,
 		.env = ENV_RUNTIME_DIR,
@@ -252,31 +257,34 @@ static const struct cli_setting server_options[] = {
 		.env = "REDIS_PUBLIC_ADDRESS"),
 	CLI_KEY("log-level", "log.level", .env = "NANOCTRL_LOG_LEVEL"),
 	CLI_STRING(struct options, log_file, "log-file", .value = "FILE",
-		   .help = "where to write the log; server writes to standard error without it"),
+		   .help = "log file; without it server logs to standard error"),
 	CLI_END,
 };
 
 static const struct cli_setting start_options[] = {
 	CLI_DURATION_MS(struct options, wait_ms, "wait", .def = "8s", .min = 100, .max = 600000,
 			.help = "how long to wait for the server to answer"),
-	CLI_STRING(struct options, health_host, "health-host", .value = "ADDRESS",
-		   .check = check_address,
-		   .help = "where it is asked whether it answers; default as it listens"),
+	CLI_STRING(
+		struct options, health_host, "health-host", .value = "ADDRESS",
+		.check = check_address,
+		.help = "address at which the server is checked; default is the address on which "
+			"it listens"),
 	CLI_PORT(struct options, health_port, "health-port", .def = "0",
-		 .help = "the port of that; 0 is the one it listens on"),
+		 .help = "port at which the server is checked; 0 is the port on which it listens"),
 	CLI_END,
 };
 
 static const struct cli_setting status_options[] = {
 	CLI_STRING(struct options, address, "address", .value = "URL", .check = check_url,
-		   .help = "ask there whether it answers; default as it listens"),
+		   .help = "check the server at this address; default is the address on which it "
+			   "listens"),
 	CLI_END,
 };
 
 static const struct cli_setting stop_options[] = {
 	CLI_DURATION_MS(struct options, timeout_ms, "timeout", .def = "30s", .min = 0,
-			.max = 600000, .help = "how long to wait for its end"),
-	CLI_FLAG(struct options, force, "force", .help = "then kill it"),
+			.max = 600000, .help = "how long to wait for the end of the server"),
+	CLI_FLAG(struct options, force, "force", .help = "kill the server after that time"),
 	CLI_END,
 };
 
@@ -287,15 +295,17 @@ static const char *check_obs_scope(const char *text)
 
 static const struct cli_setting obs_options[] = {
 	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
-		   .check = check_absolute, .env = ENV_RUNTIME_DIR, .help = "of the server to ask"),
+		   .check = check_absolute, .env = ENV_RUNTIME_DIR,
+		   .help = "runtime directory of the server to ask"),
 	CLI_STRING(struct options, address, "address", .value = "URL", .check = check_url,
-		   .help = "the server to ask; default the one of the runtime directory"),
+		   .help = "the server to ask; default is the one of the runtime directory"),
 	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL,
 		.help = "read this Redis, without a server, unless --address is given"),
 	CLI_STRING(struct options, scope, "scope", .check = check_obs_scope, .env = ENV_SCOPE,
-		   .help = "whose; default those who name none"),
+		   .help = "scope of the agents; default is the scope of agents that name none"),
 	CLI_INT(struct options, stale_ms, "stale-ms", .def = "45000", .min = 0, .max = INT64_MAX,
-		.help = "age in milliseconds beyond which the snapshot of an agent of DLSlime's is stale; ours are stale when their lease has ended"),
+		.help = "age in milliseconds beyond which the snapshot of an agent of DLSlime's "
+			"is stale; an agent of this project is stale when its lease has ended"),
 	CLI_SET,
 	CLI_END,
 };
@@ -308,31 +318,31 @@ static const struct cli_setting json_options[] = {
 static const struct cli_setting links_options[] = {
 	CLI_DURATION_MS(struct options, links_wait_ms, "wait", .def = "0", .min = 0,
 			.max = 86400000,
-			.help = "wait until there are links and all are connected"),
-	CLI_STRING(
-		struct options, topology, "topology", .value = "NAME",
-		.help = "links that this topology wants; with --wait until all of them are there, "
-			"and all agents that it expects"),
+			.help = "wait until there are links and all of them are connected"),
+	CLI_STRING(struct options, topology, "topology", .value = "NAME",
+		   .help = "links that this topology wants; --wait waits until all of them are "
+			   "connected and all expected agents are registered"),
 	CLI_FLAG(struct options, rails, "rails",
-		 .help = "explain the rails of links over RDMA, a line for each"),
+		 .help = "describe the rails of links over RDMA, one line for each"),
 	CLI_END,
 };
 
 static const struct cli_setting top_options[] = {
 	CLI_DURATION_MS(struct options, every_ms, "every", .letter = 'd', .def = "2s", .min = 100,
-			.max = 3600000, .help = "how often it looks"),
+			.max = 3600000, .help = "interval of the tables"),
 	CLI_INT(struct options, times, "times", .letter = 'n', .def = "0", .min = 0,
-		.max = 1000000000, .help = "end after so many looks; 0 is never"),
+		.max = 1000000000, .help = "end after this number of tables; 0 is never"),
 	CLI_END,
 };
 
 static const struct cli_setting server_of_options[] = {
 	CLI_STRING(struct options, runtime_dir, "runtime-dir", .value = "DIR",
-		   .check = check_absolute, .env = ENV_RUNTIME_DIR, .help = "of the server to ask"),
+		   .check = check_absolute, .env = ENV_RUNTIME_DIR,
+		   .help = "runtime directory of the server to ask"),
 	CLI_STRING(struct options, address, "address", .value = "URL", .check = check_url,
-		   .help = "the server to ask; default the one of the runtime directory"),
+		   .help = "the server to ask; default is the one of the runtime directory"),
 	CLI_STRING(struct options, scope, "scope", .check = check_obs_scope, .env = ENV_SCOPE,
-		   .help = "whose; default those who name none"),
+		   .help = "scope of the agents; default is the scope of agents that name none"),
 	CLI_END,
 };
 
@@ -342,13 +352,13 @@ static const struct cli_setting file_options[] = {
 	CLI_FLAG(struct options, force, "force",
 		 .help = "take over links that another topology names"),
 	CLI_FLAG(struct options, prune, "prune",
-		 .help = "remove wishes that the file does not have any more"),
+		 .help = "remove wishes that the file does not have"),
 	CLI_END,
 };
 
 static const struct cli_setting apply_options[] = {
 	CLI_FLAG(struct options, dry_run, "dry-run",
-		 .help = "say what would change, and change nothing"),
+		 .help = "print the changes, and change nothing"),
 	CLI_END,
 };
 
@@ -359,19 +369,21 @@ static const char *const output_words[] = { [OUTPUT_YAML] = "yaml",
 					    NULL };
 
 static const struct cli_setting get_options[] = {
-	CLI_ENUM(struct options, output, "output", output_words, .letter = 'o', .def = "table",
-		 .help = "a table, one with more columns, or all that the server says"),
+	CLI_ENUM(
+		struct options, output, "output", output_words, .letter = 'o', .def = "table",
+		.help = "a table, a table with more columns, or the complete answer of the server"),
 	CLI_FLAG(struct options, all_scopes, "all-scopes", .letter = 'A',
-		 .help = "of all scopes, each row with its own"),
+		 .help = "objects of all scopes, with the scope in each row"),
 	CLI_STRING(struct options, selector, "selector", .letter = 'l', .value = "LABEL=VALUE,...",
-		   .help = "of agents whose labels all match"),
-	CLI_STRING(struct options, agent, "agent", .value = "NAME", .help = "about this agent"),
+		   .help = "only agents whose labels all match"),
+	CLI_STRING(struct options, agent, "agent", .value = "NAME",
+		   .help = "only rows about this agent"),
 	CLI_STRING(struct options, state, "state", .value = "WORD",
-		   .help = "in this state, as the column STATE has it"),
+		   .help = "only rows with this word in the column STATE"),
 	CLI_FLAG(struct options, watch, "watch", .letter = 'w',
-		 .help = "then look again and again, and print what is new or another one"),
+		 .help = "after the list, poll and print rows that are new or changed"),
 	CLI_DURATION_MS(struct options, every_ms, "every", .def = "1s", .min = 100, .max = 3600000,
-			.help = "how often --watch looks"),
+			.help = "interval of --watch"),
 	CLI_END,
 };
 
@@ -381,15 +393,15 @@ static const char *const describe_words[] = {
 
 static const struct cli_setting describe_options[] = {
 	CLI_ENUM(struct options, output, "output", describe_words, .letter = 'o', .def = "yaml",
-		 .help = "the form of all that the server says"),
+		 .help = "form of the complete answer of the server"),
 	CLI_END,
 };
 
 static const struct cli_setting gc_options[] = {
-	CLI_FLAG(struct options, dry_run, "dry-run", .help = "list, and remove nothing"),
+	CLI_FLAG(struct options, dry_run, "dry-run", .help = "list the keys, and remove nothing"),
 	CLI_KEY("redis-url", "redis.url", .value = "URL", .env = ENV_REDIS_URL,
-		.help = "the Redis to look at; default the private one of --data-dir, else of the "
-			"server that runs here"),
+		.help = "the Redis to read; default is the private one of --data-dir, else the "
+			"one of the running server"),
 	CLI_END,
 };
 
