@@ -9,6 +9,7 @@
 #include <event2/buffer.h>
 
 #include "base/log.h"
+#include "cli/options/version.h"
 #include "peeragent/src/config.h"
 #include "peeragent/src/devices.h"
 #include "peeragent/src/fabric.h"
@@ -175,6 +176,10 @@ static void add_agent(struct evbuffer *out, struct slime_agent *agent)
 	enum slime_agent_state state = slime_agent_state(agent);
 	struct rusage usage;
 
+	add_head(out, "slime_agent_info", "gauge", "name, scope and version of the agent");
+	evbuffer_add_printf(
+		out, "slime_agent_info{agent=\"%s\",scope=\"%s\",version=\"%s\",commit=\"%s\"} 1\n",
+		slime_agent_name(agent), slime_agent_scope(agent), cli_version(), cli_commit());
 	add_head(out, "slime_agent_state", "gauge", "1 for the state that the agent is in");
 	for (int s = SLIME_AGENT_STARTING; s <= SLIME_AGENT_ENDED; s++)
 		evbuffer_add_printf(out, "slime_agent_state{state=\"%s\"} %d\n",

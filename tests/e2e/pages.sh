@@ -35,6 +35,8 @@ drive --owners 2 --duration 1s >"$work/both.json" || fail "two owners"
 
 say "an owner's figures stand in its metrics"
 curl -sf "http://$(sed -n 's/.*metrics=//p' "$work/node-a.out")/metrics" >"$work/metrics"
+grep -q '^slime_agent_info{agent="node-a",scope="test",version="[0-9.]*",commit="[0-9a-z-]*"} 1$' "$work/metrics" || fail "no version"
+curl -sf "$url/metrics" | grep -q '^nanoctrl_build_info{version="[0-9.]*",commit="[0-9a-z-]*"} 1$' || fail "no version of nanoctrl"
 grep -q '^slime_pages_put_total{tenant="default"} [1-9]' "$work/metrics" || fail "$(cat "$work/metrics")"
 [ "$(grep -c '^# TYPE slime_pages_put_total counter' "$work/metrics")" = 1 ] || fail "$(cat "$work/metrics")"
 [ "$(grep -c '^slime_pages_pages{' "$work/metrics")" = 2 ] || fail "$(cat "$work/metrics")"

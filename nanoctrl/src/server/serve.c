@@ -9,6 +9,7 @@
 #include <event2/buffer.h>
 
 #include "base/log.h"
+#include "cli/options/version.h"
 #include "cli/process/daemon.h"
 #include "cli/process/descriptors.h"
 #include "cli/process/logsink.h"
@@ -120,10 +121,20 @@ static void add_log(struct evbuffer *out)
 			    (unsigned long long)cli_log_dropped());
 }
 
+static void add_build(struct evbuffer *out)
+{
+	evbuffer_add_printf(out,
+			    "# HELP nanoctrl_build_info What this server was built from.\n"
+			    "# TYPE nanoctrl_build_info gauge\n"
+			    "nanoctrl_build_info{version=\"%s\",commit=\"%s\"} 1\n",
+			    cli_version(), cli_commit());
+}
+
 static void add_store_metrics(void *arg, struct evbuffer *out)
 {
 	add_memory(out);
 	add_log(out);
+	add_build(out);
 	store_hub_metrics(arg, out);
 	model_metrics(out);
 	api_session_metrics(out);
