@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/loopback.h"
 #include "cli/options/config.h"
 #include "cli/options/option.h"
 #include "cli/output/output.h"
@@ -36,11 +37,6 @@ static void hide_secrets(int argc, char **argv)
 		if (to)
 			memset(from + 3, 'x', (size_t)(to - from - 3));
 	}
-}
-
-static bool is_loopback(const char *host)
-{
-	return !strncmp(host, "127.", 4) || !strcmp(host, "::1");
 }
 
 static void check_redis_url(struct cli_config *config, const struct settings *s)
@@ -93,8 +89,8 @@ static int read_settings(struct cli_config *config, const struct options *option
 		if (!compat.store)
 			check_compat(config, out);
 	}
-	exposed = !ret && !cli_config_n_errors(config) && !is_loopback(out->server.host) &&
-		  !out->server.insecure;
+	exposed = !ret && !cli_config_n_errors(config) &&
+		  !sl_is_loopback_address(out->server.host) && !out->server.insecure;
 	if (exposed)
 		cli_config_refuse(
 			config, "server.host",

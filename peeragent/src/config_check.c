@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/loopback.h"
 #include "peeragent/lib/agent/identity.h"
 #include "peeragent/lib/agent/settings.h"
 #include "peeragent/lib/control/ctrl.h"
@@ -255,7 +256,7 @@ static bool binds_loopback(const struct config *c)
 {
 	const char *bind = c->attr.data.tcp_bind;
 
-	return !c->node.data.tcp.advertise && (!strncmp(bind, "127.", 4) || !strcmp(bind, "::1"));
+	return !c->node.data.tcp.advertise && sl_is_loopback_address(bind);
 }
 
 void config_warn(const struct config *c, config_say_fn *say)

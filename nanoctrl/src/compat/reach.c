@@ -359,8 +359,8 @@ static bool is_strict(const char *address, struct store_text client)
 void store_reach(struct store *store, const char *address, struct store_text client,
 		 store_reach_fn *fn, void *arg)
 {
-	bool strict = is_strict(address, client);
 	struct reach_known known;
+	bool strict;
 	struct asker *a;
 	struct probe *p;
 
@@ -369,6 +369,7 @@ void store_reach(struct store *store, const char *address, struct store_text cli
 		fn(arg, 0, "");
 		return;
 	}
+	strict = is_strict(address, client);
 	known = look_up(store->hub, address);
 	if (is_fresh(&known, strict)) {
 		answer(&known, strict, fn, arg);

@@ -7,12 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 #include <sys/socket.h>
+#include "base/loopback.h"
 #include "compat/store.h"
-
-static bool is_loopback(const char *host)
-{
-	return !strncmp(host, "127.", 4) || !strncmp(host, "localhost", 9) || !strcmp(host, "::1");
-}
+#include "daemon/node.h"
 
 /* The address that this host has towards another; nothing is sent. */
 static bool address_towards(const char *host, char out[INET_ADDRSTRLEN])
@@ -37,9 +34,7 @@ static bool address_towards(const char *host, char out[INET_ADDRSTRLEN])
 
 bool store_is_this_host(const char *host)
 {
-	char own[INET_ADDRSTRLEN];
-
-	return is_loopback(host) || (address_towards(host, own) && !strcmp(own, host));
+	return sl_is_loopback_host(host) || node_has_address(host);
 }
 
 static int unreachable(char out[STORE_REDIS_ADDRESS_MAX], const char *why)
@@ -76,7 +71,7 @@ static bool is_to_open(const struct store *store)
 /* What clients elsewhere are told in the place of an address that only this host reaches. */
 static const char *public_address(const struct store_hub *hub, const char *host)
 {
-	return hub->url.path || is_loopback(host) ? hub->config.public_address : NULL;
+	return hub->url.path || sl_is_loopback_host(host) ? hub->config.public_address : NULL;
 }
 
 /* What everybody is told, if anything. */
@@ -124,7 +119,7 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 	if (url->db)
 		return unreachable(out, "nanoctrl uses another database of Redis than 0, and "
 					"clients of this route use that one");
-	if (!told && client.at && !is_loopback(from))
+	if (!told && client.at && !sl_is_loopback_host(from))
 		told = public_address(store->hub, host);
 	if (told) {
 		snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s", told);
@@ -140,9 +135,9 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 	if (strchr(host, ':'))
 		return unreachable(out, "Redis has an IPv6 address, and clients of this route take "
 					"HOST:PORT apart at the colon");
-	if (is_loopback(host) && !is_loopback(from)) {
+	if (sl_is_loopback_host(host) && !sl_is_loopback_host(from)) {
 		if (!address_towards(from, own))
-			address_towards("8.8.8.8", own);
+			node_address(own);
 		host = own;
 	}
 	snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s:%u", host, port);

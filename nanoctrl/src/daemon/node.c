@@ -6,6 +6,9 @@
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/loopback.h"
 
 static bool is_outward(const struct ifaddrs *i)
 {
@@ -27,4 +30,31 @@ void node_address(char out[INET_ADDRSTRLEN])
 			  &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr, out,
 			  INET_ADDRSTRLEN);
 	freeifaddrs(all);
+}
+
+static bool has_address(const struct sockaddr *of, const char *address)
+{
+	char text[INET6_ADDRSTRLEN];
+	const void *bytes;
+
+	if (of->sa_family == AF_INET)
+		bytes = &((const struct sockaddr_in *)(const void *)of)->sin_addr;
+	else if (of->sa_family == AF_INET6)
+		bytes = &((const struct sockaddr_in6 *)(const void *)of)->sin6_addr;
+	else
+		return false;
+	return inet_ntop(of->sa_family, bytes, text, sizeof(text)) && !strcmp(text, address);
+}
+
+bool node_has_address(const char *address)
+{
+	bool found = sl_is_loopback_address(address);
+	struct ifaddrs *all = NULL;
+
+	if (found || getifaddrs(&all))
+		return found;
+	for (struct ifaddrs *i = all; i && !found; i = i->ifa_next)
+		found = i->ifa_addr && has_address(i->ifa_addr, address);
+	freeifaddrs(all);
+	return found;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/loopback.h"
 #include "nanoctrl/net/loop.h"
 
 #define SWOLLEN	      8388608 /* what is worth to be given back */
@@ -47,17 +48,11 @@ static size_t network_of(const char *peer, unsigned char out[16])
 	return inet_pton(AF_INET6, peer, out) == 1 ? 8 : 0;
 }
 
-static bool is_loopback(const char *peer)
-{
-	return !strncmp(peer, "127.", 4) || !strcmp(peer, "::1") ||
-	       !strncmp(peer, "::ffff:127.", 11);
-}
-
 void budget_enter(struct budget *b, struct budget_share *s, const char *peer)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325) ^ b->seed;
 	unsigned char bytes[16];
-	size_t len = is_loopback(peer) ? 0 : network_of(peer, bytes);
+	size_t len = sl_is_loopback_address(peer) ? 0 : network_of(peer, bytes);
 
 	for (size_t i = 0; i < len; i++) /* FNV-1a */
 		h = (h ^ bytes[i]) * UINT64_C(0x100000001b3);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/loopback.h"
 #include "http/conn.h"
 #include "http/host.h"
 #include "base/digits.h"
@@ -182,8 +183,7 @@ static bool is_for_this_host(const struct server_config *config, const struct ro
 
 bool request_local(const struct request *rq)
 {
-	return !strncmp(rq->peer, "127.", 4) || !strcmp(rq->peer, "::1") ||
-	       !strncmp(rq->peer, "::ffff:127.", 11);
+	return sl_is_loopback_address(rq->peer);
 }
 
 /* DLSlime's commands ask / under a name of their own whether a server runs; what it says is known

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/loopback.h"
 #include "base/random.h"
 #include "nanoctrl/client/url.h"
 #include "nanoctrl/net/loop.h"
@@ -454,8 +455,7 @@ bool ctrl_url_is_remote(const char *text)
 {
 	struct nc_url url;
 
-	return !nc_url_parse(text, &url) && strcmp(url.host, "localhost") != 0 &&
-	       strcmp(url.host, "::1") != 0 && strncmp(url.host, "127.", 4) != 0;
+	return !nc_url_parse(text, &url) && !sl_is_loopback_host(url.host);
 }
 
 static int copy_strings(struct ctrl *ctrl, const struct ctrl_attr *attr)

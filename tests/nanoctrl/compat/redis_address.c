@@ -46,6 +46,10 @@ static void redis_address__that_is_public_is_for_clients_elsewhere(void **state)
 		{ "unix:///run/redis.sock", "10.0.0.9", NULL, "10.1.2.3" },
 		{ "redis://127.0.0.1:7000", "127.0.0.1", NULL, "127.0.0.1:7000" },
 		{ "redis://127.0.0.1:7000", "localhost", NULL, "127.0.0.1:7000" },
+		/* Names of other hosts, whatever they begin with. */
+		{ "redis://127.example.com:7000", "10.0.0.9", NULL, "127.example.com:7000" },
+		{ "redis://localhost.example.com:7000", "10.0.0.9", NULL,
+		  "localhost.example.com:7000" },
 		{ "unix:///run/redis.sock", "127.0.0.1", NULL, "none" },
 		{ "redis://10.0.0.5:7000", "10.0.0.9", NULL, "10.0.0.5:7000" },
 		{ "redis://127.0.0.1:7000", "10.0.0.9", "a:1", "a:1" },
