@@ -231,22 +231,42 @@ bool slot_wait(struct slot *slot, int64_t timeout_ms)
 	return ret == 0;
 }
 
+/* What is idle while its callback has not returned is looked at again before it is destroyed: the
+ * report then tells a call that ended too early from one that was seen wrongly. */
+static void check_returned(struct slot *slot)
+{
+	bool began, is_idle_still;
+
+	if (!is_idle(slot) || atomic_load(&slot->returning))
+		return;
+	began = atomic_load(&slot->n_seen) > 0;
+	pause_us(100000);
+	is_idle_still = is_idle(slot);
+	fail(slot->what,
+	     "idle to another thread before its callback returned; it %s; 100 ms later it is %s, and "
+	     "the callback %s",
+	     began ? "began" : "did not begin", is_idle_still ? "idle" : "pending",
+	     atomic_load(&slot->returning)    ? "returned"
+	     : atomic_load(&slot->n_seen) > 0 ? "began"
+					      : "did not begin");
+}
+
 bool slot_reap(struct slot *slot)
 {
 	int tries = 0, ret;
 
 	/* while its callback runs without a pause: that is where it could be too early */
-	do
+	do {
+		check_returned(slot);
 		ret = slot->kind == KIND_CALL ? slime_call_destroy(slot->call)
 					      : slime_op_destroy(slot->op);
-	while (ret == -EBUSY && atomic_load(&slot->n_seen) > 0 && ++tries < 10000);
+	} while (ret == -EBUSY && atomic_load(&slot->n_seen) > 0 && ++tries < 10000);
 	if (ret == -EBUSY)
 		return false;
 	if (ret)
 		fail(slot->what, "destroy: %s", strerror(-ret));
 	if (!atomic_load(&slot->returning))
-		fail(slot->what, "destroyed by another thread before its callback returned; it %s",
-		     atomic_load(&slot->n_seen) ? "began" : "did not begin");
+		fail(slot->what, "destroyed by another thread before its callback returned");
 	if (slot->kind == KIND_CALL)
 		slot->call = NULL;
 	else
