@@ -14,6 +14,7 @@ static const struct {
 	{ "memcpy", reference_memcpy },	    { "pull", reference_pull },
 	{ "mailbox", reference_mailbox },   { "futex", reference_futex },
 	{ "tcp-read", reference_tcp_read }, { "tcp-echo", reference_tcp_echo },
+	{ "tcp-rate", reference_tcp_rate },
 };
 
 static int run(const char *name, const struct options *o)

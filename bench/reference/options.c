@@ -9,6 +9,12 @@ static const struct cli_setting waiting[] = {
 	CLI_END,
 };
 
+static const struct cli_setting rate[] = {
+	CLI_INT(struct options, inflight, "inflight", .def = "64", .min = 1, .max = 4096,
+		.help = "messages on the way at one time"),
+	CLI_END,
+};
+
 static const struct cli_command commands[] = {
 	{
 		.name = "memcpy",
@@ -41,6 +47,13 @@ static const struct cli_command commands[] = {
 		.name = "tcp-echo",
 		.summary = "bytes out and back over one socket",
 		.tables = { rounds_settings, rounds_message_settings, waiting },
+	},
+	{
+		.name = "tcp-rate",
+		.summary = "many messages out and back, those that are there in one call",
+		.text = "Both ends spin. The server answers in one send what one recv brought; the client sends so "
+			"many new messages as came back.",
+		.tables = { rounds_settings, rounds_message_settings, rate },
 	},
 	{ .name = NULL },
 };

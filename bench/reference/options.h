@@ -13,6 +13,9 @@ struct options {
 
 	/* tcp-read, tcp-echo */
 	int wait; /* enum reference_wait */
+
+	/* tcp-rate */
+	int64_t inflight;
 };
 
 enum reference_wait { WAIT_SPIN, WAIT_SLEEP };

@@ -255,6 +255,13 @@ ROWS = [
         "slime-reference tcp-echo --size 64 --wait sleep",
         at_most(1.2),
     ),
+    rpc_row(
+        "tcp-rpc-rate",
+        f"{TCP} --size 64 --inflight 64 --count",
+        "slime-reference tcp-rate --size 64 --inflight 64",
+        at_least(0.7),
+        figure=RATE,
+    ),
     rpc_row("tcp-rpc-16m", f"{TCP} --size 16MiB", "slime-reference tcp-echo --size 16MiB --wait spin", at_most(1.2)),
     # An actor of Ray.
     rpc_row("rpc-ray-1k", "--size 1KiB", "ray-echo --size 1024 --kind best", faster(300), AVERAGE),

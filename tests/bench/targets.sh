@@ -44,6 +44,7 @@ measures slime-reference futex
 for waiting in spin sleep; do
 	measures slime-reference tcp-echo --size 1KiB --wait $waiting
 done
+measures slime-reference tcp-rate --size 64
 for transport in shm tcp; do
 	measures slime-measure bounce --transport $transport --size 64
 	for op in read write; do
