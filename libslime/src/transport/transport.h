@@ -231,7 +231,7 @@ struct sl_conn_ops {
 	/* The same of a request, and going as in struct sl_post. NULL as post_short is. */
 	void (*post_request)(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload,
 			     _Atomic uint64_t *going);
-	/* Several requests in this order. May be NULL, as it is with post_short: one by one. */
+	/* Several requests in this order. May be NULL: one by one. */
 	void (*post_many)(struct sl_conn *conn, const struct sl_post *posts, size_t n);
 	/* Tell the peer that taken immediates in all have been taken here. Arrives as
 	 * conn->imm_taken there. */

@@ -44,6 +44,18 @@ static uint8_t *slot(struct sl_conn *conn, enum sl_area area, unsigned number)
 						: NULL;
 }
 
+/* Messages were queued. */
+static void send_queued(struct tcp_conn *c, bool queued)
+{
+	if (!queued) {
+		tcp_conn_fail_queue(c);
+		return;
+	}
+	tcp_conn_touch(c);
+	if (!tcp_rx_sends_later(c))
+		tcp_tx_flush(c->streams[0]);
+}
+
 static void post(struct sl_conn *conn, const struct sl_msg *m)
 {
 	struct tcp_conn *c = tcp_conn_of(conn);
@@ -53,14 +65,31 @@ static void post(struct sl_conn *conn, const struct sl_msg *m)
 	up = tcp_conn_state(c) == TCP_CONN_UP;
 	queued = up && tcp_conn_queue(c, m);
 	pthread_mutex_unlock(&c->lock);
-	if (!up)
+	if (up)
+		send_queued(c, queued);
+}
+
+static void post_many(struct sl_conn *conn, const struct sl_post *posts, size_t n)
+{
+	struct tcp_conn *c = tcp_conn_of(conn);
+	bool up, queued = true;
+
+	if (!n)
 		return;
-	if (!queued) {
-		tcp_conn_fail_queue(c);
-		return;
+	pthread_mutex_lock(&c->lock);
+	up = tcp_conn_state(c) == TCP_CONN_UP;
+	for (size_t i = 0; i < n; i++) {
+		const struct sl_post *p = &posts[i];
+
+		if (p->payload)
+			memcpy(c->out_slots + sl_slot_offset(SL_AREA_REQUEST, p->m.slot),
+			       p->payload, p->m.len);
+		atomic_store_explicit(p->going, p->m.w[0], memory_order_release);
+		queued = queued && up && tcp_conn_queue(c, &p->m);
 	}
-	tcp_conn_touch(c);
-	tcp_tx_flush(c->streams[0]);
+	pthread_mutex_unlock(&c->lock);
+	if (up)
+		send_queued(c, queued);
 }
 
 static void take_imm(struct sl_conn *conn, uint64_t taken)
@@ -71,7 +100,7 @@ static void take_imm(struct sl_conn *conn, uint64_t taken)
 	if (taken > c->taken)
 		c->taken = taken;
 	pthread_mutex_unlock(&c->lock);
-	if (tcp_conn_state(c) == TCP_CONN_UP)
+	if (tcp_conn_state(c) == TCP_CONN_UP && !tcp_rx_sends_later(c))
 		tcp_tx_flush(c->streams[0]);
 }
 
@@ -374,6 +403,7 @@ static const struct sl_conn_ops conn_ops = {
 	.submit = tcp_submit,
 	.slot = slot,
 	.post = post,
+	.post_many = post_many,
 	.take_imm = take_imm,
 	.close = conn_close,
 	.destroy = destroy,

@@ -9,12 +9,19 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/wire.h"
 #include "src/transport/tcp/tcp.h"
 
 /* A turn: then other streams have theirs. */
 #define TURN_FRAMES 64
 #define TURN_BYTES  (UINT64_C(4) << 20)
+/* So long a message waits for others of its turn. */
+#define TOGETHER_NS (20 * SL_NS_PER_US)
+
+/* Whose turn this thread is in. */
+static SL_PER_THREAD struct tcp_stream *in_turn;
 
 /* ---- frames that are complete ---- */
 
@@ -329,7 +336,7 @@ static void payload_from_buf(struct tcp_rx *rx)
 
 /* ---- the loop ---- */
 
-/* Parse what is in the buffer: 1 when a frame ended, 0 when more bytes are needed. */
+/* Parse what is in the buffer: 1 when a part of a frame ended, 0 when more bytes are needed. */
 static int parse(struct tcp_stream *s)
 {
 	struct tcp_rx *rx = s->rx;
@@ -413,6 +420,27 @@ static void come_again(struct tcp_stream *s)
 	sl_todo_put(&s->conn->t->todo, &s->conn->todo);
 }
 
+/* The answer to the last frame that was read leaves at once, and so do all when one handler takes
+ * long: its predecessor's answer waited for it. */
+bool tcp_rx_sends_later(struct tcp_conn *c)
+{
+	struct tcp_stream *s = in_turn;
+	struct tcp_rx *rx;
+	uint64_t now;
+
+	if (!s || s != c->streams[0])
+		return false;
+	rx = s->rx;
+	if (rx->at == rx->end || rx->is_slow)
+		return false;
+	now = sl_clock_ns();
+	if (!rx->due_ns)
+		rx->due_ns = now;
+	rx->is_slow = now - rx->due_ns > TOGETHER_NS;
+	rx->answers_due |= !rx->is_slow;
+	return !rx->is_slow;
+}
+
 unsigned tcp_rx_run(struct tcp_stream *s)
 {
 	unsigned frames = 0;
@@ -421,6 +449,9 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 	int ret = 0;
 
 	s->rx->more = false;
+	s->rx->is_slow = false;
+	s->rx->due_ns = 0;
+	in_turn = s;
 	while (!is_over(s)) {
 		ssize_t n;
 
@@ -431,7 +462,7 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 		ret = parse(s);
 		if (ret < 0)
 			break;
-		frames += (unsigned)ret;
+		frames += ret && s->rx->step == TCP_RX_HEAD;
 		if (ret)
 			continue;
 		/* All is parsed: the rest is in the kernel, if there is one. */
@@ -444,6 +475,7 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 		}
 		turn += (uint64_t)n;
 	}
+	in_turn = NULL;
 	if (ret < 0)
 		fail(s, ret);
 	/* Answers of this turn go together. */

@@ -92,6 +92,8 @@ struct tcp_rx {
 	int status;	  /* WRITE: refused, and its payload is thrown away */
 	bool holds;	  /* WRITE: counts as user of the regions of its pieces; under conn->lock */
 	bool answers_due; /* there is something to send back */
+	bool is_slow;	  /* handlers of this turn take long: answers leave at once */
+	uint64_t due_ns;  /* since when the first message waits for the end of the turn; 0: none */
 	bool more;	  /* its turn was over before all was parsed */
 	struct tcp_piece pieces[TCP_PIECES_MAX];
 	uint64_t left;			      /* of the payload */
@@ -414,6 +416,10 @@ void tcp_tx_drop(struct tcp_stream *s);
 void tcp_tx_flush_mask(struct tcp_conn *c, uint32_t streams);
 
 /* ---- rx.c ---- */
+
+/* Whether what c has to say over its first stream may wait for the end of the turn that this thread
+ * is in, which sends it. */
+bool tcp_rx_sends_later(struct tcp_conn *c);
 
 /* Receive what is there, to a bound; returns the number of frames. [token] */
 unsigned tcp_rx_run(struct tcp_stream *s);
