@@ -114,10 +114,12 @@ dpkg-dev
 fakeroot                 # a package's files belong to root
 lintian                  # looks for mistakes in packages
 mmdebstrap               # a Debian to install packages in
+munge                    # Slurm's programs know each other by it
 podman                   # runs the image
 prometheus               # promtool: rules and what servers export
 runc                     # what podman runs with where control groups are of both versions
 skopeo                   # looks at images
+slurm-wlm                # runs prolog, epilog and a job
 systemd                  # systemd-analyze looks at units
 systemd-container        # boots that Debian
 umoci                    # unpacks images

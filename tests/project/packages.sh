@@ -55,6 +55,8 @@ command_words() {
 				sub(/^[ \t]+/, "", word)
 				while (word ~ /^(if|then|else|elif|do|while|until|exec|need|command -v|[A-Za-z_]+=[^ ]*) /)
 					sub(/^(command -v|[^ ]+) +/, "", word)
+				if (word ~ /^print( |$)/) # awk's, though a package has a command of this name
+					continue
 				if (match(word, /^[a-z][a-z0-9_.+-]*/) && substr(word, RLENGTH + 1) !~ /^( *=|,)/)
 					print substr(word, 1, RLENGTH)
 			}
