@@ -14,8 +14,7 @@
 #define LOOK_MS 250 /* for scopes that have topologies now */
 
 struct expander {
-	struct store *store;
-	struct event_base *base;
+	struct scope_place place;
 	struct event *timer;
 	struct sl_list scopes;
 	size_t n_scopes;
@@ -58,7 +57,7 @@ static void on_scopes(void *arg, int result, const struct store_scope *scopes, s
 		if (knows(e, scopes[i].name))
 			continue;
 		/* Without memory the next look finds it. */
-		if (!scope_create(e->store, e->base, scopes[i].name, &e->scopes, on_scope_ended, e))
+		if (!scope_create(&e->place, scopes[i].name, &e->scopes, on_scope_ended, e))
 			e->n_scopes++;
 	}
 	free_if_done(e);
@@ -73,28 +72,47 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	if (e->looking)
 		return;
 	e->looking = true;
-	store_topology_scopes(e->store, on_scopes, e);
+	store_topology_scopes(e->place.store, on_scopes, e);
+}
+
+static int start_worker(struct expander *e)
+{
+	int ret = loop_create(&e->place.worker);
+
+	return ret ? ret : loop_run(e->place.worker, "expander");
+}
+
+static int start_timer(struct expander *e)
+{
+	struct timeval every = { .tv_usec = LOOK_MS * 1000 };
+
+	e->timer = event_new(loop_base(e->place.loop), -1, EV_PERSIST, on_timer, e);
+	return e->timer && !event_add(e->timer, &every) ? 0 : -ENOMEM;
 }
 
 int expander_create(struct store *store, struct loop *loop, struct expander **out)
 {
-	struct timeval every = { .tv_usec = LOOK_MS * 1000 };
 	struct expander *e = calloc(1, sizeof(*e));
+	int ret;
 
 	if (!e)
 		return -ENOMEM;
-	e->store = store;
-	e->base = loop_base(loop);
+	e->place = (struct scope_place){ .store = store, .loop = loop };
 	sl_list_init(&e->scopes);
-	e->timer = event_new(e->base, -1, EV_PERSIST, on_timer, e);
-	if (!e->timer || event_add(e->timer, &every)) {
-		if (e->timer)
-			event_free(e->timer);
-		free(e);
-		return -ENOMEM;
-	}
+	ret = start_worker(e);
+	if (!ret)
+		ret = start_timer(e);
+	if (ret)
+		goto destroy;
 	*out = e;
 	return 0;
+
+destroy:
+	if (e->timer)
+		event_free(e->timer);
+	loop_destroy(e->place.worker);
+	free(e);
+	return ret;
 }
 
 void expander_destroy(struct expander *e)
@@ -102,6 +120,8 @@ void expander_destroy(struct expander *e)
 	struct sl_list *node, *next;
 
 	event_free(e->timer);
+	/* What it has expanded is posted, and ends with the scope. */
+	loop_destroy(e->place.worker);
 	e->closing = true;
 	e->n_scopes++; /* it is not freed in the midst of this */
 	sl_list_for_each_safe (node, next, &e->scopes)

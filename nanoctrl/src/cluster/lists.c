@@ -125,6 +125,8 @@ int lists_make(struct wanted_lists *out, const struct expansion *e,
 			at++; /* of an agent that is not there */
 		for (; at < n_parts && !strcmp(parts[at].agent, agents[i].name); at++)
 			links[n_links++] = parts[at].link;
+		if (agents[i].gone)
+			continue;
 		ret = add(out, agents[i].name, model_wanted_list(agents[i].name, links, n_links));
 	}
 	free(links);

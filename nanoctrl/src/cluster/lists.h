@@ -22,7 +22,7 @@ int lists_add(struct wanted_lists *l, const char *agent, const char *text, size_
 void lists_sort(struct wanted_lists *l);
 void lists_fini(struct wanted_lists *l);
 
-/* One for each of these agents, who are in order. -ENOMEM. */
+/* One for each of these agents that is not gone; they are in order. -ENOMEM. */
 int lists_make(struct wanted_lists *out, const struct expansion *e,
 	       const struct topology_agent *agents, size_t n);
 

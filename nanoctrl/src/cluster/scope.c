@@ -8,9 +8,9 @@
 #include <event2/event.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "cluster/lists.h"
-#include "model/topology.h"
+#include "cluster/members.h"
+#include "cluster/run.h"
 #include "nanoctrl/net/loop.h"
 #include "store/store.h"
 
@@ -20,100 +20,52 @@
 #define RELOAD_NS   (60 * SL_NS_PER_S)
 #define PAGE	    500
 #define LISTS	    256
-#define DIRTY_MAX   256 /* agents that are read one by one; of more all are read */
 #define COMMIT_MAX  (STORE_COMMIT_MAX - STORE_TOPOLOGIES_MAX)
 #define COMMIT_SIZE (4u << 20)
-
-struct member {
-	char *name;
-	struct topology_label *labels;
-	size_t n_labels;
-	void *memory;
-};
 
 struct scope {
 	struct sl_list node;
 	struct store *store;
+	struct loop *loop, *worker;
+	struct loop_task expand_task;	/* of the worker, */
+	struct loop_task expanded_task; /* and of the loop, when that is done */
 	struct event *timer;
 	struct store_follower follower;
 	scope_end_fn *ended;
 	void *arg;
-	bool busy;    /* an expansion is under way: one call of the store is out */
+	bool busy; /* an expansion is under way: a call of the store is out, or the worker has it */
+	bool reading; /* the last one of the members' dirty agents is being read */
 	bool again;   /* something happened since it began */
 	bool closing; /* it ends with the answer */
+	bool soon;    /* the timer is set for what happened */
 	char name[STORE_NAME_MAX + 1];
 
-	/* Agents that are registered, in the order of names, as of an event. */
-	struct member *members;
-	size_t n_members, room;
-	bool members_known;
-	struct store_cursor seen;
-	bool soon; /* the timer is set for what happened */
+	struct members members;
+	struct store_cursor seen; /* the members are as of this event, but for dirty ones */
 	uint64_t loaded_ns;
-	char *dirty[DIRTY_MAX]; /* who has to be read again */
-	size_t n_dirty;
 
 	/* Lists as the store has them, as of an expansion. */
 	struct wanted_lists have;
 	uint64_t have_expanded;
 	bool have_known;
+	uint64_t have_revision; /* of the topologies that they come from */
+	bool settling;		/* and places in rings are kept */
 
 	/* Of the expansion that is under way. */
-	struct model_topology *parsed;
-	struct topology *topologies;
-	char **reports;
-	size_t n_topologies;
-	uint64_t revision, expanded;
+	struct run run;
+	uint64_t run_revision; /* of the topologies that the run has; 0: none */
+	uint64_t revision, expanded, now_ms;
 	struct store_cursor view; /* the agents are as of this event */
-	struct wanted_lists want;
-	struct expansion expansion;
-	size_t n_sent; /* changes that were sent */
-	bool changed;  /* there was a change */
+	size_t n_sent;		  /* changes that were sent */
+	bool changed;		  /* there was a change */
 };
 
 /* ---- memory ---- */
-
-static void end_member(struct member *m)
-{
-	model_labels_fini(m->labels, m->memory);
-	free(m->name);
-}
-
-static void drop_members(struct scope *s)
-{
-	for (size_t i = 0; i < s->n_members; i++)
-		end_member(&s->members[i]);
-	s->n_members = 0;
-	s->members_known = false;
-}
-
-static void drop_dirty(struct scope *s)
-{
-	while (s->n_dirty)
-		free(s->dirty[--s->n_dirty]);
-}
 
 static void drop_have(struct scope *s)
 {
 	lists_fini(&s->have);
 	s->have_known = false;
-}
-
-static void drop_run(struct scope *s)
-{
-	expansion_fini(&s->expansion);
-	lists_fini(&s->want);
-	for (size_t i = 0; i < s->n_topologies; i++) {
-		model_topology_fini(&s->parsed[i]);
-		free(s->reports[i]);
-	}
-	free(s->parsed);
-	free(s->topologies);
-	free(s->reports);
-	s->parsed = NULL;
-	s->topologies = NULL;
-	s->reports = NULL;
-	s->n_topologies = 0;
 }
 
 /* Nothing comes any more but the answer that is out. */
@@ -130,11 +82,9 @@ static void destroy(struct scope *s)
 
 	if (!s->closing)
 		disconnect(s);
-	drop_run(s);
+	run_fini(&s->run);
 	drop_have(s);
-	drop_members(s);
-	free(s->members);
-	drop_dirty(s);
+	members_fini(&s->members);
 	sl_list_remove(&s->node);
 	free(s);
 	ended(arg);
@@ -146,18 +96,20 @@ static unsigned next_ms(const struct scope *s, int result)
 {
 	if (s->again || result == STORE_STALE)
 		return SOON_MS;
+	if (!result && s->settling && s->run.next_ms < SWEEP_MS)
+		return (unsigned)s->run.next_ms + 1;
 	return result ? LATER_MS : SWEEP_MS;
 }
 
 /* 0, or why it was not done. The scope may be gone afterwards. */
 static void end_run(struct scope *s, int result)
 {
-	bool idle = !result && !s->n_topologies && !s->again;
+	bool idle = !result && !s->run.n && !s->again;
 
 	s->busy = false;
 	if (result)
 		drop_have(s);
-	drop_run(s);
+	run_clear(&s->run);
 	if (s->closing || idle)
 		destroy(s);
 	else
@@ -214,10 +166,12 @@ static void on_committed(void *arg, int result, uint64_t expanded)
 		return;
 	}
 	lists_fini(&s->have);
-	s->have = s->want;
-	s->want = (struct wanted_lists){ .n = 0 };
+	s->have = s->run.want;
+	s->run.want = (struct wanted_lists){ .n = 0 };
 	s->have_known = true;
 	s->have_expanded = expanded;
+	s->have_revision = s->revision;
+	s->settling = s->run.next_ms;
 	end_run(s, 0);
 }
 
@@ -226,11 +180,11 @@ static size_t collect_reports(struct scope *s, struct store_topology_report *out
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < s->n_topologies && i < s->expansion.n_topologies; i++) {
-		texts[n] = model_topology_report(&s->expansion.topologies[i],
-						 s->topologies[i].revision);
-		if (texts[n] && strcmp(texts[n], s->reports[i]) != 0) {
-			out[n].name = s->topologies[i].name;
+	for (size_t i = 0; i < s->run.n && i < s->run.expansion.n_topologies; i++) {
+		texts[n] =
+			model_topology_report(&s->run.expansion.topologies[i], s->run.revisions[i]);
+		if (texts[n] && strcmp(texts[n], s->run.reports[i]) != 0) {
+			out[n].name = s->run.topologies[i].name;
 			out[n].doc = (struct store_text){ texts[n], strlen(texts[n]) };
 			n++;
 		} else {
@@ -252,7 +206,7 @@ static void commit(struct scope *s)
 		return;
 	}
 	b->skip = s->n_sent;
-	lists_compare(&s->have, &s->want, add_change, b);
+	lists_compare(&s->have, &s->run.want, add_change, b);
 	if (!b->more)
 		n_reports = collect_reports(s, reports, texts);
 	s->n_sent += b->n;
@@ -266,154 +220,85 @@ static void commit(struct scope *s)
 
 /* ---- the expansion ---- */
 
-static int expand_with(struct scope *s, const struct topology_agent *agents)
+static void on_expanded(void *arg)
 {
-	struct store_wanted *lists = calloc(s->have.n + 1, sizeof(*lists));
-	struct expanded_link *kept = NULL;
-	void *memory = NULL;
-	size_t n_kept = 0;
-	int ret = lists ? 0 : -ENOMEM;
+	struct scope *s = arg;
 
-	for (size_t i = 0; lists && i < s->have.n; i++)
-		lists[i] = (struct store_wanted){
-			.agent = s->have.at[i].agent,
-			.list = { s->have.at[i].text, strlen(s->have.at[i].text) },
-		};
-	if (!ret)
-		ret = expand(s->topologies, s->n_topologies, agents, s->n_members, NULL, 0,
-			     &s->expansion);
-	/* Links of a topology that comes to too many are read back where there is one. */
-	for (size_t i = 0; i < s->expansion.n_topologies && !ret; i++) {
-		if (s->expansion.topologies[i].state != TOPOLOGY_TOO_MANY_LINKS)
-			continue;
-		expansion_fini(&s->expansion);
-		ret = model_wanted_links(lists, s->have.n, s->topologies, s->n_topologies, &kept,
-					 &n_kept, &memory);
-		if (!ret)
-			ret = expand(s->topologies, s->n_topologies, agents, s->n_members, kept,
-				     n_kept, &s->expansion);
-		break;
-	}
-	if (!ret)
-		ret = lists_make(&s->want, &s->expansion, agents,
-				 s->n_topologies ? s->n_members : 0);
-	free(s->expansion.links); /* what they point to ends here */
-	s->expansion.links = NULL;
-	s->expansion.n_links = 0;
-	model_links_fini(kept, memory);
-	free(lists);
-	return ret;
-}
-
-static void expand_scope(struct scope *s)
-{
-	struct topology_agent *agents = calloc(s->n_members + 1, sizeof(*agents));
-	int ret = agents ? 0 : -ENOMEM;
-
-	for (size_t i = 0; agents && i < s->n_members; i++)
-		agents[i] = (struct topology_agent){ s->members[i].name, s->members[i].labels,
-						     s->members[i].n_labels };
-	if (!ret)
-		ret = expand_with(s, agents);
-	free(agents);
-	if (ret) {
-		end_run(s, ret);
+	if (!goes_on(s, s->run.result))
 		return;
-	}
 	s->n_sent = 0;
 	commit(s);
 }
 
-/* ---- who is there ---- */
-
-static size_t place_of(const struct scope *s, const char *name, bool *there)
+/* On the worker. */
+static void expand_aside(void *arg)
 {
-	size_t low = 0, high = s->n_members;
+	struct scope *s = arg;
 
-	*there = false;
-	while (low < high && !*there) {
-		size_t mid = low + (high - low) / 2;
-		int order = strcmp(s->members[mid].name, name);
-
-		if (!order) {
-			*there = true;
-			return mid;
-		}
-		if (order < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	run_expand(&s->run, s->name);
+	loop_post(s->loop, &s->expanded_task);
 }
 
-static void remove_member(struct scope *s, const char *name)
+/* Whether the lists are those of the last expansion, and so would be the next. */
+static bool is_done(const struct scope *s)
 {
-	bool there;
-	size_t i = place_of(s, name, &there);
+	return s->have_known && s->have_expanded == s->expanded && !s->settling &&
+	       s->have_revision == s->revision && !s->members.changed;
+}
 
-	if (!there)
+static void expand_scope(struct scope *s)
+{
+	struct run *r = &s->run;
+
+	if (is_done(s)) {
+		end_run(s, 0);
 		return;
-	end_member(&s->members[i]);
-	s->n_members--;
-	memmove(&s->members[i], &s->members[i + 1], (s->n_members - i) * sizeof(*s->members));
+	}
+	s->members.changed = false;
+	members_settle(&s->members, s->now_ms, !r->is_parsed || r->settle_ms);
+	r->agents = members_agents(&s->members, s->now_ms);
+	r->n_agents = s->members.n;
+	r->have = &s->have;
+	if (r->agents) {
+		loop_post(s->worker, &s->expand_task);
+		return;
+	}
+	s->members.changed = true;
+	end_run(s, -ENOMEM);
 }
 
-static int put_member(struct scope *s, const struct store_agent *agent)
-{
-	struct member m = { .name = strdup(agent->name) };
-	size_t room = s->room ? 2 * s->room : 64, i;
-	struct member *more;
-	bool there;
-
-	if (!m.name || model_labels(agent->profile.labels, &m.labels, &m.n_labels, &m.memory)) {
-		free(m.name);
-		return -ENOMEM;
-	}
-	remove_member(s, agent->name);
-	if (s->n_members == s->room) {
-		more = realloc(s->members, room * sizeof(*more));
-		if (!more) {
-			end_member(&m);
-			return -ENOMEM;
-		}
-		s->members = more;
-		s->room = room;
-	}
-	i = place_of(s, agent->name, &there);
-	memmove(&s->members[i + 1], &s->members[i], (s->n_members - i) * sizeof(m));
-	s->members[i] = m;
-	s->n_members++;
-	return 0;
-}
+/* ---- who is there ---- */
 
 static void read_dirty(struct scope *s);
 
 static void on_agent(void *arg, int result, const struct store_page *page)
 {
 	struct scope *s = arg;
-	char *name = s->dirty[s->n_dirty - 1];
+	struct members *m = &s->members;
 	int ret = result == STORE_NOT_FOUND ? 0 : result;
 
+	s->reading = false;
 	if (result == STORE_NOT_FOUND)
-		remove_member(s, name);
+		members_remove(m, m->dirty[m->n_dirty - 1]);
 	else if (!result)
-		ret = put_member(s, &page->agents[0]);
+		ret = members_put(m, &page->agents[0]);
 	if (!goes_on(s, ret))
 		return;
-	s->n_dirty--;
-	free(name);
+	members_pop_dirty(m);
 	read_dirty(s);
 }
 
 static void read_dirty(struct scope *s)
 {
-	if (s->n_dirty) {
-		store_get_agent(s->store, s->name, s->dirty[s->n_dirty - 1], on_agent, s);
+	const struct members *m = &s->members;
+
+	if (m->n_dirty) {
+		s->reading = true;
+		store_get_agent(s->store, s->name, m->dirty[m->n_dirty - 1], on_agent, s);
 		return;
 	}
 	s->view = s->seen;
-	if (s->members_known)
+	if (m->known)
 		expand_scope(s);
 	else
 		end_run(s, STORE_STALE);
@@ -425,9 +310,9 @@ static void on_agents(void *arg, int result, const struct store_page *page)
 	char after[STORE_NAME_MAX + 1];
 
 	for (size_t i = 0; !result && i < page->n_agents; i++)
-		result = put_member(s, &page->agents[i]);
+		result = members_put(&s->members, &page->agents[i]);
 	if (result)
-		s->members_known = false;
+		s->members.known = false;
 	if (!goes_on(s, result))
 		return;
 	if (!s->seen.epoch)
@@ -442,14 +327,13 @@ static void on_agents(void *arg, int result, const struct store_page *page)
 
 static void read_members(struct scope *s)
 {
-	if (s->members_known && sl_clock_ns() - s->loaded_ns < RELOAD_NS) {
+	if (s->members.known && sl_clock_ns() - s->loaded_ns < RELOAD_NS) {
 		read_dirty(s);
 		return;
 	}
-	drop_members(s);
-	drop_dirty(s);
+	members_forget(&s->members);
 	s->seen = (struct store_cursor){ 0 };
-	s->members_known = true; /* what happens from now on is noted */
+	s->members.known = true; /* what happens from now on is noted */
 	s->loaded_ns = sl_clock_ns();
 	store_list_agents(s->store, s->name, "", PAGE, on_agents, s);
 }
@@ -485,43 +369,21 @@ static void read_lists(struct scope *s)
 	store_list_wanted(s->store, s->name, "0", LISTS, on_lists, s);
 }
 
+/* What they say is parsed once for a revision. */
 static int take_topologies(struct scope *s, const struct store_topologies *t)
 {
-	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(1, 60000);
-	uint32_t held_back;
+	int ret;
 
 	s->revision = t->revision;
 	s->expanded = t->expanded;
-	s->parsed = calloc(t->n + 1, sizeof(*s->parsed));
-	s->topologies = calloc(t->n + 1, sizeof(*s->topologies));
-	s->reports = calloc(t->n + 1, sizeof(*s->reports));
-	if (!s->parsed || !s->topologies || !s->reports)
-		return -ENOMEM;
-	for (size_t i = 0; i < t->n && i < STORE_TOPOLOGIES_MAX; i++) {
-		struct model_topology *m = &s->parsed[s->n_topologies];
-		const struct store_topology *from = &t->list[i];
-		struct model_error err;
-		int ret = model_parse_topology(from->doc.at, from->doc.len, m, &err);
-
-		if (ret == -ENOMEM)
-			return ret;
-		if (ret) { /* of a later release, or others damaged it */
-			model_note_junk();
-			if (sl_log_allow(&limit, &held_back))
-				sl_warn("cluster",
-					"topology %s of scope %s cannot be read, so all links of the "
-					"scope stay as they are: %s",
-					from->name, s->name, err.message);
-			return -EPROTO;
-		}
-		m->topology.revision = from->revision;
-		s->topologies[s->n_topologies] = m->topology;
-		s->reports[s->n_topologies++] =
-			strndup(from->report.len ? from->report.at : "", from->report.len);
-		if (!s->reports[s->n_topologies - 1])
-			return -ENOMEM;
-	}
-	return 0;
+	s->now_ms = t->now_ms;
+	if (s->run_revision == t->revision && s->run.n == t->n)
+		return run_take_reports(&s->run, t);
+	s->run_revision = 0;
+	ret = run_take(&s->run, t);
+	if (!ret)
+		s->run_revision = t->revision;
+	return ret;
 }
 
 static void on_topologies(void *arg, int result, const struct store_topologies *t)
@@ -557,25 +419,9 @@ static bool is_about_agents(const char *type)
 	       !strcmp(type, "expired");
 }
 
-static void note_dirty(struct scope *s, const char *name)
+static uint64_t left_ms(const struct store_event *e)
 {
-	for (size_t i = 0; i < s->n_dirty; i++)
-		if (!strcmp(s->dirty[i], name)) {
-			/* The one that is being read is read once more. */
-			if (!s->busy || i + 1 < s->n_dirty)
-				return;
-		}
-	if (s->n_dirty == DIRTY_MAX || !s->members_known) {
-		s->members_known = false;
-		return;
-	}
-	/* In front: the last one may be on its way. */
-	memmove(&s->dirty[1], &s->dirty[0], s->n_dirty * sizeof(*s->dirty));
-	s->dirty[0] = strdup(name);
-	if (s->dirty[0])
-		s->n_dirty++;
-	else
-		s->members_known = false;
+	return !strcmp(e->type, "left") || !strcmp(e->type, "expired") ? e->at_ms : 0;
 }
 
 static void on_events(void *arg, const struct store_events *ev)
@@ -584,12 +430,12 @@ static void on_events(void *arg, const struct store_events *ev)
 	bool news = ev->reset;
 
 	if (ev->reset)
-		s->members_known = false;
+		s->members.known = false;
 	for (size_t i = 0; i < ev->n; i++) {
 		const struct store_event *e = &ev->events[i];
 
 		if (is_about_agents(e->type)) {
-			note_dirty(s, e->agent);
+			members_note(&s->members, e->agent, left_ms(e), s->reading);
 			news = true;
 		}
 		news = news || !strncmp(e->type, "topology", 8);
@@ -605,20 +451,24 @@ static void on_events(void *arg, const struct store_events *ev)
 
 /* ---- life ---- */
 
-int scope_create(struct store *store, struct event_base *base, const char *name,
-		 struct sl_list *list, scope_end_fn *ended, void *arg)
+int scope_create(const struct scope_place *place, const char *name, struct sl_list *list,
+		 scope_end_fn *ended, void *arg)
 {
 	struct scope *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return -ENOMEM;
-	s->timer = evtimer_new(base, on_timer, s);
+	s->timer = evtimer_new(loop_base(place->loop), on_timer, s);
+	loop_task_init(&s->expand_task, expand_aside, s);
+	loop_task_init(&s->expanded_task, on_expanded, s);
 	s->follower = (struct store_follower){ .events = on_events, .arg = s };
-	s->store = store;
+	s->store = place->store;
+	s->loop = place->loop;
+	s->worker = place->worker;
 	s->ended = ended;
 	s->arg = arg;
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	if (!s->timer || store_follow(store, s->name, &s->follower)) {
+	if (!s->timer || store_follow(s->store, s->name, &s->follower)) {
 		if (s->timer)
 			event_free(s->timer);
 		free(s);

@@ -222,11 +222,34 @@ static int read_from_to(const struct place *p, struct wish *w)
 	return ret ? ret : get_who(p, "to", REQUIRED, &w->to);
 }
 
+/* "2s", "500ms" */
+static bool read_settle(const char *text, uint64_t *out)
+{
+	size_t n = strspn(text, "0123456789");
+
+	if (!n || n > 6)
+		return false;
+	*out = strtoull(text, NULL, 10);
+	if (!strcmp(text + n, "s"))
+		*out *= 1000;
+	else if (strcmp(text + n, "ms") != 0)
+		return false;
+	return *out <= TOPOLOGY_SETTLE_MAX_MS;
+}
+
 static int read_ring(const struct place *p, struct wish *w)
 {
+	const char *settle = NULL;
 	int ret = get_who(p, "ring", REQUIRED, &w->from);
 
-	return ret ? ret : get_name(p, "by", REQUIRED, &w->by);
+	w->settle_ms = TOPOLOGY_SETTLE_MS;
+	if (!ret)
+		ret = get_name(p, "by", REQUIRED, &w->by);
+	if (!ret)
+		ret = place_text(p, "settle", OPTIONAL, 16, &settle);
+	if (!ret && settle && !read_settle(settle, &w->settle_ms))
+		ret = place_bad_value(p, "settle", "a time such as 2s or 500ms, 60s at most");
+	return ret;
 }
 
 static int read_star(const struct place *p, struct wish *w)
@@ -292,7 +315,7 @@ static const struct {
 	[WISH_MESH] = { "mesh", read_mesh, { "mesh", PARAMS, NULL } },
 	[WISH_FROM_TO] = { "from", read_from_to, { "from", "to", PARAMS, NULL } },
 	[WISH_PAIRS] = { "pairs", read_pairs, { "pairs", PARAMS, NULL } },
-	[WISH_RING] = { "ring", read_ring, { "ring", "by", PARAMS, NULL } },
+	[WISH_RING] = { "ring", read_ring, { "ring", "by", "settle", PARAMS, NULL } },
 	[WISH_STAR] = { "star", read_star, { "star", PARAMS, NULL } },
 #undef PARAMS
 };

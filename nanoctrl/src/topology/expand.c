@@ -141,18 +141,29 @@ static int add(struct work *w, const char *a, const char *b, const struct topolo
 
 /* ---- kinds ---- */
 
-/* The agents that are meant; *out has *n of them. */
-static int select_agents(struct work *w, const char *who, const struct topology_agent ***out,
-			 size_t *n)
+/* The agents that are meant, and those that left less than settle_ms ago; *out has *n of them. */
+static int select_within(struct work *w, const char *who, uint64_t settle_ms,
+			 const struct topology_agent ***out, size_t *n)
 {
 	*n = 0;
 	*out = malloc((w->n_agents + 1) * sizeof(**out));
 	if (!*out)
 		return -ENOMEM;
-	for (size_t i = 0; i < w->n_agents; i++)
-		if (wish_selects(who, &w->agents[i]))
-			(*out)[(*n)++] = &w->agents[i];
+	for (size_t i = 0; i < w->n_agents; i++) {
+		const struct topology_agent *a = &w->agents[i];
+
+		if (a->gone && a->gone_ms >= settle_ms)
+			continue;
+		if (wish_selects(who, a))
+			(*out)[(*n)++] = a;
+	}
 	return *n ? 0 : note(w, "no registered agent matches %s", who);
+}
+
+static int select_agents(struct work *w, const char *who, const struct topology_agent ***out,
+			 size_t *n)
+{
+	return select_within(w, who, 0, out, n);
 }
 
 static int expand_mesh(struct work *w, const struct wish *wish)
@@ -193,7 +204,7 @@ static bool is_there(const struct work *w, const char *name)
 		int order = strcmp(w->agents[mid].name, name);
 
 		if (!order)
-			return true;
+			return !w->agents[mid].gone;
 		if (order < 0)
 			low = mid + 1;
 		else
@@ -268,6 +279,24 @@ static int place_in_ring(struct work *w, const struct wish *wish,
 	return 0;
 }
 
+/* Of agents with one value the one that is there, or that was; NULL where that is none or several.
+ */
+static const struct place_in_ring *holder(const struct place_in_ring *places, size_t n)
+{
+	const struct place_in_ring *only = NULL;
+	size_t n_there = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (places[i].agent->gone)
+			continue;
+		only = &places[i];
+		n_there++;
+	}
+	if (n_there)
+		return n_there == 1 ? only : NULL;
+	return n == 1 ? places : NULL;
+}
+
 /* Agents with equal values are left out, all of them: none of them is the right one. */
 static int drop_equals(struct work *w, const struct wish *wish, struct place_in_ring *places,
 		       size_t *n)
@@ -276,15 +305,19 @@ static int drop_equals(struct work *w, const struct wish *wish, struct place_in_
 	int ret = 0;
 
 	for (size_t i = 0, end; i < *n && !ret; i = end) {
+		const struct place_in_ring *one;
+
 		for (end = i + 1; end < *n && places[end].value == places[i].value; end++)
 			;
-		if (end == i + 1)
-			places[kept++] = places[i];
-		for (size_t j = i; end > i + 1 && j < end && !ret; j++)
-			ret = note(
-				w,
-				"%s is left out of the ring: another agent has the same %s=%" PRId64,
-				places[j].agent->name, wish->by, places[j].value);
+		one = holder(&places[i], end - i);
+		if (one)
+			places[kept++] = *one;
+		for (size_t j = i; !one && j < end && !ret; j++)
+			ret = places[j].agent->gone
+				      ? 0
+				      : note(w,
+					     "%s is left out of the ring: another agent has the same %s=%" PRId64,
+					     places[j].agent->name, wish->by, places[j].value);
 	}
 	*n = kept;
 	return ret;
@@ -295,7 +328,7 @@ static int expand_ring(struct work *w, const struct wish *wish)
 	struct place_in_ring *places = NULL;
 	const struct topology_agent **m;
 	size_t n_members, n = 0;
-	int ret = select_agents(w, wish->from, &m, &n_members);
+	int ret = select_within(w, wish->from, wish->settle_ms, &m, &n_members);
 
 	if (!ret) {
 		places = malloc((n_members + 1) * sizeof(*places));
@@ -330,7 +363,7 @@ static int look_for_absent(struct work *w)
 		uint64_t n = 0;
 
 		for (size_t j = 0; j < w->n_agents; j++)
-			n += wish_selects(e->who, &w->agents[j]);
+			n += !w->agents[j].gone && wish_selects(e->who, &w->agents[j]);
 		if (n >= e->count)
 			continue;
 		w->result->n_absent += (size_t)(e->count - n);

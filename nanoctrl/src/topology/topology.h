@@ -10,19 +10,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TOPOLOGY_LINKS_MAX    100000 /* that one topology names or expands to */
-#define TOPOLOGY_RAILS_ALL    UINT32_MAX
-#define TOPOLOGY_N_TRANSPORTS 3
+#define TOPOLOGY_LINKS_MAX     100000 /* that one topology names or expands to */
+#define TOPOLOGY_RAILS_ALL     UINT32_MAX
+#define TOPOLOGY_N_TRANSPORTS  3
+#define TOPOLOGY_SETTLE_MS     2000 /* where a ring says nothing */
+#define TOPOLOGY_SETTLE_MAX_MS 60000
 
 struct topology_label {
 	const char *key, *value;
 };
 
-/* A registered agent. */
+/* A registered agent, or one that has left and keeps its place in rings for a while. */
 struct topology_agent {
 	const char *name;
 	const struct topology_label *labels;
 	size_t n_labels;
+	bool gone;
+	uint64_t gone_ms; /* how long ago it left */
 };
 
 /* How a link is to be made. Of two links with equal parameters one is as good as the other. */
@@ -43,9 +47,10 @@ struct wish_pair {
 /* A selector is LABEL=VALUE,...; what has no '=' is an agent's name. */
 struct wish {
 	enum wish_kind kind;
-	const char *from; /* MESH, RING: the members; STAR: the center */
-	const char *to;	  /* FROM_TO; STAR: the leaves */
-	const char *by;	  /* RING: the label that orders it */
+	const char *from;   /* MESH, RING: the members; STAR: the center */
+	const char *to;	    /* FROM_TO; STAR: the leaves */
+	const char *by;	    /* RING: the label that orders it, */
+	uint64_t settle_ms; /* and how long it keeps the place of an agent that left */
 	struct wish_pair *pairs;
 	size_t n_pairs;
 	struct topology_params params;

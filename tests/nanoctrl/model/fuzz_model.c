@@ -59,9 +59,9 @@ static void compatible(const char *body, size_t len)
 static void topologies(const char *body, size_t len)
 {
 	const struct topology_label labels[] = { { "role", "x" }, { "rank", "1" } };
-	const struct topology_agent agents[] = { { "a", labels, 2 },
-						 { "b", labels, 1 },
-						 { "c", NULL, 0 } };
+	const struct topology_agent agents[] = { { .name = "a", .labels = labels, .n_labels = 2 },
+						 { .name = "b", .labels = labels, .n_labels = 1 },
+						 { .name = "c", .labels = NULL, .n_labels = 0 } };
 	struct store_topology one = { .name = "t", .doc = { body, len } };
 	struct store_topologies have = { .n = 1, .list = &one };
 	struct model_apply how = { .scope = "s", .name = "t" };

@@ -24,8 +24,9 @@ struct scene {
 static void add(struct scene *s, const char *name, const char *key, const char *value)
 {
 	s->labels[s->n] = (struct topology_label){ key, value };
-	s->agents[s->n] =
-		(struct topology_agent){ name, key ? &s->labels[s->n] : NULL, key ? 1 : 0 };
+	s->agents[s->n] = (struct topology_agent){ .name = name,
+						   .labels = key ? &s->labels[s->n] : NULL,
+						   .n_labels = key ? 1 : 0 };
 	s->n++;
 }
 
@@ -141,18 +142,34 @@ static void expand__star_links_the_center_with_each_leaf(void **state)
 	expansion_fini(&s.out);
 }
 
-static void ring_of(struct scene *s, struct topology_label (*labels)[2], const char *const *ranks,
-		    size_t n)
+static void place(struct scene *s, struct topology_label (*labels)[2], const char *const *ranks,
+		  size_t n)
 {
 	static const char *const names[] = { "a", "b", "c", "d", "e", "f" };
 
 	for (size_t i = 0; i < n; i++) {
 		labels[i][0] = (struct topology_label){ "role", "stage" };
 		labels[i][1] = (struct topology_label){ "rank", ranks[i] };
-		s->agents[i] = (struct topology_agent){ names[i], labels[i], ranks[i] ? 2 : 1 };
+		s->agents[i] = (struct topology_agent){ .name = names[i],
+							.labels = labels[i],
+							.n_labels = ranks[i] ? 2 : 1 };
 	}
 	s->n = n;
-	run_wish(s, &(struct wish){ .kind = WISH_RING, .from = "role=stage", .by = "rank" });
+}
+
+static void run_ring(struct scene *s)
+{
+	run_wish(s, &(struct wish){ .kind = WISH_RING,
+				    .from = "role=stage",
+				    .by = "rank",
+				    .settle_ms = 2000 });
+}
+
+static void ring_of(struct scene *s, struct topology_label (*labels)[2], const char *const *ranks,
+		    size_t n)
+{
+	place(s, labels, ranks, n);
+	run_ring(s);
 }
 
 static void expand__ring_is_in_the_order_of_integers(void **state)
@@ -185,6 +202,35 @@ static void expand__ring_leaves_out_and_reports_who_has_no_place(void **state)
 	assert_noted(&s, 0, "d is left out of the ring: its label rank is no integer: x7");
 	assert_noted(&s, 0, "e is left out of the ring: another agent has the same rank=3");
 	assert_noted(&s, 0, "f is left out of the ring: another agent has the same rank=3");
+	expansion_fini(&s.out);
+}
+
+/* One that left less than settle_ms ago has its place and its links, in rings alone, unless
+ * another agent took the place over. */
+static void expand__ring_keeps_the_place_of_an_agent_for_a_while(void **state)
+{
+	static const char *const ranks[] = { "1", "2", "3", "2" };
+	struct topology_label labels[6][2];
+	struct scene s = { .n = 0 };
+
+	(void)state;
+	place(&s, labels, ranks, 3);
+	s.agents[1].gone = true;
+	s.agents[1].gone_ms = 1999;
+	run_ring(&s);
+	check_links(&s, "a-b a-c b-c");
+	expansion_fini(&s.out);
+	run_wish(&s, &(struct wish){ .kind = WISH_MESH, .from = "role=stage" });
+	check_links(&s, "a-c");
+	expansion_fini(&s.out);
+	s.agents[1].gone_ms = 2000;
+	run_ring(&s);
+	check_links(&s, "a-c");
+	expansion_fini(&s.out);
+	place(&s, labels, ranks, 4);
+	s.agents[1].gone = true;
+	run_ring(&s);
+	check_links(&s, "a-c a-d c-d");
 	expansion_fini(&s.out);
 }
 
@@ -252,7 +298,8 @@ static void expand__too_many_links_keep_those_that_exist(void **state)
 	first.n_pairs = 1;
 	for (size_t i = 0; i < N_MANY; i++) {
 		snprintf(names[i], sizeof(names[i]), "n%03zu", i % 1000);
-		agents[i] = (struct topology_agent){ names[i], &role, 1 };
+		agents[i] =
+			(struct topology_agent){ .name = names[i], .labels = &role, .n_labels = 1 };
 	}
 	assert_int_equal(expand(t, 2, agents, N_MANY, kept, 2, &s.out), 0);
 	check_links(&s, "n000-n001 y-z");
@@ -286,7 +333,7 @@ static void expand__agents_that_are_expected_and_absent_are_counted(void **state
 static void selects__all_terms_have_to_hold(void **state)
 {
 	const struct topology_label labels[] = { { "role", "x" }, { "zone", "" } };
-	const struct topology_agent a = { "a", labels, 2 };
+	const struct topology_agent a = { .name = "a", .labels = labels, .n_labels = 2 };
 
 	(void)state;
 	assert_true(wish_selects("a", &a));
@@ -306,6 +353,7 @@ int main(void)
 		cmocka_unit_test(expand__star_links_the_center_with_each_leaf),
 		cmocka_unit_test(expand__ring_is_in_the_order_of_integers),
 		cmocka_unit_test(expand__ring_leaves_out_and_reports_who_has_no_place),
+		cmocka_unit_test(expand__ring_keeps_the_place_of_an_agent_for_a_while),
 		cmocka_unit_test(expand__selector_that_matches_nobody_is_a_warning),
 		cmocka_unit_test(expand__of_two_wishes_for_a_link_the_first_has_it),
 		cmocka_unit_test(expand__too_many_links_keep_those_that_exist),
