@@ -50,11 +50,11 @@ symbols() {
 
 symbols "$@" | awk -v known="$known" '
 # The noun of a file: its folder, and its name up to the first "_".
-function noun(file) {
-	sub(/\.c$/, "", file)
-	if (match(file, /_[^\/]*$/))
-		file = substr(file, 1, RSTART - 1)
-	return file
+function noun(path) {
+	sub(/\.c$/, "", path)
+	if (match(path, /_[^\/]*$/))
+		path = substr(path, 1, RSTART - 1)
+	return path
 }
 
 # Marks everything that from reaches.
@@ -158,9 +158,9 @@ END {
 		print_circle(n)
 		bad = bad || !is_known(n)
 	}
-	for (file in known_line)
-		if (!(file in in_circle)) {
-			printf "%s is in no circle any more: remove it from %s\n", file, known
+	for (path in known_line)
+		if (!(path in in_circle)) {
+			printf "%s is in no circle any more: remove it from %s\n", path, known
 			bad = 1
 		}
 	exit bad

@@ -55,7 +55,7 @@ command_words() {
 				sub(/^[ \t]+/, "", word)
 				while (word ~ /^(if|then|else|elif|do|while|until|exec|need|command -v|[A-Za-z_]+=[^ ]*) /)
 					sub(/^(command -v|[^ ]+) +/, "", word)
-				if (word ~ /^print( |$)/) # awk's, though a package has a command of this name
+				if (word ~ /^print( |$)/) # of awk, though a package has a command of this name
 					continue
 				if (match(word, /^[a-z][a-z0-9_.+-]*/) && substr(word, RLENGTH + 1) !~ /^( *=|,)/)
 					print substr(word, 1, RLENGTH)
@@ -66,7 +66,8 @@ command_words() {
 purpose_of() {
 	case $1 in
 	deploy/packages.sh) echo run ;;
-	deploy/debian/* | tests/deploy/*) echo deploy ;;
+	deploy/debian/* | deploy/image/* | deploy/slurm/* | tests/deploy/*) echo deploy ;;
+	deploy/trial.sh) echo test ;;
 	deploy/*) echo build ;;
 	bench/*) echo bench ;;
 	*) echo test ;;
