@@ -8,6 +8,15 @@
 #include <semaphore.h>
 #include <stdlib.h>
 
+static struct slime_op *op_with(struct end *e, slime_op_fn *fn, void *arg)
+{
+	struct slime_op_attr attr = { .fn = fn, .arg = arg };
+	struct slime_op *op;
+
+	assert_ok(slime_op_create(e->ctx, &attr, &op));
+	return op;
+}
+
 static void op__is_reused_without_end(void **state)
 {
 	struct pair *p = *state;
@@ -45,9 +54,42 @@ static void op_wait__past_its_time_leaves_the_op_pending(void **state)
 	assert_int_equal(slime_op_imm(p->b.op), 9);
 }
 
+static void set_flag(void *arg, struct slime_op *op)
+{
+	_Atomic bool *flag = arg;
+
+	(void)op;
+	*flag = true;
+}
+
 /* The context's thread does what its owner does not wait for, also just after he waited for
  * another. */
 static void op__that_nobody_waits_for_completes(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	uint64_t end = now_ms() + PATIENCE_MS;
+	_Atomic bool done = false;
+	struct slime_xfer x;
+	struct slime_op *op;
+	struct pair *p;
+
+	(void)state;
+	attr.len = 4 * MiB;
+	p = pair_open(&attr);
+	x = a_and_b(p, 0, 0, attr.len);
+	op = op_with(&p->a, set_flag, &done);
+	assert_ok(read_now(p, &x));
+	assert_ok(slime_read(p->a.ep, &x, 1, 0, op));
+	while (!done && now_ms() < end)
+		sched_yield();
+	assert_true(done);
+	op_end_ok(op);
+	assert_ok(slime_op_destroy(op));
+	pair_close(p);
+}
+
+/* Nobody else makes progress of a's context. */
+static void op_test__of_a_manual_context_makes_progress(void **state)
 {
 	struct pair_attr attr = PAIR_ATTR_INIT;
 	uint64_t end = now_ms() + PATIENCE_MS;
@@ -55,15 +97,63 @@ static void op__that_nobody_waits_for_completes(void **state)
 	struct pair *p;
 
 	(void)state;
+	attr.manual_a = true;
 	attr.len = 4 * MiB;
 	p = pair_open(&attr);
+	pattern_fill(p->b.bytes, attr.len, 3, 0);
 	x = a_and_b(p, 0, 0, attr.len);
-	assert_ok(read_now(p, &x));
 	assert_ok(slime_read(p->a.ep, &x, 1, 0, p->a.op));
 	while (!slime_op_test(p->a.op) && now_ms() < end)
-		sched_yield();
+		;
 	assert_true(slime_op_test(p->a.op));
 	assert_ok(slime_op_status(p->a.op));
+	assert_pattern(p->a.bytes, attr.len, 3, 0);
+	pair_close(p);
+}
+
+struct looker {
+	struct slime_op *other; /* of the same context, whose end only progress finds */
+	_Atomic bool was_pending, done;
+};
+
+static void look_at_other(void *arg, struct slime_op *op)
+{
+	struct looker *l = arg;
+
+	(void)op;
+	l->was_pending = true;
+	for (int i = 0; i < 1000; i++)
+		l->was_pending &= !slime_op_test(l->other);
+	l->done = true;
+}
+
+static void op_test__inside_a_callback_only_looks(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	uint64_t end = now_ms() + PATIENCE_MS;
+	struct looker l = { 0 };
+	struct slime_op *op;
+	struct slime_xfer x;
+	struct pair *p;
+
+	(void)state;
+	attr.manual_a = true;
+	attr.len = 4 * MiB;
+	p = pair_open(&attr);
+	x = a_and_b(p, 0, 0, 8);
+	l.other = p->a.op;
+	op = op_with(&p->a, look_at_other, &l);
+	assert_ok(slime_imm_recv(p->a.ep, p->a.op));
+	assert_ok(slime_read(p->a.ep, &x, 1, 0, op));
+	while (!l.done && now_ms() < end)
+		assert_true(slime_context_poll(p->a.ctx) >= 0);
+	assert_true(l.was_pending);
+	assert_ok(slime_write_imm(p->b.ep, NULL, 0, 0, 9, p->b.op));
+	while (!slime_op_test(p->a.op) && now_ms() < end)
+		;
+	op_end_ok(p->a.op);
+	op_end_ok(p->b.op);
+	assert_ok(slime_op_destroy(op));
 	pair_close(p);
 }
 
@@ -159,15 +249,6 @@ struct seen {
 	_Atomic bool submitting;
 	_Atomic bool inside_submit;
 };
-
-static struct slime_op *op_with(struct end *e, slime_op_fn *fn, void *arg)
-{
-	struct slime_op_attr attr = { .fn = fn, .arg = arg };
-	struct slime_op *op;
-
-	assert_ok(slime_op_create(e->ctx, &attr, &op));
-	return op;
-}
 
 static bool await(_Atomic int *n, int want)
 {
@@ -814,6 +895,8 @@ static const struct CMUnitTest tests[] = {
 	IN_PAIR(op_test__of_an_op_never_submitted_is_true),
 	IN_PAIR(op_wait__past_its_time_leaves_the_op_pending),
 	cmocka_unit_test(op__that_nobody_waits_for_completes),
+	cmocka_unit_test(op_test__of_a_manual_context_makes_progress),
+	cmocka_unit_test(op_test__inside_a_callback_only_looks),
 	IN_PAIR(submit__of_a_pending_op_is_busy),
 	IN_PAIR(submit__of_an_op_of_another_context_is_refused),
 	IN_PAIR(op_create__with_nonsense_is_refused),

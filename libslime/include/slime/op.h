@@ -52,9 +52,13 @@ SLIME_API int slime_op_destroy(struct slime_op *op);
  */
 SLIME_API SLIME_CHECKED int slime_op_wait(struct slime_op *op, int64_t timeout_ms);
 
-/* Whether the op completed, and its callback returned, or it never was submitted. Makes no
- * progress. */
-SLIME_API bool slime_op_test(const struct slime_op *op);
+/*
+ * Whether the op completed, and its callback returned, or it never was submitted. Of one that is
+ * pending it makes one pass of progress, without sleeping, unless another thread makes progress;
+ * callbacks and inline handlers may run in it. Inside a callback or inline handler, and in a child
+ * after fork(), it only looks.
+ */
+SLIME_API bool slime_op_test(struct slime_op *op);
 
 /* The result of the last completed submission; valid until the next. 0 or a negative errno:
  *   -ECONNRESET   the connection died, or the peer closed it; which bytes arrived is unknown

@@ -228,8 +228,9 @@ SLIME_API SLIME_CHECKED int slime_call_wait(struct slime_call *call, int64_t tim
  * result, or was not started: a start that runs meanwhile comes before or after this. */
 SLIME_API int slime_call_cancel(struct slime_call *call);
 
-/* Whether the call ended, and its callback returned, or it never was started. Makes no progress. */
-SLIME_API bool slime_call_test(const struct slime_call *call);
+/* Whether the call ended, and its callback returned, or it never was started. As slime_op_test() it
+ * makes one pass of progress for a call that is pending. */
+SLIME_API bool slime_call_test(struct slime_call *call);
 
 /*
  * How the call ended; valid until it is started again:

@@ -261,7 +261,7 @@ void sl_arrivals_look(struct slime_listener *l)
 
 		if (!atomic_load(&a->done))
 			continue;
-		while (!slime_op_test(a->op))
+		while (!sl_op_is_idle(a->op))
 			sched_yield();
 		/* What went wrong is in the endpoint's own log line. */
 		if (slime_op_status(a->op))

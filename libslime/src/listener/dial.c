@@ -194,7 +194,7 @@ static int check_endpoint(struct slime_endpoint *ep, const struct slime_op *op)
 
 	if (op->ctx != ep->ctx)
 		return -EINVAL;
-	if (!slime_op_test(op))
+	if (!sl_op_is_idle(op))
 		return -EBUSY;
 	pthread_mutex_lock(&ep->lock);
 	called = ep->connect_called;

@@ -444,7 +444,7 @@ int slime_op_destroy(struct slime_op *op)
 {
 	if (!op)
 		return 0;
-	if (!sl_context_check(op->ctx) && !slime_op_test(op))
+	if (!sl_context_check(op->ctx) && !sl_op_is_idle(op))
 		return -EBUSY;
 	sl_op_goes(op);
 	atomic_fetch_sub(&op->completions->n_ops, 1);
@@ -458,13 +458,18 @@ int slime_op_wait(struct slime_op *op, int64_t timeout_ms)
 
 	if (ret)
 		return ret;
-	if (slime_op_test(op))
+	if (sl_op_is_idle(op))
 		return 0;
 	return sl_progress_wait_op(op->ctx, op, sl_deadline_ns(timeout_ms));
 }
 
-bool slime_op_test(const struct slime_op *op)
+bool slime_op_test(struct slime_op *op)
 {
+	if (sl_op_is_idle(op))
+		return true;
+	if (sl_context_check(op->ctx))
+		return false;
+	sl_progress_pass(op->ctx);
 	return sl_op_is_idle(op);
 }
 

@@ -141,6 +141,20 @@ int sl_progress_poll(struct slime_context *ctx)
 	return n;
 }
 
+void sl_progress_pass(struct slime_context *ctx)
+{
+	struct sl_progress *p = &ctx->progress;
+
+	if (sl_in_round || atomic_load_explicit(&p->n_control, memory_order_relaxed) ||
+	    !sl_token_try(p))
+		return;
+	caller_entered(ctx);
+	/* A caller that tests now and then must find everything. */
+	if (!sl_token_round(ctx))
+		(void)sl_token_poller_round(ctx);
+	caller_leaves(ctx);
+}
+
 int sl_progress_arm(struct slime_context *ctx)
 {
 	unsigned n;

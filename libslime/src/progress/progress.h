@@ -108,6 +108,9 @@ void sl_progress_leave(struct slime_context *ctx);
 int sl_progress_poll(struct slime_context *ctx);
 int sl_progress_arm(struct slime_context *ctx);
 
+/* One pass, if the token is free: not inside a callback, where nothing happens. */
+void sl_progress_pass(struct slime_context *ctx);
+
 /* Make progress until op is not pending: 0, -ETIMEDOUT, or -EDEADLK inside a callback. */
 int sl_progress_wait_op(struct slime_context *ctx, struct slime_op *op, uint64_t deadline_ns);
 

@@ -70,7 +70,7 @@ int slime_call_destroy(struct slime_call *call)
 	if (!call)
 		return 0;
 	if (!sl_context_check(call->ctx)) {
-		if (!slime_call_test(call))
+		if (!sl_op_is_idle(&call->op))
 			return -EBUSY;
 		sl_op_goes(&call->op);
 		release(call);
@@ -208,7 +208,7 @@ int slime_call_wait(struct slime_call *call, int64_t timeout_ms)
 	int ret = sl_context_check(call->ctx);
 	uint64_t deadline;
 
-	if (ret || slime_op_test(&call->op))
+	if (ret || sl_op_is_idle(&call->op))
 		return ret;
 	deadline = sl_deadline_ns(timeout_ms);
 	if (timeout_ms < 0 && call->deadline_ns != SL_NEVER)
@@ -232,7 +232,7 @@ int slime_call_cancel(struct slime_call *call)
 	return seen == SL_CALL_OVER ? -ENOENT : 0;
 }
 
-bool slime_call_test(const struct slime_call *call)
+bool slime_call_test(struct slime_call *call)
 {
 	return slime_op_test(&call->op);
 }
@@ -261,7 +261,7 @@ const void *slime_call_reply_data(const struct slime_call *call)
 
 void slime_call_release(struct slime_call *call)
 {
-	if (!sl_context_check(call->ctx) && slime_call_test(call))
+	if (!sl_context_check(call->ctx) && sl_op_is_idle(&call->op))
 		release(call);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "src/core/op.h"
 #include "tests/libslime/transport/shm/raw.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -72,7 +73,7 @@ static void submit__copies_its_share_and_leaves_the_rest_to_progress(void **stat
 	x.remote = &t.remote;
 	x.len = RAW_SHM_LEN;
 	assert_ok(slime_write(r->ep, &x, 1, 0, r->op));
-	assert_false(slime_op_test(r->op));
+	assert_false(sl_op_is_idle(r->op));
 	assert_int_equal(n_copied(&t), RAW_SHM_SHARE);
 
 	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
@@ -93,7 +94,7 @@ static void submit__of_no_more_than_its_share_is_done_at_once(void **state)
 	x.remote = &t.remote;
 	x.len = RAW_SHM_SHARE;
 	assert_ok(slime_write(r->ep, &x, 1, 0, r->op));
-	assert_true(slime_op_test(r->op));
+	assert_true(sl_op_is_idle(r->op));
 	assert_int_equal(n_copied(&t), RAW_SHM_SHARE);
 	munmap(t.bytes, RAW_SHM_LEN);
 }
