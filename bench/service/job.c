@@ -170,14 +170,16 @@ void bench_explain_link(struct slime_agent *agent, const char *peer, const char 
 /* Who is there instead, as far as there is room. */
 static void add_names(struct slime_agent *agent, char message[BENCH_MESSAGE_MAX])
 {
-	char names[NAMES_SHOWN + 1][SLIME_AGENT_NAME_MAX + 1];
-	int n = slime_agent_peers(agent, names, NAMES_SHOWN + 1, LOOKUP_TIMEOUT_MS);
+	struct slime_agent_peers *page;
 	size_t used = strlen(message);
 
-	for (int i = 0; i < n && used < BENCH_MESSAGE_MAX; i++)
+	if (slime_agent_peers(agent, NULL, NULL, LOOKUP_TIMEOUT_MS, &page))
+		return;
+	for (size_t i = 0; i < page->n && i <= NAMES_SHOWN && used < BENCH_MESSAGE_MAX; i++)
 		used += (size_t)snprintf(message + used, BENCH_MESSAGE_MAX - used, "%s%.40s",
 					 i ? ", " : "; there are ",
-					 i < NAMES_SHOWN ? names[i] : "others");
+					 i < NAMES_SHOWN ? page->peers[i].name : "others");
+	slime_agent_peers_free(page);
 }
 
 int bench_check_registered(struct slime_agent *agent, const char *name,

@@ -147,10 +147,14 @@ int ctrl_set_urls(struct ctrl *c, const char *const *urls, size_t n_urls)
 
 int ctrl_put_region(struct ctrl *c, const struct ctrl_region *region, ctrl_done_fn *done, void *arg)
 {
+	struct object *o;
+
 	if (!begin(c, done, arg))
 		return -EAGAIN;
-	server_put(c, OBJECT_REGION, region->name, "", region->descriptor, region->len)->number =
-		region->revision;
+	o = server_put(c, OBJECT_REGION, region->name, "", region->descriptor, region->len);
+	o->number = region->revision;
+	o->size = region->size;
+	o->access = region->access;
 	each_agent(other, at)
 	{
 		struct msg *m;
@@ -217,8 +221,8 @@ static bool offers(const struct ctrl *c, const char *service)
 	return false;
 }
 
-/* Of those that offer the service one; of all others but c, if it is NULL. */
-static int list_one(struct ctrl *c, const char *service, ctrl_names_fn *done, void *arg)
+/* One of those that offer the service. */
+int ctrl_list_providers(struct ctrl *c, const char *service, ctrl_names_fn *done, void *arg)
 {
 	struct msg *m;
 
@@ -233,7 +237,7 @@ static int list_one(struct ctrl *c, const char *service, ctrl_names_fn *done, vo
 	each_agent(other, at)
 	{
 		if (other->registered && !strcmp(other->scope, c->scope) &&
-		    (service ? offers(other, service) : other != c)) {
+		    offers(other, service)) {
 			strcpy(m->name, other->name);
 			m->len = 1;
 		}
@@ -241,14 +245,94 @@ static int list_one(struct ctrl *c, const char *service, ctrl_names_fn *done, vo
 	return finish();
 }
 
-int ctrl_list_names(struct ctrl *c, ctrl_names_fn *done, void *arg)
+/* As begin(), of a page. */
+static struct msg *begin_page(struct ctrl *c, ctrl_page_fn *done, void *arg)
 {
-	return list_one(c, NULL, done, arg);
+	struct msg *m;
+
+	server_lock();
+	if (server.away || !c->registered) {
+		server_unlock();
+		return NULL;
+	}
+	m = inbox_tell(&c->inbox, MSG_PAGE);
+	m->page_done = done;
+	m->arg = arg;
+	return m;
 }
 
-int ctrl_list_providers(struct ctrl *c, const char *service, ctrl_names_fn *done, void *arg)
+static void list_agent(struct listed *l, const struct ctrl *c)
 {
-	return list_one(c, service, done, arg);
+	strcpy(l->name, c->name);
+	l->generation = c->generation;
+	must(!topology_copy(c->labels, &l->labels) && l->labels->n_labels <= FAKE_PAIRS);
+	for (; l->n_attributes < c->n_attributes; l->n_attributes++) {
+		size_t i = 2 * l->n_attributes;
+
+		strcpy(l->texts[i], c->attributes[i]);
+		strcpy(l->texts[i + 1], c->attributes[i + 1]);
+		l->attributes[l->n_attributes] = (struct nc_pair){ l->texts[i], l->texts[i + 1] };
+	}
+	for (; l->n_services < c->n_services; l->n_services++) {
+		strcpy(l->service_names[l->n_services], c->services[l->n_services]);
+		l->services[l->n_services].name = l->service_names[l->n_services];
+	}
+}
+
+/* A page has FAKE_PAGE agents, in the order in which they came; after is how many came before. */
+int ctrl_list_agents(struct ctrl *c, const char *selector, const char *after, ctrl_page_fn *done,
+		     void *arg)
+{
+	struct msg *m = begin_page(c, done, arg);
+	size_t skip = after ? strtoul(after, NULL, 10) : 0, seen = 0;
+
+	if (!m)
+		return -EAGAIN;
+	m->agents = calloc(FAKE_PAGE, sizeof(*m->agents));
+	must(m->agents);
+	each_agent(other, at)
+	{
+		if (!other->registered || strcmp(other->scope, c->scope) ||
+		    (selector && !topology_selects(selector, other->name, other->labels->labels,
+						   other->labels->n_labels)) ||
+		    seen++ < skip)
+			continue;
+		m->more = m->n == FAKE_PAGE;
+		if (!m->more)
+			list_agent(&m->agents[m->n++], other);
+	}
+	sprintf(m->name, "%zu", skip + m->n);
+	return finish();
+}
+
+/* The first FAKE_PAGE of them. */
+int ctrl_list_regions(struct ctrl *c, const char *agent, ctrl_page_fn *done, void *arg)
+{
+	struct msg *m = begin_page(c, done, arg);
+	struct ctrl *owner;
+
+	if (!m)
+		return -EAGAIN;
+	owner = server_agent(c->scope, agent);
+	m->result = owner ? 0 : -ENOENT;
+	m->regions = calloc(FAKE_PAGE, sizeof(*m->regions));
+	must(m->regions);
+	each_object(o, at)
+	{
+		struct listed *l = &m->regions[m->n];
+
+		if (!owner || o->kind != OBJECT_REGION || strcmp(o->owner, agent) ||
+		    m->n == FAKE_PAGE)
+			continue;
+		strcpy(l->name, o->name);
+		l->generation = owner->generation;
+		l->revision = o->number;
+		l->size = o->size;
+		l->access = (o->access & SLIME_ACCESS_REMOTE_READ ? NC_READ : 0u) |
+			    (o->access & SLIME_ACCESS_REMOTE_WRITE ? NC_WRITE : 0u);
+		m->n++;
+	}
+	return finish();
 }
 
 int ctrl_get_region(struct ctrl *c, const char *agent, const char *region, ctrl_region_fn *done,

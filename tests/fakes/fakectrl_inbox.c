@@ -18,6 +18,46 @@ struct msg *inbox_tell(struct inbox *in, enum msg_kind kind)
 	return m;
 }
 
+static struct nc_pairs labels_of(struct listed *l)
+{
+	for (size_t i = 0; i < l->labels->n_labels; i++)
+		l->pairs[i] =
+			(struct nc_pair){ l->labels->labels[i].key, l->labels->labels[i].value };
+	return (struct nc_pairs){ l->pairs, l->labels->n_labels };
+}
+
+static void deliver_page(struct msg *m)
+{
+	struct nc_agent agents[FAKE_PAGE] = { 0 };
+	struct nc_region regions[FAKE_PAGE] = { 0 };
+	struct nc_page page = { .n = m->n, .next = m->more ? m->name : NULL };
+
+	for (size_t i = 0; m->agents && i < m->n; i++) {
+		struct listed *l = &m->agents[i];
+
+		agents[i] = (struct nc_agent){
+			.name = l->name,
+			.address = "here",
+			.generation = l->generation,
+			.labels = labels_of(l),
+			.attributes = { l->attributes, l->n_attributes },
+			.services = l->services,
+			.n_services = l->n_services,
+		};
+	}
+	for (size_t i = 0; m->regions && i < m->n; i++)
+		regions[i] = (struct nc_region){
+			.name = m->regions[i].name,
+			.size = m->regions[i].size,
+			.access = m->regions[i].access,
+			.generation = m->regions[i].generation,
+			.revision = m->regions[i].revision,
+		};
+	page.agents = agents;
+	page.regions = regions;
+	m->page_done(m->arg, m->result, m->result ? NULL : &page);
+}
+
 static void deliver(struct inbox *in, struct msg *m)
 {
 	const char *name = m->name;
@@ -64,6 +104,9 @@ static void deliver(struct inbox *in, struct msg *m)
 	case MSG_REGION:
 		m->region_done(m->arg, m->result, m->bytes, m->len);
 		break;
+	case MSG_PAGE:
+		deliver_page(m);
+		break;
 	case MSG_NAMES:
 		m->names_done(m->arg, 0, m->len ? &name : NULL, m->len);
 		break;
@@ -82,6 +125,10 @@ static struct msg *next_msg(struct inbox *in)
 
 static void free_msg(struct msg *m)
 {
+	for (size_t i = 0; m->agents && i < m->n; i++)
+		free(m->agents[i].labels);
+	free(m->agents);
+	free(m->regions);
 	free(m->labels);
 	free(m);
 }

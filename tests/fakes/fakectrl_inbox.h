@@ -6,10 +6,13 @@
 #include <event2/event.h>
 
 #include "base/list.h"
+#include "nanoctrl/client/nanoctrl_client.h"
 #include "peeragent/lib/control/ctrl.h"
 #include "peeragent/lib/plan/topology.h"
 
-#define FAKE_NAME 256
+#define FAKE_NAME     256
+#define FAKE_SERVICES 4
+#define FAKE_PAIRS    8
 
 enum msg_kind {
 	MSG_UP,
@@ -25,6 +28,23 @@ enum msg_kind {
 	MSG_DONE,
 	MSG_REGION,
 	MSG_NAMES,
+	MSG_PAGE,
+};
+
+#define FAKE_PAGE 2 /* entries of a page */
+
+/* An agent, or a region, of a list. */
+struct listed {
+	char name[FAKE_NAME];
+	uint64_t generation, revision, size;
+	unsigned access;
+	struct slime_topology *labels;
+	struct nc_pair pairs[FAKE_PAIRS], attributes[FAKE_PAIRS];
+	size_t n_attributes;
+	char texts[2 * FAKE_PAIRS][FAKE_NAME]; /* of attributes */
+	struct nc_service services[FAKE_SERVICES];
+	char service_names[FAKE_SERVICES][FAKE_NAME];
+	size_t n_services;
 };
 
 struct msg {
@@ -41,6 +61,10 @@ struct msg {
 	ctrl_done_fn *done;
 	ctrl_region_fn *region_done;
 	ctrl_names_fn *names_done;
+	ctrl_page_fn *page_done;
+	struct listed *agents, *regions; /* FAKE_PAGE of one of them */
+	size_t n;
+	bool more;
 	void *arg;
 	size_t len;
 	uint8_t bytes[CTRL_DESCRIPTOR_MAX];

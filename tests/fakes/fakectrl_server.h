@@ -16,8 +16,6 @@
 /* Also where assert() is nothing. */
 void must(bool holds);
 
-#define FAKE_SERVICES 4
-
 struct ctrl {
 	struct sl_list node;
 	struct inbox inbox;
@@ -26,6 +24,8 @@ struct ctrl {
 	struct slime_topology *labels;
 	char services[FAKE_SERVICES][FAKE_NAME];
 	size_t n_services;
+	char attributes[2 * FAKE_PAIRS][FAKE_NAME]; /* key, value, key, ... */
+	size_t n_attributes;
 	bool started, registered, ended;
 	bool list_due; /* asked for without a session */
 	uint64_t generation;
@@ -39,6 +39,8 @@ struct object {
 	enum object_kind kind;
 	char owner[FAKE_NAME], name[FAKE_NAME], profile[FAKE_NAME];
 	uint64_t number; /* of an offer; revision of a region */
+	uint64_t size;	 /* of a region */
+	uint32_t access;
 	enum slime_link_state state;
 	struct fakectrl_report report;
 	size_t len;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "peeragent/lib/agent/agent.h"
@@ -137,12 +138,8 @@ static void region__that_somebody_else_withdrew_is_published_again(void **state)
 static void peer_find__says_who_is_registered(void **state)
 {
 	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
-	char names[2][SLIME_AGENT_NAME_MAX + 1];
 
 	(void)state;
-	assert_int_equal(slime_agent_peers(a, names, 0, LONG_MS), 0);
-	assert_int_equal(slime_agent_peers(a, names, 2, LONG_MS), 1);
-	assert_string_equal(names[0], "b");
 	assert_string_equal(slime_agent_scope(a), "default");
 	assert_ok(slime_agent_peer_find(a, "b", LONG_MS));
 	assert_int_equal(slime_agent_peer_find(a, "c", LONG_MS), -ENOENT);
@@ -150,9 +147,82 @@ static void peer_find__says_who_is_registered(void **state)
 	assert_int_equal(slime_agent_peer_find(a, "b", LONG_MS), -ENOENT);
 	fakectrl_go_away();
 	assert_int_equal(slime_agent_peer_find(a, "b", 1), -EAGAIN);
-	assert_int_equal(slime_agent_peers(a, names, 2, 1), -EAGAIN);
 	fakectrl_come_back(true);
 	end(a);
+}
+
+static void peers__come_page_by_page_with_all_that_they_say(void **state)
+{
+	static const struct slime_label decode = { "role", "decode" };
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0), *c;
+	struct slime_agent_attr attr = attr_of("c");
+	struct slime_agent_peers *page;
+
+	(void)state;
+	attr.topology = (struct slime_topology){ .labels = &decode, .n_labels = 1 };
+	assert_ok(slime_agent_create(&attr, &c));
+	assert_ok(slime_agent_service_add(c, "echo"));
+	assert_ok(slime_agent_start(c));
+	assert_ok(slime_agent_wait_ready(c, LONG_MS));
+	assert_ok(slime_agent_peers(a, NULL, NULL, LONG_MS, &page));
+	assert_int_equal(page->n, 1); /* without a itself */
+	assert_string_equal(page->peers[0].name, "b");
+	assert_int_equal(page->peers[0].n_labels, 0);
+	assert_non_null(page->next);
+	{
+		char next[64];
+
+		snprintf(next, sizeof(next), "%s", page->next);
+		slime_agent_peers_free(page);
+		assert_ok(slime_agent_peers(a, NULL, next, LONG_MS, &page));
+	}
+	assert_int_equal(page->n, 1);
+	assert_null(page->next);
+	assert_string_equal(page->peers[0].name, "c");
+	assert_string_equal(page->peers[0].address, "here");
+	assert_int_not_equal(page->peers[0].generation, 0);
+	assert_string_equal(page->peers[0].labels[0].key, "role");
+	assert_string_equal(page->peers[0].labels[0].value, "decode");
+	assert_int_equal(page->peers[0].n_services, 1);
+	assert_string_equal(page->peers[0].services[0], "echo");
+	slime_agent_peers_free(page);
+	assert_ok(slime_agent_peers(a, "role=decode", NULL, LONG_MS, &page));
+	assert_int_equal(page->n, 1);
+	assert_string_equal(page->peers[0].name, "c");
+	slime_agent_peers_free(page);
+	assert_ok(slime_agent_peers(a, "role=none", NULL, LONG_MS, &page));
+	assert_int_equal(page->n, 0);
+	slime_agent_peers_free(page);
+	end(c);
+	end(b);
+	fakectrl_go_away();
+	assert_int_equal(slime_agent_peers(a, NULL, NULL, 1, &page), -EAGAIN);
+	fakectrl_come_back(true);
+	end(a);
+}
+
+static void regions__of_a_peer_are_listed(void **state)
+{
+	struct slime_agent *b = start_with_kv(0x5a), *a = start("a", NULL, 0);
+	struct slime_agent_regions *list;
+
+	(void)state;
+	assert_ok(slime_agent_regions(a, "b", LONG_MS, &list));
+	assert_int_equal(list->n, 1);
+	assert_string_equal(list->regions[0].name, "kv");
+	assert_int_equal(list->regions[0].size, kv.size);
+	assert_int_equal(list->regions[0].access,
+			 SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE);
+	assert_int_not_equal(list->regions[0].generation, 0);
+	assert_int_not_equal(list->regions[0].revision, 0);
+	slime_agent_regions_free(list);
+	assert_ok(slime_agent_regions(b, "a", LONG_MS, &list));
+	assert_int_equal(list->n, 0);
+	slime_agent_regions_free(list);
+	assert_int_equal(slime_agent_regions(a, "c", LONG_MS, &list), -ENOENT);
+	assert_int_equal(slime_agent_regions(a, "", LONG_MS, &list), -EINVAL);
+	end(a);
+	end(b);
 }
 
 /* ---- lookups without a session ---- */
@@ -529,6 +599,8 @@ int main(void)
 		cmocka_unit_test_setup(lookup__of_what_is_no_name_is_invalid, reset),
 		cmocka_unit_test_setup(region__unknown_is_not_found, reset),
 		cmocka_unit_test_setup(peer_find__says_who_is_registered, reset),
+		cmocka_unit_test_setup(peers__come_page_by_page_with_all_that_they_say, reset),
+		cmocka_unit_test_setup(regions__of_a_peer_are_listed, reset),
 		cmocka_unit_test_setup(region_remote__without_a_session_waits_for_one, reset),
 		cmocka_unit_test_setup(region_remote__that_finds_no_call_free_asks_again, reset),
 		cmocka_unit_test_setup(region_remote__that_waits_for_a_session_ends_with_the_agent,

@@ -29,6 +29,7 @@
 	"{\"type\":\"hello\",\"epoch\":5,\"generation\":7,\"cursor\":\"5:1\",\"beat_ms\":5000}"
 
 static const struct slime_label decode = { "role", "decode" };
+static const struct slime_label nic = { "nic.mlx5_0:1", "link=Ethernet state=ACTIVE" };
 
 static struct {
 	struct event_base *base;
@@ -262,6 +263,8 @@ static int setup(void **state)
 		.incarnation = "i",
 		.owner_key = "00",
 		.address = "here",
+		.attributes = &nic,
+		.n_attributes = 1,
 	};
 
 	(void)state;
@@ -401,6 +404,15 @@ static void region__of_another_agent_is_told(void **state)
 }
 
 /* ---- labels ---- */
+
+static void register__says_the_attributes(void **state)
+{
+	(void)state;
+	ctrl_start(t.ctrl);
+	spin_until(&t.n_registrations, 1);
+	assert_non_null(strstr(t.registration, "\"attributes\":{\"nic.mlx5_0:1\":"
+					       "\"link=Ethernet state=ACTIVE\"}"));
+}
 
 static void set_labels__while_registering_registers_with_them(void **state)
 {
@@ -578,6 +590,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(wanted__that_is_not_known_yet_changes_nothing,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(region__of_another_agent_is_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(register__says_the_attributes, setup, teardown),
 		cmocka_unit_test_setup_teardown(set_labels__while_registering_registers_with_them,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(registration__in_another_epoch_publishes_again,

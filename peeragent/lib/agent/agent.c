@@ -98,6 +98,8 @@ static int init_reconcile(struct slime_agent *agent)
 			.address = attr->address,
 			.labels = attr->topology.labels,
 			.n_labels = attr->topology.n_labels,
+			.attributes = agent->nics.attributes,
+			.n_attributes = agent->nics.n,
 			.services = (const char *const *)agent->services,
 			.n_services = agent->n_services,
 		},
@@ -138,16 +140,41 @@ static int create_threads(struct slime_agent *agent)
 	return ret;
 }
 
+static bool uses_rdma(const struct slime_agent_attr *attr)
+{
+	for (int i = 0; i < SLIME_TRANSPORT_MAX; i++)
+		if (attr->transports[i] == SLIME_TRANSPORT_RDMA)
+			return true;
+	return false;
+}
+
 static int create_data(struct slime_agent *agent)
 {
-	int ret = slime_context_create(&agent->settings.attr.data, &agent->ctx);
+	const struct slime_agent_attr *attr = &agent->settings.attr;
+	int ret = slime_context_create(&attr->data, &agent->ctx);
 
 	if (ret)
 		return ret;
 	ret = slime_rpc_service_create(agent->ctx, &agent->service);
 	if (ret)
-		slime_context_destroy(agent->ctx);
+		goto destroy_context;
+	ret = uses_rdma(attr) ? nics_init(&agent->nics, NULL) : 0;
+	if (!ret)
+		return 0;
+	slime_rpc_service_destroy(agent->service);
+destroy_context:
+	slime_context_destroy(agent->ctx);
 	return ret;
+}
+
+static void destroy_data(struct slime_agent *agent)
+{
+	nics_fini(&agent->nics);
+	slime_rpc_service_destroy(agent->service);
+	/* What a peer reaches cannot go before the process does, and the context with it. */
+	if (slime_context_destroy(agent->ctx) && !agent->reconcile.regions.any_kept)
+		sl_error("agent", "%s: regions or ops of the caller are left in its context",
+			 slime_agent_name(agent));
 }
 
 void slime_agent_attr_init(struct slime_agent_attr *attr)
@@ -183,8 +210,7 @@ int slime_agent_create(const struct slime_agent_attr *attr, struct slime_agent *
 	return 0;
 
 destroy_data:
-	slime_rpc_service_destroy(agent->service);
-	slime_context_destroy(agent->ctx);
+	destroy_data(agent);
 fini_settings:
 	settings_fini(&agent->settings);
 free_agent:
@@ -320,11 +346,7 @@ int slime_agent_destroy(struct slime_agent *agent)
 	helper_destroy(agent->helper);
 	loop_call(agent->loop, fini_all, agent);
 	loop_destroy(agent->loop);
-	slime_rpc_service_destroy(agent->service);
-	/* What a peer reaches cannot go before the process does, and the context with it. */
-	if (slime_context_destroy(agent->ctx) && !agent->reconcile.regions.any_kept)
-		sl_error("agent", "%s: regions or ops of the caller are left in its context",
-			 slime_agent_name(agent));
+	destroy_data(agent);
 	for (size_t i = 0; i < agent->n_services; i++)
 		free(agent->services[i]);
 	settings_fini(&agent->settings);

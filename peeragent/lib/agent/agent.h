@@ -4,6 +4,7 @@
 #define AGENT_AGENT_H
 
 #include "peeragent/lib/agent/identity.h"
+#include "peeragent/lib/agent/nics.h"
 #include "peeragent/lib/agent/reconcile.h"
 #include "peeragent/lib/agent/settings.h"
 
@@ -16,6 +17,7 @@ struct slime_agent {
 	struct slime_rpc_service *service;
 	struct loop *loop;
 	struct helper *helper;
+	struct nics nics; /* none, unless links may use rdma */
 	char *services[AGENT_MAX_SERVICES];
 	size_t n_services;
 	bool started;		      /* reconcile is there; written on the loop */

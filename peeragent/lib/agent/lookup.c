@@ -8,18 +8,30 @@
 #include <event2/event.h>
 
 #include "peeragent/lib/agent/agent.h"
+#include "peeragent/lib/agent/listing.h"
 #include "peeragent/lib/plan/topology.h"
 
 #define AGAIN_MS 200
+
+enum lookup_kind {
+	LOOKUP_REGION,	  /* of peer */
+	LOOKUP_PEER,	  /* is it there? */
+	LOOKUP_PEERS,	  /* a page: selector, after */
+	LOOKUP_REGIONS,	  /* all of peer */
+	LOOKUP_PROVIDERS, /* peer is the name of a service: which agents offer it? */
+};
 
 /* A question, which may be answered after its asker has given up: on the heap. */
 struct lookup {
 	struct sl_list node;
 	struct slime_agent *agent;
-	char peer[SLIME_AGENT_NAME_MAX + 1];   /* "": who is there? */
-	char region[SLIME_AGENT_NAME_MAX + 1]; /* "": is the peer there? */
-	bool by_service; /* peer is the name of a service: which agents offer it? */
+	enum lookup_kind kind;
+	char peer[SLIME_AGENT_NAME_MAX + 1];
+	char region[SLIME_AGENT_NAME_MAX + 1];
+	char *selector, *after; /* NULL: none */
 	struct slime_remote_mr remote;
+	struct slime_agent_peers *peers;
+	struct slime_agent_regions *regions;
 	char names[CTRL_PROVIDERS_MAX][SLIME_AGENT_NAME_MAX + 1];
 	size_t n_names;
 	int result;
@@ -29,6 +41,16 @@ struct lookup {
 	bool abandoned;
 };
 
+/* What it was answered with is its asker's already, or nobody's. */
+static void free_lookup(struct lookup *l)
+{
+	free(l->peers);
+	free(l->regions);
+	free(l->selector);
+	free(l->after);
+	free(l);
+}
+
 static void end_lookup(struct lookup *l, int result)
 {
 	sl_list_remove(&l->node);
@@ -36,7 +58,7 @@ static void end_lookup(struct lookup *l, int result)
 		event_free(l->again);
 	l->result = result;
 	if (l->abandoned)
-		free(l);
+		free_lookup(l);
 	else
 		loop_signal(l->agent->loop, &l->done);
 }
@@ -89,6 +111,24 @@ static void on_peer(void *arg, int result)
 	take_answer(arg, result);
 }
 
+static void on_peers(void *arg, int result, const struct nc_page *page)
+{
+	struct lookup *l = arg;
+
+	if (!result)
+		l->peers = listing_peers(page, slime_agent_name(l->agent));
+	take_answer(l, !result && !l->peers ? -ENOMEM : result);
+}
+
+static void on_regions(void *arg, int result, const struct nc_page *page)
+{
+	struct lookup *l = arg;
+
+	if (!result)
+		l->regions = listing_regions(page);
+	take_answer(l, !result && !l->regions ? -ENOMEM : result);
+}
+
 static void on_names(void *arg, int result, const char *const *names, size_t n)
 {
 	struct lookup *l = arg;
@@ -113,12 +153,18 @@ static int send_lookup(struct lookup *l)
 
 	if (ret)
 		return ret;
-	if (l->by_service)
-		return ctrl_list_providers(ctrl, l->peer, on_names, l);
-	if (!l->peer[0])
-		return ctrl_list_names(ctrl, on_names, l);
-	if (!l->region[0])
+	switch (l->kind) {
+	case LOOKUP_PEER:
 		return ctrl_find_agent(ctrl, l->peer, on_peer, l);
+	case LOOKUP_PEERS:
+		return ctrl_list_agents(ctrl, l->selector, l->after, on_peers, l);
+	case LOOKUP_REGIONS:
+		return ctrl_list_regions(ctrl, l->peer, on_regions, l);
+	case LOOKUP_PROVIDERS:
+		return ctrl_list_providers(ctrl, l->peer, on_names, l);
+	case LOOKUP_REGION:
+		break;
+	}
 	return ctrl_get_region(ctrl, l->peer, l->region, on_region, l);
 }
 
@@ -174,13 +220,26 @@ static void abandon_lookup(void *arg)
 	l->abandoned = a->abandoned;
 }
 
-/* 0, and *answered is the caller's to free; or how it ended. */
-static int look_up_what(struct slime_agent *agent, struct lookup *l, int64_t timeout_ms,
-			struct lookup **answered)
+static struct lookup *create_lookup(enum lookup_kind kind, const char *peer, const char *region)
+{
+	struct lookup *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->kind = kind;
+	snprintf(l->peer, sizeof(l->peer), "%s", peer);
+	snprintf(l->region, sizeof(l->region), "%s", region);
+	return l;
+}
+
+/* 0, and the lookup is the caller's to free; or how it ended, and it is not. */
+static int look_up(struct slime_agent *agent, struct lookup *l, int64_t timeout_ms)
 {
 	struct abandon a = { .lookup = l };
 	int ret;
 
+	if (!l)
+		return -ENOMEM;
 	l->agent = agent;
 	loop_call(agent->loop, begin_lookup, l);
 	ret = loop_wait(agent->loop, &l->done, timeout_ms);
@@ -192,22 +251,8 @@ static int look_up_what(struct slime_agent *agent, struct lookup *l, int64_t tim
 	}
 	ret = l->result;
 	if (ret)
-		free(l);
-	else
-		*answered = l;
+		free_lookup(l);
 	return ret;
-}
-
-static int look_up(struct slime_agent *agent, const char *peer, const char *region,
-		   int64_t timeout_ms, struct lookup **answered)
-{
-	struct lookup *l = calloc(1, sizeof(*l));
-
-	if (!l)
-		return -ENOMEM;
-	snprintf(l->peer, sizeof(l->peer), "%s", peer);
-	snprintf(l->region, sizeof(l->region), "%s", region);
-	return look_up_what(agent, l, timeout_ms, answered);
 }
 
 static bool is_name(const char *text)
@@ -219,44 +264,76 @@ int slime_agent_region_remote(struct slime_agent *agent, const char *peer, const
 			      int64_t timeout_ms, struct slime_remote_mr *out)
 {
 	struct lookup *l;
-	int ret = -EINVAL;
+	int ret;
 
-	if (is_name(peer) && is_name(region))
-		ret = look_up(agent, peer, region, timeout_ms, &l);
+	if (!is_name(peer) || !is_name(region))
+		return -EINVAL;
+	l = create_lookup(LOOKUP_REGION, peer, region);
+	ret = look_up(agent, l, timeout_ms);
 	if (ret)
 		return ret;
 	*out = l->remote;
-	free(l);
+	free_lookup(l);
 	return 0;
 }
 
 int slime_agent_peer_find(struct slime_agent *agent, const char *peer, int64_t timeout_ms)
 {
 	struct lookup *l;
-	int ret = is_name(peer) ? look_up(agent, peer, "", timeout_ms, &l) : -EINVAL;
+	int ret;
 
+	if (!is_name(peer))
+		return -EINVAL;
+	l = create_lookup(LOOKUP_PEER, peer, "");
+	ret = look_up(agent, l, timeout_ms);
 	if (!ret)
-		free(l);
+		free_lookup(l);
 	return ret;
 }
 
-/* Frees it. */
-static int take_names(struct lookup *l, char (*names)[SLIME_AGENT_NAME_MAX + 1], size_t n)
+static int copy_text(const char *text, char **out)
 {
-	if (n > l->n_names)
-		n = l->n_names;
-	memcpy(names, l->names, n * sizeof(*names));
-	free(l);
-	return (int)n;
+	*out = text ? strdup(text) : NULL;
+	return text && !*out ? -ENOMEM : 0;
 }
 
-int slime_agent_peers(struct slime_agent *agent, char (*names)[SLIME_AGENT_NAME_MAX + 1], size_t n,
-		      int64_t timeout_ms)
+int slime_agent_peers(struct slime_agent *agent, const char *selector, const char *after,
+		      int64_t timeout_ms, struct slime_agent_peers **out)
+{
+	struct lookup *l = create_lookup(LOOKUP_PEERS, "", "");
+	int ret;
+
+	if (!l)
+		return -ENOMEM;
+	if (copy_text(selector, &l->selector) || copy_text(after, &l->after)) {
+		free_lookup(l);
+		return -ENOMEM;
+	}
+	ret = look_up(agent, l, timeout_ms);
+	if (ret)
+		return ret;
+	*out = l->peers;
+	l->peers = NULL;
+	free_lookup(l);
+	return 0;
+}
+
+int slime_agent_regions(struct slime_agent *agent, const char *peer, int64_t timeout_ms,
+			struct slime_agent_regions **out)
 {
 	struct lookup *l;
-	int ret = look_up(agent, "", "", timeout_ms, &l);
+	int ret;
 
-	return ret ? ret : take_names(l, names, n);
+	if (!is_name(peer))
+		return -EINVAL;
+	l = create_lookup(LOOKUP_REGIONS, peer, "");
+	ret = look_up(agent, l, timeout_ms);
+	if (ret)
+		return ret;
+	*out = l->regions;
+	l->regions = NULL;
+	free_lookup(l);
+	return 0;
 }
 
 int slime_agent_providers(struct slime_agent *agent, const char *service,
@@ -267,11 +344,13 @@ int slime_agent_providers(struct slime_agent *agent, const char *service,
 
 	if (!is_name(service))
 		return -EINVAL;
-	l = calloc(1, sizeof(*l));
-	if (!l)
-		return -ENOMEM;
-	l->by_service = true;
-	snprintf(l->peer, sizeof(l->peer), "%s", service);
-	ret = look_up_what(agent, l, timeout_ms, &l);
-	return ret ? ret : take_names(l, names, n);
+	l = create_lookup(LOOKUP_PROVIDERS, service, "");
+	ret = look_up(agent, l, timeout_ms);
+	if (ret)
+		return ret;
+	if (n > l->n_names)
+		n = l->n_names;
+	memcpy(names, l->names, n * sizeof(*names));
+	free_lookup(l);
+	return (int)n;
 }

@@ -369,6 +369,7 @@ static void on_registered(void *arg, const struct nc_error *error, const struct 
 static int register_now(struct ctrl *ctrl)
 {
 	struct nc_pair labels[MAX_LABELS];
+	struct nc_pair attributes[CTRL_ATTRIBUTES_MAX];
 	struct nc_service services[MAX_SERVICES];
 	struct nc_registration r = {
 		.name = ctrl->name,
@@ -376,6 +377,7 @@ static int register_now(struct ctrl *ctrl)
 		.owner_key = ctrl->owner_key,
 		.address = ctrl->address,
 		.labels = { labels, ctrl->labels->n_labels },
+		.attributes = { attributes, ctrl->attributes->n_labels },
 		.services = services,
 		.n_services = ctrl->n_services,
 	};
@@ -384,6 +386,9 @@ static int register_now(struct ctrl *ctrl)
 	for (size_t i = 0; i < ctrl->labels->n_labels; i++)
 		labels[i] = (struct nc_pair){ ctrl->labels->labels[i].key,
 					      ctrl->labels->labels[i].value };
+	for (size_t i = 0; i < ctrl->attributes->n_labels; i++)
+		attributes[i] = (struct nc_pair){ ctrl->attributes->labels[i].key,
+						  ctrl->attributes->labels[i].value };
 	for (size_t i = 0; i < ctrl->n_services; i++)
 		services[i] = (struct nc_service){ .name = ctrl->services[i] };
 	ctrl->state = CTRL_REGISTERING;
@@ -460,6 +465,12 @@ bool ctrl_url_is_remote(const char *text)
 
 static int copy_strings(struct ctrl *ctrl, const struct ctrl_attr *attr)
 {
+	struct slime_topology attributes = {
+		.labels = attr->attributes,
+		.n_labels = attr->n_attributes < CTRL_ATTRIBUTES_MAX ? attr->n_attributes
+								     : CTRL_ATTRIBUTES_MAX,
+	};
+
 	ctrl->name = strdup(attr->name);
 	ctrl->incarnation = strdup(attr->incarnation);
 	ctrl->owner_key = strdup(attr->owner_key);
@@ -474,6 +485,8 @@ static int copy_strings(struct ctrl *ctrl, const struct ctrl_attr *attr)
 			return -ENOMEM;
 		ctrl->n_services++;
 	}
+	if (topology_copy(&attributes, &ctrl->attributes))
+		return -ENOMEM;
 	return ctrl_set_labels(ctrl, attr->labels, attr->n_labels);
 }
 
@@ -539,6 +552,7 @@ void ctrl_destroy(struct ctrl *ctrl)
 		free(ctrl->services[i]);
 	free(ctrl->services);
 	free(ctrl->labels);
+	free(ctrl->attributes);
 	free(ctrl->name);
 	free(ctrl->incarnation);
 	free(ctrl->owner_key);

@@ -18,6 +18,7 @@ struct event_base;
 #define CTRL_INCARNATION_MAX 64
 #define CTRL_OWNER_KEY_LEN   64
 #define CTRL_DESCRIPTOR_MAX  4096
+#define CTRL_ATTRIBUTES_MAX  64
 
 /* A call with its repeats; one that meets a server that is away ends after this. */
 #define CTRL_CALL_TIMEOUT_MS 5000
@@ -35,6 +36,8 @@ struct ctrl_attr {
 	size_t n_labels;
 	const char *const *services;
 	size_t n_services;
+	const struct slime_label *attributes;
+	size_t n_attributes;
 };
 
 /* A registration of another agent. */
@@ -167,9 +170,17 @@ int ctrl_find_agent(struct ctrl *ctrl, const char *agent, ctrl_done_fn *done, vo
 /* names are valid during the call, for result 0. */
 typedef void ctrl_names_fn(void *arg, int result, const char *const *names, size_t n);
 
-/* The names of other agents that are registered; of many the first CTRL_NAMES_MAX at most. */
-#define CTRL_NAMES_MAX 32
-int ctrl_list_names(struct ctrl *ctrl, ctrl_names_fn *done, void *arg);
+struct nc_page;
+
+/* page is valid during the call, for result 0. */
+typedef void ctrl_page_fn(void *arg, int result, const struct nc_page *page);
+
+/* A page of the agents of the scope, this one included; selector and after may be NULL. */
+int ctrl_list_agents(struct ctrl *ctrl, const char *selector, const char *after, ctrl_page_fn *done,
+		     void *arg);
+
+/* The regions of an agent, in one page. */
+int ctrl_list_regions(struct ctrl *ctrl, const char *agent, ctrl_page_fn *done, void *arg);
 
 /* The names of the agents that offer a service, this one included; of many the first
  * CTRL_PROVIDERS_MAX at most. */

@@ -28,7 +28,8 @@ struct ctrl {
 	char *incarnation;
 	char *owner_key;
 	char *address;
-	struct slime_topology *labels; /* a copy that has nothing but labels */
+	struct slime_topology *labels;	   /* a copy that has nothing but labels */
+	struct slime_topology *attributes; /* as labels */
 	char **services;
 	size_t n_services;
 	struct event *retry;

@@ -22,6 +22,7 @@ struct request {
 	ctrl_done_fn *done;
 	ctrl_region_fn *region_done;
 	ctrl_names_fn *names_done;
+	ctrl_page_fn *page_done;
 	void *arg;
 	struct providers *providers; /* of a list of them that goes on */
 };
@@ -301,32 +302,37 @@ int ctrl_find_agent(struct ctrl *ctrl, const char *agent, ctrl_done_fn *done, vo
 	return rq ? given(rq, nc_get_agent(ctrl->client, agent, on_agent, rq)) : -EAGAIN;
 }
 
-static void on_names(void *arg, const struct nc_error *error, const struct nc_page *page)
+static void on_page(void *arg, const struct nc_error *error, const struct nc_page *page)
 {
 	struct request *rq = arg;
 	struct request ended = *rq;
-	const char *names[CTRL_NAMES_MAX];
-	int result = result_of(error);
-	size_t n = 0;
 
 	end(rq);
-	for (size_t i = 0; !result && i < page->n && n < CTRL_NAMES_MAX; i++) {
-		const char *name = page->agents[i].name;
-
-		if (strcmp(name, ended.ctrl->name) && topology_is_name(name, SLIME_AGENT_NAME_MAX))
-			names[n++] = name;
-	}
-	ended.names_done(ended.arg, result, names, n);
+	ended.page_done(ended.arg, result_of(error), page);
 }
 
-int ctrl_list_names(struct ctrl *ctrl, ctrl_names_fn *done, void *arg)
+static struct request *begin_page(struct ctrl *ctrl, ctrl_page_fn *done, void *arg)
 {
 	struct request *rq = begin(ctrl, NULL, arg);
 
-	if (!rq)
-		return -EAGAIN;
-	rq->names_done = done;
-	return given(rq, nc_list_agents(ctrl->client, NULL, NULL, on_names, rq));
+	if (rq)
+		rq->page_done = done;
+	return rq;
+}
+
+int ctrl_list_agents(struct ctrl *ctrl, const char *selector, const char *after, ctrl_page_fn *done,
+		     void *arg)
+{
+	struct request *rq = begin_page(ctrl, done, arg);
+
+	return rq ? given(rq, nc_list_agents(ctrl->client, selector, after, on_page, rq)) : -EAGAIN;
+}
+
+int ctrl_list_regions(struct ctrl *ctrl, const char *agent, ctrl_page_fn *done, void *arg)
+{
+	struct request *rq = begin_page(ctrl, done, arg);
+
+	return rq ? given(rq, nc_list_regions(ctrl->client, agent, on_page, rq)) : -EAGAIN;
 }
 
 static void end_providers(struct request *rq, int result)

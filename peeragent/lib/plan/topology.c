@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "peeragent/lib/plan/block.h"
+
 bool topology_is_name(const char *text, size_t max)
 {
 	size_t len = text ? strlen(text) : 0;
@@ -75,58 +77,13 @@ bool topology_link_matches(const struct slime_agent_link *link, const char *name
 					      : !strcmp(link->to, name);
 }
 
-/* ---- copy: one block, the structs first, the texts behind them ---- */
-
-struct block {
-	char *at; /* NULL while the length is counted */
-	size_t len;
-};
-
-static void *take(struct block *b, size_t len, size_t align)
-{
-	void *p;
-
-	b->len = (b->len + align - 1) & ~(align - 1);
-	p = b->at ? b->at + b->len : NULL;
-	b->len += len;
-	return p;
-}
-
-static const char *take_text(struct block *b, const char *text)
-{
-	char *p;
-
-	if (!text)
-		return NULL;
-	p = take(b, strlen(text) + 1, 1);
-	return p ? strcpy(p, text) : NULL;
-}
-
-static const char *const *take_texts(struct block *b, const char *const *texts, size_t n)
-{
-	const char **list = take(b, n * sizeof(*list), _Alignof(char *));
-
-	for (size_t i = 0; i < n; i++) {
-		const char *text = take_text(b, texts[i]);
-
-		if (list)
-			list[i] = text;
-	}
-	return list;
-}
+/* ---- copy ---- */
 
 static void copy_labels(struct block *b, const struct slime_topology *from,
 			struct slime_topology *to)
 {
-	struct slime_label *list = take(b, from->n_labels * sizeof(*list), _Alignof(char *));
+	const struct slime_label *list = block_take_labels(b, from->labels, from->n_labels);
 
-	for (size_t i = 0; i < from->n_labels; i++) {
-		struct slime_label label = { take_text(b, from->labels[i].key),
-					     take_text(b, from->labels[i].value) };
-
-		if (list)
-			list[i] = label;
-	}
 	if (to)
 		to->labels = list;
 }
@@ -135,14 +92,14 @@ static void copy_regions(struct block *b, const struct slime_topology *from,
 			 struct slime_topology *to)
 {
 	struct slime_agent_region *list =
-		take(b, from->n_regions * sizeof(*list), _Alignof(struct slime_agent_region));
+		block_take(b, from->n_regions * sizeof(*list), _Alignof(struct slime_agent_region));
 
 	for (size_t i = 0; i < from->n_regions; i++) {
 		struct slime_agent_region r = from->regions[i];
 
-		r.name = take_text(b, r.name);
-		r.allow = r.n_allow ? take_texts(b, r.allow, r.n_allow) : NULL;
-		r.gpu = take_text(b, r.gpu);
+		r.name = block_take_text(b, r.name);
+		r.allow = r.n_allow ? block_take_texts(b, r.allow, r.n_allow) : NULL;
+		r.gpu = block_take_text(b, r.gpu);
 		if (list)
 			list[i] = r;
 	}
@@ -154,13 +111,13 @@ static void copy_links(struct block *b, const struct slime_topology *from,
 		       struct slime_topology *to)
 {
 	struct slime_agent_link *list =
-		take(b, from->n_links * sizeof(*list), _Alignof(struct slime_agent_link));
+		block_take(b, from->n_links * sizeof(*list), _Alignof(struct slime_agent_link));
 
 	for (size_t i = 0; i < from->n_links; i++) {
 		struct slime_agent_link l = from->links[i];
 
-		l.to = take_text(b, l.to);
-		l.profile = take_text(b, l.profile);
+		l.to = block_take_text(b, l.to);
+		l.profile = block_take_text(b, l.profile);
 		if (list)
 			list[i] = l;
 	}
@@ -170,7 +127,7 @@ static void copy_links(struct block *b, const struct slime_topology *from,
 
 static struct slime_topology *copy_into(struct block *b, const struct slime_topology *from)
 {
-	struct slime_topology *to = take(b, sizeof(*to), _Alignof(struct slime_topology));
+	struct slime_topology *to = block_take(b, sizeof(*to), _Alignof(struct slime_topology));
 
 	if (to)
 		*to = *from;

@@ -241,9 +241,17 @@ class Agent(Handle):
             lib.slime_agent_endpoint_put(self._pointer, endpoint)
 
     def peers(self, timeout: float = 5.0) -> list[str]:
-        names = ffi.new(f"char[32][{lib.SLIME_AGENT_NAME_MAX + 1}]")
-        n = check(lib.slime_agent_peers(self.pointer, names, 32, milliseconds(timeout)))
-        return [ffi.string(names[i]).decode() for i in range(n)]
+        """The names of the other agents that are registered."""
+        names: list[str] = []
+        after = ffi.NULL
+        while True:
+            out = ffi.new("struct slime_agent_peers **")
+            check(lib.slime_agent_peers(self.pointer, ffi.NULL, after, milliseconds(timeout), out))
+            page = ffi.gc(out[0], lib.slime_agent_peers_free)
+            names += [ffi.string(page.peers[i].name).decode() for i in range(page.n)]
+            if not page.next:
+                return names
+            after = ffi.new("char[]", ffi.string(page.next))
 
     def providers(self, service: str, timeout: float = 5.0) -> list[str]:
         """The agents that offer a service, this one included."""

@@ -296,14 +296,62 @@ SLIME_API SLIME_CHECKED int slime_agent_region_remote(struct slime_agent *agent,
 SLIME_API SLIME_CHECKED int slime_agent_peer_find(struct slime_agent *agent, const char *peer,
 						  int64_t timeout_ms);
 
+/* An agent of the scope, as it said of itself when it registered. */
+struct slime_agent_peer {
+	const char *name;
+	const char *address; /* "": none */
+	uint64_t generation; /* of its registration */
+	const struct slime_label *labels;
+	size_t n_labels;
+	const char *const *services;
+	size_t n_services;
+	/* Texts for whoever knows their keys. Agents of this library say of each RDMA port, under
+	 * "nic.DEVICE:PORT": "link=Ethernet state=ACTIVE mbps=100000 numa=0
+	 * gpus=0000:17:00.0/PIX,..." (slime/topo.h) */
+	const struct slime_label *attributes;
+	size_t n_attributes;
+};
+
+/* A page of them, in the order of their names. */
+struct slime_agent_peers {
+	const struct slime_agent_peer *peers;
+	size_t n;	  /* may be 0 before the last page */
+	const char *next; /* what to give as after for the next page; NULL: this is the last */
+};
+
 /*
- * Other agents that are registered in the scope, for people: fills the names of at most n, and of
- * at most 32 where there are many. Waits as well. Returns how many it filled, or an error of
- * slime_agent_peer_find() or -ENOMEM.
+ * A page of the other agents that are registered in the scope: of all, or of those that a selector
+ * ("role=decode,zone=a") matches. selector NULL is all; after is NULL for the first page. Waits for
+ * nanoctrl, as slime_agent_region_remote(). The page is freed by slime_agent_peers_free(). Errors
+ * as of slime_agent_peer_find(), but for -ENOENT.
  */
-SLIME_API SLIME_CHECKED int slime_agent_peers(struct slime_agent *agent,
-					      char (*names)[SLIME_AGENT_NAME_MAX + 1], size_t n,
-					      int64_t timeout_ms);
+SLIME_API SLIME_CHECKED int slime_agent_peers(struct slime_agent *agent, const char *selector,
+					      const char *after, int64_t timeout_ms,
+					      struct slime_agent_peers **out);
+SLIME_API void slime_agent_peers_free(struct slime_agent_peers *peers);
+
+/* A region that an agent has in the directory. */
+struct slime_agent_region_info {
+	const char *name;
+	uint64_t size;	     /* bytes */
+	uint32_t access;     /* enum slime_access */
+	uint64_t generation; /* of the agent's registration that offers it */
+	uint64_t revision;   /* grows with each change, and when it is offered anew */
+};
+
+struct slime_agent_regions {
+	const struct slime_agent_region_info *regions; /* in the order of their names */
+	size_t n;
+};
+
+/*
+ * The regions of an agent, also those that do not allow this one. Waits, and fails, as
+ * slime_agent_peer_find(); freed by slime_agent_regions_free().
+ */
+SLIME_API SLIME_CHECKED int slime_agent_regions(struct slime_agent *agent, const char *peer,
+						int64_t timeout_ms,
+						struct slime_agent_regions **out);
+SLIME_API void slime_agent_regions_free(struct slime_agent_regions *regions);
 
 /*
  * The agents of the scope that offer a service (slime_agent_service_add()), this one included:
