@@ -29,7 +29,8 @@ struct notes {
 	uint64_t sent_ns;
 	struct slime_call *call; /* the thread's, as all that follows; NULL: none yet */
 	uint8_t *request;
-	bool sent; /* and use is to be left */
+	bool sent;   /* and use is to be left */
+	bool silent; /* the link was closed, since there is no answer */
 	struct member_use use;
 };
 
@@ -416,6 +417,7 @@ static bool can_send_notes(struct members *m, struct member *e)
 
 	if (notes->sent && slime_call_test(notes->call)) {
 		notes->sent = false;
+		notes->silent = false;
 		members_leave(m, &notes->use, false);
 	}
 	if (notes->sent || !is_time_to_send(m, e))
@@ -432,15 +434,12 @@ static bool can_send_notes(struct members *m, struct member *e)
 static void close_if_silent(struct members *m, struct member *e)
 {
 	uint64_t limit_ns = (m->silence_ms + SLIME_CALL_GRACE_MS) * SL_NS_PER_MS;
-	struct slime_endpoint_info info;
 	struct notes *notes = &e->notes;
 
-	if (!notes->sent || slime_call_test(notes->call) ||
+	if (!notes->sent || notes->silent || slime_call_test(notes->call) ||
 	    sl_clock_ns() - notes->sent_ns < limit_ns)
 		return;
-	slime_endpoint_info(notes->use.ep, &info);
-	if (info.state != SLIME_ENDPOINT_CONNECTED)
-		return;
+	notes->silent = true;
 	sl_warn("pages", "%s: no answer for %u ms: its link is closed", e->name, m->silence_ms);
 	slime_endpoint_close(notes->use.ep);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tests/peeragent/agents.h"
+#include "tests/support/log_lines.h"
 #include <slime/pages.h>
 
 #define PAGE_LEN 65536
@@ -64,18 +65,23 @@ struct user {
 	uint8_t *bytes;
 };
 
-static void start_user_with(struct user *u, const char *name, struct slime_pages_attr *attr)
+/* Of an agent that is ready. */
+static void open_user(struct user *u, struct slime_agent *agent, struct slime_pages_attr *attr)
 {
-	struct slime_context *ctx;
+	struct slime_context *ctx = slime_agent_context(agent);
 
-	u->agent = start(name, NULL, 0);
-	ctx = slime_agent_context(u->agent);
+	u->agent = agent;
 	assert_ok(slime_pages_create(u->agent, attr, &u->pages));
 	assert_ok(slime_pages_request_create(u->pages, NULL, &u->req));
 	assert_ok(slime_mem_alloc(ctx, N_PAGES * PAGE_LEN, NULL, &u->mem));
 	u->bytes = slime_mem_addr(u->mem);
 	assert_ok(slime_mr_create(ctx, u->bytes, N_PAGES * PAGE_LEN, SLIME_ACCESS_REMOTE_READ,
 				  &u->mr));
+}
+
+static void start_user_with(struct user *u, const char *name, struct slime_pages_attr *attr)
+{
+	open_user(u, start(name, NULL, 0), attr);
 }
 
 static void start_user(struct user *u, const char *name, const char *const *owners, size_t n)
@@ -737,6 +743,9 @@ static void start_owner_that_may_stand(struct owner *o, struct stand *stand)
 	struct slime_rpc_method_attr method = SLIME_RPC_METHOD_ATTR_INIT;
 	struct slime_agent_attr agent = attr_of("owner");
 
+	agent.data.tcp_bind = "127.0.0.1";
+	agent.transports[0] = SLIME_TRANSPORT_SHM;
+	agent.transports[1] = SLIME_TRANSPORT_TCP;
 	assert_ok(sem_init(&stand->begun, 0, 0));
 	assert_ok(sem_init(&stand->ends, 0, 0));
 	method.fn = stand_still;
@@ -765,38 +774,78 @@ static void begin_to_stand(struct slime_agent *other, struct stand *stand, struc
 	slime_agent_endpoint_put(other, ep);
 }
 
-static void request__to_an_owner_that_stands_still_ends(void **state)
+/* An owner, its user, whose link is tcp, and an agent at whose wish the owner stands still. */
+struct still {
+	struct owner o;
+	struct user u;
+	struct stand stand;
+	struct slime_agent *other;
+	struct slime_call *call;
+};
+
+static void start_still(struct still *s, uint32_t timeout_ms)
 {
 	const struct slime_agent_link link = { .to = "owner", .profile = "default" };
 	struct slime_pages_attr attr = SLIME_PAGES_ATTR_INIT;
-	struct slime_call *call;
-	struct slime_agent *other;
-	struct stand stand;
-	struct owner o;
-	struct user u;
-	struct batch b;
+	struct slime_agent_attr user = attr_of("user");
+	struct slime_agent *agent;
 
-	(void)state;
-	start_owner_that_may_stand(&o, &stand);
-	other = start("third", &link, 1);
-	assert_ok(slime_call_create(slime_agent_context(other), NULL, &call));
+	start_owner_that_may_stand(&s->o, &s->stand);
+	s->other = start("third", &link, 1);
+	assert_ok(slime_call_create(slime_agent_context(s->other), NULL, &s->call));
+	user.transports[0] = SLIME_TRANSPORT_TCP;
+	user.data.tcp_bind = "127.0.0.1";
+	agent = start_with(&user);
+	assert_ok(slime_agent_wait_ready(agent, LONG_MS));
 	attr.owners = one_owner;
 	attr.n_owners = 1;
 	attr.refresh_ms = 20;
-	attr.timeout_ms = 20;
-	start_user_with(&u, "user", &attr);
-	assert_ok(slime_pages_wait_ready(u.pages, 1, LONG_MS));
-	begin_to_stand(other, &stand, call);
-	make_batch(&u, &b, 0, 2);
-	put(&u, &b, 0);
+	attr.timeout_ms = timeout_ms;
+	attr.dir_cache_ttl_ms = LONG_MS;
+	open_user(&s->u, agent, &attr);
+	assert_ok(slime_pages_wait_ready(s->u.pages, 1, LONG_MS));
+}
+
+static void end_still(struct still *s)
+{
+	sem_post(&s->stand.ends);
+	assert_ok(slime_call_wait(s->call, LONG_MS));
+	assert_ok(slime_call_destroy(s->call));
+	end(s->other);
+	end_user(&s->u);
+	end_owner(&s->o);
+}
+
+static void put__to_an_owner_that_stands_still_times_out(void **state)
+{
+	struct still s;
+	struct batch b;
+
+	(void)state;
+	start_still(&s, 20);
+	begin_to_stand(s.other, &s.stand, s.call);
+	make_batch(&s.u, &b, 0, 2);
+	log_lines_keep();
+	put(&s.u, &b, 0);
+	assert_int_equal(log_lines_with("its link is closed"), 1);
+	log_lines_release();
 	assert_int_equal(b.items[0].status, -ETIMEDOUT);
 	assert_int_equal(b.items[1].status, -ETIMEDOUT);
-	sem_post(&stand.ends);
-	assert_ok(slime_call_wait(call, LONG_MS));
-	assert_ok(slime_call_destroy(call));
-	end(other);
-	end_user(&u);
-	end_owner(&o);
+	end_still(&s);
+}
+
+/* Their places are known: they are read over tcp, which takes an owner that goes on. */
+static void get__of_pages_of_an_owner_that_stands_still_is_a_miss(void **state)
+{
+	struct still s;
+
+	(void)state;
+	start_still(&s, 2000);
+	put_all(&s.u, 0, 2);
+	assert_int_equal(get_pages(&s.u, 0, 2), 2);
+	begin_to_stand(s.other, &s.stand, s.call);
+	assert_int_equal(get_pages(&s.u, 0, 2), 0);
+	end_still(&s);
 }
 
 static void own_method(void *arg, struct slime_rpc_request *req)
@@ -988,7 +1037,8 @@ int main(void)
 		CASE(get__of_pages_that_are_rewritten_never_returns_torn_bytes),
 #endif
 		CASE(put__from_more_regions_than_one_message_has_room_for_puts_all),
-		CASE(request__to_an_owner_that_stands_still_ends),
+		CASE(put__to_an_owner_that_stands_still_times_out),
+		CASE(get__of_pages_of_an_owner_that_stands_still_is_a_miss),
 		CASE(owner_create__that_is_refused_leaves_no_method),
 		CASE(owner_destroy__before_the_agent_starts_takes_its_methods_back),
 	};
