@@ -8,12 +8,17 @@
 #include "cli/yaml/arena.h"
 #include "cli/yaml/tree.h"
 
+size_t cli_tree_max_nodes(const struct cli_tree *tree)
+{
+	return tree->max_nodes ? tree->max_nodes : CLI_TREE_MAX_NODES;
+}
+
 struct cli_node *cli_node_create(struct cli_tree *tree, enum cli_node_type type,
 				 struct cli_place place)
 {
 	struct cli_node *node = NULL;
 
-	if (tree->n_nodes < CLI_TREE_MAX_NODES)
+	if (tree->n_nodes < cli_tree_max_nodes(tree))
 		node = cli_arena_alloc(tree->arena, 1, sizeof(*node));
 	if (!node)
 		return NULL;

@@ -48,7 +48,10 @@ struct cli_tree {
 	struct cli_arena *arena; /* the caller's */
 	struct cli_node *root;	 /* NULL while nothing was said */
 	size_t n_nodes;		 /* without defaults, of which there are some for each map */
+	size_t max_nodes;	 /* 0: CLI_TREE_MAX_NODES */
 };
+
+size_t cli_tree_max_nodes(const struct cli_tree *tree);
 
 /* A node without a parent; NULL without memory, or when the tree is full (then n_nodes is the
  * maximum). */

@@ -66,9 +66,11 @@ static int syntax_error(struct reader *r)
 
 static int full(struct reader *r, const yaml_mark_t *mark)
 {
-	if (r->tree->n_nodes < CLI_TREE_MAX_NODES)
+	size_t most = cli_tree_max_nodes(r->tree);
+
+	if (r->tree->n_nodes < most)
 		return -ENOMEM;
-	return refuse(r, mark, "expected at most %d values in all", CLI_TREE_MAX_NODES);
+	return refuse(r, mark, "expected at most %zu values in all", most);
 }
 
 /* Gives node its place in the tree: as the root, the next element, or the value of the key before

@@ -14,7 +14,8 @@
 #include "model/out.h"
 #include "model/topology.h"
 
-#define FILE_MAX  (1024 * 1024)
+#define FILE_MAX  (16 * 1024 * 1024) /* as of all topologies of a scope */
+#define NODES_MAX 1000000	     /* so many links as a topology may name have room */
 #define FILES_MAX STORE_TOPOLOGIES_MAX
 
 /* ---- YAML to JSON ---- */
@@ -124,7 +125,7 @@ static int read_all(const char *path, char **out, size_t *len)
 		*len = fread(*out, 1, FILE_MAX + 1, f);
 		if (ferror(f) || *len > FILE_MAX) {
 			fprintf(stderr, "%s: %s\n", path,
-				ferror(f) ? strerror(errno) : "the file is longer than 1 MiB");
+				ferror(f) ? strerror(errno) : "the file is longer than 16 MiB");
 			ret = -EINVAL;
 		}
 	} else {
@@ -134,9 +135,26 @@ static int read_all(const char *path, char **out, size_t *len)
 	return ret;
 }
 
+/* A key that says nothing is a slip, and would read as one that is not there. */
+static int refuse_nothing(const struct cluster_file *file, const struct cli_node *n)
+{
+	int ret = 0;
+
+	if (n->type == CLI_NODE_SCALAR && n->key && cli_node_is_nothing(n)) {
+		const struct cli_place *at = &n->key_place;
+
+		fprintf(stderr, "%s:%u:%u: %s says nothing\n", file->path, at->line, at->column,
+			n->key);
+		return -EINVAL;
+	}
+	for (const struct cli_node *c = n->first; c && !ret; c = c->next)
+		ret = refuse_nothing(file, c);
+	return ret;
+}
+
 static int parse(struct cluster_file *file, const char *text, size_t len)
 {
-	struct cli_tree tree = { .arena = file->arena };
+	struct cli_tree tree = { .arena = file->arena, .max_nodes = NODES_MAX };
 	struct cli_problems problems = { .arena = file->arena, .file = file->path };
 	struct out o = { .at = NULL };
 	int ret = cli_yaml_read(&tree, &problems, text, len, NULL, &file->root);
@@ -147,6 +165,8 @@ static int parse(struct cluster_file *file, const char *text, size_t len)
 		fprintf(stderr, "%s: the file says nothing\n", file->path);
 		ret = -EINVAL;
 	}
+	if (!ret)
+		ret = refuse_nothing(file, file->root);
 	if (ret)
 		return ret;
 	write_node(&o, file->root);
