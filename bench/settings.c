@@ -473,7 +473,8 @@ static void check_ctrl(struct cli_config *config, const struct ctrl_settings *c)
 		return;
 	}
 	for (size_t i = 0; i < c->n_ops; i++) {
-		if (c->ops[i] == CTRL_RENDEZVOUS && c->agents > CTRL_MESH_MAX)
+		if ((c->ops[i] == CTRL_RENDEZVOUS || c->ops[i] == CTRL_TOPOLOGY) &&
+		    c->agents > CTRL_MESH_MAX)
 			cli_config_refuse(config, "ctrl.agents",
 					  "expected at most %d agents for a rendezvous",
 					  CTRL_MESH_MAX);

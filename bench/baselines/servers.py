@@ -93,10 +93,10 @@ def resident_kib(pid):
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
 
 
-def start_server(whose, folder, redis, **environment):
+def start_server(whose, folder, redis, options=(), **environment):
     """A control plane, "ours" or the original, at its default log level; what it says goes nowhere."""
     port = free_port()
-    options = ["server", "--host", "127.0.0.1", "--port", str(port), "--redis-url", f"redis://127.0.0.1:{redis}"]
+    options = ["server", "--host", "127.0.0.1", "--port", str(port), "--redis-url", f"redis://127.0.0.1:{redis}", *options]
     if whose == "ours":
         program = os.path.join(os.environ["SLIME_BIN"], "nanoctrl")
         options += ["--runtime-dir", folder]

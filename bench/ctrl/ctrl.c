@@ -9,13 +9,14 @@
 #include "bench/ctrl/hold.h"
 #include "bench/ctrl/load.h"
 #include "bench/ctrl/mesh.h"
+#include "bench/ctrl/wish.h"
 #include "cli/output/progress.h"
 #include "cli/options/secret.h"
 
 #define TOKEN_MAX 4096
 
 const char *const ctrl_op_names[] = { "register", "heartbeat", "lookup", "rendezvous",
-				      "hold",	  "crash",     NULL };
+				      "topology", "hold",      "crash",	 NULL };
 
 static bool wants(const struct ctrl_settings *s, enum ctrl_op op)
 {
@@ -49,12 +50,24 @@ static int prepare(struct crowd *c, enum ctrl_op op, const struct ctrl_settings 
 	return 0;
 }
 
+/* The mesh that a topology wants: until each agent knows, and until all could connect. */
+static int measure_topology(struct crowd *c, const struct ctrl_settings *s, struct ctrl_row *rows)
+{
+	int ret = wish_run(c, &rows[0]);
+
+	if (!ret)
+		ret = mesh_run(c, (size_t)s->inflight, 2, &rows[1], &rows[2]);
+	return ret ? ret : wish_drop(c);
+}
+
 static int measure_op(struct crowd *c, enum ctrl_op op, const struct ctrl_settings *s,
 		      struct ctrl_row *rows)
 {
 	switch (op) {
 	case CTRL_RENDEZVOUS:
-		return mesh_run(c, (size_t)s->inflight, &rows[0], &rows[1]);
+		return mesh_run(c, (size_t)s->inflight, 1, &rows[0], &rows[1]);
+	case CTRL_TOPOLOGY:
+		return measure_topology(c, s, rows);
 	case CTRL_HOLD:
 		return hold_run(c, s->duration_ms, &rows[0]);
 	case CTRL_CRASH:
@@ -79,7 +92,7 @@ static int measure_all(struct crowd *c, const struct ctrl_settings *s, struct ct
 			ret = measure_op(c, op, s, &out->rows[out->n_rows]);
 		cli_progress_clear(&progress);
 		if (!ret)
-			out->n_rows += op == CTRL_RENDEZVOUS ? 2 : 1;
+			out->n_rows += op == CTRL_RENDEZVOUS ? 2 : op == CTRL_TOPOLOGY ? 3 : 1;
 	}
 	return ret;
 }

@@ -16,6 +16,7 @@ enum ctrl_op {
 	CTRL_HEARTBEAT,
 	CTRL_LOOKUP,
 	CTRL_RENDEZVOUS,
+	CTRL_TOPOLOGY,
 	CTRL_HOLD,
 	CTRL_CRASH,
 	CTRL_N_OPS,
@@ -26,8 +27,8 @@ extern const char *const ctrl_op_names[];
 
 #define CTRL_AGENTS_MAX 2000
 #define CTRL_MESH_MAX	256
-/* A rendezvous is two. */
-#define CTRL_ROWS_MAX (CTRL_N_OPS + 1)
+/* A rendezvous is two, and a topology those and one. */
+#define CTRL_ROWS_MAX (CTRL_N_OPS + 3)
 
 struct ctrl_row {
 	const char *what;

@@ -7,7 +7,6 @@
 #include "bench/ctrl/mesh.h"
 
 #define PROFILE	 "bench"
-#define EPOCH	 1
 #define LIMIT_MS 600000
 /* Pairs that one agent begins before another is done: as many as its client has connections. */
 #define WINDOW 4
@@ -24,6 +23,7 @@ struct half {
 
 struct mesh {
 	struct crowd *crowd;
+	uint64_t epoch;	     /* of the connections */
 	struct half *halves; /* from * n + to */
 	size_t *next;	     /* of each agent: whom it turns to next */
 	size_t n_missing;    /* pairs */
@@ -50,8 +50,8 @@ static void post(struct half *h)
 	h->begun = true;
 	h->begin_ns = sl_clock_ns();
 	crowd_called(h->from, "offer",
-		     nc_post_offer(h->from->client, h->to->name, PROFILE, EPOCH, NULL, descriptor,
-				   sizeof(descriptor), on_posted, h));
+		     nc_post_offer(h->from->client, h->to->name, PROFILE, h->mesh->epoch, NULL,
+				   descriptor, sizeof(descriptor), on_posted, h));
 }
 
 /* The agent turns to the next one; where none is left, the agent after it does. */
@@ -165,9 +165,10 @@ static int init(struct mesh *m)
 	return 0;
 }
 
-int mesh_run(struct crowd *c, size_t inflight, struct ctrl_row *rendezvous, struct ctrl_row *event)
+int mesh_run(struct crowd *c, size_t inflight, uint64_t epoch, struct ctrl_row *rendezvous,
+	     struct ctrl_row *event)
 {
-	struct mesh m = { .crowd = c, .rendezvous = rendezvous, .event = event };
+	struct mesh m = { .crowd = c, .epoch = epoch, .rendezvous = rendezvous, .event = event };
 	const struct crowd_step step = { .event = on_event, .reset = on_reset, .arg = &m };
 	uint64_t begin = sl_clock_ns();
 	int ret = init(&m);

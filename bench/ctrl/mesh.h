@@ -13,8 +13,9 @@
 /*
  * With sessions. rendezvous: of each pair, from the first post's start; inflight of them
  * are under way, 0: a few for each agent. event: of each post, from its start until the other one
- * heard. 0; -1 when the crowd is over.
+ * heard. epoch: greater than that of each mesh of this crowd before. 0; -1 when the crowd is over.
  */
-int mesh_run(struct crowd *c, size_t inflight, struct ctrl_row *rendezvous, struct ctrl_row *event);
+int mesh_run(struct crowd *c, size_t inflight, uint64_t epoch, struct ctrl_row *rendezvous,
+	     struct ctrl_row *event);
 
 #endif

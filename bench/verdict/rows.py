@@ -57,6 +57,10 @@ SLOWEST = Figure("slowest_us", "us")  # command in Redis
 SERVER_CPU = Figure("cpu_percent", "%")  # of one core, that nanoctrl takes
 SERVER_MEMORY = Figure("kib_each", "KiB")  # resident memory of nanoctrl for each agent
 CPU = Figure("cpu_s_gib", "s/GiB")  # of both processes
+CONNECTED = Figure("connected_s", "s")  # from apply until all links are connected
+APPLIED = Figure("apply_ms", "ms")  # the command line, from its start to its end
+IN_REDIS = Figure("redis_ms", "ms")  # the longest command in Redis
+TOLD = Figure("told_s", "s")  # until an agent that joins has its links
 WRONG = Figure("wrong_pages", "pages")  # that came with bytes of others
 
 
@@ -311,6 +315,12 @@ ROWS = [
     Row("ctrl-10k-cpu", f"control ours {HOLD}", None, SERVER_CPU, at_most(30), AOF_OFF),
     Row("ctrl-10k-memory", f"control ours {HOLD}", None, SERVER_MEMORY, at_most(20), AOF_OFF),
     *map(foreign_row, FOREIGN),
+    # Topologies: simulated agents, agents of this host, and one file of many links.
+    Row("ctrl-mesh-64", "cluster mesh --agents 64", None, CONNECTED, at_most(2), AOF_OFF),
+    Row("ctrl-mesh-real-24", "cluster real --agents 24", None, CONNECTED, at_most(5), AOF_OFF),
+    Row("ctrl-apply", "cluster apply --links 10000", None, APPLIED, at_most(100), AOF_OFF),
+    Row("ctrl-wanted-10k-redis", "cluster star --agents 9999", None, IN_REDIS, at_most(50), AOF_OFF),
+    Row("ctrl-wanted-10k-told", "cluster star --agents 9999", None, TOLD, at_most(1), AOF_OFF),
     # A store of pages, whose owner and reader find each other through nanoctrl.
     page_row("page-get-shm", f"get {PAGES_128K} --verify never", MEMCPY_128K, BANDWIDTH, at_least(0.9)),
     page_row("page-get-shm-verify", f"get {PAGES_128K}", MEMCPY_128K, BANDWIDTH, at_least(0.45)),

@@ -65,6 +65,14 @@ wait_for 10 nobody_is_left || fail "left: $(curl -s "$url/v1/agents?scope=test")
 curl -sf "$url/metrics" >"$work/metrics"
 [ "$(served PUT '/v1/agents/{name}/regions/{region}')" = 6 ] || fail "regions: $(grep /regions/ "$work/metrics")"
 
+say "a mesh that a topology wants"
+measured --agents 5 --ops topology --csv
+python3 - "$work/ctrl.out" <<'END' || fail "CSV: $(cat "$work/ctrl.out")"
+import csv, sys
+rows = list(csv.DictReader(line for line in open(sys.argv[1]) if line[0] != "#"))
+assert [(row["op"], int(row["count"])) for row in rows] == [("topology", 5), ("rendezvous", 10), ("event", 20)]
+END
+
 say "a rendezvous of one pair at a time"
 measured --agents 5 --ops rendezvous --inflight 1 --csv
 python3 - "$work/ctrl.out" <<'END' || fail "CSV: $(cat "$work/ctrl.out")"
