@@ -5,8 +5,8 @@
  * one.
  *
  * Progress. At any moment at most one thread makes progress for a context: a thread inside
- * slime_op_wait(), a caller of slime_context_poll(), or the context's own thread, which steps back
- * while others do it and takes over when nobody does. Callbacks and inline handlers run on that
+ * slime_op_wait(), a caller of slime_context_poll(), or the context's own thread, which makes way
+ * for the others and takes over when they stop. Callbacks and inline handlers run on that
  * thread, with no lock of the library held; they may submit, and destroy their own op; they must
  * not block, and a wait inside one answers -EDEADLK.
  */

@@ -45,12 +45,12 @@ struct slime_endpoint_attr {
 	void *arg;
 	struct slime_rpc_service *service; /* methods offered to the peer, of the same context;
 					      NULL: none; outlives the endpoint */
-	bool isolated; /* rdma: protection domains of its own, so that its peer reaches nothing that
-			* was not shown to it over this link, and may reach restricted regions
-			* (slime/mr.h). Every region that is used over it is registered once more,
-			* and counts as locked memory once more. Others share their domains. */
-	bool quiet;    /* that it is connected, is not, or was lost is in the log at debug level:
-			* for who sees it by on_state, and says it in his own words */
+	bool isolated; /* rdma: protection domains of its own, so that its peer reaches only regions
+			* that it asked for over this link, and may reach restricted regions
+			* (slime/mr.h). Every region that is used over it is registered again, and
+			* counts again as locked memory. Other endpoints share their domains. */
+	bool quiet;    /* logs at debug level that it is connected, failed or was lost: for programs
+			* that log it themselves in on_state */
 };
 
 #define SLIME_ENDPOINT_ATTR_INIT         \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory. A region (mr) is memory of this process that peers may reach within its bounds and access
- * rights. What a peer needs to reach it is a descriptor: versioned bytes, a secret for the peers it
- * is meant for.
+ * rights. A peer needs its descriptor to reach it: versioned bytes, and a secret of the peers for
+ * which it is made.
  */
 #ifndef SLIME_MR_H
 #define SLIME_MR_H
@@ -39,7 +39,7 @@ struct slime_mem_attr {
 	const char *name; /* shown in /proc/PID/maps, its first 249 bytes; NULL: "slime" */
 	bool (*cancelled)(void *arg); /* asked on the calling thread before each part of the
 					 memory, of a fraction of a second: true ends the call.
-					 NULL: nobody is asked */
+					 NULL: no question */
 	void *arg;
 };
 
@@ -89,19 +89,19 @@ SLIME_API SLIME_CHECKED int slime_mr_create(struct slime_context *ctx, void *add
 					    uint32_t access, struct slime_mr **out);
 
 struct slime_mr_attr {
-	uint32_t access; /* enum slime_access; 0: for local use only */
-	bool restricted; /* for some peers only: those that are given the descriptor. What keeps the
-			  * others out over rdma, where a key may be guessed, is that only isolated
-			  * endpoints (slime/endpoint.h) reach it: for the peers of others its
-			  * access is none, -EACCES. Over shm and tcp the descriptor's secret is
-			  * enough. Memory of slime_mem_alloc() is its own: else -EACCES, for peers
-			  * over shm map all of it, also what is outside of the region */
-	bool on_demand;	 /* rdma: its pages are not locked; a device asks for each as it needs
-			  * it. With a device that cannot, transfers are -EOPNOTSUPP. Links that
-			  * begin later have peers wait 10 ms for a page, six times by default */
-	bool device_memory; /* it is a GPU's or another device's, which no CPU touches, at this
-			     * address of the process: for one-sided transfers over rdma alone,
-			     * else -EOPNOTSUPP. What it takes is in docs/rdma.md */
+	uint32_t access;    /* enum slime_access; 0: for local use only */
+	bool restricted;    /* only peers with the descriptor reach it. Over rdma, where a peer may
+			     * guess a key, only isolated endpoints (slime/endpoint.h) reach it: peers
+			     * of other endpoints get -EACCES. Over shm and tcp the secret of the
+			     * descriptor is sufficient. It has to be the only region with remote
+			     * access in its memory of slime_mem_alloc(), else -EACCES: peers over
+			     * shm map all of that memory */
+	bool on_demand;	    /* rdma: its pages are not locked; a device asks for each page when it
+			     * needs it. If the device cannot, transfers are -EOPNOTSUPP. Over later
+			     * links peers wait 10 ms for a page, six times by default */
+	bool device_memory; /* memory of a GPU or another device, which no CPU touches, at this
+			     * address of the process: for one-sided transfers over rdma only,
+			     * else -EOPNOTSUPP. docs/rdma.md has the requirements */
 	int dmabuf_fd; /* of device memory: its dmabuf, duplicated; -1: none. addr may be NULL then,
 			* and else lies in its page as dmabuf_offset does */
 	uint64_t dmabuf_offset; /* where the region begins in it */
@@ -124,9 +124,9 @@ SLIME_API SLIME_CHECKED int slime_mr_create_attr(struct slime_context *ctx, void
 						 struct slime_mr **out);
 
 /*
- * Have the rdma devices of the context register a region now rather than with its first use, which
- * may take seconds for many GiB; whoever must not wait as long calls it again. Isolated endpoints
- * register for themselves.
+ * Register a region with the rdma devices of the context now rather than at its first use, which
+ * may take seconds for many GiB. To wait in shorter steps, call it again. Isolated endpoints make
+ * their own registrations.
  *   -ETIMEDOUT  not within timeout_ms (negative: no limit); it goes on
  *   -ENODEV and others: no device can be used      -ENOMEM, -EFAULT, ...: as the log line says
  *   -EINVAL  it is being destroyed                 -EDEADLK  inside a callback

@@ -5,10 +5,10 @@
  * completes when it was matched or refused. A send that is longer than its receive fails both with
  * -EMSGSIZE; nothing is ever truncated.
  *
- * Up to SLIME_SEND_EAGER bytes travel with the message. Of a longer send the receiver reads the
- * bytes straight out of the sender's region, which therefore grants SLIME_ACCESS_REMOTE_READ; the
- * memory of a receive needs no access. Messages that nobody receives stay where they arrived; with
- * 64 of them under way on a link the sender gets -EAGAIN until one was received.
+ * Up to SLIME_SEND_EAGER bytes travel with the message. The receiver reads the bytes of a longer
+ * send from the sender's region, which has to grant SLIME_ACCESS_REMOTE_READ; the memory of a
+ * receive needs no access. Messages without a receive stay in their slots; with 64 of them on a
+ * link the sender gets -EAGAIN until one was received.
  */
 #ifndef SLIME_MSG_H
 #define SLIME_MSG_H

@@ -51,9 +51,9 @@ SLIME_API SLIME_CHECKED int slime_rnr_monitor_create(const char *sysfs_root,
 SLIME_API void slime_rnr_monitor_destroy(struct slime_rnr_monitor *monitor);
 
 /*
- * Read all counters again. What appears starts from its value of now, with total 0; what has gone
- * is not listed any more. A counter that went back, as one of a driver that was loaded again, has
- * added what it shows. On an error the last sample stays.
+ * Read all counters again. A new counter starts from its present value, with total 0; a counter
+ * that has gone is not listed any more. A counter that went back, because its driver was loaded
+ * again, has added its present value. After an error the last sample stays valid.
  *   -ENOMEM   -EIO
  */
 SLIME_API SLIME_CHECKED int slime_rnr_monitor_sample(struct slime_rnr_monitor *monitor);

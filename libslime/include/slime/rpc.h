@@ -97,21 +97,21 @@ SLIME_API bool slime_rpc_request_cancelled(const struct slime_rpc_request *req);
 SLIME_API size_t slime_rpc_request_reply_cap(const struct slime_rpc_request *req);
 
 /*
- * Answer with len bytes. They may lie in the request: a long reply is then sent from there. They
- * are the caller's again when this returns. Whatever is returned, the request is gone.
+ * Answer with len bytes. They may be in the request: a long reply is then sent from there. They
+ * belong to the caller again when this returns. With any result, the request is freed.
  *   -EMSGSIZE    longer than reply_cap: the caller gets this error
  *   -ENOBUFS     no memory for a long reply: the caller gets this error
- *   -ECONNRESET  the link died: nobody reads it
+ *   -ECONNRESET  the link died: the reply is dropped
  *   -ECANCELED   the caller gave up
  *   others: a long reply cannot be written to the caller's memory: the caller gets -EIO
  */
 SLIME_API int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len);
 
 /*
- * Answer in place: memory for a reply of at most len bytes, from where it is sent without another
- * copy if it is long or the method is SLIME_RPC_IN_PLACE. Write it, then commit what is its length.
- * NULL when len exceeds reply_cap, nobody will read it (slime_rpc_request_cancelled()), or memory
- * is short; then answer with an error. Commit returns what slime_rpc_reply() does; without a buffer
+ * Answer in place: memory for a reply of at most len bytes, from which it is sent without another
+ * copy if it is long or the method is SLIME_RPC_IN_PLACE. Write it, then commit its length. NULL
+ * when len exceeds reply_cap, the caller gave up (slime_rpc_request_cancelled()), or memory is
+ * short; then answer with an error. Commit returns what slime_rpc_reply() does; without a buffer
  * it is an empty reply.
  */
 SLIME_API void *slime_rpc_reply_buffer(struct slime_rpc_request *req, size_t len);

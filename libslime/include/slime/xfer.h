@@ -69,9 +69,9 @@ SLIME_API SLIME_CHECKED int slime_write_imm(struct slime_endpoint *ep,
 					    uint32_t flags, uint32_t imm, struct slime_op *op);
 
 /*
- * Complete op with the next immediate of the link that nobody took: slime_op_imm(), and
- * slime_op_bytes() the bytes of the write it came with. Immediates are taken in the order in which
- * they arrive.
+ * Complete op with the next immediate of the link that was not taken yet: slime_op_imm() returns
+ * it, and slime_op_bytes() the bytes of its write. Immediates are taken in the order in which they
+ * arrive.
  *   -EBUSY  op is pending     -EAGAIN  max_pending_ops reached     -EINVAL  as for slime_read()
  *   -ENOTCONN  not connected, and none is left of those that arrived before
  */

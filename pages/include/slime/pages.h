@@ -84,14 +84,14 @@ SLIME_API SLIME_CHECKED int slime_pages_owner_create(struct slime_agent *agent,
 						     const struct slime_pages_owner_attr *attr,
 						     struct slime_pages_owner **out);
 
-/* Offer the memory: when the agent is ready. What slime_agent_region_offer() says. */
+/* Offer the memory, when the agent is ready. Results as of slime_agent_region_offer(). */
 SLIME_API SLIME_CHECKED int slime_pages_owner_start(struct slime_pages_owner *owner);
 
-/* Refuse requests from here on, end what is under way. Before the agent is stopped. */
+/* Refuse requests from here on, end pending ones. Call it before the agent is stopped. */
 SLIME_API void slime_pages_owner_stop(struct slime_pages_owner *owner);
 
-/* Free everything: when the agent's links are closed, or before it was started, which takes its
- * methods back. What slime_mr_destroy() says; then nothing but the stop happened. destroy(NULL) is
+/* Free everything: after the agent's links are closed, or before it is started, which removes its
+ * methods. Errors as of slime_mr_destroy(); then only the stop happened. destroy(NULL) is
  * 0. */
 SLIME_API int slime_pages_owner_destroy(struct slime_pages_owner *owner);
 

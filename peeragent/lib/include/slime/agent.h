@@ -60,7 +60,7 @@ struct slime_agent_region {
 	enum slime_huge_pages huge;
 	int numa_node;		  /* SLIME_NUMA_ANY: the kernel's choice */
 	uint32_t access;	  /* enum slime_access; 0 offers nothing: local use */
-	const char *const *allow; /* who may reach it: "label=value" or "name=AGENT", one match is
+	const char *const *allow; /* allowed peers: "label=value" or "name=AGENT", one match is
 				     enough. NULL: every agent of the scope */
 	size_t n_allow;		  /* 0 with NULL only: a list without a selector is malformed */
 	bool on_demand;		  /* as of struct slime_mr_attr */
@@ -113,9 +113,9 @@ enum slime_agent_state {
 	SLIME_AGENT_STARTING, /* not registered yet */
 	SLIME_AGENT_READY, /* registered, and its regions are offered; one of a later topology that
 			      cannot be had does not change that */
-	SLIME_AGENT_DETACHED, /* was registered; nanoctrl does not answer; links go on */
-	SLIME_AGENT_REFUSED, /* another agent, who lives, has the name: tried again until it goes */
-	SLIME_AGENT_ENDED,   /* superseded by a newer process of the same owner, or stopped */
+	SLIME_AGENT_DETACHED, /* was registered; nanoctrl does not answer; links stay up */
+	SLIME_AGENT_REFUSED,  /* another living agent has the name: tried again until it ends */
+	SLIME_AGENT_ENDED,    /* superseded by a newer process of the same owner, or stopped */
 };
 
 SLIME_API const char *slime_agent_state_name(enum slime_agent_state state);
@@ -191,7 +191,7 @@ SLIME_API SLIME_CHECKED int slime_agent_start(struct slime_agent *agent);
 /*
  * Waits until the agent is SLIME_AGENT_READY.
  *   -ETIMEDOUT  not within timeout_ms (negative: no limit)
- *   -EADDRINUSE  another agent, who lives, has the name: SLIME_AGENT_REFUSED
+ *   -EADDRINUSE  another living agent has the name: SLIME_AGENT_REFUSED
  *   -ESHUTDOWN  superseded or stopped
  *   -ENOMEM, ... a region cannot be had: as the log line says
  */
@@ -305,7 +305,7 @@ struct slime_agent_peer {
 	size_t n_labels;
 	const char *const *services;
 	size_t n_services;
-	/* Texts for whoever knows their keys. Agents of this library say of each RDMA port, under
+	/* Texts by keys. Agents of this library describe each RDMA port under the key
 	 * "nic.DEVICE:PORT": "link=Ethernet state=ACTIVE mbps=100000 numa=0
 	 * gpus=0000:17:00.0/PIX,..." (slime/topo.h) */
 	const struct slime_label *attributes;

@@ -50,14 +50,14 @@ struct slime_plugin {
 	const char *name; /* announced in the registration, and used in log lines */
 
 	/*
-	 * Add methods with slime_agent_method_add(); options live until fini. What is stored in
-	 * *state comes back in the other calls. A negative errno stops the program.
+	 * Add methods with slime_agent_method_add(); options live until fini. The other calls
+	 * get the value of *state. A negative errno stops the program.
 	 */
 	int (*init)(struct slime_agent *agent, const struct slime_plugin_option *options,
 		    size_t n_options, void **state);
 
-	/* The agent is registered and its regions are there. Nothing keeps its lease meanwhile:
-	 * what takes seconds is init's. May be NULL. An error stops the program. */
+	/* The agent is registered and its regions exist. Its lease is not extended meanwhile: do
+	 * work of seconds in init. May be NULL. An error stops the program. */
 	int (*start)(void *state);
 
 	/* End threads, put endpoints back; from here on handlers only refuse. May be NULL. */

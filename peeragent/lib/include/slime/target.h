@@ -10,8 +10,8 @@
  *	...
  *	slime_agent_target_put(target);
  *
- * A transfer takes no lock and asks nobody: between submission and completion it is the one of
- * slime/xfer.h over the endpoint of the link.
+ * A transfer takes no lock and sends no request to nanoctrl: between submission and completion it
+ *is the transfer of slime/xfer.h over the endpoint of the link.
  */
 #ifndef SLIME_TARGET_H
 #define SLIME_TARGET_H
@@ -84,8 +84,8 @@ SLIME_API SLIME_CHECKED int slime_target_write_imm(struct slime_target *target,
 /*
  * As slime_imm_recv(), slime_send(), slime_recv() and slime_recv_cancel(), over the link; the
  * region does not matter. -ENOTCONN when the link is not connected now, -EAGAIN also when the
- * target just moves to another region or connection. What waits to receive ends with its
- * connection, and is not carried over to the next one.
+ * target just moves to another region or connection. A waiting receive ends with its
+ * connection, and does not move to the next one.
  */
 SLIME_API SLIME_CHECKED int slime_target_imm_recv(struct slime_target *target, struct slime_op *op);
 SLIME_API SLIME_CHECKED int slime_target_send(struct slime_target *target, struct slime_mr *mr,
