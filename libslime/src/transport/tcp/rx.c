@@ -441,6 +441,14 @@ bool tcp_rx_sends_later(struct tcp_conn *c)
 	return !rx->is_slow;
 }
 
+/* There is something to parse. */
+static void begin_turn(struct tcp_stream *s)
+{
+	s->rx->is_slow = false;
+	s->rx->due_ns = 0;
+	in_turn = s;
+}
+
 unsigned tcp_rx_run(struct tcp_stream *s)
 {
 	unsigned frames = 0;
@@ -449,9 +457,8 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 	int ret = 0;
 
 	s->rx->more = false;
-	s->rx->is_slow = false;
-	s->rx->due_ns = 0;
-	in_turn = s;
+	if (s->rx->at < s->rx->end)
+		begin_turn(s);
 	while (!is_over(s)) {
 		ssize_t n;
 
@@ -473,6 +480,8 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 			ret = (int)n;
 			break;
 		}
+		if (!turn)
+			begin_turn(s);
 		turn += (uint64_t)n;
 	}
 	in_turn = NULL;
