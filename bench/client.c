@@ -11,6 +11,7 @@
 #define READY_TIMEOUT_MS 10000
 #define LINK_TIMEOUT_MS	 15000
 #define STOP_TIMEOUT_MS	 6000
+#define QPS_MAX		 8 /* of a rail */
 #define TOKEN_MAX	 4096
 #define CLIENT_PROFILE	 "default" /* of the link to the agent that initiates */
 /* Above the load itself: link, lookups, warm-up, check. */
@@ -77,6 +78,14 @@ static int complain_of_control(struct client *c, int ret)
 	return complain(c, "not registered with nanoctrl", text);
 }
 
+static void set_channels(struct slime_context_attr *attr, uint32_t n)
+{
+	if (!n)
+		return;
+	attr->tcp_streams = n;
+	attr->rdma_qps = n < QPS_MAX ? n : QPS_MAX;
+}
+
 static int create_agent(struct client *c, const char *token)
 {
 	const struct settings *s = c->settings;
@@ -91,6 +100,8 @@ static int create_agent(struct client *c, const char *token)
 	attr.token = token;
 	attr.data.polling = (enum slime_polling)s->between.polling;
 	attr.data.tcp_bind = s->between.tcp_bind;
+	attr.data.rdma_devices = s->between.devices;
+	set_channels(&attr.data, (uint32_t)s->between.max_channels);
 	attr.on_state = on_state;
 	attr.arg = c;
 	if (c->settings->between.transport)

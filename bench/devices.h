@@ -17,6 +17,9 @@ int devices_print(const char *sysfs, bool json, FILE *to);
 /* How many ports can be used. */
 size_t devices_n_usable(const struct slime_topo_devices *d);
 
+/* All of them, as in devices_print_json(); NULL without memory. */
+struct json_t *devices_json(const struct slime_topo_devices *d);
+
 /* 0, -ENOMEM, -EIO. */
 int devices_print_json(const struct slime_topo_devices *d, FILE *to);
 

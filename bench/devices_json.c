@@ -115,7 +115,7 @@ static json_t *json_device(const struct slime_topo_device *d)
 			 json_gpus(d));
 }
 
-static json_t *json_devices(const struct slime_topo_devices *d)
+json_t *devices_json(const struct slime_topo_devices *d)
 {
 	json_t *all = json_array();
 
@@ -132,7 +132,7 @@ int devices_print_json(const struct slime_topo_devices *d, FILE *to)
 {
 	json_t *all =
 		json_pack("{s:s, s:i, s:s, s:o}", "bench", "devices", "usable_ports",
-			  (int)devices_n_usable(d), "why", d->why, "devices", json_devices(d));
+			  (int)devices_n_usable(d), "why", d->why, "devices", devices_json(d));
 	int ret = 0;
 
 	if (!all)

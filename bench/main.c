@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,10 @@
 #include "bench/ctrl/ctrl.h"
 #include "bench/devices.h"
 #include "bench/jobs.h"
+#include "bench/limits.h"
 #include "bench/lines.h"
+#include "bench/page/crew.h"
+#include "bench/page/discovery.h"
 #include "bench/page/page.h"
 #include "bench/plot.h"
 #include "bench/report.h"
@@ -240,8 +244,93 @@ static int measure_beside(struct bench *b)
 	return ret ? cli_output_fail(bench_program.name, ret) : status;
 }
 
+static int serve_pages(const struct settings *settings)
+{
+	struct discovery d = { .dir = "" };
+	const char *addr = settings->page.discovery_addr;
+	struct client client;
+	int status = EXIT_FAILURE, sig, ret;
+
+	if (client_init(&client, settings))
+		return EXIT_FAILURE;
+	ret = addr ? discovery_start(&d, addr) : 0;
+	if (ret)
+		complain("nanoctrl for the discovery address", ret);
+	client.owns_pages = true;
+	if (!ret && !client_open(&client))
+		status = page_serve(&client);
+	sig = client_fini(&client);
+	discovery_stop(&d);
+	return sig && status ? interrupted(sig) : status;
+}
+
+/* As a process of a crew, or alone. */
+static int drive_pages(const struct settings *settings, const struct crew_seat *seat,
+		       struct page_result *out)
+{
+	struct client client;
+	int status = EXIT_FAILURE, sig;
+
+	if (client_init(&client, settings))
+		return EXIT_FAILURE;
+	if (!client_open(&client))
+		status = page_drive(&client, seat, out);
+	sig = client_fini(&client);
+	return sig ? interrupted(sig) : status;
+}
+
+static int judge_pages(const struct settings *settings, struct page_result *out)
+{
+	struct client client;
+	int status = EXIT_FAILURE, sig;
+
+	if (client_init(&client, settings))
+		return EXIT_FAILURE;
+	if (!client_open(&client))
+		status = page_judge(&client, out);
+	sig = client_fini(&client);
+	return sig ? interrupted(sig) : status;
+}
+
+/* Before there are threads. */
+static int drive_all(const struct settings *settings, struct page_result *out)
+{
+	const struct crew_seat alone = CREW_ALONE;
+	struct page_group groups[PAGE_GROUPS_MAX];
+	unsigned n = (unsigned)settings->page.processes;
+	char why[256];
+	int n_groups = 0;
+
+	if (settings->page.machine)
+		n_groups = groups_find(settings->between.devices, NULL, groups, why, sizeof(why));
+	if (n_groups == -ENODEV)
+		fprintf(stderr, "slime-bench: --machine: %s\n", why);
+	else if (n_groups < 0)
+		complain("RDMA devices", n_groups);
+	if (n_groups < 0)
+		return EXIT_FAILURE;
+	if (!n_groups && n == 1)
+		return drive_pages(settings, &alone, out);
+	out->n_groups = (size_t)n_groups;
+	return crew_run(settings, groups, (size_t)n_groups, n, drive_pages, out);
+}
+
+/* Afterwards: nothing runs beside it. */
+static void note_limits(const struct settings *settings, struct page_result *out)
+{
+	const struct page_settings *p = &settings->page;
+	uint32_t rdma = 1u << SLIME_TRANSPORT_RDMA;
+	cpu_set_t cpus;
+
+	out->n_cpus = sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : (uint32_t)CPU_COUNT(&cpus);
+	if (out->transports & rdma)
+		out->line_gb_s = limits_line_gb_s(settings->between.devices);
+	if (out->transports & ~rdma)
+		out->copy_gb_s = limits_copy_gb_s(p->page_size * (uint64_t)p->batch_size);
+}
+
 /* What was measured is printed even when a later rung fails. */
-static int drive_pages(struct bench *b, bool judges)
+static int measure_pages(struct bench *b, bool judges)
 {
 	struct page_result *result = calloc(1, sizeof(*result));
 	int status, ret;
@@ -250,8 +339,9 @@ static int drive_pages(struct bench *b, bool judges)
 		return complain("memory", -ENOMEM);
 	result->settings = &b->settings;
 	result->flags = b->flags;
-	result->agent = slime_agent_name(b->client.agent);
-	status = judges ? page_judge(&b->client, result) : page_drive(&b->client, result);
+	status = judges ? judge_pages(&b->settings, result) : drive_all(&b->settings, result);
+	if (result->n_rungs)
+		note_limits(&b->settings, result);
 	ret = result->n_rungs ? page_report(result, format_of(&b->options), stdout) : 0;
 	free(result);
 	return ret ? cli_output_fail(bench_program.name, ret) : status;
@@ -259,20 +349,19 @@ static int drive_pages(struct bench *b, bool judges)
 
 static int page(struct bench *b, const char *what)
 {
+	static char discovery[DISCOVERY_URL_MAX];
+	static const char *const urls[] = { discovery };
+	const char *addr = b->settings.page.discovery_addr;
 	bool serves = !strcmp(what, "serve");
 	bool judges = !strcmp(what, "judge");
-	int status = EXIT_FAILURE;
-	int sig;
 
 	if (!serves && !judges && strcmp(what, "drive"))
 		return cli_usage_error(&bench_program, "page: expected serve, drive or judge");
-	if (client_init(&b->client, &b->settings))
-		return EXIT_FAILURE;
-	b->client.owns_pages = serves;
-	if (!client_open(&b->client))
-		status = serves ? page_serve(&b->client) : drive_pages(b, judges);
-	sig = client_fini(&b->client);
-	return sig && !(serves && !status) ? interrupted(sig) : status;
+	if (addr) {
+		discovery_url(addr, discovery);
+		b->settings.control = (struct control_settings){ .urls = urls, .n_urls = 1 };
+	}
+	return serves ? serve_pages(&b->settings) : measure_pages(b, judges);
 }
 
 static bool is(const struct cli_args *args, const char *command)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench/ctrl/ctrl.h"
+#include "bench/page/discovery.h"
 #include "bench/page/page.h"
 #include "bench/routes/routes.h"
 #include "bench/service/job.h"
@@ -79,6 +80,14 @@ static const struct cli_setting between_table[] = {
 		struct between_settings, tcp_bind, "tcp_bind", .def = "127.0.0.1",
 		.check = check_address,
 		.help = "address of this host on which the agent in this process listens for tcp"),
+	CLI_STRING(
+		struct between_settings, devices, "devices",
+		.help = "RDMA devices of the agent in this process, as rails: mlx5_0,mlx5_1:2, or "
+			"all; absent: the first that can be used"),
+	CLI_INT(struct between_settings, max_channels, "max_channels", .def = "0", .min = 0,
+		.max = 16,
+		.help = "channels to a peer: queue pairs of a rail, at most 8, or streams of tcp; 0: 1 "
+			"queue pair, 4 streams"),
 	CLI_INT(struct between_settings, threads, "threads", .def = "1", .min = 1,
 		.max = LOAD_THREADS_MAX, .help = "threads that initiate"),
 	CLI_END,
@@ -192,6 +201,17 @@ static const struct cli_setting page_table[] = {
 		.help = "number of owners to wait for"),
 	CLI_INT(struct page_settings, replicas, "replicas", .def = "1", .min = 1, .max = 8,
 		.help = "number of owners that get each page"),
+	CLI_INT(struct page_settings, processes, "processes", .def = "1", .min = 1, .max = 64,
+		.help = "drive: processes that measure at the same time, each with these threads; their "
+			"figures are summed"),
+	CLI_FLAG(
+		struct page_settings, machine, "machine", .def = "false",
+		.help = "drive: so many processes for each RDMA device of the host, or of devices, on the "
+			"CPUs of its NUMA node; a row for each, and one for all"),
+	CLI_STRING(
+		struct page_settings, discovery_addr, "discovery_addr", .check = discovery_check,
+		.help = "find each other at this ADDRESS:PORT, without a control plane: the first "
+			"serve runs one there, which ends with it and serves every client that reaches it"),
 	CLI_STRING(struct page_settings, tenant, "tenant", .def = "default", .check = check_name,
 		   .help = "tenant of the pages"),
 	CLI_FLAG(struct page_settings, gpu, "gpu", .def = "false",
@@ -236,6 +256,8 @@ static const struct cli_setting between_options[] = {
 	CLI_KEY("transport", "between.transport"),
 	CLI_KEY("polling", "between.polling"),
 	CLI_KEY("tcp-bind", "between.tcp_bind", .value = "ADDRESS"),
+	CLI_KEY("device", "between.devices", .value = "DEVICE,..."),
+	CLI_KEY("qp", "between.max_channels"),
 	CLI_KEY("threads", "between.threads"),
 	CLI_END,
 };
@@ -278,6 +300,11 @@ static const struct cli_setting page_options[] = {
 	CLI_KEY("transport", "between.transport"),
 	CLI_KEY("polling", "between.polling"),
 	CLI_KEY("tcp-bind", "between.tcp_bind", .value = "ADDRESS"),
+	CLI_KEY("devices", "between.devices", .value = "DEVICE,..."),
+	CLI_KEY("max-channels", "between.max_channels"),
+	CLI_KEY("processes", "page.processes"),
+	CLI_KEY("machine", "page.machine"),
+	CLI_KEY("discovery-addr", "page.discovery_addr", .value = "ADDRESS:PORT"),
 	CLI_KEY("op", "page.op"),
 	CLI_KEY("layout", "page.layout"),
 	CLI_KEY("page-size", "page.page_size"),

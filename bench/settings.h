@@ -22,6 +22,8 @@ struct between_settings {
 	int transport;	      /* enum slime_transport */
 	int polling;	      /* enum slime_polling */
 	const char *tcp_bind; /* of the ephemeral agent */
+	const char *devices;  /* of it, as rails; NULL: the first that can be used */
+	int64_t max_channels; /* queue pairs of a rail, or streams of tcp; 0: as they come */
 	int64_t threads;
 };
 
@@ -73,6 +75,9 @@ struct page_settings {
 	int64_t hit_percent;
 	int64_t owners;
 	int64_t replicas;
+	int64_t processes;
+	bool machine;
+	const char *discovery_addr; /* NULL: the control plane */
 	const char *tenant;
 	bool check_all;
 	bool gpu;

@@ -11,12 +11,14 @@
 #include "bench/load/memory.h"
 #include "bench/load/pattern.h"
 #include "bench/page/batch.h"
+#include "bench/page/crew.h"
 #include "bench/page/page.h"
 
 #define READY_MS    15000
 #define PREFILL	    64 /* pages of one put */
 #define EDGE	    64 /* bytes of a page that are looked at, at each end; one page a batch wholly */
 #define OBJECTS_MAX 2
+#define LINKS_MAX   16 /* that are looked at for their transport */
 /* Of exists, which takes less time for a key than making it does: batches that are made before. */
 #define EXISTS_SETS 64
 
@@ -27,6 +29,7 @@ const char *const page_verify_names[] = { "always", "sample", "never", NULL };
 struct drive {
 	struct client *c;
 	const struct page_settings *settings;
+	const struct crew_seat *seat;
 	struct slime_pages *pages;
 	uint32_t objects; /* of a page: k and v */
 	_Atomic bool stop;
@@ -217,7 +220,7 @@ static void sleep_ms(struct drive *d, int64_t ms)
 	}
 }
 
-static void add(struct page_rung *to, const struct page_rung *from)
+void page_rung_add(struct page_rung *to, const struct page_rung *from)
 {
 	to->batches += from->batches;
 	to->pages += from->pages;
@@ -227,10 +230,14 @@ static void add(struct page_rung *to, const struct page_rung *from)
 	load_histogram_merge(&to->latency, &from->latency);
 }
 
-static void measure(struct drive *d, struct page_rung *out)
+/* Together with the other processes of a crew. */
+static int measure(struct drive *d, struct page_rung *out)
 {
 	uint64_t begin, cpu;
+	int ret = crew_meet(d->seat);
 
+	if (ret)
+		return ret;
 	sleep_ms(d, d->settings->warmup_ms);
 	cpu = load_cpu_ns();
 	begin = sl_clock_ns();
@@ -239,6 +246,7 @@ static void measure(struct drive *d, struct page_rung *out)
 	atomic_store(&d->measures, false);
 	out->elapsed_ns = sl_clock_ns() - begin;
 	out->cpu_ns = load_cpu_ns() - cpu;
+	return 0;
 }
 
 static int run_rung(struct drive *d, uint32_t threads, struct page_rung *out)
@@ -257,12 +265,12 @@ static int run_rung(struct drive *d, uint32_t threads, struct page_rung *out)
 		begun += !ret;
 	}
 	if (!ret)
-		measure(d, out);
+		ret = measure(d, out);
 	atomic_store(&d->stop, true);
 	for (uint32_t i = 0; i < begun; i++)
 		pthread_join(readers[i].thread, NULL);
 	for (uint32_t i = 0; i < made; i++) {
-		add(out, &readers[i].rung);
+		page_rung_add(out, &readers[i].rung);
 		page_batch_fini(&readers[i].b);
 	}
 	free(readers);
@@ -352,9 +360,23 @@ static int run_rungs(struct drive *d, struct page_result *out)
 	return wrong ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-int page_drive(struct client *c, struct page_result *out)
+/* Who drove, and over what. */
+static void note_client(const struct client *c, struct page_result *out)
 {
-	struct drive d = { .c = c, .settings = &c->settings->page };
+	struct slime_agent_link_info *links = calloc(LINKS_MAX, sizeof(*links));
+	int n = links ? slime_agent_links(c->agent, links, LINKS_MAX) : 0;
+
+	snprintf(out->agent, sizeof(out->agent), "%s", slime_agent_name(c->agent));
+	out->n_processes = 1;
+	for (int i = 0; i < n && i < LINKS_MAX; i++)
+		if (links[i].state == SLIME_LINK_CONNECTED)
+			out->transports |= 1u << links[i].transport;
+	free(links);
+}
+
+int page_drive(struct client *c, const struct crew_seat *seat, struct page_result *out)
+{
+	struct drive d = { .c = c, .settings = &c->settings->page, .seat = seat };
 	struct slime_pages_counters counters;
 	int status = EXIT_FAILURE;
 	int ret;
@@ -380,6 +402,7 @@ int page_drive(struct client *c, struct page_result *out)
 		status = run_rungs(&d, out);
 	slime_pages_counters(d.pages, &counters);
 	out->n_owners = counters.owners;
+	note_client(c, out);
 	ret = slime_pages_destroy(d.pages);
 	return ret ? EXIT_FAILURE : status;
 }

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -326,16 +327,6 @@ static int hand_init(struct hand *h, struct judge *j, uint64_t seed)
 			       1);
 }
 
-static void add(struct page_rung *to, const struct page_rung *from)
-{
-	to->batches += from->batches;
-	to->pages += from->pages;
-	to->hits += from->hits;
-	to->bytes += from->bytes;
-	to->wrong += from->wrong;
-	load_histogram_merge(&to->latency, &from->latency);
-}
-
 static int run(struct judge *j, uint32_t n_readers, struct page_result *out)
 {
 	uint32_t n = n_readers + N_WRITERS, made = 0, begun = 0;
@@ -358,7 +349,7 @@ static int run(struct judge *j, uint32_t n_readers, struct page_result *out)
 		pthread_join(hands[i].thread, NULL);
 	for (uint32_t i = 0; i < made; i++) {
 		for (int k = 0; k < N_PHASES; k++)
-			add(&out->rungs[k], &hands[i].rungs[k]);
+			page_rung_add(&out->rungs[k], &hands[i].rungs[k]);
 		page_batch_fini(&hands[i].b);
 	}
 	free(hands);
@@ -409,9 +400,9 @@ int page_judge(struct client *c, struct page_result *out)
 	if (ret)
 		return complain(&j, "pages", ret);
 	for (int i = 0; i < N_PHASES; i++) {
-		out->rungs[i] = (struct page_rung){ .threads = n_readers,
-						    .note = i == FAULTS ? "with faults"
-									: "without faults" };
+		out->rungs[i] = (struct page_rung){ .threads = n_readers };
+		snprintf(out->rungs[i].note, PAGE_NOTE_MAX, "%s",
+			 i == FAULTS ? "with faults" : "without faults");
 		load_histogram_init(&out->rungs[i].latency);
 	}
 	ret = start_owners(&j);
@@ -428,6 +419,8 @@ int page_judge(struct client *c, struct page_result *out)
 	end_owners(&j);
 	out->n_owners = (uint32_t)j.settings->owners;
 	out->judged = true;
+	out->n_processes = 1;
+	snprintf(out->agent, sizeof(out->agent), "%s", slime_agent_name(j.c->agent));
 	out->killed = j.n_killed;
 	out->rewritten = atomic_load(&j.rewritten);
 	out->deleted = atomic_load(&j.deleted);

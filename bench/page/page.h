@@ -11,10 +11,13 @@
 #include "bench/client.h"
 #include "bench/head.h"
 #include "bench/load/histogram.h"
+#include "bench/page/groups.h"
 #include <slime/pages.h>
 
 #define PAGE_THREADS_MAX 256
 #define PAGE_RUNGS_MAX	 16
+#define PAGE_ROWS_MAX	 (PAGE_RUNGS_MAX * (PAGE_GROUPS_MAX + 1))
+#define PAGE_NOTE_MAX	 96
 
 extern const char *const page_op_names[];
 extern const char *const page_layout_names[];
@@ -25,7 +28,7 @@ enum page_layout { PAGE_MLA, PAGE_MHA };
 
 /* One number of threads. */
 struct page_rung {
-	const char *note; /* NULL: none */
+	char note[PAGE_NOTE_MAX]; /* "": none */
 	uint32_t threads;
 	uint64_t batches;
 	uint64_t pages; /* asked for, or put */
@@ -40,19 +43,29 @@ struct page_rung {
 struct page_result {
 	const struct settings *settings;
 	const char *flags;
-	const char *agent;
-	char owners[256];
+	char agent[SLIME_AGENT_NAME_MAX + 1]; /* who drove; "": several processes */
+	uint32_t n_processes;
+	uint32_t transports; /* of links to owners: a bit for each enum slime_transport */
 	uint32_t n_owners;
-	struct page_rung rungs[PAGE_RUNGS_MAX];
+	struct page_rung rungs[PAGE_ROWS_MAX];
 	size_t n_rungs;
+	size_t n_groups;  /* devices that have rows of their own, before one of all */
+	double copy_gb_s; /* of memcpy on one CPU; 0: unknown, and so the next */
+	double line_gb_s; /* of the devices together */
+	uint32_t n_cpus;
 	bool judged; /* what follows is filled */
 	uint64_t killed, rewritten, deleted;
 	uint64_t rejected; /* pages that had changed when they arrived: no wrong ones */
 };
 
+/* Adds batches, figures and latencies, not times and threads. */
+void page_rung_add(struct page_rung *to, const struct page_rung *from);
+
+struct crew_seat;
+
 /* They say on standard error what is wrong, and return the exit status. */
 int page_serve(struct client *c);
-int page_drive(struct client *c, struct page_result *out);
+int page_drive(struct client *c, const struct crew_seat *seat, struct page_result *out);
 int page_judge(struct client *c, struct page_result *out);
 
 /* Before the agent starts: makes an owner of it. 0, a negative errno. */

@@ -48,12 +48,44 @@ static double cpu_per_gb(const struct page_rung *r)
 	return r->bytes ? (double)r->cpu_ns / (double)r->bytes : 0;
 }
 
+/* Of the rows of all devices. */
 static bool is_peak(const struct page_result *r, size_t i)
 {
-	for (size_t k = 0; k < r->n_rungs; k++)
+	size_t step = r->n_groups + 1;
+
+	if (i % step != r->n_groups)
+		return false;
+	for (size_t k = r->n_groups; k < r->n_rungs; k += step)
 		if (per_s(r->rungs[k].hits, &r->rungs[k]) > per_s(r->rungs[i].hits, &r->rungs[i]))
 			return false;
-	return r->n_rungs > 1;
+	return r->n_rungs > step;
+}
+
+/* What the bytes of a row cannot come faster than; 0: nobody knows. Over rdma the devices move
+ * them, else a CPU copies them at least once. */
+static double limit_of(const struct page_result *r, const struct page_rung *row)
+{
+	double cpus = row->threads < r->n_cpus ? row->threads : r->n_cpus;
+
+	if (r->transports == 1u << SLIME_TRANSPORT_RDMA)
+		return r->line_gb_s;
+	return r->transports & 1u << SLIME_TRANSPORT_RDMA ? 0 : r->copy_gb_s * cpus;
+}
+
+static bool is_impossible(const struct page_result *r, const struct page_rung *row)
+{
+	double limit = limit_of(r, row);
+
+	return limit > 0 && gb_s(row) > limit;
+}
+
+static void note_of(const struct page_result *r, size_t i, char out[2 * PAGE_NOTE_MAX])
+{
+	const struct page_rung *row = &r->rungs[i];
+
+	snprintf(out, 2 * PAGE_NOTE_MAX, "%s%s%s%s", row->note,
+		 *row->note && is_peak(r, i) ? " " : "", is_peak(r, i) ? "[PEAK]" : "",
+		 is_impossible(r, row) ? " impossible: above what the host can move" : "");
 }
 
 static const char *name_of(const struct page_result *r)
@@ -66,6 +98,7 @@ static void cells(struct cli_table *t, const void *result, size_t i)
 	const struct page_result *all = result;
 	const struct page_settings *p = &all->settings->page;
 	const struct page_rung *r = &all->rungs[i];
+	char note[2 * PAGE_NOTE_MAX];
 
 	cli_table_cell(t, "%s", name_of(all));
 	cli_table_cell(t, "%" PRIu64, p->page_size);
@@ -81,7 +114,8 @@ static void cells(struct cli_table *t, const void *result, size_t i)
 	cli_table_cell(t, "%.1f", hit_percent(r));
 	cli_table_cell(t, "%" PRIu64, r->wrong);
 	cli_table_cell(t, "%.3f", cpu_per_gb(r));
-	cli_table_cell(t, "%s", r->note ? r->note : is_peak(all, i) ? "[PEAK]" : "");
+	note_of(all, i, note);
+	cli_table_cell(t, "%s", note);
 }
 
 static json_t *row(const void *result, size_t i)
@@ -91,14 +125,14 @@ static json_t *row(const void *result, size_t i)
 	const struct page_rung *r = &all->rungs[i];
 
 	return json_pack(
-		"{s:s, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:b, s:s}",
+		"{s:s, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:b, s:b, s:s}",
 		"op", name_of(all), "page_size", (json_int_t)p->page_size, "batch_size",
 		(json_int_t)p->batch_size, "threads", (int)r->threads, "pages_per_s",
 		per_s(r->hits, r), "bw_gb_s", gb_s(r), "p50_us", us(r, 500), "p95_us", us(r, 950),
 		"p99_us", us(r, 990), "p999_us", us(r, 999), "max_us",
 		(double)r->latency.max_ns / 1e3, "hit_percent", hit_percent(r), "wrong_pages",
-		(json_int_t)r->wrong, "cpu_s_gb", cpu_per_gb(r), "peak",
-		is_peak(all, i) && !r->note, "note", r->note ? r->note : "");
+		(json_int_t)r->wrong, "cpu_s_gb", cpu_per_gb(r), "peak", is_peak(all, i),
+		"impossible", is_impossible(all, r), "note", r->note);
 }
 
 static int set(json_t *run, const char *key, json_t *value)
@@ -114,12 +148,38 @@ static int add_judged(const struct page_result *r, json_t *run)
 	       set(run, "pages_rejected", json_integer((json_int_t)r->rejected));
 }
 
+static json_t *transports_of(const struct page_result *r)
+{
+	json_t *all = json_array();
+
+	for (int i = 0; all && i < 32; i++)
+		if (r->transports & 1u << i)
+			json_array_append_new(
+				all, json_string(slime_transport_name((enum slime_transport)i)));
+	return all;
+}
+
+static json_t *devices_of(const struct page_result *r)
+{
+	const char *devices = r->settings->between.devices;
+
+	return devices ? json_string(devices) : json_null();
+}
+
 static int add_run(const void *result, json_t *run)
 {
 	const struct page_result *r = result;
 	const struct page_settings *p = &r->settings->page;
 
 	return set(run, "agent", json_string(r->agent)) ||
+	       set(run, "processes", json_integer((json_int_t)r->n_processes)) ||
+	       set(run, "transports", transports_of(r)) || set(run, "devices", devices_of(r)) ||
+	       set(run, "max_channels",
+		   json_integer((json_int_t)r->settings->between.max_channels)) ||
+	       set(run, "batch_size", json_integer((json_int_t)p->batch_size)) ||
+	       set(run, "page_size", json_integer((json_int_t)p->page_size)) ||
+	       set(run, "memcpy_gb_s", json_real(r->copy_gb_s)) ||
+	       set(run, "line_gb_s", json_real(r->line_gb_s)) ||
 	       set(run, "owners", json_integer((json_int_t)r->n_owners)) ||
 	       set(run, "layout", json_string(page_layout_names[p->layout])) ||
 	       set(run, "working_set", json_integer((json_int_t)p->working_set)) ||
@@ -132,12 +192,16 @@ static int add_run(const void *result, json_t *run)
 int page_report(const struct page_result *r, enum report_format format, FILE *to)
 {
 	const struct page_settings *p = &r->settings->page;
-	char between[512];
+	char between[1024], who[SLIME_AGENT_NAME_MAX + 32];
 
+	if (r->n_processes > 1)
+		snprintf(who, sizeof(who), "%u processes", r->n_processes);
+	else
+		snprintf(who, sizeof(who), "%s", r->agent);
 	snprintf(between, sizeof(between),
 		 "%s, %u owners, layout %s, working set %" PRId64
 		 " pages, verify %s, places kept for %" PRId64 " ms",
-		 r->agent, r->n_owners, page_layout_names[p->layout], p->working_set,
+		 who, r->n_owners, page_layout_names[p->layout], p->working_set,
 		 page_verify_names[p->verify], p->dir_cache_ttl_ms);
 	if (r->judged)
 		snprintf(between + strlen(between), sizeof(between) - strlen(between),

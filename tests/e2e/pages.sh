@@ -45,6 +45,34 @@ say "over tcp, with puts beside the reads"
 drive --owners 2 --duration 1s --op mixed --transport tcp >"$work/tcp.json" || fail "tcp"
 [ "$(figure wrong_pages <"$work/tcp.json")" = 0 ] || fail "wrong pages over tcp"
 
+say "two processes measure together"
+drive --owners 2 --duration 300ms --processes 2 --max-channels 2 >"$work/crew.json" || fail "two processes"
+python3 - "$work/crew.json" <<'END' || fail "$(cat "$work/crew.json")"
+import json, sys
+result = json.load(open(sys.argv[1]))
+(row,) = result["rows"]
+assert result["run"]["processes"] == 2 and row["threads"] == 4 and row["hit_percent"] == 100, row
+assert not row["impossible"] and not row["wrong_pages"], row
+END
+
+say "without an RDMA device there is no machine to measure"
+if [ ! -d /sys/class/infiniband ]; then
+	drive --machine >/dev/null 2>"$work/machine.err" && fail "it measures without a device"
+	grep -q -- '--machine: .*RDMA' "$work/machine.err" || fail "$(cat "$work/machine.err")"
+fi
+
+say "without a control plane, by an address alone"
+take_port discovery
+address=127.0.0.1:${port_of[discovery]}
+spawn serve "$bin/slime-bench" page serve --discovery-addr "$address" --page-size 64KiB --working-set 64
+wait_for 15 grep -q serves "$work/serve.out" || fail "it does not serve"
+timeout 60 "$bin/slime-bench" page drive --discovery-addr "$address" --page-size 64KiB --working-set 64 --duration 200ms \
+	--warmup 0s --concurrencies 1 --json >"$work/alone.json" || fail "it is not found at its address"
+[ "$(figure hit_percent <"$work/alone.json")" = 100.0 ] || fail "$(cat "$work/alone.json")"
+end serve
+[ "$status" = 0 ] || fail "serve ended with $status"
+! curl -s -o /dev/null "http://$address/" || fail "its control plane is left"
+
 say "a tenant is closed to agents that it does not allow"
 drive --tenant team --duration 100ms >/dev/null 2>"$work/team.err" && fail "a stranger used the tenant"
 grep -q 'not open to this agent' "$work/team.err" || fail "$(cat "$work/team.err")"
