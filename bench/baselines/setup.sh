@@ -7,7 +7,7 @@ usage() {
 	cat <<'END_OF_USAGE'
 usage: bench/baselines/setup.sh [NAME...]
 
-  ray  pulsing  mooncake  nixl  nanoctrl  slimerpc  install these; all of them when none is named
+  ray  pulsing  mooncake  nixl  nanoctrl  slimerpc  peercache  install these; all of them when none is named
 
 They go to build/baselines; SLIME_BASELINES names another place. What Debian has (UCX, ZeroMQ, gRPC) comes by
 deploy/packages.sh bench.
@@ -21,6 +21,7 @@ packages_of() {
 	pulsing) echo 'pulsing==0.1.2' ;;
 	mooncake) echo 'mooncake-transfer-engine-non-cuda==0.3.13.post1 numpy' ;;
 	nanoctrl) echo 'nanoctrl==0.1.0.post1' ;; # with the original server as an executable
+	peercache) echo 'peercache==0.8.4' ;;
 	slimerpc) echo 'nanoctrl==0.1.0.post1 dlslime==0.1.0.post1 httpx==0.28.1 redis==8.1.0' ;; # does not name the first
 	nixl) echo 'numpy --no-deps nixl-cu12==1.5.1' ;;
 	*)
@@ -39,7 +40,7 @@ case ${1:-} in
 esac
 
 names=("$@")
-[ $# -gt 0 ] || names=(ray pulsing mooncake nixl nanoctrl slimerpc)
+[ $# -gt 0 ] || names=(ray pulsing mooncake nixl nanoctrl slimerpc peercache)
 place=${SLIME_BASELINES:-$(dirname "${BASH_SOURCE[0]}")/../../build/baselines}
 
 [ -x "$place/bin/python" ] || python3 -m venv "$place"

@@ -173,6 +173,13 @@ def page_row(name, options, reference, figure, target):
     return Row(name, f"pages {options}", reference, figure, target, "cold")
 
 
+def page_peer_rows(name, reference):
+    """The same batch of pages by a store of others, over tcp; ours over tcp, and over shm, which it does not have."""
+    ours = f"get {PAGES_128K}"
+    rows = (("", f"{ours} {TCP}", 1.8), ("-shm", ours, 3))
+    return [page_row(f"page-get-{name}{end}", command, reference, BANDWIDTH, at_least(least)) for end, command, least in rows]
+
+
 CRASH = "--route crash --agents 1100 --kill 1000 --regions 16 --links 8"
 HOLD = "--route hold --agents 10000"
 FOREIGN = (  # every kind of route: one entity, lists, agents, regions, and the native ones
@@ -328,6 +335,8 @@ ROWS = [
     page_row("page-exists-shm", f"exists {KEYS}", None, RATE, at_least(5e6)),
     page_row("page-exists-tcp", f"exists {KEYS} {TCP}", None, RATE, at_least(2e6)),
     page_row("page-put", f"put {PAGES_128K}", f"pages get {PAGES_128K}", BANDWIDTH, at_least(0.7)),
+    *page_peer_rows("peercache", f"peercache {PAGES_128K}"),
+    *page_peer_rows("mooncake", "mooncake-store --block 131072 --batch 32"),
     page_row("page-torn", "judge --page-size 16384 --batch 32 --threads 4 --round 20s", None, WRONG, at_most(0)),
     # Names cost next to nothing beside handles.
     Row(

@@ -28,7 +28,7 @@ absent() {
 for name in baseline-ray baseline-pulsing; do
 	absent $name "$programs/$name" --sweep 8:1
 done
-for name in ray-echo mooncake nixl; do
+for name in ray-echo mooncake nixl peercache mooncake-store; do
 	absent $name "$source/$name" --step
 done
 
