@@ -110,6 +110,7 @@ packages_deploy() {
 	only_names <<'END'
 buildah                  # the image
 debhelper                # Debian packages
+dh-python                # the package of the Python module
 dpkg-dev
 fakeroot                 # a package's files belong to root
 lintian                  # looks for mistakes in packages
@@ -117,6 +118,7 @@ mmdebstrap               # a Debian to install packages in
 munge                    # Slurm's programs know each other by it
 podman                   # runs the image
 prometheus               # promtool: rules and what servers export
+python3-cffi             # makes the Python module
 runc                     # what podman runs with where control groups are of both versions
 skopeo                   # looks at images
 slurm-wlm                # runs prolog, epilog and a job

@@ -72,6 +72,9 @@ for unit in peeragent nanoctrl; do
 done
 wait_for 30 curl -sf $url/readyz || fail "nanoctrl is not ready"
 
+say "the Python module"
+python3 -c 'import libslime; print(bytes(libslime.Context().allocate(4096).region().view[:1]))' >/dev/null || fail "it does not work"
+
 say "a file that cannot be used is not tried again"
 echo 'nonsense: 1' >>/etc/slime/node-b.yaml
 systemctl restart peeragent@node-b && fail "it starts with a file that cannot be used"

@@ -77,6 +77,10 @@ for program in nanoctrl peeragent slime-bench slime-cache; do
 	in_root $program --version >/dev/null || fail "$program does not run"
 done
 
+in_root python3 -c 'import libslime' || fail "there is no Python module"
+in_root sh -c 'ldd /usr/lib/*/slime/nixl/libplugin_SLIME.so' >"$work/nixl" || fail "no back end for NIXL"
+! grep 'not found' "$work/nixl" || fail "the back end for NIXL lacks a library"
+
 say "boot"
 rm "$root/usr/sbin/policy-rc.d"
 sed -i 's/change-me/node-a/' "$root/etc/slime/peeragent.yaml"
