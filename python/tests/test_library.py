@@ -161,6 +161,24 @@ def test_close__in_any_order_is_safe():
             region.export()
 
 
+def test_view__keeps_its_memory():
+    view = libslime.Context().allocate(4096).region().view
+    gc.collect()
+    view[4095] = 7
+    assert view[4095] == 7
+
+
+def test_close__of_memory_with_a_view_is_refused():
+    memory = libslime.Context().allocate(4096)
+    view = memory.view
+    with pytest.raises(libslime.Busy, match="a view of the memory is in use"):
+        memory.close()
+    view[0] = 1
+    del view
+    memory.close()
+    assert memory.closed
+
+
 def test_lives__leave_no_descriptor_or_thread_behind():
     def life():
         context = libslime.Context()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import itertools
+import weakref
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Self
 
@@ -159,6 +160,8 @@ class MemoryRegion(Handle):
     @property
     def view(self) -> memoryview:
         self.pointer  # raises when it is closed
+        if isinstance(self._parent, Memory):
+            return self._parent.view_of(self._address, self.size)
         return memoryview(ffi.buffer(self._address, self.size)).cast("B")
 
     def export(self) -> bytes:
@@ -184,13 +187,24 @@ class Memory(Handle):
         super().__init__(out[0], context)
         self.context = context
         self.size = size
+        self._views: list[weakref.ref[Any]] = []
 
     def _destroy(self, pointer: Any) -> None:
+        self._views = [view for view in self._views if view() is not None]
+        if self._views:
+            raise error(-errno.EBUSY, "a view of the memory is in use")
         check(lib.slime_mem_destroy(pointer))
 
     @property
     def view(self) -> memoryview:
-        return memoryview(ffi.buffer(lib.slime_mem_addr(self.pointer), self.size)).cast("B")
+        """The memory as a buffer. It keeps the memory; while there is one, close() raises Busy."""
+        return self.view_of(lib.slime_mem_addr(self.pointer), self.size)
+
+    def view_of(self, address: Any, size: int) -> memoryview:
+        """A part of the memory as a buffer."""
+        part = ffi.gc(ffi.cast("char *", address), lambda _, memory=self: None)
+        self._views = [view for view in self._views if view() is not None] + [weakref.ref(part)]
+        return memoryview(ffi.buffer(part, size)).cast("B")
 
     def region(self, access: int = 0, offset: int = 0, size: int | None = None) -> MemoryRegion:
         length = self.size - offset if size is None else size
