@@ -1,7 +1,7 @@
 -- A lease lasts as long as its agent was told, or as it is told now if that is longer.
 -- ARGV: keep, ttl, then for each beat: name, lease, secret hash, session, acknowledged event by its epoch and id
 local ttl, e = tonumber(ARGV[2]), read_epoch()
-local results, soonest = {}, nil
+local results = {}
 for i = 3, #ARGV, 6 do
 	local name, session, acked = ARGV[i], ARGV[i + 3], ARGV[i + 5]
 	local word, _, _, attached, lasts = holder(name, ARGV[i + 1], ARGV[i + 2])
@@ -13,11 +13,8 @@ for i = 3, #ARGV, 6 do
 			lasts = ttl
 		end
 		write('ZADD', DUE, text(now + lasts), name)
-		soonest = math.min(soonest or lasts, lasts)
 		if acked ~= '0' and ARGV[i + 4] == e then redis.call('HSET', agent_key(name), 'acked', acked) end
 	end
 	results[#results + 1] = word
 end
--- Whatever others did to the sets: a scope that is in none is not visited by the reaper.
-if soonest then visit_by(now + soonest) end
-return { OK, e, results }
+return { OK, e, results, skipped }

@@ -6,8 +6,9 @@ local REPLACED, STALE, PEER_NOT_FOUND, PEER_CHANGED, TOO_MANY, INBOX_FULL, TOO_L
 
 local P = KEYS[1]
 
--- Others may have written junk into Redis: a value of the wrong type is replaced where we have to write, and so is a stream that
--- can take no more. Any other error (no memory, read-only) ends the script.
+-- What others damaged stays as it is. A write of an index over a value that is none is skipped and counted, and answers false; one
+-- of an object or of a counter ends the script with the error. Any other error (no memory, read-only) ends it as well.
+local skipped = 0
 local function check_junk(err)
 	for _, words in ipairs({ 'WRONGTYPE', 'not an integer', 'would overflow', 'exhausted' }) do
 		if string.find(err, words) then return end
@@ -15,12 +16,12 @@ local function check_junk(err)
 	error(err)
 end
 
-local function write(command, key, ...)
-	local r = redis.pcall(command, key, ...)
+local function write(...)
+	local r = redis.pcall(...)
 	if type(r) == 'table' and r.err then
 		check_junk(r.err)
-		redis.call('UNLINK', key)
-		r = redis.call(command, key, ...)
+		skipped = skipped + 1
+		return false
 	end
 	return r
 end
@@ -31,7 +32,6 @@ end
 local function text(n) return string.format('%.0f', n) end
 
 -- A value of the wrong type reads as absent.
-local skipped = 0
 local function read(...)
 	local r = redis.pcall(...)
 	if type(r) == 'table' and r.err then
@@ -84,17 +84,9 @@ end
 -- Epochs, generations and ids of events, as they are stored; false: others damaged it.
 local function counted(s) return s and string.match(s, '^[1-9]%d*$') and tonumber(s) < EXACT and s end
 
--- A damaged counter goes on from the clock, which is beyond whatever it was honestly at.
 local function count(key)
-	local n = redis.pcall('INCR', key)
-	if type(n) == 'table' then
-		check_junk(n.err)
-		n = 0
-	end
-	if n < 1 or n >= EXACT then
-		redis.call('SET', key, micros)
-		return micros
-	end
+	local n = redis.call('INCR', key)
+	if n < 1 or n >= EXACT then error(key .. ' is no counter of ours') end
 	return text(n)
 end
 
@@ -108,7 +100,7 @@ local function run_key() return place() .. 'nanoctrl:run' end
 local function new_epoch()
 	local last = number(counted(read('HGET', run_key(), 'last')))
 	local e = text(math.max(tonumber(micros), last + 1))
-	write('HSET', run_key(), 'last', e)
+	redis.call('HSET', run_key(), 'last', e)
 	redis.call('SET', EPOCH, e)
 	return e
 end
@@ -135,21 +127,8 @@ local function last_event() return counted(read('GET', EVENT_SEQ)) or '0' end
 local function emit(what, agent, generation, incarnation, object, to, n)
 	local keep = math.max(number(ARGV[1]), 8 * number(read('ZCARD', NAMES)))
 	local id = count(EVENT_SEQ)
-	local function add()
-		return redis.pcall('XADD', EVENTS, 'MAXLEN', '~', text(keep), id .. '-0', 't', what, 'a', agent,
-			'g', generation, 'i', incarnation, 'o', object, 'd', to, 'n', n, 'm', text(now))
-	end
-	local r = add()
-	if type(r) == 'table' and r.err then
-		-- The numbers or the stream were damaged: this is a new stream.
-		if not string.find(r.err, 'WRONGTYPE') and not string.find(r.err, 'equal or smaller')
-			and not string.find(r.err, 'exhausted') then error(r.err) end
-		redis.call('UNLINK', EVENTS)
-		new_epoch()
-		redis.call('SET', EVENT_SEQ, id)
-		r = add()
-		if r.err then error(r.err) end
-	end
+	redis.call('XADD', EVENTS, 'MAXLEN', '~', text(keep), id .. '-0', 't', what, 'a', agent, 'g', generation, 'i', incarnation,
+		'o', object, 'd', to, 'n', n, 'm', text(now))
 	redis.call('PUBLISH', P .. 'wake', id)
 end
 

@@ -24,7 +24,7 @@ elseif n_owned(generation) >= tonumber(ARGV[10]) then
 elseif not stored and number(read('HLEN', inbox)) >= tonumber(ARGV[11]) then
 	return { INBOX_FULL }
 end
-write('HSET', inbox, field, head .. blob)
+redis.call('HSET', inbox, field, head .. blob)
 note_order('offer', generation, to .. '/' .. profile, '+', attempt, ARGV[10])
 write('SADD', sent, peer[1] .. ' ' .. field)
 emit('offer', name, generation, incarnation, profile, to, attempt)

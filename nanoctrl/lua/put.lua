@@ -8,7 +8,7 @@ local made, gone = last_orders(kind, generation, object, stored)
 if revision < made or revision <= gone then return { STALE } end
 if stored and revision == made then return { OK, 0 } end
 if not stored and n_owned(generation) >= tonumber(ARGV[10]) then return { TOO_MANY } end
-write('HSET', key, object, ARGV[7] .. ' ' .. text(now) .. ' ' .. #ARGV[8] .. '\n' .. ARGV[8] .. ARGV[9])
+redis.call('HSET', key, object, ARGV[7] .. ' ' .. text(now) .. ' ' .. #ARGV[8] .. '\n' .. ARGV[8] .. ARGV[9])
 if gone > 0 then redis.call('ZREM', order_key(kind, generation), '-' .. object) end
 if kind == 'region' then emit('region', name, generation, incarnation, object, '', ARGV[7]) end
 return { OK, stored and 0 or 1 }

@@ -16,13 +16,13 @@ if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
 			-- Its agent beats less often than ours: it had no time to come back yet.
 			write('ZADD', DUE, text(now + lasts - steady), name)
 		else
-			note_left(name)
-			finish(name, h and h[1] or '0')
 			if h then
 				emit('expired', name, h[1], h[2] or '', '', '', '0')
 				ended = ended + 1
 				if ended <= 3 then some[ended] = name end
 			end
+			note_left(name)
+			finish(name, h and h[1] or '0')
 		end
 	end
 	if #due == portion then more = 1 end
@@ -98,25 +98,6 @@ if look > 0 then
 	end
 	look = #late == 2 * portion and type(cut) ~= 'table' and look + stay or 0
 end
-
--- Whoever is here is in both sets; others may have damaged one. Who is not in the set of ends would have none, and who is not
--- among the names is in no list. Where there is no memory, this is for a later visit, too.
-local function mend(from, to, n)
-	for _, name in ipairs(read('ZRANDMEMBER', from, n) or {}) do
-		if not read('ZSCORE', to, name) then
-			local h = agent(name, 'ttl')
-			if h then
-				pcall(write, 'ZADD', to, to == DUE and text(now + lasting(h[2], ours)) or 0, name)
-			else
-				redis.call('ZREM', from, name)
-			end
-		end
-	end
-end
-local n_names, n_due = number(read('ZCARD', NAMES)), number(read('ZCARD', DUE))
--- Where the numbers are equal a few are looked at all the same: each set may lack another name.
-mend(NAMES, DUE, n_names > n_due and portion or 3)
-mend(DUE, NAMES, n_due > n_names and portion or 3)
 
 -- When it is to be visited next. A lease that may not end now is due all the same.
 local root, scope = place()

@@ -16,10 +16,7 @@ end
 -- have all that was acknowledged, since its log ends early or a replica lagged, unless the last one had all of that on its
 -- disk, and so has this one (ARGV[4]). All epochs are over then.
 local run = redis.pcall('HMGET', KEYS[2], 'id', 'last', 'keeps')
-if run.err then
-	redis.call('UNLINK', KEYS[2])
-	run = {}
-end
+if run.err then return KEYS[2] .. ' is no hash: ' .. run.err end
 if ARGV[3] == '' then return { ok = 'OK' } end
 if run[1] == ARGV[3] then
 	-- Once set otherwise it may lack something, however it is set when it ends.

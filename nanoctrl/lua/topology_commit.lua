@@ -23,7 +23,7 @@ for i = 7, last, 2 do
 		if ARGV[i + 1] == '' then
 			redis.call('HDEL', wanted, ARGV[i])
 		else
-			write('HSET', wanted, ARGV[i], mine .. '\n' .. ARGV[i + 1])
+			redis.call('HSET', wanted, ARGV[i], mine .. '\n' .. ARGV[i + 1])
 		end
 		emit('wanted', ARGV[i], '0', '', '', ARGV[i], mine)
 		changed = changed + 1
@@ -32,11 +32,11 @@ end
 for i = last + 1, #ARGV, 2 do
 	if read('HGET', reports, ARGV[i]) ~= ARGV[i + 1] and read('HEXISTS', P .. 'topologies', ARGV[i]) == 1 then
 		begin()
-		write('HSET', reports, ARGV[i], ARGV[i + 1])
+		redis.call('HSET', reports, ARGV[i], ARGV[i + 1])
 	end
 end
 if changed > 0 then
-	write('HSET', numbers, 'expanded', mine, 'seen', ARGV[4] .. ':' .. ARGV[5])
+	redis.call('HSET', numbers, 'expanded', mine, 'seen', ARGV[4] .. ':' .. ARGV[5])
 	expanded = mine
 end
 -- Nothing is left to look after here.

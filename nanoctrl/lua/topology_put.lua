@@ -20,14 +20,14 @@ local revision = text(math.max(tonumber(micros), was + 1))
 for i = 6, last, 2 do
 	local stored = read('HGET', docs, ARGV[i])
 	local created = stored and string.match(stored, '^(%d+) ') or revision
-	write('HSET', docs, ARGV[i], created .. ' ' .. revision .. ' ' .. text(now) .. '\n' .. ARGV[i + 1])
+	redis.call('HSET', docs, ARGV[i], created .. ' ' .. revision .. ' ' .. text(now) .. '\n' .. ARGV[i + 1])
 	emit('topology', ARGV[i], '0', '', '', '', revision)
 end
 for i = last + 1, #ARGV do
 	if number(read('HDEL', docs, ARGV[i])) > 0 then emit('topology_gone', ARGV[i], '0', '', '', '', revision) end
 	read('HDEL', P .. 'topology_reports', ARGV[i])
 end
-write('HSET', numbers, 'revision', revision)
+redis.call('HSET', numbers, 'revision', revision)
 -- A late request finds the number for as long as it may come.
 if count == 0 then
 	redis.call('PEXPIRE', numbers, 3600000)

@@ -247,9 +247,12 @@ static void finish_beats(struct store_call *call, int result, const redisReply *
 {
 	const redisReply *results = store_item(reply, 2, REDIS_REPLY_ARRAY);
 	struct batch *batch = call->arg;
+	uint64_t skipped;
 
 	if (results)
 		atomic_fetch_add(&call->store->hub->n_beats, results->elements);
+	if (store_u64(reply, 3, &skipped))
+		atomic_fetch_add(&call->store->hub->n_skipped, skipped);
 	end_beats(call->store, &batch->beats, result, reply);
 	free(batch);
 }

@@ -16,7 +16,6 @@
 #define STRAY_MS      1000 /* of Redis' clock against the monotonic one */
 #define SCOPES_PER_GO 256  /* looked at in one round; others come with the next */
 #define DUE_PER_GO    4096 /* besides, of those that are known to have a lease that ends */
-#define JUNK_PER_GO   1024 /* of what is found there and is no scope, removed */
 
 struct reaper {
 	struct store *store;
@@ -288,24 +287,6 @@ static bool must_cut(struct reaper *r)
 	return r->pass <= r->cut_pass;
 }
 
-/* It would be found, and counted, again and again, and in the place of scopes. */
-static void remove_junk(struct reaper *r, const char *command, const char *key,
-			const redisReply *scopes)
-{
-	const char *args[JUNK_PER_GO + 2] = { command, key };
-	size_t lens[JUNK_PER_GO + 2] = { strlen(command), strlen(key) };
-	int n = 2;
-
-	for (size_t i = 0; i < scopes->elements && n < JUNK_PER_GO + 2; i++) {
-		if (scope_at(scopes, i))
-			continue;
-		args[n] = store_string(scopes, i, &lens[n]);
-		n++;
-	}
-	if (n > 2)
-		redis_command(r->store->redis, n, args, lens, NULL, NULL);
-}
-
 /* {cursor, {scope, ...}} */
 static void on_scopes(void *arg, int result, const redisReply *reply)
 {
@@ -324,7 +305,6 @@ static void on_scopes(void *arg, int result, const redisReply *reply)
 	}
 	strcpy(r->scan, *cursor ? cursor : "0");
 	late = must_cut(r);
-	remove_junk(r, "SREM", r->store->hub->keys.scopes, scopes);
 	add_visits(r, scopes, r->pass, late);
 }
 
@@ -345,7 +325,6 @@ static void on_due(void *arg, int result, const redisReply *reply)
 	r->finding = false;
 	if (result || reply->type != REDIS_REPLY_ARRAY)
 		return;
-	remove_junk(r, "ZREM", r->store->hub->keys.ends, reply);
 	add_visits(r, reply, 0, 0);
 }
 

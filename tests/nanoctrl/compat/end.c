@@ -157,7 +157,7 @@ static void cleanup__tells_everyone_whom_the_agent_ever_named(void **state)
 	assert_value(f, "LIST", "inbox:c", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
 }
 
-/* Others made it something else: it is replaced, and the end goes on. */
+/* Others made it something else: it stays so, and the end goes on. */
 static void cleanup__over_a_damaged_set_of_namers_is_whole(void **state)
 {
 	struct api_fixture *f = *state;
@@ -166,6 +166,7 @@ static void cleanup__over_a_damaged_set_of_namers_is_whole(void **state)
 	test_redis_do(&f->redis, "DEL nanoctrl:named:0:p");
 	test_redis_do(&f->redis, "SET nanoctrl:named:0:p x");
 	assert_int_equal(api_post(f, "/cleanup", "{\"agent_name\":\"a\"}"), 200);
+	assert_int_equal(test_redis_do(&f->redis, "DEL nanoctrl:named:0:p"), 1);
 	assert_a_is_gone(f);
 }
 

@@ -177,14 +177,16 @@ static void topology__is_added_to_a_list_whatever_stands_beside_it(void **state)
 }
 
 /* Whoever writes to a stream chooses its ids: behind the last one there is none. */
-static void topology__over_a_stream_at_its_last_id_begins_it_anew(void **state)
+static void topology__over_a_stream_at_its_last_id_leaves_it_and_is_counted(void **state)
 {
 	struct api_fixture *f = *state;
+	long long skipped = api_metric(f, "nanoctrl_store_skipped_total");
 
 	test_redis_do(&f->redis,
 		      "XADD stream:a 18446744073709551615-18446744073709551615 type x peer y");
 	assert_int_equal(api_post(f, "/v1/desired_topology/a", "{\"target_peers\":[\"b\"]}"), 200);
 	assert_int_equal(test_redis_do(&f->redis, "XLEN stream:a"), 1);
+	assert_true(api_metric(f, "nanoctrl_store_skipped_total") > skipped);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, api_setup_advertised, api_teardown)
@@ -199,7 +201,7 @@ int main(void)
 		TEST(topology__of_a_very_long_list_of_others_is_refused_whole),
 		TEST(topology__of_a_mesh_of_a_thousand_is_in_each_list),
 		TEST(topology__is_added_to_a_list_whatever_stands_beside_it),
-		TEST(topology__over_a_stream_at_its_last_id_begins_it_anew),
+		TEST(topology__over_a_stream_at_its_last_id_leaves_it_and_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

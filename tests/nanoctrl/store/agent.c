@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <base/clock.h>
+#include "store/redis_store.h"
 
 static void register__takes_a_free_name(void **state)
 {
@@ -330,34 +331,6 @@ static void session__that_breaks_leaves_the_grace_period(void **state)
 	assert_true(lease_left(f) <= GRACE_MS);
 }
 
-static void session__that_breaks_over_a_damaged_due_set_leaves_the_grace_period(void **state)
-{
-	struct fixture *f = *state;
-	struct member m;
-
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	assert_int_equal(open_session(f, &m, "s1"), 0);
-	test_redis_do(&f->redis, "SET {test}:nanoctrl:due x");
-	store_lose_session(f->store, SCOPE, &m.lease, "s1");
-	assert_int_equal(fixture_put(f, &m, STORE_LINK, "x/default", 1, "{}", ""), 0);
-	/* The grace period begins with the script, and a busy machine looks late: not in 1970. */
-	assert_true(lease_left(f) > -GIVE_UP_MS);
-}
-
-static void beat__over_a_damaged_set_of_scopes_brings_its_scope_back(void **state)
-{
-	static const char *const damage[] = { "DEL nanoctrl:scopes", "SET nanoctrl:scopes x" };
-	struct fixture *f = *state;
-	struct member m;
-
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	for (size_t i = 0; i < 2; i++) {
-		test_redis_do(&f->redis, damage[i]);
-		assert_int_equal(fixture_beat(f, &m, NULL), 0);
-		assert_int_equal(test_redis_do(&f->redis, "SISMEMBER nanoctrl:scopes " SCOPE), 1);
-	}
-}
-
 static void list__skips_junk_that_others_wrote(void **state)
 {
 	struct fixture *f = *state;
@@ -370,71 +343,50 @@ static void list__skips_junk_that_others_wrote(void **state)
 	test_redis_do(&f->redis, "HSET {test}:nanoctrl:agent:5:other generation x epoch y");
 	assert_int_equal(fixture_names(f, &a), 0);
 	assert_string_equal(a.text, "node-a ");
-	/* A key of the wrong type in our way is replaced. */
-	assert_int_equal(fixture_register(f, &m, "junk", "i1", OWNER_A, false), 0);
-	test_redis_do(&f->redis, "SET {test}:nanoctrl:due x");
-	assert_int_equal(fixture_beat(f, &m, NULL), 0);
-	test_redis_do(&f->redis, "SET {test}:nanoctrl:events x");
-	assert_int_equal(fixture_leave(f, &m), 0);
 }
 
-/* Until the reaper has looked at the scope a few times. */
-static void until_reaped(struct fixture *f)
+static uint64_t n_skipped(const struct fixture *f)
 {
-	long long n = test_redis_calls(&f->redis, "sscan");
-
-	while (test_redis_calls(&f->redis, "sscan") < n + 5)
-		fixture_spend(f, 10);
+	return atomic_load(&f->hub->n_skipped);
 }
 
-static void scope__with_damaged_names_is_not_empty(void **state)
+/* No lease of the scope ends meanwhile. */
+static void beat__over_a_damaged_index_is_taken_and_counted(void **state)
 {
 	struct fixture *f = *state;
 	struct member m;
-	uint64_t epoch;
+	uint64_t before;
 
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	epoch = m.cursor.epoch;
-	test_redis_do(&f->redis, "DEL {test}:nanoctrl:events"); /* as if they had grown old */
-	test_redis_do(&f->redis, "SET {test}:nanoctrl:names x");
-	until_reaped(f);
+	test_redis_do(&f->redis, "SET {test}:nanoctrl:due x");
+	before = n_skipped(f);
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
+	assert_true(n_skipped(f) > before);
+	assert_int_equal(test_redis_do(&f->redis, "STRLEN {test}:nanoctrl:due"), 1);
+	/* Whoever damaged it removes it, and agents are in it again. */
+	test_redis_do(&f->redis, "DEL {test}:nanoctrl:due");
+	assert_int_equal(fixture_beat(f, &m, NULL), 0);
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD {test}:nanoctrl:due"), 1);
-	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
-	assert_int_equal(m.cursor.epoch, epoch);
-	assert_int_equal(test_redis_do(&f->redis, "ZCARD {test}:nanoctrl:names"), 1);
 }
 
-/* Nobody beats, so that nobody but the reaper mends them. */
-static void agent__that_others_took_out_of_a_set_is_there_again(void **state)
+/* Nothing was done then. */
+static void leave__over_a_damaged_stream_is_refused(void **state)
 {
-	static const char *const damage[][2] = {
-		{ "DEL {test}:nanoctrl:due", "ZCARD {test}:nanoctrl:due" },
-		{ "SET {test}:nanoctrl:due x", "ZCARD {test}:nanoctrl:due" },
-		{ "ZREM {test}:nanoctrl:names node-a", "ZCARD {test}:nanoctrl:names" },
-		{ "ZADD {test}:nanoctrl:names 0 junk", "ZCARD {test}:nanoctrl:names" },
-		{ "EVAL %s 0", "ZCARD {test}:nanoctrl:names" },
-		{ "EVAL %s 0", "ZCARD {test}:nanoctrl:due" },
-	};
-	/* As many in each, but not the same. */
-	static const char both[] = "redis.call('ZREM', '{test}:nanoctrl:names', 'node-a') "
-				   "return redis.call('ZREM', '{test}:nanoctrl:due', 'node-b')";
 	struct fixture *f = *state;
 	struct member m;
 	struct answer a;
 
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	assert_int_equal(fixture_register(f, &m, "node-b", "i1", OWNER_A, false), 0);
-	for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++) {
-		test_redis_do(&f->redis, damage[i][0], both);
-		until_reaped(f);
-		fixture_until(f, 2, damage[i][1]);
-	}
+	test_redis_do(&f->redis, "SET {test}:nanoctrl:events x");
+	assert_int_equal(fixture_leave(f, &m), -EPROTO);
 	assert_int_equal(fixture_names(f, &a), 0);
-	assert_string_equal(a.text, "node-a node-b ");
+	assert_string_equal(a.text, "node-a ");
+	test_redis_do(&f->redis, "DEL {test}:nanoctrl:events");
+	assert_int_equal(fixture_leave(f, &m), 0);
 }
 
 /* Numbers that others wrote by hand, and that no counter of ours can have. */
-static void register__over_damaged_numbers_goes_on(void **state)
+static void register__over_a_damaged_counter_is_refused(void **state)
 {
 	static const char *const damage[] = {
 		"SET {test}:nanoctrl:seq 9223372036854775807",
@@ -444,10 +396,26 @@ static void register__over_damaged_numbers_goes_on(void **state)
 		"SET {test}:nanoctrl:event_seq 9223372036854775807",
 		"SET {test}:nanoctrl:event_seq -1",
 		"SET {test}:nanoctrl:event_seq 99999999999999999999999999999",
+		"XADD {test}:nanoctrl:events 18446744073709551615-18446744073709551615 a b",
+	};
+	struct fixture *f = *state;
+	struct member m;
+
+	for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++) {
+		assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
+		test_redis_do(&f->redis, damage[i]);
+		assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), -EPROTO);
+		test_redis_do(&f->redis, "FLUSHDB");
+	}
+}
+
+/* They read as absent. */
+static void register__over_damaged_values_of_an_agent_makes_it_anew(void **state)
+{
+	static const char *const damage[] = {
 		"SET {test}:nanoctrl:epoch 99999999999999999999999999999",
 		"HSET {test}:nanoctrl:agent:6:node-a generation 99999999999999999999999999999",
 		"HSET {test}:nanoctrl:agent:6:node-a generation x",
-		"XADD {test}:nanoctrl:events 18446744073709551615-18446744073709551615 a b",
 	};
 	struct fixture *f = *state;
 	unsigned long long generation = 0;
@@ -524,12 +492,11 @@ int main(void)
 		TEST(session__that_was_replaced_neither_beats_nor_shortens),
 		TEST(session__that_comes_behind_a_later_one_is_stale),
 		TEST(session__that_breaks_leaves_the_grace_period),
-		TEST(scope__with_damaged_names_is_not_empty),
-		TEST(agent__that_others_took_out_of_a_set_is_there_again),
-		TEST(session__that_breaks_over_a_damaged_due_set_leaves_the_grace_period),
-		TEST(beat__over_a_damaged_set_of_scopes_brings_its_scope_back),
 		TEST(list__skips_junk_that_others_wrote),
-		TEST(register__over_damaged_numbers_goes_on),
+		TEST(beat__over_a_damaged_index_is_taken_and_counted),
+		TEST(leave__over_a_damaged_stream_is_refused),
+		TEST(register__over_a_damaged_counter_is_refused),
+		TEST(register__over_damaged_values_of_an_agent_makes_it_anew),
 		TEST(list__goes_on_behind_the_last_name),
 		TEST(destroy__calls_back_what_is_in_flight),
 	};

@@ -205,18 +205,6 @@ static void epoch__is_later_whatever_the_clock_says(void **state)
 	assert_int_equal(m.cursor.epoch, 8000000000000002);
 }
 
-static void epoch__over_junk_is_a_new_one(void **state)
-{
-	struct fixture *f = *state;
-	struct member m;
-
-	register_a(f, &m);
-	test_redis_do(&f->redis, "SET nanoctrl:run x");
-	assert_int_equal(fixture_beat(f, &m, NULL), 0);
-	fixture_reconnect(f);
-	register_in_a_new_epoch(f, &m);
-}
-
 static void epoch__is_kept_by_scopes_that_registered_in_it(void **state)
 {
 	struct fixture *f = *state;
@@ -251,7 +239,6 @@ int main(void)
 						setup_durable, fixture_teardown),
 		TEST(connection__that_breaks_is_no_new_epoch),
 		TEST(epoch__is_later_whatever_the_clock_says),
-		TEST(epoch__over_junk_is_a_new_one),
 		TEST(epoch__is_kept_by_scopes_that_registered_in_it),
 	};
 

@@ -171,6 +171,10 @@ static void redis__of_other_releases_is_not_used(void **state)
 	until_trouble(f, "for nanoctrl of the forms 3 to 4, and this one has form 2");
 	test_redis_do(&f->redis, "SET nanoctrl:schema x");
 	until_trouble(f, "not two numbers");
+	test_redis_do(&f->redis, "SET nanoctrl:schema %s", "2 3");
+	test_redis_do(&f->redis, "SET nanoctrl:run x");
+	until_trouble(f, "nanoctrl:run is no hash");
+	test_redis_do(&f->redis, "DEL nanoctrl:run");
 	/* The release before wrote it, and is there as well: it stays as it is. */
 	test_redis_do(&f->redis, "SET nanoctrl:schema %s", "01 2");
 	fixture_until_serving(f, true);

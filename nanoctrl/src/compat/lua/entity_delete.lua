@@ -3,7 +3,7 @@ local type, id = ARGV[3], ARGV[4]
 local key = P .. type .. ':' .. id
 local kind = read('HGET', key, 'info') and (read('HGET', key, 'kind') or '')
 if not kind then return { OK } end
-local revision = text(write('INCR', P .. 'nano_meta:' .. type .. '_revision'))
+local revision = text(number(write('INCR', P .. 'nano_meta:' .. type .. '_revision')))
 redis.call('DEL', key)
 write('ZREM', 'nanoctrl:entities:' .. ARGV[2], #type .. ':' .. type .. id)
 write('ZREM', 'nanoctrl:types:' .. ARGV[2], #type .. ':' .. type .. id)

@@ -7,7 +7,7 @@ local scope, ttl, type, due = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local call, try = redis.call, redis.pcall
 local clock = call('TIME')
 local counter, n = P .. 'nano_meta:' .. type .. '_revision', (#ARGV - 5) / 7
-local revision = write('INCRBY', counter, n) - n
+local revision = (write('INCRBY', counter, n) or n) - n
 local prefix, channel, tail = P .. type .. ':', P .. 'nano_events:' .. type .. '_update', ',"timestamp":' .. clock[1] .. '}'
 local answer, soonest = OK, nil
 
@@ -30,7 +30,7 @@ for i = 6, #ARGV, 7 do
 		call('PUBLISH', channel, ARGV[i + 6] .. info .. ',"revision":' .. string.format('%d', revision) .. tail)
 	else
 		if there ~= 0 then check_junk(there.err) end
-		call('DECR', counter)
+		write('DECR', counter)
 		if answer == OK then answer = { OK } end
 		answer[#answer + 1] = (i + 1) / 7
 	end

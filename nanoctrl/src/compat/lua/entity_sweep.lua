@@ -11,7 +11,7 @@ local function remove(scope, member, type, id)
 		n_ended = n_ended + 1
 		if n_ended <= 3 then some[n_ended] = type .. ':' .. id end
 		local kind = cjson.encode(read('HGET', kinds, member) or '')
-		local revision = text(write('INCR', in_scope(scope, 'nano_meta:' .. type .. '_revision')))
+		local revision = text(number(write('INCR', in_scope(scope, 'nano_meta:' .. type .. '_revision'))))
 		redis.call('PUBLISH', in_scope(scope, 'nano_events:' .. type .. '_update'), '{"entity_id":' .. cjson.encode(id)
 			.. ',"entity_type":' .. cjson.encode(type) .. ',"event_type":"REMOVE","kind":' .. kind .. ',"revision":' .. revision
 			.. ',"timestamp":"' .. clock[1] .. '"}')

@@ -27,7 +27,7 @@ local function note_end(kind, scope, ms)
 end
 
 -- Where something in an index is due, visit(scope, how much may be done) does it, and answers how much that was and whether it was all.
--- Some scopes are looked at by chance: a former release notes none, and others may have damaged what is noted.
+-- Some scopes are swept by chance, since another release may not note when their first end is.
 -- Answers how much was done, and whether there is more to do at once.
 local SCOPES_DUE, SCOPES = 100, 256 -- that are due, and by chance
 local function sweep_scopes(kind, index, most, visit)

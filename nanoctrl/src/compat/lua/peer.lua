@@ -124,7 +124,6 @@ end
 -- Whoever named it, and whom it ever named; beside those that were to be told of the former, when the end of who took its name came
 -- between.
 local function note_told(scope, me, told)
-	if not read('SCARD', told) then redis.call('UNLINK', told) end
 	for _, set in ipairs({ named_set(scope, me), targets_set(scope, me) }) do read('SUNIONSTORE', told, told, set) end
 	local names = targets_in(scope, me)
 	for i = 1, #names, 1000 do redis.call('SADD', told, unpack(names, i, math.min(i + 999, #names))) end

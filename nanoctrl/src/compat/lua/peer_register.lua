@@ -21,7 +21,7 @@ end
 if ARGV[4] == '1' then
 	if taken(P .. 'agent:' .. name) then return { NAME_TAKEN } end
 else
-	repeat name = ARGV[5] .. '-' .. string.format('%x', write('INCR', P .. 'agent_name_counter'))
+	repeat name = ARGV[5] .. '-' .. string.format('%x', redis.call('INCR', P .. 'agent_name_counter'))
 	until redis.call('EXISTS', P .. 'agent:' .. name) == 0
 end
 
