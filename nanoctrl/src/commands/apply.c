@@ -15,6 +15,7 @@
 #include "server/settings.h"
 
 #define EXIT_CHANGES 3
+#define WISH_SHOWN   400 /* bytes: a list of pairs may be long */
 
 /* ---- applying ---- */
 
@@ -71,8 +72,12 @@ static void print_wishes(const char *sign, struct json_slice wishes)
 
 	if (!wishes.at || !json_walk_init(&w, wishes))
 		return;
-	while (json_walk_next(&w, &key, &wish))
-		printf("  %s %.*s\n", sign, (int)wish.len, wish.at);
+	while (json_walk_next(&w, &key, &wish)) {
+		bool all = wish.len <= WISH_SHOWN;
+
+		printf("  %s %.*s%s\n", sign, (int)(all ? wish.len : WISH_SHOWN), wish.at,
+		       all ? "" : "...");
+	}
 }
 
 /* How many topologies are not as they were. */

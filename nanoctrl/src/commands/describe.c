@@ -10,6 +10,7 @@
 #include "cli/options/option.h"
 #include "cli/output/output.h"
 #include "cli/output/quote.h"
+#include "commands/expected.h"
 #include "commands/objects.h"
 #include "commands/scopes.h"
 #include "commands/yaml_text.h"
@@ -21,6 +22,7 @@ struct describing {
 	const char *name;
 	struct out o; /* one JSON object: a member of the kind, then one for each related kind */
 	size_t n;     /* objects of this name */
+	struct out expected; /* of a topology: its agents[] beside what is there */
 	struct cli_nearest nearest;
 	char best[KIND_TEXT]; /* what nearest has */
 };
@@ -103,10 +105,14 @@ static int read_own(struct describing *d, struct obs_source *source, const char 
 
 	add_array(d, d->kind->name);
 	for (size_t i = 0; i < rows.n && !ret; i++) {
-		if (is_named(d, rows.at[i].doc))
-			add_row(d, rows.at[i].doc, d->n++);
-		else
+		if (!is_named(d, rows.at[i].doc)) {
 			note_name(d, rows.at[i].doc);
+			continue;
+		}
+		add_row(d, rows.at[i].doc, d->n++);
+		if (!strcmp(d->kind->one, "topology"))
+			ret = expected_write(&d->expected, source, scope,
+					     obs_member(rows.at[i].doc, "topology"), why, room);
 	}
 	out_words(&d->o, "]");
 	rows_clear(&rows);
@@ -137,6 +143,10 @@ static int read_all(void *arg, struct obs_source *source, const char *scope, cha
 
 	out_words(&d->o, "{");
 	ret = read_own(d, source, scope, why, room);
+	if (d->expected.len) {
+		out_words(&d->o, ",\"expected\":");
+		out_bytes(&d->o, d->expected.at, d->expected.len);
+	}
 	for (size_t i = 0; i < sizeof(relations) / sizeof(*relations) && d->n && !ret; i++)
 		if (!strcmp(relations[i].kind, d->kind->name))
 			ret = read_related(d, &relations[i], source, scope, why, room);
@@ -200,6 +210,7 @@ int describe_run(const struct settings *settings, const struct options *options,
 	} else {
 		ret = ret ? 1 : refuse(&d, options);
 	}
+	free(d.expected.at);
 	free(text);
 	return ret;
 }

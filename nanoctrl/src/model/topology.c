@@ -62,6 +62,80 @@ static int get_name(const struct place *p, const char *name, enum place_need nee
 
 /* ---- agents that are expected ---- */
 
+bool model_size(const char *text, uint64_t *out)
+{
+	static const struct {
+		const char *unit;
+		unsigned shift;
+	} units[] = { { "", 0 }, { "KiB", 10 }, { "MiB", 20 }, { "GiB", 30 }, { "TiB", 40 } };
+	size_t n = strspn(text, "0123456789");
+
+	if (!n || n > 15)
+		return false;
+	*out = strtoull(text, NULL, 10);
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (!strcmp(text + n, units[i].unit)) {
+			if (*out > UINT64_MAX >> units[i].shift)
+				return false;
+			*out <<= units[i].shift;
+			return true;
+		}
+	return false;
+}
+
+static int read_labels(const struct place *p, struct expected *out)
+{
+	struct place in;
+	const char *key;
+	json_t *value;
+	bool there;
+	int ret = place_object(p, "labels", OPTIONAL, &in, &there);
+
+	if (ret || !there)
+		return ret;
+	out->labels = calloc(json_object_size(in.in) + 1, sizeof(*out->labels));
+	if (!out->labels)
+		return place_no_memory(p);
+	json_object_foreach(in.in, key, value)
+	{
+		if (!json_is_string(value))
+			return place_bad_type(&in, key, "a string");
+		out->labels[out->n_labels++] =
+			(struct topology_label){ key, json_string_value(value) };
+	}
+	return 0;
+}
+
+/* They are compared by who describes the topology: an expansion does not know regions. */
+static int check_regions(const struct place *p)
+{
+	static const char *const known[] = { "name", "min_size", NULL };
+	const char *name = NULL, *size = NULL;
+	json_t *array, *item;
+	struct place in;
+	uint64_t bytes;
+	size_t i;
+	int ret = place_member(p, "regions", OPTIONAL, JSON_ARRAY, &array);
+
+	if (ret || !array)
+		return ret;
+	json_array_foreach(array, i, item)
+	{
+		place_element(p, "regions", i, item, &in);
+		ret = json_is_object(item) ? check_members(&in, known)
+					   : place_bad_type(&in, "", "an object");
+		if (!ret)
+			ret = get_name(&in, "name", REQUIRED, &name);
+		if (!ret)
+			ret = place_text(&in, "min_size", OPTIONAL, 32, &size);
+		if (!ret && size && !model_size(size, &bytes))
+			ret = place_bad_value(&in, "min_size", "a size such as 64GiB");
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
 static int read_expected(const struct place *p, struct expected *out)
 {
 	static const char *const known[] = { "select", "name", "count", "labels", "regions", NULL };
@@ -79,6 +153,10 @@ static int read_expected(const struct place *p, struct expected *out)
 		return place_refuse(p, "bad_value", "count", "is there beside a name");
 	if (!ret)
 		ret = place_number(p, "count", OPTIONAL, 1, &out->count);
+	if (!ret)
+		ret = read_labels(p, out);
+	if (!ret)
+		ret = check_regions(p);
 	out->who = select ? select : name;
 	return ret;
 }
@@ -100,12 +178,12 @@ static int read_all_expected(const struct place *p, struct topology *t)
 	json_array_foreach(array, i, item)
 	{
 		place_element(p, "agents", i, item, &in);
+		t->n_expected = i + 1;
 		ret = json_is_object(item) ? read_expected(&in, &t->expected[i])
 					   : place_bad_type(&in, "", "an object");
 		if (ret)
 			return ret;
 	}
-	t->n_expected = i;
 	return 0;
 }
 
@@ -421,6 +499,8 @@ void model_topology_fini(struct model_topology *m)
 	for (size_t i = 0; t->wishes && i < t->n_wishes; i++)
 		free(t->wishes[i].pairs);
 	free(t->wishes);
+	for (size_t i = 0; t->expected && i < t->n_expected; i++)
+		free(t->expected[i].labels);
 	free(t->expected);
 	json_decref(m->root);
 	*m = (struct model_topology){ .scope = NULL };

@@ -21,6 +21,9 @@ int model_parse_topology(const char *body, size_t len, struct model_topology *ou
 			 struct model_error *err);
 void model_topology_fini(struct model_topology *m);
 
+/* "64GiB", "4096" */
+bool model_size(const char *text, uint64_t *out);
+
 struct place;
 
 /* The same of the object at p, which has to outlive *out; root stays NULL. */

@@ -354,6 +354,26 @@ static int (*const kinds[])(struct work *w, const struct wish *wish) = {
 
 /* ---- a topology ---- */
 
+/* An agent with another label than is expected counts as absent. */
+static int look_at_labels(struct work *w, const struct expected *e, const struct topology_agent *a)
+{
+	bool fits = true;
+	int ret = 0;
+
+	for (size_t i = 0; i < e->n_labels && !ret; i++) {
+		const struct topology_label *want = &e->labels[i];
+		const char *have = label(a, want->key);
+
+		if (have && !strcmp(have, want->value))
+			continue;
+		fits = false;
+		ret = note(w, "absent: %s has label %.80s=%.80s, and %.80s is expected", a->name,
+			   want->key, have ? have : "", want->value);
+	}
+	w->result->n_absent += !fits;
+	return ret;
+}
+
 static int look_for_absent(struct work *w)
 {
 	int ret = 0;
@@ -362,9 +382,13 @@ static int look_for_absent(struct work *w)
 		const struct expected *e = &w->topology->expected[i];
 		uint64_t n = 0;
 
-		for (size_t j = 0; j < w->n_agents; j++)
-			n += !w->agents[j].gone && wish_selects(e->who, &w->agents[j]);
-		if (n >= e->count)
+		for (size_t j = 0; j < w->n_agents && !ret; j++) {
+			if (w->agents[j].gone || !wish_selects(e->who, &w->agents[j]))
+				continue;
+			n++;
+			ret = look_at_labels(w, e, &w->agents[j]);
+		}
+		if (ret || n >= e->count)
 			continue;
 		w->result->n_absent += (size_t)(e->count - n);
 		ret = note(w, "absent: %s: %" PRIu64 " of %" PRIu64 " are registered", e->who, n,

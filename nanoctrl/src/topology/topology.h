@@ -58,8 +58,10 @@ struct wish {
 
 /* Agents that should be there. */
 struct expected {
-	const char *who; /* a selector or a name */
-	uint64_t count;	 /* at least */
+	const char *who;	       /* a selector or a name */
+	uint64_t count;		       /* at least */
+	struct topology_label *labels; /* that each of them should have */
+	size_t n_labels;
 };
 
 struct topology {

@@ -89,6 +89,35 @@ case_links_that_are_wanted_have_a_state() {
 	expect 0 stopped nc stop
 }
 
+# Agents that a topology expects, with their labels and regions.
+case_what_is_expected_is_compared() {
+	start
+	cat >"$dir/t.yaml" <<-END
+		version: 1
+		name: t
+		agents:
+		  - { select: "role=decode", count: 3 }
+		  - { name: node-a, labels: { role: trainer }, regions: [ { name: kv, min_size: 64GiB }, { name: weights } ] }
+		  - { name: node-b, labels: { role: decode } }
+	END
+	expect 0 "topology t" nc apply -f "$dir/t.yaml"
+	wait_for is_waiting
+	nc describe topology t >"$dir/described" || die "$?"
+	for line in 'agents: "role=decode"' 'registered: 1' '"2 of 3 are absent"' '"node-a has label role=prefill, and trainer is expected"' \
+		'"region kv of node-a has 1.0MB, and 64GiB is expected"' '"node-a offers no region weights"'; do
+		grep -qF -- "$line" "$dir/described" || die "no $line in $(cat "$dir/described")"
+	done
+	grep -q 'node-b has' "$dir/described" && die "node-b has what is expected"
+	sed -i 's/64GiB/64 GB/' "$dir/t.yaml"
+	expect 1 "t.yaml:5:71: agents[1].regions[0].min_size is not a size such as 64GiB" nc apply -f "$dir/t.yaml"
+	expect 0 stopped nc stop
+}
+
+# The labels are among what an expansion finds.
+is_waiting() {
+	nc get topologies -o json | grep -q 'node-a has label role=prefill, and trainer is expected'
+}
+
 case_rows_are_filtered() {
 	start
 	n_rows 3 nc get agents -A

@@ -315,7 +315,9 @@ static void expand__too_many_links_keep_those_that_exist(void **state)
 
 static void expand__agents_that_are_expected_and_absent_are_counted(void **state)
 {
-	struct expected expected[] = { { "role=x", 3 }, { "a", 1 }, { "z", 1 } };
+	struct expected expected[] = { { .who = "role=x", .count = 3 },
+				       { .who = "a", .count = 1 },
+				       { .who = "z", .count = 1 } };
 	struct topology t = { .name = "t", .expected = expected, .n_expected = 3 };
 	struct scene s = { .n = 0 };
 
@@ -327,6 +329,26 @@ static void expand__agents_that_are_expected_and_absent_are_counted(void **state
 	assert_int_equal(s.out.topologies[0].n_absent, 2);
 	assert_noted(&s, 0, "absent: role=x: 2 of 3 are registered");
 	assert_noted(&s, 0, "absent: z: 0 of 1 are registered");
+	expansion_fini(&s.out);
+}
+
+static void expand__agent_with_another_label_than_is_expected_is_absent(void **state)
+{
+	struct topology_label labels[] = { { "role", "y" } };
+	struct expected expected[] = {
+		{ .who = "a", .count = 1, .labels = labels, .n_labels = 1 },
+		{ .who = "b", .count = 1, .labels = labels, .n_labels = 1 }
+	};
+	struct topology t = { .name = "t", .expected = expected, .n_expected = 2 };
+	struct scene s = { .n = 0 };
+
+	(void)state;
+	add(&s, "a", "role", "x");
+	add(&s, "b", "role", "y");
+	run(&s, &t, 1);
+	assert_int_equal(s.out.topologies[0].state, TOPOLOGY_WAITING);
+	assert_int_equal(s.out.topologies[0].n_absent, 1);
+	assert_noted(&s, 0, "absent: a has label role=x, and y is expected");
 	expansion_fini(&s.out);
 }
 
@@ -358,6 +380,7 @@ int main(void)
 		cmocka_unit_test(expand__of_two_wishes_for_a_link_the_first_has_it),
 		cmocka_unit_test(expand__too_many_links_keep_those_that_exist),
 		cmocka_unit_test(expand__agents_that_are_expected_and_absent_are_counted),
+		cmocka_unit_test(expand__agent_with_another_label_than_is_expected_is_absent),
 		cmocka_unit_test(selects__all_terms_have_to_hold),
 	};
 
