@@ -57,15 +57,38 @@ void api_topology_get(struct request *rq)
 		store_list_topologies(request_store(rq), scope, true, got, rq);
 }
 
+/* Where a page of a list of wanted links begins: "REVISION:N" behind N links of that list. */
+static bool get_place(struct request *rq, struct store_cursor *out)
+{
+	const char *text = request_query(rq, "after");
+
+	*out = (struct store_cursor){ 0 };
+	if (!text || model_parse_cursor(text, out))
+		return true;
+	api_bad_query(rq, "after", "what a page said");
+	return false;
+}
+
 static void got_wanted(void *arg, int result, const struct store_wanted *w, size_t n,
 		       const char *next)
 {
+	struct store_cursor at;
+	uint64_t limit;
+
 	(void)n;
 	(void)next;
-	if (result)
+	if (result) {
 		api_fail(arg, result);
+		return;
+	}
+	/* They were looked at before. */
+	if (!get_place(arg, &at) ||
+	    !api_query_number(arg, "limit", 1, TOPOLOGY_LINKS_MAX, TOPOLOGY_LINKS_MAX, &limit))
+		return;
+	if (at.epoch && at.epoch != w->revision)
+		api_fail_stale(arg, w->revision);
 	else
-		api_reply(arg, 200, model_wanted(w));
+		api_reply(arg, 200, model_wanted(w, at.id, limit));
 }
 
 void api_wanted_get(struct request *rq)
@@ -73,7 +96,11 @@ void api_wanted_get(struct request *rq)
 	const char *scope = api_scope(rq);
 	const char *name = scope ? api_name(rq, "name") : NULL;
 
-	if (name)
+	struct store_cursor at;
+	uint64_t limit;
+
+	if (name && get_place(rq, &at) &&
+	    api_query_number(rq, "limit", 1, TOPOLOGY_LINKS_MAX, TOPOLOGY_LINKS_MAX, &limit))
 		store_get_wanted(request_store(rq), scope, name, got_wanted, rq);
 }
 

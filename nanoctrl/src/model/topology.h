@@ -79,7 +79,7 @@ char *model_wanted_lists(const char *scope, const struct store_wanted *lists, si
 /* What became of a topology that was as of this revision. */
 char *model_topology_report(const struct expanded_topology *t, uint64_t revision);
 
-/* The answer to an agent that reads its list. */
-char *model_wanted(const struct store_wanted *wanted);
+/* The answer to an agent that reads its list: a part of it, and where the next one begins. */
+char *model_wanted(const struct store_wanted *w, uint64_t from, uint64_t limit);
 
 #endif

@@ -9,6 +9,7 @@
 #include "model/out.h"
 #include "model/place.h"
 #include "model/topology.h"
+#include "text/json_slice.h"
 
 static void out_number(struct out *o, const char *before, uint64_t n)
 {
@@ -162,14 +163,40 @@ char *model_wanted_list(const char *agent, const struct expanded_link *const *li
 	return out_finish(&o);
 }
 
-char *model_wanted(const struct store_wanted *w)
+/* Elements from `from` on, at most `limit` of them. Whether there are more. */
+static bool out_part(struct out *o, struct store_text list, uint64_t from, uint64_t limit)
+{
+	struct json_slice key, one;
+	struct json_walk w;
+	uint64_t i = 0;
+
+	out_words(o, "[");
+	if (!json_walk_init(&w, (struct json_slice){ list.at, list.len }))
+		list.len = 0;
+	while (list.len && i < from + limit && json_walk_next(&w, &key, &one)) {
+		if (i >= from) {
+			out_words(o, i > from ? "," : "");
+			out_bytes(o, one.at, one.len);
+		}
+		i++;
+	}
+	out_words(o, "]");
+	return list.len && json_walk_next(&w, &key, &one);
+}
+
+char *model_wanted(const struct store_wanted *w, uint64_t from, uint64_t limit)
 {
 	struct out o = { .at = NULL };
 
 	out_number(&o, "{\"status\":\"ok\",\"revision\":", w->revision);
 	out_words(&o, w->known ? ",\"known\":true,\"links\":" : ",\"known\":false,\"links\":");
-	out_bytes(&o, w->list.len ? w->list.at : "[]", w->list.len ? w->list.len : 2);
-	out_words(&o, "}");
+	if (out_part(&o, w->list, from, limit)) {
+		out_number(&o, ",\"next\":\"", w->revision);
+		out_number(&o, ":", from + limit);
+		out_words(&o, "\"}");
+	} else {
+		out_words(&o, ",\"next\":null}");
+	}
 	return out_finish(&o);
 }
 

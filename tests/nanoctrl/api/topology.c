@@ -202,6 +202,42 @@ static void list__of_wanted_links_has_those_of_all_agents(void **state)
 	api_answer_fini(&a);
 }
 
+static void list__of_wanted_links_is_read_in_pages_of_one_revision(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char lease[512], target[300];
+
+	join(f, "node-a", lease);
+	assert_int_equal(put(f, &a, "t", "",
+			     T("t", "{\"pairs\":[[\"node-a\",\"b\"],[\"node-a\",\"c\"],"
+				    "[\"node-a\",\"d\"]]}")),
+			 200);
+	await_wanted(f, "node-a", "b/default c/default d/default");
+	assert_int_equal(
+		api_do(f, &a, "GET", "/v1/agents/node-a/wanted?scope=demo&limit=2", NULL, NULL),
+		200);
+	assert_int_equal(api_count(&a, "links"), 2);
+	snprintf(target, sizeof(target), "/v1/agents/node-a/wanted?scope=demo&limit=2&after=%s",
+		 api_text(&a, "next", NULL));
+	assert_int_equal(api_do(f, &a, "GET", target, NULL, NULL), 200);
+	assert_int_equal(api_count(&a, "links"), 1);
+	assert_string_equal(api_text(&a, "links", "0", "peer", NULL), "d");
+	assert_true(json_is_null(json_object_get(a.body, "next")));
+	/* Of another list it is no place. */
+	assert_int_equal(put(f, &a, "t", "&prune=1", T("t", "{\"pairs\":[[\"node-a\",\"b\"]]}")),
+			 200);
+	await_wanted(f, "node-a", "b/default");
+	assert_int_equal(api_do(f, &a, "GET", target, NULL, NULL), 409);
+	assert_int_equal(
+		api_do(f, &a, "GET", "/v1/agents/node-a/wanted?scope=demo&limit=0", NULL, NULL),
+		400);
+	assert_int_equal(
+		api_do(f, &a, "GET", "/v1/agents/node-a/wanted?scope=demo&after=x", NULL, NULL),
+		400);
+	api_answer_fini(&a);
+}
+
 static void put__of_an_older_revision_is_stale(void **state)
 {
 	struct api_fixture *f = *state;
@@ -401,6 +437,7 @@ int main(void)
 		TEST(agents__that_come_change_and_leave_are_expanded),
 		TEST(list__of_scopes_counts_agents_and_topologies),
 		TEST(list__of_wanted_links_has_those_of_all_agents),
+		TEST(list__of_wanted_links_is_read_in_pages_of_one_revision),
 		TEST(put__of_an_older_revision_is_stale),
 		TEST(put__of_a_link_of_another_topology_is_a_conflict),
 		TEST(put__of_several_is_all_or_nothing),
