@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compat/store.h"
+#include "store/call.h"
+#include "store/reaper.h"
+#include "store/reply.h"
 
 /* "scope:", or nothing without a scope; the caller frees at. */
 static struct store_text prefix_of(struct store_text scope)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compat/store.h"
+#include "store/call.h"
+#include "store/reply.h"
 
 #define MEMBERS_MAX 64
 #define BYTES_MAX   65536 /* of a call's arguments; a longer member goes alone */

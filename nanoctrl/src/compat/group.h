@@ -11,6 +11,7 @@
 #define NANOCTRL_COMPAT_GROUP_H
 
 #include "compat/entity.h"
+#include "store/call.h"
 #include "store/redis_store.h"
 
 enum store_group_id { STORE_GROUP_BEAT, STORE_GROUP_PUT, STORE_GROUPS };

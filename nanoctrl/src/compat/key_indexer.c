@@ -10,6 +10,10 @@
 #include "base/digits.h"
 #include "compat/foreign_key.h"
 #include "compat/store.h"
+#include <base/clock.h>
+#include <base/log.h>
+#include "store/call.h"
+#include "store/reply.h"
 
 #define QUEUE_MAX   16384
 #define BATCH_MAX   256

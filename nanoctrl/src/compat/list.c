@@ -10,6 +10,8 @@
 #include "base/text_set.h"
 #include "compat/peer.h"
 #include "compat/store.h"
+#include "store/call.h"
+#include "store/reply.h"
 
 #define ROW 128 /* what a row of a list takes besides its texts */
 

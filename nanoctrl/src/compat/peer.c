@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compat/store.h"
+#include "store/call.h"
+#include "store/reply.h"
 
 /* ---- register, forget ---- */
 

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include "compat/guest.h"
 #include "compat/store.h"
+#include <base/log.h>
+#include "store/reply.h"
 
 /* 0: none is in it. */
 static unsigned read_port(int fd)

@@ -16,6 +16,9 @@
 #include <event2/util.h>
 #include <base/utf8.h>
 #include "compat/store.h"
+#include <base/clock.h>
+#include <base/log.h>
+#include "store/reply.h"
 #include "redis/dial.h"
 #include "nanoctrl/net/loop.h"
 #include "nanoctrl/net/resolver.h"

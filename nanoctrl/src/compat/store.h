@@ -14,6 +14,7 @@
 #include "compat/written.h"
 #include "store/compat.h"
 #include "store/ended.h"
+#include "store/call.h"
 #include "store/redis_store.h"
 
 /* Counters are of /metrics; every loop adds to them. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/store.h"
+#include <base/clock.h>
 
 #define GOOD_S	     30
 #define NOTED_GOOD_S 20		    /* of STORE_COMPAT_TTL_MS */

@@ -3,7 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <base/clock.h>
+#include "store/beat.h"
+#include "store/call.h"
+#include "store/reaper.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
+#include "store/snapshot.h"
 
 #define BEATS_PER_CALL 256
 #define ARGS_PER_BEAT  6

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of scripts: what is sent, and what their answers come to. */
+#include <base/clock.h>
+#include <base/log.h>
+#include "store/call.h"
+#include "store/moved.h"
+#include "store/reaper.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
 
 #include <errno.h>
 #include <stdlib.h>

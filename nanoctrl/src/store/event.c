@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "nanoctrl/net/loop.h"
+#include "store/call.h"
+#include "store/event.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
 
 #define FEED_PORTION 256
 #define LATER_MS     100 /* to a read in the place of one that was refused */

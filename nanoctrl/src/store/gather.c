@@ -8,7 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "store/call.h"
+#include "store/gather.h"
+#include "store/object.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
 #include "base/text_heap.h"
 #include "base/text_set.h"
 

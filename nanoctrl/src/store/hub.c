@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the stores of all loops share, and how each of them hears that something happened. */
+#include <base/log.h>
+#include "store/event.h"
+#include "store/hub.h"
 #include "store/redis_store.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 #include <event2/buffer.h>
-#include "store/redis_store.h"
+#include "store/hub.h"
 
 void metrics_counter(struct evbuffer *out, const char *name, const char *help,
 		     const _Atomic uint64_t *value)

@@ -10,6 +10,10 @@
 #include <errno.h>
 #include <string.h>
 #include "nanoctrl/net/loop.h"
+#include <base/clock.h>
+#include "store/call.h"
+#include "store/moved.h"
+#include "store/reaper.h"
 #include "store/redis_store.h"
 
 #define AGAIN_MS 50

@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <base/log.h>
+#include "store/notices.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
 
 struct notices {
 	struct store *store;

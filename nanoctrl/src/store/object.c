@@ -3,7 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "store/call.h"
+#include "store/gather.h"
+#include "store/object.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
 
 /* Of a list, beyond which there is none: far more than max_objects of one agent take, as it is set
  * by default, and the page that they stand in. */

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "store/call.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
 #include "base/text_heap.h"
 #include "base/text_set.h"
 

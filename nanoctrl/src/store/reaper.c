@@ -10,7 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include "store/ended.h"
+#include <base/clock.h>
+#include <base/log.h>
+#include "store/call.h"
+#include "store/notices.h"
+#include "store/reaper.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
+#include "store/snapshot.h"
 
 #define PORTION	      100  /* leases ended by one script */
 #define STRAY_MS      1000 /* of Redis' clock against the monotonic one */

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store of a loop: how it begins and ends, its connection, and the turns of its loop. */
+#include "store/beat.h"
+#include "store/call.h"
+#include "store/event.h"
+#include "store/moved.h"
+#include "store/reaper.h"
 #include "store/redis_store.h"
 
 #include <errno.h>

@@ -2,7 +2,9 @@
 /* What scripts answer, piece by piece: nothing of it is taken for what it should be. */
 #include <errno.h>
 #include <stdlib.h>
+#include "store/call.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
 
 const redisReply *store_item(const redisReply *reply, size_t i, int type)
 {

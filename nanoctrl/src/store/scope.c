@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "store/call.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
 
 /* A scope takes n elements of rows: its name, and how many agents and topologies it has. */
 static int read_scopes(struct store_call *call, const redisReply *rows, size_t n,

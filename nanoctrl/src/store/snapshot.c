@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "store/call.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
+#include "store/snapshot.h"
 
 #define PAGE_BYTES    (1024 * 1024)
 #define DOC_BYTES     (512 * 1024) /* a longer one is left out of lists */

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "store/call.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
 
 /* "CREATED REVISION CHANGED_AT_MS\n" document */
 static bool read_value(struct store_text v, struct store_topology *t)

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "store/call.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
 
 /* "REVISION\n" list */
 static bool read_list(struct store_text v, struct store_wanted *w)

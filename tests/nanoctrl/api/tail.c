@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
+#include "store/event.h"
+#include "store/script.h"
 #include "tests/nanoctrl/store/fake_store.h"
 
 #define SCOPE	  "scope"

@@ -18,7 +18,9 @@
 #include "tests/nanoctrl/store/fake_connection.h"
 #include "nanoctrl/net/loop.h"
 #include "model/model.h"
+#include <base/log.h>
 #include "store/redis_store.h"
+#include "store/script.h"
 #include "api/tail.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

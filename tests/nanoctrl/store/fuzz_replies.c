@@ -20,7 +20,9 @@
 #include "compat/redis_gc.h"
 #include "commands/obs_redis.h"
 #include "redis/reader.h"
+#include <base/log.h>
 #include "compat/store.h"
+#include "store/reaper.h"
 #include "compat/peer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

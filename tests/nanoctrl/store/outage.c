@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 #include <hiredis/hiredis.h>
+#include <base/clock.h>
+#include "store/reaper.h"
 #include "store/redis_store.h"
 
 /* Who has little patience, on a busy machine, finds Redis late before the test makes it so. */

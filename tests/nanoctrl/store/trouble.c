@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "nanoctrl/net/loop.h"
 #include "store/redis_store.h"
+#include "store/reply.h"
 
 static void call__without_redis_is_refused_and_works_again_later(void **state)
 {
