@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
 #include "bench/baseline.h"
@@ -18,6 +19,7 @@
 #include "bench/page/crew.h"
 #include "bench/page/discovery.h"
 #include "bench/page/page.h"
+#include "bench/page/plot.h"
 #include "bench/plot.h"
 #include "bench/report.h"
 #include "bench/rnr.h"
@@ -153,24 +155,54 @@ static int compare(const char *dir, bool csv)
 	return printed ? cli_output_fail(bench_program.name, printed) : EXIT_SUCCESS;
 }
 
-static int plot(const char *dir)
+static int no_gnuplot(void)
+{
+	fprintf(stderr, "slime-bench: gnuplot is not installed (deploy/packages.sh bench)\n");
+	return EXIT_FAILURE;
+}
+
+static int plot_pages(const char *dir)
+{
+	int ret = page_plot_draw(dir);
+
+	if (ret == -ENOENT)
+		return no_gnuplot();
+	if (ret)
+		return ret == -EINVAL ? EXIT_FAILURE : complain(dir, ret);
+	printf("%s/%s\n%s/%s\n", dir, PAGE_PLOT_PNG, dir, PAGE_PLOT_SVG);
+	return EXIT_SUCCESS;
+}
+
+static int plot_calls(const char *dir)
 {
 	struct results *r = malloc(sizeof(*r));
 	int ret = r ? results_read(r, dir) : -ENOMEM;
 	int drawn = ret ? 0 : plot_draw(r, dir);
 
 	free(r);
-	if (drawn == -ENOENT) {
-		fprintf(stderr,
-			"slime-bench: gnuplot is not installed (deploy/packages.sh bench)\n");
-		return EXIT_FAILURE;
-	}
+	if (drawn == -ENOENT)
+		return no_gnuplot();
 	if (ret == -EINVAL)
 		return EXIT_FAILURE;
 	if (ret || drawn)
 		return ret ? unreadable(dir, ret) : complain(dir, drawn);
 	printf("%s/%s\n%s/%s\n", dir, PLOT_PNG, dir, PLOT_SVG);
 	return EXIT_SUCCESS;
+}
+
+/* What is there: pages, calls, or both. */
+static int plot(const char *dir)
+{
+	bool pages = page_plot_has(dir);
+	char *calls = results_path(dir, SYSTEM_SLIME, RESULTS_FIGURES);
+	int status = EXIT_SUCCESS;
+
+	if (pages)
+		status = plot_pages(dir);
+	if (!status && (!pages || (calls && !access(calls, F_OK))))
+		status = plot_calls(dir);
+	free(calls);
+	return status;
 }
 
 /* One after the other, when we have left: nobody disturbs them. */

@@ -179,11 +179,11 @@ static int run_gnuplot(int script, const char *dir)
 	return ret > 0 ? -EIO : ret;
 }
 
-int plot_draw(const struct results *r, const char *dir)
+int plot_run(plot_script_fn *script, void *arg, const char *dir)
 {
 	int fd = memfd_create("plot", MFD_CLOEXEC);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
-	int ret = f ? plot_script(r, f) : -errno;
+	int ret = f ? script(arg, f) : -errno;
 
 	if (!ret && lseek(fd, 0, SEEK_SET) < 0)
 		ret = -errno;
@@ -194,4 +194,14 @@ int plot_draw(const struct results *r, const char *dir)
 	else if (fd >= 0)
 		close(fd);
 	return ret;
+}
+
+static int script_of_results(void *results, FILE *to)
+{
+	return plot_script(results, to);
+}
+
+int plot_draw(struct results *r, const char *dir)
+{
+	return plot_run(script_of_results, r, dir);
 }

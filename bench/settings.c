@@ -404,7 +404,7 @@ static const struct cli_command commands[] = {
 	{
 		.name = "plot",
 		.summary = "draw the figures of --results",
-		.text = "Into rpc.png and rpc.svg of that directory: latency and bandwidth against size. Needs gnuplot.",
+		.text = "Into rpc.png and rpc.svg of that directory: latency and bandwidth against size, of what rpc --results left. Into page.png and page.svg: threads, page sizes and latencies, of page*.json, which page drive --json printed. Needs gnuplot.",
 		.operands = "DIR",
 		.min_operands = 1,
 		.max_operands = 1,

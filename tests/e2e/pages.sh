@@ -55,6 +55,18 @@ assert result["run"]["processes"] == 2 and row["threads"] == 4 and row["hit_perc
 assert not row["impossible"] and not row["wrong_pages"], row
 END
 
+say "results are drawn"
+mkdir "$work/plots"
+cp "$work/crew.json" "$work/plots/page-64k.json"
+if command -v gnuplot >/dev/null; then
+	"$bin/slime-bench" plot "$work/plots" >/dev/null || fail "plot"
+	[ "$(head -c 8 "$work/plots/page.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ] || fail "not a PNG"
+	grep -q 'get 64 KiB x 16 over shm' "$work/plots/page.svg" || fail "it does not say what was measured"
+fi
+echo '{}' >"$work/plots/page-other.json"
+"$bin/slime-bench" plot "$work/plots" >/dev/null 2>"$work/plot.err" && fail "a file of another kind is drawn"
+grep -q 'page-other.json: expected what page drive --json prints' "$work/plot.err" || fail "$(cat "$work/plot.err")"
+
 say "without an RDMA device there is no machine to measure"
 if [ ! -d /sys/class/infiniband ]; then
 	drive --machine >/dev/null 2>"$work/machine.err" && fail "it measures without a device"
