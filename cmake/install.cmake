@@ -67,7 +67,7 @@ if(NOT CMAKE_CROSSCOMPILING)
 endif()
 
 # Documents, example configurations and lessons keep their paths, so that what refers to one finds it.
-foreach(folder docs configs libslime/examples peeragent/examples)
+foreach(folder docs configs libslime/examples peeragent/examples pages/examples)
 	get_filename_component(parent ${folder} DIRECTORY)
 	install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${parent}
 		PATTERN man EXCLUDE PATTERN CMakeLists.txt EXCLUDE)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Lessons 7 and 8, built against an installed prefix by what pkg-config says, run beside the installed programs; what else
+# Lessons 7, 8 and 10, built against an installed prefix by what pkg-config says, run beside the installed programs; what else
 # the prefix has works there: example configurations, documents, and the programs of slime-bench rpc --baseline.
 SLIME_BIN=${SLIME_BUILD:?}/bin
 . "${SLIME_SOURCE:?}/tests/e2e/cluster.sh"
@@ -19,6 +19,10 @@ read -ra libs <<<"$(pkg-config --libs slime-agent)"
 cc -Wall -Wextra -Werror -o "$work/07-agent" "$lessons/07-agent.c" "${cflags[@]}" "${libs[@]}"
 cc -Wall -Wextra -Werror -shared -fPIC -o "$work/08-plugin.so" "$lessons/08-plugin.c" "${cflags[@]}"
 
+read -ra cflags <<<"$(pkg-config --cflags slime-pages)"
+read -ra libs <<<"$(pkg-config --libs slime-pages)"
+cc -Wall -Wextra -Werror -o "$work/10-pages" "$documents/pages/examples/10-pages.c" "${cflags[@]}" "${libs[@]}"
+
 say "run"
 start_control
 sed "s|\./08-plugin.so|$work/08-plugin.so|" "$lessons/08-plugin.yaml" >"$work/bob.yaml"
@@ -27,6 +31,16 @@ wait_ready bob
 LD_LIBRARY_PATH=${library%/*} "$work/07-agent" "$url" >"$work/alice" || fail "lesson 7"
 [ "$(cat "$work/alice")" = 'alice: on the board stands "alice was here"
 alice: bob shouts HELLO!' ] || fail "$(cat "$work/alice")"
+
+cp "$documents/pages/examples/10-pages.yaml" "$work/dora.yaml"
+start_agent dora
+wait_ready dora
+LD_LIBRARY_PATH=${library%/*} "$work/10-pages" "$url" >"$work/carol" || fail "lesson 10"
+[ "$(cat "$work/carol")" = 'carol: put 4 pages
+carol: a prefix of 2 pages is there
+carol: "the" is 65536 bytes of a
+carol: "the cat" is 65536 bytes of b' ] || fail "$(cat "$work/carol")"
+end dora
 
 say "an option that the plugin does not know"
 sed "s|mark:|makr:|" "$work/bob.yaml" >"$work/slip.yaml"
