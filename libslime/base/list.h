@@ -65,7 +65,7 @@ static inline void sl_list_splice(struct sl_list *to, struct sl_list *from)
 
 #define sl_list_for_each(e, head) for ((e) = (head)->next; (e) != (head); (e) = (e)->next)
 
-/* e may be taken out while it is visited. */
+/* The body of the loop may remove e. */
 #define sl_list_for_each_safe(e, tmp, head) \
 	for ((e) = (head)->next, (tmp) = (e)->next; (e) != (head); (e) = (tmp), (tmp) = (e)->next)
 

@@ -49,7 +49,7 @@ static uint32_t slot_len(unsigned slot)
 }
 
 /* Bytes of a region of ours, as whoever lends it says: the peer asks for them. */
-static void write_lent(struct raw *r, uint8_t *out, uint64_t offset)
+static void write_loan(struct raw *r, uint8_t *out, uint64_t offset)
 {
 	struct sl_writer w = { out, 64, false };
 
@@ -127,9 +127,9 @@ static bool write_request(struct raw *r, struct raw_msg *m)
 	word(r, m, 3, flags & 2 ? 1 + roll_below(&r->dice, 32768) : roll_len(&r->dice, room));
 	word(r, m, 4, len);
 	if (flags & 2)
-		write_lent(r, m->payload, roll_below(&r->dice, 32768));
+		write_loan(r, m->payload, roll_below(&r->dice, 32768));
 	if (flags & 1)
-		write_lent(r, m->payload + at - 64, roll_below(&r->dice, 32768));
+		write_loan(r, m->payload + at - 64, roll_below(&r->dice, 32768));
 	return true;
 }
 

@@ -15,9 +15,9 @@
  * ended. */
 #define CALLBACKS_PER_PASS 64
 #define BYTES_PER_PASS	   (UINT64_C(16) << 20)
-/* What they count as, in rounds that only look at memory. */
-#define ROUNDS_PER_CALLBACK 8
-#define BYTES_PER_ROUND	    (UINT64_C(16) << 10)
+/* What they count as, in passes that only look at memory. */
+#define PASSES_PER_CALLBACK 8
+#define BYTES_OF_ONE_PASS   (UINT64_C(16) << 10)
 
 int sl_completions_init(struct sl_completions *c, void (*wake)(void *arg), void *wake_arg)
 {
@@ -109,7 +109,7 @@ static void run_callback(struct slime_op *op)
 	fn(arg, op);
 }
 
-unsigned sl_completions_deliver_waiting(struct sl_completions *c, uint32_t *rounds)
+unsigned sl_completions_deliver_waiting(struct sl_completions *c, uint32_t *passes)
 {
 	struct slime_op *op = atomic_load_explicit(&c->due, memory_order_relaxed);
 	uint64_t bytes = 0;
@@ -127,7 +127,7 @@ unsigned sl_completions_deliver_waiting(struct sl_completions *c, uint32_t *roun
 		n++;
 	}
 	atomic_store_explicit(&c->due, op, memory_order_relaxed);
-	*rounds += (uint32_t)(n * ROUNDS_PER_CALLBACK + bytes / BYTES_PER_ROUND);
+	*passes += (uint32_t)(n * PASSES_PER_CALLBACK + bytes / BYTES_OF_ONE_PASS);
 	return n;
 }
 

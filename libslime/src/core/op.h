@@ -52,14 +52,14 @@ static inline bool sl_completions_waiting(const struct sl_completions *c)
 /*
  * Run callbacks of what has finished, as many as a pass may take: each may submit the next op,
  * which a submit may execute at once. For the holder of the progress token, with no lock held.
- * Returns how many; *rounds grows by what they may have taken, in looks at memory.
+ * Returns how many; *passes grows by what they may have taken, in looks at memory.
  */
-unsigned sl_completions_deliver_waiting(struct sl_completions *c, uint32_t *rounds);
+unsigned sl_completions_deliver_waiting(struct sl_completions *c, uint32_t *passes);
 
 /* The same where mostly nothing has. */
-static inline unsigned sl_completions_deliver(struct sl_completions *c, uint32_t *rounds)
+static inline unsigned sl_completions_deliver(struct sl_completions *c, uint32_t *passes)
 {
-	return sl_completions_waiting(c) ? sl_completions_deliver_waiting(c, rounds) : 0;
+	return sl_completions_waiting(c) ? sl_completions_deliver_waiting(c, passes) : 0;
 }
 
 /* What is to be done, filled by xfer.c; the transport that executes it keeps its place in it. */
@@ -167,7 +167,7 @@ static inline void sl_op_give_back(struct slime_op *op)
 }
 
 /* As sl_op_finish() of an op of whose end nobody is told and for which nobody accounts: a thread
- * that sleeps on it is not woken before sl_progress_settle(). */
+ * that sleeps on it is not woken before sl_progress_run_after(). */
 static inline void sl_op_finish_quietly(struct slime_op *op, uint64_t bytes)
 {
 	op->status = 0;

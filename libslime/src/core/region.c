@@ -62,7 +62,7 @@ int sl_region_add(struct sl_region_table *t, const struct sl_region *what, struc
 		r->access = what->access;
 		r->secret[0] = what->secret[0];
 		r->secret[1] = what->secret[1];
-		r->lent_to = what->lent_to;
+		r->loan_to = what->loan_to;
 		r->restricted = what->restricted;
 		r->kind = what->kind;
 		r->base = what->base;
@@ -127,7 +127,7 @@ int sl_region_check_secret(struct sl_region_table *t, uint32_t id, uint64_t gene
 	r = &t->slots[id];
 	/* As in sl_region_acquire(). */
 	atomic_fetch_add(&r->n_users, 1);
-	if (is_there(r, generation) && !r->lent_to)
+	if (is_there(r, generation) && !r->loan_to)
 		ret = is_secret(r, secret) ? 0 : -EACCES;
 	atomic_fetch_sub(&r->n_users, 1);
 	return ret;
@@ -139,7 +139,7 @@ static int check_access(const struct sl_region *r, struct sl_region_user user, u
 	if (!is_there(r, generation))
 		return -ESTALE;
 	/* Also where the access would be refused: a guess is told nothing. */
-	if (r->lent_to ? r->lent_to != user.endpoint : !user.shown)
+	if (r->loan_to ? r->loan_to != user.endpoint : !user.shown)
 		return -ESTALE;
 	if ((r->access & access) != access)
 		return -EACCES;
@@ -158,7 +158,7 @@ int sl_region_acquire(struct sl_region_table *t, struct sl_region_user user, uin
 	if (id >= t->n)
 		return -ESTALE;
 	r = &t->slots[id];
-	/* First be counted, then look: the one who withdraws does it the other way round. */
+	/* First be counted, then look: the one who withdraws does it in the opposite order. */
 	atomic_fetch_add(&r->n_users, 1);
 	ret = check_access(r, user, generation, offset, len, access);
 	if (ret) {

@@ -35,7 +35,7 @@ struct sl_region {
 	uint32_t id;
 	uint32_t access;
 	uint64_t secret[2]; /* in its descriptor: a link shows it before it is used */
-	uint64_t lent_to;   /* an endpoint, whose peer alone reaches it, and shows no secret; 0 */
+	uint64_t loan_to;   /* an endpoint, whose peer alone reaches it, and shows no secret; 0 */
 	bool restricted;    /* see struct slime_mr_attr */
 	enum sl_region_kind kind;
 	uint64_t generation;

@@ -33,7 +33,7 @@ struct sl_attempt {
 	struct slime_endpoint *ep;
 	enum slime_transport transport;
 	struct sl_conn *conn; /* NULL: none, or destroyed */
-	bool broken;	      /* it ended: to be destroyed in the endpoint's next round */
+	bool broken;	      /* it ended: to be destroyed in the endpoint's next pass */
 };
 
 /* What a transport offers to the endpoint's peer. */
@@ -55,7 +55,7 @@ struct slime_endpoint {
 	struct slime_endpoint_attr attr;
 	char name[64];
 	struct sl_list link; /* in the context's list */
-	struct sl_task task; /* its round, among the tasks of the context */
+	struct sl_task task; /* its pass, among the tasks of the context */
 	struct sl_link_id self;
 	uint8_t secret[SL_SECRET_LEN];
 	uint64_t listener; /* that made it; 0: none. Under the lock of the context */
@@ -91,9 +91,9 @@ struct slime_endpoint {
 	char reasons[SLIME_CAUSE_TEXT_MAX];
 	struct sl_reason reason_of[SLIME_TRANSPORT_MAX]; /* by transport */
 
-	/* The layers' own rounds. */
+	/* The layers' own passes. */
 	struct sl_timer timer;	  /* [token] */
-	_Atomic uint64_t wake_ns; /* when a layer wants a round; SL_NEVER: not */
+	_Atomic uint64_t wake_ns; /* when a layer wants a pass; SL_NEVER: not */
 
 	/* xfer: immediates, under imm_lock. */
 	pthread_mutex_t imm_lock;
@@ -128,7 +128,7 @@ static inline struct sl_conn *sl_endpoint_conn(struct slime_endpoint *ep)
  */
 static inline int sl_endpoint_enter(struct slime_endpoint *ep, struct sl_conn **out)
 {
-	/* First be counted, then look: went_down() does it the other way round. */
+	/* First be counted, then look: went_down() does it in the opposite order. */
 	atomic_fetch_add(&ep->n_submitting, 1);
 	*out = sl_endpoint_conn(ep);
 	if (*out)
@@ -158,10 +158,10 @@ static inline enum slime_log_level sl_endpoint_level(const struct slime_endpoint
 	return ep->attr.quiet ? SLIME_LOG_DEBUG : level;
 }
 
-/* The holder of the token runs the endpoint's round; nobody is woken. Any thread, as below. */
+/* The holder of the token runs the endpoint's pass; nobody is woken. Any thread, as below. */
 void sl_endpoint_queue(struct slime_endpoint *ep);
 
-/* The endpoint's layers get a round soon. Any thread that keeps the endpoint from being destroyed.
+/* The endpoint's layers get a pass soon. Any thread that keeps the endpoint from being destroyed.
  */
 void sl_endpoint_ring(struct slime_endpoint *ep);
 

@@ -22,7 +22,7 @@ struct sl_layer {
 	bool (*msg)(void *state, const struct sl_msg *m, const uint8_t *payload);
 	void (*down)(void *state, int cause);
 	/* Something to do that no message announces (deadlines, memory that came back): asked in
-	 * the endpoint's rounds, returns when it wants the next at the latest, SL_NEVER: not by
+	 * the endpoint's passes, returns when it wants the next at the latest, SL_NEVER: not by
 	 * itself. May be NULL. [token] */
 	uint64_t (*progress)(void *state);
 };

@@ -149,7 +149,7 @@ static int hold_runs(const struct slime_xfer *xfers, size_t n_runs)
 		if (x->local == last)
 			continue;
 		last = x->local;
-		/* First be counted, then look: who withdraws it does it the other way round. */
+		/* First be counted, then look: who withdraws it does it in the opposite order. */
 		atomic_fetch_add(&last->region->n_ops, 1);
 		held++;
 		if (atomic_load(&last->region->state) != SL_REGION_LIVE) {

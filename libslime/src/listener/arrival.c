@@ -252,7 +252,7 @@ static void hand_over(struct arrival *a)
 	l->attr.on_endpoint(l->attr.arg, l, ep);
 }
 
-void sl_arrivals_look(struct slime_listener *l)
+void sl_arrivals_poll(struct slime_listener *l)
 {
 	struct sl_list *e, *tmp;
 

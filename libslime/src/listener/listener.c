@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "src/transport/tcp/tcp.h"
+#include "src/transport/link_listener.h"
 
 #define BACKLOG 512
 
@@ -67,7 +68,7 @@ static int name_unix(struct slime_listener *l, const char *path, struct sockaddr
 
 static int open_door(struct slime_listener *l, int fd)
 {
-	return sl_door_create(&l->transport, fd, sl_arrival_begin, &l->doors[l->desc.n]);
+	return sl_link_listener_create(&l->transport, fd, sl_arrival_begin, &l->sockets[l->desc.n]);
 }
 
 static int listen_unix(struct slime_listener *l, const char *path)
@@ -139,7 +140,7 @@ static int listen_tcp(struct slime_listener *l, const struct slime_listener_attr
 	return 0;
 }
 
-static int open_doors(struct slime_listener *l, const struct slime_listener_attr *attr)
+static int open_sockets(struct slime_listener *l, const struct slime_listener_attr *attr)
 {
 	int ret = attr->unix_path ? listen_unix(l, attr->unix_path) : 0;
 
@@ -148,17 +149,17 @@ static int open_doors(struct slime_listener *l, const struct slime_listener_attr
 	return ret;
 }
 
-static void close_doors(struct slime_listener *l)
+static void close_sockets(struct slime_listener *l)
 {
 	for (unsigned i = 0; i < SL_LISTENER_ADDRESSES_MAX; i++)
-		sl_door_destroy(l->doors[i]);
+		sl_link_listener_destroy(l->sockets[i]);
 	if (*l->path)
 		unlink(l->path);
 }
 
 /* ---- the thread ---- */
 
-/* A door asks who is wanted: the listener, by whoever holds its key. */
+/* What the sockets expect: every dialer that holds the key of this listener. */
 static int expect(void *arg, enum slime_transport transport, uint64_t endpoint,
 		  struct sl_expected *out)
 {
@@ -178,7 +179,7 @@ static void *serve(void *arg)
 
 	while (!atomic_load(&l->stop)) {
 		sl_poller_run(&l->poller, SL_NEVER);
-		sl_arrivals_look(l);
+		sl_arrivals_poll(l);
 	}
 	return NULL;
 }
@@ -238,11 +239,11 @@ static int start(struct slime_listener *l, const struct slime_listener_attr *att
 
 	if (ret)
 		return ret;
-	ret = open_doors(l, attr);
+	ret = open_sockets(l, attr);
 	if (!ret)
 		ret = sl_thread_create(&l->thread, "slime-listener", serve, l);
 	if (ret) {
-		close_doors(l);
+		close_sockets(l);
 		sl_poller_fini(&l->poller);
 	}
 	return ret;
@@ -302,7 +303,7 @@ int slime_listener_export(const struct slime_listener *l, void *buf, size_t cap)
 static void forget_listener(struct slime_listener *l)
 {
 	for (unsigned i = 0; i < SL_LISTENER_ADDRESSES_MAX; i++)
-		sl_door_forget(l->doors[i]);
+		sl_link_listener_forget(l->sockets[i]);
 	sl_arrivals_forget(l);
 	free_listener(l);
 }
@@ -326,7 +327,7 @@ int slime_listener_destroy(struct slime_listener *l)
 	ret = pthread_join(l->thread, NULL);
 	assert(!ret);
 	(void)ret;
-	close_doors(l);
+	close_sockets(l);
 	sl_arrivals_end(l);
 	sl_poller_fini(&l->poller);
 	free_listener(l);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The listener's struct. Its doors (transport/greeting.h) hand over streams whose dialers hold the
- * key; each of these is an arrival until its endpoint is connected. All of it lives on the
- * listener's thread, which has a poller of its own: "[token]" of doors and timers is this thread.
+ * The struct of a slime_listener. Its sockets (transport/link_listener.h) hand over the streams
+ * of dialers that hold the key. Each of them is an arrival until its endpoint is connected. All of
+ * it lives on the listener's thread, which has a poller of its own: where sockets and timers ask
+ * for the holder of the token, this thread is meant.
  */
 #ifndef SL_LISTENER_H
 #define SL_LISTENER_H
@@ -14,7 +15,7 @@
 #include "base/log.h"
 #include "src/endpoint/endpoint.h"
 #include "src/listener/wire.h"
-#include "src/transport/greeting.h"
+#include "src/transport/link_listener.h"
 #include <slime/listener.h>
 
 struct slime_listener {
@@ -24,10 +25,10 @@ struct slime_listener {
 	char path[108]; /* to be removed; "": none */
 	struct sl_listener_desc desc;
 	struct sl_poller poller;
-	struct sl_transport_ops ops; /* as much of a transport as a door looks at */
+	struct sl_transport_ops ops; /* as much of a transport as the sockets need */
 	struct sl_transport_env env;
 	struct sl_transport transport;
-	struct sl_door *doors[SL_LISTENER_ADDRESSES_MAX];
+	struct sl_link_listener *sockets[SL_LISTENER_ADDRESSES_MAX];
 	pthread_t thread;
 	_Atomic bool stop;
 	struct sl_list arrivals;
@@ -38,9 +39,9 @@ struct slime_listener {
 /* ---- arrival.c ---- */
 
 /* A stream whose dialer has proven itself. */
-sl_door_fn sl_arrival_begin;
+sl_link_listener_fn sl_arrival_begin;
 /* Hand over the endpoints that are connected, end those that are not and will not be. */
-void sl_arrivals_look(struct slime_listener *l);
+void sl_arrivals_poll(struct slime_listener *l);
 void sl_arrivals_end(struct slime_listener *l);
 /* In a child after fork: free their memory. */
 void sl_arrivals_forget(struct slime_listener *l);

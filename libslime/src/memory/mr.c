@@ -210,7 +210,7 @@ int slime_mr_register(struct slime_mr *mr, int64_t timeout_ms)
 	g.t = mr->ctx->transports[SLIME_TRANSPORT_RDMA];
 	if (!g.t)
 		return -ENOTSUP;
-	/* First it is counted, then looked at: who withdraws it does it the other way round. */
+	/* First it is counted, then looked at: who withdraws it does it in the opposite order. */
 	atomic_fetch_add(&r->n_ops, 1);
 	ret = atomic_load(&r->state) == SL_REGION_LIVE ? 0 : -EINVAL;
 	if (!ret)
@@ -275,7 +275,7 @@ static int wait_for_peers(struct fence *f)
 
 	if (ret == -ETIMEDOUT)
 		ret = sl_progress_until(ctx, out_of_reach, f, f->asked_ns + timeout_ns);
-	/* A transport that gave up on a peer with that ends its link in the next round. */
+	/* A transport that gave up on a peer with that ends its link in the next pass. */
 	if (ret == -ETIMEDOUT)
 		ret = sl_progress_until(ctx, out_of_reach, f, 0);
 	/* No peer is at fault. */

@@ -228,11 +228,11 @@ static int init_fields(struct slime_context *ctx)
 		.nudge = nudge,
 		.tidy = tidy,
 		.vain_calls = &ctx->progress.vain_calls,
-		.slow_look = &ctx->progress.slow_look,
-		.rounds = &ctx->progress.rounds,
+		.slow_poll = &ctx->progress.slow_poll,
+		.passes = &ctx->progress.passes,
 		.next = &ctx->progress.next,
 		.posting = &ctx->progress.posting,
-		.look_at_all = &ctx->progress.look_at_all,
+		.poll_all = &ctx->progress.poll_all,
 		.arg = ctx,
 	};
 	if (getrandom(&ctx->id, sizeof(ctx->id), 0) != sizeof(ctx->id))

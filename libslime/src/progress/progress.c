@@ -20,7 +20,7 @@
 
 bool sl_progress_in_callback(void)
 {
-	return sl_in_round != NULL;
+	return sl_in_pass != NULL;
 }
 
 /* A caller has the token: peers need not ring, and the thread need not wake. */
@@ -30,8 +30,8 @@ static void caller_entered(struct slime_context *ctx)
 	uint32_t deep = SL_THREAD_DEEP;
 
 	/* With the token nobody else counts. */
-	atomic_store_explicit(&p->n_visits,
-			      atomic_load_explicit(&p->n_visits, memory_order_relaxed) + 1,
+	atomic_store_explicit(&p->n_calls,
+			      atomic_load_explicit(&p->n_calls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	if (p->has_thread &&
 	    atomic_load_explicit(&p->thread_state, memory_order_relaxed) == SL_THREAD_DEEP &&
@@ -57,7 +57,7 @@ static void caller_leaves(struct slime_context *ctx)
 	p->owes_wake = false;
 	sl_token_give(ctx);
 	if (sl_token_has_quiet_work(ctx) && sl_token_try(p)) {
-		sl_token_round(ctx);
+		sl_token_pass(ctx);
 		sl_token_give(ctx);
 		if (sl_token_has_quiet_work(ctx))
 			sl_progress_kick(ctx);
@@ -73,7 +73,7 @@ void sl_progress_enter(struct slime_context *ctx)
 
 	/* A callback that waited for another context's holder could wait for one that waits for it.
 	 */
-	assert(!sl_in_round);
+	assert(!sl_in_pass);
 	atomic_fetch_add(&p->n_waiting, 1);
 	atomic_fetch_add(&p->n_control, 1);
 	/* In their order: who comes again at once leaves the token to those who wait. */
@@ -106,7 +106,7 @@ static bool park(struct slime_context *ctx)
 	struct sl_progress *p = &ctx->progress;
 
 	sl_manual_tell(ctx, false);
-	/* First say so, then look: who leaves does it the other way round. */
+	/* First say so, then look: who leaves does it in the opposite order. */
 	atomic_store(&p->thread_state, SL_THREAD_PARKED);
 	return atomic_load(&p->token) || !sl_token_try(p);
 }
@@ -123,7 +123,7 @@ int sl_progress_poll(struct slime_context *ctx)
 {
 	int n;
 
-	if (sl_in_round)
+	if (sl_in_pass)
 		return -EDEADLK;
 	if (!sl_token_try(&ctx->progress))
 		return 0;
@@ -133,10 +133,10 @@ int sl_progress_poll(struct slime_context *ctx)
 	caller_entered(ctx);
 	/* It is the one who armed. */
 	ctx->progress.owes_wake = false;
-	n = (int)sl_token_round(ctx);
+	n = (int)sl_token_pass(ctx);
 	/* A caller that polls now and then must find everything. */
 	if (!n)
-		n = (int)sl_token_poller_round(ctx);
+		n = (int)sl_token_poller_pass(ctx);
 	caller_leaves(ctx);
 	return n;
 }
@@ -145,13 +145,13 @@ void sl_progress_pass(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
 
-	if (sl_in_round || atomic_load_explicit(&p->n_control, memory_order_relaxed) ||
+	if (sl_in_pass || atomic_load_explicit(&p->n_control, memory_order_relaxed) ||
 	    !sl_token_try(p))
 		return;
 	caller_entered(ctx);
 	/* A caller that tests now and then must find everything. */
-	if (!sl_token_round(ctx))
-		(void)sl_token_poller_round(ctx);
+	if (!sl_token_pass(ctx))
+		(void)sl_token_poller_pass(ctx);
 	caller_leaves(ctx);
 }
 
@@ -159,7 +159,7 @@ int sl_progress_arm(struct slime_context *ctx)
 {
 	unsigned n;
 
-	if (sl_in_round)
+	if (sl_in_pass)
 		return -EDEADLK;
 	if (!sl_token_try(&ctx->progress)) {
 		if (!ctx->attr.manual)
@@ -169,7 +169,7 @@ int sl_progress_arm(struct slime_context *ctx)
 	}
 	unpark(ctx);
 	sl_token_arm(ctx);
-	n = sl_token_round(ctx);
+	n = sl_token_pass(ctx);
 	if (n || sl_token_has_quiet_work(ctx)) {
 		sl_token_disarm(ctx);
 		sl_token_give(ctx);
@@ -186,7 +186,7 @@ int sl_progress_arm(struct slime_context *ctx)
 static void caller_sleeps(struct slime_context *ctx, struct slime_op *op, uint64_t deadline_ns)
 {
 	sl_token_arm(ctx);
-	if (!sl_token_round(ctx) && !sl_token_has_quiet_work(ctx) && !sl_op_is_idle(op)) {
+	if (!sl_token_pass(ctx) && !sl_token_has_quiet_work(ctx) && !sl_op_is_idle(op)) {
 		sl_token_sleep(ctx, deadline_ns);
 		sl_spin_woke(&ctx->progress);
 	}
@@ -200,7 +200,7 @@ static int wait_holding(struct slime_context *ctx, struct slime_op *op, uint64_t
 	struct sl_spin spin = sl_spin_begin(p);
 
 	for (;;) {
-		unsigned n = sl_token_round(ctx);
+		unsigned n = sl_token_pass(ctx);
 
 		if (sl_op_is_idle(op)) {
 			sl_spin_learn(p, &spin, n);
@@ -249,7 +249,7 @@ int sl_progress_wait_op(struct slime_context *ctx, struct slime_op *op, uint64_t
 
 	if (sl_op_is_idle(op))
 		return 0;
-	if (sl_in_round)
+	if (sl_in_pass)
 		return -EDEADLK;
 	do {
 		if (!atomic_load_explicit(&p->n_control, memory_order_relaxed) && sl_token_try(p)) {
@@ -276,7 +276,7 @@ static void until_sleeps(struct slime_context *ctx, bool (*done)(void *arg), voi
 	uint64_t slice = sl_clock_ns() + UNTIL_SLICE_MS * SL_NS_PER_MS;
 
 	sl_token_arm(ctx);
-	if (!sl_token_round(ctx) && !sl_token_has_quiet_work(ctx) && !done(arg))
+	if (!sl_token_pass(ctx) && !sl_token_has_quiet_work(ctx) && !done(arg))
 		sl_token_sleep(ctx, slice < deadline_ns ? slice : deadline_ns);
 	sl_token_disarm(ctx);
 }
@@ -287,15 +287,15 @@ int sl_progress_until(struct slime_context *ctx, bool (*done)(void *arg), void *
 	struct sl_progress *p = &ctx->progress;
 	bool owes_wake = false;
 
-	if (sl_in_round)
-		return sl_in_round == ctx && done(arg) ? 0 : -EDEADLK;
+	if (sl_in_pass)
+		return sl_in_pass == ctx && done(arg) ? 0 : -EDEADLK;
 	for (;;) {
 		uint64_t now = sl_clock_ns();
 		bool is_done;
 
 		sl_progress_enter(ctx);
 		owes_wake |= p->owes_wake;
-		sl_token_round(ctx);
+		sl_token_pass(ctx);
 		is_done = done(arg);
 		if (!is_done) {
 			until_sleeps(ctx, done, arg, deadline_ns);
@@ -324,7 +324,7 @@ static bool wake_sleeper(struct slime_context *ctx)
 
 void sl_progress_nudge(struct slime_context *ctx)
 {
-	if (sl_in_round != ctx)
+	if (sl_in_pass != ctx)
 		(void)wake_sleeper(ctx);
 }
 
@@ -333,7 +333,7 @@ void sl_progress_kick(struct slime_context *ctx)
 	struct sl_progress *p = &ctx->progress;
 	uint32_t watch = SL_THREAD_WATCH;
 
-	if (sl_in_round == ctx || wake_sleeper(ctx))
+	if (sl_in_pass == ctx || wake_sleeper(ctx))
 		return;
 	if (!atomic_load(&p->token) && atomic_load(&p->thread_state) == SL_THREAD_WATCH &&
 	    atomic_compare_exchange_strong(&p->thread_state, &watch, SL_THREAD_DEEP))

@@ -37,7 +37,7 @@ struct slime_op;
 #define SL_WATCH_MAX_US 4000
 /* And after those that it finds inside posts; and how long it waits for one of them to come:
  * soft-RoCE takes 0.5 ms for 64 KiB where CPUs are emulated, and with 128 of them in flight there
- * are as many posts between two visits. A look in the midst of one sends the rest of its work to
+ * are as many posts between two calls. A look in the midst of one sends the rest of its work to
  * another thread of the kernel. */
 #define SL_WATCH_POSTING_US 32000
 #define SL_POSTING_MAX_US   96000
@@ -57,20 +57,20 @@ struct sl_progress {
 	_Atomic uint32_t
 		n_control; /* sl_progress_enter() wants it: a waiting caller lets it through */
 	_Atomic uint32_t next_ticket, ticket; /* whose turn it is among those */
-	_Atomic uint64_t n_visits;	      /* by callers */
+	_Atomic uint64_t n_calls;	      /* by callers */
 	_Atomic uint32_t posting; /* a hint: somebody is inside a post, and comes soon */
 	/* Under the token. */
 	bool armed;	      /* peers ring us */
 	bool owes_wake;	      /* the holder disarmed what the program may sleep on */
-	uint32_t rounds;      /* since the clock was looked at for the poller's turn */
-	bool look_at_all;     /* in this round: for the transports */
-	uint32_t vain_calls;  /* system calls of the last round that found nothing */
-	bool slow_look;	      /* the last round asked a device */
+	uint32_t passes;      /* since the clock was looked at for the poller's turn */
+	bool poll_all;	      /* in this pass: for the transports */
+	uint32_t vain_calls;  /* system calls of the last pass that found nothing */
+	bool slow_poll;	      /* the last pass asked a device */
 	struct sl_next next;  /* for the transports */
-	uint32_t n_expected;  /* rounds in a row that only took what was expected */
-	uint32_t n_coming;    /* messages that likely follow those of the last round soon */
+	uint32_t n_expected;  /* passes in a row that only took what was expected */
+	uint32_t n_coming;    /* messages that likely follow those of the last pass soon */
 	uint32_t n_unmet;     /* looks in a row at what was expected and did not happen */
-	uint32_t yield_after; /* empty rounds before a spinner yields its CPU */
+	uint32_t yield_after; /* empty passes before a spinner yields its CPU */
 	uint64_t poller_ns;   /* when the poller was looked at */
 	uint64_t spin_ns;     /* adaptive: the longest that a spinner goes on */
 	uint64_t patience_ns; /* and how long it does of late */
@@ -129,12 +129,12 @@ void sl_progress_kick(struct slime_context *ctx);
 void sl_progress_nudge(struct slime_context *ctx);
 
 /* What sl_progress_after() left. [token] */
-void sl_progress_settle_now(struct sl_progress *p);
+void sl_progress_run_after_now(struct sl_progress *p);
 
-static inline void sl_progress_settle(struct sl_progress *p)
+static inline void sl_progress_run_after(struct sl_progress *p)
 {
 	if (p->after)
-		sl_progress_settle_now(p);
+		sl_progress_run_after_now(p);
 }
 
 /*
@@ -146,7 +146,7 @@ static inline void sl_progress_after(struct sl_progress *p, void (*fn)(void *arg
 {
 	if (p->after_arg == arg)
 		return;
-	sl_progress_settle(p);
+	sl_progress_run_after(p);
 	p->after = fn;
 	p->after_arg = arg;
 }

@@ -10,20 +10,20 @@
 
 /*
  * A spinner whose CPU another thread may be waiting for, perhaps the very one that will answer,
- * yields: after a few microseconds of empty rounds at most, and then every so many. When a yield of
+ * yields: after a few microseconds of empty passes at most, and then every so many. When a yield of
  * a length within these bounds was followed by an event, the next comes after a quarter as many
- * rounds: two ends on one CPU soon hand it to and fro. A shorter one found nobody, and a longer one
+ * passes: two ends on one CPU soon hand it to and fro. A shorter one found nobody, and a longer one
  * lost the CPU to somebody with work of his own: the next comes later.
  */
-#define ROUNDS_BEFORE_YIELD 128
-#define ROUNDS_PER_YIELD    16
-/* What a look that was a system call counts as, in rounds that only look at memory. */
-#define ROUNDS_PER_CALL	    8
+#define PASSES_BEFORE_YIELD 128
+#define PASSES_PER_YIELD    16
+/* What a look that was a system call counts as, in passes that only look at memory. */
+#define PASSES_PER_CALL	    8
 #define YIELD_HELPED_MIN_NS 1800
 #define YIELD_HELPED_MAX_NS (200 * SL_NS_PER_US)
 /*
  * A peer that has several messages on the way writes the next one while we look for it, and each
- * look takes the cache line from it. So after a round of some events the next comes a little later,
+ * look takes the cache line from it. So after a pass of some events the next comes a little later,
  * and finds more of them; after one of many there is more to do than there is time. When the peer
  * says how many there are we wait for a part of them. A device's queue of completions is not
  * looked at that way.
@@ -34,9 +34,9 @@
 #define PAUSES_PER_COMING 4
 #define PAUSES_MAX	  64
 
-/* Between two rounds a spinner looks so often at what is expected next; when that was in vain so
+/* Between two passes a spinner looks so often at what is expected next; when that was in vain so
  * many times in a row, it is expected no more. */
-#define LOOKS_AT_NEXT  16
+#define POLLS_OF_NEXT  16
 #define NEXT_UNMET_MAX 64
 
 /*
@@ -53,7 +53,7 @@ void sl_spin_init(struct sl_progress *p, uint64_t spin_ns)
 	p->spin_ns = spin_ns;
 	p->patience_ns = spin_ns;
 	p->asleep_ns = 0;
-	p->yield_after = ROUNDS_BEFORE_YIELD;
+	p->yield_after = PASSES_BEFORE_YIELD;
 }
 
 /* Let others have the CPU; whether it may have been the one that answers. */
@@ -72,7 +72,7 @@ void sl_spin_learn(struct sl_progress *p, const struct sl_spin *s, unsigned n)
 		return;
 	if (n && s->long_yield)
 		p->yield_after /= 4;
-	else if (p->yield_after < ROUNDS_BEFORE_YIELD)
+	else if (p->yield_after < PASSES_BEFORE_YIELD)
 		p->yield_after = 2 * p->yield_after + 1;
 }
 
@@ -90,20 +90,20 @@ void sl_spin_woke(struct sl_progress *p)
 }
 
 /*
- * Until what is expected is there, or it is time for a round that looks at everything. Returns how
- * often it looked. A round that asked a device was a pause itself: one more comes on top of each
+ * Until what is expected is there, or it is time for a pass that looks at everything. Returns how
+ * often it looked. A pass that asked a device was a pause itself: one more comes on top of each
  * answer, and where CPUs are emulated it leaves the emulation's loop.
  */
 static unsigned await_next(struct sl_progress *p)
 {
 	unsigned n = 0;
 
-	if (!p->next.word && p->slow_look)
+	if (!p->next.word && p->slow_poll)
 		return 1;
 	do
 		sl_cpu_relax();
-	while (++n < LOOKS_AT_NEXT && p->next.word && !sl_token_next_is_here(p));
-	if (n == LOOKS_AT_NEXT && ++p->n_unmet >= NEXT_UNMET_MAX)
+	while (++n < POLLS_OF_NEXT && p->next.word && !sl_token_next_is_here(p));
+	if (n == POLLS_OF_NEXT && ++p->n_unmet >= NEXT_UNMET_MAX)
 		p->next.word = NULL;
 	return n;
 }
@@ -111,7 +111,7 @@ static unsigned await_next(struct sl_progress *p)
 /* Messages were handled, and others may be on their way. */
 static void pause_after(struct sl_progress *p, unsigned n)
 {
-	bool some = n >= SOME_EVENTS && n < MANY_EVENTS && !p->slow_look;
+	bool some = n >= SOME_EVENTS && n < MANY_EVENTS && !p->slow_poll;
 	uint32_t pauses = some ? PAUSES_AFTER_SOME : 0;
 
 	if (p->n_coming)
@@ -147,15 +147,15 @@ enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, 
 		*s = sl_spin_begin(p);
 		p->vain_calls = 0;
 		pause_after(p, n);
-		/* Rounds that always find something look at the clock for the poller. */
+		/* Passes that always find something look at the clock for the poller. */
 		return p->poller_ns < deadline_ns ? SL_SPIN_ON : SL_SPIN_TIMEOUT;
 	}
-	s->empty += 1 + ROUNDS_PER_CALL * p->vain_calls;
+	s->empty += 1 + PASSES_PER_CALL * p->vain_calls;
 	p->vain_calls = 0;
 	s->yielded = s->empty > s->yield_at;
 	if (s->yielded) {
 		s->long_yield = yield_cpu();
-		s->yield_at = s->empty + ROUNDS_PER_YIELD;
+		s->yield_at = s->empty + PASSES_PER_YIELD;
 	} else if (ctx->attr.polling == SLIME_POLLING_EVENT) {
 		sl_cpu_relax();
 	} else {
@@ -168,7 +168,7 @@ enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, 
 	if (s->empty < s->clock_at)
 		return SL_SPIN_ON;
 
-	s->clock_at = s->empty + SL_SPIN_ROUNDS_PER_CLOCK;
+	s->clock_at = s->empty + SL_SPIN_PASSES_PER_CLOCK;
 	now = sl_clock_ns();
 	if (now >= deadline_ns)
 		return SL_SPIN_TIMEOUT;

@@ -16,7 +16,7 @@
 #include "src/progress/progress_token.h"
 
 /* Callers that come more often than this leave peers nothing to wait for. */
-#define VISIT_NS (64 * SL_NS_PER_US)
+#define CALL_NS (64 * SL_NS_PER_US)
 /* Those that come out of posts and no more often than this make long ones: a post to an adapter is
  * over in a part of a microsecond. */
 #define LONG_POST_NS (16 * SL_NS_PER_US)
@@ -50,7 +50,7 @@ static void serve(struct slime_context *ctx)
 			atomic_store(&p->thread_state, SL_THREAD_WATCH);
 			return;
 		}
-		n = sl_token_round(ctx);
+		n = sl_token_pass(ctx);
 		p->posting_ns = 0;
 		if (atomic_load_explicit(&p->n_waiting, memory_order_relaxed)) {
 			atomic_store(&p->thread_state, SL_THREAD_WATCH);
@@ -58,7 +58,7 @@ static void serve(struct slime_context *ctx)
 		}
 		if (sl_spin_next(ctx, &spin, n, SL_NEVER) == SL_SPIN_SLEEP) {
 			sl_token_arm(ctx);
-			if (!sl_token_round(ctx) && !sl_token_has_quiet_work(ctx))
+			if (!sl_token_pass(ctx) && !sl_token_has_quiet_work(ctx))
 				return;
 			sl_token_disarm(ctx);
 			spin = sl_spin_begin(p);
@@ -110,11 +110,11 @@ static void watch_less(struct sl_progress *p, uint64_t max_us)
 
 /* How long until the next look: each is an interrupt of whoever shares the CPU, and callers that
  * hold the token most of the time serve peers themselves. */
-static void pace_watch(struct sl_progress *p, uint64_t visits, bool held)
+static void set_watch_interval(struct sl_progress *p, uint64_t n_calls, bool held)
 {
-	if (is_posting(p) && visits * LONG_POST_NS < p->watch_ns)
+	if (is_posting(p) && n_calls * LONG_POST_NS < p->watch_ns)
 		watch_less(p, SL_WATCH_POSTING_US);
-	else if (!held && visits * VISIT_NS < p->watch_ns)
+	else if (!held && n_calls * CALL_NS < p->watch_ns)
 		p->watch_ns = SL_WATCH_US * SL_NS_PER_US;
 	else if (p->watch_ns > SL_WATCH_MAX_US * SL_NS_PER_US)
 		p->watch_ns = p->watch_ns / 2;
@@ -125,27 +125,27 @@ static void pace_watch(struct sl_progress *p, uint64_t visits, bool held)
 static void thread_watch(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
-	uint64_t visits = atomic_load(&p->n_visits);
+	uint64_t n_calls = atomic_load(&p->n_calls);
 	uint32_t watch = SL_THREAD_WATCH;
 	bool held;
 
 	sl_futex_wait(&p->thread_state, SL_THREAD_WATCH, sl_clock_ns() + p->watch_ns);
-	visits = atomic_load(&p->n_visits) - visits;
+	n_calls = atomic_load(&p->n_calls) - n_calls;
 	held = atomic_load(&p->token);
-	if (visits)
+	if (n_calls)
 		p->posting_ns = 0;
-	if (!held && !visits && is_posting(p)) {
+	if (!held && !n_calls && is_posting(p)) {
 		p->posting_ns += p->watch_ns;
 		watch_less(p, SL_WATCH_POSTING_US);
 		return;
 	}
-	if (!held && (!visits || sl_token_has_quiet_work(ctx))) {
+	if (!held && (!n_calls || sl_token_has_quiet_work(ctx))) {
 		p->watch_ns = SL_WATCH_US * SL_NS_PER_US;
 		atomic_compare_exchange_strong(&p->thread_state, &watch, SL_THREAD_DEEP);
 		return;
 	}
-	if (visits || p->watch_ns < SL_WATCH_MAX_US * SL_NS_PER_US) {
-		pace_watch(p, visits, held);
+	if (n_calls || p->watch_ns < SL_WATCH_MAX_US * SL_NS_PER_US) {
+		set_watch_interval(p, n_calls, held);
 		return;
 	}
 	if (atomic_compare_exchange_strong(&p->thread_state, &watch, SL_THREAD_PARKED) &&

@@ -5,11 +5,11 @@
 #include "src/core/futex.h"
 #include "src/progress/manual.h"
 
-/* The poller is a system call, and tells of what is not worth one in every round: it is looked at
- * when this time has passed, which is asked every so many rounds. */
-#define ROUNDS_PER_POLLER 64
+/* The poller is a system call, and tells of what is not worth one in every pass: it is looked at
+ * when this time has passed, which is asked every so many passes. */
+#define PASSES_PER_POLLER 64
 #define POLLER_NS	  (50 * SL_NS_PER_US)
-/* Rounds that only took what was expected, until one looks at everything. */
+/* Passes that only took what was expected, until one looks at everything. */
 #define EXPECTED_IN_A_ROW 8
 
 /* A caller asleep on its op. */
@@ -18,7 +18,7 @@ struct guest {
 	struct slime_op *op;
 };
 
-SL_PER_THREAD struct slime_context *sl_in_round;
+SL_PER_THREAD struct slime_context *sl_in_pass;
 
 /* ---- handing over ---- */
 
@@ -90,7 +90,7 @@ static void wake_from_finished(struct sl_progress *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-void sl_progress_settle_now(struct sl_progress *p)
+void sl_progress_run_after_now(struct sl_progress *p)
 {
 	void (*fn)(void *arg) = p->after;
 	void *arg = p->after_arg;
@@ -135,7 +135,7 @@ void sl_token_arm(struct slime_context *ctx)
 
 /* ---- looking ---- */
 
-__attribute__((always_inline)) static inline unsigned look_at_transports(struct slime_context *ctx)
+__attribute__((always_inline)) static inline unsigned poll_transports(struct slime_context *ctx)
 {
 	unsigned n = 0;
 
@@ -145,32 +145,32 @@ __attribute__((always_inline)) static inline unsigned look_at_transports(struct 
 		if (t && !sl_transport_rests(t))
 			n += t->ops->progress(t);
 	}
-	sl_progress_settle(&ctx->progress);
+	sl_progress_run_after(&ctx->progress);
 	return n;
 }
 
-/* The poller, if its time has come, and what is not looked at in every round. */
+/* The poller, if its time has come, and what is not looked at in every pass. */
 static unsigned poller_turn(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
 	uint64_t now = sl_clock_ns();
 	unsigned n;
 
-	p->rounds = 0;
+	p->passes = 0;
 	if (now - p->poller_ns < POLLER_NS)
 		return 0;
 	p->poller_ns = now;
-	p->look_at_all = true;
-	n = look_at_transports(ctx);
-	p->look_at_all = false;
+	p->poll_all = true;
+	n = poll_transports(ctx);
+	p->poll_all = false;
 	n += sl_poller_run(&ctx->poller, 0);
-	sl_progress_settle(p);
-	return n + sl_completions_deliver(&ctx->completions, &ctx->progress.rounds);
+	sl_progress_run_after(p);
+	return n + sl_completions_deliver(&ctx->completions, &ctx->progress.passes);
 }
 
 void sl_token_want_poller(struct sl_progress *p)
 {
-	p->rounds = ROUNDS_PER_POLLER;
+	p->passes = PASSES_PER_POLLER;
 	p->poller_ns = 0;
 }
 
@@ -193,9 +193,9 @@ static unsigned run_tasks(struct slime_context *ctx)
 	return n;
 }
 
-static unsigned look_at_everything(struct slime_context *ctx)
+static unsigned poll_everything(struct slime_context *ctx)
 {
-	unsigned n = look_at_transports(ctx);
+	unsigned n = poll_transports(ctx);
 
 	ctx->progress.n_expected = 0;
 	if (sl_todo_count(&ctx->tasks))
@@ -209,44 +209,44 @@ static unsigned take_next(struct sl_progress *p)
 
 	p->n_expected++;
 	p->n_unmet = 0;
-	p->slow_look = false;
+	p->slow_poll = false;
 	n = p->next.take(p->next.arg);
-	sl_progress_settle(p);
+	sl_progress_run_after(p);
 	return n;
 }
 
-unsigned sl_token_round(struct slime_context *ctx)
+unsigned sl_token_pass(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
 	unsigned n;
 
-	sl_in_round = ctx;
+	sl_in_pass = ctx;
 	if (sl_token_next_is_here(p) && p->n_expected < EXPECTED_IN_A_ROW && !p->armed)
 		n = take_next(p);
 	else
-		n = look_at_everything(ctx);
-	n += sl_completions_deliver(&ctx->completions, &ctx->progress.rounds);
-	if (++p->rounds >= ROUNDS_PER_POLLER)
+		n = poll_everything(ctx);
+	n += sl_completions_deliver(&ctx->completions, &ctx->progress.passes);
+	if (++p->passes >= PASSES_PER_POLLER)
 		n += poller_turn(ctx);
-	sl_in_round = NULL;
+	sl_in_pass = NULL;
 	return n;
 }
 
-unsigned sl_token_poller_round(struct slime_context *ctx)
+unsigned sl_token_poller_pass(struct slime_context *ctx)
 {
 	unsigned n;
 
-	sl_in_round = ctx;
+	sl_in_pass = ctx;
 	n = poller_turn(ctx);
-	sl_in_round = NULL;
+	sl_in_pass = NULL;
 	return n;
 }
 
 void sl_token_sleep(struct slime_context *ctx, uint64_t deadline_ns)
 {
-	sl_in_round = ctx;
+	sl_in_pass = ctx;
 	sl_poller_run(&ctx->poller, deadline_ns);
-	sl_progress_settle(&ctx->progress);
-	sl_completions_deliver(&ctx->completions, &ctx->progress.rounds);
-	sl_in_round = NULL;
+	sl_progress_run_after(&ctx->progress);
+	sl_completions_deliver(&ctx->completions, &ctx->progress.passes);
+	sl_in_pass = NULL;
 }

@@ -13,9 +13,9 @@
 #include "base/cpu.h"
 #include "src/progress/context.h"
 
-/* The context whose token this thread holds while it runs its round: callbacks happen only in
+/* The context whose token this thread holds while it runs its pass: callbacks happen only in
  * there. */
-extern SL_PER_THREAD struct slime_context *sl_in_round;
+extern SL_PER_THREAD struct slime_context *sl_in_pass;
 
 static inline bool sl_token_try(struct sl_progress *p)
 {
@@ -33,8 +33,8 @@ static inline void sl_token_give(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
 
-	/* Fully ordered: who wants the token counts himself, then looks at it; we the other way
-	 * round. */
+	/* Fully ordered: who wants the token counts himself, then looks at it; we in the opposite
+	 * order. */
 	atomic_store(&p->token, 0);
 	if (atomic_load(&p->n_waiting) ||
 	    atomic_load_explicit(&p->thread_state, memory_order_relaxed) == SL_THREAD_PARKED)
@@ -71,11 +71,11 @@ static inline bool sl_token_next_is_here(const struct sl_progress *p)
 }
 
 /* One look at what does not sleep: at what is expected, if that is there, or at everything, which
- * is every few rounds in any case. The number of events handled. */
-unsigned sl_token_round(struct slime_context *ctx);
+ * is every few passes in any case. The number of events handled. */
+unsigned sl_token_pass(struct slime_context *ctx);
 
-/* A look at the poller too, if its time has come; the next sl_token_round() has it in any case. */
-unsigned sl_token_poller_round(struct slime_context *ctx);
+/* A look at the poller too, if its time has come; the next sl_token_pass() has it in any case. */
+unsigned sl_token_poller_pass(struct slime_context *ctx);
 void sl_token_want_poller(struct sl_progress *p);
 
 /* Sleep on the poller; everything is armed and was looked at once more. */

@@ -103,7 +103,7 @@ static void down(void *state, int cause)
 	pthread_mutex_unlock(&mb->rpc->lock);
 	mb->down = true;
 	/* No reply comes from here on. */
-	sl_progress_settle(&mb->ctx->progress);
+	sl_progress_run_after(&mb->ctx->progress);
 	sl_calls_down(mb, cause);
 	sl_requests_down(mb);
 }
@@ -116,8 +116,8 @@ static uint64_t progress(void *state)
 
 	if (mb->down)
 		return next;
-	next = sl_earlier(next, sl_calls_look(mb, now));
-	next = sl_earlier(next, sl_requests_look(mb, now));
+	next = sl_earlier(next, sl_calls_poll(mb, now));
+	next = sl_earlier(next, sl_requests_poll(mb, now));
 	next = sl_earlier(next, sl_pool_trim(&mb->rpc->pool, &mb->calling, now));
 	return sl_earlier(next, sl_pool_trim(&mb->rpc->pool, &mb->serving, now));
 }

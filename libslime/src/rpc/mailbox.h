@@ -44,13 +44,13 @@ enum sl_request_word {
 /* Flags of a request. Lent memory stands at the beginning of the slot: first the reply's, then the
  * request's; after it the payload, if it was not lent. */
 enum sl_request_flags {
-	SL_REQUEST_LENT = 1, /* the request is read from memory of the caller */
-	SL_REPLY_LENT = 2,   /* a reply longer than the slot is written to memory of the caller */
+	SL_REQUEST_LOAN = 1, /* the request is read from memory of the caller */
+	SL_REPLY_LOAN = 2,   /* a reply longer than the slot is written to memory of the caller */
 	SL_REQUEST_FLAGS = 3,
 };
 
 /* Above them: how many other calls the caller has under way, 63 for more. A hint, of which only
- * a connection whose looks_disturb has a use. */
+ * a connection whose polls_disturb has a use. */
 #define SL_REQUEST_OTHERS_SHIFT 2
 #define SL_REQUEST_OTHERS_MAX	63
 
@@ -86,21 +86,21 @@ enum sl_reply_status {
 
 /* ---- mailbox_lend.c: how lent memory is described ---- */
 
-#define SL_LENT_LEN 64 /* a region, and in the last 8 bytes the offset in it */
+#define SL_LOAN_LEN 64 /* a region, and in the last 8 bytes the offset in it */
 
-struct sl_lent {
+struct sl_loan {
 	struct slime_remote_mr remote;
 	uint64_t offset;
 };
 
-void sl_lent_describe(const struct slime_context *ctx, const struct sl_region *r, uint64_t offset,
-		      struct sl_lent *out);
-void sl_lent_write(const struct sl_lent *lent, uint8_t *to);
+void sl_loan_describe(const struct slime_context *ctx, const struct sl_region *r, uint64_t offset,
+		      struct sl_loan *out);
+void sl_loan_write(const struct sl_loan *lent, uint8_t *to);
 /* False: malformed, not the peer's, or not so many bytes of it. */
-bool sl_lent_read(const uint8_t *from, uint64_t owner, uint64_t len, struct sl_lent *out);
+bool sl_loan_read(const uint8_t *from, uint64_t owner, uint64_t len, struct sl_loan *out);
 /* The first len bytes of the peer's lent memory where they lie, while this callback or handler
  * lasts; NULL: they cannot be reached like that. [token] */
-uint8_t *sl_lent_view(struct sl_conn *conn, const struct sl_lent *lent, uint64_t len,
+uint8_t *sl_loan_view(struct sl_conn *conn, const struct sl_loan *lent, uint64_t len,
 		      uint32_t access);
 
 /*
@@ -108,7 +108,7 @@ uint8_t *sl_lent_view(struct sl_conn *conn, const struct sl_lent *lent, uint64_t
  * then there is nothing to answer, down() ends what is pending. Any thread that entered the
  * endpoint, or [token].
  */
-bool sl_lent_link_lost(struct sl_mailbox *mb, int status);
+bool sl_loan_link_lost(struct sl_mailbox *mb, int status);
 
 /* ---- the mailbox ---- */
 
@@ -171,7 +171,7 @@ static inline void sl_mailbox_deadline(struct sl_mailbox *mb, uint64_t deadline_
 {
 	if (deadline_ns == SL_NEVER)
 		return;
-	/* What has the deadline first, then the time to look; a look goes the other way round. */
+	/* What has the deadline first, then the time to look; a look goes in the opposite order. */
 	atomic_thread_fence(memory_order_seq_cst);
 	sl_endpoint_wake_at(mb->ep, deadline_ns);
 }
@@ -194,7 +194,7 @@ void sl_calls_fini(struct sl_mailbox *mb);
 bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
 
 /* Deadlines, cancelled calls, and calls that wait for memory. Returns when to look again. */
-uint64_t sl_calls_look(struct sl_mailbox *mb, uint64_t now_ns);
+uint64_t sl_calls_poll(struct sl_mailbox *mb, uint64_t now_ns);
 void sl_calls_down(struct sl_mailbox *mb, int cause);
 
 /* ---- mailbox_serve.c: [token] but fini ---- */
@@ -203,7 +203,7 @@ void sl_requests_init(struct sl_mailbox *mb);
 /* What the layer's msg does for a request. */
 bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
 bool sl_requests_cancel(struct sl_mailbox *mb, const struct sl_msg *m);
-uint64_t sl_requests_look(struct sl_mailbox *mb, uint64_t now_ns);
+uint64_t sl_requests_poll(struct sl_mailbox *mb, uint64_t now_ns);
 void sl_requests_down(struct sl_mailbox *mb);
 /* Nothing of ours is under way: only handlers that answer later have requests. */
 bool sl_requests_quiet(struct sl_mailbox *mb);

@@ -37,15 +37,15 @@ static uint32_t fill_slot(const struct slime_call *call, uint8_t *to)
 {
 	uint8_t *at = to;
 
-	if (call->flags & SL_REPLY_LENT) {
-		sl_lent_write(&call->reply, at);
-		at += SL_LENT_LEN;
+	if (call->flags & SL_REPLY_LOAN) {
+		sl_loan_write(&call->reply, at);
+		at += SL_LOAN_LEN;
 	}
-	if (call->flags & SL_REQUEST_LENT) {
-		sl_lent_write(&call->request, at);
-		at += SL_LENT_LEN;
+	if (call->flags & SL_REQUEST_LOAN) {
+		sl_loan_write(&call->request, at);
+		at += SL_LOAN_LEN;
 	} else if (call->args.request_len) {
-		memcpy(at, sl_lend_request_bytes(&call->args), call->args.request_len);
+		memcpy(at, sl_loan_request_bytes(&call->args), call->args.request_len);
 		at += call->args.request_len;
 	}
 	return (uint32_t)(at - to);
@@ -59,7 +59,7 @@ static const uint8_t *goes_along(const struct sl_conn *conn, const struct slime_
 
 	if (call->flags || !len || len > SL_SHORT_LEN || !conn->ops->post_request)
 		return NULL;
-	return sl_lend_request_bytes(&call->args);
+	return sl_loan_request_bytes(&call->args);
 }
 
 static __attribute__((noinline)) uint64_t time_left_us(uint64_t deadline_ns)
@@ -82,7 +82,7 @@ static uint8_t others_under_way(const struct sl_mailbox *mb, const struct sl_con
 {
 	uint64_t n = sl_endpoint_calls_under_way(mb->ep) - 1;
 
-	if (!conn->looks_disturb)
+	if (!conn->polls_disturb)
 		return 0;
 	return (uint8_t)((n < SL_REQUEST_OTHERS_MAX ? n : SL_REQUEST_OTHERS_MAX)
 			 << SL_REQUEST_OTHERS_SHIFT);
@@ -377,7 +377,7 @@ static void starve(struct sl_mailbox *mb, struct slime_call *call)
 /* A large slot if that saves lending; -1: there is none, or it saves nothing. */
 static int take_useful_large(struct sl_mailbox *mb, struct slime_call *call)
 {
-	uint8_t flags = sl_lend_plan(&call->args, SL_SLOT_LARGE);
+	uint8_t flags = sl_loan_plan(&call->args, SL_SLOT_LARGE);
 	int slot;
 
 	if (flags == call->flags || atomic_load(&mb->n_waiting))
@@ -415,7 +415,7 @@ static bool is_live(const struct slime_mr *mr)
 /* The user's regions are in use until the call ends: -EINVAL if one is being destroyed. */
 static int hold_regions(const struct slime_call_args *a)
 {
-	/* First be counted, then look: who withdraws one does it the other way round. */
+	/* First be counted, then look: who withdraws one does it in the opposite order. */
 	if (a->request_mr)
 		atomic_fetch_add(&a->request_mr->region->n_ops, 1);
 	if (a->reply_mr)
@@ -432,7 +432,7 @@ static void return_large(struct sl_mailbox *mb, struct slime_call *call, int slo
 	if (slot < 0)
 		return;
 	sl_call_slots_put_back(&mb->free, (unsigned)slot);
-	call->flags = sl_lend_plan(&call->args, SL_SLOT_SMALL);
+	call->flags = sl_loan_plan(&call->args, SL_SLOT_SMALL);
 	if (atomic_load(&mb->n_waiting))
 		sl_endpoint_ring(mb->ep);
 }
@@ -446,11 +446,11 @@ static int prepare(struct sl_mailbox *mb, struct slime_call *call, int *slot)
 	*slot = -1;
 	if (ret)
 		return ret;
-	call->flags = sl_lend_plan(&call->args, SL_SLOT_SMALL);
+	call->flags = sl_loan_plan(&call->args, SL_SLOT_SMALL);
 	if (!call->flags)
 		return 0;
 	*slot = take_useful_large(mb, call);
-	ret = sl_lend(mb, call);
+	ret = sl_loan_begin(mb, call);
 	if (ret) {
 		return_large(mb, call, *slot);
 		*slot = -1;
@@ -478,7 +478,7 @@ static int begin_any(struct sl_mailbox *mb, struct slime_call *call)
 	entered = ret && ret != -EAGAIN ? ret : sl_endpoint_enter(mb->ep, &conn);
 	if (entered) {
 		return_large(mb, call, slot);
-		sl_lend_forget(mb, call);
+		sl_loan_forget(mb, call);
 		sl_calls_leave_regions(&call->args);
 		return entered;
 	}

@@ -38,7 +38,7 @@ static inline void finish(struct sl_mailbox *mb, struct slime_call *call, int st
  */
 static void end(struct sl_mailbox *mb, struct slime_call *call, int status)
 {
-	if (!call->flags || sl_lend_take_back(mb, call)) {
+	if (!call->flags || sl_loan_end(mb, call)) {
 		finish(mb, call, status);
 		return;
 	}
@@ -101,7 +101,7 @@ static bool is_valid(const struct slime_call *call, const struct sl_msg *m)
 	case SL_REPLY_OK:
 		if (!written)
 			return m->len <= call->args.reply_cap;
-		return m->len == 0 && call->flags & SL_REPLY_LENT &&
+		return m->len == 0 && call->flags & SL_REPLY_LOAN &&
 		       m->w[SL_REPLY_LEN] <= call->args.reply_cap;
 	case SL_REPLY_ERROR:
 		return !written && m->len <= SLIME_RPC_MESSAGE_MAX &&
@@ -188,7 +188,7 @@ static void serve_late(void *arg)
 }
 
 /* A locked instruction was the last that happened. */
-static inline void look_at_waiting(struct sl_mailbox *mb)
+static inline void check_waiting(struct sl_mailbox *mb)
 {
 	sl_cpu_fence_after_lock();
 	if (atomic_load_explicit(&mb->n_waiting, memory_order_relaxed))
@@ -211,7 +211,7 @@ static __attribute__((noinline)) bool take_any(struct sl_mailbox *mb, const stru
 	else
 		fence_slot(mb, slot, m->slot);
 	end(mb, call, status);
-	look_at_waiting(mb);
+	check_waiting(mb);
 	return true;
 }
 
@@ -226,7 +226,7 @@ static __attribute__((noinline)) bool take_fence(struct sl_mailbox *mb, const st
 	slot->fence = 0;
 	sl_call_slots_give(&mb->free, m->slot);
 	atomic_thread_fence(memory_order_seq_cst);
-	look_at_waiting(mb);
+	check_waiting(mb);
 	return true;
 }
 
@@ -257,7 +257,7 @@ static inline void end_plain(struct sl_mailbox *mb, struct sl_call_slot *slot, u
 	if (call->op.fn || atomic_load_explicit(&p->n_waiting, memory_order_relaxed) ||
 	    atomic_load_explicit(&mb->n_waiting, memory_order_relaxed)) {
 		sl_op_finish(&call->op, 0, len);
-		look_at_waiting(mb);
+		check_waiting(mb);
 	} else {
 		sl_progress_after(p, serve_late, mb);
 		sl_op_finish_quietly(&call->op, len);
@@ -311,7 +311,7 @@ static int gave_up(struct slime_call *call, uint64_t now_ns)
 }
 
 /* Calls that are out: the peer is told once, and its reply ends them. */
-static uint64_t look_at_slots(struct sl_mailbox *mb, struct sl_conn *conn, uint64_t now_ns)
+static uint64_t check_slots(struct sl_mailbox *mb, struct sl_conn *conn, uint64_t now_ns)
 {
 	uint64_t next = SL_NEVER;
 
@@ -373,7 +373,7 @@ static void feed(struct sl_mailbox *mb, struct sl_conn *conn)
 		if (!e)
 			return;
 		call = SL_CONTAINER_OF(e, struct slime_call, link);
-		ret = sl_lend(mb, call);
+		ret = sl_loan_begin(mb, call);
 		if (ret == -EAGAIN) {
 			pthread_mutex_lock(&mb->lock);
 			/* Back to the front: behind the head that is before the first. */
@@ -389,14 +389,14 @@ static void feed(struct sl_mailbox *mb, struct sl_conn *conn)
 	}
 }
 
-static uint64_t look_at_draining(struct sl_mailbox *mb, uint64_t now_ns)
+static uint64_t check_draining(struct sl_mailbox *mb, uint64_t now_ns)
 {
 	struct sl_list *e, *tmp;
 
 	sl_list_for_each_safe (e, tmp, &mb->draining) {
 		struct slime_call *call = SL_CONTAINER_OF(e, struct slime_call, link);
 
-		if (sl_lend_take_back(mb, call)) {
+		if (sl_loan_end(mb, call)) {
 			sl_list_remove(e);
 			finish(mb, call, call->status);
 		}
@@ -417,7 +417,7 @@ static void await_starters(struct sl_mailbox *mb)
 	sl_call_slots_leave(&mb->free);
 }
 
-uint64_t sl_calls_look(struct sl_mailbox *mb, uint64_t now_ns)
+uint64_t sl_calls_poll(struct sl_mailbox *mb, uint64_t now_ns)
 {
 	struct sl_list over;
 	struct sl_list *e;
@@ -428,7 +428,7 @@ uint64_t sl_calls_look(struct sl_mailbox *mb, uint64_t now_ns)
 		return SL_NEVER; /* down() comes */
 	await_starters(mb);
 	sl_list_init(&over);
-	next = look_at_slots(mb, conn, now_ns);
+	next = check_slots(mb, conn, now_ns);
 	next = sl_earlier(next, collect(mb, &mb->waiting, now_ns, &mb->n_waiting, &over));
 	next = sl_earlier(next, collect(mb, &mb->starved, now_ns, &mb->rpc->n_starved, &over));
 	while ((e = sl_list_pop(&over))) {
@@ -437,7 +437,7 @@ uint64_t sl_calls_look(struct sl_mailbox *mb, uint64_t now_ns)
 		end(mb, call, atomic_load(&call->gave_up));
 	}
 	feed(mb, conn);
-	next = sl_earlier(next, look_at_draining(mb, now_ns));
+	next = sl_earlier(next, check_draining(mb, now_ns));
 	sl_calls_dispatch(mb, conn);
 	sl_endpoint_leave(mb->ep);
 	return next;
@@ -487,6 +487,6 @@ void sl_calls_down(struct sl_mailbox *mb, int cause)
 	end_unsent(mb, &mb->starved, closed_here ? -ECANCELED : -ENOTCONN);
 	/* The link uses nothing any more; others look at a region for a moment, and find that it is
 	 * not theirs. */
-	while (look_at_draining(mb, 0) != SL_NEVER)
+	while (check_draining(mb, 0) != SL_NEVER)
 		sched_yield();
 }

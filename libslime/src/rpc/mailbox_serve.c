@@ -93,7 +93,7 @@ static void deliver(struct sl_mailbox *mb, struct slime_rpc_request *req)
 	if (req->method->attr.flags & SLIME_RPC_INLINE) {
 		set_state(req, SL_REQUEST_HELD);
 		/* It may take its time, or destroy what waits for that. */
-		sl_progress_settle(&mb->ctx->progress);
+		sl_progress_run_after(&mb->ctx->progress);
 		sl_request_handle(req);
 		return;
 	}
@@ -126,7 +126,7 @@ static bool place_payload(struct slime_rpc_request *req, const uint8_t *payload)
 
 static void was_read(struct slime_rpc_request *req, int status)
 {
-	if (status && sl_lent_link_lost(req->mb, status))
+	if (status && sl_loan_link_lost(req->mb, status))
 		sl_request_drop(req);
 	else if (status)
 		sl_request_refuse(req, sl_request_transfer_status(status));
@@ -154,7 +154,7 @@ static void transferred(void *arg, struct slime_op *op)
 	atomic_fetch_sub(&mb->n_ops, 1);
 }
 
-static void read_lent(struct sl_mailbox *mb, struct slime_rpc_request *req)
+static void read_loan(struct sl_mailbox *mb, struct slime_rpc_request *req)
 {
 	int ret;
 
@@ -172,18 +172,18 @@ static void read_lent(struct sl_mailbox *mb, struct slime_rpc_request *req)
 	if (!ret)
 		return;
 	atomic_fetch_sub(&mb->n_ops, 1);
-	if (sl_lent_link_lost(mb, ret))
+	if (sl_loan_link_lost(mb, ret))
 		sl_request_drop(req);
 	else
 		sl_request_refuse(req, sl_request_transfer_status(ret));
 }
 
 /* Where the caller has it, if the handler takes it there: nothing is read, and no memory needed. */
-static bool view_lent(struct sl_mailbox *mb, struct slime_rpc_request *req)
+static bool view_loan(struct sl_mailbox *mb, struct slime_rpc_request *req)
 {
 	if (!(req->method->attr.flags & SLIME_RPC_IN_PLACE))
 		return false;
-	req->data = sl_lent_view(conn_of(mb), &req->request, req->len, SLIME_ACCESS_REMOTE_READ);
+	req->data = sl_loan_view(conn_of(mb), &req->request, req->len, SLIME_ACCESS_REMOTE_READ);
 	return req->data;
 }
 
@@ -197,7 +197,7 @@ static bool try_read(struct sl_mailbox *mb, struct slime_rpc_request *req)
 	if (ret)
 		sl_request_refuse(req, SL_REPLY_NO_MEMORY);
 	else
-		read_lent(mb, req);
+		read_loan(mb, req);
 	return true;
 }
 
@@ -218,7 +218,7 @@ static void take_unread(struct sl_mailbox *mb, struct slime_rpc_request *req)
 	atomic_fetch_sub(&mb->rpc->n_starved, 1);
 }
 
-uint64_t sl_requests_look(struct sl_mailbox *mb, uint64_t now_ns)
+uint64_t sl_requests_poll(struct sl_mailbox *mb, uint64_t now_ns)
 {
 	uint64_t next = SL_NEVER;
 	struct sl_list *e, *tmp;
@@ -269,26 +269,26 @@ static void refuse(struct sl_mailbox *mb, const struct sl_msg *m, enum sl_reply_
 
 /* What is said at the beginning of the slot, checked. Returns the bytes it takes, -1: malformed. */
 static int read_head(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload,
-		     struct sl_lent *request, struct sl_lent *reply)
+		     struct sl_loan *request, struct sl_loan *reply)
 {
 	const struct sl_conn *conn = conn_of(mb);
 	uint64_t owner = conn->peer.context;
 	uint32_t head = 0;
 
-	if (m->flags & ~SL_REQUEST_FLAGS && !conn->looks_disturb)
+	if (m->flags & ~SL_REQUEST_FLAGS && !conn->polls_disturb)
 		return -1;
 	if (!(m->flags & SL_REQUEST_FLAGS))
 		return m->w[SL_REQUEST_LEN] == m->len ? 0 : -1;
-	head += m->flags & SL_REPLY_LENT ? SL_LENT_LEN : 0;
-	head += m->flags & SL_REQUEST_LENT ? SL_LENT_LEN : 0;
+	head += m->flags & SL_REPLY_LOAN ? SL_LOAN_LEN : 0;
+	head += m->flags & SL_REQUEST_LOAN ? SL_LOAN_LEN : 0;
 	if (m->len < head)
 		return -1;
-	if (m->flags & SL_REPLY_LENT &&
-	    !sl_lent_read(payload, owner, m->w[SL_REQUEST_REPLY_CAP], reply))
+	if (m->flags & SL_REPLY_LOAN &&
+	    !sl_loan_read(payload, owner, m->w[SL_REQUEST_REPLY_CAP], reply))
 		return -1;
-	if (m->flags & SL_REQUEST_LENT) {
+	if (m->flags & SL_REQUEST_LOAN) {
 		if (m->len != head || !m->w[SL_REQUEST_LEN] ||
-		    !sl_lent_read(payload + head - SL_LENT_LEN, owner, m->w[SL_REQUEST_LEN],
+		    !sl_loan_read(payload + head - SL_LOAN_LEN, owner, m->w[SL_REQUEST_LEN],
 				  request))
 			return -1;
 	} else if (m->w[SL_REQUEST_LEN] != m->len - head) {
@@ -342,7 +342,7 @@ static void fill_request(struct slime_rpc_request *req, const struct sl_method *
 	req->id = m->w[SL_REQUEST_ID];
 	req->len = m->w[SL_REQUEST_LEN];
 	req->reply_cap = m->w[SL_REQUEST_REPLY_CAP];
-	if (!(m->flags & SL_REPLY_LENT) && req->reply_cap > slot_len)
+	if (!(m->flags & SL_REPLY_LOAN) && req->reply_cap > slot_len)
 		req->reply_cap = slot_len;
 	req->deadline_ns = deadline_of(m);
 	atomic_store_explicit(&req->cancelled, false, memory_order_relaxed);
@@ -352,7 +352,7 @@ bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const ui
 {
 	struct slime_rpc_request *req = mb->requests[m->slot];
 	const struct sl_method *method;
-	struct sl_lent request, reply;
+	struct sl_loan request, reply;
 	enum sl_reply_status status;
 	int head;
 
@@ -377,11 +377,11 @@ bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const ui
 		return true;
 	}
 	fill_request(req, method, m);
-	if (m->flags & SL_REPLY_LENT)
+	if (m->flags & SL_REPLY_LOAN)
 		req->reply = reply;
-	if (m->flags & SL_REQUEST_LENT) {
+	if (m->flags & SL_REQUEST_LOAN) {
 		req->request = request;
-		if (view_lent(mb, req))
+		if (view_loan(mb, req))
 			deliver(mb, req);
 		else
 			read_or_wait(mb, req);
@@ -405,7 +405,8 @@ bool sl_requests_cancel(struct sl_mailbox *mb, const struct sl_msg *m)
 	/* Our reply and the cancel may have met on the way. */
 	if (!req || state_of(req) == SL_REQUEST_FREE || req->id != m->w[SL_CANCEL_ID])
 		return true;
-	/* Say so first, then look: who gives it back to its handler does it the other way round. */
+	/* Say so first, then look: who gives it back to its handler does it in the opposite order.
+	 */
 	atomic_store(&req->cancelled, true);
 	switch (atomic_load(&req->state)) {
 	case SL_REQUEST_UNREAD:

@@ -57,7 +57,7 @@ int slime_call_create(struct slime_context *ctx, const struct slime_call_attr *a
 
 static void release(struct slime_call *call)
 {
-	if (call->flags & SL_REPLY_LENT && call->reply_chunk) {
+	if (call->flags & SL_REPLY_LOAN && call->reply_chunk) {
 		sl_rpc_put_chunk(call->rpc, call->reply_chunk);
 		call->reply_chunk = NULL;
 	}

@@ -36,8 +36,8 @@ struct slime_call {
 	int status;	     /* while draining */
 
 	/* Lent memory: a region of the user's, a chunk, or a region for just this call. */
-	struct sl_lent request;
-	struct sl_lent reply;
+	struct sl_loan request;
+	struct sl_loan reply;
 	struct sl_chunk *request_chunk;
 	struct sl_chunk *reply_chunk; /* only of one whose flags say that the reply's was lent */
 	struct sl_region *request_region;
@@ -90,31 +90,31 @@ void sl_calls_leave_regions(const struct slime_call_args *a);
 /* ---- mailbox_lend.c ---- */
 
 /* What must be lent for a call to go by a slot of that length: enum sl_request_flags. */
-static inline uint8_t sl_lend_plan(const struct slime_call_args *args, uint32_t slot_len)
+static inline uint8_t sl_loan_plan(const struct slime_call_args *args, uint32_t slot_len)
 {
 	uint8_t flags = 0;
 	uint32_t head = 0;
 
 	if (args->reply_cap > slot_len) {
-		flags |= SL_REPLY_LENT;
-		head = SL_LENT_LEN;
+		flags |= SL_REPLY_LOAN;
+		head = SL_LOAN_LEN;
 	}
 	if (args->request_len > slot_len - head)
-		flags |= SL_REQUEST_LENT;
+		flags |= SL_REQUEST_LOAN;
 	return flags;
 }
 
 /* Lend what call->flags say: 0, or an error and nothing is lent. -EAGAIN: memory is short now. */
-int sl_lend(struct sl_mailbox *mb, struct slime_call *call);
+int sl_loan_begin(struct sl_mailbox *mb, struct slime_call *call);
 
 /* What was lent, if anything, was not told to any peer: take it back. */
-void sl_lend_forget(struct sl_mailbox *mb, struct slime_call *call);
+void sl_loan_forget(struct sl_mailbox *mb, struct slime_call *call);
 
 /* A call that lent something has its result: that comes back, but for a chunk that holds the reply.
  * False: the peer still reads or writes; ask again. */
-bool sl_lend_take_back(struct sl_mailbox *mb, struct slime_call *call);
+bool sl_loan_end(struct sl_mailbox *mb, struct slime_call *call);
 
-static inline const uint8_t *sl_lend_request_bytes(const struct slime_call_args *a)
+static inline const uint8_t *sl_loan_request_bytes(const struct slime_call_args *a)
 {
 	if (!a->request_mr)
 		return a->request;

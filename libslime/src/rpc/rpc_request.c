@@ -323,9 +323,9 @@ static void say_written(struct answer *a, uint64_t len)
  * not to be had like that. */
 static uint8_t *view_room(const struct slime_rpc_request *req, uint64_t len)
 {
-	if (handling != req || !(req->flags & SL_REPLY_LENT))
+	if (handling != req || !(req->flags & SL_REPLY_LOAN))
 		return NULL;
-	return sl_lent_view(atomic_load_explicit(&req->mb->ep->conn, memory_order_relaxed),
+	return sl_loan_view(atomic_load_explicit(&req->mb->ep->conn, memory_order_relaxed),
 			    &req->reply, len, SLIME_ACCESS_REMOTE_WRITE);
 }
 
@@ -349,7 +349,7 @@ static int send_long(struct answer *a, struct sl_chunk *chunk, uint64_t offset, 
 	if (ret) {
 		atomic_store_explicit(&req->state, SL_REQUEST_ANSWERING, memory_order_relaxed);
 		atomic_fetch_sub(&mb->n_ops, 1);
-		if (!sl_lent_link_lost(mb, ret))
+		if (!sl_loan_link_lost(mb, ret))
 			return send_error(a, sl_request_transfer_status(ret), ret);
 		let_go(req);
 		ret = -ECONNRESET;
@@ -363,7 +363,7 @@ void sl_request_written(struct slime_rpc_request *req, int status)
 {
 	struct answer a = { .req = req, .mb = req->mb };
 
-	if (status && sl_lent_link_lost(a.mb, status)) {
+	if (status && sl_loan_link_lost(a.mb, status)) {
 		let_go(req);
 		return;
 	}

@@ -67,8 +67,8 @@ struct slime_rpc_request {
 
 	uint64_t buffer_len;
 	uint8_t *draft; /* of a short reply; as long as the slot */
-	struct sl_lent request;
-	struct sl_lent reply;
+	struct sl_loan request;
+	struct sl_loan reply;
 
 	struct sl_list link;	   /* among the unread, or the detached */
 	struct sl_mailbox *sharer; /* once detached, of whose share it is; NULL: that is gone */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The initiator's half of a greeting; the acceptor's is in door.c. */
+/* The initiator's half of a greeting; the acceptor's is in link_listener.c. */
 #include "src/transport/greeting.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ static int send_hello(struct sl_greeting *g)
 	if (sl_poller_change(g->poller, &g->source, EPOLLIN))
 		return -ENOMEM;
 	ret = sl_hello_send(g->fd, out, sizeof(out));
-	/* Who refuses our user hangs up before this, and has said so. */
+	/* A peer that refuses our user hangs up before this, and has sent why. */
 	return ret == -ECONNRESET ? 0 : ret;
 }
 

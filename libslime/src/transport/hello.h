@@ -49,7 +49,7 @@ enum sl_refusal {
 	SL_REFUSED_VERSION,
 	SL_REFUSED_KEY,
 	SL_REFUSED_FEATURE, /* the initiator requires one that we do not know */
-	SL_REFUSED_USER,    /* of a unix socket: processes of its user are not let in */
+	SL_REFUSED_USER,    /* of a unix socket: processes of its user are not accepted */
 };
 
 enum sl_role {

@@ -249,7 +249,7 @@ struct sl_conn_ops {
 	void (*forget)(struct sl_conn *conn);
 	/*
 	 * len bytes at offset of the peer's region, as they lie here, for an access of these
-	 * rights: until the holder of the token gives it back or makes another round. NULL: not
+	 * rights: until the holder of the token gives it back or makes another pass. NULL: not
 	 * mapped, not yet, or not so; submit() finds out. May be NULL itself. [token]
 	 */
 	uint8_t *(*view)(struct sl_conn *conn, const struct slime_remote_mr *r, uint64_t offset,
@@ -278,7 +278,7 @@ struct sl_conn {
 	struct sl_link_id peer;
 	const _Atomic uint64_t *imm_taken; /* immediates of ours the peer has taken, ever */
 	_Atomic uint32_t n_stale; /* of the peer's regions; where it is not counted never 0 */
-	bool looks_disturb;	  /* who looks for a message keeps the peer from writing it */
+	bool polls_disturb;	  /* who looks for a message keeps the peer from writing it */
 	bool any_region;    /* once ready: the peer reaches every region, whatever its memory */
 	bool device_memory; /* also that which no CPU touches, here and there */
 	/* Why no op reaches a region of the peer that is SL_REGION_FOREIGN, for people; NULL: it
@@ -309,7 +309,7 @@ struct sl_why {
 /*
  * What most likely happens next: *word becomes value, and take(arg) handles it, with whatever else
  * is there of the same kind, as a progress() of its own. A spinner looks at that alone between its
- * rounds. Who said so takes it back before the word is gone. [token]
+ * passes. Who said so takes it back before the word is gone. [token]
  */
 struct sl_next {
 	const _Atomic uint64_t *word; /* NULL: nobody knows */
@@ -342,27 +342,27 @@ struct sl_transport_env {
 	 * a thread of the transport's own, with no lock held, that calls kick() after it. */
 	void (*tidy)(void *arg);
 	/* progress() counts its system calls that found nothing: a spinner's patience is time, not
-	 * rounds. [token] */
+	 * passes. [token] */
 	uint32_t *vain_calls;
 	/* progress() says whether it asked a device, which takes as long as a pause: a spinner
 	 * makes none besides. [token] */
-	bool *slow_look;
-	/* Rounds since somebody thought of the poller. progress() that took as long as many counts
+	bool *slow_poll;
+	/* Passes since somebody thought of the poller. progress() that took as long as many counts
 	 * for them: an end that waits there is to be heard before more is copied. [token] */
-	uint32_t *rounds;
+	uint32_t *passes;
 	struct sl_next *next;
 	/* 1 while somebody is inside a post, which may take a device without hardware as long as
 	 * the transfer; 0 from any of several is the word. */
 	_Atomic uint32_t *posting;
-	/* This round looks at everything, also where progress() would look only now and then. */
-	const bool *look_at_all;
+	/* This pass looks at everything, also where progress() would look only now and then. */
+	const bool *poll_all;
 	void *arg;
 };
 
 struct sl_transport {
 	const struct sl_transport_ops *ops;
 	const struct sl_transport_env *env;
-	/* What progress() looks at. While all of it is empty a round makes do without it; where no
+	/* What progress() looks at. While all of it is empty a pass makes do without it; where no
 	 * list is named there is always something. [token] */
 	const struct sl_list *watched[2];
 	const struct sl_todo *todo;

@@ -51,7 +51,7 @@ static void finish__with_a_callback_delivers_in_order_and_wakes_once(void **stat
 {
 	struct slime_op ops[4];
 	int names[4] = { 0, 1, 2, 3 };
-	uint32_t rounds = 0;
+	uint32_t passes = 0;
 
 	(void)state;
 	n_order = 0;
@@ -64,11 +64,11 @@ static void finish__with_a_callback_delivers_in_order_and_wakes_once(void **stat
 	assert_int_equal(n_woken, 1);
 	assert_int_equal(n_order, 0);
 	assert_true(sl_completions_waiting(&completions));
-	assert_int_equal(sl_completions_deliver(&completions, &rounds), 4);
+	assert_int_equal(sl_completions_deliver(&completions, &passes), 4);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(order[i], i);
 	assert_false(sl_completions_waiting(&completions));
-	assert_int_equal(sl_completions_deliver(&completions, &rounds), 0);
+	assert_int_equal(sl_completions_deliver(&completions, &passes), 0);
 }
 
 static void count_it(void *arg, struct slime_op *op)
@@ -87,7 +87,7 @@ static void deliver__of_many_or_of_large_ones_leaves_some_for_the_next_pass(void
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		unsigned n = 0, n_passes = 0;
-		uint32_t rounds = 0;
+		uint32_t passes = 0;
 
 		for (int k = 0; k < 100; k++) {
 			sl_op_init(&ops[k], NULL, &completions, count_it, &n);
@@ -95,12 +95,12 @@ static void deliver__of_many_or_of_large_ones_leaves_some_for_the_next_pass(void
 			sl_op_finish(&ops[k], 0, sizes[i]);
 		}
 		while (sl_completions_waiting(&completions)) {
-			assert_in_range(sl_completions_deliver(&completions, &rounds), 1, most[i]);
+			assert_in_range(sl_completions_deliver(&completions, &passes), 1, most[i]);
 			n_passes++;
 		}
 		assert_int_equal(n, 100);
 		assert_int_equal(n_passes, (100 + most[i] - 1) / most[i]);
-		assert_true(rounds >= n);
+		assert_true(passes >= n);
 	}
 }
 

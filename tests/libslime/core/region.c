@@ -158,9 +158,9 @@ static void check_secret__says_whether_it_is_right(void **state)
 	assert_int_equal(check(id, g + 1, 5, UINT64_C(1) << 63), -ESTALE);
 	assert_int_equal(check(SLOTS, g, 5, UINT64_C(1) << 63), -ESTALE);
 	/* One that is lent to a link has none. */
-	world.r->lent_to = ASKED;
+	world.r->loan_to = ASKED;
 	assert_int_equal(check(id, g, 5, UINT64_C(1) << 63), -ESTALE);
-	world.r->lent_to = 0;
+	world.r->loan_to = 0;
 	sl_region_withdraw(world.r);
 	assert_int_equal(check(id, g, 5, UINT64_C(1) << 63), -ESTALE);
 	assert_int_equal(world.r->n_users, 0);
@@ -171,9 +171,9 @@ static void acquire__of_what_is_lent_to_another_peer_is_stale(void **state)
 	uint64_t g = world.r->generation;
 
 	(void)state;
-	world.r->lent_to = ASKED;
+	world.r->loan_to = ASKED;
 	assert_ok(acquire(world.r->id, g, 0, 1, 1));
-	world.r->lent_to = ASKED + 1;
+	world.r->loan_to = ASKED + 1;
 	assert_int_equal(acquire(world.r->id, g, 0, 1, 1), -ESTALE);
 	assert_int_equal(world.r->n_users, 0);
 }

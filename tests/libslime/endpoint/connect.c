@@ -295,7 +295,7 @@ static void connect__with_a_first_candidate_that_hangs_up_takes_the_next(void **
 	two_close(t);
 }
 
-/* Visitors until no more can wait at the door; how many. */
+/* Streams until no more can wait in the queue of the listener; how many. */
 static unsigned fill(const char *name, int *fds, unsigned max)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -315,7 +315,7 @@ static unsigned fill(const char *name, int *fds, unsigned max)
 	return n;
 }
 
-static void connect__to_a_door_that_is_full_waits_at_it(void **state)
+static void connect__to_a_listener_that_is_full_waits_for_it(void **state)
 {
 	struct two *t = two_open(false);
 	char name[64];
@@ -602,7 +602,7 @@ int main(void)
 		cmocka_unit_test(info__tells_of_those_before_the_one_in_use),
 		cmocka_unit_test(info__of_who_waited_on_both_has_no_reason),
 		cmocka_unit_test(connect__with_a_first_candidate_that_hangs_up_takes_the_next),
-		cmocka_unit_test(connect__to_a_door_that_is_full_waits_at_it),
+		cmocka_unit_test(connect__to_a_listener_that_is_full_waits_for_it),
 		cmocka_unit_test(connect__with_one_candidate_that_fails_fails),
 		cmocka_unit_test(connect__that_fails_when_it_is_closed_is_canceled),
 		cmocka_unit_test(connect__that_is_refused_keeps_no_copy_of_the_secret),

@@ -158,7 +158,7 @@ static bool is_connected(const struct side *s)
 	return info.state == SLIME_ENDPOINT_CONNECTED;
 }
 
-/* Greetings, strangers at the door, descriptors on their way: whatever there is after each step. */
+/* Greetings, pending handshakes, descriptors on their way: whatever there is after each step. */
 static void destroy__in_a_fork_child_forgets_a_link_that_comes_up(void **state)
 {
 	struct pair *p = *state;

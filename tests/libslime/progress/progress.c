@@ -472,7 +472,7 @@ static void manual_context__whose_wake_up_another_holder_took_is_told_again(void
 	arm_at_once(ctx);
 	sl_progress_leave(ctx);
 	sl_progress_enter(ctx);
-	sl_token_poller_round(ctx);
+	sl_token_poller_pass(ctx);
 	assert_false(is_readable(ctx, 0));
 	sl_progress_leave(ctx);
 	assert_true(is_readable(ctx, PATIENCE_MS));

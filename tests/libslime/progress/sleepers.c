@@ -86,12 +86,12 @@ static void after__a_quiet_end_wakes_who_fell_asleep_meanwhile(void **state)
 		sl_progress_after(&ctx->progress, note, &n_notes);
 		sl_op_finish_quietly(sleepers[i].op, 0);
 	}
-	sl_progress_settle(&ctx->progress);
+	sl_progress_run_after(&ctx->progress);
 
 	for (int i = 0; i < 2; i++)
 		end(&sleepers[i]);
 	assert_int_equal(n_notes, 1);
-	sl_progress_settle(&ctx->progress);
+	sl_progress_run_after(&ctx->progress);
 	assert_int_equal(n_notes, 1);
 	sl_progress_leave(ctx);
 }

@@ -127,7 +127,7 @@ static void spin__looks_at_the_clock_once_in_many_rounds(void **state)
 	for (int i = 0; i < ROUNDS; i++)
 		assert_int_equal(sl_spin_next(&ctx, &s, 0, SL_NEVER), SL_SPIN_ON);
 	/* A yield is measured: that is two more. */
-	assert_true(n_clocks <= 2 * n_yields + ROUNDS / SL_SPIN_ROUNDS_PER_CLOCK);
+	assert_true(n_clocks <= 2 * n_yields + ROUNDS / SL_SPIN_PASSES_PER_CLOCK);
 	/* While there is something to do there is nothing to measure. */
 	n_clocks = 0;
 	for (int i = 0; i < ROUNDS; i++)

@@ -210,7 +210,7 @@ static void pool__gives_a_large_one_back_bit_by_bit(void **state)
 }
 
 /* What one peer's calls may have out, and what those of all may. One that is larger than that
- * is let in alone, and what is held for the same purpose does not wait for itself. */
+ * is admitted alone, and what is held for the same purpose does not wait for itself. */
 static void pool__admits_so_much_for_an_account_and_for_all(void **state)
 {
 	struct slime_context *ctx;

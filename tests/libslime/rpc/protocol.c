@@ -437,13 +437,13 @@ static void request__that_is_not_allowed_ends_the_connection(void **state)
 	m = request_of(3, 100);
 	m.w[SL_REQUEST_LEN] = 101;
 	expect_request_refused(s, &m, payload);
-	m = request_of(3, SL_LENT_LEN - 1);
-	m.flags = SL_REPLY_LENT;
+	m = request_of(3, SL_LOAN_LEN - 1);
+	m.flags = SL_REPLY_LOAN;
 	expect_request_refused(s, &m, payload);
-	m.flags = SL_REQUEST_LENT;
+	m.flags = SL_REQUEST_LOAN;
 	expect_request_refused(s, &m, payload);
 	/* Zeros are no descriptor. */
-	m.len = SL_LENT_LEN;
+	m.len = SL_LOAN_LEN;
 	expect_request_refused(s, &m, payload);
 
 	m = request_of(3, 100);
@@ -456,31 +456,31 @@ static void request__that_is_not_allowed_ends_the_connection(void **state)
 static void request__with_memory_that_cannot_be_ends_the_connection(void **state)
 {
 	struct scene *s = *state;
-	uint8_t payload[SL_LENT_LEN];
-	struct sl_lent good = { .remote = { .owner = PEER_CONTEXT,
+	uint8_t payload[SL_LOAN_LEN];
+	struct sl_loan good = { .remote = { .owner = PEER_CONTEXT,
 					    .addr = 4096,
 					    .len = 1000,
 					    .generation = 1,
 					    .access = SLIME_ACCESS_REMOTE_READ },
 				.offset = 10 };
-	struct sl_lent lent;
-	struct sl_msg m = request_of(70, SL_LENT_LEN);
+	struct sl_loan lent;
+	struct sl_msg m = request_of(70, SL_LOAN_LEN);
 
-	m.flags = SL_REQUEST_LENT;
+	m.flags = SL_REQUEST_LOAN;
 	m.w[SL_REQUEST_LEN] = 990;
 
 	lent = good;
 	lent.remote.addr = UINT64_MAX; /* it wraps */
-	sl_lent_write(&lent, payload);
+	sl_loan_write(&lent, payload);
 	expect_request_refused(s, &m, payload);
 	lent = good;
 	lent.offset = 11;
-	sl_lent_write(&lent, payload);
+	sl_loan_write(&lent, payload);
 	expect_request_refused(s, &m, payload);
 	lent.offset = UINT64_MAX;
-	sl_lent_write(&lent, payload);
+	sl_loan_write(&lent, payload);
 	expect_request_refused(s, &m, payload);
-	sl_lent_write(&good, payload);
+	sl_loan_write(&good, payload);
 	m.w[SL_REQUEST_LEN] = 0;
 	expect_request_refused(s, &m, payload);
 	m.w[SL_REQUEST_LEN] = UINT64_MAX;

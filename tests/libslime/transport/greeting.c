@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strangers and impostors at the door, and at the other end of a dial. */
+/* Strangers and impostors that reach the listener of links, and that answer a dial. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "tests/libslime/transport/raw_peer.h"
 #include "src/endpoint/endpoint.h"
 #include "src/transport/greeting.h"
+#include "src/transport/link_listener.h"
 
 #define IN_RAW(fn) cmocka_unit_test_setup_teardown(fn, raw_setup, raw_teardown)
 
@@ -75,19 +76,19 @@ static void proof__of_anything_else_differs(void **state)
 
 /* ---- as acceptor ---- */
 
-static void door__bytes_that_are_no_greeting_are_turned_away_with_one_line(void **state)
+static void link_listener__bytes_that_are_no_greeting_are_rejected_with_one_line(void **state)
 {
 	uint8_t noise[SL_HELLO_LEN] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	int fd = raw_dial(*state);
 
 	raw_send(fd, noise, sizeof(noise));
 	raw_await_end(fd);
-	assert_int_equal(log_lines_with("turned 127.0.0.1:"), 1);
+	assert_int_equal(log_lines_with("rejected 127.0.0.1:"), 1);
 	assert_int_equal(log_lines_with("no greeting"), 1);
 	close(fd);
 }
 
-static void door__a_stranger_who_leaves_early_is_forgotten(void **state)
+static void link_listener__a_stranger_who_leaves_early_is_forgotten(void **state)
 {
 	struct raw *r = *state;
 	int fd = raw_dial(r);
@@ -98,7 +99,7 @@ static void door__a_stranger_who_leaves_early_is_forgotten(void **state)
 	close(raw_link(r));
 }
 
-static void door__a_stranger_who_says_nothing_is_turned_away_in_time(void **state)
+static void link_listener__a_stranger_who_says_nothing_is_rejected_in_time(void **state)
 {
 	uint64_t begin = sl_clock_ms(), took;
 	int fd = raw_dial(*state);
@@ -111,7 +112,7 @@ static void door__a_stranger_who_says_nothing_is_turned_away_in_time(void **stat
 }
 
 /* A byte a second for as long as it is heard; others are served meanwhile. */
-static void door__a_stranger_who_says_a_byte_a_second_is_turned_away_in_time(void **state)
+static void link_listener__a_stranger_who_says_a_byte_a_second_is_rejected_in_time(void **state)
 {
 	struct raw *r = *state;
 	uint64_t begin = sl_clock_ms(), took;
@@ -133,7 +134,7 @@ static void door__a_stranger_who_says_a_byte_a_second_is_turned_away_in_time(voi
 	close(other);
 }
 
-static void door__another_version_is_refused(void **state)
+static void link_listener__another_version_is_refused(void **state)
 {
 	struct raw *r = *state;
 	struct sl_hello h = raw_hello(r, 0);
@@ -149,7 +150,7 @@ static void door__another_version_is_refused(void **state)
 	close(fd);
 }
 
-static void door__an_endpoint_that_does_not_exist_is_refused(void **state)
+static void link_listener__an_endpoint_that_does_not_exist_is_refused(void **state)
 {
 	struct raw *r = *state;
 	struct sl_hello h = raw_hello(r, 0);
@@ -161,7 +162,7 @@ static void door__an_endpoint_that_does_not_exist_is_refused(void **state)
 	close(fd);
 }
 
-static void door__a_former_life_of_the_context_is_refused(void **state)
+static void link_listener__a_former_life_of_the_context_is_refused(void **state)
 {
 	struct raw *r = *state;
 	struct sl_hello h = raw_hello(r, 0);
@@ -172,7 +173,7 @@ static void door__a_former_life_of_the_context_is_refused(void **state)
 	close(fd);
 }
 
-static void door__a_peer_that_is_not_expected_is_refused(void **state)
+static void link_listener__a_peer_that_is_not_expected_is_refused(void **state)
 {
 	struct raw *r = *state;
 	struct sl_hello h;
@@ -200,7 +201,7 @@ static void assert_hello_refused(const struct raw *r, const uint8_t hello[SL_HEL
 	close(fd);
 }
 
-static void door__a_peer_of_another_version_is_refused_with_words(void **state)
+static void link_listener__a_peer_of_another_version_is_refused_with_words(void **state)
 {
 	struct raw *r = *state;
 	uint8_t hello[SL_HELLO_LEN];
@@ -214,7 +215,8 @@ static void door__a_peer_of_another_version_is_refused_with_words(void **state)
 	assert_int_equal(log_lines_with("it speaks another version of the protocol"), 1);
 }
 
-static void door__a_peer_that_requires_an_unknown_feature_is_refused_with_words(void **state)
+static void
+link_listener__a_peer_that_requires_an_unknown_feature_is_refused_with_words(void **state)
 {
 	struct raw *r = *state;
 	uint8_t hello[SL_HELLO_LEN];
@@ -228,7 +230,7 @@ static void door__a_peer_that_requires_an_unknown_feature_is_refused_with_words(
 	assert_int_equal(log_lines_with("it requires a feature that we do not know"), 1);
 }
 
-static void door__a_feature_that_a_peer_offers_may_be_unknown(void **state)
+static void link_listener__a_feature_that_a_peer_offers_may_be_unknown(void **state)
 {
 	struct raw *r = *state;
 	struct sl_hello h;
@@ -242,8 +244,8 @@ static void door__a_feature_that_a_peer_offers_may_be_unknown(void **state)
 	close(fd);
 }
 
-/* It is we who fail: not as of a knock that nobody needs. */
-static void door__a_peer_that_we_cannot_challenge_is_turned_away_with_one_line(void **state)
+/* It is we who fail: this is not a reverse attempt that is not needed. */
+static void link_listener__a_peer_that_we_cannot_challenge_is_rejected_with_one_line(void **state)
 {
 	struct raw *r = *state;
 	uint8_t hello[SL_HELLO_LEN];
@@ -258,11 +260,11 @@ static void door__a_peer_that_we_cannot_challenge_is_turned_away_with_one_line(v
 	raw_send(fd, hello, sizeof(hello));
 	raw_await_end(fd);
 	has_no_randomness = false;
-	assert_int_equal(log_lines_with("away: Input/output error"), 1);
+	assert_int_equal(log_lines_with(": Input/output error"), 1);
 	close(fd);
 }
 
-static void door__a_peer_without_the_key_is_refused(void **state)
+static void link_listener__a_peer_without_the_key_is_refused(void **state)
 {
 	struct raw *r = *state;
 	uint8_t proof[SL_PROOF_LEN], verdict[SL_VERDICT_LEN], mac[SL_AUTH_MAC_LEN] = { 1 };
@@ -285,7 +287,7 @@ static void door__a_peer_without_the_key_is_refused(void **state)
 }
 
 /* Our own challenge, sent back to us, proves nothing. */
-static void door__a_proof_that_is_a_reflection_is_refused(void **state)
+static void link_listener__a_proof_that_is_a_reflection_is_refused(void **state)
 {
 	struct raw *r = *state;
 	uint8_t hello[SL_HELLO_LEN], challenge[SL_CHALLENGE_LEN], proof[SL_PROOF_LEN];
@@ -306,7 +308,7 @@ static void door__a_proof_that_is_a_reflection_is_refused(void **state)
 	close(fd);
 }
 
-static void door__a_hello_for_an_endpoint_that_does_not_know_its_peer_is_held(void **state)
+static void link_listener__a_hello_for_an_endpoint_that_does_not_know_its_peer_is_held(void **state)
 {
 	struct raw *r = *state;
 	uint8_t hello[SL_HELLO_LEN], challenge[SL_CHALLENGE_LEN];
@@ -323,7 +325,7 @@ static void door__a_hello_for_an_endpoint_that_does_not_know_its_peer_is_held(vo
 	close(fd);
 }
 
-static void door__a_hello_is_not_held_for_ever(void **state)
+static void link_listener__a_hello_is_not_held_for_ever(void **state)
 {
 	struct raw *r = *state;
 	struct sl_hello h;
@@ -337,30 +339,30 @@ static void door__a_hello_is_not_held_for_ever(void **state)
 }
 
 /* Before the time is over that each has when no others wait. */
-static void door__full_of_strangers_who_say_nothing_serves_the_next(void **state)
+static void link_listener__full_of_strangers_who_say_nothing_serves_the_next(void **state)
 {
 	struct raw *r = *state;
-	int strangers[SL_GREETINGS_MAX];
+	int strangers[SL_HANDSHAKES_MAX];
 	int fd;
 
-	for (int i = 0; i < SL_GREETINGS_MAX; i++)
+	for (int i = 0; i < SL_HANDSHAKES_MAX; i++)
 		strangers[i] = raw_dial(r);
 	raw_connect(r, true, 0, PATIENCE_MS);
 	fd = raw_greet(r, 0);
 	assert_int_equal(log_lines_with("it took too long"), 0);
-	assert_int_equal(log_lines_with("it kept others waiting"), 1);
+	assert_int_equal(log_lines_with("other streams waited"), 1);
 	raw_await_end(strangers[0]);
-	for (int i = 0; i < SL_GREETINGS_MAX; i++)
+	for (int i = 0; i < SL_HANDSHAKES_MAX; i++)
 		close(strangers[i]);
 	close(fd);
 }
 
 /* Those are told to dial again. */
-static void door__full_of_those_whose_endpoint_is_not_ready_serves_the_next(void **state)
+static void link_listener__full_of_those_whose_endpoint_is_not_ready_serves_the_next(void **state)
 {
 	struct raw *r = *state, other = *r;
 	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
-	int early[SL_GREETINGS_MAX];
+	int early[SL_HANDSHAKES_MAX];
 	uint8_t hello[SL_HELLO_LEN], challenge[SL_CHALLENGE_LEN];
 	uint64_t begin = sl_clock_ms();
 	struct sl_hello h;
@@ -369,7 +371,7 @@ static void door__full_of_those_whose_endpoint_is_not_ready_serves_the_next(void
 	r->peer = (struct sl_link_id){ 1, 1 };
 	h = raw_hello(r, 0);
 	sl_hello_write(&h, hello);
-	for (int i = 0; i < SL_GREETINGS_MAX; i++) {
+	for (int i = 0; i < SL_HANDSHAKES_MAX; i++) {
 		early[i] = raw_dial(r);
 		raw_send(early[i], hello, sizeof(hello));
 	}
@@ -381,14 +383,14 @@ static void door__full_of_those_whose_endpoint_is_not_ready_serves_the_next(void
 	assert_true(sl_clock_ms() - begin < SL_GREETING_TIMEOUT_MS);
 	raw_recv(early[0], challenge, sizeof(challenge));
 	assert_int_equal(challenge[7], SL_REFUSED_NOT_YET);
-	for (int i = 0; i < SL_GREETINGS_MAX; i++)
+	for (int i = 0; i < SL_HANDSHAKES_MAX; i++)
 		close(early[i]);
 	close(fd);
 	assert_ok(slime_endpoint_destroy(other.ep));
 	assert_ok(slime_op_wait(r->op, PATIENCE_MS));
 }
 
-static void door__many_strangers_write_few_lines(void **state)
+static void link_listener__many_strangers_write_few_lines(void **state)
 {
 	uint8_t noise[SL_HELLO_LEN] = { 0 };
 
@@ -506,19 +508,19 @@ static void greeting__told_not_yet_at_once_dials_again_after_a_pause(void **stat
 {
 	struct raw *r = *state;
 	uint8_t hello[SL_HELLO_LEN], refusal[SL_CHALLENGE_LEN];
-	struct pollfd knock = { .events = POLLIN };
+	struct pollfd listener = { .events = POLLIN };
 	unsigned n_dials = 0;
 	uint16_t port;
 
-	knock.fd = raw_listen(&port);
+	listener.fd = raw_listen(&port);
 	sl_hello_write_code(SL_REFUSED_NOT_YET, refusal, sizeof(refusal));
 	raw_connect(r, false, port, 10 * SL_GREETING_AGAIN_MS);
 	while (!slime_op_test(r->op)) {
 		int fd;
 
-		if (poll(&knock, 1, 1) == 0)
+		if (poll(&listener, 1, 1) == 0)
 			continue;
-		fd = raw_accept(knock.fd);
+		fd = raw_accept(listener.fd);
 		/* The last one may be given up before it says anything. */
 		if (recv(fd, hello, sizeof(hello), MSG_WAITALL) == sizeof(hello))
 			(void)send(fd, refusal, sizeof(refusal), MSG_NOSIGNAL);
@@ -527,7 +529,7 @@ static void greeting__told_not_yet_at_once_dials_again_after_a_pause(void **stat
 	}
 	assert_int_equal(slime_op_status(r->op), -ETIMEDOUT);
 	assert_in_range(n_dials, 2, 11);
-	close(knock.fd);
+	close(listener.fd);
 }
 
 static void greeting__with_one_that_says_nothing_times_out(void **state)
@@ -546,25 +548,25 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mac__is_hmac_sha256),
 		cmocka_unit_test(proof__of_anything_else_differs),
-		IN_RAW(door__bytes_that_are_no_greeting_are_turned_away_with_one_line),
-		IN_RAW(door__a_stranger_who_leaves_early_is_forgotten),
-		IN_RAW(door__a_stranger_who_says_nothing_is_turned_away_in_time),
-		IN_RAW(door__a_stranger_who_says_a_byte_a_second_is_turned_away_in_time),
-		IN_RAW(door__another_version_is_refused),
-		IN_RAW(door__an_endpoint_that_does_not_exist_is_refused),
-		IN_RAW(door__a_former_life_of_the_context_is_refused),
-		IN_RAW(door__a_peer_that_is_not_expected_is_refused),
-		IN_RAW(door__a_peer_of_another_version_is_refused_with_words),
-		IN_RAW(door__a_peer_that_requires_an_unknown_feature_is_refused_with_words),
-		IN_RAW(door__a_feature_that_a_peer_offers_may_be_unknown),
-		IN_RAW(door__a_peer_that_we_cannot_challenge_is_turned_away_with_one_line),
-		IN_RAW(door__a_peer_without_the_key_is_refused),
-		IN_RAW(door__a_proof_that_is_a_reflection_is_refused),
-		IN_RAW(door__a_hello_for_an_endpoint_that_does_not_know_its_peer_is_held),
-		IN_RAW(door__a_hello_is_not_held_for_ever),
-		IN_RAW(door__full_of_strangers_who_say_nothing_serves_the_next),
-		IN_RAW(door__full_of_those_whose_endpoint_is_not_ready_serves_the_next),
-		IN_RAW(door__many_strangers_write_few_lines),
+		IN_RAW(link_listener__bytes_that_are_no_greeting_are_rejected_with_one_line),
+		IN_RAW(link_listener__a_stranger_who_leaves_early_is_forgotten),
+		IN_RAW(link_listener__a_stranger_who_says_nothing_is_rejected_in_time),
+		IN_RAW(link_listener__a_stranger_who_says_a_byte_a_second_is_rejected_in_time),
+		IN_RAW(link_listener__another_version_is_refused),
+		IN_RAW(link_listener__an_endpoint_that_does_not_exist_is_refused),
+		IN_RAW(link_listener__a_former_life_of_the_context_is_refused),
+		IN_RAW(link_listener__a_peer_that_is_not_expected_is_refused),
+		IN_RAW(link_listener__a_peer_of_another_version_is_refused_with_words),
+		IN_RAW(link_listener__a_peer_that_requires_an_unknown_feature_is_refused_with_words),
+		IN_RAW(link_listener__a_feature_that_a_peer_offers_may_be_unknown),
+		IN_RAW(link_listener__a_peer_that_we_cannot_challenge_is_rejected_with_one_line),
+		IN_RAW(link_listener__a_peer_without_the_key_is_refused),
+		IN_RAW(link_listener__a_proof_that_is_a_reflection_is_refused),
+		IN_RAW(link_listener__a_hello_for_an_endpoint_that_does_not_know_its_peer_is_held),
+		IN_RAW(link_listener__a_hello_is_not_held_for_ever),
+		IN_RAW(link_listener__full_of_strangers_who_say_nothing_serves_the_next),
+		IN_RAW(link_listener__full_of_those_whose_endpoint_is_not_ready_serves_the_next),
+		IN_RAW(link_listener__many_strangers_write_few_lines),
 		IN_RAW(greeting__with_one_that_hangs_up_is_connreset),
 		IN_RAW(greeting__with_one_of_another_protocol_is_eproto),
 		IN_RAW(greeting__with_one_of_the_version_before_is_eproto_with_words),

@@ -30,7 +30,7 @@ static struct rdma_qp *find(struct rdma_transport *t, uint64_t wr_id)
 											    : NULL;
 }
 
-static void look_whether_drained(struct rdma_qp *q)
+static void check_drained(struct rdma_qp *q)
 {
 	if (q->drained || !q->marker_seen || q->n_posted)
 		return;
@@ -75,7 +75,7 @@ static void sent(struct rdma_qp *q, uint32_t number)
 /* Whether the completion after this one says all that it does: then this one is left out. */
 static bool is_said_again(const struct ibv_wc *wc, const struct ibv_wc *next)
 {
-	/* Not backwards: one that is told twice is no news. */
+	/* Not backwards: a number that was told before says nothing new. */
 	return wc->status == IBV_WC_SUCCESS && next->status == IBV_WC_SUCCESS &&
 	       !(wc->wr_id & RDMA_ID_RECEIVE) && wc->wr_id >> 32 == next->wr_id >> 32 &&
 	       (int32_t)((uint32_t)next->wr_id - (uint32_t)wc->wr_id) >= 0;
@@ -158,7 +158,7 @@ void rdma_completed(struct rdma_transport *t, const struct ibv_wc *wc)
 		sent(q, number);
 	}
 	if (q->draining)
-		look_whether_drained(q);
+		check_drained(q);
 }
 
 __attribute__((always_inline)) static inline unsigned poll(struct rdma_cq *cq)

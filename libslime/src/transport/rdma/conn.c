@@ -77,8 +77,8 @@ static bool is_stuck(struct rdma_qp *q, uint64_t every_ns)
 {
 	bool under_way = (int32_t)(q->signaled - q->tail) > 0;
 
-	q->n_still = under_way && q->tail == q->looked_tail ? q->n_still + 1 : 0;
-	q->looked_tail = q->tail;
+	q->n_still = under_way && q->tail == q->checked_tail ? q->n_still + 1 : 0;
+	q->checked_tail = q->tail;
 	return q->path->port_was_down && q->n_still > patience_ns(q->conn) / every_ns;
 }
 
@@ -116,7 +116,7 @@ void rdma_conn_probe(struct rdma_conn *c, uint64_t every_ns)
 	sl_unlock(&c->lock);
 }
 
-/* ---- rounds ---- */
+/* ---- passes ---- */
 
 unsigned rdma_conn_run(struct rdma_conn *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection: how it comes up, its rounds, how it ends. */
+/* A connection: how it comes up, its passes, how it ends. */
 #ifndef SL_RDMA_CONN_H
 #define SL_RDMA_CONN_H
 

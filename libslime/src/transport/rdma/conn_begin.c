@@ -454,7 +454,7 @@ void rdma_conn_give_up(struct rdma_conn *c)
 }
 
 /* What failed since the offer was made, and when no connection was there to hear of it. */
-static void look_at_rails(struct rdma_conn *c)
+static void check_rails(struct rdma_conn *c)
 {
 	sl_lock(&c->lock);
 	for (unsigned i = 0; i < c->n_paths; i++) {
@@ -476,5 +476,5 @@ void rdma_conn_begin(struct rdma_conn *c)
 	c->begun_ns = sl_clock_ns();
 	sl_timer_set(rdma_poller(c->t), &c->timer, c->deadline_ns);
 	bring_up_alone(c);
-	look_at_rails(c);
+	check_rails(c);
 }

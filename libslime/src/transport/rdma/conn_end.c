@@ -150,10 +150,10 @@ static void kill_qps(struct rdma_conn *c)
 }
 
 /* An event may know what a flush does not; those of a queue pair are gone with it. */
-static void look_for_cause(struct rdma_conn *c)
+static void poll_for_cause(struct rdma_conn *c)
 {
 	for (unsigned i = 0; i < c->n_qps; i++)
-		rdma_nic_look(c->qps[i]->nic);
+		rdma_nic_poll_events(c->qps[i]->nic);
 }
 
 unsigned rdma_conn_go_on_ending(struct rdma_conn *c)
@@ -176,7 +176,7 @@ unsigned rdma_conn_go_on_ending(struct rdma_conn *c)
 	case RDMA_CONN_DRAINING:
 		if (all_drained(c) && may_close(c)) {
 			if (c->end_flushed)
-				look_for_cause(c);
+				poll_for_cause(c);
 			close_qps(c);
 		}
 		return 1;

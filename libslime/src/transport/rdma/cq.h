@@ -36,7 +36,7 @@ void rdma_cq_release(struct rdma_cq *cq, uint32_t n);
 void rdma_cq_reap(struct rdma_nic *nic, unsigned i);
 void rdma_cq_arm(struct rdma_nic *nic);
 void rdma_cq_rang(struct rdma_cq *cq);	/* its event arrived */
-bool rdma_cq_fail(struct rdma_cq *cq);	/* it does not work any more; whether that is news */
+bool rdma_cq_fail(struct rdma_cq *cq);	/* it does not work any more; whether that was not known */
 void rdma_cq_close(struct rdma_cq *cq); /* nobody uses it. Any thread; control calls */
 
 #endif

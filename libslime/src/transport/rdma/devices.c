@@ -13,7 +13,7 @@
 #include "src/transport/rdma/domain.h"
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/mr.h"
-#include "src/transport/rdma/news.h"
+#include "src/transport/rdma/async_events.h"
 #include "src/transport/rdma/nic.h"
 #include "src/transport/rdma/tidy.h"
 #include "src/transport/rdma/transport.h"
@@ -292,7 +292,7 @@ static void give_way(struct rdma_transport *t, const struct rdma_nic *other)
 
 /* On a worker, since each device that is opened takes its time. Nobody who makes an offer waits for
  * it; until the job is done the devices stay. */
-static void work_look_elsewhere(struct rdma_job *job)
+static void work_find_another(struct rdma_job *job)
 {
 	struct rdma_transport *t = job->t;
 	const struct rdma_nic *ours = t->nics[0];
@@ -313,16 +313,17 @@ static void work_look_elsewhere(struct rdma_job *job)
 	discard(nic);
 }
 
-static void done_looking(struct rdma_job *job)
+static void done_searching(struct rdma_job *job)
 {
-	atomic_store(&job->t->is_looking, false);
+	atomic_store(&job->t->is_searching, false);
 }
 
-static void look_elsewhere(struct rdma_transport *t)
+static void find_another(struct rdma_transport *t)
 {
-	if (!takes_any(t) || rdma_devices_are_to_close(t) || atomic_exchange(&t->is_looking, true))
+	if (!takes_any(t) || rdma_devices_are_to_close(t) ||
+	    atomic_exchange(&t->is_searching, true))
 		return;
-	rdma_job_start(t, &t->look, work_look_elsewhere, done_looking);
+	rdma_job_start(t, &t->look, work_find_another, done_searching);
 }
 
 void rdma_devices_port_changed(struct rdma_transport *t, bool up)
@@ -330,7 +331,7 @@ void rdma_devices_port_changed(struct rdma_transport *t, bool up)
 	if (up)
 		stay(t);
 	else
-		look_elsewhere(t);
+		find_another(t);
 }
 
 /* ---- all of them ---- */
@@ -475,7 +476,7 @@ static void tell_whether_used(struct rdma_nic *nic, int status, const struct sl_
 
 /* Links are made over those that can be used now; it is an error when none can, or one never will.
  */
-static int look_at_nics(struct rdma_transport *t, struct sl_why *why)
+static int check_nics(struct rdma_transport *t, struct sl_why *why)
 {
 	struct sl_why said[RDMA_RAILS_MAX];
 	int status[RDMA_RAILS_MAX];
@@ -500,7 +501,7 @@ static int look_at_nics(struct rdma_transport *t, struct sl_why *why)
 	}
 	/* Of one that went down before another came up nobody has said anything since. */
 	if (t->shared)
-		look_elsewhere(t);
+		find_another(t);
 	if (t->n_open == 1)
 		*why = said[0];
 	else
@@ -530,7 +531,7 @@ int rdma_devices_set_up(struct rdma_transport *t, struct sl_why *why)
 		prepare_for_forks();
 		ret = open_devices(t, why);
 		if (!ret)
-			ret = look_at_nics(t, why);
+			ret = check_nics(t, why);
 		if (!ret)
 			ret = start_workers(t, why);
 		if (!ret)
@@ -540,11 +541,11 @@ int rdma_devices_set_up(struct rdma_transport *t, struct sl_why *why)
 			return ret;
 		}
 		for (unsigned i = 0; i < t->n_open; i++)
-			t->nics[i]->news =
-				rdma_news_of(t, t->nics[i]->device.name, t->nics[i]->port);
+			t->nics[i]->async_events =
+				rdma_async_events_of(t, t->nics[i]->device.name, t->nics[i]->port);
 		/* All or none: progress looks at them from here on, and closes what failed. */
 		atomic_store(&t->n_nics, t->n_open);
 		return watch_nics(t, why);
 	}
-	return look_at_nics(t, why);
+	return check_nics(t, why);
 }

@@ -24,6 +24,6 @@
 #define RDMA_PIECE_MAX	 (4u << 20) /* bytes of a request, where the device takes so many */
 #define RDMA_BYTES	 (16u << 20) /* on the way on a queue pair: messages behind them wait so long */
 #define RDMA_POLL	 16	     /* completions of one call */
-#define RDMA_POLLS	 16	     /* calls of one round */
+#define RDMA_POLLS	 16	     /* calls of one pass */
 
 #endif

@@ -187,7 +187,7 @@ static enum rdma_mr_state outcome(const struct rdma_mr *mr)
 }
 
 /* [token] or nobody else has it: under mr_lock. */
-static void settle(struct rdma_mr *mr)
+static void end_job(struct rdma_mr *mr)
 {
 	atomic_store_explicit(&mr->state, outcome(mr), memory_order_release);
 	atomic_fetch_sub(&mr->domain->n_busy, 1);
@@ -232,7 +232,7 @@ static void start_to_register(struct rdma_mr *mr)
 	if (ret) {
 		fail(mr, 0, -ret);
 		say_why(mr);
-		settle(mr);
+		end_job(mr);
 		return;
 	}
 	start(mr, n_parts(mr) < n_threads ? n_parts(mr) : n_threads, work_register, done_register);
@@ -254,7 +254,7 @@ static void done_register(struct rdma_job *job)
 	if (again)
 		start_to_register(mr);
 	else
-		settle(mr);
+		end_job(mr);
 	pthread_mutex_unlock(&job->t->mr_lock);
 	call_all(job->t);
 }
@@ -268,7 +268,7 @@ static void done_let_go(struct rdma_job *job)
 	if (mr->wanted)
 		start_to_register(mr);
 	else
-		settle(mr);
+		end_job(mr);
 	pthread_mutex_unlock(&job->t->mr_lock);
 	call_all(job->t);
 }

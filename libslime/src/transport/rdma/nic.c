@@ -81,7 +81,7 @@ static int use_port(struct rdma_nic *nic, const struct sl_port *port, struct sl_
 	if (memcmp(&nic->gid, &choice.gid, sizeof(nic->gid)))
 		sl_info("rdma", "%s port %u: %s", nic->device.name, port->num, choice.why);
 	nic->link_layer = port->link_layer;
-	/* Of RoCE it is no news. */
+	/* RoCE always has it. */
 	nic->grh_required = port->link_layer == SLIME_LINK_INFINIBAND &&
 			    port->attr.flags & IBV_QPF_GRH_REQUIRED;
 	nic->gid = choice.gid;

@@ -16,7 +16,7 @@
 #include "src/transport/rdma/gid.h"
 #include "src/transport/transport.h"
 
-struct rdma_news;
+struct rdma_async_events;
 struct rdma_transport;
 
 /* A port that the context uses. */
@@ -31,12 +31,12 @@ struct rdma_nic {
 	struct slime_gid gid;
 	uint16_t lid;
 	enum ibv_mtu mtu;
-	char gid_why[SL_GID_WHY_MAX]; /* why that address */
-	bool usable;		      /* when it was asked last */
-	bool left_out;		      /* others are used without it */
-	struct rdma_news *news;	      /* NULL: nobody counts */
-	bool port_is_down;	      /* it said so, and nothing else since. [token] */
-	_Atomic uint32_t max_msg;     /* posts read it without that lock */
+	char gid_why[SL_GID_WHY_MAX];		/* why that address */
+	bool usable;				/* when it was asked last */
+	bool left_out;				/* others are used without it */
+	struct rdma_async_events *async_events; /* NULL: nobody counts */
+	bool port_is_down;			/* it said so, and nothing else since. [token] */
+	_Atomic uint32_t max_msg;		/* posts read it without that lock */
 	uint32_t n_sges;
 	uint8_t max_rd_atomic;	    /* reads that a queue pair may have under way */
 	uint8_t max_dest_rd_atomic; /* and may answer at a time */
@@ -69,7 +69,7 @@ void rdma_nic_close(struct rdma_nic *nic);
 /* From here on the token's holder takes its events. It counts as failed when that cannot be. */
 int rdma_nic_watch(struct rdma_nic *nic, struct sl_why *why);
 /* Take the events that wait. [token] */
-void rdma_nic_look(struct rdma_nic *nic);
+void rdma_nic_poll_events(struct rdma_nic *nic);
 /* Whether the device is no more; the word of it may still be waiting. It takes locks of
  * connections. [token] */
 bool rdma_nic_is_gone(struct rdma_nic *nic);

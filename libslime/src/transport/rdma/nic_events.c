@@ -11,7 +11,7 @@
 #include "src/core/lock.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/cq.h"
-#include "src/transport/rdma/news.h"
+#include "src/transport/rdma/async_events.h"
 #include "src/transport/rdma/nic.h"
 #include "src/transport/rdma/offer.h"
 #include "src/transport/rdma/path.h"
@@ -91,7 +91,7 @@ static void fail_device(struct rdma_nic *nic, const char *what)
 
 /* Its descriptors say so for ever once the kernel has taken the device away: they are not watched
  * any more. */
-static void look_whether_gone(struct rdma_nic *nic, struct sl_source *s, uint32_t events)
+static void check_gone(struct rdma_nic *nic, struct sl_source *s, uint32_t events)
 {
 	if (!(events & (EPOLLERR | EPOLLHUP)))
 		return;
@@ -107,7 +107,7 @@ static void on_channel(struct sl_source *s, uint32_t events)
 
 	while (ibv_get_cq_event(nic->channel, &ibv, &cq) == 0)
 		rdma_cq_rang(cq);
-	look_whether_gone(nic, s, events);
+	check_gone(nic, s, events);
 }
 
 static void fail_qp(struct rdma_nic *nic, struct ibv_qp *ibv, const char *what, bool fatal)
@@ -176,12 +176,12 @@ static void on_event(struct rdma_nic *nic, const struct ibv_async_event *event)
 	}
 }
 
-void rdma_nic_look(struct rdma_nic *nic)
+void rdma_nic_poll_events(struct rdma_nic *nic)
 {
 	struct ibv_async_event event;
 
 	while (ibv_get_async_event(nic->device.ibv, &event) == 0) {
-		rdma_news_count(nic, &event);
+		rdma_async_events_count(nic, &event);
 		on_event(nic, &event);
 		ibv_ack_async_event(&event);
 	}
@@ -191,7 +191,7 @@ bool rdma_nic_is_gone(struct rdma_nic *nic)
 {
 	struct pollfd fd = { .fd = nic->device.ibv->async_fd };
 
-	rdma_nic_look(nic);
+	rdma_nic_poll_events(nic);
 	if (poll(&fd, 1, 0) == 1 && fd.revents & (POLLERR | POLLHUP))
 		fail_device(nic, GONE);
 	return atomic_load(&nic->dead);
@@ -201,8 +201,8 @@ static void on_async(struct sl_source *s, uint32_t events)
 {
 	struct rdma_nic *nic = SL_CONTAINER_OF(s, struct rdma_nic, async_source);
 
-	rdma_nic_look(nic);
-	look_whether_gone(nic, s, events);
+	rdma_nic_poll_events(nic);
+	check_gone(nic, s, events);
 }
 
 static int watch(struct rdma_nic *nic, struct sl_source *s, sl_source_fn *fn, int fd)

@@ -153,7 +153,7 @@ static void stopped(struct rdma_path *p)
 
 /* Of a device that is gone the kernel has ended them, and says EIO; it does so before that, too,
  * and the word of it comes when it has. */
-static void look_whether_closed(struct rdma_path *p)
+static void check_closed(struct rdma_path *p)
 {
 	if (p->job_status == -EIO && rdma_nic_is_gone(p->rail->nic))
 		p->job_status = 0;
@@ -175,7 +175,7 @@ static void done_close(struct rdma_job *job)
 		rdma_qp_disown(p->qps[i]);
 	p->waited = false;
 	if (rdma_path_worked(p))
-		look_whether_closed(p);
+		check_closed(p);
 }
 
 static bool has_qps(const struct rdma_path *p)
@@ -252,7 +252,7 @@ bool rdma_path_received(struct rdma_conn *c, const struct sl_msg *m)
 	return true;
 }
 
-/* ---- rounds ---- */
+/* ---- passes ---- */
 
 static void on_time(struct sl_timer *timer)
 {
@@ -266,7 +266,7 @@ static void on_time(struct sl_timer *timer)
 		p->waited = true;
 		rdma_conn_call(p->c);
 	} else if (p->state == RDMA_PATH_CLOSING) {
-		look_whether_closed(p);
+		check_closed(p);
 	} else if (p->state == RDMA_PATH_STOPPED) {
 		rdma_conn_fail(p->c, -ECONNRESET, "the peer does not agree on the end of a rail");
 	} else {

@@ -50,7 +50,7 @@ bool rdma_conn_is_hopeless(const struct rdma_conn *c)
 
 /*
  * A try meets the peer's when the one hears while the other speaks. With a rest of at most half a
- * try a try of one end lasts longer than any rest of the other, wherever in their rounds they are;
+ * try a try of one end lasts longer than any rest of the other, wherever in their passes they are;
  * two that fail in lockstep all the same part, since no two rests are alike.
  */
 static uint64_t rest_ns(struct rdma_conn *c, uint64_t try_ns)

@@ -252,7 +252,7 @@ static bool post_marker(struct rdma_qp *q)
 static void do_without_marker(struct rdma_qp *q)
 {
 	q->marker_seen = true;
-	/* Who takes the last of them this moment looks the other way round. */
+	/* Who takes the last of them this moment looks in the opposite order. */
 	if (!q->n_posted)
 		q->drained = true;
 }

@@ -72,7 +72,7 @@ struct rdma_qp {
 	struct rdma_sent *sent; /* RDMA_SENDS of them */
 	uint32_t head, tail;	/* posted, and completed, ever */
 	uint32_t signaled;	/* head after the last signaled one */
-	uint32_t looked_tail;	/* tail when it was last looked at, */
+	uint32_t checked_tail;	/* tail when it was last looked at, */
 	uint32_t n_still;	/* and how often since that has moved, with requests under way */
 	uint32_t marker;	/* number of the last request there will be */
 	uint64_t n_bytes;	/* on the way */

@@ -18,7 +18,7 @@ int rdma_qp_reset(struct rdma_qp *q)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
 	q->head = q->tail = q->signaled = 0;
-	q->looked_tail = q->n_still = 0;
+	q->checked_tail = q->n_still = 0;
 	q->n_bytes = 0;
 	q->n_acked = 0;
 	q->n_posted = q->n_returned = 0;

@@ -33,7 +33,7 @@ static bool take_keys(struct rdma_conn *c, const struct sl_msg *m)
 	sl_lock(&c->lock);
 	ok = rdma_key_opened(c, m, &divided);
 	if (divided)
-		rdma_work_look_again(c);
+		rdma_work_ask_again(c);
 	if (ok)
 		rdma_work_pump(c);
 	sl_unlock(&c->lock);

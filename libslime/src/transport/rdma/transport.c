@@ -14,7 +14,7 @@
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/key.h"
 #include "src/transport/rdma/mr.h"
-#include "src/transport/rdma/news.h"
+#include "src/transport/rdma/async_events.h"
 #include "src/transport/rdma/nic.h"
 #include "src/transport/rdma/offer.h"
 #include "src/transport/rdma/qp.h"
@@ -58,12 +58,12 @@ static void drop_offer(struct sl_transport *t, struct sl_offer *o)
 
 static unsigned run_todo(struct rdma_transport *t)
 {
-	unsigned rounds = sl_todo_count(&t->todo);
+	unsigned passes = sl_todo_count(&t->todo);
 	struct sl_todo_entry *e;
 	unsigned n = 0;
 
-	/* What comes in meanwhile has its turn in the next round. */
-	while (rounds-- && (e = sl_todo_take(&t->todo)))
+	/* What comes in meanwhile has its turn in the next pass. */
+	while (passes-- && (e = sl_todo_take(&t->todo)))
 		n += rdma_conn_run(SL_CONTAINER_OF(e, struct rdma_conn, todo));
 	return n;
 }
@@ -80,7 +80,7 @@ static unsigned progress(struct sl_transport *transport)
 		n += run_todo(t);
 	for (unsigned i = 0; i < n_nics; i++)
 		n += rdma_completions_poll(t->nics[i]);
-	*t->base.env->slow_look = n_nics > 0;
+	*t->base.env->slow_poll = n_nics > 0;
 	if (rdma_devices_are_to_close(t))
 		rdma_devices_close_what_failed(t);
 	return n;

@@ -24,7 +24,7 @@
  *	conn_report.c what its parts report to a connection
  *	nic.c         a port that the context uses; cq.c: who has room in its completion queues
  *	job.c         what the threads do; tidy.c: memory that devices let go of
- *	news.c        the events of devices, counted
+ *	async_events.c  counts what devices tell of themselves
  *	device.c      one device and its ports; gid.c: which address of a port is used
  *	wire.c        the bytes; slot.h: where they lie
  *	pairing.c, share.c, error.c, limits.h
@@ -49,7 +49,7 @@
 #include "src/core/poller.h"
 #include "src/core/worker.h"
 #include "src/transport/rdma/job.h"
-#include "src/transport/rdma/news.h"
+#include "src/transport/rdma/async_events.h"
 #include "src/transport/rdma/wire.h"
 #include "src/transport/todo.h"
 #include "src/transport/transport.h"
@@ -69,8 +69,9 @@ struct rdma_transport {
 	struct rdma_nic *nics[RDMA_RAILS_MAX];
 	_Atomic bool failed;	/* one of them is dead */
 	_Atomic bool gives_way; /* the one there is cannot be used, and another could be */
-	_Atomic unsigned n_news;
-	struct rdma_news news[RDMA_NEWS_MAX]; /* they come under setup_lock, and stay */
+	_Atomic unsigned n_async_events;
+	struct rdma_async_events
+		async_events[RDMA_ASYNC_EVENTS_MAX]; /* they come under setup_lock, and stay */
 
 	pthread_mutex_t setup_lock; /* of nics and what they know of their ports */
 	struct sl_workers workers;
@@ -90,7 +91,7 @@ struct rdma_transport {
 	struct rdma_entry *table;
 
 	struct rdma_job look; /* whether there is a port in the place of the one that is down */
-	_Atomic bool is_looking;
+	_Atomic bool is_searching;
 
 	struct rdma_job closer;	  /* closes devices of which one failed */
 	_Atomic bool said_none;	  /* that this host has no device */

@@ -149,7 +149,7 @@ static void look_ahead_all(struct rdma_conn *c)
 	}
 }
 
-void rdma_work_look_again(struct rdma_conn *c)
+void rdma_work_ask_again(struct rdma_conn *c)
 {
 	unsigned n = 0;
 	struct sl_list *e;
@@ -349,7 +349,7 @@ static uint64_t share_of(const struct rdma_conn *c, const struct rdma_path *p)
 		return UINT64_MAX;
 	if (is_to_be_measured(p, op->work.total))
 		return SHARE_MIN;
-	/* Rounded up: nothing is left over for one more round. */
+	/* Rounded up: nothing is left over for one more pass. */
 	share = (rdma_path_part(p, op->work.total) / p->n_qps | (SHARE_UNIT - 1)) + 1;
 	return share < SHARE_MIN ? SHARE_MIN : share;
 }

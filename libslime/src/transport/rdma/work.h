@@ -13,7 +13,7 @@ int rdma_submit(struct sl_conn *conn, struct slime_op *op);
 void rdma_work_pump(struct rdma_conn *c); /* under lock */
 /* A region of the peer's turned out to have several chunks: what was looked ahead at knew of one.
  * Under lock. */
-void rdma_work_look_again(struct rdma_conn *c);
+void rdma_work_ask_again(struct rdma_conn *c);
 void rdma_work_done(struct rdma_conn *c, struct slime_op *op); /* a part is. Under lock */
 void rdma_work_fail_all(struct rdma_conn *c, int status);      /* nothing is in flight. [token] */
 /* The status that op shall end with, when its connection fails. Under lock. */

@@ -127,7 +127,7 @@ static void take_fds(struct msghdr *msg, struct shm_packet *p)
 
 /*
  * A peer that closes with something of ours unread leaves an error, which the kernel tells once and
- * before what is still queued: what it sent last, often its farewell, comes after it.
+ * before what is still queued: what it sent last, often its goodbye, comes after it.
  */
 static ssize_t recv_packet(int sock, struct msghdr *msg)
 {

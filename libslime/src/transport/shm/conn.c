@@ -23,8 +23,8 @@ static void conn_close(struct sl_conn *conn, int cause, const char *why)
 }
 
 /*
- * The peer is told, or sees us hang up. What it has of ours stays fenced until it let go of it:
- * then a ghost keeps listening.
+ * Tell the peer, or hang up. Regions of ours that the peer has mapped stay fenced until it unmaps
+ * them: then a retained mapping watches the peer.
  */
 static void part_from_peer(struct shm_conn *c, bool in_order, bool was_ready)
 {
@@ -40,8 +40,8 @@ static void part_from_peer(struct shm_conn *c, bool in_order, bool was_ready)
 		(void)shutdown(c->sock.fd, SHUT_WR);
 	if (fenced) {
 		shm_given_ask(&c->given);
-		shm_ghost_begin(c->ghost, &c->sock, &c->pid_source, &c->given);
-		c->ghost = NULL;
+		shm_retained_begin(c->retained, &c->sock, &c->pid_source, &c->given);
+		c->retained = NULL;
 	}
 	sl_poller_close(shm_poller(c), &c->sock);
 	sl_poller_close(shm_poller(c), &c->pid_source);
@@ -89,7 +89,7 @@ static void conn_forget(struct sl_conn *conn)
 	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
 	sl_greeting_forget(c->greeting);
 	shm_given_free(&c->given);
-	shm_ghost_forget(c->ghost);
+	shm_retained_forget(c->retained);
 	shm_map_free(c);
 	free(c);
 }
@@ -102,12 +102,12 @@ static void conn_destroy(struct sl_conn *conn)
 	shm_segment_unmap(c->segment);
 	shm_page_unmap(c->peer_page);
 	shm_map_free(c);
-	shm_ghost_destroy(c->ghost);
+	shm_retained_destroy(c->retained);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
 
-/* ---- rounds ---- */
+/* ---- passes ---- */
 
 unsigned shm_conn_progress(struct shm_conn *c)
 {
@@ -308,7 +308,7 @@ static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct s
 		.name = attr->name,
 		.self = attr->self,
 		.peer = attr->peer,
-		.looks_disturb = true,
+		.polls_disturb = true,
 		.n_stale = 1,
 		.no_foreign = "the link is not up",
 	};
@@ -328,7 +328,7 @@ static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct s
 	sl_timer_init(&c->deadline, on_deadline);
 	sl_timer_init(&c->again, shm_handshake_again);
 	c->maps = calloc(SHM_REGIONS_MAX, sizeof(*c->maps));
-	return c->maps ? shm_ghost_create(t, &c->ghost) : -ENOMEM;
+	return c->maps ? shm_retained_create(t, &c->retained) : -ENOMEM;
 }
 
 int shm_conn_create(struct sl_transport *base, const struct sl_conn_attr *attr,
@@ -349,7 +349,7 @@ int shm_conn_create(struct sl_transport *base, const struct sl_conn_attr *attr,
 	}
 	if (ret) {
 		sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
-		shm_ghost_destroy(c->ghost);
+		shm_retained_destroy(c->retained);
 		free(c->maps);
 		free(c);
 		return ret;

@@ -189,10 +189,10 @@ bool shm_withdraw(struct sl_transport *base, const struct sl_region *r, uint64_t
 
 		gone &= withdraw_from(t, &c->given, c->sock.fd, r, &last);
 	}
-	/* A ghost answers for everything at once. */
-	sl_list_for_each (e, &t->ghosts)
-		gone &= withdraw_from(t, &SL_CONTAINER_OF(e, struct shm_ghost, link)->given, -1, r,
-				      &last);
+	/* The peer answers for all regions of a retained mapping at once. */
+	sl_list_for_each (e, &t->retained)
+		gone &= withdraw_from(t, &SL_CONTAINER_OF(e, struct shm_retained, link)->given, -1,
+				      r, &last);
 	if (!gone)
 		*asked_ns = last;
 	return gone;

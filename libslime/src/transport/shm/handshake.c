@@ -303,7 +303,7 @@ void shm_handshake_again(struct sl_timer *t)
 		shm_conn_end(c, ret, shm_handshake_error(ret));
 }
 
-/* Whose socket it is, before anything is said: the peer's door does the same. */
+/* Check whose socket it is before anything is sent. The peer's listener does the same. */
 static int check_user(const struct shm_conn *c, int fd)
 {
 	struct ucred who;
@@ -331,8 +331,8 @@ int shm_handshake_dial(struct shm_conn *c)
 		close(fd);
 		if (ret != -EAGAIN)
 			return ret;
-		/* More of us want in than can wait there. */
-		c->step = "a place at the peer's door";
+		/* The queue of its listener is full. */
+		c->step = "a place in the queue of the peer's listener";
 		sl_timer_set(shm_poller(c), &c->again, sl_clock_ns() + DIAL_AGAIN_NS);
 		return 0;
 	}

@@ -149,8 +149,8 @@ int shm_map_get(struct shm_conn *c, const struct slime_remote_mr *r, struct shm_
 	struct shm_map *m = map_at(c, r->id);
 
 	if (m) {
-		/* First be counted, then look: who takes the mapping away does it the other way
-		 * round. */
+		/* First be counted, then look: who takes the mapping away does it in the opposite
+		 * order. */
 		atomic_fetch_add(&m->n_users, 1);
 		if (atomic_load(&m->state) == SHM_MAP_READY &&
 		    atomic_load(&m->generation) == r->generation) {
@@ -162,7 +162,7 @@ int shm_map_get(struct shm_conn *c, const struct slime_remote_mr *r, struct shm_
 	return ask(c, r);
 }
 
-/* Mappings go in rounds of the token's holder, which is us: nothing has to be held. */
+/* Mappings go in passes of the token's holder, which is us: nothing has to be held. */
 uint8_t *shm_map_view(struct sl_conn *conn, const struct slime_remote_mr *r, uint64_t offset,
 		      uint64_t len, uint32_t access)
 {

@@ -10,8 +10,8 @@
 #include "src/core/copy.h"
 #include "src/transport/shm/shm.h"
 
-/* Messages taken in one round, so that others get their turn. */
-#define MESSAGES_PER_ROUND 64
+/* Messages taken in one pass, so that others get their turn. */
+#define MESSAGES_PER_PASS 64
 /* How far ahead of the last one an entry is fetched to be written. */
 #define ENTRIES_AHEAD 4
 
@@ -233,7 +233,7 @@ void shm_ring_expect_nothing(const struct shm_conn *c)
 
 unsigned shm_ring_take(struct shm_conn *c)
 {
-	unsigned n = drain(c, MESSAGES_PER_ROUND);
+	unsigned n = drain(c, MESSAGES_PER_PASS);
 
 	if (n)
 		expect_more(c);

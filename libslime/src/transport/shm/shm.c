@@ -11,12 +11,13 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "src/transport/link_listener.h"
 #include "src/transport/shm/shm.h"
 
 /* A server of many clients looks at those that are at it; one that comes back is found after a few
- * rounds, and at once when it was rung for. */
-#define ROUNDS_UNTIL_IDLE 1024
-#define IDLE_PER_ROUND	  2
+ * passes, and at once when it was rung for. */
+#define PASSES_UNTIL_IDLE 1024
+#define IDLE_PER_PASS	  2
 
 /* The abstract name: other network namespaces cannot see it, and nothing is left behind. */
 static int listen_on(const char *name)
@@ -50,7 +51,7 @@ static int open_door(struct shm_transport *t)
 	fd = listen_on(t->name);
 	if (fd < 0)
 		return fd;
-	return sl_door_create(&t->base, fd, shm_conn_greeted, &t->door);
+	return sl_link_listener_create(&t->base, fd, shm_conn_greeted, &t->listener);
 }
 
 static int create(const struct sl_transport_env *env, struct sl_transport **out)
@@ -62,7 +63,7 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 		return -ENOMEM;
 	t->base = (struct sl_transport){ .ops = &sl_shm_transport, .env = env };
 	sl_list_init(&t->conns);
-	sl_list_init(&t->ghosts);
+	sl_list_init(&t->retained);
 	sl_list_init(&t->awake);
 	sl_list_init(&t->idle);
 	t->base.watched[0] = &t->awake;
@@ -92,9 +93,9 @@ static void destroy(struct sl_transport *base)
 {
 	struct shm_transport *t = (struct shm_transport *)base;
 
-	while (!sl_list_empty(&t->ghosts))
-		shm_ghost_destroy(SL_CONTAINER_OF(t->ghosts.next, struct shm_ghost, link));
-	sl_door_destroy(t->door);
+	while (!sl_list_empty(&t->retained))
+		shm_retained_destroy(SL_CONTAINER_OF(t->retained.next, struct shm_retained, link));
+	sl_link_listener_destroy(t->listener);
 	shm_page_unmap(t->page);
 	close(t->page_fd);
 	free(t);
@@ -105,9 +106,9 @@ static void forget(struct sl_transport *base)
 	struct shm_transport *t = (struct shm_transport *)base;
 	struct sl_list *e;
 
-	while ((e = sl_list_pop(&t->ghosts)))
-		shm_ghost_forget(SL_CONTAINER_OF(e, struct shm_ghost, link));
-	sl_door_forget(t->door);
+	while ((e = sl_list_pop(&t->retained)))
+		shm_retained_forget(SL_CONTAINER_OF(e, struct shm_retained, link));
+	sl_link_listener_forget(t->listener);
 	free(t);
 }
 
@@ -133,10 +134,10 @@ static void move(struct shm_conn *c, struct sl_list *to)
 {
 	sl_list_remove(&c->turn);
 	sl_list_append(to, &c->turn);
-	c->quiet_rounds = 0;
+	c->quiet_passes = 0;
 }
 
-static unsigned look_at_awake(struct shm_transport *t)
+static unsigned poll_awake(struct shm_transport *t)
 {
 	struct sl_list *e, *tmp;
 	unsigned n = 0;
@@ -145,9 +146,9 @@ static unsigned look_at_awake(struct shm_transport *t)
 		struct shm_conn *c = conn_of(e);
 
 		if (!shm_conn_is_quiet(c)) {
-			c->quiet_rounds = 0;
+			c->quiet_passes = 0;
 			n += shm_conn_progress(c);
-		} else if (++c->quiet_rounds >= ROUNDS_UNTIL_IDLE) {
+		} else if (++c->quiet_passes >= PASSES_UNTIL_IDLE) {
 			move(c, &t->idle);
 		}
 	}
@@ -155,7 +156,7 @@ static unsigned look_at_awake(struct shm_transport *t)
 }
 
 /* The first at most max of them, which go to the end of the list. */
-static unsigned look_at_idle(struct shm_transport *t, unsigned max)
+static unsigned poll_idle(struct shm_transport *t, unsigned max)
 {
 	struct sl_list *last = t->idle.prev;
 	unsigned n = 0;
@@ -178,15 +179,15 @@ static unsigned look_at_idle(struct shm_transport *t, unsigned max)
 static unsigned progress(struct sl_transport *base)
 {
 	struct shm_transport *t = (struct shm_transport *)base;
-	unsigned n = look_at_awake(t);
+	unsigned n = poll_awake(t);
 	bool all;
 
 	if (sl_list_empty(&t->idle))
 		return n;
 	/* Who is about to sleep must not leave anything behind. */
-	all = *base->env->look_at_all ||
+	all = *base->env->poll_all ||
 	      atomic_load_explicit(&t->page->sleeping, memory_order_relaxed);
-	return n + look_at_idle(t, all ? UINT_MAX : IDLE_PER_ROUND);
+	return n + poll_idle(t, all ? UINT_MAX : IDLE_PER_PASS);
 }
 
 static void arm(struct sl_transport *base)

@@ -2,7 +2,7 @@
 /*
  * The shm transport: its context part, its connections, and what they know of their peer's regions.
  *
- *	shm.c         the context's part: door, page, rounds
+ *	shm.c         the context's part: link listener, page, passes
  *	handshake.c   how a connection comes up
  *	conn.c        a connection: packets, life, end
  *	conn_report.c what its parts report to it
@@ -11,7 +11,7 @@
  *	foreign.c     copies where nothing is mapped, by process_vm_readv and process_vm_writev
  *	map.c         the peer's regions that we have
  *	given.c       our regions that the peer has
- *	ghost.c       what is left of a connection while its peer has regions of ours
+ *	retained_mapping.c  our regions that a peer has after its connection ended
  *	segment.c     the memory both ends share
  *	channel.c     the unix socket between them
  */
@@ -27,6 +27,7 @@
 
 #include "base/list.h"
 #include "src/transport/greeting.h"
+#include "src/transport/link_listener.h"
 #include "src/transport/shm/channel.h"
 #include "src/transport/shm/segment.h"
 #include "src/transport/transport.h"
@@ -43,14 +44,14 @@
 
 struct shm_transport {
 	struct sl_transport base;
-	struct sl_door *door;
+	struct sl_link_listener *listener;
 	char name[40]; /* of the abstract unix socket */
 	struct shm_page *page;
 	int page_fd;
-	uint64_t start_time;   /* of this process */
-	struct sl_list conns;  /* [token] */
-	struct sl_list ghosts; /* [token] */
-	/* The connections again. Every round looks at the awake ones, and at some of those where
+	uint64_t start_time;	 /* of this process */
+	struct sl_list conns;	 /* [token] */
+	struct sl_list retained; /* [token] */
+	/* The connections again. Every pass looks at the awake ones, and at some of those where
 	 * nothing happened for long. [token] */
 	struct sl_list awake;
 	struct sl_list idle;
@@ -76,7 +77,7 @@ struct shm_given {
  * A peer whose connection ended here and that still has regions of ours: they stay fenced until it
  * lets go of them or exits.
  */
-struct shm_ghost {
+struct shm_retained {
 	struct sl_list link;
 	struct shm_transport *t;
 	struct shm_given given;
@@ -126,7 +127,7 @@ struct shm_conn {
 	struct shm_transport *t;
 	struct sl_list link;
 	struct sl_list turn;	 /* among the awake or the idle ones */
-	uint32_t quiet_rounds;	 /* while awake */
+	uint32_t quiet_passes;	 /* while awake */
 	_Atomic uint32_t state;	 /* enum shm_conn_state */
 	_Atomic uint32_t n_busy; /* submits that copy, and posts that ring */
 	bool initiator;
@@ -178,7 +179,7 @@ struct shm_conn {
 	struct sl_list cold;	  /* maps whose pages are fetched when there is time. [token] */
 	struct shm_given given;	  /* [token] */
 	unsigned n_wrong_secrets; /* [token] */
-	struct shm_ghost *ghost;  /* what may be left of us; NULL once it is */
+	struct shm_retained *retained; /* what may be left of us; NULL once it is */
 };
 
 /* The connection is ready. [token] */
@@ -187,7 +188,7 @@ static inline bool shm_conn_has_message(const struct shm_conn *c)
 	return atomic_load_explicit(&c->rx_next->seq, memory_order_acquire) == c->rx_seq + 1;
 }
 
-/* Whether a round would find nothing to do, as most do. [token] */
+/* Whether a pass would find nothing to do, as most do. [token] */
 static inline bool shm_conn_is_quiet(const struct shm_conn *c)
 {
 	if (atomic_load_explicit(&c->end_wanted, memory_order_relaxed))
@@ -218,7 +219,7 @@ static inline struct sl_poller *shm_poller(const struct shm_conn *c)
 
 /* Take at most max messages: how many there were. [token] */
 unsigned shm_ring_drain(struct shm_conn *c, unsigned max);
-/* Take a round's worth, and expect more after some. [token] */
+/* Take a pass's worth, and expect more after some. [token] */
 unsigned shm_ring_take(struct shm_conn *c);
 /* The connection ends. [token] */
 void shm_ring_expect_nothing(const struct shm_conn *c);
@@ -230,10 +231,11 @@ void shm_ring_post_request(struct sl_conn *conn, const struct sl_msg *m, const u
 void shm_ring_post_many(struct sl_conn *conn, const struct sl_post *posts, size_t n_posts);
 
 /* handshake.c; [token] */
-int shm_handshake_dial(struct shm_conn *c);   /* an initiator's first step. Negative errno, */
-const char *shm_handshake_error(int ret);     /* and what that means */
-void shm_handshake_again(struct sl_timer *t); /* the timer's: the peer's door was full */
-/* A socket whose other end has proven itself: a sl_door_fn. */
+int shm_handshake_dial(struct shm_conn *c); /* an initiator's first step. Negative errno, */
+const char *shm_handshake_error(int ret);   /* and what that means */
+void shm_handshake_again(
+	struct sl_timer *t); /* the timer's: the queue of the peer's listener was full */
+/* A socket whose other end has proven itself: a sl_link_listener_fn. */
 void shm_conn_greeted(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
 /* SEGMENT, ACCEPT or READY arrived: 0, or the negative errno that ends the connection. */
 int shm_handshake_packet(struct shm_conn *c, struct shm_packet *p);
@@ -298,15 +300,15 @@ void shm_given_clear(struct shm_given *g, uint32_t id, uint64_t generation);
 void shm_given_free(struct shm_given *g);
 bool shm_withdraw(struct sl_transport *t, const struct sl_region *r, uint64_t *asked_ns);
 
-/* ghost.c */
+/* retained_mapping.c */
 
 /* Made with its connection, so that a lack of memory cannot end a fence. -ENOMEM. */
-int shm_ghost_create(struct shm_transport *t, struct shm_ghost **out);
+int shm_retained_create(struct shm_transport *t, struct shm_retained **out);
 /* Keep watching a peer that still has regions of ours; takes what it is given, and ends itself.
  * sock may be closed already. [token] */
-void shm_ghost_begin(struct shm_ghost *g, struct sl_source *sock, struct sl_source *pid,
-		     struct shm_given *given);
-void shm_ghost_destroy(struct shm_ghost *g);
-void shm_ghost_forget(struct shm_ghost *g); /* in a child after fork */
+void shm_retained_begin(struct shm_retained *g, struct sl_source *sock, struct sl_source *pid,
+			struct shm_given *given);
+void shm_retained_destroy(struct shm_retained *g);
+void shm_retained_forget(struct shm_retained *g); /* in a child after fork */
 
 #endif

@@ -4,11 +4,11 @@
 #include "src/core/copy.h"
 #include "src/transport/shm/shm.h"
 
-/* Copied in one round, so that messages of others get their turn. */
-#define BYTES_PER_ROUND (1U << 20)
+/* Copied in one pass, so that messages of others get their turn. */
+#define BYTES_PER_PASS (1U << 20)
 /* For how many others it counts: after four of them the poller is looked at, as after 64 short
  * ones. Until then a peer's goodbye is not heard, which may have given up the memory we write. */
-#define ROUNDS_OF_ONE 16
+#define PASSES_OF_ONE 16
 /* What the kernel maps around a page that is read for the first time. */
 #define FETCHED_AROUND 65536
 
@@ -159,7 +159,7 @@ int shm_work_submit(struct sl_conn *conn, struct slime_op *op)
 	struct shm_conn *c = (struct shm_conn *)conn;
 	int ret;
 
-	/* First be counted, then look: the end does it the other way round. */
+	/* First be counted, then look: the end does it in the opposite order. */
 	atomic_fetch_add(&c->n_busy, 1);
 	if (atomic_load(&c->state) != SHM_CONN_READY) {
 		ret = -ENOTCONN;
@@ -203,7 +203,7 @@ unsigned shm_work_progress(struct shm_conn *c)
 	bool first = true;
 	unsigned n = 0;
 
-	/* The first that can go on gets the round; those that wait for a mapping, or the end, let
+	/* The first that can go on gets the pass; those that wait for a mapping, or the end, let
 	 * others by, a fenced one does not. */
 	while (op) {
 		struct slime_op *next = next_of(c, op);
@@ -211,9 +211,9 @@ unsigned shm_work_progress(struct shm_conn *c)
 
 		if (op->work.flags & SLIME_FENCE && !first)
 			break;
-		ret = copy_some(c, &op->work, BYTES_PER_ROUND);
+		ret = copy_some(c, &op->work, BYTES_PER_PASS);
 		if (ret == -EAGAIN) {
-			*c->t->base.env->rounds += ROUNDS_OF_ONE;
+			*c->t->base.env->passes += PASSES_OF_ONE;
 			return n + 1;
 		}
 		if (ret != -EINPROGRESS) {

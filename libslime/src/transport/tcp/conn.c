@@ -3,9 +3,10 @@
  * The life of a connection. What other threads want of it they note, and the token's holder does it
  * in tcp_conn_run(): begin, leave, end.
  *
- * Leaving in order: messages that wait are sent and no other frame is begun any more, BYE follows
- * the last one, and we wait a moment for the peer to hang up, so that BYE is not overtaken by the
- * end of another stream. When it does not the connection ends all the same, and farewell.c waits.
+ * Leaving in order: waiting messages are sent, no other frame begins, and BYE follows the last
+ * message. Then we wait a moment for the peer to hang up, so that the end of another stream does
+ * not overtake BYE. A peer that does not hang up in time is left to lingering_close.c, and the
+ * connection ends.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -171,14 +172,14 @@ void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16
 	/* It was made, and its start may still be due. */
 	if (tcp_conn_state(c) == TCP_CONN_NEW)
 		begin(c);
-	tcp_dial_let_in(c);
+	tcp_dial_accept(c);
 	why = adopt(c, fd, stream);
 	if (why) {
 		sl_warn("tcp", "%s: stream %u turned away: %s", c->conn.name, stream, why);
 		close(fd);
 		return;
 	}
-	tcp_dial_rest(c);
+	tcp_dial_stop_reverse(c);
 	/* Ours were in vain, and the peer's come. */
 	c->vain_cause = 0;
 	sl_timer_set(t->env->poller, &c->timer, c->attr.deadline_ns);
@@ -297,7 +298,7 @@ static void stop(struct tcp_conn *c, int status)
 {
 	set_state(c, TCP_CONN_ENDED);
 	sl_timer_cancel(c->t->transport.env->poller, &c->timer);
-	tcp_dial_rest(c);
+	tcp_dial_stop_reverse(c);
 	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
 		if (c->streams[i])
 			tcp_stream_stop(c->streams[i]);
@@ -315,7 +316,7 @@ static void end(struct tcp_conn *c)
 	int cause = c->end_cause;
 
 	if (c->stands_still)
-		tcp_farewell_begin(c);
+		tcp_lingering_begin(c);
 	stop(c, cause == 0 && c->end_local ? -ECANCELED : -ECONNRESET);
 	events->broken(owner, cause, why.text);
 }
@@ -347,7 +348,7 @@ unsigned tcp_conn_run(struct tcp_conn *c)
 			end(c);
 		return 1;
 	}
-	if (t->looks && !atomic_load_explicit(&c->is_active, memory_order_relaxed) &&
+	if (t->polls && !atomic_load_explicit(&c->is_active, memory_order_relaxed) &&
 	    tcp_conn_state(c) == TCP_CONN_UP) {
 		atomic_store_explicit(&c->is_active, true, memory_order_relaxed);
 		sl_list_append(&t->active, &c->active_link);
@@ -386,7 +387,7 @@ static void forget(struct sl_conn *conn)
 {
 	struct tcp_conn *c = tcp_conn_of(conn);
 
-	sl_greeting_forget(c->knock);
+	sl_greeting_forget(c->reverse);
 	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
 		if (c->streams[i])
 			sl_greeting_forget(c->streams[i]->greeting);
@@ -451,7 +452,7 @@ int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, str
 	sl_todo_entry_init(&c->todo);
 	sl_list_init(&c->ops);
 	sl_timer_init(&c->timer, on_time);
-	sl_timer_init(&c->knock_timer, tcp_dial_knock);
+	sl_timer_init(&c->reverse_timer, tcp_dial_reverse);
 	if (attr->initiator)
 		c->n_streams = t->env->attr->tcp_streams;
 	ret = init(c, attr);

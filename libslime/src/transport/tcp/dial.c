@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which end dials. The initiator does, at once. Where it may be that only the other way is open,
- * since the initiator can be reached from other hosts, the acceptor knocks: it greets the
- * initiator's door with a stream of its own. Who dials in vain stops and is the one who waits; the
- * knock is then let in, is the first stream, and the acceptor dials the others. While the
- * initiator's own dial may still succeed its door holds the knock, so that one of both comes true.
+ * Which end dials. The initiator dials at once. Where perhaps only the other direction is open,
+ * since the initiator can be reached from other hosts, the acceptor makes a reverse connection
+ * attempt: it dials the initiator's listener. An initiator whose own dial failed waits for that,
+ * and accepts it as the first stream; then the acceptor dials the others. While the initiator's
+ * own dial may still succeed, its listener holds the reverse attempt, so that exactly one of both
+ * succeeds.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,18 +17,18 @@
 #include "src/transport/tcp/tcp.h"
 #include "src/transport/tcp/why.h"
 
-/* The acceptor waits so long for the initiator before it knocks, and before it does so again; less
- * where the initiator cannot come, unless from this host. */
-#define KNOCK_NS       (500 * SL_NS_PER_MS)
-#define KNOCK_SOON_NS  (200 * SL_NS_PER_MS)
-#define KNOCK_AGAIN_NS (1 * SL_NS_PER_S)
-/* An initiator whose dial nobody answered for so long gives way to a knock. */
+/* The acceptor waits this long for the initiator before a reverse attempt, and between two. It
+ * waits for less where the initiator can only come from this host. */
+#define REVERSE_NS	 (500 * SL_NS_PER_MS)
+#define REVERSE_SOON_NS	 (200 * SL_NS_PER_MS)
+#define REVERSE_AGAIN_NS (1 * SL_NS_PER_S)
+/* An initiator whose dial is not answered for this long accepts a reverse attempt. */
 #define GIVE_WAY_NS (1 * SL_NS_PER_S)
-/* One that dialled in vain waits so long for a knock; less where the peer's host says that nobody
- * listens, or somebody there that he does not expect the link: it mostly is so, and a knock is due
- * by then unless the peer begins later than we. */
-#define KNOCKED_NS	   (3 * SL_NS_PER_S)
-#define KNOCKED_REFUSED_NS (1 * SL_NS_PER_S)
+/* An initiator whose dial failed waits this long for a reverse attempt. It waits for less where
+ * the peer's host refuses the connection, or a process there does not expect the link: that is
+ * mostly final, and a reverse attempt arrives by then unless the peer begins later than we. */
+#define WAIT_NS		(3 * SL_NS_PER_S)
+#define WAIT_REFUSED_NS (1 * SL_NS_PER_S)
 
 static struct sl_poller *poller_of(const struct tcp_conn *c)
 {
@@ -166,14 +167,14 @@ static void dial_from(struct tcp_conn *c, unsigned first)
 	}
 }
 
-/* ---- the acceptor knocks ---- */
+/* ---- the reverse connection attempt of the acceptor ---- */
 
-static void knock_after(struct tcp_conn *c, uint64_t ns)
+static void reverse_after(struct tcp_conn *c, uint64_t ns)
 {
-	sl_timer_set(poller_of(c), &c->knock_timer, sl_clock_ns() + ns);
+	sl_timer_set(poller_of(c), &c->reverse_timer, sl_clock_ns() + ns);
 }
 
-/* We are let in: the peer waits for our streams. */
+/* The peer accepted our reverse attempt, and waits for our streams. */
 static void dial_in_its_place(struct tcp_conn *c, int fd)
 {
 	struct tcp_stream *s;
@@ -193,38 +194,38 @@ static void dial_in_its_place(struct tcp_conn *c, int fd)
 	dial_from(c, 1);
 }
 
-static void on_knocked(void *arg, int status, int fd, uint16_t index)
+static void on_reverse_greeted(void *arg, int status, int fd, uint16_t index)
 {
 	struct tcp_conn *c = arg;
 
 	(void)index;
-	c->knock = NULL;
+	c->reverse = NULL;
 	if (status)
-		knock_after(c, status == -EAGAIN ? SL_GREETING_AGAIN_MS * SL_NS_PER_MS
-						 : KNOCK_AGAIN_NS);
+		reverse_after(c, status == -EAGAIN ? SL_GREETING_AGAIN_MS * SL_NS_PER_MS
+						   : REVERSE_AGAIN_NS);
 	else
 		dial_in_its_place(c, fd);
 }
 
-void tcp_dial_knock(struct sl_timer *t)
+void tcp_dial_reverse(struct sl_timer *t)
 {
-	struct tcp_conn *c = SL_CONTAINER_OF(t, struct tcp_conn, knock_timer);
+	struct tcp_conn *c = SL_CONTAINER_OF(t, struct tcp_conn, reverse_timer);
 
-	if (greet(c, 0, on_knocked, c, &c->knock))
-		knock_after(c, KNOCK_AGAIN_NS);
+	if (greet(c, 0, on_reverse_greeted, c, &c->reverse))
+		reverse_after(c, REVERSE_AGAIN_NS);
 }
 
-void tcp_dial_rest(struct tcp_conn *c)
+void tcp_dial_stop_reverse(struct tcp_conn *c)
 {
-	sl_timer_cancel(poller_of(c), &c->knock_timer);
-	if (c->knock)
-		sl_greeting_cancel(c->knock);
-	c->knock = NULL;
+	sl_timer_cancel(poller_of(c), &c->reverse_timer);
+	if (c->reverse)
+		sl_greeting_cancel(c->reverse);
+	c->reverse = NULL;
 }
 
 /* ---- the initiator gives way ---- */
 
-/* Whether the peer says that other hosts can reach it. */
+/* Whether the peer can be reached from other hosts, as it says. */
 static bool is_elsewhere(const struct tcp_conn *c)
 {
 	struct sockaddr_storage there;
@@ -233,8 +234,8 @@ static bool is_elsewhere(const struct tcp_conn *c)
 	       !tcp_is_loopback(&there);
 }
 
-/* Whether the initiator may be reached by who is on another host: else it alone can connect. Who
- * does not listen is no peer that an initiator connects with. */
+/* Whether an attempt in the other direction may succeed: the initiator can be reached from
+ * another host. A transport that does not listen cannot accept one. */
 static bool may_turn(const struct tcp_conn *c)
 {
 	if (!c->t->listens)
@@ -242,7 +243,7 @@ static bool may_turn(const struct tcp_conn *c)
 	return c->attr.initiator ? !tcp_is_loopback(&c->t->advertised) : is_elsewhere(c);
 }
 
-/* What the peer said, or what we lack ourselves, is so in the other direction, too. */
+/* A cause that would hold in the other direction, too. */
 static bool is_final(const struct tcp_conn *c)
 {
 	return c->end_local || c->end_cause == -EACCES || c->end_cause == -ENOMEM ||
@@ -250,8 +251,8 @@ static bool is_final(const struct tcp_conn *c)
 	       sl_clock_ns() >= c->attr.deadline_ns;
 }
 
-/* A firewall may say so, too, in its place, or another host's peer: of this host itself, where both
- * have that address, or of one that is nearer. */
+/* The refusal may come from a firewall, or from another host with that address: this one, or a
+ * nearer one. */
 static bool is_refused_there(const struct tcp_conn *c)
 {
 	return c->end_cause == -ECONNREFUSED && is_elsewhere(c);
@@ -270,7 +271,7 @@ static void drop_streams(struct tcp_conn *c)
 	}
 }
 
-/* Who knocks may still be anybody: nothing is given up before he has proven himself. */
+/* The process at the other end may be anyone: nothing is given up before it has proven the key. */
 int tcp_dial_gave_way(struct sl_conn *conn)
 {
 	const struct tcp_conn *c = tcp_conn_of(conn);
@@ -291,7 +292,7 @@ static void give_way(struct tcp_conn *c)
 	c->dials = false;
 }
 
-void tcp_dial_let_in(struct tcp_conn *c)
+void tcp_dial_accept(struct tcp_conn *c)
 {
 	if (c->attr.initiator && c->dials && tcp_dial_gave_way(&c->conn) == 0)
 		give_way(c);
@@ -305,7 +306,7 @@ bool tcp_dial_gives_way(struct tcp_conn *c)
 	if (tcp_conn_state(c) != TCP_CONN_OPENING || !c->attr.initiator || !c->dials ||
 	    is_final(c) || is_answered(c) || !may_turn(c))
 		return false;
-	until += is_refused_there(c) ? KNOCKED_REFUSED_NS : KNOCKED_NS;
+	until += is_refused_there(c) ? WAIT_REFUSED_NS : WAIT_NS;
 	give_way(c);
 	pthread_mutex_lock(&c->lock);
 	shut = c->shut;
@@ -348,6 +349,6 @@ void tcp_dial_begin(struct tcp_conn *c)
 		show_candidate(c);
 		dial_from(c, 0);
 	} else if (may_turn(c)) {
-		knock_after(c, tcp_is_loopback(&c->t->advertised) ? KNOCK_SOON_NS : KNOCK_NS);
+		reverse_after(c, tcp_is_loopback(&c->t->advertised) ? REVERSE_SOON_NS : REVERSE_NS);
 	}
 }

@@ -493,6 +493,6 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 		tcp_tx_flush(s);
 	}
 	if (turn)
-		s->hot = TCP_HOT_ROUNDS;
+		s->hot = TCP_HOT_PASSES;
 	return frames + (turn > 0);
 }

@@ -25,6 +25,7 @@
 #include "base/list.h"
 #include "src/core/desc.h"
 #include "src/transport/greeting.h"
+#include "src/transport/link_listener.h"
 #include "src/transport/tcp/frame.h"
 #include "src/transport/todo.h"
 #include "src/transport/transport.h"
@@ -33,7 +34,7 @@
 #define TCP_BATCH_HEADS 6144			   /* bytes of headers and lists in it */
 #define TCP_RX_BUF	9216			   /* read ahead of what is parsed */
 #define TCP_WITHDRAWN	64			   /* withdrawn regions that are remembered */
-#define TCP_HOT_ROUNDS	256 /* rounds without an event before the poller alone looks */
+#define TCP_HOT_PASSES	256 /* passes without an event before the poller alone looks */
 
 struct tcp_conn;
 
@@ -132,7 +133,7 @@ struct tcp_stream {
 	bool open_due;
 
 	struct tcp_rx *rx;
-	unsigned hot;		  /* rounds in which something may come soon; [token] */
+	unsigned hot;		  /* passes in which something may come soon; [token] */
 	uint64_t silent_since_ns; /* see tcp_silence_lasts(). [token] */
 };
 
@@ -167,8 +168,8 @@ struct tcp_conn {
 	/* dial.c. [token] */
 	bool dials; /* the streams are ours to bring up: at first the initiator's */
 	uint64_t give_way_ns;
-	struct sl_greeting *knock;
-	struct sl_timer knock_timer;
+	struct sl_greeting *reverse;
+	struct sl_timer reverse_timer;
 	int vain_cause; /* why an initiator's own dial failed, while it waits for the peer's; 0 */
 	struct sl_why vain_why;
 
@@ -182,7 +183,7 @@ struct tcp_conn {
 
 	_Atomic uint64_t imm_taken;
 	_Atomic bool is_active;
-	_Atomic uint32_t idle_rounds; /* since something was submitted or arrived */
+	_Atomic uint32_t idle_passes; /* since something was submitted or arrived */
 	_Atomic unsigned n_blocked;   /* streams that wait for EPOLLOUT */
 	struct sl_todo_entry todo;
 
@@ -232,18 +233,18 @@ static inline uint32_t tcp_conn_state(const struct tcp_conn *c)
 
 struct tcp_transport {
 	struct sl_transport transport;
-	struct sl_door *door;
+	struct sl_link_listener *listener;
 	struct sockaddr_storage advertised;
 	bool listens;
 	struct sl_timer watch;
 	struct sl_list conns;  /* [token] */
-	struct sl_list active; /* [token]: looked at in every round */
+	struct sl_list active; /* [token]: looked at in every pass */
 	struct sl_list *next_active;
-	bool looks;	     /* spinners look at sockets; else the poller alone tells of them */
+	bool polls;	     /* spinners look at sockets; else the poller alone tells of them */
 	bool armed;	     /* [token] and so it is now */
 	struct sl_todo todo; /* conns that the token's holder must look at */
-	struct sl_list farewells; /* [token], the oldest first */
-	unsigned n_farewells;
+	struct sl_list lingering; /* [token], the oldest first */
+	unsigned n_lingering;
 };
 
 /* What the thread sanitizer cannot know: whoever says so has the reason beside it. */
@@ -289,23 +290,23 @@ int tcp_read_candidate(struct sockaddr_storage *a, const uint8_t *bytes, size_t 
 /* ---- conn.c ---- */
 
 int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out);
-/* A stream that was greeted: a sl_door_fn. [token] */
+/* A stream that was greeted: a sl_link_listener_fn. [token] */
 void tcp_conn_adopt(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
 /* Do what is due: begin, receive on, leave, end. c may be gone afterwards. Returns what there was.
  * [token] */
 unsigned tcp_conn_run(struct tcp_conn *c);
-/* It is not looked at in every round any more. [token] */
+/* It is not looked at in every pass any more. [token] */
 void tcp_conn_rest(struct tcp_transport *t, struct tcp_conn *c);
 
 /* ---- conn_report.c ---- */
 
 /* Have the holder of the token run it. Any thread, any lock but the transport's. */
 void tcp_conn_call(struct tcp_conn *c);
-/* It will be looked at in every round for a while. Any thread. */
+/* It will be looked at in every pass for a while. Any thread. */
 static inline void tcp_conn_touch(struct tcp_conn *c)
 {
-	atomic_store_explicit(&c->idle_rounds, 0, memory_order_relaxed);
-	if (c->t->looks && !atomic_load_explicit(&c->is_active, memory_order_relaxed))
+	atomic_store_explicit(&c->idle_passes, 0, memory_order_relaxed);
+	if (c->t->polls && !atomic_load_explicit(&c->is_active, memory_order_relaxed))
 		sl_todo_put(&c->t->todo, &c->todo);
 }
 
@@ -329,29 +330,29 @@ void tcp_conn_fail_queue(struct tcp_conn *c);
 /* ---- dial.c: [token] ---- */
 
 void tcp_dial_begin(struct tcp_conn *c);
-/* The time is over, and the connection is not up: it is to end. */
+/* The time to come up is over: the connection ends. */
 void tcp_dial_ran_out(struct tcp_conn *c);
-/* The acceptor knocks: its timer's. */
-void tcp_dial_knock(struct sl_timer *t);
-/* No knock any more: a stream of the peer's came, or the connection ends. */
-void tcp_dial_rest(struct tcp_conn *c);
-/* The connection is to end: whether it goes on instead, since its dial was in vain and the peer may
- * dial in its place. */
+/* The acceptor makes a reverse connection attempt: its timer's. */
+void tcp_dial_reverse(struct sl_timer *t);
+/* Stop the reverse attempts: a stream of the peer arrived, or the connection ends. */
+void tcp_dial_stop_reverse(struct tcp_conn *c);
+/* The connection is to end. True: it goes on instead, since its dial failed and the peer may dial
+ * in the other direction. */
 bool tcp_dial_gives_way(struct tcp_conn *c);
-/* A stream of the peer's has proven itself: an initiator that nobody answers gives its own up. */
-void tcp_dial_let_in(struct tcp_conn *c);
+/* A stream of the peer proved the key: an initiator whose own dial is not answered gives it up. */
+void tcp_dial_accept(struct tcp_conn *c);
 /* As gave_way of struct sl_conn_ops. */
 int tcp_dial_gave_way(struct sl_conn *conn);
 
-/* ---- farewell.c: [token] ---- */
+/* ---- lingering_close.c: [token] ---- */
 
-/* The link is closed, and its peer stands still: the sockets stay, with what was not sent, until it
- * has heard of that. */
-void tcp_farewell_begin(struct tcp_conn *c);
-/* Those who stand still find their links dead. */
-void tcp_farewells_end(struct tcp_transport *t);
-/* In a child after fork: their memory. */
-void tcp_farewells_forget(struct tcp_transport *t);
+/* The link is closed, and its peer stands still: keep the sockets, with what was not sent, until
+ * the peer has read it. */
+void tcp_lingering_begin(struct tcp_conn *c);
+/* End all of them: their peers find the links dead. */
+void tcp_lingering_end_all(struct tcp_transport *t);
+/* In a child after fork: free their memory. */
+void tcp_lingering_forget_all(struct tcp_transport *t);
 
 /* ---- withdraw.c ---- */
 

@@ -7,10 +7,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "src/transport/link_listener.h"
 #include "src/transport/tcp/tcp.h"
 
-/* Rounds between two attempts to send on a stream that is blocked; the poller sees it, too. */
-#define BLOCKED_ROUNDS 16
+/* Passes between two attempts to send on a stream that is blocked; the poller sees it, too. */
+#define BLOCKED_PASSES 16
 
 static struct tcp_transport *tcp_of(struct sl_transport *t)
 {
@@ -94,7 +95,7 @@ static int start_listening(struct tcp_transport *t)
 		return ret;
 	}
 	set_port(&t->advertised, get_port(&bind_to));
-	ret = sl_door_create(&t->transport, fd, tcp_conn_adopt, &t->door);
+	ret = sl_link_listener_create(&t->transport, fd, tcp_conn_adopt, &t->listener);
 	if (ret)
 		return ret;
 	t->listens = true;
@@ -111,12 +112,12 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	if (!t)
 		return -ENOMEM;
 	t->transport = (struct sl_transport){ .ops = &sl_tcp_transport, .env = env };
-	t->looks = env->attr->polling != SLIME_POLLING_EVENT;
+	t->polls = env->attr->polling != SLIME_POLLING_EVENT;
 	sl_list_init(&t->conns);
 	sl_list_init(&t->active);
 	t->transport.watched[0] = &t->active;
 	t->transport.todo = &t->todo;
-	sl_list_init(&t->farewells);
+	sl_list_init(&t->lingering);
 	tcp_watch_init(t);
 	sl_todo_init(&t->todo);
 	if (!env->attr->tcp_bind || *env->attr->tcp_bind)
@@ -134,8 +135,8 @@ static void destroy(struct sl_transport *transport)
 {
 	struct tcp_transport *t = tcp_of(transport);
 
-	sl_door_destroy(t->door);
-	tcp_farewells_end(t);
+	sl_link_listener_destroy(t->listener);
+	tcp_lingering_end_all(t);
 	tcp_watch_stop(t);
 	sl_todo_fini(&t->todo);
 	free(t);
@@ -145,8 +146,8 @@ static void forget(struct sl_transport *transport)
 {
 	struct tcp_transport *t = tcp_of(transport);
 
-	sl_door_forget(t->door);
-	tcp_farewells_forget(t);
+	sl_link_listener_forget(t->listener);
+	tcp_lingering_forget_all(t);
 	free(t);
 }
 
@@ -170,17 +171,17 @@ static int offer(struct sl_transport *transport, const struct sl_link_id *self, 
 
 static unsigned run_todo(struct tcp_transport *t)
 {
-	unsigned rounds = sl_todo_count(&t->todo);
+	unsigned passes = sl_todo_count(&t->todo);
 	unsigned n = 0;
 	struct sl_todo_entry *e;
 
-	/* What comes in meanwhile has its turn in the next round. */
-	while (rounds-- && (e = sl_todo_take(&t->todo)))
+	/* What comes in meanwhile has its turn in the next pass. */
+	while (passes-- && (e = sl_todo_take(&t->todo)))
 		n += tcp_conn_run(SL_CONTAINER_OF(e, struct tcp_conn, todo));
 	return n;
 }
 
-static unsigned look_at_stream(struct tcp_conn *c, struct tcp_stream *s, uint32_t idle)
+static unsigned poll_stream(struct tcp_conn *c, struct tcp_stream *s, uint32_t idle)
 {
 	unsigned n = 0;
 
@@ -191,21 +192,21 @@ static unsigned look_at_stream(struct tcp_conn *c, struct tcp_stream *s, uint32_
 			s->hot -= s->hot > 0;
 		}
 	}
-	if (idle % BLOCKED_ROUNDS == 0 && atomic_load_explicit(&c->n_blocked, memory_order_relaxed))
+	if (idle % BLOCKED_PASSES == 0 && atomic_load_explicit(&c->n_blocked, memory_order_relaxed))
 		tcp_tx_unblock(s);
 	return n;
 }
 
 static unsigned look_at(struct tcp_transport *t, struct tcp_conn *c)
 {
-	uint32_t idle = atomic_fetch_add_explicit(&c->idle_rounds, 1, memory_order_relaxed);
+	uint32_t idle = atomic_fetch_add_explicit(&c->idle_passes, 1, memory_order_relaxed);
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < c->n_streams; i++)
-		n += look_at_stream(c, c->streams[i], idle);
+		n += poll_stream(c, c->streams[i], idle);
 	if (n)
-		atomic_store_explicit(&c->idle_rounds, 0, memory_order_relaxed);
-	else if (idle > TCP_HOT_ROUNDS)
+		atomic_store_explicit(&c->idle_passes, 0, memory_order_relaxed);
+	else if (idle > TCP_HOT_PASSES)
 		tcp_conn_rest(t, c);
 	return n;
 }

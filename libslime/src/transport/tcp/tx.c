@@ -200,7 +200,7 @@ static void add_requests(struct tcp_stream *s, struct tcp_batch *b)
 
 /* Messages that were queued before we left: the ops of some have ended already. BYE is behind them.
  */
-static void add_farewell(struct tcp_stream *s, struct tcp_batch *b)
+static void add_goodbye(struct tcp_stream *s, struct tcp_batch *b)
 {
 	struct tcp_conn *c = s->conn;
 
@@ -225,7 +225,7 @@ static void fill(struct tcp_stream *s)
 		add_serves(s, b);
 		add_requests(s, b);
 	} else if (c->bye_due && s == c->bye_stream) {
-		add_farewell(s, b);
+		add_goodbye(s, b);
 	}
 }
 
@@ -430,14 +430,14 @@ static int append_rest(const struct tcp_batch *b, uint8_t **to, size_t *len)
 }
 
 /* As next_batch(), which pays for nobody else, of one that leaves. */
-static bool next_farewell(struct tcp_stream *s)
+static bool next_goodbye(struct tcp_stream *s)
 {
 	struct tcp_conn *c = s->conn;
 
 	pthread_mutex_lock(&c->lock);
 	empty_batch(s, true);
 	if (c->bye_due)
-		add_farewell(s, s->batch);
+		add_goodbye(s, s->batch);
 	pthread_mutex_unlock(&c->lock);
 	return s->batch->n > 0;
 }
@@ -451,7 +451,7 @@ int tcp_tx_take_rest(struct tcp_stream *s, uint8_t **out, size_t *len)
 	pthread_mutex_lock(&s->tx_lock);
 	do
 		ret = append_rest(s->batch, &rest, &n);
-	while (!ret && !s->batch->bye && next_farewell(s));
+	while (!ret && !s->batch->bye && next_goodbye(s));
 	pthread_mutex_unlock(&s->tx_lock);
 	if (ret) {
 		free(rest);

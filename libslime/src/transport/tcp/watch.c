@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "src/transport/tcp/tcp.h"
 
-#define LOOKS_PER_TIMEOUT 4
+#define CHECKS_PER_TIMEOUT 4
 /* Probes of a closed window in a row that nobody answered. */
 #define DEAD_PROBES 4
 
@@ -70,7 +70,7 @@ void tcp_watch_start(struct tcp_transport *t)
 {
 	if (!sl_list_empty(&t->conns) && t->watch.when_ns == SL_NEVER)
 		sl_timer_set(t->transport.env->poller, &t->watch,
-			     sl_clock_ns() + timeout_ns(t) / LOOKS_PER_TIMEOUT);
+			     sl_clock_ns() + timeout_ns(t) / CHECKS_PER_TIMEOUT);
 }
 
 void tcp_watch_stop(struct tcp_transport *t)

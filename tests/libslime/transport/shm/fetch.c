@@ -243,15 +243,15 @@ static void request__written_over_while_it_is_read_counts_as_first_or_ends_the_l
 }
 
 /* Both lent: first the room for the reply, then the request. */
-static void post_lent_request(struct reader *x)
+static void post_request_with_loan(struct reader *x)
 {
-	struct sl_msg m = request(SL_REQUEST_LENT | SL_REPLY_LENT, 2 * SL_LENT_LEN, LEN, LEN);
-	struct sl_lent lent = { .remote = region_of(x), .offset = SINK };
+	struct sl_msg m = request(SL_REQUEST_LOAN | SL_REPLY_LOAN, 2 * SL_LOAN_LEN, LEN, LEN);
+	struct sl_loan lent = { .remote = region_of(x), .offset = SINK };
 
-	name_slot(x, SL_AREA_REQUEST, 2 * SL_LENT_LEN);
-	sl_lent_write(&lent, x->slot);
+	name_slot(x, SL_AREA_REQUEST, 2 * SL_LOAN_LEN);
+	sl_loan_write(&lent, x->slot);
 	lent.offset = SOURCE;
-	sl_lent_write(&lent, x->slot + SL_LENT_LEN);
+	sl_loan_write(&lent, x->slot + SL_LOAN_LEN);
 	post_quietly(x, &m);
 }
 
@@ -278,7 +278,7 @@ static void expect_written_reply(struct reader *x)
 
 static void request__of_lent_memory_is_read_once(void **state)
 {
-	static const struct scenario s = { prepare_nothing, post_lent_request,
+	static const struct scenario s = { prepare_nothing, post_request_with_loan,
 					   expect_written_reply };
 
 	expect_first_or_end(state, &s);

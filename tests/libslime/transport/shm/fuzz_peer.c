@@ -98,7 +98,7 @@ static void make_fds(struct fuzz_peer *p)
 	p->fds[FUZZ_FD_PIPE] = ends[1];
 }
 
-/* An acceptor's: its visitors are never let in. */
+/* An acceptor's: its pending handshakes are never accepted. */
 static int listen_at(const char *name)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -303,14 +303,14 @@ static void exorcise(struct fuzz_peer *p)
 	struct shm_transport *t = (struct shm_transport *)p->ctx->transports[SLIME_TRANSPORT_SHM];
 
 	sl_progress_enter(p->ctx);
-	while (!sl_list_empty(&t->ghosts))
-		shm_ghost_destroy(SL_CONTAINER_OF(t->ghosts.next, struct shm_ghost, link));
+	while (!sl_list_empty(&t->retained))
+		shm_retained_destroy(SL_CONTAINER_OF(t->retained.next, struct shm_retained, link));
 	sl_progress_leave(p->ctx);
 }
 
 void fuzz_peer_end(struct fuzz_peer *p)
 {
-	int visitor;
+	int stream;
 
 	slime_endpoint_close(p->ep);
 	fuzz_must(slime_endpoint_destroy(p->ep) == 0);
@@ -320,6 +320,6 @@ void fuzz_peer_end(struct fuzz_peer *p)
 	/* What a handler has outlives its link. */
 	while (fuzz_peer_answer())
 		;
-	while ((visitor = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
-		close(visitor);
+	while ((stream = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		close(stream);
 }

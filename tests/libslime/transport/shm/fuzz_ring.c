@@ -178,9 +178,9 @@ static void make_right(uint8_t *slot, const struct sl_msg *m)
 	size_t at = m->kind == SL_MSG_SEND ? DESC_GENERATION : LENT_GENERATION;
 
 	for (unsigned i = 0; i < 2 && (m->flags >> i & 1); i++) {
-		uint8_t *generation = slot + (size_t)i * SL_LENT_LEN + at;
+		uint8_t *generation = slot + (size_t)i * SL_LOAN_LEN + at;
 
-		if (m->len >= (i + 1) * SL_LENT_LEN && !sl_get_le64(generation)) {
+		if (m->len >= (i + 1) * SL_LOAN_LEN && !sl_get_le64(generation)) {
 			sl_put_le64(generation, p->generation);
 			sl_put_le64(generation + SECRET_BEHIND, p->secret[0]);
 			sl_put_le64(generation + SECRET_BEHIND + 8, p->secret[1]);

@@ -111,8 +111,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Whether the door hangs up on a process that says nothing, within that time, and says why. */
-static int knock(const struct owner *o, int wait_ms)
+/* Whether the listener hangs up on a silent stream within that time, and says why: 1. */
+static int dial_listener(const struct owner *o, int wait_ms)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -130,34 +130,34 @@ static int knock(const struct owner *o, int wait_ms)
 	return recv(fd, said, sizeof(said), 0) == 0 ? 1 : 3;
 }
 
-static int knock_as(const struct owner *o, uid_t uid, int wait_ms)
+static int dial_as(const struct owner *o, uid_t uid, int wait_ms)
 {
 	pid_t pid = fork_as(uid);
 	int status;
 
 	if (pid == 0)
-		_exit(knock(o, wait_ms) & 0xff);
+		_exit(dial_listener(o, wait_ms) & 0xff);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
 }
 
-static void door__of_another_user_is_closed_at_once(void **state)
+static void link_listener__of_another_user_is_closed_at_once(void **state)
 {
-	assert_int_equal(knock_as(*state, STRANGER, SL_GREETING_TIMEOUT_MS - 500), 1);
+	assert_int_equal(dial_as(*state, STRANGER, SL_GREETING_TIMEOUT_MS - 500), 1);
 	/* Root may all, and is not trusted for it: its processes talk to many. */
-	assert_int_equal(knock_as(*state, 0, SL_GREETING_TIMEOUT_MS - 500), 1);
+	assert_int_equal(dial_as(*state, 0, SL_GREETING_TIMEOUT_MS - 500), 1);
 }
 
-static void door__of_the_same_user_hears_who_comes(void **state)
+static void link_listener__of_the_same_user_hears_who_comes(void **state)
 {
-	assert_int_equal(knock_as(*state, OWNER, 300), 0);
+	assert_int_equal(dial_as(*state, OWNER, 300), 0);
 }
 
-static void door__hears_users_that_are_named_and_no_others(void **state)
+static void link_listener__hears_users_that_are_named_and_no_others(void **state)
 {
-	assert_int_equal(knock_as(*state, FRIEND, 300), 0);
-	assert_int_equal(knock_as(*state, STRANGER, SL_GREETING_TIMEOUT_MS - 500), 1);
+	assert_int_equal(dial_as(*state, FRIEND, 300), 0);
+	assert_int_equal(dial_as(*state, STRANGER, SL_GREETING_TIMEOUT_MS - 500), 1);
 }
 
 /* What the connect comes to that we, root, begin; users: ours. */
@@ -236,12 +236,13 @@ static void create__with_users_that_are_no_numbers_is_einval(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(door__of_another_user_is_closed_at_once, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(door__of_the_same_user_hears_who_comes, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(door__hears_users_that_are_named_and_no_others,
-						setup_with_friends, teardown),
+		cmocka_unit_test_setup_teardown(link_listener__of_another_user_is_closed_at_once,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(link_listener__of_the_same_user_hears_who_comes,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			link_listener__hears_users_that_are_named_and_no_others, setup_with_friends,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			connect__to_a_process_of_another_user_fails_and_names_the_cure, setup,
 			teardown),

@@ -73,7 +73,7 @@ static void connect__to_one_who_is_silent_takes_the_streams_of_the_peer(void **s
 	close(listener);
 }
 
-static void connect__that_nobody_knocks_for_fails_as_its_own_dial_did(void **state)
+static void connect__that_the_peer_does_not_reverse_fails_as_its_own_dial_did(void **state)
 {
 	struct raw *r = *state;
 	uint64_t begin = sl_clock_ms();
@@ -106,7 +106,7 @@ static void refuse_next(int listener, enum sl_refusal code)
 	close(fd);
 }
 
-static struct sl_hello knock_at(const struct raw *r, int fd)
+static struct sl_hello greet_in_reverse(const struct raw *r, int fd)
 {
 	struct sl_hello h = raw_hello(r, 0);
 	uint8_t out[SL_HELLO_LEN];
@@ -116,14 +116,14 @@ static struct sl_hello knock_at(const struct raw *r, int fd)
 	return h;
 }
 
-/* Its knock is answered with a code, and the door is closed. */
-static void assert_refused(int knock, struct sl_hello *h, int why)
+/* The reverse attempt is answered with a code, and its stream is closed. */
+static void assert_refused(int attempt, struct sl_hello *h, int why)
 {
 	uint8_t in[SL_CHALLENGE_LEN], mac[SL_AUTH_MAC_LEN];
 
-	raw_recv(knock, in, sizeof(in));
+	raw_recv(attempt, in, sizeof(in));
 	assert_int_equal(sl_hello_read_challenge(h, mac, in), why);
-	raw_await_end(knock);
+	raw_await_end(attempt);
 }
 
 /* Who comes now has come and gone; what came before was heard. */
@@ -137,7 +137,7 @@ static void let_a_stranger_pass(const struct raw *r)
 	close(fd);
 }
 
-/* Its dial was in vain: knocks are heard. */
+/* Its dial was in vain: reverse attempts are accepted. */
 static void await_giving_way(const struct raw *r)
 {
 	struct sl_hello h = raw_hello(r, 0);
@@ -231,7 +231,7 @@ connect__to_one_on_loopback_who_does_not_expect_it_takes_the_streams_of_the_peer
 	close(listener);
 }
 
-static void connect__that_is_closed_while_it_waits_for_a_knock_ends(void **state)
+static void connect__that_is_closed_while_it_waits_for_a_reverse_attempt_ends(void **state)
 {
 	struct raw *r = *state;
 
@@ -333,94 +333,95 @@ static void open_after(struct raw *r, int fd)
 	assert_ok(raw_connected(r));
 }
 
-/* Both ways are open: the initiator's stream came first, and so the knock is in vain. */
-static void knock__beside_a_dial_that_succeeds_is_held_and_then_refused(void **state)
+/* Both ways are open: the initiator's stream came first, and so the reverse attempt is not needed.
+ */
+static void reverse__beside_a_dial_that_succeeds_is_held_and_then_refused(void **state)
 {
 	struct raw *r = *state;
 	struct sl_hello h;
 	uint16_t port;
-	int listener = raw_listen(&port), fd, knock;
+	int listener = raw_listen(&port), fd, attempt;
 
 	raw_connect(r, false, port, PATIENCE_MS);
 	fd = welcome(r, raw_accept(listener));
 	assert_int_equal(raw_recv_head(fd).kind, TCP_OPEN);
-	knock = raw_dial(r);
-	h = knock_at(r, knock);
+	attempt = raw_dial(r);
+	h = greet_in_reverse(r, attempt);
 	raw_send_head(fd, (struct tcp_head){ .kind = TCP_OPEN, .arg = 1 });
 	raw_send_head(fd, (struct tcp_head){ .kind = TCP_READY });
 	assert_int_equal(raw_recv_head(fd).kind, TCP_READY);
 	assert_ok(raw_connected(r));
-	assert_refused(knock, &h, -ENOENT);
-	assert_int_equal(log_lines_with("turned "), 0);
-	close(knock);
+	assert_refused(attempt, &h, -ENOENT);
+	assert_int_equal(log_lines_with("rejected "), 0);
+	close(attempt);
 	close(fd);
 	close(listener);
 }
 
 /* As when the link came up over another transport, at both ends. */
-static void knock__that_is_given_up_while_it_is_held_is_no_line_of_the_log(void **state)
+static void reverse__that_is_given_up_while_it_is_held_is_no_line_of_the_log(void **state)
 {
 	struct raw *r = *state;
 	uint16_t port;
-	int listener = raw_listen(&port), fd, knock;
+	int listener = raw_listen(&port), fd, attempt;
 
 	raw_connect(r, false, port, PATIENCE_MS);
 	fd = raw_accept(listener);
-	knock = raw_dial(r);
-	knock_at(r, knock);
+	attempt = raw_dial(r);
+	greet_in_reverse(r, attempt);
 	let_a_stranger_pass(r);
-	close(knock);
+	close(attempt);
 	let_a_stranger_pass(r);
 	assert_int_equal(log_lines_with("its first bytes are no greeting"), 2);
-	assert_int_equal(log_lines_with("turned "), 2);
+	assert_int_equal(log_lines_with("rejected "), 2);
 	close(fd);
 	close(listener);
 }
 
 /* It is in vain no more than that of a stranger: something stands still. */
-static void knock__that_is_held_for_too_long_is_a_line_of_the_log(void **state)
+static void reverse__that_is_held_for_too_long_is_a_line_of_the_log(void **state)
 {
 	struct raw *r = *state;
 	struct sl_hello h;
 	uint16_t port;
-	int listener = raw_listen(&port), fd, knock;
+	int listener = raw_listen(&port), fd, attempt;
 
 	raw_connect(r, false, port, PATIENCE_MS);
 	fd = raw_accept(listener);
 	prove(r, fd);
-	knock = raw_dial(r);
-	h = knock_at(r, knock);
+	attempt = raw_dial(r);
+	h = greet_in_reverse(r, attempt);
 	let_a_stranger_pass(r);
 	atomic_fetch_add(&ahead_s, SL_GREETING_TIMEOUT_MS / 1000);
-	assert_refused(knock, &h, -EAGAIN);
-	assert_int_equal(log_lines_with("did not learn of its peer in time"), 1);
-	close(knock);
+	assert_refused(attempt, &h, -EAGAIN);
+	assert_int_equal(log_lines_with("did not get its peer's descriptor in time"), 1);
+	close(attempt);
 	close(fd);
 	close(listener);
 }
 
 /* Nobody answered for long enough; and then the peer does. */
-static void knock__of_one_without_the_key_ends_no_dial(void **state)
+static void reverse__of_one_without_the_key_ends_no_dial(void **state)
 {
 	struct raw *r = *state;
 	uint8_t challenge[SL_CHALLENGE_LEN];
 	uint16_t port;
-	int listener = raw_listen(&port), fd, knock;
+	int listener = raw_listen(&port), fd, attempt;
 
 	raw_connect(r, false, port, PATIENCE_MS);
 	fd = raw_accept(listener);
-	knock = raw_dial(r);
-	knock_at(r, knock);
-	raw_recv(knock, challenge, sizeof(challenge));
+	attempt = raw_dial(r);
+	greet_in_reverse(r, attempt);
+	raw_recv(attempt, challenge, sizeof(challenge));
 	welcome(r, fd);
 	open_after(r, fd);
-	close(knock);
+	close(attempt);
 	close(fd);
 	close(listener);
 }
 
 /* The peer has our proof, and may have taken the stream: its word is late. */
-static void knock__beside_a_dial_that_was_answered_is_held(void **state)
+static void reverse__beside_a_dial_that_was_answered_is_held(void **state)
 {
 	struct raw *r = *state;
 	struct pollfd held = { .events = POLLIN };
@@ -431,7 +432,7 @@ static void knock__beside_a_dial_that_was_answered_is_held(void **state)
 	fd = raw_accept(listener);
 	prove(r, fd);
 	held.fd = raw_dial(r);
-	knock_at(r, held.fd);
+	greet_in_reverse(r, held.fd);
 	assert_int_equal(poll(&held, 1, 1500), 0);
 	say_welcome(fd);
 	open_after(r, fd);
@@ -442,7 +443,7 @@ static void knock__beside_a_dial_that_was_answered_is_held(void **state)
 
 /* ---- the endpoint is the acceptor ---- */
 
-static void connect__of_an_initiator_that_does_not_come_is_knocked_for(void **state)
+static void connect__of_an_initiator_that_does_not_come_is_dialled_in_reverse(void **state)
 {
 	struct raw *r = *state;
 	int listener, fd;
@@ -454,9 +455,9 @@ static void connect__of_an_initiator_that_does_not_come_is_knocked_for(void **st
 	close(listener);
 }
 
-/* It is told that its turn may come, or is let in by an older peer never: it goes on to knock, and
+/* It is told that its turn may come, or an older peer never accepts it: it goes on to dial, and
  * takes the stream that comes after all. */
-static void knock__that_is_refused_leaves_the_door_open(void **state)
+static void reverse__that_is_refused_is_tried_again(void **state)
 {
 	struct raw *r = *state;
 	int listener;
@@ -468,18 +469,18 @@ static void knock__that_is_refused_leaves_the_door_open(void **state)
 	close(listener);
 }
 
-/* The initiator comes while a knock is under way, which is given up. */
-static void connect__of_an_initiator_that_comes_late_ends_the_knock(void **state)
+/* The initiator comes while a reverse attempt is under way, which is given up. */
+static void connect__of_an_initiator_that_comes_late_ends_the_reverse_attempt(void **state)
 {
 	struct raw *r = *state;
-	int listener, knock, fd;
+	int listener, attempt, fd;
 
 	raw_connect(r, true, listen_anywhere(r, &listener), PATIENCE_MS);
-	knock = raw_accept(listener);
+	attempt = raw_accept(listener);
 	fd = raw_greet(r, 0);
 	raw_open(r, fd);
-	raw_await_end(knock);
-	close(knock);
+	raw_await_end(attempt);
+	close(attempt);
 	close(fd);
 	close(listener);
 }
@@ -592,25 +593,25 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FOR_OTHERS(connect__where_nobody_listens_takes_the_streams_of_the_peer),
 		FOR_OTHERS(connect__to_one_who_is_silent_takes_the_streams_of_the_peer),
-		FOR_OTHERS(connect__that_nobody_knocks_for_fails_as_its_own_dial_did),
+		FOR_OTHERS(connect__that_the_peer_does_not_reverse_fails_as_its_own_dial_did),
 		FOR_OTHERS(connect__to_a_host_that_refuses_fails_after_a_second),
 		FOR_OTHERS(connect__to_a_host_that_refuses_takes_the_streams_of_the_peer),
 		FOR_OTHERS(connect__to_one_who_does_not_expect_it_fails_after_a_second),
 		FOR_OTHERS(connect__to_one_who_does_not_expect_it_takes_the_streams_of_the_peer),
 		FOR_OTHERS(
 			connect__to_one_on_loopback_who_does_not_expect_it_takes_the_streams_of_the_peer),
-		FOR_OTHERS(connect__that_is_closed_while_it_waits_for_a_knock_ends),
+		FOR_OTHERS(connect__that_is_closed_while_it_waits_for_a_reverse_attempt_ends),
 		IN_RAW(connect__of_one_on_loopback_fails_at_once),
 		IN_RAW(connect__to_loopback_where_nobody_listens_names_the_setting),
 		IN_RAW(connect__to_one_who_is_silent_names_the_address),
-		FOR_OTHERS(knock__beside_a_dial_that_succeeds_is_held_and_then_refused),
-		FOR_OTHERS(knock__that_is_given_up_while_it_is_held_is_no_line_of_the_log),
-		FOR_OTHERS(knock__that_is_held_for_too_long_is_a_line_of_the_log),
-		FOR_OTHERS(knock__of_one_without_the_key_ends_no_dial),
-		FOR_OTHERS(knock__beside_a_dial_that_was_answered_is_held),
-		IN_RAW(connect__of_an_initiator_that_does_not_come_is_knocked_for),
-		IN_RAW(knock__that_is_refused_leaves_the_door_open),
-		IN_RAW(connect__of_an_initiator_that_comes_late_ends_the_knock),
+		FOR_OTHERS(reverse__beside_a_dial_that_succeeds_is_held_and_then_refused),
+		FOR_OTHERS(reverse__that_is_given_up_while_it_is_held_is_no_line_of_the_log),
+		FOR_OTHERS(reverse__that_is_held_for_too_long_is_a_line_of_the_log),
+		FOR_OTHERS(reverse__of_one_without_the_key_ends_no_dial),
+		FOR_OTHERS(reverse__beside_a_dial_that_was_answered_is_held),
+		IN_RAW(connect__of_an_initiator_that_does_not_come_is_dialled_in_reverse),
+		IN_RAW(reverse__that_is_refused_is_tried_again),
+		IN_RAW(connect__of_an_initiator_that_comes_late_ends_the_reverse_attempt),
 		IN_RAW(connect__of_an_initiator_that_never_comes_names_our_address),
 		FOR_OTHERS(connect__of_an_initiator_that_never_comes_names_what_we_advertise),
 		cmocka_unit_test(connect__between_hosts_of_which_one_listens_on_loopback_comes_up),

@@ -395,8 +395,8 @@ static void serve__memory_lent_for_a_call_is_out_of_reach_of_other_peers(void **
 	write_and_expect(fd, 0, piece, TCP_OK);
 
 	/* As if this were another link of the same context. */
-	assert_int_equal(call->reply_region->lent_to, r->self.endpoint);
-	call->reply_region->lent_to++;
+	assert_int_equal(call->reply_region->loan_to, r->self.endpoint);
+	call->reply_region->loan_to++;
 	write_and_expect(fd, 1, piece, TCP_STALE);
 	raw_send_request(fd, TCP_READ, 2, piece);
 	assert_reply(fd, 2, TCP_STALE);

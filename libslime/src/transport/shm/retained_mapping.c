@@ -9,7 +9,7 @@
 
 #include "src/transport/shm/shm.h"
 
-void shm_ghost_destroy(struct shm_ghost *g)
+void shm_retained_destroy(struct shm_retained *g)
 {
 	struct sl_poller *poller;
 
@@ -23,7 +23,7 @@ void shm_ghost_destroy(struct shm_ghost *g)
 	free(g);
 }
 
-void shm_ghost_forget(struct shm_ghost *g)
+void shm_retained_forget(struct shm_retained *g)
 {
 	if (!g)
 		return;
@@ -35,7 +35,7 @@ void shm_ghost_forget(struct shm_ghost *g)
  * mapped there. */
 static void on_sock(struct sl_source *s, uint32_t events)
 {
-	struct shm_ghost *g = SL_CONTAINER_OF(s, struct shm_ghost, sock);
+	struct shm_retained *g = SL_CONTAINER_OF(s, struct shm_retained, sock);
 	bool done = false;
 	int left = SHM_PACKETS_PER_CALL;
 	int ret;
@@ -52,7 +52,7 @@ static void on_sock(struct sl_source *s, uint32_t events)
 		}
 	} while (!ret && !done && --left);
 	if (done)
-		shm_ghost_destroy(g);
+		shm_retained_destroy(g);
 	else if (ret && ret != -EAGAIN)
 		/* It hung up without a word: only its exit counts now. */
 		sl_poller_close(g->t->base.env->poller, s);
@@ -61,12 +61,12 @@ static void on_sock(struct sl_source *s, uint32_t events)
 static void on_exit_of_peer(struct sl_source *s, uint32_t events)
 {
 	(void)events;
-	shm_ghost_destroy(SL_CONTAINER_OF(s, struct shm_ghost, pid));
+	shm_retained_destroy(SL_CONTAINER_OF(s, struct shm_retained, pid));
 }
 
-int shm_ghost_create(struct shm_transport *t, struct shm_ghost **out)
+int shm_retained_create(struct shm_transport *t, struct shm_retained **out)
 {
-	struct shm_ghost *g = calloc(1, sizeof(*g));
+	struct shm_retained *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return -ENOMEM;
@@ -78,8 +78,8 @@ int shm_ghost_create(struct shm_transport *t, struct shm_ghost **out)
 	return 0;
 }
 
-void shm_ghost_begin(struct shm_ghost *g, struct sl_source *sock, struct sl_source *pid,
-		     struct shm_given *given)
+void shm_retained_begin(struct shm_retained *g, struct sl_source *sock, struct sl_source *pid,
+			struct shm_given *given)
 {
 	struct sl_poller *poller = g->t->base.env->poller;
 
@@ -88,5 +88,5 @@ void shm_ghost_begin(struct shm_ghost *g, struct sl_source *sock, struct sl_sour
 	if (sock->fd >= 0)
 		sl_poller_hand_over(poller, sock, &g->sock);
 	sl_poller_hand_over(poller, pid, &g->pid);
-	sl_list_append(&g->t->ghosts, &g->link);
+	sl_list_append(&g->t->retained, &g->link);
 }

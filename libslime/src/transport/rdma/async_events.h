@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What devices tell of themselves, counted. */
-#ifndef SL_RDMA_NEWS_H
-#define SL_RDMA_NEWS_H
+#ifndef SL_RDMA_ASYNC_EVENTS_H
+#define SL_RDMA_ASYNC_EVENTS_H
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -20,19 +20,20 @@ struct sl_transport;
 
 /* What a port told of itself for as long as the context lives, however often its device is opened.
  */
-struct rdma_news {
+struct rdma_async_events {
 	char device[SL_DEVICE_NAME_MAX];
 	uint8_t port;
 	_Atomic uint64_t n[SLIME_DEVICE_EVENTS];
 };
 
 /* Four that are named stay the same; those that are found can be others each time. */
-#define RDMA_NEWS_MAX 8
+#define RDMA_ASYNC_EVENTS_MAX 8
 
 /* Where what that port tells is counted; NULL when there is no place left. Under setup_lock. */
-struct rdma_news *rdma_news_of(struct rdma_transport *t, const char *device, uint8_t port);
+struct rdma_async_events *rdma_async_events_of(struct rdma_transport *t, const char *device,
+					       uint8_t port);
 /* It told that. Any thread. */
-void rdma_news_count(struct rdma_nic *nic, const struct ibv_async_event *event);
+void rdma_async_events_count(struct rdma_nic *nic, const struct ibv_async_event *event);
 size_t rdma_device_stats(struct sl_transport *t, struct slime_device_stats *out, size_t cap);
 
 #endif

@@ -22,8 +22,8 @@ enum {
 	AT_OFFSET = 56,
 };
 
-void sl_lent_describe(const struct slime_context *ctx, const struct sl_region *r, uint64_t offset,
-		      struct sl_lent *out)
+void sl_loan_describe(const struct slime_context *ctx, const struct sl_region *r, uint64_t offset,
+		      struct sl_loan *out)
 {
 	out->remote = (struct slime_remote_mr){
 		.owner = ctx->id,
@@ -38,11 +38,11 @@ void sl_lent_describe(const struct slime_context *ctx, const struct sl_region *r
 	out->offset = offset;
 }
 
-void sl_lent_write(const struct sl_lent *lent, uint8_t *to)
+void sl_loan_write(const struct sl_loan *lent, uint8_t *to)
 {
 	const struct slime_remote_mr *r = &lent->remote;
 
-	memset(to, 0, SL_LENT_LEN);
+	memset(to, 0, SL_LOAN_LEN);
 	sl_put_le64(to + AT_ADDR, r->addr);
 	sl_put_le64(to + AT_LEN, r->len);
 	sl_put_le64(to + AT_GENERATION, r->generation);
@@ -54,10 +54,10 @@ void sl_lent_write(const struct sl_lent *lent, uint8_t *to)
 	sl_put_le64(to + AT_OFFSET, lent->offset);
 }
 
-bool sl_lent_read(const uint8_t *from, uint64_t owner, uint64_t len, struct sl_lent *out)
+bool sl_loan_read(const uint8_t *from, uint64_t owner, uint64_t len, struct sl_loan *out)
 {
 	struct slime_remote_mr *r = &out->remote;
-	uint8_t bytes[SL_LENT_LEN];
+	uint8_t bytes[SL_LOAN_LEN];
 
 	/* The peer can still change it: decide on a copy. */
 	memcpy(bytes, from, sizeof(bytes));
@@ -76,7 +76,7 @@ bool sl_lent_read(const uint8_t *from, uint64_t owner, uint64_t len, struct sl_l
 	       len <= r->len - out->offset;
 }
 
-uint8_t *sl_lent_view(struct sl_conn *conn, const struct sl_lent *lent, uint64_t len,
+uint8_t *sl_loan_view(struct sl_conn *conn, const struct sl_loan *lent, uint64_t len,
 		      uint32_t access)
 {
 	if (!conn->ops->view || (lent->remote.access & access) != access)
@@ -103,11 +103,11 @@ static bool is_reachable(const struct sl_mailbox *mb, const struct slime_mr *mr)
 
 /* The call's peer alone is told of it, and no descriptor of it has a secret. */
 static int lend_region(struct sl_mailbox *mb, const void *ptr, uint64_t len, uint32_t access,
-		       struct sl_region **region, struct sl_lent *lent)
+		       struct sl_region **region, struct sl_loan *lent)
 {
 	struct sl_region what = {
 		.access = access,
-		.lent_to = mb->ep->self.endpoint,
+		.loan_to = mb->ep->self.endpoint,
 		.kind = SL_REGION_FOREIGN,
 		.dmabuf_fd = -1,
 		.base = (uint8_t *)(uintptr_t)ptr,
@@ -117,18 +117,18 @@ static int lend_region(struct sl_mailbox *mb, const void *ptr, uint64_t len, uin
 	int ret = sl_region_add(&mb->ctx->regions, &what, region);
 
 	if (!ret)
-		sl_lent_describe(mb->ctx, *region, 0, lent);
+		sl_loan_describe(mb->ctx, *region, 0, lent);
 	return ret;
 }
 
 /* A call's second chunk does not wait for its first one. */
 static int lend_chunk(struct sl_mailbox *mb, uint64_t len, const struct sl_chunk *first,
-		      struct sl_chunk **chunk, struct sl_lent *lent)
+		      struct sl_chunk **chunk, struct sl_loan *lent)
 {
 	int ret = sl_pool_get(&mb->rpc->pool, &mb->calling, len, true, first, chunk);
 
 	if (!ret)
-		sl_lent_describe(mb->ctx, sl_chunk_mr(*chunk)->region, (*chunk)->offset, lent);
+		sl_loan_describe(mb->ctx, sl_chunk_mr(*chunk)->region, (*chunk)->offset, lent);
 	return ret;
 }
 
@@ -146,7 +146,7 @@ static bool has_room(struct sl_mailbox *mb, const struct slime_call *call)
 {
 	const struct slime_call_args *a = &call->args;
 
-	if (!(call->flags & SL_REQUEST_LENT) || !(call->flags & SL_REPLY_LENT) ||
+	if (!(call->flags & SL_REQUEST_LOAN) || !(call->flags & SL_REPLY_LOAN) ||
 	    lies_well(mb, a->request, a->request_mr) || lies_well(mb, a->reply, a->reply_mr))
 		return true;
 	return sl_pool_would_admit(&mb->rpc->pool, &mb->calling, a->request_len + a->reply_cap);
@@ -159,7 +159,7 @@ static int lend_request(struct sl_mailbox *mb, struct slime_call *call)
 	if (a->request_mr && is_reachable(mb, a->request_mr)) {
 		if (!(a->request_mr->region->access & SLIME_ACCESS_REMOTE_READ))
 			return -EACCES;
-		sl_lent_describe(mb->ctx, a->request_mr->region, a->request_offset, &call->request);
+		sl_loan_describe(mb->ctx, a->request_mr->region, a->request_offset, &call->request);
 		return 0;
 	}
 	if (a->request && lends_any_memory(mb))
@@ -175,7 +175,7 @@ static int lend_reply(struct sl_mailbox *mb, struct slime_call *call)
 	if (a->reply_mr && is_reachable(mb, a->reply_mr)) {
 		if (!(a->reply_mr->region->access & SLIME_ACCESS_REMOTE_WRITE))
 			return -EACCES;
-		sl_lent_describe(mb->ctx, a->reply_mr->region, a->reply_offset, &call->reply);
+		sl_loan_describe(mb->ctx, a->reply_mr->region, a->reply_offset, &call->reply);
 		return 0;
 	}
 	if (a->reply && lends_any_memory(mb))
@@ -216,7 +216,7 @@ static void forget_region(struct sl_mailbox *mb, struct sl_region **region)
 	*region = NULL;
 }
 
-void sl_lend_forget(struct sl_mailbox *mb, struct slime_call *call)
+void sl_loan_forget(struct sl_mailbox *mb, struct slime_call *call)
 {
 	put_chunk(mb, &call->request_chunk);
 	put_chunk(mb, &call->reply_chunk);
@@ -230,7 +230,7 @@ static bool wraps(const void *ptr, uint64_t len)
 	return ptr && len > UINTPTR_MAX - (uintptr_t)ptr;
 }
 
-int sl_lend(struct sl_mailbox *mb, struct slime_call *call)
+int sl_loan_begin(struct sl_mailbox *mb, struct slime_call *call)
 {
 	const struct slime_call_args *a = &call->args;
 	int ret;
@@ -238,20 +238,20 @@ int sl_lend(struct sl_mailbox *mb, struct slime_call *call)
 	if (wraps(a->request, a->request_len) || wraps(a->reply, a->reply_cap))
 		return -EINVAL;
 	ret = has_room(mb, call) ? 0 : -EAGAIN;
-	if (!ret && call->flags & SL_REQUEST_LENT)
+	if (!ret && call->flags & SL_REQUEST_LOAN)
 		ret = lend_request(mb, call);
-	if (!ret && call->flags & SL_REPLY_LENT)
+	if (!ret && call->flags & SL_REPLY_LOAN)
 		ret = lend_reply(mb, call);
 	if (ret) {
-		sl_lend_forget(mb, call);
+		sl_loan_forget(mb, call);
 		return ret;
 	}
 	if (call->request_chunk)
-		sl_copy_whole(call->request_chunk->addr, sl_lend_request_bytes(a), a->request_len);
+		sl_copy_whole(call->request_chunk->addr, sl_loan_request_bytes(a), a->request_len);
 	return 0;
 }
 
-bool sl_lend_take_back(struct sl_mailbox *mb, struct slime_call *call)
+bool sl_loan_end(struct sl_mailbox *mb, struct slime_call *call)
 {
 	bool request_back = take_region_back(mb, &call->request_region);
 	bool reply_back = take_region_back(mb, &call->reply_region);
@@ -262,7 +262,7 @@ bool sl_lend_take_back(struct sl_mailbox *mb, struct slime_call *call)
 	return request_back && reply_back;
 }
 
-bool sl_lent_link_lost(struct sl_mailbox *mb, int status)
+bool sl_loan_link_lost(struct sl_mailbox *mb, int status)
 {
 	switch (status) {
 	case -ENOTCONN:

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/transport/rdma/news.h"
+#include "src/transport/rdma/async_events.h"
 #include "src/transport/rdma/nic.h"
 #include "src/transport/rdma/transport.h"
 
@@ -62,43 +62,45 @@ static bool is_of_a_port(enum ibv_event_type type)
 	}
 }
 
-struct rdma_news *rdma_news_of(struct rdma_transport *t, const char *device, uint8_t port)
+struct rdma_async_events *rdma_async_events_of(struct rdma_transport *t, const char *device,
+					       uint8_t port)
 {
-	unsigned n = atomic_load(&t->n_news);
-	struct rdma_news *news;
+	unsigned n = atomic_load(&t->n_async_events);
+	struct rdma_async_events *events;
 
 	for (unsigned i = 0; i < n; i++)
-		if (t->news[i].port == port && !strcmp(t->news[i].device, device))
-			return &t->news[i];
-	if (n == RDMA_NEWS_MAX)
+		if (t->async_events[i].port == port && !strcmp(t->async_events[i].device, device))
+			return &t->async_events[i];
+	if (n == RDMA_ASYNC_EVENTS_MAX)
 		return NULL;
-	news = &t->news[n];
-	snprintf(news->device, sizeof(news->device), "%s", device);
-	news->port = port;
+	events = &t->async_events[n];
+	snprintf(events->device, sizeof(events->device), "%s", device);
+	events->port = port;
 	/* Readers have no lock, and see it whole. */
-	atomic_store_explicit(&t->n_news, n + 1, memory_order_release);
-	return news;
+	atomic_store_explicit(&t->n_async_events, n + 1, memory_order_release);
+	return events;
 }
 
-void rdma_news_count(struct rdma_nic *nic, const struct ibv_async_event *event)
+void rdma_async_events_count(struct rdma_nic *nic, const struct ibv_async_event *event)
 {
 	enum ibv_event_type type = event->event_type;
 
-	if (nic->news && (!is_of_a_port(type) || event->element.port_num == nic->port))
-		atomic_fetch_add_explicit(&nic->news->n[event_of(type)], 1, memory_order_relaxed);
+	if (nic->async_events && (!is_of_a_port(type) || event->element.port_num == nic->port))
+		atomic_fetch_add_explicit(&nic->async_events->n[event_of(type)], 1,
+					  memory_order_relaxed);
 }
 
 size_t rdma_device_stats(struct sl_transport *transport, struct slime_device_stats *out, size_t cap)
 {
 	struct rdma_transport *t = rdma_of(transport);
-	unsigned n = atomic_load_explicit(&t->n_news, memory_order_acquire);
+	unsigned n = atomic_load_explicit(&t->n_async_events, memory_order_acquire);
 
 	for (unsigned i = 0; i < n && i < cap; i++) {
-		snprintf(out[i].device, sizeof(out[i].device), "%.63s:%u", t->news[i].device,
-			 t->news[i].port);
+		snprintf(out[i].device, sizeof(out[i].device), "%.63s:%u",
+			 t->async_events[i].device, t->async_events[i].port);
 		for (int k = 0; k < SLIME_DEVICE_EVENTS; k++)
-			out[i].events[k] =
-				atomic_load_explicit(&t->news[i].n[k], memory_order_relaxed);
+			out[i].events[k] = atomic_load_explicit(&t->async_events[i].n[k],
+								memory_order_relaxed);
 	}
 	return n;
 }

@@ -14,16 +14,16 @@
 #include "src/transport/tcp/tcp.h"
 
 /* So many at a time; the oldest makes room. */
-#define FAREWELLS_MAX 16
+#define LINGERING_MAX 16
 /* Who stands still for longer finds the link dead. */
-#define FAREWELL_NS (60 * SL_NS_PER_S)
+#define LINGER_NS (60 * SL_NS_PER_S)
 
 struct socket {
-	struct tcp_farewell *farewell;
+	struct tcp_lingering *lingering;
 	struct sl_source source; /* no fd: none */
 };
 
-struct tcp_farewell {
+struct tcp_lingering {
 	struct tcp_transport *t;
 	struct sl_list link; /* in the transport's list */
 	struct sl_timer timer;
@@ -33,18 +33,18 @@ struct tcp_farewell {
 	size_t at, len;
 };
 
-static struct sl_poller *poller_of(const struct tcp_farewell *f)
+static struct sl_poller *poller_of(const struct tcp_lingering *f)
 {
 	return f->t->transport.env->poller;
 }
 
-static void free_farewell(struct tcp_farewell *f)
+static void free_lingering(struct tcp_lingering *f)
 {
 	free(f->rest);
 	free(f);
 }
 
-static void end(struct tcp_farewell *f)
+static void end(struct tcp_lingering *f)
 {
 	sl_timer_cancel(poller_of(f), &f->timer);
 	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
@@ -57,12 +57,12 @@ static void end(struct tcp_farewell *f)
 		sl_poller_close(poller_of(f), source);
 	}
 	sl_list_remove(&f->link);
-	f->t->n_farewells--;
-	free_farewell(f);
+	f->t->n_lingering--;
+	free_lingering(f);
 }
 
 /* As much as the kernel takes now: 0, or a negative errno. */
-static int speak(struct tcp_farewell *f)
+static int speak(struct tcp_lingering *f)
 {
 	while (f->at < f->len) {
 		ssize_t n = send(f->speaks->fd, f->rest + f->at, f->len - f->at,
@@ -80,7 +80,7 @@ static int speak(struct tcp_farewell *f)
 
 static void on_event(struct sl_source *source, uint32_t events)
 {
-	struct tcp_farewell *f = SL_CONTAINER_OF(source, struct socket, source)->farewell;
+	struct tcp_lingering *f = SL_CONTAINER_OF(source, struct socket, source)->lingering;
 
 	/* The peer has left, too. */
 	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) || speak(f))
@@ -89,11 +89,11 @@ static void on_event(struct sl_source *source, uint32_t events)
 
 static void on_time(struct sl_timer *timer)
 {
-	end(SL_CONTAINER_OF(timer, struct tcp_farewell, timer));
+	end(SL_CONTAINER_OF(timer, struct tcp_lingering, timer));
 }
 
 /* The stream's socket, if it has one still. */
-static void take_socket(struct tcp_farewell *f, struct tcp_stream *s)
+static void take_socket(struct tcp_lingering *f, struct tcp_stream *s)
 {
 	struct socket *k = &f->sockets[s->index];
 	bool speaks = s == s->conn->bye_stream;
@@ -111,9 +111,9 @@ static void take_socket(struct tcp_farewell *f, struct tcp_stream *s)
 		f->speaks = &k->source;
 }
 
-static struct tcp_farewell *create(struct tcp_transport *t)
+static struct tcp_lingering *create(struct tcp_transport *t)
 {
-	struct tcp_farewell *f = calloc(1, sizeof(*f));
+	struct tcp_lingering *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
@@ -121,39 +121,39 @@ static struct tcp_farewell *create(struct tcp_transport *t)
 	sl_timer_init(&f->timer, on_time);
 	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++)
 		f->sockets[i] =
-			(struct socket){ .farewell = f, .source = { .fn = on_event, .fd = -1 } };
+			(struct socket){ .lingering = f, .source = { .fn = on_event, .fd = -1 } };
 	return f;
 }
 
-void tcp_farewell_begin(struct tcp_conn *c)
+void tcp_lingering_begin(struct tcp_conn *c)
 {
 	struct tcp_transport *t = c->t;
-	struct tcp_farewell *f = create(t);
+	struct tcp_lingering *f = create(t);
 
 	/* Without memory the peer finds the link dead. */
 	if (!f || tcp_tx_take_rest(c->bye_stream, &f->rest, &f->len)) {
 		free(f);
 		return;
 	}
-	if (t->n_farewells == FAREWELLS_MAX)
-		end(SL_CONTAINER_OF(t->farewells.next, struct tcp_farewell, link));
-	t->n_farewells++;
-	sl_list_append(&t->farewells, &f->link);
+	if (t->n_lingering == LINGERING_MAX)
+		end(SL_CONTAINER_OF(t->lingering.next, struct tcp_lingering, link));
+	t->n_lingering++;
+	sl_list_append(&t->lingering, &f->link);
 	for (unsigned i = 0; i < c->n_streams; i++)
 		take_socket(f, c->streams[i]);
-	sl_timer_set(poller_of(f), &f->timer, sl_clock_ns() + FAREWELL_NS);
+	sl_timer_set(poller_of(f), &f->timer, sl_clock_ns() + LINGER_NS);
 }
 
-void tcp_farewells_end(struct tcp_transport *t)
+void tcp_lingering_end_all(struct tcp_transport *t)
 {
-	while (!sl_list_empty(&t->farewells))
-		end(SL_CONTAINER_OF(t->farewells.next, struct tcp_farewell, link));
+	while (!sl_list_empty(&t->lingering))
+		end(SL_CONTAINER_OF(t->lingering.next, struct tcp_lingering, link));
 }
 
-void tcp_farewells_forget(struct tcp_transport *t)
+void tcp_lingering_forget_all(struct tcp_transport *t)
 {
 	struct sl_list *e;
 
-	while ((e = sl_list_pop(&t->farewells)))
-		free_farewell(SL_CONTAINER_OF(e, struct tcp_farewell, link));
+	while ((e = sl_list_pop(&t->lingering)))
+		free_lingering(SL_CONTAINER_OF(e, struct tcp_lingering, link));
 }
