@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Log lines. Who decides that something is an error logs it, once, with the facts; everyone above
- * returns. A line is at most SL_LOG_LINE_MAX bytes; control characters in it, and bytes that are no
- * UTF-8, are replaced, so that foreign bytes can neither forge a line nor drive a terminal.
+ * Log lines. The function that decides that something is an error logs it, once, with the facts;
+ * all above returns. A line is at most SL_LOG_LINE_MAX bytes; control characters in it, and bytes
+ * that are no UTF-8, are replaced, so that foreign bytes can neither forge a line nor drive a
+ * terminal.
  */
 #ifndef SL_BASE_LOG_H
 #define SL_BASE_LOG_H

@@ -7,7 +7,7 @@
 
 /* Bytes. */
 struct sl_memory {
-	uint64_t ram;  /* without pushing anything out to swap; UINT64_MAX: nobody says */
+	uint64_t ram;  /* without swapping; UINT64_MAX: not known */
 	uint64_t swap; /* what swap could make free beyond that */
 };
 

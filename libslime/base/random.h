@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chance, for jitter: who began together does not stay together. */
+/* Random numbers for jitter: processes that began together do not stay in step. */
 #ifndef SL_BASE_RANDOM_H
 #define SL_BASE_RANDOM_H
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct text_set {
-	uint64_t seed; /* nobody who chooses texts knows it */
+	uint64_t seed; /* random, so that chosen texts cannot collide */
 	char *bytes;   /* of all texts, one after the other */
 	size_t len, room;
 	struct text_set_slot *slots; /* a power of two of them, more than half of them empty */

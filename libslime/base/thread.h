@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads of ours in somebody's program. */
+/* Threads of the library in the program of a user. */
 #ifndef SL_BASE_THREAD_H
 #define SL_BASE_THREAD_H
 

@@ -2,7 +2,7 @@
 /*
  * What every lesson begins with: two processes and a channel between them. The channel stands for
  * whatever carries descriptors in your program: a file, a socket, a control plane. It must keep a
- * secret, since who has a descriptor can use what it describes.
+ * secret, since any process that has a descriptor can use what it describes.
  */
 #ifndef LESSON_H
 #define LESSON_H

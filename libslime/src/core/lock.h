@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A lock of this process that is nearly always free: taking it and giving it back are an atomic
- * operation each where they stand, without a call. Who finds it taken sleeps. Not recursive;
- * threads have no turns. The word's states are those of mutex2 in Ulrich Drepper's "Futexes Are
- * Tricky".
+ * operation each where they stand, without a call. A thread that finds it taken sleeps. Not
+ * recursive; threads have no turns. The word's states are those of mutex2 in Ulrich Drepper's
+ * "Futexes Are Tricky".
  */
 #ifndef SL_LOCK_H
 #define SL_LOCK_H
@@ -18,7 +18,7 @@ struct sl_lock {
 enum sl_lock_state {
 	SL_LOCK_FREE,
 	SL_LOCK_TAKEN,
-	SL_LOCK_AWAITED, /* taken, and somebody may sleep */
+	SL_LOCK_AWAITED, /* taken, and a thread may sleep on it */
 };
 
 /* lock.c */

@@ -2,8 +2,9 @@
 /*
  * The future behind slime/op.h, and where finished ones go.
  *
- * An op has one owner at a time: the caller until submit, then whoever executes it (a submitting
- * thread, then a transport's queue), until sl_op_finish(), which is the last touch of the executor.
+ * An op has one owner at a time: the caller until submit, then the thread that executes it (a
+ * submitting thread, then a transport's queue), until sl_op_finish(), which is the last touch of
+ * the executor.
  */
 #ifndef SL_OP_H
 #define SL_OP_H
@@ -21,8 +22,8 @@
 #include <slime/xfer.h>
 
 /*
- * Finished ops on their way to their owners; one per context. Callbacks are delivered by whoever
- * makes progress (sl_completions_deliver), never by the thread that finishes the op.
+ * Finished ops on their way to their owners; one per context. Callbacks are delivered by the
+ * thread that makes progress (sl_completions_deliver), not by the thread that finishes the op.
  */
 struct sl_completions {
 	_Atomic(struct slime_op *) finished; /* a stack of ops with callbacks, newest first */
@@ -31,7 +32,7 @@ struct sl_completions {
 	struct slime_op *ready;		   /* taken off queued, oldest first; under ready_lock */
 	atomic_flag ready_lock;
 	int fd;			 /* eventfd: readable while queued or ready ops wait */
-	void (*wake)(void *arg); /* somebody must come and deliver */
+	void (*wake)(void *arg); /* wakes a thread that delivers */
 	void *wake_arg;
 	_Atomic uint32_t n_ops; /* created and not destroyed */
 };
@@ -62,7 +63,7 @@ static inline unsigned sl_completions_deliver(struct sl_completions *c, uint32_t
 	return sl_completions_waiting(c) ? sl_completions_deliver_waiting(c, passes) : 0;
 }
 
-/* What is to be done, filled by xfer.c; the transport that executes it keeps its place in it. */
+/* The work of an op, filled by xfer.c. The transport that executes it keeps its place here. */
 struct sl_work {
 	enum slime_op_kind kind;
 	uint32_t flags; /* enum slime_xfer_flags */
@@ -125,7 +126,7 @@ enum sl_op_flags {
 /* Whether this thread runs the op's callback, which neither submitted nor destroyed it. */
 bool sl_op_is_delivered_here(const struct slime_op *op);
 
-/* To this thread the op is not pending. */
+/* Whether the op is not pending, as this thread sees it. */
 static inline bool sl_op_is_idle(const struct slime_op *op)
 {
 	return atomic_load_explicit(&op->state, memory_order_acquire) == SL_OP_IDLE ||
@@ -149,25 +150,25 @@ static inline int sl_op_begin(struct slime_op *op)
 	return sl_op_begin_again(op);
 }
 
-/* Undo sl_op_begin of an op that was refused in the end; nobody saw it pending but the caller. */
+/* Undo sl_op_begin of an op that was refused in the end; only the caller saw it pending. */
 void sl_op_abort(struct slime_op *op);
 
 /* The op has its result: status, and bytes when that is 0. From any thread, holding any lock; op is
  * gone after it. */
 void sl_op_finish(struct slime_op *op, int status, uint64_t bytes);
 
-/* A thread sleeps on the state of an op that is finished. */
+/* Wake a thread that sleeps on the state of an op that is finished. */
 void sl_op_wake(struct slime_op *op);
 
-/* The op is idle: the last touch. */
+/* Make the op idle: the last access. */
 static inline void sl_op_give_back(struct slime_op *op)
 {
 	if (atomic_exchange_explicit(&op->state, SL_OP_IDLE, memory_order_acq_rel) & SL_OP_WAITED)
 		sl_op_wake(op);
 }
 
-/* As sl_op_finish() of an op of whose end nobody is told and for which nobody accounts: a thread
- * that sleeps on it is not woken before sl_progress_run_after(). */
+/* As sl_op_finish(), of an op without callback, queue and accounting. A thread that sleeps on it
+ * is not woken before sl_progress_run_after(). */
 static inline void sl_op_finish_quietly(struct slime_op *op, uint64_t bytes)
 {
 	op->status = 0;

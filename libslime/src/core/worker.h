@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The threads that run a context's pool handlers. A job is embedded in what it works on, so that
- * queueing never fails; how many there can be is bounded by who makes them: a request has a slot.
+ * queueing never fails; the number of jobs is bounded by their makers: a request has a slot.
  */
 #ifndef SL_WORKER_H
 #define SL_WORKER_H

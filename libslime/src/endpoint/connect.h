@@ -34,7 +34,7 @@ void sl_connect_destroy_broken(struct slime_endpoint *ep);
 /* Of a context, with *out zeroed. */
 sl_expect_fn sl_connect_expect;
 
-/* Nobody connects to what is offered and not in use by a connection. */
+/* Drop the offers that no connection has taken. */
 void sl_connect_drop_offers(struct slime_endpoint *ep);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The endpoint's struct, its state, and who is inside of it. xfer (one-sided work and immediates),
- * recv (send and receive) and mailbox (calls) each have their state in it, get the messages of
- * their kinds, and are told of its end.
+ * The endpoint's struct, its state, and the threads inside of it. xfer (one-sided work and
+ * immediates), recv (send and receive) and mailbox (calls) each have their state in it, get the
+ * messages of their kinds, and are told of its end.
  */
 #ifndef SL_ENDPOINT_H
 #define SL_ENDPOINT_H
@@ -22,7 +22,7 @@
 #include <slime/log.h>
 #include <slime/stats.h>
 
-/* An immediate that arrived and that nobody took yet. */
+/* An immediate that arrived and was not taken yet. */
 struct sl_arrived_imm {
 	uint32_t imm;
 	uint64_t bytes;
@@ -112,8 +112,8 @@ struct slime_endpoint {
 	_Atomic uint64_t failed_bytes[SLIME_KIND_WRITE_IMM + 1];
 };
 
-/* The connection, for who keeps his layer's down() from returning: NULL when it is not to be used.
- */
+/* The connection, or NULL when it must not be used. The caller keeps down() of its layer from
+ * returning. */
 static inline struct sl_conn *sl_endpoint_conn(struct slime_endpoint *ep)
 {
 	if (atomic_load(&ep->state) != SLIME_ENDPOINT_CONNECTED ||
@@ -151,14 +151,14 @@ void sl_endpoint_tell_state(struct slime_endpoint *ep, enum slime_endpoint_state
 void sl_endpoint_set_state(struct slime_endpoint *ep, enum slime_endpoint_state state, int cause,
 			   const char *why);
 
-/* Of a line about its state that has this level unless somebody else says it. */
+/* The level of a line about its state: this one, or debug if the user reports the state itself. */
 static inline enum slime_log_level sl_endpoint_level(const struct slime_endpoint *ep,
 						     enum slime_log_level level)
 {
 	return ep->attr.quiet ? SLIME_LOG_DEBUG : level;
 }
 
-/* The holder of the token runs the endpoint's pass; nobody is woken. Any thread, as below. */
+/* The holder of the token runs the endpoint's pass; no thread is woken. Any thread, as below. */
 void sl_endpoint_queue(struct slime_endpoint *ep);
 
 /* The endpoint's layers get a pass soon. Any thread that keeps the endpoint from being destroyed.

@@ -34,7 +34,7 @@ static inline int64_t sl_endpoint_room(const struct slime_endpoint *ep, uint64_t
 	return (int64_t)ep->attr.max_pending_ops - (int64_t)(n_ops + n_calls_ever - ended);
 }
 
-/* What op_begin made op->finished; who replaces it does this. */
+/* The op->finished that op_begin sets. A function that replaces it calls sl_endpoint_op_count(). */
 void sl_endpoint_op_finished(struct slime_op *op);
 static inline void sl_endpoint_op_count(struct slime_op *op)
 {
@@ -58,7 +58,7 @@ static inline int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_o
 {
 	int ret;
 
-	/* Who waits for it would look after the other one alone. */
+	/* A thread that waits for it makes progress of the other context only. */
 	if (op->ctx != ep->ctx)
 		return -EINVAL;
 	if (sl_endpoint_room(ep, atomic_fetch_add_explicit(&ep->n_pending, 1, memory_order_relaxed),
@@ -107,8 +107,8 @@ static inline int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime
 }
 void sl_endpoint_call_abort(struct slime_endpoint *ep, struct slime_op *op);
 
-/* The same for n calls at once, of which as many are taken as there are places for; their ops are
- * begun by who takes them. */
+/* The same for n calls at once, of which as many are taken as there are places for. The caller
+ * begins their ops. */
 uint32_t sl_endpoint_calls_take(struct slime_endpoint *ep, uint32_t n);
 void sl_endpoint_calls_give_back(struct slime_endpoint *ep, uint32_t n);
 

@@ -28,21 +28,21 @@ struct sl_region;
 /*
  * Count a region, which is to be, on the mem that holds its bytes, and let the first one decide
  * about writing. Under the context's lock. NULL in *out: no mem holds it. -EACCES: the region would
- * let peers write where the first did not, or it would share a file with a restricted one: who maps
- * a file sees all of it, and may keep it.
+ * let peers write where the first did not, or it would share a file with a restricted one: a
+ * process that maps a file sees all of it, and may keep it.
  */
 int sl_mem_hold(struct slime_context *ctx, const struct sl_region *what, struct slime_mem **out);
 
 /*
- * Have all pages of it now: a later fault would charge whoever touches it first, and kill him when
- * there is no page left. -ENOMEM.
+ * Allocate all of its pages now: a later fault would charge the process that touches a page
+ * first, and kill it when no page is left. -ENOMEM.
  */
 int sl_mem_populate(uint8_t *addr, size_t len);
 
 /*
- * Destroy a region without asking the peers, for memory that is never used again: who still maps it
- * harms nobody. Does not block; any thread. False: a peer's access through us is under way, or a
- * device has not let go of it: ask again; no other access begins.
+ * Destroy a region without asking the peers, for memory that is never used again: a peer that
+ * still maps it does no harm. Does not block; any thread. False: a peer's access through us is
+ * under way, or a device has not let go of it: ask again; no other access begins.
  */
 bool sl_mr_abandon(struct slime_mr *mr);
 

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who makes progress. One thread at a time holds the token: a waiter, a caller's poll, or the
- * context's thread.
+ * Progress of a context. One thread at a time holds the token: a caller that waits or polls, or
+ * the context's thread.
  *
- * The context's thread serves while nobody else does. When it finds nothing to do it arms every
- * source, looks once more, gives the token back and sleeps on the poller (DEEP). A caller that
- * comes moves it aside (WATCH): it would wake for every event that the caller handles. From there
- * it looks every SL_WATCH_US whether callers still come, and serves again when they do not; less
- * often, up to SL_WATCH_MAX_US, while they leave it no time; and when one holds the token for
- * longer it sleeps until that one leaves (PARKED). So a caller in a loop pays no system call for
- * the thread, and what peers want of us rests at most SL_WATCH_US, or that once after such a loop.
- * A caller inside a post is expected back as well, however long a device without hardware makes
- * that: the thread looks up to every SL_WATCH_POSTING_US then, and stays aside for
- * SL_POSTING_MAX_US at most when nobody comes. Where there is one CPU for both it also leaves DEEP
- * for him, since it would take that CPU from the post.
+ * The context's thread makes progress while no caller does. When it finds nothing to do it arms
+ * every source, polls once more, gives the token back and sleeps on the poller (DEEP). A caller
+ * that comes moves the thread to WATCH, since in DEEP it would wake for every event that the
+ * caller handles. In WATCH it checks every SL_WATCH_US whether callers still come, and makes
+ * progress again when they do not. It checks less often, up to SL_WATCH_MAX_US, while callers
+ * hold the token most of the time, and when one holds it for longer the thread sleeps until that
+ * one leaves (PARKED). So a caller in a loop pays no system call for the thread, and a request of
+ * a peer waits for at most SL_WATCH_US, or once for SL_WATCH_MAX_US after such a loop. A caller
+ * inside a post is expected to come back, too, however long a device without hardware takes for
+ * the post: then the thread checks up to every SL_WATCH_POSTING_US, and stays in WATCH for at
+ * most SL_POSTING_MAX_US when no caller comes. Where there is only one CPU it also leaves DEEP
+ * for such a caller, since it would take the CPU from the post.
  *
- * A caller that must sleep does so on the poller, holding the token; other callers sleep on their
- * op, and the first of them is woken when the holder leaves.
+ * A caller that must sleep does so on the poller, and holds the token meanwhile. Other callers
+ * sleep on their op, and the first of them is woken when the holder leaves.
  */
 #ifndef SL_PROGRESS_H
 #define SL_PROGRESS_H
@@ -32,18 +33,19 @@
 struct slime_context;
 struct slime_op;
 
-/* How long serving may rest after a caller left; and after callers that came without a pause. */
+/* How long the context's thread may wait after a caller left; and after callers that came without a
+ * pause. */
 #define SL_WATCH_US	500
 #define SL_WATCH_MAX_US 4000
-/* And after those that it finds inside posts; and how long it waits for one of them to come:
- * soft-RoCE takes 0.5 ms for 64 KiB where CPUs are emulated, and with 128 of them in flight there
- * are as many posts between two calls. A look in the midst of one sends the rest of its work to
- * another thread of the kernel. */
+/* The same after callers that it finds inside posts; and how long it waits for one of them to
+ * come. Soft-RoCE takes 0.5 ms for 64 KiB where CPUs are emulated, and with 128 of them in flight
+ * there are as many posts between two calls. Polling in the middle of a post moves the rest of
+ * its work to another thread of the kernel. */
 #define SL_WATCH_POSTING_US 32000
 #define SL_POSTING_MAX_US   96000
 
-/* A manual context has no thread: it is PARKED while the program that sleeps on its descriptor is
- * to be told when the holder leaves, and DEEP otherwise. */
+/* A manual context has no thread: its state is PARKED while the program that sleeps on its
+ * descriptor waits to be told that the holder leaves, and DEEP otherwise. */
 enum sl_thread_state {
 	SL_THREAD_DEEP,	  /* serves, or sleeps on the poller */
 	SL_THREAD_WATCH,  /* looks again after a while */
@@ -52,13 +54,13 @@ enum sl_thread_state {
 
 struct sl_progress {
 	_Atomic uint32_t token;	    /* 0 free, 1 held */
-	_Atomic uint32_t sleeping;  /* somebody sleeps on the poller, or is about to: ring it */
+	_Atomic uint32_t sleeping;  /* a thread sleeps on the poller, or is about to: wake it */
 	_Atomic uint32_t n_waiting; /* callers that want the token: the thread leaves for them */
 	_Atomic uint32_t
 		n_control; /* sl_progress_enter() wants it: a waiting caller lets it through */
 	_Atomic uint32_t next_ticket, ticket; /* whose turn it is among those */
 	_Atomic uint64_t n_calls;	      /* by callers */
-	_Atomic uint32_t posting; /* a hint: somebody is inside a post, and comes soon */
+	_Atomic uint32_t posting; /* a hint: a caller is inside a post, and comes soon */
 	/* Under the token. */
 	bool armed;	      /* peers ring us */
 	bool owes_wake;	      /* the holder disarmed what the program may sleep on */
@@ -74,9 +76,9 @@ struct sl_progress {
 	uint64_t poller_ns;   /* when the poller was looked at */
 	uint64_t spin_ns;     /* adaptive: the longest that a spinner goes on */
 	uint64_t patience_ns; /* and how long it does of late */
-	uint64_t asleep_ns;   /* since when it looks, once it sleeps; 0: nobody does */
+	uint64_t asleep_ns;   /* since when a thread polls that will sleep; 0: none does */
 	bool one_cpu;	      /* this process may use one CPU only */
-	/* What sl_progress_after() left; NULL: nothing. */
+	/* What sl_progress_after() noted; NULL: nothing. */
 	void (*after)(void *arg);
 	void *after_arg;
 
@@ -115,20 +117,21 @@ void sl_progress_pass(struct slime_context *ctx);
 int sl_progress_wait_op(struct slime_context *ctx, struct slime_op *op, uint64_t deadline_ns);
 
 /*
- * Make progress until done(arg), which is asked with the token held: as above. For control work: it
- * looks every few milliseconds. Inside a callback it only asks, and of another context not even
- * that: -EDEADLK.
+ * Make progress until done(arg), which is called with the token held: as above. For control work:
+ * it is called every few milliseconds. Inside a callback of ctx done is only called once; inside
+ * one of another context the result is -EDEADLK.
  */
 int sl_progress_until(struct slime_context *ctx, bool (*done)(void *arg), void *arg,
 		      uint64_t deadline_ns);
 
-/* There is work that no descriptor announces: whoever sleeps comes and looks. Any thread. */
+/* There is work that no descriptor announces: wake a thread that sleeps on the poller. Any thread.
+ */
 void sl_progress_kick(struct slime_context *ctx);
 
-/* As kick, but a thread in WATCH stays there: it comes by itself when nobody else does. */
+/* As kick, but a context's thread in WATCH stays there: it comes by itself when no caller does. */
 void sl_progress_nudge(struct slime_context *ctx);
 
-/* What sl_progress_after() left. [token] */
+/* Run what sl_progress_after() noted. [token] */
 void sl_progress_run_after_now(struct sl_progress *p);
 
 static inline void sl_progress_run_after(struct sl_progress *p)
@@ -138,9 +141,10 @@ static inline void sl_progress_run_after(struct sl_progress *p)
 }
 
 /*
- * Ops are finished by sl_op_finish_quietly(), several with one fence. When the transport took what
- * came, or a handler is about to run, comes that fence, a look at the threads that fell asleep on
- * such ops meanwhile, and fn(arg); what was left for another arg comes at once. [token]
+ * Note work for several ops that sl_op_finish_quietly() finished, which share one fence. After
+ * the transport has taken what arrived, or before a handler runs, there is that fence, then
+ * threads that fell asleep on such ops are woken, and fn(arg) is called. What was noted for
+ * another arg is run at once. [token]
  */
 static inline void sl_progress_after(struct sl_progress *p, void (*fn)(void *arg), void *arg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The patience of who looks without finding: when to yield the CPU, when to sleep. */
+/* How long a thread polls without an event: when it yields the CPU, and when it sleeps. */
 #ifndef SL_PROGRESS_SPIN_H
 #define SL_PROGRESS_SPIN_H
 
@@ -17,7 +17,7 @@ struct sl_spin {
 	uint64_t yield_at; /* when there are more */
 	uint64_t clock_at; /* same */
 	bool yielded;	   /* before the pass */
-	bool long_yield;   /* and somebody else ran */
+	bool long_yield;   /* and another thread ran */
 	bool let_others;   /* it yielded once, and would sleep now */
 	uint64_t begun_ns; /* 0: not known yet */
 };
@@ -36,7 +36,7 @@ void sl_spin_init(struct sl_progress *p, uint64_t spin_ns);
 enum sl_spin_verdict sl_spin_next(struct slime_context *ctx, struct sl_spin *s, unsigned n,
 				  uint64_t deadline_ns);
 
-/* Who was told to sleep did, and is awake again. [token] */
+/* The thread slept as it was told to, and is awake again. [token] */
 void sl_spin_woke(struct sl_progress *p);
 
 /* The spinner leaves after a pass of n events: if it had yielded before, whether that helped.

@@ -33,19 +33,19 @@ static inline void sl_token_give(struct slime_context *ctx)
 {
 	struct sl_progress *p = &ctx->progress;
 
-	/* Fully ordered: who wants the token counts himself, then looks at it; we in the opposite
-	 * order. */
+	/* Fully ordered: a thread that wants the token counts itself, then checks the token; we
+	 * do both in the opposite order. */
 	atomic_store(&p->token, 0);
 	if (atomic_load(&p->n_waiting) ||
 	    atomic_load_explicit(&p->thread_state, memory_order_relaxed) == SL_THREAD_PARKED)
 		sl_token_wake_successor(p);
 }
 
-/* Another thread holds it: sleep until that one leaves, op is finished, or the time is over; or for
- * no reason. The caller is counted in n_waiting. */
+/* Another thread holds the token: sleep until it leaves, op is finished, or the time is over. May
+ * return early. The caller is counted in n_waiting. */
 void sl_token_await(struct sl_progress *p, struct slime_op *op, uint64_t deadline_ns);
 
-/* Work that is not announced by any descriptor. */
+/* Whether there is work that no descriptor announces. */
 static inline bool sl_token_has_quiet_work(struct slime_context *ctx)
 {
 	return sl_completions_waiting(&ctx->completions) || atomic_load(&ctx->tasks.n);
@@ -53,7 +53,7 @@ static inline bool sl_token_has_quiet_work(struct slime_context *ctx)
 
 /* All from here on: [token]. */
 
-/* From here on every event rings the poller. The caller looks once more before it sleeps. */
+/* From here on every event wakes the poller. The caller polls once more before it sleeps. */
 void sl_token_arm(struct slime_context *ctx);
 void sl_token_disarm_armed(struct slime_context *ctx);
 
@@ -70,15 +70,16 @@ static inline bool sl_token_next_is_here(const struct sl_progress *p)
 	       atomic_load_explicit(p->next.word, memory_order_relaxed) == p->next.value;
 }
 
-/* One look at what does not sleep: at what is expected, if that is there, or at everything, which
- * is every few passes in any case. The number of events handled. */
+/* One pass: take the expected message, if it is there, or poll everything, which happens every
+ * few passes in any case. Returns the number of events handled. */
 unsigned sl_token_pass(struct slime_context *ctx);
 
-/* A look at the poller too, if its time has come; the next sl_token_pass() has it in any case. */
+/* Poll the poller too, if its time has come. After want_poller the next sl_token_pass() polls it in
+ * any case. */
 unsigned sl_token_poller_pass(struct slime_context *ctx);
 void sl_token_want_poller(struct sl_progress *p);
 
-/* Sleep on the poller; everything is armed and was looked at once more. */
+/* Sleep on the poller. Everything is armed, and was polled once more. */
 void sl_token_sleep(struct slime_context *ctx, uint64_t deadline_ns);
 
 #endif

@@ -120,7 +120,7 @@ struct sl_call_slot {
 	struct slime_call *call;	  /* valid while id is not 0 */
 	const uint8_t *at;		  /* where the last request was written, and how much */
 	uint32_t len;
-	uint64_t generation; /* by who has taken the slot */
+	uint64_t generation; /* changed by the thread that has taken the slot */
 	uint64_t cancelled;  /* the last id that was cancelled; [token] */
 	uint64_t fence;	     /* id of the fence that is out; 0: none; [token] */
 };
@@ -130,7 +130,7 @@ struct sl_call_slot {
 
 _Static_assert(SL_CALL_SLOTS < 1 << SL_ID_SLOT_BITS, "a slot fits an id");
 
-/* For the next request of slot n, by who has taken it. */
+/* The id of the next request of slot n. For the thread that has taken the slot. */
 static inline uint64_t sl_call_next_id(struct sl_call_slot *slot, unsigned n)
 {
 	return ++slot->generation << SL_ID_SLOT_BITS | n;

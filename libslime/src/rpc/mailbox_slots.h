@@ -14,8 +14,8 @@ _Static_assert(SL_CALL_SLOTS_SMALL == 64, "one word has a bit for each small slo
 /* A small slot is free while its two bits are the same: who takes it turns one, who gives it back
  * the other, and neither needs a locked instruction for that. */
 struct sl_call_slots {
-	atomic_flag gate;	/* held by who takes a small slot, or begins a call with one */
-	uint64_t taken;		/* under the gate */
+	atomic_flag gate; /* held by a thread that takes a small slot, or begins a call with one */
+	uint64_t taken;	  /* under the gate */
 	_Atomic uint64_t given; /* [token] */
 	_Atomic uint64_t large; /* a bit for each that is free */
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all calls of a context share: memory for long messages, workers, and the mailboxes to ring.
- */
+/* State that all calls of a context share: memory for long messages, workers, and mailboxes. */
 #ifndef SL_RPC_H
 #define SL_RPC_H
 
@@ -32,11 +31,11 @@ struct sl_rpc {
 	_Atomic uint64_t n_cancels; /* ever; before the mailboxes are rung for it */
 };
 
-/* The context's, made by who asks first; it goes with the context. -ENOMEM. */
+/* The one of the context; the first call makes it, and it goes with the context. -ENOMEM. */
 int sl_rpc_get(struct slime_context *ctx, struct sl_rpc **out);
 
-/* What keeps its context from being destroyed: services, calls, requests that outlived their link.
- */
+/* Count a child, which keeps the context from being destroyed: a service, a call, or a request
+ * that outlived its link. */
 void sl_rpc_add_child(struct slime_context *ctx);
 void sl_rpc_remove_child(struct slime_context *ctx);
 
@@ -45,7 +44,7 @@ int sl_rpc_start_workers(struct sl_rpc *rpc);
 /* Every mailbox looks after its calls: a call was cancelled, or memory came back. Any thread. */
 void sl_rpc_ring(struct sl_rpc *rpc);
 
-/* Give a chunk back, and tell those who wait for memory. */
+/* Give a chunk back, and run the mailboxes that wait for memory. */
 void sl_rpc_put_chunk(struct sl_rpc *rpc, struct sl_chunk *chunk);
 
 #endif

@@ -51,7 +51,7 @@ struct slime_call {
 	void *arg;
 };
 
-/* Nobody can give it up: it was not started, or has its result. */
+/* It cannot be given up: it was not started, or has its result. */
 #define SL_CALL_OVER 1
 
 _Static_assert(offsetof(struct slime_call, op) == 128, "two cache lines, and the op begins one");

@@ -3,7 +3,7 @@
  * Memory for long messages: chunks of a power of two, cut from arenas that are regions. An account
  * is one side of one endpoint; its arenas are its own, because what a peer was once shown it may
  * look at for as long as the region lives. Memory stays with the account, since registering and
- * populating it is what costs; what nobody used for a while is given back to the kernel.
+ * populating it is what costs; memory that was unused for a while is given back to the kernel.
  *
  * Any thread; the pool has a lock of its own, held for list work, and while regions are abandoned,
  * which takes the locks of regions and transports behind it.
@@ -26,8 +26,8 @@ struct slime_context;
 /*
  * Bytes admitted for requests (other uses are bounded by those), of one account and of all that are
  * exposed, or are not. One that is larger is admitted when there is no other. What calls lend comes
- * back when the peer has read it: were its reading to wait for calls of its own, two who call each
- * other could wait for ever.
+ * back when the peer has read it: if its reading waited for calls of its own, two peers that call
+ * each other could wait for ever.
  */
 #define SL_ACCOUNT_ADMIT (UINT64_C(256) << 20)
 #define SL_POOL_ADMIT	 (UINT64_C(1) << 30)
@@ -65,7 +65,8 @@ struct sl_pool {
 void sl_pool_init(struct sl_pool *pool, struct slime_context *ctx);
 void sl_pool_fini(struct sl_pool *pool); /* it is tidy */
 
-/* Unmap what nobody reaches any more of what ended; whether that was all. */
+/* Unmap memory of ended accounts that no peer and no device reaches any more. True: none is left.
+ */
 bool sl_pool_tidy(struct sl_pool *pool);
 
 void sl_account_init(struct sl_account *a, bool exposed);

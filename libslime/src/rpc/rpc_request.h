@@ -24,10 +24,11 @@
  *	FREE [-> UNREAD] -> READING -> ...  long: waits for memory, then is read; one whose
  *					    handler looks at it where the caller has it is as short
  *	HELD -> ANSWERING [-> WRITING] -> FREE
- *	HELD -> DETACHED_*                  nobody waits for the answer; gone with it
+ *	HELD -> DETACHED_*                  the caller has stopped waiting; freed with its answer
  *
- * Whoever answers takes it from HELD to ANSWERING, and who asks for a long buffer for as long as
- * that takes; a worker takes it from QUEUED to HELD; all else is done as [token].
+ * The thread that answers takes it from HELD to ANSWERING, and so does one that asks for a long
+ * buffer, for as long as that takes. A worker takes it from QUEUED to HELD. All other steps are
+ * made by [token].
  */
 enum sl_request_state {
 	SL_REQUEST_FREE,
@@ -84,9 +85,9 @@ struct slime_rpc_request *sl_request_create(struct sl_mailbox *mb, unsigned slot
 void sl_request_destroy(struct slime_rpc_request *req);
 
 /*
- * [token] Nobody waits for the answer of a HELD request any more: from here on it is its handler's.
- * False: it is being answered; or, unless its link is at its end, that or all of them have as many
- * as they may.
+ * [token] The caller has stopped waiting for the answer of a HELD request: from here on the handler
+ * owns it. False: it is being answered; or, unless its link is at its end, that or all of them have
+ * as many as they may.
  */
 bool sl_request_detach(struct slime_rpc_request *req, enum sl_request_state state);
 /* [token] The mailbox goes, and those it had are left. */
@@ -100,13 +101,13 @@ void sl_request_handle(struct slime_rpc_request *req);
  */
 void sl_request_skip(struct slime_rpc_request *req);
 
-/* What the caller is told when a transfer of its request or reply failed. */
+/* The status for the caller when a transfer of its request or reply failed. */
 enum sl_reply_status sl_request_transfer_status(int status);
 
-/* [token] The answer without a handler: of an error, to a request nobody else has. */
+/* [token] Answer with an error, without a handler. No other thread has the request. */
 void sl_request_refuse(struct slime_rpc_request *req, enum sl_reply_status status);
 
-/* [token] The link died: nothing is answered. Nobody else has it. */
+/* [token] The link ended: nothing is answered. No other thread has the request. */
 void sl_request_drop(struct slime_rpc_request *req);
 
 /* [token] The reply was written to lent memory, or was not. */

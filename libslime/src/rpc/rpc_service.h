@@ -31,7 +31,7 @@ struct slime_rpc_service {
 void sl_rpc_service_attach(struct slime_rpc_service *s);
 void sl_rpc_service_detach(struct slime_rpc_service *s);
 
-/* The method of that id, or NULL; for those who attached. */
+/* The method with that id, or NULL. The caller has attached. */
 const struct sl_method *sl_rpc_service_find(const struct slime_rpc_service *s, uint64_t id);
 
 #endif

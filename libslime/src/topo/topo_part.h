@@ -32,7 +32,7 @@ struct sl_topo_port_of {
 	const char *device;
 	bool speaks_ib;		       /* InfiniBand or RoCE, no iWARP */
 	const struct sl_device *verbs; /* NULL: it is not asked */
-	const char *why_not;	       /* why it could not be opened; "" when nobody tried */
+	const char *why_not;	       /* why it could not be opened; "": it was not tried */
 };
 
 /* -ENOMEM, or an errno of sysfs. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What proofs are made of: HMAC-SHA256, nonces, a comparison that tells nothing by its time; and
- * who may give one. */
+/* Proofs: HMAC-SHA256, nonces, and a comparison in constant time; and the users that may give
+ * one. */
 #ifndef SL_AUTH_H
 #define SL_AUTH_H
 
@@ -42,8 +42,8 @@ bool sl_auth_equal(const uint8_t a[SL_AUTH_MAC_LEN], const uint8_t b[SL_AUTH_MAC
 /* Whether the text names users as shm_users of slime_context_attr does. */
 bool sl_auth_users_valid(const char *users);
 
-/* Whether a process of that user, on this host, may be a peer at all: ours may, and those of users
- * that are named. */
+/* Whether a process of that user, on this host, may be a peer: our own user may, and users that
+ * are named. */
 bool sl_auth_user(const char *users, uid_t uid);
 
 /* Clear a secret so that the compiler does not leave it out. */

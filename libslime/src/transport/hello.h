@@ -3,7 +3,7 @@
  * The bytes of a greeting: docs/wire.md. Four messages, each of a fixed length, so that they are
  * read exactly on a byte stream and on a packet socket alike:
  *
- *	initiator -> acceptor   HELLO      who we are, whom we want, our nonce
+ *	initiator -> acceptor   HELLO      our id, the id of the peer, our nonce
  *	acceptor -> initiator   CHALLENGE  its nonce, its proof; or, with a code, a refusal
  *	initiator -> acceptor   PROOF      ours
  *	acceptor -> initiator   VERDICT    code 0: welcome
@@ -24,8 +24,8 @@
 
 /*
  * What an end can do beyond the version, one bit each. A bit of the lower half is an offer: it
- * counts where both ends say it, and who does not know it ignores it. One of the upper half is
- * required: who does not know it refuses the link.
+ * counts if both ends set it, and an end that does not know it ignores it. A bit of the upper
+ * half is required: an end that does not know it refuses the link.
  */
 #define SL_FEATURES	     UINT32_C(0)
 #define SL_FEATURES_REQUIRED UINT32_C(0xffff0000)
@@ -78,8 +78,8 @@ void sl_hello_write_proof(const uint8_t mac[SL_AUTH_MAC_LEN], uint8_t out[SL_PRO
 /* A refusal in the place of a challenge, or a verdict: the first len bytes. */
 void sl_hello_write_code(enum sl_refusal code, uint8_t *out, size_t len);
 
-/* The readers: 0, -EPROTO not such a message, -EPROTONOSUPPORT another version. Who reads a HELLO
- * or CHALLENGE asks sl_features_known() of what it says. */
+/* The readers: 0, -EPROTO not such a message, -EPROTONOSUPPORT another version. The caller that
+ * reads a HELLO or a CHALLENGE checks its features by sl_features_known(). */
 int sl_hello_read(struct sl_hello *h, const uint8_t in[SL_HELLO_LEN]);
 int sl_hello_read_proof(uint8_t mac[SL_AUTH_MAC_LEN], const uint8_t in[SL_PROOF_LEN]);
 

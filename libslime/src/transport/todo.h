@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the holder of the token is to look at: any thread puts entries in, the holder takes them out
- * in their order. An entry is embedded in what it is about, so that putting never fails, and is
- * there once however often it is put.
+ * A list of work for the holder of the token: any thread puts entries in, the holder takes them
+ * out in order. An entry is embedded in the object that it stands for, so that putting never
+ * fails; it is in the list once, however often it is put.
  */
 #ifndef SL_TODO_H
 #define SL_TODO_H
@@ -28,11 +28,11 @@ void sl_todo_init(struct sl_todo *t);
 void sl_todo_fini(struct sl_todo *t);
 void sl_todo_entry_init(struct sl_todo_entry *e);
 
-/* Nobody is woken by it. Any thread, under any lock. */
+/* No thread is woken. Any thread, under any lock. */
 void sl_todo_put(struct sl_todo *t, struct sl_todo_entry *e);
 /* The next one, which can be put again from here on; NULL: there is none. */
 struct sl_todo_entry *sl_todo_take(struct sl_todo *t);
-/* Nobody finds it any more, and nobody puts it: its memory can go. */
+/* Remove it for good: the caller makes sure that it is not put again. Its memory can go. */
 void sl_todo_forget(struct sl_todo *t, struct sl_todo_entry *e);
 
 /* How many there are, without the lock. */

@@ -10,7 +10,7 @@
  * owned by the sender: it knows which are free, writes one, and posts the message that names it.
  * What gives a slot or a window place back is the protocol above (a reply frees its request, a done
  * its send), so that a post never waits: see SL_WINDOW_*;
- *   - telling the truth about its end: after broken() no late byte of this epoch arrives anywhere.
+ *   - a reliable end: after broken() no late byte of this epoch arrives anywhere.
  *
  * Threads. submit, slot, post, take_imm, close, withdraw, info are called from any thread.
  * Everything marked [token] is called by, and every event is raised by, the holder of the context's
@@ -278,7 +278,7 @@ struct sl_conn {
 	struct sl_link_id peer;
 	const _Atomic uint64_t *imm_taken; /* immediates of ours the peer has taken, ever */
 	_Atomic uint32_t n_stale; /* of the peer's regions; where it is not counted never 0 */
-	bool polls_disturb;	  /* who looks for a message keeps the peer from writing it */
+	bool polls_disturb;	  /* polling for a message delays the peer that writes it */
 	bool any_region;    /* once ready: the peer reaches every region, whatever its memory */
 	bool device_memory; /* also that which no CPU touches, here and there */
 	/* Why no op reaches a region of the peer that is SL_REGION_FOREIGN, for people; NULL: it
@@ -288,7 +288,7 @@ struct sl_conn {
 
 /* ---- transports ---- */
 
-/* An endpoint that an incoming connection wants: what the greeting must know to check it. */
+/* What a greeting must know of the endpoint that an incoming stream names. */
 struct sl_expected {
 	struct sl_link_id peer;
 	uint8_t key[32];
@@ -298,21 +298,21 @@ struct sl_expected {
 typedef int sl_expect_fn(void *arg, enum slime_transport transport, uint64_t endpoint,
 			 struct sl_expected *out);
 
-/* What a transport keeps ready for the peer of one endpoint; its own business. */
+/* What a transport keeps ready for the peer of one endpoint; opaque to others. */
 struct sl_offer;
 
-/* Why something is not to be had, for people. */
+/* Why something cannot be had, in words. */
 struct sl_why {
 	char text[256];
 };
 
 /*
- * What most likely happens next: *word becomes value, and take(arg) handles it, with whatever else
- * is there of the same kind, as a progress() of its own. A spinner looks at that alone between its
- * passes. Who said so takes it back before the word is gone. [token]
+ * The most likely next event: *word becomes value, and take(arg) handles it, with whatever else
+ * is there of the same kind, as a progress() of its own. A spinner checks only this between its
+ * passes. The transport that set it clears it before the word is freed. [token]
  */
 struct sl_next {
-	const _Atomic uint64_t *word; /* NULL: nobody knows */
+	const _Atomic uint64_t *word; /* NULL: not known */
 	uint64_t value;
 	unsigned (*take)(void *arg);
 	void *arg;
@@ -327,34 +327,36 @@ struct sl_transport_env {
 	/*
 	 * The endpoint of this id that waits for a connection over this transport: -ENOENT there is
 	 * none (any more), -EAGAIN it exists and does not know its peer, or has not come to it:
-	 * hold the greeting and ask again. out->peer is whom it has or is to have a link with,
-	 * whatever is returned; zeros where there is none. [token]
+	 * hold the greeting and ask again. out->peer is the peer that it has, or is to have, a
+	 * link with, whatever is returned; zeros: none. [token]
 	 */
 	sl_expect_fn *expect;
-	/* There is work that no descriptor announces: whoever sleeps comes to progress(). Cheap
-	 * when nobody does. Any thread. */
+	/* There is work that no descriptor announces: wake a thread that sleeps, so that it calls
+	 * progress(). Cheap when none sleeps. Any thread. */
 	void (*kick)(void *arg);
-	/* As kick, for work that may rest for a millisecond because its owner most likely comes
-	 * and waits for it at once: the context's thread, when it only watches whether callers
-	 * still come, is not woken to be in its way. */
+	/* As kick, for work that may wait for a millisecond because its owner most likely waits
+	 * for it at once: the context's thread is not woken from WATCH to compete with the owner.
+	 * */
 	void (*nudge)(void *arg);
-	/* What abandon() refused may be granted by now. It takes as long as unmapping memory does:
-	 * a thread of the transport's own, with no lock held, that calls kick() after it. */
+	/* abandon() may succeed now where it failed before. This takes as long as unmapping
+	 * memory: call it on a thread of the transport's own, with no lock held, and call kick()
+	 * after it. */
 	void (*tidy)(void *arg);
-	/* progress() counts its system calls that found nothing: a spinner's patience is time, not
-	 * passes. [token] */
+	/* progress() counts its system calls that found nothing: the time that a spinner polls is
+	 * measured, not its passes. [token] */
 	uint32_t *vain_calls;
-	/* progress() says whether it asked a device, which takes as long as a pause: a spinner
-	 * makes none besides. [token] */
+	/* progress() sets whether it polled a device, which takes as long as a pause: then a
+	 * spinner makes no pause. [token] */
 	bool *slow_poll;
-	/* Passes since somebody thought of the poller. progress() that took as long as many counts
-	 * for them: an end that waits there is to be heard before more is copied. [token] */
+	/* Passes since the poller was polled. A progress() that took as long as several passes
+	 * adds them: the end of a connection that waits in the poller must be seen before more is
+	 * copied. [token] */
 	uint32_t *passes;
 	struct sl_next *next;
-	/* 1 while somebody is inside a post, which may take a device without hardware as long as
-	 * the transfer; 0 from any of several is the word. */
+	/* 1 while a thread is inside a post, which may take as long as the transfer on a device
+	 * without hardware. Any of several threads that leave sets it to 0. */
 	_Atomic uint32_t *posting;
-	/* This pass looks at everything, also where progress() would look only now and then. */
+	/* This pass polls everything, also what progress() polls only now and then. */
 	const bool *poll_all;
 	void *arg;
 };
@@ -362,13 +364,13 @@ struct sl_transport_env {
 struct sl_transport {
 	const struct sl_transport_ops *ops;
 	const struct sl_transport_env *env;
-	/* What progress() looks at. While all of it is empty a pass makes do without it; where no
-	 * list is named there is always something. [token] */
+	/* The lists that progress() works on. While all of them are empty a pass skips it; where
+	 * no list is named progress() is always called. [token] */
 	const struct sl_list *watched[2];
 	const struct sl_todo *todo;
 };
 
-/* Whether progress() would look at nothing. [token] */
+/* Whether progress() would have nothing to do. [token] */
 static inline bool sl_transport_rests(const struct sl_transport *t)
 {
 	return t->watched[0] && sl_list_empty(t->watched[0]) &&
@@ -427,10 +429,10 @@ struct sl_transport_ops {
 	size_t (*device_stats)(struct sl_transport *t, struct slime_device_stats *out, size_t cap);
 	/* Do what can be done without sleeping; returns the number of events handled. [token] */
 	unsigned (*progress)(struct sl_transport *t);
-	/* Before everybody sleeps on the poller: make peers ring. After it: a last progress().
+	/* Before a thread sleeps on the poller: make peers ring. A last progress() follows.
 	 * [token] */
 	void (*arm)(struct sl_transport *t);
-	/* Somebody polls again: peers need not ring. [token] */
+	/* A thread polls again: peers need not ring. [token] */
 	void (*disarm)(struct sl_transport *t);
 };
 

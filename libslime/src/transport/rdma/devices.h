@@ -14,9 +14,10 @@
 /* They are open, and links can be made over one of them at least. Under setup_lock. */
 int rdma_devices_set_up(struct rdma_transport *t, struct sl_why *why);
 /*
- * A port came up, or went down. Where nobody named a device and the one there is cannot be used,
- * another is looked for; as one that failed it is closed once nothing is made of it, and the next
- * offer opens that. Unless the one there is can be used again by then. [token]
+ * A port came up, or went down. If the attributes name no device and the open one cannot be used,
+ * another one is searched. When it is found, the open one is closed like a failed one, as soon as
+ * it is not in use, and the next offer opens the other one; unless the open one can be used again
+ * by then. [token]
  */
 void rdma_devices_port_changed(struct rdma_transport *t, bool up);
 /* Once nothing is made of them. */
@@ -27,7 +28,7 @@ static inline bool rdma_devices_are_to_close(const struct rdma_transport *t)
 }
 /* If they are to be closed, and nothing is made of any: have them closed. [token] */
 void rdma_devices_close_what_failed(struct rdma_transport *t);
-/* Nobody polls them from here on. [token], or where nobody else has the transport. */
+/* Stop polling them. [token], or while no other thread has the transport. */
 void rdma_devices_unwatch(struct rdma_transport *t);
 /* Nothing is made of them, and they are not watched. Control calls. */
 void rdma_devices_close(struct rdma_transport *t);

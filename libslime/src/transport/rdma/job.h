@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread of the transport does for whoever must not wait: verbs control calls. */
+/* A job that a thread of the transport does for callers that must not wait: verbs control calls. */
 #ifndef SL_RDMA_JOB_H
 #define SL_RDMA_JOB_H
 

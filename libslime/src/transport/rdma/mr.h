@@ -127,13 +127,13 @@ static inline struct rdma_mr *rdma_mr_at_hand(struct rdma_domain *d, const struc
  */
 int rdma_mr_get(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
 		uint32_t need, struct rdma_mr **out);
-/* Begin with it, if nobody has. What comes of it rdma_mr_get() says. Any thread. */
+/* Begin to register it, unless that has begun. rdma_mr_get() has the result. Any thread. */
 void rdma_mr_begin(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use);
 /* How far it is, for our own use. Any thread. */
 void rdma_mr_progress(struct rdma_domain *d, const struct sl_region *r,
 		      struct slime_mr_progress *out);
-/* Nobody uses it: true when the devices let go of it, in all domains; else ask again after
- * env->tidy(). Any thread. */
+/* It is not in use: deregister it. True when all devices have, in all domains; else ask again
+ * after env->tidy(). Any thread. */
 bool rdma_mr_release(struct rdma_transport *t, const struct sl_region *r);
 /* At once; no worker is at it. Control calls. */
 void rdma_mr_deregister(struct rdma_mr *mr);

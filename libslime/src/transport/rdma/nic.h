@@ -34,7 +34,7 @@ struct rdma_nic {
 	char gid_why[SL_GID_WHY_MAX];		/* why that address */
 	bool usable;				/* when it was asked last */
 	bool left_out;				/* others are used without it */
-	struct rdma_async_events *async_events; /* NULL: nobody counts */
+	struct rdma_async_events *async_events; /* NULL: they are not counted */
 	bool port_is_down;			/* it said so, and nothing else since. [token] */
 	_Atomic uint32_t max_msg;		/* posts read it without that lock */
 	uint32_t n_sges;
@@ -75,7 +75,7 @@ void rdma_nic_poll_events(struct rdma_nic *nic);
 bool rdma_nic_is_gone(struct rdma_nic *nic);
 /* It loses completions: the rails that use it are at their end. [token] */
 void rdma_nic_cq_failed(struct rdma_cq *cq, const char *what);
-/* Nobody takes its events any more. [token], or where nobody else has the transport. */
+/* Stop watching its events. [token], or while no other thread has the transport. */
 void rdma_nic_unwatch(struct rdma_nic *nic);
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * A rail of a connection, from our port to the peer's: its end, the agreement on it, its return.
  *
- * It is in use, until somebody finds it broken. Then its queue pairs are destroyed, as those of the
- * peer are, which each end tells the other over another rail; after that, and not before, what they
- * left unfinished goes over the others (docs/decisions/0011). New ones are made when the port can
- * be used, and a probe over each has to be answered.
+ * A rail is in use until either end finds it broken. Then both ends destroy its queue pairs, and
+ * each tells the other so over another rail. Only after that does unfinished work of the rail go
+ * over the others (docs/decisions/0011). New queue pairs are made when the port can be used, and
+ * a probe over each has to be answered.
  */
 #ifndef SL_RDMA_PATH_H
 #define SL_RDMA_PATH_H
@@ -41,7 +41,7 @@ enum rdma_path_state {
 	RDMA_PATH_KILLING,  /* a worker moves its queue pairs to ERR */
 	RDMA_PATH_DRAINING, /* their flushes come */
 	RDMA_PATH_CLOSING,  /* a worker destroys them */
-	RDMA_PATH_STOPPED,  /* there are none here, and of the peer's nobody knows */
+	RDMA_PATH_STOPPED,  /* there are none here; the peer's may still exist */
 	RDMA_PATH_DOWN,	    /* nor there */
 	RDMA_PATH_MAKING,   /* a worker makes new ones */
 	RDMA_PATH_MADE,	    /* the peer knows them, and its own are not known */
@@ -119,7 +119,7 @@ static inline bool rdma_path_stands(const struct rdma_path *p)
 	return p->state == RDMA_PATH_STANDING || p->state == RDMA_PATH_GREETING;
 }
 
-/* One of a new connection, before anybody brings it up. */
+/* A rail of a new connection, before it is brought up. */
 void rdma_path_init(struct rdma_path *p, struct rdma_conn *c);
 
 /* Do what is due, all of [token]. */
@@ -175,11 +175,11 @@ void rdma_path_weigh(struct rdma_conn *c);
 
 /* As of struct sl_conn_ops. */
 size_t rdma_path_rails(struct sl_conn *conn, struct slime_rail_info *out, size_t cap);
-/* Our half of it is described, as it is from now on: say so to people. Under lock, or while nobody
- * knows the connection. */
+/* Our half of it was described anew: update the text for users. Under lock, or before other
+ * threads know the connection. */
 void rdma_path_explain(struct rdma_path *p);
-/* The first rail comes back, perhaps with other addresses: say those of the connection to people.
- * Under lock, or while nobody knows it. */
+/* The first rail comes back, perhaps with other addresses: update the connection's text for
+ * users. Under lock, or before other threads know the connection. */
 void rdma_path_describe(struct rdma_conn *c);
 
 /* ---- path_pair.c ---- */

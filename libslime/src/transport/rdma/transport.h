@@ -22,7 +22,7 @@
  *	qp.c          a queue pair and its send queue; qp_up.c: how it comes up
  *	path_fail.c   a rail is found broken; path_share.c: how much of the work each rail gets
  *	conn_report.c what its parts report to a connection
- *	nic.c         a port that the context uses; cq.c: who has room in its completion queues
+ *	nic.c         a port that the context uses; cq.c: room in its completion queues
  *	job.c         what the threads do; tidy.c: memory that devices let go of
  *	async_events.c  counts what devices tell of themselves
  *	device.c      one device and its ports; gid.c: which address of a port is used

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 enum shm_packet_kind {
-	SHM_BELL,	 /* one byte: whoever sleeps there is to look at the ring */
+	SHM_BELL,	 /* one byte: a thread that sleeps there must poll the ring */
 	SHM_SEGMENT = 1, /* initiator: the segment, its page; a: nonce, b: where its page's mark is
 			  * in its process */
 	SHM_ACCEPT,	 /* acceptor: its page; a, b */
@@ -66,7 +66,7 @@ int shm_channel_recv(int sock, struct shm_packet *out);
 /* Close what came with it and was not taken (set to -1). */
 void shm_packet_close_fds(struct shm_packet *p);
 
-/* Who is at the other end, and a pidfd of it. -ENOTSUP another PID namespace. */
+/* The process at the other end, and a pidfd of it. -ENOTSUP another PID namespace. */
 int shm_channel_peer(int sock, struct ucred *who, int *pidfd);
 
 /* When process pid was started, in the kernel's ticks: tells it from a later one of the same

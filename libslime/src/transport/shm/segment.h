@@ -54,7 +54,7 @@ static inline struct shm_entry *shm_half_entry(struct shm_half *half, uint64_t n
 #define SHM_MARK_LEN 16
 
 /*
- * A context's page that its peers read: whether somebody there sleeps and must be rung; and random
+ * A context's page that its peers read: whether a thread there sleeps and must be rung; and random
  * bytes. A peer that copies from or to memory of this process by its number looks for them where
  * the owner has this page: they are not there once the process runs another program.
  */

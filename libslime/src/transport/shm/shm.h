@@ -158,7 +158,7 @@ struct shm_conn {
 	_Atomic uint32_t n_rung; /* bells that were sent */
 	uint32_t n_heard;	 /* and that came. [token] */
 
-	_Atomic uint64_t tx_seq;	 /* entries taken by who posts */
+	_Atomic uint64_t tx_seq;	 /* entries taken by threads that post */
 	uint64_t rx_seq;		 /* messages taken. [token] */
 	const struct shm_entry *rx_next; /* where the next one will be; NULL until ready. [token] */
 	bool rx_over;			 /* nothing more is taken. [token] */
@@ -242,8 +242,9 @@ int shm_handshake_packet(struct shm_conn *c, struct shm_packet *p);
 
 /* work.c */
 int shm_work_submit(struct sl_conn *conn, struct slime_op *op);
-unsigned shm_work_progress(struct shm_conn *c);	     /* [token] */
-void shm_work_flush(struct shm_conn *c, int status); /* finish all; nobody is busy. [token] */
+unsigned shm_work_progress(struct shm_conn *c); /* [token] */
+void shm_work_flush(struct shm_conn *c,
+		    int status); /* finish all; no submit copies, and no post rings. [token] */
 
 /* foreign.c */
 
@@ -282,9 +283,9 @@ uint8_t *shm_map_view(struct sl_conn *conn, const struct slime_remote_mr *r, uin
 bool shm_map_answered(struct shm_conn *c,
 		      struct shm_packet *p); /* MAPPED arrived; false: broken protocol */
 void shm_map_withdrawn(struct shm_conn *c, const struct shm_packet *p); /* WITHDRAW arrived */
-unsigned shm_map_progress(struct shm_conn *c); /* unmap what nobody uses any more */
+unsigned shm_map_progress(struct shm_conn *c); /* unmap what is not used any more */
 unsigned shm_map_warm(struct shm_conn *c);     /* fetch some pages of a cold one; there is one */
-void shm_map_drop_all(struct shm_conn *c);     /* nobody is busy */
+void shm_map_drop_all(struct shm_conn *c);     /* no submit copies */
 void shm_map_free(struct shm_conn *c);
 
 /* given.c */

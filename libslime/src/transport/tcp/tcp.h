@@ -113,9 +113,10 @@ struct tcp_stream {
 	bool opened;		      /* the peer's OPEN arrived */
 
 	pthread_mutex_t tx_lock;
-	_Atomic bool tx_wanted; /* there is something to send: whoever has tx_lock looks again */
-	bool dead;    /* no more system calls on fd; under tx_lock, as are the next four */
-	bool blocked; /* the kernel took no more: wait for EPOLLOUT */
+	_Atomic bool
+		tx_wanted; /* there is something to send: the thread with tx_lock checks again */
+	bool dead;	   /* no more system calls on fd; under tx_lock, as are the next four */
+	bool blocked;	   /* the kernel took no more: wait for EPOLLOUT */
 	bool rx_paused;
 	bool closing; /* only its end is of interest */
 	struct sl_source source;
@@ -217,7 +218,7 @@ struct tcp_conn {
 	bool has_said;	   /* a message */
 	bool stands_still; /* the peer, since we said goodbye; [token] */
 	struct tcp_stream *bye_stream;
-	unsigned n_streams; /* 0: who does not dial learns it from the first OPEN */
+	unsigned n_streams; /* 0: an end that does not dial learns it from the first OPEN */
 	struct tcp_stream *streams[TCP_STREAMS_MAX]; /* by index; NULL: not there yet */
 };
 
@@ -247,7 +248,7 @@ struct tcp_transport {
 	unsigned n_lingering;
 };
 
-/* What the thread sanitizer cannot know: whoever says so has the reason beside it. */
+/* Accesses that the thread sanitizer cannot judge. Each use states the reason beside it. */
 #ifdef __SANITIZE_THREAD__
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
@@ -401,8 +402,8 @@ int tcp_acquire_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsig
 
 /* Send what there is, unless another thread has tx_lock, which then does it. No lock held. */
 void tcp_tx_flush(struct tcp_stream *s);
-/* Let go of tx_lock, of whoever has it for something else than sending: others have left to us what
- * they wanted sent. No other lock held. */
+/* Release tx_lock, which the caller held for something else than sending: other threads may have
+ * left frames for us to send. No other lock held. */
 void tcp_tx_unlock(struct tcp_stream *s);
 /* Ask the poller for what is of interest now. Under tx_lock. */
 void tcp_tx_watch(struct tcp_stream *s);
