@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <slime/agent.h>
 
+#define FAKE_LEASE_MS 15000 /* as agents are told; none ends by itself */
+
 /* Forget everything; no agent may be there. */
 void fakectrl_reset(void);
 

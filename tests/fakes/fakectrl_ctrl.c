@@ -105,6 +105,11 @@ void ctrl_list(struct ctrl *c)
 	server_unlock();
 }
 
+uint32_t ctrl_lease_ms(const struct ctrl *c)
+{
+	return c->registered ? FAKE_LEASE_MS : 0;
+}
+
 /* It knows no topologies, which are what would ask for it. */
 void ctrl_look(struct ctrl *c, const char *agent)
 {

@@ -76,6 +76,11 @@ static void on_region(void *arg, const char *peer, const char *region)
 	agent_region_changed(arg, peer, region);
 }
 
+static void on_peer_end(void *arg, const struct slime_peer_end *end)
+{
+	agent_peer_ended(arg, end);
+}
+
 static void on_left(void *arg)
 {
 	struct slime_agent *agent = arg;
@@ -106,6 +111,7 @@ static int init_reconcile(struct slime_agent *agent)
 		.loop = agent->loop,
 		.helper = agent->helper,
 		.ctx = agent->ctx,
+		.data = &attr->data,
 		.service = agent->service,
 		.transports = attr->transports,
 		.connect_timeout_ms = attr->connect_timeout_ms,
@@ -115,6 +121,7 @@ static int init_reconcile(struct slime_agent *agent)
 		.on_state = on_state,
 		.on_session = on_session,
 		.on_region = on_region,
+		.on_peer_end = on_peer_end,
 		.on_left = on_left,
 		.arg = agent,
 	};
@@ -193,6 +200,7 @@ int slime_agent_create(const struct slime_agent_attr *attr, struct slime_agent *
 	sl_list_init(&agent->lookups);
 	sl_list_init(&agent->targets);
 	sl_list_init(&agent->questions);
+	sl_list_init(&agent->watches);
 	ret = settings_init(&agent->settings, attr);
 	if (ret)
 		goto free_agent;

@@ -26,6 +26,7 @@ struct slime_agent {
 	struct sl_list ready_waiters; /* threads in slime_agent_wait_ready() */
 	struct sl_list lookups;	      /* of regions, that wait for nanoctrl */
 	struct sl_list targets;	      /* that were not put back */
+	struct sl_list watches;	      /* that were not destroyed */
 	struct sl_list questions;     /* of targets, also of those that are gone */
 };
 
@@ -41,6 +42,9 @@ void agent_look_up_again(struct slime_agent *agent);
 
 /* The agent's state changed: whoever waits for a target looks again. */
 void agent_look_at_targets(struct slime_agent *agent);
+
+/* Tell everybody who watches. */
+void agent_peer_ended(struct slime_agent *agent, const struct slime_peer_end *end);
 
 /* There is a session: targets that are not resolved ask again. */
 void agent_resolve_targets(struct slime_agent *agent);

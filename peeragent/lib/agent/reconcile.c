@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "peeragent/lib/plan/topology.h"
 
@@ -61,6 +62,13 @@ static void on_connections_gone(void *arg)
 static void on_regions_change(void *arg)
 {
 	look(arg);
+}
+
+static void on_peer_end(void *arg, const struct slime_peer_end *end)
+{
+	struct reconcile *r = arg;
+
+	r->on_peer_end(r->arg, end);
 }
 
 static void on_link_change(void *arg)
@@ -206,6 +214,17 @@ static void init_regions(struct reconcile *r, const struct reconcile_attr *attr)
 	r->regions.arg = r;
 }
 
+/* How long the transports to other hosts wait for a peer that says nothing. */
+static uint32_t silence_of(const struct slime_context_attr *data)
+{
+	uint64_t device_ns =
+		(data->rdma_retry_count + 1) * 4 * (UINT64_C(4096) << data->rdma_timeout);
+	uint64_t device_ms = device_ns / SL_NS_PER_MS;
+
+	return device_ms > data->tcp_user_timeout_ms ? (uint32_t)device_ms
+						     : data->tcp_user_timeout_ms;
+}
+
 static void init_links(struct reconcile *r, const struct reconcile_attr *attr)
 {
 	struct links *l = &r->links;
@@ -227,6 +246,8 @@ static void init_links(struct reconcile *r, const struct reconcile_attr *attr)
 	l->retry_min_ms = attr->retry_min_ms;
 	l->retry_max_ms = attr->retry_max_ms;
 	l->on_change = on_link_change;
+	l->on_peer_end = on_peer_end;
+	l->silent_ms = silence_of(attr->data);
 	l->arg = r;
 }
 
@@ -253,6 +274,7 @@ int reconcile_init(struct reconcile *r, const struct reconcile_attr *attr)
 	*r = (struct reconcile){ .on_state = attr->on_state,
 				 .on_session = attr->on_session,
 				 .on_region = attr->on_region,
+				 .on_peer_end = attr->on_peer_end,
 				 .on_left = attr->on_left,
 				 .arg = attr->arg };
 	ret = topology_copy(labels.n_labels ? &labels : &empty, &r->have);

@@ -22,12 +22,16 @@ typedef void reconcile_fn(void *arg, enum slime_agent_state state, int cause, co
 /* Another agent put a region into the directory, or changed it there. */
 typedef void reconcile_region_fn(void *arg, const char *agent, const char *name);
 
+/* A peer ended, as slime_agent_watch_create() says. */
+typedef void reconcile_end_fn(void *arg, const struct slime_peer_end *end);
+
 struct reconcile_attr {
 	struct ctrl_attr ctrl;
 	struct loop *loop;
 	struct helper *helper;
 	struct slime_context *ctx;
 	struct slime_rpc_service *service;
+	const struct slime_context_attr *data;
 	const enum slime_transport *transports;
 	uint32_t connect_timeout_ms;
 	uint32_t retry_min_ms;
@@ -36,6 +40,7 @@ struct reconcile_attr {
 	reconcile_fn *on_state;
 	loop_fn *on_session; /* nanoctrl can be asked, again */
 	reconcile_region_fn *on_region;
+	reconcile_end_fn *on_peer_end;
 	loop_fn *on_left; /* after reconcile_leave(): links are closed, the lease is given back */
 	void *arg;
 };
@@ -58,6 +63,7 @@ struct reconcile {
 	reconcile_fn *on_state;
 	loop_fn *on_session;
 	reconcile_region_fn *on_region;
+	reconcile_end_fn *on_peer_end;
 	loop_fn *on_left;
 	void *arg;
 };

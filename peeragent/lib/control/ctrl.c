@@ -123,6 +123,11 @@ static void on_list_retry(evutil_socket_t fd, short what, void *arg)
 		ctrl_list(ctrl);
 }
 
+uint32_t ctrl_lease_ms(const struct ctrl *ctrl)
+{
+	return ctrl->lease_ms;
+}
+
 void ctrl_look(struct ctrl *ctrl, const char *agent)
 {
 	if (ctrl->state != CTRL_IN_SESSION)
@@ -358,6 +363,7 @@ static void on_registered(void *arg, const struct nc_error *error, const struct 
 	/* In another epoch some of what we published may be lost. */
 	ctrl->fresh |= !grant->resumed || grant->epoch != ctrl->epoch;
 	ctrl->epoch = grant->epoch;
+	ctrl->lease_ms = grant->ttl_ms;
 	ctrl->generation = grant->generation;
 	if (ctrl->relabelled)
 		register_now(ctrl);

@@ -136,6 +136,9 @@ int ctrl_leave(struct ctrl *ctrl, ctrl_done_fn *done, void *arg);
 /* Report all registrations anew, in a list; without a session as soon as there is one. */
 void ctrl_list(struct ctrl *ctrl);
 
+/* How long a lease lasts that is not renewed, as nanoctrl said last; 0: never. */
+uint32_t ctrl_lease_ms(const struct ctrl *ctrl);
+
 /* Report the registration of one agent, if there is any. */
 void ctrl_look(struct ctrl *ctrl, const char *agent);
 

@@ -35,6 +35,7 @@ struct ctrl {
 	struct event *retry;
 	struct event *list_retry;
 	uint64_t epoch;
+	uint32_t lease_ms; /* of the last grant */
 	uint64_t generation;
 	bool fresh;	 /* the next session is of a new registration */
 	bool relabelled; /* the registration under way has other labels */

@@ -202,6 +202,31 @@ static void start_timer(struct entry *e, uint32_t ms)
 		sl_error("agent", "link %s/%s: no memory for a timer", e->peer->name, e->profile);
 }
 
+/* Whether another link to the peer is connected. */
+static bool has_other_link(const struct entry *e)
+{
+	struct sl_list *node;
+
+	sl_list_for_each (node, &e->peer->links) {
+		const struct entry *other = SL_CONTAINER_OF(node, struct entry, node);
+
+		if (other != e && other->link.phase == LINK_CONNECTED)
+			return true;
+	}
+	return false;
+}
+
+/* A connection broke that was up: with the last of them the peer is dead, as far as is known. */
+static void tell_reset(const struct entry *e, const struct connection *c, const char *text)
+{
+	if (e->link.phase != LINK_CONNECTED || e->peer->reset_told || has_other_link(e))
+		return;
+	e->peer->reset_told = true;
+	/* Over shm the kernel tells of the end of a process. */
+	links_tell_end(e->set, e->peer, SLIME_PEER_RESET,
+		       c->transport == SLIME_TRANSPORT_SHM ? 0 : e->set->silent_ms, text);
+}
+
 static void on_connection(void *arg, struct connection *c, enum connection_state state, int cause,
 			  const char *text)
 {
@@ -210,14 +235,15 @@ static void on_connection(void *arg, struct connection *c, enum connection_state
 	struct peer *peer = e->peer;
 	char words[sizeof(e->cause)];
 
-	(void)c;
 	if (state == CONNECTION_UP) {
+		peer->reset_told = false;
 		entry_happen(e, LINK_UP, NULL);
 		return;
 	}
 	if (strcmp(text, CONNECTION_CLOSED) != 0) {
 		cause_in_words(text[0] ? text : strerror(-cause), peer->name, words, sizeof(words));
 		text = words;
+		tell_reset(e, c, text);
 	}
 	entry_happen(e, LINK_DOWN, text);
 	links_lost(set, peer);

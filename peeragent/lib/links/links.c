@@ -69,6 +69,16 @@ static struct peer *get_peer(struct links *set, const char *name)
 	return peer;
 }
 
+void links_tell_end(const struct links *set, const struct peer *peer,
+		    enum slime_peer_end_reason reason, uint32_t silent_ms, const char *text)
+{
+	struct slime_peer_end end = { .reason = reason, .silent_ms = silent_ms };
+
+	snprintf(end.peer, sizeof(end.peer), "%s", peer->name);
+	snprintf(end.text, sizeof(end.text), "%.255s", text);
+	set->on_peer_end(set->arg, &end);
+}
+
 static void tell_links(struct peer *peer, enum link_event event, const char *cause)
 {
 	struct sl_list *node, *tmp;
@@ -99,9 +109,11 @@ static void begin_anew(struct peer *peer)
 }
 
 /* False when this is older than what we know. */
-static bool update_peer(struct peer *peer, const char *incarnation, uint64_t epoch,
-			uint64_t generation)
+static bool update_peer(const struct links *set, struct peer *peer, const char *incarnation,
+			uint64_t epoch, uint64_t generation)
 {
+	bool was_up = peer->up;
+
 	switch (peer_update(peer, incarnation, epoch, generation)) {
 	case PEER_OLD:
 		return false;
@@ -112,6 +124,9 @@ static bool update_peer(struct peer *peer, const char *incarnation, uint64_t epo
 		tell_links(peer, LINK_PEER_UP, NULL);
 		break;
 	case PEER_INCARNATION:
+		if (was_up)
+			links_tell_end(set, peer, SLIME_PEER_SUPERSEDED, 0,
+				       "another process has its name");
 		begin_anew(peer);
 		break;
 	}
@@ -230,7 +245,7 @@ void links_peer(struct links *set, const struct ctrl_peer *cp)
 		return;
 	if (!peer)
 		peer = get_peer(set, cp->name);
-	if (!peer || !update_peer(peer, cp->incarnation, cp->epoch, cp->generation))
+	if (!peer || !update_peer(set, peer, cp->incarnation, cp->epoch, cp->generation))
 		return;
 	peer->listed = true;
 	match_selectors(set, peer, cp);
@@ -258,9 +273,15 @@ static void unmatch(struct peer *peer)
 	}
 }
 
-static void end_peer(struct links *set, struct peer *peer, bool left)
+static void end_peer(struct links *set, struct peer *peer, bool left, bool was_up)
 {
 	char cause[sizeof(((struct entry *)0)->cause)];
+
+	if (was_up && left)
+		links_tell_end(set, peer, SLIME_PEER_LEFT, 0, "it left");
+	else if (was_up)
+		links_tell_end(set, peer, SLIME_PEER_EXPIRED, ctrl_lease_ms(set->ctrl),
+			       "its lease ended");
 
 	snprintf(cause, sizeof(cause), "%s %s", peer->name,
 		 left ? "has left" : "is not registered any more");
@@ -283,9 +304,10 @@ void links_peer_gone(struct links *set, const char *name, uint64_t epoch, uint64
 		     bool left)
 {
 	struct peer *peer = find_peer(set, name);
+	bool was_up = peer && peer->up;
 
 	if (peer && peer_end(peer, epoch, generation))
-		end_peer(set, peer, left);
+		end_peer(set, peer, left, was_up);
 }
 
 void links_list_begin(struct links *set)
@@ -319,7 +341,7 @@ void links_list_end(struct links *set)
 
 		if (peer->up && !peer->listed) {
 			peer->up = false;
-			end_peer(set, peer, false);
+			end_peer(set, peer, false, true);
 			continue;
 		}
 		if (!peer->up)
@@ -401,7 +423,7 @@ void links_offer(struct links *set, const struct ctrl_offer *offer)
 	peer = get_peer(set, offer->from);
 	if (!peer)
 		return;
-	if (update_peer(peer, offer->incarnation, offer->epoch, offer->generation))
+	if (update_peer(set, peer, offer->incarnation, offer->epoch, offer->generation))
 		take(set, peer, offer, &post);
 	drop_peer_if_unused(peer);
 }

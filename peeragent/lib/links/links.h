@@ -41,7 +41,9 @@ struct links {
 	uint64_t n_connects;		  /* of all links that there ever were */
 	uint64_t number;		  /* last one given to an attempt or a post */
 	bool closing;			  /* no new links */
-	void (*on_change)(void *arg);	  /* the state of a link changed */
+	uint32_t silent_ms; /* a peer on another host that says nothing for so long is dead */
+	void (*on_change)(void *arg); /* the state of a link changed */
+	void (*on_peer_end)(void *arg, const struct slime_peer_end *end);
 	void *arg;
 };
 
@@ -68,6 +70,10 @@ struct peer;
 /* A connection to the peer ended, and its link has been told: one that outlived the peer's
  * registration was the last of it. The peer may be gone afterwards. */
 void links_lost(struct links *set, struct peer *peer);
+
+/* The peer ended; at most silent_ms ago it was heard of. */
+void links_tell_end(const struct links *set, const struct peer *peer,
+		    enum slime_peer_end_reason reason, uint32_t silent_ms, const char *text);
 
 /* ---- from the agent's own side ---- */
 

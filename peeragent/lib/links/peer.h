@@ -22,7 +22,8 @@ struct peer {
 	uint64_t gone_epoch; /* registrations up to this one have ended */
 	uint64_t gone_generation;
 	bool up;
-	bool listed; /* by the list under way */
+	bool reset_told; /* since a link to it was connected last */
+	bool listed;	 /* by the list under way */
 };
 
 enum peer_news {

@@ -363,6 +363,59 @@ SLIME_API SLIME_CHECKED int slime_agent_providers(struct slime_agent *agent, con
 						  char (*names)[SLIME_AGENT_NAME_MAX + 1], size_t n,
 						  int64_t timeout_ms);
 
+/* ---- the end of peers ---- */
+
+enum slime_peer_end_reason {
+	SLIME_PEER_LEFT,    /* it said goodbye to nanoctrl */
+	SLIME_PEER_EXPIRED, /* its lease ended. It may stand still: a link that is connected stays
+			     */
+	SLIME_PEER_RESET, /* the last of its connections to us broke: its process or its host died,
+			     or the network between */
+	SLIME_PEER_SUPERSEDED, /* another process has its name */
+};
+
+/* "left", "expired", "reset", "superseded". */
+SLIME_API const char *slime_peer_end_name(enum slime_peer_end_reason reason);
+
+struct slime_peer_end {
+	char peer[SLIME_AGENT_NAME_MAX + 1];
+	enum slime_peer_end_reason reason;
+	uint32_t silent_ms; /* how long it had not been heard of before that, at most: 0 when it, or
+			       the kernel, said so; else the bound of whoever watched it */
+	char text[256];	    /* for people */
+	uint32_t n_lost;    /* events before this one that had no place: nobody took them in time */
+};
+
+typedef void slime_agent_end_fn(void *arg, struct slime_agent *agent,
+				const struct slime_peer_end *end);
+
+struct slime_agent_watch;
+
+/*
+ * Hear of the end of each agent to which there is, or was, a link; any number of users of an agent
+ * may watch. A process that is killed is told of as SLIME_PEER_RESET where a link is connected,
+ * also an idle one, within 2.5 s with the defaults of struct slime_context_attr; and as
+ * SLIME_PEER_EXPIRED when its lease ends. One that stands still is told of by that alone.
+ *
+ * fn runs on the loop's thread, and may destroy the watch. fn NULL: the descriptor of
+ * slime_agent_watch_fd() is readable while slime_agent_watch_next() has something. A watch keeps
+ * 256 events; of more the oldest are lost, which n_lost says. Destroy it before the agent. -ENOMEM
+ * -EMFILE, -ENFILE
+ */
+SLIME_API SLIME_CHECKED int slime_agent_watch_create(struct slime_agent *agent,
+						     slime_agent_end_fn *fn, void *arg,
+						     struct slime_agent_watch **out);
+
+/* -ENOTSUP: it has a function. The descriptor belongs to the watch. */
+SLIME_API int slime_agent_watch_fd(const struct slime_agent_watch *watch);
+
+/* 0; -EAGAIN: there is none now; -ENOTSUP: it has a function. Any thread, without waiting. */
+SLIME_API SLIME_CHECKED int slime_agent_watch_next(struct slime_agent_watch *watch,
+						   struct slime_peer_end *out);
+
+/* No call of its function begins any more. destroy(NULL) does nothing. */
+SLIME_API void slime_agent_watch_destroy(struct slime_agent_watch *watch);
+
 enum slime_link_state { SLIME_LINK_CONNECTING, SLIME_LINK_CONNECTED, SLIME_LINK_BROKEN };
 
 SLIME_API const char *slime_link_state_name(enum slime_link_state state);
